@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the engine know of each other.  Two halves meet here: the
+ * object side (registers, commands, tables, queues, memory keys) and the
+ * transport side (transport.h: packets, requester, responder, timers).
+ */
+#ifndef QHCA_INTERNAL_H
+#define QHCA_INTERNAL_H
+
+#include <string.h>
+
+#include "engine.h"
+#include "trace.h"
+#include "list.h"
+#include "bytes.h"
+
+#define QHCA_MAX_SQ_WQE     1024
+#define QHCA_MAX_RQ_WQE     512
+#define QHCA_MAX_SGE        30
+#define QHCA_MAX_INLINE     512
+#define QHCA_MAX_RD_ATOMIC  16
+#define QHCA_MAX_MSG_SIZE   0x80000000U
+#define QHCA_MAX_QP_WR      32768
+#define QHCA_MAX_CQE        (1U << 22)
+
+/* ---- objects and their numbers (table.c) ---- */
+
+/* Numbers 0 .. max-1 to pointers.  A freed number is reused as late as
+ * possible. */
+struct qhca_table {
+    void **slot;
+    uint32_t *fifo;             /* free numbers, oldest first */
+    uint32_t max;
+    uint32_t head, count;       /* of the fifo */
+    uint32_t used;
+};
+
+/* ---- buffer tables (buf.c): the one walker ---- */
+
+struct qhca_buf_map {
+    struct qhca_buf d;          /* checked, CPU order through le*_to_cpu */
+    uint64_t addr, len;         /* unpacked copies of d */
+    uint32_t first, entries;
+    uint8_t form, hops, page_shift, table_shift;
+    /* last leaf found: the page of page number leaf_page */
+    bool leaf_valid;
+    uint64_t leaf;              /* DMA address of byte 0 of the page */
+    uint64_t leaf_page;         /* LIST: number of the segment */
+    uint64_t leaf_off, leaf_len;/* LIST: where the segment starts, its size */
+};
+
+/* ---- EQ, CQ, SRQ, MR ---- */
+
+struct qhca_event_src {         /* an object that can have events pending */
+    struct qhca_list link;      /* in eq->pending */
+    uint32_t pending;           /* bit per event type slot */
+    uint32_t obj;
+};
+
+struct qhca_eq;
+struct qhca_cq;
+struct qhca_srq;
+struct qhca_mr;
+struct qhca_qp;
+
+struct qhca_eq {
+    uint32_t eqn;
+    struct qhca_buf_map buf;
+    uint8_t shift;
+    uint16_t vector;
+    uint32_t prod, cons;
+    bool armed;
+    uint32_t refs;              /* CQs that name it */
+    struct qhca_list pending;   /* of struct qhca_event_src: no room yet */
+};
+
+struct qhca_cq {
+    uint32_t cqn;
+    struct qhca_event_src ev;
+    struct qhca_eq *eq;
+    uint32_t uar;
+    struct qhca_buf_map buf;
+    uint64_t dbrec;
+    uint8_t shift;
+    uint8_t state, arm;
+    uint16_t mod_count, mod_usec;
+    uint32_t prod, cons;
+    uint32_t last_solicited;    /* prod + 1 of the last solicited or error CQE */
+    uint32_t refs;              /* queues that name it */
+    /* moderation */
+    uint32_t unreported;
+    uint64_t mod_deadline;      /* 0: none */
+    struct qhca_list mod_link;
+};
+
+struct qhca_srq {
+    uint32_t srqn;
+    struct qhca_event_src ev;
+    uint32_t pd, uar;
+    struct qhca_buf_map buf, idx;
+    uint64_t dbrec;
+    uint8_t shift, stride, state;
+    uint32_t limit;
+    uint32_t head, tail;
+    uint32_t refs;
+};
+
+struct qhca_mr {
+    uint32_t key;
+    uint32_t pd, access;
+    uint8_t flags, state;
+    uint64_t iova, len;
+    uint32_t max_entries;
+    struct qhca_buf_map buf;
+};
+
+/* ---- QP ---- */
+
+#include "transport.h"          /* struct qhca_xport: the transport's part of a QP */
+
+struct qhca_qp {
+    uint32_t qpn;
+    struct qhca_event_src ev;
+    uint8_t type, state, flags;
+    uint32_t pd, uar;
+    struct qhca_cq *scq, *rcq;
+    struct qhca_srq *srq;       /* or NULL */
+    uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
+    struct qhca_buf_map sq, rq;
+    uint64_t rq_dbrec, cookie;
+    /* attributes, CPU order */
+    struct qhca_av av;
+    uint32_t dest_qpn, qkey, sq_psn, rq_psn, access;
+    uint16_t pkey_index;
+    uint8_t path_mtu, timeout, retry_cnt, rnr_retry, min_rnr_timer;
+    uint8_t max_rd_atomic, max_dest_rd_atomic, en_sqd_event;
+    uint8_t syndrome;
+    /* ring counters */
+    uint32_t sq_head, sq_next, sq_tail, rq_head, rq_tail;
+    /* per QP statistics, as in struct qhca_qpc */
+    uint64_t tx_packets, rx_packets, retransmits, timeouts;
+    uint64_t rnr_naks_rx, seq_naks_rx, duplicates;
+    /* scheduling */
+    struct qhca_list ready;     /* in e->ready when it has work */
+    struct qhca_xport xp;
+};
+
+struct qhca_eth_q {
+    uint32_t num;
+    struct qhca_cq *cq;
+    struct qhca_buf_map buf;
+    uint64_t dbrec;
+    uint8_t shift, stride;
+    uint32_t head, tail;
+    bool is_sq;
+    struct qhca_list ready;     /* SQ: in e->eth_ready when it has work */
+};
+
+/* ---- the adapter ---- */
+
+struct qhca {
+    struct qhca_config cfg;
+    struct qhca_ops ops;
+    void *opaque;
+    /* registers */
+    uint32_t ctrl, aq_ctrl, db_shift, aq_shift;
+    uint8_t fatal;
+    bool ready_flag, link;
+    uint64_t asq_base, acq_base;
+    uint32_t asq_prod, asq_cons;
+    uint64_t latch_read, latch_write;
+    /* objects */
+    struct qhca_table uars, pds, eqs, cqs, srqs, mrs, qps, eth_sqs, eth_rqs;
+    uint32_t *pd_refs;
+    uint32_t *uar_refs;
+    struct qhca_gid *gids;      /* cfg.max_gid entries */
+    struct qhca_event_src port_ev;
+    /* Ethernet function */
+    uint8_t mac[6];
+    bool promisc, allmulti;
+    uint32_t mtu, eth_rqn;
+    struct qhca_mac mc[QHCA_MC_LIST_MAX];
+    unsigned mc_count;
+    /* work */
+    struct qhca_list ready;     /* QPs with something to send */
+    struct qhca_list eth_ready;
+    struct qhca_list mod_list;  /* CQs whose moderation timer runs */
+    bool tx_blocked;            /* send() said no */
+    bool kicked;
+    uint64_t timer_set;         /* what set_timer was last told */
+    uint64_t stats[QHCA_STAT_COUNT];
+    struct qhca_xport_dev xd;   /* the transport's part of the adapter */
+};
+
+/* ---- table.c ---- */
+bool qhca_table_init(struct qhca_table *t, uint32_t max, uint32_t first);
+void qhca_table_free(struct qhca_table *t);
+/* Take the oldest free number; false when full. */
+bool qhca_table_add(struct qhca_table *t, void *obj, uint32_t *num);
+/* Take exactly @num (GSI QP); false when it is not free. */
+bool qhca_table_add_at(struct qhca_table *t, void *obj, uint32_t num);
+void *qhca_table_del(struct qhca_table *t, uint32_t num);
+static inline void *qhca_table_get(const struct qhca_table *t, uint32_t num)
+{
+    return num < t->max ? t->slot[num] : NULL;
+}
+
+/* ---- buf.c ---- */
+/*
+ * Check descriptor @d for a buffer of @need bytes (0: any length) and unpack it.
+ * @queue: first must be 0 and no entry may straddle a page or segment.
+ * Returns QHCA_ST_OK or QHCA_ST_BAD_TABLE.
+ */
+uint8_t qhca_buf_init(struct qhca_buf_map *m, const struct qhca_buf *d,
+                      uint64_t need, bool queue);
+/*
+ * Find the DMA address of byte @off of the buffer; *@run gets the number of
+ * contiguous bytes from there (never past the buffer's end).
+ * @num: object number for the trace.  Returns QHCA_SYN_NONE or
+ * QHCA_SYN_TABLE_*.  Caller has checked off < len.
+ */
+uint8_t qhca_buf_walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
+                      uint32_t num, uint64_t *addr, uint64_t *run);
+
+/* ---- DMA with accounting (dma.c) ---- */
+bool qhca_dma_read(struct qhca *e, uint64_t addr, void *buf, size_t len);
+bool qhca_dma_write(struct qhca *e, uint64_t addr, const void *buf,
+                    size_t len);
+/* Read a doorbell record's index. */
+bool qhca_dbrec_read(struct qhca *e, uint64_t addr, uint32_t *index);
+
+/* ---- mr.c: every access to memory by key ---- */
+/*
+ * Check that @len bytes at @addr may be accessed with @key.  @access: the
+ * QHCA_ACCESS_* needed, 0 for a local read.  @pd: of the QP or SRQ.
+ * @privileged allows QHCA_LKEY_RESERVED.  len 0 checks nothing and is
+ * allowed with any key (IBA 9.7.4.1.3 / 10.6.3).  Returns QHCA_SYN_*.
+ */
+uint8_t qhca_mr_check(struct qhca *e, uint32_t pd, bool privileged,
+                      uint32_t key, uint64_t addr, uint64_t len,
+                      uint32_t access);
+/* Check as above, then copy between guest memory and @buf. */
+uint8_t qhca_mr_read(struct qhca *e, uint32_t pd, bool privileged,
+                     uint32_t key, uint64_t addr, void *buf, size_t len,
+                     uint32_t access, uint32_t qpn);
+uint8_t qhca_mr_write(struct qhca *e, uint32_t pd, bool privileged,
+                      uint32_t key, uint64_t addr, const void *buf,
+                      size_t len, uint32_t access, uint32_t qpn);
+/* Check for REMOTE_ATOMIC and 8-byte alignment, then act on 8 bytes. */
+uint8_t qhca_mr_atomic(struct qhca *e, uint32_t pd, uint32_t key,
+                       uint64_t addr, bool swap_op, uint64_t cmp_or_add,
+                       uint64_t swap, uint64_t *old, uint32_t qpn);
+/* LOCAL_INV, remote invalidate: only FAST_REG MRs of @pd. */
+uint8_t qhca_mr_invalidate(struct qhca *e, uint32_t pd, uint32_t key);
+/* REG_MR with the fields of the WQE; QHCA_SYN_*. */
+uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
+                         const struct qhca_sq_wqe *wqe);
+
+/* ---- cq.c, eq.c ---- */
+/*
+ * Append a CQE.  @cqe is complete but for timestamp and phase.  @solicited:
+ * the event condition of a solicited-only arm (errors count as such by
+ * themselves).  A full CQ goes to QHCA_CQ_ERR with an event, and all QPs
+ * attached to it go to ERR with QHCA_EV_QP_FATAL when they next complete.
+ * Returns false if the CQE could not be delivered.
+ */
+bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
+                  bool solicited);
+void qhca_cq_timer(struct qhca *e, uint64_t now); /* moderation */
+uint64_t qhca_cq_deadline(struct qhca *e);        /* UINT64_MAX: none */
+/* Report an event of @src on the async EQ; never lost, one per kind. */
+void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
+                      uint8_t type, uint8_t syndrome);
+
+/* ---- qp.c ---- */
+static inline struct qhca_qp *qhca_qp_get(struct qhca *e, uint32_t qpn)
+{
+    return qhca_table_get(&e->qps, qpn);
+}
+/*
+ * Fetch send WQE @index (whole stride, 1 << sq_stride bytes) into @wqe.
+ * *@addr gets its DMA address for the trace.  QHCA_SYN_*.
+ */
+uint8_t qhca_sq_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
+                      void *wqe, uint64_t *addr);
+/*
+ * Take the next receive WQE of the QP's RQ or SRQ into @wqe (whole stride,
+ * up to QHCA_MAX_RQ_WQE bytes; *@len gets it).  *@index gets the counter
+ * (RQ) or the WQE number (SRQ).  Returns QHCA_SYN_NONE, QHCA_SYN_RNR when
+ * there is none, or another syndrome (then the QP must go to ERR).
+ * Raises the SRQ limit event.
+ */
+uint8_t qhca_rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
+                     uint32_t *len, uint32_t *index);
+/*
+ * The one way into ERR (or SQE): state change, trace, event.  @event is a
+ * QHCA_EV_* or 0.  Calls qhca_xport_error(), which flushes.
+ */
+void qhca_qp_error(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome,
+                   uint8_t event);
+void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome);
+
+/* ---- engine.c ---- */
+/* Put @qp on the ready list (once); somebody will run it. */
+void qhca_qp_schedule(struct qhca *e, struct qhca_qp *qp);
+/* Ask for kick() once until the next qhca_run(). */
+void qhca_kick(struct qhca *e);
+/* Recompute the earliest deadline and tell set_timer. */
+void qhca_timer_update(struct qhca *e);
+/*
+ * Hand a complete frame to the wire.  False: blocked, keep it and try again
+ * when run next (the caller stays on the ready list).
+ */
+bool qhca_tx(struct qhca *e, const void *frame, size_t len);
+static inline uint64_t qhca_now(struct qhca *e)
+{
+    return e->ops.clock(e->opaque);
+}
+static inline void qhca_count(struct qhca *e, unsigned stat)
+{
+    e->stats[stat]++;
+}
+static inline bool qhca_tracing(const struct qhca *e)
+{
+    return e->ops.trace != NULL;
+}
+/* Fill time and hand to the operation; call only if qhca_tracing(). */
+void qhca_trace_emit(struct qhca *e, struct qhca_trace *t);
+/* Count @stat and trace a guest error about object @num. */
+void qhca_guest_error(struct qhca *e, unsigned stat, uint32_t num,
+                      const char *text);
+
+/* ---- port.c ---- */
+/* Index of the GID table entry equal to @gid (RoCE v2), or -1. O(1). */
+int qhca_gid_find(struct qhca *e, const uint8_t gid[16]);
+
+/* ---- eth.c ---- */
+void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len);
+/* Run Ethernet send queues, at most @budget frames; returns frames sent. */
+unsigned qhca_eth_run(struct qhca *e, unsigned budget);
+
+#endif /* QHCA_INTERNAL_H */

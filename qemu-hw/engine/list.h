@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A doubly linked circular list, intrusive: no allocation to link. */
+#ifndef QHCA_LIST_H
+#define QHCA_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct qhca_list {
+    struct qhca_list *next, *prev;
+};
+
+#define qhca_container(ptr, type, member) \
+    ((type *)((char *)(ptr) - offsetof(type, member)))
+
+/** An empty head, or an element in no list. */
+static inline void qhca_list_init(struct qhca_list *l)
+{
+    l->next = l;
+    l->prev = l;
+}
+
+static inline bool qhca_list_empty(const struct qhca_list *l)
+{
+    return l->next == l;
+}
+
+/** Append @n at the end; @n must be in no list. */
+static inline void qhca_list_add_tail(struct qhca_list *head,
+                                      struct qhca_list *n)
+{
+    n->prev = head->prev;
+    n->next = head;
+    head->prev->next = n;
+    head->prev = n;
+}
+
+/** Take @n out of its list, if it is in one. */
+static inline void qhca_list_del(struct qhca_list *n)
+{
+    n->next->prev = n->prev;
+    n->prev->next = n->next;
+    qhca_list_init(n);
+}
+
+#endif /* QHCA_LIST_H */
