@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Shared by the shell scripts of lab/. Source it, do not run it.
+# shellcheck shell=bash
+
+set -euo pipefail
+
+QHCA_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+# shellcheck source=versions.env
+. "$QHCA_TOP/lab/versions.env"
+
+# All products live here; QHCA_BUILD moves them, QHCA_CACHE only the big roots.
+BUILD=${QHCA_BUILD:-$QHCA_TOP/build}
+CACHE=${QHCA_CACHE:-$BUILD/cache}
+JOBS=${QHCA_JOBS:-$(nproc)}
+export LC_ALL=C.UTF-8
+
+say() { printf 'qhca: %s\n' "$*" >&2; }
+die() { printf 'qhca: error: %s\n' "$*" >&2; exit 1; }
+
+# as_root COMMAND...: run a command as root, through sudo when we are not.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo -- "$@"
+    else
+        die "this step needs root: run as root, or install sudo"
+    fi
+}
+
+# key FILE... [-- WORD...]: short hash of files' content and of words.
+key() {
+    {
+        while [ $# -gt 0 ] && [ "$1" != -- ]; do
+            cat -- "$1"
+            shift
+        done
+        printf '%s\n' "$@"
+    } | sha256sum | cut -c1-12
+}
+
+# packages FILE: its words without the comments.
+packages() { sed 's/#.*//' "$1" | tr -s ' \t\n' ' '; }
+
+# timed WHAT COMMAND...: say what is done, log it, say how long it took.
+# The output goes to build/log/WHAT.log; on failure its end is shown.
+timed() {
+    local what=$1 log t0=$SECONDS
+    shift
+    mkdir -p "$BUILD/log"
+    log=$BUILD/log/${what// /-}.log
+    say "$what ... (log: ${log#"$PWD"/})"
+    if ! "$@" >"$log" 2>&1; then
+        tail -n 40 "$log" >&2
+        die "$what failed; the whole log is $log"
+    fi
+    say "$what: done in $((SECONDS - t0)) s"
+}
