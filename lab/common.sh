@@ -50,7 +50,9 @@ timed() {
     mkdir -p "$BUILD/log"
     log=$BUILD/log/${what// /-}.log
     say "$what ... (log: ${log#"$PWD"/})"
-    if ! "$@" >"$log" 2>&1; then
+    # In the background, because "if ! function" would switch errexit off in it.
+    "$@" >"$log" 2>&1 </dev/null &
+    if ! wait $!; then
         tail -n 40 "$log" >&2
         die "$what failed; the whole log is $log"
     fi
