@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Helpers of the guest test programs: a pair of connected QPs on one adapter,
+ * and the raw view below libibverbs (ring memory, doorbell page) that a test
+ * of bad input needs.
+ *
+ * Every program prints one JSON object on stdout; a failure of a helper ends
+ * the program with status 2 and a message that names the call.
+ */
+#ifndef QV_H
+#define QV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+#include "rdma/qhca-hw.h"
+
+struct qv_dev {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	uint8_t gid_index;
+	union ibv_gid gid;
+	volatile uint64_t *db;		/* the context's doorbell page */
+};
+
+struct qv_qp {
+	struct ibv_qp *qp;
+	struct ibv_cq *scq, *rcq;
+	struct ibv_qp_init_attr init;	/* caps as returned */
+	uint8_t *sq;			/* ring memory, once found */
+	uint32_t sq_stride, sq_depth;
+	uint32_t posted;		/* SQ producer index of raw posts */
+};
+
+/** Open the device named by $IBDEV with the GID index $GIDX. */
+void qv_open(struct qv_dev *d);
+/** End the program with status 2: "what: strerror". */
+void qv_die(const char *what, int err) __attribute__((noreturn));
+
+/** Make a QP with its own CQs; caps go in and come back in q->init.cap. */
+void qv_qp_create(struct qv_dev *d, struct qv_qp *q, enum ibv_qp_type type,
+		  const struct ibv_qp_cap *cap);
+void qv_qp_destroy(struct qv_qp *q);
+/** RESET or later -> INIT with all remote rights, or those of @access. */
+void qv_qp_init(struct qv_qp *q, int access);
+/** INIT -> RTR -> RTS towards @dqpn on our own adapter. */
+void qv_qp_connect(struct qv_dev *d, struct qv_qp *q, uint32_t dqpn);
+/** Two RC QPs of this process, connected to each other. */
+void qv_rc_pair(struct qv_dev *d, struct qv_qp *a, struct qv_qp *b,
+		const struct ibv_qp_cap *cap);
+
+/** One signalled WR; returns what ibv_post_send returns. */
+int qv_send(struct qv_qp *q, enum ibv_wr_opcode op, uint64_t wr_id,
+	    struct ibv_sge *sge, int num_sge, uint64_t raddr, uint32_t rkey);
+int qv_recv(struct qv_qp *q, uint64_t wr_id, struct ibv_sge *sge, int num);
+/** Poll one completion; false when none came in @ms milliseconds. */
+bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
+/** Take one asynchronous event; -1 when none came in @ms milliseconds. */
+int qv_async(struct qv_dev *d, int ms);
+
+/**
+ * Find the SQ ring of @q in this process's memory: posts marker WRs (RDMA
+ * writes of no bytes, peer must be connected) and looks for their wr_id in the
+ * anonymous mappings.  Fills sq, sq_stride, sq_depth and posted.
+ */
+void qv_find_sq(struct qv_qp *q);
+/** Slot of SQ index @n. */
+void *qv_sq_slot(struct qv_qp *q, uint32_t n);
+/** Ring the SQ doorbell by hand. */
+void qv_ring(struct qv_dev *d, uint32_t qpn, uint32_t head);
+
+/** Page-aligned memory, touched; an MR with the given access over it. */
+struct ibv_mr *qv_mr(struct qv_dev *d, size_t len, int access);
+
+/** Physical page frame of @va by /proc/self/pagemap; 0: not present. */
+uint64_t qv_pfn(const void *va);
+/** A "Vm..." line of /proc/self/status, in KiB. */
+long qv_vm(const char *name);
+
+#endif /* QV_H */
