@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What qhca.ko (PCI, admin queue, events, net_device) offers to qhca_ib.ko.
+ *
+ * Lifetime: qhca_ib binds to the auxiliary device "qhca.ib".  Between its
+ * probe and the return of its remove everything here may be used.  When the
+ * device dies or is pulled out, commands fail with -EIO at once; the auxiliary
+ * device is removed some time later, and until then calls are still safe.
+ */
+#ifndef QHCA_CORE_H
+#define QHCA_CORE_H
+
+#include <linux/auxiliary_bus.h>
+#include <linux/io.h>
+#include <linux/notifier.h>
+#include <linux/pci.h>
+#include <linux/types.h>
+#include <rdma/qhca-hw.h>
+
+#include "qhca_table.h"
+
+struct net_device;
+struct dentry;
+
+/* struct qhca_dev_caps in CPU order; see there */
+struct qhca_caps {
+	u64 features;
+	u8 node_guid[8];
+	u64 max_mr_size;
+	u64 page_size_cap;
+	u32 max_qp;
+	u32 max_cq;
+	u32 max_srq;
+	u32 max_mr;
+	u32 max_pd;
+	u32 max_uar;
+	u32 max_eq;
+	u32 max_qp_wr;
+	u32 max_cqe;
+	u32 max_srq_wr;
+	u32 max_sge;
+	u32 max_inline;
+	u32 max_gid;
+	u32 max_eth_queues;
+	u32 max_eq_depth;
+	u32 max_rd_atomic;
+	u32 max_msg_size;
+	u32 fw_version;
+};
+
+struct qhca_core;	/* private to qhca.ko */
+
+/**
+ * struct qhca_dev - one adapter
+ * @pdev: the PCI function; use &pdev->dev for all DMA mapping
+ * @netdev: the net_device
+ * @core: private
+ * @regs: BAR 0
+ * @db: doorbell page 0 (the kernel's UAR), an __iomem of one page
+ * @db_phys: bus address of BAR 2, for mmap of doorbell pages
+ * @db_shift: log2 of the stride of doorbell pages; at least PAGE_SHIFT,
+ *	except on kernels with pages over 64 KiB, which are refused
+ * @num_comp_vectors: completion EQs; comp_vector is 0 .. this - 1
+ * @caps: limits from QUERY_DEVICE
+ * @debugfs: /sys/kernel/debug/qhca/<pci address>, may be an error pointer
+ *	(debugfs functions accept that)
+ */
+struct qhca_dev {
+	struct pci_dev *pdev;
+	struct net_device *netdev;
+	struct qhca_core *core;
+	void __iomem *regs;
+	void __iomem *db;
+	phys_addr_t db_phys;
+	u8 db_shift;
+	u32 num_comp_vectors;
+	struct qhca_caps caps;
+	struct dentry *debugfs;
+};
+
+/* the auxiliary device; qhca_ib gets at it with container_of() */
+struct qhca_adev {
+	struct auxiliary_device adev;
+	struct qhca_dev *dev;
+};
+
+#define QHCA_ADEV_NAME_IB	"ib"		/* auxiliary id "qhca.ib" */
+
+static inline struct qhca_dev *qhca_adev_to_dev(struct auxiliary_device *adev)
+{
+	return container_of(adev, struct qhca_adev, adev)->dev;
+}
+
+/* ----------------------------------------------------- admin commands -- */
+
+#define QHCA_AQ_MAX_DATA	2048	/* bytes of input, and of output */
+
+/**
+ * struct qhca_aq_req - one admin command
+ * @opcode: QHCA_CMD_*
+ * @status: out: QHCA_ST_*; valid when qhca_aq_exec() returned other than
+ *	-EIO, -EMSGSIZE
+ * @obj: in: object number; out: number of the object made, else unchanged
+ * @mask: for modify commands
+ * @arg: command specific
+ * @in: input structure or NULL
+ * @out: where to put the output structure, or NULL; untouched on error
+ * @in_len: bytes at @in, at most QHCA_AQ_MAX_DATA
+ * @out_len: bytes at @out, at most QHCA_AQ_MAX_DATA
+ * @result: out: the completion's result
+ */
+struct qhca_aq_req {
+	u8 opcode;
+	u8 status;
+	u32 obj;
+	u64 mask;
+	u64 arg;
+	const void *in;
+	void *out;
+	u32 in_len;
+	u32 out_len;
+	u64 result;
+};
+
+/**
+ * qhca_aq_exec - run an admin command and wait for its completion
+ * @dev: device
+ * @req: the command; also takes the answer
+ *
+ * Sleeps, not interruptible.  Any number of callers at once.
+ *
+ * Return: 0; by the status of the device -EOPNOTSUPP (unknown, unsupported),
+ * -EINVAL (bad parameter, state or table), -ENOENT (no such object), -EBUSY,
+ * -ENOMEM (no resources), -EFAULT (DMA); -EIO when the device is dead, gone
+ * or did not answer, which also declares it dead; -EMSGSIZE for lengths that
+ * are too great.
+ */
+int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req);
+
+/* CREATE_*: *@obj gets the number of the new object. */
+static inline int qhca_aq_create(struct qhca_dev *dev, u8 opcode,
+				 const void *in, u32 in_len, u32 *obj)
+{
+	struct qhca_aq_req req = {
+		.opcode = opcode, .in = in, .in_len = in_len,
+	};
+	int err = qhca_aq_exec(dev, &req);
+
+	if (!err)
+		*obj = req.obj;
+	return err;
+}
+
+/* MODIFY_*, SET_* */
+static inline int qhca_aq_modify(struct qhca_dev *dev, u8 opcode, u32 obj,
+				 u64 mask, const void *in, u32 in_len)
+{
+	struct qhca_aq_req req = {
+		.opcode = opcode, .obj = obj, .mask = mask,
+		.in = in, .in_len = in_len,
+	};
+
+	return qhca_aq_exec(dev, &req);
+}
+
+/* QUERY_* */
+static inline int qhca_aq_query(struct qhca_dev *dev, u8 opcode, u32 obj,
+				void *out, u32 out_len)
+{
+	struct qhca_aq_req req = {
+		.opcode = opcode, .obj = obj, .out = out, .out_len = out_len,
+	};
+
+	return qhca_aq_exec(dev, &req);
+}
+
+/* DESTROY_*, FREE_* */
+static inline int qhca_aq_destroy(struct qhca_dev *dev, u8 opcode, u32 obj)
+{
+	struct qhca_aq_req req = { .opcode = opcode, .obj = obj };
+
+	return qhca_aq_exec(dev, &req);
+}
+
+/*
+ * True once the device is dead (fatal error, admin timeout) or gone.  It does
+ * no DMA any more: it has been reset or has left the bus.  So after a destroy
+ * command failed with -EIO, memory may be freed.
+ */
+bool qhca_dev_dead(struct qhca_dev *dev);
+
+/* ------------------------------------------------------------- events -- */
+
+/*
+ * Asynchronous events: the action is the QHCA_EV_* type, the data a
+ * struct qhca_eqe * (little-endian, a copy, valid during the call).
+ * Handlers run in a thread, one at a time, may sleep and may run admin
+ * commands.  QHCA_EV_CQ is not among them; QHCA_EV_DEVICE_FATAL comes once,
+ * also when the death was found by the driver.  After unregister no handler
+ * runs.
+ */
+int qhca_event_register(struct qhca_dev *dev, struct notifier_block *nb);
+void qhca_event_unregister(struct qhca_dev *dev, struct notifier_block *nb);
+
+/**
+ * struct qhca_core_cq - what the core must know of a CQ
+ * @cqn: its number
+ * @comp_vector: 0 .. num_comp_vectors - 1; its EQ is qhca_comp_eqn()
+ * @comp: called for each completion event, in hard interrupt context
+ *
+ * Embed it and use container_of().
+ */
+struct qhca_core_cq {
+	u32 cqn;
+	u32 comp_vector;
+	void (*comp)(struct qhca_core_cq *cq);
+};
+
+/* EQ number for struct qhca_cqc.eqn, and the Linux interrupt number */
+u32 qhca_comp_eqn(struct qhca_dev *dev, u32 comp_vector);
+int qhca_comp_irq(struct qhca_dev *dev, u32 comp_vector);
+
+/*
+ * Register after CREATE_CQ and before the CQ is armed; -EBUSY if the number
+ * is taken, -ENOMEM.  Unregister after DESTROY_CQ; it sleeps, and when it
+ * returns @comp does not run and will not run.
+ */
+int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq);
+void qhca_cq_unregister(struct qhca_dev *dev, struct qhca_core_cq *cq);
+
+/* ---------------------------------------------------------- doorbells -- */
+
+/*
+ * Doorbell pages for applications.  *@phys is the bus address to mmap
+ * (uncached, 1 << dev->db_shift bytes).  Free after the last mapping is gone.
+ */
+int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar, phys_addr_t *phys);
+void qhca_uar_free(struct qhca_dev *dev, u32 uar);
+
+/*
+ * Ring a doorbell of the kernel's page.  @reg: QHCA_DB_*, @flags:
+ * QHCA_DB_SOLICITED, QHCA_DB_EQ_ARM.  Orders all earlier stores to memory
+ * before it (writeq does).
+ */
+static inline void qhca_db_ring(struct qhca_dev *dev, u32 reg, u32 num,
+				u64 flags, u32 index)
+{
+	writeq((num & QHCA_DB_NUM_MASK) | flags |
+	       ((u64)index << QHCA_DB_INDEX_SHIFT), dev->db + reg);
+}
+
+/* ------------------------------------------------------------- layout -- */
+
+/*
+ * The layout forced for objects of @scope (QHCA_SCOPE_USER or _KERNEL) made
+ * from now on; form QHCA_LAYOUT_AUTO when none is.
+ *
+ * Set by module parameter layout= or by debugfs:
+ *   echo "FORM [hops=N] [page_shift=N] [table_shift=N] [scope=user|kernel|all]"
+ *	> /sys/kernel/debug/qhca/<pci address>/layout
+ * FORM: auto, direct, list, flat, tree.  scope is user if not given.
+ */
+void qhca_layout_get(struct qhca_dev *dev, u8 scope, struct qhca_layout *l);
+
+#endif /* QHCA_CORE_H */
