@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Bad input from user space: each mistake gives the error the InfiniBand
+specification names, at the right side, and the adapter goes on serving others.
+
+The statuses are those of enum ibv_wc_status, the events of enum
+ibv_event_type, the states of enum ibv_qp_state.
+"""
+
+import json
+
+import pytest
+
+SUCCESS, LOC_LEN, LOC_QP_OP, LOC_PROT, FLUSH = 0, 1, 2, 4, 5
+REM_INV_REQ, REM_ACCESS, REM_OP = 9, 10, 11
+NOTHING = -1
+EVENT_QP_FATAL, EVENT_QP_REQ, EVENT_QP_ACCESS = 1, 2, 3
+RTS, ERR = 3, 6
+
+# case: (local, remote, request after it, event, state of the sender)
+CASES = {
+    # the doorbell names nobody; the right one after it is served
+    "bad_qpn": (SUCCESS, NOTHING, NOTHING, NOTHING, RTS),
+    # nothing happens to the victim: no completion, no event
+    "foreign_qpn": (NOTHING, NOTHING, NOTHING, NOTHING, RTS),
+    # local work queue catastrophic error
+    "beyond_ring": (NOTHING, NOTHING, NOTHING, EVENT_QP_FATAL, ERR),
+    "bad_opcode": (LOC_QP_OP, NOTHING, NOTHING, NOTHING, ERR),
+    "too_many_sges": (LOC_QP_OP, NOTHING, NOTHING, NOTHING, ERR),
+    "bad_lkey": (LOC_PROT, NOTHING, FLUSH, NOTHING, ERR),
+    "lkey_bounds": (LOC_PROT, NOTHING, FLUSH, NOTHING, ERR),
+    # the responder's QP is told by an event, the requester by a status
+    "bad_rkey": (REM_ACCESS, NOTHING, FLUSH, EVENT_QP_ACCESS, ERR),
+    "rkey_bounds": (REM_ACCESS, NOTHING, FLUSH, EVENT_QP_ACCESS, ERR),
+    "short_receive": (REM_INV_REQ, LOC_LEN, FLUSH, None, ERR),
+    "receive_bad_lkey": (REM_OP, LOC_PROT, FLUSH, None, ERR),
+}
+
+# which device counter tells of it
+COUNTERS = {
+    "bad_qpn": "db_bad_object",
+    "foreign_qpn": "db_bad_owner",
+    "beyond_ring": "db_bad_index",
+}
+
+
+def check(got, expected):
+    names = ("local", "remote", "flushed", "event", "state")
+    for name, want in zip(names, expected):
+        if want is not None:
+            assert got[name] == want, f"{name}: {got[name]}, expected {want}: {got}"
+    assert got["bystander"] == 1, f"the other QPs were disturbed: {got}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input(pair, progs, case):
+    guest = pair.a
+    counter = COUNTERS.get(case)
+    before = guest.ethtool_stat(counter) if counter else 0
+    out = guest.run(f"{progs.path('badinput')} {case}", timeout=60).out
+    check(json.loads(out), CASES[case])
+    if counter:
+        assert guest.ethtool_stat(counter) == before + 1
+
+
+def test_all_cases_at_once(pair, progs):
+    """Many misbehaving processes and one honest pingpong at the same time."""
+    bad = " & ".join(f"{progs.path('badinput')} {c} >/dev/null" for c in CASES)
+    job = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 2000")
+    pair.a.wait_port(pair.b.ip, 18515)
+    noise = pair.a.start(f"{bad} & wait")
+    pair.a.run(f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 2000 {pair.b.ip}", timeout=180)
+    assert job.wait(60).rc == 0
+    assert noise.wait(120).rc == 0
+
+
+def test_bad_buffers_are_rejected(pair, progs):
+    """The driver takes no queue buffer that is short, unaligned or unmapped."""
+    result = json.loads(pair.a.run(progs.path("rawcreate")).out)
+    for case, err in result.items():
+        if case.endswith("_good"):
+            assert err == 0, f"{case}: errno {err}"
+        else:
+            assert err in (14, 22, 12, 95), f"{case}: errno {err}"  # EFAULT EINVAL ENOMEM EOPNOTSUPP
+    assert sum(c.endswith("_good") for c in result) == 2

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pingpong and perftest programs of the distribution, between two guests."""
+
+import re
+
+import pytest
+
+RC_CASES = [
+    ("4K", "-s 4096 -n 500"),
+    ("64K", "-s 65536 -n 100"),
+    ("4K-events", "-s 4096 -n 300 -e"),
+    ("64K-events", "-s 65536 -n 100 -e"),
+    ("odd-size", "-s 12345 -n 100"),
+    ("tiny", "-s 1 -n 500"),
+    ("1M", "-s 1048576 -n 10"),
+]
+
+
+def pingpong(server, client, program, options, port=18515):
+    """Run one pingpong; both ends must succeed and verify their data."""
+    line = f"{program} -d $IBDEV -g $GIDX -p {port} -c {options}"
+    job = server.start(line)
+    client.wait_port(server.ip, port)
+    result = client.run(f"{line} {server.ip}", timeout=120)
+    served = job.wait(60)
+    assert served.rc == 0, f"server: {served.out}\n{served.err}"
+    for side in (result, served):
+        assert "invalid data" not in side.out + side.err, side.out + side.err
+    assert re.search(r"iters in .* usec/iter", result.out), result.out
+
+
+@pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
+@pytest.mark.parametrize("name,options", RC_CASES, ids=[c[0] for c in RC_CASES])
+def test_rc_pingpong(pair, direction, name, options):
+    server, client = (pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)
+    pingpong(server, client, "ibv_rc_pingpong", options)
+
+
+@pytest.mark.parametrize("mtu", [256, 512, 1024, 2048, 4096])
+def test_rc_pingpong_path_mtu(pair, mtu):
+    """Every path MTU; the netdev must carry the largest."""
+    pair.set_mtu(4500)
+    pingpong(pair.b, pair.a, "ibv_rc_pingpong", f"-m {mtu} -s 10000 -n 50")
+
+
+def test_rc_pingpong_ipv6(pair):
+    """The same over an IPv6 GID."""
+    server, client = pair.b, pair.a
+    gidx = {g.name: g.gid_index(g.ip6) for g in (server, client)}
+    job = server.start(f"ibv_rc_pingpong -d $IBDEV -g {gidx[server.name]} -c -n 100")
+    client.wait_port(server.ip, 18515)
+    client.run(
+        f"ibv_rc_pingpong -d $IBDEV -g {gidx[client.name]} -c -n 100 {server.ip}",
+        timeout=120,
+    )
+    assert job.wait(60).rc == 0
+
+
+@pytest.mark.parametrize("options", ["-s 1024 -n 300", "-s 16 -n 300 -e"])
+def test_ud_pingpong(pair, options):
+    pingpong(pair.b, pair.a, "ibv_ud_pingpong", options)
+
+
+def test_srq_pingpong(pair):
+    """Many QPs on one shared receive queue."""
+    pingpong(pair.b, pair.a, "ibv_srq_pingpong", "-q 8 -s 4096 -n 400")
+
+
+def test_loopback_pingpong(pair):
+    """Both ends on one adapter."""
+    job = pair.a.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 300")
+    pair.a.wait_port(pair.a.ip, 18515)
+    pair.a.run(f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 300 {pair.a.ip}", timeout=120)
+    assert job.wait(60).rc == 0
+
+
+PERFTEST = [
+    ("ib_send_bw", "-s 65536 -n 200"),
+    ("ib_send_bw", "-s 8 -n 2000"),
+    ("ib_write_bw", "-s 65536 -n 200"),
+    ("ib_write_bw", "-s 1048576 -n 20"),
+    ("ib_write_bw", "-s 4096 -n 1000 -q 4"),
+    ("ib_read_bw", "-s 65536 -n 200"),
+    ("ib_send_lat", "-s 2 -n 500"),
+    ("ib_write_lat", "-s 2 -n 500"),
+    ("ib_read_lat", "-s 2 -n 500"),
+    ("ib_send_bw", "-s 4096 -n 500 -b"),
+    ("ib_write_bw", "-s 4096 -n 500 -b"),
+    ("ib_send_bw", "-s 1024 -n 500 -c UD"),
+    ("ib_send_lat", "-s 64 -n 300 -c UD"),
+    ("ib_send_bw", "-s 4096 -n 300 -e"),
+]
+
+
+def perftest(server, client, program, options, timeout=180):
+    """Run one perftest program and return the figures of its last line."""
+    line = f"{program} -d $IBDEV -x $GIDX -F {options}"
+    job = server.start(line)
+    client.wait_port(server.ip, 18515)
+    result = client.run(f"{line} {server.ip}", timeout=timeout)
+    served = job.wait(60)
+    assert served.rc == 0, f"server: {served.out}\n{served.err}"
+    rows = re.findall(r"^\s*(\d+)\s+(\d+)\s+([\d. ]+?)\s*$", result.out, re.M)
+    assert rows, f"no result line:\n{result.out}"
+    return rows[-1]
+
+
+@pytest.mark.parametrize("program,options", PERFTEST,
+                         ids=[f"{p} {o}" for p, o in PERFTEST])
+def test_perftest(pair, program, options):
+    size = int(re.search(r"-s (\d+)", options).group(1))
+    count = int(re.search(r"-n (\d+)", options).group(1))
+    row = perftest(pair.b, pair.a, program, options)
+    assert int(row[0]) == size
+    assert int(row[1]) >= count
