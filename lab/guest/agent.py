@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The guest's end of lab/qhca-lab: runs commands that the host asks for.
+
+Each virtio-serial port named qhca.N carries one command at a time, so several
+run side by side. A message is one byte of type, four bytes of length (big
+endian) and that many bytes. The host begins a session with MAGIC, so that
+whatever an earlier host program left half sent is skipped; the guest answers
+with MAGIC and the session's own id, so that the host can do the same.
+
+host to guest   R JSON {id, argv, cwd, env, user, tty, rows, cols}
+                I bytes for stdin, none = end of file
+                S JSON {signal}     W JSON {rows, cols}
+guest to host   O bytes of stdout   E bytes of stderr
+                X JSON {status} or {signal} or {error}; the last message
+
+When the host goes away in mid-command, the command and all its children are
+killed (by control group, so that a child cannot hide in a session of its own).
+"""
+
+import errno
+import fcntl
+import glob
+import json
+import os
+import pwd
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+MAGIC = bytes.fromhex("f1716863615f73796e63ff0d0a1a00c5")
+HEADER = struct.Struct(">cI")
+CHUNK = 32768
+CGROUP = "/sys/fs/cgroup/qhca"
+# How long output may still arrive from children after a command has ended.
+GRACE = 0.3
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import guestenv  # noqa: E402
+
+sel = selectors.DefaultSelector()
+
+
+class Session:
+    """One command and its three streams."""
+
+    count = 0
+
+    def __init__(self, port, request):
+        Session.count += 1
+        self.port = port
+        self.stdin = None
+        self.pending = bytearray()
+        self.eof = False
+        self.outputs = {}
+        self.paused = False
+        self.ended = None
+        self.cgroup = f"{CGROUP}/s{Session.count}"
+        os.makedirs(self.cgroup, exist_ok=True)
+        self.start(request)
+
+    def start(self, request):
+        env = guestenv.environment(request.get("user") or "root")
+        env.update(request.get("env") or {})
+        user = request.get("user")
+        kwargs = {}
+        if user and user != "root":
+            entry = pwd.getpwnam(user)
+            kwargs = dict(user=entry.pw_uid, group=entry.pw_gid, extra_groups=[])
+        self.tty = bool(request.get("tty"))
+        cgroup_procs = os.open(f"{self.cgroup}/cgroup.procs", os.O_WRONLY)
+        master = slave = None
+        if self.tty:
+            master, slave = os.openpty()
+            self.resize(master, request)
+            env["TERM"] = request.get("term") or "vt100"
+            streams = dict(stdin=slave, stdout=slave, stderr=slave)
+        else:
+            streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+
+        def enter():
+            os.write(cgroup_procs, b"0")
+            if slave is not None:
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        try:
+            self.process = subprocess.Popen(
+                request["argv"],
+                cwd=request.get("cwd") or env["HOME"],
+                env=env,
+                start_new_session=True,
+                preexec_fn=enter,
+                **streams,
+                **kwargs,
+            )
+        finally:
+            os.close(cgroup_procs)
+            if slave is not None:
+                os.close(slave)
+        if self.tty:
+            self.stdin = master
+            self.add_output(master, b"O")
+        else:
+            self.stdin = self.process.stdin.fileno()
+            self.add_output(self.process.stdout.fileno(), b"O")
+            self.add_output(self.process.stderr.fileno(), b"E")
+        os.set_blocking(self.stdin, False)
+        self.pidfd = os.pidfd_open(self.process.pid)
+        sel.register(self.pidfd, selectors.EVENT_READ, self.on_exit)
+
+    @staticmethod
+    def resize(fd, request):
+        rows, cols = int(request.get("rows") or 24), int(request.get("cols") or 80)
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+    def add_output(self, fd, kind):
+        os.set_blocking(fd, False)
+        self.outputs[fd] = kind
+        self.watch(fd)
+
+    def watch(self, fd):
+        """(Re)register FD for what this session wants of it just now."""
+        events = 0
+        if fd in self.outputs and not self.paused:
+            events |= selectors.EVENT_READ
+        if fd == self.stdin and self.pending:
+            events |= selectors.EVENT_WRITE
+        known = fd in sel.get_map()
+        if events and known:
+            sel.modify(fd, events, self.on_stream)
+        elif events:
+            sel.register(fd, events, self.on_stream)
+        elif known:
+            sel.unregister(fd)
+
+    def on_stream(self, fd, events):
+        if events & selectors.EVENT_WRITE and fd == self.stdin:
+            self.feed(b"")
+        if events & selectors.EVENT_READ and fd in self.outputs:
+            try:
+                data = os.read(fd, CHUNK)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""  # the end of a pseudo terminal is EIO
+            if data:
+                self.port.send(self.outputs[fd], data)
+            else:
+                self.outputs.pop(fd)
+                self.watch(fd)
+                self.maybe_finish()
+
+    def feed(self, data):
+        """Give DATA to the command's stdin; what does not fit waits."""
+        if self.stdin is None:
+            return
+        self.pending += data
+        try:
+            while self.pending:
+                n = os.write(self.stdin, self.pending[:CHUNK])
+                del self.pending[:n]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.pending.clear()  # nobody reads
+            self.eof = True
+        fd = self.stdin
+        if self.eof and not self.pending and not self.tty:
+            self.stdin = None
+            self.watch(fd)
+            self.process.stdin.close()
+        else:
+            self.watch(fd)
+
+    def end_input(self):
+        self.eof = True
+        if self.tty:
+            self.feed(b"\x04")
+        else:
+            self.feed(b"")
+
+    def pause(self, on):
+        """Stop or go on reading output, as the port is full or drained."""
+        if self.paused != on:
+            self.paused = on
+            for fd in list(self.outputs):
+                self.watch(fd)
+
+    def on_exit(self, _fd, _events):
+        sel.unregister(self.pidfd)
+        os.close(self.pidfd)
+        self.pidfd = None
+        self.process.wait()
+        self.ended = time.monotonic()
+        self.maybe_finish()
+
+    def maybe_finish(self):
+        """Report the end once the command is gone and its output is out."""
+        if self.ended is None:
+            return
+        late = time.monotonic() - self.ended > GRACE
+        if self.outputs and (self.paused or not late):
+            return
+        code = self.process.returncode
+        result = {"status": code} if code >= 0 else {"signal": -code}
+        self.port.send(b"X", json.dumps(result).encode())
+        self.close(kill=False)
+
+    def signal(self, number):
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def close(self, kill):
+        if kill:
+            try:
+                with open(f"{self.cgroup}/cgroup.kill", "w") as f:
+                    f.write("1")
+            except OSError:
+                self.signal(signal.SIGKILL)
+        for fd in set(self.outputs) | ({self.stdin} - {None}):
+            if fd in sel.get_map():
+                sel.unregister(fd)
+        self.outputs = {}
+        if self.pidfd is not None:
+            sel.unregister(self.pidfd)
+            os.close(self.pidfd)
+            self.process.wait()
+        if self.tty:
+            os.close(self.stdin)
+        else:
+            for stream in (
+                self.process.stdin,
+                self.process.stdout,
+                self.process.stderr,
+            ):
+                try:
+                    stream.close()
+                except OSError:
+                    pass
+        try:
+            os.rmdir(self.cgroup)  # fails, rightly, when it left children
+        except OSError:
+            pass
+        self.port.session = None
+
+
+class Port:
+    """One virtio-serial port: parses messages, owns at most one session."""
+
+    def __init__(self, path):
+        self.fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        # The kernel signals when the host opens or closes its end.
+        fcntl.fcntl(self.fd, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(self.fd, fcntl.F_GETFL)
+        fcntl.fcntl(self.fd, fcntl.F_SETFL, flags | os.O_ASYNC)
+        self.inbuf = bytearray()
+        self.out = bytearray()
+        self.session = None
+        self.attached = False
+        self.synced = False
+        self.check()
+
+    def check(self):
+        """Look whether the host is there. A port without host is not polled,
+        for it would always be ready."""
+        if self.attached:
+            return
+        try:
+            data = os.read(self.fd, CHUNK)
+        except BlockingIOError:
+            data = None
+        except OSError:
+            return
+        if data == b"":
+            return
+        self.attached = True
+        sel.register(self.fd, selectors.EVENT_READ, self.on_event)
+        if data:
+            self.receive(data)
+
+    def detach(self):
+        if self.attached:
+            sel.unregister(self.fd)
+        self.attached = self.synced = False
+        self.inbuf.clear()
+        self.out.clear()
+        if self.session:
+            self.session.close(kill=True)
+
+    def on_event(self, _fd, events):
+        if events & selectors.EVENT_READ:
+            try:
+                data = os.read(self.fd, CHUNK)
+            except BlockingIOError:
+                data = None
+            except OSError:
+                data = b""
+            if data == b"":
+                self.detach()
+                return
+            if data:
+                self.receive(data)
+        if self.attached and events & selectors.EVENT_WRITE:
+            self.flush()
+
+    def receive(self, data):
+        self.inbuf += data
+        at = self.inbuf.rfind(MAGIC)
+        if at >= 0:
+            if self.session:
+                self.session.close(kill=True)
+            self.out.clear()
+            del self.inbuf[: at + len(MAGIC)]
+            self.synced = True
+        if not self.synced:
+            del self.inbuf[: -len(MAGIC)]
+            return
+        while len(self.inbuf) >= HEADER.size:
+            kind, length = HEADER.unpack_from(self.inbuf)
+            if len(self.inbuf) < HEADER.size + length:
+                break
+            payload = bytes(self.inbuf[HEADER.size : HEADER.size + length])
+            del self.inbuf[: HEADER.size + length]
+            self.handle(kind, payload)
+
+    def handle(self, kind, payload):
+        if kind == b"R" and not self.session:
+            request = json.loads(payload)
+            self.out += MAGIC + bytes.fromhex(request["id"])
+            try:
+                self.session = Session(self, request)
+            except (OSError, KeyError, subprocess.SubprocessError) as error:
+                missing = isinstance(error, OSError) and error.errno == errno.ENOENT
+                reply = {"error": str(error), "status": 127 if missing else 126}
+                self.session = None
+                self.send(b"X", json.dumps(reply).encode())
+            self.flush()
+        elif not self.session:
+            return  # late input for a command that has ended
+        elif kind == b"I":
+            if payload:
+                self.session.feed(payload)
+            else:
+                self.session.end_input()
+        elif kind == b"S":
+            self.session.signal(int(json.loads(payload)["signal"]))
+        elif kind == b"W" and self.session.tty:
+            self.session.resize(self.session.stdin, json.loads(payload))
+
+    def send(self, kind, data):
+        self.out += HEADER.pack(kind, len(data)) + data
+        self.flush()
+
+    def flush(self):
+        try:
+            while self.out:
+                n = os.write(self.fd, self.out[:CHUNK])
+                del self.out[:n]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.detach()
+            return
+        if self.attached:
+            want = selectors.EVENT_READ
+            if self.out:
+                want |= selectors.EVENT_WRITE
+            sel.modify(self.fd, want, self.on_event)
+        if self.session:
+            self.session.pause(len(self.out) > 4 * CHUNK)
+
+
+def main():
+    # The SIGIO of a port wakes the loop through this pair.
+    ours, theirs = socket.socketpair()
+    for end in (ours, theirs):
+        end.setblocking(False)
+    signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGIO, lambda *_: None)
+
+    def drain(_fd, _events):
+        try:
+            while ours.recv(4096):
+                pass
+        except BlockingIOError:
+            pass
+
+    sel.register(ours, selectors.EVENT_READ, drain)
+    os.makedirs(CGROUP, exist_ok=True)
+    # The boot script runs beside us: the host asks for its outcome.
+    log = open("/run/qhca-boot.log", "wb")
+    boot = subprocess.Popen(
+        ["/bin/sh", "/qhca/lab/boot"], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+    )
+    ports = []
+    known = set()
+    scan_until = time.monotonic() + 60
+    while True:
+        if time.monotonic() < scan_until:
+            for path in glob.glob("/dev/virtio-ports/qhca.*"):
+                if path not in known:
+                    known.add(path)
+                    ports.append(Port(path))
+        boot.poll()
+        busy = any(p.session and p.session.ended is not None for p in ports)
+        booting = boot.returncode is None or len(ports) == 0
+        for key, events in sel.select(0.1 if busy or booting else 2.0):
+            # A callback may have closed what a later event is about.
+            if key.fd in sel.get_map() and sel.get_map()[key.fd].data == key.data:
+                key.data(key.fd, events)
+        for port in ports:
+            port.check()
+            if port.session:
+                port.session.maybe_finish()
+
+
+if __name__ == "__main__":
+    main()
