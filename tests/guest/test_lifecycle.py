@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+The driver and the device go away in mid-traffic: applications get errors, the
+kernel no oops, nothing leaks, QEMU lives, and all can start again.
+"""
+
+import pytest
+
+from test_pingpong import pingpong
+
+DRIVER = "/sys/bus/pci/drivers/qhca"
+
+
+def traffic(pair):
+    """Endless RDMA traffic from a to b; both ends as background jobs."""
+    server = pair.b.start("ib_write_bw -d $IBDEV -x $GIDX -F -D 120 -s 65536")
+    pair.a.wait_port(pair.b.ip, 18515)
+    client = pair.a.start(f"ib_write_bw -d $IBDEV -x $GIDX -F -D 120 -s 65536 {pair.b.ip}")
+    before = pair.a.ethtool_stat("roce_tx_packets")
+    pair.a.wait_for(
+        f"test $(ethtool -S {pair.a.netdev} | awk '/roce_tx_packets:/ {{print $2}}') -gt {before + 100}",
+        timeout=60)
+    return server, client
+
+
+def stop(*jobs):
+    for job in jobs:
+        job.kill()
+
+
+def settled(guest):
+    """Memory not given back would show here: unpinned pages and DMA pools."""
+    guest.run("sync; echo 3 > /proc/sys/vm/drop_caches")
+    out = guest.run("grep -E 'Unevictable|Mlocked' /proc/meminfo").out
+    return out
+
+
+def restore(pair, guest):
+    """Addresses are lost with the netdev: set the guest up as at boot."""
+    guest.setup_nic()
+    pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=60)
+    pingpong(pair.b, pair.a, "ibv_rc_pingpong", "-s 4096 -n 50")
+
+
+def test_unload_in_traffic(pair):
+    """rmmod qhca_ib while applications use it: they are cut off, not hung."""
+    server, client = traffic(pair)
+    pair.a.run("rmmod qhca_ib", timeout=60)
+    assert client.wait(90).rc != 0
+    stop(server)
+    pair.a.run("rmmod qhca", timeout=60)
+    assert pair.a.run("lsmod | grep -c ^qhca || true").out.strip() == "0"
+    pair.a.load_driver()
+    restore(pair, pair.a)
+
+
+def test_unbind_rebind_in_traffic(pair):
+    for _ in range(3):
+        server, client = traffic(pair)
+        pair.a.run(f"echo {pair.a.pci} > {DRIVER}/unbind", timeout=60)
+        assert client.wait(90).rc != 0
+        stop(server)
+        pair.a.run(f"echo {pair.a.pci} > {DRIVER}/bind", timeout=60)
+        restore(pair, pair.a)
+
+
+def test_flr_in_traffic(pair):
+    """A function-level reset through sysfs."""
+    server, client = traffic(pair)
+    assert "flr" in pair.a.run(f"cat /sys/bus/pci/devices/{pair.a.pci}/reset_method").out
+    pair.a.run(f"echo 1 > /sys/bus/pci/devices/{pair.a.pci}/reset", timeout=60)
+    assert client.wait(90).rc != 0
+    stop(server)
+    restore(pair, pair.a)
+
+
+def test_load_unload_loop(pair):
+    """Ten times in and out: the kernel's memory does not shrink with it."""
+    def free_kib():
+        pair.a.run("sync; echo 3 > /proc/sys/vm/drop_caches")
+        return int(pair.a.run("awk '/MemAvailable/ {print $2}' /proc/meminfo").out)
+
+    pair.a.run("rmmod qhca_ib qhca", timeout=60)
+    pair.a.load_driver()
+    first = free_kib()
+    for _ in range(10):
+        pair.a.run("rmmod qhca_ib qhca", timeout=60)
+        pair.a.load_driver()
+    assert first - free_kib() < 16 * 1024
+    restore(pair, pair.a)
+
+
+def test_killed_application(pair):
+    """SIGKILL in mid-traffic: everything of the process is destroyed."""
+    before = pair.a.run("rdma res show").out
+    server, client = traffic(pair)
+    assert pair.a.run("rdma res show").out != before
+    pair.a.run("pkill -KILL ib_write_bw")
+    client.wait(30)
+    stop(server)
+    pair.a.wait_for(f"test \"$(rdma res show | tr -d '\\n')\" = \"{before.strip()}\"", timeout=20)
+
+
+def test_hot_unplug_in_traffic(fresh_pair):
+    """The device is pulled while busy; then plugged in again."""
+    pair = fresh_pair
+    server, client = traffic(pair)
+    pair.unplug("a")
+    assert client.wait(120).rc != 0
+    stop(server)
+    assert pair.a.run("ls /sys/class/infiniband", check=False).out.strip() == ""
+    assert pair.qmp("a", "query-status")["running"]
+    pair.plug("a")
+    restore(pair, pair.a)

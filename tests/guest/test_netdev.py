@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The Ethernet function, alone and while RDMA traffic runs."""
+
+import json
+
+import pytest
+
+
+@pytest.mark.parametrize("mtu", [1500, 9000])
+def test_ping(pair, mtu):
+    pair.set_mtu(mtu)
+    for size in (0, 56, mtu - 28):
+        pair.a.run(f"ping -c 3 -i 0.2 -W 5 -M do -s {size} {pair.b.ip}")
+    pair.a.run(f"ping -6 -c 3 -i 0.2 -W 5 {pair.b.ip6}")
+    # one byte more does not fit
+    assert pair.a.run(f"ping -c 1 -W 2 -M do -s {mtu - 27} {pair.b.ip}", check=False).rc != 0
+
+
+@pytest.mark.parametrize("mtu", [1500, 9000])
+def test_iperf_while_rdma_runs(pair, mtu):
+    pair.set_mtu(mtu)
+    server = pair.b.start("iperf3 -s -1")
+    pair.a.wait_port(pair.b.ip, 5201)
+    rdma = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 3000")
+    pair.a.wait_port(pair.b.ip, 18515)
+    client = pair.a.start(f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 3000 {pair.b.ip}")
+    out = pair.a.run(f"iperf3 -J -t 4 -c {pair.b.ip}", timeout=90).out
+    assert client.wait(180).rc == 0
+    assert rdma.wait(60).rc == 0
+    assert server.wait(60).rc == 0
+    assert json.loads(out)["end"]["sum_received"]["bytes"] > 1 << 20
+
+
+@pytest.mark.parametrize("udp", [False, True], ids=["tcp", "udp"])
+@pytest.mark.parametrize("offload", ["on", "off"])
+def test_checksum_offload(pair, offload, udp):
+    """Data arrive whole with checksum and scatter-gather offload on and off."""
+    dev = pair.a.netdev
+    pair.set_mtu(1500)
+    pair.a.run(f"ethtool -K {dev} tx {offload} sg {offload} rx {offload}")
+    try:
+        shown = pair.a.run(f"ethtool -k {dev}").out
+        assert f"tx-checksumming: {offload}" in shown
+        server = pair.b.start("iperf3 -s -1")
+        pair.a.wait_port(pair.b.ip, 5201)
+        flags = "-u -b 5M -l 1000" if udp else ""
+        out = pair.a.run(f"iperf3 -J -t 2 {flags} -c {pair.b.ip}", timeout=60).out
+        assert json.loads(out)["end"]["sum"]["bytes"] if udp else True
+        assert server.wait(60).rc == 0
+        bad = pair.b.run("nstat -az | awk '/InCsumErrors/ {s += $2} END {print s + 0}'").out
+        assert int(bad) == 0, "checksum errors at the receiver"
+    finally:
+        pair.a.run(f"ethtool -K {dev} tx on sg on rx on")
+
+
+def test_ethtool(pair):
+    dev = pair.a.netdev
+    assert "driver: qhca" in pair.a.run(f"ethtool -i {dev}").out
+    assert "Link detected: yes" in pair.a.run(f"ethtool {dev}").out
+    before = pair.a.ethtool_stat("eth_tx_packets")
+    pair.a.run(f"ping -c 5 -i 0.2 {pair.b.ip}")
+    assert pair.a.ethtool_stat("eth_tx_packets") >= before + 5
+    assert pair.a.run(f"ethtool -g {dev}").out
+    assert pair.a.run(f"ethtool -l {dev}").out
+
+
+def test_link_down_and_up(pair):
+    """The host pulls the cable; carrier and port state follow, traffic resumes."""
+    a = pair.a
+    pair.set_link("a", False)
+    try:
+        a.wait_for(f"grep -qx 0 /sys/class/net/{a.netdev}/carrier", timeout=20)
+        a.wait_for("grep -q DOWN /sys/class/infiniband/$IBDEV/ports/1/state", timeout=20)
+    finally:
+        pair.set_link("a", True)
+    a.wait_for(f"grep -qx 1 /sys/class/net/{a.netdev}/carrier", timeout=20)
+    a.wait_for("grep -q ACTIVE /sys/class/infiniband/$IBDEV/ports/1/state", timeout=20)
+    a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=30)
+
+
+def test_vlan(pair):
+    """A VLAN over the netdev, and RDMA over the VLAN's GID."""
+    for g, host in ((pair.a, 1), (pair.b, 2)):
+        g.run(f"ip link add link {g.netdev} name v42 type vlan id 42 && "
+              f"ip addr add 10.98.0.{host}/24 dev v42 && ip link set v42 up")
+    try:
+        pair.a.wait_for("ping -c 1 -W 1 10.98.0.2", timeout=20)
+        gidx = {g.name: g.gid_index(ip) for g, ip in ((pair.a, "10.98.0.1"), (pair.b, "10.98.0.2"))}
+        job = pair.b.start(f"ibv_rc_pingpong -d $IBDEV -g {gidx['b']} -c -n 100")
+        pair.a.wait_port(pair.b.ip, 18515)
+        pair.a.run(f"ibv_rc_pingpong -d $IBDEV -g {gidx['a']} -c -n 100 {pair.b.ip}", timeout=60)
+        assert job.wait(60).rc == 0
+    finally:
+        for g in (pair.a, pair.b):
+            g.run("ip link del v42", check=False)
+
+
+def test_gids_follow_addresses(pair):
+    """A GID appears with an address and goes with it."""
+    a = pair.a
+    a.run(f"ip addr add 10.97.0.1/24 dev {a.netdev}")
+    index = a.wait_gid("10.97.0.1")
+    assert index is not None
+    a.run(f"ip addr del 10.97.0.1/24 dev {a.netdev}")
+    a.wait_no_gid("10.97.0.1")
