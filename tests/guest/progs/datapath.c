@@ -28,11 +28,15 @@ static void open_marker(void)
 	globfree(&g);
 }
 
-static void mark(const char *text)
+static void mark_device(void)
 {
 	if (marker_fd >= 0 && write(marker_fd, "1\n", 2) != 2)
 		qv_die("marker", errno);
-	/* fails, and is meant to: only strace looks at it */
+}
+
+/* Fails, and is meant to: only strace looks at it. */
+static void mark_strace(const char *text)
+{
 	if (write(-1, text, strlen(text)) >= 0)
 		qv_die("write to descriptor -1", 0);
 }
@@ -71,7 +75,8 @@ int main(int argc, char **argv)
 		wr[j].send_flags = IBV_SEND_SIGNALED;
 		wr[j].next = j + 1 < batch ? &wr[j + 1] : NULL;
 	}
-	mark("BEGIN-DATAPATH");
+	mark_device();
+	mark_strace("BEGIN-DATAPATH");
 	for (i = 0; i < rounds && !err; i++) {
 		for (j = 0; j < batch; j++)
 			err |= qv_recv(&b, j, &r, 1);
@@ -85,7 +90,8 @@ int main(int argc, char **argv)
 		}
 		moved += batch;
 	}
-	mark("END-DATAPATH");
+	mark_strace("END-DATAPATH");
+	mark_device();
 	if (err)
 		qv_die("post or completion", EIO);
 	a.posted = moved;
