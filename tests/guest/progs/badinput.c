@@ -220,14 +220,26 @@ static void broken_mr(struct result *r)
 	collect(r, false, true);
 }
 
-/* The same for the SQ: the WQE itself cannot be fetched. */
+/*
+ * The same for the SQ: a WQE cannot be fetched.  The device may keep the page
+ * it is working in, so go on until the ring enters the next one.
+ */
 static void broken_sq(struct result *r)
 {
+	uint32_t per_page = sysconf(_SC_PAGESIZE) / a.sq_stride;
+	struct ibv_wc wc;
 	char line[16];
+	uint32_t i;
 
 	fprintf(stderr, "ready qpn=%u\n", a.qp->qp_num);
 	if (!fgets(line, sizeof(line), stdin))
 		qv_die("stdin", EPIPE);
+	for (i = a.posted; i < per_page; i++) {
+		raw_write();
+		qv_ring(&dev, a.qp->qp_num, ++a.posted);
+		if (!qv_wait(a.scq, &wc, 5000) || wc.status)
+			qv_die("a WQE before the broken page failed", EIO);
+	}
 	raw_write();
 	qv_ring(&dev, a.qp->qp_num, ++a.posted);
 	collect(r, false, false);
@@ -272,8 +284,9 @@ static int bystander(void)
 
 int main(int argc, char **argv)
 {
+	/* rings of several pages, for broken_sq */
 	const struct ibv_qp_cap cap = {
-		.max_send_wr = 32, .max_recv_wr = 32,
+		.max_send_wr = 256, .max_recv_wr = 32,
 		.max_send_sge = 1, .max_recv_sge = 1,
 	};
 	struct result r = { -1, -1, -1, -1 };
