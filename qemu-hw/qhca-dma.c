@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca: DMA.
+ *
+ * All of it goes through the PCI function's own address space, so the bus
+ * master bit and a vIOMMU rule over it.  Only memory can be the target: with
+ * attrs.memory the memory core refuses accesses to the registers of any
+ * device, our own included, so that DMA has no side effect.
+ *
+ * Order, as the guest's CPUs see it: reads are not done before earlier reads
+ * (a ring index, then the entry), and a store64 comes after all earlier
+ * writes.  That is what PCI promises and drivers count on.
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "qemu/rcu.h"
+#include "qhca-compat.h"
+#include "qhca.h"
+
+static inline MemTxAttrs qhca_attrs(void)
+{
+    return (MemTxAttrs) { .memory = 1 };
+}
+
+bool qhca_op_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    QhcaState *s = opaque;
+
+    if (unlikely(s->gone)) {
+        return false;
+    }
+    smp_rmb();
+    return address_space_read(pci_get_address_space(PCI_DEVICE(s)), addr,
+                              qhca_attrs(), buf, len) == MEMTX_OK;
+}
+
+bool qhca_op_dma_write(void *opaque, uint64_t addr, const void *buf,
+                       size_t len)
+{
+    QhcaState *s = opaque;
+
+    if (unlikely(s->gone)) {
+        return false;
+    }
+    return address_space_write(pci_get_address_space(PCI_DEVICE(s)), addr,
+                               qhca_attrs(), buf, len) == MEMTX_OK;
+}
+
+/* Is there guest memory for the 8 bytes at @addr?  Called under RCU. */
+static bool qhca_is_ram64(AddressSpace *as, uint64_t addr)
+{
+    MemTxAttrs attrs = qhca_attrs();
+    hwaddr xlat, len = 8;
+    MemoryRegion *mr = address_space_translate(as, addr, &xlat, &len, true,
+                                               attrs);
+
+    return len == 8 && memory_access_is_direct(mr, true, attrs);
+}
+
+bool qhca_op_dma_store64(void *opaque, uint64_t addr, uint64_t val)
+{
+    QhcaState *s = opaque;
+    AddressSpace *as;
+    MemTxResult res;
+
+    if (unlikely(s->gone)) {
+        return false;
+    }
+    as = pci_get_address_space(PCI_DEVICE(s));
+    smp_wmb();
+    WITH_RCU_READ_LOCK_GUARD() {
+        /* This way of storing does not look at attrs.memory: we do. */
+        if (!qhca_is_ram64(as, addr)) {
+            return false;
+        }
+        address_space_stq_le(as, addr, val, qhca_attrs(), &res);
+    }
+    return res == MEMTX_OK;
+}
+
+void qhca_op_dma_fence(void *opaque)
+{
+    smp_mb();
+}
+
+bool qhca_op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
+                       uint64_t swap, uint64_t *old)
+{
+    QhcaState *s = opaque;
+    AddressSpace *as;
+    hwaddr len = 8;
+    uint64_t *p;
+
+    if (unlikely(s->gone || (addr & 7))) {
+        return false;
+    }
+    as = pci_get_address_space(PCI_DEVICE(s));
+    WITH_RCU_READ_LOCK_GUARD() {
+        /* A bounce buffer, given for what is not RAM, would not be atomic. */
+        if (!qhca_is_ram64(as, addr)) {
+            return false;
+        }
+        p = address_space_map(as, addr, &len, true, qhca_attrs());
+        if (!p) {
+            return false;
+        }
+        if (len < 8) {
+            address_space_unmap(as, p, len, true, 0);
+            return false;
+        }
+        /* vCPUs use the host's atomics too, under TCG as under KVM. */
+        *old = le64_to_cpu(qatomic_cmpxchg__nocheck(p, cpu_to_le64(cmp),
+                                                    cpu_to_le64(swap)));
+        address_space_unmap(as, p, len, true, 8);
+    }
+    return true;
+}

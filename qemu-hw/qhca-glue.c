@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca: the way into the engine, and what it asks for: interrupts, time,
+ * work to be done later.
+ *
+ * The engine is not re-entrant, but a guest can aim what the engine causes
+ * back at the device: a vIOMMU fault or an MSI-X message may be a write to
+ * the configuration space of this very function, and so reset or unplug it.
+ * Hence no interrupt is sent, and no engine reset or freed, inside a call.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bitmap.h"
+#include "qemu/main-loop.h"
+#include "qapi/error.h"
+#include "hw/pci/msix.h"
+#include "hw/qdev-core.h"
+#include "qhca.h"
+
+bool qhca_enter(QhcaState *s)
+{
+    if (unlikely(s->in_engine || !s->engine)) {
+        return false;
+    }
+    s->in_engine = true;
+    return true;
+}
+
+/*
+ * Send the interrupts raised.  Any of them may come back to us as a write, so
+ * that after each the device can be reset or gone.
+ */
+static void qhca_notify(QhcaState *s)
+{
+    unsigned long n = s->cfg.num_vectors;
+    unsigned long v;
+
+    if (s->notifying) {
+        return;
+    }
+    object_ref(OBJECT(s));
+    s->notifying = true;
+    s->any_raised = false;
+    for (v = find_first_bit(s->raised, n); v < n;
+         v = find_next_bit(s->raised, n, v + 1)) {
+        clear_bit(v, s->raised);
+        msix_notify(PCI_DEVICE(s), v);
+        if (!s->engine) {
+            break;
+        }
+    }
+    s->notifying = false;
+    if (s->engine && s->any_raised) {
+        /* Raised by a message that came back: not in an endless loop here. */
+        qemu_bh_schedule(s->bh);
+    }
+    object_unref(OBJECT(s));
+}
+
+static void qhca_engine_free(QhcaState *s)
+{
+    qhca_free(s->engine);
+    s->engine = NULL;
+    g_free(s->raised);
+    s->raised = NULL;
+    s->any_raised = false;
+}
+
+void qhca_leave(QhcaState *s)
+{
+    if (unlikely(s->gone)) {
+        s->in_engine = false;
+        s->gone = false;
+        qhca_engine_free(s);
+        object_unref(OBJECT(s));
+        return;
+    }
+    if (unlikely(s->reset_wanted)) {
+        s->reset_wanted = false;
+        qhca_reset(s->engine);
+        bitmap_zero(s->raised, s->cfg.num_vectors);
+        s->any_raised = false;
+    }
+    s->in_engine = false;
+    if (s->any_raised) {
+        qhca_notify(s);
+    }
+}
+
+static void qhca_op_msix(void *opaque, unsigned vector)
+{
+    QhcaState *s = opaque;
+
+    if (!s->gone && vector < s->cfg.num_vectors) {
+        set_bit(vector, s->raised);
+        s->any_raised = true;
+    }
+}
+
+static uint64_t qhca_op_clock(void *opaque)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+/*
+ * Deadlines mostly move away (each acknowledge restarts a timer), so the QEMU
+ * timer is only moved when the new one is earlier.  When it fires too early
+ * it is set again.
+ */
+static void qhca_op_set_timer(void *opaque, uint64_t deadline)
+{
+    QhcaState *s = opaque;
+
+    s->deadline = deadline;
+    if (deadline < s->timer_at && !s->gone) {
+        s->timer_at = deadline;
+        timer_mod_ns(s->timer, MIN(deadline, INT64_MAX));
+    }
+}
+
+static void qhca_timer_cb(void *opaque)
+{
+    QhcaState *s = opaque;
+    uint64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    uint64_t deadline = s->deadline;
+
+    s->timer_at = UINT64_MAX;
+    if (deadline > now) {
+        if (deadline != UINT64_MAX) {
+            qhca_op_set_timer(s, deadline);
+        }
+        return;
+    }
+    if (!qhca_enter(s)) {
+        /* In a nested event loop: later, the deadline stands. */
+        qhca_op_set_timer(s, now + 1);
+        return;
+    }
+    s->deadline = UINT64_MAX;
+    qhca_timer(s->engine);
+    qhca_leave(s);
+}
+
+static void qhca_op_kick(void *opaque)
+{
+    QhcaState *s = opaque;
+
+    s->run_wanted = true;
+    if (!s->gone) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+static void qhca_bh(void *opaque)
+{
+    QhcaState *s = opaque;
+
+    if (s->in_engine) {
+        qemu_bh_schedule(s->bh); /* a nested event loop: not now */
+        return;
+    }
+    if (s->any_raised) {
+        qhca_notify(s);
+        if (!s->engine) {
+            return;
+        }
+    }
+    if (!runstate_is_running()) {
+        /* A stopped machine's memory must not change: see qhca_vm_change. */
+        return;
+    }
+    if (s->run_wanted && qhca_enter(s)) {
+        s->run_wanted = false;
+        qhca_run(s->engine);
+        qhca_leave(s);
+    }
+    if (s->engine) {
+        qhca_net_resume(s);
+    }
+}
+
+static void qhca_vm_change(void *opaque, bool running, RunState state)
+{
+    QhcaState *s = opaque;
+
+    if (running) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+const struct qhca_ops qhca_glue_ops = {
+    .dma_read = qhca_op_dma_read,
+    .dma_write = qhca_op_dma_write,
+    .dma_store64 = qhca_op_dma_store64,
+    .dma_fence = qhca_op_dma_fence,
+    .dma_cas64 = qhca_op_dma_cas64,
+    .msix = qhca_op_msix,
+    .send = qhca_op_send,
+    .clock = qhca_op_clock,
+    .set_timer = qhca_op_set_timer,
+    .kick = qhca_op_kick,
+    .trace = qhca_op_trace,
+};
+
+bool qhca_glue_init(QhcaState *s, Error **errp)
+{
+    const char *err = "out of memory";
+
+    s->deadline = UINT64_MAX;
+    s->timer_at = UINT64_MAX;
+    s->engine = qhca_new(&s->cfg, &qhca_glue_ops, s, &err);
+    if (!s->engine) {
+        error_setg(errp, "qhca: %s", err);
+        return false;
+    }
+    s->raised = bitmap_new(s->cfg.num_vectors);
+    s->bh = qemu_bh_new_guarded(qhca_bh, s,
+                                &DEVICE(s)->mem_reentrancy_guard);
+    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer_cb, s);
+    s->vm_change = qdev_add_vm_change_state_handler(DEVICE(s),
+                                                    qhca_vm_change, s);
+    return true;
+}
+
+void qhca_glue_exit(QhcaState *s)
+{
+    qemu_del_vm_change_state_handler(s->vm_change);
+    timer_free(s->timer);
+    s->timer = NULL;
+    qemu_bh_delete(s->bh);
+    s->bh = NULL;
+    if (s->in_engine) {
+        /* From now on no operation touches the device; see qhca_leave(). */
+        s->gone = true;
+        object_ref(OBJECT(s));
+    } else {
+        qhca_engine_free(s);
+    }
+}
+
+void qhca_glue_reset(QhcaState *s)
+{
+    s->run_wanted = false;
+    if (qhca_enter(s)) {
+        s->reset_wanted = true;
+        qhca_leave(s);
+    } else {
+        s->reset_wanted = true;
+    }
+}

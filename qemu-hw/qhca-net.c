@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca: the wire, which is a QEMU network backend.
+ *
+ * The net core takes every frame: when the backend is busy it keeps the frame
+ * in a queue without end and calls back once that has gone out.  To bound it,
+ * at most one frame is there: the next is refused until the callback, and
+ * the engine holds it.
+ */
+#include "qemu/osdep.h"
+#include "qemu/main-loop.h"
+#include "qhca.h"
+
+static void qhca_net_sent(NetClientState *nc, ssize_t ret);
+
+bool qhca_op_send(void *opaque, const void *frame, size_t len)
+{
+    QhcaState *s = opaque;
+
+    if (unlikely(s->gone)) {
+        return true;            /* into the void, as over a cut wire */
+    }
+    /* The net core drops what it holds when the machine stops: hold it. */
+    if (unlikely(s->tx_queued || !runstate_is_running())) {
+        s->tx_refused = true;
+        return false;
+    }
+    if (qemu_send_packet_async(qemu_get_queue(s->nic), frame, len,
+                               qhca_net_sent) == 0) {
+        s->tx_queued = true;
+    }
+    return true;
+}
+
+static void qhca_net_tx_ready(QhcaState *s)
+{
+    if (s->tx_refused && !s->tx_queued && runstate_is_running() &&
+        qhca_enter(s)) {
+        s->tx_refused = false;
+        qhca_tx_ready(s->engine);
+        qhca_leave(s);
+    }
+}
+
+static void qhca_net_sent(NetClientState *nc, ssize_t ret)
+{
+    QhcaState *s = qemu_get_nic_opaque(nc);
+
+    s->tx_queued = false;
+    if (s->tx_refused && s->engine && !s->gone) {
+        if (s->in_engine) {
+            qemu_bh_schedule(s->bh);
+        } else {
+            qhca_net_tx_ready(s);
+        }
+    }
+}
+
+void qhca_net_resume(QhcaState *s)
+{
+    qhca_net_tx_ready(s);
+    if (s->engine && s->rx_refused) {
+        s->rx_refused = false;
+        qemu_flush_queued_packets(qemu_get_queue(s->nic));
+    }
+}
+
+/* A backend may answer from within our own send: not now, see rx_refused. */
+static bool qhca_net_can_receive(NetClientState *nc)
+{
+    QhcaState *s = qemu_get_nic_opaque(nc);
+
+    if (s->in_engine && !s->gone) {
+        s->rx_refused = true;
+        qemu_bh_schedule(s->bh);
+        return false;
+    }
+    return true;
+}
+
+static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
+                                size_t size)
+{
+    QhcaState *s = qemu_get_nic_opaque(nc);
+
+    if (!qhca_net_can_receive(nc)) {
+        return 0;
+    }
+    if (qhca_enter(s)) {
+        qhca_receive(s->engine, buf, size);
+        qhca_leave(s);
+    }
+    return size;
+}
+
+/* The link is up when something is at the other end and was not set down. */
+static void qhca_net_link_changed(NetClientState *nc)
+{
+    QhcaState *s = qemu_get_nic_opaque(nc);
+
+    if (nc->link_down) {
+        /* A deleted backend never calls back. */
+        s->tx_queued = false;
+    }
+    if (qhca_enter(s)) {
+        qhca_set_link(s->engine, nc->peer && !nc->link_down);
+        qhca_leave(s);
+    }
+    if (s->engine && s->tx_refused && !s->gone) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+static NetClientInfo qhca_net_info = {
+    .type = NET_CLIENT_DRIVER_NIC,
+    .size = sizeof(NICState),
+    .can_receive = qhca_net_can_receive,
+    .receive = qhca_net_receive,
+    .link_status_changed = qhca_net_link_changed,
+};
+
+void qhca_net_init(QhcaState *s)
+{
+    DeviceState *dev = DEVICE(s);
+
+    s->nic = qemu_new_nic(&qhca_net_info, &s->conf,
+                          object_get_typename(OBJECT(s)), dev->id,
+                          &dev->mem_reentrancy_guard, s);
+    qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);
+    qhca_net_link_changed(qemu_get_queue(s->nic));
+}
+
+void qhca_net_exit(QhcaState *s)
+{
+    qemu_del_nic(s->nic);
+    s->nic = NULL;
+}
+
+void qhca_net_reset(QhcaState *s)
+{
+    s->tx_refused = false;
+    qemu_purge_queued_packets(qemu_get_queue(s->nic));
+    s->tx_queued = false;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca: the engine's trace as QEMU trace events, one event for each kind.
+ * Guest errors also go to the log, under -d guest_errors.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "hw/qdev-core.h"
+#include "engine/trace.h"
+#include "qhca.h"
+#include "trace.h"
+
+static void qhca_trace_guest_error(const char *dev,
+                                   const struct qhca_trace *t)
+{
+    const char *text = t->text ? t->text : "";
+
+    qemu_log_mask(LOG_GUEST_ERROR, "%s: 0x%x: %s\n", dev, t->num, text);
+    trace_qhca_guest_error(dev, t->time, t->num, t->a, text);
+}
+
+void qhca_op_trace(void *opaque, const struct qhca_trace *t)
+{
+    QhcaState *s = opaque;
+    const char *dev = DEVICE(s)->id ? DEVICE(s)->id : TYPE_QHCA;
+
+    switch (t->kind) {
+    case QHCA_TR_REG_WRITE:
+        trace_qhca_reg_write(dev, t->time, t->addr, t->a);
+        break;
+    case QHCA_TR_MARKER:
+        trace_qhca_marker(dev, t->time, t->a);
+        break;
+    case QHCA_TR_COMMAND:
+        trace_qhca_command(dev, t->time, t->a, t->num, t->b);
+        break;
+    case QHCA_TR_DOORBELL:
+        trace_qhca_doorbell(dev, t->time, t->num, t->addr, t->a, t->index);
+        break;
+    case QHCA_TR_GUEST_ERROR:
+        qhca_trace_guest_error(dev, t);
+        break;
+    case QHCA_TR_QP_STATE:
+        trace_qhca_qp_state(dev, t->time, t->num, t->a, t->b, t->syndrome);
+        break;
+    case QHCA_TR_WALK_HOP:
+        trace_qhca_walk_hop(dev, t->time, t->num, t->b, t->addr, t->a);
+        break;
+    case QHCA_TR_WALK:
+        trace_qhca_walk(dev, t->time, t->num, t->a, t->addr);
+        break;
+    case QHCA_TR_WQE:
+        trace_qhca_wqe(dev, t->time, t->num, t->index, t->addr, t->a, t->b);
+        break;
+    case QHCA_TR_RECV_WQE:
+        trace_qhca_recv_wqe(dev, t->time, t->num, t->index, t->addr, t->b);
+        break;
+    case QHCA_TR_TX:
+        trace_qhca_tx(dev, t->time, t->num, t->peer, t->psn, t->a, t->b,
+                      t->syndrome);
+        break;
+    case QHCA_TR_RX:
+        trace_qhca_rx(dev, t->time, t->num, t->peer, t->psn, t->a, t->b,
+                      t->syndrome);
+        break;
+    case QHCA_TR_RX_DROP:
+        trace_qhca_rx_drop(dev, t->time, t->num, t->psn, t->a, t->b);
+        break;
+    case QHCA_TR_DATA:
+        trace_qhca_data(dev, t->time, t->num, t->b ? "write" : "read",
+                        t->addr, t->a);
+        break;
+    case QHCA_TR_RETRANSMIT:
+        trace_qhca_retransmit(dev, t->time, t->num, t->psn, t->a);
+        break;
+    case QHCA_TR_TIMER:
+        trace_qhca_timer(dev, t->time, t->num, t->a, t->b);
+        break;
+    case QHCA_TR_CQE:
+        trace_qhca_cqe(dev, t->time, t->num, t->peer, t->index, t->a,
+                       t->syndrome, t->b);
+        break;
+    case QHCA_TR_EQE:
+        trace_qhca_eqe(dev, t->time, t->num, t->peer, t->index, t->a);
+        break;
+    case QHCA_TR_MSIX:
+        trace_qhca_msix(dev, t->time, t->num);
+        break;
+    case QHCA_TR_ETH_TX:
+        trace_qhca_eth_tx(dev, t->time, t->num, t->index, t->b);
+        break;
+    case QHCA_TR_ETH_RX:
+        trace_qhca_eth_rx(dev, t->time, t->num, t->index, t->b);
+        break;
+    case QHCA_TR_KINDS:
+        break;
+    }
+}

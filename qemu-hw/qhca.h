@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca: the adapter as a QEMU device.
+ *
+ * The adapter itself is the engine (engine/engine.h).  What is here carries
+ * it: the PCI function (qhca-pci.c), the way into and out of the engine
+ * (qhca-glue.c), its DMA (qhca-dma.c), the wire (qhca-net.c) and its trace
+ * (qhca-trace.c).  Everything runs under the big QEMU lock.
+ */
+#ifndef HW_NET_QHCA_H
+#define HW_NET_QHCA_H
+
+#include "hw/pci/pci_device.h"
+#include "net/net.h"
+#include "qemu/timer.h"
+#include "qom/object.h"
+#include "system/runstate.h"
+#include "engine/engine.h"
+
+#define TYPE_QHCA "qhca"
+OBJECT_DECLARE_SIMPLE_TYPE(QhcaState, QHCA)
+
+struct QhcaState {
+    PCIDevice parent_obj;
+
+    MemoryRegion regs;          /* BAR 0 */
+    MemoryRegion db;            /* BAR 2 */
+    MemoryRegion msix;          /* BAR 4 */
+    NICState *nic;
+    NICConf conf;
+    struct qhca_config cfg;     /* the properties; fixed by realize */
+
+    struct qhca *engine;        /* NULL unless realized */
+    bool in_engine;             /* a call of the engine is on the stack */
+    bool reset_wanted;          /* a reset came during a call */
+    bool gone;                  /* unplugged during a call */
+
+    /* Interrupts are sent after the call that raised them, not inside. */
+    unsigned long *raised;      /* a bit for each vector */
+    bool any_raised;
+    bool notifying;
+
+    QEMUBH *bh;
+    bool run_wanted;            /* the engine asked for qhca_run() */
+
+    QEMUTimer *timer;
+    uint64_t deadline;          /* what the engine wants, UINT64_MAX: none */
+    uint64_t timer_at;          /* what the timer is set to, not after that */
+
+    bool tx_queued;             /* the net core holds a frame of ours */
+    bool tx_refused;            /* the engine waits for qhca_tx_ready() */
+    bool rx_refused;            /* the backend waits for a flush */
+    VMChangeStateEntry *vm_change;
+};
+
+/* ---- qhca-glue.c ---- */
+
+/**
+ * Every call of the engine stands between these two.
+ *
+ * qhca_enter() returns false when there is no engine or a call of it is on the
+ * stack already: then the engine must not be called.  qhca_leave() does what
+ * had to wait for the end of the call: interrupts, a reset, an unplug; the
+ * device may be gone when it returns.
+ */
+bool qhca_enter(QhcaState *s);
+void qhca_leave(QhcaState *s);
+
+/** The operations that the engine is made with; their opaque is QhcaState. */
+extern const struct qhca_ops qhca_glue_ops;
+
+/** Make BH, timer and engine; false with *errp set when that fails. */
+bool qhca_glue_init(QhcaState *s, Error **errp);
+/** Undo qhca_glue_init(), at once or, within a call of the engine, later. */
+void qhca_glue_exit(QhcaState *s);
+/** Reset the engine, at once or, within a call of it, later. */
+void qhca_glue_reset(QhcaState *s);
+
+/* ---- qhca-dma.c: the DMA operations; see struct qhca_ops ---- */
+bool qhca_op_dma_read(void *opaque, uint64_t addr, void *buf, size_t len);
+bool qhca_op_dma_write(void *opaque, uint64_t addr, const void *buf,
+                       size_t len);
+bool qhca_op_dma_store64(void *opaque, uint64_t addr, uint64_t val);
+void qhca_op_dma_fence(void *opaque);
+bool qhca_op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
+                       uint64_t swap, uint64_t *old);
+
+/* ---- qhca-net.c ---- */
+void qhca_net_init(QhcaState *s);
+void qhca_net_exit(QhcaState *s);
+/** Forget the frames the net core holds for us. */
+void qhca_net_reset(QhcaState *s);
+/** Take up what had to wait: frames refused in both directions. */
+void qhca_net_resume(QhcaState *s);
+bool qhca_op_send(void *opaque, const void *frame, size_t len);
+
+/* ---- qhca-trace.c ---- */
+void qhca_op_trace(void *opaque, const struct qhca_trace *t);
+
+#endif /* HW_NET_QHCA_H */
