@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+
+#include "die.h"
+#include "gmem.h"
+
+/* Small pages are scattered in the first part, to be kind to the host. */
+#define SMALL_SPAN (1ULL << 28)
+
+static void *reserve(uint64_t len)
+{
+    void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    CHECK(p != MAP_FAILED, "no address space");
+    return p;
+}
+
+void gmem_init(struct gmem *m, uint64_t base, uint64_t seed,
+               const char *name)
+{
+    memset(m, 0, sizeof(*m));
+    m->base = base;
+    m->name = name;
+    rng_init(&m->rng, seed);
+    m->data = reserve(GMEM_SPAN);
+    m->may[0] = reserve(GMEM_SPAN / 8);
+    m->may[1] = reserve(GMEM_SPAN / 8);
+    m->mapped = reserve(GMEM_SPAN / GMEM_PAGE / 8);
+}
+
+void gmem_fini(struct gmem *m)
+{
+    munmap(m->data, GMEM_SPAN);
+    munmap(m->may[0], GMEM_SPAN / 8);
+    munmap(m->may[1], GMEM_SPAN / 8);
+    munmap(m->mapped, GMEM_SPAN / GMEM_PAGE / 8);
+    memset(m, 0, sizeof(*m));
+}
+
+static bool inside(const struct gmem *m, uint64_t addr, uint64_t len)
+{
+    uint64_t off = addr - m->base;
+
+    return addr >= m->base && off < GMEM_SPAN && len <= GMEM_SPAN - off;
+}
+
+/* Are all pages of the range mapped (or all free)? */
+static bool pages_are(const struct gmem *m, uint64_t off, uint64_t len,
+                      bool mapped)
+{
+    uint64_t p = off / GMEM_PAGE;
+    uint64_t last = (off + (len ? len - 1 : 0)) / GMEM_PAGE;
+
+    for (; p <= last; p++) {
+        if ((m->mapped[p / 64] >> (p % 64) & 1) != mapped) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void pages_set(struct gmem *m, uint64_t off, uint64_t len,
+                      bool mapped)
+{
+    uint64_t p = off / GMEM_PAGE;
+    uint64_t last = (off + (len ? len - 1 : 0)) / GMEM_PAGE;
+
+    for (; p <= last; p++) {
+        if (mapped) {
+            m->mapped[p / 64] |= 1ULL << (p % 64);
+            m->mapped_pages++;
+        } else {
+            m->mapped[p / 64] &= ~(1ULL << (p % 64));
+            m->mapped_pages--;
+        }
+    }
+}
+
+uint64_t gmem_try_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
+                        uint64_t lead)
+{
+    uint64_t align = 1ULL << align_shift;
+    uint64_t span = align_shift <= 16 && len <= SMALL_SPAN / 8 ?
+                    SMALL_SPAN : GMEM_SPAN;
+    uint64_t slots, i, off;
+
+    CHECK(lead < align, "lead beyond the alignment");
+    if (lead + len > span) {
+        return 0;
+    }
+    slots = ((span - lead - len) >> align_shift) + 1;
+    for (i = 0; i < 200; i++) {
+        /* never offset 0: an address of 0 should look like an error */
+        off = (rng_below(&m->rng, slots) << align_shift) + lead;
+        if (off >= GMEM_PAGE && pages_are(m, off, len, false)) {
+            goto found;
+        }
+    }
+    for (i = 0; i < slots; i++) {
+        off = (i << align_shift) + lead;
+        if (off >= GMEM_PAGE && pages_are(m, off, len, false)) {
+            goto found;
+        }
+    }
+    return 0;
+found:
+    pages_set(m, off, len, true);
+    return m->base + off;
+}
+
+uint64_t gmem_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
+                    uint64_t lead)
+{
+    uint64_t a = gmem_try_alloc(m, len, align_shift, lead);
+
+    CHECK(a, "%s: no free memory of %llu bytes, alignment 2^%u", m->name,
+          (unsigned long long)len, align_shift);
+    return a;
+}
+
+void gmem_release(struct gmem *m, uint64_t addr, uint64_t len)
+{
+    uint64_t off = addr - m->base;
+
+    CHECK(inside(m, addr, len) && pages_are(m, off, len, true),
+          "release of memory that is not mapped");
+    gmem_deny(m, addr, len, GMEM_RW);
+    memset(m->data + off, 0, len);
+    pages_set(m, off, len, false);
+}
+
+static void set_bits(uint64_t *map, uint64_t off, uint64_t len, bool on)
+{
+    while (len) {
+        unsigned b = off % 64;
+        unsigned n = len < 64 - b ? (unsigned)len : 64 - b;
+        uint64_t mask = (n == 64 ? ~0ULL : (1ULL << n) - 1) << b;
+
+        if (on) {
+            map[off / 64] |= mask;
+        } else {
+            map[off / 64] &= ~mask;
+        }
+        off += n;
+        len -= n;
+    }
+}
+
+static bool all_bits(const uint64_t *map, uint64_t off, uint64_t len,
+                     uint64_t *bad)
+{
+    while (len) {
+        unsigned b = off % 64;
+        unsigned n = len < 64 - b ? (unsigned)len : 64 - b;
+        uint64_t mask = (n == 64 ? ~0ULL : (1ULL << n) - 1) << b;
+        uint64_t miss = ~map[off / 64] & mask;
+
+        if (miss) {
+            *bad = off - b + (unsigned)__builtin_ctzll(miss);
+            return false;
+        }
+        off += n;
+        len -= n;
+    }
+    return true;
+}
+
+void gmem_allow(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits)
+{
+    uint64_t off = addr - m->base;
+
+    if (!len) {
+        return;
+    }
+    CHECK(inside(m, addr, len) && pages_are(m, off, len, true),
+          "permission for memory that is not mapped");
+    if (bits & GMEM_R) {
+        set_bits(m->may[0], off, len, true);
+    }
+    if (bits & GMEM_W) {
+        set_bits(m->may[1], off, len, true);
+    }
+}
+
+void gmem_deny(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits)
+{
+    uint64_t off = addr - m->base;
+
+    if (!len) {
+        return;
+    }
+    CHECK(inside(m, addr, len), "no such memory");
+    if (bits & GMEM_R) {
+        set_bits(m->may[0], off, len, false);
+    }
+    if (bits & GMEM_W) {
+        set_bits(m->may[1], off, len, false);
+    }
+}
+
+void *gmem_ptr(struct gmem *m, uint64_t addr, uint64_t len)
+{
+    CHECK(inside(m, addr, len) &&
+          pages_are(m, addr - m->base, len, true),
+          "%s: the software itself reaches for %#llx + %llu", m->name,
+          (unsigned long long)addr, (unsigned long long)len);
+    return m->data + (addr - m->base);
+}
+
+uint64_t gmem_unmapped(struct gmem *m, uint64_t len)
+{
+    uint64_t a = gmem_alloc(m, len, 12, 0);
+
+    gmem_release(m, a, len);
+    return a;
+}
+
+static bool dev_access(struct gmem *m, uint64_t addr, size_t len, bool write)
+{
+    uint64_t bad;
+
+    if (m->watch) {
+        m->watch(m->watch_opaque, addr, len, write);
+    }
+    if (write) {
+        m->writes++;
+        m->write_bytes += len;
+    } else {
+        m->reads++;
+        m->read_bytes += len;
+    }
+    if (!inside(m, addr, len) ||
+        (len && !pages_are(m, addr - m->base, len, true))) {
+        m->faults++;
+        return false;
+    }
+    if (rng_64k(&m->rng, m->fail_64k)) {
+        m->injected++;
+        return false;
+    }
+    if (!m->unchecked &&
+        !all_bits(m->may[write], addr - m->base, len, &bad)) {
+        die("%s: the device %s %#llx + %zu; it has no right to %#llx",
+            m->name, write ? "writes to" : "reads from",
+            (unsigned long long)addr, len,
+            (unsigned long long)(m->base + bad));
+    }
+    return true;
+}
+
+bool gmem_dev_read(struct gmem *m, uint64_t addr, void *buf, size_t len)
+{
+    if (!dev_access(m, addr, len, false)) {
+        memset(buf, 0xee, len); /* undefined, so nobody may look at it */
+        return false;
+    }
+    memcpy(buf, m->data + (addr - m->base), len);
+    return true;
+}
+
+bool gmem_dev_write(struct gmem *m, uint64_t addr, const void *buf,
+                    size_t len)
+{
+    if (!dev_access(m, addr, len, true)) {
+        return false;
+    }
+    memcpy(m->data + (addr - m->base), buf, len);
+    return true;
+}
+
+bool gmem_dev_cas64(struct gmem *m, uint64_t addr, uint64_t cmp,
+                    uint64_t swap, uint64_t *old)
+{
+    uint64_t v;
+
+    CHECK(addr % 8 == 0, "compare-and-swap at %#llx",
+          (unsigned long long)addr);
+    if (!dev_access(m, addr, 8, false) || !dev_access(m, addr, 8, true)) {
+        return false;
+    }
+    memcpy(&v, m->data + (addr - m->base), 8);
+    *old = v;
+    if (v == cmp) {
+        memcpy(m->data + (addr - m->base), &swap, 8);
+    }
+    return true;
+}

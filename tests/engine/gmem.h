@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory of a fake guest.
+ *
+ * A sparse space of 64 GiB DMA addresses.  Pages are mapped by gmem_alloc(),
+ * scattered by the seed.  Two bits per byte say whether the device may read
+ * and write it: whatever lies around a buffer is a red zone.  An access of the
+ * device to a page that is not mapped fails as on a real bus; an access to
+ * a mapped byte without permission is a bug of the device and ends the test.
+ */
+#ifndef QHCA_TEST_GMEM_H
+#define QHCA_TEST_GMEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rng.h"
+
+#define GMEM_PAGE 4096u
+#define GMEM_SPAN (1ULL << 36)
+
+#define GMEM_R 1u               /* the device may read */
+#define GMEM_W 2u               /* the device may write */
+#define GMEM_RW 3u
+
+struct gmem {
+    uint64_t base;              /* DMA address of the first byte */
+    uint8_t *data;
+    uint64_t *may[2];           /* a bit per byte: read, write */
+    uint64_t *mapped;           /* a bit per page */
+    struct rng rng;
+    unsigned fail_64k;          /* device accesses that fail, of 65536 */
+    bool unchecked;             /* no permissions (bench, fuzzers) */
+    const char *name;
+    /* statistics */
+    uint64_t reads, read_bytes, writes, write_bytes, faults, injected;
+    uint64_t mapped_pages;
+    /* when set: called on each device access, before it happens */
+    void (*watch)(void *opaque, uint64_t addr, size_t len, bool write);
+    void *watch_opaque;
+};
+
+/* @base is the first DMA address, a multiple of 4 GiB. */
+void gmem_init(struct gmem *m, uint64_t base, uint64_t seed,
+               const char *name);
+void gmem_fini(struct gmem *m);
+
+/*
+ * Map at least @len bytes, contiguous, with @lead bytes of offset behind an
+ * address aligned to 1 << @align_shift (12..31): the address returned is
+ * aligned + lead.  Pages before it are not mapped.  The memory reads as 0
+ * and the device has no permission yet.  Ends the test when nothing is free.
+ */
+uint64_t gmem_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
+                    uint64_t lead);
+/* As gmem_alloc(); 0 when nothing is free. */
+uint64_t gmem_try_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
+                        uint64_t lead);
+/* Unmap what gmem_alloc() returned. */
+void gmem_release(struct gmem *m, uint64_t addr, uint64_t len);
+/* Give (or take) permissions of the device. */
+void gmem_allow(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits);
+void gmem_deny(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits);
+/* The CPU's view; ends the test when not all of it is mapped. */
+void *gmem_ptr(struct gmem *m, uint64_t addr, uint64_t len);
+/* An address of which no byte within @len is mapped. */
+uint64_t gmem_unmapped(struct gmem *m, uint64_t len);
+
+/* The device's accesses: false as on a bus error. */
+bool gmem_dev_read(struct gmem *m, uint64_t addr, void *buf, size_t len);
+bool gmem_dev_write(struct gmem *m, uint64_t addr, const void *buf,
+                    size_t len);
+bool gmem_dev_cas64(struct gmem *m, uint64_t addr, uint64_t cmp,
+                    uint64_t swap, uint64_t *old);
+
+#endif

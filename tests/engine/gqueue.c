@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "die.h"
+#include "guest.h"
+
+/* ---- CQ ---- */
+
+void gcq_create(struct gcq *cq, struct guest *g, uint8_t shift,
+                const struct gbuf_shape *shape, uint32_t eqn)
+{
+    uint64_t len = sizeof(struct qhca_cqe) << shift;
+    struct qhca_cqc c;
+
+    memset(cq, 0, sizeof(*cq));
+    cq->g = g;
+    cq->shift = shift;
+    cq->uar = g->uar;
+    cq->lazy = 1;
+    gbuf_make(&cq->buf, g->m, len, shape ? shape : &gbuf_direct, true, 0,
+              &g->rng);
+    gbuf_allow(&cq->buf, 0, len, GMEM_W);
+    cq->dbrec = guest_dbrec(g, false);
+    memset(&c, 0, sizeof(c));
+    c.buf = cq->buf.d;
+    c.dbrec = cq->dbrec;
+    c.eqn = eqn;
+    c.uar = cq->uar;
+    c.shift = shift;
+    cq->cqn = guest_create(g, QHCA_CMD_CREATE_CQ, &c, sizeof(c));
+}
+
+uint8_t gcq_destroy(struct gcq *cq)
+{
+    uint8_t s = guest_simple(cq->g, QHCA_CMD_DESTROY_CQ, cq->cqn);
+
+    if (s == QHCA_ST_OK) {
+        gbuf_free(&cq->buf);
+        guest_dbrec_free(cq->g, cq->dbrec);
+    }
+    return s;
+}
+
+bool gcq_poll(struct gcq *cq, struct qhca_cqe *cqe)
+{
+    uint32_t slot = cq->cons & ((1u << cq->shift) - 1);
+
+    gbuf_read(&cq->buf, slot * sizeof(*cqe), cqe, sizeof(*cqe));
+    if ((cqe->phase & 1) == (cq->cons >> cq->shift & 1)) {
+        return false;
+    }
+    cq->cons++;
+    if (cq->cons - cq->told >= cq->lazy) {
+        cq->told = cq->cons;
+        guest_dbrec_set(cq->g, cq->dbrec, cq->cons);
+    }
+    return true;
+}
+
+void gcq_arm(struct gcq *cq, bool solicited)
+{
+    cq->told = cq->cons;
+    guest_dbrec_set(cq->g, cq->dbrec, cq->cons);
+    guest_doorbell(cq->g, cq->uar, QHCA_DB_CQ_ARM, cq->cqn |
+                   (solicited ? QHCA_DB_SOLICITED : 0) |
+                   (uint64_t)cq->cons << QHCA_DB_INDEX_SHIFT);
+}
+
+/* ---- MR ---- */
+
+void gmr_create(struct gmr *mr, struct guest *g, uint64_t len,
+                uint64_t iova, uint32_t access,
+                const struct gbuf_shape *shape)
+{
+    struct qhca_mpt c;
+    uint8_t byte = (uint8_t)rng_u32(&g->rng);
+
+    memset(mr, 0, sizeof(*mr));
+    mr->g = g;
+    mr->len = len;
+    mr->iova = iova;
+    mr->access = access;
+    mr->pd = g->pd;
+    gbuf_make(&mr->buf, g->m, len, shape ? shape : &gbuf_direct, false,
+              iova, &g->rng);
+    memset(&c, 0, sizeof(c));
+    c.buf = mr->buf.d;
+    c.iova = iova;
+    c.len = len;
+    c.key = byte;
+    c.pd = g->pd;
+    c.access = access;
+    mr->key = guest_create(g, QHCA_CMD_CREATE_MR, &c, sizeof(c));
+    CHECK((mr->key & 0xff) == byte, "key %#x, asked for byte %#x", mr->key,
+          byte);
+}
+
+uint8_t gmr_destroy(struct gmr *mr)
+{
+    uint8_t s = guest_simple(mr->g, QHCA_CMD_DESTROY_MR, mr->key);
+
+    if (s == QHCA_ST_OK) {
+        gmr_drop(mr);
+    }
+    return s;
+}
+
+void gmr_drop(struct gmr *mr)
+{
+    gbuf_free(&mr->buf);
+}
+
+/* ---- SRQ ---- */
+
+void gsrq_create(struct gsrq *s, struct guest *g, uint8_t shift,
+                 uint8_t stride, const struct gbuf_shape *buf,
+                 const struct gbuf_shape *idx)
+{
+    uint64_t depth = 1ULL << shift;
+    struct qhca_srqc c;
+    uint32_t i;
+
+    memset(s, 0, sizeof(*s));
+    s->g = g;
+    s->shift = shift;
+    s->stride = stride;
+    gbuf_make(&s->buf, g->m, depth << stride, buf ? buf : &gbuf_direct,
+              true, 0, &g->rng);
+    gbuf_allow(&s->buf, 0, depth << stride, GMEM_R);
+    gbuf_make(&s->idx, g->m, depth * 4, idx ? idx : &gbuf_direct, true, 0,
+              &g->rng);
+    gbuf_allow(&s->idx, 0, depth * 4, GMEM_R);
+    s->dbrec = guest_dbrec(g, true);
+    s->free = malloc(depth * sizeof(*s->free));
+    CHECK(s->free, "no memory");
+    for (i = 0; i < depth; i++) {
+        s->free[i] = (uint16_t)i;
+    }
+    s->nfree = (uint32_t)depth;
+    memset(&c, 0, sizeof(c));
+    c.buf = s->buf.d;
+    c.idx = s->idx.d;
+    c.dbrec = s->dbrec;
+    c.pd = g->pd;
+    c.uar = g->uar;
+    c.shift = shift;
+    c.stride = stride;
+    s->srqn = guest_create(g, QHCA_CMD_CREATE_SRQ, &c, sizeof(c));
+}
+
+uint8_t gsrq_destroy(struct gsrq *s)
+{
+    uint8_t st = guest_simple(s->g, QHCA_CMD_DESTROY_SRQ, s->srqn);
+
+    if (st == QHCA_ST_OK) {
+        gbuf_free(&s->buf);
+        gbuf_free(&s->idx);
+        guest_dbrec_free(s->g, s->dbrec);
+        free(s->free);
+        s->free = NULL;
+    }
+    return st;
+}
+
+static void put_recv(struct gbuf *b, uint64_t at, uint64_t wr_id,
+                     const struct qhca_sge *sge, unsigned n)
+{
+    struct qhca_rq_wqe h;
+
+    memset(&h, 0, sizeof(h));
+    h.wr_id = wr_id;
+    h.num_sge = (uint16_t)n;
+    gbuf_write(b, at, &h, sizeof(h));
+    gbuf_write(b, at + sizeof(h), sge, n * sizeof(*sge));
+}
+
+bool gsrq_post(struct gsrq *s, uint64_t wr_id, const struct qhca_sge *sge,
+               unsigned n, uint32_t *wqe)
+{
+    uint32_t depth = 1u << s->shift, num, k;
+
+    if (!s->nfree) {
+        return false;
+    }
+    /* any free one will do: take them in a wild order */
+    k = (uint32_t)rng_below(&s->g->rng, s->nfree);
+    num = s->free[k];
+    s->free[k] = s->free[--s->nfree];
+    put_recv(&s->buf, (uint64_t)num << s->stride, wr_id, sge, n);
+    gbuf_write(&s->idx, 4ULL * (s->prod & (depth - 1)), &num, 4);
+    s->prod++;
+    guest_dbrec_set(s->g, s->dbrec, s->prod);
+    *wqe = num;
+    return true;
+}
+
+void gsrq_release(struct gsrq *s, uint32_t wqe)
+{
+    CHECK(wqe < 1u << s->shift && s->nfree < 1u << s->shift,
+          "a completion for SRQ WQE %u", wqe);
+    s->free[s->nfree++] = (uint16_t)wqe;
+}
+
+/* ---- QP ---- */
+
+void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i)
+{
+    bool ud = i->type == QHCA_QPT_UD || i->type == QHCA_QPT_GSI;
+    unsigned head = ud ? sizeof(struct qhca_ud_wqe) :
+                    sizeof(struct qhca_sq_wqe);
+    struct qhca_qpc c;
+
+    memset(qp, 0, sizeof(*qp));
+    qp->g = g;
+    qp->type = i->type;
+    qp->state = QHCA_QPS_RESET;
+    qp->uar = g->uar;
+    qp->scq = i->scq;
+    qp->rcq = i->rcq;
+    qp->srq = i->srq;
+    memset(&c, 0, sizeof(c));
+    c.type = i->type;
+    c.flags = i->flags | (i->srq ? QHCA_QP_F_SRQ : 0);
+    c.pd = g->pd;
+    c.uar = g->uar;
+    c.send_cqn = i->scq->cqn;
+    c.recv_cqn = i->rcq->cqn;
+    c.cookie = (uint64_t)(uintptr_t)g->n->id << 32 | 0x5eed;
+    if (i->sq_stride) {
+        qp->sq_shift = c.sq_shift = i->sq_shift;
+        qp->sq_stride = c.sq_stride = i->sq_stride;
+        gbuf_make(&qp->sq, g->m, 1ULL << (i->sq_shift + i->sq_stride),
+                  i->sq ? i->sq : &gbuf_direct, true, 0, &g->rng);
+        gbuf_allow(&qp->sq, 0, qp->sq.len, GMEM_R);
+        c.sq = qp->sq.d;
+        qp->max_inline = (1u << i->sq_stride) - head;
+        qp->max_send_sge = qp->max_inline / sizeof(struct qhca_sge);
+        if (qp->max_inline > g->caps.max_inline) {
+            qp->max_inline = g->caps.max_inline;
+        }
+        if (qp->max_send_sge > g->caps.max_sge) {
+            qp->max_send_sge = g->caps.max_sge;
+        }
+    }
+    if (i->srq) {
+        c.srqn = i->srq->srqn;
+    } else if (i->rq_stride) {
+        qp->rq_shift = c.rq_shift = i->rq_shift;
+        qp->rq_stride = c.rq_stride = i->rq_stride;
+        gbuf_make(&qp->rq, g->m, 1ULL << (i->rq_shift + i->rq_stride),
+                  i->rq ? i->rq : &gbuf_direct, true, 0, &g->rng);
+        gbuf_allow(&qp->rq, 0, qp->rq.len, GMEM_R);
+        c.rq = qp->rq.d;
+        qp->dbrec = c.rq_dbrec = guest_dbrec(g, true);
+        qp->max_recv_sge = ((1u << i->rq_stride) - 16) / 16;
+        if (qp->max_recv_sge > g->caps.max_sge) {
+            qp->max_recv_sge = g->caps.max_sge;
+        }
+    }
+    qp->qpn = guest_create(g, QHCA_CMD_CREATE_QP, &c, sizeof(c));
+}
+
+uint8_t gqp_destroy(struct gqp *qp)
+{
+    uint8_t s = guest_simple(qp->g, QHCA_CMD_DESTROY_QP, qp->qpn);
+
+    if (s == QHCA_ST_OK) {
+        if (qp->sq_stride) {
+            gbuf_free(&qp->sq);
+        }
+        if (qp->dbrec) {
+            gbuf_free(&qp->rq);
+            guest_dbrec_free(qp->g, qp->dbrec);
+        }
+    }
+    return s;
+}
+
+void gqp_attr_default(struct gqp_attr *a)
+{
+    memset(a, 0, sizeof(*a));
+    a->path_mtu = 3;
+    a->timeout = 10;            /* 4 ms */
+    a->retry_cnt = 7;
+    a->rnr_retry = 7;
+    a->min_rnr_timer = 1;       /* 10 us */
+    a->max_rd_atomic = a->max_dest_rd_atomic = 4;
+    a->access = QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ |
+                QHCA_ACCESS_REMOTE_ATOMIC;
+    a->qkey = 0x11111111;
+}
+
+uint8_t gqp_modify(struct gqp *qp, struct qhca_qpc *c, uint64_t mask)
+{
+    struct gcmd cmd = { .op = QHCA_CMD_MODIFY_QP, .obj = qp->qpn, .in = c,
+                        .in_len = sizeof(*c), .mask = mask };
+    uint8_t s = guest_cmd(qp->g, &cmd);
+
+    if (s == QHCA_ST_OK && mask & QHCA_QP_M_STATE) {
+        qp->state = c->state;
+        if (c->state == QHCA_QPS_RESET) {
+            gqp_clear(qp);
+        }
+    }
+    return s;
+}
+
+uint8_t gqp_state(struct gqp *qp, uint8_t state)
+{
+    struct qhca_qpc c;
+
+    memset(&c, 0, sizeof(c));
+    c.state = state;
+    return gqp_modify(qp, &c, QHCA_QP_M_STATE);
+}
+
+void gqp_to_init(struct gqp *qp, const struct gqp_attr *a)
+{
+    struct qhca_qpc c;
+    uint64_t mask = QHCA_QP_M_STATE | QHCA_QP_M_PKEY_INDEX;
+    uint8_t s;
+
+    memset(&c, 0, sizeof(c));
+    c.state = QHCA_QPS_INIT;
+    if (qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_UC) {
+        mask |= QHCA_QP_M_ACCESS;
+        c.access = a->access;
+        if (qp->type == QHCA_QPT_UC) {
+            c.access &= QHCA_ACCESS_REMOTE_WRITE;
+        }
+    } else {
+        mask |= QHCA_QP_M_QKEY;
+        c.qkey = a->qkey;
+    }
+    s = gqp_modify(qp, &c, mask);
+    CHECK(s == QHCA_ST_OK, "QP %#x to INIT: status %u", qp->qpn, s);
+}
+
+void gqp_to_rtr(struct gqp *qp, const struct node *peer,
+                const struct gqp_attr *a)
+{
+    struct qhca_qpc c;
+    uint64_t mask = QHCA_QP_M_STATE;
+    uint8_t s;
+
+    memset(&c, 0, sizeof(c));
+    c.state = QHCA_QPS_RTR;
+    if (qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_UC) {
+        mask |= QHCA_QP_M_AV | QHCA_QP_M_PATH_MTU | QHCA_QP_M_DEST_QPN |
+                QHCA_QP_M_RQ_PSN;
+        guest_av(qp->g, peer, a->gid_index, &c.av);
+        c.path_mtu = a->path_mtu;
+        c.dest_qpn = a->dest_qpn;
+        c.rq_psn = a->rq_psn;
+    }
+    if (qp->type == QHCA_QPT_RC) {
+        mask |= QHCA_QP_M_MAX_DEST_RD_ATOMIC | QHCA_QP_M_MIN_RNR_TIMER;
+        c.max_dest_rd_atomic = a->max_dest_rd_atomic;
+        c.min_rnr_timer = a->min_rnr_timer;
+    }
+    s = gqp_modify(qp, &c, mask);
+    CHECK(s == QHCA_ST_OK, "QP %#x to RTR: status %u", qp->qpn, s);
+}
+
+void gqp_to_rts(struct gqp *qp, const struct gqp_attr *a)
+{
+    struct qhca_qpc c;
+    uint64_t mask = QHCA_QP_M_STATE | QHCA_QP_M_SQ_PSN;
+    uint8_t s;
+
+    memset(&c, 0, sizeof(c));
+    c.state = QHCA_QPS_RTS;
+    c.sq_psn = a->sq_psn;
+    if (qp->type == QHCA_QPT_RC) {
+        mask |= QHCA_QP_M_TIMEOUT | QHCA_QP_M_RETRY_CNT |
+                QHCA_QP_M_RNR_RETRY | QHCA_QP_M_MAX_RD_ATOMIC;
+        c.timeout = a->timeout;
+        c.retry_cnt = a->retry_cnt;
+        c.rnr_retry = a->rnr_retry;
+        c.max_rd_atomic = a->max_rd_atomic;
+    }
+    s = gqp_modify(qp, &c, mask);
+    CHECK(s == QHCA_ST_OK, "QP %#x to RTS: status %u", qp->qpn, s);
+}
+
+void gqp_clear(struct gqp *qp)
+{
+    qp->sq_prod = qp->sq_rung = qp->sq_cons = 0;
+    qp->rq_prod = qp->rq_cons = 0;
+    if (qp->dbrec) {
+        guest_dbrec_set(qp->g, qp->dbrec, 0);
+    }
+}
+
+bool gqp_post_send(struct gqp *qp, const struct gwr *wr)
+{
+    bool ud = qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
+    uint64_t at;
+    unsigned head;
+    union {
+        struct qhca_sq_wqe rc;
+        struct qhca_ud_wqe ud;
+    } w;
+
+    if ((qp->sq_prod - qp->sq_cons) >> qp->sq_shift) {
+        return false;
+    }
+    at = (uint64_t)(qp->sq_prod & ((1u << qp->sq_shift) - 1))
+         << qp->sq_stride;
+    memset(&w, 0, sizeof(w));
+    w.rc.ctrl.opcode = wr->opcode;
+    w.rc.ctrl.flags = wr->flags;
+    w.rc.ctrl.num_sge = (uint16_t)(wr->flags & QHCA_WQE_F_INLINE ?
+                                   wr->inl_len : wr->num_sge);
+    w.rc.ctrl.imm = wr->imm;
+    w.rc.ctrl.wr_id = wr->wr_id;
+    w.rc.ctrl.arg0 = wr->arg0;
+    w.rc.ctrl.arg1 = wr->arg1;
+    if (ud) {
+        w.ud.dest_qpn = wr->dest_qpn;
+        w.ud.qkey = wr->qkey;
+        w.ud.av = wr->av;
+        head = sizeof(w.ud);
+    } else {
+        w.rc.remote.addr = wr->remote_addr;
+        w.rc.remote.rkey = wr->rkey;
+        w.rc.remote.arg = wr->rarg;
+        head = sizeof(w.rc);
+    }
+    gbuf_write(&qp->sq, at, &w, head);
+    if (wr->flags & QHCA_WQE_F_INLINE) {
+        CHECK(wr->inl_len <= (1u << qp->sq_stride) - head, "too long");
+        gbuf_write(&qp->sq, at + head, wr->inl, wr->inl_len);
+    } else {
+        CHECK(wr->num_sge * 16 <= (1u << qp->sq_stride) - head, "too many");
+        gbuf_write(&qp->sq, at + head, wr->sge, wr->num_sge * 16);
+    }
+    qp->sq_prod++;
+    return true;
+}
+
+void gqp_ring(struct gqp *qp)
+{
+    qp->sq_rung = qp->sq_prod;
+    guest_doorbell(qp->g, qp->uar, QHCA_DB_SQ, qp->qpn |
+                   (uint64_t)qp->sq_prod << QHCA_DB_INDEX_SHIFT);
+}
+
+bool gqp_post_recv(struct gqp *qp, uint64_t wr_id,
+                   const struct qhca_sge *sge, unsigned n)
+{
+    if ((qp->rq_prod - qp->rq_cons) >> qp->rq_shift) {
+        return false;
+    }
+    put_recv(&qp->rq, (uint64_t)(qp->rq_prod & ((1u << qp->rq_shift) - 1))
+             << qp->rq_stride, wr_id, sge, n);
+    qp->rq_prod++;
+    guest_dbrec_set(qp->g, qp->dbrec, qp->rq_prod);
+    if (guest_dbrec_flags(qp->g, qp->dbrec) & QHCA_DBREC_NOTIFY) {
+        guest_doorbell(qp->g, qp->uar, QHCA_DB_RQ, qp->qpn |
+                       (uint64_t)qp->rq_prod << QHCA_DB_INDEX_SHIFT);
+    }
+    return true;
+}
+
+void gqp_sq_poke(struct gqp *qp, uint32_t index, unsigned off,
+                 const void *src, unsigned len)
+{
+    gbuf_write(&qp->sq, ((uint64_t)(index & ((1u << qp->sq_shift) - 1))
+                         << qp->sq_stride) + off, src, len);
+}
+
+void gqp_rq_poke(struct gqp *qp, uint32_t index, unsigned off,
+                 const void *src, unsigned len)
+{
+    gbuf_write(&qp->rq, ((uint64_t)(index & ((1u << qp->rq_shift) - 1))
+                         << qp->rq_stride) + off, src, len);
+}

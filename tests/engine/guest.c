@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "die.h"
+#include "guest.h"
+
+#define MAILBOX 4096
+
+static const char *status_name(uint8_t s)
+{
+    static const char *const names[] = {
+        "OK", "BAD_OPCODE", "UNSUPPORTED", "BAD_PARAM", "BAD_OBJ",
+        "BAD_STATE", "BUSY", "NO_RESOURCES", "DMA_FAULT", "BAD_TABLE"
+    };
+
+    return s < sizeof(names) / sizeof(names[0]) ? names[s] : "?";
+}
+
+/* ---- admin queue ---- */
+
+uint8_t guest_cmd(struct guest *g, struct gcmd *c)
+{
+    uint32_t depth = 1u << g->aq_shift;
+    uint32_t slot = g->asq_prod & (depth - 1);
+    uint16_t id = (uint16_t)rng_u32(&g->rng);
+    struct qhca_aq_cmd cmd;
+    struct qhca_aq_cqe cqe;
+    unsigned i;
+
+    memset(&cmd, 0, sizeof(cmd));
+    cmd.opcode = c->op;
+    cmd.cmd_id = id;
+    cmd.obj = c->obj;
+    cmd.mask = c->mask;
+    cmd.arg = c->arg;
+    if (c->in) {
+        CHECK(c->in_len <= MAILBOX, "too long");
+        memcpy(gmem_ptr(g->m, g->in, c->in_len), c->in, c->in_len);
+        gmem_allow(g->m, g->in, c->in_len, GMEM_R);
+        cmd.in_addr = g->in;
+        cmd.in_len = c->in_len;
+    }
+    if (c->out) {
+        CHECK(c->out_len <= MAILBOX, "too long");
+        memset(gmem_ptr(g->m, g->out, c->out_len), 0xa5, c->out_len);
+        gmem_allow(g->m, g->out, c->out_len, GMEM_W);
+        cmd.out_addr = g->out;
+        cmd.out_len = c->out_len;
+    }
+    memcpy(gmem_ptr(g->m, g->asq + 64 * slot, 64), &cmd, 64);
+    g->asq_prod++;
+    node_reg_write(g->n, QHCA_REG_ASQ_DB, g->asq_prod, 4);
+    for (i = 0; ; i++) {
+        slot = g->acq_cons & (depth - 1);
+        memcpy(&cqe, gmem_ptr(g->m, g->acq + 16 * slot, 16), 16);
+        if ((cqe.phase & 1) != (g->acq_cons >> g->aq_shift & 1)) {
+            break;
+        }
+        /* a blocked wire or other work may make it wait, but not for long */
+        CHECK(i < 1000, "%s: command %#x on %#x is not answered",
+              g->m->name, c->op, c->obj);
+        if (g->n->kicked) {
+            node_drain(g->n);
+        } else {
+            world_run(g->n->w, 1000);
+        }
+    }
+    g->acq_cons++;
+    CHECK(cqe.cmd_id == id, "answer to another command: %#x, not %#x",
+          cqe.cmd_id, id);
+    if (c->in) {
+        gmem_deny(g->m, g->in, c->in_len, GMEM_R);
+    }
+    if (c->out) {
+        gmem_deny(g->m, g->out, c->out_len, GMEM_W);
+        memcpy(c->out, gmem_ptr(g->m, g->out, c->out_len), c->out_len);
+    }
+    c->robj = cqe.obj;
+    c->result = cqe.result;
+    return cqe.status;
+}
+
+uint32_t guest_must(struct guest *g, struct gcmd *c)
+{
+    uint8_t s = guest_cmd(g, c);
+
+    CHECK(s == QHCA_ST_OK, "%s: command %#x on %#x: %s (%u), result %#"
+          PRIx64, g->m->name, c->op, c->obj, status_name(s), s, c->result);
+    return c->robj;
+}
+
+uint8_t guest_simple(struct guest *g, uint8_t op, uint32_t obj)
+{
+    struct gcmd c = { .op = op, .obj = obj };
+
+    return guest_cmd(g, &c);
+}
+
+uint32_t guest_create(struct guest *g, uint8_t op, const void *in,
+                      uint32_t in_len)
+{
+    struct gcmd c = { .op = op, .in = in, .in_len = in_len };
+
+    return guest_must(g, &c);
+}
+
+void guest_query(struct guest *g, uint8_t op, uint32_t obj, void *out,
+                 uint32_t out_len)
+{
+    struct gcmd c = { .op = op, .obj = obj, .out = out, .out_len = out_len };
+
+    guest_must(g, &c);
+}
+
+void guest_stats(struct guest *g, uint64_t stats[QHCA_STAT_COUNT])
+{
+    guest_query(g, QHCA_CMD_QUERY_STATS, 0, stats,
+                QHCA_STAT_COUNT * sizeof(stats[0]));
+}
+
+void guest_doorbell(struct guest *g, uint32_t uar, unsigned off,
+                    uint64_t val)
+{
+    node_db_write(g->n, ((uint64_t)uar << g->db_shift) + off, val, 8);
+}
+
+/* ---- doorbell records ---- */
+
+uint64_t guest_dbrec(struct guest *g, bool flags)
+{
+    uint64_t a = gmem_alloc(g->m, 8, 12, rng_below(&g->rng, 512) * 8);
+
+    gmem_allow(g->m, a, 8, GMEM_R);
+    if (flags) {
+        gmem_allow(g->m, a + 4, 4, GMEM_W);
+    }
+    return a;
+}
+
+void guest_dbrec_free(struct guest *g, uint64_t addr)
+{
+    gmem_release(g->m, addr, 8);
+}
+
+void guest_dbrec_set(struct guest *g, uint64_t addr, uint32_t index)
+{
+    memcpy(gmem_ptr(g->m, addr, 4), &index, 4);
+}
+
+uint32_t guest_dbrec_flags(struct guest *g, uint64_t addr)
+{
+    uint32_t v;
+
+    memcpy(&v, gmem_ptr(g->m, addr + 4, 4), 4);
+    return v;
+}
+
+/* ---- events ---- */
+
+unsigned guest_poll_eq(struct guest *g, unsigned i)
+{
+    struct geq *eq = &g->eq[i];
+    struct qhca_eqe e;
+    unsigned n = 0;
+
+    for (;;) {
+        uint32_t slot = eq->cons & ((1u << eq->shift) - 1);
+
+        gbuf_read(&eq->buf, slot * sizeof(e), &e, sizeof(e));
+        if ((e.phase & 1) == (eq->cons >> eq->shift & 1)) {
+            break;
+        }
+        eq->cons++;
+        eq->events++;
+        n++;
+        if (e.type == QHCA_EV_CQ) {
+            if (g->on_cq_event) {
+                g->on_cq_event(g, e.obj);
+            }
+        } else {
+            CHECK(eq->eqn == QHCA_EQN_ASYNC, "event %#x on EQ %u", e.type,
+                  eq->eqn);
+            g->async_count[e.type]++;
+            if (g->on_async) {
+                g->on_async(g, &e);
+            }
+        }
+        if (!g->up) {
+            return n;
+        }
+        /* a small EQ must be emptied to go on */
+        if (rng_pct(&g->rng, 10)) {
+            guest_doorbell(g, 0, QHCA_DB_EQ, eq->eqn |
+                           (uint64_t)eq->cons << QHCA_DB_INDEX_SHIFT);
+        }
+    }
+    guest_doorbell(g, 0, QHCA_DB_EQ, eq->eqn | QHCA_DB_EQ_ARM |
+                   (uint64_t)eq->cons << QHCA_DB_INDEX_SHIFT);
+    return n;
+}
+
+static void interrupt(void *opaque, uint64_t vector)
+{
+    struct guest *g = opaque;
+    unsigned i;
+
+    for (i = 0; g->up && i < g->eqs; i++) {
+        if (g->eq[i].scheduled && vector == i + 1) {
+            g->eq[i].scheduled = false;
+            guest_poll_eq(g, i);
+        }
+    }
+}
+
+static void on_msix(struct node *n, unsigned vector)
+{
+    struct guest *g = n->opaque;
+
+    if (g->up && vector >= 1 && vector <= g->eqs &&
+        !g->eq[vector - 1].scheduled) {
+        g->eq[vector - 1].scheduled = true;
+        world_call(n->w, n->w->now + rng_below(&g->rng, g->irq_ns + 1),
+                   interrupt, g, vector);
+    }
+}
+
+/* ---- life ---- */
+
+void guest_gid(unsigned node, unsigned index, uint8_t gid[16])
+{
+    memset(gid, 0, 16);
+    if (index & 1) {
+        gid[0] = 0xfd;
+        gid[1] = index & 2 ? 0x98 : 0x99;
+    } else {
+        gid[10] = gid[11] = 0xff;
+        gid[12] = 10;
+        gid[13] = index & 2 ? 98 : 99;
+    }
+    gid[15] = (uint8_t)(node + 1);
+}
+
+void guest_av(const struct guest *g, const struct node *peer,
+              unsigned index, struct qhca_av *av)
+{
+    (void)g;
+    memset(av, 0, sizeof(*av));
+    guest_gid(peer->id, index, av->dgid);
+    memcpy(av->dmac, peer->mac, 6);
+    av->sgid_index = (uint16_t)index;
+    av->hop_limit = 64;
+}
+
+static void set_gids(struct guest *g)
+{
+    unsigned i;
+
+    for (i = 0; i < GUEST_GIDS; i++) {
+        struct qhca_gid gid;
+        struct gcmd c = { .op = QHCA_CMD_SET_GID, .obj = i, .in = &gid,
+                          .in_len = sizeof(gid) };
+
+        memset(&gid, 0, sizeof(gid));
+        guest_gid(g->n->id, i, gid.gid);
+        memcpy(gid.mac, g->n->mac, 6);
+        gid.vlan = i & 2 ? 5 : QHCA_VLAN_NONE;
+        gid.type = QHCA_GID_ROCE_V2;
+        guest_must(g, &c);
+    }
+}
+
+static void make_eq(struct guest *g, unsigned i, uint8_t shift, bool shapes)
+{
+    struct geq *eq = &g->eq[i];
+    struct gbuf_shape s = gbuf_direct;
+    struct qhca_eqc c;
+    uint64_t len = sizeof(struct qhca_eqe) << shift;
+
+    if (shapes) {
+        gbuf_shape_random(&s, &g->rng, len);
+    }
+    eq->g = g;
+    eq->shift = shift;
+    eq->cons = 0;
+    gbuf_make(&eq->buf, g->m, len, &s, true, 0, &g->rng);
+    gbuf_allow(&eq->buf, 0, len, GMEM_W);
+    memset(&c, 0, sizeof(c));
+    c.buf = eq->buf.d;
+    c.shift = shift;
+    c.vector = (uint16_t)(i + 1);
+    eq->eqn = guest_create(g, QHCA_CMD_CREATE_EQ, &c, sizeof(c));
+    CHECK(i || eq->eqn == QHCA_EQN_ASYNC, "the first EQ is number %u",
+          eq->eqn);
+}
+
+void guest_start(struct guest *g, struct node *n, uint64_t seed,
+                 const struct guest_config *cfg)
+{
+    struct guest_config c;
+    uint64_t ring;
+    unsigned i;
+
+    memset(g, 0, sizeof(*g));
+    rng_init(&g->rng, seed);
+    if (cfg) {
+        c = *cfg;
+    } else {
+        c.db_shift = (uint32_t)rng_range(&g->rng, 12, 16);
+        c.aq_shift = (uint32_t)rng_range(&g->rng, 1, 8);
+        c.eqs = (uint32_t)rng_range(&g->rng, 2, GUEST_EQS);
+        c.eq_shift = (uint32_t)rng_range(&g->rng, 1, 8);
+        c.shapes = true;
+        c.irq_ns = rng_log(&g->rng, 20000);
+    }
+    g->n = n;
+    g->m = &n->mem;
+    g->irq_ns = c.irq_ns;
+    g->db_shift = c.db_shift;
+    g->aq_shift = c.aq_shift;
+
+    CHECK(node_reg_read(n, QHCA_REG_ID, 4) == QHCA_ID_MAGIC, "no device");
+    CHECK(node_reg_read(n, QHCA_REG_VERSION, 4) >> 16 == QHCA_VERSION_MAJOR,
+          "another version");
+    ring = 1ULL << c.aq_shift;
+    g->asq = gmem_alloc(g->m, ring * sizeof(struct qhca_aq_cmd), 12, 0);
+    gmem_allow(g->m, g->asq, ring * sizeof(struct qhca_aq_cmd), GMEM_R);
+    g->acq = gmem_alloc(g->m, ring * sizeof(struct qhca_aq_cqe), 12, 0);
+    gmem_allow(g->m, g->acq, ring * sizeof(struct qhca_aq_cqe), GMEM_W);
+    g->in = gmem_alloc(g->m, MAILBOX, 12, 0);
+    g->out = gmem_alloc(g->m, MAILBOX, 12, 0);
+    node_reg_write(n, QHCA_REG_DB_SHIFT, c.db_shift, 4);
+    node_reg_write(n, QHCA_REG_ASQ_BASE, g->asq, 8);
+    node_reg_write(n, QHCA_REG_ACQ_BASE, g->acq, 8);
+    node_reg_write(n, QHCA_REG_AQ_SHIFT, c.aq_shift, 4);
+    node_reg_write(n, QHCA_REG_CTRL, QHCA_CTRL_ENABLE, 4);
+    CHECK(node_reg_read(n, QHCA_REG_STATUS, 4) & QHCA_STATUS_READY,
+          "not ready: status %#" PRIx64,
+          node_reg_read(n, QHCA_REG_STATUS, 4));
+    guest_query(g, QHCA_CMD_QUERY_DEVICE, 0, &g->caps, sizeof(g->caps));
+    n->on_msix = on_msix;
+    n->opaque = g;
+    g->up = true;
+    for (i = 0; i < c.eqs; i++) {
+        make_eq(g, i, (uint8_t)c.eq_shift, c.shapes);
+        g->eqs = i + 1;
+        guest_doorbell(g, 0, QHCA_DB_EQ, g->eq[i].eqn | QHCA_DB_EQ_ARM);
+    }
+    g->uar = guest_create(g, QHCA_CMD_ALLOC_UAR, NULL, 0);
+    CHECK(g->uar, "UAR 0 is the kernel's");
+    g->pd = guest_create(g, QHCA_CMD_ALLOC_PD, NULL, 0);
+    set_gids(g);
+}
+
+static void release(struct guest *g)
+{
+    uint64_t ring = 1ULL << g->aq_shift;
+    unsigned i;
+
+    g->up = false;
+    g->n->on_msix = NULL;
+    for (i = 0; i < g->eqs; i++) {
+        gbuf_free(&g->eq[i].buf);
+    }
+    gmem_release(g->m, g->asq, ring * sizeof(struct qhca_aq_cmd));
+    gmem_release(g->m, g->acq, ring * sizeof(struct qhca_aq_cqe));
+    gmem_release(g->m, g->in, MAILBOX);
+    gmem_release(g->m, g->out, MAILBOX);
+}
+
+void guest_stop(struct guest *g)
+{
+    unsigned i;
+    uint8_t s;
+
+    s = guest_simple(g, QHCA_CMD_FREE_PD, g->pd);
+    CHECK(s == QHCA_ST_OK, "FREE_PD: %s", status_name(s));
+    s = guest_simple(g, QHCA_CMD_FREE_UAR, g->uar);
+    CHECK(s == QHCA_ST_OK, "FREE_UAR: %s", status_name(s));
+    for (i = g->eqs; i--; ) {
+        s = guest_simple(g, QHCA_CMD_DESTROY_EQ, g->eq[i].eqn);
+        CHECK(s == QHCA_ST_OK, "DESTROY_EQ: %s", status_name(s));
+    }
+    node_reg_write(g->n, QHCA_REG_CTRL, 0, 4);
+    CHECK(!(node_reg_read(g->n, QHCA_REG_STATUS, 4) & QHCA_STATUS_READY),
+          "still ready");
+    release(g);
+}
+
+void guest_drop(struct guest *g)
+{
+    release(g);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A driver and a verbs library in small, written against the contract header
+ * alone.  It shows that the contract is enough, and the tests use it.
+ *
+ * Little-endian hosts only (the contract's fields are stored as they are).
+ */
+#ifndef QHCA_TEST_GUEST_H
+#define QHCA_TEST_GUEST_H
+
+#include "gbuf.h"
+#include "world.h"
+
+#define GUEST_EQS 4             /* EQ 0 is for asynchronous events */
+#define GUEST_GIDS 4            /* see guest_start() */
+#define GUEST_MAX_SGE 30
+
+struct guest;
+
+struct geq {
+    struct guest *g;
+    uint32_t eqn;
+    struct gbuf buf;
+    uint8_t shift;
+    uint32_t cons;
+    bool scheduled;             /* its interrupt handler will run */
+    uint64_t events;
+};
+
+struct guest {
+    struct node *n;
+    struct gmem *m;
+    struct rng rng;
+    struct qhca_dev_caps caps;
+    uint32_t db_shift, aq_shift;
+    uint64_t asq, acq;
+    uint32_t asq_prod, acq_cons;
+    uint64_t in, out;           /* mailboxes of 4 KiB */
+    uint32_t uar, pd;
+    struct geq eq[GUEST_EQS];
+    unsigned eqs;
+    uint64_t irq_ns;            /* how late an interrupt is served, at most */
+    /* who gets events; called outside of the engine */
+    void (*on_cq_event)(struct guest *g, uint32_t cqn);
+    void (*on_async)(struct guest *g, const struct qhca_eqe *eqe);
+    void *opaque;
+    uint64_t async_count[256];  /* by type */
+    bool up;
+};
+
+/* How the device is set up; NULL for guest_start() takes a random one. */
+struct guest_config {
+    uint32_t db_shift, aq_shift, eqs, eq_shift;
+    bool shapes;                /* random buffer tables for the EQs */
+    uint64_t irq_ns;
+};
+
+/*
+ * Bring up the adapter: admin queue, EQs, a UAR, a PD, and four GIDs:
+ * 0 IPv4 10.99.0.N, 1 IPv6 fd99::N, 2 and 3 the same in VLAN 5 as
+ * 10.98.0.N and fd98::N.  N is the node's number + 1.
+ */
+void guest_start(struct guest *g, struct node *n, uint64_t seed,
+                 const struct guest_config *cfg);
+/* Take it down command by command; each must be obeyed. */
+void guest_stop(struct guest *g);
+/* Forget the adapter without a word to it (after a reset). */
+void guest_drop(struct guest *g);
+
+/* GID @index of node @node, as guest_start() sets it. */
+void guest_gid(unsigned node, unsigned index, uint8_t gid[16]);
+/* An address vector from this guest's GID @index to @peer's. */
+void guest_av(const struct guest *g, const struct node *peer,
+              unsigned index, struct qhca_av *av);
+
+/* One admin command, with all it can carry. */
+struct gcmd {
+    uint8_t op;
+    uint32_t obj;
+    const void *in;
+    uint32_t in_len;
+    void *out;
+    uint32_t out_len;
+    uint64_t mask, arg;
+    /* results */
+    uint32_t robj;
+    uint64_t result;
+};
+/* Do it and wait.  Returns QHCA_ST_*. */
+uint8_t guest_cmd(struct guest *g, struct gcmd *c);
+/* Do it, and end the test unless it is obeyed.  Returns the object number. */
+uint32_t guest_must(struct guest *g, struct gcmd *c);
+/* obj -> status, for commands without structures */
+uint8_t guest_simple(struct guest *g, uint8_t op, uint32_t obj);
+uint32_t guest_create(struct guest *g, uint8_t op, const void *in,
+                      uint32_t in_len);
+void guest_query(struct guest *g, uint8_t op, uint32_t obj, void *out,
+                 uint32_t out_len);
+/* All statistics, by command. */
+void guest_stats(struct guest *g, uint64_t stats[QHCA_STAT_COUNT]);
+/* A doorbell through the page of @uar. */
+void guest_doorbell(struct guest *g, uint32_t uar, unsigned off,
+                    uint64_t val);
+/* Handle what waits in event queue @i now; returns how many. */
+unsigned guest_poll_eq(struct guest *g, unsigned i);
+
+/* A doorbell record: 8 bytes; the device may read it and write its flags. */
+uint64_t guest_dbrec(struct guest *g, bool flags);
+void guest_dbrec_free(struct guest *g, uint64_t addr);
+void guest_dbrec_set(struct guest *g, uint64_t addr, uint32_t index);
+uint32_t guest_dbrec_flags(struct guest *g, uint64_t addr);
+
+/* ---- completion queues (gqueue.c) ---- */
+
+struct gcq {
+    struct guest *g;
+    uint32_t cqn, uar;
+    struct gbuf buf;
+    uint64_t dbrec;
+    uint8_t shift;
+    uint32_t cons, told;
+    unsigned lazy;              /* tell the device each so many CQEs */
+};
+
+void gcq_create(struct gcq *cq, struct guest *g, uint8_t shift,
+                const struct gbuf_shape *shape, uint32_t eqn);
+/* Status of DESTROY_CQ; on success everything is given back. */
+uint8_t gcq_destroy(struct gcq *cq);
+/* Take the next CQE; false when there is none. */
+bool gcq_poll(struct gcq *cq, struct qhca_cqe *cqe);
+/* Ask for an event; what was polled is told first. */
+void gcq_arm(struct gcq *cq, bool solicited);
+
+/* ---- memory regions ---- */
+
+struct gmr {
+    struct guest *g;
+    uint32_t key, pd, access;
+    uint64_t iova, len;
+    struct gbuf buf;
+};
+
+/* @iova: address by which SGEs name byte 0 */
+void gmr_create(struct gmr *mr, struct guest *g, uint64_t len,
+                uint64_t iova, uint32_t access,
+                const struct gbuf_shape *shape);
+uint8_t gmr_destroy(struct gmr *mr);
+/* Give the memory back after the device forgot the region by itself. */
+void gmr_drop(struct gmr *mr);
+
+/* ---- shared receive queues ---- */
+
+struct gsrq {
+    struct guest *g;
+    uint32_t srqn;
+    struct gbuf buf, idx;
+    uint64_t dbrec;
+    uint8_t shift, stride;
+    uint32_t prod, used;
+    uint16_t *free;             /* numbers of free WQEs */
+    uint32_t nfree;
+};
+
+void gsrq_create(struct gsrq *s, struct guest *g, uint8_t shift,
+                 uint8_t stride, const struct gbuf_shape *buf,
+                 const struct gbuf_shape *idx);
+uint8_t gsrq_destroy(struct gsrq *s);
+/* Post; *@wqe gets the WQE's number.  False: full. */
+bool gsrq_post(struct gsrq *s, uint64_t wr_id, const struct qhca_sge *sge,
+               unsigned n, uint32_t *wqe);
+/* The CQE with wqe_index @wqe came: its slot is free again. */
+void gsrq_release(struct gsrq *s, uint32_t wqe);
+
+/* ---- queue pairs ---- */
+
+struct gqp {
+    struct guest *g;
+    uint32_t qpn, uar;
+    uint8_t type, state;
+    uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
+    struct gbuf sq, rq;
+    uint64_t dbrec;
+    struct gcq *scq, *rcq;
+    struct gsrq *srq;
+    uint32_t sq_prod, sq_rung, sq_cons, rq_prod, rq_cons;
+    unsigned max_send_sge, max_recv_sge, max_inline;
+};
+
+/* What a QP is made of; shapes may be NULL for DIRECT. */
+struct gqp_init {
+    uint8_t type, flags;        /* QHCA_QPT_*, QHCA_QP_F_* */
+    uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
+    const struct gbuf_shape *sq, *rq;
+    struct gcq *scq, *rcq;
+    struct gsrq *srq;           /* or NULL */
+};
+
+void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i);
+uint8_t gqp_destroy(struct gqp *qp);
+
+/* Attributes of a connection; gqp_attr_default() fills sane values. */
+struct gqp_attr {
+    uint32_t dest_qpn, sq_psn, rq_psn, qkey, access;
+    unsigned gid_index;
+    uint8_t path_mtu, timeout, retry_cnt, rnr_retry, min_rnr_timer;
+    uint8_t max_rd_atomic, max_dest_rd_atomic;
+};
+
+void gqp_attr_default(struct gqp_attr *a);
+uint8_t gqp_modify(struct gqp *qp, struct qhca_qpc *c, uint64_t mask);
+/* State alone. */
+uint8_t gqp_state(struct gqp *qp, uint8_t state);
+/* RESET -> INIT; @peer NULL for UD */
+void gqp_to_init(struct gqp *qp, const struct gqp_attr *a);
+void gqp_to_rtr(struct gqp *qp, const struct node *peer,
+                const struct gqp_attr *a);
+void gqp_to_rts(struct gqp *qp, const struct gqp_attr *a);
+/* Software's view after a change to RESET: rings are empty again. */
+void gqp_clear(struct gqp *qp);
+
+struct gwr {
+    uint8_t opcode, flags;      /* QHCA_WQE_*, QHCA_WQE_F_* */
+    uint64_t wr_id;
+    uint32_t imm;               /* stored as it is */
+    unsigned num_sge;
+    struct qhca_sge sge[GUEST_MAX_SGE];
+    const void *inl;            /* with QHCA_WQE_F_INLINE */
+    unsigned inl_len;
+    uint64_t remote_addr, arg0, arg1;
+    uint32_t rkey, rarg;
+    /* UD */
+    struct qhca_av av;
+    uint32_t dest_qpn, qkey;
+};
+
+/* Put a WQE in the send ring; false: no room.  The device knows of nothing
+ * until gqp_ring(). */
+bool gqp_post_send(struct gqp *qp, const struct gwr *wr);
+void gqp_ring(struct gqp *qp);
+bool gqp_post_recv(struct gqp *qp, uint64_t wr_id,
+                   const struct qhca_sge *sge, unsigned n);
+/* Address in the ring of send WQE @index, for tests that spoil one. */
+void gqp_sq_poke(struct gqp *qp, uint32_t index, unsigned off,
+                 const void *src, unsigned len);
+void gqp_rq_poke(struct gqp *qp, uint32_t index, unsigned off,
+                 const void *src, unsigned len);
+
+#endif

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "die.h"
+#include "world.h"
+
+struct frame {
+    struct frame *next;
+    size_t len;
+    uint8_t b[WORLD_FRAME_MAX];
+};
+
+enum kind { EV_RX, EV_RUN, EV_TIMER, EV_TX_READY, EV_CALL };
+
+struct world_event {
+    uint64_t t, seq;
+    enum kind kind;
+    unsigned node;
+    struct frame *frame;
+    void (*fn)(void *opaque, uint64_t arg);
+    void *opaque;
+    uint64_t arg;
+};
+
+/* ---- the queue: a heap ordered by time, then by age ---- */
+
+static bool before(const struct world_event *a, const struct world_event *b)
+{
+    return a->t != b->t ? a->t < b->t : a->seq < b->seq;
+}
+
+static void push(struct world *w, struct world_event ev)
+{
+    size_t i;
+
+    if (w->heap_len == w->heap_cap) {
+        w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
+        w->heap = realloc(w->heap, w->heap_cap * sizeof(*w->heap));
+        CHECK(w->heap, "no memory");
+    }
+    ev.seq = w->seq++;
+    CHECK(ev.t >= w->now, "an event in the past");
+    for (i = w->heap_len++; i; i = (i - 1) / 2) {
+        if (!before(&ev, &w->heap[(i - 1) / 2])) {
+            break;
+        }
+        w->heap[i] = w->heap[(i - 1) / 2];
+    }
+    w->heap[i] = ev;
+}
+
+static struct world_event pop(struct world *w)
+{
+    struct world_event top = w->heap[0];
+    struct world_event last = w->heap[--w->heap_len];
+    size_t i = 0, c;
+
+    for (;;) {
+        c = 2 * i + 1;
+        if (c >= w->heap_len) {
+            break;
+        }
+        if (c + 1 < w->heap_len && before(&w->heap[c + 1], &w->heap[c])) {
+            c++;
+        }
+        if (!before(&w->heap[c], &last)) {
+            break;
+        }
+        w->heap[i] = w->heap[c];
+        i = c;
+    }
+    w->heap[i] = last;
+    return top;
+}
+
+/* ---- frames ---- */
+
+static struct frame *frame_get(struct world *w, const void *b, size_t len)
+{
+    struct frame *f = w->free_frames;
+
+    CHECK(len <= WORLD_FRAME_MAX, "a frame of %zu bytes", len);
+    if (f) {
+        w->free_frames = f->next;
+    } else {
+        f = malloc(sizeof(*f));
+        CHECK(f, "no memory");
+    }
+    f->len = len;
+    memcpy(f->b, b, len);
+    return f;
+}
+
+static void frame_put(struct world *w, struct frame *f)
+{
+    f->next = w->free_frames;
+    w->free_frames = f;
+}
+
+/* ---- the wire ---- */
+
+static void log_frame(struct world *w, unsigned src, int dst,
+                      const uint8_t *b, size_t len, const char *verdict)
+{
+    char text[256];
+
+    if (w->log) {
+        pkt_describe(text, sizeof(text), b, len);
+        fprintf(w->log, "%12.3f us  %c>%c  %s  %s\n", (double)w->now / 1000,
+                'a' + (int)src, dst < 0 ? '*' : 'a' + dst, text, verdict);
+    }
+    if (w->pcap) {
+        pcap_frame(w->pcap, w->now, b, len);
+    }
+}
+
+static void deliver(struct world *w, unsigned src, unsigned dst,
+                    const struct frame *f, uint64_t sent)
+{
+    const struct wire *c = &w->wire;
+    uint64_t t = sent + c->latency_ns + rng_below(&w->rng, c->jitter_ns + 1);
+    struct frame *copy = frame_get(w, f->b, f->len);
+    const char *verdict = "";
+
+    if (c->pad && copy->len < 60) {
+        memset(copy->b + copy->len, 0, 60 - copy->len);
+        copy->len = 60;
+    }
+    if (rng_64k(&w->rng, c->corrupt) && copy->len) {
+        /* a short burst, as a sick link makes it: a CRC always sees that */
+        unsigned bit = (unsigned)rng_below(&w->rng, copy->len * 8);
+        unsigned n = (unsigned)rng_range(&w->rng, 1, 8);
+
+        copy->b[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        while (--n && ++bit < copy->len * 8) {
+            copy->b[bit / 8] ^= (uint8_t)((rng_u64(&w->rng) & 1)
+                                          << bit % 8);
+        }
+        w->corrupted++;
+        verdict = "corrupted";
+    }
+    if (rng_64k(&w->rng, c->truncate) && copy->len > 1) {
+        copy->len = rng_range(&w->rng, 1, copy->len - 1);
+        w->truncated++;
+        verdict = "truncated";
+    }
+    if (rng_64k(&w->rng, c->reorder)) {
+        t += rng_below(&w->rng, c->reorder_ns + 1);
+        w->reordered++;
+        verdict = verdict[0] ? verdict : "delayed";
+    } else {
+        if (t < w->last_arrival[src][dst]) {
+            t = w->last_arrival[src][dst];
+        }
+        w->last_arrival[src][dst] = t;
+    }
+    log_frame(w, src, (int)dst, copy->b, copy->len, verdict);
+    push(w, (struct world_event){ .t = t, .kind = EV_RX, .node = dst,
+                                  .frame = copy });
+}
+
+static void switch_frame(struct world *w, unsigned src,
+                         const struct frame *f, uint64_t sent)
+{
+    unsigned i;
+
+    for (i = 0; i < w->nodes; i++) {
+        if (i == src || (!(f->b[0] & 1) && memcmp(f->b, w->node[i].mac, 6))) {
+            continue;
+        }
+        if (rng_64k(&w->rng, w->wire.drop)) {
+            w->dropped++;
+            log_frame(w, src, (int)i, f->b, f->len, "LOST");
+            continue;
+        }
+        deliver(w, src, i, f, sent);
+        if (rng_64k(&w->rng, w->wire.dup)) {
+            w->duplicated++;
+            deliver(w, src, i, f, sent);
+        }
+    }
+}
+
+/* ---- the engine's operations ---- */
+
+static bool op_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    struct node *n = opaque;
+
+    return gmem_dev_read(&n->mem, addr, buf, len);
+}
+
+static bool op_dma_write(void *opaque, uint64_t addr, const void *buf,
+                         size_t len)
+{
+    struct node *n = opaque;
+
+    return gmem_dev_write(&n->mem, addr, buf, len);
+}
+
+static bool op_dma_store64(void *opaque, uint64_t addr, uint64_t val)
+{
+    struct node *n = opaque;
+
+    CHECK(addr % 8 == 0, "a 64-bit store at %#" PRIx64, addr);
+    return gmem_dev_write(&n->mem, addr, &val, 8);
+}
+
+static void op_dma_fence(void *opaque)
+{
+    (void)opaque;               /* one thread: order is program order */
+}
+
+static bool op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
+                         uint64_t swap, uint64_t *old)
+{
+    struct node *n = opaque;
+
+    return gmem_dev_cas64(&n->mem, addr, cmp, swap, old);
+}
+
+static void op_msix(void *opaque, unsigned vector)
+{
+    struct node *n = opaque;
+
+    CHECK(vector < WORLD_VECTORS, "vector %u raised", vector);
+    n->msix[vector]++;
+    if (n->on_msix) {
+        n->on_msix(n, vector);
+    }
+}
+
+static void tx_wait(struct node *n, uint64_t t)
+{
+    n->refused++;
+    if (!n->tx_waiting) {
+        n->tx_waiting = true;
+        push(n->w, (struct world_event){ .t = t, .kind = EV_TX_READY,
+                                         .node = n->id });
+    }
+}
+
+static bool op_send(void *opaque, const void *frame, size_t len)
+{
+    struct node *n = opaque;
+    struct world *w = n->w;
+    struct wire *c = &w->wire;
+    struct frame *f;
+    uint64_t sent = w->now;
+
+    CHECK(len >= 14 && len <= WORLD_FRAME_MAX, "a frame of %zu bytes", len);
+    if (n->tx_waiting) {
+        n->refused++;
+        return false;
+    }
+    if (rng_64k(&w->rng, c->refuse)) {
+        tx_wait(n, w->now + rng_below(&w->rng, 20000));
+        return false;
+    }
+    if (c->speed_mbps) {
+        if (n->wire_free < w->now) {
+            n->wire_free = w->now;
+        }
+        if (c->queue_ns && n->wire_free - w->now > c->queue_ns) {
+            tx_wait(n, n->wire_free - c->queue_ns / 2);
+            return false;
+        }
+        n->wire_free += (len + 24) * 8000 / c->speed_mbps;
+        sent = n->wire_free;
+    }
+    n->tx_frames++;
+    n->tx_bytes += len;
+    w->frames++;
+    f = frame_get(w, frame, len);
+    if (c->filter && !c->filter(w, n->id, f->b, &f->len)) {
+        w->filtered++;
+        log_frame(w, n->id, -1, f->b, f->len, "FILTERED");
+    } else {
+        switch_frame(w, n->id, f, sent);
+    }
+    frame_put(w, f);
+    return true;
+}
+
+static uint64_t op_clock(void *opaque)
+{
+    struct node *n = opaque;
+
+    return n->w->now;
+}
+
+static void op_set_timer(void *opaque, uint64_t deadline)
+{
+    struct node *n = opaque;
+
+    n->deadline = deadline;
+    if (deadline < n->timer_at) {
+        n->timer_at = deadline < n->w->now ? n->w->now : deadline;
+        push(n->w, (struct world_event){ .t = n->timer_at,
+                                         .kind = EV_TIMER, .node = n->id });
+    }
+}
+
+static void op_kick(void *opaque)
+{
+    struct node *n = opaque;
+
+    if (!n->kicked) {
+        n->kicked = true;
+        push(n->w, (struct world_event){
+                 .t = n->w->now + rng_below(&n->w->rng, n->kick_ns + 1),
+                 .kind = EV_RUN, .node = n->id });
+    }
+}
+
+static void op_trace(void *opaque, const struct qhca_trace *t)
+{
+    struct node *n = opaque;
+
+    if (!n->w->log || !n->w->trace) {
+        return;
+    }
+    fprintf(n->w->log, "%12.3f us  %c    %-12s num %#x peer %#x psn %u "
+            "index %u addr %#" PRIx64 " a %#" PRIx64 " b %#" PRIx64
+            " syn %#x %s\n", (double)n->w->now / 1000, 'a' + (int)n->id,
+            qhca_trace_name(t->kind), t->num, t->peer, t->psn, t->index,
+            t->addr, t->a, t->b, t->syndrome, t->text ? t->text : "");
+}
+
+static const struct qhca_ops ops = {
+    .dma_read = op_dma_read,
+    .dma_write = op_dma_write,
+    .dma_store64 = op_dma_store64,
+    .dma_fence = op_dma_fence,
+    .dma_cas64 = op_dma_cas64,
+    .msix = op_msix,
+    .send = op_send,
+    .clock = op_clock,
+    .set_timer = op_set_timer,
+    .kick = op_kick,
+    .trace = op_trace,
+};
+
+/* ---- calls into the engine ---- */
+
+static void enter(struct node *n)
+{
+    CHECK(n->depth == 0, "the engine is called from within itself");
+    n->depth++;
+}
+
+static void leave(struct node *n)
+{
+    n->depth--;
+}
+
+uint64_t node_reg_read(struct node *n, uint64_t off, unsigned size)
+{
+    uint64_t v;
+
+    enter(n);
+    v = qhca_reg_read(n->e, off, size);
+    leave(n);
+    return v;
+}
+
+void node_reg_write(struct node *n, uint64_t off, uint64_t v, unsigned size)
+{
+    enter(n);
+    qhca_reg_write(n->e, off, v, size);
+    leave(n);
+}
+
+void node_db_write(struct node *n, uint64_t off, uint64_t v, unsigned size)
+{
+    enter(n);
+    qhca_db_write(n->e, off, v, size);
+    leave(n);
+}
+
+void node_drain(struct node *n)
+{
+    unsigned i;
+
+    /* the queued EV_RUN finds nothing to do later, which is harmless */
+    for (i = 0; n->kicked; i++) {
+        CHECK(i < 1000000, "the engine asks to be run for ever");
+        n->kicked = false;
+        n->runs++;
+        enter(n);
+        qhca_run(n->e);
+        leave(n);
+        if (n->tx_waiting) {
+            break;
+        }
+    }
+}
+
+static void handle(struct world *w, struct world_event *ev)
+{
+    struct node *n = &w->node[ev->node];
+
+    switch (ev->kind) {
+    case EV_RX:
+        n->rx_frames++;
+        n->rx_bytes += ev->frame->len;
+        w->delivered++;
+        enter(n);
+        qhca_receive(n->e, ev->frame->b, ev->frame->len);
+        leave(n);
+        frame_put(w, ev->frame);
+        break;
+    case EV_RUN:
+        if (n->kicked) {
+            n->kicked = false;
+            n->runs++;
+            enter(n);
+            qhca_run(n->e);
+            leave(n);
+        }
+        break;
+    case EV_TIMER:
+        if (ev->t != n->timer_at) {
+            break;              /* a later one stands for it */
+        }
+        n->timer_at = UINT64_MAX;
+        if (n->deadline <= w->now) {
+            n->deadline = UINT64_MAX;
+            n->timers++;
+            enter(n);
+            qhca_timer(n->e);
+            leave(n);
+        } else if (n->deadline != UINT64_MAX) {
+            op_set_timer(n, n->deadline);
+        }
+        break;
+    case EV_TX_READY:
+        n->tx_waiting = false;
+        enter(n);
+        qhca_tx_ready(n->e);
+        leave(n);
+        break;
+    case EV_CALL:
+        ev->fn(ev->opaque, ev->arg);
+        break;
+    }
+}
+
+bool world_step(struct world *w)
+{
+    struct world_event ev;
+
+    if (!w->heap_len) {
+        return false;
+    }
+    ev = pop(w);
+    w->now = ev.t;
+    w->events++;
+    handle(w, &ev);
+    return true;
+}
+
+void world_run_until(struct world *w, uint64_t t)
+{
+    while (w->heap_len && w->heap[0].t <= t) {
+        world_step(w);
+    }
+    if (w->now < t) {
+        w->now = t;
+    }
+}
+
+bool world_settle(struct world *w, uint64_t ns)
+{
+    uint64_t end = w->now + ns;
+
+    while (w->heap_len && w->heap[0].t <= end) {
+        world_step(w);
+    }
+    return w->heap_len == 0;
+}
+
+void world_call(struct world *w, uint64_t t,
+                void (*fn)(void *opaque, uint64_t arg), void *opaque,
+                uint64_t arg)
+{
+    push(w, (struct world_event){ .t = t, .kind = EV_CALL, .fn = fn,
+                                  .opaque = opaque, .arg = arg });
+}
+
+void world_inject(struct world *w, unsigned node, const void *frame,
+                  size_t len)
+{
+    struct node *n = &w->node[node];
+
+    log_frame(w, node, (int)node, frame, len, "injected");
+    n->rx_frames++;
+    n->rx_bytes += len;
+    enter(n);
+    qhca_receive(n->e, frame, len);
+    leave(n);
+}
+
+/* ---- life ---- */
+
+void wire_perfect(struct wire *wire)
+{
+    memset(wire, 0, sizeof(*wire));
+    wire->latency_ns = 1000;
+}
+
+void wire_random(struct wire *wire, struct rng *r, bool loss)
+{
+    static const uint64_t speeds[] = { 0, 1000, 10000, 100000, 400000 };
+
+    memset(wire, 0, sizeof(*wire));
+    wire->latency_ns = rng_log(r, 20000);
+    wire->jitter_ns = rng_pct(r, 50) ? rng_log(r, 20000) : 0;
+    wire->speed_mbps = speeds[rng_below(r, 5)];
+    wire->queue_ns = rng_range(r, 2000, 50000);
+    wire->pad = rng_pct(r, 50);
+    if (rng_pct(r, 40)) {
+        wire->refuse = (unsigned)rng_log(r, 6000);
+    }
+    if (!loss) {
+        return;
+    }
+    if (rng_pct(r, 70)) {
+        wire->drop = (unsigned)rng_log(r, 65536 * 5 / 100);
+    }
+    if (rng_pct(r, 50)) {
+        wire->dup = (unsigned)rng_log(r, 65536 * 10 / 100);
+    }
+    if (rng_pct(r, 50)) {
+        wire->reorder = (unsigned)rng_log(r, 65536 * 10 / 100);
+        wire->reorder_ns = rng_log(r, 60000);
+    }
+    if (rng_pct(r, 40)) {
+        wire->corrupt = (unsigned)rng_log(r, 65536 * 2 / 100);
+    }
+    if (rng_pct(r, 30)) {
+        wire->truncate = (unsigned)rng_log(r, 65536 * 1 / 100);
+    }
+}
+
+void world_init(struct world *w, unsigned nodes, uint64_t seed,
+                const struct qhca_config *cfg)
+{
+    static const uint64_t bases[WORLD_NODES] = {
+        0, 1ULL << 32, 1ULL << 44, (1ULL << 52) - GMEM_SPAN
+    };
+    static const char *names[WORLD_NODES] = { "a", "b", "c", "d" };
+    struct qhca_config c;
+    const char *err;
+    unsigned i;
+
+    memset(w, 0, sizeof(*w));
+    rng_init(&w->rng, seed);
+    wire_perfect(&w->wire);
+    w->nodes = nodes;
+    memset(&c, 0, sizeof(c));
+    if (cfg) {
+        c = *cfg;
+    } else {
+        qhca_config_default(&c);
+        c.num_vectors = WORLD_VECTORS;
+    }
+    for (i = 0; i < nodes; i++) {
+        struct node *n = &w->node[i];
+
+        n->w = w;
+        n->id = i;
+        n->timer_at = n->deadline = UINT64_MAX;
+        memcpy(n->mac, "\x52\x54\x00\x9a\x00\x00", 6);
+        n->mac[5] = (uint8_t)(i + 1);
+        memcpy(c.mac, n->mac, 6);
+        gmem_init(&n->mem, bases[i], seed + i, names[i]);
+        n->e = qhca_new(&c, &ops, n, &err);
+        CHECK(n->e, "qhca_new: %s", err);
+        qhca_set_link(n->e, true);
+    }
+}
+
+void world_fini(struct world *w)
+{
+    unsigned i;
+
+    for (i = 0; i < w->nodes; i++) {
+        qhca_free(w->node[i].e);
+        gmem_fini(&w->node[i].mem);
+    }
+    while (w->heap_len) {
+        struct world_event ev = pop(w);
+
+        free(ev.frame);
+    }
+    free(w->heap);
+    while (w->free_frames) {
+        struct frame *f = w->free_frames;
+
+        w->free_frames = f->next;
+        free(f);
+    }
+    memset(w, 0, sizeof(*w));
+}

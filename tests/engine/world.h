@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One to four adapters, virtual time, and the wire between them.
+ *
+ * Everything happens in one event queue; the same seed gives the same run,
+ * to the byte.  The wire is a switch: a frame goes to the adapter that has
+ * its destination MAC (or to all others if that is a group address).
+ */
+#ifndef QHCA_TEST_WORLD_H
+#define QHCA_TEST_WORLD_H
+
+#include <stdio.h>
+
+#include "engine.h"
+#include "trace.h"
+#include "gmem.h"
+#include "rng.h"
+
+#define WORLD_NODES 4
+#define WORLD_VECTORS 32
+#define WORLD_FRAME_MAX 9300
+
+struct world;
+
+/* What the wire does to frames; chances are of 65536. */
+struct wire {
+    unsigned drop, dup, reorder, corrupt, truncate, refuse;
+    uint64_t latency_ns;        /* one way */
+    uint64_t jitter_ns;         /* more of it, by chance; keeps order */
+    uint64_t reorder_ns;        /* delay of a reordered frame, at most */
+    uint64_t speed_mbps;        /* 0: no limit */
+    uint64_t queue_ns;          /* a sender is refused when so much waits */
+    bool pad;                   /* bring frames to 60 bytes, as Ethernet */
+    /*
+     * When set: false drops the frame.  @frame may be changed within @len;
+     * called before the chances above.
+     */
+    bool (*filter)(struct world *w, unsigned src, uint8_t *frame,
+                   size_t *len);
+};
+
+struct node {
+    struct world *w;
+    unsigned id;
+    struct qhca *e;
+    struct gmem mem;
+    uint8_t mac[6];
+    /* timer of the engine */
+    uint64_t deadline, timer_at;
+    bool kicked, tx_waiting;
+    uint64_t wire_free;         /* when the sender's queue is empty */
+    uint64_t kick_ns;           /* how late a kick is served, at most */
+    /* interrupts */
+    uint64_t msix[WORLD_VECTORS];
+    void (*on_msix)(struct node *n, unsigned vector);
+    void *opaque;               /* of the guest's software */
+    /* statistics */
+    uint64_t tx_frames, tx_bytes, rx_frames, rx_bytes, runs, timers;
+    uint64_t refused;
+    unsigned depth;             /* calls into the engine, to catch re-entry */
+};
+
+struct world_event;
+
+struct world {
+    uint64_t now;               /* ns */
+    struct rng rng;             /* of the wire */
+    struct node node[WORLD_NODES];
+    unsigned nodes;
+    struct wire wire;
+    struct world_event *heap;
+    size_t heap_len, heap_cap;
+    uint64_t seq;
+    void *free_frames;
+    uint64_t last_arrival[WORLD_NODES][WORLD_NODES];
+    /* outputs, may be NULL */
+    FILE *log;                  /* a line per packet */
+    FILE *pcap;
+    bool trace;                 /* the engines' trace events too */
+    /* statistics */
+    uint64_t events, frames, dropped, duplicated, reordered, corrupted;
+    uint64_t truncated, filtered, delivered;
+};
+
+/* Make @nodes adapters; @cfg may be NULL; MACs are given here. */
+void world_init(struct world *w, unsigned nodes, uint64_t seed,
+                const struct qhca_config *cfg);
+/* Free all; what is under way vanishes. */
+void world_fini(struct world *w);
+/* A wire that loses nothing and has no delay worth naming. */
+void wire_perfect(struct wire *wire);
+/* A wire with the faults of seed @r; @loss: also drops and corruptions. */
+void wire_random(struct wire *wire, struct rng *r, bool loss);
+
+/* Run one event; false when none is left. */
+bool world_step(struct world *w);
+/* Run events until @t (absolute, ns); time is then @t. */
+void world_run_until(struct world *w, uint64_t t);
+/* Run for @ns. */
+static inline void world_run(struct world *w, uint64_t ns)
+{
+    world_run_until(w, w->now + ns);
+}
+/* Run until nothing happens any more, at most @ns; false: never quiet. */
+bool world_settle(struct world *w, uint64_t ns);
+/* Call @fn(@opaque, @arg) at @t. */
+void world_call(struct world *w, uint64_t t,
+                void (*fn)(void *opaque, uint64_t arg), void *opaque,
+                uint64_t arg);
+/* Put a frame on the wire by hand, to arrive at @node right now. */
+void world_inject(struct world *w, unsigned node, const void *frame,
+                  size_t len);
+/* Let the engine do its pending work now, without time going by. */
+void node_drain(struct node *n);
+/* Calls into the engine that notice a re-entrant one. */
+uint64_t node_reg_read(struct node *n, uint64_t off, unsigned size);
+void node_reg_write(struct node *n, uint64_t off, uint64_t v, unsigned size);
+void node_db_write(struct node *n, uint64_t off, uint64_t v, unsigned size);
+
+/* pktlog.c: one line about the frame, as "RC SEND_ONLY qpn 0x11 psn 5". */
+void pkt_describe(char *out, size_t size, const uint8_t *f, size_t len);
+void pcap_header(FILE *f);
+void pcap_frame(FILE *f, uint64_t ns, const uint8_t *frame, size_t len);
+
+#endif
