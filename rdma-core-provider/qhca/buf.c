@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Memory of rings: anonymous mappings of whole pages, which no other data
+ * shares and which fork() does not pass on.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "qhca.h"
+
+#define QHCA_HUGE_PAGE	(2UL << 20)
+
+/* Maps @len bytes aligned to QHCA_HUGE_PAGE; the rest is given back. */
+static void *qhca_map_aligned(size_t len)
+{
+	char *map, *start;
+	size_t head;
+
+	map = mmap(NULL, len + QHCA_HUGE_PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED)
+		return map;
+	head = -(uintptr_t)map & (QHCA_HUGE_PAGE - 1);
+	start = map + head;
+	if (head)
+		munmap(map, head);
+	munmap(start + len, QHCA_HUGE_PAGE - head);
+	return start;
+}
+
+/*
+ * Maps zeroed memory that fork() does not pass on.
+ *
+ * @len: bytes, a multiple of the page size
+ * @huge: align it to a huge page and ask for huge pages
+ *
+ * Returns 0 or a positive error number.  Free with qhca_buf_free().
+ */
+int qhca_buf_map(struct qhca_buf_mem *mem, size_t len, bool huge)
+{
+	size_t map_len = len;
+	void *map;
+	int ret;
+
+	if (huge) {
+		map_len = (len + QHCA_HUGE_PAGE - 1) & ~(QHCA_HUGE_PAGE - 1);
+		map = qhca_map_aligned(map_len);
+	} else {
+		map = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
+	if (map == MAP_FAILED)
+		return errno;
+	/* Only advice: small pages do as well. */
+	if (huge)
+		madvise(map, map_len, MADV_HUGEPAGE);
+
+	ret = ibv_dontfork_range(map, map_len);
+	if (ret) {
+		munmap(map, map_len);
+		return ret < 0 ? errno : ret;
+	}
+	mem->addr = map;
+	mem->len = len;
+	mem->map_len = map_len;
+	return 0;
+}
+
+/*
+ * Maps memory for a ring, as qhca_buf_map().
+ *
+ * A ring of a huge page or more is aligned to it, so that it can lie in huge
+ * pages and need a shorter buffer table.  QHCA_HUGE_PAGES=1 does so for small
+ * rings too, at a huge page each.
+ */
+int qhca_buf_alloc(struct qhca_context *ctx, struct qhca_buf_mem *mem,
+		   size_t len)
+{
+	return qhca_buf_map(mem, len, ctx->huge || len >= QHCA_HUGE_PAGE);
+}
+
+/* Frees what qhca_buf_map() made; nothing for memory never mapped. */
+void qhca_buf_free(struct qhca_buf_mem *mem)
+{
+	if (!mem->addr)
+		return;
+	ibv_dofork_range(mem->addr, mem->map_len);
+	munmap(mem->addr, mem->map_len);
+	memset(mem, 0, sizeof(*mem));
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Protection domains; thread domains, which switch locks off; and parent
+ * domains, which join the two.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "qhca.h"
+#include "qhca-abi-cmd.h"
+
+struct ibv_pd *qhca_alloc_pd(struct ibv_context *context)
+{
+	struct qhca_cmd_alloc_pd_resp resp = {};
+	struct ibv_alloc_pd cmd = {};
+	struct qhca_pd *pd;
+	int ret;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	ret = ibv_cmd_alloc_pd(context, &pd->ibv_pd, &cmd, sizeof(cmd),
+			       &resp.ibv_resp, sizeof(resp));
+	if (ret) {
+		free(pd);
+		errno = ret;
+		return NULL;
+	}
+	return &pd->ibv_pd;
+}
+
+/* Also the end of a parent domain. */
+int qhca_dealloc_pd(struct ibv_pd *ibv_pd)
+{
+	struct qhca_pd *pd = to_qpd(ibv_pd);
+	int ret;
+
+	if (atomic_load(&pd->refs))
+		return EBUSY;
+	if (pd->protection) {
+		if (pd->td)
+			atomic_fetch_sub(&pd->td->refs, 1);
+		atomic_fetch_sub(&pd->protection->refs, 1);
+	} else {
+		ret = ibv_cmd_dealloc_pd(ibv_pd);
+		if (ret)
+			return ret;
+	}
+	free(pd);
+	return 0;
+}
+
+struct ibv_td *qhca_alloc_td(struct ibv_context *context,
+			     struct ibv_td_init_attr *attr)
+{
+	struct qhca_td *td;
+
+	if (attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+	td->ibv_td.context = context;
+	return &td->ibv_td;
+}
+
+int qhca_dealloc_td(struct ibv_td *ibv_td)
+{
+	struct qhca_td *td = container_of(ibv_td, struct qhca_td, ibv_td);
+
+	if (atomic_load(&td->refs))
+		return EBUSY;
+	free(td);
+	return 0;
+}
+
+/* Allocators of the application's own are not supported: EOPNOTSUPP. */
+struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *context,
+					struct ibv_parent_domain_init_attr *attr)
+{
+	struct qhca_pd *parent;
+
+	if (ibv_check_alloc_parent_domain(attr))
+		return NULL;
+	if (!check_comp_mask(attr->comp_mask,
+			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	/* One level only. */
+	if (to_qpd(attr->pd)->protection) {
+		errno = EINVAL;
+		return NULL;
+	}
+	parent = calloc(1, sizeof(*parent));
+	if (!parent)
+		return NULL;
+	parent->protection = to_qpd(attr->pd);
+	atomic_fetch_add(&parent->protection->refs, 1);
+	if (attr->td) {
+		parent->td = container_of(attr->td, struct qhca_td, ibv_td);
+		atomic_fetch_add(&parent->td->refs, 1);
+	}
+	ibv_initialize_parent_domain(&parent->ibv_pd, attr->pd);
+	return &parent->ibv_pd;
+}
+
+/*
+ * If @pd is a parent domain, takes a reference and returns it, so that it
+ * stays while an object uses it; else returns NULL.
+ */
+struct qhca_pd *qhca_parent_get(struct ibv_pd *pd)
+{
+	struct qhca_pd *parent = to_qpd(pd);
+
+	if (!parent->protection)
+		return NULL;
+	atomic_fetch_add(&parent->refs, 1);
+	return parent;
+}
+
+/* Drops the reference of qhca_parent_get(); NULL is allowed. */
+void qhca_parent_put(struct qhca_pd *parent)
+{
+	if (parent)
+		atomic_fetch_sub(&parent->refs, 1);
+}
+
+/* Returns true if objects in @pd need no lock. */
+bool qhca_pd_unlocked(struct ibv_pd *pd)
+{
+	return to_qpd(pd)->td;
+}

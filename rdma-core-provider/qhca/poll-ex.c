@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The extended way of polling: the application reads from the CQE what it
+ * wants to know.  The lock is held from start_poll to end_poll.
+ */
+#include <errno.h>
+
+#include "qhca.h"
+
+/* Moves to the next CQE.  Returns 0, or ENOENT when there is none. */
+static int qhca_next_poll(struct ibv_cq_ex *ibv_cq)
+{
+	struct qhca_cq *cq = to_qcq_ex(ibv_cq);
+	struct qhca_cqe *cqe;
+	uint32_t ci;
+
+	do {
+		ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+		cqe = qhca_cq_peek(cq, ci);
+		if (!cqe)
+			return ENOENT;
+		atomic_store_explicit(&cq->ci, ci + 1, memory_order_relaxed);
+	} while (!qhca_cqe_retire(cq, cqe));
+
+	cq->cur = cqe;
+	ibv_cq->wr_id = le64toh(cqe->wr_id);
+	ibv_cq->status = cqe->status;
+	return 0;
+}
+
+/* The device may overwrite the CQEs read so far. */
+static void qhca_end_poll(struct ibv_cq_ex *ibv_cq)
+{
+	struct qhca_cq *cq = to_qcq_ex(ibv_cq);
+
+	qhca_dbrec_store(cq->dbrec, atomic_load_explicit(&cq->ci,
+							 memory_order_relaxed));
+	qhca_unlock(&cq->lock);
+}
+
+static int qhca_start_poll(struct ibv_cq_ex *ibv_cq,
+			   struct ibv_poll_cq_attr *attr)
+{
+	struct qhca_cq *cq = to_qcq_ex(ibv_cq);
+	int ret;
+
+	if (attr->comp_mask)
+		return EINVAL;
+	qhca_lock(&cq->lock);
+	ret = qhca_next_poll(ibv_cq);
+	if (ret)
+		qhca_unlock(&cq->lock);
+	return ret;
+}
+
+static enum ibv_wc_opcode qhca_read_opcode(struct ibv_cq_ex *cq)
+{
+	return qhca_cqe_wc_opcode(to_qcq_ex(cq)->cur);
+}
+
+static uint32_t qhca_read_vendor_err(struct ibv_cq_ex *cq)
+{
+	return to_qcq_ex(cq)->cur->syndrome;
+}
+
+static unsigned int qhca_read_wc_flags(struct ibv_cq_ex *cq)
+{
+	return qhca_cqe_wc_flags(to_qcq_ex(cq)->cur);
+}
+
+static uint32_t qhca_read_byte_len(struct ibv_cq_ex *cq)
+{
+	return le32toh(to_qcq_ex(cq)->cur->byte_len);
+}
+
+/* With IBV_WC_WITH_INV the key in the same place, in host order. */
+static __be32 qhca_read_imm_data(struct ibv_cq_ex *cq)
+{
+	const struct qhca_cqe *cqe = to_qcq_ex(cq)->cur;
+
+	if (le16toh(cqe->flags) & QHCA_CQE_F_INV)
+		return (__be32)le32toh((__le32)cqe->imm);
+	return cqe->imm;
+}
+
+static uint32_t qhca_read_qp_num(struct ibv_cq_ex *cq)
+{
+	return le32toh(to_qcq_ex(cq)->cur->qpn);
+}
+
+static uint32_t qhca_read_src_qp(struct ibv_cq_ex *cq)
+{
+	return le32toh(to_qcq_ex(cq)->cur->src_qpn);
+}
+
+/* RoCE has no LID. */
+static uint32_t qhca_read_slid(struct ibv_cq_ex *cq)
+{
+	return 0;
+}
+
+static uint8_t qhca_read_sl(struct ibv_cq_ex *cq)
+{
+	return to_qcq_ex(cq)->cur->sl;
+}
+
+static uint8_t qhca_read_dlid_path_bits(struct ibv_cq_ex *cq)
+{
+	return 0;
+}
+
+/* Nanoseconds of the device's clock. */
+static uint64_t qhca_read_completion_ts(struct ibv_cq_ex *cq)
+{
+	return le64toh(to_qcq_ex(cq)->cur->timestamp);
+}
+
+static uint16_t qhca_read_cvlan(struct ibv_cq_ex *cq)
+{
+	return le16toh(to_qcq_ex(cq)->cur->vlan);
+}
+
+/* Fills the functions of an extended CQ that @wc_flags asks for. */
+void qhca_cq_set_ex(struct qhca_cq *cq, uint64_t wc_flags)
+{
+	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
+
+	ex->start_poll = qhca_start_poll;
+	ex->next_poll = qhca_next_poll;
+	ex->end_poll = qhca_end_poll;
+	ex->read_opcode = qhca_read_opcode;
+	ex->read_vendor_err = qhca_read_vendor_err;
+	ex->read_wc_flags = qhca_read_wc_flags;
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		ex->read_byte_len = qhca_read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		ex->read_imm_data = qhca_read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		ex->read_qp_num = qhca_read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		ex->read_src_qp = qhca_read_src_qp;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		ex->read_slid = qhca_read_slid;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		ex->read_sl = qhca_read_sl;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		ex->read_dlid_path_bits = qhca_read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		ex->read_completion_ts = qhca_read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
+		ex->read_cvlan = qhca_read_cvlan;
+}

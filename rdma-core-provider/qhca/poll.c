@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Polling and arming of completion queues.
+ */
+#include "qhca.h"
+
+static_assert((int)QHCA_WC_LOC_PROT_ERR == (int)IBV_WC_LOC_PROT_ERR &&
+	      (int)QHCA_WC_WR_FLUSH_ERR == (int)IBV_WC_WR_FLUSH_ERR &&
+	      (int)QHCA_WC_REM_OP_ERR == (int)IBV_WC_REM_OP_ERR &&
+	      (int)QHCA_WC_RNR_RETRY_EXC_ERR == (int)IBV_WC_RNR_RETRY_EXC_ERR &&
+	      (int)QHCA_WC_FATAL_ERR == (int)IBV_WC_FATAL_ERR &&
+	      (int)QHCA_WC_GENERAL_ERR == (int)IBV_WC_GENERAL_ERR,
+	      "the device's statuses are those of the verbs");
+
+/*
+ * Returns the CQE with counter @ci, or NULL if the device has not yet
+ * written it.
+ */
+struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci)
+{
+	struct qhca_cqe *cqe = &cq->ring[qhca_slot(ci, cq->shift)];
+	uint8_t phase;
+
+	phase = atomic_load_explicit((_Atomic(uint8_t) *)&cqe->phase,
+				     memory_order_relaxed);
+	if ((phase & 1) != qhca_phase(ci, cq->shift))
+		return NULL;
+	/* The phase is written last: what is read from here on is complete. */
+	udma_from_device_barrier();
+	return cqe;
+}
+
+/*
+ * Gives the WQE of a CQE back to its queue; the CQ's lock is held.  A
+ * completion covers all the WQEs before it that asked for none.
+ *
+ * Returns false if no QP of this process has the number, which a working
+ * device does not do; the CQE is then to be dropped.
+ */
+bool qhca_cqe_retire(struct qhca_cq *cq, const struct qhca_cqe *cqe)
+{
+	uint32_t qpn = le32toh(cqe->qpn);
+	uint32_t index = le32toh(cqe->wqe_index);
+	struct qhca_qp *qp = cq->last_qp;
+
+	if (!qp || qp->qpn != qpn) {
+		qp = qhca_qp_find(to_qctx(cq->vcq.cq.context), qpn);
+		if (!qp)
+			return false;
+		cq->last_qp = qp;
+	}
+	/* Release: whoever sees the tail may overwrite what we have read. */
+	if (!(cqe->opcode & QHCA_CQE_OP_RECV))
+		atomic_store_explicit(&qp->sq.tail, index + 1,
+				      memory_order_release);
+	else if (!(le16toh(cqe->flags) & QHCA_CQE_F_SRQ))
+		atomic_store_explicit(&qp->rq.tail, index + 1,
+				      memory_order_release);
+	else if (qp->srq)
+		qhca_srq_give_back(qp->srq, index);
+	return true;
+}
+
+enum ibv_wc_opcode qhca_cqe_wc_opcode(const struct qhca_cqe *cqe)
+{
+	switch (cqe->opcode) {
+	case QHCA_CQE_OP_RDMA_WRITE:
+		return IBV_WC_RDMA_WRITE;
+	case QHCA_CQE_OP_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case QHCA_CQE_OP_COMP_SWAP:
+		return IBV_WC_COMP_SWAP;
+	case QHCA_CQE_OP_FETCH_ADD:
+		return IBV_WC_FETCH_ADD;
+	case QHCA_CQE_OP_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	case QHCA_CQE_OP_RECV:
+		return IBV_WC_RECV;
+	case QHCA_CQE_OP_RECV_RDMA_IMM:
+		return IBV_WC_RECV_RDMA_WITH_IMM;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+/* Returns enum ibv_wc_flags. */
+unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe)
+{
+	uint16_t flags = le16toh(cqe->flags);
+	unsigned int wc_flags = 0;
+
+	if (flags & QHCA_CQE_F_GRH)
+		wc_flags |= IBV_WC_GRH;
+	if (flags & QHCA_CQE_F_IMM)
+		wc_flags |= IBV_WC_WITH_IMM;
+	if (flags & QHCA_CQE_F_INV)
+		wc_flags |= IBV_WC_WITH_INV;
+	return wc_flags;
+}
+
+static void qhca_fill_wc(const struct qhca_cqe *cqe, struct ibv_wc *wc)
+{
+	wc->wr_id = le64toh(cqe->wr_id);
+	wc->status = cqe->status;
+	wc->opcode = qhca_cqe_wc_opcode(cqe);
+	wc->vendor_err = cqe->syndrome;
+	wc->byte_len = le32toh(cqe->byte_len);
+	wc->wc_flags = qhca_cqe_wc_flags(cqe);
+	if (wc->wc_flags & IBV_WC_WITH_INV)
+		wc->invalidated_rkey = le32toh((__le32)cqe->imm);
+	else
+		wc->imm_data = cqe->imm;
+	wc->qp_num = le32toh(cqe->qpn);
+	wc->src_qp = le32toh(cqe->src_qpn);
+	wc->pkey_index = le16toh(cqe->pkey_index);
+	wc->slid = 0;
+	wc->sl = cqe->sl;
+	wc->dlid_path_bits = 0;
+}
+
+int qhca_poll_cq(struct ibv_cq *ibv_cq, int num, struct ibv_wc *wc)
+{
+	struct qhca_cq *cq = to_qcq(ibv_cq);
+	struct qhca_cqe *cqe;
+	uint32_t ci, start;
+	int n = 0;
+
+	qhca_lock(&cq->lock);
+	start = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	for (ci = start; n < num; ci++) {
+		cqe = qhca_cq_peek(cq, ci);
+		if (!cqe)
+			break;
+		if (qhca_cqe_retire(cq, cqe))
+			qhca_fill_wc(cqe, wc + n++);
+	}
+	if (ci != start) {
+		atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
+		qhca_dbrec_store(cq->dbrec, ci);
+	}
+	qhca_unlock(&cq->lock);
+	return n;
+}
+
+/*
+ * Arms the CQ.  The doorbell tells the consumer index, so the device knows of
+ * CQEs the application has not seen, and then fires at once: none is missed
+ * between the last poll and the arming.  No lock: an index a moment old gives
+ * an event too many, never one too few.
+ */
+int qhca_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
+{
+	struct qhca_cq *cq = to_qcq(ibv_cq);
+	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+
+	qhca_ring_db(to_qctx(ibv_cq->context), QHCA_DB_CQ_ARM, cq->cqn,
+		     solicited_only ? QHCA_DB_SOLICITED : 0, ci);
+	return 0;
+}

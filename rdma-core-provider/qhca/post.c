@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Posting of work requests.  No system call: WQEs go into the ring, then one
+ * doorbell (send) or one doorbell record (receive) covers them all.
+ */
+#include <errno.h>
+
+#include "qhca.h"
+
+int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad_wr)
+{
+	struct qhca_qp *qp = to_qqp(ibv_qp);
+	struct qhca_sq *sq = &qp->sq;
+	uint32_t head, tail;
+	int ret = 0;
+
+	if (ibv_qp->state < IBV_QPS_RTS) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+
+	qhca_lock(&sq->lock);
+	head = sq->head;
+	for (; wr; wr = wr->next) {
+		tail = atomic_load_explicit(&sq->tail, memory_order_acquire);
+		if (qhca_ring_full(head, tail, sq->shift))
+			ret = ENOMEM;
+		else
+			ret = qhca_wqe_encode_send(&sq->rules, sq->ring +
+				((size_t)qhca_slot(head, sq->shift) <<
+				 sq->stride), wr);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+		head++;
+	}
+	if (head != sq->head) {
+		sq->head = head;
+		qhca_ring_db(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
+			     head);
+	}
+	qhca_unlock(&sq->lock);
+	return ret;
+}
+
+int qhca_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr)
+{
+	struct qhca_qp *qp = to_qqp(ibv_qp);
+	struct qhca_rq *rq = &qp->rq;
+	uint32_t head, tail;
+	int ret = 0;
+
+	if (ibv_qp->state == IBV_QPS_RESET || qp->srq) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+
+	qhca_lock(&rq->lock);
+	head = rq->head;
+	for (; wr; wr = wr->next) {
+		tail = atomic_load_explicit(&rq->tail, memory_order_acquire);
+		if (qhca_ring_full(head, tail, rq->shift))
+			ret = ENOMEM;
+		else
+			ret = qhca_wqe_encode_recv(rq->max_sge, rq->ring +
+				((size_t)qhca_slot(head, rq->shift) <<
+				 rq->stride), wr);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+		head++;
+	}
+	if (head != rq->head) {
+		rq->head = head;
+		qhca_dbrec_store(rq->dbrec, head);
+		/*
+		 * Either the device sees the new index when it reads it after
+		 * setting NOTIFY, or we see NOTIFY here and tell it.
+		 */
+		qhca_full_barrier();
+		if (qhca_dbrec_flags(rq->dbrec) & QHCA_DBREC_NOTIFY)
+			qhca_ring_db(to_qctx(ibv_qp->context), QHCA_DB_RQ,
+				     qp->qpn, 0, head);
+	}
+	qhca_unlock(&rq->lock);
+	return ret;
+}
+
+int qhca_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr)
+{
+	struct qhca_srq *srq = to_qsrq(ibv_srq);
+	uint32_t head, number;
+	int ret = 0;
+
+	qhca_lock(&srq->lock);
+	head = srq->head;
+	for (; wr; wr = wr->next) {
+		number = srq->first_free;
+		if (number == QHCA_SRQ_END)
+			ret = ENOMEM;
+		else
+			ret = qhca_wqe_encode_recv(srq->max_sge, srq->ring +
+				((size_t)number << srq->stride), wr);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+		srq->first_free = srq->next[number];
+		srq->next[number] = QHCA_SRQ_BUSY;
+		srq->index[qhca_slot(head++, srq->shift)] = htole32(number);
+	}
+	if (head != srq->head) {
+		srq->head = head;
+		qhca_dbrec_store(srq->dbrec, head);
+	}
+	qhca_unlock(&srq->lock);
+	return ret;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Encoders: from work requests to the device's work queue entries.
+ *
+ * They write into the slot they are given and nowhere else, take no lock and
+ * know no queue.  The slot is memory the device may read only after a
+ * doorbell, so the order of the stores does not matter here.
+ */
+#ifndef QHCA_WQE_H
+#define QHCA_WQE_H
+
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/qhca-hw.h>
+
+#define QHCA_RC_WQE_HEADER	sizeof(struct qhca_sq_wqe)
+#define QHCA_UD_WQE_HEADER	sizeof(struct qhca_ud_wqe)
+#define QHCA_RQ_WQE_HEADER	sizeof(struct qhca_rq_wqe)
+
+/* An address handle holds its address vector ready for copying. */
+struct qhca_ah {
+	struct ibv_ah		ibv_ah;
+	struct qhca_av		av;
+};
+
+/* What an encoder has to know about the queue. */
+struct qhca_wqe_rules {
+	uint32_t		ops;		/* bit n: ibv_wr_opcode n is allowed */
+	uint32_t		max_sge;
+	uint32_t		max_inline;	/* bytes */
+	bool			ud;		/* entries have an address vector */
+	bool			sig_all;	/* every entry gives a completion */
+};
+
+/* Returns the bits of @rules->ops for a QP type and the device's features. */
+static inline uint32_t qhca_wqe_ops(enum ibv_qp_type type, uint64_t features)
+{
+	uint32_t ops = 1U << IBV_WR_SEND | 1U << IBV_WR_SEND_WITH_IMM;
+
+	if (type == IBV_QPT_UD)
+		return ops;
+	ops |= 1U << IBV_WR_RDMA_WRITE | 1U << IBV_WR_RDMA_WRITE_WITH_IMM;
+	if (features & QHCA_FEAT_FAST_REG)
+		ops |= 1U << IBV_WR_SEND_WITH_INV;
+	if (type != IBV_QPT_RC)
+		return ops;
+	ops |= 1U << IBV_WR_RDMA_READ;
+	if (features & QHCA_FEAT_ATOMIC)
+		ops |= 1U << IBV_WR_ATOMIC_CMP_AND_SWP |
+		       1U << IBV_WR_ATOMIC_FETCH_AND_ADD;
+	return ops;
+}
+
+/* Returns the device's opcode; @op must be one of qhca_wqe_ops(). */
+static inline uint8_t qhca_wqe_opcode(enum ibv_wr_opcode op)
+{
+	switch (op) {
+	case IBV_WR_SEND_WITH_IMM:
+		return QHCA_WQE_SEND_IMM;
+	case IBV_WR_SEND_WITH_INV:
+		return QHCA_WQE_SEND_INV;
+	case IBV_WR_RDMA_WRITE:
+		return QHCA_WQE_RDMA_WRITE;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return QHCA_WQE_RDMA_WRITE_IMM;
+	case IBV_WR_RDMA_READ:
+		return QHCA_WQE_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return QHCA_WQE_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return QHCA_WQE_FETCH_ADD;
+	default:
+		return QHCA_WQE_SEND;
+	}
+}
+
+/* Returns QHCA_WQE_F_* for ibv_send_flags, without INLINE. */
+static inline uint8_t qhca_wqe_flags(unsigned int send_flags, bool sig_all)
+{
+	uint8_t flags = 0;
+
+	if (sig_all || (send_flags & IBV_SEND_SIGNALED))
+		flags |= QHCA_WQE_F_SIGNALED;
+	if (send_flags & IBV_SEND_SOLICITED)
+		flags |= QHCA_WQE_F_SOLICITED;
+	if (send_flags & IBV_SEND_FENCE)
+		flags |= QHCA_WQE_F_FENCE;
+	return flags;
+}
+
+/* Returns the bytes of a WQE's header: what comes before SGEs or data. */
+static inline size_t qhca_wqe_header(const struct qhca_wqe_rules *rules)
+{
+	return rules->ud ? QHCA_UD_WQE_HEADER : QHCA_RC_WQE_HEADER;
+}
+
+/* Clears the header in @slot and fills what all opcodes have. */
+static inline void qhca_wqe_begin(const struct qhca_wqe_rules *rules,
+				  void *slot, uint64_t wr_id, uint8_t opcode,
+				  uint8_t flags)
+{
+	struct qhca_wqe_ctrl *ctrl = slot;
+
+	memset(slot, 0, qhca_wqe_header(rules));
+	ctrl->opcode = opcode;
+	ctrl->flags = flags;
+	ctrl->wr_id = htole64(wr_id);
+}
+
+/* Sets the remote address and key of an RDMA or atomic WQE. */
+static inline void qhca_wqe_set_remote(void *slot, uint64_t addr, uint32_t rkey)
+{
+	struct qhca_sq_wqe *wqe = slot;
+
+	wqe->remote.addr = htole64(addr);
+	wqe->remote.rkey = htole32(rkey);
+}
+
+/* Sets the destination of a UD WQE. */
+static inline void qhca_wqe_set_ud(void *slot, const struct qhca_ah *ah,
+				   uint32_t qpn, uint32_t qkey)
+{
+	struct qhca_ud_wqe *wqe = slot;
+
+	wqe->av = ah->av;
+	wqe->dest_qpn = htole32(qpn);
+	wqe->qkey = htole32(qkey);
+}
+
+static inline void qhca_sge_set(struct qhca_sge *sge, uint64_t addr,
+				uint32_t len, uint32_t lkey)
+{
+	sge->addr = htole64(addr);
+	sge->len = htole32(len);
+	sge->lkey = htole32(lkey);
+}
+
+/* Returns 0, or EINVAL for more SGEs than the queue was made for. */
+static inline int qhca_wqe_set_sges(const struct qhca_wqe_rules *rules,
+				    void *slot, const struct ibv_sge *list,
+				    size_t num)
+{
+	struct qhca_sge *sge = (void *)((char *)slot + qhca_wqe_header(rules));
+	struct qhca_wqe_ctrl *ctrl = slot;
+	size_t i;
+
+	if (num > rules->max_sge)
+		return EINVAL;
+	for (i = 0; i < num; i++)
+		qhca_sge_set(sge + i, list[i].addr, list[i].length,
+			     list[i].lkey);
+	ctrl->num_sge = htole16(num);
+	return 0;
+}
+
+/*
+ * Appends @len bytes of inline data; may be called several times for a WQE.
+ * READs and atomics bring data in, so they cannot be inline.
+ * Returns 0, EINVAL for a wrong opcode, or ENOMEM for too many bytes.
+ */
+static inline int qhca_wqe_add_inline(const struct qhca_wqe_rules *rules,
+				      void *slot, const void *data, size_t len)
+{
+	struct qhca_wqe_ctrl *ctrl = slot;
+	size_t used = ctrl->flags & QHCA_WQE_F_INLINE ?
+		      le16toh(ctrl->num_sge) : 0;
+
+	if (ctrl->opcode >= QHCA_WQE_RDMA_READ)
+		return EINVAL;
+	if (len > rules->max_inline - used)
+		return ENOMEM;
+	if (len)
+		memcpy((char *)slot + qhca_wqe_header(rules) + used, data, len);
+	ctrl->flags |= QHCA_WQE_F_INLINE;
+	ctrl->num_sge = htole16(used + len);
+	return 0;
+}
+
+/*
+ * Encodes one send work request.
+ *
+ * @rules: of the queue
+ * @slot: the whole WQE slot; big enough for what @rules allows
+ * @wr: the request; not kept
+ *
+ * Returns 0; EOPNOTSUPP for an opcode this QP type or device does not have;
+ * EINVAL for a bad number of SGEs, flag or address handle; ENOMEM for too
+ * much inline data.
+ */
+static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
+				       void *slot, const struct ibv_send_wr *wr)
+{
+	struct qhca_wqe_ctrl *ctrl = slot;
+	int i, ret;
+
+	if ((unsigned int)wr->opcode >= 32 ||
+	    !(rules->ops & 1U << wr->opcode))
+		return EOPNOTSUPP;
+	if (wr->num_sge < 0 || (wr->send_flags & IBV_SEND_IP_CSUM))
+		return EINVAL;
+
+	qhca_wqe_begin(rules, slot, wr->wr_id, qhca_wqe_opcode(wr->opcode),
+		       qhca_wqe_flags(wr->send_flags, rules->sig_all));
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		ctrl->imm = wr->imm_data;
+		/* fallthrough */
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		qhca_wqe_set_remote(slot, wr->wr.rdma.remote_addr,
+				    wr->wr.rdma.rkey);
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		ctrl->arg1 = htole64(wr->wr.atomic.swap);
+		/* fallthrough */
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		ctrl->arg0 = htole64(wr->wr.atomic.compare_add);
+		qhca_wqe_set_remote(slot, wr->wr.atomic.remote_addr,
+				    wr->wr.atomic.rkey);
+		break;
+	case IBV_WR_SEND_WITH_IMM:
+		ctrl->imm = wr->imm_data;
+		break;
+	case IBV_WR_SEND_WITH_INV:
+		/* The one key that lies in a field of network order. */
+		ctrl->imm = (__be32)htole32(wr->invalidate_rkey);
+		break;
+	default:
+		break;
+	}
+
+	if (rules->ud) {
+		if (!wr->wr.ud.ah)
+			return EINVAL;
+		qhca_wqe_set_ud(slot, (const struct qhca_ah *)wr->wr.ud.ah,
+				wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+	}
+
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return qhca_wqe_set_sges(rules, slot, wr->sg_list,
+					 wr->num_sge);
+	/* An empty message is inline with no byte. */
+	ret = qhca_wqe_add_inline(rules, slot, NULL, 0);
+	for (i = 0; !ret && i < wr->num_sge; i++)
+		ret = qhca_wqe_add_inline(rules, slot,
+					  (const void *)(uintptr_t)
+					  wr->sg_list[i].addr,
+					  wr->sg_list[i].length);
+	return ret;
+}
+
+/*
+ * Encodes one receive work request into @slot of an RQ or SRQ.
+ * Returns 0, or EINVAL for a bad number of SGEs.
+ */
+static inline int qhca_wqe_encode_recv(uint32_t max_sge, void *slot,
+				       const struct ibv_recv_wr *wr)
+{
+	struct qhca_rq_wqe *wqe = slot;
+	struct qhca_sge *sge = (struct qhca_sge *)(wqe + 1);
+	int i;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > max_sge)
+		return EINVAL;
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = htole64(wr->wr_id);
+	wqe->num_sge = htole16(wr->num_sge);
+	for (i = 0; i < wr->num_sge; i++)
+		qhca_sge_set(sge + i, wr->sg_list[i].addr,
+			     wr->sg_list[i].length, wr->sg_list[i].lkey);
+	return 0;
+}
+
+/*
+ * Chooses the WQE size of a send queue.
+ *
+ * @rules: in: ud, max_sge, max_inline as asked for; out: max_sge and
+ *	   max_inline the size really holds, within the limits
+ * @limit_sge, @limit_inline: of the device
+ * @stride: out: log2 of the WQE bytes, 6..10
+ *
+ * Returns 0, or EINVAL if the device cannot do it.
+ */
+static inline int qhca_wqe_send_stride(struct qhca_wqe_rules *rules,
+				       uint32_t limit_sge,
+				       uint32_t limit_inline, uint8_t *stride)
+{
+	size_t header = qhca_wqe_header(rules);
+	size_t sges, data, space;
+	uint8_t n = 6;
+
+	if (rules->max_sge > limit_sge || rules->max_inline > limit_inline)
+		return EINVAL;
+	sges = rules->max_sge * sizeof(struct qhca_sge);
+	data = rules->max_inline;
+	while (((size_t)1 << n) < header + (sges > data ? sges : data))
+		n++;
+	if (n > 10)
+		return EINVAL;
+	space = ((size_t)1 << n) - header;
+	sges = space / sizeof(struct qhca_sge);
+	rules->max_sge = sges < limit_sge ? sges : limit_sge;
+	rules->max_inline = space < limit_inline ? space : limit_inline;
+	*stride = n;
+	return 0;
+}
+
+/*
+ * Chooses the WQE size of an RQ or SRQ.  @max_sge: in as asked for, out what
+ * the size really holds.  @stride: out: log2 of the WQE bytes, 5..9.
+ * Returns 0, or EINVAL if the device cannot do it.
+ */
+static inline int qhca_wqe_recv_stride(uint32_t *max_sge, uint32_t limit_sge,
+				       uint8_t *stride)
+{
+	size_t sges;
+	uint8_t n = 5;
+
+	if (*max_sge > limit_sge)
+		return EINVAL;
+	while (((size_t)1 << n) < QHCA_RQ_WQE_HEADER +
+				  *max_sge * sizeof(struct qhca_sge))
+		n++;
+	if (n > 9)
+		return EINVAL;
+	sges = (((size_t)1 << n) - QHCA_RQ_WQE_HEADER) /
+	       sizeof(struct qhca_sge);
+	*max_sge = sges < limit_sge ? sges : limit_sge;
+	*stride = n;
+	return 0;
+}
+
+#endif /* QHCA_WQE_H */

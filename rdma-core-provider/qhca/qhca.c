@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * libqhca: the device, its context, and which verbs there are.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "qhca.h"
+#include "qhca-abi-cmd.h"
+
+static void qhca_free_context(struct ibv_context *context);
+
+static int qhca_query_device_ex(struct ibv_context *context,
+				const struct ibv_query_device_ex_input *input,
+				struct ibv_device_attr_ex *attr,
+				size_t attr_size)
+{
+	struct ib_uverbs_ex_query_device_resp resp;
+	size_t resp_size = sizeof(resp);
+	uint64_t fw;
+	int ret;
+
+	ret = ibv_cmd_query_device_any(context, input, attr, attr_size, &resp,
+				       &resp_size);
+	if (ret)
+		return ret;
+	fw = resp.base.fw_ver;
+	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
+		 "%u.%u.%u", (unsigned int)(fw >> 24 & 0xff),
+		 (unsigned int)(fw >> 16 & 0xff), (unsigned int)(fw & 0xffff));
+	return 0;
+}
+
+static int qhca_query_port(struct ibv_context *context, uint8_t port,
+			   struct ibv_port_attr *attr)
+{
+	struct ibv_query_port cmd = {};
+
+	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
+}
+
+static const struct verbs_context_ops qhca_context_ops = {
+	.alloc_parent_domain = qhca_alloc_parent_domain,
+	.alloc_pd = qhca_alloc_pd,
+	.alloc_td = qhca_alloc_td,
+	.create_ah = qhca_create_ah,
+	.create_cq = qhca_create_cq,
+	.create_cq_ex = qhca_create_cq_ex,
+	.create_qp = qhca_create_qp,
+	.create_qp_ex = qhca_create_qp_ex,
+	.create_srq = qhca_create_srq,
+	.dealloc_pd = qhca_dealloc_pd,
+	.dealloc_td = qhca_dealloc_td,
+	.dereg_mr = qhca_dereg_mr,
+	.destroy_ah = qhca_destroy_ah,
+	.destroy_cq = qhca_destroy_cq,
+	.destroy_qp = qhca_destroy_qp,
+	.destroy_srq = qhca_destroy_srq,
+	.free_context = qhca_free_context,
+	.modify_cq = qhca_modify_cq,
+	.modify_qp = qhca_modify_qp,
+	.modify_srq = qhca_modify_srq,
+	.poll_cq = qhca_poll_cq,
+	.post_recv = qhca_post_recv,
+	.post_send = qhca_post_send,
+	.post_srq_recv = qhca_post_srq_recv,
+	.query_device_ex = qhca_query_device_ex,
+	.query_port = qhca_query_port,
+	.query_qp = qhca_query_qp,
+	.query_srq = qhca_query_srq,
+	.reg_dmabuf_mr = qhca_reg_dmabuf_mr,
+	.reg_mr = qhca_reg_mr,
+	.req_notify_cq = qhca_req_notify_cq,
+};
+
+/* Returns true if the environment variable @name is set, and not to 0. */
+static bool qhca_env(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value && strcmp(value, "0");
+}
+
+static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
+						int cmd_fd, void *private_data)
+{
+	struct qhca_get_context_resp resp = {};
+	struct qhca_get_context cmd = {};
+	struct qhca_context *ctx;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+	if (ibv_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp)))
+		goto err;
+
+	ctx->page_size = sysconf(_SC_PAGESIZE);
+	ctx->features = resp.features;
+	ctx->max_qp_wr = resp.max_qp_wr;
+	ctx->max_cqe = resp.max_cqe;
+	ctx->max_srq_wr = resp.max_srq_wr;
+	ctx->max_sge = resp.max_sge;
+	ctx->max_inline = resp.max_inline;
+	ctx->huge = qhca_env("QHCA_HUGE_PAGES");
+	ctx->db_len = resp.db_mmap_size;
+	if (ctx->db_len < QHCA_DB_RQ + sizeof(uint64_t)) {
+		errno = EPROTO;
+		goto err;
+	}
+	ctx->db = mmap(NULL, ctx->db_len, PROT_WRITE, MAP_SHARED, cmd_fd,
+		       resp.db_mmap_key);
+	if (ctx->db == MAP_FAILED)
+		goto err;
+
+	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	pthread_mutex_init(&ctx->dbrec_mutex, NULL);
+	list_head_init(&ctx->dbrec_pages);
+	verbs_set_ops(&ctx->vctx, &qhca_context_ops);
+	return &ctx->vctx;
+
+err:
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	return NULL;
+}
+
+static void qhca_free_context(struct ibv_context *context)
+{
+	struct qhca_context *ctx = to_qctx(context);
+
+	munmap(ctx->db, ctx->db_len);
+	qhca_qp_table_free(ctx);
+	pthread_mutex_destroy(&ctx->dbrec_mutex);
+	pthread_mutex_destroy(&ctx->qp_mutex);
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+static struct verbs_device *qhca_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	struct qhca_device *dev;
+
+	dev = calloc(1, sizeof(*dev));
+	return dev ? &dev->vdev : NULL;
+}
+
+static void qhca_uninit_device(struct verbs_device *vdev)
+{
+	free(container_of(vdev, struct qhca_device, vdev));
+}
+
+/* The kernel has no driver id for this device: its PCI id says what it is. */
+static const struct verbs_match_ent qhca_match_table[] = {
+	VERBS_PCI_MATCH(QHCA_PCI_VENDOR_ID, QHCA_PCI_DEVICE_ID, NULL),
+	{}
+};
+
+static const struct verbs_device_ops qhca_device_ops = {
+	.name = "qhca",
+	.match_min_abi_version = QHCA_UVERBS_ABI_VERSION,
+	.match_max_abi_version = QHCA_UVERBS_ABI_VERSION,
+	.match_table = qhca_match_table,
+	.alloc_device = qhca_alloc_device,
+	.uninit_device = qhca_uninit_device,
+	.alloc_context = qhca_alloc_context,
+};
+
+PROVIDER_DRIVER(qhca, qhca_device_ops);

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * libqhca: objects and the functions its files share.
+ */
+#ifndef QHCA_H
+#define QHCA_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ccan/list.h>
+#include <infiniband/driver.h>
+#include <infiniband/verbs.h>
+#include <rdma/qhca-hw.h>
+#include <util/compiler.h>
+#include <util/mmio.h>
+#include <util/udma_barrier.h>
+
+#include "qhca-ring.h"
+#include "qhca-wqe.h"
+
+/* QPNs are 24 bits: the table has two levels of 12 bits. */
+#define QHCA_QPN_MASK		0xffffffU
+#define QHCA_TABLE_SHIFT	12
+#define QHCA_TABLE_SIZE		(1U << QHCA_TABLE_SHIFT)
+
+/*
+ * A spin lock that a thread domain can switch off: the application promises
+ * then that no two threads come here at once.
+ */
+struct qhca_lock {
+	pthread_spinlock_t	spin;
+	bool			off;
+};
+
+static inline int qhca_lock_init(struct qhca_lock *lock, bool off)
+{
+	lock->off = off;
+	return pthread_spin_init(&lock->spin, PTHREAD_PROCESS_PRIVATE);
+}
+
+static inline void qhca_lock_destroy(struct qhca_lock *lock)
+{
+	pthread_spin_destroy(&lock->spin);
+}
+
+static inline void qhca_lock(struct qhca_lock *lock)
+{
+	if (!lock->off)
+		pthread_spin_lock(&lock->spin);
+}
+
+static inline void qhca_unlock(struct qhca_lock *lock)
+{
+	if (!lock->off)
+		pthread_spin_unlock(&lock->spin);
+}
+
+/* Memory of a ring: whole pages of its own, pinned by the kernel. */
+struct qhca_buf_mem {
+	void			*addr;
+	size_t			len;		/* what the kernel is told */
+	size_t			map_len;	/* what is mapped */
+};
+
+struct qhca_device {
+	struct verbs_device	vdev;
+};
+
+struct qhca_context {
+	struct verbs_context	vctx;
+	void			*db;		/* doorbell page */
+	size_t			db_len;
+	size_t			page_size;
+	uint64_t		features;	/* QHCA_FEAT_* */
+	uint32_t		max_qp_wr;
+	uint32_t		max_cqe;
+	uint32_t		max_srq_wr;
+	uint32_t		max_sge;
+	uint32_t		max_inline;
+	bool			huge;		/* rings in huge pages */
+
+	/*
+	 * Held while a QP comes or goes, so that a QPN the kernel hands out
+	 * again cannot be mixed up with its former owner.  Polling reads the
+	 * table without it: a QP is in the table before it can complete
+	 * anything, and leaves it after its last CQE was cleaned away.
+	 */
+	pthread_mutex_t		qp_mutex;
+	struct qhca_qp		**qp_table[QHCA_TABLE_SIZE];
+
+	pthread_mutex_t		dbrec_mutex;
+	struct list_head	dbrec_pages;
+};
+
+struct qhca_td {
+	struct ibv_td		ibv_td;
+	atomic_int		refs;
+};
+
+struct qhca_pd {
+	struct ibv_pd		ibv_pd;
+	atomic_int		refs;		/* parent domains on it */
+	/* of a parent domain only */
+	struct qhca_pd		*protection;
+	struct qhca_td		*td;		/* may be NULL */
+};
+
+struct qhca_cq {
+	struct verbs_cq		vcq;
+	struct qhca_lock	lock;
+	struct qhca_cqe		*ring;
+	uint8_t			shift;		/* log2 of the depth */
+	atomic_uint		ci;		/* consumer index */
+	uint32_t		cqn;
+	struct qhca_dbrec	*dbrec;
+	struct qhca_qp		*last_qp;	/* of the CQE before */
+	struct qhca_cqe		*cur;		/* extended polling: this CQE */
+	struct qhca_pd		*parent;	/* parent domain, may be NULL */
+	struct qhca_buf_mem	mem;
+};
+
+struct qhca_sq {
+	struct qhca_lock	lock;
+	char			*ring;
+	uint8_t			shift;		/* log2 of the depth */
+	uint8_t			stride;		/* log2 of WQE bytes */
+	uint32_t		head;		/* under the lock */
+	atomic_uint		tail;		/* written when polling */
+	struct qhca_wqe_rules	rules;
+	/* extended posting, between wr_start and wr_complete */
+	uint32_t		new_head;
+	void			*cur;		/* the WQE being built */
+	int			err;
+	struct qhca_buf_mem	mem;
+};
+
+struct qhca_rq {
+	struct qhca_lock	lock;
+	char			*ring;
+	uint8_t			shift;
+	uint8_t			stride;
+	uint32_t		head;		/* under the lock */
+	atomic_uint		tail;		/* written when polling */
+	uint32_t		max_sge;
+	struct qhca_dbrec	*dbrec;
+	struct qhca_buf_mem	mem;
+};
+
+struct qhca_srq {
+	struct verbs_srq	vsrq;
+	struct qhca_lock	lock;
+	char			*ring;		/* WQEs by number */
+	__le32			*index;		/* index ring */
+	uint8_t			shift;
+	uint8_t			stride;
+	uint32_t		head;		/* of the index ring */
+	uint32_t		max_sge;
+	uint32_t		srqn;
+	uint32_t		*next;		/* free list by WQE number */
+	uint32_t		first_free;	/* QHCA_SRQ_END: none */
+	struct qhca_dbrec	*dbrec;
+	struct qhca_buf_mem	mem;
+	struct qhca_buf_mem	index_mem;
+};
+
+#define QHCA_SRQ_END		0xffffffffU	/* end of the free list */
+#define QHCA_SRQ_BUSY		0xfffffffeU	/* posted, not in the list */
+
+struct qhca_qp {
+	struct verbs_qp		vqp;
+	uint32_t		qpn;
+	struct qhca_sq		sq;
+	struct qhca_rq		rq;		/* unused with an SRQ */
+	struct qhca_srq		*srq;
+	struct qhca_cq		*send_cq;
+	struct qhca_cq		*recv_cq;
+	struct ibv_qp_cap	cap;		/* what the rings really hold */
+	struct qhca_pd		*parent;	/* parent domain, may be NULL */
+};
+
+static inline struct qhca_context *to_qctx(struct ibv_context *ctx)
+{
+	return container_of(ctx, struct qhca_context, vctx.context);
+}
+
+static inline struct qhca_pd *to_qpd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct qhca_pd, ibv_pd);
+}
+
+static inline struct qhca_cq *to_qcq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct qhca_cq, vcq.cq);
+}
+
+static inline struct qhca_cq *to_qcq_ex(struct ibv_cq_ex *cq)
+{
+	return container_of(cq, struct qhca_cq, vcq.cq_ex);
+}
+
+static inline struct qhca_srq *to_qsrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct qhca_srq, vsrq.srq);
+}
+
+static inline struct qhca_qp *to_qqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct qhca_qp, vqp.qp);
+}
+
+static inline struct qhca_qp *to_qqp_ex(struct ibv_qp_ex *qp)
+{
+	return container_of(qp, struct qhca_qp, vqp.qp_ex);
+}
+
+/*
+ * Rings a doorbell: one 8-byte store.  What the device will read must have
+ * been stored before, and the barrier makes it visible first.
+ *
+ * The caller holds the queue's lock, and doorbells of one queue must reach
+ * the device in the order of the lock.  Uncached stores do so by themselves
+ * on x86 and arm64; elsewhere they are flushed before the lock is given up.
+ */
+static inline void qhca_ring_db(struct qhca_context *ctx, unsigned int offset,
+				uint32_t num, uint64_t flags, uint32_t index)
+{
+	udma_to_device_barrier();
+	mmio_write64_le((char *)ctx->db + offset,
+			htole64((num & QHCA_DB_NUM_MASK) | flags |
+				(uint64_t)index << QHCA_DB_INDEX_SHIFT));
+#if !defined(__x86_64__) && !defined(__i386__) && !defined(__aarch64__)
+	mmio_flush_writes();
+#endif
+}
+
+/* Orders a store before a later load, for the device as for the CPUs. */
+static inline void qhca_full_barrier(void)
+{
+#if defined(__aarch64__)
+	asm volatile("dmb osh" ::: "memory");
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/*
+ * Stores the index of a doorbell record.  Loads and stores before it - the
+ * WQEs written, the CQEs read - come before it for the device too.
+ */
+static inline void qhca_dbrec_store(struct qhca_dbrec *rec, uint32_t index)
+{
+	udma_from_device_barrier();
+	udma_to_device_barrier();
+	atomic_store_explicit((_Atomic(uint32_t) *)&rec->index,
+			      (uint32_t)htole32(index), memory_order_relaxed);
+}
+
+/* Returns the flags of a doorbell record, which the device writes. */
+static inline uint32_t qhca_dbrec_flags(struct qhca_dbrec *rec)
+{
+	return le32toh(atomic_load_explicit((_Atomic(uint32_t) *)&rec->flags,
+					    memory_order_relaxed));
+}
+
+/* buf.c */
+int qhca_buf_map(struct qhca_buf_mem *mem, size_t len, bool huge);
+int qhca_buf_alloc(struct qhca_context *ctx, struct qhca_buf_mem *mem,
+		   size_t len);
+void qhca_buf_free(struct qhca_buf_mem *mem);
+
+/* dbrec.c */
+struct qhca_dbrec *qhca_dbrec_alloc(struct qhca_context *ctx);
+void qhca_dbrec_free(struct qhca_context *ctx, struct qhca_dbrec *rec);
+
+/* qptable.c */
+int qhca_qp_table_set(struct qhca_context *ctx, struct qhca_qp *qp);
+void qhca_qp_table_clear(struct qhca_context *ctx, uint32_t qpn);
+void qhca_qp_table_free(struct qhca_context *ctx);
+
+/* Returns the QP with this number, or NULL. */
+static inline struct qhca_qp *qhca_qp_find(struct qhca_context *ctx,
+					   uint32_t qpn)
+{
+	struct qhca_qp **leaf;
+
+	leaf = ctx->qp_table[(qpn & QHCA_QPN_MASK) >> QHCA_TABLE_SHIFT];
+	return leaf ? leaf[qpn & (QHCA_TABLE_SIZE - 1)] : NULL;
+}
+
+/* pd.c */
+struct ibv_pd *qhca_alloc_pd(struct ibv_context *context);
+int qhca_dealloc_pd(struct ibv_pd *pd);
+struct ibv_td *qhca_alloc_td(struct ibv_context *context,
+			     struct ibv_td_init_attr *attr);
+int qhca_dealloc_td(struct ibv_td *td);
+struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *context,
+					struct ibv_parent_domain_init_attr *attr);
+struct qhca_pd *qhca_parent_get(struct ibv_pd *pd);
+void qhca_parent_put(struct qhca_pd *parent);
+bool qhca_pd_unlocked(struct ibv_pd *pd);
+
+/* mr.c */
+struct ibv_mr *qhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			   uint64_t hca_va, int access);
+struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd,
+				  int access);
+int qhca_dereg_mr(struct verbs_mr *vmr);
+
+/* ah.c */
+struct ibv_ah *qhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int qhca_destroy_ah(struct ibv_ah *ah);
+void qhca_av_fill(struct qhca_av *av, const struct ibv_ah_attr *attr,
+		  const uint8_t dmac[6]);
+
+/* cq.c */
+struct ibv_cq *qhca_create_cq(struct ibv_context *context, int cqe,
+			      struct ibv_comp_channel *channel,
+			      int comp_vector);
+struct ibv_cq_ex *qhca_create_cq_ex(struct ibv_context *context,
+				    struct ibv_cq_init_attr_ex *attr);
+int qhca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+int qhca_destroy_cq(struct ibv_cq *cq);
+void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp);
+
+/* poll.c */
+int qhca_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
+int qhca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci);
+bool qhca_cqe_retire(struct qhca_cq *cq, const struct qhca_cqe *cqe);
+enum ibv_wc_opcode qhca_cqe_wc_opcode(const struct qhca_cqe *cqe);
+unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe);
+
+/* poll-ex.c */
+void qhca_cq_set_ex(struct qhca_cq *cq, uint64_t wc_flags);
+
+/* srq.c */
+struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr);
+int qhca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int qhca_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int qhca_destroy_srq(struct ibv_srq *srq);
+int qhca_srq_list_init(struct qhca_srq *srq);
+void qhca_srq_give_back(struct qhca_srq *srq, uint32_t number);
+
+/* qp.c */
+struct ibv_qp *qhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr);
+int qhca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int qhca_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr);
+int qhca_destroy_qp(struct ibv_qp *qp);
+
+/* post.c */
+int qhca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad_wr);
+int qhca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr);
+int qhca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
+
+/* wr.c */
+int qhca_qp_set_ex(struct qhca_qp *qp, uint64_t send_ops);
+
+#endif /* QHCA_H */

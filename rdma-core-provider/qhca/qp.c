@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue pairs: their rings, their life.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qhca.h"
+#include "qhca-abi-cmd.h"
+
+static void qhca_qp_release(struct qhca_context *ctx, struct qhca_qp *qp)
+{
+	qhca_dbrec_free(ctx, qp->rq.dbrec);
+	qhca_buf_free(&qp->sq.mem);
+	qhca_buf_free(&qp->rq.mem);
+	qhca_parent_put(qp->parent);
+	qhca_lock_destroy(&qp->sq.lock);
+	qhca_lock_destroy(&qp->rq.lock);
+	free(qp);
+}
+
+/* Returns 0, EINVAL or EOPNOTSUPP. */
+static int qhca_qp_check(struct qhca_context *ctx,
+			 const struct ibv_qp_init_attr_ex *attr)
+{
+	uint64_t feature;
+
+	if (!check_comp_mask(attr->comp_mask,
+			     IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_CREATE_FLAGS |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return EOPNOTSUPP;
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	    attr->create_flags)
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
+	    !attr->send_cq || !attr->recv_cq)
+		return EINVAL;
+	switch (attr->qp_type) {
+	case IBV_QPT_RC:
+		feature = QHCA_FEAT_RC;
+		break;
+	case IBV_QPT_UC:
+		feature = QHCA_FEAT_UC;
+		break;
+	case IBV_QPT_UD:
+		feature = QHCA_FEAT_UD;
+		break;
+	default:
+		return EOPNOTSUPP;
+	}
+	return ctx->features & feature ? 0 : EOPNOTSUPP;
+}
+
+/* Sizes and allocates the send queue.  Returns 0 or an error number. */
+static int qhca_sq_make(struct qhca_context *ctx, struct qhca_sq *sq,
+			const struct ibv_qp_init_attr_ex *attr)
+{
+	size_t len;
+	int ret;
+
+	sq->rules.ud = attr->qp_type == IBV_QPT_UD;
+	sq->rules.sig_all = attr->sq_sig_all;
+	sq->rules.ops = qhca_wqe_ops(attr->qp_type, ctx->features);
+	sq->rules.max_sge = attr->cap.max_send_sge;
+	sq->rules.max_inline = attr->cap.max_inline_data;
+	ret = qhca_wqe_send_stride(&sq->rules, ctx->max_sge, ctx->max_inline,
+				   &sq->stride);
+	if (ret)
+		return ret;
+	if (!qhca_ring_size(attr->cap.max_send_wr, ctx->max_qp_wr, sq->stride,
+			    ctx->page_size, &sq->shift, &len))
+		return EINVAL;
+	ret = qhca_buf_alloc(ctx, &sq->mem, len);
+	if (ret)
+		return ret;
+	sq->ring = sq->mem.addr;
+	return 0;
+}
+
+/* Sizes and allocates the receive queue.  Returns 0 or an error number. */
+static int qhca_rq_make(struct qhca_context *ctx, struct qhca_rq *rq,
+			const struct ibv_qp_init_attr_ex *attr)
+{
+	size_t len;
+	int ret;
+
+	rq->max_sge = attr->cap.max_recv_sge;
+	ret = qhca_wqe_recv_stride(&rq->max_sge, ctx->max_sge, &rq->stride);
+	if (ret)
+		return ret;
+	if (!qhca_ring_size(attr->cap.max_recv_wr, ctx->max_qp_wr, rq->stride,
+			    ctx->page_size, &rq->shift, &len))
+		return EINVAL;
+	ret = qhca_buf_alloc(ctx, &rq->mem, len);
+	if (ret)
+		return ret;
+	rq->ring = rq->mem.addr;
+	rq->dbrec = qhca_dbrec_alloc(ctx);
+	return rq->dbrec ? 0 : ENOMEM;
+}
+
+struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr)
+{
+	struct qhca_context *ctx = to_qctx(context);
+	struct qhca_cmd_create_qp_resp resp = {};
+	struct qhca_cmd_create_qp cmd = {};
+	struct ibv_qp_init_attr_ex kattr;
+	struct qhca_qp *qp;
+	bool unlocked;
+	int ret;
+
+	ret = qhca_qp_check(ctx, attr);
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	unlocked = qhca_pd_unlocked(attr->pd);
+	qhca_lock_init(&qp->sq.lock, unlocked);
+	qhca_lock_init(&qp->rq.lock, unlocked);
+	qp->parent = qhca_parent_get(attr->pd);
+	qp->send_cq = to_qcq(attr->send_cq);
+	qp->recv_cq = to_qcq(attr->recv_cq);
+	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
+
+	ret = qhca_sq_make(ctx, &qp->sq, attr);
+	if (!ret && !qp->srq)
+		ret = qhca_rq_make(ctx, &qp->rq, attr);
+	if (ret)
+		goto err;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		ret = qhca_qp_set_ex(qp, attr->send_ops_flags);
+		if (ret)
+			goto err;
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+	}
+
+	qp->cap.max_send_wr = 1U << qp->sq.shift;
+	qp->cap.max_send_sge = qp->sq.rules.max_sge;
+	qp->cap.max_inline_data = qp->sq.rules.max_inline;
+	if (!qp->srq) {
+		qp->cap.max_recv_wr = 1U << qp->rq.shift;
+		qp->cap.max_recv_sge = qp->rq.max_sge;
+	}
+
+	cmd.sq_addr = (uintptr_t)qp->sq.mem.addr;
+	cmd.sq_len = qp->sq.mem.len;
+	cmd.sq_shift = qp->sq.shift;
+	cmd.sq_stride = qp->sq.stride;
+	cmd.rq_addr = (uintptr_t)qp->rq.mem.addr;
+	cmd.rq_len = qp->rq.mem.len;
+	cmd.rq_shift = qp->rq.shift;
+	cmd.rq_stride = qp->rq.stride;
+	cmd.db_addr = (uintptr_t)qp->rq.dbrec;
+	cmd.cookie = (uintptr_t)qp;
+	kattr = *attr;
+	kattr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	kattr.cap = qp->cap;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &kattr, &cmd.ibv_cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (!ret) {
+		qp->qpn = resp.qpn;
+		ret = qhca_qp_table_set(ctx, qp);
+		if (ret)
+			ibv_cmd_destroy_qp(&qp->vqp.qp);
+	}
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	if (ret)
+		goto err;
+	attr->cap = qp->cap;
+	return &qp->vqp.qp;
+
+err:
+	qhca_qp_release(ctx, qp);
+	errno = ret;
+	return NULL;
+}
+
+struct ibv_qp *qhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex attr_ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp;
+
+	qp = qhca_create_qp_ex(pd->context, &attr_ex);
+	if (qp)
+		attr->cap = attr_ex.cap;
+	return qp;
+}
+
+/* Takes what @qp has left out of its CQs. */
+static void qhca_qp_clean_cqs(struct qhca_qp *qp)
+{
+	qhca_cq_clean(qp->recv_cq, qp);
+	if (qp->send_cq != qp->recv_cq)
+		qhca_cq_clean(qp->send_cq, qp);
+}
+
+/* A QP in RESET has counters of 0 on both sides. */
+static void qhca_qp_reset(struct qhca_qp *qp)
+{
+	qhca_qp_clean_cqs(qp);
+
+	qhca_lock(&qp->sq.lock);
+	qp->sq.head = 0;
+	atomic_store(&qp->sq.tail, 0);
+	qhca_unlock(&qp->sq.lock);
+
+	if (qp->srq)
+		return;
+	qhca_lock(&qp->rq.lock);
+	qp->rq.head = 0;
+	atomic_store(&qp->rq.tail, 0);
+	qhca_dbrec_store(qp->rq.dbrec, 0);
+	qhca_unlock(&qp->rq.lock);
+}
+
+int qhca_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_modify_qp cmd = {};
+	int ret;
+
+	ret = ibv_cmd_modify_qp(ibv_qp, attr, mask, &cmd, sizeof(cmd));
+	if (!ret && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
+		qhca_qp_reset(to_qqp(ibv_qp));
+	return ret;
+}
+
+int qhca_query_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr)
+{
+	struct qhca_qp *qp = to_qqp(ibv_qp);
+	struct ibv_query_qp cmd = {};
+	int ret;
+
+	ret = ibv_cmd_query_qp(ibv_qp, attr, mask, init_attr, &cmd,
+			       sizeof(cmd));
+	if (ret)
+		return ret;
+	attr->cap = qp->cap;
+	init_attr->cap = qp->cap;
+	return 0;
+}
+
+int qhca_destroy_qp(struct ibv_qp *ibv_qp)
+{
+	struct qhca_context *ctx = to_qctx(ibv_qp->context);
+	struct qhca_qp *qp = to_qqp(ibv_qp);
+	int ret;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	ret = ibv_cmd_destroy_qp(ibv_qp);
+	if (!ret) {
+		qhca_qp_clean_cqs(qp);
+		qhca_qp_table_clear(ctx, qp->qpn);
+	}
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	if (ret)
+		return ret;
+	qhca_qp_release(ctx, qp);
+	return 0;
+}
