@@ -13,6 +13,7 @@ from physmem import write64
 from test_bad_input import ERR, EVENT_QP_FATAL, FLUSH, LOC_PROT, REM_OP
 from test_queue_buffers import FORMS, VALID, context, layout
 
+BROKEN_PAGE = 8  # of badinput.c
 NOWHERE = 0x7F_FFFF_F000 | VALID  # far above the guest's memory
 
 
@@ -71,7 +72,7 @@ def test_broken_sq(pair, progs, entry):
         case = Paused(pair, progs, "broken_sq")
         qpc = context(pair.a, "qp", case.numbers["qpn"])
         assert FORMS[qpc.sq.form] == "flat"
-        write64(pair, "a", qpc.sq.addr + 8, entry)
+        write64(pair, "a", qpc.sq.addr + 8 * BROKEN_PAGE, entry)
         out = case.go()
     assert out["event"] == EVENT_QP_FATAL and out["state"] == ERR, out
     assert out["local"] != 0

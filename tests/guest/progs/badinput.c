@@ -221,12 +221,15 @@ static void broken_mr(struct result *r)
 }
 
 /*
- * The same for the SQ: a WQE cannot be fetched.  The device may keep the page
- * it is working in, so go on until the ring enters the next one.
+ * The same for the SQ: a WQE cannot be fetched.  The device may keep some of
+ * the table it has read, so the entry broken is that of page BROKEN_PAGE, and
+ * all WQEs before it must still work.
  */
+#define BROKEN_PAGE 8
+
 static void broken_sq(struct result *r)
 {
-	uint32_t per_page = sysconf(_SC_PAGESIZE) / a.sq_stride;
+	uint32_t end = BROKEN_PAGE * sysconf(_SC_PAGESIZE) / a.sq_stride;
 	struct ibv_wc wc;
 	char line[16];
 	uint32_t i;
@@ -234,7 +237,7 @@ static void broken_sq(struct result *r)
 	fprintf(stderr, "ready qpn=%u\n", a.qp->qp_num);
 	if (!fgets(line, sizeof(line), stdin))
 		qv_die("stdin", EPIPE);
-	for (i = a.posted; i < per_page; i++) {
+	for (i = a.posted; i < end; i++) {
 		raw_write();
 		qv_ring(&dev, a.qp->qp_num, ++a.posted);
 		if (!qv_wait(a.scq, &wc, 5000) || wc.status)
@@ -286,7 +289,7 @@ int main(int argc, char **argv)
 {
 	/* rings of several pages, for broken_sq */
 	const struct ibv_qp_cap cap = {
-		.max_send_wr = 256, .max_recv_wr = 32,
+		.max_send_wr = 1024, .max_recv_wr = 32,
 		.max_send_sge = 1, .max_recv_sge = 1,
 	};
 	struct result r = { -1, -1, -1, -1 };
