@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line of lab/qhca-lab."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+import tty
+from pathlib import Path
+
+from . import capture
+from .channel import CHUNK, Channel
+from .errors import CommandFailed, LabError
+from .guest import Guest, exit_status
+from .lab import Lab, Options
+
+DESCRIPTION = """\
+Boot guests with an RDMA adapter on one wire and work in them.
+
+Guests are called a, b, c, ... and have the addresses 10.99.0.1, .2, .3 (and
+fd99::1, ...) on the adapter's interface. In a guest's commands IBDEV is its
+RDMA device and GIDX the index of its RoCEv2 GID for that address."""
+
+EXAMPLES = """\
+examples:
+  qhca-lab up                               two guests with qhca
+  qhca-lab up --nic qhca,rxe                qhca in a, Soft-RoCE in b
+  qhca-lab up --nic qhca --append swiotlb=force -- -gdb tcp::123{n}
+  qhca-lab exec a -- sh -c 'ibv_devinfo -d $IBDEV'
+  qhca-lab capture run.pcapng --seconds 10
+  qhca-lab down"""
+
+
+def say(text: str) -> None:
+    print(f"qhca-lab: {text}", file=sys.stderr, flush=True)
+
+
+# ------------------------------------------------------------------ commands
+
+
+def cmd_up(args) -> int:
+    nics = args.nic.split(",")
+    if args.guests is not None:
+        if len(nics) == 1:
+            nics *= args.guests
+        elif len(nics) != args.guests:
+            raise LabError(f"--nic names {len(nics)} adapters, --guests {args.guests}")
+    elif len(nics) == 1:
+        nics *= 2
+    options = Options(
+        link=args.link, mtu=args.mtu, mem=args.mem, smp=args.smp, iommu=args.iommu,
+        loss=args.loss, loss_match=args.loss_match, seed=args.seed, share=args.share,
+        load=args.load, append=args.append, qemu=args.rest,
+        boot_timeout=args.timeout,
+    )  # fmt: skip
+    Lab.up(args.name, nics, options, progress=say, replace=args.replace)
+    return 0
+
+
+def cmd_exec(args) -> int:
+    if not args.rest:
+        raise LabError("no command: qhca-lab exec GUEST -- COMMAND")
+    guest = Lab.load(args.name)[args.guest]
+    env = dict(pair.split("=", 1) for pair in args.env)
+    request = {"argv": args.rest, "env": env, "cwd": args.cwd, "user": args.user}
+    return pass_through(guest, request, args.timeout)
+
+
+def cmd_shell(args) -> int:
+    guest = Lab.load(args.name)[args.guest]
+    if not sys.stdin.isatty():
+        raise LabError("shell needs a terminal; use exec in scripts")
+    size = struct.unpack("HHHH", fcntl.ioctl(0, termios.TIOCGWINSZ, b"\0" * 8))
+    request = {
+        "argv": args.rest or ["/bin/bash", "-l"],
+        "tty": True,
+        "rows": size[0],
+        "cols": size[1],
+        "term": os.environ.get("TERM", "vt100"),
+    }
+    before = termios.tcgetattr(0)
+    try:
+        tty.setraw(0)
+        return pass_through(guest, request, None, raw=True)
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+def pass_through(guest: Guest, request: dict, timeout, raw: bool = False) -> int:
+    """Run REQUEST with our own three streams; returns the exit status.
+
+    124 after TIMEOUT seconds (as timeout(1) does), with the console's end.
+    """
+    channel = Channel(guest.dir, request)
+    wake_r, wake_w = os.pipe()
+    for fd in (wake_r, wake_w):
+        os.set_blocking(fd, False)
+    got: list[int] = []
+
+    def on_signal(number, _frame):
+        got.append(number)
+        os.write(wake_w, b"x")
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH):
+        signal.signal(number, on_signal)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    reading = True
+    try:
+        while True:
+            poll = select.poll()
+            want = select.POLLIN | (select.POLLOUT if channel.wants_write else 0)
+            poll.register(channel.fileno(), want)
+            poll.register(wake_r, select.POLLIN)
+            # Not more input than the guest takes.
+            if reading and channel.backlog < 8 * CHUNK:
+                poll.register(0, select.POLLIN)
+            left = None
+            if deadline is not None:
+                left = max(0.0, deadline - time.monotonic()) * 1000
+            ready = dict(poll.poll(left))
+            if deadline is not None and time.monotonic() >= deadline:
+                say(f"killed after {timeout} s: {' '.join(request['argv'])}")
+                print(guest.evidence(), file=sys.stderr)
+                return 124
+            if wake_r in ready:
+                os.read(wake_r, 64)
+                for number in got:
+                    forward_signal(channel, number)
+                got.clear()
+            if 0 in ready:
+                try:
+                    data = os.read(0, CHUNK)
+                except OSError:
+                    data = b""
+                channel.send(b"I", data)
+                reading = bool(data)
+            channel.flush()
+            for kind, data in channel.messages():
+                if kind in (b"O", b"E"):
+                    write_all(1 if kind == b"O" else 2, data)
+                elif kind == b"X":
+                    reply = json.loads(data)
+                    if "error" in reply:
+                        say(f"guest {guest.name}: {reply['error']}")
+                    return exit_status(reply)
+    except BrokenPipeError:
+        return 128 + signal.SIGPIPE
+    finally:
+        channel.close()
+
+
+def forward_signal(channel: Channel, number: int) -> None:
+    if number == signal.SIGWINCH:
+        if sys.stdin.isatty():
+            size = struct.unpack("HHHH", fcntl.ioctl(0, termios.TIOCGWINSZ, b"\0" * 8))
+            text = json.dumps({"rows": size[0], "cols": size[1]})
+            channel.send(b"W", text.encode())
+    else:
+        channel.send(b"S", json.dumps({"signal": int(number)}).encode())
+
+
+def write_all(fd: int, data: bytes) -> None:
+    while data:
+        try:
+            data = data[os.write(fd, data) :]
+        except BlockingIOError:
+            select.select([], [fd], [])
+
+
+def cmd_copy(args) -> int:
+    lab = Lab.load(args.name)
+    source, target = remote(lab, args.source), remote(lab, args.target)
+    if (source is None) == (target is None):
+        raise LabError("one side is GUEST:PATH, the other a path of the host")
+    if target:
+        target[0].put(args.source, target[1])
+    else:
+        source[0].get(source[1], args.target)
+    return 0
+
+
+def remote(lab: Lab, text: str):
+    """(guest, path) when TEXT is GUEST:PATH."""
+    name, colon, path = text.partition(":")
+    if colon and name in lab.guests:
+        return lab[name], path
+    return None
+
+
+def cmd_capture(args) -> int:
+    lab = Lab.load(args.name)
+    if args.stop:
+        if not args.file:
+            raise LabError("name the file: qhca-lab capture --stop FILE.pcapng")
+        say(f"{capture.stop(lab, Path(args.file))} frames in {args.file}")
+        return 0
+    if args.start:
+        capture.start(lab)
+        return 0
+    if not args.file:
+        raise LabError("name the file: qhca-lab capture FILE.pcapng")
+    capture.start(lab)
+    stop = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.append(1))
+    try:
+        deadline = None if args.seconds is None else time.monotonic() + args.seconds
+        if deadline is None:
+            say("capturing; Ctrl-C ends it")
+        while not stop and (deadline is None or time.monotonic() < deadline):
+            time.sleep(0.1)
+    finally:
+        say(f"{capture.stop(lab, Path(args.file))} frames in {args.file}")
+    return 0
+
+
+def cmd_status(args) -> int:
+    try:
+        status = Lab.load(args.name).status()
+    except LabError as error:
+        if args.json:
+            print(json.dumps({"name": args.name, "guests": {}}))
+        else:
+            print(error)
+        return 1
+    if args.json:
+        print(json.dumps(status, indent=1))
+    else:
+        print(f"lab {status['name']}, link {status['link']}, logs in {status['logs']}")
+        for name, g in status["guests"].items():
+            state = "up" if g["alive"] else "DEAD"
+            print(f"  {name}  {state}  {g['nic']:6} {g['ip']}  {g['mac']}  pid {g['pid']}")
+    return 0 if all(g["alive"] for g in status["guests"].values()) else 1
+
+
+def cmd_down(args) -> int:
+    try:
+        lab = Lab.load(args.name)
+    except LabError:
+        return 0  # what is not up is down
+    lab.down()
+    return 0
+
+
+def cmd_qmp(args) -> int:
+    arguments = json.loads(args.arguments) if args.arguments else None
+    with Lab.load(args.name)[args.guest].qmp() as qmp:
+        print(json.dumps(qmp.command(args.command, arguments), indent=1))
+    return 0
+
+
+def cmd_log(args) -> int:
+    guest = Lab.load(args.name)[args.guest]
+    print(guest.qemu_log() if args.qemu else guest.console(), end="")
+    return 0
+
+
+# ------------------------------------------------------------------- parser
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="qhca-lab",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--name", default=os.environ.get("QHCA_LAB", "lab"),
+                     help="which lab, when several are up (default: $QHCA_LAB or 'lab')")
+    # Also accepted behind the command, where people write it.
+    name = argparse.ArgumentParser(add_help=False)
+    name.add_argument("--name", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    sub = top.add_subparsers(dest="cmd", required=True, metavar="COMMAND")
+
+    def command(word, run, text, **kwargs):
+        p = sub.add_parser(word, help=text, description=text, parents=[name], **kwargs)
+        p.set_defaults(run=run)
+        return p
+
+    p = command("up", cmd_up, "boot a lab and wait until its guests are ready; "
+                "what follows -- goes to every QEMU ({n} and {name} are replaced)")
+    p.add_argument("--guests", type=int, metavar="N", help="how many (default 2)")
+    p.add_argument("--nic", default="qhca", metavar="NIC[,NIC...]",
+                   help="adapter of all guests or of each: qhca, rxe (Soft-RoCE over virtio-net) "
+                   "or none; device properties as qhca:PROP=VALUE")
+    p.add_argument("--link", default="auto", choices=("auto", "dgram", "switch"),
+                   help="dgram joins two guests, switch (a bridge) any number")
+    p.add_argument("--mtu", type=int, default=9000, help="of the interfaces (default 9000)")
+    p.add_argument("--mem", default="1G", help="memory of a guest (default 1G)")
+    p.add_argument("--smp", type=int, default=2, help="CPUs of a guest (default 2)")
+    p.add_argument("--iommu", action="store_true", help="with an Intel IOMMU, switched on")
+    p.add_argument("--loss", type=float, default=0.0, metavar="PERCENT",
+                   help="lose so many frames on the wire (two guests)")
+    p.add_argument("--loss-match", choices=("all", "roce"), default="all",
+                   help="which frames may be lost")
+    p.add_argument("--seed", type=int, default=1, help="of the losses")
+    p.add_argument("--share", metavar="DIR", help="host folder seen as /qhca/share in the guests")
+    p.add_argument("--load", action="append", default=[], metavar="MODULE.PARAM=VALUE",
+                   help="module parameter of the qhca driver, more than once if needed")
+    p.add_argument("--append", action="append", default=[], metavar="KERNELARGS",
+                   help="more kernel arguments")
+    p.add_argument("--timeout", type=float, default=180.0, metavar="SECONDS",
+                   help="for the whole boot (default 180)")
+    p.add_argument("--replace", action="store_true", help="take a running lab of that name down")
+
+    p = command("exec", cmd_exec, "run a command in a guest; streams and exit status pass through")
+    p.add_argument("guest")
+    p.add_argument("--timeout", type=float, metavar="SECONDS",
+                   help="kill it then; status 124 and the console's end")
+    p.add_argument("--user", help="run as this user (default root)")
+    p.add_argument("--cwd", help="in this folder")
+    p.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
+
+    p = command("shell", cmd_shell, "an interactive shell in a guest (or another program after --)")
+    p.add_argument("guest", nargs="?", default="a")
+
+    p = command("copy", cmd_copy, "copy a file or folder: SRC GUEST:DST, or GUEST:SRC DST")
+    p.add_argument("source")
+    p.add_argument("target")
+
+    p = command("capture", cmd_capture, "write the wire's frames to a pcapng file")
+    p.add_argument("file", nargs="?")
+    p.add_argument("--seconds", type=float, help="how long (default: until Ctrl-C)")
+    group = p.add_mutually_exclusive_group()
+    group.add_argument("--start", action="store_true", help="begin and return at once")
+    group.add_argument("--stop", action="store_true", help="end it and write FILE")
+
+    p = command("status", cmd_status, "what is up; exit status 0 when all guests are")
+    p.add_argument("--json", action="store_true")
+
+    command("down", cmd_down, "end a lab; its logs stay in build/log")
+
+    p = command("qmp", cmd_qmp, "send a QMP command to a guest's QEMU")
+    p.add_argument("guest")
+    p.add_argument("command")
+    p.add_argument("arguments", nargs="?", metavar="JSON")
+
+    p = command("log", cmd_log, "show a guest's console (or --qemu: QEMU's own log)")
+    p.add_argument("guest")
+    p.add_argument("--qemu", action="store_true")
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = list(sys.argv[1:] if argv is None else argv)
+    rest: list[str] = []
+    if "--" in argv:
+        at = argv.index("--")
+        argv, rest = argv[:at], argv[at + 1 :]
+    top = parser()
+    args = top.parse_args(argv)
+    if rest and args.cmd not in ("up", "exec", "shell"):
+        top.error(f"{args.cmd} takes nothing after --")
+    args.rest = rest
+    try:
+        return args.run(args)
+    except CommandFailed as error:
+        say(str(error))
+        return error.result.status or 1
+    except (LabError, ValueError) as error:
+        say(f"error: {error}")
+        return 125
+    except KeyboardInterrupt:
+        return 130

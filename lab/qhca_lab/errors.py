@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can go wrong in a lab, with text that says what to do."""
+
+from __future__ import annotations
+
+
+class LabError(Exception):
+    """Something about the lab itself: not up, not built, QEMU died."""
+
+
+class CommandFailed(LabError):
+    """A guest's command ended with another status than zero.
+
+    `result` is the guest.Result of the command.
+    """
+
+    def __init__(self, text: str, result):
+        super().__init__(text)
+        self.result = result
+
+
+class CommandTimeout(LabError):
+    """A guest's command was killed after its time was over.
+
+    `result` holds the output until then; its status is None.
+    """
+
+    def __init__(self, text: str, result):
+        super().__init__(text)
+        self.result = result

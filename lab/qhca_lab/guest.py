@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A running guest: commands, files, console."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import select
+import shlex
+import signal
+import tarfile
+import threading
+import time
+from io import BytesIO
+from pathlib import Path
+
+from . import process
+from .channel import Channel
+from .errors import CommandFailed, CommandTimeout, LabError
+from .qmp import Qmp
+
+
+@dataclasses.dataclass
+class Result:
+    """How a command ended: `status` is its exit status, 128 + N when signal
+    N killed it, None when it was killed for taking too long."""
+
+    command: str
+    status: int | None
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+    def describe(self) -> str:
+        ended = "timed out" if self.status is None else f"status {self.status}"
+        text = f"$ {self.command}\n[{ended} after {self.seconds:.1f} s]"
+        for name in ("stdout", "stderr"):
+            if getattr(self, name).strip():
+                text += f"\n--- {name}\n{getattr(self, name).rstrip()}"
+        return text
+
+
+def exit_status(reply: dict) -> int:
+    """A shell's exit status for the agent's last message."""
+    if "signal" in reply:
+        return 128 + reply["signal"]
+    return reply["status"]
+
+
+def argv_of(command: str | list[str]) -> list[str]:
+    """A string is for the guest's shell, a list is run as it is."""
+    return ["/bin/bash", "-c", command] if isinstance(command, str) else list(command)
+
+
+class Background:
+    """A command that runs in a guest while the host goes on.
+
+    A thread collects its output; `stdout` and `stderr` hold what came so far.
+    """
+
+    def __init__(self, guest: Guest, command, stdin: bytes, request: dict):
+        self.guest = guest
+        self.command = command if isinstance(command, str) else shlex.join(command)
+        self._begin = time.monotonic()
+        self._channel = Channel(
+            guest.dir, dict(request, argv=argv_of(command))
+        )
+        self._channel.send(b"I", stdin) if stdin else None
+        self._channel.send(b"I")
+        self._chunks: dict[bytes, list[bytes]] = {b"O": [], b"E": []}
+        self._reply: dict | None = None
+        self._error: LabError | None = None
+        self._wake_r, self._wake_w = os.pipe()
+        self._done = threading.Event()
+        self._seconds = 0.0
+        self._pending: list[tuple[bytes, bytes]] = []
+        self._closing = False
+        self._thread = threading.Thread(target=self._pump, daemon=True)
+        self._thread.start()
+
+    def _pump(self) -> None:
+        channel = self._channel
+        try:
+            while self._reply is None and not self._closing:
+                poll = select.poll()
+                want = select.POLLIN | (select.POLLOUT if channel.wants_write else 0)
+                poll.register(channel.fileno(), want)
+                poll.register(self._wake_r, select.POLLIN)
+                for fd, _events in poll.poll(1000):
+                    if fd == self._wake_r:
+                        os.read(self._wake_r, 64)
+                while self._pending:
+                    channel.send(*self._pending.pop(0))
+                channel.flush()
+                for kind, data in channel.messages():
+                    if kind in self._chunks:
+                        self._chunks[kind].append(data)
+                    elif kind == b"X":
+                        self._reply = json.loads(data)
+        except (LabError, OSError) as error:
+            self._error = LabError(f"guest {self.guest.name}: {error}")
+        finally:
+            self._seconds = time.monotonic() - self._begin
+            channel.close()
+            self._done.set()
+
+    def _wake(self) -> None:
+        os.write(self._wake_w, b"x")
+
+    def __del__(self):
+        for fd in (getattr(self, "_wake_r", -1), getattr(self, "_wake_w", -1)):
+            if fd >= 0 and self._done.is_set():
+                os.close(fd)
+
+    def _text(self, kind: bytes) -> str:
+        return b"".join(self._chunks[kind]).decode(errors="replace")
+
+    @property
+    def stdout(self) -> str:
+        return self._text(b"O")
+
+    @property
+    def stderr(self) -> str:
+        return self._text(b"E")
+
+    @property
+    def running(self) -> bool:
+        return not self._done.is_set()
+
+    def signal(self, number: int = signal.SIGTERM) -> None:
+        """Send a signal to the command's process group."""
+        self._pending.append((b"S", json.dumps({"signal": int(number)}).encode()))
+        self._wake()
+
+    def kill(self) -> None:
+        """Kill the command with all its children; harmless when it ended."""
+        if self.running:
+            self._closing = True
+            self._wake()
+            self._done.wait(5)
+
+    def wait_for(self, pattern: str, timeout: float = 30.0) -> re.Match:
+        """Wait until PATTERN is found in its output so far."""
+        deadline = time.monotonic() + timeout
+        while True:
+            ended = self._done.is_set()
+            found = re.search(pattern, self.stdout + self.stderr, re.MULTILINE)
+            if found:
+                return found
+            if ended:
+                raise LabError(
+                    f"it ended without printing {pattern!r}\n" + self._result().describe()
+                )
+            if time.monotonic() > deadline:
+                raise CommandTimeout(
+                    f"guest {self.guest.name}: no {pattern!r} within {timeout} s\n"
+                    f"{self._result().describe()}\n{self.guest.evidence()}",
+                    self._result(),
+                )
+            self._done.wait(0.05)
+
+    def _result(self) -> Result:
+        status = exit_status(self._reply) if self._reply else None
+        stderr = self.stderr
+        if self._reply and "error" in self._reply:
+            stderr += self._reply["error"] + "\n"
+        seconds = self._seconds if self._done.is_set() else time.monotonic() - self._begin
+        return Result(self.command, status, self.stdout, stderr, seconds)
+
+    def wait(self, timeout: float = 60.0, check: bool = False) -> Result:
+        """Wait for the end. When TIMEOUT seconds pass first, the command is
+        killed and CommandTimeout shows it with the console and QEMU's log.
+        With CHECK another status than 0 raises CommandFailed."""
+        if not self._done.wait(timeout):
+            result = self._result()
+            self.kill()
+            raise CommandTimeout(
+                f"guest {self.guest.name}: killed after {timeout} s\n"
+                f"{result.describe()}\n{self.guest.evidence()}",
+                result,
+            )
+        if self._error:
+            raise LabError(
+                f"{self._error}\n{self._result().describe()}\n{self.guest.evidence()}"
+            )
+        result = self._result()
+        if check and result.status != 0:
+            raise CommandFailed(
+                f"guest {self.guest.name}: {result.describe()}", result
+            )
+        return result
+
+
+class Guest:
+    """One guest of a lab. `dir` holds its sockets, `logs` its log files."""
+
+    def __init__(self, name: str, state: dict, directory: Path, logs: Path):
+        self.name = name
+        self.state = state
+        self.dir = directory
+        self.logs = logs
+        self.ip: str = state["ip"]
+        self.ip6: str = state["ip6"]
+        self.nic: str = state["nic"]
+
+    @property
+    def alive(self) -> bool:
+        return process.alive(self.state["process"])
+
+    def start(
+        self,
+        command: str | list[str],
+        input: bytes | str = b"",
+        env: dict | None = None,
+        cwd: str | None = None,
+        user: str | None = None,
+    ) -> Background:
+        """Start a command (a shell line or an argument list), do not wait."""
+        if isinstance(input, str):
+            input = input.encode()
+        request = {"env": env or {}, "cwd": cwd, "user": user}
+        return Background(self, command, input, request)
+
+    def run(
+        self,
+        command: str | list[str],
+        timeout: float = 60.0,
+        check: bool = True,
+        **kwargs,
+    ) -> Result:
+        """Run a command and wait for it; see start() and Background.wait()."""
+        return self.start(command, **kwargs).wait(timeout, check)
+
+    def put(self, source: str | Path, target: str, timeout: float = 120.0) -> None:
+        """Copy a file or a folder of the host to TARGET in the guest."""
+        source = Path(source)
+        if not source.exists():
+            raise LabError(f"{source}: no such file")
+        buffer = BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            tar.add(source, arcname="item")
+        script = (
+            'set -e; t=$1; [ ! -d "$t" ] || t=${t%/}/$2; '
+            'd=$(mktemp -d "$(dirname "$t")/.qhca.XXXXXX"); '
+            "trap 'rm -rf \"$d\"' EXIT; tar -x --no-same-owner -C \"$d\"; "
+            'rm -rf "$t"; mv "$d/item" "$t"'
+        )
+        self.run(
+            ["/bin/bash", "-c", script, "put", target, source.resolve().name],
+            timeout,
+            input=buffer.getvalue(),
+        )
+
+    def get(self, source: str, target: str | Path, timeout: float = 120.0) -> None:
+        """Copy a file or a folder of the guest to TARGET on the host."""
+        script = 'tar -c -h -C "$(dirname "$1")" "$(basename "$1")"'
+        job = self.start(["/bin/bash", "-c", script, "get", source])
+        job.wait(timeout, check=True)
+        data = b"".join(job._chunks[b"O"])
+        target = Path(target)
+        if target.is_dir():
+            target = target / Path(source).name
+        with tarfile.open(fileobj=BytesIO(data)) as tar:
+            for member in tar.getmembers():
+                rest = member.name.split("/", 1)[1:]
+                path = target.joinpath(*rest)
+                if ".." in path.relative_to(target).parts:
+                    raise LabError(f"{source}: refused a path with '..'")
+                if member.isdir():
+                    path.mkdir(parents=True, exist_ok=True)
+                elif member.isfile():
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(tar.extractfile(member).read())
+                    path.chmod(member.mode & 0o777)
+
+    def qmp(self, timeout: float = 20.0) -> Qmp:
+        """A QMP connection, for a with statement."""
+        return Qmp(self.dir / "qmp", timeout)
+
+    def environment(self, timeout: float = 30.0) -> dict:
+        """IBDEV, GIDX, NETDEV, ... as the guest has them now."""
+        lines = self.run(["env"], timeout).stdout.splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def console(self) -> str:
+        """All that the guest's serial console has shown."""
+        return read_log(self.logs / "console.log")
+
+    def qemu_log(self) -> str:
+        """All that QEMU wrote."""
+        return read_log(self.logs / "qemu.log")
+
+    def evidence(self, lines: int = 30) -> str:
+        """The end of console and QEMU log, for error messages."""
+        parts = []
+        for title, text in (("console", self.console()), ("QEMU log", self.qemu_log())):
+            tail = "\n".join(text.splitlines()[-lines:])
+            parts.append(f"--- {title} of guest {self.name}, last lines\n{tail}")
+        return "\n".join(parts)
+
+
+def read_log(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").replace("\r", "")
+    except OSError:
+        return ""

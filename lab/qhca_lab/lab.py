@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A lab: guests on one wire, remembered in a folder across program runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from . import machine, paths, process, wire
+from .channel import Channel
+from .errors import LabError
+from .guest import Guest
+
+LETTERS = "abcdefghi"
+NICS = ("qhca", "rxe", "none")
+
+
+@dataclasses.dataclass
+class Options:
+    """What `up` can be told. Sizes as QEMU takes them, times in seconds."""
+
+    link: str = "auto"
+    mtu: int = 9000
+    mem: str = "1G"
+    smp: int = 2
+    iommu: bool = False
+    loss: float = 0.0
+    loss_match: str = "all"
+    seed: int = 1
+    share: str | None = None
+    load: list[str] = dataclasses.field(default_factory=list)
+    append: list[str] = dataclasses.field(default_factory=list)
+    qemu: list[str] = dataclasses.field(default_factory=list)
+    boot_timeout: float = 180.0
+
+
+class Lab:
+    """Guests by letter: lab["a"]. Made by Lab.up() or Lab.load()."""
+
+    def __init__(self, state: dict, directory: Path):
+        self.state = state
+        self.dir = directory
+        self.name: str = state["name"]
+        self.logs = Path(state["logs"])
+        self.guests = {
+            name: Guest(name, guest, directory / name, self.logs / name)
+            for name, guest in state["guests"].items()
+        }
+
+    def __getitem__(self, name: str) -> Guest:
+        try:
+            return self.guests[name]
+        except KeyError:
+            known = ", ".join(self.guests)
+            raise LabError(f"no guest {name!r} in lab {self.name}: it has {known}") from None
+
+    # ---------------------------------------------------------------- state
+
+    @staticmethod
+    def load(name: str = "lab") -> Lab:
+        """The lab NAME that is up; LabError when there is none."""
+        directory = paths.lab_dir(name)
+        try:
+            state = json.loads((directory / "lab.json").read_text())
+        except (OSError, ValueError):
+            raise LabError(f"lab {name} is not up: start it with 'qhca-lab up'") from None
+        return Lab(state, directory)
+
+    def save(self) -> None:
+        temporary = self.dir / "lab.json.new"
+        temporary.write_text(json.dumps(self.state, indent=1))
+        temporary.replace(self.dir / "lab.json")
+
+    def processes(self) -> list[dict]:
+        found = [g["process"] for g in self.state["guests"].values() if g.get("process")]
+        return found + self.state["helpers"]
+
+    # --------------------------------------------------------------- up/down
+
+    @staticmethod
+    def up(
+        name: str = "lab",
+        nics: list[str] | None = None,
+        options: Options | None = None,
+        progress=None,
+        replace: bool = False,
+    ) -> Lab:
+        """Boot a guest per entry of NICS and wait until all are ready.
+
+        Remains of a lab of that name whose processes are gone are cleared; a
+        lab that runs is an error, or is taken down first with REPLACE. When
+        a guest fails, all are taken down and LabError shows its console.
+        PROGRESS is called with lines of text.
+        """
+        nics = nics or ["qhca", "qhca"]
+        options = options or Options()
+        say = progress or (lambda _text: None)
+        check_request(nics, options)
+        directory = paths.lab_dir(name)
+        with lock(directory):
+            clear_predecessor(name, directory, replace, say)
+            directory.mkdir(mode=0o700)
+            logs = paths.BUILD / "log" / f"lab-{name}"
+            shutil.rmtree(logs, ignore_errors=True)
+            logs.mkdir(parents=True)
+            state = {
+                "name": name,
+                "top": str(paths.TOP),
+                "logs": str(logs),
+                "options": dataclasses.asdict(options),
+                "guests": {},
+                "helpers": [],
+                "up": time.time(),
+            }
+            for number, nic in enumerate(nics, 1):
+                letter = LETTERS[number - 1]
+                (directory / letter / "share").mkdir(parents=True)
+                (logs / letter).mkdir()
+                state["guests"][letter] = {
+                    "name": letter,
+                    "number": number,
+                    "nic": nic,
+                    "mac": machine.mac_of(number),
+                    "ip": f"10.99.0.{number}",
+                    "ip6": f"fd99::{number:x}",
+                    "process": None,
+                }
+            lab = Lab(state, directory)
+            lab.save()
+            try:
+                lab._start(options, say)
+            except BaseException:
+                lab._stop()
+                raise
+        return lab
+
+    def _start(self, options: Options, say) -> None:
+        begin = time.monotonic()
+        link = wire.Link(self, options)
+        link.start()
+        for guest in self.guests.values():
+            netdev, fds = link.netdev(guest.name)
+            args = machine.command_line(
+                guest.state, netdev, guest.dir, guest.logs, options
+            )
+            with open(guest.logs / "qemu.log", "wb") as log:
+                log.write((" ".join(args) + "\n").encode())
+                log.flush()
+                child = subprocess.Popen(
+                    args,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    pass_fds=fds,
+                )
+            for fd in fds:
+                os.close(fd)
+            guest.state["process"] = process.identity(child.pid)
+            self.save()
+        say(f"lab {self.name}: {len(self.guests)} guest(s) boot, link {link.kind}")
+        for guest in self.guests.values():
+            self._wait_ready(guest, begin + options.boot_timeout)
+            say(f"guest {guest.name} ({guest.nic}) is ready at {guest.ip} "
+                f"after {time.monotonic() - begin:.1f} s")
+
+    @staticmethod
+    def _wait_ready(guest: Guest, deadline: float) -> None:
+        """Wait for the boot script's verdict; it says "ready" or why not."""
+        while not (guest.dir / "port0").exists():
+            if not guest.alive:
+                raise LabError(f"QEMU of guest {guest.name} ended\n{guest.evidence()}")
+            if time.monotonic() > deadline:
+                raise LabError(f"QEMU of guest {guest.name} opens no socket")
+            time.sleep(0.02)
+        script = (
+            "until tail -n 1 /run/qhca-boot.log | grep -qE '^(ready|failed)'; "
+            "do sleep 0.1; done; cat /run/qhca-boot.log"
+        )
+        job = guest.start(script)
+        try:
+            result = job.wait(max(1.0, deadline - time.monotonic()), check=True)
+        except LabError as error:
+            raise LabError(f"guest {guest.name} did not come up: {error}") from error
+        last = (result.stdout.splitlines() or [""])[-1]
+        if last != "ready":
+            raise LabError(
+                f"guest {guest.name}: {last}\n{result.stdout}\n{guest.evidence()}"
+            )
+
+    def _stop(self) -> None:
+        for who in self.processes():
+            process.end(who)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def down(self) -> None:
+        """End all processes of the lab and remove its folder; logs stay."""
+        with lock(self.dir):
+            self._stop()
+
+    def status(self) -> dict:
+        """A description for people and scripts; no guest is asked."""
+        return {
+            "name": self.name,
+            "logs": str(self.logs),
+            "link": self.state.get("link"),
+            "guests": {
+                g.name: {
+                    "alive": g.alive,
+                    "pid": g.state["process"]["pid"],
+                    "nic": g.nic,
+                    "ip": g.ip,
+                    "ip6": g.ip6,
+                    "mac": g.state["mac"],
+                    "qmp": str(g.dir / "qmp"),
+                    "console": str(g.logs / "console.log"),
+                }
+                for g in self.guests.values()
+            },
+        }
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self.down()
+
+
+def check_request(nics: list[str], options: Options) -> None:
+    """Say at once what cannot work."""
+    if not 1 <= len(nics) <= len(LETTERS):
+        raise LabError(f"a lab has 1 to {len(LETTERS)} guests, not {len(nics)}")
+    for nic in nics:
+        if machine.split_nic(nic)[0] not in NICS:
+            raise LabError(f"unknown adapter {nic!r}: use one of {', '.join(NICS)}")
+    if options.link not in ("auto", "dgram", "switch"):
+        raise LabError(f"unknown link {options.link!r}: dgram or switch")
+    if options.link == "dgram" and len(nics) > 2:
+        raise LabError("a dgram link joins two guests; use --link switch for more")
+    if not 0 <= options.loss <= 100:
+        raise LabError("--loss is a percentage, 0 to 100")
+    if options.loss and (len(nics) != 2 or options.link == "switch"):
+        raise LabError("--loss works on the dgram link of two guests")
+    if not 68 <= options.mtu <= 9000:
+        raise LabError("--mtu is 68 to 9000")
+    if options.share and not Path(options.share).is_dir():
+        raise LabError(f"{options.share}: no such folder to share")
+    for path in (paths.QEMU, paths.GUEST / "vmlinuz", paths.GUEST / "root.img"):
+        if not path.exists():
+            raise LabError(f"{path} is missing: run 'make build' first")
+
+
+@contextlib.contextmanager
+def lock(directory: Path):
+    """Only one program at a time starts or ends the lab of DIRECTORY."""
+    with open(f"{directory}.lock", "w") as f:
+        deadline = time.monotonic() + 300
+        while True:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise LabError("another program keeps starting this lab") from None
+                time.sleep(0.1)
+        yield
+
+
+def clear_predecessor(name: str, directory: Path, replace: bool, say) -> None:
+    """Make place for a new lab NAME, or say that one is up."""
+    if not directory.exists():
+        return
+    try:
+        old = Lab.load(name)
+    except LabError:
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    # A guest without process was about to be started: its starter is gone.
+    running = [g for g in old.guests.values() if g.state["process"] and g.alive]
+    whole = len(running) == len(old.guests)
+    if whole and not replace:
+        raise LabError(
+            f"lab {name} is already up: use it, take it down with 'qhca-lab down', "
+            "or choose another --name"
+        )
+    if running:
+        say(f"lab {name}: ending what an earlier run left")
+    old._stop()

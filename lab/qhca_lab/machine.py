@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The QEMU command line of a guest."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .channel import PORTS
+from .paths import BUILD, GUEST, QEMU, TOP
+
+# Kernel arguments: no mitigations and expedited grace periods because an
+# emulated CPU pays dearly for them; warnings reach the console.
+KERNEL_ARGS = (
+    "console=ttyS0 root=/dev/vda rw net.ifnames=0 loglevel=5 mitigations=off "
+    "rcupdate.rcu_expedited=1 tsc=reliable no_timer_check audit=0 apparmor=0 "
+    "systemd.show_status=0 panic=0"
+)
+
+
+def mac_of(number: int) -> str:
+    """MAC address of guest NUMBER (1, 2, ...); locally administered."""
+    return f"52:54:00:51:ca:{number:02x}"
+
+
+def accelerator() -> list[str]:
+    """TCG, because /dev/kvm may be there without working; QHCA_ACCEL forces."""
+    accel = os.environ.get("QHCA_ACCEL", "tcg")
+    if accel == "tcg":
+        return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,la57=off"]
+    if accel == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", accel]
+
+
+def split_nic(spec: str) -> tuple[str, list[str]]:
+    """'qhca:prop=value:prop=value' -> ('qhca', ['prop=value', ...])."""
+    kind, *properties = spec.split(":")
+    return kind, properties
+
+
+def kernel_arguments(guest: dict, options) -> str:
+    """The whole kernel command line of a guest."""
+    settings = {
+        "name": guest["name"],
+        "nic": split_nic(guest["nic"])[0],
+        "mac": guest["mac"],
+        "ip": guest["ip"],
+        "ip6": guest["ip6"],
+        "mtu": str(options.mtu),
+    }
+    if options.load:
+        settings["load"] = ",".join(options.load)
+    words = [KERNEL_ARGS]
+    if options.iommu:
+        words.append("intel_iommu=on iommu.passthrough=0 iommu.strict=1")
+    words += [f"qhcalab.{k}={v}" for k, v in settings.items()]
+    words += options.append
+    return " ".join(words)
+
+
+def share(tag: str, path: Path, readonly: bool) -> list[str]:
+    """A 9p share; the guest mounts it at /qhca/TAG."""
+    options = f"local,id=fs-{tag},path={path},security_model=none,multidevs=remap"
+    if readonly:
+        options += ",readonly=on"
+    return [
+        "-fsdev",
+        options,
+        "-device",
+        f"virtio-9p-pci,fsdev=fs-{tag},mount_tag=qhca-{tag}",
+    ]
+
+
+def nic_device(guest: dict) -> list[str]:
+    """The adapter on the lab's wire, behind a port it can be unplugged from."""
+    kind, properties = split_nic(guest["nic"])
+    if kind == "none":
+        return []
+    device = {"qhca": "qhca", "rxe": "virtio-net-pci"}[kind]
+    parts = [device, "id=nic0", "netdev=net0", f"mac={guest['mac']}", "bus=rp0"]
+    if kind == "rxe":
+        parts.append("romfile=")
+    parts += properties
+    return [
+        "-device",
+        "pcie-root-port,id=rp0,chassis=1,slot=1",
+        "-device",
+        ",".join(parts),
+    ]
+
+
+def command_line(
+    guest: dict, netdev: list[str], directory: Path, logs: Path, options
+) -> list[str]:
+    """All of QEMU's arguments for GUEST (a state dictionary)."""
+    machine = "q35,usb=off,sata=off,smbus=off,hpet=off"
+    if options.iommu and os.environ.get("QHCA_ACCEL") == "kvm":
+        machine += ",kernel-irqchip=split"
+    args = [str(QEMU), "-name", f"qhca-{guest['name']}", "-machine", machine]
+    args += accelerator()
+    args += ["-smp", str(options.smp), "-m", str(options.mem)]
+    args += ["-nodefaults", "-no-user-config", "-display", "none"]
+    args += ["-kernel", str(GUEST / "vmlinuz"), "-initrd", str(GUEST / "initrd")]
+    args += ["-append", kernel_arguments(guest, options)]
+    if options.iommu:
+        args += ["-device", "intel-iommu,intremap=on"]
+    args += [
+        "-drive",
+        f"file={(GUEST / 'root.img').resolve()},format=raw,if=none,id=root,"
+        "snapshot=on,cache=unsafe",
+        "-device",
+        "virtio-blk-pci,drive=root",
+        "-chardev",
+        f"file,id=console,path={logs / 'console.log'}",
+        "-serial",
+        "chardev:console",
+        "-qmp",
+        f"unix:{directory / 'qmp'},server=on,wait=off",
+        "-device",
+        "virtio-rng-pci",
+        "-device",
+        f"virtio-serial-pci,max_ports={PORTS + 1}",
+    ]
+    for number in range(PORTS):
+        args += [
+            "-chardev",
+            f"socket,id=port{number},path={directory / f'port{number}'},"
+            "server=on,wait=off",
+            "-device",
+            f"virtserialport,chardev=port{number},name=qhca.{number}",
+        ]
+    args += share("lab", TOP / "lab" / "guest", True)
+    args += share("build", BUILD.resolve(), True)
+    args += share("share", Path(options.share or directory / "share").resolve(), False)
+    args += netdev + nic_device(guest)
+    words = {"name": guest["name"], "n": str(guest["number"])}
+    for word in options.qemu:
+        for key, value in words.items():
+            word = word.replace("{" + key + "}", value)
+        args.append(word)
+    return args

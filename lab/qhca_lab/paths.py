@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where things are: the checkout, its products, the place for sockets."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from .errors import LabError
+
+TOP = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("QHCA_BUILD") or TOP / "build")
+QEMU = BUILD / "bin" / "qemu-system-x86_64"
+GUEST = BUILD / "guest"
+
+# A unix socket's path may hold 107 bytes; ours end in /NAME/a/port11.
+_LONGEST_BASE = 60
+
+
+def run_base() -> Path:
+    """The private folder for labs' sockets and state, made when missing."""
+    candidates = []
+    if os.environ.get("QHCA_RUN"):
+        candidates.append(Path(os.environ["QHCA_RUN"]))
+    if os.environ.get("XDG_RUNTIME_DIR"):
+        candidates.append(Path(os.environ["XDG_RUNTIME_DIR"]) / "qhca")
+    candidates.append(Path(f"/tmp/qhca-{os.getuid()}"))
+    for base in candidates:
+        if len(str(base)) > _LONGEST_BASE:
+            continue
+        try:
+            base.mkdir(mode=0o700, parents=True, exist_ok=True)
+            info = base.lstat()
+        except OSError:
+            continue
+        if stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid():
+            return base
+    raise LabError(
+        "no private folder for sockets: tried "
+        + ", ".join(map(str, candidates))
+        + "; set QHCA_RUN to a short path you own"
+    )
+
+
+def lab_dir(name: str) -> Path:
+    """The folder of lab NAME; labs of different checkouts do not meet."""
+    if not name.replace("-", "").replace("_", "").isalnum() or len(name) > 20:
+        raise LabError(f"bad lab name {name!r}: letters, digits, - and _, at most 20")
+    tag = hashlib.sha256(str(TOP).encode()).hexdigest()[:6]
+    return run_base() / f"{tag}-{name}"
