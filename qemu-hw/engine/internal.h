@@ -25,36 +25,51 @@
 
 /* ---- objects and their numbers (table.c) ---- */
 
-/* Numbers 0 .. max-1 to pointers.  A freed number is reused as late as
- * possible. */
+/*
+ * Numbers first .. max-1 to pointers.  A freed number is reused as late as
+ * possible: never used ones first, then the one freed longest ago.  Numbers
+ * below first are given out on request only.
+ */
 struct qhca_table {
     void **slot;
-    uint32_t *fifo;             /* free numbers, oldest first */
-    uint32_t max;
+    uint32_t *fifo;             /* freed numbers, oldest first */
+    uint32_t size;              /* entries of slot and fifo */
+    uint32_t first, max;
+    uint32_t fresh;             /* the lowest number never given out */
     uint32_t head, count;       /* of the fifo */
     uint32_t used;
 };
 
 /* ---- buffer tables (buf.c): the one walker ---- */
 
+#define QHCA_BUF_BLOCK      8   /* table entries read at once: 64 bytes */
+
 struct qhca_buf_map {
-    struct qhca_buf d;          /* checked, CPU order through le*_to_cpu */
-    uint64_t addr, len;         /* unpacked copies of d */
+    uint64_t addr, len;         /* of the descriptor, in CPU order */
     uint32_t first, entries;
     uint8_t form, hops, page_shift, table_shift;
+    bool queue;                 /* entries may not straddle segments */
     /* last leaf found: the page of page number leaf_page */
     bool leaf_valid;
     uint64_t leaf;              /* DMA address of byte 0 of the page */
     uint64_t leaf_page;         /* LIST: number of the segment */
     uint64_t leaf_off, leaf_len;/* LIST: where the segment starts, its size */
+    /* the last table of the last level that was reached (hops 2 and 3) */
+    bool sub_valid;
+    uint64_t sub, sub_addr;     /* its number, its DMA address */
+    /* the block of last-level entries read last */
+    bool block_valid;
+    uint64_t block, block_addr; /* its number, its DMA address */
+    uint64_t entry[QHCA_BUF_BLOCK];     /* as in memory, little-endian */
 };
 
 /* ---- EQ, CQ, SRQ, MR ---- */
 
 struct qhca_event_src {         /* an object that can have events pending */
     struct qhca_list link;      /* in eq->pending */
-    uint32_t pending;           /* bit per event type slot */
+    uint32_t pending;           /* bit per kind, see eq.c */
     uint32_t obj;
+    uint8_t syndrome;           /* of the pending error event */
 };
 
 struct qhca_eq;
@@ -72,11 +87,13 @@ struct qhca_eq {
     bool armed;
     uint32_t refs;              /* CQs that name it */
     struct qhca_list pending;   /* of struct qhca_event_src: no room yet */
+    struct qhca_list work;      /* in e->eq_work: pending, and room again */
 };
 
 struct qhca_cq {
     uint32_t cqn;
-    struct qhca_event_src ev;
+    struct qhca_event_src ev;   /* errors, on the asynchronous EQ */
+    struct qhca_event_src comp; /* completion events, on eq */
     struct qhca_eq *eq;
     uint32_t uar;
     struct qhca_buf_map buf;
@@ -89,9 +106,11 @@ struct qhca_cq {
     uint32_t refs;              /* queues that name it */
     /* moderation */
     uint32_t unreported;
-    uint64_t mod_deadline;      /* 0: none */
-    struct qhca_list mod_link;
+    uint64_t mod_deadline;
+    uint32_t mod_pos;           /* in e->mod_heap; QHCA_MOD_NONE: not there */
 };
+
+#define QHCA_MOD_NONE       UINT32_MAX
 
 struct qhca_srq {
     uint32_t srqn;
@@ -153,10 +172,14 @@ struct qhca_eth_q {
     uint8_t shift, stride;
     uint32_t head, tail;
     bool is_sq;
+    bool dead;                  /* its CQ or its ring failed */
     struct qhca_list ready;     /* SQ: in e->eth_ready when it has work */
 };
 
 /* ---- the adapter ---- */
+
+#define QHCA_HASH_SLOTS     512 /* twice the greatest number of entries */
+#define QHCA_ETH_FRAME_BUF  (QHCA_ETH_MAX_FRAME + 8)
 
 struct qhca {
     struct qhca_config cfg;
@@ -168,23 +191,28 @@ struct qhca {
     bool ready_flag, link;
     uint64_t asq_base, acq_base;
     uint32_t asq_prod, asq_cons;
-    uint64_t latch_read, latch_write;
+    uint32_t latch_read, latch_write;       /* half of a 64-bit register */
+    uint64_t latch_read_off, latch_write_off;   /* which one; 0: none */
     /* objects */
     struct qhca_table uars, pds, eqs, cqs, srqs, mrs, qps, eth_sqs, eth_rqs;
     uint32_t *pd_refs;
     uint32_t *uar_refs;
     struct qhca_gid *gids;      /* cfg.max_gid entries */
+    int16_t gid_hash[QHCA_HASH_SLOTS];      /* index of the GID, -1: none */
     struct qhca_event_src port_ev;
     /* Ethernet function */
     uint8_t mac[6];
     bool promisc, allmulti;
     uint32_t mtu, eth_rqn;
-    struct qhca_mac mc[QHCA_MC_LIST_MAX];
-    unsigned mc_count;
+    uint64_t mc_hash[QHCA_HASH_SLOTS];      /* addresses, 0: none */
+    uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* being built or taken apart */
     /* work */
-    struct qhca_list ready;     /* QPs with something to send */
+    struct qhca_list ready;     /* QPs with something to do */
+    struct qhca_list blocked;   /* QPs that wait for the wire only */
     struct qhca_list eth_ready;
-    struct qhca_list mod_list;  /* CQs whose moderation timer runs */
+    struct qhca_list eq_work;   /* EQs with pending events and room */
+    struct qhca_cq **mod_heap;  /* by mod_deadline, earliest first */
+    uint32_t mod_used;
     bool tx_blocked;            /* send() said no */
     bool kicked;
     uint64_t timer_set;         /* what set_timer was last told */
@@ -195,9 +223,16 @@ struct qhca {
 /* ---- table.c ---- */
 bool qhca_table_init(struct qhca_table *t, uint32_t max, uint32_t first);
 void qhca_table_free(struct qhca_table *t);
+/* Forget all numbers; from now on those below @max (<= size) exist. */
+void qhca_table_reset(struct qhca_table *t, uint32_t max);
+/* Walk: for (n = 0; n < qhca_table_end(t); n++) qhca_table_get(t, n) */
+static inline uint32_t qhca_table_end(const struct qhca_table *t)
+{
+    return t->fresh;
+}
 /* Take the oldest free number; false when full. */
 bool qhca_table_add(struct qhca_table *t, void *obj, uint32_t *num);
-/* Take exactly @num (GSI QP); false when it is not free. */
+/* Take exactly @num < first (GSI QP, EQ 0); false when it is not free. */
 bool qhca_table_add_at(struct qhca_table *t, void *obj, uint32_t num);
 void *qhca_table_del(struct qhca_table *t, uint32_t num);
 static inline void *qhca_table_get(const struct qhca_table *t, uint32_t num)
@@ -221,11 +256,17 @@ uint8_t qhca_buf_init(struct qhca_buf_map *m, const struct qhca_buf *d,
  */
 uint8_t qhca_buf_walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
                       uint32_t num, uint64_t *addr, uint64_t *run);
+/* The descriptor again, for queries. */
+void qhca_buf_get(const struct qhca_buf_map *m, struct qhca_buf *d);
+/* The buffer is used from its start again: forget what was cached. */
+void qhca_buf_forget(struct qhca_buf_map *m);
 
 /* ---- DMA with accounting (dma.c) ---- */
 bool qhca_dma_read(struct qhca *e, uint64_t addr, void *buf, size_t len);
 bool qhca_dma_write(struct qhca *e, uint64_t addr, const void *buf,
                     size_t len);
+/* ops->dma_store64 with accounting. */
+bool qhca_dma_store64(struct qhca *e, uint64_t addr, uint64_t val);
 /* Read a doorbell record's index. */
 bool qhca_dbrec_read(struct qhca *e, uint64_t addr, uint32_t *index);
 
@@ -268,6 +309,23 @@ bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
                   bool solicited);
 void qhca_cq_timer(struct qhca *e, uint64_t now); /* moderation */
 uint64_t qhca_cq_deadline(struct qhca *e);        /* UINT64_MAX: none */
+/* The heap of moderation deadlines (cq_mod.c): O(log n) each. */
+void qhca_mod_add(struct qhca *e, struct qhca_cq *cq, uint64_t deadline);
+void qhca_mod_del(struct qhca *e, struct qhca_cq *cq);
+/* QHCA_DB_CQ_ARM; bad indices are counted here. */
+void qhca_cq_arm(struct qhca *e, struct qhca_cq *cq, uint32_t cons,
+                 bool solicited);
+/* QHCA_DB_EQ. */
+void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
+                      bool arm);
+/* A batch of events that waited for room; true: more can go at once. */
+bool qhca_eq_run(struct qhca *e);
+/* Make @src an object without events; forget those that still wait. */
+void qhca_event_init(struct qhca_event_src *src, uint32_t obj);
+void qhca_event_forget(struct qhca_event_src *src);
+/* Report @type of @src on @eq; when @eq is full it waits. */
+void qhca_event(struct qhca *e, struct qhca_eq *eq,
+                struct qhca_event_src *src, uint8_t type, uint8_t syndrome);
 /* Report an event of @src on the async EQ; never lost, one per kind. */
 void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
                       uint8_t type, uint8_t syndrome);
@@ -298,6 +356,12 @@ uint8_t qhca_rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
  */
 void qhca_qp_error(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome,
                    uint8_t event);
+/* Trace a change from @old to qp->state. */
+void qhca_qp_trace_state(struct qhca *e, struct qhca_qp *qp, uint8_t old);
+/* Destroy without asking whether somebody refers to it. */
+void qhca_qp_free(struct qhca *e, struct qhca_qp *qp);
+void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q);
+void qhca_cq_free(struct qhca *e, struct qhca_cq *cq);
 void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome);
 
 /* ---- engine.c ---- */
@@ -305,6 +369,17 @@ void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome);
 void qhca_qp_schedule(struct qhca *e, struct qhca_qp *qp);
 /* Ask for kick() once until the next qhca_run(). */
 void qhca_kick(struct qhca *e);
+/* Enabled and not in the fatal state. */
+static inline bool qhca_active(const struct qhca *e)
+{
+    return e->ready_flag && !e->fatal;
+}
+/* Only a reset helps: stop everything, tell @reason (QHCA_FATAL_*). */
+void qhca_fatal(struct qhca *e, uint8_t reason);
+/* Do work until @budget is used up; true: there is more. */
+bool qhca_work(struct qhca *e, unsigned budget);
+/* Destroy all objects (reset, free). */
+void qhca_objects_free(struct qhca *e);
 /* Recompute the earliest deadline and tell set_timer. */
 void qhca_timer_update(struct qhca *e);
 /*
@@ -333,6 +408,18 @@ void qhca_guest_error(struct qhca *e, unsigned stat, uint32_t num,
 /* ---- port.c ---- */
 /* Index of the GID table entry equal to @gid (RoCE v2), or -1. O(1). */
 int qhca_gid_find(struct qhca *e, const uint8_t gid[16]);
+
+/* Does the address filter let a frame to @dmac pass? */
+bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);
+/* Back to what a reset gives. */
+void qhca_port_reset(struct qhca *e);
+
+/* ---- admin.c ---- */
+/* Run a batch of commands; true: more wait. */
+bool qhca_admin_run(struct qhca *e);
+
+/* ---- doorbell.c ---- */
+uint32_t qhca_db_pages(const struct qhca *e);
 
 /* ---- eth.c ---- */
 void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len);

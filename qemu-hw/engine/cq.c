@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Completion queues: entries, arming, moderation. */
+#include <stdlib.h>
+
+#include "internal.h"
+#include "admin.h"
+
+#define CQ_TIMER_BATCH      64
+
+static void cq_fire(struct qhca *e, struct qhca_cq *cq)
+{
+    cq->arm = QHCA_ARM_NONE;
+    cq->unreported = 0;
+    qhca_mod_del(e, cq);
+    qhca_event(e, cq->eq, &cq->comp, QHCA_EV_CQ, 0);
+}
+
+/* A CQE came for which the CQ is armed: tell now, or moderate. */
+static void cq_hit(struct qhca *e, struct qhca_cq *cq)
+{
+    cq->unreported++;
+    if (cq->mod_count <= 1 || !cq->mod_usec ||
+        cq->unreported >= cq->mod_count) {
+        cq_fire(e, cq);
+    } else if (cq->mod_pos == QHCA_MOD_NONE) {
+        qhca_mod_add(e, cq, qhca_now(e) + cq->mod_usec * 1000ULL);
+    }
+}
+
+/* The CQ takes no more; attached QPs find out when they complete. */
+static bool cq_fail(struct qhca *e, struct qhca_cq *cq, uint8_t syndrome)
+{
+    cq->state = QHCA_CQ_ERR;
+    if (syndrome == QHCA_SYN_CQ_OVERFLOW) {
+        qhca_guest_error(e, QHCA_STAT_CQ_OVERFLOWS, cq->cqn, "CQ overflow");
+    }
+    qhca_async_event(e, &cq->ev, QHCA_EV_CQ_ERR, syndrome);
+    return false;
+}
+
+/* Is there room for one more?  Looks at the record only if it seems not. */
+static uint8_t cq_room(struct qhca *e, struct qhca_cq *cq)
+{
+    uint32_t depth = 1u << cq->shift, cons;
+
+    if (cq->prod - cq->cons < depth) {
+        return QHCA_SYN_NONE;
+    }
+    if (!qhca_dbrec_read(e, cq->dbrec, &cons)) {
+        return QHCA_SYN_CQ_DMA;
+    }
+    /* Nonsense in the record cannot make room that is not there. */
+    if (cq->prod - cons >= depth) {
+        return QHCA_SYN_CQ_OVERFLOW;
+    }
+    cq->cons = cons;
+    return QHCA_SYN_NONE;
+}
+
+static void trace_cqe(struct qhca *e, const struct qhca_cq *cq,
+                      const struct qhca_cqe *cqe)
+{
+    struct qhca_trace t = {
+        .kind = QHCA_TR_CQE, .num = cq->cqn, .peer = qhca_le32(cqe->qpn),
+        .index = cq->prod, .a = cqe->status, .b = qhca_le64(cqe->wr_id),
+        .syndrome = cqe->syndrome,
+    };
+
+    qhca_trace_emit(e, &t);
+}
+
+bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
+                  bool solicited)
+{
+    uint64_t off, addr, run;
+    uint8_t syn;
+
+    if (cq->state != QHCA_CQ_OK) {
+        return false;
+    }
+    syn = cq_room(e, cq);
+    if (syn) {
+        return cq_fail(e, cq, syn);
+    }
+    cqe->timestamp = qhca_le64(qhca_now(e));
+    cqe->phase = !((cq->prod >> cq->shift) & 1);
+    off = cq->prod & ((1u << cq->shift) - 1);
+    off *= sizeof(*cqe);
+    if (qhca_buf_walk(e, &cq->buf, off, cq->cqn, &addr, &run) ||
+        !qhca_dma_write(e, addr, cqe, sizeof(*cqe) - 8) ||
+        !qhca_dma_store64(e, addr + sizeof(*cqe) - 8,
+                          qhca_get_le64((uint8_t *)cqe +
+                                        sizeof(*cqe) - 8))) {
+        return cq_fail(e, cq, QHCA_SYN_CQ_DMA);
+    }
+    qhca_count(e, QHCA_STAT_CQES);
+    if (qhca_tracing(e)) {
+        trace_cqe(e, cq, cqe);
+    }
+    cq->prod++;
+    solicited = solicited || cqe->status != QHCA_WC_SUCCESS;
+    if (solicited) {
+        cq->last_solicited = cq->prod;
+    }
+    if (cq->arm == QHCA_ARM_ANY ||
+        (cq->arm == QHCA_ARM_SOLICITED && solicited)) {
+        cq_hit(e, cq);
+    }
+    return true;
+}
+
+void qhca_cq_arm(struct qhca *e, struct qhca_cq *cq, uint32_t cons,
+                 bool solicited)
+{
+    uint32_t waiting = cq->prod - cons;
+
+    if (waiting > 1u << cq->shift) {
+        if (waiting > UINT32_MAX / 2) {
+            qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, cq->cqn,
+                             "CQ armed beyond its producer");
+            return;
+        }
+        /*
+         * An old index: two threads armed, and the slower one's doorbell
+         * came last.  One event too many is harmless, one too few is not.
+         */
+    } else if (waiting < cq->prod - cq->cons) {
+        cq->cons = cons;
+    }
+    cq->arm = solicited ? QHCA_ARM_SOLICITED : QHCA_ARM_ANY;
+    cq->unreported = 0;
+    qhca_mod_del(e, cq);
+    /* Has one come that software had not seen when it armed? */
+    if (waiting && (!solicited || cq->prod - cq->last_solicited < waiting)) {
+        cq_fire(e, cq);
+    }
+}
+
+void qhca_cq_timer(struct qhca *e, uint64_t now)
+{
+    unsigned n;
+
+    for (n = 0; n < CQ_TIMER_BATCH && qhca_cq_deadline(e) <= now; n++) {
+        cq_fire(e, e->mod_heap[0]);
+    }
+}
+
+static uint8_t check_create(struct qhca *e, struct qhca_cmd *c,
+                            const struct qhca_cqc *in)
+{
+    if (in->shift > QHCA_MAX_CQ_SHIFT) {
+        return qhca_bad(c, offsetof(struct qhca_cqc, shift));
+    }
+    if (in->flags) {
+        return qhca_bad(c, offsetof(struct qhca_cqc, flags));
+    }
+    if (qhca_le64(in->dbrec) & 7) {
+        return qhca_bad(c, offsetof(struct qhca_cqc, dbrec));
+    }
+    if (!qhca_table_get(&e->eqs, qhca_le32(in->eqn))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_cqc, eqn));
+    }
+    if (!qhca_table_get(&e->uars, qhca_le32(in->uar))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_cqc, uar));
+    }
+    return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_create_cq(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_cqc *in = c->in;
+    uint8_t st = check_create(e, c, in);
+    struct qhca_cq *cq;
+
+    if (st) {
+        return st;
+    }
+    cq = calloc(1, sizeof(*cq));
+    if (!cq) {
+        return QHCA_ST_NO_RESOURCES;
+    }
+    st = qhca_buf_init(&cq->buf, &in->buf,
+                       sizeof(struct qhca_cqe) << in->shift, true);
+    if (!st && !qhca_table_add(&e->cqs, cq, &cq->cqn)) {
+        st = QHCA_ST_NO_RESOURCES;
+    }
+    if (st) {
+        free(cq);
+        return st;
+    }
+    cq->eq = qhca_table_get(&e->eqs, qhca_le32(in->eqn));
+    cq->eq->refs++;
+    cq->uar = qhca_le32(in->uar);
+    e->uar_refs[cq->uar]++;
+    cq->dbrec = qhca_le64(in->dbrec);
+    cq->shift = in->shift;
+    cq->mod_count = qhca_le16(in->mod_count);
+    cq->mod_usec = qhca_le16(in->mod_usec);
+    cq->mod_pos = QHCA_MOD_NONE;
+    qhca_event_init(&cq->ev, cq->cqn);
+    qhca_event_init(&cq->comp, cq->cqn);
+    c->obj = cq->cqn;
+    return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_modify_cq(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_cq *cq = qhca_table_get(&e->cqs, c->obj);
+    const struct qhca_cqc *in = c->in;
+
+    if (!cq) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    if (c->mask & ~(QHCA_CQ_M_MODERATION | QHCA_CQ_M_RESIZE)) {
+        return QHCA_ST_BAD_PARAM;
+    }
+    if (c->mask & QHCA_CQ_M_RESIZE) {
+        return QHCA_ST_UNSUPPORTED;
+    }
+    if (c->mask & QHCA_CQ_M_MODERATION) {
+        cq->mod_count = qhca_le16(in->mod_count);
+        cq->mod_usec = qhca_le16(in->mod_usec);
+        if (cq->mod_pos != QHCA_MOD_NONE) {
+            /* Do not let an event wait by the old rule. */
+            cq_fire(e, cq);
+        }
+    }
+    return QHCA_ST_OK;
+}
+
+void qhca_cq_free(struct qhca *e, struct qhca_cq *cq)
+{
+    qhca_mod_del(e, cq);
+    qhca_event_forget(&cq->ev);
+    qhca_event_forget(&cq->comp);
+    cq->eq->refs--;
+    e->uar_refs[cq->uar]--;
+    qhca_table_del(&e->cqs, cq->cqn);
+    free(cq);
+}
+
+uint8_t qhca_cmd_destroy_cq(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_cq *cq = qhca_table_get(&e->cqs, c->obj);
+
+    if (!cq) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    if (cq->refs) {
+        return QHCA_ST_BUSY;
+    }
+    qhca_cq_free(e, cq);
+    return QHCA_ST_OK;
+}
+
+bool qhca_query_cq(struct qhca *e, uint32_t cqn, struct qhca_cqc *out)
+{
+    const struct qhca_cq *cq = qhca_table_get(&e->cqs, cqn);
+
+    if (!cq) {
+        return false;
+    }
+    memset(out, 0, sizeof(*out));
+    qhca_buf_get(&cq->buf, &out->buf);
+    out->dbrec = qhca_le64(cq->dbrec);
+    out->cqn = qhca_le32(cq->cqn);
+    out->eqn = qhca_le32(cq->eq->eqn);
+    out->uar = qhca_le32(cq->uar);
+    out->shift = cq->shift;
+    out->mod_count = qhca_le16(cq->mod_count);
+    out->mod_usec = qhca_le16(cq->mod_usec);
+    out->state = cq->state;
+    out->arm = cq->arm;
+    out->prod = qhca_le32(cq->prod);
+    out->cons = qhca_le32(cq->cons);
+    return true;
+}
+
+uint8_t qhca_cmd_query_cq(struct qhca *e, struct qhca_cmd *c)
+{
+    return qhca_query_cq(e, c->obj, c->out) ? QHCA_ST_OK : QHCA_ST_BAD_OBJ;
+}
