@@ -27,7 +27,7 @@ def accelerator() -> list[str]:
     """TCG, because /dev/kvm may be there without working; QHCA_ACCEL forces."""
     accel = os.environ.get("QHCA_ACCEL", "tcg")
     if accel == "tcg":
-        return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,la57=off"]
+        return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,la57=off,svm=off"]
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
     return ["-accel", accel]
