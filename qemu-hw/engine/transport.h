@@ -6,14 +6,156 @@
 #ifndef QHCA_TRANSPORT_H
 #define QHCA_TRANSPORT_H
 
+/* Send WQEs of one RC QP that may be under way, a power of two. */
+#define QHCA_WINDOW_WQES    128
+/*
+ * Request packets of one RC QP that may be unacknowledged.  Bounds what a
+ * peer must take in one burst: with the greatest path MTU it is 1 MiB.
+ * Responses that are awaited to READs do not count, max_rd_atomic bounds
+ * them.
+ */
+#define QHCA_WINDOW_PKTS    256
+/* An acknowledge is asked for at least after so many packets. */
+#define QHCA_ACK_INTERVAL   32
+/* Responses owed by one QP, a power of two and more than twice max reads. */
+#define QHCA_RSPQ           32
+/* Greatest RoCEv2 frame: VLAN, IPv6, BTH, RETH, ImmDt, 4 KiB, ICRC. */
+#define QHCA_FRAME_MAX      4352
+#define QHCA_LOOP_SLOTS     64
+/* Receive or send WQEs flushed in one qhca_xport_run(). */
+#define QHCA_FLUSH_BATCH    128
+/* QPs whose timer is handled in one qhca_xport_timer(). */
+#define QHCA_TIMER_BATCH    256
+
+/* A send WQE under way: what the requester remembers of it. */
+struct qhca_swqe {
+    uint64_t wr_id;
+    uint64_t raddr;             /* remote address */
+    uint64_t laddr;             /* the only SGE, when num is 1 */
+    uint64_t arg0, arg1;        /* atomics */
+    uint32_t rkey, lkey;
+    uint32_t len;               /* message bytes */
+    uint32_t first_psn;
+    uint32_t npkts;             /* PSNs it takes, 0 for local operations */
+    uint32_t imm;               /* as in the WQE */
+    uint16_t num;               /* SGEs, or inline bytes */
+    uint8_t opcode, flags;
+    uint8_t status, syndrome;   /* QHCA_WC_*: fails when it is the oldest */
+    uint8_t marks;              /* QHCA_SW_* */
+};
+
+#define QHCA_SW_STARTED     1   /* its first packet went out */
+#define QHCA_SW_RD          2   /* counted in rd_out */
+#define QHCA_SW_DONE        4   /* local operation carried out */
+
+/*
+ * The WQEs under way of one QP.  Blocks are kept in a free list of the
+ * adapter; an idle QP has none.
+ */
+struct qhca_window {
+    struct qhca_window *next;           /* free list */
+    struct qhca_swqe w[QHCA_WINDOW_WQES];
+    bool snd_valid, rd_valid;
+    uint32_t snd_index, rd_index;       /* WQE counters of the copies below */
+    _Alignas(16) uint8_t snd_wqe[1024]; /* being sent */
+    _Alignas(16) uint8_t rd_wqe[1024];  /* READ whose responses arrive */
+};
+
+/* Where in a scatter-gather list byte "off" of the message lies. */
+struct qhca_sgpos {
+    uint32_t off;
+    uint32_t sge;
+    uint32_t sge_off;
+};
+
+/* A response owed. */
+struct qhca_resp {
+    uint8_t kind;               /* QHCA_RESP_* */
+    uint8_t syndrome;           /* ACK: AETH syndrome */
+    bool started;               /* READ: a packet of it has been sent */
+    bool dup;                   /* READ, ATOMIC: of a duplicate request */
+    uint32_t psn;               /* of the (next) response packet */
+    uint32_t left;              /* READ: bytes not sent yet */
+    uint32_t rkey;
+    uint64_t va;                /* READ: of the next byte; ATOMIC: old value */
+};
+
+#define QHCA_RESP_ACK       0   /* also all NAKs */
+#define QHCA_RESP_READ      1
+#define QHCA_RESP_ATOMIC    2
+
+struct qhca_atomic_res {        /* for replay */
+    uint32_t psn;
+    bool valid;
+    uint64_t old;
+};
+
 /* The transport's part of a QP. */
 struct qhca_xport {
-    uint32_t snd_psn, una_psn, exp_psn, msn;
+    /* requester */
+    uint32_t snd_psn;           /* next PSN to send */
+    uint32_t una_psn;           /* oldest PSN not acknowledged */
+    uint32_t max_psn;           /* one behind the last PSN ever sent */
+    uint32_t cur;               /* counter of the WQE being sent */
+    uint32_t cur_pkt;           /* packets of it behind the cursor */
+    uint32_t rd_psns;           /* response PSNs awaited in [una, snd) */
+    uint32_t since_ack;         /* packets since AckReq was last set */
+    uint32_t back_psn;          /* a NAK already made us go back to it */
+    bool back_valid;
+    uint8_t retry_left, rnr_left;
+    uint8_t rd_out;             /* READs and atomics in flight */
+    uint8_t req_state;          /* QHCA_REQ_* */
+    uint8_t credits;            /* last AETH credit code */
+    bool sq_flush, rq_flush;    /* work for flush.c */
+    bool drain;                 /* SQ_DRAINED is owed */
+    struct qhca_sgpos snd_pos, rd_pos;
+    struct qhca_window *win;    /* NULL: nothing under way */
+    /* timer (timer.c) */
+    struct qhca_list timer;
+    uint64_t deadline;          /* 0: not running */
+    uint8_t timer_class;        /* 0..31 ack timeout, 32..63 RNR code */
+    /* responder */
+    uint32_t exp_psn, msn;
+    uint8_t rsp_op;             /* QHCA_RSPOP_*: message being received */
+    bool naked;                 /* a NAK is out for exp_psn */
+    bool fatal_nak;             /* the last response is sent even in ERR */
+    bool comm_est;              /* event sent */
+    uint8_t rd_pending;         /* new READs and atomics in the queue */
+    uint8_t atomic_next;        /* next slot of atomics[] */
+    uint32_t rspq_head, rspq_tail;
+    uint64_t wr_va;             /* WRITE: address of the next byte */
+    uint32_t wr_rkey, wr_left, wr_len;
+    bool recv_held;             /* recv[] holds a WQE not completed */
+    uint32_t recv_index, recv_len, recv_cap, recv_sges;
+    struct qhca_sgpos recv_pos;
+    uint8_t recv[512];
+    struct qhca_resp rspq[QHCA_RSPQ];
+    struct qhca_atomic_res atomics[16];
+};
+
+#define QHCA_RSPOP_NONE     0
+#define QHCA_RSPOP_SEND     1
+#define QHCA_RSPOP_WRITE    2
+#define QHCA_RSPOP_SKIP     3   /* UC: rest of a broken message */
+
+#define QHCA_TIMER_CLASSES  64
+#define QHCA_TIMER_RNR      32
+
+struct qhca_loop_frame {
+    uint32_t len;
+    uint8_t data[QHCA_FRAME_MAX];
 };
 
 /* The transport's part of the adapter. */
 struct qhca_xport_dev {
-    uint8_t unused;
+    struct qhca_window *free_windows;
+    /* One list per duration: each in order of deadlines. */
+    struct qhca_list timers[QHCA_TIMER_CLASSES];
+    uint64_t timer_mask;        /* lists that are not empty */
+    struct qhca_loop_frame *loop;       /* QHCA_LOOP_SLOTS */
+    uint32_t loop_head, loop_tail;
+    _Alignas(64) uint8_t frame[QHCA_FRAME_MAX];
+    _Alignas(16) uint8_t wqe[1024];     /* UD: being sent */
 };
 
 struct qhca;
