@@ -147,7 +147,7 @@ struct qhca_qp {
     uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
     struct qhca_buf_map sq, rq;
     uint64_t rq_dbrec, cookie;
-    /* attributes, CPU order */
+    /* attributes, CPU order but for av, which is as in memory */
     struct qhca_av av;
     uint32_t dest_qpn, qkey, sq_psn, rq_psn, access;
     uint16_t pkey_index;
@@ -330,6 +330,10 @@ void qhca_event(struct qhca *e, struct qhca_eq *eq,
 void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
                       uint8_t type, uint8_t syndrome);
 
+/* ---- wq.c ---- */
+/* Raise QHCA_EV_SRQ_LIMIT if fewer are left than armed for. */
+void qhca_srq_check_limit(struct qhca *e, struct qhca_srq *srq);
+
 /* ---- qp.c ---- */
 static inline struct qhca_qp *qhca_qp_get(struct qhca *e, uint32_t qpn)
 {
@@ -405,7 +409,9 @@ void qhca_trace_emit(struct qhca *e, struct qhca_trace *t);
 void qhca_guest_error(struct qhca *e, unsigned stat, uint32_t num,
                       const char *text);
 
-/* ---- port.c ---- */
+/* ---- gid.c, port.c ---- */
+/* The table changed: make the hash anew. */
+void qhca_gid_rehash(struct qhca *e);
 /* Index of the GID table entry equal to @gid (RoCE v2), or -1. O(1). */
 int qhca_gid_find(struct qhca *e, const uint8_t gid[16]);
 
@@ -417,6 +423,9 @@ void qhca_port_reset(struct qhca *e);
 /* ---- admin.c ---- */
 /* Run a batch of commands; true: more wait. */
 bool qhca_admin_run(struct qhca *e);
+
+/* ---- device.c ---- */
+uint64_t qhca_features(void);           /* QHCA_FEAT_* */
 
 /* ---- doorbell.c ---- */
 uint32_t qhca_db_pages(const struct qhca *e);

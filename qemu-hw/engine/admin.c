@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The admin queue: commands are copied once, checked against the table below,
+ * and completed in order.
+ */
+#include "internal.h"
+#include "admin.h"
+
+#define ADMIN_BATCH         32
+#define ADMIN_MAX_IN        (QHCA_MC_LIST_MAX * sizeof(struct qhca_mac))
+#define ADMIN_MAX_OUT       512
+
+#define F_IN_ANY            1   /* input of 0 .. in bytes */
+#define F_OUT_SHORT         2   /* output may be cut short */
+
+struct command {
+    qhca_cmd_fn *fn;            /* NULL: no such command */
+    uint16_t in, out;           /* bytes */
+    uint8_t flags;
+};
+
+static const struct command commands[] = {
+    [QHCA_CMD_NOP] = { qhca_cmd_nop, 0, 0, 0 },
+    [QHCA_CMD_QUERY_DEVICE] = {
+        qhca_cmd_query_device, 0, sizeof(struct qhca_dev_caps), 0 },
+    [QHCA_CMD_QUERY_PORT] = {
+        qhca_cmd_query_port, 0, sizeof(struct qhca_port), 0 },
+    [QHCA_CMD_MODIFY_PORT] = {
+        qhca_cmd_modify_port, sizeof(struct qhca_port), 0, 0 },
+    [QHCA_CMD_QUERY_STATS] = {
+        qhca_cmd_query_stats, 0, QHCA_STAT_COUNT * 8, F_OUT_SHORT },
+    [QHCA_CMD_SET_GID] = {
+        qhca_cmd_set_gid, sizeof(struct qhca_gid), 0, 0 },
+    [QHCA_CMD_QUERY_GID] = {
+        qhca_cmd_query_gid, 0, sizeof(struct qhca_gid), 0 },
+    [QHCA_CMD_SET_MC_LIST] = {
+        qhca_cmd_set_mc_list, ADMIN_MAX_IN, 0, F_IN_ANY },
+    [QHCA_CMD_ALLOC_UAR] = { qhca_cmd_alloc_uar, 0, 0, 0 },
+    [QHCA_CMD_FREE_UAR] = { qhca_cmd_free_uar, 0, 0, 0 },
+    [QHCA_CMD_ALLOC_PD] = { qhca_cmd_alloc_pd, 0, 0, 0 },
+    [QHCA_CMD_FREE_PD] = { qhca_cmd_free_pd, 0, 0, 0 },
+    [QHCA_CMD_CREATE_EQ] = {
+        qhca_cmd_create_eq, sizeof(struct qhca_eqc), 0, 0 },
+    [QHCA_CMD_DESTROY_EQ] = { qhca_cmd_destroy_eq, 0, 0, 0 },
+    [QHCA_CMD_QUERY_EQ] = {
+        qhca_cmd_query_eq, 0, sizeof(struct qhca_eqc), 0 },
+    [QHCA_CMD_CREATE_CQ] = {
+        qhca_cmd_create_cq, sizeof(struct qhca_cqc), 0, 0 },
+    [QHCA_CMD_MODIFY_CQ] = {
+        qhca_cmd_modify_cq, sizeof(struct qhca_cqc), 0, 0 },
+    [QHCA_CMD_DESTROY_CQ] = { qhca_cmd_destroy_cq, 0, 0, 0 },
+    [QHCA_CMD_QUERY_CQ] = {
+        qhca_cmd_query_cq, 0, sizeof(struct qhca_cqc), 0 },
+    [QHCA_CMD_CREATE_SRQ] = {
+        qhca_cmd_create_srq, sizeof(struct qhca_srqc), 0, 0 },
+    [QHCA_CMD_MODIFY_SRQ] = {
+        qhca_cmd_modify_srq, sizeof(struct qhca_srqc), 0, 0 },
+    [QHCA_CMD_DESTROY_SRQ] = { qhca_cmd_destroy_srq, 0, 0, 0 },
+    [QHCA_CMD_QUERY_SRQ] = {
+        qhca_cmd_query_srq, 0, sizeof(struct qhca_srqc), 0 },
+    [QHCA_CMD_CREATE_QP] = {
+        qhca_cmd_create_qp, sizeof(struct qhca_qpc), 0, 0 },
+    [QHCA_CMD_MODIFY_QP] = {
+        qhca_cmd_modify_qp, sizeof(struct qhca_qpc), 0, 0 },
+    [QHCA_CMD_DESTROY_QP] = { qhca_cmd_destroy_qp, 0, 0, 0 },
+    [QHCA_CMD_QUERY_QP] = {
+        qhca_cmd_query_qp, 0, sizeof(struct qhca_qpc), 0 },
+    [QHCA_CMD_CREATE_MR] = {
+        qhca_cmd_create_mr, sizeof(struct qhca_mpt), 0, 0 },
+    [QHCA_CMD_DESTROY_MR] = { qhca_cmd_destroy_mr, 0, 0, 0 },
+    [QHCA_CMD_QUERY_MR] = {
+        qhca_cmd_query_mr, 0, sizeof(struct qhca_mpt), 0 },
+    [QHCA_CMD_CREATE_ETH_SQ] = {
+        qhca_cmd_create_eth_sq, sizeof(struct qhca_eth_qc), 0, 0 },
+    [QHCA_CMD_DESTROY_ETH_SQ] = { qhca_cmd_destroy_eth_sq, 0, 0, 0 },
+    [QHCA_CMD_CREATE_ETH_RQ] = {
+        qhca_cmd_create_eth_rq, sizeof(struct qhca_eth_qc), 0, 0 },
+    [QHCA_CMD_DESTROY_ETH_RQ] = { qhca_cmd_destroy_eth_rq, 0, 0, 0 },
+};
+
+_Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_OUT &&
+               QHCA_STAT_COUNT * 8 <= ADMIN_MAX_OUT, "output buffer");
+_Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_IN, "input buffer");
+
+/* Fetch and check the input, run the command, hand over the output. */
+static uint8_t execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
+                       struct qhca_cmd *c)
+{
+    _Alignas(8) uint8_t in[ADMIN_MAX_IN];
+    _Alignas(8) uint8_t out[ADMIN_MAX_OUT];
+    uint64_t in_addr = qhca_le64(cmd->in_addr);
+    uint64_t out_addr = qhca_le64(cmd->out_addr);
+    uint32_t out_len = qhca_le32(cmd->out_len);
+    const struct command *d;
+    uint8_t st;
+
+    if (cmd->opcode >= sizeof(commands) / sizeof(commands[0]) ||
+        !commands[cmd->opcode].fn) {
+        return QHCA_ST_BAD_OPCODE;
+    }
+    d = &commands[cmd->opcode];
+    if (cmd->flags) {
+        return QHCA_ST_BAD_PARAM;
+    }
+    c->in = in;
+    c->out = out;
+    c->in_len = qhca_le32(cmd->in_len);
+    if (d->in) {
+        if (c->in_len > d->in ||
+            (c->in_len != d->in && !(d->flags & F_IN_ANY)) ||
+            (in_addr & 63)) {
+            return QHCA_ST_BAD_PARAM;
+        }
+        if (c->in_len && !qhca_dma_read(e, in_addr, in, c->in_len)) {
+            return QHCA_ST_DMA_FAULT;
+        }
+    }
+    if (d->out) {
+        if ((out_len < d->out && !(d->flags & F_OUT_SHORT)) ||
+            (out_addr & 63)) {
+            return QHCA_ST_BAD_PARAM;
+        }
+        out_len = out_len < d->out ? out_len : d->out;
+        memset(out, 0, d->out);
+    }
+    st = d->fn(e, c);
+    if (st == QHCA_ST_OK && d->out && out_len &&
+        !qhca_dma_write(e, out_addr, out, out_len)) {
+        return QHCA_ST_DMA_FAULT;
+    }
+    return st;
+}
+
+static void trace_command(struct qhca *e, const struct qhca_aq_cmd *cmd,
+                          const struct qhca_cmd *c, uint8_t status)
+{
+    struct qhca_trace t = {
+        .kind = QHCA_TR_COMMAND, .num = c->obj, .a = cmd->opcode,
+        .b = status,
+    };
+
+    qhca_trace_emit(e, &t);
+}
+
+/* Write the completion of the command with counter @index. */
+static bool complete(struct qhca *e, uint32_t index,
+                     const struct qhca_aq_cmd *cmd, const struct qhca_cmd *c,
+                     uint8_t status)
+{
+    uint32_t slot = index & ((1u << e->aq_shift) - 1);
+    uint64_t addr = e->acq_base + slot * sizeof(struct qhca_aq_cqe);
+    struct qhca_aq_cqe cqe = {
+        .result = qhca_le64(c->result),
+        .obj = qhca_le32(c->obj),
+        .cmd_id = cmd->cmd_id,
+        .status = status,
+        .phase = !((index >> e->aq_shift) & 1),
+    };
+
+    return qhca_dma_write(e, addr, &cqe, 8) &&
+           qhca_dma_store64(e, addr + 8,
+                            qhca_get_le64((uint8_t *)&cqe + 8));
+}
+
+static void interrupt(struct qhca *e)
+{
+    struct qhca_trace t = { .kind = QHCA_TR_MSIX, .num = 0 };
+
+    qhca_count(e, QHCA_STAT_INTERRUPTS);
+    if (qhca_tracing(e)) {
+        qhca_trace_emit(e, &t);
+    }
+    e->ops.msix(e->opaque, 0);
+}
+
+/* One command; false: the adapter is in the fatal state now. */
+static bool run_one(struct qhca *e)
+{
+    uint32_t index = e->asq_cons++;
+    uint32_t slot = index & ((1u << e->aq_shift) - 1);
+    struct qhca_aq_cmd cmd;
+    struct qhca_cmd c;
+    uint8_t status;
+
+    if (!qhca_dma_read(e, e->asq_base + slot * sizeof(cmd), &cmd,
+                       sizeof(cmd))) {
+        qhca_fatal(e, QHCA_FATAL_AQ_DMA);
+        return false;
+    }
+    memset(&c, 0, sizeof(c));
+    c.obj = qhca_le32(cmd.obj);
+    c.mask = qhca_le64(cmd.mask);
+    c.arg = qhca_le64(cmd.arg);
+    status = execute(e, &cmd, &c);
+    qhca_count(e, QHCA_STAT_AQ_COMMANDS);
+    if (status) {
+        qhca_count(e, QHCA_STAT_AQ_ERRORS);
+    }
+    if (qhca_tracing(e)) {
+        trace_command(e, &cmd, &c, status);
+    }
+    if (!complete(e, index, &cmd, &c, status)) {
+        qhca_fatal(e, QHCA_FATAL_AQ_DMA);
+        return false;
+    }
+    if (e->aq_ctrl & QHCA_AQ_CTRL_IRQ) {
+        interrupt(e);
+    }
+    return true;
+}
+
+bool qhca_admin_run(struct qhca *e)
+{
+    unsigned n;
+
+    for (n = 0; n < ADMIN_BATCH && e->asq_cons != e->asq_prod; n++) {
+        if (!qhca_active(e) || !run_one(e)) {
+            return false;
+        }
+    }
+    return qhca_active(e) && e->asq_cons != e->asq_prod;
+}

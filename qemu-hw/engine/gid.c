@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The GID table.  Received packets look their destination up in a hash of the
+ * entries; it is made anew at each change, which is rare and bounded.
+ */
+#include "internal.h"
+#include "admin.h"
+
+static unsigned gid_slot(const uint8_t gid[16])
+{
+    uint64_t h = qhca_get_le64(gid) * 0x9e3779b97f4a7c15ULL;
+
+    h = (h ^ qhca_get_le64(gid + 8)) * 0x9e3779b97f4a7c15ULL;
+    return (unsigned)(h >> 55) & (QHCA_HASH_SLOTS - 1);
+}
+
+void qhca_gid_rehash(struct qhca *e)
+{
+    unsigned i, slot;
+
+    for (i = 0; i < QHCA_HASH_SLOTS; i++) {
+        e->gid_hash[i] = -1;
+    }
+    for (i = 0; i < e->cfg.max_gid; i++) {
+        if (e->gids[i].type == QHCA_GID_NONE) {
+            continue;
+        }
+        /* At most half the slots are taken: this ends. */
+        slot = gid_slot(e->gids[i].gid);
+        while (e->gid_hash[slot] >= 0) {
+            slot = (slot + 1) & (QHCA_HASH_SLOTS - 1);
+        }
+        e->gid_hash[slot] = (int16_t)i;
+    }
+}
+
+int qhca_gid_find(struct qhca *e, const uint8_t gid[16])
+{
+    unsigned slot = gid_slot(gid);
+    int index;
+
+    while ((index = e->gid_hash[slot]) >= 0) {
+        if (!memcmp(e->gids[index].gid, gid, 16)) {
+            return index;
+        }
+        slot = (slot + 1) & (QHCA_HASH_SLOTS - 1);
+    }
+    return -1;
+}
+
+static bool all_zero(const uint8_t *p, size_t len)
+{
+    while (len--) {
+        if (*p++) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint8_t qhca_cmd_set_gid(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_gid *in = c->in;
+    uint16_t vlan = qhca_le16(in->vlan);
+
+    if (c->obj >= e->cfg.max_gid) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    if (in->type == QHCA_GID_NONE) {
+        memset(&e->gids[c->obj], 0, sizeof(*in));
+        qhca_gid_rehash(e);
+        return QHCA_ST_OK;
+    }
+    if (in->type != QHCA_GID_ROCE_V2) {
+        return qhca_bad(c, offsetof(struct qhca_gid, type));
+    }
+    if (all_zero(in->gid, sizeof(in->gid)) || in->gid[0] == 0xff) {
+        return qhca_bad(c, offsetof(struct qhca_gid, gid));
+    }
+    if (all_zero(in->mac, sizeof(in->mac)) || (in->mac[0] & 1)) {
+        return qhca_bad(c, offsetof(struct qhca_gid, mac));
+    }
+    if (vlan > 4094 && vlan != QHCA_VLAN_NONE) {
+        return qhca_bad(c, offsetof(struct qhca_gid, vlan));
+    }
+    memset(&e->gids[c->obj], 0, sizeof(*in));
+    memcpy(&e->gids[c->obj], in, offsetof(struct qhca_gid, rsvd));
+    qhca_gid_rehash(e);
+    return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_query_gid(struct qhca *e, struct qhca_cmd *c)
+{
+    if (c->obj >= e->cfg.max_gid) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    memcpy(c->out, &e->gids[c->obj], sizeof(struct qhca_gid));
+    return QHCA_ST_OK;
+}

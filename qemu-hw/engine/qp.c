@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Queue pairs: creation, errors, query, destruction. */
+#include <stdlib.h>
+
+#include "internal.h"
+#include "admin.h"
+
+#define QPN_GSI             1
+
+size_t qhca_qp_footprint(void)
+{
+    /* The context, its slot and its place in the ring of free numbers. */
+    return sizeof(struct qhca_qp) + sizeof(void *) + sizeof(uint32_t);
+}
+
+static bool type_ok(uint8_t type)
+{
+    switch (type) {
+    case QHCA_QPT_RC:
+        return qhca_features() & QHCA_FEAT_RC;
+    case QHCA_QPT_UC:
+        return qhca_features() & QHCA_FEAT_UC;
+    case QHCA_QPT_UD:
+    case QHCA_QPT_GSI:
+        return qhca_features() & QHCA_FEAT_UD;
+    default:
+        return false;
+    }
+}
+
+/* The WQE header of UD does not fit in 64 bytes. */
+static uint8_t min_sq_stride(uint8_t type)
+{
+    return type == QHCA_QPT_UD || type == QHCA_QPT_GSI ? 7 : 6;
+}
+
+static uint8_t check_rings(struct qhca_cmd *c, const struct qhca_qpc *in)
+{
+    if (in->sq_shift > QHCA_MAX_WQ_SHIFT) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, sq_shift));
+    }
+    if (in->sq_stride && (in->sq_stride < min_sq_stride(in->type) ||
+                          in->sq_stride > 10)) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, sq_stride));
+    }
+    if (in->rq_shift > QHCA_MAX_WQ_SHIFT) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, rq_shift));
+    }
+    if (in->rq_stride && (in->rq_stride < 5 || in->rq_stride > 9 ||
+                          (in->flags & QHCA_QP_F_SRQ))) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, rq_stride));
+    }
+    if (in->rq_stride && (qhca_le64(in->rq_dbrec) & 7)) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, rq_dbrec));
+    }
+    return QHCA_ST_OK;
+}
+
+static uint8_t check_create(struct qhca *e, struct qhca_cmd *c,
+                            const struct qhca_qpc *in)
+{
+    if (in->type > QHCA_QPT_GSI) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, type));
+    }
+    if (!type_ok(in->type)) {
+        return QHCA_ST_UNSUPPORTED;
+    }
+    if (in->state != QHCA_QPS_RESET) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, state));
+    }
+    if (in->flags & ~(QHCA_QP_F_SRQ | QHCA_QP_F_PRIVILEGED)) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, flags));
+    }
+    /* Only the kernel may use DMA addresses in its WQEs. */
+    if ((in->flags & QHCA_QP_F_PRIVILEGED) && in->uar) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, flags));
+    }
+    if (!qhca_table_get(&e->pds, qhca_le32(in->pd))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, pd));
+    }
+    if (!qhca_table_get(&e->uars, qhca_le32(in->uar))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, uar));
+    }
+    if (!qhca_table_get(&e->cqs, qhca_le32(in->send_cqn))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, send_cqn));
+    }
+    if (!qhca_table_get(&e->cqs, qhca_le32(in->recv_cqn))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, recv_cqn));
+    }
+    if ((in->flags & QHCA_QP_F_SRQ) &&
+        !qhca_table_get(&e->srqs, qhca_le32(in->srqn))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, srqn));
+    }
+    return check_rings(c, in);
+}
+
+static uint8_t init_rings(struct qhca_qp *qp, const struct qhca_qpc *in)
+{
+    uint8_t st = QHCA_ST_OK;
+
+    qp->sq_shift = in->sq_shift;
+    qp->sq_stride = in->sq_stride;
+    qp->rq_shift = in->rq_shift;
+    qp->rq_stride = in->rq_stride;
+    if (qp->sq_stride) {
+        st = qhca_buf_init(&qp->sq, &in->sq,
+                           1ULL << (qp->sq_shift + qp->sq_stride), true);
+    }
+    if (!st && qp->rq_stride) {
+        qp->rq_dbrec = qhca_le64(in->rq_dbrec);
+        st = qhca_buf_init(&qp->rq, &in->rq,
+                           1ULL << (qp->rq_shift + qp->rq_stride), true);
+    }
+    return st;
+}
+
+/* Number the QP and count it where it refers to. */
+static bool attach(struct qhca *e, struct qhca_qp *qp,
+                   const struct qhca_qpc *in)
+{
+    if (qp->type == QHCA_QPT_GSI) {
+        qp->qpn = QPN_GSI;
+        if (!qhca_table_add_at(&e->qps, qp, QPN_GSI)) {
+            return false;
+        }
+    } else if (!qhca_table_add(&e->qps, qp, &qp->qpn)) {
+        return false;
+    }
+    qp->pd = qhca_le32(in->pd);
+    e->pd_refs[qp->pd]++;
+    qp->uar = qhca_le32(in->uar);
+    e->uar_refs[qp->uar]++;
+    qp->scq = qhca_table_get(&e->cqs, qhca_le32(in->send_cqn));
+    qp->scq->refs++;
+    qp->rcq = qhca_table_get(&e->cqs, qhca_le32(in->recv_cqn));
+    qp->rcq->refs++;
+    if (qp->flags & QHCA_QP_F_SRQ) {
+        qp->srq = qhca_table_get(&e->srqs, qhca_le32(in->srqn));
+        qp->srq->refs++;
+    }
+    return true;
+}
+
+static void detach(struct qhca *e, struct qhca_qp *qp)
+{
+    e->pd_refs[qp->pd]--;
+    e->uar_refs[qp->uar]--;
+    qp->scq->refs--;
+    qp->rcq->refs--;
+    if (qp->srq) {
+        qp->srq->refs--;
+    }
+    qhca_table_del(&e->qps, qp->qpn);
+}
+
+uint8_t qhca_cmd_create_qp(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_qpc *in = c->in;
+    uint8_t st = check_create(e, c, in);
+    struct qhca_qp *qp;
+
+    if (st) {
+        return st;
+    }
+    qp = calloc(1, sizeof(*qp));
+    if (!qp) {
+        return QHCA_ST_NO_RESOURCES;
+    }
+    qp->type = in->type;
+    qp->flags = in->flags;
+    qp->cookie = qhca_le64(in->cookie);
+    qhca_list_init(&qp->ready);
+    st = init_rings(qp, in);
+    if (!st && !attach(e, qp, in)) {
+        st = QHCA_ST_NO_RESOURCES;
+    }
+    if (st) {
+        free(qp);
+        return st;
+    }
+    qhca_event_init(&qp->ev, qp->qpn);
+    if (!qhca_xport_init(e, qp)) {
+        detach(e, qp);
+        free(qp);
+        return QHCA_ST_NO_RESOURCES;
+    }
+    c->obj = qp->qpn;
+    return QHCA_ST_OK;
+}
+
+void qhca_qp_free(struct qhca *e, struct qhca_qp *qp)
+{
+    qhca_xport_free(e, qp);
+    qhca_list_del(&qp->ready);
+    qhca_event_forget(&qp->ev);
+    detach(e, qp);
+    free(qp);
+}
+
+uint8_t qhca_cmd_destroy_qp(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, c->obj);
+
+    if (!qp) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    qhca_qp_free(e, qp);
+    return QHCA_ST_OK;
+}
+
+void qhca_qps_free(struct qhca *e)
+{
+    struct qhca_qp *qp;
+    uint32_t n;
+
+    for (n = 0; n < qhca_table_end(&e->qps); n++) {
+        qp = qhca_qp_get(e, n);
+        if (qp) {
+            qhca_qp_free(e, qp);
+        }
+    }
+}
+
+void qhca_qp_trace_state(struct qhca *e, struct qhca_qp *qp, uint8_t old)
+{
+    struct qhca_trace t = {
+        .kind = QHCA_TR_QP_STATE, .num = qp->qpn, .a = old, .b = qp->state,
+        .syndrome = qp->syndrome,
+    };
+
+    if (qhca_tracing(e)) {
+        qhca_trace_emit(e, &t);
+    }
+}
+
+static void fail(struct qhca *e, struct qhca_qp *qp, uint8_t state,
+                 uint8_t syndrome, uint8_t event)
+{
+    uint8_t old = qp->state;
+
+    qp->state = state;
+    qp->syndrome = syndrome;
+    qhca_qp_trace_state(e, qp, old);
+    if (event) {
+        qhca_async_event(e, &qp->ev, event, syndrome);
+    }
+    qhca_xport_error(e, qp);
+}
+
+void qhca_qp_error(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome,
+                   uint8_t event)
+{
+    if (qp->state != QHCA_QPS_ERR && qp->state != QHCA_QPS_RESET) {
+        fail(e, qp, QHCA_QPS_ERR, syndrome, event);
+    }
+}
+
+void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome)
+{
+    if (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) {
+        fail(e, qp, QHCA_QPS_SQE, syndrome, 0);
+    }
+}
+
+static void query_static(const struct qhca_qp *qp, struct qhca_qpc *out)
+{
+    out->qpn = qhca_le32(qp->qpn);
+    out->type = qp->type;
+    out->state = qp->state;
+    out->flags = qp->flags;
+    out->pd = qhca_le32(qp->pd);
+    out->uar = qhca_le32(qp->uar);
+    out->send_cqn = qhca_le32(qp->scq->cqn);
+    out->recv_cqn = qhca_le32(qp->rcq->cqn);
+    out->srqn = qp->srq ? qhca_le32(qp->srq->srqn) : 0;
+    out->sq_shift = qp->sq_shift;
+    out->sq_stride = qp->sq_stride;
+    out->rq_shift = qp->rq_shift;
+    out->rq_stride = qp->rq_stride;
+    qhca_buf_get(&qp->sq, &out->sq);
+    qhca_buf_get(&qp->rq, &out->rq);
+    out->rq_dbrec = qhca_le64(qp->rq_dbrec);
+    out->cookie = qhca_le64(qp->cookie);
+}
+
+static void query_attributes(const struct qhca_qp *qp, struct qhca_qpc *out)
+{
+    out->av = qp->av;
+    out->dest_qpn = qhca_le32(qp->dest_qpn);
+    out->qkey = qhca_le32(qp->qkey);
+    out->sq_psn = qhca_le32(qp->sq_psn);
+    out->rq_psn = qhca_le32(qp->rq_psn);
+    out->access = qhca_le32(qp->access);
+    out->pkey_index = qhca_le16(qp->pkey_index);
+    out->path_mtu = qp->path_mtu;
+    out->timeout = qp->timeout;
+    out->retry_cnt = qp->retry_cnt;
+    out->rnr_retry = qp->rnr_retry;
+    out->min_rnr_timer = qp->min_rnr_timer;
+    out->max_rd_atomic = qp->max_rd_atomic;
+    out->max_dest_rd_atomic = qp->max_dest_rd_atomic;
+    out->en_sqd_event = qp->en_sqd_event;
+}
+
+static void query_leaf(const struct qhca_buf_map *m, __le64 *leaf,
+                       __le32 *page)
+{
+    if (m->leaf_valid) {
+        *leaf = qhca_le64(m->leaf);
+        *page = qhca_le32((uint32_t)m->leaf_page);
+    }
+}
+
+bool qhca_query_qp(struct qhca *e, uint32_t qpn, struct qhca_qpc *out)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, qpn);
+
+    if (!qp) {
+        return false;
+    }
+    memset(out, 0, sizeof(*out));
+    query_static(qp, out);
+    query_attributes(qp, out);
+    out->sq_head = qhca_le32(qp->sq_head);
+    out->sq_next = qhca_le32(qp->sq_next);
+    out->sq_tail = qhca_le32(qp->sq_tail);
+    out->rq_head = qhca_le32(qp->rq_head);
+    out->rq_tail = qhca_le32(qp->rq_tail);
+    out->syndrome = qp->syndrome;
+    query_leaf(&qp->sq, &out->sq_leaf, &out->sq_leaf_page);
+    query_leaf(&qp->rq, &out->rq_leaf, &out->rq_leaf_page);
+    out->tx_packets = qhca_le64(qp->tx_packets);
+    out->rx_packets = qhca_le64(qp->rx_packets);
+    out->retransmits = qhca_le64(qp->retransmits);
+    out->timeouts = qhca_le64(qp->timeouts);
+    out->rnr_naks_rx = qhca_le64(qp->rnr_naks_rx);
+    out->seq_naks_rx = qhca_le64(qp->seq_naks_rx);
+    out->duplicates = qhca_le64(qp->duplicates);
+    qhca_xport_query(e, qp, out);
+    return true;
+}
+
+uint8_t qhca_cmd_query_qp(struct qhca *e, struct qhca_cmd *c)
+{
+    return qhca_query_qp(e, c->obj, c->out) ? QHCA_ST_OK : QHCA_ST_BAD_OBJ;
+}

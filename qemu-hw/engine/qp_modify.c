@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * MODIFY_QP: which transitions exist, which attributes each needs and which it
+ * allows (IBA 10.3.1 and 11.2.5.2), and the ranges of the attributes.
+ */
+#include "internal.h"
+#include "admin.h"
+
+#define M(name)             QHCA_QP_M_ ## name
+
+enum { RC, UC, UD, SERVICES };
+
+struct transition {
+    bool allowed;
+    uint32_t required[SERVICES];
+    uint32_t optional[SERVICES];
+};
+
+#define SQD_RC (M(ACCESS) | M(PKEY_INDEX) | M(AV) | M(TIMEOUT) |        \
+                M(RETRY_CNT) | M(RNR_RETRY) | M(MAX_RD_ATOMIC) |        \
+                M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER))
+
+/* From the row's state to the column's. */
+static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
+    [QHCA_QPS_RESET] = {
+        [QHCA_QPS_RESET] = { .allowed = true },
+        [QHCA_QPS_INIT] = {
+            .allowed = true,
+            .required = {
+                [RC] = M(PKEY_INDEX) | M(ACCESS),
+                [UC] = M(PKEY_INDEX) | M(ACCESS),
+                [UD] = M(PKEY_INDEX) | M(QKEY),
+            },
+        },
+    },
+    [QHCA_QPS_INIT] = {
+        [QHCA_QPS_RESET] = { .allowed = true },
+        [QHCA_QPS_ERR] = { .allowed = true },
+        [QHCA_QPS_INIT] = {
+            .allowed = true,
+            .optional = {
+                [RC] = M(PKEY_INDEX) | M(ACCESS),
+                [UC] = M(PKEY_INDEX) | M(ACCESS),
+                [UD] = M(PKEY_INDEX) | M(QKEY),
+            },
+        },
+        [QHCA_QPS_RTR] = {
+            .allowed = true,
+            .required = {
+                [RC] = M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN) |
+                       M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER),
+                [UC] = M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN),
+            },
+            .optional = {
+                [RC] = M(PKEY_INDEX) | M(ACCESS),
+                [UC] = M(PKEY_INDEX) | M(ACCESS),
+                [UD] = M(PKEY_INDEX) | M(QKEY),
+            },
+        },
+    },
+    [QHCA_QPS_RTR] = {
+        [QHCA_QPS_RESET] = { .allowed = true },
+        [QHCA_QPS_ERR] = { .allowed = true },
+        [QHCA_QPS_RTS] = {
+            .allowed = true,
+            .required = {
+                [RC] = M(TIMEOUT) | M(RETRY_CNT) | M(RNR_RETRY) |
+                       M(SQ_PSN) | M(MAX_RD_ATOMIC),
+                [UC] = M(SQ_PSN),
+                [UD] = M(SQ_PSN),
+            },
+            .optional = {
+                [RC] = M(ACCESS) | M(MIN_RNR_TIMER),
+                [UC] = M(ACCESS),
+                [UD] = M(QKEY),
+            },
+        },
+    },
+    [QHCA_QPS_RTS] = {
+        [QHCA_QPS_RESET] = { .allowed = true },
+        [QHCA_QPS_ERR] = { .allowed = true },
+        [QHCA_QPS_RTS] = {
+            .allowed = true,
+            .optional = {
+                [RC] = M(ACCESS) | M(MIN_RNR_TIMER),
+                [UC] = M(ACCESS),
+                [UD] = M(QKEY),
+            },
+        },
+        [QHCA_QPS_SQD] = {
+            .allowed = true,
+            .optional = {
+                [RC] = M(SQD_EVENT), [UC] = M(SQD_EVENT), [UD] = M(SQD_EVENT),
+            },
+        },
+    },
+    [QHCA_QPS_SQD] = {
+        [QHCA_QPS_RESET] = { .allowed = true },
+        [QHCA_QPS_ERR] = { .allowed = true },
+        [QHCA_QPS_RTS] = {
+            .allowed = true,
+            .optional = {
+                [RC] = M(ACCESS) | M(MIN_RNR_TIMER),
+                [UC] = M(ACCESS),
+                [UD] = M(QKEY),
+            },
+        },
+        [QHCA_QPS_SQD] = {
+            .allowed = true,
+            .optional = {
+                [RC] = SQD_RC,
+                [UC] = M(ACCESS) | M(PKEY_INDEX) | M(AV),
+                [UD] = M(PKEY_INDEX) | M(QKEY),
+            },
+        },
+    },
+    [QHCA_QPS_SQE] = {
+        [QHCA_QPS_RESET] = { .allowed = true },
+        [QHCA_QPS_ERR] = { .allowed = true },
+        [QHCA_QPS_RTS] = {
+            .allowed = true,
+            .optional = { [UC] = M(ACCESS), [UD] = M(QKEY) },
+        },
+    },
+    [QHCA_QPS_ERR] = {
+        [QHCA_QPS_RESET] = { .allowed = true },
+        [QHCA_QPS_ERR] = { .allowed = true },
+    },
+};
+
+/* Where the attribute of each mask bit lies. */
+static const uint16_t field[] = {
+    offsetof(struct qhca_qpc, state),
+    offsetof(struct qhca_qpc, access),
+    offsetof(struct qhca_qpc, pkey_index),
+    offsetof(struct qhca_qpc, qkey),
+    offsetof(struct qhca_qpc, av),
+    offsetof(struct qhca_qpc, path_mtu),
+    offsetof(struct qhca_qpc, timeout),
+    offsetof(struct qhca_qpc, retry_cnt),
+    offsetof(struct qhca_qpc, rnr_retry),
+    offsetof(struct qhca_qpc, rq_psn),
+    offsetof(struct qhca_qpc, sq_psn),
+    offsetof(struct qhca_qpc, max_rd_atomic),
+    offsetof(struct qhca_qpc, max_dest_rd_atomic),
+    offsetof(struct qhca_qpc, min_rnr_timer),
+    offsetof(struct qhca_qpc, dest_qpn),
+    offsetof(struct qhca_qpc, en_sqd_event),
+};
+
+static uint8_t bad_bit(struct qhca_cmd *c, uint64_t bits)
+{
+    return qhca_bad(c, field[__builtin_ctzll(bits)]);
+}
+
+static unsigned service(const struct qhca_qp *qp)
+{
+    switch (qp->type) {
+    case QHCA_QPT_RC:
+        return RC;
+    case QHCA_QPT_UC:
+        return UC;
+    default:
+        return UD;
+    }
+}
+
+static uint8_t check_av(struct qhca *e, const struct qhca_qpc *in)
+{
+    const struct qhca_av *av = &in->av;
+    uint16_t index = qhca_le16(av->sgid_index);
+
+    if (index >= e->cfg.max_gid ||
+        e->gids[index].type != QHCA_GID_ROCE_V2) {
+        return offsetof(struct qhca_qpc, av.sgid_index);
+    }
+    if (av->flags) {
+        return offsetof(struct qhca_qpc, av.flags);
+    }
+    if (qhca_le32(av->flow_label) > 0xfffff) {
+        return offsetof(struct qhca_qpc, av.flow_label);
+    }
+    if (av->sl > 7) {
+        return offsetof(struct qhca_qpc, av.sl);
+    }
+    /* A connection has one other end. */
+    return av->dgid[0] == 0xff ? offsetof(struct qhca_qpc, av.dgid) : 0;
+}
+
+/* The attributes of @mask that are out of range, as bits. */
+static uint64_t out_of_range(const struct qhca_qpc *in, uint64_t mask)
+{
+    uint64_t bad = 0;
+
+    bad |= qhca_le32(in->access) & ~QHCA_ACCESS_MASK ? M(ACCESS) : 0;
+    bad |= in->pkey_index ? M(PKEY_INDEX) : 0;
+    bad |= in->path_mtu < 1 || in->path_mtu > 5 ? M(PATH_MTU) : 0;
+    bad |= in->timeout > 31 ? M(TIMEOUT) : 0;
+    bad |= in->retry_cnt > 7 ? M(RETRY_CNT) : 0;
+    bad |= in->rnr_retry > 7 ? M(RNR_RETRY) : 0;
+    bad |= qhca_le32(in->rq_psn) > 0xffffff ? M(RQ_PSN) : 0;
+    bad |= qhca_le32(in->sq_psn) > 0xffffff ? M(SQ_PSN) : 0;
+    bad |= in->max_rd_atomic > QHCA_MAX_RD_ATOMIC ? M(MAX_RD_ATOMIC) : 0;
+    bad |= in->max_dest_rd_atomic > QHCA_MAX_RD_ATOMIC ?
+           M(MAX_DEST_RD_ATOMIC) : 0;
+    bad |= in->min_rnr_timer > 31 ? M(MIN_RNR_TIMER) : 0;
+    bad |= qhca_le32(in->dest_qpn) > 0xffffff ? M(DEST_QPN) : 0;
+    bad |= in->en_sqd_event > 1 ? M(SQD_EVENT) : 0;
+    return bad & mask;
+}
+
+static uint8_t check(struct qhca *e, struct qhca_cmd *c,
+                     const struct qhca_qp *qp, const struct qhca_qpc *in,
+                     uint8_t next)
+{
+    const struct transition *t;
+    unsigned svc = service(qp);
+    uint64_t attrs = c->mask & ~M(STATE), bits;
+    uint8_t off;
+
+    if (c->mask & ~QHCA_QP_M_ALL) {
+        return QHCA_ST_BAD_PARAM;
+    }
+    if (next > QHCA_QPS_ERR) {
+        return bad_bit(c, M(STATE));
+    }
+    t = &transitions[qp->state][next];
+    if (!t->allowed) {
+        return QHCA_ST_BAD_STATE;
+    }
+    bits = t->required[svc] & ~attrs;
+    if (bits) {
+        return bad_bit(c, bits);
+    }
+    bits = attrs & ~(uint64_t)(t->required[svc] | t->optional[svc]);
+    if (bits) {
+        return bad_bit(c, bits);
+    }
+    bits = out_of_range(in, attrs);
+    if (bits) {
+        return bad_bit(c, bits);
+    }
+    if (attrs & M(AV)) {
+        off = check_av(e, in);
+        if (off) {
+            return qhca_bad(c, off);
+        }
+    }
+    return QHCA_ST_OK;
+}
+
+static void set_attributes(struct qhca_qp *qp, const struct qhca_qpc *in,
+                           uint64_t mask)
+{
+    if (mask & M(ACCESS)) {
+        qp->access = qhca_le32(in->access);
+    }
+    if (mask & M(PKEY_INDEX)) {
+        qp->pkey_index = qhca_le16(in->pkey_index);
+    }
+    if (mask & M(QKEY)) {
+        qp->qkey = qhca_le32(in->qkey);
+    }
+    if (mask & M(AV)) {
+        qp->av = in->av;
+    }
+    if (mask & M(PATH_MTU)) {
+        qp->path_mtu = in->path_mtu;
+    }
+    if (mask & M(TIMEOUT)) {
+        qp->timeout = in->timeout;
+    }
+    if (mask & M(RETRY_CNT)) {
+        qp->retry_cnt = in->retry_cnt;
+    }
+    if (mask & M(RNR_RETRY)) {
+        qp->rnr_retry = in->rnr_retry;
+    }
+    if (mask & M(RQ_PSN)) {
+        qp->rq_psn = qhca_le32(in->rq_psn);
+    }
+    if (mask & M(SQ_PSN)) {
+        qp->sq_psn = qhca_le32(in->sq_psn);
+    }
+    if (mask & M(MAX_RD_ATOMIC)) {
+        qp->max_rd_atomic = in->max_rd_atomic;
+    }
+    if (mask & M(MAX_DEST_RD_ATOMIC)) {
+        qp->max_dest_rd_atomic = in->max_dest_rd_atomic;
+    }
+    if (mask & M(MIN_RNR_TIMER)) {
+        qp->min_rnr_timer = in->min_rnr_timer;
+    }
+    if (mask & M(DEST_QPN)) {
+        qp->dest_qpn = qhca_le32(in->dest_qpn);
+    }
+    if (mask & M(SQD_EVENT)) {
+        qp->en_sqd_event = in->en_sqd_event;
+    }
+}
+
+/* What the QP was, is forgotten: all but what CREATE_QP set. */
+static void reset(struct qhca_qp *qp)
+{
+    qhca_list_del(&qp->ready);
+    qhca_event_forget(&qp->ev);
+    qhca_buf_forget(&qp->sq);
+    qhca_buf_forget(&qp->rq);
+    memset(&qp->av, 0, sizeof(qp->av));
+    qp->dest_qpn = qp->qkey = qp->sq_psn = qp->rq_psn = qp->access = 0;
+    qp->pkey_index = 0;
+    qp->path_mtu = qp->timeout = qp->retry_cnt = qp->rnr_retry = 0;
+    qp->min_rnr_timer = qp->max_rd_atomic = qp->max_dest_rd_atomic = 0;
+    qp->en_sqd_event = qp->syndrome = 0;
+    qp->sq_head = qp->sq_next = qp->sq_tail = 0;
+    qp->rq_head = qp->rq_tail = 0;
+    qp->tx_packets = qp->rx_packets = qp->retransmits = qp->timeouts = 0;
+    qp->rnr_naks_rx = qp->seq_naks_rx = qp->duplicates = 0;
+}
+
+/* RESET to INIT: nobody has to ring for receives any more. */
+static bool clear_notify(struct qhca *e, const struct qhca_qp *qp)
+{
+    uint32_t none = 0;
+
+    return !qp->rq_stride ||
+           qhca_dma_write(e, qp->rq_dbrec +
+                          offsetof(struct qhca_dbrec, flags),
+                          &none, sizeof(none));
+}
+
+uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, c->obj);
+    const struct qhca_qpc *in = c->in;
+    uint8_t old, next, st;
+
+    if (!qp) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    old = qp->state;
+    next = c->mask & M(STATE) ? in->state : old;
+    st = check(e, c, qp, in, next);
+    if (st) {
+        return st;
+    }
+    if (old == QHCA_QPS_RESET && next == QHCA_QPS_INIT &&
+        !clear_notify(e, qp)) {
+        return QHCA_ST_DMA_FAULT;
+    }
+    if (next == QHCA_QPS_SQD && old != QHCA_QPS_SQD) {
+        qp->en_sqd_event = 0;
+    }
+    set_attributes(qp, in, c->mask);
+    if (!(c->mask & M(STATE))) {
+        return QHCA_ST_OK;
+    }
+    if (next == QHCA_QPS_RESET) {
+        reset(qp);
+    }
+    qp->state = next;
+    qhca_qp_trace_state(e, qp, old);
+    qhca_xport_state(e, qp, old);
+    return QHCA_ST_OK;
+}
