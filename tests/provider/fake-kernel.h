@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What stands below the provider in these tests: libibverbs's command
+ * functions, answered from here, and the device, played by the test, which
+ * writes CQEs and reads WQEs, doorbells and doorbell records.
+ */
+#ifndef FAKE_KERNEL_H
+#define FAKE_KERNEL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "qhca.h"
+#include "qhca-abi-cmd.h"
+
+struct fake {
+    const struct verbs_device_ops *device_ops;
+    const struct verbs_context_ops *ops;
+    struct ibv_context *context;
+    volatile uint64_t *db;      /* the doorbell page, as the device sees it */
+    uint64_t features;          /* to offer to the next context */
+    uint32_t max_inline;
+    int fail;                   /* error of the next command; then 0 */
+    int mapped;                 /* ranges marked dontfork and not yet dofork */
+    uint32_t next_qpn;          /* number of the next QP */
+    struct qhca_create_qp_req qp;       /* the last requests */
+    struct qhca_create_cq_req cq;
+    struct qhca_create_srq_req srq;
+    struct ibv_qp_cap qp_cap;
+    uint32_t cq_cqe;
+};
+
+extern struct fake fake;
+
+/* Opens and closes a context of the fake device. */
+void fake_open(void);
+void fake_close(void);
+
+/*
+ * The device's side of a CQ: writes @cqe as entry @prod, phase last.
+ * The number of the CQE's own fields is the caller's.
+ */
+void fake_cqe(struct qhca_cq *cq, uint32_t prod, struct qhca_cqe cqe);
+
+/* Makes a PD, CQ or QP by the provider; asserts success. */
+struct ibv_pd *fake_pd(void);
+struct qhca_cq *fake_cq(uint32_t cqe);
+struct qhca_qp *fake_qp(struct ibv_pd *pd, struct qhca_cq *cq,
+                        struct ibv_srq *srq, enum ibv_qp_type type);
+/* Tells libibverbs' view of the state, as ibv_modify_qp() would. */
+void fake_qp_state(struct qhca_qp *qp, enum ibv_qp_state state);
+
+#endif

@@ -1,0 +1,817 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Whole queues: the provider as it is, with the test as kernel and device.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake-kernel.h"
+
+#define DB(reg) fake.db[QHCA_DB_##reg / 8]
+
+static int setup(void **state)
+{
+    fake_open();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_close();
+    return 0;
+}
+
+static void destroy(struct qhca_qp *qp, struct qhca_cq *cq, struct ibv_pd *pd)
+{
+    if (qp) {
+        assert_int_equal(qhca_destroy_qp(&qp->vqp.qp), 0);
+    }
+    assert_int_equal(qhca_destroy_cq(&cq->vcq.cq), 0);
+    assert_int_equal(qhca_dealloc_pd(pd), 0);
+}
+
+static struct qhca_cqe send_cqe(struct qhca_qp *qp, uint32_t index)
+{
+    return (struct qhca_cqe) {
+        .wr_id = htole64(1000ULL + index),
+        .qpn = htole32(qp->qpn),
+        .wqe_index = htole32(index),
+        .opcode = QHCA_CQE_OP_SEND,
+    };
+}
+
+static int post_sends(struct qhca_qp *qp, int n, struct ibv_send_wr **bad)
+{
+    struct ibv_send_wr wr[256] = {};
+    int i;
+
+    for (i = 0; i < n; i++) {
+        wr[i].wr_id = i;
+        wr[i].opcode = IBV_WR_SEND;
+        wr[i].send_flags = IBV_SEND_SIGNALED;
+        wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+    }
+    i = qhca_post_send(&qp->vqp.qp, wr, bad);
+    if (i) {
+        /* the number of the first one refused */
+        *bad = (struct ibv_send_wr *)(uintptr_t)(*bad - wr);
+    }
+    return i;
+}
+
+/* Returns the wr_id in a slot of the send queue. */
+static uint64_t posted_id(struct qhca_qp *qp, uint32_t slot)
+{
+    struct qhca_wqe_ctrl *ctrl;
+
+    ctrl = (void *)(qp->sq.ring + (slot << qp->sq.stride));
+    return le64toh(ctrl->wr_id);
+}
+
+static int post_recvs(struct qhca_qp *qp, int n)
+{
+    struct ibv_recv_wr wr = {}, *bad;
+    int ret = 0;
+
+    while (!ret && n--) {
+        ret = qhca_post_recv(&qp->vqp.qp, &wr, &bad);
+    }
+    return ret;
+}
+
+/* What the kernel is told, and what the application gets back. */
+static void test_create(void **state)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(100);
+    struct ibv_qp_init_attr attr = {
+        .send_cq = &cq->vcq.cq,
+        .recv_cq = &cq->vcq.cq,
+        .cap = { .max_send_wr = 100, .max_recv_wr = 1, .max_send_sge = 3,
+                 .max_recv_sge = 2, .max_inline_data = 10 },
+        .qp_type = IBV_QPT_RC,
+    };
+    struct ibv_qp_attr qattr;
+    struct ibv_qp_init_attr init;
+    struct ibv_qp *qp;
+
+    assert_int_equal(cq->vcq.cq.cqe, 128);
+    assert_int_equal(fake.cq_cqe, 128);
+    assert_int_equal(fake.cq.shift, 7);
+    assert_int_equal(fake.cq.buf_addr % page, 0);
+    assert_int_equal(fake.cq.buf_len % page, 0);
+    assert_true(fake.cq.buf_len >= 128 * sizeof(struct qhca_cqe));
+    assert_int_equal(fake.cq.db_addr % 8, 0);
+
+    qp = qhca_create_qp(pd, &attr);
+    assert_non_null(qp);
+    assert_int_equal(fake.qp.sq_stride, 7);
+    assert_int_equal(fake.qp.sq_shift, 7);
+    assert_int_equal(fake.qp.rq_stride, 6);
+    assert_int_equal(1UL << fake.qp.rq_shift, page / 64);
+    assert_int_equal(fake.qp.sq_addr % page, 0);
+    assert_int_equal(fake.qp.rq_addr % page, 0);
+    assert_int_equal(fake.qp.sq_len, 128 * 128);
+    assert_int_equal(fake.qp.rq_len, page);
+    assert_int_equal(attr.cap.max_send_wr, 128);
+    assert_int_equal(attr.cap.max_recv_wr, page / 64);
+    assert_int_equal(attr.cap.max_send_sge, 5);
+    assert_int_equal(attr.cap.max_recv_sge, 3);
+    assert_int_equal(attr.cap.max_inline_data, 80);
+    assert_memory_equal(&attr.cap, &fake.qp_cap, sizeof(attr.cap));
+    assert_int_equal(qhca_query_qp(qp, &qattr, 0, &init), 0);
+    assert_memory_equal(&attr.cap, &init.cap, sizeof(attr.cap));
+    destroy(to_qqp(qp), cq, pd);
+}
+
+static void expect_no_qp(struct ibv_pd *pd, struct ibv_qp_init_attr attr,
+                         int error)
+{
+    errno = 0;
+    assert_null(qhca_create_qp(pd, &attr));
+    assert_int_equal(errno, error);
+}
+
+/* Refused, with the right error, and nothing left behind (see teardown). */
+static void test_create_refused(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(1);
+    struct ibv_qp_init_attr good = {
+        .send_cq = &cq->vcq.cq,
+        .recv_cq = &cq->vcq.cq,
+        .qp_type = IBV_QPT_RC,
+    }, attr;
+    struct ibv_cq_init_attr_ex cqx = { .cqe = 1 };
+    struct ibv_srq_init_attr sattr = { .attr.max_wr = 32769 };
+    int fail;
+
+    attr = good;
+    attr.cap.max_send_wr = 32769;
+    expect_no_qp(pd, attr, EINVAL);
+    attr = good;
+    attr.cap.max_recv_wr = 32769;
+    expect_no_qp(pd, attr, EINVAL);
+    attr = good;
+    attr.cap.max_send_sge = 31;
+    expect_no_qp(pd, attr, EINVAL);
+    attr = good;
+    attr.cap.max_recv_sge = 31;
+    expect_no_qp(pd, attr, EINVAL);
+    attr = good;
+    attr.cap.max_inline_data = 513;
+    expect_no_qp(pd, attr, EINVAL);
+    attr = good;
+    attr.qp_type = IBV_QPT_RAW_PACKET;
+    expect_no_qp(pd, attr, EOPNOTSUPP);
+    attr = good;
+    attr.recv_cq = NULL;
+    expect_no_qp(pd, attr, EINVAL);
+    for (fail = 1; fail < 3; fail++) {
+        fake.fail = fail;
+        expect_no_qp(pd, good, fail);
+    }
+
+    assert_null(qhca_create_cq(fake.context, 0, NULL, 0));
+    assert_int_equal(errno, EINVAL);
+    assert_null(qhca_create_cq(fake.context, -1, NULL, 0));
+    assert_int_equal(errno, EINVAL);
+    assert_null(qhca_create_cq(fake.context, (1 << 22) + 1, NULL, 0));
+    assert_int_equal(errno, EINVAL);
+    cqx.wc_flags = IBV_WC_EX_WITH_FLOW_TAG;
+    assert_null(qhca_create_cq_ex(fake.context, &cqx));
+    assert_int_equal(errno, EOPNOTSUPP);
+    fake.fail = ENOSPC;
+    assert_null(qhca_create_cq(fake.context, 1, NULL, 0));
+    assert_int_equal(errno, ENOSPC);
+
+    assert_null(qhca_create_srq(pd, &sattr));
+    assert_int_equal(errno, EINVAL);
+    destroy(NULL, cq, pd);
+}
+
+static void test_post_states(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct ibv_send_wr *bad;
+    static const struct {
+        enum ibv_qp_state state;
+        int send, recv;
+    } expect[] = {
+        { IBV_QPS_RESET, EINVAL, EINVAL },
+        { IBV_QPS_INIT, EINVAL, 0 },
+        { IBV_QPS_RTR, EINVAL, 0 },
+        { IBV_QPS_RTS, 0, 0 },
+        { IBV_QPS_SQD, 0, 0 },
+        { IBV_QPS_SQE, 0, 0 },
+        { IBV_QPS_ERR, 0, 0 },
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(expect) / sizeof(expect[0]); i++) {
+        fake_qp_state(qp, expect[i].state);
+        assert_int_equal(post_sends(qp, 1, &bad), expect[i].send);
+        assert_int_equal(post_recvs(qp, 1), expect[i].recv);
+    }
+    destroy(qp, cq, pd);
+}
+
+/* One doorbell for a list; a full queue; what fits is posted. */
+static void test_send_full(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc[64];
+    uint64_t db;
+    int i;
+
+    fake_qp_state(qp, IBV_QPS_RTS);
+    assert_int_equal(post_sends(qp, 10, &bad), 0);
+    db = DB(SQ);
+    assert_int_equal(db, (10ULL << 32) | qp->qpn);
+    for (i = 0; i < 10; i++) {
+        assert_int_equal(posted_id(qp, i), i);
+    }
+
+    /* 54 of these 60 fit */
+    assert_int_equal(post_sends(qp, 60, &bad), ENOMEM);
+    assert_int_equal((uintptr_t)bad, 54);
+    assert_int_equal(DB(SQ) >> 32, 64);
+
+    /* nothing fits: no doorbell */
+    DB(SQ) = 0;
+    assert_int_equal(post_sends(qp, 1, &bad), ENOMEM);
+    assert_int_equal(DB(SQ), 0);
+
+    /* one completion tells that 20 WQEs are done */
+    fake_cqe(cq, 0, send_cqe(qp, 19));
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 64, wc), 1);
+    assert_int_equal(wc[0].wr_id, 1019);
+    assert_int_equal(le32toh(cq->dbrec->index), 1);
+    assert_int_equal(post_sends(qp, 21, &bad), ENOMEM);
+    assert_int_equal((uintptr_t)bad, 20);
+    assert_int_equal(DB(SQ) >> 32, 84);
+    /* and they went into the slots that were freed */
+    assert_int_equal(posted_id(qp, 0), 0);
+    assert_int_equal(posted_id(qp, 19), 19);
+    destroy(qp, cq, pd);
+}
+
+/* A bad request in a list: those before it are posted, it changes nothing. */
+static void test_send_bad(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct ibv_send_wr wr[3] = {
+        { .opcode = IBV_WR_SEND, .next = &wr[1] },
+        { .opcode = IBV_WR_BIND_MW, .next = &wr[2] },
+        { .opcode = IBV_WR_SEND },
+    }, *bad = NULL;
+
+    fake_qp_state(qp, IBV_QPS_RTS);
+    assert_int_equal(qhca_post_send(&qp->vqp.qp, wr, &bad), EOPNOTSUPP);
+    assert_ptr_equal(bad, &wr[1]);
+    assert_int_equal(DB(SQ) >> 32, 1);
+    destroy(qp, cq, pd);
+}
+
+/* Counters run over 2^32 and rings wrap many times. */
+static void test_wrap(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc[64];
+    uint32_t start = -640U, n, i;
+
+    /* the state after 2^32 - 640 completions; the phases of the lap before */
+    qp->sq.head = start;
+    atomic_store(&qp->sq.tail, start);
+    atomic_store(&cq->ci, start);
+    for (i = 0; i < 64; i++) {
+        fake_cqe(cq, start - 64 + i, (struct qhca_cqe) {});
+    }
+    fake_qp_state(qp, IBV_QPS_RTS);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 64, wc), 0);
+
+    for (n = start; n != start + 1280; n += 64) {
+        assert_int_equal(post_sends(qp, 64, &bad), 0);
+        assert_int_equal(DB(SQ) >> 32, n + 64);
+        assert_int_equal(post_sends(qp, 1, &bad), ENOMEM);
+        for (i = 0; i < 64; i++) {
+            fake_cqe(cq, n + i, send_cqe(qp, n + i));
+        }
+        assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 64, wc), 64);
+        assert_int_equal(wc[63].wr_id, 1000ULL + (uint32_t)(n + 63));
+        assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 64, wc), 0);
+        assert_int_equal(le32toh(cq->dbrec->index), n + 64);
+    }
+    destroy(qp, cq, pd);
+}
+
+static void test_recv_notify(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    uint32_t depth = 1U << qp->rq.shift;
+    struct ibv_wc wc;
+
+    fake_qp_state(qp, IBV_QPS_INIT);
+    assert_int_equal(post_recvs(qp, 3), 0);
+    assert_int_equal(le32toh(qp->rq.dbrec->index), 3);
+    assert_int_equal(DB(RQ), 0);    /* the normal case: no doorbell */
+
+    qp->rq.dbrec->flags = htole32(QHCA_DBREC_NOTIFY);
+    assert_int_equal(post_recvs(qp, 1), 0);
+    assert_int_equal(le32toh(qp->rq.dbrec->index), 4);
+    assert_int_equal(DB(RQ) & QHCA_DB_NUM_MASK, qp->qpn);
+    qp->rq.dbrec->flags = 0;
+    DB(RQ) = 0;
+
+    assert_int_equal(post_recvs(qp, depth - 4), 0);
+    assert_int_equal(post_recvs(qp, 1), ENOMEM);
+    assert_int_equal(le32toh(qp->rq.dbrec->index), depth);
+    assert_int_equal(DB(RQ), 0);
+
+    /* a receive completes and frees its slot */
+    fake_cqe(cq, 0, (struct qhca_cqe) {
+        .wr_id = htole64(5), .qpn = htole32(qp->qpn),
+        .opcode = QHCA_CQE_OP_RECV, .byte_len = htole32(77),
+        .flags = htole16(QHCA_CQE_F_IMM | QHCA_CQE_F_GRH),
+        .imm = htobe32(0x01020304), .src_qpn = htole32(9),
+        .pkey_index = htole16(3), .sl = 2,
+    });
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+    assert_int_equal(wc.opcode, IBV_WC_RECV);
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(wc.byte_len, 77);
+    assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM | IBV_WC_GRH);
+    assert_int_equal(be32toh(wc.imm_data), 0x01020304);
+    assert_int_equal(wc.qp_num, qp->qpn);
+    assert_int_equal(wc.src_qp, 9);
+    assert_int_equal(wc.pkey_index, 3);
+    assert_int_equal(wc.sl, 2);
+    assert_int_equal(post_recvs(qp, 1), 0);
+    assert_int_equal(post_recvs(qp, 1), ENOMEM);
+    destroy(qp, cq, pd);
+}
+
+static void test_errors_and_arm(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct qhca_cqe cqe = send_cqe(qp, 0);
+    struct ibv_wc wc[3];
+
+    cqe.opcode = QHCA_CQE_OP_RDMA_READ;
+    cqe.status = QHCA_WC_REM_ACCESS_ERR;
+    cqe.syndrome = QHCA_SYN_NAK_ACCESS;
+    fake_cqe(cq, 0, cqe);
+    /* of a QP nobody knows: dropped, and the next one still comes */
+    cqe.qpn = htole32(0xfffff0);
+    fake_cqe(cq, 1, cqe);
+    cqe = (struct qhca_cqe) {
+        .qpn = htole32(qp->qpn), .opcode = QHCA_CQE_OP_RECV,
+        .flags = htole16(QHCA_CQE_F_INV), .imm = (__be32)htole32(0x01020304),
+    };
+    fake_cqe(cq, 2, cqe);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 3, wc), 2);
+    assert_int_equal(wc[0].status, IBV_WC_REM_ACCESS_ERR);
+    assert_int_equal(wc[0].opcode, IBV_WC_RDMA_READ);
+    assert_int_equal(wc[0].vendor_err, QHCA_SYN_NAK_ACCESS);
+    assert_int_equal(wc[1].wc_flags, IBV_WC_WITH_INV);
+    assert_int_equal(wc[1].invalidated_rkey, 0x01020304);
+    assert_int_equal(le32toh(cq->dbrec->index), 3);
+
+    assert_int_equal(qhca_req_notify_cq(&cq->vcq.cq, 0), 0);
+    assert_int_equal(DB(CQ_ARM), (3ULL << 32) | cq->cqn);
+    assert_int_equal(qhca_req_notify_cq(&cq->vcq.cq, 1), 0);
+    assert_int_equal(DB(CQ_ARM), (3ULL << 32) | (1 << 24) | cq->cqn);
+    destroy(qp, cq, pd);
+}
+
+/* Destroying a QP leaves the others' completions, in order. */
+static void clean_at(uint32_t start, bool reset)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *a = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct qhca_qp *b = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct ibv_wc wc[128];
+    uint32_t i, nb = 0;
+
+    atomic_store(&cq->ci, start);
+    for (i = 0; i < 64; i++) {
+        fake_cqe(cq, start - 64 + i, (struct qhca_cqe) {});
+    }
+    /* a full CQ: two of a, one of b, and so on */
+    for (i = 0; i < 64; i++) {
+        if (i % 3 == 2) {
+            fake_cqe(cq, start + i, send_cqe(b, nb++));
+        } else {
+            fake_cqe(cq, start + i, send_cqe(a, i));
+        }
+    }
+    if (reset) {
+        fake_qp_state(a, IBV_QPS_RESET);
+    } else {
+        assert_int_equal(qhca_destroy_qp(&a->vqp.qp), 0);
+    }
+    assert_int_equal(atomic_load(&cq->ci), start + 64 - nb);
+    assert_int_equal(le32toh(cq->dbrec->index), start + 64 - nb);
+
+    /* the device goes on with its next lap, over the gap */
+    for (i = 0; i < 64 - nb; i++) {
+        fake_cqe(cq, start + 64 + i, send_cqe(b, nb + i));
+    }
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 128, wc), 64);
+    for (i = 0; i < 64; i++) {
+        assert_int_equal(wc[i].qp_num, b->qpn);
+        assert_int_equal(wc[i].wr_id, 1000 + i);
+    }
+    assert_int_equal(le32toh(cq->dbrec->index), start + 128 - nb);
+    if (reset) {
+        assert_int_equal(qhca_destroy_qp(&a->vqp.qp), 0);
+    }
+    destroy(b, cq, pd);
+}
+
+static void test_clean(void **state)
+{
+    uint32_t i;
+
+    for (i = 0; i < 66; i++) {
+        clean_at(i, false);
+        clean_at(64 + i, true);
+        clean_at(-70 + i, i & 1);
+    }
+}
+
+/* After ERR -> RESET a QP starts again from 0. */
+static void test_reset(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc;
+
+    fake_qp_state(qp, IBV_QPS_RTS);
+    assert_int_equal(post_sends(qp, 64, &bad), 0);
+    assert_int_equal(post_recvs(qp, 5), 0);
+    fake_cqe(cq, 0, send_cqe(qp, 0));
+    fake_qp_state(qp, IBV_QPS_ERR);
+    fake_qp_state(qp, IBV_QPS_RESET);
+    assert_int_equal(le32toh(qp->rq.dbrec->index), 0);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 0);
+    fake_qp_state(qp, IBV_QPS_RTS);
+    assert_int_equal(post_sends(qp, 64, &bad), 0);
+    assert_int_equal(DB(SQ) >> 32, 64);
+    assert_int_equal(post_recvs(qp, 1 << qp->rq.shift), 0);
+
+    /* a refused change resets nothing */
+    fake.fail = EINVAL;
+    assert_int_equal(qhca_modify_qp(&qp->vqp.qp, &(struct ibv_qp_attr) {
+        .qp_state = IBV_QPS_RESET }, IBV_QP_STATE), EINVAL);
+    assert_int_equal(qp->sq.head, 64);
+    destroy(qp, cq, pd);
+}
+
+static void test_srq(void **state)
+{
+    struct ibv_srq_init_attr attr = { .attr = { .max_wr = 128,
+                                                .max_sge = 1 } };
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(256);
+    struct ibv_srq *ibv_srq = qhca_create_srq(pd, &attr);
+    struct ibv_recv_wr wr = {}, *bad;
+    struct qhca_srq *srq;
+    struct qhca_qp *qp;
+    struct ibv_wc wc[128];
+    bool seen[128] = {};
+    uint32_t number, i, prod = 0;
+
+    assert_non_null(ibv_srq);
+    srq = to_qsrq(ibv_srq);
+    assert_int_equal(attr.attr.max_wr, 128);
+    assert_int_equal(fake.srq.shift, 7);
+    assert_int_equal(fake.srq.stride, 5);
+    assert_true(fake.srq.idx_len >= 128 * 4);
+    qp = fake_qp(pd, cq, ibv_srq, IBV_QPT_RC);
+    assert_int_equal(fake.qp.rq_addr, 0);
+    assert_int_equal(fake.qp.rq_stride, 0);
+    assert_int_equal(fake.qp.db_addr, 0);
+    fake_qp_state(qp, IBV_QPS_RTR);
+    assert_int_equal(qhca_post_recv(&qp->vqp.qp, &wr, &bad), EINVAL);
+
+    for (i = 0; i < 128; i++) {
+        wr.wr_id = i;
+        assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), 0);
+        number = le32toh(srq->index[i]);
+        assert_true(number < 128);
+        assert_false(seen[number]);     /* each WQE once */
+        seen[number] = true;
+        assert_int_equal(le64toh(*(__le64 *)(srq->ring + number * 32)), i);
+    }
+    assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), ENOMEM);
+    assert_ptr_equal(bad, &wr);
+    assert_int_equal(le32toh(srq->dbrec->index), 128);
+
+    /* completions in another order than the posting give the WQEs back */
+    for (i = 0; i < 64; i++) {
+        fake_cqe(cq, prod++, (struct qhca_cqe) {
+            .qpn = htole32(qp->qpn), .wqe_index = htole32(127 - 2 * i),
+            .opcode = QHCA_CQE_OP_RECV, .flags = htole16(QHCA_CQE_F_SRQ),
+        });
+    }
+    /* the device is not trusted: told twice, or a number out of range */
+    for (i = 0; i < 2; i++) {
+        fake_cqe(cq, prod++, (struct qhca_cqe) {
+            .qpn = htole32(qp->qpn), .wqe_index = htole32(i ? 0xffffff : 127),
+            .opcode = QHCA_CQE_OP_RECV, .flags = htole16(QHCA_CQE_F_SRQ),
+        });
+    }
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 128, wc), 66);
+    for (i = 0; i < 64; i++) {
+        assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), 0);
+        assert_int_equal(le32toh(srq->index[i]) & 1, 1);
+    }
+    assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), ENOMEM);
+
+    /* CQEs cleaned away with their QP give their WQEs back, too */
+    for (i = 0; i < 3; i++) {
+        fake_cqe(cq, prod++, (struct qhca_cqe) {
+            .qpn = htole32(qp->qpn), .wqe_index = htole32(i),
+            .opcode = QHCA_CQE_OP_RECV, .flags = htole16(QHCA_CQE_F_SRQ),
+        });
+    }
+    assert_int_equal(qhca_destroy_qp(&qp->vqp.qp), 0);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), 0);
+    }
+    assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), ENOMEM);
+    assert_int_equal(qhca_destroy_srq(ibv_srq), 0);
+    destroy(NULL, cq, pd);
+}
+
+/* ibv_wr_*: the same WQEs as ibv_post_send() makes. */
+static void test_extended_post(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct ibv_qp_init_attr_ex attr = {
+        .send_cq = &cq->vcq.cq, .recv_cq = &cq->vcq.cq, .pd = pd,
+        .qp_type = IBV_QPT_RC,
+        .cap = { .max_send_sge = 5, .max_inline_data = 64 },
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
+                          IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                          IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+    };
+    struct ibv_data_buf bufs[2] = { { "abc", 3 }, { "defg", 4 } };
+    struct ibv_sge sges[6] = { { 0x1000, 16, 5 }, { 0x2000, 32, 6 } };
+    struct ibv_send_wr wr[2] = { { .next = &wr[1] } }, *bad;
+    uint8_t want[2][128];
+    struct qhca_qp *qp;
+    struct ibv_qp_ex *ex;
+    struct ibv_qp *ibv_qp;
+    uint32_t i, depth;
+
+    ibv_qp = qhca_create_qp_ex(fake.context, &attr);
+    assert_non_null(ibv_qp);
+    qp = to_qqp(ibv_qp);
+    ex = &qp->vqp.qp_ex;
+    assert_int_equal(qp->sq.stride, 7);
+    depth = attr.cap.max_send_wr;
+    fake_qp_state(qp, IBV_QPS_RTS);
+
+    /* by ibv_post_send() */
+    wr[0].wr_id = 11;
+    wr[0].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    wr[0].send_flags = IBV_SEND_SIGNALED;
+    wr[0].imm_data = 0x55;
+    wr[0].wr.rdma.remote_addr = 0x9000;
+    wr[0].wr.rdma.rkey = 0x77;
+    wr[0].sg_list = sges;
+    wr[0].num_sge = 2;
+    wr[1].wr_id = 12;
+    wr[1].opcode = IBV_WR_SEND;
+    wr[1].send_flags = IBV_SEND_INLINE;
+    wr[1].sg_list = (struct ibv_sge[]) { { (uintptr_t)"abcdefg", 7 } };
+    wr[1].num_sge = 1;
+    assert_int_equal(qhca_post_send(ibv_qp, wr, &bad), 0);
+    memcpy(want, qp->sq.ring, sizeof(want));
+
+    /* step by step */
+    ex->wr_start(ex);
+    ex->wr_id = 11;
+    ex->wr_flags = IBV_SEND_SIGNALED;
+    ex->wr_rdma_write_imm(ex, 0x77, 0x9000, 0x55);
+    ex->wr_set_sge_list(ex, 2, sges);
+    ex->wr_id = 12;
+    ex->wr_flags = 0;
+    ex->wr_send(ex);
+    ex->wr_set_inline_data_list(ex, 2, bufs);
+    assert_int_equal(DB(SQ) >> 32, 2);      /* not yet */
+    assert_int_equal(ex->wr_complete(ex), 0);
+    assert_int_equal(DB(SQ) >> 32, 4);
+    assert_memory_equal(qp->sq.ring + 256, want[0], 0x50);
+    assert_memory_equal(qp->sq.ring + 384, want[1], 0x37);
+
+    /* abort and errors post nothing and leave the lock free */
+    ex->wr_start(ex);
+    ex->wr_send(ex);
+    ex->wr_set_sge(ex, 1, 2, 3);
+    ex->wr_abort(ex);
+    ex->wr_start(ex);
+    ex->wr_send(ex);
+    ex->wr_set_sge_list(ex, 6, sges);
+    ex->wr_send(ex);
+    ex->wr_set_sge(ex, 1, 2, 3);
+    assert_int_equal(ex->wr_complete(ex), EINVAL);
+    ex->wr_start(ex);
+    for (i = 0; i < depth - 3; i++) {
+        ex->wr_rdma_write(ex, 1, 2);
+        ex->wr_set_sge(ex, 1, 2, 3);
+    }
+    assert_int_equal(ex->wr_complete(ex), ENOMEM);
+    assert_int_equal(DB(SQ) >> 32, 4);
+    assert_int_equal(qp->sq.head, 4);
+
+    /* asked for what a UD QP cannot do */
+    attr.qp_type = IBV_QPT_UD;
+    assert_null(qhca_create_qp_ex(fake.context, &attr));
+    assert_int_equal(errno, EOPNOTSUPP);
+    destroy(qp, cq, pd);
+}
+
+static void test_extended_poll(void **state)
+{
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe = 64,
+        .wc_flags = IBV_WC_STANDARD_FLAGS |
+                    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+    };
+    struct ibv_poll_cq_attr poll = {};
+    struct ibv_cq_ex *ex = qhca_create_cq_ex(fake.context, &attr);
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq;
+    struct qhca_qp *qp;
+    struct qhca_cqe cqe;
+    uint32_t i;
+
+    assert_non_null(ex);
+    cq = to_qcq_ex(ex);
+    qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    assert_int_equal(ex->start_poll(ex, &poll), ENOENT);
+    for (i = 0; i < 3; i++) {
+        cqe = send_cqe(qp, i);
+        cqe.timestamp = htole64(1ULL << (40 + i));
+        cqe.byte_len = htole32(i);
+        cqe.status = i == 1 ? QHCA_WC_WR_FLUSH_ERR : 0;
+        fake_cqe(cq, i, cqe);
+    }
+    assert_int_equal(ex->start_poll(ex, &poll), 0);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(ex->wr_id, 1000 + i);
+        assert_int_equal(ex->status, i == 1 ? IBV_WC_WR_FLUSH_ERR : 0);
+        assert_int_equal(ex->read_opcode(ex), IBV_WC_SEND);
+        assert_int_equal(ex->read_byte_len(ex), i);
+        assert_int_equal(ex->read_qp_num(ex), qp->qpn);
+        assert_int_equal(ex->read_completion_ts(ex), 1ULL << (40 + i));
+        assert_int_equal(ex->next_poll(ex), i < 2 ? 0 : ENOENT);
+    }
+    assert_int_equal(le32toh(cq->dbrec->index), 0); /* may still be read */
+    ex->end_poll(ex);
+    assert_int_equal(le32toh(cq->dbrec->index), 3);
+    assert_int_equal(atomic_load(&qp->sq.tail), 3);
+    assert_int_equal(ex->start_poll(ex, &poll), ENOENT);
+    destroy(qp, cq, pd);
+}
+
+static void test_ah(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct ibv_ah_attr attr = {
+        .is_global = 1, .sl = 3,
+        .grh = { .sgid_index = 0x12, .flow_label = 0xabcde,
+                 .traffic_class = 4, .hop_limit = 64,
+                 .dgid.raw = { 1, [15] = 16 } },
+    };
+    struct ibv_ah *ah = qhca_create_ah(pd, &attr);
+    struct qhca_av *av = &container_of(ah, struct qhca_ah, ibv_ah)->av;
+
+    assert_non_null(ah);
+    assert_memory_equal(av->dgid, attr.grh.dgid.raw, 16);
+    assert_memory_equal(av->dmac, "\x02\x11\x22\x33\x44\x55", 6);
+    assert_int_equal(le16toh(av->sgid_index), 0x12);
+    assert_int_equal(le32toh(av->flow_label), 0xabcde);
+    assert_int_equal(av->traffic_class, 4);
+    assert_int_equal(av->hop_limit, 64);
+    assert_int_equal(av->sl, 3);
+    assert_true(le16toh(av->udp_sport) >= 0xc000);
+    assert_int_equal(qhca_destroy_ah(ah), 0);
+    attr.is_global = 0;
+    assert_null(qhca_create_ah(pd, &attr));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(qhca_dealloc_pd(pd), 0);
+}
+
+/* Many objects: QPNs far apart, many pages of doorbell records. */
+static void test_many(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp[300];
+    struct ibv_wc wc;
+    uint32_t i, j, prod = 0;
+
+    for (i = 0; i < 300; i++) {
+        fake.next_qpn = 2 + i * 55555;
+        qp[i] = fake_qp(pd, cq, NULL, IBV_QPT_UD);
+        /* no two share a record */
+        for (j = 0; j < i; j++) {
+            assert_ptr_not_equal(qp[i]->rq.dbrec, qp[j]->rq.dbrec);
+        }
+    }
+    for (i = 0; i < 300; i++) {
+        fake_cqe(cq, prod++, send_cqe(qp[i], i));
+        assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+        assert_int_equal(wc.qp_num, 2 + i * 55555);
+        assert_int_equal(atomic_load(&qp[i]->sq.tail), i + 1);
+    }
+    /* in an order that empties pages in the middle of the list */
+    for (i = 0; i < 300; i++) {
+        j = i * 7 % 300;
+        assert_int_equal(qhca_destroy_qp(&qp[j]->vqp.qp), 0);
+        assert_null(qhca_qp_find(to_qctx(fake.context), 2 + j * 55555));
+    }
+    fake.next_qpn = 2;
+    destroy(NULL, cq, pd);
+}
+
+static void test_domains(void **state)
+{
+    struct ibv_pd *pd = fake_pd(), *parent;
+    struct ibv_td_init_attr tattr = {};
+    struct ibv_td *td = qhca_alloc_td(fake.context, &tattr);
+    struct ibv_parent_domain_init_attr pattr = { .pd = pd, .td = td };
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp;
+
+    assert_non_null(td);
+    parent = qhca_alloc_parent_domain(fake.context, &pattr);
+    assert_non_null(parent);
+    assert_int_equal(parent->handle, pd->handle);
+    qp = fake_qp(parent, cq, NULL, IBV_QPT_RC);
+    assert_true(qp->sq.lock.off);
+    assert_int_equal(qhca_dealloc_pd(pd), EBUSY);
+    assert_int_equal(qhca_dealloc_td(td), EBUSY);
+    assert_int_equal(qhca_dealloc_pd(parent), EBUSY);
+    assert_int_equal(qhca_destroy_qp(&qp->vqp.qp), 0);
+    assert_int_equal(qhca_dealloc_pd(parent), 0);
+    assert_int_equal(qhca_dealloc_td(td), 0);
+    qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    assert_false(qp->sq.lock.off);
+
+    pattr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+    assert_null(qhca_alloc_parent_domain(fake.context, &pattr));
+    assert_int_equal(errno, EOPNOTSUPP);
+    destroy(qp, cq, pd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_create),
+        TEST(test_create_refused),
+        TEST(test_post_states),
+        TEST(test_send_full),
+        TEST(test_send_bad),
+        TEST(test_wrap),
+        TEST(test_recv_notify),
+        TEST(test_errors_and_arm),
+        TEST(test_clean),
+        TEST(test_reset),
+        TEST(test_srq),
+        TEST(test_extended_post),
+        TEST(test_extended_poll),
+        TEST(test_ah),
+        TEST(test_many),
+        TEST(test_domains),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
