@@ -46,11 +46,11 @@ static inline uint32_t qhca_wqe_ops(enum ibv_qp_type type, uint64_t features)
 	if (type == IBV_QPT_UD)
 		return ops;
 	ops |= 1U << IBV_WR_RDMA_WRITE | 1U << IBV_WR_RDMA_WRITE_WITH_IMM;
-	if (features & QHCA_FEAT_FAST_REG)
-		ops |= 1U << IBV_WR_SEND_WITH_INV;
 	if (type != IBV_QPT_RC)
 		return ops;
 	ops |= 1U << IBV_WR_RDMA_READ;
+	if (features & QHCA_FEAT_FAST_REG)
+		ops |= 1U << IBV_WR_SEND_WITH_INV;
 	if (features & QHCA_FEAT_ATOMIC)
 		ops |= 1U << IBV_WR_ATOMIC_CMP_AND_SWP |
 		       1U << IBV_WR_ATOMIC_FETCH_AND_ADD;

@@ -247,6 +247,8 @@ static void test_refusals(void **state)
     wr.opcode = IBV_WR_RDMA_READ;
     r = rules(IBV_QPT_UC, 2, 0);
     assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EOPNOTSUPP);
+    wr.opcode = IBV_WR_SEND_WITH_INV;
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EOPNOTSUPP);
     wr.opcode = IBV_WR_RDMA_WRITE;
     assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), 0);
     r = rules(IBV_QPT_UD, 2, 0);
