@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/debug/qhca/<pci address>/: registers, caps, stats, queues,
+ * and layout, the form forced on buffer tables made from now on.
+ */
+#include <linux/debugfs.h>
+#include <linux/rtnetlink.h>
+#include <linux/seq_file.h>
+#include <linux/uaccess.h>
+
+#include "nd.h"
+
+static struct dentry *root;
+
+static const struct {
+	const char *name;
+	u16 offset;
+	u8 size;
+} registers[] = {
+	{ "id", QHCA_REG_ID, 4 },
+	{ "version", QHCA_REG_VERSION, 4 },
+	{ "features", QHCA_REG_FEATURES, 8 },
+	{ "ctrl", QHCA_REG_CTRL, 4 },
+	{ "status", QHCA_REG_STATUS, 4 },
+	{ "db_shift", QHCA_REG_DB_SHIFT, 4 },
+	{ "db_pages", QHCA_REG_DB_PAGES, 4 },
+	{ "clock", QHCA_REG_CLOCK, 8 },
+	{ "asq_base", QHCA_REG_ASQ_BASE, 8 },
+	{ "acq_base", QHCA_REG_ACQ_BASE, 8 },
+	{ "aq_shift", QHCA_REG_AQ_SHIFT, 4 },
+	{ "aq_ctrl", QHCA_REG_AQ_CTRL, 4 },
+	{ "vectors", QHCA_REG_VECTORS, 4 },
+};
+
+static int registers_show(struct seq_file *s, void *unused)
+{
+	struct qhca_core *core = s->private;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(registers); i++) {
+		void __iomem *reg = core->dev.regs + registers[i].offset;
+		u64 v = registers[i].size == 8 ? readq(reg) : readl(reg);
+
+		seq_printf(s, "%04x %-9s %#llx\n", registers[i].offset,
+			   registers[i].name, v);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(registers);
+
+static int caps_show(struct seq_file *s, void *unused)
+{
+	struct qhca_core *core = s->private;
+	const struct qhca_caps *c = &core->dev.caps;
+
+	seq_printf(s, "features %#llx\n", c->features);
+	seq_printf(s, "node_guid %8phN\n", c->node_guid);
+	seq_printf(s, "max_mr_size %#llx\n", c->max_mr_size);
+	seq_printf(s, "page_size_cap %#llx\n", c->page_size_cap);
+#define SHOW(field) seq_printf(s, #field " %u\n", c->field)
+	SHOW(max_qp);
+	SHOW(max_cq);
+	SHOW(max_srq);
+	SHOW(max_mr);
+	SHOW(max_pd);
+	SHOW(max_uar);
+	SHOW(max_eq);
+	SHOW(max_qp_wr);
+	SHOW(max_cqe);
+	SHOW(max_srq_wr);
+	SHOW(max_sge);
+	SHOW(max_inline);
+	SHOW(max_gid);
+	SHOW(max_eth_queues);
+	SHOW(max_eq_depth);
+	SHOW(max_rd_atomic);
+	SHOW(max_msg_size);
+#undef SHOW
+	seq_printf(s, "fw_version %#x\n", c->fw_version);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(caps);
+
+static int stats_show(struct seq_file *s, void *unused)
+{
+	struct qhca_core *core = s->private;
+	__le64 hw[QHCA_STAT_COUNT];
+	int i, err;
+
+	err = qhca_aq_query(&core->dev, QHCA_CMD_QUERY_STATS, 0, hw,
+			    sizeof(hw));
+	if (err)
+		return err;
+	for (i = 0; i < QHCA_STAT_COUNT; i++) {
+		if (qhca_stat_names[i])
+			seq_printf(s, "%s %llu\n", qhca_stat_names[i],
+				   le64_to_cpu(hw[i]));
+	}
+	seq_printf(s, "drv_aq_late %llu\n", core->aq.late);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
+static void show_kbuf(struct seq_file *s, const struct qhca_kbuf *kb)
+{
+	const struct qhca_plan *p = &kb->table.plan;
+
+	seq_printf(s, " len %zu form %s hops %u page_shift %u table_shift %u pages %llu table_bytes %llu\n",
+		   kb->len, qhca_form_name(p->form), p->hops, p->page_shift,
+		   p->table_shift, p->npages, qhca_plan_bytes(p));
+}
+
+/* The kernel's own queues and how the device finds their memory. */
+static int queues_show(struct seq_file *s, void *unused)
+{
+	struct qhca_core *core = s->private;
+	struct qhca_nd *nd = netdev_priv(core->dev.netdev);
+	u32 i;
+
+	/* keep resets and ifdown away */
+	mutex_lock(&core->start_lock);
+	rtnl_lock();
+	for (i = 0; i < core->num_eqs; i++) {
+		struct qhca_eq *eq = &core->eqs[i];
+
+		seq_printf(s, "eq %u vector %u cons %u events %llu stray %llu",
+			   eq->eqn, eq->vector, eq->cons, eq->events,
+			   eq->stray);
+		show_kbuf(s, &eq->buf);
+	}
+	if (nd->up) {
+		seq_printf(s, "tx_cq %u cons %u", nd->txq.cq.cq.cqn,
+			   nd->txq.cq.cons);
+		show_kbuf(s, &nd->txq.cq.buf);
+		seq_printf(s, "tx_sq %u prod %u cons %u", nd->txq.num,
+			   nd->txq.prod, nd->txq.cons);
+		show_kbuf(s, &nd->txq.buf);
+		seq_printf(s, "rx_cq %u cons %u", nd->rxq.cq.cq.cqn,
+			   nd->rxq.cq.cons);
+		show_kbuf(s, &nd->rxq.cq.buf);
+		seq_printf(s, "rx_rq %u prod %u cons %u", nd->rxq.num,
+			   nd->rxq.prod, nd->rxq.cons);
+		show_kbuf(s, &nd->rxq.buf);
+	}
+	rtnl_unlock();
+	mutex_unlock(&core->start_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(queues);
+
+void qhca_layout_get(struct qhca_dev *dev, u8 scope, struct qhca_layout *l)
+{
+	struct qhca_core *core = qhca_to_core(dev);
+
+	mutex_lock(&core->layout_lock);
+	*l = core->layout;
+	mutex_unlock(&core->layout_lock);
+	if (l->scope & scope)
+		return;
+	memset(l, 0, sizeof(*l));
+	l->form = QHCA_LAYOUT_AUTO;
+	l->scope = scope;
+}
+EXPORT_SYMBOL_GPL(qhca_layout_get);
+
+static int layout_show(struct seq_file *s, void *unused)
+{
+	struct qhca_core *core = s->private;
+	char buf[96];
+
+	mutex_lock(&core->layout_lock);
+	qhca_layout_print(&core->layout, buf, sizeof(buf));
+	mutex_unlock(&core->layout_lock);
+	seq_puts(s, buf);
+	return 0;
+}
+
+static int layout_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, layout_show, inode->i_private);
+}
+
+static ssize_t layout_write(struct file *file, const char __user *ubuf,
+			    size_t len, loff_t *pos)
+{
+	struct seq_file *s = file->private_data;
+	struct qhca_core *core = s->private;
+	struct qhca_layout l;
+	char buf[96];
+	int err;
+
+	if (len >= sizeof(buf))
+		return -EINVAL;
+	if (copy_from_user(buf, ubuf, len))
+		return -EFAULT;
+	buf[len] = 0;
+	err = qhca_layout_parse(buf, &l);
+	if (err)
+		return err;
+	mutex_lock(&core->layout_lock);
+	core->layout = l;
+	mutex_unlock(&core->layout_lock);
+	return len;
+}
+
+static const struct file_operations layout_fops = {
+	.owner = THIS_MODULE,
+	.open = layout_open,
+	.read = seq_read,
+	.write = layout_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+void qhca_debugfs_add(struct qhca_core *core)
+{
+	struct dentry *d;
+
+	d = debugfs_create_dir(pci_name(core->dev.pdev), root);
+	core->dev.debugfs = d;
+	debugfs_create_file("registers", 0400, d, core, &registers_fops);
+	debugfs_create_file("caps", 0400, d, core, &caps_fops);
+	debugfs_create_file("stats", 0400, d, core, &stats_fops);
+	debugfs_create_file("queues", 0400, d, core, &queues_fops);
+	debugfs_create_file("layout", 0600, d, core, &layout_fops);
+}
+
+/* Waits for readers and writers. */
+void qhca_debugfs_remove(struct qhca_core *core)
+{
+	debugfs_remove(core->dev.debugfs);
+	core->dev.debugfs = NULL;
+}
+
+void qhca_debugfs_init(void)
+{
+	root = debugfs_create_dir(QHCA_DRV_NAME, NULL);
+}
+
+void qhca_debugfs_exit(void)
+{
+	debugfs_remove(root);
+}

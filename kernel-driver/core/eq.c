@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Interrupts and event queues.
+ *
+ * Vector 0 carries admin completions, taken in the interrupt handler, and the
+ * asynchronous EQ, drained in its thread: handlers of asynchronous events may
+ * sleep and run admin commands. Vectors 1..N carry one completion EQ each,
+ * drained in the interrupt handler.
+ */
+#include <linux/cpumask.h>
+#include <linux/log2.h>
+
+#include "core.h"
+
+#define EQ_ASYNC_SHIFT	10
+#define EQ_COMP_SHIFT	11
+
+/* The entry at the consumer index if it is valid, else NULL. */
+static struct qhca_eqe *eq_peek(struct qhca_eq *eq)
+{
+	u32 cons = READ_ONCE(eq->cons);
+	u32 slot = cons & (BIT(eq->shift) - 1);
+	struct qhca_eqe *eqe;
+
+	eqe = qhca_kbuf_ptr(&eq->buf, slot * sizeof(*eqe));
+	if ((READ_ONCE(eqe->phase) & 1) == ((cons >> eq->shift) & 1))
+		return NULL;
+	dma_rmb();	/* the rest of the entry is as old as the phase */
+	return eqe;
+}
+
+/* Tell the device how far we are and ask for the next event. */
+static void eq_arm(struct qhca_eq *eq)
+{
+	qhca_db_ring(&eq->core->dev, QHCA_DB_EQ, eq->eqn, QHCA_DB_EQ_ARM,
+		     eq->cons);
+}
+
+static irqreturn_t async_irq(int irq, void *data)
+{
+	struct qhca_eq *eq = data;
+
+	qhca_aq_reap(eq->core);
+	if (smp_load_acquire(&eq->made) && eq_peek(eq))
+		return IRQ_WAKE_THREAD;
+	return IRQ_HANDLED;
+}
+
+static irqreturn_t async_thread(int irq, void *data)
+{
+	struct qhca_eq *eq = data;
+	struct qhca_core *core = eq->core;
+	u32 budget = BIT(eq->shift);
+	struct qhca_eqe *eqe, copy;
+
+	/* More than a lap at once: arming brings us back. */
+	while (budget-- && (eqe = eq_peek(eq))) {
+		copy = *eqe;
+		WRITE_ONCE(eq->cons, eq->cons + 1);
+		eq->events++;
+		switch (copy.type) {
+		case QHCA_EV_PORT:
+			qhca_netdev_link(core);
+			break;
+		case QHCA_EV_DEVICE_FATAL:
+			/* tells everyone by itself */
+			qhca_kill(core, "device reports a fatal error");
+			continue;
+		}
+		blocking_notifier_call_chain(&core->events, copy.type, &copy);
+	}
+	eq_arm(eq);
+	return IRQ_HANDLED;
+}
+
+static irqreturn_t comp_irq(int irq, void *data)
+{
+	struct qhca_eq *eq = data;
+	struct qhca_core *core = eq->core;
+	u32 budget = BIT(eq->shift);
+	struct qhca_core_cq *cq;
+	struct qhca_eqe *eqe;
+
+	if (!smp_load_acquire(&eq->made))
+		return IRQ_NONE;
+	while (budget-- && (eqe = eq_peek(eq))) {
+		u32 cqn = le32_to_cpu(READ_ONCE(eqe->obj));
+		u8 type = READ_ONCE(eqe->type);
+
+		WRITE_ONCE(eq->cons, eq->cons + 1);
+		eq->events++;
+		/*
+		 * qhca_cq_unregister() waits for this interrupt handler, so
+		 * the CQ found lives; for another EQ's CQ that is not true.
+		 */
+		cq = type == QHCA_EV_CQ ? xa_load(&core->cqs, cqn) : NULL;
+		if (cq && cq->comp_vector + 1 == eq->vector)
+			cq->comp(cq);
+		else
+			eq->stray++;
+	}
+	eq_arm(eq);
+	return IRQ_HANDLED;
+}
+
+u32 qhca_comp_eqn(struct qhca_dev *dev, u32 comp_vector)
+{
+	return qhca_to_core(dev)->eqs[comp_vector + 1].eqn;
+}
+EXPORT_SYMBOL_GPL(qhca_comp_eqn);
+
+int qhca_comp_irq(struct qhca_dev *dev, u32 comp_vector)
+{
+	return qhca_to_core(dev)->eqs[comp_vector + 1].irq;
+}
+EXPORT_SYMBOL_GPL(qhca_comp_irq);
+
+int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq)
+{
+	if (WARN_ON_ONCE(cq->comp_vector >= dev->num_comp_vectors))
+		return -EINVAL;
+	return xa_insert_irq(&qhca_to_core(dev)->cqs, cq->cqn, cq, GFP_KERNEL);
+}
+EXPORT_SYMBOL_GPL(qhca_cq_register);
+
+void qhca_cq_unregister(struct qhca_dev *dev, struct qhca_core_cq *cq)
+{
+	xa_erase_irq(&qhca_to_core(dev)->cqs, cq->cqn);
+	synchronize_irq(qhca_comp_irq(dev, cq->comp_vector));
+}
+EXPORT_SYMBOL_GPL(qhca_cq_unregister);
+
+int qhca_event_register(struct qhca_dev *dev, struct notifier_block *nb)
+{
+	return blocking_notifier_chain_register(&qhca_to_core(dev)->events, nb);
+}
+EXPORT_SYMBOL_GPL(qhca_event_register);
+
+void qhca_event_unregister(struct qhca_dev *dev, struct notifier_block *nb)
+{
+	blocking_notifier_chain_unregister(&qhca_to_core(dev)->events, nb);
+}
+EXPORT_SYMBOL_GPL(qhca_event_unregister);
+
+/*
+ * Allocate the vectors and request their interrupts; no EQ exists yet, but
+ * admin completions come by interrupt from now on. 0 or an error.
+ */
+int qhca_irq_init(struct qhca_core *core)
+{
+	struct pci_dev *pdev = core->dev.pdev;
+	u32 have = readl(core->dev.regs + QHCA_REG_VECTORS);
+	u32 want = min3(num_online_cpus() + 1, have, 2048U);
+	int n, i, err;
+
+	if (want < 2) {
+		dev_err(&pdev->dev, "%u MSI-X vectors, needs 2\n", have);
+		return -ENOSPC;
+	}
+	n = pci_alloc_irq_vectors(pdev, 2, want, PCI_IRQ_MSIX);
+	if (n < 0)
+		return dev_err_probe(&pdev->dev, n, "no MSI-X vectors\n");
+
+	core->eqs = kcalloc(n, sizeof(*core->eqs), GFP_KERNEL);
+	if (!core->eqs) {
+		pci_free_irq_vectors(pdev);
+		return -ENOMEM;
+	}
+	core->num_irqs = n;
+	for (i = 0; i < n; i++) {
+		struct qhca_eq *eq = &core->eqs[i];
+
+		eq->core = core;
+		eq->vector = i;
+		eq->irq = pci_irq_vector(pdev, i);
+		if (i) {
+			snprintf(eq->name, sizeof(eq->name), "qhca-comp%d@%s",
+				 i - 1, pci_name(pdev));
+			err = request_irq(eq->irq, comp_irq, 0, eq->name, eq);
+		} else {
+			snprintf(eq->name, sizeof(eq->name), "qhca-async@%s",
+				 pci_name(pdev));
+			err = request_threaded_irq(eq->irq, async_irq,
+						   async_thread, 0, eq->name,
+						   eq);
+		}
+		if (err) {
+			qhca_irq_free(core);
+			return err;
+		}
+		eq->has_irq = true;
+		if (i)
+			irq_set_affinity_and_hint(eq->irq,
+				cpumask_of(cpumask_local_spread(i - 1,
+					dev_to_node(&pdev->dev))));
+	}
+	writel(QHCA_AQ_CTRL_IRQ, core->dev.regs + QHCA_REG_AQ_CTRL);
+	WRITE_ONCE(core->aq.use_irq, true);
+	return 0;
+}
+
+/* Undo qhca_irq_init(); no handler runs any more when it returns. */
+void qhca_irq_free(struct qhca_core *core)
+{
+	u32 i;
+
+	/* whoever still waits for a command looks for itself */
+	WRITE_ONCE(core->aq.use_irq, false);
+	for (i = core->num_irqs; i-- > 0;) {
+		struct qhca_eq *eq = &core->eqs[i];
+
+		if (!eq->has_irq)
+			continue;
+		if (i)
+			irq_update_affinity_hint(eq->irq, NULL);
+		free_irq(eq->irq, eq);
+	}
+	pci_free_irq_vectors(core->dev.pdev);
+	kfree(core->eqs);
+	core->eqs = NULL;
+	core->num_irqs = 0;
+}
+
+static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
+{
+	struct qhca_eqc eqc = {};
+	int err;
+
+	shift = min_t(u8, shift, ilog2(core->dev.caps.max_eq_depth));
+	err = qhca_kbuf_alloc(&core->dev, &eq->buf,
+			      sizeof(struct qhca_eqe) << shift);
+	if (err)
+		return err;
+	eq->shift = shift;
+	eq->cons = 0;
+	eqc.buf = eq->buf.table.desc;
+	eqc.shift = shift;
+	eqc.vector = cpu_to_le16(eq->vector);
+	err = qhca_aq_create(&core->dev, QHCA_CMD_CREATE_EQ, &eqc, sizeof(eqc),
+			     &eq->eqn);
+	if (err) {
+		qhca_kbuf_free(&core->dev, &eq->buf);
+		return err;
+	}
+	smp_store_release(&eq->made, true);
+	eq_arm(eq);
+	return 0;
+}
+
+static void eq_destroy(struct qhca_core *core, struct qhca_eq *eq)
+{
+	int err;
+
+	if (!eq->made)
+		return;
+	err = qhca_aq_destroy(&core->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
+	if (err && err != -EIO)
+		dev_err(qhca_dma_dev(core), "EQ %u not destroyed: %d\n",
+			eq->eqn, err);
+	WRITE_ONCE(eq->made, false);
+	synchronize_irq(eq->irq);
+	qhca_kbuf_free(&core->dev, &eq->buf);
+}
+
+/* Make the asynchronous EQ and as many completion EQs as there are vectors. */
+int qhca_eqs_init(struct qhca_core *core)
+{
+	u32 n = min(core->num_irqs, core->dev.caps.max_eq);
+	u32 i;
+	int err;
+
+	if (n < 2 || core->dev.caps.max_eq_depth < 2) {
+		dev_err(qhca_dma_dev(core), "%u event queues, needs 2\n",
+			core->dev.caps.max_eq);
+		return -ENOSPC;
+	}
+	for (i = 0; i < n; i++) {
+		err = eq_create(core, &core->eqs[i],
+				i ? EQ_COMP_SHIFT : EQ_ASYNC_SHIFT);
+		if (err)
+			goto err;
+		core->num_eqs++;
+		if (!i && core->eqs[0].eqn != QHCA_EQN_ASYNC) {
+			dev_err(qhca_dma_dev(core),
+				"asynchronous EQ got number %u\n",
+				core->eqs[0].eqn);
+			err = -EPROTO;
+			goto err;
+		}
+	}
+	core->dev.num_comp_vectors = n - 1;
+	return 0;
+
+err:
+	qhca_eqs_free(core);
+	return err;
+}
+
+/* Undo qhca_eqs_init(), completion EQs first. */
+void qhca_eqs_free(struct qhca_core *core)
+{
+	while (core->num_eqs)
+		eq_destroy(core, &core->eqs[--core->num_eqs]);
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+/* ethtool: what the net_device tells of itself and lets change. */
+#include <linux/ethtool.h>
+#include <linux/log2.h>
+
+#include "nd.h"
+
+static const char * const sw_stat_names[] = {
+	"drv_tx_ring_full",
+	"drv_tx_linearized",
+	"drv_rx_alloc_failed",
+};
+
+static void get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
+{
+	struct qhca_nd *nd = netdev_priv(netdev);
+	u32 v = nd->core->dev.caps.fw_version;
+
+	strscpy(info->driver, QHCA_DRV_NAME, sizeof(info->driver));
+	strscpy(info->bus_info, pci_name(nd->core->dev.pdev),
+		sizeof(info->bus_info));
+	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u.%u",
+		 v >> 24, v >> 16 & 0xff, v & 0xffff);
+}
+
+static int get_link_ksettings(struct net_device *netdev,
+			      struct ethtool_link_ksettings *ks)
+{
+	struct qhca_nd *nd = netdev_priv(netdev);
+
+	ethtool_link_ksettings_zero_link_mode(ks, supported);
+	ethtool_link_ksettings_zero_link_mode(ks, advertising);
+	ks->base.autoneg = AUTONEG_DISABLE;
+	ks->base.port = PORT_OTHER;
+	ks->base.speed = SPEED_UNKNOWN;
+	ks->base.duplex = DUPLEX_UNKNOWN;
+	if (netif_carrier_ok(netdev)) {
+		ks->base.speed = nd->speed;
+		ks->base.duplex = DUPLEX_FULL;
+	}
+	return 0;
+}
+
+static u32 ring_limit(struct qhca_nd *nd)
+{
+	u32 limit = min_t(u32, nd->core->dev.caps.max_qp_wr, QHCA_RING_MAX);
+
+	return rounddown_pow_of_two(limit);
+}
+
+static void get_ringparam(struct net_device *netdev,
+			  struct ethtool_ringparam *ring,
+			  struct kernel_ethtool_ringparam *kring,
+			  struct netlink_ext_ack *extack)
+{
+	struct qhca_nd *nd = netdev_priv(netdev);
+
+	ring->rx_max_pending = ring_limit(nd);
+	ring->tx_max_pending = ring_limit(nd);
+	ring->rx_pending = nd->rx_depth;
+	ring->tx_pending = nd->tx_depth;
+}
+
+static u32 ring_depth(struct qhca_nd *nd, u32 want)
+{
+	return clamp_t(u32, roundup_pow_of_two(max(want, 1U)), QHCA_RING_MIN,
+		       ring_limit(nd));
+}
+
+static int set_ringparam(struct net_device *netdev,
+			 struct ethtool_ringparam *ring,
+			 struct kernel_ethtool_ringparam *kring,
+			 struct netlink_ext_ack *extack)
+{
+	struct qhca_nd *nd = netdev_priv(netdev);
+	u32 rx = nd->rx_depth, tx = nd->tx_depth;
+	int err;
+
+	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
+		return -EINVAL;
+	nd->rx_depth = ring_depth(nd, ring->rx_pending);
+	nd->tx_depth = ring_depth(nd, ring->tx_pending);
+	if (nd->rx_depth == rx && nd->tx_depth == tx)
+		return 0;
+	err = qhca_nd_restart(nd);
+	if (!err)
+		return 0;
+	NL_SET_ERR_MSG(extack, "queues of that size could not be made");
+	nd->rx_depth = rx;
+	nd->tx_depth = tx;
+	if (netif_running(netdev) && !nd->up && qhca_nd_up(nd))
+		netdev_err(netdev, "and neither those of the old size\n");
+	return err;
+}
+
+static void get_channels(struct net_device *netdev, struct ethtool_channels *ch)
+{
+	ch->max_combined = 1;
+	ch->combined_count = 1;
+}
+
+static int get_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
+			struct kernel_ethtool_coalesce *kc,
+			struct netlink_ext_ack *extack)
+{
+	struct qhca_nd *nd = netdev_priv(netdev);
+
+	c->rx_coalesce_usecs = nd->rx_mod.usec;
+	c->rx_max_coalesced_frames = nd->rx_mod.count;
+	c->tx_coalesce_usecs = nd->tx_mod.usec;
+	c->tx_max_coalesced_frames = nd->tx_mod.count;
+	return 0;
+}
+
+static int set_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
+			struct kernel_ethtool_coalesce *kc,
+			struct netlink_ext_ack *extack)
+{
+	struct qhca_nd *nd = netdev_priv(netdev);
+	int err;
+
+	if (c->rx_coalesce_usecs > U16_MAX || c->tx_coalesce_usecs > U16_MAX ||
+	    c->rx_max_coalesced_frames > U16_MAX ||
+	    c->tx_max_coalesced_frames > U16_MAX) {
+		NL_SET_ERR_MSG(extack, "at most 65535 us or frames");
+		return -ERANGE;
+	}
+	nd->rx_mod.usec = c->rx_coalesce_usecs;
+	nd->rx_mod.count = c->rx_max_coalesced_frames;
+	nd->tx_mod.usec = c->tx_coalesce_usecs;
+	nd->tx_mod.count = c->tx_max_coalesced_frames;
+	if (!nd->up)
+		return 0;
+	err = qhca_ncq_moderate(&nd->rxq.cq, &nd->rx_mod);
+	if (!err)
+		err = qhca_ncq_moderate(&nd->txq.cq, &nd->tx_mod);
+	return err;
+}
+
+static int get_sset_count(struct net_device *netdev, int sset)
+{
+	int i, n = ARRAY_SIZE(sw_stat_names);
+
+	if (sset != ETH_SS_STATS)
+		return -EOPNOTSUPP;
+	for (i = 0; i < QHCA_STAT_COUNT; i++)
+		n += !!qhca_stat_names[i];
+	return n;
+}
+
+static void get_strings(struct net_device *netdev, u32 sset, u8 *data)
+{
+	int i;
+
+	if (sset != ETH_SS_STATS)
+		return;
+	for (i = 0; i < QHCA_STAT_COUNT; i++) {
+		if (qhca_stat_names[i])
+			ethtool_puts(&data, qhca_stat_names[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(sw_stat_names); i++)
+		ethtool_puts(&data, sw_stat_names[i]);
+}
+
+static void get_ethtool_stats(struct net_device *netdev,
+			      struct ethtool_stats *stats, u64 *data)
+{
+	struct qhca_nd *nd = netdev_priv(netdev);
+	__le64 hw[QHCA_STAT_COUNT] = {};
+	int i;
+
+	/* a dead device has no numbers any more: zeroes */
+	qhca_aq_query(&nd->core->dev, QHCA_CMD_QUERY_STATS, 0, hw, sizeof(hw));
+	for (i = 0; i < QHCA_STAT_COUNT; i++) {
+		if (qhca_stat_names[i])
+			*data++ = le64_to_cpu(hw[i]);
+	}
+	*data++ = nd->tx_busy;
+	*data++ = nd->tx_linearized;
+	*data++ = nd->rx_alloc_failed;
+}
+
+const struct ethtool_ops qhca_ethtool_ops = {
+	.supported_coalesce_params = ETHTOOL_COALESCE_USECS |
+				     ETHTOOL_COALESCE_MAX_FRAMES,
+	.get_drvinfo = get_drvinfo,
+	.get_link = ethtool_op_get_link,
+	.get_link_ksettings = get_link_ksettings,
+	.get_ringparam = get_ringparam,
+	.set_ringparam = set_ringparam,
+	.get_channels = get_channels,
+	.get_coalesce = get_coalesce,
+	.set_coalesce = set_coalesce,
+	.get_sset_count = get_sset_count,
+	.get_strings = get_strings,
+	.get_ethtool_stats = get_ethtool_stats,
+	.get_ts_info = ethtool_op_get_ts_info,
+};

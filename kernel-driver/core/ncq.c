@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Completion queues of the net_device. */
+#include "nd.h"
+
+static void ncq_comp(struct qhca_core_cq *core_cq)
+{
+	struct qhca_ncq *cq = container_of(core_cq, struct qhca_ncq, cq);
+
+	napi_schedule_irqoff(&cq->nd->napi);
+}
+
+/*
+ * Make a CQ of 1 << @shift entries with its record at index @dbrec of
+ * nd->dbrecs; on error nothing is left behind.
+ */
+int qhca_ncq_create(struct qhca_nd *nd, struct qhca_ncq *cq, u8 shift,
+		    int dbrec, const struct qhca_mod *mod)
+{
+	struct qhca_dev *dev = &nd->core->dev;
+	struct qhca_cqc cqc = {};
+	int err;
+
+	memset(cq, 0, sizeof(*cq));
+	cq->nd = nd;
+	cq->shift = shift;
+	cq->dbrec = &nd->dbrecs[dbrec];
+	memset(cq->dbrec, 0, sizeof(*cq->dbrec));
+	err = qhca_kbuf_alloc(dev, &cq->buf, sizeof(struct qhca_cqe) << shift);
+	if (err)
+		return err;
+	cqc.buf = cq->buf.table.desc;
+	cqc.dbrec = cpu_to_le64(qhca_nd_dbrec_dma(nd, cq->dbrec));
+	cqc.eqn = cpu_to_le32(qhca_comp_eqn(dev, 0));
+	cqc.shift = shift;
+	cqc.mod_count = cpu_to_le16(mod->count);
+	cqc.mod_usec = cpu_to_le16(mod->usec);
+	err = qhca_aq_create(dev, QHCA_CMD_CREATE_CQ, &cqc, sizeof(cqc),
+			     &cq->cq.cqn);
+	if (err)
+		goto err_buf;
+	cq->cq.comp_vector = 0;
+	cq->cq.comp = ncq_comp;
+	err = qhca_cq_register(dev, &cq->cq);
+	if (err)
+		goto err_cq;
+	cq->made = true;
+	return 0;
+
+err_cq:
+	qhca_aq_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
+err_buf:
+	qhca_kbuf_free(dev, &cq->buf);
+	return err;
+}
+
+/* From now on completions do not schedule NAPI any more. Sleeps. */
+void qhca_ncq_quiesce(struct qhca_ncq *cq)
+{
+	if (cq->made)
+		qhca_cq_unregister(&cq->nd->core->dev, &cq->cq);
+}
+
+/* After qhca_ncq_quiesce(), with NAPI off and the queue gone. */
+void qhca_ncq_destroy(struct qhca_ncq *cq)
+{
+	struct qhca_dev *dev;
+	int err;
+
+	if (!cq->made)
+		return;
+	dev = &cq->nd->core->dev;
+	err = qhca_aq_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
+	if (err && err != -EIO)
+		netdev_err(cq->nd->netdev, "CQ %u not destroyed: %d\n",
+			   cq->cq.cqn, err);
+	cq->made = false;
+	qhca_kbuf_free(dev, &cq->buf);
+}
+
+/* Take the next CQE, or NULL. It stays valid until qhca_ncq_publish(). */
+struct qhca_cqe *qhca_ncq_next(struct qhca_ncq *cq)
+{
+	u32 slot = cq->cons & (BIT(cq->shift) - 1);
+	struct qhca_cqe *cqe;
+
+	cqe = qhca_kbuf_ptr(&cq->buf, slot * sizeof(*cqe));
+	if ((READ_ONCE(cqe->phase) & 1) == ((cq->cons >> cq->shift) & 1))
+		return NULL;
+	dma_rmb();	/* the rest of the entry is as old as the phase */
+	cq->cons++;
+	return cqe;
+}
+
+/* Let the device write over all CQEs taken. */
+void qhca_ncq_publish(struct qhca_ncq *cq)
+{
+	dma_mb();	/* they have been read */
+	WRITE_ONCE(cq->dbrec->index, cpu_to_le32(cq->cons));
+}
+
+/* Ask for an event; it comes at once if there is a CQE not yet taken. */
+void qhca_ncq_arm(struct qhca_ncq *cq)
+{
+	qhca_db_ring(&cq->nd->core->dev, QHCA_DB_CQ_ARM, cq->cq.cqn, 0,
+		     cq->cons);
+}
+
+/* Change the event moderation. 0 or an error. */
+int qhca_ncq_moderate(struct qhca_ncq *cq, const struct qhca_mod *mod)
+{
+	struct qhca_cqc cqc = {
+		.mod_count = cpu_to_le16(mod->count),
+		.mod_usec = cpu_to_le16(mod->usec),
+	};
+
+	return qhca_aq_modify(&cq->nd->core->dev, QHCA_CMD_MODIFY_CQ,
+			      cq->cq.cqn, QHCA_CQ_M_MODERATION, &cqc,
+			      sizeof(cqc));
+}

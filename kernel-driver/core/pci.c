@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The PCI function: its life from probe to remove, and what may happen in
+ * between (function-level reset, bus errors, surprise removal, death).
+ *
+ * Two levels: probe and remove own what lives as long as the function is
+ * bound (BARs, net_device, debugfs); start and stop own what a reset takes
+ * away (admin queue, interrupts, EQs, the RDMA child). What stop undoes is
+ * exactly the reverse of start.
+ */
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+
+#include "core.h"
+
+#define READY_TIMEOUT_MS	5000
+
+static char *layout = "auto";
+module_param(layout, charp, 0444);
+MODULE_PARM_DESC(layout,
+		 "form of buffer tables: auto|direct|list|flat|tree [hops=N] [page_shift=N] [table_shift=N] [scope=user|kernel|all]");
+
+bool qhca_dev_dead(struct qhca_dev *dev)
+{
+	return test_bit(QHCA_F_DEAD, &qhca_to_core(dev)->flags);
+}
+EXPORT_SYMBOL_GPL(qhca_dev_dead);
+
+/* Stop all DMA of the device; it has forgotten everything on return. */
+static void reset_device(struct qhca_core *core)
+{
+	writel(QHCA_CTRL_RESET, core->dev.regs + QHCA_REG_CTRL);
+	/* the answer comes when the reset is done */
+	readl(core->dev.regs + QHCA_REG_STATUS);
+}
+
+/*
+ * Declare the device dead: it is reset, commands that wait end with -EIO and
+ * everybody hears QHCA_EV_DEVICE_FATAL later. Any context; later calls do
+ * nothing. A function-level reset or a new probe brings it back.
+ */
+void qhca_kill(struct qhca_core *core, const char *why)
+{
+	if (test_and_set_bit(QHCA_F_DEAD, &core->flags))
+		return;
+	dev_err(qhca_dma_dev(core), "device is dead: %s (status %#x)\n", why,
+		readl(core->dev.regs + QHCA_REG_STATUS));
+	reset_device(core);
+	qhca_aq_abort(core);
+	schedule_work(&core->fatal_work);
+}
+
+/* Look whether the device is there and well; kills it if not. Any context. */
+bool qhca_check_alive(struct qhca_core *core)
+{
+	u32 status;
+
+	if (qhca_dev_dead(&core->dev))
+		return false;
+	status = readl(core->dev.regs + QHCA_REG_STATUS);
+	if (status == ~0U)
+		qhca_kill(core, "it has left the bus");
+	else if (status & QHCA_STATUS_FATAL)
+		qhca_kill(core, "it reports a fatal error");
+	else
+		return true;
+	return false;
+}
+
+static void fatal_work(struct work_struct *work)
+{
+	struct qhca_core *core = container_of(work, struct qhca_core,
+					      fatal_work);
+	struct qhca_eqe eqe = { .type = QHCA_EV_DEVICE_FATAL };
+
+	qhca_netdev_dead(core);
+	blocking_notifier_call_chain(&core->events, eqe.type, &eqe);
+}
+
+/* ------------------------------------------------------ start and stop -- */
+
+static int enable_device(struct qhca_core *core)
+{
+	void __iomem *regs = core->dev.regs;
+	int waited;
+	u32 status;
+
+	writel(QHCA_CTRL_ENABLE, regs + QHCA_REG_CTRL);
+	for (waited = 0; waited < READY_TIMEOUT_MS; waited++) {
+		status = readl(regs + QHCA_REG_STATUS);
+		if (status == ~0U || status & QHCA_STATUS_FATAL)
+			break;
+		if (status & QHCA_STATUS_READY)
+			return 0;
+		usleep_range(1000, 1500);
+	}
+	dev_err(qhca_dma_dev(core), "does not get ready, status %#x\n", status);
+	return -EIO;
+}
+
+static int query_caps(struct qhca_core *core)
+{
+	struct qhca_caps *c = &core->dev.caps;
+	struct qhca_dev_caps d;
+	int err;
+
+	err = qhca_aq_query(&core->dev, QHCA_CMD_QUERY_DEVICE, 0, &d,
+			    sizeof(d));
+	if (err)
+		return err;
+	c->features = le64_to_cpu(d.features);
+	memcpy(c->node_guid, d.node_guid, sizeof(c->node_guid));
+	c->max_mr_size = le64_to_cpu(d.max_mr_size);
+	c->page_size_cap = le64_to_cpu(d.page_size_cap);
+	c->max_qp = le32_to_cpu(d.max_qp);
+	c->max_cq = le32_to_cpu(d.max_cq);
+	c->max_srq = le32_to_cpu(d.max_srq);
+	c->max_mr = le32_to_cpu(d.max_mr);
+	c->max_pd = le32_to_cpu(d.max_pd);
+	c->max_uar = le32_to_cpu(d.max_uar);
+	c->max_eq = le32_to_cpu(d.max_eq);
+	c->max_qp_wr = le32_to_cpu(d.max_qp_wr);
+	c->max_cqe = le32_to_cpu(d.max_cqe);
+	c->max_srq_wr = le32_to_cpu(d.max_srq_wr);
+	c->max_sge = le32_to_cpu(d.max_sge);
+	c->max_inline = le32_to_cpu(d.max_inline);
+	c->max_gid = le32_to_cpu(d.max_gid);
+	c->max_eth_queues = le32_to_cpu(d.max_eth_queues);
+	c->max_eq_depth = le32_to_cpu(d.max_eq_depth);
+	c->max_rd_atomic = le32_to_cpu(d.max_rd_atomic);
+	c->max_msg_size = le32_to_cpu(d.max_msg_size);
+	c->fw_version = le32_to_cpu(d.fw_version);
+	return 0;
+}
+
+/* Bring the device from reset to where the net_device can use it. */
+static int hw_start(struct qhca_core *core)
+{
+	struct pci_dev *pdev = core->dev.pdev;
+	int err;
+
+	mutex_lock(&core->start_lock);
+	pci_set_master(pdev);
+	reset_device(core);
+	writel(core->dev.db_shift, core->dev.regs + QHCA_REG_DB_SHIFT);
+	err = qhca_aq_start(core);
+	if (err)
+		goto err_master;
+	clear_bit(QHCA_F_DEAD, &core->flags);
+	err = qhca_irq_init(core);
+	if (err)
+		goto err_aq;
+	err = enable_device(core);
+	if (err)
+		goto err_irq;
+	err = query_caps(core);
+	if (err)
+		goto err_irq;
+	err = qhca_eqs_init(core);
+	if (err)
+		goto err_irq;
+	set_bit(QHCA_F_STARTED, &core->flags);
+	mutex_unlock(&core->start_lock);
+	return 0;
+
+err_irq:
+	set_bit(QHCA_F_DEAD, &core->flags);
+	reset_device(core);
+	qhca_irq_free(core);
+err_aq:
+	set_bit(QHCA_F_DEAD, &core->flags);
+	qhca_aq_stop(core);
+	cancel_work_sync(&core->fatal_work);
+err_master:
+	pci_clear_master(pdev);
+	mutex_unlock(&core->start_lock);
+	return err;
+}
+
+static void hw_stop(struct qhca_core *core)
+{
+	if (!test_and_clear_bit(QHCA_F_STARTED, &core->flags))
+		return;
+	mutex_lock(&core->start_lock);
+	qhca_eqs_free(core);
+	set_bit(QHCA_F_DEAD, &core->flags);
+	reset_device(core);
+	qhca_irq_free(core);
+	qhca_aq_stop(core);
+	cancel_work_sync(&core->fatal_work);
+	pci_clear_master(core->dev.pdev);
+	mutex_unlock(&core->start_lock);
+}
+
+/* -------------------------------------------------- the RDMA child ------ */
+
+static void adev_release(struct device *d)
+{
+	kfree(container_of(d, struct qhca_adev, adev.dev));
+}
+
+static int adev_add(struct qhca_core *core)
+{
+	struct pci_dev *pdev = core->dev.pdev;
+	struct qhca_adev *a;
+	int err;
+
+	a = kzalloc(sizeof(*a), GFP_KERNEL);
+	if (!a)
+		return -ENOMEM;
+	a->dev = &core->dev;
+	a->adev.name = QHCA_ADEV_NAME_IB;
+	a->adev.id = pci_domain_nr(pdev->bus) << 16 | pci_dev_id(pdev);
+	a->adev.dev.parent = &pdev->dev;
+	a->adev.dev.release = adev_release;
+	err = auxiliary_device_init(&a->adev);
+	if (err) {
+		kfree(a);
+		return err;
+	}
+	err = auxiliary_device_add(&a->adev);
+	if (err) {
+		auxiliary_device_uninit(&a->adev);
+		return err;
+	}
+	core->adev = a;
+	return 0;
+}
+
+static void adev_del(struct qhca_core *core)
+{
+	struct qhca_adev *a = core->adev;
+
+	if (!a)
+		return;
+	core->adev = NULL;
+	auxiliary_device_delete(&a->adev);
+	auxiliary_device_uninit(&a->adev);
+}
+
+/* Quiet: no child, no traffic, no interrupt, no DMA. The netdev stays. */
+static void suspend_all(struct qhca_core *core)
+{
+	/* commands to a device that is not there need not be tried */
+	if (!pci_device_is_present(core->dev.pdev))
+		qhca_kill(core, "it has left the bus");
+	adev_del(core);
+	qhca_netdev_pause(core);
+	hw_stop(core);
+}
+
+static int resume_all(struct qhca_core *core)
+{
+	int err;
+
+	err = hw_start(core);
+	if (err)
+		return err;
+	err = qhca_netdev_resume(core);
+	if (err)
+		goto err_hw;
+	err = adev_add(core);
+	if (err)
+		goto err_netdev;
+	return 0;
+
+err_netdev:
+	qhca_netdev_pause(core);
+err_hw:
+	hw_stop(core);
+	return err;
+}
+
+/* --------------------------------------------------- probe and remove -- */
+
+static int check_identity(struct qhca_core *core)
+{
+	struct device *d = qhca_dma_dev(core);
+	u32 id = readl(core->dev.regs + QHCA_REG_ID);
+	u32 version = readl(core->dev.regs + QHCA_REG_VERSION);
+
+	if (id != QHCA_ID_MAGIC)
+		return dev_err_probe(d, -ENODEV, "not a qhca: id %#x\n", id);
+	if (version >> 16 != QHCA_VERSION_MAJOR)
+		return dev_err_probe(d, -ENODEV,
+				     "interface version %u.%u, driver knows %u\n",
+				     version >> 16, version & 0xffff,
+				     QHCA_VERSION_MAJOR);
+	return 0;
+}
+
+static int map_bars(struct qhca_core *core)
+{
+	struct qhca_dev *dev = &core->dev;
+	struct pci_dev *pdev = dev->pdev;
+	int err;
+
+	if (pci_resource_len(pdev, QHCA_BAR_REGS) < QHCA_BAR_REGS_SIZE ||
+	    pci_resource_len(pdev, QHCA_BAR_DB) < BIT(dev->db_shift))
+		return dev_err_probe(&pdev->dev, -ENODEV, "BARs too small\n");
+	err = pci_request_regions(pdev, QHCA_DRV_NAME);
+	if (err)
+		return err;
+	dev->db_phys = pci_resource_start(pdev, QHCA_BAR_DB);
+	dev->regs = ioremap(pci_resource_start(pdev, QHCA_BAR_REGS),
+			    QHCA_BAR_REGS_SIZE);
+	dev->db = ioremap(dev->db_phys, BIT(dev->db_shift));
+	if (dev->regs && dev->db)
+		return 0;
+	if (dev->regs)
+		iounmap(dev->regs);
+	if (dev->db)
+		iounmap(dev->db);
+	pci_release_regions(pdev);
+	return -ENOMEM;
+}
+
+static void unmap_bars(struct qhca_core *core)
+{
+	iounmap(core->dev.db);
+	iounmap(core->dev.regs);
+	pci_release_regions(core->dev.pdev);
+}
+
+static struct qhca_core *core_alloc(struct pci_dev *pdev)
+{
+	struct qhca_core *core = kzalloc(sizeof(*core), GFP_KERNEL);
+
+	if (!core)
+		return NULL;
+	core->dev.pdev = pdev;
+	core->dev.core = core;
+	core->dev.db_shift = clamp(PAGE_SHIFT, 12, 16);
+	core->flags = BIT(QHCA_F_DEAD);
+	xa_init_flags(&core->cqs, XA_FLAGS_LOCK_IRQ);
+	BLOCKING_INIT_NOTIFIER_HEAD(&core->events);
+	INIT_WORK(&core->fatal_work, fatal_work);
+	mutex_init(&core->start_lock);
+	mutex_init(&core->layout_lock);
+	qhca_aq_init(core);
+	return core;
+}
+
+static void core_free(struct qhca_core *core)
+{
+	WARN_ON_ONCE(!xa_empty(&core->cqs));
+	xa_destroy(&core->cqs);
+	mutex_destroy(&core->layout_lock);
+	mutex_destroy(&core->start_lock);
+	kfree(core);
+}
+
+static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct qhca_core *core;
+	int err;
+
+	/* a page of an application must not hold another one's doorbells */
+	BUILD_BUG_ON(PAGE_SHIFT > 16);
+
+	core = core_alloc(pdev);
+	if (!core)
+		return -ENOMEM;
+	err = qhca_layout_parse(layout, &core->layout);
+	if (err) {
+		dev_err_probe(&pdev->dev, err, "bad parameter layout=\"%s\"\n",
+			      layout);
+		goto err_free;
+	}
+	err = pci_enable_device(pdev);
+	if (err)
+		goto err_free;
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (err)
+		goto err_disable;
+	dma_set_max_seg_size(&pdev->dev, SZ_2G);
+	err = map_bars(core);
+	if (err)
+		goto err_disable;
+	err = check_identity(core);
+	if (err)
+		goto err_bars;
+	pci_set_drvdata(pdev, core);
+	err = hw_start(core);
+	if (err)
+		goto err_bars;
+	err = qhca_netdev_create(core);
+	if (err)
+		goto err_hw;
+	qhca_debugfs_add(core);
+	err = adev_add(core);
+	if (err)
+		goto err_netdev;
+	dev_info(&pdev->dev, "%s: %u completion vectors, %u QPs\n",
+		 netdev_name(core->dev.netdev), core->dev.num_comp_vectors,
+		 core->dev.caps.max_qp);
+	return 0;
+
+err_netdev:
+	qhca_debugfs_remove(core);
+	qhca_netdev_destroy(core);
+err_hw:
+	hw_stop(core);
+err_bars:
+	unmap_bars(core);
+err_disable:
+	pci_disable_device(pdev);
+err_free:
+	core_free(core);
+	return err;
+}
+
+static void qhca_remove(struct pci_dev *pdev)
+{
+	struct qhca_core *core = pci_get_drvdata(pdev);
+
+	if (!pci_device_is_present(pdev))
+		qhca_kill(core, "it has left the bus");
+	adev_del(core);
+	qhca_debugfs_remove(core);
+	qhca_netdev_destroy(core);
+	hw_stop(core);
+	unmap_bars(core);
+	pci_disable_device(pdev);
+	core_free(core);
+}
+
+/* The next kernel must find a device that does no DMA. */
+static void qhca_shutdown(struct pci_dev *pdev)
+{
+	suspend_all(pci_get_drvdata(pdev));
+}
+
+/* ------------------------------------------------ resets and bus errors -- */
+
+static void qhca_reset_prepare(struct pci_dev *pdev)
+{
+	suspend_all(pci_get_drvdata(pdev));
+}
+
+static void qhca_reset_done(struct pci_dev *pdev)
+{
+	int err = resume_all(pci_get_drvdata(pdev));
+
+	if (err)
+		dev_err(&pdev->dev, "not usable after the reset: %d\n", err);
+}
+
+static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev,
+					    pci_channel_state_t state)
+{
+	struct qhca_core *core = pci_get_drvdata(pdev);
+
+	if (state == pci_channel_io_normal)
+		return PCI_ERS_RESULT_CAN_RECOVER;
+	qhca_kill(core, "bus error");
+	if (state == pci_channel_io_perm_failure)
+		return PCI_ERS_RESULT_DISCONNECT;
+	suspend_all(core);
+	pci_disable_device(pdev);
+	return PCI_ERS_RESULT_NEED_RESET;
+}
+
+static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
+{
+	if (pci_enable_device(pdev))
+		return PCI_ERS_RESULT_DISCONNECT;
+	pci_restore_state(pdev);
+	pci_save_state(pdev);
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
+static void qhca_resume(struct pci_dev *pdev)
+{
+	struct qhca_core *core = pci_get_drvdata(pdev);
+
+	if (!test_bit(QHCA_F_STARTED, &core->flags))
+		qhca_reset_done(pdev);
+}
+
+static const struct pci_error_handlers qhca_err_handlers = {
+	.error_detected = qhca_error_detected,
+	.slot_reset = qhca_slot_reset,
+	.resume = qhca_resume,
+	.reset_prepare = qhca_reset_prepare,
+	.reset_done = qhca_reset_done,
+};
+
+static const struct pci_device_id qhca_ids[] = {
+	{ PCI_DEVICE(QHCA_PCI_VENDOR_ID, QHCA_PCI_DEVICE_ID) },
+	{}
+};
+MODULE_DEVICE_TABLE(pci, qhca_ids);
+
+static struct pci_driver qhca_pci_driver = {
+	.name = QHCA_DRV_NAME,
+	.id_table = qhca_ids,
+	.probe = qhca_probe,
+	.remove = qhca_remove,
+	.shutdown = qhca_shutdown,
+	.err_handler = &qhca_err_handlers,
+};
+
+static int __init qhca_init(void)
+{
+	int err;
+
+	qhca_debugfs_init();
+	err = pci_register_driver(&qhca_pci_driver);
+	if (err)
+		qhca_debugfs_exit();
+	return err;
+}
+module_init(qhca_init);
+
+static void __exit qhca_exit(void)
+{
+	pci_unregister_driver(&qhca_pci_driver);
+	qhca_debugfs_exit();
+}
+module_exit(qhca_exit);
+
+MODULE_DESCRIPTION("qhca RDMA adapter: PCI, events and Ethernet");
+MODULE_LICENSE("GPL");

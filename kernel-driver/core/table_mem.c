@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory for buffer tables and kernel queues.
+ *
+ * All of it is coherent DMA memory: the device may read a table entry at any
+ * time while its object lives, and nothing has to be synchronised, with an
+ * IOMMU and with bounce buffers (swiotlb=force) alike.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "core.h"
+
+/* greatest FLAT table that is made without being asked for */
+#define FLAT_MAX	SZ_2M
+/* greatest kernel queue in one block, without being asked for */
+#define KBUF_DIRECT_MAX	SZ_128K
+
+/* One piece of table memory. */
+struct qhca_table_mem {
+	__le64 *cpu;
+	dma_addr_t dma;
+	size_t size;
+};
+
+static int mem_alloc(struct qhca_core *core, struct qhca_table_mem *m,
+		     size_t size, size_t align)
+{
+	m->size = size;
+	m->cpu = dma_alloc_coherent(qhca_dma_dev(core), size, &m->dma,
+				    GFP_KERNEL | __GFP_NOWARN);
+	if (!m->cpu)
+		return -ENOMEM;
+	/* the API aligns to the size, rounded up to a power of two of pages */
+	if (WARN_ON_ONCE(!IS_ALIGNED(m->dma, align)))
+		return -EINVAL;
+	return 0;
+}
+
+static int build_one(struct qhca_core *core, struct qhca_table *t,
+		     struct qhca_blocks *blocks)
+{
+	int err;
+
+	t->mem = kvcalloc(1, sizeof(*t->mem), GFP_KERNEL);
+	if (!t->mem)
+		return -ENOMEM;
+	t->nmem = 1;
+	err = mem_alloc(core, t->mem, qhca_plan_bytes(&t->plan), 8);
+	if (err)
+		return err;
+	if (t->plan.form == QHCA_BUF_LIST)
+		err = qhca_plan_fill_list(&t->plan, blocks,
+					  (struct qhca_buf_seg *)t->mem->cpu);
+	else
+		err = qhca_plan_fill_pages(&t->plan, blocks, &t->mem->cpu);
+	if (!err)
+		qhca_plan_describe(&t->plan, t->mem->dma, &t->desc);
+	return err;
+}
+
+static int build_tree(struct qhca_core *core, struct qhca_table *t,
+		      struct qhca_blocks *blocks)
+{
+	struct qhca_plan *plan = &t->plan;
+	size_t size = BIT(plan->table_shift);
+	u64 start[QHCA_BUF_HOPS_MAX];	/* first table of each level */
+	u64 total = 0, i;
+	__le64 **cpu;
+	u64 *dma;
+	int level, err = -ENOMEM;
+
+	for (level = 0; level < plan->hops; level++) {
+		start[level] = total;
+		total += plan->ntables[level];
+	}
+	t->mem = kvcalloc(total, sizeof(*t->mem), GFP_KERNEL);
+	cpu = kvcalloc(total, sizeof(*cpu), GFP_KERNEL);
+	dma = kvcalloc(total, sizeof(*dma), GFP_KERNEL);
+	if (!t->mem || !cpu || !dma)
+		goto out;
+	for (i = 0; i < total; i++) {
+		t->nmem = i + 1;
+		err = mem_alloc(core, &t->mem[i], size, size);
+		if (err)
+			goto out;
+		cpu[i] = t->mem[i].cpu;
+		dma[i] = t->mem[i].dma;
+	}
+	for (level = 1; level < plan->hops; level++)
+		qhca_plan_fill_links(plan, cpu + start[level - 1],
+				     dma + start[level], plan->ntables[level]);
+	err = qhca_plan_fill_pages(plan, blocks, cpu + start[plan->hops - 1]);
+	if (!err)
+		qhca_plan_describe(plan, dma[0], &t->desc);
+out:
+	kvfree(dma);
+	kvfree(cpu);
+	return err;
+}
+
+static int build_planned(struct qhca_dev *dev, struct qhca_table *t,
+			 struct qhca_blocks *blocks)
+{
+	struct qhca_core *core = qhca_to_core(dev);
+	int err = 0;
+
+	switch (t->plan.form) {
+	case QHCA_BUF_DIRECT:
+		qhca_plan_describe(&t->plan, 0, &t->desc);
+		break;
+	case QHCA_BUF_TREE:
+		err = build_tree(core, t, blocks);
+		break;
+	default:
+		err = build_one(core, t, blocks);
+	}
+	if (err)
+		qhca_table_free(dev, t);
+	return err;
+}
+
+int qhca_table_build(struct qhca_dev *dev, struct qhca_table *t,
+		     struct qhca_blocks *blocks, u64 first, u64 len,
+		     const struct qhca_layout *want)
+{
+	bool chosen = !want || want->form == QHCA_LAYOUT_AUTO;
+	struct qhca_plan plan;
+	int err;
+
+	memset(t, 0, sizeof(*t));
+	err = qhca_plan_make(&plan, blocks, first, len, want, FLAT_MAX);
+	if (err)
+		return err;
+	t->plan = plan;
+	err = build_planned(dev, t, blocks);
+	if (err != -ENOMEM || !chosen || plan.form != QHCA_BUF_FLAT)
+		return err;
+	/* memory is in pieces: try with smaller ones */
+	err = qhca_plan_tree(&plan, NULL);
+	if (err)
+		return err;
+	t->plan = plan;
+	return build_planned(dev, t, blocks);
+}
+EXPORT_SYMBOL_GPL(qhca_table_build);
+
+void qhca_table_free(struct qhca_dev *dev, struct qhca_table *t)
+{
+	u64 i;
+
+	for (i = 0; i < t->nmem; i++) {
+		struct qhca_table_mem *m = &t->mem[i];
+
+		if (m->cpu)
+			dma_free_coherent(&dev->pdev->dev, m->size, m->cpu,
+					  m->dma);
+	}
+	kvfree(t->mem);
+	memset(t, 0, sizeof(*t));
+}
+EXPORT_SYMBOL_GPL(qhca_table_free);
+
+/* ----------------------------------------------------- kernel queues -- */
+
+struct kbuf_blocks {
+	struct qhca_blocks blocks;
+	const struct qhca_kbuf *kb;
+	u64 pos;
+	u64 count;		/* blocks in the buffer */
+};
+
+static void kbuf_begin(struct qhca_blocks *b)
+{
+	container_of(b, struct kbuf_blocks, blocks)->pos = 0;
+}
+
+/* A chunk may be larger than a block, when it is the only one. */
+static bool kbuf_next(struct qhca_blocks *b, u64 *addr)
+{
+	struct kbuf_blocks *kbb = container_of(b, struct kbuf_blocks, blocks);
+	u64 off = kbb->pos << b->page_shift;
+
+	if (kbb->pos == kbb->count)
+		return false;
+	kbb->pos++;
+	*addr = kbb->kb->dma[off >> kbb->kb->chunk_shift] +
+		(off & (BIT_ULL(kbb->kb->chunk_shift) - 1));
+	return true;
+}
+
+static void kbuf_free_chunks(struct qhca_dev *dev, struct qhca_kbuf *kb)
+{
+	u32 i;
+
+	for (i = 0; kb->chunk && kb->dma && i < kb->nchunks; i++) {
+		if (kb->chunk[i])
+			dma_free_coherent(&dev->pdev->dev,
+					  BIT(kb->chunk_shift), kb->chunk[i],
+					  kb->dma[i]);
+	}
+	kvfree(kb->dma);
+	kvfree(kb->chunk);
+	memset(kb, 0, sizeof(*kb));
+}
+
+static int kbuf_alloc_chunks(struct qhca_dev *dev, struct qhca_kbuf *kb,
+			     size_t len, u8 chunk_shift)
+{
+	u32 i;
+
+	kb->len = len;
+	kb->chunk_shift = chunk_shift;
+	kb->nchunks = DIV_ROUND_UP_ULL(len, BIT_ULL(chunk_shift));
+	kb->chunk = kvcalloc(kb->nchunks, sizeof(*kb->chunk), GFP_KERNEL);
+	kb->dma = kvcalloc(kb->nchunks, sizeof(*kb->dma), GFP_KERNEL);
+	for (i = 0; kb->chunk && kb->dma && i < kb->nchunks; i++) {
+		kb->chunk[i] = dma_alloc_coherent(&dev->pdev->dev,
+						  BIT(chunk_shift), &kb->dma[i],
+						  GFP_KERNEL | __GFP_NOWARN);
+		if (!kb->chunk[i])
+			break;
+	}
+	if (i < kb->nchunks) {
+		kbuf_free_chunks(dev, kb);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int kbuf_make(struct qhca_dev *dev, struct qhca_kbuf *kb, size_t len,
+		     u8 chunk_shift, u8 page_shift,
+		     const struct qhca_layout *want)
+{
+	struct kbuf_blocks kbb = {
+		.blocks = {
+			.begin = kbuf_begin,
+			.next = kbuf_next,
+			.page_shift = page_shift,
+		},
+		.kb = kb,
+		.count = DIV_ROUND_UP_ULL(len, BIT_ULL(page_shift)),
+	};
+	int err;
+
+	err = kbuf_alloc_chunks(dev, kb, len, chunk_shift);
+	if (err)
+		return err;
+	err = qhca_table_build(dev, &kb->table, &kbb.blocks, 0, len, want);
+	if (err)
+		kbuf_free_chunks(dev, kb);
+	return err;
+}
+
+int qhca_kbuf_alloc(struct qhca_dev *dev, struct qhca_kbuf *kb, size_t len)
+{
+	u8 whole = max_t(u8, order_base_2(len), QHCA_BUF_PAGE_SHIFT_MIN);
+	struct qhca_layout want;
+	u8 page_shift;
+	int err;
+
+	memset(kb, 0, sizeof(*kb));
+	if (!len || !is_power_of_2(len))
+		return -EINVAL;
+	qhca_layout_get(dev, QHCA_SCOPE_KERNEL, &want);
+	page_shift = want.page_shift ? want.page_shift
+				     : QHCA_BUF_PAGE_SHIFT_MIN;
+
+	if (want.form == QHCA_BUF_DIRECT)
+		return kbuf_make(dev, kb, len, max(whole, page_shift),
+				 page_shift, &want);
+	if (want.form == QHCA_LAYOUT_AUTO && !want.page_shift &&
+	    len <= KBUF_DIRECT_MAX) {
+		err = kbuf_make(dev, kb, len, whole, page_shift, NULL);
+		if (err != -ENOMEM)
+			return err;
+	}
+	return kbuf_make(dev, kb, len, page_shift, page_shift, &want);
+}
+EXPORT_SYMBOL_GPL(qhca_kbuf_alloc);
+
+void qhca_kbuf_free(struct qhca_dev *dev, struct qhca_kbuf *kb)
+{
+	qhca_table_free(dev, &kb->table);
+	kbuf_free_chunks(dev, kb);
+}
+EXPORT_SYMBOL_GPL(qhca_kbuf_free);

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Ethernet transmit: skb to WQE, and back when it is sent. */
+#include <linux/dma-mapping.h>
+#include <linux/if_vlan.h>
+#include <net/netdev_queues.h>
+
+#include "nd.h"
+
+#define TX_MAX_SEGS	QHCA_ETH_MAX_SGE
+/* wake the queue when this much is free again */
+#define TX_WAKE(q)	(BIT((q)->shift) / 4)
+
+static struct qhca_eth_wqe *tx_wqe(struct qhca_txq *q, u32 index)
+{
+	u32 slot = index & (BIT(q->shift) - 1);
+
+	return qhca_kbuf_ptr(&q->buf, (size_t)slot << QHCA_TX_STRIDE);
+}
+
+static struct qhca_eth_seg *tx_segs(struct qhca_eth_wqe *wqe)
+{
+	return (struct qhca_eth_seg *)(wqe + 1);
+}
+
+static struct qhca_tx_buf *tx_buf(struct qhca_txq *q, u32 index)
+{
+	return &q->bufs[index & (BIT(q->shift) - 1)];
+}
+
+static u32 tx_free_entries(struct qhca_txq *q)
+{
+	return BIT(q->shift) - (q->prod - READ_ONCE(q->cons));
+}
+
+/* The first segment was mapped as one piece, the others are page fragments. */
+static void tx_unmap(struct qhca_nd *nd, struct qhca_eth_wqe *wqe, u16 nsegs)
+{
+	struct device *dma = qhca_dma_dev(nd->core);
+	struct qhca_eth_seg *seg = tx_segs(wqe);
+	u16 i;
+
+	for (i = 0; i < nsegs; i++) {
+		dma_addr_t addr = le64_to_cpu(seg[i].addr);
+		u32 len = le32_to_cpu(seg[i].len);
+
+		if (i)
+			dma_unmap_page(dma, addr, len, DMA_TO_DEVICE);
+		else
+			dma_unmap_single(dma, addr, len, DMA_TO_DEVICE);
+	}
+}
+
+static void tx_set_seg(struct qhca_eth_seg *seg, dma_addr_t addr, u32 len)
+{
+	memset(seg, 0, sizeof(*seg));
+	seg->addr = cpu_to_le64(addr);
+	seg->len = cpu_to_le32(len);
+}
+
+/* Returns the number of segments, or -ENOMEM with nothing left mapped. */
+static int tx_map(struct qhca_nd *nd, struct sk_buff *skb,
+		  struct qhca_eth_wqe *wqe)
+{
+	struct device *dma = qhca_dma_dev(nd->core);
+	struct qhca_eth_seg *seg = tx_segs(wqe);
+	dma_addr_t addr;
+	int i, n = 0;
+
+	addr = dma_map_single(dma, skb->data, skb_headlen(skb), DMA_TO_DEVICE);
+	if (dma_mapping_error(dma, addr))
+		return -ENOMEM;
+	tx_set_seg(&seg[n++], addr, skb_headlen(skb));
+	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
+		skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
+		u32 len = skb_frag_size(frag);
+
+		if (!len)
+			continue;
+		addr = skb_frag_dma_map(dma, frag, 0, len, DMA_TO_DEVICE);
+		if (dma_mapping_error(dma, addr)) {
+			tx_unmap(nd, wqe, n);
+			return -ENOMEM;
+		}
+		tx_set_seg(&seg[n++], addr, len);
+	}
+	return n;
+}
+
+static void tx_fill_header(struct sk_buff *skb, struct qhca_eth_wqe *wqe,
+			   u16 nsegs)
+{
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->opcode = QHCA_WQE_ETH_SEND;
+	wqe->flags = QHCA_WQE_F_SIGNALED;
+	wqe->num_sge = cpu_to_le16(nsegs);
+	if (skb->ip_summed == CHECKSUM_PARTIAL) {
+		wqe->flags |= QHCA_WQE_F_ETH_CSUM;
+		wqe->csum_start = cpu_to_le16(skb_checksum_start_offset(skb));
+		wqe->csum_offset = cpu_to_le16(skb->csum_offset);
+	}
+	if (skb_vlan_tag_present(skb)) {
+		wqe->flags |= QHCA_WQE_F_ETH_VLAN;
+		wqe->vlan = cpu_to_le16(skb_vlan_tag_get(skb));
+	}
+}
+
+static void tx_ring(struct qhca_nd *nd, struct qhca_txq *q)
+{
+	if (q->rung == q->prod)
+		return;
+	q->rung = q->prod;
+	qhca_db_ring(&nd->core->dev, QHCA_DB_ETH_SQ, q->num, 0, q->prod);
+}
+
+netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
+{
+	struct netdev_queue *txq = netdev_get_tx_queue(netdev, 0);
+	struct qhca_nd *nd = netdev_priv(netdev);
+	struct qhca_txq *q = &nd->txq;
+	struct qhca_eth_wqe *wqe;
+	struct qhca_tx_buf *buf;
+	int nsegs;
+
+	if (unlikely(!tx_free_entries(q))) {
+		/* cannot be: the queue was stopped before */
+		netif_tx_stop_queue(txq);
+		tx_ring(nd, q);
+		return NETDEV_TX_BUSY;
+	}
+	if (skb_put_padto(skb, ETH_ZLEN))
+		goto dropped;
+	if (unlikely(skb_shinfo(skb)->nr_frags >= TX_MAX_SEGS)) {
+		/* only on kernels with more fragments than the device takes */
+		nd->tx_linearized++;
+		if (skb_linearize(skb))
+			goto drop;
+	}
+
+	wqe = tx_wqe(q, q->prod);
+	nsegs = tx_map(nd, skb, wqe);
+	if (nsegs < 0)
+		goto drop;
+	tx_fill_header(skb, wqe, nsegs);
+	buf = tx_buf(q, q->prod);
+	buf->skb = skb;
+	buf->nsegs = nsegs;
+	buf->bytes = skb->len;
+	skb_tx_timestamp(skb);
+	q->prod++;
+	if (!netif_txq_maybe_stop(txq, tx_free_entries(q), 1, TX_WAKE(q)))
+		nd->tx_busy++;
+	if (__netdev_tx_sent_queue(txq, buf->bytes, netdev_xmit_more()))
+		tx_ring(nd, q);
+	return NETDEV_TX_OK;
+
+drop:
+	dev_kfree_skb_any(skb);
+dropped:
+	DEV_STATS_INC(netdev, tx_dropped);
+	/* those before it may have waited for this one's doorbell */
+	if (!netdev_xmit_more())
+		tx_ring(nd, q);
+	return NETDEV_TX_OK;
+}
+
+static void tx_complete_one(struct qhca_nd *nd, struct qhca_txq *q, int budget,
+			    u32 *bytes)
+{
+	struct qhca_tx_buf *buf = tx_buf(q, q->cons);
+
+	tx_unmap(nd, tx_wqe(q, q->cons), buf->nsegs);
+	*bytes += buf->bytes;
+	napi_consume_skb(buf->skb, budget);
+	buf->skb = NULL;
+}
+
+/*
+ * Take completions of sent frames, a lap of the ring at most. Returns true if
+ * there may be more. Runs in NAPI context, with budget 0 from netpoll.
+ */
+bool qhca_tx_poll(struct qhca_nd *nd, int budget)
+{
+	struct netdev_queue *txq = netdev_get_tx_queue(nd->netdev, 0);
+	struct qhca_txq *q = &nd->txq;
+	u32 left = BIT(q->shift), packets = 0, bytes = 0;
+	struct qhca_cqe *cqe = NULL;
+
+	while (left-- && (cqe = qhca_ncq_next(&q->cq))) {
+		u32 index = le32_to_cpu(cqe->wqe_index);
+		u32 n = index - q->cons + 1;
+
+		if (unlikely(cqe->status != QHCA_WC_SUCCESS)) {
+			DEV_STATS_INC(nd->netdev, tx_errors);
+			netdev_dbg(nd->netdev, "send: status %u syndrome %#x\n",
+				   cqe->status, cqe->syndrome);
+		}
+		/* pairs with nothing: prod is only compared, never trusted */
+		if (unlikely(!n || n > READ_ONCE(q->prod) - q->cons)) {
+			netdev_warn_once(nd->netdev,
+					 "completion of send WQE %u, which is not there\n",
+					 index);
+			continue;
+		}
+		while (n--) {
+			tx_complete_one(nd, q, budget, &bytes);
+			packets++;
+			/* the slot may be written again once this is seen */
+			smp_store_release(&q->cons, q->cons + 1);
+		}
+	}
+	if (!packets)
+		return false;
+	qhca_ncq_publish(&q->cq);
+	dev_sw_netstats_tx_add(nd->netdev, packets, bytes);
+	__netif_txq_completed_wake(txq, packets, bytes, tx_free_entries(q),
+				   TX_WAKE(q), !READ_ONCE(nd->up));
+	return cqe;
+}
+
+int qhca_tx_create(struct qhca_nd *nd)
+{
+	struct qhca_dev *dev = &nd->core->dev;
+	struct qhca_txq *q = &nd->txq;
+	struct qhca_eth_qc qc = {};
+	int err;
+
+	BUILD_BUG_ON(sizeof(struct qhca_eth_wqe) +
+		     TX_MAX_SEGS * sizeof(struct qhca_eth_seg) >
+		     BIT(QHCA_TX_STRIDE));
+
+	memset(q, 0, sizeof(*q));
+	q->shift = ilog2(nd->tx_depth);
+	err = qhca_ncq_create(nd, &q->cq, q->shift, QHCA_DBREC_TX_CQ,
+			      &nd->tx_mod);
+	if (err)
+		return err;
+	q->bufs = kvcalloc(nd->tx_depth, sizeof(*q->bufs), GFP_KERNEL);
+	if (!q->bufs) {
+		err = -ENOMEM;
+		goto err;
+	}
+	err = qhca_kbuf_alloc(dev, &q->buf, nd->tx_depth << QHCA_TX_STRIDE);
+	if (err)
+		goto err;
+	qc.buf = q->buf.table.desc;
+	qc.cqn = cpu_to_le32(q->cq.cq.cqn);
+	qc.shift = q->shift;
+	qc.stride = QHCA_TX_STRIDE;
+	err = qhca_aq_create(dev, QHCA_CMD_CREATE_ETH_SQ, &qc, sizeof(qc),
+			     &q->num);
+	if (err)
+		goto err;
+	q->made = true;
+	netdev_tx_reset_queue(netdev_get_tx_queue(nd->netdev, 0));
+	return 0;
+
+err:
+	qhca_ncq_quiesce(&q->cq);
+	qhca_tx_destroy(nd);
+	return err;
+}
+
+/* The device stops sending; no interrupt of this queue comes any more. */
+void qhca_tx_stop(struct qhca_nd *nd)
+{
+	struct qhca_txq *q = &nd->txq;
+	int err;
+
+	if (!q->made)
+		return;
+	err = qhca_aq_destroy(&nd->core->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
+	if (err && err != -EIO)
+		netdev_err(nd->netdev, "send queue not destroyed: %d\n", err);
+	q->made = false;
+	qhca_ncq_quiesce(&q->cq);
+}
+
+/* After qhca_tx_stop(), with NAPI off: frames not sent are dropped. */
+void qhca_tx_destroy(struct qhca_nd *nd)
+{
+	struct qhca_txq *q = &nd->txq;
+	u32 bytes = 0;
+
+	for (; q->bufs && q->cons != q->prod; q->cons++) {
+		tx_complete_one(nd, q, 0, &bytes);
+		DEV_STATS_INC(nd->netdev, tx_dropped);
+	}
+	netdev_tx_reset_queue(netdev_get_tx_queue(nd->netdev, 0));
+	qhca_ncq_destroy(&q->cq);
+	qhca_kbuf_free(&nd->core->dev, &q->buf);
+	kvfree(q->bufs);
+	q->bufs = NULL;
+}
