@@ -24,7 +24,7 @@ def start(lab) -> None:
         raise LabError("a capture runs already: 'qhca-lab capture --stop' ends it")
     several = len(lab.guests) > 2
     points = {}
-    for guest in list(lab.guests.values()) if several else [lab["a"]]:
+    for guest in lab.guests if several else [lab["a"]]:
         path = lab.dir / f"{guest.name}.pcap"
         with guest.qmp() as qmp:
             qmp.command(

@@ -190,7 +190,7 @@ def cmd_copy(args) -> int:
 def remote(lab: Lab, text: str):
     """(guest, path) when TEXT is GUEST:PATH."""
     name, colon, path = text.partition(":")
-    if colon and name in lab.guests:
+    if colon and name in lab.nodes:
         return lab[name], path
     return None
 
@@ -364,7 +364,7 @@ def main(argv: list[str] | None = None) -> int:
         return args.run(args)
     except CommandFailed as error:
         say(str(error))
-        return error.result.status or 1
+        return error.result.rc or 1
     except (LabError, ValueError) as error:
         say(f"error: {error}")
         return 125

@@ -22,7 +22,7 @@ class CommandFailed(LabError):
 class CommandTimeout(LabError):
     """A guest's command was killed after its time was over.
 
-    `result` holds the output until then; its status is None.
+    `result` holds the output until then; its rc is None.
     """
 
     def __init__(self, text: str, result):

@@ -24,25 +24,22 @@ from .qmp import Qmp
 
 @dataclasses.dataclass
 class Result:
-    """How a command ended: `status` is its exit status, 128 + N when signal
-    N killed it, None when it was killed for taking too long."""
+    """How a command ended: `rc` is its exit status, 128 + N when signal N
+    killed it, None when it was killed for taking too long. `out` and `err`
+    are what it wrote."""
 
     command: str
-    status: int | None
-    stdout: str
-    stderr: str
+    rc: int | None
+    out: str
+    err: str
     seconds: float
 
-    @property
-    def output(self) -> str:
-        return self.stdout + self.stderr
-
     def describe(self) -> str:
-        ended = "timed out" if self.status is None else f"status {self.status}"
+        ended = "timed out" if self.rc is None else f"status {self.rc}"
         text = f"$ {self.command}\n[{ended} after {self.seconds:.1f} s]"
-        for name in ("stdout", "stderr"):
-            if getattr(self, name).strip():
-                text += f"\n--- {name}\n{getattr(self, name).rstrip()}"
+        for name, stream in (("stdout", self.out), ("stderr", self.err)):
+            if stream.strip():
+                text += f"\n--- {name}\n{stream.rstrip()}"
         return text
 
 
@@ -190,7 +187,7 @@ class Background:
                 f"{self._error}\n{self._result().describe()}\n{self.guest.evidence()}"
             )
         result = self._result()
-        if check and result.status != 0:
+        if check and result.rc != 0:
             raise CommandFailed(
                 f"guest {self.guest.name}: {result.describe()}", result
             )
@@ -285,7 +282,7 @@ class Guest:
 
     def environment(self, timeout: float = 30.0) -> dict:
         """IBDEV, GIDX, NETDEV, ... as the guest has them now."""
-        lines = self.run(["env"], timeout).stdout.splitlines()
+        lines = self.run(["env"], timeout).out.splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
     def console(self) -> str:

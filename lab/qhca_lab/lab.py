@@ -10,12 +10,10 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 from . import machine, paths, process, wire
-from .channel import Channel
 from .errors import LabError
 from .guest import Guest
 
@@ -43,36 +41,44 @@ class Options:
 
 
 class Lab:
-    """Guests by letter: lab["a"]. Made by Lab.up() or Lab.load()."""
+    """Guests by letter: lab["a"]. Made by Lab.up() or Lab.load(). A subclass
+    may name a class of its own for its guests."""
+
+    guest_class = Guest
 
     def __init__(self, state: dict, directory: Path):
         self.state = state
         self.dir = directory
         self.name: str = state["name"]
         self.logs = Path(state["logs"])
-        self.guests = {
-            name: Guest(name, guest, directory / name, self.logs / name)
+        self.nodes = {
+            name: self.guest_class(name, guest, directory / name, self.logs / name)
             for name, guest in state["guests"].items()
         }
 
     def __getitem__(self, name: str) -> Guest:
         try:
-            return self.guests[name]
+            return self.nodes[name]
         except KeyError:
-            known = ", ".join(self.guests)
+            known = ", ".join(self.nodes)
             raise LabError(f"no guest {name!r} in lab {self.name}: it has {known}") from None
+
+    @property
+    def guests(self) -> list[Guest]:
+        """All guests, in the order of their letters."""
+        return list(self.nodes.values())
 
     # ---------------------------------------------------------------- state
 
-    @staticmethod
-    def load(name: str = "lab") -> Lab:
+    @classmethod
+    def load(cls, name: str = "lab") -> Lab:
         """The lab NAME that is up; LabError when there is none."""
         directory = paths.lab_dir(name)
         try:
             state = json.loads((directory / "lab.json").read_text())
         except (OSError, ValueError):
             raise LabError(f"lab {name} is not up: start it with 'qhca-lab up'") from None
-        return Lab(state, directory)
+        return cls(state, directory)
 
     def save(self) -> None:
         temporary = self.dir / "lab.json.new"
@@ -85,8 +91,9 @@ class Lab:
 
     # --------------------------------------------------------------- up/down
 
-    @staticmethod
+    @classmethod
     def up(
+        cls,
         name: str = "lab",
         nics: list[str] | None = None,
         options: Options | None = None,
@@ -133,7 +140,7 @@ class Lab:
                     "ip6": f"fd99::{number:x}",
                     "process": None,
                 }
-            lab = Lab(state, directory)
+            lab = cls(state, directory)
             lab.save()
             try:
                 lab._start(options, say)
@@ -146,7 +153,7 @@ class Lab:
         begin = time.monotonic()
         link = wire.Link(self, options)
         link.start()
-        for guest in self.guests.values():
+        for guest in self.guests:
             netdev, fds = link.netdev(guest.name)
             args = machine.command_line(
                 guest.state, netdev, guest.dir, guest.logs, options
@@ -167,7 +174,7 @@ class Lab:
             guest.state["process"] = process.identity(child.pid)
             self.save()
         say(f"lab {self.name}: {len(self.guests)} guest(s) boot, link {link.kind}")
-        for guest in self.guests.values():
+        for guest in self.guests:
             self._wait_ready(guest, begin + options.boot_timeout)
             say(f"guest {guest.name} ({guest.nic}) is ready at {guest.ip} "
                 f"after {time.monotonic() - begin:.1f} s")
@@ -190,10 +197,10 @@ class Lab:
             result = job.wait(max(1.0, deadline - time.monotonic()), check=True)
         except LabError as error:
             raise LabError(f"guest {guest.name} did not come up: {error}") from error
-        last = (result.stdout.splitlines() or [""])[-1]
+        last = (result.out.splitlines() or [""])[-1]
         if last != "ready":
             raise LabError(
-                f"guest {guest.name}: {last}\n{result.stdout}\n{guest.evidence()}"
+                f"guest {guest.name}: {last}\n{result.out}\n{guest.evidence()}"
             )
 
     def _stop(self) -> None:
@@ -223,7 +230,7 @@ class Lab:
                     "qmp": str(g.dir / "qmp"),
                     "console": str(g.logs / "console.log"),
                 }
-                for g in self.guests.values()
+                for g in self.guests
             },
         }
 
@@ -284,7 +291,7 @@ def clear_predecessor(name: str, directory: Path, replace: bool, say) -> None:
         shutil.rmtree(directory, ignore_errors=True)
         return
     # A guest without process was about to be started: its starter is gone.
-    running = [g for g in old.guests.values() if g.state["process"] and g.alive]
+    running = [g for g in old.guests if g.state["process"] and g.alive]
     whole = len(running) == len(old.guests)
     if whole and not replace:
         raise LabError(

@@ -63,7 +63,7 @@ class Link:
 
     def _start_relay(self) -> None:
         args = [sys.executable, str(HERE / "relay.py")]
-        for name in self.lab.guests:
+        for name in self.lab.nodes:
             args += ["--end", f"{self.lab.dir / name}.wire", str(self._socket(name))]
         args += [
             "--loss", str(self.options.loss), "--seed", str(self.options.seed),
@@ -71,7 +71,7 @@ class Link:
             "--report", str(self.lab.logs / "wire.json"),
         ]  # fmt: skip
         self._helper("wire", args, stdout=subprocess.DEVNULL)
-        for name in self.lab.guests:
+        for name in self.lab.nodes:
             wait_path(Path(f"{self.lab.dir / name}.wire"), "the wire's relay")
 
     def _start_bridge(self) -> None:
@@ -121,7 +121,7 @@ class Link:
         if self.kind == "switch":
             fd = self._tap(name)
             return ["-netdev", f"tap,id=net0,fd={fd}"], [fd]
-        others = [n for n in self.lab.guests if n != name]
+        others = [n for n in self.lab.nodes if n != name]
         if self.options.loss:
             remote = Path(f"{self.lab.dir / name}.wire")
         else:

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fixtures of the guest tests: booted labs, kept for as many tests as can be.
+
+Only one lab is up at a time; tests are put in the order of the labs they use.
+Whatever the kernel of a guest complains about fails the test in which it
+happened, unless that is marked with expects_dmesg.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from labs import KERNEL_TROUBLE, RECIPES, TOP, Manager  # noqa: E402
+from qhca_lab.paths import BUILD  # noqa: E402
+
+_failed = pytest.StashKey[bool]()
+
+
+def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "expects_dmesg: the kernel may complain in this test"
+    )
+
+
+def lab_of(item):
+    """The name of the lab fixture a test uses, or None."""
+    for name in RECIPES:
+        if name in getattr(item, "fixturenames", ()):
+            return name
+    return None
+
+
+def pytest_collection_modifyitems(items):
+    order = list(RECIPES)
+    items.sort(key=lambda i: order.index(lab_of(i)) if lab_of(i) else -1)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    if outcome.get_result().failed:
+        item.stash[_failed] = True
+
+
+@pytest.fixture(scope="session")
+def manager(request):
+    reporter = request.config.pluginmanager.getplugin("terminalreporter")
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(text):
+        with capture.global_and_fixture_disabled():
+            reporter.ensure_newline()
+            reporter.write_line(f"    {text}")
+
+    manager = Manager(say)
+    yield manager
+    manager.drop()
+
+
+def _lab(request, manager, kind):
+    lab = manager.get(kind)
+    for guest in lab:
+        guest.dmesg_mark()
+    yield lab
+    for guest in lab:
+        guest.end_jobs()
+    trouble = [
+        f"guest {guest.name}: {line}"
+        for guest in lab
+        for line in guest.dmesg_since_mark().splitlines()
+        if KERNEL_TROUBLE.search(line)
+    ]
+    dead = [guest for guest in lab if not guest.alive]
+    evidence = "\n".join(guest.evidence(60) for guest in lab) if trouble or dead else ""
+    if request.node.stash.get(_failed, False) or trouble:
+        manager.after_failure()
+    if dead:
+        names = ", ".join(guest.name for guest in dead)
+        pytest.fail(f"QEMU of guest {names} has ended\n{evidence}", pytrace=False)
+    if trouble and not request.node.get_closest_marker("expects_dmesg"):
+        pytest.fail("the kernel complains:\n" + "\n".join(trouble) + f"\n{evidence}",
+                    pytrace=False)
+
+
+def _fixture(kind):
+    @pytest.fixture(name=kind)
+    def lab(request, manager):
+        yield from _lab(request, manager, kind)
+
+    lab.__doc__ = f"The lab {kind}: {RECIPES[kind]}"
+    return lab
+
+
+rxe_pair = _fixture("rxe_pair")
+pair = _fixture("pair")
+mixed = _fixture("mixed")
+iommu_pair = _fixture("iommu_pair")
+swiotlb_pair = _fixture("swiotlb_pair")
+loss_pair = _fixture("loss_pair")
+fresh_pair = _fixture("fresh_pair")
+
+
+class Programs:
+    """The C programs of tests/guest/progs, built for the guests."""
+
+    def __init__(self):
+        subprocess.run(
+            [str(TOP / "lab" / "build-progs")], check=True, capture_output=True, text=True
+        )
+
+    @staticmethod
+    def path(name):
+        """Where program NAME is in a guest."""
+        assert (BUILD / "guest-progs" / name).exists(), f"no program {name}"
+        return f"/qhca/build/guest-progs/{name}"
+
+
+@pytest.fixture(scope="session")
+def progs():
+    try:
+        return Programs()
+    except subprocess.CalledProcessError as error:
+        pytest.fail(f"the guest programs do not build:\n{error.stderr}", pytrace=False)

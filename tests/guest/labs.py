@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Labs and guests as the tests see them: qhca_lab's, with what tests ask for."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import re
+import sys
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "lab"))
+
+from qhca_lab import Background, Guest, Lab, LabError, Options, Result  # noqa: E402
+from qhca_lab import capture as wire_capture  # noqa: E402
+from qhca_lab import machine  # noqa: E402
+
+# What the kernel prints when something is wrong with it or with the driver.
+# All of this is of a level that reaches the console.
+KERNEL_TROUBLE = re.compile(
+    r"BUG:|Oops|WARNING:|Call Trace|general protection|hung task|blocked for more"
+    r"|refcount_t|DMAR: \[(DMA|INTR|Fault)|soft lockup|rcu:.*stall|UBSAN|KASAN"
+    r"|Kernel panic|page allocation failure|Unable to handle"
+)
+
+
+class TestJob(Background):
+    """A background command."""
+
+    __test__ = False
+
+    def out_so_far(self) -> str:
+        return self.stdout
+
+
+class TestGuest(Guest):
+    """A guest with the questions tests ask."""
+
+    __test__ = False
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.lab: TestLab | None = None
+        self.jobs: list[Background] = []
+        self.share = "/qhca/build"
+        # The kind alone, without device properties.
+        self.nic = self.nic.split(":")[0]
+        self._console_at = 0
+
+    def start(self, command, input=b"", env=None, cwd=None, user=None) -> TestJob:
+        if isinstance(input, str):
+            input = input.encode()
+        job = TestJob(self, command, input, {"env": env or {}, "cwd": cwd, "user": user})
+        self.jobs = [j for j in self.jobs if j.running] + [job]
+        return job
+
+    def run(self, command, timeout=60.0, check=True, **kwargs) -> Result:
+        """Run to the end. A failure is an AssertionError with all that helps."""
+        result = self.start(command, **kwargs).wait(timeout)
+        if check:
+            assert result.rc == 0, (
+                f"guest {self.name}: {result.describe()}\n{self.evidence(15)}"
+            )
+        return result
+
+    def end_jobs(self) -> None:
+        """Kill what a test left running."""
+        for job in self.jobs:
+            job.kill()
+        self.jobs = []
+
+    # -------------------------------------------------------------- the adapter
+
+    @property
+    def netdev(self) -> str:
+        return self.environment()["NETDEV"]
+
+    @property
+    def ibdev(self) -> str:
+        return self.environment()["IBDEV"]
+
+    @property
+    def pci(self) -> str:
+        """PCI address of the adapter, as in sysfs."""
+        line = "basename $(readlink -f /sys/class/net/$NETDEV/device)"
+        if self.nic == "rxe":
+            line = "basename $(readlink -f /sys/class/net/$NETDEV/device/..)"
+        return self.run(line).out.strip()
+
+    def ethtool_stat(self, name: str) -> int:
+        """One counter of `ethtool -S`; KeyError when there is none so named."""
+        for line in self.run("ethtool -S $NETDEV").out.splitlines():
+            key, colon, value = line.strip().rpartition(":")
+            if colon and key == name:
+                return int(value)
+        raise KeyError(f"no counter {name} at guest {self.name}")
+
+    def gid_index(self, address: str) -> int | None:
+        """Index of the RoCE v2 GID for an IPv4 or IPv6 address, or None."""
+        ip = ipaddress.ip_address(address)
+        if ip.version == 4:
+            ip = ipaddress.ip_address(f"::ffff:{address}")
+        script = (
+            "cd /sys/class/infiniband/$IBDEV/ports/1; for i in $(seq 0 63); do "
+            f'if [ "$(cat gids/$i 2>/dev/null)" = {ip.exploded} ] && '
+            '[ "$(cat gid_attrs/types/$i 2>/dev/null)" = "RoCE v2" ]; '
+            "then echo $i; break; fi; done"
+        )
+        text = self.run(script).out.strip()
+        return int(text) if text else None
+
+    def wait_gid(self, address: str, timeout: float = 20) -> int:
+        """Wait for the GID of ADDRESS, return its index."""
+        return self._until(
+            lambda: self.gid_index(address), timeout, f"no GID for {address}", some=True
+        )
+
+    def wait_no_gid(self, address: str, timeout: float = 20) -> None:
+        """Wait until ADDRESS has no GID."""
+        self._until(
+            lambda: self.gid_index(address) is None, timeout, f"GID of {address} stays"
+        )
+
+    def setup_nic(self, timeout: float = 60) -> None:
+        """Addresses and MTU as at boot, after the interface came anew."""
+        self._until(
+            lambda: "NETDEV" in self.environment(), timeout, "no network interface"
+        )
+        self.run("qhca-net", timeout)
+        self.wait_gid(self.ip)
+
+    def load_driver(self, *parameters: str) -> None:
+        """Load qhca.ko and qhca_ib.ko; parameters as MODULE.NAME=VALUE."""
+        self.run(["/qhca/lab/bin/qhca-load", *parameters], 60)
+
+    # ------------------------------------------------------------------ waiting
+
+    def _until(self, question, timeout: float, complaint: str, some: bool = False):
+        deadline = time.monotonic() + timeout
+        while True:
+            answer = question()
+            if answer if not some else answer is not None:
+                return answer
+            assert time.monotonic() < deadline, (
+                f"guest {self.name}: {complaint} within {timeout} s\n{self.evidence()}"
+            )
+            time.sleep(0.1)
+
+    def wait_for(self, command: str, timeout: float = 30) -> None:
+        """Wait until a shell command succeeds."""
+        loop = f"until ( {command} ) >/dev/null 2>&1; do sleep 0.1; done"
+        self.run(loop, timeout)
+
+    def wait_port(self, ip: str, port: int, timeout: float = 30) -> None:
+        """Wait until a server listens on PORT at the guest with address IP.
+
+        Looks at the server's own sockets: a trial connection would be taken
+        by a server that serves once."""
+        guests = self.lab.guests if self.lab else [self]
+        owner = next((g for g in guests if ip in (g.ip, g.ip6)), self)
+        owner.wait_for(f"ss -Hltn 'sport = :{port}' | grep -q .", timeout)
+
+    # ------------------------------------------------------------------- kernel
+
+    def dmesg_mark(self) -> None:
+        """From here on dmesg_since_mark() looks."""
+        self._console_at = len(self.console())
+
+    def dmesg_since_mark(self) -> str:
+        """What the kernel put on the console (warnings and worse)."""
+        return self.console()[self._console_at :]
+
+
+class Trace:
+    """Lines of trace events, filled when the with block ends."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+
+
+class TestLab(Lab):
+    """A lab with .a, .b and the helpers tests share."""
+
+    __test__ = False
+    guest_class = TestGuest
+
+    def __init__(self, state, directory):
+        super().__init__(state, directory)
+        for guest in self.guests:
+            guest.lab = self
+            setattr(self, guest.name, guest)
+
+    def __iter__(self):
+        return iter(self.guests)
+
+    def qmp(self, guest: str, command: str, **arguments):
+        """Run a QMP command at a guest's QEMU."""
+        arguments = {k.replace("_", "-"): v for k, v in arguments.items()}
+        with self[guest].qmp() as qmp:
+            return qmp.command(command, arguments)
+
+    def hmp(self, guest: str, line: str) -> str:
+        """Run a line of QEMU's human monitor."""
+        return self.qmp(guest, "human-monitor-command", command_line=line)
+
+    def set_link(self, guest: str, up: bool) -> None:
+        """Plug or pull the cable of a guest."""
+        self.qmp(guest, "set_link", name="nic0", up=up)
+
+    def set_mtu(self, mtu: int) -> None:
+        """Set the MTU of all interfaces."""
+        for guest in self.guests:
+            guest.run(f"ip link set $NETDEV mtu {mtu}")
+
+    def unplug(self, guest: str, timeout: float = 60) -> None:
+        """Pull the adapter out of a running guest; waits until it is gone."""
+        with self[guest].qmp() as qmp:
+            qmp.command("device_del", {"id": "nic0"})
+            qmp.wait_event("DEVICE_DELETED", timeout)
+
+    def plug(self, guest: str) -> None:
+        """Put the adapter back."""
+        device = machine.nic_device(self[guest].state)[-1]
+        driver, *properties = device.split(",")
+        arguments = dict(p.split("=", 1) for p in properties)
+        with self[guest].qmp() as qmp:
+            qmp.command("device_add", dict(arguments, driver=driver))
+
+    @contextlib.contextmanager
+    def trace(self, guest: str, pattern: str = "qhca_*"):
+        """Trace events of a guest's QEMU while the block runs."""
+        target = self[guest]
+        trace = Trace()
+        at = len(target.qemu_log())
+        state = {"name": pattern}
+        with target.qmp() as qmp:
+            qmp.command("trace-event-set-state", dict(state, enable=True))
+        try:
+            yield trace
+        finally:
+            with target.qmp() as qmp:
+                qmp.command("trace-event-set-state", dict(state, enable=False))
+            trace.lines += target.qemu_log()[at:].splitlines()
+
+    @contextlib.contextmanager
+    def capture(self, path):
+        """The wire's frames, in a pcapng file when the block has ended."""
+        wire_capture.start(self)
+        try:
+            yield
+        finally:
+            wire_capture.stop(self, Path(path))
+
+    def healthy(self) -> bool:
+        """Do all guests answer, with their adapter in place?"""
+        try:
+            for guest in self.guests:
+                if guest.nic == "none":
+                    guest.run("true", 20)
+                elif "GIDX" not in guest.environment(20):
+                    return False
+            return True
+        except (AssertionError, LabError):
+            return False
+
+
+RECIPES = {
+    # name: (adapters, options); in the order in which the tests run
+    "rxe_pair": (["rxe", "rxe"], {}),
+    "pair": (["qhca", "qhca"], {}),
+    "mixed": (["qhca", "rxe"], {}),
+    "iommu_pair": (["qhca", "qhca"], {"iommu": True}),
+    "swiotlb_pair": (["qhca", "qhca"], {"append": ["swiotlb=force"]}),
+    "loss_pair": (["qhca", "qhca"], {"loss": 1.0, "seed": 7}),
+    "fresh_pair": (["qhca", "qhca"], {}),
+}
+
+
+class Manager:
+    """Keeps one lab up, and changes it when a test wants another."""
+
+    def __init__(self, say):
+        self.say = say
+        self.kind: str | None = None
+        self.lab: TestLab | None = None
+        self.failed: dict[str, str] = {}
+
+    def get(self, kind: str) -> TestLab:
+        """The lab of KIND, booted when it is not the one that is up."""
+        if self.lab and (self.kind != kind or kind == "fresh_pair"):
+            self.drop()
+        if self.lab and not all(g.alive for g in self.lab):
+            self.say(f"lab {kind}: a guest has died; starting anew")
+            self.drop()
+        if not self.lab:
+            if kind in self.failed:
+                raise LabError(f"the lab {kind} did not boot before: {self.failed[kind]}")
+            nics, options = RECIPES[kind]
+            self.say(f"lab {kind}: booting {' and '.join(nics)} ...")
+            begin = time.monotonic()
+            try:
+                self.lab = TestLab.up("test", nics, Options(**options), replace=True)
+            except LabError as error:
+                self.failed[kind] = str(error).splitlines()[0]
+                raise
+            self.kind = kind
+            self.say(f"lab {kind}: up after {time.monotonic() - begin:.0f} s")
+        return self.lab
+
+    def after_failure(self) -> None:
+        """A test has failed: is the lab still of use to the next one?"""
+        if self.lab and not self.lab.healthy():
+            self.say(f"lab {self.kind}: not well after a failure; starting anew")
+            self.drop()
+
+    def drop(self) -> None:
+        if self.lab:
+            self.lab.down()
+        self.lab = self.kind = None

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lab itself, with Soft-RoCE only: what every other test stands on."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from labs import LabError
+from qhca_lab import CommandTimeout
+
+
+def test_status_and_streams_pass_through(rxe_pair):
+    result = rxe_pair.a.run("echo out; echo err >&2; exit 7", check=False)
+    assert (result.rc, result.out, result.err) == (7, "out\n", "err\n")
+    assert rxe_pair.a.run("kill -9 $$", check=False).rc == 137
+    assert rxe_pair.a.run(["/no/such/program"], check=False).rc == 127
+
+
+def test_environment(rxe_pair):
+    """IBDEV and GIDX name the adapter and its RoCEv2 IPv4 GID."""
+    for guest in rxe_pair:
+        text = guest.run("ibv_devinfo -v -d $IBDEV | grep 'GID\\['").out
+        index = guest.run("echo $GIDX").out.strip()
+        line = next(t for t in text.splitlines() if f"GID[{index:>3}]" in t)
+        assert f"::ffff:{guest.ip}" in line and "RoCE v2" in line
+
+
+def test_input_of_a_mebibyte(rxe_pair):
+    data = os.urandom(1 << 20)
+    out = rxe_pair.a.run("md5sum", input=data, timeout=60).out
+    local = subprocess.run(["md5sum"], input=data, capture_output=True, check=True)
+    assert out == local.stdout.decode()
+
+
+def test_many_commands_at_once(rxe_pair):
+    jobs = [rxe_pair.a.start(f"sleep 0.5; echo {n}") for n in range(8)]
+    assert [job.wait(30).out for job in jobs] == [f"{n}\n" for n in range(8)]
+
+
+def test_copy_both_ways(rxe_pair, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "data").write_bytes(os.urandom(300000))
+    rxe_pair.a.put(folder, "/tmp/copied")
+    rxe_pair.a.get("/tmp/copied", tmp_path / "back")
+    assert (tmp_path / "back" / "data").read_bytes() == (folder / "data").read_bytes()
+
+
+def test_hanging_command_is_killed(rxe_pair):
+    """With its children, also those in a session of their own."""
+    with pytest.raises(CommandTimeout) as caught:
+        rxe_pair.a.run("echo begun; setsid sleep 4242 & sleep 4242", timeout=2)
+    assert "begun" in str(caught.value) and "console" in str(caught.value)
+    deadline = time.monotonic() + 10
+    while rxe_pair.a.run("pgrep -x -f 'sleep 4242'", check=False).rc == 0:
+        assert time.monotonic() < deadline, "the command still runs"
+
+
+def test_second_lab_of_that_name_is_refused(rxe_pair):
+    with pytest.raises(LabError, match="already up"):
+        type(rxe_pair).up("test", ["rxe"])
+
+
+@pytest.mark.parametrize("options", ["-s 4096 -n 200", "-s 65536 -n 20", "-s 4096 -n 100 -e"])
+def test_rc_pingpong_over_rxe(rxe_pair, options):
+    line = f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c {options}"
+    server = rxe_pair.b.start(line)
+    rxe_pair.a.wait_port(rxe_pair.b.ip, 18515)
+    rxe_pair.a.run(f"{line} {rxe_pair.b.ip}", timeout=120)
+    assert server.wait(30).rc == 0
+
+
+def test_capture(rxe_pair, tmp_path):
+    path = tmp_path / "ping.pcapng"
+    with rxe_pair.capture(path):
+        rxe_pair.a.run(f"ping -c 3 -i 0.2 {rxe_pair.b.ip}")
+    lines = subprocess.run(
+        ["tshark", "-n", "-r", str(path), "-Y", "icmp"],
+        capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    assert len(lines) == 6, lines
