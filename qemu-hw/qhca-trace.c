@@ -16,7 +16,7 @@ static void qhca_trace_guest_error(const char *dev,
     const char *text = t->text ? t->text : "";
 
     qemu_log_mask(LOG_GUEST_ERROR, "%s: 0x%x: %s\n", dev, t->num, text);
-    trace_qhca_guest_error(dev, t->time, t->num, t->a, text);
+    trace_qhca_guest_error(t->num, t->a, text, t->time, dev);
 }
 
 void qhca_op_trace(void *opaque, const struct qhca_trace *t)
@@ -26,71 +26,71 @@ void qhca_op_trace(void *opaque, const struct qhca_trace *t)
 
     switch (t->kind) {
     case QHCA_TR_REG_WRITE:
-        trace_qhca_reg_write(dev, t->time, t->addr, t->a);
+        trace_qhca_reg_write(t->addr, t->a, t->time, dev);
         break;
     case QHCA_TR_MARKER:
-        trace_qhca_marker(dev, t->time, t->a);
+        trace_qhca_marker(t->a, t->time, dev);
         break;
     case QHCA_TR_COMMAND:
-        trace_qhca_command(dev, t->time, t->a, t->num, t->b);
+        trace_qhca_command(t->a, t->num, t->b, t->time, dev);
         break;
     case QHCA_TR_DOORBELL:
-        trace_qhca_doorbell(dev, t->time, t->num, t->addr, t->a, t->index);
+        trace_qhca_doorbell(t->num, t->addr, t->a, t->index, t->time, dev);
         break;
     case QHCA_TR_GUEST_ERROR:
         qhca_trace_guest_error(dev, t);
         break;
     case QHCA_TR_QP_STATE:
-        trace_qhca_qp_state(dev, t->time, t->num, t->a, t->b, t->syndrome);
+        trace_qhca_qp_state(t->num, t->a, t->b, t->syndrome, t->time, dev);
         break;
     case QHCA_TR_WALK_HOP:
-        trace_qhca_walk_hop(dev, t->time, t->num, t->b, t->addr, t->a);
+        trace_qhca_walk_hop(t->num, t->b, t->addr, t->a, t->time, dev);
         break;
     case QHCA_TR_WALK:
-        trace_qhca_walk(dev, t->time, t->num, t->a, t->addr);
+        trace_qhca_walk(t->num, t->a, t->addr, t->time, dev);
         break;
     case QHCA_TR_WQE:
-        trace_qhca_wqe(dev, t->time, t->num, t->index, t->addr, t->a, t->b);
+        trace_qhca_wqe(t->num, t->index, t->addr, t->a, t->b, t->time, dev);
         break;
     case QHCA_TR_RECV_WQE:
-        trace_qhca_recv_wqe(dev, t->time, t->num, t->index, t->addr, t->b);
+        trace_qhca_recv_wqe(t->num, t->index, t->addr, t->b, t->time, dev);
         break;
     case QHCA_TR_TX:
-        trace_qhca_tx(dev, t->time, t->num, t->peer, t->psn, t->a, t->b,
-                      t->syndrome);
+        trace_qhca_tx(t->num, t->peer, t->psn, t->a, t->b, t->syndrome,
+                      t->time, dev);
         break;
     case QHCA_TR_RX:
-        trace_qhca_rx(dev, t->time, t->num, t->peer, t->psn, t->a, t->b,
-                      t->syndrome);
+        trace_qhca_rx(t->num, t->peer, t->psn, t->a, t->b, t->syndrome,
+                      t->time, dev);
         break;
     case QHCA_TR_RX_DROP:
-        trace_qhca_rx_drop(dev, t->time, t->num, t->psn, t->a, t->b);
+        trace_qhca_rx_drop(t->num, t->psn, t->a, t->b, t->time, dev);
         break;
     case QHCA_TR_DATA:
-        trace_qhca_data(dev, t->time, t->num, t->b ? "write" : "read",
-                        t->addr, t->a);
+        trace_qhca_data(t->num, t->b ? "write" : "read", t->addr, t->a,
+                        t->time, dev);
         break;
     case QHCA_TR_RETRANSMIT:
-        trace_qhca_retransmit(dev, t->time, t->num, t->psn, t->a);
+        trace_qhca_retransmit(t->num, t->psn, t->a, t->time, dev);
         break;
     case QHCA_TR_TIMER:
-        trace_qhca_timer(dev, t->time, t->num, t->a, t->b);
+        trace_qhca_timer(t->num, t->a, t->b, t->time, dev);
         break;
     case QHCA_TR_CQE:
-        trace_qhca_cqe(dev, t->time, t->num, t->peer, t->index, t->a,
-                       t->syndrome, t->b);
+        trace_qhca_cqe(t->num, t->peer, t->index, t->a, t->syndrome, t->b,
+                       t->time, dev);
         break;
     case QHCA_TR_EQE:
-        trace_qhca_eqe(dev, t->time, t->num, t->peer, t->index, t->a);
+        trace_qhca_eqe(t->num, t->peer, t->index, t->a, t->time, dev);
         break;
     case QHCA_TR_MSIX:
-        trace_qhca_msix(dev, t->time, t->num);
+        trace_qhca_msix(t->num, t->time, dev);
         break;
     case QHCA_TR_ETH_TX:
-        trace_qhca_eth_tx(dev, t->time, t->num, t->index, t->b);
+        trace_qhca_eth_tx(t->num, t->index, t->b, t->time, dev);
         break;
     case QHCA_TR_ETH_RX:
-        trace_qhca_eth_rx(dev, t->time, t->num, t->index, t->b);
+        trace_qhca_eth_rx(t->num, t->index, t->b, t->time, dev);
         break;
     case QHCA_TR_KINDS:
         break;

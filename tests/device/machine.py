@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A QEMU without a guest: the test is the guest.
+
+Machine speaks the qtest protocol (memory, ports, clock), QMP, and holds the
+other end of the network wire.  Virtual time stands still but for clock_step.
+"""
+
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("QHCA_BUILD", TOP / "build"))
+QEMU = Path(os.environ.get("QHCA_QEMU", BUILD / "bin/qemu-system-x86_64"))
+TIMEOUT = 20.0
+
+
+class Lines:
+    """A connected socket read line by line, with a time limit."""
+
+    def __init__(self, sock: socket.socket):
+        self.sock = sock
+        self.sock.settimeout(TIMEOUT)
+        self.file = sock.makefile("r")
+
+    def send(self, text: str) -> None:
+        self.sock.sendall(text.encode())
+
+    def line(self) -> str:
+        line = self.file.readline()
+        if not line:
+            raise EOFError("QEMU closed the connection: did it die?")
+        return line.rstrip("\n")
+
+
+class Machine:
+    """One QEMU process; use as a context manager."""
+
+    def __init__(self, *options: str, device: str | None = "qhca,id=q,addr=4.0",
+                 machine: str = "q35", wire: bool = True):
+        self.dir = Path(tempfile.mkdtemp(prefix="qhca-qt."))
+        self.log = self.dir / "qemu.log"
+        self.events: list[dict] = []
+        listeners = {n: self._listen(n) for n in ("qtest", "qmp")}
+        self.wire = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.wire.bind(str(self.dir / "peer"))
+        args = [
+            str(QEMU), "-nodefaults", "-display", "none", "-machine", machine,
+            "-accel", "qtest", "-m", "256M",
+            "-qtest", f"unix:{self.dir}/qtest", "-qtest-log", "none",
+            "-qmp", f"unix:{self.dir}/qmp", "-serial", "none", "-monitor", "none",
+        ]
+        if wire:
+            args += ["-netdev", f"dgram,id=wire,local.type=unix,local.path={self.dir}/qemu"
+                     f",remote.type=unix,remote.path={self.dir}/peer"]
+        args += options
+        if device:
+            args += ["-device", device + (",netdev=wire" if wire else "")]
+        self.args = args
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log)
+        try:
+            self.qtest = self._accept(listeners["qtest"])
+            self.qmp_socket = self._accept(listeners["qmp"])
+            json.loads(self.qmp_socket.line())
+            self.qmp("qmp_capabilities")
+        except Exception:
+            output = self.log.read_text()
+            self.close()
+            raise RuntimeError(f"QEMU did not start: {output}") from None
+
+    def _listen(self, name: str) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.bind(str(self.dir / name))
+        sock.listen(1)
+        return sock
+
+    def _accept(self, listener: socket.socket) -> Lines:
+        limit = time.monotonic() + TIMEOUT
+        while not select.select([listener], [], [], 0.05)[0]:
+            if self.process.poll() is not None or time.monotonic() > limit:
+                raise EOFError
+        conn, _ = listener.accept()
+        listener.close()
+        return Lines(conn)
+
+    def __enter__(self) -> "Machine":
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End QEMU; that it was still alive is part of every test."""
+        alive = self.process.poll() is None
+        if alive:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.wire.close()
+        self.output = self.log.read_text()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        if not alive and self.process.returncode != 0:
+            raise AssertionError(
+                f"QEMU died with {self.process.returncode}:\n{self.output}")
+
+    # ---- qtest ----
+
+    def command(self, *words: object) -> str:
+        """One qtest command; the words of its answer after OK."""
+        self.qtest.send(" ".join(map(str, words)) + "\n")
+        while True:
+            answer = self.qtest.line()
+            if answer.startswith("IRQ"):
+                continue
+            if not answer.startswith("OK"):
+                raise RuntimeError(f"qtest {words}: {answer}")
+            return answer[2:].strip()
+
+    def read_mem(self, addr: int, size: int) -> bytes:
+        return bytes.fromhex(self.command("read", hex(addr), size)[2:])
+
+    def write_mem(self, addr: int, data: bytes) -> None:
+        if data:
+            self.command("write", hex(addr), len(data), "0x" + data.hex())
+
+    def load(self, addr: int, size: int) -> int:
+        """One read of 1, 2, 4 or 8 bytes."""
+        return int(self.command("read" + "bwlq"[size.bit_length() - 1], hex(addr)), 0)
+
+    def store(self, addr: int, value: int, size: int) -> None:
+        """One write of 1, 2, 4 or 8 bytes."""
+        self.command("write" + "bwlq"[size.bit_length() - 1], hex(addr), hex(value))
+
+    def out32(self, port: int, value: int) -> None:
+        self.command("outl", hex(port), hex(value))
+
+    def in32(self, port: int) -> int:
+        return int(self.command("inl", hex(port)), 0)
+
+    def clock_step(self, ns: int) -> None:
+        """Let virtual time go on by @ns nanoseconds; timers fire."""
+        self.command("clock_step", ns)
+
+    # ---- QMP ----
+
+    def qmp(self, name: str, **arguments):
+        message = {"execute": name}
+        if arguments:
+            message["arguments"] = {
+                k.replace("_", "-"): v for k, v in arguments.items()}
+        self.qmp_socket.send(json.dumps(message) + "\n")
+        while True:
+            answer = json.loads(self.qmp_socket.line())
+            if "event" in answer:
+                self.events.append(answer)
+            elif "error" in answer:
+                raise RuntimeError(f"{name}: {answer['error']['desc']}")
+            else:
+                return answer["return"]
+
+    def wait_event(self, name: str) -> dict:
+        """The next QMP event of that name, which may have come already."""
+        limit = time.monotonic() + TIMEOUT
+        while time.monotonic() < limit:
+            for event in self.events:
+                if event["event"] == name:
+                    self.events.remove(event)
+                    return event
+            self.qmp("query-status")
+            time.sleep(0.01)
+        raise TimeoutError(f"no event {name}")
+
+    # ---- the wire ----
+
+    def send_frame(self, frame: bytes) -> None:
+        """Put a frame on the wire, as the peer."""
+        self.wire.settimeout(TIMEOUT)
+        self.wire.sendto(frame, str(self.dir / "qemu"))
+
+    def receive_frame(self, timeout: float = TIMEOUT) -> bytes | None:
+        """The next frame that QEMU sent; None when there is none in time."""
+        self.wire.settimeout(timeout)
+        try:
+            return self.wire.recv(65536)
+        except (TimeoutError, BlockingIOError):
+            return None
+
+    def no_frame(self) -> bool:
+        """True if nothing is on the wire after all pending work is done."""
+        self.qmp("query-status")    # a turn of the main loop or two
+        return self.receive_frame(0.05) is None
+
+
+def until(condition, what: str = "condition", timeout: float = TIMEOUT):
+    """Call @condition until it returns something true; return that."""
+    limit = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > limit:
+            raise TimeoutError(f"waited {timeout} s for {what}")
+        time.sleep(0.002)
