@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Everything a user or a developer starts. Everything is built in a Debian 13
+# root below build/, so the host needs little; `make deps` installs that.
+
+.DEFAULT_GOAL := help
+# The scripts use all CPUs themselves, and guests want the machine for them.
+.NOTPARALLEL:
+
+IN_ROOT := lab/in-root
+PYTEST := python3 -m pytest -p no:cacheprovider -q
+HOST_PYTEST := /usr/bin/$(PYTEST)
+# Passed on to pytest: make test-guest ARGS="-k pingpong"
+ARGS ?=
+
+.PHONY: help
+help: ## Show this list
+	@echo 'qhca: an RDMA network adapter that you can boot.'
+	@echo
+	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | \
+		sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | \
+		awk -F'|' '{ printf "  make %-15s %s\n", $$1, $$2 }'
+	@echo
+	@echo '  ARGS="..." goes to pytest, QHCA_GUEST_PACKAGES="..." into the guests,'
+	@echo '  QHCA_CACHE=DIR keeps the big roots elsewhere. More: README.md'
+
+# ---------------------------------------------------------------- building
+
+.PHONY: deps root qemu driver provider progs image build
+deps: ## Install the few packages the host needs (sudo when not root)
+	@lab/deps
+
+root: deps ## Make the Debian 13 build root (1 minute, once)
+	@lab/make-root build
+
+qemu: root ## Build QEMU with the device (3 minutes, then seconds)
+	@lab/build-qemu
+
+driver: root ## Build the Linux driver
+	@lab/build-driver
+
+provider: root ## Build the rdma-core provider
+	@lab/build-provider
+
+progs: root ## Build the programs that guest tests run
+	@lab/build-progs
+
+image: root ## Make the guest image (10 seconds, once)
+	@lab/make-image
+
+build: qemu driver provider progs image ## All of the above (5 minutes, then seconds)
+
+# ----------------------------------------------------------------- running
+
+.PHONY: run shell
+run: build ## Boot two guests and run ibv_rc_pingpong between them (1 minute)
+	@lab/demo
+
+shell: build ## Boot two guests, open a shell in the first; they end with it
+	@lab/demo --shell
+
+# ----------------------------------------------------------------- testing
+
+TESTS := test-manual test-engine test-provider test-driver test-device test-guest
+
+.PHONY: test $(TESTS)
+test: build ## Run all tests, quickest first; says at the end which failed
+	@lab/run-tests $(TESTS)
+
+test-manual: root ## Compare docs/hardware.md with the contract header (seconds)
+	$(IN_ROOT) $(PYTEST) tests/manual $(ARGS)
+
+test-engine: root ## Engine unit tests, simulation, short fuzzing (4 minutes)
+	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check
+
+test-provider: root ## Unit tests of the provider (seconds)
+	@lab/build-provider
+	$(IN_ROOT) $(MAKE) -C tests/provider check
+
+test-driver: root ## Unit tests of the driver's encoders (seconds)
+	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
+
+test-device: qemu ## Device tests over qtest, no guest (seconds)
+	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
+
+test-guest: build ## Guest tests: pairs of guests are booted (30 minutes)
+	$(HOST_PYTEST) --durations=10 tests/guest $(ARGS)
+
+.PHONY: bench
+bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (10 minutes)
+	@lab/bench $(ARGS)
+
+# ---------------------------------------------------------------- cleaning
+
+.PHONY: clean distclean
+clean: ## Remove what was compiled; the roots and images stay
+	@lab/clean
+
+distclean: ## Remove all of build/
+	@lab/clean --all
