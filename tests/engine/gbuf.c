@@ -91,7 +91,8 @@ static uint64_t load64(const struct gbuf *b, uint64_t addr)
     return v;
 }
 
-static void make_list(struct gbuf *b, bool queue, struct rng *r)
+static void make_list(struct gbuf *b, bool queue, uint64_t first,
+                      struct rng *r)
 {
     uint64_t off = 0, n, a, t, rest;
     size_t i;
@@ -108,7 +109,9 @@ static void make_list(struct gbuf *b, bool queue, struct rng *r)
         if (!queue && n > rest) {
             n = rest;
         }
-        a = gmem_alloc(b->m, n, 12, queue ? 0 : rng_below(r, 4096));
+        /* aligned words stay aligned, as the software sees them */
+        a = gmem_alloc(b->m, n, 12, queue ? 0 :
+                       rng_below(r, 512) * 8 + (first + off) % 8);
         add_chunk(b, a, n, off);
         off += n;
     }
@@ -185,7 +188,7 @@ void gbuf_make(struct gbuf *b, struct gmem *m, uint64_t len,
         }
         break;
     case QHCA_BUF_LIST:
-        make_list(b, queue, r);
+        make_list(b, queue, first, r);
         break;
     default:
         b->d.page_shift = s->page_shift;

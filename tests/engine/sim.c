@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The simulation's main program: seeds, workloads, the world's life. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim.h"
+
+static const char *program;
+static struct sim *current;
+
+const char *sim_wc_name(unsigned status)
+{
+    static const char *const names[] = {
+        [QHCA_WC_SUCCESS] = "SUCCESS",
+        [QHCA_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+        [QHCA_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
+        [QHCA_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+        [QHCA_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
+        [QHCA_WC_MW_BIND_ERR] = "MW_BIND_ERR",
+        [QHCA_WC_BAD_RESP_ERR] = "BAD_RESP_ERR",
+        [QHCA_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
+        [QHCA_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+        [QHCA_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
+        [QHCA_WC_REM_OP_ERR] = "REM_OP_ERR",
+        [QHCA_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+        [QHCA_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
+        [QHCA_WC_FATAL_ERR] = "FATAL_ERR",
+        [QHCA_WC_GENERAL_ERR] = "GENERAL_ERR",
+    };
+
+    return status < sizeof(names) / sizeof(names[0]) && names[status] ?
+           names[status] : "?";
+}
+
+/* ---- ranges ---- */
+
+void spans_init(struct spans *s, uint64_t size)
+{
+    s->size = size;
+    s->head = s->tail = 0;
+    s->first = s->next = 0;
+}
+
+bool spans_empty(const struct spans *s)
+{
+    return s->first == s->next;
+}
+
+bool spans_alloc(struct spans *s, uint64_t len, uint64_t gap, uint64_t *off,
+                 uint32_t *handle)
+{
+    uint64_t start;
+
+    if (spans_empty(s)) {
+        s->head = s->tail = 0;
+    }
+    start = s->head;
+    if (start % s->size + len > s->size) {
+        start += s->size - start % s->size;
+    }
+    if (start + len - s->tail > s->size || s->next - s->first == SPAN_MAX) {
+        return false;
+    }
+    *off = start % s->size;
+    *handle = s->next;
+    s->head = start + len;
+    if (s->head + gap - s->tail <= s->size) {
+        s->head += gap;
+    }
+    s->e[s->next % SPAN_MAX].end = s->head;
+    s->e[s->next % SPAN_MAX].freed = false;
+    s->next++;
+    return true;
+}
+
+void spans_free(struct spans *s, uint32_t handle)
+{
+    CHECK(handle - s->first < s->next - s->first &&
+          !s->e[handle % SPAN_MAX].freed, "the test frees a range twice");
+    s->e[handle % SPAN_MAX].freed = true;
+    while (s->first != s->next && s->e[s->first % SPAN_MAX].freed) {
+        s->tail = s->e[s->first % SPAN_MAX].end;
+        s->first++;
+    }
+}
+
+uint64_t sim_area(struct area *a, struct guest *g, uint64_t size,
+                  uint32_t access, bool plain)
+{
+    struct gbuf_shape shape = gbuf_direct;
+    uint64_t iova = rng_u64(&g->rng) >> rng_range(&g->rng, 1, 40);
+
+    if (!plain) {
+        gbuf_shape_random(&shape, &g->rng, size);
+    }
+    gmr_create(&a->mr, g, size, iova, access, &shape);
+    spans_init(&a->spans, size);
+    return iova;
+}
+
+void sim_area_free(struct area *a)
+{
+    uint8_t s = gmr_destroy(&a->mr);
+
+    CHECK(s == QHCA_ST_OK, "DESTROY_MR: status %u", s);
+}
+
+/* ---- completion queues ---- */
+
+struct cqx *sim_cq(struct sim *s, struct guest *g, enum cq_mode mode,
+                   uint32_t need)
+{
+    struct cqx *c = calloc(1, sizeof(*c));
+    struct rng *r = &g->rng;
+    unsigned lazy = rng_pct(r, 50) ? 1 : (unsigned)rng_range(r, 1, 20);
+    struct gbuf_shape shape;
+    uint8_t shift = 0;
+
+    CHECK(c, "no memory");
+    c->s = s;
+    c->g = g;
+    c->mode = mode;
+    while (1u << shift < need + lazy - 1) {
+        shift++;
+    }
+    c->room = (1u << shift) - (lazy - 1);
+    gbuf_shape_random(&shape, r, sizeof(struct qhca_cqe) << shift);
+    gcq_create(&c->cq, g, shift, &shape,
+               g->eq[rng_range(r, 1, g->eqs - 1)].eqn);
+    c->cq.lazy = lazy;
+    s->cq = realloc(s->cq, (s->cqs + 1) * sizeof(*s->cq));
+    CHECK(s->cq, "no memory");
+    s->cq[s->cqs++] = c;
+    return c;
+}
+
+static void pump_dirty(struct sim *s, struct guest *g)
+{
+    unsigned i;
+
+    if (s->ending) {
+        return;
+    }
+    for (i = 0; i < s->eps; i++) {
+        if (s->ep[i]->g == g && s->ep[i]->dirty) {
+            s->ep[i]->dirty = false;
+            s->ep[i]->pump(s->ep[i]);
+        }
+    }
+}
+
+void sim_drain(struct cqx *c)
+{
+    struct qhca_cqe cqe;
+    struct sim *s = c->s;
+    unsigned node = c->g->n->id;
+    struct ep *ep;
+
+    while (gcq_poll(&c->cq, &cqe)) {
+        c->seen++;
+        ep = cqe.qpn < s->by_qpn_len[node] ? s->by_qpn[node][cqe.qpn] : NULL;
+        CHECK(ep, "%s: a completion for QP %#x, status %s", c->g->m->name,
+              cqe.qpn, sim_wc_name(cqe.status));
+        CHECK(cqe.timestamp <= s->w.now, "a completion from the future");
+        CHECK((cqe.opcode & 0x80 ? ep->rcq : ep->scq) == c,
+              "QP %#x: a completion in the wrong CQ", cqe.qpn);
+        ep->on_cqe(ep, &cqe);
+        ep->dirty = true;
+    }
+}
+
+static void cq_tick(void *opaque, uint64_t arg)
+{
+    struct cqx *c = opaque;
+
+    (void)arg;
+    c->ticking = false;
+    if (c->s->ending) {
+        return;
+    }
+    sim_drain(c);
+    pump_dirty(c->s, c->g);
+    c->ticking = true;
+    world_call(&c->s->w, c->s->w.now + 1 + rng_log(&c->g->rng,
+               c->mode == CQ_POLL ? 30000 : 300000), cq_tick, c, 0);
+}
+
+static void on_cq_event(struct guest *g, uint32_t cqn)
+{
+    struct sim *s = g->opaque;
+    unsigned i;
+
+    for (i = 0; i < s->cqs; i++) {
+        struct cqx *c = s->cq[i];
+
+        if (c->g == g && c->cq.cqn == cqn) {
+            CHECK(c->mode != CQ_POLL, "an event nobody asked for");
+            sim_drain(c);
+            gcq_arm(&c->cq, c->mode == CQ_SOLICITED);
+            if (rng_pct(&g->rng, 50)) {
+                sim_drain(c);
+            }
+            pump_dirty(s, g);
+            return;
+        }
+    }
+    die("an event of CQ %#x, which does not exist", cqn);
+}
+
+static void on_async(struct guest *g, const struct qhca_eqe *eqe)
+{
+    struct sim *s = g->opaque;
+    struct ep *ep;
+
+    switch (eqe->type) {
+    case QHCA_EV_PORT:
+    case QHCA_EV_SRQ_LIMIT:
+        return;
+    case QHCA_EV_QP_FATAL:
+    case QHCA_EV_QP_REQ_ERR:
+    case QHCA_EV_QP_ACCESS_ERR:
+    case QHCA_EV_COMM_EST:
+    case QHCA_EV_SQ_DRAINED:
+    case QHCA_EV_LAST_WQE:
+        ep = eqe->obj < s->by_qpn_len[g->n->id] ?
+             s->by_qpn[g->n->id][eqe->obj] : NULL;
+        if (ep && ep->on_async) {
+            ep->on_async(ep, eqe);
+            return;
+        }
+        if (!ep || eqe->type == QHCA_EV_COMM_EST ||
+            eqe->type == QHCA_EV_LAST_WQE) {
+            return;             /* the QP may have gone meanwhile */
+        }
+        break;
+    }
+    die("%s: event %#x, object %#x, syndrome %#x", g->m->name, eqe->type,
+        eqe->obj, eqe->syndrome);
+}
+
+/* ---- endpoints ---- */
+
+struct ep *sim_ep(struct sim *s, struct guest *g)
+{
+    struct ep *ep = calloc(1, sizeof(*ep));
+
+    CHECK(ep, "no memory");
+    ep->s = s;
+    ep->g = g;
+    s->ep = realloc(s->ep, (s->eps + 1) * sizeof(*s->ep));
+    CHECK(s->ep, "no memory");
+    s->ep[s->eps++] = ep;
+    return ep;
+}
+
+void sim_ep_bind(struct ep *ep)
+{
+    struct sim *s = ep->s;
+    unsigned n = ep->g->n->id;
+    uint32_t i = s->by_qpn_len[n];
+
+    if (ep->qp.qpn >= i) {
+        s->by_qpn_len[n] = ep->qp.qpn + 64;
+        s->by_qpn[n] = realloc(s->by_qpn[n], s->by_qpn_len[n] *
+                               sizeof(*s->by_qpn[n]));
+        CHECK(s->by_qpn[n], "no memory");
+        for (; i < s->by_qpn_len[n]; i++) {
+            s->by_qpn[n][i] = NULL;
+        }
+    }
+    CHECK(!s->by_qpn[n][ep->qp.qpn], "QPN %#x given twice", ep->qp.qpn);
+    s->by_qpn[n][ep->qp.qpn] = ep;
+}
+
+void sim_ep_unbind(struct ep *ep)
+{
+    ep->s->by_qpn[ep->g->n->id][ep->qp.qpn] = NULL;
+}
+
+static void ep_tick(void *opaque, uint64_t arg)
+{
+    struct ep *ep = opaque;
+
+    (void)arg;
+    ep->ticking = false;
+    if (!ep->s->ending) {
+        ep->pump(ep);
+    }
+}
+
+void sim_tick(struct ep *ep, uint64_t ns)
+{
+    if (!ep->ticking) {
+        ep->ticking = true;
+        world_call(&ep->s->w, ep->s->w.now + ns, ep_tick, ep, 0);
+    }
+}
+
+/* ---- one run ---- */
+
+static void dump(void)
+{
+    struct sim *s = current;
+    unsigned i;
+
+    if (!s) {
+        return;
+    }
+    fprintf(stderr, "virtual time %.3f us, %" PRIu64 " frames, %" PRIu64
+            " lost, %" PRIu64 " duplicated, %" PRIu64 " corrupted\n",
+            (double)s->w.now / 1000, s->w.frames, s->w.dropped,
+            s->w.duplicated, s->w.corrupted);
+    for (i = 0; i < s->eps; i++) {
+        if (s->ep[i]->dump && s->ep[i]->idle && !s->ep[i]->idle(s->ep[i])) {
+            s->ep[i]->dump(s->ep[i]);
+        }
+    }
+    if (s->w.log) {
+        fflush(s->w.log);
+    }
+    if (s->w.pcap) {
+        fflush(s->w.pcap);
+    }
+}
+
+static bool all_idle(struct sim *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->eps; i++) {
+        if (!s->ep[i]->idle(s->ep[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_counters(struct sim *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->w.nodes; i++) {
+        uint64_t st[QHCA_STAT_COUNT];
+        struct world *w = &s->w;
+
+        guest_stats(&s->g[i], st);
+        CHECK(st[QHCA_STAT_ROCE_TX_PACKETS] >= w->node[i].tx_frames,
+              "%" PRIu64 " packets counted, %" PRIu64 " frames sent",
+              st[QHCA_STAT_ROCE_TX_PACKETS], w->node[i].tx_frames);
+        CHECK(st[QHCA_STAT_AQ_COMMANDS] > 0 && st[QHCA_STAT_CQES] > 0,
+              "counters stand still");
+        if (!s->corrupts) {
+            CHECK(!st[QHCA_STAT_ROCE_ICRC_ERRORS] &&
+                  !st[QHCA_STAT_ROCE_RX_MALFORMED],
+                  "%" PRIu64 " ICRC errors, %" PRIu64 " malformed",
+                  st[QHCA_STAT_ROCE_ICRC_ERRORS],
+                  st[QHCA_STAT_ROCE_RX_MALFORMED]);
+        }
+        if (s->no_rnr) {
+            CHECK(!st[QHCA_STAT_ROCE_RNR_NAK_TX], "%" PRIu64 " RNR NAKs",
+                  st[QHCA_STAT_ROCE_RNR_NAK_TX]);
+        }
+        if (!s->hostile) {
+            CHECK(!w->node[i].mem.faults, "%s: %" PRIu64 " accesses of the "
+                  "device to memory that is not there", w->node[i].mem.name,
+                  w->node[i].mem.faults);
+            CHECK(!st[QHCA_STAT_DMA_ERRORS], "%" PRIu64 " DMA errors",
+                  st[QHCA_STAT_DMA_ERRORS]);
+        }
+    }
+}
+
+struct totals {
+    uint64_t runs, frames, messages, bytes, virtual_ns;
+};
+
+static void run_one(const struct sim_workload *wl, uint64_t seed,
+                    FILE *log, bool trace, const char *pcap,
+                    struct totals *t)
+{
+    struct sim sim, *s = &sim;
+    unsigned i;
+
+    memset(s, 0, sizeof(*s));
+    s->seed = seed;
+    rng_init(&s->rng, seed);
+    s->limit_ns = 300ULL * 1000000000;
+    snprintf(die_replay, sizeof(die_replay), "%s --workload %s --seed %"
+             PRIu64 " --log", program, wl->name, seed);
+    current = s;
+    die_hook = dump;
+    world_init(&s->w, (unsigned)rng_range(&s->rng, 2, WORLD_NODES),
+               rng_u64(&s->rng), NULL);
+    s->w.log = log;
+    s->w.trace = trace;
+    if (pcap) {
+        s->w.pcap = fopen(pcap, "wb");
+        CHECK(s->w.pcap, "%s: %s", pcap, strerror(errno));
+        pcap_header(s->w.pcap);
+    }
+    for (i = 0; i < s->w.nodes; i++) {
+        s->w.node[i].kick_ns = rng_log(&s->rng, 3000);
+        guest_start(&s->g[i], &s->w.node[i], rng_u64(&s->rng), NULL);
+        s->g[i].opaque = s;
+        s->g[i].on_cq_event = on_cq_event;
+        s->g[i].on_async = on_async;
+    }
+    wl->build(s);
+    CHECK(s->eps, "a workload without work");
+    s->corrupts = s->w.wire.corrupt || s->w.wire.truncate;
+    for (i = 0; i < s->cqs; i++) {
+        if (s->cq[i]->mode != CQ_POLL) {
+            gcq_arm(&s->cq[i]->cq, s->cq[i]->mode == CQ_SOLICITED);
+        }
+        if (s->cq[i]->mode != CQ_EVENT) {
+            cq_tick(s->cq[i], 0);
+        }
+    }
+    for (i = 0; i < s->eps; i++) {
+        sim_tick(s->ep[i], rng_log(&s->rng, 100000));
+    }
+    while (!all_idle(s)) {
+        CHECK(world_step(&s->w), "nothing happens any more, but there is "
+              "work left");
+        CHECK(s->w.now < s->limit_ns, "no end in sight");
+    }
+    /* what is still on the wire must do no harm */
+    world_run(&s->w, rng_log(&s->rng, 200000));
+    s->ending = true;
+    for (i = 0; i < s->eps; i++) {
+        s->ep[i]->finish(s->ep[i]);
+    }
+    for (i = 0; i < s->w.nodes; i++) {
+        if (!s->w.node[i].mem.fail_64k) {
+            guest_poll_eq(&s->g[i], 0);
+        }
+    }
+    check_counters(s);
+    for (i = 0; i < s->cqs; i++) {
+        uint8_t st = gcq_destroy(&s->cq[i]->cq);
+
+        CHECK(st == QHCA_ST_OK, "DESTROY_CQ: status %u", st);
+        free(s->cq[i]);
+    }
+    for (i = 0; i < s->w.nodes; i++) {
+        guest_stop(&s->g[i]);
+        CHECK(s->w.node[i].mem.mapped_pages == 0,
+              "%" PRIu64 " pages of the guest still mapped: the test leaks",
+              s->w.node[i].mem.mapped_pages);
+    }
+    t->runs++;
+    t->frames += s->w.frames;
+    t->messages += s->messages;
+    t->bytes += s->bytes;
+    t->virtual_ns += s->w.now;
+    for (i = 0; i < s->eps; i++) {
+        free(s->ep[i]);
+    }
+    for (i = 0; i < WORLD_NODES; i++) {
+        free(s->by_qpn[i]);
+    }
+    free(s->ep);
+    free(s->cq);
+    current = NULL;
+    if (s->w.pcap) {
+        fclose(s->w.pcap);
+    }
+    world_fini(&s->w);
+}
+
+/* ---- command line ---- */
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static const struct sim_workload *find_workload(const char *name)
+{
+    const struct sim_workload *w;
+
+    for (w = sim_workloads; w->name; w++) {
+        if (!strcmp(w->name, name)) {
+            return w;
+        }
+    }
+    fprintf(stderr, "%s: no workload %s\n", program, name);
+    exit(2);
+}
+
+static void usage(FILE *f)
+{
+    const struct sim_workload *w;
+
+    fprintf(f,
+            "usage: sim [--seed N | --seeds FROM..TO | --time SECONDS | "
+            "--seeds-file FILE]\n"
+            "           [--workload NAME|all] [--log] [--trace] "
+            "[--pcap FILE]\n\n"
+            "  --seed N        one run\n"
+            "  --seeds A..B    one run per seed\n"
+            "  --time SECONDS  new seeds until the time is over\n"
+            "  --seeds-file F  lines of: workload seed (# comments)\n"
+            "  --log           a line per packet on standard output\n"
+            "  --trace         and the engines' trace events\n"
+            "  --pcap FILE     the frames as they arrive (one seed)\n\n"
+            "workloads:\n");
+    for (w = sim_workloads; w->name; w++) {
+        fprintf(f, "  %-10s %s\n", w->name, w->help);
+    }
+}
+
+static void run_file(const char *path, struct totals *t)
+{
+    FILE *f = fopen(path, "r");
+    char line[256], name[64];
+    uint64_t seed;
+
+    if (!f) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        exit(2);
+    }
+    while (fgets(line, sizeof(line), f)) {
+        if (line[0] == '#' || line[0] == '\n') {
+            continue;
+        }
+        if (sscanf(line, "%63s %" SCNu64, name, &seed) != 2) {
+            fprintf(stderr, "%s: bad line: %s", path, line);
+            exit(2);
+        }
+        run_one(find_workload(name), seed, NULL, false, NULL, t);
+    }
+    fclose(f);
+}
+
+static void report(const char *what, const struct totals *t, double t0)
+{
+    double s = now_s() - t0;
+
+    printf("%-10s %6" PRIu64 " runs, %9" PRIu64 " frames, %8" PRIu64
+           " messages, %7.1f MiB, %8.3f s virtual, %6.1f s, %.0f frames/s\n",
+           what, t->runs, t->frames, t->messages,
+           (double)t->bytes / 1048576, (double)t->virtual_ns / 1e9, s,
+           s > 0 ? (double)t->frames / s : 0);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "seed", 1, NULL, 's' }, { "seeds", 1, NULL, 'r' },
+        { "time", 1, NULL, 't' }, { "workload", 1, NULL, 'w' },
+        { "log", 0, NULL, 'l' }, { "trace", 0, NULL, 'T' },
+        { "pcap", 1, NULL, 'p' }, { "seeds-file", 1, NULL, 'f' },
+        { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 }
+    };
+    const char *pcap = NULL, *workload = "all", *file = NULL;
+    uint64_t from = 1, to = 1;
+    const struct sim_workload *w;
+    struct totals all;
+    FILE *log = NULL;
+    bool trace = false;
+    double limit = 0, start = now_s();
+    uint64_t seed;
+    int c;
+
+    program = argv[0];
+    memset(&all, 0, sizeof(all));
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (c) {
+        case 's':
+            from = to = strtoull(optarg, NULL, 0);
+            break;
+        case 'r':
+            if (sscanf(optarg, "%" SCNu64 "..%" SCNu64, &from, &to) != 2) {
+                usage(stderr);
+                return 2;
+            }
+            break;
+        case 't':
+            limit = strtod(optarg, NULL);
+            from = (uint64_t)time(NULL) * 1000000;
+            to = UINT64_MAX - 1;
+            break;
+        case 'w':
+            workload = optarg;
+            break;
+        case 'T':
+            trace = true;
+            /* fall through */
+        case 'l':
+            log = stdout;
+            break;
+        case 'p':
+            pcap = optarg;
+            break;
+        case 'f':
+            file = optarg;
+            break;
+        default:
+            usage(c == 'h' ? stdout : stderr);
+            return c == 'h' ? 0 : 2;
+        }
+    }
+    if (file) {
+        run_file(file, &all);
+        report("seeds file", &all, start);
+        return 0;
+    }
+    if (limit > 0) {
+        /* all workloads in turn, seed by seed */
+        for (seed = from; now_s() - start < limit; seed++) {
+            for (w = sim_workloads; w->name; w++) {
+                if (!strcmp(workload, "all") || !strcmp(workload, w->name)) {
+                    run_one(w, seed, log, trace, NULL, &all);
+                }
+            }
+        }
+        report("all", &all, start);
+        return 0;
+    }
+    if (strcmp(workload, "all")) {
+        find_workload(workload);
+    }
+    for (w = sim_workloads; w->name; w++) {
+        struct totals t;
+        double t0 = now_s();
+
+        if (strcmp(workload, "all") && strcmp(workload, w->name)) {
+            continue;
+        }
+        memset(&t, 0, sizeof(t));
+        for (seed = from; seed <= to; seed++) {
+            run_one(w, seed, log, trace, pcap, &t);
+        }
+        report(w->name, &t, t0);
+    }
+    return 0;
+}

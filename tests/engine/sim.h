@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The network simulation: adapters with random work on a faulty wire, in
+ * virtual time, and what must be true of the result.
+ */
+#ifndef QHCA_TEST_SIM_H
+#define QHCA_TEST_SIM_H
+
+#include "die.h"
+#include "guest.h"
+
+struct sim;
+struct ep;
+
+/* How completions of a CQ are noticed. */
+enum cq_mode { CQ_POLL, CQ_EVENT, CQ_SOLICITED };
+
+struct cqx {
+    struct gcq cq;
+    struct sim *s;
+    struct guest *g;
+    enum cq_mode mode;
+    uint32_t room;              /* CQEs no queue has claimed */
+    uint64_t seen;
+    bool ticking;
+};
+
+/* A ring allocator of ranges of a region, with red zones between them. */
+#define SPAN_MAX 4096
+struct spans {
+    uint64_t size, head, tail;
+    uint32_t first, next;
+    struct {
+        uint64_t end;
+        bool freed;
+    } e[SPAN_MAX];
+};
+
+void spans_init(struct spans *s, uint64_t size);
+bool spans_alloc(struct spans *s, uint64_t len, uint64_t gap, uint64_t *off,
+                 uint32_t *handle);
+void spans_free(struct spans *s, uint32_t handle);
+bool spans_empty(const struct spans *s);
+
+/* A region and who uses what of it. */
+struct area {
+    struct gmr mr;
+    struct spans spans;
+};
+
+/* Part of a buffer: a range of an area. */
+struct piece {
+    uint64_t off;
+    uint32_t len, handle;
+};
+
+/* A QP with an application: sim_rc.c, sim_ud.c, sim_err.c fill it. */
+struct ep {
+    struct sim *s;
+    struct guest *g;
+    struct gqp qp;
+    struct cqx *scq, *rcq;
+    void (*on_cqe)(struct ep *ep, const struct qhca_cqe *cqe);
+    void (*pump)(struct ep *ep);        /* post what can be posted */
+    void (*finish)(struct ep *ep);      /* checks, then destroys */
+    void (*dump)(struct ep *ep);
+    void (*on_async)(struct ep *ep, const struct qhca_eqe *eqe);
+    bool (*idle)(struct ep *ep);        /* its work is done */
+    bool ticking, dirty;
+    void *app;
+};
+
+struct sim {
+    struct world w;
+    struct guest g[WORLD_NODES];
+    struct rng rng;
+    uint64_t seed;
+    struct ep **ep;
+    unsigned eps;
+    struct cqx **cq;
+    unsigned cqs;
+    struct ep **by_qpn[WORLD_NODES];
+    uint32_t by_qpn_len[WORLD_NODES];
+    uint64_t next_id;           /* of payload streams */
+    bool lossy;                 /* the wire loses or spoils frames */
+    bool corrupts;
+    uint64_t limit_ns;          /* virtual time until all must be done */
+    uint64_t messages, bytes;
+    bool ending;
+    bool no_rnr;                /* no receive is ever late */
+    bool hostile;               /* the software does forbidden things */
+};
+
+struct sim_workload {
+    const char *name;
+    const char *help;
+    void (*build)(struct sim *s);
+};
+
+extern const struct sim_workload sim_workloads[];
+
+/* Make a CQ that holds @need entries. */
+struct cqx *sim_cq(struct sim *s, struct guest *g, enum cq_mode mode,
+                   uint32_t need);
+/* Register an endpoint whose QP exists. */
+struct ep *sim_ep(struct sim *s, struct guest *g);
+void sim_ep_bind(struct ep *ep);
+void sim_ep_unbind(struct ep *ep);
+/* Call ep->pump() some time from now. */
+void sim_tick(struct ep *ep, uint64_t ns);
+/* Take all completions of a CQ now. */
+void sim_drain(struct cqx *c);
+uint64_t sim_area(struct area *a, struct guest *g, uint64_t size,
+                  uint32_t access, bool plain);
+void sim_area_free(struct area *a);
+
+/* sim_rc.c */
+struct rc_profile {
+    uint8_t type;               /* QHCA_QPT_RC, QHCA_QPT_UC */
+    unsigned messages;          /* to send by each end */
+    uint64_t max_msg;           /* bytes */
+    bool eager_recv;            /* receives are posted before their sends */
+    bool plain;                 /* DIRECT buffers only */
+};
+void rc_pair(struct sim *s, struct guest *a, struct guest *b,
+             const struct rc_profile *p);
+/* @n ends share one SRQ of guest @b. */
+void rc_srq_group(struct sim *s, struct guest *a, struct guest *b,
+                  unsigned n, const struct rc_profile *p);
+/* sim_ud.c */
+void ud_group(struct sim *s, unsigned per_node, unsigned messages,
+              bool enough_receives);
+/* sim_err.c */
+void err_build(struct sim *s);
+void chaos_build(struct sim *s);
+
+const char *sim_wc_name(unsigned status);
+
+#endif

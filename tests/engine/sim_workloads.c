@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What runs together in one simulated network. */
+#include <string.h>
+
+#include "sim.h"
+
+static struct guest *some_guest(struct sim *s)
+{
+    return &s->g[rng_below(&s->rng, s->w.nodes)];
+}
+
+static void some_pairs(struct sim *s, unsigned pairs, unsigned messages,
+                       uint64_t max_msg, bool eager)
+{
+    while (pairs--) {
+        struct guest *a = some_guest(s), *b = some_guest(s);
+        struct rc_profile p = {
+            .type = QHCA_QPT_RC,
+            .messages = (unsigned)rng_range(&s->rng, 1, messages),
+            .max_msg = 1 + rng_log(&s->rng, max_msg),
+            .eager_recv = eager,
+            .plain = rng_pct(&s->rng, 15),
+        };
+
+        if (!eager && rng_pct(&s->rng, 25)) {
+            p.max_msg = 1 + rng_log(&s->rng, 16384);
+            rc_srq_group(s, a, b, (unsigned)rng_range(&s->rng, 1, 3), &p);
+        } else {
+            rc_pair(s, a, b, &p);
+        }
+    }
+}
+
+/* All kinds of RC traffic, nothing is lost. */
+static void build_rc(struct sim *s)
+{
+    wire_random(&s->w.wire, &s->rng, false);
+    some_pairs(s, (unsigned)rng_range(&s->rng, 1, 6), 120, 60000, false);
+}
+
+/* Receives are always there: then nobody may say RNR. */
+static void build_ready(struct sim *s)
+{
+    wire_random(&s->w.wire, &s->rng, false);
+    s->no_rnr = true;
+    some_pairs(s, (unsigned)rng_range(&s->rng, 1, 4), 150, 20000, true);
+}
+
+static void build_lossy(struct sim *s)
+{
+    s->lossy = true;
+    wire_random(&s->w.wire, &s->rng, true);
+    some_pairs(s, (unsigned)rng_range(&s->rng, 1, 5), 80, 60000, false);
+}
+
+/* Few messages, but of megabytes. */
+static void build_big(struct sim *s)
+{
+    bool loss = rng_pct(&s->rng, 50);
+
+    s->lossy = loss;
+    wire_random(&s->w.wire, &s->rng, loss);
+    some_pairs(s, (unsigned)rng_range(&s->rng, 1, 2), 6, 4 << 20, false);
+}
+
+static void build_ud(struct sim *s)
+{
+    bool loss = rng_pct(&s->rng, 50);
+
+    s->lossy = loss;
+    wire_random(&s->w.wire, &s->rng, loss);
+    ud_group(s, (unsigned)rng_range(&s->rng, 1, 3), 150,
+             !loss && rng_pct(&s->rng, 50));
+}
+
+/* Everything at once. */
+static void build_mixed(struct sim *s)
+{
+    bool loss = rng_pct(&s->rng, 70);
+
+    s->lossy = loss;
+    wire_random(&s->w.wire, &s->rng, loss);
+    ud_group(s, (unsigned)rng_range(&s->rng, 1, 2), 60, false);
+    some_pairs(s, (unsigned)rng_range(&s->rng, 1, 12), 40, 100000, false);
+}
+
+const struct sim_workload sim_workloads[] = {
+    { "rc", "RC, all operations, a wire that loses nothing", build_rc },
+    { "ready", "the same, and receives are always posted", build_ready },
+    { "lossy", "RC on a wire that loses, doubles, delays, spoils",
+      build_lossy },
+    { "big", "messages of megabytes", build_big },
+    { "ud", "datagrams, on good and bad wires", build_ud },
+    { "mixed", "many QPs of both kinds", build_mixed },
+    { NULL, NULL, NULL }
+};
