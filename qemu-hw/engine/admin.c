@@ -209,14 +209,13 @@ static bool run_one(struct qhca *e)
     return true;
 }
 
-bool qhca_admin_run(struct qhca *e)
+void qhca_admin_run(struct qhca *e)
 {
     unsigned n;
 
     for (n = 0; n < ADMIN_BATCH && e->asq_cons != e->asq_prod; n++) {
         if (!qhca_active(e) || !run_one(e)) {
-            return false;
+            return;
         }
     }
-    return qhca_active(e) && e->asq_cons != e->asq_prod;
 }

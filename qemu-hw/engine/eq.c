@@ -171,19 +171,18 @@ static bool eq_drain(struct qhca *e, struct qhca_eq *eq)
     return false;
 }
 
-bool qhca_eq_run(struct qhca *e)
+void qhca_eq_run(struct qhca *e)
 {
     struct qhca_eq *eq;
 
     if (qhca_list_empty(&e->eq_work)) {
-        return false;
+        return;
     }
     eq = qhca_container(e->eq_work.next, struct qhca_eq, work);
     qhca_list_del(&eq->work);
     if (eq_drain(e, eq)) {
         qhca_list_add_tail(&e->eq_work, &eq->work);
     }
-    return !qhca_list_empty(&e->eq_work);
 }
 
 void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,

@@ -178,6 +178,7 @@ struct qhca_eth_q {
 
 /* ---- the adapter ---- */
 
+#define QHCA_ETHERTYPE_VLAN 0x8100
 #define QHCA_HASH_SLOTS     512 /* twice the greatest number of entries */
 #define QHCA_ETH_FRAME_BUF  (QHCA_ETH_MAX_FRAME + 8)
 
@@ -318,8 +319,8 @@ void qhca_cq_arm(struct qhca *e, struct qhca_cq *cq, uint32_t cons,
 /* QHCA_DB_EQ. */
 void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
                       bool arm);
-/* A batch of events that waited for room; true: more can go at once. */
-bool qhca_eq_run(struct qhca *e);
+/* Tell a batch of the events that waited for room. */
+void qhca_eq_run(struct qhca *e);
 /* Make @src an object without events; forget those that still wait. */
 void qhca_event_init(struct qhca_event_src *src, uint32_t obj);
 void qhca_event_forget(struct qhca_event_src *src);
@@ -369,7 +370,10 @@ void qhca_cq_free(struct qhca *e, struct qhca_cq *cq);
 void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome);
 
 /* ---- engine.c ---- */
-/* Put @qp on the ready list (once); somebody will run it. */
+/*
+ * Put @qp on the ready list (once); it runs before the present entry point
+ * returns, or after a kick().
+ */
 void qhca_qp_schedule(struct qhca *e, struct qhca_qp *qp);
 /* Ask for kick() once until the next qhca_run(). */
 void qhca_kick(struct qhca *e);
@@ -380,8 +384,10 @@ static inline bool qhca_active(const struct qhca *e)
 }
 /* Only a reset helps: stop everything, tell @reason (QHCA_FATAL_*). */
 void qhca_fatal(struct qhca *e, uint8_t reason);
-/* Do work until @budget is used up; true: there is more. */
-bool qhca_work(struct qhca *e, unsigned budget);
+/* Do work until @budget is used up. */
+void qhca_work(struct qhca *e, unsigned budget);
+/* The end of each entry point: kick() if work is left, set the timer. */
+void qhca_finish(struct qhca *e);
 /* Destroy all objects (reset, free). */
 void qhca_objects_free(struct qhca *e);
 /* Recompute the earliest deadline and tell set_timer. */
@@ -421,8 +427,8 @@ bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);
 void qhca_port_reset(struct qhca *e);
 
 /* ---- admin.c ---- */
-/* Run a batch of commands; true: more wait. */
-bool qhca_admin_run(struct qhca *e);
+/* Run a batch of commands. */
+void qhca_admin_run(struct qhca *e);
 
 /* ---- device.c ---- */
 uint64_t qhca_features(void);           /* QHCA_FEAT_* */
@@ -430,7 +436,7 @@ uint64_t qhca_features(void);           /* QHCA_FEAT_* */
 /* ---- doorbell.c ---- */
 uint32_t qhca_db_pages(const struct qhca *e);
 
-/* ---- eth.c ---- */
+/* ---- eth_rx.c, eth_tx.c ---- */
 void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len);
 /* Run Ethernet send queues, at most @budget frames; returns frames sent. */
 unsigned qhca_eth_run(struct qhca *e, unsigned budget);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The Internet checksum (RFC 1071). */
+#ifndef QHCA_CSUM_H
+#define QHCA_CSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * The ones' complement sum, folded to 16 bits and not complemented, of @len
+ * bytes taken as little-endian 16-bit words; an odd last byte is the low half
+ * of a word.  @seed is an earlier sum (of an even number of bytes), or 0.
+ */
+uint16_t qhca_csum(const void *buf, size_t len, uint16_t seed);
+
+/** What the receive completion of an Ethernet frame says of its checksums. */
+struct qhca_csum_verdict {
+    uint16_t sum;               /* of all from byte 14 on */
+    int l3_ok;                  /* IPv4 header right, or IPv6 */
+    int l4_ok;                  /* TCP or UDP checksum right */
+};
+
+/** Judge an untagged frame of @len >= 14 bytes. */
+void qhca_csum_verdict(const uint8_t *frame, size_t len,
+                       struct qhca_csum_verdict *v);
+
+#endif /* QHCA_CSUM_H */

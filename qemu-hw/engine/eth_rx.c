@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Ethernet receive: filter, VLAN tag, checksum verdict, and the way into one
+ * or several receive buffers.
+ */
+#include "internal.h"
+#include "admin.h"
+#include "csum.h"
+
+#define MAX_BUFFERS         64  /* of one frame */
+#define ETH_HEADER          14
+#define VLAN_TAG            4
+
+struct rx {
+    struct qhca_eth_seg seg[MAX_BUFFERS];
+    unsigned n;
+};
+
+enum rx_result { RX_OK, RX_NO_BUFFER, RX_BAD_BUFFER, RX_DEAD };
+
+/* Look at the next receive WQE, @ahead of the tail. */
+static enum rx_result peek(struct qhca *e, struct qhca_eth_q *q,
+                           uint32_t ahead, struct qhca_eth_seg *seg)
+{
+    uint32_t depth = 1u << q->shift, index = q->tail + ahead, head;
+    uint64_t off = index & (depth - 1), addr, run;
+
+    if (index == q->head) {
+        if (!qhca_dbrec_read(e, q->dbrec, &head)) {
+            return RX_DEAD;
+        }
+        if (head - q->tail > depth || head - q->tail < ahead) {
+            qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, q->num,
+                             "Ethernet doorbell record beyond the ring");
+            return RX_DEAD;
+        }
+        q->head = head;
+        if (index == head) {
+            return RX_NO_BUFFER;
+        }
+    }
+    if (qhca_buf_walk(e, &q->buf, off << q->stride, q->num, &addr, &run) ||
+        !qhca_dma_read(e, addr, seg, sizeof(*seg))) {
+        return RX_DEAD;
+    }
+    return RX_OK;
+}
+
+/* Find buffers for @len bytes; they stay in the ring. */
+static enum rx_result collect(struct qhca *e, struct qhca_eth_q *q,
+                              size_t len, struct rx *rx)
+{
+    enum rx_result r;
+    uint32_t size;
+
+    for (rx->n = 0; len; rx->n++) {
+        if (rx->n == MAX_BUFFERS) {
+            return RX_BAD_BUFFER;
+        }
+        r = peek(e, q, rx->n, &rx->seg[rx->n]);
+        if (r != RX_OK) {
+            return r;
+        }
+        size = qhca_le32(rx->seg[rx->n].len);
+        if (!size) {
+            rx->n++;
+            return RX_BAD_BUFFER;
+        }
+        len -= size < len ? size : len;
+    }
+    return RX_OK;
+}
+
+static bool scatter(struct qhca *e, const struct rx *rx, const uint8_t *from,
+                    size_t len)
+{
+    size_t part;
+    unsigned i;
+
+    for (i = 0; i < rx->n; i++) {
+        part = qhca_le32(rx->seg[i].len);
+        part = part < len ? part : len;
+        if (!qhca_dma_write(e, qhca_le64(rx->seg[i].addr), from, part)) {
+            return false;
+        }
+        from += part;
+        len -= part;
+    }
+    return true;
+}
+
+static void complete(struct qhca *e, struct qhca_eth_q *q,
+                     const struct rx *rx, struct qhca_cqe *cqe)
+{
+    cqe->qpn = qhca_le32(q->num);
+    cqe->wqe_index = qhca_le32(q->tail);
+    cqe->opcode = QHCA_CQE_OP_ETH_RECV;
+    cqe->num_wqe = qhca_le16(rx->n);
+    q->tail += rx->n;
+    if (cqe->status) {
+        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+    }
+    if (!qhca_cq_push(e, q->cq, cqe, false)) {
+        q->dead = true;
+    }
+}
+
+static void trace_rx(struct qhca *e, const struct qhca_eth_q *q, size_t len)
+{
+    struct qhca_trace t = {
+        .kind = QHCA_TR_ETH_RX, .num = q->num, .index = q->tail, .b = len,
+    };
+
+    qhca_trace_emit(e, &t);
+}
+
+static void judge(const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
+{
+    struct qhca_csum_verdict v;
+    uint16_t flags = qhca_le16(cqe->flags);
+
+    qhca_csum_verdict(frame, len, &v);
+    cqe->csum = qhca_le32(v.sum);
+    flags |= v.l3_ok ? QHCA_CQE_F_L3_OK : 0;
+    flags |= v.l4_ok ? QHCA_CQE_F_L4_OK : 0;
+    cqe->flags = qhca_le16(flags);
+}
+
+/* A frame without tag; @cqe holds what is known already. */
+static void deliver(struct qhca *e, struct qhca_eth_q *q,
+                    const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
+{
+    struct rx rx;
+
+    switch (collect(e, q, len, &rx)) {
+    case RX_OK:
+        break;
+    case RX_NO_BUFFER:
+        qhca_count(e, QHCA_STAT_ETH_RX_DROPPED);
+        return;
+    case RX_BAD_BUFFER:
+        cqe->status = QHCA_WC_LOC_LEN_ERR;
+        cqe->syndrome = QHCA_SYN_WQE_SGE;
+        complete(e, q, &rx, cqe);
+        return;
+    case RX_DEAD:
+        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+        q->dead = true;
+        return;
+    }
+    if (!scatter(e, &rx, frame, len)) {
+        cqe->status = QHCA_WC_LOC_PROT_ERR;
+        cqe->syndrome = QHCA_SYN_DATA_DMA;
+        complete(e, q, &rx, cqe);
+        return;
+    }
+    judge(frame, len, cqe);
+    cqe->byte_len = qhca_le32((uint32_t)len);
+    if (qhca_tracing(e)) {
+        trace_rx(e, q, len);
+    }
+    qhca_count(e, QHCA_STAT_ETH_RX_PACKETS);
+    e->stats[QHCA_STAT_ETH_RX_BYTES] += len;
+    if (frame[0] & 1) {
+        qhca_count(e, QHCA_STAT_ETH_RX_MULTICAST);
+    }
+    complete(e, q, &rx, cqe);
+}
+
+void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len)
+{
+    struct qhca_eth_q *q = qhca_table_get(&e->eth_rqs, e->eth_rqn);
+    struct qhca_cqe cqe = { .vlan = qhca_le16(QHCA_VLAN_NONE) };
+
+    if (len < ETH_HEADER || len > QHCA_ETH_MAX_FRAME) {
+        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+        return;
+    }
+    if (!qhca_mac_accept(e, frame)) {
+        qhca_count(e, QHCA_STAT_ETH_RX_FILTERED);
+        return;
+    }
+    if (!q || q->dead) {
+        qhca_count(e, QHCA_STAT_ETH_RX_DROPPED);
+        return;
+    }
+    if (qhca_get_be16(frame + 12) == QHCA_ETHERTYPE_VLAN &&
+        len >= ETH_HEADER + VLAN_TAG) {
+        cqe.vlan = qhca_le16(qhca_get_be16(frame + 14));
+        cqe.flags = qhca_le16(QHCA_CQE_F_VLAN);
+        len -= VLAN_TAG;
+        memcpy(e->eth_frame, frame, 12);
+        memcpy(e->eth_frame + 12, frame + 12 + VLAN_TAG, len - 12);
+        frame = e->eth_frame;
+    }
+    deliver(e, q, frame, len, &cqe);
+}
