@@ -570,16 +570,14 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
 }
 
 /*
- * Must the peer acknowledge this packet?  Yes where software waits for it:
- * signaled messages, READs and atomics, and the last message known.
+ * Must the peer acknowledge this packet?  The end of each message: even an
+ * unsignaled one may be what a later WQE has to wait for.  The responder
+ * merges the acknowledges it owes.  Long messages also between, lest the
+ * window closes for a whole round trip.
  */
-static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
-                     bool last)
+static bool want_ack(const struct qhca_qp *qp, bool last)
 {
-    return qp->xp.since_ack + 1 >= QHCA_ACK_INTERVAL ||
-           (last && ((w->flags & QHCA_WQE_F_SIGNALED) || is_rd(w->opcode) ||
-                     (qp->xp.cur + 1 == qp->sq_next &&
-                      qp->sq_next == qp->sq_head)));
+    return last || qp->xp.since_ack + 1 >= QHCA_ACK_INTERVAL;
 }
 
 static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
@@ -608,7 +606,7 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
     }
     op = bth_opcode(w, first, last);
     info = qhca_op_info(op);
-    ack = qp->type == QHCA_QPT_RC && want_ack(qp, w, last);
+    ack = qp->type == QHCA_QPT_RC && want_ack(qp, last);
     qhca_frame_bth(&f, op | (qp->type == QHCA_QPT_UC ? QHCA_CLASS_UC : 0),
                    last && (w->flags & QHCA_WQE_F_SOLICITED) &&
                    ((info.flags & QHCA_OPF_SEND) ||

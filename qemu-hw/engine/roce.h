@@ -292,8 +292,8 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
                 const struct qhca_rx *rx);
 
 /* ---- flush.c ---- */
-/* Flush a batch; true: there is more. */
-bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp);
+/* Flush while the budget lasts; true: there is more. */
+bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
 
 /* ---- timer.c ---- */
 /* (Re)start the QP's timer in a class: 0..31, or QHCA_TIMER_RNR + code. */

@@ -49,13 +49,7 @@ void qhca_timer_start(struct qhca *e, struct qhca_qp *qp, uint8_t cls)
     xp->deadline = qhca_now(e) + duration(cls);
     qhca_list_add_tail(&e->xd.timers[cls], &xp->timer);
     e->xd.timer_mask |= UINT64_C(1) << cls;
-    /*
-     * A deadline that only moved back leaves the surroundings' timer as it is:
-     * it fires once too early, finds nothing and is set anew.
-     */
-    if (xp->deadline < e->timer_set) {
-        qhca_timer_update(e);
-    }
+    /* The entry points of the engine tell set_timer() when they return. */
     if (qhca_tracing(e) && !was_running) {
         trace_timer(e, qp);
     }

@@ -6,6 +6,10 @@
 #ifndef QHCA_TRANSPORT_H
 #define QHCA_TRANSPORT_H
 
+/* What the transport can do, of QHCA_FEAT_*. */
+#define QHCA_XPORT_FEATURES (QHCA_FEAT_RC | QHCA_FEAT_UC | QHCA_FEAT_UD | \
+                             QHCA_FEAT_ATOMIC)
+
 /* Send WQEs of one RC QP that may be under way, a power of two. */
 #define QHCA_WINDOW_WQES    128
 /*
@@ -22,8 +26,6 @@
 /* Greatest RoCEv2 frame: VLAN, IPv6, BTH, RETH, ImmDt, 4 KiB, ICRC. */
 #define QHCA_FRAME_MAX      4352
 #define QHCA_LOOP_SLOTS     64
-/* Receive or send WQEs flushed in one qhca_xport_run(). */
-#define QHCA_FLUSH_BATCH    128
 /* QPs whose timer is handled in one qhca_xport_timer(). */
 #define QHCA_TIMER_BATCH    256
 
@@ -78,6 +80,8 @@ struct qhca_resp {
     uint32_t left;              /* READ: bytes not sent yet */
     uint32_t rkey;
     uint64_t va;                /* READ: of the next byte; ATOMIC: old value */
+    uint32_t ack_psn;           /* with ack: acknowledge this when sent */
+    bool ack;
 };
 
 #define QHCA_RESP_ACK       0   /* also all NAKs */
@@ -184,9 +188,11 @@ void qhca_xport_sq_doorbell(struct qhca *e, struct qhca_qp *qp);
 /** QHCA_DB_RQ: in ERR flush the receives posted since. */
 void qhca_xport_rq_doorbell(struct qhca *e, struct qhca_qp *qp);
 /**
- * Do work of one QP: owed ACKs and READ responses first, then requests.
- * Sends at most *@budget packets and takes them off it.  Returns true if
- * there is more to do right now (stay on the ready list).
+ * Do work of one QP: flush, owed ACKs and READ responses first, then
+ * requests.  Takes 1 off *@budget for each unit of work (packet sent, WQE
+ * flushed or carried out) and stops at 0.  Returns true if there is more to
+ * do right now (stay on the ready list); true with nothing taken while
+ * e->tx_blocked is set: it only waits for the wire.
  */
 bool qhca_xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
 /**

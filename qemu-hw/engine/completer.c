@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The completer: what responses and timers do to the WQEs under way
+ * (IBA 9.7.5, 9.9.2).
+ */
+#include "roce.h"
+
+static bool alive(const struct qhca_qp *qp)
+{
+    return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD;
+}
+
+static bool awaits_response(const struct qhca_swqe *w)
+{
+    return w->opcode == QHCA_WQE_RDMA_READ ||
+           w->opcode == QHCA_WQE_COMP_SWAP ||
+           w->opcode == QHCA_WQE_FETCH_ADD;
+}
+
+/* The PSN una_psn is done. */
+static void una_step(struct qhca_xport *xp, uint32_t n)
+{
+    uint32_t ahead = qhca_psn_dist(xp->snd_psn, xp->una_psn);
+
+    xp->una_psn = qhca_psn_add(xp->una_psn, n);
+    if (ahead < n) {
+        /* acknowledged while we had gone back: snd_psn is put right later */
+        xp->snd_psn = xp->una_psn;
+    }
+}
+
+/*
+ * Acknowledge everything before @target, una_psn .. max_psn.  Stops at a READ
+ * or atomic whose response is missing, and when the QP dies; true: reached.
+ */
+static bool advance(struct qhca *e, struct qhca_qp *qp, uint32_t target)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    while (xp->una_psn != target && alive(qp)) {
+        struct qhca_swqe *w;
+        uint32_t left, n;
+
+        if (qp->sq_tail == qp->sq_next) {
+            return false;
+        }
+        w = qhca_swqe(qp, qp->sq_tail);
+        if (awaits_response(w)) {
+            return false;
+        }
+        left = w->npkts - qhca_psn_dist(xp->una_psn, w->first_psn);
+        n = qhca_psn_dist(target, xp->una_psn);
+        if (n < left) {
+            una_step(xp, n);
+        } else {
+            una_step(xp, left);
+            qhca_req_complete(e, qp);
+            qhca_req_reap(e, qp);
+        }
+    }
+    return xp->una_psn == target;
+}
+
+/* Something was acknowledged: @snd was snd_psn, @una una_psn before. */
+static void progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
+                     uint32_t una)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    if (xp->una_psn == una || !alive(qp)) {
+        return;
+    }
+    xp->retry_left = qp->retry_cnt;
+    xp->rnr_left = qp->rnr_retry;
+    xp->back_valid = false;
+    if (qhca_psn_dist(xp->una_psn, una) > qhca_psn_dist(snd, una)) {
+        qhca_req_cursor(qp);
+    }
+    if (xp->req_state != QHCA_REQ_WAIT_RNR) {
+        if (xp->una_psn == xp->max_psn) {
+            qhca_timer_stop(e, qp);
+        } else if (qp->timeout) {
+            qhca_timer_start(e, qp, qp->timeout & 31);
+        }
+    }
+    qhca_qp_schedule(e, qp);
+}
+
+/* Send again from una_psn on.  False: retries used up, the QP died. */
+static bool retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    if (!xp->retry_left) {
+        qhca_count(e, QHCA_STAT_ROCE_RETRY_EXCEEDED);
+        qhca_req_fail(e, qp, QHCA_WC_RETRY_EXC_ERR, why);
+        return false;
+    }
+    xp->retry_left--;
+    qhca_req_go_back(e, qp, why);
+    if (qp->timeout) {
+        qhca_timer_start(e, qp, qp->timeout & 31);
+    }
+    qhca_qp_schedule(e, qp);
+    return true;
+}
+
+/*
+ * The peer lacks una_psn: a NAK said so, or a response to something later
+ * (implied NAK).  It may say so more than once; going back once is enough,
+ * after that the timer decides.
+ */
+static void lacks(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    if (xp->req_state == QHCA_REQ_WAIT_RNR ||
+        (xp->back_valid && xp->back_psn == xp->una_psn)) {
+        return;
+    }
+    if (retry(e, qp, QHCA_SYN_PSN_SEQ)) {
+        xp->back_valid = true;
+        xp->back_psn = xp->una_psn;
+    }
+}
+
+static void rnr(struct qhca *e, struct qhca_qp *qp, uint8_t code)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    qp->rnr_naks_rx++;
+    qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_RX);
+    if (xp->req_state == QHCA_REQ_WAIT_RNR) {
+        return;                 /* the same NAK twice */
+    }
+    if (!xp->rnr_left) {
+        qhca_count(e, QHCA_STAT_ROCE_RNR_EXCEEDED);
+        qhca_req_fail(e, qp, QHCA_WC_RNR_RETRY_EXC_ERR, QHCA_SYN_RNR);
+        return;
+    }
+    if (qp->rnr_retry != 7) {
+        xp->rnr_left--;
+    }
+    qhca_req_go_back(e, qp, QHCA_SYN_RNR);
+    xp->req_state = QHCA_REQ_WAIT_RNR;
+    qhca_timer_start(e, qp, QHCA_TIMER_RNR + code);
+}
+
+void qhca_comp_rnr_over(struct qhca *e, struct qhca_qp *qp)
+{
+    qp->xp.req_state = QHCA_REQ_ACTIVE;
+    if (alive(qp)) {
+        /* una_psn is sent next; until then nothing of ours is out */
+        qhca_qp_schedule(e, qp);
+    }
+}
+
+void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    if (!alive(qp) || xp->una_psn == xp->max_psn) {
+        return;
+    }
+    if (xp->snd_psn == xp->una_psn) {
+        /*
+         * We went back and have not been able to send since (the wire takes
+         * nothing): that is not the peer's silence.
+         */
+        qhca_timer_start(e, qp, qp->timeout & 31);
+        qhca_qp_schedule(e, qp);
+        return;
+    }
+    qp->timeouts++;
+    qhca_count(e, QHCA_STAT_ROCE_TIMEOUTS);
+    xp->back_valid = false;
+    retry(e, qp, QHCA_SYN_TIMEOUT);
+}
+
+/* ACK or NAK packet with AETH @syn; its PSN is una_psn + @d, in the window. */
+static void rx_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
+                   uint8_t syn)
+{
+    static const struct {
+        uint8_t status, syndrome;
+    } fatal[] = {
+        [QHCA_NAK_INV_REQ - QHCA_NAK_SEQ] = { QHCA_WC_REM_INV_REQ_ERR,
+                                              QHCA_SYN_NAK_INV_REQ },
+        [QHCA_NAK_ACCESS - QHCA_NAK_SEQ] = { QHCA_WC_REM_ACCESS_ERR,
+                                             QHCA_SYN_NAK_ACCESS },
+        [QHCA_NAK_OP - QHCA_NAK_SEQ] = { QHCA_WC_REM_OP_ERR,
+                                         QHCA_SYN_NAK_OP },
+    };
+    struct qhca_xport *xp = &qp->xp;
+    uint32_t una = xp->una_psn, snd = xp->snd_psn;
+    bool there;
+
+    switch (syn & QHCA_AETH_TYPE) {
+    case QHCA_AETH_ACK:
+        xp->credits = syn & QHCA_AETH_CREDITS;
+        there = advance(e, qp, qhca_psn_add(psn, 1));
+        progress(e, qp, snd, una);
+        if (!there && alive(qp)) {
+            lacks(e, qp);
+        }
+        return;
+    case QHCA_AETH_RNR:
+    case QHCA_AETH_NAK:
+        /* all before it has arrived */
+        there = advance(e, qp, psn);
+        progress(e, qp, snd, una);
+        break;
+    default:                    /* reserved */
+        there = advance(e, qp, psn);
+        progress(e, qp, snd, una);
+        if (there && alive(qp)) {
+            qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
+        }
+        return;
+    }
+    if (!alive(qp)) {
+        return;
+    }
+    if (!there) {
+        lacks(e, qp);
+        return;
+    }
+    if ((syn & QHCA_AETH_TYPE) == QHCA_AETH_RNR) {
+        rnr(e, qp, syn & 31);
+    } else if (syn == QHCA_NAK_SEQ) {
+        qp->seq_naks_rx++;
+        qhca_count(e, QHCA_STAT_ROCE_SEQ_NAK_RX);
+        lacks(e, qp);
+    } else if (syn <= QHCA_NAK_OP) {
+        qhca_req_fail(e, qp, fatal[syn - QHCA_NAK_SEQ].status,
+                      fatal[syn - QHCA_NAK_SEQ].syndrome);
+    } else {
+        qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
+    }
+}
+
+/* Store bytes @off .. of the oldest WQE's response. */
+static uint8_t store(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
+                     uint32_t off, const void *data, uint32_t len)
+{
+    const uint8_t *sges;
+    uint8_t syn = QHCA_SYN_NONE;
+
+    if (!len) {
+        return QHCA_SYN_NONE;
+    }
+    if (w->num == 1) {
+        return qhca_mr_write(e, qp->pd, qp->flags & QHCA_QP_F_PRIVILEGED,
+                             w->lkey, w->laddr + off, data, len,
+                             QHCA_ACCESS_LOCAL_WRITE, qp->qpn);
+    }
+    sges = qhca_req_wqe(e, qp, w, qp->sq_tail, true, &syn);
+    if (!sges) {
+        return syn;
+    }
+    return qhca_sgl_copy(e, qp, qp->pd, sges, w->num, &qp->xp.rd_pos, off,
+                         (void *)data, len, true);
+}
+
+static void store_failed(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
+{
+    bool wqe = syn >= QHCA_SYN_WQE_DMA && syn < QHCA_SYN_DB_INDEX;
+
+    qhca_req_fail(e, qp, wqe ? QHCA_WC_LOC_QP_OP_ERR : QHCA_WC_LOC_PROT_ERR,
+                  syn);
+}
+
+/* READ response or atomic acknowledge for the oldest WQE, at una_psn. */
+static void rx_data(struct qhca *e, struct qhca_qp *qp,
+                    const struct qhca_rx *rx)
+{
+    struct qhca_xport *xp = &qp->xp;
+    struct qhca_swqe *w = qhca_swqe(qp, qp->sq_tail);
+    uint32_t una = xp->una_psn, snd = xp->snd_psn;
+    bool last, read = rx->flags & QHCA_OPF_READ;
+    uint8_t syn;
+
+    if ((w->opcode == QHCA_WQE_RDMA_READ) != read || !awaits_response(w) ||
+        ((rx->flags & QHCA_OPF_AETH) &&
+         (rx->ext[0] & QHCA_AETH_TYPE) != QHCA_AETH_ACK)) {
+        qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
+        return;
+    }
+    if (rx->flags & QHCA_OPF_AETH) {
+        xp->credits = rx->ext[0] & QHCA_AETH_CREDITS;
+    }
+    if (read) {
+        uint32_t mtu = qhca_mtu_bytes(qp->path_mtu);
+        uint32_t n = qhca_psn_dist(una, w->first_psn);
+        uint32_t off = n * mtu;
+
+        last = n + 1 == w->npkts;
+        /*
+         * A responder may begin a repeated response with First or with
+         * Middle: only the end must fit.
+         */
+        if (last != !!(rx->flags & QHCA_OPF_END) ||
+            rx->payload_len != (last ? w->len - off : mtu)) {
+            qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
+            return;
+        }
+        syn = store(e, qp, w, off, rx->payload, rx->payload_len);
+    } else {
+        uint64_t old = qhca_get_be64(rx->ext + QHCA_AETH_LEN);
+
+        last = true;
+        old = qhca_le64(old);
+        syn = store(e, qp, w, 0, &old, sizeof(old));
+    }
+    if (syn) {
+        store_failed(e, qp, syn);
+        return;
+    }
+    if (qhca_psn_dist(snd, una) && xp->rd_psns) {
+        xp->rd_psns--;
+    }
+    una_step(xp, 1);
+    if (last) {
+        qhca_req_complete(e, qp);
+        qhca_req_reap(e, qp);
+    }
+    progress(e, qp, snd, una);
+}
+
+void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
+                  const struct qhca_rx *rx)
+{
+    struct qhca_xport *xp = &qp->xp;
+    uint32_t una, snd;
+
+    if (!alive(qp)) {
+        return;
+    }
+    if (rx->opcode == QHCA_OP_ACK) {
+        qhca_count(e, QHCA_STAT_ROCE_ACK_RX);
+    }
+    /* Ghosts of an earlier time: not outstanding (IBA 9.7.5.1.2). */
+    if (qhca_psn_dist(rx->psn, xp->una_psn) >=
+        qhca_psn_dist(xp->max_psn, xp->una_psn)) {
+        return;
+    }
+    if (rx->opcode == QHCA_OP_ACK) {
+        rx_ack(e, qp, rx->psn, rx->ext[0]);
+        return;
+    }
+    una = xp->una_psn;
+    snd = xp->snd_psn;
+    /* A response acknowledges what was before it. */
+    if (advance(e, qp, rx->psn)) {
+        progress(e, qp, snd, una);
+        if (alive(qp)) {
+            rx_data(e, qp, rx);
+        }
+    } else {
+        progress(e, qp, snd, una);
+        if (alive(qp)) {
+            lacks(e, qp);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Flushing: in ERR every WQE posted, and every one posted later, completes
+ * with WR_FLUSH_ERR in order (IBA 10.3.1.7); in SQE only the send queue's.
+ */
+#include "roce.h"
+
+/* WQE sq_tail, which is known if it was under way and read again if not. */
+static void flush_send(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+    uint32_t index = qp->sq_tail;
+    uint8_t opcode = QHCA_WQE_SEND;
+    uint64_t wr_id = 0, addr;
+
+    if (index != qp->sq_next && xp->win) {
+        opcode = qhca_swqe(qp, index)->opcode;
+        wr_id = qhca_swqe(qp, index)->wr_id;
+    } else if (!qhca_sq_fetch(e, qp, index, e->xd.wqe, &addr)) {
+        opcode = e->xd.wqe[0];
+        wr_id = qhca_get_le64(e->xd.wqe + 8);
+    }
+    if (index == qp->sq_next) {
+        qp->sq_next++;
+    }
+    qp->sq_tail++;
+    /* An overflown CQ cannot be told; the QP is beyond help anyway. */
+    qhca_send_cqe(e, qp, wr_id, index, opcode, 0, QHCA_WC_WR_FLUSH_ERR,
+                  QHCA_SYN_FLUSH);
+}
+
+/* True: one was flushed; false: there is none now. */
+static bool flush_recv(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+    uint32_t len;
+
+    if (!xp->recv_held) {
+        if (qp->srq ||
+            qhca_rq_take(e, qp, xp->recv, &len, &xp->recv_index)) {
+            return false;
+        }
+        xp->recv_held = true;
+    }
+    qhca_recv_error(e, qp, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    return true;
+}
+
+bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    while (xp->sq_flush) {
+        if (qp->sq_tail == qp->sq_head) {
+            xp->sq_flush = false;
+            xp->cur = qp->sq_tail;
+            qhca_window_put(e, qp);
+            break;
+        }
+        if (!*budget) {
+            return true;
+        }
+        --*budget;
+        flush_send(e, qp);
+    }
+    while (xp->rq_flush) {
+        if (!*budget) {
+            return true;
+        }
+        --*budget;
+        if (!flush_recv(e, qp)) {
+            xp->rq_flush = false;
+            if (qp->srq) {
+                qhca_async_event(e, &qp->ev, QHCA_EV_LAST_WQE, 0);
+            }
+        }
+    }
+    return false;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The transport's ways in from the object side: life of a QP's machines, state
+ * changes, doorbells, the run of one QP.
+ */
+#include <stdlib.h>
+
+#include "roce.h"
+
+bool qhca_xport_dev_init(struct qhca *e)
+{
+    struct qhca_xport_dev *xd = &e->xd;
+    unsigned i;
+
+    for (i = 0; i < QHCA_TIMER_CLASSES; i++) {
+        qhca_list_init(&xd->timers[i]);
+    }
+    xd->timer_mask = 0;
+    xd->free_windows = NULL;
+    xd->loop_head = 0;
+    xd->loop_tail = 0;
+    xd->loop = calloc(QHCA_LOOP_SLOTS, sizeof(*xd->loop));
+    return xd->loop != NULL;
+}
+
+void qhca_xport_dev_free(struct qhca *e)
+{
+    struct qhca_window *win = e->xd.free_windows, *next;
+
+    while (win) {
+        next = win->next;
+        free(win);
+        win = next;
+    }
+    e->xd.free_windows = NULL;
+    free(e->xd.loop);
+    e->xd.loop = NULL;
+}
+
+void qhca_xport_dev_reset(struct qhca *e)
+{
+    /* Timers and windows went with their QPs. */
+    e->xd.loop_tail = e->xd.loop_head;
+}
+
+/* Forget everything: the QP is in RESET, or about to vanish. */
+static void clear(struct qhca *e, struct qhca_qp *qp)
+{
+    qhca_timer_stop(e, qp);
+    qhca_window_put(e, qp);
+    memset(&qp->xp, 0, sizeof(qp->xp));
+    qhca_list_init(&qp->xp.timer);
+    qp->xp.credits = QHCA_ACK_UNLIMITED;
+}
+
+bool qhca_xport_init(struct qhca *e, struct qhca_qp *qp)
+{
+    (void)e;
+    memset(&qp->xp, 0, sizeof(qp->xp));
+    qhca_list_init(&qp->xp.timer);
+    qp->xp.credits = QHCA_ACK_UNLIMITED;
+    return true;
+}
+
+void qhca_xport_free(struct qhca *e, struct qhca_qp *qp)
+{
+    clear(e, qp);
+}
+
+/*
+ * From now on software must ring for each receive it posts.  The flag is seen
+ * before the device looks for receives (see struct qhca_dbrec).
+ */
+static void ask_for_rq_doorbell(struct qhca *e, struct qhca_qp *qp)
+{
+    uint32_t flags = qhca_le32(QHCA_DBREC_NOTIFY);
+
+    if (qp->rq_stride && !qp->srq) {
+        qhca_dma_write(e, qp->rq_dbrec + offsetof(struct qhca_dbrec, flags),
+                       &flags, sizeof(flags));
+        e->ops.dma_fence(e->opaque);
+    }
+}
+
+void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    qhca_timer_stop(e, qp);
+    xp->req_state = QHCA_REQ_IDLE;
+    xp->drain = false;
+    xp->una_psn = xp->max_psn;
+    xp->snd_psn = xp->max_psn;
+    xp->rd_psns = 0;
+    xp->rd_out = 0;
+    xp->sq_flush = true;
+    if (qp->state == QHCA_QPS_ERR) {
+        if (!xp->fatal_nak) {
+            xp->rspq_tail = xp->rspq_head;
+            xp->rd_pending = 0;
+        }
+        ask_for_rq_doorbell(e, qp);
+        xp->rq_flush = true;
+    }
+    qhca_qp_schedule(e, qp);
+}
+
+static void start_responder(struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    xp->exp_psn = qp->rq_psn & QHCA_PSN_MASK;
+    xp->msn = 0;
+}
+
+static void start_requester(struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    xp->snd_psn = qp->sq_psn & QHCA_PSN_MASK;
+    xp->una_psn = xp->snd_psn;
+    xp->max_psn = xp->snd_psn;
+    xp->cur = qp->sq_tail;
+    xp->cur_pkt = 0;
+}
+
+/* In INIT software may post receives without ringing. */
+static void clear_rq_notify(struct qhca *e, struct qhca_qp *qp)
+{
+    uint32_t flags = 0;
+
+    if (qp->rq_stride && !qp->srq) {
+        qhca_dma_write(e, qp->rq_dbrec + offsetof(struct qhca_dbrec, flags),
+                       &flags, sizeof(flags));
+    }
+}
+
+void qhca_xport_state(struct qhca *e, struct qhca_qp *qp, uint8_t old)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    switch (qp->state) {
+    case QHCA_QPS_RESET:
+        clear(e, qp);
+        break;
+    case QHCA_QPS_INIT:
+        if (old == QHCA_QPS_RESET) {
+            clear_rq_notify(e, qp);
+        }
+        break;
+    case QHCA_QPS_RTR:
+        if (old == QHCA_QPS_INIT) {
+            start_responder(qp);
+        }
+        break;
+    case QHCA_QPS_RTS:
+        if (old == QHCA_QPS_RTR) {
+            start_requester(qp);
+        }
+        xp->drain = false;
+        xp->retry_left = qp->retry_cnt;
+        xp->rnr_left = qp->rnr_retry;
+        qhca_qp_schedule(e, qp);
+        break;
+    case QHCA_QPS_SQD:
+        xp->drain = qp->en_sqd_event;
+        qhca_qp_schedule(e, qp);
+        break;
+    case QHCA_QPS_SQE:
+    case QHCA_QPS_ERR:
+        if (old != qp->state) {
+            qhca_xport_error(e, qp);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+void qhca_xport_sq_doorbell(struct qhca *e, struct qhca_qp *qp)
+{
+    if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
+        qp->xp.sq_flush = true;
+    } else if (qp->state != QHCA_QPS_RTS) {
+        return;                 /* SQD: they wait */
+    }
+    qhca_qp_schedule(e, qp);
+}
+
+void qhca_xport_rq_doorbell(struct qhca *e, struct qhca_qp *qp)
+{
+    if (qp->state == QHCA_QPS_ERR && !qp->srq) {
+        qp->xp.rq_flush = true;
+        qhca_qp_schedule(e, qp);
+    }
+}
+
+bool qhca_xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    if ((xp->sq_flush || xp->rq_flush) && qhca_flush_run(e, qp, budget)) {
+        return true;
+    }
+    if (qhca_rsp_owed(qp)) {
+        if (qhca_rsp_run(e, qp, budget) == QHCA_BLOCKED) {
+            return true;
+        }
+        if (qhca_rsp_owed(qp) || xp->sq_flush || xp->rq_flush) {
+            return true;
+        }
+    }
+    switch (qp->state) {
+    case QHCA_QPS_RTS:
+    case QHCA_QPS_SQD:
+        return qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_UC ?
+               qhca_req_run(e, qp, budget) : qhca_ud_run(e, qp, budget);
+    default:
+        return false;
+    }
+}
+
+void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,
+                      struct qhca_qpc *out)
+{
+    struct qhca_xport *xp = &qp->xp;
+    uint8_t rsp = QHCA_RSP_IDLE;
+
+    (void)e;
+    if (xp->naked) {
+        rsp = QHCA_RSP_NAKED;
+    } else if (xp->rd_pending) {
+        rsp = QHCA_RSP_READ;
+    } else if (xp->rsp_op == QHCA_RSPOP_SEND ||
+               xp->rsp_op == QHCA_RSPOP_WRITE) {
+        rsp = QHCA_RSP_MESSAGE;
+    }
+    out->snd_psn = qhca_le32(xp->snd_psn);
+    out->una_psn = qhca_le32(xp->una_psn);
+    out->exp_psn = qhca_le32(xp->exp_psn);
+    out->msn = qhca_le32(xp->msn);
+    out->credits = qhca_le32(xp->credits);
+    out->retry_left = xp->retry_left;
+    out->rnr_left = xp->rnr_left;
+    out->req_state = xp->req_state;
+    out->rsp_state = rsp;
+    out->rd_outstanding = xp->rd_out;
+    out->deadline = qhca_le64(xp->deadline);
+}
