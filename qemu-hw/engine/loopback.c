@@ -10,6 +10,7 @@ uint8_t *qhca_loop_slot(struct qhca *e)
     struct qhca_xport_dev *xd = &e->xd;
 
     if (xd->loop_head - xd->loop_tail == QHCA_LOOP_SLOTS) {
+        xd->loop_full = true;
         return NULL;
     }
     return xd->loop[xd->loop_head % QHCA_LOOP_SLOTS].data;

@@ -124,17 +124,6 @@ static void start_requester(struct qhca_qp *qp)
     xp->cur_pkt = 0;
 }
 
-/* In INIT software may post receives without ringing. */
-static void clear_rq_notify(struct qhca *e, struct qhca_qp *qp)
-{
-    uint32_t flags = 0;
-
-    if (qp->rq_stride && !qp->srq) {
-        qhca_dma_write(e, qp->rq_dbrec + offsetof(struct qhca_dbrec, flags),
-                       &flags, sizeof(flags));
-    }
-}
-
 void qhca_xport_state(struct qhca *e, struct qhca_qp *qp, uint8_t old)
 {
     struct qhca_xport *xp = &qp->xp;
@@ -142,11 +131,6 @@ void qhca_xport_state(struct qhca *e, struct qhca_qp *qp, uint8_t old)
     switch (qp->state) {
     case QHCA_QPS_RESET:
         clear(e, qp);
-        break;
-    case QHCA_QPS_INIT:
-        if (old == QHCA_QPS_RESET) {
-            clear_rq_notify(e, qp);
-        }
         break;
     case QHCA_QPS_RTR:
         if (old == QHCA_QPS_INIT) {
@@ -195,7 +179,7 @@ void qhca_xport_rq_doorbell(struct qhca *e, struct qhca_qp *qp)
     }
 }
 
-bool qhca_xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
+static bool run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
     struct qhca_xport *xp = &qp->xp;
 
@@ -218,6 +202,19 @@ bool qhca_xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
     default:
         return false;
     }
+}
+
+bool qhca_xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
+{
+    bool more;
+
+    e->xd.loop_full = false;
+    more = run(e, qp, budget);
+    if (more && e->xd.loop_full && *budget) {
+        /* It does not wait for the wire: loopback makes room very soon. */
+        --*budget;
+    }
+    return more;
 }
 
 void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,

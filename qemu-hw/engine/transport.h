@@ -158,6 +158,7 @@ struct qhca_xport_dev {
     uint64_t timer_mask;        /* lists that are not empty */
     struct qhca_loop_frame *loop;       /* QHCA_LOOP_SLOTS */
     uint32_t loop_head, loop_tail;
+    bool loop_full;             /* somebody found no slot */
     _Alignas(64) uint8_t frame[QHCA_FRAME_MAX];
     _Alignas(16) uint8_t wqe[1024];     /* UD: being sent */
 };
