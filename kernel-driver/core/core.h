@@ -19,7 +19,7 @@
 /* ------------------------------------------------------- admin queue -- */
 
 #define QHCA_AQ_SHIFT		5
-#define QHCA_AQ_DEPTH		(1U << QHCA_AQ_SHIFT)
+#define QHCA_AQ_DEPTH		BIT(QHCA_AQ_SHIFT)
 
 /* One command in flight: its DMA buffers and its answer. */
 struct qhca_aq_slot {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/qhca/<pci address>/: registers, caps, stats, queues,
- * and layout, the form forced on buffer tables made from now on.
+ * /sys/kernel/debug/qhca/<pci address>/: registers, caps, stats, queues;
+ * layout, the form forced on buffer tables made from now on; and marker, to put
+ * a mark into the device's trace.
  */
 #include <linux/debugfs.h>
+#include <linux/ktime.h>
 #include <linux/rtnetlink.h>
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
@@ -48,34 +50,43 @@ static int registers_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(registers);
 
+static const struct {
+	const char *name;
+	size_t offset;
+} caps_u32[] = {
+	{ "max_qp", offsetof(struct qhca_caps, max_qp) },
+	{ "max_cq", offsetof(struct qhca_caps, max_cq) },
+	{ "max_srq", offsetof(struct qhca_caps, max_srq) },
+	{ "max_mr", offsetof(struct qhca_caps, max_mr) },
+	{ "max_pd", offsetof(struct qhca_caps, max_pd) },
+	{ "max_uar", offsetof(struct qhca_caps, max_uar) },
+	{ "max_eq", offsetof(struct qhca_caps, max_eq) },
+	{ "max_qp_wr", offsetof(struct qhca_caps, max_qp_wr) },
+	{ "max_cqe", offsetof(struct qhca_caps, max_cqe) },
+	{ "max_srq_wr", offsetof(struct qhca_caps, max_srq_wr) },
+	{ "max_sge", offsetof(struct qhca_caps, max_sge) },
+	{ "max_inline", offsetof(struct qhca_caps, max_inline) },
+	{ "max_gid", offsetof(struct qhca_caps, max_gid) },
+	{ "max_eth_queues", offsetof(struct qhca_caps, max_eth_queues) },
+	{ "max_eq_depth", offsetof(struct qhca_caps, max_eq_depth) },
+	{ "max_rd_atomic", offsetof(struct qhca_caps, max_rd_atomic) },
+	{ "max_msg_size", offsetof(struct qhca_caps, max_msg_size) },
+};
+
 static int caps_show(struct seq_file *s, void *unused)
 {
 	struct qhca_core *core = s->private;
 	const struct qhca_caps *c = &core->dev.caps;
+	int i;
 
 	seq_printf(s, "features %#llx\n", c->features);
 	seq_printf(s, "node_guid %8phN\n", c->node_guid);
 	seq_printf(s, "max_mr_size %#llx\n", c->max_mr_size);
 	seq_printf(s, "page_size_cap %#llx\n", c->page_size_cap);
-#define SHOW(field) seq_printf(s, #field " %u\n", c->field)
-	SHOW(max_qp);
-	SHOW(max_cq);
-	SHOW(max_srq);
-	SHOW(max_mr);
-	SHOW(max_pd);
-	SHOW(max_uar);
-	SHOW(max_eq);
-	SHOW(max_qp_wr);
-	SHOW(max_cqe);
-	SHOW(max_srq_wr);
-	SHOW(max_sge);
-	SHOW(max_inline);
-	SHOW(max_gid);
-	SHOW(max_eth_queues);
-	SHOW(max_eq_depth);
-	SHOW(max_rd_atomic);
-	SHOW(max_msg_size);
-#undef SHOW
+	for (i = 0; i < ARRAY_SIZE(caps_u32); i++)
+		seq_printf(s, "%s %u\n", caps_u32[i].name,
+			   *(const u32 *)((const char *)c +
+					  caps_u32[i].offset));
 	seq_printf(s, "fw_version %#x\n", c->fw_version);
 	return 0;
 }
@@ -212,6 +223,36 @@ static const struct file_operations layout_fops = {
 	.release = single_release,
 };
 
+/*
+ * A number goes to the device's MARKER register as it is, "now" as this
+ * kernel's monotonic clock in ns: it ties the clocks of guest and device.
+ */
+static ssize_t marker_write(struct file *file, const char __user *ubuf,
+			    size_t len, loff_t *pos)
+{
+	struct qhca_core *core = file->private_data;
+	char buf[24] = {};
+	u64 val;
+
+	if (len >= sizeof(buf))
+		return -EINVAL;
+	if (copy_from_user(buf, ubuf, len))
+		return -EFAULT;
+	if (sysfs_streq(buf, "now"))
+		val = ktime_get_ns();
+	else if (kstrtou64(buf, 0, &val))
+		return -EINVAL;
+	writeq(val, core->dev.regs + QHCA_REG_MARKER);
+	return len;
+}
+
+static const struct file_operations marker_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = marker_write,
+	.llseek = noop_llseek,
+};
+
 void qhca_debugfs_add(struct qhca_core *core)
 {
 	struct dentry *d;
@@ -223,6 +264,7 @@ void qhca_debugfs_add(struct qhca_core *core)
 	debugfs_create_file("stats", 0400, d, core, &stats_fops);
 	debugfs_create_file("queues", 0400, d, core, &queues_fops);
 	debugfs_create_file("layout", 0600, d, core, &layout_fops);
+	debugfs_create_file("marker", 0200, d, core, &marker_fops);
 }
 
 /* Waits for readers and writers. */

@@ -41,6 +41,7 @@ static irqreturn_t async_irq(int irq, void *data)
 	struct qhca_eq *eq = data;
 
 	qhca_aq_reap(eq->core);
+	/* pairs with eq_create(): buffer and shift are there */
 	if (smp_load_acquire(&eq->made) && eq_peek(eq))
 		return IRQ_WAKE_THREAD;
 	return IRQ_HANDLED;
@@ -81,6 +82,7 @@ static irqreturn_t comp_irq(int irq, void *data)
 	struct qhca_core_cq *cq;
 	struct qhca_eqe *eqe;
 
+	/* pairs with eq_create(): buffer and shift are there */
 	if (!smp_load_acquire(&eq->made))
 		return IRQ_NONE;
 	while (budget-- && (eqe = eq_peek(eq))) {
@@ -151,7 +153,8 @@ int qhca_irq_init(struct qhca_core *core)
 	struct pci_dev *pdev = core->dev.pdev;
 	u32 have = readl(core->dev.regs + QHCA_REG_VECTORS);
 	u32 want = min3(num_online_cpus() + 1, have, 2048U);
-	int n, i, err;
+	int node = dev_to_node(&pdev->dev);
+	int n, i, cpu, err;
 
 	if (want < 2) {
 		dev_err(&pdev->dev, "%u MSI-X vectors, needs 2\n", have);
@@ -189,10 +192,10 @@ int qhca_irq_init(struct qhca_core *core)
 			return err;
 		}
 		eq->has_irq = true;
-		if (i)
-			irq_set_affinity_and_hint(eq->irq,
-				cpumask_of(cpumask_local_spread(i - 1,
-					dev_to_node(&pdev->dev))));
+		if (i) {
+			cpu = cpumask_local_spread(i - 1, node);
+			irq_set_affinity_and_hint(eq->irq, cpumask_of(cpu));
+		}
 	}
 	writel(QHCA_AQ_CTRL_IRQ, core->dev.regs + QHCA_REG_AQ_CTRL);
 	WRITE_ONCE(core->aq.use_irq, true);
@@ -242,6 +245,7 @@ static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
 		qhca_kbuf_free(&core->dev, &eq->buf);
 		return err;
 	}
+	/* pairs with the interrupt handlers */
 	smp_store_release(&eq->made, true);
 	eq_arm(eq);
 	return 0;

@@ -150,7 +150,8 @@ bad:
 	rx_drop(q, nbufs);
 }
 
-/* Hand up at most @budget frames; returns how many, or @budget to be called
+/*
+ * Hand up at most @budget frames; returns how many, or @budget to be called
  * again because no buffer could be posted.
  */
 int qhca_rx_poll(struct qhca_nd *nd, int budget)
@@ -189,7 +190,7 @@ int qhca_rx_create(struct qhca_nd *nd)
 	struct qhca_eth_qc qc = {};
 	int err;
 
-	BUILD_BUG_ON(QHCA_ETH_MAX_FRAME > RX_BUF_LEN * RX_MAX_BUFS);
+	BUILD_BUG_ON(RX_BUF_LEN * RX_MAX_BUFS < QHCA_ETH_MAX_FRAME);
 
 	memset(q, 0, sizeof(*q));
 	q->shift = ilog2(nd->rx_depth);
