@@ -7,6 +7,7 @@
 
 /* Small pages are scattered in the first part, to be kind to the host. */
 #define SMALL_SPAN (1ULL << 28)
+#define SMALL_MAX  (1ULL << 16)
 
 static void *reserve(uint64_t len)
 {
@@ -82,9 +83,15 @@ uint64_t gmem_try_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
                         uint64_t lead)
 {
     uint64_t align = 1ULL << align_shift;
-    uint64_t span = align_shift <= 16 && len <= SMALL_SPAN / 8 ?
-                    SMALL_SPAN : GMEM_SPAN;
+    bool small = align_shift <= 16 && len <= SMALL_MAX;
+    uint64_t from = small ? 0 : SMALL_SPAN;
+    uint64_t span = small ? SMALL_SPAN : GMEM_SPAN - SMALL_SPAN;
     uint64_t slots, i, off;
+
+    if (align > SMALL_SPAN) {
+        from = 0;
+        span = GMEM_SPAN;
+    }
 
     CHECK(lead < align, "lead beyond the alignment");
     if (lead + len > span) {
@@ -93,13 +100,13 @@ uint64_t gmem_try_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
     slots = ((span - lead - len) >> align_shift) + 1;
     for (i = 0; i < 200; i++) {
         /* never offset 0: an address of 0 should look like an error */
-        off = (rng_below(&m->rng, slots) << align_shift) + lead;
+        off = (rng_below(&m->rng, slots) << align_shift) + lead + from;
         if (off >= GMEM_PAGE && pages_are(m, off, len, false)) {
             goto found;
         }
     }
     for (i = 0; i < slots; i++) {
-        off = (i << align_shift) + lead;
+        off = (i << align_shift) + lead + from;
         if (off >= GMEM_PAGE && pages_are(m, off, len, false)) {
             goto found;
         }

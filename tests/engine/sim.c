@@ -315,7 +315,8 @@ static void dump(void)
             (double)s->w.now / 1000, s->w.frames, s->w.dropped,
             s->w.duplicated, s->w.corrupted);
     for (i = 0; i < s->eps; i++) {
-        if (s->ep[i]->dump && s->ep[i]->idle && !s->ep[i]->idle(s->ep[i])) {
+        if (s->ep[i]->app && s->ep[i]->dump &&
+            !s->ep[i]->idle(s->ep[i])) {
             s->ep[i]->dump(s->ep[i]);
         }
     }
@@ -351,8 +352,7 @@ static void check_counters(struct sim *s)
         CHECK(st[QHCA_STAT_ROCE_TX_PACKETS] >= w->node[i].tx_frames,
               "%" PRIu64 " packets counted, %" PRIu64 " frames sent",
               st[QHCA_STAT_ROCE_TX_PACKETS], w->node[i].tx_frames);
-        CHECK(st[QHCA_STAT_AQ_COMMANDS] > 0 && st[QHCA_STAT_CQES] > 0,
-              "counters stand still");
+        CHECK(st[QHCA_STAT_AQ_COMMANDS] > 0, "counters stand still");
         if (!s->corrupts) {
             CHECK(!st[QHCA_STAT_ROCE_ICRC_ERRORS] &&
                   !st[QHCA_STAT_ROCE_RX_MALFORMED],

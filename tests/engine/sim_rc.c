@@ -97,6 +97,9 @@ static uint32_t some_len(struct rng *r, uint64_t max, uint32_t mtu)
     case 3:                     /* at the edges of packets */
         n = mtu * rng_range(r, 1, 5) + rng_range(r, 0, 2) - 1;
         break;
+    case 4:
+        n = rng_below(r, max + 1);
+        break;
     default:
         n = rng_log(r, max);
     }
@@ -646,6 +649,9 @@ static bool post_recv(struct rc *a)
     if (a->srq) {
         unsigned max = ((1u << a->srq->srq.stride) - 16) / 16;
 
+        if (max > a->ep->g->caps.max_sge) {
+            max = a->ep->g->caps.max_sge;
+        }
         if (!a->srq->srq.nfree ||
             !take_pieces(a, &a->srq->area, a->srq->cap, max, GMEM_W, rv.p,
                          &rv.np)) {

@@ -415,6 +415,7 @@ static void ud_finish(struct ep *ep)
     sim_ep_unbind(ep);
     sim_area_free(&u->src);
     sim_area_free(&u->rcv);
+    ep->app = NULL;
     free(u->sq);
     free(u->rq);
     free(u);

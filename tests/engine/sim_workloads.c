@@ -17,7 +17,9 @@ static void some_pairs(struct sim *s, unsigned pairs, unsigned messages,
         struct rc_profile p = {
             .type = QHCA_QPT_RC,
             .messages = (unsigned)rng_range(&s->rng, 1, messages),
-            .max_msg = 1 + rng_log(&s->rng, max_msg),
+            .max_msg = max_msg >= 1 << 20 ?
+                       rng_range(&s->rng, max_msg / 4, max_msg) :
+                       1 + rng_log(&s->rng, max_msg),
             .eager_recv = eager,
             .plain = rng_pct(&s->rng, 15),
         };
