@@ -286,7 +286,8 @@ def parser() -> argparse.ArgumentParser:
         return p
 
     p = command("up", cmd_up, "boot a lab and wait until its guests are ready; "
-                "what follows -- goes to every QEMU ({n} and {name} are replaced)")
+                "what follows -- goes to every QEMU ({n}, {name} and {dir}, the "
+                "lab's folder, are replaced)")
     p.add_argument("--guests", type=int, metavar="N", help="how many (default 2)")
     p.add_argument("--nic", default="qhca", metavar="NIC[,NIC...]",
                    help="adapter of all guests or of each: qhca, rxe (Soft-RoCE over virtio-net) "

@@ -134,7 +134,9 @@ def command_line(
     args += share("build", BUILD.resolve(), True)
     args += share("share", Path(options.share or directory / "share").resolve(), False)
     args += netdev + nic_device(guest)
-    words = {"name": guest["name"], "n": str(guest["number"])}
+    words = {"name": guest["name"], "n": str(guest["number"]), "dir": str(directory.parent)}
+    # The other one of two guests, for a second wire between them.
+    words["peer"] = {"a": "b", "b": "a"}.get(guest["name"], "nobody")
     for word in options.qemu:
         for key, value in words.items():
             word = word.replace("{" + key + "}", value)
