@@ -462,6 +462,8 @@ static void make(struct ud_all *all, struct guest *g, unsigned messages)
                      1u << in.sq_shift);
     ep->rcq = sim_cq(all->s, g, (enum cq_mode)rng_below(r, 3),
                      1u << in.rq_shift);
+    ep->scq->room -= 1u << in.sq_shift;
+    ep->rcq->room -= 1u << in.rq_shift;
     in.scq = &ep->scq->cq;
     in.rcq = &ep->rcq->cq;
     gqp_create(&ep->qp, g, &in);

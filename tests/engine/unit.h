@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The fixture of the unit tests of the engine's object side: one adapter that
+ * is up, its guest, and a look inside.
+ */
+#ifndef QHCA_TEST_UNIT_H
+#define QHCA_TEST_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "guest.h"
+#include "internal.h"
+
+struct unit {
+    struct world w;
+    struct guest g;
+    struct node *n;
+    struct qhca *e;
+    struct gmem *m;
+};
+
+static inline int unit_setup(void **state)
+{
+    static const struct guest_config cfg = {
+        .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
+    };
+    struct unit *u = calloc(1, sizeof(*u));
+
+    world_init(&u->w, 1, 1, NULL);
+    u->n = &u->w.node[0];
+    u->e = u->n->e;
+    u->m = &u->n->mem;
+    guest_start(&u->g, u->n, 1, &cfg);
+    *state = u;
+    return 0;
+}
+
+/* Tests that destroy what they made: nothing is left that refers to it. */
+static inline int unit_teardown(void **state)
+{
+    struct unit *u = *state;
+
+    guest_stop(&u->g);
+    world_fini(&u->w);
+    free(u);
+    return 0;
+}
+
+/* Tests that leave the adapter in pieces. */
+static inline int unit_abandon(void **state)
+{
+    struct unit *u = *state;
+
+    qhca_reset(u->e);
+    guest_drop(&u->g);
+    world_fini(&u->w);
+    free(u);
+    return 0;
+}
+
+/* A statistic went up by @n since the last call with that index. */
+static inline uint64_t unit_stat(struct unit *u, unsigned index)
+{
+    return qhca_stat(u->e, index);
+}
+
+static inline uint8_t unit_cmd(struct unit *u, uint8_t op, uint32_t obj,
+                               uint64_t mask, const void *in,
+                               uint32_t in_len, uint64_t *result)
+{
+    struct gcmd c = {
+        .op = op, .obj = obj, .in = in, .in_len = in_len, .mask = mask,
+    };
+    uint8_t status = guest_cmd(&u->g, &c);
+
+    if (result) {
+        *result = c.result;
+    }
+    return status;
+}
+
+#define UNIT(f) \
+    cmocka_unit_test_setup_teardown(f, unit_setup, unit_teardown)
+#define UNIT_HOSTILE(f) \
+    cmocka_unit_test_setup_teardown(f, unit_setup, unit_abandon)
+
+#endif
