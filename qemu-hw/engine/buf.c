@@ -234,7 +234,9 @@ static uint8_t walk_table(struct qhca *e, struct qhca_buf_map *m,
     uint8_t syn;
 
     m->leaf_valid = false;
-    if (!m->block_valid || m->block != page / QHCA_BUF_BLOCK) {
+    /* What was read ahead may be out of date if it was not in use then. */
+    if (!m->block_valid || m->block != page / QHCA_BUF_BLOCK ||
+        !entry_ok(qhca_le64(m->entry[slot]), false, m->page_shift)) {
         syn = read_block(e, m, page, num);
         if (syn) {
             return fault(e, num, syn);
@@ -243,8 +245,6 @@ static uint8_t walk_table(struct qhca *e, struct qhca_buf_map *m,
     entry = qhca_le64(m->entry[slot]);
     trace_hop(e, num, m->block_addr + slot * 8, entry, m->hops - 1);
     if (!entry_ok(entry, false, m->page_shift)) {
-        /* The guest may repair it before it uses the object again. */
-        m->block_valid = false;
         return fault(e, num, QHCA_SYN_TABLE_INVALID);
     }
     m->leaf = entry & QHCA_BTE_ADDR_MASK;
