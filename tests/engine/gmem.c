@@ -6,8 +6,18 @@
 #include "gmem.h"
 
 /* Small pages are scattered in the first part, to be kind to the host. */
-#define SMALL_SPAN (1ULL << 28)
+#define SMALL_SPAN (1ULL << 26)
 #define SMALL_MAX  (1ULL << 16)
+
+/* From this size on, freed memory goes back to the host. */
+#define GIVE_BACK  (1ULL << 17)
+
+/*
+ * Spaces of guests that are gone, all zero again: a simulation makes many
+ * guests one after the other, and fresh pages are what costs most.
+ */
+static struct gmem spare[4];
+static unsigned spares;
 
 static void *reserve(uint64_t len)
 {
@@ -22,9 +32,15 @@ void gmem_init(struct gmem *m, uint64_t base, uint64_t seed,
                const char *name)
 {
     memset(m, 0, sizeof(*m));
+    if (spares) {
+        *m = spare[--spares];
+    }
     m->base = base;
     m->name = name;
     rng_init(&m->rng, seed);
+    if (m->data) {
+        return;
+    }
     m->data = reserve(GMEM_SPAN);
     m->may[0] = reserve(GMEM_SPAN / 8);
     m->may[1] = reserve(GMEM_SPAN / 8);
@@ -33,6 +49,13 @@ void gmem_init(struct gmem *m, uint64_t base, uint64_t seed,
 
 void gmem_fini(struct gmem *m)
 {
+    if (!m->mapped_pages && spares < sizeof(spare) / sizeof(spare[0])) {
+        spare[spares] = (struct gmem){ .data = m->data, .mapped = m->mapped,
+                                       .may = { m->may[0], m->may[1] } };
+        spares++;
+        memset(m, 0, sizeof(*m));
+        return;
+    }
     munmap(m->data, GMEM_SPAN);
     munmap(m->may[0], GMEM_SPAN / 8);
     munmap(m->may[1], GMEM_SPAN / 8);
@@ -97,6 +120,7 @@ uint64_t gmem_try_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
     if (lead + len > span) {
         return 0;
     }
+again:
     slots = ((span - lead - len) >> align_shift) + 1;
     for (i = 0; i < 200; i++) {
         /* never offset 0: an address of 0 should look like an error */
@@ -110,6 +134,13 @@ uint64_t gmem_try_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
         if (off >= GMEM_PAGE && pages_are(m, off, len, false)) {
             goto found;
         }
+    }
+    /* a full nursery: take it from the rest */
+    if (small) {
+        small = false;
+        from = SMALL_SPAN;
+        span = GMEM_SPAN - SMALL_SPAN;
+        goto again;
     }
     return 0;
 found:
@@ -134,21 +165,28 @@ void gmem_release(struct gmem *m, uint64_t addr, uint64_t len)
     CHECK(inside(m, addr, len) && pages_are(m, off, len, true),
           "release of memory that is not mapped");
     gmem_deny(m, addr, len, GMEM_RW);
-    memset(m->data + off, 0, len);
+    if (len >= GIVE_BACK) {
+        uint64_t from = off / GMEM_PAGE * GMEM_PAGE;
+        uint64_t to = (off + len + GMEM_PAGE - 1) / GMEM_PAGE * GMEM_PAGE;
+
+        CHECK(!madvise(m->data + from, to - from, MADV_DONTNEED), "madvise");
+    } else {
+        memset(m->data + off, 0, len);
+    }
     pages_set(m, off, len, false);
 }
 
+/* @map may be untouched memory: do not write where nothing changes. */
 static void set_bits(uint64_t *map, uint64_t off, uint64_t len, bool on)
 {
     while (len) {
         unsigned b = off % 64;
         unsigned n = len < 64 - b ? (unsigned)len : 64 - b;
         uint64_t mask = (n == 64 ? ~0ULL : (1ULL << n) - 1) << b;
+        uint64_t *w = &map[off / 64];
 
-        if (on) {
-            map[off / 64] |= mask;
-        } else {
-            map[off / 64] &= ~mask;
+        if ((*w & mask) != (on ? mask : 0)) {
+            *w ^= (*w & mask) ^ (on ? mask : 0);
         }
         off += n;
         len -= n;
