@@ -55,18 +55,23 @@ def test_index_too_far(adapter, ahead):
 
 
 @pytest.mark.parametrize("ring", ["ASQ", "ACQ"])
-@pytest.mark.parametrize("addr", [0xFFFFFFFFFFFFF000, 0x800000000000, 0xC0000000])
-def test_ring_not_in_memory(bare, ring, addr):
+@pytest.mark.parametrize("addr, reason", [
+    (0xFFFFFFFFFFFFF000, C.QHCA_FATAL_AQ_CONFIG),       # wraps
+    (0xFFFFFFFFFFFF0000, C.QHCA_FATAL_AQ_DMA),
+    (0x800000000000, C.QHCA_FATAL_AQ_DMA),
+    (0xC0000000, C.QHCA_FATAL_AQ_DMA),
+])
+def test_ring_not_in_memory(bare, ring, addr, reason):
     """Rings nowhere, or in our own registers: fatal, and nothing worse."""
     base = {"ASQ": 0x100000, "ACQ": 0x200000, ring: addr}
     bare.reg_write(C.QHCA_REG_ASQ_BASE, base["ASQ"], 8)
     bare.reg_write(C.QHCA_REG_ACQ_BASE, base["ACQ"], 8)
-    bare.reg_write(C.QHCA_REG_AQ_SHIFT, 4)
+    bare.reg_write(C.QHCA_REG_AQ_SHIFT, 7)
     bare.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_ENABLE)
     bare.reg_write(C.QHCA_REG_ASQ_DB, 2)
     status = until(lambda: bare.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_FATAL_MASK,
                    "the fatal state")
-    assert status >> C.QHCA_STATUS_FATAL_SHIFT == C.QHCA_FATAL_AQ_DMA
+    assert status >> C.QHCA_STATUS_FATAL_SHIFT == reason
     bare.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
     bare.enable_msix()
     bare.start_admin()
@@ -314,6 +319,7 @@ def test_srq(adapter):
         bad = struct("qhca_srqc")(**{**good, **fields})
         assert status_of(adapter, C.QHCA_CMD_CREATE_SRQ, data=bad) != C.QHCA_ST_OK
     srq = adapter.command(C.QHCA_CMD_CREATE_SRQ, data=struct("qhca_srqc")(**good)).obj
+    adapter.m.store(0x300000, 5, 4)     # five posted: the limit is not reached
     adapter.command(C.QHCA_CMD_MODIFY_SRQ, srq, struct("qhca_srqc")(limit=3),
                     mask=C.QHCA_SRQ_M_LIMIT)
     assert adapter.query(C.QHCA_CMD_QUERY_SRQ, srq, "qhca_srqc").limit == 3

@@ -130,5 +130,8 @@ def test_stride(bare):
     bare.doorbell((uar << 16) + C.QHCA_DB_CQ_ARM, cq.num)
     cqc = bare.query(C.QHCA_CMD_QUERY_CQ, cq.num, "qhca_cqc")
     assert cqc.arm == C.QHCA_ARM_ANY
-    bare.doorbell((uar << 12) + C.QHCA_DB_CQ_ARM, cq.num)
+    other = bare.command(C.QHCA_CMD_ALLOC_UAR).obj
+    bare.doorbell((other << 16) + C.QHCA_DB_CQ_ARM, cq.num)
     assert bare.stat("DB_BAD_OWNER") == 1
+    bare.doorbell((uar << 12) + C.QHCA_DB_CQ_ARM, cq.num)
+    assert bare.stat("DB_BAD_ACCESS") == 1, "inside page 0, but no doorbell there"

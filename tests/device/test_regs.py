@@ -89,14 +89,13 @@ def test_small_access(bare, size):
     assert bare.reg(C.QHCA_REG_DB_SHIFT) == 12
 
 
-@pytest.mark.parametrize("offset, size", [(1, 4), (2, 4), (4, 8), (0xC, 8), (3, 8)])
+@pytest.mark.parametrize("offset, size", [(1, 4), (2, 4), (4, 8), (0xC, 8)])
 def test_unaligned_access(bare, offset, size):
-    """A bad read gives 0s in the bytes that were asked the wrong way."""
-    before = bare.reg(C.QHCA_REG_DB_SHIFT)
+    """It changes nothing."""
     bare.reg(offset, size)
     bare.reg_write(C.QHCA_REG_DB_SHIFT - 4 + offset, 0xFFFFFFFF, size)
     assert bare.reg(C.QHCA_REG_ID) == C.QHCA_ID_MAGIC
-    assert bare.reg(C.QHCA_REG_DB_SHIFT) in (before, 12)
+    assert bare.reg(C.QHCA_REG_DB_SHIFT) == 12
 
 
 @pytest.mark.parametrize("offset", [0x50, 0x54, 0x100, 0x1000, C.QHCA_BAR_REGS_SIZE - 8])

@@ -38,8 +38,8 @@ class Slot:
 def slot():
     with Machine(
         "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-        "-device", "pcie-root-port,id=port,addr=3.0,chassis=1",
-        device="qhca,id=q,bus=port,mac=02:00:00:00:00:01",
+        "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1",
+        device="qhca,id=q,bus=rp,mac=02:00:00:00:00:01",
     ) as m:
         yield Slot(m)
 
@@ -75,7 +75,7 @@ def test_unplug_and_plug_again(slot):
     Setup(slot.adapter, "rts")
     unplug(slot)
     slot.m.qmp("netdev_del", id="wire")
-    slot.m.qmp("device_add", driver="qhca", id="q", bus="port")
+    slot.m.qmp("device_add", driver="qhca", id="q", bus="rp")
     control = slot.port.config(slot.exp + SLOT_CONTROL, 2)
     slot.port.config_write(slot.exp + SLOT_CONTROL,
                            control & ~(POWER_OFF | INDICATOR_OFF) | 0x100, 2)
