@@ -17,6 +17,9 @@
 /* greatest kernel queue in one block, without being asked for */
 #define KBUF_DIRECT_MAX	SZ_128K
 
+/* it is here because qhca_table.c is also compiled in user space */
+EXPORT_SYMBOL_GPL(qhca_form_name);
+
 /* One piece of table memory. */
 struct qhca_table_mem {
 	__le64 *cpu;

@@ -12,4 +12,11 @@
 #error "qhca needs Linux 6.12 or newer"
 #endif
 
+/* the DMA block iterator has moved out of rdma/ib_umem.h, also in 6.12.y */
+#if __has_include(<rdma/iter.h>)
+#include <rdma/iter.h>
+#else
+#include <rdma/ib_umem.h>
+#endif
+
 #endif /* QHCA_COMPAT_H */

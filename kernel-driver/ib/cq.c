@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Completion queues: create, destroy, moderate, arm. poll.c polls. */
+#include <linux/delay.h>
+#include <linux/log2.h>
+
+#include "qhca_ib.h"
+
+/* hard interrupt context */
+static void cq_comp(struct qhca_core_cq *core)
+{
+	struct ib_cq *ibcq = &container_of(core, struct qhca_ib_cq, core)->ibcq;
+
+	if (ibcq->comp_handler)
+		ibcq->comp_handler(ibcq, ibcq->cq_context);
+}
+
+static int cq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
+		       u32 cqe, struct ib_udata *udata)
+{
+	struct qhca_create_cq_req req;
+	int err;
+
+	err = qhca_ib_udata_in(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	if (req.comp_mask)
+		return -EOPNOTSUPP;
+	if (req.shift > QHCA_CQ_SHIFT_MAX || BIT(req.shift) < cqe ||
+	    BIT(req.shift) > dev->qdev->caps.max_cqe)
+		return -EINVAL;
+	cq->shift = req.shift;
+	err = qhca_ib_ubuf_get(dev, &cq->buf, req.buf_addr, req.buf_len,
+			       sizeof(struct qhca_cqe) << cq->shift);
+	if (err)
+		return err;
+	return qhca_ib_udb_get(dev, udata_to_quc(udata), &cq->db, req.db_addr);
+}
+
+static int cq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
+			 u32 cqe)
+{
+	int err;
+
+	cq->shift = order_base_2(cqe);
+	if (BIT(cq->shift) > dev->qdev->caps.max_cqe)
+		return -EINVAL;
+	err = qhca_ib_kbuf_get(dev, &cq->buf,
+			       sizeof(struct qhca_cqe) << cq->shift);
+	if (err)
+		return err;
+	return qhca_ib_kdb_get(dev, &cq->db);
+}
+
+/*
+ * The number may still be registered by whoever had it before, between its
+ * DESTROY_CQ and its unregistering: wait for that.
+ */
+static int cq_register(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
+{
+	int tries = 1000;
+	int err;
+
+	do {
+		err = qhca_cq_register(dev->qdev, &cq->core);
+		if (err != -EBUSY)
+			return err;
+		usleep_range(1000, 2000);
+	} while (--tries);
+	return err;
+}
+
+static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
+		     u32 vector)
+{
+	struct qhca_cqc cqc = {};
+	int err;
+
+	cqc.buf = qhca_ib_buf_desc(&cq->buf);
+	cqc.dbrec = cpu_to_le64(cq->db.dma);
+	cqc.eqn = cpu_to_le32(qhca_comp_eqn(dev->qdev, vector));
+	cqc.uar = cpu_to_le32(uar);
+	cqc.shift = cq->shift;
+	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_CQ, &cqc, sizeof(cqc),
+			     &cq->cqn);
+	if (err)
+		return err;
+
+	cq->core.cqn = cq->cqn;
+	cq->core.comp_vector = vector;
+	cq->core.comp = cq_comp;
+	err = cq_register(dev, cq);
+	if (err)
+		goto err_destroy;
+	err = xa_err(xa_store(&dev->cqs, cq->cqn, cq, GFP_KERNEL));
+	if (!err)
+		return 0;
+	qhca_cq_unregister(dev->qdev, &cq->core);
+err_destroy:
+	qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	return err;
+}
+
+static void cq_gone(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
+{
+	xa_erase(&dev->cqs, cq->cqn);
+	qhca_cq_unregister(dev->qdev, &cq->core);
+	qhca_ib_debugfs_del(cq->dbg);
+	qhca_ib_ref_kill(&cq->ref);
+}
+
+/**
+ * qhca_ib_create_cq - ib_device_ops.create_cq
+ * @ibcq: the CQ; its cqe becomes the real depth
+ * @attr: depth wanted, completion vector, flags
+ * @attrs: the application's request; NULL for a kernel user
+ *
+ * Return: 0, -EINVAL for a depth, vector or buffer out of range, -EOPNOTSUPP,
+ * -ENOMEM, -EIO.
+ */
+int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		      struct uverbs_attr_bundle *attrs)
+{
+	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_ib_ucontext *uc = udata_to_quc(udata);
+	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	struct qhca_create_cq_resp resp = {};
+	int err;
+
+	/* every CQE has a time stamp */
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > dev->qdev->caps.max_cqe ||
+	    attr->comp_vector >= dev->qdev->num_comp_vectors)
+		return -EINVAL;
+
+	cq->user = udata;
+	spin_lock_init(&cq->lock);
+	INIT_LIST_HEAD(&cq->send_qps);
+	INIT_LIST_HEAD(&cq->recv_qps);
+	qhca_ib_ref_init(&cq->ref);
+
+	if (udata)
+		err = cq_user_buf(dev, cq, attr->cqe, udata);
+	else
+		err = cq_kernel_buf(dev, cq, attr->cqe);
+	if (err)
+		goto err_buf;
+	err = cq_create(dev, cq, uc ? uc->uar : 0, attr->comp_vector);
+	if (err)
+		goto err_buf;
+
+	ibcq->cqe = BIT(cq->shift);
+	if (udata) {
+		resp.cqn = cq->cqn;
+		err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
+		if (err)
+			goto err_cq;
+	}
+	qhca_ib_debugfs_add_cq(dev, cq);
+	return 0;
+
+err_cq:
+	qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	cq_gone(dev, cq);
+err_buf:
+	qhca_ib_db_put(dev, uc, &cq->db);
+	qhca_ib_buf_put(dev, &cq->buf);
+	return err;
+}
+
+/* ib_device_ops.destroy_cq; no callback of the CQ runs when it returns */
+int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	int err;
+
+	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	if (err)
+		return err;
+	cq_gone(dev, cq);
+	qhca_ib_db_put(dev, udata_to_quc(udata), &cq->db);
+	qhca_ib_buf_put(dev, &cq->buf);
+	return 0;
+}
+
+/* ib_device_ops.modify_cq: event moderation; @period in microseconds */
+int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct qhca_cqc cqc = {
+		.mod_count = cpu_to_le16(count),
+		.mod_usec = cpu_to_le16(period),
+	};
+
+	return qhca_aq_modify(to_qdev(ibcq->device)->qdev, QHCA_CMD_MODIFY_CQ,
+			      to_qcq(ibcq)->cqn, QHCA_CQ_M_MODERATION, &cqc,
+			      sizeof(cqc));
+}
+
+/**
+ * qhca_ib_req_notify_cq - ib_device_ops.req_notify_cq
+ * @ibcq: a kernel user's CQ
+ * @flags: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP, IB_CQ_REPORT_MISSED_EVENTS
+ *
+ * The doorbell carries the consumer index, and the device fires at once when
+ * it has written CQEs past that: no completion falls between poll and arm.
+ *
+ * Return: 0, or 1 with IB_CQ_REPORT_MISSED_EVENTS if there is a CQE to poll.
+ */
+int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	unsigned long irq;
+	int missed;
+
+	spin_lock_irqsave(&cq->lock, irq);
+	qhca_db_ring(dev->qdev, QHCA_DB_CQ_ARM, cq->cqn,
+		     (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
+		     QHCA_DB_SOLICITED : 0, cq->ci);
+	missed = (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
+		 qhca_ib_cq_has_cqe(cq);
+	spin_unlock_irqrestore(&cq->lock, irq);
+	qhca_ib_wake_if_dead(dev);
+	return missed;
+}

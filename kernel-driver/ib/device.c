@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Attributes of the adapter: limits, identity, firmware version. */
+#include "qhca_ib.h"
+
+#define CAP_INT(x)	((int)min_t(u32, (x), S32_MAX))
+
+/**
+ * qhca_ib_query_device - ib_device_ops.query_device
+ * @ibdev: device
+ * @attr: filled in from the device's QUERY_DEVICE
+ * @udata: must be empty; NULL when the core asks during registration
+ *
+ * Return: 0 or -EINVAL.
+ */
+int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			 struct ib_udata *udata)
+{
+	const struct qhca_dev *qdev = to_qdev(ibdev)->qdev;
+	const struct qhca_caps *caps = &qdev->caps;
+
+	if (udata && (udata->inlen || udata->outlen))
+		return -EINVAL;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->fw_ver = caps->fw_version;
+	memcpy(&attr->sys_image_guid, caps->node_guid, 8);
+	attr->vendor_id = qdev->pdev->vendor;
+	attr->vendor_part_id = qdev->pdev->device;
+	attr->hw_ver = qdev->pdev->revision;
+	attr->max_mr_size = caps->max_mr_size;
+	attr->page_size_cap = caps->page_size_cap;
+	attr->device_cap_flags = IB_DEVICE_SYS_IMAGE_GUID |
+				 IB_DEVICE_RC_RNR_NAK_GEN |
+				 IB_DEVICE_CURR_QP_STATE_MOD |
+				 IB_DEVICE_PORT_ACTIVE_EVENT;
+	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	if (caps->features & QHCA_FEAT_FAST_REG) {
+		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+		attr->max_fast_reg_page_list_len = QHCA_IB_MAX_FAST_REG;
+	}
+	attr->max_qp = CAP_INT(caps->max_qp);
+	attr->max_qp_wr = CAP_INT(caps->max_qp_wr);
+	attr->max_send_sge = CAP_INT(caps->max_sge);
+	attr->max_recv_sge = CAP_INT(caps->max_sge);
+	attr->max_sge_rd = CAP_INT(caps->max_sge);
+	attr->max_cq = CAP_INT(caps->max_cq);
+	attr->max_cqe = CAP_INT(caps->max_cqe);
+	attr->max_mr = CAP_INT(caps->max_mr);
+	attr->max_pd = CAP_INT(caps->max_pd);
+	/* address handles live in memory only */
+	attr->max_ah = S32_MAX;
+	attr->max_qp_rd_atom = CAP_INT(caps->max_rd_atomic);
+	attr->max_qp_init_rd_atom = CAP_INT(caps->max_rd_atomic);
+	attr->max_res_rd_atom = (int)min_t(u64, S32_MAX,
+					   (u64)caps->max_rd_atomic *
+					   caps->max_qp);
+	attr->atomic_cap = caps->features & QHCA_FEAT_ATOMIC ? IB_ATOMIC_HCA
+							     : IB_ATOMIC_NONE;
+	attr->masked_atomic_cap = IB_ATOMIC_NONE;
+	if (caps->features & QHCA_FEAT_SRQ) {
+		attr->max_srq = CAP_INT(caps->max_srq);
+		attr->max_srq_wr = CAP_INT(caps->max_srq_wr);
+		attr->max_srq_sge = CAP_INT(caps->max_sge);
+	}
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = 15;
+	/* CQEs carry the device clock, which counts nanoseconds */
+	attr->timestamp_mask = U64_MAX;
+	attr->hca_core_clock = 1000000;
+	attr->cq_caps.max_cq_moderation_count = U16_MAX;
+	attr->cq_caps.max_cq_moderation_period = U16_MAX;
+	return 0;
+}
+
+/* ib_device_ops.get_dev_fw_str: "major.minor.patch" */
+void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	u32 v = to_qdev(ibdev)->qdev->caps.fw_version;
+
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", v >> 24,
+		 (v >> 16) & 0xff, v & 0xffff);
+}
+
+/* What stands in struct ib_device itself; before registering. */
+void qhca_ib_init_attrs(struct qhca_ib_dev *dev)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	memcpy(&ibdev->node_guid, dev->qdev->caps.node_guid, 8);
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = dev->qdev->num_comp_vectors;
+	ibdev->local_dma_lkey = QHCA_LKEY_RESERVED;
+	ibdev->dev.parent = &dev->qdev->pdev->dev;
+	strscpy(ibdev->node_desc, "qhca", sizeof(ibdev->node_desc));
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Asynchronous events: from the device's event queue and from the net_device
+ * to the consumers of the object they name. And what a dead device means.
+ */
+#include <linux/netdevice.h>
+
+#include "qhca_ib.h"
+
+/* Look up an object that has a "ref", and take a reference. */
+#define ref_get(xa, num, type) ({					\
+	type *obj_;							\
+									\
+	xa_lock(xa);							\
+	obj_ = xa_load(xa, num);					\
+	if (obj_)							\
+		refcount_inc(&obj_->ref.count);				\
+	xa_unlock(xa);							\
+	obj_;								\
+})
+
+static void cq_event(struct qhca_ib_dev *dev, u32 cqn)
+{
+	struct qhca_ib_cq *cq = ref_get(&dev->cqs, cqn, struct qhca_ib_cq);
+	struct ib_event ev = {
+		.device = &dev->ibdev,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	if (!cq)
+		return;
+	ibdev_dbg(&dev->ibdev, "CQ %#x: error\n", cqn);
+	ev.element.cq = &cq->ibcq;
+	if (cq->ibcq.event_handler)
+		cq->ibcq.event_handler(&ev, cq->ibcq.cq_context);
+	qhca_ib_ref_put(&cq->ref);
+}
+
+static void qp_event(struct qhca_ib_dev *dev, u32 qpn, enum ib_event_type type,
+		     u8 syndrome)
+{
+	struct qhca_ib_qp *qp = ref_get(&dev->qps, qpn, struct qhca_ib_qp);
+	struct ib_event ev = { .device = &dev->ibdev, .event = type };
+
+	if (!qp)
+		return;
+	ibdev_dbg(&dev->ibdev, "QP %#x: %s, syndrome %#x\n", qpn,
+		  ib_event_msg(type), syndrome);
+	ev.element.qp = &qp->ibqp;
+	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
+	qhca_ib_ref_put(&qp->ref);
+}
+
+static void srq_event(struct qhca_ib_dev *dev, u32 srqn,
+		      enum ib_event_type type)
+{
+	struct qhca_ib_srq *srq = ref_get(&dev->srqs, srqn, struct qhca_ib_srq);
+	struct ib_event ev = { .device = &dev->ibdev, .event = type };
+
+	if (!srq)
+		return;
+	ev.element.srq = &srq->ibsrq;
+	if (srq->ibsrq.event_handler)
+		srq->ibsrq.event_handler(&ev, srq->ibsrq.srq_context);
+	qhca_ib_ref_put(&srq->ref);
+}
+
+static void device_fatal(struct qhca_ib_dev *dev)
+{
+	struct ib_event ev = {
+		.device = &dev->ibdev,
+		.event = IB_EVENT_DEVICE_FATAL,
+		.element.port_num = QHCA_IB_PORT,
+	};
+
+	if (READ_ONCE(dev->registered))
+		ib_dispatch_event(&ev);
+	/* kernel users get their WRs back as flushed */
+	schedule_work(&dev->flush_work);
+}
+
+static int device_event(struct notifier_block *nb, unsigned long type,
+			void *data)
+{
+	struct qhca_ib_dev *dev = container_of(nb, struct qhca_ib_dev, events);
+	const struct qhca_eqe *eqe = data;
+	u32 num;
+
+	if (type == QHCA_EV_DEVICE_FATAL) {
+		device_fatal(dev);
+		return NOTIFY_OK;
+	}
+	num = le32_to_cpu(eqe->obj);
+	switch (type) {
+	case QHCA_EV_CQ_ERR:
+		cq_event(dev, num);
+		break;
+	case QHCA_EV_QP_FATAL:
+		qp_event(dev, num, IB_EVENT_QP_FATAL, eqe->syndrome);
+		break;
+	case QHCA_EV_QP_REQ_ERR:
+		qp_event(dev, num, IB_EVENT_QP_REQ_ERR, eqe->syndrome);
+		break;
+	case QHCA_EV_QP_ACCESS_ERR:
+		qp_event(dev, num, IB_EVENT_QP_ACCESS_ERR, eqe->syndrome);
+		break;
+	case QHCA_EV_COMM_EST:
+		qp_event(dev, num, IB_EVENT_COMM_EST, 0);
+		break;
+	case QHCA_EV_SQ_DRAINED:
+		qp_event(dev, num, IB_EVENT_SQ_DRAINED, 0);
+		break;
+	case QHCA_EV_LAST_WQE:
+		qp_event(dev, num, IB_EVENT_QP_LAST_WQE_REACHED, 0);
+		break;
+	case QHCA_EV_SRQ_ERR:
+		srq_event(dev, num, IB_EVENT_SRQ_ERR);
+		break;
+	case QHCA_EV_SRQ_LIMIT:
+		srq_event(dev, num, IB_EVENT_SRQ_LIMIT_REACHED);
+		break;
+	default:
+		/* the port's state comes from the net_device */
+		return NOTIFY_DONE;
+	}
+	return NOTIFY_OK;
+}
+
+/* The RTNL lock is held: events come one at a time. */
+static int netdev_event(struct notifier_block *nb, unsigned long type,
+			void *data)
+{
+	struct qhca_ib_dev *dev = container_of(nb, struct qhca_ib_dev,
+					       netdev_nb);
+	struct ib_event ev = {
+		.device = &dev->ibdev,
+		.element.port_num = QHCA_IB_PORT,
+	};
+	bool up;
+
+	if (netdev_notifier_info_to_dev(data) != dev->qdev->netdev)
+		return NOTIFY_DONE;
+	switch (type) {
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+	case NETDEV_GOING_DOWN:
+	case NETDEV_UNREGISTER:
+		break;
+	default:
+		return NOTIFY_DONE;
+	}
+	up = qhca_ib_port_is_up(dev) && type != NETDEV_GOING_DOWN;
+	if (up == dev->port_active)
+		return NOTIFY_DONE;
+	dev->port_active = up;
+	ev.event = up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
+	if (READ_ONCE(dev->registered))
+		ib_dispatch_event(&ev);
+	return NOTIFY_DONE;
+}
+
+/* Listen to the device and to the net_device. */
+int qhca_ib_events_init(struct qhca_ib_dev *dev)
+{
+	int err;
+
+	dev->events.notifier_call = device_event;
+	err = qhca_event_register(dev->qdev, &dev->events);
+	if (err)
+		return err;
+	/* the core replays the present state, which sets port_active */
+	dev->netdev_nb.notifier_call = netdev_event;
+	err = register_netdevice_notifier(&dev->netdev_nb);
+	if (err)
+		qhca_event_unregister(dev->qdev, &dev->events);
+	return err;
+}
+
+void qhca_ib_events_exit(struct qhca_ib_dev *dev)
+{
+	unregister_netdevice_notifier(&dev->netdev_nb);
+	qhca_event_unregister(dev->qdev, &dev->events);
+}
+
+/*
+ * The device is dead: call all kernel CQs, so that their users poll. Polling
+ * then finds every WR flushed (poll.c).
+ */
+void qhca_ib_flush_work(struct work_struct *work)
+{
+	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev,
+					       flush_work);
+	struct qhca_ib_cq *cq;
+	unsigned long n;
+
+	xa_for_each(&dev->cqs, n, cq) {
+		cq = ref_get(&dev->cqs, n, struct qhca_ib_cq);
+		if (!cq)
+			continue;
+		if (!cq->user && cq->ibcq.comp_handler)
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+		qhca_ib_ref_put(&cq->ref);
+	}
+}
+
+/* After posting: a dead device will not complete anything, so we do. */
+void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev)
+{
+	if (unlikely(qhca_dev_dead(dev->qdev)))
+		schedule_work(&dev->flush_work);
+}
+
+/**
+ * qhca_ib_destroy - destroy an object in the device
+ * @dev: device
+ * @opcode: QHCA_CMD_DESTROY_*, QHCA_CMD_FREE_*
+ * @obj: its number
+ *
+ * Return: 0 when the device uses nothing of the object any more, which is
+ * also so when it is dead or does not know it; else an error, and the object
+ * lives.
+ */
+int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj)
+{
+	int err = qhca_aq_destroy(dev->qdev, opcode, obj);
+
+	if (err == -EIO)
+		return 0;
+	if (err)
+		ibdev_warn(&dev->ibdev, "command %#x on object %#x: %d\n",
+			   opcode, obj, err);
+	return err == -ENOENT ? 0 : err;
+}

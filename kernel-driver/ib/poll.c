@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Polling of kernel CQs. Any context; cq->lock, then the lock of a queue.
+ *
+ * A QP leaves dev->qps after its CQEs were cleaned away under cq->lock, so the
+ * QP that a CQE names lives as long as that lock is held.
+ */
+#include "qhca_ib.h"
+
+/* The CQE with counter @index if the device has written it, else NULL. */
+static struct qhca_cqe *cq_entry(struct qhca_ib_cq *cq, u32 index)
+{
+	u32 slot = index & (BIT(cq->shift) - 1);
+	struct qhca_cqe *cqe;
+
+	cqe = qhca_kbuf_ptr(&cq->buf.kbuf, (size_t)slot * sizeof(*cqe));
+	/* the phase is 1 in the first lap, 0 in the second, ... */
+	if ((READ_ONCE(cqe->phase) & 1) == ((index >> cq->shift) & 1))
+		return NULL;
+	dma_rmb();	/* the rest of the CQE is as old as its phase */
+	return cqe;
+}
+
+/* True if there is a CQE to poll; under cq->lock. */
+bool qhca_ib_cq_has_cqe(struct qhca_ib_cq *cq)
+{
+	return cq_entry(cq, cq->ci);
+}
+
+/* Tell the device what has been taken. */
+static void cq_set_ci(struct qhca_ib_cq *cq, u32 ci)
+{
+	cq->ci = ci;
+	/* the CQEs have been read before the device may overwrite them */
+	mb();
+	WRITE_ONCE(cq->db.rec->index, cpu_to_le32(ci));
+}
+
+static enum ib_wc_opcode wc_opcode(u8 op)
+{
+	switch (op) {
+	case QHCA_CQE_OP_RDMA_WRITE:
+		return IB_WC_RDMA_WRITE;
+	case QHCA_CQE_OP_RDMA_READ:
+		return IB_WC_RDMA_READ;
+	case QHCA_CQE_OP_COMP_SWAP:
+		return IB_WC_COMP_SWAP;
+	case QHCA_CQE_OP_FETCH_ADD:
+		return IB_WC_FETCH_ADD;
+	case QHCA_CQE_OP_LOCAL_INV:
+		return IB_WC_LOCAL_INV;
+	case QHCA_CQE_OP_REG_MR:
+		return IB_WC_REG_MR;
+	case QHCA_CQE_OP_RECV:
+		return IB_WC_RECV;
+	case QHCA_CQE_OP_RECV_RDMA_IMM:
+		return IB_WC_RECV_RDMA_WITH_IMM;
+	default:
+		return IB_WC_SEND;
+	}
+}
+
+static void wc_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
+{
+	wc->src_qp = le32_to_cpu(cqe->src_qpn);
+	wc->pkey_index = le16_to_cpu(cqe->pkey_index);
+	wc->sl = cqe->sl;
+	if (flags & QHCA_CQE_F_GRH)
+		wc->wc_flags |= IB_WC_GRH;
+	if (flags & QHCA_CQE_F_SMAC) {
+		memcpy(wc->smac, cqe->smac, sizeof(wc->smac));
+		wc->wc_flags |= IB_WC_WITH_SMAC;
+	}
+	if (flags & QHCA_CQE_F_VLAN) {
+		wc->vlan_id = le16_to_cpu(cqe->vlan) & 0xfff;
+		wc->wc_flags |= IB_WC_WITH_VLAN;
+	}
+	switch (cqe->net_type) {
+	case QHCA_NET_IPV4:
+		wc->network_hdr_type = RDMA_NETWORK_IPV4;
+		wc->wc_flags |= IB_WC_WITH_NETWORK_HDR_TYPE;
+		break;
+	case QHCA_NET_IPV6:
+		wc->network_hdr_type = RDMA_NETWORK_IPV6;
+		wc->wc_flags |= IB_WC_WITH_NETWORK_HDR_TYPE;
+		break;
+	}
+}
+
+static void wc_fill(struct ib_wc *wc, const struct qhca_cqe *cqe,
+		    struct qhca_ib_qp *qp)
+{
+	u16 flags = le16_to_cpu(cqe->flags);
+
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = le64_to_cpu(cqe->wr_id);
+	/* the values follow the verbs' */
+	wc->status = cqe->status <= IB_WC_GENERAL_ERR ? cqe->status
+						      : IB_WC_GENERAL_ERR;
+	wc->opcode = wc_opcode(cqe->opcode);
+	wc->vendor_err = cqe->syndrome;
+	wc->byte_len = le32_to_cpu(cqe->byte_len);
+	wc->qp = &qp->ibqp;
+	wc->port_num = QHCA_IB_PORT;
+	if (flags & QHCA_CQE_F_IMM) {
+		wc->ex.imm_data = cqe->imm;
+		wc->wc_flags |= IB_WC_WITH_IMM;
+	} else if (flags & QHCA_CQE_F_INV) {
+		wc->ex.invalidate_rkey =
+			le32_to_cpu((__force __le32)cqe->imm);
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
+	}
+	if (qhca_ib_qp_is_ud(qp) && cqe->opcode == QHCA_CQE_OP_RECV)
+		wc_fill_ud(wc, cqe, flags);
+}
+
+/* Give the WQE's place, and those before it, back to who posts. */
+static void retire_wqe(struct qhca_ib_qp *qp, const struct qhca_cqe *cqe)
+{
+	u32 index = le32_to_cpu(cqe->wqe_index);
+
+	if (!(cqe->opcode & QHCA_CQE_OP_RECV))
+		smp_store_release(&qp->sq.tail, index + 1);
+	else if (!(le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ))
+		smp_store_release(&qp->rq.tail, index + 1);
+	else if (qp->srq)
+		qhca_ib_srq_free_wqe(qp->srq, index);
+}
+
+static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
+		       struct ib_wc *wc)
+{
+	struct qhca_ib_qp *qp = NULL;
+	struct qhca_cqe *cqe;
+	u32 ci = cq->ci;
+	int n = 0;
+
+	while (n < num && (cqe = cq_entry(cq, ci))) {
+		u32 qpn = le32_to_cpu(cqe->qpn);
+
+		ci++;
+		if (!qp || qp->qpn != qpn)
+			qp = xa_load(&dev->qps, qpn);
+		if (WARN_ON_ONCE(!qp))
+			continue;
+		wc_fill(&wc[n++], cqe, qp);
+		retire_wqe(qp, cqe);
+	}
+	if (ci != cq->ci)
+		cq_set_ci(cq, ci);
+	return n;
+}
+
+/* What a WQE of a queue was posted with. */
+static u64 wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
+{
+	size_t off = (size_t)(index & (BIT(wq->shift) - 1)) << wq->stride;
+	void *wqe = qhca_kbuf_ptr(&wq->buf.kbuf, off);
+
+	return le64_to_cpu(sq ? ((struct qhca_wqe_ctrl *)wqe)->wr_id
+			      : ((struct qhca_rq_wqe *)wqe)->wr_id);
+}
+
+static int flush_wq(struct qhca_ib_qp *qp, bool sq, int num, struct ib_wc *wc)
+{
+	struct qhca_ib_wq *wq = sq ? &qp->sq : &qp->rq;
+	int n = 0;
+
+	spin_lock(&wq->lock);
+	while (n < num && wq->tail != wq->head) {
+		memset(&wc[n], 0, sizeof(*wc));
+		wc[n].wr_id = wqe_wr_id(wq, wq->tail, sq);
+		wc[n].status = IB_WC_WR_FLUSH_ERR;
+		wc[n].vendor_err = QHCA_SYN_FLUSH;
+		wc[n].opcode = sq ? IB_WC_SEND : IB_WC_RECV;
+		wc[n].qp = &qp->ibqp;
+		wq->tail++;
+		n++;
+	}
+	spin_unlock(&wq->lock);
+	return n;
+}
+
+/*
+ * The device is dead: all WRs that it has not completed end as flushed, so
+ * that kernel users who drain their QPs get through.
+ */
+static int poll_dead(struct qhca_ib_cq *cq, int num, struct ib_wc *wc)
+{
+	struct qhca_ib_qp *qp;
+	int n = 0;
+
+	list_for_each_entry(qp, &cq->send_qps, scq_entry)
+		n += flush_wq(qp, true, num - n, wc + n);
+	list_for_each_entry(qp, &cq->recv_qps, rcq_entry)
+		n += flush_wq(qp, false, num - n, wc + n);
+	return n;
+}
+
+/**
+ * qhca_ib_poll_cq - ib_device_ops.poll_cq
+ * @ibcq: a kernel user's CQ
+ * @num: room in @wc
+ * @wc: completions
+ *
+ * Return: number of completions.
+ */
+int qhca_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
+	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	unsigned long irq;
+	int n;
+
+	spin_lock_irqsave(&cq->lock, irq);
+	n = poll_device(dev, cq, num, wc);
+	if (unlikely(n < num && qhca_dev_dead(dev->qdev)))
+		n += poll_dead(cq, num - n, wc + n);
+	spin_unlock_irqrestore(&cq->lock, irq);
+	return n;
+}
+
+/**
+ * qhca_ib_cq_clean - take the CQEs of a QP out of a kernel CQ
+ * @cq: the CQ
+ * @qpn: the QP; it has been destroyed or reset, no more CQEs come
+ * @srq: where its receives came from, or NULL
+ *
+ * The CQEs of other QPs move up to the newest end and keep their order.
+ */
+void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq)
+{
+	u32 mask = BIT(cq->shift) - 1;
+	struct qhca_cqe *cqe, *to;
+	u32 prod, freed = 0;
+	unsigned long irq;
+	u8 phase;
+
+	spin_lock_irqsave(&cq->lock, irq);
+	for (prod = cq->ci; prod - cq->ci <= mask; prod++) {
+		if (!cq_entry(cq, prod))
+			break;
+	}
+	while (prod-- != cq->ci) {
+		cqe = qhca_kbuf_ptr(&cq->buf.kbuf,
+				    (size_t)(prod & mask) * sizeof(*cqe));
+		if (le32_to_cpu(cqe->qpn) == qpn) {
+			if (srq && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ))
+				qhca_ib_srq_free_wqe(srq,
+						     le32_to_cpu(cqe->wqe_index));
+			freed++;
+		} else if (freed) {
+			to = qhca_kbuf_ptr(&cq->buf.kbuf,
+					   (size_t)((prod + freed) & mask) *
+					   sizeof(*cqe));
+			/* it may land in another lap */
+			phase = to->phase;
+			*to = *cqe;
+			to->phase = phase;
+		}
+	}
+	if (freed)
+		cq_set_ci(cq, cq->ci + freed);
+	spin_unlock_irqrestore(&cq->lock, irq);
+}

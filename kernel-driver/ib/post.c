@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Posting by kernel users. Any context. A call rings one doorbell, for all
+ * WRs it has taken.
+ */
+#include "qhca_ib.h"
+
+#define OPCODE_BAD	0xff
+
+/* QHCA_WQE_* for a WR, or OPCODE_BAD if the QP type or device has it not. */
+static u8 wqe_opcode(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
+		     enum ib_wr_opcode op)
+{
+	u64 features = dev->qdev->caps.features;
+	bool fast_reg = features & QHCA_FEAT_FAST_REG;
+	bool rc = qp->type == QHCA_QPT_RC;
+
+	switch (op) {
+	case IB_WR_SEND:
+		return QHCA_WQE_SEND;
+	case IB_WR_SEND_WITH_IMM:
+		return QHCA_WQE_SEND_IMM;
+	default:
+		break;
+	}
+	if (qhca_ib_qp_is_ud(qp))
+		return OPCODE_BAD;
+
+	switch (op) {
+	case IB_WR_RDMA_WRITE:
+		return QHCA_WQE_RDMA_WRITE;
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		return QHCA_WQE_RDMA_WRITE_IMM;
+	case IB_WR_RDMA_READ:
+		return rc ? QHCA_WQE_RDMA_READ : OPCODE_BAD;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+		return rc && (features & QHCA_FEAT_ATOMIC) ? QHCA_WQE_COMP_SWAP
+							   : OPCODE_BAD;
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		return rc && (features & QHCA_FEAT_ATOMIC) ? QHCA_WQE_FETCH_ADD
+							   : OPCODE_BAD;
+	case IB_WR_SEND_WITH_INV:
+		return rc && fast_reg ? QHCA_WQE_SEND_INV : OPCODE_BAD;
+	case IB_WR_LOCAL_INV:
+		return fast_reg ? QHCA_WQE_LOCAL_INV : OPCODE_BAD;
+	case IB_WR_REG_MR:
+		return fast_reg ? QHCA_WQE_REG_MR : OPCODE_BAD;
+	default:
+		return OPCODE_BAD;
+	}
+}
+
+static void write_sges(struct qhca_sge *to, const struct ib_sge *from, int n)
+{
+	for (; n > 0; n--, to++, from++) {
+		to->addr = cpu_to_le64(from->addr);
+		to->len = cpu_to_le32(from->length);
+		to->lkey = cpu_to_le32(from->lkey);
+	}
+}
+
+/* Copy the data into the WQE; its length, or -EINVAL if it does not fit. */
+static int write_inline(u8 *to, const struct ib_send_wr *wr, u32 room)
+{
+	u32 len = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ib_sge *sge = &wr->sg_list[i];
+
+		if (sge->length > room - len)
+			return -EINVAL;
+		memcpy(to + len, (void *)(uintptr_t)sge->addr, sge->length);
+		len += sge->length;
+	}
+	return len;
+}
+
+static int write_ud(struct qhca_ud_wqe *wqe, const struct ib_ud_wr *wr)
+{
+	if (!wr->ah || wr->pkey_index)
+		return -EINVAL;
+	wqe->dest_qpn = cpu_to_le32(wr->remote_qpn & 0xffffff);
+	wqe->qkey = cpu_to_le32(wr->remote_qkey);
+	wqe->av = to_qah(wr->ah)->av;
+	return 0;
+}
+
+static int write_reg_mr(struct qhca_sq_wqe *wqe, const struct ib_reg_wr *wr)
+{
+	struct qhca_ib_mr *mr = to_qmr(wr->mr);
+
+	if (!mr->pages || !mr->npages)
+		return -EINVAL;
+	if (wr->access & ~(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+			   IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |
+			   IB_ACCESS_OPTIONAL))
+		return -EOPNOTSUPP;
+	wqe->ctrl.arg0 = cpu_to_le64(mr->ibmr.iova);
+	wqe->ctrl.arg1 = cpu_to_le64(mr->ibmr.length);
+	wqe->remote.addr = cpu_to_le64(mr->pages_dma);
+	wqe->remote.rkey = cpu_to_le32(wr->key);
+	wqe->remote.arg = cpu_to_le32(qhca_ib_access(wr->access) |
+				      ilog2(mr->ibmr.page_size) << 8 |
+				      mr->npages << 16);
+	return 0;
+}
+
+/* The fields that depend on the opcode, for connected QPs. */
+static int write_connected(struct qhca_sq_wqe *wqe, const struct ib_send_wr *wr)
+{
+	switch (wqe->ctrl.opcode) {
+	case QHCA_WQE_RDMA_WRITE:
+	case QHCA_WQE_RDMA_WRITE_IMM:
+	case QHCA_WQE_RDMA_READ:
+		wqe->remote.addr = cpu_to_le64(rdma_wr(wr)->remote_addr);
+		wqe->remote.rkey = cpu_to_le32(rdma_wr(wr)->rkey);
+		return 0;
+	case QHCA_WQE_COMP_SWAP:
+	case QHCA_WQE_FETCH_ADD:
+		wqe->remote.addr = cpu_to_le64(atomic_wr(wr)->remote_addr);
+		wqe->remote.rkey = cpu_to_le32(atomic_wr(wr)->rkey);
+		wqe->ctrl.arg0 = cpu_to_le64(atomic_wr(wr)->compare_add);
+		if (wqe->ctrl.opcode == QHCA_WQE_COMP_SWAP)
+			wqe->ctrl.arg1 = cpu_to_le64(atomic_wr(wr)->swap);
+		return 0;
+	case QHCA_WQE_REG_MR:
+		return write_reg_mr(wqe, reg_wr(wr));
+	default:
+		return 0;
+	}
+}
+
+static __be32 wqe_imm(u8 opcode, const struct ib_send_wr *wr)
+{
+	switch (opcode) {
+	case QHCA_WQE_SEND_IMM:
+	case QHCA_WQE_RDMA_WRITE_IMM:
+		return wr->ex.imm_data;
+	case QHCA_WQE_SEND_INV:
+	case QHCA_WQE_LOCAL_INV:
+		return (__force __be32)cpu_to_le32(wr->ex.invalidate_rkey);
+	default:
+		return 0;
+	}
+}
+
+static u8 wqe_flags(const struct qhca_ib_qp *qp, const struct ib_send_wr *wr)
+{
+	u8 flags = 0;
+
+	if (qp->sig_all || (wr->send_flags & IB_SEND_SIGNALED))
+		flags |= QHCA_WQE_F_SIGNALED;
+	if (wr->send_flags & IB_SEND_SOLICITED)
+		flags |= QHCA_WQE_F_SOLICITED;
+	if (wr->send_flags & IB_SEND_FENCE)
+		flags |= QHCA_WQE_F_FENCE;
+	return flags;
+}
+
+/* Write one WQE into the slot at sq.head. */
+static int write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			const struct ib_send_wr *wr)
+{
+	size_t slot = qp->sq.head & (BIT(qp->sq.shift) - 1);
+	void *wqe = qhca_kbuf_ptr(&qp->sq.buf.kbuf, slot << qp->sq.stride);
+	u8 op = wqe_opcode(dev, qp, wr->opcode);
+	struct qhca_wqe_ctrl *ctrl = wqe;
+	bool local = op == QHCA_WQE_REG_MR || op == QHCA_WQE_LOCAL_INV;
+	void *data;
+	int n;
+
+	if (op == OPCODE_BAD || (wr->send_flags & IB_SEND_IP_CSUM))
+		return -EOPNOTSUPP;
+	if (wr->num_sge < 0 || (local && wr->num_sge))
+		return -EINVAL;
+
+	if (qhca_ib_qp_is_ud(qp)) {
+		data = wqe + sizeof(struct qhca_ud_wqe);
+		memset(wqe, 0, sizeof(struct qhca_ud_wqe));
+	} else {
+		data = wqe + sizeof(struct qhca_sq_wqe);
+		memset(wqe, 0, sizeof(struct qhca_sq_wqe));
+	}
+	ctrl->opcode = op;
+	ctrl->flags = wqe_flags(qp, wr);
+	ctrl->imm = wqe_imm(op, wr);
+	ctrl->wr_id = cpu_to_le64(wr->wr_id);
+	if (qhca_ib_qp_is_ud(qp))
+		n = write_ud(wqe, ud_wr(wr));
+	else
+		n = write_connected(wqe, wr);
+	if (n)
+		return n;
+
+	if ((wr->send_flags & IB_SEND_INLINE) && !local) {
+		n = write_inline(data, wr, qp->sq.max_inline);
+		if (n < 0)
+			return n;
+		ctrl->flags |= QHCA_WQE_F_INLINE;
+	} else {
+		n = wr->num_sge;
+		if (n > qp->sq.max_sge)
+			return -EINVAL;
+		write_sges(data, wr->sg_list, n);
+	}
+	ctrl->num_sge = cpu_to_le16(n);
+	return 0;
+}
+
+static bool wq_full(struct qhca_ib_wq *wq)
+{
+	return wq->head - smp_load_acquire(&wq->tail) >= BIT(wq->shift);
+}
+
+/**
+ * qhca_ib_post_send - ib_device_ops.post_send
+ * @ibqp: a kernel user's QP
+ * @wr: chain of work requests
+ * @bad: the first one not taken, on error
+ *
+ * Return: 0, -EINVAL (state, too many SGEs, too much inline data), -ENOMEM
+ * (queue full), -EOPNOTSUPP (opcode or flag).
+ */
+int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	unsigned long irq;
+	u32 first;
+	int err = 0;
+
+	spin_lock_irqsave(&qp->sq.lock, irq);
+	if (unlikely(!qp->sq.stride || READ_ONCE(qp->state) < IB_QPS_RTS)) {
+		err = -EINVAL;
+		*bad = wr;
+		goto out;
+	}
+	first = qp->sq.head;
+	for (; wr; wr = wr->next) {
+		err = wq_full(&qp->sq) ? -ENOMEM : write_sq_wqe(dev, qp, wr);
+		if (unlikely(err)) {
+			*bad = wr;
+			break;
+		}
+		qp->sq.head++;
+	}
+	if (qp->sq.head != first)
+		qhca_db_ring(dev->qdev, QHCA_DB_SQ, qp->qpn, 0, qp->sq.head);
+out:
+	spin_unlock_irqrestore(&qp->sq.lock, irq);
+	qhca_ib_wake_if_dead(dev);
+	return err;
+}
+
+/* Write a receive WQE for RQ or SRQ; the SGEs fit. */
+void qhca_ib_write_rq_wqe(void *wqe, const struct ib_recv_wr *wr)
+{
+	struct qhca_rq_wqe *rq = wqe;
+
+	memset(rq, 0, sizeof(*rq));
+	rq->wr_id = cpu_to_le64(wr->wr_id);
+	rq->num_sge = cpu_to_le16(wr->num_sge);
+	write_sges(wqe + sizeof(*rq), wr->sg_list, wr->num_sge);
+}
+
+/* Tell the device; see struct qhca_dbrec for the protocol. */
+static void publish_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	dma_wmb();	/* WQEs before the index */
+	WRITE_ONCE(qp->rq_db.rec->index, cpu_to_le32(qp->rq.head));
+	mb();		/* index before looking at the flags */
+	if (le32_to_cpu(READ_ONCE(qp->rq_db.rec->flags)) & QHCA_DBREC_NOTIFY)
+		qhca_db_ring(dev->qdev, QHCA_DB_RQ, qp->qpn, 0, 0);
+}
+
+/**
+ * qhca_ib_post_recv - ib_device_ops.post_recv
+ * @ibqp: a kernel user's QP
+ * @wr: chain of work requests
+ * @bad: the first one not taken, on error
+ *
+ * Return: 0, -EINVAL (QP in RESET or on an SRQ, too many SGEs), -ENOMEM (queue
+ * full).
+ */
+int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	struct qhca_ib_qp *qp = to_qqp(ibqp);
+	unsigned long irq;
+	size_t slot;
+	u32 first;
+	int err = 0;
+
+	spin_lock_irqsave(&qp->rq.lock, irq);
+	if (unlikely(!qp->rq.stride ||
+		     READ_ONCE(qp->state) == IB_QPS_RESET)) {
+		err = -EINVAL;
+		*bad = wr;
+		goto out;
+	}
+	first = qp->rq.head;
+	for (; wr; wr = wr->next) {
+		if (wq_full(&qp->rq))
+			err = -ENOMEM;
+		else if (wr->num_sge < 0 || wr->num_sge > qp->rq.max_sge)
+			err = -EINVAL;
+		if (unlikely(err)) {
+			*bad = wr;
+			break;
+		}
+		slot = qp->rq.head & (BIT(qp->rq.shift) - 1);
+		qhca_ib_write_rq_wqe(qhca_kbuf_ptr(&qp->rq.buf.kbuf,
+						   slot << qp->rq.stride), wr);
+		qp->rq.head++;
+	}
+	if (qp->rq.head != first)
+		publish_rq(dev, qp);
+out:
+	spin_unlock_irqrestore(&qp->rq.lock, irq);
+	qhca_ib_wake_if_dead(dev);
+	return err;
+}

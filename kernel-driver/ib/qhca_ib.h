@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Private to qhca_ib.ko: its objects and what its files offer each other.
+ *
+ * Numbers of objects are the device's. Each type has an xarray from number to
+ * object: events and completions of kernel CQs find their object there.
+ */
+#ifndef QHCA_IB_H
+#define QHCA_IB_H
+
+#include <linux/completion.h>
+#include <linux/dmapool.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/qhca-abi.h>
+#include <rdma/qhca-hw.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "qhca_compat.h"
+#include "qhca_core.h"
+
+#define QHCA_IB_PORT		1
+
+/* most pages of one fast registration: the page list fills one 4 KiB page */
+#define QHCA_IB_MAX_FAST_REG	512U
+
+/* ranges of struct qhca_qpc and struct qhca_srqc */
+#define QHCA_SQ_STRIDE_MIN	6
+#define QHCA_SQ_STRIDE_MAX	10
+#define QHCA_RQ_STRIDE_MIN	5
+#define QHCA_RQ_STRIDE_MAX	9
+#define QHCA_WQ_SHIFT_MAX	15
+#define QHCA_CQ_SHIFT_MAX	22
+
+/* ------------------------------------------------------------- objects -- */
+
+/**
+ * struct qhca_ib_dev - one ib_device
+ * @ibdev: what the core sees
+ * @qdev: the adapter
+ * @dbrecs: doorbell records of kernel queues
+ * @qps: QPN -> struct qhca_ib_qp
+ * @cqs: CQN -> struct qhca_ib_cq
+ * @srqs: SRQN -> struct qhca_ib_srq
+ * @mrs: key index -> struct qhca_ib_mr
+ * @qp_mutex: a number and its entry in @qps come and go together, see qp.c
+ * @mr_lock: an MR in @mrs is not freed while it is held
+ * @next_key: low byte of the next key
+ * @events: asynchronous events of the device
+ * @netdev_nb: carrier and state of the net_device
+ * @port_active: the state last told by an event
+ * @registered: the ib_device may get events
+ * @flush_work: wakes all kernel CQs of a dead device
+ * @dir_qps, @dir_cqs, @dir_srqs: debugfs
+ * @file_mrs: debugfs
+ */
+struct qhca_ib_dev {
+	struct ib_device ibdev;
+	struct qhca_dev *qdev;
+	struct dma_pool *dbrecs;
+	struct xarray qps;
+	struct xarray cqs;
+	struct xarray srqs;
+	struct xarray mrs;
+	struct mutex qp_mutex;	/* see above */
+	struct mutex mr_lock;	/* see above */
+	atomic_t next_key;
+	struct notifier_block events;
+	struct notifier_block netdev_nb;
+	bool port_active;
+	bool registered;
+	struct work_struct flush_work;
+	struct dentry *dir_qps;
+	struct dentry *dir_cqs;
+	struct dentry *dir_srqs;
+	struct dentry *file_mrs;
+};
+
+/* an object that events name: destroy waits until no handler uses it */
+struct qhca_ib_ref {
+	refcount_t count;
+	struct completion gone;
+};
+
+struct qhca_ib_mmap {
+	struct rdma_user_mmap_entry entry;
+	struct qhca_dev *qdev;
+	phys_addr_t phys;
+	u32 uar;
+};
+
+struct qhca_ib_ucontext {
+	struct ib_ucontext ibuc;
+	struct qhca_ib_mmap *db;
+	u32 uar;
+	struct mutex db_lock;		/* protects db_pages */
+	struct list_head db_pages;	/* struct qhca_ib_db_page */
+};
+
+struct qhca_ib_pd {
+	struct ib_pd ibpd;
+	u32 pdn;
+};
+
+struct qhca_ib_ah {
+	struct ib_ah ibah;
+	struct qhca_av av;
+};
+
+/* A pinned page of doorbell records of one process. */
+struct qhca_ib_db_page {
+	struct list_head list;
+	struct mm_struct *mm;
+	unsigned long va;
+	struct ib_umem *umem;
+	u32 users;
+};
+
+/**
+ * struct qhca_ib_db - a doorbell record
+ * @rec: CPU address; kernel queues only
+ * @dma: DMA address
+ * @page: user queues: the page it lies in
+ */
+struct qhca_ib_db {
+	struct qhca_dbrec *rec;
+	dma_addr_t dma;
+	struct qhca_ib_db_page *page;
+};
+
+/**
+ * struct qhca_ib_buf - the memory of a queue and its table
+ * @umem: user memory, or NULL
+ * @table: its table
+ * @kbuf: kernel queues: memory and table
+ * @access: IB_ACCESS_* @umem was pinned with
+ */
+struct qhca_ib_buf {
+	struct ib_umem *umem;
+	struct qhca_table table;
+	struct qhca_kbuf kbuf;
+	int access;
+};
+
+struct qhca_ib_cq {
+	struct ib_cq ibcq;
+	struct qhca_core_cq core;
+	struct qhca_ib_ref ref;
+	struct qhca_ib_buf buf;
+	struct qhca_ib_db db;
+	u32 cqn;
+	u8 shift;
+	bool user;
+	struct dentry *dbg;
+	/* kernel CQs */
+	spinlock_t lock;	/* protects what follows; taken before wq.lock */
+	u32 ci;
+	struct list_head send_qps;	/* kernel QPs, by their scq_entry */
+	struct list_head recv_qps;
+};
+
+/**
+ * struct qhca_ib_wq - SQ or RQ
+ * @buf: ring
+ * @lock: kernel QPs: protects @head, and posting
+ * @head: next WQE to write
+ * @tail: oldest WQE not completed; written when polling
+ * @shift: log2 of the depth
+ * @stride: log2 of WQE bytes; 0: there is no such queue
+ * @max_sge: SGEs that fit in a WQE
+ * @max_inline: SQ: bytes of inline data that fit
+ */
+struct qhca_ib_wq {
+	struct qhca_ib_buf buf;
+	spinlock_t lock;	/* see above */
+	u32 head;
+	u32 tail;
+	u8 shift;
+	u8 stride;
+	u32 max_sge;
+	u32 max_inline;
+};
+
+struct qhca_ib_srq {
+	struct ib_srq ibsrq;
+	struct qhca_ib_ref ref;
+	struct qhca_ib_buf buf;
+	struct qhca_ib_buf idx;
+	struct qhca_ib_db db;
+	u32 srqn;
+	u8 shift;
+	u8 stride;
+	u32 max_sge;
+	bool user;
+	struct dentry *dbg;
+	/* kernel SRQs */
+	spinlock_t lock;	/* protects what follows */
+	u32 head;		/* of the index ring */
+	u32 *next_free;		/* by WQE number */
+	u32 first_free;		/* QHCA_IB_SRQ_END: none */
+};
+
+#define QHCA_IB_SRQ_END		U32_MAX
+
+struct qhca_ib_qp {
+	struct ib_qp ibqp;
+	struct qhca_ib_ref ref;
+	struct qhca_ib_cq *scq;
+	struct qhca_ib_cq *rcq;
+	struct qhca_ib_srq *srq;
+	struct qhca_ib_wq sq;
+	struct qhca_ib_wq rq;
+	struct qhca_ib_db rq_db;
+	u32 qpn;
+	u8 type;		/* QHCA_QPT_* */
+	bool user;
+	bool sig_all;
+	struct mutex mutex;	/* one MODIFY_QP at a time; protects state */
+	enum ib_qp_state state;	/* as last set by modify_qp */
+	struct list_head scq_entry;
+	struct list_head rcq_entry;
+	struct dentry *dbg;
+};
+
+struct qhca_ib_mr {
+	struct ib_mr ibmr;
+	struct ib_umem *umem;
+	struct qhca_table table;
+	u32 key;
+	u32 access;		/* QHCA_ACCESS_* */
+	/* fast registration */
+	__le64 *pages;
+	dma_addr_t pages_dma;
+	u32 max_pages;
+	u32 npages;
+};
+
+static inline struct qhca_ib_dev *to_qdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct qhca_ib_dev, ibdev);
+}
+
+static inline struct qhca_ib_ucontext *to_quc(struct ib_ucontext *ibuc)
+{
+	return container_of(ibuc, struct qhca_ib_ucontext, ibuc);
+}
+
+static inline struct qhca_ib_pd *to_qpd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct qhca_ib_pd, ibpd);
+}
+
+static inline struct qhca_ib_ah *to_qah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct qhca_ib_ah, ibah);
+}
+
+static inline struct qhca_ib_cq *to_qcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct qhca_ib_cq, ibcq);
+}
+
+static inline struct qhca_ib_srq *to_qsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct qhca_ib_srq, ibsrq);
+}
+
+static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct qhca_ib_qp, ibqp);
+}
+
+static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct qhca_ib_mr, ibmr);
+}
+
+/* The context behind @udata; NULL for a kernel caller. */
+static inline struct qhca_ib_ucontext *udata_to_quc(struct ib_udata *udata)
+{
+	return rdma_udata_to_drv_context(udata, struct qhca_ib_ucontext, ibuc);
+}
+
+/* ------------------------------------------------------------- events.c -- */
+
+static inline void qhca_ib_ref_init(struct qhca_ib_ref *ref)
+{
+	refcount_set(&ref->count, 1);
+	init_completion(&ref->gone);
+}
+
+static inline void qhca_ib_ref_put(struct qhca_ib_ref *ref)
+{
+	if (refcount_dec_and_test(&ref->count))
+		complete(&ref->gone);
+}
+
+/* Drop the first reference and wait for the others. */
+static inline void qhca_ib_ref_kill(struct qhca_ib_ref *ref)
+{
+	qhca_ib_ref_put(ref);
+	wait_for_completion(&ref->gone);
+}
+
+int qhca_ib_events_init(struct qhca_ib_dev *dev);
+void qhca_ib_events_exit(struct qhca_ib_dev *dev);
+void qhca_ib_flush_work(struct work_struct *work);
+void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev);
+int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj);
+
+/* -------------------------------------------------------- umem.c, db.c -- */
+
+int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
+			struct ib_umem *umem, u64 iova, u64 len);
+int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
+		     u64 addr, u64 len, u64 need);
+int qhca_ib_kbuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
+		     size_t len);
+void qhca_ib_buf_put(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf);
+
+static inline const struct qhca_table *
+qhca_ib_buf_table(const struct qhca_ib_buf *buf)
+{
+	return buf->umem ? &buf->table : &buf->kbuf.table;
+}
+
+static inline struct qhca_buf qhca_ib_buf_desc(const struct qhca_ib_buf *buf)
+{
+	return qhca_ib_buf_table(buf)->desc;
+}
+
+int qhca_ib_udb_get(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
+		    struct qhca_ib_db *db, u64 addr);
+int qhca_ib_kdb_get(struct qhca_ib_dev *dev, struct qhca_ib_db *db);
+void qhca_ib_db_put(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
+		    struct qhca_ib_db *db);
+
+int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size);
+int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size);
+
+/* ---------------------------------------------------- verbs, per object -- */
+
+/* device.c */
+int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			 struct ib_udata *udata);
+void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str);
+void qhca_ib_init_attrs(struct qhca_ib_dev *dev);
+
+/* port.c */
+int qhca_ib_query_port(struct ib_device *ibdev, u32 port,
+		       struct ib_port_attr *attr);
+int qhca_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
+			       struct ib_port_immutable *imm);
+int qhca_ib_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+enum rdma_link_layer qhca_ib_get_link_layer(struct ib_device *ibdev, u32 port);
+bool qhca_ib_port_is_up(struct qhca_ib_dev *dev);
+
+/* gid.c */
+int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context);
+int qhca_ib_del_gid(const struct ib_gid_attr *attr, void **context);
+
+/* ucontext.c */
+int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc);
+int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
+void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry);
+void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc);
+
+/* pd.c */
+int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* ah.c */
+int qhca_ib_av_fill(struct qhca_av *av, const struct rdma_ah_attr *attr);
+void qhca_ib_av_read(const struct qhca_av *av, struct rdma_ah_attr *attr);
+int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		      struct ib_udata *udata);
+int qhca_ib_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int qhca_ib_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+/* cq.c */
+int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		      struct uverbs_attr_bundle *attrs);
+int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
+int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+
+/* poll.c */
+int qhca_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
+bool qhca_ib_cq_has_cqe(struct qhca_ib_cq *cq);
+void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq);
+
+/* qp.c */
+int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		      struct ib_udata *udata);
+int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+void qhca_ib_qp_clean_cqs(struct qhca_ib_qp *qp);
+
+static inline bool qhca_ib_qp_is_ud(const struct qhca_ib_qp *qp)
+{
+	return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
+}
+
+/* qp_modify.c */
+int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		      struct ib_udata *udata);
+int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		     struct ib_qp_init_attr *init);
+
+/* post.c */
+int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad);
+int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad);
+void qhca_ib_write_rq_wqe(void *wqe, const struct ib_recv_wr *wr);
+
+/* srq.c */
+int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
+		       struct ib_udata *udata);
+int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		       enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int qhca_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad);
+void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index);
+
+/* mr.c */
+struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				  u64 iova, int access,
+				  struct ib_udata *udata);
+struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
+					 u64 length, u64 iova, int fd,
+					 int access,
+					 struct uverbs_attr_bundle *attrs);
+struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			       u32 max_num_sg);
+int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
+		      unsigned int *offset);
+int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+u32 qhca_ib_access(int access);
+
+/* counters.c */
+struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev,
+						  u32 port);
+int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+			 u32 port, int index);
+
+/* restrack.c */
+int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
+int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int qhca_ib_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
+int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int qhca_ib_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
+int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+int qhca_ib_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr);
+
+/* debugfs.c */
+void qhca_ib_debugfs_init(struct qhca_ib_dev *dev);
+void qhca_ib_debugfs_exit(struct qhca_ib_dev *dev);
+void qhca_ib_debugfs_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
+void qhca_ib_debugfs_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq);
+void qhca_ib_debugfs_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq);
+void qhca_ib_debugfs_del(struct dentry *dbg);
+
+#endif /* QHCA_IB_H */

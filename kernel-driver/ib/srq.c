@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shared receive queues, basic type. WQEs complete in any order, so there are
+ * two rings: WQEs by number, and the index ring of the numbers posted.
+ */
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "qhca_ib.h"
+
+static void srq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
+{
+	u32 room = BIT(srq->stride) - sizeof(struct qhca_rq_wqe);
+
+	srq->max_sge = min_t(u32, room / sizeof(struct qhca_sge),
+			     dev->qdev->caps.max_sge);
+}
+
+static size_t wqes_len(const struct qhca_ib_srq *srq)
+{
+	return BIT(srq->shift + srq->stride);
+}
+
+static size_t index_len(const struct qhca_ib_srq *srq)
+{
+	return sizeof(__le32) << srq->shift;
+}
+
+static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
+			const struct ib_srq_attr *attr, struct ib_udata *udata)
+{
+	struct qhca_create_srq_req req;
+	int err;
+
+	err = qhca_ib_udata_in(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	if (req.comp_mask || req.rsvd[0] || req.rsvd[1])
+		return -EOPNOTSUPP;
+	if (req.shift > QHCA_WQ_SHIFT_MAX || BIT(req.shift) < attr->max_wr ||
+	    BIT(req.shift) > dev->qdev->caps.max_srq_wr ||
+	    req.stride < QHCA_RQ_STRIDE_MIN || req.stride > QHCA_RQ_STRIDE_MAX)
+		return -EINVAL;
+	srq->shift = req.shift;
+	srq->stride = req.stride;
+	srq_capacity(dev, srq);
+	if (srq->max_sge < attr->max_sge)
+		return -EINVAL;
+	err = qhca_ib_ubuf_get(dev, &srq->buf, req.buf_addr, req.buf_len,
+			       wqes_len(srq));
+	if (err)
+		return err;
+	err = qhca_ib_ubuf_get(dev, &srq->idx, req.idx_addr, req.idx_len,
+			       index_len(srq));
+	if (err)
+		return err;
+	return qhca_ib_udb_get(dev, udata_to_quc(udata), &srq->db,
+			       req.db_addr);
+}
+
+static int srq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
+			  const struct ib_srq_attr *attr)
+{
+	u32 bytes = sizeof(struct qhca_rq_wqe) +
+		    attr->max_sge * sizeof(struct qhca_sge);
+	u32 i;
+	int err;
+
+	srq->shift = order_base_2(attr->max_wr);
+	srq->stride = max_t(u8, order_base_2(bytes), QHCA_RQ_STRIDE_MIN);
+	if (srq->shift > QHCA_WQ_SHIFT_MAX ||
+	    srq->stride > QHCA_RQ_STRIDE_MAX ||
+	    BIT(srq->shift) > dev->qdev->caps.max_srq_wr)
+		return -EINVAL;
+	srq_capacity(dev, srq);
+	srq->next_free = kvcalloc(BIT(srq->shift), sizeof(u32), GFP_KERNEL);
+	if (!srq->next_free)
+		return -ENOMEM;
+	for (i = 0; i < BIT(srq->shift); i++)
+		srq->next_free[i] = i + 1;
+	srq->next_free[i - 1] = QHCA_IB_SRQ_END;
+
+	err = qhca_ib_kbuf_get(dev, &srq->buf, wqes_len(srq));
+	if (err)
+		return err;
+	err = qhca_ib_kbuf_get(dev, &srq->idx, index_len(srq));
+	if (err)
+		return err;
+	return qhca_ib_kdb_get(dev, &srq->db);
+}
+
+static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
+			 struct qhca_ib_ucontext *uc)
+{
+	qhca_ib_db_put(dev, uc, &srq->db);
+	qhca_ib_buf_put(dev, &srq->idx);
+	qhca_ib_buf_put(dev, &srq->buf);
+	kvfree(srq->next_free);
+	srq->next_free = NULL;
+}
+
+static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
+		      u32 pdn, u32 uar, u32 limit)
+{
+	struct qhca_srqc srqc = {};
+	int err;
+
+	srqc.buf = qhca_ib_buf_desc(&srq->buf);
+	srqc.idx = qhca_ib_buf_desc(&srq->idx);
+	srqc.dbrec = cpu_to_le64(srq->db.dma);
+	srqc.pd = cpu_to_le32(pdn);
+	srqc.uar = cpu_to_le32(uar);
+	srqc.shift = srq->shift;
+	srqc.stride = srq->stride;
+	srqc.limit = cpu_to_le32(limit);
+	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_SRQ, &srqc,
+			     sizeof(srqc), &srq->srqn);
+	if (err)
+		return err;
+	/* nothing looks it up but events, for which a late entry is no harm */
+	err = xa_err(xa_store(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
+	if (err)
+		qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+	return err;
+}
+
+static void srq_gone(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
+{
+	/* its number may belong to a new SRQ already */
+	xa_cmpxchg(&dev->srqs, srq->srqn, srq, NULL, GFP_KERNEL);
+	qhca_ib_debugfs_del(srq->dbg);
+	qhca_ib_ref_kill(&srq->ref);
+}
+
+/**
+ * qhca_ib_create_srq - ib_device_ops.create_srq
+ * @ibsrq: the SRQ
+ * @attr: what is wanted; gets the real capacity
+ * @udata: the application's request; NULL for a kernel user
+ *
+ * Return: 0, -EINVAL (limits, sizes, addresses), -EOPNOTSUPP (type), -ENOMEM,
+ * -EFAULT, -EIO.
+ */
+int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
+		       struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibsrq->device);
+	struct qhca_ib_ucontext *uc = udata_to_quc(udata);
+	const struct qhca_caps *caps = &dev->qdev->caps;
+	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
+	struct qhca_create_srq_resp resp = {};
+	int err;
+
+	if (attr->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	if (!attr->attr.max_wr || attr->attr.max_wr > caps->max_srq_wr ||
+	    attr->attr.max_sge > caps->max_sge ||
+	    attr->attr.srq_limit > attr->attr.max_wr)
+		return -EINVAL;
+
+	srq->user = udata;
+	spin_lock_init(&srq->lock);
+	qhca_ib_ref_init(&srq->ref);
+	if (udata)
+		err = srq_user_buf(dev, srq, &attr->attr, udata);
+	else
+		err = srq_kernel_buf(dev, srq, &attr->attr);
+	if (err)
+		goto err_bufs;
+	err = srq_create(dev, srq, to_qpd(ibsrq->pd)->pdn, uc ? uc->uar : 0,
+			 attr->attr.srq_limit);
+	if (err)
+		goto err_bufs;
+
+	attr->attr.max_wr = BIT(srq->shift);
+	attr->attr.max_sge = srq->max_sge;
+	if (udata) {
+		resp.srqn = srq->srqn;
+		err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
+		if (err)
+			goto err_srq;
+	}
+	qhca_ib_debugfs_add_srq(dev, srq);
+	return 0;
+
+err_srq:
+	qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+	srq_gone(dev, srq);
+err_bufs:
+	srq_put_bufs(dev, srq, uc);
+	return err;
+}
+
+/* ib_device_ops.modify_srq: arm the limit event; no resizing */
+int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		       enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
+	struct qhca_srqc srqc = {};
+
+	if (mask & ~IB_SRQ_LIMIT)
+		return -EOPNOTSUPP;
+	if (!(mask & IB_SRQ_LIMIT))
+		return 0;
+	if (attr->srq_limit > BIT(srq->shift))
+		return -EINVAL;
+	srqc.limit = cpu_to_le32(attr->srq_limit);
+	return qhca_aq_modify(to_qdev(ibsrq->device)->qdev,
+			      QHCA_CMD_MODIFY_SRQ, srq->srqn,
+			      QHCA_SRQ_M_LIMIT, &srqc, sizeof(srqc));
+}
+
+/* ib_device_ops.query_srq */
+int qhca_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
+	struct qhca_srqc srqc;
+	int err;
+
+	err = qhca_aq_query(to_qdev(ibsrq->device)->qdev, QHCA_CMD_QUERY_SRQ,
+			    srq->srqn, &srqc, sizeof(srqc));
+	if (err)
+		return err;
+	attr->max_wr = BIT(srq->shift);
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = le32_to_cpu(srqc.limit);
+	return 0;
+}
+
+/* ib_device_ops.destroy_srq */
+int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibsrq->device);
+	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
+	int err;
+
+	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+	if (err)
+		return err;
+	srq_gone(dev, srq);
+	srq_put_bufs(dev, srq, udata_to_quc(udata));
+	return 0;
+}
+
+/* A receive of a kernel SRQ has completed: its WQE can be posted again. */
+void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index)
+{
+	unsigned long irq;
+
+	if (WARN_ON_ONCE(srq->user || index >= BIT(srq->shift)))
+		return;
+	spin_lock_irqsave(&srq->lock, irq);
+	srq->next_free[index] = srq->first_free;
+	srq->first_free = index;
+	spin_unlock_irqrestore(&srq->lock, irq);
+}
+
+/* Post one receive; under srq->lock. */
+static int srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr *wr)
+{
+	u32 index = srq->first_free;
+	__le32 *slot;
+
+	if (wr->num_sge < 0 || wr->num_sge > srq->max_sge)
+		return -EINVAL;
+	if (index == QHCA_IB_SRQ_END)
+		return -ENOMEM;
+	srq->first_free = srq->next_free[index];
+	qhca_ib_write_rq_wqe(qhca_kbuf_ptr(&srq->buf.kbuf,
+					   (size_t)index << srq->stride), wr);
+	slot = qhca_kbuf_ptr(&srq->idx.kbuf,
+			     (srq->head & (BIT(srq->shift) - 1)) *
+			     sizeof(*slot));
+	*slot = cpu_to_le32(index);
+	srq->head++;
+	return 0;
+}
+
+/**
+ * qhca_ib_post_srq_recv - ib_device_ops.post_srq_recv
+ * @ibsrq: a kernel user's SRQ
+ * @wr: chain of work requests
+ * @bad: the first one not taken, on error
+ *
+ * Return: 0, -EINVAL (too many SGEs), -ENOMEM (queue full).
+ */
+int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad)
+{
+	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
+	unsigned long irq;
+	int err = 0;
+
+	spin_lock_irqsave(&srq->lock, irq);
+	for (; wr; wr = wr->next) {
+		err = srq_post_one(srq, wr);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+	}
+	dma_wmb();	/* WQEs and their numbers before the index */
+	WRITE_ONCE(srq->db.rec->index, cpu_to_le32(srq->head));
+	spin_unlock_irqrestore(&srq->lock, irq);
+	return err;
+}

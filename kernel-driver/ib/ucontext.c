@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * User contexts. Each has a doorbell page (UAR) of its own, which it maps;
+ * the device ignores doorbells of one context for the queues of another.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "qhca_ib.h"
+
+/* Give the context a doorbell page and an offset to mmap() it. */
+static int add_doorbell(struct qhca_ib_ucontext *uc, struct qhca_dev *qdev)
+{
+	struct qhca_ib_mmap *db;
+	int err;
+
+	db = kzalloc(sizeof(*db), GFP_KERNEL);
+	if (!db)
+		return -ENOMEM;
+	err = qhca_uar_alloc(qdev, &db->uar, &db->phys);
+	if (err)
+		goto err_free;
+	db->qdev = qdev;
+	err = rdma_user_mmap_entry_insert(&uc->ibuc, &db->entry,
+					  BIT(qdev->db_shift));
+	if (err)
+		goto err_uar;
+	uc->db = db;
+	uc->uar = db->uar;
+	return 0;
+
+err_uar:
+	qhca_uar_free(qdev, db->uar);
+err_free:
+	kfree(db);
+	return err;
+}
+
+/* ib_device_ops.alloc_ucontext */
+int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	struct qhca_dev *qdev = to_qdev(ibuc->device)->qdev;
+	struct qhca_ib_ucontext *uc = to_quc(ibuc);
+	struct qhca_alloc_ucontext_resp resp = {};
+	struct qhca_alloc_ucontext_req req;
+	int err;
+
+	err = qhca_ib_udata_in(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	if (req.comp_mask)
+		return -EOPNOTSUPP;
+
+	mutex_init(&uc->db_lock);
+	INIT_LIST_HEAD(&uc->db_pages);
+	err = add_doorbell(uc, qdev);
+	if (err)
+		return err;
+
+	resp.db_mmap_key = rdma_user_mmap_get_offset(&uc->db->entry);
+	resp.db_mmap_size = BIT(qdev->db_shift);
+	resp.max_qp_wr = qdev->caps.max_qp_wr;
+	resp.max_cqe = qdev->caps.max_cqe;
+	resp.max_srq_wr = qdev->caps.max_srq_wr;
+	resp.max_sge = qdev->caps.max_sge;
+	resp.max_inline = qdev->caps.max_inline;
+	resp.features = qdev->caps.features;
+	err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	if (err)
+		rdma_user_mmap_entry_remove(&uc->db->entry);
+	return err;
+}
+
+/* ib_device_ops.dealloc_ucontext; all objects of the context are gone */
+void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+	struct qhca_ib_ucontext *uc = to_quc(ibuc);
+
+	WARN_ON(!list_empty(&uc->db_pages));
+	rdma_user_mmap_entry_remove(&uc->db->entry);
+}
+
+/* ib_device_ops.mmap: the doorbell page, whole, and nothing else */
+int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *entry;
+	struct qhca_ib_mmap *db;
+	int err;
+
+	entry = rdma_user_mmap_entry_get(ibuc, vma);
+	if (!entry)
+		return -EINVAL;
+	db = container_of(entry, struct qhca_ib_mmap, entry);
+	err = rdma_user_mmap_io(ibuc, vma, PHYS_PFN(db->phys),
+				BIT(db->qdev->db_shift),
+				pgprot_noncached(vma->vm_page_prot), entry);
+	rdma_user_mmap_entry_put(entry);
+	return err;
+}
+
+/* ib_device_ops.mmap_free: no mapping of the page is left, it can be reused */
+void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	struct qhca_ib_mmap *db = container_of(entry, struct qhca_ib_mmap,
+					       entry);
+
+	qhca_uar_free(db->qdev, db->uar);
+	kfree(db);
+}
+
+/*
+ * ib_device_ops.disassociate_ucontext: the core takes the doorbell pages out
+ * of the processes by itself; that this exists lets it.
+ */
+void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+}

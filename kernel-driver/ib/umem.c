@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From pinned user memory to a buffer table, and what else the objects need
+ * of an application's request.
+ */
+#include <linux/dma-mapping.h>
+
+#include "qhca_ib.h"
+
+/* The DMA blocks of a umem, in the form the table builder takes. */
+struct umem_blocks {
+	struct qhca_blocks blocks;
+	struct ib_umem *umem;
+	struct ib_block_iter it;
+};
+
+static void umem_begin(struct qhca_blocks *b)
+{
+	struct umem_blocks *ub = container_of(b, struct umem_blocks, blocks);
+
+	__rdma_umem_block_iter_start(&ub->it, ub->umem,
+				     BIT(b->page_shift));
+}
+
+static bool umem_next(struct qhca_blocks *b, u64 *addr)
+{
+	struct umem_blocks *ub = container_of(b, struct umem_blocks, blocks);
+
+	if (!__rdma_umem_block_iter_next(&ub->it))
+		return false;
+	*addr = rdma_block_iter_dma_address(&ub->it);
+	return true;
+}
+
+/**
+ * qhca_ib_table_build - make the buffer table of user memory
+ * @dev: device
+ * @t: result
+ * @umem: pinned memory
+ * @iova: address by which the device knows byte 0; queues give 0, as their
+ *	first byte must be the first of a page
+ * @len: bytes to describe, at most those of @umem
+ *
+ * Obeys the layout forced for user objects, if there is one.
+ *
+ * Return: 0, -EINVAL if the memory cannot be had in that layout, -ENOMEM,
+ * -EOPNOTSUPP when the kernel has put bounce buffers between the memory and
+ * the device: nobody would ever copy between them.
+ */
+int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
+			struct ib_umem *umem, u64 iova, u64 len)
+{
+	struct umem_blocks ub = {
+		.blocks = { .begin = umem_begin, .next = umem_next },
+		.umem = umem,
+	};
+	u64 sizes = dev->qdev->caps.page_size_cap &
+		    GENMASK_ULL(QHCA_BUF_PAGE_SHIFT_MAX,
+				QHCA_BUF_PAGE_SHIFT_MIN);
+	struct qhca_layout want;
+	unsigned long page;
+	int err;
+
+	if (!umem->is_dmabuf &&
+	    dma_need_sync(dev->ibdev.dma_device,
+			  sg_dma_address(umem->sgt_append.sgt.sgl))) {
+		ibdev_err_ratelimited(&dev->ibdev,
+				      "user memory is bounced (swiotlb): no RDMA\n");
+		return -EOPNOTSUPP;
+	}
+
+	qhca_layout_get(dev->qdev, QHCA_SCOPE_USER, &want);
+	if (want.page_shift)
+		sizes &= BIT_ULL(want.page_shift);
+	else if (want.form == QHCA_BUF_LIST)
+		sizes &= BIT_ULL(PAGE_SHIFT);	/* lengths, not sizes */
+	page = ib_umem_find_best_pgsz(umem, sizes, iova);
+	if (!page) {
+		ibdev_dbg(&dev->ibdev,
+			  "%llu bytes at %#lx: no page size of %#llx fits\n",
+			  len, umem->address, sizes);
+		return -EINVAL;
+	}
+	ub.blocks.page_shift = __ffs(page);
+	err = qhca_table_build(dev->qdev, t, &ub.blocks, iova & (page - 1),
+			       len, &want);
+	if (err)
+		ibdev_dbg(&dev->ibdev,
+			  "%llu bytes at %#lx: no %s table, page size %#lx: %d\n",
+			  len, umem->address, qhca_form_name(want.form), page,
+			  err);
+	return err;
+}
+
+/**
+ * qhca_ib_ubuf_get - pin the memory of a user's queue and make its table
+ * @dev: device
+ * @buf: result; on error it holds nothing
+ * @addr: start, page aligned
+ * @len: bytes mapped, a multiple of the page size
+ * @need: bytes the queue takes
+ *
+ * Return: 0, -EINVAL for a bad address or length, else as ib_umem_get().
+ */
+int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
+		     u64 addr, u64 len, u64 need)
+{
+	struct ib_umem *umem;
+	int err;
+
+	if (!addr || !PAGE_ALIGNED(addr) || !len || !PAGE_ALIGNED(len) ||
+	    len < need || addr + len < addr)
+		return -EINVAL;
+	buf->access = IB_ACCESS_LOCAL_WRITE;
+	umem = ib_umem_get(&dev->ibdev, addr, len, buf->access);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	err = qhca_ib_table_build(dev, &buf->table, umem, 0, need);
+	if (err) {
+		ib_umem_release(umem);
+		return err;
+	}
+	buf->umem = umem;
+	return 0;
+}
+
+/*
+ * Memory and table of a kernel queue of @len bytes, a power of two; zeroed.
+ * 0, -EINVAL, -ENOMEM.
+ */
+int qhca_ib_kbuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
+		     size_t len)
+{
+	return qhca_kbuf_alloc(dev->qdev, &buf->kbuf, len);
+}
+
+/* Give back either; harmless on one that is all zero. */
+void qhca_ib_buf_put(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf)
+{
+	if (buf->umem) {
+		qhca_table_free(dev->qdev, &buf->table);
+		ib_umem_release(buf->umem);
+		buf->umem = NULL;
+	} else {
+		qhca_kbuf_free(dev->qdev, &buf->kbuf);
+	}
+}
+
+/**
+ * qhca_ib_udata_in - take the driver's part of a request
+ * @udata: from the application
+ * @req: result
+ * @size: bytes of @req
+ *
+ * Return: 0, -EINVAL if it is too short, -EOPNOTSUPP if it is longer and the
+ * rest means something (a newer provider asks for what we do not know),
+ * -EFAULT.
+ */
+int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size)
+{
+	if (udata->inlen < size)
+		return -EINVAL;
+	if (udata->inlen > size &&
+	    !ib_is_udata_cleared(udata, size, udata->inlen - size))
+		return -EOPNOTSUPP;
+	return ib_copy_from_udata(req, udata, size);
+}
+
+/* Answer: as much of @resp as the application has room for. 0 or -EFAULT. */
+int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size)
+{
+	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));
+}
