@@ -30,7 +30,7 @@ bool qhca_op_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
     if (unlikely(s->gone)) {
         return false;
     }
-    smp_rmb();
+    smp_rmb();      /* after the reads before it, as on the bus */
     return address_space_read(pci_get_address_space(PCI_DEVICE(s)), addr,
                               qhca_attrs(), buf, len) == MEMTX_OK;
 }
@@ -68,7 +68,7 @@ bool qhca_op_dma_store64(void *opaque, uint64_t addr, uint64_t val)
         return false;
     }
     as = pci_get_address_space(PCI_DEVICE(s));
-    smp_wmb();
+    smp_wmb();      /* after all earlier dma_write()s */
     WITH_RCU_READ_LOCK_GUARD() {
         /* This way of storing does not look at attrs.memory: we do. */
         if (!qhca_is_ram64(as, addr)) {
@@ -81,7 +81,7 @@ bool qhca_op_dma_store64(void *opaque, uint64_t addr, uint64_t val)
 
 void qhca_op_dma_fence(void *opaque)
 {
-    smp_mb();
+    smp_mb();       /* pairs with the one of software that posts receives */
 }
 
 bool qhca_op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
