@@ -12,11 +12,12 @@
 #error "qhca needs Linux 6.12 or newer"
 #endif
 
-/* the DMA block iterator has moved out of rdma/ib_umem.h, also in 6.12.y */
-#if __has_include(<rdma/iter.h>)
+/*
+ * The DMA block iterator has moved out of the rdma headers that all include,
+ * also in 6.12.y: ib/Kbuild looks where it is.
+ */
+#ifdef QHCA_HAVE_RDMA_ITER_H
 #include <rdma/iter.h>
-#else
-#include <rdma/ib_umem.h>
 #endif
 
 #endif /* QHCA_COMPAT_H */
