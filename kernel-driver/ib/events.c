@@ -7,21 +7,23 @@
 
 #include "qhca_ib.h"
 
-/* Look up an object that has a "ref", and take a reference. */
-#define ref_get(xa, num, type) ({					\
-	type *obj_;							\
-									\
-	xa_lock(xa);							\
-	obj_ = xa_load(xa, num);					\
-	if (obj_)							\
-		refcount_inc(&obj_->ref.count);				\
-	xa_unlock(xa);							\
-	obj_;								\
-})
+/* Look up an object and take a reference; @ref: offset of its "ref". */
+static void *obj_get(struct xarray *xa, unsigned long num, size_t ref)
+{
+	void *obj;
+
+	xa_lock(xa);
+	obj = xa_load(xa, num);
+	if (obj)
+		refcount_inc(&((struct qhca_ib_ref *)(obj + ref))->count);
+	xa_unlock(xa);
+	return obj;
+}
 
 static void cq_event(struct qhca_ib_dev *dev, u32 cqn)
 {
-	struct qhca_ib_cq *cq = ref_get(&dev->cqs, cqn, struct qhca_ib_cq);
+	struct qhca_ib_cq *cq = obj_get(&dev->cqs, cqn,
+					offsetof(struct qhca_ib_cq, ref));
 	struct ib_event ev = {
 		.device = &dev->ibdev,
 		.event = IB_EVENT_CQ_ERR,
@@ -39,7 +41,8 @@ static void cq_event(struct qhca_ib_dev *dev, u32 cqn)
 static void qp_event(struct qhca_ib_dev *dev, u32 qpn, enum ib_event_type type,
 		     u8 syndrome)
 {
-	struct qhca_ib_qp *qp = ref_get(&dev->qps, qpn, struct qhca_ib_qp);
+	struct qhca_ib_qp *qp = obj_get(&dev->qps, qpn,
+					offsetof(struct qhca_ib_qp, ref));
 	struct ib_event ev = { .device = &dev->ibdev, .event = type };
 
 	if (!qp)
@@ -55,7 +58,8 @@ static void qp_event(struct qhca_ib_dev *dev, u32 qpn, enum ib_event_type type,
 static void srq_event(struct qhca_ib_dev *dev, u32 srqn,
 		      enum ib_event_type type)
 {
-	struct qhca_ib_srq *srq = ref_get(&dev->srqs, srqn, struct qhca_ib_srq);
+	struct qhca_ib_srq *srq = obj_get(&dev->srqs, srqn,
+					  offsetof(struct qhca_ib_srq, ref));
 	struct ib_event ev = { .device = &dev->ibdev, .event = type };
 
 	if (!srq)
@@ -196,7 +200,7 @@ void qhca_ib_flush_work(struct work_struct *work)
 	unsigned long n;
 
 	xa_for_each(&dev->cqs, n, cq) {
-		cq = ref_get(&dev->cqs, n, struct qhca_ib_cq);
+		cq = obj_get(&dev->cqs, n, offsetof(struct qhca_ib_cq, ref));
 		if (!cq)
 			continue;
 		if (!cq->user && cq->ibcq.comp_handler)

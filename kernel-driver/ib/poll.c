@@ -120,9 +120,9 @@ static void retire_wqe(struct qhca_ib_qp *qp, const struct qhca_cqe *cqe)
 	u32 index = le32_to_cpu(cqe->wqe_index);
 
 	if (!(cqe->opcode & QHCA_CQE_OP_RECV))
-		smp_store_release(&qp->sq.tail, index + 1);
+		smp_store_release(&qp->sq.tail, index + 1); /* wq_full() */
 	else if (!(le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ))
-		smp_store_release(&qp->rq.tail, index + 1);
+		smp_store_release(&qp->rq.tail, index + 1); /* wq_full() */
 	else if (qp->srq)
 		qhca_ib_srq_free_wqe(qp->srq, index);
 }

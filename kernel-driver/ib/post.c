@@ -210,7 +210,10 @@ static int write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 
 static bool wq_full(struct qhca_ib_wq *wq)
 {
-	return wq->head - smp_load_acquire(&wq->tail) >= BIT(wq->shift);
+	/* pairs with retire_wqe(): a slot is written when it is done with */
+	u32 tail = smp_load_acquire(&wq->tail);
+
+	return wq->head - tail >= BIT(wq->shift);
 }
 
 /**
