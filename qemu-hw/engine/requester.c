@@ -224,14 +224,21 @@ static void trace_wqe(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * Check the local side of a READ or atomic before it goes out: an error
- * found only at the response would come after the remote side has acted.
+ * Check the local side of the whole message before its first packet goes
+ * out: an error found later would come after the remote side has acted on a
+ * part.  A message of one packet is checked when it is read.
  */
 static uint8_t check_local(struct qhca *e, struct qhca_qp *qp,
                            const struct qhca_swqe *w, const uint8_t *sges)
 {
     bool privileged = qp->flags & QHCA_QP_F_PRIVILEGED;
+    uint32_t access = is_rd(w->opcode) ? QHCA_ACCESS_LOCAL_WRITE : 0;
     uint32_t i, left = w->len;
+
+    if ((w->flags & QHCA_WQE_F_INLINE) || is_local(w->opcode) ||
+        (!access && left <= qhca_mtu_bytes(qp->path_mtu))) {
+        return QHCA_SYN_NONE;
+    }
 
     for (i = 0; i < w->num && left; i++) {
         const uint8_t *s = sges + i * sizeof(struct qhca_sge);
@@ -240,7 +247,7 @@ static uint8_t check_local(struct qhca *e, struct qhca_qp *qp,
 
         n = n < left ? n : left;
         syn = qhca_mr_check(e, qp->pd, privileged, qhca_get_le32(s + 12),
-                            qhca_get_le64(s), n, QHCA_ACCESS_LOCAL_WRITE);
+                            qhca_get_le64(s), n, access);
         if (syn) {
             return syn;
         }
@@ -274,7 +281,7 @@ static bool load_wqe(struct qhca *e, struct qhca_qp *qp)
         win->snd_valid = true;
         win->snd_index = index;
         memset(&xp->snd_pos, 0, sizeof(xp->snd_pos));
-        if (!parse_wqe(qp, win->snd_wqe, w) && is_rd(w->opcode)) {
+        if (!parse_wqe(qp, win->snd_wqe, w)) {
             syn = check_local(e, qp, w,
                               win->snd_wqe + sizeof(struct qhca_sq_wqe));
             if (syn) {

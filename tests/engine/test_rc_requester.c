@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The RC requester and completer, packet by packet. */
+#include "peer.h"
+
+#define MTU 256
+#define RTO (4096ull << 10)     /* timeout code 10 */
+#define SIG QHCA_WQE_F_SIGNALED
+
+static uint32_t psn0(const struct peer *p)
+{
+    return p->a.sq_psn;
+}
+
+/* Segmentation, opcodes, PSN wrap, AckReq, immediate data, payload. */
+static void segmentation(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    const struct pframe *f;
+    uint32_t s = psn0(p);
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND_IMM, .wr_id = 1,
+                               .imm = 0x04030201,
+                               .flags = SIG | QHCA_WQE_F_SOLICITED },
+              100, 2 * MTU + 3);
+    f = peer_expect(p, SEND_FIRST, s);
+    assert_false(f->ackreq || f->se);
+    assert_int_equal(f->body, MTU);
+    assert_memory_equal(f->ext, peer_data(100, MTU), MTU);
+    f = peer_expect(p, SEND_MIDDLE, s + 1);
+    assert_false(f->ackreq || f->se);
+    f = peer_expect(p, SEND_LAST_IMM, s + 2);
+    assert_true(f->ackreq && f->se);
+    assert_int_equal(f->pad, 1);
+    assert_memory_equal(f->ext, "\1\2\3\4", 4);
+    assert_memory_equal(f->ext + 4, peer_data(100 + 2 * MTU, 3), 3);
+    peer_expect_nothing(p);
+    peer_no_cqe(p, scq);
+    peer_ack(p, s + 2, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+
+    /* exactly two path MTUs: no empty last packet */
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE, .wr_id = 2,
+                               .flags = SIG, .remote_addr = 0x1122334455667788,
+                               .rkey = 0xabcd }, 0, 2 * MTU);
+    f = peer_expect(p, WRITE_FIRST, s + 3);
+    assert_true(peer_be64(f->ext) == 0x1122334455667788);
+    assert_int_equal(peer_be32(f->ext + 8), 0xabcd);
+    assert_int_equal(peer_be32(f->ext + 12), 2 * MTU);
+    f = peer_expect(p, WRITE_LAST, s + 4);
+    assert_int_equal(f->body, MTU);
+    /* nothing at all is a packet, too */
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE_IMM,
+                               .wr_id = 3, .flags = SIG, .imm = 0xffffffff },
+              0, 0);
+    f = peer_expect(p, WRITE_ONLY_IMM, s + 5);
+    assert_int_equal(f->body, 20);
+    peer_ack(p, s + 5, 0x1f);   /* one for both */
+    peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_cqe(p, scq, 3, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* SGEs of odd sizes, an empty one among them; inline data. */
+static void gather(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    static const uint32_t len[] = { 1, 255, 0, 300, 7 };
+    struct gwr wr = { .opcode = QHCA_WQE_SEND, .wr_id = 9, .flags = SIG };
+    uint8_t want[563], got[563];
+    const struct pframe *f;
+    uint32_t off = 0, i;
+
+    (void)state;
+    for (i = 0; i < 5; i++) {
+        wr.sge[i].addr = PEER_IOVA + 1000 * i;
+        wr.sge[i].len = len[i];
+        wr.sge[i].lkey = p->mr.key;
+        memcpy(want + off, peer_data(1000 * i, len[i]), len[i]);
+        off += len[i];
+    }
+    wr.num_sge = 5;
+    peer_post(p, wr, 0, 0);
+    f = peer_expect(p, SEND_FIRST, psn0(p));
+    memcpy(got, f->ext, MTU);
+    f = peer_expect(p, SEND_MIDDLE, psn0(p) + 1);
+    memcpy(got + MTU, f->ext, MTU);
+    f = peer_expect(p, SEND_LAST, psn0(p) + 2);
+    assert_int_equal(f->body, 52);
+    memcpy(got + 2 * MTU, f->ext, 51);
+    assert_memory_equal(got, want, 563);
+    /* the last again: the place in the list is found again */
+    peer_ack(p, psn0(p) + 1, 0x60);
+    peer_expect(p, SEND_MIDDLE, psn0(p) + 1);
+    f = peer_expect(p, SEND_LAST, psn0(p) + 2);
+    assert_memory_equal(f->ext, want + 2 * MTU, 51);
+
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 10,
+                               .flags = SIG | QHCA_WQE_F_INLINE,
+                               .inl = "inline!", .inl_len = 7 }, 0, 0);
+    f = peer_expect(p, SEND_ONLY, psn0(p) + 3);
+    assert_memory_equal(f->ext, "inline!", 7);
+    peer_ack(p, psn0(p) + 3, 0x1f);
+    peer_cqe(p, scq, 9, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_cqe(p, scq, 10, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* NAK sequence error: go back, once per NAK however often it comes. */
+static void sequence_nak(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = psn0(p), i;
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 5 * MTU);
+    for (i = 0; i < 5; i++) {
+        peer_next(p);
+    }
+    peer_ack(p, s + 2, 0x60);
+    peer_ack(p, s + 2, 0x60);
+    peer_ack(p, s + 2, 0x60);
+    peer_expect(p, SEND_MIDDLE, s + 2);
+    peer_expect(p, SEND_MIDDLE, s + 3);
+    peer_expect(p, SEND_LAST, s + 4);
+    peer_expect_nothing(p);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_RETRANSMITS), 3);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_SEQ_NAK_RX), 3);
+    /* an acknowledge from before, and one for what was never sent */
+    peer_ack(p, s, 0x1f);
+    peer_ack(p, s + 5, 0x1f);
+    peer_ack(p, s + 100, 0x63);
+    peer_no_cqe(p, scq);
+    peer_ack(p, s + 4, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* No acknowledge: sent again after each timeout, then an error, flushes. */
+static void timeout(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint64_t t0;
+    uint32_t s = psn0(p), i;
+
+    (void)state;
+    t0 = p->w.now;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1 }, 0, 8);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 2 }, 0, 8);
+    for (i = 0; i <= p->a.retry_cnt; i++) {
+        const struct pframe *f = peer_expect(p, SEND_ONLY, s);
+
+        if (i) {
+            assert_true(f->t >= t0 + i * RTO);
+            assert_true(f->t < t0 + i * RTO + 20000);
+        }
+        peer_expect(p, SEND_ONLY, s + 1);
+        peer_expect_nothing(p);
+        peer_no_cqe(p, scq);
+        world_run_until(&p->w, t0 + (i + 1) * RTO + 10000);
+    }
+    peer_cqe(p, scq, 1, QHCA_WC_RETRY_EXC_ERR, QHCA_SYN_TIMEOUT);
+    peer_cqe(p, scq, 2, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    assert_int_equal(peer_state(p), QHCA_QPS_ERR);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_RETRY_EXCEEDED), 1);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_TIMEOUTS), 4);
+    /* what is posted now is flushed as well */
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 3 }, 0, 8);
+    peer_cqe(p, scq, 3, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    peer_expect_nothing(p);
+    peer_free(p);
+}
+
+/* Progress gives all retries back; the timer starts anew. */
+static void progress(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = psn0(p), i;
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1 }, 0,
+              20 * MTU);
+    world_run(&p->w, 1000);
+    for (i = 0; i < 19; i++) {
+        p->tail = p->head;
+        world_run(&p->w, RTO + 10000);          /* a timeout for each */
+        peer_expect(p, i ? SEND_MIDDLE : SEND_FIRST, s + i);
+        peer_ack(p, s + i, 0x1f);
+    }
+    p->tail = p->head;
+    assert_int_equal(peer_state(p), QHCA_QPS_RTS);
+    peer_ack(p, s + 19, 0x1f);
+    world_run(&p->w, 10 * RTO);
+    assert_int_equal(peer_waiting(p), 0);
+    assert_int_equal(peer_state(p), QHCA_QPS_RTS);
+    peer_free(p);
+}
+
+static void rnr(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = psn0(p), i;
+    uint64_t t;
+
+    (void)state;
+    /* code 14: 1.28 ms; code 0: 655.36 ms */
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 8);
+    peer_expect(p, SEND_ONLY, s);
+    t = p->w.now;
+    peer_ack(p, s, 0x20 | 14);
+    world_run_until(&p->w, t + 1279000);
+    assert_int_equal(peer_waiting(p), 0);
+    world_run(&p->w, 20000);
+    peer_expect(p, SEND_ONLY, s);
+    t = p->w.now;
+    peer_ack(p, s, 0x20);
+    world_run_until(&p->w, t + 655300000);
+    assert_int_equal(peer_waiting(p), 0);
+    world_run(&p->w, 100000);
+    peer_expect(p, SEND_ONLY, s);
+    peer_ack(p, s, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    /* rnr_retry of them are borne */
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 2 }, 0, 8);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 3 }, 0, 8);
+    for (i = 0; i <= p->a.rnr_retry; i++) {
+        peer_no_cqe(p, scq);
+        peer_expect(p, SEND_ONLY, s + 1);
+        peer_expect(p, SEND_ONLY, s + 2);
+        peer_ack(p, s + 1, 0x20 | 1);
+        world_run(&p->w, 30000);
+    }
+    peer_cqe(p, scq, 2, QHCA_WC_RNR_RETRY_EXC_ERR, QHCA_SYN_RNR);
+    peer_cqe(p, scq, 3, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_RNR_EXCEEDED), 1);
+    peer_free(p);
+}
+
+/* rnr_retry 7 never ends. */
+static void rnr_for_ever(void **state)
+{
+    struct gqp_attr a;
+    struct peer *p;
+    unsigned i;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.rnr_retry = 7;
+    p = peer_new(QHCA_QPT_RC, &a);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 8);
+    for (i = 0; i < 100; i++) {
+        peer_expect(p, SEND_ONLY, psn0(p));
+        peer_ack(p, psn0(p), 0x20 | 1);
+        world_run(&p->w, 30000);
+    }
+    peer_expect(p, SEND_ONLY, psn0(p));
+    peer_ack(p, psn0(p), 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* Fatal NAKs: status by code; what was before it succeeded. */
+static void fatal_naks(void **state)
+{
+    static const struct {
+        uint8_t nak, status, syn;
+    } t[] = {
+        { 0x61, QHCA_WC_REM_INV_REQ_ERR, QHCA_SYN_NAK_INV_REQ },
+        { 0x62, QHCA_WC_REM_ACCESS_ERR, QHCA_SYN_NAK_ACCESS },
+        { 0x63, QHCA_WC_REM_OP_ERR, QHCA_SYN_NAK_OP },
+        { 0x64, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET },
+        { 0x45, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET },
+    };
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+        uint32_t s = psn0(p);
+
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE,
+                                   .wr_id = 1, .flags = SIG }, 0, 600);
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE,
+                                   .wr_id = 2 }, 0, 600);
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 3 },
+                  0, 6);
+        peer_run(p);
+        peer_ack(p, s + 3, t[i].nak);
+        peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+        peer_cqe(p, scq, 2, t[i].status, t[i].syn);
+        peer_cqe(p, scq, 3, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+        assert_int_equal(peer_state(p), QHCA_QPS_ERR);
+        peer_free(p);
+    }
+}
+
+/* READ: request, responses, a lost one asked for again with the rest. */
+static void read_lost_response(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint8_t d[1000], got[1000];
+    const struct pframe *f;
+    uint32_t s = psn0(p), i;
+
+    (void)state;
+    for (i = 0; i < 1000; i++) {
+        d[i] = (uint8_t)(i * 7);
+    }
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 5,
+                               .flags = SIG, .remote_addr = 0x1000,
+                               .rkey = 0x33 }, 40, 1000);
+    f = peer_expect(p, READ_REQ, s);
+    assert_int_equal(f->body, 16);
+    assert_true(peer_be64(f->ext) == 0x1000);
+    assert_int_equal(peer_be32(f->ext + 12), 1000);
+    /* the next PSN comes after all responses */
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 6,
+                               .flags = SIG }, 0, 4);
+    peer_expect(p, SEND_ONLY, s + 4);
+    peer_tx(p, .op = RESP_FIRST, .psn = s, .syn = 0x1f, .data = d,
+            .len = MTU);
+    /* s + 1 is lost */
+    peer_tx(p, .op = RESP_MIDDLE, .psn = s + 2, .data = d + 2 * MTU,
+            .len = MTU);
+    f = peer_expect(p, READ_REQ, s + 1);
+    assert_true(peer_be64(f->ext) == 0x1000 + MTU);
+    assert_int_equal(peer_be32(f->ext + 12), 1000 - MTU);
+    peer_expect(p, SEND_ONLY, s + 4);
+    peer_tx(p, .op = RESP_LAST, .psn = s + 3, .syn = 0x1f,
+            .data = d + 3 * MTU, .len = 1000 - 3 * MTU);
+    peer_expect_nothing(p);
+    peer_tx(p, .op = RESP_FIRST, .psn = s + 1, .syn = 0x1f, .data = d + MTU,
+            .len = MTU);
+    /* a duplicate of one that was taken does nothing */
+    peer_tx(p, .op = RESP_FIRST, .psn = s, .syn = 0x1f, .data = got,
+            .len = MTU);
+    peer_tx(p, .op = RESP_MIDDLE, .psn = s + 2, .data = d + 2 * MTU,
+            .len = MTU);
+    peer_no_cqe(p, scq);
+    peer_tx(p, .op = RESP_LAST, .psn = s + 3, .syn = 0x1f,
+            .data = d + 3 * MTU, .len = 1000 - 3 * MTU);
+    peer_cqe(p, scq, 5, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_int_equal(p->cqe.opcode, QHCA_CQE_OP_RDMA_READ);
+    assert_int_equal(p->cqe.byte_len, 1000);
+    gbuf_read(&p->mr.buf, 40, got, 1000);
+    assert_memory_equal(got, d, 1000);
+    peer_no_cqe(p, scq);
+    peer_ack(p, s + 4, 0x1f);
+    peer_cqe(p, scq, 6, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* An acknowledge for something later than a READ: its response was lost. */
+static void implied_nak(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = psn0(p);
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 4);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 2,
+                               .flags = SIG }, 0, 4);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 3,
+                               .flags = SIG }, 0, 4);
+    peer_expect(p, SEND_ONLY, s);
+    peer_expect(p, READ_REQ, s + 1);
+    peer_expect(p, SEND_ONLY, s + 2);
+    peer_ack(p, s + 2, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_no_cqe(p, scq);
+    peer_expect(p, READ_REQ, s + 1);
+    peer_expect(p, SEND_ONLY, s + 2);
+    /* the response acknowledges nothing behind it */
+    peer_tx(p, .op = RESP_ONLY, .psn = s + 1, .syn = 0x1f, .data = "abcd",
+            .len = 4);
+    peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_no_cqe(p, scq);
+    peer_ack(p, s + 2, 0x1f);
+    peer_cqe(p, scq, 3, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* Responses that do not fit. */
+static void bad_responses(void **state)
+{
+    static const struct pkt k[] = {
+        { .op = RESP_ONLY, .syn = 0x1f, .len = 300 },   /* too long */
+        { .op = RESP_FIRST, .syn = 0x1f, .len = MTU - 4 },
+        { .op = RESP_LAST, .syn = 0x1f, .len = MTU },   /* too early */
+        { .op = RESP_FIRST, .syn = 0x62, .len = MTU },  /* a NAK, this? */
+        { .op = ATOMIC_ACK, .syn = 0x1f },
+    };
+    static const uint8_t zero[512];
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < sizeof(k) / sizeof(k[0]); i++) {
+        struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+        struct pkt bad = k[i];
+
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ,
+                                   .wr_id = 1 }, 0, 300);
+        peer_expect(p, READ_REQ, psn0(p));
+        bad.psn = psn0(p);
+        bad.data = zero;
+        peer_send(p, bad);
+        peer_cqe(p, scq, 1, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
+        assert_int_equal(peer_state(p), QHCA_QPS_ERR);
+        assert_int_equal(gbuf_verify(&p->mr.buf, 0, 7, 0, PEER_BUF),
+                         PEER_BUF);
+        peer_free(p);
+    }
+}
+
+static void atomics(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    const struct pframe *f;
+    uint32_t s = psn0(p);
+    uint64_t v;
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_COMP_SWAP, .wr_id = 1,
+                               .flags = SIG, .remote_addr = 0x2008,
+                               .rkey = 9, .arg0 = 0x1111, .arg1 = 0x2222 },
+              64, 8);
+    f = peer_expect(p, CMP_SWAP, s);
+    assert_true(peer_be64(f->ext) == 0x2008);
+    assert_int_equal(peer_be32(f->ext + 8), 9);
+    assert_true(peer_be64(f->ext + 12) == 0x2222);
+    assert_true(peer_be64(f->ext + 20) == 0x1111);
+    peer_tx(p, .op = ATOMIC_ACK, .psn = s, .syn = 0x1f,
+            .swap = 0x0102030405060708);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    gbuf_read(&p->mr.buf, 64, &v, 8);
+    assert_true(v == 0x0102030405060708);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_FETCH_ADD, .wr_id = 2,
+                               .flags = SIG, .arg0 = 5 }, 64, 8);
+    f = peer_expect(p, FETCH_ADD, s + 1);
+    assert_true(peer_be64(f->ext + 12) == 5);
+    peer_tx(p, .op = ATOMIC_ACK, .psn = s + 1, .syn = 0x1f, .swap = 77);
+    peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_int_equal(p->cqe.opcode, QHCA_CQE_OP_FETCH_ADD);
+    peer_free(p);
+}
+
+/* max_rd_atomic, and a fence. */
+static void read_limits(void **state)
+{
+    struct gqp_attr a;
+    struct peer *p;
+    uint32_t s, i;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.max_rd_atomic = 2;
+    p = peer_new(QHCA_QPT_RC, &a);
+    s = psn0(p);
+    for (i = 0; i < 3; i++) {
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ,
+                                   .wr_id = i, .flags = SIG }, 0, 4);
+    }
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 3,
+                               .flags = SIG | QHCA_WQE_F_FENCE }, 0, 4);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 4,
+                               .flags = SIG }, 0, 4);
+    peer_expect(p, READ_REQ, s);
+    peer_expect(p, READ_REQ, s + 1);
+    peer_expect_nothing(p);
+    peer_tx(p, .op = RESP_ONLY, .psn = s, .syn = 0x1f, .data = "0000",
+            .len = 4);
+    peer_expect(p, READ_REQ, s + 2);
+    peer_tx(p, .op = RESP_ONLY, .psn = s + 1, .syn = 0x1f, .data = "0000",
+            .len = 4);
+    peer_expect_nothing(p);             /* the fence */
+    peer_tx(p, .op = RESP_ONLY, .psn = s + 2, .syn = 0x1f, .data = "0000",
+            .len = 4);
+    peer_expect(p, SEND_ONLY, s + 3);
+    peer_expect(p, SEND_ONLY, s + 4);
+    peer_ack(p, s + 4, 0x1f);
+    for (i = 0; i < 5; i++) {
+        peer_cqe(p, scq, i, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    }
+    peer_free(p);
+}
+
+/* A long message stops at the window and asks for acknowledges in time. */
+static void window(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = psn0(p), sent, since = 0, last_ack = 0;
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE, .wr_id = 1,
+                               .flags = SIG }, 0, 1000 * MTU);
+    world_run(&p->w, 100000);
+    sent = peer_waiting(p);
+    assert_in_range(sent, 64, 512);
+    while (peer_waiting(p)) {
+        const struct pframe *f = peer_next(p);
+
+        since++;
+        if (f->ackreq) {
+            since = 0;
+            last_ack = f->psn;
+        }
+        assert_true(since < 64);
+    }
+    peer_ack(p, last_ack, 0x1f);
+    world_run(&p->w, 100000);
+    assert_true(peer_waiting(p) > 0);
+    peer_expect(p, WRITE_MIDDLE, s + sent);
+    peer_free(p);
+}
+
+/*
+ * Errors of a WQE are reported when those before it are done, and a failing
+ * one that is not signaled is reported, too.
+ */
+static void local_errors(void **state)
+{
+    static const struct {
+        struct gwr wr;
+        uint32_t len;
+        uint8_t status, syn;
+    } t[] = {
+        { { .opcode = 0x7f }, 8, QHCA_WC_LOC_QP_OP_ERR,
+          QHCA_SYN_WQE_OPCODE },
+        { { .opcode = QHCA_WQE_SEND, .flags = 0x80 }, 8,
+          QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS },
+        { { .opcode = QHCA_WQE_COMP_SWAP }, 4, QHCA_WC_LOC_LEN_ERR,
+          QHCA_SYN_WQE_LENGTH },
+        { { .opcode = QHCA_WQE_SEND }, PEER_BUF + 1, QHCA_WC_LOC_PROT_ERR,
+          QHCA_SYN_KEY_BOUNDS },
+        { { .opcode = QHCA_WQE_RDMA_READ }, PEER_BUF + 1,
+          QHCA_WC_LOC_PROT_ERR, QHCA_SYN_KEY_BOUNDS },
+        { { .opcode = QHCA_WQE_REG_MR }, 0, QHCA_WC_LOC_QP_OP_ERR,
+          QHCA_SYN_WQE_OPCODE },
+        { { .opcode = QHCA_WQE_LOCAL_INV, .imm = 0x12345600 }, 0,
+          QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_KEY_INVALID },
+        { { .opcode = QHCA_WQE_SEND, .num_sge = 31 }, 8,
+          QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE },
+    };
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+        struct gwr wr = t[i].wr;
+        uint32_t s = psn0(p);
+        uint16_t num = (uint16_t)wr.num_sge;
+
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                                   .flags = SIG }, 0, 4);
+        peer_expect(p, SEND_ONLY, s);
+        wr.wr_id = 2;
+        wr.num_sge = 0;
+        if (num) {              /* more than the stride holds */
+            wr.num_sge = 1;
+            assert_true(gqp_post_send(&p->qp, &wr));
+            gqp_sq_poke(&p->qp, 1, 2, &num, 2);
+            gqp_ring(&p->qp);
+        } else {
+            peer_post(p, wr, 0, t[i].len);
+        }
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 3 },
+                  0, 4);
+        peer_no_cqe(p, scq);
+        assert_int_equal(peer_state(p), QHCA_QPS_RTS);
+        peer_ack(p, s, 0x1f);
+        peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+        peer_cqe(p, scq, 2, t[i].status, t[i].syn);
+        peer_cqe(p, scq, 3, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+        assert_int_equal(peer_state(p), QHCA_QPS_ERR);
+        p->tail = p->head;
+        peer_free(p);
+    }
+}
+
+/* A WQE that software changes while it is under way does not fool us. */
+static void changed_wqe(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct gwr wr = { .opcode = QHCA_WQE_SEND, .wr_id = 1, .num_sge = 2 };
+    uint32_t s = psn0(p), len = 999;
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        wr.sge[i].addr = PEER_IOVA;
+        wr.sge[i].len = 100;
+        wr.sge[i].lkey = p->mr.key;
+    }
+    peer_post(p, wr, 0, 0);
+    wr.wr_id = 2;
+    peer_post(p, wr, 0, 0);     /* now the first is not cached any more */
+    peer_expect(p, SEND_ONLY, s);
+    peer_expect(p, SEND_ONLY, s + 1);
+    gqp_sq_poke(&p->qp, 0, 0x30 + 8, &len, 4);
+    peer_ack(p, s, 0x60);
+    peer_cqe(p, scq, 1, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_LENGTH);
+    peer_cqe(p, scq, 2, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    peer_expect_nothing(p);
+    peer_free(p);
+}
+
+/* SQD: what was begun is finished, then the event; RTS goes on. */
+static void drain(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_qpc c = { .state = QHCA_QPS_SQD, .en_sqd_event = 1 };
+    uint32_t s = psn0(p);
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 4);
+    peer_expect(p, SEND_ONLY, s);
+    assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_STATE |
+                                QHCA_QP_M_SQD_EVENT), QHCA_ST_OK);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 2,
+                               .flags = SIG }, 0, 4);
+    peer_expect_nothing(p);
+    assert_int_equal(p->g.async_count[QHCA_EV_SQ_DRAINED], 0);
+    peer_ack(p, s, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_run(p);
+    assert_int_equal(p->g.async_count[QHCA_EV_SQ_DRAINED], 1);
+    peer_expect_nothing(p);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RTS), QHCA_ST_OK);
+    peer_expect(p, SEND_ONLY, s + 1);
+    peer_ack(p, s + 1, 0x1f);
+    peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* LOCAL_INV waits until everything before it is acknowledged. */
+static void local_inv_waits(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_mpt m = { .flags = QHCA_MR_F_FAST_REG, .key = 0x11,
+                          .pd = p->g.pd, .max_entries = 4 };
+    uint32_t s = psn0(p), key;
+
+    (void)state;
+    key = guest_create(&p->g, QHCA_CMD_CREATE_MR, &m, sizeof(m));
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1 }, 0, 4);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_LOCAL_INV, .wr_id = 2,
+                               .imm = key, .flags = SIG }, 0, 0);
+    peer_expect(p, SEND_ONLY, s);
+    peer_no_cqe(p, scq);
+    peer_ack(p, s, 0x1f);
+    peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_int_equal(p->cqe.opcode, QHCA_CQE_OP_LOCAL_INV);
+    assert_int_equal(guest_simple(&p->g, QHCA_CMD_DESTROY_MR, key),
+                     QHCA_ST_OK);
+    peer_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(segmentation),
+        cmocka_unit_test(gather),
+        cmocka_unit_test(sequence_nak),
+        cmocka_unit_test(timeout),
+        cmocka_unit_test(progress),
+        cmocka_unit_test(rnr),
+        cmocka_unit_test(rnr_for_ever),
+        cmocka_unit_test(fatal_naks),
+        cmocka_unit_test(read_lost_response),
+        cmocka_unit_test(implied_nak),
+        cmocka_unit_test(bad_responses),
+        cmocka_unit_test(atomics),
+        cmocka_unit_test(read_limits),
+        cmocka_unit_test(window),
+        cmocka_unit_test(local_errors),
+        cmocka_unit_test(changed_wqe),
+        cmocka_unit_test(drain),
+        cmocka_unit_test(local_inv_waits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
