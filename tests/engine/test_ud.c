@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Unreliable datagrams, packet by packet. */
+#include "peer.h"
+
+#define QKEY 0x11111111u
+#define SIG QHCA_WQE_F_SIGNALED
+
+static uint64_t dropped(struct peer *p)
+{
+    return qhca_stat(p->e, QHCA_STAT_UD_DROPPED);
+}
+
+static void post(struct peer *p, uint64_t wr_id, uint32_t qkey, uint32_t len,
+                 uint8_t flags)
+{
+    struct gwr wr = {
+        .opcode = QHCA_WQE_SEND, .wr_id = wr_id, .flags = flags,
+        .dest_qpn = PEER_QPN, .qkey = qkey,
+    };
+
+    guest_av(&p->g, &p->w.node[1], 0, &wr.av);
+    peer_post(p, wr, 0, len);
+}
+
+static void send(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_UD, NULL);
+    struct gwr wr = {
+        .opcode = QHCA_WQE_SEND_IMM, .wr_id = 2, .flags = SIG,
+        .dest_qpn = PEER_QPN, .qkey = 0x80000000, .imm = 0x04030201,
+    };
+    const struct pframe *f;
+    uint32_t s = p->a.sq_psn;
+
+    (void)state;
+    post(p, 1, 0x1234, 10, SIG | QHCA_WQE_F_SOLICITED);
+    f = peer_expect(p, UD_ONLY, s);
+    assert_true(f->se);
+    assert_int_equal(peer_be32(f->ext), 0x1234);
+    assert_int_equal(peer_be32(f->ext + 4), p->qp.qpn);
+    assert_memory_equal(f->ext + 8, peer_data(0, 10), 10);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    /* bit 31 of the Q_Key: the QP's own is used; IPv6 and a VLAN */
+    guest_av(&p->g, &p->w.node[1], 2, &wr.av);
+    wr.av.sl = 5;
+    wr.av.traffic_class = 0x61;
+    p->w.wire.filter = NULL;            /* peer_filter() knows no tags */
+    peer_post(p, wr, 0, 4);
+    peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* GRH, source, immediate data. */
+static void receive(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_UD, NULL);
+    struct pkt k = { .op = UD_ONLY_IMM, .psn = 77, .rkey = QKEY,
+                     .imm = 0x01020304, .data = "datagram", .len = 8 };
+    uint8_t got[48], frame[4400], zero[20] = { 0 };
+
+    (void)state;
+    peer_recv(p, 1, 0, 48);
+    peer_build(p, &k, frame);
+    peer_send(p, k);
+    peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_int_equal(p->cqe.byte_len, 48);
+    assert_int_equal(p->cqe.src_qpn, PEER_QPN);
+    assert_int_equal(p->cqe.flags & (QHCA_CQE_F_GRH | QHCA_CQE_F_IMM |
+                                     QHCA_CQE_F_SMAC | QHCA_CQE_F_VLAN),
+                     QHCA_CQE_F_GRH | QHCA_CQE_F_IMM | QHCA_CQE_F_SMAC);
+    assert_int_equal(p->cqe.net_type, QHCA_NET_IPV4);
+    assert_memory_equal(p->cqe.smac, p->w.node[1].mac, 6);
+    gbuf_read(&p->mr.buf, 0, got, 48);
+    assert_memory_equal(got, zero, 20);
+    assert_memory_equal(got + 20, frame + 14, 20);
+    assert_memory_equal(got + 40, "datagram", 8);
+    /* PSNs of datagrams mean nothing */
+    peer_recv(p, 2, 0, 48);
+    k.psn = 5;
+    k.op = UD_ONLY;
+    peer_send(p, k);
+    peer_cqe(p, rcq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_expect_nothing(p);
+    peer_free(p);
+}
+
+/* What is dropped takes no receive. */
+static void drops(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_UD, NULL);
+    struct pkt k = { .op = UD_ONLY, .rkey = QKEY, .data = "datagram",
+                     .len = 8 };
+
+    (void)state;
+    peer_send(p, k);
+    assert_int_equal(dropped(p), 1);    /* no receive */
+    peer_recv(p, 1, 0, 47);
+    peer_recv(p, 2, 0, 48);
+    k.rkey ^= 1;
+    peer_send(p, k);
+    assert_int_equal(dropped(p), 2);    /* Q_Key */
+    k.rkey ^= 1;
+    peer_send(p, k);
+    assert_int_equal(dropped(p), 3);    /* one byte too long */
+    peer_no_cqe(p, rcq);
+    assert_int_equal(gbuf_verify(&p->mr.buf, 0, 7, 0, PEER_BUF), PEER_BUF);
+    k.len = 7;
+    peer_send(p, k);
+    peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    k.len = 8;
+    peer_send(p, k);
+    peer_cqe(p, rcq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_int_equal(peer_state(p), QHCA_QPS_RTS);
+    peer_free(p);
+}
+
+/* A failing send leads to SQE; the receive side lives; RTS heals. */
+static void send_error(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_UD, NULL);
+    struct pkt k = { .op = UD_ONLY, .rkey = QKEY };
+
+    (void)state;
+    peer_recv(p, 9, 0, 100);
+    post(p, 1, QKEY, 4096 + 1, 0);
+    post(p, 2, QKEY, 4, 0);
+    peer_cqe(p, scq, 1, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
+    peer_cqe(p, scq, 2, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    assert_int_equal(peer_state(p), QHCA_QPS_SQE);
+    peer_expect_nothing(p);
+    peer_send(p, k);
+    peer_cqe(p, rcq, 9, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RTS), QHCA_ST_OK);
+    post(p, 3, QKEY, 4, SIG);
+    peer_expect(p, UD_ONLY, p->a.sq_psn);
+    peer_cqe(p, scq, 3, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+static void bad_av(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_UD, NULL);
+    struct gwr wr = { .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                      .dest_qpn = PEER_QPN };
+
+    (void)state;
+    guest_av(&p->g, &p->w.node[1], 0, &wr.av);
+    wr.av.sgid_index = 99;              /* none there */
+    peer_post(p, wr, 0, 4);
+    peer_cqe(p, scq, 1, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_AV);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RTS), QHCA_ST_OK);
+    wr.wr_id = 2;
+    wr.av.sgid_index = 1;               /* IPv6, but to an IPv4 address */
+    peer_post(p, wr, 0, 4);
+    peer_cqe(p, scq, 2, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_AV);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RTS), QHCA_ST_OK);
+    wr.wr_id = 3;
+    wr.av.sgid_index = 65535;
+    peer_post(p, wr, 0, 4);
+    peer_cqe(p, scq, 3, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_AV);
+    peer_free(p);
+}
+
+/* The GSI QP: number 1, its own Q_Key. */
+static void gsi(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_GSI, NULL);
+    struct pkt k = { .op = UD_ONLY, .rkey = 0x80010000, .data = "mad",
+                     .len = 3 };
+    const struct pframe *f;
+
+    (void)state;
+    assert_int_equal(p->qp.qpn, 1);
+    peer_recv(p, 1, 0, 100);
+    peer_send(p, k);
+    peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    post(p, 2, 0x80010000, 4, SIG);
+    f = peer_expect(p, UD_ONLY, p->a.sq_psn);
+    assert_int_equal(peer_be32(f->ext), 0x80010000);
+    assert_int_equal(peer_be32(f->ext + 4), 1);
+    peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(send),
+        cmocka_unit_test(receive),
+        cmocka_unit_test(drops),
+        cmocka_unit_test(send_error),
+        cmocka_unit_test(bad_av),
+        cmocka_unit_test(gsi),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
