@@ -88,7 +88,8 @@ def cmd_shell(args) -> int:
     }
     before = termios.tcgetattr(0)
     try:
-        tty.setraw(0)
+        # Keep what was typed ahead: setraw throws it away by default.
+        tty.setraw(0, termios.TCSADRAIN)
         return pass_through(guest, request, None, raw=True)
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
