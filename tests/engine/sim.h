@@ -95,6 +95,8 @@ struct sim_workload {
     const char *name;
     const char *help;
     void (*build)(struct sim *s);
+    /* may be NULL: runs while the endpoints work, and lets time go by */
+    void (*script)(struct sim *s);
 };
 
 extern const struct sim_workload sim_workloads[];
@@ -131,8 +133,7 @@ void rc_srq_group(struct sim *s, struct guest *a, struct guest *b,
 void ud_group(struct sim *s, unsigned per_node, unsigned messages,
               bool enough_receives);
 /* sim_err.c */
-void err_build(struct sim *s);
-void chaos_build(struct sim *s);
+void err_script(struct sim *s);
 
 const char *sim_wc_name(unsigned status);
 

@@ -86,13 +86,22 @@ static void build_mixed(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 12), 40, 100000, false);
 }
 
+/* Errors by script, beside RC traffic that must not notice. */
+static void build_err(struct sim *s)
+{
+    wire_random(&s->w.wire, &s->rng, false);
+    some_pairs(s, (unsigned)rng_range(&s->rng, 0, 3), 100, 30000, false);
+}
+
 const struct sim_workload sim_workloads[] = {
-    { "rc", "RC, all operations, a wire that loses nothing", build_rc },
-    { "ready", "the same, and receives are always posted", build_ready },
+    { "rc", "RC, all operations, a wire that loses nothing", build_rc, NULL },
+    { "ready", "the same, and receives are always posted", build_ready, NULL },
     { "lossy", "RC on a wire that loses, doubles, delays, spoils",
-      build_lossy },
-    { "big", "messages of megabytes", build_big },
-    { "ud", "datagrams, on good and bad wires", build_ud },
-    { "mixed", "many QPs of both kinds", build_mixed },
-    { NULL, NULL, NULL }
+      build_lossy, NULL },
+    { "big", "messages of megabytes", build_big, NULL },
+    { "ud", "datagrams, on good and bad wires", build_ud, NULL },
+    { "mixed", "many QPs of both kinds", build_mixed, NULL },
+    { "err", "errors on purpose beside good traffic", build_err,
+      err_script },
+    { NULL, NULL, NULL, NULL }
 };
