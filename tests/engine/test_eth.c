@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The Ethernet function: send with offloads, filter, receive and scatter. */
+#include <string.h>
+
+#include "unit.h"
+#include "csum.h"
+
+#define SHIFT 4
+#define DEPTH (1u << SHIFT)
+
+struct eth {
+    struct gcq scq, rcq;
+    struct gbuf sq, rq;
+    uint64_t dbrec, mem;        /* 64 KiB for frames */
+    uint32_t sqn, rqn, sq_prod, rq_prod;
+};
+
+/* The frame sent last. */
+static uint8_t wire[WORLD_FRAME_MAX];
+static size_t wire_len;
+static unsigned wire_frames;
+
+static bool tap(struct world *w, unsigned src, uint8_t *frame, size_t *len)
+{
+    (void)w;
+    (void)src;
+    memcpy(wire, frame, *len);
+    wire_len = *len;
+    wire_frames++;
+    return true;
+}
+
+static void make(struct unit *u, struct eth *t, uint8_t stride)
+{
+    struct qhca_eth_qc c;
+    struct qhca_port port;
+
+    memset(t, 0, sizeof(*t));
+    gcq_create(&t->scq, &u->g, 6, NULL, 1);
+    gcq_create(&t->rcq, &u->g, 6, NULL, 1);
+    gbuf_make(&t->sq, u->m, (uint64_t)DEPTH << stride, &gbuf_flat4k, true, 0,
+              &u->g.rng);
+    gbuf_allow(&t->sq, 0, t->sq.len, GMEM_R);
+    gbuf_make(&t->rq, u->m, DEPTH * 16, &gbuf_direct, true, 0, &u->g.rng);
+    gbuf_allow(&t->rq, 0, t->rq.len, GMEM_R);
+    t->dbrec = guest_dbrec(&u->g, false);
+    t->mem = gmem_alloc(u->m, 65536, 12, 0);
+    memset(&c, 0, sizeof(c));
+    c.buf = t->sq.d;
+    c.cqn = t->scq.cqn;
+    c.shift = SHIFT;
+    c.stride = stride;
+    t->sqn = guest_create(&u->g, QHCA_CMD_CREATE_ETH_SQ, &c, sizeof(c));
+    c.buf = t->rq.d;
+    c.cqn = t->rcq.cqn;
+    c.stride = 4;
+    c.dbrec = t->dbrec;
+    t->rqn = guest_create(&u->g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
+    memset(&port, 0, sizeof(port));
+    port.eth_rqn = t->rqn;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0,
+                              QHCA_PORT_M_ETH_RQN, &port, sizeof(port),
+                              NULL), QHCA_ST_OK);
+    u->w.wire.filter = tap;
+    wire_frames = 0;
+}
+
+static void unmake(struct unit *u, struct eth *t)
+{
+    assert_int_equal(gcq_destroy(&t->scq), QHCA_ST_BUSY);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_ETH_SQ, t->sqn),
+                     QHCA_ST_OK);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_ETH_RQ, t->rqn),
+                     QHCA_ST_OK);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_ETH_RQ, t->rqn),
+                     QHCA_ST_BAD_OBJ);
+    assert_int_equal(gcq_destroy(&t->scq), QHCA_ST_OK);
+    assert_int_equal(gcq_destroy(&t->rcq), QHCA_ST_OK);
+    gbuf_free(&t->sq);
+    gbuf_free(&t->rq);
+    guest_dbrec_free(&u->g, t->dbrec);
+    gmem_release(u->m, t->mem, 65536);
+}
+
+/* Put bytes at @off of the frame memory, readable by the device. */
+static void put(struct unit *u, struct eth *t, uint64_t off, const void *src,
+                size_t len)
+{
+    memcpy(gmem_ptr(u->m, t->mem + off, len), src, len);
+    gmem_allow(u->m, t->mem + off, len, GMEM_R);
+}
+
+static void post_send(struct eth *t, const struct qhca_eth_wqe *h,
+                      const struct qhca_eth_seg *seg, unsigned n)
+{
+    uint32_t stride = (uint32_t)(t->sq.len / DEPTH);
+    uint64_t off = (t->sq_prod++ & (DEPTH - 1)) * (uint64_t)stride;
+
+    gbuf_write(&t->sq, off, h, sizeof(*h));
+    gbuf_write(&t->sq, off + sizeof(*h), seg, n * sizeof(*seg));
+}
+
+static void ring(struct unit *u, struct eth *t)
+{
+    guest_doorbell(&u->g, 0, QHCA_DB_ETH_SQ, t->sqn |
+                   (uint64_t)t->sq_prod << QHCA_DB_INDEX_SHIFT);
+    world_settle(&u->w, 1000000);
+}
+
+static void post_recv(struct unit *u, struct eth *t, uint64_t off,
+                      uint32_t len)
+{
+    struct qhca_eth_seg seg = { .addr = t->mem + off, .len = len };
+
+    gmem_allow(u->m, t->mem + off, len, GMEM_W);
+    gbuf_write(&t->rq, (t->rq_prod++ & (DEPTH - 1)) * 16, &seg, 16);
+    guest_dbrec_set(&u->g, t->dbrec, t->rq_prod);
+}
+
+/* An untagged IPv4 UDP frame of @len bytes with right checksums. */
+static void udp_frame(uint8_t *f, size_t len, const uint8_t *dmac)
+{
+    uint16_t sum;
+    uint8_t pseudo[12];
+    size_t i;
+
+    memset(f, 0, 42);
+    memcpy(f, dmac, 6);
+    f[6] = 2;
+    f[12] = 8;
+    f[14] = 0x45;
+    qhca_put_be16(f + 16, (uint16_t)(len - 14));
+    f[22] = 64;
+    f[23] = 17;
+    memcpy(f + 26, "\x0a\x63\x00\x01\x0a\x63\x00\x02", 8);
+    sum = (uint16_t)~qhca_csum(f + 14, 20, 0);
+    memcpy(f + 24, &sum, 2);
+    qhca_put_be16(f + 34, 1000);
+    qhca_put_be16(f + 36, 2000);
+    qhca_put_be16(f + 38, (uint16_t)(len - 34));
+    for (i = 42; i < len; i++) {
+        f[i] = (uint8_t)(i * 7);
+    }
+    memcpy(pseudo, f + 26, 8);
+    pseudo[8] = 0;
+    pseudo[9] = 17;
+    qhca_put_be16(pseudo + 10, (uint16_t)(len - 34));
+    sum = (uint16_t)~qhca_csum(f + 34, len - 34, qhca_csum(pseudo, 12, 0));
+    memcpy(f + 40, &sum, 2);
+}
+
+/* Known answers: RFC 1071 section 3, and sums done by hand. */
+static void checksum(void **state)
+{
+    static const uint8_t rfc[] = { 0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7 };
+    static const uint8_t ip[] = {
+        0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11,
+        0x00, 0x00, 0xc0, 0xa8, 0x00, 0x01, 0xc0, 0xa8, 0x00, 0xc7,
+    };
+    static uint8_t ones[9234];
+    uint32_t slow;
+    size_t len, i;
+
+    (void)state;
+    /* the words' sum is 0xddf2 as big-endian numbers */
+    assert_int_equal(qhca_csum(rfc, 8, 0), 0xf2dd);
+    assert_int_equal((uint16_t)~qhca_csum(ip, 20, 0), 0x61b8);
+    assert_int_equal(qhca_csum(rfc, 0, 0), 0);
+    assert_int_equal(qhca_csum(rfc, 0, 0xffff), 0xffff);
+    memset(ones, 0xff, sizeof(ones));
+    assert_int_equal(qhca_csum(ones, sizeof(ones), 0xffff), 0xffff);
+    for (len = 0; len < 200; len++) {
+        for (slow = 0, i = 0; i < len; i++) {
+            ones[i] = (uint8_t)(i * 37 + len);
+            slow += i & 1 ? ones[i] << 8 : ones[i];
+        }
+        while (slow >> 16) {
+            slow = (slow & 0xffff) + (slow >> 16);
+        }
+        assert_int_equal(qhca_csum(ones, len, 0), slow);
+    }
+}
+
+static void send_gather(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = {
+        .opcode = QHCA_WQE_ETH_SEND, .flags = QHCA_WQE_F_SIGNALED,
+    };
+    struct qhca_eth_seg seg[30];
+    static uint8_t frame[9234];
+    struct qhca_cqe cqe;
+    struct eth t;
+    size_t len, part, off;
+    unsigned n, i;
+
+    make(u, &t, 9);
+    for (i = 0; i < 200; i++) {
+        len = 14 + rng_log(&u->g.rng, sizeof(frame) - 14);
+        pattern_bytes(i, 0, frame, len);
+        memcpy(frame, "\x02\0\0\0\0\x77", 6);
+        put(u, &t, 0, frame, len);
+        for (n = 0, off = 0; off < len; n++, off += part) {
+            part = n == 29 ? len - off : rng_log(&u->g.rng, len - off);
+            seg[n] = (struct qhca_eth_seg){ .addr = t.mem + off,
+                                            .len = (uint32_t)part };
+        }
+        h.num_sge = (uint16_t)n;
+        post_send(&t, &h, seg, n);
+        ring(u, &t);
+        assert_int_equal(wire_frames, i + 1);
+        assert_int_equal(wire_len, len);
+        assert_memory_equal(wire, frame, len);
+        assert_true(gcq_poll(&t.scq, &cqe));
+        assert_int_equal(cqe.status, QHCA_WC_SUCCESS);
+        assert_int_equal(cqe.opcode, QHCA_CQE_OP_ETH_SEND);
+        assert_int_equal(cqe.qpn, t.sqn);
+        assert_int_equal(cqe.wqe_index, i);
+        gmem_deny(u->m, t.mem, len, GMEM_R);
+    }
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), 200);
+    unmake(u, &t);
+}
+
+static void send_offloads(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = {
+        .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1, .csum_start = 34,
+        .csum_offset = 6,
+        .flags = QHCA_WQE_F_ETH_CSUM | QHCA_WQE_F_ETH_VLAN, .vlan = 0x2005,
+    };
+    uint8_t frame[100], want[100];
+    struct qhca_eth_seg seg;
+    struct qhca_cqe cqe;
+    uint16_t sum;
+    struct eth t;
+
+    make(u, &t, 6);
+    udp_frame(want, 100, (const uint8_t *)"\x02\0\0\0\0\x09");
+    memcpy(frame, want, 100);
+    /* as the kernel leaves it: the pseudo header's sum is in the field */
+    sum = qhca_csum(frame + 26, 8, 0);
+    sum = qhca_csum("\0\x11\0\x42", 4, sum);
+    memcpy(frame + 40, &sum, 2);
+    put(u, &t, 0, frame, 100);
+    seg = (struct qhca_eth_seg){ .addr = t.mem, .len = 100 };
+    post_send(&t, &h, &seg, 1);
+    ring(u, &t);
+    assert_int_equal(wire_len, 104);
+    assert_memory_equal(wire, want, 12);
+    assert_memory_equal(wire + 12, "\x81\x00\x20\x05", 4);
+    assert_memory_equal(wire + 16, want + 12, 88);
+    assert_false(gcq_poll(&t.scq, &cqe));       /* not signalled */
+    unmake(u, &t);
+}
+
+static void send_refused(void **state)
+{
+    struct unit *u = *state;
+    static const struct {
+        struct qhca_eth_wqe h;
+        uint32_t len;
+        uint8_t status, syndrome;
+    } bad[] = {
+        { { .opcode = 0, .num_sge = 1 }, 60, QHCA_WC_LOC_QP_OP_ERR,
+          QHCA_SYN_WQE_OPCODE },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1, .flags = 0x80 }, 60,
+          QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 0 }, 60,
+          QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 4 }, 60,
+          QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 0xffff }, 60,
+          QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1 }, 13,
+          QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1 }, 9235,
+          QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1 }, UINT32_MAX,
+          QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1,
+            .flags = QHCA_WQE_F_ETH_VLAN }, 9231,
+          QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1, .csum_start = 60,
+            .flags = QHCA_WQE_F_ETH_CSUM }, 60, QHCA_WC_LOC_QP_OP_ERR,
+          QHCA_SYN_WQE_LENGTH },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1, .csum_start = 40,
+            .csum_offset = 19, .flags = QHCA_WQE_F_ETH_CSUM }, 60,
+          QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_LENGTH },
+        { { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1, .csum_start = 0xffff,
+            .csum_offset = 0xffff, .flags = QHCA_WQE_F_ETH_CSUM }, 60,
+          QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_LENGTH },
+    };
+    struct qhca_eth_seg seg;
+    struct qhca_cqe cqe;
+    uint8_t zero[9300] = { 0 };
+    struct eth t;
+    unsigned i;
+
+    make(u, &t, 6);
+    put(u, &t, 0, zero, sizeof(zero));
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        seg = (struct qhca_eth_seg){ .addr = t.mem, .len = bad[i].len };
+        post_send(&t, &bad[i].h, &seg, 1);
+        ring(u, &t);
+        assert_true(gcq_poll(&t.scq, &cqe));    /* though not signalled */
+        assert_int_equal(cqe.status, bad[i].status);
+        assert_int_equal(cqe.syndrome, bad[i].syndrome);
+        assert_int_equal(cqe.wqe_index, i);
+    }
+    assert_int_equal(wire_frames, 0);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_ERRORS), i);
+    /* memory that is not there, then a good one: the queue lives on */
+    seg = (struct qhca_eth_seg){ .addr = gmem_unmapped(u->m, 60),
+                                 .len = 60 };
+    post_send(&t, &(struct qhca_eth_wqe){ .opcode = QHCA_WQE_ETH_SEND,
+                                          .num_sge = 1 }, &seg, 1);
+    seg.addr = t.mem;
+    post_send(&t, &(struct qhca_eth_wqe){ .opcode = QHCA_WQE_ETH_SEND,
+                                          .num_sge = 1 }, &seg, 1);
+    ring(u, &t);
+    assert_true(gcq_poll(&t.scq, &cqe));
+    assert_int_equal(cqe.status, QHCA_WC_LOC_PROT_ERR);
+    assert_int_equal(wire_frames, 1);
+    /* doorbells that are wrong */
+    guest_doorbell(&u->g, 0, QHCA_DB_ETH_SQ, t.sqn |
+                   (uint64_t)(t.sq_prod + DEPTH + 1) << QHCA_DB_INDEX_SHIFT);
+    assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_INDEX), 1);
+    guest_doorbell(&u->g, u->g.uar, QHCA_DB_ETH_SQ, t.sqn);
+    assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_OWNER), 1);
+    guest_doorbell(&u->g, 0, QHCA_DB_ETH_SQ, 99);
+    assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_OBJECT), 1);
+    assert_int_equal(wire_frames, 1);
+    unmake(u, &t);
+}
+
+/* A wire that says no: every frame goes out once, in order. */
+static void send_blocked(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1 };
+    struct qhca_eth_seg seg = { .len = 60 };
+    uint8_t frame[60] = { 2 };
+    struct eth t;
+    unsigned i, n;
+
+    make(u, &t, 6);
+    u->w.wire.refuse = 30000;
+    for (n = 0; n < 20; n++) {
+        for (i = 0; i < 8; i++) {
+            frame[20] = (uint8_t)(n * 8 + i);
+            put(u, &t, i * 64, frame, 60);
+            seg.addr = t.mem + i * 64;
+            post_send(&t, &h, &seg, 1);
+        }
+        ring(u, &t);
+        assert_int_equal(wire_frames, (n + 1) * 8);
+        assert_int_equal(wire[20], n * 8 + 7);
+    }
+    assert_true(u->n->refused > 20);
+    unmake(u, &t);
+}
+
+static void receive_scatter(void **state)
+{
+    struct unit *u = *state;
+    static uint8_t frame[9018];
+    static const uint32_t sizes[][6] = {
+        { 9018 }, { 16384 }, { 4096, 4096, 4096 }, { 1, 2, 3, 4, 9008 },
+        { 3000, 3000, 3018 },
+    };
+    struct qhca_cqe cqe;
+    uint64_t off;
+    struct eth t;
+    unsigned i, j;
+
+    make(u, &t, 6);
+    udp_frame(frame, sizeof(frame), u->n->mac);
+    /* nothing posted: dropped; too little: dropped, and nothing is used */
+    world_inject(&u->w, 0, frame, sizeof(frame));
+    post_recv(u, &t, 0, 4096);
+    world_inject(&u->w, 0, frame, sizeof(frame));
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), 2);
+    assert_false(gcq_poll(&t.rcq, &cqe));
+    world_inject(&u->w, 0, frame, 60);
+    assert_true(gcq_poll(&t.rcq, &cqe));
+    assert_int_equal(cqe.byte_len, 60);
+    assert_int_equal(cqe.num_wqe, 1);
+    for (i = 0; i < 5; i++) {
+        for (off = 0, j = 0; j < 6 && sizes[i][j]; j++) {
+            post_recv(u, &t, off, sizes[i][j]);
+            off += sizes[i][j];
+        }
+        world_inject(&u->w, 0, frame, sizeof(frame));
+        assert_true(gcq_poll(&t.rcq, &cqe));
+        assert_int_equal(cqe.status, 0);
+        assert_int_equal(cqe.opcode, QHCA_CQE_OP_ETH_RECV);
+        assert_int_equal(cqe.qpn, t.rqn);
+        assert_int_equal(cqe.byte_len, sizeof(frame));
+        assert_int_equal(cqe.num_wqe, j);
+        assert_int_equal(cqe.wqe_index, t.rq_prod - j);
+        assert_int_equal(cqe.flags, QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK);
+        assert_int_equal(cqe.csum, qhca_csum(frame + 14,
+                                             sizeof(frame) - 14, 0));
+        assert_memory_equal(gmem_ptr(u->m, t.mem, sizeof(frame)), frame,
+                            sizeof(frame));
+    }
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_PACKETS), 6);
+    unmake(u, &t);
+}
+
+static void one(struct unit *u, struct eth *t, const uint8_t *frame,
+                size_t len, struct qhca_cqe *cqe)
+{
+    post_recv(u, t, 0, 10000);
+    world_inject(&u->w, 0, frame, len);
+    assert_true(gcq_poll(&t->rcq, cqe));
+}
+
+static void receive_verdict(void **state)
+{
+    struct unit *u = *state;
+    uint8_t f[200], tagged[204];
+    struct qhca_cqe cqe;
+    struct eth t;
+
+    make(u, &t, 6);
+    udp_frame(f, 200, u->n->mac);
+    one(u, &t, f, 200, &cqe);
+    assert_int_equal(cqe.flags, QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK);
+    assert_int_equal(cqe.vlan, QHCA_VLAN_NONE);
+    f[150] ^= 1;                        /* payload */
+    one(u, &t, f, 200, &cqe);
+    assert_int_equal(cqe.flags, QHCA_CQE_F_L3_OK);
+    f[150] ^= 1;
+    f[22]--;                            /* TTL */
+    one(u, &t, f, 200, &cqe);
+    assert_int_equal(cqe.flags, 0);
+    f[22]++;
+    /* the tag is taken out and told */
+    memcpy(tagged, f, 12);
+    memcpy(tagged + 12, "\x81\x00\x60\x07", 4);
+    memcpy(tagged + 16, f + 12, 188);
+    one(u, &t, tagged, 204, &cqe);
+    assert_int_equal(cqe.flags, QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK |
+                     QHCA_CQE_F_VLAN);
+    assert_int_equal(cqe.vlan, 0x6007);
+    assert_int_equal(cqe.byte_len, 200);
+    assert_memory_equal(gmem_ptr(u->m, t.mem, 200), f, 200);
+    /* padding behind the packet does not count */
+    udp_frame(f, 50, u->n->mac);
+    memset(f + 50, 0xee, 10);
+    one(u, &t, f, 60, &cqe);
+    assert_int_equal(cqe.flags, QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK);
+    /* lengths that lie */
+    udp_frame(f, 100, u->n->mac);
+    qhca_put_be16(f + 16, 2000);
+    one(u, &t, f, 100, &cqe);
+    assert_int_equal(cqe.flags, 0);
+    udp_frame(f, 100, u->n->mac);
+    f[14] = 0x4f;
+    one(u, &t, f, 40, &cqe);
+    assert_int_equal(cqe.flags, 0);
+    unmake(u, &t);
+}
+
+static unsigned filtered(struct unit *u, struct eth *t, const char *dmac)
+{
+    uint64_t before = unit_stat(u, QHCA_STAT_ETH_RX_FILTERED);
+    uint8_t f[60];
+    struct qhca_cqe cqe;
+
+    udp_frame(f, 60, (const uint8_t *)dmac);
+    post_recv(u, t, 0, 10000);
+    world_inject(&u->w, 0, f, 60);
+    gcq_poll(&t->rcq, &cqe);
+    return (unsigned)(unit_stat(u, QHCA_STAT_ETH_RX_FILTERED) - before);
+}
+
+static void set_port(struct unit *u, uint64_t mask, struct qhca_port *p,
+                     uint8_t want)
+{
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0, mask, p,
+                              sizeof(*p), NULL), want);
+}
+
+static void filter(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_mac list[3] = {
+        { .mac = "\x33\x33\0\0\0\x01" }, { .mac = "\x01\0\x5e\0\0\x01" },
+        { .mac = "\x33\x33\0\0\0\x01" },
+    };
+    struct qhca_port p = { .promisc = 1, .allmulti = 1, .mac = { 2, 9 } };
+    struct eth t;
+
+    make(u, &t, 6);
+    assert_int_equal(filtered(u, &t, (char *)u->n->mac), 0);
+    assert_int_equal(filtered(u, &t, "\xff\xff\xff\xff\xff\xff"), 0);
+    assert_int_equal(filtered(u, &t, "\x02\0\0\0\0\x09"), 1);
+    assert_int_equal(filtered(u, &t, "\x33\x33\0\0\0\x01"), 1);
+    assert_int_equal(unit_cmd(u, QHCA_CMD_SET_MC_LIST, 0, 0, list,
+                              sizeof(list), NULL), QHCA_ST_OK);
+    assert_int_equal(filtered(u, &t, "\x33\x33\0\0\0\x01"), 0);
+    assert_int_equal(filtered(u, &t, "\x01\0\x5e\0\0\x01"), 0);
+    assert_int_equal(filtered(u, &t, "\x33\x33\0\0\0\x02"), 1);
+    set_port(u, QHCA_PORT_M_ALLMULTI, &p, QHCA_ST_OK);
+    assert_int_equal(filtered(u, &t, "\x33\x33\0\0\0\x02"), 0);
+    assert_int_equal(filtered(u, &t, "\x02\0\0\0\0\x09"), 1);
+    set_port(u, QHCA_PORT_M_PROMISC, &p, QHCA_ST_OK);
+    assert_int_equal(filtered(u, &t, "\x02\0\0\0\0\x09"), 0);
+    p.promisc = p.allmulti = 0;
+    set_port(u, QHCA_PORT_M_PROMISC | QHCA_PORT_M_ALLMULTI |
+             QHCA_PORT_M_MAC, &p, QHCA_ST_OK);
+    assert_int_equal(filtered(u, &t, "\x02\x09\0\0\0\0"), 0);
+    assert_int_equal(filtered(u, &t, (char *)u->n->mac), 1);
+    assert_int_equal(unit_cmd(u, QHCA_CMD_SET_MC_LIST, 0, 0, NULL, 0, NULL),
+                     QHCA_ST_OK);
+    assert_int_equal(filtered(u, &t, "\x33\x33\0\0\0\x01"), 1);
+    /* nonsense */
+    list[0].mac[0] = 2;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_SET_MC_LIST, 0, 0, list,
+                              sizeof(list), NULL), QHCA_ST_BAD_PARAM);
+    assert_int_equal(unit_cmd(u, QHCA_CMD_SET_MC_LIST, 0, 0, list, 12, NULL),
+                     QHCA_ST_BAD_PARAM);
+    p.promisc = 2;
+    set_port(u, QHCA_PORT_M_PROMISC, &p, QHCA_ST_BAD_PARAM);
+    p.mac[0] = 1;
+    set_port(u, QHCA_PORT_M_MAC, &p, QHCA_ST_BAD_PARAM);
+    p.mtu = 67;
+    set_port(u, QHCA_PORT_M_MTU, &p, QHCA_ST_BAD_PARAM);
+    p.mtu = 9217;
+    set_port(u, QHCA_PORT_M_MTU, &p, QHCA_ST_BAD_PARAM);
+    p.eth_rqn = 5;
+    set_port(u, QHCA_PORT_M_ETH_RQN, &p, QHCA_ST_BAD_OBJ);
+    set_port(u, 1 << 5, &p, QHCA_ST_BAD_PARAM);
+    unmake(u, &t);
+}
+
+static void receive_mtu(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_port p = { .mtu = 1500 };
+    static uint8_t f[2000];
+    struct qhca_cqe cqe;
+    struct eth t;
+
+    make(u, &t, 6);
+    set_port(u, QHCA_PORT_M_MTU, &p, QHCA_ST_OK);
+    udp_frame(f, 1514, u->n->mac);
+    one(u, &t, f, 1514, &cqe);
+    post_recv(u, &t, 0, 4096);
+    world_inject(&u->w, 0, f, 1515);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 1);
+    memcpy(f + 12, "\x81\x00\x00\x05\x08\x00", 6);
+    world_inject(&u->w, 0, f, 1519);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 2);
+    world_inject(&u->w, 0, f, 17);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 3);
+    assert_false(gcq_poll(&t.rcq, &cqe));
+    world_inject(&u->w, 0, f, 1518);
+    assert_true(gcq_poll(&t.rcq, &cqe));
+    assert_int_equal(cqe.byte_len, 1514);
+    unmake(u, &t);
+}
+
+static void receive_hostile(void **state)
+{
+    struct unit *u = *state;
+    uint8_t f[200];
+    struct qhca_cqe cqe;
+    struct qhca_eth_seg seg = { 0 };
+    struct eth t;
+    unsigned i;
+
+    make(u, &t, 6);
+    udp_frame(f, 200, u->n->mac);
+    /* a buffer of no length: told, taken out, and on it goes */
+    post_recv(u, &t, 0, 100);
+    gbuf_write(&t.rq, (t.rq_prod & (DEPTH - 1)) * 16, &seg, 16);
+    guest_dbrec_set(&u->g, t.dbrec, ++t.rq_prod);
+    world_inject(&u->w, 0, f, 200);
+    assert_true(gcq_poll(&t.rcq, &cqe));
+    assert_int_equal(cqe.status, QHCA_WC_LOC_LEN_ERR);
+    assert_int_equal(cqe.num_wqe, 2);
+    /* memory that is not there */
+    seg = (struct qhca_eth_seg){ .addr = gmem_unmapped(u->m, 4096),
+                                 .len = 4096 };
+    gbuf_write(&t.rq, (t.rq_prod & (DEPTH - 1)) * 16, &seg, 16);
+    guest_dbrec_set(&u->g, t.dbrec, ++t.rq_prod);
+    world_inject(&u->w, 0, f, 200);
+    assert_true(gcq_poll(&t.rcq, &cqe));
+    assert_int_equal(cqe.status, QHCA_WC_LOC_PROT_ERR);
+    assert_int_equal(cqe.num_wqe, 1);
+    one(u, &t, f, 200, &cqe);
+    assert_int_equal(cqe.status, 0);
+    assert_int_equal(cqe.wqe_index, 3);
+    /* more buffers than a frame may have: 200 bytes in 16 of one byte */
+    for (i = 0; i < DEPTH; i++) {
+        post_recv(u, &t, i, 1);
+    }
+    world_inject(&u->w, 0, f, 200);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), 1);
+    /* a record that lies: the queue is dead, the adapter is not */
+    guest_dbrec_set(&u->g, t.dbrec, t.rq_prod + 17);
+    world_inject(&u->w, 0, f, 200);
+    world_inject(&u->w, 0, f, 200);
+    assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_INDEX), 1);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_NOP, 0), QHCA_ST_OK);
+    unmake(u, &t);
+}
+
+static void bad_contexts(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_qc ok = {
+        .buf = { .addr = 0x1000, .len = 4096 }, .shift = 4, .stride = 6,
+    }, c;
+    struct gcq cq;
+
+#define NO(op, set, want) do {                                          \
+        c = ok;                                                         \
+        set;                                                            \
+        assert_int_equal(unit_cmd(u, op, 0, 0, &c, sizeof(c), NULL),    \
+                         want);                                         \
+    } while (0)
+    gcq_create(&cq, &u->g, 2, NULL, 1);
+    ok.cqn = cq.cqn;
+    NO(QHCA_CMD_CREATE_ETH_SQ, c.shift = 16, QHCA_ST_BAD_PARAM);
+    NO(QHCA_CMD_CREATE_ETH_SQ, c.stride = 5, QHCA_ST_BAD_PARAM);
+    NO(QHCA_CMD_CREATE_ETH_SQ, c.stride = 10, QHCA_ST_BAD_PARAM);
+    NO(QHCA_CMD_CREATE_ETH_SQ, c.cqn = 0, QHCA_ST_BAD_OBJ);
+    NO(QHCA_CMD_CREATE_ETH_SQ, c.shift = 7, QHCA_ST_BAD_TABLE);
+    NO(QHCA_CMD_CREATE_ETH_RQ, c.stride = 6, QHCA_ST_BAD_PARAM);
+    NO(QHCA_CMD_CREATE_ETH_RQ, c.stride = 4; c.dbrec = 4,
+       QHCA_ST_BAD_PARAM);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(checksum),
+        UNIT(send_gather),
+        UNIT(send_offloads),
+        UNIT(send_refused),
+        UNIT(send_blocked),
+        UNIT(receive_scatter),
+        UNIT(receive_verdict),
+        UNIT(filter),
+        UNIT(receive_mtu),
+        UNIT(receive_hostile),
+        UNIT(bad_contexts),
+    };
+
+    return cmocka_run_group_tests_name("eth", tests, NULL, NULL);
+}
