@@ -212,16 +212,19 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	bool missed, dead;
 	unsigned long irq;
-	int missed;
 
 	spin_lock_irqsave(&cq->lock, irq);
 	qhca_db_ring(dev->qdev, QHCA_DB_CQ_ARM, cq->cqn,
 		     (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
 		     QHCA_DB_SOLICITED : 0, cq->ci);
-	missed = (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
-		 qhca_ib_cq_has_cqe(cq);
+	missed = qhca_ib_cq_has_cqe(cq);
+	dead = qhca_dev_dead(dev->qdev) && qhca_ib_cq_has_flush(cq);
 	spin_unlock_irqrestore(&cq->lock, irq);
-	qhca_ib_wake_if_dead(dev);
-	return missed;
+	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
+		return missed || dead;
+	if (dead)
+		schedule_work(&dev->flush_work);
+	return 0;
 }

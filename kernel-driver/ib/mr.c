@@ -9,9 +9,10 @@
 
 #include "qhca_ib.h"
 
+/* huge pages need no hint: the page size comes from the memory itself */
 #define MR_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 		   IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
-		   IB_ACCESS_OPTIONAL)
+		   IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
 
 static_assert(QHCA_ACCESS_LOCAL_WRITE == IB_ACCESS_LOCAL_WRITE);
 static_assert(QHCA_ACCESS_REMOTE_WRITE == IB_ACCESS_REMOTE_WRITE);

@@ -197,6 +197,22 @@ static int poll_dead(struct qhca_ib_cq *cq, int num, struct ib_wc *wc)
 	return n;
 }
 
+/* True if poll_dead() has something to tell; under cq->lock. */
+bool qhca_ib_cq_has_flush(struct qhca_ib_cq *cq)
+{
+	struct qhca_ib_qp *qp;
+
+	list_for_each_entry(qp, &cq->send_qps, scq_entry) {
+		if (READ_ONCE(qp->sq.head) != qp->sq.tail)
+			return true;
+	}
+	list_for_each_entry(qp, &cq->recv_qps, rcq_entry) {
+		if (READ_ONCE(qp->rq.head) != qp->rq.tail)
+			return true;
+	}
+	return false;
+}
+
 /**
  * qhca_ib_poll_cq - ib_device_ops.poll_cq
  * @ibcq: a kernel user's CQ

@@ -394,6 +394,7 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 /* poll.c */
 int qhca_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 bool qhca_ib_cq_has_cqe(struct qhca_ib_cq *cq);
+bool qhca_ib_cq_has_flush(struct qhca_ib_cq *cq);
 void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq);
 
 /* qp.c */
