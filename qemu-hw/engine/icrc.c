@@ -8,18 +8,21 @@
 
 #include "roce.h"
 
-#define LRH_ONES 8
+/* The CRC-32 of those 8 bytes. */
+#define CRC_OF_LRH  0x2144df1cU
+#define MASKED_MAX  (QHCA_IP6_HLEN + QHCA_UDP_HLEN + QHCA_BTH_LEN)
+/* So little behind the masked headers is copied along: one run, not two. */
+#define SHORT       96
 
 uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len)
 {
-    uint8_t head[LRH_ONES + QHCA_IP6_HLEN + QHCA_UDP_HLEN + QHCA_BTH_LEN];
+    uint8_t h[MASKED_MAX + SHORT];
     size_t hlen = v6 ? QHCA_IP6_HLEN : QHCA_IP4_HLEN;
     size_t masked = hlen + QHCA_UDP_HLEN + QHCA_BTH_LEN;
-    uint8_t *h = head + LRH_ONES;
+    size_t first = len - masked <= SHORT ? len : masked;
     uint32_t crc;
 
-    memset(head, 0xff, LRH_ONES);
-    memcpy(h, ip, masked);
+    memcpy(h, ip, first);
     if (v6) {
         h[0] |= 0x0f;           /* traffic class */
         h[1] = 0xff;            /* traffic class, flow label */
@@ -35,9 +38,9 @@ uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len)
     h[hlen + 6] = 0xff;         /* UDP checksum */
     h[hlen + 7] = 0xff;
     h[hlen + QHCA_UDP_HLEN + 4] = 0xff; /* BTH resv8a: FECN, BECN */
-    crc = crc32_gzip_refl(0, head, LRH_ONES + masked);
-    if (len > masked) {
-        crc = crc32_gzip_refl(crc, ip + masked, len - masked);
+    crc = crc32_gzip_refl(CRC_OF_LRH, h, first);
+    if (len > first) {
+        crc = crc32_gzip_refl(crc, ip + first, len - first);
     }
     return crc;
 }
