@@ -79,7 +79,7 @@ static __be32 qhca_read_imm_data(struct ibv_cq_ex *cq)
 	const struct qhca_cqe *cqe = to_qcq_ex(cq)->cur;
 
 	if (le16toh(cqe->flags) & QHCA_CQE_F_INV)
-		return (__be32)le32toh((__le32)cqe->imm);
+		return (__force __be32)le32toh((__force __le32)cqe->imm);
 	return cqe->imm;
 }
 

@@ -107,7 +107,7 @@ static void qhca_fill_wc(const struct qhca_cqe *cqe, struct ibv_wc *wc)
 	wc->byte_len = le32toh(cqe->byte_len);
 	wc->wc_flags = qhca_cqe_wc_flags(cqe);
 	if (wc->wc_flags & IBV_WC_WITH_INV)
-		wc->invalidated_rkey = le32toh((__le32)cqe->imm);
+		wc->invalidated_rkey = le32toh((__force __le32)cqe->imm);
 	else
 		wc->imm_data = cqe->imm;
 	wc->qp_num = le32toh(cqe->qpn);

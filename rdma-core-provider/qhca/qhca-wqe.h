@@ -18,6 +18,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/qhca-hw.h>
+#include <util/compiler.h>
 
 #define QHCA_RC_WQE_HEADER	sizeof(struct qhca_sq_wqe)
 #define QHCA_UD_WQE_HEADER	sizeof(struct qhca_ud_wqe)
@@ -229,7 +230,7 @@ static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 		break;
 	case IBV_WR_SEND_WITH_INV:
 		/* The one key that lies in a field of network order. */
-		ctrl->imm = (__be32)htole32(wr->invalidate_rkey);
+		ctrl->imm = (__force __be32)htole32(wr->invalidate_rkey);
 		break;
 	default:
 		break;

@@ -255,15 +255,19 @@ static inline void qhca_dbrec_store(struct qhca_dbrec *rec, uint32_t index)
 {
 	udma_from_device_barrier();
 	udma_to_device_barrier();
-	atomic_store_explicit((_Atomic(uint32_t) *)&rec->index,
-			      (uint32_t)htole32(index), memory_order_relaxed);
+	atomic_store_explicit((__force _Atomic(uint32_t) *)&rec->index,
+			      (__force uint32_t)htole32(index),
+			      memory_order_relaxed);
 }
 
 /* Returns the flags of a doorbell record, which the device writes. */
 static inline uint32_t qhca_dbrec_flags(struct qhca_dbrec *rec)
 {
-	return le32toh(atomic_load_explicit((_Atomic(uint32_t) *)&rec->flags,
-					    memory_order_relaxed));
+	uint32_t flags;
+
+	flags = atomic_load_explicit((__force _Atomic(uint32_t) *)&rec->flags,
+				     memory_order_relaxed);
+	return le32toh((__force __le32)flags);
 }
 
 /* buf.c */

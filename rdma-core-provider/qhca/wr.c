@@ -85,7 +85,7 @@ static void qhca_wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 	struct qhca_wqe_ctrl *ctrl = qhca_wr_begin(qp, IBV_WR_SEND_WITH_INV);
 
 	if (ctrl)
-		ctrl->imm = (__be32)htole32(rkey);
+		ctrl->imm = (__force __be32)htole32(rkey);
 }
 
 static void qhca_wr_rdma(struct ibv_qp_ex *qp, enum ibv_wr_opcode op,
