@@ -128,9 +128,7 @@ static void trace_hop(struct qhca *e, uint32_t num, uint64_t addr,
         .b = level,
     };
 
-    if (qhca_tracing(e)) {
-        qhca_trace_emit(e, &t);
-    }
+    qhca_trace_emit(e, &t);
 }
 
 static void trace_walk(struct qhca *e, uint32_t num, uint64_t off,
@@ -140,9 +138,7 @@ static void trace_walk(struct qhca *e, uint32_t num, uint64_t off,
         .kind = QHCA_TR_WALK, .num = num, .a = off, .addr = addr,
     };
 
-    if (qhca_tracing(e)) {
-        qhca_trace_emit(e, &t);
-    }
+    qhca_trace_emit(e, &t);
 }
 
 static uint8_t fault(struct qhca *e, uint32_t num, uint8_t syndrome)
@@ -182,7 +178,9 @@ static uint8_t find_sub(struct qhca *e, struct qhca_buf_map *m,
             return QHCA_SYN_TABLE_DMA;
         }
         entry = qhca_le64(entry);
-        trace_hop(e, num, at, entry, level);
+        if (qhca_tracing(e)) {
+            trace_hop(e, num, at, entry, level);
+        }
         if (!entry_ok(entry, true, m->table_shift)) {
             return QHCA_SYN_TABLE_INVALID;
         }
@@ -243,7 +241,9 @@ static uint8_t walk_table(struct qhca *e, struct qhca_buf_map *m,
         }
     }
     entry = qhca_le64(m->entry[slot]);
-    trace_hop(e, num, m->block_addr + slot * 8, entry, m->hops - 1);
+    if (qhca_tracing(e)) {
+        trace_hop(e, num, m->block_addr + slot * 8, entry, m->hops - 1);
+    }
     if (!entry_ok(entry, false, m->page_shift)) {
         return fault(e, num, QHCA_SYN_TABLE_INVALID);
     }
@@ -289,7 +289,9 @@ static uint8_t walk_list(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
         for (j = 0; j < n; j++, i++) {
             addr = qhca_le64(seg[j].addr);
             len = qhca_le64(seg[j].len);
-            trace_hop(e, num, at + j * sizeof(seg[0]), addr, i);
+            if (qhca_tracing(e)) {
+                trace_hop(e, num, at + j * sizeof(seg[0]), addr, i);
+            }
             if (!(len & QHCA_BUF_SEG_VALID)) {
                 return fault(e, num, QHCA_SYN_TABLE_INVALID);
             }
@@ -346,6 +348,8 @@ uint8_t qhca_buf_walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
         break;
     }
     *run = n < left ? n : left;
-    trace_walk(e, num, off, *addr);
+    if (qhca_tracing(e)) {
+        trace_walk(e, num, off, *addr);
+    }
     return QHCA_SYN_NONE;
 }

@@ -34,9 +34,7 @@ static void trace_recv(struct qhca *e, uint32_t qpn, uint32_t index,
         .b = qhca_get_le64(wqe),
     };
 
-    if (qhca_tracing(e)) {
-        qhca_trace_emit(e, &t);
-    }
+    qhca_trace_emit(e, &t);
 }
 
 /*
@@ -86,7 +84,9 @@ static uint8_t rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
     syn = fetch(e, &qp->rq, off << qp->rq_stride, qp->qpn, wqe, *len, &addr);
     if (!syn) {
         qp->rq_tail++;
-        trace_recv(e, qp->qpn, *index, addr, wqe);
+        if (qhca_tracing(e)) {
+            trace_recv(e, qp->qpn, *index, addr, wqe);
+        }
     }
     return syn;
 }
@@ -160,7 +160,9 @@ static uint8_t srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
         return srq_fail(e, srq, syn);
     }
     srq->tail++;
-    trace_recv(e, qp->qpn, number, addr, wqe);
+    if (qhca_tracing(e)) {
+        trace_recv(e, qp->qpn, number, addr, wqe);
+    }
     qhca_srq_check_limit(e, srq);
     return QHCA_SYN_NONE;
 }
