@@ -40,7 +40,7 @@ class Paused:
 
 
 def mr_context(guest, key):
-    for entry in json.loads(guest.run("rdma -j res show mr link $IBDEV -d").out):
+    for entry in json.loads(guest.run("rdma -j res show mr dev $IBDEV -d").out):
         number = entry.get("lkey", entry.get("rkey"))
         if number is not None and int(str(number), 0) == key:
             return context(guest, "mr", entry["mrn"])

@@ -29,7 +29,8 @@ FORMS = {CONST[f"QHCA_BUF_{n.upper()}"]: n for n in ("direct", "list", "flat", "
 def context(guest, kind, number):
     """The raw context of an object, by `rdma resource`."""
     key = {"qp": "lqpn", "cq": "cqn", "srq": "srqn", "mr": "mrn"}[kind]
-    out = guest.run(f"rdma -j res show {kind} link $IBDEV {key} {number} -r").out
+    where = "link $IBDEV/1" if kind == "qp" else "dev $IBDEV"
+    out = guest.run(f"rdma -jr res show {kind} {where} {key} {number}").out
     entry = json.loads(out)[0]
     struct = {"qp": "qhca_qpc", "cq": "qhca_cqc", "srq": "qhca_srqc", "mr": "qhca_mpt"}[kind]
     return decode(struct, bytes(entry["data"]))
