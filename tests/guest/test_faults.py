@@ -42,7 +42,7 @@ class Paused:
 def mr_context(guest, key):
     for entry in json.loads(guest.run("rdma -j res show mr dev $IBDEV -d").out):
         number = entry.get("lkey", entry.get("rkey"))
-        if number is not None and int(str(number), 0) == key:
+        if number is not None and int(str(number), 16) == key:
             return context(guest, "mr", entry["mrn"])
     raise AssertionError(f"no MR with key {key:#x}")
 
