@@ -102,7 +102,7 @@ struct qhca_cq {
     uint8_t state, arm;
     uint16_t mod_count, mod_usec;
     uint32_t prod, cons;
-    uint32_t last_solicited;    /* prod + 1 of the last solicited or error CQE */
+    uint32_t last_solicited;    /* prod behind the last such or error CQE */
     uint32_t refs;              /* queues that name it */
     /* moderation */
     uint32_t unreported;
@@ -135,7 +135,7 @@ struct qhca_mr {
 
 /* ---- QP ---- */
 
-#include "transport.h"          /* struct qhca_xport: the transport's part of a QP */
+#include "transport.h"          /* struct qhca_xport: its part of a QP */
 
 struct qhca_qp {
     uint32_t qpn;
@@ -243,8 +243,8 @@ static inline void *qhca_table_get(const struct qhca_table *t, uint32_t num)
 
 /* ---- buf.c ---- */
 /*
- * Check descriptor @d for a buffer of @need bytes (0: any length) and unpack it.
- * @queue: first must be 0 and no entry may straddle a page or segment.
+ * Check descriptor @d for a buffer of @need bytes (0: any length) and unpack
+ * it.  @queue: first must be 0, no entry may straddle a page or segment.
  * Returns QHCA_ST_OK or QHCA_ST_BAD_TABLE.
  */
 uint8_t qhca_buf_init(struct qhca_buf_map *m, const struct qhca_buf *d,
@@ -418,8 +418,11 @@ void qhca_guest_error(struct qhca *e, unsigned stat, uint32_t num,
 /* ---- gid.c, port.c ---- */
 /* The table changed: make the hash anew. */
 void qhca_gid_rehash(struct qhca *e);
-/* Index of the GID table entry equal to @gid (RoCE v2), or -1. O(1). */
-int qhca_gid_find(struct qhca *e, const uint8_t gid[16]);
+/*
+ * Index of the GID table entry with @gid (RoCE v2) on @vlan (QHCA_VLAN_NONE:
+ * untagged), or -1. O(1).
+ */
+int qhca_gid_find(struct qhca *e, const uint8_t gid[16], uint16_t vlan);
 
 /* Does the address filter let a frame to @dmac pass? */
 bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);

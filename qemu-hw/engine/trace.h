@@ -9,27 +9,54 @@
 #include <stdint.h>
 
 enum qhca_trace_kind {
-    QHCA_TR_REG_WRITE,          /* addr = offset, a = value */
-    QHCA_TR_MARKER,             /* a = value */
-    QHCA_TR_COMMAND,            /* num = obj, a = opcode, b = status */
-    QHCA_TR_DOORBELL,           /* num = object, addr = offset in page, a = page (UAR), index */
-    QHCA_TR_GUEST_ERROR,        /* num, a = QHCA_STAT_* counted, text */
-    QHCA_TR_QP_STATE,           /* num = qpn, a = old, b = new, syndrome */
-    QHCA_TR_WALK_HOP,           /* num, addr = entry's address, a = entry, b = level */
-    QHCA_TR_WALK,               /* num, a = offset, addr = DMA address found */
-    QHCA_TR_WQE,                /* num = qpn, index, addr = DMA address, a = opcode, b = wr_id */
-    QHCA_TR_RECV_WQE,           /* num = qpn, index, addr, b = wr_id */
-    QHCA_TR_TX,                 /* num = local qpn, peer, psn, a = BTH opcode, b = frame bytes, syndrome = AETH */
-    QHCA_TR_RX,                 /* the same for a received packet */
-    QHCA_TR_RX_DROP,            /* num = dest qpn, psn, a = opcode, b = QHCA_STAT_* counted */
-    QHCA_TR_DATA,               /* num = qpn, addr = DMA address, a = length, b = 1 write 0 read */
-    QHCA_TR_RETRANSMIT,         /* num = qpn, psn = first sent again, a = QHCA_SYN_* why */
-    QHCA_TR_TIMER,              /* num = qpn, a = deadline, b = 0 ack 1 rnr */
-    QHCA_TR_CQE,                /* num = cqn, peer = qpn, index = producer index, a = status, b = wr_id, syndrome */
-    QHCA_TR_EQE,                /* num = eqn, peer = obj, a = type, index = producer index */
-    QHCA_TR_MSIX,               /* num = vector */
-    QHCA_TR_ETH_TX,             /* num = queue, index, b = frame bytes */
-    QHCA_TR_ETH_RX,             /* num = queue, index, b = frame bytes */
+    /* addr = offset, a = value */
+    QHCA_TR_REG_WRITE,
+    /* a = value */
+    QHCA_TR_MARKER,
+    /* num = obj, a = opcode, b = status */
+    QHCA_TR_COMMAND,
+    /* num = object, addr = offset in page, a = page (UAR), index */
+    QHCA_TR_DOORBELL,
+    /* num, a = QHCA_STAT_* counted, text */
+    QHCA_TR_GUEST_ERROR,
+    /* num = qpn, a = old, b = new, syndrome */
+    QHCA_TR_QP_STATE,
+    /* num, addr = entry's address, a = entry, b = level */
+    QHCA_TR_WALK_HOP,
+    /* num, a = offset, addr = DMA address found */
+    QHCA_TR_WALK,
+    /* num = qpn, index, addr = DMA address, a = opcode, b = wr_id */
+    QHCA_TR_WQE,
+    /* num = qpn, index, addr, b = wr_id */
+    QHCA_TR_RECV_WQE,
+    /*
+     * num = local qpn, peer, psn, a = BTH opcode, b = frame bytes,
+     * syndrome = AETH
+     */
+    QHCA_TR_TX,
+    /* the same for a received packet */
+    QHCA_TR_RX,
+    /* num = dest qpn, psn, a = opcode, b = QHCA_STAT_* counted */
+    QHCA_TR_RX_DROP,
+    /* num = qpn, addr = DMA address, a = length, b = 1 write 0 read */
+    QHCA_TR_DATA,
+    /* num = qpn, psn = first sent again, a = QHCA_SYN_* why */
+    QHCA_TR_RETRANSMIT,
+    /* num = qpn, a = deadline, b = 0 ack 1 rnr */
+    QHCA_TR_TIMER,
+    /*
+     * num = cqn, peer = qpn, index = producer index, a = status, b = wr_id,
+     * syndrome
+     */
+    QHCA_TR_CQE,
+    /* num = eqn, peer = obj, a = type, index = producer index */
+    QHCA_TR_EQE,
+    /* num = vector */
+    QHCA_TR_MSIX,
+    /* num = queue, index, b = frame bytes */
+    QHCA_TR_ETH_TX,
+    /* num = queue, index, b = frame bytes */
+    QHCA_TR_ETH_RX,
     QHCA_TR_KINDS
 };
 
