@@ -34,13 +34,15 @@ void qhca_gid_rehash(struct qhca *e)
     }
 }
 
-int qhca_gid_find(struct qhca *e, const uint8_t gid[16])
+int qhca_gid_find(struct qhca *e, const uint8_t gid[16], uint16_t vlan)
 {
     unsigned slot = gid_slot(gid);
     int index;
 
+    /* Link-local addresses are the same on each VLAN of an interface. */
     while ((index = e->gid_hash[slot]) >= 0) {
-        if (!memcmp(e->gids[index].gid, gid, 16)) {
+        if (e->gids[index].vlan == qhca_le16(vlan) &&
+            !memcmp(e->gids[index].gid, gid, 16)) {
             return index;
         }
         slot = (slot + 1) & (QHCA_HASH_SLOTS - 1);

@@ -146,25 +146,12 @@ void qhca_rx_drop(struct qhca *e, const struct qhca_rx *rx, unsigned stat)
     }
 }
 
-/*
- * Is the frame's VLAN the GID's?  A tag with VID 0 carries only a priority.
- */
-static bool vlan_matches(const struct qhca_gid *g, uint16_t tci)
-{
-    uint16_t vlan = qhca_le16(g->vlan);
-    uint16_t vid = tci == QHCA_VLAN_NONE ? 0 : tci & VLAN_VID;
-
-    return vlan == QHCA_VLAN_NONE ? vid == 0 :
-           tci != QHCA_VLAN_NONE && vid == vlan;
-}
-
 enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
                            struct qhca_rx *rx)
 {
     const uint8_t *ip, *udp, *bth;
-    const struct qhca_gid *g;
     size_t left, l3, udp_len;
-    uint16_t type;
+    uint16_t type, vlan;
     uint8_t gid[16];
     struct qhca_op_info info;
     uint32_t body;
@@ -227,13 +214,17 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         qhca_get_be16(udp + 2) != QHCA_ROCE_UDP_PORT) {
         return QHCA_PARSE_NOT_OURS;
     }
-    rx->gid = qhca_gid_find(e, gid);
+    /* A tag with VID 0 carries only a priority. */
+    vlan = rx->tci == QHCA_VLAN_NONE || !(rx->tci & VLAN_VID) ?
+           QHCA_VLAN_NONE : rx->tci & VLAN_VID;
+    rx->gid = qhca_gid_find(e, gid, vlan);
+    if (rx->gid < 0 && rx->tci != vlan) {
+        rx->gid = qhca_gid_find(e, gid, rx->tci & VLAN_VID);
+    }
     if (rx->gid < 0) {
         return QHCA_PARSE_NOT_OURS;
     }
-    g = &e->gids[rx->gid];
-    if ((memcmp(frame, g->mac, 6) && memcmp(frame, e->mac, 6)) ||
-        !vlan_matches(g, rx->tci)) {
+    if (memcmp(frame, e->gids[rx->gid].mac, 6) && memcmp(frame, e->mac, 6)) {
         return QHCA_PARSE_NOT_OURS;
     }
 
@@ -306,8 +297,9 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
      * One of our own GIDs, on the same VLAN: stays inside.  An address vector
      * made from a loopback route may carry no MAC at all.
      */
-    own = qhca_gid_find(e, av->dgid);
-    f->loop = own >= 0 && e->gids[own].vlan == g->vlan &&
+    vlan = qhca_le16(g->vlan);
+    own = qhca_gid_find(e, av->dgid, vlan);
+    f->loop = own >= 0 &&
               (!memcmp(av->dmac, e->gids[own].mac, 6) ||
                !memcmp(av->dmac, e->mac, 6) ||
                !memcmp(av->dmac, "\0\0\0\0\0\0", 6));
@@ -327,7 +319,6 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
     memcpy(p, f->loop ? e->gids[own].mac : av->dmac, 6);
     memcpy(p + 6, g->mac, 6);
     p += 12;
-    vlan = qhca_le16(g->vlan);
     if (vlan != QHCA_VLAN_NONE) {
         qhca_put_be16(p, ETHERTYPE_VLAN);
         qhca_put_be16(p + 2, (uint16_t)((av->sl & 7) << 13) |

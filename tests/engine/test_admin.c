@@ -423,22 +423,32 @@ static void gids(void **state)
     }
     for (i = 0; i < 4; i++) {
         guest_gid(0, i, gid);
-        assert_int_equal(qhca_gid_find(u->e, gid), i);
+        assert_int_equal(qhca_gid_find(u->e, gid, i & 2 ? 5 :
+                                       QHCA_VLAN_NONE), i);
+        assert_int_equal(qhca_gid_find(u->e, gid, 6), -1);
     }
     for (i = 4; i < max; i++) {
         g.gid[15] = (uint8_t)i;
-        assert_int_equal(qhca_gid_find(u->e, g.gid), i);
+        assert_int_equal(qhca_gid_find(u->e, g.gid, QHCA_VLAN_NONE), i);
     }
     g.gid[15] = 3;
-    assert_int_equal(qhca_gid_find(u->e, g.gid), -1);
+    assert_int_equal(qhca_gid_find(u->e, g.gid, QHCA_VLAN_NONE), -1);
     /* one goes, the others stay */
     g.type = QHCA_GID_NONE;
     assert_int_equal(unit_cmd(u, QHCA_CMD_SET_GID, 9, 0, &g, sizeof(g),
                               NULL), QHCA_ST_OK);
     g.gid[15] = 9;
-    assert_int_equal(qhca_gid_find(u->e, g.gid), -1);
+    assert_int_equal(qhca_gid_find(u->e, g.gid, QHCA_VLAN_NONE), -1);
     g.gid[15] = 10;
-    assert_int_equal(qhca_gid_find(u->e, g.gid), 10);
+    assert_int_equal(qhca_gid_find(u->e, g.gid, QHCA_VLAN_NONE), 10);
+    /* the same address on two VLANs */
+    g.type = QHCA_GID_ROCE_V2;
+    g.vlan = 77;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_SET_GID, 9, 0, &g, sizeof(g),
+                              NULL), QHCA_ST_OK);
+    assert_int_equal(qhca_gid_find(u->e, g.gid, QHCA_VLAN_NONE), 10);
+    assert_int_equal(qhca_gid_find(u->e, g.gid, 77), 9);
+    g.type = QHCA_GID_NONE;
     guest_query(&u->g, QHCA_CMD_QUERY_GID, 10, &out, sizeof(out));
     assert_memory_equal(out.gid, g.gid, 16);
     assert_int_equal(out.type, QHCA_GID_ROCE_V2);
