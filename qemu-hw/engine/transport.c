@@ -182,26 +182,35 @@ void qhca_xport_rq_doorbell(struct qhca *e, struct qhca_qp *qp)
 static bool run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
     struct qhca_xport *xp = &qp->xp;
+    bool more = false;
 
     if ((xp->sq_flush || xp->rq_flush) && qhca_flush_run(e, qp, budget)) {
         return true;
     }
     if (qhca_rsp_owed(qp)) {
+        /* Long READ responses must not keep our own requests back. */
+        unsigned spare = *budget / 4;
+
+        *budget -= spare;
         if (qhca_rsp_run(e, qp, budget) == QHCA_BLOCKED) {
+            *budget += spare;
             return true;
         }
-        if (qhca_rsp_owed(qp) || xp->sq_flush || xp->rq_flush) {
+        *budget += spare;
+        if (xp->sq_flush || xp->rq_flush) {
             return true;
         }
     }
     switch (qp->state) {
     case QHCA_QPS_RTS:
     case QHCA_QPS_SQD:
-        return qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_UC ?
+        more = qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_UC ?
                qhca_req_run(e, qp, budget) : qhca_ud_run(e, qp, budget);
+        break;
     default:
-        return false;
+        break;
     }
+    return more || qhca_rsp_owed(qp);
 }
 
 bool qhca_xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
