@@ -97,9 +97,12 @@ static void drops(void **state)
     peer_recv(p, 1, 0, 47);
     peer_recv(p, 2, 0, 48);
     k.rkey ^= 1;
+    k.len = 7;
     peer_send(p, k);
     assert_int_equal(dropped(p), 2);    /* Q_Key */
+    peer_no_cqe(p, rcq);
     k.rkey ^= 1;
+    k.len = 8;
     peer_send(p, k);
     assert_int_equal(dropped(p), 3);    /* one byte too long */
     peer_no_cqe(p, rcq);
