@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzz target: admin commands.  Each begins as a valid one (so that objects
+ * get made, used and destroyed) and is spoilt by the input.  Between them
+ * doorbells ring, so that the objects do something.
+ */
+#include "fuzz.h"
+
+#define ARENA (1u << 20)
+
+static uint64_t base;
+
+static void buffer(struct fz *f, struct qhca_buf *b, uint64_t len)
+{
+    static const struct qhca_buf forms[] = {
+        { .form = QHCA_BUF_DIRECT },
+        { .form = QHCA_BUF_FLAT, .hops = 1, .page_shift = 12,
+          .entries = 512 },
+        { .form = QHCA_BUF_TREE, .hops = 3, .page_shift = 12,
+          .table_shift = 12 },
+        { .form = QHCA_BUF_LIST, .entries = 4 },
+    };
+
+    *b = forms[fz_u8(f) & 3];
+    b->len = len;
+    /* the first quarter of the arena holds tables that lead somewhere */
+    b->addr = base + (fz_u8(f) & 0x3f) * 4096u;
+}
+
+static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
+{
+    struct qhca_eqc *eq = (void *)in;
+    struct qhca_cqc *cq = (void *)in;
+    struct qhca_srqc *srq = (void *)in;
+    struct qhca_qpc *qp = (void *)in;
+    struct qhca_mpt *mr = (void *)in;
+    struct qhca_eth_qc *eth = (void *)in;
+    uint8_t k = fz_u8(f);
+
+    switch (op) {
+    case QHCA_CMD_CREATE_EQ:
+        buffer(f, &eq->buf, 16u << 4);
+        eq->shift = 4;
+        eq->vector = k & 7;
+        return sizeof(*eq);
+    case QHCA_CMD_CREATE_CQ:
+        buffer(f, &cq->buf, 64u << 4);
+        cq->shift = 4;
+        cq->dbrec = base + 0x80000 + k * 8u;
+        cq->eqn = k & 1;
+        cq->uar = 1;
+        /* fall through */
+    case QHCA_CMD_MODIFY_CQ:
+        cq->mod_count = k & 3;
+        cq->mod_usec = k >> 4;
+        return sizeof(*cq);
+    case QHCA_CMD_CREATE_SRQ:
+        buffer(f, &srq->buf, 64u << 3);
+        buffer(f, &srq->idx, 4u << 3);
+        srq->dbrec = base + 0x80000 + k * 8u;
+        srq->shift = 3;
+        srq->stride = 6;
+        srq->pd = srq->uar = 1;
+        /* fall through */
+    case QHCA_CMD_MODIFY_SRQ:
+        srq->limit = k & 3;
+        return sizeof(*srq);
+    case QHCA_CMD_CREATE_QP:
+        buffer(f, &qp->sq, 128u << 3);
+        buffer(f, &qp->rq, 64u << 3);
+        qp->type = k & 3;
+        qp->pd = qp->uar = 1;
+        qp->send_cqn = qp->recv_cqn = 1 + (k >> 7);
+        qp->sq_shift = qp->rq_shift = 3;
+        qp->sq_stride = 7;
+        qp->rq_stride = 6;
+        qp->rq_dbrec = base + 0x80000 + k * 8u;
+        return sizeof(*qp);
+    case QHCA_CMD_MODIFY_QP:
+        qp->state = k & 7;
+        qp->path_mtu = 3;
+        qp->dest_qpn = k >> 4;
+        qp->timeout = 10;
+        qp->retry_cnt = qp->rnr_retry = 2;
+        qp->max_rd_atomic = qp->max_dest_rd_atomic = 2;
+        qp->access = 15;
+        qp->qkey = 1;
+        guest_gid(0, 0, qp->av.dgid);
+        memcpy(qp->av.dmac, "\x52\x54\x00\x9a\x00\x01", 6);
+        return sizeof(*qp);
+    case QHCA_CMD_CREATE_MR:
+        buffer(f, &mr->buf, 0x10000);
+        mr->iova = 0x1000;
+        mr->len = 0x10000;
+        mr->key = k;
+        mr->pd = 1;
+        mr->access = 15;
+        return sizeof(*mr);
+    case QHCA_CMD_CREATE_ETH_SQ:
+    case QHCA_CMD_CREATE_ETH_RQ:
+        buffer(f, &eth->buf, (op == QHCA_CMD_CREATE_ETH_SQ ? 64u : 16u) << 3);
+        eth->dbrec = op == QHCA_CMD_CREATE_ETH_SQ ? 0 : base + 0x80000;
+        eth->cqn = 1;
+        eth->shift = 3;
+        eth->stride = op == QHCA_CMD_CREATE_ETH_SQ ? 6 : 4;
+        return sizeof(*eth);
+    case QHCA_CMD_MODIFY_PORT:
+        return sizeof(struct qhca_port);
+    case QHCA_CMD_SET_GID:
+        guest_gid(k & 7, k & 3, in);
+        ((struct qhca_gid *)(void *)in)->type = 1;
+        return sizeof(struct qhca_gid);
+    case QHCA_CMD_SET_MC_LIST:
+        return k * 8u;
+    default:
+        return 0;
+    }
+}
+
+/* Tables whose entries lead to pages of the arena, in all forms at once. */
+static void plant(struct gmem *m)
+{
+    uint64_t *t = gmem_ptr(m, base, ARENA / 4);
+    unsigned i;
+
+    for (i = 0; i < ARENA / 4 / 8; i++) {
+        if (i / 512 % 4 == 3) { /* lists */
+            t[i] = i & 1 ? 0x10000 | QHCA_BUF_SEG_VALID :
+                   base + ARENA / 2 + (i & 63) * 4096u;
+        } else if (i / 512 % 4) {       /* tables of pages */
+            t[i] = (base + ARENA / 2 + (i & 127) * 4096u) | QHCA_BTE_VALID;
+        } else {                /* tables of tables */
+            t[i] = (base + (i & 63) * 4096u) | QHCA_BTE_VALID |
+                   (i & 7 ? QHCA_BTE_TABLE : 0);
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fz f = { data, data + size };
+    struct qhca_config cfg;
+    uint64_t out[128];
+    struct guest g;
+    struct world w;
+    unsigned i;
+
+    die_aborts = true;
+    fuzz_config(&cfg);
+    world_init(&w, 1, 1, &cfg);
+    w.wire.filter = fuzz_swallow;
+    w.node[0].mem.unchecked = true;
+    guest_start(&g, &w.node[0], 1, &fuzz_guest);
+    base = gmem_alloc(g.m, ARENA, 12, 0);
+    plant(g.m);
+    for (i = 0; fz_more(&f) && i < 1000; i++) {
+        uint8_t in[2048] = { 0 }, op, what = fz_u8(&f);
+        struct gcmd c;
+
+        if (what & 0x80) {      /* a doorbell */
+            guest_doorbell(&g, what >> 4 & 1, (what & 7) * 8,
+                           fz_u8(&f) % 40 | (uint64_t)fz_u8(&f) << 32);
+            continue;
+        }
+        if (what == 0x7f) {
+            world_run(&w, (uint64_t)fz_u16(&f) << 8);
+            continue;
+        }
+        op = what % 0x46;
+        memset(&c, 0, sizeof(c));
+        c.op = op;
+        c.obj = fz_u8(&f) & 15;
+        if (op == QHCA_CMD_DESTROY_MR || op == QHCA_CMD_QUERY_MR) {
+            c.obj = c.obj << 8 | fz_u8(&f);
+        }
+        c.in_len = template(&f, op, in);
+        fz_spoil(&f, in, c.in_len ? c.in_len : 64);
+        c.mask = op == QHCA_CMD_MODIFY_QP ? fz_u16(&f) : fz_u8(&f);
+        if (c.in_len) {
+            c.in = in;
+        }
+        c.out = out;
+        c.out_len = sizeof(out);
+        guest_cmd(&g, &c);
+        /* the software under test may have destroyed what guest.c needs */
+        if (node_reg_read(&w.node[0], QHCA_REG_STATUS, 4) &
+            QHCA_STATUS_FATAL) {
+            break;
+        }
+    }
+    CHECK(world_settle(&w, 100000000000ULL), "the adapter never rests");
+    node_reg_write(&w.node[0], QHCA_REG_CTRL, QHCA_CTRL_RESET, 4);
+    guest_drop(&g);
+    w.node[0].mem.unchecked = false;
+    guest_start(&g, &w.node[0], 1, &fuzz_guest);
+    guest_stop(&g);
+    gmem_release(&w.node[0].mem, base, ARENA);
+    world_fini(&w);
+    return 0;
+}
