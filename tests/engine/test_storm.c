@@ -104,7 +104,7 @@ static void post_something(struct peer *p, struct rng *r, bool ud)
     }
 }
 
-static void storm(uint8_t type, uint8_t cls, unsigned packets, uint64_t seed)
+static void storm(uint8_t type, uint8_t cls, unsigned n, uint64_t seed)
 {
     struct gqp_attr a;
     struct qhca_qpc c;
@@ -117,7 +117,7 @@ static void storm(uint8_t type, uint8_t cls, unsigned packets, uint64_t seed)
     a.retry_cnt = a.rnr_retry = 7;
     p = peer_new(type, &a);
     rng_init(&r, seed);
-    for (i = 0; i < packets; i++) {
+    for (i = 0; i < n; i++) {
         if (rng_pct(&r, 30)) {
             struct qhca_sge sge = { .addr = PEER_IOVA,
                                     .len = (uint32_t)rng_below(&r, 2000),
@@ -147,7 +147,7 @@ static void storm(uint8_t type, uint8_t cls, unsigned packets, uint64_t seed)
             revive(p);
         }
     }
-    print_message("  %u packets, %u times to ERR\n", packets, deaths);
+    print_message("  %u packets, %u times to ERR\n", n, deaths);
     revive(p);
     /* after all that it works as ever */
     if (type == QHCA_QPT_RC) {
@@ -160,25 +160,29 @@ static void storm(uint8_t type, uint8_t cls, unsigned packets, uint64_t seed)
     peer_free(p);
 }
 
+/* test_storm [PACKETS [SEED]] */
+static unsigned packets = 60000;
+static uint64_t first_seed = 1;
+
 static void rc(void **state)
 {
     (void)state;
-    storm(QHCA_QPT_RC, 0x00, 30000, 1);
+    storm(QHCA_QPT_RC, 0x00, packets, first_seed);
 }
 
 static void uc(void **state)
 {
     (void)state;
-    storm(QHCA_QPT_UC, 0x20, 10000, 2);
+    storm(QHCA_QPT_UC, 0x20, packets / 3, first_seed + 1);
 }
 
 static void ud(void **state)
 {
     (void)state;
-    storm(QHCA_QPT_UD, 0x60, 10000, 3);
+    storm(QHCA_QPT_UD, 0x60, packets / 3, first_seed + 2);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rc),
@@ -186,5 +190,11 @@ int main(void)
         cmocka_unit_test(ud),
     };
 
+    if (argc > 1) {
+        packets = (unsigned)strtoul(argv[1], NULL, 0);
+    }
+    if (argc > 2) {
+        first_seed = strtoull(argv[2], NULL, 0);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
