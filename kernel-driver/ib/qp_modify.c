@@ -94,9 +94,14 @@ static u64 fill_numbers(struct qhca_qpc *qpc, const struct ib_qp_attr *attr,
 	return dev_mask;
 }
 
+/*
+ * Rights of a peer to operations that no packet can ask for here - bind and
+ * flush - may be granted: programs set them all and use what there is.
+ */
 #define QP_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 		   IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
-		   IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL)
+		   IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |	\
+		   IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_OPTIONAL)
 
 /* Verbs attributes to a QPC and the device's mask; 0, -EINVAL, -EOPNOTSUPP. */
 static int fill_attrs(struct qhca_ib_dev *dev, struct qhca_qpc *qpc,
