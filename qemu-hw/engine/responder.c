@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The responder of RC and UC: executes requests (IBA 9.7.4, 9.8.2), and owes
- * responses, which wait in a small queue until qhca_rsp_run() sends them in order.
+ * responses, which wait in a small queue until qhca_rsp_run() sends them in
+ * order.
  */
 #include "roce.h"
 

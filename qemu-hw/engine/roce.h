@@ -134,8 +134,8 @@ static inline uint32_t qhca_packets(uint32_t len, uint8_t mtu_code)
 /* ---- icrc.c ---- */
 /**
  * ICRC of the packet whose IP header begins at @ip and whose ICRC field, not
- * counted in, begins @len bytes behind it (annex A17.3.3).  @len covers at least
- * IP, UDP and BTH.  The result is stored least significant byte first.
+ * counted in, begins @len bytes behind it (annex A17.3.3).  @len covers at
+ * least IP, UDP and BTH.  The result is stored least significant byte first.
  */
 uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Retransmission and RNR timers.  There are only 64 different durations: the
- * 32 codes of the local ACK timeout and the 32 RNR codes.  Timers of one duration
- * end in the order in which they were started, so a list for each duration
- * is sorted by itself: starting, stopping and finding the next one
+ * 32 codes of the local ACK timeout and the 32 RNR codes.  Timers of one
+ * duration end in the order in which they were started, so a list for each
+ * duration is sorted by itself: starting, stopping and finding the next one
  * take constant time whatever the number of QPs.
  */
 #include "roce.h"
