@@ -67,25 +67,78 @@ int qhca_buf_map(struct qhca_buf_mem *mem, size_t len, bool huge)
 	return 0;
 }
 
+/* Asks the application's allocator.  Returns 0, or a positive error number. */
+static int qhca_buf_ask(struct qhca_context *ctx, struct qhca_pd *parent,
+			struct qhca_buf_mem *mem, size_t len,
+			enum qhca_resource type, bool *made)
+{
+	void *addr;
+	int ret;
+
+	*made = false;
+	addr = parent->alloc(&parent->ibv_pd, parent->pd_context, len,
+			     ctx->page_size, type);
+	if (addr == IBV_ALLOCATOR_USE_DEFAULT)
+		return 0;
+	if (!addr)
+		return ENOMEM;
+	ret = (uintptr_t)addr % ctx->page_size ? EINVAL :
+	      ibv_dontfork_range(addr, len);
+	if (ret) {
+		parent->free(&parent->ibv_pd, parent->pd_context, addr, type);
+		return ret < 0 ? errno : ret;
+	}
+	memset(addr, 0, len);
+	mem->addr = addr;
+	mem->len = len;
+	mem->map_len = len;
+	mem->owner = parent;
+	mem->type = type;
+	*made = true;
+	return 0;
+}
+
 /*
- * Maps memory for a ring, as qhca_buf_map().
+ * Allocates zeroed memory for a ring.
+ *
+ * @parent: parent domain whose allocator is asked first, or NULL; it must
+ *	    live until qhca_buf_free()
+ * @len: bytes, a multiple of the page size
+ * @type: what the ring is for
  *
  * A ring of a huge page or more is aligned to it, so that it can lie in huge
  * pages and need a shorter buffer table.  QHCA_HUGE_PAGES=1 does so for small
  * rings too, at a huge page each.
+ *
+ * Returns 0 or a positive error number.
  */
-int qhca_buf_alloc(struct qhca_context *ctx, struct qhca_buf_mem *mem,
-		   size_t len)
+int qhca_buf_alloc(struct qhca_context *ctx, struct qhca_pd *parent,
+		   struct qhca_buf_mem *mem, size_t len,
+		   enum qhca_resource type)
 {
+	bool made;
+	int ret;
+
+	if (parent && parent->alloc) {
+		ret = qhca_buf_ask(ctx, parent, mem, len, type, &made);
+		if (ret || made)
+			return ret;
+	}
 	return qhca_buf_map(mem, len, ctx->huge || len >= QHCA_HUGE_PAGE);
 }
 
-/* Frees what qhca_buf_map() made; nothing for memory never mapped. */
+/* Frees what the functions above made; nothing for memory never made. */
 void qhca_buf_free(struct qhca_buf_mem *mem)
 {
+	struct qhca_pd *owner = mem->owner;
+
 	if (!mem->addr)
 		return;
 	ibv_dofork_range(mem->addr, mem->map_len);
-	munmap(mem->addr, mem->map_len);
+	if (owner)
+		owner->free(&owner->ibv_pd, owner->pd_context, mem->addr,
+			    mem->type);
+	else
+		munmap(mem->addr, mem->map_len);
 	memset(mem, 0, sizeof(*mem));
 }

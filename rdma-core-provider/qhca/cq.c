@@ -57,7 +57,7 @@ static struct qhca_cq *qhca_cq_new(struct ibv_context *context,
 					 QHCA_CQE_SHIFT, ctx->page_size,
 					 &cq->shift, &len))
 		goto err;
-	ret = qhca_buf_alloc(ctx, &cq->mem, len);
+	ret = qhca_buf_alloc(ctx, cq->parent, &cq->mem, len, QHCA_RES_CQ);
 	if (ret)
 		goto err;
 	cq->ring = cq->mem.addr;

@@ -76,7 +76,10 @@ int qhca_dealloc_td(struct ibv_td *ibv_td)
 	return 0;
 }
 
-/* Allocators of the application's own are not supported: EOPNOTSUPP. */
+/*
+ * The application's allocators, if it gives any, make the rings of objects in
+ * this domain; see enum qhca_resource.
+ */
 struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *context,
 					struct ibv_parent_domain_init_attr *attr)
 {
@@ -85,8 +88,14 @@ struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *context,
 	if (ibv_check_alloc_parent_domain(attr))
 		return NULL;
 	if (!check_comp_mask(attr->comp_mask,
+			     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
 		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
+	    (!attr->alloc || !attr->free)) {
+		errno = EINVAL;
 		return NULL;
 	}
 	/* One level only. */
@@ -103,6 +112,12 @@ struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *context,
 		parent->td = container_of(attr->td, struct qhca_td, ibv_td);
 		atomic_fetch_add(&parent->td->refs, 1);
 	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+		parent->alloc = attr->alloc;
+		parent->free = attr->free;
+	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		parent->pd_context = attr->pd_context;
 	ibv_initialize_parent_domain(&parent->ibv_pd, attr->pd);
 	return &parent->ibv_pd;
 }

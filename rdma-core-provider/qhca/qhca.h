@@ -59,11 +59,25 @@ static inline void qhca_unlock(struct qhca_lock *lock)
 		pthread_spin_unlock(&lock->spin);
 }
 
+/*
+ * What a ring is for: resource_type of the allocators an application can give
+ * a parent domain.
+ */
+enum qhca_resource {
+	QHCA_RES_SQ = 1,
+	QHCA_RES_RQ,
+	QHCA_RES_CQ,
+	QHCA_RES_SRQ,
+	QHCA_RES_SRQ_INDEX,
+};
+
 /* Memory of a ring: whole pages of its own, pinned by the kernel. */
 struct qhca_buf_mem {
 	void			*addr;
 	size_t			len;		/* what the kernel is told */
 	size_t			map_len;	/* what is mapped */
+	struct qhca_pd		*owner;		/* its allocator made it, or NULL */
+	enum qhca_resource	type;
 };
 
 struct qhca_device {
@@ -107,6 +121,12 @@ struct qhca_pd {
 	/* of a parent domain only */
 	struct qhca_pd		*protection;
 	struct qhca_td		*td;		/* may be NULL */
+	void			*(*alloc)(struct ibv_pd *pd, void *pd_context,
+					  size_t size, size_t alignment,
+					  uint64_t resource_type);
+	void			(*free)(struct ibv_pd *pd, void *pd_context,
+					void *ptr, uint64_t resource_type);
+	void			*pd_context;
 };
 
 struct qhca_cq {
@@ -162,6 +182,7 @@ struct qhca_srq {
 	uint32_t		srqn;
 	uint32_t		*next;		/* free list by WQE number */
 	uint32_t		first_free;	/* QHCA_SRQ_END: none */
+	struct qhca_pd		*parent;	/* parent domain, may be NULL */
 	struct qhca_dbrec	*dbrec;
 	struct qhca_buf_mem	mem;
 	struct qhca_buf_mem	index_mem;
@@ -272,8 +293,9 @@ static inline uint32_t qhca_dbrec_flags(struct qhca_dbrec *rec)
 
 /* buf.c */
 int qhca_buf_map(struct qhca_buf_mem *mem, size_t len, bool huge);
-int qhca_buf_alloc(struct qhca_context *ctx, struct qhca_buf_mem *mem,
-		   size_t len);
+int qhca_buf_alloc(struct qhca_context *ctx, struct qhca_pd *parent,
+		   struct qhca_buf_mem *mem, size_t len,
+		   enum qhca_resource type);
 void qhca_buf_free(struct qhca_buf_mem *mem);
 
 /* dbrec.c */

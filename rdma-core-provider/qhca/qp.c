@@ -54,7 +54,8 @@ static int qhca_qp_check(struct qhca_context *ctx,
 }
 
 /* Sizes and allocates the send queue.  Returns 0 or an error number. */
-static int qhca_sq_make(struct qhca_context *ctx, struct qhca_sq *sq,
+static int qhca_sq_make(struct qhca_context *ctx, struct qhca_pd *parent,
+			struct qhca_sq *sq,
 			const struct ibv_qp_init_attr_ex *attr)
 {
 	size_t len;
@@ -72,7 +73,7 @@ static int qhca_sq_make(struct qhca_context *ctx, struct qhca_sq *sq,
 	if (!qhca_ring_size(attr->cap.max_send_wr, ctx->max_qp_wr, sq->stride,
 			    ctx->page_size, &sq->shift, &len))
 		return EINVAL;
-	ret = qhca_buf_alloc(ctx, &sq->mem, len);
+	ret = qhca_buf_alloc(ctx, parent, &sq->mem, len, QHCA_RES_SQ);
 	if (ret)
 		return ret;
 	sq->ring = sq->mem.addr;
@@ -80,7 +81,8 @@ static int qhca_sq_make(struct qhca_context *ctx, struct qhca_sq *sq,
 }
 
 /* Sizes and allocates the receive queue.  Returns 0 or an error number. */
-static int qhca_rq_make(struct qhca_context *ctx, struct qhca_rq *rq,
+static int qhca_rq_make(struct qhca_context *ctx, struct qhca_pd *parent,
+			struct qhca_rq *rq,
 			const struct ibv_qp_init_attr_ex *attr)
 {
 	size_t len;
@@ -93,7 +95,7 @@ static int qhca_rq_make(struct qhca_context *ctx, struct qhca_rq *rq,
 	if (!qhca_ring_size(attr->cap.max_recv_wr, ctx->max_qp_wr, rq->stride,
 			    ctx->page_size, &rq->shift, &len))
 		return EINVAL;
-	ret = qhca_buf_alloc(ctx, &rq->mem, len);
+	ret = qhca_buf_alloc(ctx, parent, &rq->mem, len, QHCA_RES_RQ);
 	if (ret)
 		return ret;
 	rq->ring = rq->mem.addr;
@@ -128,9 +130,9 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 	qp->recv_cq = to_qcq(attr->recv_cq);
 	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
 
-	ret = qhca_sq_make(ctx, &qp->sq, attr);
+	ret = qhca_sq_make(ctx, qp->parent, &qp->sq, attr);
 	if (!ret && !qp->srq)
-		ret = qhca_rq_make(ctx, &qp->rq, attr);
+		ret = qhca_rq_make(ctx, qp->parent, &qp->rq, attr);
 	if (ret)
 		goto err;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {

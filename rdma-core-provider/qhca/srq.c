@@ -45,6 +45,7 @@ static void qhca_srq_release(struct qhca_context *ctx, struct qhca_srq *srq)
 	qhca_buf_free(&srq->mem);
 	qhca_buf_free(&srq->index_mem);
 	free(srq->next);
+	qhca_parent_put(srq->parent);
 	qhca_lock_destroy(&srq->lock);
 	free(srq);
 }
@@ -67,6 +68,7 @@ struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
 	if (!srq)
 		return NULL;
 	qhca_lock_init(&srq->lock, qhca_pd_unlocked(pd));
+	srq->parent = qhca_parent_get(pd);
 
 	srq->max_sge = attr->attr.max_sge;
 	ret = qhca_wqe_recv_stride(&srq->max_sge, ctx->max_sge, &srq->stride);
@@ -79,10 +81,11 @@ struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
 	index_len = sizeof(*srq->index) << srq->shift;
 	index_len = (index_len + ctx->page_size - 1) & ~(ctx->page_size - 1);
 
-	ret = qhca_buf_alloc(ctx, &srq->mem, len);
+	ret = qhca_buf_alloc(ctx, srq->parent, &srq->mem, len, QHCA_RES_SRQ);
 	if (ret)
 		goto err;
-	ret = qhca_buf_alloc(ctx, &srq->index_mem, index_len);
+	ret = qhca_buf_alloc(ctx, srq->parent, &srq->index_mem, index_len,
+			     QHCA_RES_SRQ_INDEX);
 	if (ret)
 		goto err;
 	srq->ring = srq->mem.addr;

@@ -3,6 +3,7 @@
  * Whole queues: the provider as it is, with the test as kernel and device.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -784,10 +785,120 @@ static void test_domains(void **state)
     qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
     assert_false(qp->sq.lock.off);
 
-    pattr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+    pattr.comp_mask = 1 << 30;
     assert_null(qhca_alloc_parent_domain(fake.context, &pattr));
     assert_int_equal(errno, EOPNOTSUPP);
+    pattr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+    assert_null(qhca_alloc_parent_domain(fake.context, &pattr));
+    assert_int_equal(errno, EINVAL);    /* the functions are missing */
     destroy(qp, cq, pd);
+}
+
+/* An application's allocator: what it is asked for, and what it may answer. */
+struct pool {
+    enum { OWN, DEFAULT, NOTHING, MISALIGNED } answer;
+    int held;
+    unsigned int types;         /* bit per resource type asked for */
+};
+
+static void *pool_alloc(struct ibv_pd *pd, void *context, size_t size,
+                        size_t alignment, uint64_t type)
+{
+    struct pool *pool = context;
+    char *p;
+
+    assert_int_equal(alignment, sysconf(_SC_PAGESIZE));
+    assert_int_equal(size % alignment, 0);
+    pool->types |= 1U << type;
+    switch (pool->answer) {
+    case DEFAULT:
+        return IBV_ALLOCATOR_USE_DEFAULT;
+    case NOTHING:
+        return NULL;
+    default:
+        break;
+    }
+    assert_int_equal(posix_memalign((void **)&p, alignment,
+                                    size + alignment), 0);
+    memset(p, 0xff, size + alignment);
+    pool->held++;
+    return pool->answer == MISALIGNED ? p + 64 : p;
+}
+
+static void pool_free(struct ibv_pd *pd, void *context, void *ptr,
+                      uint64_t type)
+{
+    struct pool *pool = context;
+
+    pool->held--;
+    free(pool->answer == MISALIGNED ? (char *)ptr - 64 : ptr);
+}
+
+static void test_allocators(void **state)
+{
+    struct pool pool = {};
+    struct ibv_pd *pd = fake_pd(), *parent;
+    struct ibv_parent_domain_init_attr pattr = {
+        .pd = pd, .alloc = pool_alloc, .free = pool_free, .pd_context = &pool,
+        .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+    };
+    struct ibv_cq_init_attr_ex cattr = {
+        .cqe = 10, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+    };
+    struct ibv_srq_init_attr sattr = { .attr.max_wr = 10 };
+    struct ibv_srq *srq;
+    struct ibv_cq_ex *ex;
+    struct qhca_cq *cq;
+    struct qhca_qp *qp;
+    struct ibv_wc wc;
+    int i;
+
+    parent = qhca_alloc_parent_domain(fake.context, &pattr);
+    assert_non_null(parent);
+    cattr.parent_domain = parent;
+    ex = qhca_create_cq_ex(fake.context, &cattr);
+    assert_non_null(ex);
+    cq = to_qcq_ex(ex);
+    assert_int_equal(pool.held, 1);
+    /* the ring was cleared: nothing looks like a CQE */
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 0);
+    srq = qhca_create_srq(parent, &sattr);
+    assert_non_null(srq);
+    qp = fake_qp(parent, cq, NULL, IBV_QPT_RC);
+    assert_int_equal(pool.held, 5);
+    assert_int_equal(pool.types, 1 << QHCA_RES_SQ | 1 << QHCA_RES_RQ |
+                     1 << QHCA_RES_CQ | 1 << QHCA_RES_SRQ |
+                     1 << QHCA_RES_SRQ_INDEX);
+    assert_int_equal(qhca_dealloc_pd(parent), EBUSY);
+    assert_int_equal(qhca_destroy_qp(&qp->vqp.qp), 0);
+    assert_int_equal(qhca_destroy_srq(srq), 0);
+    assert_int_equal(pool.held, 1);
+
+    for (i = DEFAULT; i <= MISALIGNED; i++) {
+        struct ibv_qp_init_attr attr = {
+            .send_cq = &cq->vcq.cq, .recv_cq = &cq->vcq.cq,
+            .qp_type = IBV_QPT_RC,
+        };
+        struct ibv_qp *ibv_qp;
+
+        pool.answer = i;
+        errno = 0;
+        ibv_qp = qhca_create_qp(parent, &attr);
+        if (i == DEFAULT) {
+            assert_non_null(ibv_qp);
+            assert_int_equal(qhca_destroy_qp(ibv_qp), 0);
+        } else {
+            assert_null(ibv_qp);
+            assert_int_equal(errno, i == NOTHING ? ENOMEM : EINVAL);
+        }
+        assert_int_equal(pool.held, 1);
+    }
+    pool.answer = OWN;
+    assert_int_equal(qhca_destroy_cq(&cq->vcq.cq), 0);
+    assert_int_equal(pool.held, 0);
+    assert_int_equal(qhca_dealloc_pd(parent), 0);
+    assert_int_equal(qhca_dealloc_pd(pd), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -811,6 +922,7 @@ int main(void)
         TEST(test_ah),
         TEST(test_many),
         TEST(test_domains),
+        TEST(test_allocators),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
