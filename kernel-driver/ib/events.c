@@ -216,6 +216,27 @@ void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev)
 		schedule_work(&dev->flush_work);
 }
 
+/*
+ * We are about to leave, and the device still works: all WRs of applications
+ * come back as flushed. Without that one that only polls would wait for ever.
+ */
+void qhca_ib_flush_users(struct qhca_ib_dev *dev)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct qhca_ib_qp *qp;
+	unsigned long n;
+
+	xa_for_each(&dev->qps, n, qp) {
+		qp = obj_get(&dev->qps, n, offsetof(struct qhca_ib_qp, ref));
+		if (!qp)
+			continue;
+		/* refused in the states that have nothing to flush */
+		if (qp->user)
+			qhca_ib_modify_qp(&qp->ibqp, &attr, IB_QP_STATE, NULL);
+		qhca_ib_ref_put(&qp->ref);
+	}
+}
+
 /**
  * qhca_ib_destroy - destroy an object in the device
  * @dev: device

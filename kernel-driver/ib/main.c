@@ -201,6 +201,7 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 {
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
+	qhca_ib_flush_users(dev);
 	/* applications are cut off and kernel users leave in here */
 	ib_unregister_device(&dev->ibdev);
 	qhca_ib_events_exit(dev);

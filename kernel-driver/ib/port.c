@@ -25,6 +25,7 @@ int qhca_ib_query_port(struct ib_device *ibdev, u32 port,
 	struct qhca_ib_dev *dev = to_qdev(ibdev);
 	const struct qhca_caps *caps = &dev->qdev->caps;
 	int mtu = READ_ONCE(dev->qdev->netdev->mtu);
+	int err;
 
 	if (port != QHCA_IB_PORT)
 		return -EINVAL;
@@ -48,8 +49,15 @@ int qhca_ib_query_port(struct ib_device *ibdev, u32 port,
 	attr->max_msg_sz = caps->max_msg_size;
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
-	return ib_get_eth_speed(ibdev, port, &attr->active_speed,
-				&attr->active_width);
+	err = ib_get_eth_speed(ibdev, port, &attr->active_speed,
+			       &attr->active_width);
+	if (err == -ENODEV) {
+		/* while we are being unregistered the core has no net_device */
+		attr->active_speed = IB_SPEED_SDR;
+		attr->active_width = IB_WIDTH_1X;
+		err = 0;
+	}
+	return err;
 }
 
 /* ib_device_ops.get_port_immutable: RoCEv2 only */

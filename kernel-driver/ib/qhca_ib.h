@@ -312,6 +312,7 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev);
 void qhca_ib_events_exit(struct qhca_ib_dev *dev);
 void qhca_ib_flush_work(struct work_struct *work);
 void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev);
+void qhca_ib_flush_users(struct qhca_ib_dev *dev);
 int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj);
 
 /* -------------------------------------------------------- umem.c, db.c -- */
