@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import machine, paths, process, wire
+from . import machine, paths, process, sched, wire
 from .errors import LabError
 from .guest import Guest
 
@@ -172,6 +172,7 @@ class Lab:
             for fd in fds:
                 os.close(fd)
             guest.state["process"] = process.identity(child.pid)
+            guest.state["main_loop"] = sched.prefer_main_loop(child.pid)
             self.save()
         say(f"lab {self.name}: {len(self.guests)} guest(s) boot, link {link.kind}")
         for guest in self.guests:

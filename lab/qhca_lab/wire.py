@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from . import process
+from . import process, sched
 from .errors import LabError
 
 HERE = Path(__file__).resolve().parent
@@ -54,6 +54,7 @@ class Link:
                 start_new_session=True,
                 **kwargs,
             )
+        sched.prefer_main_loop(child.pid)
         self.lab.state["helpers"].append(process.identity(child.pid))
         self.lab.save()
         return child
