@@ -143,6 +143,7 @@ struct qhca *qhca_new(const struct qhca_config *cfg,
         e->cfg.run_budget = RUN_BUDGET;
     }
     e->ops = *ops;
+    e->tracing = ops->trace != NULL;
     e->opaque = opaque;
     e->link = true;
     e->timer_set = UINT64_MAX;

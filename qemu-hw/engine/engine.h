@@ -119,6 +119,12 @@ void qhca_tx_ready(struct qhca *e);
 /** Link up or down; raises the port event. */
 void qhca_set_link(struct qhca *e, bool up);
 
+/**
+ * Whether the trace operation is called at all; it is, to begin with, if there
+ * is one.  Not a part of the adapter's state: it changes nothing else.
+ */
+void qhca_set_tracing(struct qhca *e, bool on);
+
 /** Introspection for properties, tests and tools: false if no such object. */
 bool qhca_query_qp(struct qhca *e, uint32_t qpn, struct qhca_qpc *out);
 bool qhca_query_cq(struct qhca *e, uint32_t cqn, struct qhca_cqc *out);

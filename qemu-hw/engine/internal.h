@@ -218,6 +218,7 @@ struct qhca {
     bool kicked;
     uint64_t timer_set;         /* what set_timer was last told */
     uint64_t stats[QHCA_STAT_COUNT];
+    bool tracing;               /* somebody listens: qhca_set_tracing() */
     struct qhca_xport_dev xd;   /* the transport's part of the adapter */
 };
 
@@ -407,7 +408,7 @@ static inline void qhca_count(struct qhca *e, unsigned stat)
 }
 static inline bool qhca_tracing(const struct qhca *e)
 {
-    return e->ops.trace != NULL;
+    return e->tracing;
 }
 /* Fill time and hand to the operation; call only if qhca_tracing(). */
 void qhca_trace_emit(struct qhca *e, struct qhca_trace *t);

@@ -31,6 +31,11 @@ const char *qhca_trace_name(enum qhca_trace_kind kind)
     return kind < QHCA_TR_KINDS ? names[kind] : "unknown";
 }
 
+void qhca_set_tracing(struct qhca *e, bool on)
+{
+    e->tracing = on && e->ops.trace;
+}
+
 void qhca_trace_emit(struct qhca *e, struct qhca_trace *t)
 {
     t->time = qhca_now(e);
