@@ -22,6 +22,7 @@ bool qhca_enter(QhcaState *s)
         return false;
     }
     s->in_engine = true;
+    qhca_set_tracing(s->engine, qhca_trace_wanted());
     return true;
 }
 
@@ -145,8 +146,17 @@ static void qhca_op_kick(void *opaque)
     QhcaState *s = opaque;
 
     s->run_wanted = true;
-    if (!s->gone) {
+    if (!s->gone && !s->run_at_once) {
         qemu_bh_schedule(s->bh);
+    }
+}
+
+void qhca_run_now(QhcaState *s)
+{
+    s->run_at_once = false;
+    if (s->run_wanted && !s->reset_wanted && !s->gone) {
+        s->run_wanted = false;
+        qhca_run(s->engine);
     }
 }
 

@@ -11,6 +11,13 @@
 #include "qemu/main-loop.h"
 #include "qhca.h"
 
+/*
+ * A frame that comes alone is answered at once, for latency.  Of frames that
+ * come closer together than this the later ones are answered by a BH, once for
+ * all: fewer acknowledges, and fewer turns of the main loop.
+ */
+#define QHCA_RX_ALONE_NS    10000
+
 static void qhca_net_sent(NetClientState *nc, ssize_t ret);
 
 bool qhca_op_send(void *opaque, const void *frame, size_t len)
@@ -82,12 +89,19 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
                                 size_t size)
 {
     QhcaState *s = qemu_get_nic_opaque(nc);
+    uint64_t now;
 
     if (!qhca_net_can_receive(nc)) {
         return 0;
     }
     if (qhca_enter(s)) {
+        now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+        s->run_at_once = now - s->last_rx > QHCA_RX_ALONE_NS;
+        s->last_rx = now;
         qhca_receive(s->engine, buf, size);
+        if (s->run_at_once) {
+            qhca_run_now(s);
+        }
         qhca_leave(s);
     }
     return size;

@@ -19,6 +19,11 @@ static void qhca_trace_guest_error(const char *dev,
     trace_qhca_guest_error(t->num, t->a, text, t->time, dev);
 }
 
+bool qhca_trace_wanted(void)
+{
+    return trace_events_enabled_count || qemu_loglevel_mask(LOG_GUEST_ERROR);
+}
+
 void qhca_op_trace(void *opaque, const struct qhca_trace *t)
 {
     QhcaState *s = opaque;

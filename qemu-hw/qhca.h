@@ -42,6 +42,8 @@ struct QhcaState {
 
     QEMUBH *bh;
     bool run_wanted;            /* the engine asked for qhca_run() */
+    bool run_at_once;           /* whoever called it will: no BH needed */
+    uint64_t last_rx;           /* when the last frame came */
 
     QEMUTimer *timer;
     uint64_t deadline;          /* what the engine wants, UINT64_MAX: none */
@@ -65,6 +67,8 @@ struct QhcaState {
  */
 bool qhca_enter(QhcaState *s);
 void qhca_leave(QhcaState *s);
+/** Within a call: do the work that the call left, and not in a BH. */
+void qhca_run_now(QhcaState *s);
 
 /** The operations that the engine is made with; their opaque is QhcaState. */
 extern const struct qhca_ops qhca_glue_ops;
@@ -96,5 +100,7 @@ bool qhca_op_send(void *opaque, const void *frame, size_t len);
 
 /* ---- qhca-trace.c ---- */
 void qhca_op_trace(void *opaque, const struct qhca_trace *t);
+/** Does anybody listen: a trace event on, or the log of guest errors. */
+bool qhca_trace_wanted(void);
 
 #endif /* HW_NET_QHCA_H */
