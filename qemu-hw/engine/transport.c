@@ -91,6 +91,8 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     xp->drain = false;
     xp->una_psn = xp->max_psn;
     xp->snd_psn = xp->max_psn;
+    xp->cur_pkt = 0;            /* UC: the message under way is given up */
+    xp->since_ack = 0;
     xp->rd_psns = 0;
     xp->rd_out = 0;
     xp->sq_flush = true;
@@ -147,8 +149,10 @@ void qhca_xport_state(struct qhca *e, struct qhca_qp *qp, uint8_t old)
         qhca_qp_schedule(e, qp);
         break;
     case QHCA_QPS_SQD:
-        xp->drain = qp->en_sqd_event;
-        qhca_qp_schedule(e, qp);
+        if (old != QHCA_QPS_SQD) {
+            xp->drain = qp->en_sqd_event;
+            qhca_qp_schedule(e, qp);
+        }
         break;
     case QHCA_QPS_SQE:
     case QHCA_QPS_ERR:
