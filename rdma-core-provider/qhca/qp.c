@@ -139,7 +139,6 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 		ret = qhca_qp_set_ex(qp, attr->send_ops_flags);
 		if (ret)
 			goto err;
-		qp->vqp.comp_mask |= VERBS_QP_EX;
 	}
 
 	qp->cap.max_send_wr = 1U << qp->sq.shift;
@@ -176,6 +175,9 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (ret)
 		goto err;
+	/* The command has set the mask anew. */
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		qp->vqp.comp_mask |= VERBS_QP_EX;
 	attr->cap = qp->cap;
 	return &qp->vqp.qp;
 

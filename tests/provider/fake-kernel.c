@@ -201,6 +201,7 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
     qp->qp.qp_num = r->qpn;
     qp->qp.qp_type = attr->qp_type;
     qp->qp.state = IBV_QPS_RESET;
+    qp->comp_mask = 0;          /* as the real one does */
     return 0;
 }
 

@@ -591,6 +591,7 @@ static void test_extended_post(void **state)
     ibv_qp = qhca_create_qp_ex(fake.context, &attr);
     assert_non_null(ibv_qp);
     qp = to_qqp(ibv_qp);
+    assert_true(qp->vqp.comp_mask & VERBS_QP_EX);   /* ibv_qp_to_qp_ex() */
     ex = &qp->vqp.qp_ex;
     assert_int_equal(qp->sq.stride, 7);
     depth = attr.cap.max_send_wr;
