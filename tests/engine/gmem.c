@@ -281,7 +281,9 @@ static bool dev_access(struct gmem *m, uint64_t addr, size_t len, bool write)
         m->faults++;
         return false;
     }
-    if (rng_64k(&m->rng, m->fail_64k)) {
+    if (m->fail_64k && (!m->may_fail ||
+                        m->may_fail(m->may_fail_opaque, addr)) &&
+        rng_64k(&m->rng, m->fail_64k)) {
         m->injected++;
         return false;
     }

@@ -30,7 +30,9 @@ struct gmem {
     uint64_t *may[2];           /* a bit per byte: read, write */
     uint64_t *mapped;           /* a bit per page */
     struct rng rng;
-    unsigned fail_64k;          /* device accesses that fail, of 65536 */
+    unsigned fail_64k;          /* device accesses that fail, of 65536 ... */
+    bool (*may_fail)(void *opaque, uint64_t addr);      /* ... of these */
+    void *may_fail_opaque;
     bool unchecked;             /* no permissions (bench, fuzzers) */
     const char *name;
     /* statistics */

@@ -88,6 +88,7 @@ struct sim {
     uint64_t messages, bytes;
     bool ending;
     bool no_rnr;                /* no receive is ever late */
+    bool uc;                    /* there are UC QPs */
     bool hostile;               /* the software does forbidden things */
 };
 
@@ -134,6 +135,7 @@ void ud_group(struct sim *s, unsigned per_node, unsigned messages,
               bool enough_receives);
 /* sim_err.c */
 void err_script(struct sim *s);
+void chaos_script(struct sim *s);
 
 const char *sim_wc_name(unsigned status);
 

@@ -33,6 +33,12 @@ struct msg {
     uint64_t id;
     bool solicited;
     uint32_t index;             /* of the WQE at the sender */
+    uint64_t roff;              /* WRITE with immediate: where it goes */
+};
+
+/* UC: a range at the peer that packets under way may still write. */
+struct late {
+    uint32_t index, handle;
 };
 
 struct recv {
@@ -69,6 +75,9 @@ struct rc {
     uint32_t received, recv_posted;
     uint32_t ver_next;          /* next WQE of ours to be verified early */
     uint64_t ctr_off, ctr;      /* word at the peer for atomics */
+    bool uc;
+    struct late *late;          /* FIFO entries */
+    uint32_t late_in, late_out;
     bool flushing;
     uint32_t flushed_recv, flushed_send;
     unsigned late_pct;          /* how often receives are posted late */
@@ -208,9 +217,9 @@ static void verify(struct rc *a, const char *what, struct area *area,
 
 /* ---- sending ---- */
 
-static uint8_t choose_op(struct rng *r, bool atomics)
+static uint8_t choose_op(struct rng *r, bool uc, bool atomics)
 {
-    unsigned x = (unsigned)rng_below(r, 100);
+    unsigned x = (unsigned)rng_below(r, uc ? 72 : 100);
 
     if (x < 30) {
         return QHCA_WQE_SEND;
@@ -296,7 +305,8 @@ static bool take_remote(struct rc *a, struct wr *w, struct gwr *g)
         }
         return true;
     }
-    if (!spans_alloc(&rem->spans, w->len, rng_log(r, 64), &w->roff,
+    if (a->late_in - a->late_out == FIFO ||
+        !spans_alloc(&rem->spans, w->len, rng_log(r, 64), &w->roff,
                      &w->rhandle)) {
         return false;
     }
@@ -371,7 +381,7 @@ static bool post_one(struct rc *a, bool nothing_else)
     memset(w, 0, sizeof(*w));
     memset(&g, 0, sizeof(g));
     w->op = nothing_else ? QHCA_WQE_RDMA_WRITE :
-            choose_op(r, a->ep->g->caps.features & QHCA_FEAT_ATOMIC);
+            choose_op(r, a->uc, a->ep->g->caps.features & QHCA_FEAT_ATOMIC);
     w->id = a->ep->s->next_id++;
     w->wr_id = rng_u64(r);
     w->imm = rng_u32(r);
@@ -430,8 +440,13 @@ static bool post_one(struct rc *a, bool nothing_else)
         a->fifo[a->fifo_in++ % FIFO] = (struct msg){
             .op = w->op, .len = w->len, .imm = w->imm, .id = w->id,
             .solicited = w->flags & QHCA_WQE_F_SOLICITED,
-            .index = qp->sq_prod };
+            .index = qp->sq_prod, .roff = w->roff };
         a->streamed++;
+    }
+    if (a->uc && w->remote) {
+        a->late[a->late_in++ % FIFO] = (struct late){ qp->sq_prod,
+                                                      w->rhandle };
+        w->remote = false;      /* not given back with the completion */
     }
     CHECK(gqp_post_send(qp, &g), "the send queue is full");
     a->ep->s->messages++;
@@ -457,7 +472,7 @@ static void retire(struct rc *a, struct wr *w, bool ok)
 {
     uint64_t v;
 
-    if (ok && is_write(w->op) && !w->verified && w->len) {
+    if (ok && is_write(w->op) && !w->verified && w->len && !a->uc) {
         check_write(a, w);
     }
     if (ok && w->op == QHCA_WQE_RDMA_READ) {
@@ -557,6 +572,58 @@ static void send_cqe(struct rc *a, const struct qhca_cqe *c)
 
 /* ---- receiving ---- */
 
+/* UC gives no promise on a bad wire, or when a receive is late. */
+static bool may_lose(struct rc *a)
+{
+    return a->ep->s->lossy || !a->p.eager_recv;
+}
+
+/* Is it this message that the completion tells of? */
+static bool same(struct rc *a, const struct msg *m, const struct qhca_cqe *c,
+                 struct area *area, const struct recv *rv)
+{
+    uint64_t off = 0, n;
+    unsigned i;
+
+    (void)a;
+    if (c->byte_len != m->len || !(c->flags & QHCA_CQE_F_IMM) !=
+        (m->op == QHCA_WQE_SEND) || (m->op != QHCA_WQE_SEND &&
+                                     c->imm != m->imm)) {
+        return false;
+    }
+    for (i = 0; m->op != QHCA_WQE_RDMA_WRITE_IMM && i < rv->np &&
+         off < m->len; i++, off += n) {
+        n = rv->p[i].len < m->len - off ? rv->p[i].len : m->len - off;
+        if (gbuf_verify(&area->mr.buf, rv->p[i].off, m->id, off, n) != n) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What was sent before @m has arrived, or never will. */
+static void uc_received(struct rc *a, const struct msg *m)
+{
+    struct rc *from = a->peer;
+    uint64_t good;
+
+    if (m->op == QHCA_WQE_RDMA_WRITE_IMM) {
+        good = gbuf_verify(&a->rem.mr.buf, m->roff, m->id, 0, m->len);
+        CHECK(good == m->len, "UC QP %s/%#x: WRITE of %u bytes, byte %"
+              PRIu64 " is wrong", a->ep->g->m->name, a->ep->qp.qpn, m->len,
+              good);
+    }
+    while (from->late_out != from->late_in) {
+        struct late *l = &from->late[from->late_out % FIFO];
+
+        if ((int32_t)(l->index - m->index) > 0) {
+            break;
+        }
+        spans_free(&a->rem.spans, l->handle);
+        from->late_out++;
+    }
+}
+
 static void recv_cqe(struct rc *a, const struct qhca_cqe *c)
 {
     struct gqp *qp = &a->ep->qp;
@@ -596,6 +663,12 @@ static void recv_cqe(struct rc *a, const struct qhca_cqe *c)
           "QP %s/%#x: received what nobody sent", a->ep->g->m->name,
           qp->qpn);
     m = &a->peer->fifo[a->peer->fifo_out++ % FIFO];
+    while (a->uc && may_lose(a) && !same(a, m, c, area, rv)) {
+        CHECK(a->peer->fifo_out != a->peer->fifo_in, "UC QP %s/%#x: a "
+              "message of %u bytes that nobody sent", a->ep->g->m->name,
+              qp->qpn, c->byte_len);
+        m = &a->peer->fifo[a->peer->fifo_out++ % FIFO];
+    }
     a->received++;
     CHECK(c->byte_len == m->len, "QP %s/%#x: message %u of %u bytes "
           "reported as %u", a->ep->g->m->name, qp->qpn, a->received, m->len,
@@ -612,6 +685,10 @@ static void recv_cqe(struct rc *a, const struct qhca_cqe *c)
         verify(a, "receive", area, rv->p, rv->np, m->id, m->len);
     }
     free_pieces(area, rv->p, rv->np);
+    if (a->uc) {
+        uc_received(a, m);
+        return;
+    }
     /* all that was written before this message must be there */
     mask = (1u << a->peer->ep->qp.sq_shift) - 1;
     if ((int32_t)(a->peer->ver_next - a->peer->ep->qp.sq_cons) < 0) {
@@ -667,7 +744,9 @@ static bool post_recv(struct rc *a)
         return false;
     }
     rv.cap = stream_len(a->peer, a->recv_posted);
-    if (rng_pct(r, 50)) {
+    if (a->uc) {
+        rv.cap = (uint32_t)a->p.max_msg;
+    } else if (rng_pct(r, 50)) {
         rv.cap += (uint32_t)rng_log(r, 200);
     }
     if (!take_pieces(a, &a->rcv, rv.cap, qp->max_recv_sge, GMEM_W, rv.p,
@@ -723,8 +802,8 @@ static void rc_pump(struct ep *ep)
     if (ep->qp.sq_rung != ep->qp.sq_prod) {
         gqp_ring(&ep->qp);
     }
-    if (a->to_send && posted == n) {
-        more = true;
+    if (a->to_send && (posted == n || a->uc)) {
+        more = true;            /* UC: room at the peer comes unannounced */
     }
     if (a->p.eager_recv && a->to_send &&
         (int32_t)(a->peer->recv_posted - a->streamed) <= 0) {
@@ -740,7 +819,7 @@ static bool rc_idle(struct ep *ep)
     struct rc *a = rc_of(ep);
 
     return !a->to_send && ep->qp.sq_prod == ep->qp.sq_cons &&
-           a->fifo_in == a->fifo_out;
+           (a->uc || a->fifo_in == a->fifo_out);
 }
 
 static void rc_dump(struct ep *ep)
@@ -862,6 +941,7 @@ static void rc_free(struct rc *a)
     free(a->wr);
     free(a->rq);
     free(a->fifo);
+    free(a->late);
     free(a);
 }
 
@@ -873,6 +953,16 @@ static void rc_finish(struct ep *ep)
     uint8_t st;
 
     check_ctr(a);
+    if (a->uc) {
+        world_run(&ep->s->w, 1000000);
+        sim_drain(ep->scq);
+        sim_drain(ep->rcq);
+        CHECK(may_lose(a) || a->peer->flushing ||
+              a->peer->fifo_in == a->peer->fifo_out,
+              "UC QP %s/%#x: %u messages lost on a good wire",
+              ep->g->m->name, ep->qp.qpn,
+              a->peer->fifo_in - a->peer->fifo_out);
+    }
     switch (rng_below(r, 3)) {
     case 0:
         flush(a);
@@ -945,6 +1035,7 @@ static struct rc *make_end(struct sim *s, struct guest *g,
     ep->finish = rc_finish;
     a->ep = ep;
     a->p = *p;
+    a->uc = p->type == QHCA_QPT_UC;
     a->srq = srq;
     a->seed = rng_u64(r);
     a->to_send = p->messages;
@@ -980,7 +1071,8 @@ static struct rc *make_end(struct sim *s, struct guest *g,
     a->wr = calloc(1u << in.sq_shift, sizeof(*a->wr));
     a->rq = calloc(1u << in.rq_shift, sizeof(*a->rq));
     a->fifo = calloc(FIFO, sizeof(*a->fifo));
-    CHECK(a->wr && a->rq && a->fifo, "no memory");
+    a->late = calloc(FIFO, sizeof(*a->late));
+    CHECK(a->wr && a->rq && a->fifo && a->late, "no memory");
     sim_area(&a->src, g, size, rng_pct(r, 50) ? 0 : QHCA_ACCESS_LOCAL_WRITE,
              p->plain);
     sim_area(&a->rd, g, size, QHCA_ACCESS_LOCAL_WRITE, p->plain);

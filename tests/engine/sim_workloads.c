@@ -93,6 +93,37 @@ static void build_err(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 0, 3), 100, 30000, false);
 }
 
+/* UC: in order, but nobody repeats what is lost. */
+static void build_uc(struct sim *s)
+{
+    unsigned pairs = (unsigned)rng_range(&s->rng, 1, 4);
+    bool eager;
+
+    s->uc = true;
+    s->lossy = rng_pct(&s->rng, 60);
+    eager = !s->lossy && rng_pct(&s->rng, 50);
+    wire_random(&s->w.wire, &s->rng, s->lossy);
+    s->w.wire.dup = s->w.wire.reorder = 0;      /* UC does not notice */
+    while (pairs--) {
+        struct rc_profile p = {
+            .type = QHCA_QPT_UC,
+            .messages = (unsigned)rng_range(&s->rng, 1, 100),
+            .max_msg = 1 + rng_log(&s->rng, 40000),
+            .eager_recv = eager,
+        };
+
+        rc_pair(s, some_guest(s), some_guest(s), &p);
+    }
+}
+
+/* Guest memory that fails at random under the adapter. */
+static void build_chaos(struct sim *s)
+{
+    s->hostile = true;
+    s->lossy = rng_pct(&s->rng, 50);
+    wire_random(&s->w.wire, &s->rng, s->lossy);
+}
+
 const struct sim_workload sim_workloads[] = {
     { "rc", "RC, all operations, a wire that loses nothing", build_rc, NULL },
     { "ready", "the same, and receives are always posted", build_ready, NULL },
@@ -100,6 +131,9 @@ const struct sim_workload sim_workloads[] = {
       build_lossy, NULL },
     { "big", "messages of megabytes", build_big, NULL },
     { "ud", "datagrams, on good and bad wires", build_ud, NULL },
+    { "uc", "UC pairs", build_uc, NULL },
+    { "chaos", "guest memory that fails at random", build_chaos,
+      chaos_script },
     { "mixed", "many QPs of both kinds", build_mixed, NULL },
     { "err", "errors on purpose beside good traffic", build_err,
       err_script },

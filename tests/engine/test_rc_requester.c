@@ -660,6 +660,82 @@ static void local_inv_waits(void **state)
     peer_free(p);
 }
 
+/*
+ * Unsignaled messages ask for no acknowledge while more is to come.  When
+ * that cannot go on before they are acknowledged, they are sent again, asking.
+ */
+static void unsignaled(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct gwr wr = { .opcode = QHCA_WQE_SEND };
+    const struct pframe *f;
+    uint32_t s = psn0(p), i;
+
+    (void)state;
+    /* 40 of them, rung for at once: one asks between, and the last */
+    for (i = 0; i < 40; i++) {
+        assert_true(gqp_post_send(&p->qp, &wr));
+    }
+    gqp_ring(&p->qp);
+    for (i = 0; i < 40; i++) {
+        f = peer_expect(p, SEND_ONLY, s + i);
+        assert_int_equal(f->ackreq, i == 31 || i == 39);
+    }
+    peer_ack(p, s + 39, 0x1f);
+    world_run(&p->w, 2 * RTO);
+    peer_expect_nothing(p);
+    /* one, and behind it a WQE that fails */
+    assert_true(gqp_post_send(&p->qp, &wr));
+    wr.opcode = 0x7e;
+    wr.wr_id = 2;
+    assert_true(gqp_post_send(&p->qp, &wr));
+    gqp_ring(&p->qp);
+    f = peer_expect(p, SEND_ONLY, s + 40);
+    assert_false(f->ackreq);
+    f = peer_expect(p, SEND_ONLY, s + 40);
+    assert_true(f->ackreq);
+    peer_expect_nothing(p);
+    peer_no_cqe(p, scq);
+    peer_ack(p, s + 40, 0x1f);
+    peer_cqe(p, scq, 2, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
+    peer_free(p);
+}
+
+/* The same with a local invalidate, and with a drain. */
+static void unsignaled_then_wait(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_mpt m = { .flags = QHCA_MR_F_FAST_REG, .key = 0x11,
+                          .pd = p->g.pd, .max_entries = 4 };
+    struct gwr wr = { .opcode = QHCA_WQE_SEND };
+    const struct pframe *f;
+    uint32_t s = psn0(p), key;
+
+    (void)state;
+    key = guest_create(&p->g, QHCA_CMD_CREATE_MR, &m, sizeof(m));
+    assert_true(gqp_post_send(&p->qp, &wr));
+    wr.opcode = QHCA_WQE_LOCAL_INV;
+    wr.imm = key;
+    assert_true(gqp_post_send(&p->qp, &wr));
+    wr.opcode = QHCA_WQE_SEND;
+    wr.flags = SIG;
+    wr.wr_id = 3;
+    assert_true(gqp_post_send(&p->qp, &wr));
+    gqp_ring(&p->qp);
+    f = peer_expect(p, SEND_ONLY, s);
+    assert_false(f->ackreq);
+    f = peer_expect(p, SEND_ONLY, s);
+    assert_true(f->ackreq);
+    peer_expect_nothing(p);
+    peer_ack(p, s, 0x1f);
+    peer_expect(p, SEND_ONLY, s + 1);
+    peer_ack(p, s + 1, 0x1f);
+    peer_cqe(p, scq, 3, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_int_equal(guest_simple(&p->g, QHCA_CMD_DESTROY_MR, key),
+                     QHCA_ST_OK);
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -681,6 +757,8 @@ int main(void)
         cmocka_unit_test(changed_wqe),
         cmocka_unit_test(drain),
         cmocka_unit_test(local_inv_waits),
+        cmocka_unit_test(unsignaled),
+        cmocka_unit_test(unsignaled_then_wait),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
