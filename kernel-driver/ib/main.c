@@ -101,7 +101,7 @@ static struct device *rdma_dma_device(struct auxiliary_device *adev)
 #ifdef CONFIG_SWIOTLB
 	struct device *dev = &adev->dev;
 
-	if (!is_swiotlb_force_bounce(pci) || pci->dma_iommu || get_dma_ops(pci) ||
+	if (!is_swiotlb_force_bounce(pci) || dev_dma_iommu(pci) || get_dma_ops(pci) ||
 	    cc_platform_has(CC_ATTR_MEM_ENCRYPT))
 		return pci;
 	dev->dma_io_tlb_mem = NULL;

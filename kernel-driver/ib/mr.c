@@ -142,20 +142,22 @@ static int check_range(struct qhca_ib_dev *dev, u64 length, u64 iova,
  * @udata: unused
  *
  * Return: the MR, or -EINVAL, -EOPNOTSUPP (access flags), -ENOMEM, or as
- * ib_umem_get().
+ * ib_umem_get_va().
  */
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-				  u64 iova, int access,
+				  u64 iova, int access, QHCA_DMAH_PARAM
 				  struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct ib_umem *umem;
 	int err;
 
+	if (QHCA_DMAH_GIVEN)
+		return ERR_PTR(-EOPNOTSUPP);
 	err = check_range(dev, length, iova, access);
 	if (err)
 		return ERR_PTR(err);
-	umem = ib_umem_get(&dev->ibdev, start, length, access);
+	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
 	return reg_umem(ibpd, umem, length, iova, access);
@@ -164,13 +166,15 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 /* ib_device_ops.reg_user_mr_dmabuf: the exporter's memory stays where it is */
 struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 					 u64 length, u64 iova, int fd,
-					 int access,
+					 int access, QHCA_DMAH_PARAM
 					 struct uverbs_attr_bundle *attrs)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct ib_umem_dmabuf *dmabuf;
 	int err;
 
+	if (QHCA_DMAH_GIVEN)
+		return ERR_PTR(-EOPNOTSUPP);
 	err = check_range(dev, length, iova, access);
 	if (err)
 		return ERR_PTR(err);

@@ -436,11 +436,11 @@ void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index);
 /* mr.c */
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
-				  u64 iova, int access,
+				  u64 iova, int access, QHCA_DMAH_PARAM
 				  struct ib_udata *udata);
 struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 					 u64 length, u64 iova, int fd,
-					 int access,
+					 int access, QHCA_DMAH_PARAM
 					 struct uverbs_attr_bundle *attrs);
 struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			       u32 max_num_sg);

@@ -100,7 +100,7 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
  * @len: bytes mapped, a multiple of the page size
  * @need: bytes the queue takes
  *
- * Return: 0, -EINVAL for a bad address or length, else as ib_umem_get().
+ * Return: 0, -EINVAL for a bad address or length, else as ib_umem_get_va().
  */
 int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
 		     u64 addr, u64 len, u64 need)
@@ -112,7 +112,7 @@ int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
 	    len < need || addr + len < addr)
 		return -EINVAL;
 	buf->access = IB_ACCESS_LOCAL_WRITE;
-	umem = ib_umem_get(&dev->ibdev, addr, len, buf->access);
+	umem = ib_umem_get_va(&dev->ibdev, addr, len, buf->access);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	err = qhca_ib_table_build(dev, &buf->table, umem, 0, need);
