@@ -19,7 +19,7 @@ static struct qhca_ib_db_page *page_new(struct qhca_ib_dev *dev,
 		return ERR_PTR(-ENOMEM);
 	/* the device writes the flags */
 	page->umem = ib_umem_get_va(&dev->ibdev, va, PAGE_SIZE,
-				 IB_ACCESS_LOCAL_WRITE);
+				    IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(page->umem)) {
 		int err = PTR_ERR(page->umem);
 
