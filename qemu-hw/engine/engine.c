@@ -208,6 +208,12 @@ void qhca_reset(struct qhca *e)
     qhca_objects_free(e);
     qhca_xport_dev_reset(e);
     reset_values(e);
+    /*
+     * The surroundings may have been reset too and forgotten that they owe
+     * us a qhca_run() or a qhca_tx_ready(): ask anew.
+     */
+    e->kicked = false;
+    e->tx_blocked = false;
     if (e->timer_set != UINT64_MAX) {
         e->timer_set = UINT64_MAX;
         e->ops.set_timer(e->opaque, UINT64_MAX);

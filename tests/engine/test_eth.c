@@ -362,6 +362,53 @@ static void send_blocked(void **state)
     unmake(u, &t);
 }
 
+/*
+ * A reset while the wire is blocked and work is pending: surroundings that
+ * forget both must not stop the adapter for ever.
+ */
+static void reset_while_blocked(void **state)
+{
+    struct unit *u = *state;
+    static const struct guest_config cfg = {
+        .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
+    };
+    struct qhca_eth_wqe h = { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1 };
+    struct qhca_eth_seg seg = { .len = 60 };
+    uint8_t frame[60] = { 2 };
+    struct eth t;
+
+    make(u, &t, 6);
+    put(u, &t, 0, frame, 60);
+    seg.addr = t.mem;
+    u->w.wire.refuse = 65536;
+    post_send(&t, &h, &seg, 1);
+    guest_doorbell(&u->g, 0, QHCA_DB_ETH_SQ, t.sqn |
+                   1ULL << QHCA_DB_INDEX_SHIFT);
+    assert_true(u->e->tx_blocked);
+    qhca_kick(u->e);
+    qhca_reset(u->e);
+    assert_false(u->e->tx_blocked);
+    u->w.wire.refuse = 0;
+    u->n->tx_waiting = false;
+    u->n->kicked = false;               /* forgotten, as a device reset may */
+    guest_drop(&u->g);
+    gbuf_free(&t.scq.buf);
+    gbuf_free(&t.rcq.buf);
+    gbuf_free(&t.sq);
+    gbuf_free(&t.rq);
+    guest_start(&u->g, u->n, 1, &cfg);
+    make(u, &t, 6);
+    put(u, &t, 0, frame, 60);
+    seg.addr = t.mem;
+    post_send(&t, &h, &seg, 1);
+    ring(u, &t);
+    assert_int_equal(wire_frames, 1);
+    qhca_kick(u->e);
+    assert_true(u->n->kicked);
+    world_settle(&u->w, 1000000);
+    unmake(u, &t);
+}
+
 static void receive_scatter(void **state)
 {
     struct unit *u = *state;
@@ -646,6 +693,7 @@ int main(void)
         UNIT(send_offloads),
         UNIT(send_refused),
         UNIT(send_blocked),
+        UNIT(reset_while_blocked),
         UNIT(receive_scatter),
         UNIT(receive_verdict),
         UNIT(filter),
