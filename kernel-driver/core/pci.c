@@ -433,6 +433,22 @@ static void qhca_shutdown(struct pci_dev *pdev)
 	suspend_all(pci_get_drvdata(pdev));
 }
 
+/* -------------------------------------------------------- system sleep -- */
+
+/* The device forgets everything: RDMA users see it go and come. */
+static int qhca_pm_suspend(struct device *d)
+{
+	suspend_all(dev_get_drvdata(d));
+	return 0;
+}
+
+static int qhca_pm_resume(struct device *d)
+{
+	return resume_all(dev_get_drvdata(d));
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(qhca_pm_ops, qhca_pm_suspend, qhca_pm_resume);
+
 /* ------------------------------------------------ resets and bus errors -- */
 
 static void qhca_reset_prepare(struct pci_dev *pdev)
@@ -501,6 +517,7 @@ static struct pci_driver qhca_pci_driver = {
 	.remove = qhca_remove,
 	.shutdown = qhca_shutdown,
 	.err_handler = &qhca_err_handlers,
+	.driver.pm = pm_sleep_ptr(&qhca_pm_ops),
 };
 
 static int __init qhca_init(void)
