@@ -103,6 +103,7 @@ static const struct guest_config fuzz_guest = {
     .db_shift = 12, .aq_shift = 2, .eqs = 2, .eq_shift = 3, .irq_ns = 100,
 };
 
+/* The target: one run from power-on to power-off. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #endif
