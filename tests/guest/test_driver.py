@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+The core driver against a device that misbehaves or goes away, and its kernel
+queues in every buffer layout.
+"""
+
+import re
+
+import pytest
+
+LAYOUTS = [
+    ("direct", "direct", 0),
+    ("list", "list", 0),
+    ("flat", "flat", 1),
+    ("flat page_shift=13", "flat", 1),
+    ("tree hops=1", "tree", 1),
+    ("tree hops=2", "tree", 2),
+    ("tree hops=3 page_shift=14 table_shift=13", "tree", 3),
+]
+
+
+def debugfs(guest):
+    return f"/sys/kernel/debug/qhca/{guest.pci}"
+
+
+def set_command(guest, bit, on):
+    """Set or clear a bit of the function's PCI command register."""
+    path = f"/sys/bus/pci/devices/{guest.pci}/config"
+    guest.run(
+        "python3 -c 'import os; f = os.open(\"%s\", os.O_RDWR); "
+        "v = int.from_bytes(os.pread(f, 2, 4), \"little\"); "
+        "os.pwrite(f, ((v | %d) if %d else (v & ~%d)).to_bytes(2, \"little\"), 4)'"
+        % (path, bit, on, bit)
+    )
+
+
+def ping(pair):
+    pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=30)
+    pair.a.run(f"ping -c 5 -i 0.1 -W 5 -s 8000 {pair.b.ip}")
+
+
+def function_reset(guest):
+    guest.run(f"echo 1 > /sys/bus/pci/devices/{guest.pci}/reset", timeout=60)
+
+
+@pytest.mark.parametrize("text,form,hops", LAYOUTS, ids=[t for t, _, _ in LAYOUTS])
+def test_kernel_queue_layout(pair, text, form, hops):
+    """EQs, CQs and Ethernet queues work in the layout that was asked for."""
+    a = pair.a
+    try:
+        a.run(f"echo '{text} scope=kernel' > {debugfs(a)}/layout")
+        function_reset(a)  # makes the EQs anew too
+        ping(pair)
+        lines = a.run(f"cat {debugfs(a)}/queues").out.splitlines()
+        names = {line.split()[0] for line in lines}
+        assert {"eq", "tx_cq", "tx_sq", "rx_cq", "rx_rq"} <= names
+        for line in lines:
+            found = re.search(r" form (\w+) hops (\d+) ", line)
+            assert found.groups() == (form, str(hops)), line
+    finally:
+        a.run(f"echo auto > {debugfs(a)}/layout")
+        function_reset(a)
+        ping(pair)
+
+
+def test_layout_refused(pair):
+    """Nonsense is refused and changes nothing."""
+    knob = f"{debugfs(pair.a)}/layout"
+    before = pair.a.run(f"cat {knob}").out
+    for text in ("tree hops=4", "direct hops=1", "cube", "flat page_shift=11"):
+        assert pair.a.run(f"echo '{text}' > {knob}", check=False).rc != 0
+    assert pair.a.run(f"cat {knob}").out == before
+
+
+@pytest.mark.parametrize("bit", [2, 4], ids=["memory", "bus-master"])
+def test_dead_device(pair, bit):
+    """
+    Reads return all ones, or DMA fails: the driver says so, no command waits
+    for its timeout, and a reset brings the adapter back.
+    """
+    a = pair.a
+    set_command(a, bit, False)
+    try:
+        # any command finds it out, at once and not after a timeout
+        a.run(f"ethtool -S {a.netdev}", timeout=10, check=False)
+        a.wait_for(f"dmesg | tail -n 60 | grep -q 'qhca {a.pci}: device is dead'", timeout=10)
+        assert pair.a.run(f"ip link set {a.netdev} down && ip link set {a.netdev} up",
+                          timeout=10, check=False).rc != 0
+    finally:
+        set_command(a, bit, True)
+        function_reset(a)
+    a.run(f"ip link set {a.netdev} up")
+    a.setup_nic()
+    ping(pair)
+
+
+def test_unbind_dead_device(pair):
+    """A function that does not answer any more can be unbound, at once."""
+    a, pci = pair.a, pair.a.pci
+    set_command(a, 2, False)
+    a.run(f"echo {pci} > /sys/bus/pci/drivers/qhca/unbind", timeout=20)
+    a.run(f"printf '\\x06' | dd of=/sys/bus/pci/devices/{pci}/config bs=1 seek=4 conv=notrunc"
+          " status=none")
+    a.run(f"echo {pci} > /sys/bus/pci/drivers/qhca/bind", timeout=30)
+    a.setup_nic()
+    ping(pair)
+
+
+def test_reset_while_all_is_changed(pair):
+    """Function resets against ifdown, ring sizes, MTU, filters and statistics."""
+    a, dev, pci = pair.a, pair.a.netdev, pair.a.pci
+    knobs = debugfs(a)
+    jobs = [
+        a.start(f"while :; do ethtool -S {dev}; cat {knobs}/*; done >/dev/null 2>&1"),
+        a.start(f"while :; do ip link set {dev} down; ip link set {dev} up; done >/dev/null 2>&1"),
+        a.start(f"while :; do ethtool -G {dev} rx 256 tx 128; ip link set {dev} mtu 1500; "
+                f"ip link set {dev} promisc on; ethtool -G {dev} rx 1024 tx 512; "
+                f"ip link set {dev} mtu 9000; ip link set {dev} promisc off; done >/dev/null 2>&1"),
+        a.start(f"ping -i 0.01 {pair.b.ip} >/dev/null 2>&1"),
+    ]
+    for _ in range(10):
+        a.run(f"echo 1 > /sys/bus/pci/devices/{pci}/reset; sleep 0.2", timeout=60)
+    for job in jobs:
+        job.kill()
+    a.run(f"ip link set {dev} up")
+    a.setup_nic()
+    ping(pair)
+
+
+def test_unicast_overflow(pair):
+    """A macvlan's address is not in the filter: its frames come all the same."""
+    a, b = pair.a, pair.b
+    a.run(f"ip link add link {a.netdev} name mv0 type macvlan mode bridge && "
+          "ip addr add 10.96.0.1/24 dev mv0 && ip link set mv0 up")
+    b.run(f"ip addr add 10.96.0.2/24 dev {b.netdev}")
+    try:
+        b.wait_for("ping -c 1 -W 1 10.96.0.1", timeout=20)
+    finally:
+        a.run("ip link del mv0")
+        b.run(f"ip addr del 10.96.0.2/24 dev {b.netdev}")
+
+
+def test_multicast_filter(pair):
+    """A group that was joined comes through, another one is filtered."""
+    a, b = pair.a, pair.b
+    listen = (
+        "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+        "s.bind(('', 7777)); s.setsockopt(0, socket.IP_ADD_MEMBERSHIP, "
+        f"socket.inet_aton('239.1.2.3') + socket.inet_aton('{a.ip}')); "
+        "s.settimeout(20); print(s.recv(100).decode())\""
+    )
+    send = (
+        "python3 -c \"import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+        f"s.setsockopt(0, socket.IP_MULTICAST_IF, socket.inet_aton('{b.ip}'))\n"
+        "for i in range(20): s.sendto(b'{text}', ('{group}', 7777)); time.sleep(0.1)\""
+    )
+    job = a.start(listen)
+    a.wait_for("ip maddr | grep -q 239.1.2.3", timeout=20)
+    filtered = a.ethtool_stat("eth_rx_filtered")
+    b.run(send.replace("{text}", "other").replace("{group}", "239.9.9.9"))
+    assert a.ethtool_stat("eth_rx_filtered") >= filtered + 20
+    assert job.running
+    b.run(send.replace("{text}", "joined").replace("{group}", "239.1.2.3"))
+    assert job.wait(30).out.strip() == "joined"
+
+
+@pytest.mark.parametrize("depth", [64, 200, 8192])
+def test_ring_sizes(pair, depth):
+    a, dev = pair.a, pair.a.netdev
+    rounded = 1 << (depth - 1).bit_length()
+    try:
+        a.run(f"ethtool -G {dev} rx {depth} tx {depth}")
+        assert a.run(f"ethtool -g {dev} | grep -c ':[[:space:]]*{rounded}$'").out.strip() != "0"
+        a.run(f"ping -f -c 500 -s 8000 {pair.b.ip}")
+        server = pair.b.start("iperf3 -s -1")
+        a.wait_port(pair.b.ip, 5201)
+        a.run(f"iperf3 -t 1 -c {pair.b.ip}", timeout=30)
+        assert server.wait(30).rc == 0
+    finally:
+        a.run(f"ethtool -G {dev} rx 1024 tx 512")
+
+
+def test_moderation(pair):
+    """Events wait for more completions as long as they were told to."""
+    a, dev = pair.a, pair.a.netdev
+    try:
+        a.run(f"ethtool -C {dev} rx-usecs 60000 rx-frames 1000")
+        out = a.run(f"ping -c 5 -i 0.3 {pair.b.ip} | tail -1").out
+        slow = float(out.split("=")[1].split("/")[0])  # the quickest
+    finally:
+        a.run(f"ethtool -C {dev} rx-usecs 0 rx-frames 0")
+    out = a.run(f"ping -c 5 -i 0.3 {pair.b.ip} | tail -1").out
+    assert slow > 30
+    assert float(out.split("=")[1].split("/")[0]) < slow / 2
+
+
+def test_netconsole(pair):
+    """Sending with interrupts off, by netpoll."""
+    a, b = pair.a, pair.b
+    mac = b.run(f"cat /sys/class/net/{b.netdev}/address").out.strip()
+    listen = (
+        "python3 -c \"import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+        "s.bind(('', 6666)); s.settimeout(20); text = ''\n"
+        "while 'hello-netpoll-19' not in text: text += s.recv(9000).decode()\n"
+        "print(sum(('hello-netpoll-%d\\n' % i) in text for i in range(20)))\""
+    )
+    job = b.start(listen)
+    b.wait_for("ss -Hlun 'sport = :6666' | grep -q .", timeout=20)
+    a.run(f"modprobe netconsole netconsole=6665@{a.ip}/{a.netdev},6666@{b.ip}/{mac}")
+    try:
+        a.run("for i in $(seq 0 19); do echo \"<1>hello-netpoll-$i\" > /dev/kmsg; done")
+        assert job.wait(30).out.strip() == "20"
+    finally:
+        a.run("rmmod netconsole")
