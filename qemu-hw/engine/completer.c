@@ -73,6 +73,9 @@ static void progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
     xp->retry_left = qp->retry_cnt;
     xp->rnr_left = qp->rnr_retry;
     xp->back_valid = false;
+    if (xp->ask && qhca_psn_diff(xp->una_psn, xp->ask_psn) >= 0) {
+        xp->ask = false;
+    }
     if (qhca_psn_dist(xp->una_psn, una) > qhca_psn_dist(snd, una)) {
         qhca_req_cursor(qp);
     }

@@ -460,6 +460,8 @@ void qhca_req_cursor(struct qhca_qp *qp)
 void qhca_req_go_back(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 {
     qhca_req_cursor(qp);
+    qp->xp.ask = true;
+    qp->xp.ask_psn = qp->xp.max_psn;
     if (qhca_tracing(e)) {
         struct qhca_trace t = {
             .kind = QHCA_TR_RETRANSMIT,
@@ -493,7 +495,7 @@ static enum step local_error(struct qhca *e, struct qhca_qp *qp,
 
     bad_wqe(w, wqe ? QHCA_WC_LOC_QP_OP_ERR : QHCA_WC_LOC_PROT_ERR, syndrome);
     qhca_req_reap(e, qp);
-    return wait_for(&qp->xp, QHCA_REQ_WAIT_ACK);
+    return STEP_AGAIN;
 }
 
 static uint8_t do_local(struct qhca *e, struct qhca_qp *qp,
@@ -577,14 +579,20 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
 }
 
 /*
- * Must the peer acknowledge this packet?  The end of each message: even an
- * unsignaled one may be what a later WQE has to wait for.  The responder
- * merges the acknowledges it owes.  Long messages also between, lest the
- * window closes for a whole round trip.
+ * Must the peer acknowledge this packet?  Yes where software waits for it:
+ * signaled messages, READs and atomics, and the last message posted.  Long
+ * messages also between, lest the window closes for a whole round trip.
+ * Other unsignaled messages are covered by a later acknowledge; see ask_now()
+ * for when none comes.
  */
-static bool want_ack(const struct qhca_qp *qp, bool last)
+static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
+                     bool last)
 {
-    return last || qp->xp.since_ack + 1 >= QHCA_ACK_INTERVAL;
+    const struct qhca_xport *xp = &qp->xp;
+
+    return xp->ask || xp->since_ack + 1 >= QHCA_ACK_INTERVAL ||
+           (last && ((w->flags & QHCA_WQE_F_SIGNALED) || is_rd(w->opcode) ||
+                     xp->cur + 1 == qp->sq_head));
 }
 
 static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
@@ -613,7 +621,7 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
     }
     op = bth_opcode(w, first, last);
     info = qhca_op_info(op);
-    ack = qp->type == QHCA_QPT_RC && want_ack(qp, last);
+    ack = qp->type == QHCA_QPT_RC && want_ack(qp, w, last);
     qhca_frame_bth(&f, op | (qp->type == QHCA_QPT_UC ? QHCA_CLASS_UC : 0),
                    last && (w->flags & QHCA_WQE_F_SOLICITED) &&
                    ((info.flags & QHCA_OPF_SEND) ||
@@ -667,6 +675,23 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
     return STEP_SENT;
 }
 
+/*
+ * The cursor has to wait until what is out is acknowledged.  If the last
+ * packets did not ask for it, because more was to come, send them again and
+ * ask.
+ */
+static enum step ask_now(struct qhca *e, struct qhca_qp *qp, uint8_t state)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    if (qp->type == QHCA_QPT_RC && xp->since_ack &&
+        xp->snd_psn != xp->una_psn) {
+        qhca_req_go_back(e, qp, QHCA_SYN_NONE);
+        return STEP_AGAIN;
+    }
+    return wait_for(xp, state);
+}
+
 /* Do the next thing the cursor points to. */
 static enum step step(struct qhca *e, struct qhca_qp *qp)
 {
@@ -680,8 +705,9 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
     }
     if (xp->cur == qp->sq_next) {
         if (qp->sq_next == qp->sq_head || qp->state != QHCA_QPS_RTS) {
-            return wait_for(xp, qp->sq_tail == qp->sq_next ?
-                            QHCA_REQ_IDLE : QHCA_REQ_WAIT_ACK);
+            return qp->sq_tail == qp->sq_next ?
+                   wait_for(xp, QHCA_REQ_IDLE) :
+                   ask_now(e, qp, QHCA_REQ_WAIT_ACK);
         }
         if (qp->sq_next - qp->sq_tail == QHCA_WINDOW_WQES) {
             return wait_for(xp, QHCA_REQ_WAIT_ACK);
@@ -693,7 +719,7 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
     w = qhca_swqe(qp, xp->cur);
     if (w->status) {
         qhca_req_reap(e, qp);   /* at once if it is the oldest */
-        return wait_for(xp, QHCA_REQ_WAIT_ACK);
+        return ask_now(e, qp, QHCA_REQ_WAIT_ACK);
     }
     if (w->marks & QHCA_SW_DONE) {
         xp->cur++;
@@ -704,8 +730,10 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
          * A local invalidate must not pull memory from under requests that
          * may yet be sent again; a fence asks for less.
          */
-        if ((w->opcode == QHCA_WQE_LOCAL_INV && xp->cur != qp->sq_tail) ||
-            ((w->flags & QHCA_WQE_F_FENCE) && xp->rd_out)) {
+        if (w->opcode == QHCA_WQE_LOCAL_INV && xp->cur != qp->sq_tail) {
+            return ask_now(e, qp, QHCA_REQ_WAIT_FENCE);
+        }
+        if ((w->flags & QHCA_WQE_F_FENCE) && xp->rd_out) {
             return wait_for(xp, QHCA_REQ_WAIT_FENCE);
         }
         syn = do_local(e, qp, w);
@@ -727,12 +755,13 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
         }
     }
     outstanding = qhca_psn_dist(xp->snd_psn, xp->una_psn);
-    if (is_rd(w->opcode) ?
-        outstanding && outstanding + w->npkts > PSN_SPAN :
-        outstanding - xp->rd_psns >= QHCA_WINDOW_PKTS ||
-        outstanding + 1 >= PSN_SPAN) {
-        return qp->type == QHCA_QPT_RC ? wait_for(xp, QHCA_REQ_WAIT_ACK)
-                                       : send_packet(e, qp, w);
+    if (is_rd(w->opcode)) {
+        if (outstanding && outstanding + w->npkts > PSN_SPAN) {
+            return ask_now(e, qp, QHCA_REQ_WAIT_ACK);
+        }
+    } else if (outstanding - xp->rd_psns >= QHCA_WINDOW_PKTS ||
+               outstanding + 1 >= PSN_SPAN) {
+        return wait_for(xp, QHCA_REQ_WAIT_ACK);
     }
     return send_packet(e, qp, w);
 }

@@ -93,6 +93,7 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     xp->snd_psn = xp->max_psn;
     xp->cur_pkt = 0;            /* UC: the message under way is given up */
     xp->since_ack = 0;
+    xp->ask = false;
     xp->rd_psns = 0;
     xp->rd_out = 0;
     xp->sq_flush = true;

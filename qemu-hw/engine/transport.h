@@ -106,6 +106,8 @@ struct qhca_xport {
     uint32_t since_ack;         /* packets since AckReq was last set */
     uint32_t back_psn;          /* a NAK already made us go back to it */
     bool back_valid;
+    bool ask;                   /* ask for an acknowledge of each packet ... */
+    uint32_t ask_psn;           /* ... until this one is acknowledged */
     uint8_t retry_left, rnr_left;
     uint8_t rd_out;             /* READs and atomics in flight */
     uint8_t req_state;          /* QHCA_REQ_* */
