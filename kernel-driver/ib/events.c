@@ -77,9 +77,23 @@ static void device_fatal(struct qhca_ib_dev *dev)
 		.event = IB_EVENT_DEVICE_FATAL,
 		.element.port_num = QHCA_IB_PORT,
 	};
+	struct qhca_ib_qp *qp;
+	unsigned long n;
 
 	if (READ_ONCE(dev->registered))
 		ib_dispatch_event(&ev);
+	/* who drains a QP on an SRQ waits for this */
+	xa_for_each(&dev->qps, n, qp) {
+		bool kernel_srq;
+
+		qp = obj_get(&dev->qps, n, offsetof(struct qhca_ib_qp, ref));
+		if (!qp)
+			continue;
+		kernel_srq = !qp->user && qp->srq;
+		qhca_ib_ref_put(&qp->ref);
+		if (kernel_srq)
+			qp_event(dev, n, IB_EVENT_QP_LAST_WQE_REACHED, 0);
+	}
 	/* kernel users get their WRs back as flushed */
 	schedule_work(&dev->flush_work);
 }
