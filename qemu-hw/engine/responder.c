@@ -145,11 +145,13 @@ static void receive_error(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
 }
 
 /* No receive WQE for the request at exp_psn. */
-static void not_ready(struct qhca *e, struct qhca_qp *qp)
+static void not_ready(struct qhca *e, struct qhca_qp *qp,
+                      const struct qhca_rx *rx)
 {
     struct qhca_xport *xp = &qp->xp;
 
     if (qp->type == QHCA_QPT_UC) {
+        qhca_rx_drop(e, rx, QHCA_STAT_UD_DROPPED);
         xp->rsp_op = QHCA_RSPOP_SKIP;
         return;
     }
@@ -238,7 +240,7 @@ static bool do_send(struct qhca *e, struct qhca_qp *qp,
     if (rx->flags & QHCA_OPF_START) {
         syn = qhca_recv_take(e, qp);
         if (syn == QHCA_SYN_RNR) {
-            not_ready(e, qp);
+            not_ready(e, qp, rx);
             return false;
         }
         if (syn) {
@@ -293,7 +295,7 @@ static bool do_write(struct qhca *e, struct qhca_qp *qp,
     if (rx->flags & QHCA_OPF_IMM) {
         syn = qhca_recv_take(e, qp);
         if (syn == QHCA_SYN_RNR) {
-            not_ready(e, qp);
+            not_ready(e, qp, rx);
             return false;
         }
         if (syn) {
@@ -570,7 +572,8 @@ static void rx_uc(struct qhca *e, struct qhca_qp *qp,
     if (rx->psn != xp->exp_psn || !sequence_ok(xp, rx->flags) ||
         !length_ok(qp, rx)) {
         /* The message under way is lost (IBA 9.8.2.2.3). */
-        qhca_rx_drop(e, rx, rx->psn != xp->exp_psn ?
+        qhca_rx_drop(e, rx, rx->psn != xp->exp_psn ||
+                     xp->rsp_op == QHCA_RSPOP_SKIP ?
                      QHCA_STAT_ROCE_OUT_OF_SEQUENCE :
                      QHCA_STAT_ROCE_RX_MALFORMED);
         xp->rsp_op = QHCA_RSPOP_SKIP;
