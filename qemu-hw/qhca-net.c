@@ -152,7 +152,9 @@ void qhca_net_exit(QhcaState *s)
 
 void qhca_net_reset(QhcaState *s)
 {
+    /*
+     * A frame that the net core holds still goes out: a stream backend may
+     * have sent half of it already.
+     */
     s->tx_refused = false;
-    qemu_purge_queued_packets(qemu_get_queue(s->nic));
-    s->tx_queued = false;
 }

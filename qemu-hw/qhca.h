@@ -92,7 +92,7 @@ bool qhca_op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
 /* ---- qhca-net.c ---- */
 void qhca_net_init(QhcaState *s);
 void qhca_net_exit(QhcaState *s);
-/** Forget the frames the net core holds for us. */
+/** The engine was reset and holds no frame any more. */
 void qhca_net_reset(QhcaState *s);
 /** Take up what had to wait: frames refused in both directions. */
 void qhca_net_resume(QhcaState *s);
