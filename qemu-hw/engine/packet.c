@@ -112,18 +112,23 @@ static bool gid_is_ip4(const uint8_t gid[16])
 }
 
 static void trace_packet(struct qhca *e, enum qhca_trace_kind kind,
-                         uint32_t num, const uint8_t *bth, uint64_t b)
+                         uint32_t num, uint32_t peer, const uint8_t *bth,
+                         uint64_t b)
 {
     struct qhca_op_info info = qhca_op_info(bth[0]);
     struct qhca_trace t = {
         .kind = kind,
         .num = num,
-        .peer = qhca_get_be32(bth + 4) & QHCA_PSN_MASK,
+        .peer = peer,
         .psn = qhca_get_be32(bth + 8) & QHCA_PSN_MASK,
         .a = bth[0],
         .b = b,
     };
 
+    if (kind == QHCA_TR_RX && (info.flags & QHCA_OPF_DETH)) {
+        /* A datagram says who sent it: DETH (IBA 9.3.1), source QP. */
+        t.peer = qhca_get_be32(bth + QHCA_BTH_LEN + 4) & QHCA_PSN_MASK;
+    }
     if (info.flags & QHCA_OPF_AETH) {
         t.syndrome = bth[QHCA_BTH_LEN];
     }
@@ -400,7 +405,8 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
     e->stats[QHCA_STAT_ROCE_TX_PACKETS]++;
     e->stats[QHCA_STAT_ROCE_TX_BYTES] += len;
     if (qhca_tracing(e)) {
-        trace_packet(e, QHCA_TR_TX, num, f->bth, len);
+        trace_packet(e, QHCA_TR_TX, num,
+                     qhca_get_be32(f->bth + 4) & QHCA_PSN_MASK, f->bth, len);
     }
     return QHCA_SENT;
 }
@@ -476,7 +482,8 @@ bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len)
     }
     qp->rx_packets++;
     if (qhca_tracing(e)) {
-        trace_packet(e, QHCA_TR_RX, qp->qpn, rx.ext - QHCA_BTH_LEN, len);
+        trace_packet(e, QHCA_TR_RX, qp->qpn, qp->dest_qpn,
+                     rx.ext - QHCA_BTH_LEN, len);
     }
     if (rx.flags & QHCA_OPF_DETH) {
         qhca_ud_rx(e, qp, &rx);
