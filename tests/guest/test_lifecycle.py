@@ -98,7 +98,7 @@ def test_killed_application(pair):
     pair.a.run("pkill -KILL ib_write_bw")
     client.wait(30)
     stop(server)
-    pair.a.wait_for(f"test \"$(rdma res show | tr -d '\\n')\" = \"{before.strip()}\"", timeout=20)
+    pair.a.wait_for(f"test \"$(rdma res show | tr -d '\\n')\" = \"{before.rstrip(chr(10))}\"", timeout=20)
 
 
 def test_hot_unplug_in_traffic(fresh_pair):

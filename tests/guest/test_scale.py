@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Many objects at once, and none left afterwards."""
+
+import json
+
+
+def test_many_objects(pair, progs):
+    """10,000 QPs and 100,000 MRs at once; the last ones still work."""
+    qps, mrs = 10000, 100000
+    before = pair.a.run("rdma res show").out
+    out = json.loads(pair.a.run(f"{progs.path('scale')} {qps} {mrs}", timeout=300).out)
+    assert (out["qps"], out["mrs"], out["moved"]) == (qps, mrs, 4096), out
+    assert pair.a.run("rdma res show").out == before
+
+
+def test_many_objects_of_a_killed_process(pair, progs):
+    """What a process leaves behind is destroyed for it."""
+    before = pair.a.run("rdma res show").out
+    job = pair.a.start(f"{progs.path('scale')} 500 100000")
+    pair.a.wait_for("rdma res show | grep -q ' mr [0-9]\\{4,\\}'", timeout=60)
+    pair.a.run("pkill -KILL scale")
+    assert job.wait(60).rc != 0
+    pair.a.wait_for(f"test \"$(rdma res show)\" = '{before.rstrip(chr(10))}'", timeout=60)
