@@ -10,13 +10,6 @@ static bool alive(const struct qhca_qp *qp)
     return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD;
 }
 
-static bool awaits_response(const struct qhca_swqe *w)
-{
-    return w->opcode == QHCA_WQE_RDMA_READ ||
-           w->opcode == QHCA_WQE_COMP_SWAP ||
-           w->opcode == QHCA_WQE_FETCH_ADD;
-}
-
 /* The PSN una_psn is done. */
 static void una_step(struct qhca_xport *xp, uint32_t n)
 {
@@ -45,7 +38,7 @@ static bool advance(struct qhca *e, struct qhca_qp *qp, uint32_t target)
             return false;
         }
         w = qhca_swqe(qp, qp->sq_tail);
-        if (awaits_response(w)) {
+        if (qhca_wqe_is_rd(w->opcode)) {
             return false;
         }
         left = w->npkts - qhca_psn_dist(xp->una_psn, w->first_psn);
@@ -283,7 +276,8 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
     bool last, read = rx->flags & QHCA_OPF_READ;
     uint8_t syn;
 
-    if ((w->opcode == QHCA_WQE_RDMA_READ) != read || !awaits_response(w) ||
+    if ((w->opcode == QHCA_WQE_RDMA_READ) != read ||
+        !qhca_wqe_is_rd(w->opcode) ||
         ((rx->flags & QHCA_OPF_AETH) &&
          (rx->ext[0] & QHCA_AETH_TYPE) != QHCA_AETH_ACK)) {
         qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);

@@ -6,340 +6,10 @@
  * A cursor (cur, cur_pkt, snd_psn) says which packet goes out next; it can
  * stop at every packet and be set back to the oldest unacknowledged one.
  */
-#include <stdlib.h>
-
 #include "roce.h"
 
 /* Half of the PSN space: more must never be outstanding (IBA 9.7.1). */
 #define PSN_SPAN    0x800000U
-
-static inline uint16_t get_le16(const void *p)
-{
-    uint16_t v;
-
-    memcpy(&v, p, 2);
-    return qhca_le16(v);
-}
-
-uint8_t qhca_cqe_op(uint8_t wqe_opcode)
-{
-    switch (wqe_opcode) {
-    case QHCA_WQE_RDMA_WRITE:
-    case QHCA_WQE_RDMA_WRITE_IMM:
-        return QHCA_CQE_OP_RDMA_WRITE;
-    case QHCA_WQE_RDMA_READ:
-        return QHCA_CQE_OP_RDMA_READ;
-    case QHCA_WQE_COMP_SWAP:
-        return QHCA_CQE_OP_COMP_SWAP;
-    case QHCA_WQE_FETCH_ADD:
-        return QHCA_CQE_OP_FETCH_ADD;
-    case QHCA_WQE_LOCAL_INV:
-        return QHCA_CQE_OP_LOCAL_INV;
-    case QHCA_WQE_REG_MR:
-        return QHCA_CQE_OP_REG_MR;
-    default:
-        return QHCA_CQE_OP_SEND;
-    }
-}
-
-bool qhca_send_cqe(struct qhca *e, struct qhca_qp *qp, uint64_t wr_id,
-                   uint32_t index, uint8_t opcode, uint32_t len,
-                   uint8_t status, uint8_t syndrome)
-{
-    struct qhca_cqe cqe = {
-        .wr_id = qhca_le64(wr_id),
-        .qpn = qhca_le32(qp->qpn),
-        .wqe_index = qhca_le32(index),
-        .byte_len = qhca_le32(len),
-        .opcode = qhca_cqe_op(opcode),
-        .status = status,
-        .syndrome = syndrome,
-    };
-
-    return qhca_cq_push(e, qp->scq, &cqe, false);
-}
-
-/* ---- window blocks ---- */
-
-static bool window_get(struct qhca *e, struct qhca_qp *qp)
-{
-    struct qhca_window *win = e->xd.free_windows;
-
-    if (win) {
-        e->xd.free_windows = win->next;
-    } else {
-        win = calloc(1, sizeof(*win));
-        if (!win) {
-            return false;
-        }
-    }
-    win->snd_valid = false;
-    win->rd_valid = false;
-    qp->xp.win = win;
-    return true;
-}
-
-void qhca_window_put(struct qhca *e, struct qhca_qp *qp)
-{
-    struct qhca_window *win = qp->xp.win;
-
-    if (win) {
-        win->next = e->xd.free_windows;
-        e->xd.free_windows = win;
-        qp->xp.win = NULL;
-    }
-}
-
-/* ---- WQEs ---- */
-
-static bool is_rd(uint8_t opcode)
-{
-    return opcode == QHCA_WQE_RDMA_READ || opcode == QHCA_WQE_COMP_SWAP ||
-           opcode == QHCA_WQE_FETCH_ADD;
-}
-
-static bool is_atomic(uint8_t opcode)
-{
-    return opcode == QHCA_WQE_COMP_SWAP || opcode == QHCA_WQE_FETCH_ADD;
-}
-
-static bool is_local(uint8_t opcode)
-{
-    return opcode == QHCA_WQE_LOCAL_INV || opcode == QHCA_WQE_REG_MR;
-}
-
-static uint8_t bad_wqe(struct qhca_swqe *w, uint8_t status, uint8_t syndrome)
-{
-    w->status = status;
-    w->syndrome = syndrome;
-    return syndrome;
-}
-
-/*
- * Take the WQE at @p apart into @w and check what can be checked without
- * touching memory.  Sets w->status if it is bad.
- */
-static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
-                         struct qhca_swqe *w)
-{
-    uint32_t room = (1U << qp->sq_stride) - sizeof(struct qhca_sq_wqe);
-    uint64_t total = 0;
-    uint32_t i;
-
-    w->opcode = p[0];
-    w->flags = p[1];
-    w->num = get_le16(p + 2);
-    memcpy(&w->imm, p + 4, 4);
-    w->wr_id = qhca_get_le64(p + 8);
-    w->arg0 = qhca_get_le64(p + 0x10);
-    w->arg1 = qhca_get_le64(p + 0x18);
-    w->raddr = qhca_get_le64(p + 0x20);
-    w->rkey = qhca_get_le32(p + 0x28);
-    w->len = 0;
-
-    switch (w->opcode) {
-    case QHCA_WQE_SEND:
-    case QHCA_WQE_SEND_IMM:
-    case QHCA_WQE_RDMA_WRITE:
-    case QHCA_WQE_RDMA_WRITE_IMM:
-        break;
-    case QHCA_WQE_SEND_INV:
-    case QHCA_WQE_RDMA_READ:
-    case QHCA_WQE_COMP_SWAP:
-    case QHCA_WQE_FETCH_ADD:
-        if (qp->type == QHCA_QPT_RC) {
-            break;
-        }
-        return bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
-    case QHCA_WQE_REG_MR:
-        /* It names DMA addresses: for the kernel's queues only. */
-        if (!(qp->flags & QHCA_QP_F_PRIVILEGED)) {
-            return bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
-        }
-        /* fall through */
-    case QHCA_WQE_LOCAL_INV:
-        if (w->flags & QHCA_WQE_F_INLINE) {
-            return bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
-        }
-        w->num = 0;
-        return QHCA_SYN_NONE;
-    default:
-        return bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
-    }
-    if ((w->flags & ~(QHCA_WQE_F_SIGNALED | QHCA_WQE_F_SOLICITED |
-                      QHCA_WQE_F_FENCE | QHCA_WQE_F_INLINE)) ||
-        ((w->flags & QHCA_WQE_F_INLINE) && is_rd(w->opcode))) {
-        return bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
-    }
-    if (w->flags & QHCA_WQE_F_INLINE) {
-        if (w->num > room || w->num > QHCA_MAX_INLINE) {
-            return bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE);
-        }
-        total = w->num;
-    } else {
-        if (w->num > room / sizeof(struct qhca_sge) ||
-            w->num > QHCA_MAX_SGE) {
-            return bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE);
-        }
-        p += sizeof(struct qhca_sq_wqe);
-        if (w->num) {
-            w->laddr = qhca_get_le64(p);
-            w->lkey = qhca_get_le32(p + 12);
-        }
-        for (i = 0; i < w->num; i++) {
-            total += qhca_get_le32(p + i * sizeof(struct qhca_sge) + 8);
-        }
-    }
-    if (total > QHCA_MAX_MSG_SIZE) {
-        return bad_wqe(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
-    }
-    if (is_atomic(w->opcode)) {
-        if (total < 8) {
-            return bad_wqe(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
-        }
-        total = 8;
-    }
-    if (is_rd(w->opcode) && !qp->max_rd_atomic) {
-        return bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_RD_ATOMIC);
-    }
-    w->len = (uint32_t)total;
-    return QHCA_SYN_NONE;
-}
-
-static void trace_wqe(struct qhca *e, struct qhca_qp *qp,
-                      const struct qhca_swqe *w, uint32_t index,
-                      uint64_t addr)
-{
-    struct qhca_trace t = {
-        .kind = QHCA_TR_WQE,
-        .num = qp->qpn,
-        .index = index,
-        .addr = addr,
-        .a = w->opcode,
-        .b = w->wr_id,
-        .syndrome = w->syndrome,
-    };
-
-    qhca_trace_emit(e, &t);
-}
-
-/*
- * Check the local side of the whole message before its first packet goes
- * out: an error found later would come after the remote side has acted on a
- * part.  A message of one packet is checked when it is read.
- */
-static uint8_t check_local(struct qhca *e, struct qhca_qp *qp,
-                           const struct qhca_swqe *w, const uint8_t *sges)
-{
-    bool privileged = qp->flags & QHCA_QP_F_PRIVILEGED;
-    uint32_t access = is_rd(w->opcode) ? QHCA_ACCESS_LOCAL_WRITE : 0;
-    uint32_t i, left = w->len;
-
-    if ((w->flags & QHCA_WQE_F_INLINE) || is_local(w->opcode) ||
-        (!access && left <= qhca_mtu_bytes(qp->path_mtu))) {
-        return QHCA_SYN_NONE;
-    }
-
-    for (i = 0; i < w->num && left; i++) {
-        const uint8_t *s = sges + i * sizeof(struct qhca_sge);
-        uint32_t n = qhca_get_le32(s + 8);
-        uint8_t syn;
-
-        n = n < left ? n : left;
-        syn = qhca_mr_check(e, qp->pd, privileged, qhca_get_le32(s + 12),
-                            qhca_get_le64(s), n, access);
-        if (syn) {
-            return syn;
-        }
-        left -= n;
-    }
-    return QHCA_SYN_NONE;
-}
-
-/* Fetch WQE sq_next into the window.  False: no memory, the QP is in ERR. */
-static bool load_wqe(struct qhca *e, struct qhca_qp *qp)
-{
-    struct qhca_xport *xp = &qp->xp;
-    uint32_t index = qp->sq_next;
-    struct qhca_window *win;
-    struct qhca_swqe *w;
-    uint64_t addr = 0;
-    uint8_t syn;
-
-    if (!xp->win && !window_get(e, qp)) {
-        qhca_qp_error(e, qp, QHCA_SYN_WQE_DMA, QHCA_EV_QP_FATAL);
-        return false;
-    }
-    win = xp->win;
-    w = qhca_swqe(qp, index);
-    memset(w, 0, sizeof(*w));
-    win->snd_valid = false;
-    syn = qhca_sq_fetch(e, qp, index, win->snd_wqe, &addr);
-    if (syn) {
-        bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, syn);
-    } else {
-        win->snd_valid = true;
-        win->snd_index = index;
-        memset(&xp->snd_pos, 0, sizeof(xp->snd_pos));
-        if (!parse_wqe(qp, win->snd_wqe, w)) {
-            syn = check_local(e, qp, w,
-                              win->snd_wqe + sizeof(struct qhca_sq_wqe));
-            if (syn) {
-                bad_wqe(w, QHCA_WC_LOC_PROT_ERR, syn);
-            }
-        }
-    }
-    w->first_psn = xp->snd_psn;
-    if (!w->status && !is_local(w->opcode)) {
-        w->npkts = is_atomic(w->opcode) ? 1 :
-                   qhca_packets(w->len, qp->path_mtu);
-    }
-    qp->sq_next = index + 1;
-    if (qhca_tracing(e)) {
-        trace_wqe(e, qp, w, index, addr);
-    }
-    return true;
-}
-
-const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
-                            struct qhca_swqe *w, uint32_t index,
-                            bool reading, uint8_t *syn)
-{
-    struct qhca_window *win = qp->xp.win;
-    uint8_t *copy = reading ? win->rd_wqe : win->snd_wqe;
-    bool *valid = reading ? &win->rd_valid : &win->snd_valid;
-    uint32_t *which = reading ? &win->rd_index : &win->snd_index;
-    struct qhca_sgpos *pos = reading ? &qp->xp.rd_pos : &qp->xp.snd_pos;
-    struct qhca_swqe again = { 0 };
-    uint64_t addr;
-
-    if (!*valid || *which != index) {
-        memset(pos, 0, sizeof(*pos));
-        *valid = false;
-        if (win->snd_valid && win->snd_index == index) {
-            memcpy(copy, win->snd_wqe, 1U << qp->sq_stride);
-        } else {
-            *syn = qhca_sq_fetch(e, qp, index, copy, &addr);
-            if (*syn) {
-                return NULL;
-            }
-            /* Software may have changed it meanwhile, but not its size. */
-            *syn = parse_wqe(qp, copy, &again);
-            if (*syn) {
-                return NULL;
-            }
-            if (again.opcode != w->opcode || again.len != w->len ||
-                again.num != w->num ||
-                ((again.flags ^ w->flags) & QHCA_WQE_F_INLINE)) {
-                *syn = QHCA_SYN_WQE_LENGTH;
-                return NULL;
-            }
-        }
-        *valid = true;
-        *which = index;
-    }
-    return copy + sizeof(struct qhca_sq_wqe);
-}
 
 /* Put bytes @off .. @off + @len - 1 of the message into @buf. */
 static uint8_t gather(struct qhca *e, struct qhca_qp *qp,
@@ -493,7 +163,8 @@ static enum step local_error(struct qhca *e, struct qhca_qp *qp,
 {
     bool wqe = syndrome >= QHCA_SYN_WQE_DMA && syndrome < QHCA_SYN_DB_INDEX;
 
-    bad_wqe(w, wqe ? QHCA_WC_LOC_QP_OP_ERR : QHCA_WC_LOC_PROT_ERR, syndrome);
+    qhca_swqe_fail(w, wqe ? QHCA_WC_LOC_QP_OP_ERR : QHCA_WC_LOC_PROT_ERR,
+                   syndrome);
     qhca_req_reap(e, qp);
     return STEP_AGAIN;
 }
@@ -558,7 +229,7 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
         qhca_put_be32(p + 12, w->len - off);
         p += QHCA_RETH_LEN;
     }
-    if (is_atomic(w->opcode)) {
+    if (qhca_wqe_is_atomic(w->opcode)) {
         bool swap = w->opcode == QHCA_WQE_COMP_SWAP;
 
         qhca_put_be64(p, w->raddr);
@@ -591,15 +262,62 @@ static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
     const struct qhca_xport *xp = &qp->xp;
 
     return xp->ask || xp->since_ack + 1 >= QHCA_ACK_INTERVAL ||
-           (last && ((w->flags & QHCA_WQE_F_SIGNALED) || is_rd(w->opcode) ||
+           (last && ((w->flags & QHCA_WQE_F_SIGNALED) ||
+                     qhca_wqe_is_rd(w->opcode) ||
                      xp->cur + 1 == qp->sq_head));
+}
+
+/* A packet of @w went out that takes @psns PSNs: move the cursor on. */
+static void sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
+                 uint32_t psns, bool ack)
+{
+    struct qhca_xport *xp = &qp->xp;
+    bool last;
+
+    qp->tx_packets++;
+    xp->since_ack = ack ? 0 : xp->since_ack + 1;
+    if (qp->type == QHCA_QPT_RC &&
+        qhca_psn_dist(xp->snd_psn, xp->una_psn) <
+        qhca_psn_dist(xp->max_psn, xp->una_psn)) {
+        qp->retransmits++;
+        qhca_count(e, QHCA_STAT_ROCE_RETRANSMITS);
+    }
+    w->marks |= QHCA_SW_STARTED;
+    if (qhca_wqe_is_rd(w->opcode)) {
+        if (!(w->marks & QHCA_SW_RD)) {
+            w->marks |= QHCA_SW_RD;
+            xp->rd_out++;
+        }
+        xp->rd_psns += psns;
+    }
+    xp->snd_psn = qhca_psn_add(xp->snd_psn, psns);
+    if (qhca_psn_dist(xp->snd_psn, xp->una_psn) >
+        qhca_psn_dist(xp->max_psn, xp->una_psn)) {
+        xp->max_psn = xp->snd_psn;
+    }
+    xp->cur_pkt += psns;
+    last = xp->cur_pkt == w->npkts;
+    if (last) {
+        xp->cur++;
+        xp->cur_pkt = 0;
+    }
+    if (qp->type == QHCA_QPT_UC) {
+        xp->una_psn = xp->snd_psn;
+        xp->max_psn = xp->snd_psn;
+        if (last) {
+            qhca_req_complete(e, qp);
+            qhca_req_reap(e, qp);
+        }
+    } else if (!xp->deadline && qp->timeout) {
+        qhca_timer_start(e, qp, qp->timeout & 31);
+    }
 }
 
 static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
                              struct qhca_swqe *w)
 {
     struct qhca_xport *xp = &qp->xp;
-    bool rd = is_rd(w->opcode), first, last, ack;
+    bool rd = qhca_wqe_is_rd(w->opcode), first, last, ack;
     uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), off, len, ext, psns;
     struct qhca_op_info info;
     struct qhca_frame f;
@@ -636,42 +354,7 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
         return STEP_BLOCKED;
     }
 
-    qp->tx_packets++;
-    xp->since_ack = ack ? 0 : xp->since_ack + 1;
-    if (qp->type == QHCA_QPT_RC &&
-        qhca_psn_dist(xp->snd_psn, xp->una_psn) <
-        qhca_psn_dist(xp->max_psn, xp->una_psn)) {
-        qp->retransmits++;
-        qhca_count(e, QHCA_STAT_ROCE_RETRANSMITS);
-    }
-    w->marks |= QHCA_SW_STARTED;
-    if (rd) {
-        if (!(w->marks & QHCA_SW_RD)) {
-            w->marks |= QHCA_SW_RD;
-            xp->rd_out++;
-        }
-        xp->rd_psns += psns;
-    }
-    xp->snd_psn = qhca_psn_add(xp->snd_psn, psns);
-    if (qhca_psn_dist(xp->snd_psn, xp->una_psn) >
-        qhca_psn_dist(xp->max_psn, xp->una_psn)) {
-        xp->max_psn = xp->snd_psn;
-    }
-    xp->cur_pkt += psns;
-    if (xp->cur_pkt == w->npkts) {
-        xp->cur++;
-        xp->cur_pkt = 0;
-    }
-    if (qp->type == QHCA_QPT_UC) {
-        xp->una_psn = xp->snd_psn;
-        xp->max_psn = xp->snd_psn;
-        if (last) {
-            qhca_req_complete(e, qp);
-            qhca_req_reap(e, qp);
-        }
-    } else if (!xp->deadline && qp->timeout) {
-        qhca_timer_start(e, qp, qp->timeout & 31);
-    }
+    sent(e, qp, w, psns, ack);
     return STEP_SENT;
 }
 
@@ -712,20 +395,21 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
         if (qp->sq_next - qp->sq_tail == QHCA_WINDOW_WQES) {
             return wait_for(xp, QHCA_REQ_WAIT_ACK);
         }
-        if (!load_wqe(e, qp)) {
+        if (!qhca_req_load(e, qp)) {
             return STEP_WAIT;
         }
     }
     w = qhca_swqe(qp, xp->cur);
     if (w->status) {
         qhca_req_reap(e, qp);   /* at once if it is the oldest */
-        return ask_now(e, qp, QHCA_REQ_WAIT_ACK);
+        return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD ?
+               ask_now(e, qp, QHCA_REQ_WAIT_ACK) : STEP_AGAIN;
     }
     if (w->marks & QHCA_SW_DONE) {
         xp->cur++;
         return STEP_AGAIN;
     }
-    if (is_local(w->opcode)) {
+    if (qhca_wqe_is_local(w->opcode)) {
         /*
          * A local invalidate must not pull memory from under requests that
          * may yet be sent again; a fence asks for less.
@@ -738,7 +422,7 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
         }
         syn = do_local(e, qp, w);
         if (syn) {
-            bad_wqe(w, QHCA_WC_LOC_QP_OP_ERR, syn);
+            qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, syn);
         } else {
             w->marks |= QHCA_SW_DONE;
             xp->cur++;
@@ -750,12 +434,12 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
         if ((w->flags & QHCA_WQE_F_FENCE) && xp->rd_out) {
             return wait_for(xp, QHCA_REQ_WAIT_FENCE);
         }
-        if (is_rd(w->opcode) && xp->rd_out >= qp->max_rd_atomic) {
+        if (qhca_wqe_is_rd(w->opcode) && xp->rd_out >= qp->max_rd_atomic) {
             return wait_for(xp, QHCA_REQ_WAIT_RD);
         }
     }
     outstanding = qhca_psn_dist(xp->snd_psn, xp->una_psn);
-    if (is_rd(w->opcode)) {
+    if (qhca_wqe_is_rd(w->opcode)) {
         if (outstanding && outstanding + w->npkts > PSN_SPAN) {
             return ask_now(e, qp, QHCA_REQ_WAIT_ACK);
         }

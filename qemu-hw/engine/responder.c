@@ -1,80 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The responder of RC and UC: executes requests (IBA 9.7.4, 9.8.2), and owes
- * responses, which wait in a small queue until qhca_rsp_run() sends them in
- * order.
+ * The responder of RC and UC: executes requests (IBA 9.7.4, 9.8.2).  What it
+ * answers is put into a queue, see response.c.
  */
 #include "roce.h"
-
-/* ---- the queue of responses ---- */
-
-static struct qhca_resp *rspq_at(struct qhca_xport *xp, uint32_t index)
-{
-    return &xp->rspq[index & (QHCA_RSPQ - 1)];
-}
-
-/* A free entry at the end, or NULL.  One is left for a NAK. */
-static struct qhca_resp *rspq_push(struct qhca *e, struct qhca_qp *qp,
-                                   uint32_t reserve)
-{
-    struct qhca_xport *xp = &qp->xp;
-    struct qhca_resp *r;
-
-    if (xp->rspq_head - xp->rspq_tail >= QHCA_RSPQ - reserve) {
-        return NULL;
-    }
-    r = rspq_at(xp, xp->rspq_head++);
-    memset(r, 0, sizeof(*r));
-    qhca_qp_schedule(e, qp);
-    return r;
-}
-
-static bool rspq_full(const struct qhca_xport *xp)
-{
-    return xp->rspq_head - xp->rspq_tail >= QHCA_RSPQ - 1;
-}
-
-/*
- * Owe an acknowledge.  What waits last in the queue carries it: an
- * acknowledge covers it as well, and behind a READ's or atomic's response it
- * follows at once.  So any number of acknowledges takes no room.
- */
-static void owe_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
-{
-    struct qhca_xport *xp = &qp->xp;
-    struct qhca_resp *r;
-
-    if (xp->rspq_head != xp->rspq_tail) {
-        r = rspq_at(xp, xp->rspq_head - 1);
-        if (r->kind != QHCA_RESP_ACK) {
-            r->ack = true;
-            r->ack_psn = psn;
-            return;
-        }
-        if ((r->syndrome & QHCA_AETH_TYPE) == QHCA_AETH_ACK) {
-            r->psn = psn;
-            return;
-        }
-    }
-    r = rspq_push(e, qp, 1);
-    if (r) {
-        r->kind = QHCA_RESP_ACK;
-        r->syndrome = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED;
-        r->psn = psn;
-    }
-}
-
-static void owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
-                    uint8_t syndrome)
-{
-    struct qhca_resp *r = rspq_push(e, qp, 0);
-
-    if (r) {
-        r->kind = QHCA_RESP_ACK;
-        r->syndrome = syndrome;
-        r->psn = psn;
-    }
-}
 
 /*
  * The request at exp_psn cannot be executed: NAK, and the QP is finished.
@@ -101,7 +30,7 @@ static void fatal_nak(struct qhca *e, struct qhca_qp *qp, uint8_t nak,
         qhca_count(e, QHCA_STAT_ROCE_OP_ERRORS);
         break;
     }
-    owe_nak(e, qp, xp->exp_psn, nak);
+    qhca_owe_nak(e, qp, xp->exp_psn, nak);
     xp->fatal_nak = true;
     qhca_qp_error(e, qp, syndrome, event);
 }
@@ -156,7 +85,7 @@ static void not_ready(struct qhca *e, struct qhca_qp *qp,
         return;
     }
     qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_TX);
-    owe_nak(e, qp, xp->exp_psn, QHCA_AETH_RNR | (qp->min_rnr_timer & 31));
+    qhca_owe_nak(e, qp, xp->exp_psn, QHCA_AETH_RNR | (qp->min_rnr_timer & 31));
     xp->naked = true;           /* what follows is dropped silently */
 }
 
@@ -369,7 +298,7 @@ static void do_read(struct qhca *e, struct qhca_qp *qp,
         remote_error(e, qp, syn);
         return;
     }
-    r = rspq_push(e, qp, 1);
+    r = qhca_rspq_push(e, qp);
     if (!r) {
         return;                 /* as if lost on the way: it comes again */
     }
@@ -400,7 +329,7 @@ static void do_atomic(struct qhca *e, struct qhca_qp *qp,
         invalid_request(e, qp, QHCA_SYN_BAD_PACKET);
         return;
     }
-    if (rspq_full(xp)) {
+    if (qhca_rspq_full(xp)) {
         return;                 /* before anything is changed */
     }
     syn = qhca_mr_atomic(e, qp->pd, rkey, va, swap, swap ? cmp : swap_add,
@@ -414,7 +343,7 @@ static void do_atomic(struct qhca *e, struct qhca_qp *qp,
     a->psn = rx->psn;
     a->old = old;
     a->valid = true;
-    r = rspq_push(e, qp, 1);
+    r = qhca_rspq_push(e, qp);
     r->kind = QHCA_RESP_ATOMIC;
     r->psn = rx->psn;
     r->va = old;
@@ -455,7 +384,7 @@ static void request(struct qhca *e, struct qhca_qp *qp,
     }
     xp->exp_psn = qhca_psn_add(xp->exp_psn, 1);
     if (rx->ackreq && qp->type == QHCA_QPT_RC) {
-        owe_ack(e, qp, rx->psn);
+        qhca_owe_ack(e, qp, rx->psn);
     }
 }
 
@@ -479,7 +408,7 @@ static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
     }
     end = qhca_psn_add(rx->psn, npkts);
     for (i = xp->rspq_tail; i != xp->rspq_head; i++) {
-        r = rspq_at(xp, i);
+        r = qhca_rspq_at(xp, i);
         if (r->kind != QHCA_RESP_READ ||
             qhca_psn_add(r->psn, qhca_packets(r->left, qp->path_mtu)) != end) {
             continue;
@@ -490,7 +419,7 @@ static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
         }
         return;                 /* it will be answered */
     }
-    r = rspq_push(e, qp, 1);
+    r = qhca_rspq_push(e, qp);
     if (r) {
         fill_read(r, rx);
         r->dup = true;
@@ -505,7 +434,7 @@ static void duplicate_atomic(struct qhca *e, struct qhca_qp *qp,
     uint32_t i;
 
     for (i = xp->rspq_tail; i != xp->rspq_head; i++) {
-        r = rspq_at(xp, i);
+        r = qhca_rspq_at(xp, i);
         if (r->kind == QHCA_RESP_ATOMIC && r->psn == rx->psn) {
             return;
         }
@@ -514,7 +443,7 @@ static void duplicate_atomic(struct qhca *e, struct qhca_qp *qp,
         struct qhca_atomic_res *a = &xp->atomics[i];
 
         if (a->valid && a->psn == rx->psn) {
-            r = rspq_push(e, qp, 1);
+            r = qhca_rspq_push(e, qp);
             if (r) {
                 r->kind = QHCA_RESP_ATOMIC;
                 r->psn = rx->psn;
@@ -536,7 +465,7 @@ static void duplicate(struct qhca *e, struct qhca_qp *qp,
     } else if (rx->flags & QHCA_OPF_ATOMIC) {
         duplicate_atomic(e, qp, rx);
     } else if (rx->ackreq) {
-        owe_ack(e, qp, qhca_psn_add(qp->xp.exp_psn, QHCA_PSN_MASK));
+        qhca_owe_ack(e, qp, qhca_psn_add(qp->xp.exp_psn, QHCA_PSN_MASK));
     }
 }
 
@@ -555,7 +484,7 @@ static void rx_rc(struct qhca *e, struct qhca_qp *qp,
         if (!xp->naked) {
             /* one NAK per gap (IBA 9.7.5.1.3) */
             qhca_count(e, QHCA_STAT_ROCE_SEQ_NAK_TX);
-            owe_nak(e, qp, xp->exp_psn, QHCA_NAK_SEQ);
+            qhca_owe_nak(e, qp, xp->exp_psn, QHCA_NAK_SEQ);
             xp->naked = true;
         }
     } else {
@@ -601,131 +530,4 @@ void qhca_rsp_rx(struct qhca *e, struct qhca_qp *qp,
     } else {
         rx_rc(e, qp, rx);
     }
-}
-
-/* ---- sending what is owed ---- */
-
-static uint32_t put_aeth(struct qhca_frame *f, uint8_t syndrome, uint32_t msn)
-{
-    qhca_put_be32(f->bth + QHCA_BTH_LEN, (uint32_t)syndrome << 24 | msn);
-    return QHCA_AETH_LEN;
-}
-
-/* Drop everything owed but a NAK at the end. */
-static void read_failed(struct qhca *e, struct qhca_qp *qp,
-                        struct qhca_resp *r, uint8_t syn)
-{
-    struct qhca_xport *xp = &qp->xp;
-    uint32_t psn = r->psn;
-    bool access = syn < QHCA_SYN_TABLE_INVALID;
-
-    xp->rspq_head = 0;
-    xp->rspq_tail = 0;
-    xp->rd_pending = 0;
-    qhca_count(e, access ? QHCA_STAT_ROCE_ACCESS_ERRORS :
-                           QHCA_STAT_ROCE_OP_ERRORS);
-    owe_nak(e, qp, psn, access ? QHCA_NAK_ACCESS : QHCA_NAK_OP);
-    xp->fatal_nak = true;
-    qhca_qp_error(e, qp, syn, access ? QHCA_EV_QP_ACCESS_ERR :
-                                       QHCA_EV_QP_FATAL);
-}
-
-/* Send the next packet of @r; sets *@done when that was all of it. */
-static enum qhca_send respond(struct qhca *e, struct qhca_qp *qp,
-                              struct qhca_resp *r, bool *done)
-{
-    struct qhca_xport *xp = &qp->xp;
-    uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), len = 0, ext = 0;
-    uint8_t op = QHCA_OP_ACK, aeth = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED, syn;
-    enum qhca_send sent;
-    struct qhca_frame f;
-
-    sent = qhca_frame_begin(e, &qp->av, qp->qpn, qp->dest_qpn, &f);
-    if (sent != QHCA_SENT) {
-        return sent;
-    }
-    *done = true;
-    switch (r->kind) {
-    case QHCA_RESP_ACK:
-        aeth = r->syndrome;
-        ext = put_aeth(&f, aeth, xp->msn);
-        break;
-    case QHCA_RESP_ATOMIC:
-        op = QHCA_OP_ATOMIC_ACK;
-        ext = put_aeth(&f, aeth, xp->msn);
-        qhca_put_be64(f.bth + QHCA_BTH_LEN + ext, r->va);
-        ext += QHCA_ATACK_LEN;
-        break;
-    case QHCA_RESP_READ:
-        *done = r->left <= mtu;
-        len = *done ? r->left : mtu;
-        op = r->started ? (*done ? QHCA_OP_READ_RESP_LAST :
-                           QHCA_OP_READ_RESP_MIDDLE) :
-             *done ? QHCA_OP_READ_RESP_ONLY : QHCA_OP_READ_RESP_FIRST;
-        if (op != QHCA_OP_READ_RESP_MIDDLE) {
-            ext = put_aeth(&f, aeth, xp->msn);
-        }
-        syn = qhca_mr_read(e, qp->pd, false, r->rkey, r->va,
-                           f.bth + QHCA_BTH_LEN + ext, len,
-                           QHCA_ACCESS_REMOTE_READ, qp->qpn);
-        if (syn) {
-            read_failed(e, qp, r, syn);
-            *done = false;      /* the queue holds something else now */
-            return QHCA_SENT;
-        }
-        break;
-    }
-    qhca_frame_bth(&f, op, false, false, len, qp->dest_qpn, r->psn);
-    sent = qhca_frame_end(e, &f, qp->qpn, ext, len);
-    if (sent != QHCA_SENT) {
-        return sent;
-    }
-    qp->tx_packets++;
-    if (r->kind == QHCA_RESP_ACK) {
-        qhca_count(e, QHCA_STAT_ROCE_ACK_TX);
-    }
-    if (!*done) {
-        r->started = true;
-        r->psn = qhca_psn_add(r->psn, 1);
-        r->va += len;
-        r->left -= len;
-    }
-    return QHCA_SENT;
-}
-
-enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
-                            unsigned *budget)
-{
-    struct qhca_xport *xp = &qp->xp;
-
-    while (qhca_rsp_owed(qp) && *budget) {
-        struct qhca_resp *r = rspq_at(xp, xp->rspq_tail);
-        bool done = false;
-
-        switch (respond(e, qp, r, &done)) {
-        case QHCA_BLOCKED:
-            return QHCA_BLOCKED;
-        case QHCA_BAD_AV:
-            /* our own address is gone: nobody can be told anything */
-            done = true;
-            break;
-        case QHCA_SENT:
-            break;
-        }
-        --*budget;
-        if (done) {
-            if (r->kind != QHCA_RESP_ACK && !r->dup && xp->rd_pending) {
-                xp->rd_pending--;
-            }
-            if (r->ack) {
-                r->kind = QHCA_RESP_ACK;
-                r->syndrome = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED;
-                r->psn = r->ack_psn;
-                r->ack = false;
-            } else {
-                xp->rspq_tail++;
-            }
-        }
-    }
-    return QHCA_SENT;
 }

@@ -201,25 +201,34 @@ void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
 enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
                               uint32_t num, uint32_t ext, uint32_t payload);
 
-/* ---- requester.c ---- */
-/* Send requests of an RC or UC QP; true: more to do right now. */
-bool qhca_req_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
-/* Point the cursor at una_psn: send from there again. */
-void qhca_req_cursor(struct qhca_qp *qp);
-/* Go back to una_psn because of @why (QHCA_SYN_*). */
-void qhca_req_go_back(struct qhca *e, struct qhca_qp *qp, uint8_t why);
-/*
- * Complete what is finished at the tail: local operations, and a WQE that
- * failed, which ends the QP.
- */
-void qhca_req_reap(struct qhca *e, struct qhca_qp *qp);
-/* The oldest WQE succeeded. */
-void qhca_req_complete(struct qhca *e, struct qhca_qp *qp);
-/* The oldest WQE failed: CQE, then ERR (SQE on UC and UD). */
-void qhca_req_fail(struct qhca *e, struct qhca_qp *qp, uint8_t status,
-                   uint8_t syndrome);
-/* SQ_DRAINED if it is owed and due. */
-void qhca_req_drained(struct qhca *e, struct qhca_qp *qp);
+/* ---- send_wqe.c ---- */
+static inline bool qhca_wqe_is_rd(uint8_t opcode)
+{
+    return opcode == QHCA_WQE_RDMA_READ || opcode == QHCA_WQE_COMP_SWAP ||
+           opcode == QHCA_WQE_FETCH_ADD;
+}
+
+static inline bool qhca_wqe_is_atomic(uint8_t opcode)
+{
+    return opcode == QHCA_WQE_COMP_SWAP || opcode == QHCA_WQE_FETCH_ADD;
+}
+
+static inline bool qhca_wqe_is_local(uint8_t opcode)
+{
+    return opcode == QHCA_WQE_LOCAL_INV || opcode == QHCA_WQE_REG_MR;
+}
+
+/* The WQE fails, when it is the oldest, with this; returns @syndrome. */
+static inline uint8_t qhca_swqe_fail(struct qhca_swqe *w, uint8_t status,
+                                     uint8_t syndrome)
+{
+    w->status = status;
+    w->syndrome = syndrome;
+    return syndrome;
+}
+
+/* Fetch WQE sq_next into the window.  False: no memory, the QP is in ERR. */
+bool qhca_req_load(struct qhca *e, struct qhca_qp *qp);
 /*
  * The SGEs of @w, WQE counter @index, from the cached copy @reading (READ
  * responses) or the one being sent; fetched again if need be.  NULL: it
@@ -240,6 +249,25 @@ bool qhca_send_cqe(struct qhca *e, struct qhca_qp *qp, uint64_t wr_id,
                    uint32_t index, uint8_t opcode, uint32_t len,
                    uint8_t status, uint8_t syndrome);
 
+/* ---- requester.c ---- */
+/* Send requests of an RC or UC QP; true: more to do right now. */
+bool qhca_req_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
+/* Point the cursor at una_psn: send from there again. */
+void qhca_req_cursor(struct qhca_qp *qp);
+/* Go back to una_psn because of @why (QHCA_SYN_*). */
+void qhca_req_go_back(struct qhca *e, struct qhca_qp *qp, uint8_t why);
+/*
+ * Complete what is finished at the tail: local operations, and a WQE that
+ * failed, which ends the QP.
+ */
+void qhca_req_reap(struct qhca *e, struct qhca_qp *qp);
+/* The oldest WQE succeeded. */
+void qhca_req_complete(struct qhca *e, struct qhca_qp *qp);
+/* The oldest WQE failed: CQE, then ERR (SQE on UC and UD). */
+void qhca_req_fail(struct qhca *e, struct qhca_qp *qp, uint8_t status,
+                   uint8_t syndrome);
+/* SQ_DRAINED if it is owed and due. */
+void qhca_req_drained(struct qhca *e, struct qhca_qp *qp);
 /* ---- sgl.c: moving data between packets and scatter-gather lists ---- */
 /*
  * Copy @len bytes from byte @off of the list of @num SGEs at @sges on, to @buf
@@ -261,6 +289,21 @@ void qhca_comp_rnr_over(struct qhca *e, struct qhca_qp *qp);
 /* ---- responder.c ---- */
 void qhca_rsp_rx(struct qhca *e, struct qhca_qp *qp,
                  const struct qhca_rx *rx);
+
+/* ---- response.c ---- */
+static inline struct qhca_resp *qhca_rspq_at(struct qhca_xport *xp,
+                                             uint32_t index)
+{
+    return &xp->rspq[index & (QHCA_RSPQ - 1)];
+}
+/* A zeroed entry at the end of the queue, or NULL: full. */
+struct qhca_resp *qhca_rspq_push(struct qhca *e, struct qhca_qp *qp);
+bool qhca_rspq_full(const struct qhca_xport *xp);
+/* Owe an acknowledge up to @psn; with the queue full the peer asks again. */
+void qhca_owe_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn);
+/* Owe a NAK with AETH @syndrome. */
+void qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
+                  uint8_t syndrome);
 /* Send owed responses. QHCA_SENT: none left or budget used up. */
 enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                             unsigned *budget);
