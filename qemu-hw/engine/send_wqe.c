@@ -61,6 +61,7 @@ static bool window_get(struct qhca *e, struct qhca_qp *qp)
 
     if (win) {
         e->xd.free_windows = win->next;
+        e->xd.free_count--;
     } else {
         win = calloc(1, sizeof(*win));
         if (!win) {
@@ -77,10 +78,16 @@ void qhca_window_put(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_window *win = qp->xp.win;
 
-    if (win) {
+    if (!win) {
+        return;
+    }
+    qp->xp.win = NULL;
+    if (e->xd.free_count < QHCA_WINDOWS_KEPT) {
         win->next = e->xd.free_windows;
         e->xd.free_windows = win;
-        qp->xp.win = NULL;
+        e->xd.free_count++;
+    } else {
+        free(win);
     }
 }
 

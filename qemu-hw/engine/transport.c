@@ -17,6 +17,7 @@ bool qhca_xport_dev_init(struct qhca *e)
     }
     xd->timer_mask = 0;
     xd->free_windows = NULL;
+    xd->free_count = 0;
     xd->loop_head = 0;
     xd->loop_tail = 0;
     xd->loop = calloc(QHCA_LOOP_SLOTS, sizeof(*xd->loop));

@@ -21,6 +21,8 @@
 #define QHCA_WINDOW_PKTS    256
 /* An acknowledge is asked for at least after so many packets. */
 #define QHCA_ACK_INTERVAL   32
+/* Window blocks kept for the next QP that needs one (11 KiB each). */
+#define QHCA_WINDOWS_KEPT   1024
 /* Responses owed by one QP, a power of two and more than twice max reads. */
 #define QHCA_RSPQ           32
 /* Greatest RoCEv2 frame: VLAN, IPv6, BTH, RETH, ImmDt, 4 KiB, ICRC. */
@@ -154,7 +156,8 @@ struct qhca_loop_frame {
 
 /* The transport's part of the adapter. */
 struct qhca_xport_dev {
-    struct qhca_window *free_windows;
+    struct qhca_window *free_windows;   /* at most QHCA_WINDOWS_KEPT */
+    uint32_t free_count;
     /* One list per duration: each in order of deadlines. */
     struct qhca_list timers[QHCA_TIMER_CLASSES];
     uint64_t timer_mask;        /* lists that are not empty */
