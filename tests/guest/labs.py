@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
 import re
 import sys
 import time
@@ -16,6 +17,9 @@ sys.path.insert(0, str(TOP / "lab"))
 from qhca_lab import Background, Guest, Lab, LabError, Options, Result  # noqa: E402
 from qhca_lab import capture as wire_capture  # noqa: E402
 from qhca_lab import machine  # noqa: E402
+
+# Two test runs side by side need two names.
+LAB_NAME = os.environ.get("QHCA_TEST_LAB", "test")
 
 # What the kernel prints when something is wrong with it or with the driver.
 # All of this is of a level that reaches the console.
@@ -301,7 +305,7 @@ class Manager:
             self.say(f"lab {kind}: booting {' and '.join(nics)} ...")
             begin = time.monotonic()
             try:
-                self.lab = TestLab.up("test", nics, Options(**options), replace=True)
+                self.lab = TestLab.up(LAB_NAME, nics, Options(tied=True, **options), replace=True)
             except LabError as error:
                 self.failed[kind] = str(error).splitlines()[0]
                 raise
