@@ -80,8 +80,9 @@ int qhca_dealloc_td(struct ibv_td *ibv_td)
  * The application's allocators, if it gives any, make the rings of objects in
  * this domain; see enum qhca_resource.
  */
-struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *context,
-					struct ibv_parent_domain_init_attr *attr)
+struct ibv_pd *
+qhca_alloc_parent_domain(struct ibv_context *context,
+			 struct ibv_parent_domain_init_attr *attr)
 {
 	struct qhca_pd *parent;
 

@@ -32,11 +32,11 @@ struct qhca_ah {
 
 /* What an encoder has to know about the queue. */
 struct qhca_wqe_rules {
-	uint32_t		ops;		/* bit n: ibv_wr_opcode n is allowed */
-	uint32_t		max_sge;
-	uint32_t		max_inline;	/* bytes */
-	bool			ud;		/* entries have an address vector */
-	bool			sig_all;	/* every entry gives a completion */
+	uint32_t	ops;		/* bit n: ibv_wr_opcode n is allowed */
+	uint32_t	max_sge;
+	uint32_t	max_inline;	/* bytes */
+	bool		ud;		/* entries have an address vector */
+	bool		sig_all;	/* every entry gives a completion */
 };
 
 /* Returns the bits of @rules->ops for a QP type and the device's features. */

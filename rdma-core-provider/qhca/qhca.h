@@ -76,7 +76,7 @@ struct qhca_buf_mem {
 	void			*addr;
 	size_t			len;		/* what the kernel is told */
 	size_t			map_len;	/* what is mapped */
-	struct qhca_pd		*owner;		/* its allocator made it, or NULL */
+	struct qhca_pd		*owner;		/* its allocator made it */
 	enum qhca_resource	type;
 };
 
@@ -323,8 +323,9 @@ int qhca_dealloc_pd(struct ibv_pd *pd);
 struct ibv_td *qhca_alloc_td(struct ibv_context *context,
 			     struct ibv_td_init_attr *attr);
 int qhca_dealloc_td(struct ibv_td *td);
-struct ibv_pd *qhca_alloc_parent_domain(struct ibv_context *context,
-					struct ibv_parent_domain_init_attr *attr);
+struct ibv_pd *
+qhca_alloc_parent_domain(struct ibv_context *context,
+			 struct ibv_parent_domain_init_attr *attr);
 struct qhca_pd *qhca_parent_get(struct ibv_pd *pd);
 void qhca_parent_put(struct qhca_pd *parent);
 bool qhca_pd_unlocked(struct ibv_pd *pd);
