@@ -88,7 +88,6 @@ struct sim {
     uint64_t messages, bytes;
     bool ending;
     bool no_rnr;                /* no receive is ever late */
-    bool uc;                    /* there are UC QPs */
     bool hostile;               /* the software does forbidden things */
 };
 

@@ -99,7 +99,6 @@ static void build_uc(struct sim *s)
     unsigned pairs = (unsigned)rng_range(&s->rng, 1, 4);
     bool eager;
 
-    s->uc = true;
     s->lossy = rng_pct(&s->rng, 60);
     eager = !s->lossy && rng_pct(&s->rng, 50);
     wire_random(&s->w.wire, &s->rng, s->lossy);

@@ -479,6 +479,90 @@ static void flush_later_receives(void **state)
     peer_free(p);
 }
 
+/* The first request in RTR is reported, once, and answered. */
+static void communication_established(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = psn0(p);
+
+    (void)state;
+    assert_int_equal(p->g.async_count[QHCA_EV_COMM_EST], 0);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RESET), QHCA_ST_OK);
+    gqp_to_init(&p->qp, &p->a);
+    peer_tx(p, .op = WRITE_ONLY, .psn = s, .ackreq = true);
+    peer_expect_nothing(p);             /* deaf in INIT */
+    gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
+    peer_tx(p, .op = ACK, .psn = s, .syn = 0x1f);
+    assert_int_equal(p->g.async_count[QHCA_EV_COMM_EST], 0);
+    peer_tx(p, .op = WRITE_ONLY, .psn = s, .ackreq = true);
+    peer_expect_aeth(p, 0x1f, s);
+    peer_tx(p, .op = WRITE_ONLY, .psn = s + 1, .ackreq = true);
+    peer_expect_aeth(p, 0x1f, s + 1);
+    assert_int_equal(p->g.async_count[QHCA_EV_COMM_EST], 1);
+    gqp_to_rts(&p->qp, &p->a);
+    peer_free(p);
+}
+
+/* A QP on an SRQ: what it holds is flushed, then LAST_WQE. */
+static void last_wqe(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_sge sge = { .addr = PEER_IOVA, .len = 1000 };
+    struct gsrq srq;
+    struct gqp_init qi = {
+        .type = QHCA_QPT_RC, .sq_shift = 4, .sq_stride = 6, .srq = &srq,
+        .scq = &p->scq, .rcq = &p->rcq,
+    };
+    struct gqp old = p->qp;
+    uint32_t wqe[2], s = psn0(p);
+
+    (void)state;
+    gsrq_create(&srq, &p->g, 4, 6, NULL, NULL);
+    gqp_create(&p->qp, &p->g, &qi);
+    gqp_to_init(&p->qp, &p->a);
+    gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
+    gqp_to_rts(&p->qp, &p->a);
+    sge.lkey = p->mr.key;
+    assert_true(gsrq_post(&srq, 21, &sge, 1, &wqe[0]));
+    assert_true(gsrq_post(&srq, 22, &sge, 1, &wqe[1]));
+    peer_tx(p, .op = SEND_FIRST, .psn = s, .data = data, .len = MTU);
+    peer_no_cqe(p, rcq);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_ERR), QHCA_ST_OK);
+    peer_cqe(p, rcq, 21, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    assert_int_equal(p->cqe.wqe_index, wqe[0]);
+    assert_true(p->cqe.flags & QHCA_CQE_F_SRQ);
+    assert_int_equal(p->g.async_count[QHCA_EV_LAST_WQE], 1);
+    peer_no_cqe(p, rcq);                /* the other is not ours */
+    assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
+    assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
+    p->qp = old;
+    peer_free(p);
+}
+
+/* A READ asked for again while it is being answered is answered once. */
+static void read_again_meanwhile(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct pkt k = { .op = READ_REQ, .psn = psn0(p), .va = PEER_IOVA,
+                     .rkey = p->mr.key, .dmalen = 100 * MTU };
+    uint8_t b[4400];
+    unsigned i;
+
+    (void)state;
+    p->w.wire.refuse = 65536;
+    for (i = 0; i < 50; i++) {
+        world_inject(&p->w, 0, b, peer_build(p, &k, b));
+        world_run(&p->w, 10);
+    }
+    p->w.wire.refuse = 0;
+    world_run(&p->w, 1000000);
+    assert_int_equal(peer_waiting(p), 100);
+    peer_expect(p, RESP_FIRST, psn0(p));
+    p->tail = p->head;
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_DUPLICATE), 49);
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +578,9 @@ int main(void)
         cmocka_unit_test(bad_receives),
         cmocka_unit_test(region_vanishes),
         cmocka_unit_test(flush_later_receives),
+        cmocka_unit_test(communication_established),
+        cmocka_unit_test(last_wqe),
+        cmocka_unit_test(read_again_meanwhile),
     };
 
     pattern_bytes(99, 0, data, sizeof(data));
