@@ -9,7 +9,8 @@
 IN_ROOT := lab/in-root
 PYTEST := python3 -m pytest -p no:cacheprovider -q
 HOST_PYTEST := /usr/bin/$(PYTEST)
-# Passed on to pytest: make test-guest ARGS="-k pingpong"
+# Passed on to pytest: make test-guest ARGS="-k pingpong", or one file:
+# make test-guest GUEST_TESTS=tests/guest/test_lab.py
 ARGS ?=
 
 .PHONY: help
@@ -60,7 +61,7 @@ shell: build ## Boot two guests, open a shell in the first; they end with it
 
 # ----------------------------------------------------------------- testing
 
-TESTS := test-manual test-engine test-provider test-driver test-device test-guest
+TESTS := test-manual test-lab test-engine test-provider test-driver test-device test-guest
 
 .PHONY: test $(TESTS)
 test: build ## Run all tests, quickest first; says at the end which failed
@@ -68,6 +69,9 @@ test: build ## Run all tests, quickest first; says at the end which failed
 
 test-manual: root ## Compare docs/hardware.md with the contract header (seconds)
 	$(IN_ROOT) $(PYTEST) tests/manual $(ARGS)
+
+test-lab: deps ## Tests of the launcher that need no guest (seconds)
+	$(HOST_PYTEST) tests/lab $(ARGS)
 
 test-engine: root ## Engine unit tests, simulation, short fuzzing (4 minutes)
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check
@@ -83,7 +87,7 @@ test-device: qemu ## Device tests over qtest, no guest (seconds)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
 
 test-guest: build ## Guest tests: pairs of guests are booted (30 minutes)
-	$(HOST_PYTEST) --durations=10 tests/guest $(ARGS)
+	$(HOST_PYTEST) --durations=10 $(or $(GUEST_TESTS),tests/guest) $(ARGS)
 
 .PHONY: bench
 bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (10 minutes)

@@ -42,19 +42,25 @@ key() {
 # packages FILE: its words without the comments.
 packages() { sed 's/#.*//' "$1" | tr -s ' \t\n' ' '; }
 
-# timed WHAT COMMAND...: say what is done, log it, say how long it took.
-# The output goes to build/log/WHAT.log; on failure its end is shown.
-timed() {
-    local what=$1 log t0=$SECONDS
+# quiet WHAT COMMAND...: run it with its output in build/log/WHAT.log; when it
+# fails, show the log's end and give up.
+quiet() {
+    local what=$1 log
     shift
     mkdir -p "$BUILD/log"
     log=$BUILD/log/${what// /-}.log
-    say "$what ... (log: ${log#"$PWD"/})"
     # In the background, because "if ! function" would switch errexit off in it.
     "$@" >"$log" 2>&1 </dev/null &
     if ! wait $!; then
         tail -n 40 "$log" >&2
         die "$what failed; the whole log is $log"
     fi
-    say "$what: done in $((SECONDS - t0)) s"
+}
+
+# timed WHAT COMMAND...: quiet, but say what is done and how long it took.
+timed() {
+    local t0=$SECONDS
+    say "$1 ... (log: ${BUILD#"$PWD"/}/log/${1// /-}.log)"
+    quiet "$@"
+    say "$1: done in $((SECONDS - t0)) s"
 }

@@ -9,7 +9,6 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
@@ -38,6 +37,8 @@ class Options:
     append: list[str] = dataclasses.field(default_factory=list)
     qemu: list[str] = dataclasses.field(default_factory=list)
     boot_timeout: float = 180.0
+    # The lab ends with the program that starts it, even when that is killed.
+    tied: bool = False
 
 
 class Lab:
@@ -161,13 +162,8 @@ class Lab:
             with open(guest.logs / "qemu.log", "wb") as log:
                 log.write((" ".join(args) + "\n").encode())
                 log.flush()
-                child = subprocess.Popen(
-                    args,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                    pass_fds=fds,
+                child = process.spawn(
+                    args, options.tied, stdout=log, stderr=log, pass_fds=fds
                 )
             for fd in fds:
                 os.close(fd)

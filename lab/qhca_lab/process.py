@@ -3,9 +3,30 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import subprocess
 import time
+
+_PR_SET_PDEATHSIG = 1
+
+
+def spawn(args: list[str], tied: bool, **kwargs) -> subprocess.Popen:
+    """Start a process of a lab, in a session of its own. A TIED one is killed
+    by the kernel when the thread that starts it ends, however that ends."""
+    libc = ctypes.CDLL(None)
+
+    def tie():
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    return subprocess.Popen(
+        args,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=tie if tied else None,
+        **kwargs,
+    )
 
 
 def start_time(pid: int) -> int | None:

@@ -47,13 +47,7 @@ class Link:
     def _helper(self, what: str, args: list[str], **kwargs) -> subprocess.Popen:
         """Start a helper process that the lab ends when it goes down."""
         with open(self.lab.logs / f"{what}.log", "wb") as log:
-            child = subprocess.Popen(
-                args,
-                stdin=subprocess.DEVNULL,
-                stderr=log,
-                start_new_session=True,
-                **kwargs,
-            )
+            child = process.spawn(args, self.options.tied, stderr=log, **kwargs)
         sched.prefer_main_loop(child.pid)
         self.lab.state["helpers"].append(process.identity(child.pid))
         self.lab.save()

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The launcher's parts that need no guest: state, wire, capture files."""
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "lab"))
+
+from qhca_lab import Lab, LabError, Options, capture, lab, machine, paths, process  # noqa: E402
+from qhca_lab.channel import HEADER, MAGIC, Channel  # noqa: E402
+from qhca_lab.relay import is_roce  # noqa: E402
+
+
+@pytest.fixture
+def run_dir(tmp_path, monkeypatch):
+    """A short private place for state, as run_base() wants it."""
+    base = Path("/tmp") / f"qt{os.getpid()}"
+    base.mkdir(mode=0o700)
+    monkeypatch.setenv("QHCA_RUN", str(base))
+    yield base
+    subprocess.run(["rm", "-rf", str(base)], check=True)
+
+
+# ---------------------------------------------------------------- state
+
+
+def test_long_runtime_dir_is_passed_over(monkeypatch):
+    """Socket paths are short whatever XDG_RUNTIME_DIR is."""
+    monkeypatch.delenv("QHCA_RUN", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/tmp/" + "x" * 90)
+    assert len(str(paths.lab_dir("n" * 20) / "a" / "port11.lock")) < 107
+
+
+def test_foreign_folder_is_refused(run_dir, monkeypatch):
+    """A folder of somebody else is not taken for ours."""
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    try:
+        with pytest.raises(LabError, match="no private folder"):
+            paths.run_base()
+    finally:
+        Path("/tmp/qhca-54321").rmdir()
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../x", "n" * 21, "a b"])
+def test_bad_lab_names(name):
+    with pytest.raises(LabError, match="bad lab name"):
+        paths.lab_dir(name)
+
+
+@pytest.mark.parametrize(
+    "nics,options,complaint",
+    [
+        (["nosuch"], {}, "unknown adapter"),
+        (["none"] * 10, {}, "1 to 9 guests"),
+        (["none"] * 3, {"link": "dgram"}, "two guests"),
+        (["none"] * 3, {"loss": 1.0}, "two guests"),
+        (["none"] * 2, {"loss": 101.0}, "percentage"),
+        (["none"] * 2, {"mtu": 10000}, "mtu"),
+        (["none"] * 2, {"share": "/no/such"}, "no such folder"),
+        (["none"] * 2, {"link": "carrier-pigeon"}, "unknown link"),
+    ],
+)
+def test_what_cannot_work_is_said_at_once(nics, options, complaint):
+    with pytest.raises(LabError, match=complaint):
+        lab.check_request(nics, Options(**options))
+
+
+def test_recycled_pid_is_not_taken_for_ours():
+    """A process is known by its start time too."""
+    ours = process.identity(os.getpid())
+    assert process.alive(ours)
+    assert not process.alive(dict(ours, start=ours["start"] + 1))
+
+
+def test_tied_process_dies_with_its_starter():
+    script = (
+        f"import sys; sys.path.insert(0, {str(TOP / 'lab')!r})\n"
+        "from qhca_lab import process\n"
+        "child = process.spawn(['sleep', '600'], True)\n"
+        "print(child.pid, flush=True); import time; time.sleep(600)"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    who = process.identity(int(starter.stdout.readline()))
+    assert process.alive(who)
+    starter.kill()
+    starter.wait()
+    deadline = time.monotonic() + 5
+    while process.alive(who):
+        assert time.monotonic() < deadline, "it outlived its starter"
+        time.sleep(0.02)
+
+
+def state_of(directory, guests):
+    return {
+        "name": "old", "logs": str(directory / "logs"), "helpers": [], "options": {},
+        "guests": {
+            name: {"name": name, "nic": "none", "ip": "10.99.0.1", "ip6": "fd99::1",
+                   "mac": "", "process": who}
+            for name, who in guests.items()
+        },
+    }  # fmt: skip
+
+
+def test_remains_of_a_killed_predecessor_are_cleared(run_dir):
+    """One guest still runs, the other's process is gone: both go."""
+    directory = paths.lab_dir("old")
+    directory.mkdir()
+    child = process.spawn(["sleep", "600"], True)
+    running, gone = process.identity(child.pid), {"pid": child.pid, "start": 1}
+    (directory / "lab.json").write_text(
+        json.dumps(state_of(directory, {"a": running, "b": gone}))
+    )
+    lab.clear_predecessor("old", directory, False, print)
+    assert not directory.exists() and not process.alive(running)
+
+
+def test_running_lab_is_left_alone(run_dir):
+    directory = paths.lab_dir("old")
+    directory.mkdir()
+    child = process.spawn(["sleep", "600"], True)
+    running = process.identity(child.pid)
+    (directory / "lab.json").write_text(json.dumps(state_of(directory, {"a": running})))
+    with pytest.raises(LabError, match="already up"):
+        lab.clear_predecessor("old", directory, False, print)
+    assert process.alive(running)
+    lab.clear_predecessor("old", directory, True, print)
+    assert not process.alive(running)
+
+
+def test_no_lab_is_said_so(run_dir):
+    with pytest.raises(LabError, match="not up"):
+        Lab.load("nothing")
+
+
+# ---------------------------------------------------------------- command line
+
+
+def test_kernel_arguments_carry_the_settings():
+    guest = {"name": "b", "nic": "qhca:vectors=4", "mac": machine.mac_of(2),
+             "ip": "10.99.0.2", "ip6": "fd99::2"}  # fmt: skip
+    text = machine.kernel_arguments(guest, Options(iommu=True, append=["swiotlb=force"]))
+    words = text.split()
+    assert "qhcalab.nic=qhca" in words and "qhcalab.ip=10.99.0.2" in words
+    assert "intel_iommu=on" in words and "swiotlb=force" in words
+    assert "vectors=4" in machine.nic_device(guest)[-1]
+
+
+def test_help_and_wrong_use():
+    launcher = str(TOP / "lab" / "qhca-lab")
+    for command in ("up", "exec", "copy", "shell", "capture", "status", "down"):
+        done = subprocess.run([launcher, command, "--help"], capture_output=True, text=True)
+        assert done.returncode == 0 and command in done.stdout
+    done = subprocess.run([launcher, "--name", "nobody", "exec", "a", "--", "true"],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 125 and "not up" in done.stderr
+
+
+# ---------------------------------------------------------------- the channel
+
+
+def test_channel_skips_what_an_earlier_session_left(run_dir):
+    """Old bytes before the answer are not taken for messages."""
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(run_dir / "port0"))
+    server.listen()
+    channel = Channel(run_dir, {"argv": ["true"]})
+    agent, _address = server.accept()
+    got = agent.recv(65536)
+    assert got.startswith(MAGIC)
+    kind, length = HEADER.unpack_from(got, len(MAGIC))
+    request = json.loads(got[len(MAGIC) + HEADER.size :])
+    assert kind == b"R" and request["argv"] == ["true"]
+    agent.sendall(HEADER.pack(b"O", 5) + b"stale" + MAGIC + b"\1" * 8)
+    agent.sendall(MAGIC + bytes.fromhex(request["id"]) + HEADER.pack(b"O", 3) + b"ne")
+    time.sleep(0.05)
+    assert channel.messages() == []
+    agent.sendall(b"w" + HEADER.pack(b"X", 2) + b"{}")
+    time.sleep(0.05)
+    assert channel.messages() == [(b"O", b"new"), (b"X", b"{}")]
+    agent.close()
+    with pytest.raises(LabError, match="gone"):
+        channel.messages()
+    channel.close()
+    server.close()
+
+
+# ------------------------------------------------------------------- the wire
+
+
+def frames(count):
+    return [struct.pack(">I", n) * 30 for n in range(count)]
+
+
+def relayed(base, seed, loss, count=400):
+    """Which of COUNT frames get through from end 0 to end 1."""
+    ends = [(base / f"in{n}", base / f"peer{n}") for n in (0, 1)]
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    peer.bind(str(ends[1][1]))
+    peer.settimeout(2)
+    args = [sys.executable, str(TOP / "lab/qhca_lab/relay.py"), "--seed", str(seed)]
+    for path, target in ends:
+        args += ["--end", str(path), str(target)]
+    relay = subprocess.Popen(args + ["--loss", str(loss)])
+    try:
+        while not ends[1][0].exists():
+            time.sleep(0.01)
+        sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        got = []
+        # The last frame is sent until it comes through: the end mark.
+        for frame in frames(count):
+            sender.sendto(frame, str(ends[0][0]))
+            peer.setblocking(False)
+            try:
+                while True:
+                    got.append(peer.recv(4096))
+            except BlockingIOError:
+                pass
+        peer.settimeout(0.5)
+        try:
+            while True:
+                got.append(peer.recv(4096))
+        except TimeoutError:
+            pass
+        return [struct.unpack_from(">I", f)[0] for f in got]
+    finally:
+        relay.kill()
+        relay.wait()
+        peer.close()
+        for path in [p for end in ends for p in end]:
+            path.unlink(missing_ok=True)
+
+
+def test_wire_without_loss_is_lossless_and_in_order(run_dir):
+    assert relayed(run_dir, 1, 0) == list(range(400))
+
+
+def test_losses_are_those_of_the_seed(run_dir):
+    first = relayed(run_dir, 5, 10)
+    assert 320 < len(first) < 395 and first == sorted(first)
+    assert relayed(run_dir, 5, 10) == first
+    assert relayed(run_dir, 6, 10) != first
+
+
+def udp(port, ipv6=False, vlan=False):
+    ports = struct.pack(">HHHH", 1234, port, 20, 0)
+    tag = b"\x81\x00\x00\x2a" if vlan else b""
+    if ipv6:
+        ip = b"\x86\xdd" + b"\x60" + b"\0" * 5 + b"\x11" + b"\0" * 33
+    else:
+        ip = b"\x08\x00" + b"\x45" + b"\0" * 8 + b"\x11" + b"\0" * 10
+    return b"\0" * 12 + tag + ip + ports + b"\0" * 20
+
+
+@pytest.mark.parametrize("ipv6", [False, True])
+@pytest.mark.parametrize("vlan", [False, True])
+def test_roce_is_recognised(ipv6, vlan):
+    assert is_roce(udp(4791, ipv6, vlan))
+    assert not is_roce(udp(4792, ipv6, vlan))
+    assert not is_roce(udp(4791, ipv6, vlan)[:20])
+
+
+# ------------------------------------------------------------------ captures
+
+
+def test_pcapng_is_read_by_wireshark(tmp_path):
+    """Names, times and bytes survive; a frame cut short is left out."""
+    pcap = tmp_path / "a.pcap"
+    sent = [udp(4790 + n) for n in range(3)]
+    data = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65536, 1)
+    for n, frame in enumerate(sent):
+        data += struct.pack("<IIII", 100, n * 10, len(frame), len(frame)) + frame
+    data += struct.pack("<IIII", 101, 0, 60, 60) + b"cut short"
+    pcap.write_bytes(data)
+    records = capture.read_pcap(pcap, 0)
+    assert [r[3] for r in records] == sent
+    assert [r[0] - records[0][0] for r in records] == [0, 10, 20]
+    assert abs(records[-1][0] / 1e6 - time.time()) < 60
+    target = tmp_path / "a.pcapng"
+    capture.write_pcapng(target, ["guest a"], records)
+    shown = subprocess.run(
+        ["tshark", "-n", "-r", str(target), "-T", "fields", "-e", "frame.interface_name",
+         "-e", "udp.dstport", "-e", "frame.time_relative"],
+        capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    assert [line.split("\t")[:2] for line in shown] == [
+        ["guest a", str(4790 + n)] for n in range(3)
+    ]
+    assert float(shown[2].split("\t")[2]) == pytest.approx(20e-6)
