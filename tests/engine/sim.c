@@ -229,6 +229,7 @@ static void on_async(struct guest *g, const struct qhca_eqe *eqe)
     switch (eqe->type) {
     case QHCA_EV_PORT:
     case QHCA_EV_SRQ_LIMIT:
+    case QHCA_EV_SRQ_ERR:
     case QHCA_EV_CQ_ERR:        /* whoever makes one looks at the count */
         return;
     case QHCA_EV_QP_FATAL:

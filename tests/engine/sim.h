@@ -135,6 +135,9 @@ void ud_group(struct sim *s, unsigned per_node, unsigned messages,
 /* sim_err.c */
 void err_script(struct sim *s);
 void chaos_script(struct sim *s);
+/* sim_extra.c: more cases for err_script() */
+extern void (*const sim_extras[])(struct sim *s);
+extern const unsigned sim_extras_n;
 
 const char *sim_wc_name(unsigned status);
 

@@ -8,322 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim.h"
-
-#define AREA 32768
-#define DEPTH_SHIFT 5
-#define DEPTH (1u << DEPTH_SHIFT)
-#define RECV_CAP 8192
-
-/* Two connected QPs, each with CQs and regions of its own. */
-struct side {
-    struct guest *g;
-    struct gcq scq, rcq;
-    struct gqp qp;
-    struct gmr src, dst, rem;
-    bool destroyed;
-    uint32_t flushed, received, failed;     /* of receives */
-};
-
-struct fx {
-    struct sim *s;
-    struct rng *r;
-    struct side a, b;           /* requester, responder */
-    struct gqp_attr attr, battr;
-    struct {
-        uint64_t wr_id;
-        uint8_t flags;
-        bool recv;              /* takes a receive at b */
-    } wr[DEPTH];
-    uint32_t recvs;             /* posted at b */
-    bool drop;                  /* the wire drops all between the two */
-};
+#include "sim_fx.h"
 
 static struct fx *dropping;     /* for the filter, which has no argument */
-
-static struct guest *some_guest(struct sim *s)
-{
-    return &s->g[rng_below(&s->rng, s->w.nodes)];
-}
-
-static void make_mr(struct fx *f, struct gmr *mr, struct guest *g,
-                    uint32_t access)
-{
-    struct gbuf_shape shape;
-    uint64_t iova = (rng_u64(f->r) >> rng_range(f->r, 4, 40)) | 1ULL << 20;
-
-    do {                        /* a list may cut the word for atomics */
-        gbuf_shape_random(&shape, f->r, AREA);
-    } while (shape.form == QHCA_BUF_LIST &&
-             access & QHCA_ACCESS_REMOTE_ATOMIC);
-    gmr_create(mr, g, AREA, iova & ~7ULL, access, &shape);
-}
-
-static void make_side(struct fx *f, struct side *x, struct guest *g)
-{
-    struct gbuf_shape shape[4];
-    struct gqp_init in = {
-        .type = QHCA_QPT_RC, .sq_shift = DEPTH_SHIFT, .sq_stride = 8,
-        .rq_shift = DEPTH_SHIFT, .rq_stride = 6,
-        .sq = &shape[0], .rq = &shape[1], .scq = &x->scq, .rcq = &x->rcq,
-    };
-    unsigned i;
-
-    memset(x, 0, sizeof(*x));
-    x->g = g;
-    for (i = 0; i < 4; i++) {
-        gbuf_shape_random(&shape[i], f->r, DEPTH << 8);
-    }
-    gcq_create(&x->scq, g, DEPTH_SHIFT + 1, &shape[2], g->eq[1].eqn);
-    gcq_create(&x->rcq, g, DEPTH_SHIFT + 1, &shape[3], g->eq[1].eqn);
-    gqp_create(&x->qp, g, &in);
-    make_mr(f, &x->src, g, 0);
-    make_mr(f, &x->dst, g, QHCA_ACCESS_LOCAL_WRITE);
-    make_mr(f, &x->rem, g, QHCA_ACCESS_LOCAL_WRITE |
-            QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ |
-            QHCA_ACCESS_REMOTE_ATOMIC);
-    gbuf_allow(&x->src.buf, 0, AREA, GMEM_R);
-    gbuf_allow(&x->dst.buf, 0, AREA, GMEM_W);
-    gbuf_allow(&x->rem.buf, 0, AREA, GMEM_RW);
-}
-
-static void fx_open(struct fx *f, struct sim *s)
-{
-    memset(f, 0, sizeof(*f));
-    f->s = s;
-    f->r = &s->rng;
-    make_side(f, &f->a, some_guest(s));
-    make_side(f, &f->b, some_guest(s));
-    gqp_attr_default(&f->attr);
-    f->attr.path_mtu = (uint8_t)rng_range(f->r, 1, 5);
-    f->attr.sq_psn = 0xffffff - (uint32_t)rng_below(f->r, 30);
-    f->attr.rq_psn = rng_u32(f->r) & 0xffffff;
-    f->attr.gid_index = (unsigned)rng_below(f->r, GUEST_GIDS);
-    f->attr.dest_qpn = f->b.qp.qpn;
-    f->battr = f->attr;
-    f->battr.sq_psn = f->attr.rq_psn;
-    f->battr.rq_psn = f->attr.sq_psn;
-    f->battr.dest_qpn = f->a.qp.qpn;
-}
-
-static void fx_connect(struct fx *f)
-{
-    gqp_to_init(&f->a.qp, &f->attr);
-    gqp_to_init(&f->b.qp, &f->battr);
-    gqp_to_rtr(&f->a.qp, f->b.g->n, &f->attr);
-    gqp_to_rtr(&f->b.qp, f->a.g->n, &f->battr);
-    gqp_to_rts(&f->a.qp, &f->attr);
-    gqp_to_rts(&f->b.qp, &f->battr);
-}
-
-static void destroy_qp(struct side *x)
-{
-    uint8_t st;
-
-    if (!x->destroyed) {
-        st = gqp_destroy(&x->qp);
-        CHECK(st == QHCA_ST_OK, "DESTROY_QP: status %u", st);
-        x->destroyed = true;
-    }
-}
-
-static void free_side(struct side *x)
-{
-    destroy_qp(x);
-    CHECK(gcq_destroy(&x->scq) == QHCA_ST_OK &&
-          gcq_destroy(&x->rcq) == QHCA_ST_OK, "DESTROY_CQ");
-    if (x->src.buf.chunks) {
-        CHECK(gmr_destroy(&x->src) == QHCA_ST_OK, "DESTROY_MR");
-    }
-    CHECK(gmr_destroy(&x->dst) == QHCA_ST_OK, "DESTROY_MR");
-    if (x->rem.buf.chunks) {
-        CHECK(gmr_destroy(&x->rem) == QHCA_ST_OK, "DESTROY_MR");
-    }
-}
-
-static void fx_close(struct fx *f)
-{
-    struct qhca_cqe c;
-
-    CHECK(!gcq_poll(&f->a.scq, &c), "one completion too many: WQE %u, %s",
-          c.wqe_index, sim_wc_name(c.status));
-    free_side(&f->a);
-    free_side(&f->b);
-}
-
-/* ---- posting ---- */
-
-static void post_recv(struct fx *f, uint32_t cap, uint32_t lkey)
-{
-    struct qhca_sge sge = { .addr = f->b.dst.iova, .len = cap,
-                            .lkey = lkey };
-
-    CHECK(gqp_post_recv(&f->b.qp, 0xbe00 + f->b.qp.rq_prod, &sge, 1),
-          "RQ full");
-    f->recvs++;
-}
-
-/* A request that is all right; the caller may spoil it. */
-static struct gwr good_wr(struct fx *f, uint8_t op, uint32_t len)
-{
-    struct gwr w = {
-        .opcode = op, .wr_id = rng_u64(f->r), .num_sge = 1,
-        .rkey = f->b.rem.key,
-    };
-    bool in = op == QHCA_WQE_RDMA_READ || op == QHCA_WQE_COMP_SWAP ||
-              op == QHCA_WQE_FETCH_ADD;
-
-    w.sge[0].addr = in ? f->a.dst.iova : f->a.src.iova;
-    w.sge[0].lkey = in ? f->a.dst.key : f->a.src.key;
-    w.sge[0].len = op == QHCA_WQE_COMP_SWAP || op == QHCA_WQE_FETCH_ADD ?
-                   8 : len;
-    w.remote_addr = op >= QHCA_WQE_RDMA_WRITE ? f->b.rem.iova : 0;
-    if (op < QHCA_WQE_RDMA_WRITE) {
-        w.rkey = 0;
-    }
-    if (rng_pct(f->r, 50)) {
-        w.flags = QHCA_WQE_F_SIGNALED;
-    }
-    return w;
-}
-
-static void post(struct fx *f, const struct gwr *w)
-{
-    uint32_t i = f->a.qp.sq_prod & (DEPTH - 1);
-
-    f->wr[i].wr_id = w->wr_id;
-    f->wr[i].flags = w->flags;
-    f->wr[i].recv = w->opcode <= QHCA_WQE_SEND_INV ||
-                    w->opcode == QHCA_WQE_RDMA_WRITE_IMM;
-    CHECK(gqp_post_send(&f->a.qp, w), "SQ full");
-}
-
-static uint8_t some_op(struct fx *f)
-{
-    static const uint8_t ops[] = {
-        QHCA_WQE_SEND, QHCA_WQE_SEND_IMM, QHCA_WQE_RDMA_WRITE,
-        QHCA_WQE_RDMA_WRITE_IMM, QHCA_WQE_RDMA_READ, QHCA_WQE_COMP_SWAP,
-        QHCA_WQE_FETCH_ADD
-    };
-
-    return ops[rng_below(f->r, 7)];
-}
-
-static void post_good(struct fx *f, unsigned n)
-{
-    while (n--) {
-        struct gwr w = good_wr(f, some_op(f),
-                               (uint32_t)rng_below(f->r, RECV_CAP + 1));
-
-        post(f, &w);
-    }
-}
-
-/* ---- waiting ---- */
-
-static bool wait_cqe(struct fx *f, struct gcq *cq, struct qhca_cqe *c,
-                     uint64_t ns)
-{
-    uint64_t end = f->s->w.now + ns;
-
-    while (!gcq_poll(cq, c)) {
-        if (f->s->w.now >= end) {
-            return false;
-        }
-        world_run(&f->s->w, 5000);
-    }
-    return true;
-}
-
-#define LONG 20000000000ULL     /* 20 s */
-
-static uint8_t state_of(struct side *x)
-{
-    struct qhca_qpc c;
-
-    guest_query(x->g, QHCA_CMD_QUERY_QP, x->qp.qpn, &c, sizeof(c));
-    return c.state;
-}
-
-/*
- * Read completions at the requester until all WQEs are accounted for: those
- * before @bad succeed, @bad has @status, the rest is flushed.
- */
-static void expect_sends(struct fx *f, const char *name, uint32_t bad,
-                         uint8_t status)
-{
-    struct gqp *qp = &f->a.qp;
-    struct qhca_cqe c;
-    uint8_t want;
-    uint32_t i;
-
-    for (i = qp->sq_cons; i != qp->sq_prod; i++) {
-        bool before = (int32_t)(i - bad) < 0;
-
-        if (before && !(f->wr[i & (DEPTH - 1)].flags &
-                        QHCA_WQE_F_SIGNALED)) {
-            continue;
-        }
-        want = before ? QHCA_WC_SUCCESS : i == bad ? status :
-               QHCA_WC_WR_FLUSH_ERR;
-        CHECK(wait_cqe(f, &f->a.scq, &c, LONG),
-              "%s: no completion of WQE %u, want %s", name, i,
-              sim_wc_name(want));
-        CHECK(c.wqe_index == i, "%s: completion of WQE %u (%s), want %u "
-              "(%s)", name, c.wqe_index, sim_wc_name(c.status), i,
-              sim_wc_name(want));
-        CHECK(c.status == want,
-              "%s: WQE %u (bad is %u): %s, syndrome %#x, want %s", name, i,
-              bad, sim_wc_name(c.status), c.syndrome, sim_wc_name(want));
-        CHECK(c.wr_id == f->wr[i & (DEPTH - 1)].wr_id, "%s: wr_id", name);
-        CHECK((c.syndrome == QHCA_SYN_NONE) == (c.status == 0),
-              "%s: %s with syndrome %#x", name, sim_wc_name(c.status),
-              c.syndrome);
-        CHECK(want != QHCA_WC_WR_FLUSH_ERR || c.syndrome == QHCA_SYN_FLUSH,
-              "%s: flushed with syndrome %#x", name, c.syndrome);
-    }
-    qp->sq_cons = qp->sq_prod;
-    world_run(&f->s->w, 100000);
-    CHECK(!gcq_poll(&f->a.scq, &c), "%s: completion of WQE %u too many",
-          name, c.wqe_index);
-}
-
-/* Receives at the responder: @ok succeed, then (if any) @status, then, if
- * @err, the rest is flushed. */
-static void expect_recvs(struct fx *f, const char *name, uint32_t ok,
-                         uint8_t status, bool err)
-{
-    struct gqp *qp = &f->b.qp;
-    struct qhca_cqe c;
-    uint8_t want;
-    uint32_t i;
-
-    for (i = 0; i < f->recvs; i++) {
-        want = i < ok ? QHCA_WC_SUCCESS : i == ok && status ? status :
-               QHCA_WC_WR_FLUSH_ERR;
-        if (want == QHCA_WC_WR_FLUSH_ERR && !err) {
-            break;
-        }
-        CHECK(wait_cqe(f, &f->b.rcq, &c, LONG),
-              "%s: no completion of receive %u, want %s", name, i,
-              sim_wc_name(want));
-        CHECK(c.wqe_index == i && c.status == want &&
-              c.wr_id == 0xbe00 + i,
-              "%s: receive %u (%s, syndrome %#x), want %u (%s)", name,
-              c.wqe_index, sim_wc_name(c.status), c.syndrome, i,
-              sim_wc_name(want));
-        qp->rq_cons++;
-    }
-    world_run(&f->s->w, 100000);
-    CHECK(!gcq_poll(&f->b.rcq, &c), "%s: completion of receive %u (%s) too "
-          "many", name, c.wqe_index, sim_wc_name(c.status));
-}
-
-static uint32_t async(struct side *x, uint8_t type)
-{
-    guest_poll_eq(x->g, 0);
-    return (uint32_t)x->g->async_count[type];
-}
 
 /* ---- the faults ---- */
 
@@ -351,7 +38,7 @@ static void lkey_end(struct fx *f, struct gwr *w)
 {
     uint64_t over = rng_range(f->r, 1, w->sge[0].len);
 
-    w->sge[0].addr += AREA - w->sge[0].len + over;
+    w->sge[0].addr += FX_AREA - w->sge[0].len + over;
 }
 
 static void lkey_begin(struct fx *f, struct gwr *w)
@@ -377,10 +64,10 @@ static void bad_rkey(struct fx *f, struct gwr *w)
 
 static void rkey_end(struct fx *f, struct gwr *w)
 {
-    w->remote_addr += AREA - w->sge[0].len +
+    w->remote_addr += FX_AREA - w->sge[0].len +
                       rng_range(f->r, 1, w->sge[0].len);
     if (w->opcode == QHCA_WQE_COMP_SWAP || w->opcode == QHCA_WQE_FETCH_ADD) {
-        w->remote_addr = f->b.rem.iova + AREA;
+        w->remote_addr = f->b.rem.iova + FX_AREA;
     }
 }
 
@@ -436,7 +123,7 @@ static void too_long(struct fx *f, struct gwr *w)
 static void recv_small(struct fx *f, struct gwr *w)
 {
     (void)f;
-    w->sge[0].len = RECV_CAP + 1 + (uint32_t)rng_below(f->r, 5000);
+    w->sge[0].len = FX_RECV_CAP + 1 + (uint32_t)rng_below(f->r, 5000);
 }
 
 static const struct fault faults[] = {
@@ -514,27 +201,27 @@ static void run_fault(struct sim *s, const struct fault *ft)
     snprintf(name, sizeof(name), "%s (opcode %#x)", ft->name, ft->op);
     fx_connect(&f);
     for (i = 0; i < 20; i++) {
-        post_recv(&f, RECV_CAP, f.b.dst.key);
+        fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
     }
-    post_good(&f, before);
+    fx_post_good(&f, before);
     bad = f.a.qp.sq_prod;
-    w = good_wr(&f, ft->op, (uint32_t)rng_range(f.r, 1, RECV_CAP));
+    w = fx_good_wr(&f, ft->op, (uint32_t)rng_range(f.r, 1, FX_RECV_CAP));
     ft->spoil(&f, &w);
-    post(&f, &w);
-    post_good(&f, after);
+    fx_post(&f, &w);
+    fx_post_good(&f, after);
     for (i = 0; i < before; i++) {
         ok += f.wr[i].recv;
     }
-    events = async(&f.b, ft->revent);
+    events = fx_async(&f.b, ft->revent);
     gqp_ring(&f.a.qp);
-    expect_sends(&f, name, bad, ft->status);
-    CHECK(state_of(&f.a) == QHCA_QPS_ERR, "%s: requester in state %u", name,
-          state_of(&f.a));
-    expect_recvs(&f, name, ok, ft->rstatus, ft->revent != 0);
-    CHECK(state_of(&f.b) == (ft->revent ? QHCA_QPS_ERR : QHCA_QPS_RTS),
-          "%s: responder in state %u", name, state_of(&f.b));
+    fx_expect_sends(&f, name, bad, ft->status);
+    CHECK(fx_state(&f.a) == QHCA_QPS_ERR, "%s: requester in state %u", name,
+          fx_state(&f.a));
+    fx_expect_recvs(&f, name, ok, ft->rstatus, ft->revent != 0);
+    CHECK(fx_state(&f.b) == (ft->revent ? QHCA_QPS_ERR : QHCA_QPS_RTS),
+          "%s: responder in state %u", name, fx_state(&f.b));
     if (ft->revent && ft->revent != 0xff) {
-        CHECK(async(&f.b, ft->revent) == events + 1,
+        CHECK(fx_async(&f.b, ft->revent) == events + 1,
               "%s: event %#x has not come", name, ft->revent);
     }
     fx_close(&f);
@@ -554,16 +241,16 @@ static void run_qp_access(struct sim *s)
     fx_open(&f, s);
     f.battr.access = 0;
     fx_connect(&f);
-    post_recv(&f, RECV_CAP, f.b.dst.key);
-    w = good_wr(&f, QHCA_WQE_SEND, 100);
-    post(&f, &w);
-    w = good_wr(&f, ops[rng_below(f.r, 3)], 1000);
-    post(&f, &w);
-    post_good(&f, 2);
+    fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
+    w = fx_good_wr(&f, QHCA_WQE_SEND, 100);
+    fx_post(&f, &w);
+    w = fx_good_wr(&f, ops[rng_below(f.r, 3)], 1000);
+    fx_post(&f, &w);
+    fx_post_good(&f, 2);
     gqp_ring(&f.a.qp);
-    expect_sends(&f, "QP without remote rights", 1,
+    fx_expect_sends(&f, "QP without remote rights", 1,
                  QHCA_WC_REM_INV_REQ_ERR);
-    expect_recvs(&f, "QP without remote rights", 1, 0, true);
+    fx_expect_recvs(&f, "QP without remote rights", 1, 0, true);
     fx_close(&f);
 }
 
@@ -577,21 +264,21 @@ static void run_bad_recv(struct sim *s)
     fx_open(&f, s);
     fx_connect(&f);
     for (i = 0; i < before; i++) {
-        post_recv(&f, RECV_CAP, f.b.dst.key);
-        w = good_wr(&f, QHCA_WQE_SEND,
-                    (uint32_t)rng_below(f.r, RECV_CAP));
-        post(&f, &w);
+        fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
+        w = fx_good_wr(&f, QHCA_WQE_SEND,
+                    (uint32_t)rng_below(f.r, FX_RECV_CAP));
+        fx_post(&f, &w);
     }
     kind = (unsigned)rng_below(f.r, 2);
-    post_recv(&f, RECV_CAP, kind ? f.b.src.key : f.b.dst.key ^ 0x100);
-    post_recv(&f, RECV_CAP, f.b.dst.key);
-    w = good_wr(&f, QHCA_WQE_SEND, (uint32_t)rng_range(f.r, 1, RECV_CAP));
-    post(&f, &w);
-    post_good(&f, 3);
+    fx_post_recv(&f, FX_RECV_CAP, kind ? f.b.src.key : f.b.dst.key ^ 0x100);
+    fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
+    w = fx_good_wr(&f, QHCA_WQE_SEND, (uint32_t)rng_range(f.r, 1, FX_RECV_CAP));
+    fx_post(&f, &w);
+    fx_post_good(&f, 3);
     gqp_ring(&f.a.qp);
-    expect_sends(&f, "bad receive", before, QHCA_WC_REM_OP_ERR);
-    expect_recvs(&f, "bad receive", before, QHCA_WC_LOC_PROT_ERR, true);
-    CHECK(state_of(&f.b) == QHCA_QPS_ERR, "responder lives");
+    fx_expect_sends(&f, "bad receive", before, QHCA_WC_REM_OP_ERR);
+    fx_expect_recvs(&f, "bad receive", before, QHCA_WC_LOC_PROT_ERR, true);
+    CHECK(fx_state(&f.b) == QHCA_QPS_ERR, "responder lives");
     fx_close(&f);
 }
 
@@ -604,14 +291,14 @@ static void run_recv_sges(struct sim *s)
 
     fx_open(&f, s);
     fx_connect(&f);
-    post_recv(&f, RECV_CAP, f.b.dst.key);
+    fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
     gqp_rq_poke(&f.b.qp, 0, 8, &n, 2);
-    post_recv(&f, RECV_CAP, f.b.dst.key);
-    w = good_wr(&f, QHCA_WQE_SEND, 10);
-    post(&f, &w);
+    fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
+    w = fx_good_wr(&f, QHCA_WQE_SEND, 10);
+    fx_post(&f, &w);
     gqp_ring(&f.a.qp);
-    expect_sends(&f, "receive with too many SGEs", 0, QHCA_WC_REM_OP_ERR);
-    expect_recvs(&f, "receive with too many SGEs", 0,
+    fx_expect_sends(&f, "receive with too many SGEs", 0, QHCA_WC_REM_OP_ERR);
+    fx_expect_recvs(&f, "receive with too many SGEs", 0,
                  QHCA_WC_LOC_QP_OP_ERR, true);
     fx_close(&f);
 }
@@ -627,15 +314,15 @@ static void run_send_sges(struct sim *s)
 
     fx_open(&f, s);
     fx_connect(&f);
-    post_good(&f, 0);
-    w = good_wr(&f, QHCA_WQE_RDMA_WRITE, 100);
-    post(&f, &w);
-    post(&f, &w);
+    fx_post_good(&f, 0);
+    w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 100);
+    fx_post(&f, &w);
+    fx_post(&f, &w);
     gqp_sq_poke(&f.a.qp, 1, 2, &n, 2);
     gqp_sq_poke(&f.a.qp, 1, 1, &flags, 1);
-    post_good(&f, 2);
+    fx_post_good(&f, 2);
     gqp_ring(&f.a.qp);
-    expect_sends(&f, "too many SGEs", 1, QHCA_WC_LOC_QP_OP_ERR);
+    fx_expect_sends(&f, "too many SGEs", 1, QHCA_WC_LOC_QP_OP_ERR);
     fx_close(&f);
 }
 
@@ -650,19 +337,19 @@ static void run_rnr(struct sim *s)
     f.attr.rnr_retry = (uint8_t)rng_below(f.r, 7);
     fx_connect(&f);
     for (i = 0; i < before; i++) {
-        post_recv(&f, RECV_CAP, f.b.dst.key);
-        w = good_wr(&f, QHCA_WQE_SEND, 3000);
-        post(&f, &w);
+        fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
+        w = fx_good_wr(&f, QHCA_WQE_SEND, 3000);
+        fx_post(&f, &w);
     }
-    w = good_wr(&f, ops[rng_below(f.r, 2)],
-                (uint32_t)rng_below(f.r, RECV_CAP));
-    post(&f, &w);
-    post_good(&f, 3);
+    w = fx_good_wr(&f, ops[rng_below(f.r, 2)],
+                (uint32_t)rng_below(f.r, FX_RECV_CAP));
+    fx_post(&f, &w);
+    fx_post_good(&f, 3);
     gqp_ring(&f.a.qp);
-    expect_sends(&f, "RNR", before, QHCA_WC_RNR_RETRY_EXC_ERR);
-    expect_recvs(&f, "RNR", before, 0, false);
-    CHECK(state_of(&f.b) == QHCA_QPS_RTS, "RNR: responder in state %u",
-          state_of(&f.b));
+    fx_expect_sends(&f, "RNR", before, QHCA_WC_RNR_RETRY_EXC_ERR);
+    fx_expect_recvs(&f, "RNR", before, 0, false);
+    CHECK(fx_state(&f.b) == QHCA_QPS_RTS, "RNR: responder in state %u",
+          fx_state(&f.b));
     fx_close(&f);
 }
 
@@ -701,27 +388,27 @@ static void run_silence(struct sim *s)
     f.attr.timeout = (uint8_t)rng_range(f.r, 9, 11);
     fx_connect(&f);
     for (i = 0; i < before; i++) {
-        w = good_wr(&f, QHCA_WQE_RDMA_WRITE, 3000);
+        w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 3000);
         w.flags = QHCA_WQE_F_SIGNALED;
-        post(&f, &w);
+        fx_post(&f, &w);
     }
     if (before) {
         gqp_ring(&f.a.qp);
-        expect_sends(&f, "silence", before, QHCA_WC_SUCCESS);
+        fx_expect_sends(&f, "silence", before, QHCA_WC_SUCCESS);
     }
     bad = f.a.qp.sq_prod;
     if (f.a.g == f.b.g) {
         /* its own packets cannot be lost: take the peer away */
-        destroy_qp(&f.b);
+        fx_destroy_qp(&f.b);
     } else {
         f.drop = true;
         dropping = &f;
         s->w.wire.filter = drop_pair;
     }
-    post_good(&f, 1 + (unsigned)rng_below(f.r, 5));
+    fx_post_good(&f, 1 + (unsigned)rng_below(f.r, 5));
     t0 = s->w.now;
     gqp_ring(&f.a.qp);
-    expect_sends(&f, "silence", bad, QHCA_WC_RETRY_EXC_ERR);
+    fx_expect_sends(&f, "silence", bad, QHCA_WC_RETRY_EXC_ERR);
     one = 4096ULL << f.attr.timeout;
     CHECK(s->w.now - t0 >= one * (f.attr.retry_cnt + 1u),
           "gave up after %" PRIu64 " ns: %u retries of %" PRIu64 " ns",
@@ -729,7 +416,7 @@ static void run_silence(struct sim *s)
     CHECK(s->w.now - t0 <= 4 * one * (f.attr.retry_cnt + 1u) + 2000000,
           "gave up only after %" PRIu64 " ns: %u retries of %" PRIu64 " ns",
           s->w.now - t0, f.attr.retry_cnt, one);
-    CHECK(state_of(&f.a) == QHCA_QPS_ERR, "lives");
+    CHECK(fx_state(&f.a) == QHCA_QPS_ERR, "lives");
     dropping = NULL;
     s->w.wire.filter = NULL;
     fx_close(&f);
@@ -747,10 +434,10 @@ static void run_bad_table(struct sim *s)
 
     fx_open(&f, s);
     /* another requester, with 4 pages of WQEs in a flat table */
-    destroy_qp(&f.a);
+    fx_destroy_qp(&f.a);
     f.a.destroyed = false;
     gqp_create(&f.a.qp, f.a.g, &(struct gqp_init){
-        .type = QHCA_QPT_RC, .sq_shift = DEPTH_SHIFT, .sq_stride = 9,
+        .type = QHCA_QPT_RC, .sq_shift = FX_DEPTH_SHIFT, .sq_stride = 9,
         .rq_shift = 1, .rq_stride = 6, .sq = &flat, .scq = &f.a.scq,
         .rcq = &f.a.rcq });
     f.battr.dest_qpn = f.a.qp.qpn;
@@ -763,8 +450,8 @@ static void run_bad_table(struct sim *s)
     }
     memcpy(gmem_ptr(f.a.g->m, at, 8), &hole, 8);
     for (i = 0; i < 30; i++) {
-        w = good_wr(&f, QHCA_WQE_RDMA_WRITE, 50);
-        post(&f, &w);
+        w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 50);
+        fx_post(&f, &w);
         if (rng_pct(f.r, 20)) {
             gqp_ring(&f.a.qp);
         }
@@ -777,7 +464,7 @@ static void run_bad_table(struct sim *s)
         if (i < n && !(f.wr[i].flags & QHCA_WQE_F_SIGNALED)) {
             continue;
         }
-        CHECK(wait_cqe(&f, &f.a.scq, &c, LONG), "hole: no completion of %u",
+        CHECK(fx_wait(&f, &f.a.scq, &c, FX_LONG), "hole: no completion of %u",
               i);
         CHECK(c.wqe_index == i, "hole: completion of %u, want %u",
               c.wqe_index, i);
@@ -789,7 +476,7 @@ static void run_bad_table(struct sim *s)
               sim_wc_name(c.status), c.syndrome);
     }
     f.a.qp.sq_cons = f.a.qp.sq_prod;
-    CHECK(state_of(&f.a) == QHCA_QPS_ERR, "hole: lives");
+    CHECK(fx_state(&f.a) == QHCA_QPS_ERR, "hole: lives");
     st = gqp_state(&f.a.qp, QHCA_QPS_RESET);
     CHECK(st == QHCA_ST_OK, "to RESET: %u", st);
     memcpy(gmem_ptr(f.a.g->m, at, 8), &old, 8);
@@ -808,14 +495,14 @@ static void run_bad_mr_table(struct sim *s)
 
     fx_open(&f, s);
     fx_connect(&f);
-    post_recv(&f, RECV_CAP, f.b.dst.key);
-    gmr_create(&mr, remote ? f.b.g : f.a.g, AREA, 1 << 20,
+    fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
+    gmr_create(&mr, remote ? f.b.g : f.a.g, FX_AREA, 1 << 20,
                QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE, &flat);
-    gbuf_allow(&mr.buf, 0, AREA, GMEM_RW);
+    gbuf_allow(&mr.buf, 0, FX_AREA, GMEM_RW);
     at = gbuf_entry_addr(&mr.buf, 4096);
     memcpy(&old, gmem_ptr(mr.g->m, at, 8), 8);
     memcpy(gmem_ptr(mr.g->m, at, 8), &zero, 8);
-    w = good_wr(&f, QHCA_WQE_RDMA_WRITE, 8000);
+    w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 8000);
     if (remote) {
         w.remote_addr = mr.iova;
         w.rkey = mr.key;
@@ -823,10 +510,10 @@ static void run_bad_mr_table(struct sim *s)
         w.sge[0].addr = mr.iova;
         w.sge[0].lkey = mr.key;
     }
-    post(&f, &w);
-    post_good(&f, 2);
+    fx_post(&f, &w);
+    fx_post_good(&f, 2);
     gqp_ring(&f.a.qp);
-    expect_sends(&f, "hole in a region", 0, remote ? QHCA_WC_REM_OP_ERR :
+    fx_expect_sends(&f, "hole in a region", 0, remote ? QHCA_WC_REM_OP_ERR :
                  QHCA_WC_LOC_PROT_ERR);
     memcpy(gmem_ptr(mr.g->m, at, 8), &old, 8);
     CHECK(gmr_destroy(&mr) == QHCA_ST_OK, "DESTROY_MR");
@@ -845,9 +532,9 @@ static void run_doorbells(struct sim *s)
     fx_open(&f, s);
     fx_connect(&f);
     g = f.a.g;
-    w = good_wr(&f, QHCA_WQE_RDMA_WRITE, 100);
+    w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 100);
     w.flags = QHCA_WQE_F_SIGNALED;
-    post(&f, &w);
+    fx_post(&f, &w);
     /* to nobody, through another's page, with a wrong offset */
     guest_stats(g, st0);
     guest_doorbell(g, g->uar, QHCA_DB_SQ, 0xfffff0 | 1ULL << 32);
@@ -868,14 +555,14 @@ static void run_doorbells(struct sim *s)
                      st0[QHCA_STAT_DB_BAD_OWNER]),
           (unsigned)(st1[QHCA_STAT_DB_BAD_ACCESS] -
                      st0[QHCA_STAT_DB_BAD_ACCESS]));
-    CHECK(state_of(&f.a) == QHCA_QPS_RTS, "a bad doorbell harmed the QP");
+    CHECK(fx_state(&f.a) == QHCA_QPS_RTS, "a bad doorbell harmed the QP");
     /* an index beyond the ring */
-    events = async(&f.a, QHCA_EV_QP_FATAL);
-    i = DEPTH + 1 + (uint32_t)rng_below(f.r, 1000000);
+    events = fx_async(&f.a, QHCA_EV_QP_FATAL);
+    i = FX_DEPTH + 1 + (uint32_t)rng_below(f.r, 1000000);
     guest_doorbell(g, g->uar, QHCA_DB_SQ, f.a.qp.qpn | (uint64_t)i << 32);
-    CHECK(state_of(&f.a) == QHCA_QPS_ERR, "index %u: state %u", i,
-          state_of(&f.a));
-    CHECK(async(&f.a, QHCA_EV_QP_FATAL) == events + 1, "no event");
+    CHECK(fx_state(&f.a) == QHCA_QPS_ERR, "index %u: state %u", i,
+          fx_state(&f.a));
+    CHECK(fx_async(&f.a, QHCA_EV_QP_FATAL) == events + 1, "no event");
     f.a.qp.sq_cons = f.a.qp.sq_prod;
     fx_close(&f);
 }
@@ -887,16 +574,16 @@ static void run_mr_gone(struct sim *s)
     struct qhca_cqe c;
     struct gwr w;
     struct fx f;
-    uint32_t i, bad = DEPTH;
+    uint32_t i, bad = FX_DEPTH;
     uint8_t want = remote ? QHCA_WC_REM_ACCESS_ERR : QHCA_WC_LOC_PROT_ERR;
 
     fx_open(&f, s);
     fx_connect(&f);
-    for (i = 0; i < DEPTH; i++) {
-        w = good_wr(&f, QHCA_WQE_RDMA_WRITE,
-                    (uint32_t)rng_range(f.r, 4000, AREA));
+    for (i = 0; i < FX_DEPTH; i++) {
+        w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE,
+                    (uint32_t)rng_range(f.r, 4000, FX_AREA));
         w.flags = QHCA_WQE_F_SIGNALED;
-        post(&f, &w);
+        fx_post(&f, &w);
     }
     gqp_ring(&f.a.qp);
     world_run(&s->w, rng_log(f.r, 100000));
@@ -904,14 +591,14 @@ static void run_mr_gone(struct sim *s)
     CHECK(gmr_destroy(remote ? &f.b.rem : &f.a.src) == QHCA_ST_OK,
           "DESTROY_MR");
     memset(remote ? &f.b.rem.buf : &f.a.src.buf, 0, sizeof(struct gbuf));
-    for (i = 0; i < DEPTH; i++) {
-        CHECK(wait_cqe(&f, &f.a.scq, &c, LONG), "MR gone: WQE %u", i);
+    for (i = 0; i < FX_DEPTH; i++) {
+        CHECK(fx_wait(&f, &f.a.scq, &c, FX_LONG), "MR gone: WQE %u", i);
         CHECK(c.wqe_index == i, "MR gone: WQE %u, want %u", c.wqe_index, i);
-        if (c.status && bad == DEPTH) {
+        if (c.status && bad == FX_DEPTH) {
             bad = i;
             CHECK(c.status == want, "MR gone: %s, want %s",
                   sim_wc_name(c.status), sim_wc_name(want));
-        } else if (bad != DEPTH) {
+        } else if (bad != FX_DEPTH) {
             CHECK(c.status == QHCA_WC_WR_FLUSH_ERR, "MR gone: %s",
                   sim_wc_name(c.status));
         }
@@ -935,17 +622,17 @@ static void run_leave(struct sim *s)
     fx_open(&f, s);
     fx_connect(&f);
     x = remote ? &f.b : &f.a;
-    for (i = 0; i < DEPTH; i++) {
-        post_recv(&f, RECV_CAP, f.b.dst.key);
+    for (i = 0; i < FX_DEPTH; i++) {
+        fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
     }
-    post_good(&f, DEPTH - 1);
-    w = good_wr(&f, some_op(&f), 100);
+    fx_post_good(&f, FX_DEPTH - 1);
+    w = fx_good_wr(&f, fx_some_op(&f), 100);
     w.flags |= QHCA_WQE_F_SIGNALED;     /* so that the end is seen */
-    post(&f, &w);
+    fx_post(&f, &w);
     gqp_ring(&f.a.qp);
     world_run(&s->w, rng_log(f.r, 60000));
     if (how == 0xff) {
-        destroy_qp(x);
+        fx_destroy_qp(x);
     } else {
         st = gqp_state(&x->qp, how);
         CHECK(st == QHCA_ST_OK, "to state %u: status %u", how, st);
@@ -961,11 +648,11 @@ static void run_leave(struct sim *s)
         CHECK(!gcq_poll(&f.a.scq, &c), "a completion after the end");
     } else {
         /* each WQE has its completion, but for quiet successes */
-        for (i = 0; i < DEPTH; i++) {
-            CHECK(wait_cqe(&f, &f.a.scq, &c, LONG),
+        for (i = 0; i < FX_DEPTH; i++) {
+            CHECK(fx_wait(&f, &f.a.scq, &c, FX_LONG),
                   "leave: no completion of %u", i);
             while (i != c.wqe_index) {
-                CHECK(i < DEPTH && !broken &&
+                CHECK(i < FX_DEPTH && !broken &&
                       !(f.wr[i].flags & QHCA_WQE_F_SIGNALED),
                       "leave: WQE %u missing", i);
                 i++;
@@ -1001,44 +688,44 @@ static void run_drain(struct sim *s)
     fx_open(&f, s);
     fx_connect(&f);
     for (i = 0; i < 20; i++) {
-        post_recv(&f, RECV_CAP, f.b.dst.key);
+        fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
     }
-    post_good(&f, 10);
+    fx_post_good(&f, 10);
     gqp_ring(&f.a.qp);
     world_run(&s->w, rng_log(f.r, 20000));
-    events = async(&f.a, QHCA_EV_SQ_DRAINED);
+    events = fx_async(&f.a, QHCA_EV_SQ_DRAINED);
     memset(&c, 0, sizeof(c));
     c.state = QHCA_QPS_SQD;
     c.en_sqd_event = 1;
     st = gqp_modify(&f.a.qp, &c, QHCA_QP_M_STATE | QHCA_QP_M_SQD_EVENT);
     CHECK(st == QHCA_ST_OK, "to SQD: status %u", st);
-    post_good(&f, 5);
+    fx_post_good(&f, 5);
     gqp_ring(&f.a.qp);
     for (i = 0; i < 10000; i++) {
-        if (async(&f.a, QHCA_EV_SQ_DRAINED) != events) {
+        if (fx_async(&f.a, QHCA_EV_SQ_DRAINED) != events) {
             break;
         }
         world_run(&s->w, 10000);
     }
-    CHECK(async(&f.a, QHCA_EV_SQ_DRAINED) == events + 1, "%u events",
-          async(&f.a, QHCA_EV_SQ_DRAINED) - events);
+    CHECK(fx_async(&f.a, QHCA_EV_SQ_DRAINED) == events + 1, "%u events",
+          fx_async(&f.a, QHCA_EV_SQ_DRAINED) - events);
     guest_query(f.a.g, QHCA_CMD_QUERY_QP, f.a.qp.qpn, &c, sizeof(c));
     CHECK(c.state == QHCA_QPS_SQD && c.sq_next == c.sq_tail,
           "drained, but WQEs %u to %u are out", c.sq_tail, c.sq_next);
     st = gqp_state(&f.a.qp, QHCA_QPS_RTS);
     CHECK(st == QHCA_ST_OK, "SQD to RTS: status %u", st);
-    post_good(&f, 3);
+    fx_post_good(&f, 3);
     gqp_ring(&f.a.qp);
     /* "bad" lies behind the end: all succeed; the last is made to tell */
     i = f.a.qp.sq_prod;
     {
-        struct gwr w = good_wr(&f, QHCA_WQE_RDMA_WRITE, 1);
+        struct gwr w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 1);
 
         w.flags = QHCA_WQE_F_SIGNALED;
-        post(&f, &w);
+        fx_post(&f, &w);
         gqp_ring(&f.a.qp);
     }
-    expect_sends(&f, "drain", i + 1, 0);
+    fx_expect_sends(&f, "drain", i + 1, 0);
     fx_close(&f);
 }
 
@@ -1052,147 +739,33 @@ static void run_cq_overflow(struct sim *s)
 
     fx_open(&f, s);
     fx_connect(&f);
-    ev_cq = async(&f.a, QHCA_EV_CQ_ERR);
-    ev_qp = async(&f.a, QHCA_EV_QP_FATAL);
+    ev_cq = fx_async(&f.a, QHCA_EV_CQ_ERR);
+    ev_qp = fx_async(&f.a, QHCA_EV_QP_FATAL);
     f.a.scq.lazy = 1000000;     /* the device never hears of a poll */
-    for (i = 0; i < 2 * DEPTH + 3; i++) {
-        w = good_wr(&f, QHCA_WQE_RDMA_WRITE, 10);
+    for (i = 0; i < 2 * FX_DEPTH + 3; i++) {
+        w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 10);
         w.flags = QHCA_WQE_F_SIGNALED;
-        post(&f, &w);
+        fx_post(&f, &w);
         gqp_ring(&f.a.qp);
         world_run(&s->w, 200000);
-        if (i < 2 * DEPTH) {
-            CHECK(wait_cqe(&f, &f.a.scq, &c, LONG), "CQE %u", i);
+        if (i < 2 * FX_DEPTH) {
+            CHECK(fx_wait(&f, &f.a.scq, &c, FX_LONG), "CQE %u", i);
         }
         f.a.qp.sq_cons = f.a.qp.sq_prod;
     }
-    CHECK(state_of(&f.a) == QHCA_QPS_ERR, "overflow: state %u",
-          state_of(&f.a));
-    CHECK(async(&f.a, QHCA_EV_CQ_ERR) == ev_cq + 1 &&
-          async(&f.a, QHCA_EV_QP_FATAL) == ev_qp + 1,
+    CHECK(fx_state(&f.a) == QHCA_QPS_ERR, "overflow: state %u",
+          fx_state(&f.a));
+    CHECK(fx_async(&f.a, QHCA_EV_CQ_ERR) == ev_cq + 1 &&
+          fx_async(&f.a, QHCA_EV_QP_FATAL) == ev_qp + 1,
           "overflow: %u CQ events, %u QP events",
-          async(&f.a, QHCA_EV_CQ_ERR) - ev_cq,
-          async(&f.a, QHCA_EV_QP_FATAL) - ev_qp);
+          fx_async(&f.a, QHCA_EV_CQ_ERR) - ev_cq,
+          fx_async(&f.a, QHCA_EV_QP_FATAL) - ev_qp);
     CHECK(!gcq_poll(&f.a.scq, &c), "a CQE was overwritten");
     fx_close(&f);
 }
 
-/* ---- chaos: the memory itself fails, anywhere, at any time ---- */
-
-static bool not_admin(void *opaque, uint64_t addr)
-{
-    struct guest *g = opaque;
-    uint64_t page = addr & ~4095ULL;
-    unsigned i;
-
-    /* when these fail, the whole adapter stops: another test */
-    if (page == g->asq || page == g->asq + 4096 || page == g->asq + 8192 ||
-        page == g->asq + 12288 || page == g->acq || page == g->in ||
-        page == g->out) {
-        return false;
-    }
-    for (i = 0; i < g->eqs; i++) {
-        struct gbuf *b = &g->eq[i].buf;
-        size_t k;
-
-        for (k = 0; k < b->chunks + b->tables; k++) {
-            struct gbuf_chunk *c = k < b->chunks ? &b->chunk[k] :
-                                   &b->table[k - b->chunks];
-
-            if (addr >= c->addr && addr < c->addr + c->len) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static void may_fail(struct guest *g, unsigned chance)
-{
-    g->m->fail_64k = chance;
-    g->m->may_fail = not_admin;
-    g->m->may_fail_opaque = g;
-}
-
-/* Completions so far: in order, and after an error only flushes. */
-static void chaos_poll(struct fx *f, bool *broken, uint32_t *next)
-{
-    struct qhca_cqe c;
-
-    while (gcq_poll(&f->a.scq, &c)) {
-        CHECK(c.wqe_index - *next < f->a.qp.sq_prod - *next,
-              "chaos: WQE %u, %u to %u are out", c.wqe_index, *next,
-              f->a.qp.sq_prod);
-        while (*next != c.wqe_index) {
-            CHECK(!*broken && !(f->wr[*next & (DEPTH - 1)].flags &
-                                QHCA_WQE_F_SIGNALED),
-                  "chaos: WQE %u is missing", *next);
-            ++*next;
-        }
-        ++*next;
-        CHECK(!*broken || c.status == QHCA_WC_WR_FLUSH_ERR,
-              "chaos: %s after an error", sim_wc_name(c.status));
-        *broken = *broken || c.status != QHCA_WC_SUCCESS;
-    }
-    while (gcq_poll(&f->b.rcq, &c)) {
-        f->b.qp.rq_cons++;
-    }
-}
-
-static void run_chaos(struct sim *s)
-{
-    unsigned chance = 1 + (unsigned)rng_log(&s->rng, 2000), i;
-    bool broken = false, cq_dead;
-    struct qhca_cqc cqc;
-    uint32_t next = 0;
-    struct fx f;
-
-    fx_open(&f, s);
-    f.attr.retry_cnt = f.attr.rnr_retry = 3;
-    f.attr.timeout = 8;
-    fx_connect(&f);
-    may_fail(f.a.g, chance);
-    may_fail(f.b.g, rng_pct(f.r, 50) ? chance : 0);
-    for (i = 0; i < DEPTH; i++) {
-        post_recv(&f, RECV_CAP, f.b.dst.key);
-    }
-    post_good(&f, DEPTH);
-    for (i = 0; i < DEPTH; i++) {
-        gqp_ring(&f.a.qp);
-    }
-    for (i = 0; i < 2000; i++) {
-        world_run(&s->w, 50000);
-        chaos_poll(&f, &broken, &next);
-    }
-    may_fail(f.a.g, 0);
-    may_fail(f.b.g, 0);
-    guest_query(f.a.g, QHCA_CMD_QUERY_CQ, f.a.scq.cqn, &cqc, sizeof(cqc));
-    cq_dead = cqc.state == QHCA_CQ_ERR;
-    world_run(&s->w, 1000000);
-    chaos_poll(&f, &broken, &next);
-    if (!cq_dead && !broken) {
-        CHECK(state_of(&f.a) == QHCA_QPS_RTS, "chaos: state %u without an "
-              "error completion", state_of(&f.a));
-        for (; next != f.a.qp.sq_prod; next++) {
-            CHECK(!(f.wr[next & (DEPTH - 1)].flags & QHCA_WQE_F_SIGNALED),
-                  "chaos: WQE %u never completed", next);
-        }
-    }
-    if (!cq_dead && broken) {
-        CHECK(next == f.a.qp.sq_prod, "chaos: WQE %u was not flushed", next);
-    }
-    f.a.qp.sq_cons = f.a.qp.sq_prod;
-    fx_close(&f);
-}
-
-void chaos_script(struct sim *s)
-{
-    unsigned n;
-
-    for (n = 0; n < 10; n++) {
-        run_chaos(s);
-    }
-}
+#define N_FAULTS (sizeof(faults) / sizeof(faults[0]))
+#define N_SPECIALS (sizeof(specials) / sizeof(specials[0]))
 
 static void (*const specials[])(struct sim *s) = {
     run_qp_access, run_bad_recv, run_recv_sges, run_send_sges, run_rnr,
@@ -1206,13 +779,14 @@ void err_script(struct sim *s)
     unsigned n = 12, k;
 
     while (n--) {
-        k = (unsigned)rng_below(&s->rng, sizeof(faults) / sizeof(faults[0]) +
-                                2 * sizeof(specials) / sizeof(specials[0]));
-        if (k < sizeof(faults) / sizeof(faults[0])) {
+        k = (unsigned)rng_below(&s->rng, N_FAULTS + 2 * N_SPECIALS +
+                                2 * sim_extras_n);
+        if (k < N_FAULTS) {
             run_fault(s, &faults[k]);
+        } else if (k < N_FAULTS + 2 * N_SPECIALS) {
+            specials[(k - N_FAULTS) / 2](s);
         } else {
-            k -= sizeof(faults) / sizeof(faults[0]);
-            specials[k / 2](s);
+            sim_extras[(k - N_FAULTS) / 2 - N_SPECIALS](s);
         }
     }
 }
