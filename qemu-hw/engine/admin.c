@@ -82,12 +82,13 @@ _Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_OUT &&
                QHCA_STAT_COUNT * 8 <= ADMIN_MAX_OUT, "output buffer");
 _Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_IN, "input buffer");
 
-/* Fetch and check the input, run the command, hand over the output. */
+/*
+ * Fetch and check the input, run the command, hand over the output.  @in is
+ * room for the input; c->in and c->out are set.
+ */
 static uint8_t execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
-                       struct qhca_cmd *c)
+                       struct qhca_cmd *c, uint8_t *in)
 {
-    _Alignas(8) uint8_t in[ADMIN_MAX_IN];
-    _Alignas(8) uint8_t out[ADMIN_MAX_OUT];
     uint64_t in_addr = qhca_le64(cmd->in_addr);
     uint64_t out_addr = qhca_le64(cmd->out_addr);
     uint32_t out_len = qhca_le32(cmd->out_len);
@@ -102,8 +103,6 @@ static uint8_t execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
     if (cmd->flags) {
         return QHCA_ST_BAD_PARAM;
     }
-    c->in = in;
-    c->out = out;
     c->in_len = qhca_le32(cmd->in_len);
     if (d->in) {
         if (c->in_len > d->in ||
@@ -121,11 +120,11 @@ static uint8_t execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
             return QHCA_ST_BAD_PARAM;
         }
         out_len = out_len < d->out ? out_len : d->out;
-        memset(out, 0, d->out);
+        memset(c->out, 0, d->out);
     }
     st = d->fn(e, c);
     if (st == QHCA_ST_OK && d->out && out_len &&
-        !qhca_dma_write(e, out_addr, out, out_len)) {
+        !qhca_dma_write(e, out_addr, c->out, out_len)) {
         return QHCA_ST_DMA_FAULT;
     }
     return st;
@@ -178,6 +177,8 @@ static bool run_one(struct qhca *e)
 {
     uint32_t index = e->asq_cons++;
     uint32_t slot = index & ((1u << e->aq_shift) - 1);
+    _Alignas(8) uint8_t in[ADMIN_MAX_IN];
+    _Alignas(8) uint8_t out[ADMIN_MAX_OUT];
     struct qhca_aq_cmd cmd;
     struct qhca_cmd c;
     uint8_t status;
@@ -191,7 +192,9 @@ static bool run_one(struct qhca *e)
     c.obj = qhca_le32(cmd.obj);
     c.mask = qhca_le64(cmd.mask);
     c.arg = qhca_le64(cmd.arg);
-    status = execute(e, &cmd, &c);
+    c.in = in;
+    c.out = out;
+    status = execute(e, &cmd, &c, in);
     qhca_count(e, QHCA_STAT_AQ_COMMANDS);
     if (status) {
         qhca_count(e, QHCA_STAT_AQ_ERRORS);
