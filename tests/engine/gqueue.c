@@ -215,7 +215,8 @@ void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i)
     qp->g = g;
     qp->type = i->type;
     qp->state = QHCA_QPS_RESET;
-    qp->uar = g->uar;
+    /* UAR 0 is the kernel's, like the right that goes with it */
+    qp->uar = i->flags & QHCA_QP_F_PRIVILEGED ? 0 : g->uar;
     qp->scq = i->scq;
     qp->rcq = i->rcq;
     qp->srq = i->srq;
@@ -223,7 +224,7 @@ void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i)
     c.type = i->type;
     c.flags = i->flags | (i->srq ? QHCA_QP_F_SRQ : 0);
     c.pd = g->pd;
-    c.uar = g->uar;
+    c.uar = qp->uar;
     c.send_cqn = i->scq->cqn;
     c.recv_cqn = i->rcq->cqn;
     c.cookie = (uint64_t)(uintptr_t)g->n->id << 32 | 0x5eed;

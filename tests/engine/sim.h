@@ -101,6 +101,8 @@ struct sim_workload {
 
 extern const struct sim_workload sim_workloads[];
 
+/* Bring up (again) the software of adapter @i. */
+void sim_start_guest(struct sim *s, unsigned i);
 /* Make a CQ that holds @need entries. */
 struct cqx *sim_cq(struct sim *s, struct guest *g, enum cq_mode mode,
                    uint32_t need);

@@ -116,11 +116,112 @@ static void run_chaos(struct sim *s)
     fx_close(&f);
 }
 
+/* Give back a side's memory; the adapter has forgotten it. */
+static void drop_side(struct side *x)
+{
+    gbuf_free(&x->qp.sq);
+    gbuf_free(&x->qp.rq);
+    guest_dbrec_free(x->g, x->qp.dbrec);
+    gbuf_free(&x->scq.buf);
+    guest_dbrec_free(x->g, x->scq.dbrec);
+    gbuf_free(&x->rcq.buf);
+    guest_dbrec_free(x->g, x->rcq.dbrec);
+    gmr_drop(&x->src);
+    gmr_drop(&x->dst);
+    gmr_drop(&x->rem);
+}
+
+static void close_side(struct side *x)
+{
+    CHECK(gqp_destroy(&x->qp) == QHCA_ST_OK, "DESTROY_QP");
+    CHECK(gcq_destroy(&x->scq) == QHCA_ST_OK &&
+          gcq_destroy(&x->rcq) == QHCA_ST_OK, "DESTROY_CQ");
+    CHECK(gmr_destroy(&x->src) == QHCA_ST_OK &&
+          gmr_destroy(&x->dst) == QHCA_ST_OK &&
+          gmr_destroy(&x->rem) == QHCA_ST_OK, "DESTROY_MR");
+}
+
+/*
+ * An adapter is reset in the middle of its work, in one of the three ways:
+ * from that moment no access to memory, no interrupt, no frame.  The peer
+ * finds out by itself, and the adapter can be used again.
+ */
+static void run_reset(struct sim *s)
+{
+    bool requester = rng_pct(&s->rng, 50);
+    uint64_t faults, reads, writes, frames, irqs = 0, now = 0;
+    struct side *x, *other;
+    struct qhca_cqe c;
+    struct node *n;
+    struct fx f;
+    unsigned i;
+
+    fx_open(&f, s);
+    f.attr.timeout = 8;
+    f.attr.retry_cnt = 2;
+    fx_connect(&f);
+    for (i = 0; i < FX_DEPTH; i++) {
+        fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
+    }
+    fx_post_good(&f, FX_DEPTH);
+    gqp_ring(&f.a.qp);
+    world_run(&s->w, rng_log(f.r, 40000));
+    x = requester ? &f.a : &f.b;
+    other = requester ? &f.b : &f.a;
+    n = x->g->n;
+    switch (rng_below(f.r, 3)) {
+    case 0:
+        node_reg_write(n, QHCA_REG_CTRL, QHCA_CTRL_RESET, 4);
+        break;
+    case 1:
+        node_reg_write(n, QHCA_REG_CTRL, 0, 4);
+        break;
+    default:
+        node_flr(n);
+    }
+    faults = n->mem.faults;
+    reads = n->mem.reads;
+    writes = n->mem.writes;
+    frames = n->tx_frames;
+    for (i = 0; i < WORLD_VECTORS; i++) {
+        irqs += n->msix[i];
+    }
+    drop_side(x);
+    if (other->g == x->g) {
+        drop_side(other);
+    }
+    guest_drop(x->g);
+    world_run(&s->w, 50000000);
+    for (i = 0; i < WORLD_VECTORS; i++) {
+        now += n->msix[i];
+    }
+    CHECK(n->mem.faults == faults && n->mem.reads == reads &&
+          n->mem.writes == writes, "memory is used after a reset");
+    CHECK(n->tx_frames == frames, "a frame is sent after a reset");
+    CHECK(now == irqs, "an interrupt after a reset");
+    if (other->g != x->g) {
+        bool broken = false;
+
+        while (!requester && gcq_poll(&f.a.scq, &c)) {
+            broken = broken || c.status == QHCA_WC_RETRY_EXC_ERR;
+        }
+        CHECK(requester || broken || s->lossy ||
+              fx_state(&f.a) != QHCA_QPS_ERR, "the peer fails, but not by "
+              "silence");
+        close_side(other);
+    }
+    sim_start_guest(s, n->id);
+}
+
 void chaos_script(struct sim *s)
 {
     unsigned n;
 
     for (n = 0; n < 10; n++) {
-        run_chaos(s);
+        if (rng_pct(&s->rng, 70)) {
+            run_chaos(s);
+        } else {
+            run_reset(s);
+        }
     }
 }

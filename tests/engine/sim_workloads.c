@@ -48,10 +48,31 @@ static void build_ready(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 4), 150, 20000, true);
 }
 
+/* The cable is pulled out and put back. */
+static void flap(void *opaque, uint64_t arg)
+{
+    struct sim *s = opaque;
+    unsigned node = (unsigned)(arg >> 32) % s->w.nodes;
+    bool down = arg & 1;
+
+    node_set_link(&s->w.node[node], !down);
+    if (down) {                 /* shorter than any retry count lasts */
+        world_call(&s->w, s->w.now + rng_below(&s->rng, 2000000), flap, s,
+                   arg & ~1ULL);
+    }
+}
+
 static void build_lossy(struct sim *s)
 {
+    unsigned flaps = rng_pct(&s->rng, 25) ?
+                     (unsigned)rng_range(&s->rng, 1, 5) : 0;
+
     s->lossy = true;
     wire_random(&s->w.wire, &s->rng, true);
+    while (flaps--) {
+        world_call(&s->w, rng_log(&s->rng, 10000000), flap, s,
+                   rng_u64(&s->rng) | 1);
+    }
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 5), 80, 60000, false);
 }
 

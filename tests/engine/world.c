@@ -380,6 +380,20 @@ void node_db_write(struct node *n, uint64_t off, uint64_t v, unsigned size)
     leave(n);
 }
 
+void node_set_link(struct node *n, bool up)
+{
+    enter(n);
+    qhca_set_link(n->e, up);
+    leave(n);
+}
+
+void node_flr(struct node *n)
+{
+    enter(n);
+    qhca_reset(n->e);
+    leave(n);
+}
+
 void node_drain(struct node *n)
 {
     unsigned i;

@@ -116,6 +116,8 @@ void node_drain(struct node *n);
 uint64_t node_reg_read(struct node *n, uint64_t off, unsigned size);
 void node_reg_write(struct node *n, uint64_t off, uint64_t v, unsigned size);
 void node_db_write(struct node *n, uint64_t off, uint64_t v, unsigned size);
+void node_set_link(struct node *n, bool up);
+void node_flr(struct node *n);
 
 /* pktlog.c: one line about the frame, as "RC SEND_ONLY qpn 0x11 psn 5". */
 void pkt_describe(char *out, size_t size, const uint8_t *f, size_t len);
