@@ -87,6 +87,7 @@ struct sim {
     uint64_t limit_ns;          /* virtual time until all must be done */
     uint64_t messages, bytes;
     bool ending;
+    uint8_t timeout;            /* ACK timeout code of RC QPs; 0: a safe one */
     bool no_rnr;                /* no receive is ever late */
     bool hostile;               /* the software does forbidden things */
 };

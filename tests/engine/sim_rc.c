@@ -1120,6 +1120,9 @@ static void connect(struct rc *a, struct rc *b)
     if (s->w.wire.speed_mbps == 1000) {
         x->timeout = 14;
     }
+    if (s->timeout) {
+        x->timeout = s->timeout;
+    }
     x->min_rnr_timer = (uint8_t)rng_range(r, 1, 12);
     x->max_rd_atomic = (uint8_t)rng_range(r, 1, 16);
     x->max_dest_rd_atomic = 16;

@@ -76,6 +76,22 @@ static void build_lossy(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 5), 80, 60000, false);
 }
 
+/*
+ * Acknowledges come later than the timer fires: everything is sent again
+ * and again, arrives twice and thrice, and happens once.
+ */
+static void build_late(struct sim *s)
+{
+    s->lossy = rng_pct(&s->rng, 30);
+    wire_random(&s->w.wire, &s->rng, s->lossy);
+    s->w.wire.speed_mbps = 0;
+    s->w.wire.drop /= 4;
+    s->w.wire.corrupt = s->w.wire.truncate = 0;
+    s->w.wire.latency_ns = rng_range(&s->rng, 50000, 250000);
+    s->timeout = (uint8_t)rng_range(&s->rng, 5, 7);     /* 131..524 us */
+    some_pairs(s, (unsigned)rng_range(&s->rng, 1, 4), 60, 30000, false);
+}
+
 /* Few messages, but of megabytes. */
 static void build_big(struct sim *s)
 {
@@ -149,6 +165,7 @@ const struct sim_workload sim_workloads[] = {
     { "ready", "the same, and receives are always posted", build_ready, NULL },
     { "lossy", "RC on a wire that loses, doubles, delays, spoils",
       build_lossy, NULL },
+    { "late", "RC, timers shorter than the round trip", build_late, NULL },
     { "big", "messages of megabytes", build_big, NULL },
     { "ud", "datagrams, on good and bad wires", build_ud, NULL },
     { "uc", "UC pairs", build_uc, NULL },
