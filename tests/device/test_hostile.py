@@ -21,7 +21,11 @@ class Guest:
 
     def __init__(self, adapter, seed: int):
         self.a, self.m, self.r = adapter, adapter.m, random.Random(seed)
-        self.s = Setup(adapter, "rts")
+        self.setup()
+
+    def setup(self) -> None:
+        self.s = Setup(self.a, "rts")
+        self.qpc = bytes(self.s.qp.query())
 
     def number(self) -> int:
         """Small, a power of two or near it, all ones, or anything."""
@@ -36,7 +40,7 @@ class Guest:
         kind = struct(self.r.choice(INPUTS))
         data = bytearray(bytes(kind()))
         if kind is struct("qhca_qpc") and self.r.random() < 0.7:
-            data = bytearray(bytes(self.s.qp.query()))
+            data = bytearray(self.qpc)
         for _ in range(self.r.randrange(6)):
             at = self.r.randrange(len(data) - 8)
             data[at:at + 8] = (self.number() & (1 << 64) - 1).to_bytes(8, "little")
@@ -103,7 +107,7 @@ def test_random_guest(adapter, seed):
         if adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_FATAL:
             adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
             adapter.start_admin()
-            guest.s = Setup(adapter, "rts")
+            guest.setup()
     adapter.m.qmp("query-status")
     adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
     while adapter.m.receive_frame(0.05):
