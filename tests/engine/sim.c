@@ -8,10 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "roce.h"
 #include "sim.h"
 
 static const char *program;
 static struct sim *current;
+static bool sabotage;
 
 const char *sim_wc_name(unsigned status)
 {
@@ -395,6 +397,29 @@ static void check_counters(struct sim *s)
     }
 }
 
+/*
+ * A wire that lies: now and then it changes a byte of payload and makes the
+ * ICRC right again.  A simulation that does not notice is worth nothing.
+ */
+static bool lie(struct world *w, unsigned src, uint8_t *frame, size_t *len)
+{
+    size_t l3 = frame[12] == 0x81 ? 18 : 14;
+    bool v6 = frame[l3 - 2] == 0x86;
+    size_t bth = l3 + (v6 ? 40 : 20) + 8, at;
+    uint32_t crc;
+
+    (void)src;
+    /* a packet in the middle of a message is nothing but payload */
+    if (*len > bth + 200 && (frame[bth] == 0x01 || frame[bth] == 0x07 ||
+                             frame[bth] == 0x0e)) {
+        at = bth + 12 + rng_below(&w->rng, 100);
+        frame[at] ^= 0x20;
+        crc = qhca_icrc(frame + l3, v6, *len - l3 - 4);
+        qhca_put_le32(frame + *len - 4, crc);
+    }
+    return true;
+}
+
 struct totals {
     uint64_t runs, frames, messages, bytes, virtual_ns;
 };
@@ -428,6 +453,9 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
         sim_start_guest(s, i);
     }
     wl->build(s);
+    if (sabotage) {
+        s->w.wire.filter = lie;
+    }
     CHECK(s->eps || wl->script, "a workload without work");
     s->corrupts = s->w.wire.corrupt || s->w.wire.truncate;
     for (i = 0; i < s->cqs; i++) {
@@ -524,14 +552,16 @@ static void usage(FILE *f)
             "usage: sim [--seed N | --seeds FROM..TO | --time SECONDS | "
             "--seeds-file FILE]\n"
             "           [--workload NAME|all] [--log] [--trace] "
-            "[--pcap FILE]\n\n"
+            "[--pcap FILE] [--sabotage]\n\n"
             "  --seed N        one run\n"
             "  --seeds A..B    one run per seed\n"
             "  --time SECONDS  new seeds until the time is over\n"
             "  --seeds-file F  lines of: workload seed (# comments)\n"
             "  --log           a line per packet on standard output\n"
             "  --trace         and the engines' trace events\n"
-            "  --pcap FILE     the frames as they arrive (one seed)\n\n"
+            "  --pcap FILE     the frames as they arrive (one seed)\n"
+            "  --sabotage      the wire spoils payload and repairs the ICRC: "
+            "must fail\n\n"
             "workloads:\n");
     for (w = sim_workloads; w->name; w++) {
         fprintf(f, "  %-10s %s\n", w->name, w->help);
@@ -587,7 +617,8 @@ int main(int argc, char **argv)
         { "time", 1, NULL, 't' }, { "workload", 1, NULL, 'w' },
         { "log", 0, NULL, 'l' }, { "trace", 0, NULL, 'T' },
         { "pcap", 1, NULL, 'p' }, { "seeds-file", 1, NULL, 'f' },
-        { "help", 0, NULL, 'h' }, { NULL, 0, NULL, 0 }
+        { "sabotage", 0, NULL, 'S' }, { "help", 0, NULL, 'h' },
+        { NULL, 0, NULL, 0 }
     };
     const char *pcap = NULL, *workload = "all", *file = NULL;
     uint64_t from = 1, to = 1;
@@ -640,6 +671,9 @@ int main(int argc, char **argv)
             break;
         case 'f':
             file = optarg;
+            break;
+        case 'S':
+            sabotage = true;
             break;
         default:
             usage(c == 'h' ? stdout : stderr);
