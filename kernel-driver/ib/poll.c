@@ -5,6 +5,7 @@
  * A QP leaves dev->qps after its CQEs were cleaned away under cq->lock, so the
  * QP that a CQE names lives as long as that lock is held.
  */
+#include "cq_ring.h"
 #include "qhca_ib.h"
 
 /* The CQE with counter @index if the device has written it, else NULL. */
@@ -14,8 +15,7 @@ static struct qhca_cqe *cq_entry(struct qhca_ib_cq *cq, u32 index)
 	struct qhca_cqe *cqe;
 
 	cqe = qhca_kbuf_ptr(&cq->buf.kbuf, (size_t)slot * sizeof(*cqe));
-	/* the phase is 1 in the first lap, 0 in the second, ... */
-	if ((READ_ONCE(cqe->phase) & 1) == ((index >> cq->shift) & 1))
+	if (!qhca_cq_phase_ok(READ_ONCE(cqe->phase), index, cq->shift))
 		return NULL;
 	dma_rmb();	/* the rest of the CQE is as old as its phase */
 	return cqe;
@@ -236,45 +236,50 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	return n;
 }
 
+struct clean {
+	struct qhca_cq_ring ring;
+	struct qhca_ib_cq *cq;
+	struct qhca_ib_srq *srq;
+};
+
+static struct qhca_cqe *clean_at(struct qhca_cq_ring *ring, u32 slot)
+{
+	struct clean *c = container_of(ring, struct clean, ring);
+
+	return qhca_kbuf_ptr(&c->cq->buf.kbuf,
+			     (size_t)slot * sizeof(struct qhca_cqe));
+}
+
+static void clean_dropped(struct qhca_cq_ring *ring, const struct qhca_cqe *cqe)
+{
+	struct clean *c = container_of(ring, struct clean, ring);
+
+	if (c->srq && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ))
+		qhca_ib_srq_free_wqe(c->srq, le32_to_cpu(cqe->wqe_index));
+}
+
 /**
  * qhca_ib_cq_clean - take the CQEs of a QP out of a kernel CQ
  * @cq: the CQ
  * @qpn: the QP; it has been destroyed or reset, no more CQEs come
  * @srq: where its receives came from, or NULL
- *
- * The CQEs of other QPs move up to the newest end and keep their order.
  */
 void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq)
 {
-	u32 mask = BIT(cq->shift) - 1;
-	struct qhca_cqe *cqe, *to;
-	u32 prod, freed = 0;
+	struct clean c = {
+		.ring = {
+			.at = clean_at,
+			.dropped = clean_dropped,
+			.shift = cq->shift,
+		},
+		.cq = cq,
+		.srq = srq,
+	};
 	unsigned long irq;
-	u8 phase;
+	u32 freed;
 
 	spin_lock_irqsave(&cq->lock, irq);
-	for (prod = cq->ci; prod - cq->ci <= mask; prod++) {
-		if (!cq_entry(cq, prod))
-			break;
-	}
-	while (prod-- != cq->ci) {
-		cqe = qhca_kbuf_ptr(&cq->buf.kbuf,
-				    (size_t)(prod & mask) * sizeof(*cqe));
-		if (le32_to_cpu(cqe->qpn) == qpn) {
-			if (srq && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ))
-				qhca_ib_srq_free_wqe(srq,
-						     le32_to_cpu(cqe->wqe_index));
-			freed++;
-		} else if (freed) {
-			to = qhca_kbuf_ptr(&cq->buf.kbuf,
-					   (size_t)((prod + freed) & mask) *
-					   sizeof(*cqe));
-			/* it may land in another lap */
-			phase = to->phase;
-			*to = *cqe;
-			to->phase = phase;
-		}
-	}
+	freed = qhca_cq_ring_clean(&c.ring, cq->ci, qpn);
 	if (freed)
 		cq_set_ci(cq, cq->ci + freed);
 	spin_unlock_irqrestore(&cq->lock, irq);

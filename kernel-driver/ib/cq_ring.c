@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+/* See cq_ring.h. */
+#ifdef __KERNEL__
+#include <linux/bits.h>
+#include <linux/compiler.h>
+#include <asm/byteorder.h>
+#include <asm/barrier.h>
+#endif
+
+#include "cq_ring.h"
+
+/**
+ * qhca_cq_ring_clean - take the CQEs of a QP out of a ring
+ * @ring: the ring
+ * @ci: consumer index: the oldest CQE not polled
+ * @qpn: the QP; the device writes no more CQEs for it
+ *
+ * The CQEs of other QPs move towards the newest and keep their order. The
+ * device may go on writing behind those that were valid at the start.
+ *
+ * Return: number of CQEs taken out; the new consumer index is @ci plus that.
+ */
+u32 qhca_cq_ring_clean(struct qhca_cq_ring *ring, u32 ci, u32 qpn)
+{
+	u32 mask = BIT(ring->shift) - 1;
+	struct qhca_cqe *cqe, *to;
+	u32 prod, freed = 0;
+	u8 phase;
+
+	for (prod = ci; prod - ci <= mask; prod++) {
+		cqe = ring->at(ring, prod & mask);
+		if (!qhca_cq_phase_ok(READ_ONCE(cqe->phase), prod,
+				      ring->shift))
+			break;
+	}
+	dma_rmb();	/* the rest of the CQEs is as old as their phases */
+
+	while (prod-- != ci) {
+		cqe = ring->at(ring, prod & mask);
+		if (le32_to_cpu(cqe->qpn) == qpn) {
+			ring->dropped(ring, cqe);
+			freed++;
+		} else if (freed) {
+			to = ring->at(ring, (prod + freed) & mask);
+			/* it may land in another lap */
+			phase = to->phase;
+			*to = *cqe;
+			to->phase = phase;
+		}
+	}
+	return freed;
+}
