@@ -6,7 +6,8 @@
  * The engine is not re-entrant, but a guest can aim what the engine causes
  * back at the device: a vIOMMU fault or an MSI-X message may be a write to
  * the configuration space of this very function, and so reset or unplug it.
- * Hence no interrupt is sent, and no engine reset or freed, inside a call.
+ * Hence no interrupt is sent, and no engine reset or freed, inside a call of it,
+ * and no interrupt is sent while the net core calls us.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"
@@ -83,7 +84,11 @@ void qhca_leave(QhcaState *s)
     }
     s->in_engine = false;
     if (s->any_raised) {
-        qhca_notify(s);
+        if (s->in_net) {
+            qemu_bh_schedule(s->bh);
+        } else {
+            qhca_notify(s);
+        }
     }
 }
 
@@ -164,28 +169,26 @@ static void qhca_bh(void *opaque)
 {
     QhcaState *s = opaque;
 
-    if (s->in_engine) {
+    if (s->in_engine || s->in_net) {
         qemu_bh_schedule(s->bh); /* a nested event loop: not now */
         return;
     }
+    object_ref(OBJECT(s));      /* an interrupt may unplug us */
     if (s->any_raised) {
         qhca_notify(s);
-        if (!s->engine) {
-            return;
+    }
+    /* A stopped machine's memory must not change: see qhca_vm_change(). */
+    if (runstate_is_running()) {
+        if (s->run_wanted && qhca_enter(s)) {
+            s->run_wanted = false;
+            qhca_run(s->engine);
+            qhca_leave(s);
+        }
+        if (s->engine) {
+            qhca_net_resume(s);
         }
     }
-    if (!runstate_is_running()) {
-        /* A stopped machine's memory must not change: see qhca_vm_change. */
-        return;
-    }
-    if (s->run_wanted && qhca_enter(s)) {
-        s->run_wanted = false;
-        qhca_run(s->engine);
-        qhca_leave(s);
-    }
-    if (s->engine) {
-        qhca_net_resume(s);
-    }
+    object_unref(OBJECT(s));
 }
 
 static void qhca_vm_change(void *opaque, bool running, RunState state)

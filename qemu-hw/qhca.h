@@ -35,10 +35,14 @@ struct QhcaState {
     bool reset_wanted;          /* a reset came during a call */
     bool gone;                  /* unplugged during a call */
 
-    /* Interrupts are sent after the call that raised them, not inside. */
+    /*
+     * Interrupts are sent after the call that raised them, not inside; and
+     * from a BH if the net core made the call, for it goes on using the NIC.
+     */
     unsigned long *raised;      /* a bit for each vector */
     bool any_raised;
     bool notifying;
+    bool in_net;                /* called by the net core: not even now */
 
     QEMUBH *bh;
     bool run_wanted;            /* the engine asked for qhca_run() */

@@ -2,10 +2,10 @@
 """Hot-unplug, and unplug in the worst moments."""
 
 import pytest
-from adapter import BARS, CAP_EXP, Adapter
+from adapter import BARS, CAP_EXP, COMMAND_MASTER, PCI_COMMAND, Adapter
 from layout import C
 from machine import Machine
-from rdma import BTH, Setup, parse
+from rdma import BTH, SEND_ONLY, Setup, packet, parse
 
 BRIDGE_BUSES, BRIDGE_MEMORY, BRIDGE_PREFETCH = 0x18, 0x20, 0x24
 SLOT_CONTROL, POWER_OFF, INDICATOR_OFF = 0x18, 0x400, 0x300
@@ -115,3 +115,31 @@ def test_netdev_goes_first(slot):
     slot.m.clock_step(10_000_000_000)
     slot.adapter.command(C.QHCA_CMD_NOP)
     unplug(slot)
+
+
+@pytest.mark.parametrize("decode", [True, False])
+def test_frame_that_unplugs_its_receiver(slot, decode):
+    """
+    The same from the wire's side: the interrupt for a received packet takes
+    the device away while the net core is delivering to it; with the BARs
+    decoded, or not, so that nothing else holds on to the device.
+    """
+    m = slot.m
+    m.out32(0xCF8, 0x80000060)
+    m.out32(0xCFC, ECAM | 1)
+    slot.adapter.start()
+    s = Setup(slot.adapter, "rtr")
+    s.cq.arm()
+    for _ in range(8):
+        s.qp.post_recv(s.sge(64))
+    m.qmp("device_del", id="q")
+    m.clock_step(6_000_000_000)
+    entry = BARS[C.QHCA_BAR_MSIX] + 16
+    m.store(entry, ECAM + (3 << 15) + slot.exp + SLOT_CONTROL, 4)
+    m.store(entry + 8, POWER_OFF | INDICATOR_OFF | 0xC0, 4)
+    if not decode:
+        slot.adapter.config_write(PCI_COMMAND, COMMAND_MASTER, 2)
+    for i in range(8):
+        m.send_frame(packet(s.qp.num, SEND_ONLY, 100 + i, b"bye", ackreq=1))
+    assert m.wait_event("DEVICE_DELETED")["data"]["device"] == "q"
+    assert slot.adapter.config(0) == 0xFFFFFFFF
