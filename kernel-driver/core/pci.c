@@ -52,7 +52,11 @@ void qhca_kill(struct qhca_core *core, const char *why)
 	schedule_work(&core->fatal_work);
 }
 
-/* Look whether the device is there and well; kills it if not. Any context. */
+/*
+ * Look whether the device is there and well; kills it if not. Any context.
+ * The device has been enabled. Where nothing answers, a read gives all ones on
+ * real machines, but zeroes on others: only the magic number proves presence.
+ */
 bool qhca_check_alive(struct qhca_core *core)
 {
 	u32 status;
@@ -60,10 +64,12 @@ bool qhca_check_alive(struct qhca_core *core)
 	if (qhca_dev_dead(&core->dev))
 		return false;
 	status = readl(core->dev.regs + QHCA_REG_STATUS);
-	if (status == ~0U)
-		qhca_kill(core, "it has left the bus");
+	if (readl(core->dev.regs + QHCA_REG_ID) != QHCA_ID_MAGIC)
+		qhca_kill(core, "it does not answer");
 	else if (status & QHCA_STATUS_FATAL)
 		qhca_kill(core, "it reports a fatal error");
+	else if (!(status & QHCA_STATUS_READY))
+		qhca_kill(core, "somebody has reset it");
 	else
 		return true;
 	return false;
