@@ -11,14 +11,19 @@ static void flush_send(struct qhca *e, struct qhca_qp *qp)
     struct qhca_xport *xp = &qp->xp;
     uint32_t index = qp->sq_tail;
     uint8_t opcode = QHCA_WQE_SEND;
+    uint8_t syn = QHCA_SYN_FLUSH;
     uint64_t wr_id = 0, addr;
 
     if (index != qp->sq_next && xp->win) {
         opcode = qhca_swqe(qp, index)->opcode;
         wr_id = qhca_swqe(qp, index)->wr_id;
-    } else if (!qhca_sq_fetch(e, qp, index, e->xd.wqe, &addr)) {
-        opcode = e->xd.wqe[0];
-        wr_id = qhca_get_le64(e->xd.wqe + 8);
+    } else {
+        syn = qhca_sq_fetch(e, qp, index, e->xd.wqe, &addr);
+        if (!syn) {
+            opcode = e->xd.wqe[0];
+            wr_id = qhca_get_le64(e->xd.wqe + 8);
+            syn = QHCA_SYN_FLUSH;
+        }
     }
     if (index == qp->sq_next) {
         qp->sq_next++;
@@ -26,7 +31,7 @@ static void flush_send(struct qhca *e, struct qhca_qp *qp)
     qp->sq_tail++;
     /* An overflown CQ cannot be told; the QP is beyond help anyway. */
     qhca_send_cqe(e, qp, wr_id, index, opcode, 0, QHCA_WC_WR_FLUSH_ERR,
-                  QHCA_SYN_FLUSH);
+                  syn);
 }
 
 /* True: one was flushed; false: there is none now. */

@@ -74,6 +74,8 @@ void qhca_req_fail(struct qhca *e, struct qhca_qp *qp, uint8_t status,
     if (!qhca_send_cqe(e, qp, w->wr_id, index, w->opcode, 0, status,
                        syndrome)) {
         qhca_qp_error(e, qp, QHCA_SYN_CQ_OVERFLOW, QHCA_EV_QP_FATAL);
+    } else if (qhca_wqe_lost(status, syndrome)) {
+        qhca_qp_error(e, qp, syndrome, QHCA_EV_QP_FATAL);
     } else if (qp->type == QHCA_QPT_RC) {
         qhca_qp_error(e, qp, syndrome, 0);
     } else {

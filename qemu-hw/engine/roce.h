@@ -242,6 +242,16 @@ static inline struct qhca_swqe *qhca_swqe(struct qhca_qp *qp, uint32_t index)
 {
     return &qp->xp.win->w[index & (QHCA_WINDOW_WQES - 1)];
 }
+/*
+ * Is this what comes of a WQE that could not be read?  That is the queue's own
+ * failure: a local work queue catastrophic error (IBA 11.6.3.2).
+ */
+static inline bool qhca_wqe_lost(uint8_t status, uint8_t syndrome)
+{
+    return status == QHCA_WC_LOC_QP_OP_ERR &&
+           (syndrome == QHCA_SYN_TABLE_INVALID ||
+            syndrome == QHCA_SYN_TABLE_DMA || syndrome == QHCA_SYN_WQE_DMA);
+}
 /* QHCA_CQE_OP_* of a send WQE's opcode. */
 uint8_t qhca_cqe_op(uint8_t wqe_opcode);
 /* Send CQE with a status; true: delivered. */

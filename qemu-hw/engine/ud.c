@@ -125,6 +125,8 @@ static void done(struct qhca *e, struct qhca_qp *qp, uint32_t len,
     if ((status || (p[1] & QHCA_WQE_F_SIGNALED)) &&
         !qhca_send_cqe(e, qp, wr_id, index, opcode, len, status, syndrome)) {
         qhca_qp_error(e, qp, QHCA_SYN_CQ_OVERFLOW, QHCA_EV_QP_FATAL);
+    } else if (qhca_wqe_lost(status, syndrome)) {
+        qhca_qp_error(e, qp, syndrome, QHCA_EV_QP_FATAL);
     } else if (status) {
         qhca_qp_sqe(e, qp, syndrome);
     }

@@ -31,13 +31,35 @@ struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci)
 }
 
 /*
+ * The device could not read the WQE, so it does not know its wr_id.  We do: the
+ * ring is our memory, and the slot is not free before the completion is taken.
+ */
+static void qhca_cqe_fill_wr_id(const struct qhca_qp *qp, struct qhca_cqe *cqe,
+				uint32_t index)
+{
+	const struct qhca_wqe_ctrl *ctrl;
+
+	if (cqe->syndrome != QHCA_SYN_TABLE_INVALID &&
+	    cqe->syndrome != QHCA_SYN_TABLE_DMA &&
+	    cqe->syndrome != QHCA_SYN_WQE_DMA)
+		return;
+	if (cqe->status != QHCA_WC_LOC_QP_OP_ERR &&
+	    cqe->status != QHCA_WC_WR_FLUSH_ERR)
+		return;
+	ctrl = (const void *)(qp->sq.ring +
+			      ((size_t)qhca_slot(index, qp->sq.shift) <<
+			       qp->sq.stride));
+	cqe->wr_id = ctrl->wr_id;
+}
+
+/*
  * Gives the WQE of a CQE back to its queue; the CQ's lock is held.  A
  * completion covers all the WQEs before it that asked for none.
  *
  * Returns false if no QP of this process has the number, which a working
  * device does not do; the CQE is then to be dropped.
  */
-bool qhca_cqe_retire(struct qhca_cq *cq, const struct qhca_cqe *cqe)
+bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe)
 {
 	uint32_t qpn = le32toh(cqe->qpn);
 	uint32_t index = le32toh(cqe->wqe_index);
@@ -50,14 +72,17 @@ bool qhca_cqe_retire(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 		cq->last_qp = qp;
 	}
 	/* Release: whoever sees the tail may overwrite what we have read. */
-	if (!(cqe->opcode & QHCA_CQE_OP_RECV))
+	if (!(cqe->opcode & QHCA_CQE_OP_RECV)) {
+		if (unlikely(cqe->status))
+			qhca_cqe_fill_wr_id(qp, cqe, index);
 		atomic_store_explicit(&qp->sq.tail, index + 1,
 				      memory_order_release);
-	else if (!(le16toh(cqe->flags) & QHCA_CQE_F_SRQ))
+	} else if (!(le16toh(cqe->flags) & QHCA_CQE_F_SRQ)) {
 		atomic_store_explicit(&qp->rq.tail, index + 1,
 				      memory_order_release);
-	else if (qp->srq)
+	} else if (qp->srq) {
 		qhca_srq_give_back(qp->srq, index);
+	}
 	return true;
 }
 

@@ -358,7 +358,7 @@ void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp);
 int qhca_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 int qhca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci);
-bool qhca_cqe_retire(struct qhca_cq *cq, const struct qhca_cqe *cqe);
+bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe);
 enum ibv_wc_opcode qhca_cqe_wc_opcode(const struct qhca_cqe *cqe);
 unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe);
 

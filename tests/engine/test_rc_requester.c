@@ -736,6 +736,52 @@ static void unsignaled_then_wait(void **state)
     peer_free(p);
 }
 
+static uint64_t lost_wqe;
+
+static void lose_wqe(void *opaque, uint64_t addr, size_t len, bool write)
+{
+    struct peer *p = opaque;
+
+    (void)len;
+    p->n->mem.fail_64k = addr == lost_wqe && !write ? 65536 : 0;
+}
+
+/*
+ * A WQE that cannot be read: work queue catastrophic error, for datagrams too;
+ * the one behind it is flushed, and says so if it cannot be read either.
+ */
+static void wqe_unreadable(void **state)
+{
+    static const uint8_t types[] = { QHCA_QPT_RC, QHCA_QPT_UD };
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        struct peer *p = peer_new(types[i], NULL);
+        struct gwr wr = { .opcode = QHCA_WQE_SEND, .wr_id = 7 };
+
+        p->n->mem.watch = lose_wqe;
+        p->n->mem.watch_opaque = p;
+        lost_wqe = gbuf_addr(&p->qp.sq, 0, NULL);
+        assert_true(gqp_post_send(&p->qp, &wr));
+        wr.wr_id = 8;
+        assert_true(gqp_post_send(&p->qp, &wr));
+        gqp_ring(&p->qp);
+        peer_cqe(p, scq, 0, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_DMA);
+        assert_int_equal(p->cqe.wqe_index, 0);
+        peer_cqe(p, scq, 8, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+        lost_wqe = gbuf_addr(&p->qp.sq, 2 << p->qp.sq_stride, NULL);
+        assert_true(gqp_post_send(&p->qp, &wr));
+        gqp_ring(&p->qp);
+        peer_cqe(p, scq, 0, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_WQE_DMA);
+        assert_int_equal(p->cqe.wqe_index, 2);
+        assert_int_equal(p->g.async_count[QHCA_EV_QP_FATAL], 1);
+        lost_wqe = 0;
+        p->n->mem.fail_64k = 0;
+        peer_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -759,6 +805,7 @@ int main(void)
         cmocka_unit_test(local_inv_waits),
         cmocka_unit_test(unsignaled),
         cmocka_unit_test(unsignaled_then_wait),
+        cmocka_unit_test(wqe_unreadable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from physmem import write64
-from test_bad_input import ERR, EVENT_QP_FATAL, FLUSH, LOC_PROT, REM_OP
+from test_bad_input import ERR, EVENT_QP_FATAL, FLUSH, LOC_PROT, LOC_QP_OP, REM_OP
 from test_queue_buffers import FORMS, VALID, context, layout
 
 BROKEN_PAGE = 8  # of badinput.c
@@ -75,5 +75,5 @@ def test_broken_sq(pair, progs, entry):
         write64(pair, "a", qpc.sq.addr + 8 * BROKEN_PAGE, entry)
         out = case.go()
     assert out["event"] == EVENT_QP_FATAL and out["state"] == ERR, out
-    assert out["local"] != 0
+    assert out["local"] == LOC_QP_OP
     assert out["bystander"] == 1

@@ -76,7 +76,7 @@ static void collect(struct result *r, bool want_remote, bool follow_up)
 	}
 	if (want_remote)
 		r->remote = qv_wait(b.rcq, &wc, 5000) ? (int)wc.status : -1;
-	r->event = qv_async(&dev, want_remote || r->local < 0 ? 3000 : 200);
+	r->event = qv_async(&dev, 1500);
 }
 
 static void bad_qpn(struct result *r)
