@@ -6,8 +6,8 @@
  * The engine is not re-entrant, but a guest can aim what the engine causes
  * back at the device: a vIOMMU fault or an MSI-X message may be a write to
  * the configuration space of this very function, and so reset or unplug it.
- * Hence no interrupt is sent, and no engine reset or freed, inside a call of it,
- * and no interrupt is sent while the net core calls us.
+ * Hence inside a call of the engine no interrupt is sent and no engine reset
+ * or freed, and no interrupt is sent while the net core calls us.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"

@@ -7,7 +7,7 @@ from layout import C, struct
 from machine import Machine
 from rdma import OUR_MAC, PEER_MAC, array, mac_bytes
 from scapy.layers.inet import IP, TCP, UDP
-from scapy.layers.l2 import Dot1Q, Ether
+from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
 
 MULTICAST = "01:00:5e:00:00:01"
@@ -293,3 +293,28 @@ def test_no_wire():
         eth = Ethernet(adapter)
         eth.send(frame_to(PEER_MAC))
         adapter.command(C.QHCA_CMD_NOP)
+
+
+def test_answer_from_within_send():
+    """
+    The user-mode backend answers an ARP request before sending it returns:
+    the answer must wait until the engine can take it, and not be lost.
+    """
+    with Machine("-netdev", "user,id=wire", wire=False,
+                 device="qhca,id=q,addr=4.0,mac=02:00:00:00:00:01,netdev=wire") as m:
+        adapter = Adapter(m)
+        adapter.start()
+        eth = Ethernet(adapter)
+        for _ in range(40):
+            eth.send(bytes(Ether(src=OUR_MAC, dst="ff:ff:ff:ff:ff:ff")
+                           / ARP(hwsrc=OUR_MAC, psrc="10.0.2.15", pdst="10.0.2.2")))
+            done = {}
+            while len(done) < 2:
+                cqe = eth.cq.take()
+                done[cqe.opcode] = cqe
+            assert done[C.QHCA_CQE_OP_ETH_SEND].status == C.QHCA_WC_SUCCESS
+            cqe = done[C.QHCA_CQE_OP_ETH_RECV]
+            answer = Ether(m.read_mem(eth.buffers + 2048 * (cqe.wqe_index & 15),
+                                      cqe.byte_len))
+            assert answer[ARP].psrc == "10.0.2.2" and answer[ARP].op == 2
+            m.store(eth.dbrec, cqe.wqe_index + 17, 4)
