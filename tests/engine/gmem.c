@@ -18,6 +18,8 @@
  */
 static struct gmem spare[4];
 static unsigned spares;
+/* After so many guests a space has pages everywhere: it is given up. */
+#define SPARE_USES 40
 
 static void *reserve(uint64_t len)
 {
@@ -49,9 +51,11 @@ void gmem_init(struct gmem *m, uint64_t base, uint64_t seed,
 
 void gmem_fini(struct gmem *m)
 {
-    if (!m->mapped_pages && spares < sizeof(spare) / sizeof(spare[0])) {
+    if (!m->mapped_pages && spares < sizeof(spare) / sizeof(spare[0]) &&
+        m->uses < SPARE_USES) {
         spare[spares] = (struct gmem){ .data = m->data, .mapped = m->mapped,
-                                       .may = { m->may[0], m->may[1] } };
+                                       .may = { m->may[0], m->may[1] },
+                                       .uses = m->uses + 1 };
         spares++;
         memset(m, 0, sizeof(*m));
         return;

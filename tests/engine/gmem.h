@@ -38,6 +38,7 @@ struct gmem {
     /* statistics */
     uint64_t reads, read_bytes, writes, write_bytes, faults, injected;
     uint64_t mapped_pages;
+    unsigned uses;              /* guests that had this space before */
     /* when set: called on each device access, before it happens */
     void (*watch)(void *opaque, uint64_t addr, size_t len, bool write);
     void *watch_opaque;

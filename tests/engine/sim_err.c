@@ -570,8 +570,10 @@ static void run_doorbells(struct sim *s)
 /* A region vanishes under a stream of requests. */
 static void run_mr_gone(struct sim *s)
 {
-    bool remote = rng_pct(&s->rng, 50);
+    bool remote = rng_pct(&s->rng, 50), read = rng_pct(&s->rng, 50);
+    uint8_t op = read ? QHCA_WQE_RDMA_READ : QHCA_WQE_RDMA_WRITE;
     struct qhca_cqe c;
+    struct gmr *mr;
     struct gwr w;
     struct fx f;
     uint32_t i, bad = FX_DEPTH;
@@ -579,18 +581,16 @@ static void run_mr_gone(struct sim *s)
 
     fx_open(&f, s);
     fx_connect(&f);
+    mr = remote ? &f.b.rem : read ? &f.a.dst : &f.a.src;
     for (i = 0; i < FX_DEPTH; i++) {
-        w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE,
-                    (uint32_t)rng_range(f.r, 4000, FX_AREA));
+        w = fx_good_wr(&f, op, (uint32_t)rng_range(f.r, 4000, FX_AREA));
         w.flags = QHCA_WQE_F_SIGNALED;
         fx_post(&f, &w);
     }
     gqp_ring(&f.a.qp);
     world_run(&s->w, rng_log(f.r, 100000));
     /* after this command no access: the memory is unmapped at once */
-    CHECK(gmr_destroy(remote ? &f.b.rem : &f.a.src) == QHCA_ST_OK,
-          "DESTROY_MR");
-    memset(remote ? &f.b.rem.buf : &f.a.src.buf, 0, sizeof(struct gbuf));
+    CHECK(gmr_destroy(mr) == QHCA_ST_OK, "DESTROY_MR");
     for (i = 0; i < FX_DEPTH; i++) {
         CHECK(fx_wait(&f, &f.a.scq, &c, FX_LONG), "MR gone: WQE %u", i);
         CHECK(c.wqe_index == i, "MR gone: WQE %u, want %u", c.wqe_index, i);

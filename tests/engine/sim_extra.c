@@ -472,6 +472,7 @@ static void srq_bad_index(struct sim *s)
     struct gqp_init in = {
         .type = QHCA_QPT_RC, .sq_shift = 2, .sq_stride = 6,
     };
+    struct qhca_srqc state;
     uint32_t events, wqe, bad = 8 + rng_u32(&s->rng) % 1000000;
     struct gsrq srq;
     struct gwr w;
@@ -498,6 +499,8 @@ static void srq_bad_index(struct sim *s)
     fx_expect_sends(&f, "bad SRQ index", 0, QHCA_WC_REM_OP_ERR);
     CHECK(fx_state(&f.b) == QHCA_QPS_ERR, "bad SRQ index: lives");
     CHECK(fx_async(&f.b, QHCA_EV_SRQ_ERR) == events + 1, "no event");
+    guest_query(f.b.g, QHCA_CMD_QUERY_SRQ, srq.srqn, &state, sizeof(state));
+    CHECK(state.state == QHCA_SRQ_ERR, "SRQ in state %u", state.state);
     fx_destroy_qp(&f.b);
     CHECK(gsrq_destroy(&srq) == QHCA_ST_OK, "DESTROY_SRQ");
     fx_close(&f);
