@@ -249,7 +249,7 @@ static void run_qp_access(struct sim *s)
     fx_post_good(&f, 2);
     gqp_ring(&f.a.qp);
     fx_expect_sends(&f, "QP without remote rights", 1,
-                 QHCA_WC_REM_INV_REQ_ERR);
+                    QHCA_WC_REM_INV_REQ_ERR);
     fx_expect_recvs(&f, "QP without remote rights", 1, 0, true);
     fx_close(&f);
 }
@@ -266,7 +266,7 @@ static void run_bad_recv(struct sim *s)
     for (i = 0; i < before; i++) {
         fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
         w = fx_good_wr(&f, QHCA_WQE_SEND,
-                    (uint32_t)rng_below(f.r, FX_RECV_CAP));
+                       (uint32_t)rng_below(f.r, FX_RECV_CAP));
         fx_post(&f, &w);
     }
     kind = (unsigned)rng_below(f.r, 2);
@@ -299,7 +299,7 @@ static void run_recv_sges(struct sim *s)
     gqp_ring(&f.a.qp);
     fx_expect_sends(&f, "receive with too many SGEs", 0, QHCA_WC_REM_OP_ERR);
     fx_expect_recvs(&f, "receive with too many SGEs", 0,
-                 QHCA_WC_LOC_QP_OP_ERR, true);
+                    QHCA_WC_LOC_QP_OP_ERR, true);
     fx_close(&f);
 }
 
@@ -342,7 +342,7 @@ static void run_rnr(struct sim *s)
         fx_post(&f, &w);
     }
     w = fx_good_wr(&f, ops[rng_below(f.r, 2)],
-                (uint32_t)rng_below(f.r, FX_RECV_CAP));
+                   (uint32_t)rng_below(f.r, FX_RECV_CAP));
     fx_post(&f, &w);
     fx_post_good(&f, 3);
     gqp_ring(&f.a.qp);
@@ -514,7 +514,7 @@ static void run_bad_mr_table(struct sim *s)
     fx_post_good(&f, 2);
     gqp_ring(&f.a.qp);
     fx_expect_sends(&f, "hole in a region", 0, remote ? QHCA_WC_REM_OP_ERR :
-                 QHCA_WC_LOC_PROT_ERR);
+                    QHCA_WC_LOC_PROT_ERR);
     memcpy(gmem_ptr(mr.g->m, at, 8), &old, 8);
     CHECK(gmr_destroy(&mr) == QHCA_ST_OK, "DESTROY_MR");
     fx_close(&f);

@@ -174,7 +174,7 @@ void fx_post_good(struct fx *f, unsigned n)
 {
     while (n--) {
         struct gwr w = fx_good_wr(f, fx_some_op(f),
-                               (uint32_t)rng_below(f->r, FX_RECV_CAP + 1));
+                                  (uint32_t)rng_below(f->r, FX_RECV_CAP + 1));
 
         fx_post(f, &w);
     }
@@ -183,7 +183,7 @@ void fx_post_good(struct fx *f, unsigned n)
 /* ---- waiting ---- */
 
 bool fx_wait(struct fx *f, struct gcq *cq, struct qhca_cqe *c,
-                     uint64_t ns)
+             uint64_t ns)
 {
     uint64_t end = f->s->w.now + ns;
 
@@ -209,7 +209,7 @@ uint8_t fx_state(struct side *x)
  * before @bad succeed, @bad has @status, the rest is flushed.
  */
 void fx_expect_sends(struct fx *f, const char *name, uint32_t bad,
-                         uint8_t status)
+                     uint8_t status)
 {
     struct gqp *qp = &f->a.qp;
     struct qhca_cqe c;
@@ -250,7 +250,7 @@ void fx_expect_sends(struct fx *f, const char *name, uint32_t bad,
 /* Receives at the responder: @ok succeed, then (if any) @status, then, if
  * @err, the rest is flushed. */
 void fx_expect_recvs(struct fx *f, const char *name, uint32_t ok,
-                         uint8_t status, bool err)
+                     uint8_t status, bool err)
 {
     struct gqp *qp = &f->b.qp;
     struct qhca_cqe c;
