@@ -18,10 +18,8 @@ typedef void QhcaClassData;
 
 #if __has_include("hw/core/qdev-properties.h")
 #include "hw/core/qdev-properties.h"
-#include "hw/core/resettable.h"
 #else
 #include "hw/qdev-properties.h"
-#include "hw/resettable.h"
 #endif
 
 #endif /* QHCA_COMPAT_H */

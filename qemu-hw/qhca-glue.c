@@ -14,7 +14,6 @@
 #include "qemu/main-loop.h"
 #include "qapi/error.h"
 #include "hw/pci/msix.h"
-#include "hw/qdev-core.h"
 #include "qhca.h"
 
 bool qhca_enter(QhcaState *s)

@@ -5,7 +5,6 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
-#include "hw/qdev-core.h"
 #include "engine/trace.h"
 #include "qhca.h"
 #include "trace.h"
