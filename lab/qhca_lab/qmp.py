@@ -42,6 +42,7 @@ class Qmp:
                     os.close(self._lock)
                     raise LabError(f"somebody else keeps {path} busy") from None
                 time.sleep(0.02)
+        self._file = None
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout)
         try:
@@ -93,6 +94,9 @@ class Qmp:
                 self._socket.settimeout(self._timeout)
 
     def close(self) -> None:
+        # The file keeps the connection open, and QEMU serves only one.
+        if self._file:
+            self._file.close()
         self._socket.close()
         os.close(self._lock)
 
