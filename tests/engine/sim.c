@@ -175,6 +175,9 @@ void sim_drain(struct cqx *c)
     while (gcq_poll(&c->cq, &cqe)) {
         c->seen++;
         ep = cqe.qpn < s->by_qpn_len[node] ? s->by_qpn[node][cqe.qpn] : NULL;
+        if (c->owner) {
+            ep = c->owner;
+        }
         CHECK(ep, "%s: a completion for QP %#x, status %s", c->g->m->name,
               cqe.qpn, sim_wc_name(cqe.status));
         CHECK(cqe.timestamp <= s->w.now, "a completion from the future");
@@ -372,9 +375,11 @@ static void check_counters(struct sim *s)
 
         guest_stats(&s->g[i], st);
         CHECK(s->hostile ||     /* a reset sets counters back */
-              st[QHCA_STAT_ROCE_TX_PACKETS] >= w->node[i].tx_frames,
-              "%" PRIu64 " packets counted, %" PRIu64 " frames sent",
-              st[QHCA_STAT_ROCE_TX_PACKETS], w->node[i].tx_frames);
+              st[QHCA_STAT_ROCE_TX_PACKETS] +
+              st[QHCA_STAT_ETH_TX_PACKETS] >= w->node[i].tx_frames,
+              "%" PRIu64 " + %" PRIu64 " packets counted, %" PRIu64
+              " frames sent", st[QHCA_STAT_ROCE_TX_PACKETS],
+              st[QHCA_STAT_ETH_TX_PACKETS], w->node[i].tx_frames);
         CHECK(st[QHCA_STAT_AQ_COMMANDS] > 0, "counters stand still");
         if (!s->corrupts) {
             CHECK(!st[QHCA_STAT_ROCE_ICRC_ERRORS] &&

@@ -23,6 +23,7 @@ struct cqx {
     uint32_t room;              /* CQEs no queue has claimed */
     uint64_t seen;
     bool ticking;
+    struct ep *owner;           /* of a CQ for Ethernet; NULL: see the QPN */
 };
 
 /* A ring allocator of ranges of a region, with red zones between them. */
@@ -135,6 +136,8 @@ void rc_srq_group(struct sim *s, struct guest *a, struct guest *b,
 /* sim_ud.c */
 void ud_group(struct sim *s, unsigned per_node, unsigned messages,
               bool enough_receives);
+/* sim_eth.c: on every adapter, on a wire without faults */
+void eth_group(struct sim *s, unsigned frames);
 /* sim_err.c */
 void err_script(struct sim *s);
 void chaos_script(struct sim *s);

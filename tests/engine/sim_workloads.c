@@ -130,6 +130,14 @@ static void build_err(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 0, 3), 100, 30000, false);
 }
 
+/* Ethernet frames and RC traffic share the wire. */
+static void build_eth(struct sim *s)
+{
+    wire_random(&s->w.wire, &s->rng, false);
+    eth_group(s, 300);
+    some_pairs(s, (unsigned)rng_range(&s->rng, 0, 3), 50, 30000, false);
+}
+
 /* UC: in order, but nobody repeats what is lost. */
 static void build_uc(struct sim *s)
 {
@@ -168,6 +176,7 @@ const struct sim_workload sim_workloads[] = {
     { "late", "RC, timers shorter than the round trip", build_late, NULL },
     { "big", "messages of megabytes", build_big, NULL },
     { "ud", "datagrams, on good and bad wires", build_ud, NULL },
+    { "eth", "Ethernet frames beside RC", build_eth, NULL },
     { "uc", "UC pairs", build_uc, NULL },
     { "chaos", "guest memory that fails at random", build_chaos,
       chaos_script },
