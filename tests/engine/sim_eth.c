@@ -349,8 +349,8 @@ static void make(struct sim *s, struct eth_all *all, struct guest *g,
     x->to_send = (uint32_t)rng_below(r, frames) + 1;
     x->sq_shift = (uint8_t)rng_range(r, 0, 6);
     x->sq_stride = (uint8_t)rng_range(r, 6, 9);
-    /* a frame takes at most QHCA_ETH_MAX_SGE buffers */
-    x->rx_len = (uint32_t)rng_range(r, 310, 9000);
+    /* a frame takes at most 64 buffers */
+    x->rx_len = (uint32_t)rng_range(r, BODY_MAX / 64 + 1, 9000);
     x->rq_shift = (uint8_t)rng_range(r, 7, 8);
     make_queue(x, &x->sq, x->sq_shift, x->sq_stride);
     make_queue(x, &x->rq, x->rq_shift, 4);
