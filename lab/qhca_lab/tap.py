@@ -16,7 +16,10 @@ IFF_TAP = 0x0002
 IFF_NO_PI = 0x1000
 
 name, number = sys.argv[1], int(sys.argv[2])
-tap = os.open("/dev/net/tun", os.O_RDWR)
+try:
+    tap = os.open("/dev/net/tun", os.O_RDWR)
+except OSError as error:
+    sys.exit(f"{error}: load the module tun, let everybody use the file (mode 666)")
 fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI))
 for words in (["mtu", "9000", "master", "br0"], ["up"]):
     subprocess.run(["ip", "link", "set", name] + words, check=True)
