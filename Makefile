@@ -73,7 +73,7 @@ test-manual: root ## Compare docs/hardware.md with the contract header (seconds)
 test-lab: deps ## Tests of the launcher that need no guest (seconds)
 	$(HOST_PYTEST) tests/lab $(ARGS)
 
-test-engine: root ## Engine unit tests, simulation, short fuzzing (4 minutes)
+test-engine: root ## Engine unit tests, simulation, short fuzzing (1 minute)
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check
 
 test-provider: root ## Unit tests of the provider (seconds)
@@ -90,7 +90,7 @@ test-guest: build ## Guest tests: pairs of guests are booted (30 minutes)
 	$(HOST_PYTEST) --durations=10 $(or $(GUEST_TESTS),tests/guest) $(ARGS)
 
 .PHONY: bench
-bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (10 minutes)
+bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (6 minutes)
 	@lab/bench $(ARGS)
 
 # ---------------------------------------------------------------- cleaning
