@@ -391,6 +391,17 @@ static void check_counters(struct sim *s)
         if (s->no_rnr) {
             CHECK(!st[QHCA_STAT_ROCE_RNR_NAK_TX], "%" PRIu64 " RNR NAKs",
                   st[QHCA_STAT_ROCE_RNR_NAK_TX]);
+            /* on a good wire nothing is sent twice */
+            CHECK(!st[QHCA_STAT_ROCE_RETRANSMITS] &&
+                  !st[QHCA_STAT_ROCE_DUPLICATE] &&
+                  !st[QHCA_STAT_ROCE_OUT_OF_SEQUENCE] &&
+                  !st[QHCA_STAT_ROCE_TIMEOUTS], "%" PRIu64 " packets sent "
+                  "again, %" PRIu64 " duplicates, %" PRIu64 " out of "
+                  "sequence, %" PRIu64 " timeouts",
+                  st[QHCA_STAT_ROCE_RETRANSMITS],
+                  st[QHCA_STAT_ROCE_DUPLICATE],
+                  st[QHCA_STAT_ROCE_OUT_OF_SEQUENCE],
+                  st[QHCA_STAT_ROCE_TIMEOUTS]);
         }
         if (!s->hostile) {
             CHECK(!w->node[i].mem.faults, "%s: %" PRIu64 " accesses of the "
