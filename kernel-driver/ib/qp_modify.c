@@ -26,8 +26,6 @@ static int check_numbers(const struct qhca_caps *caps,
 	    ((mask & IB_QP_RETRY_CNT) && attr->retry_cnt > 7) ||
 	    ((mask & IB_QP_RNR_RETRY) && attr->rnr_retry > 7) ||
 	    ((mask & IB_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31) ||
-	    ((mask & IB_QP_MAX_QP_RD_ATOMIC) &&
-	     attr->max_rd_atomic > caps->max_rd_atomic) ||
 	    ((mask & IB_QP_MAX_DEST_RD_ATOMIC) &&
 	     attr->max_dest_rd_atomic > caps->max_rd_atomic) ||
 	    ((mask & IB_QP_DEST_QPN) && attr->dest_qp_num > 0xffffff))
@@ -56,8 +54,8 @@ static const struct {
 };
 
 /* The device looks at what the mask names only. Returns that mask. */
-static u64 fill_numbers(struct qhca_qpc *qpc, const struct ib_qp_attr *attr,
-			int mask)
+static u64 fill_numbers(const struct qhca_caps *caps, struct qhca_qpc *qpc,
+			const struct ib_qp_attr *attr, int mask)
 {
 	u64 dev_mask = 0;
 	int i;
@@ -81,8 +79,13 @@ static u64 fill_numbers(struct qhca_qpc *qpc, const struct ib_qp_attr *attr,
 		qpc->rq_psn = cpu_to_le32(attr->rq_psn & 0xffffff);
 	if (mask & IB_QP_SQ_PSN)
 		qpc->sq_psn = cpu_to_le32(attr->sq_psn & 0xffffff);
+	/*
+	 * What the peer would let us have in flight; fewer is always right.
+	 * perftest asks for all a peer can do, and Soft-RoCE can do 128.
+	 */
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
-		qpc->max_rd_atomic = attr->max_rd_atomic;
+		qpc->max_rd_atomic = min_t(u32, attr->max_rd_atomic,
+					   caps->max_rd_atomic);
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 		qpc->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	if (mask & IB_QP_MIN_RNR_TIMER)
@@ -112,7 +115,7 @@ static int fill_attrs(struct qhca_ib_dev *dev, struct qhca_qpc *qpc,
 	err = check_numbers(&dev->qdev->caps, attr, mask);
 	if (err)
 		return err;
-	*dev_mask = fill_numbers(qpc, attr, mask);
+	*dev_mask = fill_numbers(&dev->qdev->caps, qpc, attr, mask);
 	if (mask & IB_QP_ACCESS_FLAGS) {
 		if (attr->qp_access_flags & ~QP_ACCESS)
 			return -EOPNOTSUPP;
