@@ -123,6 +123,14 @@ void guest_stats(struct guest *g, uint64_t stats[QHCA_STAT_COUNT])
 void guest_doorbell(struct guest *g, uint32_t uar, unsigned off,
                     uint64_t val)
 {
+    unsigned i;
+
+    for (i = 0; uar == 0 && off == QHCA_DB_EQ && i < g->eqs; i++) {
+        if (g->eq[i].eqn == (val & QHCA_DB_NUM_MASK) &&
+            val & QHCA_DB_EQ_ARM) {
+            g->eq[i].armed = true;
+        }
+    }
     node_db_write(g->n, ((uint64_t)uar << g->db_shift) + off, val, 8);
 }
 
@@ -218,8 +226,15 @@ static void on_msix(struct node *n, unsigned vector)
 {
     struct guest *g = n->opaque;
 
-    if (g->up && vector >= 1 && vector <= g->eqs &&
-        !g->eq[vector - 1].scheduled) {
+    if (!g->up || vector < 1 || vector > g->eqs) {
+        return;
+    }
+    if (!g->m->unchecked) {     /* a sane driver gets what it asked for */
+        CHECK(g->eq[vector - 1].armed, "%s: an interrupt of EQ %u, which is "
+              "not armed", g->m->name, g->eq[vector - 1].eqn);
+    }
+    g->eq[vector - 1].armed = false;
+    if (!g->eq[vector - 1].scheduled) {
         g->eq[vector - 1].scheduled = true;
         world_call(n->w, n->w->now + rng_below(&g->rng, g->irq_ns + 1),
                    interrupt, g, vector);
@@ -284,6 +299,7 @@ static void make_eq(struct guest *g, unsigned i, uint8_t shift, bool shapes)
     eq->g = g;
     eq->shift = shift;
     eq->cons = 0;
+    eq->armed = false;
     gbuf_make(&eq->buf, g->m, len, &s, true, 0, &g->rng);
     gbuf_allow(&eq->buf, 0, len, GMEM_W);
     memset(&c, 0, sizeof(c));

@@ -24,6 +24,7 @@ struct geq {
     uint8_t shift;
     uint32_t cons;
     bool scheduled;             /* its interrupt handler will run */
+    bool armed;                 /* an interrupt has been asked for */
     uint64_t events;
 };
 

@@ -180,12 +180,16 @@ void sim_drain(struct cqx *c)
         }
         CHECK(ep, "%s: a completion for QP %#x, status %s", c->g->m->name,
               cqe.qpn, sim_wc_name(cqe.status));
-        CHECK(cqe.timestamp <= s->w.now, "a completion from the future");
+        CHECK(cqe.timestamp <= s->w.now && cqe.timestamp >= c->empty,
+              "a completion of %" PRIu64 ", now is %" PRIu64 ", and there "
+              "was none at %" PRIu64, (uint64_t)cqe.timestamp, s->w.now,
+              c->empty);
         CHECK((cqe.opcode & 0x80 ? ep->rcq : ep->scq) == c,
               "QP %#x: a completion in the wrong CQ", cqe.qpn);
         ep->on_cqe(ep, &cqe);
         ep->dirty = true;
     }
+    c->empty = s->w.now;
 }
 
 static void cq_tick(void *opaque, uint64_t arg)

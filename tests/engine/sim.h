@@ -22,6 +22,7 @@ struct cqx {
     enum cq_mode mode;
     uint32_t room;              /* CQEs no queue has claimed */
     uint64_t seen;
+    uint64_t empty;             /* when nothing was in it, ns */
     bool ticking;
     struct ep *owner;           /* of a CQ for Ethernet; NULL: see the QPN */
 };
