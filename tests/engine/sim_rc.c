@@ -1133,6 +1133,13 @@ static void connect(struct rc *a, struct rc *b)
     *y = *x;
     y->sq_psn = rng_u32(r) & 0xffffff;
     y->max_rd_atomic = (uint8_t)rng_range(r, 1, 16);
+    if (a == b) {
+        y->max_rd_atomic = x->max_rd_atomic;
+    }
+    if (rng_pct(r, 70)) {       /* not one more than the peer may ask for */
+        x->max_dest_rd_atomic = y->max_rd_atomic;
+        y->max_dest_rd_atomic = x->max_rd_atomic;
+    }
     x->dest_qpn = b->ep->qp.qpn;
     y->dest_qpn = a->ep->qp.qpn;
     if (a == b) {
