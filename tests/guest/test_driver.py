@@ -122,7 +122,8 @@ def test_reset_while_all_is_changed(pair):
         a.run(f"echo 1 > /sys/bus/pci/devices/{pci}/reset; sleep 0.2", timeout=60)
     for job in jobs:
         job.kill()
-    a.run(f"ip link set {dev} up")
+    # the loops ended anywhere
+    a.run(f"ip link set {dev} promisc off; ip link set {dev} up")
     a.setup_nic()
     ping(pair)
 

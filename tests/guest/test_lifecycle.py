@@ -4,7 +4,7 @@ The driver and the device go away in mid-traffic: applications get errors, the
 kernel no oops, nothing leaks, QEMU lives, and all can start again.
 """
 
-import pytest
+import time
 
 from test_pingpong import pingpong
 
@@ -28,13 +28,6 @@ def stop(*jobs):
         job.kill()
 
 
-def settled(guest):
-    """Memory not given back would show here: unpinned pages and DMA pools."""
-    guest.run("sync; echo 3 > /proc/sys/vm/drop_caches")
-    out = guest.run("grep -E 'Unevictable|Mlocked' /proc/meminfo").out
-    return out
-
-
 def restore(pair, guest):
     """Addresses are lost with the netdev: set the guest up as at boot."""
     guest.setup_nic()
@@ -55,12 +48,13 @@ def test_unload_in_traffic(pair):
 
 
 def test_unbind_rebind_in_traffic(pair):
+    pci = pair.a.pci
     for _ in range(3):
         server, client = traffic(pair)
-        pair.a.run(f"echo {pair.a.pci} > {DRIVER}/unbind", timeout=60)
+        pair.a.run(f"echo {pci} > {DRIVER}/unbind", timeout=60)
         assert client.wait(90).rc != 0
         stop(server)
-        pair.a.run(f"echo {pair.a.pci} > {DRIVER}/bind", timeout=60)
+        pair.a.run(f"echo {pci} > {DRIVER}/bind", timeout=60)
         restore(pair, pair.a)
 
 
@@ -75,18 +69,32 @@ def test_flr_in_traffic(pair):
 
 
 def test_load_unload_loop(pair):
-    """Ten times in and out: the kernel's memory does not shrink with it."""
+    """In and out again: the kernel's memory does not shrink with it."""
+    def unload():
+        pair.a.run("rmmod qhca_ib qhca", timeout=60)
+
     def free_kib():
         pair.a.run("sync; echo 3 > /proc/sys/vm/drop_caches")
         return int(pair.a.run("awk '/MemAvailable/ {print $2}' /proc/meminfo").out)
 
-    pair.a.run("rmmod qhca_ib qhca", timeout=60)
-    pair.a.load_driver()
+    def again(times):
+        for _ in range(times):
+            pair.a.load_driver()
+            unload()
+
+    unload()
+    again(3)  # what is allocated once and kept
     first = free_kib()
-    for _ in range(10):
-        pair.a.run("rmmod qhca_ib qhca", timeout=60)
-        pair.a.load_driver()
-    assert first - free_kib() < 16 * 1024
+    again(10)
+    # some memory comes back late; what is lost does not come back
+    lost = first - free_kib()
+    for _ in range(40):
+        if lost < 8 * 1024:
+            break
+        time.sleep(0.5)
+        lost = first - free_kib()
+    assert lost < 8 * 1024, f"{lost} KiB are gone after ten rounds"
+    pair.a.load_driver()
     restore(pair, pair.a)
 
 

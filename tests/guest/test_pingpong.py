@@ -100,7 +100,7 @@ def perftest(server, client, program, options, timeout=180):
     result = client.run(f"{line} {server.ip}", timeout=timeout)
     served = job.wait(60)
     assert served.rc == 0, f"server: {served.out}\n{served.err}"
-    rows = re.findall(r"^\s*(\d+)\s+(\d+)\s+([\d. \t]+?)\s*$", result.out, re.M)
+    rows = re.findall(r"^\s*(\d+)\s+(\d+)\s+((?:[\d.]|-?nan|[ \t])+?)\s*$", result.out, re.M)
     assert rows, f"no result line:\n{result.out}"
     return rows[-1]
 
