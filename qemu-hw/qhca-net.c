@@ -49,6 +49,22 @@ static void qhca_net_tx_ready(QhcaState *s)
     }
 }
 
+/*
+ * Around what is done inside a call of the net core.  The guest may unplug the
+ * device in between: it must live until the end.
+ */
+static void qhca_net_begin(QhcaState *s)
+{
+    object_ref(OBJECT(s));
+    s->in_net = true;
+}
+
+static void qhca_net_end(QhcaState *s)
+{
+    s->in_net = false;
+    object_unref(OBJECT(s));
+}
+
 static void qhca_net_sent(NetClientState *nc, ssize_t ret)
 {
     QhcaState *s = qemu_get_nic_opaque(nc);
@@ -58,9 +74,9 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
         if (s->in_engine) {
             qemu_bh_schedule(s->bh);
         } else {
-            s->in_net = true;
+            qhca_net_begin(s);
             qhca_net_tx_ready(s);
-            s->in_net = false;
+            qhca_net_end(s);
         }
     }
 }
@@ -100,13 +116,13 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
         now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
         s->run_at_once = now - s->last_rx > QHCA_RX_ALONE_NS;
         s->last_rx = now;
-        s->in_net = true;
+        qhca_net_begin(s);
         qhca_receive(s->engine, buf, size);
         if (s->run_at_once) {
             qhca_run_now(s);
         }
         qhca_leave(s);
-        s->in_net = false;
+        qhca_net_end(s);
     }
     return size;
 }
@@ -121,10 +137,10 @@ static void qhca_net_link_changed(NetClientState *nc)
         s->tx_queued = false;
     }
     if (qhca_enter(s)) {
-        s->in_net = true;
+        qhca_net_begin(s);
         qhca_set_link(s->engine, nc->peer && !nc->link_down);
         qhca_leave(s);
-        s->in_net = false;
+        qhca_net_end(s);
     }
     if (s->engine && s->tx_refused && !s->gone) {
         qemu_bh_schedule(s->bh);

@@ -127,7 +127,12 @@ void qhca_cq_arm(struct qhca *e, struct qhca_cq *cq, uint32_t cons,
     } else if (waiting < cq->prod - cq->cons) {
         cq->cons = cons;
     }
-    cq->arm = solicited ? QHCA_ARM_SOLICITED : QHCA_ARM_ANY;
+    /* Who asked for any completion keeps that right (IBA 11.4.2.2). */
+    if (!solicited) {
+        cq->arm = QHCA_ARM_ANY;
+    } else if (cq->arm == QHCA_ARM_NONE) {
+        cq->arm = QHCA_ARM_SOLICITED;
+    }
     cq->unreported = 0;
     qhca_mod_del(e, cq);
     /* Has one come that software had not seen when it armed? */

@@ -49,6 +49,10 @@ static void db_sq(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
                          "SQ doorbell in a state that sends nothing");
         return;
     }
+    /* Overtaken by a later one, whose WQEs are completed by now. */
+    if (index - qp->sq_tail > UINT32_MAX - (1u << qp->sq_shift)) {
+        return;
+    }
     if (index - qp->sq_tail > 1u << qp->sq_shift) {
         qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, num,
                          "SQ producer index beyond the ring");

@@ -395,7 +395,7 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
                    ask_now(e, qp, QHCA_REQ_WAIT_ACK);
         }
         if (qp->sq_next - qp->sq_tail == QHCA_WINDOW_WQES) {
-            return wait_for(xp, QHCA_REQ_WAIT_ACK);
+            return ask_now(e, qp, QHCA_REQ_WAIT_ACK);
         }
         if (!qhca_req_load(e, qp)) {
             return STEP_WAIT;

@@ -84,9 +84,11 @@ static void not_ready(struct qhca *e, struct qhca_qp *qp,
         xp->rsp_op = QHCA_RSPOP_SKIP;
         return;
     }
-    qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_TX);
-    qhca_owe_nak(e, qp, xp->exp_psn, QHCA_AETH_RNR | (qp->min_rnr_timer & 31));
-    xp->naked = true;           /* what follows is dropped silently */
+    if (qhca_owe_nak(e, qp, xp->exp_psn,
+                     QHCA_AETH_RNR | (qp->min_rnr_timer & 31))) {
+        qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_TX);
+        xp->naked = true;       /* what follows is dropped silently */
+    }
 }
 
 /* ---- requests in order ---- */
@@ -481,10 +483,9 @@ static void rx_rc(struct qhca *e, struct qhca_qp *qp,
         duplicate(e, qp, rx);
     } else if (d > 0) {
         qhca_rx_drop(e, rx, QHCA_STAT_ROCE_OUT_OF_SEQUENCE);
-        if (!xp->naked) {
-            /* one NAK per gap (IBA 9.7.5.1.3) */
+        /* one NAK per gap (IBA 9.7.5.1.3) */
+        if (!xp->naked && qhca_owe_nak(e, qp, xp->exp_psn, QHCA_NAK_SEQ)) {
             qhca_count(e, QHCA_STAT_ROCE_SEQ_NAK_TX);
-            qhca_owe_nak(e, qp, xp->exp_psn, QHCA_NAK_SEQ);
             xp->naked = true;
         }
     } else {

@@ -62,7 +62,7 @@ void qhca_owe_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
     }
 }
 
-void qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
+bool qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
                   uint8_t syndrome)
 {
     struct qhca_resp *r = push(e, qp, 0);
@@ -72,6 +72,7 @@ void qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
         r->syndrome = syndrome;
         r->psn = psn;
     }
+    return r;
 }
 
 /* ---- sending what is owed ---- */

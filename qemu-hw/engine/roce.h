@@ -311,8 +311,8 @@ struct qhca_resp *qhca_rspq_push(struct qhca *e, struct qhca_qp *qp);
 bool qhca_rspq_full(const struct qhca_xport *xp);
 /* Owe an acknowledge up to @psn; with the queue full the peer asks again. */
 void qhca_owe_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn);
-/* Owe a NAK with AETH @syndrome. */
-void qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
+/* Owe a NAK with AETH @syndrome; false: the queue is full, none will go. */
+bool qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
                   uint8_t syndrome);
 /* Send owed responses. QHCA_SENT: none left or budget used up. */
 enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,

@@ -131,9 +131,14 @@ static void arm_solicited(void **state)
     assert_int_equal(events(u), 3);
     take_all(&cq);
     gcq_arm(&cq, true);
-    gcq_arm(&cq, false);                /* the last one counts */
+    gcq_arm(&cq, false);                /* any is more than solicited */
     push(u, &cq, 5, 0, false);
     assert_int_equal(events(u), 4);
+    take_all(&cq);
+    gcq_arm(&cq, false);
+    gcq_arm(&cq, true);                 /* and stays so */
+    push(u, &cq, 6, 0, false);
+    assert_int_equal(events(u), 5);
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
