@@ -101,6 +101,7 @@ mixed = _fixture("mixed")
 iommu_pair = _fixture("iommu_pair")
 swiotlb_pair = _fixture("swiotlb_pair")
 loss_pair = _fixture("loss_pair")
+trio = _fixture("trio")
 fresh_pair = _fixture("fresh_pair")
 
 

@@ -278,6 +278,7 @@ RECIPES = {
     "iommu_pair": (["qhca", "qhca"], {"iommu": True}),
     "swiotlb_pair": (["qhca", "qhca"], {"append": ["swiotlb=force"]}),
     "loss_pair": (["qhca", "qhca"], {"loss": 1.0, "seed": 7}),
+    "trio": (["qhca", "qhca", "qhca"], {}),
     "fresh_pair": (["qhca", "qhca"], {}),
 }
 
