@@ -66,6 +66,7 @@ struct qhca_eq {
 
 enum {
 	QHCA_F_DEAD,		/* no command, no doorbell has effect any more */
+	QHCA_F_KILLED,		/* somebody is making it dead, or has */
 	QHCA_F_STARTED,		/* qhca_hw_start() succeeded */
 };
 

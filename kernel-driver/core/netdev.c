@@ -247,6 +247,7 @@ void qhca_netdev_pause(struct qhca_core *core)
 	qhca_nd_down(nd);
 	rtnl_unlock();
 	cancel_work_sync(&nd->rx_mode_work);
+	cancel_work_sync(&nd->reset_work);
 }
 
 /* After a reset: everything as before. 0 or an error. */

@@ -43,11 +43,13 @@ static void reset_device(struct qhca_core *core)
  */
 void qhca_kill(struct qhca_core *core, const char *why)
 {
-	if (test_and_set_bit(QHCA_F_DEAD, &core->flags))
+	if (test_and_set_bit(QHCA_F_KILLED, &core->flags))
 		return;
 	dev_err(qhca_dma_dev(core), "device is dead: %s (status %#x)\n", why,
 		readl(core->dev.regs + QHCA_REG_STATUS));
+	/* dead means that it does no DMA any more: so first the reset */
 	reset_device(core);
+	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_aq_abort(core);
 	schedule_work(&core->fatal_work);
 }
@@ -154,13 +156,15 @@ static int hw_start(struct qhca_core *core)
 	err = qhca_aq_start(core);
 	if (err)
 		goto err_master;
-	clear_bit(QHCA_F_DEAD, &core->flags);
 	err = qhca_irq_init(core);
 	if (err)
 		goto err_aq;
 	err = enable_device(core);
 	if (err)
 		goto err_irq;
+	/* only now: until it is ready, whoever looks would declare it dead */
+	clear_bit(QHCA_F_DEAD, &core->flags);
+	clear_bit(QHCA_F_KILLED, &core->flags);
 	err = query_caps(core);
 	if (err)
 		goto err_irq;
@@ -172,11 +176,11 @@ static int hw_start(struct qhca_core *core)
 	return 0;
 
 err_irq:
-	set_bit(QHCA_F_DEAD, &core->flags);
+	set_bit(QHCA_F_KILLED, &core->flags);
 	reset_device(core);
+	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_irq_free(core);
 err_aq:
-	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_aq_stop(core);
 	cancel_work_sync(&core->fatal_work);
 err_master:
@@ -191,8 +195,9 @@ static void hw_stop(struct qhca_core *core)
 		return;
 	mutex_lock(&core->start_lock);
 	qhca_eqs_free(core);
-	set_bit(QHCA_F_DEAD, &core->flags);
+	set_bit(QHCA_F_KILLED, &core->flags);
 	reset_device(core);
+	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_irq_free(core);
 	qhca_aq_stop(core);
 	cancel_work_sync(&core->fatal_work);
@@ -339,7 +344,7 @@ static struct qhca_core *core_alloc(struct pci_dev *pdev)
 	core->dev.pdev = pdev;
 	core->dev.core = core;
 	core->dev.db_shift = clamp(PAGE_SHIFT, 12, 16);
-	core->flags = BIT(QHCA_F_DEAD);
+	core->flags = BIT(QHCA_F_DEAD) | BIT(QHCA_F_KILLED);
 	xa_init_flags(&core->cqs, XA_FLAGS_LOCK_IRQ);
 	BLOCKING_INIT_NOTIFIER_HEAD(&core->events);
 	INIT_WORK(&core->fatal_work, fatal_work);
@@ -388,6 +393,8 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = check_identity(core);
 	if (err)
 		goto err_bars;
+	/* what a bus reset takes away; see qhca_slot_reset() */
+	pci_save_state(pdev);
 	pci_set_drvdata(pdev, core);
 	err = hw_start(core);
 	if (err)

@@ -202,9 +202,15 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
 	qhca_ib_flush_users(dev);
+	/*
+	 * Going, the notifier hears once more of a net_device that goes down.
+	 * The work this queues is flushed by ib_unregister_device().
+	 */
+	unregister_netdevice_notifier(&dev->netdev_nb);
+	WRITE_ONCE(dev->registered, false);
 	/* applications are cut off and kernel users leave in here */
 	ib_unregister_device(&dev->ibdev);
-	qhca_ib_events_exit(dev);
+	qhca_event_unregister(dev->qdev, &dev->events);
 	qhca_ib_debugfs_exit(dev);
 	free_maps(dev);
 	ib_dealloc_device(&dev->ibdev);

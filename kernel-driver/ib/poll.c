@@ -226,11 +226,15 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	unsigned long irq;
+	bool dead;
 	int n;
 
 	spin_lock_irqsave(&cq->lock, irq);
+	/* first: a dead device writes no CQE after we have looked for them */
+	dead = qhca_dev_dead(dev->qdev);
+	smp_rmb();
 	n = poll_device(dev, cq, num, wc);
-	if (unlikely(n < num && qhca_dev_dead(dev->qdev)))
+	if (unlikely(n < num && dead))
 		n += poll_dead(cq, num - n, wc + n);
 	spin_unlock_irqrestore(&cq->lock, irq);
 	return n;
