@@ -87,7 +87,11 @@ test-device: qemu ## Device tests over qtest, no guest (seconds)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
 
 test-guest: build ## Guest tests: pairs of guests are booted (30 minutes)
-	$(HOST_PYTEST) --durations=10 $(or $(GUEST_TESTS),tests/guest) $(ARGS)
+	$(HOST_PYTEST) --durations=10 -m 'not stress' $(or $(GUEST_TESTS),tests/guest) $(ARGS)
+
+.PHONY: test-stress
+test-stress: build ## Guest tests that look for rare failures; not in make test
+	$(HOST_PYTEST) -m stress tests/guest $(ARGS)
 
 .PHONY: bench
 bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (6 minutes)

@@ -22,6 +22,9 @@ _failed = pytest.StashKey[bool]()
 
 def pytest_configure(config):
     config.addinivalue_line(
+        "markers", "stress: finds what is rare, run by `make test-stress`"
+    )
+    config.addinivalue_line(
         "markers", "expects_dmesg: the kernel may complain in this test"
     )
 

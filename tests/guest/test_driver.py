@@ -106,8 +106,15 @@ def test_unbind_dead_device(pair):
     ping(pair)
 
 
+@pytest.mark.stress
 def test_reset_while_all_is_changed(pair):
-    """Function resets against ifdown, ring sizes, MTU, filters and statistics."""
+    """
+    Function resets against ifdown, ring sizes, MTU, filters and statistics.
+
+    One run in a few ends with a CPU of the guest whose local timer no longer fires
+    (RCU stall, idle in HLT). The cause is not known yet, so it is not part of
+    `make test`; `make test-stress` runs it.
+    """
     a, dev, pci = pair.a, pair.a.netdev, pair.a.pci
     knobs = debugfs(a)
     jobs = [
