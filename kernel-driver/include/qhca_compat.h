@@ -36,16 +36,82 @@
 	ib_umem_get(device, addr, size, access)
 #endif
 
-/* 7.2: flags of struct device have accessors */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
-static inline bool dev_dma_iommu(struct device *dev)
-{
-#ifdef CONFIG_IOMMU_DMA
-	return dev->dma_iommu;
+/*
+ * 6.15: counters are told the port of a QP, and the core allocates what the
+ * driver has beside struct rdma_counter: nothing here
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#define QHCA_COUNTER_PORT_PARAM	, u32 port
+#define QHCA_COUNTER_OBJ_SIZE	.size_rdma_counter = sizeof(struct rdma_counter),
 #else
-	return false;
+#define QHCA_COUNTER_PORT_PARAM
+#define QHCA_COUNTER_OBJ_SIZE
 #endif
+
+/*
+ * Page @page of an on-demand paging umem, after it was mapped for DMA: false if
+ * it is not there. *@write is true if the caller's table has the page as
+ * writable already, and gets whether it may be. Under umem_mutex.
+ */
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+#include <rdma/ib_umem_odp.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+/* 6.16: the driver maps for DMA */
+#include <linux/hmm.h>
+#include <linux/pci-p2pdma.h>
+#define ODP_READ_ALLOWED_BIT	0
+#define ODP_WRITE_ALLOWED_BIT	HMM_PFN_WRITE
+/* its lists count pages of the CPU, whatever the size of the umem's pages */
+#define QHCA_ODP_HUGE		false
+static inline bool qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
+				 bool *write, dma_addr_t *addr)
+{
+	unsigned long pfn = umem->map.pfn_list[page];
+	struct pci_p2pdma_map_state p2p = {};
+
+	if (!(pfn & HMM_PFN_VALID))
+		return false;
+	*addr = hmm_dma_map_pfn(umem->umem.ibdev->dma_device, &umem->map, page,
+				&p2p);
+	if (ib_dma_mapping_error(umem->umem.ibdev, *addr))
+		return false;
+	if (!(pfn & HMM_PFN_DMA_MAPPED))
+		umem->npages++;
+	*write = pfn & HMM_PFN_WRITE;
+	return true;
 }
+#else
+#define QHCA_ODP_HUGE		true
+static inline bool qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
+				 bool *write, dma_addr_t *addr)
+{
+	dma_addr_t dma = umem->dma_list[page];
+
+	if (!dma)
+		return false;
+	/*
+	 * Mapping a page again, to read, takes back the right to write; but it
+	 * may have been written, and must become dirty when it goes.
+	 */
+	if (*write)
+		umem->dma_list[page] |= ODP_WRITE_ALLOWED_BIT;
+	*addr = dma & ODP_DMA_ADDR_MASK;
+	*write |= !!(dma & ODP_WRITE_ALLOWED_BIT);
+	return true;
+}
+#endif
+#endif
+
+/*
+ * Later only applications resize CQs, and the depth has no sign: ib/Kbuild
+ * looks which it is.
+ */
+#ifdef QHCA_HAVE_RESIZE_USER_CQ
+#define QHCA_RESIZE_CQ_OP	resize_user_cq
+#define QHCA_RESIZE_CQE		unsigned int
+#else
+#define QHCA_RESIZE_CQ_OP	resize_cq
+#define QHCA_RESIZE_CQE		int
 #endif
 
 #endif /* QHCA_COMPAT_H */

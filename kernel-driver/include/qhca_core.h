@@ -46,6 +46,7 @@ struct qhca_caps {
 	u32 max_rd_atomic;
 	u32 max_msg_size;
 	u32 fw_version;
+	u64 dm_size;
 };
 
 struct qhca_core;	/* private to qhca.ko */
@@ -58,6 +59,7 @@ struct qhca_core;	/* private to qhca.ko */
  * @regs: BAR 0
  * @db: doorbell page 0 (the kernel's UAR), an __iomem of one page
  * @db_phys: bus address of BAR 2, for mmap of doorbell pages
+ * @dm_phys: bus address of BAR 4, caps.dm_size bytes of device memory
  * @db_shift: log2 of the stride of doorbell pages; at least PAGE_SHIFT,
  *	except on kernels with pages over 64 KiB, which are refused
  * @num_comp_vectors: completion EQs; comp_vector is 0 .. this - 1
@@ -72,6 +74,7 @@ struct qhca_dev {
 	void __iomem *regs;
 	void __iomem *db;
 	phys_addr_t db_phys;
+	phys_addr_t dm_phys;
 	u8 db_shift;
 	u32 num_comp_vectors;
 	struct qhca_caps caps;
@@ -181,6 +184,18 @@ static inline int qhca_aq_destroy(struct qhca_dev *dev, u8 opcode, u32 obj)
 
 	return qhca_aq_exec(dev, &req);
 }
+
+/**
+ * qhca_aq_destroy_sure - destroy an object whose memory is freed in any case
+ * @dev: device
+ * @opcode: QHCA_CMD_DESTROY_*
+ * @obj: its number
+ *
+ * When it returns the device does no DMA for the object. If it refuses the
+ * command it is declared dead, which costs all users their adapter: who can
+ * keep the object and try again later uses qhca_aq_destroy().
+ */
+void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj);
 
 /*
  * True once the device is dead (fatal error, admin timeout) or gone.  It does

@@ -137,6 +137,24 @@ int qhca_table_build(struct qhca_dev *dev, struct qhca_table *t,
 		     struct qhca_blocks *blocks, u64 first, u64 len,
 		     const struct qhca_layout *want);
 
+/**
+ * qhca_table_alloc - make a FLAT or TREE table without pages
+ * @dev: device that will read the table
+ * @t: result; on error it holds nothing
+ * @page_shift: log2 of the page size
+ * @first: byte offset of the region in its first page
+ * @len: bytes of the region, not 0
+ *
+ * For on-demand paging: all pages are missing, the tables are there. Sleeps.
+ *
+ * Return: 0, -EINVAL if there is no such table, -ENOMEM.
+ */
+int qhca_table_alloc(struct qhca_dev *dev, struct qhca_table *t, u8 page_shift,
+		     u64 first, u64 len);
+
+/* The last-level entry of page @page of a FLAT or TREE table. */
+__le64 *qhca_table_entry(const struct qhca_table *t, u64 page);
+
 /* Free a table; harmless on one that is all zero. */
 void qhca_table_free(struct qhca_dev *dev, struct qhca_table *t);
 

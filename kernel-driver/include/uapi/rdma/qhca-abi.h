@@ -7,6 +7,7 @@
 #define QHCA_ABI_H
 
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 
 #define QHCA_UVERBS_ABI_VERSION		1
 
@@ -47,6 +48,14 @@ struct qhca_create_cq_resp {
 	__u32	comp_mask;		/* 0 */
 };
 
+/* resize_cq: what the driver and the device then do stands at QHCA_CQ_M_RESIZE */
+struct qhca_resize_cq_req {
+	__aligned_u64 buf_addr;		/* page aligned */
+	__aligned_u64 buf_len;		/* as in struct qhca_create_cq_req */
+	__u32	shift;			/* log2 of the new depth */
+	__u32	comp_mask;		/* 0 */
+};
+
 /* create_srq */
 struct qhca_create_srq_req {
 	__aligned_u64 buf_addr;		/* WQE array, page aligned */
@@ -58,10 +67,27 @@ struct qhca_create_srq_req {
 	__u8	stride;			/* log2 of WQE bytes */
 	__u8	rsvd[2];
 	__u32	comp_mask;		/* 0 */
+	/* tag matching; else 0, or absent */
+	__aligned_u64 ops_addr;		/* operation ring, page aligned */
+	__aligned_u64 ops_len;
+	__u8	ops_shift;		/* log2 of the depth */
+	__u8	ops_stride;		/* log2 of bytes of an operation */
+	__u8	rsvd2[6];
 };
 
 struct qhca_create_srq_resp {
 	__u32	srqn;
+	__u32	comp_mask;		/* 0 */
+};
+
+/* modify_srq with IB_SRQ_MAX_WR: see QHCA_SRQ_M_RESIZE */
+struct qhca_modify_srq_req {
+	__aligned_u64 buf_addr;		/* WQE array, page aligned */
+	__aligned_u64 buf_len;
+	__aligned_u64 idx_addr;		/* index ring, page aligned */
+	__aligned_u64 idx_len;
+	__u8	shift;			/* log2 of the new depth */
+	__u8	rsvd[3];
 	__u32	comp_mask;		/* 0 */
 };
 
@@ -85,10 +111,85 @@ struct qhca_create_qp_resp {
 	__u32	comp_mask;		/* 0 */
 };
 
+/* create_qp with an indirection table */
+struct qhca_create_rss_qp_req {
+	__aligned_u64 cookie;		/* as above */
+	__u32	comp_mask;		/* 0 */
+	__u32	rx_hash_fields;		/* QHCA_HASH_* */
+	__u8	rx_hash_func;		/* QHCA_HASH_TOEPLITZ */
+	__u8	rsvd[7];
+	__u8	rx_hash_key[40];
+};
+
+/* create_wq */
+struct qhca_create_wq_req {
+	__aligned_u64 buf_addr;		/* page aligned */
+	__aligned_u64 buf_len;
+	__aligned_u64 db_addr;		/* doorbell record */
+	__aligned_u64 cookie;		/* the provider's own */
+	__u8	shift;			/* as in struct qhca_wqc */
+	__u8	stride;
+	__u8	rsvd[2];
+	__u32	comp_mask;		/* 0 */
+};
+
+struct qhca_create_wq_resp {
+	__u32	wqn;
+	__u32	comp_mask;		/* 0 */
+};
+
 /* create_ah: what the provider needs to build the address vector itself */
 struct qhca_create_ah_resp {
 	__u8	dmac[6];
 	__u8	rsvd[2];
+};
+
+/*
+ * What goes through the ioctl interface: attributes of ours beside those of
+ * common methods, and methods of ours on common objects.  *_KEY is an offset to
+ * mmap() the whole of it, *_SIZE the bytes there, both __u64.
+ */
+enum qhca_query_context_attrs {
+	QHCA_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),	/* struct qhca_alloc_ucontext_resp */
+};
+
+enum qhca_device_methods {
+	QHCA_METHOD_DEVICE_CLOCKS = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum qhca_device_clocks_attrs {
+	QHCA_ATTR_DEVICE_CLOCKS_RESP = (1U << UVERBS_ID_NS_SHIFT),	/* struct qhca_clocks */
+};
+
+/* two clocks at the same moment */
+struct qhca_clocks {
+	__aligned_u64 device;		/* QHCA_REG_CLOCK, ns: that of CQEs */
+	__aligned_u64 real;		/* ns since 1970 */
+};
+
+enum qhca_alloc_dm_attrs {
+	QHCA_ATTR_ALLOC_DM_RESP_MMAP_KEY = (1U << UVERBS_ID_NS_SHIFT),
+	QHCA_ATTR_ALLOC_DM_RESP_MMAP_SIZE,
+};
+
+enum qhca_dm_methods {
+	QHCA_METHOD_DM_QUERY = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum qhca_dm_query_attrs {
+	QHCA_ATTR_DM_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	QHCA_ATTR_DM_QUERY_RESP_MMAP_KEY,
+	QHCA_ATTR_DM_QUERY_RESP_MMAP_SIZE,
+	QHCA_ATTR_DM_QUERY_RESP_LENGTH,		/* __u64, bytes asked for */
+};
+
+enum qhca_pd_methods {
+	QHCA_METHOD_PD_QUERY = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum qhca_pd_query_attrs {
+	QHCA_ATTR_PD_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	QHCA_ATTR_PD_QUERY_RESP_PDN,		/* __u32 */
 };
 
 #endif /* QHCA_ABI_H */

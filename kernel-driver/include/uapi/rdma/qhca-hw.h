@@ -35,11 +35,13 @@
 #define QHCA_PCI_REVISION		0x01
 /* class code 0x020000: Ethernet controller (the RDMA engine is in it) */
 
-#define QHCA_BAR_REGS			0	/* registers, 64-bit memory */
-#define QHCA_BAR_DB			2	/* doorbell pages, 64-bit memory */
-#define QHCA_BAR_MSIX			4	/* MSI-X table and PBA */
+#define QHCA_BAR_REGS			0	/* registers, MSI-X table and PBA, 64-bit memory */
+#define QHCA_BAR_DB			2	/* doorbell pages, 64-bit memory, prefetchable */
+#define QHCA_BAR_DM			4	/* device memory, 64-bit memory, prefetchable; none: no QHCA_FEAT_DM */
 
-#define QHCA_BAR_REGS_SIZE		0x4000
+#define QHCA_BAR_REGS_SIZE		0x10000
+#define QHCA_MSIX_PBA			0x7000	/* in BAR 0: pending bits; registers lie below */
+#define QHCA_MSIX_TABLE			0x8000	/* in BAR 0: room for 2048 vectors */
 #define QHCA_BAR_DB_SIZE		0x4000000	/* 64 MiB */
 
 /* ------------------------------------------- registers (BAR 0 offsets) -- */
@@ -77,6 +79,21 @@
 #define QHCA_FEAT_FAST_REG		(1ULL << 5)	/* REG_MR, LOCAL_INV, SEND with invalidate */
 #define QHCA_FEAT_LIST_FORM		(1ULL << 6)	/* QHCA_BUF_LIST */
 #define QHCA_FEAT_ETH_CSUM		(1ULL << 7)	/* checksum offload of the Ethernet function */
+#define QHCA_FEAT_XRC			(1ULL << 8)	/* extended reliable connected QPs, XRC domains and SRQs */
+#define QHCA_FEAT_MW			(1ULL << 9)	/* memory windows of types 1 and 2B */
+#define QHCA_FEAT_REREG			(1ULL << 10)	/* MODIFY_MR */
+#define QHCA_FEAT_DM			(1ULL << 11)	/* device memory (QHCA_BAR_DM), QHCA_MR_F_DM */
+#define QHCA_FEAT_ODP			(1ULL << 12)	/* on-demand paging: QHCA_MR_F_ODP */
+#define QHCA_FEAT_RAW_PACKET		(1ULL << 13)	/* raw packet QPs */
+#define QHCA_FEAT_FLOW			(1ULL << 14)	/* flow steering to raw packet and RSS QPs */
+#define QHCA_FEAT_RSS			(1ULL << 15)	/* WQs, indirection tables, RSS QPs */
+#define QHCA_FEAT_MCAST			(1ULL << 16)	/* multicast groups of UD QPs */
+#define QHCA_FEAT_TAG_MATCHING		(1ULL << 17)	/* SRQs with QHCA_SRQ_F_TM */
+#define QHCA_FEAT_FLUSH			(1ULL << 18)	/* FLUSH */
+#define QHCA_FEAT_ATOMIC_WRITE		(1ULL << 19)	/* ATOMIC WRITE */
+#define QHCA_FEAT_MASKED_ATOMIC		(1ULL << 20)	/* compare-and-swap, fetch-and-add with masks */
+#define QHCA_FEAT_CQ_RESIZE		(1ULL << 21)	/* QHCA_CQ_M_RESIZE */
+#define QHCA_FEAT_SRQ_RESIZE		(1ULL << 22)	/* QHCA_SRQ_M_RESIZE */
 
 #define QHCA_CTRL_ENABLE		(1U << 0)	/* 0 -> 1 starts the admin queue; 1 -> 0 is the same as RESET */
 #define QHCA_CTRL_RESET			(1U << 1)	/* write 1: all objects vanish, all registers take their reset value; reads as 0 */
@@ -108,6 +125,8 @@
 #define QHCA_DB_EQ			0x010	/* event queue (UAR 0 only): EQN, flags, consumer index */
 #define QHCA_DB_ETH_SQ			0x018	/* Ethernet send queue (UAR 0 only): number, producer index */
 #define QHCA_DB_RQ			0x020	/* receive queue: QPN; index ignored: the device reads the doorbell record, see there */
+#define QHCA_DB_MR_SYNC			0x028	/* ODP MR (UAR 0 only): index of its key; see QHCA_MR_F_ODP */
+#define QHCA_DB_TM			0x030	/* tag operations: SRQN, producer index of the operation ring */
 
 #define QHCA_DB_NUM_MASK		0x0000000000ffffffULL	/* object number */
 #define QHCA_DB_SOLICITED		(1ULL << 24)	/* CQ_ARM: only solicited or error completions fire */
@@ -156,7 +175,8 @@ struct qhca_dbrec {
  *
  * Entries of the last level hold a page address (the leaf), others the
  * address of a table.  Tables must not change while an object uses them,
- * unless a command says so; the device may keep what it has read.
+ * unless a command says so (or the object is an MR with QHCA_MR_F_ODP); the
+ * device may keep what it has read.
  */
 #define QHCA_BUF_DIRECT			0
 #define QHCA_BUF_LIST			1
@@ -169,6 +189,7 @@ struct qhca_dbrec {
 #define QHCA_BUF_TABLE_SHIFT_MAX	21	/* 2 MiB tables */
 #define QHCA_BUF_HOPS_MAX		3
 #define QHCA_BUF_LIST_MAX		4096	/* segments in a list */
+#define QHCA_BUF_SEG_MIN		512	/* bytes of a region's segment; its first and last may be shorter */
 
 struct qhca_buf {
 	__le64	addr;		/* see above; 8-byte aligned for LIST and FLAT, table aligned for TREE, 64-byte aligned for DIRECT queues */
@@ -184,7 +205,7 @@ struct qhca_buf {
 
 struct qhca_buf_seg {
 	__le64	addr;		/* DMA address; bit 63 of len says valid */
-	__le64	len;		/* 62:0 bytes (for queues a multiple of 4096, so that no entry straddles), 63 QHCA_BUF_SEG_VALID */
+	__le64	len;		/* 62:0 bytes (for queues a multiple of 4096, so that no entry straddles; for regions QHCA_BUF_SEG_MIN or more), 63 QHCA_BUF_SEG_VALID */
 };
 
 #define QHCA_BUF_SEG_VALID		(1ULL << 63)
@@ -192,6 +213,7 @@ struct qhca_buf_seg {
 /* a table entry (__le64) */
 #define QHCA_BTE_VALID			(1ULL << 0)	/* must be set in each entry used */
 #define QHCA_BTE_TABLE			(1ULL << 1)	/* set: address of a table; clear: address of a page */
+#define QHCA_BTE_WRITE			(1ULL << 2)	/* page entry of an ODP MR: may be written; elsewhere no meaning */
 #define QHCA_BTE_ADDR_MASK		0xfffffffffffff000ULL	/* aligned to the page or table size */
 
 /* --------------------------------------------------------- admin queue -- */
@@ -248,6 +270,8 @@ struct qhca_aq_cqe {
 #define QHCA_CMD_FREE_UAR		0x11
 #define QHCA_CMD_ALLOC_PD		0x12	/* obj <- PD number */
 #define QHCA_CMD_FREE_PD		0x13
+#define QHCA_CMD_ALLOC_XRCD		0x14	/* obj <- number of an XRC domain */
+#define QHCA_CMD_FREE_XRCD		0x15
 #define QHCA_CMD_CREATE_EQ		0x18	/* in: struct qhca_eqc; obj <- EQN */
 #define QHCA_CMD_DESTROY_EQ		0x19
 #define QHCA_CMD_QUERY_EQ		0x1a	/* out: struct qhca_eqc */
@@ -263,13 +287,27 @@ struct qhca_aq_cqe {
 #define QHCA_CMD_MODIFY_QP		0x31	/* in: struct qhca_qpc, mask QHCA_QP_M_* */
 #define QHCA_CMD_DESTROY_QP		0x32	/* after its completion no DMA for this QP */
 #define QHCA_CMD_QUERY_QP		0x33	/* out: struct qhca_qpc */
+#define QHCA_CMD_QUERY_FAULT		0x34	/* obj: QPN; out: struct qhca_fault[QHCA_FAULT_SIDES] */
+#define QHCA_CMD_RESUME_FAULT		0x35	/* obj: QPN; arg: QHCA_RESUME_* */
+#define QHCA_CMD_ATTACH_MC		0x36	/* obj: QPN of a UD QP; in: struct qhca_mcg; again is no error */
+#define QHCA_CMD_DETACH_MC		0x37	/* obj: QPN; in: struct qhca_mcg; after its completion no packet of the group for this QP */
 #define QHCA_CMD_CREATE_MR		0x38	/* in: struct qhca_mpt; obj <- key (index 31:8, the given low byte 7:0) */
 #define QHCA_CMD_DESTROY_MR		0x39	/* obj: key; after its completion no DMA through this MR */
 #define QHCA_CMD_QUERY_MR		0x3a	/* obj: key; out: struct qhca_mpt */
+#define QHCA_CMD_MODIFY_MR		0x3b	/* obj: key; in: struct qhca_mpt, mask QHCA_MR_M_* */
+#define QHCA_CMD_CREATE_MW		0x3c	/* in: struct qhca_mpt; obj <- key; the other commands are those of MRs */
 #define QHCA_CMD_CREATE_ETH_SQ		0x40	/* in: struct qhca_eth_qc; obj <- number */
 #define QHCA_CMD_DESTROY_ETH_SQ		0x41	/* after its completion no DMA for this queue */
 #define QHCA_CMD_CREATE_ETH_RQ		0x42	/* in: struct qhca_eth_qc; obj <- number */
 #define QHCA_CMD_DESTROY_ETH_RQ		0x43	/* after its completion no DMA for this queue */
+#define QHCA_CMD_CREATE_WQ		0x48	/* in: struct qhca_wqc; obj <- WQN; state RESET */
+#define QHCA_CMD_MODIFY_WQ		0x49	/* in: struct qhca_wqc, mask QHCA_WQ_M_* */
+#define QHCA_CMD_DESTROY_WQ		0x4a	/* after its completion no DMA for this WQ */
+#define QHCA_CMD_QUERY_WQ		0x4b	/* out: struct qhca_wqc */
+#define QHCA_CMD_CREATE_RQT		0x4c	/* in: __le32 WQNs, in_len / 4 of them, a power of two; obj <- RQTN */
+#define QHCA_CMD_DESTROY_RQT		0x4d
+#define QHCA_CMD_CREATE_FLOW		0x50	/* in: struct qhca_flow; obj <- its number */
+#define QHCA_CMD_DESTROY_FLOW		0x51	/* after its completion the rule has no effect */
 
 /* QUERY_DEVICE: limits and identity */
 struct qhca_dev_caps {
@@ -295,7 +333,10 @@ struct qhca_dev_caps {
 	__le32	max_rd_atomic;	/* per QP, as responder and as requester */
 	__le32	max_msg_size;	/* bytes */
 	__le32	fw_version;	/* 31:24 major, 23:16 minor, 15:0 patch */
-	__u8	rsvd[24];
+	__le32	max_xrcd;
+	__u8	rsvd0[4];
+	__le64	dm_size;	/* bytes of device memory, all of QHCA_BAR_DM; 0: none */
+	__u8	rsvd[8];
 };
 
 /* QUERY_PORT, MODIFY_PORT */
@@ -343,6 +384,16 @@ struct qhca_gid {
 
 #define QHCA_ROCE_UDP_PORT		4791
 
+/* ATTACH_MC, DETACH_MC */
+struct qhca_mcg {
+	__u8	mgid[16];	/* multicast GID; IPv4 as ::ffff:224.x.y.z .. 239.x.y.z */
+	__u8	rsvd[48];
+};
+
+#define QHCA_MC_GROUPS_MAX		4096	/* groups with a member */
+#define QHCA_MC_QPS_MAX			64	/* members of a group */
+#define QHCA_QPN_MULTICAST		0xffffffU	/* destination of packets to a group */
+
 /* ---------------------------------------------------------------- EQ ---- */
 
 struct qhca_eqc {
@@ -366,7 +417,7 @@ struct qhca_eqe {
 	__u8	type;		/* QHCA_EV_* */
 	__u8	syndrome;	/* QHCA_SYN_* for errors, else 0 */
 	__u8	rsvd0[2];
-	__le32	obj;		/* number of the CQ, QP, SRQ; 0 for port and device events */
+	__le32	obj;		/* number of the CQ, QP, SRQ, Ethernet queue; 0 for port and device events */
 	__le32	arg;		/* CQ event: producer index; port event: 1 up, 0 down */
 	__u8	rsvd1[3];
 	__u8	phase;		/* bit 0; written last, with the 8 bytes it lies in */
@@ -383,8 +434,11 @@ struct qhca_eqe {
 #define QHCA_EV_LAST_WQE		0x25	/* QP on an SRQ reached ERR and took its last receive WQE */
 #define QHCA_EV_SRQ_ERR			0x30
 #define QHCA_EV_SRQ_LIMIT		0x31
+#define QHCA_EV_ETH_SQ_ERR		0x38	/* Ethernet SQ: its ring or its CQ failed, it sends no more; destroy it */
+#define QHCA_EV_ETH_RQ_ERR		0x39	/* Ethernet RQ: ring, doorbell record or CQ failed, it takes no more frames; destroy it */
 #define QHCA_EV_PORT			0x40	/* link changed, see arg */
 #define QHCA_EV_DEVICE_FATAL		0x50	/* see QHCA_REG_STATUS */
+#define QHCA_EV_PAGE_FAULT		0x60	/* a QP waits for a page of an ODP MR: QHCA_CMD_QUERY_FAULT */
 
 #define QHCA_EQN_ASYNC			0	/* the first EQ made must be this one */
 
@@ -414,7 +468,18 @@ struct qhca_cqc {
 #define QHCA_ARM_SOLICITED		2
 
 #define QHCA_CQ_M_MODERATION		(1ULL << 0)	/* mod_count, mod_usec */
-#define QHCA_CQ_M_RESIZE		(1ULL << 1)	/* buf, shift; entries not yet consumed are copied to the same counters */
+#define QHCA_CQ_M_RESIZE		(1ULL << 1)	/* buf, shift: see below */
+
+/*
+ * Resizing.  Software stops taking CQEs, brings the doorbell record up to
+ * date, and gives each entry of the new buffer the phase that says "not yet
+ * written" for the counters that come next: those from the consumer index on.
+ * The device copies the CQEs from the consumer index to the producer index to the
+ * places of their counters and goes on behind them; counters, arming and all
+ * else stay.  When the command has succeeded the old buffer is software's
+ * again; when it fails, the CQ is as it was.  More CQEs than the new depth, or
+ * a CQ in QHCA_CQ_ERR: refused.
+ */
 
 /*
  * Completion queue entry.  The phase bit is 1 in the first lap; software
@@ -423,11 +488,11 @@ struct qhca_cqc {
  */
 struct qhca_cqe {
 	__le64	wr_id;		/* 0x00: from the WQE */
-	__le32	qpn;		/* 0x08: local QPN; number of an Ethernet queue */
+	__le32	qpn;		/* 0x08: local QPN or WQN; number of an Ethernet queue */
 	__le32	wqe_index;	/* 0x0c: counter of the WQE in SQ or RQ; WQE number in an SRQ */
 	__le32	byte_len;	/* 0x10: bytes received or read */
 	__be32	imm;		/* 0x14: immediate data as on the wire; with QHCA_CQE_F_INV the invalidated key as __le32 */
-	__le32	src_qpn;	/* 0x18: UD receive */
+	__le32	src_qpn;	/* 0x18: UD receive; with QHCA_CQE_F_SRQN: SRQN */
 	__u8	opcode;		/* 0x1c: QHCA_CQE_OP_* */
 	__u8	status;		/* 0x1d: QHCA_WC_* */
 	__u8	syndrome;	/* 0x1e: QHCA_SYN_*: why, for errors */
@@ -451,9 +516,20 @@ struct qhca_cqe {
 #define QHCA_CQE_OP_FETCH_ADD		0x04
 #define QHCA_CQE_OP_LOCAL_INV		0x05
 #define QHCA_CQE_OP_REG_MR		0x06
+#define QHCA_CQE_OP_BIND_MW		0x07
+#define QHCA_CQE_OP_FLUSH		0x08
+#define QHCA_CQE_OP_ATOMIC_WRITE	0x09
+#define QHCA_CQE_OP_MASKED_COMP_SWAP	0x0a
+#define QHCA_CQE_OP_MASKED_FETCH_ADD	0x0b
 #define QHCA_CQE_OP_ETH_SEND		0x40
 #define QHCA_CQE_OP_RECV		0x80
 #define QHCA_CQE_OP_RECV_RDMA_IMM	0x81
+#define QHCA_CQE_OP_RAW_RECV		0x82	/* frame received by a raw packet QP or a WQ */
+#define QHCA_CQE_OP_TM_RECV		0x90	/* see struct qhca_tm_cqe for these */
+#define QHCA_CQE_OP_TM_NO_TAG		0x91
+#define QHCA_CQE_OP_TM_ADD		0x94
+#define QHCA_CQE_OP_TM_DEL		0x95
+#define QHCA_CQE_OP_TM_SYNC		0x96
 #define QHCA_CQE_OP_ETH_RECV		0xc0
 
 #define QHCA_CQE_F_GRH			(1U << 0)	/* the first 40 bytes hold a GRH (or the IPv4 header in its last 20) */
@@ -465,6 +541,10 @@ struct qhca_cqe {
 #define QHCA_CQE_F_L3_OK		(1U << 6)	/* Ethernet: IPv4 header checksum right (also set for IPv6) */
 #define QHCA_CQE_F_L4_OK		(1U << 7)	/* Ethernet: TCP or UDP checksum right */
 #define QHCA_CQE_F_SRQ			(1U << 8)	/* the receive WQE came from an SRQ */
+#define QHCA_CQE_F_SRQN			(1U << 9)	/* src_qpn is the SRQN: the SRQ has a CQ of its own */
+#define QHCA_CQE_F_TM_SYNC_REQ		(1U << 10)	/* tags added wait until software has told the right count of unexpected messages */
+#define QHCA_CQE_F_TM_MATCH		(1U << 11)	/* TM_RECV: a tag matched; wqe_index holds its handle */
+#define QHCA_CQE_F_TM_DATA_VALID	(1U << 12)	/* TM_RECV: the data is complete, the tag's entry is free */
 
 #define QHCA_NET_IB			0
 #define QHCA_NET_IPV4			1
@@ -486,6 +566,8 @@ struct qhca_cqe {
 #define QHCA_WC_RNR_RETRY_EXC_ERR	13
 #define QHCA_WC_FATAL_ERR		19
 #define QHCA_WC_GENERAL_ERR		21
+#define QHCA_WC_TM_ERR			22	/* a tag operation failed: see the syndrome */
+#define QHCA_WC_TM_RNDV_INCOMPLETE	23	/* the tag's buffer is too small for a rendezvous: it holds the headers */
 
 /* why: the finer reason beside a status or an event */
 #define QHCA_SYN_NONE			0x00
@@ -495,6 +577,9 @@ struct qhca_cqe {
 #define QHCA_SYN_KEY_ACCESS		0x04	/* the MR does not allow it */
 #define QHCA_SYN_QP_ACCESS		0x05	/* the QP does not allow it */
 #define QHCA_SYN_KEY_PRIVILEGE		0x06	/* reserved key on a QP without the right */
+#define QHCA_SYN_PAGE_FAULT		0x07	/* ODP: software could not provide the page */
+#define QHCA_SYN_MW_BOUND		0x08	/* the MR has windows, or the type 2 window is bound */
+#define QHCA_SYN_MW_QP			0x09	/* type 2 window of another QP */
 #define QHCA_SYN_TABLE_INVALID		0x10	/* buffer-table entry not valid or of the wrong kind */
 #define QHCA_SYN_TABLE_DMA		0x11	/* a table could not be read */
 #define QHCA_SYN_DATA_DMA		0x12	/* data could not be read or written */
@@ -506,6 +591,7 @@ struct qhca_cqe {
 #define QHCA_SYN_WQE_AV			0x24	/* address vector names no valid GID index */
 #define QHCA_SYN_DB_INDEX		0x30	/* producer index beyond the ring */
 #define QHCA_SYN_RQ_LENGTH		0x31	/* message longer than the receive WQE */
+#define QHCA_SYN_TM_HANDLE		0x32	/* tag operation: no such entry, or ADD to one in use */
 #define QHCA_SYN_PSN_SEQ		0x40	/* NAK: sequence error */
 #define QHCA_SYN_TIMEOUT		0x41	/* no acknowledge in time, retries used up */
 #define QHCA_SYN_RNR			0x42	/* receiver not ready, retries used up */
@@ -514,9 +600,19 @@ struct qhca_cqe {
 #define QHCA_SYN_NAK_OP			0x45
 #define QHCA_SYN_BAD_PACKET		0x46	/* opcode sequence, length or header broken */
 #define QHCA_SYN_RD_ATOMIC		0x47	/* more outstanding reads than agreed */
+#define QHCA_SYN_XRC_SRQ		0x48	/* a request names no SRQ of the QP's XRC domain */
 #define QHCA_SYN_CQ_OVERFLOW		0x50
 #define QHCA_SYN_CQ_DMA			0x51
 #define QHCA_SYN_FLUSH			0x60	/* the QP was in, or went to, the error state */
+
+/*
+ * In the CQE of a send WQE with status LOC_QP_OP_ERR or WR_FLUSH_ERR: the WQE
+ * could not be read, so wr_id is 0 and opcode means nothing. Software finds
+ * them in its own ring by wqe_index.
+ */
+#define QHCA_SYN_IS_WQE_LOST(syn)	((syn) == QHCA_SYN_TABLE_INVALID || \
+					 (syn) == QHCA_SYN_TABLE_DMA || \
+					 (syn) == QHCA_SYN_WQE_DMA)
 
 /* ---------------------------------------------------------------- MR ---- */
 
@@ -525,7 +621,10 @@ struct qhca_cqe {
 #define QHCA_ACCESS_REMOTE_WRITE	(1U << 1)
 #define QHCA_ACCESS_REMOTE_READ		(1U << 2)
 #define QHCA_ACCESS_REMOTE_ATOMIC	(1U << 3)
-#define QHCA_ACCESS_MASK		0x0000000fU
+#define QHCA_ACCESS_MW_BIND		(1U << 4)	/* windows may be bound to the MR */
+#define QHCA_ACCESS_FLUSH_GLOBAL	(1U << 8)	/* FLUSH to global visibility */
+#define QHCA_ACCESS_FLUSH_PERSISTENT	(1U << 9)	/* FLUSH to persistence */
+#define QHCA_ACCESS_MASK		0x0000031fU
 
 struct qhca_mpt {
 	struct qhca_buf	buf;		/* 0x00: unused with QHCA_MR_F_PHYS */
@@ -538,14 +637,77 @@ struct qhca_mpt {
 	__u8	state;		/* 0x3d: RO: QHCA_MR_* */
 	__u8	rsvd0[2];
 	__le32	max_entries;	/* 0x40: FAST_REG: greatest number of pages, in a FLAT table at buf.addr */
-	__u8	rsvd1[60];
+	__le32	mw_mr_key;	/* 0x44: RO: bound window: key of its MR */
+	__le32	mw_qpn;		/* 0x48: RO: bound window of type 2: its QP */
+	__u8	rsvd1[52];
 };
 
 #define QHCA_MR_F_PHYS			(1U << 0)	/* address = DMA address, iova 0, len 2^64 - 1; kernel only */
 #define QHCA_MR_F_FAST_REG		(1U << 1)	/* made in state FREE; QHCA_WQE_REG_MR fills it */
+#define QHCA_MR_F_MW1			(1U << 2)	/* memory window of type 1; see QHCA_WQE_BIND_MW */
+#define QHCA_MR_F_MW2			(1U << 3)	/* memory window of type 2B */
+#define QHCA_MR_F_DM			(1U << 4)	/* device memory: buf is DIRECT, its addr an offset in QHCA_BAR_DM */
+
+/*
+ * On-demand paging.  The table of an ODP MR is FLAT or TREE, and its entries,
+ * also those that name tables, may lack QHCA_BTE_VALID.  An access that meets
+ * such an entry, or a write that meets a page entry without QHCA_BTE_WRITE, is
+ * a page fault: the QP waits with that one thing, see struct qhca_fault, and
+ * nobody else notices.  This is about pages; who may do what with the MR is
+ * checked before as for any other.
+ *
+ * Software may at any time make an entry valid or add QHCA_BTE_WRITE.  Before
+ * it takes a page or table away it clears the entry, stores to
+ * QHCA_DB_MR_SYNC and reads any register.  When that read has returned, the
+ * device has no access under way that used the old entry, and keeps nothing
+ * of it.
+ */
+#define QHCA_MR_F_ODP			(1U << 5)
+
+/*
+ * A page fault.  A QP can wait in up to four places, its sides, each for one
+ * page fault.  QHCA_EV_PAGE_FAULT says that there is a new one.
+ */
+struct qhca_fault {
+	__le64	addr;		/* 0x00: first byte that could not be reached, as the MR names it */
+	__le64	len;		/* 0x08: bytes from there that will be wanted, inside the MR; at most 1 MiB */
+	__le32	key;		/* 0x10: whole key of the MR */
+	__le32	token;		/* 0x14: comes back in QHCA_CMD_RESUME_FAULT */
+	__u8	flags;		/* 0x18: QHCA_FAULT_*; 0: this side does not wait */
+	__u8	rsvd[7];
+};
+
+#define QHCA_FAULT_VALID		(1U << 0)
+#define QHCA_FAULT_WRITE		(1U << 1)	/* the page will be written */
+
+/* index in the array of QUERY_FAULT */
+#define QHCA_FAULT_SEND			0	/* requester: data to send; no request leaves */
+#define QHCA_FAULT_LAND			1	/* requester: READ or atomic response to store; later responses are dropped and asked for again */
+#define QHCA_FAULT_RECV			2	/* responder: request to execute; later requests are dropped, RC: NAKed (sequence error) at the end */
+#define QHCA_FAULT_READ			3	/* responder: data of READ responses; later responses wait */
+#define QHCA_FAULT_SIDES		4
+
+/*
+ * RESUME_FAULT: the side goes on.  With FAILED, if the same fault comes again
+ * it is an error (QHCA_SYN_PAGE_FAULT): as if the MR did not allow the access.
+ * QHCA_ST_BAD_STATE when the side does not wait with this token.
+ */
+#define QHCA_RESUME_SIDE_MASK		0x00000000000000ffULL
+#define QHCA_RESUME_FAILED		(1ULL << 8)
+#define QHCA_RESUME_TOKEN_SHIFT		32
 
 #define QHCA_MR_FREE			0
 #define QHCA_MR_VALID			1
+
+/*
+ * MODIFY_MR: what the mask names is replaced, in one step and under traffic;
+ * the key stays.  When it fails the MR is as it was.  QHCA_ST_BUSY: windows are
+ * bound to it; QHCA_ST_BAD_STATE: not for MRs with this flag (PHYS, FAST_REG,
+ * windows; TRANS also DM and ODP).
+ */
+#define QHCA_MR_M_PD			(1ULL << 0)	/* pd */
+#define QHCA_MR_M_ACCESS		(1ULL << 1)	/* access */
+#define QHCA_MR_M_TRANS			(1ULL << 2)	/* buf, iova, len */
 
 #define QHCA_KEY_INDEX_SHIFT		8
 #define QHCA_KEY_BYTE_MASK		0x000000ffU
@@ -572,6 +734,10 @@ struct qhca_av {
 #define QHCA_QPT_UC			1
 #define QHCA_QPT_UD			2
 #define QHCA_QPT_GSI			3	/* UD with QPN 1; one per device */
+#define QHCA_QPT_XRC_INI		4	/* XRC initiator: sends only; no RQ, no recv_cqn */
+#define QHCA_QPT_XRC_TGT		5	/* XRC target: receives into SRQs of its XRC domain; no queue, no CQ, no PD */
+#define QHCA_QPT_RAW			6	/* raw packet: Ethernet frames; receives what flows steer to it */
+#define QHCA_QPT_RSS			7	/* spreads frames over the WQs of an indirection table; no queue, no CQ, no state but RTR */
 
 #define QHCA_QPS_RESET			0
 #define QHCA_QPS_INIT			1
@@ -657,11 +823,20 @@ struct qhca_qpc {
 	__le64	rnr_naks_rx;	/* 0x130 */
 	__le64	seq_naks_rx;	/* 0x138 */
 	__le64	duplicates;	/* 0x140: duplicate requests answered */
-	__u8	rsvd3[184];	/* 0x148 */
+	/* set by CREATE_QP */
+	__le32	xrcd;		/* 0x148: XRC_TGT: XRC domain; else 0 */
+	__le32	rqtn;		/* 0x14c: RSS: indirection table */
+	__le32	rx_hash_fields;	/* 0x150: RSS: QHCA_HASH_* */
+	__u8	rx_hash_func;	/* 0x154: RSS: QHCA_HASH_TOEPLITZ */
+	__u8	rsvd3[3];
+	__u8	rx_hash_key[40];	/* 0x158: RSS */
+	__u8	rsvd4[128];	/* 0x180 */
 };
 
 #define QHCA_QP_F_SRQ			(1U << 0)	/* receives come from srqn */
 #define QHCA_QP_F_PRIVILEGED		(1U << 1)	/* may use QHCA_LKEY_RESERVED; kernel QPs only */
+#define QHCA_QP_F_BLOCK_MC_LOOP		(1U << 2)	/* UD: what it sends to its own group does not come back to it */
+#define QHCA_QP_F_STRIP_VLAN		(1U << 3)	/* RAW: the VLAN tag of a received frame goes to the CQE */
 
 #define QHCA_REQ_IDLE			0
 #define QHCA_REQ_ACTIVE			1	/* has something to send */
@@ -669,10 +844,12 @@ struct qhca_qpc {
 #define QHCA_REQ_WAIT_RNR		3
 #define QHCA_REQ_WAIT_FENCE		4
 #define QHCA_REQ_WAIT_RD		5	/* max_rd_atomic reached */
+#define QHCA_REQ_WAIT_FAULT		6	/* QHCA_FAULT_SEND or QHCA_FAULT_LAND */
 #define QHCA_RSP_IDLE			0
 #define QHCA_RSP_MESSAGE		1	/* in the middle of a message */
 #define QHCA_RSP_READ			2	/* sending READ responses */
 #define QHCA_RSP_NAKED			3	/* a NAK is out; waits for the PSN it asked for */
+#define QHCA_RSP_WAIT_FAULT		4	/* QHCA_FAULT_RECV or QHCA_FAULT_READ */
 
 /* MODIFY_QP mask.  STATE comes with the attributes the transition needs. */
 #define QHCA_QP_M_STATE			(1ULL << 0)
@@ -709,18 +886,43 @@ struct qhca_srqc {
 	__le32	uar;		/* 0x50 */
 	__u8	shift;		/* 0x54: log2 of the depth, 0..15 */
 	__u8	stride;		/* 0x55: log2 of WQE bytes, 5..9 */
-	__u8	flags;		/* 0x56: 0 */
+	__u8	flags;		/* 0x56: QHCA_SRQ_F_* */
 	__u8	state;		/* 0x57: RO: QHCA_SRQ_* */
 	__le32	limit;		/* 0x58: QHCA_EV_SRQ_LIMIT when fewer are left; 0: disarmed; cleared by the event */
 	__le32	head;		/* 0x5c: RO: producer index last read */
 	__le32	tail;		/* 0x60: RO: next to take */
-	__u8	rsvd[28];
+	__le32	xrcd;		/* 0x64: with QHCA_SRQ_F_XRC: its XRC domain; else 0 */
+	__le32	cqn;		/* 0x68: with QHCA_SRQ_F_XRC and _TM: CQ of its receives; else 0 */
+	/* QHCA_SRQ_F_TM; else 0 */
+	__u8	ops_shift;	/* 0x6c: log2 of the depth of the operation ring, 0..15 */
+	__u8	ops_stride;	/* 0x6d: log2 of bytes of an operation, 6..9 */
+	__u8	rsvd0[2];
+	__le32	max_tags;	/* 0x70: entries of the tag list, 1..1024 */
+	__le32	ops_head;	/* 0x74: RO: producer index last rung */
+	__le32	ops_tail;	/* 0x78: RO: next operation to execute */
+	__le32	tags;		/* 0x7c: RO: entries in the list now */
+	struct qhca_buf	ops;	/* 0x80: operation ring: depth << ops_stride */
+	__le32	unexp_seen;	/* 0xa0: RO: unexpected messages, by the device's count */
+	__le32	unexp_told;	/* 0xa4: RO: the same by software's, as last told */
+	__u8	rsvd1[88];
 };
+
+#define QHCA_SRQ_F_XRC			(1U << 0)	/* taken by XRC_TGT QPs of xrcd, not named by QPs */
+#define QHCA_SRQ_F_TM			(1U << 1)	/* tag matching */
 
 #define QHCA_SRQ_OK			0
 #define QHCA_SRQ_ERR			1
 
-#define QHCA_SRQ_M_LIMIT		(1ULL << 0)
+#define QHCA_SRQ_M_LIMIT		(1ULL << 0)	/* limit */
+#define QHCA_SRQ_M_RESIZE		(1ULL << 1)	/* buf, idx, shift: see below */
+
+/*
+ * Resizing: an SRQ can only grow.  Software copies its WQEs to the same
+ * numbers in the new array and, for each counter that may be posted, the
+ * entry of the index ring to the counter's place in the new ring.  It posts
+ * nothing until the command is done.  Then the old memory is software's again;
+ * when the command fails, the SRQ is as it was.
+ */
 
 /* --------------------------------------------------------------- WQEs --- */
 
@@ -741,20 +943,38 @@ struct qhca_wqe_ctrl {
 	__le16	num_sge;	/* 0x02: SGEs, or with INLINE bytes of data */
 	__be32	imm;		/* 0x04: immediate data as on the wire; *_INV, LOCAL_INV: key (as __le32) */
 	__le64	wr_id;		/* 0x08 */
-	__le64	arg0;		/* 0x10: COMP_SWAP: compare; FETCH_ADD: add; REG_MR: iova */
-	__le64	arg1;		/* 0x18: COMP_SWAP: swap; REG_MR: length */
+	__le64	arg0;		/* 0x10: *_COMP_SWAP: compare; *_FETCH_ADD: add; REG_MR: iova; BIND_MW: address in the MR; FLUSH: length */
+	__le64	arg1;		/* 0x18: *_COMP_SWAP: swap; REG_MR, BIND_MW: length; FLUSH: 3:0 QHCA_FLUSH_T_*, 5:4 QHCA_FLUSH_L_* */
 };
 
 struct qhca_wqe_remote {
-	__le64	addr;		/* remote address; REG_MR: DMA address of the FLAT page table */
-	__le32	rkey;		/* remote key; REG_MR: the new key */
-	__le32	arg;		/* REG_MR: access flags 7:0, page_shift 15:8, pages 31:16 */
+	__le64	addr;		/* remote address; REG_MR: DMA address of the FLAT page table; BIND_MW: key of the MR 31:0 */
+	__le32	rkey;		/* remote key; REG_MR, BIND_MW: the new key */
+	__le32	arg;		/* REG_MR: access flags 7:0, page_shift 15:8, pages 31:16; BIND_MW: access flags, QHCA_BIND_* */
 };
 
 struct qhca_sq_wqe {
 	struct qhca_wqe_ctrl	ctrl;
 	struct qhca_wqe_remote	remote;	/* 0x20: zero for SEND forms */
 	/* 0x30: struct qhca_sge[] or inline bytes */
+};
+
+/* Send WQE of XRC_INI: the same with the SRQ of the peer that is meant. */
+struct qhca_xrc_wqe {
+	struct qhca_wqe_ctrl	ctrl;
+	struct qhca_wqe_remote	remote;	/* 0x20 */
+	__le32	srqn;		/* 0x30: SRQN at the peer, 23:0 */
+	__u8	rsvd[12];
+	/* 0x40: struct qhca_sge[] or inline bytes */
+};
+
+/* Send WQE of RC with opcode MASKED_COMP_SWAP or MASKED_FETCH_ADD. */
+struct qhca_masked_wqe {
+	struct qhca_wqe_ctrl	ctrl;
+	struct qhca_wqe_remote	remote;	/* 0x20 */
+	__le64	mask;		/* 0x30: COMP_SWAP: bits compared; FETCH_ADD: highest bit of each field, no carry leaves it */
+	__le64	swap_mask;	/* 0x38: COMP_SWAP: bits replaced */
+	/* 0x40: struct qhca_sge[] */
 };
 
 struct qhca_ud_wqe {
@@ -771,17 +991,51 @@ struct qhca_ud_wqe {
 #define QHCA_WQE_SEND_INV		0x02
 #define QHCA_WQE_RDMA_WRITE		0x08
 #define QHCA_WQE_RDMA_WRITE_IMM		0x09
+#define QHCA_WQE_ATOMIC_WRITE		0x0a
 #define QHCA_WQE_RDMA_READ		0x10
 #define QHCA_WQE_COMP_SWAP		0x18
 #define QHCA_WQE_FETCH_ADD		0x19
+#define QHCA_WQE_MASKED_COMP_SWAP	0x1a
+#define QHCA_WQE_MASKED_FETCH_ADD	0x1b
 #define QHCA_WQE_LOCAL_INV		0x20
 #define QHCA_WQE_REG_MR			0x21
+#define QHCA_WQE_BIND_MW		0x22
+#define QHCA_WQE_FLUSH			0x30
 #define QHCA_WQE_ETH_SEND		0x40
+#define QHCA_WQE_RAW_SEND		0x41	/* a frame, on a raw packet QP */
 
 #define QHCA_WQE_F_SIGNALED		(1U << 0)
 #define QHCA_WQE_F_SOLICITED		(1U << 1)
 #define QHCA_WQE_F_FENCE		(1U << 2)	/* wait until earlier READs and atomics are done */
 #define QHCA_WQE_F_INLINE		(1U << 3)
+
+/*
+ * BIND_MW (RC, UC, XRC_INI): the window with the new key's index gets this key
+ * and gives access, by the flags REMOTE_WRITE, REMOTE_READ and REMOTE_ATOMIC, to
+ * a range of an MR: by the MR's addresses, or with ZERO_BASED (type 2 only) from
+ * 0 on.  QP, window and MR have one PD; the MR has MW_BIND, and LOCAL_WRITE if
+ * the peer may write.  Its remote flags do not matter.
+ *
+ * Type 1: every QP of the PD serves it.  A new bind takes the place of the one
+ * before, and with length 0 there is none any more.
+ * Type 2B: only the QP that bound it serves it.  A bound one must be
+ * invalidated first: LOCAL_INV by that QP, SEND_INV from its peer; length 0 is
+ * not allowed.  When the QP is destroyed it is free.
+ *
+ * An MR with windows cannot be destroyed, modified or invalidated.
+ */
+#define QHCA_BIND_ZERO_BASED		(1U << 5)
+#define QHCA_BIND_ACCESS		(QHCA_ACCESS_REMOTE_WRITE | \
+					 QHCA_ACCESS_REMOTE_READ | \
+					 QHCA_ACCESS_REMOTE_ATOMIC)
+
+/* arg1 of FLUSH; the values are those of the FETH */
+#define QHCA_FLUSH_T_GLOBAL		(1U << 0)	/* make visible to all readers */
+#define QHCA_FLUSH_T_PERSISTENT		(1U << 1)	/* make persistent */
+#define QHCA_FLUSH_T_MASK		0x0000000fU
+#define QHCA_FLUSH_L_RANGE		0	/* the bytes named */
+#define QHCA_FLUSH_L_MR			1	/* the whole memory region */
+#define QHCA_FLUSH_L_SHIFT		4
 
 /* Receive WQE of RQ and SRQ: this header, then SGEs. */
 struct qhca_rq_wqe {
@@ -789,6 +1043,95 @@ struct qhca_rq_wqe {
 	__le16	num_sge;
 	__u8	rsvd[6];
 	/* 0x10: struct qhca_sge[] */
+};
+
+/* -------------------------------------------------------- tag matching --- */
+/*
+ * An SRQ with QHCA_SRQ_F_TM has a list of tags, each with a buffer.  RC QPs
+ * on it have no SQ (sq_stride 0): the device uses their send side for
+ * rendezvous.  A SEND that arrives begins with a struct qhca_tmh:
+ *
+ *  EAGER   data follows.  If (tag & mask) of the header equals an active
+ *          entry's tag - the oldest such entry - the data goes to the entry's
+ *          buffer, without the header.
+ *  RNDV    struct qhca_rvh follows and says where the data lies; in all at
+ *          most QHCA_TM_MAX_RNDV bytes.  On a match the device READs it into
+ *          the entry's buffer, then SENDs both headers back with opcode FIN.
+ *  others  and what is too short, take no part in matching.
+ *
+ * What does not match goes, headers and all, to a receive WQE of the SRQ, as an
+ * unexpected message, and is counted.  From then on entries that are added are
+ * inactive, for software may find the message to be theirs; when software has
+ * told the same count, all entries become active.
+ *
+ * Entries are numbered 0 .. max_tags - 1 by software.  A handle has the
+ * number in its bits 15:0 and what software likes in 31:16; TAG_DEL
+ * must name the whole handle.
+ */
+struct qhca_tmh {		/* as on the wire */
+	__u8	opcode;		/* QHCA_TMH_* */
+	__u8	rsvd[3];
+	__be32	app_ctx;	/* software's own */
+	__be64	tag;
+};
+
+struct qhca_rvh {		/* as on the wire */
+	__be64	va;
+	__be32	rkey;
+	__be32	len;
+};
+
+#define QHCA_TMH_NO_TAG			0
+#define QHCA_TMH_RNDV			1
+#define QHCA_TMH_FIN			2
+#define QHCA_TMH_EAGER			3
+
+#define QHCA_TM_MAX_RNDV		64	/* bytes of a rendezvous request */
+#define QHCA_TM_MAX_TAGS		1024	/* entries of a list */
+#define QHCA_TM_MAX_SGE			4	/* SGEs of a tag's buffer */
+
+/* An operation in the ring: this header, then SGEs. */
+struct qhca_tm_wqe {
+	__u8	opcode;		/* 0x00: QHCA_WQE_TAG_* */
+	__u8	flags;		/* 0x01: QHCA_WQE_F_SIGNALED, QHCA_WQE_F_TM_SYNC */
+	__le16	num_sge;	/* 0x02: TAG_ADD */
+	__le32	unexp;		/* 0x04: TM_SYNC: unexpected messages software has handled */
+	__le64	wr_id;		/* 0x08: of the operation's CQE */
+	__le64	recv_wr_id;	/* 0x10: TAG_ADD: of the CQEs of the message */
+	__le64	tag;		/* 0x18: TAG_ADD */
+	__le64	mask;		/* 0x20: TAG_ADD */
+	__le32	handle;		/* 0x28: TAG_ADD, TAG_DEL */
+	__le32	result;		/* 0x2c: written by the device, with handle in one store: QHCA_TM_DONE | QHCA_SYN_* */
+	/* 0x30: struct qhca_sge[] */
+};
+
+#define QHCA_WQE_TAG_ADD		0x60
+#define QHCA_WQE_TAG_DEL		0x61
+#define QHCA_WQE_TAG_SYNC		0x62
+
+#define QHCA_WQE_F_TM_SYNC		(1U << 4)	/* unexp counts; TAG_SYNC: always */
+
+#define QHCA_TM_DONE			0x80000000U	/* executed: the slot is free again */
+
+/* CQEs of SRQs with QHCA_SRQ_F_TM: struct qhca_cqe, read as follows. */
+struct qhca_tm_cqe {
+	__le64	wr_id;		/* 0x00 */
+	__le32	qpn;		/* 0x08: where the message came from; 0 for operations */
+	__le32	wqe_index;	/* 0x0c: TM_RECV with MATCH or DATA_VALID: handle; operations: counter; else WQE number in the SRQ */
+	__le32	byte_len;	/* 0x10: bytes stored */
+	__be32	imm;		/* 0x14 */
+	__le32	srqn;		/* 0x18 */
+	__u8	opcode;		/* 0x1c: QHCA_CQE_OP_* */
+	__u8	status;		/* 0x1d */
+	__u8	syndrome;	/* 0x1e */
+	__u8	rsvd0;
+	__le16	flags;		/* 0x20: QHCA_CQE_F_* */
+	__u8	rsvd1[2];
+	__be32	app_ctx;	/* 0x24: MATCH: from the header */
+	__be64	tag;		/* 0x28: MATCH: from the header */
+	__le64	timestamp;	/* 0x30 */
+	__u8	rsvd2[7];
+	__u8	phase;		/* 0x3f */
 };
 
 /* ----------------------------------------------------------- Ethernet --- */
@@ -829,6 +1172,100 @@ struct qhca_eth_seg {
 #define QHCA_ETH_MAX_FRAME		9234	/* 9216 + header and one VLAN tag */
 #define QHCA_ETH_MAX_SGE		30
 
+/* ------------------------------------- raw packets, RSS, flow steering -- */
+/*
+ * A WQ is a receive queue alone: ring, doorbell record, NOTIFY and CQEs are
+ * those of an RQ.  WQNs and QPNs are never the same.
+ */
+struct qhca_wqc {
+	struct qhca_buf	buf;		/* 0x00: ring */
+	__le64	dbrec;		/* 0x20: DMA address of a struct qhca_dbrec */
+	__le64	cookie;		/* 0x28: software's own, returned by QUERY_WQ */
+	__le32	wqn;		/* 0x30: RO */
+	__le32	pd;		/* 0x34 */
+	__le32	uar;		/* 0x38 */
+	__le32	cqn;		/* 0x3c */
+	__u8	shift;		/* 0x40: log2 of the depth, 0..15 */
+	__u8	stride;		/* 0x41: log2 of WQE bytes, 5..9 */
+	__u8	flags;		/* 0x42: QHCA_WQ_F_* */
+	__u8	state;		/* 0x43: QHCA_WQS_*; RESET at create */
+	__le32	head;		/* 0x44: RO: producer index last read */
+	__le32	tail;		/* 0x48: RO: next WQE to take */
+	__u8	syndrome;	/* 0x4c: RO: QHCA_SYN_* that brought the WQ to ERR */
+	__u8	rsvd[51];	/* 0x4d */
+};
+
+#define QHCA_WQS_RESET			0
+#define QHCA_WQS_RDY			1
+#define QHCA_WQS_ERR			2
+
+#define QHCA_WQ_F_STRIP_VLAN		(1U << 0)	/* as QHCA_QP_F_STRIP_VLAN */
+
+#define QHCA_WQ_M_STATE			(1ULL << 0)
+#define QHCA_WQ_M_FLAGS			(1ULL << 1)
+
+#define QHCA_RQT_WQS_MAX		512	/* entries of an indirection table */
+#define QHCA_RQTS_MAX			1024	/* indirection tables */
+
+/* RSS: what of a frame is hashed, in this order; the bits are the verbs' */
+#define QHCA_HASH_SRC_IPV4		(1U << 0)
+#define QHCA_HASH_DST_IPV4		(1U << 1)
+#define QHCA_HASH_SRC_IPV6		(1U << 2)
+#define QHCA_HASH_DST_IPV6		(1U << 3)
+#define QHCA_HASH_SRC_PORT_TCP		(1U << 4)
+#define QHCA_HASH_DST_PORT_TCP		(1U << 5)
+#define QHCA_HASH_SRC_PORT_UDP		(1U << 6)
+#define QHCA_HASH_DST_PORT_UDP		(1U << 7)
+#define QHCA_HASH_MASK			0x000000ffU
+#define QHCA_HASH_TOEPLITZ		1
+
+/*
+ * What a flow looks at.  All fields are as on the wire; what a frame has not
+ * is 0.  A frame matches if (frame & mask) == (value & mask).
+ */
+struct qhca_flow_match {
+	__u8	dmac[6];	/* 0x00 */
+	__u8	smac[6];	/* 0x06 */
+	__be16	ethertype;	/* 0x0c: behind the VLAN tag, if there is one */
+	__be16	vlan;		/* 0x0e: TCI */
+	__u8	src_ip[16];	/* 0x10: IPv6; IPv4 in the last 4 bytes */
+	__u8	dst_ip[16];	/* 0x20 */
+	__be16	src_port;	/* 0x30: TCP, UDP */
+	__be16	dst_port;	/* 0x32 */
+	__u8	proto;		/* 0x34: IPv4 protocol, IPv6 first next header */
+	__u8	tos;		/* 0x35: IPv4 type of service, IPv6 traffic class */
+	__u8	ttl;		/* 0x36: IPv4 time to live, IPv6 hop limit */
+	__u8	ip_flags;	/* 0x37: IPv4: 2:0 flags, as in the three highest bits of the wire's byte */
+	__be32	flow_label;	/* 0x38: IPv6: 19:0 */
+	__u8	l3;		/* 0x3c: 4, 6; else 0 */
+	__u8	l4;		/* 0x3d: 6 TCP, 17 UDP; else 0, as in later fragments */
+	__u8	tagged;		/* 0x3e: 1: it has a VLAN tag */
+	__u8	rsvd;
+};
+
+struct qhca_flow {
+	__le32	qpn;		/* 0x00: QP of type RAW or RSS */
+	__u8	type;		/* 0x04: QHCA_FLOW_* */
+	__u8	flags;		/* 0x05: QHCA_FLOW_F_* */
+	__le16	priority;	/* 0x06: NORMAL: the lowest wins */
+	__le32	tag;		/* 0x08: told in the CQE */
+	__u8	rsvd[52];	/* 0x0c */
+	struct qhca_flow_match	value;	/* 0x40: NORMAL */
+	struct qhca_flow_match	mask;	/* 0x80: NORMAL */
+};
+
+#define QHCA_FLOW_NORMAL		0	/* frames that match */
+#define QHCA_FLOW_ALL_DEFAULT		1	/* what nobody else takes */
+#define QHCA_FLOW_MC_DEFAULT		2	/* multicast that nobody else takes */
+#define QHCA_FLOW_SNIFFER		3	/* a copy of all that the port sends and receives */
+
+#define QHCA_FLOW_F_DONT_TRAP		(1U << 0)	/* others get the frame, too */
+#define QHCA_FLOW_F_DROP		(1U << 1)	/* nobody gets it */
+
+#define QHCA_FLOWS_MAX			4096	/* rules */
+#define QHCA_FLOW_MASKS_MAX		64	/* different masks among NORMAL rules */
+#define QHCA_FLOW_COPIES_MAX		64	/* QPs that one frame is given to */
+
 /* --------------------------------------------------------- statistics --- */
 /* indices into the array QUERY_STATS returns; all count since reset */
 #define QHCA_STAT_ETH_RX_PACKETS	0
@@ -840,6 +1277,11 @@ struct qhca_eth_seg {
 #define QHCA_STAT_ETH_TX_BYTES		6
 #define QHCA_STAT_ETH_TX_ERRORS		7
 #define QHCA_STAT_ETH_RX_MULTICAST	8
+#define QHCA_STAT_RAW_RX_PACKETS	9	/* frames given to raw packet QPs and WQs */
+#define QHCA_STAT_RAW_RX_BYTES		10
+#define QHCA_STAT_RAW_RX_DROPPED	11	/* no receive WQE, too long, not in a receiving state */
+#define QHCA_STAT_RAW_TX_PACKETS	12	/* frames sent by raw packet QPs */
+#define QHCA_STAT_RAW_TX_BYTES		13
 #define QHCA_STAT_ROCE_RX_PACKETS	16
 #define QHCA_STAT_ROCE_RX_BYTES		17
 #define QHCA_STAT_ROCE_TX_PACKETS	18
@@ -862,7 +1304,10 @@ struct qhca_eth_seg {
 #define QHCA_STAT_ROCE_RNR_EXCEEDED	35
 #define QHCA_STAT_ROCE_ACK_TX		36
 #define QHCA_STAT_ROCE_ACK_RX		37
-#define QHCA_STAT_UD_DROPPED		38	/* no receive WQE, bad Q_Key, too long */
+#define QHCA_STAT_UD_DROPPED		38	/* UD: no receive WQE, bad Q_Key, too long; UC: no receive WQE */
+#define QHCA_STAT_ROCE_RX_MULTICAST	39	/* packets for a group with members, each counted once */
+#define QHCA_STAT_PAGE_FAULTS		44	/* QHCA_EV_PAGE_FAULT raised for so many */
+#define QHCA_STAT_PAGE_FAULT_DROPS	45	/* packets dropped while their QP waited for a page */
 #define QHCA_STAT_DOORBELLS		48
 #define QHCA_STAT_DB_BAD_OBJECT		49	/* doorbell for a number that does not exist */
 #define QHCA_STAT_DB_BAD_OWNER		50	/* doorbell through another context's page */
