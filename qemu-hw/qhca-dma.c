@@ -84,6 +84,51 @@ void qhca_op_dma_fence(void *opaque)
     smp_mb();       /* pairs with the one of software that posts receives */
 }
 
+/*
+ * Device memory is RAM of ours: guest CPUs reach it by its BAR, the engine
+ * here.  The order is that of DMA.
+ */
+bool qhca_op_dm_read(void *opaque, uint64_t off, void *buf, size_t len)
+{
+    QhcaState *s = opaque;
+
+    if (unlikely(s->gone)) {
+        return false;
+    }
+    smp_rmb();
+    memcpy(buf, (uint8_t *)memory_region_get_ram_ptr(&s->dm) + off, len);
+    return true;
+}
+
+bool qhca_op_dm_write(void *opaque, uint64_t off, const void *buf,
+                      size_t len)
+{
+    QhcaState *s = opaque;
+
+    if (unlikely(s->gone)) {
+        return false;
+    }
+    memcpy((uint8_t *)memory_region_get_ram_ptr(&s->dm) + off, buf, len);
+    memory_region_set_dirty(&s->dm, off, len);
+    return true;
+}
+
+bool qhca_op_dm_cas64(void *opaque, uint64_t off, uint64_t cmp,
+                      uint64_t swap, uint64_t *old)
+{
+    QhcaState *s = opaque;
+    uint64_t *p;
+
+    if (unlikely(s->gone || (off & 7))) {
+        return false;
+    }
+    p = (uint64_t *)((uint8_t *)memory_region_get_ram_ptr(&s->dm) + off);
+    *old = le64_to_cpu(qatomic_cmpxchg__nocheck(p, cpu_to_le64(cmp),
+                                                cpu_to_le64(swap)));
+    memory_region_set_dirty(&s->dm, off, sizeof(*p));
+    return true;
+}
+
 bool qhca_op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
                        uint64_t swap, uint64_t *old)
 {

@@ -61,6 +61,7 @@ static void qhca_engine_free(QhcaState *s)
 {
     qhca_free(s->engine);
     s->engine = NULL;
+    qhca_stop_forget(s);
     g_free(s->raised);
     s->raised = NULL;
     s->any_raised = false;
@@ -178,6 +179,7 @@ static void qhca_bh(void *opaque)
     }
     /* A stopped machine's memory must not change: see qhca_vm_change(). */
     if (runstate_is_running()) {
+        qhca_stop_resume(s);
         if (s->run_wanted && qhca_enter(s)) {
             s->run_wanted = false;
             qhca_run(s->engine);
@@ -205,12 +207,16 @@ const struct qhca_ops qhca_glue_ops = {
     .dma_store64 = qhca_op_dma_store64,
     .dma_fence = qhca_op_dma_fence,
     .dma_cas64 = qhca_op_dma_cas64,
+    .dm_read = qhca_op_dm_read,
+    .dm_write = qhca_op_dm_write,
+    .dm_cas64 = qhca_op_dm_cas64,
     .msix = qhca_op_msix,
     .send = qhca_op_send,
     .clock = qhca_op_clock,
     .set_timer = qhca_op_set_timer,
     .kick = qhca_op_kick,
     .trace = qhca_op_trace,
+    .stop = qhca_op_stop,
 };
 
 bool qhca_glue_init(QhcaState *s, Error **errp)

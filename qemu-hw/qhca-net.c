@@ -8,6 +8,7 @@
  * the engine holds it.
  */
 #include "qemu/osdep.h"
+#include "block/aio.h"
 #include "qemu/main-loop.h"
 #include "qhca.h"
 
@@ -81,8 +82,31 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
     }
 }
 
+/*
+ * The link is up when something is at the other end and was not set down.  It
+ * may change within a call of the engine, its own send for one: later, then.
+ */
+static void qhca_net_update_link(QhcaState *s)
+{
+    NetClientState *nc = qemu_get_queue(s->nic);
+
+    if (qhca_enter(s)) {
+        s->link_changed = false;
+        qhca_net_begin(s);
+        qhca_set_link(s->engine, nc->peer && !nc->link_down);
+        qhca_leave(s);
+        qhca_net_end(s);
+    } else if (s->engine && !s->gone) {
+        s->link_changed = true;
+        qemu_bh_schedule(s->bh);
+    }
+}
+
 void qhca_net_resume(QhcaState *s)
 {
+    if (s->link_changed) {
+        qhca_net_update_link(s);
+    }
     qhca_net_tx_ready(s);
     if (s->engine && s->rx_refused) {
         s->rx_refused = false;
@@ -112,6 +136,9 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
     if (!qhca_net_can_receive(nc)) {
         return 0;
     }
+    if (s->engine && qhca_stop_hold(s, buf, size)) {
+        return size;
+    }
     if (qhca_enter(s)) {
         now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
         s->run_at_once = now - s->last_rx > QHCA_RX_ALONE_NS;
@@ -127,7 +154,6 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
     return size;
 }
 
-/* The link is up when something is at the other end and was not set down. */
 static void qhca_net_link_changed(NetClientState *nc)
 {
     QhcaState *s = qemu_get_nic_opaque(nc);
@@ -136,12 +162,7 @@ static void qhca_net_link_changed(NetClientState *nc)
         /* A deleted backend never calls back. */
         s->tx_queued = false;
     }
-    if (qhca_enter(s)) {
-        qhca_net_begin(s);
-        qhca_set_link(s->engine, nc->peer && !nc->link_down);
-        qhca_leave(s);
-        qhca_net_end(s);
-    }
+    qhca_net_update_link(s);
     if (s->engine && s->tx_refused && !s->gone) {
         qemu_bh_schedule(s->bh);
     }
@@ -166,10 +187,28 @@ void qhca_net_init(QhcaState *s)
     qhca_net_link_changed(qemu_get_queue(s->nic));
 }
 
+static void qhca_net_delete(void *opaque)
+{
+    QhcaState *s = opaque;
+
+    if (s->in_net || s->in_engine) {
+        qhca_net_exit(s);       /* a nested event loop: not now */
+    } else {
+        qemu_del_nic(s->nic);
+        s->nic = NULL;
+    }
+    object_unref(OBJECT(s));
+}
+
 void qhca_net_exit(QhcaState *s)
 {
-    qemu_del_nic(s->nic);
-    s->nic = NULL;
+    object_ref(OBJECT(s));
+    if (s->in_net || s->in_engine) {
+        /* The net core may go on using the NIC: delete it from a BH. */
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), qhca_net_delete, s);
+    } else {
+        qhca_net_delete(s);
+    }
 }
 
 void qhca_net_reset(QhcaState *s)

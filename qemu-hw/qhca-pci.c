@@ -14,13 +14,12 @@
 #include "migration/vmstate.h"
 #include "qhca-compat.h"
 #include "qhca.h"
+#include "qhca-debug.h"
 
 /* Places of the capabilities in configuration space */
 #define QHCA_CAP_PM     0x40
 #define QHCA_CAP_EXP    0x60
 #define QHCA_CAP_MSIX   0xa0
-
-#define QHCA_MSIX_PAGE  4096
 
 static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned size)
 {
@@ -111,12 +110,14 @@ static bool qhca_pci_caps_init(PCIDevice *dev, Error **errp)
     return true;
 }
 
-/* MSI-X in a BAR of its own: the table, then the PBA from a new page on. */
+QEMU_BUILD_BUG_ON(QHCA_MSIX_TABLE +
+                  (PCI_MSIX_FLAGS_QSIZE + 1) * PCI_MSIX_ENTRY_SIZE >
+                  QHCA_BAR_REGS_SIZE);
+
+/* MSI-X lies behind the registers: they are 64 KiB, and BARs are few. */
 static bool qhca_pci_msix_init(QhcaState *s, Error **errp)
 {
     PCIDevice *dev = PCI_DEVICE(s);
-    uint32_t pba = ROUND_UP(s->cfg.num_vectors * PCI_MSIX_ENTRY_SIZE,
-                            QHCA_MSIX_PAGE);
     uint32_t v;
 
     if (s->cfg.num_vectors < 1 ||
@@ -125,10 +126,9 @@ static bool qhca_pci_msix_init(QhcaState *s, Error **errp)
                    PCI_MSIX_FLAGS_QSIZE + 1);
         return false;
     }
-    memory_region_init(&s->msix, OBJECT(s), "qhca-msix",
-                       pow2ceil(pba + QHCA_MSIX_PAGE));
-    if (msix_init(dev, s->cfg.num_vectors, &s->msix, QHCA_BAR_MSIX, 0,
-                  &s->msix, QHCA_BAR_MSIX, pba, QHCA_CAP_MSIX, errp) < 0) {
+    if (msix_init(dev, s->cfg.num_vectors, &s->regs, QHCA_BAR_REGS,
+                  QHCA_MSIX_TABLE, &s->regs, QHCA_BAR_REGS, QHCA_MSIX_PBA,
+                  QHCA_CAP_MSIX, errp) < 0) {
         return false;
     }
     for (v = 0; v < s->cfg.num_vectors; v++) {
@@ -149,15 +149,22 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
     memcpy(s->cfg.mac, s->conf.macaddr.a, sizeof(s->cfg.mac));
 
-    if (!qhca_pci_caps_init(dev, errp) || !qhca_pci_msix_init(s, errp)) {
-        return;
-    }
-    if (!qhca_glue_init(s, errp)) {
-        msix_uninit(dev, &s->msix, &s->msix);
-        return;
-    }
     memory_region_init_io(&s->regs, OBJECT(s), &qhca_regs_ops, s,
                           "qhca-regs", QHCA_BAR_REGS_SIZE);
+    if (!qhca_pci_caps_init(dev, errp)) {
+        return;
+    }
+    if (!qhca_pci_msix_init(s, errp)) {
+        goto err_caps;
+    }
+    if (!qhca_glue_init(s, errp)) {
+        goto err_msix;
+    }
+    if (s->cfg.dm_size &&
+        !memory_region_init_ram(&s->dm, OBJECT(s), "qhca-dm", s->cfg.dm_size,
+                                errp)) {
+        goto err_glue;
+    }
     memory_region_init_io(&s->db, OBJECT(s), &qhca_doorbell_ops, s,
                           "qhca-doorbells", QHCA_BAR_DB_SIZE);
     pci_register_bar(dev, QHCA_BAR_REGS, PCI_BASE_ADDRESS_MEM_TYPE_64,
@@ -168,10 +175,20 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
      */
     pci_register_bar(dev, QHCA_BAR_DB, PCI_BASE_ADDRESS_MEM_TYPE_64 |
                      PCI_BASE_ADDRESS_MEM_PREFETCH, &s->db);
-    pci_register_bar(dev, QHCA_BAR_MSIX, PCI_BASE_ADDRESS_MEM_TYPE_64,
-                     &s->msix);
+    if (s->cfg.dm_size) {
+        pci_register_bar(dev, QHCA_BAR_DM, PCI_BASE_ADDRESS_MEM_TYPE_64 |
+                         PCI_BASE_ADDRESS_MEM_PREFETCH, &s->dm);
+    }
     dev->config_write = qhca_pci_config_write;
     qhca_net_init(s);
+    return;
+
+err_glue:
+    qhca_glue_exit(s);
+err_msix:
+    msix_uninit(dev, &s->regs, &s->regs);
+err_caps:
+    pcie_cap_exit(dev);
 }
 
 static void qhca_pci_exit(PCIDevice *dev)
@@ -180,7 +197,7 @@ static void qhca_pci_exit(PCIDevice *dev)
 
     qhca_net_exit(s);
     qhca_glue_exit(s);
-    msix_uninit(dev, &s->msix, &s->msix);
+    msix_uninit(dev, &s->regs, &s->regs);
     pcie_cap_exit(dev);
 }
 
@@ -215,10 +232,12 @@ static const Property qhca_properties[] = {
     QHCA_PROP("max-eth-queues", max_eth_queues),
     QHCA_PROP("speed", speed),
     QHCA_PROP("x-run-budget", run_budget),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("dm-size", QhcaState, cfg.dm_size,
+                                   qdev_prop_size, uint64_t),
 };
 
 static void qhca_class_property(ObjectClass *klass, const char *name,
-                                uint32_t value, const char *text)
+                                uint64_t value, const char *text)
 {
     object_property_set_default_uint(object_class_property_find(klass, name),
                                      value);
@@ -252,6 +271,9 @@ static void qhca_class_defaults(ObjectClass *klass)
                         "link speed told to the guest, Mb/s");
     qhca_class_property(klass, "x-run-budget", cfg.run_budget,
                         "packets sent in one go, 0: the engine's choice");
+    qhca_class_property(klass, "dm-size", cfg.dm_size,
+                        "bytes of device memory (BAR 4), a power of two; "
+                        "0: none");
 }
 
 static void qhca_class_init(ObjectClass *klass, QhcaClassData *data)
@@ -272,6 +294,7 @@ static void qhca_class_init(ObjectClass *klass, QhcaClassData *data)
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
     device_class_set_props(dc, qhca_properties);
     qhca_class_defaults(klass);
+    qhca_class_counters(klass);
 }
 
 static const TypeInfo qhca_types[] = {

@@ -87,6 +87,14 @@ void qhca_op_trace(void *opaque, const struct qhca_trace *t)
     case QHCA_TR_EQE:
         trace_qhca_eqe(t->num, t->peer, t->index, t->a, t->time, dev);
         break;
+    case QHCA_TR_PAGE_FAULT:
+        trace_qhca_page_fault(t->num, t->index, t->peer, t->addr, t->a, t->b,
+                              t->time, dev);
+        break;
+    case QHCA_TR_RESUME:
+        trace_qhca_resume(t->num, t->index, t->peer, t->addr, t->b, t->time,
+                          dev);
+        break;
     case QHCA_TR_MSIX:
         trace_qhca_msix(t->num, t->time, dev);
         break;

@@ -25,7 +25,7 @@ struct QhcaState {
 
     MemoryRegion regs;          /* BAR 0 */
     MemoryRegion db;            /* BAR 2 */
-    MemoryRegion msix;          /* BAR 4 */
+    MemoryRegion dm;            /* BAR 4: RAM; none if cfg.dm_size is 0 */
     NICState *nic;
     NICConf conf;
     struct qhca_config cfg;     /* the properties; fixed by realize */
@@ -56,7 +56,9 @@ struct QhcaState {
     bool tx_queued;             /* the net core holds a frame of ours */
     bool tx_refused;            /* the engine waits for qhca_tx_ready() */
     bool rx_refused;            /* the backend waits for a flush */
+    bool link_changed;          /* the engine has not been told yet */
     VMChangeStateEntry *vm_change;
+    GQueue *held;               /* frames for a stopped engine, or NULL */
 };
 
 /* ---- qhca-glue.c ---- */
@@ -92,15 +94,31 @@ bool qhca_op_dma_store64(void *opaque, uint64_t addr, uint64_t val);
 void qhca_op_dma_fence(void *opaque);
 bool qhca_op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
                        uint64_t swap, uint64_t *old);
+/* The same for device memory; @off and @len lie in it. */
+bool qhca_op_dm_read(void *opaque, uint64_t off, void *buf, size_t len);
+bool qhca_op_dm_write(void *opaque, uint64_t off, const void *buf,
+                      size_t len);
+bool qhca_op_dm_cas64(void *opaque, uint64_t off, uint64_t cmp,
+                      uint64_t swap, uint64_t *old);
 
 /* ---- qhca-net.c ---- */
 void qhca_net_init(QhcaState *s);
+/** Delete the NIC; within a call of the net core or the engine, later. */
 void qhca_net_exit(QhcaState *s);
 /** The engine was reset and holds no frame any more. */
 void qhca_net_reset(QhcaState *s);
-/** Take up what had to wait: frames refused in both directions. */
+/** Take up what had to wait: the link, frames refused in both directions. */
 void qhca_net_resume(QhcaState *s);
 bool qhca_op_send(void *opaque, const void *frame, size_t len);
+
+/* ---- qhca-stop.c ---- */
+void qhca_op_stop(void *opaque);
+/** Keep a frame for later if a debugger stopped the engine; else false. */
+bool qhca_stop_hold(QhcaState *s, const uint8_t *buf, size_t size);
+/** The machine runs: so does the engine, with the frames kept. */
+void qhca_stop_resume(QhcaState *s);
+/** Drop the frames kept. */
+void qhca_stop_forget(QhcaState *s);
 
 /* ---- qhca-trace.c ---- */
 void qhca_op_trace(void *opaque, const struct qhca_trace *t);

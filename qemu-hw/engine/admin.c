@@ -39,6 +39,8 @@ static const struct command commands[] = {
     [QHCA_CMD_FREE_UAR] = { qhca_cmd_free_uar, 0, 0, 0 },
     [QHCA_CMD_ALLOC_PD] = { qhca_cmd_alloc_pd, 0, 0, 0 },
     [QHCA_CMD_FREE_PD] = { qhca_cmd_free_pd, 0, 0, 0 },
+    [QHCA_CMD_ALLOC_XRCD] = { qhca_cmd_alloc_xrcd, 0, 0, 0 },
+    [QHCA_CMD_FREE_XRCD] = { qhca_cmd_free_xrcd, 0, 0, 0 },
     [QHCA_CMD_CREATE_EQ] = {
         qhca_cmd_create_eq, sizeof(struct qhca_eqc), 0, 0 },
     [QHCA_CMD_DESTROY_EQ] = { qhca_cmd_destroy_eq, 0, 0, 0 },
@@ -65,21 +67,47 @@ static const struct command commands[] = {
     [QHCA_CMD_DESTROY_QP] = { qhca_cmd_destroy_qp, 0, 0, 0 },
     [QHCA_CMD_QUERY_QP] = {
         qhca_cmd_query_qp, 0, sizeof(struct qhca_qpc), 0 },
+    [QHCA_CMD_QUERY_FAULT] = {
+        qhca_cmd_query_fault, 0,
+        QHCA_FAULT_SIDES * sizeof(struct qhca_fault), 0 },
+    [QHCA_CMD_RESUME_FAULT] = { qhca_cmd_resume_fault, 0, 0, 0 },
+    [QHCA_CMD_ATTACH_MC] = {
+        qhca_cmd_attach_mc, sizeof(struct qhca_mcg), 0, 0 },
+    [QHCA_CMD_DETACH_MC] = {
+        qhca_cmd_detach_mc, sizeof(struct qhca_mcg), 0, 0 },
     [QHCA_CMD_CREATE_MR] = {
         qhca_cmd_create_mr, sizeof(struct qhca_mpt), 0, 0 },
     [QHCA_CMD_DESTROY_MR] = { qhca_cmd_destroy_mr, 0, 0, 0 },
     [QHCA_CMD_QUERY_MR] = {
         qhca_cmd_query_mr, 0, sizeof(struct qhca_mpt), 0 },
+    [QHCA_CMD_MODIFY_MR] = {
+        qhca_cmd_modify_mr, sizeof(struct qhca_mpt), 0, 0 },
+    [QHCA_CMD_CREATE_MW] = {
+        qhca_cmd_create_mw, sizeof(struct qhca_mpt), 0, 0 },
     [QHCA_CMD_CREATE_ETH_SQ] = {
         qhca_cmd_create_eth_sq, sizeof(struct qhca_eth_qc), 0, 0 },
     [QHCA_CMD_DESTROY_ETH_SQ] = { qhca_cmd_destroy_eth_sq, 0, 0, 0 },
     [QHCA_CMD_CREATE_ETH_RQ] = {
         qhca_cmd_create_eth_rq, sizeof(struct qhca_eth_qc), 0, 0 },
     [QHCA_CMD_DESTROY_ETH_RQ] = { qhca_cmd_destroy_eth_rq, 0, 0, 0 },
+    [QHCA_CMD_CREATE_WQ] = {
+        qhca_cmd_create_wq, sizeof(struct qhca_wqc), 0, 0 },
+    [QHCA_CMD_MODIFY_WQ] = {
+        qhca_cmd_modify_wq, sizeof(struct qhca_wqc), 0, 0 },
+    [QHCA_CMD_DESTROY_WQ] = { qhca_cmd_destroy_wq, 0, 0, 0 },
+    [QHCA_CMD_QUERY_WQ] = {
+        qhca_cmd_query_wq, 0, sizeof(struct qhca_wqc), 0 },
+    [QHCA_CMD_CREATE_RQT] = {
+        qhca_cmd_create_rqt, QHCA_RQT_WQS_MAX * 4, 0, F_IN_ANY },
+    [QHCA_CMD_DESTROY_RQT] = { qhca_cmd_destroy_rqt, 0, 0, 0 },
+    [QHCA_CMD_CREATE_FLOW] = {
+        qhca_cmd_create_flow, sizeof(struct qhca_flow), 0, 0 },
+    [QHCA_CMD_DESTROY_FLOW] = { qhca_cmd_destroy_flow, 0, 0, 0 },
 };
 
 _Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_OUT &&
                QHCA_STAT_COUNT * 8 <= ADMIN_MAX_OUT, "output buffer");
+_Static_assert(QHCA_RQT_WQS_MAX * 4 <= ADMIN_MAX_IN, "input buffer");
 _Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_IN, "input buffer");
 
 /*
@@ -216,7 +244,8 @@ void qhca_admin_run(struct qhca *e)
 {
     unsigned n;
 
-    for (n = 0; n < ADMIN_BATCH && e->asq_cons != e->asq_prod; n++) {
+    for (n = 0; n < ADMIN_BATCH && e->asq_cons != e->asq_prod &&
+                !e->halted; n++) {
         if (!qhca_active(e) || !run_one(e)) {
             return;
         }

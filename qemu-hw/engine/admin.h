@@ -52,6 +52,8 @@ qhca_cmd_fn qhca_cmd_set_gid, qhca_cmd_query_gid;
 /* pd.c */
 qhca_cmd_fn qhca_cmd_alloc_uar, qhca_cmd_free_uar;
 qhca_cmd_fn qhca_cmd_alloc_pd, qhca_cmd_free_pd;
+/* xrc.c */
+qhca_cmd_fn qhca_cmd_alloc_xrcd, qhca_cmd_free_xrcd;
 /* eq.c */
 qhca_cmd_fn qhca_cmd_create_eq, qhca_cmd_destroy_eq, qhca_cmd_query_eq;
 /* cq.c */
@@ -63,16 +65,33 @@ qhca_cmd_fn qhca_cmd_query_srq;
 /* qp.c, qp_modify.c */
 qhca_cmd_fn qhca_cmd_create_qp, qhca_cmd_modify_qp, qhca_cmd_destroy_qp;
 qhca_cmd_fn qhca_cmd_query_qp;
+/* odp.c */
+qhca_cmd_fn qhca_cmd_query_fault, qhca_cmd_resume_fault;
+/* flow.c */
+qhca_cmd_fn qhca_cmd_create_flow, qhca_cmd_destroy_flow;
+/* rss.c, rwq.c */
+qhca_cmd_fn qhca_cmd_create_rqt, qhca_cmd_destroy_rqt;
+qhca_cmd_fn qhca_cmd_create_wq, qhca_cmd_modify_wq, qhca_cmd_destroy_wq;
+qhca_cmd_fn qhca_cmd_query_wq;
+/* mcast.c */
+qhca_cmd_fn qhca_cmd_attach_mc, qhca_cmd_detach_mc;
 /* mr.c */
 qhca_cmd_fn qhca_cmd_create_mr, qhca_cmd_destroy_mr, qhca_cmd_query_mr;
+qhca_cmd_fn qhca_cmd_modify_mr;
+/* mw.c */
+qhca_cmd_fn qhca_cmd_create_mw;
 /* eth_q.c */
 qhca_cmd_fn qhca_cmd_create_eth_sq, qhca_cmd_destroy_eth_sq;
 qhca_cmd_fn qhca_cmd_create_eth_rq, qhca_cmd_destroy_eth_rq;
 
 /* Destroy all objects of a kind; nothing refers to them any more. */
+void qhca_mcgs_free(struct qhca *e);
+void qhca_flows_free(struct qhca *e);
+void qhca_rqts_free(struct qhca *e);
 void qhca_qps_free(struct qhca *e);
 void qhca_eth_qs_free(struct qhca *e);
 void qhca_srqs_free(struct qhca *e);
+void qhca_xrcds_free(struct qhca *e);
 void qhca_mrs_free(struct qhca *e);
 void qhca_eqs_free(struct qhca *e);
 

@@ -6,7 +6,8 @@
  * What it keeps from one walk to the next: the leaf in use, so that walking on
  * in the same page reads no table; the block of eight entries the leaf came
  * from; and the last table of the last level.  The contract allows that:
- * tables do not change while an object uses them.
+ * tables do not change while an object uses them, and those of on-demand
+ * paging are forgotten when software says so.
  */
 #include "internal.h"
 
@@ -181,6 +182,9 @@ static uint8_t find_sub(struct qhca *e, struct qhca_buf_map *m,
         if (qhca_tracing(e)) {
             trace_hop(e, num, at, entry, level);
         }
+        if (m->odp && !(entry & QHCA_BTE_VALID)) {
+            return QHCA_SYN_PAGE_FAULT;
+        }
         if (!entry_ok(entry, true, m->table_shift)) {
             return QHCA_SYN_TABLE_INVALID;
         }
@@ -223,9 +227,16 @@ static uint8_t read_block(struct qhca *e, struct qhca_buf_map *m,
     return QHCA_SYN_NONE;
 }
 
+/* On-demand paging: is there a page, and one that may be written? */
+static bool present(const struct qhca_buf_map *m, uint64_t entry, bool write)
+{
+    return !m->odp || ((entry & QHCA_BTE_VALID) &&
+                       (!write || (entry & QHCA_BTE_WRITE)));
+}
+
 /* Make the leaf that of @page. */
 static uint8_t walk_table(struct qhca *e, struct qhca_buf_map *m,
-                          uint64_t page, uint32_t num)
+                          uint64_t page, bool write, uint32_t num)
 {
     uint64_t entry;
     unsigned slot = page % QHCA_BUF_BLOCK;
@@ -234,32 +245,41 @@ static uint8_t walk_table(struct qhca *e, struct qhca_buf_map *m,
     m->leaf_valid = false;
     /* What was read ahead may be out of date if it was not in use then. */
     if (!m->block_valid || m->block != page / QHCA_BUF_BLOCK ||
-        !entry_ok(qhca_le64(m->entry[slot]), false, m->page_shift)) {
+        !entry_ok(qhca_le64(m->entry[slot]), false, m->page_shift) ||
+        !present(m, qhca_le64(m->entry[slot]), write)) {
         syn = read_block(e, m, page, num);
         if (syn) {
-            return fault(e, num, syn);
+            return syn == QHCA_SYN_PAGE_FAULT ? syn : fault(e, num, syn);
         }
     }
     entry = qhca_le64(m->entry[slot]);
     if (qhca_tracing(e)) {
         trace_hop(e, num, m->block_addr + slot * 8, entry, m->hops - 1);
     }
+    if (!present(m, entry, write)) {
+        return QHCA_SYN_PAGE_FAULT;
+    }
     if (!entry_ok(entry, false, m->page_shift)) {
         return fault(e, num, QHCA_SYN_TABLE_INVALID);
     }
     m->leaf = entry & QHCA_BTE_ADDR_MASK;
+    m->leaf_write = entry & QHCA_BTE_WRITE;
     m->leaf_page = page;
     m->leaf_valid = true;
     return QHCA_SYN_NONE;
 }
 
-static bool seg_ok(const struct qhca_buf_map *m, uint64_t addr, uint64_t len,
-                   uint64_t start)
+/* A least length: a packet must not take thousands of segments apart. */
+static bool seg_ok(const struct qhca_buf_map *m, uint32_t i, uint64_t addr,
+                   uint64_t len, uint64_t start)
 {
     if (!len || !range_ok(addr, len) || start + len < start) {
         return false;
     }
-    return !m->queue || (!(len & 4095) && !(addr & 63));
+    if (m->queue) {
+        return !(len & 4095) && !(addr & 63);
+    }
+    return len >= QHCA_BUF_SEG_MIN || !i || i == m->entries - 1;
 }
 
 /*
@@ -283,6 +303,7 @@ static uint8_t walk_list(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
         n = m->entries - i < QHCA_LIST_CHUNK ? m->entries - i :
                                                QHCA_LIST_CHUNK;
         at = m->addr + i * sizeof(seg[0]);
+        e->list_reads++;
         if (!qhca_dma_read(e, at, seg, n * sizeof(seg[0]))) {
             return fault(e, num, QHCA_SYN_TABLE_DMA);
         }
@@ -296,7 +317,7 @@ static uint8_t walk_list(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
                 return fault(e, num, QHCA_SYN_TABLE_INVALID);
             }
             len &= ~QHCA_BUF_SEG_VALID;
-            if (!seg_ok(m, addr, len, start)) {
+            if (!seg_ok(m, i, addr, len, start)) {
                 return fault(e, num, QHCA_SYN_TABLE_INVALID);
             }
             if (off - start < len) {
@@ -313,8 +334,8 @@ static uint8_t walk_list(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
     return fault(e, num, QHCA_SYN_TABLE_INVALID);
 }
 
-uint8_t qhca_buf_walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
-                      uint32_t num, uint64_t *addr, uint64_t *run)
+static uint8_t walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
+                    bool write, uint32_t num, uint64_t *addr, uint64_t *run)
 {
     uint64_t left = m->len - off, pos = off + m->first, in, n;
     uint8_t syn;
@@ -336,8 +357,9 @@ uint8_t qhca_buf_walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
         n = m->leaf_len - in;
         break;
     default:
-        if (!m->leaf_valid || m->leaf_page != pos >> m->page_shift) {
-            syn = walk_table(e, m, pos >> m->page_shift, num);
+        if (!m->leaf_valid || m->leaf_page != pos >> m->page_shift ||
+            (write && !m->leaf_write)) {
+            syn = walk_table(e, m, pos >> m->page_shift, write, num);
             if (syn) {
                 return syn;
             }
@@ -352,4 +374,17 @@ uint8_t qhca_buf_walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
         trace_walk(e, num, off, *addr);
     }
     return QHCA_SYN_NONE;
+}
+
+uint8_t qhca_buf_walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
+                      uint32_t num, uint64_t *addr, uint64_t *run)
+{
+    return walk(e, m, off, false, num, addr, run);
+}
+
+uint8_t qhca_buf_walk_odp(struct qhca *e, struct qhca_buf_map *m,
+                          uint64_t off, bool write, uint32_t num,
+                          uint64_t *addr, uint64_t *run)
+{
+    return walk(e, m, off, write, num, addr, run);
 }

@@ -93,6 +93,11 @@ static bool retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
         return false;
     }
     xp->retry_left--;
+    /* Perhaps it is the ICRC that the peer does not like; see icrc.c. */
+    if (qp->sq_tail != qp->sq_next &&
+        qhca_swqe(qp, qp->sq_tail)->opcode == QHCA_WQE_FLUSH) {
+        xp->crc_twice = !xp->crc_twice;
+    }
     qhca_req_go_back(e, qp, why);
     if (qp->timeout) {
         qhca_timer_start(e, qp, qp->timeout & 31);
@@ -158,12 +163,19 @@ void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp)
     if (!alive(qp) || xp->una_psn == xp->max_psn) {
         return;
     }
+    if (qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
+        /*
+         * We wait for a page, perhaps before we asked for an acknowledge.
+         * The timer starts again when we go on.
+         */
+        return;
+    }
     if (xp->snd_psn == xp->una_psn) {
         /*
          * We went back and have not been able to send since (the wire takes
-         * nothing): that is not the peer's silence.
+         * nothing): that is not the peer's silence.  The next packet that
+         * goes out starts the timer.
          */
-        qhca_timer_start(e, qp, qp->timeout & 31);
         qhca_qp_schedule(e, qp);
         return;
     }
@@ -171,6 +183,22 @@ void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp)
     qhca_count(e, QHCA_STAT_ROCE_TIMEOUTS);
     xp->back_valid = false;
     retry(e, qp, QHCA_SYN_TIMEOUT);
+}
+
+void qhca_comp_resume(struct qhca *e, struct qhca_qp *qp, bool again)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    if (!alive(qp) || xp->una_psn == xp->max_psn ||
+        xp->req_state == QHCA_REQ_WAIT_RNR) {
+        return;
+    }
+    if (again) {
+        qhca_req_go_back(e, qp, QHCA_SYN_PAGE_FAULT);
+    }
+    if (qp->timeout && (again || !xp->deadline)) {
+        qhca_timer_start(e, qp, qp->timeout & 31);
+    }
 }
 
 /* ACK or NAK packet with AETH @syn; its PSN is una_psn + @d, in the window. */
@@ -246,16 +274,21 @@ static uint8_t store(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
         return QHCA_SYN_NONE;
     }
     if (w->num == 1) {
-        return qhca_mr_write(e, qp->pd, qp->flags & QHCA_QP_F_PRIVILEGED,
-                             w->lkey, w->laddr + off, data, len,
-                             QHCA_ACCESS_LOCAL_WRITE, qp->qpn);
+        syn = qhca_mr_write(e, qhca_sq_pd(qp),
+                            qp->flags & QHCA_QP_F_PRIVILEGED, w->lkey,
+                            w->laddr + off, data, len,
+                            QHCA_ACCESS_LOCAL_WRITE, qp->qpn);
+        if (syn == QHCA_SYN_PAGE_FAULT) {
+            e->fault.len += w->len - off - len;
+        }
+        return syn;
     }
     sges = qhca_req_wqe(e, qp, w, qp->sq_tail, true, &syn);
     if (!sges) {
         return syn;
     }
-    return qhca_sgl_copy(e, qp, qp->pd, sges, w->num, &qp->xp.rd_pos, off,
-                         (void *)data, len, true);
+    return qhca_sgl_copy(e, qp, qhca_sq_pd(qp), sges, w->num,
+                         &qp->xp.rd_pos, off, (void *)data, len, true);
 }
 
 static void store_failed(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
@@ -264,6 +297,13 @@ static void store_failed(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
 
     qhca_req_fail(e, qp, wqe ? QHCA_WC_LOC_QP_OP_ERR : QHCA_WC_LOC_PROT_ERR,
                   syn);
+}
+
+/* Is @opcode answered by READ responses? */
+static bool wants_read(uint8_t opcode)
+{
+    return opcode == QHCA_WQE_RDMA_READ || opcode == QHCA_WQE_FLUSH ||
+           opcode == QHCA_WQE_ATOMIC_WRITE;
 }
 
 /* READ response or atomic acknowledge for the oldest WQE, at una_psn. */
@@ -276,8 +316,7 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
     bool last, read = rx->flags & QHCA_OPF_READ;
     uint8_t syn;
 
-    if ((w->opcode == QHCA_WQE_RDMA_READ) != read ||
-        !qhca_wqe_is_rd(w->opcode) ||
+    if (wants_read(w->opcode) != read || !qhca_wqe_is_rd(w->opcode) ||
         ((rx->flags & QHCA_OPF_AETH) &&
          (rx->ext[0] & QHCA_AETH_TYPE) != QHCA_AETH_ACK)) {
         qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
@@ -290,6 +329,7 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
         uint32_t mtu = qhca_mtu_bytes(qp->path_mtu);
         uint32_t n = qhca_psn_dist(una, w->first_psn);
         uint32_t off = n * mtu;
+        uint32_t len = w->opcode == QHCA_WQE_RDMA_READ ? w->len : 0;
 
         last = n + 1 == w->npkts;
         /*
@@ -297,7 +337,7 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
          * Middle: only the end must fit.
          */
         if (last != !!(rx->flags & QHCA_OPF_END) ||
-            rx->payload_len != (last ? w->len - off : mtu)) {
+            rx->payload_len != (last ? len - off : mtu)) {
             qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
             return;
         }
@@ -309,10 +349,15 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
         old = qhca_le64(old);
         syn = store(e, qp, w, 0, &old, sizeof(old));
     }
+    if (syn == QHCA_SYN_PAGE_FAULT &&
+        qhca_odp_stall_rx(e, qp, QHCA_FAULT_LAND, rx)) {
+        return;
+    }
     if (syn) {
         store_failed(e, qp, syn);
         return;
     }
+    qhca_odp_passed(qp, QHCA_FAULT_LAND);
     if (qhca_psn_dist(snd, una) && xp->rd_psns) {
         xp->rd_psns--;
     }
@@ -328,12 +373,13 @@ void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_rx *rx)
 {
     struct qhca_xport *xp = &qp->xp;
+    bool ack = (rx->opcode & QHCA_OP_MASK) == QHCA_OP_ACK;
     uint32_t una, snd;
 
     if (!alive(qp)) {
         return;
     }
-    if (rx->opcode == QHCA_OP_ACK) {
+    if (ack) {
         qhca_count(e, QHCA_STAT_ROCE_ACK_RX);
     }
     /* Ghosts of an earlier time: not outstanding (IBA 9.7.5.1.2). */
@@ -341,7 +387,11 @@ void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
         qhca_psn_dist(xp->max_psn, xp->una_psn)) {
         return;
     }
-    if (rx->opcode == QHCA_OP_ACK) {
+    if (qhca_odp_waits(qp, QHCA_ODP_LAND)) {
+        qhca_odp_drop(e, qp, QHCA_FAULT_LAND, rx);
+        return;
+    }
+    if (ack) {
         rx_ack(e, qp, rx->psn, rx->ext[0]);
         return;
     }

@@ -13,6 +13,7 @@
 
 #define ETHERTYPE_IPV4      0x0800
 #define ETHERTYPE_IPV6      0x86dd
+#define ETHERTYPE_VLAN      0x8100
 #define PROTO_TCP           6
 #define PROTO_UDP           17
 
@@ -122,6 +123,71 @@ void qhca_csum_verdict(const uint8_t *frame, size_t len,
         break;
     case ETHERTYPE_IPV6:
         judge_ipv6(frame + 14, len - 14, v);
+        break;
+    }
+}
+
+static void put_sum(uint8_t *at, uint16_t sum)
+{
+    sum = qhca_le16((uint16_t)~sum);
+    memcpy(at, &sum, 2);
+}
+
+static void fill_l4(uint8_t *l4, size_t len, uint8_t proto,
+                    const uint8_t *addrs, size_t addr_len)
+{
+    size_t at = proto == PROTO_TCP ? 16 : 6;
+    uint16_t sum;
+
+    if ((proto != PROTO_TCP && proto != PROTO_UDP) || len < at + 2) {
+        return;
+    }
+    memset(l4 + at, 0, 2);
+    sum = qhca_csum(l4, len, pseudo(addrs, addr_len, proto, len));
+    /* 0 would say "no checksum" in UDP; 0xffff means the same number */
+    put_sum(l4 + at, sum == 0xffff && proto == PROTO_UDP ? 0 : sum);
+}
+
+static void fill_ipv4(uint8_t *ip, size_t len)
+{
+    size_t header, total;
+
+    if (len < 20 || ip[0] >> 4 != 4) {
+        return;
+    }
+    header = (ip[0] & 15) * 4;
+    total = qhca_get_be16(ip + 2);
+    if (header < 20 || header > total || total > len) {
+        return;
+    }
+    memset(ip + 10, 0, 2);
+    put_sum(ip + 10, qhca_csum(ip, header, 0));
+    if (!(qhca_get_be16(ip + 6) & 0x3fff)) {
+        fill_l4(ip + header, total - header, ip[9], ip + 12, 8);
+    }
+}
+
+void qhca_csum_fill(uint8_t *frame, size_t len)
+{
+    uint8_t *p = frame + 12;
+    size_t left = len - 14, payload;
+
+    if (qhca_get_be16(p) == ETHERTYPE_VLAN && left >= 4) {
+        p += 4;
+        left -= 4;
+    }
+    switch (qhca_get_be16(p)) {
+    case ETHERTYPE_IPV4:
+        fill_ipv4(p + 2, left);
+        break;
+    case ETHERTYPE_IPV6:
+        if (left < 40 || p[2] >> 4 != 6) {
+            break;
+        }
+        payload = qhca_get_be16(p + 6);
+        if (payload <= left - 40) {
+            fill_l4(p + 42, payload, p[8], p + 10, 32);
+        }
         break;
     }
 }

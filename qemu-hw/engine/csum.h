@@ -24,4 +24,10 @@ struct qhca_csum_verdict {
 void qhca_csum_verdict(const uint8_t *frame, size_t len,
                        struct qhca_csum_verdict *v);
 
+/**
+ * Put the right IPv4 header checksum and TCP or UDP checksum into a frame of
+ * @len >= 14 bytes, tagged or not; what is not IP, or not whole, stays.
+ */
+void qhca_csum_fill(uint8_t *frame, size_t len);
+
 #endif /* QHCA_CSUM_H */

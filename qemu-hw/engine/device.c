@@ -7,10 +7,15 @@
 #define QHCA_XPORT_FEATURES (QHCA_FEAT_RC | QHCA_FEAT_UD | QHCA_FEAT_ATOMIC)
 #endif
 
-uint64_t qhca_features(void)
+uint64_t qhca_features(const struct qhca *e)
 {
-    return QHCA_XPORT_FEATURES | QHCA_FEAT_SRQ | QHCA_FEAT_FAST_REG |
-           QHCA_FEAT_LIST_FORM | QHCA_FEAT_ETH_CSUM;
+    uint64_t dm = e->cfg.dm_size ? QHCA_FEAT_DM : 0;
+
+    return dm | QHCA_XPORT_FEATURES | QHCA_FEAT_SRQ | QHCA_FEAT_FAST_REG |
+           QHCA_FEAT_LIST_FORM | QHCA_FEAT_ETH_CSUM | QHCA_FEAT_ODP |
+           QHCA_FEAT_TAG_MATCHING |
+           QHCA_FEAT_MW | QHCA_FEAT_REREG |
+           QHCA_FEAT_CQ_RESIZE | QHCA_FEAT_SRQ_RESIZE;
 }
 
 uint8_t qhca_cmd_nop(struct qhca *e, struct qhca_cmd *c)
@@ -54,7 +59,7 @@ uint8_t qhca_cmd_query_device(struct qhca *e, struct qhca_cmd *c)
 {
     struct qhca_dev_caps *out = c->out;
 
-    out->features = qhca_le64(qhca_features());
+    out->features = qhca_le64(qhca_features(e));
     node_guid(e, out->node_guid);
     out->max_mr_size = qhca_le64(QHCA_MAX_MR_SIZE);
     out->page_size_cap = qhca_le64(page_sizes());
@@ -75,7 +80,9 @@ uint8_t qhca_cmd_query_device(struct qhca *e, struct qhca_cmd *c)
     out->max_eq_depth = qhca_le32(1u << QHCA_MAX_EQ_SHIFT);
     out->max_rd_atomic = qhca_le32(QHCA_MAX_RD_ATOMIC);
     out->max_msg_size = qhca_le32(QHCA_MAX_MSG_SIZE);
+    out->dm_size = qhca_le64(e->cfg.dm_size);
     out->fw_version = qhca_le32(QHCA_FW_VERSION);
+    out->max_xrcd = room(&e->xrcds);
     return QHCA_ST_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Guest memory, with accounting of what could not be accessed. */
+/* Guest and device memory, with accounting of what could not be accessed. */
 #include "internal.h"
 
 bool qhca_dma_read(struct qhca *e, uint64_t addr, void *buf, size_t len)
@@ -15,6 +15,26 @@ bool qhca_dma_write(struct qhca *e, uint64_t addr, const void *buf,
                     size_t len)
 {
     if (addr + len < addr || !e->ops.dma_write(e->opaque, addr, buf, len)) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+        return false;
+    }
+    return true;
+}
+
+bool qhca_dm_read(struct qhca *e, uint64_t off, void *buf, size_t len)
+{
+    if (off + len < off || off + len > e->cfg.dm_size ||
+        !e->ops.dm_read(e->opaque, off, buf, len)) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+        return false;
+    }
+    return true;
+}
+
+bool qhca_dm_write(struct qhca *e, uint64_t off, const void *buf, size_t len)
+{
+    if (off + len < off || off + len > e->cfg.dm_size ||
+        !e->ops.dm_write(e->opaque, off, buf, len)) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);
         return false;
     }

@@ -5,6 +5,7 @@
  */
 #include "internal.h"
 #include "admin.h"
+#include "tm.h"
 
 /* Packets sent before the store returns: a small message leaves at once. */
 #define DB_BUDGET           32
@@ -44,7 +45,7 @@ static void db_sq(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
     if (!qp) {
         return;
     }
-    if (!qp->sq_stride || qp->state < QHCA_QPS_RTS) {
+    if (!qp->sq_stride || qp->tm || qp->state < QHCA_QPS_RTS) {
         qhca_guest_error(e, QHCA_STAT_DB_BAD_STATE, num,
                          "SQ doorbell in a state that sends nothing");
         return;
@@ -134,6 +135,28 @@ static void db_eth(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
     }
 }
 
+static void db_mr_sync(struct qhca *e, uint32_t uar, uint32_t num)
+{
+    if (uar) {
+        bad_owner(e, num);
+    } else {
+        qhca_mr_sync(e, num);
+    }
+}
+
+static void db_tm(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
+{
+    struct qhca_srq *srq = qhca_table_get(&e->srqs, num);
+
+    if (!srq || !srq->tm) {
+        bad_object(e, num);
+    } else if (srq->uar != uar) {
+        bad_owner(e, num);
+    } else {
+        qhca_tm_doorbell(e, srq, index);
+    }
+}
+
 static void trace_doorbell(struct qhca *e, uint32_t page, uint64_t reg,
                            uint32_t num, uint32_t index)
 {
@@ -159,7 +182,7 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
     }
     page = (uint32_t)(off >> e->db_shift);
     reg = off & ((1u << e->db_shift) - 1);
-    if (size != 8 || (reg & 7) || reg > QHCA_DB_RQ) {
+    if (size != 8 || (reg & 7) || reg > QHCA_DB_TM) {
         qhca_guest_error(e, QHCA_STAT_DB_BAD_ACCESS, (uint32_t)off,
                          "doorbell store of a wrong size or place");
         return;
@@ -182,6 +205,15 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
         break;
     case QHCA_DB_RQ:
         db_rq(e, page, num);
+        break;
+    case QHCA_DB_MR_SYNC:
+        db_mr_sync(e, page, num);
+        if (e->debugging) {
+            qhca_debug_finish(e);
+        }
+        return;                 /* software holds locks: no other work */
+    case QHCA_DB_TM:
+        db_tm(e, page, num, index);
         break;
     }
     qhca_work(e, DB_BUDGET);

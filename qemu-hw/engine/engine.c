@@ -9,11 +9,14 @@
  */
 #include <stdlib.h>
 
-#include "internal.h"
-#include "admin.h"
+#include "flow.h"
+#include "tm.h"
 
 #define RUN_BUDGET          256 /* packets per qhca_run() */
+#define DM_MIN              (1ULL << 12)
+#define DM_MAX              (1ULL << 36)
 #define SLICE               32  /* packets of one QP before the next's turn */
+#define LIST_READS          32  /* reads of lists that cost as one packet */
 
 void qhca_config_default(struct qhca_config *cfg)
 {
@@ -28,6 +31,7 @@ void qhca_config_default(struct qhca_config *cfg)
     cfg->max_eth_queues = 16;
     cfg->speed = 100000;
     cfg->run_budget = 0;
+    cfg->dm_size = 16 << 20;
 }
 
 static bool pow2_in(uint32_t v, uint32_t min, uint32_t max)
@@ -60,6 +64,10 @@ static const char *check_config(const struct qhca_config *cfg)
     if (cfg->max_gid < 1 || cfg->max_gid > 256) {
         return "the limit of GIDs must be 1 to 256";
     }
+    if (cfg->dm_size && (cfg->dm_size < DM_MIN || cfg->dm_size > DM_MAX ||
+                         (cfg->dm_size & (cfg->dm_size - 1)))) {
+        return "dm-size must be 0 or a power of two from 4 KiB to 64 GiB";
+    }
     if (!pow2_in(cfg->max_eth_queues, 1, 256)) {
         return "the limit of Ethernet queues must be a power of two from 1 "
                "to 256";
@@ -79,11 +87,14 @@ static bool alloc_all(struct qhca *e)
     return e->pd_refs && e->uar_refs && e->gids && e->mod_heap &&
            qhca_table_init(&e->uars, uars, 1) &&
            qhca_table_init(&e->pds, cfg->max_pd, 1) &&
+           qhca_table_init(&e->xrcds, QHCA_MAX_XRCD, 1) &&
            qhca_table_init(&e->eqs, cfg->max_eq, 1) &&
            qhca_table_init(&e->cqs, cfg->max_cq, 1) &&
            qhca_table_init(&e->srqs, cfg->max_srq, 1) &&
            qhca_table_init(&e->mrs, cfg->max_mr, 1) &&
            qhca_table_init(&e->qps, cfg->max_qp, 2) &&
+           qhca_table_init(&e->flow_table, QHCA_FLOWS_MAX, 0) &&
+           qhca_table_init(&e->rqts, QHCA_RQTS_MAX, 0) &&
            qhca_table_init(&e->eth_sqs, cfg->max_eth_queues, 0) &&
            qhca_table_init(&e->eth_rqs, cfg->max_eth_queues, 0);
 }
@@ -92,16 +103,20 @@ static void free_all(struct qhca *e)
 {
     qhca_table_free(&e->uars);
     qhca_table_free(&e->pds);
+    qhca_table_free(&e->xrcds);
     qhca_table_free(&e->eqs);
     qhca_table_free(&e->cqs);
     qhca_table_free(&e->srqs);
     qhca_table_free(&e->mrs);
     qhca_table_free(&e->qps);
+    qhca_table_free(&e->flow_table);
+    qhca_table_free(&e->rqts);
     qhca_table_free(&e->eth_sqs);
     qhca_table_free(&e->eth_rqs);
     free(e->pd_refs);
     free(e->uar_refs);
     free(e->gids);
+    free(e->mcgs);
     free(e->mod_heap);
     free(e);
 }
@@ -119,6 +134,7 @@ static void reset_values(struct qhca *e)
     e->asq_prod = e->asq_cons = 0;
     e->latch_read_off = e->latch_write_off = 0;
     memset(e->stats, 0, sizeof(e->stats));
+    e->fault_token = 0;
     qhca_port_reset(e);
     qhca_event_init(&e->port_ev, 0);
 }
@@ -150,6 +166,7 @@ struct qhca *qhca_new(const struct qhca_config *cfg,
     qhca_list_init(&e->ready);
     qhca_list_init(&e->blocked);
     qhca_list_init(&e->eth_ready);
+    qhca_list_init(&e->tm_work);
     qhca_list_init(&e->eq_work);
     if (!alloc_all(e)) {
         free_all(e);
@@ -170,9 +187,13 @@ void qhca_objects_free(struct qhca *e)
     struct qhca_cq *cq;
 
     /* In the order of who refers to whom. */
+    qhca_mcgs_free(e);
+    qhca_flows_free(e);
     qhca_qps_free(e);
+    qhca_rqts_free(e);
     qhca_eth_qs_free(e);
     qhca_srqs_free(e);
+    qhca_xrcds_free(e);
     qhca_mrs_free(e);
     for (n = 0; n < qhca_table_end(&e->cqs); n++) {
         cq = qhca_table_get(&e->cqs, n);
@@ -183,6 +204,8 @@ void qhca_objects_free(struct qhca *e)
     qhca_event_forget(&e->port_ev);
     qhca_eqs_free(e);
     qhca_table_reset(&e->qps, e->qps.size);
+    qhca_table_reset(&e->flow_table, e->flow_table.size);
+    qhca_table_reset(&e->rqts, e->rqts.size);
     qhca_table_reset(&e->eth_sqs, e->eth_sqs.size);
     qhca_table_reset(&e->eth_rqs, e->eth_rqs.size);
     qhca_table_reset(&e->srqs, e->srqs.size);
@@ -190,6 +213,7 @@ void qhca_objects_free(struct qhca *e)
     qhca_table_reset(&e->cqs, e->cqs.size);
     qhca_table_reset(&e->eqs, e->eqs.size);
     qhca_table_reset(&e->pds, e->pds.size);
+    qhca_table_reset(&e->xrcds, e->xrcds.size);
     qhca_table_reset(&e->uars, e->uars.size);
 }
 
@@ -200,6 +224,7 @@ void qhca_free(struct qhca *e)
     }
     qhca_objects_free(e);
     qhca_xport_dev_free(e);
+    qhca_debug_free(e);
     free_all(e);
 }
 
@@ -254,7 +279,8 @@ void qhca_kick(struct qhca *e)
 static unsigned run_qp(struct qhca *e, unsigned budget)
 {
     struct qhca_qp *qp = qhca_container(e->ready.next, struct qhca_qp, ready);
-    unsigned slice = budget < SLICE ? budget : SLICE, left = slice;
+    unsigned slice = budget < SLICE ? budget : SLICE, left = slice, used;
+    uint32_t reads = e->list_reads;
     bool more;
 
     qhca_list_del(&qp->ready);
@@ -266,7 +292,9 @@ static unsigned run_qp(struct qhca *e, unsigned budget)
                            &qp->ready);
     }
     /* Looking costs something too, or nothing would bound the loop. */
-    return left == slice ? 1 : slice - left;
+    used = left == slice ? 1 : slice - left;
+    /* So does searching long lists. */
+    return used + (e->list_reads - reads) / LIST_READS;
 }
 
 static bool eth_pending(const struct qhca *e)
@@ -278,17 +306,48 @@ static bool work_pending(struct qhca *e)
 {
     return !qhca_list_empty(&e->ready) || eth_pending(e) ||
            qhca_loopback_pending(e) || !qhca_list_empty(&e->eq_work) ||
+           !qhca_list_empty(&e->tm_work) ||
            e->asq_cons != e->asq_prod;
+}
+
+/* The same with single steps: a debugger counts them, or waits for one. */
+static void work_stepwise(struct qhca *e, unsigned budget)
+{
+    unsigned stage, used;
+
+    do {
+        used = 0;
+        for (stage = 0; stage < 4 && qhca_active(e) && !e->halted; stage++) {
+            if (stage == 0 && !qhca_list_empty(&e->tm_work)) {
+                used += qhca_tm_run(e, 1);
+            } else if (stage == 1 && qhca_loopback_pending(e)) {
+                used += qhca_loopback_run(e, 1);
+            } else if (stage == 2 && !qhca_list_empty(&e->ready)) {
+                used += run_qp(e, 1);
+            } else if (stage == 3 && eth_pending(e)) {
+                used += qhca_eth_run(e, 1);
+            }
+        }
+        budget -= used < budget ? used : budget;
+    } while (used && budget);
 }
 
 void qhca_work(struct qhca *e, unsigned budget)
 {
     unsigned used;
 
+    if (e->debugging) {
+        work_stepwise(e, budget);
+        return;
+    }
     while (budget && qhca_active(e)) {
         used = 0;
-        if (qhca_loopback_pending(e)) {
-            used = qhca_loopback_run(e, budget < SLICE ? budget : SLICE);
+        if (!qhca_list_empty(&e->tm_work)) {
+            used = qhca_tm_run(e, budget < SLICE ? budget : SLICE);
+        }
+        if (qhca_loopback_pending(e) && used < budget) {
+            used += qhca_loopback_run(e, budget - used < SLICE ?
+                                         budget - used : SLICE);
         }
         if (!qhca_list_empty(&e->ready) && used < budget) {
             used += run_qp(e, budget - used);
@@ -306,6 +365,9 @@ void qhca_work(struct qhca *e, unsigned budget)
 
 void qhca_finish(struct qhca *e)
 {
+    if (e->debugging && qhca_debug_finish(e)) {
+        return;
+    }
     if (qhca_active(e) && work_pending(e)) {
         qhca_kick(e);
     }
@@ -315,7 +377,7 @@ void qhca_finish(struct qhca *e)
 void qhca_run(struct qhca *e)
 {
     e->kicked = false;
-    if (qhca_active(e)) {
+    if (qhca_active(e) && !e->halted) {
         qhca_admin_run(e);
         qhca_eq_run(e);
         qhca_work(e, e->cfg.run_budget);
@@ -350,7 +412,7 @@ void qhca_timer(struct qhca *e)
     uint64_t now = qhca_now(e);
 
     e->timer_set = UINT64_MAX;
-    if (qhca_active(e)) {
+    if (qhca_active(e) && !e->halted) {
         qhca_xport_timer(e, now);
         qhca_cq_timer(e, now);
         qhca_work(e, e->cfg.run_budget);
@@ -369,6 +431,9 @@ bool qhca_tx(struct qhca *e, const void *frame, size_t len)
     if (!e->ops.send(e->opaque, frame, len)) {
         e->tx_blocked = true;
         return false;
+    }
+    if (e->flows) {
+        qhca_flow_sniff(e, frame, len);
     }
     return true;
 }
@@ -395,6 +460,9 @@ void qhca_set_link(struct qhca *e, bool up)
     if (qhca_active(e)) {
         qhca_async_event(e, &e->port_ev, QHCA_EV_PORT, 0);
     }
+    if (e->debugging) {
+        qhca_debug_finish(e);
+    }
 }
 
 void qhca_receive(struct qhca *e, const void *frame, size_t len)
@@ -402,7 +470,7 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
     const uint8_t *f = frame;
     size_t header = 14;
 
-    if (!qhca_active(e) || !e->link) {
+    if (!qhca_active(e) || !e->link || e->halted) {
         return;
     }
     if (len >= 14 && qhca_get_be16(f + 12) == QHCA_ETHERTYPE_VLAN) {
@@ -412,7 +480,11 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
         return;
     }
-    if (!qhca_roce_rx(e, f, len)) {
+    if (e->flows) {
+        qhca_flow_sniff(e, f, len);
+    }
+    if (!qhca_roce_rx(e, f, len) &&
+        !(e->flows && qhca_flow_rx(e, f, len, false))) {
         qhca_eth_rx(e, f, len);
     }
     qhca_finish(e);

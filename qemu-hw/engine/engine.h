@@ -50,6 +50,15 @@ struct qhca_ops {
      */
     bool (*dma_cas64)(void *opaque, uint64_t addr, uint64_t cmp,
                       uint64_t swap, uint64_t *old);
+    /*
+     * The same three for device memory, which is reached by offset; the
+     * engine stays within config.dm_size.  NULL without device memory.
+     */
+    bool (*dm_read)(void *opaque, uint64_t off, void *buf, size_t len);
+    bool (*dm_write)(void *opaque, uint64_t off, const void *buf,
+                     size_t len);
+    bool (*dm_cas64)(void *opaque, uint64_t off, uint64_t cmp,
+                     uint64_t swap, uint64_t *old);
     /* Raise MSI-X vector @vector, 0 .. config.num_vectors - 1. */
     void (*msix)(void *opaque, unsigned vector);
     /*
@@ -66,6 +75,8 @@ struct qhca_ops {
     void (*kick)(void *opaque);
     /* May be NULL.  One event of the trace; see trace.h.  @t is on loan. */
     void (*trace)(void *opaque, const struct qhca_trace *t);
+    /* May be NULL.  A break was hit or a step done; see debug.h. */
+    void (*stop)(void *opaque);
 };
 
 /* What is fixed for the life of an adapter. */
@@ -82,6 +93,7 @@ struct qhca_config {
     uint32_t max_eth_queues;
     uint32_t speed;             /* Mb/s told to the guest */
     uint32_t run_budget;        /* packets sent per qhca_run(), 0: default */
+    uint64_t dm_size;           /* device memory: 0, or a power of two */
 };
 
 /** Fill @cfg with the default limits; mac stays as it is. */

@@ -21,7 +21,8 @@ static const uint8_t event_kind[] = {
     QHCA_EV_CQ, QHCA_EV_COMM_EST, QHCA_EV_SQ_DRAINED, QHCA_EV_SRQ_LIMIT,
     QHCA_EV_CQ_ERR, QHCA_EV_SRQ_ERR, QHCA_EV_QP_REQ_ERR,
     QHCA_EV_QP_ACCESS_ERR, QHCA_EV_QP_FATAL, QHCA_EV_LAST_WQE,
-    QHCA_EV_PORT, QHCA_EV_DEVICE_FATAL,
+    QHCA_EV_ETH_SQ_ERR, QHCA_EV_ETH_RQ_ERR, QHCA_EV_PORT,
+    QHCA_EV_DEVICE_FATAL, QHCA_EV_PAGE_FAULT,
 };
 
 static bool has_syndrome(uint8_t type)
@@ -32,6 +33,8 @@ static bool has_syndrome(uint8_t type)
     case QHCA_EV_QP_REQ_ERR:
     case QHCA_EV_QP_ACCESS_ERR:
     case QHCA_EV_QP_FATAL:
+    case QHCA_EV_ETH_SQ_ERR:
+    case QHCA_EV_ETH_RQ_ERR:
         return true;
     default:
         return false;
@@ -154,7 +157,7 @@ static bool eq_drain(struct qhca *e, struct qhca_eq *eq)
     unsigned n, kind;
 
     for (n = 0; !qhca_list_empty(&eq->pending) && !eq_full(eq); n++) {
-        if (n == EQ_BATCH) {
+        if (n == EQ_BATCH || e->halted) {
             return true;
         }
         src = qhca_container(eq->pending.next, struct qhca_event_src, link);

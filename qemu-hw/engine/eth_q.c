@@ -43,6 +43,7 @@ static uint8_t create(struct qhca *e, struct qhca_cmd *c, bool is_sq)
         free(q);
         return st;
     }
+    qhca_event_init(&q->ev, q->num);
     q->cq = cq;
     cq->refs++;
     c->obj = q->num;
@@ -55,9 +56,21 @@ void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q)
         e->eth_rqn = QHCA_ETH_RQ_NONE;
     }
     qhca_list_del(&q->ready);
+    qhca_event_forget(&q->ev);
     q->cq->refs--;
     qhca_table_del(q->is_sq ? &e->eth_sqs : &e->eth_rqs, q->num);
     free(q);
+}
+
+void qhca_eth_q_fail(struct qhca *e, struct qhca_eth_q *q, uint8_t syndrome)
+{
+    if (q->dead) {
+        return;
+    }
+    q->dead = true;
+    qhca_list_del(&q->ready);
+    qhca_async_event(e, &q->ev, q->is_sq ? QHCA_EV_ETH_SQ_ERR :
+                     QHCA_EV_ETH_RQ_ERR, syndrome);
 }
 
 static uint8_t destroy(struct qhca *e, struct qhca_cmd *c,

@@ -14,36 +14,45 @@
 struct rx {
     struct qhca_eth_seg seg[MAX_BUFFERS];
     unsigned n;
+    uint8_t syndrome;           /* why the queue is dead */
 };
 
 enum rx_result { RX_OK, RX_NO_BUFFER, RX_BAD_BUFFER, RX_DEAD };
 
-/* Look at the next receive WQE, @ahead of the tail. */
-static enum rx_result peek(struct qhca *e, struct qhca_eth_q *q,
-                           uint32_t ahead, struct qhca_eth_seg *seg)
+static enum rx_result dead(struct rx *rx, uint8_t syndrome)
 {
-    uint32_t depth = 1u << q->shift, index = q->tail + ahead, head;
+    rx->syndrome = syndrome;
+    return RX_DEAD;
+}
+
+/* Look at receive WQE number rx->n behind the tail. */
+static enum rx_result peek(struct qhca *e, struct qhca_eth_q *q,
+                           struct rx *rx)
+{
+    uint32_t depth = 1u << q->shift, index = q->tail + rx->n, head;
     uint64_t off = index & (depth - 1), addr, run;
+    uint8_t syn;
 
     if (index == q->head) {
         if (!qhca_dbrec_read(e, q->dbrec, &head)) {
-            return RX_DEAD;
+            return dead(rx, QHCA_SYN_WQE_DMA);
         }
-        if (head - q->tail > depth || head - q->tail < ahead) {
+        if (head - q->tail > depth || head - q->tail < rx->n) {
             qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, q->num,
                              "Ethernet doorbell record beyond the ring");
-            return RX_DEAD;
+            return dead(rx, QHCA_SYN_DB_INDEX);
         }
         q->head = head;
         if (index == head) {
             return RX_NO_BUFFER;
         }
     }
-    if (qhca_buf_walk(e, &q->buf, off << q->stride, q->num, &addr, &run) ||
-        !qhca_dma_read(e, addr, seg, sizeof(*seg))) {
-        return RX_DEAD;
+    syn = qhca_buf_walk(e, &q->buf, off << q->stride, q->num, &addr, &run);
+    if (!syn &&
+        !qhca_dma_read(e, addr, &rx->seg[rx->n], sizeof(rx->seg[0]))) {
+        syn = QHCA_SYN_WQE_DMA;
     }
-    return RX_OK;
+    return syn ? dead(rx, syn) : RX_OK;
 }
 
 /* Find buffers for @len bytes; they stay in the ring. */
@@ -57,7 +66,7 @@ static enum rx_result collect(struct qhca *e, struct qhca_eth_q *q,
         if (rx->n == MAX_BUFFERS) {
             return RX_BAD_BUFFER;
         }
-        r = peek(e, q, rx->n, &rx->seg[rx->n]);
+        r = peek(e, q, rx);
         if (r != RX_OK) {
             return r;
         }
@@ -101,7 +110,7 @@ static void complete(struct qhca *e, struct qhca_eth_q *q,
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
     }
     if (!qhca_cq_push(e, q->cq, cqe, false)) {
-        q->dead = true;
+        qhca_eth_q_fail(e, q, QHCA_SYN_CQ_OVERFLOW);
     }
 }
 
@@ -145,7 +154,7 @@ static void deliver(struct qhca *e, struct qhca_eth_q *q,
         return;
     case RX_DEAD:
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
-        q->dead = true;
+        qhca_eth_q_fail(e, q, rx.syndrome);
         return;
     }
     if (!scatter(e, &rx, frame, len)) {
@@ -189,8 +198,9 @@ void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len)
         cqe.vlan = qhca_le16(qhca_get_be16(frame + 14));
         cqe.flags = qhca_le16(QHCA_CQE_F_VLAN);
         len -= VLAN_TAG;
-        memcpy(e->eth_frame, frame, 12);
-        memcpy(e->eth_frame + 12, frame + 12 + VLAN_TAG, len - 12);
+        /* It may lie there already: a raw packet QP of ours sent it. */
+        memmove(e->eth_frame, frame, 12);
+        memmove(e->eth_frame + 12, frame + 12 + VLAN_TAG, len - 12);
         frame = e->eth_frame;
     }
     deliver(e, q, frame, len, &cqe);

@@ -135,7 +135,7 @@ static void complete(struct qhca *e, struct qhca_eth_q *q,
         return;
     }
     if (!qhca_cq_push(e, q->cq, &cqe, w->h.flags & QHCA_WQE_F_SOLICITED)) {
-        q->dead = true;
+        qhca_eth_q_fail(e, q, QHCA_SYN_CQ_OVERFLOW);
     }
 }
 
@@ -154,14 +154,17 @@ static bool send_one(struct qhca *e, struct qhca_eth_q *q)
     uint64_t off = q->tail & ((1u << q->shift) - 1), addr, run;
     struct failure f = { 0, 0 };
     struct tx w;
-    uint8_t *frame;
+    uint8_t *frame, syn;
     size_t len;
 
-    if (qhca_buf_walk(e, &q->buf, off << q->stride, q->num, &addr, &run) ||
-        !qhca_dma_read(e, addr, &w, 1u << q->stride)) {
+    syn = qhca_buf_walk(e, &q->buf, off << q->stride, q->num, &addr, &run);
+    if (!syn && !qhca_dma_read(e, addr, &w, 1u << q->stride)) {
+        syn = QHCA_SYN_WQE_DMA;
+    }
+    if (syn) {
         qhca_guest_error(e, QHCA_STAT_ETH_TX_ERRORS, q->num,
                          "Ethernet send queue not readable");
-        q->dead = true;
+        qhca_eth_q_fail(e, q, syn);
         return true;
     }
     frame = build(e, q, &w, &len, &f);

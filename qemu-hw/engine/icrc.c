@@ -44,3 +44,14 @@ uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len)
     }
     return crc;
 }
+
+/*
+ * Soft-RoCE does not know where the payload of a FLUSH begins, takes offset 0
+ * and counts the headers as payload once more (seen in Linux 6.12).  We accept
+ * both; a FLUSH that is not answered is sent again with the other ICRC, until
+ * one is.
+ */
+uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len)
+{
+    return crc32_gzip_refl(crc, bth, len);
+}

@@ -22,6 +22,7 @@
 #define QHCA_MAX_MSG_SIZE   0x80000000U
 #define QHCA_MAX_QP_WR      32768
 #define QHCA_MAX_CQE        (1U << 22)
+#define QHCA_MAX_XRCD       1024    /* a power of two; number 0 is not used */
 
 /* ---- objects and their numbers (table.c) ---- */
 
@@ -49,8 +50,10 @@ struct qhca_buf_map {
     uint32_t first, entries;
     uint8_t form, hops, page_shift, table_shift;
     bool queue;                 /* entries may not straddle segments */
+    bool odp;                   /* entries may be missing: page fault */
     /* last leaf found: the page of page number leaf_page */
     bool leaf_valid;
+    bool leaf_write;            /* ODP: it may be written */
     uint64_t leaf;              /* DMA address of byte 0 of the page */
     uint64_t leaf_page;         /* LIST: number of the segment */
     uint64_t leaf_off, leaf_len;/* LIST: where the segment starts, its size */
@@ -74,6 +77,7 @@ struct qhca_event_src {         /* an object that can have events pending */
 
 struct qhca_eq;
 struct qhca_cq;
+struct qhca_xrcd;
 struct qhca_srq;
 struct qhca_mr;
 struct qhca_qp;
@@ -112,13 +116,22 @@ struct qhca_cq {
 
 #define QHCA_MOD_NONE       UINT32_MAX
 
+struct qhca_xrcd {              /* XRC domain */
+    uint32_t xrcd;
+    uint32_t refs;              /* SRQs and QPs that name it */
+    struct qhca_list targets;   /* its XRC_TGT QPs */
+};
+
 struct qhca_srq {
     uint32_t srqn;
+    struct qhca_cq *cq;         /* of its receives; NULL: the QP's */
+    struct qhca_tm *tm;         /* tag matching (tm.h), or NULL */
     struct qhca_event_src ev;
     uint32_t pd, uar;
+    struct qhca_xrcd *xrcd;     /* XRC SRQs; else NULL */
     struct qhca_buf_map buf, idx;
     uint64_t dbrec;
-    uint8_t shift, stride, state;
+    uint8_t shift, stride, flags, state;
     uint32_t limit;
     uint32_t head, tail;
     uint32_t refs;
@@ -130,7 +143,18 @@ struct qhca_mr {
     uint8_t flags, state;
     uint64_t iova, len;
     uint32_t max_entries;
+    uint32_t windows;           /* bound to it */
     struct qhca_buf_map buf;
+};
+
+#define QHCA_MR_F_MW (QHCA_MR_F_MW1 | QHCA_MR_F_MW2)
+
+struct qhca_mw {                /* memory window: mr.flags has QHCA_MR_F_MW* */
+    struct qhca_mr mr;          /* its key and rights; VALID: bound */
+    struct qhca_mr *bound;      /* NULL: not bound */
+    uint64_t off;               /* of byte 0 in that region */
+    struct qhca_qp *qp;         /* type 2: who bound it; else NULL */
+    struct qhca_list link;      /* in qp->windows */
 };
 
 /* ---- QP ---- */
@@ -142,8 +166,13 @@ struct qhca_qp {
     struct qhca_event_src ev;
     uint8_t type, state, flags;
     uint32_t pd, uar;
+    /*
+     * NULL: there is none.  pd and srq of an XRC target are those of the
+     * message it receives, or received last; see xrc.c.
+     */
     struct qhca_cq *scq, *rcq;
-    struct qhca_srq *srq;       /* or NULL */
+    struct qhca_srq *srq;
+    struct qhca_tm_qp *tm;      /* on a TM SRQ (tm.h), or NULL */
     uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
     struct qhca_buf_map sq, rq;
     uint64_t rq_dbrec, cookie;
@@ -159,13 +188,40 @@ struct qhca_qp {
     /* per QP statistics, as in struct qhca_qpc */
     uint64_t tx_packets, rx_packets, retransmits, timeouts;
     uint64_t rnr_naks_rx, seq_naks_rx, duplicates;
+    uint32_t users;             /* groups, flows, RQTs that name it */
+    struct qhca_rss *rss;       /* RSS: table and hash; else NULL */
     /* scheduling */
     struct qhca_list ready;     /* in e->ready when it has work */
+    struct qhca_xrcd *xrcd;     /* XRC target */
+    struct qhca_list xrc_link;  /* in xrcd->targets */
+    struct qhca_list windows;   /* type 2 windows it has bound */
     struct qhca_xport xp;
+};
+
+/* The PD of the local keys of what @qp sends and READs. */
+static inline uint32_t qhca_sq_pd(const struct qhca_qp *qp)
+{
+    return qp->tm ? qp->srq->pd : qp->pd;
+}
+
+/* The CQ of the receives of @qp. */
+static inline struct qhca_cq *qhca_recv_cq(const struct qhca_qp *qp)
+{
+    return qp->srq && qp->srq->cq ? qp->srq->cq : qp->rcq;
+}
+
+/* The access that met the last page fault (odp.c). */
+struct qhca_page_fault {
+    uint64_t addr;              /* first byte not reached, as the MR names it */
+    uint64_t len;               /* bytes from there that are wanted */
+    uint64_t max;               /* bytes from there to the MR's end */
+    uint32_t key;               /* of the MR */
+    bool write;
 };
 
 struct qhca_eth_q {
     uint32_t num;
+    struct qhca_event_src ev;
     struct qhca_cq *cq;
     struct qhca_buf_map buf;
     uint64_t dbrec;
@@ -195,11 +251,17 @@ struct qhca {
     uint32_t latch_read, latch_write;       /* half of a 64-bit register */
     uint64_t latch_read_off, latch_write_off;   /* which one; 0: none */
     /* objects */
-    struct qhca_table uars, pds, eqs, cqs, srqs, mrs, qps, eth_sqs, eth_rqs;
+    struct qhca_table uars, pds, xrcds, eqs, cqs, srqs, mrs, qps;
+    struct qhca_table eth_sqs, eth_rqs;
+    uint32_t tm_tags;           /* of all TM SRQs */
     uint32_t *pd_refs;
     uint32_t *uar_refs;
     struct qhca_gid *gids;      /* cfg.max_gid entries */
     int16_t gid_hash[QHCA_HASH_SLOTS];      /* index of the GID, -1: none */
+    struct qhca_mcg_group **mcgs;   /* hash of groups; NULL: never used */
+    uint32_t mc_groups;         /* groups with a member */
+    struct qhca_flows *flows;   /* flow.c; NULL: there is none */
+    struct qhca_table flow_table, rqts;
     struct qhca_event_src port_ev;
     /* Ethernet function */
     uint8_t mac[6];
@@ -211,14 +273,22 @@ struct qhca {
     struct qhca_list ready;     /* QPs with something to do */
     struct qhca_list blocked;   /* QPs that wait for the wire only */
     struct qhca_list eth_ready;
+    struct qhca_list tm_work;   /* TM SRQs with operations to execute */
     struct qhca_list eq_work;   /* EQs with pending events and room */
     struct qhca_cq **mod_heap;  /* by mod_deadline, earliest first */
     uint32_t mod_used;
     bool tx_blocked;            /* send() said no */
     bool kicked;
+    uint32_t list_reads;        /* of buffer tables: they cost budget, too */
     uint64_t timer_set;         /* what set_timer was last told */
     uint64_t stats[QHCA_STAT_COUNT];
     bool tracing;               /* somebody listens: qhca_set_tracing() */
+    /* the debugger's (debug.h) */
+    bool debugging;             /* it waits for an event */
+    bool halted;                /* no work is done; only with debugging */
+    struct qhca_debug *dbg;     /* NULL: it was never asked for */
+    struct qhca_page_fault fault;
+    uint32_t fault_token;       /* of the last one that was told */
     struct qhca_xport_dev xd;   /* the transport's part of the adapter */
 };
 
@@ -258,6 +328,13 @@ uint8_t qhca_buf_init(struct qhca_buf_map *m, const struct qhca_buf *d,
  */
 uint8_t qhca_buf_walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
                       uint32_t num, uint64_t *addr, uint64_t *run);
+/*
+ * The same for a map with odp set: QHCA_SYN_PAGE_FAULT if there is no page, or
+ * (@write) none that may be written.
+ */
+uint8_t qhca_buf_walk_odp(struct qhca *e, struct qhca_buf_map *m,
+                          uint64_t off, bool write, uint32_t num,
+                          uint64_t *addr, uint64_t *run);
 /* The descriptor again, for queries. */
 void qhca_buf_get(const struct qhca_buf_map *m, struct qhca_buf *d);
 /* The buffer is used from its start again: forget what was cached. */
@@ -267,6 +344,10 @@ void qhca_buf_forget(struct qhca_buf_map *m);
 bool qhca_dma_read(struct qhca *e, uint64_t addr, void *buf, size_t len);
 bool qhca_dma_write(struct qhca *e, uint64_t addr, const void *buf,
                     size_t len);
+/* Device memory, with the same accounting. */
+bool qhca_dm_read(struct qhca *e, uint64_t off, void *buf, size_t len);
+bool qhca_dm_write(struct qhca *e, uint64_t off, const void *buf,
+                   size_t len);
 /* ops->dma_store64 with accounting. */
 bool qhca_dma_store64(struct qhca *e, uint64_t addr, uint64_t val);
 /* Read a doorbell record's index. */
@@ -274,14 +355,19 @@ bool qhca_dbrec_read(struct qhca *e, uint64_t addr, uint32_t *index);
 
 /* ---- mr.c: every access to memory by key ---- */
 /*
+ * An access through an ODP MR can end with QHCA_SYN_PAGE_FAULT; e->fault then
+ * says where.  What was copied before stays copied.  See qhca_odp_stall().
+ */
+/*
  * Check that @len bytes at @addr may be accessed with @key.  @access: the
- * QHCA_ACCESS_* needed, 0 for a local read.  @pd: of the QP or SRQ.
+ * QHCA_ACCESS_* needed, 0 for a local read; windows are for remote access
+ * only.  @pd: of the QP or SRQ; @qpn: of the QP, for type 2 windows.
  * @privileged allows QHCA_LKEY_RESERVED.  len 0 checks nothing and is
  * allowed with any key (IBA 9.7.4.1.3 / 10.6.3).  Returns QHCA_SYN_*.
  */
 uint8_t qhca_mr_check(struct qhca *e, uint32_t pd, bool privileged,
                       uint32_t key, uint64_t addr, uint64_t len,
-                      uint32_t access);
+                      uint32_t access, uint32_t qpn);
 /* Check as above, then copy between guest memory and @buf. */
 uint8_t qhca_mr_read(struct qhca *e, uint32_t pd, bool privileged,
                      uint32_t key, uint64_t addr, void *buf, size_t len,
@@ -289,15 +375,69 @@ uint8_t qhca_mr_read(struct qhca *e, uint32_t pd, bool privileged,
 uint8_t qhca_mr_write(struct qhca *e, uint32_t pd, bool privileged,
                       uint32_t key, uint64_t addr, const void *buf,
                       size_t len, uint32_t access, uint32_t qpn);
+/*
+ * What an atomic does to 8 bytes.  swap_op: where they equal cmp_add in the
+ * bits of mask, the bits of swap_mask become those of swap.  Else cmp_add is
+ * added; set bits of mask are the highest ones of their fields, which no
+ * carry leaves.
+ */
+struct qhca_atomic {
+    bool swap_op;
+    uint64_t cmp_add, swap, mask, swap_mask;
+};
+
 /* Check for REMOTE_ATOMIC and 8-byte alignment, then act on 8 bytes. */
 uint8_t qhca_mr_atomic(struct qhca *e, uint32_t pd, uint32_t key,
-                       uint64_t addr, bool swap_op, uint64_t cmp_or_add,
-                       uint64_t swap, uint64_t *old, uint32_t qpn);
-/* LOCAL_INV, remote invalidate: only FAST_REG MRs of @pd. */
-uint8_t qhca_mr_invalidate(struct qhca *e, uint32_t pd, uint32_t key);
+                       uint64_t addr, const struct qhca_atomic *op,
+                       uint64_t *old, uint32_t qpn);
+/*
+ * Check for REMOTE_WRITE and 8-byte alignment, then store 8 bytes, @buf, in
+ * one piece.
+ */
+uint8_t qhca_mr_store64(struct qhca *e, uint32_t pd, uint32_t key,
+                        uint64_t addr, const uint8_t buf[8], uint32_t qpn);
+/*
+ * Check for @access, QHCA_ACCESS_FLUSH_*, to @len bytes at @addr, or to the
+ * @whole region; then all that was written before is visible.  A key is
+ * needed even if len is 0.
+ */
+uint8_t qhca_mr_flush(struct qhca *e, uint32_t pd, uint32_t key,
+                      uint64_t addr, uint32_t len, bool whole,
+                      uint32_t access, uint32_t qpn);
+/*
+ * LOCAL_INV of QP @qpn, or remote invalidate by its peer: only FAST_REG MRs of
+ * @pd without windows, and type 2 windows that this QP has bound.
+ */
+uint8_t qhca_mr_invalidate(struct qhca *e, uint32_t pd, uint32_t key,
+                           uint32_t qpn);
+/*
+ * QHCA_DB_MR_SYNC for the MR with key index @index: nothing of its table is
+ * remembered.  Nothing is under way either: the engine is not in a copy.
+ */
+void qhca_mr_sync(struct qhca *e, uint32_t index);
 /* REG_MR with the fields of the WQE; QHCA_SYN_*. */
 uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
                          const struct qhca_sq_wqe *wqe);
+
+/* The region or window with this key, all of it; NULL: none. */
+struct qhca_mr *qhca_mr_get(struct qhca *e, uint32_t key);
+/* The same for commands, to which some keys' low bytes do not matter. */
+struct qhca_mr *qhca_mr_get_cmd(struct qhca *e, uint32_t key);
+/* May a region have these QHCA_ACCESS_* together? */
+bool qhca_mr_access_ok(uint32_t access);
+
+/* ---- mw.c: memory windows ---- */
+static inline struct qhca_mw *qhca_mr_mw(struct qhca_mr *mr)
+{
+    return mr->flags & QHCA_MR_F_MW ? (struct qhca_mw *)mr : NULL;
+}
+/* BIND_MW by @qp with the fields of the WQE; QHCA_SYN_*. */
+uint8_t qhca_mw_bind(struct qhca *e, struct qhca_qp *qp,
+                     const struct qhca_sq_wqe *wqe);
+/* It gives no more access. */
+void qhca_mw_unbind(struct qhca_mw *mw);
+/* @qp vanishes: so does what its type 2 windows allow. */
+void qhca_mw_qp_gone(struct qhca_qp *qp);
 
 /* ---- cq.c, eq.c ---- */
 /*
@@ -333,10 +473,47 @@ void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
                       uint8_t type, uint8_t syndrome);
 
 /* ---- wq.c ---- */
+/* The SRQ takes no more part; returns @syn. */
+uint8_t qhca_srq_fail(struct qhca *e, struct qhca_srq *srq, uint8_t syn);
 /* Raise QHCA_EV_SRQ_LIMIT if fewer are left than armed for. */
 void qhca_srq_check_limit(struct qhca *e, struct qhca_srq *srq);
 
+/* ---- xrc.c ---- */
+/*
+ * The SRQ @srqn if XRC target @qp may receive into it, else NULL.
+ */
+struct qhca_srq *qhca_xrc_srq(struct qhca *e, const struct qhca_qp *qp,
+                              uint32_t srqn);
+/* A message for @srq begins: pd and srq of target @qp are its own. */
+void qhca_xrc_bind(struct qhca_qp *qp, struct qhca_srq *srq);
+void qhca_xrc_unbind(struct qhca_qp *qp);
+/* XRC SRQ @srq is about to vanish: its targets must forget it. */
+void qhca_xrc_srq_gone(struct qhca *e, struct qhca_srq *srq);
+/* PD by which target or other QP @qp serves a request for @srqn; 0: none. */
+static inline uint32_t qhca_qp_pd(struct qhca *e, const struct qhca_qp *qp,
+                                  uint32_t srqn)
+{
+    const struct qhca_srq *srq;
+
+    if (qp->type != QHCA_QPT_XRC_TGT) {
+        return qp->pd;
+    }
+    srq = qhca_xrc_srq(e, qp, srqn);
+    return srq ? srq->pd : 0;
+}
+
 /* ---- qp.c ---- */
+/* RC and XRC: what is sent is acknowledged. */
+static inline bool qhca_qp_reliable(const struct qhca_qp *qp)
+{
+    return qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_XRC_INI ||
+           qp->type == QHCA_QPT_XRC_TGT;
+}
+/* RC, XRC and UC: has one peer. */
+static inline bool qhca_qp_connected(const struct qhca_qp *qp)
+{
+    return qp->type == QHCA_QPT_UC || qhca_qp_reliable(qp);
+}
 static inline struct qhca_qp *qhca_qp_get(struct qhca *e, uint32_t qpn)
 {
     return qhca_table_get(&e->qps, qpn);
@@ -364,10 +541,18 @@ void qhca_qp_error(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome,
                    uint8_t event);
 /* Trace a change from @old to qp->state. */
 void qhca_qp_trace_state(struct qhca *e, struct qhca_qp *qp, uint8_t old);
+/* A QP of @type that is nowhere yet, all zero, lists empty; NULL: no memory. */
+struct qhca_qp *qhca_qp_alloc(uint8_t type);
 /* Destroy without asking whether somebody refers to it. */
 void qhca_qp_free(struct qhca *e, struct qhca_qp *qp);
 void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q);
+/* The queue stops for good, and software is told why (QHCA_SYN_*). */
+void qhca_eth_q_fail(struct qhca *e, struct qhca_eth_q *q, uint8_t syndrome);
 void qhca_cq_free(struct qhca *e, struct qhca_cq *cq);
+/* All but what CREATE_QP set is forgotten: the QP goes to RESET. */
+void qhca_qp_clear(struct qhca_qp *qp);
+/* From now on nobody has to ring for receives; false: no access. */
+bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp);
 void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome);
 
 /* ---- engine.c ---- */
@@ -416,6 +601,15 @@ void qhca_trace_emit(struct qhca *e, struct qhca_trace *t);
 void qhca_guest_error(struct qhca *e, unsigned stat, uint32_t num,
                       const char *text);
 
+/* ---- debug.c; all but the last only while e->debugging ---- */
+/* An event of the trace: does somebody wait for it? */
+void qhca_debug_event(struct qhca *e, const struct qhca_trace *t);
+/* At the end of an entry point: tell of a stop; true: the adapter stands. */
+bool qhca_debug_finish(struct qhca *e);
+/* qhca_set_tracing() */
+void qhca_debug_tracing(struct qhca *e, bool on);
+void qhca_debug_free(struct qhca *e);
+
 /* ---- gid.c, port.c ---- */
 /* The table changed: make the hash anew. */
 void qhca_gid_rehash(struct qhca *e);
@@ -435,7 +629,7 @@ void qhca_port_reset(struct qhca *e);
 void qhca_admin_run(struct qhca *e);
 
 /* ---- device.c ---- */
-uint64_t qhca_features(void);           /* QHCA_FEAT_* */
+uint64_t qhca_features(const struct qhca *e);   /* QHCA_FEAT_* */
 
 /* ---- doorbell.c ---- */
 uint32_t qhca_db_pages(const struct qhca *e);

@@ -3,7 +3,7 @@
  * Frames an adapter sends to itself.  They are built in a bounded ring and
  * received from it by the same code that receives from the wire.
  */
-#include "roce.h"
+#include "flow.h"
 
 uint8_t *qhca_loop_slot(struct qhca *e)
 {
@@ -40,7 +40,13 @@ unsigned qhca_loopback_run(struct qhca *e, unsigned budget)
             &xd->loop[xd->loop_tail % QHCA_LOOP_SLOTS];
 
         /* The GID may have been cleared meanwhile: then nobody takes it. */
+        /* What went to a group was on the wire: seen there. */
+        if (e->flows && !(f->data[0] & 1)) {
+            qhca_flow_sniff(e, f->data, f->len);
+        }
+        xd->looping = true;
         qhca_roce_rx(e, f->data, f->len);
+        xd->looping = false;
         xd->loop_tail++;
         done++;
     }

@@ -56,6 +56,10 @@ static const struct qhca_op_info ops_rc[32] = {
     [QHCA_OP_FETCH_ADD] = RC_REQ(QHCA_OPF_ATOMIC | ONLY, QHCA_ATETH_LEN),
     [QHCA_OP_SEND_LAST_INV] = RC_REQ(SEND | END | INV, QHCA_IETH_LEN),
     [QHCA_OP_SEND_ONLY_INV] = RC_REQ(SEND | ONLY | INV, QHCA_IETH_LEN),
+    [QHCA_OP_FLUSH] = RC_REQ(QHCA_OPF_FLUSH | ONLY,
+                             QHCA_FETH_LEN + QHCA_RETH_LEN),
+    [QHCA_OP_ATOMIC_WRITE] = RC_REQ(QHCA_OPF_AWRITE | QHCA_OPF_PAYLOAD |
+                                    ONLY | RETH, QHCA_RETH_LEN),
 };
 
 struct qhca_op_info qhca_op_info(uint8_t op)
@@ -77,6 +81,21 @@ struct qhca_op_info qhca_op_info(uint8_t op)
         info = ops_rc[op];
         info.flags |= QHCA_OPF_DETH;
         info.ext += QHCA_DETH_LEN;
+        return info;
+    case QHCA_CLASS_XRC:
+        info = ops_rc[op & QHCA_OP_MASK];
+        if (info.flags && !(info.flags & QHCA_OPF_RESP)) {
+            info.flags |= QHCA_OPF_XRCETH;
+            info.ext += QHCA_XRCETH_LEN;
+        }
+        return info;
+    case QHCA_CLASS_OWN:
+        info = ops_rc[op & QHCA_OP_MASK];
+        if (!(info.flags & QHCA_OPF_ATOMIC) || (info.flags & QHCA_OPF_RESP)) {
+            return none;
+        }
+        info.flags |= QHCA_OPF_MASKED;
+        info.ext += QHCA_MASKS_LEN;
         return info;
     default:
         return none;
@@ -151,17 +170,44 @@ void qhca_rx_drop(struct qhca *e, const struct qhca_rx *rx, unsigned stat)
     }
 }
 
+/* Our GID @gid, to which a packet with tag @tci came; -1: none. */
+static int own_gid(struct qhca *e, const uint8_t gid[16], uint16_t tci)
+{
+    /* A tag with VID 0 carries only a priority. */
+    uint16_t vlan = tci == QHCA_VLAN_NONE || !(tci & VLAN_VID) ?
+                    QHCA_VLAN_NONE : tci & VLAN_VID;
+    int index = qhca_gid_find(e, gid, vlan);
+
+    if (index < 0 && tci != vlan) {
+        index = qhca_gid_find(e, gid, tci & VLAN_VID);
+    }
+    return index;
+}
+
+/* Soft-RoCE's FLUSH requests have an ICRC of their own. */
+static bool check_icrc(struct qhca_rx *rx, const uint8_t *bth, uint32_t body)
+{
+    size_t len = QHCA_BTH_LEN + body;
+    uint32_t crc = qhca_icrc(rx->ip, rx->v6, (size_t)(bth - rx->ip) + len);
+    uint32_t got = qhca_get_le32(bth + len);
+
+    rx->crc_twice = crc != got && rx->opcode == QHCA_OP_FLUSH &&
+                    qhca_icrc_twice(crc, bth, len) == got;
+    return crc == got || rx->crc_twice;
+}
+
 enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
                            struct qhca_rx *rx)
 {
     const uint8_t *ip, *udp, *bth;
     size_t left, l3, udp_len;
-    uint16_t type, vlan;
     uint8_t gid[16];
+    uint16_t type;
     struct qhca_op_info info;
     uint32_t body;
 
-    if (len < QHCA_ETH_HLEN || len > QHCA_ETH_MAX_FRAME || (frame[0] & 1)) {
+    if (len < QHCA_ETH_HLEN || len > QHCA_ETH_MAX_FRAME ||
+        ((frame[0] & 1) && !e->mc_groups)) {
         return QHCA_PARSE_NOT_OURS;
     }
     type = qhca_get_be16(frame + 12);
@@ -219,18 +265,20 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         qhca_get_be16(udp + 2) != QHCA_ROCE_UDP_PORT) {
         return QHCA_PARSE_NOT_OURS;
     }
-    /* A tag with VID 0 carries only a priority. */
-    vlan = rx->tci == QHCA_VLAN_NONE || !(rx->tci & VLAN_VID) ?
-           QHCA_VLAN_NONE : rx->tci & VLAN_VID;
-    rx->gid = qhca_gid_find(e, gid, vlan);
-    if (rx->gid < 0 && rx->tci != vlan) {
-        rx->gid = qhca_gid_find(e, gid, rx->tci & VLAN_VID);
-    }
-    if (rx->gid < 0) {
-        return QHCA_PARSE_NOT_OURS;
-    }
-    if (memcmp(frame, e->gids[rx->gid].mac, 6) && memcmp(frame, e->mac, 6)) {
-        return QHCA_PARSE_NOT_OURS;
+    if (frame[0] & 1) {
+        /* A group is joined on the port: the VLAN does not matter. */
+        rx->mcg = qhca_mcg_find(e, gid, frame);
+        rx->gid = -1;
+        if (!rx->mcg) {
+            return QHCA_PARSE_NOT_OURS;
+        }
+    } else {
+        rx->mcg = NULL;
+        rx->gid = own_gid(e, gid, rx->tci);
+        if (rx->gid < 0 || (memcmp(frame, e->gids[rx->gid].mac, 6) &&
+                            memcmp(frame, e->mac, 6))) {
+            return QHCA_PARSE_NOT_OURS;
+        }
     }
 
     /* From here on it is RoCEv2 for us, and bad if anything is wrong. */
@@ -259,8 +307,7 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
     info = qhca_op_info(rx->opcode);
     rx->flags = info.flags;
     body = (uint32_t)(l3 - QHCA_UDP_HLEN - QHCA_BTH_LEN - QHCA_ICRC_LEN);
-    if (qhca_icrc(ip, rx->v6, (size_t)(bth - ip) + QHCA_BTH_LEN + body) !=
-        qhca_get_le32(bth + QHCA_BTH_LEN + body)) {
+    if (!check_icrc(rx, bth, body)) {
         return QHCA_PARSE_ICRC;
     }
     if ((bth[1] & 0x0f) != 0 || !info.flags || body < info.ext) {
@@ -275,9 +322,15 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
     if ((rx->pkey | 0x8000) != DEFAULT_PKEY) {
         return QHCA_PARSE_BAD;
     }
+    rx->bth = bth;
     rx->ext = bth + QHCA_BTH_LEN;
     rx->payload = rx->ext + info.ext;
     rx->payload_len = body - rx->pad;
+    rx->srqn = 0;
+    if (info.flags & QHCA_OPF_XRCETH) {
+        rx->srqn = qhca_get_be32(rx->ext) & QHCA_PSN_MASK;
+        rx->ext += QHCA_XRCETH_LEN;
+    }
     return QHCA_PARSE_OK;
 }
 
@@ -308,20 +361,22 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
               (!memcmp(av->dmac, e->gids[own].mac, 6) ||
                !memcmp(av->dmac, e->mac, 6) ||
                !memcmp(av->dmac, "\0\0\0\0\0\0", 6));
-    if (f->loop) {
-        f->data = qhca_loop_slot(e);
-        if (!f->data) {
-            return QHCA_BLOCKED;
-        }
-    } else {
-        if (e->tx_blocked) {
-            return QHCA_BLOCKED;
-        }
-        f->data = e->xd.frame;
+    f->wire = !f->loop;
+    f->crc_twice = false;
+    if ((av->dmac[0] & 1) && e->mc_groups &&
+        qhca_mcg_find(e, av->dgid, av->dmac)) {
+        f->loop = true;         /* members here get a copy */
+    }
+    if (f->wire && e->tx_blocked) {
+        return QHCA_BLOCKED;
+    }
+    f->data = f->loop ? qhca_loop_slot(e) : e->xd.frame;
+    if (!f->data) {
+        return QHCA_BLOCKED;
     }
 
     p = f->data;
-    memcpy(p, f->loop ? e->gids[own].mac : av->dmac, 6);
+    memcpy(p, f->wire ? av->dmac : e->gids[own].mac, 6);
     memcpy(p + 6, g->mac, 6);
     p += 12;
     if (vlan != QHCA_VLAN_NONE) {
@@ -386,6 +441,7 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
     uint32_t udp_len = QHCA_UDP_HLEN + body + QHCA_ICRC_LEN;
     uint8_t *end = f->bth + body;
     size_t len = (size_t)(end + QHCA_ICRC_LEN - f->data);
+    uint32_t crc;
 
     memset(end - pad, 0, pad);
     qhca_put_be16(f->bth - QHCA_UDP_HLEN + 4, (uint16_t)udp_len);
@@ -396,11 +452,14 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
         qhca_put_be16(f->ip + 10, 0);
         qhca_put_be16(f->ip + 10, (uint16_t)~ip4_sum(f->ip));
     }
-    qhca_put_le32(end, qhca_icrc(f->ip, f->v6, (size_t)(end - f->ip)));
+    crc = qhca_icrc(f->ip, f->v6, (size_t)(end - f->ip));
+    qhca_put_le32(end, f->crc_twice ? qhca_icrc_twice(crc, f->bth, body) :
+                                      crc);
+    if (f->wire && !qhca_tx(e, f->data, len)) {
+        return QHCA_BLOCKED;
+    }
     if (f->loop) {
         qhca_loop_commit(e, (uint32_t)len);
-    } else if (!qhca_tx(e, f->data, len)) {
-        return QHCA_BLOCKED;
     }
     e->stats[QHCA_STAT_ROCE_TX_PACKETS]++;
     e->stats[QHCA_STAT_ROCE_TX_BYTES] += len;
@@ -411,19 +470,27 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
     return QHCA_SENT;
 }
 
-static bool class_fits(const struct qhca_qp *qp, uint8_t opcode)
+static bool class_fits(const struct qhca_qp *qp, const struct qhca_rx *rx)
 {
+    uint8_t class = rx->opcode & QHCA_CLASS_MASK;
+
     switch (qp->type) {
     case QHCA_QPT_RC:
-        return (opcode & QHCA_CLASS_MASK) == QHCA_CLASS_RC;
+        return class == QHCA_CLASS_RC || class == QHCA_CLASS_OWN;
+    case QHCA_QPT_XRC_INI:
+        return class == QHCA_CLASS_XRC && (rx->flags & QHCA_OPF_RESP);
+    case QHCA_QPT_XRC_TGT:
+        return class == QHCA_CLASS_XRC && !(rx->flags & QHCA_OPF_RESP);
     case QHCA_QPT_UC:
-        return (opcode & QHCA_CLASS_MASK) == QHCA_CLASS_UC;
+    case QHCA_QPT_UD:
+    case QHCA_QPT_GSI:
+        return class == qhca_qp_class(qp);
     default:
-        return (opcode & QHCA_CLASS_MASK) == QHCA_CLASS_UD;
+        return false;           /* raw packets are no RoCE */
     }
 }
 
-static bool state_receives(const struct qhca_qp *qp, const struct qhca_rx *rx)
+bool qhca_state_receives(const struct qhca_qp *qp, const struct qhca_rx *rx)
 {
     switch (qp->state) {
     case QHCA_QPS_RTR:
@@ -444,12 +511,22 @@ static bool peer_fits(struct qhca *e, const struct qhca_qp *qp,
 {
     uint16_t index = qhca_le16(qp->av.sgid_index);
 
-    if (qp->type != QHCA_QPT_RC && qp->type != QHCA_QPT_UC) {
+    if (!qhca_qp_connected(qp)) {
         return true;
     }
     return !memcmp(qp->av.dgid, rx->sgid, 16) && index < e->cfg.max_gid &&
            (index == rx->gid ||
             !memcmp(e->gids[index].gid, e->gids[rx->gid].gid, 16));
+}
+
+void qhca_rx_note(struct qhca *e, struct qhca_qp *qp,
+                  const struct qhca_rx *rx)
+{
+    qp->rx_packets++;
+    if (qhca_tracing(e)) {
+        trace_packet(e, QHCA_TR_RX, qp->qpn, qp->dest_qpn,
+                     rx->bth, rx->frame_len);
+    }
 }
 
 bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len)
@@ -471,20 +548,20 @@ bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len)
     }
     e->stats[QHCA_STAT_ROCE_RX_PACKETS]++;
     e->stats[QHCA_STAT_ROCE_RX_BYTES] += len;
+    if (rx.mcg) {
+        qhca_mcg_rx(e, &rx);
+        return true;
+    }
     qp = qhca_qp_get(e, rx.qpn);
-    if (!qp || !state_receives(qp, &rx)) {
+    if (!qp || !qhca_state_receives(qp, &rx)) {
         qhca_rx_drop(e, &rx, QHCA_STAT_ROCE_RX_NO_QP);
         return true;
     }
-    if (!class_fits(qp, rx.opcode) || !peer_fits(e, qp, &rx)) {
+    if (!class_fits(qp, &rx) || !peer_fits(e, qp, &rx)) {
         qhca_rx_drop(e, &rx, QHCA_STAT_ROCE_RX_MALFORMED);
         return true;
     }
-    qp->rx_packets++;
-    if (qhca_tracing(e)) {
-        trace_packet(e, QHCA_TR_RX, qp->qpn, qp->dest_qpn,
-                     rx.ext - QHCA_BTH_LEN, len);
-    }
+    qhca_rx_note(e, qp, &rx);
     if (rx.flags & QHCA_OPF_DETH) {
         qhca_ud_rx(e, qp, &rx);
     } else if (rx.flags & QHCA_OPF_RESP) {

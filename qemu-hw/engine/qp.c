@@ -2,8 +2,8 @@
 /* Queue pairs: creation, errors, query, destruction. */
 #include <stdlib.h>
 
-#include "internal.h"
-#include "admin.h"
+#include "flow.h"
+#include "tm.h"
 
 #define QPN_GSI             1
 
@@ -13,16 +13,23 @@ size_t qhca_qp_footprint(void)
     return sizeof(struct qhca_qp) + sizeof(void *) + sizeof(uint32_t);
 }
 
-static bool type_ok(uint8_t type)
+static bool type_ok(const struct qhca *e, uint8_t type)
 {
     switch (type) {
     case QHCA_QPT_RC:
-        return qhca_features() & QHCA_FEAT_RC;
+        return qhca_features(e) & QHCA_FEAT_RC;
     case QHCA_QPT_UC:
-        return qhca_features() & QHCA_FEAT_UC;
+        return qhca_features(e) & QHCA_FEAT_UC;
     case QHCA_QPT_UD:
     case QHCA_QPT_GSI:
-        return qhca_features() & QHCA_FEAT_UD;
+        return qhca_features(e) & QHCA_FEAT_UD;
+    case QHCA_QPT_XRC_INI:
+    case QHCA_QPT_XRC_TGT:
+        return qhca_features(e) & QHCA_FEAT_XRC;
+    case QHCA_QPT_RAW:
+        return qhca_features(e) & QHCA_FEAT_RAW_PACKET;
+    case QHCA_QPT_RSS:
+        return qhca_features(e) & QHCA_FEAT_RSS;
     default:
         return false;
     }
@@ -56,42 +63,151 @@ static uint8_t check_rings(struct qhca_cmd *c, const struct qhca_qpc *in)
     return QHCA_ST_OK;
 }
 
+/* A target has nothing but its domain; an initiator has no receive side. */
+static uint8_t check_xrc(struct qhca *e, struct qhca_cmd *c,
+                         const struct qhca_qpc *in)
+{
+    bool target = in->type == QHCA_QPT_XRC_TGT;
+
+    if (in->flags & (target ? QHCA_QP_F_SRQ | QHCA_QP_F_PRIVILEGED :
+                              QHCA_QP_F_SRQ)) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, flags));
+    }
+    if (in->rq_stride) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, rq_stride));
+    }
+    if (in->recv_cqn) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, recv_cqn));
+    }
+    if (!target) {
+        return QHCA_ST_OK;
+    }
+    if (in->sq_stride) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, sq_stride));
+    }
+    if (in->send_cqn) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, send_cqn));
+    }
+    if (in->pd) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, pd));
+    }
+    if (in->uar) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, uar));
+    }
+    if (!qhca_table_get(&e->xrcds, qhca_le32(in->xrcd))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, xrcd));
+    }
+    return QHCA_ST_OK;
+}
+
+/* The PD and the CQs a QP of this type has. */
+static uint8_t check_refs(struct qhca *e, struct qhca_cmd *c,
+                          const struct qhca_qpc *in)
+{
+    if (in->type != QHCA_QPT_XRC_TGT && in->xrcd) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, xrcd));
+    }
+    if (in->type == QHCA_QPT_XRC_TGT) {
+        return QHCA_ST_OK;
+    }
+    if (!qhca_table_get(&e->pds, qhca_le32(in->pd))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, pd));
+    }
+    if (!qhca_table_get(&e->cqs, qhca_le32(in->send_cqn))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, send_cqn));
+    }
+    if (in->type != QHCA_QPT_XRC_INI &&
+        !qhca_table_get(&e->cqs, qhca_le32(in->recv_cqn))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, recv_cqn));
+    }
+    return QHCA_ST_OK;
+}
+
+static uint8_t check_srq(struct qhca *e, struct qhca_cmd *c,
+                         const struct qhca_qpc *in)
+{
+    const struct qhca_srq *srq;
+
+    if (!(in->flags & QHCA_QP_F_SRQ)) {
+        return QHCA_ST_OK;
+    }
+    srq = qhca_table_get(&e->srqs, qhca_le32(in->srqn));
+    if (!srq) {
+        return qhca_bad_obj(c, offsetof(struct qhca_qpc, srqn));
+    }
+    /* An XRC SRQ belongs to a domain, not to QPs. */
+    return srq->xrcd ? qhca_bad(c, offsetof(struct qhca_qpc, srqn)) :
+                       QHCA_ST_OK;
+}
+
 static uint8_t check_create(struct qhca *e, struct qhca_cmd *c,
                             const struct qhca_qpc *in)
 {
-    if (in->type > QHCA_QPT_GSI) {
+    uint8_t st;
+
+    if (in->type > QHCA_QPT_RSS) {
         return qhca_bad(c, offsetof(struct qhca_qpc, type));
     }
-    if (!type_ok(in->type)) {
+    if (!type_ok(e, in->type)) {
         return QHCA_ST_UNSUPPORTED;
     }
     if (in->state != QHCA_QPS_RESET) {
         return qhca_bad(c, offsetof(struct qhca_qpc, state));
     }
-    if (in->flags & ~(QHCA_QP_F_SRQ | QHCA_QP_F_PRIVILEGED)) {
+    if (in->flags & ~(QHCA_QP_F_SRQ | QHCA_QP_F_PRIVILEGED |
+                      QHCA_QP_F_BLOCK_MC_LOOP | QHCA_QP_F_STRIP_VLAN)) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, flags));
+    }
+    if (((in->flags & QHCA_QP_F_STRIP_VLAN) && in->type != QHCA_QPT_RAW) ||
+        (in->flags && in->type == QHCA_QPT_RSS)) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, flags));
+    }
+    if ((in->flags & QHCA_QP_F_BLOCK_MC_LOOP) && in->type != QHCA_QPT_UD) {
         return qhca_bad(c, offsetof(struct qhca_qpc, flags));
     }
     /* Only the kernel may use DMA addresses in its WQEs. */
     if ((in->flags & QHCA_QP_F_PRIVILEGED) && in->uar) {
         return qhca_bad(c, offsetof(struct qhca_qpc, flags));
     }
-    if (!qhca_table_get(&e->pds, qhca_le32(in->pd))) {
-        return qhca_bad_obj(c, offsetof(struct qhca_qpc, pd));
+    if (in->type == QHCA_QPT_XRC_INI || in->type == QHCA_QPT_XRC_TGT) {
+        st = check_xrc(e, c, in);
+        if (st) {
+            return st;
+        }
     }
     if (!qhca_table_get(&e->uars, qhca_le32(in->uar))) {
         return qhca_bad_obj(c, offsetof(struct qhca_qpc, uar));
     }
-    if (!qhca_table_get(&e->cqs, qhca_le32(in->send_cqn))) {
-        return qhca_bad_obj(c, offsetof(struct qhca_qpc, send_cqn));
+    if (in->type == QHCA_QPT_RSS) {
+        return qhca_rss_check(e, c, in);
     }
-    if (!qhca_table_get(&e->cqs, qhca_le32(in->recv_cqn))) {
-        return qhca_bad_obj(c, offsetof(struct qhca_qpc, recv_cqn));
+    st = check_refs(e, c, in);
+    if (!st) {
+        st = check_srq(e, c, in);
     }
-    if ((in->flags & QHCA_QP_F_SRQ) &&
-        !qhca_table_get(&e->srqs, qhca_le32(in->srqn))) {
-        return qhca_bad_obj(c, offsetof(struct qhca_qpc, srqn));
+    return st ? st : check_rings(c, in);
+}
+
+/* Is it on a TM SRQ?  Only RC can be, and its send side is the device's. */
+static uint8_t check_tm(struct qhca *e, struct qhca_cmd *c,
+                        const struct qhca_qpc *in)
+{
+    const struct qhca_srq *srq;
+
+    if (!(in->flags & QHCA_QP_F_SRQ)) {
+        return QHCA_ST_OK;
     }
-    return check_rings(c, in);
+    srq = qhca_table_get(&e->srqs, qhca_le32(in->srqn));
+    if (!srq->tm) {
+        return QHCA_ST_OK;
+    }
+    if (in->type != QHCA_QPT_RC) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, type));
+    }
+    if (in->sq_stride) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, sq_stride));
+    }
+    return QHCA_ST_OK;
 }
 
 static uint8_t init_rings(struct qhca_qp *qp, const struct qhca_qpc *in)
@@ -126,14 +242,25 @@ static bool attach(struct qhca *e, struct qhca_qp *qp,
     } else if (!qhca_table_add(&e->qps, qp, &qp->qpn)) {
         return false;
     }
-    qp->pd = qhca_le32(in->pd);
-    e->pd_refs[qp->pd]++;
     qp->uar = qhca_le32(in->uar);
     e->uar_refs[qp->uar]++;
+    if (qp->type == QHCA_QPT_XRC_TGT) {
+        qp->xrcd = qhca_table_get(&e->xrcds, qhca_le32(in->xrcd));
+        qp->xrcd->refs++;
+        qhca_list_add_tail(&qp->xrcd->targets, &qp->xrc_link);
+        return true;
+    }
+    qp->pd = qhca_le32(in->pd);
+    e->pd_refs[qp->pd]++;
+    if (qp->type == QHCA_QPT_RSS) {
+        return true;
+    }
     qp->scq = qhca_table_get(&e->cqs, qhca_le32(in->send_cqn));
     qp->scq->refs++;
-    qp->rcq = qhca_table_get(&e->cqs, qhca_le32(in->recv_cqn));
-    qp->rcq->refs++;
+    if (qp->type != QHCA_QPT_XRC_INI) {
+        qp->rcq = qhca_table_get(&e->cqs, qhca_le32(in->recv_cqn));
+        qp->rcq->refs++;
+    }
     if (qp->flags & QHCA_QP_F_SRQ) {
         qp->srq = qhca_table_get(&e->srqs, qhca_le32(in->srqn));
         qp->srq->refs++;
@@ -143,14 +270,36 @@ static bool attach(struct qhca *e, struct qhca_qp *qp,
 
 static void detach(struct qhca *e, struct qhca_qp *qp)
 {
-    e->pd_refs[qp->pd]--;
+    qhca_table_del(&e->qps, qp->qpn);
     e->uar_refs[qp->uar]--;
-    qp->scq->refs--;
-    qp->rcq->refs--;
+    if (qp->xrcd) {
+        qhca_list_del(&qp->xrc_link);
+        qp->xrcd->refs--;
+        return;                 /* the rest is only lent */
+    }
+    e->pd_refs[qp->pd]--;
+    if (qp->scq) {
+        qp->scq->refs--;
+    }
+    if (qp->rcq) {
+        qp->rcq->refs--;
+    }
     if (qp->srq) {
         qp->srq->refs--;
     }
-    qhca_table_del(&e->qps, qp->qpn);
+}
+
+struct qhca_qp *qhca_qp_alloc(uint8_t type)
+{
+    struct qhca_qp *qp = calloc(1, sizeof(*qp));
+
+    if (qp) {
+        qp->type = type;
+        qhca_list_init(&qp->ready);
+        qhca_list_init(&qp->windows);
+        qhca_list_init(&qp->xrc_link);
+    }
+    return qp;
 }
 
 uint8_t qhca_cmd_create_qp(struct qhca *e, struct qhca_cmd *c)
@@ -159,17 +308,18 @@ uint8_t qhca_cmd_create_qp(struct qhca *e, struct qhca_cmd *c)
     uint8_t st = check_create(e, c, in);
     struct qhca_qp *qp;
 
+    if (!st) {
+        st = check_tm(e, c, in);
+    }
     if (st) {
         return st;
     }
-    qp = calloc(1, sizeof(*qp));
+    qp = qhca_qp_alloc(in->type);
     if (!qp) {
         return QHCA_ST_NO_RESOURCES;
     }
-    qp->type = in->type;
     qp->flags = in->flags;
     qp->cookie = qhca_le64(in->cookie);
-    qhca_list_init(&qp->ready);
     st = init_rings(qp, in);
     if (!st && !attach(e, qp, in)) {
         st = QHCA_ST_NO_RESOURCES;
@@ -179,10 +329,15 @@ uint8_t qhca_cmd_create_qp(struct qhca *e, struct qhca_cmd *c)
         return st;
     }
     qhca_event_init(&qp->ev, qp->qpn);
-    if (!qhca_xport_init(e, qp)) {
+    if (!qhca_xport_init(e, qp) ||
+        (qp->srq && qp->srq->tm && !qhca_tm_qp_init(qp)) ||
+        (qp->type == QHCA_QPT_RSS && !qhca_rss_init(e, qp, in))) {
         detach(e, qp);
         free(qp);
         return QHCA_ST_NO_RESOURCES;
+    }
+    if (qp->type == QHCA_QPT_RSS) {
+        qp->state = QHCA_QPS_RTR;
     }
     c->obj = qp->qpn;
     return QHCA_ST_OK;
@@ -190,6 +345,12 @@ uint8_t qhca_cmd_create_qp(struct qhca *e, struct qhca_cmd *c)
 
 void qhca_qp_free(struct qhca *e, struct qhca_qp *qp)
 {
+    if (qp->tm) {
+        qhca_tm_qp_drop(e, qp, false);
+        qhca_tm_qp_free(qp);
+    }
+    qhca_rss_free(qp);
+    qhca_mw_qp_gone(qp);
     qhca_xport_free(e, qp);
     qhca_list_del(&qp->ready);
     qhca_event_forget(&qp->ev);
@@ -201,8 +362,14 @@ uint8_t qhca_cmd_destroy_qp(struct qhca *e, struct qhca_cmd *c)
 {
     struct qhca_qp *qp = qhca_qp_get(e, c->obj);
 
-    if (!qp) {
+    if (!qp || qp->type == QHCA_QPT_WQ) {
         return QHCA_ST_BAD_OBJ;
+    }
+    if (qp->users) {
+        return QHCA_ST_BUSY;
+    }
+    if (qp->tm) {
+        qhca_tm_qp_drop(e, qp, true);
     }
     qhca_qp_free(e, qp);
     return QHCA_ST_OK;
@@ -268,13 +435,19 @@ static void query_static(const struct qhca_qp *qp, struct qhca_qpc *out)
     out->type = qp->type;
     out->state = qp->state;
     out->flags = qp->flags;
-    out->pd = qhca_le32(qp->pd);
     out->uar = qhca_le32(qp->uar);
-    out->send_cqn = qhca_le32(qp->scq->cqn);
-    out->recv_cqn = qhca_le32(qp->rcq->cqn);
+    out->send_cqn = qp->scq ? qhca_le32(qp->scq->cqn) : 0;
+    if (qp->xrcd) {
+        out->xrcd = qhca_le32(qp->xrcd->xrcd);
+    } else {
+        out->pd = qhca_le32(qp->pd);
+        out->recv_cqn = qp->rcq ? qhca_le32(qp->rcq->cqn) : 0;
+    }
     out->srqn = qp->srq ? qhca_le32(qp->srq->srqn) : 0;
-    out->sq_shift = qp->sq_shift;
-    out->sq_stride = qp->sq_stride;
+    if (!qp->tm) {              /* else it is not in memory */
+        out->sq_shift = qp->sq_shift;
+        out->sq_stride = qp->sq_stride;
+    }
     out->rq_shift = qp->rq_shift;
     out->rq_stride = qp->rq_stride;
     qhca_buf_get(&qp->sq, &out->sq);
@@ -315,12 +488,13 @@ bool qhca_query_qp(struct qhca *e, uint32_t qpn, struct qhca_qpc *out)
 {
     struct qhca_qp *qp = qhca_qp_get(e, qpn);
 
-    if (!qp) {
+    if (!qp || qp->type == QHCA_QPT_WQ) {
         return false;
     }
     memset(out, 0, sizeof(*out));
     query_static(qp, out);
     query_attributes(qp, out);
+    qhca_rss_query(qp, out);
     out->sq_head = qhca_le32(qp->sq_head);
     out->sq_next = qhca_le32(qp->sq_next);
     out->sq_tail = qhca_le32(qp->sq_tail);

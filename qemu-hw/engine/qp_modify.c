@@ -3,12 +3,12 @@
  * MODIFY_QP: which transitions exist, which attributes each needs and which it
  * allows (IBA 10.3.1 and 11.2.5.2), and the ranges of the attributes.
  */
-#include "internal.h"
-#include "admin.h"
+#include "flow.h"
+#include "tm.h"
 
 #define M(name)             QHCA_QP_M_ ## name
 
-enum { RC, UC, UD, SERVICES };
+enum { RC, UC, UD, XRC_INI, XRC_TGT, RAW, SERVICES };
 
 struct transition {
     bool allowed;
@@ -19,6 +19,10 @@ struct transition {
 #define SQD_RC (M(ACCESS) | M(PKEY_INDEX) | M(AV) | M(TIMEOUT) |        \
                 M(RETRY_CNT) | M(RNR_RETRY) | M(MAX_RD_ATOMIC) |        \
                 M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER))
+#define SQD_INI (M(ACCESS) | M(PKEY_INDEX) | M(AV) | M(TIMEOUT) |       \
+                 M(RETRY_CNT) | M(RNR_RETRY) | M(MAX_RD_ATOMIC))
+#define SQD_TGT (M(ACCESS) | M(PKEY_INDEX) | M(AV) | M(TIMEOUT) |       \
+                 M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER))
 
 /* From the row's state to the column's. */
 static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
@@ -30,6 +34,8 @@ static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
                 [RC] = M(PKEY_INDEX) | M(ACCESS),
                 [UC] = M(PKEY_INDEX) | M(ACCESS),
                 [UD] = M(PKEY_INDEX) | M(QKEY),
+                [XRC_INI] = M(PKEY_INDEX) | M(ACCESS),
+                [XRC_TGT] = M(PKEY_INDEX) | M(ACCESS),
             },
         },
     },
@@ -42,6 +48,8 @@ static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
                 [RC] = M(PKEY_INDEX) | M(ACCESS),
                 [UC] = M(PKEY_INDEX) | M(ACCESS),
                 [UD] = M(PKEY_INDEX) | M(QKEY),
+                [XRC_INI] = M(PKEY_INDEX) | M(ACCESS),
+                [XRC_TGT] = M(PKEY_INDEX) | M(ACCESS),
             },
         },
         [QHCA_QPS_RTR] = {
@@ -50,11 +58,16 @@ static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
                 [RC] = M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN) |
                        M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER),
                 [UC] = M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN),
+                [XRC_INI] = M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN),
+                [XRC_TGT] = M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN) |
+                            M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER),
             },
             .optional = {
                 [RC] = M(PKEY_INDEX) | M(ACCESS),
                 [UC] = M(PKEY_INDEX) | M(ACCESS),
                 [UD] = M(PKEY_INDEX) | M(QKEY),
+                [XRC_INI] = M(PKEY_INDEX) | M(ACCESS),
+                [XRC_TGT] = M(PKEY_INDEX) | M(ACCESS),
             },
         },
     },
@@ -68,11 +81,16 @@ static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
                        M(SQ_PSN) | M(MAX_RD_ATOMIC),
                 [UC] = M(SQ_PSN),
                 [UD] = M(SQ_PSN),
+                [XRC_INI] = M(TIMEOUT) | M(RETRY_CNT) | M(RNR_RETRY) |
+                            M(SQ_PSN) | M(MAX_RD_ATOMIC),
+                [XRC_TGT] = M(TIMEOUT) | M(SQ_PSN),
             },
             .optional = {
                 [RC] = M(ACCESS) | M(MIN_RNR_TIMER),
                 [UC] = M(ACCESS),
                 [UD] = M(QKEY),
+                [XRC_INI] = M(ACCESS),
+                [XRC_TGT] = M(ACCESS) | M(MIN_RNR_TIMER),
             },
         },
     },
@@ -85,12 +103,16 @@ static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
                 [RC] = M(ACCESS) | M(MIN_RNR_TIMER),
                 [UC] = M(ACCESS),
                 [UD] = M(QKEY),
+                [XRC_INI] = M(ACCESS),
+                [XRC_TGT] = M(ACCESS) | M(MIN_RNR_TIMER),
             },
         },
         [QHCA_QPS_SQD] = {
             .allowed = true,
             .optional = {
                 [RC] = M(SQD_EVENT), [UC] = M(SQD_EVENT), [UD] = M(SQD_EVENT),
+                [XRC_INI] = M(SQD_EVENT), [XRC_TGT] = M(SQD_EVENT),
+                [RAW] = M(SQD_EVENT),
             },
         },
     },
@@ -103,6 +125,8 @@ static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
                 [RC] = M(ACCESS) | M(MIN_RNR_TIMER),
                 [UC] = M(ACCESS),
                 [UD] = M(QKEY),
+                [XRC_INI] = M(ACCESS),
+                [XRC_TGT] = M(ACCESS) | M(MIN_RNR_TIMER),
             },
         },
         [QHCA_QPS_SQD] = {
@@ -111,6 +135,8 @@ static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
                 [RC] = SQD_RC,
                 [UC] = M(ACCESS) | M(PKEY_INDEX) | M(AV),
                 [UD] = M(PKEY_INDEX) | M(QKEY),
+                [XRC_INI] = SQD_INI,
+                [XRC_TGT] = SQD_TGT,
             },
         },
     },
@@ -160,6 +186,12 @@ static unsigned service(const struct qhca_qp *qp)
         return RC;
     case QHCA_QPT_UC:
         return UC;
+    case QHCA_QPT_XRC_INI:
+        return XRC_INI;
+    case QHCA_QPT_XRC_TGT:
+        return XRC_TGT;
+    case QHCA_QPT_RAW:
+        return RAW;
     default:
         return UD;
     }
@@ -300,7 +332,7 @@ static void set_attributes(struct qhca_qp *qp, const struct qhca_qpc *in,
 }
 
 /* What the QP was, is forgotten: all but what CREATE_QP set. */
-static void reset(struct qhca_qp *qp)
+void qhca_qp_clear(struct qhca_qp *qp)
 {
     qhca_list_del(&qp->ready);
     qhca_event_forget(&qp->ev);
@@ -318,8 +350,7 @@ static void reset(struct qhca_qp *qp)
     qp->rnr_naks_rx = qp->seq_naks_rx = qp->duplicates = 0;
 }
 
-/* RESET to INIT: nobody has to ring for receives any more. */
-static bool clear_notify(struct qhca *e, const struct qhca_qp *qp)
+bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp)
 {
     uint32_t none = 0;
 
@@ -335,8 +366,11 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
     const struct qhca_qpc *in = c->in;
     uint8_t old, next, st;
 
-    if (!qp) {
+    if (!qp || qp->type == QHCA_QPT_WQ) {
         return QHCA_ST_BAD_OBJ;
+    }
+    if (qp->type == QHCA_QPT_RSS) {
+        return QHCA_ST_BAD_STATE;
     }
     old = qp->state;
     next = c->mask & M(STATE) ? in->state : old;
@@ -345,18 +379,25 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
         return st;
     }
     if (old == QHCA_QPS_RESET && next == QHCA_QPS_INIT &&
-        !clear_notify(e, qp)) {
+        !qhca_qp_clear_notify(e, qp)) {
         return QHCA_ST_DMA_FAULT;
     }
     if (next == QHCA_QPS_SQD && old != QHCA_QPS_SQD) {
         qp->en_sqd_event = 0;
     }
     set_attributes(qp, in, c->mask);
+    if (c->mask & M(MAX_RD_ATOMIC)) {
+        qhca_qp_schedule(e, qp);        /* a READ may wait for it */
+    }
     if (!(c->mask & M(STATE))) {
         return QHCA_ST_OK;
     }
     if (next == QHCA_QPS_RESET) {
-        reset(qp);
+        if (qp->tm) {
+            qhca_tm_qp_drop(e, qp, true);
+        }
+        qhca_qp_clear(qp);
+        qhca_xrc_unbind(qp);
     }
     qp->state = next;
     qhca_qp_trace_state(e, qp, old);

@@ -5,6 +5,7 @@
  * that then was not received (UD and UC may drop) stays for the next.
  */
 #include "roce.h"
+#include "tm.h"
 
 #define RECV_HEADER sizeof(struct qhca_rq_wqe)
 
@@ -76,12 +77,19 @@ bool qhca_recv_complete(struct qhca *e, struct qhca_qp *qp,
     cqe->syndrome = syndrome;
     if (qp->srq) {
         cqe->flags |= qhca_le16(QHCA_CQE_F_SRQ);
+        if (qp->srq->cq) {
+            cqe->flags |= qhca_le16(QHCA_CQE_F_SRQN);
+            cqe->src_qpn = qhca_le32(qp->srq->srqn);
+        }
     }
     if (solicited) {
         cqe->flags |= qhca_le16(QHCA_CQE_F_SOLICITED);
     }
+    if (qp->tm) {
+        qhca_tm_recv_cqe(qp, cqe);
+    }
     xp->recv_held = false;
-    if (!qhca_cq_push(e, qp->rcq, cqe, solicited)) {
+    if (!qhca_cq_push(e, qhca_recv_cq(qp), cqe, solicited)) {
         qhca_qp_error(e, qp, QHCA_SYN_CQ_OVERFLOW, QHCA_EV_QP_FATAL);
         return false;
     }

@@ -44,7 +44,7 @@ static uint64_t read64(struct qhca *e, uint64_t off)
 {
     switch (off) {
     case QHCA_REG_FEATURES:
-        return qhca_features();
+        return qhca_features(e);
     case QHCA_REG_CLOCK:
         return qhca_now(e);
     case QHCA_REG_ASQ_BASE:

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The requester of RC and UC: turns send WQEs into packets.
+ * The requester of RC, XRC and UC: turns send WQEs into packets.
  *
  * WQEs sq_tail .. sq_next - 1 are under way, remembered in the QP's window.
  * A cursor (cur, cur_pkt, snd_psn) says which packet goes out next; it can
  * stop at every packet and be set back to the oldest unacknowledged one.
  */
 #include "roce.h"
+#include "tm.h"
 
 /* Half of the PSN space: more must never be outstanding (IBA 9.7.1). */
 #define PSN_SPAN    0x800000U
@@ -23,8 +24,13 @@ static uint8_t gather(struct qhca *e, struct qhca_qp *qp,
         return QHCA_SYN_NONE;
     }
     if (w->num == 1 && !(w->flags & QHCA_WQE_F_INLINE)) {
-        return qhca_mr_read(e, qp->pd, qp->flags & QHCA_QP_F_PRIVILEGED,
-                            w->lkey, w->laddr + off, buf, len, 0, qp->qpn);
+        syn = qhca_mr_read(e, qhca_sq_pd(qp),
+                           qp->flags & QHCA_QP_F_PRIVILEGED, w->lkey,
+                           w->laddr + off, buf, len, 0, qp->qpn);
+        if (syn == QHCA_SYN_PAGE_FAULT) {
+            e->fault.len += w->len - off - len;
+        }
+        return syn;
     }
     data = qhca_req_wqe(e, qp, w, qp->xp.cur, false, &syn);
     if (!data) {
@@ -34,8 +40,8 @@ static uint8_t gather(struct qhca *e, struct qhca_qp *qp,
         memcpy(buf, data + off, len);
         return QHCA_SYN_NONE;
     }
-    return qhca_sgl_copy(e, qp, qp->pd, data, w->num, &qp->xp.snd_pos, off,
-                         buf, len, false);
+    return qhca_sgl_copy(e, qp, qhca_sq_pd(qp), data, w->num,
+                         &qp->xp.snd_pos, off, buf, len, false);
 }
 
 /* ---- completion at the tail ---- */
@@ -54,9 +60,13 @@ void qhca_req_complete(struct qhca *e, struct qhca_qp *qp)
         xp->cur_pkt = 0;
     }
     qp->sq_tail++;
-    if ((w->flags & QHCA_WQE_F_SIGNALED) &&
-        !qhca_send_cqe(e, qp, w->wr_id, index, w->opcode, w->len,
-                       QHCA_WC_SUCCESS, QHCA_SYN_NONE)) {
+    if (qp->tm) {
+        if (!qhca_tm_sent(e, qp, index, QHCA_WC_SUCCESS, QHCA_SYN_NONE)) {
+            qhca_qp_error(e, qp, QHCA_SYN_CQ_OVERFLOW, QHCA_EV_QP_FATAL);
+        }
+    } else if ((w->flags & QHCA_WQE_F_SIGNALED) &&
+               !qhca_send_cqe(e, qp, w->wr_id, index, w->opcode, w->len,
+                              QHCA_WC_SUCCESS, QHCA_SYN_NONE)) {
         qhca_qp_error(e, qp, QHCA_SYN_CQ_OVERFLOW, QHCA_EV_QP_FATAL);
     }
 }
@@ -66,17 +76,20 @@ void qhca_req_fail(struct qhca *e, struct qhca_qp *qp, uint8_t status,
 {
     struct qhca_swqe *w = qhca_swqe(qp, qp->sq_tail);
     uint32_t index = qp->sq_tail;
+    bool told;
 
     if (w->marks & QHCA_SW_RD) {
         qp->xp.rd_out--;
     }
     qp->sq_tail++;
-    if (!qhca_send_cqe(e, qp, w->wr_id, index, w->opcode, 0, status,
-                       syndrome)) {
+    told = qp->tm ? qhca_tm_sent(e, qp, index, status, syndrome) :
+                    qhca_send_cqe(e, qp, w->wr_id, index, w->opcode, 0,
+                                  status, syndrome);
+    if (!told) {
         qhca_qp_error(e, qp, QHCA_SYN_CQ_OVERFLOW, QHCA_EV_QP_FATAL);
     } else if (qhca_wqe_lost(status, syndrome)) {
         qhca_qp_error(e, qp, syndrome, QHCA_EV_QP_FATAL);
-    } else if (qp->type == QHCA_QPT_RC) {
+    } else if (qhca_qp_reliable(qp)) {
         qhca_qp_error(e, qp, syndrome, 0);
     } else {
         qhca_qp_sqe(e, qp, syndrome);
@@ -180,23 +193,31 @@ static uint8_t do_local(struct qhca *e, struct qhca_qp *qp,
 
     if (w->opcode == QHCA_WQE_LOCAL_INV) {
         memcpy(&key, &w->imm, 4);
-        return qhca_mr_invalidate(e, qp->pd, qhca_le32(key));
+        return qhca_mr_invalidate(e, qp->pd, qhca_le32(key), qp->qpn);
     }
     if (!qhca_req_wqe(e, qp, w, qp->xp.cur, false, &syn)) {
         return syn;
     }
     memcpy(&wqe, qp->xp.win->snd_wqe, sizeof(wqe));
-    return qhca_mr_fast_reg(e, qp->pd, &wqe);
+    return w->opcode == QHCA_WQE_BIND_MW ? qhca_mw_bind(e, qp, &wqe) :
+                                           qhca_mr_fast_reg(e, qp->pd, &wqe);
 }
 
-static uint8_t bth_opcode(const struct qhca_swqe *w, bool first, bool last)
+/* The operation, without the class. */
+static uint8_t bth_op(const struct qhca_swqe *w, bool first, bool last)
 {
     switch (w->opcode) {
+    case QHCA_WQE_FLUSH:
+        return QHCA_OP_FLUSH;
+    case QHCA_WQE_ATOMIC_WRITE:
+        return QHCA_OP_ATOMIC_WRITE;
     case QHCA_WQE_RDMA_READ:
         return QHCA_OP_READ_REQUEST;
     case QHCA_WQE_COMP_SWAP:
+    case QHCA_WQE_MASKED_COMP_SWAP:
         return QHCA_OP_COMP_SWAP;
     case QHCA_WQE_FETCH_ADD:
+    case QHCA_WQE_MASKED_FETCH_ADD:
         return QHCA_OP_FETCH_ADD;
     case QHCA_WQE_RDMA_WRITE:
         return last ? (first ? QHCA_OP_WRITE_ONLY : QHCA_OP_WRITE_LAST) :
@@ -219,26 +240,58 @@ static uint8_t bth_opcode(const struct qhca_swqe *w, bool first, bool last)
     }
 }
 
-/* Write the extended headers of a request; returns their length. */
+static uint8_t *put_reth(uint8_t *p, uint64_t va, uint32_t rkey, uint32_t len)
+{
+    qhca_put_be64(p, va);
+    qhca_put_be32(p + 8, rkey);
+    qhca_put_be32(p + 12, len);
+    return p + QHCA_RETH_LEN;
+}
+
+/* AtomicETH, and the masks of a masked one, which are at @masks. */
+static uint8_t *put_atomic(uint8_t *p, const struct qhca_swqe *w,
+                           const uint8_t *masks)
+{
+    bool swap = w->opcode == QHCA_WQE_COMP_SWAP ||
+                w->opcode == QHCA_WQE_MASKED_COMP_SWAP;
+
+    qhca_put_be64(p, w->raddr);
+    qhca_put_be32(p + 8, w->rkey);
+    qhca_put_be64(p + 12, swap ? w->arg1 : w->arg0);
+    qhca_put_be64(p + 20, swap ? w->arg0 : 0);
+    p += QHCA_ATETH_LEN;
+    if (masks) {
+        qhca_put_be64(p, qhca_get_le64(masks));
+        qhca_put_be64(p + 8, swap ? qhca_get_le64(masks + 8) : 0);
+        p += QHCA_MASKS_LEN;
+    }
+    return p;
+}
+
+/*
+ * Write the extended headers of a request; returns their length.  @masks: of
+ * a masked atomic, else NULL.
+ */
 static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
-                        struct qhca_op_info info, uint32_t off)
+                        struct qhca_op_info info, uint32_t off,
+                        const uint8_t *masks)
 {
     uint8_t *start = p;
 
-    if (info.flags & QHCA_OPF_RETH) {
-        qhca_put_be64(p, w->raddr + off);
-        qhca_put_be32(p + 8, w->rkey);
-        qhca_put_be32(p + 12, w->len - off);
-        p += QHCA_RETH_LEN;
+    if (info.flags & QHCA_OPF_XRCETH) {
+        qhca_put_be32(p, w->srqn);
+        p += QHCA_XRCETH_LEN;
     }
-    if (qhca_wqe_is_atomic(w->opcode)) {
-        bool swap = w->opcode == QHCA_WQE_COMP_SWAP;
-
-        qhca_put_be64(p, w->raddr);
-        qhca_put_be32(p + 8, w->rkey);
-        qhca_put_be64(p + 12, swap ? w->arg1 : w->arg0);
-        qhca_put_be64(p + 20, swap ? w->arg0 : 0);
-        p += QHCA_ATETH_LEN;
+    if (info.flags & QHCA_OPF_RETH) {
+        p = put_reth(p, w->raddr + off, w->rkey, w->len - off);
+    }
+    if (info.flags & QHCA_OPF_FLUSH) {
+        qhca_put_be32(p, (uint32_t)w->arg1);
+        p = put_reth(p + QHCA_FETH_LEN, w->raddr, w->rkey,
+                     (uint32_t)w->arg0);
+    }
+    if (info.flags & QHCA_OPF_ATOMIC) {
+        p = put_atomic(p, w, masks);
     }
     if (info.flags & QHCA_OPF_IMM) {
         memcpy(p, &w->imm, 4);  /* software stored it in network order */
@@ -278,7 +331,7 @@ static void sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
 
     qp->tx_packets++;
     xp->since_ack = ack ? 0 : xp->since_ack + 1;
-    if (qp->type == QHCA_QPT_RC &&
+    if (qhca_qp_reliable(qp) &&
         qhca_psn_dist(xp->snd_psn, xp->una_psn) <
         qhca_psn_dist(xp->max_psn, xp->una_psn)) {
         qp->retransmits++;
@@ -322,14 +375,23 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
     bool rd = qhca_wqe_is_rd(w->opcode), first, last, ack;
     uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), off, len, ext, psns;
     struct qhca_op_info info;
+    const uint8_t *masks = NULL;
     struct qhca_frame f;
-    uint8_t op, syn;
+    uint8_t op, syn = QHCA_SYN_NONE;
 
     off = xp->cur_pkt * mtu;
     first = rd || xp->cur_pkt == 0;
     last = rd || xp->cur_pkt + 1 == w->npkts;
-    len = rd ? 0 : last ? w->len - off : mtu;
+    len = rd && w->opcode != QHCA_WQE_ATOMIC_WRITE ? 0 :
+          last ? w->len - off : mtu;
     psns = rd ? w->npkts - xp->cur_pkt : 1;
+    if (qhca_wqe_is_masked(w->opcode)) {
+        masks = qhca_req_wqe(e, qp, w, xp->cur, false, &syn);
+        if (!masks) {
+            return local_error(e, qp, w, syn);
+        }
+        masks -= QHCA_MASKS_LEN;    /* they end the header */
+    }
 
     switch (qhca_frame_begin(e, &qp->av, qp->qpn, qp->dest_qpn, &f)) {
     case QHCA_SENT:
@@ -339,16 +401,22 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
     case QHCA_BAD_AV:
         return local_error(e, qp, w, QHCA_SYN_WQE_AV);
     }
-    op = bth_opcode(w, first, last);
+    f.crc_twice = w->opcode == QHCA_WQE_FLUSH && xp->crc_twice &&
+                  qp->type == QHCA_QPT_RC;
+    op = bth_op(w, first, last) | (masks ? QHCA_CLASS_OWN :
+                                           qhca_qp_class(qp));
     info = qhca_op_info(op);
-    ack = qp->type == QHCA_QPT_RC && want_ack(qp, w, last);
-    qhca_frame_bth(&f, op | (qp->type == QHCA_QPT_UC ? QHCA_CLASS_UC : 0),
-                   last && (w->flags & QHCA_WQE_F_SOLICITED) &&
+    ack = qhca_qp_reliable(qp) && want_ack(qp, w, last);
+    qhca_frame_bth(&f, op, last && (w->flags & QHCA_WQE_F_SOLICITED) &&
                    ((info.flags & QHCA_OPF_SEND) ||
                     (info.flags & QHCA_OPF_IMM)),
                    ack, len, qp->dest_qpn, xp->snd_psn);
-    ext = put_ext(f.bth + QHCA_BTH_LEN, w, info, off);
+    ext = put_ext(f.bth + QHCA_BTH_LEN, w, info, off, masks);
     syn = gather(e, qp, w, off, f.bth + QHCA_BTH_LEN + ext, len);
+    if (syn == QHCA_SYN_PAGE_FAULT &&
+        qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
+        return STEP_WAIT;
+    }
     if (syn) {
         return local_error(e, qp, w, syn);
     }
@@ -356,6 +424,7 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
         return STEP_BLOCKED;
     }
 
+    qhca_odp_passed(qp, QHCA_FAULT_SEND);
     sent(e, qp, w, psns, ack);
     return STEP_SENT;
 }
@@ -369,7 +438,7 @@ static enum step ask_now(struct qhca *e, struct qhca_qp *qp, uint8_t state)
 {
     struct qhca_xport *xp = &qp->xp;
 
-    if (qp->type == QHCA_QPT_RC && xp->since_ack &&
+    if (qhca_qp_reliable(qp) && xp->since_ack &&
         xp->snd_psn != xp->una_psn) {
         qhca_req_go_back(e, qp, QHCA_SYN_NONE);
         return STEP_AGAIN;
@@ -385,7 +454,8 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
     struct qhca_swqe *w;
     uint8_t syn;
 
-    if (xp->req_state == QHCA_REQ_WAIT_RNR) {
+    if (xp->req_state == QHCA_REQ_WAIT_RNR ||
+        qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
         return STEP_WAIT;
     }
     if (xp->cur == qp->sq_next) {
@@ -424,7 +494,9 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
         }
         syn = do_local(e, qp, w);
         if (syn) {
-            qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, syn);
+            qhca_swqe_fail(w, w->opcode == QHCA_WQE_BIND_MW &&
+                           !QHCA_SYN_IS_WQE_LOST(syn) ?
+                           QHCA_WC_MW_BIND_ERR : QHCA_WC_LOC_QP_OP_ERR, syn);
         } else {
             w->marks |= QHCA_SW_DONE;
             xp->cur++;
@@ -435,6 +507,12 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
     if (!(w->marks & QHCA_SW_STARTED)) {
         if ((w->flags & QHCA_WQE_F_FENCE) && xp->rd_out) {
             return wait_for(xp, QHCA_REQ_WAIT_FENCE);
+        }
+        if (qhca_wqe_is_rd(w->opcode) && !qp->max_rd_atomic) {
+            /* Set to 0 while it waited: it would wait for ever. */
+            qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_RD_ATOMIC);
+            qhca_req_reap(e, qp);
+            return STEP_AGAIN;
         }
         if (qhca_wqe_is_rd(w->opcode) && xp->rd_out >= qp->max_rd_atomic) {
             return wait_for(xp, QHCA_REQ_WAIT_RD);

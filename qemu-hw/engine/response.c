@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Responses owed by RC QPs: acknowledges, NAKs, results of atomics and READ
+ * Responses owed by RC QPs and XRC targets: acknowledges, NAKs, results of atomics and READ
  * responses, in a bounded queue, sent in order and as far as the wire takes
  * them.
  */
@@ -137,9 +137,17 @@ static enum qhca_send respond(struct qhca *e, struct qhca_qp *qp,
         if (op != QHCA_OP_READ_RESP_MIDDLE) {
             ext = put_aeth(&f, aeth, xp->msn);
         }
-        syn = qhca_mr_read(e, qp->pd, false, r->rkey, r->va,
+        syn = qhca_mr_read(e, qhca_qp_pd(e, qp, r->srqn), false, r->rkey,
+                           r->va,
                            f.bth + QHCA_BTH_LEN + ext, len,
                            QHCA_ACCESS_REMOTE_READ, qp->qpn);
+        if (syn == QHCA_SYN_PAGE_FAULT) {
+            e->fault.len += r->left - len;
+            if (qhca_odp_stall(e, qp, QHCA_FAULT_READ)) {
+                *done = false;
+                return QHCA_SENT;       /* nothing is owed for now */
+            }
+        }
         if (syn) {
             read_failed(e, qp, r, syn);
             *done = false;      /* the queue holds something else now */
@@ -147,12 +155,13 @@ static enum qhca_send respond(struct qhca *e, struct qhca_qp *qp,
         }
         break;
     }
-    qhca_frame_bth(&f, op, false, false, len, qp->dest_qpn, r->psn);
+    qhca_frame_bth(&f, op | qhca_qp_class(qp), false, false, len, qp->dest_qpn, r->psn);
     sent = qhca_frame_end(e, &f, qp->qpn, ext, len);
     if (sent != QHCA_SENT) {
         return sent;
     }
     qp->tx_packets++;
+    qhca_odp_passed(qp, QHCA_FAULT_READ);
     if (r->kind == QHCA_RESP_ACK) {
         qhca_count(e, QHCA_STAT_ROCE_ACK_TX);
     }
@@ -165,6 +174,31 @@ static enum qhca_send respond(struct qhca *e, struct qhca_qp *qp,
     return QHCA_SENT;
 }
 
+/* The READ @r waits for a page, and the peer has asked for it again. */
+static enum qhca_send send_rnr(struct qhca *e, struct qhca_qp *qp,
+                               struct qhca_resp *r)
+{
+    enum qhca_send sent;
+    struct qhca_frame f;
+    uint32_t ext;
+
+    sent = qhca_frame_begin(e, &qp->av, qp->qpn, qp->dest_qpn, &f);
+    if (sent == QHCA_SENT) {
+        ext = put_aeth(&f, QHCA_AETH_RNR | (qp->min_rnr_timer & 31),
+                       qp->xp.msn);
+        qhca_frame_bth(&f, QHCA_OP_ACK | qhca_qp_class(qp), false, false, 0,
+                       qp->dest_qpn, r->psn);
+        sent = qhca_frame_end(e, &f, qp->qpn, ext, 0);
+    }
+    if (sent == QHCA_SENT) {
+        qp->tx_packets++;
+        qhca_count(e, QHCA_STAT_ROCE_ACK_TX);
+        qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_TX);
+    }
+    r->rnr = sent == QHCA_BLOCKED;
+    return sent;
+}
+
 enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                             unsigned *budget)
 {
@@ -174,6 +208,14 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
         struct qhca_resp *r = qhca_rspq_at(xp, xp->rspq_tail);
         bool done = false;
 
+        if (qhca_odp_waits(qp, QHCA_ODP_READ)) {
+            if (send_rnr(e, qp, r) == QHCA_BLOCKED) {
+                return QHCA_BLOCKED;
+            }
+            --*budget;
+            continue;
+        }
+        r->rnr = false;
         switch (respond(e, qp, r, &done)) {
         case QHCA_BLOCKED:
             return QHCA_BLOCKED;
@@ -186,7 +228,8 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
         }
         --*budget;
         if (done) {
-            if (r->kind != QHCA_RESP_ACK && !r->dup && xp->rd_pending) {
+            if (r->kind != QHCA_RESP_ACK && !r->uncounted &&
+                xp->rd_pending) {
                 xp->rd_pending--;
             }
             if (r->ack) {

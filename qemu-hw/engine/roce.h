@@ -22,6 +22,9 @@
 #define QHCA_IMM_LEN        4
 #define QHCA_IETH_LEN       4
 #define QHCA_ATETH_LEN      28
+#define QHCA_MASKS_LEN      16  /* behind the AtomicETH of masked atomics */
+#define QHCA_XRCETH_LEN     4
+#define QHCA_FETH_LEN       4
 #define QHCA_ATACK_LEN      8
 #define QHCA_ICRC_LEN       4
 #define QHCA_GRH_LEN        40
@@ -30,8 +33,15 @@
 #define QHCA_CLASS_RC       0x00
 #define QHCA_CLASS_UC       0x20
 #define QHCA_CLASS_UD       0x60
+#define QHCA_CLASS_XRC      0xa0
+/*
+ * For manufacturers.  Here: masked atomics, which the specification does not
+ * have, with the operations of the plain ones; RC only.
+ */
+#define QHCA_CLASS_OWN      0xc0
 #define QHCA_CLASS_MASK     0xe0
 
+#define QHCA_OP_MASK                0x1f
 #define QHCA_OP_SEND_FIRST          0x00
 #define QHCA_OP_SEND_MIDDLE         0x01
 #define QHCA_OP_SEND_LAST           0x02
@@ -55,6 +65,8 @@
 #define QHCA_OP_FETCH_ADD           0x14
 #define QHCA_OP_SEND_LAST_INV       0x16
 #define QHCA_OP_SEND_ONLY_INV       0x17
+#define QHCA_OP_FLUSH               0x1c
+#define QHCA_OP_ATOMIC_WRITE        0x1d
 
 /* What an opcode means. */
 #define QHCA_OPF_VALID      0x0001
@@ -72,9 +84,13 @@
 #define QHCA_OPF_DETH       0x1000
 #define QHCA_OPF_ATACK      0x2000
 #define QHCA_OPF_PAYLOAD    0x4000
+#define QHCA_OPF_FLUSH      0x8000
+#define QHCA_OPF_AWRITE     0x10000 /* ATOMIC WRITE */
+#define QHCA_OPF_MASKED     0x20000 /* atomic with masks */
+#define QHCA_OPF_XRCETH     0x40000
 
 struct qhca_op_info {
-    uint16_t flags;             /* QHCA_OPF_* */
+    uint32_t flags;             /* QHCA_OPF_* */
     uint8_t ext;                /* bytes of extended headers */
 };
 
@@ -138,21 +154,30 @@ static inline uint32_t qhca_packets(uint32_t len, uint8_t mtu_code)
  * least IP, UDP and BTH.  The result is stored least significant byte first.
  */
 uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len);
+/**
+ * What Soft-RoCE takes for the ICRC of a FLUSH: @crc, the right one, goes on
+ * over the @len bytes from the BTH to the ICRC field as they are.
+ */
+uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len);
 
 /* ---- packet.c: received packets ---- */
 struct qhca_rx {
     const uint8_t *eth;         /* frame */
     const uint8_t *ip;          /* IP header */
-    const uint8_t *ext;         /* extended headers */
+    const uint8_t *bth;
+    const uint8_t *ext;         /* extended headers, behind an XRCETH */
     const uint8_t *payload;
     uint32_t frame_len, payload_len;
+    uint32_t flags;             /* QHCA_OPF_* */
+    uint32_t srqn;              /* of the XRCETH, else 0 */
     uint16_t tci;               /* VLAN TCI or QHCA_VLAN_NONE */
-    uint16_t flags;             /* QHCA_OPF_* */
     uint16_t pkey;
     uint8_t opcode, pad;
     bool v6, se, ackreq;
+    bool crc_twice;             /* Soft-RoCE's ICRC of a FLUSH */
     uint32_t qpn, psn;
-    int gid;                    /* our GID it was sent to */
+    int gid;                    /* our GID it was sent to, -1: mcg */
+    struct qhca_mcg_group *mcg; /* the group it was sent to, or NULL */
     uint8_t sgid[16];
 };
 
@@ -166,15 +191,39 @@ enum qhca_parse {
 /** Check a frame and find its parts; *@rx points into @frame. */
 enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
                            struct qhca_rx *rx);
+/** Does the QP's state let it take this packet? */
+bool qhca_state_receives(const struct qhca_qp *qp, const struct qhca_rx *rx);
+/** Count a packet that @qp gets, and trace it. */
+void qhca_rx_note(struct qhca *e, struct qhca_qp *qp,
+                  const struct qhca_rx *rx);
 /** Count @stat and trace the packet as dropped. */
 void qhca_rx_drop(struct qhca *e, const struct qhca_rx *rx, unsigned stat);
+
+/** Class of the opcodes that @qp sends. */
+static inline uint8_t qhca_qp_class(const struct qhca_qp *qp)
+{
+    switch (qp->type) {
+    case QHCA_QPT_RC:
+        return QHCA_CLASS_RC;
+    case QHCA_QPT_UC:
+        return QHCA_CLASS_UC;
+    case QHCA_QPT_XRC_INI:
+    case QHCA_QPT_XRC_TGT:
+        return QHCA_CLASS_XRC;
+    default:
+        return QHCA_CLASS_UD;
+    }
+}
 
 /* ---- packet.c: packets to send ---- */
 struct qhca_frame {
     uint8_t *data;              /* frame buffer, QHCA_FRAME_MAX bytes */
     uint8_t *ip;
     uint8_t *bth;               /* extended headers follow at bth + 12 */
-    bool v6, loop;
+    bool v6;
+    bool loop;                  /* to ourselves ... */
+    bool wire;                  /* ... and (a group) to the wire as well */
+    bool crc_twice;             /* Soft-RoCE's ICRC of a FLUSH */
 };
 
 enum qhca_send {
@@ -202,20 +251,30 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
                               uint32_t num, uint32_t ext, uint32_t payload);
 
 /* ---- send_wqe.c ---- */
-static inline bool qhca_wqe_is_rd(uint8_t opcode)
+static inline bool qhca_wqe_is_masked(uint8_t opcode)
 {
-    return opcode == QHCA_WQE_RDMA_READ || opcode == QHCA_WQE_COMP_SWAP ||
-           opcode == QHCA_WQE_FETCH_ADD;
+    return opcode == QHCA_WQE_MASKED_COMP_SWAP ||
+           opcode == QHCA_WQE_MASKED_FETCH_ADD;
 }
 
+/* Brings a value back from the peer. */
 static inline bool qhca_wqe_is_atomic(uint8_t opcode)
 {
-    return opcode == QHCA_WQE_COMP_SWAP || opcode == QHCA_WQE_FETCH_ADD;
+    return opcode == QHCA_WQE_COMP_SWAP || opcode == QHCA_WQE_FETCH_ADD ||
+           qhca_wqe_is_masked(opcode);
+}
+
+/* READs and atomics, and what is answered like them: not by an ACK. */
+static inline bool qhca_wqe_is_rd(uint8_t opcode)
+{
+    return opcode == QHCA_WQE_RDMA_READ || qhca_wqe_is_atomic(opcode) ||
+           opcode == QHCA_WQE_FLUSH || opcode == QHCA_WQE_ATOMIC_WRITE;
 }
 
 static inline bool qhca_wqe_is_local(uint8_t opcode)
 {
-    return opcode == QHCA_WQE_LOCAL_INV || opcode == QHCA_WQE_REG_MR;
+    return opcode == QHCA_WQE_LOCAL_INV || opcode == QHCA_WQE_REG_MR ||
+           opcode == QHCA_WQE_BIND_MW;
 }
 
 /* The WQE fails, when it is the oldest, with this; returns @syndrome. */
@@ -227,7 +286,10 @@ static inline uint8_t qhca_swqe_fail(struct qhca_swqe *w, uint8_t status,
     return syndrome;
 }
 
-/* Fetch WQE sq_next into the window.  False: no memory, the QP is in ERR. */
+/*
+ * Fetch WQE sq_next into the window.  False: not now; there was no memory and
+ * the QP is in ERR, or a debugger stopped the adapter.
+ */
 bool qhca_req_load(struct qhca *e, struct qhca_qp *qp);
 /*
  * The SGEs of @w, WQE counter @index, from the cached copy @reading (READ
@@ -248,9 +310,17 @@ static inline struct qhca_swqe *qhca_swqe(struct qhca_qp *qp, uint32_t index)
  */
 static inline bool qhca_wqe_lost(uint8_t status, uint8_t syndrome)
 {
-    return status == QHCA_WC_LOC_QP_OP_ERR &&
-           (syndrome == QHCA_SYN_TABLE_INVALID ||
-            syndrome == QHCA_SYN_TABLE_DMA || syndrome == QHCA_SYN_WQE_DMA);
+    return status == QHCA_WC_LOC_QP_OP_ERR && QHCA_SYN_IS_WQE_LOST(syndrome);
+}
+/* Bytes of a send WQE of a connected QP before SGEs or data. */
+static inline uint32_t qhca_wqe_header(const struct qhca_qp *qp,
+                                       uint8_t opcode)
+{
+    if (qp->type == QHCA_QPT_XRC_INI) {
+        return sizeof(struct qhca_xrc_wqe);
+    }
+    return qhca_wqe_is_masked(opcode) ? sizeof(struct qhca_masked_wqe) :
+                                        sizeof(struct qhca_sq_wqe);
 }
 /* QHCA_CQE_OP_* of a send WQE's opcode. */
 uint8_t qhca_cqe_op(uint8_t wqe_opcode);
@@ -278,6 +348,52 @@ void qhca_req_fail(struct qhca *e, struct qhca_qp *qp, uint8_t status,
                    uint8_t syndrome);
 /* SQ_DRAINED if it is owed and due. */
 void qhca_req_drained(struct qhca *e, struct qhca_qp *qp);
+
+/* ---- odp.c: page faults of on-demand paging ---- */
+#define QHCA_ODP_SEND   (1u << QHCA_FAULT_SEND)
+#define QHCA_ODP_LAND   (1u << QHCA_FAULT_LAND)
+#define QHCA_ODP_RECV   (1u << QHCA_FAULT_RECV)
+#define QHCA_ODP_READ   (1u << QHCA_FAULT_READ)
+#define QHCA_ODP_ALL    0x0fu
+
+/* Does one of @sides (QHCA_ODP_*) wait for a page? */
+static inline bool qhca_odp_waits(const struct qhca_qp *qp, unsigned sides)
+{
+    return qp->xp.odp_waits & sides;
+}
+/*
+ * An access of @side (QHCA_FAULT_*) gave QHCA_SYN_PAGE_FAULT, see e->fault.
+ * True: the side waits now, software is told; it runs again at the end.
+ * False: it is an error, since software could not provide the page.
+ */
+bool qhca_odp_stall(struct qhca *e, struct qhca_qp *qp, unsigned side);
+/* The same with a packet that is executed (again) at the end. */
+bool qhca_odp_stall_rx(struct qhca *e, struct qhca_qp *qp, unsigned side,
+                       const struct qhca_rx *rx);
+/* Keep @rx for the end instead of what was kept. */
+void qhca_odp_keep(struct qhca_qp *qp, unsigned side,
+                   const struct qhca_rx *rx);
+/* Drop @rx, as the side waits; it is asked for again at the end. */
+void qhca_odp_drop(struct qhca *e, struct qhca_qp *qp, unsigned side,
+                   const struct qhca_rx *rx);
+/*
+ * The peer asks again for what waits: true if that was not the first time.
+ * Then its timer has run out more than once, and it shall have an RNR NAK:
+ * it might give up else, long before a page has come from the disk.
+ */
+bool qhca_odp_impatient(struct qhca_qp *qp, unsigned side);
+/* The side got on: the next page fault is a new one. */
+void qhca_odp_clear_failed(struct qhca_qp *qp, unsigned side);
+static inline void qhca_odp_passed(struct qhca_qp *qp, unsigned side)
+{
+    if (qp->xp.odp) {
+        qhca_odp_clear_failed(qp, side);
+    }
+}
+/* @sides wait no more and are not resumed. */
+void qhca_odp_cancel(struct qhca_qp *qp, unsigned sides);
+void qhca_odp_free(struct qhca_qp *qp);
+
 /* ---- sgl.c: moving data between packets and scatter-gather lists ---- */
 /*
  * Copy @len bytes from byte @off of the list of @num SGEs at @sges on, to @buf
@@ -295,10 +411,17 @@ void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
 /* The QP's timer fired. */
 void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp);
 void qhca_comp_rnr_over(struct qhca *e, struct qhca_qp *qp);
+/*
+ * The requester waits for a page no more: its timer runs again.  @again:
+ * responses were dropped on purpose, ask for them; that is no retry.
+ */
+void qhca_comp_resume(struct qhca *e, struct qhca_qp *qp, bool again);
 
 /* ---- responder.c ---- */
 void qhca_rsp_rx(struct qhca *e, struct qhca_qp *qp,
                  const struct qhca_rx *rx);
+/* Requests were dropped on purpose: tell the peer to go back at once. */
+void qhca_rsp_ask_again(struct qhca *e, struct qhca_qp *qp);
 
 /* ---- response.c ---- */
 static inline struct qhca_resp *qhca_rspq_at(struct qhca_xport *xp,
@@ -314,12 +437,17 @@ void qhca_owe_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn);
 /* Owe a NAK with AETH @syndrome; false: the queue is full, none will go. */
 bool qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
                   uint8_t syndrome);
-/* Send owed responses. QHCA_SENT: none left or budget used up. */
+/* Send owed responses. QHCA_SENT: none to send now or budget used up. */
 enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                             unsigned *budget);
+/* Are there responses that could be sent now? */
 static inline bool qhca_rsp_owed(const struct qhca_qp *qp)
 {
-    return qp->xp.rspq_head != qp->xp.rspq_tail;
+    const struct qhca_xport *xp = &qp->xp;
+
+    return xp->rspq_head != xp->rspq_tail &&
+           (!qhca_odp_waits(qp, QHCA_ODP_READ) ||
+            xp->rspq[xp->rspq_tail & (QHCA_RSPQ - 1)].rnr);
 }
 
 /* ---- recv.c: receive WQEs ---- */
@@ -343,6 +471,30 @@ void qhca_recv_error(struct qhca *e, struct qhca_qp *qp, uint8_t status,
 bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
 void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
                 const struct qhca_rx *rx);
+
+/* ---- mcast.c ---- */
+/*
+ * The multicast group of @gid that has members, for a frame to @dmac; NULL:
+ * none, or the MAC address is not the one that belongs to the group.
+ */
+struct qhca_mcg_group *qhca_mcg_find(struct qhca *e, const uint8_t gid[16],
+                                     const uint8_t *dmac);
+/* A packet for rx->mcg: to each member that can receive it. */
+void qhca_mcg_rx(struct qhca *e, const struct qhca_rx *rx);
+/* Call @fn for each group. */
+void qhca_mcg_each(struct qhca *e,
+                   void (*fn)(void *opaque, const uint8_t gid[16],
+                              struct qhca_qp *const *qp, unsigned n),
+                   void *opaque);
+
+/* The WQE in e->xd.wqe (if it was @fetched) is done: CQE, and SQE or ERR. */
+void qhca_dgram_done(struct qhca *e, struct qhca_qp *qp, uint32_t len,
+                     uint8_t status, uint8_t syndrome, bool fetched);
+/* Trace that the WQE in e->xd.wqe was taken from @addr. */
+void qhca_dgram_trace(struct qhca *e, struct qhca_qp *qp, uint64_t addr);
+
+/* ---- raw.c ---- */
+bool qhca_raw_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
 
 /* ---- flush.c ---- */
 /* Flush while the budget lasts; true: there is more. */

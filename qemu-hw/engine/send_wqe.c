@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send WQEs of RC and UC: from the ring into the QP's window, checked, and
+ * Send WQEs of RC, XRC and UC: from the ring into the QP's window, checked, and
  * their completions.
  */
 #include <stdlib.h>
@@ -31,6 +31,16 @@ uint8_t qhca_cqe_op(uint8_t wqe_opcode)
         return QHCA_CQE_OP_LOCAL_INV;
     case QHCA_WQE_REG_MR:
         return QHCA_CQE_OP_REG_MR;
+    case QHCA_WQE_BIND_MW:
+        return QHCA_CQE_OP_BIND_MW;
+    case QHCA_WQE_FLUSH:
+        return QHCA_CQE_OP_FLUSH;
+    case QHCA_WQE_ATOMIC_WRITE:
+        return QHCA_CQE_OP_ATOMIC_WRITE;
+    case QHCA_WQE_MASKED_COMP_SWAP:
+        return QHCA_CQE_OP_MASKED_COMP_SWAP;
+    case QHCA_WQE_MASKED_FETCH_ADD:
+        return QHCA_CQE_OP_MASKED_FETCH_ADD;
     default:
         return QHCA_CQE_OP_SEND;
     }
@@ -93,6 +103,25 @@ void qhca_window_put(struct qhca *e, struct qhca_qp *qp)
 
 /* ---- WQEs ---- */
 
+/* FLUSH has no data; its arguments must be such as a FETH can carry. */
+static uint8_t parse_flush(struct qhca_swqe *w)
+{
+    uint64_t level = w->arg1 >> QHCA_FLUSH_L_SHIFT;
+    uint64_t kind = w->arg1 & QHCA_FLUSH_T_MASK;
+
+    if (w->num) {
+        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE);
+    }
+    if (!kind || level > QHCA_FLUSH_L_MR ||
+        (kind & ~(uint64_t)(QHCA_FLUSH_T_GLOBAL | QHCA_FLUSH_T_PERSISTENT))) {
+        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
+    }
+    if (w->arg0 > UINT32_MAX) {
+        return qhca_swqe_fail(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
+    }
+    return QHCA_SYN_NONE;
+}
+
 /*
  * Take the WQE at @p apart into @w and check what can be checked without
  * touching memory.  Sets w->status if it is bad.
@@ -100,7 +129,8 @@ void qhca_window_put(struct qhca *e, struct qhca_qp *qp)
 static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
                          struct qhca_swqe *w)
 {
-    uint32_t room = (1U << qp->sq_stride) - sizeof(struct qhca_sq_wqe);
+    uint32_t header = qhca_wqe_header(qp, p[0]);
+    uint32_t room = (1U << qp->sq_stride) - header;
     uint64_t total = 0;
     uint32_t i;
 
@@ -113,6 +143,10 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
     w->arg1 = qhca_get_le64(p + 0x18);
     w->raddr = qhca_get_le64(p + 0x20);
     w->rkey = qhca_get_le32(p + 0x28);
+    w->srqn = 0;
+    if (qp->type == QHCA_QPT_XRC_INI) {
+        w->srqn = qhca_get_le32(p + 0x30) & QHCA_PSN_MASK;
+    }
     w->len = 0;
 
     switch (w->opcode) {
@@ -125,6 +159,14 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
     case QHCA_WQE_RDMA_READ:
     case QHCA_WQE_COMP_SWAP:
     case QHCA_WQE_FETCH_ADD:
+    case QHCA_WQE_FLUSH:
+    case QHCA_WQE_ATOMIC_WRITE:
+        if (qhca_qp_reliable(qp)) {
+            break;
+        }
+        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
+    case QHCA_WQE_MASKED_COMP_SWAP:
+    case QHCA_WQE_MASKED_FETCH_ADD:
         if (qp->type == QHCA_QPT_RC) {
             break;
         }
@@ -137,6 +179,7 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
         }
         /* fall through */
     case QHCA_WQE_LOCAL_INV:
+    case QHCA_WQE_BIND_MW:
         if (w->flags & QHCA_WQE_F_INLINE) {
             return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
         }
@@ -147,8 +190,12 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
     }
     if ((w->flags & ~(QHCA_WQE_F_SIGNALED | QHCA_WQE_F_SOLICITED |
                       QHCA_WQE_F_FENCE | QHCA_WQE_F_INLINE)) ||
-        ((w->flags & QHCA_WQE_F_INLINE) && qhca_wqe_is_rd(w->opcode))) {
+        ((w->flags & QHCA_WQE_F_INLINE) && qhca_wqe_is_rd(w->opcode) &&
+         w->opcode != QHCA_WQE_ATOMIC_WRITE)) {
         return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
+    }
+    if (w->opcode == QHCA_WQE_FLUSH && parse_flush(w)) {
+        return w->syndrome;
     }
     if (w->flags & QHCA_WQE_F_INLINE) {
         if (w->num > room || w->num > QHCA_MAX_INLINE) {
@@ -160,7 +207,7 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
             w->num > QHCA_MAX_SGE) {
             return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE);
         }
-        p += sizeof(struct qhca_sq_wqe);
+        p += header;
         if (w->num) {
             w->laddr = qhca_get_le64(p);
             w->lkey = qhca_get_le32(p + 12);
@@ -177,6 +224,9 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
             return qhca_swqe_fail(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
         }
         total = 8;
+    }
+    if (w->opcode == QHCA_WQE_ATOMIC_WRITE && total != 8) {
+        return qhca_swqe_fail(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
     }
     if (qhca_wqe_is_rd(w->opcode) && !qp->max_rd_atomic) {
         return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_RD_ATOMIC);
@@ -211,7 +261,9 @@ static uint8_t check_local(struct qhca *e, struct qhca_qp *qp,
                            const struct qhca_swqe *w, const uint8_t *sges)
 {
     bool privileged = qp->flags & QHCA_QP_F_PRIVILEGED;
-    uint32_t access = qhca_wqe_is_rd(w->opcode) ? QHCA_ACCESS_LOCAL_WRITE : 0;
+    uint32_t access = qhca_wqe_is_rd(w->opcode) &&
+                      w->opcode != QHCA_WQE_ATOMIC_WRITE ?
+                      QHCA_ACCESS_LOCAL_WRITE : 0;
     uint32_t i, left = w->len;
 
     if ((w->flags & QHCA_WQE_F_INLINE) || qhca_wqe_is_local(w->opcode) ||
@@ -225,8 +277,8 @@ static uint8_t check_local(struct qhca *e, struct qhca_qp *qp,
         uint8_t syn;
 
         n = n < left ? n : left;
-        syn = qhca_mr_check(e, qp->pd, privileged, qhca_get_le32(s + 12),
-                            qhca_get_le64(s), n, access);
+        syn = qhca_mr_check(e, qhca_sq_pd(qp), privileged, qhca_get_le32(s + 12),
+                            qhca_get_le64(s), n, access, qp->qpn);
         if (syn) {
             return syn;
         }
@@ -260,8 +312,8 @@ bool qhca_req_load(struct qhca *e, struct qhca_qp *qp)
         win->snd_index = index;
         memset(&xp->snd_pos, 0, sizeof(xp->snd_pos));
         if (!parse_wqe(qp, win->snd_wqe, w)) {
-            syn = check_local(e, qp, w,
-                              win->snd_wqe + sizeof(struct qhca_sq_wqe));
+            syn = check_local(e, qp, w, win->snd_wqe +
+                              qhca_wqe_header(qp, w->opcode));
             if (syn) {
                 qhca_swqe_fail(w, QHCA_WC_LOC_PROT_ERR, syn);
             }
@@ -275,6 +327,10 @@ bool qhca_req_load(struct qhca *e, struct qhca_qp *qp)
     qp->sq_next = index + 1;
     if (qhca_tracing(e)) {
         trace_wqe(e, qp, w, index, addr);
+        if (e->halted) {
+            qhca_qp_schedule(e, qp);
+            return false;       /* it is sent when the adapter goes on */
+        }
     }
     return true;
 }
@@ -316,5 +372,5 @@ const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
         *valid = true;
         *which = index;
     }
-    return copy + sizeof(struct qhca_sq_wqe);
+    return copy + qhca_wqe_header(qp, w->opcode);
 }

@@ -58,6 +58,10 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
             syn = qhca_mr_read(e, pd, privileged, qhca_le32(s.lkey), addr,
                                p, n, 0, qp->qpn);
         }
+        if (syn == QHCA_SYN_PAGE_FAULT) {
+            /* the rest of the SGE will be wanted too */
+            e->fault.len += qhca_le32(s.len) - pos->sge_off - n;
+        }
         if (syn) {
             return syn;
         }

@@ -4,6 +4,13 @@
 
 #include "internal.h"
 #include "admin.h"
+#include "tm.h"
+
+/* Has the SRQ a CQ of its own? */
+static bool has_cq(uint8_t flags)
+{
+    return flags & (QHCA_SRQ_F_TM | QHCA_SRQ_F_XRC);
+}
 
 static uint8_t check_create(struct qhca *e, struct qhca_cmd *c,
                             const struct qhca_srqc *in)
@@ -14,8 +21,13 @@ static uint8_t check_create(struct qhca *e, struct qhca_cmd *c,
     if (in->stride < 5 || in->stride > 9) {
         return qhca_bad(c, offsetof(struct qhca_srqc, stride));
     }
-    if (in->flags) {
+    if (in->flags & ~(QHCA_SRQ_F_TM | QHCA_SRQ_F_XRC) ||
+        in->flags == (QHCA_SRQ_F_TM | QHCA_SRQ_F_XRC)) {
         return qhca_bad(c, offsetof(struct qhca_srqc, flags));
+    }
+    if ((in->flags & QHCA_SRQ_F_TM) &&
+        !(qhca_features(e) & QHCA_FEAT_TAG_MATCHING)) {
+        return QHCA_ST_UNSUPPORTED;
     }
     if (qhca_le64(in->dbrec) & 7) {
         return qhca_bad(c, offsetof(struct qhca_srqc, dbrec));
@@ -28,6 +40,19 @@ static uint8_t check_create(struct qhca *e, struct qhca_cmd *c,
     }
     if (!qhca_table_get(&e->uars, qhca_le32(in->uar))) {
         return qhca_bad_obj(c, offsetof(struct qhca_srqc, uar));
+    }
+    if (!(in->flags & QHCA_SRQ_F_XRC) && in->xrcd) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, xrcd));
+    }
+    if ((in->flags & QHCA_SRQ_F_XRC) &&
+        !qhca_table_get(&e->xrcds, qhca_le32(in->xrcd))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_srqc, xrcd));
+    }
+    if (!has_cq(in->flags) && in->cqn) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, cqn));
+    }
+    if (has_cq(in->flags) && !qhca_table_get(&e->cqs, qhca_le32(in->cqn))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_srqc, cqn));
     }
     return QHCA_ST_OK;
 }
@@ -50,10 +75,17 @@ uint8_t qhca_cmd_create_srq(struct qhca *e, struct qhca_cmd *c)
     if (!st) {
         st = qhca_buf_init(&srq->idx, &in->idx, 4ULL << in->shift, true);
     }
+    if (!st && (in->flags & QHCA_SRQ_F_TM)) {
+        size_t bad = 0;
+
+        st = qhca_tm_create(e, srq, in, &bad);
+        c->result = bad;
+    }
     if (!st && !qhca_table_add(&e->srqs, srq, &srq->srqn)) {
         st = QHCA_ST_NO_RESOURCES;
     }
     if (st) {
+        qhca_tm_free(e, srq);
         free(srq);
         return st;
     }
@@ -64,10 +96,38 @@ uint8_t qhca_cmd_create_srq(struct qhca *e, struct qhca_cmd *c)
     srq->dbrec = qhca_le64(in->dbrec);
     srq->shift = in->shift;
     srq->stride = in->stride;
+    srq->flags = in->flags;
+    if (has_cq(srq->flags)) {
+        srq->cq = qhca_table_get(&e->cqs, qhca_le32(in->cqn));
+        srq->cq->refs++;
+    }
     srq->limit = qhca_le32(in->limit);
+    if (in->flags & QHCA_SRQ_F_XRC) {
+        srq->xrcd = qhca_table_get(&e->xrcds, qhca_le32(in->xrcd));
+        srq->xrcd->refs++;
+    }
     qhca_event_init(&srq->ev, srq->srqn);
     c->obj = srq->srqn;
     return QHCA_ST_OK;
+}
+
+/*
+ * Nothing is copied here: WQEs keep their numbers, counters their values.
+ * Smaller it cannot get, as any WQE may be posted.
+ */
+static uint8_t check_resize(struct qhca_cmd *c, const struct qhca_srq *srq,
+                            struct qhca_buf_map *buf,
+                            struct qhca_buf_map *idx)
+{
+    const struct qhca_srqc *in = c->in;
+    uint8_t st;
+
+    if (in->shift > QHCA_MAX_WQ_SHIFT || in->shift < srq->shift) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, shift));
+    }
+    st = qhca_buf_init(buf, &in->buf, 1ULL << (in->shift + srq->stride),
+                       true);
+    return st ? st : qhca_buf_init(idx, &in->idx, 4ULL << in->shift, true);
 }
 
 uint8_t qhca_cmd_modify_srq(struct qhca *e, struct qhca_cmd *c)
@@ -75,20 +135,35 @@ uint8_t qhca_cmd_modify_srq(struct qhca *e, struct qhca_cmd *c)
     struct qhca_srq *srq = qhca_table_get(&e->srqs, c->obj);
     const struct qhca_srqc *in = c->in;
     uint32_t limit = qhca_le32(in->limit);
+    struct qhca_buf_map buf, idx;
+    uint8_t shift, st;
 
     if (!srq) {
         return QHCA_ST_BAD_OBJ;
     }
-    if (c->mask & ~QHCA_SRQ_M_LIMIT) {
+    if (c->mask & ~(QHCA_SRQ_M_LIMIT | QHCA_SRQ_M_RESIZE)) {
         return QHCA_ST_BAD_PARAM;
     }
     if (srq->state != QHCA_SRQ_OK) {
         return QHCA_ST_BAD_STATE;
     }
-    if (c->mask & QHCA_SRQ_M_LIMIT) {
-        if (limit > 1u << srq->shift) {
-            return qhca_bad(c, offsetof(struct qhca_srqc, limit));
+    shift = srq->shift;
+    if (c->mask & QHCA_SRQ_M_RESIZE) {
+        st = check_resize(c, srq, &buf, &idx);
+        if (st) {
+            return st;
         }
+        shift = in->shift;
+    }
+    if ((c->mask & QHCA_SRQ_M_LIMIT) && limit > 1u << shift) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, limit));
+    }
+    if (c->mask & QHCA_SRQ_M_RESIZE) {
+        srq->buf = buf;
+        srq->idx = idx;
+        srq->shift = shift;
+    }
+    if (c->mask & QHCA_SRQ_M_LIMIT) {
         srq->limit = limit;
         qhca_srq_check_limit(e, srq);
     }
@@ -97,9 +172,17 @@ uint8_t qhca_cmd_modify_srq(struct qhca *e, struct qhca_cmd *c)
 
 static void srq_free(struct qhca *e, struct qhca_srq *srq)
 {
+    if (srq->xrcd) {
+        qhca_xrc_srq_gone(e, srq);
+        srq->xrcd->refs--;
+    }
     qhca_event_forget(&srq->ev);
+    qhca_tm_free(e, srq);
     e->pd_refs[srq->pd]--;
     e->uar_refs[srq->uar]--;
+    if (srq->cq) {
+        srq->cq->refs--;
+    }
     qhca_table_del(&e->srqs, srq->srqn);
     free(srq);
 }
@@ -134,10 +217,16 @@ uint8_t qhca_cmd_query_srq(struct qhca *e, struct qhca_cmd *c)
     out->uar = qhca_le32(srq->uar);
     out->shift = srq->shift;
     out->stride = srq->stride;
+    out->flags = srq->flags;
     out->state = srq->state;
+    out->xrcd = srq->xrcd ? qhca_le32(srq->xrcd->xrcd) : 0;
+    out->cqn = srq->cq ? qhca_le32(srq->cq->cqn) : 0;
     out->limit = qhca_le32(srq->limit);
     out->head = qhca_le32(srq->head);
     out->tail = qhca_le32(srq->tail);
+    if (srq->tm) {
+        qhca_tm_query(srq, out);
+    }
     return QHCA_ST_OK;
 }
 

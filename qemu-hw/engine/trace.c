@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Trace events: names, and the way out. */
-#include "internal.h"
+#include "stop.h"
 
 static const char *const names[QHCA_TR_KINDS] = {
     [QHCA_TR_REG_WRITE] = "reg_write",
@@ -21,6 +21,8 @@ static const char *const names[QHCA_TR_KINDS] = {
     [QHCA_TR_TIMER] = "timer",
     [QHCA_TR_CQE] = "cqe",
     [QHCA_TR_EQE] = "eqe",
+    [QHCA_TR_PAGE_FAULT] = "page_fault",
+    [QHCA_TR_RESUME] = "resume",
     [QHCA_TR_MSIX] = "msix",
     [QHCA_TR_ETH_TX] = "eth_tx",
     [QHCA_TR_ETH_RX] = "eth_rx",
@@ -34,11 +36,20 @@ const char *qhca_trace_name(enum qhca_trace_kind kind)
 void qhca_set_tracing(struct qhca *e, bool on)
 {
     e->tracing = on && e->ops.trace;
+    if (e->debugging) {
+        qhca_debug_tracing(e, e->tracing);
+    }
 }
 
 void qhca_trace_emit(struct qhca *e, struct qhca_trace *t)
 {
     t->time = qhca_now(e);
+    if (e->debugging) {
+        qhca_debug_event(e, t);
+        if (!e->dbg->out) {
+            return;
+        }
+    }
     e->ops.trace(e->opaque, t);
 }
 

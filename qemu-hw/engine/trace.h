@@ -38,7 +38,10 @@ enum qhca_trace_kind {
     QHCA_TR_RX,
     /* num = dest qpn, psn, a = opcode, b = QHCA_STAT_* counted */
     QHCA_TR_RX_DROP,
-    /* num = qpn, addr = DMA address, a = length, b = 1 write 0 read */
+    /*
+     * num = qpn, addr = DMA address, or offset in device memory for its MRs,
+     * a = length, b = 1 write 0 read
+     */
     QHCA_TR_DATA,
     /* num = qpn, psn = first sent again, a = QHCA_SYN_* why */
     QHCA_TR_RETRANSMIT,
@@ -51,6 +54,13 @@ enum qhca_trace_kind {
     QHCA_TR_CQE,
     /* num = eqn, peer = obj, a = type, index = producer index */
     QHCA_TR_EQE,
+    /*
+     * num = qpn, peer = key, index = QHCA_FAULT_* side, addr = address in the
+     * MR, a = bytes wanted, b = 1 write 0 read
+     */
+    QHCA_TR_PAGE_FAULT,
+    /* the same when the side goes on; b = 1: software could not help */
+    QHCA_TR_RESUME,
     /* num = vector */
     QHCA_TR_MSIX,
     /* num = queue, index, b = frame bytes */

@@ -49,6 +49,7 @@ static void clear(struct qhca *e, struct qhca_qp *qp)
 {
     qhca_timer_stop(e, qp);
     qhca_window_put(e, qp);
+    qhca_odp_free(qp);
     memset(&qp->xp, 0, sizeof(qp->xp));
     qhca_list_init(&qp->xp.timer);
     qp->xp.credits = QHCA_ACK_UNLIMITED;
@@ -88,6 +89,7 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     struct qhca_xport *xp = &qp->xp;
 
     qhca_timer_stop(e, qp);
+    qhca_odp_cancel(qp, QHCA_ODP_SEND | QHCA_ODP_LAND);
     xp->req_state = QHCA_REQ_IDLE;
     xp->drain = false;
     xp->una_psn = xp->max_psn;
@@ -99,7 +101,9 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     xp->rd_out = 0;
     xp->sq_flush = true;
     if (qp->state == QHCA_QPS_ERR) {
+        qhca_odp_cancel(qp, QHCA_ODP_RECV);
         if (!xp->fatal_nak) {
+            qhca_odp_cancel(qp, QHCA_ODP_READ);
             xp->rspq_tail = xp->rspq_head;
             xp->rd_pending = 0;
         }
@@ -144,6 +148,10 @@ void qhca_xport_state(struct qhca *e, struct qhca_qp *qp, uint8_t old)
     case QHCA_QPS_RTS:
         if (old == QHCA_QPS_RTR) {
             start_requester(qp);
+        }
+        /* SQE: what is posted from now on is none of the flushing's. */
+        if (old == QHCA_QPS_SQE) {
+            xp->flush_end = qp->sq_head;
         }
         xp->drain = false;
         xp->retry_left = qp->retry_cnt;
@@ -210,8 +218,13 @@ static bool run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
     switch (qp->state) {
     case QHCA_QPS_RTS:
     case QHCA_QPS_SQD:
-        more = qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_UC ?
-               qhca_req_run(e, qp, budget) : qhca_ud_run(e, qp, budget);
+        if (qhca_qp_connected(qp)) {
+            more = qhca_req_run(e, qp, budget);
+        } else if (qp->type == QHCA_QPT_RAW) {
+            more = qhca_raw_run(e, qp, budget);
+        } else {
+            more = qhca_ud_run(e, qp, budget);
+        }
         break;
     default:
         break;
@@ -239,7 +252,9 @@ void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,
     uint8_t rsp = QHCA_RSP_IDLE;
 
     (void)e;
-    if (xp->naked) {
+    if (qhca_odp_waits(qp, QHCA_ODP_RECV | QHCA_ODP_READ)) {
+        rsp = QHCA_RSP_WAIT_FAULT;
+    } else if (xp->naked) {
         rsp = QHCA_RSP_NAKED;
     } else if (xp->rd_pending) {
         rsp = QHCA_RSP_READ;
@@ -254,7 +269,9 @@ void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,
     out->credits = qhca_le32(xp->credits);
     out->retry_left = xp->retry_left;
     out->rnr_left = xp->rnr_left;
-    out->req_state = xp->req_state;
+    out->req_state =
+        qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND) ?
+        QHCA_REQ_WAIT_FAULT : xp->req_state;
     out->rsp_state = rsp;
     out->rd_outstanding = xp->rd_out;
     out->deadline = qhca_le64(xp->deadline);

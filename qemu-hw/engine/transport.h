@@ -8,7 +8,11 @@
 
 /* What the transport can do, of QHCA_FEAT_*. */
 #define QHCA_XPORT_FEATURES (QHCA_FEAT_RC | QHCA_FEAT_UC | QHCA_FEAT_UD | \
-                             QHCA_FEAT_ATOMIC)
+                             QHCA_FEAT_XRC | QHCA_FEAT_ATOMIC |           \
+                             QHCA_FEAT_FLUSH | QHCA_FEAT_ATOMIC_WRITE |   \
+                             QHCA_FEAT_MASKED_ATOMIC | QHCA_FEAT_MCAST |  \
+                             QHCA_FEAT_RAW_PACKET | QHCA_FEAT_FLOW |      \
+                             QHCA_FEAT_RSS)
 
 /* Send WQEs of one RC QP that may be under way, a power of two. */
 #define QHCA_WINDOW_WQES    128
@@ -21,13 +25,15 @@
 #define QHCA_WINDOW_PKTS    256
 /* An acknowledge is asked for at least after so many packets. */
 #define QHCA_ACK_INTERVAL   32
-/* Window blocks kept for the next QP that needs one (11 KiB each). */
+/* Window blocks kept for the next QP that needs one (12 KiB each). */
 #define QHCA_WINDOWS_KEPT   1024
 /* Responses owed by one QP, a power of two and more than twice max reads. */
 #define QHCA_RSPQ           32
-/* Greatest RoCEv2 frame: VLAN, IPv6, BTH, RETH, ImmDt, 4 KiB, ICRC. */
+/* Greatest RoCEv2 frame: VLAN, IPv6, BTH, XRCETH, RETH, ImmDt, 4 KiB, ICRC. */
 #define QHCA_FRAME_MAX      4352
 #define QHCA_LOOP_SLOTS     64
+/* Results of atomics kept for duplicates: as many as can be in progress. */
+#define QHCA_ATOMICS_KEPT   16
 /* QPs whose timer is handled in one qhca_xport_timer(). */
 #define QHCA_TIMER_BATCH    256
 
@@ -42,6 +48,7 @@ struct qhca_swqe {
     uint32_t first_psn;
     uint32_t npkts;             /* PSNs it takes, 0 for local operations */
     uint32_t imm;               /* as in the WQE */
+    uint32_t srqn;              /* XRC */
     uint16_t num;               /* SGEs, or inline bytes */
     uint8_t opcode, flags;
     uint8_t status, syndrome;   /* QHCA_WC_*: fails when it is the oldest */
@@ -77,17 +84,19 @@ struct qhca_resp {
     uint8_t kind;               /* QHCA_RESP_* */
     uint8_t syndrome;           /* ACK: AETH syndrome */
     bool started;               /* READ: a packet of it has been sent */
-    bool dup;                   /* READ, ATOMIC: of a duplicate request */
+    bool uncounted;             /* not in rd_pending: of a duplicate, FLUSH */
     uint32_t psn;               /* of the (next) response packet */
     uint32_t left;              /* READ: bytes not sent yet */
     uint32_t rkey;
     uint64_t va;                /* READ: of the next byte; ATOMIC: old value */
     uint32_t ack_psn;           /* with ack: acknowledge this when sent */
-    bool ack;
+    uint32_t ack : 1;
+    uint32_t rnr : 1;           /* READ that waits for a page: RNR NAK first */
+    uint32_t srqn : 24;         /* XRC, READ: SRQ whose PD counts */
 };
 
 #define QHCA_RESP_ACK       0   /* also all NAKs */
-#define QHCA_RESP_READ      1
+#define QHCA_RESP_READ      1   /* also, with no data, of FLUSH and ATOMIC WRITE */
 #define QHCA_RESP_ATOMIC    2
 
 struct qhca_atomic_res {        /* for replay */
@@ -95,6 +104,8 @@ struct qhca_atomic_res {        /* for replay */
     bool valid;
     uint64_t old;
 };
+
+struct qhca_odp;                /* odp.c */
 
 /* The transport's part of a QP. */
 struct qhca_xport {
@@ -114,10 +125,14 @@ struct qhca_xport {
     uint8_t rd_out;             /* READs and atomics in flight */
     uint8_t req_state;          /* QHCA_REQ_* */
     uint8_t credits;            /* last AETH credit code */
+    bool crc_twice;             /* FLUSH goes out with Soft-RoCE's ICRC */
     bool sq_flush, rq_flush;    /* work for flush.c */
+    uint32_t flush_end;         /* SQ: in RTS flush only what is before it */
     bool drain;                 /* SQ_DRAINED is owed */
     struct qhca_sgpos snd_pos, rd_pos;
     struct qhca_window *win;    /* NULL: nothing under way */
+    struct qhca_odp *odp;       /* page faults; NULL: there was none */
+    uint8_t odp_waits;          /* sides that wait: bit per QHCA_FAULT_* */
     /* timer (timer.c) */
     struct qhca_list timer;
     uint64_t deadline;          /* 0: not running */
@@ -138,7 +153,7 @@ struct qhca_xport {
     struct qhca_sgpos recv_pos;
     uint8_t recv[512];
     struct qhca_resp rspq[QHCA_RSPQ];
-    struct qhca_atomic_res atomics[16];
+    struct qhca_atomic_res atomics[QHCA_ATOMICS_KEPT];
 };
 
 #define QHCA_RSPOP_NONE     0
@@ -164,6 +179,7 @@ struct qhca_xport_dev {
     struct qhca_loop_frame *loop;       /* QHCA_LOOP_SLOTS */
     uint32_t loop_head, loop_tail;
     bool loop_full;             /* somebody found no slot */
+    bool looping;               /* the packet being received is our own */
     _Alignas(64) uint8_t frame[QHCA_FRAME_MAX];
     _Alignas(16) uint8_t wqe[1024];     /* UD: being sent */
 };

@@ -111,8 +111,8 @@ static enum qhca_send send_packet(struct qhca *e, struct qhca_qp *qp,
     return qhca_frame_end(e, &f, qp->qpn, ext, len);
 }
 
-static void done(struct qhca *e, struct qhca_qp *qp, uint32_t len,
-                 uint8_t status, uint8_t syndrome, bool fetched)
+void qhca_dgram_done(struct qhca *e, struct qhca_qp *qp, uint32_t len,
+                     uint8_t status, uint8_t syndrome, bool fetched)
 {
     const uint8_t *p = e->xd.wqe;
     uint64_t wr_id = fetched ? qhca_get_le64(p + 8) : 0;
@@ -132,7 +132,7 @@ static void done(struct qhca *e, struct qhca_qp *qp, uint32_t len,
     }
 }
 
-static void trace_wqe(struct qhca *e, struct qhca_qp *qp, uint64_t addr)
+void qhca_dgram_trace(struct qhca *e, struct qhca_qp *qp, uint64_t addr)
 {
     struct qhca_trace t = {
         .kind = QHCA_TR_WQE,
@@ -143,7 +143,9 @@ static void trace_wqe(struct qhca *e, struct qhca_qp *qp, uint64_t addr)
         .b = qhca_get_le64(e->xd.wqe + 8),
     };
 
-    qhca_trace_emit(e, &t);
+    if (qhca_tracing(e)) {
+        qhca_trace_emit(e, &t);
+    }
 }
 
 bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
@@ -154,19 +156,18 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
     uint32_t len;
     uint16_t num;
 
-    while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head) {
+    while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head &&
+           !qhca_odp_waits(qp, QHCA_ODP_SEND)) {
         if (!*budget || e->tx_blocked) {
             return true;
         }
         syn = qhca_sq_fetch(e, qp, qp->sq_next, e->xd.wqe, &addr);
         if (syn) {
             --*budget;
-            done(e, qp, 0, QHCA_WC_LOC_QP_OP_ERR, syn, false);
+            qhca_dgram_done(e, qp, 0, QHCA_WC_LOC_QP_OP_ERR, syn, false);
             continue;
         }
-        if (qhca_tracing(e)) {
-            trace_wqe(e, qp, addr);
-        }
+        qhca_dgram_trace(e, qp, addr);
         memcpy(&num, e->xd.wqe + 2, 2);
         num = qhca_le16(num);
         syn = check_wqe(e, qp, num, &len, &status);
@@ -174,18 +175,23 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
             if (send_packet(e, qp, num, len, &syn) == QHCA_BLOCKED) {
                 return true;    /* fetched again when the wire is free */
             }
+            if (syn == QHCA_SYN_PAGE_FAULT &&
+                qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
+                break;          /* and so it is when the page is there */
+            }
             status = syn == QHCA_SYN_WQE_AV ? QHCA_WC_LOC_QP_OP_ERR :
                                               QHCA_WC_LOC_PROT_ERR;
         }
         --*budget;
         if (syn) {
-            done(e, qp, 0, status, syn, true);
+            qhca_dgram_done(e, qp, 0, status, syn, true);
         } else {
             qp->tx_packets++;
+            qhca_odp_passed(qp, QHCA_FAULT_SEND);
             xp->snd_psn = qhca_psn_add(xp->snd_psn, 1);
             xp->una_psn = xp->snd_psn;
             xp->max_psn = xp->snd_psn;
-            done(e, qp, len, QHCA_WC_SUCCESS, QHCA_SYN_NONE, true);
+            qhca_dgram_done(e, qp, len, QHCA_WC_SUCCESS, QHCA_SYN_NONE, true);
         }
     }
     xp->req_state = QHCA_REQ_IDLE;
@@ -219,6 +225,10 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
         qhca_rx_drop(e, rx, QHCA_STAT_UD_DROPPED);
         return;
     }
+    if (qhca_odp_waits(qp, QHCA_ODP_RECV)) {
+        qhca_odp_drop(e, qp, QHCA_FAULT_RECV, rx);
+        return;
+    }
     syn = qhca_recv_take(e, qp);
     if (syn == QHCA_SYN_RNR ||
         (!syn && QHCA_GRH_LEN + rx->payload_len > xp->recv_cap)) {
@@ -231,6 +241,10 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
     if (!syn) {
         syn = qhca_recv_data(e, qp, rx->payload, rx->payload_len);
     }
+    if (syn == QHCA_SYN_PAGE_FAULT &&
+        qhca_odp_stall_rx(e, qp, QHCA_FAULT_RECV, rx)) {
+        return;
+    }
     if (syn) {
         bool held = xp->recv_held;
 
@@ -239,6 +253,7 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
         qhca_qp_error(e, qp, syn, held ? 0 : QHCA_EV_QP_FATAL);
         return;
     }
+    qhca_odp_passed(qp, QHCA_FAULT_RECV);
     cqe.src_qpn = qhca_le32(qhca_get_be32(rx->ext + 4) & QHCA_PSN_MASK);
     cqe.byte_len = qhca_le32(xp->recv_len);
     if (rx->flags & QHCA_OPF_IMM) {
@@ -246,10 +261,18 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
         flags |= QHCA_CQE_F_IMM;
     }
     memcpy(cqe.smac, rx->eth + 6, 6);
-    cqe.vlan = qhca_le16(rx->tci);
+    cqe.vlan = qhca_le16(QHCA_VLAN_NONE);
     if (rx->tci != QHCA_VLAN_NONE) {
-        flags |= QHCA_CQE_F_VLAN;
         cqe.sl = (uint8_t)(rx->tci >> 13);
+        /*
+         * A tag with VID 0 tells a priority only, unless a GID asks for it;
+         * a group is not in the table of GIDs.
+         */
+        if (rx->mcg ? rx->tci & 0xfff :
+                      e->gids[rx->gid].vlan != qhca_le16(QHCA_VLAN_NONE)) {
+            cqe.vlan = qhca_le16(rx->tci);
+            flags |= QHCA_CQE_F_VLAN;
+        }
     }
     cqe.net_type = rx->v6 ? QHCA_NET_IPV6 : QHCA_NET_IPV4;
     cqe.flags = qhca_le16(flags);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Work queues: how WQEs get from guest memory into the engine. */
 #include "internal.h"
+#include "tm.h"
 
 /* @off of @m to @buf: entries do not straddle, so it is one piece. */
 static uint8_t fetch(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
@@ -21,6 +22,11 @@ uint8_t qhca_sq_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
 {
     uint64_t off = index & ((1u << qp->sq_shift) - 1);
 
+    if (qp->tm) {
+        qhca_tm_wqe(qp, index, wqe);
+        *addr = 0;
+        return QHCA_SYN_NONE;
+    }
     qhca_count(e, QHCA_STAT_WQES);
     return fetch(e, &qp->sq, off << qp->sq_stride, qp->qpn, wqe,
                  1u << qp->sq_stride, addr);
@@ -91,7 +97,7 @@ static uint8_t rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
     return syn;
 }
 
-static uint8_t srq_fail(struct qhca *e, struct qhca_srq *srq, uint8_t syn)
+uint8_t qhca_srq_fail(struct qhca *e, struct qhca_srq *srq, uint8_t syn)
 {
     srq->state = QHCA_SRQ_ERR;
     qhca_async_event(e, &srq->ev, QHCA_EV_SRQ_ERR, syn);
@@ -114,7 +120,7 @@ void qhca_srq_check_limit(struct qhca *e, struct qhca_srq *srq)
     /* Perhaps software has posted since. */
     syn = srq_read_head(e, srq);
     if (syn) {
-        srq_fail(e, srq, syn);
+        qhca_srq_fail(e, srq, syn);
     } else if (srq->head - srq->tail < srq->limit) {
         srq->limit = 0;
         qhca_async_event(e, &srq->ev, QHCA_EV_SRQ_LIMIT, 0);
@@ -135,7 +141,7 @@ static uint8_t srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
     if (srq->head == srq->tail) {
         syn = srq_read_head(e, srq);
         if (syn) {
-            return srq_fail(e, srq, syn);
+            return qhca_srq_fail(e, srq, syn);
         }
         if (srq->head == srq->tail) {
             return QHCA_SYN_RNR;
@@ -144,20 +150,20 @@ static uint8_t srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
     off = (srq->tail & (depth - 1)) * sizeof(number);
     syn = fetch(e, &srq->idx, off, srq->srqn, &number, sizeof(number), &addr);
     if (syn) {
-        return srq_fail(e, srq, syn);
+        return qhca_srq_fail(e, srq, syn);
     }
     number = qhca_le32(number);
     if (number >= depth) {
         qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, srq->srqn,
                          "SRQ index ring names no WQE");
-        return srq_fail(e, srq, QHCA_SYN_DB_INDEX);
+        return qhca_srq_fail(e, srq, QHCA_SYN_DB_INDEX);
     }
     *index = number;
     *len = 1u << srq->stride;
     syn = fetch(e, &srq->buf, (uint64_t)number << srq->stride, srq->srqn, wqe,
                 *len, &addr);
     if (syn) {
-        return srq_fail(e, srq, syn);
+        return qhca_srq_fail(e, srq, syn);
     }
     srq->tail++;
     if (qhca_tracing(e)) {

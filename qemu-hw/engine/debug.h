@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stopping the adapter: break conditions and steps.
+ *
+ * Conditions are about the events of the trace (trace.h).  When one is met the
+ * adapter finishes the step it is in - the smallest piece of its work: a
+ * doorbell, one packet, one WQE, one command - calls ops->stop(), and does
+ * nothing more until it is told to go on.  Doorbells that are rung meanwhile
+ * are remembered.  Timers do not run out: what they are for is looked at
+ * again when it goes on.
+ *
+ * While a condition is set the adapter works in single steps in any case, so
+ * that n steps are exactly n.  None set, all this costs nothing.
+ *
+ * This is the developer's, not the adapter's state: a reset of the adapter
+ * changes nothing here.
+ */
+#ifndef QHCA_DEBUG_H
+#define QHCA_DEBUG_H
+
+#include "engine.h"
+#include "inspect.h"
+
+enum qhca_stop_on {
+    QHCA_ON_DOORBELL,           /* code: offset in the page, peer: UAR */
+    QHCA_ON_WQE,                /* send WQE fetched; code: opcode */
+    QHCA_ON_RECV_WQE,           /* receive WQE taken */
+    QHCA_ON_PACKET_OUT,         /* code: BTH opcode, syndrome: AETH's */
+    QHCA_ON_PACKET_IN,
+    QHCA_ON_PACKET,             /* either */
+    QHCA_ON_DROP,               /* code: BTH opcode */
+    QHCA_ON_CQE,                /* number: CQN, peer: QPN, code: status */
+    QHCA_ON_EVENT,              /* number: EQN, peer: object, code: type */
+    QHCA_ON_STATE,              /* of a QP; code: new state */
+    QHCA_ON_FAULT,              /* page fault (peer: key) or bad table */
+    QHCA_ON_GUEST_ERROR,        /* code: QHCA_STAT_* counted */
+    QHCA_ON_WALK,               /* of a buffer table */
+    QHCA_ON_COMMAND,            /* code: opcode, syndrome: status */
+    QHCA_ON_RETRANSMIT,         /* code: why */
+    QHCA_ON_TIMER,              /* started */
+    QHCA_ON_INTERRUPT,          /* number: vector */
+    QHCA_ON_FRAME,              /* of the Ethernet function, in or out */
+    QHCA_ONS
+};
+
+/* Which of the fields below a condition asks for. */
+#define QHCA_BRK_NUMBER     0x01
+#define QHCA_BRK_PEER       0x02
+#define QHCA_BRK_INDEX      0x04
+#define QHCA_BRK_PSN        0x08
+#define QHCA_BRK_CODE       0x10
+#define QHCA_BRK_WR_ID      0x20
+#define QHCA_BRK_SYNDROME   0x40
+
+struct qhca_break {
+    uint32_t id;                /* given by qhca_break_add() */
+    uint8_t on;                 /* enum qhca_stop_on */
+    uint8_t fields;             /* QHCA_BRK_* */
+    bool once;                  /* vanishes with its first stop */
+    uint32_t number;            /* QPN where nothing else is said above */
+    uint32_t peer, index, psn, code;
+    uint64_t wr_id;
+    uint8_t syndrome;
+    uint64_t ignore;            /* hits to let pass */
+    uint64_t hits;              /* so far */
+};
+
+#define QHCA_BREAKS_MAX     64
+
+/** Name as in commands: "doorbell", "recv-wqe"; static, NULL past the end. */
+const char *qhca_on_name(enum qhca_stop_on on);
+
+/**
+ * Set a break condition; @b->id and @b->hits are filled in.  Returns NULL, or a
+ * static text that says what is wrong.
+ */
+const char *qhca_break_add(struct qhca *e, struct qhca_break *b);
+/** Remove it; false if there is none with this @id.  0: all of them. */
+bool qhca_break_remove(struct qhca *e, uint32_t id);
+/** The condition with the least id above @id, or NULL. */
+const struct qhca_break *qhca_break_next(struct qhca *e, uint32_t id);
+
+/**
+ * Go on, and stop again at the @count-th event of the kind @on (or earlier, at
+ * a break).  Returns NULL, or a static text that says what is wrong.
+ */
+const char *qhca_debug_step(struct qhca *e, enum qhca_stop_on on,
+                            uint64_t count);
+/** Go on after a stop.  The ops kick and set_timer are called. */
+void qhca_debug_continue(struct qhca *e);
+/**
+ * Does it stand still?  Then nobody may call qhca_receive(): it would drop the
+ * frame.
+ */
+bool qhca_debug_stopped(const struct qhca *e);
+/**
+ * Show the stop: why, the event, and, with @trail, the events since the last
+ * time it went on (the last 64).
+ */
+void qhca_debug_show(struct qhca *e, bool trail, const struct qhca_emit *em);
+
+#endif /* QHCA_DEBUG_H */

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Looking at objects: one, or all of a kind. */
+#include "look.h"
+
+typedef void summary_fn(const struct qhca_emit *em, const void *obj);
+
+static void sum_qp(const struct qhca_emit *em, const void *obj)
+{
+    const struct qhca_qp *qp = obj;
+
+    qhca_emit_dec(em, "qpn", qp->qpn);
+    qhca_emit_enum(em, "type", "type_name", qhca_names_qp_type, qp->type,
+                   false);
+    qhca_emit_enum(em, "state", "state_name", qhca_names_qp_state, qp->state,
+                   false);
+    qhca_emit_dec(em, "dest_qpn", qp->dest_qpn);
+    qhca_emit_dec(em, "uar", qp->uar);
+    qhca_emit_dec(em, "sq_head", qp->sq_head);
+    qhca_emit_dec(em, "sq_next", qp->sq_next);
+    qhca_emit_dec(em, "sq_tail", qp->sq_tail);
+    qhca_emit_dec(em, "rq_head", qp->rq_head);
+    qhca_emit_dec(em, "rq_tail", qp->rq_tail);
+    qhca_emit_dec(em, "tx_packets", qp->tx_packets);
+    qhca_emit_dec(em, "rx_packets", qp->rx_packets);
+}
+
+static void sum_cq(const struct qhca_emit *em, const void *obj)
+{
+    const struct qhca_cq *cq = obj;
+
+    qhca_emit_dec(em, "cqn", cq->cqn);
+    qhca_emit_dec(em, "depth", 1u << cq->shift);
+    qhca_emit_dec(em, "prod", cq->prod);
+    qhca_emit_dec(em, "cons", cq->cons);
+    qhca_emit_enum(em, "state", "state_name", qhca_names_cq_state, cq->state,
+                   false);
+    qhca_emit_enum(em, "arm", "arm_name", qhca_names_arm, cq->arm, false);
+    qhca_emit_dec(em, "eqn", cq->eq->eqn);
+    qhca_emit_dec(em, "uar", cq->uar);
+}
+
+static void sum_srq(const struct qhca_emit *em, const void *obj)
+{
+    const struct qhca_srq *srq = obj;
+
+    qhca_emit_dec(em, "srqn", srq->srqn);
+    qhca_emit_dec(em, "depth", 1u << srq->shift);
+    qhca_emit_dec(em, "head", srq->head);
+    qhca_emit_dec(em, "tail", srq->tail);
+    qhca_emit_dec(em, "limit", srq->limit);
+    qhca_emit_flags(em, "flags_names", qhca_names_srq_flag, srq->flags);
+    qhca_emit_dec(em, "pd", srq->pd);
+}
+
+static void sum_eq(const struct qhca_emit *em, const void *obj)
+{
+    const struct qhca_eq *eq = obj;
+
+    qhca_emit_dec(em, "eqn", eq->eqn);
+    qhca_emit_dec(em, "depth", 1u << eq->shift);
+    qhca_emit_dec(em, "vector", eq->vector);
+    qhca_emit_dec(em, "prod", eq->prod);
+    qhca_emit_dec(em, "cons", eq->cons);
+    qhca_emit_flag(em, "armed", eq->armed);
+}
+
+static void sum_mr(const struct qhca_emit *em, const void *obj)
+{
+    const struct qhca_mr *mr = obj;
+
+    qhca_emit_hex(em, "key", mr->key);
+    qhca_emit_dec(em, "pd", mr->pd);
+    qhca_emit_hex(em, "iova", mr->iova);
+    qhca_emit_hex(em, "len", mr->len);
+    qhca_emit_flags(em, "access_names", qhca_names_access, mr->access);
+    qhca_emit_flags(em, "flags_names", qhca_names_mr_flag, mr->flags);
+    qhca_emit_enum(em, "state", "state_name", qhca_names_mr_state, mr->state,
+                   false);
+}
+
+static void sum_eth(const struct qhca_emit *em, const void *obj)
+{
+    const struct qhca_eth_q *q = obj;
+
+    qhca_emit_dec(em, "number", q->num);
+    qhca_emit_dec(em, "depth", 1u << q->shift);
+    qhca_emit_dec(em, "head", q->head);
+    qhca_emit_dec(em, "tail", q->tail);
+    qhca_emit_dec(em, "cqn", q->cq->cqn);
+    qhca_emit_flag(em, "dead", q->dead);
+}
+
+/* What there is to know of each kind; NULL where a kind is not like that. */
+static const struct kind {
+    const char *name;
+    size_t table;               /* of struct qhca */
+    summary_fn *summary;
+    qhca_cmd_fn *query;
+    const struct qhca_field *fields;
+    size_t size;                /* of the context */
+} kinds[QHCA_OBJECTS] = {
+    [QHCA_OBJ_DEVICE] = {
+        .name = "device", .query = qhca_cmd_query_device,
+        .fields = qhca_fields_caps, .size = sizeof(struct qhca_dev_caps),
+    },
+    [QHCA_OBJ_QP] = {
+        .name = "qp", .table = offsetof(struct qhca, qps),
+        .summary = sum_qp, .query = qhca_cmd_query_qp,
+        .fields = qhca_fields_qpc, .size = sizeof(struct qhca_qpc),
+    },
+    [QHCA_OBJ_CQ] = {
+        .name = "cq", .table = offsetof(struct qhca, cqs),
+        .summary = sum_cq, .query = qhca_cmd_query_cq,
+        .fields = qhca_fields_cqc, .size = sizeof(struct qhca_cqc),
+    },
+    [QHCA_OBJ_SRQ] = {
+        .name = "srq", .table = offsetof(struct qhca, srqs),
+        .summary = sum_srq, .query = qhca_cmd_query_srq,
+        .fields = qhca_fields_srqc, .size = sizeof(struct qhca_srqc),
+    },
+    [QHCA_OBJ_EQ] = {
+        .name = "eq", .table = offsetof(struct qhca, eqs),
+        .summary = sum_eq, .query = qhca_cmd_query_eq,
+        .fields = qhca_fields_eqc, .size = sizeof(struct qhca_eqc),
+    },
+    [QHCA_OBJ_MR] = {
+        .name = "mr", .table = offsetof(struct qhca, mrs),
+        .summary = sum_mr, .query = qhca_cmd_query_mr,
+        .fields = qhca_fields_mpt, .size = sizeof(struct qhca_mpt),
+    },
+    [QHCA_OBJ_PD] = { .name = "pd", .table = offsetof(struct qhca, pds) },
+    [QHCA_OBJ_UAR] = { .name = "uar", .table = offsetof(struct qhca, uars) },
+    [QHCA_OBJ_XRCD] = {
+        .name = "xrcd", .table = offsetof(struct qhca, xrcds),
+    },
+    [QHCA_OBJ_GID] = {
+        .name = "gid", .query = qhca_cmd_query_gid,
+        .fields = qhca_fields_gid, .size = sizeof(struct qhca_gid),
+    },
+    [QHCA_OBJ_MCG] = { .name = "mcg" },
+    [QHCA_OBJ_ETH_SQ] = {
+        .name = "eth-sq", .table = offsetof(struct qhca, eth_sqs),
+        .summary = sum_eth,
+    },
+    [QHCA_OBJ_ETH_RQ] = {
+        .name = "eth-rq", .table = offsetof(struct qhca, eth_rqs),
+        .summary = sum_eth,
+    },
+};
+
+const char *qhca_object_name(enum qhca_object object)
+{
+    return object < QHCA_OBJECTS ? kinds[object].name : NULL;
+}
+
+const char *qhca_stat_name(unsigned index)
+{
+    return qhca_name_of(qhca_names_stat, index);
+}
+
+static const struct qhca_table *table_of(struct qhca *e,
+                                         enum qhca_object object)
+{
+    size_t off = kinds[object].table;
+
+    return off ? (const struct qhca_table *)((const char *)e + off) : NULL;
+}
+
+void qhca_look_dbrec(struct qhca *e, uint64_t addr,
+                     const struct qhca_emit *em)
+{
+    struct qhca_dbrec rec;
+
+    qhca_emit_begin(em, "doorbell_record");
+    qhca_emit_hex(em, "address", addr);
+    if (qhca_peek(e, false, addr, &rec, sizeof(rec))) {
+        qhca_decode(em, qhca_fields_dbrec, &rec);
+    } else {
+        qhca_emit_text(em, "fault", "the memory cannot be read");
+    }
+    qhca_emit_end(em);
+}
+
+void qhca_look_map(const struct qhca_buf_map *m, const char *name,
+                   const struct qhca_emit *em)
+{
+    struct qhca_buf d;
+
+    qhca_buf_get(m, &d);
+    qhca_emit_begin(em, name);
+    qhca_decode(em, qhca_fields_buf, &d);
+    if (m->leaf_valid) {
+        qhca_emit_begin(em, "cached_leaf");
+        qhca_emit_dec(em, "page", m->leaf_page);
+        qhca_emit_hex(em, "address", m->leaf);
+        qhca_emit_end(em);
+    }
+    if (m->sub_valid) {
+        qhca_emit_begin(em, "cached_table");
+        qhca_emit_dec(em, "number", m->sub);
+        qhca_emit_hex(em, "address", m->sub_addr);
+        qhca_emit_end(em);
+    }
+    qhca_emit_end(em);
+}
+
+const struct qhca_mr *qhca_look_mr(struct qhca *e, uint32_t key)
+{
+    const struct qhca_mr *mr = qhca_table_get(&e->mrs,
+                                              key >> QHCA_KEY_INDEX_SHIFT);
+
+    return mr && (mr->key == key || (mr->flags & QHCA_MR_F_FAST_REG)) ?
+           mr : NULL;
+}
+
+/* ---- what is not in a context ---- */
+
+static void look_device(struct qhca *e, const struct qhca_emit *em)
+{
+    struct qhca_port port = { 0 };
+    struct qhca_cmd c = { .out = &port };
+    enum qhca_object o;
+    unsigned i;
+
+    qhca_cmd_query_port(e, &c);
+    qhca_decode_as(em, "port", qhca_fields_port, &port);
+    qhca_emit_begin(em, "registers");
+    qhca_emit_hex(em, "ctrl", e->ctrl);
+    qhca_emit_flag(em, "ready", qhca_active(e));
+    qhca_emit_enum(em, "fatal", "fatal_name", qhca_names_fatal, e->fatal,
+                   false);
+    qhca_emit_dec(em, "db_shift", e->db_shift);
+    qhca_emit_hex(em, "asq_base", e->asq_base);
+    qhca_emit_hex(em, "acq_base", e->acq_base);
+    qhca_emit_dec(em, "aq_shift", e->aq_shift);
+    qhca_emit_dec(em, "asq_prod", e->asq_prod);
+    qhca_emit_dec(em, "asq_cons", e->asq_cons);
+    qhca_emit_end(em);
+    qhca_emit_dec(em, "clock", qhca_now(e));
+    qhca_emit_flag(em, "wire_blocked", e->tx_blocked);
+    qhca_emit_begin(em, "objects");
+    for (o = 0; o < QHCA_OBJECTS; o++) {
+        const struct qhca_table *t = table_of(e, o);
+
+        if (t) {
+            qhca_emit_dec(em, kinds[o].name, t->used);
+        }
+    }
+    qhca_emit_end(em);
+    qhca_emit_begin(em, "counters");
+    for (i = 0; i < QHCA_STAT_COUNT; i++) {
+        if (qhca_stat_name(i)) {
+            qhca_emit_dec(em, qhca_stat_name(i), e->stats[i]);
+        }
+    }
+    qhca_emit_end(em);
+}
+
+static void look_cq(struct qhca *e, const struct qhca_cq *cq,
+                    const struct qhca_emit *em)
+{
+    qhca_look_dbrec(e, cq->dbrec, em);
+    qhca_look_map(&cq->buf, "buffer", em);
+    qhca_emit_dec(em, "users", cq->refs);
+    qhca_emit_dec(em, "unreported", cq->unreported);
+    if (cq->mod_pos != QHCA_MOD_NONE) {
+        qhca_emit_dec(em, "moderation_deadline", cq->mod_deadline);
+    }
+}
+
+static void look_srq(struct qhca *e, const struct qhca_srq *srq,
+                     const struct qhca_emit *em)
+{
+    qhca_look_dbrec(e, srq->dbrec, em);
+    qhca_look_map(&srq->buf, "wqe_buffer", em);
+    qhca_look_map(&srq->idx, "index_buffer", em);
+    qhca_emit_dec(em, "users", srq->refs);
+    if (srq->tm) {
+        qhca_look_tm(srq, em);
+    }
+}
+
+static void look_eq(const struct qhca_eq *eq, const struct qhca_emit *em)
+{
+    const struct qhca_list *l;
+    unsigned n = 0;
+
+    qhca_look_map(&eq->buf, "buffer", em);
+    qhca_emit_dec(em, "users", eq->refs);
+    for (l = eq->pending.next; l != &eq->pending; l = l->next) {
+        n++;
+    }
+    qhca_emit_dec(em, "objects_waiting", n);
+}
+
+static void look_xrcd(const struct qhca_xrcd *x, const struct qhca_emit *em)
+{
+    const struct qhca_list *l;
+
+    qhca_emit_dec(em, "users", x->refs);
+    qhca_emit_list(em, "targets");
+    for (l = x->targets.next; l != &x->targets; l = l->next) {
+        qhca_emit_dec(em, NULL, qhca_container(l, struct qhca_qp,
+                                               xrc_link)->qpn);
+    }
+    qhca_emit_end(em);
+}
+
+static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
+                     const struct qhca_emit *em)
+{
+    struct qhca_eth_qc qc = {
+        .dbrec = qhca_le64(q->dbrec), .cqn = qhca_le32(q->cq->cqn),
+        .shift = q->shift, .stride = q->stride,
+    };
+
+    qhca_buf_get(&q->buf, &qc.buf);
+    qhca_decode_as(em, "context", qhca_fields_eth_qc, &qc);
+    qhca_emit_bytes(em, "raw", &qc, sizeof(qc));
+    qhca_emit_dec(em, "head", q->head);
+    qhca_emit_dec(em, "tail", q->tail);
+    qhca_emit_flag(em, "dead", q->dead);
+    if (q->dbrec) {
+        qhca_look_dbrec(e, q->dbrec, em);
+    }
+    qhca_look_map(&q->buf, "buffer", em);
+}
+
+static void look_more(struct qhca *e, enum qhca_object object,
+                      uint32_t number, const struct qhca_emit *em)
+{
+    void *obj = table_of(e, object) && object != QHCA_OBJ_MR ?
+                qhca_table_get(table_of(e, object), number) : NULL;
+    const struct qhca_mr *mr;
+
+    switch (object) {
+    case QHCA_OBJ_DEVICE:
+        look_device(e, em);
+        break;
+    case QHCA_OBJ_QP:
+        qhca_look_qp(e, obj, em);
+        break;
+    case QHCA_OBJ_CQ:
+        look_cq(e, obj, em);
+        break;
+    case QHCA_OBJ_SRQ:
+        look_srq(e, obj, em);
+        break;
+    case QHCA_OBJ_EQ:
+        look_eq(obj, em);
+        break;
+    case QHCA_OBJ_MR:
+        mr = qhca_look_mr(e, number);
+        if (!(mr->flags & QHCA_MR_F_PHYS)) {
+            qhca_look_map(&mr->buf, "buffer", em);
+        }
+        break;
+    case QHCA_OBJ_PD:
+        qhca_emit_dec(em, "users", e->pd_refs[number]);
+        break;
+    case QHCA_OBJ_UAR:
+        qhca_emit_dec(em, "users", e->uar_refs[number]);
+        qhca_emit_hex(em, "page", (uint64_t)number << e->db_shift);
+        break;
+    case QHCA_OBJ_XRCD:
+        look_xrcd(obj, em);
+        break;
+    case QHCA_OBJ_ETH_SQ:
+    case QHCA_OBJ_ETH_RQ:
+        look_eth(e, obj, em);
+        break;
+    default:
+        break;
+    }
+}
+
+const char *qhca_inspect(struct qhca *e, enum qhca_object object,
+                         uint32_t number, const struct qhca_emit *em)
+{
+    _Alignas(8) uint8_t context[1024] = { 0 };
+    struct qhca_cmd c = { .obj = number, .out = context };
+    const struct kind *k;
+
+    if (object >= QHCA_OBJECTS || object == QHCA_OBJ_MCG) {
+        return "objects of this kind are only shown all at once";
+    }
+    k = &kinds[object];
+    if (k->query ? k->query(e, &c) != QHCA_ST_OK :
+                   !qhca_table_get(table_of(e, object), number)) {
+        return "no such object";
+    }
+    qhca_emit_begin(em, NULL);
+    qhca_emit_text(em, "object", k->name);
+    if (object != QHCA_OBJ_DEVICE) {
+        qhca_emit_dec(em, "number", number);
+    }
+    if (k->query) {
+        qhca_decode_as(em, "context", k->fields, context);
+        qhca_emit_bytes(em, "raw", context, k->size);
+    }
+    look_more(e, object, number, em);
+    qhca_emit_end(em);
+    return NULL;
+}
+
+/* ---- all of a kind ---- */
+
+static void show_group(void *opaque, const uint8_t gid[16],
+                       struct qhca_qp *const *qp, unsigned n)
+{
+    const struct qhca_emit *em = opaque;
+    struct qhca_gid g = { 0 };
+    unsigned i;
+
+    memcpy(g.gid, gid, 16);
+    qhca_emit_begin(em, NULL);
+    qhca_decode(em, qhca_fields_gid, &g);
+    qhca_emit_list(em, "qps");
+    for (i = 0; i < n; i++) {
+        qhca_emit_dec(em, NULL, qp[i]->qpn);
+    }
+    qhca_emit_end(em);
+    qhca_emit_end(em);
+}
+
+static bool list_gids(struct qhca *e, uint32_t from, uint32_t max,
+                      const struct qhca_emit *em)
+{
+    uint32_t i;
+
+    for (i = from; i < e->cfg.max_gid; i++) {
+        if (e->gids[i].type == QHCA_GID_NONE) {
+            continue;
+        }
+        if (!max--) {
+            return true;
+        }
+        qhca_emit_begin(em, NULL);
+        qhca_emit_dec(em, "index", i);
+        qhca_decode(em, qhca_fields_gid, &e->gids[i]);
+        qhca_emit_end(em);
+    }
+    return false;
+}
+
+static bool list_table(const struct qhca_table *t, const struct kind *k,
+                       uint32_t from, uint32_t max,
+                       const struct qhca_emit *em)
+{
+    uint32_t n;
+
+    for (n = from; n < qhca_table_end(t); n++) {
+        const void *obj = qhca_table_get(t, n);
+
+        if (!obj) {
+            continue;
+        }
+        if (!max--) {
+            return true;
+        }
+        qhca_emit_begin(em, NULL);
+        if (k->summary) {
+            k->summary(em, obj);
+        } else {
+            qhca_emit_dec(em, "number", n);
+        }
+        qhca_emit_end(em);
+    }
+    return false;
+}
+
+const char *qhca_inspect_all(struct qhca *e, enum qhca_object object,
+                             uint32_t from, uint32_t max,
+                             const struct qhca_emit *em)
+{
+    const struct qhca_table *t;
+    bool more = false;
+
+    if (object >= QHCA_OBJECTS || object == QHCA_OBJ_DEVICE) {
+        return "there is one device";
+    }
+    t = table_of(e, object);
+    max = max < QHCA_LOOK_MAX ? max : QHCA_LOOK_MAX;
+    /* Keys have the number in their upper bits. */
+    from = object == QHCA_OBJ_MR ? from >> QHCA_KEY_INDEX_SHIFT : from;
+    qhca_emit_begin(em, NULL);
+    qhca_emit_text(em, "object", kinds[object].name);
+    qhca_emit_list(em, "objects");
+    if (t) {
+        more = list_table(t, &kinds[object], from, max, em);
+    } else if (object == QHCA_OBJ_GID) {
+        more = list_gids(e, from, max, em);
+    } else {
+        qhca_mcg_each(e, show_group, (void *)em);
+    }
+    qhca_emit_end(em);
+    qhca_emit_flag(em, "more", more);
+    qhca_emit_end(em);
+    return NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The debugger's part of the adapter, and its ways in from the engine. */
+#ifndef QHCA_STOP_H
+#define QHCA_STOP_H
+
+#include "internal.h"
+#include "debug.h"
+
+#define QHCA_TRAIL          64  /* events kept, a power of two */
+
+struct qhca_debug {
+    struct qhca_break brk[QHCA_BREAKS_MAX];
+    unsigned breaks;
+    uint32_t last_id;
+    uint8_t step_on;
+    uint64_t step_left;         /* 0: not stepping */
+    bool out;                   /* the trace is wanted outside, too */
+    bool told;                  /* ops.stop() was called */
+    bool by_break;              /* the last stop: by a break, or a step */
+    struct qhca_break by;
+    struct qhca_trace why;
+    /* the WQE fetched last */
+    bool wqe_valid;
+    uint32_t wqe_qpn, wqe_index;
+    uint32_t trail_next;
+    struct qhca_trace trail[QHCA_TRAIL];
+};
+
+#endif /* QHCA_STOP_H */
