@@ -228,6 +228,23 @@ int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
 }
 EXPORT_SYMBOL_GPL(qhca_aq_exec);
 
+void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj)
+{
+	struct qhca_core *core = qhca_to_core(dev);
+	int err = qhca_aq_destroy(dev, opcode, obj);
+
+	/* dead, or it does not know the object: it uses nothing of it */
+	if (!err || err == -EIO || err == -ENOENT)
+		return;
+	dev_err(qhca_dma_dev(core), "command %#x on object %u refused: %d\n",
+		opcode, obj, err);
+	qhca_kill(core, "it keeps an object that has to go");
+	/* somebody else may be at it, and not have reset it yet */
+	while (!qhca_dev_dead(dev))
+		usleep_range(100, 200);
+}
+EXPORT_SYMBOL_GPL(qhca_aq_destroy_sure);
+
 static void free_memory(struct qhca_core *core)
 {
 	struct device *dma = qhca_dma_dev(core);

@@ -119,6 +119,8 @@ void qhca_netdev_destroy(struct qhca_core *core);
 void qhca_netdev_pause(struct qhca_core *core);
 int qhca_netdev_resume(struct qhca_core *core);
 void qhca_netdev_link(struct qhca_core *core);
+void qhca_netdev_queue_error(struct qhca_core *core,
+			     const struct qhca_eqe *eqe);
 void qhca_netdev_dead(struct qhca_core *core);
 
 /* stats.c */

@@ -88,6 +88,7 @@ static int caps_show(struct seq_file *s, void *unused)
 			   *(const u32 *)((const char *)c +
 					  caps_u32[i].offset));
 	seq_printf(s, "fw_version %#x\n", c->fw_version);
+	seq_printf(s, "dm_size %#llx\n", c->dm_size);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(caps);
@@ -116,9 +117,10 @@ static void show_kbuf(struct seq_file *s, const struct qhca_kbuf *kb)
 {
 	const struct qhca_plan *p = &kb->table.plan;
 
-	seq_printf(s, " len %zu form %s hops %u page_shift %u table_shift %u pages %llu table_bytes %llu\n",
+	seq_printf(s, " len %zu form %s hops %u page_shift %u table_shift %u pages %llu table_bytes %llu addr %#llx\n",
 		   kb->len, qhca_form_name(p->form), p->hops, p->page_shift,
-		   p->table_shift, p->npages, qhca_plan_bytes(p));
+		   p->table_shift, p->npages, qhca_plan_bytes(p),
+		   le64_to_cpu(kb->table.desc.addr));
 }
 
 /* The kernel's own queues and how the device finds their memory. */

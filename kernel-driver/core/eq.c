@@ -63,6 +63,10 @@ static irqreturn_t async_thread(int irq, void *data)
 		case QHCA_EV_PORT:
 			qhca_netdev_link(core);
 			break;
+		case QHCA_EV_ETH_SQ_ERR:
+		case QHCA_EV_ETH_RQ_ERR:
+			qhca_netdev_queue_error(core, &copy);
+			break;
 		case QHCA_EV_DEVICE_FATAL:
 			/* tells everyone by itself */
 			qhca_kill(core, "device reports a fatal error");
@@ -253,14 +257,9 @@ static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
 
 static void eq_destroy(struct qhca_core *core, struct qhca_eq *eq)
 {
-	int err;
-
 	if (!eq->made)
 		return;
-	err = qhca_aq_destroy(&core->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
-	if (err && err != -EIO)
-		dev_err(qhca_dma_dev(core), "EQ %u not destroyed: %d\n",
-			eq->eqn, err);
+	qhca_aq_destroy_sure(&core->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
 	WRITE_ONCE(eq->made, false);
 	synchronize_irq(eq->irq);
 	qhca_kbuf_free(&core->dev, &eq->buf);

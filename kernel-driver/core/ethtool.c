@@ -41,22 +41,16 @@ static int get_link_ksettings(struct net_device *netdev,
 	return 0;
 }
 
-static u32 ring_limit(struct qhca_nd *nd)
-{
-	u32 limit = min_t(u32, nd->core->dev.caps.max_qp_wr, QHCA_RING_MAX);
-
-	return rounddown_pow_of_two(limit);
-}
-
 static void get_ringparam(struct net_device *netdev,
 			  struct ethtool_ringparam *ring,
 			  struct kernel_ethtool_ringparam *kring,
 			  struct netlink_ext_ack *extack)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
+	u32 limit = qhca_nd_ring_limit(nd->core);
 
-	ring->rx_max_pending = ring_limit(nd);
-	ring->tx_max_pending = ring_limit(nd);
+	ring->rx_max_pending = limit;
+	ring->tx_max_pending = limit;
 	ring->rx_pending = nd->rx_depth;
 	ring->tx_pending = nd->tx_depth;
 }
@@ -64,7 +58,7 @@ static void get_ringparam(struct net_device *netdev,
 static u32 ring_depth(struct qhca_nd *nd, u32 want)
 {
 	return clamp_t(u32, roundup_pow_of_two(max(want, 1U)), QHCA_RING_MIN,
-		       ring_limit(nd));
+		       qhca_nd_ring_limit(nd->core));
 }
 
 static int set_ringparam(struct net_device *netdev,
@@ -170,7 +164,9 @@ static void get_ethtool_stats(struct net_device *netdev,
 	int i;
 
 	/* a dead device has no numbers any more: zeroes */
-	qhca_aq_query(&nd->core->dev, QHCA_CMD_QUERY_STATS, 0, hw, sizeof(hw));
+	if (!qhca_aq_query(&nd->core->dev, QHCA_CMD_QUERY_STATS, 0, hw,
+			   sizeof(hw)))
+		qhca_nd_stats_feed(nd, hw, nd->up);
 	for (i = 0; i < QHCA_STAT_COUNT; i++) {
 		if (qhca_stat_names[i])
 			*data++ = le64_to_cpu(hw[i]);

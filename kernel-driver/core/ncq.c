@@ -47,7 +47,7 @@ int qhca_ncq_create(struct qhca_nd *nd, struct qhca_ncq *cq, u8 shift,
 	return 0;
 
 err_cq:
-	qhca_aq_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
+	qhca_aq_destroy_sure(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
 err_buf:
 	qhca_kbuf_free(dev, &cq->buf);
 	return err;
@@ -64,15 +64,11 @@ void qhca_ncq_quiesce(struct qhca_ncq *cq)
 void qhca_ncq_destroy(struct qhca_ncq *cq)
 {
 	struct qhca_dev *dev;
-	int err;
 
 	if (!cq->made)
 		return;
 	dev = &cq->nd->core->dev;
-	err = qhca_aq_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
-	if (err && err != -EIO)
-		netdev_err(cq->nd->netdev, "CQ %u not destroyed: %d\n",
-			   cq->cq.cqn, err);
+	qhca_aq_destroy_sure(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
 	cq->made = false;
 	qhca_kbuf_free(dev, &cq->buf);
 }

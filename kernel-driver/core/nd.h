@@ -10,10 +10,10 @@
 
 struct page_pool;
 
-#define QHCA_TX_DEPTH_DEF	512
-#define QHCA_RX_DEPTH_DEF	1024
-#define QHCA_RING_MIN		64
-#define QHCA_RING_MAX		8192
+#define QHCA_TX_DEPTH_DEF	512U
+#define QHCA_RX_DEPTH_DEF	1024U
+#define QHCA_RING_MIN		64U
+#define QHCA_RING_MAX		8192U
 
 #define QHCA_TX_STRIDE		9	/* header and QHCA_ETH_MAX_SGE segments */
 #define QHCA_RX_STRIDE		4	/* one segment */
@@ -29,6 +29,12 @@ struct qhca_ncq {
 	bool made;
 };
 
+/* A mapped segment; our own note of it: the device can write into WQEs. */
+struct qhca_tx_seg {
+	dma_addr_t addr;
+	u32 len;
+};
+
 struct qhca_tx_buf {
 	struct sk_buff *skb;
 	u32 bytes;		/* as told to BQL */
@@ -39,6 +45,7 @@ struct qhca_txq {
 	struct qhca_ncq cq;
 	struct qhca_kbuf buf;
 	struct qhca_tx_buf *bufs;
+	struct qhca_tx_seg *segs;	/* QHCA_ETH_MAX_SGE per WQE */
 	u32 num;
 	u32 prod;		/* next WQE to write */
 	u32 rung;		/* prod at the last doorbell */
@@ -66,6 +73,14 @@ struct qhca_mod {
 	u16 usec;
 };
 
+/* Counters of the device that the stack's statistics show. */
+enum {
+	QHCA_ND_RX_MISSED,
+	QHCA_ND_RX_ERRORS,
+	QHCA_ND_MULTICAST,
+	QHCA_ND_HW_STATS
+};
+
 struct qhca_nd {
 	struct qhca_core *core;
 	struct net_device *netdev;
@@ -83,6 +98,11 @@ struct qhca_nd {
 	u32 fw_version;
 	struct work_struct rx_mode_work;
 	struct work_struct reset_work;
+	struct work_struct link_work;
+	struct work_struct stats_work;
+	struct mutex stats_lock;	/* protects hw_last */
+	u64 hw_last[QHCA_ND_HW_STATS];	/* as last read from the device */
+	atomic64_t hw_total[QHCA_ND_HW_STATS];	/* over all its resets */
 	u64 tx_busy;			/* queue stopped: ring full */
 	u64 rx_alloc_failed;
 	u64 tx_linearized;
@@ -104,6 +124,7 @@ static inline dma_addr_t qhca_nd_dbrec_dma(struct qhca_nd *nd,
 /* netdev.c */
 int qhca_nd_up(struct qhca_nd *nd);
 void qhca_nd_down(struct qhca_nd *nd);
+u32 qhca_nd_ring_limit(struct qhca_core *core);
 int qhca_nd_restart(struct qhca_nd *nd);
 
 /* ncq.c */
@@ -132,6 +153,14 @@ int qhca_rx_poll(struct qhca_nd *nd, int budget);
 /* rx_mode.c */
 void qhca_set_rx_mode(struct net_device *netdev);
 void qhca_rx_mode_work(struct work_struct *work);
+
+/* nd_stats.c */
+void qhca_nd_stats_feed(struct qhca_nd *nd, const __le64 *hw, bool count);
+void qhca_nd_stats_read(struct qhca_nd *nd, bool count);
+void qhca_nd_stats_restart(struct qhca_nd *nd);
+void qhca_nd_stats_work(struct work_struct *work);
+void qhca_nd_get_stats64(struct net_device *netdev,
+			 struct rtnl_link_stats64 *stats);
 
 /* ethtool.c */
 extern const struct ethtool_ops qhca_ethtool_ops;

@@ -2,6 +2,7 @@
 /* The net_device: its life, its queues coming up and going down. */
 #include <linux/dma-mapping.h>
 #include <linux/if_vlan.h>
+#include <linux/log2.h>
 #include <linux/rtnetlink.h>
 
 #include "nd.h"
@@ -40,6 +41,7 @@ static int set_port(struct qhca_nd *nd, u32 rqn)
 			      QHCA_PORT_M_ETH_RQN, &port, sizeof(port));
 }
 
+/* Under rtnl, as what it looks at and what it sets belong together. */
 static void update_carrier(struct qhca_nd *nd)
 {
 	u32 status = readl(nd->core->dev.regs + QHCA_REG_STATUS);
@@ -74,6 +76,7 @@ int qhca_nd_up(struct qhca_nd *nd)
 	err = qhca_rx_create(nd);
 	if (err)
 		goto err_tx;
+	qhca_nd_stats_read(nd, false);
 	err = set_port(nd, nd->rxq.num);
 	if (err)
 		goto err_rx;
@@ -110,6 +113,7 @@ void qhca_nd_down(struct qhca_nd *nd)
 	err = set_port(nd, QHCA_ETH_RQ_NONE);
 	if (err && err != -EIO)
 		netdev_err(nd->netdev, "port not detached: %d\n", err);
+	qhca_nd_stats_read(nd, true);
 	qhca_rx_stop(nd);
 	qhca_tx_stop(nd);
 	napi_disable(&nd->napi);
@@ -206,9 +210,23 @@ static const struct net_device_ops nd_ops = {
 	.ndo_validate_addr = eth_validate_addr,
 	.ndo_change_mtu = nd_change_mtu,
 	.ndo_tx_timeout = nd_tx_timeout,
+	.ndo_get_stats64 = qhca_nd_get_stats64,
 };
 
-/* The link may have changed. From the thread of asynchronous events. */
+static void link_work(struct work_struct *work)
+{
+	struct qhca_nd *nd = container_of(work, struct qhca_nd, link_work);
+
+	rtnl_lock();
+	if (nd->up)
+		update_carrier(nd);
+	rtnl_unlock();
+}
+
+/*
+ * The link may have changed. From the thread of asynchronous events, which
+ * must not wait for rtnl: others wait for the thread.
+ */
 void qhca_netdev_link(struct qhca_core *core)
 {
 	struct net_device *netdev = READ_ONCE(core->dev.netdev);
@@ -217,9 +235,26 @@ void qhca_netdev_link(struct qhca_core *core)
 	if (!netdev)
 		return;
 	nd = netdev_priv(netdev);
-	/* qhca_nd_down() may run at the same time: it waits for nothing */
-	if (READ_ONCE(nd->up))
-		update_carrier(nd);
+	schedule_work(&nd->link_work);
+}
+
+/*
+ * The device stopped a queue for good: make them anew. From the thread of
+ * asynchronous events; see qhca_netdev_link().
+ */
+void qhca_netdev_queue_error(struct qhca_core *core,
+			     const struct qhca_eqe *eqe)
+{
+	struct net_device *netdev = READ_ONCE(core->dev.netdev);
+	struct qhca_nd *nd;
+
+	if (!netdev)
+		return;
+	netdev_err(netdev, "%s queue %u stopped, syndrome %#x\n",
+		   eqe->type == QHCA_EV_ETH_SQ_ERR ? "send" : "receive",
+		   le32_to_cpu(eqe->obj), eqe->syndrome);
+	nd = netdev_priv(netdev);
+	schedule_work(&nd->reset_work);
 }
 
 /* The device is dead: no traffic until a reset or a new probe. */
@@ -248,6 +283,8 @@ void qhca_netdev_pause(struct qhca_core *core)
 	rtnl_unlock();
 	cancel_work_sync(&nd->rx_mode_work);
 	cancel_work_sync(&nd->reset_work);
+	cancel_work_sync(&nd->link_work);
+	cancel_work_sync(&nd->stats_work);
 }
 
 /* After a reset: everything as before. 0 or an error. */
@@ -257,6 +294,7 @@ int qhca_netdev_resume(struct qhca_core *core)
 	struct qhca_nd *nd = netdev_priv(netdev);
 	int err;
 
+	qhca_nd_stats_restart(nd);
 	rtnl_lock();
 	err = set_port(nd, QHCA_ETH_RQ_NONE);
 	if (!err && netif_running(netdev))
@@ -267,6 +305,20 @@ int qhca_netdev_resume(struct qhca_core *core)
 	if (!err)
 		schedule_work(&nd->rx_mode_work);
 	return err;
+}
+
+/*
+ * Greatest depth of a ring, a power of two; 0 if the device has no queues of
+ * a size that is of use. A ring's CQ has as many entries as the ring.
+ */
+u32 qhca_nd_ring_limit(struct qhca_core *core)
+{
+	const struct qhca_caps *caps = &core->dev.caps;
+	u32 limit = min3(caps->max_qp_wr, caps->max_cqe, QHCA_RING_MAX);
+
+	if (!caps->max_eth_queues || limit < QHCA_RING_MIN)
+		return 0;
+	return rounddown_pow_of_two(limit);
 }
 
 static void set_features(struct net_device *netdev, u64 caps)
@@ -285,7 +337,7 @@ static void set_features(struct net_device *netdev, u64 caps)
 int qhca_netdev_create(struct qhca_core *core)
 {
 	struct qhca_dev *dev = &core->dev;
-	u32 limit = min_t(u32, dev->caps.max_qp_wr, QHCA_RING_MAX);
+	u32 limit = qhca_nd_ring_limit(core);
 	struct net_device *netdev;
 	struct qhca_port port;
 	struct qhca_nd *nd;
@@ -294,9 +346,15 @@ int qhca_netdev_create(struct qhca_core *core)
 	err = qhca_aq_query(dev, QHCA_CMD_QUERY_PORT, 0, &port, sizeof(port));
 	if (err)
 		return err;
-	if (!is_valid_ether_addr(port.perm_mac) || limit < QHCA_RING_MIN) {
-		dev_err(qhca_dma_dev(core), "bad MAC address %pM or limits\n",
+	if (!is_valid_ether_addr(port.perm_mac)) {
+		dev_err(qhca_dma_dev(core), "bad MAC address %pM\n",
 			port.perm_mac);
+		return -EPROTO;
+	}
+	if (!limit) {
+		dev_err(qhca_dma_dev(core),
+			"no Ethernet queues of %u entries (WQEs %u, CQEs %u)\n",
+			QHCA_RING_MIN, dev->caps.max_qp_wr, dev->caps.max_cqe);
 		return -EPROTO;
 	}
 	netdev = alloc_etherdev(sizeof(*nd));
@@ -306,14 +364,17 @@ int qhca_netdev_create(struct qhca_core *core)
 	nd = netdev_priv(netdev);
 	nd->core = core;
 	nd->netdev = netdev;
-	nd->tx_depth = min_t(u32, limit, QHCA_TX_DEPTH_DEF);
-	nd->rx_depth = min_t(u32, limit, QHCA_RX_DEPTH_DEF);
+	nd->tx_depth = min(limit, QHCA_TX_DEPTH_DEF);
+	nd->rx_depth = min(limit, QHCA_RX_DEPTH_DEF);
 	/* a sender is in no hurry to learn that a frame has gone */
 	nd->tx_mod.count = 32;
 	nd->tx_mod.usec = 50;
 	nd->speed = le32_to_cpu(port.speed);
 	INIT_WORK(&nd->rx_mode_work, qhca_rx_mode_work);
 	INIT_WORK(&nd->reset_work, reset_work);
+	INIT_WORK(&nd->link_work, link_work);
+	INIT_WORK(&nd->stats_work, qhca_nd_stats_work);
+	mutex_init(&nd->stats_lock);
 
 	eth_hw_addr_set(netdev, port.perm_mac);
 	ether_addr_copy(netdev->perm_addr, port.perm_mac);
@@ -349,5 +410,7 @@ void qhca_netdev_destroy(struct qhca_core *core)
 	flush_work(&core->fatal_work);
 	cancel_work_sync(&nd->reset_work);
 	cancel_work_sync(&nd->rx_mode_work);
+	cancel_work_sync(&nd->link_work);
+	cancel_work_sync(&nd->stats_work);
 	free_netdev(netdev);
 }

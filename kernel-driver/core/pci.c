@@ -140,6 +140,13 @@ static int query_caps(struct qhca_core *core)
 	c->max_rd_atomic = le32_to_cpu(d.max_rd_atomic);
 	c->max_msg_size = le32_to_cpu(d.max_msg_size);
 	c->fw_version = le32_to_cpu(d.fw_version);
+	/* its BAR may have found no room */
+	c->dm_size = min_t(u64, le64_to_cpu(d.dm_size),
+			   pci_resource_len(core->dev.pdev, QHCA_BAR_DM));
+	if (!(c->features & QHCA_FEAT_DM) || c->dm_size < PAGE_SIZE) {
+		c->features &= ~QHCA_FEAT_DM;
+		c->dm_size = 0;
+	}
 	return 0;
 }
 
@@ -315,6 +322,7 @@ static int map_bars(struct qhca_core *core)
 	if (err)
 		return err;
 	dev->db_phys = pci_resource_start(pdev, QHCA_BAR_DB);
+	dev->dm_phys = pci_resource_start(pdev, QHCA_BAR_DM);
 	dev->regs = ioremap(pci_resource_start(pdev, QHCA_BAR_REGS),
 			    QHCA_BAR_REGS_SIZE);
 	dev->db = ioremap(dev->db_phys, BIT(dev->db_shift));
@@ -386,7 +394,10 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
 	if (err)
 		goto err_disable;
+	/* the largest page of a buffer table; segments of it keep its alignment */
 	dma_set_max_seg_size(&pdev->dev, SZ_2G);
+	/* page lists (REG_MR) of bounced memory need the offset in the page */
+	dma_set_min_align_mask(&pdev->dev, PAGE_SIZE - 1);
 	err = map_bars(core);
 	if (err)
 		goto err_disable;

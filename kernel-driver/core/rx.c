@@ -131,7 +131,12 @@ static void rx_one(struct qhca_nd *nd, struct qhca_rxq *q,
 		nbufs = q->prod - q->cons;
 		goto bad;
 	}
-	if (unlikely(cqe->status != QHCA_WC_SUCCESS || len < ETH_HLEN ||
+	if (unlikely(cqe->status != QHCA_WC_SUCCESS)) {
+		/* counted by the device */
+		rx_drop(q, nbufs);
+		return;
+	}
+	if (unlikely(len < ETH_HLEN ||
 		     nbufs != DIV_ROUND_UP(len, RX_BUF_LEN) ||
 		     nbufs > RX_MAX_BUFS))
 		goto bad;
@@ -246,14 +251,10 @@ err:
 void qhca_rx_stop(struct qhca_nd *nd)
 {
 	struct qhca_rxq *q = &nd->rxq;
-	int err;
 
 	if (!q->made)
 		return;
-	err = qhca_aq_destroy(&nd->core->dev, QHCA_CMD_DESTROY_ETH_RQ, q->num);
-	if (err && err != -EIO)
-		netdev_err(nd->netdev, "receive queue not destroyed: %d\n",
-			   err);
+	qhca_aq_destroy_sure(&nd->core->dev, QHCA_CMD_DESTROY_ETH_RQ, q->num);
 	q->made = false;
 	qhca_ncq_quiesce(&q->cq);
 }

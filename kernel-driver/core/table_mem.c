@@ -41,6 +41,7 @@ static int mem_alloc(struct qhca_core *core, struct qhca_table_mem *m,
 	return 0;
 }
 
+/* Without @blocks all pages are missing, for both of these. */
 static int build_one(struct qhca_core *core, struct qhca_table *t,
 		     struct qhca_blocks *blocks)
 {
@@ -53,10 +54,10 @@ static int build_one(struct qhca_core *core, struct qhca_table *t,
 	err = mem_alloc(core, t->mem, qhca_plan_bytes(&t->plan), 8);
 	if (err)
 		return err;
-	if (t->plan.form == QHCA_BUF_LIST)
+	if (blocks && t->plan.form == QHCA_BUF_LIST)
 		err = qhca_plan_fill_list(&t->plan, blocks,
 					  (struct qhca_buf_seg *)t->mem->cpu);
-	else
+	else if (blocks)
 		err = qhca_plan_fill_pages(&t->plan, blocks, &t->mem->cpu);
 	if (!err)
 		qhca_plan_describe(&t->plan, t->mem->dma, &t->desc);
@@ -94,7 +95,9 @@ static int build_tree(struct qhca_core *core, struct qhca_table *t,
 	for (level = 1; level < plan->hops; level++)
 		qhca_plan_fill_links(plan, cpu + start[level - 1],
 				     dma + start[level], plan->ntables[level]);
-	err = qhca_plan_fill_pages(plan, blocks, cpu + start[plan->hops - 1]);
+	if (blocks)
+		err = qhca_plan_fill_pages(plan, blocks,
+					   cpu + start[plan->hops - 1]);
 	if (!err)
 		qhca_plan_describe(plan, dma[0], &t->desc);
 out:
@@ -148,6 +151,41 @@ int qhca_table_build(struct qhca_dev *dev, struct qhca_table *t,
 	return build_planned(dev, t, blocks);
 }
 EXPORT_SYMBOL_GPL(qhca_table_build);
+
+int qhca_table_alloc(struct qhca_dev *dev, struct qhca_table *t, u8 page_shift,
+		     u64 first, u64 len)
+{
+	struct qhca_plan *plan = &t->plan;
+	int err = 0;
+
+	memset(t, 0, sizeof(*t));
+	plan->page_shift = page_shift;
+	plan->first = first;
+	plan->len = len;
+	plan->npages = ((first + len - 1) >> page_shift) + 1;
+	if (plan->npages <= FLAT_MAX / sizeof(__le64)) {
+		plan->form = QHCA_BUF_FLAT;
+		plan->hops = 1;
+	} else {
+		err = qhca_plan_tree(plan, NULL);
+	}
+	return err ?: build_planned(dev, t, NULL);
+}
+EXPORT_SYMBOL_GPL(qhca_table_alloc);
+
+__le64 *qhca_table_entry(const struct qhca_table *t, u64 page)
+{
+	const struct qhca_plan *plan = &t->plan;
+	unsigned int e = plan->table_shift - 3;
+	u64 i;
+
+	if (plan->form != QHCA_BUF_TREE)
+		return &t->mem->cpu[page];
+	/* the tables of the last level are the last */
+	i = t->nmem - plan->ntables[plan->hops - 1] + (page >> e);
+	return &t->mem[i].cpu[page & (BIT_ULL(e) - 1)];
+}
+EXPORT_SYMBOL_GPL(qhca_table_entry);
 
 void qhca_table_free(struct qhca_dev *dev, struct qhca_table *t)
 {

@@ -17,14 +17,14 @@ static struct qhca_eth_wqe *tx_wqe(struct qhca_txq *q, u32 index)
 	return qhca_kbuf_ptr(&q->buf, (size_t)slot << QHCA_TX_STRIDE);
 }
 
-static struct qhca_eth_seg *tx_segs(struct qhca_eth_wqe *wqe)
-{
-	return (struct qhca_eth_seg *)(wqe + 1);
-}
-
 static struct qhca_tx_buf *tx_buf(struct qhca_txq *q, u32 index)
 {
 	return &q->bufs[index & (BIT(q->shift) - 1)];
+}
+
+static struct qhca_tx_seg *tx_segs(struct qhca_txq *q, u32 index)
+{
+	return &q->segs[(index & (BIT(q->shift) - 1)) * (size_t)TX_MAX_SEGS];
 }
 
 static u32 tx_free_entries(struct qhca_txq *q)
@@ -33,43 +33,35 @@ static u32 tx_free_entries(struct qhca_txq *q)
 }
 
 /* The first segment was mapped as one piece, the others are page fragments. */
-static void tx_unmap(struct qhca_nd *nd, struct qhca_eth_wqe *wqe, u16 nsegs)
+static void tx_unmap(struct qhca_nd *nd, const struct qhca_tx_seg *segs,
+		     u16 nsegs)
 {
 	struct device *dma = qhca_dma_dev(nd->core);
-	struct qhca_eth_seg *seg = tx_segs(wqe);
 	u16 i;
 
 	for (i = 0; i < nsegs; i++) {
-		dma_addr_t addr = le64_to_cpu(seg[i].addr);
-		u32 len = le32_to_cpu(seg[i].len);
-
 		if (i)
-			dma_unmap_page(dma, addr, len, DMA_TO_DEVICE);
+			dma_unmap_page(dma, segs[i].addr, segs[i].len,
+				       DMA_TO_DEVICE);
 		else
-			dma_unmap_single(dma, addr, len, DMA_TO_DEVICE);
+			dma_unmap_single(dma, segs[i].addr, segs[i].len,
+					 DMA_TO_DEVICE);
 	}
-}
-
-static void tx_set_seg(struct qhca_eth_seg *seg, dma_addr_t addr, u32 len)
-{
-	memset(seg, 0, sizeof(*seg));
-	seg->addr = cpu_to_le64(addr);
-	seg->len = cpu_to_le32(len);
 }
 
 /* Returns the number of segments, or -ENOMEM with nothing left mapped. */
 static int tx_map(struct qhca_nd *nd, struct sk_buff *skb,
-		  struct qhca_eth_wqe *wqe)
+		  struct qhca_tx_seg *segs)
 {
 	struct device *dma = qhca_dma_dev(nd->core);
-	struct qhca_eth_seg *seg = tx_segs(wqe);
 	dma_addr_t addr;
 	int i, n = 0;
 
 	addr = dma_map_single(dma, skb->data, skb_headlen(skb), DMA_TO_DEVICE);
 	if (dma_mapping_error(dma, addr))
 		return -ENOMEM;
-	tx_set_seg(&seg[n++], addr, skb_headlen(skb));
+	segs[n].addr = addr;
+	segs[n++].len = skb_headlen(skb);
 	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
 		skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
 		u32 len = skb_frag_size(frag);
@@ -78,12 +70,26 @@ static int tx_map(struct qhca_nd *nd, struct sk_buff *skb,
 			continue;
 		addr = skb_frag_dma_map(dma, frag, 0, len, DMA_TO_DEVICE);
 		if (dma_mapping_error(dma, addr)) {
-			tx_unmap(nd, wqe, n);
+			tx_unmap(nd, segs, n);
 			return -ENOMEM;
 		}
-		tx_set_seg(&seg[n++], addr, len);
+		segs[n].addr = addr;
+		segs[n++].len = len;
 	}
 	return n;
+}
+
+static void tx_fill_segs(struct qhca_eth_wqe *wqe,
+			 const struct qhca_tx_seg *segs, u16 nsegs)
+{
+	struct qhca_eth_seg *seg = (struct qhca_eth_seg *)(wqe + 1);
+	u16 i;
+
+	memset(seg, 0, nsegs * sizeof(*seg));
+	for (i = 0; i < nsegs; i++) {
+		seg[i].addr = cpu_to_le64(segs[i].addr);
+		seg[i].len = cpu_to_le32(segs[i].len);
+	}
 }
 
 static void tx_fill_header(struct sk_buff *skb, struct qhca_eth_wqe *wqe,
@@ -136,11 +142,12 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 			goto drop;
 	}
 
-	wqe = tx_wqe(q, q->prod);
-	nsegs = tx_map(nd, skb, wqe);
+	nsegs = tx_map(nd, skb, tx_segs(q, q->prod));
 	if (nsegs < 0)
 		goto drop;
+	wqe = tx_wqe(q, q->prod);
 	tx_fill_header(skb, wqe, nsegs);
+	tx_fill_segs(wqe, tx_segs(q, q->prod), nsegs);
 	buf = tx_buf(q, q->prod);
 	buf->skb = skb;
 	buf->nsegs = nsegs;
@@ -168,7 +175,7 @@ static void tx_complete_one(struct qhca_nd *nd, struct qhca_txq *q, int budget,
 {
 	struct qhca_tx_buf *buf = tx_buf(q, q->cons);
 
-	tx_unmap(nd, tx_wqe(q, q->cons), buf->nsegs);
+	tx_unmap(nd, tx_segs(q, q->cons), buf->nsegs);
 	*bytes += buf->bytes;
 	napi_consume_skb(buf->skb, budget);
 	buf->skb = NULL;
@@ -184,11 +191,13 @@ bool qhca_tx_poll(struct qhca_nd *nd, int budget)
 	struct qhca_txq *q = &nd->txq;
 	u32 left = BIT(q->shift), packets = 0, bytes = 0;
 	struct qhca_cqe *cqe = NULL;
+	bool taken = false;
 
 	while (left-- && (cqe = qhca_ncq_next(&q->cq))) {
 		u32 index = le32_to_cpu(cqe->wqe_index);
 		u32 n = index - q->cons + 1;
 
+		taken = true;
 		if (unlikely(cqe->status != QHCA_WC_SUCCESS)) {
 			DEV_STATS_INC(nd->netdev, tx_errors);
 			netdev_dbg(nd->netdev, "send: status %u syndrome %#x\n",
@@ -208,9 +217,11 @@ bool qhca_tx_poll(struct qhca_nd *nd, int budget)
 			smp_store_release(&q->cons, q->cons + 1);
 		}
 	}
+	/* also those that made no sense: they do not come again */
+	if (taken)
+		qhca_ncq_publish(&q->cq);
 	if (!packets)
-		return false;
-	qhca_ncq_publish(&q->cq);
+		return cqe;
 	dev_sw_netstats_tx_add(nd->netdev, packets, bytes);
 	__netif_txq_completed_wake(txq, packets, bytes, tx_free_entries(q),
 				   TX_WAKE(q), !READ_ONCE(nd->up));
@@ -235,7 +246,9 @@ int qhca_tx_create(struct qhca_nd *nd)
 	if (err)
 		return err;
 	q->bufs = kvcalloc(nd->tx_depth, sizeof(*q->bufs), GFP_KERNEL);
-	if (!q->bufs) {
+	q->segs = kvcalloc((size_t)nd->tx_depth * TX_MAX_SEGS,
+			   sizeof(*q->segs), GFP_KERNEL);
+	if (!q->bufs || !q->segs) {
 		err = -ENOMEM;
 		goto err;
 	}
@@ -264,13 +277,10 @@ err:
 void qhca_tx_stop(struct qhca_nd *nd)
 {
 	struct qhca_txq *q = &nd->txq;
-	int err;
 
 	if (!q->made)
 		return;
-	err = qhca_aq_destroy(&nd->core->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
-	if (err && err != -EIO)
-		netdev_err(nd->netdev, "send queue not destroyed: %d\n", err);
+	qhca_aq_destroy_sure(&nd->core->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
 	q->made = false;
 	qhca_ncq_quiesce(&q->cq);
 }
@@ -288,6 +298,8 @@ void qhca_tx_destroy(struct qhca_nd *nd)
 	netdev_tx_reset_queue(netdev_get_tx_queue(nd->netdev, 0));
 	qhca_ncq_destroy(&q->cq);
 	qhca_kbuf_free(&nd->core->dev, &q->buf);
+	kvfree(q->segs);
 	kvfree(q->bufs);
+	q->segs = NULL;
 	q->bufs = NULL;
 }

@@ -33,6 +33,9 @@ static const struct rdma_stat_desc descs[] = {
 	COUNTER("tx_acks", QHCA_STAT_ROCE_ACK_TX),
 	COUNTER("rx_acks", QHCA_STAT_ROCE_ACK_RX),
 	COUNTER("ud_dropped", QHCA_STAT_UD_DROPPED),
+	COUNTER("rx_multicast", QHCA_STAT_ROCE_RX_MULTICAST),
+	COUNTER("page_faults", QHCA_STAT_PAGE_FAULTS),
+	COUNTER("page_fault_drops", QHCA_STAT_PAGE_FAULT_DROPS),
 };
 
 /* ib_device_ops.alloc_hw_port_stats */
@@ -43,21 +46,47 @@ struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev,
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-/* ib_device_ops.get_hw_stats: all counters; their number or an error */
+/* QHCA_STAT_* of the counter with this index */
+u32 qhca_ib_stat_number(int index)
+{
+	return (uintptr_t)descs[index].priv;
+}
+
+/*
+ * ib_device_ops.counter_alloc_stats: the list is the port's, as the core adds
+ * up by index; what QPs do not count is off
+ */
+struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter)
+{
+	struct rdma_hw_stats *stats;
+	int i;
+
+	stats = rdma_alloc_hw_stats_struct(descs, ARRAY_SIZE(descs),
+					   RDMA_HW_STATS_DEFAULT_LIFESPAN);
+	for (i = 0; stats && i < ARRAY_SIZE(descs); i++) {
+		if (!qhca_ib_qp_has_stat(qhca_ib_stat_number(i)))
+			set_bit(i, stats->is_disabled);
+	}
+	return stats;
+}
+
+/*
+ * ib_device_ops.get_hw_stats: all counters, without what counters of QPs have
+ * counted, which the core adds; their number or an error
+ */
 int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 			 u32 port, int index)
 {
 	__le64 values[QHCA_STAT_COUNT];
+	u64 share[QHCA_STAT_COUNT];
 	int i, err;
 
 	if (port != QHCA_IB_PORT || !stats)
 		return -EINVAL;
-	err = qhca_aq_query(to_qdev(ibdev)->qdev, QHCA_CMD_QUERY_STATS, 0,
-			    values, sizeof(values));
+	err = qhca_ib_counters_share(to_qdev(ibdev), values, share);
 	if (err)
 		return err;
 	for (i = 0; i < ARRAY_SIZE(descs); i++)
-		stats->value[i] =
-			le64_to_cpu(values[(uintptr_t)descs[i].priv]);
+		stats->value[i] = share[qhca_ib_stat_number(i)];
 	return ARRAY_SIZE(descs);
 }

@@ -96,7 +96,7 @@ static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 		return 0;
 	qhca_cq_unregister(dev->qdev, &cq->core);
 err_destroy:
-	qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	return err;
 }
 
@@ -104,7 +104,6 @@ static void cq_gone(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 {
 	xa_erase(&dev->cqs, cq->cqn);
 	qhca_cq_unregister(dev->qdev, &cq->core);
-	qhca_ib_debugfs_del(cq->dbg);
 	qhca_ib_ref_kill(&cq->ref);
 }
 
@@ -136,6 +135,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	cq->user = udata;
 	spin_lock_init(&cq->lock);
+	mutex_init(&cq->resize);
 	INIT_LIST_HEAD(&cq->send_qps);
 	INIT_LIST_HEAD(&cq->recv_qps);
 	qhca_ib_ref_init(&cq->ref);
@@ -161,7 +161,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return 0;
 
 err_cq:
-	qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	cq_gone(dev, cq);
 err_buf:
 	qhca_ib_db_put(dev, uc, &cq->db);
@@ -176,9 +176,13 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	int err;
 
+	/* first: the next CQ may get the number, and so the file's name */
+	qhca_ib_debugfs_del(cq->dbg);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
-	if (err)
+	if (err) {
+		qhca_ib_debugfs_add_cq(dev, cq);
 		return err;
+	}
 	cq_gone(dev, cq);
 	qhca_ib_db_put(dev, udata_to_quc(udata), &cq->db);
 	qhca_ib_buf_put(dev, &cq->buf);

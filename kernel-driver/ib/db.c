@@ -18,8 +18,8 @@ static struct qhca_ib_db_page *page_new(struct qhca_ib_dev *dev,
 	if (!page)
 		return ERR_PTR(-ENOMEM);
 	/* the device writes the flags */
-	page->umem = ib_umem_get_va(&dev->ibdev, va, PAGE_SIZE,
-				    IB_ACCESS_LOCAL_WRITE);
+	page->umem = qhca_ib_umem_get(dev, va, PAGE_SIZE,
+				      IB_ACCESS_LOCAL_WRITE);
 	if (IS_ERR(page->umem)) {
 		int err = PTR_ERR(page->umem);
 
@@ -39,7 +39,7 @@ static struct qhca_ib_db_page *page_new(struct qhca_ib_dev *dev,
  * @db: result
  * @addr: user address, 8-byte aligned
  *
- * Return: 0, -EINVAL, -ENOMEM or as ib_umem_get_va().
+ * Return: 0, -EINVAL, -ENOMEM or as qhca_ib_umem_get().
  */
 int qhca_ib_udb_get(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
 		    struct qhca_ib_db *db, u64 addr)

@@ -86,8 +86,10 @@ static int cq_show(struct seq_file *m, void *unused)
 	struct qhca_ib_cq *cq = m->private;
 
 	seq_printf(m, "cqn: %#x\n", cq->cqn);
+	mutex_lock(&cq->resize);
 	show_buf(m, "cq", &cq->buf);
 	seq_printf(m, "\tdepth: %lu\n", BIT(cq->shift));
+	mutex_unlock(&cq->resize);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(cq);
@@ -97,10 +99,14 @@ static int srq_show(struct seq_file *m, void *unused)
 	struct qhca_ib_srq *srq = m->private;
 
 	seq_printf(m, "srqn: %#x\n", srq->srqn);
+	mutex_lock(&srq->resize);
 	show_buf(m, "srq", &srq->buf);
 	seq_printf(m, "\tdepth: %lu\n", BIT(srq->shift));
 	seq_printf(m, "\tstride: %lu\n", BIT(srq->stride));
 	show_buf(m, "index", &srq->idx);
+	mutex_unlock(&srq->resize);
+	if (srq->ops_stride)
+		show_buf(m, "ops", &srq->ops);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(srq);
@@ -149,6 +155,11 @@ static int mrs_show(struct seq_file *m, void *v)
 		show_umem(m, name, mr->umem, mr->access);
 		show_table(m, &mr->table);
 		seq_printf(m, "\tiova: %#llx\n", mr->ibmr.iova);
+	} else if (mr->odp) {
+		qhca_ib_odp_show(m, name, mr);
+	} else if (mr->dm) {
+		seq_printf(m, "%s:\n\tdevice memory: %#llx + %#llx\n", name,
+			   mr->dm_offset, mr->ibmr.length);
 	} else if (mr->pages) {
 		seq_printf(m, "%s:\n\tfast_reg: %u pages\n", name,
 			   mr->max_pages);

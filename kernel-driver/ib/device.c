@@ -4,6 +4,23 @@
 
 #define CAP_INT(x)	((int)min_t(u32, (x), S32_MAX))
 
+/*
+ * Where a page fault is only a delay. UC and UD lose messages that come while
+ * one waits, so they are told for sending only.
+ */
+static void odp_caps(struct ib_odp_caps *caps, bool xrc)
+{
+	caps->general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
+	caps->per_transport_caps.rc_odp_caps =
+		IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
+		IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ |
+		IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV;
+	caps->per_transport_caps.xrc_odp_caps = xrc ?
+		caps->per_transport_caps.rc_odp_caps & ~IB_ODP_SUPPORT_RECV : 0;
+	caps->per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
+	caps->per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
+}
+
 /**
  * qhca_ib_query_device - ib_device_ops.query_device
  * @ibdev: device
@@ -38,6 +55,10 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 		attr->max_fast_reg_page_list_len = QHCA_IB_MAX_FAST_REG;
 	}
+	if (qhca_ib_has_odp(to_qdev(ibdev))) {
+		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+		odp_caps(&attr->odp_caps, caps->features & QHCA_FEAT_XRC);
+	}
 	attr->max_qp = CAP_INT(caps->max_qp);
 	attr->max_qp_wr = CAP_INT(caps->max_qp_wr);
 	attr->max_send_sge = CAP_INT(caps->max_sge);
@@ -46,6 +67,11 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->max_cq = CAP_INT(caps->max_cq);
 	attr->max_cqe = CAP_INT(caps->max_cqe);
 	attr->max_mr = CAP_INT(caps->max_mr);
+	if (caps->features & QHCA_FEAT_MW) {
+		attr->device_cap_flags |= IB_DEVICE_MEM_WINDOW |
+					  IB_DEVICE_MEM_WINDOW_TYPE_2B;
+		attr->max_mw = CAP_INT(caps->max_mr);	/* one table */
+	}
 	attr->max_pd = CAP_INT(caps->max_pd);
 	/* address handles live in memory only */
 	attr->max_ah = S32_MAX;
@@ -56,11 +82,50 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 					   caps->max_qp);
 	attr->atomic_cap = caps->features & QHCA_FEAT_ATOMIC ? IB_ATOMIC_HCA
 							     : IB_ATOMIC_NONE;
-	attr->masked_atomic_cap = IB_ATOMIC_NONE;
+	attr->masked_atomic_cap = caps->features & QHCA_FEAT_MASKED_ATOMIC ?
+				  IB_ATOMIC_HCA : IB_ATOMIC_NONE;
+	if (caps->features & QHCA_FEAT_XRC)
+		attr->device_cap_flags |= IB_DEVICE_XRC;
+	/* whether memory can persist is looked at when it is registered */
+	if (caps->features & QHCA_FEAT_FLUSH)
+		attr->device_cap_flags |= IB_DEVICE_FLUSH_GLOBAL |
+					  IB_DEVICE_FLUSH_PERSISTENT;
+	if (caps->features & QHCA_FEAT_ATOMIC_WRITE)
+		attr->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (caps->features & QHCA_FEAT_SRQ) {
 		attr->max_srq = CAP_INT(caps->max_srq);
+		if (caps->features & QHCA_FEAT_SRQ_RESIZE)
+			attr->device_cap_flags |= IB_DEVICE_SRQ_RESIZE;
 		attr->max_srq_wr = CAP_INT(caps->max_srq_wr);
 		attr->max_srq_sge = CAP_INT(caps->max_sge);
+	}
+	if (caps->features & QHCA_FEAT_RAW_PACKET) {
+		attr->device_cap_flags |= IB_DEVICE_RAW_IP_CSUM;
+		attr->raw_packet_caps = IB_RAW_PACKET_CAP_IP_CSUM |
+					IB_RAW_PACKET_CAP_CVLAN_STRIPPING;
+	}
+	if (caps->features & QHCA_FEAT_FLOW)
+		attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
+	if (caps->features & QHCA_FEAT_RSS) {
+		attr->rss_caps.supported_qpts = BIT(IB_QPT_RAW_PACKET);
+		attr->rss_caps.max_rwq_indirection_tables = QHCA_RQTS_MAX;
+		attr->rss_caps.max_rwq_indirection_table_size =
+			QHCA_RQT_WQS_MAX;
+		attr->max_wq_type_rq = CAP_INT(caps->max_qp);
+	}
+	if (caps->features & QHCA_FEAT_MCAST) {
+		attr->max_mcast_grp = QHCA_MC_GROUPS_MAX;
+		attr->max_mcast_qp_attach = QHCA_MC_QPS_MAX;
+		attr->max_total_mcast_qp_attach = QHCA_MC_GROUPS_MAX *
+						  QHCA_MC_QPS_MAX;
+	}
+	attr->max_dm_size = qhca_ib_max_dm_size(to_qdev(ibdev));
+	if (caps->features & QHCA_FEAT_TAG_MATCHING) {
+		attr->tm_caps.max_rndv_hdr_size = QHCA_TM_MAX_RNDV;
+		attr->tm_caps.max_num_tags = QHCA_TM_MAX_TAGS;
+		attr->tm_caps.max_ops = BIT(QHCA_WQ_SHIFT_MAX);
+		attr->tm_caps.max_sge = QHCA_TM_MAX_SGE;
+		attr->tm_caps.flags = IB_TM_CAP_RNDV_RC;
 	}
 	attr->max_pkeys = 1;
 	attr->local_ca_ack_delay = 15;

@@ -4,6 +4,7 @@
  * to the consumers of the object they name. And what a dead device means.
  */
 #include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 
 #include "qhca_ib.h"
 
@@ -38,6 +39,24 @@ static void cq_event(struct qhca_ib_dev *dev, u32 cqn)
 	qhca_ib_ref_put(&cq->ref);
 }
 
+/* The number of a QP_FATAL event may be a WQ's. */
+static void wq_event(struct qhca_ib_dev *dev, u32 wqn)
+{
+	struct qhca_ib_rwq *wq = obj_get(&dev->wqs, wqn,
+					 offsetof(struct qhca_ib_rwq, ref));
+	struct ib_event ev = {
+		.device = &dev->ibdev,
+		.event = IB_EVENT_WQ_FATAL,
+	};
+
+	if (!wq)
+		return;
+	ev.element.wq = &wq->ibwq;
+	if (wq->ibwq.event_handler)
+		wq->ibwq.event_handler(&ev, wq->ibwq.wq_context);
+	qhca_ib_ref_put(&wq->ref);
+}
+
 static void qp_event(struct qhca_ib_dev *dev, u32 qpn, enum ib_event_type type,
 		     u8 syndrome)
 {
@@ -55,6 +74,15 @@ static void qp_event(struct qhca_ib_dev *dev, u32 qpn, enum ib_event_type type,
 	qhca_ib_ref_put(&qp->ref);
 }
 
+static void page_fault(struct qhca_ib_dev *dev, u32 qpn)
+{
+	struct qhca_ib_qp *qp = obj_get(&dev->qps, qpn,
+					offsetof(struct qhca_ib_qp, ref));
+
+	if (qp)
+		qhca_ib_page_fault(dev, qp);
+}
+
 static void srq_event(struct qhca_ib_dev *dev, u32 srqn,
 		      enum ib_event_type type)
 {
@@ -70,18 +98,31 @@ static void srq_event(struct qhca_ib_dev *dev, u32 srqn,
 	qhca_ib_ref_put(&srq->ref);
 }
 
-static void device_fatal(struct qhca_ib_dev *dev)
+static void port_event(struct qhca_ib_dev *dev, enum ib_event_type type)
 {
 	struct ib_event ev = {
 		.device = &dev->ibdev,
-		.event = IB_EVENT_DEVICE_FATAL,
+		.event = type,
 		.element.port_num = QHCA_IB_PORT,
 	};
+
+	ib_dispatch_event(&ev);
+}
+
+/* To those who use the ib_device, if there is one, and once. */
+static void tell_fatal(struct qhca_ib_dev *dev)
+{
+	if (READ_ONCE(dev->registered) && !atomic_xchg(&dev->fatal_told, 1))
+		port_event(dev, IB_EVENT_DEVICE_FATAL);
+}
+
+static void device_fatal(struct qhca_ib_dev *dev)
+{
 	struct qhca_ib_qp *qp;
 	unsigned long n;
 
-	if (READ_ONCE(dev->registered))
-		ib_dispatch_event(&ev);
+	smp_mb();	/* dead before registered; see qhca_ib_events_start() */
+	tell_fatal(dev);
 	/* who drains a QP on an SRQ waits for this */
 	xa_for_each(&dev->qps, n, qp) {
 		bool kernel_srq;
@@ -116,6 +157,7 @@ static int device_event(struct notifier_block *nb, unsigned long type,
 		break;
 	case QHCA_EV_QP_FATAL:
 		qp_event(dev, num, IB_EVENT_QP_FATAL, eqe->syndrome);
+		wq_event(dev, num);
 		break;
 	case QHCA_EV_QP_REQ_ERR:
 		qp_event(dev, num, IB_EVENT_QP_REQ_ERR, eqe->syndrome);
@@ -131,6 +173,9 @@ static int device_event(struct notifier_block *nb, unsigned long type,
 		break;
 	case QHCA_EV_LAST_WQE:
 		qp_event(dev, num, IB_EVENT_QP_LAST_WQE_REACHED, 0);
+		break;
+	case QHCA_EV_PAGE_FAULT:
+		page_fault(dev, num);
 		break;
 	case QHCA_EV_SRQ_ERR:
 		srq_event(dev, num, IB_EVENT_SRQ_ERR);
@@ -151,10 +196,6 @@ static int netdev_event(struct notifier_block *nb, unsigned long type,
 {
 	struct qhca_ib_dev *dev = container_of(nb, struct qhca_ib_dev,
 					       netdev_nb);
-	struct ib_event ev = {
-		.device = &dev->ibdev,
-		.element.port_num = QHCA_IB_PORT,
-	};
 	bool up;
 
 	if (netdev_notifier_info_to_dev(data) != dev->qdev->netdev)
@@ -173,13 +214,17 @@ static int netdev_event(struct notifier_block *nb, unsigned long type,
 	if (up == dev->port_active)
 		return NOTIFY_DONE;
 	dev->port_active = up;
-	ev.event = up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
-	if (READ_ONCE(dev->registered))
-		ib_dispatch_event(&ev);
+	if (dev->registered)
+		port_event(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+	else
+		dev->port_changed = true;
 	return NOTIFY_DONE;
 }
 
-/* Listen to the device and to the net_device. */
+/*
+ * Listen to the device and to the net_device. Consumers hear of objects from
+ * now on, of the port and of the device from qhca_ib_events_start() on.
+ */
 int qhca_ib_events_init(struct qhca_ib_dev *dev)
 {
 	int err;
@@ -191,14 +236,45 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 	/* the core replays the present state, which sets port_active */
 	dev->netdev_nb.notifier_call = netdev_event;
 	err = register_netdevice_notifier(&dev->netdev_nb);
-	if (err)
-		qhca_event_unregister(dev->qdev, &dev->events);
-	return err;
+	if (err) {
+		qhca_ib_events_exit_device(dev);
+		return err;
+	}
+	/* nobody has looked at the port yet */
+	rtnl_lock();
+	dev->port_changed = false;
+	rtnl_unlock();
+	return 0;
 }
 
-void qhca_ib_events_exit(struct qhca_ib_dev *dev)
+/*
+ * The ib_device is registered. It may have looked at the port, and then the
+ * port changed, when nothing could be told yet: that is told now.
+ */
+void qhca_ib_events_start(struct qhca_ib_dev *dev)
 {
+	rtnl_lock();
+	WRITE_ONCE(dev->registered, true);
+	if (dev->port_changed)
+		port_event(dev, dev->port_active ? IB_EVENT_PORT_ACTIVE
+						 : IB_EVENT_PORT_ERR);
+	rtnl_unlock();
+	smp_mb();	/* registered before dead; see device_fatal() */
+	if (qhca_dev_dead(dev->qdev))
+		tell_fatal(dev);
+}
+
+/* No more events of the port and of the device. */
+void qhca_ib_events_exit_netdev(struct qhca_ib_dev *dev)
+{
+	/* it hears once more of a net_device that goes down */
 	unregister_netdevice_notifier(&dev->netdev_nb);
+	WRITE_ONCE(dev->registered, false);
+}
+
+/* No more events of objects. */
+void qhca_ib_events_exit_device(struct qhca_ib_dev *dev)
+{
 	qhca_event_unregister(dev->qdev, &dev->events);
 }
 
@@ -236,10 +312,19 @@ void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev)
  */
 void qhca_ib_flush_users(struct qhca_ib_dev *dev)
 {
+	struct ib_wq_attr wq_attr = { .wq_state = IB_WQS_ERR };
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct qhca_ib_rwq *wq;
 	struct qhca_ib_qp *qp;
 	unsigned long n;
 
+	xa_for_each(&dev->wqs, n, wq) {
+		wq = obj_get(&dev->wqs, n, offsetof(struct qhca_ib_rwq, ref));
+		if (!wq)
+			continue;
+		qhca_ib_modify_wq(&wq->ibwq, &wq_attr, IB_WQ_STATE, NULL);
+		qhca_ib_ref_put(&wq->ref);
+	}
 	xa_for_each(&dev->qps, n, qp) {
 		qp = obj_get(&dev->qps, n, offsetof(struct qhca_ib_qp, ref));
 		if (!qp)
@@ -267,7 +352,8 @@ int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj)
 
 	if (err == -EIO)
 		return 0;
-	if (err)
+	/* an MR that has memory windows is none of our mistakes */
+	if (err && (err != -EBUSY || opcode != QHCA_CMD_DESTROY_MR))
 		ibdev_warn(&dev->ibdev, "command %#x on object %#x: %d\n",
 			   opcode, obj, err);
 	return err == -ENOENT ? 0 : err;

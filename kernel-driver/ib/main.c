@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The auxiliary driver: from the device "qhca.ib" to an ib_device. */
-#include <linux/cc_platform.h>
-#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
+#include <linux/gfp.h>
 #include <linux/module.h>
-#include <linux/swiotlb.h>
 
 #include "qhca_ib.h"
 
@@ -20,6 +18,11 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.alloc_hw_port_stats = qhca_ib_alloc_hw_port_stats,
 	.alloc_pd = qhca_ib_alloc_pd,
 	.alloc_ucontext = qhca_ib_alloc_ucontext,
+	.counter_alloc_stats = qhca_ib_counter_alloc_stats,
+	.counter_bind_qp = qhca_ib_counter_bind_qp,
+	.counter_dealloc = qhca_ib_counter_dealloc,
+	.counter_unbind_qp = qhca_ib_counter_unbind_qp,
+	.counter_update_stats = qhca_ib_counter_update_stats,
 	.create_ah = qhca_ib_create_ah,
 	.create_cq = qhca_ib_create_cq,
 	.create_qp = qhca_ib_create_qp,
@@ -55,6 +58,7 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.query_pkey = qhca_ib_query_pkey,
 	.query_port = qhca_ib_query_port,
 	.query_qp = qhca_ib_query_qp,
+	.query_ucontext = qhca_ib_query_ucontext,
 	.reg_user_mr = qhca_ib_reg_user_mr,
 	.reg_user_mr_dmabuf = qhca_ib_reg_user_mr_dmabuf,
 	.req_notify_cq = qhca_ib_req_notify_cq,
@@ -64,6 +68,7 @@ static const struct ib_device_ops qhca_ib_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_pd, qhca_ib_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, qhca_ib_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, qhca_ib_ucontext, ibuc),
+	QHCA_COUNTER_OBJ_SIZE
 };
 
 /* set when the device has QHCA_FEAT_SRQ */
@@ -79,70 +84,156 @@ static const struct ib_device_ops qhca_ib_srq_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, qhca_ib_srq, ibsrq),
 };
 
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+/* set when the device has QHCA_FEAT_ODP */
+static const struct ib_device_ops qhca_ib_odp_ops = {
+	.advise_mr = qhca_ib_advise_mr,
+	.fill_stat_mr_entry = qhca_ib_fill_stat_mr_entry,
+};
+#endif
+
+/* set when the device has QHCA_FEAT_XRC */
+static const struct ib_device_ops qhca_ib_xrc_ops = {
+	.alloc_xrcd = qhca_ib_alloc_xrcd,
+	.dealloc_xrcd = qhca_ib_dealloc_xrcd,
+
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, qhca_ib_xrcd, ibxrcd),
+};
+
+/* set when the device has QHCA_FEAT_MW */
+static const struct ib_device_ops qhca_ib_mw_ops = {
+	.alloc_mw = qhca_ib_alloc_mw,
+	.dealloc_mw = qhca_ib_dealloc_mw,
+
+	INIT_RDMA_OBJ_SIZE(ib_mw, qhca_ib_mw, ibmw),
+};
+
+/* set when the device has QHCA_FEAT_REREG */
+static const struct ib_device_ops qhca_ib_rereg_ops = {
+	.rereg_user_mr = qhca_ib_rereg_user_mr,
+};
+
+/* set when the device has QHCA_FEAT_CQ_RESIZE */
+static const struct ib_device_ops qhca_ib_resize_ops = {
+	.QHCA_RESIZE_CQ_OP = qhca_ib_resize_cq,
+};
+
 /* set when the device has QHCA_FEAT_FAST_REG */
 static const struct ib_device_ops qhca_ib_fast_reg_ops = {
 	.alloc_mr = qhca_ib_alloc_mr,
 	.map_mr_sg = qhca_ib_map_mr_sg,
 };
 
-/*
- * The device that maps memory for RDMA: the PCI function, but for one case.
- *
- * With swiotlb=force every mapping of the function goes through a bounce
- * buffer, and is only copied when its owner synchronises it. Nobody can do
- * that for memory that an application and the adapter use at the same time.
- * So where the function has no IOMMU and memory is not encrypted, RDMA maps by
- * the auxiliary device, set up for 64-bit DMA without bouncing. The rest of
- * the driver goes on with the function and its bounce buffers.
- */
-static struct device *rdma_dma_device(struct auxiliary_device *adev)
-{
-	struct device *pci = &qhca_adev_to_dev(adev)->pdev->dev;
-#ifdef CONFIG_SWIOTLB
-	struct device *dev = &adev->dev;
+/* set when the device has QHCA_FEAT_MCAST */
+static const struct ib_device_ops qhca_ib_mcast_ops = {
+	.attach_mcast = qhca_ib_attach_mcast,
+	.detach_mcast = qhca_ib_detach_mcast,
+};
 
-	if (!is_swiotlb_force_bounce(pci) || dev_dma_iommu(pci) || get_dma_ops(pci) ||
-	    cc_platform_has(CC_ATTR_MEM_ENCRYPT))
-		return pci;
-	dev->dma_io_tlb_mem = NULL;
-	dev->coherent_dma_mask = DMA_BIT_MASK(64);
-	dev->dma_mask = &dev->coherent_dma_mask;
-	dev->bus_dma_limit = pci->bus_dma_limit;
-	dev->dma_range_map = pci->dma_range_map;
-	dev->dma_parms = pci->dma_parms;
-	set_dev_node(dev, dev_to_node(pci));
-	return dev;
-#else
-	return pci;
-#endif
+/* set when the device has QHCA_FEAT_FLOW */
+static const struct ib_device_ops qhca_ib_flow_ops = {
+	.create_flow = qhca_ib_create_flow,
+	.destroy_flow = qhca_ib_destroy_flow,
+};
+
+/* set when the device has QHCA_FEAT_RSS */
+static const struct ib_device_ops qhca_ib_rss_ops = {
+	.create_rwq_ind_table = qhca_ib_create_rwq_ind_table,
+	.create_wq = qhca_ib_create_wq,
+	.destroy_rwq_ind_table = qhca_ib_destroy_rwq_ind_table,
+	.destroy_wq = qhca_ib_destroy_wq,
+	.modify_wq = qhca_ib_modify_wq,
+
+	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, qhca_ib_rqt, ibtbl),
+};
+
+/* set when the device has QHCA_FEAT_DM */
+static const struct ib_device_ops qhca_ib_dm_ops = {
+	.alloc_dm = qhca_ib_alloc_dm,
+	.dealloc_dm = qhca_ib_dealloc_dm,
+	.reg_dm_mr = qhca_ib_reg_dm_mr,
+};
+
+/* what the provider can ask beside the verbs */
+static const struct uapi_definition qhca_ib_defs[] = {
+	UAPI_DEF_CHAIN(qhca_ib_import_defs),
+	UAPI_DEF_CHAIN(qhca_ib_dm_defs),
+	UAPI_DEF_CHAIN(qhca_ib_clock_defs),
+	{}
+};
+
+/*
+ * May applications' memory be used? Not where mappings have to be synchronised
+ * (bounce buffers as with swiotlb=force or encrypted memory, caches that are
+ * not coherent): application and adapter use the memory at the same time, and
+ * nobody would synchronise. One page tells, as the answer is that of the
+ * platform. True also if that cannot be found out: each mapping is looked at,
+ * see umem.c.
+ */
+static bool user_memory_ok(struct device *pci)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	dma_addr_t addr;
+	bool ok = true;
+
+	if (!page)
+		return ok;
+	addr = dma_map_page(pci, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	if (!dma_mapping_error(pci, addr)) {
+		ok = !dma_need_sync(pci, addr);
+		dma_unmap_page(pci, addr, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	}
+	__free_page(page);
+	return ok;
 }
 
 static int init_maps(struct qhca_ib_dev *dev)
 {
 	struct device *pci = &dev->qdev->pdev->dev;
+	int err;
 
 	xa_init(&dev->qps);
 	xa_init(&dev->cqs);
 	xa_init(&dev->srqs);
 	xa_init(&dev->mrs);
+	xa_init(&dev->wqs);
 	mutex_init(&dev->qp_mutex);
 	mutex_init(&dev->mr_lock);
+	qhca_ib_counters_init(dev);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);
+	err = qhca_ib_dm_init(dev);
+	if (err)
+		return err;
+	err = -ENOMEM;
+	dev->odp_wq = alloc_workqueue("qhca_odp", WQ_UNBOUND | WQ_HIGHPRI,
+				      WQ_MAX_ACTIVE);
+	if (!dev->odp_wq)
+		goto err_dm;
 	/* a cache line each: kernel queues do not disturb each other */
 	dev->dbrecs = dma_pool_create("qhca_dbrec", pci, 64, 64, 0);
-	return dev->dbrecs ? 0 : -ENOMEM;
+	if (dev->dbrecs)
+		return 0;
+	destroy_workqueue(dev->odp_wq);
+err_dm:
+	qhca_ib_dm_exit(dev);
+	return err;
 }
 
 static void free_maps(struct qhca_ib_dev *dev)
 {
 	cancel_work_sync(&dev->flush_work);
+	destroy_workqueue(dev->odp_wq);
 	WARN_ON(!xa_empty(&dev->qps) || !xa_empty(&dev->cqs) ||
-		!xa_empty(&dev->srqs) || !xa_empty(&dev->mrs));
+		!xa_empty(&dev->srqs) || !xa_empty(&dev->mrs) ||
+		!xa_empty(&dev->wqs));
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->cqs);
 	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->mrs);
+	xa_destroy(&dev->wqs);
 	dma_pool_destroy(dev->dbrecs);
+	qhca_ib_dm_exit(dev);
+	qhca_ib_counters_exit(dev);
 }
 
 static int qhca_ib_probe(struct auxiliary_device *adev,
@@ -161,14 +252,37 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	if (err)
 		goto err_dealloc;
 
-	/* one SG entry can describe any contiguous memory */
-	dma_set_max_seg_size(pci, UINT_MAX);
+	dev->user_memory = user_memory_ok(pci);
+	if (!dev->user_memory)
+		dev_warn(&adev->dev,
+			 "mappings are bounced or not coherent: RDMA for kernel users only\n");
 	qhca_ib_init_attrs(dev);
 	ib_set_device_ops(&dev->ibdev, &qhca_ib_ops);
 	if (qdev->caps.features & QHCA_FEAT_SRQ)
 		ib_set_device_ops(&dev->ibdev, &qhca_ib_srq_ops);
+	if (qdev->caps.features & QHCA_FEAT_XRC)
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_xrc_ops);
+	if (qdev->caps.features & QHCA_FEAT_MW)
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_mw_ops);
+	if (qdev->caps.features & QHCA_FEAT_REREG)
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_rereg_ops);
+	if (qdev->caps.features & QHCA_FEAT_CQ_RESIZE)
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_resize_ops);
 	if (qdev->caps.features & QHCA_FEAT_FAST_REG)
 		ib_set_device_ops(&dev->ibdev, &qhca_ib_fast_reg_ops);
+	if (qdev->caps.features & QHCA_FEAT_MCAST)
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_mcast_ops);
+	if (qdev->caps.features & QHCA_FEAT_FLOW)
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_flow_ops);
+	if (qdev->caps.features & QHCA_FEAT_RSS)
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_rss_ops);
+	if (qdev->caps.features & QHCA_FEAT_DM)
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_dm_ops);
+	dev->ibdev.driver_def = qhca_ib_defs;
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+	if (qhca_ib_has_odp(dev))
+		ib_set_device_ops(&dev->ibdev, &qhca_ib_odp_ops);
+#endif
 
 	/* before registering, or no GID is ever added */
 	err = ib_device_set_netdev(&dev->ibdev, qdev->netdev, QHCA_IB_PORT);
@@ -178,16 +292,16 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	err = qhca_ib_events_init(dev);
 	if (err)
 		goto err_debugfs;
-	err = ib_register_device(&dev->ibdev, "qhca%d",
-				 rdma_dma_device(adev));
+	err = ib_register_device(&dev->ibdev, "qhca%d", pci);
 	if (err)
 		goto err_events;
-	WRITE_ONCE(dev->registered, true);
+	qhca_ib_events_start(dev);
 	auxiliary_set_drvdata(adev, dev);
 	return 0;
 
 err_events:
-	qhca_ib_events_exit(dev);
+	qhca_ib_events_exit_netdev(dev);
+	qhca_ib_events_exit_device(dev);
 err_debugfs:
 	qhca_ib_debugfs_exit(dev);
 err_maps:
@@ -202,15 +316,11 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
 	qhca_ib_flush_users(dev);
-	/*
-	 * Going, the notifier hears once more of a net_device that goes down.
-	 * The work this queues is flushed by ib_unregister_device().
-	 */
-	unregister_netdevice_notifier(&dev->netdev_nb);
-	WRITE_ONCE(dev->registered, false);
+	/* the work that a last event queues is flushed in what follows */
+	qhca_ib_events_exit_netdev(dev);
 	/* applications are cut off and kernel users leave in here */
 	ib_unregister_device(&dev->ibdev);
-	qhca_event_unregister(dev->qdev, &dev->events);
+	qhca_ib_events_exit_device(dev);
 	qhca_ib_debugfs_exit(dev);
 	free_maps(dev);
 	ib_dealloc_device(&dev->ibdev);

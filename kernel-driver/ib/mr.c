@@ -4,7 +4,9 @@
  * users), and those for fast registration.
  */
 #include <linux/dma-mapping.h>
+#include <linux/ioport.h>
 #include <linux/log2.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
@@ -12,12 +14,17 @@
 /* huge pages need no hint: the page size comes from the memory itself */
 #define MR_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 		   IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
+		   IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT | \
+		   IB_ACCESS_MW_BIND | IB_ZERO_BASED | \
 		   IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
 
 static_assert(QHCA_ACCESS_LOCAL_WRITE == IB_ACCESS_LOCAL_WRITE);
 static_assert(QHCA_ACCESS_REMOTE_WRITE == IB_ACCESS_REMOTE_WRITE);
 static_assert(QHCA_ACCESS_REMOTE_READ == IB_ACCESS_REMOTE_READ);
 static_assert(QHCA_ACCESS_REMOTE_ATOMIC == IB_ACCESS_REMOTE_ATOMIC);
+static_assert(QHCA_ACCESS_MW_BIND == IB_ACCESS_MW_BIND);
+static_assert(QHCA_ACCESS_FLUSH_GLOBAL == IB_ACCESS_FLUSH_GLOBAL);
+static_assert(QHCA_ACCESS_FLUSH_PERSISTENT == IB_ACCESS_FLUSH_PERSISTENT);
 
 /* IB_ACCESS_* to QHCA_ACCESS_*: the same bits; optional ones fall away. */
 u32 qhca_ib_access(int access)
@@ -37,6 +44,7 @@ static struct qhca_ib_mr *mr_new(struct ib_pd *ibpd, int access)
 	mr->ibmr.device = ibpd->device;
 	mr->ibmr.pd = ibpd;
 	mr->access = qhca_ib_access(access);
+	mr->zero_based = access & IB_ZERO_BASED;
 	return mr;
 }
 
@@ -56,10 +64,11 @@ static int mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
 		return err;
 	mr->ibmr.lkey = mr->key;
 	mr->ibmr.rkey = mr->key;
+	qhca_ib_odp_set_key(mr);
 	err = xa_err(xa_store(&dev->mrs, mr->key >> QHCA_KEY_INDEX_SHIFT, mr,
 			      GFP_KERNEL));
 	if (err)
-		qhca_ib_destroy(dev, QHCA_CMD_DESTROY_MR, mr->key);
+		qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_MR, mr->key);
 	return err;
 }
 
@@ -84,6 +93,47 @@ struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
+/*
+ * Is this memory persistent? For what is, a write that all can see is as safe
+ * as the CPU's own writes: the device has nothing else to do.
+ */
+static bool umem_persists(struct ib_umem *umem)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	if (umem->is_dmabuf)
+		return false;
+	for_each_sgtable_sg(&umem->sgt_append.sgt, sg, i) {
+		if (region_intersects(sg_phys(sg), sg->length, IORESOURCE_MEM,
+				      IORES_DESC_PERSISTENT_MEMORY) !=
+		    REGION_INTERSECTS)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Describe all of @umem to the device: its table, and the part of @mpt that
+ * tells of addresses. @zero_based: byte 0 has address 0, else @iova.
+ */
+static int umem_describe(struct qhca_ib_dev *dev, struct qhca_table *table,
+			 struct ib_umem *umem, u64 length, u64 iova,
+			 bool zero_based, struct qhca_mpt *mpt)
+{
+	int err;
+
+	/* where in its page byte 0 lies */
+	err = qhca_ib_table_build(dev, table, umem,
+				  zero_based ? umem->address : iova, length);
+	if (err)
+		return err;
+	mpt->buf = table->desc;
+	mpt->iova = cpu_to_le64(zero_based ? 0 : iova);
+	mpt->len = cpu_to_le64(length);
+	return 0;
+}
+
 /* Register pinned memory; takes @umem over, also on error. */
 static struct ib_mr *reg_umem(struct ib_pd *ibpd, struct ib_umem *umem,
 			      u64 length, u64 iova, int access)
@@ -98,16 +148,17 @@ static struct ib_mr *reg_umem(struct ib_pd *ibpd, struct ib_umem *umem,
 		err = PTR_ERR(mr);
 		goto err_umem;
 	}
-	err = qhca_ib_table_build(dev, &mr->table, umem, iova, length);
+	err = -EINVAL;
+	if ((access & IB_ACCESS_FLUSH_PERSISTENT) && !umem_persists(umem))
+		goto err_free;
+	err = umem_describe(dev, &mr->table, umem, length, iova,
+			    mr->zero_based, &mpt);
 	if (err)
 		goto err_free;
 	mr->umem = umem;
 	mr->ibmr.iova = iova;
 	mr->ibmr.length = length;
 	mr->ibmr.page_size = BIT(mr->table.plan.page_shift);
-	mpt.buf = mr->table.desc;
-	mpt.iova = cpu_to_le64(iova);
-	mpt.len = cpu_to_le64(length);
 	err = mr_create(dev, mr, &mpt);
 	if (!err)
 		return &mr->ibmr;
@@ -131,18 +182,59 @@ static int check_range(struct qhca_ib_dev *dev, u64 length, u64 iova,
 	return 0;
 }
 
+/* Register memory that is not pinned: on-demand paging. */
+static struct ib_mr *reg_odp(struct ib_pd *ibpd, u64 start, u64 length,
+			     u64 iova, int access)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
+	struct qhca_mpt mpt = {};
+	struct qhca_ib_mr *mr;
+	int err;
+
+	if (!qhca_ib_has_odp(dev))
+		return ERR_PTR(-EOPNOTSUPP);
+	/* what the memory is made of can change at any time */
+	if (access & IB_ACCESS_FLUSH_PERSISTENT)
+		return ERR_PTR(-EOPNOTSUPP);
+	/* 0, U64_MAX: all of the process */
+	err = !start && length == U64_MAX ? 0 :
+	      check_range(dev, length, iova, access & ~IB_ACCESS_ON_DEMAND);
+	if (err)
+		return ERR_PTR(err);
+	mr = mr_new(ibpd, access & ~IB_ACCESS_ON_DEMAND);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	if (mr->zero_based)
+		iova = 0;
+	err = qhca_ib_odp_init(mr, start, length, iova, access, &mpt);
+	if (err)
+		goto err_free;
+	mr->ibmr.iova = iova;
+	mr->ibmr.length = length;
+	err = mr_create(dev, mr, &mpt);
+	if (!err)
+		return &mr->ibmr;
+	qhca_ib_odp_exit(mr);
+	qhca_table_free(dev->qdev, &mr->table);
+err_free:
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
 /**
  * qhca_ib_reg_user_mr - ib_device_ops.reg_user_mr
  * @ibpd: PD
  * @start: user address, any alignment
- * @length: bytes, up to max_mr_size
+ * @length: bytes, up to max_mr_size; on-demand paging: with @start 0 and
+ *	U64_MAX the whole address space
  * @iova: address in SGEs and remote requests; its offset in a page must be
  *	that of @start
  * @access: IB_ACCESS_*
  * @udata: unused
  *
- * Return: the MR, or -EINVAL, -EOPNOTSUPP (access flags), -ENOMEM, or as
- * ib_umem_get_va().
+ * Return: the MR, or -EINVAL (also when flushing to persistence is to be
+ * allowed to memory that is not), -EOPNOTSUPP (access flags), -ENOMEM, or as
+ * qhca_ib_umem_get().
  */
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				  u64 iova, int access, QHCA_DMAH_PARAM
@@ -154,13 +246,120 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 
 	if (QHCA_DMAH_GIVEN)
 		return ERR_PTR(-EOPNOTSUPP);
+	if (access & IB_ACCESS_ON_DEMAND)
+		return reg_odp(ibpd, start, length, iova, access);
 	err = check_range(dev, length, iova, access);
 	if (err)
 		return ERR_PTR(err);
-	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
+	umem = qhca_ib_umem_get(dev, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
 	return reg_umem(ibpd, umem, length, iova, access);
+}
+
+/* The memory changes hands: the MR gets @umem and @table, the caller the old. */
+static void mr_swap(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
+		    struct ib_umem **umem, struct qhca_table *table,
+		    u64 length, u64 iova)
+{
+	mutex_lock(&dev->mr_lock);	/* debugfs and restrack look at it */
+	swap(mr->umem, *umem);
+	swap(mr->table, *table);
+	mr->ibmr.iova = iova;
+	mr->ibmr.length = length;
+	mr->ibmr.page_size = BIT(mr->table.plan.page_shift);
+	mutex_unlock(&dev->mr_lock);
+}
+
+/**
+ * qhca_ib_rereg_user_mr - ib_device_ops.rereg_user_mr
+ * @ibmr: the MR; it keeps its key
+ * @flags: IB_MR_REREG_*: what changes
+ * @start: IB_MR_REREG_TRANS: as for qhca_ib_reg_user_mr()
+ * @length: the same
+ * @iova: the same
+ * @access: IB_MR_REREG_ACCESS: IB_ACCESS_*
+ * @ibpd: IB_MR_REREG_PD: the new one
+ * @udata: unused
+ *
+ * All of it happens in the device in one step; on an error nothing has. Rights
+ * to write to memory that was pinned for reading pin it anew.
+ *
+ * Return: NULL: done, in place; -EBUSY (memory windows are bound), -EINVAL,
+ * -EOPNOTSUPP (on-demand paging; a dma-buf that is to be written), -ENOMEM, or
+ * as qhca_ib_umem_get().
+ */
+struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				    u64 length, u64 iova, int access,
+				    struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
+	struct qhca_ib_mr *mr = to_qmr(ibmr);
+	bool zero_based = mr->zero_based;
+	struct qhca_table table = {};
+	struct ib_umem *umem = NULL;
+	struct qhca_mpt mpt = {};
+	u64 mask = 0;
+	int err;
+
+	if (!mr->umem)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = mr->access;
+	else if (access & ~MR_ACCESS)
+		return ERR_PTR(-EOPNOTSUPP);
+	else if (flags & IB_MR_REREG_TRANS)
+		zero_based = access & IB_ZERO_BASED;
+	else if (!!(access & IB_ZERO_BASED) != zero_based)
+		return ERR_PTR(-EOPNOTSUPP);
+
+	if (!(flags & IB_MR_REREG_TRANS) && ib_access_writable(access) &&
+	    !mr->umem->writable) {
+		if (mr->umem->is_dmabuf)
+			return ERR_PTR(-EOPNOTSUPP);
+		flags |= IB_MR_REREG_TRANS;
+		start = mr->umem->address;
+		length = mr->ibmr.length;
+		iova = mr->ibmr.iova;
+	}
+	if (flags & IB_MR_REREG_TRANS) {
+		err = check_range(dev, length, iova, access);
+		if (err)
+			return ERR_PTR(err);
+		umem = qhca_ib_umem_get(dev, start, length, access);
+		if (IS_ERR(umem))
+			return ERR_CAST(umem);
+		err = umem_describe(dev, &table, umem, length, iova,
+				    zero_based, &mpt);
+		if (err)
+			goto out;
+		mask |= QHCA_MR_M_TRANS;
+	}
+	err = -EINVAL;
+	if ((access & IB_ACCESS_FLUSH_PERSISTENT) &&
+	    !umem_persists(umem ? umem : mr->umem))
+		goto out;
+	if (flags & IB_MR_REREG_ACCESS) {
+		mpt.access = cpu_to_le32(qhca_ib_access(access));
+		mask |= QHCA_MR_M_ACCESS;
+	}
+	if (flags & IB_MR_REREG_PD) {
+		mpt.pd = cpu_to_le32(to_qpd(ibpd)->pdn);
+		mask |= QHCA_MR_M_PD;
+	}
+	err = qhca_aq_modify(dev->qdev, QHCA_CMD_MODIFY_MR, mr->key, mask, &mpt,
+			     sizeof(mpt));
+	if (err)
+		goto out;
+	mr->access = qhca_ib_access(access);
+	mr->zero_based = zero_based;
+	if (umem)
+		mr_swap(dev, mr, &umem, &table, length, iova);
+out:
+	/* the old ones, or those that were refused */
+	qhca_table_free(dev->qdev, &table);
+	ib_umem_release(umem);
+	return ERR_PTR(err);
 }
 
 /* ib_device_ops.reg_user_mr_dmabuf: the exporter's memory stays where it is */
@@ -183,6 +382,46 @@ struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 	if (IS_ERR(dmabuf))
 		return ERR_CAST(dmabuf);
 	return reg_umem(ibpd, &dmabuf->umem, length, iova, access);
+}
+
+/**
+ * qhca_ib_reg_dm_mr - ib_device_ops.reg_dm_mr
+ * @ibpd: PD
+ * @ibdm: device memory
+ * @attr: part of it, which the core has checked; access flags with
+ *	IB_ZERO_BASED
+ * @attrs: unused
+ *
+ * Return: the MR, whose addresses begin at 0; or -EOPNOTSUPP (access flags),
+ * -EINVAL (persistence), -ENOMEM.
+ */
+struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+				struct ib_dm_mr_attr *attr,
+				struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_mpt mpt = { .flags = QHCA_MR_F_DM };
+	struct qhca_ib_mr *mr;
+	int err;
+
+	/* what is in it does not outlive a power cycle */
+	if (attr->access_flags & IB_ACCESS_FLUSH_PERSISTENT)
+		return ERR_PTR(-EINVAL);
+	mr = mr_new(ibpd, attr->access_flags);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->dm_offset = to_qdm(ibdm)->offset + attr->offset;
+	mr->dm = true;
+	mr->ibmr.length = attr->length;
+	mpt.buf.addr = cpu_to_le64(mr->dm_offset);
+	mpt.buf.len = cpu_to_le64(attr->length);
+	mpt.buf.form = QHCA_BUF_DIRECT;
+	mpt.len = cpu_to_le64(attr->length);
+	err = mr_create(to_qdev(ibpd->device), mr, &mpt);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	return &mr->ibmr;
 }
 
 static void free_pages_list(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
@@ -279,6 +518,7 @@ int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	xa_cmpxchg(&dev->mrs, mr->key >> QHCA_KEY_INDEX_SHIFT, mr, NULL,
 		   GFP_KERNEL);
 	mutex_unlock(&dev->mr_lock);
+	qhca_ib_odp_exit(mr);
 	ib_umem_release(mr->umem);
 	qhca_table_free(dev->qdev, &mr->table);
 	free_pages_list(dev, mr);

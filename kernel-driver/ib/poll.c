@@ -51,6 +51,14 @@ static enum ib_wc_opcode wc_opcode(u8 op)
 		return IB_WC_LOCAL_INV;
 	case QHCA_CQE_OP_REG_MR:
 		return IB_WC_REG_MR;
+	case QHCA_CQE_OP_FLUSH:
+		return IB_WC_FLUSH;
+	case QHCA_CQE_OP_ATOMIC_WRITE:
+		return IB_WC_ATOMIC_WRITE;
+	case QHCA_CQE_OP_MASKED_COMP_SWAP:
+		return IB_WC_MASKED_COMP_SWAP;
+	case QHCA_CQE_OP_MASKED_FETCH_ADD:
+		return IB_WC_MASKED_FETCH_ADD;
 	case QHCA_CQE_OP_RECV:
 		return IB_WC_RECV;
 	case QHCA_CQE_OP_RECV_RDMA_IMM:
@@ -232,7 +240,7 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	spin_lock_irqsave(&cq->lock, irq);
 	/* first: a dead device writes no CQE after we have looked for them */
 	dead = qhca_dev_dead(dev->qdev);
-	smp_rmb();
+	smp_rmb();	/* dead before the CQEs */
 	n = poll_device(dev, cq, num, wc);
 	if (unlikely(n < num && dead))
 		n += poll_dead(cq, num - n, wc + n);

@@ -65,6 +65,8 @@ int qhca_ib_get_port_immutable(struct ib_device *ibdev, u32 port,
 			       struct ib_port_immutable *imm)
 {
 	imm->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	if (to_qdev(ibdev)->qdev->caps.features & QHCA_FEAT_RAW_PACKET)
+		imm->core_cap_flags |= RDMA_CORE_PORT_RAW_PACKET;
 	imm->max_mad_size = IB_MGMT_MAD_SIZE;
 	imm->pkey_tbl_len = 1;
 	imm->gid_tbl_len = to_qdev(ibdev)->qdev->caps.max_gid;

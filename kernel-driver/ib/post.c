@@ -14,6 +14,7 @@ static u8 wqe_opcode(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
 	u64 features = dev->qdev->caps.features;
 	bool fast_reg = features & QHCA_FEAT_FAST_REG;
 	bool rc = qp->type == QHCA_QPT_RC;
+	bool masked = rc && (features & QHCA_FEAT_MASKED_ATOMIC);
 
 	switch (op) {
 	case IB_WR_SEND:
@@ -39,6 +40,10 @@ static u8 wqe_opcode(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
 		return rc && (features & QHCA_FEAT_ATOMIC) ? QHCA_WQE_FETCH_ADD
 							   : OPCODE_BAD;
+	case IB_WR_MASKED_ATOMIC_CMP_AND_SWP:
+		return masked ? QHCA_WQE_MASKED_COMP_SWAP : OPCODE_BAD;
+	case IB_WR_MASKED_ATOMIC_FETCH_AND_ADD:
+		return masked ? QHCA_WQE_MASKED_FETCH_ADD : OPCODE_BAD;
 	case IB_WR_SEND_WITH_INV:
 		return rc && fast_reg ? QHCA_WQE_SEND_INV : OPCODE_BAD;
 	case IB_WR_LOCAL_INV:
@@ -106,6 +111,20 @@ static int write_reg_mr(struct qhca_sq_wqe *wqe, const struct ib_reg_wr *wr)
 	return 0;
 }
 
+/* The stride of kernel RC queues has room for it, see kernel_sq(). */
+static void write_masked(struct qhca_masked_wqe *wqe,
+			 const struct ib_atomic_wr *wr)
+{
+	wqe->remote.addr = cpu_to_le64(wr->remote_addr);
+	wqe->remote.rkey = cpu_to_le32(wr->rkey);
+	wqe->ctrl.arg0 = cpu_to_le64(wr->compare_add);
+	wqe->mask = cpu_to_le64(wr->compare_add_mask);
+	if (wqe->ctrl.opcode == QHCA_WQE_MASKED_COMP_SWAP) {
+		wqe->ctrl.arg1 = cpu_to_le64(wr->swap);
+		wqe->swap_mask = cpu_to_le64(wr->swap_mask);
+	}
+}
+
 /* The fields that depend on the opcode, for connected QPs. */
 static int write_connected(struct qhca_sq_wqe *wqe, const struct ib_send_wr *wr)
 {
@@ -123,6 +142,10 @@ static int write_connected(struct qhca_sq_wqe *wqe, const struct ib_send_wr *wr)
 		wqe->ctrl.arg0 = cpu_to_le64(atomic_wr(wr)->compare_add);
 		if (wqe->ctrl.opcode == QHCA_WQE_COMP_SWAP)
 			wqe->ctrl.arg1 = cpu_to_le64(atomic_wr(wr)->swap);
+		return 0;
+	case QHCA_WQE_MASKED_COMP_SWAP:
+	case QHCA_WQE_MASKED_FETCH_ADD:
+		write_masked((struct qhca_masked_wqe *)wqe, atomic_wr(wr));
 		return 0;
 	case QHCA_WQE_REG_MR:
 		return write_reg_mr(wqe, reg_wr(wr));
@@ -167,6 +190,9 @@ static int write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	u8 op = wqe_opcode(dev, qp, wr->opcode);
 	struct qhca_wqe_ctrl *ctrl = wqe;
 	bool local = op == QHCA_WQE_REG_MR || op == QHCA_WQE_LOCAL_INV;
+	bool masked = op == QHCA_WQE_MASKED_COMP_SWAP ||
+		      op == QHCA_WQE_MASKED_FETCH_ADD;
+	size_t header = sizeof(struct qhca_sq_wqe);
 	void *data;
 	int n;
 
@@ -174,14 +200,16 @@ static int write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		return -EOPNOTSUPP;
 	if (wr->num_sge < 0 || (local && wr->num_sge))
 		return -EINVAL;
+	/* the answer has 8 bytes; more SGEs may not fit behind the masks */
+	if (masked && (wr->num_sge > 1 || (wr->send_flags & IB_SEND_INLINE)))
+		return -EINVAL;
 
-	if (qhca_ib_qp_is_ud(qp)) {
-		data = wqe + sizeof(struct qhca_ud_wqe);
-		memset(wqe, 0, sizeof(struct qhca_ud_wqe));
-	} else {
-		data = wqe + sizeof(struct qhca_sq_wqe);
-		memset(wqe, 0, sizeof(struct qhca_sq_wqe));
-	}
+	if (qhca_ib_qp_is_ud(qp))
+		header = sizeof(struct qhca_ud_wqe);
+	else if (masked)
+		header = sizeof(struct qhca_masked_wqe);
+	data = wqe + header;
+	memset(wqe, 0, header);
 	ctrl->opcode = op;
 	ctrl->flags = wqe_flags(qp, wr);
 	ctrl->imm = wqe_imm(op, wr);

@@ -35,8 +35,13 @@
 #define QHCA_SQ_STRIDE_MAX	10
 #define QHCA_RQ_STRIDE_MIN	5
 #define QHCA_RQ_STRIDE_MAX	9
+#define QHCA_OPS_STRIDE_MIN	6
+#define QHCA_OPS_STRIDE_MAX	9
 #define QHCA_WQ_SHIFT_MAX	15
 #define QHCA_CQ_SHIFT_MAX	22
+
+/* what a QP counts for itself: see qp_counters.c */
+#define QHCA_IB_QP_STATS	7
 
 /* ------------------------------------------------------------- objects -- */
 
@@ -45,18 +50,27 @@
  * @ibdev: what the core sees
  * @qdev: the adapter
  * @dbrecs: doorbell records of kernel queues
+ * @user_memory: the device can use applications' memory, see umem.c
  * @qps: QPN -> struct qhca_ib_qp
  * @cqs: CQN -> struct qhca_ib_cq
  * @srqs: SRQN -> struct qhca_ib_srq
  * @mrs: key index -> struct qhca_ib_mr
+ * @wqs: WQN -> struct qhca_ib_rwq
  * @qp_mutex: a number and its entry in @qps come and go together, see qp.c
  * @mr_lock: an MR in @mrs is not freed while it is held
+ * @dm_pages: a bit for each page of device memory: it has an owner
+ * @counters: counters of QPs, by number
+ * @counted: what all of them have counted
  * @next_key: low byte of the next key
  * @events: asynchronous events of the device
  * @netdev_nb: carrier and state of the net_device
- * @port_active: the state last told by an event
- * @registered: the ib_device may get events
+ * @port_active: the state last told by an event, or to be told; under rtnl
+ * @port_changed: @port_active has changed before @registered; under rtnl
+ * @registered: the ib_device may get events; set and cleared under rtnl, or
+ *	when no event of the net_device can come
+ * @fatal_told: consumers know that the device is dead
  * @flush_work: wakes all kernel CQs of a dead device
+ * @odp_wq: page faults and prefetching
  * @dir_qps, @dir_cqs, @dir_srqs: debugfs
  * @file_mrs: debugfs
  */
@@ -64,18 +78,28 @@ struct qhca_ib_dev {
 	struct ib_device ibdev;
 	struct qhca_dev *qdev;
 	struct dma_pool *dbrecs;
+	bool user_memory;
 	struct xarray qps;
 	struct xarray cqs;
 	struct xarray srqs;
 	struct xarray mrs;
+	struct xarray wqs;
 	struct mutex qp_mutex;	/* see above */
 	struct mutex mr_lock;	/* see above */
+	struct mutex dm_lock;	/* protects dm_pages */
+	unsigned long *dm_pages;
+	struct mutex counters_lock;	/* protects what follows, and qp->stats */
+	struct xarray counters;
+	u64 counted[QHCA_IB_QP_STATS];
 	atomic_t next_key;
 	struct notifier_block events;
 	struct notifier_block netdev_nb;
 	bool port_active;
+	bool port_changed;
 	bool registered;
+	atomic_t fatal_told;
 	struct work_struct flush_work;
+	struct workqueue_struct *odp_wq;
 	struct dentry *dir_qps;
 	struct dentry *dir_cqs;
 	struct dentry *dir_srqs;
@@ -88,11 +112,41 @@ struct qhca_ib_ref {
 	struct completion gone;
 };
 
+enum qhca_ib_mmap_kind {
+	QHCA_IB_MMAP_DB,
+	QHCA_IB_MMAP_DM,
+};
+
+/**
+ * struct qhca_ib_mmap - what a process can map
+ * @entry: lives as long as there is a mapping
+ * @dev: device
+ * @kind: doorbell page or device memory
+ * @phys: where it begins
+ * @uar: doorbell page
+ * @first_page: device memory: its first page
+ * @npages: device memory: and how many
+ */
 struct qhca_ib_mmap {
 	struct rdma_user_mmap_entry entry;
-	struct qhca_dev *qdev;
+	struct qhca_ib_dev *dev;
+	enum qhca_ib_mmap_kind kind;
 	phys_addr_t phys;
 	u32 uar;
+	unsigned long first_page;
+	unsigned long npages;
+};
+
+/**
+ * struct qhca_ib_dm - device memory of an application
+ * @ibdm: what the core sees
+ * @map: keeps its pages
+ * @offset: where it begins in the memory of the device
+ */
+struct qhca_ib_dm {
+	struct ib_dm ibdm;
+	struct qhca_ib_mmap *map;
+	u64 offset;
 };
 
 struct qhca_ib_ucontext {
@@ -106,6 +160,11 @@ struct qhca_ib_ucontext {
 struct qhca_ib_pd {
 	struct ib_pd ibpd;
 	u32 pdn;
+};
+
+struct qhca_ib_xrcd {
+	struct ib_xrcd ibxrcd;
+	u32 xrcd;
 };
 
 struct qhca_ib_ah {
@@ -157,6 +216,7 @@ struct qhca_ib_cq {
 	u32 cqn;
 	u8 shift;
 	bool user;
+	struct mutex resize;	/* protects buf and shift of user CQs */
 	struct dentry *dbg;
 	/* kernel CQs */
 	spinlock_t lock;	/* protects what follows; taken before wq.lock */
@@ -192,12 +252,16 @@ struct qhca_ib_srq {
 	struct qhca_ib_ref ref;
 	struct qhca_ib_buf buf;
 	struct qhca_ib_buf idx;
+	struct qhca_ib_buf ops;		/* tag matching */
+	u8 ops_shift;
+	u8 ops_stride;			/* 0: no tag matching */
 	struct qhca_ib_db db;
 	u32 srqn;
 	u8 shift;
 	u8 stride;
 	u32 max_sge;
 	bool user;
+	struct mutex resize;	/* protects buf, idx and shift of user SRQs */
 	struct dentry *dbg;
 	/* kernel SRQs */
 	spinlock_t lock;	/* protects what follows */
@@ -211,8 +275,9 @@ struct qhca_ib_srq {
 struct qhca_ib_qp {
 	struct ib_qp ibqp;
 	struct qhca_ib_ref ref;
-	struct qhca_ib_cq *scq;
-	struct qhca_ib_cq *rcq;
+	struct work_struct fault_work;
+	struct qhca_ib_cq *scq;	/* NULL: XRC target */
+	struct qhca_ib_cq *rcq;	/* NULL: XRC */
 	struct qhca_ib_srq *srq;
 	struct qhca_ib_wq sq;
 	struct qhca_ib_wq rq;
@@ -221,24 +286,57 @@ struct qhca_ib_qp {
 	u8 type;		/* QHCA_QPT_* */
 	bool user;
 	bool sig_all;
+	bool block_mc_loop;
+	bool strip_vlan;
 	struct mutex mutex;	/* one MODIFY_QP at a time; protects state */
 	enum ib_qp_state state;	/* as last set by modify_qp */
+	struct qhca_ib_qp_stats *stats;	/* while bound to a counter */
 	struct list_head scq_entry;
 	struct list_head rcq_entry;
 	struct dentry *dbg;
 };
 
+struct qhca_ib_odp;
+
+struct qhca_ib_mw {
+	struct ib_mw ibmw;
+};
+
 struct qhca_ib_mr {
 	struct ib_mr ibmr;
+	struct qhca_ib_odp *odp;	/* on-demand paging; else NULL */
 	struct ib_umem *umem;
 	struct qhca_table table;
 	u32 key;
 	u32 access;		/* QHCA_ACCESS_* */
+	bool zero_based;	/* its addresses begin at 0 */
+	bool dm;		/* device memory ... */
+	u64 dm_offset;		/* ... from here on */
 	/* fast registration */
 	__le64 *pages;
 	dma_addr_t pages_dma;
 	u32 max_pages;
 	u32 npages;
+};
+
+/* ib_wq: a receive queue of its own */
+struct qhca_ib_rwq {
+	struct ib_wq ibwq;
+	struct qhca_ib_ref ref;
+	struct qhca_ib_buf buf;
+	struct qhca_ib_db db;
+	u32 wqn;
+};
+
+/* indirection table */
+struct qhca_ib_rqt {
+	struct ib_rwq_ind_table ibtbl;
+	u32 rqtn;
+};
+
+struct qhca_ib_flow {
+	struct ib_flow ibflow;
+	u32 num;
 };
 
 static inline struct qhca_ib_dev *to_qdev(struct ib_device *ibdev)
@@ -254,6 +352,11 @@ static inline struct qhca_ib_ucontext *to_quc(struct ib_ucontext *ibuc)
 static inline struct qhca_ib_pd *to_qpd(struct ib_pd *ibpd)
 {
 	return container_of(ibpd, struct qhca_ib_pd, ibpd);
+}
+
+static inline struct qhca_ib_xrcd *to_qxrcd(struct ib_xrcd *ibxrcd)
+{
+	return container_of(ibxrcd, struct qhca_ib_xrcd, ibxrcd);
 }
 
 static inline struct qhca_ib_ah *to_qah(struct ib_ah *ibah)
@@ -276,9 +379,24 @@ static inline struct qhca_ib_qp *to_qqp(struct ib_qp *ibqp)
 	return container_of(ibqp, struct qhca_ib_qp, ibqp);
 }
 
+static inline struct qhca_ib_dm *to_qdm(struct ib_dm *ibdm)
+{
+	return container_of(ibdm, struct qhca_ib_dm, ibdm);
+}
+
 static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct qhca_ib_mr, ibmr);
+}
+
+static inline struct qhca_ib_rwq *to_qrwq(struct ib_wq *ibwq)
+{
+	return container_of(ibwq, struct qhca_ib_rwq, ibwq);
+}
+
+static inline struct qhca_ib_rqt *to_qrqt(struct ib_rwq_ind_table *ibtbl)
+{
+	return container_of(ibtbl, struct qhca_ib_rqt, ibtbl);
 }
 
 /* The context behind @udata; NULL for a kernel caller. */
@@ -309,7 +427,9 @@ static inline void qhca_ib_ref_kill(struct qhca_ib_ref *ref)
 }
 
 int qhca_ib_events_init(struct qhca_ib_dev *dev);
-void qhca_ib_events_exit(struct qhca_ib_dev *dev);
+void qhca_ib_events_start(struct qhca_ib_dev *dev);
+void qhca_ib_events_exit_netdev(struct qhca_ib_dev *dev);
+void qhca_ib_events_exit_device(struct qhca_ib_dev *dev);
 void qhca_ib_flush_work(struct work_struct *work);
 void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev);
 void qhca_ib_flush_users(struct qhca_ib_dev *dev);
@@ -317,6 +437,8 @@ int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj);
 
 /* -------------------------------------------------------- umem.c, db.c -- */
 
+struct ib_umem *qhca_ib_umem_get(struct qhca_ib_dev *dev, u64 addr, u64 len,
+				 int access);
 int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
 			struct ib_umem *umem, u64 iova, u64 len);
 int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
@@ -343,6 +465,8 @@ void qhca_ib_db_put(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
 		    struct qhca_ib_db *db);
 
 int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size);
+int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
+			 size_t size);
 int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size);
 
 /* ---------------------------------------------------- verbs, per object -- */
@@ -372,10 +496,24 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc);
 int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry);
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc);
+void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
+			   struct qhca_alloc_ucontext_resp *resp);
+
+/* clock.c */
+extern const struct uapi_definition qhca_ib_clock_defs[];
+
+/* import.c */
+extern const struct uapi_definition qhca_ib_import_defs[];
+int qhca_ib_query_ucontext(struct ib_ucontext *ibuc,
+			   struct uverbs_attr_bundle *attrs);
 
 /* pd.c */
 int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* xrcd.c */
+int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
 /* ah.c */
 int qhca_ib_av_fill(struct qhca_av *av, const struct rdma_ah_attr *attr);
@@ -409,11 +547,38 @@ static inline bool qhca_ib_qp_is_ud(const struct qhca_ib_qp *qp)
 	return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
 }
 
+static inline bool qhca_ib_qp_is_raw(const struct qhca_ib_qp *qp)
+{
+	return qp->type == QHCA_QPT_RAW || qp->type == QHCA_QPT_RSS;
+}
+
 /* qp_modify.c */
 int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		      struct ib_udata *udata);
 int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		     struct ib_qp_init_attr *init);
+
+/* mcast.c */
+int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+
+/* flow.c */
+struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp,
+				    struct ib_flow_attr *attr,
+				    struct ib_udata *udata);
+int qhca_ib_destroy_flow(struct ib_flow *ibflow);
+
+/* rwq.c */
+struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
+				struct ib_wq_init_attr *attr,
+				struct ib_udata *udata);
+int qhca_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
+		      struct ib_udata *udata);
+int qhca_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata);
+int qhca_ib_create_rwq_ind_table(struct ib_rwq_ind_table *ibtbl,
+				 struct ib_rwq_ind_table_init_attr *attr,
+				 struct ib_udata *udata);
+int qhca_ib_destroy_rwq_ind_table(struct ib_rwq_ind_table *ibtbl);
 
 /* post.c */
 int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -433,6 +598,12 @@ int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			  const struct ib_recv_wr **bad);
 void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index);
 
+/* resize.c */
+int qhca_ib_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
+		      struct ib_udata *udata);
+int qhca_ib_srq_grow(struct qhca_ib_srq *srq, const struct ib_srq_attr *attr,
+		     bool limit, struct ib_udata *udata);
+
 /* mr.c */
 struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
@@ -449,11 +620,94 @@ int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 u32 qhca_ib_access(int access);
 
+struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+				struct ib_dm_mr_attr *attr,
+				struct uverbs_attr_bundle *attrs);
+
+/* dm.c */
+extern const struct uapi_definition qhca_ib_dm_defs[];
+u64 qhca_ib_max_dm_size(const struct qhca_ib_dev *dev);
+struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev,
+			       struct ib_ucontext *ibuc,
+			       struct ib_dm_alloc_attr *attr,
+			       struct uverbs_attr_bundle *attrs);
+int qhca_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);
+void qhca_ib_dm_mmap_free(struct qhca_ib_mmap *map);
+int qhca_ib_dm_init(struct qhca_ib_dev *dev);
+void qhca_ib_dm_exit(struct qhca_ib_dev *dev);
+
+/* odp.c, odp_fault.c */
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length, u64 iova,
+		     int access, struct qhca_mpt *mpt);
+void qhca_ib_odp_set_key(struct qhca_ib_mr *mr);
+void qhca_ib_odp_exit(struct qhca_ib_mr *mr);
+void qhca_ib_odp_show(struct seq_file *m, const char *name,
+		      struct qhca_ib_mr *mr);
+void qhca_ib_fault_work(struct work_struct *work);
+void qhca_ib_page_fault(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
+int qhca_ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice,
+		      u32 flags, struct ib_sge *sge, u32 num_sge,
+		      struct uverbs_attr_bundle *attrs);
+int qhca_ib_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+#else
+static inline int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length,
+				   u64 iova, int access, struct qhca_mpt *mpt)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void qhca_ib_odp_set_key(struct qhca_ib_mr *mr) {}
+static inline void qhca_ib_odp_exit(struct qhca_ib_mr *mr) {}
+
+static inline void qhca_ib_odp_show(struct seq_file *m, const char *name,
+				    struct qhca_ib_mr *mr) {}
+
+static inline void qhca_ib_fault_work(struct work_struct *work) {}
+
+static inline void qhca_ib_page_fault(struct qhca_ib_dev *dev,
+				      struct qhca_ib_qp *qp)
+{
+	qhca_ib_ref_put(&qp->ref);
+}
+#endif
+
+/* Does the device page on demand, and the kernel too? */
+static inline bool qhca_ib_has_odp(const struct qhca_ib_dev *dev)
+{
+	return IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) &&
+	       dev->user_memory && dev->qdev->caps.features & QHCA_FEAT_ODP;
+}
+
+struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				    u64 length, u64 iova, int access,
+				    struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* mw.c */
+int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int qhca_ib_dealloc_mw(struct ib_mw *ibmw);
+
 /* counters.c */
 struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev,
 						  u32 port);
 int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 			 u32 port, int index);
+struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter);
+u32 qhca_ib_stat_number(int index);
+
+/* qp_counters.c */
+int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
+			    QHCA_COUNTER_PORT_PARAM);
+int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp QHCA_COUNTER_PORT_PARAM);
+int qhca_ib_counter_dealloc(struct rdma_counter *counter);
+int qhca_ib_counter_update_stats(struct rdma_counter *counter);
+void qhca_ib_qp_stats_reset(struct qhca_ib_qp *qp);
+bool qhca_ib_qp_has_stat(u32 stat);
+int qhca_ib_counters_share(struct qhca_ib_dev *dev,
+			   __le64 values[QHCA_STAT_COUNT],
+			   u64 share[QHCA_STAT_COUNT]);
+void qhca_ib_counters_init(struct qhca_ib_dev *dev);
+void qhca_ib_counters_exit(struct qhca_ib_dev *dev);
 
 /* restrack.c */
 int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);

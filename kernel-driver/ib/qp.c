@@ -10,7 +10,8 @@
 
 #include "qhca_ib.h"
 
-static int qp_type(struct qhca_ib_dev *dev, enum ib_qp_type type, u8 *out)
+static int qp_type(struct qhca_ib_dev *dev, enum ib_qp_type type, bool user,
+		   u8 *out)
 {
 	u64 features = dev->qdev->caps.features;
 	u64 need;
@@ -32,16 +33,54 @@ static int qp_type(struct qhca_ib_dev *dev, enum ib_qp_type type, u8 *out)
 		*out = QHCA_QPT_GSI;
 		need = QHCA_FEAT_UD;
 		break;
+	case IB_QPT_XRC_INI:
+		/* no kernel user has it */
+		*out = QHCA_QPT_XRC_INI;
+		need = user ? QHCA_FEAT_XRC : 0;
+		break;
+	case IB_QPT_XRC_TGT:
+		/* the core makes it on behalf of all that will share it */
+		*out = QHCA_QPT_XRC_TGT;
+		need = QHCA_FEAT_XRC;
+		break;
+	case IB_QPT_RAW_PACKET:
+		/* nobody in the kernel posts frames */
+		*out = QHCA_QPT_RAW;
+		need = user ? QHCA_FEAT_RAW_PACKET : 0;
+		break;
 	default:
 		return -EOPNOTSUPP;
 	}
 	return features & need ? 0 : -EOPNOTSUPP;
 }
 
+/* Flags beside those of the type. 0 or -EOPNOTSUPP. */
+static int create_flags(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			u32 flags)
+{
+	u64 features = dev->qdev->caps.features;
+
+	if (flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK) {
+		if (qp->type != QHCA_QPT_UD || !(features & QHCA_FEAT_MCAST))
+			return -EOPNOTSUPP;
+		qp->block_mc_loop = true;
+		flags &= ~IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	}
+	if (flags & IB_QP_CREATE_CVLAN_STRIPPING) {
+		if (qp->type != QHCA_QPT_RAW)
+			return -EOPNOTSUPP;
+		qp->strip_vlan = true;
+		flags &= ~IB_QP_CREATE_CVLAN_STRIPPING;
+	}
+	return flags ? -EOPNOTSUPP : 0;
+}
+
 static u32 sq_header(const struct qhca_ib_qp *qp)
 {
-	return qhca_ib_qp_is_ud(qp) ? sizeof(struct qhca_ud_wqe)
-				    : sizeof(struct qhca_sq_wqe);
+	if (qhca_ib_qp_is_ud(qp))
+		return sizeof(struct qhca_ud_wqe);
+	return qp->type == QHCA_QPT_XRC_INI ? sizeof(struct qhca_xrc_wqe)
+					    : sizeof(struct qhca_sq_wqe);
 }
 
 /* What fits into a WQE of this stride, within the device's limits. */
@@ -77,6 +116,29 @@ static int check_caps(struct qhca_ib_dev *dev, const struct ib_qp_cap *cap,
 			 cap->max_recv_sge > caps->max_sge))
 		return -EINVAL;
 	return 0;
+}
+
+static bool has_sq(const struct qhca_ib_qp *qp)
+{
+	return qp->type != QHCA_QPT_XRC_TGT;
+}
+
+static bool has_rq(const struct qhca_ib_qp *qp)
+{
+	return qp->type != QHCA_QPT_XRC_TGT && qp->type != QHCA_QPT_XRC_INI;
+}
+
+/* The device keeps no queue without completions, and none that is not used. */
+static int check_objects(const struct qhca_ib_qp *qp,
+			 const struct ib_qp_init_attr *attr)
+{
+	const struct ib_qp_cap *cap = &attr->cap;
+
+	if (has_sq(qp) ? !attr->send_cq : cap->max_send_wr)
+		return -EINVAL;
+	if (has_rq(qp) ? !attr->recv_cq : cap->max_recv_wr || attr->srq)
+		return -EINVAL;
+	return qp->type == QHCA_QPT_XRC_TGT && !attr->xrcd ? -EINVAL : 0;
 }
 
 /* ------------------------------------------------- memory of the rings -- */
@@ -146,6 +208,11 @@ static int kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	bytes = sq_header(qp) + max_t(u32, cap->max_inline_data,
 				      cap->max_send_sge *
 				      sizeof(struct qhca_sge));
+	/* a masked atomic has a longer header and one SGE */
+	if (qp->type == QHCA_QPT_RC &&
+	    (dev->qdev->caps.features & QHCA_FEAT_MASKED_ATOMIC))
+		bytes = max_t(u32, bytes, sizeof(struct qhca_masked_wqe) +
+			      sizeof(struct qhca_sge));
 	sq->shift = order_base_2(cap->max_send_wr);
 	sq->stride = max_t(u8, order_base_2(bytes), QHCA_SQ_STRIDE_MIN);
 	if (sq->stride > QHCA_SQ_STRIDE_MAX || sq->shift > QHCA_WQ_SHIFT_MAX ||
@@ -211,10 +278,16 @@ static void fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
 	qpc->state = QHCA_QPS_RESET;
 	if (!qp->user)
 		qpc->flags |= QHCA_QP_F_PRIVILEGED;
+	if (qp->block_mc_loop)
+		qpc->flags |= QHCA_QP_F_BLOCK_MC_LOOP;
+	if (qp->strip_vlan)
+		qpc->flags |= QHCA_QP_F_STRIP_VLAN;
 	qpc->pd = cpu_to_le32(pdn);
 	qpc->uar = cpu_to_le32(uar);
-	qpc->send_cqn = cpu_to_le32(qp->scq->cqn);
-	qpc->recv_cqn = cpu_to_le32(qp->rcq->cqn);
+	if (qp->scq)
+		qpc->send_cqn = cpu_to_le32(qp->scq->cqn);
+	if (qp->rcq)
+		qpc->recv_cqn = cpu_to_le32(qp->rcq->cqn);
 	if (qp->srq) {
 		qpc->flags |= QHCA_QP_F_SRQ;
 		qpc->srqn = cpu_to_le32(qp->srq->srqn);
@@ -277,10 +350,20 @@ static int hw_create(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		goto out;
 	err = xa_insert(&dev->qps, qp->qpn, qp, GFP_KERNEL);
 	if (err)
-		qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
+		qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_QP, qp->qpn);
 out:
 	mutex_unlock(&dev->qp_mutex);
 	return err;
+}
+
+/* The device has forgotten the QP: so do we. Under qp_mutex. */
+static void forget(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	if (!qp->user) {
+		qhca_ib_qp_clean_cqs(qp);
+		unlink_cqs(qp);
+	}
+	xa_erase(&dev->qps, qp->qpn);
 }
 
 static int hw_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
@@ -289,15 +372,19 @@ static int hw_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 
 	mutex_lock(&dev->qp_mutex);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
-	if (!err) {
-		if (!qp->user) {
-			qhca_ib_qp_clean_cqs(qp);
-			unlink_cqs(qp);
-		}
-		xa_erase(&dev->qps, qp->qpn);
-	}
+	if (!err)
+		forget(dev, qp);
 	mutex_unlock(&dev->qp_mutex);
 	return err;
+}
+
+/* Where there is no way back. */
+static void hw_destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	mutex_lock(&dev->qp_mutex);
+	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_QP, qp->qpn);
+	forget(dev, qp);
+	mutex_unlock(&dev->qp_mutex);
 }
 
 static void report_caps(const struct qhca_ib_qp *qp, struct ib_qp_cap *cap)
@@ -307,6 +394,66 @@ static void report_caps(const struct qhca_ib_qp *qp, struct ib_qp_cap *cap)
 	cap->max_inline_data = qp->sq.max_inline;
 	cap->max_recv_wr = qp->rq.stride ? BIT(qp->rq.shift) : 0;
 	cap->max_recv_sge = qp->rq.max_sge;
+}
+
+/* The parts of a QP that all kinds have. */
+static void init_qp(struct qhca_ib_qp *qp, bool user)
+{
+	qp->user = user;
+	qp->state = IB_QPS_RESET;
+	mutex_init(&qp->mutex);
+	spin_lock_init(&qp->sq.lock);
+	spin_lock_init(&qp->rq.lock);
+	qhca_ib_ref_init(&qp->ref);
+	INIT_WORK(&qp->fault_work, qhca_ib_fault_work);
+}
+
+/*
+ * A raw packet QP with an indirection table: it spreads frames over WQs and has
+ * no queue of its own.
+ */
+static int create_rss(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+		      struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct qhca_ib_ucontext *uc = udata_to_quc(udata);
+	struct qhca_create_rss_qp_req req = {};
+	struct qhca_create_qp_resp resp = {};
+	struct qhca_qpc qpc = {};
+	int err;
+
+	if (qp->type != QHCA_QPT_RAW || attr->create_flags ||
+	    attr->cap.max_send_wr || !udata ||
+	    !(dev->qdev->caps.features & QHCA_FEAT_RSS))
+		return -EOPNOTSUPP;
+	err = qhca_ib_udata_in(udata, &req, sizeof(req));
+	if (err)
+		return err;
+	if (req.comp_mask || req.rx_hash_fields & ~QHCA_HASH_MASK ||
+	    req.rx_hash_func != QHCA_HASH_TOEPLITZ)
+		return -EOPNOTSUPP;
+	qp->type = QHCA_QPT_RSS;
+	init_qp(qp, true);
+	qpc.type = QHCA_QPT_RSS;
+	qpc.pd = cpu_to_le32(to_qpd(qp->ibqp.pd)->pdn);
+	qpc.uar = cpu_to_le32(uc->uar);
+	qpc.cookie = cpu_to_le64(req.cookie);
+	qpc.rqtn = cpu_to_le32(to_qrqt(attr->rwq_ind_tbl)->rqtn);
+	qpc.rx_hash_fields = cpu_to_le32(req.rx_hash_fields);
+	qpc.rx_hash_func = req.rx_hash_func;
+	memcpy(qpc.rx_hash_key, req.rx_hash_key, sizeof(qpc.rx_hash_key));
+	err = hw_create(dev, qp, &qpc);
+	if (err)
+		return err;
+	qp->ibqp.qp_num = qp->qpn;
+	resp.qpn = qp->qpn;
+	err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
+	if (err) {
+		hw_destroy_sure(dev, qp);
+		qhca_ib_ref_kill(&qp->ref);
+		return err;
+	}
+	qhca_ib_debugfs_add_qp(dev, qp);
+	return 0;
 }
 
 /**
@@ -329,14 +476,17 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	struct qhca_qpc qpc = {};
 	int err;
 
-	if (attr->create_flags)
-		return -EOPNOTSUPP;
-	err = qp_type(dev, attr->qp_type, &qp->type);
+	err = qp_type(dev, attr->qp_type, udata, &qp->type);
 	if (err)
 		return err;
-	/* the device keeps no QP without completions */
-	if (!attr->send_cq || !attr->recv_cq)
-		return -EINVAL;
+	if (attr->rwq_ind_tbl)
+		return create_rss(dev, qp, attr, udata);
+	err = create_flags(dev, qp, attr->create_flags);
+	if (err)
+		return err;
+	err = check_objects(qp, attr);
+	if (err)
+		return err;
 	err = check_caps(dev, &attr->cap, attr->srq);
 	if (err)
 		return err;
@@ -348,22 +498,29 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 			return -EOPNOTSUPP;
 	}
 
-	qp->user = udata;
-	qp->scq = to_qcq(attr->send_cq);
-	qp->rcq = to_qcq(attr->recv_cq);
+	/* a target has no queue that a kernel user could post to or poll */
+	init_qp(qp, udata || qp->type == QHCA_QPT_XRC_TGT);
+	qp->scq = has_sq(qp) ? to_qcq(attr->send_cq) : NULL;
+	qp->rcq = has_rq(qp) ? to_qcq(attr->recv_cq) : NULL;
 	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
-	qp->state = IB_QPS_RESET;
-	mutex_init(&qp->mutex);
-	spin_lock_init(&qp->sq.lock);
-	spin_lock_init(&qp->rq.lock);
-	qhca_ib_ref_init(&qp->ref);
 
-	err = get_bufs(dev, qp, &attr->cap, &req, uc);
+	if (!has_sq(qp) && (req.sq_addr || req.rq_addr || req.db_addr))
+		err = -EINVAL;
+	else if (!has_rq(qp) && (req.rq_addr || req.db_addr))
+		err = -EINVAL;
+	else
+		err = get_bufs(dev, qp, &attr->cap, &req, uc);
 	if (err)
 		goto err_bufs;
-	fill_qpc(&qpc, qp, to_qpd(ibqp->pd)->pdn, uc ? uc->uar : 0,
-		 req.cookie);
+	if (qp->type == QHCA_QPT_XRC_TGT) {
+		/* it may outlive the process that makes it */
+		fill_qpc(&qpc, qp, 0, 0, 0);
+		qpc.xrcd = cpu_to_le32(to_qxrcd(attr->xrcd)->xrcd);
+	} else {
+		fill_qpc(&qpc, qp, to_qpd(ibqp->pd)->pdn, uc ? uc->uar : 0,
+			 req.cookie);
+	}
 	err = hw_create(dev, qp, &qpc);
 	if (err)
 		goto err_bufs;
@@ -382,7 +539,7 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	return 0;
 
 err_qp:
-	hw_destroy(dev, qp);
+	hw_destroy_sure(dev, qp);
 	qhca_ib_ref_kill(&qp->ref);
 err_bufs:
 	put_bufs(dev, qp, uc);
@@ -396,10 +553,13 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int err;
 
-	err = hw_destroy(dev, qp);
-	if (err)
-		return err;
+	/* first: the next QP may get the number, and so the file's name */
 	qhca_ib_debugfs_del(qp->dbg);
+	err = hw_destroy(dev, qp);
+	if (err) {
+		qhca_ib_debugfs_add_qp(dev, qp);
+		return err;
+	}
 	qhca_ib_ref_kill(&qp->ref);
 	put_bufs(dev, qp, udata_to_quc(udata));
 	return 0;

@@ -98,13 +98,15 @@ static u64 fill_numbers(const struct qhca_caps *caps, struct qhca_qpc *qpc,
 }
 
 /*
- * Rights of a peer to operations that no packet can ask for here - bind and
- * flush - may be granted: programs set them all and use what there is.
+ * The right of a peer to bind, which no packet can ask for, may be granted:
+ * programs set them all and use what there is. So with what is a matter of MRs
+ * only.
  */
 #define QP_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 		   IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
 		   IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |	\
-		   IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_OPTIONAL)
+		   IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_ON_DEMAND | \
+		   IB_ACCESS_OPTIONAL)
 
 /* Verbs attributes to a QPC and the device's mask; 0, -EINVAL, -EOPNOTSUPP. */
 static int fill_attrs(struct qhca_ib_dev *dev, struct qhca_qpc *qpc,
@@ -202,8 +204,10 @@ static int modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		return 0;
 
 	/* nothing may be posted into a ring that is being reset */
-	if ((mask & IB_QP_STATE) && next == IB_QPS_RESET)
+	if ((mask & IB_QP_STATE) && next == IB_QPS_RESET) {
 		WRITE_ONCE(qp->state, IB_QPS_RESET);
+		qhca_ib_qp_stats_reset(qp);
+	}
 	err = qhca_aq_modify(dev->qdev, QHCA_CMD_MODIFY_QP, qp->qpn, dev_mask,
 			     &qpc, sizeof(qpc));
 	/*
@@ -243,7 +247,8 @@ int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int err;
 
-	if (mask & ~MASK_KNOWN)
+	/* an RSS QP is ready from the start, and that is its only state */
+	if (mask & ~MASK_KNOWN || qp->type == QHCA_QPT_RSS)
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->mutex);
 	err = modify_locked(dev, qp, attr, mask);
@@ -286,7 +291,7 @@ int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	attr->timeout = qpc.timeout;
 	attr->retry_cnt = qpc.retry_cnt;
 	attr->rnr_retry = qpc.rnr_retry;
-	if (!qhca_ib_qp_is_ud(qp))
+	if (!qhca_ib_qp_is_ud(qp) && !qhca_ib_qp_is_raw(qp))
 		qhca_ib_av_read(&qpc.av, &attr->ah_attr);
 
 	attr->cap.max_send_wr = qp->sq.stride ? BIT(qp->sq.shift) : 0;

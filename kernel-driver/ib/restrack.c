@@ -124,8 +124,11 @@ int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	if (!nest)
 		return -EMSGSIZE;
 	err = put_u32(msg, "", "cqn", cq->cqn);
-	if (!err)
+	if (!err) {
+		mutex_lock(&cq->resize);
 		err = fill_table(msg, "", qhca_ib_buf_table(&cq->buf));
+		mutex_unlock(&cq->resize);
+	}
 	return driver_end(msg, nest, err);
 }
 
@@ -138,8 +141,11 @@ int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 	if (!nest)
 		return -EMSGSIZE;
 	err = put_u32(msg, "", "srqn", srq->srqn);
-	if (!err)
+	if (!err) {
+		mutex_lock(&srq->resize);
 		err = fill_table(msg, "", qhca_ib_buf_table(&srq->buf));
+		mutex_unlock(&srq->resize);
+	}
 	return driver_end(msg, nest, err);
 }
 
@@ -151,7 +157,12 @@ int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 
 	if (!nest)
 		return -EMSGSIZE;
+	mutex_lock(&to_qdev(ibmr->device)->mr_lock);
 	if (mr->umem)
 		err = fill_table(msg, "", &mr->table);
+	else if (mr->dm)
+		err = rdma_nl_put_driver_u64_hex(msg, "dm_offset",
+						 mr->dm_offset);
+	mutex_unlock(&to_qdev(ibmr->device)->mr_lock);
 	return driver_end(msg, nest, err);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared receive queues, basic type. WQEs complete in any order, so there are
- * two rings: WQEs by number, and the index ring of the numbers posted.
+ * Shared receive queues. WQEs complete in any order, so there are two rings:
+ * WQEs by number, and the index ring of the numbers posted. With tag matching
+ * there is a third, of operations on the list of tags.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -26,16 +27,38 @@ static size_t index_len(const struct qhca_ib_srq *srq)
 	return sizeof(__le32) << srq->shift;
 }
 
-static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
-			const struct ib_srq_attr *attr, struct ib_udata *udata)
+/* The ring of tag operations, with IB_SRQT_TM and only then. */
+static int srq_user_ops(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
+			const struct qhca_create_srq_req *req, bool tm)
 {
+	if (!tm)
+		return req->ops_addr || req->ops_len || req->ops_shift ||
+		       req->ops_stride ? -EINVAL : 0;
+	if (req->ops_shift > QHCA_WQ_SHIFT_MAX ||
+	    req->ops_stride < QHCA_OPS_STRIDE_MIN ||
+	    req->ops_stride > QHCA_OPS_STRIDE_MAX)
+		return -EINVAL;
+	srq->ops_shift = req->ops_shift;
+	srq->ops_stride = req->ops_stride;
+	return qhca_ib_ubuf_get(dev, &srq->ops, req->ops_addr, req->ops_len,
+				BIT(srq->ops_shift + srq->ops_stride));
+}
+
+static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
+			const struct ib_srq_init_attr *init,
+			struct ib_udata *udata)
+{
+	const struct ib_srq_attr *attr = &init->attr;
 	struct qhca_create_srq_req req;
 	int err;
 
-	err = qhca_ib_udata_in(udata, &req, sizeof(req));
+	err = qhca_ib_udata_in_min(udata, &req,
+				   offsetof(struct qhca_create_srq_req,
+					    ops_addr), sizeof(req));
 	if (err)
 		return err;
-	if (req.comp_mask || req.rsvd[0] || req.rsvd[1])
+	if (req.comp_mask || req.rsvd[0] || req.rsvd[1] ||
+	    memchr_inv(req.rsvd2, 0, sizeof(req.rsvd2)))
 		return -EOPNOTSUPP;
 	if (req.shift > QHCA_WQ_SHIFT_MAX || BIT(req.shift) < attr->max_wr ||
 	    BIT(req.shift) > dev->qdev->caps.max_srq_wr ||
@@ -52,6 +75,9 @@ static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 		return err;
 	err = qhca_ib_ubuf_get(dev, &srq->idx, req.idx_addr, req.idx_len,
 			       index_len(srq));
+	if (err)
+		return err;
+	err = srq_user_ops(dev, srq, &req, init->srq_type == IB_SRQT_TM);
 	if (err)
 		return err;
 	return qhca_ib_udb_get(dev, udata_to_quc(udata), &srq->db,
@@ -93,6 +119,8 @@ static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 			 struct qhca_ib_ucontext *uc)
 {
 	qhca_ib_db_put(dev, uc, &srq->db);
+	if (srq->ops_stride)
+		qhca_ib_buf_put(dev, &srq->ops);
 	qhca_ib_buf_put(dev, &srq->idx);
 	qhca_ib_buf_put(dev, &srq->buf);
 	kvfree(srq->next_free);
@@ -100,7 +128,7 @@ static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 }
 
 static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
-		      u32 pdn, u32 uar, u32 limit)
+		      u32 pdn, u32 uar, const struct ib_srq_init_attr *attr)
 {
 	struct qhca_srqc srqc = {};
 	int err;
@@ -112,7 +140,20 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	srqc.uar = cpu_to_le32(uar);
 	srqc.shift = srq->shift;
 	srqc.stride = srq->stride;
-	srqc.limit = cpu_to_le32(limit);
+	srqc.limit = cpu_to_le32(attr->attr.srq_limit);
+	if (ib_srq_has_cq(attr->srq_type))
+		srqc.cqn = cpu_to_le32(to_qcq(attr->ext.cq)->cqn);
+	if (attr->srq_type == IB_SRQT_XRC) {
+		srqc.flags |= QHCA_SRQ_F_XRC;
+		srqc.xrcd = cpu_to_le32(to_qxrcd(attr->ext.xrc.xrcd)->xrcd);
+	}
+	if (attr->srq_type == IB_SRQT_TM) {
+		srqc.flags |= QHCA_SRQ_F_TM;
+		srqc.max_tags = cpu_to_le32(attr->ext.tag_matching.max_num_tags);
+		srqc.ops = qhca_ib_buf_desc(&srq->ops);
+		srqc.ops_shift = srq->ops_shift;
+		srqc.ops_stride = srq->ops_stride;
+	}
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_SRQ, &srqc,
 			     sizeof(srqc), &srq->srqn);
 	if (err)
@@ -120,7 +161,8 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	/* nothing looks it up but events, for which a late entry is no harm */
 	err = xa_err(xa_store(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
 	if (err)
-		qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+		qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_SRQ,
+				     srq->srqn);
 	return err;
 }
 
@@ -128,8 +170,30 @@ static void srq_gone(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
 	/* its number may belong to a new SRQ already */
 	xa_cmpxchg(&dev->srqs, srq->srqn, srq, NULL, GFP_KERNEL);
-	qhca_ib_debugfs_del(srq->dbg);
 	qhca_ib_ref_kill(&srq->ref);
+}
+
+/*
+ * 0 or -EOPNOTSUPP; the kernel's users have no verb for tag operations, and
+ * none of them has XRC
+ */
+static int check_type(struct qhca_ib_dev *dev, enum ib_srq_type type,
+		      bool user)
+{
+	switch (type) {
+	case IB_SRQT_BASIC:
+		return 0;
+	case IB_SRQT_TM:
+		if (user && (dev->qdev->caps.features & QHCA_FEAT_TAG_MATCHING))
+			return 0;
+		return -EOPNOTSUPP;
+	case IB_SRQT_XRC:
+		if (user && (dev->qdev->caps.features & QHCA_FEAT_XRC))
+			return 0;
+		return -EOPNOTSUPP;
+	default:
+		return -EOPNOTSUPP;
+	}
 }
 
 /**
@@ -151,8 +215,9 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	struct qhca_create_srq_resp resp = {};
 	int err;
 
-	if (attr->srq_type != IB_SRQT_BASIC)
-		return -EOPNOTSUPP;
+	err = check_type(dev, attr->srq_type, udata);
+	if (err)
+		return err;
 	if (!attr->attr.max_wr || attr->attr.max_wr > caps->max_srq_wr ||
 	    attr->attr.max_sge > caps->max_sge ||
 	    attr->attr.srq_limit > attr->attr.max_wr)
@@ -160,18 +225,21 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 
 	srq->user = udata;
 	spin_lock_init(&srq->lock);
+	mutex_init(&srq->resize);
 	qhca_ib_ref_init(&srq->ref);
 	if (udata)
-		err = srq_user_buf(dev, srq, &attr->attr, udata);
+		err = srq_user_buf(dev, srq, attr, udata);
 	else
 		err = srq_kernel_buf(dev, srq, &attr->attr);
 	if (err)
 		goto err_bufs;
 	err = srq_create(dev, srq, to_qpd(ibsrq->pd)->pdn, uc ? uc->uar : 0,
-			 attr->attr.srq_limit);
+			 attr);
 	if (err)
 		goto err_bufs;
 
+	if (attr->srq_type == IB_SRQT_XRC)
+		ibsrq->ext.xrc.srq_num = srq->srqn;
 	attr->attr.max_wr = BIT(srq->shift);
 	attr->attr.max_sge = srq->max_sge;
 	if (udata) {
@@ -184,22 +252,34 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	return 0;
 
 err_srq:
-	qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 	srq_gone(dev, srq);
 err_bufs:
 	srq_put_bufs(dev, srq, uc);
 	return err;
 }
 
-/* ib_device_ops.modify_srq: arm the limit event; no resizing */
+/**
+ * qhca_ib_modify_srq - ib_device_ops.modify_srq
+ * @ibsrq: the SRQ
+ * @attr: values
+ * @mask: IB_SRQ_LIMIT: arm the limit event; IB_SRQ_MAX_WR: more room, for
+ *	applications only
+ * @udata: with IB_SRQ_MAX_WR the request
+ *
+ * Return: 0, -EINVAL (out of range, or less room than now), -EOPNOTSUPP,
+ * -ENOMEM, -EFAULT, -EIO.
+ */
 int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		       enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
 	struct qhca_srqc srqc = {};
 
-	if (mask & ~IB_SRQ_LIMIT)
+	if (mask & ~(IB_SRQ_LIMIT | IB_SRQ_MAX_WR))
 		return -EOPNOTSUPP;
+	if (mask & IB_SRQ_MAX_WR)
+		return qhca_ib_srq_grow(srq, attr, mask & IB_SRQ_LIMIT, udata);
 	if (!(mask & IB_SRQ_LIMIT))
 		return 0;
 	if (attr->srq_limit > BIT(srq->shift))
@@ -234,9 +314,13 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
 	int err;
 
+	/* first: the next SRQ may get the number, and so the file's name */
+	qhca_ib_debugfs_del(srq->dbg);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
-	if (err)
+	if (err) {
+		qhca_ib_debugfs_add_srq(dev, srq);
 		return err;
+	}
 	srq_gone(dev, srq);
 	srq_put_bufs(dev, srq, udata_to_quc(udata));
 	return 0;

@@ -9,8 +9,9 @@
 #include "qhca_ib.h"
 
 /* Give the context a doorbell page and an offset to mmap() it. */
-static int add_doorbell(struct qhca_ib_ucontext *uc, struct qhca_dev *qdev)
+static int add_doorbell(struct qhca_ib_ucontext *uc, struct qhca_ib_dev *dev)
 {
+	struct qhca_dev *qdev = dev->qdev;
 	struct qhca_ib_mmap *db;
 	int err;
 
@@ -20,7 +21,8 @@ static int add_doorbell(struct qhca_ib_ucontext *uc, struct qhca_dev *qdev)
 	err = qhca_uar_alloc(qdev, &db->uar, &db->phys);
 	if (err)
 		goto err_free;
-	db->qdev = qdev;
+	db->dev = dev;
+	db->kind = QHCA_IB_MMAP_DB;
 	err = rdma_user_mmap_entry_insert(&uc->ibuc, &db->entry,
 					  BIT(qdev->db_shift));
 	if (err)
@@ -36,12 +38,28 @@ err_free:
 	return err;
 }
 
+/* What the provider must know of its context. */
+void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
+			   struct qhca_alloc_ucontext_resp *resp)
+{
+	struct qhca_dev *qdev = to_qdev(uc->ibuc.device)->qdev;
+
+	memset(resp, 0, sizeof(*resp));
+	resp->db_mmap_key = rdma_user_mmap_get_offset(&uc->db->entry);
+	resp->db_mmap_size = BIT(qdev->db_shift);
+	resp->max_qp_wr = qdev->caps.max_qp_wr;
+	resp->max_cqe = qdev->caps.max_cqe;
+	resp->max_srq_wr = qdev->caps.max_srq_wr;
+	resp->max_sge = qdev->caps.max_sge;
+	resp->max_inline = qdev->caps.max_inline;
+	resp->features = qdev->caps.features;
+}
+
 /* ib_device_ops.alloc_ucontext */
 int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
-	struct qhca_dev *qdev = to_qdev(ibuc->device)->qdev;
 	struct qhca_ib_ucontext *uc = to_quc(ibuc);
-	struct qhca_alloc_ucontext_resp resp = {};
+	struct qhca_alloc_ucontext_resp resp;
 	struct qhca_alloc_ucontext_req req;
 	int err;
 
@@ -53,18 +71,11 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 
 	mutex_init(&uc->db_lock);
 	INIT_LIST_HEAD(&uc->db_pages);
-	err = add_doorbell(uc, qdev);
+	err = add_doorbell(uc, to_qdev(ibuc->device));
 	if (err)
 		return err;
 
-	resp.db_mmap_key = rdma_user_mmap_get_offset(&uc->db->entry);
-	resp.db_mmap_size = BIT(qdev->db_shift);
-	resp.max_qp_wr = qdev->caps.max_qp_wr;
-	resp.max_cqe = qdev->caps.max_cqe;
-	resp.max_srq_wr = qdev->caps.max_srq_wr;
-	resp.max_sge = qdev->caps.max_sge;
-	resp.max_inline = qdev->caps.max_inline;
-	resp.features = qdev->caps.features;
+	qhca_ib_ucontext_resp(uc, &resp);
 	err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (err)
 		rdma_user_mmap_entry_remove(&uc->db->entry);
@@ -80,32 +91,42 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 	rdma_user_mmap_entry_remove(&uc->db->entry);
 }
 
-/* ib_device_ops.mmap: the doorbell page, whole, and nothing else */
+/*
+ * ib_device_ops.mmap: the doorbell page or an allocation of device memory;
+ * whole, and nothing else
+ */
 int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry;
-	struct qhca_ib_mmap *db;
+	struct qhca_ib_mmap *map;
+	pgprot_t prot;
 	int err;
 
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
 		return -EINVAL;
-	db = container_of(entry, struct qhca_ib_mmap, entry);
-	err = rdma_user_mmap_io(ibuc, vma, PHYS_PFN(db->phys),
-				BIT(db->qdev->db_shift),
-				pgprot_noncached(vma->vm_page_prot), entry);
+	map = container_of(entry, struct qhca_ib_mmap, entry);
+	if (map->kind == QHCA_IB_MMAP_DM)
+		prot = pgprot_writecombine(vma->vm_page_prot);
+	else
+		prot = pgprot_noncached(vma->vm_page_prot);
+	err = rdma_user_mmap_io(ibuc, vma, PHYS_PFN(map->phys),
+				entry->npages << PAGE_SHIFT, prot, entry);
 	rdma_user_mmap_entry_put(entry);
 	return err;
 }
 
-/* ib_device_ops.mmap_free: no mapping of the page is left, it can be reused */
+/* ib_device_ops.mmap_free: no mapping is left, pages can be used again */
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 {
-	struct qhca_ib_mmap *db = container_of(entry, struct qhca_ib_mmap,
-					       entry);
+	struct qhca_ib_mmap *map = container_of(entry, struct qhca_ib_mmap,
+						entry);
 
-	qhca_uar_free(db->qdev, db->uar);
-	kfree(db);
+	if (map->kind == QHCA_IB_MMAP_DM)
+		qhca_ib_dm_mmap_free(map);
+	else
+		qhca_uar_free(map->dev->qdev, map->uar);
+	kfree(map);
 }
 
 /*

@@ -7,6 +7,26 @@
 
 #include "qhca_ib.h"
 
+/**
+ * qhca_ib_umem_get - pin memory of the calling application
+ * @dev: device
+ * @addr: start
+ * @len: bytes
+ * @access: IB_ACCESS_*
+ *
+ * Return: the memory, -EOPNOTSUPP where a mapping would be a copy (bounce
+ * buffers) or would have to be synchronised, or as ib_umem_get_va().
+ */
+struct ib_umem *qhca_ib_umem_get(struct qhca_ib_dev *dev, u64 addr, u64 len,
+				 int access)
+{
+	if (!dev->user_memory) {
+		ibdev_dbg(&dev->ibdev, "no RDMA with bounced memory\n");
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	return ib_umem_get_va(&dev->ibdev, addr, len, access);
+}
+
 /* The DMA blocks of a umem, in the form the table builder takes. */
 struct umem_blocks {
 	struct qhca_blocks blocks;
@@ -44,8 +64,8 @@ static bool umem_next(struct qhca_blocks *b, u64 *addr)
  * Obeys the layout forced for user objects, if there is one.
  *
  * Return: 0, -EINVAL if the memory cannot be had in that layout, -ENOMEM,
- * -EOPNOTSUPP when the kernel has put bounce buffers between the memory and
- * the device: nobody would ever copy between them.
+ * -EOPNOTSUPP when the mapping has to be synchronised, which nobody would do;
+ * here this is about dma-bufs, see qhca_ib_umem_get().
  */
 int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
 			struct ib_umem *umem, u64 iova, u64 len)
@@ -61,13 +81,9 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
 	unsigned long page;
 	int err;
 
-	if (!umem->is_dmabuf &&
-	    dma_need_sync(dev->ibdev.dma_device,
-			  sg_dma_address(umem->sgt_append.sgt.sgl))) {
-		ibdev_err_ratelimited(&dev->ibdev,
-				      "user memory is bounced (swiotlb): no RDMA\n");
+	if (dma_need_sync(dev->ibdev.dma_device,
+			  sg_dma_address(umem->sgt_append.sgt.sgl)))
 		return -EOPNOTSUPP;
-	}
 
 	qhca_layout_get(dev->qdev, QHCA_SCOPE_USER, &want);
 	if (want.page_shift)
@@ -112,7 +128,7 @@ int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
 	    len < need || addr + len < addr)
 		return -EINVAL;
 	buf->access = IB_ACCESS_LOCAL_WRITE;
-	umem = ib_umem_get_va(&dev->ibdev, addr, len, buf->access);
+	umem = qhca_ib_umem_get(dev, addr, len, buf->access);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	err = qhca_ib_table_build(dev, &buf->table, umem, 0, need);
@@ -158,12 +174,23 @@ void qhca_ib_buf_put(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf)
  */
 int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size)
 {
-	if (udata->inlen < size)
+	return qhca_ib_udata_in_min(udata, req, size, size);
+}
+
+/*
+ * The same for a request that has grown: an older provider gives @least bytes
+ * or more, and what it does not give is 0.
+ */
+int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
+			 size_t size)
+{
+	if (udata->inlen < least)
 		return -EINVAL;
 	if (udata->inlen > size &&
 	    !ib_is_udata_cleared(udata, size, udata->inlen - size))
 		return -EOPNOTSUPP;
-	return ib_copy_from_udata(req, udata, size);
+	memset(req, 0, size);
+	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
 }
 
 /* Answer: as much of @resp as the application has room for. 0 or -EFAULT. */

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Page faults of the device, and advice of the application.
+ *
+ * Each QP has a work item of its own on an unbound workqueue: one that waits
+ * for a page from the disk keeps nobody else waiting.
+ */
+#include <linux/slab.h>
+#include <rdma/restrack.h>
+
+#include "odp.h"
+
+/* The MR with this key, if it has paging; give it back by a put of its ref. */
+static struct qhca_ib_odp *odp_get(struct qhca_ib_dev *dev, u32 key,
+				   struct ib_pd *pd, int *err)
+{
+	struct qhca_ib_odp *odp = NULL;
+	struct qhca_ib_mr *mr;
+
+	*err = -ENOENT;
+	mutex_lock(&dev->mr_lock);
+	mr = xa_load(&dev->mrs, key >> QHCA_KEY_INDEX_SHIFT);
+	if (mr && mr->key == key) {
+		if (!mr->odp)
+			*err = -EINVAL;
+		else if (pd && mr->ibmr.pd != pd)
+			*err = -EPERM;
+		else
+			odp = mr->odp;
+	}
+	if (odp)
+		refcount_inc(&odp->ref.count);
+	mutex_unlock(&dev->mr_lock);
+	return odp;
+}
+
+/* Provide what the device asks for; 0 also if it shall just ask again. */
+static int provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
+{
+	u64 addr = le64_to_cpu(f->addr), len = le64_to_cpu(f->len);
+	unsigned int flags = f->flags & QHCA_FAULT_WRITE ? QHCA_ODP_WRITE : 0;
+	struct qhca_ib_odp *odp;
+	int ret;
+
+	odp = odp_get(dev, le32_to_cpu(f->key), NULL, &ret);
+	if (!odp)
+		return ret;
+	ret = qhca_odp_map(odp, addr, len, flags);
+	/* Behind what is needed now there may be nothing. */
+	if (ret < 0 && ret != -EAGAIN)
+		ret = qhca_odp_map(odp, addr, 1, flags);
+	if (ret > 0)
+		atomic64_add(ret, &odp->faults);
+	if (ret < 0 && ret != -EAGAIN)
+		ibdev_dbg(&dev->ibdev, "MR %#x: no page at %#llx, %s: %d\n",
+			  odp->key, addr, flags ? "write" : "read", ret);
+	qhca_ib_ref_put(&odp->ref);
+	return ret == -EAGAIN ? 0 : min(ret, 0);
+}
+
+static void resume(struct qhca_ib_qp *qp, unsigned int side,
+		   const struct qhca_fault *f, bool failed)
+{
+	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
+	struct qhca_aq_req req = {
+		.opcode = QHCA_CMD_RESUME_FAULT,
+		.obj = qp->qpn,
+		.arg = side | (failed ? QHCA_RESUME_FAILED : 0) |
+		       (u64)le32_to_cpu(f->token) << QHCA_RESUME_TOKEN_SHIFT,
+	};
+
+	/* refused if the QP does not wait any more, and that is all right */
+	qhca_aq_exec(dev->qdev, &req);
+}
+
+/* INIT_WORK() function of qp->fault_work; owns a reference of the QP. */
+void qhca_ib_fault_work(struct work_struct *work)
+{
+	struct qhca_ib_qp *qp = container_of(work, struct qhca_ib_qp,
+					     fault_work);
+	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
+	struct qhca_fault f[QHCA_FAULT_SIDES];
+	unsigned int side;
+
+	if (!qhca_aq_query(dev->qdev, QHCA_CMD_QUERY_FAULT, qp->qpn, f,
+			   sizeof(f))) {
+		for (side = 0; side < QHCA_FAULT_SIDES; side++) {
+			if (f[side].flags & QHCA_FAULT_VALID)
+				resume(qp, side, &f[side],
+				       provide(dev, &f[side]));
+		}
+	}
+	qhca_ib_ref_put(&qp->ref);
+}
+
+/* QHCA_EV_PAGE_FAULT; takes over a reference of @qp. */
+void qhca_ib_page_fault(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	/* If it is queued it will see this fault too. */
+	if (!queue_work(dev->odp_wq, &qp->fault_work))
+		qhca_ib_ref_put(&qp->ref);
+}
+
+/* ------------------------------------------------------------- advice -- */
+
+struct advice {
+	struct work_struct work;
+	unsigned int flags;
+	u32 n;
+	struct {
+		struct qhca_ib_odp *odp;
+		u64 addr;
+		u32 len;
+	} item[] __counted_by(n);
+};
+
+static int advice_do(struct advice *a)
+{
+	int err = 0, ret;
+	u32 i;
+
+	for (i = 0; i < a->n; i++) {
+		ret = qhca_odp_map(a->item[i].odp, a->item[i].addr,
+				   a->item[i].len, a->flags);
+		if (ret > 0)
+			atomic64_add(ret, &a->item[i].odp->prefetched);
+		else if (ret && !err)
+			err = ret;
+	}
+	return err;
+}
+
+static void advice_free(struct advice *a)
+{
+	u32 i;
+
+	for (i = 0; i < a->n; i++) {
+		if (a->item[i].odp)
+			qhca_ib_ref_put(&a->item[i].odp->ref);
+	}
+	kvfree(a);
+}
+
+static void advice_work(struct work_struct *work)
+{
+	struct advice *a = container_of(work, struct advice, work);
+
+	advice_do(a);
+	advice_free(a);
+}
+
+static int advice_fill(struct qhca_ib_dev *dev, struct ib_pd *pd,
+		       struct advice *a, const struct ib_sge *sge)
+{
+	struct qhca_ib_odp *odp;
+	int err;
+	u32 i;
+
+	for (i = 0; i < a->n; i++) {
+		odp = odp_get(dev, sge[i].lkey, pd, &err);
+		if (!odp)
+			return err;
+		a->item[i].odp = odp;
+		a->item[i].addr = sge[i].addr;
+		a->item[i].len = sge[i].length;
+		if ((a->flags & QHCA_ODP_WRITE) && !odp->writable)
+			return -EPERM;
+	}
+	return 0;
+}
+
+/**
+ * qhca_ib_advise_mr - ib_device_ops.advise_mr: prefetch
+ * @pd: PD of the MRs
+ * @advice: PREFETCH (to read), PREFETCH_WRITE, PREFETCH_NO_FAULT (only what is
+ *	in memory)
+ * @flags: FLUSH: return when it is done; else it is done some time
+ * @sge: ranges
+ * @num_sge: their number
+ * @attrs: unused
+ *
+ * Return: 0; -EOPNOTSUPP (advice), -EINVAL (an MR without paging), -ENOENT (no
+ * such MR), -EPERM (an MR of another PD, or to be written and it may not);
+ * with FLUSH also as qhca_odp_map(); -ENOMEM.
+ */
+int qhca_ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice,
+		      u32 flags, struct ib_sge *sge, u32 num_sge,
+		      struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_ib_dev *dev = to_qdev(pd->device);
+	unsigned int how = 0;
+	struct advice *a;
+	int err;
+
+	switch (advice) {
+	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH:
+		break;
+	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE:
+		how = QHCA_ODP_WRITE;
+		break;
+	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT:
+		how = QHCA_ODP_SNAPSHOT;
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	a = kvzalloc(struct_size(a, item, num_sge), GFP_KERNEL_ACCOUNT);
+	if (!a)
+		return -ENOMEM;
+	a->n = num_sge;
+	a->flags = how;
+	err = advice_fill(dev, pd, a, sge);
+	if (!err && !(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
+		INIT_WORK(&a->work, advice_work);
+		queue_work(dev->odp_wq, &a->work);
+		return 0;
+	}
+	if (!err)
+		err = advice_do(a);
+	advice_free(a);
+	return err;
+}
+
+/* ib_device_ops.fill_stat_mr_entry: counters for "rdma statistic show mr" */
+int qhca_ib_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct qhca_ib_odp *odp = to_qmr(ibmr)->odp;
+	struct nlattr *nest;
+
+	if (!odp)
+		return 0;
+	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	if (!nest)
+		return -EMSGSIZE;
+	if (rdma_nl_stat_hwcounter_entry(msg, "page_faults",
+					 atomic64_read(&odp->faults)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_invalidations",
+					 atomic64_read(&odp->invalidations)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_prefetch",
+					 atomic64_read(&odp->prefetched))) {
+		nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * An implicit MR: all memory of a process, also what it maps later.
+ *
+ * Its table is a tree of three levels that begins as an empty root. Where the
+ * device meets memory in use, a child covers 16 MiB (with pages of 4 KiB): a
+ * last-level table and an MMU notifier. A child whose memory the process has
+ * unmapped goes again.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "odp.h"
+
+/**
+ * struct qhca_odp_child - a piece of an implicit MR
+ * @range: its memory; @range.entries is the table
+ * @dma: DMA address of the table
+ * @users: who maps pages right now; under odp->lock
+ * @dead: not in the tree any more; under umem_mutex
+ * @gone: frees it when it is empty; holds a reference of the MR while queued
+ */
+struct qhca_odp_child {
+	struct qhca_odp_range range;
+	dma_addr_t dma;
+	unsigned int users;
+	bool dead;
+	struct work_struct gone;
+};
+
+struct qhca_odp_middle {
+	__le64 *table;
+	dma_addr_t dma;
+};
+
+static __le64 *table_alloc(struct qhca_ib_odp *odp, dma_addr_t *dma)
+{
+	return dma_alloc_coherent(&odp->dev->qdev->pdev->dev,
+				  BIT(QHCA_ODP_TABLE_SHIFT), dma, GFP_KERNEL);
+}
+
+static void table_free(struct qhca_ib_odp *odp, __le64 *table, dma_addr_t dma)
+{
+	if (table)
+		dma_free_coherent(&odp->dev->qdev->pdev->dev,
+				  BIT(QHCA_ODP_TABLE_SHIFT), table, dma);
+}
+
+/* Index of @va in the table of @level, 0 being the root. */
+static unsigned int entry_index(u64 va, unsigned int level)
+{
+	return (va >> (PAGE_SHIFT + QHCA_ODP_ENTRY_BITS * (2 - level))) &
+	       (BIT(QHCA_ODP_ENTRY_BITS) - 1);
+}
+
+static void link_table(__le64 *entry, dma_addr_t dma)
+{
+	/* the table below is complete before the device can find it */
+	dma_wmb();
+	WRITE_ONCE(*entry, cpu_to_le64(dma | QHCA_BTE_VALID | QHCA_BTE_TABLE));
+}
+
+/* The second-level table for @va, made if need be. Under odp->lock. */
+static struct qhca_odp_middle *middle_get(struct qhca_ib_odp *odp, u64 va)
+{
+	struct qhca_odp_middle *m;
+	unsigned long index = entry_index(va, 0);
+	int err;
+
+	m = xa_load(&odp->middle, index);
+	if (m)
+		return m;
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
+		return ERR_PTR(-ENOMEM);
+	m->table = table_alloc(odp, &m->dma);
+	err = m->table ? xa_err(xa_store(&odp->middle, index, m, GFP_KERNEL))
+		       : -ENOMEM;
+	if (err) {
+		table_free(odp, m->table, m->dma);
+		kfree(m);
+		return ERR_PTR(err);
+	}
+	link_table(&odp->root[index], m->dma);
+	return m;
+}
+
+static u64 child_start(const struct qhca_odp_child *c)
+{
+	return ib_umem_start(c->range.umem);
+}
+
+static void child_free(struct qhca_odp_child *c)
+{
+	struct qhca_ib_odp *odp = c->range.odp;
+
+	ib_umem_odp_release(c->range.umem);
+	table_free(odp, c->range.entries, c->dma);
+	kfree(c);
+}
+
+/*
+ * The process has unmapped all of a child. Whoever maps pages of it again
+ * before we get there keeps it.
+ */
+static void child_gone(struct work_struct *work)
+{
+	struct qhca_odp_child *c = container_of(work, struct qhca_odp_child,
+						gone);
+	struct qhca_ib_odp *odp = c->range.odp;
+	struct ib_umem_odp *umem = c->range.umem;
+	u64 va = child_start(c);
+	struct qhca_odp_middle *m;
+
+	mutex_lock(&odp->lock);
+	mutex_lock(&umem->umem_mutex);
+	c->dead = !c->users && !umem->npages;
+	mutex_unlock(&umem->umem_mutex);
+	if (c->dead) {
+		m = xa_load(&odp->middle, entry_index(va, 0));
+		WRITE_ONCE(m->table[entry_index(va, 1)], 0);
+		xa_erase(&odp->children, va >> QHCA_ODP_CHILD_SHIFT);
+	}
+	mutex_unlock(&odp->lock);
+	if (c->dead) {
+		qhca_odp_sync(odp);
+		/* queued once more before it was dead? */
+		if (cancel_work(work))
+			qhca_ib_ref_put(&odp->ref);
+		child_free(c);
+	}
+	qhca_ib_ref_put(&odp->ref);
+}
+
+/* Nothing of the child is there. Under umem_mutex. */
+static void child_emptied(struct qhca_odp_range *r)
+{
+	struct qhca_odp_child *c = container_of(r, struct qhca_odp_child,
+						range);
+
+	/* no reference: the MR is about to go, and takes its children along */
+	if (c->dead || !refcount_inc_not_zero(&r->odp->ref.count))
+		return;
+	if (!queue_work(r->odp->dev->odp_wq, &c->gone))
+		qhca_ib_ref_put(&r->odp->ref);
+}
+
+static struct qhca_odp_child *child_make(struct qhca_ib_odp *odp, u64 va)
+{
+	struct ib_umem_odp *root = odp->range.umem, *umem;
+	struct mm_struct *mm = root->umem.owning_mm;
+	struct qhca_odp_middle *m;
+	struct qhca_odp_child *c;
+	int err = -ENOMEM;
+
+	m = middle_get(odp, va);
+	if (IS_ERR(m))
+		return ERR_CAST(m);
+	c = kzalloc(sizeof(*c), GFP_KERNEL);
+	if (!c)
+		return ERR_PTR(-ENOMEM);
+	c->range.odp = odp;
+	c->range.emptied = child_emptied;
+	INIT_WORK(&c->gone, child_gone);
+	c->range.entries = table_alloc(odp, &c->dma);
+	if (!c->range.entries)
+		goto err_free;
+	/* a notifier needs a living address space to be put in */
+	err = -EINVAL;
+	if (!mmget_not_zero(mm))
+		goto err_table;
+	umem = ib_umem_odp_alloc_child(root, va, QHCA_ODP_CHILD_SIZE,
+				       &qhca_odp_mn_ops);
+	mmput_async(mm);
+	if (IS_ERR(umem)) {
+		err = PTR_ERR(umem);
+		goto err_table;
+	}
+	c->range.umem = umem;
+	err = xa_err(xa_store(&odp->children, va >> QHCA_ODP_CHILD_SHIFT, c,
+			      GFP_KERNEL));
+	if (err)
+		goto err_umem;
+	mutex_lock(&umem->umem_mutex);
+	umem->private = &c->range;
+	mutex_unlock(&umem->umem_mutex);
+	link_table(&m->table[entry_index(va, 1)], c->dma);
+	return c;
+
+err_umem:
+	ib_umem_odp_release(umem);
+err_table:
+	table_free(odp, c->range.entries, c->dma);
+err_free:
+	kfree(c);
+	return ERR_PTR(err);
+}
+
+static struct qhca_odp_child *child_get(struct qhca_ib_odp *odp, u64 va)
+{
+	struct qhca_odp_child *c;
+
+	mutex_lock(&odp->lock);
+	c = xa_load(&odp->children, va >> QHCA_ODP_CHILD_SHIFT);
+	if (!c)
+		c = child_make(odp, va & ~(QHCA_ODP_CHILD_SIZE - 1));
+	if (!IS_ERR(c))
+		c->users++;
+	mutex_unlock(&odp->lock);
+	return c;
+}
+
+/*
+ * An access that found no memory leaves no child behind: a peer could else fill
+ * ours with them.
+ */
+static void child_put(struct qhca_odp_child *c)
+{
+	struct qhca_ib_odp *odp = c->range.odp;
+	struct ib_umem_odp *umem = c->range.umem;
+
+	mutex_lock(&odp->lock);
+	if (!--c->users) {
+		mutex_lock(&umem->umem_mutex);
+		if (!umem->npages)
+			child_emptied(&c->range);
+		mutex_unlock(&umem->umem_mutex);
+	}
+	mutex_unlock(&odp->lock);
+}
+
+/* As qhca_odp_range_map(), over as many children as it takes. */
+int qhca_odp_implicit_map(struct qhca_ib_odp *odp, u64 va, u64 len,
+			  unsigned int flags)
+{
+	int total = 0;
+
+	while (len) {
+		u64 n = min(len, QHCA_ODP_CHILD_SIZE -
+				 (va & (QHCA_ODP_CHILD_SIZE - 1)));
+		struct qhca_odp_child *c = child_get(odp, va);
+		int ret;
+
+		if (IS_ERR(c))
+			return PTR_ERR(c);
+		ret = qhca_odp_range_map(&c->range, va, n, flags);
+		child_put(c);
+		if (ret < 0)
+			return ret;
+		total += ret;
+		va += n;
+		len -= n;
+	}
+	return total;
+}
+
+/* Make the empty root; *@desc describes it. 0, -EINVAL, -ENOMEM. */
+int qhca_odp_implicit_init(struct qhca_ib_odp *odp, struct qhca_buf *desc,
+			   int access)
+{
+	struct ib_umem_odp *umem;
+
+	mutex_init(&odp->lock);
+	xa_init(&odp->middle);
+	xa_init(&odp->children);
+	odp->root = table_alloc(odp, &odp->root_dma);
+	if (!odp->root)
+		return -ENOMEM;
+	umem = ib_umem_odp_alloc_implicit(&odp->dev->ibdev, access);
+	if (IS_ERR(umem)) {
+		table_free(odp, odp->root, odp->root_dma);
+		return PTR_ERR(umem);
+	}
+	odp->range.umem = umem;
+	desc->addr = cpu_to_le64(odp->root_dma);
+	desc->len = cpu_to_le64(odp->length);
+	desc->form = QHCA_BUF_TREE;
+	desc->hops = 3;
+	desc->page_shift = PAGE_SHIFT;
+	desc->table_shift = QHCA_ODP_TABLE_SHIFT;
+	return 0;
+}
+
+/* Nobody uses the MR, and no work for it is queued. */
+void qhca_odp_implicit_free(struct qhca_ib_odp *odp)
+{
+	struct qhca_odp_middle *m;
+	struct qhca_odp_child *c;
+	unsigned long i;
+
+	xa_for_each(&odp->children, i, c)
+		child_free(c);
+	xa_for_each(&odp->middle, i, m) {
+		table_free(odp, m->table, m->dma);
+		kfree(m);
+	}
+	xa_destroy(&odp->children);
+	xa_destroy(&odp->middle);
+	ib_umem_odp_release(odp->range.umem);
+	table_free(odp, odp->root, odp->root_dma);
+}
