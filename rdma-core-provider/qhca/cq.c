@@ -10,8 +10,6 @@
 #include "qhca.h"
 #include "qhca-abi-cmd.h"
 
-#define QHCA_CQE_SHIFT	6	/* log2 of sizeof(struct qhca_cqe) */
-
 static_assert(sizeof(struct qhca_cqe) == 1 << QHCA_CQE_SHIFT, "CQE size");
 
 static void qhca_cq_release(struct qhca_context *ctx, struct qhca_cq *cq)
@@ -108,7 +106,10 @@ struct ibv_cq_ex *qhca_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr)
 {
 	const uint64_t known = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN |
-			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+			       IBV_WC_EX_WITH_TM_INFO |
+			       IBV_WC_EX_WITH_FLOW_TAG |
+			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	struct qhca_cq *cq;
 
 	if (!check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS |
@@ -146,20 +147,40 @@ int qhca_destroy_cq(struct ibv_cq *ibv_cq)
 	return 0;
 }
 
+/* Is this a CQE of the QP @obj?  Those of an SRQ's own CQ are the SRQ's. */
+static bool qhca_cqe_of_qp(const struct qhca_cqe *cqe, const void *obj)
+{
+	const struct qhca_qp *qp = obj;
+
+	return le32toh(cqe->qpn) == qp->qpn &&
+	       !(le16toh(cqe->flags) & QHCA_CQE_F_SRQN);
+}
+
+/* Is this a CQE of the SRQ @obj, which has a CQ of its own? */
+static bool qhca_cqe_of_srq(const struct qhca_cqe *cqe, const void *obj)
+{
+	const struct qhca_srq *srq = obj;
+
+	return (le16toh(cqe->flags) & QHCA_CQE_F_SRQN) &&
+	       le32toh(cqe->src_qpn) == srq->srqn;
+}
+
 /*
- * Takes the CQEs of @qp out of @cq, when the device makes no more of them.
+ * Takes the CQEs of @obj out of @cq, when the device makes no more of them; the
+ * CQ's lock is held.  WQEs of @srq, if it is not NULL, are given back to it.
  *
  * The others move up towards the producer, in their order, each with the
  * phase of its new place; then the consumer index skips the gap.  The entries
  * in the gap keep the phase they had, which is what the device's next lap
  * overwrites, so they are never taken for new.
  */
-void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
+static void qhca_cq_drop(struct qhca_cq *cq,
+			 bool (*gone)(const struct qhca_cqe *, const void *),
+			 const void *obj, struct qhca_srq *srq)
 {
 	uint32_t ci, prod, from, to;
 	struct qhca_cqe *src, *dst;
 
-	qhca_lock(&cq->lock);
 	ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 	prod = ci;
 	while (prod - ci < 1U << cq->shift && qhca_cq_peek(cq, prod))
@@ -168,10 +189,10 @@ void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
 	to = prod;
 	for (from = prod; from != ci; ) {
 		src = &cq->ring[qhca_slot(--from, cq->shift)];
-		if (le32toh(src->qpn) == qp->qpn) {
-			if ((src->opcode & QHCA_CQE_OP_RECV) &&
-			    (le16toh(src->flags) & QHCA_CQE_F_SRQ) && qp->srq)
-				qhca_srq_give_back(qp->srq,
+		if (gone(src, obj)) {
+			if (srq && (src->opcode & QHCA_CQE_OP_RECV) &&
+			    (le16toh(src->flags) & QHCA_CQE_F_SRQ))
+				qhca_srq_give_back(srq,
 						   le32toh(src->wqe_index));
 			continue;
 		}
@@ -185,7 +206,22 @@ void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
 		atomic_store_explicit(&cq->ci, to, memory_order_relaxed);
 		qhca_dbrec_store(cq->dbrec, to);
 	}
+}
+
+/* Takes the CQEs of a QP that is gone, or back in RESET, out of @cq. */
+void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
+{
+	qhca_lock(&cq->lock);
+	qhca_cq_drop(cq, qhca_cqe_of_qp, qp, qp->srq);
 	if (cq->last_qp == qp)
 		cq->last_qp = NULL;
+	qhca_unlock(&cq->lock);
+}
+
+/* Takes the CQEs of an SRQ that is gone out of @cq, its own. */
+void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq)
+{
+	qhca_lock(&cq->lock);
+	qhca_cq_drop(cq, qhca_cqe_of_srq, srq, NULL);
 	qhca_unlock(&cq->lock);
 }

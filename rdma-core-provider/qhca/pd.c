@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <infiniband/cmd_ioctl.h>
+
 #include "qhca.h"
 #include "qhca-abi-cmd.h"
 
@@ -27,6 +29,39 @@ struct ibv_pd *qhca_alloc_pd(struct ibv_context *context)
 		return NULL;
 	}
 	return &pd->ibv_pd;
+}
+
+/* The kernel says whether there is such a PD. */
+struct ibv_pd *qhca_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_PD, QHCA_METHOD_PD_QUERY, 2);
+	struct qhca_pd *pd;
+	uint32_t pdn;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	fill_attr_in_obj(cmd, QHCA_ATTR_PD_QUERY_HANDLE, handle);
+	fill_attr_out(cmd, QHCA_ATTR_PD_QUERY_RESP_PDN, &pdn, sizeof(pdn));
+	if (execute_ioctl(context, cmd)) {
+		free(pd);
+		return NULL;
+	}
+	pd->ibv_pd.context = context;
+	pd->ibv_pd.handle = handle;
+	return &pd->ibv_pd;
+}
+
+/*
+ * The PD itself stays.  There is no way to refuse, so one that parent domains
+ * are made of is left to the end of the process.
+ */
+void qhca_unimport_pd(struct ibv_pd *ibv_pd)
+{
+	struct qhca_pd *pd = to_qpd(ibv_pd);
+
+	if (!atomic_load(&pd->refs))
+		free(pd);
 }
 
 /* Also the end of a parent domain. */

@@ -90,7 +90,7 @@ static uint32_t qhca_read_qp_num(struct ibv_cq_ex *cq)
 
 static uint32_t qhca_read_src_qp(struct ibv_cq_ex *cq)
 {
-	return le32toh(to_qcq_ex(cq)->cur->src_qpn);
+	return qhca_cqe_src_qp(to_qcq_ex(cq)->cur);
 }
 
 /* RoCE has no LID. */
@@ -117,7 +117,34 @@ static uint64_t qhca_read_completion_ts(struct ibv_cq_ex *cq)
 
 static uint16_t qhca_read_cvlan(struct ibv_cq_ex *cq)
 {
-	return le16toh(to_qcq_ex(cq)->cur->vlan);
+	const struct qhca_cqe *cqe = to_qcq_ex(cq)->cur;
+
+	/* A match tells its tag in the same place. */
+	if (le16toh(cqe->flags) & QHCA_CQE_F_TM_MATCH)
+		return QHCA_VLAN_NONE;
+	return le16toh(cqe->vlan);
+}
+
+/* Of the message, with IBV_WC_TM_MATCH; else zeros. */
+static void qhca_read_tm_info(struct ibv_cq_ex *cq,
+			      struct ibv_wc_tm_info *info)
+{
+	const struct qhca_tm_cqe *cqe = (const void *)to_qcq_ex(cq)->cur;
+
+	info->tag = 0;
+	info->priv = 0;
+	if (le16toh(cqe->flags) & QHCA_CQE_F_TM_MATCH) {
+		info->tag = be64toh(cqe->tag);
+		info->priv = be32toh(cqe->app_ctx);
+	}
+}
+
+/* The tag of the flow that brought a raw packet; 0 for all else. */
+static uint32_t qhca_read_flow_tag(struct ibv_cq_ex *cq)
+{
+	const struct qhca_cqe *cqe = to_qcq_ex(cq)->cur;
+
+	return cqe->opcode == QHCA_CQE_OP_RAW_RECV ? le32toh(cqe->src_qpn) : 0;
 }
 
 /* Fills the functions of an extended CQ that @wc_flags asks for. */
@@ -147,6 +174,13 @@ void qhca_cq_set_ex(struct qhca_cq *cq, uint64_t wc_flags)
 		ex->read_dlid_path_bits = qhca_read_dlid_path_bits;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = qhca_read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		ex->read_completion_wallclock_ns =
+			qhca_read_completion_wallclock;
 	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
 		ex->read_cvlan = qhca_read_cvlan;
+	if (wc_flags & IBV_WC_EX_WITH_TM_INFO)
+		ex->read_tm_info = qhca_read_tm_info;
+	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
+		ex->read_flow_tag = qhca_read_flow_tag;
 }

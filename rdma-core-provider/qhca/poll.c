@@ -39,9 +39,7 @@ static void qhca_cqe_fill_wr_id(const struct qhca_qp *qp, struct qhca_cqe *cqe,
 {
 	const struct qhca_wqe_ctrl *ctrl;
 
-	if (cqe->syndrome != QHCA_SYN_TABLE_INVALID &&
-	    cqe->syndrome != QHCA_SYN_TABLE_DMA &&
-	    cqe->syndrome != QHCA_SYN_WQE_DMA)
+	if (!QHCA_SYN_IS_WQE_LOST(cqe->syndrome))
 		return;
 	if (cqe->status != QHCA_WC_LOC_QP_OP_ERR &&
 	    cqe->status != QHCA_WC_WR_FLUSH_ERR)
@@ -50,6 +48,27 @@ static void qhca_cqe_fill_wr_id(const struct qhca_qp *qp, struct qhca_cqe *cqe,
 			      ((size_t)qhca_slot(index, qp->sq.shift) <<
 			       qp->sq.stride));
 	cqe->wr_id = ctrl->wr_id;
+}
+
+/*
+ * The same for a receive of an SRQ with a CQ of its own.  The QP need not be
+ * one of this process, and may be gone: the SRQ is what counts.
+ */
+static bool qhca_cqe_retire_srq(struct qhca_cq *cq, struct qhca_cqe *cqe)
+{
+	struct qhca_srq *srq;
+
+	srq = qhca_srq_find(to_qctx(cq->vcq.cq.context),
+			    le32toh(cqe->src_qpn));
+	if (!srq)
+		return false;
+	if (le16toh(cqe->flags) & QHCA_CQE_F_SRQ)
+		qhca_srq_give_back(srq, le32toh(cqe->wqe_index));
+	else if (cqe->opcode == QHCA_CQE_OP_TM_RECV &&
+		 (cqe->status ||
+		  (le16toh(cqe->flags) & QHCA_CQE_F_TM_DATA_VALID)))
+		qhca_tm_give_back(srq, le32toh(cqe->wqe_index));
+	return true;
 }
 
 /*
@@ -65,6 +84,8 @@ bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe)
 	uint32_t index = le32toh(cqe->wqe_index);
 	struct qhca_qp *qp = cq->last_qp;
 
+	if (unlikely(le16toh(cqe->flags) & QHCA_CQE_F_SRQN))
+		return qhca_cqe_retire_srq(cq, cqe);
 	if (!qp || qp->qpn != qpn) {
 		qp = qhca_qp_find(to_qctx(cq->vcq.cq.context), qpn);
 		if (!qp)
@@ -99,10 +120,27 @@ enum ibv_wc_opcode qhca_cqe_wc_opcode(const struct qhca_cqe *cqe)
 		return IBV_WC_FETCH_ADD;
 	case QHCA_CQE_OP_LOCAL_INV:
 		return IBV_WC_LOCAL_INV;
+	case QHCA_CQE_OP_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case QHCA_CQE_OP_FLUSH:
+		return IBV_WC_FLUSH;
+	case QHCA_CQE_OP_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
 	case QHCA_CQE_OP_RECV:
+	case QHCA_CQE_OP_RAW_RECV:
 		return IBV_WC_RECV;
 	case QHCA_CQE_OP_RECV_RDMA_IMM:
 		return IBV_WC_RECV_RDMA_WITH_IMM;
+	case QHCA_CQE_OP_TM_RECV:
+		return IBV_WC_TM_RECV;
+	case QHCA_CQE_OP_TM_NO_TAG:
+		return IBV_WC_TM_NO_TAG;
+	case QHCA_CQE_OP_TM_ADD:
+		return IBV_WC_TM_ADD;
+	case QHCA_CQE_OP_TM_DEL:
+		return IBV_WC_TM_DEL;
+	case QHCA_CQE_OP_TM_SYNC:
+		return IBV_WC_TM_SYNC;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -120,6 +158,15 @@ unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe)
 		wc_flags |= IBV_WC_WITH_IMM;
 	if (flags & QHCA_CQE_F_INV)
 		wc_flags |= IBV_WC_WITH_INV;
+	if (flags & QHCA_CQE_F_TM_SYNC_REQ)
+		wc_flags |= IBV_WC_TM_SYNC_REQ;
+	if (flags & QHCA_CQE_F_TM_MATCH)
+		wc_flags |= IBV_WC_TM_MATCH;
+	if (flags & QHCA_CQE_F_TM_DATA_VALID)
+		wc_flags |= IBV_WC_TM_DATA_VALID;
+	/* A raw packet, as only for those the device looks at checksums. */
+	if ((flags & QHCA_CQE_F_L3_OK) && (flags & QHCA_CQE_F_L4_OK))
+		wc_flags |= IBV_WC_IP_CSUM_OK;
 	return wc_flags;
 }
 
@@ -136,7 +183,7 @@ static void qhca_fill_wc(const struct qhca_cqe *cqe, struct ibv_wc *wc)
 	else
 		wc->imm_data = cqe->imm;
 	wc->qp_num = le32toh(cqe->qpn);
-	wc->src_qp = le32toh(cqe->src_qpn);
+	wc->src_qp = qhca_cqe_src_qp(cqe);
 	wc->pkey_index = le16toh(cqe->pkey_index);
 	wc->slid = 0;
 	wc->sl = cqe->sl;

@@ -45,18 +45,12 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 	return ret;
 }
 
-int qhca_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr,
-		   struct ibv_recv_wr **bad_wr)
+/* Posts to the RQ of a QP or the ring of a WQ; @num: its number. */
+int qhca_rq_post(struct qhca_context *ctx, struct qhca_rq *rq, uint32_t num,
+		 struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	struct qhca_qp *qp = to_qqp(ibv_qp);
-	struct qhca_rq *rq = &qp->rq;
 	uint32_t head, tail;
 	int ret = 0;
-
-	if (ibv_qp->state == IBV_QPS_RESET || qp->srq) {
-		*bad_wr = wr;
-		return EINVAL;
-	}
 
 	qhca_lock(&rq->lock);
 	head = rq->head;
@@ -83,11 +77,23 @@ int qhca_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr,
 		 */
 		qhca_full_barrier();
 		if (qhca_dbrec_flags(rq->dbrec) & QHCA_DBREC_NOTIFY)
-			qhca_ring_db(to_qctx(ibv_qp->context), QHCA_DB_RQ,
-				     qp->qpn, 0, head);
+			qhca_ring_db(ctx, QHCA_DB_RQ, num, 0, head);
 	}
 	qhca_unlock(&rq->lock);
 	return ret;
+}
+
+int qhca_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr)
+{
+	struct qhca_qp *qp = to_qqp(ibv_qp);
+
+	if (ibv_qp->state == IBV_QPS_RESET || qp->srq || !qp->rq.ring) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return qhca_rq_post(to_qctx(ibv_qp->context), &qp->rq, qp->qpn, wr,
+			    bad_wr);
 }
 
 int qhca_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,

@@ -21,6 +21,7 @@
 #include <util/compiler.h>
 
 #define QHCA_RC_WQE_HEADER	sizeof(struct qhca_sq_wqe)
+#define QHCA_XRC_WQE_HEADER	sizeof(struct qhca_xrc_wqe)
 #define QHCA_UD_WQE_HEADER	sizeof(struct qhca_ud_wqe)
 #define QHCA_RQ_WQE_HEADER	sizeof(struct qhca_rq_wqe)
 
@@ -36,6 +37,8 @@ struct qhca_wqe_rules {
 	uint32_t	max_sge;
 	uint32_t	max_inline;	/* bytes */
 	bool		ud;		/* entries have an address vector */
+	bool		xrc;		/* entries have an SRQ number */
+	bool		raw;		/* entries are frames */
 	bool		sig_all;	/* every entry gives a completion */
 };
 
@@ -44,12 +47,22 @@ static inline uint32_t qhca_wqe_ops(enum ibv_qp_type type, uint64_t features)
 {
 	uint32_t ops = 1U << IBV_WR_SEND | 1U << IBV_WR_SEND_WITH_IMM;
 
+	if (type == IBV_QPT_XRC_RECV)
+		return 0;
+	if (type == IBV_QPT_RAW_PACKET)
+		return 1U << IBV_WR_SEND;
 	if (type == IBV_QPT_UD)
 		return ops;
 	ops |= 1U << IBV_WR_RDMA_WRITE | 1U << IBV_WR_RDMA_WRITE_WITH_IMM;
-	if (type != IBV_QPT_RC)
+	if (features & QHCA_FEAT_MW)
+		ops |= 1U << IBV_WR_BIND_MW | 1U << IBV_WR_LOCAL_INV;
+	if (type != IBV_QPT_RC && type != IBV_QPT_XRC_SEND)
 		return ops;
 	ops |= 1U << IBV_WR_RDMA_READ;
+	if (features & QHCA_FEAT_FLUSH)
+		ops |= 1U << IBV_WR_FLUSH;
+	if (features & QHCA_FEAT_ATOMIC_WRITE)
+		ops |= 1U << IBV_WR_ATOMIC_WRITE;
 	if (features & QHCA_FEAT_FAST_REG)
 		ops |= 1U << IBV_WR_SEND_WITH_INV;
 	if (features & QHCA_FEAT_ATOMIC)
@@ -76,6 +89,14 @@ static inline uint8_t qhca_wqe_opcode(enum ibv_wr_opcode op)
 		return QHCA_WQE_COMP_SWAP;
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		return QHCA_WQE_FETCH_ADD;
+	case IBV_WR_BIND_MW:
+		return QHCA_WQE_BIND_MW;
+	case IBV_WR_LOCAL_INV:
+		return QHCA_WQE_LOCAL_INV;
+	case IBV_WR_FLUSH:
+		return QHCA_WQE_FLUSH;
+	case IBV_WR_ATOMIC_WRITE:
+		return QHCA_WQE_ATOMIC_WRITE;
 	default:
 		return QHCA_WQE_SEND;
 	}
@@ -92,13 +113,17 @@ static inline uint8_t qhca_wqe_flags(unsigned int send_flags, bool sig_all)
 		flags |= QHCA_WQE_F_SOLICITED;
 	if (send_flags & IBV_SEND_FENCE)
 		flags |= QHCA_WQE_F_FENCE;
+	if (send_flags & IBV_SEND_IP_CSUM)
+		flags |= QHCA_WQE_F_ETH_CSUM;
 	return flags;
 }
 
 /* Returns the bytes of a WQE's header: what comes before SGEs or data. */
 static inline size_t qhca_wqe_header(const struct qhca_wqe_rules *rules)
 {
-	return rules->ud ? QHCA_UD_WQE_HEADER : QHCA_RC_WQE_HEADER;
+	if (rules->ud)
+		return QHCA_UD_WQE_HEADER;
+	return rules->xrc ? QHCA_XRC_WQE_HEADER : QHCA_RC_WQE_HEADER;
 }
 
 /* Clears the header in @slot and fills what all opcodes have. */
@@ -109,7 +134,7 @@ static inline void qhca_wqe_begin(const struct qhca_wqe_rules *rules,
 	struct qhca_wqe_ctrl *ctrl = slot;
 
 	memset(slot, 0, qhca_wqe_header(rules));
-	ctrl->opcode = opcode;
+	ctrl->opcode = rules->raw ? QHCA_WQE_RAW_SEND : opcode;
 	ctrl->flags = flags;
 	ctrl->wr_id = htole64(wr_id);
 }
@@ -121,6 +146,70 @@ static inline void qhca_wqe_set_remote(void *slot, uint64_t addr, uint32_t rkey)
 
 	wqe->remote.addr = htole64(addr);
 	wqe->remote.rkey = htole32(rkey);
+}
+
+/* Sets the SRQ at the peer of an XRC WQE. */
+static inline void qhca_wqe_set_srqn(void *slot, uint32_t srqn)
+{
+	struct qhca_xrc_wqe *wqe = slot;
+
+	wqe->srqn = htole32(srqn);
+}
+
+/*
+ * Sets what a FLUSH WQE is about.
+ *
+ * @len: bytes; @type: IBV_FLUSH_GLOBAL, IBV_FLUSH_PERSISTENT or both;
+ * @level: IBV_FLUSH_RANGE or IBV_FLUSH_MR; both as the device has them
+ *
+ * Returns 0, or EINVAL for what a request cannot say.
+ */
+static inline int qhca_wqe_set_flush(void *slot, uint64_t addr, uint32_t rkey,
+				     uint64_t len, uint8_t type, uint8_t level)
+{
+	struct qhca_wqe_ctrl *ctrl = slot;
+
+	if (!type || type & ~(QHCA_FLUSH_T_GLOBAL | QHCA_FLUSH_T_PERSISTENT) ||
+	    level > QHCA_FLUSH_L_MR || len > UINT32_MAX)
+		return EINVAL;
+	ctrl->arg0 = htole64(len);
+	ctrl->arg1 = htole64(type | level << QHCA_FLUSH_L_SHIFT);
+	qhca_wqe_set_remote(slot, addr, rkey);
+	return 0;
+}
+
+/* Sets the key of a SEND_INV or LOCAL_INV WQE. */
+static inline void qhca_wqe_set_inv(void *slot, uint32_t rkey)
+{
+	struct qhca_wqe_ctrl *ctrl = slot;
+
+	/* The one key that lies in a field of network order. */
+	ctrl->imm = (__force __be32)htole32(rkey);
+}
+
+/*
+ * Sets what a BIND_MW WQE binds, and the new key.  Local write, which some ask
+ * for, is no right of windows.  Returns 0, or EINVAL for a flag that is none.
+ */
+static inline int qhca_wqe_set_bind(void *slot, uint32_t rkey,
+				    const struct ibv_mw_bind_info *info)
+{
+	const unsigned int known = IBV_ACCESS_LOCAL_WRITE |
+				   IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC |
+				   IBV_ACCESS_ZERO_BASED;
+	struct qhca_sq_wqe *wqe = slot;
+
+	if ((info->mw_access_flags & ~known) || (info->length && !info->mr))
+		return EINVAL;
+	wqe->ctrl.arg0 = htole64(info->addr);
+	wqe->ctrl.arg1 = htole64(info->length);
+	wqe->remote.addr = htole64(info->mr ? info->mr->lkey : 0);
+	wqe->remote.rkey = htole32(rkey);
+	wqe->remote.arg = htole32(info->mw_access_flags &
+				  ~IBV_ACCESS_LOCAL_WRITE);
+	return 0;
 }
 
 /* Sets the destination of a UD WQE. */
@@ -172,7 +261,8 @@ static inline int qhca_wqe_add_inline(const struct qhca_wqe_rules *rules,
 	size_t used = ctrl->flags & QHCA_WQE_F_INLINE ?
 		      le16toh(ctrl->num_sge) : 0;
 
-	if (ctrl->opcode >= QHCA_WQE_RDMA_READ)
+	if (ctrl->opcode >= QHCA_WQE_RDMA_READ &&
+	    ctrl->opcode != QHCA_WQE_RAW_SEND)
 		return EINVAL;
 	if (len > rules->max_inline - used)
 		return ENOMEM;
@@ -200,10 +290,13 @@ static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 	struct qhca_wqe_ctrl *ctrl = slot;
 	int i, ret;
 
+	/* The structure has no place for what FLUSH needs: see ibv_wr_flush. */
 	if ((unsigned int)wr->opcode >= 32 ||
-	    !(rules->ops & 1U << wr->opcode))
+	    !(rules->ops & 1U << wr->opcode) || wr->opcode == IBV_WR_FLUSH)
 		return EOPNOTSUPP;
-	if (wr->num_sge < 0 || (wr->send_flags & IBV_SEND_IP_CSUM))
+	if ((wr->send_flags & IBV_SEND_IP_CSUM) && !rules->raw)
+		return EOPNOTSUPP;
+	if (wr->num_sge < 0)
 		return EINVAL;
 
 	qhca_wqe_begin(rules, slot, wr->wr_id, qhca_wqe_opcode(wr->opcode),
@@ -214,6 +307,7 @@ static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 		/* fallthrough */
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
 		qhca_wqe_set_remote(slot, wr->wr.rdma.remote_addr,
 				    wr->wr.rdma.rkey);
 		break;
@@ -229,13 +323,23 @@ static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 		ctrl->imm = wr->imm_data;
 		break;
 	case IBV_WR_SEND_WITH_INV:
-		/* The one key that lies in a field of network order. */
-		ctrl->imm = (__force __be32)htole32(wr->invalidate_rkey);
+		qhca_wqe_set_inv(slot, wr->invalidate_rkey);
 		break;
+	case IBV_WR_LOCAL_INV:
+		qhca_wqe_set_inv(slot, wr->invalidate_rkey);
+		return 0;
+	case IBV_WR_BIND_MW:
+		/* Those of type 1 go by ibv_bind_mw(). */
+		if (!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+			return EINVAL;
+		return qhca_wqe_set_bind(slot, wr->bind_mw.rkey,
+					 &wr->bind_mw.bind_info);
 	default:
 		break;
 	}
 
+	if (rules->xrc)
+		qhca_wqe_set_srqn(slot, wr->qp_type.xrc.remote_srqn);
 	if (rules->ud) {
 		if (!wr->wr.ud.ah)
 			return EINVAL;
@@ -281,7 +385,7 @@ static inline int qhca_wqe_encode_recv(uint32_t max_sge, void *slot,
 /*
  * Chooses the WQE size of a send queue.
  *
- * @rules: in: ud, max_sge, max_inline as asked for; out: max_sge and
+ * @rules: in: ud, xrc, max_sge, max_inline as asked for; out: max_sge and
  *	   max_inline the size really holds, within the limits
  * @limit_sge, @limit_inline: of the device
  * @stride: out: log2 of the WQE bytes, 6..10

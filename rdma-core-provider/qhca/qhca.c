@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <infiniband/cmd_ioctl.h>
+
 #include "qhca.h"
 #include "qhca-abi-cmd.h"
 
@@ -28,6 +30,13 @@ static int qhca_query_device_ex(struct ibv_context *context,
 				       &resp_size);
 	if (ret)
 		return ret;
+	/* What the kernel does not know of: it sees no hash. */
+	if (attr_size >= offsetof(struct ibv_device_attr_ex, rss_caps) +
+			 sizeof(attr->rss_caps) &&
+	    (to_qctx(context)->features & QHCA_FEAT_RSS)) {
+		attr->rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+		attr->rss_caps.rx_hash_fields_mask = QHCA_HASH_MASK;
+	}
 	fw = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
 		 "%u.%u.%u", (unsigned int)(fw >> 24 & 0xff),
@@ -44,37 +53,68 @@ static int qhca_query_port(struct ibv_context *context, uint8_t port,
 }
 
 static const struct verbs_context_ops qhca_context_ops = {
+	.advise_mr = qhca_advise_mr,
+	.alloc_dm = qhca_alloc_dm,
 	.alloc_parent_domain = qhca_alloc_parent_domain,
+	.alloc_mw = qhca_alloc_mw,
 	.alloc_pd = qhca_alloc_pd,
 	.alloc_td = qhca_alloc_td,
+	.attach_mcast = ibv_cmd_attach_mcast,
+	.close_xrcd = qhca_close_xrcd,
+	.bind_mw = qhca_bind_mw,
 	.create_ah = qhca_create_ah,
 	.create_cq = qhca_create_cq,
 	.create_cq_ex = qhca_create_cq_ex,
+	.create_flow = qhca_create_flow,
 	.create_qp = qhca_create_qp,
 	.create_qp_ex = qhca_create_qp_ex,
+	.create_rwq_ind_table = qhca_create_rwq_ind_table,
 	.create_srq = qhca_create_srq,
+	.create_srq_ex = qhca_create_srq_ex,
+	.create_wq = qhca_create_wq,
+	.dealloc_mw = qhca_dealloc_mw,
 	.dealloc_pd = qhca_dealloc_pd,
 	.dealloc_td = qhca_dealloc_td,
 	.dereg_mr = qhca_dereg_mr,
 	.destroy_ah = qhca_destroy_ah,
 	.destroy_cq = qhca_destroy_cq,
+	.destroy_flow = qhca_destroy_flow,
 	.destroy_qp = qhca_destroy_qp,
+	.destroy_rwq_ind_table = qhca_destroy_rwq_ind_table,
 	.destroy_srq = qhca_destroy_srq,
+	.destroy_wq = qhca_destroy_wq,
+	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = qhca_free_context,
+	.free_dm = qhca_free_dm,
+	.get_srq_num = qhca_get_srq_num,
+	.import_dm = qhca_import_dm,
+	.import_mr = qhca_import_mr,
+	.import_pd = qhca_import_pd,
 	.modify_cq = qhca_modify_cq,
 	.modify_qp = qhca_modify_qp,
 	.modify_srq = qhca_modify_srq,
+	.modify_wq = qhca_modify_wq,
+	.open_qp = qhca_open_qp,
+	.open_xrcd = qhca_open_xrcd,
 	.poll_cq = qhca_poll_cq,
 	.post_recv = qhca_post_recv,
 	.post_send = qhca_post_send,
+	.post_srq_ops = qhca_post_srq_ops,
 	.post_srq_recv = qhca_post_srq_recv,
 	.query_device_ex = qhca_query_device_ex,
 	.query_port = qhca_query_port,
 	.query_qp = qhca_query_qp,
+	.query_rt_values = qhca_query_rt_values,
 	.query_srq = qhca_query_srq,
+	.reg_dm_mr = qhca_reg_dm_mr,
 	.reg_dmabuf_mr = qhca_reg_dmabuf_mr,
 	.reg_mr = qhca_reg_mr,
 	.req_notify_cq = qhca_req_notify_cq,
+	.rereg_mr = qhca_rereg_mr,
+	.resize_cq = qhca_resize_cq,
+	.unimport_dm = qhca_unimport_dm,
+	.unimport_mr = qhca_unimport_mr,
+	.unimport_pd = qhca_unimport_pd,
 };
 
 /* Returns true if the environment variable @name is set, and not to 0. */
@@ -83,6 +123,35 @@ static bool qhca_env(const char *name)
 	const char *value = getenv(name);
 
 	return value && *value && strcmp(value, "0");
+}
+
+/* Makes @ctx what the kernel said in @resp, and maps its doorbell page. */
+static int qhca_init_context(struct qhca_context *ctx, int cmd_fd,
+			     const struct qhca_alloc_ucontext_resp *resp)
+{
+	ctx->page_size = sysconf(_SC_PAGESIZE);
+	ctx->features = resp->features;
+	ctx->max_qp_wr = resp->max_qp_wr;
+	ctx->max_cqe = resp->max_cqe;
+	ctx->max_srq_wr = resp->max_srq_wr;
+	ctx->max_sge = resp->max_sge;
+	ctx->max_inline = resp->max_inline;
+	ctx->huge = qhca_env("QHCA_HUGE_PAGES");
+	ctx->db_len = resp->db_mmap_size;
+	if (ctx->db_len < QHCA_DB_TM + sizeof(uint64_t)) {
+		errno = EPROTO;
+		return errno;
+	}
+	ctx->db = mmap(NULL, ctx->db_len, PROT_WRITE, MAP_SHARED, cmd_fd,
+		       resp->db_mmap_key);
+	if (ctx->db == MAP_FAILED)
+		return errno;
+
+	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	pthread_mutex_init(&ctx->dbrec_mutex, NULL);
+	list_head_init(&ctx->dbrec_pages);
+	verbs_set_ops(&ctx->vctx, &qhca_context_ops);
+	return 0;
 }
 
 static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
@@ -97,31 +166,34 @@ static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 	if (!ctx)
 		return NULL;
 	if (ibv_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd),
-				&resp.ibv_resp, sizeof(resp)))
+				&resp.ibv_resp, sizeof(resp)) ||
+	    qhca_init_context(ctx, cmd_fd, &resp.drv_payload))
 		goto err;
+	return &ctx->vctx;
 
-	ctx->page_size = sysconf(_SC_PAGESIZE);
-	ctx->features = resp.features;
-	ctx->max_qp_wr = resp.max_qp_wr;
-	ctx->max_cqe = resp.max_cqe;
-	ctx->max_srq_wr = resp.max_srq_wr;
-	ctx->max_sge = resp.max_sge;
-	ctx->max_inline = resp.max_inline;
-	ctx->huge = qhca_env("QHCA_HUGE_PAGES");
-	ctx->db_len = resp.db_mmap_size;
-	if (ctx->db_len < QHCA_DB_RQ + sizeof(uint64_t)) {
-		errno = EPROTO;
-		goto err;
-	}
-	ctx->db = mmap(NULL, ctx->db_len, PROT_WRITE, MAP_SHARED, cmd_fd,
-		       resp.db_mmap_key);
-	if (ctx->db == MAP_FAILED)
-		goto err;
+err:
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	return NULL;
+}
 
-	pthread_mutex_init(&ctx->qp_mutex, NULL);
-	pthread_mutex_init(&ctx->dbrec_mutex, NULL);
-	list_head_init(&ctx->dbrec_pages);
-	verbs_set_ops(&ctx->vctx, &qhca_context_ops);
+/* The kernel's context exists already: @cmd_fd leads to it. */
+static struct verbs_context *qhca_import_context(struct ibv_device *device,
+						 int cmd_fd)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DEVICE,
+			       UVERBS_METHOD_QUERY_CONTEXT, 1);
+	struct qhca_alloc_ucontext_resp resp = {};
+	struct qhca_context *ctx;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+	fill_attr_out(cmd, QHCA_ATTR_QUERY_CONTEXT_RESP, &resp, sizeof(resp));
+	if (ibv_cmd_query_context(&ctx->vctx.context, cmd) ||
+	    qhca_init_context(ctx, cmd_fd, &resp))
+		goto err;
 	return &ctx->vctx;
 
 err:
@@ -135,7 +207,8 @@ static void qhca_free_context(struct ibv_context *context)
 	struct qhca_context *ctx = to_qctx(context);
 
 	munmap(ctx->db, ctx->db_len);
-	qhca_qp_table_free(ctx);
+	qhca_table_free(&ctx->srq_table);
+	qhca_table_free(&ctx->qp_table);
 	pthread_mutex_destroy(&ctx->dbrec_mutex);
 	pthread_mutex_destroy(&ctx->qp_mutex);
 	verbs_uninit_context(&ctx->vctx);
@@ -169,6 +242,7 @@ static const struct verbs_device_ops qhca_device_ops = {
 	.alloc_device = qhca_alloc_device,
 	.uninit_device = qhca_uninit_device,
 	.alloc_context = qhca_alloc_context,
+	.import_context = qhca_import_context,
 };
 
 PROVIDER_DRIVER(qhca, qhca_device_ops);

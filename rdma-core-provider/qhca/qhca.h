@@ -22,6 +22,8 @@
 #include "qhca-ring.h"
 #include "qhca-wqe.h"
 
+#define QHCA_CQE_SHIFT		6	/* log2 of sizeof(struct qhca_cqe) */
+
 /* QPNs are 24 bits: the table has two levels of 12 bits. */
 #define QHCA_QPN_MASK		0xffffffU
 #define QHCA_TABLE_SHIFT	12
@@ -69,6 +71,7 @@ enum qhca_resource {
 	QHCA_RES_CQ,
 	QHCA_RES_SRQ,
 	QHCA_RES_SRQ_INDEX,
+	QHCA_RES_SRQ_OPS,
 };
 
 /* Memory of a ring: whole pages of its own, pinned by the kernel. */
@@ -78,6 +81,11 @@ struct qhca_buf_mem {
 	size_t			map_len;	/* what is mapped */
 	struct qhca_pd		*owner;		/* its allocator made it */
 	enum qhca_resource	type;
+};
+
+/* From a number to an object, see qptable.c. */
+struct qhca_num_table {
+	void			**leaf[QHCA_TABLE_SIZE];
 };
 
 struct qhca_device {
@@ -98,16 +106,21 @@ struct qhca_context {
 	bool			huge;		/* rings in huge pages */
 
 	/*
-	 * Held while a QP comes or goes, so that a QPN the kernel hands out
+	 * Held while a QP or such an SRQ comes or goes, so that a QPN the kernel hands out
 	 * again cannot be mixed up with its former owner.  Polling reads the
 	 * table without it: a QP is in the table before it can complete
 	 * anything, and leaves it after its last CQE was cleaned away.
 	 */
 	pthread_mutex_t		qp_mutex;
-	struct qhca_qp		**qp_table[QHCA_TABLE_SIZE];
+	struct qhca_num_table	qp_table;
+	struct qhca_num_table	srq_table;	/* those with a CQ of their own */
 
 	pthread_mutex_t		dbrec_mutex;
 	struct list_head	dbrec_pages;
+
+	/* the wall clock less the device's, ns; and when the kernel said so */
+	_Atomic uint64_t	wall_offset;
+	_Atomic uint64_t	wall_asked;	/* CLOCK_MONOTONIC, ns; 0: never */
 };
 
 struct qhca_td {
@@ -170,6 +183,24 @@ struct qhca_rq {
 	struct qhca_buf_mem	mem;
 };
 
+struct qhca_tm_entry {
+	uint32_t		handle;		/* of its present or next use */
+	uint32_t		next;		/* free list, as in qhca_srq.next */
+};
+
+/* Tag matching of an SRQ, see tm.c; under the SRQ's lock. */
+struct qhca_tm {
+	char			*ring;		/* operations */
+	uint8_t			shift;
+	uint8_t			stride;
+	uint32_t		head;
+	uint32_t		tail;		/* oldest not known as executed */
+	uint32_t		max_tags;
+	uint32_t		first_free;	/* entry, or QHCA_SRQ_END */
+	struct qhca_buf_mem	mem;
+	struct qhca_tm_entry	entry[];
+};
+
 struct qhca_srq {
 	struct verbs_srq	vsrq;
 	struct qhca_lock	lock;
@@ -182,6 +213,8 @@ struct qhca_srq {
 	uint32_t		srqn;
 	uint32_t		*next;		/* free list by WQE number */
 	uint32_t		first_free;	/* QHCA_SRQ_END: none */
+	struct qhca_cq		*cq;		/* its own, or NULL */
+	struct qhca_tm		*tm;		/* tag matching, or NULL */
 	struct qhca_pd		*parent;	/* parent domain, may be NULL */
 	struct qhca_dbrec	*dbrec;
 	struct qhca_buf_mem	mem;
@@ -197,10 +230,16 @@ struct qhca_qp {
 	struct qhca_sq		sq;
 	struct qhca_rq		rq;		/* unused with an SRQ */
 	struct qhca_srq		*srq;
-	struct qhca_cq		*send_cq;
-	struct qhca_cq		*recv_cq;
+	struct qhca_cq		*send_cq;	/* NULL: XRC target */
+	struct qhca_cq		*recv_cq;	/* NULL: XRC */
 	struct ibv_qp_cap	cap;		/* what the rings really hold */
 	struct qhca_pd		*parent;	/* parent domain, may be NULL */
+};
+
+/* A receive queue of its own, see wq.c. */
+struct qhca_wq {
+	struct ibv_wq		ibv_wq;
+	struct qhca_qp		as_qp;		/* only the receive side */
 };
 
 static inline struct qhca_context *to_qctx(struct ibv_context *ctx)
@@ -226,6 +265,11 @@ static inline struct qhca_cq *to_qcq_ex(struct ibv_cq_ex *cq)
 static inline struct qhca_srq *to_qsrq(struct ibv_srq *srq)
 {
 	return container_of(srq, struct qhca_srq, vsrq.srq);
+}
+
+static inline struct qhca_wq *to_qwq(struct ibv_wq *wq)
+{
+	return container_of(wq, struct qhca_wq, ibv_wq);
 }
 
 static inline struct qhca_qp *to_qqp(struct ibv_qp *qp)
@@ -303,18 +347,30 @@ struct qhca_dbrec *qhca_dbrec_alloc(struct qhca_context *ctx);
 void qhca_dbrec_free(struct qhca_context *ctx, struct qhca_dbrec *rec);
 
 /* qptable.c */
-int qhca_qp_table_set(struct qhca_context *ctx, struct qhca_qp *qp);
-void qhca_qp_table_clear(struct qhca_context *ctx, uint32_t qpn);
-void qhca_qp_table_free(struct qhca_context *ctx);
+int qhca_table_set(struct qhca_num_table *table, uint32_t num, void *obj);
+void qhca_table_clear(struct qhca_num_table *table, uint32_t num);
+void qhca_table_free(struct qhca_num_table *table);
+
+static inline void *qhca_table_get(const struct qhca_num_table *table,
+				   uint32_t num)
+{
+	void **leaf = table->leaf[(num & QHCA_QPN_MASK) >> QHCA_TABLE_SHIFT];
+
+	return leaf ? leaf[num & (QHCA_TABLE_SIZE - 1)] : NULL;
+}
 
 /* Returns the QP with this number, or NULL. */
 static inline struct qhca_qp *qhca_qp_find(struct qhca_context *ctx,
 					   uint32_t qpn)
 {
-	struct qhca_qp **leaf;
+	return qhca_table_get(&ctx->qp_table, qpn);
+}
 
-	leaf = ctx->qp_table[(qpn & QHCA_QPN_MASK) >> QHCA_TABLE_SHIFT];
-	return leaf ? leaf[qpn & (QHCA_TABLE_SIZE - 1)] : NULL;
+/* Returns the SRQ with this number if it has a CQ of its own, or NULL. */
+static inline struct qhca_srq *qhca_srq_find(struct qhca_context *ctx,
+					     uint32_t srqn)
+{
+	return qhca_table_get(&ctx->srq_table, srqn);
 }
 
 /* pd.c */
@@ -330,6 +386,19 @@ struct qhca_pd *qhca_parent_get(struct ibv_pd *pd);
 void qhca_parent_put(struct qhca_pd *parent);
 bool qhca_pd_unlocked(struct ibv_pd *pd);
 
+struct ibv_pd *qhca_import_pd(struct ibv_context *context, uint32_t handle);
+void qhca_unimport_pd(struct ibv_pd *pd);
+
+/* dm.c */
+struct ibv_dm *qhca_alloc_dm(struct ibv_context *context,
+			     struct ibv_alloc_dm_attr *attr);
+int qhca_free_dm(struct ibv_dm *dm);
+struct ibv_dm *qhca_import_dm(struct ibv_context *context, uint32_t handle);
+void qhca_unimport_dm(struct ibv_dm *dm);
+struct ibv_mr *qhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
+			      uint64_t offset, size_t length,
+			      unsigned int access);
+
 /* mr.c */
 struct ibv_mr *qhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			   uint64_t hca_va, int access);
@@ -337,6 +406,18 @@ struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 				  size_t length, uint64_t iova, int fd,
 				  int access);
 int qhca_dereg_mr(struct verbs_mr *vmr);
+int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		  void *addr, size_t length, int access);
+struct ibv_mr *qhca_import_mr(struct ibv_pd *pd, uint32_t handle);
+void qhca_unimport_mr(struct ibv_mr *mr);
+int qhca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+		   uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge);
+
+/* mw.c */
+struct ibv_mw *qhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int qhca_dealloc_mw(struct ibv_mw *mw);
+int qhca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		 struct ibv_mw_bind *bind);
 
 /* ah.c */
 struct ibv_ah *qhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
@@ -353,11 +434,21 @@ struct ibv_cq_ex *qhca_create_cq_ex(struct ibv_context *context,
 int qhca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int qhca_destroy_cq(struct ibv_cq *cq);
 void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp);
+void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq);
 
 /* poll.c */
 int qhca_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 int qhca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci);
+/* UD receives tell who sent; others 0. */
+static inline uint32_t qhca_cqe_src_qp(const struct qhca_cqe *cqe)
+{
+	if ((le16toh(cqe->flags) & QHCA_CQE_F_SRQN) ||
+	    cqe->opcode == QHCA_CQE_OP_RAW_RECV)
+		return 0;
+	return le32toh(cqe->src_qpn);
+}
+
 bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe);
 enum ibv_wc_opcode qhca_cqe_wc_opcode(const struct qhca_cqe *cqe);
 unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe);
@@ -365,10 +456,25 @@ unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe);
 /* poll-ex.c */
 void qhca_cq_set_ex(struct qhca_cq *cq, uint64_t wc_flags);
 
+/* clock.c */
+int qhca_query_rt_values(struct ibv_context *context,
+			 struct ibv_values_ex *values);
+uint64_t qhca_read_completion_wallclock(struct ibv_cq_ex *ibv_cq);
+
+/* tm.c */
+int qhca_tm_make(struct qhca_context *ctx, struct qhca_srq *srq,
+		 uint32_t max_tags, uint32_t max_ops);
+void qhca_tm_free(struct qhca_tm *tm);
+void qhca_tm_give_back(struct qhca_srq *srq, uint32_t handle);
+int qhca_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr,
+		      struct ibv_ops_wr **bad_wr);
+
 /* srq.c */
 struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
 				struct ibv_srq_init_attr *attr);
-int qhca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+struct ibv_srq *qhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr);
+int qhca_get_srq_num(struct ibv_srq *srq, uint32_t *srqn);
 int qhca_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int qhca_destroy_srq(struct ibv_srq *srq);
 int qhca_srq_list_init(struct qhca_srq *srq);
@@ -382,14 +488,45 @@ int qhca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int qhca_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr);
 int qhca_destroy_qp(struct ibv_qp *qp);
+int qhca_rq_make(struct qhca_context *ctx, struct qhca_pd *parent,
+		 struct qhca_rq *rq, uint32_t max_wr, uint32_t max_sge);
+void qhca_qp_reset(struct qhca_qp *qp);
+
+/* flow.c */
+struct ibv_flow *qhca_create_flow(struct ibv_qp *qp,
+				  struct ibv_flow_attr *attr);
+int qhca_destroy_flow(struct ibv_flow *flow);
+
+/* wq.c */
+struct ibv_wq *qhca_create_wq(struct ibv_context *context,
+			      struct ibv_wq_init_attr *attr);
+int qhca_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int qhca_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *
+qhca_create_rwq_ind_table(struct ibv_context *context,
+			  struct ibv_rwq_ind_table_init_attr *attr);
+int qhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+
+/* xrc.c */
+struct ibv_xrcd *qhca_open_xrcd(struct ibv_context *context,
+				struct ibv_xrcd_init_attr *attr);
+int qhca_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *qhca_open_qp(struct ibv_context *context,
+			    struct ibv_qp_open_attr *attr);
 
 /* post.c */
 int qhca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr);
 int qhca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		   struct ibv_recv_wr **bad_wr);
+int qhca_rq_post(struct qhca_context *ctx, struct qhca_rq *rq, uint32_t num,
+		 struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int qhca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
+
+/* resize.c */
+int qhca_resize_cq(struct ibv_cq *cq, int cqe);
+int qhca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
 
 /* wr.c */
 int qhca_qp_set_ex(struct qhca_qp *qp, uint64_t send_ops);

@@ -20,6 +20,17 @@ static void qhca_qp_release(struct qhca_context *ctx, struct qhca_qp *qp)
 	free(qp);
 }
 
+/* Returns the enum ibv_qp_create_flags that a type of QP can have. */
+static uint32_t qhca_qp_create_flags(struct qhca_context *ctx,
+				     enum ibv_qp_type type)
+{
+	if (type == IBV_QPT_UD && (ctx->features & QHCA_FEAT_MCAST))
+		return IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	if (type == IBV_QPT_RAW_PACKET)
+		return IBV_QP_CREATE_CVLAN_STRIPPING;
+	return 0;
+}
+
 /* Returns 0, EINVAL or EOPNOTSUPP. */
 static int qhca_qp_check(struct qhca_context *ctx,
 			 const struct ibv_qp_init_attr_ex *attr)
@@ -28,16 +39,28 @@ static int qhca_qp_check(struct qhca_context *ctx,
 
 	if (!check_comp_mask(attr->comp_mask,
 			     IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_XRCD |
 			     IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
-	    attr->create_flags)
+	    (attr->create_flags & ~qhca_qp_create_flags(ctx, attr->qp_type)))
 		return EOPNOTSUPP;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
-	    !attr->send_cq || !attr->recv_cq)
-		return EINVAL;
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
+			return EINVAL;
+	} else {
+		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
+		    !attr->send_cq)
+			return EINVAL;
+		if (attr->qp_type != IBV_QPT_XRC_SEND && !attr->recv_cq)
+			return EINVAL;
+	}
 	switch (attr->qp_type) {
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		feature = QHCA_FEAT_XRC;
+		break;
 	case IBV_QPT_RC:
 		feature = QHCA_FEAT_RC;
 		break;
@@ -46,6 +69,9 @@ static int qhca_qp_check(struct qhca_context *ctx,
 		break;
 	case IBV_QPT_UD:
 		feature = QHCA_FEAT_UD;
+		break;
+	case IBV_QPT_RAW_PACKET:
+		feature = QHCA_FEAT_RAW_PACKET;
 		break;
 	default:
 		return EOPNOTSUPP;
@@ -61,11 +87,23 @@ static int qhca_sq_make(struct qhca_context *ctx, struct qhca_pd *parent,
 	size_t len;
 	int ret;
 
+	/* With tag matching the send side is the device's: no opcode allowed. */
+	if (attr->srq && to_qsrq(attr->srq)->tm)
+		return attr->cap.max_send_wr || attr->cap.max_inline_data ||
+		       attr->qp_type != IBV_QPT_RC ? EINVAL : 0;
+
 	sq->rules.ud = attr->qp_type == IBV_QPT_UD;
+	sq->rules.xrc = attr->qp_type == IBV_QPT_XRC_SEND;
+	sq->rules.raw = attr->qp_type == IBV_QPT_RAW_PACKET;
 	sq->rules.sig_all = attr->sq_sig_all;
 	sq->rules.ops = qhca_wqe_ops(attr->qp_type, ctx->features);
 	sq->rules.max_sge = attr->cap.max_send_sge;
 	sq->rules.max_inline = attr->cap.max_inline_data;
+	/* Its eight bytes are in the WQE. */
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+	    (attr->send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE) &&
+	    sq->rules.max_inline < sizeof(uint64_t))
+		sq->rules.max_inline = sizeof(uint64_t);
 	ret = qhca_wqe_send_stride(&sq->rules, ctx->max_sge, ctx->max_inline,
 				   &sq->stride);
 	if (ret)
@@ -80,20 +118,19 @@ static int qhca_sq_make(struct qhca_context *ctx, struct qhca_pd *parent,
 	return 0;
 }
 
-/* Sizes and allocates the receive queue.  Returns 0 or an error number. */
-static int qhca_rq_make(struct qhca_context *ctx, struct qhca_pd *parent,
-			struct qhca_rq *rq,
-			const struct ibv_qp_init_attr_ex *attr)
+/* Sizes and allocates a receive queue.  Returns 0 or an error number. */
+int qhca_rq_make(struct qhca_context *ctx, struct qhca_pd *parent,
+		 struct qhca_rq *rq, uint32_t max_wr, uint32_t max_sge)
 {
 	size_t len;
 	int ret;
 
-	rq->max_sge = attr->cap.max_recv_sge;
+	rq->max_sge = max_sge;
 	ret = qhca_wqe_recv_stride(&rq->max_sge, ctx->max_sge, &rq->stride);
 	if (ret)
 		return ret;
-	if (!qhca_ring_size(attr->cap.max_recv_wr, ctx->max_qp_wr, rq->stride,
-			    ctx->page_size, &rq->shift, &len))
+	if (!qhca_ring_size(max_wr, ctx->max_qp_wr, rq->stride, ctx->page_size,
+			    &rq->shift, &len))
 		return EINVAL;
 	ret = qhca_buf_alloc(ctx, parent, &rq->mem, len, QHCA_RES_RQ);
 	if (ret)
@@ -103,17 +140,76 @@ static int qhca_rq_make(struct qhca_context *ctx, struct qhca_pd *parent,
 	return rq->dbrec ? 0 : ENOMEM;
 }
 
+/*
+ * A raw packet QP that spreads what it receives over the WQs of an indirection
+ * table.  It has no queue, so nothing completes on it.
+ */
+static struct ibv_qp *qhca_create_rss_qp(struct ibv_context *context,
+					 struct ibv_qp_init_attr_ex *attr)
+{
+	const struct ibv_rx_hash_conf *hash = &attr->rx_hash_conf;
+	struct qhca_context *ctx = to_qctx(context);
+	struct qhca_cmd_create_rss_qp_resp resp = {};
+	struct qhca_cmd_create_rss_qp cmd = {};
+	struct qhca_qp *qp;
+	int ret = 0;
+
+	if (attr->qp_type != IBV_QPT_RAW_PACKET || attr->cap.max_send_wr ||
+	    !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD |
+					      IBV_QP_INIT_ATTR_CREATE_FLAGS |
+					      IBV_QP_INIT_ATTR_IND_TABLE |
+					      IBV_QP_INIT_ATTR_RX_HASH) ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	     attr->create_flags) ||
+	    !(ctx->features & QHCA_FEAT_RSS))
+		ret = EOPNOTSUPP;
+	else if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
+		 !(attr->comp_mask & IBV_QP_INIT_ATTR_RX_HASH) ||
+		 attr->srq || attr->recv_cq ||
+		 hash->rx_hash_key_len != sizeof(cmd.rx_hash_key))
+		ret = EINVAL;
+	else if (hash->rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ ||
+		 (hash->rx_hash_fields_mask & ~(uint64_t)QHCA_HASH_MASK))
+		ret = EOPNOTSUPP;
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	qhca_lock_init(&qp->sq.lock, false);
+	qhca_lock_init(&qp->rq.lock, false);
+	cmd.cookie = (uintptr_t)qp;
+	cmd.rx_hash_fields = hash->rx_hash_fields_mask;
+	cmd.rx_hash_func = QHCA_HASH_TOEPLITZ;
+	memcpy(cmd.rx_hash_key, hash->rx_hash_key, sizeof(cmd.rx_hash_key));
+	ret = ibv_cmd_create_qp_ex2(context, &qp->vqp, attr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret) {
+		qhca_qp_release(ctx, qp);
+		errno = ret;
+		return NULL;
+	}
+	qp->qpn = resp.qpn;
+	return &qp->vqp.qp;
+}
+
 struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 				 struct ibv_qp_init_attr_ex *attr)
 {
 	struct qhca_context *ctx = to_qctx(context);
-	struct qhca_cmd_create_qp_resp resp = {};
-	struct qhca_cmd_create_qp cmd = {};
+	struct qhca_cmd_create_qp_ex_resp resp = {};
+	struct qhca_cmd_create_qp_ex cmd = {};
+	bool target = attr->qp_type == IBV_QPT_XRC_RECV;
+	bool has_rq = !target && attr->qp_type != IBV_QPT_XRC_SEND;
 	struct ibv_qp_init_attr_ex kattr;
+	bool unlocked = false;
 	struct qhca_qp *qp;
-	bool unlocked;
 	int ret;
 
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
+		return qhca_create_rss_qp(context, attr);
 	ret = qhca_qp_check(ctx, attr);
 	if (ret) {
 		errno = ret;
@@ -122,17 +218,24 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	unlocked = qhca_pd_unlocked(attr->pd);
+	if (!target)
+		unlocked = qhca_pd_unlocked(attr->pd);
 	qhca_lock_init(&qp->sq.lock, unlocked);
 	qhca_lock_init(&qp->rq.lock, unlocked);
-	qp->parent = qhca_parent_get(attr->pd);
-	qp->send_cq = to_qcq(attr->send_cq);
-	qp->recv_cq = to_qcq(attr->recv_cq);
-	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
+	if (!target) {
+		qp->parent = qhca_parent_get(attr->pd);
+		qp->send_cq = to_qcq(attr->send_cq);
+	}
+	if (has_rq) {
+		qp->recv_cq = to_qcq(attr->recv_cq);
+		qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
+	}
 
-	ret = qhca_sq_make(ctx, qp->parent, &qp->sq, attr);
-	if (!ret && !qp->srq)
-		ret = qhca_rq_make(ctx, qp->parent, &qp->rq, attr);
+	ret = target ? 0 : qhca_sq_make(ctx, qp->parent, &qp->sq, attr);
+	if (!ret && has_rq && !qp->srq)
+		ret = qhca_rq_make(ctx, qp->parent, &qp->rq,
+				   attr->cap.max_recv_wr,
+				   attr->cap.max_recv_sge);
 	if (ret)
 		goto err;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
@@ -141,10 +244,10 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 			goto err;
 	}
 
-	qp->cap.max_send_wr = 1U << qp->sq.shift;
+	qp->cap.max_send_wr = qp->sq.ring ? 1U << qp->sq.shift : 0;
 	qp->cap.max_send_sge = qp->sq.rules.max_sge;
 	qp->cap.max_inline_data = qp->sq.rules.max_inline;
-	if (!qp->srq) {
+	if (qp->rq.ring) {
 		qp->cap.max_recv_wr = 1U << qp->rq.shift;
 		qp->cap.max_recv_sge = qp->rq.max_sge;
 	}
@@ -160,15 +263,24 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 	cmd.db_addr = (uintptr_t)qp->rq.dbrec;
 	cmd.cookie = (uintptr_t)qp;
 	kattr = *attr;
-	kattr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	kattr.comp_mask &= (target ? IBV_QP_INIT_ATTR_XRCD :
+				     IBV_QP_INIT_ATTR_PD) |
+			   IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	kattr.cap = qp->cap;
+	if (!has_rq)
+		kattr.srq = NULL;
 
 	pthread_mutex_lock(&ctx->qp_mutex);
-	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, &kattr, &cmd.ibv_cmd,
-				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	ret = ibv_cmd_create_qp_ex2(context, &qp->vqp, &kattr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (!ret) {
-		qp->qpn = resp.qpn;
-		ret = qhca_qp_table_set(ctx, qp);
+		/*
+		 * No CQE needs a target QP: several handles may share it.  For
+		 * the same reason the driver does not know who asks for it.
+		 */
+		qp->qpn = target ? qp->vqp.qp.qp_num : resp.qpn;
+		if (!target)
+			ret = qhca_table_set(&ctx->qp_table, qp->qpn, qp);
 		if (ret)
 			ibv_cmd_destroy_qp(&qp->vqp.qp);
 	}
@@ -211,22 +323,24 @@ struct ibv_qp *qhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 /* Takes what @qp has left out of its CQs. */
 static void qhca_qp_clean_cqs(struct qhca_qp *qp)
 {
-	qhca_cq_clean(qp->recv_cq, qp);
-	if (qp->send_cq != qp->recv_cq)
+	if (qp->recv_cq)
+		qhca_cq_clean(qp->recv_cq, qp);
+	if (qp->send_cq && qp->send_cq != qp->recv_cq)
 		qhca_cq_clean(qp->send_cq, qp);
 }
 
-/* A QP in RESET has counters of 0 on both sides. */
-static void qhca_qp_reset(struct qhca_qp *qp)
+/* A QP (or WQ) in RESET has counters of 0 on both sides. */
+void qhca_qp_reset(struct qhca_qp *qp)
 {
 	qhca_qp_clean_cqs(qp);
 
-	qhca_lock(&qp->sq.lock);
-	qp->sq.head = 0;
-	atomic_store(&qp->sq.tail, 0);
-	qhca_unlock(&qp->sq.lock);
-
-	if (qp->srq)
+	if (qp->sq.ring) {
+		qhca_lock(&qp->sq.lock);
+		qp->sq.head = 0;
+		atomic_store(&qp->sq.tail, 0);
+		qhca_unlock(&qp->sq.lock);
+	}
+	if (!qp->rq.ring)
 		return;
 	qhca_lock(&qp->rq.lock);
 	qp->rq.head = 0;
@@ -272,7 +386,9 @@ int qhca_destroy_qp(struct ibv_qp *ibv_qp)
 	ret = ibv_cmd_destroy_qp(ibv_qp);
 	if (!ret) {
 		qhca_qp_clean_cqs(qp);
-		qhca_qp_table_clear(ctx, qp->qpn);
+		/* neither RSS QPs nor XRC targets are there */
+		if (qhca_qp_find(ctx, qp->qpn) == qp)
+			qhca_table_clear(&ctx->qp_table, qp->qpn);
 	}
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (ret)

@@ -44,18 +44,23 @@ static void qhca_srq_release(struct qhca_context *ctx, struct qhca_srq *srq)
 	qhca_dbrec_free(ctx, srq->dbrec);
 	qhca_buf_free(&srq->mem);
 	qhca_buf_free(&srq->index_mem);
+	qhca_tm_free(srq->tm);
 	free(srq->next);
 	qhca_parent_put(srq->parent);
 	qhca_lock_destroy(&srq->lock);
 	free(srq);
 }
 
-struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
-				struct ibv_srq_init_attr *attr)
+/*
+ * Makes an SRQ without its object in the kernel: @cmd gets what the kernel must
+ * be told.  Returns NULL and errno on error.
+ */
+static struct qhca_srq *qhca_srq_new(struct ibv_pd *pd,
+				     const struct ibv_srq_attr *attr,
+				     const struct ibv_tm_cap *tm_cap,
+				     struct qhca_create_srq_req *cmd)
 {
 	struct qhca_context *ctx = to_qctx(pd->context);
-	struct qhca_cmd_create_srq_resp resp = {};
-	struct qhca_cmd_create_srq cmd = {};
 	size_t index_len, len;
 	struct qhca_srq *srq;
 	int ret;
@@ -70,12 +75,12 @@ struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
 	qhca_lock_init(&srq->lock, qhca_pd_unlocked(pd));
 	srq->parent = qhca_parent_get(pd);
 
-	srq->max_sge = attr->attr.max_sge;
+	srq->max_sge = attr->max_sge;
 	ret = qhca_wqe_recv_stride(&srq->max_sge, ctx->max_sge, &srq->stride);
 	if (ret)
 		goto err;
 	ret = EINVAL;
-	if (!qhca_ring_size(attr->attr.max_wr, ctx->max_srq_wr, srq->stride,
+	if (!qhca_ring_size(attr->max_wr, ctx->max_srq_wr, srq->stride,
 			    ctx->page_size, &srq->shift, &len))
 		goto err;
 	index_len = sizeof(*srq->index) << srq->shift;
@@ -98,23 +103,24 @@ struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
 	if (!srq->dbrec)
 		goto err;
 
-	cmd.buf_addr = (uintptr_t)srq->mem.addr;
-	cmd.buf_len = srq->mem.len;
-	cmd.idx_addr = (uintptr_t)srq->index_mem.addr;
-	cmd.idx_len = srq->index_mem.len;
-	cmd.db_addr = (uintptr_t)srq->dbrec;
-	cmd.shift = srq->shift;
-	cmd.stride = srq->stride;
-	attr->attr.max_wr = 1U << srq->shift;
-	attr->attr.max_sge = srq->max_sge;
-	ret = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd.ibv_cmd,
-				 sizeof(cmd), &resp.ibv_resp, sizeof(resp));
-	if (ret)
-		goto err;
-	srq->srqn = resp.srqn;
-	attr->attr.max_wr = 1U << srq->shift;
-	attr->attr.max_sge = srq->max_sge;
-	return &srq->vsrq.srq;
+	cmd->buf_addr = (uintptr_t)srq->mem.addr;
+	cmd->buf_len = srq->mem.len;
+	cmd->idx_addr = (uintptr_t)srq->index_mem.addr;
+	cmd->idx_len = srq->index_mem.len;
+	cmd->db_addr = (uintptr_t)srq->dbrec;
+	cmd->shift = srq->shift;
+	cmd->stride = srq->stride;
+	if (tm_cap) {
+		ret = qhca_tm_make(ctx, srq, tm_cap->max_num_tags,
+				   tm_cap->max_ops);
+		if (ret)
+			goto err;
+		cmd->ops_addr = (uintptr_t)srq->tm->mem.addr;
+		cmd->ops_len = srq->tm->mem.len;
+		cmd->ops_shift = srq->tm->shift;
+		cmd->ops_stride = srq->tm->stride;
+	}
+	return srq;
 
 err:
 	qhca_srq_release(ctx, srq);
@@ -122,13 +128,123 @@ err:
 	return NULL;
 }
 
-int qhca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr)
 {
-	struct ibv_modify_srq cmd = {};
+	struct qhca_cmd_create_srq_resp resp = {};
+	struct qhca_cmd_create_srq cmd = {};
+	struct qhca_srq *srq;
+	int ret;
 
-	if (mask & IBV_SRQ_MAX_WR)
+	srq = qhca_srq_new(pd, &attr->attr, NULL, &cmd.drv_payload);
+	if (!srq)
+		return NULL;
+	attr->attr.max_wr = 1U << srq->shift;
+	attr->attr.max_sge = srq->max_sge;
+	ret = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd.ibv_cmd,
+				 sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret) {
+		qhca_srq_release(to_qctx(pd->context), srq);
+		errno = ret;
+		return NULL;
+	}
+	srq->srqn = resp.srqn;
+	attr->attr.max_wr = 1U << srq->shift;
+	attr->attr.max_sge = srq->max_sge;
+	return &srq->vsrq.srq;
+}
+
+/* The attributes of SRQs with a CQ of their own.  0, EINVAL or EOPNOTSUPP. */
+static int qhca_srq_check_ex(struct qhca_context *ctx,
+			     const struct ibv_srq_init_attr_ex *attr)
+{
+	uint32_t need = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			IBV_SRQ_INIT_ATTR_CQ;
+
+	switch (attr->srq_type) {
+	case IBV_SRQT_TM:
+		if (!(ctx->features & QHCA_FEAT_TAG_MATCHING))
+			return EOPNOTSUPP;
+		need |= IBV_SRQ_INIT_ATTR_TM;
+		break;
+	case IBV_SRQT_XRC:
+		if (!(ctx->features & QHCA_FEAT_XRC))
+			return EOPNOTSUPP;
+		need |= IBV_SRQ_INIT_ATTR_XRCD;
+		if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd)
+			return EINVAL;
+		break;
+	default:
 		return EOPNOTSUPP;
-	return ibv_cmd_modify_srq(srq, attr, mask, &cmd, sizeof(cmd));
+	}
+	return attr->comp_mask == need && attr->pd && attr->cq ? 0 : EINVAL;
+}
+
+struct ibv_srq *qhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr)
+{
+	struct qhca_cmd_create_srq_ex_resp resp = {};
+	struct qhca_context *ctx = to_qctx(context);
+	struct qhca_cmd_create_srq_ex cmd = {};
+	struct ibv_srq_init_attr_ex kattr;
+	struct qhca_srq *srq;
+	int ret;
+
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) ||
+	    attr->srq_type == IBV_SRQT_BASIC) {
+		if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+			errno = EINVAL;
+			return NULL;
+		}
+		return qhca_create_srq(attr->pd,
+				       (struct ibv_srq_init_attr *)attr);
+	}
+	ret = qhca_srq_check_ex(ctx, attr);
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	srq = qhca_srq_new(attr->pd, &attr->attr,
+			   attr->srq_type == IBV_SRQT_TM ? &attr->tm_cap : NULL,
+			   &cmd.drv_payload);
+	if (!srq)
+		return NULL;
+	srq->cq = to_qcq(attr->cq);
+	kattr = *attr;
+	kattr.attr.max_wr = 1U << srq->shift;
+	kattr.attr.max_sge = srq->max_sge;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, &kattr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (!ret) {
+		srq->srqn = resp.srqn;
+		ret = qhca_table_set(&ctx->srq_table, srq->srqn, srq);
+		if (ret)
+			ibv_cmd_destroy_srq(&srq->vsrq.srq);
+	}
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	if (ret) {
+		qhca_srq_release(ctx, srq);
+		errno = ret;
+		return NULL;
+	}
+	attr->attr.max_wr = 1U << srq->shift;
+	attr->attr.max_sge = srq->max_sge;
+	if (srq->tm)
+		attr->tm_cap.max_ops = 1U << srq->tm->shift;
+	return &srq->vsrq.srq;
+}
+
+/* The number by which XRC peers name it. */
+int qhca_get_srq_num(struct ibv_srq *ibv_srq, uint32_t *srqn)
+{
+	struct qhca_srq *srq = to_qsrq(ibv_srq);
+
+	if (srq->vsrq.srq_type != IBV_SRQT_XRC)
+		return EOPNOTSUPP;
+	*srqn = srq->srqn;
+	return 0;
 }
 
 int qhca_query_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr)
@@ -148,11 +264,23 @@ int qhca_query_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr)
 int qhca_destroy_srq(struct ibv_srq *ibv_srq)
 {
 	struct qhca_context *ctx = to_qctx(ibv_srq->context);
+	struct qhca_srq *srq = to_qsrq(ibv_srq);
 	int ret;
 
-	ret = ibv_cmd_destroy_srq(ibv_srq);
+	if (!srq->cq) {
+		ret = ibv_cmd_destroy_srq(ibv_srq);
+	} else {
+		/* Its number may be given out again at once. */
+		pthread_mutex_lock(&ctx->qp_mutex);
+		ret = ibv_cmd_destroy_srq(ibv_srq);
+		if (!ret) {
+			qhca_cq_clean_srq(srq->cq, srq);
+			qhca_table_clear(&ctx->srq_table, srq->srqn);
+		}
+		pthread_mutex_unlock(&ctx->qp_mutex);
+	}
 	if (ret)
 		return ret;
-	qhca_srq_release(ctx, to_qsrq(ibv_srq));
+	qhca_srq_release(ctx, srq);
 	return 0;
 }

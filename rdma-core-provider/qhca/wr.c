@@ -54,8 +54,8 @@ static void *qhca_wr_begin(struct ibv_qp_ex *ibv_qp, enum ibv_wr_opcode op)
 		sq->err = ENOMEM;
 		return NULL;
 	}
-	if (ibv_qp->wr_flags & IBV_SEND_IP_CSUM) {
-		sq->err = EINVAL;
+	if ((ibv_qp->wr_flags & IBV_SEND_IP_CSUM) && !sq->rules.raw) {
+		sq->err = EOPNOTSUPP;
 		return NULL;
 	}
 	sq->cur = sq->ring + ((size_t)qhca_slot(sq->new_head, sq->shift) <<
@@ -82,10 +82,29 @@ static void qhca_wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
 
 static void qhca_wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 {
-	struct qhca_wqe_ctrl *ctrl = qhca_wr_begin(qp, IBV_WR_SEND_WITH_INV);
+	void *slot = qhca_wr_begin(qp, IBV_WR_SEND_WITH_INV);
 
-	if (ctrl)
-		ctrl->imm = (__force __be32)htole32(rkey);
+	if (slot)
+		qhca_wqe_set_inv(slot, rkey);
+}
+
+static void qhca_wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	void *slot = qhca_wr_begin(qp, IBV_WR_LOCAL_INV);
+
+	if (slot)
+		qhca_wqe_set_inv(slot, rkey);
+}
+
+/* Only type 2: those of type 1 go by ibv_bind_mw(). */
+static void qhca_wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw,
+			    uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	void *slot = qhca_wr_begin(qp, IBV_WR_BIND_MW);
+
+	if (slot)
+		to_qqp_ex(qp)->sq.err = mw->type == IBV_MW_TYPE_2 ?
+			qhca_wqe_set_bind(slot, rkey, info) : EINVAL;
 }
 
 static void qhca_wr_rdma(struct ibv_qp_ex *qp, enum ibv_wr_opcode op,
@@ -143,6 +162,34 @@ static void qhca_wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey,
 	ctrl = to_qqp_ex(qp)->sq.cur;
 	if (ctrl)
 		ctrl->arg0 = htole64(add);
+}
+
+static void qhca_wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey,
+				 uint64_t addr, const void *data)
+{
+	struct qhca_sq *sq = &to_qqp_ex(qp)->sq;
+
+	qhca_wr_rdma(qp, IBV_WR_ATOMIC_WRITE, rkey, addr);
+	if (sq->cur)
+		sq->err = qhca_wqe_add_inline(&sq->rules, sq->cur, data, 8);
+}
+
+static void qhca_wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
+			  size_t len, uint8_t type, uint8_t level)
+{
+	struct qhca_sq *sq = &to_qqp_ex(qp)->sq;
+
+	if (qhca_wr_begin(qp, IBV_WR_FLUSH))
+		sq->err = qhca_wqe_set_flush(sq->cur, addr, rkey, len, type,
+					     level);
+}
+
+static void qhca_wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t srqn)
+{
+	struct qhca_sq *sq = &to_qqp_ex(qp)->sq;
+
+	if (sq->cur)
+		qhca_wqe_set_srqn(sq->cur, srqn);
 }
 
 static void qhca_wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah,
@@ -224,6 +271,8 @@ int qhca_qp_set_ex(struct qhca_qp *qp, uint64_t send_ops)
 	ex->wr_set_inline_data_list = qhca_wr_set_inline_data_list;
 	if (qp->sq.rules.ud)
 		ex->wr_set_ud_addr = qhca_wr_set_ud_addr;
+	if (qp->sq.rules.xrc)
+		ex->wr_set_xrc_srqn = qhca_wr_set_xrc_srqn;
 
 	if (ops & 1U << IBV_WR_SEND) {
 		have |= IBV_QP_EX_WITH_SEND;
@@ -236,6 +285,14 @@ int qhca_qp_set_ex(struct qhca_qp *qp, uint64_t send_ops)
 	if (ops & 1U << IBV_WR_SEND_WITH_INV) {
 		have |= IBV_QP_EX_WITH_SEND_WITH_INV;
 		ex->wr_send_inv = qhca_wr_send_inv;
+	}
+	if (ops & 1U << IBV_WR_LOCAL_INV) {
+		have |= IBV_QP_EX_WITH_LOCAL_INV;
+		ex->wr_local_inv = qhca_wr_local_inv;
+	}
+	if (ops & 1U << IBV_WR_BIND_MW) {
+		have |= IBV_QP_EX_WITH_BIND_MW;
+		ex->wr_bind_mw = qhca_wr_bind_mw;
 	}
 	if (ops & 1U << IBV_WR_RDMA_WRITE) {
 		have |= IBV_QP_EX_WITH_RDMA_WRITE;
@@ -256,6 +313,14 @@ int qhca_qp_set_ex(struct qhca_qp *qp, uint64_t send_ops)
 	if (ops & 1U << IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		have |= IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 		ex->wr_atomic_fetch_add = qhca_wr_atomic_fetch_add;
+	}
+	if (ops & 1U << IBV_WR_FLUSH) {
+		have |= IBV_QP_EX_WITH_FLUSH;
+		ex->wr_flush = qhca_wr_flush;
+	}
+	if (ops & 1U << IBV_WR_ATOMIC_WRITE) {
+		have |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+		ex->wr_atomic_write = qhca_wr_atomic_write;
 	}
 	return send_ops & ~have ? EOPNOTSUPP : 0;
 }

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queues that get a new size, under traffic.  The queue's lock is held over
+ * the system call: nobody takes or posts meanwhile, while the device goes on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qhca.h"
+#include "qhca-abi-cmd.h"
+
+/*
+ * Gives the entries of a new ring, zeroed and of 1 << @shift, the phase they
+ * had a lap before: none looks written to who comes from counter @ci.
+ */
+static void qhca_cq_blank(struct qhca_cqe *ring, uint8_t shift, uint32_t ci)
+{
+	uint32_t i;
+
+	for (i = 0; i < 1U << shift; i++, ci++)
+		if (!qhca_phase(ci, shift))
+			ring[qhca_slot(ci, shift)].phase = 1;
+}
+
+/*
+ * ibv_resize_cq().  The depth is rounded up as at creation, so it may stay what
+ * it is.  Returns 0, EINVAL for a depth out of range or less than the
+ * completions that wait, EOPNOTSUPP, ENOMEM, or the kernel's error.
+ */
+int qhca_resize_cq(struct ibv_cq *ibv_cq, int cqe)
+{
+	struct qhca_context *ctx = to_qctx(ibv_cq->context);
+	struct ib_uverbs_resize_cq_resp resp = {};
+	struct qhca_cq *cq = to_qcq(ibv_cq);
+	struct qhca_cmd_resize_cq cmd = {};
+	struct qhca_buf_mem mem = {}, old;
+	uint8_t shift;
+	uint32_t ci;
+	size_t len;
+	int ret;
+
+	if (!(ctx->features & QHCA_FEAT_CQ_RESIZE))
+		return EOPNOTSUPP;
+	if (cqe < 1 || !qhca_ring_size(cqe, ctx->max_cqe, QHCA_CQE_SHIFT,
+				       ctx->page_size, &shift, &len))
+		return EINVAL;
+	ret = qhca_buf_alloc(ctx, cq->parent, &mem, len, QHCA_RES_CQ);
+	if (ret)
+		return ret;
+
+	qhca_lock(&cq->lock);
+	old = mem;
+	if (shift == cq->shift)
+		goto out;
+	ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	qhca_cq_blank(mem.addr, shift, ci);
+	qhca_dbrec_store(cq->dbrec, ci);
+	cmd.buf_addr = (uintptr_t)mem.addr;
+	cmd.buf_len = mem.len;
+	cmd.shift = shift;
+	ret = ibv_cmd_resize_cq(ibv_cq, 1 << shift, &cmd.ibv_cmd, sizeof(cmd),
+				&resp, sizeof(resp));
+	if (ret)
+		goto out;
+	old = cq->mem;
+	cq->mem = mem;
+	cq->ring = mem.addr;
+	cq->shift = shift;
+	ibv_cq->cqe = 1 << shift;
+out:
+	qhca_unlock(&cq->lock);
+	qhca_buf_free(&old);
+	return ret;
+}
+
+/* WQEs that are posted, or whose completion was not taken. */
+static uint32_t qhca_srq_busy(const struct qhca_srq *srq)
+{
+	uint32_t busy = 1U << srq->shift;
+	uint32_t n;
+
+	for (n = srq->first_free; n != QHCA_SRQ_END; n = srq->next[n])
+		busy--;
+	return busy;
+}
+
+/* What of an SRQ has its size. */
+struct qhca_srq_mem {
+	struct qhca_buf_mem	wqes;
+	struct qhca_buf_mem	index;
+	uint32_t		*next;
+	uint8_t			shift;
+};
+
+static void qhca_srq_mem_free(struct qhca_srq_mem *m)
+{
+	qhca_buf_free(&m->wqes);
+	qhca_buf_free(&m->index);
+	free(m->next);
+}
+
+/* Memory for @max_wr WQEs.  0, EINVAL or ENOMEM. */
+static int qhca_srq_mem_alloc(struct qhca_context *ctx,
+			      const struct qhca_srq *srq, uint32_t max_wr,
+			      struct qhca_srq_mem *m)
+{
+	size_t len, index_len;
+	int ret;
+
+	if (!qhca_ring_size(max_wr, ctx->max_srq_wr, srq->stride,
+			    ctx->page_size, &m->shift, &len))
+		return EINVAL;
+	index_len = sizeof(*srq->index) << m->shift;
+	index_len = (index_len + ctx->page_size - 1) & ~(ctx->page_size - 1);
+	ret = qhca_buf_alloc(ctx, srq->parent, &m->wqes, len, QHCA_RES_SRQ);
+	if (!ret)
+		ret = qhca_buf_alloc(ctx, srq->parent, &m->index, index_len,
+				     QHCA_RES_SRQ_INDEX);
+	if (!ret) {
+		m->next = calloc(1U << m->shift, sizeof(*m->next));
+		if (!m->next)
+			ret = ENOMEM;
+	}
+	if (ret)
+		qhca_srq_mem_free(m);
+	return ret;
+}
+
+/*
+ * Everything posted, at its number and in its place.  How far the device has
+ * got is its secret: a ring full of counters is copied, used up or not.
+ */
+static void qhca_srq_mem_copy(const struct qhca_srq *srq,
+			      struct qhca_srq_mem *m)
+{
+	uint32_t depth = 1U << srq->shift;
+	uint32_t new_depth = 1U << m->shift;
+	__le32 *index = m->index.addr;
+	uint32_t i;
+
+	memcpy(m->wqes.addr, srq->ring, (size_t)depth << srq->stride);
+	for (i = srq->head - depth; i != srq->head; i++)
+		index[qhca_slot(i, m->shift)] =
+			srq->index[qhca_slot(i, srq->shift)];
+	memcpy(m->next, srq->next, depth * sizeof(*m->next));
+	for (i = depth; i < new_depth; i++)
+		m->next[i] = i + 1 < new_depth ? i + 1 : srq->first_free;
+}
+
+/* Puts @m in place and leaves there what it replaces. */
+static void qhca_srq_mem_swap(struct qhca_srq *srq, struct qhca_srq_mem *m)
+{
+	struct qhca_srq_mem old = {
+		.wqes = srq->mem,
+		.index = srq->index_mem,
+		.next = srq->next,
+	};
+
+	srq->first_free = 1U << srq->shift;	/* the first of the new ones */
+	srq->shift = m->shift;
+	srq->mem = m->wqes;
+	srq->index_mem = m->index;
+	srq->next = m->next;
+	srq->ring = srq->mem.addr;
+	srq->index = srq->index_mem.addr;
+	*m = old;
+}
+
+/* More room; the lock is held. */
+static int qhca_srq_grow(struct qhca_srq *srq, struct ibv_srq_attr *attr,
+			 int mask)
+{
+	struct qhca_context *ctx = to_qctx(srq->vsrq.srq.context);
+	struct qhca_cmd_modify_srq cmd = {};
+	struct qhca_srq_mem m = {};
+	int ret;
+
+	if (!(ctx->features & QHCA_FEAT_SRQ_RESIZE))
+		return EOPNOTSUPP;
+	ret = qhca_srq_mem_alloc(ctx, srq, attr->max_wr, &m);
+	if (ret)
+		return ret;
+	qhca_srq_mem_copy(srq, &m);
+	cmd.buf_addr = (uintptr_t)m.wqes.addr;
+	cmd.buf_len = m.wqes.len;
+	cmd.idx_addr = (uintptr_t)m.index.addr;
+	cmd.idx_len = m.index.len;
+	cmd.shift = m.shift;
+	ret = ibv_cmd_modify_srq(&srq->vsrq.srq, attr, mask, &cmd.ibv_cmd,
+				 sizeof(cmd));
+	if (!ret)
+		qhca_srq_mem_swap(srq, &m);
+	qhca_srq_mem_free(&m);
+	return ret;
+}
+
+/*
+ * ibv_modify_srq().  The room for WQEs may be more than asked for, so one that
+ * is to get smaller keeps what it has: refused is only a size less than what is
+ * posted.  Returns 0, EINVAL, EOPNOTSUPP, ENOMEM, or the kernel's error.
+ */
+int qhca_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr,
+		    int mask)
+{
+	struct qhca_srq *srq = to_qsrq(ibv_srq);
+	struct ibv_modify_srq cmd = {};
+	int ret;
+
+	if (!(mask & IBV_SRQ_MAX_WR))
+		return ibv_cmd_modify_srq(ibv_srq, attr, mask, &cmd,
+					  sizeof(cmd));
+	qhca_lock(&srq->lock);
+	if (!attr->max_wr || attr->max_wr < qhca_srq_busy(srq) ||
+	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > attr->max_wr)) {
+		ret = EINVAL;
+	} else if (attr->max_wr > 1U << srq->shift) {
+		ret = qhca_srq_grow(srq, attr, mask);
+	} else {
+		mask &= ~IBV_SRQ_MAX_WR;
+		ret = mask ? ibv_cmd_modify_srq(ibv_srq, attr, mask, &cmd,
+						sizeof(cmd)) : 0;
+	}
+	qhca_unlock(&srq->lock);
+	return ret;
+}
