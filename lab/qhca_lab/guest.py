@@ -13,6 +13,7 @@ import signal
 import tarfile
 import threading
 import time
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -161,6 +162,19 @@ class Background:
                     self._result(),
                 )
             self._done.wait(0.05)
+
+    def lines(self) -> Iterator[str]:
+        """Its lines on standard output, each as soon as it is whole; ends with
+        the command. A last line without an end is left out."""
+        position = 0
+        while True:
+            ended = self._done.wait(0.1)
+            *whole, _rest = self.stdout[position:].split("\n")
+            for line in whole:
+                position += len(line) + 1
+                yield line
+            if ended:
+                return
 
     def _result(self) -> Result:
         status = exit_status(self._reply) if self._reply else None
