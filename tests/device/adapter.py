@@ -5,8 +5,10 @@ from layout import C, stat, struct
 from machine import Machine, until
 
 PAGE = 4096
-BARS = {C.QHCA_BAR_REGS: 0xC0000000, C.QHCA_BAR_MSIX: 0xC0100000,
+BARS = {C.QHCA_BAR_REGS: 0xC0000000, C.QHCA_BAR_DM: 0xC2000000,
         C.QHCA_BAR_DB: 0xC4000000}
+MSIX_TABLE = BARS[C.QHCA_BAR_REGS] + C.QHCA_MSIX_TABLE
+MSIX_PBA = BARS[C.QHCA_BAR_REGS] + C.QHCA_MSIX_PBA
 PCI_COMMAND, PCI_CAP_LIST = 0x04, 0x34
 COMMAND_MEMORY, COMMAND_MASTER = 2, 4
 CAP_PM, CAP_EXP, CAP_MSIX = 0x01, 0x10, 0x11
@@ -135,7 +137,7 @@ class Adapter:
         """MSI-X messages are stores into memory, where tests see them."""
         self.messages = self.alloc(PAGE)
         for v in range(vectors):
-            entry = BARS[C.QHCA_BAR_MSIX] + 16 * v
+            entry = MSIX_TABLE + 16 * v
             self.m.store(entry, self.messages + 4 * v, 4)
             self.m.store(entry + 4, 0, 4)
             self.m.store(entry + 8, MSI_DATA | v, 4)
@@ -143,7 +145,7 @@ class Adapter:
         self.config_write(self.capability(CAP_MSIX) + 2, 0x8000, 2)
 
     def mask_vector(self, vector: int, masked: bool) -> None:
-        self.m.store(BARS[C.QHCA_BAR_MSIX] + 16 * vector + 12, int(masked), 4)
+        self.m.store(MSIX_TABLE + 16 * vector + 12, int(masked), 4)
 
     def interrupted(self, vector: int) -> bool:
         """True once for each (merged) interrupt of the vector."""

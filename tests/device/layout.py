@@ -24,7 +24,9 @@ _TYPES = {
     "__le16": ctypes.c_uint16,
     "__le32": ctypes.c_uint32,
     "__le64": ctypes.c_uint64,
+    "__be16": ctypes.c_uint16.__ctype_be__,
     "__be32": ctypes.c_uint32.__ctype_be__,
+    "__be64": ctypes.c_uint64.__ctype_be__,
 }
 
 

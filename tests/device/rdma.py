@@ -83,9 +83,11 @@ class QP:
         fields.setdefault("sq", direct(self.sq, 1 << self.SHIFT + self.SQ_STRIDE))
         fields.setdefault("rq", direct(self.rq, 1 << self.SHIFT + self.RQ_STRIDE))
         fields.setdefault("rq_dbrec", self.dbrec)
+        fields.setdefault("type", C.QHCA_QPT_RC)
+        fields.setdefault("sq_shift", self.SHIFT)
+        fields.setdefault("sq_stride", self.SQ_STRIDE)
         qpc = struct("qhca_qpc")(
-            type=C.QHCA_QPT_RC, pd=pd, uar=uar, send_cqn=cq.num, recv_cqn=cq.num,
-            sq_shift=self.SHIFT, sq_stride=self.SQ_STRIDE, rq_shift=self.SHIFT,
+            pd=pd, uar=uar, send_cqn=cq.num, recv_cqn=cq.num, rq_shift=self.SHIFT,
             rq_stride=self.RQ_STRIDE, **fields)
         self.num = adapter.command(C.QHCA_CMD_CREATE_QP, data=qpc).obj
 

@@ -383,7 +383,7 @@ def test_mr(adapter):
 
 
 @pytest.mark.parametrize("fields", [
-    {"access": 0x10}, {"flags": 4}, {"len": 4095}, {"pd": 99},
+    {"access": 0x20}, {"flags": 4}, {"len": 4095}, {"pd": 99},
     {"iova": 0xFFFFFFFFFFFFF800}, {"buf": direct(0x100000, 1 << 63), "len": 1 << 63},
     {"buf": struct("qhca_buf")(addr=0x100000, len=4096, form=C.QHCA_BUF_FLAT, hops=1,
                                page_shift=12, entries=0)},

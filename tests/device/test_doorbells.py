@@ -30,7 +30,7 @@ def test_wrong_size(rts, size):
     assert rts.qp.query().state == C.QHCA_QPS_RTS
 
 
-@pytest.mark.parametrize("offset", [1, 4, 7, 0x28, 0x800, 0xFF8])
+@pytest.mark.parametrize("offset", [1, 4, 7, 0x38, 0x800, 0xFF8])
 def test_wrong_offset(rts, offset):
     a = rts.adapter
     a.doorbell(offset, rts.qp.num | 1 << 32)

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from adapter import (
-    BARS, CAP_EXP, CAP_MSIX, CAP_PM, PCI_COMMAND, Adapter, EQ,
+    BARS, CAP_EXP, CAP_MSIX, CAP_PM, MSIX_TABLE, PCI_COMMAND, Adapter, EQ,
 )
 from conftest import DEVICE
 from layout import C
@@ -33,6 +33,7 @@ def test_identity(bare):
 @pytest.mark.parametrize("bar, size, prefetch", [
     (C.QHCA_BAR_REGS, C.QHCA_BAR_REGS_SIZE, False),
     (C.QHCA_BAR_DB, C.QHCA_BAR_DB_SIZE, True),
+    (C.QHCA_BAR_DM, 16 << 20, True),
 ])
 def test_bar(machine, bar, size, prefetch):
     adapter = Adapter(machine)
@@ -50,8 +51,8 @@ def test_capabilities(bare):
     assert exp and bare.capability(CAP_PM)
     assert bare.config(exp + DEVCAP) & 1 << 28, "FLR capability"
     msix = bare.capability(CAP_MSIX)
-    assert bare.config(msix + 4) == C.QHCA_BAR_MSIX, "table at 0 of its BAR"
-    assert bare.config(msix + 8) & 7 == C.QHCA_BAR_MSIX
+    assert bare.config(msix + 4) == C.QHCA_MSIX_TABLE | C.QHCA_BAR_REGS
+    assert bare.config(msix + 8) == C.QHCA_MSIX_PBA | C.QHCA_BAR_REGS
     vectors = (bare.config(msix + 2, 2) & 0x7FF) + 1
     assert vectors == bare.reg(C.QHCA_REG_VECTORS)
 
@@ -64,16 +65,47 @@ def test_vectors_property(vectors):
         assert adapter.reg(C.QHCA_REG_VECTORS) == vectors
         msix = adapter.capability(CAP_MSIX)
         assert (adapter.config(msix + 2, 2) & 0x7FF) + 1 == vectors
-        pba = adapter.config(msix + 8) & ~7
-        assert pba >= vectors * 16
         # The last vector works, and its table entry is not in the PBA.
-        last = BARS[C.QHCA_BAR_MSIX] + 16 * (vectors - 1)
+        last = MSIX_TABLE + 16 * (vectors - 1)
         m.store(last + 8, 0x12345678, 4)
         assert m.load(last + 8, 4) == 0x12345678
 
 
+@pytest.mark.parametrize("size", ["4k", "64M"])
+def test_device_memory_property(size):
+    with Machine(device=f"{DEVICE},dm-size={size}") as m:
+        adapter = Adapter(m)
+        size = int(size[:-1]) << {"k": 10, "M": 20}[size[-1]]
+        at = 0x10 + 4 * C.QHCA_BAR_DM
+        adapter.config_write(at, 0xFFFFFFFF)
+        assert adapter.config(at) & ~15 == (1 << 32) - size
+
+
+def test_no_device_memory():
+    with Machine(device=f"{DEVICE},dm-size=0") as m:
+        adapter = Adapter(m)
+        at = 0x10 + 4 * C.QHCA_BAR_DM
+        adapter.config_write(at, 0xFFFFFFFF)
+        assert adapter.config(at) == 0
+        adapter.start()
+        adapter.command(C.QHCA_CMD_NOP)
+
+
+def test_device_memory_is_memory(adapter):
+    """Any size, any alignment; what is in it outlives a reset of the function."""
+    base = BARS[C.QHCA_BAR_DM]
+    adapter.m.write_mem(base + 4091, b"over the page")
+    for size in (1, 2, 4, 8):
+        adapter.m.store(base + 64 * size, 0x0807060504030201 & ((1 << 8 * size) - 1), size)
+        assert adapter.m.read_mem(base + 64 * size, size) == bytes(range(1, size + 1))
+    flr(adapter)
+    adapter.enable_pci()
+    assert adapter.m.read_mem(base + 4091, 13) == b"over the page"
+
+
 @pytest.mark.parametrize("option, text", [
-    ("vectors=0", "vectors"), ("vectors=2049", "vectors"), ("max-qp=17", ""),
+    ("vectors=0", "vectors"), ("dm-size=4095", "dm-size"), ("dm-size=12k", "dm-size"),
+    ("dm-size=128G", "dm-size"), ("vectors=2049", "vectors"), ("max-qp=17", ""),
     ("max-qp=8", ""), ("mac=01:00:00:00:00:01", ""), ("max-gid=0", ""),
 ])
 def test_bad_property(option, text):
@@ -82,6 +114,15 @@ def test_bad_property(option, text):
     message = str(error.value)
     assert "qhca" in message and text in message
     assert "did not start: \n" not in message, "it says why"
+
+
+def test_bad_property_leaves_nothing():
+    """Refused at run time: the slot stays free, a good one fits."""
+    with Machine(device="pcie-root-port,id=rp,addr=3.0,chassis=1", wire=False) as m:
+        for bad in ({"vectors": 0}, {"dm-size": 4095}, {"max-qp": 17}, {"max-gid": 0}):
+            with pytest.raises(RuntimeError, match="qhca"):
+                m.qmp("device_add", driver="qhca", id="q", bus="rp", **bad)
+        m.qmp("device_add", driver="qhca", id="q", bus="rp")
 
 
 def test_not_on_conventional_pci():
@@ -173,7 +214,7 @@ def test_message_that_resets_its_sender(machine):
     adapter.enable_msix()
     adapter.start_admin(irq=True)
     devctl = 0xB0000000 + (4 << 15) + adapter.capability(CAP_EXP) + DEVCTL
-    entry = BARS[C.QHCA_BAR_MSIX]
+    entry = MSIX_TABLE
     machine.store(entry, devctl, 4)
     machine.store(entry + 8, FLR, 4)
     adapter.submit(opcode=C.QHCA_CMD_NOP)
@@ -186,7 +227,7 @@ def test_message_that_resets_its_sender(machine):
 def test_message_to_own_doorbell(adapter):
     """A message into our own registers is only another register write."""
     adapter.reg_write(C.QHCA_REG_AQ_CTRL, C.QHCA_AQ_CTRL_IRQ)
-    entry = BARS[C.QHCA_BAR_MSIX]
+    entry = MSIX_TABLE
     adapter.m.store(entry, BARS[C.QHCA_BAR_REGS] + C.QHCA_REG_ASQ_DB, 4)
     adapter.m.store(entry + 8, 0x1000, 4)
     adapter.submit(opcode=C.QHCA_CMD_NOP)

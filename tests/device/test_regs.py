@@ -2,7 +2,7 @@
 """Registers: reset values, access sizes, the halves of 64-bit registers."""
 
 import pytest
-from adapter import BARS
+from adapter import MSIX_PBA
 from layout import C
 
 RESET_VALUES = [
@@ -98,7 +98,7 @@ def test_unaligned_access(bare, offset, size):
     assert bare.reg(C.QHCA_REG_DB_SHIFT) == 12
 
 
-@pytest.mark.parametrize("offset", [0x50, 0x54, 0x100, 0x1000, C.QHCA_BAR_REGS_SIZE - 8])
+@pytest.mark.parametrize("offset", [0x50, 0x54, 0x100, 0x1000, C.QHCA_MSIX_PBA - 8])
 def test_unknown_offset(bare, offset):
     for size in (4, 8):
         bare.reg_write(offset, 0xFFFFFFFF, size)
@@ -168,7 +168,7 @@ def test_interrupt(adapter):
 
 
 def test_masked_vector_latches_and_replays(adapter):
-    pba = BARS[C.QHCA_BAR_MSIX] + (adapter.config(adapter.capability(0x11) + 8) & ~7)
+    pba = MSIX_PBA
     adapter.mask_vector(0, True)
     nop_with_irq(adapter)
     nop_with_irq(adapter)

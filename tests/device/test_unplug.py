@@ -2,7 +2,7 @@
 """Hot-unplug, and unplug in the worst moments."""
 
 import pytest
-from adapter import BARS, CAP_EXP, COMMAND_MASTER, PCI_COMMAND, Adapter
+from adapter import CAP_EXP, COMMAND_MASTER, MSIX_TABLE, PCI_COMMAND, Adapter
 from layout import C
 from machine import Machine
 from rdma import BTH, SEND_ONLY, Setup, packet, parse
@@ -97,7 +97,7 @@ def test_message_that_unplugs_its_sender(slot):
     slot.adapter.start_admin(irq=True)
     m.qmp("device_del", id="q")
     m.clock_step(6_000_000_000)
-    entry = BARS[C.QHCA_BAR_MSIX]
+    entry = MSIX_TABLE
     m.store(entry, ECAM + (3 << 15) + slot.exp + SLOT_CONTROL, 4)
     m.store(entry + 8, POWER_OFF | INDICATOR_OFF | 0xC0, 4)
     slot.adapter.submit(opcode=C.QHCA_CMD_NOP)
@@ -134,7 +134,7 @@ def test_frame_that_unplugs_its_receiver(slot, decode):
         s.qp.post_recv(s.sge(64))
     m.qmp("device_del", id="q")
     m.clock_step(6_000_000_000)
-    entry = BARS[C.QHCA_BAR_MSIX] + 16
+    entry = MSIX_TABLE + 16
     m.store(entry, ECAM + (3 << 15) + slot.exp + SLOT_CONTROL, 4)
     m.store(entry + 8, POWER_OFF | INDICATOR_OFF | 0xC0, 4)
     if not decode:

@@ -177,6 +177,7 @@ static void setup(uint8_t mtu)
     memset(&w, 0, sizeof(w));
     qhca_config_default(&c);
     c.num_vectors = WORLD_VECTORS;
+    c.dm_size = 0;
     w.nodes = 2;
     for (i = 0; i < 2; i++) {
         struct node *n = &w.node[i];

@@ -87,6 +87,7 @@ static inline void fuzz_config(struct qhca_config *c)
     c->max_eq = 8;
     c->max_gid = 16;
     c->max_eth_queues = 4;
+    c->dm_size = GMEM_SPAN;
 }
 
 static inline bool fuzz_swallow(struct world *w, unsigned src,

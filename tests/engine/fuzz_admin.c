@@ -35,6 +35,8 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
     struct qhca_qpc *qp = (void *)in;
     struct qhca_mpt *mr = (void *)in;
     struct qhca_eth_qc *eth = (void *)in;
+    struct qhca_wqc *wq = (void *)in;
+    struct qhca_flow *flow = (void *)in;
     uint8_t k = fz_u8(f);
 
     switch (op) {
@@ -51,6 +53,10 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
         cq->uar = 1;
         /* fall through */
     case QHCA_CMD_MODIFY_CQ:
+        if (op == QHCA_CMD_MODIFY_CQ && (k & 4)) {
+            cq->shift = 3 + (k & 3);
+            buffer(f, &cq->buf, 64u << cq->shift);
+        }
         cq->mod_count = k & 3;
         cq->mod_usec = k >> 4;
         return sizeof(*cq);
@@ -61,14 +67,27 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
         srq->shift = 3;
         srq->stride = 6;
         srq->pd = srq->uar = 1;
+        if (k & 4) {
+            srq->flags = QHCA_SRQ_F_TM;
+            srq->cqn = 1 + (k >> 7);
+            buffer(f, &srq->ops, 128u << 3);
+            srq->ops_shift = 3;
+            srq->ops_stride = 7;
+            srq->max_tags = 1u << (k >> 4);
+        }
         /* fall through */
     case QHCA_CMD_MODIFY_SRQ:
+        if (op == QHCA_CMD_MODIFY_SRQ && (k & 4)) {
+            srq->shift = 3 + (k & 1);
+            buffer(f, &srq->buf, 64u << srq->shift);
+            buffer(f, &srq->idx, 4u << srq->shift);
+        }
         srq->limit = k & 3;
         return sizeof(*srq);
     case QHCA_CMD_CREATE_QP:
         buffer(f, &qp->sq, 128u << 3);
         buffer(f, &qp->rq, 64u << 3);
-        qp->type = k & 3;
+        qp->type = k & 7;
         qp->pd = qp->uar = 1;
         qp->send_cqn = qp->recv_cqn = 1 + (k >> 7);
         qp->sq_shift = qp->rq_shift = 3;
@@ -88,7 +107,12 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
         guest_gid(0, 0, qp->av.dgid);
         memcpy(qp->av.dmac, "\x52\x54\x00\x9a\x00\x01", 6);
         return sizeof(*qp);
+    case QHCA_CMD_CREATE_MW:
+        mr->flags = k & 1 ? QHCA_MR_F_MW1 : QHCA_MR_F_MW2;
+        mr->pd = 1;
+        return sizeof(*mr);
     case QHCA_CMD_CREATE_MR:
+    case QHCA_CMD_MODIFY_MR:
         buffer(f, &mr->buf, 0x10000);
         mr->iova = 0x1000;
         mr->len = 0x10000;
@@ -104,6 +128,29 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
         eth->shift = 3;
         eth->stride = op == QHCA_CMD_CREATE_ETH_SQ ? 6 : 4;
         return sizeof(*eth);
+    case QHCA_CMD_ATTACH_MC:
+    case QHCA_CMD_DETACH_MC:
+        memcpy(in, "\xff\x0e", 2);
+        in[15] = k & 1;
+        return sizeof(struct qhca_mcg);
+    case QHCA_CMD_CREATE_WQ:
+        buffer(f, &wq->buf, 64u << 3);
+        wq->dbrec = base + 0x80000 + k * 8u;
+        wq->pd = wq->uar = wq->cqn = 1;
+        wq->shift = 3;
+        wq->stride = 6;
+        return sizeof(*wq);
+    case QHCA_CMD_MODIFY_WQ:
+        wq->state = k & 3;
+        return sizeof(*wq);
+    case QHCA_CMD_CREATE_RQT:
+        in[0] = k & 15;
+        in[4] = k >> 4;
+        return k & 1 ? 4 : 8;
+    case QHCA_CMD_CREATE_FLOW:
+        flow->qpn = k & 15;
+        flow->type = k >> 6;
+        return sizeof(*flow);
     case QHCA_CMD_MODIFY_PORT:
         return sizeof(struct qhca_port);
     case QHCA_CMD_SET_GID:
@@ -166,11 +213,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             world_run(&w, (uint64_t)fz_u16(&f) << 8);
             continue;
         }
-        op = what % 0x46;
+        op = what % 0x52;
         memset(&c, 0, sizeof(c));
         c.op = op;
         c.obj = fz_u8(&f) & 15;
-        if (op == QHCA_CMD_DESTROY_MR || op == QHCA_CMD_QUERY_MR) {
+        if (op >= QHCA_CMD_DESTROY_MR && op <= QHCA_CMD_MODIFY_MR) {
             c.obj = c.obj << 8 | fz_u8(&f);
         }
         c.in_len = template(&f, op, in);

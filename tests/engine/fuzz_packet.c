@@ -16,17 +16,24 @@ static void post_work(struct fq *q, struct fz *f)
         QHCA_WQE_RDMA_READ, QHCA_WQE_FETCH_ADD, QHCA_WQE_COMP_SWAP,
         QHCA_WQE_SEND_IMM, QHCA_WQE_RDMA_WRITE_IMM
     };
+    static const uint8_t qps[8] = { 0, 1, 4, 0, 1, 4, 0, 6 };
     uint8_t k = fz_u8(f);
-    struct gqp *qp = &q->qp[(k & 7) % 3 == 2 ? 4 : (k & 7) % 3];
+    struct gqp *qp = &q->qp[qps[k & 7]];
     struct gwr w = {
         .opcode = ops[k >> 5], .flags = QHCA_WQE_F_SIGNALED, .num_sge = 1,
         .sge[0] = { .addr = FQ_IOVA, .len = fz_u16(f) % 3000,
                     .lkey = q->mr.key },
-        .remote_addr = FQ_IOVA, .rkey = q->mr.key,
+        .remote_addr = FQ_IOVA, .rkey = q->mr.key, .srqn = 1,
     };
 
     if (w.opcode == QHCA_WQE_FETCH_ADD || w.opcode == QHCA_WQE_COMP_SWAP) {
         w.sge[0].len = 8;
+    }
+    if (k & 8 && k & 16) {      /* others instead */
+        w.opcode = k & 32 ? QHCA_WQE_FLUSH : QHCA_WQE_ATOMIC_WRITE;
+        w.num_sge = !(k & 32);
+        w.sge[0].len = 8;
+        w.arg1 = k & 32 ? QHCA_FLUSH_T_GLOBAL : 0;
     }
     if (gqp_post_send(qp, &w)) {
         gqp_ring(qp);
@@ -36,7 +43,7 @@ static void post_work(struct fq *q, struct fz *f)
 static void packet(struct fq *q, struct fz *f)
 {
     uint8_t b[2048] = { 0 }, *ip = b + 14, *udp = ip + 20, *bth = udp + 8;
-    uint8_t how = fz_u8(f), op = fz_u8(f), x[16];
+    uint8_t how = fz_u8(f), op = fz_u8(f), x[16], *ext = bth + 12;
     struct gqp *qp = &q->qp[(how & 7) % FQ_QPS];
     struct qhca_op_info info = qhca_op_info(op);
     int8_t delta = (int8_t)fz_u8(f);
@@ -71,14 +78,23 @@ static void packet(struct fq *q, struct fz *f)
            fz_u8(f) % 8;
     fz_bytes(f, bth + 12, body < 64 ? body : 64);
     if (!(how & 0x80)) {
-        if (info.flags & QHCA_OPF_RETH) {
-            qhca_put_be64(bth + 12, FQ_IOVA + (bth[19] & 0x3f) * 8u);
-            qhca_put_be32(bth + 20, q->mr.key);
-            qhca_put_be32(bth + 24, (uint32_t)bth[26] << 5 & 0x1fff);
+        if (info.flags & QHCA_OPF_XRCETH) {
+            qhca_put_be32(ext, q->xsrq.srqn - (ext[3] > 0xf0));
+            ext += QHCA_XRCETH_LEN;
+        }
+        if (info.flags & QHCA_OPF_FLUSH) {
+            qhca_put_be32(ext, ext[3] & 0x33);
+            ext += QHCA_FETH_LEN;
+        }
+        if (info.flags & (QHCA_OPF_RETH | QHCA_OPF_FLUSH)) {
+            qhca_put_be64(ext, FQ_IOVA + (ext[7] & 0x3f) * 8u);
+            qhca_put_be32(ext + 8, q->mr.key);
+            qhca_put_be32(ext + 12, info.flags & QHCA_OPF_AWRITE ? 8 :
+                          (uint32_t)ext[14] << 5 & 0x1fff);
         } else if (info.flags & QHCA_OPF_ATOMIC &&
                    !(info.flags & QHCA_OPF_RESP)) {
-            qhca_put_be64(bth + 12, FQ_IOVA + (bth[19] & 0x3f) * 4u);
-            qhca_put_be32(bth + 20, q->mr.key);
+            qhca_put_be64(ext, FQ_IOVA + (ext[7] & 0x3f) * 4u);
+            qhca_put_be32(ext + 8, q->mr.key);
         } else if (info.flags & QHCA_OPF_DETH) {
             qhca_put_be32(bth + 12, qp->type == QHCA_QPT_GSI ?
                           QHCA_GSI_QKEY : 0x11111111);
@@ -132,6 +148,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                           &(struct qhca_sge){ .addr = FQ_IOVA + 8192,
                                               .len = fz_u8(&f) * 4u,
                                               .lkey = q.mr.key }, 1);
+            break;
+        case 15:
+            fq_new_xsrq(&q, what >> 4 & 7);
+            break;
+        case 5:                 /* a page comes back at another place */
+            godp_out(&q.odp, fz_u16(&f) % FQ_MR, 1);
+            break;
+        case 6:
+            fq_serve(&q, (what >> 4) % FQ_QPS, fz_u8(&f));
             break;
         default:
             packet(&q, &f);

@@ -4,24 +4,36 @@
 #define QHCA_TEST_FUZZ_PAIR_H
 
 #include "fuzz.h"
+#include "godp.h"
 
 #define FQ_MR 16384u
 #define FQ_IOVA 0x100000u
-#define FQ_QPS 6
+#define FQ_QPS 8
 
 struct fq {
     struct world w;
     struct guest g;
     struct node peer;           /* pretended: a MAC and a number */
     struct gcq cq;
-    struct gsrq srq;
-    struct gmr mr;
+    struct gsrq srq, xsrq;
+    uint32_t xrcd;
+    struct gmr mr;              /* its pages can be taken away */
+    struct godp odp;
+    uint32_t mw[2];             /* windows of types 1 and 2B */
     struct gqp qp[FQ_QPS];
 };
 
+/* Whom QP @i talks to in one adapter; their numbers follow each other. */
+static inline uint32_t fq_other(const struct fq *q, unsigned i)
+{
+    return i < 2 ? q->qp[0].qpn + !i : i >= 6 ? q->qp[6].qpn + (i == 6) :
+                                       q->qp[i].qpn;
+}
+
 /*
  * QPs: 0 RC and 1 RC of each other when @self (else of the pretended peer),
- * 2 UC, 3 UD, 4 RC on an SRQ, 5 GSI.  All in RTS; keys as in FQ_*.
+ * 2 UC, 3 UD, 4 RC on an SRQ, 5 GSI, 6 XRC initiator, 7 its target when @self.
+ * All in RTS; keys as in FQ_*.
  */
 static inline void fq_open(struct fq *q, bool self)
 {
@@ -31,7 +43,7 @@ static inline void fq_open(struct fq *q, bool self)
     };
     static const uint8_t types[FQ_QPS] = {
         QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_UC, QHCA_QPT_UD, QHCA_QPT_RC,
-        QHCA_QPT_GSI
+        QHCA_QPT_GSI, QHCA_QPT_XRC_INI, QHCA_QPT_XRC_TGT
     };
     struct gbuf_shape tree = { QHCA_BUF_TREE, 2, 12, 12 };
     struct qhca_config cfg;
@@ -49,22 +61,38 @@ static inline void fq_open(struct fq *q, bool self)
     peer = self ? &q->w.node[0] : &q->peer;
     gcq_create(&q->cq, &q->g, 8, &gbuf_flat4k, q->g.eq[1].eqn);
     gsrq_create(&q->srq, &q->g, 3, 6, NULL, NULL);
-    gmr_create(&q->mr, &q->g, FQ_MR, FQ_IOVA, QHCA_ACCESS_MASK, &tree);
+    q->xrcd = guest_create(&q->g, QHCA_CMD_ALLOC_XRCD, NULL, 0);
+    gsrq_create_xrc(&q->xsrq, &q->g, 3, 6, q->g.pd, q->xrcd, &q->cq);
+    godp_create(&q->odp, &q->mr, &q->g, FQ_MR, FQ_IOVA, QHCA_ACCESS_MASK,
+                &tree);
+    godp_in(&q->odp, 0, FQ_MR, true);
     gbuf_allow(&q->mr.buf, 0, FQ_MR, GMEM_RW);
+    for (i = 0; i < 2; i++) {
+        struct qhca_mpt m = { .pd = q->g.pd, .flags = QHCA_MR_F_MW1 << i };
+
+        q->mw[i] = guest_create(&q->g, QHCA_CMD_CREATE_MW, &m, sizeof(m));
+    }
     for (i = 0; i < FQ_QPS; i++) {
         struct gqp_attr a;
 
         in.type = types[i];
         in.srq = i == 4 ? &q->srq : NULL;
         in.sq = i & 1 ? &gbuf_flat4k : NULL;
+        if (i >= 6) {
+            in.rcq = NULL;
+            in.rq_shift = in.rq_stride = 0;
+        }
+        if (i == 7) {
+            in.scq = NULL;
+            in.sq_shift = in.sq_stride = 0;
+            in.xrcd = q->xrcd;
+        }
         gqp_create(&q->qp[i], &q->g, &in);
         gqp_attr_default(&a);
         a.path_mtu = 1 + (i & 1);
-        a.dest_qpn = self && i < 2 ? q->qp[0].qpn + !i : 0x77;
-        if (self && i < 2) {
+        a.dest_qpn = self ? fq_other(q, i) : 0x77;
+        if (self && (i < 2 || i >= 6)) {
             a.path_mtu = 1;
-        } else if (self) {
-            a.dest_qpn = q->qp[i].qpn;
         }
         a.sq_psn = a.rq_psn = 0xfffffc;
         a.timeout = 6;
@@ -76,14 +104,50 @@ static inline void fq_open(struct fq *q, bool self)
                                     .len = 500, .lkey = q->mr.key };
             uint32_t wqe;
 
-            if (i == 4) {
-                gsrq_post(&q->srq, k, &sge, 1, &wqe);
-            } else {
+            if (i == 4 || i == 7) {
+                gsrq_post(i == 4 ? &q->srq : &q->xsrq, k, &sge, 1, &wqe);
+            } else if (i != 6) {
                 gqp_post_recv(&q->qp[i], k, &sge, 1);
             }
         }
         gqp_to_rtr(&q->qp[i], peer, &a);
         gqp_to_rts(&q->qp[i], &a);
+    }
+}
+
+/* Answer the page faults of QP @i; @how: bring in, fail, 0: neither. */
+static inline void fq_serve(struct fq *q, unsigned i, uint8_t how)
+{
+    struct qhca_fault f[QHCA_FAULT_SIDES];
+    unsigned k;
+
+    guest_faults(&q->g, q->qp[i].qpn, f);
+    for (k = 0; k < QHCA_FAULT_SIDES; k++) {
+        if (!(f[k].flags & QHCA_FAULT_VALID)) {
+            continue;
+        }
+        CHECK(f[k].addr >= FQ_IOVA && f[k].len && f[k].len <= FQ_MR &&
+              f[k].addr - FQ_IOVA <= FQ_MR - f[k].len, "a strange fault");
+        if (how & 1) {
+            godp_in(&q->odp, f[k].addr - FQ_IOVA, f[k].len,
+                    f[k].flags & QHCA_FAULT_WRITE);
+        }
+        guest_resume(&q->g, q->qp[i].qpn, k, f[k].token + (how & 8),
+                     how & 2);
+    }
+}
+
+/* The XRC SRQ goes under its target, and comes back with @n WQEs. */
+static inline void fq_new_xsrq(struct fq *q, unsigned n)
+{
+    struct qhca_sge sge = { .addr = FQ_IOVA + 4096, .len = 500,
+                            .lkey = q->mr.key };
+    uint32_t wqe;
+
+    CHECK(gsrq_destroy(&q->xsrq) == QHCA_ST_OK, "DESTROY_SRQ");
+    gsrq_create_xrc(&q->xsrq, &q->g, 3, 6, q->g.pd, q->xrcd, &q->cq);
+    while (n--) {
+        gsrq_post(&q->xsrq, n, &sge, 1, &wqe);
     }
 }
 
@@ -100,8 +164,15 @@ static inline void fq_close(struct fq *q)
         CHECK(gqp_destroy(&q->qp[i]) == QHCA_ST_OK, "DESTROY_QP");
     }
     CHECK(gsrq_destroy(&q->srq) == QHCA_ST_OK, "DESTROY_SRQ");
+    CHECK(gsrq_destroy(&q->xsrq) == QHCA_ST_OK, "DESTROY_SRQ");
+    CHECK(guest_simple(&q->g, QHCA_CMD_FREE_XRCD, q->xrcd) == QHCA_ST_OK,
+          "FREE_XRCD");
     CHECK(gcq_destroy(&q->cq) == QHCA_ST_OK, "DESTROY_CQ");
-    CHECK(gmr_destroy(&q->mr) == QHCA_ST_OK, "DESTROY_MR");
+    for (i = 0; i < 2; i++) {
+        CHECK(guest_simple(&q->g, QHCA_CMD_DESTROY_MR, q->mw[i]) ==
+              QHCA_ST_OK, "DESTROY_MR of a window");
+    }
+    CHECK(godp_destroy(&q->odp) == QHCA_ST_OK, "DESTROY_MR");
     guest_stop(&q->g);
     CHECK(!q->w.node[0].mem.mapped_pages, "the test leaks");
     world_fini(&q->w);

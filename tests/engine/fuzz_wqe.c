@@ -29,10 +29,21 @@ static void send(struct fq *q, struct fz *f)
     }
     w.remote_addr = FQ_IOVA + fz_u8(f) * 8u;
     w.rkey = q->mr.key;
+    if (w.opcode == QHCA_WQE_BIND_MW) {
+        w.remote_addr = q->mr.key;
+        w.rkey = q->mw[how & 1] | (k & 3);
+        w.arg0 = FQ_IOVA + fz_u8(f) * 8u;
+        w.arg1 = fz_u16(f);
+        w.rarg = fz_u8(f) & 0x2e;
+    } else if ((how & 0xc0) == 0xc0) {
+        w.rkey = q->mw[how & 1] | (k & 3);      /* perhaps bound */
+        w.imm = w.rkey;
+    }
     w.dest_qpn = q->qp[3].qpn;
     w.qkey = 0x11111111;
+    w.srqn = q->xsrq.srqn;
     guest_av(&q->g, &q->w.node[0], how & 3, &w.av);
-    if (!gqp_post_send(qp, &w)) {
+    if (!qp->sq_stride || !gqp_post_send(qp, &w)) {
         return;
     }
     if (k & 0x80) {
@@ -57,6 +68,10 @@ static void receive(struct fq *q, struct fz *f)
     struct qhca_sge sge = { .addr = FQ_IOVA + 4096 + fz_u8(f) * 8u,
                             .len = fz_u16(f) & 0xfff, .lkey = q->mr.key };
 
+    if (k == 0xff) {
+        fq_new_xsrq(q, sge.len & 7);
+        return;
+    }
     if (gqp_post_recv(qp, k, &sge, 1) && k & 0x80) {
         gbuf_read(&qp->rq, (uint64_t)(index & 15) << 6, bytes, 64);
         fz_spoil(f, bytes, 64);
@@ -75,7 +90,7 @@ static void move(struct fq *q, struct fz *f)
         struct gqp_attr a;
 
         gqp_attr_default(&a);
-        a.dest_qpn = qp->qpn;
+        a.dest_qpn = fq_other(q, k % FQ_QPS);
         a.timeout = 6;
         a.retry_cnt = a.rnr_retry = 2;
         gqp_to_init(qp, &a);

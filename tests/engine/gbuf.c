@@ -105,6 +105,9 @@ static void make_list(struct gbuf *b, bool queue, uint64_t first,
             n = (rng_log(r, rest / 4096) + 1) * 4096;
         } else {
             n = rng_pct(r, 30) ? rng_range(r, 1, 300) : rng_log(r, rest) + 1;
+            if (off && n < QHCA_BUF_SEG_MIN) {
+                n += QHCA_BUF_SEG_MIN - 1;
+            }
         }
         if (!queue && n > rest) {
             n = rest;

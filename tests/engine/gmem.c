@@ -338,3 +338,18 @@ bool gmem_dev_cas64(struct gmem *m, uint64_t addr, uint64_t cmp,
     }
     return true;
 }
+
+void gmem_copy(struct gmem *m, uint64_t from, uint64_t to, uint64_t len)
+{
+    uint64_t i, f = from - m->base, t = to - m->base;
+    unsigned k;
+
+    memcpy(gmem_ptr(m, to, len), gmem_ptr(m, from, len), len);
+    for (i = 0; i < len; i++) {
+        for (k = 0; k < 2; k++) {
+            bool on = m->may[k][(f + i) / 64] >> (f + i) % 64 & 1;
+
+            set_bits(m->may[k], t + i, 1, on);
+        }
+    }
+}

@@ -62,6 +62,8 @@ uint64_t gmem_try_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
                         uint64_t lead);
 /* Unmap what gmem_alloc() returned. */
 void gmem_release(struct gmem *m, uint64_t addr, uint64_t len);
+/* Copy @len mapped bytes to @to, with the device's permissions. */
+void gmem_copy(struct gmem *m, uint64_t from, uint64_t to, uint64_t len);
 /* Give (or take) permissions of the device. */
 void gmem_allow(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits);
 void gmem_deny(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits);

@@ -31,6 +31,46 @@ void gcq_create(struct gcq *cq, struct guest *g, uint8_t shift,
     cq->cqn = guest_create(g, QHCA_CMD_CREATE_CQ, &c, sizeof(c));
 }
 
+uint8_t gcq_resize(struct gcq *cq, uint8_t shift,
+                   const struct gbuf_shape *shape)
+{
+    uint64_t len = sizeof(struct qhca_cqe) << shift;
+    struct gbuf buf, *gone = &buf;
+    struct qhca_cqc c;
+    uint32_t i, slot;
+    uint8_t phase, s;
+
+    gbuf_make(&buf, cq->g->m, len, shape ? shape : &gbuf_direct, true, 0,
+              &cq->g->rng);
+    gbuf_allow(&buf, 0, len, GMEM_W);
+    for (i = cq->cons; i != cq->cons + (1u << shift); i++) {
+        slot = i & ((1u << shift) - 1);
+        phase = i >> shift & 1;
+        gbuf_write(&buf, slot * sizeof(struct qhca_cqe) +
+                   offsetof(struct qhca_cqe, phase), &phase, 1);
+    }
+    cq->told = cq->cons;
+    guest_dbrec_set(cq->g, cq->dbrec, cq->cons);
+    /* it may read the old ring during the command only */
+    gbuf_allow(&cq->buf, 0, cq->buf.len, GMEM_R);
+    memset(&c, 0, sizeof(c));
+    c.buf = buf.d;
+    c.shift = shift;
+    s = guest_cmd(cq->g, &(struct gcmd){ .op = QHCA_CMD_MODIFY_CQ,
+                  .obj = cq->cqn, .in = &c, .in_len = sizeof(c),
+                  .mask = QHCA_CQ_M_RESIZE });
+    gbuf_deny(&cq->buf, 0, cq->buf.len, GMEM_R);
+    if (s == QHCA_ST_OK) {
+        struct gbuf old = cq->buf;
+
+        cq->buf = buf;
+        cq->shift = shift;
+        buf = old;
+    }
+    gbuf_free(gone);
+    return s;
+}
+
 uint8_t gcq_destroy(struct gcq *cq)
 {
     uint8_t s = guest_simple(cq->g, QHCA_CMD_DESTROY_CQ, cq->cqn);
@@ -69,9 +109,9 @@ void gcq_arm(struct gcq *cq, bool solicited)
 
 /* ---- MR ---- */
 
-void gmr_create(struct gmr *mr, struct guest *g, uint64_t len,
-                uint64_t iova, uint32_t access,
-                const struct gbuf_shape *shape)
+static void mr_create(struct gmr *mr, struct guest *g, uint64_t len,
+                      uint64_t iova, uint32_t access,
+                      const struct gbuf_shape *shape, uint8_t flags)
 {
     struct qhca_mpt c;
     uint8_t byte = (uint8_t)rng_u32(&g->rng);
@@ -91,9 +131,26 @@ void gmr_create(struct gmr *mr, struct guest *g, uint64_t len,
     c.key = byte;
     c.pd = g->pd;
     c.access = access;
+    c.flags = flags;
+    if (flags & QHCA_MR_F_DM) {
+        c.buf.addr = node_dm_off(g->n, c.buf.addr);
+    }
     mr->key = guest_create(g, QHCA_CMD_CREATE_MR, &c, sizeof(c));
     CHECK((mr->key & 0xff) == byte, "key %#x, asked for byte %#x", mr->key,
           byte);
+}
+
+void gmr_create(struct gmr *mr, struct guest *g, uint64_t len,
+                uint64_t iova, uint32_t access,
+                const struct gbuf_shape *shape)
+{
+    mr_create(mr, g, len, iova, access, shape, 0);
+}
+
+void gmr_create_dm(struct gmr *mr, struct guest *g, uint64_t len,
+                   uint64_t iova, uint32_t access)
+{
+    mr_create(mr, g, len, iova, access, &gbuf_direct, QHCA_MR_F_DM);
 }
 
 uint8_t gmr_destroy(struct gmr *mr)
@@ -113,12 +170,11 @@ void gmr_drop(struct gmr *mr)
 
 /* ---- SRQ ---- */
 
-void gsrq_create(struct gsrq *s, struct guest *g, uint8_t shift,
-                 uint8_t stride, const struct gbuf_shape *buf,
-                 const struct gbuf_shape *idx)
+static void srq_make(struct gsrq *s, struct guest *g, uint8_t shift,
+                     uint8_t stride, const struct gbuf_shape *buf,
+                     const struct gbuf_shape *idx, struct qhca_srqc c)
 {
     uint64_t depth = 1ULL << shift;
-    struct qhca_srqc c;
     uint32_t i;
 
     memset(s, 0, sizeof(*s));
@@ -138,15 +194,98 @@ void gsrq_create(struct gsrq *s, struct guest *g, uint8_t shift,
         s->free[i] = (uint16_t)i;
     }
     s->nfree = (uint32_t)depth;
-    memset(&c, 0, sizeof(c));
+    s->pd = c.pd;
     c.buf = s->buf.d;
     c.idx = s->idx.d;
     c.dbrec = s->dbrec;
-    c.pd = g->pd;
     c.uar = g->uar;
     c.shift = shift;
     c.stride = stride;
     s->srqn = guest_create(g, QHCA_CMD_CREATE_SRQ, &c, sizeof(c));
+}
+
+void gsrq_create(struct gsrq *s, struct guest *g, uint8_t shift,
+                 uint8_t stride, const struct gbuf_shape *buf,
+                 const struct gbuf_shape *idx)
+{
+    srq_make(s, g, shift, stride, buf, idx, (struct qhca_srqc){
+        .pd = g->pd,
+    });
+}
+
+void gsrq_create_xrc(struct gsrq *s, struct guest *g, uint8_t shift,
+                     uint8_t stride, uint32_t pd, uint32_t xrcd,
+                     const struct gcq *cq)
+{
+    srq_make(s, g, shift, stride, NULL, NULL, (struct qhca_srqc){
+        .pd = pd, .flags = QHCA_SRQ_F_XRC, .xrcd = xrcd, .cqn = cq->cqn,
+    });
+}
+
+void gsrq_create_tm(struct gsrq *s, struct guest *g, uint8_t shift,
+                    uint8_t stride, const struct gbuf_shape *buf,
+                    const struct gbuf_shape *idx, const struct gtm_init *tm)
+{
+    struct gbuf ops;
+
+    gbuf_make(&ops, g->m, 1ULL << (tm->ops_shift + tm->ops_stride),
+              tm->ops ? tm->ops : &gbuf_direct, true, 0, &g->rng);
+    gbuf_allow(&ops, 0, ops.len, GMEM_RW);
+    srq_make(s, g, shift, stride, buf, idx, (struct qhca_srqc){
+        .pd = g->pd, .flags = QHCA_SRQ_F_TM, .cqn = tm->cq->cqn,
+        .max_tags = tm->max_tags, .ops = ops.d, .ops_shift = tm->ops_shift,
+        .ops_stride = tm->ops_stride,
+    });
+    s->ops = ops;
+    s->ops_shift = tm->ops_shift;
+    s->ops_stride = tm->ops_stride;
+}
+
+uint8_t gsrq_grow(struct gsrq *s, uint8_t shift, const struct gbuf_shape *buf,
+                  const struct gbuf_shape *idx)
+{
+    uint32_t depth = 1u << s->shift, to = 1u << shift, i, num;
+    struct gbuf b, x;
+    uint8_t wqe[512], st;
+    struct qhca_srqc c;
+
+    gbuf_make(&b, s->g->m, (uint64_t)to << s->stride,
+              buf ? buf : &gbuf_direct, true, 0, &s->g->rng);
+    gbuf_allow(&b, 0, (uint64_t)to << s->stride, GMEM_R);
+    gbuf_make(&x, s->g->m, to * 4ULL, idx ? idx : &gbuf_direct, true, 0,
+              &s->g->rng);
+    gbuf_allow(&x, 0, to * 4ULL, GMEM_R);
+    for (i = 0; i < depth && i < to; i++) {
+        gbuf_read(&s->buf, (uint64_t)i << s->stride, wqe, 1u << s->stride);
+        gbuf_write(&b, (uint64_t)i << s->stride, wqe, 1u << s->stride);
+    }
+    for (i = s->prod - depth; i != s->prod; i++) {
+        gbuf_read(&s->idx, 4ULL * (i & (depth - 1)), &num, 4);
+        gbuf_write(&x, 4ULL * (i & (to - 1)), &num, 4);
+    }
+    memset(&c, 0, sizeof(c));
+    c.buf = b.d;
+    c.idx = x.d;
+    c.shift = shift;
+    st = guest_cmd(s->g, &(struct gcmd){ .op = QHCA_CMD_MODIFY_SRQ,
+                   .obj = s->srqn, .in = &c, .in_len = sizeof(c),
+                   .mask = QHCA_SRQ_M_RESIZE });
+    if (st == QHCA_ST_OK) {
+        gbuf_free(&s->buf);
+        gbuf_free(&s->idx);
+        s->buf = b;
+        s->idx = x;
+        s->free = realloc(s->free, to * sizeof(*s->free));
+        CHECK(s->free, "no memory");
+        for (i = depth; i < to; i++) {
+            s->free[s->nfree++] = (uint16_t)i;
+        }
+        s->shift = shift;
+    } else {
+        gbuf_free(&b);
+        gbuf_free(&x);
+    }
+    return st;
 }
 
 uint8_t gsrq_destroy(struct gsrq *s)
@@ -156,6 +295,9 @@ uint8_t gsrq_destroy(struct gsrq *s)
     if (st == QHCA_ST_OK) {
         gbuf_free(&s->buf);
         gbuf_free(&s->idx);
+        if (s->ops_stride) {
+            gbuf_free(&s->ops);
+        }
         guest_dbrec_free(s->g, s->dbrec);
         free(s->free);
         s->free = NULL;
@@ -202,13 +344,67 @@ void gsrq_release(struct gsrq *s, uint32_t wqe)
     s->free[s->nfree++] = (uint16_t)wqe;
 }
 
+static uint64_t op_at(const struct gsrq *s, uint32_t counter)
+{
+    return (uint64_t)(counter & ((1u << s->ops_shift) - 1)) << s->ops_stride;
+}
+
+uint32_t gtm_result(struct gsrq *s, uint32_t counter)
+{
+    uint32_t v;
+
+    gbuf_read(&s->ops, op_at(s, counter) +
+              offsetof(struct qhca_tm_wqe, result), &v, sizeof(v));
+    return v;
+}
+
+bool gtm_post(struct gsrq *s, const struct gtm_op *op, uint32_t *counter)
+{
+    uint64_t at = op_at(s, s->ops_prod);
+    struct qhca_tm_wqe w;
+
+    while (s->ops_cons != s->ops_prod &&
+           gtm_result(s, s->ops_cons) & QHCA_TM_DONE) {
+        s->ops_cons++;
+    }
+    if (s->ops_prod - s->ops_cons == 1u << s->ops_shift) {
+        return false;
+    }
+    memset(&w, 0, sizeof(w));
+    w.opcode = op->opcode;
+    w.flags = op->flags;
+    w.num_sge = (uint16_t)op->num_sge;
+    w.unexp = op->unexp;
+    w.wr_id = op->wr_id;
+    w.recv_wr_id = op->recv_wr_id;
+    w.tag = op->tag;
+    w.mask = op->mask;
+    w.handle = op->handle;
+    gbuf_write(&s->ops, at, &w, sizeof(w));
+    gbuf_write(&s->ops, at + sizeof(w), op->sge,
+               op->num_sge * sizeof(op->sge[0]));
+    if (counter) {
+        *counter = s->ops_prod;
+    }
+    s->ops_prod++;
+    return true;
+}
+
+void gtm_ring(struct gsrq *s)
+{
+    guest_doorbell(s->g, s->g->uar, QHCA_DB_TM,
+                   s->srqn | (uint64_t)s->ops_prod << QHCA_DB_INDEX_SHIFT);
+}
+
 /* ---- QP ---- */
 
 void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i)
 {
     bool ud = i->type == QHCA_QPT_UD || i->type == QHCA_QPT_GSI;
+    bool target = i->type == QHCA_QPT_XRC_TGT;
     unsigned head = ud ? sizeof(struct qhca_ud_wqe) :
-                    sizeof(struct qhca_sq_wqe);
+                    i->type == QHCA_QPT_XRC_INI ?
+                    sizeof(struct qhca_xrc_wqe) : sizeof(struct qhca_sq_wqe);
     struct qhca_qpc c;
 
     memset(qp, 0, sizeof(*qp));
@@ -216,17 +412,18 @@ void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i)
     qp->type = i->type;
     qp->state = QHCA_QPS_RESET;
     /* UAR 0 is the kernel's, like the right that goes with it */
-    qp->uar = i->flags & QHCA_QP_F_PRIVILEGED ? 0 : g->uar;
+    qp->uar = i->flags & QHCA_QP_F_PRIVILEGED || target ? 0 : g->uar;
     qp->scq = i->scq;
     qp->rcq = i->rcq;
     qp->srq = i->srq;
     memset(&c, 0, sizeof(c));
     c.type = i->type;
     c.flags = i->flags | (i->srq ? QHCA_QP_F_SRQ : 0);
-    c.pd = g->pd;
+    c.pd = target ? 0 : g->pd;
     c.uar = qp->uar;
-    c.send_cqn = i->scq->cqn;
-    c.recv_cqn = i->rcq->cqn;
+    c.send_cqn = i->scq ? i->scq->cqn : 0;
+    c.recv_cqn = i->rcq ? i->rcq->cqn : 0;
+    c.xrcd = i->xrcd;
     c.cookie = (uint64_t)(uintptr_t)g->n->id << 32 | 0x5eed;
     if (i->sq_stride) {
         qp->sq_shift = c.sq_shift = i->sq_shift;
@@ -288,7 +485,7 @@ void gqp_attr_default(struct gqp_attr *a)
     a->min_rnr_timer = 1;       /* 10 us */
     a->max_rd_atomic = a->max_dest_rd_atomic = 4;
     a->access = QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ |
-                QHCA_ACCESS_REMOTE_ATOMIC;
+                QHCA_ACCESS_REMOTE_ATOMIC | QHCA_ACCESS_FLUSH_GLOBAL;
     a->qkey = 0x11111111;
 }
 
@@ -316,6 +513,22 @@ uint8_t gqp_state(struct gqp *qp, uint8_t state)
     return gqp_modify(qp, &c, QHCA_QP_M_STATE);
 }
 
+static bool connected(const struct gqp *qp)
+{
+    return qp->type != QHCA_QPT_UD && qp->type != QHCA_QPT_GSI;
+}
+
+/* Sends what is acknowledged; serves what it must acknowledge. */
+static bool initiates(const struct gqp *qp)
+{
+    return qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_XRC_INI;
+}
+
+static bool responds(const struct gqp *qp)
+{
+    return qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_XRC_TGT;
+}
+
 void gqp_to_init(struct gqp *qp, const struct gqp_attr *a)
 {
     struct qhca_qpc c;
@@ -324,7 +537,7 @@ void gqp_to_init(struct gqp *qp, const struct gqp_attr *a)
 
     memset(&c, 0, sizeof(c));
     c.state = QHCA_QPS_INIT;
-    if (qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_UC) {
+    if (connected(qp)) {
         mask |= QHCA_QP_M_ACCESS;
         c.access = a->access;
         if (qp->type == QHCA_QPT_UC) {
@@ -347,7 +560,7 @@ void gqp_to_rtr(struct gqp *qp, const struct node *peer,
 
     memset(&c, 0, sizeof(c));
     c.state = QHCA_QPS_RTR;
-    if (qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_UC) {
+    if (connected(qp)) {
         mask |= QHCA_QP_M_AV | QHCA_QP_M_PATH_MTU | QHCA_QP_M_DEST_QPN |
                 QHCA_QP_M_RQ_PSN;
         guest_av(qp->g, peer, a->gid_index, &c.av);
@@ -355,7 +568,7 @@ void gqp_to_rtr(struct gqp *qp, const struct node *peer,
         c.dest_qpn = a->dest_qpn;
         c.rq_psn = a->rq_psn;
     }
-    if (qp->type == QHCA_QPT_RC) {
+    if (responds(qp)) {
         mask |= QHCA_QP_M_MAX_DEST_RD_ATOMIC | QHCA_QP_M_MIN_RNR_TIMER;
         c.max_dest_rd_atomic = a->max_dest_rd_atomic;
         c.min_rnr_timer = a->min_rnr_timer;
@@ -373,7 +586,11 @@ void gqp_to_rts(struct gqp *qp, const struct gqp_attr *a)
     memset(&c, 0, sizeof(c));
     c.state = QHCA_QPS_RTS;
     c.sq_psn = a->sq_psn;
-    if (qp->type == QHCA_QPT_RC) {
+    if (qp->type == QHCA_QPT_XRC_TGT) {
+        mask |= QHCA_QP_M_TIMEOUT;
+        c.timeout = a->timeout;
+    }
+    if (initiates(qp)) {
         mask |= QHCA_QP_M_TIMEOUT | QHCA_QP_M_RETRY_CNT |
                 QHCA_QP_M_RNR_RETRY | QHCA_QP_M_MAX_RD_ATOMIC;
         c.timeout = a->timeout;
@@ -401,6 +618,8 @@ bool gqp_post_send(struct gqp *qp, const struct gwr *wr)
     unsigned head;
     union {
         struct qhca_sq_wqe rc;
+        struct qhca_xrc_wqe xrc;
+        struct qhca_masked_wqe masked;
         struct qhca_ud_wqe ud;
     } w;
 
@@ -428,6 +647,15 @@ bool gqp_post_send(struct gqp *qp, const struct gwr *wr)
         w.rc.remote.rkey = wr->rkey;
         w.rc.remote.arg = wr->rarg;
         head = sizeof(w.rc);
+        if (qp->type == QHCA_QPT_XRC_INI) {
+            w.xrc.srqn = wr->srqn;
+            head = sizeof(w.xrc);
+        } else if (wr->opcode == QHCA_WQE_MASKED_COMP_SWAP ||
+                   wr->opcode == QHCA_WQE_MASKED_FETCH_ADD) {
+            w.masked.mask = wr->mask;
+            w.masked.swap_mask = wr->swap_mask;
+            head = sizeof(w.masked);
+        }
     }
     gbuf_write(&qp->sq, at, &w, head);
     if (wr->flags & QHCA_WQE_F_INLINE) {

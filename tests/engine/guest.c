@@ -29,6 +29,8 @@ uint8_t guest_cmd(struct guest *g, struct gcmd *c)
     struct qhca_aq_cqe cqe;
     unsigned i;
 
+    CHECK(!g->busy, "the test gives a command while another is under way");
+    g->busy = true;
     memset(&cmd, 0, sizeof(cmd));
     cmd.opcode = c->op;
     cmd.cmd_id = id;
@@ -79,6 +81,7 @@ uint8_t guest_cmd(struct guest *g, struct gcmd *c)
     }
     c->robj = cqe.obj;
     c->result = cqe.result;
+    g->busy = false;
     return cqe.status;
 }
 

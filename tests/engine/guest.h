@@ -47,6 +47,7 @@ struct guest {
     void *opaque;
     uint64_t async_count[256];  /* by type */
     bool up;
+    bool busy;                  /* in guest_cmd() */
 };
 
 /* How the device is set up; NULL for guest_start() takes a random one. */
@@ -125,6 +126,9 @@ struct gcq {
 
 void gcq_create(struct gcq *cq, struct guest *g, uint8_t shift,
                 const struct gbuf_shape *shape, uint32_t eqn);
+/* Status of MODIFY_CQ; the CQ has 1 << @shift entries after QHCA_ST_OK. */
+uint8_t gcq_resize(struct gcq *cq, uint8_t shift,
+                   const struct gbuf_shape *shape);
 /* Status of DESTROY_CQ; on success everything is given back. */
 uint8_t gcq_destroy(struct gcq *cq);
 /* Take the next CQE; false when there is none. */
@@ -145,6 +149,9 @@ struct gmr {
 void gmr_create(struct gmr *mr, struct guest *g, uint64_t len,
                 uint64_t iova, uint32_t access,
                 const struct gbuf_shape *shape);
+/* The same in device memory, which begins anywhere in a page. */
+void gmr_create_dm(struct gmr *mr, struct guest *g, uint64_t len,
+                   uint64_t iova, uint32_t access);
 uint8_t gmr_destroy(struct gmr *mr);
 /* Give the memory back after the device forgot the region by itself. */
 void gmr_drop(struct gmr *mr);
@@ -153,19 +160,58 @@ void gmr_drop(struct gmr *mr);
 
 struct gsrq {
     struct guest *g;
-    uint32_t srqn;
+    uint32_t srqn, pd;
     struct gbuf buf, idx;
     uint64_t dbrec;
     uint8_t shift, stride;
     uint32_t prod, used;
     uint16_t *free;             /* numbers of free WQEs */
     uint32_t nfree;
+    /* tag matching */
+    struct gbuf ops;
+    uint8_t ops_shift, ops_stride;
+    uint32_t ops_prod, ops_cons;
+};
+
+/* Of a TM SRQ. */
+struct gtm_init {
+    struct gcq *cq;
+    uint32_t max_tags;
+    uint8_t ops_shift, ops_stride;
+    const struct gbuf_shape *ops;       /* NULL: DIRECT */
+};
+
+struct gtm_op {
+    uint8_t opcode, flags;      /* QHCA_WQE_TAG_* */
+    uint32_t unexp, handle;
+    uint64_t wr_id, recv_wr_id, tag, mask;
+    unsigned num_sge;
+    struct qhca_sge sge[QHCA_TM_MAX_SGE];
 };
 
 void gsrq_create(struct gsrq *s, struct guest *g, uint8_t shift,
                  uint8_t stride, const struct gbuf_shape *buf,
                  const struct gbuf_shape *idx);
+/* The same as an XRC SRQ in PD @pd: its receives complete in @cq. */
+void gsrq_create_xrc(struct gsrq *s, struct guest *g, uint8_t shift,
+                     uint8_t stride, uint32_t pd, uint32_t xrcd,
+                     const struct gcq *cq);
+/* Status of MODIFY_SRQ; the SRQ has 1 << @shift WQEs after QHCA_ST_OK. */
+uint8_t gsrq_grow(struct gsrq *s, uint8_t shift, const struct gbuf_shape *buf,
+                  const struct gbuf_shape *idx);
 uint8_t gsrq_destroy(struct gsrq *s);
+/* The same with tag matching. */
+void gsrq_create_tm(struct gsrq *s, struct guest *g, uint8_t shift,
+                    uint8_t stride, const struct gbuf_shape *buf,
+                    const struct gbuf_shape *idx, const struct gtm_init *tm);
+/*
+ * Write an operation; *@counter (may be NULL) gets its number.  False: the
+ * device has not executed the one that was in the slot.
+ */
+bool gtm_post(struct gsrq *s, const struct gtm_op *op, uint32_t *counter);
+void gtm_ring(struct gsrq *s);
+/* The result the device has written for an operation. */
+uint32_t gtm_result(struct gsrq *s, uint32_t counter);
 /* Post; *@wqe gets the WQE's number.  False: full. */
 bool gsrq_post(struct gsrq *s, uint64_t wr_id, const struct qhca_sge *sge,
                unsigned n, uint32_t *wqe);
@@ -192,8 +238,9 @@ struct gqp_init {
     uint8_t type, flags;        /* QHCA_QPT_*, QHCA_QP_F_* */
     uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
     const struct gbuf_shape *sq, *rq;
-    struct gcq *scq, *rcq;
+    struct gcq *scq, *rcq;      /* rcq not with XRC, scq not with XRC_TGT */
     struct gsrq *srq;           /* or NULL */
+    uint32_t xrcd;              /* XRC_TGT */
 };
 
 void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i);
@@ -229,6 +276,8 @@ struct gwr {
     unsigned inl_len;
     uint64_t remote_addr, arg0, arg1;
     uint32_t rkey, rarg;
+    uint64_t mask, swap_mask;   /* masked atomics */
+    uint32_t srqn;              /* XRC */
     /* UD */
     struct qhca_av av;
     uint32_t dest_qpn, qkey;

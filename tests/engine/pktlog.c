@@ -14,7 +14,8 @@ static const char *const base_names[] = {
     "WRITE_LAST_IMM", "WRITE_ONLY", "WRITE_ONLY_IMM", "READ_REQUEST",
     "READ_RESP_FIRST", "READ_RESP_MIDDLE", "READ_RESP_LAST",
     "READ_RESP_ONLY", "ACK", "ATOMIC_ACK", "COMP_SWAP", "FETCH_ADD", "0x15",
-    "SEND_LAST_INV", "SEND_ONLY_INV",
+    "SEND_LAST_INV", "SEND_ONLY_INV", "0x18", "0x19", "0x1a", "0x1b",
+    "FLUSH", "ATOMIC_WRITE",
 };
 
 static uint32_t be(const uint8_t *p, unsigned n)
@@ -29,7 +30,9 @@ static uint32_t be(const uint8_t *p, unsigned n)
 
 static void bth(char *out, size_t size, const uint8_t *b, size_t len)
 {
-    static const char *const types[] = { "RC", "UC", "RD", "UD" };
+    static const char *const types[] = {
+        "RC", "UC", "RD", "UD", "CNP", "XRC", "masked", "??",
+    };
     unsigned op, base;
     const char *name = "?";
     int n;
@@ -44,7 +47,7 @@ static void bth(char *out, size_t size, const uint8_t *b, size_t len)
         name = base_names[base];
     }
     n = snprintf(out, size, "%s %s qpn %#x psn %u%s%s %zu bytes",
-                 op < 0x80 ? types[op >> 5] : "??", name, be(b + 5, 3),
+                 types[op >> 5], name, be(b + 5, 3),
                  be(b + 9, 3), b[8] & 0x80 ? " ackreq" : "",
                  b[1] & 0x80 ? " solicited" : "", len - 16);
     if (n < 0 || (size_t)n >= size) {

@@ -100,14 +100,44 @@ uint64_t sim_area(struct area *a, struct guest *g, uint64_t size,
     if (!plain) {
         gbuf_shape_random(&shape, &g->rng, size);
     }
-    gmr_create(&a->mr, g, size, iova, access, &shape);
+    if (rng_pct(&g->rng, 15)) {
+        gmr_create_dm(&a->mr, g, size, iova, access);
+    } else {
+        gmr_create(&a->mr, g, size, iova, access, &shape);
+    }
+    spans_init(&a->spans, size);
+    return iova;
+}
+
+uint64_t sim_area_odp(struct area *a, struct guest *g, uint64_t size,
+                      uint32_t access, bool plain)
+{
+    struct sim *s = g->opaque;
+    struct gbuf_shape shape;
+    uint64_t iova;
+
+    if (!rng_pct(&g->rng, s->odp_pct)) {
+        return sim_area(a, g, size, access, plain);
+    }
+    iova = rng_u64(&g->rng) >> rng_range(&g->rng, 1, 40);
+    godp_shape_random(&shape, &g->rng);
+    a->odp = odp_add(s);
+    godp_create(a->odp, &a->mr, g, size, iova, access, &shape);
     spans_init(&a->spans, size);
     return iova;
 }
 
 void sim_area_free(struct area *a)
 {
-    uint8_t s = gmr_destroy(&a->mr);
+    uint8_t s;
+
+    if (a->odp) {
+        odp_remove(a->mr.g->opaque, a->odp);
+        s = godp_destroy(a->odp);
+        free(a->odp);
+    } else {
+        s = gmr_destroy(&a->mr);
+    }
 
     CHECK(s == QHCA_ST_OK, "DESTROY_MR: status %u", s);
 }
@@ -131,6 +161,7 @@ struct cqx *sim_cq(struct sim *s, struct guest *g, enum cq_mode mode,
         shift++;
     }
     c->room = (1u << shift) - (lazy - 1);
+    c->least = shift;
     gbuf_shape_random(&shape, r, sizeof(struct qhca_cqe) << shift);
     gcq_create(&c->cq, g, shift, &shape,
                g->eq[rng_range(r, 1, g->eqs - 1)].eqn);
@@ -165,6 +196,26 @@ static void pump_dirty(struct sim *s, struct guest *g)
     }
 }
 
+/*
+ * In one run of eight CQs change their depth under way: never less than their
+ * queues need.  (No number is drawn: the other runs stay what they are.)
+ */
+static void maybe_resize(struct cqx *c)
+{
+    uint64_t h = (c->s->seed + c->cq.cqn * 0x51ULL) * 0x9e3779b97f4a7c15ULL;
+    struct gbuf_shape shape;
+    uint8_t shift;
+
+    if (h >> 61 || c->s->ending || c->seen < c->resize_at) {
+        return;
+    }
+    c->resize_at = c->seen + 1 + (h >> 40) % 37;
+    shift = c->least + (c->seen + (h >> 32)) % 3;
+    gbuf_shape_random(&shape, &c->g->rng, sizeof(struct qhca_cqe) << shift);
+    CHECK(gcq_resize(&c->cq, shift, &shape) == QHCA_ST_OK || c->s->hostile,
+          "CQ %u: not resized to %u", c->cq.cqn, shift);
+}
+
 void sim_drain(struct cqx *c)
 {
     struct qhca_cqe cqe;
@@ -190,6 +241,7 @@ void sim_drain(struct cqx *c)
         ep->dirty = true;
     }
     c->empty = s->w.now;
+    maybe_resize(c);
 }
 
 static void cq_tick(void *opaque, uint64_t arg)
@@ -240,6 +292,9 @@ static void on_async(struct guest *g, const struct qhca_eqe *eqe)
     case QHCA_EV_SRQ_LIMIT:
     case QHCA_EV_SRQ_ERR:
     case QHCA_EV_CQ_ERR:        /* whoever makes one looks at the count */
+        return;
+    case QHCA_EV_PAGE_FAULT:
+        odp_fault(g, eqe->obj);
         return;
     case QHCA_EV_QP_FATAL:
     case QHCA_EV_QP_REQ_ERR:
@@ -380,7 +435,8 @@ static void check_counters(struct sim *s)
         guest_stats(&s->g[i], st);
         CHECK(s->hostile ||     /* a reset sets counters back */
               st[QHCA_STAT_ROCE_TX_PACKETS] +
-              st[QHCA_STAT_ETH_TX_PACKETS] >= w->node[i].tx_frames,
+              st[QHCA_STAT_ETH_TX_PACKETS] +
+              st[QHCA_STAT_RAW_TX_PACKETS] >= w->node[i].tx_frames,
               "%" PRIu64 " + %" PRIu64 " packets counted, %" PRIu64
               " frames sent", st[QHCA_STAT_ROCE_TX_PACKETS],
               st[QHCA_STAT_ETH_TX_PACKETS], w->node[i].tx_frames);
@@ -534,6 +590,7 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     }
     free(s->ep);
     free(s->cq);
+    free(s->odp);
     current = NULL;
     if (s->w.pcap) {
         fclose(s->w.pcap);

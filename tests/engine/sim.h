@@ -7,7 +7,7 @@
 #define QHCA_TEST_SIM_H
 
 #include "die.h"
-#include "guest.h"
+#include "godp.h"
 
 struct sim;
 struct ep;
@@ -22,6 +22,8 @@ struct cqx {
     enum cq_mode mode;
     uint32_t room;              /* CQEs no queue has claimed */
     uint64_t seen;
+    uint64_t resize_at;         /* so many seen */
+    uint8_t least;              /* log2 of the depth it was made with */
     uint64_t empty;             /* when nothing was in it, ns */
     bool ticking;
     struct ep *owner;           /* of a CQ for Ethernet; NULL: see the QPN */
@@ -47,6 +49,7 @@ bool spans_empty(const struct spans *s);
 /* A region and who uses what of it. */
 struct area {
     struct gmr mr;
+    struct godp *odp;           /* its pages come and go; or NULL */
     struct spans spans;
 };
 
@@ -92,6 +95,9 @@ struct sim {
     uint8_t timeout;            /* ACK timeout code of RC QPs; 0: a safe one */
     bool no_rnr;                /* no receive is ever late */
     bool hostile;               /* the software does forbidden things */
+    unsigned odp_pct;           /* how many regions are paged on demand */
+    struct godp **odp;          /* those */
+    unsigned odps;
 };
 
 struct sim_workload {
@@ -119,6 +125,9 @@ void sim_tick(struct ep *ep, uint64_t ns);
 void sim_drain(struct cqx *c);
 uint64_t sim_area(struct area *a, struct guest *g, uint64_t size,
                   uint32_t access, bool plain);
+/* The same, perhaps with on-demand paging. */
+uint64_t sim_area_odp(struct area *a, struct guest *g, uint64_t size,
+                      uint32_t access, bool plain);
 void sim_area_free(struct area *a);
 
 /* sim_rc.c */
@@ -134,14 +143,28 @@ void rc_pair(struct sim *s, struct guest *a, struct guest *b,
 /* @n ends share one SRQ of guest @b. */
 void rc_srq_group(struct sim *s, struct guest *a, struct guest *b,
                   unsigned n, const struct rc_profile *p);
+/* @n initiators of @a and their targets of @b, which share SRQs. */
+void rc_xrc_group(struct sim *s, struct guest *a, struct guest *b,
+                  unsigned n, const struct rc_profile *p);
 /* sim_ud.c */
 void ud_group(struct sim *s, unsigned per_node, unsigned messages,
               bool enough_receives);
 /* sim_eth.c: on every adapter, on a wire without faults */
 void eth_group(struct sim *s, unsigned frames);
+/* sim_odp.c */
+struct godp *odp_add(struct sim *s);
+void odp_remove(struct sim *s, struct godp *o);
+/* QHCA_EV_PAGE_FAULT: have it served some time later. */
+void odp_fault(struct guest *g, uint32_t qpn);
+/* Begin to take pages away, at random. */
+void odp_start(struct sim *s);
+/* sim_raw.c */
+void raw_script(struct sim *s);
 /* sim_err.c */
 void err_script(struct sim *s);
 void chaos_script(struct sim *s);
+/* sim_tm.c */
+void tm_script(struct sim *s);
 /* sim_extra.c: more cases for err_script() */
 extern void (*const sim_extras[])(struct sim *s);
 extern const unsigned sim_extras_n;

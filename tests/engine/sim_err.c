@@ -89,7 +89,7 @@ static void misaligned(struct fx *f, struct gwr *w)
 
 static void bad_opcode(struct fx *f, struct gwr *w)
 {
-    static const uint8_t bad[] = { 0x03, 0x07, 0x0a, 0x11, 0x1a, 0x22, 0x3f,
+    static const uint8_t bad[] = { 0x03, 0x07, 0x0b, 0x11, 0x1c, 0x2f, 0x3f,
                                    QHCA_WQE_ETH_SEND, 0x80, 0xff };
 
     w->opcode = bad[rng_below(f->r, sizeof(bad))];
@@ -126,7 +126,64 @@ static void recv_small(struct fx *f, struct gwr *w)
     w->sge[0].len = FX_RECV_CAP + 1 + (uint32_t)rng_below(f->r, 5000);
 }
 
+static void flush_end(struct fx *f, struct gwr *w)
+{
+    w->remote_addr += FX_AREA - w->arg0 + rng_range(f->r, 1, w->arg0);
+}
+
+static void flush_persistent(struct fx *f, struct gwr *w)
+{
+    (void)f;
+    w->arg1 |= QHCA_FLUSH_T_PERSISTENT;
+}
+
+static void flush_bad(struct fx *f, struct gwr *w)
+{
+    static const uint8_t bad[] = { 0x00, 0x04, 0x21, 0x30, 0x80 };
+
+    w->arg1 = bad[rng_below(f->r, sizeof(bad))];
+}
+
+static void flush_data(struct fx *f, struct gwr *w)
+{
+    (void)f;
+    w->num_sge = 1;
+}
+
+static void word_length(struct fx *f, struct gwr *w)
+{
+    w->sge[0].len = rng_pct(f->r, 50) ? 7 : 9;
+}
+
 static const struct fault faults[] = {
+    { "bad rkey", QHCA_WQE_FLUSH,
+      QHCA_WC_REM_ACCESS_ERR, 0, QHCA_EV_QP_ACCESS_ERR, bad_rkey },
+    { "behind the remote region", QHCA_WQE_FLUSH,
+      QHCA_WC_REM_ACCESS_ERR, 0, QHCA_EV_QP_ACCESS_ERR, flush_end },
+    { "region without remote rights", QHCA_WQE_FLUSH,
+      QHCA_WC_REM_ACCESS_ERR, 0, QHCA_EV_QP_ACCESS_ERR, rkey_no_right },
+    { "a kind the QP does not allow", QHCA_WQE_FLUSH,
+      QHCA_WC_REM_INV_REQ_ERR, 0, QHCA_EV_QP_REQ_ERR, flush_persistent },
+    { "bad kind or level", QHCA_WQE_FLUSH,
+      QHCA_WC_LOC_QP_OP_ERR, 0, 0, flush_bad },
+    { "FLUSH with an SGE", QHCA_WQE_FLUSH,
+      QHCA_WC_LOC_QP_OP_ERR, 0, 0, flush_data },
+    { "bad rkey", QHCA_WQE_ATOMIC_WRITE,
+      QHCA_WC_REM_ACCESS_ERR, 0, QHCA_EV_QP_ACCESS_ERR, bad_rkey },
+    { "region without remote rights", QHCA_WQE_ATOMIC_WRITE,
+      QHCA_WC_REM_ACCESS_ERR, 0, QHCA_EV_QP_ACCESS_ERR, rkey_no_right },
+    { "atomic on an odd address", QHCA_WQE_ATOMIC_WRITE,
+      QHCA_WC_REM_INV_REQ_ERR, 0, QHCA_EV_QP_REQ_ERR, misaligned },
+    { "not a word", QHCA_WQE_ATOMIC_WRITE,
+      QHCA_WC_LOC_LEN_ERR, 0, 0, word_length },
+    { "bad lkey", QHCA_WQE_ATOMIC_WRITE,
+      QHCA_WC_LOC_PROT_ERR, 0, 0, bad_lkey },
+    { "bad rkey", QHCA_WQE_MASKED_FETCH_ADD,
+      QHCA_WC_REM_ACCESS_ERR, 0, QHCA_EV_QP_ACCESS_ERR, bad_rkey },
+    { "atomic on an odd address", QHCA_WQE_MASKED_COMP_SWAP,
+      QHCA_WC_REM_INV_REQ_ERR, 0, QHCA_EV_QP_REQ_ERR, misaligned },
+    { "bad lkey", QHCA_WQE_MASKED_COMP_SWAP,
+      QHCA_WC_LOC_PROT_ERR, 0, 0, bad_lkey },
     { "bad lkey", QHCA_WQE_SEND,
       QHCA_WC_LOC_PROT_ERR, 0, 0, bad_lkey },
     { "bad lkey", QHCA_WQE_RDMA_WRITE,
@@ -234,7 +291,9 @@ static void run_fault(struct sim *s, const struct fault *ft)
 static void run_qp_access(struct sim *s)
 {
     static const uint8_t ops[] = { QHCA_WQE_RDMA_WRITE, QHCA_WQE_RDMA_READ,
-                                   QHCA_WQE_FETCH_ADD };
+                                   QHCA_WQE_FETCH_ADD, QHCA_WQE_FLUSH,
+                                   QHCA_WQE_ATOMIC_WRITE,
+                                   QHCA_WQE_MASKED_COMP_SWAP };
     struct gwr w;
     struct fx f;
 
@@ -244,7 +303,7 @@ static void run_qp_access(struct sim *s)
     fx_post_recv(&f, FX_RECV_CAP, f.b.dst.key);
     w = fx_good_wr(&f, QHCA_WQE_SEND, 100);
     fx_post(&f, &w);
-    w = fx_good_wr(&f, ops[rng_below(f.r, 3)], 1000);
+    w = fx_good_wr(&f, ops[rng_below(f.r, sizeof(ops))], 1000);
     fx_post(&f, &w);
     fx_post_good(&f, 2);
     gqp_ring(&f.a.qp);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim_fx.h"
+#include "sim_mw.h"
 
 /* ---- fast registration ---- */
 
@@ -508,6 +509,6 @@ static void srq_bad_index(struct sim *s)
 
 void (*const sim_extras[])(struct sim *s) = {
     fast_reg, bad_inv, user_reg_mr, ud_errors, ud_drops, not_yet_sending,
-    srq_events, srq_bad_index,
+    srq_events, srq_bad_index, sim_windows, sim_bad_bind, sim_rereg,
 };
 const unsigned sim_extras_n = sizeof(sim_extras) / sizeof(sim_extras[0]);

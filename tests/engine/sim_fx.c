@@ -44,7 +44,7 @@ static void make_side(struct fx *f, struct side *x, struct guest *g)
     make_mr(f, &x->dst, g, QHCA_ACCESS_LOCAL_WRITE);
     make_mr(f, &x->rem, g, QHCA_ACCESS_LOCAL_WRITE |
             QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ |
-            QHCA_ACCESS_REMOTE_ATOMIC);
+            QHCA_ACCESS_REMOTE_ATOMIC | QHCA_ACCESS_FLUSH_GLOBAL);
     gbuf_allow(&x->src.buf, 0, FX_AREA, GMEM_R);
     gbuf_allow(&x->dst.buf, 0, FX_AREA, GMEM_W);
     gbuf_allow(&x->rem.buf, 0, FX_AREA, GMEM_RW);
@@ -128,16 +128,20 @@ void fx_post_recv(struct fx *f, uint32_t cap, uint32_t lkey)
 struct gwr fx_good_wr(struct fx *f, uint8_t op, uint32_t len)
 {
     struct gwr w = {
-        .opcode = op, .wr_id = rng_u64(f->r), .num_sge = 1,
-        .rkey = f->b.rem.key,
+        .opcode = op, .wr_id = rng_u64(f->r),
+        .num_sge = op != QHCA_WQE_FLUSH, .rkey = f->b.rem.key,
+        .mask = rng_u64(f->r),
     };
-    bool in = op == QHCA_WQE_RDMA_READ || op == QHCA_WQE_COMP_SWAP ||
-              op == QHCA_WQE_FETCH_ADD;
+    bool atomic = op >= QHCA_WQE_COMP_SWAP && op <= QHCA_WQE_MASKED_FETCH_ADD;
+    bool in = op == QHCA_WQE_RDMA_READ || atomic;
 
     w.sge[0].addr = in ? f->a.dst.iova : f->a.src.iova;
     w.sge[0].lkey = in ? f->a.dst.key : f->a.src.key;
-    w.sge[0].len = op == QHCA_WQE_COMP_SWAP || op == QHCA_WQE_FETCH_ADD ?
-                   8 : len;
+    w.sge[0].len = atomic || op == QHCA_WQE_ATOMIC_WRITE ? 8 : len;
+    if (op == QHCA_WQE_FLUSH) {
+        w.arg0 = len;
+        w.arg1 = QHCA_FLUSH_T_GLOBAL;
+    }
     w.remote_addr = op >= QHCA_WQE_RDMA_WRITE ? f->b.rem.iova : 0;
     if (op < QHCA_WQE_RDMA_WRITE) {
         w.rkey = 0;
@@ -164,10 +168,11 @@ uint8_t fx_some_op(struct fx *f)
     static const uint8_t ops[] = {
         QHCA_WQE_SEND, QHCA_WQE_SEND_IMM, QHCA_WQE_RDMA_WRITE,
         QHCA_WQE_RDMA_WRITE_IMM, QHCA_WQE_RDMA_READ, QHCA_WQE_COMP_SWAP,
-        QHCA_WQE_FETCH_ADD
+        QHCA_WQE_FETCH_ADD, QHCA_WQE_MASKED_COMP_SWAP,
+        QHCA_WQE_MASKED_FETCH_ADD, QHCA_WQE_FLUSH, QHCA_WQE_ATOMIC_WRITE
     };
 
-    return ops[rng_below(f->r, 7)];
+    return ops[rng_below(f->r, sizeof(ops))];
 }
 
 void fx_post_good(struct fx *f, unsigned n)

@@ -58,6 +58,16 @@ struct srqx {
     uint64_t cap;
 };
 
+/* An XRC domain and its SRQs, which share a CQ. */
+#define XRC_SRQS 4
+struct xrcx {
+    uint32_t xrcd;
+    struct srqx *srq[XRC_SRQS];
+    unsigned n;
+    unsigned users;             /* targets */
+    struct cqx *cq;
+};
+
 struct rc {
     struct ep *ep;
     struct rc *peer;
@@ -68,6 +78,7 @@ struct rc {
     struct wr *wr;              /* by slot of the SQ */
     struct recv *rq;            /* by slot of the RQ */
     struct srqx *srq;
+    struct xrcx *xrc;           /* target: its domain; initiator: the peer's */
     struct msg *fifo;           /* to the peer, FIFO entries */
     uint32_t fifo_in, fifo_out;
     uint32_t to_send, unsignalled, signalled_out;
@@ -217,9 +228,10 @@ static void verify(struct rc *a, const char *what, struct area *area,
 
 /* ---- sending ---- */
 
-static uint8_t choose_op(struct rng *r, bool uc, bool atomics)
+/* @masked: the WQEs have room for masks and one SGE. */
+static uint8_t choose_op(struct rng *r, bool uc, bool atomics, bool masked)
 {
-    unsigned x = (unsigned)rng_below(r, uc ? 72 : 100);
+    unsigned x = (unsigned)rng_below(r, uc ? 72 : 116);
 
     if (x < 30) {
         return QHCA_WQE_SEND;
@@ -231,8 +243,14 @@ static uint8_t choose_op(struct rng *r, bool uc, bool atomics)
         return QHCA_WQE_RDMA_WRITE_IMM;
     } else if (x < 90 || !atomics) {
         return QHCA_WQE_RDMA_READ;
+    } else if (x < 100) {
+        return x < 95 ? QHCA_WQE_COMP_SWAP : QHCA_WQE_FETCH_ADD;
+    } else if (x < 110) {
+        return x < 105 ? QHCA_WQE_FLUSH : QHCA_WQE_ATOMIC_WRITE;
+    } else if (!masked) {
+        return QHCA_WQE_FLUSH;
     }
-    return x < 95 ? QHCA_WQE_COMP_SWAP : QHCA_WQE_FETCH_ADD;
+    return x < 113 ? QHCA_WQE_MASKED_COMP_SWAP : QHCA_WQE_MASKED_FETCH_ADD;
 }
 
 static bool takes_recv(uint8_t op)
@@ -248,12 +266,14 @@ static bool is_write(uint8_t op)
 
 static bool is_atomic(uint8_t op)
 {
-    return op == QHCA_WQE_COMP_SWAP || op == QHCA_WQE_FETCH_ADD;
+    return op == QHCA_WQE_COMP_SWAP || op == QHCA_WQE_FETCH_ADD ||
+           op == QHCA_WQE_MASKED_COMP_SWAP ||
+           op == QHCA_WQE_MASKED_FETCH_ADD;
 }
 
 static bool sq_full(struct rc *a)
 {
-    return (a->ep->qp.sq_prod - a->ep->qp.sq_cons) >> a->ep->qp.sq_shift;
+    return !a->ep->qp.sq_stride || (a->ep->qp.sq_prod - a->ep->qp.sq_cons) >> a->ep->qp.sq_shift;
 }
 
 /* Pieces of the WQE for its data; false: no room now. */
@@ -267,6 +287,9 @@ static bool take_data(struct rc *a, struct wr *w, uint8_t *inl)
         return take_pieces(a, &a->rd, w->len,
                            is_atomic(w->op) ? 1 : qp->max_send_sge, GMEM_W,
                            w->p, &w->np);
+    }
+    if (w->op == QHCA_WQE_FLUSH) {
+        return true;            /* has none */
     }
     if (w->len <= qp->max_inline && rng_pct(r, 40)) {
         w->flags |= QHCA_WQE_F_INLINE;
@@ -282,6 +305,64 @@ static bool take_data(struct rc *a, struct wr *w, uint8_t *inl)
     return true;
 }
 
+/* Bit by bit: no carry leaves a field, whose highest bit is in @tops. */
+static uint64_t add_fields(uint64_t x, uint64_t y, uint64_t tops)
+{
+    uint64_t sum = 0;
+    unsigned i, carry = 0;
+
+    for (i = 0; i < 64; i++) {
+        unsigned bits = (x >> i & 1) + (y >> i & 1) + carry;
+
+        sum |= (uint64_t)(bits & 1) << i;
+        carry = tops >> i & 1 ? 0 : bits >> 1;
+    }
+    return sum;
+}
+
+/* What an atomic, or an ATOMIC WRITE, does to our word at the peer. */
+static void use_word(struct rc *a, struct wr *w, struct gwr *g)
+{
+    struct rng *r = &a->ep->g->rng;
+
+    g->rkey = a->peer->word.mr.key;
+    g->remote_addr = a->peer->word.mr.iova + a->ctr_off;
+    w->old = a->ctr;
+    switch (w->op) {
+    case QHCA_WQE_ATOMIC_WRITE:
+        pattern_bytes(w->id, 0, (uint8_t *)&a->ctr, 8);
+        break;
+    case QHCA_WQE_FETCH_ADD:
+        g->arg0 = rng_u64(r) >> rng_below(r, 64);
+        a->ctr += g->arg0;
+        break;
+    case QHCA_WQE_MASKED_FETCH_ADD:
+        g->arg0 = rng_u64(r);
+        g->mask = rng_u64(r) & rng_u64(r);
+        a->ctr = add_fields(a->ctr, g->arg0, g->mask);
+        break;
+    case QHCA_WQE_COMP_SWAP:
+        g->arg0 = rng_pct(r, 50) ? a->ctr : rng_u64(r);
+        g->arg1 = rng_u64(r);
+        if (g->arg0 == a->ctr) {
+            a->ctr = g->arg1;
+        }
+        break;
+    default:
+        g->mask = rng_u64(r);
+        g->arg0 = rng_u64(r);
+        if (rng_pct(r, 50)) {
+            g->arg0 ^= (g->arg0 ^ a->ctr) & g->mask;
+        }
+        g->arg1 = rng_u64(r);
+        g->swap_mask = rng_u64(r);
+        if (!((g->arg0 ^ a->ctr) & g->mask)) {
+            a->ctr ^= (a->ctr ^ g->arg1) & g->swap_mask;
+        }
+        break;
+    }
+}
+
 /* The WQE's range at the peer; false: no room now. */
 static bool take_remote(struct rc *a, struct wr *w, struct gwr *g)
 {
@@ -289,19 +370,20 @@ static bool take_remote(struct rc *a, struct wr *w, struct gwr *g)
     struct area *rem = &a->peer->rem;
 
     g->rkey = rem->mr.key;
-    if (is_atomic(w->op)) {
-        g->rkey = a->peer->word.mr.key;
-        g->remote_addr = a->peer->word.mr.iova + a->ctr_off;
-        w->old = a->ctr;
-        if (w->op == QHCA_WQE_FETCH_ADD) {
-            g->arg0 = rng_u64(r) >> rng_below(r, 64);
-            a->ctr += g->arg0;
-        } else {
-            g->arg0 = rng_pct(r, 50) ? a->ctr : rng_u64(r);
-            g->arg1 = rng_u64(r);
-            if (g->arg0 == a->ctr) {
-                a->ctr = g->arg1;
-            }
+    if (is_atomic(w->op) || w->op == QHCA_WQE_ATOMIC_WRITE) {
+        use_word(a, w, g);
+        return true;
+    }
+    if (w->op == QHCA_WQE_FLUSH) {
+        uint64_t off = rng_below(r, rem->mr.len + 1);
+
+        g->remote_addr = rem->mr.iova + off;
+        g->arg0 = rng_below(r, rem->mr.len - off + 1);
+        g->arg1 = QHCA_FLUSH_T_GLOBAL;
+        if (rng_pct(r, 30)) {
+            g->arg1 |= QHCA_FLUSH_L_MR << QHCA_FLUSH_L_SHIFT;
+            g->remote_addr = rng_u64(r);
+            g->arg0 = rng_u32(r);
         }
         return true;
     }
@@ -381,13 +463,14 @@ static bool post_one(struct rc *a, bool nothing_else)
     memset(w, 0, sizeof(*w));
     memset(&g, 0, sizeof(g));
     w->op = nothing_else ? QHCA_WQE_RDMA_WRITE :
-            choose_op(r, a->uc, a->ep->g->caps.features & QHCA_FEAT_ATOMIC);
+            choose_op(r, a->uc, a->ep->g->caps.features & QHCA_FEAT_ATOMIC,
+                      qp->type == QHCA_QPT_RC && qp->sq_stride >= 7);
     w->id = a->ep->s->next_id++;
     w->wr_id = rng_u64(r);
     w->imm = rng_u32(r);
-    if (nothing_else) {
+    if (nothing_else || w->op == QHCA_WQE_FLUSH) {
         w->len = 0;
-    } else if (is_atomic(w->op)) {
+    } else if (is_atomic(w->op) || w->op == QHCA_WQE_ATOMIC_WRITE) {
         w->len = 8;
     } else if (takes_recv(w->op)) {
         w->len = stream_len(a, a->streamed);
@@ -403,6 +486,11 @@ static bool post_one(struct rc *a, bool nothing_else)
     if (!(w->op == QHCA_WQE_SEND && rng_pct(r, 60) && lend(a, w)) &&
         !take_data(a, w, inl)) {
         return false;
+    }
+    if (qp->type == QHCA_QPT_XRC_INI) {
+        struct srqx *x = a->xrc->srq[rng_below(r, a->xrc->n)];
+
+        g.srqn = x->srq.srqn | rng_u32(r) << 24;    /* 24 bits count */
     }
     if (!takes_recv(w->op) || is_write(w->op)) {
         if (!take_remote(a, w, &g)) {
@@ -429,7 +517,7 @@ static bool post_one(struct rc *a, bool nothing_else)
     if (w->flags & QHCA_WQE_F_INLINE) {
         g.inl = inl;
         g.inl_len = w->len;
-    } else {
+    } else if (w->area) {
         put_sges(a, w->area, w->p, w->np, g.sge);
         g.num_sge = w->np;
         if (w->borrowed) {
@@ -518,6 +606,14 @@ static uint8_t cqe_op(uint8_t wqe_op)
         return QHCA_CQE_OP_COMP_SWAP;
     case QHCA_WQE_FETCH_ADD:
         return QHCA_CQE_OP_FETCH_ADD;
+    case QHCA_WQE_MASKED_COMP_SWAP:
+        return QHCA_CQE_OP_MASKED_COMP_SWAP;
+    case QHCA_WQE_MASKED_FETCH_ADD:
+        return QHCA_CQE_OP_MASKED_FETCH_ADD;
+    case QHCA_WQE_FLUSH:
+        return QHCA_CQE_OP_FLUSH;
+    case QHCA_WQE_ATOMIC_WRITE:
+        return QHCA_CQE_OP_ATOMIC_WRITE;
     default:
         return QHCA_CQE_OP_SEND;
     }
@@ -624,11 +720,31 @@ static void uc_received(struct rc *a, const struct msg *m)
     }
 }
 
+/* The SRQ a receive came from; NULL: from the RQ. */
+static struct srqx *srq_of(struct rc *a, const struct qhca_cqe *c)
+{
+    unsigned i;
+
+    CHECK(!(c->flags & QHCA_CQE_F_SRQN) == !a->xrc, "wrong SRQN flag");
+    if (!a->xrc) {
+        return a->srq;
+    }
+    for (i = 0; i < a->xrc->n; i++) {
+        if (a->xrc->srq[i]->srq.srqn == c->src_qpn) {
+            return a->xrc->srq[i];
+        }
+    }
+    CHECK(false, "QP %s/%#x: SRQ %#x is not one of the domain",
+          a->ep->g->m->name, a->ep->qp.qpn, c->src_qpn);
+    return NULL;
+}
+
 static void recv_cqe(struct rc *a, const struct qhca_cqe *c)
 {
     struct gqp *qp = &a->ep->qp;
     bool flush = c->status == QHCA_WC_WR_FLUSH_ERR;
-    struct area *area = a->srq ? &a->srq->area : &a->rcv;
+    struct srqx *srq = srq_of(a, c);
+    struct area *area = srq ? &srq->area : &a->rcv;
     struct recv *rv;
     struct msg *m;
     uint32_t mask;
@@ -637,14 +753,14 @@ static void recv_cqe(struct rc *a, const struct qhca_cqe *c)
           "QP %s/%#x: receive WQE %u ends with %s, syndrome %#x",
           a->ep->g->m->name, qp->qpn, c->wqe_index, sim_wc_name(c->status),
           c->syndrome);
-    CHECK(!(c->flags & QHCA_CQE_F_SRQ) == !a->srq, "wrong SRQ flag");
-    if (a->srq) {
-        CHECK(c->wqe_index < 1u << a->srq->srq.shift &&
-              a->srq->posted[c->wqe_index], "QP %s/%#x: SRQ WQE %u is not "
+    CHECK(!(c->flags & QHCA_CQE_F_SRQ) == !srq, "wrong SRQ flag");
+    if (srq) {
+        CHECK(c->wqe_index < 1u << srq->srq.shift &&
+              srq->posted[c->wqe_index], "QP %s/%#x: SRQ WQE %u is not "
               "posted", a->ep->g->m->name, qp->qpn, c->wqe_index);
-        rv = &a->srq->slot[c->wqe_index];
-        a->srq->posted[c->wqe_index] = false;
-        gsrq_release(&a->srq->srq, c->wqe_index);
+        rv = &srq->slot[c->wqe_index];
+        srq->posted[c->wqe_index] = false;
+        gsrq_release(&srq->srq, c->wqe_index);
     } else {
         CHECK(c->wqe_index == qp->rq_cons && qp->rq_cons != qp->rq_prod,
               "QP %s/%#x: receive WQE %u completes, next is %u",
@@ -713,33 +829,59 @@ static void rc_cqe(struct ep *ep, const struct qhca_cqe *c)
     }
 }
 
+static bool post_srq(struct rc *a, struct srqx *srq)
+{
+    unsigned max = ((1u << srq->srq.stride) - 16) / 16;
+    struct qhca_sge sge[GUEST_MAX_SGE];
+    struct recv rv;
+    uint32_t wqe;
+
+    memset(&rv, 0, sizeof(rv));
+    rv.wr_id = rng_u64(&a->ep->g->rng);
+    if (max > a->ep->g->caps.max_sge) {
+        max = a->ep->g->caps.max_sge;
+    }
+    if (!srq->srq.nfree ||
+        !take_pieces(a, &srq->area, srq->cap, max, GMEM_W, rv.p, &rv.np)) {
+        return false;
+    }
+    put_sges(a, &srq->area, rv.p, rv.np, sge);
+    CHECK(gsrq_post(&srq->srq, rv.wr_id, sge, rv.np, &wqe), "full");
+    srq->slot[wqe] = rv;
+    srq->posted[wqe] = true;
+    return true;
+}
+
+/* One in each SRQ that has room. */
+static bool post_xrc(struct rc *a)
+{
+    unsigned i;
+    bool any = false;
+
+    for (i = 0; i < a->xrc->n; i++) {
+        any |= post_srq(a, a->xrc->srq[i]);
+    }
+    return any;
+}
+
 static bool post_recv(struct rc *a)
 {
     struct rng *r = &a->ep->g->rng;
     struct gqp *qp = &a->ep->qp;
     struct qhca_sge sge[GUEST_MAX_SGE];
     struct recv rv;
-    uint32_t wqe;
 
+    if (qp->type == QHCA_QPT_XRC_TGT) {
+        return post_xrc(a);
+    }
+    if (a->srq) {
+        return post_srq(a, a->srq);
+    }
+    if (!qp->rq_stride) {
+        return false;
+    }
     memset(&rv, 0, sizeof(rv));
     rv.wr_id = rng_u64(r);
-    if (a->srq) {
-        unsigned max = ((1u << a->srq->srq.stride) - 16) / 16;
-
-        if (max > a->ep->g->caps.max_sge) {
-            max = a->ep->g->caps.max_sge;
-        }
-        if (!a->srq->srq.nfree ||
-            !take_pieces(a, &a->srq->area, a->srq->cap, max, GMEM_W, rv.p,
-                         &rv.np)) {
-            return false;
-        }
-        put_sges(a, &a->srq->area, rv.p, rv.np, sge);
-        CHECK(gsrq_post(&a->srq->srq, rv.wr_id, sge, rv.np, &wqe), "full");
-        a->srq->slot[wqe] = rv;
-        a->srq->posted[wqe] = true;
-        return true;
-    }
     if ((qp->rq_prod - qp->rq_cons) >> qp->rq_shift) {
         return false;
     }
@@ -845,6 +987,17 @@ static void rc_dump(struct ep *ep)
     }
 }
 
+/* Ends of XRC lack one CQ or the other. */
+static void drain(struct ep *ep)
+{
+    if (ep->scq) {
+        sim_drain(ep->scq);
+    }
+    if (ep->rcq) {
+        sim_drain(ep->rcq);
+    }
+}
+
 static void check_ctr(struct rc *a)
 {
     uint64_t v;
@@ -859,7 +1012,8 @@ static void flush(struct rc *a)
 {
     struct ep *ep = a->ep;
     struct rng *r = &ep->g->rng;
-    uint32_t want_recv = a->srq ? 0 : ep->qp.rq_prod - ep->qp.rq_cons;
+    uint32_t want_recv = ep->qp.rq_stride ?
+                         ep->qp.rq_prod - ep->qp.rq_cons : 0;
     uint32_t want_send = 0;
     unsigned i;
     uint8_t st;
@@ -869,8 +1023,7 @@ static void flush(struct rc *a)
     CHECK(st == QHCA_ST_OK, "QP to ERR: status %u", st);
     if (rng_pct(r, 50)) {
         world_run(&ep->s->w, rng_log(r, 5000));
-        sim_drain(ep->scq);
-        sim_drain(ep->rcq);
+        drain(ep);
     }
     a->to_send = 1000;
     for (i = (unsigned)rng_below(r, 4); i && post_one(a, false); i--) {
@@ -879,14 +1032,14 @@ static void flush(struct rc *a)
     if (want_send) {
         gqp_ring(&ep->qp);
     }
-    for (i = (unsigned)rng_below(r, 4); !a->srq && i && post_recv(a); i--) {
+    for (i = (unsigned)rng_below(r, 4); ep->qp.rq_stride && i &&
+         post_recv(a); i--) {
         want_recv++;
     }
     for (i = 0; i < 1000 && (a->flushed_recv < want_recv ||
                              a->flushed_send < want_send); i++) {
         world_run(&ep->s->w, 1000);
-        sim_drain(ep->scq);
-        sim_drain(ep->rcq);
+        drain(ep);
     }
     CHECK(a->flushed_recv == want_recv && a->flushed_send == want_send,
           "QP %s/%#x: %u of %u receives and %u of %u sends flushed",
@@ -927,16 +1080,31 @@ static void srq_free(struct srqx *x)
     free(x);
 }
 
+static void xrc_free(struct guest *g, struct xrcx *x)
+{
+    uint8_t st;
+
+    while (x->n) {
+        srq_free(x->srq[--x->n]);
+    }
+    st = guest_simple(g, QHCA_CMD_FREE_XRCD, x->xrcd);
+    CHECK(st == QHCA_ST_OK, "FREE_XRCD: status %u", st);
+    free(x);
+}
+
 static void rc_free(struct rc *a)
 {
     sim_area_free(&a->src);
     sim_area_free(&a->rd);
     sim_area_free(&a->rem);
     sim_area_free(&a->word);
-    if (!a->srq) {
-        sim_area_free(&a->rcv);
-    } else if (!--a->srq->users) {
+    if (a->srq && !--a->srq->users) {
         srq_free(a->srq);
+    } else if (!a->srq && !a->xrc) {
+        sim_area_free(&a->rcv);
+    }
+    if (a->ep->qp.type == QHCA_QPT_XRC_TGT && !--a->xrc->users) {
+        xrc_free(a->ep->g, a->xrc);
     }
     free(a->wr);
     free(a->rq);
@@ -955,8 +1123,7 @@ static void rc_finish(struct ep *ep)
     check_ctr(a);
     if (a->uc) {
         world_run(&ep->s->w, 1000000);
-        sim_drain(ep->scq);
-        sim_drain(ep->rcq);
+        drain(ep);
         CHECK(may_lose(a) || a->peer->flushing ||
               a->peer->fifo_in == a->peer->fifo_out,
               "UC QP %s/%#x: %u messages lost on a good wire",
@@ -976,8 +1143,7 @@ static void rc_finish(struct ep *ep)
     }
     st = gqp_destroy(&ep->qp);
     CHECK(st == QHCA_ST_OK, "DESTROY_QP: status %u", st);
-    sim_drain(ep->scq);
-    sim_drain(ep->rcq);
+    drain(ep);
     sim_ep_unbind(ep);
     give_up(a);
     ep->app = NULL;
@@ -1015,13 +1181,30 @@ static struct cqx *some_cq(struct sim *s, struct guest *g, uint32_t need)
     return c;
 }
 
+/* The CQs of an end, with room for all it can have out. */
+static void take_cqs(struct sim *s, struct ep *ep, uint32_t send_need,
+                     uint32_t recv_need)
+{
+    if (!recv_need) {
+        ep->scq = some_cq(s, ep->g, send_need);
+    } else if (rng_pct(&ep->g->rng, 40)) {
+        ep->scq = ep->rcq = some_cq(s, ep->g, send_need + recv_need);
+    } else {
+        ep->scq = some_cq(s, ep->g, send_need);
+        ep->rcq = some_cq(s, ep->g, recv_need);
+    }
+}
+
 static struct rc *make_end(struct sim *s, struct guest *g,
-                           const struct rc_profile *p, struct srqx *srq)
+                           const struct rc_profile *p, uint8_t type,
+                           struct srqx *srq, struct xrcx *xrc)
 {
     struct rng *r = &g->rng;
     struct ep *ep = sim_ep(s, g);
     struct rc *a = calloc(1, sizeof(*a));
     uint64_t size = 3 * p->max_msg + 65536;
+    uint64_t (*in_area)(struct area *, struct guest *, uint64_t, uint32_t,
+                        bool);
     struct gbuf_shape sq, rq;
     uint32_t send_need, recv_need;
     struct gqp_init in;
@@ -1037,14 +1220,15 @@ static struct rc *make_end(struct sim *s, struct guest *g,
     a->p = *p;
     a->uc = p->type == QHCA_QPT_UC;
     a->srq = srq;
+    a->xrc = xrc;
     a->seed = rng_u64(r);
-    a->to_send = p->messages;
+    a->to_send = type == QHCA_QPT_XRC_TGT ? 0 : p->messages;
     a->late_pct = p->eager_recv || rng_pct(r, 40) ? 0 :
                   (unsigned)rng_below(r, 70);
     memset(&in, 0, sizeof(in));
-    in.type = p->type;
+    in.type = type;
     in.sq_shift = (uint8_t)rng_range(r, 0, 8);
-    in.sq_stride = (uint8_t)rng_range(r, 6, 10);
+    in.sq_stride = (uint8_t)rng_range(r, xrc ? 7 : 6, 10);
     in.rq_shift = (uint8_t)rng_range(r, 0, 8);
     in.rq_stride = (uint8_t)rng_range(r, 5, 9);
     gbuf_shape_random(&sq, r, 1ULL << (in.sq_shift + in.sq_stride));
@@ -1052,15 +1236,20 @@ static struct rc *make_end(struct sim *s, struct guest *g,
     in.sq = p->plain ? NULL : &sq;
     in.rq = p->plain ? NULL : &rq;
     send_need = 1u << in.sq_shift;
-    recv_need = srq ? 1u << srq->srq.shift : 1u << in.rq_shift;
-    if (rng_pct(r, 40)) {
-        ep->scq = ep->rcq = some_cq(s, g, send_need + recv_need);
+    recv_need = xrc ? 0 : srq ? 1u << srq->srq.shift : 1u << in.rq_shift;
+    if (type == QHCA_QPT_XRC_TGT) {
+        ep->rcq = xrc->cq;
+        in.sq_stride = in.sq_shift = 0;
+        in.xrcd = xrc->xrcd;
+        xrc->users++;
     } else {
-        ep->scq = some_cq(s, g, send_need);
-        ep->rcq = some_cq(s, g, recv_need);
+        take_cqs(s, ep, send_need, recv_need);
+        in.scq = &ep->scq->cq;
+        in.rcq = xrc ? NULL : &ep->rcq->cq;
     }
-    in.scq = &ep->scq->cq;
-    in.rcq = &ep->rcq->cq;
+    if (xrc) {
+        in.rq_stride = in.rq_shift = 0;
+    }
     in.srq = srq ? &srq->srq : NULL;
     if (srq) {
         srq->users++;
@@ -1073,15 +1262,18 @@ static struct rc *make_end(struct sim *s, struct guest *g,
     a->fifo = calloc(FIFO, sizeof(*a->fifo));
     a->late = calloc(FIFO, sizeof(*a->late));
     CHECK(a->wr && a->rq && a->fifo && a->late, "no memory");
-    sim_area(&a->src, g, size, rng_pct(r, 50) ? 0 : QHCA_ACCESS_LOCAL_WRITE,
-             p->plain);
-    sim_area(&a->rd, g, size, QHCA_ACCESS_LOCAL_WRITE, p->plain);
-    sim_area(&a->rem, g, size, QHCA_ACCESS_LOCAL_WRITE |
-             QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ, p->plain);
-    sim_area(&a->word, g, 8192, QHCA_ACCESS_LOCAL_WRITE |
-             QHCA_ACCESS_REMOTE_ATOMIC, p->plain);
-    if (!srq) {
-        sim_area(&a->rcv, g, size, QHCA_ACCESS_LOCAL_WRITE, p->plain);
+    sim_area_odp(&a->src, g, size,
+                 rng_pct(r, 50) ? 0 : QHCA_ACCESS_LOCAL_WRITE, p->plain);
+    /* UC loses what comes while it waits for a page */
+    in_area = a->uc ? sim_area : sim_area_odp;
+    in_area(&a->rd, g, size, QHCA_ACCESS_LOCAL_WRITE, p->plain);
+    in_area(&a->rem, g, size, QHCA_ACCESS_LOCAL_WRITE |
+            QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ |
+            QHCA_ACCESS_FLUSH_GLOBAL, p->plain);
+    in_area(&a->word, g, 8192, QHCA_ACCESS_LOCAL_WRITE |
+            QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_ATOMIC, p->plain);
+    if (!srq && !xrc) {
+        in_area(&a->rcv, g, size, QHCA_ACCESS_LOCAL_WRITE, p->plain);
     }
     return a;
 }
@@ -1170,37 +1362,77 @@ static void connect(struct rc *a, struct rc *b)
 void rc_pair(struct sim *s, struct guest *ga, struct guest *gb,
              const struct rc_profile *p)
 {
-    struct rc *a = make_end(s, ga, p, NULL);
+    struct rc *a = make_end(s, ga, p, p->type, NULL, NULL);
 
     if (ga == gb && rng_pct(&ga->rng, 30)) {
         connect(a, a);          /* a QP that talks to itself */
     } else {
-        connect(a, make_end(s, gb, p, NULL));
+        connect(a, make_end(s, gb, p, p->type, NULL, NULL));
     }
+}
+
+/* An SRQ of random size, with memory for receives of @p; its rings' shapes. */
+static struct srqx *make_srq(struct guest *g, const struct rc_profile *p,
+                             uint8_t shift)
+{
+    struct srqx *x = calloc(1, sizeof(*x));
+
+    CHECK(x, "no memory");
+    x->slot = calloc(1u << shift, sizeof(*x->slot));
+    x->posted = calloc(1u << shift, sizeof(*x->posted));
+    CHECK(x->slot && x->posted, "no memory");
+    x->cap = p->max_msg;
+    sim_area_odp(&x->area, g,
+                 (p->max_msg + 4096) * (2 + rng_log(&g->rng, 64)),
+                 QHCA_ACCESS_LOCAL_WRITE, p->plain);
+    return x;
 }
 
 void rc_srq_group(struct sim *s, struct guest *a, struct guest *b,
                   unsigned n, const struct rc_profile *p)
 {
     struct rng *r = &b->rng;
-    struct srqx *x = calloc(1, sizeof(*x));
     struct gbuf_shape buf, idx;
     uint8_t shift = (uint8_t)rng_range(r, 0, 7);
     uint8_t stride = (uint8_t)rng_range(r, 5, 9);
+    struct srqx *x = make_srq(b, p, shift);
 
-    CHECK(x, "no memory");
     gbuf_shape_random(&buf, r, 1ULL << (shift + stride));
     gbuf_shape_random(&idx, r, 4ULL << shift);
     gsrq_create(&x->srq, b, shift, stride, &buf, &idx);
-    x->slot = calloc(1u << shift, sizeof(*x->slot));
-    x->posted = calloc(1u << shift, sizeof(*x->posted));
-    CHECK(x->slot && x->posted, "no memory");
-    x->cap = p->max_msg;
-    sim_area(&x->area, b, (p->max_msg + 4096) * (2 + rng_log(r, 64)),
-             QHCA_ACCESS_LOCAL_WRITE, p->plain);
     while (n--) {
-        struct rc *ea = make_end(s, a, p, NULL);
+        struct rc *ea = make_end(s, a, p, p->type, NULL, NULL);
 
-        connect(ea, make_end(s, b, p, x));
+        connect(ea, make_end(s, b, p, p->type, x, NULL));
+    }
+}
+
+void rc_xrc_group(struct sim *s, struct guest *a, struct guest *b,
+                  unsigned n, const struct rc_profile *p)
+{
+    struct rng *r = &b->rng;
+    struct xrcx *x = calloc(1, sizeof(*x));
+    uint8_t shift[XRC_SRQS];
+    uint32_t need = 0;
+    unsigned i;
+
+    CHECK(x, "no memory");
+    x->xrcd = guest_create(b, QHCA_CMD_ALLOC_XRCD, NULL, 0);
+    x->n = (unsigned)rng_range(r, 1, XRC_SRQS);
+    for (i = 0; i < x->n; i++) {
+        shift[i] = (uint8_t)rng_range(r, 0, 6);
+        need += 1u << shift[i];
+    }
+    x->cq = some_cq(s, b, need);
+    for (i = 0; i < x->n; i++) {
+        x->srq[i] = make_srq(b, p, shift[i]);
+        gsrq_create_xrc(&x->srq[i]->srq, b, shift[i],
+                        (uint8_t)rng_range(r, 5, 9), b->pd, x->xrcd,
+                        &x->cq->cq);
+    }
+    while (n--) {
+        struct rc *ea = make_end(s, a, p, QHCA_QPT_XRC_INI, NULL, x);
+
+        connect(ea, make_end(s, b, p, QHCA_QPT_XRC_TGT, NULL, x));
     }
 }

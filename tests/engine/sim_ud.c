@@ -471,7 +471,7 @@ static void make(struct ud_all *all, struct guest *g, unsigned messages)
     u->sq = calloc(1u << in.sq_shift, sizeof(*u->sq));
     u->rq = calloc(1u << in.rq_shift, sizeof(*u->rq));
     CHECK(u->sq && u->rq, "no memory");
-    sim_area(&u->src, g, 3 * MAX_LEN + rng_log(r, 1 << 18), 0, false);
+    sim_area_odp(&u->src, g, 3 * MAX_LEN + rng_log(r, 1 << 18), 0, false);
     sim_area(&u->rcv, g, (2 * GRH + MAX_LEN) << in.rq_shift,
              QHCA_ACCESS_LOCAL_WRITE, false);
     gqp_attr_default(&attr);

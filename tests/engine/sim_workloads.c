@@ -24,9 +24,10 @@ static void some_pairs(struct sim *s, unsigned pairs, unsigned messages,
             .plain = rng_pct(&s->rng, 15),
         };
 
-        if (!eager && rng_pct(&s->rng, 25)) {
+        if (!eager && rng_pct(&s->rng, 40)) {
             p.max_msg = 1 + rng_log(&s->rng, 16384);
-            rc_srq_group(s, a, b, (unsigned)rng_range(&s->rng, 1, 3), &p);
+            (rng_pct(&s->rng, 50) ? rc_srq_group : rc_xrc_group)
+                (s, a, b, (unsigned)rng_range(&s->rng, 1, 3), &p);
         } else {
             rc_pair(s, a, b, &p);
         }
@@ -160,12 +161,58 @@ static void build_uc(struct sim *s)
     }
 }
 
+/* Memory comes when it is used, and goes whenever it likes. */
+static void build_odp(struct sim *s)
+{
+    bool loss = rng_pct(&s->rng, 40);
+    unsigned uc = (unsigned)rng_range(&s->rng, 0, 1);
+
+    s->lossy = loss;
+    wire_random(&s->w.wire, &s->rng, loss);
+    s->odp_pct = (unsigned)rng_range(&s->rng, 30, 100);
+    if (rng_pct(&s->rng, 40)) { /* peers lose patience */
+        s->w.wire.speed_mbps = 0;
+        s->timeout = (uint8_t)rng_range(&s->rng, 5, 7);
+    }
+    some_pairs(s, (unsigned)rng_range(&s->rng, 1, 5), 60, 60000, false);
+    if (!loss) {
+        ud_group(s, 1, 30, false);
+        while (uc--) {
+            struct rc_profile p = {
+                .type = QHCA_QPT_UC, .messages = 30,
+                .max_msg = 1 + rng_log(&s->rng, 20000), .eager_recv = true,
+            };
+
+            rc_pair(s, some_guest(s), some_guest(s), &p);
+        }
+    }
+    odp_start(s);
+}
+
+/* Tag matching beside RC traffic. */
+static void build_tm(struct sim *s)
+{
+    s->lossy = rng_pct(&s->rng, 60);
+    wire_random(&s->w.wire, &s->rng, s->lossy);
+    some_pairs(s, (unsigned)rng_range(&s->rng, 0, 2), 60, 20000, false);
+}
+
 /* Guest memory that fails at random under the adapter. */
 static void build_chaos(struct sim *s)
 {
     s->hostile = true;
     s->lossy = rng_pct(&s->rng, 50);
     wire_random(&s->w.wire, &s->rng, s->lossy);
+}
+
+/* Frames and groups by script, beside RC traffic. */
+static void build_raw(struct sim *s)
+{
+    bool loss = rng_pct(&s->rng, 50);
+
+    s->lossy = loss;
+    wire_random(&s->w.wire, &s->rng, loss);
+    some_pairs(s, (unsigned)rng_range(&s->rng, 0, 2), 40, 20000, false);
 }
 
 const struct sim_workload sim_workloads[] = {
@@ -178,6 +225,9 @@ const struct sim_workload sim_workloads[] = {
     { "ud", "datagrams, on good and bad wires", build_ud, NULL },
     { "eth", "Ethernet frames beside RC", build_eth, NULL },
     { "uc", "UC pairs", build_uc, NULL },
+    { "odp", "regions whose pages come and go", build_odp, NULL },
+    { "raw", "raw packets and multicast groups", build_raw, raw_script },
+    { "tm", "tag matching as an MPI library uses it", build_tm, tm_script },
     { "chaos", "guest memory that fails at random", build_chaos,
       chaos_script },
     { "mixed", "many QPs of both kinds", build_mixed, NULL },

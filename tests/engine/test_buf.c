@@ -229,6 +229,41 @@ static void bad_list(void **state)
     gbuf_free(&b);
 }
 
+/* Regions: only the first and the last segment may be very short. */
+static void short_segments(void **state)
+{
+    struct unit *u = *state;
+    const struct qhca_buf_seg segs[] = {
+        { 0x10001, 1 | QHCA_BUF_SEG_VALID },
+        { 0x20000, QHCA_BUF_SEG_MIN | QHCA_BUF_SEG_VALID },
+        { 0x30000, 4096 | QHCA_BUF_SEG_VALID },
+        { 0x40000, 2 | QHCA_BUF_SEG_VALID },
+    };
+    uint64_t t = gmem_alloc(u->m, sizeof(segs), 12, 0), addr, run;
+    struct qhca_buf d = {
+        .addr = t, .len = 4096 + QHCA_BUF_SEG_MIN + 3, .entries = 4,
+        .form = QHCA_BUF_LIST,
+    };
+    struct qhca_buf_seg *seg = gmem_ptr(u->m, t, sizeof(segs));
+    struct qhca_buf_map m;
+
+    gmem_allow(u->m, t, sizeof(segs), GMEM_R);
+    memcpy(seg, segs, sizeof(segs));
+    assert_int_equal(qhca_buf_init(&m, &d, 0, false), QHCA_ST_OK);
+    assert_int_equal(qhca_buf_walk(u->e, &m, 0, 1, &addr, &run), 0);
+    assert_int_equal(addr, 0x10001);
+    assert_int_equal(qhca_buf_walk(u->e, &m, d.len - 1, 1, &addr, &run), 0);
+    assert_int_equal(addr, 0x40001);
+    seg[1].len--;
+    qhca_buf_forget(&m);
+    assert_int_equal(qhca_buf_walk(u->e, &m, 0, 1, &addr, &run), 0);
+    assert_int_equal(qhca_buf_walk(u->e, &m, 1, 1, &addr, &run),
+                     QHCA_SYN_TABLE_INVALID);
+    assert_int_equal(qhca_buf_walk(u->e, &m, d.len - 2, 1, &addr, &run),
+                     QHCA_SYN_TABLE_INVALID);
+    gmem_release(u->m, t, sizeof(segs));
+}
+
 /* Descriptors that must be refused. */
 static void bad_descriptors(void **state)
 {
@@ -365,6 +400,7 @@ int main(void)
         UNIT(bad_entries),
         UNIT(bad_upper_level),
         UNIT(bad_list),
+        UNIT(short_segments),
         UNIT(bad_descriptors),
         UNIT(round_trip),
     };

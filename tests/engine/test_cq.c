@@ -307,12 +307,131 @@ static void moderation(void **state)
     gcq_arm(&cq, false);
     push(u, &cq, 6, 0, false);
     assert_int_equal(events(u), 3);
-    /* what is not offered, and what does not exist */
-    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn,
-                              QHCA_CQ_M_RESIZE, &c, sizeof(c), NULL),
-                     QHCA_ST_UNSUPPORTED);
+    /* what does not exist */
     assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn, 1 << 2, &c,
                               sizeof(c), NULL), QHCA_ST_BAD_PARAM);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+}
+
+/* From any depth to any other, in any lap, with any number of CQEs in it. */
+static void resize(void **state)
+{
+    struct unit *u = *state;
+    struct gbuf_shape shape;
+    uint32_t want = 0, next = 0;
+    struct qhca_cqe cqe;
+    struct gcq cq;
+    unsigned n, i;
+    uint8_t to;
+
+    gcq_create(&cq, &u->g, 3, NULL, 1);
+    cq_of(u, &cq)->prod = cq_of(u, &cq)->cons = UINT32_MAX - 700;
+    cq.cons = cq.told = UINT32_MAX - 700;
+    for (i = 0; i < 8; i++) {
+        cqe.phase = (cq.cons + i) >> 3 & 1;
+        gbuf_write(&cq.buf, ((cq.cons + i) & 7) * 64ULL + 63, &cqe.phase, 1);
+    }
+    guest_dbrec_set(&u->g, cq.dbrec, cq.cons);
+    for (n = 0; n < 300; n++) {
+        uint32_t depth = 1u << cq.shift;
+
+        for (i = rng_below(&u->g.rng, depth + 1 - (want - next)); i; i--) {
+            assert_true(push(u, &cq, want++, 0, false));
+        }
+        to = (uint8_t)rng_below(&u->g.rng, 9);
+        gbuf_shape_random(&shape, &u->g.rng, 64ULL << to);
+        assert_int_equal(gcq_resize(&cq, to, &shape),
+                         want - next > 1u << to ? QHCA_ST_BAD_PARAM :
+                                                  QHCA_ST_OK);
+        depth = 1u << cq.shift;
+        if (rng_pct(&u->g.rng, 50) && want - next < depth) {
+            assert_true(push(u, &cq, want++, 0, false));
+        }
+        for (i = rng_below(&u->g.rng, want - next + 1); i; i--) {
+            assert_true(gcq_poll(&cq, &cqe));
+            assert_int_equal(cqe.wr_id, next++);
+        }
+        /* nothing that was not written looks written */
+        if (rng_pct(&u->g.rng, 30)) {
+            while (next != want) {
+                assert_true(gcq_poll(&cq, &cqe));
+                assert_int_equal(cqe.wr_id, next++);
+            }
+            assert_false(gcq_poll(&cq, &cqe));
+        }
+    }
+    /* an event asked for before comes after */
+    take_all(&cq);
+    gcq_arm(&cq, false);
+    assert_int_equal(events(u), 0);
+    assert_int_equal(gcq_resize(&cq, 6, NULL), QHCA_ST_OK);
+    assert_int_equal(events(u), 0);
+    assert_true(push(u, &cq, 0, 0, false));
+    assert_int_equal(events(u), 1);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+}
+
+static uint64_t failing[3];
+static unsigned fail;
+
+static bool fails_now(void *opaque, uint64_t addr)
+{
+    (void)opaque;
+    return addr - failing[fail] < 64;
+}
+
+static void resize_refused(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_cqc c, before, after;
+    struct gbuf buf;
+    struct gcq cq;
+    uint64_t off;
+    unsigned i;
+
+    gcq_create(&cq, &u->g, 3, NULL, 1);
+    for (i = 0; i < 5; i++) {
+        push(u, &cq, i, 0, false);
+    }
+    guest_query(&u->g, QHCA_CMD_QUERY_CQ, cq.cqn, &before, sizeof(before));
+    gbuf_make(&buf, u->m, 64 << 4, &gbuf_direct, true, 0, &u->g.rng);
+    memset(&c, 0, sizeof(c));
+    c.buf = buf.d;
+    c.shift = 23;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn, QHCA_CQ_M_RESIZE,
+                              &c, sizeof(c), &off), QHCA_ST_BAD_PARAM);
+    assert_int_equal(off, offsetof(struct qhca_cqc, shift));
+    c.shift = 5;                        /* the buffer is for 4 */
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn, QHCA_CQ_M_RESIZE,
+                              &c, sizeof(c), NULL), QHCA_ST_BAD_TABLE);
+    c.shift = 4;                        /* old, new, record: each may fail */
+    gbuf_allow(&buf, 0, buf.len, GMEM_W);
+    gbuf_allow(&cq.buf, 0, cq.buf.len, GMEM_R);
+    failing[0] = gbuf_addr(&cq.buf, 0, NULL);
+    failing[1] = gbuf_addr(&buf, 0, NULL);
+    failing[2] = cq.dbrec;
+    u->m->may_fail = fails_now;
+    u->m->fail_64k = 65536;
+    for (fail = 0; fail < 3; fail++) {
+        assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn,
+                                  QHCA_CQ_M_RESIZE, &c, sizeof(c), NULL),
+                         QHCA_ST_DMA_FAULT);
+    }
+    u->m->fail_64k = 0;
+    gbuf_free(&buf);
+    /* a record beyond the producer */
+    guest_dbrec_set(&u->g, cq.dbrec, 6);
+    cq.cons = 6;
+    assert_int_equal(gcq_resize(&cq, 4, NULL), QHCA_ST_BAD_STATE);
+    cq.cons = 0;
+    guest_dbrec_set(&u->g, cq.dbrec, 0);
+    guest_query(&u->g, QHCA_CMD_QUERY_CQ, cq.cqn, &after, sizeof(after));
+    assert_memory_equal(&before, &after, sizeof(before));
+    /* overflown */
+    for (i = 5; i < 9; i++) {
+        push(u, &cq, i, 0, false);
+    }
+    assert_int_equal(gcq_resize(&cq, 4, NULL), QHCA_ST_BAD_STATE);
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
@@ -575,6 +694,8 @@ int main(void)
         UNIT(wild_record),
         UNIT(ring_memory_gone),
         UNIT(moderation),
+        UNIT(resize),
+        UNIT(resize_refused),
         UNIT(moderation_heap),
         UNIT(eq_full),
         UNIT(eq_arming),

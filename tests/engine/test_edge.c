@@ -43,6 +43,9 @@ static void configurations(void **state)
     REFUSED(c.max_gid = 257);
     REFUSED(c.max_eth_queues = 3);
     REFUSED(c.max_eth_queues = 512);
+    REFUSED(c.dm_size = 2048);
+    REFUSED(c.dm_size = 12288);
+    REFUSED(c.dm_size = 1ULL << 37);
 }
 
 /* An adapter with 16 of everything. */
@@ -99,6 +102,12 @@ static void limits(void **state)
     struct qhca_mpt mr = { .pd = u->g.pd, .len = 4096 };
     struct qhca_eth_qc eth = { .cqn = 1, .shift = 4, .stride = 6 };
 
+    assert_int_equal(u->g.caps.features & QHCA_FEAT_DM, 0);
+    mr.buf.len = mr.len;
+    mr.flags = QHCA_MR_F_DM;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_CREATE_MR, 0, 0, &mr, sizeof(mr),
+                              NULL), QHCA_ST_UNSUPPORTED);
+    mr.flags = 0;
     gbuf_make(&b, u->m, 4096, &gbuf_direct, true, 0, &u->g.rng);
     eq.buf = cq.buf = srq.buf = srq.idx = qp.sq = mr.buf = eth.buf = b.d;
     assert_int_equal(exhaust(u, QHCA_CMD_CREATE_EQ, &eq, sizeof(eq)), 4 - 2);
@@ -280,6 +289,79 @@ static void srq_memory_gone(void **state)
     }
 }
 
+/* An SRQ grows with WQEs in it, which keep their numbers and their order. */
+static void srq_grows(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_sge sge = { .addr = 0x1000, .len = 1, .lkey = 7 };
+    uint8_t wqe[QHCA_MAX_RQ_WQE], shift;
+    uint32_t len, index, w, order[64], posted = 0, taken = 0;
+    uint64_t wr_id, off;
+    struct qhca_srqc c;
+    struct gcq cq;
+    struct gsrq srq;
+    struct gqp qp;
+    struct gqp_init init = {
+        .type = QHCA_QPT_RC, .flags = QHCA_QP_F_SRQ, .sq_shift = 2,
+        .sq_stride = 6, .scq = &cq, .rcq = &cq, .srq = &srq,
+    };
+
+    gcq_create(&cq, &u->g, 3, NULL, 1);
+    gsrq_create(&srq, &u->g, 1, 6, NULL, NULL);
+    gqp_create(&qp, &u->g, &init);
+    for (shift = 2; shift <= 6; shift++) {
+        struct gbuf_shape a, b;
+
+        while (gsrq_post(&srq, posted, &sge, 1, &w)) {
+            order[posted++ & 63] = w;
+        }
+        assert_int_equal(qhca_rq_take(u->e, qhca_qp_get(u->e, qp.qpn), wqe,
+                                      &len, &index), QHCA_SYN_NONE);
+        assert_int_equal(index, order[taken++ & 63]);
+        gbuf_shape_random(&a, &u->g.rng, 64ULL << shift);
+        gbuf_shape_random(&b, &u->g.rng, 4ULL << shift);
+        assert_int_equal(gsrq_grow(&srq, shift, &a, &b), QHCA_ST_OK);
+        guest_query(&u->g, QHCA_CMD_QUERY_SRQ, srq.srqn, &c, sizeof(c));
+        assert_int_equal(c.shift, shift);
+        assert_int_equal(c.tail, taken);
+    }
+    while (gsrq_post(&srq, posted, &sge, 1, &w)) {
+        order[posted++ & 63] = w;
+    }
+    /* one completion per WQE was never given back */
+    assert_int_equal(posted, 64);
+    for (; taken < posted; taken++) {
+        assert_int_equal(qhca_rq_take(u->e, qhca_qp_get(u->e, qp.qpn), wqe,
+                                      &len, &index), QHCA_SYN_NONE);
+        memcpy(&wr_id, wqe, 8);
+        assert_int_equal(wr_id, taken);
+        assert_int_equal(index, order[taken & 63]);
+    }
+    assert_int_equal(qhca_rq_take(u->e, qhca_qp_get(u->e, qp.qpn), wqe, &len,
+                                  &index), QHCA_SYN_RNR);
+    /* not smaller, not with memory for less, not with too high a limit */
+    assert_int_equal(gsrq_grow(&srq, 5, NULL, NULL), QHCA_ST_BAD_PARAM);
+    c.shift = 7;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_SRQ, srq.srqn,
+                              QHCA_SRQ_M_RESIZE, &c, sizeof(c), &off),
+                     QHCA_ST_BAD_TABLE);
+    c.shift = 6;
+    c.limit = 65;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_SRQ, srq.srqn,
+                              QHCA_SRQ_M_RESIZE | QHCA_SRQ_M_LIMIT, &c,
+                              sizeof(c), &off), QHCA_ST_BAD_PARAM);
+    assert_int_equal(off, offsetof(struct qhca_srqc, limit));
+    c.limit = 64;                       /* and at once there are fewer */
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_SRQ, srq.srqn,
+                              QHCA_SRQ_M_RESIZE | QHCA_SRQ_M_LIMIT, &c,
+                              sizeof(c), &off), QHCA_ST_OK);
+    world_settle(&u->w, 1000000);
+    assert_int_equal(u->g.async_count[QHCA_EV_SRQ_LIMIT], 1);
+    assert_int_equal(gqp_destroy(&qp), QHCA_ST_OK);
+    assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+}
+
 /* A CPU that writes to the same word: the addition is not lost. */
 static unsigned interference;
 
@@ -298,25 +380,27 @@ static void interfere(void *opaque, uint64_t addr, size_t len, bool write)
 
 static void atomic_contention(void **state)
 {
+    const struct qhca_atomic add5 = { .cmp_add = 5 };
     struct unit *u = *state;
     uint64_t old = 0, v = 0;
     struct gmr mr;
 
-    gmr_create(&mr, &u->g, 4096, 0, QHCA_ACCESS_REMOTE_ATOMIC, NULL);
+    gmr_create(&mr, &u->g, 4096, 0, QHCA_ACCESS_LOCAL_WRITE |
+               QHCA_ACCESS_REMOTE_ATOMIC, NULL);
     gbuf_allow(&mr.buf, 0, 4096, GMEM_RW);
     gbuf_write(&mr.buf, 0, &v, 8);
     u->m->watch = interfere;
     u->m->watch_opaque = u;
     interference = 7;
-    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, 0, false, 5, 0,
-                                    &old, 2), QHCA_SYN_NONE);
+    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, 0, &add5, &old,
+                                    2), QHCA_SYN_NONE);
     assert_int_equal(old, 7000);
     gbuf_read(&mr.buf, 0, &v, 8);
     assert_int_equal(v, 7005);
     /* one that never stops does not hold the adapter */
     interference = UINT32_MAX;
-    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, 0, false, 5, 0,
-                                    &old, 2), QHCA_SYN_DATA_DMA);
+    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, 0, &add5, &old,
+                                    2), QHCA_SYN_DATA_DMA);
     repair(u);
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
 }
@@ -388,6 +472,7 @@ int main(void)
         UNIT(reset_in_use),
         cmocka_unit_test_setup_teardown(many_events_wait, setup_small, NULL),
         UNIT(srq_memory_gone),
+        UNIT(srq_grows),
         UNIT(atomic_contention),
         UNIT(link_down),
         cmocka_unit_test(ipv6_verdict),

@@ -658,6 +658,76 @@ static void receive_hostile(void **state)
     unmake(u, &t);
 }
 
+static struct qhca_eqe last_event;
+
+static void keep_event(struct guest *g, const struct qhca_eqe *eqe)
+{
+    (void)g;
+    last_event = *eqe;
+}
+
+static void is_told(struct unit *u, uint8_t type, uint32_t num,
+                    uint8_t syndrome)
+{
+    world_settle(&u->w, 1000000);
+    assert_int_equal(u->g.async_count[type], 1);
+    assert_int_equal(last_event.type, type);
+    assert_int_equal(last_event.obj, num);
+    assert_int_equal(last_event.syndrome, syndrome);
+    u->g.async_count[type] = 0;
+}
+
+/* A queue that dies says so, once. */
+static void dead_queues(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1,
+                              .flags = QHCA_WQE_F_SIGNALED };
+    struct qhca_eth_seg seg = { .len = 200 };
+    uint64_t none = 0;
+    uint8_t f[200];
+    struct eth t;
+    unsigned i;
+
+    u->g.on_async = keep_event;
+    udp_frame(f, 200, u->n->mac);
+    /* SQ: its table */
+    make(u, &t, 6);
+    memcpy(gmem_ptr(u->m, t.sq.d.addr, 8), &none, 8);
+    put(u, &t, 0, f, 200);
+    seg.addr = t.mem;
+    post_send(&t, &h, &seg, 1);
+    ring(u, &t);
+    is_told(u, QHCA_EV_ETH_SQ_ERR, t.sqn, QHCA_SYN_TABLE_INVALID);
+    post_send(&t, &h, &seg, 1);
+    ring(u, &t);
+    assert_int_equal(u->g.async_count[QHCA_EV_ETH_SQ_ERR], 0);
+    assert_int_equal(wire_frames, 0);
+    /* RQ: a record beyond the ring */
+    guest_dbrec_set(&u->g, t.dbrec, 17);
+    for (i = 0; i < 2; i++) {
+        world_inject(&u->w, 0, f, 200);
+    }
+    is_told(u, QHCA_EV_ETH_RQ_ERR, t.rqn, QHCA_SYN_DB_INDEX);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), 1);
+    unmake(u, &t);
+    /* both: nobody polls the CQ, 64 CQEs fit */
+    make(u, &t, 6);
+    put(u, &t, 0, f, 200);
+    seg.addr = t.mem;
+    for (i = 0; i < 66; i++) {
+        post_send(&t, &h, &seg, 1);
+        ring(u, &t);
+        post_recv(u, &t, 256, 200);
+        world_inject(&u->w, 0, f, 200);
+    }
+    is_told(u, QHCA_EV_ETH_RQ_ERR, t.rqn, QHCA_SYN_CQ_OVERFLOW);
+    assert_int_equal(u->g.async_count[QHCA_EV_ETH_SQ_ERR], 1);
+    assert_int_equal(u->g.async_count[QHCA_EV_CQ_ERR], 2);
+    assert_int_equal(wire_frames, 65);
+    unmake(u, &t);
+}
+
 static void bad_contexts(void **state)
 {
     struct unit *u = *state;
@@ -699,6 +769,7 @@ int main(void)
         UNIT(filter),
         UNIT(receive_mtu),
         UNIT(receive_hostile),
+        UNIT(dead_queues),
         UNIT(bad_contexts),
     };
 

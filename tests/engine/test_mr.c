@@ -10,7 +10,7 @@
 static uint8_t check(struct unit *u, uint32_t key, uint64_t addr,
                      uint64_t len, uint32_t access)
 {
-    return qhca_mr_check(u->e, u->g.pd, false, key, addr, len, access);
+    return qhca_mr_check(u->e, u->g.pd, false, key, addr, len, access, 2);
 }
 
 static void keys_and_bounds(void **state)
@@ -50,7 +50,8 @@ static void keys_and_bounds(void **state)
     assert_int_equal(check(u, mr.key, at, 1, LW | RW), QHCA_SYN_KEY_ACCESS);
     /* another protection domain */
     pd = guest_create(&u->g, QHCA_CMD_ALLOC_PD, NULL, 0);
-    assert_int_equal(qhca_mr_check(u->e, pd, false, mr.key, at, 1, 0),
+    assert_int_equal(qhca_mr_check(u->e, pd, false, mr.key, at, 1, 0,
+                                   2),
                      QHCA_SYN_KEY_PD);
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_FREE_PD, pd), QHCA_ST_OK);
     /* no bytes, no check */
@@ -81,7 +82,7 @@ static void reserved_key(void **state)
     assert_int_equal(qhca_mr_read(u->e, u->g.pd, true, QHCA_LKEY_RESERVED,
                                   addr, &v, 8, 0, 2), QHCA_SYN_NONE);
     assert_memory_equal(&v, "qhca1234", 8);
-    assert_int_equal(qhca_mr_check(u->e, 1, true, 0, -8ULL, 9, 0),
+    assert_int_equal(qhca_mr_check(u->e, 1, true, 0, -8ULL, 9, 0, 2),
                      QHCA_SYN_KEY_BOUNDS);
     assert_int_equal(qhca_mr_read(u->e, 1, true, 0,
                                   gmem_unmapped(u->m, 8), &v, 8, 0, 2),
@@ -120,10 +121,30 @@ static void copies(void **state)
     }
 }
 
+static uint8_t do_add(struct unit *u, uint32_t key, uint64_t at, uint64_t add,
+                      uint64_t mask, uint64_t *old)
+{
+    struct qhca_atomic op = { .cmp_add = add, .mask = mask };
+
+    return qhca_mr_atomic(u->e, u->g.pd, key, at, &op, old, 2);
+}
+
+static uint8_t do_swap(struct unit *u, uint32_t key, uint64_t at,
+                       uint64_t cmp, uint64_t mask, uint64_t swap,
+                       uint64_t swap_mask, uint64_t *old)
+{
+    struct qhca_atomic op = {
+        .swap_op = true, .cmp_add = cmp, .mask = mask, .swap = swap,
+        .swap_mask = swap_mask,
+    };
+
+    return qhca_mr_atomic(u->e, u->g.pd, key, at, &op, old, 2);
+}
+
 static void atomics(void **state)
 {
     struct unit *u = *state;
-    const uint64_t at = 0x10000;
+    const uint64_t at = 0x10000, all = UINT64_MAX;
     uint64_t old = 0, v;
     struct gmr mr, no;
 
@@ -132,30 +153,237 @@ static void atomics(void **state)
     gbuf_allow(&mr.buf, 0, 4096, GMEM_RW);
     v = 40;
     gbuf_write(&mr.buf, 8, &v, 8);
-    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, at + 8, false, 2,
-                                    0, &old, 2), QHCA_SYN_NONE);
+    assert_int_equal(do_add(u, mr.key, at + 8, 2, 0, &old), QHCA_SYN_NONE);
     assert_int_equal(old, 40);
     gbuf_read(&mr.buf, 8, &v, 8);
     assert_int_equal(v, 42);
-    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, at + 8, true, 41,
-                                    7, &old, 2), QHCA_SYN_NONE);
+    assert_int_equal(do_swap(u, mr.key, at + 8, 41, all, 7, all, &old),
+                     QHCA_SYN_NONE);
     assert_int_equal(old, 42);          /* not equal: not swapped */
     gbuf_read(&mr.buf, 8, &v, 8);
     assert_int_equal(v, 42);
-    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, at + 8, true, 42,
-                                    7, &old, 2), QHCA_SYN_NONE);
+    assert_int_equal(do_swap(u, mr.key, at + 8, 42, all, 7, all, &old),
+                     QHCA_SYN_NONE);
     gbuf_read(&mr.buf, 8, &v, 8);
     assert_int_equal(v, 7);
-    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, at + 4, false, 1,
-                                    0, &old, 2), QHCA_SYN_BAD_PACKET);
-    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, no.key, at + 8, false, 1,
-                                    0, &old, 2), QHCA_SYN_KEY_ACCESS);
-    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, at + 4096, false,
-                                    1, 0, &old, 2), QHCA_SYN_KEY_BOUNDS);
-    assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, 0, at, false, 1, 0, &old,
-                                    2), QHCA_SYN_KEY_PRIVILEGE);
+    assert_int_equal(do_add(u, mr.key, at + 4, 1, 0, &old),
+                     QHCA_SYN_BAD_PACKET);
+    assert_int_equal(do_add(u, no.key, at + 8, 1, 0, &old),
+                     QHCA_SYN_KEY_ACCESS);
+    assert_int_equal(do_add(u, mr.key, at + 4096, 1, 0, &old),
+                     QHCA_SYN_KEY_BOUNDS);
+    assert_int_equal(do_add(u, 0, at, 1, 0, &old), QHCA_SYN_KEY_PRIVILEGE);
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
     assert_int_equal(gmr_destroy(&no), QHCA_ST_OK);
+}
+
+/* What is written by work requests is where CPUs see it, and nowhere else. */
+static void device_memory(void **state)
+{
+    struct unit *u = *state;
+    const uint64_t at = 0x10000;
+    uint64_t old = 0, v = 40;
+    uint8_t buf[5000], got[5000];
+    struct qhca_mpt out;
+    struct gmr mr;
+
+    assert_int_equal(u->g.caps.dm_size, GMEM_SPAN);
+    assert_true(u->g.caps.features & QHCA_FEAT_DM);
+    gmr_create_dm(&mr, &u->g, 8192, at, LW | RW | RR | RA);
+    gbuf_allow(&mr.buf, 0, 8192, GMEM_RW);
+    pattern_bytes(1, 0, buf, sizeof(buf));
+    assert_int_equal(qhca_mr_write(u->e, u->g.pd, false, mr.key, at + 3,
+                                   buf, sizeof(buf), RW, 2), 0);
+    assert_int_equal(gbuf_verify(&mr.buf, 3, 1, 0, sizeof(buf)),
+                     sizeof(buf));
+    assert_int_equal(qhca_mr_read(u->e, u->g.pd, false, mr.key, at + 3, got,
+                                  sizeof(got), RR, 2), 0);
+    assert_memory_equal(buf, got, sizeof(buf));
+    gbuf_write(&mr.buf, 8, &v, 8);
+    assert_int_equal(do_add(u, mr.key, at + 8, 2, 0, &old), QHCA_SYN_NONE);
+    assert_int_equal(old, 40);
+    assert_int_equal(do_swap(u, mr.key, at + 8, 42, UINT64_MAX, 7,
+                             UINT64_MAX, &old), QHCA_SYN_NONE);
+    assert_int_equal(old, 42);
+    gbuf_read(&mr.buf, 8, &v, 8);
+    assert_int_equal(v, 7);
+    assert_int_equal(qhca_mr_store64(u->e, u->g.pd, mr.key, at + 16, buf, 2),
+                     QHCA_SYN_NONE);
+    gbuf_read(&mr.buf, 16, got, 8);
+    assert_memory_equal(got, buf, 8);
+    assert_int_equal(check(u, mr.key, at, 8193, RR), QHCA_SYN_KEY_BOUNDS);
+    guest_query(&u->g, QHCA_CMD_QUERY_MR, mr.key, &out, sizeof(out));
+    assert_int_equal(out.flags, QHCA_MR_F_DM);
+    assert_int_equal(out.buf.addr, mr.buf.d.addr ^ GMEM_SPAN / 2);
+    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, mr.key, 2),
+                     QHCA_SYN_KEY_ACCESS);
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    assert_int_equal(check(u, mr.key, at, 1, RR), QHCA_SYN_KEY_INVALID);
+}
+
+static void device_memory_bounds(void **state)
+{
+    struct unit *u = *state;
+    const struct {
+        uint64_t addr, len;
+        uint32_t first;
+        uint8_t form, want;
+    } t[] = {
+        { GMEM_SPAN - 4096, 4096, 0, QHCA_BUF_DIRECT, QHCA_ST_OK },
+        { GMEM_SPAN - 4096, 4095, 1, QHCA_BUF_DIRECT, QHCA_ST_OK },
+        { 1, 1, 0, QHCA_BUF_DIRECT, QHCA_ST_OK },
+        { 1, 0, 0, QHCA_BUF_DIRECT, QHCA_ST_OK },
+        { GMEM_SPAN - 4096, 4096, 1, QHCA_BUF_DIRECT, QHCA_ST_BAD_TABLE },
+        { GMEM_SPAN - 4096, 4097, 0, QHCA_BUF_DIRECT, QHCA_ST_BAD_TABLE },
+        { GMEM_SPAN, 1, 0, QHCA_BUF_DIRECT, QHCA_ST_BAD_TABLE },
+        { 0, GMEM_SPAN + 1, 0, QHCA_BUF_DIRECT, QHCA_ST_BAD_TABLE },
+        { -4096ULL, 4096, 0, QHCA_BUF_DIRECT, QHCA_ST_BAD_TABLE },
+        { 0, 4096, UINT32_MAX, QHCA_BUF_LIST, QHCA_ST_BAD_TABLE },
+        { 0, 4096, 0, QHCA_BUF_FLAT, QHCA_ST_BAD_TABLE },
+        { 0, 4096, 0, QHCA_BUF_TREE, QHCA_ST_BAD_TABLE },
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        struct qhca_mpt c = {
+            .buf = { .addr = t[i].addr, .len = t[i].len, .form = t[i].form,
+                     .first = t[i].first },
+            .len = t[i].len, .pd = u->g.pd, .flags = QHCA_MR_F_DM,
+        };
+        struct gcmd cmd = {
+            .op = QHCA_CMD_CREATE_MR, .in = &c, .in_len = sizeof(c),
+        };
+
+        if (t[i].form == QHCA_BUF_FLAT) {       /* whole, but for the kind */
+            c.buf.hops = 1;
+            c.buf.page_shift = 12;
+            c.buf.entries = 1;
+        } else if (t[i].form == QHCA_BUF_TREE) {
+            c.buf.hops = 1;
+            c.buf.page_shift = c.buf.table_shift = 12;
+        }
+        assert_int_equal(guest_cmd(&u->g, &cmd), t[i].want);
+        if (t[i].want == QHCA_ST_OK) {
+            assert_int_equal(check(u, cmd.robj, 0, t[i].len, 0),
+                             QHCA_SYN_NONE);
+            assert_int_equal(check(u, cmd.robj, 0, t[i].len + 1, 0),
+                             QHCA_SYN_KEY_BOUNDS);
+            assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR,
+                                          cmd.robj), QHCA_ST_OK);
+        }
+    }
+}
+
+/* Field by field, as a slow and plain program would add. */
+static uint64_t add_fields(uint64_t a, uint64_t b, uint64_t tops)
+{
+    uint64_t sum = 0;
+    unsigned i, carry = 0;
+
+    for (i = 0; i < 64; i++) {
+        unsigned bits = (a >> i & 1) + (b >> i & 1) + carry;
+
+        sum |= (uint64_t)(bits & 1) << i;
+        carry = tops >> i & 1 ? 0 : bits >> 1;
+    }
+    return sum;
+}
+
+static void masked_atomics(void **state)
+{
+    struct unit *u = *state;
+    uint64_t old, v, was, cmp, mask, swap, swap_mask;
+    struct gmr mr;
+    unsigned i;
+
+    gmr_create(&mr, &u->g, 4096, 0, LW | RA, &gbuf_flat4k);
+    gbuf_allow(&mr.buf, 0, 4096, GMEM_RW);
+    v = 0x00ff00ff00ff00ffULL;
+    gbuf_write(&mr.buf, 0, &v, 8);
+    /* four fields of 16 bits, and one of 8 in each that is full */
+    assert_int_equal(do_add(u, mr.key, 0, 0x0001000100010001ULL,
+                            0x8080808080808080ULL, &old), QHCA_SYN_NONE);
+    assert_true(old == 0x00ff00ff00ff00ffULL);
+    gbuf_read(&mr.buf, 0, &v, 8);
+    assert_true(v == 0);
+    for (i = 0; i < 500; i++) {
+        was = rng_u64(&u->g.rng);
+        cmp = rng_u64(&u->g.rng);
+        mask = rng_u64(&u->g.rng) & rng_u64(&u->g.rng);
+        swap = rng_u64(&u->g.rng);
+        swap_mask = rng_u64(&u->g.rng);
+        gbuf_write(&mr.buf, 0, &was, 8);
+        assert_int_equal(do_add(u, mr.key, 0, cmp, mask, &old), 0);
+        assert_true(old == was);
+        gbuf_read(&mr.buf, 0, &v, 8);
+        assert_true(v == add_fields(was, cmp, mask));
+
+        if (i & 1) {            /* where it counts they are equal */
+            cmp = (cmp & ~mask) | (was & mask);
+        }
+        gbuf_write(&mr.buf, 0, &was, 8);
+        assert_int_equal(do_swap(u, mr.key, 0, cmp, mask, swap, swap_mask,
+                                 &old), 0);
+        assert_true(old == was);
+        gbuf_read(&mr.buf, 0, &v, 8);
+        assert_true(v == ((cmp ^ was) & mask ? was :
+                          (was & ~swap_mask) | (swap & swap_mask)));
+    }
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+}
+
+static void store_and_flush(void **state)
+{
+    enum { FG = QHCA_ACCESS_FLUSH_GLOBAL, FP = QHCA_ACCESS_FLUSH_PERSISTENT };
+    static const uint8_t word[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    struct unit *u = *state;
+    const uint64_t at = 0x20000;
+    struct gmr mr, fl;
+    uint8_t got[8];
+    struct {
+        uint32_t key, len, access;
+        uint64_t addr;
+        bool whole;
+        uint8_t want;
+    } f[12];
+    unsigned i, n = 0;
+
+    gmr_create(&mr, &u->g, 4096, at, LW | RW, &gbuf_flat4k);
+    gmr_create(&fl, &u->g, 4096, at, FG, &gbuf_flat4k);
+    gbuf_allow(&mr.buf, 16, 8, GMEM_RW);
+    assert_int_equal(qhca_mr_store64(u->e, u->g.pd, mr.key, at + 16, word, 2),
+                     QHCA_SYN_NONE);
+    gbuf_read(&mr.buf, 16, got, 8);
+    assert_memory_equal(got, word, 8);
+    assert_int_equal(qhca_mr_store64(u->e, u->g.pd, mr.key, at + 12, word, 2),
+                     QHCA_SYN_BAD_PACKET);
+    assert_int_equal(qhca_mr_store64(u->e, u->g.pd, mr.key, at + 4096, word,
+                                     2), QHCA_SYN_KEY_BOUNDS);
+    assert_int_equal(qhca_mr_store64(u->e, u->g.pd, fl.key, at, word, 2),
+                     QHCA_SYN_KEY_ACCESS);
+#define CASE(k, a, l, w, acc, r) \
+    f[n].key = (k), f[n].addr = (a), f[n].len = (l), f[n].whole = (w), \
+    f[n].access = (acc), f[n].want = (r), n++
+    CASE(fl.key, at, 4096, false, FG, QHCA_SYN_NONE);
+    CASE(fl.key, at + 4096, 0, false, FG, QHCA_SYN_NONE);
+    CASE(fl.key, at, 4097, false, FG, QHCA_SYN_KEY_BOUNDS);
+    CASE(fl.key, at - 1, 0, false, FG, QHCA_SYN_KEY_BOUNDS);
+    CASE(fl.key, 0, 4097, true, FG, QHCA_SYN_NONE);
+    CASE(fl.key, at, 8, false, FP, QHCA_SYN_KEY_ACCESS);
+    CASE(fl.key, 0, 0, true, FG | FP, QHCA_SYN_KEY_ACCESS);
+    CASE(mr.key, at, 8, false, FG, QHCA_SYN_KEY_ACCESS);
+    /* unlike a READ or WRITE of nothing, it needs a key */
+    CASE(fl.key ^ 1, at, 0, false, FG, QHCA_SYN_KEY_INVALID);
+    CASE(fl.key ^ 1, at, 0, true, FG, QHCA_SYN_KEY_INVALID);
+    CASE(0, at, 0, true, FG, QHCA_SYN_KEY_PRIVILEGE);
+#undef CASE
+    for (i = 0; i < n; i++) {
+        assert_int_equal(qhca_mr_flush(u->e, u->g.pd, f[i].key, f[i].addr,
+                                       f[i].len, f[i].whole, f[i].access, 2),
+                         f[i].want);
+    }
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    assert_int_equal(gmr_destroy(&fl), QHCA_ST_OK);
 }
 
 static struct qhca_sq_wqe reg_wqe(uint32_t key, uint64_t table,
@@ -192,7 +420,7 @@ static void fast_reg(void **state)
     assert_int_equal(key & 0xff, 5);
     /* free: no access, and nothing to invalidate away */
     assert_int_equal(check(u, key, iova, 1, 0), QHCA_SYN_KEY_INVALID);
-    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, key), QHCA_SYN_NONE);
+    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, key, 2), QHCA_SYN_NONE);
 
     w = reg_wqe(key, b.d.addr, iova, b.len, LW | RR, 12, b.d.entries);
     assert_int_equal(qhca_mr_fast_reg(u->e, u->g.pd + 1, &w),
@@ -209,9 +437,16 @@ static void fast_reg(void **state)
     w = reg_wqe(key, b.d.addr, -4096ULL, 4097, LW | RR, 12, 4);
     assert_int_equal(qhca_mr_fast_reg(u->e, u->g.pd, &w),
                      QHCA_SYN_KEY_BOUNDS);
-    w = reg_wqe(key, b.d.addr, iova, b.len, 0x10, 12, 4);
+    /* access: no such bit; remote write and atomics without local write */
+    w = reg_wqe(key, b.d.addr, iova, b.len, 0x20, 12, 4);
     assert_int_equal(qhca_mr_fast_reg(u->e, u->g.pd, &w),
-                     QHCA_SYN_KEY_BOUNDS);
+                     QHCA_SYN_KEY_ACCESS);
+    w = reg_wqe(key, b.d.addr, iova, b.len, RW, 12, 4);
+    assert_int_equal(qhca_mr_fast_reg(u->e, u->g.pd, &w),
+                     QHCA_SYN_KEY_ACCESS);
+    w = reg_wqe(key, b.d.addr, iova, b.len, RA | RR, 12, 4);
+    assert_int_equal(qhca_mr_fast_reg(u->e, u->g.pd, &w),
+                     QHCA_SYN_KEY_ACCESS);
     w = reg_wqe(key, b.d.addr, iova, 0, LW, 12, 4);
     assert_int_equal(qhca_mr_fast_reg(u->e, u->g.pd, &w),
                      QHCA_SYN_KEY_BOUNDS);
@@ -236,11 +471,11 @@ static void fast_reg(void **state)
     assert_int_equal(out.state, QHCA_MR_VALID);
     assert_int_equal(out.iova, iova);
 
-    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd + 1, key),
+    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd + 1, key, 2),
                      QHCA_SYN_KEY_PD);
-    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, key ^ 1),
+    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, key ^ 1, 2),
                      QHCA_SYN_KEY_INVALID);
-    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, key), QHCA_SYN_NONE);
+    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, key, 2), QHCA_SYN_NONE);
     assert_int_equal(check(u, key, iova, 1, 0), QHCA_SYN_KEY_INVALID);
     /* software may know a later key byte than the device */
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, key + 1),
@@ -254,7 +489,7 @@ static void ordinary_is_not_invalidated(void **state)
     struct gmr mr;
 
     gmr_create(&mr, &u->g, 4096, 0, RR, NULL);
-    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, mr.key),
+    assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, mr.key, 2),
                      QHCA_SYN_KEY_ACCESS);
     assert_int_equal(check(u, mr.key, 0, 4096, RR), QHCA_SYN_NONE);
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
@@ -300,9 +535,13 @@ static void bad_contexts(void **state)
                                   sizeof(c), &at), want);               \
         assert_int_equal(at, offsetof(struct qhca_mpt, field));         \
     } while (0)
-    REFUSED(c.access = 0x10, QHCA_ST_BAD_PARAM, access);
+    REFUSED(c.access = 0x20, QHCA_ST_BAD_PARAM, access);
+    REFUSED(c.access = RW | RR, QHCA_ST_BAD_PARAM, access);
+    REFUSED(c.access = RA, QHCA_ST_BAD_PARAM, access);
     REFUSED(c.flags = 4, QHCA_ST_BAD_PARAM, flags);
     REFUSED(c.flags = 3, QHCA_ST_BAD_PARAM, flags);
+    REFUSED(c.flags = QHCA_MR_F_DM | QHCA_MR_F_PHYS, QHCA_ST_BAD_PARAM,
+            flags);
     REFUSED(c.pd = 0, QHCA_ST_BAD_OBJ, pd);
     REFUSED(c.pd = UINT32_MAX, QHCA_ST_BAD_OBJ, pd);
     REFUSED(c.len = 8191, QHCA_ST_BAD_PARAM, len);
@@ -324,6 +563,10 @@ int main(void)
         UNIT(reserved_key),
         UNIT(copies),
         UNIT(atomics),
+        UNIT(device_memory),
+        UNIT(device_memory_bounds),
+        UNIT(masked_atomics),
+        UNIT(store_and_flush),
         UNIT(fast_reg),
         UNIT(ordinary_is_not_invalidated),
         UNIT(phys),

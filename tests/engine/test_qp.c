@@ -10,6 +10,7 @@
 struct pair {
     struct gcq cq;
     struct gqp qp;
+    uint32_t xrcd;              /* of an XRC target, else 0 */
 };
 
 static void make(struct unit *u, struct pair *p, uint8_t type)
@@ -20,6 +21,17 @@ static void make(struct unit *u, struct pair *p, uint8_t type)
     };
 
     gcq_create(&p->cq, &u->g, 6, NULL, 1);
+    p->xrcd = 0;
+    if (type == QHCA_QPT_XRC_INI || type == QHCA_QPT_XRC_TGT) {
+        init.rcq = NULL;
+        init.rq_stride = 0;
+    }
+    if (type == QHCA_QPT_XRC_TGT) {
+        p->xrcd = guest_create(&u->g, QHCA_CMD_ALLOC_XRCD, NULL, 0);
+        init.xrcd = p->xrcd;
+        init.scq = NULL;
+        init.sq_stride = 0;
+    }
     gqp_create(&p->qp, &u->g, &init);
 }
 
@@ -27,6 +39,10 @@ static void unmake(struct pair *p)
 {
     assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
     assert_int_equal(gcq_destroy(&p->cq), QHCA_ST_OK);
+    if (p->xrcd) {
+        assert_int_equal(guest_simple(p->qp.g, QHCA_CMD_FREE_XRCD, p->xrcd),
+                         QHCA_ST_OK);
+    }
 }
 
 static struct qhca_qp *qp_of(struct unit *u, struct pair *p)
@@ -57,48 +73,65 @@ static uint8_t modify(struct unit *u, struct pair *p, struct qhca_qpc *c,
 
 /*
  * The table once more, written down apart from the engine's: from, to, and the
- * attributes of RC, UC and UD that must (m) and may (o) come along.
+ * attributes of RC, UC, UD, XRC_INI and XRC_TGT that must (m) and may (o)
+ * come along.
  */
 static const struct rule {
     uint8_t from, to;
-    uint64_t m[3], o[3];
+    uint64_t m[5], o[5];
 } rules[] = {
     { QHCA_QPS_RESET, QHCA_QPS_RESET, { 0 }, { 0 } },
     { QHCA_QPS_RESET, QHCA_QPS_INIT,
       { M(PKEY_INDEX) | M(ACCESS), M(PKEY_INDEX) | M(ACCESS),
-        M(PKEY_INDEX) | M(QKEY) }, { 0 } },
+        M(PKEY_INDEX) | M(QKEY), M(PKEY_INDEX) | M(ACCESS),
+        M(PKEY_INDEX) | M(ACCESS) }, { 0 } },
     { QHCA_QPS_INIT, QHCA_QPS_RESET, { 0 }, { 0 } },
     { QHCA_QPS_INIT, QHCA_QPS_ERR, { 0 }, { 0 } },
     { QHCA_QPS_INIT, QHCA_QPS_INIT, { 0 },
       { M(PKEY_INDEX) | M(ACCESS), M(PKEY_INDEX) | M(ACCESS),
-        M(PKEY_INDEX) | M(QKEY) } },
+        M(PKEY_INDEX) | M(QKEY), M(PKEY_INDEX) | M(ACCESS),
+        M(PKEY_INDEX) | M(ACCESS) } },
     { QHCA_QPS_INIT, QHCA_QPS_RTR,
       { M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN) |
         M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER),
-        M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN), 0 },
+        M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN), 0,
+        M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN),
+        M(AV) | M(PATH_MTU) | M(DEST_QPN) | M(RQ_PSN) |
+        M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER) },
       { M(PKEY_INDEX) | M(ACCESS), M(PKEY_INDEX) | M(ACCESS),
-        M(PKEY_INDEX) | M(QKEY) } },
+        M(PKEY_INDEX) | M(QKEY), M(PKEY_INDEX) | M(ACCESS),
+        M(PKEY_INDEX) | M(ACCESS) } },
     { QHCA_QPS_RTR, QHCA_QPS_RESET, { 0 }, { 0 } },
     { QHCA_QPS_RTR, QHCA_QPS_ERR, { 0 }, { 0 } },
     { QHCA_QPS_RTR, QHCA_QPS_RTS,
       { M(SQ_PSN) | M(TIMEOUT) | M(RETRY_CNT) | M(RNR_RETRY) |
-        M(MAX_RD_ATOMIC), M(SQ_PSN), M(SQ_PSN) },
-      { M(ACCESS) | M(MIN_RNR_TIMER), M(ACCESS), M(QKEY) } },
+        M(MAX_RD_ATOMIC), M(SQ_PSN), M(SQ_PSN),
+        M(SQ_PSN) | M(TIMEOUT) | M(RETRY_CNT) | M(RNR_RETRY) |
+        M(MAX_RD_ATOMIC), M(SQ_PSN) | M(TIMEOUT) },
+      { M(ACCESS) | M(MIN_RNR_TIMER), M(ACCESS), M(QKEY), M(ACCESS),
+        M(ACCESS) | M(MIN_RNR_TIMER) } },
     { QHCA_QPS_RTS, QHCA_QPS_RESET, { 0 }, { 0 } },
     { QHCA_QPS_RTS, QHCA_QPS_ERR, { 0 }, { 0 } },
     { QHCA_QPS_RTS, QHCA_QPS_RTS, { 0 },
-      { M(ACCESS) | M(MIN_RNR_TIMER), M(ACCESS), M(QKEY) } },
+      { M(ACCESS) | M(MIN_RNR_TIMER), M(ACCESS), M(QKEY), M(ACCESS),
+        M(ACCESS) | M(MIN_RNR_TIMER) } },
     { QHCA_QPS_RTS, QHCA_QPS_SQD, { 0 },
-      { M(SQD_EVENT), M(SQD_EVENT), M(SQD_EVENT) } },
+      { M(SQD_EVENT), M(SQD_EVENT), M(SQD_EVENT), M(SQD_EVENT),
+        M(SQD_EVENT) } },
     { QHCA_QPS_SQD, QHCA_QPS_RESET, { 0 }, { 0 } },
     { QHCA_QPS_SQD, QHCA_QPS_ERR, { 0 }, { 0 } },
     { QHCA_QPS_SQD, QHCA_QPS_RTS, { 0 },
-      { M(ACCESS) | M(MIN_RNR_TIMER), M(ACCESS), M(QKEY) } },
+      { M(ACCESS) | M(MIN_RNR_TIMER), M(ACCESS), M(QKEY), M(ACCESS),
+        M(ACCESS) | M(MIN_RNR_TIMER) } },
     { QHCA_QPS_SQD, QHCA_QPS_SQD, { 0 },
       { M(PKEY_INDEX) | M(ACCESS) | M(AV) | M(TIMEOUT) | M(RETRY_CNT) |
         M(RNR_RETRY) | M(MAX_RD_ATOMIC) | M(MAX_DEST_RD_ATOMIC) |
         M(MIN_RNR_TIMER), M(PKEY_INDEX) | M(ACCESS) | M(AV),
-        M(PKEY_INDEX) | M(QKEY) } },
+        M(PKEY_INDEX) | M(QKEY),
+        M(PKEY_INDEX) | M(ACCESS) | M(AV) | M(TIMEOUT) | M(RETRY_CNT) |
+        M(RNR_RETRY) | M(MAX_RD_ATOMIC),
+        M(PKEY_INDEX) | M(ACCESS) | M(AV) | M(TIMEOUT) |
+        M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER) } },
     { QHCA_QPS_SQE, QHCA_QPS_RESET, { 0 }, { 0 } },
     { QHCA_QPS_SQE, QHCA_QPS_ERR, { 0 }, { 0 } },
     { QHCA_QPS_SQE, QHCA_QPS_RTS, { 0 }, { 0, M(ACCESS), M(QKEY) } },
@@ -118,6 +151,23 @@ static const struct rule *find_rule(uint8_t from, uint8_t to)
     return NULL;
 }
 
+/* The column of the table above. */
+static unsigned service(uint8_t type)
+{
+    switch (type) {
+    case QHCA_QPT_RC:
+        return 0;
+    case QHCA_QPT_UC:
+        return 1;
+    case QHCA_QPT_XRC_INI:
+        return 3;
+    case QHCA_QPT_XRC_TGT:
+        return 4;
+    default:
+        return 2;
+    }
+}
+
 /* The QP's state, set by hand: only the command is under test here. */
 static void put_in(struct unit *u, struct pair *p, uint8_t state)
 {
@@ -125,8 +175,7 @@ static void put_in(struct unit *u, struct pair *p, uint8_t state)
     static const uint8_t way[] = {
         QHCA_QPS_INIT, QHCA_QPS_RTR, QHCA_QPS_RTS, QHCA_QPS_SQD,
     };
-    unsigned i, svc = p->qp.type == QHCA_QPT_RC ? 0 :
-                      p->qp.type == QHCA_QPT_UC ? 1 : 2;
+    unsigned i, svc = service(p->qp.type);
     uint8_t from = QHCA_QPS_RESET;
 
     c.state = QHCA_QPS_RESET;
@@ -155,6 +204,7 @@ static void transitions(void **state)
     struct unit *u = *state;
     static const uint8_t types[] = {
         QHCA_QPT_RC, QHCA_QPT_UC, QHCA_QPT_UD, QHCA_QPT_GSI,
+        QHCA_QPT_XRC_INI, QHCA_QPT_XRC_TGT,
     };
     const struct rule *r;
     struct qhca_qpc c;
@@ -164,11 +214,11 @@ static void transitions(void **state)
     uint8_t from, to;
 
     for (t = 0; t < sizeof(types); t++) {
-        svc = t < 3 ? t : 2;
+        svc = service(types[t]);
         make(u, &p, types[t]);
         for (from = 0; from <= QHCA_QPS_ERR; from++) {
-            if (from == QHCA_QPS_SQE && types[t] == QHCA_QPT_RC) {
-                continue;       /* RC knows no such state */
+            if (from == QHCA_QPS_SQE && svc != 1 && svc != 2) {
+                continue;       /* what is reliable knows no such state */
             }
             for (to = 0; to <= QHCA_QPS_ERR; to++) {
                 r = find_rule(from, to);
@@ -240,7 +290,7 @@ static void ranges(void **state)
     REFUSED(7, M(STATE), , state);
     REFUSED(255, M(STATE), , state);
     REFUSED(QHCA_QPS_INIT, init, c.pkey_index = 1, pkey_index);
-    REFUSED(QHCA_QPS_INIT, init, c.access = 0x10, access);
+    REFUSED(QHCA_QPS_INIT, init, c.access = 0x20, access);
     REFUSED(QHCA_QPS_INIT, init & ~M(ACCESS), , access);
     put_in(u, &p, QHCA_QPS_INIT);
     REFUSED(QHCA_QPS_RTR, rtr, c.path_mtu = 0, path_mtu);
@@ -295,7 +345,7 @@ static void bad_contexts(void **state)
     } while (0)
     gcq_create(&cq, &u->g, 4, NULL, 1);
     ok.send_cqn = ok.recv_cqn = cq.cqn;
-    NO(c.type = 4, QHCA_ST_BAD_PARAM, type);
+    NO(c.type = 200, QHCA_ST_BAD_PARAM, type);
     NO(c.type = 255, QHCA_ST_BAD_PARAM, type);
     NO(c.state = QHCA_QPS_RTS, QHCA_ST_BAD_PARAM, state);
     NO(c.flags = 4, QHCA_ST_BAD_PARAM, flags);
@@ -408,7 +458,7 @@ static void doorbells(void **state)
         node_db_write(u->n, (uint64_t)u->g.uar << 12, p.qp.qpn, s);
     }
     node_db_write(u->n, ((uint64_t)u->g.uar << 12) + 4, p.qp.qpn, 8);
-    node_db_write(u->n, ((uint64_t)u->g.uar << 12) + 0x28, p.qp.qpn, 8);
+    node_db_write(u->n, ((uint64_t)u->g.uar << 12) + 0x38, p.qp.qpn, 8);
     node_db_write(u->n, ((uint64_t)u->g.uar << 12) + 0xff8, p.qp.qpn, 8);
     assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_ACCESS), 6);
     node_db_write(u->n, QHCA_BAR_DB_SIZE, p.qp.qpn, 8);

@@ -172,6 +172,40 @@ static void timeout(void **state)
     peer_free(p);
 }
 
+/*
+ * A wire that takes nothing when all must be sent again: no retry is spent,
+ * and no timer fires again and again; the timer runs again with the packet.
+ */
+static void timeout_wire_blocked(void **state)
+{
+    struct gqp_attr a;
+    struct peer *p;
+    uint64_t timers;
+    uint32_t s;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.timeout = 1;              /* 8 us */
+    a.retry_cnt = 1;
+    p = peer_new(QHCA_QPT_RC, &a);
+    s = psn0(p);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1 }, 0, 8);
+    peer_expect(p, SEND_ONLY, s);
+    p->w.wire.refuse = 65536;
+    world_run(&p->w, 100000);
+    timers = p->n->timers;
+    world_run(&p->w, 10000000);
+    assert_in_range(p->n->timers - timers, 0, 2);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_TIMEOUTS), 1);
+    assert_int_equal(peer_waiting(p), 0);
+    p->w.wire.refuse = 0;
+    world_run(&p->w, 5000000);
+    peer_expect(p, SEND_ONLY, s);
+    peer_cqe(p, scq, 1, QHCA_WC_RETRY_EXC_ERR, QHCA_SYN_TIMEOUT);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_TIMEOUTS), 2);
+    peer_free(p);
+}
+
 /* Progress gives all retries back; the timer starts anew. */
 static void progress(void **state)
 {
@@ -353,6 +387,38 @@ static void read_lost_response(void **state)
     peer_free(p);
 }
 
+/* The rest of a READ may begin with First, or go on as if nothing was lost. */
+static void read_goes_on(void **state)
+{
+    static const uint8_t ops[][2] = {
+        { RESP_FIRST, RESP_LAST }, { RESP_MIDDLE, RESP_LAST },
+        { RESP_FIRST, RESP_ONLY }, { RESP_MIDDLE, RESP_ONLY },
+    };
+    static const uint8_t d[3 * MTU];
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 4; i++) {
+        struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+        uint32_t s = psn0(p);
+
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 1,
+                                   .flags = SIG }, 0, 3 * MTU);
+        peer_expect(p, READ_REQ, s);
+        peer_tx(p, .op = RESP_FIRST, .psn = s, .syn = 0x1f, .data = d,
+                .len = MTU);
+        peer_tx(p, .op = RESP_LAST, .psn = s + 2, .syn = 0x1f, .data = d,
+                .len = MTU);
+        peer_expect(p, READ_REQ, s + 1);
+        peer_tx(p, .op = ops[i][0], .psn = s + 1, .syn = 0x1f, .data = d,
+                .len = MTU);
+        peer_tx(p, .op = ops[i][1], .psn = s + 2, .syn = 0x1f, .data = d,
+                .len = MTU);
+        peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+        peer_free(p);
+    }
+}
+
 /* An acknowledge for something later than a READ: its response was lost. */
 static void implied_nak(void **state)
 {
@@ -488,6 +554,49 @@ static void read_limits(void **state)
     peer_free(p);
 }
 
+/*
+ * A READ that waits for its turn when the limit becomes 0 fails, instead of
+ * waiting for ever; when the limit goes up it is sent at once.
+ */
+static void read_limit_changes(void **state)
+{
+    struct qhca_qpc c = { .max_rd_atomic = 2 };
+    struct gqp_attr a;
+    struct peer *p;
+    uint32_t s, i;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.max_rd_atomic = 1;
+    p = peer_new(QHCA_QPT_RC, &a);
+    s = psn0(p);
+    for (i = 1; i <= 3; i++) {
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ,
+                                   .wr_id = i, .flags = SIG }, 0, 4);
+    }
+    peer_expect(p, READ_REQ, s);
+    peer_expect_nothing(p);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+    assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_MAX_RD_ATOMIC),
+                     QHCA_ST_OK);
+    peer_expect(p, READ_REQ, s + 1);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RTS), QHCA_ST_OK);
+    peer_expect_nothing(p);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+    c.max_rd_atomic = 0;
+    assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_MAX_RD_ATOMIC),
+                     QHCA_ST_OK);
+    peer_no_cqe(p, scq);                /* not before its time */
+    for (i = 0; i < 2; i++) {
+        peer_tx(p, .op = RESP_ONLY, .psn = s + i, .syn = 0x1f,
+                .data = "0000", .len = 4);
+        peer_cqe(p, scq, i + 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    }
+    peer_cqe(p, scq, 3, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_RD_ATOMIC);
+    assert_int_equal(peer_state(p), QHCA_QPS_ERR);
+    peer_free(p);
+}
+
 /* A long message stops at the window and asks for acknowledges in time. */
 static void window(void **state)
 {
@@ -514,6 +623,61 @@ static void window(void **state)
     world_run(&p->w, 100000);
     assert_true(peer_waiting(p) > 0);
     peer_expect(p, WRITE_MIDDLE, s + sent);
+    peer_free(p);
+}
+
+/*
+ * SGEs that lie at both ends of a long list of segments by turns: searching
+ * it costs budget, so that one turn sends few of such messages.
+ */
+static void long_list(void **state)
+{
+    const uint64_t len = (uint64_t)QHCA_BUF_LIST_MAX * QHCA_BUF_SEG_MIN;
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct gwr wr = { .opcode = QHCA_WQE_SEND, .num_sge = 12 };
+    struct qhca_mpt m = {
+        .buf = { .len = len, .form = QHCA_BUF_LIST,
+                 .entries = QHCA_BUF_LIST_MAX },
+        .len = len, .pd = p->g.pd,
+    };
+    struct qhca_buf_seg *seg;
+    uint64_t at, table;
+    unsigned i, sent;
+    uint32_t key;
+
+    (void)state;
+    /* segments of the least length, over memory in one piece */
+    at = gmem_alloc(&p->n->mem, len, 12, 0);
+    gmem_allow(&p->n->mem, at, len, GMEM_R);
+    table = gmem_alloc(&p->n->mem, QHCA_BUF_LIST_MAX * sizeof(*seg), 12, 0);
+    gmem_allow(&p->n->mem, table, QHCA_BUF_LIST_MAX * sizeof(*seg), GMEM_R);
+    seg = gmem_ptr(&p->n->mem, table, QHCA_BUF_LIST_MAX * sizeof(*seg));
+    for (i = 0; i < QHCA_BUF_LIST_MAX; i++) {
+        seg[i].addr = at + i * QHCA_BUF_SEG_MIN;
+        seg[i].len = QHCA_BUF_SEG_MIN | QHCA_BUF_SEG_VALID;
+    }
+    m.buf.addr = table;
+    key = guest_create(&p->g, QHCA_CMD_CREATE_MR, &m, sizeof(m));
+    for (i = 0; i < wr.num_sge; i++) {
+        wr.sge[i].addr = i & 1 ? 0 : len - 1;
+        wr.sge[i].len = 1;
+        wr.sge[i].lkey = key;
+    }
+    for (i = 0; i < 120; i++) {
+        assert_true(gqp_post_send(&p->qp, &wr));
+    }
+    gqp_ring(&p->qp);
+    assert_true(p->n->kicked);
+    sent = peer_waiting(p);
+    assert_in_range(sent, 1, 32);
+    qhca_run(p->e);
+    assert_in_range(peer_waiting(p) - sent, 1, 32);
+    world_run(&p->w, 100000);
+    assert_int_equal(peer_waiting(p), 120);
+    assert_int_equal(guest_simple(&p->g, QHCA_CMD_DESTROY_MR, key),
+                     QHCA_ST_OK);
+    gmem_release(&p->n->mem, table, QHCA_BUF_LIST_MAX * sizeof(*seg));
+    gmem_release(&p->n->mem, at, len);
     peer_free(p);
 }
 
@@ -789,16 +953,20 @@ int main(void)
         cmocka_unit_test(gather),
         cmocka_unit_test(sequence_nak),
         cmocka_unit_test(timeout),
+        cmocka_unit_test(timeout_wire_blocked),
         cmocka_unit_test(progress),
         cmocka_unit_test(rnr),
         cmocka_unit_test(rnr_for_ever),
         cmocka_unit_test(fatal_naks),
         cmocka_unit_test(read_lost_response),
+        cmocka_unit_test(read_goes_on),
         cmocka_unit_test(implied_nak),
         cmocka_unit_test(bad_responses),
         cmocka_unit_test(atomics),
         cmocka_unit_test(read_limits),
+        cmocka_unit_test(read_limit_changes),
         cmocka_unit_test(window),
+        cmocka_unit_test(long_list),
         cmocka_unit_test(local_errors),
         cmocka_unit_test(changed_wqe),
         cmocka_unit_test(drain),

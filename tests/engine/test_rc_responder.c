@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The RC responder, packet by packet. */
 #include "peer.h"
+#include "internal.h"
 
 #define MTU 256
 
@@ -220,6 +221,80 @@ static void read(void **state)
     peer_free(p);
 }
 
+/* The strictest requester we know: Soft-RoCE's rules for READ responses. */
+struct reader {
+    uint32_t psn;               /* next one it wants */
+    uint32_t first, last;       /* of its newest request */
+    int op;                     /* opcode before, -1: none */
+};
+
+static void reader_take(struct reader *r, const struct pframe *f)
+{
+    if (f->psn != r->psn) {
+        return;                 /* not what it waits for: ignored */
+    }
+    if (r->op < 0) {
+        assert_true(f->op == RESP_FIRST || f->op == RESP_ONLY);
+    } else if (f->op == RESP_FIRST) {
+        assert_int_equal(f->psn, r->first);
+    } else if (f->op == RESP_ONLY) {
+        assert_int_equal(r->first, r->last);
+    }
+    assert_int_equal(f->psn == r->last,
+                     f->op == RESP_LAST || f->op == RESP_ONLY);
+    r->op = f->op;
+    r->psn++;
+}
+
+/* Packet @lost of a READ response is lost; the rest is asked for again. */
+static void read_resumed_at(unsigned lost, bool meanwhile)
+{
+    const uint32_t count = 10, len = (count - 1) * MTU + 7;
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = p->a.rq_psn = 100;
+    struct pkt k = { .op = READ_REQ, .psn = s, .va = PEER_IOVA,
+                     .rkey = p->mr.key, .dmalen = len };
+    struct reader r = { s, s, s + count - 1, -1 };
+
+    qhca_qp_get(p->e, p->qp.qpn)->xp.exp_psn = s;
+    p->w.wire.speed_mbps = 100;         /* some 27 us for a packet */
+    p->w.wire.queue_ns = 30000;
+    peer_send(p, k);
+    world_run(&p->w, meanwhile ? 27000 * (lost + 2) : 1000000);
+    if (!meanwhile || lost < 4) {
+        assert_int_equal(peer_waiting(p) < count, meanwhile);
+    }
+    while (peer_waiting(p)) {
+        const struct pframe *f = peer_next(p);
+
+        if (f->psn != s + lost) {
+            reader_take(&r, f);
+        }
+    }
+    assert_int_equal(r.psn, s + lost);
+    r.first = k.psn = r.psn;
+    k.va += lost * MTU;
+    k.dmalen -= lost * MTU;
+    peer_send(p, k);
+    world_run(&p->w, 1000000);
+    while (peer_waiting(p)) {
+        reader_take(&r, peer_next(p));
+    }
+    assert_int_equal(r.psn, s + count);
+    peer_free(p);
+}
+
+static void read_resumed(void **state)
+{
+    unsigned lost;
+
+    (void)state;
+    for (lost = 0; lost < 10; lost++) {
+        read_resumed_at(lost, false);
+        read_resumed_at(lost, true);
+    }
+}
+
 static void atomics(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -254,6 +329,31 @@ static void atomics(void **state)
     assert_int_equal(peer_be64(f->ext + 4), 100);
     gbuf_read(&p->mr.buf, 64, &v, 8);
     assert_int_equal(v, 55);
+    peer_free(p);
+}
+
+/* An atomic with the PSN of one a whole lap of PSNs ago. */
+static void atomic_one_lap_later(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct pkt k = { .op = FETCH_ADD, .psn = psn0(p), .va = PEER_IOVA + 64,
+                     .rkey = p->mr.key, .swap = 5 };
+    uint64_t v = 100;
+
+    (void)state;
+    gbuf_write(&p->mr.buf, 64, &v, 8);
+    peer_send(p, k);
+    assert_int_equal(peer_be64(peer_expect(p, ATOMIC_ACK, k.psn)->ext + 4),
+                     100);
+    qhca_qp_get(p->e, p->qp.qpn)->xp.exp_psn = k.psn;
+    peer_send(p, k);
+    assert_int_equal(peer_be64(peer_expect(p, ATOMIC_ACK, k.psn)->ext + 4),
+                     105);
+    peer_send(p, k);                    /* a duplicate of the second */
+    assert_int_equal(peer_be64(peer_expect(p, ATOMIC_ACK, k.psn)->ext + 4),
+                     105);
+    gbuf_read(&p->mr.buf, 64, &v, 8);
+    assert_int_equal(v, 110);
     peer_free(p);
 }
 
@@ -572,7 +672,9 @@ int main(void)
         cmocka_unit_test(duplicates),
         cmocka_unit_test(not_ready),
         cmocka_unit_test(read),
+        cmocka_unit_test(read_resumed),
         cmocka_unit_test(atomics),
+        cmocka_unit_test(atomic_one_lap_later),
         cmocka_unit_test(too_many_reads),
         cmocka_unit_test(refused),
         cmocka_unit_test(bad_receives),

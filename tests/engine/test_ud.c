@@ -84,6 +84,48 @@ static void receive(void **state)
     peer_free(p);
 }
 
+/* Inject @k with a VLAN tag @tci. */
+static void send_tagged(struct peer *p, struct pkt k, uint16_t tci)
+{
+    uint8_t b[4404];
+    size_t len = peer_build(p, &k, b + 4);
+
+    memmove(b, b + 4, 12);
+    peer_put16(b + 12, 0x8100);
+    peer_put16(b + 14, tci);
+    world_inject(&p->w, 0, b, len + 4);
+    peer_run(p);
+}
+
+/* A tag with VID 0 has a priority, but is no VLAN. */
+static void priority_tag(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_UD, NULL);
+    struct pkt k = { .op = UD_ONLY, .rkey = QKEY, .data = "prio", .len = 4 };
+    struct qhca_gid gid = { .vlan = 0, .type = QHCA_GID_ROCE_V2 };
+    struct gcmd c = { .op = QHCA_CMD_SET_GID, .in = &gid,
+                      .in_len = sizeof(gid) };
+
+    (void)state;
+    peer_recv(p, 1, 0, 44);
+    send_tagged(p, k, 5 << 13);
+    peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_false(p->cqe.flags & QHCA_CQE_F_VLAN);
+    assert_int_equal(p->cqe.vlan, QHCA_VLAN_NONE);
+    assert_int_equal(p->cqe.sl, 5);
+    /* but a GID can be in VLAN 0 */
+    guest_gid(0, 0, gid.gid);
+    memcpy(gid.mac, p->n->mac, 6);
+    guest_must(&p->g, &c);
+    peer_recv(p, 2, 0, 44);
+    send_tagged(p, k, 3 << 13);
+    peer_cqe(p, rcq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_true(p->cqe.flags & QHCA_CQE_F_VLAN);
+    assert_int_equal(p->cqe.vlan, 3 << 13);
+    assert_int_equal(p->cqe.sl, 3);
+    peer_free(p);
+}
+
 /* What is dropped takes no receive. */
 static void drops(void **state)
 {
@@ -140,6 +182,48 @@ static void send_error(void **state)
     peer_free(p);
 }
 
+/*
+ * Software leaves SQE while there is still much to flush: what was posted
+ * before is flushed, what is posted after is sent.
+ */
+static void leave_sqe_early(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_UD, NULL);
+    struct gwr wr = {
+        .opcode = QHCA_WQE_SEND, .wr_id = 1, .dest_qpn = PEER_QPN,
+        .qkey = QKEY, .num_sge = 1,
+        .sge[0] = { .addr = PEER_IOVA, .len = 4, .lkey = p->mr.key ^ 1 },
+    };
+    struct qhca_qpc c;
+    unsigned i;
+
+    (void)state;
+    guest_av(&p->g, &p->w.node[1], 0, &wr.av);
+    for (i = 1; i <= 500; i++) {
+        wr.wr_id = i;
+        assert_true(gqp_post_send(&p->qp, &wr));
+        wr.sge[0].lkey = p->mr.key;
+    }
+    gqp_ring(&p->qp);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RTS), QHCA_ST_OK);
+    wr.wr_id = 501;
+    wr.flags = SIG;
+    assert_true(gqp_post_send(&p->qp, &wr));
+    gqp_ring(&p->qp);
+    assert_true(qhca_query_qp(p->e, p->qp.qpn, &c));
+    assert_int_equal(c.state, QHCA_QPS_RTS);
+    assert_in_range(c.sq_tail, 2, 499);     /* or this test shows nothing */
+    assert_int_equal(c.sq_head, 501);
+    peer_expect(p, UD_ONLY, p->a.sq_psn);
+    peer_expect_nothing(p);
+    peer_cqe(p, scq, 1, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_KEY_INVALID);
+    for (i = 2; i <= 500; i++) {
+        peer_cqe(p, scq, i, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    }
+    peer_cqe(p, scq, 501, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
 static void bad_av(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_UD, NULL);
@@ -190,8 +274,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(send),
         cmocka_unit_test(receive),
+        cmocka_unit_test(priority_tag),
         cmocka_unit_test(drops),
         cmocka_unit_test(send_error),
+        cmocka_unit_test(leave_sqe_early),
         cmocka_unit_test(bad_av),
         cmocka_unit_test(gsi),
     };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "die.h"
+#include "debug.h"
 #include "world.h"
 
 struct frame {
@@ -221,6 +222,46 @@ static bool op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
     return gmem_dev_cas64(&n->mem, addr, cmp, swap, old);
 }
 
+/*
+ * Device memory is a second view of the fake guest's memory, so that its
+ * permissions and red zones serve here too; moved, so that an offset is
+ * never a DMA address.
+ */
+uint64_t node_dm_off(const struct node *n, uint64_t addr)
+{
+    return (addr - n->mem.base + GMEM_SPAN / 2) % GMEM_SPAN;
+}
+
+static uint64_t dm_addr(const struct node *n, uint64_t off, size_t len)
+{
+    CHECK(len <= GMEM_SPAN && off <= GMEM_SPAN - len,
+          "%zu bytes at %#" PRIx64 " of device memory", len, off);
+    return n->mem.base + (off + GMEM_SPAN / 2) % GMEM_SPAN;
+}
+
+static bool op_dm_read(void *opaque, uint64_t off, void *buf, size_t len)
+{
+    struct node *n = opaque;
+
+    return gmem_dev_read(&n->mem, dm_addr(n, off, len), buf, len);
+}
+
+static bool op_dm_write(void *opaque, uint64_t off, const void *buf,
+                        size_t len)
+{
+    struct node *n = opaque;
+
+    return gmem_dev_write(&n->mem, dm_addr(n, off, len), buf, len);
+}
+
+static bool op_dm_cas64(void *opaque, uint64_t off, uint64_t cmp,
+                        uint64_t swap, uint64_t *old)
+{
+    struct node *n = opaque;
+
+    return gmem_dev_cas64(&n->mem, dm_addr(n, off, 8), cmp, swap, old);
+}
+
 static void op_msix(void *opaque, unsigned vector)
 {
     struct node *n = opaque;
@@ -329,18 +370,32 @@ static void op_trace(void *opaque, const struct qhca_trace *t)
             t->addr, t->a, t->b, t->syndrome, t->text ? t->text : "");
 }
 
+static void op_stop(void *opaque)
+{
+    struct node *n = opaque;
+
+    n->stops++;
+    if (n->on_stop) {
+        n->on_stop(n);
+    }
+}
+
 static const struct qhca_ops ops = {
     .dma_read = op_dma_read,
     .dma_write = op_dma_write,
     .dma_store64 = op_dma_store64,
     .dma_fence = op_dma_fence,
     .dma_cas64 = op_dma_cas64,
+    .dm_read = op_dm_read,
+    .dm_write = op_dm_write,
+    .dm_cas64 = op_dm_cas64,
     .msix = op_msix,
     .send = op_send,
     .clock = op_clock,
     .set_timer = op_set_timer,
     .kick = op_kick,
     .trace = op_trace,
+    .stop = op_stop,
 };
 
 /* ---- calls into the engine ---- */
@@ -412,6 +467,39 @@ void node_drain(struct node *n)
     }
 }
 
+/* Frames wait, in order, while a debugger has stopped the adapter. */
+static void hold(struct node *n, struct frame *f)
+{
+    if (!n->held) {
+        n->held_end = &n->held;
+    }
+    f->next = NULL;
+    *n->held_end = f;
+    n->held_end = &f->next;
+}
+
+static void deliver_held(struct node *n)
+{
+    struct frame *f;
+
+    while (n->held && !qhca_debug_stopped(n->e)) {
+        f = n->held;
+        n->held = f->next;
+        enter(n);
+        qhca_receive(n->e, f->b, f->len);
+        leave(n);
+        frame_put(n->w, f);
+    }
+}
+
+void node_continue(struct node *n)
+{
+    enter(n);
+    qhca_debug_continue(n->e);
+    leave(n);
+    deliver_held(n);
+}
+
 static void handle(struct world *w, struct world_event *ev)
 {
     struct node *n = &w->node[ev->node];
@@ -421,10 +509,8 @@ static void handle(struct world *w, struct world_event *ev)
         n->rx_frames++;
         n->rx_bytes += ev->frame->len;
         w->delivered++;
-        enter(n);
-        qhca_receive(n->e, ev->frame->b, ev->frame->len);
-        leave(n);
-        frame_put(w, ev->frame);
+        hold(n, ev->frame);
+        deliver_held(n);
         break;
     case EV_RUN:
         if (n->kicked) {
@@ -580,6 +666,7 @@ void world_init(struct world *w, unsigned nodes, uint64_t seed,
     } else {
         qhca_config_default(&c);
         c.num_vectors = WORLD_VECTORS;
+        c.dm_size = GMEM_SPAN;
     }
     for (i = 0; i < nodes; i++) {
         struct node *n = &w->node[i];
@@ -603,6 +690,12 @@ void world_fini(struct world *w)
 
     for (i = 0; i < w->nodes; i++) {
         qhca_free(w->node[i].e);
+        while (w->node[i].held) {
+            struct frame *f = w->node[i].held;
+
+            w->node[i].held = f->next;
+            free(f);
+        }
         gmem_fini(&w->node[i].mem);
     }
     while (w->heap_len) {

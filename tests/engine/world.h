@@ -58,9 +58,14 @@ struct node {
     uint64_t tx_frames, tx_bytes, rx_frames, rx_bytes, runs, timers;
     uint64_t refused;
     unsigned depth;             /* calls into the engine, to catch re-entry */
+    /* the debugger: see node_continue() */
+    uint64_t stops;
+    void (*on_stop)(struct node *n);    /* may not call the engine */
+    struct frame *held, **held_end;     /* came while it stood still */
 };
 
 struct world_event;
+struct frame;
 
 struct world {
     uint64_t now;               /* ns */
@@ -112,7 +117,11 @@ void world_inject(struct world *w, unsigned node, const void *frame,
                   size_t len);
 /* Let the engine do its pending work now, without time going by. */
 void node_drain(struct node *n);
+/* Go on after a stop, with the frames that came meanwhile. */
+void node_continue(struct node *n);
 /* Calls into the engine that notice a re-entrant one. */
+/* Where the memory at @addr is in device memory; see world.c. */
+uint64_t node_dm_off(const struct node *n, uint64_t addr);
 uint64_t node_reg_read(struct node *n, uint64_t off, unsigned size);
 void node_reg_write(struct node *n, uint64_t off, uint64_t v, unsigned size);
 void node_db_write(struct node *n, uint64_t off, uint64_t v, unsigned size);

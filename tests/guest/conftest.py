@@ -22,7 +22,7 @@ _failed = pytest.StashKey[bool]()
 
 def pytest_configure(config):
     config.addinivalue_line(
-        "markers", "stress: finds what is rare, run by `make test-stress`"
+        "markers", "unfinished: of a feature that is being built, not in `make test`"
     )
     config.addinivalue_line(
         "markers", "expects_dmesg: the kernel may complain in this test"
@@ -102,8 +102,10 @@ rxe_pair = _fixture("rxe_pair")
 pair = _fixture("pair")
 mixed = _fixture("mixed")
 iommu_pair = _fixture("iommu_pair")
+swiotlb_iommu_pair = _fixture("swiotlb_iommu_pair")
 swiotlb_pair = _fixture("swiotlb_pair")
 loss_pair = _fixture("loss_pair")
+big = _fixture("big")
 trio = _fixture("trio")
 fresh_pair = _fixture("fresh_pair")
 
@@ -129,3 +131,13 @@ def progs():
         return Programs()
     except subprocess.CalledProcessError as error:
         pytest.fail(f"the guest programs do not build:\n{error.stderr}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def modules():
+    """Builds tests/guest/kmod; called with a name it says where that .ko is."""
+    script = str(TOP / "lab" / "build-test-modules")
+    built = subprocess.run([script], check=False, capture_output=True, text=True)
+    if built.returncode:
+        pytest.fail(f"the test modules do not build:\n{built.stderr}", pytrace=False)
+    return lambda name: f"/qhca/build/guest-modules/{name}.ko"

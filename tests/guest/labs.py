@@ -276,8 +276,10 @@ RECIPES = {
     "pair": (["qhca", "qhca"], {}),
     "mixed": (["qhca", "rxe"], {}),
     "iommu_pair": (["qhca", "qhca"], {"iommu": True}),
+    "swiotlb_iommu_pair": (["qhca", "qhca"], {"iommu": True, "append": ["swiotlb=force"]}),
     "swiotlb_pair": (["qhca", "qhca"], {"append": ["swiotlb=force"]}),
     "loss_pair": (["qhca", "qhca"], {"loss": 1.0, "seed": 7}),
+    "big": (["qhca"], {"mem": "2G"}),
     "trio": (["qhca", "qhca", "qhca"], {}),
     "fresh_pair": (["qhca", "qhca"], {}),
 }

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """qhca against Soft-RoCE over virtio-net: the proof of the wire format."""
 
+import json
+
 import pytest
 
 from test_pingpong import perftest, pingpong
+from test_semantics import operations
 
 # Soft-RoCE takes path MTU from its netdev; both sides name the same
 PINGPONG = [
@@ -47,7 +50,67 @@ def test_perftest(mixed, server, program, options):
     perftest(*roles(mixed, server), program, options)
 
 
+@pytest.mark.parametrize("server", ["qhca-serves", "rxe-serves"])
+@pytest.mark.parametrize("how", ["-o", "-O"], ids=["range", "implicit"])
+def test_on_demand_paging(mixed, server, how):
+    """Our memory comes when it is used: Soft-RoCE sees a delay, no error."""
+    sides = roles(mixed, server)
+    lines = [
+        f"ibv_rc_pingpong -d $IBDEV -g $GIDX -p 18520 -c -s 200000 -n 20 "
+        f"{how if side.nic == 'qhca' else ''}" for side in sides
+    ]
+    before = mixed.a.ethtool_stat("page_faults")
+    job = sides[0].start(lines[0])
+    sides[1].wait_port(sides[0].ip, 18520)
+    result = sides[1].run(f"{lines[1]} {sides[0].ip}", timeout=120)
+    served = job.wait(60)
+    assert served.rc == 0, f"server: {served.out}\n{served.err}"
+    for side in (result, served):
+        assert "invalid data" not in side.out + side.err, side.out + side.err
+    assert mixed.a.ethtool_stat("page_faults") > before
+
+
+def extended(server, client, progs):
+    """FLUSH and ATOMIC WRITE from client to server; what the client found."""
+    job = server.start(progs.path("extops"))
+    client.wait_port(server.ip, 18517)
+    did = json.loads(client.run(f"{progs.path('extops')} {server.ip}").out)
+    served = job.wait(60)
+    assert served.rc == 0, served.err
+    assert json.loads(served.out) == {"ok": True, "wrong": 0}
+    assert did["ok"]
+    assert did["persistent"] == "Invalid argument"
+    return did
+
+
+@pytest.mark.parametrize("server", ["qhca-serves", "rxe-serves"])
+def test_flush_and_atomic_write(mixed, progs, server):
+    """Each asks the other to flush and to write words at once; and what was not
+    registered to be flushed is refused."""
+    did = extended(*roles(mixed, server), progs)
+    assert did["forbidden"] == "remote access error"
+
+
+@pytest.mark.parametrize("server", ["qhca-serves", "rxe-serves"])
+def test_operations(mixed, progs, server):
+    """Every operation of user verbs, with good and bad ends, in both roles."""
+    operations(*roles(mixed, server), progs)
+
+
 def test_no_icrc_errors(mixed):
-    """Neither side ever dropped a packet of the other as damaged."""
+    """We never dropped a packet of Soft-RoCE as damaged."""
     assert mixed.a.ethtool_stat("roce_icrc_errors") == 0
     assert mixed.a.ethtool_stat("roce_rx_malformed") == 0
+
+
+@pytest.mark.parametrize("server", ["qhca-serves", "rxe-serves"])
+def test_memory_window(mixed, progs, server):
+    """A window of the one, used and taken back by the other (SEND with invalidate)."""
+    owner, user = roles(mixed, server)
+    program = progs.path("mwpeer")
+    job = owner.start(program)
+    owner.wait_port(owner.ip, 18599)
+    assert json.loads(user.run(f"{program} {owner.ip}").out) == {"window": "ok"}
+    result = job.wait(30)
+    assert result.rc == 0, result.describe()
+    assert json.loads(result.out) == {"window": "ok"}

@@ -6,6 +6,9 @@ kernel no oops, nothing leaks, QEMU lives, and all can start again.
 
 import time
 
+import pytest
+
+from test_dmabuf import run_script
 from test_pingpong import pingpong
 
 DRIVER = "/sys/bus/pci/drivers/qhca"
@@ -123,3 +126,12 @@ def test_hot_unplug_in_traffic(fresh_pair):
     assert pair.qmp("a", "query-status")["running"]
     pair.plug("a")
     restore(pair, pair.a)
+
+
+@pytest.mark.parametrize("name", ["reset", "dead", "exits_late", "unbound"])
+def test_verbs_of_a_device_that_goes(pair, name):
+    """An application with one of everything: the event, the errors, the end."""
+    try:
+        assert f"{name}: done" in run_script(pair.a, "gone", name, timeout=120).out
+    finally:
+        restore(pair, pair.a)

@@ -64,6 +64,36 @@ def test_ethtool(pair):
     assert pair.a.run(f"ethtool -l {dev}").out
 
 
+def test_missed_frames(pair):
+    """Frames for which there was no buffer: also in the stack's own statistics."""
+    a, dev = pair.a, pair.a.netdev
+    send = (
+        "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        f"for i in range(500): s.sendto(b'x' * 1000, ('{a.ip}', 9))\""
+    )
+
+    def missed():
+        a.run(f"ip -s link show {dev}; sleep 0.5")  # asks the device for the next time
+        shown = json.loads(a.run(f"ip -s -s -j link show {dev}").out)[0]["stats64"]["rx"]
+        return shown["missed_errors"], a.ethtool_stat("eth_rx_dropped")
+
+    stack, device = missed()
+    knobs = f"/sys/class/net/{dev}"
+    try:
+        a.run(f"ethtool -G {dev} rx 64")
+        # after a poll that finds nothing the queue is left alone for 3 s
+        a.run(f"echo 3000000000 > {knobs}/gro_flush_timeout; "
+              f"echo 1000 > {knobs}/napi_defer_hard_irqs")
+        pair.b.run(send)
+    finally:
+        a.run(f"echo 0 > {knobs}/napi_defer_hard_irqs; echo 0 > {knobs}/gro_flush_timeout; "
+              f"ethtool -G {dev} rx 1024")
+    a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=30)
+    now_stack, now_device = missed()
+    assert now_device > device, "no frame was dropped: the test shows nothing"
+    assert now_stack - stack == now_device - device
+
+
 def test_link_down_and_up(pair):
     """The host pulls the cable; carrier and port state follow, traffic resumes."""
     a = pair.a

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The adapter behind an IOMMU, with bounce buffers, and on a wire that loses."""
 
+import errno
+import os
+
 import pytest
 
 from test_pingpong import perftest, pingpong
@@ -40,9 +43,119 @@ def test_iommu_addresses_are_iovas(iommu_pair, progs):
         assert qpc.sq_leaf not in [p << 12 for p in first["pfns"]]
 
 
-def test_swiotlb(swiotlb_pair):
-    assert "swiotlb=force" in swiotlb_pair.a.run("cat /proc/cmdline").out
-    everything(swiotlb_pair)
+def forced_to_bounce(lab):
+    return "swiotlb=force" in lab.a.run("cat /proc/cmdline").out
+
+
+def test_swiotlb_behind_iommu(swiotlb_iommu_pair):
+    """An IOMMU maps the memory itself: nothing is bounced, everything works."""
+    assert forced_to_bounce(swiotlb_iommu_pair)
+    everything(swiotlb_iommu_pair)
+
+
+# a TCP stream, and the digest of what went in and of what came out
+SEND = """
+import hashlib, os, socket, sys
+data = os.urandom(8 << 20)
+socket.create_connection((sys.argv[1], 7070)).sendall(data)
+print(hashlib.sha256(data).hexdigest())
+"""
+RECEIVE = """
+import hashlib, socket
+digest, peer = hashlib.sha256(), socket.create_server(("", 7070)).accept()[0]
+while data := peer.recv(1 << 16):
+    digest.update(data)
+print(digest.hexdigest())
+"""
+
+
+def test_swiotlb_net_device(swiotlb_pair):
+    """Every frame goes through bounce buffers, and comes out as it went in."""
+    pair = swiotlb_pair
+    assert forced_to_bounce(pair)
+    for size in (0, 56, 1472, 8000):
+        pair.a.run(f"ping -c 3 -i 0.2 -W 5 -s {size} {pair.b.ip}")
+    server = pair.b.start(f"python3 -c '{RECEIVE}'")
+    pair.a.wait_port(pair.b.ip, 7070)
+    sent = pair.a.run(f"python3 -c '{SEND}' {pair.b.ip}", timeout=60).out
+    assert server.wait(60).out == sent
+
+
+# ibv_reg_mr() of one page, and the errno it leaves
+REG_MR = """
+import ctypes as c
+v = c.CDLL("libibverbs.so.1", use_errno=True)
+def call(name, *args):
+    getattr(v, name).restype = c.c_void_p
+    return c.c_void_p(getattr(v, name)(*args))
+devices = c.cast(call("ibv_get_device_list", None), c.POINTER(c.c_void_p))
+context = call("ibv_open_device", c.c_void_p(devices[0]))
+pd = call("ibv_alloc_pd", context)
+assert context and pd, c.get_errno()
+mr = call("ibv_reg_mr", pd, c.create_string_buffer(4096), c.c_size_t(4096), 1)
+print("registered" if mr else c.get_errno())
+"""
+
+
+def test_swiotlb_refuses_applications(swiotlb_pair, progs):
+    """
+    An application's memory would be a copy that nobody keeps up to date: memory
+    regions and queues are refused with EOPNOTSUPP, and the kernel log says why.
+    """
+    a = swiotlb_pair.a
+    assert a.run("ibv_devinfo -d $IBDEV | grep -c PORT_ACTIVE").out.strip() == "1"
+    assert a.run(f"python3 -c '{REG_MR}'").out.strip() == str(errno.EOPNOTSUPP)
+    queue = a.run(progs.path("qbuf"), check=False)
+    assert queue.rc == 2
+    assert queue.err.strip() == f"ibv_create_cq: {os.strerror(errno.EOPNOTSUPP)}"
+    assert a.run("dmesg | grep -c 'RDMA for kernel users only'").out.strip() == "1"
+
+
+# a hundred messages over Reliable Datagram Sockets (21 is AF_RDS), and their digest
+RDS_SEND = """
+import errno, hashlib, os, socket, sys, time
+s, digest = socket.socket(21, socket.SOCK_SEQPACKET), hashlib.sha256()
+s.bind((sys.argv[1], 7001))
+for i in range(100):
+    data = os.urandom(50 + 300 * i)
+    digest.update(data)
+    while True:
+        try:
+            s.sendto(data, (sys.argv[2], 7000))
+            break
+        except OSError as error:
+            if error.errno != errno.ENOBUFS:
+                raise
+            time.sleep(0.01)
+print(digest.hexdigest())
+"""
+RDS_RECEIVE = """
+import hashlib, socket, sys
+s, digest = socket.socket(21, socket.SOCK_SEQPACKET), hashlib.sha256()
+s.bind((sys.argv[1], 7000))
+s.settimeout(30)
+open("/tmp/rds.bound", "w").close()
+for _ in range(100):
+    digest.update(s.recv(1 << 16))
+print(digest.hexdigest())
+"""
+
+
+def test_swiotlb_kernel_users(swiotlb_pair):
+    """Users in the kernel can synchronise their memory: for them RDMA works."""
+    a, b = swiotlb_pair.a, swiotlb_pair.b
+    for guest in (a, b):
+        guest.run("modprobe rds_rdma")
+    try:
+        before = a.ethtool_stat("roce_tx_bytes")
+        receiver = b.start(f"python3 -c '{RDS_RECEIVE}' {b.ip}")
+        b.wait_for("test -e /tmp/rds.bound")
+        sent = a.run(f"python3 -c '{RDS_SEND}' {a.ip} {b.ip}", timeout=40).out
+        assert receiver.wait(40).out == sent
+        assert a.ethtool_stat("roce_tx_bytes") > before + 50 * 100 + 300 * 4950
+    finally:
+        for guest in (a, b):
+            guest.run("modprobe -r rds_rdma rds", timeout=30)
 
 
 @pytest.mark.parametrize("program,options", PERFTESTS,

@@ -26,12 +26,24 @@ struct fake {
     int fail;                   /* error of the next command; then 0 */
     int mapped;                 /* ranges marked dontfork and not yet dofork */
     uint32_t next_qpn;          /* number of the next QP */
+    uint32_t next_srqn;         /* of the next XRC SRQ */
     struct qhca_create_qp_req qp;       /* the last requests */
     struct qhca_create_cq_req cq;
     struct qhca_create_srq_req srq;
+    struct ibv_srq_init_attr_ex srq_attr;   /* of an extended one */
+    struct qhca_resize_cq_req resize;
+    void (*on_resize)(struct qhca_cq *cq);      /* the device's part of it */
+    struct qhca_modify_srq_req grow;
+    int srq_mask;                       /* of the last ibv_cmd_modify_srq() */
     struct ibv_qp_cap qp_cap;
+    struct qhca_create_wq_req wq;
+    struct qhca_create_rss_qp_req rss;
     uint32_t cq_cqe;
+    uint64_t dm_length;         /* asked for last */
 };
+
+#define FAKE_DM_PAGES 4         /* device memory */
+#define FAKE_HANDLE 0x77        /* the one that can be imported */
 
 extern struct fake fake;
 

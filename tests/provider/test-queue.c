@@ -165,7 +165,7 @@ static void test_create_refused(void **state)
     attr.cap.max_inline_data = 513;
     expect_no_qp(pd, attr, EINVAL);
     attr = good;
-    attr.qp_type = IBV_QPT_RAW_PACKET;
+    attr.qp_type = IBV_QPT_DRIVER;
     expect_no_qp(pd, attr, EOPNOTSUPP);
     attr = good;
     attr.recv_cq = NULL;
@@ -181,7 +181,7 @@ static void test_create_refused(void **state)
     assert_int_equal(errno, EINVAL);
     assert_null(qhca_create_cq(fake.context, (1 << 22) + 1, NULL, 0));
     assert_int_equal(errno, EINVAL);
-    cqx.wc_flags = IBV_WC_EX_WITH_FLOW_TAG;
+    cqx.wc_flags = 1ULL << 40;
     assert_null(qhca_create_cq_ex(fake.context, &cqx));
     assert_int_equal(errno, EOPNOTSUPP);
     fake.fail = ENOSPC;
@@ -272,7 +272,7 @@ static void test_send_bad(void **state)
     struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
     struct ibv_send_wr wr[3] = {
         { .opcode = IBV_WR_SEND, .next = &wr[1] },
-        { .opcode = IBV_WR_BIND_MW, .next = &wr[2] },
+        { .opcode = IBV_WR_TSO, .next = &wr[2] },
         { .opcode = IBV_WR_SEND },
     }, *bad = NULL;
 
@@ -563,6 +563,373 @@ static void test_srq(void **state)
     assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), ENOMEM);
     assert_int_equal(qhca_destroy_srq(ibv_srq), 0);
     destroy(NULL, cq, pd);
+}
+
+static struct ibv_srq *xrc_srq(struct ibv_pd *pd, struct qhca_cq *cq,
+                               struct ibv_xrcd *xrcd)
+{
+    struct ibv_srq_init_attr_ex attr = {
+        .attr = { .max_wr = 128, .max_sge = 1 },
+        .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+                     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+        .srq_type = IBV_SRQT_XRC,
+        .pd = pd,
+        .xrcd = xrcd,
+        .cq = &cq->vcq.cq,
+    };
+
+    return qhca_create_srq_ex(fake.context, &attr);
+}
+
+static struct qhca_cqe xrc_cqe(uint32_t qpn, uint32_t srqn, uint32_t index)
+{
+    return (struct qhca_cqe) {
+        .wr_id = htole64(index), .qpn = htole32(qpn),
+        .src_qpn = htole32(srqn), .wqe_index = htole32(index),
+        .opcode = QHCA_CQE_OP_RECV,
+        .flags = htole16(QHCA_CQE_F_SRQ | QHCA_CQE_F_SRQN),
+    };
+}
+
+/*
+ * XRC receives find their SRQ without a QP, which may be another process's,
+ * and go with the SRQ, not with a QP that has the same number by now.
+ */
+static void test_xrc_receive(void **state)
+{
+    struct ibv_xrcd_init_attr xattr = { 0 };
+    struct ibv_xrcd *xrcd = qhca_open_xrcd(fake.context, &xattr);
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(256);
+    struct ibv_srq *a, *b, *basic;
+    struct ibv_srq_init_attr battr = { .attr = { .max_wr = 1 } };
+    struct ibv_recv_wr wr = {}, *bad;
+    struct ibv_wc wc[16];
+    uint32_t i, n, srqn[2], prod = 0;
+    struct qhca_qp *qp;
+
+    assert_non_null(xrcd);
+    a = xrc_srq(pd, cq, xrcd);
+    b = xrc_srq(pd, cq, xrcd);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_int_equal(qhca_get_srq_num(a, &srqn[0]), 0);
+    assert_int_equal(qhca_get_srq_num(b, &srqn[1]), 0);
+    assert_int_not_equal(srqn[0], srqn[1]);
+    basic = qhca_create_srq(pd, &battr);
+    assert_int_equal(qhca_get_srq_num(basic, &n), EOPNOTSUPP);
+    assert_int_equal(qhca_destroy_srq(basic), 0);
+
+    for (i = 0; i < 128; i++) {
+        assert_int_equal(qhca_post_srq_recv(a, &wr, &bad), 0);
+        assert_int_equal(qhca_post_srq_recv(b, &wr, &bad), 0);
+    }
+    assert_int_equal(qhca_post_srq_recv(a, &wr, &bad), ENOMEM);
+    /* a QP nobody here knows */
+    fake_cqe(cq, prod++, xrc_cqe(0x4711, srqn[0], 5));
+    fake_cqe(cq, prod++, xrc_cqe(0x4711, srqn[1], 6));
+    fake_cqe(cq, prod++, xrc_cqe(0x4711, 0x999, 7));    /* no such SRQ */
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 16, wc), 2);
+    assert_int_equal(wc[0].qp_num, 0x4711);
+    assert_int_equal(wc[0].wr_id, 5);
+    assert_int_equal(wc[1].wr_id, 6);
+    assert_int_equal(qhca_post_srq_recv(a, &wr, &bad), 0);
+    assert_int_equal(qhca_post_srq_recv(a, &wr, &bad), ENOMEM);
+
+    qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    fake_cqe(cq, prod++, xrc_cqe(qp->qpn, srqn[0], 1));
+    fake_cqe(cq, prod++, xrc_cqe(qp->qpn, srqn[1], 2));
+    fake_cqe(cq, prod++, send_cqe(qp, 0));
+    fake_cqe(cq, prod++, xrc_cqe(0x4711, srqn[0], 3));
+    assert_int_equal(qhca_destroy_qp(&qp->vqp.qp), 0);
+    assert_int_equal(qhca_destroy_srq(a), 0);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 16, wc), 1);
+    assert_int_equal(wc[0].wr_id, 2);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 16, wc), 0);
+    assert_int_equal(qhca_destroy_srq(b), 0);
+    assert_int_equal(qhca_close_xrcd(xrcd), 0);
+    destroy(NULL, cq, pd);
+}
+
+/* The ends of XRC have the queues they need and no others. */
+static void test_xrc_qps(void **state)
+{
+    struct ibv_xrcd_init_attr xattr = { 0 };
+    struct ibv_xrcd *xrcd = qhca_open_xrcd(fake.context, &xattr);
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(16);
+    struct ibv_qp_init_attr_ex attr = {
+        .qp_type = IBV_QPT_XRC_RECV,
+        .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+        .xrcd = xrcd,
+    };
+    struct ibv_qp_open_attr oattr = { .qp_type = IBV_QPT_XRC_RECV };
+    struct ibv_send_wr swr = { .opcode = IBV_WR_SEND }, *sbad;
+    struct ibv_recv_wr wr = {}, *bad;
+    struct ibv_qp *tgt, *again, *ini;
+    struct qhca_wqe_ctrl *ctrl;
+    struct qhca_xrc_wqe *wqe;
+    struct ibv_qp_ex *ex;
+    uint64_t word = 0x0102030405060708;
+
+    tgt = qhca_create_qp_ex(fake.context, &attr);
+    assert_non_null(tgt);
+    assert_int_equal(fake.qp.sq_addr | fake.qp.rq_addr | fake.qp.db_addr, 0);
+    oattr.qp_num = tgt->qp_num;
+    again = qhca_open_qp(fake.context, &oattr);
+    assert_non_null(again);
+    fake_qp_state(to_qqp(tgt), IBV_QPS_RTS);
+    assert_int_equal(qhca_post_recv(tgt, &wr, &bad), EINVAL);
+    assert_int_equal(qhca_post_send(tgt, &swr, &sbad), EOPNOTSUPP);
+    fake_qp_state(to_qqp(tgt), IBV_QPS_RESET);
+    fake_qp_state(to_qqp(again), IBV_QPS_RTS);
+    assert_int_equal(qhca_post_recv(again, &wr, &bad), EINVAL);
+    assert_int_equal(qhca_post_send(again, &swr, &sbad), EOPNOTSUPP);
+
+    memset(&attr, 0, sizeof(attr));
+    attr.qp_type = IBV_QPT_XRC_SEND;
+    attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attr.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH;
+    attr.pd = pd;
+    attr.send_cq = &cq->vcq.cq;
+    attr.cap.max_send_wr = 4;
+    ini = qhca_create_qp_ex(fake.context, &attr);
+    assert_non_null(ini);
+    assert_int_equal(fake.qp.rq_addr | fake.qp.db_addr, 0);
+    assert_true(fake.qp.sq_stride >= 7);    /* 64 bytes and the data */
+    fake_qp_state(to_qqp(ini), IBV_QPS_RTS);
+    assert_int_equal(qhca_post_recv(ini, &wr, &bad), EINVAL);
+    ex = &to_qqp(ini)->vqp.qp_ex;
+    ibv_wr_start(ex);
+    ex->wr_id = 1;
+    ibv_wr_atomic_write(ex, 0x77, 0x1238, &word);
+    ibv_wr_set_xrc_srqn(ex, 0x456);
+    ibv_wr_flush(ex, 0x77, 0x1000, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+    ibv_wr_set_xrc_srqn(ex, 0x457);
+    assert_int_equal(ibv_wr_complete(ex), 0);
+    wqe = (void *)to_qqp(ini)->sq.ring;
+    assert_int_equal(wqe->ctrl.opcode, QHCA_WQE_ATOMIC_WRITE);
+    assert_int_equal(wqe->ctrl.flags, QHCA_WQE_F_INLINE);
+    assert_int_equal(le16toh(wqe->ctrl.num_sge), 8);
+    assert_int_equal(le32toh(wqe->srqn), 0x456);
+    assert_memory_equal(wqe + 1, &word, 8);
+    ctrl = (void *)(to_qqp(ini)->sq.ring + (1 << to_qqp(ini)->sq.stride));
+    assert_int_equal(ctrl->opcode, QHCA_WQE_FLUSH);
+    assert_int_equal(le32toh(((struct qhca_xrc_wqe *)ctrl)->srqn), 0x457);
+    assert_int_equal(le64toh(ctrl->arg0), 64);
+    /* what cannot be said posts nothing */
+    ibv_wr_start(ex);
+    ibv_wr_flush(ex, 0x77, 0x1000, 64, 0, IBV_FLUSH_RANGE);
+    assert_int_equal(ibv_wr_complete(ex), EINVAL);
+
+    assert_int_equal(qhca_destroy_qp(ini), 0);
+    assert_int_equal(qhca_destroy_qp(again), 0);
+    assert_int_equal(qhca_destroy_qp(tgt), 0);
+    assert_int_equal(qhca_close_xrcd(xrcd), 0);
+    destroy(NULL, cq, pd);
+}
+
+/* WQEs that are posted survive, each at its number. */
+static void test_srq_grow(void **state)
+{
+    struct ibv_srq_init_attr init = { .attr = { .max_wr = 128,
+                                                .max_sge = 1 } };
+    struct ibv_pd *pd = fake_pd();
+    struct ibv_srq *ibv_srq = qhca_create_srq(pd, &init);
+    struct qhca_srq *srq = to_qsrq(ibv_srq);
+    struct ibv_srq_attr attr = { .max_wr = 300, .srq_limit = 200 };
+    struct ibv_recv_wr wr = {}, *bad;
+    int mapped = fake.mapped;
+    uint32_t i, number;
+    bool seen[512] = {};
+    void *ring;
+
+    for (i = 0; i < 100; i++) {
+        wr.wr_id = i;
+        assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), 0);
+    }
+    /* the kernel says no: all is as before */
+    ring = srq->ring;
+    fake.fail = ENOMEM;
+    assert_int_equal(qhca_modify_srq(ibv_srq, &attr, IBV_SRQ_MAX_WR), ENOMEM);
+    assert_ptr_equal(srq->ring, ring);
+    assert_int_equal(srq->shift, 7);
+    assert_int_equal(fake.mapped, mapped);
+    /* less than is posted, or a limit beyond the room */
+    attr.max_wr = 99;
+    assert_int_equal(qhca_modify_srq(ibv_srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+    attr.max_wr = 0;
+    assert_int_equal(qhca_modify_srq(ibv_srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+    attr.max_wr = 40000;
+    assert_int_equal(qhca_modify_srq(ibv_srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+    attr.max_wr = 199;
+    assert_int_equal(qhca_modify_srq(ibv_srq, &attr, IBV_SRQ_MAX_WR |
+                                     IBV_SRQ_LIMIT), EINVAL);
+    /* smaller, but not too small: there is room enough */
+    attr.max_wr = 100;
+    attr.srq_limit = 50;
+    fake.srq_mask = 0;
+    assert_int_equal(qhca_modify_srq(ibv_srq, &attr, IBV_SRQ_MAX_WR), 0);
+    assert_int_equal(fake.srq_mask, 0);
+    assert_int_equal(qhca_modify_srq(ibv_srq, &attr, IBV_SRQ_MAX_WR |
+                                     IBV_SRQ_LIMIT), 0);
+    assert_int_equal(fake.srq_mask, IBV_SRQ_LIMIT);
+    /* more */
+    attr.max_wr = 300;
+    assert_int_equal(qhca_modify_srq(ibv_srq, &attr, IBV_SRQ_MAX_WR |
+                                     IBV_SRQ_LIMIT), 0);
+    assert_int_equal(fake.srq_mask, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT);
+    assert_int_equal(fake.grow.shift, 9);
+    assert_ptr_equal((void *)(uintptr_t)fake.grow.buf_addr, srq->ring);
+    assert_ptr_equal((void *)(uintptr_t)fake.grow.idx_addr, srq->index);
+    assert_int_equal(fake.mapped, mapped);
+    for (; i < 512; i++) {
+        wr.wr_id = i;
+        assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), 0);
+    }
+    assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), ENOMEM);
+    for (i = 0; i < 512; i++) {
+        number = le32toh(srq->index[i]);
+        assert_true(number < 512 && !seen[number]);
+        seen[number] = true;
+        assert_int_equal(le64toh(*(__le64 *)(srq->ring + number * 32)), i);
+    }
+    assert_int_equal(qhca_query_srq(ibv_srq, &attr), 0);
+    assert_int_equal(attr.max_wr, 512);
+    assert_int_equal(qhca_destroy_srq(ibv_srq), 0);
+    assert_int_equal(qhca_dealloc_pd(pd), 0);
+}
+
+/* What the device does: CQEs @device_ci .. @device_prod to the new ring. */
+static uint32_t device_prod;
+
+static void device_resizes(struct qhca_cq *cq)
+{
+    struct qhca_cqe *ring = (void *)(uintptr_t)fake.resize.buf_addr;
+    uint32_t depth = 1U << fake.resize.shift, i, k;
+    uint32_t ci = le32toh(cq->dbrec->index);
+
+    for (i = 0; i < depth; i++) {
+        k = (ci + i) & (depth - 1);
+        if (ci + i == device_prod) {
+            break;
+        }
+        ring[k] = cq->ring[(ci + i) & ((1U << cq->shift) - 1)];
+        ring[k].phase = !((ci + i) / depth & 1);
+    }
+}
+
+static void test_cq_resize(void **state)
+{
+    static const int sizes[] = { 512, 64, 100, 2000, 1, 256, 200 };
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    int mapped = fake.mapped;
+    uint32_t i, n, next = 0;
+    struct ibv_wc wc;
+    void *ring;
+
+    device_prod = 0;
+    fake.on_resize = device_resizes;
+    for (n = 0; n < 70; n++) {
+        for (i = 0; i < 37; i++, device_prod++) {
+            fake_cqe(cq, device_prod, (struct qhca_cqe) {
+                .qpn = htole32(qp->qpn), .wqe_index = htole32(device_prod),
+                .wr_id = htole64(device_prod), .opcode = QHCA_CQE_OP_SEND,
+            });
+            if (i & 1) {
+                assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+                assert_int_equal(wc.wr_id, next++);
+            }
+        }
+        assert_int_equal(qhca_resize_cq(&cq->vcq.cq, sizes[n % 7]), 0);
+        assert_true(cq->vcq.cq.cqe >= sizes[n % 7]);
+        assert_int_equal(cq->vcq.cq.cqe, 1 << cq->shift);
+        assert_int_equal(fake.mapped, mapped);
+        while (next != device_prod) {
+            assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+            assert_int_equal(wc.wr_id, next++);
+        }
+        assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 0);
+    }
+    ring = cq->ring;
+    fake.fail = EINVAL;
+    assert_int_equal(qhca_resize_cq(&cq->vcq.cq, 4000), EINVAL);
+    assert_ptr_equal(cq->ring, ring);
+    assert_int_equal(fake.mapped, mapped);
+    assert_int_equal(qhca_resize_cq(&cq->vcq.cq, 0), EINVAL);
+    assert_int_equal(qhca_resize_cq(&cq->vcq.cq, (1 << 22) + 1), EINVAL);
+    fake.on_resize = NULL;
+    destroy(qp, cq, pd);
+}
+
+/* Each bind of a type 1 window uses the next key, if it was posted. */
+static void test_bind_mw(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(64);
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct ibv_mr mr = { .lkey = 0x77, .pd = pd };
+    struct ibv_mw_bind bind = {
+        .wr_id = 3, .send_flags = IBV_SEND_SIGNALED,
+        .bind_info = { .mr = &mr, .addr = 0x500, .length = 10,
+                       .mw_access_flags = IBV_ACCESS_REMOTE_WRITE },
+    };
+    struct ibv_mw *mw;
+    struct qhca_sq_wqe *wqe;
+    struct ibv_qp_ex *ex;
+    uint32_t n = 0;
+    struct ibv_wc wc;
+
+    fake.fail = EPERM;
+    assert_null(qhca_alloc_mw(pd, IBV_MW_TYPE_1));
+    assert_int_equal(errno, EPERM);
+    mw = qhca_alloc_mw(pd, IBV_MW_TYPE_1);
+    assert_non_null(mw);
+    assert_int_equal(qhca_bind_mw(&qp->vqp.qp, mw, &bind), EINVAL);
+    fake_qp_state(qp, IBV_QPS_RTS);
+    assert_int_equal(qhca_bind_mw(&qp->vqp.qp, mw, &bind), 0);
+    assert_int_equal(mw->rkey, 0x123400);
+    wqe = (void *)qp->sq.ring;
+    assert_int_equal(wqe->ctrl.opcode, QHCA_WQE_BIND_MW);
+    assert_int_equal(le32toh(wqe->remote.rkey), 0x123400);
+    assert_int_equal(qp->sq.head, 1);
+    bind.bind_info.mw_access_flags = 1 << 10;
+    assert_int_equal(qhca_bind_mw(&qp->vqp.qp, mw, &bind), EINVAL);
+    assert_int_equal(mw->rkey, 0x123400);
+    bind.bind_info.mw_access_flags = 0;
+    while (!qhca_bind_mw(&qp->vqp.qp, mw, &bind)) {
+        n++;
+    }
+    assert_int_equal(n + 1, 1 << qp->sq.shift);
+    assert_int_equal(mw->rkey, 0x123400 | (n & 0xff));
+    fake_cqe(cq, 0, (struct qhca_cqe) {
+        .qpn = htole32(qp->qpn), .wqe_index = htole32(n),
+        .opcode = QHCA_CQE_OP_BIND_MW, .status = QHCA_WC_MW_BIND_ERR,
+    });
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+    assert_int_equal(wc.opcode, IBV_WC_BIND_MW);
+    assert_int_equal(wc.status, IBV_WC_MW_BIND_ERR);
+    /* the extended way is for type 2 */
+    assert_int_equal(qhca_qp_set_ex(qp, IBV_QP_EX_WITH_BIND_MW |
+                                    IBV_QP_EX_WITH_LOCAL_INV), 0);
+    ex = &qp->vqp.qp_ex;
+    ibv_wr_start(ex);
+    ibv_wr_bind_mw(ex, mw, 5, &bind.bind_info);
+    assert_int_equal(ibv_wr_complete(ex), EINVAL);
+    mw->type = IBV_MW_TYPE_2;
+    n = qp->sq.head;
+    ibv_wr_start(ex);
+    ex->wr_flags = 0;
+    ibv_wr_local_inv(ex, 0x99);
+    ibv_wr_bind_mw(ex, mw, 5, &bind.bind_info);
+    assert_int_equal(ibv_wr_complete(ex), 0);
+    assert_int_equal(qp->sq.head, n + 2);
+    fake.fail = EBUSY;
+    assert_int_equal(qhca_dealloc_mw(mw), EBUSY);
+    assert_int_equal(qhca_dealloc_mw(mw), 0);
+    destroy(qp, cq, pd);
 }
 
 /* ibv_wr_*: the same WQEs as ibv_post_send() makes. */
@@ -902,6 +1269,214 @@ static void test_allocators(void **state)
     assert_int_equal(qhca_dealloc_pd(pd), 0);
 }
 
+static void test_device_memory(void **state)
+{
+    struct ibv_alloc_dm_attr attr = { .length = 5000 };
+    struct ibv_dm *dm, *second;
+    char buf[5000], got[5000];
+    int i;
+
+    for (i = 0; i < 5000; i++) {
+        buf[i] = (char)(i * 7);
+    }
+    dm = qhca_alloc_dm(fake.context, &attr);
+    assert_non_null(dm);
+    assert_int_equal(ibv_memcpy_to_dm(dm, 0, buf, 5000), 0);
+    assert_int_equal(ibv_memcpy_from_dm(got, dm, 0, 5000), 0);
+    assert_memory_equal(buf, got, 5000);
+    assert_int_equal(ibv_memcpy_from_dm(got, dm, 4096, 904), 0);
+    assert_memory_equal(buf + 4096, got, 904);
+    assert_int_equal(ibv_memcpy_to_dm(dm, 5000, buf, 0), 0);
+    assert_int_equal(ibv_memcpy_to_dm(dm, 5000, buf, 4), EFAULT);
+    assert_int_equal(ibv_memcpy_to_dm(dm, 4, buf, 5000), EFAULT);
+    assert_int_equal(ibv_memcpy_from_dm(got, dm, UINT64_MAX - 3, 8), EFAULT);
+    assert_int_equal(ibv_memcpy_to_dm(dm, 2, buf, 4), EINVAL);
+    assert_int_equal(ibv_memcpy_from_dm(got, dm, 4, 3), EINVAL);
+
+    /* the same memory by its handle */
+    second = qhca_import_dm(fake.context, FAKE_HANDLE);
+    assert_non_null(second);
+    assert_int_equal(ibv_memcpy_from_dm(got, second, 0, 5000), 0);
+    assert_memory_equal(buf, got, 5000);
+    assert_int_equal(ibv_memcpy_from_dm(got, second, 5000, 4), EFAULT);
+    qhca_unimport_dm(second);
+    assert_null(qhca_import_dm(fake.context, FAKE_HANDLE + 1));
+    assert_int_equal(errno, ENOENT);
+
+    fake.fail = EBUSY;
+    assert_int_equal(qhca_free_dm(dm), EBUSY);
+    assert_int_equal(ibv_memcpy_from_dm(got, dm, 0, 4), 0);
+    assert_int_equal(qhca_free_dm(dm), 0);
+
+    attr.comp_mask = 1;
+    assert_null(qhca_alloc_dm(fake.context, &attr));
+    assert_int_equal(errno, EOPNOTSUPP);
+    attr.comp_mask = 0;
+    attr.length = 1 << 20;
+    assert_null(qhca_alloc_dm(fake.context, &attr));
+    assert_int_equal(errno, ENOMEM);
+}
+
+static void test_import(void **state)
+{
+    struct ibv_pd *pd = qhca_import_pd(fake.context, FAKE_HANDLE);
+    struct ibv_mr *mr;
+
+    assert_non_null(pd);
+    assert_int_equal(pd->handle, FAKE_HANDLE);
+    mr = qhca_import_mr(pd, FAKE_HANDLE);
+    assert_non_null(mr);
+    qhca_unimport_mr(mr);
+    assert_null(qhca_import_mr(pd, 1));
+    qhca_unimport_pd(pd);
+    assert_null(qhca_import_pd(fake.context, 1));
+    assert_int_equal(errno, ENOENT);
+}
+
+static struct ibv_wq *make_wq(struct ibv_pd *pd, struct qhca_cq *cq)
+{
+    struct ibv_wq_init_attr attr = {
+        .wq_type = IBV_WQT_RQ, .max_wr = 5, .max_sge = 1, .pd = pd,
+        .cq = &cq->vcq.cq,
+    };
+    struct ibv_wq *wq = qhca_create_wq(fake.context, &attr);
+
+    assert_non_null(wq);
+    assert_true(attr.max_wr >= 5 && attr.max_sge >= 1);
+    assert_int_equal(1U << fake.wq.shift, attr.max_wr);
+    return wq;
+}
+
+static struct qhca_cqe wq_cqe(struct ibv_wq *wq, uint32_t index)
+{
+    return (struct qhca_cqe) {
+        .wr_id = htole64(index), .qpn = htole32(wq->wq_num),
+        .wqe_index = htole32(index), .opcode = QHCA_CQE_OP_RAW_RECV,
+        .byte_len = htole32(60), .src_qpn = htole32(0x1234),
+        .flags = htole16(QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK),
+    };
+}
+
+/* Posting to a WQ, its completions, its way to ERR and back. */
+static void test_work_queue(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(256);
+    struct ibv_wq *ibv_wq = make_wq(pd, cq);
+    struct qhca_wq *wq = to_qwq(ibv_wq);
+    struct qhca_dbrec *rec = (void *)(uintptr_t)fake.wq.db_addr;
+    struct ibv_wq_attr attr = {
+        .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY,
+    };
+    struct ibv_wq_init_attr bad_attr = {
+        .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = pd,
+        .cq = &cq->vcq.cq, .comp_mask = IBV_WQ_INIT_ATTR_FLAGS,
+        .create_flags = IBV_WQ_FLAGS_SCATTER_FCS,
+    };
+    struct ibv_recv_wr wr = { .wr_id = 9 }, *bad;
+    uint32_t depth = 1U << fake.wq.shift, i;
+    struct ibv_wc wc[2];
+
+    assert_int_equal(ibv_post_wq_recv(ibv_wq, &wr, &bad), EINVAL);
+    assert_int_equal(qhca_modify_wq(ibv_wq, &attr), 0);
+    for (i = 0; i < depth; i++) {
+        assert_int_equal(ibv_post_wq_recv(ibv_wq, &wr, &bad), 0);
+    }
+    assert_int_equal(ibv_post_wq_recv(ibv_wq, &wr, &bad), ENOMEM);
+    assert_ptr_equal(bad, &wr);
+    assert_int_equal(le32toh(rec->index), depth);
+    assert_int_equal(DB(RQ), 0);
+    fake_cqe(cq, 0, wq_cqe(ibv_wq, 0));
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 2, wc), 1);
+    assert_int_equal(wc[0].opcode, IBV_WC_RECV);
+    assert_int_equal(wc[0].byte_len, 60);
+    assert_int_equal(wc[0].qp_num, ibv_wq->wq_num);
+    assert_int_equal(wc[0].src_qp, 0);
+    assert_int_equal(wc[0].wc_flags, IBV_WC_IP_CSUM_OK);
+    assert_int_equal(ibv_post_wq_recv(ibv_wq, &wr, &bad), 0);
+    /* in ERR the device wants to be told */
+    rec->flags = htole32(QHCA_DBREC_NOTIFY);
+    fake_cqe(cq, 1, wq_cqe(ibv_wq, 1));
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 2, wc), 1);
+    assert_int_equal(ibv_post_wq_recv(ibv_wq, &wr, &bad), 0);
+    assert_int_equal(DB(RQ) & QHCA_DB_NUM_MASK, ibv_wq->wq_num);
+    /* RESET: what is left in the CQ goes, counters are 0 */
+    fake_cqe(cq, 2, wq_cqe(ibv_wq, 2));
+    attr.wq_state = IBV_WQS_RESET;
+    assert_int_equal(qhca_modify_wq(ibv_wq, &attr), 0);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 2, wc), 0);
+    assert_int_equal(le32toh(rec->index), 0);
+    assert_int_equal(wq->as_qp.rq.head, 0);
+    attr.attr_mask = 1 << 20;
+    assert_int_equal(qhca_modify_wq(ibv_wq, &attr), EOPNOTSUPP);
+
+    assert_null(qhca_create_wq(fake.context, &bad_attr));
+    assert_int_equal(errno, EOPNOTSUPP);
+    fake.fail = EBUSY;
+    assert_int_equal(qhca_destroy_wq(ibv_wq), EBUSY);
+    assert_int_equal(qhca_destroy_wq(ibv_wq), 0);
+    assert_null(qhca_qp_find(to_qctx(fake.context), fake.next_qpn - 1));
+    destroy(NULL, cq, pd);
+}
+
+static void test_rss(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq(256);
+    struct ibv_wq *wq = make_wq(pd, cq);
+    struct ibv_rwq_ind_table_init_attr tattr = { .ind_tbl = &wq };
+    struct ibv_rwq_ind_table *table;
+    uint8_t key[40] = { 1, 2, 3, [39] = 4 };
+    struct ibv_qp_init_attr_ex attr = {
+        .qp_type = IBV_QPT_RAW_PACKET, .pd = pd,
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                     IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
+        .rx_hash_conf = {
+            .rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+            .rx_hash_key_len = 40, .rx_hash_key = key,
+            .rx_hash_fields_mask = IBV_RX_HASH_SRC_IPV4 |
+                                   IBV_RX_HASH_DST_PORT_UDP,
+        },
+    };
+    struct ibv_send_wr swr = { .opcode = IBV_WR_SEND }, *sbad;
+    struct ibv_recv_wr rwr = {}, *rbad;
+    struct ibv_qp *qp;
+
+    tattr.log_ind_tbl_size = 20;
+    assert_null(qhca_create_rwq_ind_table(fake.context, &tattr));
+    assert_int_equal(errno, EINVAL);
+    tattr.log_ind_tbl_size = 0;
+    table = qhca_create_rwq_ind_table(fake.context, &tattr);
+    assert_non_null(table);
+    attr.rwq_ind_tbl = table;
+    qp = qhca_create_qp_ex(fake.context, &attr);
+    assert_non_null(qp);
+    assert_int_equal(fake.rss.rx_hash_func, QHCA_HASH_TOEPLITZ);
+    assert_int_equal(fake.rss.rx_hash_fields,
+                     QHCA_HASH_SRC_IPV4 | QHCA_HASH_DST_PORT_UDP);
+    assert_memory_equal(fake.rss.rx_hash_key, key, 40);
+    /* it has no queue, whatever state libibverbs believes it in */
+    qp->state = IBV_QPS_RTS;
+    assert_int_equal(qhca_post_send(qp, &swr, &sbad), EOPNOTSUPP);
+    assert_int_equal(qhca_post_recv(qp, &rwr, &rbad), EINVAL);
+    assert_int_equal(qhca_destroy_qp(qp), 0);
+
+    attr.rx_hash_conf.rx_hash_key_len = 16;
+    assert_null(qhca_create_qp_ex(fake.context, &attr));
+    assert_int_equal(errno, EINVAL);
+    attr.rx_hash_conf.rx_hash_key_len = 40;
+    attr.rx_hash_conf.rx_hash_fields_mask = IBV_RX_HASH_INNER;
+    assert_null(qhca_create_qp_ex(fake.context, &attr));
+    assert_int_equal(errno, EOPNOTSUPP);
+    attr.rx_hash_conf.rx_hash_fields_mask = 0;
+    attr.qp_type = IBV_QPT_UD;
+    assert_null(qhca_create_qp_ex(fake.context, &attr));
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_int_equal(qhca_destroy_rwq_ind_table(table), 0);
+    assert_int_equal(qhca_destroy_wq(wq), 0);
+    destroy(NULL, cq, pd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -918,12 +1493,21 @@ int main(void)
         TEST(test_clean),
         TEST(test_reset),
         TEST(test_srq),
+        TEST(test_xrc_receive),
+        TEST(test_xrc_qps),
+        TEST(test_srq_grow),
+        TEST(test_bind_mw),
+        TEST(test_cq_resize),
         TEST(test_extended_post),
         TEST(test_extended_poll),
         TEST(test_ah),
         TEST(test_many),
         TEST(test_domains),
         TEST(test_allocators),
+        TEST(test_device_memory),
+        TEST(test_import),
+        TEST(test_work_queue),
+        TEST(test_rss),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,8 @@
 #define JUNK 0xa5
 
 static const uint64_t all_features = QHCA_FEAT_RC | QHCA_FEAT_UC |
-    QHCA_FEAT_UD | QHCA_FEAT_ATOMIC | QHCA_FEAT_FAST_REG;
+    QHCA_FEAT_UD | QHCA_FEAT_XRC | QHCA_FEAT_ATOMIC | QHCA_FEAT_FAST_REG |
+    QHCA_FEAT_FLUSH | QHCA_FEAT_ATOMIC_WRITE | QHCA_FEAT_MW;
 
 static struct qhca_wqe_rules rules(enum ibv_qp_type type, uint32_t max_sge,
                                    uint32_t max_inline)
@@ -21,6 +22,8 @@ static struct qhca_wqe_rules rules(enum ibv_qp_type type, uint32_t max_sge,
         .max_sge = max_sge,
         .max_inline = max_inline,
         .ud = type == IBV_QPT_UD,
+        .xrc = type == IBV_QPT_XRC_SEND,
+        .raw = type == IBV_QPT_RAW_PACKET,
     };
 
     return r;
@@ -106,6 +109,60 @@ static void test_rdma(void **state)
         assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), 0);
         check(slot, sizeof(slot), want, sizeof(want));
     }
+}
+
+/* What is bound, and what the same request says through each interface. */
+static void test_windows(void **state)
+{
+    struct qhca_wqe_rules r = rules(IBV_QPT_RC, 1, 0);
+    struct ibv_mr mr = { .lkey = 0x11223344 };
+    struct ibv_mw mw = { .type = IBV_MW_TYPE_2 };
+    struct ibv_send_wr wr = {
+        .wr_id = 9,
+        .opcode = IBV_WR_BIND_MW,
+        .send_flags = IBV_SEND_SIGNALED,
+        .bind_mw = {
+            .mw = &mw,
+            .rkey = 0x55667788,
+            .bind_info = {
+                .mr = &mr, .addr = 0x1000, .length = 0x23,
+                .mw_access_flags = IBV_ACCESS_LOCAL_WRITE |
+                                   IBV_ACCESS_REMOTE_READ |
+                                   IBV_ACCESS_ZERO_BASED,
+            },
+        },
+    };
+    static const uint8_t bind[0x30] = {
+        0x22, 0x01, [0x08] = 0x09, [0x11] = 0x10, [0x18] = 0x23,
+        [0x20] = 0x44, 0x33, 0x22, 0x11,
+        [0x28] = 0x88, 0x77, 0x66, 0x55, 0x24,
+    };
+    static const uint8_t inv[0x30] = {
+        0x20, 0x01, [0x04] = 0x88, 0x77, 0x66, 0x55, [0x08] = 0x09,
+    };
+    uint8_t slot[64];
+
+    memset(slot, JUNK, sizeof(slot));
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), 0);
+    check(slot, sizeof(slot), bind, sizeof(bind));
+    wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EINVAL);
+    wr.bind_mw.bind_info.mw_access_flags = 0;
+    wr.bind_mw.bind_info.mr = NULL;
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EINVAL);
+    wr.bind_mw.bind_info.mr = &mr;
+    mw.type = IBV_MW_TYPE_1;
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EINVAL);
+    wr.opcode = IBV_WR_LOCAL_INV;
+    wr.invalidate_rkey = 0x55667788;
+    memset(slot, JUNK, sizeof(slot));
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), 0);
+    check(slot, sizeof(slot), inv, sizeof(inv));
+    /* not with datagrams, not without the feature */
+    r = rules(IBV_QPT_UD, 1, 0);
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EOPNOTSUPP);
+    assert_int_equal(qhca_wqe_ops(IBV_QPT_RC, all_features & ~QHCA_FEAT_MW) &
+                     (1U << IBV_WR_BIND_MW | 1U << IBV_WR_LOCAL_INV), 0);
 }
 
 static void test_atomics_and_invalidate(void **state)
@@ -231,12 +288,12 @@ static void test_refusals(void **state)
     wr.num_sge = 2;
     assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), 0);
     wr.send_flags = IBV_SEND_IP_CSUM;
-    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EINVAL);
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EOPNOTSUPP);
     wr.send_flags = 0;
 
     wr.num_sge = 0;
-    for (op = IBV_WR_LOCAL_INV; op < 64; op++) {
-        if (op == IBV_WR_SEND_WITH_INV) {
+    for (op = IBV_WR_TSO; op < 64; op++) {
+        if (op == IBV_WR_ATOMIC_WRITE) {
             continue;
         }
         wr.opcode = op;
@@ -333,17 +390,117 @@ static void test_strides(void **state)
     assert_int_equal(qhca_wqe_recv_stride(&sge, 30, &stride), EINVAL);
 }
 
+/* XRC: the SRQ comes after the remote part, SGEs or data after that. */
+static void test_xrc(void **state)
+{
+    struct qhca_wqe_rules r = rules(IBV_QPT_XRC_SEND, 1, 16);
+    struct ibv_sge sge = { .addr = 0x99, .length = 7, .lkey = 0x55 };
+    struct ibv_send_wr wr = {
+        .wr_id = 3,
+        .opcode = IBV_WR_RDMA_WRITE,
+        .wr.rdma = { .remote_addr = 0x1234, .rkey = 0x77 },
+        .qp_type.xrc.remote_srqn = 0xabcdef,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
+    static const uint8_t want[0x50] = {
+        0x08, 0x00, 0x01, 0x00, [0x08] = 0x03,
+        [0x20] = 0x34, 0x12, [0x28] = 0x77,
+        [0x30] = 0xef, 0xcd, 0xab,
+        [0x40] = 0x99, [0x48] = 0x07, [0x4c] = 0x55,
+    };
+    uint8_t slot[128], stride;
+
+    memset(slot, JUNK, sizeof(slot));
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), 0);
+    check(slot, sizeof(slot), want, sizeof(want));
+    assert_int_equal(qhca_wqe_send_stride(&r, 30, 512, &stride), 0);
+    assert_int_equal(stride, 7);
+    assert_int_equal(r.max_sge, 4);         /* (128 - 64) / 16 */
+    /* a target sends nothing */
+    assert_int_equal(qhca_wqe_ops(IBV_QPT_XRC_RECV, all_features), 0);
+}
+
+static void test_flush(void **state)
+{
+    struct qhca_wqe_rules r = rules(IBV_QPT_RC, 1, 16);
+    struct ibv_send_wr wr = { .opcode = IBV_WR_FLUSH };
+    static const uint8_t want[0x30] = {
+        0x30, 0x01, [0x08] = 0x09, [0x10] = 0x00, 0x10, [0x18] = 0x12,
+        [0x20] = 0x34, 0x12, [0x28] = 0x77,
+    };
+    uint8_t slot[64];
+
+    memset(slot, JUNK, sizeof(slot));
+    qhca_wqe_begin(&r, slot, 9, qhca_wqe_opcode(IBV_WR_FLUSH),
+                   QHCA_WQE_F_SIGNALED);
+    assert_int_equal(qhca_wqe_set_flush(slot, 0x1234, 0x77, 4096,
+                                        IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR),
+                     0);
+    check(slot, sizeof(slot), want, sizeof(want));
+    assert_int_equal(qhca_wqe_set_flush(slot, 0, 0, 1, 0, 0), EINVAL);
+    assert_int_equal(qhca_wqe_set_flush(slot, 0, 0, 1, 4, 0), EINVAL);
+    assert_int_equal(qhca_wqe_set_flush(slot, 0, 0, 1, 1, 2), EINVAL);
+    assert_int_equal(qhca_wqe_set_flush(slot, 0, 0, 1ULL << 32, 1, 0),
+                     EINVAL);
+    /* the old way of posting cannot say what to flush */
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EOPNOTSUPP);
+}
+
+static void test_raw(void **state)
+{
+    struct qhca_wqe_rules r = rules(IBV_QPT_RAW_PACKET, 2, 80);
+    struct ibv_sge sge = { .addr = 0x1000, .length = 60, .lkey = 7 };
+    struct ibv_send_wr wr = {
+        .wr_id = 3,
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED | IBV_SEND_IP_CSUM,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
+    static const uint8_t want[0x40] = {
+        0x41, 0x11, 0x01, 0x00, [0x08] = 0x03,
+        [0x31] = 0x10, [0x38] = 60, [0x3c] = 0x07,
+    };
+    static const uint8_t frame[14] = { 1, 2, 3, 4, 5, 6 };
+    static const uint8_t inl[0x3e] = {
+        0x41, 0x08, 0x0e, 0x00, [0x08] = 0x03, [0x30] = 1, 2, 3, 4, 5, 6,
+    };
+    uint8_t slot[128];
+
+    memset(slot, JUNK, sizeof(slot));
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), 0);
+    check(slot, sizeof(slot), want, sizeof(want));
+    memset(slot, JUNK, sizeof(slot));
+    sge.addr = (uintptr_t)frame;
+    sge.length = sizeof(frame);
+    wr.send_flags = IBV_SEND_INLINE;
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), 0);
+    check(slot, sizeof(slot), inl, sizeof(inl));
+    wr.opcode = IBV_WR_SEND_WITH_IMM;
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EOPNOTSUPP);
+    /* checksums are a matter of frames */
+    r = rules(IBV_QPT_RC, 2, 80);
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_IP_CSUM;
+    assert_int_equal(qhca_wqe_encode_send(&r, slot, &wr), EOPNOTSUPP);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_send_imm),
         cmocka_unit_test(test_rdma),
+        cmocka_unit_test(test_windows),
         cmocka_unit_test(test_atomics_and_invalidate),
         cmocka_unit_test(test_ud),
         cmocka_unit_test(test_inline),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_recv),
         cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_xrc),
+        cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_raw),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

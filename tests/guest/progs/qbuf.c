@@ -25,46 +25,27 @@
 
 #define MAX_MAPS 4096
 
-struct map {
-	uintptr_t start, end;
-	bool anon;
-};
+static struct qv_map before[MAX_MAPS], after[MAX_MAPS];
 
-static struct map before[MAX_MAPS], after[MAX_MAPS];
-
-static unsigned read_maps(struct map *m)
+static unsigned read_maps(struct qv_map *m)
 {
-	char line[512];
+	FILE *maps = qv_maps_open();
 	unsigned n = 0;
-	FILE *f = fopen("/proc/self/maps", "r");
 
-	if (!f)
-		qv_die("/proc/self/maps", errno);
-	while (n < MAX_MAPS && fgets(line, sizeof(line), f)) {
-		unsigned long start, end;
-		char perms[5];
-		int path = 0;
-
-		if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %n", &start, &end,
-			   perms, &path) < 3)
-			continue;
-		m[n].start = start;
-		m[n].end = end;
-		m[n].anon = !path || line[path] == '\0' || line[path] == '\n';
+	while (n < MAX_MAPS && qv_maps_next(maps, &m[n]))
 		n++;
-	}
-	fclose(f);
+	fclose(maps);
 	return n;
 }
 
 /* Bytes of anonymous memory mapped in total. */
-static unsigned long anon_bytes(const struct map *m, unsigned n)
+static unsigned long anon_bytes(const struct qv_map *m, unsigned n)
 {
 	unsigned long sum = 0;
 	unsigned i;
 
 	for (i = 0; i < n; i++)
-		if (m[i].anon)
+		if (!m[i].path[0])
 			sum += m[i].end - m[i].start;
 	return sum;
 }

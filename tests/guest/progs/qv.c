@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,30 +19,50 @@ void qv_die(const char *what, int err)
 	exit(2);
 }
 
+FILE *qv_maps_open(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+
+	if (!f)
+		qv_die("/proc/self/maps", errno);
+	return f;
+}
+
+bool qv_maps_next(FILE *maps, struct qv_map *m)
+{
+	unsigned long start, end;
+	char line[512], perms[5];
+	int path = 0;
+
+	if (!fgets(line, sizeof(line), maps))
+		return false;
+	/* address, rights, offset, device, inode; then perhaps a name */
+	if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %n", &start, &end, perms,
+		   &path) != 3)
+		qv_die("a line of /proc/self/maps", EPROTO);
+	m->start = start;
+	m->end = end;
+	m->read = perms[0] == 'r';
+	m->write = perms[1] == 'w';
+	line[strcspn(line, "\n")] = '\0';
+	snprintf(m->path, sizeof(m->path), "%s", path ? line + path : "");
+	return true;
+}
+
 /*
  * The doorbell page is the one mapping of the uverbs character device in this
  * process that can be written.
  */
 static volatile uint64_t *find_doorbell_page(void)
 {
-	char line[512];
 	uintptr_t found = 0;
-	FILE *f = fopen("/proc/self/maps", "r");
+	FILE *maps = qv_maps_open();
+	struct qv_map m;
 
-	if (!f)
-		qv_die("/proc/self/maps", errno);
-	while (fgets(line, sizeof(line), f)) {
-		unsigned long start, end;
-		char perms[5];
-
-		if (sscanf(line, "%lx-%lx %4s", &start, &end, perms) != 3)
-			continue;
-		if (strstr(line, "/dev/infiniband/uverbs") && perms[1] == 'w')
-			found = start;
-	}
-	fclose(f);
-	if (!found)
-		qv_die("no doorbell page is mapped", ENOENT);
+	while (qv_maps_next(maps, &m))
+		if (strstr(m.path, "/dev/infiniband/uverbs") && m.write)
+			found = m.start;
+	fclose(maps);
 	return (volatile uint64_t *)found;
 }
 
@@ -74,8 +95,8 @@ void qv_open(struct qv_dev *d)
 	d->db = find_doorbell_page();
 }
 
-void qv_qp_create(struct qv_dev *d, struct qv_qp *q, enum ibv_qp_type type,
-		  const struct ibv_qp_cap *cap)
+void qv_qp_create_srq(struct qv_dev *d, struct qv_qp *q, enum ibv_qp_type type,
+		      const struct ibv_qp_cap *cap, struct ibv_srq *srq)
 {
 	int depth = cap->max_send_wr > cap->max_recv_wr ?
 		cap->max_send_wr : cap->max_recv_wr;
@@ -88,11 +109,18 @@ void qv_qp_create(struct qv_dev *d, struct qv_qp *q, enum ibv_qp_type type,
 		qv_die("ibv_create_cq", errno);
 	q->init.send_cq = q->scq;
 	q->init.recv_cq = q->rcq;
+	q->init.srq = srq;
 	q->init.qp_type = type;
 	q->init.cap = *cap;
 	q->qp = ibv_create_qp(d->pd, &q->init);
 	if (!q->qp)
 		qv_die("ibv_create_qp", errno);
+}
+
+void qv_qp_create(struct qv_dev *d, struct qv_qp *q, enum ibv_qp_type type,
+		  const struct ibv_qp_cap *cap)
+{
+	qv_qp_create_srq(d, q, type, cap, NULL);
 }
 
 void qv_qp_destroy(struct qv_qp *q)
@@ -115,53 +143,84 @@ void qv_qp_init(struct qv_qp *q, int access)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = access,
+		.qkey = QV_QKEY,
 	};
 	int ret = ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_PORT |
-				IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS);
+				IBV_QP_PKEY_INDEX |
+				(q->init.qp_type == IBV_QPT_UD ?
+				 IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 
 	if (ret)
 		qv_die("modify QP to INIT", ret);
 }
 
-void qv_qp_connect(struct qv_dev *d, struct qv_qp *q, uint32_t dqpn)
+struct qv_path qv_path_to(struct qv_dev *d, uint32_t dqpn)
 {
+	struct qv_path path = {
+		.gid = d->gid, .qpn = dqpn, .timeout = 18, .retry_cnt = 7,
+		.rnr_retry = 7, .min_rnr_timer = 12,
+	};
+
+	return path;
+}
+
+void qv_qp_connect_path(struct qv_dev *d, struct qv_qp *q,
+			const struct qv_path *path)
+{
+	enum ibv_qp_type type = q->init.qp_type;
+	/* of XRC each side has its half of what RC has */
+	const bool asks = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
+	const bool serves = type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = dqpn,
+		.dest_qp_num = path->qpn,
 		.rq_psn = 0x1000,
 		.max_dest_rd_atomic = 4,
-		.min_rnr_timer = 12,
+		.min_rnr_timer = path->min_rnr_timer,
 		.ah_attr = {
 			.is_global = 1,
 			.port_num = 1,
 			.grh = {
-				.dgid = d->gid,
+				.dgid = path->gid,
 				.sgid_index = d->gid_index,
 				.hop_limit = 64,
 			},
 		},
 	};
-	int ret;
+	int mask = IBV_QP_STATE, ret;
 
-	ret = ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_AV |
-			    IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			    IBV_QP_MIN_RNR_TIMER);
+	if (type != IBV_QPT_UD)
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			IBV_QP_RQ_PSN;
+	if (serves)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	ret = ibv_modify_qp(q->qp, &attr, mask);
 	if (ret)
 		qv_die("modify QP to RTR", ret);
 	memset(&attr, 0, sizeof(attr));
 	attr.qp_state = IBV_QPS_RTS;
-	attr.timeout = 18;
-	attr.retry_cnt = 7;
-	attr.rnr_retry = 7;
+	attr.timeout = path->timeout;
+	attr.retry_cnt = path->retry_cnt;
+	attr.rnr_retry = path->rnr_retry;
 	attr.sq_psn = 0x1000;
 	attr.max_rd_atomic = 4;
-	ret = ibv_modify_qp(q->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT |
-			    IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	if (asks || serves)
+		mask |= IBV_QP_TIMEOUT;
+	if (asks)
+		mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	ret = ibv_modify_qp(q->qp, &attr, mask);
 	if (ret)
 		qv_die("modify QP to RTS", ret);
+}
+
+void qv_qp_connect(struct qv_dev *d, struct qv_qp *q, uint32_t dqpn)
+{
+	struct qv_path path = qv_path_to(d, dqpn);
+
+	qv_qp_connect_path(d, q, &path);
 }
 
 void qv_rc_pair(struct qv_dev *d, struct qv_qp *a, struct qv_qp *b,
@@ -207,7 +266,7 @@ int qv_recv(struct qv_qp *q, uint64_t wr_id, struct ibv_sge *sge, int num)
 	return ibv_post_recv(q->qp, &wr, &bad);
 }
 
-static long now_ms(void)
+long qv_now(void)
 {
 	struct timespec ts;
 
@@ -217,7 +276,7 @@ static long now_ms(void)
 
 bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 {
-	long end = now_ms() + ms;
+	long end = qv_now() + ms;
 
 	do {
 		int n = ibv_poll_cq(cq, 1, wc);
@@ -226,8 +285,31 @@ bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 			qv_die("ibv_poll_cq", errno);
 		if (n)
 			return true;
-	} while (now_ms() < end);
+	} while (qv_now() < end);
 	return false;
+}
+
+char qv_why[200];
+
+void qv_wrong(const char *format, ...)
+{
+	va_list ap;
+
+	if (qv_why[0])
+		return;
+	va_start(ap, format);
+	vsnprintf(qv_why, sizeof(qv_why), format, ap);
+	va_end(ap);
+}
+
+void qv_next_is(struct ibv_cq *cq, int status, const char *what)
+{
+	struct ibv_wc wc;
+
+	if (!qv_wait(cq, &wc, 10000))
+		qv_wrong("%s: no completion", what);
+	else if ((int)wc.status != status)
+		qv_wrong("%s: status %d, not %d", what, wc.status, status);
 }
 
 int qv_async(struct qv_dev *d, int ms)
@@ -248,30 +330,19 @@ int qv_async(struct qv_dev *d, int ms)
 /* Look for @magic, 8-byte aligned, in all private writable mappings. */
 static unsigned find_words(uint64_t magic, uintptr_t *at, unsigned max)
 {
-	char line[512];
+	FILE *maps = qv_maps_open();
+	struct qv_map m;
 	unsigned n = 0;
-	FILE *f = fopen("/proc/self/maps", "r");
 
-	if (!f)
-		qv_die("/proc/self/maps", errno);
-	while (n < max && fgets(line, sizeof(line), f)) {
-		unsigned long start, end;
-		char perms[5];
-		int path = 0;
-
-		if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %n", &start, &end,
-			   perms, &path) != 3)
-			continue;
-		if (perms[0] != 'r' || perms[1] != 'w')
-			continue;
+	while (n < max && qv_maps_next(maps, &m)) {
 		/* rings are anonymous memory; stack and heap hold copies */
-		if (path && line[path] != '\0' && line[path] != '\n')
+		if (!m.read || !m.write || m.path[0])
 			continue;
-		for (; start < end && n < max; start += 8)
-			if (*(volatile uint64_t *)start == magic)
-				at[n++] = start;
+		for (; m.start < m.end && n < max; m.start += 8)
+			if (*(volatile uint64_t *)m.start == magic)
+				at[n++] = m.start;
 	}
-	fclose(f);
+	fclose(maps);
 	return n;
 }
 
@@ -324,6 +395,8 @@ void *qv_sq_slot(struct qv_qp *q, uint32_t n)
 
 void qv_ring(struct qv_dev *d, uint32_t qpn, uint32_t head)
 {
+	if (!d->db)
+		qv_die("no doorbell page is mapped", ENOENT);
 	__sync_synchronize();
 	d->db[QHCA_DB_SQ / 8] = (uint64_t)head << QHCA_DB_INDEX_SHIFT | qpn;
 }

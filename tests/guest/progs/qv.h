@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <infiniband/verbs.h>
 
 #include "rdma/qhca-hw.h"
@@ -22,7 +23,14 @@ struct qv_dev {
 	struct ibv_pd *pd;
 	uint8_t gid_index;
 	union ibv_gid gid;
-	volatile uint64_t *db;		/* the context's doorbell page */
+	volatile uint64_t *db;		/* the context's doorbell page, or NULL */
+};
+
+/* Where a QP leads to, and how patient it is. */
+struct qv_path {
+	union ibv_gid gid;
+	uint32_t qpn;
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;	/* RC */
 };
 
 struct qv_qp {
@@ -39,14 +47,24 @@ void qv_open(struct qv_dev *d);
 /** End the program with status 2: "what: strerror". */
 void qv_die(const char *what, int err) __attribute__((noreturn));
 
+#define QV_QKEY	0x11111111	/* of all UD QPs */
+
 /** Make a QP with its own CQs; caps go in and come back in q->init.cap. */
 void qv_qp_create(struct qv_dev *d, struct qv_qp *q, enum ibv_qp_type type,
 		  const struct ibv_qp_cap *cap);
+/** The same with a shared receive queue, or NULL. */
+void qv_qp_create_srq(struct qv_dev *d, struct qv_qp *q, enum ibv_qp_type type,
+		      const struct ibv_qp_cap *cap, struct ibv_srq *srq);
 void qv_qp_destroy(struct qv_qp *q);
 /** RESET or later -> INIT with all remote rights, or those of @access. */
 void qv_qp_init(struct qv_qp *q, int access);
 /** INIT -> RTR -> RTS towards @dqpn on our own adapter. */
 void qv_qp_connect(struct qv_dev *d, struct qv_qp *q, uint32_t dqpn);
+/** The path to @dqpn on our own adapter, with patience. */
+struct qv_path qv_path_to(struct qv_dev *d, uint32_t dqpn);
+/** INIT -> RTR -> RTS along a path; of a UD QP the path is not looked at. */
+void qv_qp_connect_path(struct qv_dev *d, struct qv_qp *q,
+			const struct qv_path *path);
 /** Two RC QPs of this process, connected to each other. */
 void qv_rc_pair(struct qv_dev *d, struct qv_qp *a, struct qv_qp *b,
 		const struct ibv_qp_cap *cap);
@@ -57,6 +75,14 @@ int qv_send(struct qv_qp *q, enum ibv_wr_opcode op, uint64_t wr_id,
 int qv_recv(struct qv_qp *q, uint64_t wr_id, struct ibv_sge *sge, int num);
 /** Poll one completion; false when none came in @ms milliseconds. */
 bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
+/** What was found wrong first; "" when nothing was. */
+extern char qv_why[200];
+/** Keep in qv_why what is wrong, unless something was before. */
+void qv_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/** The next completion of @cq must have this status; else qv_wrong(). */
+void qv_next_is(struct ibv_cq *cq, int status, const char *what);
+/** Milliseconds of a clock that only goes forward. */
+long qv_now(void);
 /** Take one asynchronous event; -1 when none came in @ms milliseconds. */
 int qv_async(struct qv_dev *d, int ms);
 
@@ -73,6 +99,18 @@ void qv_ring(struct qv_dev *d, uint32_t qpn, uint32_t head);
 
 /** Page-aligned memory, touched; an MR with the given access over it. */
 struct ibv_mr *qv_mr(struct qv_dev *d, size_t len, int access);
+
+/** One line of /proc/self/maps. */
+struct qv_map {
+	uintptr_t start, end;
+	bool read, write;
+	char path[256];			/* "" for anonymous memory */
+};
+
+/** Start to read the mappings of this process; fclose() ends it. */
+FILE *qv_maps_open(void);
+/** The next mapping; false after the last one. */
+bool qv_maps_next(FILE *maps, struct qv_map *m);
 
 /** Physical page frame of @va by /proc/self/pagemap; 0: not present. */
 uint64_t qv_pfn(const void *va);

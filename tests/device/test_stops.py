@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Breaks and steps over QMP: the machine stops, nothing is lost, it goes on."""
+
+import time
+
+import pytest
+from layout import C
+from machine import until
+from rdma import BTH, PEER_QPN, SEND_ONLY, Setup, ack, packet, parse
+
+RTS_PSN, RTR_PSN = 200, 100
+
+
+@pytest.fixture
+def rts(adapter):
+    return Setup(adapter, "rts")
+
+
+def stopped(m) -> dict:
+    """Wait until the machine has stopped; what QHCA_STOP told."""
+    event = m.wait_event("QHCA_STOP")["data"]["stop"]
+    until(lambda: m.qmp("query-status")["status"] == "debug", "run state debug")
+    m.wait_event("STOP")
+    return event["look"]
+
+
+def send(rts, n: int) -> None:
+    for i in range(n):
+        rts.qp.write_send(rts.sge(8), wr_id=i)
+    rts.qp.ring_sq()
+
+
+def test_doorbell(rts):
+    """At the doorbell of one QP: nothing is done yet, and cont does it."""
+    m = rts.adapter.m
+    info = m.qmp("qhca-break-add", condition={"on": "doorbell", "number": rts.qp.num})
+    assert info == {"id": 1, "hits": 0, "condition": {"on": "doorbell", "number": rts.qp.num}}
+    rts.cq.arm()                # a doorbell of something else
+    assert m.qmp("query-status")["status"] == "running"
+    send(rts, 2)
+    stop = stopped(m)
+    assert (stop["why"], stop["id"]) == ("break", 1)
+    assert (stop["event"]["doorbell_name"], stop["event"]["index"]) == ("SQ", 2)
+    assert m.no_frame()
+    requester = m.qmp("qhca-inspect", object="qp", number=rts.qp.num)["look"]
+    assert requester["context"]["sq_head"] == 2 and requester["context"]["sq_next"] == 0
+    assert m.qmp("qhca-query-stop")["look"]["trail"][-1]["kind"] == "doorbell"
+    m.qmp("cont")
+    for psn in (RTS_PSN, RTS_PSN + 1):
+        assert parse(m.receive_frame())[BTH].psn == psn
+    assert m.qmp("qhca-query-stop")["look"]["stopped"] is False
+    assert m.qmp("qhca-break-list")[0]["hits"] == 1
+    m.qmp("qhca-break-remove")
+    assert m.qmp("qhca-break-list") == []
+
+
+def test_steps(rts):
+    """n WQEs, then n packets, are n."""
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition={"on": "doorbell", "number": rts.qp.num, "once": True})
+    send(rts, 12)
+    stopped(m)
+    m.qmp("qhca-step", on="wqe", count=3)
+    assert stopped(m)["event"]["index"] == 2
+    assert [parse(m.receive_frame())[BTH].psn for _ in range(2)] == [RTS_PSN, RTS_PSN + 1]
+    assert m.no_frame()
+    for i in range(2, 6):
+        m.qmp("qhca-step", on="packet")
+        assert stopped(m)["event"]["psn"] == RTS_PSN + i
+        assert parse(m.receive_frame())[BTH].psn == RTS_PSN + i
+        assert m.no_frame()
+    m.qmp("cont")
+    for i in range(6, 12):
+        assert parse(m.receive_frame())[BTH].psn == RTS_PSN + i
+
+
+def test_frames_wait(rts):
+    """What arrives while it stands is not lost: each packet is a stop."""
+    m = rts.adapter.m
+    for i in range(5):
+        rts.qp.post_recv(rts.sge(64), wr_id=i)
+    m.qmp("qhca-break-add", condition={"on": "packet-in"})
+    for i in range(5):
+        m.send_frame(bytes(packet(rts.qp.num, SEND_ONLY, RTR_PSN + i, b"frame %d" % i)))
+    for i in range(5):
+        stop = stopped(m)
+        assert (stop["event"]["psn"], stop["event"]["opcode_name"]) == \
+            (RTR_PSN + i, "RC SEND_ONLY")
+        m.qmp("cont")
+    m.qmp("qhca-break-remove", id=1)
+    for i in range(5):
+        assert rts.cq.take().wr_id == i
+    seen = m.qmp("qhca-inspect", object="device")["look"]["counters"]
+    assert seen["roce-out-of-sequence"] == seen["roce-duplicate"] == 0
+
+
+def test_time_stands(rts):
+    """A minute of the developer's is no time of the adapter's: no retry."""
+    m = rts.adapter.m
+    send(rts, 1)
+    parse(m.receive_frame())
+    m.qmp("qhca-break-add", condition={"on": "doorbell", "once": True})
+    send(rts, 1)
+    stopped(m)
+    time.sleep(0.3)             # the ACK timeout is 67 ms
+    assert m.no_frame()
+    m.qmp("cont")
+    assert parse(m.receive_frame())[BTH].psn == RTS_PSN + 1
+    assert m.no_frame()
+    assert rts.qp.query().timeouts == 0
+    m.send_frame(ack(rts.qp.num, RTS_PSN + 1))
+    assert [rts.cq.take().status for _ in range(2)] == [C.QHCA_WC_SUCCESS] * 2
+
+
+@pytest.mark.parametrize("condition, event", [
+    ({"on": "wqe", "wr-id": 2}, ("wr_id", 2)),
+    ({"on": "wqe", "code": C.QHCA_WQE_SEND, "ignore": 1}, ("index", 1)),
+    ({"on": "packet-out", "psn": RTS_PSN + 1}, ("peer", PEER_QPN)),
+    ({"on": "walk"}, ("kind", "walk")),
+])
+def test_conditions(rts, condition, event):
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition=condition)
+    send(rts, 4)
+    assert stopped(m)["event"][event[0]] == event[1]
+    m.qmp("qhca-break-remove")
+    m.qmp("cont")
+    assert len([m.receive_frame() for _ in range(4)]) == 4
+
+
+def test_reset_while_stopped(rts):
+    """A reset of the machine at a stop, then everything again."""
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition={"on": "doorbell"})
+    send(rts, 1)
+    stopped(m)
+    m.qmp("system_reset")
+    m.qmp("cont")
+    assert m.qmp("qhca-query-stop")["look"]["stopped"] is False
+    m.qmp("qhca-break-remove")
+
+
+@pytest.mark.parametrize("command, arguments, message", [
+    ("qhca-break-add", dict(condition={"on": "doorbell", "psn": 1}), "no such field"),
+    ("qhca-break-remove", dict(id=77), "no break 77"),
+    ("qhca-break-remove", dict(id=0), "no break 0"),
+    ("qhca-step", dict(count=0), "at least 1"),
+])
+def test_errors(rts, command, arguments, message):
+    with pytest.raises(RuntimeError, match=message):
+        rts.adapter.m.qmp(command, **arguments)
+
+
+def test_monitor(rts):
+    """The same in the human monitor, which is gdb's "monitor", too."""
+    m = rts.adapter.m
+
+    def hmp(line):
+        return m.qmp("human-monitor-command", command_line=line).replace("\r", "")
+
+    assert "max_qp: " in hmp("info qhca")
+    assert f"- qpn: {rts.qp.num}\n" in hmp("info qhca qp")
+    assert "  state_name: RTS\n" in hmp(f"info qhca qp {rts.qp.num}")
+    assert hmp(f"qhca_break doorbell number={rts.qp.num} code=0") == "break 1\n"
+    send(rts, 3)
+    stopped(m)
+    assert "  doorbell_name: SQ\n" in hmp("info qhca stop")
+    hmp("qhca_step wqe 2")
+    assert stopped(m)["event"]["index"] == 1
+    assert "mark: in-flight\n" in hmp(f"info qhca qp {rts.qp.num} sq")
+    hmp("qhca_delete")
+    m.qmp("cont")
+    assert len([m.receive_frame() for _ in range(3)]) == 3
+    assert m.qmp("qhca-break-list") == []
+    for line in ("info qhca nonsense", f"info qhca qp {rts.qp.num} eq", "info qhca qp 77777",
+                 "qhca_break nonsense", "qhca_break wqe number", "qhca_break doorbell psn=1",
+                 "qhca_delete 5", "qhca_step nonsense", "qhca_step wqe 0"):
+        assert hmp(line).startswith("Error: "), line

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Breaks and steps: the adapter stops where it is told to, and goes on. */
+#include "peer.h"
+#include "debug.h"
+#include "decode.h"
+#include "emit.h"
+
+#define MTU 256
+#define SIG QHCA_WQE_F_SIGNALED
+
+static uint32_t brk(struct peer *p, struct qhca_break b)
+{
+    const char *wrong = qhca_break_add(p->e, &b);
+
+    CHECK(!wrong, "%s", wrong);
+    return b.id;
+}
+
+static void post(struct peer *p, unsigned n, uint64_t wr_id, uint32_t len)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        struct gwr wr = {
+            .opcode = QHCA_WQE_SEND, .wr_id = wr_id + i, .flags = SIG,
+            .num_sge = 1,
+        };
+
+        wr.sge[0].addr = PEER_IOVA;
+        wr.sge[0].len = len;
+        wr.sge[0].lkey = p->mr.key;
+        assert_true(gqp_post_send(&p->qp, &wr));
+    }
+    gqp_ring(&p->qp);
+}
+
+static struct qhca_qpc context(struct peer *p)
+{
+    struct qhca_qpc c;
+
+    assert_true(qhca_query_qp(p->e, p->qp.qpn, &c));
+    return c;
+}
+
+static void show(struct peer *p, struct seen *s)
+{
+    qhca_debug_show(p->e, true, seen_start(s));
+    assert_int_equal(s->depth, 0);
+}
+
+static void step(struct peer *p, enum qhca_stop_on on, uint64_t n)
+{
+    const char *wrong = qhca_debug_step(p->e, on, n);
+
+    CHECK(!wrong, "%s", wrong);
+    peer_run(p);
+}
+
+/* At a doorbell: it is known, and nothing has been done about it. */
+static void doorbell(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct seen s = { 0 };
+    uint64_t reads;
+    uint32_t id;
+
+    (void)state;
+    id = brk(p, (struct qhca_break){
+        .on = QHCA_ON_DOORBELL, .number = p->qp.qpn, .code = QHCA_DB_SQ,
+        .fields = QHCA_BRK_NUMBER | QHCA_BRK_CODE });
+    gcq_arm(&p->scq, false);            /* another kind */
+    assert_int_equal(p->n->stops, 0);
+    reads = p->n->mem.reads;
+    post(p, 3, 0x100, 10);
+    assert_int_equal(p->n->stops, 1);
+    assert_true(qhca_debug_stopped(p->e));
+    peer_expect_nothing(p);
+    assert_int_equal(p->n->mem.reads, reads);
+    assert_int_equal(context(p).sq_head, 3);
+    assert_int_equal(context(p).sq_next, 0);
+    show(p, &s);
+    SEEN(&s, "stopped", "true");
+    SEEN(&s, "why", "break");
+    SEEN(&s, "on", "doorbell");
+    SEEN(&s, "event.doorbell_name", "SQ");
+    SEEN(&s, "event.index", "3");
+    /* more doorbells meanwhile are no more stops, and not lost */
+    post(p, 1, 0x103, 10);
+    assert_int_equal(p->n->stops, 1);
+    assert_int_equal(context(p).sq_head, 4);
+    node_continue(p->n);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn + 1);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn + 2);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn + 3);
+    peer_expect_nothing(p);
+    assert_int_equal(qhca_break_next(p->e, 0)->hits, 2);
+    assert_true(qhca_break_remove(p->e, id));
+    assert_false(qhca_break_remove(p->e, id));
+    assert_null(qhca_break_next(p->e, 0));
+    post(p, 1, 0x104, 10);
+    assert_int_equal(p->n->stops, 1);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn + 4);
+    peer_ack(p, p->a.sq_psn + 4, 0x1f);
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
+/* n WQEs are n WQEs; the last is fetched and not yet sent. */
+static void step_wqe(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct seen s = { 0 };
+    unsigned n, done = 0;
+
+    (void)state;
+    brk(p, (struct qhca_break){ .on = QHCA_ON_DOORBELL, .once = true });
+    post(p, 60, 0, 2 * MTU + 1);
+    assert_true(qhca_debug_stopped(p->e));
+    assert_null(qhca_break_next(p->e, 0));      /* it was for once */
+    for (n = 1; n <= 8; n++) {
+        step(p, QHCA_ON_WQE, n);
+        done += n;
+        assert_true(qhca_debug_stopped(p->e));
+        assert_int_equal(context(p).sq_next, done);
+        assert_int_equal(peer_waiting(p), 3 * (done - 1));
+    }
+    show(p, &s);
+    SEEN(&s, "why", "step");
+    SEEN(&s, "event.kind", "wqe");
+    SEEN(&s, "event.index", "35");
+    SEEN(&s, "event.wr_id", "0x23");
+    assert_non_null(seen_get(&s, "trail.0.kind"));
+    node_continue(p->n);
+    peer_run(p);
+    assert_false(qhca_debug_stopped(p->e));
+    assert_int_equal(context(p).sq_next, 60);
+    assert_int_equal(peer_waiting(p), 180);
+    p->tail = p->head;
+    peer_ack(p, p->a.sq_psn + 179, 0x1f);
+    for (n = 0; n < 60; n++) {
+        peer_cqe(p, scq, n, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    }
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
+/* Packets, both ways, one by one. */
+static void step_packet(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    unsigned n;
+
+    (void)state;
+    brk(p, (struct qhca_break){ .on = QHCA_ON_DOORBELL, .once = true });
+    post(p, 10, 0, 2 * MTU);
+    for (n = 1; n <= 20; n++) {
+        step(p, QHCA_ON_PACKET, 1);
+        assert_true(qhca_debug_stopped(p->e));
+        assert_int_equal(peer_waiting(p), n);
+    }
+    /* the next one is the acknowledge, which is taken and completes */
+    assert_null(qhca_debug_step(p->e, QHCA_ON_PACKET, 1));
+    assert_false(qhca_debug_stopped(p->e));
+    peer_ack(p, p->a.sq_psn + 19, 0x1f);
+    assert_true(qhca_debug_stopped(p->e));
+    for (n = 0; n < 10; n++) {
+        peer_cqe(p, scq, n, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    }
+    p->tail = p->head;
+    node_continue(p->n);
+    peer_free(p);
+}
+
+/* Each condition stops at its event and at no other. */
+static void conditions(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t psn = p->a.sq_psn;
+    struct seen s = { 0 };
+    const struct qhca_break list[] = {
+        { .on = QHCA_ON_WQE, .wr_id = 7, .fields = QHCA_BRK_WR_ID },
+        { .on = QHCA_ON_WQE, .index = 9, .code = QHCA_WQE_SEND,
+          .fields = QHCA_BRK_INDEX | QHCA_BRK_CODE },
+        { .on = QHCA_ON_PACKET_OUT, .psn = (psn + 12) & 0xffffff,
+          .fields = QHCA_BRK_PSN },
+        { .on = QHCA_ON_PACKET_IN, .code = ACK, .syndrome = 0x60,
+          .fields = QHCA_BRK_CODE | QHCA_BRK_SYNDROME },
+        { .on = QHCA_ON_RETRANSMIT },
+        { .on = QHCA_ON_CQE, .code = QHCA_WC_REM_ACCESS_ERR,
+          .peer = p->qp.qpn, .fields = QHCA_BRK_CODE | QHCA_BRK_PEER },
+        { .on = QHCA_ON_STATE, .code = QHCA_QPS_ERR,
+          .fields = QHCA_BRK_CODE },
+        /* none of these ever comes */
+        { .on = QHCA_ON_WQE, .code = QHCA_WQE_RDMA_READ,
+          .fields = QHCA_BRK_CODE },
+        { .on = QHCA_ON_PACKET_IN, .number = 12345,
+          .fields = QHCA_BRK_NUMBER },
+        { .on = QHCA_ON_FAULT },
+    };
+    static const char *const want[] = {
+        "wqe", "wqe", "tx", "rx", "tx", "cqe",
+    };
+    struct qhca_break wrong = {
+        .on = QHCA_ON_DOORBELL, .fields = QHCA_BRK_PSN,
+    };
+    unsigned i;
+
+    (void)state;
+    assert_non_null(qhca_break_add(p->e, &wrong));
+    wrong.on = QHCA_ONS;
+    assert_non_null(qhca_break_add(p->e, &wrong));
+    for (i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        assert_int_equal(brk(p, list[i]), i + 1);
+    }
+    post(p, 20, 0, 10);
+    for (i = 0; i < 6; i++) {
+        assert_int_equal(p->n->stops, i + 1);
+        show(p, &s);
+        SEEN(&s, "event.kind", want[i]);
+        node_continue(p->n);
+        peer_run(p);
+        if (i == 2) {
+            assert_int_equal(peer_waiting(p), 20);
+            peer_ack(p, psn + 4, 0x60);
+        }
+        if (i == 3) {
+            /* going back was part of the step that took the NAK */
+            assert_int_equal(qhca_break_next(p->e, 4)->hits, 1);
+        }
+        if (i == 4) {
+            peer_ack(p, psn + 4, 0x62);
+        }
+    }
+    /* a CQE with an error and the state ERR are one step as well */
+    assert_int_equal(p->n->stops, 6);
+    assert_int_equal(qhca_break_next(p->e, 6)->hits, 1);
+    for (i = 7; i < 10; i++) {
+        assert_int_equal(qhca_break_next(p->e, i)->hits, 0);
+    }
+    assert_true(qhca_break_remove(p->e, 0));
+    p->tail = p->head;
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
+static void ignore_and_limits(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_break b = { .on = QHCA_ON_WQE, .ignore = 5 };
+    unsigned i;
+
+    (void)state;
+    brk(p, b);
+    post(p, 10, 0, 10);
+    assert_true(qhca_debug_stopped(p->e));
+    assert_int_equal(context(p).sq_next, 6);
+    node_continue(p->n);
+    peer_run(p);
+    assert_int_equal(context(p).sq_next, 7);
+    assert_true(qhca_break_remove(p->e, 0));
+    node_continue(p->n);
+    peer_run(p);
+    assert_int_equal(context(p).sq_next, 10);
+    for (i = 0; i < QHCA_BREAKS_MAX; i++) {
+        assert_null(qhca_break_add(p->e, &b));
+    }
+    assert_non_null(qhca_break_add(p->e, &b));
+    assert_non_null(qhca_debug_step(p->e, QHCA_ON_WQE, 0));
+    assert_non_null(qhca_debug_step(p->e, QHCA_ONS, 1));
+    assert_true(qhca_break_remove(p->e, 0));
+    peer_ack(p, p->a.sq_psn + 9, 0x1f);
+    p->tail = p->head;
+    peer_free(p);
+}
+
+/* Timers do not run out while it stands, and do their work afterwards. */
+static void timers(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+
+    (void)state;
+    post(p, 1, 0, 10);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn);
+    brk(p, (struct qhca_break){ .on = QHCA_ON_DOORBELL, .once = true });
+    post(p, 1, 1, 10);
+    world_run(&p->w, 60000000000ull);
+    assert_int_equal(peer_waiting(p), 0);
+    assert_int_equal(context(p).timeouts, 0);
+    node_continue(p->n);
+    world_run(&p->w, 10000);
+    assert_int_equal(context(p).timeouts, 1);
+    assert_int_equal(context(p).state, QHCA_QPS_RTS);
+    assert_true(peer_waiting(p) >= 2);
+    peer_ack(p, p->a.sq_psn + 1, 0x1f);
+    p->tail = p->head;
+    peer_free(p);
+}
+
+/* A reset of the adapter leaves the debugger's breaks alone. */
+static void reset(void **state)
+{
+    struct qhca_break b = { .on = QHCA_ON_COMMAND };
+    struct world w;
+
+    (void)state;
+    world_init(&w, 1, 1, NULL);
+    assert_null(qhca_break_add(w.node[0].e, &b));
+    qhca_reset(w.node[0].e);
+    assert_int_equal(qhca_break_next(w.node[0].e, 0)->id, b.id);
+    assert_true(qhca_break_remove(w.node[0].e, b.id));
+    world_fini(&w);
+}
+
+/* ---- two adapters that are stopped all the time ---- */
+
+static void go_on(void *opaque, uint64_t arg)
+{
+    (void)arg;
+    node_continue(opaque);
+}
+
+static void stopped(struct node *n)
+{
+    world_call(n->w, n->w->now + 700, go_on, n, 0);
+}
+
+/*
+ * Every packet, WQE, doorbell, CQE and command of two adapters is a stop, and
+ * what is received is still what was sent, with nothing lost.
+ */
+static void all_stops(void **state)
+{
+    static const uint8_t ons[] = {
+        QHCA_ON_PACKET, QHCA_ON_WQE, QHCA_ON_DOORBELL, QHCA_ON_CQE,
+        QHCA_ON_COMMAND, QHCA_ON_EVENT, QHCA_ON_WALK,
+    };
+    struct peer_pair { struct world w; } q;
+    static const struct guest_config cfg = {
+        .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
+    };
+    struct guest g[2];
+    struct gcq cq[2];
+    struct gqp qp[2];
+    struct gmr mr[2];
+    struct gqp_attr a;
+    struct qhca_cqe cqe;
+    struct qhca_qpc c;
+    unsigned i, j, got[2] = { 0, 0 };
+
+    (void)state;
+    world_init(&q.w, 2, 5, NULL);
+    wire_perfect(&q.w.wire);
+    for (i = 0; i < 2; i++) {
+        struct gqp_init qi = {
+            .type = QHCA_QPT_RC, .sq_shift = 6, .sq_stride = 7,
+            .rq_shift = 6, .rq_stride = 6,
+        };
+
+        guest_start(&g[i], &q.w.node[i], 1 + i, &cfg);
+        gcq_create(&cq[i], &g[i], 8, NULL, 1);
+        gmr_create(&mr[i], &g[i], 65536, PEER_IOVA, QHCA_ACCESS_MASK, NULL);
+        gbuf_allow(&mr[i].buf, 0, 65536, GMEM_RW);
+        gbuf_fill(&mr[i].buf, 0, 7 + i, 0, 65536);
+        qi.scq = qi.rcq = &cq[i];
+        gqp_create(&qp[i], &g[i], &qi);
+    }
+    for (i = 0; i < 2; i++) {
+        gqp_attr_default(&a);
+        a.dest_qpn = qp[!i].qpn;
+        a.sq_psn = 100 + i;
+        a.rq_psn = 100 + !i;
+        gqp_to_init(&qp[i], &a);
+        gqp_to_rtr(&qp[i], &q.w.node[!i], &a);
+        gqp_to_rts(&qp[i], &a);
+        q.w.node[i].on_stop = stopped;
+        for (j = 0; j < sizeof(ons); j++) {
+            struct qhca_break b = { .on = ons[j] };
+
+            assert_null(qhca_break_add(q.w.node[i].e, &b));
+        }
+    }
+    for (i = 0; i < 2; i++) {
+        for (j = 0; j < 20; j++) {
+            struct gwr wr = {
+                .opcode = j % 3 == 2 ? QHCA_WQE_RDMA_READ : QHCA_WQE_SEND,
+                .flags = SIG, .wr_id = j, .num_sge = 1,
+                .remote_addr = PEER_IOVA, .rkey = mr[!i].key,
+            };
+            struct qhca_sge sge = { PEER_IOVA + 32768, 5000, mr[i].key };
+
+            wr.sge[0] = sge;
+            assert_true(gqp_post_recv(&qp[i], 1000 + j, &sge, 1));
+            assert_true(gqp_post_send(&qp[i], &wr));
+        }
+    }
+    gqp_ring(&qp[0]);
+    gqp_ring(&qp[1]);
+    world_run(&q.w, 3000000);
+    for (i = 0; i < 2; i++) {
+        while (gcq_poll(&cq[i], &cqe)) {
+            assert_int_equal(cqe.status, QHCA_WC_SUCCESS);
+            got[i]++;
+        }
+        assert_int_equal(got[i], 20 + 14);
+        assert_true(qhca_query_qp(q.w.node[i].e, qp[i].qpn, &c));
+        assert_int_equal(c.retransmits, 0);
+        assert_true(q.w.node[i].stops > 100);
+        assert_true(qhca_break_remove(q.w.node[i].e, 0));
+        assert_false(qhca_debug_stopped(q.w.node[i].e));
+    }
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(gqp_destroy(&qp[i]), QHCA_ST_OK);
+        assert_int_equal(gmr_destroy(&mr[i]), QHCA_ST_OK);
+        assert_int_equal(gcq_destroy(&cq[i]), QHCA_ST_OK);
+        guest_stop(&g[i]);
+    }
+    world_fini(&q.w);
+}
+
+/* Every kind of event can be shown. */
+static void events(void **state)
+{
+    struct seen s = { 0 };
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < QHCA_TR_KINDS; i++) {
+        struct qhca_trace t = { .kind = i, .a = 1, .b = 2, .addr = 8 };
+        const struct qhca_emit *em = seen_start(&s);
+
+        em->begin(em->opaque, NULL, false);
+        qhca_emit_trace(em, &t);
+        em->end(em->opaque);
+        SEEN(&s, "kind", qhca_trace_name(i));
+        assert_true(strchr(strchr(s.text + 1, '=') + 1, '=') != NULL);
+    }
+    for (i = 0; i < QHCA_ONS; i++) {
+        assert_non_null(qhca_on_name(i));
+    }
+    assert_null(qhca_on_name(QHCA_ONS));
+    seen_start(&s);
+    free(s.text);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(doorbell),
+        cmocka_unit_test(step_wqe),
+        cmocka_unit_test(step_packet),
+        cmocka_unit_test(conditions),
+        cmocka_unit_test(ignore_and_limits),
+        cmocka_unit_test(timers),
+        cmocka_unit_test(reset),
+        cmocka_unit_test(all_stops),
+        cmocka_unit_test(events),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

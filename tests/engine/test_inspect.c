@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Looks: contexts, rings, windows and tables as they are, and no effect. */
+#include "unit.h"
+#include "peer.h"
+#include "emit.h"
+#include "decode.h"
+
+#define MTU 256
+#define SIG QHCA_WQE_F_SIGNALED
+
+/* Every byte of a structure is a field or known to be reserved. */
+static void layouts(void **state)
+{
+    const struct qhca_layout *l;
+    const struct qhca_field *f;
+    size_t at;
+
+    (void)state;
+    for (l = qhca_layouts; l->name; l++) {
+        at = 0;
+        for (f = l->fields; f->name; f++) {
+            CHECK(f->off == at, "struct %s: bytes %zu to %u are missing in "
+                  "decode_fields.c", l->name, at, f->off);
+            at += f->size;
+        }
+        CHECK(at == l->size, "struct %s: the end is missing", l->name);
+    }
+}
+
+/* No two codes of a kind have one value, and texts are not cut. */
+static void names(void **state)
+{
+    static const struct qhca_name *const tables[] = {
+        qhca_names_qp_type, qhca_names_wqe_op, qhca_names_cqe_op,
+        qhca_names_wc, qhca_names_syn, qhca_names_event, qhca_names_cmd,
+        qhca_names_st, qhca_names_bth, qhca_names_stat,
+    };
+    const struct qhca_name *n;
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        for (n = tables[i]; n->name; n++) {
+            assert_ptr_equal(qhca_name_of(tables[i], n->val), n->name);
+        }
+    }
+}
+
+/* Whatever a look reads, it may: the red zones are about the device's work. */
+static const char *look(struct peer *p, struct seen *s,
+                        enum qhca_object object, uint32_t number)
+{
+    const char *wrong;
+
+    p->n->mem.unchecked = true;
+    wrong = qhca_inspect(p->e, object, number, seen_start(s));
+    p->n->mem.unchecked = false;
+    assert_int_equal(s->depth, 0);
+    return wrong;
+}
+
+static const char *ring(struct peer *p, struct seen *s,
+                        const struct qhca_ring_look *l)
+{
+    const char *wrong;
+
+    p->n->mem.unchecked = true;
+    wrong = qhca_inspect_ring(p->e, l, seen_start(s));
+    p->n->mem.unchecked = false;
+    assert_int_equal(s->depth, 0);
+    return wrong;
+}
+
+/* The context is what the driver programmed, decoded and raw. */
+static void context(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct seen s = { 0 };
+    struct qhca_qpc qpc;
+    char raw[2 * sizeof(qpc) + 1];
+    size_t i;
+
+    (void)state;
+    assert_null(look(p, &s, QHCA_OBJ_QP, p->qp.qpn));
+    SEEN(&s, "object", "qp");
+    SEEN(&s, "context.type_name", "RC");
+    SEEN(&s, "context.state_name", "RTS");
+    SEEN(&s, "context.dest_qpn", "1911");
+    SEEN(&s, "context.sq_psn", "16777214");
+    SEEN(&s, "context.retry_cnt", "3");
+    SEEN(&s, "context.sq_shift", "9");
+    SEEN(&s, "context.av.dgid", "::ffff:10.99.0.2");
+    SEEN(&s, "requester.state_name", "IDLE");
+    SEEN(&s, "requester.retransmission.timer_running", "false");
+    guest_query(&p->g, QHCA_CMD_QUERY_QP, p->qp.qpn, &qpc, sizeof(qpc));
+    for (i = 0; i < sizeof(qpc); i++) {
+        sprintf(raw + 2 * i, "%02x", ((uint8_t *)&qpc)[i]);
+    }
+    SEEN(&s, "raw", raw);
+    assert_non_null(look(p, &s, QHCA_OBJ_QP, 12345));
+    assert_non_null(look(p, &s, QHCA_OBJ_MCG, 0));
+    assert_null(look(p, &s, QHCA_OBJ_DEVICE, 0));
+    SEEN(&s, "objects.qp", "1");
+    SEEN(&s, "counters.roce-tx-packets", "0");
+    assert_null(look(p, &s, QHCA_OBJ_CQ, p->scq.cqn));
+    SEEN(&s, "context.shift", "10");
+    SEEN(&s, "users", "1");
+    assert_null(look(p, &s, QHCA_OBJ_MR, p->mr.key));
+    SEEN(&s, "context.iova", "0x500000000000");
+    assert_null(look(p, &s, QHCA_OBJ_EQ, 0));
+    assert_null(look(p, &s, QHCA_OBJ_PD, p->mr.pd));
+    assert_null(look(p, &s, QHCA_OBJ_UAR, p->qp.uar));
+    assert_null(look(p, &s, QHCA_OBJ_GID, 1));
+    SEEN(&s, "context.type_name", "ROCE_V2");
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
+/* Packets out and not acknowledged: the window, the timer, the marks. */
+static void window(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_ring_look l = {
+        .object = QHCA_OBJ_QP, .number = p->qp.qpn, .ring = QHCA_RING_SQ,
+    };
+    struct seen s = { 0 };
+    uint64_t reads = p->n->mem.reads, walks;
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 0xab,
+                               .flags = SIG }, 100, 2 * MTU + 3);
+    peer_expect(p, SEND_FIRST, 0xfffffe);
+    peer_expect(p, SEND_MIDDLE, 0xffffff);
+    peer_expect(p, SEND_LAST, 0);
+    /* a READ of which a half is here */
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 0xcd,
+                               .flags = SIG, .remote_addr = 0x1000,
+                               .rkey = 77 }, 0, 2 * MTU);
+    peer_expect(p, READ_REQ, 1);
+    walks = qhca_stat(p->e, QHCA_STAT_TABLE_WALKS);
+    assert_null(look(p, &s, QHCA_OBJ_QP, p->qp.qpn));
+    SEEN(&s, "requester.state_name", "WAIT_ACK");
+    SEEN(&s, "requester.outstanding_psns", "5");
+    SEEN(&s, "requester.reads_outstanding", "1");
+    SEEN(&s, "requester.retransmission.timer", "ack");
+    SEEN(&s, "requester.retransmission.timer_code", "10");
+    SEEN(&s, "requester.window.0.wr_id", "0xab");
+    SEEN(&s, "requester.window.0.opcode_name", "SEND");
+    SEEN(&s, "requester.window.0.psns", "3");
+    SEEN(&s, "requester.window.1.wr_id", "0xcd");
+    SEEN(&s, "requester.window.1.opcode_name", "RDMA_READ");
+    SEEN(&s, "requester.window.1.first_psn", "1");
+    assert_null(seen_get(&s, "requester.window.2.wr_id"));
+
+    assert_null(ring(p, &s, &l));
+    SEEN(&s, "producer", "2");
+    SEEN(&s, "next", "2");
+    SEEN(&s, "consumer", "0");
+    SEEN(&s, "entries.0.mark", "in-flight");
+    SEEN(&s, "entries.0.opcode_name", "SEND");
+    SEEN(&s, "entries.0.wr_id", "0xab");
+    SEEN(&s, "entries.0.sges.0.len", "515");
+    SEEN(&s, "entries.1.remote.rkey", "0x4d");
+    SEEN(&s, "entries.2.mark", "free");
+    /* none of this was the device's work */
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_TABLE_WALKS), walks);
+    assert_true(p->n->mem.reads > reads);
+
+    peer_ack(p, 0, 0x1f);
+    peer_cqe(p, scq, 0xab, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    assert_null(ring(p, &s, &l));
+    SEEN(&s, "entries.0.mark", "free");
+    l.ring = QHCA_RING_CQ;
+    assert_non_null(ring(p, &s, &l));
+    l.object = QHCA_OBJ_CQ;
+    l.number = p->scq.cqn;
+    assert_null(ring(p, &s, &l));
+    SEEN(&s, "producer", "1");
+    SEEN(&s, "entries.0.wr_id", "0xab");
+    SEEN(&s, "entries.0.status_name", "SUCCESS");
+    assert_null(qhca_inspect_all(p->e, QHCA_OBJ_QP, 0, 10, seen_start(&s)));
+    SEEN(&s, "objects.0.sq_tail", "1");
+    SEEN(&s, "more", "false");
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
+/* Whatever software wrote into a WQE, it is shown and nothing is read past. */
+static void hostile(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_ring_look l = {
+        .object = QHCA_OBJ_QP, .number = p->qp.qpn, .ranged = true,
+        .count = 1,
+    };
+    struct seen s = { 0 };
+    uint8_t wqe[256];
+    unsigned i, j;
+
+    (void)state;
+    for (i = 0; i < 300; i++) {
+        for (j = 0; j < sizeof(wqe); j++) {
+            wqe[j] = (uint8_t)rng_below(&p->g.rng, 256);
+        }
+        wqe[0] = i & 1 ? (uint8_t)(i / 2) : QHCA_WQE_SEND;
+        gqp_sq_poke(&p->qp, 0, 0, wqe, sizeof(wqe));
+        l.ring = QHCA_RING_SQ;
+        assert_null(ring(p, &s, &l));
+        gqp_rq_poke(&p->qp, 0, 0, wqe, 128);
+        l.ring = QHCA_RING_RQ;
+        assert_null(ring(p, &s, &l));
+    }
+    /* an index anywhere, a count of anything */
+    l.index = 0xfffffff0;
+    l.count = UINT32_MAX;
+    assert_null(ring(p, &s, &l));
+    assert_non_null(seen_get(&s, "entries.63.slot"));
+    assert_null(seen_get(&s, "entries.64.slot"));
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
+static const struct gbuf_shape shapes[] = {
+    { QHCA_BUF_DIRECT, 0, 0, 0 }, { QHCA_BUF_LIST, 0, 0, 0 },
+    { QHCA_BUF_FLAT, 1, 12, 0 }, { QHCA_BUF_FLAT, 1, 16, 0 },
+    { QHCA_BUF_TREE, 1, 12, 12 }, { QHCA_BUF_TREE, 2, 13, 14 },
+    { QHCA_BUF_TREE, 3, 12, 12 }, { QHCA_BUF_TREE, 3, 16, 13 },
+};
+
+#define LEN (500u * 4096u)
+
+/* The walk shown is that of the engine, in every form of table. */
+static void walks(void **state)
+{
+    struct unit *u = *state;
+    struct seen s = { 0 };
+    struct gmr mr;
+    char want[32];
+    uint64_t off, entry;
+    unsigned i, j;
+
+    u->m->unchecked = true;
+    for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        gmr_create(&mr, &u->g, LEN, 0x40000000, QHCA_ACCESS_MASK,
+                   &shapes[i]);
+        for (j = 0; j < 50; j++) {
+            struct qhca_walk_look l = {
+                .object = QHCA_OBJ_MR, .number = mr.key,
+                .by = QHCA_WALK_VA, .bytes = 16, .entries = 8,
+            };
+
+            off = rng_below(&u->g.rng, LEN);
+            l.at = mr.iova + off;
+            assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+            snprintf(want, sizeof(want), "0x%llx",
+                     (unsigned long long)gbuf_addr(&mr.buf, off, NULL));
+            SEEN(&s, "address", want);
+            assert_non_null(seen_get(&s, "bytes"));
+            if (shapes[i].form == QHCA_BUF_FLAT ||
+                shapes[i].form == QHCA_BUF_TREE) {
+                char path[32];
+
+                entry = gbuf_entry_addr(&mr.buf, off);
+                snprintf(want, sizeof(want), "0x%llx",
+                         (unsigned long long)entry);
+                snprintf(path, sizeof(path), "hops.%u.at",
+                         shapes[i].hops - 1);
+                SEEN(&s, path, want);
+                assert_non_null(strstr(s.text, "marked = true"));
+            }
+        }
+        assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    }
+    seen_start(&s);
+    free(s.text);
+}
+
+/* An entry that is wrong is shown as such. */
+static void broken(void **state)
+{
+    struct unit *u = *state;
+    static const struct gbuf_shape tree = { QHCA_BUF_TREE, 2, 12, 12 };
+    struct seen s = { 0 };
+    struct gmr mr;
+    struct qhca_walk_look l = {
+        .object = QHCA_OBJ_MR, .by = QHCA_WALK_OFFSET, .at = 400 * 4096,
+        .bytes = 16, .entries = 4,
+    };
+    uint64_t *entry;
+
+    u->m->unchecked = true;
+    gmr_create(&mr, &u->g, LEN, 0, QHCA_ACCESS_MASK, &tree);
+    l.number = mr.key;
+    entry = gmem_ptr(u->m, gbuf_entry_addr(&mr.buf, l.at), 8);
+    *entry &= ~QHCA_BTE_VALID;
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    SEEN(&s, "fault", "the entry is not valid");
+    SEEN(&s, "hops.1.valid", "false");
+    *entry |= QHCA_BTE_VALID | QHCA_BTE_TABLE;
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    SEEN(&s, "fault", "the entry names a table, not a page");
+    l.at = LEN;
+    assert_non_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    l.by = QHCA_WALK_INDEX;
+    assert_non_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    seen_start(&s);
+    free(s.text);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layouts),
+        cmocka_unit_test(names),
+        cmocka_unit_test(context),
+        cmocka_unit_test(window),
+        cmocka_unit_test(hostile),
+        UNIT(walks),
+        UNIT(broken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

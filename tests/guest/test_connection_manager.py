@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+The tools of librdmacm: connections by IP address, over QP 1.  Between two qhca
+adapters and with Soft-RoCE in both roles, IPv4 and IPv6, over a VLAN, with many
+GIDs, and a thousand connections at once.  mckey is in test_multicast.py.
+"""
+
+import contextlib
+import ipaddress
+import json
+import re
+
+import pytest
+
+from test_capture import tshark
+from test_pingpong import pingpong
+
+# tool: (server, client, port, pattern that the client's output shows so often)
+TOOLS = {
+    "rping": ("rping -s -a {ip} -V -C 20", "rping -c -a {ip} -V -v -C 20", 7174,
+              "ping data: ", 20),
+    "ucmatose": ("ucmatose -b {ip} -c 4 -C 10 -S 3000", "ucmatose -s {ip} -c 4 -C 10 -S 3000",
+                 7471, "return status 0", 1),
+    "udaddy": ("udaddy -b {ip} -c 4 -C 10", "udaddy -s {ip} -c 4 -C 10", 7174,
+               "return status 0", 1),
+    "rstream": ("rstream -b {ip} -S 65536 -I 10 -C 10 -T v",
+                "rstream -s {ip} -S 65536 -I 10 -C 10 -T v", 7471, r"Gb/sec[^\n]*\n\S", 1),
+}
+
+
+def tool(server, client, name, address):
+    """One tool, with the server at @address; both sides say that all went well."""
+    serve, ask, port, pattern, times = TOOLS[name]
+    job = server.start("timeout 60 " + serve.format(ip=address))
+    server.wait_for(f"rdma res show cm_id | grep -q 'LISTEN.*:{port}'")
+    result = client.run("timeout 60 " + ask.format(ip=address), timeout=70)
+    served = job.wait(60)
+    assert served.rc == 0, served.describe()
+    assert len(re.findall(pattern, result.out)) == times, result.out
+
+
+def rcopy(server, client):
+    """A file, to a server of any address; rcopy knows no IPv6."""
+    path = "/tmp/rcopy"
+    client.run(f"dd if=/dev/urandom of={path} bs=1000 count=3001 status=none")
+    job = server.start(f"rm -f {path}; rcopy")
+    server.wait_for("rdma res show cm_id | grep -q 'LISTEN.*:7427'")
+    client.run(f"timeout 60 rcopy {path} {server.ip}:{path}", timeout=70)
+    want = client.run(f"sha256sum < {path}; rm {path}").out
+    assert server.run(f"sha256sum < {path}; rm {path}").out == want
+    job.kill()
+
+
+def address(guest, family):
+    return guest.ip if family == "IPv4" else guest.ip6
+
+
+FAMILIES = ["IPv4", "IPv6"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", TOOLS)
+def test_tool(pair, name, family):
+    tool(pair.b, pair.a, name, address(pair.b, family))
+
+
+def test_rcopy(pair):
+    rcopy(pair.b, pair.a)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("role", ["qhca-serves", "rxe-serves"])
+def test_tool_with_soft_roce(mixed, role, name, family):
+    server, client = (mixed.a, mixed.b) if role == "qhca-serves" else (mixed.b, mixed.a)
+    tool(server, client, name, address(server, family))
+
+
+@pytest.mark.parametrize("role", ["qhca-serves", "rxe-serves"])
+def test_rcopy_with_soft_roce(mixed, role):
+    rcopy(*((mixed.a, mixed.b) if role == "qhca-serves" else (mixed.b, mixed.a)))
+
+
+# ------------------------------------------------------------------- VLANs
+
+
+VLAN = 7
+
+
+@contextlib.contextmanager
+def vlan(lab):
+    """An interface with a VLAN tag in each guest, as 10.98.7.N and fd98::N."""
+    try:
+        for n, guest in enumerate(lab.guests, 1):
+            guest.run(
+                f"ip link add link $NETDEV name tagged type vlan id {VLAN} && "
+                f"ip addr add 10.98.7.{n}/24 dev tagged && "
+                f"ip -6 addr add fd98::{n}/64 dev tagged nodad && ip link set tagged up")
+        for n, guest in enumerate(lab.guests, 1):
+            guest.wait_gid(f"10.98.7.{n}")
+            guest.wait_gid(f"fd98::{n}")
+        yield
+    finally:
+        for guest in lab.guests:
+            guest.run("ip link del tagged", check=False)
+
+
+def tagged_frames(path):
+    """(RoCE frames with our tag, without any tag)"""
+    return (len(tshark(path, "-Y", f"vlan.id == {VLAN} && udp.dstport == 4791")),
+            len(tshark(path, "-Y", "!vlan && udp.dstport == 4791")))
+
+
+def test_vlan(pair, tmp_path):
+    """Connections by tools, datagrams, and all frames with the tag."""
+    path = tmp_path / "vlan.pcapng"
+    with vlan(pair):
+        with pair.capture(path):
+            tool(pair.b, pair.a, "rping", "10.98.7.2")
+            tool(pair.a, pair.b, "rping", "fd98::1")
+            tool(pair.b, pair.a, "udaddy", "10.98.7.2")
+            tool(pair.b, pair.a, "rstream", "fd98::2")
+        tagged, plain = tagged_frames(path)
+        assert tagged > 100 and not plain
+    for n, guest in enumerate(pair.guests, 1):
+        guest.wait_no_gid(f"10.98.7.{n}")
+    tool(pair.b, pair.a, "rping", pair.b.ip)
+
+
+@pytest.mark.parametrize("role", ["qhca-serves", "rxe-serves"])
+def test_vlan_with_soft_roce(mixed, role, tmp_path):
+    path = tmp_path / "vlan.pcapng"
+    with vlan(mixed), mixed.capture(path):
+        if role == "qhca-serves":
+            tool(mixed.a, mixed.b, "rping", "10.98.7.1")
+            tool(mixed.a, mixed.b, "udaddy", "10.98.7.1")
+        else:
+            tool(mixed.b, mixed.a, "rping", "10.98.7.2")
+            tool(mixed.b, mixed.a, "udaddy", "10.98.7.2")
+    tagged, plain = tagged_frames(path)
+    assert tagged > 50 and not plain
+
+
+# ------------------------------------------------------------ many addresses
+
+
+def gids(guest):
+    """RoCE v2 GIDs of IPv4 addresses: {address: index}."""
+    out = guest.run("cd /sys/class/infiniband/$IBDEV/ports/1;"
+                    " grep -s . gids/* gid_attrs/types/* || true").out
+    rows = [line.split(":", 1) for line in out.splitlines()]
+    kinds = {path.split("/")[-1]: text for path, text in rows if "types" in path}
+    table = {}
+    for path, text in rows:
+        ip = ipaddress.ip_address(text).ipv4_mapped if path.startswith("gids/") else None
+        if ip and kinds.get(path.split("/")[-1]) == "RoCE v2":
+            table[str(ip)] = int(path.split("/")[-1])
+    return table
+
+
+def test_many_gids(pair):
+    """Each address of a port is a GID of its own, for connections and for verbs."""
+    ends, last = range(20, 40), 39
+    change = f"for i in $(seq {ends[0]} {last}); do ip addr %s 10.97.%d.$i/16 dev $NETDEV; done"
+    try:
+        for n, guest in enumerate(pair.guests, 1):
+            guest.run(change % ("add", n))
+        for n, guest in enumerate(pair.guests, 1):
+            guest.wait_gid(f"10.97.{n}.{last}")
+        tables = [gids(guest) for guest in pair.guests]
+        where = [{end: table[f"10.97.{n}.{end}"] for end in ends}
+                 for n, table in enumerate(tables, 1)]
+        assert all(len(set(w.values())) == len(ends) for w in where)
+        for end in (20, 31, last):
+            tool(pair.b, pair.a, "rping", f"10.97.2.{end}")
+            line = "ibv_rc_pingpong -d $IBDEV -c -n 20 -s 2000 -g "
+            job = pair.b.start(line + str(where[1][end]))
+            pair.a.wait_port(pair.b.ip, 18515)
+            pair.a.run(line + f"{where[0][end]} {pair.b.ip}", timeout=60)
+            assert job.wait(30).rc == 0
+    finally:
+        for n, guest in enumerate(pair.guests, 1):
+            guest.run(change % ("del", n), check=False)
+    for n, guest in enumerate(pair.guests, 1):
+        guest.wait_no_gid(f"10.97.{n}.20")
+        assert not any(ip.startswith("10.97.") for ip in gids(guest))
+    pingpong(pair.b, pair.a, "ibv_rc_pingpong", "-s 4096 -n 20")
+
+
+# ------------------------------------------------------------ many connections
+
+
+def test_thousand_connections(pair, progs):
+    """A thousand at once, with a QP each and verified data, then all are gone."""
+    count = 1000
+    before = [guest.run("rdma res show").out for guest in pair.guests]
+    server = pair.b.start(f"{progs.path('connections')} {count}")
+    pair.b.wait_for("rdma res show cm_id | grep -q 'LISTEN.*:7471'")
+    client = pair.a.run(f"{progs.path('connections')} {count} {pair.b.ip}", timeout=150)
+    served = server.wait(60)
+    assert served.rc == 0, served.describe()
+    for side in (client, served):
+        out = json.loads(side.out)
+        assert (out["up"], out["good"]) == (count, count), out
+        assert out["ms"] < 120_000
+        # rings, a doorbell record and librdmacm's own objects, for each
+        assert out["grown_kib"] < 32 * count, out
+    for guest, was in zip(pair.guests, before):
+        guest.wait_for(f"test \"$(rdma res show)\" = '{was.rstrip(chr(10))}'", timeout=30)

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Device memory as applications have it, and import by handle."""
+
+import pytest
+
+from test_dmabuf import run_script
+
+TESTS = ["all_of_it", "cleared", "separate", "alignment", "part_of_it", "permissions",
+         "both_ends", "imported", "imported_memory", "killed"]
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_device_memory(pair, name):
+    assert f"{name}: done" in run_script(pair.a, "dm", name).out

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Protocols of the kernel that run on RDMA: NVMe, NFS, SRP and SMC-R, each with
+verified data.  RDS is in test_platform.py, NVMe's life in test_kernel_verbs.py.
+"""
+
+import contextlib
+import json
+
+import pytest
+
+from test_kernel_verbs import nvme
+
+# write at random, read all of it back, compare the checksums in it
+FIO = ("fio --name=v --size=16M --rw=randwrite --verify=crc32c --verify_fatal=1 --direct=1"
+       " --output-format=json ")
+
+
+def fio(guest, options):
+    """fio with verification; all that was written was read and was right."""
+    result = guest.run(FIO + options, timeout=120)
+    job = json.loads(result.out[result.out.index("{"):])["jobs"][0]
+    assert job["error"] == 0
+    # blocks of any size at random do not cover all
+    assert job["write"]["io_bytes"] == job["read"]["io_bytes"] > 10 << 20, job
+
+
+def verified_nvme(target, host):
+    with nvme(target, host):
+        fio(host, "--filename=/dev/nvme0n1 --bs=4k-128k --ioengine=libaio --iodepth=8")
+
+
+@pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
+def test_nvme(pair, direction):
+    verified_nvme(*((pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)))
+
+
+@pytest.mark.parametrize("role", ["qhca-target", "rxe-target"])
+def test_nvme_with_soft_roce(mixed, role):
+    """Fast registration on one side, SEND with invalidate from the other."""
+    verified_nvme(*((mixed.a, mixed.b) if role == "qhca-target" else (mixed.b, mixed.a)))
+
+
+# --------------------------------------------------------------------- NFS
+
+
+NFS_SERVER = """
+set -e
+modprobe -a nfsd rpcrdma
+mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+mkdir -p /srv/x
+mount -t tmpfs none /srv/x
+exportfs -o rw,no_root_squash,insecure,fsid=0 "*:/srv/x"
+rpc.mountd -N 2 -N 3
+rpc.nfsd -N 3 -V 4 -U --rdma=20049 -G 10 4
+"""
+
+NO_NFS_SERVER = """
+rpc.nfsd 0
+pkill -x rpc.mountd
+exportfs -ua
+umount /srv/x
+umount /proc/fs/nfsd
+modprobe -r rpcrdma nfsd
+"""
+
+
+@contextlib.contextmanager
+def nfs(server, client):
+    """A file system of @server, as /mnt/n of @client."""
+    try:
+        server.run(NFS_SERVER)
+        client.run(f"mkdir -p /mnt/n; mount -t nfs -o vers=4.2,proto=rdma,port=20049,sec=sys"
+                   f" {server.ip}:/ /mnt/n", timeout=60)
+        yield
+    finally:
+        client.run("umount -f /mnt/n; modprobe -r rpcrdma", timeout=60, check=False)
+        server.run(NO_NFS_SERVER, timeout=60, check=False)
+
+
+def verified_nfs(server, client):
+    with nfs(server, client):
+        assert "proto=rdma" in client.run("grep /mnt/n /proc/mounts").out
+        fio(client, "--directory=/mnt/n --bs=64k --ioengine=psync")
+
+
+def test_nfs(pair):
+    verified_nfs(pair.b, pair.a)
+
+
+@pytest.mark.parametrize("role", ["qhca-server", "rxe-server"])
+def test_nfs_with_soft_roce(mixed, role):
+    verified_nfs(*((mixed.a, mixed.b) if role == "qhca-server" else (mixed.b, mixed.a)))
+
+
+# --------------------------------------------------------------------- SRP
+
+
+SRP_PORT = 5000
+SRP_TARGET = """
+set -e
+modprobe -a target_core_mod target_core_file ib_srpt
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+T=/sys/kernel/config/target
+truncate -s 64M /tmp/srp.disk
+mkdir -p $T/core/fileio_0/d
+echo -n fd_dev_name=/tmp/srp.disk,fd_dev_size=67108864 > $T/core/fileio_0/d/control
+echo 1 > $T/core/fileio_0/d/enable
+mkdir -p $T/srpt
+echo $PORT > $T/srpt/discovery_auth/rdma_cm_port
+P=$T/srpt/$GUID/$GUID
+mkdir -p $P/lun/lun_0
+ln -s $T/core/fileio_0/d $P/lun/lun_0/d
+for who in $INITIATORS; do
+    mkdir -p $P/acls/$who/lun_0
+    ln -s $P/lun/lun_0 $P/acls/$who/lun_0/d
+done
+echo 1 > $P/enable
+"""
+NO_SRP_TARGET = """
+T=/sys/kernel/config/target
+P=$T/srpt/$GUID/$GUID
+echo 0 > $P/enable
+for acl in $P/acls/*; do
+    rm -f $acl/lun_0/d
+    rmdir $acl/lun_0 $acl
+done
+rm -f $P/lun/lun_0/d
+rmdir $P/lun/lun_0 $P $T/srpt/$GUID $T/srpt $T/core/fileio_0/d $T/core/fileio_0
+rm -f /tmp/srp.disk
+modprobe -r ib_srpt target_core_file target_core_mod
+"""
+SRP_DISK = "grep -l LIO-ORG /sys/block/sd*/device/vendor"
+
+
+def node_guid(guest):
+    return guest.run("cat /sys/class/infiniband/$IBDEV/node_guid").out.strip()
+
+
+@contextlib.contextmanager
+def srp(target, initiator):
+    """A disk of @target, as a SCSI disk of @initiator; its path."""
+    guid = node_guid(target)
+    number = guid.replace(":", "")
+    env = {"PORT": str(SRP_PORT), "GUID": guid,
+           # the address of either end, as versions of Linux see it
+           "INITIATORS": f"{initiator.ip} {target.ip}"}
+    try:
+        target.run(SRP_TARGET, env=env)
+        initiator.run("modprobe -a ib_srp sd_mod")
+        initiator.run(f"echo id_ext={number},ioc_guid={number},dest={target.ip}:{SRP_PORT}"
+                      " > /sys/class/infiniband_srp/srp-$IBDEV-1/add_target", timeout=30)
+        initiator.wait_for(SRP_DISK)
+        yield "/dev/" + initiator.run(SRP_DISK).out.split("/")[3]
+    finally:
+        initiator.run("for r in /sys/class/srp_remote_ports/*; do [ ! -e $r/delete ] ||"
+                      " echo 1 > $r/delete; done; modprobe -r ib_srp", timeout=60, check=False)
+        target.run(NO_SRP_TARGET, env=env, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
+def test_srp(pair, direction):
+    target, initiator = (pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)
+    with srp(target, initiator) as disk:
+        fio(initiator, f"--filename={disk} --bs=4k-128k --ioengine=libaio --iodepth=8")
+
+
+# -------------------------------------------------------------------- SMC-R
+
+
+@contextlib.contextmanager
+def routed(server, client):
+    """
+    Each guest reaches the other through a router, which is the other itself.
+
+    Linux 6.12 leaves the client's MAC address out of its proposal when a port
+    has no RoCE v1 GID, and uses it nevertheless - but not where a router is in
+    between: then it takes the router's.
+    """
+    pairs = ((server, client.ip), (client, server.ip))
+    try:
+        for guest, ip in pairs:
+            guest.run(f"ip route add {ip}/32 via {ip} dev $NETDEV onlink")
+        yield
+    finally:
+        for guest, ip in pairs:
+            guest.run(f"ip route del {ip}/32 via {ip}", check=False)
+
+
+def verified_smc(server, client, progs):
+    """A stream over SMC sockets, which did not fall back to TCP."""
+    size, port = 4_000_000, 7700
+    with routed(server, client):
+        try:
+            for guest in (server, client):
+                guest.run("modprobe -a smc smc_diag")
+                guest.run(f"{progs.path('smc')} eid QHCA-TEST")
+            before = client.ethtool_stat("roce_tx_bytes") if client.nic == "qhca" else 0
+            job = server.start(f"{progs.path('smc')} serve {port}")
+            client.wait_port(server.ip, port)
+            sent = json.loads(client.run(f"{progs.path('smc')} send {server.ip} {port} {size}",
+                                         timeout=60).out)
+            assert json.loads(job.wait(30).out) == sent
+            assert sent["bytes"] == size
+            reasons = [guest.run(f"{progs.path('smc')} why").out for guest in (server, client)]
+            assert reasons == ["", ""], f"fallen back to TCP: {reasons}"
+            # the link group stays for a while, with QPs of its own
+            for guest in (server, client):
+                qps = guest.run("rdma res show qp").out
+                assert "type RC state RTS" in qps, qps
+            if client.nic == "qhca":
+                assert client.ethtool_stat("roce_tx_bytes") - before > size
+        finally:
+            for guest in (server, client):
+                guest.run("modprobe -r smc_diag smc", timeout=60, check=False)
+
+
+def test_smc(pair, progs):
+    verified_smc(pair.b, pair.a, progs)
+
+
+@pytest.mark.parametrize("role", ["qhca-serves", "rxe-serves"])
+def test_smc_with_soft_roce(mixed, progs, role):
+    verified_smc(*((mixed.a, mixed.b) if role == "qhca-serves" else (mixed.b, mixed.a)), progs)

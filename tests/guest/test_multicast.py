@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Multicast groups: joined by rdma_cm, used by mckey, between guests and with
+Soft-RoCE.  Linux joins IPv4 groups only on RoCEv2 (else ENOTSUPP).
+"""
+
+import json
+
+import pytest
+
+
+def mckey(receivers, sender, group, count=10):
+    """The sender's datagrams reach each of the receivers."""
+    jobs = [
+        guest.start(f"timeout 40 mckey -m {group} -b {guest.ip} -C {count}")
+        for guest in receivers
+    ]
+    for guest in receivers:
+        guest.wait_for("rdma res show qp | grep -q 'comm mckey'")
+    result = sender.run(
+        f"sleep 1; timeout 30 mckey -s -m {group} -b {sender.ip} -C {count}", timeout=60
+    )
+    assert "return status 0" in result.out, result.out
+    for job in jobs:
+        assert job.wait(40).rc == 0, job.out_so_far()
+        assert "return status 0" in job.out_so_far()
+
+
+@pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
+def test_mckey(pair, direction):
+    sender, receiver = (pair.a, pair.b) if direction == "a-to-b" else (pair.b, pair.a)
+    before = receiver.ethtool_stat("roce_rx_multicast")
+    mckey([receiver], sender, "239.77.0.1")
+    assert receiver.ethtool_stat("roce_rx_multicast") - before == 10
+
+
+def test_members_on_both_sides(pair):
+    """A member beside the sender gets what goes to the wire, too."""
+    mckey(list(pair), pair.a, "239.77.0.2")
+
+
+def test_nobody_joined(pair):
+    """Packets of a group without members are no business of the RDMA engine."""
+    before = pair.b.ethtool_stat("roce_rx_packets")
+    result = pair.a.run(f"timeout 30 mckey -s -m 239.77.0.9 -b {pair.a.ip} -C 10", timeout=60)
+    assert "return status 0" in result.out
+    assert pair.b.ethtool_stat("roce_rx_packets") == before
+
+
+@pytest.mark.parametrize("sender", ["qhca-sends", "rxe-sends"])
+def test_with_soft_roce(mixed, sender):
+    """
+    Soft-RoCE and qhca name a group alike on the wire.  mckey does not wait for
+    its sends; Soft-RoCE has sent one when it leaves.
+    """
+    source, receiver = (mixed.a, mixed.b) if sender == "qhca-sends" else (mixed.b, mixed.a)
+    mckey([receiver], source, "239.77.0.3", 10 if source is mixed.a else 1)
+
+
+@pytest.mark.parametrize("family", ["4", "6"])
+def test_by_plain_verbs(pair, progs, family):
+    """Members get it, the sender too unless it asked not to; bad requests fail."""
+    guest = pair.a
+    gid = guest.wait_gid(guest.ip if family == "4" else guest.ip6)
+    out = guest.run(f"GIDX={gid} {progs.path('mcgroup')} {family}").out
+    assert json.loads(out) == {"members": 0b111, "blocked": 0b110, "refused": ""}

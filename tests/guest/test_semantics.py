@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+The semantics of verbs: rights, retries, the state machine, and the mistakes that
+other emulated adapters are known for.  Each program tries its cases on loopback.
+"""
+
+import json
+
+import pytest
+
+SUCCESS, FLUSH, RETRY_EXCEEDED, RNR_EXCEEDED = 0, 5, 12, 13
+RTS, ERR = 3, 6
+
+
+def run(guest, progs, line):
+    name, _, arguments = line.partition(" ")
+    return json.loads(guest.run(f"{progs.path(name)} {arguments}", timeout=90).out)
+
+
+def test_rights(pair, progs):
+    """Each operation with each set of rights, of the region and of the QP."""
+    out = run(pair.a, progs, "rights")
+    assert not out["wrong"], "\n".join(out["wrong"])
+    assert out["tried"] > 8 * 8 * 5
+
+
+def test_states(pair, progs):
+    """All transitions, legal and illegal, with what each requires and allows."""
+    out = run(pair.a, progs, "states")
+    assert not out["wrong"], "\n".join(out["wrong"])
+    assert out["tried"] > 1000
+
+
+def test_retries(pair, progs):
+    """RNR and retry exhaustion come after the times the QPs' own values say."""
+    out = run(pair.a, progs, "retries")
+
+    # at least this long, and no more than that many times as long
+    def took(case, status, least, most):
+        got = out.pop(case)
+        assert (got["status"], got["next"], got["state"]) == (status, FLUSH, ERR), (case, got)
+        assert least <= got["ms"] + 1 <= most, (case, got)
+
+    # IBA table 45: code 12 is 0.64 ms, 24 is 40.96, 28 is 163.84; N retries wait N times
+    took("rnr 28 0", RNR_EXCEEDED, 0, 160)
+    took("rnr 12 2", RNR_EXCEEDED, 1.28, 80)
+    took("rnr 24 2", RNR_EXCEEDED, 81.9, 320)
+    took("rnr 28 2", RNR_EXCEEDED, 327.6, 800)
+    took("rnr 28 5", RNR_EXCEEDED, 819.2, 2500)
+    # 4.096 us * 2 ** timeout, up to four times as long; the first try and N more
+    for timeout, retries in ((10, 1), (14, 1), (14, 5), (16, 2)):
+        ms = 0.004096 * 2 ** timeout * (retries + 1)
+        took(f"gone {timeout} {retries}", RETRY_EXCEEDED, ms, 4 * ms + 60)
+    late = out.pop("rnr late")
+    assert (late["status"], late["next"], late["state"]) == (SUCCESS, SUCCESS, RTS), late
+    assert late["ms"] >= 1000
+    assert not out
+
+
+@pytest.mark.parametrize("case", [
+    "send_without_receive", "immediate_without_receive", "flush", "reset", "key_reuse",
+    "cq_overflow", "srq_limit", "any_alignment", "busy",
+])
+def test_mistakes_of_others(pair, progs, case):
+    """What is in shared lists of what emulated adapters get wrong."""
+    assert run(pair.a, progs, f"mistakes {case}") == {case: "ok"}
+
+
+def test_many_processes_at_once(pair, progs):
+    """Sixty programs with a context each; all data is right."""
+    program = progs.path("mistakes")
+    before = pair.a.run("rdma res show").out
+    out = pair.a.run(f"for i in $(seq 60); do {program} any_alignment & done; wait",
+                     timeout=150).out
+    assert out.count('{"any_alignment": "ok"') == 60, out
+    assert pair.a.run("rdma res show").out == before
+
+
+def test_time_stamps(pair, progs):
+    """Completions carry the device's clock, and the wall clock where it is asked for."""
+    out = run(pair.a, progs, "clocks")
+    assert out["between"] == out["looked_at"] == 40, out
+    # the kernel reads both clocks one after the other, at a moment it may be interrupted in
+    assert out["outside"] < 5_000_000, out
+    assert out["khz"] == 1_000_000 and out["mask"] == 2 ** 64 - 1
+
+
+def test_refused(pair, progs):
+    """What docs/verbs.md says is not supported is refused, and says so."""
+    out = run(pair.a, progs, "refused")
+    # Linux itself refuses alternate paths on RoCE ports, in its own way
+    assert out.pop("IBV_QP_ALT_PATH") == "EINVAL"
+    assert {what: err for what, err in out.items() if err != "EOPNOTSUPP"} == {}
+    assert len(out) > 20
+
+
+def test_operations(pair, progs):
+    """Every operation of user verbs between two adapters, in both roles."""
+    operations(pair.b, pair.a, progs)
+
+
+def operations(server, client, progs):
+    """Both sides of the program ops, and all they saw must be ok."""
+    job = server.start(progs.path("ops"))
+    client.wait_port(server.ip, 18600)
+    seen = {"client": json.loads(client.run(f"{progs.path('ops')} {server.ip}", timeout=120).out)}
+    served = job.wait(30)
+    assert served.rc == 0, served.err
+    seen["server"] = json.loads(served.out)
+    wrong = [f"{side}: {case}: {said}" for side, cases in seen.items()
+             for case, said in cases.items() if said != "ok"]
+    assert not wrong, "\n".join(wrong)
+    assert len(seen["client"]) == len(seen["server"]) >= 60
