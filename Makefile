@@ -42,8 +42,9 @@ driver: root ## Build the Linux driver
 provider: root ## Build the rdma-core provider
 	@lab/build-provider
 
-progs: root ## Build the programs that guest tests run
+progs: root ## Build the programs and modules that guest tests run
 	@lab/build-progs
+	@lab/build-test-modules
 
 image: root ## Make the guest image (10 seconds, once)
 	@lab/make-image
@@ -61,7 +62,8 @@ shell: build ## Boot two guests, open a shell in the first; they end with it
 
 # ----------------------------------------------------------------- testing
 
-TESTS := test-manual test-lab test-engine test-provider test-driver test-device test-guest
+TESTS := test-manual test-lab test-engine test-provider test-driver test-device \
+	test-guest test-pyverbs
 
 .PHONY: test $(TESTS)
 test: build ## Run all tests, quickest first; says at the end which failed
@@ -86,12 +88,12 @@ test-driver: root ## Unit tests of the driver's encoders (seconds)
 test-device: qemu ## Device tests over qtest, no guest (seconds)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
 
-test-guest: build ## Guest tests: pairs of guests are booted (30 minutes)
-	$(HOST_PYTEST) --durations=10 -m 'not stress' $(or $(GUEST_TESTS),tests/guest) $(ARGS)
+test-guest: build ## Guest tests: pairs of guests are booted (16 minutes)
+	$(HOST_PYTEST) --durations=10 -m 'not unfinished' $(or $(GUEST_TESTS),tests/guest) $(ARGS)
 
-.PHONY: test-stress
-test-stress: build ## Guest tests that look for rare failures; not in make test
-	$(HOST_PYTEST) -m stress tests/guest $(ARGS)
+NIC ?= qhca
+test-pyverbs: build ## rdma-core's own tests in a guest; NIC=rxe: Soft-RoCE's (1 minute)
+	@tests/pyverbs/run --nic $(NIC) $(ARGS)
 
 .PHONY: bench
 bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (6 minutes)
