@@ -238,6 +238,10 @@ def cmd_status(args) -> int:
         print(f"lab {status['name']}, link {status['link']}, logs in {status['logs']}")
         for name, g in status["guests"].items():
             state = "up" if g["alive"] else "DEAD"
+            if g["frozen"]:
+                state = "at a break" if g["run"] == "debug" else "frozen"
+            elif g["alive"] and g["run"] != "running":
+                state = g["run"]
             print(f"  {name}  {state}  {g['nic']:6} {g['ip']}  {g['mac']}  pid {g['pid']}")
     return 0 if all(g["alive"] for g in status["guests"].values()) else 1
 
@@ -251,9 +255,29 @@ def cmd_down(args) -> int:
     return 0
 
 
+def cmd_freeze(args) -> int:
+    lab = Lab.load(args.name)
+    stopped = lab.freeze()
+    say(f"{told(stopped)} stopped; all of lab {lab.name} stand"
+        if stopped else f"all guests of lab {lab.name} stood already")
+    return 0
+
+
+def cmd_thaw(args) -> int:
+    lab = Lab.load(args.name)
+    gone = lab.thaw()
+    say(f"{told(gone)} went on; all of lab {lab.name} run"
+        if gone else f"all guests of lab {lab.name} ran already")
+    return 0
+
+
+def told(names: list[str]) -> str:
+    return ("guest " if len(names) == 1 else "guests ") + ", ".join(names)
+
+
 def cmd_qmp(args) -> int:
     arguments = json.loads(args.arguments) if args.arguments else None
-    with Lab.load(args.name)[args.guest].qmp() as qmp:
+    with Lab.load(args.name)[args.guest].tool_qmp() as qmp:
         print(json.dumps(qmp.command(args.command, arguments), indent=1))
     return 0
 
@@ -339,6 +363,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--json", action="store_true")
 
     command("down", cmd_down, "end a lab; its logs stay in build/log")
+
+    command("freeze", cmd_freeze, "stop all guests together: virtual time stands, so no peer "
+            "runs out of retries")
+    command("thaw", cmd_thaw, "let all guests go on together, those at a break too")
 
     p = command("qmp", cmd_qmp, "send a QMP command to a guest's QEMU")
     p.add_argument("guest")

@@ -17,10 +17,9 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
-from . import process
+from . import process, qmp
 from .channel import Channel
 from .errors import CommandFailed, CommandTimeout, LabError
-from .qmp import Qmp
 
 
 @dataclasses.dataclass
@@ -290,9 +289,15 @@ class Guest:
                     path.write_bytes(tar.extractfile(member).read())
                     path.chmod(member.mode & 0o777)
 
-    def qmp(self, timeout: float = 20.0) -> Qmp:
-        """A QMP connection, for a with statement."""
-        return Qmp(self.dir / "qmp", timeout)
+    def qmp(self, timeout: float = 20.0) -> qmp.Qmp:
+        """A QMP connection for a command or two, in a with statement: the
+        lab's own socket, for which others wait."""
+        return qmp.Qmp(self.dir / "qmp", timeout)
+
+    def tool_qmp(self, timeout: float = 20.0) -> qmp.Qmp:
+        """A QMP connection for a tool that keeps it while others work: the
+        first free one of the guest's further sockets."""
+        return qmp.open_free(self.dir, timeout)
 
     def environment(self, timeout: float = 30.0) -> dict:
         """IBDEV, GIDX, NETDEV, ... as the guest has them now."""

@@ -12,7 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
-from . import machine, paths, process, sched, wire
+from . import freeze, machine, paths, process, sched, wire
 from .errors import LabError
 from .guest import Guest
 
@@ -210,8 +210,20 @@ class Lab:
         with lock(self.dir):
             self._stop()
 
+    def freeze(self) -> list[str]:
+        """Stop all guests together; the names of those that ran. After an
+        error all run that did."""
+        return freeze.freeze(self)
+
+    def thaw(self) -> list[str]:
+        """Let all guests go on together, those at a break too; the names of
+        those that stood."""
+        return freeze.thaw(self)
+
     def status(self) -> dict:
-        """A description for people and scripts; no guest is asked."""
+        """A description for people and scripts. "run" is QEMU's run state, as
+        in freeze.run_state(); "frozen" tells that virtual time stands."""
+        run = {g.name: freeze.run_state(g) for g in self.guests}
         return {
             "name": self.name,
             "logs": str(self.logs),
@@ -219,6 +231,8 @@ class Lab:
             "guests": {
                 g.name: {
                     "alive": g.alive,
+                    "run": run[g.name],
+                    "frozen": run[g.name] in freeze.STANDING,
                     "pid": g.state["process"]["pid"],
                     "nic": g.nic,
                     "ip": g.ip,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .channel import PORTS
 from .paths import BUILD, GUEST, QEMU, TOP
+from .qmp import SPARE
 
 # Kernel arguments: no mitigations and expedited grace periods because an
 # emulated CPU pays dearly for them; warnings reach the console.
@@ -122,6 +123,8 @@ def command_line(
         "-device",
         f"virtio-serial-pci,max_ports={PORTS + 1}",
     ]
+    for number in range(1, SPARE + 1):
+        args += ["-qmp", f"unix:{directory / f'qmp{number}'},server=on,wait=off"]
     for number in range(PORTS):
         args += [
             "-chardev",

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A small QMP client: one command per connection, or a few."""
+"""A small QMP client: one command per connection, or a few, or a long watch."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import select
 import socket
 import time
 from pathlib import Path
 
 from .errors import LabError
+
+# Sockets of a guest beside "qmp": each serves one tool at a time.
+SPARE = 6
 
 
 class QmpError(LabError):
@@ -21,58 +26,137 @@ class QmpError(LabError):
         self.reply = reply
 
 
+class Busy(LabError):
+    """Another program holds the socket."""
+
+
+def take_lock(path: Path) -> int:
+    """The lock of the socket at PATH as an open file; Busy if it is taken."""
+    try:
+        fd = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise LabError(f"no QMP at {path}: the lab is gone") from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise Busy(f"somebody else keeps {path} busy") from None
+    return fd
+
+
+def take_first(paths: list[Path], timeout: float) -> tuple[Path, int]:
+    """The first of PATHS that is free, and its lock; Busy after TIMEOUT."""
+    deadline = time.monotonic() + timeout
+    while True:
+        for path in paths:
+            with contextlib.suppress(Busy):
+                return path, take_lock(path)
+        if time.monotonic() > deadline:
+            names = ", ".join(p.name for p in paths)
+            raise Busy(
+                f"somebody else keeps all of {paths[0].parent}'s QMP sockets busy "
+                f"({names}): end a tool that is connected to this guest"
+                if len(paths) > 1
+                else f"somebody else keeps {paths[0]} busy"
+            )
+        time.sleep(0.02)
+
+
+def open_free(directory: Path, timeout: float = 20.0) -> Qmp:
+    """A connection for a tool that keeps it: the first free one of the spare
+    sockets of the guest whose folder is DIRECTORY. The lab's own socket is
+    taken only when QEMU was started without any other."""
+    spare = [directory / f"qmp{n}" for n in range(1, SPARE + 1)]
+    spare = [path for path in spare if path.exists()] or [directory / "qmp"]
+    path, lock = take_first(spare, timeout)
+    return Qmp(path, timeout, lock)
+
+
 class Qmp:
     """A connection to a guest's QMP socket; use it in a with statement.
 
     QEMU serves one client at a time, so the connection holds a lock: another
-    program waits for its turn, at most `timeout` seconds.
+    program waits for its turn, at most `timeout` seconds. LOCK is that lock
+    when it was taken already. Events that came are in `events`, oldest first.
     """
 
-    def __init__(self, path: Path, timeout: float = 20.0):
-        self._timeout = timeout
+    def __init__(self, path: Path, timeout: float = 20.0, lock: int | None = None):
+        self.path = Path(path)
         self.events: list[dict] = []
-        self._lock = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    os.close(self._lock)
-                    raise LabError(f"somebody else keeps {path} busy") from None
-                time.sleep(0.02)
-        self._file = None
+        self._timeout = timeout
+        self._buffer = bytearray()
+        self._lock = take_first([self.path], timeout)[1] if lock is None else lock
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout)
         try:
             self._socket.connect(str(path))
-            self._file = self._socket.makefile("r")
-            self._read()  # the greeting
+            self._read(timeout)  # the greeting
             self.command("qmp_capabilities")
         except OSError as error:
             self.close()
             raise LabError(f"no QMP at {path}: {error}") from error
+        except LabError:
+            self.close()
+            raise
 
-    def _read(self) -> dict:
-        line = self._file.readline()
-        if not line:
-            raise LabError("QEMU closed its QMP connection")
+    def fileno(self) -> int:
+        """For select(): readable when poll_events() may have something."""
+        return self._socket.fileno()
+
+    def _read(self, timeout: float) -> dict:
+        """The next message; TimeoutError after TIMEOUT seconds without one."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self._socket], [], [], max(0.0, left))
+            if not ready:
+                raise TimeoutError(f"QEMU says nothing for {timeout:g} s")
+            try:
+                data = self._socket.recv(1 << 16)
+            except ConnectionError:
+                data = b""
+            if not data:
+                raise LabError("QEMU closed its QMP connection")
+            self._buffer += data
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer[:] = rest
         return json.loads(line)
 
-    def command(self, name: str, arguments: dict | None = None):
-        """Run a command and return its value; QmpError when refused."""
+    def send(self, name: str, arguments: dict | None = None) -> None:
+        """Send a command; reply() must follow before the next one."""
         message = {"execute": name}
         if arguments:
             message["arguments"] = arguments
-        self._socket.sendall(json.dumps(message).encode() + b"\n")
+        try:
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise LabError(f"QEMU closed its QMP connection: {error}") from error
+
+    def reply(self, name: str):
+        """The value of the command NAME that was sent; QmpError when refused."""
         while True:
-            reply = self._read()
+            try:
+                reply = self._read(self._timeout)
+            except TimeoutError as error:
+                raise LabError(f"QMP {name}: {error}") from error
             if "return" in reply:
                 return reply["return"]
             if "error" in reply:
                 raise QmpError(name, reply["error"])
             self.events.append(reply)
+
+    def command(self, name: str, arguments: dict | None = None):
+        """Run a command and return its value; QmpError when refused."""
+        self.send(name, arguments)
+        return self.reply(name)
+
+    def poll_events(self) -> list[dict]:
+        """Take all events that have come, without waiting."""
+        with contextlib.suppress(TimeoutError):
+            while True:
+                self.events.append(self._read(0.0))
+        events, self.events = self.events, []
+        return events
 
     def wait_event(self, name: str, timeout: float) -> dict:
         """The next event NAME, also one seen before; LabError on time-out."""
@@ -85,20 +169,15 @@ class Qmp:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise LabError(f"no event {name} within {timeout} s")
-            self._socket.settimeout(left)
-            try:
-                self.events.append(self._read())
-            except TimeoutError:
-                pass
-            finally:
-                self._socket.settimeout(self._timeout)
+            with contextlib.suppress(TimeoutError):
+                self.events.append(self._read(left))
 
     def close(self) -> None:
-        # The file keeps the connection open, and QEMU serves only one.
-        if self._file:
-            self._file.close()
+        """End the connection; harmless when it was ended."""
         self._socket.close()
-        os.close(self._lock)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def __enter__(self) -> Qmp:
         return self

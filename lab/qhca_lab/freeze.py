@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stop and let go on all guests of a lab together, so that no peer runs out of
+time: virtual time stands in all of them."""
+
+from __future__ import annotations
+
+import contextlib
+
+from .errors import LabError
+
+RUNNING = "running"
+# States in which virtual time stands and cont ends that.
+STANDING = ("paused", "debug")
+
+
+def run_state(guest, timeout: float = 5.0) -> str | None:
+    """QEMU's run state of a guest: "running", "paused", "debug" at a break,
+    ...; None when QEMU is gone, "unknown" when it does not tell."""
+    if not guest.alive:
+        return None
+    try:
+        with guest.tool_qmp(timeout) as qmp:
+            return qmp.command("query-status")["status"]
+    except LabError:
+        return "unknown"
+
+
+def together(connections: dict, command: str) -> None:
+    """Send COMMAND to all, and only then wait for answers: the guests do it as
+    much at one time as a host can tell them. All are sent to and all answers
+    are waited for; then the first error is raised."""
+    errors, sent = [], []
+    for name, qmp in connections.items():
+        try:
+            qmp.send(command)
+            sent.append(name)
+        except LabError as error:
+            errors.append(f"guest {name}: {error}")
+    for name in sent:
+        try:
+            connections[name].reply(command)
+        except LabError as error:
+            errors.append(f"guest {name}: {error}")
+    if errors:
+        raise LabError("; ".join(errors))
+
+
+def stop_running(connections: dict) -> list[str]:
+    """Stop those guests that run; their names. A guest that stands at a break
+    or was stopped by somebody stays as it is. After an error those that were
+    stopped here go on, and LabError says what was wrong."""
+    running = {
+        name: qmp
+        for name, qmp in connections.items()
+        if qmp.command("query-status")["status"] == RUNNING
+    }
+    try:
+        together(running, "stop")
+    except LabError as error:
+        for qmp in running.values():
+            with contextlib.suppress(LabError):
+                qmp.command("cont")
+        raise LabError(f"not frozen, the guests run: {error}") from error
+    return list(running)
+
+
+def go_on(connections: dict) -> list[str]:
+    """Let all guests that stand go on, those at a break too; their names.
+    Every guest is tried; the first errors are raised in the end."""
+    standing, errors = {}, []
+    for name, qmp in connections.items():
+        try:
+            if qmp.command("query-status")["status"] != RUNNING:
+                standing[name] = qmp
+        except LabError as error:
+            errors.append(f"guest {name}: {error}")
+    try:
+        together(standing, "cont")
+    except LabError as error:
+        errors.append(str(error))
+    if errors:
+        raise LabError("; ".join(errors))
+    return list(standing)
+
+
+@contextlib.contextmanager
+def connected(lab, timeout: float = 20.0):
+    """QMP connections to all guests of LAB, by name."""
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for guest in lab.guests:
+            if not guest.alive:
+                raise LabError(
+                    f"QEMU of guest {guest.name} has ended: qhca-lab down, and up again"
+                )
+            found[guest.name] = stack.enter_context(guest.tool_qmp(timeout))
+        yield found
+
+
+def freeze(lab) -> list[str]:
+    """Stop all guests of LAB together; the names of those that ran."""
+    with connected(lab) as connections:
+        return stop_running(connections)
+
+
+def thaw(lab) -> list[str]:
+    """Let all guests of LAB go on together; the names of those that stood."""
+    with connected(lab) as connections:
+        return go_on(connections)
