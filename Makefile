@@ -63,7 +63,7 @@ shell: build ## Boot two guests, open a shell in the first; they end with it
 # ----------------------------------------------------------------- testing
 
 TESTS := test-manual test-lab test-engine test-provider test-driver test-device \
-	test-guest test-pyverbs
+	test-docs test-guest test-pyverbs
 
 .PHONY: test $(TESTS)
 test: build ## Run all tests, quickest first; says at the end which failed
@@ -87,6 +87,9 @@ test-driver: root ## Unit tests of the driver's encoders (seconds)
 
 test-device: qemu ## Device tests over qtest, no guest (seconds)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
+
+test-docs: build ## Execute every command that the documents show (6 minutes)
+	$(HOST_PYTEST) tests/docs $(ARGS)
 
 test-guest: build ## Guest tests: pairs of guests are booted (16 minutes)
 	$(HOST_PYTEST) --durations=10 -m 'not unfinished' $(or $(GUEST_TESTS),tests/guest) $(ARGS)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where the documents' labs live, and the lab that several of them share."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
+
+
+class Labs:
+    """Labs that documents start: in a private place, and ended for sure."""
+
+    # Not "lab": a reader's own may be up.
+    NAME = "docs"
+
+    def __init__(self, base):
+        self.base = base
+        self.shared = False
+
+    def environment(self):
+        return {"QHCA_RUN": str(self.base), "QHCA_LAB": self.NAME}
+
+    def share(self):
+        """A pair that is up for documents which need one."""
+        from qhca_lab import Lab, Options
+
+        if not self.shared:
+            Lab.up(self.NAME, options=Options(tied=True), replace=True)
+            self.shared = True
+
+    def end(self):
+        """End every lab; the names of those that were up."""
+        from qhca_lab import Lab, LabError
+
+        found = []
+        for state in sorted(self.base.glob("*/lab.json")):
+            name = state.parent.name.split("-", 1)[1]
+            try:
+                Lab.load(name).down()
+                found.append(name)
+            except LabError:
+                pass
+        self.shared = False
+        return found
+
+
+@pytest.fixture(scope="session")
+def labs():
+    base = Path(tempfile.mkdtemp(prefix="qd", dir="/tmp"))
+    before = os.environ.get("QHCA_RUN")
+    os.environ["QHCA_RUN"] = str(base)
+    labs = Labs(base)
+    try:
+        yield labs
+    finally:
+        labs.end()
+        if before is None:
+            del os.environ["QHCA_RUN"]
+        else:
+            os.environ["QHCA_RUN"] = before
+        shutil.rmtree(base, ignore_errors=True)

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The documents' fenced blocks, and what they promise.
+
+The convention, for those who write documents:
+
+```sh           commands a reader types at the top of the checkout: executed, all
+                blocks of a document in one shell, one after the other
+```output       what the sh block before it prints, stdout and stderr
+```             without a word: commands that no test can run. The comment
+                <!-- not run: REASON --> must stand in front
+```text, ```c   any other word: to be read, not typed
+
+In an output block "..." stands for anything in a line, and a line of nothing but
+"..." for any number of lines. Blanks count as one, however many.
+
+Comments that come before a block (a reader does not see them):
+
+<!-- numbers vary -->        in the next output, each number may be another
+<!-- exit status: 1 -->      the next commands fail, with this status
+<!-- deadline: 120 s -->     the next commands may take so long (60 s otherwise)
+<!-- run: COMMANDS -->       executed, not shown: what the reader has done already
+<!-- needs: a lab -->        guests a and b are up when the document begins; the
+                             document leaves them up, others share them
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+
+DEADLINE = 60.0  # seconds for a block
+
+_FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,})(?P<word>.*)$")
+_COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
+# Commands that somebody would type; in a block that is said not to be any.
+_TYPED = re.compile(r"^(\$ |sudo |make( |$)|lab/\w|\./\w|ibv_\w+ |rdma \w|echo .*>)")
+_NUMBER = re.compile(r"(?<![A-Za-z_.])(0x[0-9a-fA-F]+|\d+(\.\d+)?)")
+
+
+class DocumentError(Exception):
+    """A document breaks the convention; the text says where and how."""
+
+
+@dataclasses.dataclass
+class Block:
+    """Commands to execute, or output to expect."""
+
+    path: Path
+    line: int
+    text: str
+    deadline: float = DEADLINE
+    status: int = 0
+    hidden: bool = False
+    output: list[Output] = dataclasses.field(default_factory=list)
+
+    @property
+    def where(self) -> str:
+        return f"{self.path.relative_to(TOP)}:{self.line}"
+
+
+@dataclasses.dataclass
+class Output:
+    """What a block prints; VARY: its numbers may be others."""
+
+    line: int
+    text: str
+    vary: bool
+
+
+@dataclasses.dataclass
+class Document:
+    path: Path
+    blocks: list[Block]
+    needs_lab: bool = False
+    not_run: list[str] = dataclasses.field(default_factory=list)
+
+
+def documents() -> list[Path]:
+    """All Markdown files of the checkout, what is built left out."""
+    found = []
+    for path in sorted(TOP.rglob("*.md")):
+        parts = path.relative_to(TOP).parts
+        if parts[0] != "build" and not any(p.startswith(".") for p in parts):
+            found.append(path)
+    return found
+
+
+def parse(path: Path, text: str | None = None) -> Document:
+    """Read a document; DocumentError when it breaks the convention."""
+    text = path.read_text() if text is None else text
+    document = Document(path, [])
+    pending = _Pending(path)
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        fence = _FENCE.match(line)
+        if fence:
+            at = _take_fence(document, pending, lines, at, fence)
+        elif "<!--" in line:
+            begin = at
+            comment = line[line.index("<!--"):]
+            while "-->" not in comment:
+                at += 1
+                if at == len(lines):
+                    raise DocumentError(f"{_where(path, begin)}: a comment without end")
+                comment += "\n" + lines[at]
+            for match in _COMMENT.finditer(comment):
+                pending.take(document, match.group(1).strip(), begin)
+            at += 1
+        else:
+            if line.startswith("#"):
+                pending.after = None
+            at += 1
+    pending.must_be_empty(len(lines) - 1)
+    return document
+
+
+def _where(path: Path, at: int) -> str:
+    return f"{path.relative_to(TOP)}:{at + 1}"
+
+
+class _Pending:
+    """What comments said of the block to come, and the block output belongs to."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.after: Block | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        self.deadline = self.status = self.reason = None
+        self.vary = False
+
+    def must_be_empty(self, at: int) -> None:
+        if self.vary or (self.deadline, self.status, self.reason) != (None,) * 3:
+            raise DocumentError(
+                f"{_where(self.path, at)}: the comment before does not fit the block it stands at"
+            )
+
+    def take(self, document: Document, words: str, at: int) -> None:
+        """A comment with WORDS at line AT (from 0)."""
+        key, _, value = words.partition(":")
+        value = value.strip()
+        if words == "numbers vary":
+            self.vary = True
+        elif key == "exit status" and value.isdecimal():
+            self.status = int(value)
+        elif key == "deadline" and re.fullmatch(r"\d+ s", value):
+            self.deadline = float(value[:-2])
+        elif key == "not run" and value:
+            self.reason = value
+        elif words == "needs: a lab":
+            if document.blocks:
+                raise DocumentError(f"{_where(self.path, at)}: commands come before the need")
+            document.needs_lab = True
+        elif key == "run" and value:
+            document.blocks.append(
+                Block(self.path, at + 1, value, self.deadline or DEADLINE, hidden=True)
+            )
+            self.clear()
+            self.after = None
+        elif key in ("run", "not run", "needs", "deadline", "exit status", "numbers vary"):
+            raise DocumentError(f"{_where(self.path, at)}: not understood: <!-- {words} -->")
+
+
+def _take_fence(document, pending, lines, at, fence) -> int:
+    """Take the block that begins at line AT; the line behind it."""
+    path, begin = document.path, at
+    word = fence["word"].strip()
+    close = re.compile(rf"^ *`{{{len(fence['mark'])},}} *$")
+    body = []
+    at += 1
+    while at < len(lines) and not close.match(lines[at]):
+        body.append(lines[at].removeprefix(fence["indent"]))
+        at += 1
+    if at == len(lines):
+        raise DocumentError(f"{_where(path, begin)}: a block without end")
+    text = "\n".join(body)
+    where = _where(path, begin)
+    if word == "sh":
+        block = Block(path, begin + 2, text, pending.deadline or DEADLINE, pending.status or 0)
+        pending.deadline = pending.status = None
+        pending.must_be_empty(begin)
+        document.blocks.append(block)
+        pending.after = block
+    elif word == "output":
+        if pending.after is None:
+            raise DocumentError(f"{where}: output, but no commands (```sh) before it")
+        pending.after.output.append(Output(begin + 2, text, pending.vary))
+        pending.vary = False
+        pending.must_be_empty(begin)
+    elif word == "":
+        if not pending.reason:
+            raise DocumentError(
+                f"{where}: a block without a word: ```sh if a reader types it, ```output for "
+                "what that prints, ```text for anything else; or <!-- not run: REASON --> "
+                "before it"
+            )
+        document.not_run.append(f"{where}: {pending.reason}")
+        pending.reason = None
+        pending.must_be_empty(begin)
+        pending.after = None
+    else:
+        pending.must_be_empty(begin)
+        typed = [line for line in body if _TYPED.match(line)] if word == "text" else []
+        if word in ("shell", "bash", "console") or typed:
+            raise DocumentError(
+                f"{where}: commands in a block that is not executed; make it ```sh, or a plain "
+                "block with <!-- not run: REASON --> before it"
+            )
+    pending.clear()
+    return at + 1
+
+
+# ----------------------------------------------------------------- comparing
+
+
+def _pattern(line: str, vary: bool) -> re.Pattern:
+    pieces = []
+    for piece in line.rstrip().split("..."):
+        out, last = "", 0
+        for number in _NUMBER.finditer(piece) if vary else ():
+            out += re.escape(piece[last:number.start()])
+            out += r"0x[0-9a-fA-F]+" if number[0].startswith("0x") else r"\d+(?:\.\d+)?"
+            last = number.end()
+        pieces.append(out + re.escape(piece[last:]))
+    text = ".*".join(pieces)
+    return re.compile(re.sub(r"(\\?[ \t])+", r"[ \\t]+", text) + r"[ \t]*\Z")
+
+
+def mismatch(expected: str, got: str, vary: bool = False) -> str | None:
+    """None when the output GOT is what EXPECTED promises, else what is not."""
+    wanted = expected.rstrip().split("\n")
+    lines = got.rstrip().split("\n") if got.strip() else []
+    # reached: how many of `lines` can be used up by the wanted ones so far
+    reached = {0}
+    for number, line in enumerate(wanted):
+        if line.strip() == "...":
+            reached = set(range(min(reached), len(lines) + 1))
+            continue
+        pattern = _pattern(line, vary)
+        after = {n + 1 for n in reached if n < len(lines) and pattern.match(lines[n])}
+        if not after:
+            near = lines[max(0, min(reached)):]
+            seen = near[0] if near and len(reached) == 1 else None
+            return f"line {number + 1} is not there: {line!r}" + (
+                f"; instead: {seen!r}" if seen is not None else ""
+            )
+        reached = after
+    if len(lines) in reached:
+        return None
+    return f"more is printed than shown: {lines[min(reached)]!r}"

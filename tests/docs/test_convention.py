@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The harness itself: it must find what is wrong in a document."""
+
+import pytest
+from documents import TOP, DocumentError, mismatch, parse
+from session import BlockFailed, Session
+
+PATH = TOP / "docs" / "made-up.md"
+
+
+def blocks(text):
+    return parse(PATH, text).blocks
+
+
+@pytest.fixture
+def session():
+    session = Session({})
+    yield session
+    session.close()
+
+
+def run(session, text):
+    for block in blocks(text):
+        said = session.run(block)
+    return said
+
+
+# ------------------------------------------------------------------ parsing
+
+
+def test_blocks_and_their_output():
+    found = blocks("""
+# Head
+<!-- deadline: 90 s -->
+```sh
+echo one
+```
+It prints:
+<!-- numbers vary -->
+```output
+one 5
+```
+- in a list:
+  ```sh
+  echo two
+  ```
+<!-- run: echo hidden -->
+""")
+    assert [b.text for b in found] == ["echo one", "echo two", "echo hidden"]
+    assert [b.deadline for b in found] == [90, 60, 60]
+    assert found[0].output[0].text == "one 5" and found[0].output[0].vary
+    assert [b.hidden for b in found] == [False, False, True]
+    assert found[0].line == 5
+
+
+@pytest.mark.parametrize(
+    "text, word",
+    [
+        ("```\nmake run\n```", "without a word"),
+        ("```text\nmake run\n```", "not executed"),
+        ("```bash\nls\n```", "not executed"),
+        ("```output\nx\n```", "no commands"),
+        ("```sh\nls\n```\n# Next\n```output\nx\n```", "no commands"),
+        ("```sh\nls\n", "without end"),
+        ("<!-- not run:\n", "without end"),
+        ("<!-- not run: -->\n```\nls\n```", "not understood"),
+        ("<!-- deadline: long -->\n```sh\nls\n```", "not understood"),
+        ("<!-- not run: no -->\n```sh\nls\n```", "does not fit"),
+        ("<!-- numbers vary -->\n```sh\nls\n```", "does not fit"),
+        ("<!-- exit status: 1 -->\n", "does not fit"),
+        ("```sh\nls\n```\n<!-- needs: a lab -->", "before the need"),
+    ],
+)
+def test_a_broken_document_is_refused(text, word):
+    with pytest.raises(DocumentError, match=word):
+        parse(PATH, text)
+
+
+def test_a_reason_lets_a_block_be():
+    document = parse(PATH, "<!-- not run: needs a terminal -->\n```\nmake shell\n```")
+    assert not document.blocks
+    assert document.not_run == ["docs/made-up.md:2: needs a terminal"]
+
+
+# ---------------------------------------------------------------- comparing
+
+
+@pytest.mark.parametrize(
+    "expected, got, vary",
+    [
+        ("a\nb", "a\nb\n", False),
+        ("a ... c", "a b b c", False),
+        ("a\n...\nd", "a\nb\nc\nd", False),
+        ("a\n...\nd", "a\nd", False),
+        ("...", "", False),
+        ("...\nb\n...", "b", False),
+        ("a   b", "a b  ", False),
+        ("qpn 17 at 0x7f00 in 1.5 s", "qpn   5 at 0x1 in 22.25 s", True),
+        ("(*) [x] a+b", "(*) [x] a+b", False),
+    ],
+)
+def test_output_that_fits(expected, got, vary):
+    assert mismatch(expected, got, vary) is None
+
+
+@pytest.mark.parametrize(
+    "expected, got, vary",
+    [
+        ("a\nb", "a", False),
+        ("a", "a\nb", False),
+        ("a ... c", "a b d", False),
+        ("a\n...\nd", "a\nb", False),
+        ("a", "", False),
+        ("qpn 17", "qpn 18", False),
+        ("qpn 17", "qpn x", True),
+        ("qhca0", "qhca1", True),
+        ("at 0x7f", "at 12", True),
+        ("a.b", "axb", False),
+    ],
+)
+def test_output_that_does_not_fit(expected, got, vary):
+    assert mismatch(expected, got, vary)
+
+
+# ---------------------------------------------------------------- executing
+
+
+def test_one_shell_for_all_blocks(session):
+    assert run(session, "```sh\nX=5; cd lab\n```\n```sh\necho $X; pwd\n```") == f"5\n{TOP}/lab\n"
+
+
+def test_a_failed_command_is_found(session):
+    with pytest.raises(BlockFailed, match=r"made-up.md:2: status 3: \( exit 3 \)"):
+        run(session, "```sh\n(exit 3)\necho on\n```")
+
+
+def test_a_command_that_is_not_there(session):
+    with pytest.raises(BlockFailed, match="status 127"):
+        run(session, "```sh\nno-such-command\n```")
+
+
+def test_a_syntax_error_is_found(session):
+    with pytest.raises(BlockFailed):
+        run(session, "```sh\nif\n```")
+
+
+def test_a_promised_failure(session):
+    text = "<!-- exit status: 1 -->\n```sh\n{}\n```"
+    run(session, text.format("false"))
+    with pytest.raises(BlockFailed, match="all succeeded"):
+        run(session, text.format("true"))
+    with pytest.raises(BlockFailed, match="status 2"):
+        run(session, text.format("(exit 2)"))
+
+
+def test_wrong_output_is_found(session):
+    with pytest.raises(BlockFailed, match="line 1 is not there: 'two'; instead: 'one'"):
+        run(session, "```sh\necho one\n```\n```output\ntwo\n```")
+
+
+def test_output_of_the_background_is_waited_for(session):
+    run(session, "```sh\n(sleep 0.5; echo late) &\necho now\n```\n```output\nnow\nlate\n```")
+
+
+def test_a_hanging_command_is_ended(session):
+    with pytest.raises(BlockFailed, match="not done after 1 s"):
+        run(session, "<!-- deadline: 1 s -->\n```sh\nsleep 60\n```")
+
+
+def test_nobody_answers_questions(session):
+    assert run(session, "```sh\nread x || echo nobody\n```") == "nobody\n"
+
+
+def test_exit_is_found(session):
+    with pytest.raises(BlockFailed, match="the shell ended"):
+        run(session, "```sh\nexit 0\n```")
