@@ -10,6 +10,7 @@
 #include <linux/dma-mapping.h>
 
 #include "core.h"
+#include "trace.h"
 
 #define AQ_TIMEOUT		(30 * HZ)
 #define AQ_LOOK_INTERVAL	(HZ / 5)	/* is it still alive? */
@@ -40,8 +41,9 @@ static int status_to_errno(u8 status)
 }
 
 /* Take one completion, if there is one. Under aq->lock. */
-static bool reap_one(struct qhca_aq *aq, const char **why)
+static bool reap_one(struct qhca_core *core, const char **why)
 {
+	struct qhca_aq *aq = &core->aq;
 	struct qhca_aq_cqe *cqe = &aq->cq[aq->cons & (QHCA_AQ_DEPTH - 1)];
 	u8 phase = !((aq->cons >> QHCA_AQ_SHIFT) & 1);
 	struct qhca_aq_slot *slot;
@@ -60,6 +62,7 @@ static bool reap_one(struct qhca_aq *aq, const char **why)
 	slot->cqe = *cqe;
 	slot->pending = false;
 	slot->err = 0;
+	trace_qhca_aq_done(core, slot, id);
 	complete(&slot->done);
 	return true;
 }
@@ -72,7 +75,7 @@ void qhca_aq_reap(struct qhca_core *core)
 	unsigned long flags;
 
 	spin_lock_irqsave(&aq->lock, flags);
-	while (aq->cq && reap_one(aq, &why))
+	while (aq->cq && reap_one(core, &why))
 		;
 	spin_unlock_irqrestore(&aq->lock, flags);
 	if (why)
@@ -93,6 +96,7 @@ void qhca_aq_abort(struct qhca_core *core)
 		if (slot->pending) {
 			slot->pending = false;
 			slot->err = -EIO;
+			trace_qhca_aq_done(core, slot, i);
 			complete(&slot->done);
 		}
 	}
@@ -150,9 +154,13 @@ static int post(struct qhca_core *core, struct qhca_aq_slot *slot,
 	cmd->out_len = cpu_to_le32(req->out_len);
 	cmd->mask = cpu_to_le64(req->mask);
 	cmd->arg = cpu_to_le64(req->arg);
+	slot->opcode = req->opcode;
+	slot->posted = trace_qhca_aq_done_enabled() ?
+		       ktime_get_mono_fast_ns() : 0;
 	slot->pending = true;
 	aq->prod++;
 	aq->commands++;
+	trace_qhca_aq_cmd(core, cmd, aq->prod);
 	writel(aq->prod, core->dev.regs + QHCA_REG_ASQ_DB);
 	spin_unlock_irq(&aq->lock);
 	return 0;

@@ -27,6 +27,8 @@ struct qhca_aq_slot {
 	void *buf;		/* input, then output, QHCA_AQ_MAX_DATA each */
 	dma_addr_t dma;
 	struct qhca_aq_cqe cqe;
+	u64 posted;		/* when, if somebody traces; else 0 */
+	u8 opcode;
 	bool pending;		/* posted, no answer yet; under aq.lock */
 	int err;		/* -EIO when the device died under it */
 };

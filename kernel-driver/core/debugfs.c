@@ -11,6 +11,7 @@
 #include <linux/uaccess.h>
 
 #include "nd.h"
+#include "trace.h"
 
 static struct dentry *root;
 
@@ -226,25 +227,55 @@ static const struct file_operations layout_fops = {
 };
 
 /*
- * A number goes to the device's MARKER register as it is, "now" as this
- * kernel's monotonic clock in ns: it ties the clocks of guest and device.
+ * Mark the traces of guest and device with the same value. The time in the
+ * guest is known to the length of one store: nothing comes in between.
+ */
+static void marker_ring(struct qhca_core *core, u64 val, const char *text)
+{
+	unsigned long irq;
+	u64 before, after;
+
+	local_irq_save(irq);
+	before = ktime_get_mono_fast_ns();
+	writeq(val, core->dev.regs + QHCA_REG_MARKER);
+	after = ktime_get_mono_fast_ns();
+	trace_qhca_marker(core, val, text, before, after);
+	local_irq_restore(irq);
+}
+
+/* Text as a number: its first 8 bytes, the first one lowest. */
+static u64 text_value(const char *text)
+{
+	__le64 val = 0;
+
+	memcpy(&val, text, strnlen(text, sizeof(val)));
+	return le64_to_cpu(val);
+}
+
+/*
+ * A number goes to the device as it is; "now" as this kernel's monotonic clock
+ * in ns; other text by text_value().
  */
 static ssize_t marker_write(struct file *file, const char __user *ubuf,
 			    size_t len, loff_t *pos)
 {
 	struct qhca_core *core = file->private_data;
-	char buf[24] = {};
+	char buf[64] = {};
+	char *text;
 	u64 val;
 
 	if (len >= sizeof(buf))
 		return -EINVAL;
 	if (copy_from_user(buf, ubuf, len))
 		return -EFAULT;
-	if (sysfs_streq(buf, "now"))
-		val = ktime_get_ns();
-	else if (kstrtou64(buf, 0, &val))
+	text = strim(buf);
+	if (!*text)
 		return -EINVAL;
-	writeq(val, core->dev.regs + QHCA_REG_MARKER);
+	if (!strcmp(text, "now"))
+		val = ktime_get_mono_fast_ns();
+	else if (kstrtou64(text, 0, &val))
+		val = text_value(text);
+	marker_ring(core, val, text);
 	return len;
 }
 

@@ -11,6 +11,7 @@
 #include <linux/log2.h>
 
 #include "core.h"
+#include "trace.h"
 
 #define EQ_ASYNC_SHIFT	10
 #define EQ_COMP_SHIFT	11
@@ -40,6 +41,7 @@ static irqreturn_t async_irq(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
 
+	trace_qhca_irq(eq);
 	qhca_aq_reap(eq->core);
 	/* pairs with eq_create(): buffer and shift are there */
 	if (smp_load_acquire(&eq->made) && eq_peek(eq))
@@ -57,6 +59,7 @@ static irqreturn_t async_thread(int irq, void *data)
 	/* More than a lap at once: arming brings us back. */
 	while (budget-- && (eqe = eq_peek(eq))) {
 		copy = *eqe;
+		trace_qhca_eqe(eq, eq->cons, &copy);
 		WRITE_ONCE(eq->cons, eq->cons + 1);
 		eq->events++;
 		switch (copy.type) {
@@ -89,10 +92,12 @@ static irqreturn_t comp_irq(int irq, void *data)
 	/* pairs with eq_create(): buffer and shift are there */
 	if (!smp_load_acquire(&eq->made))
 		return IRQ_NONE;
+	trace_qhca_irq(eq);
 	while (budget-- && (eqe = eq_peek(eq))) {
 		u32 cqn = le32_to_cpu(READ_ONCE(eqe->obj));
 		u8 type = READ_ONCE(eqe->type);
 
+		trace_qhca_eqe(eq, eq->cons, eqe);
 		WRITE_ONCE(eq->cons, eq->cons + 1);
 		eq->events++;
 		/*

@@ -4,12 +4,14 @@
 #include <linux/log2.h>
 
 #include "qhca_ib.h"
+#include "trace.h"
 
 /* hard interrupt context */
 static void cq_comp(struct qhca_core_cq *core)
 {
 	struct ib_cq *ibcq = &container_of(core, struct qhca_ib_cq, core)->ibcq;
 
+	trace_qhca_cq_event(to_qdev(ibcq->device), core->cqn);
 	if (ibcq->comp_handler)
 		ibcq->comp_handler(ibcq, ibcq->cq_context);
 }
@@ -85,6 +87,7 @@ static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 	if (err)
 		return err;
 
+	trace_qhca_create_cq(dev, cq, le32_to_cpu(cqc.eqn), uar);
 	cq->core.cqn = cq->cqn;
 	cq->core.comp_vector = vector;
 	cq->core.comp = cq_comp;
@@ -97,6 +100,7 @@ static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 	qhca_cq_unregister(dev->qdev, &cq->core);
 err_destroy:
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	trace_qhca_destroy_cq(dev, cq->cqn, 0);
 	return err;
 }
 
@@ -162,6 +166,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 err_cq:
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	trace_qhca_destroy_cq(dev, cq->cqn, 0);
 	cq_gone(dev, cq);
 err_buf:
 	qhca_ib_db_put(dev, uc, &cq->db);
@@ -179,6 +184,7 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	/* first: the next CQ may get the number, and so the file's name */
 	qhca_ib_debugfs_del(cq->dbg);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
+	trace_qhca_destroy_cq(dev, cq->cqn, err);
 	if (err) {
 		qhca_ib_debugfs_add_cq(dev, cq);
 		return err;
@@ -216,13 +222,14 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
+	u64 arm = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
+		  QHCA_DB_SOLICITED : 0;
 	bool missed, dead;
 	unsigned long irq;
 
 	spin_lock_irqsave(&cq->lock, irq);
-	qhca_db_ring(dev->qdev, QHCA_DB_CQ_ARM, cq->cqn,
-		     (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
-		     QHCA_DB_SOLICITED : 0, cq->ci);
+	trace_qhca_doorbell(dev, QHCA_DB_CQ_ARM, cq->cqn, arm, cq->ci);
+	qhca_db_ring(dev->qdev, QHCA_DB_CQ_ARM, cq->cqn, arm, cq->ci);
 	missed = qhca_ib_cq_has_cqe(cq);
 	dead = qhca_dev_dead(dev->qdev) && qhca_ib_cq_has_flush(cq);
 	spin_unlock_irqrestore(&cq->lock, irq);

@@ -7,6 +7,7 @@
 #include <linux/rtnetlink.h>
 
 #include "qhca_ib.h"
+#include "trace.h"
 
 /* Look up an object and take a reference; @ref: offset of its "ref". */
 static void *obj_get(struct xarray *xa, unsigned long num, size_t ref)
@@ -147,10 +148,12 @@ static int device_event(struct notifier_block *nb, unsigned long type,
 	u32 num;
 
 	if (type == QHCA_EV_DEVICE_FATAL) {
+		trace_qhca_async_event(dev, type, 0, 0);
 		device_fatal(dev);
 		return NOTIFY_OK;
 	}
 	num = le32_to_cpu(eqe->obj);
+	trace_qhca_async_event(dev, type, num, eqe->syndrome);
 	switch (type) {
 	case QHCA_EV_CQ_ERR:
 		cq_event(dev, num);

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
+#include "trace.h"
 
 /* huge pages need no hint: the page size comes from the memory itself */
 #define MR_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
@@ -64,11 +65,14 @@ static int mr_create(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
 		return err;
 	mr->ibmr.lkey = mr->key;
 	mr->ibmr.rkey = mr->key;
+	trace_qhca_reg_mr(dev, mr, mpt);
 	qhca_ib_odp_set_key(mr);
 	err = xa_err(xa_store(&dev->mrs, mr->key >> QHCA_KEY_INDEX_SHIFT, mr,
 			      GFP_KERNEL));
-	if (err)
+	if (err) {
 		qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_MR, mr->key);
+		trace_qhca_dereg_mr(dev, mr->key, 0);
+	}
 	return err;
 }
 
@@ -511,6 +515,7 @@ int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 	/* the low byte of a fast registration MR's key changes with use */
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_MR, ibmr->rkey);
+	trace_qhca_dereg_mr(dev, ibmr->rkey, err);
 	if (err)
 		return err;
 	mutex_lock(&dev->mr_lock);

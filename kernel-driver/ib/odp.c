@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 
 #include "odp.h"
+#include "trace.h"
 
 static __le64 *range_entry(struct qhca_odp_range *r, unsigned long page)
 {
@@ -27,8 +28,10 @@ void qhca_odp_sync(struct qhca_ib_odp *odp)
 {
 	struct qhca_dev *qdev = odp->dev->qdev;
 
-	qhca_db_ring(qdev, QHCA_DB_MR_SYNC, odp->key >> QHCA_KEY_INDEX_SHIFT,
-		     0, 0);
+	u32 index = odp->key >> QHCA_KEY_INDEX_SHIFT;
+
+	trace_qhca_doorbell(odp->dev, QHCA_DB_MR_SYNC, index, 0, 0);
+	qhca_db_ring(qdev, QHCA_DB_MR_SYNC, index, 0, 0);
 	readl(qdev->regs + QHCA_REG_STATUS);
 }
 
@@ -52,6 +55,7 @@ static void range_unmap(struct qhca_odp_range *r, u64 start, u64 end)
 	}
 	if (!n)
 		return;
+	trace_qhca_invalidate(r->odp->dev, r->odp->key, start, end, n);
 	qhca_odp_sync(r->odp);
 	atomic64_add(n, &r->odp->invalidations);
 	ib_umem_odp_unmap_dma_pages(umem, start, end);
@@ -196,6 +200,7 @@ static int explicit_init(struct qhca_ib_odp *odp, struct qhca_ib_mr *mr,
 			       odp->start - ib_umem_start(umem), odp->length);
 	if (err)
 		goto err;
+	trace_qhca_table(dev, odp->start, &mr->table);
 	r->odp = odp;
 	r->umem = umem;
 	r->table = &mr->table;

@@ -9,6 +9,7 @@
 #include <rdma/restrack.h>
 
 #include "odp.h"
+#include "trace.h"
 
 /* The MR with this key, if it has paging; give it back by a put of its ref. */
 static struct qhca_ib_odp *odp_get(struct qhca_ib_dev *dev, u32 key,
@@ -49,6 +50,8 @@ static int provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
 	/* Behind what is needed now there may be nothing. */
 	if (ret < 0 && ret != -EAGAIN)
 		ret = qhca_odp_map(odp, addr, 1, flags);
+	trace_qhca_page_fault(dev, odp->key, addr, len,
+			      flags & QHCA_ODP_WRITE, ret);
 	if (ret > 0)
 		atomic64_add(ret, &odp->faults);
 	if (ret < 0 && ret != -EAGAIN)

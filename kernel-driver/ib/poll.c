@@ -7,6 +7,7 @@
  */
 #include "cq_ring.h"
 #include "qhca_ib.h"
+#include "trace.h"
 
 /* The CQE with counter @index if the device has written it, else NULL. */
 static struct qhca_cqe *cq_entry(struct qhca_ib_cq *cq, u32 index)
@@ -151,6 +152,7 @@ static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
 			qp = xa_load(&dev->qps, qpn);
 		if (WARN_ON_ONCE(!qp))
 			continue;
+		trace_qhca_poll_cq(dev, cq->cqn, ci - 1, cqe);
 		wc_fill(&wc[n++], cqe, qp);
 		retire_wqe(qp, cqe);
 	}
@@ -182,6 +184,8 @@ static int flush_wq(struct qhca_ib_qp *qp, bool sq, int num, struct ib_wc *wc)
 		wc[n].vendor_err = QHCA_SYN_FLUSH;
 		wc[n].opcode = sq ? IB_WC_SEND : IB_WC_RECV;
 		wc[n].qp = &qp->ibqp;
+		trace_qhca_flush_wr(to_qdev(qp->ibqp.device), qp->qpn, sq,
+				    wq->tail, wc[n].wr_id);
 		wq->tail++;
 		n++;
 	}

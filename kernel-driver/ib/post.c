@@ -4,6 +4,7 @@
  * WRs it has taken.
  */
 #include "qhca_ib.h"
+#include "trace.h"
 
 #define OPCODE_BAD	0xff
 
@@ -233,7 +234,14 @@ static int write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		write_sges(data, wr->sg_list, n);
 	}
 	ctrl->num_sge = cpu_to_le16(n);
+	trace_qhca_post_send(dev, qp, qp->sq.head, wr, ctrl);
 	return 0;
+}
+
+static void ring(struct qhca_ib_dev *dev, u32 reg, u32 qpn, u32 index)
+{
+	trace_qhca_doorbell(dev, reg, qpn, 0, index);
+	qhca_db_ring(dev->qdev, reg, qpn, 0, index);
 }
 
 static bool wq_full(struct qhca_ib_wq *wq)
@@ -278,7 +286,7 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		qp->sq.head++;
 	}
 	if (qp->sq.head != first)
-		qhca_db_ring(dev->qdev, QHCA_DB_SQ, qp->qpn, 0, qp->sq.head);
+		ring(dev, QHCA_DB_SQ, qp->qpn, qp->sq.head);
 out:
 	spin_unlock_irqrestore(&qp->sq.lock, irq);
 	qhca_ib_wake_if_dead(dev);
@@ -303,7 +311,7 @@ static void publish_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	WRITE_ONCE(qp->rq_db.rec->index, cpu_to_le32(qp->rq.head));
 	mb();		/* index before looking at the flags */
 	if (le32_to_cpu(READ_ONCE(qp->rq_db.rec->flags)) & QHCA_DBREC_NOTIFY)
-		qhca_db_ring(dev->qdev, QHCA_DB_RQ, qp->qpn, 0, 0);
+		ring(dev, QHCA_DB_RQ, qp->qpn, 0);
 }
 
 /**
@@ -345,6 +353,7 @@ int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		slot = qp->rq.head & (BIT(qp->rq.shift) - 1);
 		qhca_ib_write_rq_wqe(qhca_kbuf_ptr(&qp->rq.buf.kbuf,
 						   slot << qp->rq.stride), wr);
+		trace_qhca_post_recv(dev, qp->qpn, qp->rq.head, slot, wr);
 		qp->rq.head++;
 	}
 	if (qp->rq.head != first)

@@ -9,6 +9,7 @@
 #include <linux/log2.h>
 
 #include "qhca_ib.h"
+#include "trace.h"
 
 static int qp_type(struct qhca_ib_dev *dev, enum ib_qp_type type, bool user,
 		   u8 *out)
@@ -372,6 +373,7 @@ static int hw_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 
 	mutex_lock(&dev->qp_mutex);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
+	trace_qhca_destroy_qp(dev, qp->qpn, err);
 	if (!err)
 		forget(dev, qp);
 	mutex_unlock(&dev->qp_mutex);
@@ -383,6 +385,7 @@ static void hw_destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	mutex_lock(&dev->qp_mutex);
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_QP, qp->qpn);
+	trace_qhca_destroy_qp(dev, qp->qpn, 0);
 	forget(dev, qp);
 	mutex_unlock(&dev->qp_mutex);
 }
@@ -444,6 +447,7 @@ static int create_rss(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	err = hw_create(dev, qp, &qpc);
 	if (err)
 		return err;
+	trace_qhca_create_qp(dev, qp, &qpc);
 	qp->ibqp.qp_num = qp->qpn;
 	resp.qpn = qp->qpn;
 	err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
@@ -524,6 +528,7 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	err = hw_create(dev, qp, &qpc);
 	if (err)
 		goto err_bufs;
+	trace_qhca_create_qp(dev, qp, &qpc);
 	if (!qp->user)
 		link_cqs(qp);
 	ibqp->qp_num = qp->qpn;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Queue pairs: modify and query. The device keeps the attributes. */
 #include "qhca_ib.h"
+#include "trace.h"
 
 /* the values are the same: QPC states, path MTU codes */
 static_assert(QHCA_QPS_RESET == IB_QPS_RESET);
@@ -217,6 +218,7 @@ static int modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (err == -EIO && (mask & IB_QP_STATE) &&
 	    (next == IB_QPS_ERR || next == IB_QPS_RESET))
 		err = 0;
+	trace_qhca_modify_qp(dev, qp, cur, next, mask, &qpc, err);
 	if (err) {
 		WRITE_ONCE(qp->state, cur);
 		return err;

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
+#include "trace.h"
 
 static void srq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
@@ -127,6 +128,13 @@ static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	srq->next_free = NULL;
 }
 
+/* Where there is no way back. */
+static void destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
+{
+	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+	trace_qhca_destroy_srq(dev, srq->srqn, 0);
+}
+
 static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 		      u32 pdn, u32 uar, const struct ib_srq_init_attr *attr)
 {
@@ -158,11 +166,11 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 			     sizeof(srqc), &srq->srqn);
 	if (err)
 		return err;
+	trace_qhca_create_srq(dev, srq);
 	/* nothing looks it up but events, for which a late entry is no harm */
 	err = xa_err(xa_store(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
 	if (err)
-		qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_SRQ,
-				     srq->srqn);
+		destroy_sure(dev, srq);
 	return err;
 }
 
@@ -252,7 +260,7 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	return 0;
 
 err_srq:
-	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+	destroy_sure(dev, srq);
 	srq_gone(dev, srq);
 err_bufs:
 	srq_put_bufs(dev, srq, uc);
@@ -317,6 +325,7 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	/* first: the next SRQ may get the number, and so the file's name */
 	qhca_ib_debugfs_del(srq->dbg);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+	trace_qhca_destroy_srq(dev, srq->srqn, err);
 	if (err) {
 		qhca_ib_debugfs_add_srq(dev, srq);
 		return err;
@@ -340,7 +349,8 @@ void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index)
 }
 
 /* Post one receive; under srq->lock. */
-static int srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr *wr)
+static int srq_post_one(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
+			const struct ib_recv_wr *wr)
 {
 	u32 index = srq->first_free;
 	__le32 *slot;
@@ -356,6 +366,7 @@ static int srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr *wr)
 			     (srq->head & (BIT(srq->shift) - 1)) *
 			     sizeof(*slot));
 	*slot = cpu_to_le32(index);
+	trace_qhca_post_srq_recv(dev, srq->srqn, srq->head, index, wr);
 	srq->head++;
 	return 0;
 }
@@ -371,13 +382,14 @@ static int srq_post_one(struct qhca_ib_srq *srq, const struct ib_recv_wr *wr)
 int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			  const struct ib_recv_wr **bad)
 {
+	struct qhca_ib_dev *dev = to_qdev(ibsrq->device);
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
 	unsigned long irq;
 	int err = 0;
 
 	spin_lock_irqsave(&srq->lock, irq);
 	for (; wr; wr = wr->next) {
-		err = srq_post_one(srq, wr);
+		err = srq_post_one(dev, srq, wr);
 		if (err) {
 			*bad = wr;
 			break;

@@ -6,6 +6,7 @@
 #include <linux/dma-mapping.h>
 
 #include "qhca_ib.h"
+#include "trace.h"
 
 /**
  * qhca_ib_umem_get - pin memory of the calling application
@@ -105,6 +106,8 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
 			  "%llu bytes at %#lx: no %s table, page size %#lx: %d\n",
 			  len, umem->address, qhca_form_name(want.form), page,
 			  err);
+	else
+		trace_qhca_table(dev, umem->address, t);
 	return err;
 }
 
@@ -147,7 +150,11 @@ int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
 int qhca_ib_kbuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
 		     size_t len)
 {
-	return qhca_kbuf_alloc(dev->qdev, &buf->kbuf, len);
+	int err = qhca_kbuf_alloc(dev->qdev, &buf->kbuf, len);
+
+	if (!err)
+		trace_qhca_table(dev, 0, &buf->kbuf.table);
+	return err;
 }
 
 /* Give back either; harmless on one that is all zero. */
