@@ -59,6 +59,16 @@ void qmp_qhca_step(const char *device, bool has_on, QhcaStopOn on,
     no_device(errp);
 }
 
+void qmp_qhca_step_cancel(const char *device, Error **errp)
+{
+    no_device(errp);
+}
+
+QhcaLook *qmp_qhca_query_names(const char *device, Error **errp)
+{
+    return no_device(errp);
+}
+
 QhcaLook *qmp_qhca_query_stop(const char *device, Error **errp)
 {
     return no_device(errp);

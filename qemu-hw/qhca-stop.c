@@ -30,17 +30,23 @@ struct QhcaHeld {
 
 /* ---- stopping and going on ---- */
 
+static QhcaLook *qhca_look_wrap(QhcaState *s, QhcaJson *j)
+{
+    QhcaLook *look = g_new0(QhcaLook, 1);
+
+    look->device = object_get_canonical_path(OBJECT(s));
+    look->time = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    look->look = j->root;
+    return look;
+}
+
 static QhcaLook *qhca_stop_look(QhcaState *s, bool trail)
 {
     QhcaJson j;
     struct qhca_emit em = qhca_json_emit(&j);
-    QhcaLook *look = g_new0(QhcaLook, 1);
 
     qhca_debug_show(s->engine, trail, &em);
-    look->device = object_get_canonical_path(OBJECT(s));
-    look->time = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-    look->look = j.root;
-    return look;
+    return qhca_look_wrap(s, &j);
 }
 
 /*
@@ -236,6 +242,32 @@ void qmp_qhca_step(const char *device, bool has_on, QhcaStopOn on,
     } else if (!runstate_is_running()) {
         qmp_cont(errp);
     }
+}
+
+void qmp_qhca_step_cancel(const char *device, Error **errp)
+{
+    QhcaState *s = qhca_find(device, errp);
+
+    if (s) {
+        qhca_debug_step_cancel(s->engine);
+        qhca_leave(s);
+    }
+}
+
+QhcaLook *qmp_qhca_query_names(const char *device, Error **errp)
+{
+    QhcaState *s = qhca_find(device, errp);
+    QhcaLook *look;
+    QhcaJson j;
+    struct qhca_emit em = qhca_json_emit(&j);
+
+    if (!s) {
+        return NULL;
+    }
+    qhca_debug_names(&em);
+    look = qhca_look_wrap(s, &j);
+    qhca_leave(s);
+    return look;
 }
 
 QhcaLook *qmp_qhca_query_stop(const char *device, Error **errp)

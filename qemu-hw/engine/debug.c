@@ -228,10 +228,25 @@ static void update(struct qhca *e)
     e->tracing = d->out || e->debugging;
 }
 
+unsigned qhca_on_fields(enum qhca_stop_on on)
+{
+    unsigned i, has = 0;
+
+    for (i = 0; i < QHCA_TR_KINDS; i++) {
+        struct qhca_trace t = {
+            .kind = i, .a = QHCA_STAT_TABLE_FAULTS,
+        };
+
+        if (is_on(&t, on)) {
+            has |= kinds[i].fields;
+        }
+    }
+    return has;
+}
+
 const char *qhca_break_add(struct qhca *e, struct qhca_break *b)
 {
     struct qhca_debug *d = get(e);
-    unsigned i, has = 0;
 
     if (!d) {
         return "out of memory";
@@ -239,16 +254,7 @@ const char *qhca_break_add(struct qhca *e, struct qhca_break *b)
     if (b->on >= QHCA_ONS) {
         return "no such kind of event";
     }
-    for (i = 0; i < QHCA_TR_KINDS; i++) {
-        struct qhca_trace t = {
-            .kind = i, .a = QHCA_STAT_TABLE_FAULTS,
-        };
-
-        if (is_on(&t, b->on)) {
-            has |= kinds[i].fields;
-        }
-    }
-    if (b->fields & ~has) {
+    if (b->fields & ~qhca_on_fields(b->on)) {
         return "events of this kind have no such field";
     }
     if (d->breaks == QHCA_BREAKS_MAX) {
@@ -376,6 +382,14 @@ const char *qhca_debug_step(struct qhca *e, enum qhca_stop_on on,
     update(e);
     qhca_debug_continue(e);
     return NULL;
+}
+
+void qhca_debug_step_cancel(struct qhca *e)
+{
+    if (e->dbg) {
+        e->dbg->step_left = 0;
+        update(e);
+    }
 }
 
 /* ---- showing ---- */

@@ -86,6 +86,8 @@ const struct qhca_break *qhca_break_next(struct qhca *e, uint32_t id);
  */
 const char *qhca_debug_step(struct qhca *e, enum qhca_stop_on on,
                             uint64_t count);
+/** Forget a step that has not ended; one that has is a stop like any. */
+void qhca_debug_step_cancel(struct qhca *e);
 /** Go on after a stop.  The ops kick and set_timer are called. */
 void qhca_debug_continue(struct qhca *e);
 /**
@@ -98,5 +100,13 @@ bool qhca_debug_stopped(const struct qhca *e);
  * time it went on (the last 64).
  */
 void qhca_debug_show(struct qhca *e, bool trail, const struct qhca_emit *em);
+
+/** The fields (QHCA_BRK_*) a condition on @on can ask for. */
+unsigned qhca_on_fields(enum qhca_stop_on on);
+/**
+ * Show of each kind of event which fields a condition can ask for, and the
+ * names of its codes and syndromes.
+ */
+void qhca_debug_names(const struct qhca_emit *em);
 
 #endif /* QHCA_DEBUG_H */

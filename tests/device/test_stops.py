@@ -112,6 +112,34 @@ def test_time_stands(rts):
     assert [rts.cq.take().status for _ in range(2)] == [C.QHCA_WC_SUCCESS] * 2
 
 
+def test_names(rts):
+    """The codes and fields that are told are the ones conditions take."""
+    m = rts.adapter.m
+    events = m.qmp("qhca-query-names")["look"]["events"]
+    packets = next(e for e in events if e["on"] == "packet-out")
+    code = next(c["code"] for c in packets["codes"] if c["name"] == "RC SEND_ONLY")
+    assert code == SEND_ONLY
+    for event in events:
+        names = [c["name"] for c in event["codes"]]
+        assert len(set(names)) == len(names) and (not names or "code" in event["fields"])
+        assert not event["syndromes"] or "syndrome" in event["fields"]
+        m.qmp("qhca-break-add",
+              condition={"on": event["on"], **{f: 1 for f in event["fields"]}})
+    m.qmp("qhca-break-remove")
+
+
+def test_cancelled_step(rts):
+    """A step that waits for nothing can be given up."""
+    m = rts.adapter.m
+    m.qmp("qhca-step", on="wqe")
+    assert m.qmp("qhca-query-stop")["look"]["steps_left"] == 1
+    m.qmp("qhca-step-cancel")
+    assert "steps_left" not in m.qmp("qhca-query-stop")["look"]
+    send(rts, 1)
+    assert parse(m.receive_frame())[BTH].psn == RTS_PSN
+    assert m.qmp("query-status")["status"] == "running"
+
+
 @pytest.mark.parametrize("condition, event", [
     ({"on": "wqe", "wr-id": 2}, ("wr_id", 2)),
     ({"on": "wqe", "code": C.QHCA_WQE_SEND, "ignore": 1}, ("index", 1)),

@@ -446,6 +446,70 @@ static void events(void **state)
     free(s.text);
 }
 
+/* What is said of conditions is what they take. */
+static void names(void **state)
+{
+    static const char *const field[] = {
+        "number", "peer", "index", "psn", "code", "wr-id", "syndrome",
+    };
+    struct seen s = { 0 };
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    unsigned i, bit, n;
+    char path[64];
+
+    (void)state;
+    qhca_debug_names(seen_start(&s));
+    assert_int_equal(s.depth, 0);
+    for (i = 0; i < QHCA_ONS; i++) {
+        snprintf(path, sizeof(path), "events.%u.on", i);
+        SEEN(&s, path, qhca_on_name(i));
+        for (n = bit = 0; bit < 7; bit++) {
+            struct qhca_break b = { .on = i, .fields = 1 << bit };
+
+            if (!qhca_break_add(p->e, &b)) {
+                snprintf(path, sizeof(path), "events.%u.fields.%u", i, n++);
+                SEEN(&s, path, field[bit]);
+            }
+        }
+        snprintf(path, sizeof(path), "\nevents.%u.fields.%u =", i, n);
+        assert_null(strstr(s.text, path));
+        qhca_break_remove(p->e, 0);
+    }
+    SEEN(&s, "events.1.codes.0.name", "SEND");
+    assert_non_null(strstr(s.text, " = RC SEND_ONLY\n"));
+    assert_non_null(strstr(s.text, " = XRC ACK\n"));
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
+/* A step that is given up does not stop it later. */
+static void cancel(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+
+    (void)state;
+    qhca_debug_step_cancel(p->e);       /* nothing was ever set */
+    step(p, QHCA_ON_WQE, 3);
+    post(p, 2, 0, 8);
+    peer_run(p);
+    assert_false(qhca_debug_stopped(p->e));
+    qhca_debug_step_cancel(p->e);
+    post(p, 2, 2, 8);
+    peer_run(p);
+    assert_false(qhca_debug_stopped(p->e));
+    step(p, QHCA_ON_WQE, 1);
+    post(p, 1, 4, 8);
+    peer_run(p);
+    assert_true(qhca_debug_stopped(p->e));
+    qhca_debug_step_cancel(p->e);       /* stands where it stands */
+    assert_true(qhca_debug_stopped(p->e));
+    node_continue(p->n);
+    peer_run(p);
+    assert_false(qhca_debug_stopped(p->e));
+    peer_free(p);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -458,6 +522,8 @@ int main(void)
         cmocka_unit_test(reset),
         cmocka_unit_test(all_stops),
         cmocka_unit_test(events),
+        cmocka_unit_test(names),
+        cmocka_unit_test(cancel),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
