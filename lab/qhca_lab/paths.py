@@ -48,5 +48,16 @@ def lab_dir(name: str) -> Path:
     """The folder of lab NAME; labs of different checkouts do not meet."""
     if not name.replace("-", "").replace("_", "").isalnum() or len(name) > 20:
         raise LabError(f"bad lab name {name!r}: letters, digits, - and _, at most 20")
-    tag = hashlib.sha256(str(TOP).encode()).hexdigest()[:6]
-    return run_base() / f"{tag}-{name}"
+    return run_base() / f"{tag()}-{name}"
+
+
+def tag() -> str:
+    """What the folders of this checkout's labs begin with."""
+    return hashlib.sha256(str(TOP).encode()).hexdigest()[:6]
+
+
+def labs() -> list[str]:
+    """Names of this checkout's labs that were brought up and not taken down."""
+    start = f"{tag()}-"
+    found = run_base().glob(f"{start}*/lab.json")
+    return sorted(path.parent.name[len(start):] for path in found)

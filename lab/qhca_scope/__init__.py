@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The developer's tool behind lab/qhca-scope: looks, breaks and steps of the
+adapters of a lab, as commands and in a terminal interface.
+
+    from qhca_scope import Scope
+    with Scope.of_lab("lab") as scope:
+        scope["a"].inspect("qp", 17)["context"]["state_name"]
+"""
+
+from .machine import Machine
+from .scope import Scope
+from .trouble import NoSuchObject, ScopeError, TookTooLong
+
+__all__ = ["Machine", "NoSuchObject", "Scope", "ScopeError", "TookTooLong"]

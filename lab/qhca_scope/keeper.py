@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The keeper: a process in the background that looks after a lab's guests as
+long as one has a break.
+
+When a guest stops at a break, it stops the others; when that guest goes on,
+by whatever means (gdb's continue, QMP's cont), it lets those go on too. It ends
+by itself when no break is set and none stands, and with the lab.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+from qhca_lab import LabError
+
+from .trouble import ScopeError
+
+PROGRAM = Path(__file__).resolve().parents[1] / "qhca-scope"
+IDLE = 2.0                      # seconds between looks if it is still needed
+
+
+def lock_of(lab) -> Path:
+    return lab.dir / "scope-keeper.lock"
+
+
+def alive(lab) -> bool:
+    """Is there a keeper?"""
+    with open(lock_of(lab), "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def ensure(lab) -> None:
+    """Start a keeper if there is none, and wait until it sees all guests. The
+    caller holds the lab's lock, so none ends meanwhile."""
+    if alive(lab):
+        return
+    with open(lab.logs / "scope-keeper.log", "ab") as log:
+        child = subprocess.Popen(
+            [str(PROGRAM), "--lab", lab.name, "_keep"], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=log, start_new_session=True, cwd="/",
+        )
+    ready, _, _ = select.select([child.stdout], [], [], 30)
+    said = child.stdout.readline() if ready else b""
+    child.stdout.close()
+    if said != b"ready\n":
+        child.kill()
+        child.wait()
+        raise ScopeError(
+            "the process that stops a lab's guests together did not start",
+            f"see {lab.logs / 'scope-keeper.log'}",
+        )
+
+
+def keep(scope) -> int:
+    """Be the keeper; returns when it is not needed any more."""
+    with open(lock_of(scope.lab), "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("ready", flush=True)
+            return 0
+        machines = [m for m in scope.adapters if m.guest.alive]
+        for machine in machines:
+            machine.qmp.poll_events()
+        print("ready", flush=True)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)                # nobody reads us any more
+        for machine in machines:        # a break may have been met already
+            guard(scope, machine, ["QHCA_STOP"])
+        while machines:
+            ready, _, _ = select.select([m.qmp for m in machines], [], [], IDLE)
+            for machine in list(machines):
+                try:
+                    names = [e["event"] for e in machine.qmp.poll_events()]
+                except LabError:
+                    machines.remove(machine)
+                    continue
+                guard(scope, machine, names)
+            if not ready and ended(scope, machines, lock):
+                return 0
+    return 0
+
+
+def guard(scope, machine, events: list[str]) -> None:
+    """Do what EVENTS of MACHINE ask for; a guest that is gone is no trouble."""
+    with contextlib.suppress(LabError):
+        if "QHCA_STOP" in events:
+            scope.peers_follow(machine)
+        if "RESUME" in events:
+            scope.peers_go()
+
+
+def ended(scope, machines, lock) -> bool:
+    """Is nobody in need of a keeper? Then the lock is given up, too."""
+    try:
+        with scope.lock():
+            if not any(needed(m) for m in machines):
+                fcntl.flock(lock, fcntl.LOCK_UN)
+                return True
+    except LabError as error:
+        print(f"keeper of lab {scope.lab.name}: {error}", file=sys.stderr)
+        return not scope.lab.dir.exists()
+    return False
+
+
+def needed(machine) -> bool:
+    """Has MACHINE a break or a step left, or does it stand at one?"""
+    look = machine.stop_look()["look"]
+    return bool(look["stopped"] or look.get("steps_left") or machine.breaks())

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All adapters of a lab: who stands, who goes on, and that they do so together.
+
+A guest that stops at a break stops the others of its lab, too, or their
+adapters would run out of retries. This is done by whoever notices first: the
+command that waits, or the keeper (keeper.py), which is there as long as a
+break is set. All of them hold the lab's lock while they look and act, so
+none undoes what another did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import time
+
+from qhca_lab import Lab, LabError, freeze, paths
+
+from . import keeper
+from .machine import AT_BREAK, RUNNING, Machine
+from .trouble import ScopeError, TookTooLong, Usage
+
+
+def find_lab(name: str | None) -> Lab:
+    """The lab NAME, else that of $QHCA_LAB, else the only one that is up."""
+    name = name or os.environ.get("QHCA_LAB")
+    if name:
+        try:
+            return Lab.load(name)
+        except LabError as error:
+            others = paths.labs()
+            raise ScopeError(
+                f"lab {name} is not up" if "not up" in str(error) else str(error),
+                f"lab/qhca-lab --name {name} up starts it"
+                + (f"; up are: {', '.join(others)}" if others else ""),
+            ) from None
+    up = [lab for lab in map(load_or_none, paths.labs()) if lab and any_alive(lab)]
+    if len(up) == 1:
+        return up[0]
+    if not up:
+        raise ScopeError("no lab is up", "lab/qhca-lab up starts one")
+    raise ScopeError(
+        "several labs are up: " + ", ".join(sorted(lab.name for lab in up)),
+        "choose one with --lab NAME or QHCA_LAB=NAME",
+    )
+
+
+def load_or_none(name: str) -> Lab | None:
+    try:
+        return Lab.load(name)
+    except LabError:
+        return None
+
+
+def any_alive(lab: Lab) -> bool:
+    return any(g.state.get("process") and g.alive for g in lab.guests)
+
+
+class Scope:
+    """A lab and its machines by the guests' letters; for a with statement."""
+
+    def __init__(self, lab, timeout: float = 20.0):
+        self.lab = lab
+        self.machines = {g.name: Machine(g, timeout) for g in lab.guests}
+        self._held = 0
+
+    @classmethod
+    def of_lab(cls, name: str | None = None) -> Scope:
+        """Of the lab NAME, or the one that is up."""
+        return cls(find_lab(name))
+
+    def __enter__(self) -> Scope:
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for machine in self.machines.values():
+            machine.close()
+
+    def __getitem__(self, name: str) -> Machine:
+        try:
+            return self.machines[name]
+        except KeyError:
+            raise ScopeError(
+                f"no guest {name!r} in lab {self.lab.name}",
+                "it has " + ", ".join(self.machines),
+            ) from None
+
+    @property
+    def adapters(self) -> list[Machine]:
+        """The machines with a qhca."""
+        return [m for m in self.machines.values() if m.has_adapter]
+
+    def default(self) -> Machine:
+        """Whom a command means that names no guest: the one that stands at a
+        break, if there is just one; else the first with a qhca."""
+        if not self.adapters:
+            raise ScopeError(
+                f"no guest of lab {self.lab.name} has a qhca adapter",
+                "lab/qhca-lab up --replace starts a lab with two",
+            )
+        standing = [m for m in self.adapters if m.guest.alive and m.state() == AT_BREAK]
+        return standing[0] if len(standing) == 1 else self.adapters[0]
+
+    # ---------------------------------------------------- what tools share
+
+    @contextlib.contextmanager
+    def lock(self):
+        """Nobody else looks at who stands and acts on it meanwhile."""
+        if self._held:
+            yield
+            return
+        try:
+            file = open(self.lab.dir / "scope.lock", "w")
+        except OSError:
+            raise ScopeError(f"lab {self.lab.name} is not up any more") from None
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self._held = 1
+            try:
+                yield
+            finally:
+                self._held = 0
+
+    def _shared(self) -> dict:
+        try:
+            return json.loads((self.lab.dir / "scope.json").read_text())
+        except (OSError, ValueError):
+            return {}
+
+    def _share(self, **values) -> None:
+        new = self.lab.dir / "scope.json.new"
+        new.write_text(json.dumps(dict(self._shared(), **values)))
+        new.replace(self.lab.dir / "scope.json")
+
+    @property
+    def together(self) -> bool:
+        """Does a guest's stop at a break stop the others?"""
+        return self._shared().get("together", True)
+
+    def set_together(self, on: bool) -> None:
+        with self.lock():
+            self._share(together=on)
+
+    # ------------------------------------------------------ standing still
+
+    def states(self) -> dict[str, str | None]:
+        """Run states by guest; None of one whose QEMU has ended."""
+        return {m.name: m.state() if m.guest.alive else None for m in self.machines.values()}
+
+    def alive(self) -> list[Machine]:
+        return [m for m in self.machines.values() if m.guest.alive]
+
+    def peers_follow(self, machine: Machine, patience: float = 5.0) -> list[str]:
+        """MACHINE stopped at a break: stop the others. Nothing is done when it
+        has gone on meanwhile, or guests stand alone. The names of those
+        stopped."""
+        deadline = time.monotonic() + patience
+        with self.lock():
+            if not self.together:
+                return []
+            # QHCA_STOP comes before the machine has stopped.
+            while machine.stop_look()["look"]["stopped"] and machine.state() == RUNNING:
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.005)
+            if machine.state() != AT_BREAK:
+                return []
+            others = {m.name: m.qmp for m in self.alive() if m is not machine}
+            stopped = freeze.stop_running(others)
+            if stopped:
+                self._share(frozen=sorted({*self._shared().get("frozen", []), *stopped}))
+            return stopped
+
+    def peers_go(self) -> list[str]:
+        """A guest that stood at a break goes on, whoever told it to: those that
+        were stopped with it go on too, unless another stands at a break. The
+        names of those."""
+        with self.lock():
+            frozen = self._shared().get("frozen", [])
+            states = self.states()
+            if not frozen or AT_BREAK in states.values():
+                return []
+            self._share(frozen=[])
+            waiting = {n: self[n].qmp for n in frozen if states.get(n) == "paused"}
+            freeze.together(waiting, "cont")
+            return list(waiting)
+
+    def freeze(self) -> list[str]:
+        """Stop all guests; the names of those that ran."""
+        with self.lock():
+            stopped = freeze.stop_running({m.name: m.qmp for m in self.alive()})
+            self._share(frozen=[])      # this is to stay until thaw
+            return stopped
+
+    def go(self) -> list[str]:
+        """Let all guests go on, and forget steps that are left; the names of
+        those that stood."""
+        with self.lock():
+            for machine in self.adapters:
+                if machine.guest.alive:
+                    machine.cancel_step()
+            self._share(frozen=[])
+            return freeze.go_on({m.name: m.qmp for m in self.alive()})
+
+    # ---------------------------------------------------- breaks and steps
+
+    def add_break(self, machine: Machine, condition: dict) -> dict:
+        """Set a break; from now on a keeper looks after the peers."""
+        with self.lock():
+            info = machine.add_break(condition)
+            try:
+                keeper.ensure(self.lab)
+            except ScopeError:
+                machine.remove_break(info["id"])
+                raise
+            return info
+
+    def step(self, machine: Machine, on: str = "wqe", count: int = 1) -> None:
+        """Let all go on, MACHINE to the COUNT-th event of the kind ON. See
+        wait_stop()."""
+        if count < 1:
+            raise Usage("the number of steps must be at least 1")
+        with self.lock():
+            known = machine.choices("qhca-step", "on")
+            if on not in known:
+                raise Usage(f"no event is called {on!r}", "there are: " + ", ".join(known))
+            if machine.state() == RUNNING:
+                raise ScopeError(
+                    f"guest {machine.name} runs: there is nothing to step from",
+                    f"stop it first: scope break {on} --once, or scope freeze",
+                )
+            keeper.ensure(self.lab)
+            states = self.states()
+            others = {n: self[n].qmp for n, s in states.items()
+                      if n != machine.name and s in ("paused", AT_BREAK)}
+            for each in self.alive():
+                each.qmp.poll_events()
+            self._share(frozen=[])
+            machine.qmp.send("qhca-step", {"on": on, "count": count})
+            try:
+                freeze.together(others, "cont")
+            finally:
+                machine.qmp.reply("qhca-step")
+
+    def wait_stop(self, machines: list[Machine] | None = None,
+                  timeout: float | None = None) -> Machine:
+        """Wait until one of MACHINES (all with an adapter) stands at a break or
+        at the end of its steps, and its peers with it. TookTooLong after
+        TIMEOUT seconds; None waits for ever."""
+        machines = machines or [m for m in self.adapters if m.guest.alive]
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for machine in machines:        # connected before looking: none is missed
+            machine.qmp.poll_events()
+        while True:
+            for machine in machines:
+                if machine.state() == AT_BREAK:
+                    self.peers_follow(machine)
+                    return machine
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise TookTooLong(f"no stop within {timeout:g} s")
+            self._wait_event(machines, left)
+
+    @staticmethod
+    def _wait_event(machines: list[Machine], left: float | None) -> None:
+        """Wait until one of MACHINES tells of a stop, or LEFT seconds."""
+        deadline = None if left is None else time.monotonic() + left
+        while True:
+            for machine in machines:
+                names = {e["event"] for e in machine.qmp.poll_events()}
+                if names & {"STOP", "QHCA_STOP", "SHUTDOWN"}:
+                    return
+            wait = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if wait == 0.0:
+                return
+            select.select([m.qmp for m in machines], [], [], wait)
+
+    def wait_running_stop(self, machine: Machine, timeout: float | None) -> None:
+        """Wait for the end of steps that began; what is left of them is
+        forgotten when it takes too long."""
+        try:
+            self.wait_stop([machine], timeout)
+        except (TookTooLong, KeyboardInterrupt):
+            with contextlib.suppress(LabError):
+                machine.cancel_step()
+            raise

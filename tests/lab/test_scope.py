@@ -1,0 +1,495 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lab/qhca-scope's command line, with adapters that are played."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "lab"))
+
+from fake_adapter import EVENTS, Refuse, make_lab  # noqa: E402
+from qhca_scope import Scope, TookTooLong, cli, keeper, numbers, shape  # noqa: E402
+from qhca_scope.style import Style  # noqa: E402
+from qhca_scope.trouble import Usage  # noqa: E402
+
+PROGRAM = TOP / "lab" / "qhca-scope"
+
+
+@pytest.fixture
+def base(monkeypatch):
+    """A short private place for labs; the environment says nothing else."""
+    base = Path(f"/tmp/qs{os.getpid()}")
+    base.mkdir(mode=0o700)
+    monkeypatch.setenv("QHCA_RUN", str(base))
+    monkeypatch.delenv("QHCA_LAB", raising=False)
+    yield base
+    subprocess.run(["rm", "-rf", str(base)], check=True)
+
+
+@pytest.fixture
+def lab(base):
+    """Two adapters, "a" and "b"; with them ends the keeper."""
+    adapters = make_lab("one", base)
+    yield adapters
+    for adapter in adapters.values():
+        adapter.close()
+
+
+@pytest.fixture
+def scope(lab, capsys):
+    """scope(...): (exit status, output)."""
+    def run(*argv):
+        try:
+            status = cli.main([str(a) for a in argv])
+        except SystemExit as end:       # argparse
+            status = end.code
+        said = capsys.readouterr()
+        return status, said.out + said.err
+    return run
+
+
+@pytest.fixture
+def answer(scope):
+    """answer(...): what the command says in JSON."""
+    def run(*argv):
+        status, text = scope("--json", *argv)
+        assert status == 0, text
+        return json.loads(text)
+    return run
+
+
+def until(condition, what):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"not within 20 s: {what}"
+        time.sleep(0.01)
+
+
+# ------------------------------------------------------------ looks as text
+
+
+def test_list_and_one(scope):
+    status, text = scope("qp")
+    assert status == 0
+    head, *rows = text.splitlines()[1:]
+    assert head.split() == ["qpn", "state"]
+    assert [r.split() for r in rows] == [["17", "RTS"], ["18", "RTS"]]
+    status, text = scope("qp", 17)
+    lines = [line.split() for line in text.splitlines()]
+    assert ["state", "RTS"] in lines and ["dgid", "::ffff:10.99.0.2"] in lines
+    assert ["access", "LOCAL_WRITE|REMOTE_WRITE", "(0x7)"] in lines
+    assert "0000  01 02" not in text
+    assert "0000  01 02" in scope("qp", "0x11", "--raw")[1]
+
+
+def test_a_kind_nobody_told_of(scope, answer):
+    """What the device's schema has is a command."""
+    assert scope("novelty")[0] == 0
+    assert answer("novelty", 2)["look"]["context"] == {"shine": 4}
+
+
+def test_ring(scope, answer):
+    status, text = scope("ring", "qp", 17, "sq")
+    assert status == 0
+    rows = {line.split()[1]: line for line in text.splitlines() if ">" in line}
+    assert set(rows) == {"9", "10", "12"}
+    assert rows["9"].startswith("C>") and rows["10"].startswith("N>")
+    assert rows["12"].startswith("P>") and "in-flight" in rows["9"]
+    assert "[{addr=0x7f00 len=64 lkey=0x1a02}]" in rows["9"]
+    seen = answer("ring", "qp", 17, "sq", "--from", 3, "--count", 2)["look"]["entries"]
+    assert [e["index"] for e in seen] == [3, 4]
+    assert len(answer("ring", "qp", 17, "--count", 5)["look"]["entries"]) == 5
+
+
+def test_walk(scope, answer):
+    status, text = scope("walk", "qp", 17, "sq", 10)
+    assert status == 0
+    for part in ("slot 10", "offset 0x280", "TREE, 2 hops", "▶ [0]", "▶ [1]", "│ [0]",
+                 "page 0x22000", "DMA address 0x22280", "68 65 6c 6c 6f", "hello"):
+        assert part in text, part
+    assert answer("walk", "mr", "0x1a02", "--va", "0x7f0000001000")["look"]["va"] == 0x7F0000001000
+
+
+def test_walk_asks_what_is_said(scope, lab):
+    scope("walk", "qp", 17, "sq", 10, "--entries", 4, "--bytes", 16)
+    assert lab["a"].asked("qhca-walk") == [
+        {"object": "qp", "number": 17, "ring": "sq", "index": 10, "entries": 4, "bytes": 16}]
+
+
+def test_counters(scope, answer):
+    status, text = scope("counters")
+    assert "roce-tx-packets" in text and "roce-rx-packets" not in text
+    assert answer("counters", "rx") == {"counters": {
+        g: {"roce-rx-packets": 0} for g in "ab"}}
+    assert list(answer("counters", "--all", "--guest", "b")["counters"]) == ["b"]
+
+
+def test_ls(scope, answer, lab):
+    lab["b"].state = "paused"
+    status, text = scope("ls")
+    assert status == 0 and "frozen" in text and "running" in text
+    seen = answer("ls")
+    assert seen["guests"]["a"]["objects"]["qp"] == 2 and seen["guests"]["b"]["run"] == "paused"
+
+
+def test_names(scope, answer):
+    assert "RC SEND_ONLY" in scope("names", "packet-in")[1]
+    assert answer("names")["events"] == EVENTS
+
+
+def test_json_of_every_look_is_the_devices(answer):
+    for command in (["qp"], ["qp", 17], ["ring", "qp", 17], ["walk", "qp", 17, 3], ["stop"]):
+        seen = answer(*command)
+        assert seen["guest"] == "a" and seen["time"] == 123456789 and "look" in seen
+
+
+def test_one_value(scope):
+    assert scope("--get", "look.context.state_name", "qp", 17) == (0, "RTS\n")
+    assert scope("ring", "qp", 17, "--get", "look.entries.1.wr_id") == (0, "265\n")
+    assert json.loads(scope("qp", 17, "--get", "look.context.av")[1])["sgid_index"] == 1
+    status, text = scope("qp", 17, "--get", "look.context.colour")
+    assert status == 2 and "there are: " in text and "dest_qpn" in text
+
+
+def test_many_objects_are_asked_in_pieces(answer, lab):
+    lab["a"].qps = {n: {} for n in range(1, 700)}
+    assert len(answer("qp")["look"]["objects"]) == 699
+    assert len(lab["a"].asked("qhca-inspect")) >= 3
+    seen = answer("qp", "--limit", 10)["look"]
+    assert len(seen["objects"]) == 10 and seen["more"]
+
+
+# ------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("argv, status, said", [
+    (["qp", "99"], 3, "there are: 17, 18"),
+    (["srq", "1"], 3, "it has no srq at all"),
+    (["ring", "qp", "99"], 3, "there are: 17, 18"),
+    (["walk", "qp", "99", "1"], 3, "there are: 17, 18"),
+    (["nonsense"], 2, "kinds: device, qp, "),
+    (["qp", "seventeen"], 2, "give it as 17 or 0x11"),
+    (["qp", "99999999999"], 2, "too big"),
+    (["qp", "1", "2"], 2, "one number is enough"),
+    (["mcg", "1"], 2, "leave the number out"),
+    (["ring", "qp"], 2, "for example: qp 17 sq"),
+    (["ring", "qp", "17", "xq"], 2, "there are: sq, rq, cq"),
+    (["ring", "gid", "1"], 2, "rings are sq and rq of a qp"),
+    (["walk", "qp", "17", "sq"], 2, "one of an index, --offset and --va"),
+    (["walk", "qp", "17", "3", "--offset", "3"], 2, "one of an index"),
+    (["walk", "qp", "17", "--offset", "x"], 2, "not a number"),
+    (["walk", "qp", "17", "3", "--entries", "5000"], 2, "too big"),
+    (["break", "doorbel"], 2, "there are: doorbell, wqe"),
+    (["break", "doorbell", "--psn", "1"], 2, "chosen by number, peer, index, code"),
+    (["break", "wqe", "--opcode", "SING"], 2, "there are: RDMA_READ, SEND"),
+    (["break", "packet-in", "--opcode", "SEND_ONLY"], 2, "RC_SEND_ONLY, UC_SEND_ONLY"),
+    (["break", "packet-in", "--syndrome", "NAK"], 2, "give a number"),
+    (["delete", "7"], 1, "there is no break 7"),
+    (["delete"], 2, "scope breaks lists them"),
+    (["step"], 1, "scope break wqe --once"),
+    (["step", "nonsense"], 2, "there are: doorbell"),
+    (["step", "-n", "0"], 2, "at least 1"),
+    (["step", "--timeout", "-1"], 2, "not a number of seconds"),
+    (["wait", "--timeout", "0.05"], 4, "no stop within 0.05 s"),
+    (["names", "nonsense"], 2, "there are: doorbell"),
+    (["counters", "nonsense"], 2, "scope counters --all"),
+    (["--guest", "z", "qp"], 1, "it has a, b"),
+    (["--lab", "two", "qp"], 1, "up are: one"),
+])
+def test_errors_say_what_to_do(scope, argv, status, said):
+    got, text = scope(*argv)
+    assert got == status and said in text, text
+    assert "Traceback" not in text
+    if got != 2 or "usage:" not in text:
+        got, text = scope("--json", *argv)
+        message = json.loads(text)
+        assert got == status and message["error"] and said in message["error"] + message["hint"]
+
+
+def test_no_lab(base, capsys):
+    assert cli.main(["qp"]) == 1
+    assert "lab/qhca-lab up" in capsys.readouterr().err
+
+
+def test_several_labs(lab, base, capsys, monkeypatch):
+    more = make_lab("two", base)
+    assert cli.main(["ls"]) == 1
+    assert "one, two" in capsys.readouterr().err
+    monkeypatch.setenv("QHCA_LAB", "two")
+    assert cli.main(["--json", "ls"]) == 0
+    assert json.loads(capsys.readouterr().out)["lab"] == "two"
+    for adapter in more.values():
+        adapter.close()
+
+
+def test_guests_without_adapter(base, capsys):
+    """The first with a qhca is meant, and one without is no choice."""
+    adapters = make_lab("mix", base, nics=("rxe", "qhca:max_qp=64"))
+    assert cli.main(["--json", "qp"]) == 0
+    assert json.loads(capsys.readouterr().out)["guest"] == "b"
+    assert cli.main(["--guest", "a", "qp"]) == 1
+    assert "choose one of b" in capsys.readouterr().err
+    for adapter in adapters.values():
+        adapter.close()
+
+
+def test_an_older_qemu(scope, lab):
+    del lab["a"].answers["qhca-query-names"]
+    status, text = scope("names")
+    assert status == 1 and "older than this tool" in text and "make qemu" in text
+
+
+def test_qemu_that_ends(scope, lab):
+    lab["a"].answers["qhca-inspect"] = lambda _a: lab["a"].close()
+    status, text = scope("qp")
+    assert status == 1 and "QEMU closed" in text
+
+
+# --------------------------------------------------------- breaks and steps
+
+
+def test_break_conditions(scope, answer, lab):
+    """Names become codes; what is listed has names again."""
+    assert answer("break", "doorbell", "--qpn", 17, "--once")["id"] == 1
+    scope("break", "packet-in", "--opcode", "rc send-only", "--psn", "0x64", "--peer", 18)
+    scope("break", "wqe", "--code", 4, "--wr-id", 0xFEDCBA9876543210, "--ignore", 3,
+          "--syndrome", "key_pd")
+    assert [a["condition"] for a in lab["a"].asked("qhca-break-add")] == [
+        {"on": "doorbell", "number": 17, "once": True},
+        {"on": "packet-in", "code": 4, "psn": 100, "peer": 18},
+        {"on": "wqe", "code": 4, "wr-id": 0xFEDCBA9876543210, "syndrome": 2, "ignore": 3},
+    ]
+    status, text = scope("breaks")
+    assert "code RC SEND_ONLY" in text and "code RDMA_READ" in text
+    assert [b["id"] for b in answer("breaks")["breaks"]] == [1, 2, 3]
+
+
+def test_delete(scope, answer, lab):
+    for guest in "aab":
+        scope("--guest", guest, "break", "walk")
+    assert answer("delete", 2) == {"deleted": [{"guest": "a", "id": 2}]}
+    status, text = scope("delete", 1)
+    assert status == 2 and "--guest" in text
+    assert answer("--guest", "b", "delete", 1)["deleted"] == [{"guest": "b", "id": 1}]
+    assert answer("delete", "--all")["deleted"] == [{"guest": "a", "id": 1}]
+    assert scope("breaks")[1].strip() == "no break is set"
+
+
+def test_break_and_wait(scope, lab):
+    """The peer is stopped when the command comes back."""
+    def met():
+        until(lambda: lab["a"].breaks, "a break")
+        lab["a"].meet(number=17, index=12)
+    threading.Thread(target=met).start()
+    status, text = scope("break", "doorbell", "--wait", 20)
+    assert status == 0 and "break 1 on doorbell: doorbell number 17 index 12" in text
+    assert lab["b"].state == "paused" and "b frozen" in text
+
+
+def test_a_break_nobody_waits_for_freezes_the_peer(scope, lab):
+    """The keeper does it, and lets the peer go on with whoever goes on."""
+    scope("break", "doorbell", "--qpn", 17)
+    lab["a"].meet(number=17)
+    until(lambda: lab["b"].state == "paused", "the peer's stop")
+    lab["a"].run()              # as gdb would
+    until(lambda: lab["b"].state == "running", "the peer going on")
+    lab["a"].meet(number=17)
+    until(lambda: lab["b"].state == "paused", "the peer's second stop")
+    assert scope("continue")[0] == 0
+    assert (lab["a"].state, lab["b"].state) == ("running", "running")
+
+
+def test_the_keeper_ends_with_its_work(scope, lab, monkeypatch):
+    scope("break", "doorbell")
+    found = Scope.of_lab("one").lab
+    assert keeper.alive(found)
+    scope("delete", "--all")
+    until(lambda: not keeper.alive(found), "the keeper's end")
+    scope("break", "doorbell")
+    assert keeper.alive(found)
+
+
+def test_standing_alone(scope, lab, answer):
+    assert answer("together", "off") == {"together": False}
+    scope("break", "doorbell")
+    lab["a"].meet()
+    assert scope("wait", "--timeout", 5)[0] == 0
+    time.sleep(0.1)
+    assert lab["b"].state == "running"
+    assert answer("together", "on") == {"together": True}
+
+
+def test_step(scope, answer, lab):
+    scope("break", "doorbell")
+    lab["a"].meet()
+    until(lambda: lab["b"].state == "paused", "the peer's stop")
+    plain = lab["a"].answers["qhca-step"]
+
+    def step(arguments):
+        plain(arguments)
+        threading.Timer(0.05, lambda: lab["a"].meet("wqe", qpn=17, index=3)).start()
+        return {}
+    lab["a"].answers["qhca-step"] = step
+    seen = answer("step", "wqe", "-n", 3)
+    assert lab["a"].asked("qhca-step") == [{"on": "wqe", "count": 3}]
+    assert seen["look"]["why"] == "step" and seen["look"]["event"]["index"] == 3
+    assert seen["states"] == {"a": "debug", "b": "paused"}
+    assert "cont" in lab["b"].names(), "the peer went on while a stepped"
+
+
+def test_step_that_does_not_end(scope, lab):
+    """The steps are forgotten, all run, and the status says so."""
+    lab["a"].meet()
+    lab["b"].state = "paused"
+    status, text = scope("step", "--timeout", 0.1)
+    assert status == 4 and "all guests run" in text
+    assert lab["a"].steps is None
+    assert (lab["a"].state, lab["b"].state) == ("running", "running")
+
+
+def test_the_guest_at_a_break_is_meant(answer, lab):
+    lab["b"].meet()
+    assert answer("stop")["guest"] == "b" and answer("qp")["guest"] == "b"
+    lab["a"].meet()
+    assert answer("stop")["guest"] == "a"
+
+
+def test_stop_shows_why_and_the_trail(scope, lab):
+    assert "running" in scope("stop")[1]
+    lab["a"].meet(number=17, index=4)
+    status, text = scope("stop")
+    assert "break 1 on doorbell" in text
+    assert "      -1.000" in text and "       0.000" in text
+
+
+def test_freeze_and_thaw(answer, lab):
+    assert answer("freeze") == {"frozen": ["a", "b"]}
+    assert answer("freeze") == {"frozen": []}
+    assert answer("thaw") == {"continued": ["a", "b"]}
+
+
+def test_a_freeze_stays_when_a_break_goes_on(scope, lab):
+    """What somebody froze by hand is not thawed by a keeper."""
+    scope("break", "doorbell")
+    lab["a"].meet()
+    until(lambda: lab["b"].state == "paused", "the peer's stop")
+    scope("freeze")
+    lab["a"].run()
+    time.sleep(0.2)
+    assert lab["b"].state == "paused"
+
+
+def test_one_guest_that_refuses(scope, lab):
+    def refuse(_a):
+        raise Refuse("not now")
+    lab["b"].answers["stop"] = refuse
+    status, text = scope("freeze")
+    assert status == 1 and "the guests run" in text and lab["a"].state == "running"
+
+
+def test_wait_in_time(lab):
+    with Scope.of_lab("one") as s:
+        with pytest.raises(TookTooLong):
+            s.wait_stop(timeout=0.05)
+        threading.Timer(0.1, lambda: lab["b"].meet()).start()
+        assert s.wait_stop(timeout=10).name == "b"
+        assert lab["a"].state == "paused"
+
+
+# -------------------------------------------------------- watch and programs
+
+
+def start(*argv):
+    return subprocess.Popen([str(PROGRAM), *argv], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def test_watch_tells_each_thing_at_once(lab):
+    child = start("watch", "--json")
+    assert json.loads(child.stdout.readline())["guests"] == ["a", "b"]
+    lab["a"].meet(number=17)
+    lines = [json.loads(child.stdout.readline()) for _ in range(2)]
+    assert [(m["guest"], m["event"]) for m in lines] == [("a", "QHCA_STOP"), ("a", "STOP")]
+    assert lines[0]["look"]["event"]["number"] == 17
+    lab["a"].run()
+    assert json.loads(child.stdout.readline())["event"] == "RESUME"
+    child.send_signal(signal.SIGINT)
+    assert child.wait(10) == 0
+
+
+def test_watch_ends_with_the_guests(lab):
+    child = start("watch")
+    assert "watching" in child.stdout.readline()
+    for adapter in lab.values():
+        adapter.close()
+    out, _ = child.communicate(timeout=10)
+    assert out.count("QEMU has ended") == 2 and child.returncode == 0
+
+
+def test_a_reader_that_has_enough(lab):
+    """scope qp | head says nothing of broken pipes."""
+    lab["a"].qps = {n: {} for n in range(1, 5000)}
+    child = start("qp")
+    child.stdout.readline()
+    child.stdout.close()
+    assert "Traceback" not in child.stderr.read()
+    assert child.wait(10) in (0, 141)
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["break", "--help"], ["ring", "--help"]])
+def test_help(argv):
+    out = subprocess.run([str(PROGRAM), *argv], capture_output=True, text=True, check=True).stdout
+    assert "example" in out
+
+
+# ------------------------------------------------------------------- shapes
+
+
+def test_codes():
+    codes = [{"code": 4, "name": "RC SEND_ONLY"}, {"code": 17, "name": "RC ACK"}]
+    for text in ("RC_SEND_ONLY", "rc send-only", "send_only", "4", "0x4"):
+        assert numbers.coded(text, codes, "code") == 4
+    for text in ("-1", "", "1x", "0x", "4.0", "٣"):
+        with pytest.raises(Usage):
+            numbers.number(text)
+
+
+def test_tables_fit_or_say_what_is_left_out():
+    rows = [{f"column{i}": "x" * 10 for i in range(10)}]
+    lines = shape.plain_text(shape.table(rows, 60)).splitlines()
+    assert all(len(line) <= 60 for line in lines[:2])
+    assert "column9" in lines[2] and "column9" not in lines[0]
+    assert "column9" in shape.plain_text(shape.table(rows, 0)).splitlines()[0]
+
+
+def test_a_fault_on_the_way_is_shown():
+    look = {"object": "qp", "number": 1, "ring": "sq", "slot": 0, "offset": 0, "hops": [],
+            "buffer": {}, "fault": "the entry is not valid"}
+    assert "fault: the entry is not valid" in shape.plain_text(shape.look_lines(look))
+
+
+@pytest.mark.parametrize("look", [{}, {"x": None}, {"list": [1, 2]}, {"a": {"b": {"c": []}}},
+                                  {"objects": [], "object": "qp"}, {"rows": [{"a": 1}, {"b": 2}]}])
+def test_any_look_has_a_shape(look):
+    shape.look_lines(look)
+
+
+def test_ascii_where_there_is_no_unicode():
+    style = Style(colour=False, unicode=False)
+    assert style.draw("├─ ▶ │ →").isascii()
+
+
+def test_colour_only_where_it_is_wanted(lab, monkeypatch):
+    def run(*argv, **env):
+        return subprocess.run([str(PROGRAM), *argv, "qp", "17"], capture_output=True, text=True,
+                              check=True, env=dict(os.environ, **env)).stdout
+    assert "\x1b[" not in run()
+    assert "\x1b[" in run("--colour", "always")
