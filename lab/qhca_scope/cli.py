@@ -504,7 +504,7 @@ def cmd_tui(args, scope: Scope, out: Output) -> int:
 
 def cmd_draw(args, scope: Scope, out: Output) -> int:
     """Figures; the module is qhca_scope.draw."""
-    return args.module.run(args, scope, chosen(args, scope))
+    return args.module.run(args, chosen(args, scope))
 
 
 # ------------------------------------------------------------------- parser
