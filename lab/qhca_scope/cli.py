@@ -495,6 +495,14 @@ def cmd_keep(args, scope: Scope, out: Output) -> int:
     return keeper.keep(scope)
 
 
+def cmd_guard(args, scope: Scope, out: Output) -> int:
+    from .tui import guard
+
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    return guard.guard(scope)
+
+
 def cmd_tui(args, scope: Scope, out: Output) -> int:
     """The terminal interface."""
     from .tui import app
@@ -658,6 +666,8 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
     p.add_argument("--page", metavar="NAME", help="begin with this page on a small terminal")
     p = sub.add_parser("_keep", parents=[common])
     p.set_defaults(run=cmd_keep)
+    p = sub.add_parser("_guard", parents=[common])
+    p.set_defaults(run=cmd_guard)
 
     try:
         from . import draw

@@ -20,7 +20,7 @@ class Machine:
     def __init__(self, guest, timeout: float = 20.0):
         self.guest = guest
         self.name: str = guest.name
-        self._timeout = timeout
+        self.timeout = timeout
         self._qmp: Qmp | None = None
         self._schema: list[dict] | None = None
         self._names: dict | None = None
@@ -35,7 +35,7 @@ class Machine:
                     f"see lab/qhca-lab log --qemu {self.name}; "
                     "then lab/qhca-lab down, and up again",
                 )
-            self._qmp = self.guest.tool_qmp(self._timeout)
+            self._qmp = self.guest.tool_qmp(self.timeout)
         return self._qmp
 
     def close(self) -> None:

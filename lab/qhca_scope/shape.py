@@ -37,7 +37,7 @@ def scalar(name: str, value) -> str:
         return "no"
     if isinstance(value, int) and is_hex(name):
         return f"0x{value:x}"
-    return str(value)
+    return "".join(c if c.isprintable() else "?" for c in str(value))
 
 
 def is_plain(value) -> bool:
@@ -210,7 +210,9 @@ def event_line(event: dict, since: int | None = None) -> Line:
     event = merged(event)
     for key in sorted(event, key=lambda k: WHOSE.index(k) if k in WHOSE else len(WHOSE)):
         text = compact(key, event[key])
-        line += [("key", f"{key} "), (mood(text), text + "  ")]
+        if key != kind:                 # "doorbell SQ", not "doorbell doorbell SQ"
+            line.append(("key", f"{key} "))
+        line.append((mood(text), text + "  "))
     return line
 
 

@@ -158,6 +158,8 @@ class FakeAdapter(FakeQemu):
         why = {"why": "step"} if self.steps else {"why": "break", "id": 1, "hits": 1}
         self.steps = None
         event = {"kind": on, "time": 5000, **event}
+        if on == "doorbell":
+            event.update(doorbell=0, doorbell_name="SQ")
         self.trail = [dict(event, time=4000), event]
         self.stopped = {**why, "on": on, "event": event}
         self.event("QHCA_STOP", {"stop": self.look(self.stop_look(False))})

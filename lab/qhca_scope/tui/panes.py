@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How the parts of a view look: functions from a View and a width to lines."""
+
+from __future__ import annotations
+
+from .. import shape
+from ..machine import number_of, shown_number
+from ..shape import Line
+from .model import View
+
+PACKETS = ("tx", "rx", "rx_drop", "retransmit")
+# Of a ring's entry: where it lies is the table's matter.
+LEFT_OUT = ("slot", "address", "raw", "num_sge")
+
+
+def state_words(view: View) -> tuple[str, str]:
+    """(kind of text, words) of a guest's run state."""
+    if view.state is None:
+        return "bad", "ended"
+    if view.at_break:
+        return "path", "at a break"
+    if view.stands:
+        return "warn", "frozen" if view.state == "paused" else view.state
+    return "good", f"steps: {view.stepping}" if view.stepping else "runs"
+
+
+def stop_lines(view: View, width: int) -> list[Line]:
+    """Why it stands, and the last doorbell: three lines, always."""
+    kind, words = state_words(view)
+    lines: list[Line] = []
+    if view.trouble:
+        lines.append([("bad", view.trouble)])
+    elif view.at_break:
+        lines.append([("path", shape.sentence(view.stop) or words)])
+    else:
+        hint = {"runs": "  b sets a break, f freezes all guests",
+                "frozen": "  c lets all go on"}.get(words, "")
+        lines.append([(kind, f"guest {view.name} {words}"), ("dim", hint)])
+    bell = view.last("doorbell")
+    if bell:
+        bare = {k: v for k, v in bell.items() if k not in ("kind", "time")}
+        text = "".join(t for _, t in shape.event_line(dict(bare, kind="doorbell")))
+        line: Line = [("key", "last "), ("number", " ".join(text.split()))]
+        if view.history[-1].get("time") is not None and "time" in bell:
+            ago = (view.history[-1]["time"] - bell["time"]) / 1000
+            line.append(("dim", f"  {ago:.1f} us before"))
+        lines.append(line)
+    else:
+        lines.append([("dim", "no doorbell was seen yet")])
+    heads: Line = []
+    for name, ring in view.rings.items():
+        heads.append(("title", f"{name} "))
+        for key in ("producer", "next", "consumer"):
+            if key in ring:
+                heads += [("key", f"{key} "), ("number", f"{ring[key]} ")]
+        heads.append(("dim", " "))
+    lines.append(heads or [("dim", "no ring")])
+    return lines
+
+
+def object_lines(view: View, width: int) -> tuple[list[Line], int | None]:
+    """The objects of the kind, and the row of the one that is shown."""
+    lines: list[Line] = []
+    row = None
+    for entry in view.objects:
+        entry = shape.merged(entry)
+        number = number_of(view.kind, entry)
+        if number == view.number and row is None:
+            row = len(lines)
+        words = " ".join(str(entry[k]) for k in ("type", "state", "gid") if k in entry)
+        lines.append([("number", f"{shown_number(view.kind, number):>6} "),
+                      (shape.mood(str(entry.get("state", ""))), words)])
+    return lines or [[("dim", f"no {view.kind}")]], row
+
+
+def grid(item: dict, before: dict, width: int) -> list[Line]:
+    """The plain fields of ITEM in as many columns as fit; those that differ
+    from BEFORE are marked. What says nothing is left out unless it changed."""
+    now, old = shape.merged(item), shape.merged(before) if before else {}
+    cells = []
+    for key, value in now.items():
+        if not shape.is_plain(value) or key in ("raw", "rx_hash_key"):
+            continue
+        changed = bool(old) and old.get(key) != value
+        if shape.nothing(value) and not changed and value is not True:
+            continue
+        text = shape.scalar(key, value)
+        cells.append((key, text, "path" if changed else shape.mood(text)))
+    if not cells:
+        return []
+    key_width = max(len(k) for k, _, _ in cells)
+    value_width = max(min(len(v), 22) for _, v, _ in cells)
+    cell_width = key_width + value_width + 3
+    across = max(1, (width + 2) // cell_width)
+    down = -(-len(cells) // across)
+    lines: list[Line] = []
+    for row in range(down):
+        line: Line = []
+        for column in range(across):
+            at = column * down + row
+            if at < len(cells):
+                key, text, kind = cells[at]
+                line += [("key", f"{key:<{key_width}} "),
+                         (kind, f"{text:<{value_width}}  ")]
+        lines.append(line)
+    return lines
+
+
+def context_lines(view: View, width: int) -> list[Line]:
+    """The context, then what the device keeps beside it."""
+    if not view.look:
+        return [[("dim", f"no {view.kind} to show")]]
+    lines = grid(view.look.get("context", view.look), view.before.get("context", {}), width)
+    context = view.look.get("context", {})
+    for name in (k for k, v in context.items() if isinstance(v, dict)):
+        part = grid(context[name], view.before.get("context", {}).get(name, {}), width)
+        if part:
+            lines += [[("title", name)], *part]
+    rest = {k: v for k, v in view.look.items()
+            if k not in ("context", "object", "number", "raw")}
+    for name, value in shape.merged(rest).items():
+        if isinstance(value, dict):
+            part = grid(value, view.before.get(name, {}), width)
+            if part:
+                lines += [[("title", name)], *part]
+            for inner, deep in shape.merged(value).items():
+                if isinstance(deep, dict):
+                    part = grid(deep, view.before.get(name, {}).get(inner, {}), width)
+                    lines += [[("title", f"{name}, {inner}")], *part] if part else []
+                elif isinstance(deep, list) and deep:
+                    lines.append([("title", f"{name}, {inner}")])
+                    lines += shape.table([d if isinstance(d, dict) else {"": d} for d in deep],
+                                         width)
+    return lines
+
+
+def ring_lines(view: View, name: str, width: int) -> tuple[list[Line], int | None]:
+    """Entries of a ring, and the row of the cursor."""
+    look = view.rings.get(name)
+    if not look:
+        return [[("dim", "none" if view.rings else "it has no ring")]], None
+    entries = [{k: v for k, v in e.items() if k not in LEFT_OUT} for e in look["entries"]]
+    lines = shape.table(entries, width, marks=shape.ring_marks(look) or None)
+    if lines and lines[-1] and lines[-1][0][1].startswith("· also"):
+        lines.pop()
+    at = view.cursor(name)
+    row = next((n + 1 for n, e in enumerate(look["entries"]) if e.get("index") == at), None)
+    return lines, row
+
+
+def table_lines(view: View, width: int) -> list[Line]:
+    if "error" in view.walk:
+        return [[("bad", view.walk["error"])]]
+    if not view.walk:
+        return [[("dim", "no ring to walk: choose an object that has one")]]
+    return shape.walk_lines(view.walk)
+
+
+def event_lines(view: View, width: int, kinds: tuple = ()) -> list[Line]:
+    """What happened, the newest last; times in microseconds before it."""
+    if not view.history:
+        return [[("dim", "nothing yet: events are kept while a break or step is set")]]
+    last = view.history[-1].get("time", 0)
+    old = len(view.history) - view.fresh
+    lines = []
+    for n, event in enumerate(view.history):
+        if kinds and event.get("kind") not in kinds:
+            continue
+        line = shape.event_line(event, last)
+        if n < old:
+            line = [("dim", "".join(t for _, t in line))]
+        elif event.get("kind") in PACKETS:
+            line[1] = ("path", line[1][1])
+        lines.append(line)
+    return lines or [[("dim", "no packets yet")]]
+
+
+def packet_lines(view: View, width: int) -> list[Line]:
+    return event_lines(view, width, PACKETS)
+
+
+def completion_lines(view: View, width: int) -> list[Line]:
+    """The CQEs that wait, and the last ones."""
+    lines: list[Line] = []
+    for look in view.completions:
+        entries = [e for e in look["entries"]
+                   if e.get("mark") == "waiting" or e.get("index", 0) < look.get("producer", 0)]
+        lines.append([("title", f"cq {look['number']}  "), ("key", "producer "),
+                      ("number", f"{look.get('producer')}  "), ("key", "consumer "),
+                      ("number", f"{look.get('consumer')}")])
+        if entries:
+            rows = [{k: v for k, v in e.items()
+                     if k not in (*LEFT_OUT, "phase", "timestamp")} for e in entries[-8:]]
+            table = shape.table(rows, width)
+            if table[-1][0][1].startswith("· also"):
+                table.pop()
+            lines += table
+    return lines or [[("dim", "no CQ belongs to it")]]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A terminal that a test types into and reads: a tmux server of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+
+
+class Terminal:
+    """A window of WIDTH x HEIGHT that runs COMMAND (a shell line); for a with
+    statement. The exit status is shown as "status N" when it has ended."""
+
+    def __init__(self, command: str, width: int, height: int, name: str, env: dict | None = None):
+        self.server = f"qhca-{name}-{os.getpid()}"
+        environment = {**os.environ, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **(env or {})}
+        words = [f"{k}={v}" for k, v in (env or {}).items()]
+        self._env = environment
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height),
+                   "-s", "t", *[w for word in words for w in ("-e", word)],
+                   f"{command}; echo status $?; sleep 600")
+
+    def _tmux(self, *words: str) -> str:
+        return subprocess.run(["tmux", "-u", "-L", self.server, *words], check=True,
+                              capture_output=True, text=True, env=self._env, timeout=30).stdout
+
+    def screen(self, colour: bool = False) -> str:
+        return self._tmux("capture-pane", "-p", "-t", "t", *(["-e"] if colour else []))
+
+    def type(self, *keys: str) -> None:
+        """Keys by tmux's names; other words letter by letter."""
+        self._tmux("send-keys", "-t", "t", *keys)
+
+    def resize(self, width: int, height: int) -> None:
+        self._tmux("resize-window", "-t", "t", "-x", str(width), "-y", str(height))
+
+    def wait(self, pattern: str, seconds: float = 20.0) -> str:
+        """Wait until PATTERN is seen; the screen then."""
+        deadline = time.monotonic() + seconds
+        while True:
+            text = self.screen()
+            if re.search(pattern, text, re.MULTILINE):
+                return text
+            assert time.monotonic() < deadline, f"never saw {pattern!r}:\n{text}"
+            time.sleep(0.05)
+
+    def pid(self) -> int:
+        """The process that is the window's: the shell."""
+        return int(self._tmux("list-panes", "-t", "t", "-F", "#{pane_pid}"))
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        subprocess.run(["tmux", "-L", self.server, "kill-server"], check=False,
+                       capture_output=True)
