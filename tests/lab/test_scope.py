@@ -290,7 +290,7 @@ def test_break_and_wait(scope, lab):
         lab["a"].meet(number=17, index=12)
     threading.Thread(target=met).start()
     status, text = scope("break", "doorbell", "--wait", 20)
-    assert status == 0 and "break 1 on doorbell: doorbell number 17 index 12" in text
+    assert status == 0 and "break 1 on doorbell: doorbell SQ number 17 index 12" in text
     assert lab["b"].state == "paused" and "b frozen" in text
 
 

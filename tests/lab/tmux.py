@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
 import time
+
+
+# A server that ends still holds its name for a moment.
+_serial = itertools.count()
 
 
 class Terminal:
@@ -14,7 +19,7 @@ class Terminal:
     statement. The exit status is shown as "status N" when it has ended."""
 
     def __init__(self, command: str, width: int, height: int, name: str, env: dict | None = None):
-        self.server = f"qhca-{name}-{os.getpid()}"
+        self.server = f"qhca-{name}-{os.getpid()}-{next(_serial)}"
         environment = {**os.environ, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **(env or {})}
         words = [f"{k}={v}" for k, v in (env or {}).items()]
         self._env = environment
@@ -23,8 +28,10 @@ class Terminal:
                    f"{command}; echo status $?; sleep 600")
 
     def _tmux(self, *words: str) -> str:
-        return subprocess.run(["tmux", "-u", "-L", self.server, *words], check=True,
-                              capture_output=True, text=True, env=self._env, timeout=30).stdout
+        done = subprocess.run(["tmux", "-u", "-L", self.server, *words], check=False,
+                              capture_output=True, text=True, env=self._env, timeout=30)
+        assert done.returncode == 0, f"tmux {words[0]}: {done.stderr}"
+        return done.stdout
 
     def screen(self, colour: bool = False) -> str:
         return self._tmux("capture-pane", "-p", "-t", "t", *(["-e"] if colour else []))
