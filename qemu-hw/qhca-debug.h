@@ -23,10 +23,12 @@ typedef struct QhcaJson {
 struct qhca_emit qhca_json_emit(QhcaJson *j);
 
 /**
- * The device with id or QOM path @device, or the only one if that is NULL.
- * It is entered (see qhca_enter()); NULL with *@errp set if that fails.
+ * The device with id or QOM path @device, or the only one if that is NULL;
+ * NULL with *@errp set if that fails.  It can be looked at, also where a
+ * debugger has stopped it in the middle of a call, until qhca_find_end().
  */
 QhcaState *qhca_find(const char *device, Error **errp);
+void qhca_find_end(QhcaState *s);
 
 /** Add the counters as properties. */
 void qhca_class_counters(ObjectClass *klass);

@@ -14,6 +14,7 @@
 #include "qemu/main-loop.h"
 #include "qapi/error.h"
 #include "hw/pci/msix.h"
+#include "engine/debug.h"
 #include "qhca.h"
 
 bool qhca_enter(QhcaState *s)
@@ -61,7 +62,6 @@ static void qhca_engine_free(QhcaState *s)
 {
     qhca_free(s->engine);
     s->engine = NULL;
-    qhca_stop_forget(s);
     g_free(s->raised);
     s->raised = NULL;
     s->any_raised = false;
@@ -88,6 +88,50 @@ void qhca_leave(QhcaState *s)
             qemu_bh_schedule(s->bh);
         } else {
             qhca_notify(s);
+        }
+    }
+}
+
+void qhca_do_call(QhcaState *s, const QhcaCall *c)
+{
+    switch (c->kind) {
+    case QHCA_CALL_REG:
+        qhca_reg_write(s->engine, c->addr, c->val, c->size);
+        break;
+    case QHCA_CALL_DB:
+        qhca_db_write(s->engine, c->addr, c->val, c->size);
+        break;
+    case QHCA_CALL_RX:
+        qhca_receive(s->engine, c->data, c->size);
+        if (s->run_at_once) {
+            qhca_run_now(s);
+        }
+        break;
+    case QHCA_CALL_RUN:
+        qhca_run(s->engine);
+        break;
+    case QHCA_CALL_TIMER:
+        qhca_timer(s->engine);
+        break;
+    case QHCA_CALL_LINK:
+        qhca_set_link(s->engine, c->val);
+        break;
+    case QHCA_CALL_TX_READY:
+        qhca_tx_ready(s->engine);
+        break;
+    }
+}
+
+void qhca_call(QhcaState *s, const QhcaCall *c)
+{
+    if (unlikely(s->stands) && !qhca_stop_ready(s)) {
+        qhca_stop_later(s, c);
+    } else if (qhca_enter(s)) {
+        if (likely(!qhca_debugging(s->engine))) {
+            qhca_do_call(s, c);
+            qhca_leave(s);
+        } else {
+            qhca_stop_call(s, c);
         }
     }
 }
@@ -136,14 +180,13 @@ static void qhca_timer_cb(void *opaque)
         }
         return;
     }
-    if (!qhca_enter(s)) {
-        /* In a nested event loop: later, the deadline stands. */
+    if (s->stands ? !qhca_stop_ready(s) : s->in_engine) {
+        /* A debugger's stop, or a nested event loop: later. */
         qhca_op_set_timer(s, now + 1);
         return;
     }
     s->deadline = UINT64_MAX;
-    qhca_timer(s->engine);
-    qhca_leave(s);
+    qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_TIMER });
 }
 
 static void qhca_op_kick(void *opaque)
@@ -169,23 +212,21 @@ static void qhca_bh(void *opaque)
 {
     QhcaState *s = opaque;
 
-    if (s->in_engine || s->in_net) {
+    if ((s->in_engine && !s->stands) || s->in_net) {
         qemu_bh_schedule(s->bh); /* a nested event loop: not now */
         return;
     }
     object_ref(OBJECT(s));      /* an interrupt may unplug us */
-    if (s->any_raised) {
+    if (s->any_raised && !s->stands) {
         qhca_notify(s);
     }
     /* A stopped machine's memory must not change: see qhca_vm_change(). */
-    if (runstate_is_running()) {
-        qhca_stop_resume(s);
-        if (s->run_wanted && qhca_enter(s)) {
+    if (runstate_is_running() && (!s->stands || qhca_stop_ready(s))) {
+        if (s->run_wanted && s->engine) {
             s->run_wanted = false;
-            qhca_run(s->engine);
-            qhca_leave(s);
+            qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_RUN });
         }
-        if (s->engine) {
+        if (s->engine && !s->stands) {
             qhca_net_resume(s);
         }
     }
@@ -196,6 +237,7 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
 {
     QhcaState *s = opaque;
 
+    qhca_stop_vm_change(s, running);
     if (running) {
         qemu_bh_schedule(s->bh);
     }
@@ -234,6 +276,7 @@ bool qhca_glue_init(QhcaState *s, Error **errp)
     s->bh = qemu_bh_new_guarded(qhca_bh, s,
                                 &DEVICE(s)->mem_reentrancy_guard);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer_cb, s);
+    qhca_stop_init(s);
     s->vm_change = qdev_add_vm_change_state_handler(DEVICE(s),
                                                     qhca_vm_change, s);
     return true;
@@ -241,6 +284,7 @@ bool qhca_glue_init(QhcaState *s, Error **errp)
 
 void qhca_glue_exit(QhcaState *s)
 {
+    qhca_stop_exit(s);
     qemu_del_vm_change_state_handler(s->vm_change);
     timer_free(s->timer);
     s->timer = NULL;
@@ -258,6 +302,7 @@ void qhca_glue_exit(QhcaState *s)
 void qhca_glue_reset(QhcaState *s)
 {
     s->run_wanted = false;
+    qhca_stop_abandon(s);
     if (qhca_enter(s)) {
         s->reset_wanted = true;
         qhca_leave(s);

@@ -132,6 +132,9 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
     uint32_t number = qdict_get_try_int(qdict, "number", 0);
     int object = qhca_lookup(object_name, what), which;
     struct qhca_ring_look look = { .object = object, .number = number };
+    struct qhca_tree_look tree = {
+        .object = object, .number = number, .max = QHCA_LOOK_MAX,
+    };
     const char *wrong = NULL;
     Error *err = NULL;
     QhcaState *s = qhca_find(NULL, &err);
@@ -146,7 +149,11 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
         qhca_debug_show(s->engine, true, &em);
     } else if (object < 0) {
         wrong = "no such kind of object; try device, qp, cq, srq, eq, mr, "
-                "pd, uar, xrcd, gid, mcg, eth-sq, eth-rq, or stop";
+                "pd, uar, xrcd, gid, mcg, eth-sq, eth-rq, wq, rqt, rss, "
+                "flow, mw, or stop";
+    } else if (ring && !strcmp(ring, "tree")) {
+        tree.ring = qhca_ring_default(object);
+        wrong = qhca_inspect_tree(s->engine, &tree, &em);
     } else if (ring) {
         which = qhca_lookup(ring_name, ring);
         look.ring = which;
@@ -157,7 +164,7 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
     } else {
         wrong = qhca_inspect_all(s->engine, object, 0, QHCA_LOOK_MAX, &em);
     }
-    qhca_leave(s);
+    qhca_find_end(s);
     if (wrong) {
         monitor_printf(mon, "Error: %s\n", wrong);
     }
@@ -246,7 +253,7 @@ static void hmp_qhca_break(Monitor *mon, const QDict *qdict)
         return;
     }
     wrong = qhca_break_add(s->engine, &b);
-    qhca_leave(s);
+    qhca_find_end(s);
     if (wrong) {
         monitor_printf(mon, "Error: %s\n", wrong);
     } else {

@@ -9,5 +9,5 @@
 SRST
   ``info qhca`` [*what* [*number* [*ring*]]]
     Show the qhca RDMA adapter, objects of a kind, one of them, one of its
-    rings, or (``stop``) why it stopped.
+    rings, its buffer table (*ring* ``tree``), or (``stop``) why it stopped.
 ERST

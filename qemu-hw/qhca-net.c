@@ -43,10 +43,9 @@ bool qhca_op_send(void *opaque, const void *frame, size_t len)
 static void qhca_net_tx_ready(QhcaState *s)
 {
     if (s->tx_refused && !s->tx_queued && runstate_is_running() &&
-        qhca_enter(s)) {
+        s->engine && !s->in_engine) {
         s->tx_refused = false;
-        qhca_tx_ready(s->engine);
-        qhca_leave(s);
+        qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_TX_READY });
     }
 }
 
@@ -90,11 +89,12 @@ static void qhca_net_update_link(QhcaState *s)
 {
     NetClientState *nc = qemu_get_queue(s->nic);
 
-    if (qhca_enter(s)) {
+    if (s->engine && !s->in_engine) {
         s->link_changed = false;
         qhca_net_begin(s);
-        qhca_set_link(s->engine, nc->peer && !nc->link_down);
-        qhca_leave(s);
+        qhca_call(s, &(QhcaCall) {
+            .kind = QHCA_CALL_LINK, .val = nc->peer && !nc->link_down,
+        });
         qhca_net_end(s);
     } else if (s->engine && !s->gone) {
         s->link_changed = true;
@@ -119,7 +119,7 @@ static bool qhca_net_can_receive(NetClientState *nc)
 {
     QhcaState *s = qemu_get_nic_opaque(nc);
 
-    if (s->in_engine && !s->gone) {
+    if (s->in_engine && !s->stands && !s->gone) {
         s->rx_refused = true;
         qemu_bh_schedule(s->bh);
         return false;
@@ -136,19 +136,16 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
     if (!qhca_net_can_receive(nc)) {
         return 0;
     }
-    if (s->engine && qhca_stop_hold(s, buf, size)) {
-        return size;
-    }
-    if (qhca_enter(s)) {
-        now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-        s->run_at_once = now - s->last_rx > QHCA_RX_ALONE_NS;
-        s->last_rx = now;
+    if (s->engine && !s->gone) {
         qhca_net_begin(s);
-        qhca_receive(s->engine, buf, size);
-        if (s->run_at_once) {
-            qhca_run_now(s);
+        if (!s->stands) {
+            now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+            s->run_at_once = now - s->last_rx > QHCA_RX_ALONE_NS;
+            s->last_rx = now;
         }
-        qhca_leave(s);
+        qhca_call(s, &(QhcaCall) {
+            .kind = QHCA_CALL_RX, .data = buf, .size = size,
+        });
         qhca_net_end(s);
     }
     return size;

@@ -8,6 +8,7 @@
 #include "qemu/host-utils.h"
 #include "qemu/module.h"
 #include "qapi/error.h"
+#include "hw/core/cpu.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
 #include "hw/pci/pcie.h"
@@ -26,7 +27,9 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned size)
     QhcaState *s = opaque;
     uint64_t val = 0;
 
-    if (qhca_enter(s)) {
+    if (unlikely(s->stands) && !qhca_stop_ready(s)) {
+        val = qhca_reg_read(s->engine, addr, size);
+    } else if (qhca_enter(s)) {
         val = qhca_reg_read(s->engine, addr, size);
         qhca_leave(s);
     }
@@ -36,12 +39,10 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned size)
 static void qhca_regs_write(void *opaque, hwaddr addr, uint64_t val,
                             unsigned size)
 {
-    QhcaState *s = opaque;
-
-    if (qhca_enter(s)) {
-        qhca_reg_write(s->engine, addr, val, size);
-        qhca_leave(s);
-    }
+    qhca_call(opaque, &(QhcaCall) {
+        .kind = QHCA_CALL_REG, .addr = addr, .val = val, .size = size,
+        .cpu = current_cpu,
+    });
 }
 
 /* Only what the manual allows reaches the engine; the rest reads as 0. */
@@ -63,12 +64,10 @@ static uint64_t qhca_doorbell_read(void *opaque, hwaddr addr, unsigned size)
 static void qhca_doorbell_write(void *opaque, hwaddr addr, uint64_t val,
                                 unsigned size)
 {
-    QhcaState *s = opaque;
-
-    if (qhca_enter(s)) {
-        qhca_db_write(s->engine, addr, val, size);
-        qhca_leave(s);
-    }
+    qhca_call(opaque, &(QhcaCall) {
+        .kind = QHCA_CALL_DB, .addr = addr, .val = val, .size = size,
+        .cpu = current_cpu,
+    });
 }
 
 /* Every store reaches the engine, because it counts the wrong ones. */

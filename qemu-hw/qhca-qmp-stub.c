@@ -36,6 +36,14 @@ QhcaLook *qmp_qhca_walk(const char *device, QhcaObject object,
     return no_device(errp);
 }
 
+QhcaLook *qmp_qhca_tree(const char *device, QhcaObject object,
+                        uint32_t number, bool has_ring, QhcaRingName ring,
+                        bool has_from, uint64_t from, bool has_count,
+                        uint32_t count, Error **errp)
+{
+    return no_device(errp);
+}
+
 QhcaBreakInfo *qmp_qhca_break_add(const char *device, QhcaCondition *c,
                                   Error **errp)
 {

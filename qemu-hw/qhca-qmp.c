@@ -21,6 +21,7 @@
 /* The schema's enumerations are the engine's. */
 QEMU_BUILD_BUG_ON((int)QHCA_OBJECT_QP != QHCA_OBJ_QP);
 QEMU_BUILD_BUG_ON((int)QHCA_OBJECT_ETH_RQ != QHCA_OBJ_ETH_RQ);
+QEMU_BUILD_BUG_ON((int)QHCA_OBJECT_MW != QHCA_OBJ_MW);
 QEMU_BUILD_BUG_ON((int)QHCA_OBJECT__MAX != QHCA_OBJECTS);
 QEMU_BUILD_BUG_ON((int)QHCA_RING_NAME_OPS != QHCA_RING_OPS);
 
@@ -99,12 +100,20 @@ QhcaState *qhca_find(const char *device, Error **errp)
     } else if (!obj) {
         error_setg(errp, device ? "There is no qhca device '%s'" :
                                   "There is no qhca device%s", device ?: "");
-    } else if (!QHCA(obj)->engine || !qhca_enter(QHCA(obj))) {
+    } else if (!QHCA(obj)->engine ||
+               (!QHCA(obj)->stands && !qhca_enter(QHCA(obj)))) {
         error_setg(errp, "The device is busy or not there any more");
     } else {
         return QHCA(obj);
     }
     return NULL;
+}
+
+void qhca_find_end(QhcaState *s)
+{
+    if (!s->stands) {
+        qhca_leave(s);
+    }
 }
 
 /* Wrap what @j has of @s; leaves the engine. */
@@ -122,7 +131,7 @@ static QhcaLook *qhca_look_end(QhcaState *s, QhcaJson *j, const char *wrong,
         look->time = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
         look->look = j->root;
     }
-    qhca_leave(s);
+    qhca_find_end(s);
     return look;
 }
 
@@ -204,6 +213,30 @@ QhcaLook *qmp_qhca_walk(const char *device, QhcaObject object,
         return NULL;
     }
     wrong = qhca_inspect_walk(s->engine, &look, &em);
+    return qhca_look_end(s, &j, wrong, errp);
+}
+
+QhcaLook *qmp_qhca_tree(const char *device, QhcaObject object,
+                        uint32_t number, bool has_ring, QhcaRingName ring,
+                        bool has_from, uint64_t from, bool has_count,
+                        uint32_t count, Error **errp)
+{
+    QhcaState *s = qhca_find(device, errp);
+    struct qhca_tree_look look = {
+        .object = object,
+        .number = number,
+        .ring = has_ring ? ring : qhca_ring_default(object),
+        .from = has_from ? from : 0,
+        .max = has_count ? count : QHCA_LIST_DEFAULT,
+    };
+    const char *wrong;
+    QhcaJson j;
+    struct qhca_emit em = qhca_json_emit(&j);
+
+    if (!s) {
+        return NULL;
+    }
+    wrong = qhca_inspect_tree(s->engine, &look, &em);
     return qhca_look_end(s, &j, wrong, errp);
 }
 

@@ -12,21 +12,17 @@
 #include "exec/gdbstub.h"
 #include "hw/core/cpu.h"
 #include "system/cpus.h"
+#include "system/runstate.h"
 #include "engine/debug.h"
 #include "qhca-debug.h"
 
 /* Frames kept while the engine stands and the machine does not yet. */
-#define QHCA_HELD_MAX       1024
+#define QHCA_LATER_MAX      1024
 
 /* The schema's enumeration is the engine's. */
 QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON_PACKET != QHCA_ON_PACKET);
 QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON_FRAME != QHCA_ON_FRAME);
 QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON__MAX != QHCA_ONS);
-
-struct QhcaHeld {
-    size_t len;
-    uint8_t data[];
-};
 
 /* ---- stopping and going on ---- */
 
@@ -51,76 +47,219 @@ static QhcaLook *qhca_stop_look(QhcaState *s, bool trail)
 
 /*
  * A store to a device is the last instruction of its block in TCG, and in KVM
- * what the vCPU came out for: so it stops right behind it.  Within an MMIO
- * access or not, the main loop does the rest.
+ * what the vCPU came out for: so it stops right behind it.
  */
-void qhca_op_stop(void *opaque)
+static void qhca_stop_cpu(CPUState *cpu)
+{
+    if (cpu) {
+        cpu->stop = true;
+        cpu_exit(cpu);
+    }
+}
+
+/* Nobody else can let the machine go on between the event and its end. */
+static void qhca_stop_bh(void *opaque)
 {
     QhcaState *s = opaque;
     QhcaLook *look;
 
-    if (s->gone) {
-        return;
+    if (!s->stands) {
+        return;                 /* a reset came in between */
     }
     look = qhca_stop_look(s, false);
     qapi_event_send_qhca_stop(look);
     qapi_free_QhcaLook(look);
-    if (current_cpu) {
-        gdb_set_stop_cpu(current_cpu);
+    if (s->owner) {
+        gdb_set_stop_cpu(s->owner);
     }
-    qemu_system_vmstop_request_prepare();
-    qemu_system_vmstop_request(RUN_STATE_DEBUG);
-    cpu_stop_current();
+    vm_stop(RUN_STATE_DEBUG);
 }
 
-bool qhca_stop_hold(QhcaState *s, const uint8_t *buf, size_t size)
+void qhca_op_stop(void *opaque)
 {
-    struct QhcaHeld *h;
+    QhcaState *s = opaque;
 
-    if (!qhca_debug_stopped(s->engine) && !s->held) {
-        return false;
+    if (s->gone || !qemu_in_coroutine() || qemu_coroutine_self() != s->co) {
+        return;
     }
-    if (!s->held) {
-        s->held = g_queue_new();
-    }
-    if (g_queue_get_length(s->held) < QHCA_HELD_MAX) {
-        h = g_malloc(sizeof(*h) + size);
-        h->len = size;
-        memcpy(h->data, buf, size);
-        g_queue_push_tail(s->held, h);
-    }
-    return true;
+    s->stands = true;
+    s->go_on = false;
+    qhca_stop_cpu(s->owner);
+    qemu_bh_schedule(s->stop_bh);
+    qemu_coroutine_yield();
 }
 
-void qhca_stop_forget(QhcaState *s)
+static void coroutine_fn qhca_stop_entry(void *opaque)
 {
-    if (s->held) {
-        g_queue_free_full(s->held, g_free);
-        s->held = NULL;
-    }
+    QhcaState *s = opaque;
+    QhcaCall *c = g_queue_pop_head(s->later);
+
+    qhca_do_call(s, c);
+    g_free(c);
 }
 
-void qhca_stop_resume(QhcaState *s)
+/* Until the call is over, or stands. */
+static void qhca_stop_enter(QhcaState *s)
 {
-    struct QhcaHeld *h;
-
-    if (!s->engine) {
-        return;                 /* unplugged */
-    }
-    if (qhca_debug_stopped(s->engine) && qhca_enter(s)) {
-        qhca_debug_continue(s->engine);
-        qhca_leave(s);
-    }
-    while (s->engine && s->held && !qhca_debug_stopped(s->engine) &&
-           qhca_enter(s)) {
-        h = g_queue_pop_head(s->held);
-        qhca_receive(s->engine, h->data, h->len);
-        g_free(h);
-        if (g_queue_is_empty(s->held)) {
-            qhca_stop_forget(s);
+    s->stands = false;
+    qemu_coroutine_enter(s->co);
+    if (!s->stands) {
+        s->co = NULL;
+        if (s->owner) {
+            object_unref(OBJECT(s->owner));
+            s->owner = NULL;
         }
         qhca_leave(s);
     }
+}
+
+/* The frame is kept with the call. */
+static QhcaCall *qhca_call_copy(const QhcaCall *c)
+{
+    size_t size = c->data ? c->size : 0;
+    QhcaCall *copy = g_malloc(sizeof(*copy) + size);
+
+    *copy = *c;
+    if (size) {
+        copy->data = memcpy(copy + 1, c->data, size);
+    }
+    if (copy->cpu) {
+        object_ref(OBJECT(copy->cpu));
+    }
+    return copy;
+}
+
+/* It was to stop, and the machine perhaps does not any more. */
+static void qhca_stop_let(CPUState *cpu)
+{
+    if (cpu && runstate_is_running()) {
+        cpu_resume(cpu);
+    }
+}
+
+static void qhca_call_free(QhcaCall *c)
+{
+    if (c->cpu) {
+        object_unref(OBJECT(c->cpu));
+    }
+    g_free(c);
+}
+
+void qhca_stop_call(QhcaState *s, const QhcaCall *c)
+{
+    QhcaCall *copy = qhca_call_copy(c);
+
+    s->owner = copy->cpu;
+    s->co = qemu_coroutine_create(qhca_stop_entry, s);
+    g_queue_push_head(s->later, copy);
+    qhca_stop_enter(s);
+}
+
+void qhca_stop_later(QhcaState *s, const QhcaCall *c)
+{
+    if (c->kind == QHCA_CALL_RX &&
+        g_queue_get_length(s->later) >= QHCA_LATER_MAX) {
+        return;                 /* as a wire loses frames */
+    }
+    g_queue_push_tail(s->later, qhca_call_copy(c));
+    qhca_stop_cpu(c->cpu);
+}
+
+bool qhca_stop_ready(QhcaState *s)
+{
+    QhcaCall *c;
+
+    if (!s->go_on) {
+        return !s->stands;
+    }
+    s->go_on = false;
+    object_ref(OBJECT(s));
+    qhca_stop_enter(s);
+    while (s->engine && !s->stands && !g_queue_is_empty(s->later)) {
+        c = g_queue_pop_head(s->later);
+        qhca_call(s, c);
+        qhca_call_free(c);
+    }
+    if (!s->stands && s->bh) {
+        qemu_bh_schedule(s->bh);
+    }
+    object_unref(OBJECT(s));
+    return !s->stands;
+}
+
+/*
+ * In the thread of a vCPU whose call stands or waits, before the next
+ * instruction of the guest: what the store causes comes first.  If it is
+ * stopped once more the vCPU still stands right behind its store.
+ */
+static void qhca_stop_work(CPUState *cpu, run_on_cpu_data data)
+{
+    QhcaState *s = data.host_ptr;
+
+    if (s->stands && runstate_is_running() && !qhca_stop_ready(s)) {
+        qhca_stop_cpu(cpu);
+    }
+    object_unref(OBJECT(s));
+}
+
+static void qhca_stop_wake(QhcaState *s, CPUState *cpu)
+{
+    if (cpu) {
+        object_ref(OBJECT(s));
+        async_run_on_cpu(cpu, qhca_stop_work, RUN_ON_CPU_HOST_PTR(s));
+    }
+}
+
+static void qhca_stop_wake_later(gpointer data, gpointer opaque)
+{
+    QhcaCall *c = data;
+
+    qhca_stop_wake(opaque, c->cpu);
+}
+
+void qhca_stop_vm_change(QhcaState *s, bool running)
+{
+    s->go_on = running && s->stands;
+    if (s->go_on) {
+        qhca_stop_wake(s, s->owner);
+        g_queue_foreach(s->later, qhca_stop_wake_later, s);
+    }
+}
+
+void qhca_stop_abandon(QhcaState *s)
+{
+    QhcaCall *c;
+
+    if (!s->stands) {
+        return;
+    }
+    while ((c = g_queue_pop_head(s->later))) {
+        qhca_stop_let(c->cpu);
+        qhca_call_free(c);
+    }
+    qhca_stop_let(s->owner);
+    s->go_on = false;
+    s->reset_wanted = true;     /* no interrupt either */
+    qhca_debug_release(s->engine, true);
+    qhca_stop_enter(s);
+    if (s->engine) {
+        qhca_debug_release(s->engine, false);
+    }
+}
+
+void qhca_stop_init(QhcaState *s)
+{
+    s->later = g_queue_new();
+    s->stop_bh = qemu_bh_new(qhca_stop_bh, s);
+}
+
+void qhca_stop_exit(QhcaState *s)
+{
+    qhca_stop_abandon(s);
+    qemu_bh_delete(s->stop_bh);
+    s->stop_bh = NULL;
+    g_queue_free(s->later);
+    s->later = NULL;
 }
 
 /* ---- commands ---- */
@@ -190,7 +329,7 @@ QhcaBreakInfo *qmp_qhca_break_add(const char *device, QhcaCondition *c,
     } else {
         info = qhca_break_info(&b);
     }
-    qhca_leave(s);
+    qhca_find_end(s);
     return info;
 }
 
@@ -205,7 +344,7 @@ void qmp_qhca_break_remove(const char *device, bool has_id, uint32_t id,
     if ((has_id && !id) || !qhca_break_remove(s->engine, has_id ? id : 0)) {
         error_setg(errp, "There is no break %u", id);
     }
-    qhca_leave(s);
+    qhca_find_end(s);
 }
 
 QhcaBreakInfoList *qmp_qhca_break_list(const char *device, Error **errp)
@@ -221,7 +360,7 @@ QhcaBreakInfoList *qmp_qhca_break_list(const char *device, Error **errp)
          b = qhca_break_next(s->engine, b->id)) {
         QAPI_LIST_APPEND(tail, qhca_break_info(b));
     }
-    qhca_leave(s);
+    qhca_find_end(s);
     return list;
 }
 
@@ -236,7 +375,7 @@ void qmp_qhca_step(const char *device, bool has_on, QhcaStopOn on,
     }
     wrong = qhca_debug_step(s->engine, has_on ? on : QHCA_STOP_ON_WQE,
                             has_count ? count : 1);
-    qhca_leave(s);
+    qhca_find_end(s);
     if (wrong) {
         error_setg(errp, "%s", wrong);
     } else if (!runstate_is_running()) {
@@ -250,7 +389,7 @@ void qmp_qhca_step_cancel(const char *device, Error **errp)
 
     if (s) {
         qhca_debug_step_cancel(s->engine);
-        qhca_leave(s);
+        qhca_find_end(s);
     }
 }
 
@@ -266,7 +405,7 @@ QhcaLook *qmp_qhca_query_names(const char *device, Error **errp)
     }
     qhca_debug_names(&em);
     look = qhca_look_wrap(s, &j);
-    qhca_leave(s);
+    qhca_find_end(s);
     return look;
 }
 
@@ -279,6 +418,6 @@ QhcaLook *qmp_qhca_query_stop(const char *device, Error **errp)
         return NULL;
     }
     look = qhca_stop_look(s, true);
-    qhca_leave(s);
+    qhca_find_end(s);
     return look;
 }

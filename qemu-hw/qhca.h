@@ -12,6 +12,7 @@
 
 #include "hw/pci/pci_device.h"
 #include "net/net.h"
+#include "qemu/coroutine.h"
 #include "qemu/timer.h"
 #include "qom/object.h"
 #include "system/runstate.h"
@@ -58,8 +59,32 @@ struct QhcaState {
     bool rx_refused;            /* the backend waits for a flush */
     bool link_changed;          /* the engine has not been told yet */
     VMChangeStateEntry *vm_change;
-    GQueue *held;               /* frames for a stopped engine, or NULL */
+
+    /* A debugger's stop: see qhca-stop.c. */
+    Coroutine *co;              /* the call it may stop, or NULL */
+    bool stands;                /* ... and has */
+    bool go_on;                 /* the machine runs again: so may the call */
+    CPUState *owner;            /* the vCPU that made the call, or NULL */
+    GQueue *later;              /* QhcaCall: what came meanwhile, or NULL */
+    QEMUBH *stop_bh;
 };
+
+/* A call of the engine that may lead to a stop. */
+typedef struct QhcaCall {
+    enum {
+        QHCA_CALL_REG,          /* register written: addr, val, size */
+        QHCA_CALL_DB,           /* doorbell: the same */
+        QHCA_CALL_RX,           /* a frame came: data, size */
+        QHCA_CALL_RUN,
+        QHCA_CALL_TIMER,
+        QHCA_CALL_LINK,         /* val: up? */
+        QHCA_CALL_TX_READY,
+    } kind;
+    uint64_t addr, val;
+    size_t size;
+    const uint8_t *data;
+    CPUState *cpu;              /* who made it, or NULL */
+} QhcaCall;
 
 /* ---- qhca-glue.c ---- */
 
@@ -73,6 +98,14 @@ struct QhcaState {
  */
 bool qhca_enter(QhcaState *s);
 void qhca_leave(QhcaState *s);
+/**
+ * Enter, make the call, leave.  Nothing is done if the engine cannot be
+ * entered.  If a debugger has stopped the engine it is done later, and the
+ * vCPU that makes the call stops behind it.  @c is on loan.
+ */
+void qhca_call(QhcaState *s, const QhcaCall *c);
+/** The call itself, for qhca-stop.c. */
+void qhca_do_call(QhcaState *s, const QhcaCall *c);
 /** Within a call: do the work that the call left, and not in a BH. */
 void qhca_run_now(QhcaState *s);
 
@@ -112,13 +145,25 @@ void qhca_net_resume(QhcaState *s);
 bool qhca_op_send(void *opaque, const void *frame, size_t len);
 
 /* ---- qhca-stop.c ---- */
+void qhca_stop_init(QhcaState *s);
+void qhca_stop_exit(QhcaState *s);
 void qhca_op_stop(void *opaque);
-/** Keep a frame for later if a debugger stopped the engine; else false. */
-bool qhca_stop_hold(QhcaState *s, const uint8_t *buf, size_t size);
-/** The machine runs: so does the engine, with the frames kept. */
-void qhca_stop_resume(QhcaState *s);
-/** Drop the frames kept. */
-void qhca_stop_forget(QhcaState *s);
+/** Make a call, entered already, that may be stopped; leaves at its end. */
+void qhca_stop_call(QhcaState *s, const QhcaCall *c);
+/** Keep a call for when the one that stands is over. */
+void qhca_stop_later(QhcaState *s, const QhcaCall *c);
+/**
+ * Let what stands go on if the machine does; true: nothing stands (any more),
+ * the engine may be called.
+ */
+bool qhca_stop_ready(QhcaState *s);
+/** The machine goes on or stops. */
+void qhca_stop_vm_change(QhcaState *s, bool running);
+/**
+ * Before a reset or unplug: bring the call that stands to its end, without more
+ * stops; forget what waits.
+ */
+void qhca_stop_abandon(QhcaState *s);
 
 /* ---- qhca-trace.c ---- */
 void qhca_op_trace(void *opaque, const struct qhca_trace *t);

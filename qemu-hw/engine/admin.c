@@ -244,8 +244,7 @@ void qhca_admin_run(struct qhca *e)
 {
     unsigned n;
 
-    for (n = 0; n < ADMIN_BATCH && e->asq_cons != e->asq_prod &&
-                !e->halted; n++) {
+    for (n = 0; n < ADMIN_BATCH && e->asq_cons != e->asq_prod; n++) {
         if (!qhca_active(e) || !run_one(e)) {
             return;
         }

@@ -146,8 +146,7 @@ void qhca_cq_timer(struct qhca *e, uint64_t now)
 {
     unsigned n;
 
-    for (n = 0; n < CQ_TIMER_BATCH && qhca_cq_deadline(e) <= now &&
-                !e->halted; n++) {
+    for (n = 0; n < CQ_TIMER_BATCH && qhca_cq_deadline(e) <= now; n++) {
         cq_fire(e, e->mod_heap[0]);
     }
 }

@@ -14,6 +14,8 @@ static const struct kind {
     uint8_t fields;             /* QHCA_BRK_* it has */
     enum { NONE, IN_A, IN_B, IN_ADDR } code;
 } kinds[QHCA_TR_KINDS] = {
+    [QHCA_TR_REG_WRITE] = { QHCA_ON_REGISTER + 1, QHCA_BRK_CODE, IN_ADDR },
+    [QHCA_TR_MARKER] = { QHCA_ON_MARKER + 1, QHCA_BRK_CODE, IN_A },
     [QHCA_TR_COMMAND] = {
         QHCA_ON_COMMAND + 1,
         QHCA_BRK_NUMBER | QHCA_BRK_CODE | QHCA_BRK_SYNDROME, IN_A },
@@ -25,6 +27,8 @@ static const struct kind {
     [QHCA_TR_QP_STATE] = {
         QHCA_ON_STATE + 1,
         QHCA_BRK_NUMBER | QHCA_BRK_CODE | QHCA_BRK_SYNDROME, IN_B },
+    [QHCA_TR_WALK_HOP] = {
+        QHCA_ON_HOP + 1, QHCA_BRK_NUMBER | QHCA_BRK_CODE, IN_B },
     [QHCA_TR_WALK] = { QHCA_ON_WALK + 1, QHCA_BRK_NUMBER, NONE },
     [QHCA_TR_WQE] = {
         QHCA_ON_WQE + 1, QHCA_BRK_NUMBER | QHCA_BRK_INDEX | QHCA_BRK_CODE |
@@ -41,6 +45,8 @@ static const struct kind {
     [QHCA_TR_RX_DROP] = {
         QHCA_ON_DROP + 1, QHCA_BRK_NUMBER | QHCA_BRK_PSN | QHCA_BRK_CODE,
         IN_A },
+    [QHCA_TR_DATA] = {
+        QHCA_ON_DATA + 1, QHCA_BRK_NUMBER | QHCA_BRK_CODE, IN_B },
     [QHCA_TR_RETRANSMIT] = {
         QHCA_ON_RETRANSMIT + 1,
         QHCA_BRK_NUMBER | QHCA_BRK_PSN | QHCA_BRK_CODE, IN_A },
@@ -54,6 +60,8 @@ static const struct kind {
         QHCA_BRK_INDEX | QHCA_BRK_CODE, IN_A },
     [QHCA_TR_PAGE_FAULT] = {
         QHCA_ON_FAULT + 1, QHCA_BRK_NUMBER | QHCA_BRK_PEER, NONE },
+    [QHCA_TR_RESUME] = {
+        QHCA_ON_RESUME + 1, QHCA_BRK_NUMBER | QHCA_BRK_PEER, NONE },
     [QHCA_TR_MSIX] = { QHCA_ON_INTERRUPT + 1, QHCA_BRK_NUMBER, NONE },
     [QHCA_TR_ETH_TX] = {
         QHCA_ON_FRAME + 1, QHCA_BRK_NUMBER | QHCA_BRK_INDEX, NONE },
@@ -80,11 +88,42 @@ static const char *const on_name[QHCA_ONS] = {
     [QHCA_ON_TIMER] = "timer",
     [QHCA_ON_INTERRUPT] = "interrupt",
     [QHCA_ON_FRAME] = "frame",
+    [QHCA_ON_HOP] = "hop",
+    [QHCA_ON_DATA] = "data",
+    [QHCA_ON_RESUME] = "resume",
+    [QHCA_ON_REGISTER] = "register",
+    [QHCA_ON_MARKER] = "marker",
 };
 
 const char *qhca_on_name(enum qhca_stop_on on)
 {
     return on < QHCA_ONS ? on_name[on] : NULL;
+}
+
+/* ---- on and off ---- */
+
+static struct qhca_debug *get(struct qhca *e)
+{
+    if (!e->dbg) {
+        e->dbg = calloc(1, sizeof(*e->dbg));
+        if (e->dbg) {
+            e->dbg->out = e->tracing;
+        }
+    }
+    return e->dbg;
+}
+
+/* Watch the events as long as somebody waits for one. */
+static void update(struct qhca *e)
+{
+    struct qhca_debug *d = e->dbg;
+
+    if (!e->debugging) {
+        d->out = e->tracing;
+        d->wqe_valid = false;   /* we have not seen what came since */
+    }
+    e->debugging = d->breaks || d->step_left || d->due || e->halted;
+    e->tracing = d->out || e->debugging;
 }
 
 /* ---- comparing ---- */
@@ -165,28 +204,69 @@ static bool fetched_again(struct qhca_debug *d, const struct qhca_trace *t)
     return false;
 }
 
+/* Stand still until the developer lets it go on. */
+static void stand(struct qhca *e)
+{
+    struct qhca_debug *d = e->dbg;
+
+    d->due = false;
+    if (d->released || !e->ops.stop) {
+        return;
+    }
+    e->halted = true;
+    d->step_left = 0;
+    if (d->by_break && d->by.once) {
+        qhca_break_remove(e, d->by.id);
+    }
+    e->ops.stop(e->opaque);
+    e->halted = false;
+    d->trail_next = 0;
+    update(e);
+}
+
+/*
+ * Of a doorbell the QP's new head shall be seen, of a packet sent that it was
+ * counted.  Their stops wait for that, but never for another event.
+ */
+static bool waits(const struct qhca_trace *t)
+{
+    return t->kind == QHCA_TR_DOORBELL || t->kind == QHCA_TR_TX;
+}
+
+/* What matters of the event @t is noted; stop now, or soon. */
 static void stop(struct qhca *e, const struct qhca_trace *t,
                  const struct qhca_break *b)
 {
     struct qhca_debug *d = e->dbg;
 
-    if (e->halted) {
-        return;                 /* the same step: the first counts */
-    }
-    e->halted = true;
-    d->told = false;
     d->why = *t;
     d->by_break = b != NULL;
+    d->on = b ? b->on : d->step_on;
     if (b) {
         d->by = *b;
+    }
+    if (waits(t)) {
+        d->due = true;
+    } else {
+        stand(e);
+    }
+}
+
+void qhca_debug_due(struct qhca *e)
+{
+    if (e->dbg->due) {
+        stand(e);
     }
 }
 
 void qhca_debug_event(struct qhca *e, const struct qhca_trace *t)
 {
     struct qhca_debug *d = e->dbg;
+    const struct qhca_break *by = NULL;
+    bool step;
     unsigned i;
 
+    qhca_debug_due(e);
     if (fetched_again(d, t)) {
         return;
     }
@@ -194,39 +274,17 @@ void qhca_debug_event(struct qhca *e, const struct qhca_trace *t)
     for (i = 0; i < d->breaks; i++) {
         struct qhca_break *b = &d->brk[i];
 
-        if (matches(b, t) && ++b->hits > b->ignore) {
-            stop(e, t, b);
+        if (matches(b, t) && ++b->hits > b->ignore && !by) {
+            by = b;
         }
     }
-    if (d->step_left && is_on(t, d->step_on) && !--d->step_left) {
-        stop(e, t, NULL);
+    step = d->step_left && is_on(t, d->step_on) && !--d->step_left;
+    if (by || step) {
+        stop(e, t, by);
     }
 }
 
-/* ---- on and off ---- */
-
-static struct qhca_debug *get(struct qhca *e)
-{
-    if (!e->dbg) {
-        e->dbg = calloc(1, sizeof(*e->dbg));
-        if (e->dbg) {
-            e->dbg->out = e->tracing;
-        }
-    }
-    return e->dbg;
-}
-
-/* Watch the events as long as somebody waits for one. */
-static void update(struct qhca *e)
-{
-    struct qhca_debug *d = e->dbg;
-
-    if (!e->debugging) {
-        d->out = e->tracing;
-    }
-    e->debugging = d->breaks || d->step_left || e->halted;
-    e->tracing = d->out || e->debugging;
-}
+/* ---- breaks ---- */
 
 unsigned qhca_on_fields(enum qhca_stop_on on)
 {
@@ -323,40 +381,16 @@ bool qhca_debug_stopped(const struct qhca *e)
     return e->halted;
 }
 
-bool qhca_debug_finish(struct qhca *e)
+bool qhca_debugging(const struct qhca *e)
 {
-    struct qhca_debug *d = e->dbg;
-
-    if (!e->halted) {
-        return false;
-    }
-    if (!d->told) {
-        d->told = true;
-        d->step_left = 0;
-        if (d->by_break && d->by.once) {
-            qhca_break_remove(e, d->by.id);
-        }
-        if (e->ops.stop) {
-            e->ops.stop(e->opaque);
-        }
-    }
-    return true;
+    return e->debugging;
 }
 
-void qhca_debug_continue(struct qhca *e)
+void qhca_debug_release(struct qhca *e, bool on)
 {
-    if (!e->halted) {
-        return;
-    }
-    e->halted = false;
-    e->dbg->trail_next = 0;
-    update(e);
-    /* What was put off is looked at anew. */
-    e->timer_set = UINT64_MAX;
-    qhca_timer_update(e);
-    if (qhca_active(e)) {
-        e->kicked = false;
-        qhca_kick(e);
+    if (e->dbg) {
+        e->dbg->released = on;
+        e->dbg->due = false;
     }
 }
 
@@ -380,7 +414,6 @@ const char *qhca_debug_step(struct qhca *e, enum qhca_stop_on on,
     d->step_on = on;
     d->step_left = count;
     update(e);
-    qhca_debug_continue(e);
     return NULL;
 }
 
@@ -407,8 +440,7 @@ void qhca_debug_show(struct qhca *e, bool trail, const struct qhca_emit *em)
             qhca_emit_dec(em, "id", d->by.id);
             qhca_emit_dec(em, "hits", d->by.hits);
         }
-        qhca_emit_text(em, "on", on_name[d->by_break ? d->by.on :
-                                                       d->step_on]);
+        qhca_emit_text(em, "on", on_name[d->on]);
         qhca_emit_begin(em, "event");
         qhca_emit_trace(em, &d->why);
         qhca_emit_end(em);

@@ -2,15 +2,17 @@
 /*
  * Stopping the adapter: break conditions and steps.
  *
- * Conditions are about the events of the trace (trace.h).  When one is met the
- * adapter finishes the step it is in - the smallest piece of its work: a
- * doorbell, one packet, one WQE, one command - calls ops->stop(), and does
- * nothing more until it is told to go on.  Doorbells that are rung meanwhile
- * are remembered.  Timers do not run out: what they are for is looked at
- * again when it goes on.
+ * Conditions are about the events of the trace (trace.h).  When one is met
+ * the adapter calls ops->stop() right there, in the middle of its work if need
+ * be, and stands until that returns.  So n steps of any kind are exactly n,
+ * however many events a packet or a doorbell has.  Only two wait a moment: the
+ * stop at a doorbell until the queue's new head is known (nothing has been
+ * done about it then), that at a packet sent until it is counted; never past
+ * another event.
  *
- * While a condition is set the adapter works in single steps in any case, so
- * that n steps are exactly n.  None set, all this costs nothing.
+ * Whoever owns the adapter must keep all other calls away while it stands (see
+ * ops->stop()) and catch up on them later.  A condition set or a step under way
+ * costs a look at each event; none, and all this costs nothing.
  *
  * This is the developer's, not the adapter's state: a reset of the adapter
  * changes nothing here.
@@ -40,6 +42,11 @@ enum qhca_stop_on {
     QHCA_ON_TIMER,              /* started */
     QHCA_ON_INTERRUPT,          /* number: vector */
     QHCA_ON_FRAME,              /* of the Ethernet function, in or out */
+    QHCA_ON_HOP,                /* an entry of a buffer table; code: level */
+    QHCA_ON_DATA,               /* by DMA; code: 1 write, 0 read */
+    QHCA_ON_RESUME,             /* after a page fault; peer: key */
+    QHCA_ON_REGISTER,           /* written; code: offset */
+    QHCA_ON_MARKER,             /* code: value */
     QHCA_ONS
 };
 
@@ -81,20 +88,23 @@ bool qhca_break_remove(struct qhca *e, uint32_t id);
 const struct qhca_break *qhca_break_next(struct qhca *e, uint32_t id);
 
 /**
- * Go on, and stop again at the @count-th event of the kind @on (or earlier, at
- * a break).  Returns NULL, or a static text that says what is wrong.
+ * Stop at the @count-th event of the kind @on from now on, or earlier, at a
+ * break, which ends the step.  If the adapter stands it does not go on by
+ * this.  Returns NULL, or a static text that says what is wrong.
  */
 const char *qhca_debug_step(struct qhca *e, enum qhca_stop_on on,
                             uint64_t count);
 /** Forget a step that has not ended; one that has is a stop like any. */
 void qhca_debug_step_cancel(struct qhca *e);
-/** Go on after a stop.  The ops kick and set_timer are called. */
-void qhca_debug_continue(struct qhca *e);
-/**
- * Does it stand still?  Then nobody may call qhca_receive(): it would drop the
- * frame.
- */
+/** May a call of the engine from now on lead to ops->stop()? */
+bool qhca_debugging(const struct qhca *e);
+/** Does it stand still, within ops->stop()? */
 bool qhca_debug_stopped(const struct qhca *e);
+/**
+ * With @on no event is a stop, so that a call that stands can be brought to its
+ * end at once: for a reset, or an unplug.
+ */
+void qhca_debug_release(struct qhca *e, bool on);
 /**
  * Show the stop: why, the event, and, with @trail, the events since the last
  * time it went on (the last 64).

@@ -8,6 +8,10 @@ static const struct qhca_name timer_names[] = {
     { 0, "ACK" }, { 1, "RNR" }, { 0, NULL }
 };
 
+static const struct qhca_name data_names[] = {
+    { 0, "READ" }, { 1, "WRITE" }, { 0, NULL }
+};
+
 static const char *const field_name[] = {
     "number", "peer", "index", "psn", "code", "wr-id", "syndrome",
 };
@@ -28,6 +32,7 @@ static const struct {
     [QHCA_ON_COMMAND] = { qhca_names_cmd, qhca_names_st },
     [QHCA_ON_RETRANSMIT] = { qhca_names_syn },
     [QHCA_ON_TIMER] = { timer_names },
+    [QHCA_ON_DATA] = { data_names },
 };
 
 static void show_names(const char *list, const struct qhca_name *names,

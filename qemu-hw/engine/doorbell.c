@@ -208,14 +208,13 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
         break;
     case QHCA_DB_MR_SYNC:
         db_mr_sync(e, page, num);
-        if (e->debugging) {
-            qhca_debug_finish(e);
-        }
+        qhca_debug_point(e);
         return;                 /* software holds locks: no other work */
     case QHCA_DB_TM:
         db_tm(e, page, num, index);
         break;
     }
+    qhca_debug_point(e);
     qhca_work(e, DB_BUDGET);
     qhca_finish(e);
 }

@@ -310,36 +310,10 @@ static bool work_pending(struct qhca *e)
            e->asq_cons != e->asq_prod;
 }
 
-/* The same with single steps: a debugger counts them, or waits for one. */
-static void work_stepwise(struct qhca *e, unsigned budget)
-{
-    unsigned stage, used;
-
-    do {
-        used = 0;
-        for (stage = 0; stage < 4 && qhca_active(e) && !e->halted; stage++) {
-            if (stage == 0 && !qhca_list_empty(&e->tm_work)) {
-                used += qhca_tm_run(e, 1);
-            } else if (stage == 1 && qhca_loopback_pending(e)) {
-                used += qhca_loopback_run(e, 1);
-            } else if (stage == 2 && !qhca_list_empty(&e->ready)) {
-                used += run_qp(e, 1);
-            } else if (stage == 3 && eth_pending(e)) {
-                used += qhca_eth_run(e, 1);
-            }
-        }
-        budget -= used < budget ? used : budget;
-    } while (used && budget);
-}
-
 void qhca_work(struct qhca *e, unsigned budget)
 {
     unsigned used;
 
-    if (e->debugging) {
-        work_stepwise(e, budget);
-        return;
-    }
     while (budget && qhca_active(e)) {
         used = 0;
         if (!qhca_list_empty(&e->tm_work)) {
@@ -365,9 +339,7 @@ void qhca_work(struct qhca *e, unsigned budget)
 
 void qhca_finish(struct qhca *e)
 {
-    if (e->debugging && qhca_debug_finish(e)) {
-        return;
-    }
+    qhca_debug_point(e);
     if (qhca_active(e) && work_pending(e)) {
         qhca_kick(e);
     }
@@ -377,7 +349,7 @@ void qhca_finish(struct qhca *e)
 void qhca_run(struct qhca *e)
 {
     e->kicked = false;
-    if (qhca_active(e) && !e->halted) {
+    if (qhca_active(e)) {
         qhca_admin_run(e);
         qhca_eq_run(e);
         qhca_work(e, e->cfg.run_budget);
@@ -412,7 +384,7 @@ void qhca_timer(struct qhca *e)
     uint64_t now = qhca_now(e);
 
     e->timer_set = UINT64_MAX;
-    if (qhca_active(e) && !e->halted) {
+    if (qhca_active(e)) {
         qhca_xport_timer(e, now);
         qhca_cq_timer(e, now);
         qhca_work(e, e->cfg.run_budget);
@@ -460,9 +432,7 @@ void qhca_set_link(struct qhca *e, bool up)
     if (qhca_active(e)) {
         qhca_async_event(e, &e->port_ev, QHCA_EV_PORT, 0);
     }
-    if (e->debugging) {
-        qhca_debug_finish(e);
-    }
+    qhca_debug_point(e);
 }
 
 void qhca_receive(struct qhca *e, const void *frame, size_t len)
@@ -470,7 +440,7 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
     const uint8_t *f = frame;
     size_t header = 14;
 
-    if (!qhca_active(e) || !e->link || e->halted) {
+    if (!qhca_active(e) || !e->link) {
         return;
     }
     if (len >= 14 && qhca_get_be16(f + 12) == QHCA_ETHERTYPE_VLAN) {

@@ -75,7 +75,12 @@ struct qhca_ops {
     void (*kick)(void *opaque);
     /* May be NULL.  One event of the trace; see trace.h.  @t is on loan. */
     void (*trace)(void *opaque, const struct qhca_trace *t);
-    /* May be NULL.  A break was hit or a step done; see debug.h. */
+    /*
+     * May be NULL.  A break was met or a step done, see debug.h.  The engine
+     * is in the middle of its work and goes on with it when this returns.
+     * Until then only looks (inspect.h), what is in debug.h and
+     * qhca_reg_read() may be called.
+     */
     void (*stop)(void *opaque);
 };
 

@@ -157,7 +157,7 @@ static bool eq_drain(struct qhca *e, struct qhca_eq *eq)
     unsigned n, kind;
 
     for (n = 0; !qhca_list_empty(&eq->pending) && !eq_full(eq); n++) {
-        if (n == EQ_BATCH || e->halted) {
+        if (n == EQ_BATCH) {
             return true;
         }
         src = qhca_container(eq->pending.next, struct qhca_event_src, link);

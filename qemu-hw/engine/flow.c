@@ -303,6 +303,23 @@ uint8_t qhca_cmd_create_flow(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
+void qhca_flow_get(const void *rule, struct qhca_flow *out, uint32_t *num)
+{
+    const struct rule *r = rule;
+
+    memset(out, 0, sizeof(*out));
+    out->qpn = qhca_le32(r->qp->qpn);
+    out->type = r->type;
+    out->flags = r->flags;
+    out->tag = qhca_le32(r->tag);
+    if (r->group) {
+        out->priority = qhca_le16((uint16_t)(r->order >> 48));
+        out->value = r->value;
+        out->mask = r->group->mask;
+    }
+    *num = r->num;
+}
+
 static void rule_free(struct qhca *e, struct rule *r)
 {
     struct rule **p = r->head;

@@ -29,6 +29,9 @@ void qhca_flow_sniff(struct qhca *e, const uint8_t *frame, size_t len);
  */
 bool qhca_flow_rx(struct qhca *e, const uint8_t *frame, size_t len, bool own);
 
+/** Rule @rule, of e->flow_table, as it was made; *@num gets its number. */
+void qhca_flow_get(const void *rule, struct qhca_flow *out, uint32_t *num);
+
 /* ---- raw.c ---- */
 /** Give a frame to a QP of type RAW or RSS. */
 void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp, const uint8_t *frame,
@@ -43,6 +46,12 @@ bool qhca_rss_init(struct qhca *e, struct qhca_qp *qp,
                    const struct qhca_qpc *in);
 void qhca_rss_free(struct qhca_qp *qp);
 void qhca_rss_query(const struct qhca_qp *qp, struct qhca_qpc *out);
+/** Size of indirection table @rqt, of e->rqts; *@users: RSS QPs that use it. */
+uint32_t qhca_rqt_size(const void *rqt, uint32_t *num, uint32_t *users);
+/** The WQ at place @i < size. */
+const struct qhca_qp *qhca_rqt_wq(const void *rqt, uint32_t i);
+/** The table of @qp, of type RSS. */
+const void *qhca_rss_rqt(const struct qhca_qp *qp);
 /** The WQ of a frame. */
 struct qhca_qp *qhca_rss_pick(const struct qhca_qp *qp,
                               const struct qhca_flow_match *k);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Looking at objects: one, or all of a kind. */
+#include <stdio.h>
+
 #include "look.h"
 
 typedef void summary_fn(const struct qhca_emit *em, const void *obj);
@@ -78,6 +80,20 @@ static void sum_mr(const struct qhca_emit *em, const void *obj)
                    false);
 }
 
+static void sum_mw(const struct qhca_emit *em, const void *obj)
+{
+    const struct qhca_mw *mw = obj;
+
+    sum_mr(em, obj);
+    qhca_emit_flag(em, "bound", mw->bound);
+    if (mw->bound) {
+        qhca_emit_hex(em, "mr", mw->bound->key);
+    }
+    if (mw->qp) {
+        qhca_emit_dec(em, "qpn", mw->qp->qpn);
+    }
+}
+
 static void sum_eth(const struct qhca_emit *em, const void *obj)
 {
     const struct qhca_eth_q *q = obj;
@@ -90,10 +106,37 @@ static void sum_eth(const struct qhca_emit *em, const void *obj)
     qhca_emit_flag(em, "dead", q->dead);
 }
 
+/* Some tables hold objects of more than one kind. */
+static bool is_qp(const void *obj)
+{
+    return ((const struct qhca_qp *)obj)->type != QHCA_QPT_WQ;
+}
+
+static bool is_wq(const void *obj)
+{
+    return !is_qp(obj);
+}
+
+static bool is_rss(const void *obj)
+{
+    return ((const struct qhca_qp *)obj)->rss;
+}
+
+static bool is_mw(const void *obj)
+{
+    return ((const struct qhca_mr *)obj)->flags & QHCA_MR_F_MW;
+}
+
+static bool is_mr(const void *obj)
+{
+    return !is_mw(obj);
+}
+
 /* What there is to know of each kind; NULL where a kind is not like that. */
 static const struct kind {
     const char *name;
     size_t table;               /* of struct qhca */
+    bool (*is)(const void *obj);        /* NULL: all of the table are */
     summary_fn *summary;
     qhca_cmd_fn *query;
     const struct qhca_field *fields;
@@ -104,7 +147,7 @@ static const struct kind {
         .fields = qhca_fields_caps, .size = sizeof(struct qhca_dev_caps),
     },
     [QHCA_OBJ_QP] = {
-        .name = "qp", .table = offsetof(struct qhca, qps),
+        .name = "qp", .table = offsetof(struct qhca, qps), .is = is_qp,
         .summary = sum_qp, .query = qhca_cmd_query_qp,
         .fields = qhca_fields_qpc, .size = sizeof(struct qhca_qpc),
     },
@@ -124,7 +167,7 @@ static const struct kind {
         .fields = qhca_fields_eqc, .size = sizeof(struct qhca_eqc),
     },
     [QHCA_OBJ_MR] = {
-        .name = "mr", .table = offsetof(struct qhca, mrs),
+        .name = "mr", .table = offsetof(struct qhca, mrs), .is = is_mr,
         .summary = sum_mr, .query = qhca_cmd_query_mr,
         .fields = qhca_fields_mpt, .size = sizeof(struct qhca_mpt),
     },
@@ -145,6 +188,30 @@ static const struct kind {
     [QHCA_OBJ_ETH_RQ] = {
         .name = "eth-rq", .table = offsetof(struct qhca, eth_rqs),
         .summary = sum_eth,
+    },
+    [QHCA_OBJ_WQ] = {
+        .name = "wq", .table = offsetof(struct qhca, qps), .is = is_wq,
+        .summary = qhca_sum_wq, .query = qhca_cmd_query_wq,
+        .fields = qhca_fields_wqc, .size = sizeof(struct qhca_wqc),
+    },
+    [QHCA_OBJ_RQT] = {
+        .name = "rqt", .table = offsetof(struct qhca, rqts),
+        .summary = qhca_sum_rqt,
+    },
+    [QHCA_OBJ_RSS] = {
+        .name = "rss", .table = offsetof(struct qhca, qps), .is = is_rss,
+        .summary = qhca_sum_rss, .query = qhca_cmd_query_qp,
+        .fields = qhca_fields_qpc, .size = sizeof(struct qhca_qpc),
+    },
+    [QHCA_OBJ_FLOW] = {
+        .name = "flow", .table = offsetof(struct qhca, flow_table),
+        .summary = qhca_sum_flow, .query = qhca_look_query_flow,
+        .fields = qhca_fields_flow, .size = sizeof(struct qhca_flow),
+    },
+    [QHCA_OBJ_MW] = {
+        .name = "mw", .table = offsetof(struct qhca, mrs), .is = is_mw,
+        .summary = sum_mw, .query = qhca_cmd_query_mr,
+        .fields = qhca_fields_mpt, .size = sizeof(struct qhca_mpt),
     },
 };
 
@@ -204,16 +271,61 @@ void qhca_look_map(const struct qhca_buf_map *m, const char *name,
     qhca_emit_end(em);
 }
 
-const struct qhca_mr *qhca_look_mr(struct qhca *e, uint32_t key)
+/* The object, if there is one and it is of that kind; those with a table. */
+static void *object_get(struct qhca *e, enum qhca_object object,
+                        uint32_t number)
 {
-    const struct qhca_mr *mr = qhca_table_get(&e->mrs,
-                                              key >> QHCA_KEY_INDEX_SHIFT);
+    const struct kind *k = &kinds[object];
+    void *obj = k->is == is_mr || k->is == is_mw ?
+                (void *)qhca_mr_get_cmd(e, number) :
+                qhca_table_get(table_of(e, object), number);
 
-    return mr && (mr->key == key || (mr->flags & QHCA_MR_F_FAST_REG)) ?
-           mr : NULL;
+    return obj && k->is && !k->is(obj) ? NULL : obj;
 }
 
 /* ---- what is not in a context ---- */
+
+static uint32_t count_of(struct qhca *e, enum qhca_object object)
+{
+    const struct qhca_table *t = table_of(e, object);
+    const struct kind *k = &kinds[object];
+    uint32_t n, count = 0;
+
+    if (!k->is) {
+        return t->used;
+    }
+    for (n = 0; n < qhca_table_end(t); n++) {
+        const void *obj = qhca_table_get(t, n);
+
+        count += obj && k->is(obj);
+    }
+    return count;
+}
+
+/* The frames that the Ethernet function takes. */
+static void look_filter(struct qhca *e, const struct qhca_emit *em)
+{
+    char text[18];
+    unsigned i;
+
+    qhca_emit_begin(em, "filter");
+    qhca_emit_flag(em, "promiscuous", e->promisc);
+    qhca_emit_flag(em, "all_multicast", e->allmulti);
+    qhca_emit_list(em, "multicast");
+    for (i = 0; i < QHCA_HASH_SLOTS; i++) {
+        uint64_t a = e->mc_hash[i];
+
+        if (a) {
+            snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x",
+                     (unsigned)(a >> 40) & 0xff, (unsigned)(a >> 32) & 0xff,
+                     (unsigned)(a >> 24) & 0xff, (unsigned)(a >> 16) & 0xff,
+                     (unsigned)(a >> 8) & 0xff, (unsigned)a & 0xff);
+            qhca_emit_text(em, NULL, text);
+        }
+    }
+    qhca_emit_end(em);
+    qhca_emit_end(em);
+}
 
 static void look_device(struct qhca *e, const struct qhca_emit *em)
 {
@@ -238,14 +350,15 @@ static void look_device(struct qhca *e, const struct qhca_emit *em)
     qhca_emit_end(em);
     qhca_emit_dec(em, "clock", qhca_now(e));
     qhca_emit_flag(em, "wire_blocked", e->tx_blocked);
+    qhca_emit_dec(em, "device_memory", e->cfg.dm_size);
+    look_filter(e, em);
     qhca_emit_begin(em, "objects");
     for (o = 0; o < QHCA_OBJECTS; o++) {
-        const struct qhca_table *t = table_of(e, o);
-
-        if (t) {
-            qhca_emit_dec(em, kinds[o].name, t->used);
+        if (table_of(e, o)) {
+            qhca_emit_dec(em, kinds[o].name, count_of(e, o));
         }
     }
+    qhca_emit_dec(em, "mcg", e->mc_groups);
     qhca_emit_end(em);
     qhca_emit_begin(em, "counters");
     for (i = 0; i < QHCA_STAT_COUNT; i++) {
@@ -326,12 +439,43 @@ static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
     qhca_look_map(&q->buf, "buffer", em);
 }
 
+static void look_mr(struct qhca *e, const struct qhca_mr *mr,
+                    const struct qhca_emit *em)
+{
+    uint32_t n;
+
+    if (!(mr->flags & QHCA_MR_F_PHYS)) {
+        qhca_look_map(&mr->buf, "buffer", em);
+    }
+    qhca_emit_list(em, "windows");
+    for (n = 0; mr->windows && n < qhca_table_end(&e->mrs); n++) {
+        struct qhca_mr *other = qhca_table_get(&e->mrs, n);
+        const struct qhca_mw *mw = other ? qhca_mr_mw(other) : NULL;
+
+        if (mw && mw->bound == mr) {
+            qhca_emit_hex(em, NULL, mw->mr.key);
+        }
+    }
+    qhca_emit_end(em);
+}
+
+static void look_mw(const struct qhca_mw *mw, const struct qhca_emit *em)
+{
+    qhca_emit_flag(em, "bound", mw->bound);
+    if (!mw->bound) {
+        return;
+    }
+    qhca_emit_begin(em, "region");
+    sum_mr(em, mw->bound);
+    qhca_emit_hex(em, "offset", mw->off);
+    qhca_emit_hex(em, "va", mw->bound->iova + mw->off);
+    qhca_emit_end(em);
+}
+
 static void look_more(struct qhca *e, enum qhca_object object,
                       uint32_t number, const struct qhca_emit *em)
 {
-    void *obj = table_of(e, object) && object != QHCA_OBJ_MR ?
-                qhca_table_get(table_of(e, object), number) : NULL;
-    const struct qhca_mr *mr;
+    void *obj = table_of(e, object) ? object_get(e, object, number) : NULL;
 
     switch (object) {
     case QHCA_OBJ_DEVICE:
@@ -350,10 +494,19 @@ static void look_more(struct qhca *e, enum qhca_object object,
         look_eq(obj, em);
         break;
     case QHCA_OBJ_MR:
-        mr = qhca_look_mr(e, number);
-        if (!(mr->flags & QHCA_MR_F_PHYS)) {
-            qhca_look_map(&mr->buf, "buffer", em);
-        }
+        look_mr(e, obj, em);
+        break;
+    case QHCA_OBJ_MW:
+        look_mw(obj, em);
+        break;
+    case QHCA_OBJ_WQ:
+        qhca_look_wq(e, obj, em);
+        break;
+    case QHCA_OBJ_RQT:
+        qhca_look_rqt(obj, em);
+        break;
+    case QHCA_OBJ_RSS:
+        qhca_look_rss(obj, em);
         break;
     case QHCA_OBJ_PD:
         qhca_emit_dec(em, "users", e->pd_refs[number]);
@@ -385,8 +538,8 @@ const char *qhca_inspect(struct qhca *e, enum qhca_object object,
         return "objects of this kind are only shown all at once";
     }
     k = &kinds[object];
-    if (k->query ? k->query(e, &c) != QHCA_ST_OK :
-                   !qhca_table_get(table_of(e, object), number)) {
+    if ((table_of(e, object) && !object_get(e, object, number)) ||
+        (k->query && k->query(e, &c) != QHCA_ST_OK)) {
         return "no such object";
     }
     qhca_emit_begin(em, NULL);
@@ -452,7 +605,7 @@ static bool list_table(const struct qhca_table *t, const struct kind *k,
     for (n = from; n < qhca_table_end(t); n++) {
         const void *obj = qhca_table_get(t, n);
 
-        if (!obj) {
+        if (!obj || (k->is && !k->is(obj))) {
             continue;
         }
         if (!max--) {
@@ -482,7 +635,9 @@ const char *qhca_inspect_all(struct qhca *e, enum qhca_object object,
     t = table_of(e, object);
     max = max < QHCA_LOOK_MAX ? max : QHCA_LOOK_MAX;
     /* Keys have the number in their upper bits. */
-    from = object == QHCA_OBJ_MR ? from >> QHCA_KEY_INDEX_SHIFT : from;
+    if (object == QHCA_OBJ_MR || object == QHCA_OBJ_MW) {
+        from >>= QHCA_KEY_INDEX_SHIFT;
+    }
     qhca_emit_begin(em, NULL);
     qhca_emit_text(em, "object", kinds[object].name);
     qhca_emit_list(em, "objects");

@@ -42,12 +42,17 @@ enum qhca_object {
     QHCA_OBJ_MCG,               /* no numbers: only all of them */
     QHCA_OBJ_ETH_SQ,
     QHCA_OBJ_ETH_RQ,
+    QHCA_OBJ_WQ,                /* receive WQ */
+    QHCA_OBJ_RQT,               /* indirection table of WQs */
+    QHCA_OBJ_RSS,               /* QP that spreads; number: QPN */
+    QHCA_OBJ_FLOW,              /* steering rule */
+    QHCA_OBJ_MW,                /* memory window; number: key */
     QHCA_OBJECTS
 };
 
 enum qhca_ring {
     QHCA_RING_SQ,               /* QP; also the only ring of an Ethernet SQ */
-    QHCA_RING_RQ,               /* QP; also the only ring of an Ethernet RQ */
+    QHCA_RING_RQ,               /* QP; the only ring of WQ and Ethernet RQ */
     QHCA_RING_CQ,
     QHCA_RING_EQ,
     QHCA_RING_SRQ,              /* SRQ: WQEs by number */
@@ -123,6 +128,24 @@ struct qhca_walk_look {
  */
 const char *qhca_inspect_walk(struct qhca *e,
                               const struct qhca_walk_look *look,
+                              const struct qhca_emit *em);
+
+struct qhca_tree_look {
+    enum qhca_object object;
+    uint32_t number;
+    enum qhca_ring ring;
+    uint64_t from;              /* the first page (LIST: segment) of interest */
+    uint32_t max;               /* entries, of all tables together */
+};
+
+/**
+ * Show a buffer table as a tree, from the guest's memory alone: each table with
+ * its entries, those that name tables with the entries of these; "more" says
+ * whether there are more pages behind the last one shown.  Errors as above;
+ * what is wrong with the table is shown where it is ("fault").
+ */
+const char *qhca_inspect_tree(struct qhca *e,
+                              const struct qhca_tree_look *look,
                               const struct qhca_emit *em);
 
 #endif /* QHCA_INSPECT_H */

@@ -60,6 +60,42 @@ static void window(struct qhca_qp *qp, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
+/* READs and atomics sent, of which the response is missing. */
+static void outstanding(struct qhca_qp *qp, const struct qhca_emit *em)
+{
+    struct qhca_xport *xp = &qp->xp;
+    uint32_t i, mtu = qhca_mtu_bytes(qp->path_mtu);
+
+    qhca_emit_list(em, "reads");
+    for (i = qp->sq_tail; xp->win && i != qp->sq_next; i++) {
+        const struct qhca_swqe *w = qhca_swqe(qp, i);
+        uint32_t here = 0;
+
+        if (!(w->marks & QHCA_SW_RD) || (w->marks & QHCA_SW_DONE)) {
+            continue;
+        }
+        if (i == qp->sq_tail) {
+            here = qhca_psn_dist(xp->una_psn, w->first_psn);
+            here = here < w->npkts ? here : 0;
+        }
+        qhca_emit_begin(em, NULL);
+        qhca_emit_dec(em, "index", i);
+        qhca_emit_enum(em, "opcode", "opcode_name", qhca_names_wqe_op,
+                       w->opcode, false);
+        qhca_emit_hex(em, "wr_id", w->wr_id);
+        qhca_emit_hex(em, "remote_addr", w->raddr);
+        qhca_emit_hex(em, "rkey", w->rkey);
+        qhca_emit_dec(em, "first_psn", w->first_psn);
+        qhca_emit_dec(em, "last_psn", qhca_psn_add(w->first_psn,
+                                                   w->npkts - 1));
+        qhca_emit_dec(em, "responses_awaited", w->npkts - here);
+        qhca_emit_dec(em, "len", w->len);
+        qhca_emit_dec(em, "received", here * mtu);
+        qhca_emit_end(em);
+    }
+    qhca_emit_end(em);
+}
+
 static void retransmission(struct qhca *e, struct qhca_qp *qp,
                            const struct qhca_emit *em)
 {
@@ -115,6 +151,7 @@ static void requester(struct qhca *e, struct qhca_qp *qp,
     qhca_emit_flag(em, "flushing", xp->sq_flush);
     qhca_emit_flag(em, "drain_event_owed", xp->drain);
     retransmission(e, qp, em);
+    outstanding(qp, em);
     window(qp, em);
     qhca_emit_end(em);
 }
@@ -210,6 +247,23 @@ static void faults(struct qhca *e, struct qhca_qp *qp,
     qhca_emit_end(em);
 }
 
+/* From which of our addresses to which of the peer's. */
+static void path(struct qhca *e, struct qhca_qp *qp,
+                 const struct qhca_emit *em)
+{
+    uint16_t index = qhca_le16(qp->av.sgid_index);
+
+    qhca_emit_begin(em, "path");
+    if (index < e->cfg.max_gid) {
+        qhca_decode_as(em, "source", qhca_fields_gid, &e->gids[index]);
+    } else {
+        qhca_emit_text(em, "fault", "there is no such GID index");
+    }
+    qhca_decode_as(em, "destination", qhca_fields_av, &qp->av);
+    qhca_emit_dec(em, "mtu_bytes", qhca_mtu_bytes(qp->path_mtu));
+    qhca_emit_end(em);
+}
+
 void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_emit *em)
 {
@@ -225,6 +279,12 @@ void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
     requester(e, qp, em);
     if (qhca_qp_connected(qp)) {
         responder(qp, em);
+        if (qp->state >= QHCA_QPS_RTR) {
+            path(e, qp, em);
+        }
+    }
+    if (qp->rss) {
+        qhca_look_rss(qp, em);
     }
     faults(e, qp, em);
     if (qp->tm) {

@@ -32,7 +32,10 @@ enum qhca_ring qhca_ring_default(enum qhca_object object)
         return QHCA_RING_SRQ;
     case QHCA_OBJ_MR:
         return QHCA_RING_MR;
+    case QHCA_OBJ_MW:
+        return QHCA_RING_MR;
     case QHCA_OBJ_ETH_RQ:
+    case QHCA_OBJ_WQ:
         return QHCA_RING_RQ;
     default:
         return QHCA_RING_SQ;
@@ -142,7 +145,12 @@ const char *qhca_ring_find(struct qhca *e, enum qhca_object object,
 
     switch (object) {
     case QHCA_OBJ_QP:
+    case QHCA_OBJ_WQ:
         obj = qhca_qp_get(e, number);
+        if (obj && (((struct qhca_qp *)obj)->type == QHCA_QPT_WQ) !=
+            (object == QHCA_OBJ_WQ)) {
+            obj = NULL;
+        }
         return obj ? qp_ring(obj, ring, r) : "no such object";
     case QHCA_OBJ_SRQ:
         obj = qhca_table_get(&e->srqs, number);
@@ -201,6 +209,9 @@ static void decode_entry(const struct qhca_emit *em,
         } else {
             qhca_decode_recv_wqe(em, p, len);
         }
+        break;
+    case QHCA_OBJ_WQ:
+        qhca_decode_recv_wqe(em, p, len);
         break;
     case QHCA_OBJ_SRQ:
         if (look->ring == QHCA_RING_SRQ) {

@@ -21,6 +21,23 @@ bool qhca_peek(struct qhca *e, bool dm, uint64_t addr, void *buf, size_t len)
            e->ops.dm_read(e->opaque, addr, buf, len);
 }
 
+const char *qhca_look_fault(const struct qhca_buf_map *m, uint64_t entry,
+                            bool leaf)
+{
+    uint64_t low = (1ULL << (leaf ? m->page_shift : m->table_shift)) - 1;
+
+    if (!(entry & QHCA_BTE_VALID)) {
+        return m->odp ? "page fault: the entry is not valid" :
+                        "the entry is not valid";
+    }
+    if (!!(entry & QHCA_BTE_TABLE) == leaf) {
+        return leaf ? "the entry names a table, not a page" :
+                      "the entry names a page, not a table";
+    }
+    return entry & QHCA_BTE_ADDR_MASK & low ?
+           "the entry's address is not aligned" : NULL;
+}
+
 static void peek_list(struct qhca *e, const struct qhca_buf_map *m,
                       uint64_t off, struct qhca_path *p)
 {
@@ -66,7 +83,7 @@ static void peek_tables(struct qhca *e, const struct qhca_buf_map *m,
     uint64_t last = (m->len - 1 + m->first) >> m->page_shift;
     uint64_t table = m->addr, mask, low;
     unsigned bits = m->form == QHCA_BUF_TREE ? m->table_shift - 3u : 0;
-    unsigned level, up, shift;
+    unsigned level, up;
     bool leaf;
 
     for (level = 0; level < m->hops; level++) {
@@ -88,20 +105,8 @@ static void peek_tables(struct qhca *e, const struct qhca_buf_map *m,
             return;
         }
         h->entry = qhca_le64(entry);
-        shift = leaf ? m->page_shift : m->table_shift;
-        low = (1ULL << shift) - 1;
-        if (!(h->entry & QHCA_BTE_VALID)) {
-            p->fault = m->odp ? "page fault: the entry is not valid" :
-                                "the entry is not valid";
-            return;
-        }
-        if (!!(h->entry & QHCA_BTE_TABLE) == leaf) {
-            p->fault = leaf ? "the entry names a table, not a page" :
-                              "the entry names a page, not a table";
-            return;
-        }
-        if (h->entry & QHCA_BTE_ADDR_MASK & low) {
-            p->fault = "the entry's address is not aligned";
+        p->fault = qhca_look_fault(m, h->entry, leaf);
+        if (p->fault) {
             return;
         }
         table = h->entry & QHCA_BTE_ADDR_MASK;
@@ -153,9 +158,9 @@ const char *qhca_peek_entry(struct qhca *e, const struct qhca_buf_map *m,
 
 /* ---- showing it ---- */
 
-static void show_entry(const struct qhca_emit *em,
-                       const struct qhca_buf_map *m, uint64_t table,
-                       uint64_t index, uint64_t entry, uint64_t len)
+void qhca_look_entry(const struct qhca_emit *em, const struct qhca_buf_map *m,
+                     uint64_t table, uint64_t index, uint64_t entry,
+                     uint64_t len)
 {
     qhca_emit_dec(em, "index", index);
     if (m->form == QHCA_BUF_LIST) {
@@ -199,7 +204,8 @@ static void show_around(struct qhca *e, const struct qhca_emit *em,
             break;
         }
         qhca_emit_begin(em, NULL);
-        show_entry(em, m, h->table, i, qhca_le64(raw[0]), qhca_le64(raw[1]));
+        qhca_look_entry(em, m, h->table, i, qhca_le64(raw[0]),
+                        qhca_le64(raw[1]));
         if (i == h->index) {
             qhca_emit_flag(em, "marked", true);
         }
@@ -222,7 +228,7 @@ static void show_path(struct qhca *e, const struct qhca_emit *em,
         qhca_emit_dec(em, "level", i);
         qhca_emit_hex(em, "table", h->table);
         qhca_emit_dec(em, "used", h->used);
-        show_entry(em, m, h->table, h->index, h->entry, h->len);
+        qhca_look_entry(em, m, h->table, h->index, h->entry, h->len);
         if (entries) {
             show_around(e, em, m, h, entries);
         }
@@ -277,32 +283,50 @@ static const char *find_off(const struct qhca_walk_look *look,
     }
 }
 
+const char *qhca_look_find(struct qhca *e, enum qhca_object object,
+                           uint32_t number, enum qhca_ring ring,
+                           struct qhca_ring_info *r,
+                           struct qhca_buf_map *phys,
+                           const struct qhca_mr **mrp)
+{
+    const struct qhca_mr *mr;
+
+    memset(r, 0, sizeof(*r));
+    *phys = (struct qhca_buf_map){ .len = UINT64_MAX };
+    *mrp = NULL;
+    if (object == QHCA_OBJ_MW) {
+        return "a window has no table of its own: look at its region";
+    }
+    if (object != QHCA_OBJ_MR) {
+        return qhca_ring_find(e, object, number, ring, r);
+    }
+    mr = qhca_mr_get_cmd(e, number);
+    if (!mr || (mr->flags & QHCA_MR_F_MW)) {
+        return "no such object";
+    }
+    if (mr->state != QHCA_MR_VALID) {
+        return "the memory region is not valid now";
+    }
+    r->map = mr->flags & QHCA_MR_F_PHYS ? phys : &mr->buf;
+    *mrp = mr;
+    return NULL;
+}
+
 const char *qhca_inspect_walk(struct qhca *e,
                               const struct qhca_walk_look *look,
                               const struct qhca_emit *em)
 {
-    const struct qhca_mr *mr = NULL;
-    struct qhca_ring_info r = { 0 };
-    struct qhca_buf_map phys = { .len = UINT64_MAX };
+    const struct qhca_mr *mr;
+    struct qhca_ring_info r;
+    struct qhca_buf_map phys;
     struct qhca_path p;
-    const char *wrong;
+    const char *wrong = qhca_look_find(e, look->object, look->number,
+                                       look->ring, &r, &phys, &mr);
     uint64_t off;
     bool dm;
 
-    if (look->object == QHCA_OBJ_MR) {
-        mr = qhca_look_mr(e, look->number);
-        if (!mr) {
-            return "no such object";
-        }
-        r.map = mr->flags & QHCA_MR_F_PHYS ? &phys : &mr->buf;
-        if (mr->state != QHCA_MR_VALID) {
-            return "the memory region is not valid now";
-        }
-    } else {
-        wrong = qhca_ring_find(e, look->object, look->number, look->ring, &r);
-        if (wrong) {
-            return wrong;
-        }
+    if (wrong) {
+        return wrong;
     }
     wrong = find_off(look, &r, mr, &off);
     if (wrong) {

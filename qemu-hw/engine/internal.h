@@ -285,7 +285,7 @@ struct qhca {
     bool tracing;               /* somebody listens: qhca_set_tracing() */
     /* the debugger's (debug.h) */
     bool debugging;             /* it waits for an event */
-    bool halted;                /* no work is done; only with debugging */
+    bool halted;                /* within ops.stop() */
     struct qhca_debug *dbg;     /* NULL: it was never asked for */
     struct qhca_page_fault fault;
     uint32_t fault_token;       /* of the last one that was told */
@@ -602,10 +602,16 @@ void qhca_guest_error(struct qhca *e, unsigned stat, uint32_t num,
                       const char *text);
 
 /* ---- debug.c; all but the last only while e->debugging ---- */
-/* An event of the trace: does somebody wait for it? */
+/* An event of the trace: does somebody wait for it?  Then it stops here. */
 void qhca_debug_event(struct qhca *e, const struct qhca_trace *t);
-/* At the end of an entry point: tell of a stop; true: the adapter stands. */
-bool qhca_debug_finish(struct qhca *e);
+/* A stop that waited until what it is about is accounted for. */
+void qhca_debug_due(struct qhca *e);
+static inline void qhca_debug_point(struct qhca *e)
+{
+    if (e->debugging) {
+        qhca_debug_due(e);
+    }
+}
 /* qhca_set_tracing() */
 void qhca_debug_tracing(struct qhca *e, bool on);
 void qhca_debug_free(struct qhca *e);

@@ -6,6 +6,7 @@
 #include "decode.h"
 #include "roce.h"
 #include "admin.h"
+#include "flow.h"
 #include "tm.h"
 
 /* One table entry (or segment) on the way to a byte. */
@@ -51,12 +52,36 @@ struct qhca_ring_info {
 const char *qhca_ring_find(struct qhca *e, enum qhca_object object,
                            uint32_t number, enum qhca_ring ring,
                            struct qhca_ring_info *r);
-/* The MR with key @key, or NULL. */
-const struct qhca_mr *qhca_look_mr(struct qhca *e, uint32_t key);
+/*
+ * The map behind a look at a table: a ring's, or an MR's (@mrp).  *@phys is for
+ * MRs without one.  NULL, or what is wrong with the question.
+ */
+const char *qhca_look_find(struct qhca *e, enum qhca_object object,
+                           uint32_t number, enum qhca_ring ring,
+                           struct qhca_ring_info *r,
+                           struct qhca_buf_map *phys,
+                           const struct qhca_mr **mrp);
+/* What is wrong with a table entry, or NULL. */
+const char *qhca_look_fault(const struct qhca_buf_map *m, uint64_t entry,
+                            bool leaf);
+/* Show an entry of the table at @table; @len: of a LIST's segment. */
+void qhca_look_entry(const struct qhca_emit *em, const struct qhca_buf_map *m,
+                     uint64_t table, uint64_t index, uint64_t entry,
+                     uint64_t len);
 
 /* What the device keeps beside the context. */
 void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_emit *em);
+/* inspect_flow.c: WQs, indirection tables, RSS, steering rules */
+void qhca_look_wq(struct qhca *e, struct qhca_qp *wq,
+                  const struct qhca_emit *em);
+void qhca_look_rqt(const void *rqt, const struct qhca_emit *em);
+void qhca_look_rss(const struct qhca_qp *qp, const struct qhca_emit *em);
+void qhca_sum_wq(const struct qhca_emit *em, const void *obj);
+void qhca_sum_rqt(const struct qhca_emit *em, const void *obj);
+void qhca_sum_rss(const struct qhca_emit *em, const void *obj);
+void qhca_sum_flow(const struct qhca_emit *em, const void *obj);
+uint8_t qhca_look_query_flow(struct qhca *e, struct qhca_cmd *c);
 void qhca_look_tm(const struct qhca_srq *srq, const struct qhca_emit *em);
 void qhca_look_map(const struct qhca_buf_map *m, const char *name,
                    const struct qhca_emit *em);

@@ -540,6 +540,7 @@ bool qhca_req_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
         case STEP_SENT:
             qp->xp.req_state = QHCA_REQ_ACTIVE;
             --*budget;
+            qhca_debug_point(e);
             break;
         case STEP_AGAIN:
             --*budget;

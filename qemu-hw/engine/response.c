@@ -213,6 +213,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                 return QHCA_BLOCKED;
             }
             --*budget;
+            qhca_debug_point(e);
             continue;
         }
         r->rnr = false;
@@ -241,6 +242,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                 xp->rspq_tail++;
             }
         }
+        qhca_debug_point(e);
     }
     return QHCA_SENT;
 }

@@ -140,7 +140,28 @@ void qhca_rss_query(const struct qhca_qp *qp, struct qhca_qpc *out)
     }
 }
 
+const void *qhca_rss_rqt(const struct qhca_qp *qp)
+{
+    return qp->rss->rqt;
+}
+
 /* ---- indirection tables ---- */
+
+uint32_t qhca_rqt_size(const void *rqt, uint32_t *num, uint32_t *users)
+{
+    const struct rqt *t = rqt;
+
+    *num = t->num;
+    *users = t->refs;
+    return t->size;
+}
+
+const struct qhca_qp *qhca_rqt_wq(const void *rqt, uint32_t i)
+{
+    const struct rqt *t = rqt;
+
+    return t->wq[i];
+}
 
 /* The WQ named at place @i of the input, or NULL. */
 static struct qhca_qp *named_wq(struct qhca *e, const struct qhca_cmd *c,

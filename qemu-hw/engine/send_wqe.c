@@ -327,10 +327,6 @@ bool qhca_req_load(struct qhca *e, struct qhca_qp *qp)
     qp->sq_next = index + 1;
     if (qhca_tracing(e)) {
         trace_wqe(e, qp, w, index, addr);
-        if (e->halted) {
-            qhca_qp_schedule(e, qp);
-            return false;       /* it is sent when the adapter goes on */
-        }
     }
     return true;
 }

@@ -15,8 +15,10 @@ struct qhca_debug {
     uint8_t step_on;
     uint64_t step_left;         /* 0: not stepping */
     bool out;                   /* the trace is wanted outside, too */
-    bool told;                  /* ops.stop() was called */
+    bool due;                   /* a stop waits: see qhca_debug_due() */
+    bool released;              /* nothing is a stop */
     bool by_break;              /* the last stop: by a break, or a step */
+    uint8_t on;                 /* what it waited for */
     struct qhca_break by;
     struct qhca_trace why;
     /* the WQE fetched last */

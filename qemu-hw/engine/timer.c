@@ -97,8 +97,7 @@ void qhca_xport_timer(struct qhca *e, uint64_t now)
     while (mask && left) {
         unsigned cls = (unsigned)__builtin_ctzll(mask);
 
-        while (left && !e->halted &&
-               (e->xd.timer_mask & UINT64_C(1) << cls)) {
+        while (left && (e->xd.timer_mask & UINT64_C(1) << cls)) {
             struct qhca_qp *qp = first_of(e, cls);
 
             if (qp->xp.deadline > now) {

@@ -164,3 +164,36 @@ def test_looks_are_bounded(rts):
     assert seen["more"] is False
     assert ctypes.sizeof(struct("qhca_qpc")) * 2 == len(
         m.qmp("qhca-inspect", object="qp", number=rts.qp.num)["look"]["raw"])
+
+
+def test_every_table_has_a_look():
+    """No table of the engine without a kind of object that lists it."""
+    engine = TOP / "qemu-hw/engine"
+    struct_qhca = re.search(r"^struct qhca {.*?^};", (engine / "internal.h").read_text(),
+                            re.M | re.S).group()
+    tables = {name.strip() for names in re.findall(r"struct qhca_table ([\w, ]+);", struct_qhca)
+              for name in names.split(",")}
+    assert {"qps", "mrs", "flow_table", "rqts", "eth_rqs"} <= tables
+    text = (engine / "inspect.c").read_text()
+    listed = set(re.findall(r"\.table = offsetof\(struct qhca, (\w+)\)", text))
+    assert not tables - listed, "tables that qhca-inspect does not show"
+    for other in ("gids", "mcg_each", "mc_hash", "dm_size"):
+        assert other in text
+
+
+def test_tree(rts, look):
+    """A table as a tree: for a direct buffer its one address."""
+    m = rts.adapter.m
+    tree = m.qmp("qhca-tree", object="qp", number=rts.qp.num, ring="sq")["look"]
+    walk = m.qmp("qhca-walk", object="qp", number=rts.qp.num, ring="sq", index=0)["look"]
+    assert tree["address"] == walk["address"] and tree["more"] is False
+    for arguments, message in (
+        (dict(object="qp", number=77777), "no such object"),
+        (dict(object="qp", number=rts.qp.num, ring="eq"), "no such ring"),
+        (dict(object="mw", number=5), "look at its region"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            m.qmp("qhca-tree", **arguments)
+    text = m.qmp("human-monitor-command",
+                 command_line=f"info qhca qp {rts.qp.num} tree").replace("\r", "")
+    assert f"address: 0x{tree['address']:x}\n" in text

@@ -204,3 +204,96 @@ def test_monitor(rts):
                  "qhca_break nonsense", "qhca_break wqe number", "qhca_break doorbell psn=1",
                  "qhca_delete 5", "qhca_step nonsense", "qhca_step wqe 0"):
         assert hmp(line).startswith("Error: "), line
+
+
+@pytest.mark.parametrize("kind, name", [
+    ("walk", "walk"), ("wqe", "wqe"), ("packet-out", "tx"), ("data", "data"), ("cqe", "cqe"),
+    ("packet", "tx"),
+])
+def test_steps_are_exact(rts, kind, name):
+    """Steps end in the middle of what one doorbell or packet causes."""
+    m = rts.adapter.m
+
+    def trail():
+        return m.qmp("qhca-query-stop")["look"]["trail"]
+
+    m.qmp("qhca-break-add", condition={"on": "doorbell", "once": True})
+    m.qmp("qhca-break-add", condition={"on": "marker"})
+    send(rts, 14)
+    stopped(m)
+    seen = 0
+    if kind == "cqe":           # one acknowledge, 14 completions
+        m.qmp("cont")
+        frames = [parse(m.receive_frame())[BTH].psn for _ in range(14)]
+        m.qmp("qhca-step", on="cqe")
+        m.send_frame(ack(rts.qp.num, frames[-1]))
+        assert stopped(m)["event"]["wr_id"] == 0
+        seen = 1
+    for n in (1, 2, 3, 1, 4):
+        m.qmp("qhca-step", on=kind, count=n)
+        event = stopped(m)["event"]
+        assert event["kind"] == name
+        steps = [t for t in trail() if t["kind"] == name]
+        assert len(steps) == n and steps[-1] == event
+        seen += n
+        if kind in ("wqe", "cqe"):
+            assert event["wr_id"] == seen - 1
+        if name == "tx":
+            qp = m.qmp("qhca-inspect", object="qp", number=rts.qp.num)["look"]
+            assert qp["context"]["tx_packets"] == seen
+            assert parse(m.receive_frame())[BTH].psn == RTS_PSN + seen - n
+            for _ in range(n - 1):
+                m.receive_frame()
+            assert m.no_frame()
+    m.qmp("qhca-break-remove")
+    m.qmp("cont")
+    if kind != "cqe":
+        psns = []
+        while not psns or psns[-1] != RTS_PSN + 13:
+            psns.append(parse(m.receive_frame())[BTH].psn)
+        m.send_frame(ack(rts.qp.num, RTS_PSN + 13))
+    assert [rts.cq.take().wr_id for _ in range(14)] == list(range(14))
+
+
+def test_stores_wait(rts):
+    """Doorbells rung and registers written while it stands are done, in order."""
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition={"on": "doorbell", "number": rts.qp.num, "code": 0})
+    m.qmp("qhca-break-add", condition={"on": "marker", "code": 77})
+    for i in range(4):
+        send(rts, 1)
+        if i == 1:
+            rts.adapter.reg_write(C.QHCA_REG_MARKER, 77, 8)
+    for index in (1, 2):
+        event = stopped(m)["event"]
+        assert (event["kind"], event["index"]) == ("doorbell", index)
+        m.qmp("cont")
+    assert stopped(m)["event"]["kind"] == "marker"
+    m.qmp("cont")
+    for index in (3, 4):
+        assert stopped(m)["event"]["index"] == index
+        m.qmp("cont")
+    assert [parse(m.receive_frame())[BTH].psn for _ in range(4)] == \
+        [RTS_PSN + i for i in range(4)]
+
+
+def test_reset_inside(rts):
+    """A reset while it stands in the middle of a walk, with doorbells waiting."""
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition={"on": "walk"})
+    send(rts, 1)
+    assert stopped(m)["event"]["kind"] == "walk"
+    send(rts, 1)
+    m.qmp("system_reset")
+    assert m.qmp("qhca-query-stop")["look"]["stopped"] is False
+    m.qmp("qhca-break-remove")
+    m.qmp("cont")
+    assert m.qmp("qhca-inspect", object="device")["look"]["counters"]["doorbells"] == 0
+
+
+def test_quit_inside(rts):
+    """QEMU can end while the adapter stands."""
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition={"on": "walk"})
+    send(rts, 1)
+    stopped(m)                  # the fixture ends QEMU, and sees that it lives

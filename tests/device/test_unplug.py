@@ -70,6 +70,23 @@ def test_unplug_with_qp_active(slot):
     assert slot.adapter.config(0) == 0xFFFFFFFF
 
 
+def test_unplug_inside_a_call(slot):
+    """A debugger has stopped it in a table walk, with doorbells waiting."""
+    slot.adapter.start()
+    s = Setup(slot.adapter, "rts")
+    slot.m.qmp("device_del", id="q")
+    slot.m.clock_step(6_000_000_000)
+    slot.m.qmp("qhca-break-add", condition={"on": "walk"})
+    for _ in range(3):
+        s.qp.write_send(s.sge(4096))
+        s.qp.ring_sq()
+    slot.m.wait_event("QHCA_STOP")
+    slot.eject()
+    assert slot.m.wait_event("DEVICE_DELETED")["data"]["device"] == "q"
+    slot.m.qmp("cont")
+    assert slot.adapter.config(0) == 0xFFFFFFFF
+
+
 def test_unplug_and_plug_again(slot):
     slot.adapter.start()
     Setup(slot.adapter, "rts")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Breaks and steps: the adapter stops where it is told to, and goes on. */
 #include "peer.h"
-#include "debug.h"
+#include "stop.h"
 #include "decode.h"
 #include "emit.h"
 
@@ -53,6 +53,7 @@ static void step(struct peer *p, enum qhca_stop_on on, uint64_t n)
     const char *wrong = qhca_debug_step(p->e, on, n);
 
     CHECK(!wrong, "%s", wrong);
+    node_continue(p->n);
     peer_run(p);
 }
 
@@ -84,14 +85,19 @@ static void doorbell(void **state)
     SEEN(&s, "on", "doorbell");
     SEEN(&s, "event.doorbell_name", "SQ");
     SEEN(&s, "event.index", "3");
-    /* more doorbells meanwhile are no more stops, and not lost */
+    /* a doorbell meanwhile comes when the adapter goes on, and is a stop */
     post(p, 1, 0x103, 10);
     assert_int_equal(p->n->stops, 1);
-    assert_int_equal(context(p).sq_head, 4);
+    assert_int_equal(context(p).sq_head, 3);
     node_continue(p->n);
     peer_expect(p, SEND_ONLY, p->a.sq_psn);
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 1);
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 2);
+    peer_expect_nothing(p);
+    assert_int_equal(p->n->stops, 2);
+    assert_int_equal(context(p).sq_head, 4);
+    assert_int_equal(context(p).sq_next, 3);
+    node_continue(p->n);
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 3);
     peer_expect_nothing(p);
     assert_int_equal(qhca_break_next(p->e, 0)->hits, 2);
@@ -99,7 +105,7 @@ static void doorbell(void **state)
     assert_false(qhca_break_remove(p->e, id));
     assert_null(qhca_break_next(p->e, 0));
     post(p, 1, 0x104, 10);
-    assert_int_equal(p->n->stops, 1);
+    assert_int_equal(p->n->stops, 2);
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 4);
     peer_ack(p, p->a.sq_psn + 4, 0x1f);
     seen_start(&s);
@@ -161,16 +167,24 @@ static void step_packet(void **state)
         assert_true(qhca_debug_stopped(p->e));
         assert_int_equal(peer_waiting(p), n);
     }
-    /* the next one is the acknowledge, which is taken and completes */
-    assert_null(qhca_debug_step(p->e, QHCA_ON_PACKET, 1));
+    /* the next one is the acknowledge, about which nothing is done yet */
+    step(p, QHCA_ON_PACKET, 1);
     assert_false(qhca_debug_stopped(p->e));
     peer_ack(p, p->a.sq_psn + 19, 0x1f);
     assert_true(qhca_debug_stopped(p->e));
+    assert_int_equal(context(p).sq_tail, 0);
+    /* it completes ten WQEs: ten steps */
+    for (n = 0; n < 10; n++) {
+        assert_int_equal(context(p).sq_tail, n);
+        step(p, QHCA_ON_CQE, 1);
+        assert_true(qhca_debug_stopped(p->e));
+    }
+    step(p, QHCA_ON_CQE, 1);
+    assert_false(qhca_debug_stopped(p->e));
     for (n = 0; n < 10; n++) {
         peer_cqe(p, scq, n, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     }
     p->tail = p->head;
-    node_continue(p->n);
     peer_free(p);
 }
 
@@ -201,7 +215,7 @@ static void conditions(void **state)
         { .on = QHCA_ON_FAULT },
     };
     static const char *const want[] = {
-        "wqe", "wqe", "tx", "rx", "tx", "cqe",
+        "wqe", "wqe", "tx", "rx", "retransmit", "tx", "cqe", "qp_state",
     };
     struct qhca_break wrong = {
         .on = QHCA_ON_DOORBELL, .fields = QHCA_BRK_PSN,
@@ -216,7 +230,7 @@ static void conditions(void **state)
         assert_int_equal(brk(p, list[i]), i + 1);
     }
     post(p, 20, 0, 10);
-    for (i = 0; i < 6; i++) {
+    for (i = 0; i < 8; i++) {
         assert_int_equal(p->n->stops, i + 1);
         show(p, &s);
         SEEN(&s, "event.kind", want[i]);
@@ -226,19 +240,14 @@ static void conditions(void **state)
             assert_int_equal(peer_waiting(p), 20);
             peer_ack(p, psn + 4, 0x60);
         }
-        if (i == 3) {
-            /* going back was part of the step that took the NAK */
-            assert_int_equal(qhca_break_next(p->e, 4)->hits, 1);
-        }
-        if (i == 4) {
+        if (i == 5) {
             peer_ack(p, psn + 4, 0x62);
         }
     }
-    /* a CQE with an error and the state ERR are one step as well */
-    assert_int_equal(p->n->stops, 6);
-    assert_int_equal(qhca_break_next(p->e, 6)->hits, 1);
-    for (i = 7; i < 10; i++) {
-        assert_int_equal(qhca_break_next(p->e, i)->hits, 0);
+    assert_int_equal(p->n->stops, 8);
+    for (i = 8; i < 11; i++) {
+        assert_int_equal(qhca_break_next(p->e, i - 1)->id, i);
+        assert_int_equal(qhca_break_next(p->e, i - 1)->hits, 0);
     }
     assert_true(qhca_break_remove(p->e, 0));
     p->tail = p->head;
@@ -315,6 +324,35 @@ static void reset(void **state)
     world_fini(&w);
 }
 
+/* A reset in the middle of a table walk: the call is brought to its end. */
+static void reset_inside(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_break b = { .on = QHCA_ON_WALK };
+    struct qhca_qpc c;
+
+    (void)state;
+    assert_null(qhca_break_add(p->e, &b));
+    post(p, 5, 0, 3 * MTU);
+    assert_true(qhca_debug_stopped(p->e));
+    node_db_write(p->n, 0, 0, 8);       /* waits, and is forgotten */
+    node_flr(p->n);
+    assert_false(qhca_debug_stopped(p->e));
+    assert_false(qhca_query_qp(p->e, p->qp.qpn, &c));
+    assert_int_equal(p->n->stops, 1);
+    assert_int_equal(qhca_stat(p->e, QHCA_STAT_DOORBELLS), 0);
+    assert_true(qhca_break_remove(p->e, 0));
+    guest_drop(&p->g);
+    gbuf_free(&p->qp.sq);
+    gbuf_free(&p->qp.rq);
+    gbuf_free(&p->scq.buf);
+    gbuf_free(&p->rcq.buf);
+    gbuf_free(&p->mr.buf);
+    world_fini(&p->w);
+    free(p->f);
+    free(p);
+}
+
 /* ---- two adapters that are stopped all the time ---- */
 
 static void go_on(void *opaque, uint64_t arg)
@@ -328,97 +366,244 @@ static void stopped(struct node *n)
     world_call(n->w, n->w->now + 700, go_on, n, 0);
 }
 
-/*
- * Every packet, WQE, doorbell, CQE and command of two adapters is a stop, and
- * what is received is still what was sent, with nothing lost.
- */
-static void all_stops(void **state)
-{
-    static const uint8_t ons[] = {
-        QHCA_ON_PACKET, QHCA_ON_WQE, QHCA_ON_DOORBELL, QHCA_ON_CQE,
-        QHCA_ON_COMMAND, QHCA_ON_EVENT, QHCA_ON_WALK,
-    };
-    struct peer_pair { struct world w; } q;
-    static const struct guest_config cfg = {
-        .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
-    };
+struct duo {
+    struct world w;
     struct guest g[2];
     struct gcq cq[2];
     struct gqp qp[2];
     struct gmr mr[2];
-    struct gqp_attr a;
-    struct qhca_cqe cqe;
-    struct qhca_qpc c;
-    unsigned i, j, got[2] = { 0, 0 };
+};
 
-    (void)state;
-    world_init(&q.w, 2, 5, NULL);
-    wire_perfect(&q.w.wire);
+/* Two adapters and a connection, all tables of two levels. */
+static struct duo *duo_new(void)
+{
+    static const struct guest_config cfg = {
+        .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
+    };
+    static const struct gbuf_shape tree = {
+        .form = QHCA_BUF_TREE, .hops = 2, .page_shift = 12,
+        .table_shift = 12,
+    };
+    struct duo *q = calloc(1, sizeof(*q));
+    struct gqp_attr a;
+    unsigned i;
+
+    world_init(&q->w, 2, 5, NULL);
+    wire_perfect(&q->w.wire);
     for (i = 0; i < 2; i++) {
         struct gqp_init qi = {
             .type = QHCA_QPT_RC, .sq_shift = 6, .sq_stride = 7,
-            .rq_shift = 6, .rq_stride = 6,
+            .rq_shift = 6, .rq_stride = 6, .sq = &tree,
+            .rq = &tree,
         };
 
-        guest_start(&g[i], &q.w.node[i], 1 + i, &cfg);
-        gcq_create(&cq[i], &g[i], 8, NULL, 1);
-        gmr_create(&mr[i], &g[i], 65536, PEER_IOVA, QHCA_ACCESS_MASK, NULL);
-        gbuf_allow(&mr[i].buf, 0, 65536, GMEM_RW);
-        gbuf_fill(&mr[i].buf, 0, 7 + i, 0, 65536);
-        qi.scq = qi.rcq = &cq[i];
-        gqp_create(&qp[i], &g[i], &qi);
+        guest_start(&q->g[i], &q->w.node[i], 1 + i, &cfg);
+        gcq_create(&q->cq[i], &q->g[i], 8, &tree, 1);
+        gmr_create(&q->mr[i], &q->g[i], 65536, PEER_IOVA, QHCA_ACCESS_MASK,
+                   &tree);
+        gbuf_allow(&q->mr[i].buf, 0, 65536, GMEM_RW);
+        gbuf_fill(&q->mr[i].buf, 0, 7 + i, 0, 65536);
+        qi.scq = qi.rcq = &q->cq[i];
+        gqp_create(&q->qp[i], &q->g[i], &qi);
     }
     for (i = 0; i < 2; i++) {
         gqp_attr_default(&a);
-        a.dest_qpn = qp[!i].qpn;
+        a.dest_qpn = q->qp[!i].qpn;
         a.sq_psn = 100 + i;
         a.rq_psn = 100 + !i;
-        gqp_to_init(&qp[i], &a);
-        gqp_to_rtr(&qp[i], &q.w.node[!i], &a);
-        gqp_to_rts(&qp[i], &a);
-        q.w.node[i].on_stop = stopped;
-        for (j = 0; j < sizeof(ons); j++) {
-            struct qhca_break b = { .on = ons[j] };
-
-            assert_null(qhca_break_add(q.w.node[i].e, &b));
-        }
+        gqp_to_init(&q->qp[i], &a);
+        gqp_to_rtr(&q->qp[i], &q->w.node[!i], &a);
+        gqp_to_rts(&q->qp[i], &a);
     }
+    return q;
+}
+
+/* Sends and READs both ways, 20 each. */
+static void duo_post(struct duo *q)
+{
+    unsigned i, j;
+
     for (i = 0; i < 2; i++) {
         for (j = 0; j < 20; j++) {
             struct gwr wr = {
                 .opcode = j % 3 == 2 ? QHCA_WQE_RDMA_READ : QHCA_WQE_SEND,
                 .flags = SIG, .wr_id = j, .num_sge = 1,
-                .remote_addr = PEER_IOVA, .rkey = mr[!i].key,
+                .remote_addr = PEER_IOVA, .rkey = q->mr[!i].key,
             };
-            struct qhca_sge sge = { PEER_IOVA + 32768, 5000, mr[i].key };
+            struct qhca_sge sge = { PEER_IOVA + 32768, 5000, q->mr[i].key };
 
             wr.sge[0] = sge;
-            assert_true(gqp_post_recv(&qp[i], 1000 + j, &sge, 1));
-            assert_true(gqp_post_send(&qp[i], &wr));
+            assert_true(gqp_post_recv(&q->qp[i], 1000 + j, &sge, 1));
+            assert_true(gqp_post_send(&q->qp[i], &wr));
         }
+        gcq_arm(&q->cq[i], false);
     }
-    gqp_ring(&qp[0]);
-    gqp_ring(&qp[1]);
-    world_run(&q.w, 3000000);
+    gqp_ring(&q->qp[0]);
+    gqp_ring(&q->qp[1]);
+}
+
+/* All has come, and nothing was sent twice. */
+static void duo_check(struct duo *q)
+{
+    struct qhca_cqe cqe;
+    struct qhca_qpc c;
+    unsigned i, got;
+
     for (i = 0; i < 2; i++) {
-        while (gcq_poll(&cq[i], &cqe)) {
+        for (got = 0; gcq_poll(&q->cq[i], &cqe); got++) {
             assert_int_equal(cqe.status, QHCA_WC_SUCCESS);
-            got[i]++;
         }
-        assert_int_equal(got[i], 20 + 14);
-        assert_true(qhca_query_qp(q.w.node[i].e, qp[i].qpn, &c));
+        assert_int_equal(got, 20 + 14);
+        assert_true(qhca_query_qp(q->w.node[i].e, q->qp[i].qpn, &c));
         assert_int_equal(c.retransmits, 0);
-        assert_true(q.w.node[i].stops > 100);
-        assert_true(qhca_break_remove(q.w.node[i].e, 0));
-        assert_false(qhca_debug_stopped(q.w.node[i].e));
     }
+}
+
+static void duo_free(struct duo *q)
+{
+    unsigned i;
+
     for (i = 0; i < 2; i++) {
-        assert_int_equal(gqp_destroy(&qp[i]), QHCA_ST_OK);
-        assert_int_equal(gmr_destroy(&mr[i]), QHCA_ST_OK);
-        assert_int_equal(gcq_destroy(&cq[i]), QHCA_ST_OK);
-        guest_stop(&g[i]);
+        assert_int_equal(gqp_destroy(&q->qp[i]), QHCA_ST_OK);
+        assert_int_equal(gmr_destroy(&q->mr[i]), QHCA_ST_OK);
+        assert_int_equal(gcq_destroy(&q->cq[i]), QHCA_ST_OK);
+        guest_stop(&q->g[i]);
     }
-    world_fini(&q.w);
+    world_fini(&q->w);
+    free(q);
+}
+
+/* Stops in between, with time going by, lose nothing. */
+static void all_stops(void **state)
+{
+    static const uint8_t ons[] = {
+        QHCA_ON_PACKET, QHCA_ON_WQE, QHCA_ON_DOORBELL, QHCA_ON_CQE,
+        QHCA_ON_COMMAND, QHCA_ON_EVENT, QHCA_ON_WALK, QHCA_ON_DATA,
+    };
+    struct duo *q = duo_new();
+    unsigned i, j;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        q->w.node[i].on_stop = stopped;
+        for (j = 0; j < sizeof(ons); j++) {
+            struct qhca_break b = { .on = ons[j] };
+
+            assert_null(qhca_break_add(q->w.node[i].e, &b));
+        }
+    }
+    duo_post(q);
+    world_run(&q->w, 3000000);
+    duo_check(q);
+    for (i = 0; i < 2; i++) {
+        assert_true(q->w.node[i].stops > 300);
+        assert_false(qhca_debug_stopped(q->w.node[i].e));
+        assert_true(qhca_break_remove(q->w.node[i].e, 0));
+    }
+    duo_free(q);
+}
+
+/* ---- n steps of any kind are n ---- */
+
+static const uint8_t kind_of[QHCA_ONS] = {
+    [QHCA_ON_DOORBELL] = QHCA_TR_DOORBELL,
+    [QHCA_ON_WQE] = QHCA_TR_WQE,
+    [QHCA_ON_RECV_WQE] = QHCA_TR_RECV_WQE,
+    [QHCA_ON_PACKET_OUT] = QHCA_TR_TX,
+    [QHCA_ON_PACKET_IN] = QHCA_TR_RX,
+    [QHCA_ON_CQE] = QHCA_TR_CQE,
+    [QHCA_ON_EVENT] = QHCA_TR_EQE,
+    [QHCA_ON_WALK] = QHCA_TR_WALK,
+    [QHCA_ON_TIMER] = QHCA_TR_TIMER,
+    [QHCA_ON_INTERRUPT] = QHCA_TR_MSIX,
+    [QHCA_ON_HOP] = QHCA_TR_WALK_HOP,
+    [QHCA_ON_DATA] = QHCA_TR_DATA,
+};
+
+static struct {
+    enum qhca_stop_on on;
+    unsigned n;
+} stepping;
+
+/* At each stop: n events of the kind since the last; then n more. */
+static void step_again(struct node *n)
+{
+    const struct qhca_debug *d = n->e->dbg;
+    unsigned i, of_kind = 0;
+
+    assert_false(d->by_break);
+    assert_int_equal(d->why.kind, kind_of[stepping.on]);
+    for (i = 0; i < d->trail_next && i < QHCA_TRAIL; i++) {
+        of_kind += d->trail[i].kind == kind_of[stepping.on];
+    }
+    if (d->trail_next <= QHCA_TRAIL) {
+        assert_int_equal(of_kind, stepping.n);
+    }
+    assert_null(qhca_debug_step(n->e, stepping.on, stepping.n));
+    n->go_at_once = true;
+}
+
+static void step_over(struct node *n)
+{
+    n->go_at_once = true;
+}
+
+static uint64_t run_steps(enum qhca_stop_on on, unsigned n,
+                          uint64_t frames[2])
+{
+    struct duo *q = duo_new();
+    uint64_t stops;
+    unsigned i;
+
+    stepping.on = on;
+    stepping.n = n;
+    for (i = 0; i < 2; i++) {
+        q->w.node[i].traced = calloc(QHCA_TR_KINDS, sizeof(uint64_t));
+    }
+    if (n) {
+        q->w.node[0].on_stop = step_again;
+        assert_null(qhca_debug_step(q->w.node[0].e, on, n));
+    }
+    duo_post(q);
+    world_run(&q->w, 3000000);
+    duo_check(q);
+    stops = n ? q->w.node[0].stops : q->w.node[0].traced[kind_of[on]];
+    frames[0] = q->w.frames;
+    frames[1] = q->w.node[0].traced[QHCA_TR_WALK];
+    for (i = 0; i < 2; i++) {
+        free(q->w.node[i].traced);
+        q->w.node[i].traced = NULL;
+    }
+    q->w.node[0].on_stop = step_over;   /* one may come yet */
+    duo_free(q);
+    return stops;
+}
+
+/*
+ * The same traffic with and without stops, which take no time: as many stops
+ * as there are events of the kind, whatever else is in the same call.
+ */
+static void exact(void **state)
+{
+    unsigned on, n;
+
+    (void)state;
+    for (on = 0; on < QHCA_ONS; on++) {
+        uint64_t plain[2], frames[2], events, stops;
+
+        if (!kind_of[on]) {
+            continue;
+        }
+        events = run_steps(on, 0, plain);
+        CHECK(events, "no event of kind %s", qhca_on_name(on));
+        for (n = 1; n <= 3; n++) {
+            stops = run_steps(on, n, frames);
+            CHECK(stops == events / n, "%s: %u events, %u stops of %u",
+                  qhca_on_name(on), (unsigned)events, (unsigned)stops, n);
+            assert_int_equal(frames[0], plain[0]);
+            assert_int_equal(frames[1], plain[1]);
+        }
+    }
 }
 
 /* Every kind of event can be shown. */
@@ -520,7 +705,9 @@ int main(void)
         cmocka_unit_test(ignore_and_limits),
         cmocka_unit_test(timers),
         cmocka_unit_test(reset),
+        cmocka_unit_test(reset_inside),
         cmocka_unit_test(all_stops),
+        cmocka_unit_test(exact),
         cmocka_unit_test(events),
         cmocka_unit_test(names),
         cmocka_unit_test(cancel),

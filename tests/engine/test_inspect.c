@@ -151,6 +151,12 @@ static void window(void **state)
     SEEN(&s, "requester.window.1.wr_id", "0xcd");
     SEEN(&s, "requester.window.1.opcode_name", "RDMA_READ");
     SEEN(&s, "requester.window.1.first_psn", "1");
+    SEEN(&s, "requester.reads.0.index", "1");
+    SEEN(&s, "requester.reads.0.opcode_name", "RDMA_READ");
+    SEEN(&s, "requester.reads.0.first_psn", "1");
+    SEEN(&s, "requester.reads.0.last_psn", "2");
+    SEEN(&s, "requester.reads.0.responses_awaited", "2");
+    assert_null(seen_get(&s, "requester.reads.1.index"));
     assert_null(seen_get(&s, "requester.window.2.wr_id"));
 
     assert_null(ring(p, &s, &l));
@@ -311,6 +317,160 @@ static void broken(void **state)
     free(s.text);
 }
 
+/* An emitter that keeps the pages or segments of a tree. */
+struct leaves {
+    bool list, page, more;
+    unsigned n, depth;
+    uint64_t addr[1024], len[1024], pages;
+};
+
+static void leaf_begin(void *opaque, const char *name, bool list)
+{
+    struct leaves *l = opaque;
+
+    (void)name;
+    (void)list;
+    l->depth++;
+}
+
+static void leaf_end(void *opaque)
+{
+    struct leaves *l = opaque;
+
+    l->depth--;
+}
+
+static void leaf_num(void *opaque, const char *name, uint64_t val, bool hex)
+{
+    struct leaves *l = opaque;
+
+    (void)hex;
+    if (!strcmp(name, "address") && (l->list || l->page)) {
+        l->addr[l->n++] = val;
+        l->page = false;
+    } else if (!strcmp(name, "length")) {
+        l->len[l->n - 1] = val;
+    } else if (!strcmp(name, "pages")) {
+        l->pages = val;
+    }
+}
+
+static void leaf_flag(void *opaque, const char *name, bool val)
+{
+    struct leaves *l = opaque;
+
+    if (!strcmp(name, "more")) {
+        l->more = val;
+    }
+}
+
+static void leaf_text(void *opaque, const char *name, const char *text)
+{
+    struct leaves *l = opaque;
+
+    CHECK(strcmp(name, "fault"), "%s", text);
+    l->page |= !strcmp(name, "kind") && !strcmp(text, "page");
+}
+
+/* The tree has every page of the buffer, in order, in every form of table. */
+static void trees(void **state)
+{
+    struct unit *u = *state;
+    struct leaves *l = calloc(1, sizeof(*l));
+    const struct qhca_emit em = {
+        .opaque = l, .begin = leaf_begin, .end = leaf_end, .num = leaf_num,
+        .flag = leaf_flag, .text = leaf_text,
+    };
+    struct gmr mr;
+    unsigned i, n;
+
+    u->m->unchecked = true;
+    for (i = 1; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct qhca_tree_look look = { .object = QHCA_OBJ_MR, .max = 16 };
+        uint64_t off = 0, seen = 0;
+
+        gmr_create(&mr, &u->g, LEN, 0x40000000, QHCA_ACCESS_MASK,
+                   &shapes[i]);
+        look.number = mr.key;
+        do {                    /* a piece at a time, as one leafs through */
+            memset(l, 0, sizeof(*l));
+            l->list = shapes[i].form == QHCA_BUF_LIST;
+            assert_null(qhca_inspect_tree(u->e, &look, &em));
+            assert_int_equal(l->depth, 0);
+            assert_true(l->n > 0 && l->n <= 16);
+            for (n = 0; n < l->n; n++) {
+                uint64_t page = 1ULL << shapes[i].page_shift;
+                uint64_t run, addr = gbuf_addr(&mr.buf, off, &run);
+
+                if (l->list) {
+                    assert_true(l->addr[n] == addr);
+                    off += l->len[n];
+                } else {
+                    assert_true(l->addr[n] == (addr & ~(page - 1)));
+                    off += page - (addr & (page - 1));
+                }
+            }
+            look.from += l->n;
+            seen += l->n;
+        } while (l->more);
+        assert_true(off >= LEN);
+        assert_true(l->list || seen == l->pages);
+        assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    }
+    free(l);
+}
+
+/*
+ * What a command makes, one can look at: each CREATE, ALLOC, SET and ATTACH has
+ * an object of that name, and all of them can be listed.
+ */
+static void every_object(void **state)
+{
+    static const char *const verbs[] = { "CREATE_", "ALLOC_" };
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct seen s = { 0 };
+    const struct qhca_name *n;
+    unsigned i, j, found = 0;
+    enum qhca_object o;
+
+    (void)state;
+    for (n = qhca_names_cmd; n->name; n++) {
+        for (i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+            char name[32];
+
+            if (strncmp(n->name, verbs[i], strlen(verbs[i]))) {
+                continue;
+            }
+            snprintf(name, sizeof(name), "%s", n->name + strlen(verbs[i]));
+            for (j = 0; name[j]; j++) {
+                name[j] = name[j] == '_' ? '-' : (char)(name[j] | 0x20);
+            }
+            for (o = 0; o < QHCA_OBJECTS; o++) {
+                if (!strcmp(name, qhca_object_name(o))) {
+                    break;
+                }
+            }
+            CHECK(o < QHCA_OBJECTS, "%s makes what cannot be looked at",
+                  n->name);
+            found++;
+        }
+    }
+    assert_true(found >= 14);
+    for (o = 1; o < QHCA_OBJECTS; o++) {
+        assert_null(qhca_inspect_all(p->e, o, 0, 10, seen_start(&s)));
+        assert_int_equal(s.depth, 0);
+        SEEN(&s, "object", qhca_object_name(o));
+        assert_non_null(look(p, &s, o, 0xffffff));
+    }
+    assert_null(look(p, &s, QHCA_OBJ_QP, p->qp.qpn));
+    SEEN(&s, "path.source.type_name", "ROCE_V2");
+    SEEN(&s, "path.destination.dgid", "::ffff:10.99.0.2");
+    SEEN(&s, "path.mtu_bytes", "256");
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -321,6 +481,8 @@ int main(void)
         cmocka_unit_test(hostile),
         UNIT(walks),
         UNIT(broken),
+        UNIT(trees),
+        cmocka_unit_test(every_object),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Memory windows, and regions that are modified. */
 #include "unit.h"
+#include "emit.h"
 
 #define LW QHCA_ACCESS_LOCAL_WRITE
 #define RW QHCA_ACCESS_REMOTE_WRITE
@@ -91,6 +92,36 @@ static struct qhca_mpt query(struct mw_world *w, uint32_t key)
     return m;
 }
 
+/* A window is shown as one, with its region, and the region with it. */
+static void looks(struct mw_world *w, uint32_t key)
+{
+    struct qhca_walk_look l = {
+        .object = QHCA_OBJ_MW, .number = key, .by = QHCA_WALK_OFFSET,
+    };
+    struct qhca *e = w->u->e;
+    struct seen s = { 0 };
+    char want[20];
+
+    assert_null(qhca_inspect(e, QHCA_OBJ_MW, key, seen_start(&s)));
+    snprintf(want, sizeof(want), "0x%x", w->mr.key);
+    SEEN(&s, "region.key", want);
+    SEEN(&s, "region.offset", "0x64");
+    SEEN(&s, "region.va", "0x7000187");
+    assert_null(qhca_inspect_all(e, QHCA_OBJ_MW, 0, 9, seen_start(&s)));
+    SEEN(&s, "objects.0.mr", want);
+    assert_null(seen_get(&s, "objects.1.key"));
+    assert_non_null(qhca_inspect(e, QHCA_OBJ_MW, w->mr.key, seen_start(&s)));
+    assert_non_null(qhca_inspect(e, QHCA_OBJ_MR, key, seen_start(&s)));
+    assert_non_null(qhca_inspect_walk(e, &l, seen_start(&s)));
+    assert_null(qhca_inspect(e, QHCA_OBJ_MR, w->mr.key, seen_start(&s)));
+    snprintf(want, sizeof(want), "0x%x", key);
+    SEEN(&s, "windows.0", want);
+    assert_null(qhca_inspect_all(e, QHCA_OBJ_MR, 0, 9, seen_start(&s)));
+    assert_null(seen_get(&s, "objects.1.key"));
+    seen_start(&s);
+    free(s.text);
+}
+
 static void type1(void **state)
 {
     struct mw_world w;
@@ -105,6 +136,7 @@ static void type1(void **state)
     key++;
     assert_int_equal(bind(&w, 0, key, w.mr.key, IOVA + 100, 50, RW | RR),
                      QHCA_SYN_NONE);
+    looks(&w, key);
     /* exactly this range, these rights, this key; from any QP of the PD */
     assert_int_equal(check(&w, 0, key, IOVA + 100, 50, RW), QHCA_SYN_NONE);
     assert_int_equal(check(&w, 1, key, IOVA + 100, 50, RR), QHCA_SYN_NONE);

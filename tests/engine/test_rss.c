@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* WQs, indirection tables, RSS QPs. */
 #include "rawfix.h"
+#include "emit.h"
 
 /* Key and results that vendors of network adapters agree on. */
 static const uint8_t key[40] = {
@@ -131,6 +132,61 @@ static struct qhca_wqc wq_query(struct wq *w)
     return c;
 }
 
+/* What is made can be looked at, each as what it is. */
+static void looks(struct side *b, const uint32_t *wqn, uint32_t rqtn,
+                  uint32_t qpn, uint32_t flow)
+{
+    struct qhca_ring_look l = {
+        .object = QHCA_OBJ_WQ, .number = wqn[1], .ring = QHCA_RING_RQ,
+    };
+    struct qhca *e = b->g.n->e;
+    struct seen s = { 0 };
+    char want[16];
+
+    b->g.m->unchecked = true;
+    assert_null(qhca_inspect(e, QHCA_OBJ_WQ, wqn[1], seen_start(&s)));
+    SEEN(&s, "context.state_name", "RDY");
+    snprintf(want, sizeof(want), "%u", wqn[1]);
+    SEEN(&s, "context.wqn", want);
+    assert_non_null(seen_get(&s, "doorbell_record.address"));
+    assert_null(qhca_inspect_ring(e, &l, seen_start(&s)));
+    assert_non_null(seen_get(&s, "producer"));
+    /* no QP, and a QP no WQ */
+    assert_non_null(qhca_inspect(e, QHCA_OBJ_QP, wqn[1], seen_start(&s)));
+    l.object = QHCA_OBJ_QP;
+    assert_non_null(qhca_inspect_ring(e, &l, seen_start(&s)));
+    assert_non_null(qhca_inspect(e, QHCA_OBJ_WQ, qpn, seen_start(&s)));
+    assert_null(qhca_inspect_all(e, QHCA_OBJ_WQ, 0, 100, seen_start(&s)));
+    assert_non_null(seen_get(&s, "objects.3.wqn"));
+    assert_null(seen_get(&s, "objects.4.wqn"));
+
+    assert_null(qhca_inspect(e, QHCA_OBJ_RQT, rqtn, seen_start(&s)));
+    SEEN(&s, "size", "8");
+    SEEN(&s, "users", "1");
+    SEEN(&s, "wqs.1", want);
+    SEEN(&s, "wqs.6", want);
+    assert_null(qhca_inspect(e, QHCA_OBJ_RSS, qpn, seen_start(&s)));
+    SEEN(&s, "rss.wqs.1", want);
+    SEEN(&s, "rss.hash_names", "SRC_IPV4|DST_IPV4");
+    assert_null(qhca_inspect(e, QHCA_OBJ_QP, qpn, seen_start(&s)));
+    SEEN(&s, "rss.wqs.6", want);
+    assert_null(qhca_inspect_all(e, QHCA_OBJ_RSS, 0, 100, seen_start(&s)));
+    assert_non_null(seen_get(&s, "objects.0.rqtn"));
+    assert_null(seen_get(&s, "objects.1.rqtn"));
+
+    assert_null(qhca_inspect(e, QHCA_OBJ_FLOW, flow, seen_start(&s)));
+    SEEN(&s, "context.type_name", "NORMAL");
+    SEEN(&s, "context.tag", "0x4d");
+    SEEN(&s, "context.mask.dmac", "ff:ff:ff:ff:ff:ff");
+    snprintf(want, sizeof(want), "%u", qpn);
+    SEEN(&s, "context.qpn", want);
+    assert_null(qhca_inspect_all(e, QHCA_OBJ_FLOW, 0, 100, seen_start(&s)));
+    SEEN(&s, "objects.0.qpn", want);
+    b->g.m->unchecked = false;
+    seen_start(&s);
+    free(s.text);
+}
+
 static uint32_t rqt_make(struct side *s, const uint32_t *wqn, unsigned n)
 {
     return guest_create(&s->g, QHCA_CMD_CREATE_RQT, wqn, 4 * n);
@@ -202,6 +258,9 @@ static void spread(void **state)
         r = flow_dmac(&as, group);
         r.tag = 77;
         num = add_flow(b, &r);
+        if (!k) {
+            looks(b, wqn, rqtn, qpn, num);
+        }
         for (i = 0; i < 40; i++) {
             struct qhca_cqe e;
             uint32_t hash;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <inttypes.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -360,6 +362,9 @@ static void op_trace(void *opaque, const struct qhca_trace *t)
 {
     struct node *n = opaque;
 
+    if (n->traced) {
+        n->traced[t->kind]++;
+    }
     if (!n->w->log || !n->w->trace) {
         return;
     }
@@ -370,15 +375,7 @@ static void op_trace(void *opaque, const struct qhca_trace *t)
             t->addr, t->a, t->b, t->syndrome, t->text ? t->text : "");
 }
 
-static void op_stop(void *opaque)
-{
-    struct node *n = opaque;
-
-    n->stops++;
-    if (n->on_stop) {
-        n->on_stop(n);
-    }
-}
+static void op_stop(void *opaque);
 
 static const struct qhca_ops ops = {
     .dma_read = op_dma_read,
@@ -400,6 +397,25 @@ static const struct qhca_ops ops = {
 
 /* ---- calls into the engine ---- */
 
+enum call { CALL_REG, CALL_DB, CALL_LINK, CALL_RX, CALL_RUN, CALL_TIMER,
+            CALL_TX_READY };
+
+/*
+ * A call that may be stopped in its middle has a thread of its own, which waits
+ * inside ops.stop(); only one of the threads runs at a time.
+ */
+struct node_call {
+    struct node_call *next;
+    struct node *n;
+    enum call kind;
+    uint64_t off, v;
+    unsigned size;
+    struct frame *frame;        /* CALL_RX: ours */
+    pthread_t thread;
+    sem_t go, back;
+    bool over;
+};
+
 static void enter(struct node *n)
 {
     CHECK(n->depth == 0, "the engine is called from within itself");
@@ -411,10 +427,144 @@ static void leave(struct node *n)
     n->depth--;
 }
 
+static void do_call(struct node_call *c)
+{
+    struct node *n = c->n;
+
+    switch (c->kind) {
+    case CALL_REG:
+        qhca_reg_write(n->e, c->off, c->v, c->size);
+        break;
+    case CALL_DB:
+        qhca_db_write(n->e, c->off, c->v, c->size);
+        break;
+    case CALL_LINK:
+        qhca_set_link(n->e, c->v);
+        break;
+    case CALL_RX:
+        qhca_receive(n->e, c->frame->b, c->frame->len);
+        frame_put(n->w, c->frame);
+        break;
+    case CALL_RUN:
+        n->runs++;
+        qhca_run(n->e);
+        break;
+    case CALL_TIMER:
+        n->timers++;
+        qhca_timer(n->e);
+        break;
+    case CALL_TX_READY:
+        qhca_tx_ready(n->e);
+        break;
+    }
+}
+
+static void op_stop(void *opaque)
+{
+    struct node *n = opaque;
+    struct node_call *c = n->stands;
+
+    sem_post(&c->back);
+    while (sem_wait(&c->go)) {
+        continue;               /* a signal */
+    }
+}
+
+static void *call_thread(void *opaque)
+{
+    struct node_call *c = opaque;
+
+    do_call(c);
+    c->over = true;
+    sem_post(&c->back);
+    return NULL;
+}
+
+/* Until the call is over, or stands again. */
+static void call_wait(struct node *n)
+{
+    struct node_call *c = n->stands;
+
+    for (;;) {
+        while (sem_wait(&c->back)) {
+            continue;
+        }
+        if (c->over) {
+            break;
+        }
+        n->stops++;
+        n->go_at_once = false;
+        if (n->on_stop) {
+            n->on_stop(n);
+        }
+        if (!n->go_at_once) {
+            return;
+        }
+        sem_post(&c->go);
+    }
+    pthread_join(c->thread, NULL);
+    sem_destroy(&c->go);
+    sem_destroy(&c->back);
+    n->stands = NULL;
+    free(c);
+    leave(n);
+}
+
+static void call(struct node *n, struct node_call c)
+{
+    struct node_call *own;
+
+    c.n = n;
+    if (!n->stands && !qhca_debugging(n->e)) {
+        enter(n);
+        do_call(&c);
+        leave(n);
+        return;
+    }
+    own = calloc(1, sizeof(*own));
+    CHECK(own, "no memory");
+    *own = c;
+    if (n->stands) {
+        if (!n->later) {
+            n->later_end = &n->later;
+        }
+        *n->later_end = own;
+        n->later_end = &own->next;
+        return;
+    }
+    enter(n);
+    n->stands = own;
+    sem_init(&own->go, 0, 0);
+    sem_init(&own->back, 0, 0);
+    CHECK(!pthread_create(&own->thread, NULL, call_thread, own),
+          "no thread");
+    call_wait(n);
+}
+
+void node_continue(struct node *n)
+{
+    struct node_call *c;
+
+    if (n->stands) {
+        sem_post(&n->stands->go);
+        call_wait(n);
+    }
+    while (n->later && !n->stands) {
+        c = n->later;
+        n->later = c->next;
+        c->next = NULL;
+        call(n, *c);
+        free(c);
+    }
+}
+
 uint64_t node_reg_read(struct node *n, uint64_t off, unsigned size)
 {
     uint64_t v;
 
+    if (n->stands) {
+        return qhca_reg_read(n->e, off, size);
+    }
     enter(n);
     v = qhca_reg_read(n->e, off, size);
     leave(n);
@@ -423,27 +573,45 @@ uint64_t node_reg_read(struct node *n, uint64_t off, unsigned size)
 
 void node_reg_write(struct node *n, uint64_t off, uint64_t v, unsigned size)
 {
-    enter(n);
-    qhca_reg_write(n->e, off, v, size);
-    leave(n);
+    call(n, (struct node_call){ .kind = CALL_REG, .off = off, .v = v,
+                                .size = size });
 }
 
 void node_db_write(struct node *n, uint64_t off, uint64_t v, unsigned size)
 {
-    enter(n);
-    qhca_db_write(n->e, off, v, size);
-    leave(n);
+    call(n, (struct node_call){ .kind = CALL_DB, .off = off, .v = v,
+                                .size = size });
 }
 
 void node_set_link(struct node *n, bool up)
 {
-    enter(n);
-    qhca_set_link(n->e, up);
-    leave(n);
+    call(n, (struct node_call){ .kind = CALL_LINK, .v = up });
+}
+
+/* What stands is brought to its end, what waits is forgotten. */
+static void call_abandon(struct node *n)
+{
+    struct node_call *c;
+
+    while ((c = n->later)) {
+        n->later = c->next;
+        if (c->kind == CALL_RX) {
+            frame_put(n->w, c->frame);
+        }
+        free(c);
+    }
+    if (n->stands) {
+        qhca_debug_release(n->e, true);
+        sem_post(&n->stands->go);
+        call_wait(n);
+        CHECK(!n->stands, "a stop in spite of all");
+        qhca_debug_release(n->e, false);
+    }
 }
 
 void node_flr(struct node *n)
 {
+    call_abandon(n);
     enter(n);
     qhca_reset(n->e);
     leave(n);
@@ -454,50 +622,14 @@ void node_drain(struct node *n)
     unsigned i;
 
     /* the queued EV_RUN finds nothing to do later, which is harmless */
-    for (i = 0; n->kicked; i++) {
+    for (i = 0; n->kicked && !n->stands; i++) {
         CHECK(i < 1000000, "the engine asks to be run for ever");
         n->kicked = false;
-        n->runs++;
-        enter(n);
-        qhca_run(n->e);
-        leave(n);
+        call(n, (struct node_call){ .kind = CALL_RUN });
         if (n->tx_waiting) {
             break;
         }
     }
-}
-
-/* Frames wait, in order, while a debugger has stopped the adapter. */
-static void hold(struct node *n, struct frame *f)
-{
-    if (!n->held) {
-        n->held_end = &n->held;
-    }
-    f->next = NULL;
-    *n->held_end = f;
-    n->held_end = &f->next;
-}
-
-static void deliver_held(struct node *n)
-{
-    struct frame *f;
-
-    while (n->held && !qhca_debug_stopped(n->e)) {
-        f = n->held;
-        n->held = f->next;
-        enter(n);
-        qhca_receive(n->e, f->b, f->len);
-        leave(n);
-        frame_put(n->w, f);
-    }
-}
-
-void node_continue(struct node *n)
-{
-    enter(n);
-    qhca_debug_continue(n->e);
-    leave(n);
-    deliver_held(n);
 }
 
 static void handle(struct world *w, struct world_event *ev)
@@ -509,16 +641,12 @@ static void handle(struct world *w, struct world_event *ev)
         n->rx_frames++;
         n->rx_bytes += ev->frame->len;
         w->delivered++;
-        hold(n, ev->frame);
-        deliver_held(n);
+        call(n, (struct node_call){ .kind = CALL_RX, .frame = ev->frame });
         break;
     case EV_RUN:
         if (n->kicked) {
             n->kicked = false;
-            n->runs++;
-            enter(n);
-            qhca_run(n->e);
-            leave(n);
+            call(n, (struct node_call){ .kind = CALL_RUN });
         }
         break;
     case EV_TIMER:
@@ -528,19 +656,14 @@ static void handle(struct world *w, struct world_event *ev)
         n->timer_at = UINT64_MAX;
         if (n->deadline <= w->now) {
             n->deadline = UINT64_MAX;
-            n->timers++;
-            enter(n);
-            qhca_timer(n->e);
-            leave(n);
+            call(n, (struct node_call){ .kind = CALL_TIMER });
         } else if (n->deadline != UINT64_MAX) {
             op_set_timer(n, n->deadline);
         }
         break;
     case EV_TX_READY:
         n->tx_waiting = false;
-        enter(n);
-        qhca_tx_ready(n->e);
-        leave(n);
+        call(n, (struct node_call){ .kind = CALL_TX_READY });
         break;
     case EV_CALL:
         ev->fn(ev->opaque, ev->arg);
@@ -598,8 +721,13 @@ void world_inject(struct world *w, unsigned node, const void *frame,
     log_frame(w, node, (int)node, frame, len, "injected");
     n->rx_frames++;
     n->rx_bytes += len;
+    if (n->stands || qhca_debugging(n->e)) {
+        call(n, (struct node_call){ .kind = CALL_RX,
+                                    .frame = frame_get(w, frame, len) });
+        return;
+    }
     enter(n);
-    qhca_receive(n->e, frame, len);
+    qhca_receive(n->e, frame, len);     /* a sanitizer knows its end */
     leave(n);
 }
 
@@ -689,13 +817,8 @@ void world_fini(struct world *w)
     unsigned i;
 
     for (i = 0; i < w->nodes; i++) {
+        call_abandon(&w->node[i]);
         qhca_free(w->node[i].e);
-        while (w->node[i].held) {
-            struct frame *f = w->node[i].held;
-
-            w->node[i].held = f->next;
-            free(f);
-        }
         gmem_fini(&w->node[i].mem);
     }
     while (w->heap_len) {

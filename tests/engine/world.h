@@ -60,8 +60,11 @@ struct node {
     unsigned depth;             /* calls into the engine, to catch re-entry */
     /* the debugger: see node_continue() */
     uint64_t stops;
-    void (*on_stop)(struct node *n);    /* may not call the engine */
-    struct frame *held, **held_end;     /* came while it stood still */
+    void (*on_stop)(struct node *n);    /* may look, and step */
+    bool go_at_once;            /* on_stop() wants no pause */
+    uint64_t *traced;           /* events of each kind, if not NULL */
+    struct node_call *stands;   /* a call within ops.stop(), or NULL */
+    struct node_call *later, **later_end;   /* came meanwhile */
 };
 
 struct world_event;
@@ -117,7 +120,7 @@ void world_inject(struct world *w, unsigned node, const void *frame,
                   size_t len);
 /* Let the engine do its pending work now, without time going by. */
 void node_drain(struct node *n);
-/* Go on after a stop, with the frames that came meanwhile. */
+/* Go on after a stop, then with the calls that came meanwhile. */
 void node_continue(struct node *n);
 /* Calls into the engine that notice a re-entrant one. */
 /* Where the memory at @addr is in device memory; see world.c. */

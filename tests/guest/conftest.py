@@ -22,9 +22,6 @@ _failed = pytest.StashKey[bool]()
 
 def pytest_configure(config):
     config.addinivalue_line(
-        "markers", "unfinished: of a feature that is being built, not in `make test`"
-    )
-    config.addinivalue_line(
         "markers", "expects_dmesg: the kernel may complain in this test"
     )
 

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""
-Stops, steps and looks while a real application uses the adapter.
-
-Not part of `make test` yet: all but steps by packet have passed, once. Run
-them by: make test-guest GUEST_TESTS=tests/guest/test_stops.py ARGS="-m unfinished"
-"""
+"""Stops, steps and looks while a real application uses the adapter."""
 
 import contextlib
 import json
@@ -13,8 +8,6 @@ import time
 
 import pytest
 from test_queue_buffers import Qbuf, context, layout
-
-pytestmark = pytest.mark.unfinished
 
 PAGE = 4096
 # general registers by their number in an instruction
@@ -127,10 +120,16 @@ def test_stop_is_right_behind_the_store(pair, progs):
     assert end(q)["moved"] == 500
 
 
-@pytest.mark.parametrize("kind, counter", [("wqe", "sq_next"), ("packet-out", "tx_packets")])
-def test_steps_are_exact(pair, progs, kind, counter):
-    """n steps are n, in the middle of traffic."""
-    q = Qbuf(pair, progs, "--depth 64 --messages 500 --nocap")
+STEPS = {"wqe": "wqe", "packet-out": "tx", "packet-in": "rx", "recv-wqe": "recv_wqe",
+         "cqe": "cqe", "walk": "walk", "hop": "walk_hop", "data": "data", "doorbell": "doorbell"}
+COUNTERS = {"wqe": "sq_next", "packet-out": "tx_packets", "packet-in": "rx_packets"}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_steps_are_exact(pair, progs, kind):
+    """n steps are n, in the middle of traffic of two QPs."""
+    with layout(pair.a, "tree hops=3 page_shift=12 table_shift=12"):
+        q = Qbuf(pair, progs, "--depth 64 --messages 500 --nocap")
     qpn = q.first["qpn"]
     ask = {"object": "qp", "number": qpn}
     with debugger(pair.a) as qmp:
@@ -138,20 +137,50 @@ def test_steps_are_exact(pair, progs, kind, counter):
                                                      "once": True}})
         go(q)
         stopped(qmp)
-        done = qmp.command("qhca-inspect", ask)["look"]["context"][counter]
-        for n in (1, 2, 5, 9):
+        count = (lambda: qmp.command("qhca-inspect", ask)["look"]["context"][COUNTERS[kind]]
+                 if kind in COUNTERS else None)
+        done = count()
+        for n in (1, 2, 5, 1, 9):
             qmp.command("qhca-step", {"on": kind, "count": n})
-            stopped(qmp)
+            event = stopped(qmp)["event"]
             trail = qmp.command("qhca-query-stop")["look"]["trail"]
-            name = {"wqe": "wqe", "packet-out": "tx"}[kind]
-            steps = [t for t in trail if t["kind"] == name]
+            steps = [t for t in trail if t["kind"] == STEPS[kind]]
+            assert steps[-1] == event and len(trail) <= 64
             assert len(steps) == n or len(trail) == 64
-            before = done
-            done = qmp.command("qhca-inspect", ask)["look"]["context"][counter]
-            # there are two QPs in the program
-            assert done - before <= n
-            if len(trail) < 64:
+            before, done = done, count()
+            if done is not None and len(trail) < 64:
                 assert done - before == sum(t["qpn"] == qpn for t in steps)
+    assert end(q)["moved"] == 500
+
+
+def test_the_store_is_not_over(pair, progs):
+    """
+    While one steps through what a doorbell causes - fetch, walk, packet - the CPU
+    that rang stands behind that very store.
+    """
+    q = Qbuf(pair, progs, "--depth 64 --messages 500 --nocap")
+    qpn = q.first["qpn"]
+    with debugger(pair.a) as qmp:
+        qmp.command("qhca-break-add", {"condition": {"on": "doorbell", "number": qpn,
+                                                     "code": 0, "once": True}})
+        go(q)
+        want = stopped(qmp)["event"]["index"] << 32 | qpn
+
+        def rang():
+            """RIP of the CPU that rang."""
+            for cpu in range(len(qmp.command("query-cpus-fast"))):
+                regs = registers(qmp, cpu)
+                store = store_before(qmp, cpu, regs)
+                if store and store[1] == want:
+                    return regs["RIP"]
+            return None
+
+        rip = rang()
+        assert rip
+        for kind in ("walk", "wqe", "data", "packet-out"):
+            qmp.command("qhca-step", {"on": kind})
+            assert stopped(qmp)["event"]["qpn" if kind != "walk" else "number"] == qpn
+            assert rang() == rip, kind
     assert end(q)["moved"] == 500
 
 
@@ -216,7 +245,7 @@ def counters(lab, guest):
 
 def test_json_is_plain(pair):
     """All of the device fits plain JSON: what tools get is what is said."""
-    for kind in ("device", "qp", "cq", "srq", "eq", "mr", "pd", "uar", "gid", "mcg", "eth-sq",
-                 "eth-rq"):
+    for kind in ("device", "qp", "cq", "srq", "eq", "mr", "pd", "uar", "xrcd", "gid", "mcg",
+                 "eth-sq", "eth-rq", "wq", "rqt", "rss", "flow", "mw"):
         seen = look(pair, pair.a, "qhca-inspect", object=kind)
         assert json.loads(json.dumps(seen)) == seen
