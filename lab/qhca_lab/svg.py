@@ -120,6 +120,7 @@ class Svg:
         self._root = ET.Element("svg", {"xmlns": NS, "role": "img"})
         self._paper = None
         if bare:
+            self._root.set("role", "group")
             self._root.set("aria-label", clean(f"{title}. {desc}"))
         else:
             self._root.set("aria-labelledby", "title desc")

@@ -27,12 +27,13 @@ def render(trace: dict) -> str:
 
 
 def render_message(trace: dict, number: int | None = None) -> str:
-    """The SVG of message NUMBER (from 1; default: the first)."""
+    """The SVG of message NUMBER (from 1, commands count; default: the first message)."""
     recording = load(trace)
     if not recording.stories:
         raise TraceError(f"there is no message in it: {recording.events} events, "
                          "and no arrow joins them")
-    number = 1 if number is None else number
+    if number is None:
+        number = next((s.number for s in recording.stories if s.kind != "command"), 1)
     if not 1 <= number <= len(recording.stories):
         raise TraceError(f"no message {number}: there are {len(recording.stories)}")
     return lanes.draw(recording, recording.stories[number - 1])

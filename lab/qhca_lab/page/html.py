@@ -29,7 +29,10 @@ def choose(stories: list[Story]) -> list[Story]:
     if len(stories) <= STORIES_MAX:
         return stories
     third = STORIES_MAX // 3
+    # Messages come before commands, of which there can be many, too.
+    stories = sorted(stories, key=lambda s: (s.kind == "command", s.number))
     chosen = {s.number: s for s in stories[:third]}
+    chosen |= {s.number: s for s in [s for s in stories if s.kind == "command"][:third // 2]}
     troubled = [s for s in stories if any(words.trouble(step) for step in s.steps)]
     slowest = sorted(stories, key=lambda s: -s.seconds)
     for some in (troubled[:third], slowest):
@@ -55,12 +58,13 @@ def page(recording: Recording) -> str:
         _notices(recording, stories),
     ]
     if stories:
-        # The first one is shown when none is asked for; it must come last for that.
-        ordered = [*stories[1:], stories[0]]
+        # One is shown when none is asked for; it must come last for that.
+        first = next((s for s in stories if s.kind != "command"), stories[0])
+        ordered = [*(s for s in stories if s is not first), first]
         body.append(
             f'<div class="all">{_list(recording, stories)}<main id="main">'
             f"{_overview(recording, stories)}"
-            + "".join(_story(recording, s, s is stories[0]) for s in ordered)
+            + "".join(_story(recording, s, s is first) for s in ordered)
             + f"{_about(recording)}</main></div>"
             '<aside class="card" aria-live="polite" aria-label="about the step"></aside>'
         )
@@ -94,7 +98,9 @@ def _variables() -> str:
 
 
 def _count(recording: Recording) -> str:
-    parts = [f"{len(recording.stories)} messages", f"{recording.events} events",
+    commands = sum(s.kind == "command" for s in recording.stories)
+    parts = [f"{len(recording.stories) - commands} messages",
+             *([f"{commands} commands"] if commands else []), f"{recording.events} events",
              f"{words.duration(recording.end - recording.begin)} of the lab's time"]
     return text(" · ".join(parts))
 
@@ -103,7 +109,7 @@ def _notices(recording: Recording, stories: list[Story]) -> str:
     notes = list(recording.problems)
     if len(stories) < len(recording.stories):
         notes.append(
-            f"{len(stories)} of {len(recording.stories)} messages are drawn: the first ones, "
+            f"{len(stories)} of {len(recording.stories)} messages and commands are drawn: the first ones, "
             "those with trouble, and the slowest. For another one: python3 -m qhca_lab.page "
             "trace.json --message N -o story.svg; for all at once open trace.json in Perfetto.")
     return "".join(f'<p class="notice" role="note">{text(n)}</p>' for n in notes)
@@ -111,23 +117,28 @@ def _notices(recording: Recording, stories: list[Story]) -> str:
 
 def _list(recording: Recording, stories: list[Story]) -> str:
     longest = max(s.seconds for s in stories) or 1
-    items = []
-    for story in stories:
-        what, _, where = lanes.heading(recording, story).partition(" · ")
-        bad = any(words.trouble(step) for step in story.steps)
-        share = max(1.0, 100 * story.seconds / longest)
-        items.append(
-            f'<li{" class=" + chr(34) + "bad" + chr(34) if bad else ""}>'
-            f'<a href="#m{story.number}"><span class="t"><b>{text(what)}</b>'
-            f'<span>{text(words.duration(story.seconds * 1e6))}</span></span>'
-            f'<span class="s"><span>{text(where)}</span>'
-            f"<span>{story.number}</span></span>"
-            f'<span class="bar"><i style="width:{share:.1f}%"></i></span></a></li>'
-        )
+    parts = []
+    for title, kind in (("Messages", False), ("Commands", True)):
+        chosen = [s for s in stories if (s.kind == "command") is kind]
+        if chosen:
+            items = "".join(_item(recording, s, longest) for s in chosen)
+            parts.append(f"<h2>{title}</h2><ol>{items}</ol>")
     return (
-        '<nav aria-label="messages"><h2>Messages</h2>'
+        '<nav aria-label="messages">'
         '<input type="search" placeholder="filter ( / )" aria-label="filter the messages"/>'
-        f"<ol>{''.join(items)}</ol></nav>"
+        f'<div class="lists">{"".join(parts)}</div></nav>'
+    )
+
+
+def _item(recording: Recording, story: Story, longest: float) -> str:
+    what, _, where = lanes.heading(recording, story).partition(" · ")
+    bad = ' class="bad"' if any(words.trouble(step) for step in story.steps) else ""
+    share = max(1.0, 100 * story.seconds / longest)
+    return (
+        f'<li{bad}><a href="#m{story.number}"><span class="t"><b>{text(what)}</b>'
+        f"<span>{text(words.duration(story.seconds * 1e6))}</span></span>"
+        f'<span class="s"><span>{text(where)}</span><span>{story.number}</span></span>'
+        f'<span class="bar"><i style="width:{share:.1f}%"></i></span></a></li>'
     )
 
 
@@ -165,6 +176,7 @@ def _overview(recording: Recording, stories: list[Story]) -> str:
 
 def _story(recording: Recording, story: Story, first: bool) -> str:
     name = text(lanes.heading(recording, story))
+    heads, body = lanes.draw_parts(recording, story)
     buttons = "".join(
         f'<button type="button" data-do="{do}">{label}</button>'
         for do, label in (("previous", "‹ previous"), ("next", "next ›"), ("out", "−"),
@@ -176,7 +188,7 @@ def _story(recording: Recording, story: Story, first: bool) -> str:
         f'<div class="tools">{buttons}<span class="keys"><kbd>j</kbd> <kbd>k</kbd> step '
         "<kbd>n</kbd> <kbd>p</kbd> message <kbd>+</kbd> <kbd>-</kbd> <kbd>0</kbd> zoom "
         "<kbd>/</kbd> filter</span></div>"
-        f'<div class="scroll" tabindex="-1">{lanes.draw(recording, story, bare=True)}</div>'
+        f'<div class="scroll"><div class="heads">{heads}</div>{body}</div>'
         f"<details><summary>The same in words</summary>"
         f'<ol class="steps">{_steps(recording, story)}</ol></details></section>'
     )

@@ -16,7 +16,7 @@ from . import words
 from .load import Recording, Step, Story
 
 AXIS = 122.0  # room for times
-LANE, WIRE = 156.0, 118.0
+LANE, WIRE = 164.0, 118.0
 BOX, ROW, WAIT = 34.0, 43.0, 20.0
 HEAD = 62.0
 EDGE = 16.0
@@ -70,21 +70,45 @@ def shown_steps(story: Story) -> tuple[list[int], int]:
     return [*range(head), *range(count - tail, count)], count - head - tail
 
 
-def draw(recording: Recording, story: Story, bare: bool = False) -> str:
-    """The picture. BARE: for a page; else a document of its own."""
+def draw(recording: Recording, story: Story) -> str:
+    """The picture as a document of its own."""
+    title = heading(recording, story)
+    svg = Svg(width_of(story), title, describe(recording, story))
+    room = svg.width - 2 * EDGE
+    svg.text(EDGE, 34, title, "h1 t-ink", room=room, size=17)
+    svg.text(EDGE, 55, describe(recording, story), "t-soft", room=room)
+    _heads(svg, recording, lanes_of(story), 72)
+    bottom = _body(svg, story, 72 + HEAD)
+    svg.text(EDGE, bottom + 18, "Each row is one event; times are the recording's, from the "
+             "first event on.", "t-soft z11", room=room)
+    return svg.finish()
+
+
+def draw_parts(recording: Recording, story: Story) -> tuple[str, str]:
+    """The same for a page, which has style sheet and title: (heads of the lanes, the rest)."""
+    width = width_of(story)
+    heads = Svg(width, "Lanes", heading(recording, story), bare=True)
+    _heads(heads, recording, lanes_of(story), 8)
+    body = Svg(width, heading(recording, story), describe(recording, story), bare=True)
+    _body(body, story, 4)
+    return heads.finish(0), body.finish(8)
+
+
+def width_of(story: Story) -> float:
+    last = lanes_of(story)[-1]
+    return last.x + last.w + EDGE
+
+
+def _body(svg: Svg, story: Story, y: float) -> float:
+    """The steps, their times and arrows, from Y on; returns where they end."""
     lanes = lanes_of(story)
-    width = lanes[-1].x + lanes[-1].w + EDGE
-    title = f"{heading(recording, story)}"
-    svg = Svg(width, title, describe(recording, story), bare)
-    top = 8.0
-    if not bare:
-        svg.text(EDGE, 34, title, "h1 t-ink", room=width - 2 * EDGE, size=17)
-        svg.text(EDGE, 55, describe(recording, story), "t-soft", room=width - 2 * EDGE)
-        top = 72.0
     indices, left_out = shown_steps(story)
-    rows = _rows(story, indices, top + HEAD)
+    rows = _rows(story, indices, y + 4)
     bottom = rows[indices[-1]] + BOX + 10
-    _background(svg, recording, lanes, top, bottom)
+    for lane in lanes:
+        svg.path(f"M{number(lane.x + 3)} {number(y)}V{number(bottom)}H{number(lane.x + lane.w - 3)}"
+                 f"V{number(y)}Z", "f-panel s-faint")
+    svg.reach(bottom)
     places = {(lane.pid, lane.layer): lane for lane in lanes}
 
     def lane_of(step: Step) -> Lane:
@@ -100,17 +124,14 @@ def draw(recording: Recording, story: Story, bare: bool = False) -> str:
                    rows, begin, end, name)
     for i in indices:
         _box(svg, story, i, lane_of(story.steps[i]), rows[i])
-    svg.reach(bottom)
-    if not bare:
-        svg.text(EDGE, bottom + 18, "Each row is one event; times are the recording's, from the "
-                 "first event on.", "t-soft z11", room=width - 2 * EDGE)
-    return svg.finish(8 if bare else 18)
+    return bottom
 
 
 def heading(recording: Recording, story: Story) -> str:
     """What the message is, in one line."""
     pids = list(dict.fromkeys(s.pid for s in story.steps if s.layer != "wire"))
-    where = " → ".join(recording.guest(p) for p in pids[:2])
+    # a guest's name without its address
+    where = " → ".join(" ".join(recording.guest(p).split(" ")[:2]) for p in pids[:2])
     wqe = next((s for s in story.steps if s.kind in ("wqe", "post_send")), None)
     if wqe is None:
         return f"{story.title} · {where}"
@@ -167,16 +188,14 @@ def _rows(story: Story, indices: list[int], y: float) -> dict[int, float]:
     return rows
 
 
-def _background(svg: Svg, recording: Recording, lanes: list[Lane], top: float,
-                bottom: float) -> None:
-    """Columns with their heads, and the guests over them."""
+def _heads(svg: Svg, recording: Recording, lanes: list[Lane], top: float) -> None:
+    """The lanes' names, and the guests over them."""
     for lane in lanes:
         hue = words.HUES[lane.layer]
         name, sub = words.LANES[lane.layer]
-        inset = 3.0
-        svg.rect(lane.x + inset, top + 24, lane.w - 2 * inset, bottom - top - 24,
-                 "f-panel s-faint", rx=5)
-        svg.rect(lane.x + inset, top + 24, lane.w - 2 * inset, 3, f"f-{hue}", rx=1.5)
+        x, w = lane.x + 3, lane.w - 6
+        svg.rect(x, top + 24, w, HEAD - 24, "f-panel", rx=0)
+        svg.rect(x, top + 24, w, 3, f"f-{hue}", rx=1.5)
         svg.text(lane.middle, top + 42, name, f"b t-{hue}", "middle", room=lane.w)
         svg.text(lane.middle, top + 56, sub, "t-soft z10", "middle", room=lane.w, size=10)
     by_guest: dict[int, list[Lane]] = {}
@@ -224,7 +243,7 @@ def _box(svg: Svg, story: Story, i: int, lane: Lane, y: float) -> None:
     with svg.group(tip, "step", data_step=f"{story.number}-{i}"):
         svg.rect(lane.x + 10, y, w, BOX, f"f-{hue}fill s-{hue}", rx=4)
         svg.text(lane.x + 17, y + 14, words.headline(step), "b t-ink z11", room=w - 12, size=10.8)
-        svg.text(lane.x + 17, y + 27, words.summary(step), "t-soft z10", room=w - 10, size=9.4)
+        svg.text(lane.x + 17, y + 27, words.summary(step), "t-soft z10", room=w - 10, size=8.9)
 
 
 def _down(svg: Svg, lane: Lane, rows: dict[int, float], begin: int, end: int) -> None:

@@ -30,6 +30,9 @@ _LAST_OF_A_BURST = ("tx", "msix", "poll", "qhca_aq_cmd", "aq_cmd")
 # Arrows that are no story, nor part of one.
 _SMALL = ("doorbell",)
 PSN = 0xFFFFFF
+# What belongs to a command: events of its task so near to it, and these results.
+AROUND_MAX, AROUND_US = 8, 20000.0
+_RESULTS = ("create", "destroy", "modify", "reg", "dereg")
 
 
 class TraceError(LabError):
@@ -292,14 +295,15 @@ def _stories(chains: list[Chain], by_thread: dict) -> list[Story]:
     for chain in rest:
         if not groups.join(chain) and chain.kind != "packet":
             groups.begin(chain)
-    told = [_tell(group, groups, by_thread) for group in groups.groups]
+    orders = {key: [s.order for s in thread] for key, thread in by_thread.items()}
+    told = [_tell(group, groups, by_thread, orders) for group in groups.groups]
     told.sort(key=lambda s: (s.steps[0].order, s.title))
     for number, story in enumerate(told, 1):
         story.number = number
     return told
 
 
-def _tell(group: list[Chain], groups: _Groups, by_thread: dict) -> Story:
+def _tell(group: list[Chain], groups: _Groups, by_thread: dict, orders: dict) -> Story:
     chosen: dict[int, Step] = {}
     for chain in group:
         chosen |= {s.order: s for s in chain.steps}
@@ -308,21 +312,61 @@ def _tell(group: list[Chain], groups: _Groups, by_thread: dict) -> Story:
         threads[step.pid, step.tid].append(step)
     for key, spine in threads.items():
         thread = by_thread[key]
-        orders = [s.order for s in thread]
         for a, b in zip(spine, spine[1:], strict=False):
             if a.layer != "device" or a.kind in _LAST_OF_A_BURST:
                 continue
-            low, high = (bisect.bisect_left(orders, x.order) for x in (a, b))
+            low, high = (bisect.bisect_left(orders[key], x.order) for x in (a, b))
+            if high - low > BETWEEN_MAX:
+                continue
             between = thread[low + 1:high]
             # What the adapter did between two steps served the message, unless
             # it has worked on another one there.
-            if len(between) <= BETWEEN_MAX and not any(map(groups.step_is_of, between)):
+            if not any(map(groups.step_is_of, between)):
                 chosen |= {s.order: s for s in between}
+    extra = _around(group[0], by_thread, orders) if group[0].kind == "command" else []
+    for chain in extra:
+        chosen |= {s.order: s for s in chain.steps}
     steps = sorted(chosen.values(), key=lambda s: s.order)
     at = {s.order: i for i, s in enumerate(steps)}
     arrows = []
-    for chain in group:
+    if any(s.kind == "irq" for chain in extra for s in chain.steps):
+        # The answer came by the interrupt.
+        group = [dataclasses.replace(group[0], steps=group[0].steps[:-1]), *group[1:]]
+    for chain in [*group, *extra]:
         arrows += [(at[a.order], at[b.order], chain.name)
                    for a, b in zip(chain.steps, chain.steps[1:], strict=False)]
     main = group[0]
     return Story(0, steps, sorted(set(arrows)), main.name, main.kind, main.args)
+
+
+def _around(command: Chain, by_thread: dict, orders: dict) -> list[Chain]:
+    """What the driver did for a command before it was sent, while it waited and
+    when it was done: events of the same task, next to the command's."""
+    first, last = command.steps[0], command.steps[-1]
+    key, task = (first.pid, first.tid), first.args.get("task")
+    if first.layer != "driver" or task is None or (last.pid, last.tid) != key:
+        return []
+    thread = by_thread[key]
+    begin, end = (bisect.bisect_left(orders[key], s.order) for s in (first, last))
+    before: list[Step] = []
+    for step in reversed(thread[max(0, begin - AROUND_MAX):begin]):
+        if (step.args.get("task") != task or step.kind != "table"
+                or first.ts - step.ts > AROUND_US):
+            break
+        before.insert(0, step)
+    interrupt = [s for s in thread[begin + 1:end][:AROUND_MAX]
+                 if s.kind == "irq" and s.args.get("vector") == 0][-1:]
+    after: list[Step] = []
+    for step in thread[end + 1:end + 1 + AROUND_MAX]:
+        if step.ts - last.ts > AROUND_US:
+            break
+        if step.args.get("task") == task:
+            if not step.kind.startswith(_RESULTS):
+                break
+            after.append(step)
+    chains = [Chain("command", command.name, {}, steps) for steps in (
+        [*before, first], [*interrupt, last], [last, *after]) if len(steps) > 1]
+    # an interrupt is the answer's way, from the adapter
+    if interrupt and len(command.steps) > 2:
+        chains.append(Chain("command", command.name, {}, [command.steps[-2], *interrupt]))
+    return chains

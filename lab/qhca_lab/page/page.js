@@ -22,8 +22,8 @@
     links.forEach(function (a) {
       if (a.hash === "#" + now.id) {
         a.setAttribute("aria-current", "true");
-        const li = a.parentNode, list = li.parentNode;
-        const top = li.offsetTop - list.offsetTop;
+        const li = a.parentNode, list = li.closest(".lists");
+        const top = li.offsetTop;
         if (top < list.scrollTop || top + li.offsetHeight > list.scrollTop + list.clientHeight) {
           list.scrollTop = top - list.clientHeight / 2;
         }
@@ -50,6 +50,8 @@
     if (about) Array.from(about.children).forEach(function (c) { card.append(c.cloneNode(true)); });
     card.classList.add("on");
     g.scrollIntoView({ block: "nearest", inline: "nearest" });
+    // Not over the step itself.
+    card.classList.toggle("left", g.getBoundingClientRect().right > innerWidth / 2);
   }
 
   function close() {
@@ -59,12 +61,15 @@
   }
 
   function scale() {
-    const svg = now && now.querySelector(".scroll svg");
-    if (!svg) return;
-    const natural = svg.viewBox.baseVal.width, room = svg.parentNode.clientWidth;
-    const w = zoom === 0 ? Math.min(natural, room) : natural * zoom;
-    svg.setAttribute("width", w);
-    svg.setAttribute("height", w * svg.viewBox.baseVal.height / natural);
+    const box = now && now.querySelector(".scroll");
+    if (!box) return;
+    const room = box.clientWidth;
+    box.querySelectorAll("svg").forEach(function (svg) {
+      const natural = svg.viewBox.baseVal.width;
+      const w = zoom === 0 ? Math.min(natural, room) : natural * zoom;
+      svg.setAttribute("width", w);
+      svg.setAttribute("height", w * svg.viewBox.baseVal.height / natural);
+    });
   }
 
   function current() {

@@ -47,7 +47,7 @@ _MEANINGS = {
         "receive WQE taken",
         "A SEND needs a place for its data: the oldest receive WQE is taken from the ring."),
     ("device", "data"): (
-        "payload moved",
+        "payload",
         "DMA between guest memory and a packet: the only copy on this side."),
     ("device", "tx"): (
         "packet out", "A RoCEv2 packet with this PSN leaves: Ethernet, IP, UDP 4791, BTH, ICRC."),
@@ -84,7 +84,7 @@ _MEANINGS = {
     ("driver", "eqe"): (
         "event taken", "The driver takes the entry from the event queue."),
     ("driver", "cq_event"): (
-        "completion event handed up",
+        "completion event",
         "The driver wakes who waits in ibv_get_cq_event() or poll()."),
     ("driver", "aq_cmd"): (
         "admin command sent", "The driver asks the adapter for something: the control path."),
@@ -117,6 +117,7 @@ LANES = {
     "wire": ("wire", "RoCEv2"),
 }
 HUES = {"provider": "blue", "driver": "green", "device": "orange", "wire": "purple"}
+_FORMS = ("DIRECT", "LIST", "FLAT", "TREE")
 _TROUBLE = {"retransmit", "rx_drop", "guest_error", "page_fault"}
 
 
@@ -127,6 +128,8 @@ def _known(step: Step) -> tuple[str, str] | None:
 def headline(step: Step) -> str:
     """A few words for the box; the trace's own name when there are no better ones."""
     known = _known(step)
+    if step.kind == "data":
+        return "payload written" if step.args.get("write") in (True, 1, "write") else "payload read"
     return known[0] if known else step.name
 
 
@@ -180,13 +183,25 @@ def summary(step: Step) -> str:
     elif kind == "walk":
         parts = [f"→ {say(a, 'address')}"]
     elif kind == "data":
-        write = a.get("write")
-        parts = [f"{say(a, 'bytes')} B", "to memory" if write in (True, 1, "write") else
-                 "from memory"]
+        parts = [f"{say(a, 'bytes')} B", say(a, "address")]
     elif kind in ("cqe", "poll"):
         parts = [f"CQ {say(a, 'cqn')}", say(a, "status_name", "status")]
     elif kind == "eqe":
         parts = [f"EQ {say(a, 'eqn')}", say(a, "type_name", "type")]
+    elif kind in ("aq_cmd", "aq_done", "command"):
+        status = say(a, "status_name")
+        parts = [say(a, "opcode_name", "opcode"), status]
+    elif kind == "table":
+        form = say(a, "form")
+        hops = say(a, "hops")
+        parts = [dict(zip("0123", _FORMS, strict=True)).get(form, form), hops and f"hops {hops}"]
+    elif kind in ("create_qp", "modify_qp", "destroy_qp"):
+        parts = [f"QP {say(a, 'qpn')}"]
+    elif kind in ("create_cq", "destroy_cq", "cq_event"):
+        parts = [f"CQ {say(a, 'cqn')}"]
+    elif kind in ("reg_mr", "dereg_mr"):
+        pages = say(a, "pages")
+        parts = [f"key {say(a, 'key')}", pages and f"pages {pages}"]
     elif kind in ("msix", "irq"):
         parts = [f"vector {say(a, 'vector')}"]
     else:
