@@ -167,7 +167,12 @@ class App:
         self._ticks = 0
         self._watched: dict[str, object] = {}
         screen = urwid.raw_display.Screen()
-        screen.set_terminal_properties(colors=self.colours)
+        # Bold black, which urwid takes for grey, is black on most of today's.
+        modern = ("xterm", "screen", "tmux", "rxvt", "alacritty", "foot", "kitty", "konsole")
+        term = os.environ.get("TERM", "")
+        screen.set_terminal_properties(
+            colors=self.colours,
+            bright_is_bold=not (term.startswith(modern) or "256color" in term))
         palette = [(n, f, b, mono) for n, f, b, mono in PALETTE]
         self.header = urwid.Text("", wrap="clip")
         self.footer = urwid.Text("", wrap="clip")
