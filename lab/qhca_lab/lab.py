@@ -20,6 +20,18 @@ LETTERS = "abcdefghi"
 NICS = ("qhca", "rxe", "none")
 
 
+def usual_boot_timeout() -> float:
+    """Seconds for a lab's boot: $QHCA_BOOT_TIMEOUT, for hosts that are slow."""
+    text = os.environ.get("QHCA_BOOT_TIMEOUT", "180")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 86400:
+        raise LabError(f"QHCA_BOOT_TIMEOUT={text}: give seconds, 1 to 86400")
+    return seconds
+
+
 @dataclasses.dataclass
 class Options:
     """What `up` can be told. Sizes as QEMU takes them, times in seconds."""
@@ -36,7 +48,7 @@ class Options:
     load: list[str] = dataclasses.field(default_factory=list)
     append: list[str] = dataclasses.field(default_factory=list)
     qemu: list[str] = dataclasses.field(default_factory=list)
-    boot_timeout: float = 180.0
+    boot_timeout: float = dataclasses.field(default_factory=usual_boot_timeout)
     # The lab ends with the program that starts it, even when that is killed.
     tied: bool = False
 

@@ -75,6 +75,17 @@ def test_what_cannot_work_is_said_at_once(nics, options, complaint):
         lab.check_request(nics, Options(**options))
 
 
+def test_boot_timeout_of_a_slow_host(monkeypatch):
+    monkeypatch.delenv("QHCA_BOOT_TIMEOUT", raising=False)
+    assert Options().boot_timeout == 180
+    monkeypatch.setenv("QHCA_BOOT_TIMEOUT", "400.5")
+    assert Options().boot_timeout == 400.5
+    for bad in ("", "soon", "-1", "nan"):
+        monkeypatch.setenv("QHCA_BOOT_TIMEOUT", bad)
+        with pytest.raises(LabError, match="give seconds"):
+            Options()
+
+
 def test_recycled_pid_is_not_taken_for_ours():
     """A process is known by its start time too."""
     ours = process.identity(os.getpid())
