@@ -224,6 +224,18 @@ def cmd_walk(args, scope: Scope, out: Output) -> int:
     return 0
 
 
+def cmd_tree(args, scope: Scope, out: Output) -> int:
+    """A whole buffer table."""
+    arguments, rest = target(args.what)
+    if rest:
+        raise Usage(f"what is {rest[0]!r}?", "pages are chosen with --from and --count")
+    machine = chosen(args, scope)
+    check_ring(machine, arguments)
+    whole = machine.look("qhca-tree", **arguments, **{"from": args.start, "count": args.count})
+    answer(out, machine, whole, shape.tree_lines(whole["look"]))
+    return 0
+
+
 def cmd_counters(args, scope: Scope, out: Output) -> int:
     """The statistics of the adapters, side by side."""
     found = {m.name: m.inspect("device")["counters"] for m in several(args, scope)}
@@ -599,6 +611,14 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
                    help="entries shown of each table on the way (default 8)")
     p.add_argument("--bytes", type=typed(8), default=64, metavar="N",
                    help="bytes shown of what lies there (default 64)")
+
+    p = command("tree", cmd_tree, "show a whole buffer table, tables with their entries below",
+                "example: scope tree qp 17 sq --from 16 --count 32")
+    p.add_argument("what", nargs="+", metavar="KIND NUMBER [RING]")
+    p.add_argument("--from", dest="start", type=typed(32), default=0, metavar="PAGE",
+                   help="the first page of interest (default 0)")
+    p.add_argument("--count", type=typed(32), default=64, metavar="N",
+                   help="entries at most (default 64)")
 
     p = command("counters", cmd_counters, "show the adapters' statistics that are not 0",
                 "example: scope counters roce rx")

@@ -203,16 +203,16 @@ class Machine:
 KEYED = ("mr", "mw")
 
 # What the number of an object is called in a list.
-NUMBERS = ("number", "key", "index")
+NUMBERS = ("number", "key", "index", "qpn")
 
 
 def number_of(kind: str, entry: dict) -> int | None:
-    """The number of an object in a list: qpn of a qp, key of an mr, ..."""
+    """The number of an object in a list: qpn of a qp, key of an mr, ...; None
+    of those that have none."""
     for name in (f"{kind}n", f"{kind.replace('-', '_')}n", *NUMBERS):
         if name in entry:
             return entry[name]
-    first = next(iter(entry.values()), None)
-    return first if isinstance(first, int) and not isinstance(first, bool) else None
+    return None
 
 
 def shown_number(kind: str, number) -> str:

@@ -20,7 +20,7 @@ HEX = re.compile(
     r"(^|_)(addr|address|table|entry|at|va|iova|key|rkey|lkey|qkey|wr_id|cookie|dbrec|page"
     r"|offset|base|raddr|tag|mask|imm|aeth|leaf|deadline_at|value|ctrl|handle|page_addr)$"
 )
-DEC = re.compile(r"^(entries|cached_page|leaf_page)$")
+DEC = re.compile(r"^(entries|(.*_)?page)$")
 GOOD = ("RTS", "SUCCESS", "posted", "in-flight", "waiting", "running", "VALID", "READY", "OK")
 BAD = ("ERR", "SQE", "_ERR", "fault", "FATAL", "OVERFLOW", "NAK")
 
@@ -324,6 +324,45 @@ def walk_lines(look: dict) -> list[Line]:
         lines += hexdump(look["bytes"], pad + "   ")
     if "fault" in look:
         lines.append([("bad", f"{pad}└─ fault: {look['fault']}")])
+    return lines
+
+
+def tree_lines(look: dict) -> list[Line]:
+    """A whole buffer table, tables with their entries below them."""
+    number = look["number"]
+    number = f"0x{number:x}" if look["object"] in ("mr", "mw") else number
+    lines: list[Line] = [[("title", f"{look['object']} {number} {look.get('ring', '')}".rstrip())]]
+    if "buffer" in look:
+        lines.append([("dim", "buffer: " + buffer_text(look["buffer"]))])
+    rest = {k: v for k, v in look.items()
+            if is_plain(v) and k not in ("object", "number", "ring", "more")}
+    if rest:
+        lines.append([("dim", ", ".join(f"{k} {scalar(k, v)}" for k, v in merged(rest).items()))])
+    lines += branch(look.get("entries", []), "")
+    if look.get("more"):
+        lines.append([("dim", "there are more: --from, --count")])
+    return lines
+
+
+def branch(entries: list[dict], pad: str) -> list[Line]:
+    """Entries of a table and what is below each."""
+    lines: list[Line] = []
+    for n, entry in enumerate(entries):
+        last = n + 1 == len(entries)
+        text = f"[{entry.get('index', '?')}]"
+        words = {k: v for k, v in merged(entry).items() if k not in (
+            "index", "entries", "kind", "address", "entry", "valid", "fault", "at")}
+        if "address" in entry:
+            text += f" → {entry.get('kind', 'segment')} 0x{entry['address']:x}"
+        elif not entry.get("valid", True):
+            text += " not valid"
+        line: Line = [("dim", pad + ("└─ " if last else "├─ ")), ("number", text)]
+        if words:
+            line.append(("dim", "  " + " ".join(f"{k} {compact(k, v)}" for k, v in words.items())))
+        if "fault" in entry:
+            line.append(("bad", f"  fault: {entry['fault']}"))
+        lines.append(line)
+        lines += branch(entry.get("entries", []), pad + ("   " if last else "│  "))
     return lines
 
 

@@ -53,6 +53,7 @@ class FakeAdapter(FakeQemu):
             "query-qmp-schema": SCHEMA,
             "qhca-query-names": lambda _a: self.look({"events": EVENTS}),
             "qhca-inspect": self.inspect, "qhca-ring": self.ring, "qhca-walk": self.walk,
+            "qhca-tree": self.tree,
             "qhca-break-add": self.add, "qhca-break-list": lambda _a: self.breaks,
             "qhca-break-remove": self.remove, "qhca-step": self.step,
             "qhca-step-cancel": lambda _a: self.cancel(),
@@ -113,6 +114,16 @@ class FakeAdapter(FakeQemu):
         return self.look({"object": a["object"], "number": a["number"], **where, "offset": slot << 6,
                           "buffer": BUFFER, "hops": hops, "address": 0x22000 + (slot << 6),
                           "contiguous": 4096, "bytes": "68656c6c6f"})
+
+    def tree(self, a: dict) -> dict:
+        page = {"index": 0, "at": 0x11000, "entry": 0x21001, "valid": True, "kind": "page",
+                "address": 0x21000, "page": 0}
+        pages = [page, dict(page, index=1, address=0x22000, page=1),
+                 {"index": 2, "at": 0x11010, "entry": 0, "valid": False, "page": 2}]
+        table = dict(page, kind="table", address=0x11000, entries=pages[: a.get("count", 64)])
+        return self.look({"object": a["object"], "number": a["number"], "ring": "sq",
+                          "buffer": BUFFER, "pages": 3, "page_size": 4096, "entries": [table],
+                          "more": a.get("count", 64) < 3})
 
     # ---- breaks and steps
 

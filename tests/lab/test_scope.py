@@ -124,6 +124,17 @@ def test_walk_asks_what_is_said(scope, lab):
         {"object": "qp", "number": 17, "ring": "sq", "index": 10, "entries": 4, "bytes": 16}]
 
 
+def test_tree(scope, answer):
+    status, text = scope("tree", "qp", 17, "sq")
+    assert status == 0
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert "└─ [0] → table 0x11000  page 0" in lines
+    assert "   ├─ [1] → page 0x22000  page 1" in lines
+    assert "   └─ [2] not valid  page 2" in lines
+    assert "there are more" in scope("tree", "qp", 17, "--count", 1)[1]
+    assert answer("tree", "qp", 17)["look"]["pages"] == 3
+
+
 def test_counters(scope, answer):
     status, text = scope("counters")
     assert "roce-tx-packets" in text and "roce-rx-packets" not in text
