@@ -160,7 +160,13 @@ def _through(story: Story) -> list[tuple[int, int, str]]:
             out |= {(i, i + 1, name) for i in range(begin, end)}
         else:
             out.add((begin, end, name))
-    return sorted(out)
+    # What no arrow joins was done for the step before it.
+    joined = {end for _, end, _ in story.arrows} | {begin for begin, _, _ in story.arrows}
+    for i, (a, b) in enumerate(zip(story.steps, story.steps[1:], strict=False)):
+        if i + 1 not in joined and (a.pid, a.tid) == (b.pid, b.tid):
+            out.add((i, i + 1, ""))
+    return sorted({(begin, end): arrow for arrow in sorted(out, reverse=True)
+                   for begin, end in [arrow[:2]]}.values())
 
 
 def _waits(story: Story, indices: list[int]) -> set[int]:

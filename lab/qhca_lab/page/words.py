@@ -169,7 +169,7 @@ def summary(step: Step) -> str:
         index = say(a, "index")
         name = "" if kind == "recv_wqe" else say(a, "opcode_name", "opcode")
         size = say(a, "bytes")
-        parts = [index and f"WQE {index}", name, size and f"{size} B"]
+        parts = [name, size and f"{size} B", index and f"WQE {index}"]
     elif kind == "doorbell":
         number, index = say(a, "number", "qpn"), say(a, "index")
         which = say(a, "doorbell_name", "doorbell", "offset") or "SQ"
