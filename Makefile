@@ -102,6 +102,10 @@ test-pyverbs: build ## rdma-core's own tests in a guest; NIC=rxe: Soft-RoCE's (1
 bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (6 minutes)
 	@lab/bench $(ARGS)
 
+.PHONY: figures
+figures: build ## Draw the figures of docs/images from running guests (2 minutes)
+	@lab/figures $(ARGS)
+
 # ---------------------------------------------------------------- cleaning
 
 .PHONY: clean distclean
