@@ -23,7 +23,7 @@ bool qhca_enter(QhcaState *s)
         return false;
     }
     s->in_engine = true;
-    qhca_set_tracing(s->engine, qhca_trace_wanted());
+    qhca_set_tracing(s->engine, qhca_trace_wanted(s));
     return true;
 }
 
@@ -102,6 +102,10 @@ void qhca_do_call(QhcaState *s, const QhcaCall *c)
         qhca_db_write(s->engine, c->addr, c->val, c->size);
         break;
     case QHCA_CALL_RX:
+        if (s->record) {
+            qhca_record_frame(s, false, c->data, c->size,
+                              qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+        }
         qhca_receive(s->engine, c->data, c->size);
         if (s->run_at_once) {
             qhca_run_now(s);
@@ -237,6 +241,9 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
 {
     QhcaState *s = opaque;
 
+    if (s->record) {
+        qhca_record_sync(s, running);
+    }
     qhca_stop_vm_change(s, running);
     if (running) {
         qemu_bh_schedule(s->bh);
@@ -284,6 +291,7 @@ bool qhca_glue_init(QhcaState *s, Error **errp)
 
 void qhca_glue_exit(QhcaState *s)
 {
+    qhca_record_end(s);
     qhca_stop_exit(s);
     qemu_del_vm_change_state_handler(s->vm_change);
     timer_free(s->timer);

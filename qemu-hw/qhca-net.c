@@ -24,6 +24,7 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret);
 bool qhca_op_send(void *opaque, const void *frame, size_t len)
 {
     QhcaState *s = opaque;
+    uint64_t now = s->record ? qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) : 0;
 
     if (unlikely(s->gone)) {
         return true;            /* into the void, as over a cut wire */
@@ -36,6 +37,9 @@ bool qhca_op_send(void *opaque, const void *frame, size_t len)
     if (qemu_send_packet_async(qemu_get_queue(s->nic), frame, len,
                                qhca_net_sent) == 0) {
         s->tx_queued = true;
+    }
+    if (s->record) {
+        qhca_record_frame(s, true, frame, len, now);
     }
     return true;
 }

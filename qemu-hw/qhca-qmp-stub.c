@@ -77,6 +77,19 @@ QhcaLook *qmp_qhca_query_names(const char *device, Error **errp)
     return no_device(errp);
 }
 
+void qmp_qhca_record_start(const char *device, const char *file,
+                           bool has_limit, uint64_t limit,
+                           bool has_frame_bytes, uint32_t frame_bytes,
+                           Error **errp)
+{
+    no_device(errp);
+}
+
+QhcaRecord *qmp_qhca_record_stop(const char *device, Error **errp)
+{
+    return no_device(errp);
+}
+
 QhcaLook *qmp_qhca_query_stop(const char *device, Error **errp)
 {
     return no_device(errp);

@@ -18,9 +18,10 @@ static void qhca_trace_guest_error(const char *dev,
     trace_qhca_guest_error(t->num, t->a, text, t->time, dev);
 }
 
-bool qhca_trace_wanted(void)
+bool qhca_trace_wanted(const QhcaState *s)
 {
-    return trace_events_enabled_count || qemu_loglevel_mask(LOG_GUEST_ERROR);
+    return s->record || trace_events_enabled_count ||
+           qemu_loglevel_mask(LOG_GUEST_ERROR);
 }
 
 void qhca_op_trace(void *opaque, const struct qhca_trace *t)
@@ -28,6 +29,9 @@ void qhca_op_trace(void *opaque, const struct qhca_trace *t)
     QhcaState *s = opaque;
     const char *dev = DEVICE(s)->id ? DEVICE(s)->id : TYPE_QHCA;
 
+    if (s->record) {
+        qhca_record_event(s, t);
+    }
     switch (t->kind) {
     case QHCA_TR_REG_WRITE:
         trace_qhca_reg_write(t->addr, t->a, t->time, dev);
@@ -54,7 +58,8 @@ void qhca_op_trace(void *opaque, const struct qhca_trace *t)
         trace_qhca_walk(t->num, t->a, t->addr, t->time, dev);
         break;
     case QHCA_TR_WQE:
-        trace_qhca_wqe(t->num, t->index, t->addr, t->a, t->b, t->time, dev);
+        trace_qhca_wqe(t->num, t->index, t->addr, t->a, t->b, t->psn, t->time,
+                       dev);
         break;
     case QHCA_TR_RECV_WQE:
         trace_qhca_recv_wqe(t->num, t->index, t->addr, t->b, t->time, dev);
@@ -82,7 +87,7 @@ void qhca_op_trace(void *opaque, const struct qhca_trace *t)
         break;
     case QHCA_TR_CQE:
         trace_qhca_cqe(t->num, t->peer, t->index, t->a, t->syndrome, t->b,
-                       t->time, dev);
+                       t->op, t->wqe, t->time, dev);
         break;
     case QHCA_TR_EQE:
         trace_qhca_eqe(t->num, t->peer, t->index, t->a, t->time, dev);

@@ -21,6 +21,8 @@
 #define TYPE_QHCA "qhca"
 OBJECT_DECLARE_SIMPLE_TYPE(QhcaState, QHCA)
 
+typedef struct QhcaRecorder QhcaRecorder;
+
 struct QhcaState {
     PCIDevice parent_obj;
 
@@ -59,6 +61,7 @@ struct QhcaState {
     bool rx_refused;            /* the backend waits for a flush */
     bool link_changed;          /* the engine has not been told yet */
     VMChangeStateEntry *vm_change;
+    QhcaRecorder *record;       /* or NULL */
 
     /* A debugger's stop: see qhca-stop.c. */
     Coroutine *co;              /* the call it may stop, or NULL */
@@ -167,7 +170,18 @@ void qhca_stop_abandon(QhcaState *s);
 
 /* ---- qhca-trace.c ---- */
 void qhca_op_trace(void *opaque, const struct qhca_trace *t);
-/** Does anybody listen: a trace event on, or the log of guest errors. */
-bool qhca_trace_wanted(void);
+/** Does anybody listen: a recording, a trace event, the log of errors. */
+bool qhca_trace_wanted(const QhcaState *s);
+
+/* ---- qhca-record.c: only while s->record is set ---- */
+/** An event of the trace goes to the file. */
+void qhca_record_event(QhcaState *s, const struct qhca_trace *t);
+/** A frame was sent or came at @time (virtual clock, ns). */
+void qhca_record_frame(QhcaState *s, bool out, const void *frame, size_t len,
+                       uint64_t time);
+/** The machine stopped or goes on: clocks do no longer go together. */
+void qhca_record_sync(QhcaState *s, bool running);
+/** End the recording, if there is one. */
+void qhca_record_end(QhcaState *s);
 
 #endif /* HW_NET_QHCA_H */

@@ -64,7 +64,8 @@ static void trace_cqe(struct qhca *e, const struct qhca_cq *cq,
     struct qhca_trace t = {
         .kind = QHCA_TR_CQE, .num = cq->cqn, .peer = qhca_le32(cqe->qpn),
         .index = cq->prod, .a = cqe->status, .b = qhca_le64(cqe->wr_id),
-        .syndrome = cqe->syndrome,
+        .syndrome = cqe->syndrome, .op = cqe->opcode,
+        .wqe = qhca_le32(cqe->wqe_index), .len = qhca_le32(cqe->byte_len),
     };
 
     qhca_trace_emit(e, &t);

@@ -41,6 +41,10 @@ static void wqe(const struct qhca_emit *em, const struct qhca_trace *t)
     if (t->kind == QHCA_TR_WQE) {
         qhca_emit_enum(em, "opcode", "opcode_name", qhca_names_wqe_op, t->a,
                        false);
+        qhca_emit_dec(em, "psn", t->psn);
+        if (t->len) {
+            qhca_emit_dec(em, "bytes", t->len);
+        }
         syndrome(em, t);
     }
 }
@@ -50,6 +54,10 @@ static void cqe(const struct qhca_emit *em, const struct qhca_trace *t)
     qhca_emit_dec(em, "cqn", t->num);
     qhca_emit_dec(em, "qpn", t->peer);
     qhca_emit_dec(em, "index", t->index);
+    qhca_emit_enum(em, "opcode", "opcode_name", qhca_names_cqe_op, t->op,
+                   true);
+    qhca_emit_dec(em, "wqe", t->wqe);
+    qhca_emit_dec(em, "bytes", t->len);
     qhca_emit_hex(em, "wr_id", t->b);
     qhca_emit_enum(em, "status", "status_name", qhca_names_wc, t->a, false);
     syndrome(em, t);

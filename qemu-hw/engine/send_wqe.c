@@ -246,6 +246,8 @@ static void trace_wqe(struct qhca *e, struct qhca_qp *qp,
         .addr = addr,
         .a = w->opcode,
         .b = w->wr_id,
+        .psn = w->first_psn,
+        .len = w->len,
         .syndrome = w->syndrome,
     };
 

@@ -25,7 +25,10 @@ enum qhca_trace_kind {
     QHCA_TR_WALK_HOP,
     /* num, a = offset, addr = DMA address found */
     QHCA_TR_WALK,
-    /* num = qpn, index, addr = DMA address, a = opcode, b = wr_id */
+    /*
+     * num = qpn, index, addr = DMA address, a = opcode, b = wr_id, psn = of its
+     * first packet, len = bytes of the message if known when it is fetched
+     */
     QHCA_TR_WQE,
     /* num = qpn, index, addr, b = wr_id */
     QHCA_TR_RECV_WQE,
@@ -49,7 +52,8 @@ enum qhca_trace_kind {
     QHCA_TR_TIMER,
     /*
      * num = cqn, peer = qpn, index = producer index, a = status, b = wr_id,
-     * syndrome
+     * syndrome, op = QHCA_CQE_OP_*, wqe = counter of the WQE (in an SRQ its
+     * number), len = bytes received or read
      */
     QHCA_TR_CQE,
     /* num = eqn, peer = obj, a = type, index = producer index */
@@ -80,7 +84,10 @@ struct qhca_trace {
     uint64_t addr;
     uint64_t a;
     uint64_t b;
+    uint32_t wqe;
+    uint32_t len;
     uint8_t syndrome;
+    uint8_t op;
     const char *text;           /* static, or NULL */
 };
 

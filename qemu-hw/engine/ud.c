@@ -138,6 +138,7 @@ void qhca_dgram_trace(struct qhca *e, struct qhca_qp *qp, uint64_t addr)
         .kind = QHCA_TR_WQE,
         .num = qp->qpn,
         .index = qp->sq_next,
+        .psn = qp->xp.snd_psn,
         .addr = addr,
         .a = e->xd.wqe[0],
         .b = qhca_get_le64(e->xd.wqe + 8),

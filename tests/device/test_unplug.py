@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hot-unplug, and unplug in the worst moments."""
 
+import json
+
 import pytest
 from adapter import CAP_EXP, COMMAND_MASTER, MSIX_TABLE, PCI_COMMAND, Adapter
 from layout import C
@@ -55,6 +57,17 @@ def test_unplug_idle(slot):
     slot.adapter.enable_pci()
     unplug(slot)
     assert slot.adapter.config(0) == 0xFFFFFFFF
+
+
+def test_unplug_while_recording(slot, tmp_path):
+    """The recording ends with the adapter, whole."""
+    slot.adapter.start()
+    slot.m.qmp("qhca-record-start", file=str(tmp_path / "record"))
+    slot.adapter.reg_write(C.QHCA_REG_MARKER, 7, 8)
+    unplug(slot)
+    found = [json.loads(x) for x in (tmp_path / "record").read_text().splitlines()]
+    assert any(r["kind"] == "marker" and r["value"] == 7 for r in found)
+    assert found[-1]["kind"] == "end"
 
 
 def test_unplug_with_qp_active(slot):
