@@ -78,6 +78,7 @@ int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,
 	ret = qhca_wqe_set_bind(slot, rkey, &bind->bind_info);
 	if (ret)
 		goto out;
+	qhca_trace_wqe(sq, qp->qpn, sq->head);
 	sq->head++;
 	qhca_ring_db(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
 		     sq->head);

@@ -22,6 +22,7 @@ static int qhca_next_poll(struct ibv_cq_ex *ibv_cq)
 		atomic_store_explicit(&cq->ci, ci + 1, memory_order_relaxed);
 	} while (!qhca_cqe_retire(cq, cqe));
 
+	qhca_trace_poll(cq, ci, cqe);
 	cq->cur = cqe;
 	ibv_cq->wr_id = le64toh(cqe->wr_id);
 	ibv_cq->status = cqe->status;

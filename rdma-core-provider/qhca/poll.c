@@ -203,8 +203,10 @@ int qhca_poll_cq(struct ibv_cq *ibv_cq, int num, struct ibv_wc *wc)
 		cqe = qhca_cq_peek(cq, ci);
 		if (!cqe)
 			break;
-		if (qhca_cqe_retire(cq, cqe))
-			qhca_fill_wc(cqe, wc + n++);
+		if (!qhca_cqe_retire(cq, cqe))
+			continue;
+		qhca_trace_poll(cq, ci, cqe);
+		qhca_fill_wc(cqe, wc + n++);
 	}
 	if (ci != start) {
 		atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);

@@ -21,6 +21,7 @@
 
 #include "qhca-ring.h"
 #include "qhca-wqe.h"
+#include "trace.h"
 
 #define QHCA_CQE_SHIFT		6	/* log2 of sizeof(struct qhca_cqe) */
 
@@ -293,6 +294,7 @@ static inline struct qhca_qp *to_qqp_ex(struct ibv_qp_ex *qp)
 static inline void qhca_ring_db(struct qhca_context *ctx, unsigned int offset,
 				uint32_t num, uint64_t flags, uint32_t index)
 {
+	qhca_trace_doorbell(offset, num, index);
 	udma_to_device_barrier();
 	mmio_write64_le((char *)ctx->db + offset,
 			htole64((num & QHCA_DB_NUM_MASK) | flags |

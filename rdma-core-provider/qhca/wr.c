@@ -25,8 +25,13 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 	struct qhca_qp *qp = to_qqp_ex(ibv_qp);
 	struct qhca_sq *sq = &qp->sq;
 	int ret = sq->err;
+	uint32_t index;
 
 	if (!ret && sq->new_head != sq->head) {
+		/* Only now are they whole. */
+		for (index = sq->head; qhca_traced(wqe) &&
+		     index != sq->new_head; index++)
+			qhca_trace_wqe_at(sq, qp->qpn, index);
 		sq->head = sq->new_head;
 		qhca_ring_db(to_qctx(ibv_qp->qp_base.context), QHCA_DB_SQ,
 			     qp->qpn, 0, sq->head);

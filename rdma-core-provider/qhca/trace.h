@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Static probe points (USDT): gdb, SystemTap, bpftrace and the kernel's uprobes
+ * see them.  A point that nobody watches is one load and one branch that is not
+ * taken; its arguments are gathered in trace.c.  Built without <sys/sdt.h>,
+ * nothing of it is there.
+ */
+#ifndef QHCA_TRACE_H
+#define QHCA_TRACE_H
+
+#include <stdint.h>
+
+struct qhca_cq;
+struct qhca_cqe;
+struct qhca_sq;
+
+#ifdef HAVE_SYS_SDT_H
+
+#include <util/compiler.h>
+
+/* Watchers of the point: whoever watches it counts it up, in our memory. */
+#define QHCA_TRACE_COUNTER(point)                                              \
+	extern unsigned short qhca_##point##_semaphore                         \
+		__attribute__((visibility("hidden")))
+QHCA_TRACE_COUNTER(wqe);
+QHCA_TRACE_COUNTER(recv_wqe);
+QHCA_TRACE_COUNTER(doorbell);
+QHCA_TRACE_COUNTER(poll);
+
+#define qhca_traced(point)                                                     \
+	unlikely(*(volatile unsigned short *)&qhca_##point##_semaphore)
+
+#else
+
+#define qhca_traced(point) 0
+
+#endif
+
+/* A send WQE was written; the device is not told yet. */
+void qhca_trace_wqe_at(const struct qhca_sq *sq, uint32_t qpn, uint32_t index);
+/* A receive WQE; @num: QPN, WQN or SRQN, @index: as in a CQE. */
+void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, const void *slot);
+/* A doorbell is about to be rung: its offset, QHCA_DB_*, and what it says. */
+void qhca_trace_doorbell_at(uint32_t offset, uint32_t num, uint32_t index);
+/* The application gets the completion of the CQE with counter @ci. */
+void qhca_trace_poll_at(const struct qhca_cq *cq, uint32_t ci,
+			const struct qhca_cqe *cqe);
+
+#define qhca_trace_wqe(...)                                                    \
+	do {                                                                   \
+		if (qhca_traced(wqe))                                          \
+			qhca_trace_wqe_at(__VA_ARGS__);                        \
+	} while (0)
+#define qhca_trace_recv_wqe(...)                                               \
+	do {                                                                   \
+		if (qhca_traced(recv_wqe))                                     \
+			qhca_trace_recv_wqe_at(__VA_ARGS__);                   \
+	} while (0)
+#define qhca_trace_doorbell(...)                                               \
+	do {                                                                   \
+		if (qhca_traced(doorbell))                                     \
+			qhca_trace_doorbell_at(__VA_ARGS__);                   \
+	} while (0)
+#define qhca_trace_poll(...)                                                   \
+	do {                                                                   \
+		if (qhca_traced(poll))                                         \
+			qhca_trace_poll_at(__VA_ARGS__);                       \
+	} while (0)
+
+#endif /* QHCA_TRACE_H */
