@@ -236,6 +236,7 @@ static void marker_ring(struct qhca_core *core, u64 val, const char *text)
 	u64 before, after;
 
 	local_irq_save(irq);
+	trace_qhca_marker_begin(core, val);
 	before = ktime_get_mono_fast_ns();
 	writeq(val, core->dev.regs + QHCA_REG_MARKER);
 	after = ktime_get_mono_fast_ns();

@@ -130,6 +130,24 @@ TRACE_EVENT(qhca_eqe,
 );
 
 /*
+ * value will be stored in QHCA_REG_MARKER next: the store lies between this
+ * event and qhca_marker, whatever the trace clock is.
+ */
+TRACE_EVENT(qhca_marker_begin,
+	TP_PROTO(const struct qhca_core *core, u64 value),
+	TP_ARGS(core, value),
+	TP_STRUCT__entry(
+		__string(pci, pci_name(core->dev.pdev))
+		__field(u64, value)
+	),
+	TP_fast_assign(
+		__assign_str(pci);
+		__entry->value = value;
+	),
+	TP_printk("pci=%s value=%#llx", __get_str(pci), __entry->value)
+);
+
+/*
  * value was stored in QHCA_REG_MARKER between the times before and after, in ns
  * of the trace clock "mono"; interrupts were off.
  */
