@@ -21,6 +21,7 @@ from .channel import CHUNK, Channel
 from .errors import CommandFailed, LabError
 from .guest import Guest, exit_status
 from .lab import Lab, Options
+from .record import cli as record
 
 DESCRIPTION = """\
 Boot guests with an RDMA adapter on one wire and work in them.
@@ -36,6 +37,7 @@ examples:
   qhca-lab up --nic qhca --append swiotlb=force -- -gdb tcp::123{n}
   qhca-lab exec a -- sh -c 'ibv_devinfo -d $IBDEV'
   qhca-lab capture run.pcapng --seconds 10
+  qhca-lab record -o run --pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5'
   qhca-lab down"""
 
 
@@ -359,6 +361,8 @@ def parser() -> argparse.ArgumentParser:
     group.add_argument("--start", action="store_true", help="begin and return at once")
     group.add_argument("--stop", action="store_true", help="end it and write FILE")
 
+    record.add(command)
+
     p = command("status", cmd_status, "what is up; exit status 0 when all guests are")
     p.add_argument("--json", action="store_true")
 
@@ -387,7 +391,7 @@ def main(argv: list[str] | None = None) -> int:
         argv, rest = argv[:at], argv[at + 1 :]
     top = parser()
     args = top.parse_args(argv)
-    if rest and args.cmd not in ("up", "exec", "shell"):
+    if rest and args.cmd not in ("up", "exec", "shell", "record"):
         top.error(f"{args.cmd} takes nothing after --")
     args.rest = rest
     try:

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which event is the cause of which: by QPN, index and PSN."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections import defaultdict
+
+from .devlog import Record
+from .packets import roce_header
+
+# Operations of the BTH without the class (IBA 9.2).
+_FIRST_RESPONSE, _LAST_RESPONSE = 0x0D, 0x12
+_DATAGRAM_CLASSES = (0x20, 0x60)  # UC, UD: nothing comes back
+# Codes of completions of receives, from the adapter's contract.
+_RECEIVES, _ETHERNET = 0x80, 0x40
+_CQ_EVENT = 0x01
+PSN = 0xFFFFFF
+
+
+def is_response(opcode: int) -> bool:
+    return _FIRST_RESPONSE <= opcode & 0x1F <= _LAST_RESPONSE
+
+
+@dataclasses.dataclass(eq=False)
+class Message:
+    """A send WQE and what became of it; lists are in order of time."""
+
+    device: Device
+    qpn: int
+    index: int
+    fetched: int  # number of the record, as all below
+    psn: int
+    out: list[int] = dataclasses.field(default_factory=list)
+    doorbell: int | None = None
+    completion: int | None = None
+
+
+class Device:
+    """The records of one adapter, joined among themselves."""
+
+    def __init__(self, name: str, records: list[Record]):
+        self.name = name
+        self.records = records
+        self.messages: list[Message] = []
+        self.cause: dict[int, int] = {}
+        self.frame_of: dict[int, int] = {}  # of a packet's record: its frame's
+        self.packet_of: dict[int, list[int]] = defaultdict(list)
+        self.message_of: dict[int, Message] = {}  # of a packet out, a completion
+        self.context: dict[int, int] = {}  # of a doorbell: the QPC it found
+        self.cqe: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self.eqe: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self.doorbell: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        self.marker: dict[int, int] = {}
+        self._by_index: dict[tuple[int, int], Message] = {}
+        self._sent: dict[int, list[Message]] = defaultdict(list)
+        self._rung: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._last: dict[tuple, int] = {}
+        for number, record in enumerate(records):
+            handler = getattr(self, f"_on_{record.kind}", None)
+            if handler:
+                try:
+                    handler(number, record.fields)
+                except (KeyError, TypeError):
+                    pass  # a line that was damaged joins nothing
+
+    # ---- one kind each
+
+    def _on_doorbell(self, number, f):
+        self.doorbell[f["doorbell"], f["number"], f["index"]].append(number)
+        if f["doorbell"] == 0:
+            self._rung[f["number"]].append((number, f["index"]))
+
+    def _on_qpc(self, number, f):
+        if number and self.records[number - 1].kind == "doorbell":
+            self.context[number - 1] = number
+
+    def _on_marker(self, number, f):
+        self.marker[f["value"]] = number
+
+    def _on_wqe(self, number, f):
+        known = self._by_index.get((f["qpn"], f["index"]))
+        if known and not known.out and known.completion is None:
+            return  # a datagram's is fetched again when the wire was not free
+        message = Message(self, f["qpn"], f["index"], number, f.get("psn", 0))
+        self.messages.append(message)
+        self._by_index[f["qpn"], f["index"]] = message
+        self._sent[f["qpn"]].append(message)
+        for rung, head in reversed(self._rung[f["qpn"]]):
+            ahead = (head - f["index"]) & 0xFFFFFFFF
+            # Not one of a former life of the QPN either.
+            if not 0 < ahead <= 1 << 16 or (known and rung < known.fetched):
+                break
+            message.doorbell = rung
+        if message.doorbell is not None:
+            self.cause[number] = message.doorbell
+        self._last["walk", f["qpn"]] = number
+
+    def _sender(self, qpn: int, psn: int) -> Message | None:
+        """The WQE whose packets have PSN, the youngest of those that may."""
+        for message in reversed(self._sent[qpn]):
+            if (psn - message.psn) & PSN < 1 << 23:
+                return message
+        return None
+
+    def _on_frame_out(self, number, f):
+        self._last["frame_out"] = number
+
+    def _on_frame_in(self, number, f):
+        self._last["frame_in"] = number
+
+    def _join_frame(self, kind, number, f):
+        """The frame was recorded right before the packet; one that stays within
+        the adapter has none."""
+        frame = self._last.get(kind)
+        if frame is None:
+            return
+        header = roce_header(bytes.fromhex(self.records[frame].fields.get("data", "")))
+        if header and (header.opcode, header.psn) == (f["opcode"], f["psn"]):
+            self.frame_of[number] = frame
+            self.packet_of[frame].append(number)
+
+    def _on_tx(self, number, f):
+        self._join_frame("frame_out", number, f)
+        qpn = f["qpn"]
+        if is_response(f["opcode"]):
+            request = self._last.get(("request", qpn))
+            if request is not None:
+                self.cause[number] = request
+            return
+        message = self._sender(qpn, f["psn"])
+        if message:
+            message.out.append(number)
+            self.message_of[number] = message
+            self.cause[number] = message.fetched
+        self._last["sent", qpn] = number
+
+    def _on_rx(self, number, f):
+        self._join_frame("frame_in", number, f)
+        what = "response" if is_response(f["opcode"]) else "request"
+        self._last[what, f["qpn"]] = number
+
+    def _on_rx_drop(self, number, f):
+        self._join_frame("frame_in", number, f)
+
+    def _on_recv_wqe(self, number, f):
+        request = self._last.get(("request", f["qpn"]))
+        if request is not None:
+            self.cause[number] = request
+
+    def _on_cqe(self, number, f):
+        self.cqe[f["cqn"], f["index"]].append(number)
+        qpn = f["qpn"]
+        cause = None
+        if f["opcode"] & _ETHERNET:
+            pass  # of the network interface, with numbers of its own
+        elif f["opcode"] & _RECEIVES:
+            cause = self._last.get(("request", qpn))
+        else:
+            cause = self._last.get(("response", qpn))
+            sent = self._last.get(("sent", qpn))
+            if sent is not None and self.records[sent].fields["opcode"] & 0xE0 in _DATAGRAM_CLASSES:
+                cause = sent
+            message = self._by_index.get((qpn, f["wqe"]))
+            if message:
+                message.completion = number
+                self.message_of[number] = message
+                if cause is None or cause < message.fetched:
+                    cause = message.fetched
+        if cause is not None:
+            self.cause[number] = cause
+        self._last["cqe", f["cqn"]] = number
+
+    def _on_eqe(self, number, f):
+        self.eqe[f["eqn"], f["index"]].append(number)
+        completion = self._last.get(("cqe", f["object"]))
+        if f["type"] == _CQ_EVENT and completion is not None:
+            self.cause[number] = completion
+        self._last["eqe"] = number
+
+    def _on_msix(self, number, f):
+        event = self._last.pop("eqe", None)
+        # Others than event queues raise vectors too.
+        if event is not None and number - event <= 2:
+            self.cause[number] = event
+
+
+def pair_frames(devices: list[Device], host) -> dict[tuple[str, int], tuple[str, int]]:
+    """Which frame that came in is which that went out: (device, number) to the
+    same. HOST(device, number) is a frame's host time; the bytes must be equal, and of
+    equal frames (packets sent again) the last one before is taken."""
+    sent: dict[tuple, list[tuple[float, Device, int]]] = defaultdict(list)
+    for device in devices:
+        for number, record in enumerate(device.records):
+            if record.kind == "frame_out":
+                key = (record.fields.get("bytes"), record.fields.get("data"))
+                sent[key].append((host(device, number), device, number))
+    for group in sent.values():
+        group.sort(key=lambda s: s[0])
+    pairs = {}
+    for device in devices:
+        for number, record in enumerate(device.records):
+            if record.kind != "frame_in":
+                continue
+            key = (record.fields.get("bytes"), record.fields.get("data"))
+            group = [s for s in sent.get(key, ()) if s[1] is not device]
+            # 10 us: what the clocks of two processes can differ by, and more.
+            at = bisect.bisect_right([s[0] for s in group], host(device, number) + 10000)
+            if at:
+                pairs[device.name, number] = (group[at - 1][1].name, group[at - 1][2])
+    return pairs

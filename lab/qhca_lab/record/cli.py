@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command `qhca-lab record`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ..errors import LabError
+from ..lab import Lab
+from . import ftrace
+from .session import Recording, merge_folder, run_pair
+
+TEXT = """\
+Record what happens in a lab while something runs in it: the provider, the
+driver, the adapter and the wire of every guest, on one clock. FOLDER gets
+trace.json (for ui.perfetto.dev), wire.pcapng (for Wireshark) and page.html.
+
+What runs is --pair COMMAND, --server and --client, or a program of the host
+after -- (with QHCA_LAB in its environment, so that qhca-lab in it finds this lab);
+without any of these it is recorded until Ctrl-C or for --seconds."""
+
+EXAMPLES = """\
+examples:
+  qhca-lab record --pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5'
+  qhca-lab record -o run --server b 'ib_write_bw -d $IBDEV -x $GIDX' \\
+                         --client a 'ib_write_bw -d $IBDEV -x $GIDX -n 10 $PEER'
+  qhca-lab record -o run -- ./my-test.sh
+  qhca-lab record -o run --merge              # make the files of FOLDER again"""
+
+
+def add(command) -> None:
+    """Add the command to the parser; COMMAND as in cli.parser()."""
+    p = command("record", run, "record all guests on one clock: trace.json, wire.pcapng, page.html",
+                epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.description = TEXT
+    p.add_argument("-o", "--output", default="run", metavar="FOLDER",
+                   help="where to (default: run)")
+    p.add_argument("--pair", metavar="COMMAND",
+                   help="run COMMAND in guest b, and, when it listens, COMMAND ADDRESS-OF-B in a")
+    p.add_argument("--server", nargs=2, metavar=("GUEST", "COMMAND"),
+                   help="run COMMAND in GUEST; the client begins when it listens on a TCP port")
+    p.add_argument("--client", nargs=2, metavar=("GUEST", "COMMAND"),
+                   help="and this; in both $PEER is the other's address")
+    p.add_argument("--seconds", type=float, help="record so long")
+    p.add_argument("--buffer", type=float, default=16, metavar="MB",
+                   help="memory for events in a guest, for each of its CPUs (default 16)")
+    p.add_argument("--limit", type=float, default=256, metavar="MB",
+                   help="what the file of an adapter may grow to (default 256)")
+    p.add_argument("--frame-bytes", type=int, default=256, metavar="N",
+                   help="bytes to keep of each frame (default 256)")
+    p.add_argument("--no-provider", action="store_true",
+                   help="without the provider's events, which cost most")
+    p.add_argument("--merge", action="store_true",
+                   help="only make the files of FOLDER again from FOLDER/raw")
+    p.add_argument("--clean", action="store_true",
+                   help="only end what a recording that was killed has left in the lab")
+
+
+def say(text: str) -> None:
+    print(f"qhca-lab: {text}", file=sys.stderr, flush=True)
+
+
+def _clean(lab: Lab) -> int:
+    for guest in lab.guests:
+        ftrace.clean(guest)
+        try:
+            with guest.qmp() as qmp:
+                qmp.command("qhca-record-stop")
+        except LabError:
+            pass  # none runs
+    return 0
+
+
+def _report(folder: Path, merged) -> int:
+    for problem in merged.problems:
+        say(f"note: {problem}")
+    counts = {}
+    for event in merged.trace["traceEvents"]:
+        counts[event["ph"]] = counts.get(event["ph"], 0) + 1
+    say(f"{counts.get('X', 0)} events, {counts.get('s', 0)} arrows in {folder}/trace.json, "
+        f"{len(merged.packets)} packets in {folder}/wire.pcapng"
+        + (f"; see {folder}/page.html" if (folder / "page.html").exists() else ""))
+    return 0
+
+
+def _wait(seconds: float | None) -> int:
+    """Until Ctrl-C or for SECONDS."""
+    got: list[int] = []
+    before = [signal.signal(n, lambda number, _f: got.append(number))
+              for n in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        if seconds is None:
+            say("recording; Ctrl-C ends it")
+        end = None if seconds is None else time.monotonic() + seconds
+        while not got and (end is None or time.monotonic() < end):
+            time.sleep(0.1)
+    finally:
+        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before):
+            signal.signal(number, handler)
+    return 0
+
+
+def _pair(lab: Lab, args) -> int:
+    if args.pair:
+        if len(lab.guests) < 2:
+            raise LabError("--pair needs two guests")
+        b, a = lab.guests[1].name, lab.guests[0].name
+        server, client = (b, args.pair), (a, f"{args.pair} $PEER")
+    else:
+        server, client = tuple(args.server), tuple(args.client)
+    status = 0
+    for (guest, _), result in zip((server, client), run_pair(lab, server, client)):
+        for stream in (result.out, result.err):
+            for line in stream.splitlines():
+                print(f"{guest}: {line}", flush=True)
+        if result.rc != 0:
+            say(f"the command in guest {guest} ended with status {result.rc}")
+            status = result.rc or 1
+    return status
+
+
+def run(args) -> int:
+    folder = Path(args.output)
+    if args.merge:
+        return _report(folder, merge_folder(folder, []))
+    lab = Lab.load(args.name)
+    if args.clean:
+        return _clean(lab)
+    ways = [bool(args.pair), bool(args.server or args.client), bool(args.rest),
+            args.seconds is not None]
+    if sum(ways) > 1:
+        raise LabError("give one of --pair, --server with --client, --seconds, and -- COMMAND")
+    if bool(args.server) != bool(args.client):
+        raise LabError("--server and --client go together")
+    what = args.pair or (args.rest and shlex.join(args.rest)) or None
+    if args.server:
+        what = f"{args.server[0]}: {args.server[1]}; {args.client[0]}: {args.client[1]}"
+    recording = Recording(
+        lab, folder, args.buffer, args.limit, args.frame_bytes, not args.no_provider,
+        {"command": what} if what else {},
+    )  # fmt: skip
+    status = 0
+    try:
+        with recording:
+            if args.rest:
+                status = subprocess.call(args.rest, env=dict(os.environ, QHCA_LAB=lab.name))
+            elif args.pair or args.server:
+                status = _pair(lab, args)
+            else:
+                status = _wait(args.seconds)
+    except FileNotFoundError as error:
+        raise LabError(f"cannot run the command: {error}") from None
+    _report(folder, recording.result)
+    return status if status >= 0 else 128 - status

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Static probe points (USDT) of a library, from its .note.stapsdt section."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import struct
+
+from ..errors import LabError
+
+_LOAD = 1
+_NOTES_NAME = b"stapsdt\0"
+# Registers of x86-64 in all their widths, and what the kernel calls them.
+_REGISTERS = {}
+for _n in ("ax", "bx", "cx", "dx"):
+    for _alias in (f"r{_n}", f"e{_n}", _n, f"{_n[0]}l"):
+        _REGISTERS[_alias] = _n
+for _n in ("si", "di", "bp", "sp"):
+    for _alias in (f"r{_n}", f"e{_n}", _n, f"{_n}l"):
+        _REGISTERS[_alias] = _n
+for _n in range(8, 16):
+    for _end in ("", "d", "w", "b"):
+        _REGISTERS[f"r{_n}{_end}"] = f"r{_n}"
+_TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "u64", -1: "s8", -2: "s16", -4: "s32", -8: "s64"}
+_ARGUMENT = re.compile(
+    r"(?P<size>-?[1248])@(?:\$(?P<constant>-?\d+)|%(?P<register>\w+)"
+    r"|(?P<offset>-?\d+)?\(%(?P<base>\w+)\))$"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Probe:
+    """A probe point. `offset` and `counter` (0: none) are offsets in the file: of
+    the instruction, and of the 16 bits that count who watches it; `arguments`
+    are in the language of uprobe_events."""
+
+    provider: str
+    name: str
+    offset: int
+    counter: int
+    arguments: tuple[str, ...]
+
+    def event(self, group: str, path: str, names: tuple[str, ...]) -> str:
+        """A line for uprobe_events: event GROUP/name for the library at PATH,
+        with NAMES for the arguments; there may be more arguments than names."""
+        if len(self.arguments) < len(names):
+            raise LabError(
+                f"probe point {self.name} of {path} has {len(self.arguments)} arguments, "
+                f"{len(names)} are wanted: is the library older than this program?"
+            )
+        place = f"{path}:{self.offset:#x}"
+        if self.counter:
+            place += f"({self.counter:#x})"
+        words = [f"{n}={a}" for n, a in zip(names, self.arguments)]
+        return " ".join([f"p:{group}/{self.name}", place, *words])
+
+
+def argument(text: str) -> str:
+    """One argument as the note has it ("4@8(%rdx)") for uprobe_events
+    ("+8(%dx):u32")."""
+    found = _ARGUMENT.match(text)
+    if not found:
+        raise LabError(f"cannot watch a probe point with argument {text!r}")
+    kind = _TYPES[int(found["size"])]
+    if found["constant"] is not None:
+        return f"\\{found['constant']}:{kind}"
+    register = found["register"] or found["base"]
+    if register not in _REGISTERS:
+        raise LabError(f"cannot watch a probe point with argument {text!r}: register {register}")
+    name = _REGISTERS[register]
+    if found["register"]:
+        return f"%{name}:{kind}"
+    return f"{int(found['offset'] or 0):+d}(%{name}):{kind}"
+
+
+class _Elf:
+    """As much of a 64-bit little-endian ELF file as is needed."""
+
+    def __init__(self, data: bytes):
+        self.data = data
+        if data[:6] != b"\x7fELF\x02\x01":
+            raise LabError("not a 64-bit little-endian ELF file")
+        (phoff, shoff) = self.unpack("<QQ", 32)
+        phentsize, phnum, shentsize, shnum, names = self.unpack("<HHHHH", 54)
+        self.loads = []
+        for n in range(phnum):
+            kind, _flags, offset, vaddr, _paddr, filesz = self.unpack("<IIQQQQ", phoff + n * phentsize)
+            if kind == _LOAD:
+                self.loads.append((vaddr, filesz, offset))
+        raw = [self.unpack("<IIQQQQ", shoff + n * shentsize) for n in range(shnum)]
+        table = raw[names] if names < len(raw) else None
+        self.sections = {}
+        for name, _kind, _flags, addr, offset, size in raw:
+            if table:
+                self.sections.setdefault(self.text(table[4] + name), (addr, offset, size))
+
+    def unpack(self, layout: str, at: int) -> tuple:
+        try:
+            return struct.unpack_from(layout, self.data, at)
+        except (struct.error, OverflowError):
+            raise LabError("the ELF file is cut short or damaged") from None
+
+    def text(self, at: int) -> str:
+        end = self.data.find(b"\0", at) if at < len(self.data) else -1
+        if end < 0:
+            raise LabError("the ELF file is cut short or damaged")
+        return self.data[at:end].decode("ascii", "replace")
+
+    def offset(self, address: int) -> int:
+        """Where in the file ADDRESS is."""
+        for vaddr, size, offset in self.loads:
+            if vaddr <= address < vaddr + size:
+                return address - vaddr + offset
+        raise LabError(f"address {address:#x} of a probe point is not in the file")
+
+
+def probes(data: bytes, provider: str) -> dict[str, Probe]:
+    """The probe points of PROVIDER in the library DATA, by name; LabError when
+    it is no such library or a point cannot be watched."""
+    elf = _Elf(data)
+    found: dict[str, Probe] = {}
+    if ".note.stapsdt" not in elf.sections:
+        return found
+    base_now = elf.sections.get(".stapsdt.base", (0, 0, 0))[0]
+    _addr, at, size = elf.sections[".note.stapsdt"]
+    end = at + size
+    while at + 12 <= end:
+        name_size, size, kind = elf.unpack("<III", at)
+        at += 12
+        owner = data[at : at + name_size]
+        at += (name_size + 3) & ~3
+        body = data[at : at + size]
+        at += (size + 3) & ~3
+        if at > len(data) or at - 3 > end + 3:
+            raise LabError("the library's probe points are cut short or damaged")
+        if owner != _NOTES_NAME or kind != 3:
+            continue
+        texts = body[24:].split(b"\0")
+        if len(body) < 24 or len(texts) < 4:
+            raise LabError("the library's probe points are cut short or damaged")
+        pc, base, counter = struct.unpack_from("<QQQ", body)
+        moved = base_now - base if base_now else 0
+        owner_name, name, words = (t.decode("ascii", "replace") for t in texts[:3])
+        if owner_name != provider:
+            continue
+        if name in found:
+            raise LabError(f"probe point {name} is there more than once")
+        found[name] = Probe(
+            provider,
+            name,
+            elf.offset(pc + moved),
+            elf.offset(counter + moved) if counter else 0,
+            tuple(argument(w) for w in words.split()),
+        )
+    return found
