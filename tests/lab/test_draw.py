@@ -331,6 +331,23 @@ def test_all_wants_a_folder(tmp_path):
         "qp17-ring.svg", "qp17-sgl.svg", "qp17-table.svg", "qp17-va-dma.svg"]
 
 
+def test_what_is_not_there_is_named():
+    def refuse(command, **arguments):
+        raise subject.LabError("guest a: no such object")
+
+    with pytest.raises(draw.DrawError, match="there is no MR 0x1111: `scope mr` lists all"):
+        subject.find(refuse, "mr", 0x1111)
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    parser = argparse.ArgumentParser()
+    draw.add_arguments(parser)
+    (tmp_path / "file").write_text("")
+    for output in (tmp_path / "file" / "x.svg", tmp_path):
+        with pytest.raises(draw.DrawError, match=f"{output} cannot be written"):
+            draw.run(parser.parse_args(["table", "qp", "17", "-o", str(output)]), Adapter())
+
+
 # ------------------------------------------------------------- the driver's words
 
 DEBUGFS = """\

@@ -152,22 +152,21 @@ def figures(connection, args) -> dict[str, str]:
 
 def run(args, connection) -> int:
     """Draw what ARGS ask for, over CONNECTION; see figures()."""
-    drawn = figures(connection, args)
-    if args.figure != "all":
-        text = drawn[args.figure]
-        if args.output == "-":
-            sys.stdout.write(text)
-        else:
-            Path(args.output).write_text(text, encoding="utf-8")
-            print(args.output, file=sys.stderr)
-        return 0
-    if args.output == "-":
+    if args.figure == "all" and args.output == "-":
         raise DrawError("all figures need a folder: -o FOLDER")
-    folder = Path(args.output)
-    folder.mkdir(parents=True, exist_ok=True)
+    drawn = figures(connection, args)
+    if args.output == "-":
+        sys.stdout.write(drawn[args.figure])
+        return 0
     ring_name = f"-{args.ring}" if args.ring else ""
     for name, text in drawn.items():
-        path = folder / f"{args.object}{args.number}{ring_name}-{name}.svg"
-        path.write_text(text, encoding="utf-8")
+        path = Path(args.output)
+        if args.figure == "all":
+            path /= f"{args.object}{args.number}{ring_name}-{name}.svg"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise DrawError(f"{path} cannot be written: {error.strerror}") from error
         print(path, file=sys.stderr)
     return 0

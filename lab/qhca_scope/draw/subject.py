@@ -153,7 +153,7 @@ def driver_section(texts: list[str], subject: Subject) -> dict | None:
 
 
 def find(ask: Ask, object: str, number: int, ring: str = "") -> Subject:
-    """The subject by its name; DrawError or the device's own words if there is none.
+    """The subject by its name; LabError tells why there is none.
 
     ASK(command, **arguments) runs a QMP command and gives what it returns."""
     if object not in OBJECTS:
@@ -162,7 +162,14 @@ def find(ask: Ask, object: str, number: int, ring: str = "") -> Subject:
     arguments = {"object": object, "number": number}
     if ring:
         arguments["ring"] = ring
-    answer = ask("qhca-walk", **arguments, offset=0, entries=0, bytes=0)
+    try:
+        answer = ask("qhca-walk", **arguments, offset=0, entries=0, bytes=0)
+    except LabError as error:
+        if "no such object" not in str(error):
+            raise
+        name = f"{number:#x}" if object == "mr" else number
+        raise DrawError(
+            f"there is no {OBJECTS[object][0]} {name}: `scope {object}` lists all") from error
     look = answer["look"]
     found = Subject(object, number, ring, look["buffer"], time=answer.get("time", 0))
     if object == "mr":
