@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -19,6 +20,7 @@ sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import page  # noqa: E402
 from qhca_lab.page import html, lanes, words  # noqa: E402
+from qhca_lab.record.session import merge_folder  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 XHTML = "{http://www.w3.org/1999/xhtml}"
@@ -351,6 +353,37 @@ def test_an_empty_recording_has_a_page():
     text = page.render({"traceEvents": []})
     assert "There is no message to show" in "".join(parsed(text).itertext())
     assert not Elements(text).open
+
+
+def test_a_real_recording(tmp_path):
+    """Two guests' pingpong with events: each message has its way in all six lanes."""
+    shutil.copytree(Path(__file__).parent / "recording" / "raw", tmp_path / "raw")
+    trace = merge_folder(tmp_path, []).trace
+    recording = page.load(trace)
+    assert recording.problems == []
+    messages = [s for s in recording.stories if s.kind == "message"]
+    assert len(messages) == 4
+    for story in messages:
+        sender = story.steps[0].pid
+        kinds = [(s.pid == sender, s.layer, s.kind) for s in story.steps]
+        for step in ((True, "provider", "wqe"), (True, "provider", "doorbell"),
+                     (True, "device", "doorbell"), (True, "device", "qpc"),
+                     (True, "device", "wqe"), (True, "device", "tx"), (False, "device", "rx"),
+                     (False, "device", "recv_wqe"), (False, "device", "cqe"),
+                     (True, "device", "cqe"), (True, "provider", "poll"),
+                     (False, "provider", "poll")):  # fmt: skip
+            assert step in kinds, (story.number, step)
+        assert kinds[0] == (True, "provider", "wqe")
+        # two packets of 1024 and 976 bytes, and what goes back
+        sent = [s for s in story.steps if s.kind == "tx" and s.pid == sender]
+        assert [s.args["opcode_name"] for s in sent] == ["RC SEND_FIRST", "RC SEND_LAST"]
+        assert sum(s.kind == "rx" and s.pid == sender for s in story.steps) == 1
+        assert [s.ts for s in story.steps] == sorted(s.ts for s in story.steps)
+    created = [s for s in recording.stories if s.title == "command CREATE_QP"]
+    assert [[s.kind for s in c.steps] for c in created] == [
+        ["table", "table", "aq_cmd", "command", "irq", "aq_done", "create_qp"]] * 2
+    text = (tmp_path / "page.html").read_text()
+    assert len(list(parsed(text).iter(XHTML + "section"))) == len(recording.stories)
 
 
 # -------------------------------------------------------------------- the picture

@@ -144,12 +144,13 @@ def _item(recording: Recording, story: Story, longest: float) -> str:
 
 def _overview(recording: Recording, stories: list[Story]) -> str:
     """All messages along the recording's time, to click at."""
-    span = max(recording.end - recording.begin, 1e-9)
+    begin = min(s.begin for s in stories)
+    span = max(max(s.steps[-1].ts for s in stories) - begin, 1e-9)
     svg = Svg(OVERVIEW_W, "Overview", "All messages along the time of the recording", bare=True)
     ends = [-1.0] * OVERVIEW_ROWS
     bars = []
     for story in stories:
-        x = OVERVIEW_W * (story.begin - recording.begin) / span
+        x = OVERVIEW_W * (story.begin - begin) / span
         w = max(OVERVIEW_W * story.seconds * 1e6 / span, 2.5)
         row = next((i for i, end in enumerate(ends) if end <= x), None)
         if row is None:
@@ -161,7 +162,8 @@ def _overview(recording: Recording, stories: list[Story]) -> str:
         x = OVERVIEW_W * part / 5
         svg.line(x, 0, x, OVERVIEW_ROW * used + 4, "s-faint")
         anchor = "start" if not part else "end" if part == 5 else "middle"
-        svg.text(x, OVERVIEW_ROW * used + 17, words.duration(span * part / 5), "t-soft z11", anchor)
+        at = words.duration(begin - recording.begin + span * part / 5)
+        svg.text(x, OVERVIEW_ROW * used + 17, at, "t-soft z11", anchor)
     out = svg.finish(4).rstrip()
     shapes = []
     for x, w, row, story in bars:
