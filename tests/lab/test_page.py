@@ -271,8 +271,8 @@ def test_values_appear():
         assert value in text, value
 
 
-@pytest.mark.parametrize("where", ["name", "process", "thread", "args", "key", "flow", "other",
-                                   "problem"])
+@pytest.mark.parametrize("where", ["name", "process", "thread", "args", "all", "key", "flow",
+                                   "other", "problem"])
 def test_hostile_strings_stay_text(where):
     evil = '"\'><img src=x onerror=alert(1)></title></style></script><script>alert(2)</script>' \
            ']]>&lt;\x00\x1b\u2028\u202e\ud800'
@@ -284,6 +284,9 @@ def test_hostile_strings_stay_text(where):
             event["args"]["name"] = evil
         elif where == "args" and event["ph"] == "X":
             event["args"] |= {"opcode_name": evil, "psn": evil, "index": evil, "x": [evil, {}]}
+        elif where == "all" and event["ph"] in "Xs":
+            event["args"] = {k: [evil, {evil: None}] for k in event.get("args", {})}
+            event["cat"] = [evil]
         elif where == "key" and event["ph"] == "X":
             event["args"][evil] = evil
         elif where == "flow" and event["ph"] in "stf":

@@ -248,7 +248,7 @@ class _Groups:
         for step in chain.steps:
             psn = step.args.get("psn")
             if type(psn) is int and step.kind in ("wqe", "tx"):
-                self._sent[step.pid, step.args.get("qpn")].append((psn, group))
+                self._sent[step.pid, str(step.args.get("qpn"))].append((psn, group))
                 break
 
     def join(self, chain: Chain) -> bool:
@@ -267,7 +267,7 @@ class _Groups:
             psn = step.args.get("psn")
             if type(psn) is not int:
                 continue
-            for first, group in reversed(self._sent.get((step.pid, step.args.get("qpn")), [])):
+            for first, group in reversed(self._sent.get((step.pid, str(step.args.get("qpn"))), [])):
                 if psn - first & PSN < 1 << 23:
                     return group
         return None
