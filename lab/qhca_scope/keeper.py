@@ -9,7 +9,6 @@ by itself when no break is set and none stands, and with the lab.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import select
@@ -92,12 +91,14 @@ def keep(scope) -> int:
 
 
 def guard(scope, machine, events: list[str]) -> None:
-    """Do what EVENTS of MACHINE ask for; a guest that is gone is no trouble."""
-    with contextlib.suppress(LabError):
+    """Do what EVENTS of MACHINE ask for; what cannot be done is in the log."""
+    try:
         if "QHCA_STOP" in events:
             scope.peers_follow(machine)
         if "RESUME" in events:
             scope.peers_go()
+    except LabError as error:
+        print(f"keeper of lab {scope.lab.name}: {error}", file=sys.stderr, flush=True)
 
 
 def ended(scope, machines, lock) -> bool:

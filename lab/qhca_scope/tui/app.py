@@ -29,7 +29,8 @@ HELP = """\
  d  step to a doorbell        b    set a break:  doorbell --qpn 17
  w  step one table walk       B    list breaks
  e  step one completion       D    delete breaks
- S  step EVENT COUNT          Esc  give up a step that does not end
+ h  step one hop of a walk    Esc  give up a step that does not end
+ S  step EVENT COUNT
 
  Tab     the other guest      1-8  choose a pane (small window: a page)
  o       show: qp 17          Up Down PgUp PgDn Home End
@@ -42,7 +43,7 @@ HELP = """\
  Values that changed since the last stop are marked. In a ring C> is the
  consumer, N> what is fetched next, P> the producer."""
 
-STEPS = {"s": "wqe", "p": "packet", "d": "doorbell", "w": "walk", "e": "cqe"}
+STEPS = {"s": "wqe", "p": "packet", "d": "doorbell", "w": "walk", "h": "hop", "e": "cqe"}
 
 # name, foreground and background for 16 colours, for none
 PALETTE = [

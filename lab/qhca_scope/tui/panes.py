@@ -144,7 +144,8 @@ def ring_lines(view: View, name: str, width: int) -> tuple[list[Line], int | Non
     if lines and lines[-1] and lines[-1][0][1].startswith("· also"):
         lines.pop()
     at = view.cursor(name)
-    row = next((n + 1 for n, e in enumerate(look["entries"]) if e.get("index") == at), None)
+    row = None if at is None else next(
+        (n + 1 for n, e in enumerate(look["entries"]) if e.get("index") == at), None)
     return lines, row
 
 
