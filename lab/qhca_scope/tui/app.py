@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 
 from qhca_lab import LabError
 
@@ -165,7 +166,7 @@ class App:
         self._pane_class = make_pane_class()
         self._size = (0, 0)
         self._prompt = None
-        self._ticks = 0
+        self._live = 0.0                # when a running guest is looked at again
         self._watched: dict[str, object] = {}
         screen = urwid.raw_display.Screen()
         # Bold black, which urwid takes for grey, is black on most of today's.
@@ -613,13 +614,16 @@ class App:
             self.loop.event_loop.remove_watch_file(self._watched.pop(view.name))
 
     def tick(self, loop, _data) -> None:
-        """Four times a second: events; once a second: all of a running guest."""
-        self._ticks += 1
+        """Four times a second: events; once a second, or less often where that
+        takes long: all of a guest that runs."""
         changed = self.events()
-        live = self._ticks % 4 == 0 and any(not v.stands for v in self.model.views.values())
+        now = time.monotonic()
+        live = now >= self._live and any(not v.stands for v in self.model.views.values())
         if changed or live:
             self.model.refresh()
             self.draw()
+            took = time.monotonic() - now
+            self._live = now + took + max(1.0, 4 * took)
         loop.set_alarm_in(0.25, self.tick)
 
     def run(self) -> None:
