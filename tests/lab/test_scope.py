@@ -3,9 +3,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -26,12 +28,11 @@ PROGRAM = TOP / "lab" / "qhca-scope"
 @pytest.fixture
 def base(monkeypatch):
     """A short private place for labs; the environment says nothing else."""
-    base = Path(f"/tmp/qs{os.getpid()}")
-    base.mkdir(mode=0o700)
+    base = Path(tempfile.mkdtemp(prefix="qs", dir="/tmp"))
     monkeypatch.setenv("QHCA_RUN", str(base))
     monkeypatch.delenv("QHCA_LAB", raising=False)
     yield base
-    subprocess.run(["rm", "-rf", str(base)], check=True)
+    shutil.rmtree(base, ignore_errors=True)     # a guard may still write its log
 
 
 @pytest.fixture

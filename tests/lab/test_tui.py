@@ -4,9 +4,11 @@ adapters that are played."""
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -23,8 +25,7 @@ PROGRAM = TOP / "lab" / "qhca-scope"
 
 @pytest.fixture
 def lab(monkeypatch):
-    base = Path(f"/tmp/qu{os.getpid()}")
-    base.mkdir(mode=0o700)
+    base = Path(tempfile.mkdtemp(prefix="qu", dir="/tmp"))
     monkeypatch.setenv("QHCA_RUN", str(base))
     monkeypatch.delenv("QHCA_LAB", raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -32,7 +33,7 @@ def lab(monkeypatch):
     yield adapters
     for adapter in adapters.values():
         adapter.close()
-    subprocess.run(["rm", "-rf", str(base)], check=True)
+    shutil.rmtree(base, ignore_errors=True)     # a guard may still write its log
 
 
 @pytest.fixture
