@@ -473,3 +473,19 @@ def test_what_is_wrong_is_said(tmp_path, content, options, message):
     out = run(trace, "-o", tmp_path / output, *more)
     assert out.returncode == 1 and message in out.stderr and "Traceback" not in out.stderr
     assert not (tmp_path / output).exists()
+
+
+def test_figures_of_the_documents(tmp_path):
+    """lab/figures makes those of the timeline from a recording, also without a browser."""
+    shutil.copytree(Path(__file__).parent / "recording" / "raw", tmp_path / "run" / "raw")
+    merge_folder(tmp_path / "run", [])
+    out = subprocess.run(
+        [sys.executable, TOP / "lab" / "figures", "--recording", tmp_path / "run",
+         "--out", tmp_path / "images"],
+        env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    assert "no screenshots: there is no Chromium" in out.stdout
+    made = {p.name: parsed(p.read_text()) for p in (tmp_path / "images").iterdir()}
+    assert set(made) == {"timeline-message.svg", "timeline-create-qp.svg"}
+    assert "CREATE_QP" in "".join(made["timeline-create-qp.svg"].itertext())
