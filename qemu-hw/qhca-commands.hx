@@ -35,3 +35,28 @@ SRST
   Go on until that many events of a kind (send WQEs fetched, if nothing is
   said) of the qhca RDMA adapter.
 ERST
+
+    {
+        .name       = "qhca_fault",
+        .args_type  = "rule:S",
+        .params     = "action [field=value...]",
+        .help       = "let something go wrong in the qhca RDMA adapter",
+    },
+
+SRST
+``qhca_fault`` *action* [*field*\ =\ *value*...]
+  Let something go wrong in the qhca RDMA adapter; see QMP's
+  ``qhca-fault-add``.  ``qhca_fault seed`` *number* sets the seed.
+ERST
+
+    {
+        .name       = "qhca_fault_delete",
+        .args_type  = "id:l?",
+        .params     = "[id]",
+        .help       = "remove a fault of the qhca RDMA adapter, or all",
+    },
+
+SRST
+``qhca_fault_delete`` [*id*]
+  Remove a fault of the qhca RDMA adapter, or all.
+ERST

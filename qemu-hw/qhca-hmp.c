@@ -11,6 +11,7 @@
 #include "monitor/monitor.h"
 #include "qemu/cutils.h"
 #include "engine/debug.h"
+#include "engine/fault.h"
 #include "qhca-debug.h"
 
 /* ---- an emitter that prints ---- */
@@ -124,6 +125,22 @@ static const char *on_name(unsigned i)
     return qhca_on_name(i);
 }
 
+static void qhca_info_faults(Monitor *mon, QhcaState *s)
+{
+    const struct qhca_fault_rule *f;
+    char rule[QHCA_FAULT_TEXT];
+
+    monitor_printf(mon, "seed: %" PRIu64 "\nheld: %u\n",
+                   qhca_fault_get_seed(s->engine),
+                   qhca_fault_held(s->engine));
+    for (f = qhca_fault_next(s->engine, 0); f;
+         f = qhca_fault_next(s->engine, f->id)) {
+        qhca_fault_format(f, rule, sizeof(rule));
+        monitor_printf(mon, "%u: %s: %" PRIu64 " hits of %" PRIu64 "\n",
+                       f->id, rule, f->hits, f->matches);
+    }
+}
+
 static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
 {
     const char *what = qdict_get_try_str(qdict, "what") ?: "device";
@@ -147,10 +164,12 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
     }
     if (!strcmp(what, "stop")) {
         qhca_debug_show(s->engine, true, &em);
+    } else if (!strcmp(what, "faults")) {
+        qhca_info_faults(mon, s);
     } else if (object < 0) {
         wrong = "no such kind of object; try device, qp, cq, srq, eq, mr, "
                 "pd, uar, xrcd, gid, mcg, eth-sq, eth-rq, wq, rqt, rss, "
-                "flow, mw, or stop";
+                "flow, mw, stop, or faults";
     } else if (ring && !strcmp(ring, "tree")) {
         tree.ring = qhca_ring_default(object);
         wrong = qhca_inspect_tree(s->engine, &tree, &em);
@@ -285,12 +304,40 @@ static void hmp_qhca_step(Monitor *mon, const QDict *qdict)
     hmp_handle_error(mon, err);
 }
 
+static void hmp_qhca_fault(Monitor *mon, const QDict *qdict)
+{
+    Error *err = NULL;
+    QhcaState *s = qhca_find(NULL, &err);
+    char wrong[256];
+
+    if (!s) {
+        hmp_handle_error(mon, err);
+        return;
+    }
+    if (!qhca_fault_parse_all(s->engine, qdict_get_str(qdict, "rule"), wrong,
+                              sizeof(wrong))) {
+        monitor_printf(mon, "Error: %s\n", wrong);
+    }
+    qhca_find_end(s);
+}
+
+static void hmp_qhca_fault_delete(Monitor *mon, const QDict *qdict)
+{
+    Error *err = NULL;
+
+    qmp_qhca_fault_remove(NULL, qdict_haskey(qdict, "id"),
+                          qdict_get_try_int(qdict, "id", 0), &err);
+    hmp_handle_error(mon, err);
+}
+
 static void qhca_hmp_register(void)
 {
     monitor_register_hmp("qhca", true, hmp_info_qhca);
     monitor_register_hmp("qhca_break", false, hmp_qhca_break);
     monitor_register_hmp("qhca_delete", false, hmp_qhca_delete);
     monitor_register_hmp("qhca_step", false, hmp_qhca_step);
+    monitor_register_hmp("qhca_fault", false, hmp_qhca_fault);
+    monitor_register_hmp("qhca_fault_delete", false, hmp_qhca_fault_delete);
 }
 
 type_init(qhca_hmp_register)

@@ -9,5 +9,6 @@
 SRST
   ``info qhca`` [*what* [*number* [*ring*]]]
     Show the qhca RDMA adapter, objects of a kind, one of them, one of its
-    rings, its buffer table (*ring* ``tree``), or (``stop``) why it stopped.
+    rings, its buffer table (*ring* ``tree``), (``stop``) why it stopped, or
+    (``faults``) its faults on demand.
 ERST

@@ -159,6 +159,9 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
     if (!qhca_glue_init(s, errp)) {
         goto err_msix;
     }
+    if (!qhca_faults_load(s, errp)) {
+        goto err_glue;
+    }
     if (s->cfg.dm_size &&
         !memory_region_init_ram(&s->dm, OBJECT(s), "qhca-dm", s->cfg.dm_size,
                                 errp)) {
@@ -231,6 +234,7 @@ static const Property qhca_properties[] = {
     QHCA_PROP("max-eth-queues", max_eth_queues),
     QHCA_PROP("speed", speed),
     QHCA_PROP("x-run-budget", run_budget),
+    DEFINE_PROP_STRING("faults", QhcaState, faults),
     DEFINE_PROP_UNSIGNED_NODEFAULT("dm-size", QhcaState, cfg.dm_size,
                                    qdev_prop_size, uint64_t),
 };
@@ -270,6 +274,9 @@ static void qhca_class_defaults(ObjectClass *klass)
                         "link speed told to the guest, Mb/s");
     qhca_class_property(klass, "x-run-budget", cfg.run_budget,
                         "packets sent in one go, 0: the engine's choice");
+    object_class_property_set_description(klass, "faults",
+                        "faults on demand: rules with semicolons between, "
+                        "or a file of them");
     qhca_class_property(klass, "dm-size", cfg.dm_size,
                         "bytes of device memory (BAR 4), a power of two; "
                         "0: none");

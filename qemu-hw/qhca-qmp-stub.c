@@ -90,6 +90,28 @@ QhcaRecord *qmp_qhca_record_stop(const char *device, Error **errp)
     return no_device(errp);
 }
 
+QhcaFaultInfo *qmp_qhca_fault_add(const char *device, QhcaFault *f,
+                                  Error **errp)
+{
+    return no_device(errp);
+}
+
+void qmp_qhca_fault_remove(const char *device, bool has_id, uint32_t id,
+                           Error **errp)
+{
+    no_device(errp);
+}
+
+QhcaFaults *qmp_qhca_fault_list(const char *device, Error **errp)
+{
+    return no_device(errp);
+}
+
+void qmp_qhca_fault_seed(const char *device, uint64_t seed, Error **errp)
+{
+    no_device(errp);
+}
+
 QhcaLook *qmp_qhca_query_stop(const char *device, Error **errp)
 {
     return no_device(errp);

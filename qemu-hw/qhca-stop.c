@@ -21,7 +21,7 @@
 
 /* The schema's enumeration is the engine's. */
 QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON_PACKET != QHCA_ON_PACKET);
-QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON_FRAME != QHCA_ON_FRAME);
+QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON_INJECTED != QHCA_ON_INJECTED);
 QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON__MAX != QHCA_ONS);
 
 /* ---- stopping and going on ---- */

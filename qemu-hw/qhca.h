@@ -60,6 +60,7 @@ struct QhcaState {
     bool tx_refused;            /* the engine waits for qhca_tx_ready() */
     bool rx_refused;            /* the backend waits for a flush */
     bool link_changed;          /* the engine has not been told yet */
+    char *faults;               /* property: rules, or a file of them */
     VMChangeStateEntry *vm_change;
     QhcaRecorder *record;       /* or NULL */
 
@@ -167,6 +168,10 @@ void qhca_stop_vm_change(QhcaState *s, bool running);
  * stops; forget what waits.
  */
 void qhca_stop_abandon(QhcaState *s);
+
+/* ---- qhca-fault.c ---- */
+/** Read the property "faults"; false with *@errp set if it is wrong. */
+bool qhca_faults_load(QhcaState *s, Error **errp);
 
 /* ---- qhca-trace.c ---- */
 void qhca_op_trace(void *opaque, const struct qhca_trace *t);

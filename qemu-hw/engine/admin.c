@@ -138,7 +138,8 @@ static uint8_t execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
             (in_addr & 63)) {
             return QHCA_ST_BAD_PARAM;
         }
-        if (c->in_len && !qhca_dma_read(e, in_addr, in, c->in_len)) {
+        if (c->in_len && !qhca_dma_read(e, QHCA_DMA_COMMAND, c->obj, in_addr, in,
+                                         c->in_len)) {
             return QHCA_ST_DMA_FAULT;
         }
     }
@@ -152,7 +153,8 @@ static uint8_t execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
     }
     st = d->fn(e, c);
     if (st == QHCA_ST_OK && d->out && out_len &&
-        !qhca_dma_write(e, out_addr, c->out, out_len)) {
+        !qhca_dma_write(e, QHCA_DMA_COMMAND, c->obj, out_addr, c->out,
+                        out_len)) {
         return QHCA_ST_DMA_FAULT;
     }
     return st;
@@ -184,20 +186,9 @@ static bool complete(struct qhca *e, uint32_t index,
         .phase = !((index >> e->aq_shift) & 1),
     };
 
-    return qhca_dma_write(e, addr, &cqe, 8) &&
-           qhca_dma_store64(e, addr + 8,
+    return qhca_dma_write(e, QHCA_DMA_COMMAND, c->obj, addr, &cqe, 8) &&
+           qhca_dma_store64(e, QHCA_DMA_COMMAND, c->obj, addr + 8,
                             qhca_get_le64((uint8_t *)&cqe + 8));
-}
-
-static void interrupt(struct qhca *e)
-{
-    struct qhca_trace t = { .kind = QHCA_TR_MSIX, .num = 0 };
-
-    qhca_count(e, QHCA_STAT_INTERRUPTS);
-    if (qhca_tracing(e)) {
-        qhca_trace_emit(e, &t);
-    }
-    e->ops.msix(e->opaque, 0);
 }
 
 /* One command; false: the adapter is in the fatal state now. */
@@ -211,7 +202,8 @@ static bool run_one(struct qhca *e)
     struct qhca_cmd c;
     uint8_t status;
 
-    if (!qhca_dma_read(e, e->asq_base + slot * sizeof(cmd), &cmd,
+    if (!qhca_dma_read(e, QHCA_DMA_COMMAND, 0,
+                       e->asq_base + slot * sizeof(cmd), &cmd,
                        sizeof(cmd))) {
         qhca_fatal(e, QHCA_FATAL_AQ_DMA);
         return false;
@@ -235,7 +227,7 @@ static bool run_one(struct qhca *e)
         return false;
     }
     if (e->aq_ctrl & QHCA_AQ_CTRL_IRQ) {
-        interrupt(e);
+        qhca_msix(e, 0);
     }
     return true;
 }

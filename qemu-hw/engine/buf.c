@@ -79,6 +79,7 @@ uint8_t qhca_buf_init(struct qhca_buf_map *m, const struct qhca_buf *d,
     m->page_shift = d->page_shift;
     m->table_shift = d->table_shift;
     m->queue = queue;
+    m->kind = queue ? QHCA_DMA_WQE : QHCA_DMA_DATA;
 
     if (!m->len || m->len > QHCA_BUF_LEN_MAX || m->len < need ||
         (queue && m->first)) {
@@ -175,7 +176,8 @@ static uint8_t find_sub(struct qhca *e, struct qhca_buf_map *m,
     m->sub_valid = false;
     for (level = 0; level + 1 < m->hops; level++) {
         at = table + ((page >> (bits * (m->hops - 1 - level))) & mask) * 8;
-        if (!qhca_dma_read(e, at, &entry, sizeof(entry))) {
+        if (!qhca_dma_read(e, QHCA_DMA_TABLE, num, at, &entry,
+                           sizeof(entry))) {
             return QHCA_SYN_TABLE_DMA;
         }
         entry = qhca_le64(entry);
@@ -218,7 +220,7 @@ static uint8_t read_block(struct qhca *e, struct qhca_buf_map *m,
         at = page & ((1ULL << (m->table_shift - 3)) - 1);
         at = m->sub_addr + at / QHCA_BUF_BLOCK * sizeof(m->entry);
     }
-    if (!qhca_dma_read(e, at, m->entry, n * 8)) {
+    if (!qhca_dma_read(e, QHCA_DMA_TABLE, num, at, m->entry, n * 8)) {
         return QHCA_SYN_TABLE_DMA;
     }
     m->block = block;
@@ -304,7 +306,8 @@ static uint8_t walk_list(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
                                                QHCA_LIST_CHUNK;
         at = m->addr + i * sizeof(seg[0]);
         e->list_reads++;
-        if (!qhca_dma_read(e, at, seg, n * sizeof(seg[0]))) {
+        if (!qhca_dma_read(e, QHCA_DMA_TABLE, num, at, seg,
+                           n * sizeof(seg[0]))) {
             return fault(e, num, QHCA_SYN_TABLE_DMA);
         }
         for (j = 0; j < n; j++, i++) {
@@ -352,11 +355,20 @@ static uint8_t walk(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
                 return syn;
             }
         }
+        if (qhca_faulty(e, QHCA_FLT_AT_TABLE) &&
+            qhca_fault_table(e, m, num, m->leaf_page)) {
+            return fault(e, num, QHCA_SYN_TABLE_INVALID);
+        }
         in = off - m->leaf_off;
         *addr = m->leaf + in;
         n = m->leaf_len - in;
         break;
     default:
+        if (qhca_faulty(e, QHCA_FLT_AT_TABLE) &&
+            qhca_fault_table(e, m, num, pos >> m->page_shift)) {
+            return m->odp ? QHCA_SYN_PAGE_FAULT :
+                            fault(e, num, QHCA_SYN_TABLE_INVALID);
+        }
         if (!m->leaf_valid || m->leaf_page != pos >> m->page_shift ||
             (write && !m->leaf_write)) {
             syn = walk_table(e, m, pos >> m->page_shift, write, num);

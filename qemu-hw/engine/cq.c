@@ -40,14 +40,18 @@ static bool cq_fail(struct qhca *e, struct qhca_cq *cq, uint8_t syndrome)
 }
 
 /* Is there room for one more?  Looks at the record only if it seems not. */
-static uint8_t cq_room(struct qhca *e, struct qhca_cq *cq)
+static uint8_t cq_room(struct qhca *e, struct qhca_cq *cq,
+                       const struct qhca_cqe *cqe)
 {
     uint32_t depth = 1u << cq->shift, cons;
 
+    if (qhca_faulty(e, QHCA_FLT_AT_CQE) && qhca_fault_cqe(e, cq, cqe)) {
+        return QHCA_SYN_CQ_OVERFLOW;
+    }
     if (cq->prod - cq->cons < depth) {
         return QHCA_SYN_NONE;
     }
-    if (!qhca_dbrec_read(e, cq->dbrec, &cons)) {
+    if (!qhca_dbrec_read(e, QHCA_DMA_RECORD, cq->cqn, cq->dbrec, &cons)) {
         return QHCA_SYN_CQ_DMA;
     }
     /* Nonsense in the record cannot make room that is not there. */
@@ -75,12 +79,12 @@ bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
                   bool solicited)
 {
     uint64_t off, addr, run;
-    uint8_t syn;
+    uint8_t syn, kind = qhca_cqe_is_eth(cqe) ? QHCA_DMA_ETH : QHCA_DMA_CQE;
 
     if (cq->state != QHCA_CQ_OK) {
         return false;
     }
-    syn = cq_room(e, cq);
+    syn = cq_room(e, cq, cqe);
     if (syn) {
         return cq_fail(e, cq, syn);
     }
@@ -89,8 +93,8 @@ bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
     off = cq->prod & ((1u << cq->shift) - 1);
     off *= sizeof(*cqe);
     if (qhca_buf_walk(e, &cq->buf, off, cq->cqn, &addr, &run) ||
-        !qhca_dma_write(e, addr, cqe, sizeof(*cqe) - 8) ||
-        !qhca_dma_store64(e, addr + sizeof(*cqe) - 8,
+        !qhca_dma_write(e, kind, cq->cqn, addr, cqe, sizeof(*cqe) - 8) ||
+        !qhca_dma_store64(e, kind, cq->cqn, addr + sizeof(*cqe) - 8,
                           qhca_get_le64((uint8_t *)cqe +
                                         sizeof(*cqe) - 8))) {
         return cq_fail(e, cq, QHCA_SYN_CQ_DMA);
@@ -195,6 +199,7 @@ uint8_t qhca_cmd_create_cq(struct qhca *e, struct qhca_cmd *c)
         free(cq);
         return st;
     }
+    cq->buf.kind = QHCA_DMA_CQE;
     cq->eq = qhca_table_get(&e->eqs, qhca_le32(in->eqn));
     cq->eq->refs++;
     cq->uar = qhca_le32(in->uar);
@@ -235,13 +240,15 @@ static uint8_t copy_cqes(struct qhca *e, struct qhca_cq *cq,
         n = run / sizeof(piece[0]) < COPY_PIECE ?
             (uint32_t)(run / sizeof(piece[0])) : COPY_PIECE;
         n = n < left ? n : left;
-        if (!qhca_dma_read(e, from, piece, n * sizeof(piece[0]))) {
+        if (!qhca_dma_read(e, QHCA_DMA_CQE, cq->cqn, from, piece,
+                           n * sizeof(piece[0]))) {
             return QHCA_ST_DMA_FAULT;
         }
         for (i = 0; i < n; i++) {
             piece[i].phase = !(((cons + i) >> shift) & 1);
         }
-        if (!qhca_dma_write(e, to, piece, n * sizeof(piece[0]))) {
+        if (!qhca_dma_write(e, QHCA_DMA_CQE, cq->cqn, to, piece,
+                            n * sizeof(piece[0]))) {
             return QHCA_ST_DMA_FAULT;
         }
     }
@@ -266,7 +273,7 @@ static uint8_t resize(struct qhca *e, struct qhca_cmd *c, struct qhca_cq *cq)
     if (st) {
         return st;
     }
-    if (!qhca_dbrec_read(e, cq->dbrec, &cons)) {
+    if (!qhca_dbrec_read(e, QHCA_DMA_RECORD, cq->cqn, cq->dbrec, &cons)) {
         return QHCA_ST_DMA_FAULT;
     }
     if (cq->prod - cons > 1u << cq->shift) {
@@ -280,6 +287,7 @@ static uint8_t resize(struct qhca *e, struct qhca_cmd *c, struct qhca_cq *cq)
         return st;
     }
     cq->buf = buf;
+    cq->buf.kind = QHCA_DMA_CQE;
     cq->shift = in->shift;
     cq->cons = cons;
     return QHCA_ST_OK;

@@ -67,6 +67,9 @@ static const struct kind {
         QHCA_ON_FRAME + 1, QHCA_BRK_NUMBER | QHCA_BRK_INDEX, NONE },
     [QHCA_TR_ETH_RX] = {
         QHCA_ON_FRAME + 1, QHCA_BRK_NUMBER | QHCA_BRK_INDEX, NONE },
+    [QHCA_TR_FAULT] = {
+        QHCA_ON_INJECTED + 1, QHCA_BRK_NUMBER | QHCA_BRK_PEER |
+        QHCA_BRK_INDEX | QHCA_BRK_PSN | QHCA_BRK_CODE, IN_A },
 };
 
 static const char *const on_name[QHCA_ONS] = {
@@ -93,6 +96,7 @@ static const char *const on_name[QHCA_ONS] = {
     [QHCA_ON_RESUME] = "resume",
     [QHCA_ON_REGISTER] = "register",
     [QHCA_ON_MARKER] = "marker",
+    [QHCA_ON_INJECTED] = "injected",
 };
 
 const char *qhca_on_name(enum qhca_stop_on on)

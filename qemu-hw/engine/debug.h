@@ -47,6 +47,7 @@ enum qhca_stop_on {
     QHCA_ON_RESUME,             /* after a page fault; peer: key */
     QHCA_ON_REGISTER,           /* written; code: offset */
     QHCA_ON_MARKER,             /* code: value */
+    QHCA_ON_INJECTED,           /* fault on demand; index: rule, code: action */
     QHCA_ONS
 };
 

@@ -249,6 +249,7 @@ const struct qhca_name qhca_names_fault_flag[] = {
 const struct qhca_name qhca_names_fatal[] = {
     N(QHCA_FATAL_, NONE), N(QHCA_FATAL_, AQ_DMA), N(QHCA_FATAL_, AQ_INDEX),
     N(QHCA_FATAL_, AQ_CONFIG), N(QHCA_FATAL_, EQ),
+    N(QHCA_FATAL_, INTERNAL),
     END
 };
 

@@ -104,6 +104,19 @@ static void error(const struct qhca_emit *em, const struct qhca_trace *t)
     }
 }
 
+static void injected(const struct qhca_emit *em, const struct qhca_trace *t)
+{
+    const char *action = qhca_fault_action_name((unsigned)t->a);
+
+    qhca_emit_text(em, "action", action ? action : "unknown");
+    qhca_emit_dec(em, "rule", t->index);
+    qhca_emit_dec(em, "hits", t->b);
+    qhca_emit_dec(em, "number", t->num);
+    qhca_emit_dec(em, "peer", t->peer);
+    qhca_emit_dec(em, "psn", t->psn);
+    qhca_emit_hex(em, "address", t->addr);
+}
+
 void qhca_emit_trace(const struct qhca_emit *em, const struct qhca_trace *t)
 {
     qhca_emit_text(em, "kind", qhca_trace_name(t->kind));
@@ -182,6 +195,9 @@ void qhca_emit_trace(const struct qhca_emit *em, const struct qhca_trace *t)
         qhca_emit_dec(em, "queue", t->num);
         qhca_emit_dec(em, "index", t->index);
         qhca_emit_dec(em, "bytes", t->b);
+        return;
+    case QHCA_TR_FAULT:
+        injected(em, t);
         return;
     case QHCA_TR_REG_WRITE:
         qhca_emit_hex(em, "offset", t->addr);

@@ -2,19 +2,30 @@
 /* Guest and device memory, with accounting of what could not be accessed. */
 #include "internal.h"
 
-bool qhca_dma_read(struct qhca *e, uint64_t addr, void *buf, size_t len)
+/* Does a fault on demand hit this access? */
+static bool hit(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                size_t len, bool write)
 {
-    if (addr + len < addr || !e->ops.dma_read(e->opaque, addr, buf, len)) {
+    return qhca_faulty(e, QHCA_FLT_AT_DMA) &&
+           qhca_fault_dma(e, kind, num, addr, len, write);
+}
+
+bool qhca_dma_read(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                   void *buf, size_t len)
+{
+    if (addr + len < addr || hit(e, kind, num, addr, len, false) ||
+        !e->ops.dma_read(e->opaque, addr, buf, len)) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);
         return false;
     }
     return true;
 }
 
-bool qhca_dma_write(struct qhca *e, uint64_t addr, const void *buf,
-                    size_t len)
+bool qhca_dma_write(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                    const void *buf, size_t len)
 {
-    if (addr + len < addr || !e->ops.dma_write(e->opaque, addr, buf, len)) {
+    if (addr + len < addr || hit(e, kind, num, addr, len, true) ||
+        !e->ops.dma_write(e->opaque, addr, buf, len)) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);
         return false;
     }
@@ -41,20 +52,24 @@ bool qhca_dm_write(struct qhca *e, uint64_t off, const void *buf, size_t len)
     return true;
 }
 
-bool qhca_dma_store64(struct qhca *e, uint64_t addr, uint64_t val)
+bool qhca_dma_store64(struct qhca *e, uint8_t kind, uint32_t num,
+                      uint64_t addr, uint64_t val)
 {
-    if (!e->ops.dma_store64(e->opaque, addr, val)) {
+    if (hit(e, kind, num, addr, sizeof(val), true) ||
+        !e->ops.dma_store64(e->opaque, addr, val)) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);
         return false;
     }
     return true;
 }
 
-bool qhca_dbrec_read(struct qhca *e, uint64_t addr, uint32_t *index)
+bool qhca_dbrec_read(struct qhca *e, uint8_t kind, uint32_t num,
+                     uint64_t addr, uint32_t *index)
 {
     uint32_t v;
 
-    if (!qhca_dma_read(e, addr + offsetof(struct qhca_dbrec, index), &v,
+    if (!qhca_dma_read(e, kind, num,
+                       addr + offsetof(struct qhca_dbrec, index), &v,
                        sizeof(v))) {
         return false;
     }

@@ -225,6 +225,7 @@ void qhca_free(struct qhca *e)
     qhca_objects_free(e);
     qhca_xport_dev_free(e);
     qhca_debug_free(e);
+    free(e->faults);
     free_all(e);
 }
 
@@ -242,6 +243,10 @@ void qhca_reset(struct qhca *e)
     if (e->timer_set != UINT64_MAX) {
         e->timer_set = UINT64_MAX;
         e->ops.set_timer(e->opaque, UINT64_MAX);
+    }
+    if (e->faults) {
+        qhca_fault_reset(e);
+        qhca_timer_update(e);
     }
 }
 
@@ -339,6 +344,9 @@ void qhca_work(struct qhca *e, unsigned budget)
 
 void qhca_finish(struct qhca *e)
 {
+    if (e->faults) {
+        qhca_fault_finish(e);
+    }
     qhca_debug_point(e);
     if (qhca_active(e) && work_pending(e)) {
         qhca_kick(e);
@@ -350,6 +358,9 @@ void qhca_run(struct qhca *e)
 {
     e->kicked = false;
     if (qhca_active(e)) {
+        if (e->faults) {
+            qhca_fault_flush(e);
+        }
         qhca_admin_run(e);
         qhca_eq_run(e);
         qhca_work(e, e->cfg.run_budget);
@@ -359,15 +370,16 @@ void qhca_run(struct qhca *e)
 
 void qhca_timer_update(struct qhca *e)
 {
-    uint64_t deadline, cq;
+    uint64_t deadline = UINT64_MAX, next;
 
-    if (!qhca_active(e)) {
-        return;
+    if (e->faults) {
+        deadline = qhca_fault_deadline(e);
     }
-    deadline = qhca_xport_deadline(e);
-    cq = qhca_cq_deadline(e);
-    if (cq < deadline) {
-        deadline = cq;
+    if (qhca_active(e)) {
+        next = qhca_xport_deadline(e);
+        deadline = next < deadline ? next : deadline;
+        next = qhca_cq_deadline(e);
+        deadline = next < deadline ? next : deadline;
     }
     /*
      * Only ever earlier: deadlines mostly move away (each ACK does that), and
@@ -384,6 +396,9 @@ void qhca_timer(struct qhca *e)
     uint64_t now = qhca_now(e);
 
     e->timer_set = UINT64_MAX;
+    if (e->faults) {
+        qhca_fault_timer(e, now);
+    }
     if (qhca_active(e)) {
         qhca_xport_timer(e, now);
         qhca_cq_timer(e, now);
@@ -415,7 +430,10 @@ void qhca_tx_ready(struct qhca *e)
     struct qhca_list *l;
 
     e->tx_blocked = false;
-    while (!qhca_list_empty(&e->blocked)) {
+    if (e->faults) {
+        qhca_fault_flush(e);    /* they came first */
+    }
+    while (!e->tx_blocked && !qhca_list_empty(&e->blocked)) {
         l = e->blocked.next;
         qhca_list_del(l);
         qhca_list_add_tail(&e->ready, l);
@@ -425,6 +443,9 @@ void qhca_tx_ready(struct qhca *e)
 
 void qhca_set_link(struct qhca *e, bool up)
 {
+    if (e->faults && !qhca_fault_set_link(e, up)) {
+        return;
+    }
     if (e->link == up) {
         return;
     }

@@ -52,19 +52,13 @@ static uint32_t event_arg(struct qhca *e, struct qhca_event_src *src,
 
 static bool eq_full(const struct qhca_eq *eq)
 {
-    return eq->prod - eq->cons >= 1u << eq->shift;
+    return eq->stalled || eq->prod - eq->cons >= 1u << eq->shift;
 }
 
 static void eq_interrupt(struct qhca *e, struct qhca_eq *eq)
 {
-    struct qhca_trace t = { .kind = QHCA_TR_MSIX, .num = eq->vector };
-
     eq->armed = false;
-    qhca_count(e, QHCA_STAT_INTERRUPTS);
-    if (qhca_tracing(e)) {
-        qhca_trace_emit(e, &t);
-    }
-    e->ops.msix(e->opaque, eq->vector);
+    qhca_msix(e, eq->vector);
 }
 
 /* Write one entry; the caller has seen that there is room. */
@@ -86,8 +80,8 @@ static void eq_write(struct qhca *e, struct qhca_eq *eq,
 
     off *= sizeof(eqe);
     if (qhca_buf_walk(e, &eq->buf, off, eq->eqn, &addr, &run) ||
-        !qhca_dma_write(e, addr, &eqe, 8) ||
-        !qhca_dma_store64(e, addr + 8,
+        !qhca_dma_write(e, QHCA_DMA_EQE, eq->eqn, addr, &eqe, 8) ||
+        !qhca_dma_store64(e, QHCA_DMA_EQE, eq->eqn, addr + 8,
                           qhca_get_le64((uint8_t *)&eqe + 8))) {
         qhca_fatal(e, QHCA_FATAL_EQ);
         return;
@@ -123,6 +117,10 @@ void qhca_event(struct qhca *e, struct qhca_eq *eq,
 
     if (has_syndrome(type)) {
         src->syndrome = syndrome;
+    }
+    if (qhca_faulty(e, QHCA_FLT_AT_EVENT) &&
+        qhca_fault_event(e, eq->eqn, src->obj)) {
+        eq->stalled = true;
     }
     /* Those that wait go first, or the order would be lost. */
     if (!eq_full(eq) && qhca_list_empty(&eq->pending)) {
@@ -188,6 +186,22 @@ void qhca_eq_run(struct qhca *e)
     }
 }
 
+void qhca_eqs_go_on(struct qhca *e)
+{
+    struct qhca_eq *eq;
+    uint32_t n;
+
+    for (n = 0; n < qhca_table_end(&e->eqs); n++) {
+        eq = qhca_table_get(&e->eqs, n);
+        if (eq && eq->stalled) {
+            eq->stalled = false;
+            if (qhca_list_empty(&eq->work)) {
+                qhca_list_add_tail(&e->eq_work, &eq->work);
+            }
+        }
+    }
+}
+
 void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
                       bool arm)
 {
@@ -249,6 +263,7 @@ uint8_t qhca_cmd_create_eq(struct qhca *e, struct qhca_cmd *c)
         free(eq);
         return QHCA_ST_BAD_TABLE;
     }
+    eq->buf.kind = QHCA_DMA_EQE;
     if (!qhca_table_get(&e->eqs, QHCA_EQN_ASYNC)) {
         eq->eqn = QHCA_EQN_ASYNC;
         ok = qhca_table_add_at(&e->eqs, eq, eq->eqn);

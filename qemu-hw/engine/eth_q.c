@@ -44,6 +44,7 @@ static uint8_t create(struct qhca *e, struct qhca_cmd *c, bool is_sq)
         return st;
     }
     qhca_event_init(&q->ev, q->num);
+    q->buf.kind = QHCA_DMA_ETH;
     q->cq = cq;
     cq->refs++;
     c->obj = q->num;

@@ -34,7 +34,7 @@ static enum rx_result peek(struct qhca *e, struct qhca_eth_q *q,
     uint8_t syn;
 
     if (index == q->head) {
-        if (!qhca_dbrec_read(e, q->dbrec, &head)) {
+        if (!qhca_dbrec_read(e, QHCA_DMA_ETH, q->num, q->dbrec, &head)) {
             return dead(rx, QHCA_SYN_WQE_DMA);
         }
         if (head - q->tail > depth || head - q->tail < rx->n) {
@@ -49,7 +49,8 @@ static enum rx_result peek(struct qhca *e, struct qhca_eth_q *q,
     }
     syn = qhca_buf_walk(e, &q->buf, off << q->stride, q->num, &addr, &run);
     if (!syn &&
-        !qhca_dma_read(e, addr, &rx->seg[rx->n], sizeof(rx->seg[0]))) {
+        !qhca_dma_read(e, QHCA_DMA_ETH, q->num, addr, &rx->seg[rx->n],
+                       sizeof(rx->seg[0]))) {
         syn = QHCA_SYN_WQE_DMA;
     }
     return syn ? dead(rx, syn) : RX_OK;
@@ -80,8 +81,8 @@ static enum rx_result collect(struct qhca *e, struct qhca_eth_q *q,
     return RX_OK;
 }
 
-static bool scatter(struct qhca *e, const struct rx *rx, const uint8_t *from,
-                    size_t len)
+static bool scatter(struct qhca *e, uint32_t num, const struct rx *rx,
+                    const uint8_t *from, size_t len)
 {
     size_t part;
     unsigned i;
@@ -89,7 +90,8 @@ static bool scatter(struct qhca *e, const struct rx *rx, const uint8_t *from,
     for (i = 0; i < rx->n; i++) {
         part = qhca_le32(rx->seg[i].len);
         part = part < len ? part : len;
-        if (!qhca_dma_write(e, qhca_le64(rx->seg[i].addr), from, part)) {
+        if (!qhca_dma_write(e, QHCA_DMA_ETH, num,
+                            qhca_le64(rx->seg[i].addr), from, part)) {
             return false;
         }
         from += part;
@@ -157,7 +159,7 @@ static void deliver(struct qhca *e, struct qhca_eth_q *q,
         qhca_eth_q_fail(e, q, rx.syndrome);
         return;
     }
-    if (!scatter(e, &rx, frame, len)) {
+    if (!scatter(e, q->num, &rx, frame, len)) {
         cqe->status = QHCA_WC_LOC_PROT_ERR;
         cqe->syndrome = QHCA_SYN_DATA_DMA;
         complete(e, q, &rx, cqe);

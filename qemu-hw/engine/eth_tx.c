@@ -52,8 +52,8 @@ static bool check(const struct qhca_eth_q *q, const struct tx *w,
 }
 
 /* Read all segments to @to; *@len gets the sum. */
-static bool gather(struct qhca *e, const struct tx *w, uint8_t *to,
-                   size_t max, size_t *len, struct failure *f)
+static bool gather(struct qhca *e, uint32_t num, const struct tx *w,
+                   uint8_t *to, size_t max, size_t *len, struct failure *f)
 {
     unsigned i, n = qhca_le16(w->h.num_sge);
     uint32_t part;
@@ -64,7 +64,8 @@ static bool gather(struct qhca *e, const struct tx *w, uint8_t *to,
         if (part > max - *len) {
             return fail(f, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
         }
-        if (part && !qhca_dma_read(e, qhca_le64(w->seg[i].addr), to + *len,
+        if (part && !qhca_dma_read(e, QHCA_DMA_ETH, num,
+                                   qhca_le64(w->seg[i].addr), to + *len,
                                    part)) {
             return fail(f, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_DATA_DMA);
         }
@@ -101,7 +102,7 @@ static uint8_t *build(struct qhca *e, const struct qhca_eth_q *q,
     uint8_t *frame = e->eth_frame + VLAN_TAG;
     size_t max = QHCA_ETH_MAX_FRAME - (vlan ? VLAN_TAG : 0);
 
-    if (!check(q, w, f) || !gather(e, w, frame, max, len, f) ||
+    if (!check(q, w, f) || !gather(e, q->num, w, frame, max, len, f) ||
         ((w->h.flags & QHCA_WQE_F_ETH_CSUM) &&
          !insert_csum(w, frame, *len, f))) {
         return NULL;
@@ -158,7 +159,8 @@ static bool send_one(struct qhca *e, struct qhca_eth_q *q)
     size_t len;
 
     syn = qhca_buf_walk(e, &q->buf, off << q->stride, q->num, &addr, &run);
-    if (!syn && !qhca_dma_read(e, addr, &w, 1u << q->stride)) {
+    if (!syn && !qhca_dma_read(e, QHCA_DMA_ETH, q->num, addr, &w,
+                               1u << q->stride)) {
         syn = QHCA_SYN_WQE_DMA;
     }
     if (syn) {

@@ -13,6 +13,7 @@
 #include "trace.h"
 #include "list.h"
 #include "bytes.h"
+#include "fault.h"
 
 #define QHCA_MAX_SQ_WQE     1024
 #define QHCA_MAX_RQ_WQE     512
@@ -50,6 +51,7 @@ struct qhca_buf_map {
     uint32_t first, entries;
     uint8_t form, hops, page_shift, table_shift;
     bool queue;                 /* entries may not straddle segments */
+    uint8_t kind;               /* QHCA_DMA_*: what is in it */
     bool odp;                   /* entries may be missing: page fault */
     /* last leaf found: the page of page number leaf_page */
     bool leaf_valid;
@@ -89,6 +91,7 @@ struct qhca_eq {
     uint16_t vector;
     uint32_t prod, cons;
     bool armed;
+    bool stalled;               /* a fault on demand: as if it were full */
     uint32_t refs;              /* CQs that name it */
     struct qhca_list pending;   /* of struct qhca_event_src: no room yet */
     struct qhca_list work;      /* in e->eq_work: pending, and room again */
@@ -287,6 +290,9 @@ struct qhca {
     bool debugging;             /* it waits for an event */
     bool halted;                /* within ops.stop() */
     struct qhca_debug *dbg;     /* NULL: it was never asked for */
+    /* faults on demand (fault.h) */
+    uint32_t fault_sites;       /* bit per QHCA_FLT_AT_*: some rule is there */
+    struct qhca_faults *faults; /* NULL: there never was a rule */
     struct qhca_page_fault fault;
     uint32_t fault_token;       /* of the last one that was told */
     struct qhca_xport_dev xd;   /* the transport's part of the adapter */
@@ -341,17 +347,24 @@ void qhca_buf_get(const struct qhca_buf_map *m, struct qhca_buf *d);
 void qhca_buf_forget(struct qhca_buf_map *m);
 
 /* ---- DMA with accounting (dma.c) ---- */
-bool qhca_dma_read(struct qhca *e, uint64_t addr, void *buf, size_t len);
-bool qhca_dma_write(struct qhca *e, uint64_t addr, const void *buf,
-                    size_t len);
+/*
+ * @kind: QHCA_DMA_*, what for; @num: of the object it is done for.  They matter
+ * to faults on demand only.
+ */
+bool qhca_dma_read(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                   void *buf, size_t len);
+bool qhca_dma_write(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                    const void *buf, size_t len);
 /* Device memory, with the same accounting. */
 bool qhca_dm_read(struct qhca *e, uint64_t off, void *buf, size_t len);
 bool qhca_dm_write(struct qhca *e, uint64_t off, const void *buf,
                    size_t len);
 /* ops->dma_store64 with accounting. */
-bool qhca_dma_store64(struct qhca *e, uint64_t addr, uint64_t val);
+bool qhca_dma_store64(struct qhca *e, uint8_t kind, uint32_t num,
+                      uint64_t addr, uint64_t val);
 /* Read a doorbell record's index. */
-bool qhca_dbrec_read(struct qhca *e, uint64_t addr, uint32_t *index);
+bool qhca_dbrec_read(struct qhca *e, uint8_t kind, uint32_t num,
+                     uint64_t addr, uint32_t *index);
 
 /* ---- mr.c: every access to memory by key ---- */
 /*
@@ -449,6 +462,12 @@ void qhca_mw_qp_gone(struct qhca_qp *qp);
  */
 bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
                   bool solicited);
+/* Of an Ethernet queue? */
+static inline bool qhca_cqe_is_eth(const struct qhca_cqe *cqe)
+{
+    return cqe->opcode == QHCA_CQE_OP_ETH_SEND ||
+           cqe->opcode == QHCA_CQE_OP_ETH_RECV;
+}
 void qhca_cq_timer(struct qhca *e, uint64_t now); /* moderation */
 uint64_t qhca_cq_deadline(struct qhca *e);        /* UINT64_MAX: none */
 /* The heap of moderation deadlines (cq_mod.c): O(log n) each. */
@@ -462,6 +481,8 @@ void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
                       bool arm);
 /* Tell a batch of the events that waited for room. */
 void qhca_eq_run(struct qhca *e);
+/* No EQ is stalled any more. */
+void qhca_eqs_go_on(struct qhca *e);
 /* Make @src an object without events; forget those that still wait. */
 void qhca_event_init(struct qhca_event_src *src, uint32_t obj);
 void qhca_event_forget(struct qhca_event_src *src);
@@ -615,6 +636,34 @@ static inline void qhca_debug_point(struct qhca *e)
 /* qhca_set_tracing() */
 void qhca_debug_tracing(struct qhca *e, bool on);
 void qhca_debug_free(struct qhca *e);
+
+/* ---- fault.c: faults on demand ---- */
+/* Is there a rule for what happens @at (QHCA_FLT_AT_*)?  Ask before calling. */
+static inline bool qhca_faulty(const struct qhca *e, unsigned at)
+{
+    return e->fault_sites & 1u << at;
+}
+/* Must this fail?  True has been counted and traced. */
+bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                    size_t len, bool write);
+bool qhca_fault_table(struct qhca *e, const struct qhca_buf_map *m,
+                      uint32_t num, uint64_t index);
+bool qhca_fault_recv(struct qhca *e, const struct qhca_qp *qp);
+bool qhca_fault_cqe(struct qhca *e, const struct qhca_cq *cq,
+                    const struct qhca_cqe *cqe);
+bool qhca_fault_event(struct qhca *e, uint32_t eqn, uint32_t obj);
+/* Raise @vector: counted and traced, and sent if nothing keeps it back. */
+void qhca_msix(struct qhca *e, uint32_t vector);
+/* The link's state as the wire has it; false: a fault hides it. */
+bool qhca_fault_set_link(struct qhca *e, bool up);
+/* The adapter was reset: forget what was under way. */
+void qhca_fault_reset(struct qhca *e);
+/* At the end of an entry point: reset the adapter if that is due. */
+void qhca_fault_finish(struct qhca *e);
+uint64_t qhca_fault_deadline(const struct qhca *e);     /* UINT64_MAX: none */
+void qhca_fault_timer(struct qhca *e, uint64_t now);
+/* Frames that are due go on, as far as the wire takes them. */
+void qhca_fault_flush(struct qhca *e);
 
 /* ---- gid.c, port.c ---- */
 /* The table changed: make the hash anew. */

@@ -140,8 +140,8 @@ static uint8_t copy_run(struct qhca *e, bool dm, uint64_t addr,
         ok = write ? qhca_dm_write(e, addr, buf, len) :
                      qhca_dm_read(e, addr, buf, len);
     } else {
-        ok = write ? qhca_dma_write(e, addr, buf, len) :
-                     qhca_dma_read(e, addr, buf, len);
+        ok = write ? qhca_dma_write(e, QHCA_DMA_DATA, qpn, addr, buf, len) :
+                     qhca_dma_read(e, QHCA_DMA_DATA, qpn, addr, buf, len);
     }
 
     if (ok && qhca_tracing(e)) {
@@ -327,7 +327,9 @@ uint8_t qhca_mr_atomic(struct qhca *e, uint32_t pd, uint32_t key,
     if (syn) {
         return syn;
     }
-    if (!atomic_at(e, dm, at, op, old)) {
+    if ((!dm && qhca_faulty(e, QHCA_FLT_AT_DMA) &&
+         qhca_fault_dma(e, QHCA_DMA_DATA, qpn, at, 8, true)) ||
+        !atomic_at(e, dm, at, op, old)) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);
         return QHCA_SYN_DATA_DMA;
     }
@@ -368,7 +370,7 @@ uint8_t qhca_mr_store64(struct qhca *e, uint32_t pd, uint32_t key,
         return syn;
     }
     if (dm ? !dm_store64(e, at, qhca_get_le64(buf)) :
-             !qhca_dma_store64(e, at, qhca_get_le64(buf))) {
+             !qhca_dma_store64(e, QHCA_DMA_DATA, qpn, at, qhca_get_le64(buf))) {
         return QHCA_SYN_DATA_DMA;
     }
     if (qhca_tracing(e)) {

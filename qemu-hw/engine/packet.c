@@ -455,11 +455,15 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
     crc = qhca_icrc(f->ip, f->v6, (size_t)(end - f->ip));
     qhca_put_le32(end, f->crc_twice ? qhca_icrc_twice(crc, f->bth, body) :
                                       crc);
-    if (f->wire && !qhca_tx(e, f->data, len)) {
-        return QHCA_BLOCKED;
-    }
-    if (f->loop) {
-        qhca_loop_commit(e, (uint32_t)len);
+    if (qhca_faulty(e, QHCA_FLT_AT_PACKET)) {
+        qhca_fault_tx(e, f, num, ext, payload, (uint32_t)len);
+    } else {
+        if (f->wire && !qhca_tx(e, f->data, len)) {
+            return QHCA_BLOCKED;
+        }
+        if (f->loop) {
+            qhca_loop_commit(e, (uint32_t)len);
+        }
     }
     e->stats[QHCA_STAT_ROCE_TX_PACKETS]++;
     e->stats[QHCA_STAT_ROCE_TX_BYTES] += len;
@@ -529,10 +533,38 @@ void qhca_rx_note(struct qhca *e, struct qhca_qp *qp,
     }
 }
 
+void qhca_rx_deliver(struct qhca *e, const struct qhca_rx *rx)
+{
+    struct qhca_qp *qp;
+
+    e->stats[QHCA_STAT_ROCE_RX_PACKETS]++;
+    e->stats[QHCA_STAT_ROCE_RX_BYTES] += rx->frame_len;
+    if (rx->mcg) {
+        qhca_mcg_rx(e, rx);
+        return;
+    }
+    qp = qhca_qp_get(e, rx->qpn);
+    if (!qp || !qhca_state_receives(qp, rx)) {
+        qhca_rx_drop(e, rx, QHCA_STAT_ROCE_RX_NO_QP);
+        return;
+    }
+    if (!class_fits(qp, rx) || !peer_fits(e, qp, rx)) {
+        qhca_rx_drop(e, rx, QHCA_STAT_ROCE_RX_MALFORMED);
+        return;
+    }
+    qhca_rx_note(e, qp, rx);
+    if (rx->flags & QHCA_OPF_DETH) {
+        qhca_ud_rx(e, qp, rx);
+    } else if (rx->flags & QHCA_OPF_RESP) {
+        qhca_comp_rx(e, qp, rx);
+    } else {
+        qhca_rsp_rx(e, qp, rx);
+    }
+}
+
 bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len)
 {
     struct qhca_rx rx;
-    struct qhca_qp *qp;
 
     switch (qhca_parse(e, frame, len, &rx)) {
     case QHCA_PARSE_NOT_OURS:
@@ -546,28 +578,10 @@ bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len)
     case QHCA_PARSE_OK:
         break;
     }
-    e->stats[QHCA_STAT_ROCE_RX_PACKETS]++;
-    e->stats[QHCA_STAT_ROCE_RX_BYTES] += len;
-    if (rx.mcg) {
-        qhca_mcg_rx(e, &rx);
-        return true;
-    }
-    qp = qhca_qp_get(e, rx.qpn);
-    if (!qp || !qhca_state_receives(qp, &rx)) {
-        qhca_rx_drop(e, &rx, QHCA_STAT_ROCE_RX_NO_QP);
-        return true;
-    }
-    if (!class_fits(qp, &rx) || !peer_fits(e, qp, &rx)) {
-        qhca_rx_drop(e, &rx, QHCA_STAT_ROCE_RX_MALFORMED);
-        return true;
-    }
-    qhca_rx_note(e, qp, &rx);
-    if (rx.flags & QHCA_OPF_DETH) {
-        qhca_ud_rx(e, qp, &rx);
-    } else if (rx.flags & QHCA_OPF_RESP) {
-        qhca_comp_rx(e, qp, &rx);
+    if (qhca_faulty(e, QHCA_FLT_AT_PACKET)) {
+        qhca_fault_rx(e, &rx);
     } else {
-        qhca_rsp_rx(e, qp, &rx);
+        qhca_rx_deliver(e, &rx);
     }
     return true;
 }

@@ -355,7 +355,7 @@ bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp)
     uint32_t none = 0;
 
     return !qp->rq_stride ||
-           qhca_dma_write(e, qp->rq_dbrec +
+           qhca_dma_write(e, QHCA_DMA_RECORD, qp->qpn, qp->rq_dbrec +
                           offsetof(struct qhca_dbrec, flags),
                           &none, sizeof(none));
 }

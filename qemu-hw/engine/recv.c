@@ -22,6 +22,9 @@ uint8_t qhca_recv_take(struct qhca *e, struct qhca_qp *qp)
     if (xp->recv_held) {
         return QHCA_SYN_NONE;
     }
+    if (qhca_faulty(e, QHCA_FLT_AT_RECV) && qhca_fault_recv(e, qp)) {
+        return QHCA_SYN_RNR;
+    }
     syn = qhca_rq_take(e, qp, xp->recv, &len, &xp->recv_index);
     if (syn) {
         return syn;

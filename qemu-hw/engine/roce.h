@@ -196,6 +196,8 @@ bool qhca_state_receives(const struct qhca_qp *qp, const struct qhca_rx *rx);
 /** Count a packet that @qp gets, and trace it. */
 void qhca_rx_note(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_rx *rx);
+/** Give the packet @rx, which is right so far, to its QP or group. */
+void qhca_rx_deliver(struct qhca *e, const struct qhca_rx *rx);
 /** Count @stat and trace the packet as dropped. */
 void qhca_rx_drop(struct qhca *e, const struct qhca_rx *rx, unsigned stat);
 
@@ -249,6 +251,16 @@ void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
  */
 enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
                               uint32_t num, uint32_t ext, uint32_t payload);
+
+/* ---- fault_packet.c: packets that meet faults on demand ---- */
+/*
+ * Send a finished frame of @num as the rules have it.  It counts as sent
+ * whatever happens to it.
+ */
+void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
+                   uint32_t ext, uint32_t payload, uint32_t len);
+/* A packet came: drop, spoil, keep or deliver it. */
+void qhca_fault_rx(struct qhca *e, const struct qhca_rx *rx);
 
 /* ---- send_wqe.c ---- */
 static inline bool qhca_wqe_is_masked(uint8_t opcode)

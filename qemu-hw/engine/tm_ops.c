@@ -126,12 +126,14 @@ static uint8_t step(struct qhca *e, struct qhca_tm *tm)
     if (syn) {
         return syn;
     }
-    if (!qhca_dma_read(e, addr, &op, 1u << tm->ops_stride)) {
+    if (!qhca_dma_read(e, QHCA_DMA_WQE, tm->srq->srqn, addr, &op,
+                       1u << tm->ops_stride)) {
         return QHCA_SYN_WQE_DMA;
     }
     syn = execute(tm, &op);
     /* Before the CQE: who has seen that may use the slot again. */
-    if (!qhca_dma_store64(e, addr + offsetof(struct qhca_tm_wqe, handle),
+    if (!qhca_dma_store64(e, QHCA_DMA_WQE, tm->srq->srqn,
+                          addr + offsetof(struct qhca_tm_wqe, handle),
                           qhca_le32(op.h.handle) |
                           (uint64_t)(QHCA_TM_DONE | syn) << 32)) {
         return QHCA_SYN_WQE_DMA;

@@ -71,6 +71,12 @@ enum qhca_trace_kind {
     QHCA_TR_ETH_TX,
     /* num = queue, index, b = frame bytes */
     QHCA_TR_ETH_RX,
+    /*
+     * A fault on demand hit (fault.h): num = object, index = id of the rule,
+     * a = enum qhca_fault_action, b = hits of the rule; packets: peer, psn,
+     * addr = BTH opcode; DMA: addr
+     */
+    QHCA_TR_FAULT,
     QHCA_TR_KINDS
 };
 

@@ -13,8 +13,8 @@ static uint8_t fetch(struct qhca *e, struct qhca_buf_map *m, uint64_t off,
     if (syn) {
         return syn;
     }
-    return qhca_dma_read(e, *addr, buf, len) ? QHCA_SYN_NONE :
-                                               QHCA_SYN_WQE_DMA;
+    return qhca_dma_read(e, QHCA_DMA_WQE, num, *addr, buf, len) ?
+           QHCA_SYN_NONE : QHCA_SYN_WQE_DMA;
 }
 
 uint8_t qhca_sq_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
@@ -52,7 +52,7 @@ static uint8_t read_head(struct qhca *e, uint64_t dbrec, uint32_t depth,
 {
     uint32_t index;
 
-    if (!qhca_dbrec_read(e, dbrec, &index)) {
+    if (!qhca_dbrec_read(e, QHCA_DMA_RECORD, num, dbrec, &index)) {
         return QHCA_SYN_WQE_DMA;
     }
     if (index - tail > depth) {

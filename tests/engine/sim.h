@@ -89,6 +89,7 @@ struct sim {
     uint64_t next_id;           /* of payload streams */
     bool lossy;                 /* the wire loses or spoils frames */
     bool corrupts;
+    bool injects;               /* faults on demand: more goes out than counted */
     uint64_t limit_ns;          /* virtual time until all must be done */
     uint64_t messages, bytes;
     bool ending;

@@ -2,6 +2,7 @@
 /* What runs together in one simulated network. */
 #include <string.h>
 
+#include "fault.h"
 #include "sim.h"
 
 static struct guest *some_guest(struct sim *s)
@@ -73,6 +74,45 @@ static void build_lossy(struct sim *s)
     while (flaps--) {
         world_call(&s->w, rng_log(&s->rng, 10000000), flap, s,
                    rng_u64(&s->rng) | 1);
+    }
+    some_pairs(s, (unsigned)rng_range(&s->rng, 1, 5), 80, 60000, false);
+}
+
+/*
+ * The wire is good, and the adapters' own faults on demand do to packets what a
+ * bad one does: what must hold with loss must hold.
+ */
+static void build_faults(struct sim *s)
+{
+    static const char *const rules[] = {
+        "drop probability=0.01", "drop every=97 opcode=request",
+        "drop probability=0.02 opcode=response", "corrupt probability=0.01",
+        "corrupt-icrc probability=0.005 direction=in",
+        "corrupt probability=0.005 direction=both",
+        "duplicate probability=0.02", "duplicate packets=3 every=41",
+        "reorder probability=0.02 time=100us",
+        "reorder packets=3 every=23 time=50us direction=in",
+        "delay time=30us probability=0.05",
+        "delay time=200us every=151 direction=in", "no-ack every=67",
+        "rnr every=29", "hold-interrupt every=7 time=20us",
+        "link-down at=packet nth=50 time=1ms count=2",
+    };
+    unsigned i, n;
+    char err[256];
+
+    s->lossy = true;
+    s->injects = true;
+    wire_random(&s->w.wire, &s->rng, false);
+    for (i = 0; i < s->w.nodes; i++) {
+        CHECK(qhca_fault_seed(s->w.node[i].e, rng_u64(&s->rng)),
+              "no memory");
+        for (n = (unsigned)rng_range(&s->rng, 0, 6); n; n--) {
+            const char *r = rules[rng_below(&s->rng, sizeof(rules) /
+                                                     sizeof(rules[0]))];
+
+            CHECK(qhca_fault_parse_all(s->w.node[i].e, r, err, sizeof(err)),
+                  "%s: %s", r, err);
+        }
     }
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 5), 80, 60000, false);
 }
@@ -220,6 +260,8 @@ const struct sim_workload sim_workloads[] = {
     { "ready", "the same, and receives are always posted", build_ready, NULL },
     { "lossy", "RC on a wire that loses, doubles, delays, spoils",
       build_lossy, NULL },
+    { "faults", "RC, and faults on demand in the adapters", build_faults,
+      NULL },
     { "late", "RC, timers shorter than the round trip", build_late, NULL },
     { "big", "messages of megabytes", build_big, NULL },
     { "ud", "datagrams, on good and bad wires", build_ud, NULL },

@@ -109,6 +109,7 @@
 #define QHCA_FATAL_AQ_INDEX		2	/* ASQ doorbell more than the depth ahead */
 #define QHCA_FATAL_AQ_CONFIG		3	/* enabled with a bad AQ_SHIFT, DB_SHIFT or ring address */
 #define QHCA_FATAL_EQ			4	/* an event ring could not be written */
+#define QHCA_FATAL_INTERNAL		5	/* the device itself failed */
 
 #define QHCA_AQ_CTRL_IRQ		(1U << 0)	/* raise MSI-X vector 0 after each admin completion */
 
