@@ -16,7 +16,7 @@ import time
 import tty
 from pathlib import Path
 
-from . import capture
+from . import capture, fault_cli
 from .channel import CHUNK, Channel
 from .errors import CommandFailed, LabError
 from .guest import Guest, exit_status
@@ -377,6 +377,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("command")
     p.add_argument("arguments", nargs="?", metavar="JSON")
 
+    fault_cli.add_parser(command)
+
     p = command("log", cmd_log, "show a guest's console (or --qemu: QEMU's own log)")
     p.add_argument("guest")
     p.add_argument("--qemu", action="store_true")
@@ -391,7 +393,8 @@ def main(argv: list[str] | None = None) -> int:
         argv, rest = argv[:at], argv[at + 1 :]
     top = parser()
     args = top.parse_args(argv)
-    if rest and args.cmd not in ("up", "exec", "shell", "record"):
+    takes = ("up", "exec", "shell", "record")
+    if rest and args.cmd not in takes and getattr(args, "fault", None) != "run":
         top.error(f"{args.cmd} takes nothing after --")
     args.rest = rest
     try:

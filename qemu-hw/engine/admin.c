@@ -138,8 +138,8 @@ static uint8_t execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
             (in_addr & 63)) {
             return QHCA_ST_BAD_PARAM;
         }
-        if (c->in_len && !qhca_dma_read(e, QHCA_DMA_COMMAND, c->obj, in_addr, in,
-                                         c->in_len)) {
+        if (c->in_len && !qhca_dma_read(e, QHCA_DMA_COMMAND, c->obj, in_addr,
+                                        in, c->in_len)) {
             return QHCA_ST_DMA_FAULT;
         }
     }

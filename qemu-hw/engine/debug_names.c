@@ -33,6 +33,7 @@ static const struct {
     [QHCA_ON_RETRANSMIT] = { qhca_names_syn },
     [QHCA_ON_TIMER] = { timer_names },
     [QHCA_ON_DATA] = { data_names },
+    [QHCA_ON_INJECTED] = { qhca_names_fault_action },
 };
 
 static void show_names(const char *list, const struct qhca_name *names,

@@ -69,7 +69,7 @@ extern const struct qhca_name qhca_names_feature[], qhca_names_qp_type[],
     qhca_names_fault_flag[], qhca_names_fatal[], qhca_names_net[],
     qhca_names_bth[], qhca_names_stat[], qhca_names_wq_state[],
     qhca_names_wq_flag[], qhca_names_hash[], qhca_names_flow_type[],
-    qhca_names_flow_flag[];
+    qhca_names_flow_flag[], qhca_names_fault_action[];
 
 /** Name of @val, or NULL. */
 const char *qhca_name_of(const struct qhca_name *names, uint64_t val);

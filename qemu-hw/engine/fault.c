@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "fault_state.h"
+#include "decode.h"
 
 #define SEED            1
 #define NS_MAX          (3600 * UINT64_C(1000000000))
@@ -10,25 +11,27 @@
 #define STANDS          "the adapter stands in the middle of its work: let " \
                         "it go on first"
 
-static const char *const action_name[QHCA_FLT_ACTIONS] = {
-    [QHCA_FLT_DROP] = "drop",
-    [QHCA_FLT_DELAY] = "delay",
-    [QHCA_FLT_DUPLICATE] = "duplicate",
-    [QHCA_FLT_REORDER] = "reorder",
-    [QHCA_FLT_CORRUPT] = "corrupt",
-    [QHCA_FLT_CORRUPT_ICRC] = "corrupt-icrc",
-    [QHCA_FLT_CORRUPT_PAYLOAD] = "corrupt-payload",
-    [QHCA_FLT_NO_ACK] = "no-ack",
-    [QHCA_FLT_RNR] = "rnr",
-    [QHCA_FLT_DMA_ERROR] = "dma-error",
-    [QHCA_FLT_TABLE_ERROR] = "table-error",
-    [QHCA_FLT_CQ_OVERFLOW] = "cq-overflow",
-    [QHCA_FLT_STALL_EVENTS] = "stall-events",
-    [QHCA_FLT_HOLD_INTERRUPT] = "hold-interrupt",
-    [QHCA_FLT_LOSE_INTERRUPT] = "lose-interrupt",
-    [QHCA_FLT_FATAL] = "fatal",
-    [QHCA_FLT_RESET] = "reset",
-    [QHCA_FLT_LINK_DOWN] = "link-down",
+/* In the order of their numbers. */
+const struct qhca_name qhca_names_fault_action[] = {
+    { QHCA_FLT_DROP, "drop" },
+    { QHCA_FLT_DELAY, "delay" },
+    { QHCA_FLT_DUPLICATE, "duplicate" },
+    { QHCA_FLT_REORDER, "reorder" },
+    { QHCA_FLT_CORRUPT, "corrupt" },
+    { QHCA_FLT_CORRUPT_ICRC, "corrupt-icrc" },
+    { QHCA_FLT_CORRUPT_PAYLOAD, "corrupt-payload" },
+    { QHCA_FLT_NO_ACK, "no-ack" },
+    { QHCA_FLT_RNR, "rnr" },
+    { QHCA_FLT_DMA_ERROR, "dma-error" },
+    { QHCA_FLT_TABLE_ERROR, "table-error" },
+    { QHCA_FLT_CQ_OVERFLOW, "cq-overflow" },
+    { QHCA_FLT_STALL_EVENTS, "stall-events" },
+    { QHCA_FLT_HOLD_INTERRUPT, "hold-interrupt" },
+    { QHCA_FLT_LOSE_INTERRUPT, "lose-interrupt" },
+    { QHCA_FLT_FATAL, "fatal" },
+    { QHCA_FLT_RESET, "reset" },
+    { QHCA_FLT_LINK_DOWN, "link-down" },
+    { 0, NULL }
 };
 
 static const char *const at_name[QHCA_FLT_ATS] = {
@@ -55,7 +58,8 @@ static const char *const dma_name[QHCA_DMAS] = {
 
 const char *qhca_fault_action_name(unsigned action)
 {
-    return action < QHCA_FLT_ACTIONS ? action_name[action] : NULL;
+    return action < QHCA_FLT_ACTIONS ?
+           qhca_names_fault_action[action].name : NULL;
 }
 
 const char *qhca_fault_at_name(unsigned at)
@@ -245,7 +249,7 @@ static void trace_hit(struct qhca *e, const struct qhca_fault_rule *f,
         .kind = QHCA_TR_FAULT, .num = s->number, .peer = s->peer,
         .psn = s->psn, .index = f->id, .a = f->action, .b = f->hits,
         .addr = s->at == QHCA_FLT_AT_PACKET ? s->opcode : s->addr,
-        .text = action_name[f->action],
+        .text = qhca_fault_action_name(f->action),
     };
 
     qhca_trace_emit(e, &t);

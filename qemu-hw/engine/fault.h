@@ -2,8 +2,9 @@
 /*
  * Faults on demand: rules that say what goes wrong, and when.
  *
- * A rule is asked where the trouble would happen, and what it does goes through
- * the same code as the real trouble: a DMA that a rule fails is one that failed.
+ * A rule is asked where the trouble would happen, and what it does goes
+ * through the same code as the real trouble: a DMA that a rule fails is one
+ * that failed.
  * Nothing depends on the clock or on a generator that others use: a rule counts
  * what matches it, for each object by itself, and draws its random numbers from
  * (seed, rule, object, count).  So the same rules and the same traffic of a QP
@@ -135,8 +136,9 @@ struct qhca_fault_rule {
 };
 
 /**
- * Add a rule, also while a debugger stops the adapter if it is not for now; @f->id and what is not given are filled in.  Returns NULL, or a
- * static text that says what is wrong and what would be right.
+ * Add a rule, also while a debugger stops the adapter if it is not for now;
+ * @f->id and what is not given are filled in.  Returns NULL, or a static text
+ * that says what is wrong and what would be right.
  */
 const char *qhca_fault_add(struct qhca *e, struct qhca_fault_rule *f);
 /** Fill in what is not given and say what is wrong, but add nothing. */

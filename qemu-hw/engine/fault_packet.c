@@ -13,15 +13,15 @@ static void keep(struct qhca *e, struct qhca_fault_frame *what,
 {
     struct qhca_faults *fs = e->faults;
     struct qhca_fault_frame *fr;
-    unsigned i;
 
     if (fs->frames == QHCA_FAULT_FRAMES || len > sizeof(fr->data)) {
         fs->lost++;             /* as a switch does whose memory is full */
         return;
     }
-    for (i = 0; fs->frame[i].used; i++) {
+    fr = fs->frame;
+    while (fr->used) {
+        fr++;
     }
-    fr = &fs->frame[i];
     what->used = true;
     what->seq = fs->seq++;
     what->len = len;

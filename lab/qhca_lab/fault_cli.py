@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""qhca-lab fault: the command line of faults on demand."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+
+from . import fault, scenario
+from .lab import Lab
+
+# Counters that say what went on, in the order of the story they tell.
+TOLD = (
+    "roce-tx-packets", "roce-rx-packets", "roce-retransmits", "roce-timeouts",
+    "roce-seq-nak-tx", "roce-seq-nak-rx", "roce-rnr-nak-tx", "roce-rnr-nak-rx",
+    "roce-retry-exceeded", "roce-rnr-exceeded", "roce-duplicate",
+    "roce-out-of-sequence", "roce-icrc-errors", "roce-access-errors",
+    "roce-op-errors", "roce-inv-req-errors", "roce-rx-no-qp", "dma-errors",
+    "table-faults", "cq-overflows",
+)  # fmt: skip
+
+OPTIONS = {
+    "at": "where fatal, reset and link-down happen: now, packet, recv, dma, table, cqe, event, "
+          "interrupt",
+    "peer": "QPN of the other side",
+    "psn": "packet sequence number, or FIRST-LAST",
+    "rel-psn": "the same, counted from the first of the QP",
+    "opcode": "names, groups or numbers, with commas between",
+    "syndrome": "of the AETH",
+    "qp-type": "rc, uc, ud, gsi, xrc-ini, xrc-tgt, raw",
+    "direction": "of packets: out (default), in, both",
+    "kind": "of DMA: command, table, wqe, cqe, eqe, record, data, ethernet",
+    "access": "of DMA: read, write, both",
+    "address": "DMA address, or FIRST-LAST",
+    "index": "page of a buffer, or FIRST-LAST",
+    "skip": "let so many pass first",
+    "nth": "only this one",
+    "every": "only each so many-th",
+    "count": "hit so often at most",
+    "probability": "0 to 1",
+    "time": "like 250us, 3ms, 1s",
+    "packets": "for duplicate and reorder",
+}
+
+
+def _lab(args) -> Lab:
+    return Lab.load(args.name)
+
+
+def cmd_add(args) -> int:
+    rule: dict = {"action": args.action}
+    for field in (*fault.NUMBERS, *OPTIONS):
+        value = getattr(args, field.replace("-", "_"))
+        if value is not None:
+            rule[field] = value
+    info = fault.add(_lab(args)[args.guest], rule)
+    print(f"{args.guest} {info['id']}: {info['rule']}")
+    return 0
+
+
+def _line(guest: str, f: dict) -> str:
+    hits = f"{f['hits']} hit{'s' * (f['hits'] != 1)} of {f['matches']}"
+    return f"  {guest} {f['id']}: {f['rule']}: {hits}"
+
+
+def cmd_list(args) -> int:
+    lab = _lab(args)
+    guests = [lab[args.guest]] if args.guest else [
+        g for g in lab.guests if g.nic.split(":")[0] == "qhca"]
+    found = {g.name: fault.listed(g) for g in guests}
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    for name, listed in found.items():
+        print(f"guest {name}: seed {listed['seed']}, {len(listed['faults'])} faults, "
+              f"{listed['held']} packets and interrupts kept back")
+        for f in listed["faults"]:
+            print(_line(name, f))
+    return 0
+
+
+def cmd_remove(args) -> int:
+    fault.remove(_lab(args)[args.guest], args.id)
+    return 0
+
+
+def cmd_seed(args) -> int:
+    fault.seed(_lab(args)[args.guest], args.seed)
+    return 0
+
+
+def cmd_scenarios(args) -> int:
+    for name in scenario.names():
+        print(f"{name:14} {scenario.load(name).about}")
+    return 0
+
+
+def cmd_check(args) -> int:
+    for name in args.scenario:
+        found = scenario.load(name)
+        print(f"{name}: {len(found.faults)} faults for guests {', '.join(found.guests)}")
+    return 0
+
+
+def show(outcome: scenario.Outcome, about: str) -> None:
+    print(f"scenario {outcome.scenario} (seed {outcome.seed}): {about}")
+    for name, status in outcome.status.items():
+        if name in outcome.output:
+            for line in outcome.output[name].rstrip().splitlines():
+                print(f"  {name}| {line}")
+        ended = "was killed: it took too long" if status is None else f"ended with {status}"
+        print(f"{'command' if name == 'command' else 'guest ' + name} {ended}")
+    print("faults:")
+    for f in outcome.faults:
+        print(_line(f["guest"], f))
+    print("counters that went up:")
+    for name, counters in outcome.counters.items():
+        for counter in TOLD:
+            if counter in counters:
+                print(f"  {name} {counter} +{counters[counter]}")
+
+
+def cmd_run(args) -> int:
+    found = scenario.load(args.scenario)
+    if args.seed is not None:
+        found.seed = args.seed
+    outcome = scenario.run(_lab(args), found, args.rest or None)
+    if args.json:
+        print(json.dumps(dataclasses.asdict(outcome), indent=1))
+    else:
+        sys.stdout.flush()
+        show(outcome, found.about)
+    if not all(f["hits"] for f in outcome.faults):
+        print("qhca-lab: note: a fault never hit", file=sys.stderr)
+    if args.rest:
+        return outcome.status["command"]
+    return 0 if None not in outcome.status.values() else 124
+
+
+def add_parser(command) -> None:
+    """Add "fault" by COMMAND, which makes a subparser."""
+    p = command("fault", None, "let something go wrong in an adapter, by counts and a seed; see "
+                "docs/faults.md")
+    sub = p.add_subparsers(dest="fault", required=True, metavar="WHAT")
+
+    def what(word, run, text):
+        q = sub.add_parser(word, help=text, description=text)
+        q.add_argument("--name", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        q.set_defaults(run=run)
+        return q
+
+    q = what("add", cmd_add, "add a fault to a guest's adapter")
+    q.add_argument("guest")
+    q.add_argument("action", help=", ".join(fault.ACTIONS))
+    for field in fault.NUMBERS:
+        q.add_argument(f"--{field}", metavar="N", default=None,
+                       help="of the object; all of these are one" if field == "number"
+                       else argparse.SUPPRESS)
+    for field, text in OPTIONS.items():
+        q.add_argument(f"--{field}", metavar="X", default=None, help=text)
+    q = what("list", cmd_list, "list the faults, and how often each hit")
+    q.add_argument("guest", nargs="?")
+    q.add_argument("--json", action="store_true")
+    q = what("remove", cmd_remove, "remove a fault, or all of a guest")
+    q.add_argument("guest")
+    q.add_argument("id", nargs="?", type=int)
+    q = what("seed", cmd_seed, "set the seed; all counts begin again")
+    q.add_argument("guest")
+    q.add_argument("seed", type=int)
+    what("scenarios", cmd_scenarios, "list the scenarios of lab/scenarios")
+    q = what("check", cmd_check, "read scenarios and say what is wrong")
+    q.add_argument("scenario", nargs="+")
+    q = what("run", cmd_run, "run a scenario (its name, or a .toml file) with the command of the "
+             "host behind --, or with its own commands")
+    q.add_argument("scenario")
+    q.add_argument("--seed", type=int, help="another than the scenario's")
+    q.add_argument("--json", action="store_true")
+

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * faultpp [OPTIONS] [ADDRESS]: messages between two guests, one at a time, and
+ * what becomes of them.  Without ADDRESS it waits for the other.
+ *
+ *   --op send|write|read  what the one with ADDRESS does (default: send, which
+ *                         the other answers with a send)
+ *   --len N --iters N     bytes (default 64) and messages (default 10)
+ *   --timeout CODE --retry N --rnr-retry N --rnr-timer CODE
+ *   --rkey DELTA          name a key that is not the other's
+ *   --events              sleep until a completion event comes, do not poll
+ *   --wait MS             for each completion (default 60000)
+ *
+ * Prints one JSON object: messages "done", the "status" of the last completion
+ * (-1: none came), messages with "wrong" bytes, asynchronous "events", the
+ * "state" of the QP.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "qv.h"
+
+#define PORT	18601
+#define HALF	(1 << 20)
+
+struct hello {
+	union ibv_gid gid;
+	uint32_t qpn, rkey;
+	uint64_t addr;
+};
+
+static struct qv_dev dev;
+static struct qv_qp q;
+static struct ibv_mr *mr;
+static struct ibv_comp_channel *channel;
+static int len = 64, iters = 10, wait_ms = 60000, wrong;
+
+static const struct ibv_qp_cap cap = {
+	.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1,
+};
+
+static void create_with_events(void)
+{
+	channel = ibv_create_comp_channel(dev.ctx);
+	if (!channel)
+		qv_die("ibv_create_comp_channel", errno);
+	q.scq = ibv_create_cq(dev.ctx, 32, NULL, channel, 0);
+	q.rcq = ibv_create_cq(dev.ctx, 32, NULL, channel, 0);
+	if (!q.scq || !q.rcq)
+		qv_die("ibv_create_cq", errno);
+	q.init.send_cq = q.scq;
+	q.init.recv_cq = q.rcq;
+	q.init.qp_type = IBV_QPT_RC;
+	q.init.cap = cap;
+	q.qp = ibv_create_qp(dev.pd, &q.init);
+	if (!q.qp)
+		qv_die("ibv_create_qp", errno);
+}
+
+static void tell(int fd, const void *p, size_t n)
+{
+	if (write(fd, p, n) != (ssize_t)n)
+		qv_die("write", errno);
+}
+
+static void hear(int fd, void *p, size_t n)
+{
+	if (recv(fd, p, n, MSG_WAITALL) != (ssize_t)n)
+		qv_die("recv", errno);
+}
+
+static int link_up(const char *server)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(PORT) };
+	int s = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+
+	if (server) {
+		if (inet_pton(AF_INET, server, &a.sin_addr) != 1 ||
+		    connect(s, (struct sockaddr *)&a, sizeof(a)))
+			qv_die("connect", errno);
+		return s;
+	}
+	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(s, (struct sockaddr *)&a, sizeof(a)) || listen(s, 1))
+		qv_die("listen", errno);
+	return accept(s, NULL, NULL);
+}
+
+static uint8_t byte_of(int message, int i)
+{
+	return (uint8_t)(message * 31 + i * 7);
+}
+
+static void fill(uint8_t *p, int message)
+{
+	int i;
+
+	for (i = 0; i < len; i++)
+		p[i] = byte_of(message, i);
+}
+
+static void check(const uint8_t *p, int message)
+{
+	int i;
+
+	for (i = 0; i < len; i++) {
+		if (p[i] != byte_of(message, i)) {
+			wrong++;
+			return;
+		}
+	}
+}
+
+/* The next completion of @cq: its status, or -1. */
+static int next(struct ibv_cq *cq)
+{
+	struct pollfd p = { .events = POLLIN };
+	struct ibv_wc wc;
+	struct ibv_cq *which;
+	void *opaque;
+
+	if (channel) {
+		/* What was there before it was armed needs no event. */
+		if (ibv_req_notify_cq(cq, 0))
+			qv_die("ibv_req_notify_cq", errno);
+		while (ibv_poll_cq(cq, 1, &wc) == 0) {
+			p.fd = channel->fd;
+			if (poll(&p, 1, wait_ms) <= 0)
+				return -1;
+			if (ibv_get_cq_event(channel, &which, &opaque))
+				qv_die("ibv_get_cq_event", errno);
+			ibv_ack_cq_events(which, 1);
+			if (ibv_req_notify_cq(cq, 0))
+				qv_die("ibv_req_notify_cq", errno);
+		}
+		return (int)wc.status;
+	}
+	return qv_wait(cq, &wc, wait_ms) ? (int)wc.status : -1;
+}
+
+static void post_recv(void)
+{
+	struct ibv_sge s = { (uintptr_t)mr->addr + HALF, len, mr->lkey };
+
+	if (qv_recv(&q, 1, &s, 1))
+		qv_die("ibv_post_recv", errno);
+}
+
+static int send_one(enum ibv_wr_opcode op, int message, const struct hello *to)
+{
+	struct ibv_sge s = { (uintptr_t)mr->addr, len, mr->lkey };
+	int status;
+
+	if (op != IBV_WR_RDMA_READ)
+		fill(mr->addr, message);
+	if (qv_send(&q, op, message, &s, 1, to->addr, to->rkey))
+		return -2;
+	status = next(q.scq);
+	if (!status && op == IBV_WR_RDMA_READ)
+		check(mr->addr, 0);
+	return status;
+}
+
+static int receive_one(int message)
+{
+	int status = next(q.rcq);
+
+	if (!status) {
+		check((uint8_t *)mr->addr + HALF, message);
+		post_recv();
+	}
+	return status;
+}
+
+/* Messages until one fails; returns how many went well. */
+static int work(bool first, enum ibv_wr_opcode op, const struct hello *to,
+		int *status)
+{
+	int i;
+
+	*status = 0;
+	for (i = 0; i < iters; i++) {
+		if (first) {
+			*status = send_one(op, i, to);
+			if (*status)
+				break;
+			if (op != IBV_WR_SEND)
+				continue;
+		}
+		*status = receive_one(i);
+		if (*status)
+			break;
+		if (!first) {
+			*status = send_one(op, i, to);
+			if (*status)
+				break;
+		}
+	}
+	return i;
+}
+
+static void report(int done, int status)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	const char *comma = "";
+	int type;
+
+	printf("{\"done\": %d, \"status\": %d, \"name\": \"%s\", "
+	       "\"wrong\": %d, \"qpn\": %u, \"events\": [", done, status,
+	       status < 0 ? "none" : ibv_wc_status_str(status), wrong,
+	       q.qp->qp_num);
+	while ((type = qv_async(&dev, status ? 1000 : 0)) >= 0) {
+		printf("%s\"%s\"", comma, ibv_event_type_str(type));
+		comma = ", ";
+	}
+	if (ibv_query_qp(q.qp, &attr, IBV_QP_STATE, &init))
+		attr.qp_state = -1;
+	printf("], \"state\": %d}\n", (int)attr.qp_state);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "op", 1, NULL, 'o' }, { "len", 1, NULL, 'l' },
+		{ "iters", 1, NULL, 'i' }, { "timeout", 1, NULL, 't' },
+		{ "retry", 1, NULL, 'r' }, { "rnr-retry", 1, NULL, 'R' },
+		{ "rnr-timer", 1, NULL, 'T' }, { "rkey", 1, NULL, 'k' },
+		{ "events", 0, NULL, 'e' }, { "wait", 1, NULL, 'w' },
+		{ NULL, 0, NULL, 0 }
+	};
+	const int all = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+			IBV_ACCESS_LOCAL_WRITE;
+	enum ibv_wr_opcode op = IBV_WR_SEND;
+	struct hello mine = { .addr = 0 }, yours;
+	struct qv_path path = { .timeout = 14, .retry_cnt = 7,
+				.rnr_retry = 7, .min_rnr_timer = 12 };
+	int c, fd, status = 0, done = 0, i;
+	uint32_t delta = 0;
+	bool first, active, events = false;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'o':
+			op = !strcmp(optarg, "write") ? IBV_WR_RDMA_WRITE :
+			     !strcmp(optarg, "read") ? IBV_WR_RDMA_READ :
+			     IBV_WR_SEND;
+			break;
+		case 'l':
+			len = atoi(optarg);
+			break;
+		case 'i':
+			iters = atoi(optarg);
+			break;
+		case 't':
+			path.timeout = atoi(optarg);
+			break;
+		case 'r':
+			path.retry_cnt = atoi(optarg);
+			break;
+		case 'R':
+			path.rnr_retry = atoi(optarg);
+			break;
+		case 'T':
+			path.min_rnr_timer = atoi(optarg);
+			break;
+		case 'k':
+			delta = strtoul(optarg, NULL, 0);
+			break;
+		case 'e':
+			events = true;
+			break;
+		case 'w':
+			wait_ms = atoi(optarg);
+			break;
+		default:
+			return 1;
+		}
+	}
+	if (len < 1 || len > HALF)
+		qv_die("--len", EINVAL);
+	first = optind < argc;
+	active = first || op == IBV_WR_SEND;
+	qv_open(&dev);
+	mr = qv_mr(&dev, 2 * HALF, all);
+	if (events)
+		create_with_events();
+	else
+		qv_qp_create(&dev, &q, IBV_QPT_RC, &cap);
+	qv_qp_init(&q, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
+	for (i = 0; i < 2; i++)
+		post_recv();
+	fd = link_up(first ? argv[optind] : NULL);
+	if (fd < 0)
+		qv_die("accept", errno);
+	mine.gid = dev.gid;
+	mine.qpn = q.qp->qp_num;
+	mine.rkey = mr->rkey;
+	mine.addr = (uintptr_t)mr->addr + HALF;
+	fill(mr->addr, 0);
+	fill((uint8_t *)mr->addr + HALF, 0);
+	tell(fd, &mine, sizeof(mine));
+	hear(fd, &yours, sizeof(yours));
+	path.gid = yours.gid;
+	path.qpn = yours.qpn;
+	qv_qp_connect_path(&dev, &q, &path);
+	/* both must be ready to receive before anything is sent */
+	tell(fd, "x", 1);
+	hear(fd, &c, 1);
+	yours.rkey += delta;
+	if (active)
+		done = work(first, op, &yours, &status);
+	/* Who only serves looks at the end for what went wrong. */
+	if (!active)
+		recv(fd, &c, 1, 0);
+	else if (first)
+		send(fd, "x", 1, MSG_NOSIGNAL);
+	report(done, status);
+	return 0;
+}
