@@ -150,7 +150,8 @@ void qmp_qhca_fault_remove(const char *device, bool has_id, uint32_t id,
     if (qhca_debug_stopped(s->engine)) {
         error_setg(errp, "The adapter stands in the middle of its work: let "
                    "it go on first");
-    } else if ((has_id && !id) || !qhca_fault_remove(s->engine, has_id ? id : 0)) {
+    } else if ((has_id && !id) ||
+               !qhca_fault_remove(s->engine, has_id ? id : 0)) {
         error_setg(errp, "There is no fault %u", id);
     }
     qhca_find_end(s);

@@ -794,6 +794,7 @@ static void stops(void **state)
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
     struct qhca_break b = { .on = QHCA_ON_INJECTED, .index = 2,
                             .fields = QHCA_BRK_INDEX };
+    struct qhca_fault_rule now = { .action = QHCA_FLT_FATAL };
 
     (void)state;
     add(p->e, "delay time=100us nth=1");
@@ -804,10 +805,16 @@ static void stops(void **state)
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 1);
     world_run(&p->w, 1000000);
     peer_expect_nothing(p);
+    /* it stands in the middle of a rule: what is added counts from the next */
+    add(p->e, "duplicate");
+    assert_non_null(qhca_fault_add(p->e, &now));
+    assert_non_null(qhca_fault_seed(p->e, 1));
     node_continue(p->n);
     world_run(&p->w, 1000);
-    peer_expect(p, SEND_ONLY, p->a.sq_psn);
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 3);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn + 3);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn);
+    peer_expect_nothing(p);
     peer_free(p);
 }
 
