@@ -11,6 +11,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "health.h"
 #include "qhca_compat.h"
 #include "qhca_core.h"
 
@@ -59,10 +60,14 @@ struct qhca_eq {
 	u8 shift;
 	bool made;		/* the device knows it */
 	bool has_irq;
+	bool busy;		/* the asynchronous EQ's thread is at work */
+	bool watched;		/* an event waited at the last look ... */
+	u32 watched_cons;	/* ... and it was this one; see health.c */
 	u16 vector;
 	int irq;
 	u64 events;
 	u64 stray;		/* for CQs nobody has registered */
+	u64 lost;		/* events taken without an interrupt */
 	char name[40];
 };
 
@@ -83,6 +88,10 @@ struct qhca_core {
 	struct xarray cqs;	/* CQN -> struct qhca_core_cq */
 	struct blocking_notifier_head events;
 	struct work_struct fatal_work;
+	struct devlink *devlink;
+	struct qhca_health health;
+	struct mutex life_lock;	/* all of start and stop; after devlink's */
+	bool off;		/* stopped for a reset or for sleep; under life_lock */
 	struct qhca_adev *adev;
 	struct mutex layout_lock;	/* protects layout */
 	struct qhca_layout layout;
@@ -101,6 +110,7 @@ static inline struct device *qhca_dma_dev(struct qhca_core *core)
 /* pci.c */
 void qhca_kill(struct qhca_core *core, const char *why);
 bool qhca_check_alive(struct qhca_core *core);
+int qhca_recover(struct qhca_core *core);
 
 /* aq.c */
 void qhca_aq_init(struct qhca_core *core);
@@ -114,6 +124,8 @@ int qhca_irq_init(struct qhca_core *core);
 void qhca_irq_free(struct qhca_core *core);
 int qhca_eqs_init(struct qhca_core *core);
 void qhca_eqs_free(struct qhca_core *core);
+bool qhca_eq_waits(struct qhca_eq *eq);
+void qhca_eq_rescue(struct qhca_eq *eq);
 
 /* netdev.c */
 int qhca_netdev_create(struct qhca_core *core);
@@ -124,6 +136,7 @@ void qhca_netdev_link(struct qhca_core *core);
 void qhca_netdev_queue_error(struct qhca_core *core,
 			     const struct qhca_eqe *eqe);
 void qhca_netdev_dead(struct qhca_core *core);
+int qhca_netdev_remake(struct qhca_core *core);
 
 /* stats.c */
 extern const char * const qhca_stat_names[QHCA_STAT_COUNT];

@@ -15,38 +15,16 @@
 
 static struct dentry *root;
 
-static const struct {
-	const char *name;
-	u16 offset;
-	u8 size;
-} registers[] = {
-	{ "id", QHCA_REG_ID, 4 },
-	{ "version", QHCA_REG_VERSION, 4 },
-	{ "features", QHCA_REG_FEATURES, 8 },
-	{ "ctrl", QHCA_REG_CTRL, 4 },
-	{ "status", QHCA_REG_STATUS, 4 },
-	{ "db_shift", QHCA_REG_DB_SHIFT, 4 },
-	{ "db_pages", QHCA_REG_DB_PAGES, 4 },
-	{ "clock", QHCA_REG_CLOCK, 8 },
-	{ "asq_base", QHCA_REG_ASQ_BASE, 8 },
-	{ "acq_base", QHCA_REG_ACQ_BASE, 8 },
-	{ "aq_shift", QHCA_REG_AQ_SHIFT, 4 },
-	{ "aq_ctrl", QHCA_REG_AQ_CTRL, 4 },
-	{ "vectors", QHCA_REG_VECTORS, 4 },
-};
-
 static int registers_show(struct seq_file *s, void *unused)
 {
 	struct qhca_core *core = s->private;
-	int i;
+	u64 values[QHCA_REGS_MAX];
+	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(registers); i++) {
-		void __iomem *reg = core->dev.regs + registers[i].offset;
-		u64 v = registers[i].size == 8 ? readq(reg) : readl(reg);
-
-		seq_printf(s, "%04x %-9s %#llx\n", registers[i].offset,
-			   registers[i].name, v);
-	}
+	qhca_regs_read(core, values);
+	for (i = 0; i < qhca_num_regs; i++)
+		seq_printf(s, "%04x %-9s %#llx\n", qhca_regs[i].offset,
+			   qhca_regs[i].name, values[i]);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(registers);

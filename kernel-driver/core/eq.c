@@ -56,6 +56,7 @@ static irqreturn_t async_thread(int irq, void *data)
 	u32 budget = BIT(eq->shift);
 	struct qhca_eqe *eqe, copy;
 
+	WRITE_ONCE(eq->busy, true);
 	/* More than a lap at once: arming brings us back. */
 	while (budget-- && (eqe = eq_peek(eq))) {
 		copy = *eqe;
@@ -77,6 +78,7 @@ static irqreturn_t async_thread(int irq, void *data)
 		}
 		blocking_notifier_call_chain(&core->events, copy.type, &copy);
 	}
+	WRITE_ONCE(eq->busy, false);
 	eq_arm(eq);
 	return IRQ_HANDLED;
 }
@@ -112,6 +114,39 @@ static irqreturn_t comp_irq(int irq, void *data)
 	}
 	eq_arm(eq);
 	return IRQ_HANDLED;
+}
+
+/* Is there an event not yet taken? The EQ does not go away meanwhile. */
+bool qhca_eq_waits(struct qhca_eq *eq)
+{
+	/* pairs with eq_create(): buffer and shift are there */
+	return smp_load_acquire(&eq->made) && eq_peek(eq);
+}
+
+/*
+ * Take the events that wait, as the interrupt handler would. The EQ does not go
+ * away meanwhile. Sleeps.
+ */
+void qhca_eq_rescue(struct qhca_eq *eq)
+{
+	unsigned long flags;
+
+	if (!qhca_eq_waits(eq))
+		return;
+	if (!eq->vector) {
+		eq->lost++;
+		irq_wake_thread(eq->irq, eq);
+		return;
+	}
+	/* the handler does not run now; what it calls is used to this context */
+	disable_irq(eq->irq);
+	local_irq_save(flags);
+	if (qhca_eq_waits(eq)) {
+		eq->lost++;
+		comp_irq(eq->irq, eq);
+	}
+	local_irq_restore(flags);
+	enable_irq(eq->irq);
 }
 
 u32 qhca_comp_eqn(struct qhca_dev *dev, u32 comp_vector)

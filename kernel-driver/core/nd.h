@@ -97,7 +97,6 @@ struct qhca_nd {
 	u32 speed;			/* Mb/s */
 	u32 fw_version;
 	struct work_struct rx_mode_work;
-	struct work_struct reset_work;
 	struct work_struct link_work;
 	struct work_struct stats_work;
 	struct mutex stats_lock;	/* protects hw_last */

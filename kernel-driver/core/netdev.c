@@ -183,22 +183,24 @@ static void nd_tx_timeout(struct net_device *netdev, unsigned int queue)
 
 	netdev_warn(netdev, "sending hangs: %u posted, %u told, %u done\n",
 		    nd->txq.prod, nd->txq.rung, nd->txq.cons);
-	schedule_work(&nd->reset_work);
+	qhca_health_report(nd->core, QHCA_REPORT_TX);
 }
 
-static void reset_work(struct work_struct *work)
+/* Make the queues anew, if there are any. 0 or an error. Takes rtnl. */
+int qhca_netdev_remake(struct qhca_core *core)
 {
-	struct qhca_nd *nd = container_of(work, struct qhca_nd, reset_work);
+	struct qhca_nd *nd = netdev_priv(core->dev.netdev);
 	int err = 0;
 
-	if (!qhca_check_alive(nd->core))
-		return;
+	if (!qhca_check_alive(core))
+		return -EIO;
 	rtnl_lock();
 	if (netif_device_present(nd->netdev))
 		err = qhca_nd_restart(nd);
 	rtnl_unlock();
 	if (err)
 		netdev_err(nd->netdev, "queues not remade: %d\n", err);
+	return err;
 }
 
 static const struct net_device_ops nd_ops = {
@@ -246,15 +248,14 @@ void qhca_netdev_queue_error(struct qhca_core *core,
 			     const struct qhca_eqe *eqe)
 {
 	struct net_device *netdev = READ_ONCE(core->dev.netdev);
-	struct qhca_nd *nd;
+	bool tx = eqe->type == QHCA_EV_ETH_SQ_ERR;
 
 	if (!netdev)
 		return;
 	netdev_err(netdev, "%s queue %u stopped, syndrome %#x\n",
-		   eqe->type == QHCA_EV_ETH_SQ_ERR ? "send" : "receive",
-		   le32_to_cpu(eqe->obj), eqe->syndrome);
-	nd = netdev_priv(netdev);
-	schedule_work(&nd->reset_work);
+		   tx ? "send" : "receive", le32_to_cpu(eqe->obj),
+		   eqe->syndrome);
+	qhca_health_report(core, tx ? QHCA_REPORT_TX : QHCA_REPORT_RX);
 }
 
 /* The device is dead: no traffic until a reset or a new probe. */
@@ -282,7 +283,6 @@ void qhca_netdev_pause(struct qhca_core *core)
 	qhca_nd_down(nd);
 	rtnl_unlock();
 	cancel_work_sync(&nd->rx_mode_work);
-	cancel_work_sync(&nd->reset_work);
 	cancel_work_sync(&nd->link_work);
 	cancel_work_sync(&nd->stats_work);
 }
@@ -371,7 +371,6 @@ int qhca_netdev_create(struct qhca_core *core)
 	nd->tx_mod.usec = 50;
 	nd->speed = le32_to_cpu(port.speed);
 	INIT_WORK(&nd->rx_mode_work, qhca_rx_mode_work);
-	INIT_WORK(&nd->reset_work, reset_work);
 	INIT_WORK(&nd->link_work, link_work);
 	INIT_WORK(&nd->stats_work, qhca_nd_stats_work);
 	mutex_init(&nd->stats_lock);
@@ -408,7 +407,6 @@ void qhca_netdev_destroy(struct qhca_core *core)
 	if (core->eqs)
 		synchronize_irq(core->eqs[0].irq);
 	flush_work(&core->fatal_work);
-	cancel_work_sync(&nd->reset_work);
 	cancel_work_sync(&nd->rx_mode_work);
 	cancel_work_sync(&nd->link_work);
 	cancel_work_sync(&nd->stats_work);

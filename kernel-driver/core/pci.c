@@ -39,7 +39,7 @@ static void reset_device(struct qhca_core *core)
 /*
  * Declare the device dead: it is reset, commands that wait end with -EIO and
  * everybody hears QHCA_EV_DEVICE_FATAL later. Any context; later calls do
- * nothing. A function-level reset or a new probe brings it back.
+ * nothing. devlink health brings it back then, or a function-level reset.
  */
 void qhca_kill(struct qhca_core *core, const char *why)
 {
@@ -47,6 +47,10 @@ void qhca_kill(struct qhca_core *core, const char *why)
 		return;
 	dev_err(qhca_dma_dev(core), "device is dead: %s (status %#x)\n", why,
 		readl(core->dev.regs + QHCA_REG_STATUS));
+	/* for a dump: after the reset there is nothing to be seen */
+	qhca_regs_read(core, core->health.regs);
+	core->health.why = why;
+	core->health.deaths++;
 	/* dead means that it does no DMA any more: so first the reset */
 	reset_device(core);
 	set_bit(QHCA_F_DEAD, &core->flags);
@@ -85,6 +89,8 @@ static void fatal_work(struct work_struct *work)
 
 	qhca_netdev_dead(core);
 	blocking_notifier_call_chain(&core->events, eqe.type, &eqe);
+	/* only now: recovering takes away who has to hear of it */
+	qhca_health_report(core, QHCA_REPORT_DEVICE);
 }
 
 /* ------------------------------------------------------ start and stop -- */
@@ -179,6 +185,7 @@ static int hw_start(struct qhca_core *core)
 	if (err)
 		goto err_irq;
 	set_bit(QHCA_F_STARTED, &core->flags);
+	qhca_health_watch(core, true);
 	mutex_unlock(&core->start_lock);
 	return 0;
 
@@ -200,6 +207,7 @@ static void hw_stop(struct qhca_core *core)
 {
 	if (!test_and_clear_bit(QHCA_F_STARTED, &core->flags))
 		return;
+	qhca_health_watch(core, false);
 	mutex_lock(&core->start_lock);
 	qhca_eqs_free(core);
 	set_bit(QHCA_F_KILLED, &core->flags);
@@ -291,6 +299,63 @@ err_hw:
 	return err;
 }
 
+/* Before a reset or sleep: stop all, until wake() */
+static void quiesce(struct qhca_core *core)
+{
+	mutex_lock(&core->life_lock);
+	core->off = true;
+	suspend_all(core);
+	mutex_unlock(&core->life_lock);
+}
+
+static int wake(struct qhca_core *core)
+{
+	int err;
+
+	mutex_lock(&core->life_lock);
+	core->off = false;
+	err = resume_all(core);
+	mutex_unlock(&core->life_lock);
+	if (!err)
+		qhca_health_well(core);
+	return err;
+}
+
+/**
+ * qhca_recover - reset a device that is dead, and start all anew
+ * @core: adapter; if it works nothing happens
+ *
+ * For RDMA users it goes and comes. Not in an interrupt, not under rtnl.
+ *
+ * Return: 0; -EBUSY (somebody else has stopped it and will start it), -ENODEV
+ * (its registers do not answer), or why it does not start.
+ */
+int qhca_recover(struct qhca_core *core)
+{
+	int err;
+
+	mutex_lock(&core->life_lock);
+	if (core->off) {
+		err = -EBUSY;
+	} else if (test_bit(QHCA_F_STARTED, &core->flags) &&
+		   !qhca_dev_dead(&core->dev)) {
+		err = 0;
+	} else if (readl(core->dev.regs + QHCA_REG_ID) != QHCA_ID_MAGIC) {
+		err = -ENODEV;
+	} else {
+		suspend_all(core);
+		err = resume_all(core);
+	}
+	mutex_unlock(&core->life_lock);
+	if (err) {
+		dev_err(qhca_dma_dev(core), "not recovered: %d\n", err);
+		return err;
+	}
+	dev_info(qhca_dma_dev(core), "recovered\n");
+	qhca_health_well(core);
+	return 0;
+}
+
 /* --------------------------------------------------- probe and remove -- */
 
 static int check_identity(struct qhca_core *core)
@@ -357,8 +422,10 @@ static struct qhca_core *core_alloc(struct pci_dev *pdev)
 	BLOCKING_INIT_NOTIFIER_HEAD(&core->events);
 	INIT_WORK(&core->fatal_work, fatal_work);
 	mutex_init(&core->start_lock);
+	mutex_init(&core->life_lock);
 	mutex_init(&core->layout_lock);
 	qhca_aq_init(core);
+	qhca_health_setup(core);
 	return core;
 }
 
@@ -367,6 +434,7 @@ static void core_free(struct qhca_core *core)
 	WARN_ON_ONCE(!xa_empty(&core->cqs));
 	xa_destroy(&core->cqs);
 	mutex_destroy(&core->layout_lock);
+	mutex_destroy(&core->life_lock);
 	mutex_destroy(&core->start_lock);
 	kfree(core);
 }
@@ -417,11 +485,17 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = adev_add(core);
 	if (err)
 		goto err_netdev;
+	/* last: from now on it may be recovered, which takes all away */
+	err = qhca_health_init(core);
+	if (err)
+		goto err_adev;
 	dev_info(&pdev->dev, "%s: %u completion vectors, %u QPs\n",
 		 netdev_name(core->dev.netdev), core->dev.num_comp_vectors,
 		 core->dev.caps.max_qp);
 	return 0;
 
+err_adev:
+	adev_del(core);
 err_netdev:
 	qhca_debugfs_remove(core);
 	qhca_netdev_destroy(core);
@@ -442,6 +516,7 @@ static void qhca_remove(struct pci_dev *pdev)
 
 	if (!pci_device_is_present(pdev))
 		qhca_kill(core, "it has left the bus");
+	qhca_health_exit(core);
 	adev_del(core);
 	qhca_debugfs_remove(core);
 	qhca_netdev_destroy(core);
@@ -454,7 +529,7 @@ static void qhca_remove(struct pci_dev *pdev)
 /* The next kernel must find a device that does no DMA. */
 static void qhca_shutdown(struct pci_dev *pdev)
 {
-	suspend_all(pci_get_drvdata(pdev));
+	quiesce(pci_get_drvdata(pdev));
 }
 
 /* -------------------------------------------------------- system sleep -- */
@@ -462,13 +537,13 @@ static void qhca_shutdown(struct pci_dev *pdev)
 /* The device forgets everything: RDMA users see it go and come. */
 static int qhca_pm_suspend(struct device *d)
 {
-	suspend_all(dev_get_drvdata(d));
+	quiesce(dev_get_drvdata(d));
 	return 0;
 }
 
 static int qhca_pm_resume(struct device *d)
 {
-	return resume_all(dev_get_drvdata(d));
+	return wake(dev_get_drvdata(d));
 }
 
 static DEFINE_SIMPLE_DEV_PM_OPS(qhca_pm_ops, qhca_pm_suspend, qhca_pm_resume);
@@ -477,12 +552,12 @@ static DEFINE_SIMPLE_DEV_PM_OPS(qhca_pm_ops, qhca_pm_suspend, qhca_pm_resume);
 
 static void qhca_reset_prepare(struct pci_dev *pdev)
 {
-	suspend_all(pci_get_drvdata(pdev));
+	quiesce(pci_get_drvdata(pdev));
 }
 
 static void qhca_reset_done(struct pci_dev *pdev)
 {
-	int err = resume_all(pci_get_drvdata(pdev));
+	int err = wake(pci_get_drvdata(pdev));
 
 	if (err)
 		dev_err(&pdev->dev, "not usable after the reset: %d\n", err);
@@ -498,7 +573,7 @@ static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev,
 	qhca_kill(core, "bus error");
 	if (state == pci_channel_io_perm_failure)
 		return PCI_ERS_RESULT_DISCONNECT;
-	suspend_all(core);
+	quiesce(core);
 	pci_disable_device(pdev);
 	return PCI_ERS_RESULT_NEED_RESET;
 }

@@ -30,6 +30,16 @@
 #define QHCA_DMAH_GIVEN		false
 #endif
 
+/* 6.18: the grace period has moved to the operations; see core/Kbuild */
+#ifdef QHCA_HAVE_HEALTH_OPS_GRACE
+#define QHCA_HEALTH_GRACE(ms)	.default_graceful_period = (ms),
+#define qhca_health_create(devlink, ops, grace, priv) \
+	devlink_health_reporter_create(devlink, ops, priv)
+#else
+#define QHCA_HEALTH_GRACE(ms)
+#define qhca_health_create	devlink_health_reporter_create
+#endif
+
 /* 7.2: user memory may also come from a buffer descriptor */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 #define ib_umem_get_va(device, addr, size, access) \

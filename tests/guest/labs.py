@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import json
 import os
 import re
 import sys
@@ -134,6 +135,28 @@ class TestGuest(Guest):
         )
         self.run("qhca-net", timeout)
         self.wait_gid(self.ip)
+
+    def health(self, reporter: str) -> dict:
+        """What devlink health says of one reporter."""
+        out = self.run(f"devlink -j health show pci/{self.pci} reporter {reporter}").out
+        (entries,) = json.loads(out)["health"].values()
+        return entries[0]
+
+    @contextlib.contextmanager
+    def health_set(self, reporter: str, **settings):
+        """Settings of devlink health, as they were again after the block."""
+        before = self.health(reporter)
+
+        def put(values):
+            for name, value in values.items():
+                text = str(value).lower()
+                self.run(f"devlink health set pci/{self.pci} reporter {reporter} {name} {text}")
+
+        put(settings)
+        try:
+            yield
+        finally:
+            put({name: before[name] for name in settings})
 
     def load_driver(self, *parameters: str) -> None:
         """Load qhca.ko and qhca_ib.ko; parameters as MODULE.NAME=VALUE."""

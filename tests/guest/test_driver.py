@@ -110,16 +110,17 @@ def test_dead_device(pair, bit):
     for its timeout, and a reset brings the adapter back.
     """
     a = pair.a
-    set_command(a, bit, False)
-    try:
-        # any command finds it out, at once and not after a timeout
-        a.run(f"ethtool -S {a.netdev}", timeout=10, check=False)
-        a.wait_for(f"dmesg | tail -n 60 | grep -q 'qhca {a.pci}: device is dead'", timeout=10)
-        assert pair.a.run(f"ip link set {a.netdev} down && ip link set {a.netdev} up",
-                          timeout=10, check=False).rc != 0
-    finally:
-        set_command(a, bit, True)
-        function_reset(a)
+    with a.health_set("device", auto_recover=False):
+        set_command(a, bit, False)
+        try:
+            # any command finds it out, at once and not after a timeout
+            a.run(f"ethtool -S {a.netdev}", timeout=10, check=False)
+            a.wait_for(f"dmesg | tail -n 60 | grep -q 'qhca {a.pci}: device is dead'", timeout=10)
+            assert pair.a.run(f"ip link set {a.netdev} down && ip link set {a.netdev} up",
+                              timeout=10, check=False).rc != 0
+        finally:
+            set_command(a, bit, True)
+            function_reset(a)
     a.run(f"ip link set {a.netdev} up")
     a.setup_nic()
     ping(pair)

@@ -107,6 +107,7 @@ def test_nvme_device_dies(fresh_pair):
         before = pair.a.ethtool_stat("roce_rx_packets")
         pair.a.wait_for(f"test $(ethtool -S {pair.a.netdev} | awk '/roce_rx_packets/ {{print $2}}')"
                         f" -gt {before + 100}")
+        pair.a.run(f"devlink health set pci/{pair.a.pci} reporter device auto_recover false")
         pair.a.run(BREAK_DEVICE.format(pci=pair.a.pci), check=False)
         pair.a.run(DISCONNECT, timeout=90)
         assert reader.wait(60).rc != 0

@@ -163,12 +163,16 @@ def unbound():
 def dead():
     """The device stops: the event says so, and a reset helps."""
     application = Application()
+    subprocess.run(["devlink", "health", "set", f"pci/{PCI}", "reporter", "device",
+                    "auto_recover", "false"], check=True)
     subprocess.run(["setpci", "-s", PCI, "COMMAND=0:4"], check=True)
     assert answer(rc.MR, application.pd, 4096, LOCAL) in GONE
     application.events()
     application.sees_it_go()
     subprocess.run(["setpci", "-s", PCI, "COMMAND=4:4"], check=True)
     store(f"{DEVICE}/reset", "1")
+    subprocess.run(["devlink", "health", "set", f"pci/{PCI}", "reporter", "device",
+                    "auto_recover", "true"], check=True)
     works_again()
     application.close()
 

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What devlink health shows: diagnose is the state of things now, a dump has
+ * all that helps to find out why it is so.
+ */
+#include <linux/rtnetlink.h>
+#include <net/devlink.h>
+
+#include "nd.h"
+
+const struct qhca_reg_name qhca_regs[] = {
+	{ "id", QHCA_REG_ID, 4 },
+	{ "version", QHCA_REG_VERSION, 4 },
+	{ "features", QHCA_REG_FEATURES, 8 },
+	{ "ctrl", QHCA_REG_CTRL, 4 },
+	{ "status", QHCA_REG_STATUS, 4 },
+	{ "db_shift", QHCA_REG_DB_SHIFT, 4 },
+	{ "db_pages", QHCA_REG_DB_PAGES, 4 },
+	{ "clock", QHCA_REG_CLOCK, 8 },
+	{ "asq_base", QHCA_REG_ASQ_BASE, 8 },
+	{ "acq_base", QHCA_REG_ACQ_BASE, 8 },
+	{ "aq_shift", QHCA_REG_AQ_SHIFT, 4 },
+	{ "aq_ctrl", QHCA_REG_AQ_CTRL, 4 },
+	{ "vectors", QHCA_REG_VECTORS, 4 },
+};
+
+const unsigned int qhca_num_regs = ARRAY_SIZE(qhca_regs);
+
+static_assert(ARRAY_SIZE(qhca_regs) <= QHCA_REGS_MAX);
+
+/* All of qhca_regs[], now. Any context. */
+void qhca_regs_read(struct qhca_core *core, u64 *values)
+{
+	unsigned int i;
+
+	for (i = 0; i < qhca_num_regs; i++) {
+		void __iomem *reg = core->dev.regs + qhca_regs[i].offset;
+
+		values[i] = qhca_regs[i].size == 8 ? readq(reg) : readl(reg);
+	}
+}
+
+static void put_hex(struct devlink_fmsg *m, const char *name, u64 value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%#llx", value);
+	devlink_fmsg_string_pair_put(m, name, text);
+}
+
+static void put_regs(struct devlink_fmsg *m, const char *name,
+		     const u64 *values)
+{
+	unsigned int i;
+
+	devlink_fmsg_pair_nest_start(m, name);
+	devlink_fmsg_obj_nest_start(m);
+	for (i = 0; i < qhca_num_regs; i++)
+		put_hex(m, qhca_regs[i].name, values[i]);
+	devlink_fmsg_obj_nest_end(m);
+	devlink_fmsg_pair_nest_end(m);
+}
+
+/* ---------------------------------------------------------------- device -- */
+
+static const char *fatal_name(u32 status)
+{
+	if (!(status & QHCA_STATUS_FATAL))
+		return "none";
+	switch ((status & QHCA_STATUS_FATAL_MASK) >> QHCA_STATUS_FATAL_SHIFT) {
+	case QHCA_FATAL_AQ_DMA:
+		return "an admin ring could not be accessed";
+	case QHCA_FATAL_AQ_INDEX:
+		return "admin doorbell beyond the ring";
+	case QHCA_FATAL_AQ_CONFIG:
+		return "enabled with bad settings";
+	case QHCA_FATAL_EQ:
+		return "an event ring could not be written";
+	default:
+		return "unknown";
+	}
+}
+
+static const char *state_name(struct qhca_core *core)
+{
+	if (qhca_dev_dead(&core->dev))
+		return test_bit(QHCA_F_STARTED, &core->flags) ? "dead"
+							      : "stopped";
+	return "works";
+}
+
+static void put_fatal(struct devlink_fmsg *m, const u64 *regs)
+{
+	unsigned int i;
+
+	for (i = 0; i < qhca_num_regs; i++) {
+		if (qhca_regs[i].offset == QHCA_REG_STATUS)
+			devlink_fmsg_string_pair_put(m, "fatal",
+						     fatal_name(regs[i]));
+	}
+}
+
+void qhca_show_device(struct qhca_core *core, struct devlink_fmsg *m)
+{
+	const struct qhca_health *h = &core->health;
+	u32 status = readl(core->dev.regs + QHCA_REG_STATUS);
+
+	devlink_fmsg_string_pair_put(m, "state", state_name(core));
+	put_hex(m, "status", status);
+	devlink_fmsg_bool_pair_put(m, "link", status & QHCA_STATUS_LINK);
+	devlink_fmsg_u32_pair_put(m, "deaths", h->deaths);
+	if (h->deaths) {
+		devlink_fmsg_string_pair_put(m, "last death", h->why);
+		put_fatal(m, h->regs);
+	}
+	devlink_fmsg_u64_pair_put(m, "commands", core->aq.commands);
+	devlink_fmsg_u64_pair_put(m, "late answers", core->aq.late);
+}
+
+/* The rings as they are in memory; a dead device has written its last. */
+static void dump_aq(struct qhca_core *core, struct devlink_fmsg *m)
+{
+	struct qhca_aq_cmd *sq = kcalloc(QHCA_AQ_DEPTH, sizeof(*sq),
+					 GFP_KERNEL);
+	struct qhca_aq_cqe *cq = kcalloc(QHCA_AQ_DEPTH, sizeof(*cq),
+					 GFP_KERNEL);
+	struct qhca_aq *aq = &core->aq;
+	u32 prod = 0, cons = 0, i, n = 0;
+
+	if (!sq || !cq)
+		goto out;
+	spin_lock_irq(&aq->lock);
+	if (aq->sq && aq->cq) {
+		memcpy(sq, aq->sq, QHCA_AQ_DEPTH * sizeof(*sq));
+		memcpy(cq, aq->cq, QHCA_AQ_DEPTH * sizeof(*cq));
+		prod = aq->prod;
+		cons = aq->cons;
+		n = min_t(u32, prod, QHCA_AQ_DEPTH);
+	}
+	spin_unlock_irq(&aq->lock);
+
+	devlink_fmsg_pair_nest_start(m, "aq");
+	devlink_fmsg_obj_nest_start(m);
+	devlink_fmsg_u32_pair_put(m, "prod", prod);
+	devlink_fmsg_u32_pair_put(m, "cons", cons);
+	devlink_fmsg_arr_pair_nest_start(m, "commands");
+	for (i = prod - n; i != prod; i++) {
+		const struct qhca_aq_cmd *c = &sq[i & (QHCA_AQ_DEPTH - 1)];
+
+		devlink_fmsg_obj_nest_start(m);
+		devlink_fmsg_u32_pair_put(m, "index", i);
+		devlink_fmsg_u32_pair_put(m, "ticket", le16_to_cpu(c->cmd_id));
+		put_hex(m, "opcode", c->opcode);
+		put_hex(m, "obj", le32_to_cpu(c->obj));
+		devlink_fmsg_obj_nest_end(m);
+	}
+	devlink_fmsg_arr_pair_nest_end(m);
+	devlink_fmsg_arr_pair_nest_start(m, "answers");
+	for (i = cons - min(cons, n); i != cons; i++) {
+		const struct qhca_aq_cqe *c = &cq[i & (QHCA_AQ_DEPTH - 1)];
+
+		devlink_fmsg_obj_nest_start(m);
+		devlink_fmsg_u32_pair_put(m, "index", i);
+		devlink_fmsg_u32_pair_put(m, "ticket", le16_to_cpu(c->cmd_id));
+		devlink_fmsg_u32_pair_put(m, "status", c->status);
+		put_hex(m, "obj", le32_to_cpu(c->obj));
+		put_hex(m, "result", le64_to_cpu(c->result));
+		devlink_fmsg_obj_nest_end(m);
+	}
+	devlink_fmsg_arr_pair_nest_end(m);
+	devlink_fmsg_obj_nest_end(m);
+	devlink_fmsg_pair_nest_end(m);
+out:
+	kfree(cq);
+	kfree(sq);
+}
+
+static void dump_stats(struct qhca_core *core, struct devlink_fmsg *m)
+{
+	__le64 hw[QHCA_STAT_COUNT];
+	int i;
+
+	/* a dead device does not tell */
+	if (qhca_aq_query(&core->dev, QHCA_CMD_QUERY_STATS, 0, hw, sizeof(hw)))
+		return;
+	devlink_fmsg_pair_nest_start(m, "statistics");
+	devlink_fmsg_obj_nest_start(m);
+	for (i = 0; i < QHCA_STAT_COUNT; i++) {
+		if (qhca_stat_names[i])
+			devlink_fmsg_u64_pair_put(m, qhca_stat_names[i],
+						  le64_to_cpu(hw[i]));
+	}
+	devlink_fmsg_obj_nest_end(m);
+	devlink_fmsg_pair_nest_end(m);
+}
+
+void qhca_dump_device(struct qhca_core *core, struct devlink_fmsg *m)
+{
+	u64 regs[QHCA_REGS_MAX];
+
+	qhca_show_device(core, m);
+	qhca_regs_read(core, regs);
+	put_regs(m, "registers", regs);
+	if (core->health.deaths)
+		put_regs(m, "registers at the last death", core->health.regs);
+	dump_aq(core, m);
+	qhca_show_eqs(core, m, true);
+	dump_stats(core, m);
+}
+
+/* ------------------------------------------------------------------- EQs -- */
+
+static void put_plan(struct devlink_fmsg *m, const struct qhca_table *t)
+{
+	devlink_fmsg_string_pair_put(m, "form", qhca_form_name(t->plan.form));
+	devlink_fmsg_u32_pair_put(m, "hops", t->plan.hops);
+	devlink_fmsg_u32_pair_put(m, "page_shift", t->plan.page_shift);
+	put_hex(m, "table", le64_to_cpu(t->desc.addr));
+}
+
+static void show_eq(struct qhca_core *core, struct qhca_eq *eq,
+		    struct devlink_fmsg *m, bool all)
+{
+	struct qhca_eqc eqc;
+
+	devlink_fmsg_obj_nest_start(m);
+	devlink_fmsg_u32_pair_put(m, "eqn", eq->eqn);
+	devlink_fmsg_u32_pair_put(m, "vector", eq->vector);
+	devlink_fmsg_u32_pair_put(m, "irq", eq->irq);
+	devlink_fmsg_u32_pair_put(m, "depth", BIT(eq->shift));
+	devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(eq->cons));
+	devlink_fmsg_bool_pair_put(m, "waiting", qhca_eq_waits(eq));
+	devlink_fmsg_u64_pair_put(m, "events", eq->events);
+	devlink_fmsg_u64_pair_put(m, "stray", eq->stray);
+	devlink_fmsg_u64_pair_put(m, "lost interrupts", eq->lost);
+	if (!qhca_aq_query(&core->dev, QHCA_CMD_QUERY_EQ, eq->eqn, &eqc,
+			   sizeof(eqc))) {
+		devlink_fmsg_u32_pair_put(m, "device prod",
+					  le32_to_cpu(eqc.prod));
+		devlink_fmsg_u32_pair_put(m, "device cons",
+					  le32_to_cpu(eqc.cons));
+		devlink_fmsg_bool_pair_put(m, "armed", eqc.armed);
+	}
+	if (all)
+		put_plan(m, &eq->buf.table);
+	devlink_fmsg_obj_nest_end(m);
+}
+
+/* @all: where their memory is, too */
+void qhca_show_eqs(struct qhca_core *core, struct devlink_fmsg *m, bool all)
+{
+	u32 i;
+
+	mutex_lock(&core->start_lock);
+	devlink_fmsg_arr_pair_nest_start(m, "eqs");
+	for (i = 0; i < core->num_eqs; i++)
+		show_eq(core, &core->eqs[i], m, all);
+	devlink_fmsg_arr_pair_nest_end(m);
+	mutex_unlock(&core->start_lock);
+}
+
+/* -------------------------------------------------- Ethernet queues ------ */
+
+static void put_ncq(struct devlink_fmsg *m, const struct qhca_ncq *cq, bool all)
+{
+	devlink_fmsg_pair_nest_start(m, "cq");
+	devlink_fmsg_obj_nest_start(m);
+	devlink_fmsg_u32_pair_put(m, "cqn", cq->cq.cqn);
+	devlink_fmsg_u32_pair_put(m, "depth", BIT(cq->shift));
+	devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(cq->cons));
+	if (all)
+		put_plan(m, &cq->buf.table);
+	devlink_fmsg_obj_nest_end(m);
+	devlink_fmsg_pair_nest_end(m);
+}
+
+void qhca_show_tx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
+{
+	struct qhca_nd *nd = netdev_priv(core->dev.netdev);
+	const struct qhca_txq *q = &nd->txq;
+
+	rtnl_lock();
+	devlink_fmsg_bool_pair_put(m, "up", nd->up);
+	if (nd->up) {
+		struct netdev_queue *txq;
+
+		txq = netdev_get_tx_queue(nd->netdev, 0);
+		devlink_fmsg_u32_pair_put(m, "queue", q->num);
+		devlink_fmsg_u32_pair_put(m, "depth", BIT(q->shift));
+		devlink_fmsg_u32_pair_put(m, "prod", READ_ONCE(q->prod));
+		devlink_fmsg_u32_pair_put(m, "rung", READ_ONCE(q->rung));
+		devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(q->cons));
+		devlink_fmsg_bool_pair_put(m, "stopped",
+					   netif_tx_queue_stopped(txq));
+		devlink_fmsg_u64_pair_put(m, "busy", nd->tx_busy);
+		if (all)
+			put_plan(m, &q->buf.table);
+		put_ncq(m, &q->cq, all);
+	}
+	rtnl_unlock();
+}
+
+void qhca_show_rx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
+{
+	struct qhca_nd *nd = netdev_priv(core->dev.netdev);
+	const struct qhca_rxq *q = &nd->rxq;
+
+	rtnl_lock();
+	devlink_fmsg_bool_pair_put(m, "up", nd->up);
+	if (nd->up) {
+		devlink_fmsg_u32_pair_put(m, "queue", q->num);
+		devlink_fmsg_u32_pair_put(m, "depth", BIT(q->shift));
+		devlink_fmsg_u32_pair_put(m, "prod", READ_ONCE(q->prod));
+		devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(q->cons));
+		devlink_fmsg_u64_pair_put(m, "no memory", nd->rx_alloc_failed);
+		if (all)
+			put_plan(m, &q->buf.table);
+		put_ncq(m, &q->cq, all);
+	}
+	rtnl_unlock();
+}

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""devlink health: what the driver reports, shows, and mends."""
+
+import contextlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from physmem import _stub
+from test_driver import debugfs, function_reset, ping, set_command
+from test_lifecycle import restore
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from contract import CONST  # noqa: E402
+
+REPORTERS = ["device", "eq", "tx", "rx"]
+
+
+def devlink(guest, verb, reporter):
+    """diagnose, or dump show, as a dictionary."""
+    out = guest.run(f"devlink -j health {verb} pci/{guest.pci} reporter {reporter}").out
+    return json.loads(out)
+
+
+def act(guest, verb, reporter, check=True):
+    """test, recover, or dump clear."""
+    return guest.run(f"devlink health {verb} pci/{guest.pci} reporter {reporter}",
+                     timeout=60, check=check)
+
+
+def counts(guest, reporter):
+    h = guest.health(reporter)
+    return h["state"], h["error"], h["recover"]
+
+
+def wait_counts(guest, reporter, *want, timeout=40):
+    guest._until(lambda: counts(guest, reporter) == want, timeout,
+                 f"reporter {reporter}: not {want}, but {counts(guest, reporter)}")
+
+
+@pytest.fixture
+def dying(pair):
+    """Guest a, whose adapter may die often; clean at the end."""
+    a = pair.a
+    with a.health_set("device", grace_period=0):
+        yield a
+        if counts(a, "device")[0] != "healthy":
+            act(a, "recover", "device")
+        for reporter in REPORTERS:
+            act(a, "dump clear", reporter)
+    restore(pair, a)
+
+
+def test_what_is_shown(pair):
+    """All reporters are well; what they show is what debugfs and ethtool show."""
+    a = pair.a
+    ping(pair)
+    out = a.run(f"devlink -j health show pci/{a.pci}").out
+    (shown,) = json.loads(out)["health"].values()
+    assert [h["reporter"] for h in shown] == REPORTERS
+    assert all(h["state"] == "healthy" and h["auto_recover"] for h in shown)
+    (info,) = json.loads(a.run(f"devlink -j dev info pci/{a.pci}").out)["info"].values()
+    assert info["driver"] == "qhca"
+    fw = a.run("cat /sys/class/infiniband/$IBDEV/fw_ver").out.strip()
+    assert info["versions"]["running"]["fw"] == fw
+
+    device = devlink(a, "diagnose", "device")
+    assert device["state"] == "works" and device["link"]
+    assert int(device["status"], 0) & CONST["QHCA_STATUS_READY"]
+    queues = a.run(f"cat {debugfs(a)}/queues").out
+    eqs = devlink(a, "diagnose", "eq")["eqs"]
+    assert [str(e["eqn"]) for e in eqs] == re.findall(r"^eq (\d+)", queues, re.MULTILINE)
+    for eq in eqs:
+        assert eq["armed"] and not eq["waiting"]
+        assert eq["device prod"] == eq["device cons"] == eq["cons"], eq
+    sq = re.search(r"^tx_sq (\d+) prod (\d+)", queues, re.MULTILINE)
+    tx = devlink(a, "diagnose", "tx")
+    assert tx["up"] and str(tx["queue"]) == sq[1] and tx["prod"] >= int(sq[2])
+    assert tx["prod"] == tx["rung"]
+    rx = devlink(a, "diagnose", "rx")
+    assert rx["up"] and rx["prod"] - rx["cons"] <= rx["depth"]
+
+    dump = devlink(a, "dump show", "device")
+    assert int(dump["registers"]["id"], 0) == CONST["QHCA_ID_MAGIC"]
+    assert dump["aq"]["prod"] >= dump["aq"]["cons"] > 0
+    assert len(dump["aq"]["commands"]) == len(dump["aq"]["answers"]) == 32
+    names = {line.split(":")[0].strip() for line in a.run("ethtool -S $NETDEV").out.splitlines()}
+    assert len(dump["statistics"]) > 40 and set(dump["statistics"]) <= names
+    assert dump["eqs"][0]["table"] != "0"
+    for reporter in REPORTERS:
+        act(a, "dump clear", reporter)
+
+
+def test_recovers_by_itself(pair, dying):
+    """A device that dies comes back; RDMA users hear of it, and can start anew."""
+    a = dying
+    _, errors, recoveries = counts(a, "device")
+    watch = a.start("stdbuf -oL ibv_asyncwatch -d $IBDEV")
+    a.wait_for("pgrep ibv_asyncwatch")
+    act(a, "test", "device")
+    wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
+    a._until(lambda: "IBV_EVENT_DEVICE_FATAL" in watch.out_so_far(), 20, "no event")
+    assert devlink(a, "diagnose", "device")["last death"] == "test by devlink"
+    dump = devlink(a, "dump show", "device")
+    assert int(dump["registers at the last death"]["status"], 0) & CONST["QHCA_STATUS_READY"]
+    assert dump["state"] == "dead" and "statistics" not in dump
+    watch.kill()
+    a.setup_nic()
+    ping(pair)
+
+
+def test_dump_of_a_real_death(pair, dying):
+    """DMA fails: the dump, taken before the recovery, tells what was under way."""
+    a = dying
+    _, errors, recoveries = counts(a, "device")
+    set_command(a, 4, False)
+    a.run(f"ethtool -S {a.netdev}", timeout=20, check=False)
+    # recovering makes it bus master again
+    wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
+    dump = devlink(a, "dump show", "device")
+    assert dump["last death"] == "it reports a fatal error"
+    assert dump["fatal"] == "an admin ring could not be accessed"
+    status = int(dump["registers at the last death"]["status"], 0)
+    assert status & CONST["QHCA_STATUS_FATAL"]
+    assert status >> CONST["QHCA_STATUS_FATAL_SHIFT"] & 0xFF == CONST["QHCA_FATAL_AQ_DMA"]
+    aq = dump["aq"]
+    assert aq["prod"] == aq["cons"] + 1
+    assert int(aq["commands"][-1]["opcode"], 0) == CONST["QHCA_CMD_QUERY_STATS"]
+
+
+def test_stays_dead_when_told(pair, dying):
+    """Without auto_recover it waits for the administrator."""
+    a = dying
+    _, errors, recoveries = counts(a, "device")
+    with a.health_set("device", auto_recover=False):
+        act(a, "test", "device")
+        wait_counts(a, "device", "error", errors + 1, recoveries)
+        assert devlink(a, "diagnose", "device")["state"] == "dead"
+        assert a.run("ethtool -S $NETDEV", check=False).rc
+        act(a, "recover", "device")
+    assert counts(a, "device") == ("healthy", errors + 1, recoveries + 1)
+    a.setup_nic()
+    ping(pair)
+
+
+def test_dies_too_often(pair, dying):
+    """Within the grace period of the last recovery it stays dead."""
+    a = dying
+    _, errors, recoveries = counts(a, "device")
+    act(a, "test", "device")
+    wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
+    with a.health_set("device", grace_period=600000):
+        act(a, "test", "device")
+        wait_counts(a, "device", "error", errors + 2, recoveries + 1)
+        assert devlink(a, "diagnose", "device")["state"] == "dead"
+        # a function-level reset mends it as well, and that is no recovery
+        function_reset(a)
+        assert counts(a, "device") == ("healthy", errors + 2, recoveries + 1)
+    a.setup_nic()
+    ping(pair)
+
+
+def test_absent_registers(pair, dying):
+    """No recovery is tried where nobody answers; the error says so."""
+    a = dying
+    _, errors, recoveries = counts(a, "device")
+    set_command(a, 2, False)
+    try:
+        a.run(f"ethtool -S {a.netdev}", timeout=20, check=False)
+        wait_counts(a, "device", "error", errors + 1, recoveries)
+        refused = act(a, "recover", "device", check=False)
+        assert refused.rc and "registers do not answer" in refused.err, refused.describe()
+    finally:
+        set_command(a, 2, True)
+    act(a, "recover", "device")
+    assert counts(a, "device") == ("healthy", errors + 1, recoveries + 1)
+    a.setup_nic()
+    ping(pair)
+
+
+@pytest.mark.parametrize("reporter", ["tx", "rx"])
+def test_queues_are_remade(pair, reporter):
+    """A stopped queue gets a successor, by itself or when told."""
+    a = pair.a
+    _, errors, recoveries = counts(a, reporter)
+    act(a, "test", reporter)
+    wait_counts(a, reporter, "healthy", errors + 1, recoveries + 1)
+    ping(pair)
+    with a.health_set(reporter, auto_recover=False):
+        act(a, "test", reporter)
+        wait_counts(a, reporter, "error", errors + 2, recoveries + 1)
+        ping(pair)      # nothing was really wrong
+        act(a, "recover", reporter)
+    assert counts(a, reporter) == ("healthy", errors + 2, recoveries + 2)
+    ping(pair)
+    dump = devlink(a, "dump show", reporter)
+    assert dump["up"] and dump["table"] != "0x0"
+    act(a, "dump clear", reporter)
+
+
+@contextlib.contextmanager
+def masked(lab, guest, vector):
+    """The device's MSI-X vector does not get through."""
+    text = guest.run(f"lspci -s {guest.pci} -vv").out
+    bar, offset = re.search(r"Vector table: BAR=(\d) offset=([0-9a-f]+)", text).groups()
+    start = int(guest.run("sed -n %dp /sys/bus/pci/devices/%s/resource"
+                          % (int(bar) + 1, guest.pci)).out.split()[0], 0)
+    control = start + int(offset, 16) + 16 * vector + 12
+
+    def store(value):
+        with _stub(lab, guest.name) as stub:
+            stub.write(control, value.to_bytes(4, "little"))
+
+    store(1)
+    try:
+        yield
+    finally:
+        store(0)
+
+
+def test_lost_interrupt(pair):
+    """Events whose interrupt does not come are found and taken."""
+    a = pair.a
+    _, errors, recoveries = counts(a, "eq")
+    lost = devlink(a, "diagnose", "eq")["eqs"][1]["lost interrupts"]
+    # the net_device's completion vector
+    with masked(pair, a, 1):
+        job = pair.b.start(f"ping -c 1 -W 60 {a.ip}")
+        assert job.wait(90).rc == 0
+    _, now, mended = counts(a, "eq")
+    assert now - errors == mended - recoveries > 0
+    assert devlink(a, "diagnose", "eq")["eqs"][1]["lost interrupts"] > lost
+    ping(pair)
+
+
+def test_all_at_once(pair, dying):
+    """Deaths, recoveries and function resets, each at any time."""
+    a, pci = dying, dying.pci
+    jobs = [a.start(f"while :; do {line}; done >/dev/null 2>&1") for line in (
+        f"devlink health test pci/{pci} reporter device; sleep 0.3",
+        f"devlink health recover pci/{pci} reporter device; sleep 0.1",
+        f"devlink health test pci/{pci} reporter tx; devlink health diagnose pci/{pci} reporter eq;"
+        f" devlink health dump show pci/{pci} reporter rx",
+        "ibv_devinfo; rdma res show",
+    )]
+    for _ in range(5):
+        function_reset(a)
+        ended = a.run("sleep 0.4")
+        assert ended.rc == 0
+    for job in jobs:
+        job.kill()
+    a._until(lambda: not a.run("pgrep devlink", check=False).out, 60, "devlink hangs")
+    if counts(a, "device")[0] != "healthy":
+        act(a, "recover", "device")
+    for reporter in ("tx", "rx", "eq"):
+        act(a, "recover", reporter)
+    a.setup_nic()
+    ping(pair)
