@@ -85,6 +85,13 @@ test-provider: root ## Unit tests of the provider (seconds)
 test-driver: root ## Unit tests of the driver's encoders (seconds)
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
+.PHONY: check-style driver-newest
+check-style: root ## checkpatch and sparse over the driver (a minute)
+	@lab/check-driver-style
+
+driver-newest: root ## Build the driver against the newest kernel of the backports
+	@lab/build-driver-newest
+
 test-device: qemu ## Device tests over qtest, no guest (seconds)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
 

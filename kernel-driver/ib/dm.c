@@ -48,7 +48,7 @@ static void give_pages(struct qhca_ib_dev *dev, unsigned long first,
 }
 
 /* Nobody sees what the owner before left there. */
-static int clear_pages(struct qhca_ib_dev *dev, phys_addr_t phys, size_t len)
+static int clear_memory(struct qhca_ib_dev *dev, phys_addr_t phys, size_t len)
 {
 	void __iomem *p;
 
@@ -108,7 +108,7 @@ struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev,
 	dm->offset = (u64)map->first_page << PAGE_SHIFT;
 	size = (u64)map->npages << PAGE_SHIFT;
 	map->phys = dev->qdev->dm_phys + dm->offset;
-	err = clear_pages(dev, map->phys, size);
+	err = clear_memory(dev, map->phys, size);
 	if (err)
 		goto err_pages;
 	err = rdma_user_mmap_entry_insert(ibuc, &map->entry, size);
@@ -178,25 +178,23 @@ static int UVERBS_HANDLER(QHCA_METHOD_DM_QUERY)(struct uverbs_attr_bundle *attrs
 	return err;
 }
 
-ADD_UVERBS_ATTRIBUTES_SIMPLE(
-	qhca_ib_dm_alloc,
-	UVERBS_OBJECT_DM,
-	UVERBS_METHOD_DM_ALLOC,
-	UVERBS_ATTR_PTR_OUT(QHCA_ATTR_ALLOC_DM_RESP_MMAP_KEY,
-			    UVERBS_ATTR_TYPE(u64), UA_MANDATORY),
-	UVERBS_ATTR_PTR_OUT(QHCA_ATTR_ALLOC_DM_RESP_MMAP_SIZE,
-			    UVERBS_ATTR_TYPE(u64), UA_MANDATORY));
+ADD_UVERBS_ATTRIBUTES_SIMPLE(qhca_ib_dm_alloc,
+			     UVERBS_OBJECT_DM,
+			     UVERBS_METHOD_DM_ALLOC,
+			     UVERBS_ATTR_PTR_OUT(QHCA_ATTR_ALLOC_DM_RESP_MMAP_KEY,
+						 UVERBS_ATTR_TYPE(u64), UA_MANDATORY),
+			     UVERBS_ATTR_PTR_OUT(QHCA_ATTR_ALLOC_DM_RESP_MMAP_SIZE,
+						 UVERBS_ATTR_TYPE(u64), UA_MANDATORY));
 
-DECLARE_UVERBS_NAMED_METHOD(
-	QHCA_METHOD_DM_QUERY,
-	UVERBS_ATTR_IDR(QHCA_ATTR_DM_QUERY_HANDLE, UVERBS_OBJECT_DM,
-			UVERBS_ACCESS_READ, UA_MANDATORY),
-	UVERBS_ATTR_PTR_OUT(QHCA_ATTR_DM_QUERY_RESP_MMAP_KEY,
-			    UVERBS_ATTR_TYPE(u64), UA_MANDATORY),
-	UVERBS_ATTR_PTR_OUT(QHCA_ATTR_DM_QUERY_RESP_MMAP_SIZE,
-			    UVERBS_ATTR_TYPE(u64), UA_MANDATORY),
-	UVERBS_ATTR_PTR_OUT(QHCA_ATTR_DM_QUERY_RESP_LENGTH,
-			    UVERBS_ATTR_TYPE(u64), UA_MANDATORY));
+DECLARE_UVERBS_NAMED_METHOD(QHCA_METHOD_DM_QUERY,
+			    UVERBS_ATTR_IDR(QHCA_ATTR_DM_QUERY_HANDLE, UVERBS_OBJECT_DM,
+					    UVERBS_ACCESS_READ, UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(QHCA_ATTR_DM_QUERY_RESP_MMAP_KEY,
+						UVERBS_ATTR_TYPE(u64), UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(QHCA_ATTR_DM_QUERY_RESP_MMAP_SIZE,
+						UVERBS_ATTR_TYPE(u64), UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(QHCA_ATTR_DM_QUERY_RESP_LENGTH,
+						UVERBS_ATTR_TYPE(u64), UA_MANDATORY));
 
 DECLARE_UVERBS_GLOBAL_METHODS(UVERBS_OBJECT_DM,
 			      &UVERBS_METHOD(QHCA_METHOD_DM_QUERY));

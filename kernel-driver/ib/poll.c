@@ -244,7 +244,7 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	spin_lock_irqsave(&cq->lock, irq);
 	/* first: a dead device writes no CQE after we have looked for them */
 	dead = qhca_dev_dead(dev->qdev);
-	smp_rmb();	/* dead before the CQEs */
+	dma_rmb();	/* dead before the CQEs, which the device has written */
 	n = poll_device(dev, cq, num, wc);
 	if (unlikely(n < num && dead))
 		n += poll_dead(cq, num - n, wc + n);

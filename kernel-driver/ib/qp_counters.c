@@ -9,9 +9,9 @@
  * see qhca_ib_counters_share().
  */
 #include <linux/slab.h>
-#include <rdma/rdma_counter.h>
 
 #include "qhca_ib.h"
+#include <rdma/rdma_counter.h>	/* behind ib_verbs.h, which it needs */
 
 static const struct {
 	u32 stat;	/* of the port */
