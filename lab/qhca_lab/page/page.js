@@ -66,7 +66,8 @@
     const room = box.clientWidth;
     box.querySelectorAll("svg").forEach(function (svg) {
       const natural = svg.viewBox.baseVal.width;
-      const w = zoom === 0 ? Math.min(natural, room) : natural * zoom;
+      // Fitted, but not so small that nobody can read it.
+      const w = zoom === 0 ? Math.max(Math.min(natural, room), natural * 0.7) : natural * zoom;
       svg.setAttribute("width", w);
       svg.setAttribute("height", w * svg.viewBox.baseVal.height / natural);
     });
