@@ -254,6 +254,23 @@ def test_ring_shows_marks_and_entries():
     assert any(t.startswith(f"wr_id {0x51 + 4129:#x}") for t in seen)
 
 
+def test_what_was_never_written_is_not_decoded():
+    adapter = Adapter(head=0, taken=0, done=0)
+    ring = adapter.qhca_ring
+
+    def blank(*words, **more):
+        look = ring(*words, **more)
+        for entry in look["entries"]:
+            entry.update(raw="00" * 64, wr_id=0)
+        return look
+
+    adapter.qhca_ring = blank
+    drawing = drawn(adapter, "all", "qp", "17", "--index", "3")
+    assert any("all zero" in t for t in texts(drawing["table"]))
+    assert "never written" in texts(drawing["ring"])
+    assert not any("SEND" in t for n in ("table", "ring") for t in texts(drawing[n]))
+
+
 @pytest.mark.parametrize("head,done,text", [(0, 0, "empty"), (4096, 0, "full")])
 def test_ring_empty_and_full_differ(head, done, text):
     root = drawn(Adapter(head=head, taken=done, done=done), "ring", "qp", "17")["ring"]

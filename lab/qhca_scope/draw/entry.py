@@ -21,6 +21,12 @@ def kind(entry: dict) -> str:
     return "receive" if "sges" in entry else ""
 
 
+def untouched(entry: dict) -> bool:
+    """Are all its bytes zero, as those of memory that nobody has written to?"""
+    raw = entry.get("raw", "")
+    return bool(raw) and not raw.strip("0")
+
+
 def words(entry: dict) -> str:
     """An entry in a few words, without its kind."""
     if "fault" in entry:

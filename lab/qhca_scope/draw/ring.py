@@ -9,7 +9,7 @@ import math
 from qhca_lab.svg import Svg, elide, number
 
 from . import frame
-from .entry import kind, words
+from .entry import kind, untouched, words
 from .subject import Subject, size
 
 ROW = 23.0
@@ -135,7 +135,7 @@ def _pointers(svg: Svg, numbers: Ring, x: float, y: float, turn: float) -> None:
     for name, value in numbers.pointers.items():
         angle = turn * (value % numbers.depth)
         for cluster in clusters:
-            if math.cos(cluster[0][0] - angle) > math.cos(0.5):
+            if math.cos(cluster[0][0] - angle) > math.cos(0.4):
                 cluster.append((angle, name))
                 break
         else:
@@ -214,7 +214,7 @@ def _entries(svg: Svg, look: dict, numbers: Ring, x: float, y: float, w: float) 
 def _one(svg: Svg, row: dict, x: float, y: float, room: float) -> None:
     name = kind(row)
     # what was never written is zero all over, and decodes as opcode 0
-    if not any(c not in "0" for c in row.get("raw", "")) and row.get("mark") in ("free", "consumed"):
+    if untouched(row) and row.get("mark") in ("free", "consumed"):
         svg.text(x, y, "never written", "t-soft z11")
         return
     svg.text(x, y, name, "b t-ink z11", room=100, size=11)

@@ -8,7 +8,7 @@ import dataclasses
 from qhca_lab.svg import Svg, elide, wrap
 
 from . import frame
-from .entry import details
+from .entry import details, untouched
 from .subject import Subject, size
 
 ROW = 22.0
@@ -311,6 +311,9 @@ def _reckoning(svg: Svg, subject: Subject, look: dict, y: float) -> float:
 
 def _decoded(svg: Svg, entry: dict, y: float) -> None:
     """The entry's fields, in two columns."""
+    if untouched(entry):
+        svg.text(frame.EDGE, y + 14, "The bytes there are all zero: nothing was written yet.", "t-soft")
+        return
     fields = details(entry)
     w = svg.width - 2 * frame.EDGE
     half = w / 2
