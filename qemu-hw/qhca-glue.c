@@ -14,8 +14,25 @@
 #include "qemu/main-loop.h"
 #include "qapi/error.h"
 #include "hw/pci/msix.h"
+#include "system/replay.h"
 #include "engine/debug.h"
 #include "qhca.h"
+
+bool qhca_replayed(void)
+{
+    return replay_mode != REPLAY_MODE_NONE;
+}
+
+void qhca_later(QhcaState *s)
+{
+    if (qhca_replayed()) {
+        if (!timer_pending(s->soon)) {
+            timer_mod_ns(s->soon, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+        }
+    } else {
+        qemu_bh_schedule(s->bh);
+    }
+}
 
 bool qhca_enter(QhcaState *s)
 {
@@ -53,7 +70,7 @@ static void qhca_notify(QhcaState *s)
     s->notifying = false;
     if (s->engine && s->any_raised) {
         /* Raised by a message that came back: not in an endless loop here. */
-        qemu_bh_schedule(s->bh);
+        qhca_later(s);
     }
     object_unref(OBJECT(s));
 }
@@ -84,8 +101,12 @@ void qhca_leave(QhcaState *s)
     }
     s->in_engine = false;
     if (s->any_raised) {
-        if (s->in_net) {
-            qemu_bh_schedule(s->bh);
+        /*
+         * Recorded or replayed, never before the store that caused them is
+         * over: who stops there shall stand there, not in the handler.
+         */
+        if (s->in_net || qhca_replayed()) {
+            qhca_later(s);
         } else {
             qhca_notify(s);
         }
@@ -131,7 +152,7 @@ void qhca_call(QhcaState *s, const QhcaCall *c)
     if (unlikely(s->stands) && !qhca_stop_ready(s)) {
         qhca_stop_later(s, c);
     } else if (qhca_enter(s)) {
-        if (likely(!qhca_debugging(s->engine))) {
+        if (likely(!qhca_debugging(s->engine) || qhca_replayed())) {
             qhca_do_call(s, c);
             qhca_leave(s);
         } else {
@@ -199,7 +220,7 @@ static void qhca_op_kick(void *opaque)
 
     s->run_wanted = true;
     if (!s->gone && !s->run_at_once) {
-        qemu_bh_schedule(s->bh);
+        qhca_later(s);
     }
 }
 
@@ -217,7 +238,7 @@ static void qhca_bh(void *opaque)
     QhcaState *s = opaque;
 
     if ((s->in_engine && !s->stands) || s->in_net) {
-        qemu_bh_schedule(s->bh); /* a nested event loop: not now */
+        qhca_later(s); /* a nested event loop: not now */
         return;
     }
     object_ref(OBJECT(s));      /* an interrupt may unplug us */
@@ -244,9 +265,13 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     if (s->record) {
         qhca_record_sync(s, running);
     }
-    qhca_stop_vm_change(s, running);
-    if (running) {
-        qemu_bh_schedule(s->bh);
+    if (!qhca_replayed()) {
+        qhca_stop_vm_change(s, running);
+        if (running) {
+            qhca_later(s);
+        }
+    } else if (running && s->engine && !s->in_engine) {
+        qhca_debug_gone_on(s->engine);
     }
 }
 
@@ -279,9 +304,13 @@ bool qhca_glue_init(QhcaState *s, Error **errp)
         error_setg(errp, "qhca: %s", err);
         return false;
     }
+    if (qhca_replayed()) {
+        qhca_debug_watch_only(s->engine);
+    }
     s->raised = bitmap_new(s->cfg.num_vectors);
     s->bh = qemu_bh_new_guarded(qhca_bh, s,
                                 &DEVICE(s)->mem_reentrancy_guard);
+    s->soon = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_bh, s);
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer_cb, s);
     qhca_stop_init(s);
     s->vm_change = qdev_add_vm_change_state_handler(DEVICE(s),
@@ -296,6 +325,8 @@ void qhca_glue_exit(QhcaState *s)
     qemu_del_vm_change_state_handler(s->vm_change);
     timer_free(s->timer);
     s->timer = NULL;
+    timer_free(s->soon);
+    s->soon = NULL;
     qemu_bh_delete(s->bh);
     s->bh = NULL;
     if (s->in_engine) {

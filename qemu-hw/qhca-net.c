@@ -29,6 +29,11 @@ bool qhca_op_send(void *opaque, const void *frame, size_t len)
     if (unlikely(s->gone)) {
         return true;            /* into the void, as over a cut wire */
     }
+    /* What the backend says must not reach a guest that is recorded. */
+    if (qhca_replayed()) {
+        qemu_send_packet(qemu_get_queue(s->nic), frame, len);
+        return true;
+    }
     /* The net core drops what it holds when the machine stops: hold it. */
     if (unlikely(s->tx_queued || !runstate_is_running())) {
         s->tx_refused = true;
@@ -76,7 +81,7 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
     s->tx_queued = false;
     if (s->tx_refused && s->engine && !s->gone) {
         if (s->in_engine) {
-            qemu_bh_schedule(s->bh);
+            qhca_later(s);
         } else {
             qhca_net_begin(s);
             qhca_net_tx_ready(s);
@@ -102,7 +107,7 @@ static void qhca_net_update_link(QhcaState *s)
         qhca_net_end(s);
     } else if (s->engine && !s->gone) {
         s->link_changed = true;
-        qemu_bh_schedule(s->bh);
+        qhca_later(s);
     }
 }
 
@@ -125,7 +130,7 @@ static bool qhca_net_can_receive(NetClientState *nc)
 
     if (s->in_engine && !s->stands && !s->gone) {
         s->rx_refused = true;
-        qemu_bh_schedule(s->bh);
+        qhca_later(s);
         return false;
     }
     return true;
@@ -165,7 +170,7 @@ static void qhca_net_link_changed(NetClientState *nc)
     }
     qhca_net_update_link(s);
     if (s->engine && s->tx_refused && !s->gone) {
-        qemu_bh_schedule(s->bh);
+        qhca_later(s);
     }
 }
 

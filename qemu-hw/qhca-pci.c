@@ -12,7 +12,6 @@
 #include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
 #include "hw/pci/pcie.h"
-#include "migration/vmstate.h"
 #include "qhca-compat.h"
 #include "qhca.h"
 #include "qhca-debug.h"
@@ -210,12 +209,6 @@ static void qhca_pci_reset_hold(Object *obj, ResetType type)
     qhca_glue_reset(s);
     qhca_net_reset(s);
 }
-
-static const VMStateDescription qhca_vmstate = {
-    .name = TYPE_QHCA,
-    /* The state of queue pairs under way cannot be saved yet. */
-    .unmigratable = 1,
-};
 
 /* Defaults come from the engine: see qhca_class_defaults(). */
 static const Property qhca_properties[] = {

@@ -13,6 +13,7 @@
 #include "hw/core/cpu.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
+#include "system/replay.h"
 #include "engine/debug.h"
 #include "qhca-debug.h"
 
@@ -75,10 +76,42 @@ static void qhca_stop_bh(void *opaque)
     vm_stop(RUN_STATE_DEBUG);
 }
 
+/*
+ * The adapter works on, lest this run differ from the one recorded, and the
+ * machine stops behind the store, if there is one.
+ */
+static void qhca_stop_replayed(QhcaState *s)
+{
+    QhcaLook *look;
+
+    if (s->gone) {
+        return;
+    }
+    if (replay_mode == REPLAY_MODE_PLAY && replay_running_debug()) {
+        /* gdb looks back for the last stop: so this is one. */
+        replay_breakpoint();
+        qhca_debug_gone_on(s->engine);
+        return;
+    }
+    look = qhca_stop_look(s, false);
+    qapi_event_send_qhca_stop(look);
+    qapi_free_QhcaLook(look);
+    if (current_cpu) {
+        gdb_set_stop_cpu(current_cpu);
+    }
+    qemu_system_vmstop_request_prepare();
+    qemu_system_vmstop_request(RUN_STATE_DEBUG);
+    cpu_stop_current();
+}
+
 void qhca_op_stop(void *opaque)
 {
     QhcaState *s = opaque;
 
+    if (qhca_replayed()) {
+        qhca_stop_replayed(s);
+        return;
+    }
     if (s->gone || !qemu_in_coroutine() || qemu_coroutine_self() != s->co) {
         return;
     }

@@ -15,6 +15,7 @@
 #include "qemu/coroutine.h"
 #include "qemu/timer.h"
 #include "qom/object.h"
+#include "migration/vmstate.h"
 #include "system/runstate.h"
 #include "engine/engine.h"
 
@@ -48,6 +49,8 @@ struct QhcaState {
     bool in_net;                /* called by the net core: not even now */
 
     QEMUBH *bh;
+    QEMUTimer *soon;            /* record and replay: instead of the BH */
+    uint64_t soon_at;           /* in a snapshot: when, UINT64_MAX: not */
     bool run_wanted;            /* the engine asked for qhca_run() */
     bool run_at_once;           /* whoever called it will: no BH needed */
     uint64_t last_rx;           /* when the last frame came */
@@ -63,6 +66,7 @@ struct QhcaState {
     char *faults;               /* property: rules, or a file of them */
     VMChangeStateEntry *vm_change;
     QhcaRecorder *record;       /* or NULL */
+    GByteArray *incoming;       /* the engine's state while it is loaded */
 
     /* A debugger's stop: see qhca-stop.c. */
     Coroutine *co;              /* the call it may stop, or NULL */
@@ -122,6 +126,17 @@ bool qhca_glue_init(QhcaState *s, Error **errp);
 void qhca_glue_exit(QhcaState *s);
 /** Reset the engine, at once or, within a call of it, later. */
 void qhca_glue_reset(QhcaState *s);
+
+/**
+ * Do later what waits: in a BH.  In record and replay at this point of virtual
+ * time, for a BH of the main loop runs when the host pleases.
+ */
+void qhca_later(QhcaState *s);
+/** Is this machine recorded or replayed? */
+bool qhca_replayed(void);
+
+/* ---- qhca-vmstate.c ---- */
+extern const VMStateDescription qhca_vmstate;
 
 /* ---- qhca-dma.c: the DMA operations; see struct qhca_ops ---- */
 bool qhca_op_dma_read(void *opaque, uint64_t addr, void *buf, size_t len);

@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import select
+import shlex
 import signal
 import struct
 import sys
@@ -16,7 +17,7 @@ import time
 import tty
 from pathlib import Path
 
-from . import capture, fault_cli
+from . import capture, fault_cli, tape
 from .channel import CHUNK, Channel
 from .errors import CommandFailed, LabError
 from .guest import Guest, exit_status
@@ -290,6 +291,39 @@ def cmd_log(args) -> int:
     return 0
 
 
+def cmd_rr_record(args) -> int:
+    made = tape.record(
+        Path(args.dir), args.guests, shlex.join(args.rest) if args.rest else None,
+        mem=args.mem, properties=args.property, append=args.append, mtu=args.mtu,
+        timeout=args.timeout, say=say,
+    )  # fmt: skip
+    for name, status in made.state["status"].items():
+        say(f"guest {name}: status {status}, console in {made.dir / name / 'console.log'}")
+    return max(made.state["status"].values())
+
+
+def cmd_rr_replay(args) -> int:
+    made = tape.Tape.load(Path(args.dir).resolve())
+    names = [args.guest] if args.guest else made.guests
+    if not args.gdb:
+        for name in names:
+            tape.replay(made, name, args.timeout)
+            say(f"guest {name}: the console is the same, byte by byte")
+        return 0
+    name = names[0]
+    run = tape.replay_run(made, name, ["-S", "-gdb", args.gdb])
+    where = args.gdb.removeprefix("tcp:").removeprefix("unix:").split(",")[0]
+    say(f"guest {name} stands before its first instruction; in gdb: target remote {where}")
+    try:
+        return run.child.wait()
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if run.child.poll() is None:
+            run.child.kill()
+            run.child.wait()
+
+
 # ------------------------------------------------------------------- parser
 
 
@@ -378,6 +412,28 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("arguments", nargs="?", metavar="JSON")
 
     fault_cli.add_parser(command)
+    p = command("rr-record", cmd_rr_record, "record guests bit by bit while they run a command "
+                "(after --, for sh; without: a pingpong) and end; exit status of the command. "
+                "No lab need be up")
+    p.add_argument("dir", help="a new folder for the recording")
+    p.add_argument("--guests", type=int, default=1, choices=(1, 2), help="1 (default) or 2")
+    p.add_argument("--mem", default="512M", help="memory of a guest (default 512M)")
+    p.add_argument("--mtu", type=int, default=9000, help="of the interfaces (default 9000)")
+    p.add_argument("--property", action="append", default=[], metavar="NAME=VALUE",
+                   help="property of the adapter")
+    p.add_argument("--append", action="append", default=[], metavar="KERNELARGS",
+                   help="more kernel arguments")
+    p.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS",
+                   help="for all of it (default 300)")
+
+    p = command("rr-replay", cmd_rr_replay, "replay a recording and compare its consoles; "
+                "or stop before the first instruction, for gdb")
+    p.add_argument("dir", help="the recording")
+    p.add_argument("guest", nargs="?", help="one guest (default: all, one after the other)")
+    p.add_argument("--gdb", nargs="?", const="tcp:127.0.0.1:1234", metavar="WHERE",
+                   help="a gdb stub there, as for QEMU's -gdb (default tcp:127.0.0.1:1234)")
+    p.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS",
+                   help="for each guest (default 300)")
 
     p = command("log", cmd_log, "show a guest's console (or --qemu: QEMU's own log)")
     p.add_argument("guest")
@@ -393,7 +449,7 @@ def main(argv: list[str] | None = None) -> int:
         argv, rest = argv[:at], argv[at + 1 :]
     top = parser()
     args = top.parse_args(argv)
-    takes = ("up", "exec", "shell", "record")
+    takes = ("up", "exec", "shell", "record", "rr-record")
     if rest and args.cmd not in takes and getattr(args, "fault", None) != "run":
         top.error(f"{args.cmd} takes nothing after --")
     args.rest = rest

@@ -208,6 +208,19 @@ static bool fetched_again(struct qhca_debug *d, const struct qhca_trace *t)
     return false;
 }
 
+/* Tell of the stop, and work on. */
+static void watch(struct qhca *e)
+{
+    struct qhca_debug *d = e->dbg;
+
+    d->stood = true;
+    d->step_left = 0;
+    e->ops.stop(e->opaque);
+    if (d->by_break && d->by.once) {
+        qhca_break_remove(e, d->by.id);
+    }
+}
+
 /* Stand still until the developer lets it go on. */
 static void stand(struct qhca *e)
 {
@@ -215,6 +228,10 @@ static void stand(struct qhca *e)
 
     d->due = false;
     if (d->released || !e->ops.stop) {
+        return;
+    }
+    if (e->watch_only) {
+        watch(e);
         return;
     }
     e->halted = true;
@@ -243,6 +260,9 @@ static void stop(struct qhca *e, const struct qhca_trace *t,
 {
     struct qhca_debug *d = e->dbg;
 
+    if (d->stood) {
+        return;                 /* the machine is stopping already */
+    }
     d->why = *t;
     d->by_break = b != NULL;
     d->on = b ? b->on : d->step_on;
@@ -390,6 +410,29 @@ bool qhca_debugging(const struct qhca *e)
     return e->debugging;
 }
 
+void qhca_debug_watch_only(struct qhca *e)
+{
+    e->watch_only = true;
+}
+
+void qhca_debug_gone_on(struct qhca *e)
+{
+    if (e->dbg && e->dbg->stood) {
+        e->dbg->stood = false;
+        e->dbg->trail_next = 0;
+        update(e);
+    }
+}
+
+void qhca_debug_forget_stop(struct qhca *e)
+{
+    if (e->dbg) {
+        e->dbg->due = false;
+        e->dbg->wqe_valid = false;
+        qhca_debug_gone_on(e);
+    }
+}
+
 void qhca_debug_release(struct qhca *e, bool on)
 {
     if (e->dbg) {
@@ -434,11 +477,12 @@ void qhca_debug_step_cancel(struct qhca *e)
 void qhca_debug_show(struct qhca *e, bool trail, const struct qhca_emit *em)
 {
     struct qhca_debug *d = e->dbg;
+    bool stopped = e->halted || (d && d->stood);
     uint32_t i;
 
     qhca_emit_begin(em, NULL);
-    qhca_emit_flag(em, "stopped", e->halted);
-    if (e->halted) {
+    qhca_emit_flag(em, "stopped", stopped);
+    if (stopped) {
         qhca_emit_text(em, "why", d->by_break ? "break" : "step");
         if (d->by_break) {
             qhca_emit_dec(em, "id", d->by.id);

@@ -102,6 +102,17 @@ bool qhca_debugging(const struct qhca *e);
 /** Does it stand still, within ops->stop()? */
 bool qhca_debug_stopped(const struct qhca *e);
 /**
+ * From now on a stop is told and nothing else: ops.stop() returns at once, and
+ * the adapter works on as if nobody looked.  For machines whose run must not
+ * depend on a debugger, as in record and replay.
+ */
+void qhca_debug_watch_only(struct qhca *e);
+/**
+ * Watching only: the machine goes on after the stop that was told.  May be
+ * called within ops.stop().
+ */
+void qhca_debug_gone_on(struct qhca *e);
+/**
  * With @on no event is a stop, so that a call that stands can be brought to its
  * end at once: for a reset, or an unplug.
  */

@@ -142,6 +142,20 @@ void qhca_set_link(struct qhca *e, bool up);
  */
 void qhca_set_tracing(struct qhca *e, bool on);
 
+/**
+ * The whole state as bytes, for snapshots and migration; see save.h.  *@buf is
+ * the caller's to free().  False: no memory.  Only between calls.
+ */
+bool qhca_save(struct qhca *e, void **buf, size_t *len);
+/**
+ * Take over a saved state, of an adapter with the same configuration.  @buf is
+ * not trusted.  The ops kick and set_timer are called for what was owed; what
+ * the wire, the vectors and a debugger do is not part of the state.  False:
+ * the adapter is reset, and @why (@size bytes) says what was wrong.
+ */
+bool qhca_load(struct qhca *e, const void *buf, size_t len, char *why,
+               size_t size);
+
 /** Introspection for properties, tests and tools: false if no such object. */
 bool qhca_query_qp(struct qhca *e, uint32_t qpn, struct qhca_qpc *out);
 bool qhca_query_cq(struct qhca *e, uint32_t cqn, struct qhca_cqc *out);

@@ -18,12 +18,20 @@
  * told when several wait.
  */
 static const uint8_t event_kind[] = {
-    QHCA_EV_CQ, QHCA_EV_COMM_EST, QHCA_EV_SQ_DRAINED, QHCA_EV_SRQ_LIMIT,
+    QHCA_EV_CQ, /* first: see qhca_event_bits() */
+    QHCA_EV_COMM_EST, QHCA_EV_SQ_DRAINED, QHCA_EV_SRQ_LIMIT,
     QHCA_EV_CQ_ERR, QHCA_EV_SRQ_ERR, QHCA_EV_QP_REQ_ERR,
     QHCA_EV_QP_ACCESS_ERR, QHCA_EV_QP_FATAL, QHCA_EV_LAST_WQE,
     QHCA_EV_ETH_SQ_ERR, QHCA_EV_ETH_RQ_ERR, QHCA_EV_PORT,
     QHCA_EV_DEVICE_FATAL, QHCA_EV_PAGE_FAULT,
 };
+
+uint32_t qhca_event_bits(bool comp)
+{
+    uint32_t all = (1u << sizeof(event_kind)) - 1;
+
+    return comp ? 1u : all & ~1u;
+}
 
 static bool has_syndrome(uint8_t type)
 {

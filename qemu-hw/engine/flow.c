@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "flow.h"
+#include "save.h"
 
 #define BUCKETS             1024
 
@@ -362,4 +363,89 @@ void qhca_flows_free(struct qhca *e)
             rule_free(e, r);
         }
     }
+}
+
+/* ---- saved state ---- */
+
+SAVED_SIZE(struct rule, 120);
+SAVED_SIZE(struct group, 68);
+SAVED_SIZE(struct qhca_flows, 12600);
+
+static void io_rule(struct qhca_io *io, void *obj)
+{
+    struct rule tmp = { .next = NULL }, *r = obj ? obj : &tmp;
+    struct qhca *e = io->e;
+    struct qhca_flow in;
+
+    memset(&in, 0, sizeof(in));
+    IO(io, r->num);
+    qhca_io_about(io, "flow", r->num);
+    r->qp = qhca_io_ref(io, &e->qps, true, r->qp ? r->qp->qpn : 0,
+                        "its QP does not exist");
+    IO(io, r->tag);
+    IO(io, r->type);
+    IO(io, r->flags);
+    IO(io, r->order);
+    if (r->group) {
+        in.mask = r->group->mask;
+        in.value = r->value;
+    }
+    qhca_io_bytes(io, &in.mask, sizeof(in.mask));
+    qhca_io_bytes(io, &in.value, sizeof(in.value));
+    if (io->saving || io->failed) {
+        return;
+    }
+    in.qpn = qhca_le32(r->qp->qpn);
+    in.type = r->type;
+    in.flags = r->flags;
+    if (!NEED(io, check(e, &(struct qhca_cmd){ 0 }, &in, &r->qp) ==
+              QHCA_ST_OK, "it is none that could be made")) {
+        return;
+    }
+    r = malloc(sizeof(*r));
+    if (!NEED(io, r, "out of memory")) {
+        return;
+    }
+    *r = tmp;
+    if (!qhca_io_place(io, &e->flow_table, r, r->num)) {
+        free(r);
+        return;
+    }
+    if (!NEED(io, place(e->flows, &in, r), "there are too many masks")) {
+        qhca_table_del(&e->flow_table, r->num);
+        free(r);
+        return;
+    }
+    r->order = tmp.order;
+    insert(r);
+    r->qp->users++;
+    e->flows->rules++;
+}
+
+void qhca_io_flows(struct qhca_io *io)
+{
+    struct qhca *e = io->e;
+    uint64_t age = e->flows ? e->flows->age : 0;
+    bool is = e->flows;
+
+    qhca_io_section(io, "flow", 1);
+    qhca_io_table(io, &e->flow_table);
+    IO(io, is);
+    IO(io, age);
+    if (!io->saving && is && !io->failed) {
+        e->flows = calloc(1, sizeof(*e->flows));
+        NEED(io, e->flows, "out of memory");
+    }
+    if (is && !io->failed) {
+        qhca_io_each(io, &e->flow_table, NULL, io_rule);
+    }
+    if (!io->saving && e->flows) {
+        e->flows->age = age;
+        if (!e->flows->rules) {
+            free(e->flows);
+            e->flows = NULL;
+            NEED(io, false, "there are flows, but none");
+        }
+    }
+    qhca_io_table_end(io, &e->flow_table);
 }

@@ -60,10 +60,27 @@ static bool all_zero(const uint8_t *p, size_t len)
     return true;
 }
 
+size_t qhca_gid_bad(const struct qhca_gid *in)
+{
+    uint16_t vlan = qhca_le16(in->vlan);
+
+    if (in->type != QHCA_GID_ROCE_V2) {
+        return offsetof(struct qhca_gid, type) + 1;
+    }
+    if (all_zero(in->gid, sizeof(in->gid)) || in->gid[0] == 0xff) {
+        return offsetof(struct qhca_gid, gid) + 1;
+    }
+    if (all_zero(in->mac, sizeof(in->mac)) || (in->mac[0] & 1)) {
+        return offsetof(struct qhca_gid, mac) + 1;
+    }
+    return vlan > 4094 && vlan != QHCA_VLAN_NONE ?
+           offsetof(struct qhca_gid, vlan) + 1 : 0;
+}
+
 uint8_t qhca_cmd_set_gid(struct qhca *e, struct qhca_cmd *c)
 {
     const struct qhca_gid *in = c->in;
-    uint16_t vlan = qhca_le16(in->vlan);
+    size_t bad;
 
     if (c->obj >= e->cfg.max_gid) {
         return QHCA_ST_BAD_OBJ;
@@ -73,17 +90,9 @@ uint8_t qhca_cmd_set_gid(struct qhca *e, struct qhca_cmd *c)
         qhca_gid_rehash(e);
         return QHCA_ST_OK;
     }
-    if (in->type != QHCA_GID_ROCE_V2) {
-        return qhca_bad(c, offsetof(struct qhca_gid, type));
-    }
-    if (all_zero(in->gid, sizeof(in->gid)) || in->gid[0] == 0xff) {
-        return qhca_bad(c, offsetof(struct qhca_gid, gid));
-    }
-    if (all_zero(in->mac, sizeof(in->mac)) || (in->mac[0] & 1)) {
-        return qhca_bad(c, offsetof(struct qhca_gid, mac));
-    }
-    if (vlan > 4094 && vlan != QHCA_VLAN_NONE) {
-        return qhca_bad(c, offsetof(struct qhca_gid, vlan));
+    bad = qhca_gid_bad(in);
+    if (bad) {
+        return qhca_bad(c, bad - 1);
     }
     memset(&e->gids[c->obj], 0, sizeof(*in));
     memcpy(&e->gids[c->obj], in, offsetof(struct qhca_gid, rsvd));

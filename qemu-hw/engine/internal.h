@@ -289,6 +289,7 @@ struct qhca {
     /* the debugger's (debug.h) */
     bool debugging;             /* it waits for an event */
     bool halted;                /* within ops.stop() */
+    bool watch_only;            /* a stop is told, and that is all */
     struct qhca_debug *dbg;     /* NULL: it was never asked for */
     /* faults on demand (fault.h) */
     uint32_t fault_sites;       /* bit per QHCA_FLT_AT_*: some rule is there */
@@ -436,6 +437,8 @@ uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
 struct qhca_mr *qhca_mr_get(struct qhca *e, uint32_t key);
 /* The same for commands, to which some keys' low bytes do not matter. */
 struct qhca_mr *qhca_mr_get_cmd(struct qhca *e, uint32_t key);
+/* Is @mr, no window, one that commands and work requests could make? */
+bool qhca_mr_valid(const struct qhca *e, const struct qhca_mr *mr);
 /* May a region have these QHCA_ACCESS_* together? */
 bool qhca_mr_access_ok(uint32_t access);
 
@@ -483,6 +486,11 @@ void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
 void qhca_eq_run(struct qhca *e);
 /* No EQ is stalled any more. */
 void qhca_eqs_go_on(struct qhca *e);
+/*
+ * What bits of pending there are: of a CQ's completion events, or of all other
+ * sources.
+ */
+uint32_t qhca_event_bits(bool comp);
 /* Make @src an object without events; forget those that still wait. */
 void qhca_event_init(struct qhca_event_src *src, uint32_t obj);
 void qhca_event_forget(struct qhca_event_src *src);
@@ -633,6 +641,8 @@ static inline void qhca_debug_point(struct qhca *e)
         qhca_debug_due(e);
     }
 }
+/* Another state comes: what was stopped for is no more.  Breaks stay. */
+void qhca_debug_forget_stop(struct qhca *e);
 /* qhca_set_tracing() */
 void qhca_debug_tracing(struct qhca *e, bool on);
 void qhca_debug_free(struct qhca *e);
@@ -666,6 +676,8 @@ void qhca_fault_timer(struct qhca *e, uint64_t now);
 void qhca_fault_flush(struct qhca *e);
 
 /* ---- gid.c, port.c ---- */
+/* Where @in, an entry in use, is wrong: offset of the field + 1, or 0. */
+size_t qhca_gid_bad(const struct qhca_gid *in);
 /* The table changed: make the hash anew. */
 void qhca_gid_rehash(struct qhca *e);
 /*
@@ -676,6 +688,8 @@ int qhca_gid_find(struct qhca *e, const uint8_t gid[16], uint16_t vlan);
 
 /* Does the address filter let a frame to @dmac pass? */
 bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);
+/* The multicast filter: these @n <= QHCA_MC_LIST_MAX group addresses. */
+void qhca_mc_set(struct qhca *e, const struct qhca_mac *in, unsigned n);
 /* Back to what a reset gives. */
 void qhca_port_reset(struct qhca *e);
 
@@ -688,6 +702,8 @@ uint64_t qhca_features(const struct qhca *e);   /* QHCA_FEAT_* */
 
 /* ---- doorbell.c ---- */
 uint32_t qhca_db_pages(const struct qhca *e);
+/* May the adapter be enabled with its registers as they are? */
+bool qhca_enable_ok(const struct qhca *e);
 
 /* ---- eth_rx.c, eth_tx.c ---- */
 void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len);

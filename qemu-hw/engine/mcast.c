@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "roce.h"
+#include "save.h"
 #include "admin.h"
 
 #define SLOTS               1024
@@ -234,6 +234,62 @@ void qhca_mcgs_free(struct qhca *e)
     for (i = 0; e->mcgs && i < SLOTS; i++) {
         while (e->mcgs[i]) {
             remove_group(e, &e->mcgs[i]);
+        }
+    }
+}
+
+/* ---- saved state ---- */
+
+SAVED_SIZE(struct qhca_mcg_group, 544);
+
+static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
+{
+    uint32_t n = g ? g->members : 0, i;
+    struct qhca_mcg_group **p = NULL;
+    struct qhca_qp *qp;
+    uint8_t gid[16];
+
+    if (g) {
+        memcpy(gid, g->gid, sizeof(gid));
+    }
+    qhca_io_bytes(io, gid, sizeof(gid));
+    IO(io, n);
+    if (!io->saving &&
+        NEED(io, is_multicast(gid) && n && n <= QHCA_MC_QPS_MAX,
+             "a multicast group is none that could be")) {
+        p = get_group(io->e, gid);
+        NEED(io, p && !(*p)->members, "a multicast group is there twice");
+    }
+    for (i = 0; i < n && !io->failed; i++) {
+        g = p ? *p : g;
+        qp = qhca_io_ref(io, &io->e->qps, true, io->saving ? g->qp[i]->qpn :
+                         0, "a member of a group does not exist");
+        if (NEED(io, qp && qp->type == QHCA_QPT_UD &&
+                 (io->saving || place(g, qp) == g->members),
+                 "a member of a group cannot be one") && !io->saving) {
+            g->qp[g->members++] = qp;
+            qp->users++;
+        }
+    }
+}
+
+void qhca_io_mcgs(struct qhca_io *io)
+{
+    struct qhca_mcg_group *g;
+    uint32_t n = io->e->mc_groups, i;
+
+    qhca_io_section(io, "mcg", 1);
+    IO(io, n);
+    NEED(io, n <= QHCA_MC_GROUPS_MAX, "too many multicast groups");
+    if (!io->saving) {
+        for (i = 0; i < n && !io->failed; i++) {
+            io_group(io, NULL);
+        }
+        return;
+    }
+    for (i = 0; io->e->mcgs && i < SLOTS; i++) {
+        for (g = io->e->mcgs[i]; g; g = g->next) {
+            io_group(io, g);
         }
     }
 }

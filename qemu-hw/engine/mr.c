@@ -563,6 +563,38 @@ static uint8_t init_table(const struct qhca *e, struct qhca_buf_map *m,
     return st;
 }
 
+bool qhca_mr_valid(const struct qhca *e, const struct qhca_mr *mr)
+{
+    const struct qhca_buf_map *m = &mr->buf;
+    bool table = m->len, end = mr->iova + (mr->len - 1) >= mr->iova;
+
+    if (!qhca_mr_access_ok(mr->access) || (mr->flags & ~MR_KINDS) ||
+        (mr->flags & (mr->flags - 1))) {
+        return false;
+    }
+    if (mr->flags & QHCA_MR_F_PHYS) {
+        return mr->state == QHCA_MR_VALID && !mr->iova &&
+               mr->len == UINT64_MAX && !table;
+    }
+    if (mr->flags & QHCA_MR_F_FAST_REG) {
+        return mr->max_entries && mr->max_entries <= 65535 &&
+               (mr->state == QHCA_MR_FREE ||
+                (table && m->form == QHCA_BUF_FLAT && m->len == mr->len &&
+                 m->entries <= mr->max_entries && end &&
+                 mr->len <= QHCA_MAX_MR_SIZE));
+    }
+    if (mr->state != QHCA_MR_VALID || m->len != mr->len) {
+        return false;
+    }
+    if (!table) {
+        return mr->flags & QHCA_MR_F_DM;
+    }
+    return mr->len <= QHCA_MAX_MR_SIZE && end &&
+           (!(mr->flags & QHCA_MR_F_DM) || dm_ok(e, m)) &&
+           (!(mr->flags & QHCA_MR_F_ODP) || m->form == QHCA_BUF_FLAT ||
+            m->form == QHCA_BUF_TREE);
+}
+
 uint8_t qhca_cmd_create_mr(struct qhca *e, struct qhca_cmd *c)
 {
     const struct qhca_mpt *in = c->in;

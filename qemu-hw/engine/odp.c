@@ -11,7 +11,7 @@
  */
 #include <stdlib.h>
 
-#include "roce.h"
+#include "save.h"
 #include "admin.h"
 
 #define WANT_MAX    0x100000U   /* bytes told as wanted, at most */
@@ -181,7 +181,8 @@ static void replay(struct qhca *e, struct qhca_qp *qp, unsigned side)
         return;
     }
     /* The GID may have been cleared meanwhile: then it is lost. */
-    if (qhca_parse(e, frame, s->frame_len, &rx) != QHCA_PARSE_OK) {
+    if (qhca_parse(e, frame, s->frame_len, &rx) != QHCA_PARSE_OK ||
+        !qhca_class_fits(qp, &rx)) {
         s->dropped = true;
     } else if (rx.flags & QHCA_OPF_DETH) {
         qhca_ud_rx(e, qp, &rx);
@@ -261,4 +262,63 @@ uint8_t qhca_cmd_resume_fault(struct qhca *e, struct qhca_cmd *c)
     trace(e, qp, side, true);
     resume(e, qp, side);
     return QHCA_ST_OK;
+}
+
+/* ---- saved state ---- */
+
+SAVED_SIZE(struct qhca_odp_side, 56);
+
+static void io_side(struct qhca_io *io, struct qhca_odp_side *s)
+{
+    bool is = s->frame;
+
+    IO(io, s->fault.addr);
+    IO(io, s->fault.len);
+    IO(io, s->fault.max);
+    IO(io, s->fault.key);
+    IO(io, s->fault.write);
+    IO(io, s->token);
+    IO(io, s->failed);
+    IO(io, s->dropped);
+    IO(io, s->asked);
+    IO(io, is);
+    if (!is) {
+        return;
+    }
+    IO(io, s->frame_len);
+    NEED(io, s->frame_len && s->frame_len <= QHCA_FRAME_MAX,
+         "the packet it keeps is too long");
+    if (!io->saving && !io->failed) {
+        s->frame = malloc(s->frame_len);
+        NEED(io, s->frame, "out of memory");
+    }
+    if (!io->failed) {
+        qhca_io_bytes(io, s->frame, s->frame_len);
+    }
+}
+
+void qhca_io_odp(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca_odp *odp = qp->xp.odp;
+    bool is = odp;
+    unsigned i;
+
+    IO(io, is);
+    if (!is) {
+        return;
+    }
+    if (!io->saving) {
+        odp = calloc(1, sizeof(*odp));
+        if (!NEED(io, odp, "out of memory")) {
+            free(odp);
+            return;
+        }
+        qp->xp.odp = odp;
+    }
+    IO(io, qp->xp.odp_waits);
+    NEED(io, !(qp->xp.odp_waits & ~QHCA_ODP_ALL),
+         "a side that does not exist waits for a page");
+    for (i = 0; i < QHCA_FAULT_SIDES && !io->failed; i++) {
+        io_side(io, &odp->side[i]);
+    }
 }

@@ -474,7 +474,7 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
     return QHCA_SENT;
 }
 
-static bool class_fits(const struct qhca_qp *qp, const struct qhca_rx *rx)
+bool qhca_class_fits(const struct qhca_qp *qp, const struct qhca_rx *rx)
 {
     uint8_t class = rx->opcode & QHCA_CLASS_MASK;
 
@@ -548,7 +548,7 @@ void qhca_rx_deliver(struct qhca *e, const struct qhca_rx *rx)
         qhca_rx_drop(e, rx, QHCA_STAT_ROCE_RX_NO_QP);
         return;
     }
-    if (!class_fits(qp, rx) || !peer_fits(e, qp, rx)) {
+    if (!qhca_class_fits(qp, rx) || !peer_fits(e, qp, rx)) {
         qhca_rx_drop(e, rx, QHCA_STAT_ROCE_RX_MALFORMED);
         return;
     }

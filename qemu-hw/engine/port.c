@@ -53,20 +53,11 @@ bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac)
     return e->allmulti || key == 0xffffffffffffULL || mc_find(e, key);
 }
 
-uint8_t qhca_cmd_set_mc_list(struct qhca *e, struct qhca_cmd *c)
+void qhca_mc_set(struct qhca *e, const struct qhca_mac *in, unsigned n)
 {
-    const struct qhca_mac *in = c->in;
-    unsigned i, n = c->in_len / sizeof(*in), slot;
+    unsigned i, slot;
     uint64_t key;
 
-    if (c->in_len % sizeof(*in)) {
-        return QHCA_ST_BAD_PARAM;
-    }
-    for (i = 0; i < n; i++) {
-        if (!(in[i].mac[0] & 1)) {
-            return qhca_bad(c, i * sizeof(*in));
-        }
-    }
     memset(e->mc_hash, 0, sizeof(e->mc_hash));
     for (i = 0; i < n; i++) {
         key = mac_key(in[i].mac);
@@ -79,6 +70,22 @@ uint8_t qhca_cmd_set_mc_list(struct qhca *e, struct qhca_cmd *c)
         }
         e->mc_hash[slot] = key;
     }
+}
+
+uint8_t qhca_cmd_set_mc_list(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_mac *in = c->in;
+    unsigned i, n = c->in_len / sizeof(*in);
+
+    if (c->in_len % sizeof(*in)) {
+        return QHCA_ST_BAD_PARAM;
+    }
+    for (i = 0; i < n; i++) {
+        if (!(in[i].mac[0] & 1)) {
+            return qhca_bad(c, i * sizeof(*in));
+        }
+    }
+    qhca_mc_set(e, in, n);
     return QHCA_ST_OK;
 }
 

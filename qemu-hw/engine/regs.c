@@ -165,14 +165,19 @@ static void write64(struct qhca *e, uint64_t off, uint64_t val)
     bad_access(e, off);
 }
 
-static void enable(struct qhca *e)
+bool qhca_enable_ok(const struct qhca *e)
 {
     uint64_t low = 4095, ring = 64ULL << AQ_SHIFT_MAX;
 
+    return e->aq_shift >= AQ_SHIFT_MIN && e->aq_shift <= AQ_SHIFT_MAX &&
+           qhca_db_pages(e) && !((e->asq_base | e->acq_base) & low) &&
+           e->asq_base + ring >= ring && e->acq_base + ring >= ring;
+}
+
+static void enable(struct qhca *e)
+{
     e->ctrl |= QHCA_CTRL_ENABLE;
-    if (e->aq_shift < AQ_SHIFT_MIN || e->aq_shift > AQ_SHIFT_MAX ||
-        !qhca_db_pages(e) || ((e->asq_base | e->acq_base) & low) ||
-        e->asq_base + ring < ring || e->acq_base + ring < ring) {
+    if (!qhca_enable_ok(e)) {
         qhca_fatal(e, QHCA_FATAL_AQ_CONFIG);
         return;
     }

@@ -192,6 +192,8 @@ enum qhca_parse {
 enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
                            struct qhca_rx *rx);
 /** Does the QP's state let it take this packet? */
+/* Is the packet of the service of @qp? */
+bool qhca_class_fits(const struct qhca_qp *qp, const struct qhca_rx *rx);
 bool qhca_state_receives(const struct qhca_qp *qp, const struct qhca_rx *rx);
 /** Count a packet that @qp gets, and trace it. */
 void qhca_rx_note(struct qhca *e, struct qhca_qp *qp,
@@ -312,6 +314,10 @@ const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
                             struct qhca_swqe *w, uint32_t index,
                             bool reading, uint8_t *syn);
 void qhca_window_put(struct qhca *e, struct qhca_qp *qp);
+/* Give @qp, which has none, a window; false: no memory. */
+bool qhca_window_get(struct qhca *e, struct qhca_qp *qp);
+/* May a connected QP such as @qp send that? */
+bool qhca_send_opcode_ok(const struct qhca_qp *qp, uint8_t opcode);
 static inline struct qhca_swqe *qhca_swqe(struct qhca_qp *qp, uint32_t index)
 {
     return &qp->xp.win->w[index & (QHCA_WINDOW_WQES - 1)];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "flow.h"
+#include "save.h"
 
 #define PROTO_TCP           6
 #define PROTO_UDP           17
@@ -227,4 +228,82 @@ void qhca_rqts_free(struct qhca *e)
     for (n = 0; n < qhca_table_end(&e->rqts); n++) {
         free(qhca_table_get(&e->rqts, n));
     }
+}
+
+/* ---- saved state ---- */
+
+SAVED_SIZE(struct rqt, 16);
+SAVED_SIZE(struct qhca_rss, 56);
+
+static void io_rqt(struct qhca_io *io, void *obj)
+{
+    struct rqt *t = obj;
+    uint32_t num = t ? t->num : 0, size = t ? t->size : 0, i;
+    struct qhca_qp *wq;
+
+    IO(io, num);
+    qhca_io_about(io, "RQ table", num);
+    IO(io, size);
+    if (!NEED(io, size && !(size & (size - 1)) && size <= QHCA_RQT_WQS_MAX,
+              "its size is out of range")) {
+        return;
+    }
+    if (!io->saving) {
+        t = calloc(1, sizeof(*t) + size * sizeof(t->wq[0]));
+        if (!NEED(io, t, "out of memory")) {
+            return;
+        }
+        t->num = num;
+        if (!qhca_io_place(io, &io->e->rqts, t, num)) {
+            free(t);
+            return;
+        }
+    }
+    for (i = 0; i < size && !io->failed; i++) {
+        wq = qhca_io_ref(io, &io->e->qps, true, io->saving ? t->wq[i]->qpn :
+                         0, "a WQ of it does not exist");
+        if (NEED(io, wq && wq->type == QHCA_QPT_WQ, "it names no WQ") &&
+            !io->saving) {
+            t->wq[t->size++] = wq;
+            wq->users++;
+        }
+    }
+}
+
+void qhca_io_rqts(struct qhca_io *io)
+{
+    qhca_io_section(io, "rqt", 1);
+    qhca_io_table(io, &io->e->rqts);
+    qhca_io_each(io, &io->e->rqts, NULL, io_rqt);
+    qhca_io_table_end(io, &io->e->rqts);
+}
+
+void qhca_io_rss(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca_rss *rss = qp->rss;
+    struct rqt *t;
+
+    if (!io->saving) {
+        rss = calloc(1, sizeof(*rss));
+        if (!NEED(io, rss, "out of memory")) {
+            free(rss);
+            return;
+        }
+    }
+    t = qhca_io_ref(io, &io->e->rqts, true, rss->rqt ? rss->rqt->num : 0,
+                    "its RQ table does not exist");
+    IO(io, rss->fields);
+    qhca_io_bytes(io, rss->key, sizeof(rss->key));
+    NEED(io, t && !(rss->fields & ~QHCA_HASH_MASK),
+         "its hash is unknown");
+    if (io->saving) {
+        return;
+    }
+    if (!t) {
+        free(rss);
+        return;
+    }
+    rss->rqt = t;
+    t->refs++;
+    qp->rss = rss;
 }

@@ -65,7 +65,7 @@ bool qhca_send_cqe(struct qhca *e, struct qhca_qp *qp, uint64_t wr_id,
 
 /* ---- window blocks ---- */
 
-static bool window_get(struct qhca *e, struct qhca_qp *qp)
+bool qhca_window_get(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_window *win = e->xd.free_windows;
 
@@ -102,6 +102,34 @@ void qhca_window_put(struct qhca *e, struct qhca_qp *qp)
 }
 
 /* ---- WQEs ---- */
+
+bool qhca_send_opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
+{
+    switch (opcode) {
+    case QHCA_WQE_SEND:
+    case QHCA_WQE_SEND_IMM:
+    case QHCA_WQE_RDMA_WRITE:
+    case QHCA_WQE_RDMA_WRITE_IMM:
+    case QHCA_WQE_LOCAL_INV:
+    case QHCA_WQE_BIND_MW:
+        return true;
+    case QHCA_WQE_SEND_INV:
+    case QHCA_WQE_RDMA_READ:
+    case QHCA_WQE_COMP_SWAP:
+    case QHCA_WQE_FETCH_ADD:
+    case QHCA_WQE_FLUSH:
+    case QHCA_WQE_ATOMIC_WRITE:
+        return qhca_qp_reliable(qp);
+    case QHCA_WQE_MASKED_COMP_SWAP:
+    case QHCA_WQE_MASKED_FETCH_ADD:
+        return qp->type == QHCA_QPT_RC;
+    case QHCA_WQE_REG_MR:
+        /* It names DMA addresses: for the kernel's queues only. */
+        return qp->flags & QHCA_QP_F_PRIVILEGED;
+    default:
+        return false;
+    }
+}
 
 /* FLUSH has no data; its arguments must be such as a FETH can carry. */
 static uint8_t parse_flush(struct qhca_swqe *w)
@@ -149,44 +177,15 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
     }
     w->len = 0;
 
-    switch (w->opcode) {
-    case QHCA_WQE_SEND:
-    case QHCA_WQE_SEND_IMM:
-    case QHCA_WQE_RDMA_WRITE:
-    case QHCA_WQE_RDMA_WRITE_IMM:
-        break;
-    case QHCA_WQE_SEND_INV:
-    case QHCA_WQE_RDMA_READ:
-    case QHCA_WQE_COMP_SWAP:
-    case QHCA_WQE_FETCH_ADD:
-    case QHCA_WQE_FLUSH:
-    case QHCA_WQE_ATOMIC_WRITE:
-        if (qhca_qp_reliable(qp)) {
-            break;
-        }
+    if (!qhca_send_opcode_ok(qp, w->opcode)) {
         return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
-    case QHCA_WQE_MASKED_COMP_SWAP:
-    case QHCA_WQE_MASKED_FETCH_ADD:
-        if (qp->type == QHCA_QPT_RC) {
-            break;
-        }
-        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
-    case QHCA_WQE_REG_MR:
-        /* It names DMA addresses: for the kernel's queues only. */
-        if (!(qp->flags & QHCA_QP_F_PRIVILEGED)) {
-            return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR,
-                                  QHCA_SYN_WQE_OPCODE);
-        }
-        /* fall through */
-    case QHCA_WQE_LOCAL_INV:
-    case QHCA_WQE_BIND_MW:
+    }
+    if (qhca_wqe_is_local(w->opcode)) {
         if (w->flags & QHCA_WQE_F_INLINE) {
             return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
         }
         w->num = 0;
         return QHCA_SYN_NONE;
-    default:
-        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
     }
     if ((w->flags & ~(QHCA_WQE_F_SIGNALED | QHCA_WQE_F_SOLICITED |
                       QHCA_WQE_F_FENCE | QHCA_WQE_F_INLINE)) ||
@@ -298,7 +297,7 @@ bool qhca_req_load(struct qhca *e, struct qhca_qp *qp)
     uint64_t addr = 0;
     uint8_t syn;
 
-    if (!xp->win && !window_get(e, qp)) {
+    if (!xp->win && !qhca_window_get(e, qp)) {
         qhca_qp_error(e, qp, QHCA_SYN_WQE_DMA, QHCA_EV_QP_FATAL);
         return false;
     }

@@ -17,6 +17,7 @@ struct qhca_debug {
     bool out;                   /* the trace is wanted outside, too */
     bool due;                   /* a stop waits: see qhca_debug_due() */
     bool released;              /* nothing is a stop */
+    bool stood;                 /* watching only: told, the machine stands */
     bool by_break;              /* the last stop: by a break, or a step */
     uint8_t on;                 /* what it waited for */
     struct qhca_break by;

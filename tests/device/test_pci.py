@@ -196,10 +196,6 @@ def test_bus_master_off(adapter):
     adapter.command(C.QHCA_CMD_NOP)
 
 
-def test_migration_refused(machine):
-    with pytest.raises(RuntimeError, match="qhca"):
-        machine.qmp("migrate", uri=f"exec:cat > {machine.dir}/state")
-
 
 def test_message_that_resets_its_sender(machine):
     """

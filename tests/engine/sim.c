@@ -14,6 +14,7 @@
 static const char *program;
 static struct sim *current;
 static bool sabotage;
+static unsigned reborn;
 
 const char *sim_wc_name(unsigned status)
 {
@@ -512,13 +513,14 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     rng_init(&s->rng, seed);
     s->limit_ns = 300ULL * 1000000000;
     snprintf(die_replay, sizeof(die_replay), "%s --workload %s --seed %"
-             PRIu64 " --log", program, wl->name, seed);
+             PRIu64 " --reborn %u --log", program, wl->name, seed, reborn);
     current = s;
     die_hook = dump;
     world_init(&s->w, (unsigned)rng_range(&s->rng, 2, WORLD_NODES),
                rng_u64(&s->rng), NULL);
     s->w.log = log;
     s->w.trace = trace;
+    s->w.reborn = reborn;
     if (pcap) {
         s->w.pcap = fopen(pcap, "wb");
         CHECK(s->w.pcap, "%s: %s", pcap, strerror(errno));
@@ -629,7 +631,7 @@ static void usage(FILE *f)
             "usage: sim [--seed N | --seeds FROM..TO | --time SECONDS | "
             "--seeds-file FILE]\n"
             "           [--workload NAME|all] [--log] [--trace] "
-            "[--pcap FILE] [--sabotage]\n\n"
+            "[--pcap FILE] [--reborn N] [--sabotage]\n\n"
             "  --seed N        one run\n"
             "  --seeds A..B    one run per seed\n"
             "  --time SECONDS  new seeds until the time is over\n"
@@ -637,6 +639,8 @@ static void usage(FILE *f)
             "  --log           a line per packet on standard output\n"
             "  --trace         and the engines' trace events\n"
             "  --pcap FILE     the frames as they arrive (one seed)\n"
+            "  --reborn N      one event in N finds its adapter saved, and "
+            "loaded into a new one\n"
             "  --sabotage      the wire spoils payload and repairs the ICRC: "
             "must fail\n\n"
             "workloads:\n");
@@ -694,7 +698,7 @@ int main(int argc, char **argv)
         { "time", 1, NULL, 't' }, { "workload", 1, NULL, 'w' },
         { "log", 0, NULL, 'l' }, { "trace", 0, NULL, 'T' },
         { "pcap", 1, NULL, 'p' }, { "seeds-file", 1, NULL, 'f' },
-        { "sabotage", 0, NULL, 'S' }, { "help", 0, NULL, 'h' },
+        { "sabotage", 0, NULL, 'S' }, { "reborn", 1, NULL, 'R' }, { "help", 0, NULL, 'h' },
         { NULL, 0, NULL, 0 }
     };
     const char *pcap = NULL, *workload = "all", *file = NULL;
@@ -748,6 +752,9 @@ int main(int argc, char **argv)
             break;
         case 'f':
             file = optarg;
+            break;
+        case 'R':
+            reborn = (unsigned)atoi(optarg);
             break;
         case 'S':
             sabotage = true;

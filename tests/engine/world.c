@@ -7,6 +7,7 @@
 
 #include "die.h"
 #include "debug.h"
+#include "reborn.h"
 #include "world.h"
 
 struct frame {
@@ -681,6 +682,12 @@ bool world_step(struct world *w)
     ev = pop(w);
     w->now = ev.t;
     w->events++;
+    if (w->reborn && !w->node[ev.node].depth &&
+        !qhca_debug_stopped(w->node[ev.node].e) && !w->node[ev.node].mem.fail_64k &&
+        !rng_below(&w->reborn_rng, w->reborn)) {
+        node_reborn(&w->node[ev.node], &ops);
+        w->births++;
+    }
     handle(w, &ev);
     return true;
 }
@@ -786,6 +793,7 @@ void world_init(struct world *w, unsigned nodes, uint64_t seed,
 
     memset(w, 0, sizeof(*w));
     rng_init(&w->rng, seed);
+    rng_init(&w->reborn_rng, ~seed);
     wire_perfect(&w->wire);
     w->nodes = nodes;
     memset(&c, 0, sizeof(c));

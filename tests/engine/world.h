@@ -85,9 +85,12 @@ struct world {
     FILE *log;                  /* a line per packet */
     FILE *pcap;
     bool trace;                 /* the engines' trace events too */
+    /* one event in so many finds its adapter saved and loaded anew; 0: none */
+    unsigned reborn;
+    struct rng reborn_rng;
     /* statistics */
     uint64_t events, frames, dropped, duplicated, reordered, corrupted;
-    uint64_t truncated, filtered, delivered;
+    uint64_t truncated, filtered, delivered, births;
 };
 
 /* Make @nodes adapters; @cfg may be NULL; MACs are given here. */

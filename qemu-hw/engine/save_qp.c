@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Saved state: QPs, and the transport's machines of one. */
+#include <stdlib.h>
+
+#include "save.h"
+#include "flow.h"
+#include "admin.h"
+
+#define QPN_GSI             1
+#define PSN_OK(psn)         ((psn) <= QHCA_PSN_MASK)
+
+/* ---- the window: send WQEs under way ---- */
+
+static void swqe(struct qhca_io *io, struct qhca_swqe *w)
+{
+    IO(io, w->wr_id);
+    IO(io, w->raddr);
+    IO(io, w->laddr);
+    IO(io, w->arg0);
+    IO(io, w->arg1);
+    IO(io, w->rkey);
+    IO(io, w->lkey);
+    IO(io, w->len);
+    IO(io, w->first_psn);
+    IO(io, w->npkts);
+    IO(io, w->imm);
+    IO(io, w->srqn);
+    IO(io, w->num);
+    IO(io, w->opcode);
+    IO(io, w->flags);
+    IO(io, w->status);
+    IO(io, w->syndrome);
+    IO(io, w->marks);
+}
+
+/* Is it one that parse_wqe() could have made, with its packets counted? */
+static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
+{
+    bool local = qhca_wqe_is_local(w->opcode), rd = qhca_wqe_is_rd(w->opcode);
+    uint32_t room = (1u << qp->sq_stride) - qhca_wqe_header(qp, w->opcode);
+    uint32_t npkts = local ? 0 : qhca_wqe_is_atomic(w->opcode) ? 1 :
+                     qhca_packets(w->len, qp->path_mtu);
+
+    if (w->marks & ~(QHCA_SW_STARTED | QHCA_SW_RD | QHCA_SW_DONE) ||
+        ((w->marks & QHCA_SW_RD) && !rd) || w->srqn > QHCA_PSN_MASK) {
+        return false;
+    }
+    if (w->status) {
+        /* It never was one, or it failed under way. */
+        return !w->npkts || w->npkts == npkts;
+    }
+    if (w->npkts != npkts || w->len > QHCA_MAX_MSG_SIZE ||
+        (rd && !qhca_qp_reliable(qp)) ||
+        !qhca_send_opcode_ok(qp, w->opcode)) {
+        return false;
+    }
+    if (local || w->opcode == QHCA_WQE_FLUSH) {
+        return !w->num && !w->len;
+    }
+    if ((qhca_wqe_is_atomic(w->opcode) ||
+         w->opcode == QHCA_WQE_ATOMIC_WRITE) && w->len != 8) {
+        return false;
+    }
+    if (w->flags & QHCA_WQE_F_INLINE) {
+        return (!rd || w->opcode == QHCA_WQE_ATOMIC_WRITE) &&
+               w->num <= room && w->num <= QHCA_MAX_INLINE &&
+               w->len == w->num;
+    }
+    return w->num <= room / sizeof(struct qhca_sge) &&
+           w->num <= QHCA_MAX_SGE;
+}
+
+/* The WQEs' PSNs form a chain, and the requester stands somewhere in it. */
+static void check_window(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+    bool alive = (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
+                 !xp->sq_flush;
+    uint32_t psn = xp->una_psn, first = psn, at = psn, rd = 0, i;
+    uint64_t total = 0;
+    struct qhca_swqe *w;
+
+    for (i = qp->sq_tail; i != qp->sq_next && !io->failed; i++) {
+        w = qhca_swqe(qp, i);
+        if (i == qp->sq_tail) {
+            psn = first = w->first_psn;
+            NEED(io, qhca_psn_dist(xp->una_psn, first) <= w->npkts || !alive,
+                 "what is acknowledged is not of its oldest WQE");
+        }
+        NEED(io, PSN_OK(w->first_psn) && swqe_ok(qp, w),
+             "a WQE under way is none that could be");
+        NEED(io, w->first_psn == psn, "WQEs under way leave a gap");
+        if (i == xp->cur) {
+            at = qhca_psn_add(psn, xp->cur_pkt);
+            NEED(io, !alive || xp->cur_pkt < w->npkts ||
+                 (!xp->cur_pkt && !w->npkts) || w->status,
+                 "the packet to be sent is not of its WQE");
+        }
+        rd += !!(w->marks & QHCA_SW_RD);
+        total += w->npkts;
+        psn = qhca_psn_add(psn, w->npkts);
+    }
+    if (xp->cur == qp->sq_next) {
+        at = psn;
+    }
+    NEED(io, total <= QHCA_PSN_MASK, "more packets than there are PSNs");
+    if (!alive) {
+        NEED(io, xp->una_psn == xp->max_psn && xp->snd_psn == xp->una_psn,
+             "it is dead, but waits for acknowledges");
+        return;
+    }
+    NEED(io, xp->cur - qp->sq_tail <= qp->sq_next - qp->sq_tail &&
+         (xp->cur != qp->sq_next || !xp->cur_pkt) && at == xp->snd_psn,
+         "the packet to be sent is not under way");
+    NEED(io, qhca_psn_dist(xp->snd_psn, xp->una_psn) <=
+         qhca_psn_dist(xp->max_psn, xp->una_psn) &&
+         qhca_psn_dist(xp->max_psn, xp->una_psn) <=
+         qhca_psn_dist(psn, xp->una_psn) &&
+         xp->rd_psns <= qhca_psn_dist(xp->snd_psn, xp->una_psn),
+         "its PSNs are not in order");
+    NEED(io, rd == xp->rd_out, "the READs under way are not as many");
+}
+
+/* Nothing is under way, or nobody will look at it again. */
+static bool no_window_ok(const struct qhca_qp *qp)
+{
+    const struct qhca_xport *xp = &qp->xp;
+    bool alive = (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
+                 !xp->sq_flush;
+
+    return xp->una_psn == xp->max_psn && xp->snd_psn == xp->una_psn &&
+           !xp->rd_psns && !xp->rd_out &&
+           (!alive || (qp->sq_next == qp->sq_tail && xp->cur == qp->sq_next &&
+                       !xp->cur_pkt));
+}
+
+static void window(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+    bool is = xp->win;
+    uint32_t i;
+
+    IO(io, is);
+    NEED(io, !is || qhca_qp_connected(qp), "it has a window and no peer");
+    NEED(io, !is || qp->sq_next - qp->sq_tail <= QHCA_WINDOW_WQES,
+         "more WQEs under way than there can be");
+    if (!is || io->failed) {
+        NEED(io, !qhca_qp_connected(qp) || no_window_ok(qp),
+             "the WQEs under way are missing");
+        return;
+    }
+    if (!io->saving && !NEED(io, qhca_window_get(io->e, qp),
+                             "out of memory")) {
+        return;
+    }
+    for (i = qp->sq_tail; i != qp->sq_next && !io->failed; i++) {
+        swqe(io, qhca_swqe(qp, i));
+    }
+    if (!io->saving && !io->failed) {
+        check_window(io, qp);
+    }
+}
+
+/* ---- requester and responder ---- */
+
+static void requester(struct qhca_io *io, struct qhca_xport *xp)
+{
+    IO(io, xp->snd_psn);
+    IO(io, xp->una_psn);
+    IO(io, xp->max_psn);
+    IO(io, xp->cur);
+    IO(io, xp->cur_pkt);
+    IO(io, xp->rd_psns);
+    IO(io, xp->since_ack);
+    IO(io, xp->back_psn);
+    IO(io, xp->back_valid);
+    IO(io, xp->ask);
+    IO(io, xp->ask_psn);
+    IO(io, xp->retry_left);
+    IO(io, xp->rnr_left);
+    IO(io, xp->rd_out);
+    IO(io, xp->req_state);
+    IO(io, xp->credits);
+    IO(io, xp->crc_twice);
+    IO(io, xp->sq_flush);
+    IO(io, xp->rq_flush);
+    IO(io, xp->flush_end);
+    IO(io, xp->drain);
+    NEED(io, PSN_OK(xp->snd_psn) && PSN_OK(xp->una_psn) &&
+         PSN_OK(xp->max_psn) && PSN_OK(xp->back_psn) && PSN_OK(xp->ask_psn),
+         "a PSN has more than 24 bits");
+    NEED(io, xp->req_state <= QHCA_REQ_WAIT_FAULT && xp->retry_left <= 7 &&
+         xp->rnr_left <= 7 && xp->credits <= QHCA_AETH_CREDITS,
+         "its requester is in no known state");
+}
+
+static void response(struct qhca_io *io, struct qhca_resp *r)
+{
+    bool ack = r->ack, rnr = r->rnr;
+    uint32_t srqn = r->srqn;
+
+    IO(io, r->kind);
+    IO(io, r->syndrome);
+    IO(io, r->started);
+    IO(io, r->uncounted);
+    IO(io, r->psn);
+    IO(io, r->left);
+    IO(io, r->rkey);
+    IO(io, r->va);
+    IO(io, r->ack_psn);
+    IO(io, ack);
+    IO(io, rnr);
+    IO(io, srqn);
+    NEED(io, r->kind <= QHCA_RESP_ATOMIC && PSN_OK(r->psn) &&
+         PSN_OK(r->ack_psn) && srqn <= QHCA_PSN_MASK &&
+         r->left <= QHCA_MAX_MSG_SIZE, "a response is none that can be owed");
+    if (!io->saving) {
+        r->ack = ack;
+        r->rnr = rnr;
+        r->srqn = srqn & QHCA_PSN_MASK;
+    }
+}
+
+static void responses(struct qhca_io *io, struct qhca_xport *xp)
+{
+    uint32_t n = xp->rspq_head - xp->rspq_tail, i;
+    struct qhca_resp *r;
+
+    IO(io, n);
+    if (!NEED(io, n <= QHCA_RSPQ, "more responses than can be owed")) {
+        return;
+    }
+    if (!io->saving) {
+        xp->rspq_tail = 0;
+        xp->rspq_head = n;
+        xp->rd_pending = 0;
+    }
+    for (i = xp->rspq_tail; i != xp->rspq_head && !io->failed; i++) {
+        r = qhca_rspq_at(xp, i);
+        response(io, r);
+        if (!io->saving && r->kind != QHCA_RESP_ACK && !r->uncounted) {
+            xp->rd_pending++;
+        }
+    }
+}
+
+/* The receive WQE held: its bytes, of which the rest follows. */
+static void receive(struct qhca_io *io, struct qhca_xport *xp)
+{
+    uint64_t cap = 0;
+    uint32_t i;
+
+    IO(io, xp->recv_held);
+    if (!xp->recv_held) {
+        return;
+    }
+    IO(io, xp->recv_index);
+    IO(io, xp->recv_len);
+    IO(io, xp->recv_sges);
+    qhca_io_bytes(io, xp->recv, sizeof(xp->recv));
+    if (io->saving ||
+        !NEED(io, xp->recv_sges <= QHCA_MAX_SGE &&
+              xp->recv_sges <= (sizeof(xp->recv) -
+                                sizeof(struct qhca_rq_wqe)) /
+              sizeof(struct qhca_sge), "its receive has too many SGEs")) {
+        return;
+    }
+    for (i = 0; i < xp->recv_sges; i++) {
+        cap += qhca_get_le32(xp->recv + sizeof(struct qhca_rq_wqe) +
+                             i * sizeof(struct qhca_sge) + 8);
+    }
+    xp->recv_cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
+    NEED(io, xp->recv_len <= xp->recv_cap,
+         "its receive holds more than it can");
+}
+
+static void responder(struct qhca_io *io, struct qhca_xport *xp)
+{
+    unsigned i;
+
+    IO(io, xp->exp_psn);
+    IO(io, xp->msn);
+    IO(io, xp->rsp_op);
+    IO(io, xp->naked);
+    IO(io, xp->fatal_nak);
+    IO(io, xp->comm_est);
+    IO(io, xp->atomic_next);
+    IO(io, xp->wr_va);
+    IO(io, xp->wr_rkey);
+    IO(io, xp->wr_left);
+    IO(io, xp->wr_len);
+    NEED(io, PSN_OK(xp->exp_psn) && PSN_OK(xp->msn) &&
+         xp->rsp_op <= QHCA_RSPOP_SKIP &&
+         xp->atomic_next < QHCA_ATOMICS_KEPT,
+         "its responder is in no known state");
+    receive(io, xp);
+    responses(io, xp);
+    for (i = 0; i < QHCA_ATOMICS_KEPT; i++) {
+        IO(io, xp->atomics[i].valid);
+        IO(io, xp->atomics[i].psn);
+        IO(io, xp->atomics[i].old);
+    }
+}
+
+/* What must be true of the machines together. */
+static void check_xport(struct qhca_io *io, const struct qhca_qp *qp)
+{
+    const struct qhca_xport *xp = &qp->xp;
+    bool busy = xp->rspq_head != xp->rspq_tail || xp->win || xp->recv_held ||
+                xp->odp_waits || qp->sq_head != qp->sq_tail;
+
+    NEED(io, qp->state >= QHCA_QPS_RTR || !busy,
+         "it is not ready and works all the same");
+    NEED(io, !qhca_qp_connected(qp) || (!busy &&
+         (qp->state < QHCA_QPS_RTR || qp->state == QHCA_QPS_ERR)) ||
+         (qp->path_mtu >= 1 && qp->path_mtu <= 5), "it has no path MTU");
+    NEED(io, !qp->tm || qp->tm->kind < QHCA_TM_EAGER || xp->recv_held,
+         "it holds a tag and no receive");
+    NEED(io, !xp->recv_held || qhca_recv_cq(qp),
+         "it holds a receive and has no CQ for it");
+    if (xp->sq_flush && (qp->state == QHCA_QPS_RTS ||
+                         qp->state == QHCA_QPS_SQD)) {
+        NEED(io, xp->flush_end - qp->sq_tail <= qp->sq_head - qp->sq_tail &&
+             qp->sq_next - qp->sq_tail <= xp->flush_end - qp->sq_tail,
+             "flushing would never end");
+    }
+    NEED(io, qhca_qp_connected(qp) || (qp->sq_next == qp->sq_tail &&
+                                       xp->una_psn == xp->max_psn &&
+                                       xp->snd_psn == xp->una_psn),
+         "a datagram is under way");
+}
+
+void qhca_io_xport(struct qhca_io *io, struct qhca_qp *qp)
+{
+    requester(io, &qp->xp);
+    responder(io, &qp->xp);
+    window(io, qp);
+    qhca_io_odp(io, qp);
+    if (!io->saving && !io->failed) {
+        check_xport(io, qp);
+    }
+}
+
+/* ---- QPs ---- */
+
+static void attributes(struct qhca_io *io, struct qhca_qp *qp)
+{
+    qhca_io_bytes(io, &qp->av, sizeof(qp->av));
+    IO(io, qp->dest_qpn);
+    IO(io, qp->qkey);
+    IO(io, qp->sq_psn);
+    IO(io, qp->rq_psn);
+    IO(io, qp->access);
+    IO(io, qp->pkey_index);
+    IO(io, qp->path_mtu);
+    IO(io, qp->timeout);
+    IO(io, qp->retry_cnt);
+    IO(io, qp->rnr_retry);
+    IO(io, qp->min_rnr_timer);
+    IO(io, qp->max_rd_atomic);
+    IO(io, qp->max_dest_rd_atomic);
+    IO(io, qp->en_sqd_event);
+    IO(io, qp->syndrome);
+    NEED(io, PSN_OK(qp->dest_qpn) && PSN_OK(qp->sq_psn) &&
+         PSN_OK(qp->rq_psn) && qp->path_mtu <= 5 && qp->timeout <= 31 &&
+         qp->retry_cnt <= 7 && qp->rnr_retry <= 7 &&
+         qp->min_rnr_timer <= 31 && qp->max_rd_atomic <= QHCA_MAX_RD_ATOMIC &&
+         qp->max_dest_rd_atomic <= QHCA_MAX_RD_ATOMIC,
+         "an attribute is out of range");
+}
+
+static void counters(struct qhca_io *io, struct qhca_qp *qp)
+{
+    IO(io, qp->sq_head);
+    IO(io, qp->sq_next);
+    IO(io, qp->sq_tail);
+    IO(io, qp->rq_head);
+    IO(io, qp->rq_tail);
+    IO(io, qp->tx_packets);
+    IO(io, qp->rx_packets);
+    IO(io, qp->retransmits);
+    IO(io, qp->timeouts);
+    IO(io, qp->rnr_naks_rx);
+    IO(io, qp->seq_naks_rx);
+    IO(io, qp->duplicates);
+}
+
+/* To what it belongs. */
+static void refs(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca *e = io->e;
+
+    IO(io, qp->pd);
+    IO(io, qp->uar);
+    qp->scq = qhca_io_ref(io, &e->cqs, qp->scq, qp->scq ? qp->scq->cqn : 0,
+                          "its send CQ does not exist");
+    qp->rcq = qhca_io_ref(io, &e->cqs, qp->rcq, qp->rcq ? qp->rcq->cqn : 0,
+                          "its receive CQ does not exist");
+    qp->srq = qhca_io_ref(io, &e->srqs, qp->srq, qp->srq ? qp->srq->srqn : 0,
+                          "its SRQ does not exist");
+    qp->xrcd = qhca_io_ref(io, &e->xrcds, qp->xrcd,
+                           qp->xrcd ? qp->xrcd->xrcd : 0,
+                           "its XRC domain does not exist");
+}
+
+/* Has it the queues and partners that one of its type has? */
+static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
+{
+    bool tgt = qp->type == QHCA_QPT_XRC_TGT, wq = qp->type == QHCA_QPT_WQ;
+    bool rss = qp->type == QHCA_QPT_RSS, ini = qp->type == QHCA_QPT_XRC_INI;
+    bool tm = qp->srq && qp->srq->tm && !tgt;
+    uint8_t least = qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI ?
+                    7 : 6;
+
+    if (!wq && qp->type > QHCA_QPT_RSS) {
+        return "its type is unknown";
+    }
+    if ((qp->type == QHCA_QPT_GSI) != (qp->qpn == QPN_GSI) || !qp->qpn) {
+        return "its number is another's";
+    }
+    if (qp->state > QHCA_QPS_ERR || (rss && qp->state != QHCA_QPS_RTR) ||
+        (wq && qp->state != QHCA_QPS_RESET && qp->state != QHCA_QPS_RTR &&
+         qp->state != QHCA_QPS_ERR)) {
+        return "its state is unknown";
+    }
+    if (!qhca_table_get(&e->uars, qp->uar) ||
+        (!tgt && !qhca_table_get(&e->pds, qp->pd))) {
+        return "its PD or UAR does not exist";
+    }
+    if (!qp->scq != (tgt || wq || rss) ||
+        !qp->rcq != (tgt || ini || rss) || !qp->xrcd != !tgt) {
+        return "it has not the CQs of its type";
+    }
+    if (tgt ? qp->srq && qp->srq->xrcd != qp->xrcd :
+        !qp->srq != !(qp->flags & QHCA_QP_F_SRQ) ||
+        (qp->srq && (qp->srq->xrcd || ini || wq || rss))) {
+        return "it has an SRQ that is not for it";
+    }
+    if (qp->flags & ~(QHCA_QP_F_SRQ | QHCA_QP_F_PRIVILEGED |
+                      QHCA_QP_F_BLOCK_MC_LOOP | QHCA_QP_F_STRIP_VLAN) ||
+        ((qp->flags & QHCA_QP_F_PRIVILEGED) && (qp->uar || tgt || wq))) {
+        return "its flags are not allowed";
+    }
+    if (tm && qp->type != QHCA_QPT_RC) {
+        return "it is of no type for tag matching";
+    }
+    if (qp->sq_shift > QHCA_MAX_WQ_SHIFT || qp->rq_shift > QHCA_MAX_WQ_SHIFT ||
+        (qp->sq_stride && (tgt || wq || rss || tm || qp->sq_stride < least ||
+                           qp->sq_stride > 10)) ||
+        (qp->rq_stride && (tgt || ini || rss || qp->srq ||
+                           qp->rq_stride < 5 || qp->rq_stride > 9)) ||
+        (wq && !qp->rq_stride) || (qp->rq_stride && (qp->rq_dbrec & 7))) {
+        return "its rings are not allowed";
+    }
+    return NULL;
+}
+
+static void check_rings(struct qhca_io *io, const struct qhca_qp *qp)
+{
+    uint32_t depth = qp->sq_stride || qp->tm ? 1u << qp->sq_shift : 0;
+
+    NEED(io, qp->sq_head - qp->sq_tail <= depth &&
+         qp->sq_next - qp->sq_tail <= qp->sq_head - qp->sq_tail,
+         "its send ring's counters are not in order");
+    NEED(io, qp->rq_head - qp->rq_tail <=
+         (qp->rq_stride ? 1u << qp->rq_shift : 0),
+         "its receive ring's counters are not in order");
+}
+
+/* Give a loaded QP its number, and count it where it refers to. */
+static bool attach(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca *e = io->e;
+
+    if (!qhca_io_place(io, &e->qps, qp, qp->qpn)) {
+        return false;
+    }
+    e->uar_refs[qp->uar]++;
+    if (qp->xrcd) {
+        qp->xrcd->refs++;
+        qhca_list_add_tail(&qp->xrcd->targets, &qp->xrc_link);
+        qp->pd = qp->srq ? qp->srq->pd : 0;
+        return true;
+    }
+    e->pd_refs[qp->pd]++;
+    if (qp->scq) {
+        qp->scq->refs++;
+    }
+    if (qp->rcq) {
+        qp->rcq->refs++;
+    }
+    if (qp->srq) {
+        qp->srq->refs++;
+    }
+    return true;
+}
+
+/* The first part: what CREATE_QP gave it.  NULL: failed. */
+static struct qhca_qp *context(struct qhca_io *io, struct qhca_qp *obj)
+{
+    struct qhca_qp *qp = obj ? obj : qhca_qp_alloc(0);
+    uint8_t sq_stride, sq_shift;
+    const char *why;
+
+    if (!NEED(io, qp, "out of memory")) {
+        return NULL;
+    }
+    IO(io, qp->qpn);
+    qhca_io_about(io, "QP", qp->qpn);
+    IO(io, qp->type);
+    IO(io, qp->state);
+    IO(io, qp->flags);
+    refs(io, qp);
+    /* That of a TM QP is the device's own: see qhca_tm_qp_init(). */
+    sq_shift = qp->tm ? 0 : qp->sq_shift;
+    sq_stride = qp->tm ? 0 : qp->sq_stride;
+    IO(io, sq_shift);
+    IO(io, sq_stride);
+    IO(io, qp->rq_shift);
+    IO(io, qp->rq_stride);
+    IO(io, qp->rq_dbrec);
+    IO(io, qp->cookie);
+    if (!io->saving) {
+        qp->sq_shift = sq_shift;
+        qp->sq_stride = sq_stride;
+        why = io->failed ? NULL : check_type(io->e, qp);
+        NEED(io, !why, why);
+    }
+    qhca_io_map(io, &qp->sq, io->failed || !sq_stride ? 0 :
+                1ULL << (sq_shift + sq_stride), true);
+    qhca_io_map(io, &qp->rq, io->failed || !qp->rq_stride ? 0 :
+                1ULL << (qp->rq_shift + qp->rq_stride), true);
+    NEED(io, !sq_stride == !qp->sq.len && !qp->rq_stride == !qp->rq.len,
+         "it has not the buffers of its rings");
+    if (io->saving) {
+        return qp;
+    }
+    if (!io->failed) {
+        qhca_event_init(&qp->ev, qp->qpn);
+        qhca_xport_init(io->e, qp);
+    }
+    if (io->failed || !attach(io, qp)) {
+        free(qp);
+        return NULL;
+    }
+    return qp;
+}
+
+static void one_qp(struct qhca_io *io, void *obj)
+{
+    struct qhca_qp *qp = context(io, obj);
+
+    if (!qp) {
+        return;
+    }
+    if (!io->saving && qp->srq && qp->srq->tm && !qp->xrcd) {
+        NEED(io, qhca_tm_qp_init(qp), "out of memory");
+    }
+    attributes(io, qp);
+    counters(io, qp);
+    if (!io->saving && !io->failed) {
+        check_rings(io, qp);
+    }
+    if (qp->type == QHCA_QPT_RSS) {
+        qhca_io_rss(io, qp);
+        return;
+    }
+    if (qp->tm) {
+        qhca_io_tm_qp(io, qp);
+    }
+    qhca_io_xport(io, qp);
+    if (!io->saving && io->failed) {
+        /* What is half loaded is taken down: nothing may be under way. */
+        qp->sq_head = qp->sq_next = qp->sq_tail;
+        qp->xp.rspq_head = qp->xp.rspq_tail;
+    }
+}
+
+static bool is_rss(const void *obj)
+{
+    return ((const struct qhca_qp *)obj)->type == QHCA_QPT_RSS;
+}
+
+static bool is_not_rss(const void *obj)
+{
+    return !is_rss(obj);
+}
+
+void qhca_io_qps(struct qhca_io *io, bool rss)
+{
+    if (!rss) {
+        qhca_io_section(io, "qp", 1);
+        qhca_io_table(io, &io->e->qps);
+        qhca_io_each(io, &io->e->qps, is_not_rss, one_qp);
+    } else {
+        qhca_io_section(io, "rss", 1);
+        qhca_io_each(io, &io->e->qps, is_rss, one_qp);
+        qhca_io_table_end(io, &io->e->qps);
+    }
+}

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Migration to a file and back: a connection under way goes on in another QEMU,
+and a state that somebody has spoilt is refused, whatever was done to it.
+"""
+
+import random
+import time
+
+import pytest
+from conftest import DEVICE
+from layout import C
+from machine import Machine
+from rdma import BTH, Setup, ack, packet, parse
+
+RTS_PSN, RTR_PSN = 200, 100
+FIRST, LAST = 0x00, 0x02
+ENGINE = b"Sconfig\0"           # how the engine's part of the state begins
+
+
+def until(what, say):
+    limit = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < limit, say
+        time.sleep(0.01)
+
+
+def save(machine, path):
+    """Stop the machine and write its state to @path."""
+    machine.qmp("stop")
+    machine.qmp("migrate", uri=f"file:{path}")
+    until(lambda: machine.qmp("query-migrate").get("status") == "completed",
+          "the state is not written")
+
+
+@pytest.fixture
+def moved(tmp_path):
+    """A function that moves an adapter into a new QEMU."""
+    machines = []
+
+    def move(adapter, device=DEVICE):
+        path = tmp_path / f"state{len(machines)}"
+        save(adapter.m, path)
+        new = Machine("-incoming", f"file:{path}", device=device)
+        machines.append(new)
+        until(lambda: new.qmp("query-status")["status"] == "paused",
+              "the state is not loaded")
+        new.qmp("cont")
+        adapter.m = new
+
+    yield move
+    for machine in machines:
+        machine.close()
+
+
+def roce(machine):
+    """The next RoCE frame; QEMU announces a machine that has moved by RARP."""
+    while True:
+        frame = machine.receive_frame()
+        if frame is None or frame[12:14] != b"\x80\x35":
+            return parse(frame)
+
+
+@pytest.fixture
+def rts(adapter):
+    return Setup(adapter, "rts")
+
+
+def test_requester_in_flight(rts, moved):
+    """Two messages are out: the acknowledge comes to the other QEMU."""
+    rts.mr.fill(b"x" * 100)
+    for wr_id in (1, 2):
+        rts.qp.post_send(rts.sge(100), wr_id=wr_id)
+        assert rts.adapter.m.receive_frame()
+    moved(rts.adapter)
+    assert rts.cq.peek() is None
+    rts.adapter.m.send_frame(ack(rts.qp.num, RTS_PSN + 1))
+    assert [rts.cq.take().wr_id for _ in range(2)] == [1, 2]
+    rts.qp.post_send(rts.sge(10), wr_id=3)
+    assert roce(rts.adapter.m)[BTH].psn == RTS_PSN + 2
+
+
+def test_timer(rts, moved):
+    """Nobody answers: the other QEMU sends again when the time is up."""
+    rts.mr.fill(b"y" * 3000)
+    rts.qp.post_send(rts.sge(3000))
+    before = [rts.adapter.m.receive_frame() for _ in range(3)]
+    moved(rts.adapter)
+    assert rts.qp.query().timeouts == 0
+    rts.adapter.m.clock_step((4096 << 14) + 1)
+    again = [roce(rts.adapter.m)[BTH].psn for _ in before]
+    assert again == [RTS_PSN, RTS_PSN + 1, RTS_PSN + 2]
+    assert rts.qp.query().timeouts == 1
+
+
+def test_responder_in_a_message(rts, moved):
+    """The first half of a message before, the second behind."""
+    data = bytes(range(256)) * 6
+    rts.qp.post_recv(rts.sge(len(data)), wr_id=7)
+    rts.adapter.m.send_frame(packet(rts.qp.num, FIRST, RTR_PSN, data[:1024]))
+    until(lambda: rts.qp.query().exp_psn == RTR_PSN + 1, "the first half is not there")
+    moved(rts.adapter)
+    moved(rts.adapter)          # and once more
+    rts.adapter.m.send_frame(
+        packet(rts.qp.num, LAST, RTR_PSN + 1, data[1024:], ackreq=1))
+    cqe = rts.cq.take()
+    assert (cqe.status, cqe.wr_id, cqe.byte_len) == (C.QHCA_WC_SUCCESS, 7, len(data))
+    assert rts.mr.data(len(data)) == data
+    assert roce(rts.adapter.m)[BTH].psn == RTR_PSN + 1
+
+
+def test_interrupts(rts, moved):
+    """An armed CQ tells its completion through MSI-X behind the move."""
+    rts.cq.arm()
+    rts.qp.post_send(rts.sge(4))
+    assert rts.adapter.m.receive_frame()
+    moved(rts.adapter)
+    assert not rts.adapter.interrupted(1)
+    rts.adapter.m.send_frame(ack(rts.qp.num, RTS_PSN))
+    until(lambda: rts.adapter.interrupted(1), "no interrupt")
+    assert rts.eq.take().type == C.QHCA_EV_CQ
+
+
+def refusal(path, device=DEVICE):
+    """What QEMU says to the state at @path, or None: it took it."""
+    machine = Machine("-incoming", "defer", device=device)
+    loaded = False
+    try:
+        machine.qmp("migrate-incoming", uri=f"file:{path}")
+        until(lambda: machine.qmp("query-status")["status"] != "inmigrate",
+              "the state is neither taken nor refused")
+        loaded = True
+    except (EOFError, OSError):
+        machine.process.wait(20)
+    if loaded:
+        # What was taken must be lived with.
+        machine.qmp("cont")
+        machine.clock_step(1000000000)
+        machine.qmp("qhca-inspect", object="qp")
+        machine.close()
+        return None
+    machine.close(check=False)
+    assert machine.process.returncode == 1, machine.output
+    return machine.output
+
+
+def test_another_configuration(rts, tmp_path):
+    """Limits that differ are named."""
+    save(rts.adapter.m, tmp_path / "state")
+    said = refusal(tmp_path / "state", DEVICE + ",max-qp=64")
+    assert "other limits of objects" in said
+
+
+@pytest.mark.parametrize("section,at,value,said", [
+    (b"Sregs\0\0\0", 9 + 5 + 1, 0xFF, "a register has unknown bits"),
+    (b"Scq\0\0\0\0\0", 9 + 1, 9, "a version this device does not know"),
+    (b"Send\0\0\0\0", 1, 0x58, "another section comes here"),
+])
+def test_spoilt(rts, tmp_path, section, at, value, said):
+    """What is wrong with a state is told."""
+    path = tmp_path / "state"
+    save(rts.adapter.m, path)
+    state = bytearray(path.read_bytes())
+    start = state.index(section, state.index(ENGINE))
+    state[start + at] = value
+    path.write_bytes(state)
+    assert said in refusal(path)
+
+
+def test_spoilt_at_random(rts, tmp_path):
+    """No byte of the state, changed, is the end of QEMU by more than exit(1)."""
+    rts.mr.fill(b"z" * 2000)
+    rts.qp.post_recv(rts.sge(64))
+    rts.qp.post_send(rts.sge(2000))
+    path = tmp_path / "state"
+    save(rts.adapter.m, path)
+    state = path.read_bytes()
+    start = state.index(ENGINE)
+    length = int.from_bytes(state[start - 8:start], "big")
+    dice = random.Random(1)
+    for _ in range(30):
+        bad = bytearray(state)
+        for _ in range(dice.randint(1, 3)):
+            bad[start - 8 + dice.randrange(length + 8)] = dice.randrange(256)
+        path.write_bytes(bad)
+        refusal(path)

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Saving an adapter, and going on with another that has loaded its state.
+ *
+ * What is saved is compared twice: as bytes (what is loaded is saved again),
+ * and object by object in memory, so that a field that nobody saves is found
+ * as soon as it has a value that matters.
+ */
+#include <stdlib.h>
+
+#include "die.h"
+#include "save.h"
+#include "flow.h"
+#include "reborn.h"
+
+/* What need not be the same is wiped before copies are compared. */
+#define WIPE(x) memset(&(x), 0, sizeof(x))
+
+static void wipe_map(struct qhca_buf_map *m)
+{
+    struct qhca_buf_map keep = *m;
+
+    memset(m, 0, sizeof(*m));
+    m->addr = keep.addr;
+    m->len = keep.len;
+    m->first = keep.first;
+    m->entries = keep.entries;
+    m->form = keep.form;
+    m->hops = keep.hops;
+    m->page_shift = keep.page_shift;
+    m->table_shift = keep.table_shift;
+    m->queue = keep.queue;
+    m->odp = keep.odp;
+    m->kind = keep.kind;
+}
+
+static void wipe_src(struct qhca_event_src *s)
+{
+    WIPE(s->link);
+    if (!s->pending) {
+        s->syndrome = 0;
+    }
+}
+
+static void wipe_eq(struct qhca_eq *q)
+{
+    wipe_map(&q->buf);
+    WIPE(q->pending);
+    q->stalled = false;
+    WIPE(q->work);
+}
+
+static void wipe_cq(struct qhca_cq *c)
+{
+    wipe_src(&c->ev);
+    wipe_src(&c->comp);
+    wipe_map(&c->buf);
+    c->eq = NULL;
+    if (c->mod_pos == QHCA_MOD_NONE) {
+        c->mod_deadline = 0;
+    }
+}
+
+static void wipe_srq(struct qhca_srq *s)
+{
+    wipe_src(&s->ev);
+    wipe_map(&s->buf);
+    wipe_map(&s->idx);
+    s->cq = NULL;
+    s->tm = NULL;
+    s->xrcd = NULL;
+}
+
+static void wipe_mr(struct qhca_mr *m)
+{
+    wipe_map(&m->buf);
+}
+
+static void wipe_eth_q(struct qhca_eth_q *q)
+{
+    wipe_src(&q->ev);
+    wipe_map(&q->buf);
+    q->cq = NULL;
+    WIPE(q->ready);
+}
+
+static void wipe_xport(struct qhca_xport *xp)
+{
+    unsigned i;
+
+    WIPE(xp->snd_pos);
+    WIPE(xp->rd_pos);
+    WIPE(xp->recv_pos);
+    WIPE(xp->timer);
+    WIPE(xp->rspq);             /* a ring: compared by its bytes saved */
+    xp->rspq_head -= xp->rspq_tail;
+    xp->rspq_tail = 0;
+    xp->win = NULL;
+    xp->odp = NULL;
+    if (!xp->deadline) {
+        xp->timer_class = 0;
+    }
+    if (!xp->recv_held) {
+        WIPE(xp->recv);
+        xp->recv_index = xp->recv_len = xp->recv_cap = xp->recv_sges = 0;
+    }
+    for (i = 0; i < QHCA_ATOMICS_KEPT; i++) {
+        WIPE(xp->atomics[i]);   /* holes in it: saved whole */
+    }
+}
+
+static void wipe_qp(struct qhca_qp *q)
+{
+    wipe_src(&q->ev);
+    wipe_map(&q->sq);
+    wipe_map(&q->rq);
+    wipe_xport(&q->xp);
+    WIPE(q->ready);
+    WIPE(q->xrc_link);
+    WIPE(q->windows);
+    q->scq = q->rcq = NULL;
+    q->srq = NULL;
+    q->tm = NULL;
+    q->rss = NULL;
+    q->xrcd = NULL;
+}
+
+static void differ(const char *what, uint32_t num, const void *a,
+                   const void *b, size_t len)
+{
+    const uint8_t *x = a, *y = b;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        CHECK(x[i] == y[i], "%s %u: byte %zu of the structure was %#x and is "
+              "%#x: a field is not saved", what, num, i, x[i], y[i]);
+    }
+}
+
+#define COMPARE(type, table, wipe) do {                                     \
+    uint32_t n_;                                                            \
+    CHECK(a->table.used == b->table.used, "%u " #table " became %u",        \
+          a->table.used, b->table.used);                                    \
+    for (n_ = 0; n_ < qhca_table_end(&a->table); n_++) {                    \
+        const struct type *x_ = qhca_table_get(&a->table, n_);              \
+        const struct type *y_ = qhca_table_get(&b->table, n_);              \
+        struct type s_, t_;                                                 \
+        if (!x_) {                                                          \
+            continue;                                                       \
+        }                                                                   \
+        CHECK(y_, #type " %u is lost", n_);                                 \
+        memcpy(&s_, x_, sizeof(s_));                                        \
+        memcpy(&t_, y_, sizeof(t_));                                        \
+        wipe(&s_);                                                          \
+        wipe(&t_);                                                          \
+        differ(#type, n_, &s_, &t_, sizeof(s_));                            \
+    }                                                                       \
+} while (0)
+
+static void compare(struct qhca *a, struct qhca *b)
+{
+    COMPARE(qhca_eq, eqs, wipe_eq);
+    COMPARE(qhca_cq, cqs, wipe_cq);
+    COMPARE(qhca_srq, srqs, wipe_srq);
+    COMPARE(qhca_mr, mrs, wipe_mr);
+    COMPARE(qhca_qp, qps, wipe_qp);
+    COMPARE(qhca_eth_q, eth_sqs, wipe_eth_q);
+    COMPARE(qhca_eth_q, eth_rqs, wipe_eth_q);
+    CHECK(!memcmp(a->uar_refs, b->uar_refs, qhca_table_end(&a->uars) *
+                  sizeof(*a->uar_refs)) &&
+          !memcmp(a->pd_refs, b->pd_refs, qhca_table_end(&a->pds) *
+                  sizeof(*a->pd_refs)), "references are counted wrong");
+}
+
+void node_reborn(struct node *n, const struct qhca_ops *ops)
+{
+    bool blocked = !qhca_list_empty(&n->e->blocked), link = n->e->link;
+    bool kicked = n->e->kicked;
+    void *state, *again;
+    size_t len, len2, i;
+    struct qhca *e;
+    char why[160];
+    const char *err;
+
+    if (n->e->faults) {
+        return;                 /* the developer's: a new one has none */
+    }
+    CHECK(qhca_save(n->e, &state, &len), "saving: no memory");
+    e = qhca_new(&n->e->cfg, ops, n, &err);
+    CHECK(e, "qhca_new: %s", err);
+    CHECK(qhca_load(e, state, len, why, sizeof(why)), "loading what was "
+          "saved: %s", why);
+    CHECK(e->link == link, "the link changed");
+    compare(n->e, e);
+    CHECK(qhca_save(e, &again, &len2), "saving: no memory");
+    if (!blocked && e->kicked == kicked) {
+        CHECK(len == len2, "%zu bytes became %zu", len, len2);
+        for (i = 0; i < len; i++) {
+            CHECK(((uint8_t *)state)[i] == ((uint8_t *)again)[i],
+                  "byte %zu of %zu saved is another when saved again", i,
+                  len);
+        }
+    }
+    free(state);
+    free(again);
+    qhca_free(n->e);
+    n->e = e;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef QHCA_TEST_REBORN_H
+#define QHCA_TEST_REBORN_H
+
+#include "world.h"
+
+/*
+ * Save the node's adapter, load that into a new one, compare the two, and go
+ * on with the new one.  Not within a call of the engine.
+ */
+void node_reborn(struct node *n, const struct qhca_ops *ops);
+
+#endif
