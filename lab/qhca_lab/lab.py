@@ -49,6 +49,8 @@ class Options:
     append: list[str] = dataclasses.field(default_factory=list)
     qemu: list[str] = dataclasses.field(default_factory=list)
     boot_timeout: float = dataclasses.field(default_factory=usual_boot_timeout)
+    # Another QEMU than the one that was built.
+    binary: str | None = None
     # The lab ends with the program that starts it, even when that is killed.
     tied: bool = False
 
