@@ -7,47 +7,20 @@ import random
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "lab"))
+sys.path[:0] = [str(TOP / "lab"), str(TOP / "tests")]
 
 from qhca_lab.errors import LabError  # noqa: E402
-from qhca_lab.record import chrome, devlog, ftrace, packets  # noqa: E402
+from qhca_lab.record import devlog, ftrace, packets  # noqa: E402
 from qhca_lab.record.merge import Source, merge  # noqa: E402
 from qhca_lab.record.session import merge_folder  # noqa: E402
+from timeline import Trace  # noqa: E402
 
 RAW = Path(__file__).parent / "recording" / "raw"
-
-
-class Trace:
-    """A trace with its arrows followed."""
-
-    def __init__(self, trace: dict):
-        self.trace = trace
-        assert chrome.check(trace) == []
-        self.events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
-        at = {(e["pid"], e["tid"], e["ts"]): e for e in self.events}
-        flows = defaultdict(list)
-        for e in trace["traceEvents"]:
-            if e["ph"] in "stf":
-                flows[e["id"]].append(e)
-        # Each step of an arrow is at the begin of an event.
-        self.flows = [
-            (f[0]["cat"], f[0]["name"], f[0].get("args", {}),
-             [at[s["pid"], s["tid"], s["ts"]] for s in f])
-            for f in flows.values()
-        ]
-
-    def of(self, layer, kind, **args):
-        return [e for e in self.events if e["cat"] == layer and e["args"]["event"] == kind
-                and all(e["args"].get(k) == v for k, v in args.items())]
-
-    def flow(self, kind):
-        return [f for f in self.flows if f[0] == kind]
 
 
 @pytest.fixture(scope="module")

@@ -122,9 +122,10 @@ def _room(orders: list[tuple[float, float, bool]], rate: float) -> tuple[float, 
     return low, high
 
 
-def fit(marks: list[tuple[int, float, int]], orders: list[Order]) -> Line:
+def fit(marks: list[tuple[int, float, int]], orders: list[Order],
+        until: int | None = None) -> Line:
     """The line through MARKS (ticks before, adapter time, ticks after) that keeps
-    all ORDERS, if one can. LabError with too few marks."""
+    all ORDERS, if one can; it is wanted up to UNTIL (ticks; default: the last mark). LabError with too few marks."""
     if len(marks) < 2:
         raise LabError(f"{len(marks)} marks join a guest's clock to its adapter's: 2 are needed")
     marks = sorted(marks)
@@ -164,7 +165,7 @@ def fit(marks: list[tuple[int, float, int]], orders: list[Order]) -> Line:
         # Other rates are possible as well: how far off is the line with them?
         slowest = _edge(width, rate, rate * (1 - 2 * slack))
         fastest = _edge(width, rate, rate * (1 + 2 * slack))
-        for ticks in (0, marks[-1][2] - base_ticks):
+        for ticks in (0, max(marks[-1][2], until or marks[-1][2]) - base_ticks):
             here = rate * ticks + middle
 
             def over(r, ticks=ticks):

@@ -27,6 +27,7 @@ POINTS = {
 }
 MARKS = 16
 
+# Marks have a buffer of their own, so that those at the end find room.
 _START = r"""
 set -eu
 t=/sys/kernel/tracing i=$t/instances/qhca-record
@@ -35,20 +36,28 @@ if ! mkdir $i 2>/dev/null; then
     echo "a recording runs already in this guest; 'qhca-lab record --clean' ends it" >&2
     exit 3
 fi
-cd $i
-echo 0 >tracing_on
-echo "$1" >buffer_size_kb
-# Raw cycles, so that the text has the clock's full resolution.
-echo x86-tsc >trace_clock 2>/dev/null || echo mono >trace_clock
-echo 1 >options/fields
-echo 0 >options/overwrite
-echo 1 >options/record-tgid
+mkdir -p $i-marks
 while read -r line; do
     [ -z "$line" ] || echo "$line" >>$t/uprobe_events
 done
+for d in $i-marks $i; do
+    cd $d
+    echo 0 >tracing_on
+    # Raw cycles, so that the text has the clock's full resolution.
+    echo x86-tsc >trace_clock 2>/dev/null || echo mono >trace_clock
+    echo 1 >options/fields
+    echo 0 >options/overwrite
+    echo 1 >options/record-tgid
+done
+echo "$1" >buffer_size_kb
 for e in events/libqhca events/qhca events/qhca_ib; do
     [ ! -d $e ] || echo 1 >$e/enable
 done
+for e in qhca_marker qhca_marker_begin; do
+    [ ! -d events/qhca/$e ] || { echo 0 >events/qhca/$e/enable
+        echo 1 >$i-marks/events/qhca/$e/enable; }
+done
+echo 1 >$i-marks/tracing_on
 echo 1 >tracing_on
 """
 _MARKS = r"""
@@ -60,25 +69,28 @@ done
 _STOP = r"""
 t=/sys/kernel/tracing i=$t/instances/qhca-record
 cd $i || exit 3
-""" + _MARKS + r"""
 echo 0 >tracing_on
-for e in events/libqhca events/qhca events/qhca_ib; do
-    [ ! -d $e ] || echo 0 >$e/enable
-done
+""" + _MARKS + r"""
+echo 0 >$i-marks/tracing_on
 echo "# clock $(sed 's/.*\[\(.*\)\].*/\1/' trace_clock)"
-cat trace
+cat trace $i-marks/trace
 for s in per_cpu/cpu*/stats; do
     echo "# stats $s $(tr '\n' ' ' <$s)"
 done
 """
 _CLEAN = r"""
-t=/sys/kernel/tracing
-for e in $t/events/libqhca/*/; do
-    [ ! -d "$e" ] || { n=$(basename $e)
-        for i in $t/instances/*/events/libqhca; do [ ! -d $i ] || echo 0 >$i/enable; done
-        echo "-:libqhca/$n" >>$t/uprobe_events; }
+t=/sys/kernel/tracing i=$t/instances/qhca-record
+for d in $i $i-marks; do
+    [ ! -d $d ] || for e in $d/events/libqhca $d/events/qhca $d/events/qhca_ib; do
+        [ ! -d $e ] || echo 0 >$e/enable
+    done
 done
-[ ! -d $t/instances/qhca-record ] || rmdir $t/instances/qhca-record
+for e in $t/events/libqhca/*/; do
+    [ ! -d "$e" ] || echo "-:libqhca/$(basename $e)" >>$t/uprobe_events
+done
+for d in $i $i-marks; do
+    [ ! -d $d ] || rmdir $d
+done
 """
 
 
@@ -199,6 +211,7 @@ def parse(text: str, name: str = "the guest's trace") -> GuestLog:
                 Event(found["name"], clock, int(found["cpu"]), pid, tgid,
                       found["comm"].strip(), parse_fields(found["rest"]))
             )
+    log.events.sort(key=lambda e: e.clock)  # of two buffers, each in order
     if bad > 3:
         log.problems.append(f"{name}: {bad} lines in all make no sense")
     if not log.clock:

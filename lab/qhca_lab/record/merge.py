@@ -493,10 +493,10 @@ def merge(sources: list[Source], about: dict | None = None) -> Merged:
         if node.shift_worst:
             problems.append(f"guest {node.name}: packets are out of order by "
                             f"{node.shift_worst:.0f} ns, more than the clocks can explain")
-        if not node.source.guest:
+        if not node.source.guest or not node.source.guest.events:
             continue
         try:
-            node.line = fit(_marks(node), _orders(node))
+            node.line = fit(_marks(node), _orders(node), node.source.guest.events[-1].clock)
         except LabError as error:
             problems.append(f"guest {node.name}: driver and provider are missing: {error}")
             continue
