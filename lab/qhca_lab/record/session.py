@@ -15,7 +15,7 @@ from .merge import Merged, Source, merge
 
 
 # A page of more events than this is no help to anybody.
-PAGE_EVENTS = 20_000
+PAGE_EVENTS = 200_000
 
 
 class Recording:
