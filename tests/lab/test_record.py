@@ -355,6 +355,34 @@ def test_a_packet_that_is_sent_again():
     ]
 
 
+def test_faults_on_demand():
+    """A packet that is dropped, one that is kept back, one that goes twice."""
+    a, b = Made(), Made()
+    wqe(a, 1000, 0, 1)
+    a.add("tx", 2000, qpn=5, peer=6, psn=1, opcode=SEND, opcode_name="RC SEND_ONLY", bytes=62)
+    a.packet(True, 9000, SEND, 5, 6, 1)
+    b.packet(False, 9500, SEND, 6, 5, 1)
+    wqe(a, 10_000, 1, 2)
+    a.add("tx", 11_000, qpn=5, peer=6, psn=2, opcode=SEND, opcode_name="RC SEND_ONLY", bytes=62)
+    a.add("msix", 12_000, vector=1)
+    a.frame(True, 15_000, SEND, 6, 2)
+    b.packet(False, 16_000, SEND, 6, 5, 2)
+    wqe(a, 20_000, 2, 3)
+    a.packet(True, 21_000, SEND, 5, 6, 3)
+    a.frame(True, 21_100, SEND, 6, 3)
+    b.packet(False, 22_000, SEND, 6, 5, 3)
+    b.packet(False, 22_500, SEND, 6, 5, 3)
+    merged = merge([Source("a", a.log(), None), Source("b", b.log(), None)])
+    trace = Trace(merged.trace)
+    ways = {f[2]["index"]: [(s["args"]["event"], s["ts"]) for s in f[3]]
+            for f in trace.flow("message")}
+    assert ways[0] == [("wqe", 1.0), ("tx", 2.0), ("tx", 9.0), ("rx", 9.501)]
+    assert ways[1] == [("wqe", 10.0), ("tx", 11.0), ("rx", 16.001)]
+    assert ways[2][:3] == [("wqe", 20.0), ("tx", 21.0), ("rx", 22.001)]
+    assert len(merged.packets) == 4
+    assert not any("arrive" in p.comment for p in merged.packets)
+
+
 def test_clocks_are_moved_no_further_than_they_can_be_wrong():
     for early, shift, disorder in ((50, 51, 0), (1000, 200, 801)):
         a, b = Made(), Made()

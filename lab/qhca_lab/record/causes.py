@@ -57,13 +57,18 @@ class Device:
         self._sent: dict[int, list[Message]] = defaultdict(list)
         self._rung: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._last: dict[tuple, int] = {}
+        self._frame_out: tuple | None = None
+        self._frames: list[tuple] = []
+        self._made: dict[tuple, list[int]] = defaultdict(list)
+        self._unsent: dict[tuple, list[int]] = defaultdict(list)
         for number, record in enumerate(records):
             handler = getattr(self, f"_on_{record.kind}", None)
             if handler:
                 try:
                     handler(number, record.fields)
-                except (KeyError, TypeError):
+                except (KeyError, TypeError, ValueError):
                     pass  # a line that was damaged joins nothing
+        self._delayed()
 
     # ---- one kind each
 
@@ -104,25 +109,49 @@ class Device:
                 return message
         return None
 
+    def _join(self, packet: int, frame: int) -> None:
+        self.frame_of[packet] = frame
+        self.packet_of[frame].append(packet)
+
+    def _header(self, number: int) -> tuple | None:
+        data = bytes.fromhex(self.records[number].fields.get("data", ""))
+        header = roce_header(data)
+        return header and (header.opcode, header.qpn, header.psn)
+
     def _on_frame_out(self, number, f):
-        self._last["frame_out"] = number
+        self._frame_out = (number, self._header(number))
+        if self._frame_out[1]:
+            self._frames.append(self._frame_out)
 
     def _on_frame_in(self, number, f):
-        self._last["frame_in"] = number
+        header = self._header(number)
+        if header:
+            self._last["frame_in", header] = number
 
-    def _join_frame(self, kind, number, f):
-        """The frame was recorded right before the packet; one that stays within
-        the adapter has none."""
-        frame = self._last.get(kind)
-        if frame is None:
-            return
-        header = roce_header(bytes.fromhex(self.records[frame].fields.get("data", "")))
-        if header and (header.opcode, header.psn) == (f["opcode"], f["psn"]):
-            self.frame_of[number] = frame
-            self.packet_of[frame].append(number)
+    def _delayed(self) -> None:
+        """Frames that went some time after their packet was made (a fault on
+        demand can do that)."""
+        for frame, header in self._frames:
+            if frame not in self.packet_of:
+                waiting = [n for n in self._unsent.get(header, ()) if n < frame]
+                if waiting:
+                    self._join(waiting[-1], frame)
+                    self._unsent[header].remove(waiting[-1])
+                elif self._made[header]:
+                    # Sent twice: it is of the packet that is nearest.
+                    near = min(self._made[header], key=lambda n: abs(n - frame))
+                    self.packet_of[frame].append(near)
 
     def _on_tx(self, number, f):
-        self._join_frame("frame_out", number, f)
+        # The frame was recorded right before the packet; one that stays within the
+        # adapter has none.
+        header = (f["opcode"], f["peer"], f["psn"])
+        self._made[header].append(number)
+        if self._frame_out and self._frame_out[1] == header:
+            self._join(number, self._frame_out[0])
+        else:
+            self._unsent[header].append(number)
+        self._frame_out = None
         qpn = f["qpn"]
         if is_response(f["opcode"]):
             request = self._last.get(("request", qpn))
@@ -137,12 +166,16 @@ class Device:
         self._last["sent", qpn] = number
 
     def _on_rx(self, number, f):
-        self._join_frame("frame_in", number, f)
+        frame = self._last.get(("frame_in", (f["opcode"], f["qpn"], f["psn"])))
+        if frame is not None:
+            self._join(number, frame)
         what = "response" if is_response(f["opcode"]) else "request"
         self._last[what, f["qpn"]] = number
 
     def _on_rx_drop(self, number, f):
-        self._join_frame("frame_in", number, f)
+        frame = self._last.get(("frame_in", (f["opcode"], f["qpn"], f["psn"])))
+        if frame is not None:
+            self._join(number, frame)
 
     def _on_recv_wqe(self, number, f):
         request = self._last.get(("request", f["qpn"]))
@@ -189,7 +222,8 @@ class Device:
 def pair_frames(devices: list[Device], host) -> dict[tuple[str, int], tuple[str, int]]:
     """Which frame that came in is which that went out: (device, number) to the
     same. HOST(device, number) is a frame's host time; the bytes must be equal, and of
-    equal frames (packets sent again) the last one before is taken."""
+    equal frames (packets sent again) the last one before is taken that is not
+    another's yet, or else the last."""
     sent: dict[tuple, list[tuple[float, Device, int]]] = defaultdict(list)
     for device in devices:
         for number, record in enumerate(device.records):
@@ -200,6 +234,7 @@ def pair_frames(devices: list[Device], host) -> dict[tuple[str, int], tuple[str,
         group.sort(key=lambda s: s[0])
     pairs = {}
     for device in devices:
+        taken = set()
         for number, record in enumerate(device.records):
             if record.kind != "frame_in":
                 continue
@@ -207,6 +242,14 @@ def pair_frames(devices: list[Device], host) -> dict[tuple[str, int], tuple[str,
             group = [s for s in sent.get(key, ()) if s[1] is not device]
             # 10 us: what the clocks of two processes can differ by, and more.
             at = bisect.bisect_right([s[0] for s in group], host(device, number) + 10000)
-            if at:
-                pairs[device.name, number] = (group[at - 1][1].name, group[at - 1][2])
+            if not at:
+                continue
+            # Far back there is nothing that can be meant.
+            pair = (group[at - 1][1].name, group[at - 1][2])
+            for _, origin, out in reversed(group[max(0, at - 16) : at]):
+                if (origin.name, out) not in taken:
+                    pair = (origin.name, out)
+                    break
+            taken.add(pair)
+            pairs[device.name, number] = pair
     return pairs

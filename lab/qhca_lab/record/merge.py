@@ -157,6 +157,8 @@ def _device_events(node: _Node, lab: LabClock, known: names.Names) -> None:
             continue
         # A packet went out when its frame did, just before it was traced.
         frame = device.frame_of.get(number) if record.kind == "tx" else None
+        if frame is not None and frame > number:
+            frame = None  # it was kept back
         time = lab.time(node.host_time(number if frame is None else frame)) + node.shift
         node.points[number] = chrome.Event(
             time, node.number, DEVICE, name, "device", known.args(record.fields), record.kind,
