@@ -186,6 +186,28 @@ def test_packets_of_a_long_message_belong_to_it():
         assert sum(s.kind == "rx" and s.pid == 2 for s in story.steps) == 5
 
 
+def test_a_loss_is_told():
+    """The packet that was lost, the wait, and that it goes again; in red."""
+    trace = Trace()
+    s = trace.slice
+    posted = s(1.0, 1, 1, "WQE written", "wqe", qpn=17, index=0, opcode_name="SEND", bytes=8)
+    fetched = s(2.0, 1, 3, "WQE fetched", "wqe", qpn=17, index=0, opcode_name="SEND", psn=7)
+    s(3.0, 1, 3, "fault on demand", "fault", action="drop", rule=1, psn=7)
+    s(3.1, 1, 3, "packet out", "tx", qpn=17, psn=7, opcode_name="RC SEND_ONLY")
+    s(3.2, 1, 3, "timer started", "timer", qpn=17, timer="ack")
+    s(900.0, 1, 3, "goes back", "retransmit", qpn=17, psn=7, reason_name="TIMEOUT")
+    again = s(901.0, 1, 3, "packet out", "tx", qpn=17, psn=7, opcode_name="RC SEND_ONLY")
+    came = s(910.0, 2, 3, "packet in", "rx", qpn=23, psn=7, opcode_name="RC SEND_ONLY")
+    trace.flow("message", "qp 17 sq 0", [posted, fetched, again, came], guest="a", qpn=17, index=0)
+    story, = page.load(trace.json()).stories
+    assert [x.kind for x in story.steps] == [
+        "wqe", "wqe", "fault", "tx", "timer", "retransmit", "tx", "rx"]
+    drawn = page.render_message(trace.json())
+    seen = shown(parsed(drawn))
+    assert "drop · rule 1" in seen and "TIMEOUT · PSN 7" in seen and "897 µs later" in seen
+    assert drawn.count("f-redfill s-red") == 2
+
+
 def test_commands_are_stories():
     """With what the driver did for them before and behind, and nobody else's work."""
     trace = Trace()

@@ -78,6 +78,8 @@ _MEANINGS = {
         "software's mistake", "Software broke a rule of the manual; it is counted."),
     ("device", "frame_out"): ("frame out", "The Ethernet frame leaves the adapter."),
     ("device", "frame_in"): ("frame in", "An Ethernet frame has reached the adapter."),
+    ("device", "fault"): (
+        "fault on demand", "Somebody asked for this: a rule lost, kept back or changed something."),
     ("device", "command"): ("admin command", "A command of the driver's admin queue was executed."),
     ("driver", "irq"): (
         "interrupt handled", "The kernel runs the driver's interrupt handler."),
@@ -118,7 +120,7 @@ LANES = {
 }
 HUES = {"provider": "blue", "driver": "green", "device": "orange", "wire": "purple"}
 _FORMS = ("DIRECT", "LIST", "FLAT", "TREE")
-_TROUBLE = {"retransmit", "rx_drop", "guest_error", "page_fault"}
+_TROUBLE = {"retransmit", "fault", "rx_drop", "guest_error", "page_fault"}
 
 
 def _known(step: Step) -> tuple[str, str] | None:
@@ -202,6 +204,12 @@ def summary(step: Step) -> str:
     elif kind in ("reg_mr", "dereg_mr"):
         pages = say(a, "pages")
         parts = [f"key {say(a, 'key')}", pages and f"pages {pages}"]
+    elif kind == "fault":
+        parts = [say(a, "action"), f"rule {say(a, 'rule')}"]
+    elif kind == "timer":
+        parts = [say(a, "timer", "kind")]
+    elif kind == "retransmit":
+        parts = [say(a, "reason_name", "reason"), f"PSN {say(a, 'psn')}"]
     elif kind in ("msix", "irq"):
         parts = [f"vector {say(a, 'vector')}"]
     else:
