@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Record, replay, reverse: a recorded pingpong is the same when it is replayed,
+and gdb goes from a completion back to the doorbell that asked for it.
+"""
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "lab"))
+
+from qhca_lab import LabError, tape  # noqa: E402
+
+MINUTES = 60
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """A recording of one guest that plays with itself."""
+    folder = tmp_path_factory.mktemp("tape") / "alone"
+    made = tape.record(folder, timeout=8 * MINUTES)
+    yield made
+    shutil.rmtree(folder)
+
+
+def console(made, name):
+    return (made.guest_dir(name) / "console.log").read_text(errors="replace")
+
+
+def test_replay(alone):
+    """The console of the replay is that of the recording, to the byte."""
+    assert alone.state["status"] == {"a": 0}
+    assert console(alone, "a").count("100 iters") == 2
+    tape.replay(alone, "a", 8 * MINUTES)
+    # and the comparison is one that can fail
+    log = alone.guest_dir("a") / "replay.log"
+    log.write_bytes(log.read_bytes().replace(b"100 iters", b"101 iters", 1))
+    assert "iters" in tape.difference(alone.guest_dir("a") / "console.log", log)
+
+
+def test_refused(alone, tmp_path):
+    """Another QEMU cannot replay it, and a folder without a recording is none."""
+    other = tape.Tape(alone.dir, dict(alone.state, qemu="another"))
+    with pytest.raises(LabError, match="another build of QEMU"):
+        other.check()
+    with pytest.raises(LabError, match="holds no recording"):
+        tape.Tape.load(tmp_path)
+    with pytest.raises(LabError, match="exists"):
+        tape.record(alone.dir)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def gdb(made, commands):
+    """Replay guest a under gdb with @commands; what gdb wrote."""
+    port = free_port()
+    run = tape.replay_run(made, "a", ["-S", "-gdb", f"tcp:127.0.0.1:{port}"])
+    args = [str(TOP / "lab/in-root"), "gdb", "-nx", "-batch",
+            "-iex", "set architecture i386:x86-64", "-iex", "set pagination off",
+            "-iex", "set tcp connect-timeout 60", "-ex", f"target remote 127.0.0.1:{port}"]
+    for command in commands:
+        args += ["-ex", command]
+    try:
+        done = subprocess.run(args, capture_output=True, text=True, timeout=10 * MINUTES)
+    finally:
+        run.child.kill()
+        run.child.wait()
+    assert done.returncode == 0, done.stdout + done.stderr + run.evidence()
+    return done.stdout
+
+
+def test_reverse_to_the_doorbell(alone):
+    """Forward to a completion, and back: to the store that rang, exactly."""
+    where = ["monitor info replay", "p/x $pc", "x/i $pc-3"]
+    out = gdb(alone, [
+        "monitor qhca_break state number=2 code=3", "continue",
+        "monitor savevm ready", "monitor qhca_delete",
+        "monitor qhca_break doorbell number=2 code=0", "continue", *where,
+        "monitor qhca_delete", "monitor qhca_break cqe peer=2 index=2", "continue",
+        "monitor info replay", "monitor qhca_delete",
+        "monitor qhca_break doorbell number=2 code=0", "reverse-continue", *where,
+        "monitor qhca_delete", "reverse-stepi", *where, "stepi", *where,
+        "kill",
+    ])
+    counts = [int(n) for n in re.findall(r"instruction count = (\d+)", out)]
+    pcs = re.findall(r"^\$\d+ = (0x[0-9a-f]+)", out, re.M)
+    assert len(counts) == 5 and len(pcs) == 4, out
+    rang, completed, back, before, again = counts
+    assert rang < completed
+    assert (back, pcs[1]) == (rang, pcs[0]), "not back at the doorbell"
+    # The instruction in front is the store, and one step back stands before it.
+    store = re.findall(r"mov +%r\w+,\(%r\w+\)", out)
+    assert store, out
+    assert before == rang - 1 and int(pcs[2], 16) == int(pcs[0], 16) - 3
+    assert (again, pcs[3]) == (rang, pcs[0])
+
+
+def test_pair(tmp_path):
+    """Two guests play with each other; each is replayed without the other."""
+    made = tape.record(tmp_path / "pair", guests=2, timeout=10 * MINUTES)
+    assert made.state["status"] == {"a": 0, "b": 0}
+    for name in made.guests:
+        assert "100 iters" in console(made, name)
+        tape.replay(made, name, 10 * MINUTES)
