@@ -100,8 +100,9 @@ class Tape:
 
 
 def command_line(tape: Tape, name: str, mode: str, console: Path, netdev: str) -> list[str]:
-    """QEMU's arguments for guest NAME; MODE is record or replay. But for the
-    back ends they are the same in both."""
+    """QEMU's arguments for guest NAME; MODE is record or replay, or "live" for
+    the same machine with nothing of both. But for the back ends they are the
+    same in all."""
     guest = tape.state["guests"][name]
     folder = tape.guest_dir(name)
     args = [str(QEMU), "-name", f"qhca-{name}"]
@@ -110,10 +111,11 @@ def command_line(tape: Tape, name: str, mode: str, console: Path, netdev: str) -
     # Loading a snapshot of a vapic waits for a CPU that waits for the loader.
     args += ["-global", "apic-common.vapic=off"]
     args += ["-smp", "1", "-m", tape.state["mem"]]
-    args += [
-        "-icount",
-        f"shift={SHIFT},rr={mode},rrfile={folder / 'rr.bin'},rrsnapshot={FIRST}",
-    ]
+    if mode != "live":
+        args += [
+            "-icount",
+            f"shift={SHIFT},rr={mode},rrfile={folder / 'rr.bin'},rrsnapshot={FIRST}",
+        ]
     args += ["-nodefaults", "-no-user-config", "-display", "none"]
     args += ["-kernel", tape.state["kernel"], "-initrd", str(tape.dir / "initrd")]
     args += ["-append", guest["append"]]
@@ -214,6 +216,23 @@ def record(directory: Path, guests: int = 1, command: str | None = None, mem: st
            mtu: int = 9000, timeout: float = 300.0, say=lambda _text: None) -> Tape:  # fmt: skip
     """Boot GUESTS guests, run COMMAND (for sh; NODE tells a guest who it is) in
     each, end them, and keep all of it in DIRECTORY, which must not exist."""
+    tape = prepare(directory, guests, command, mem, properties, append, mtu)
+    try:
+        runs = launch(tape, "record")
+        say(f"recording {len(runs)} guest(s)")
+        finish(runs, timeout)
+        tape.state["status"] = {r.name: command_status(r.console) for r in runs}
+        (tape.dir / "tape.json").write_text(json.dumps(tape.state, indent=1))
+    except BaseException:
+        say(f"nothing was recorded; what there is stays in {tape.dir}")
+        raise
+    return tape
+
+
+def prepare(directory: Path, guests: int = 1, command: str | None = None, mem: str = "512M",
+            properties: list[str] | None = None, append: list[str] | None = None,
+            mtu: int = 9000) -> Tape:  # fmt: skip
+    """A new folder with all that the guests' machines need; see record()."""
     if guests not in (1, 2):
         raise LabError("1 or 2 guests can be recorded")
     directory = directory.resolve()
@@ -224,10 +243,9 @@ def record(directory: Path, guests: int = 1, command: str | None = None, mem: st
             raise LabError(f"{path} is missing: run 'make build' first")
     if "," in str(directory):
         raise LabError("the folder's path may hold no comma")
-    image = (GUEST / "root.img").resolve()
     state = {
         "kernel": str((GUEST / "vmlinuz").resolve()),
-        "image": str(image),
+        "image": str((GUEST / "root.img").resolve()),
         "qemu": qemu_id(),
         "mem": mem,
         "properties": properties or [],
@@ -244,35 +262,28 @@ def record(directory: Path, guests: int = 1, command: str | None = None, mem: st
             "mac": settings["mac"],
             "append": " ".join(words + (append or [])),
         }
-    directory.mkdir(parents=True)
     tape = Tape(directory, state)
-    try:
-        initrd.build(GUEST / "initrd", payload(state["command"]), directory / "initrd")
-        runs = launch(tape, wires(guests), image)
-        say(f"recording {len(runs)} guest(s)")
-        finish(runs, timeout)
-        state["status"] = {r.name: command_status(r.console) for r in runs}
-        (directory / "tape.json").write_text(json.dumps(state, indent=1))
-    except BaseException:
-        if not (directory / "tape.json").exists():
-            say(f"nothing was recorded; what there is stays in {directory}")
-        raise
+    directory.mkdir(parents=True)
+    initrd.build(GUEST / "initrd", payload(state["command"]), directory / "initrd")
+    for name in tape.guests:
+        (directory / name).mkdir()
+        qcow2.create(directory / name / "disk.qcow2", Path(state["image"]))
     return tape
 
 
-def launch(tape: Tape, ends: list[int | None], image: Path) -> list[Run]:
-    """Start all guests of a recording, each at its end of the wire."""
+def launch(tape: Tape, mode: str, extra=lambda _folder: []) -> list[Run]:
+    """Start all guests, each at its end of the wire; EXTRA gives more arguments
+    for the guest with that folder."""
     runs: list[Run] = []
+    ends = wires(len(tape.guests))
     try:
         for name, fd in zip(tape.guests, ends):
             folder = tape.dir / name
-            folder.mkdir()
-            qcow2.create(folder / "disk.qcow2", image)
             netdev = "hubport,id=net0,hubid=0"
             if fd is not None:
                 netdev = f"dgram,id=net0,local.type=fd,local.str={fd}"
             console = folder / "console.log"
-            args = command_line(tape, name, "record", console, netdev)
+            args = command_line(tape, name, mode, console, netdev) + extra(folder)
             fds = () if fd is None else (fd,)
             runs.append(start(name, args, console, folder / "qemu.log", fds))
     except BaseException:
