@@ -195,8 +195,12 @@ int qhca_netdev_remake(struct qhca_core *core)
 	if (!qhca_check_alive(core))
 		return -EIO;
 	rtnl_lock();
-	if (netif_device_present(nd->netdev))
-		err = qhca_nd_restart(nd);
+	if (netif_device_present(nd->netdev)) {
+		qhca_nd_down(nd);
+		/* also if they could not be made the last time */
+		if (netif_running(nd->netdev))
+			err = qhca_nd_up(nd);
+	}
 	rtnl_unlock();
 	if (err)
 		netdev_err(nd->netdev, "queues not remade: %d\n", err);

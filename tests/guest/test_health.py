@@ -201,6 +201,25 @@ def test_queues_are_remade(pair, reporter):
     act(a, "dump clear", reporter)
 
 
+def test_queues_that_could_not_be_made(pair):
+    """No memory for new queues: the next recovery makes them all the same."""
+    a = pair.a
+    _, errors, recoveries = counts(a, "tx")
+    try:
+        # no kernel has that much in one piece
+        a.run(f"echo 'flat page_shift=28 scope=kernel' > {debugfs(a)}/layout")
+        act(a, "test", "tx")
+        wait_counts(a, "tx", "error", errors + 1, recoveries)
+        assert not devlink(a, "diagnose", "tx")["up"]
+        refused = act(a, "recover", "tx", check=False)
+        assert refused.rc and "queues not remade" in refused.err
+    finally:
+        a.run(f"echo auto > {debugfs(a)}/layout")
+    act(a, "recover", "tx")
+    assert counts(a, "tx") == ("healthy", errors + 1, recoveries + 1)
+    ping(pair)
+
+
 @contextlib.contextmanager
 def masked(lab, guest, vector):
     """The device's MSI-X vector does not get through."""
