@@ -297,3 +297,24 @@ def test_quit_inside(rts):
     m.qmp("qhca-break-add", condition={"on": "walk"})
     send(rts, 1)
     stopped(m)                  # the fixture ends QEMU, and sees that it lives
+
+
+def test_frozen(rts):
+    """The machine alone is stopped in mid traffic, as lab/qhca-lab freeze does: it goes on."""
+    m = rts.adapter.m
+    for i in range(3):
+        rts.qp.post_recv(rts.sge(64), wr_id=100 + i)
+    send(rts, 2)
+    for psn in (RTS_PSN, RTS_PSN + 1):
+        assert parse(m.receive_frame())[BTH].psn == psn
+    m.qmp("stop")
+    m.send_frame(ack(rts.qp.num, RTS_PSN + 1))
+    for i in range(3):
+        m.send_frame(bytes(packet(rts.qp.num, SEND_ONLY, RTR_PSN + i, b"frame %d" % i)))
+    assert m.no_frame()
+    seen = m.qmp("qhca-inspect", object="qp", number=rts.qp.num)["look"]["context"]
+    assert (seen["sq_tail"], seen["rx_packets"]) == (0, 0), "a stopped machine works"
+    m.qmp("cont")
+    assert sorted(rts.cq.take().wr_id for _ in range(5)) == [0, 1, 100, 101, 102]
+    seen = m.qmp("qhca-inspect", object="qp", number=rts.qp.num)["look"]["context"]
+    assert seen["timeouts"] == seen["retransmits"] == 0
