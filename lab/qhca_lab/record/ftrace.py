@@ -150,7 +150,7 @@ def stop(guest) -> str:
     """Switch tracing off; the text of the buffer."""
     script = "set -e\n" + _STOP
     text = guest.run(["/bin/bash", "-c", script, "record", "0", str(MARKS + 1), str(2 * MARKS)],
-                     120).out
+                     600).out
     clean(guest)
     return text
 
