@@ -289,7 +289,8 @@ int main(int argc, char **argv)
 	first = optind < argc;
 	active = first || op == IBV_WR_SEND;
 	qv_open(&dev);
-	mr = qv_mr(&dev, 2 * HALF, all);
+	/* more than one huge page: then its table has entries */
+	mr = qv_mr(&dev, 3 * HALF, all);
 	if (events)
 		create_with_events();
 	else
@@ -317,11 +318,12 @@ int main(int argc, char **argv)
 	yours.rkey += delta;
 	if (active)
 		done = work(first, op, &yours, &status);
-	/* Who only serves looks at the end for what went wrong. */
-	if (!active)
-		recv(fd, &c, 1, 0);
-	else if (first)
-		send(fd, "x", 1, MSG_NOSIGNAL);
+	/*
+	 * The other may yet want an answer: stay until both are done, or until
+	 * nothing can come any more.
+	 */
+	send(fd, "x", 1, MSG_NOSIGNAL);
+	poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, wait_ms);
 	report(done, status);
 	return 0;
 }

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Faults on demand: what an application and the counters show of each.
+"""
+
+import contextlib
+import json
+import time
+
+import pytest
+from qhca_lab import fault, scenario
+
+PORT = 18601
+# ibv_wc_status
+SUCCESS, LOC_QP_OP, LOC_PROT, FLUSH, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = (
+    0, 2, 4, 5, 10, 11, 12, 13)
+ERR = 6  # ibv_qp_state
+
+
+@contextlib.contextmanager
+def faults(lab, **rules):
+    """Faults by guest while the block runs; gives what lists them."""
+    for guest in lab:
+        fault.remove(guest)
+        fault.seed(guest, 1)
+    for name, some in rules.items():
+        for rule in some:
+            fault.add(lab[name], rule)
+    try:
+        yield lambda name: fault.listed(lab[name])["faults"]
+    finally:
+        for guest in lab:
+            fault.remove(guest)
+
+
+def pingpong(lab, progs, options="", server="", timeout=120):
+    """Run faultpp in both guests; what a and b print."""
+    program = progs.path("faultpp")
+    b = lab.b.start(f"{program} {options} {server}")
+    lab.b.wait_for(f"ss -Hltn 'sport = :{PORT}' | grep -q .")
+    a = lab.a.start(f"{program} {options} {lab.b.ip}")
+    found = []
+    for job in (a, b):
+        result = job.wait(timeout)
+        assert result.rc == 0, result.describe()
+        found.append(json.loads(result.out))
+    return found
+
+
+def well(*ends):
+    for end in ends:
+        assert (end["status"], end["wrong"], end["events"]) == (SUCCESS, 0, []), end
+
+
+@contextlib.contextmanager
+def counted(lab):
+    """How far the adapters' counters went up in the block: [guest][name]."""
+    before = {g.name: fault.counters(g) for g in lab}
+    found = {}
+    yield found
+    for g in lab:
+        after = fault.counters(g)
+        found[g.name] = {k: after[k] - before[g.name][k] for k in after}
+
+
+# ------------------------------------------------------------------- packets
+
+
+def test_lost_request_and_acknowledge(pair, progs):
+    """The timer runs out once for each, and no message comes twice."""
+    with faults(pair, a=[{"action": "drop", "opcode": "SEND_ONLY", "qp-type": "rc", "nth": 3}],
+                b=[{"action": "drop", "opcode": "ACK", "qp-type": "rc", "nth": 6}]) as listed:
+        with counted(pair) as up:
+            a, b = pingpong(pair, progs, "--timeout 16")
+        assert [f["hits"] for f in listed("a") + listed("b")] == [1, 1]
+    well(a, b)
+    assert a["done"] == b["done"] == 10
+    assert up["a"]["roce-timeouts"] >= 2 and up["b"]["roce-duplicate"] >= 1
+
+
+@pytest.mark.parametrize("side, rule", [
+    ("a", {"action": "drop", "opcode": "request", "qp-type": "rc", "skip": 4}),
+    ("b", {"action": "no-ack", "qp-type": "rc", "skip": 4}),
+    ("b", {"action": "drop", "direction": "in", "qp-type": "rc", "skip": 10}),
+])
+def test_silence(pair, progs, side, rule):
+    """Retries run out: exactly as many as the QP has."""
+    with faults(pair, **{side: [rule]}):
+        with counted(pair) as up:
+            a, b = pingpong(pair, progs, "--timeout 16 --retry 2 --wait 15000")
+    assert a["status"] == RETRY_EXC and a["state"] == ERR, a
+    assert up["a"]["roce-timeouts"] >= 3 and up["a"]["roce-retry-exceeded"] == 1
+    assert b["status"] in (-1, RETRY_EXC), b
+
+
+def test_spoilt(pair, progs):
+    """The ICRC finds a bad packet; what it does not find, the application does."""
+    for action in ("corrupt", "corrupt-icrc"):
+        with faults(pair, a=[{"action": action, "qp-type": "rc", "nth": 3}]):
+            with counted(pair) as up:
+                a, b = pingpong(pair, progs, "--timeout 16")
+        well(a, b)
+        assert up["b"]["roce-icrc-errors"] == 1, action
+    with faults(pair, a=[{"action": "corrupt-payload", "qp-type": "rc", "nth": 3}]):
+        with counted(pair) as up:
+            a, b = pingpong(pair, progs)
+    well(a)
+    assert b["wrong"] == 1 and b["status"] == SUCCESS
+    assert up["b"]["roce-icrc-errors"] == 0
+
+
+def test_late_twice_and_out_of_order(pair, progs):
+    rules = [
+        {"action": "delay", "time": "20ms", "opcode": "request", "every": 3},
+        {"action": "duplicate", "opcode": "request", "every": 2},
+        {"action": "reorder", "opcode": "request", "skip": 3, "every": 5, "time": "10ms"},
+    ]
+    for rule in rules:
+        rule["qp-type"] = "rc"
+        with faults(pair, a=[rule]) as listed:
+            with counted(pair) as up:
+                a, b = pingpong(pair, progs, "--len 8192 --iters 6 --timeout 18")
+            assert listed("a")[0]["hits"] > 3
+        well(a, b)
+        if rule["action"] == "duplicate":
+            assert up["b"]["roce-duplicate"] > 3
+        if rule["action"] == "reorder":
+            assert up["b"]["roce-out-of-sequence"] > 0
+
+
+# --------------------------------------------------------------- other places
+
+
+def test_rnr(pair, progs):
+    """Receiver not ready: waited for, or given up after so many times."""
+    with faults(pair, b=[{"action": "rnr", "qp-type": "rc", "count": 5}]):
+        with counted(pair) as up:
+            a, b = pingpong(pair, progs)
+    well(a, b)
+    assert up["a"]["roce-rnr-nak-rx"] == up["b"]["roce-rnr-nak-tx"] == 5
+    with faults(pair, b=[{"action": "rnr", "qp-type": "rc"}]):
+        with counted(pair) as up:
+            a, b = pingpong(pair, progs, "--rnr-retry 2 --wait 10000")
+    assert a["status"] == RNR_EXC and a["state"] == ERR and a["done"] == 0
+    assert up["a"]["roce-rnr-nak-rx"] == 3 and up["a"]["roce-rnr-exceeded"] == 1
+    assert b["status"] == -1
+
+
+@pytest.mark.parametrize("side, rule, mine, others", [
+    # a fetches a send, a receive, a send: the third
+    ("a", {"kind": "wqe", "skip": 2}, LOC_QP_OP, -1),
+    ("a", {"kind": "data", "access": "read", "skip": 3}, LOC_PROT, -1),
+    ("b", {"kind": "data", "access": "write", "skip": 3}, REM_OP, LOC_PROT),
+])
+def test_dma_error(pair, progs, side, rule, mine, others):
+    """An access to memory fails: who is told what."""
+    rule = {"action": "dma-error", "qp-type": "rc", "count": 1, **rule}
+    with faults(pair, **{side: [rule]}):
+        with counted(pair) as up:
+            a, b = pingpong(pair, progs, "--wait 4000")
+    assert (a["status"], b["status"]) == (mine, others), (a, b)
+    assert up[side]["dma-errors"] == 1
+    assert a["state"] == ERR
+
+
+def test_bad_rkey(pair, progs):
+    """No fault, a mistake: another key than the peer's."""
+    with counted(pair) as up:
+        a, b = pingpong(pair, progs, "--op write --iters 5 --rkey 0x100")
+    assert a["status"] == REM_ACCESS and a["done"] == 0
+    assert up["b"]["roce-access-errors"] == 1
+    assert b["events"] and b["state"] == ERR, b
+
+
+def test_late_interrupts(pair, progs):
+    """An application that sleeps wakes up later, and nothing is lost."""
+    with faults(pair, a=[{"action": "hold-interrupt", "time": "30ms"}]) as listed:
+        a, b = pingpong(pair, progs, "--events --iters 5")
+        assert listed("a")[0]["hits"] >= 5
+    well(a, b)
+    with faults(pair, a=[{"action": "stall-events", "skip": 4}]):
+        program = progs.path("faultpp")
+        job_b = pair.b.start(f"{program} --events --iters 5")
+        pair.b.wait_for(f"ss -Hltn 'sport = :{PORT}' | grep -q .")
+        job_a = pair.a.start(f"{program} --events --iters 5 {pair.b.ip}")
+        deadline = time.monotonic() + 60
+        while not fault.listed(pair.a)["faults"][0]["hits"]:
+            assert time.monotonic() < deadline, "no event was stalled"
+            time.sleep(0.05)
+    # now the events come, all of them
+    for job in (job_a, job_b):
+        result = job.wait(60)
+        assert result.rc == 0, result.describe()
+        well(json.loads(result.out))
+
+
+def test_link_down(pair, progs):
+    """The cable is out for a while: the driver knows, and the QP lives."""
+    def changes():
+        return int(pair.a.run("cat /sys/class/net/$NETDEV/carrier_changes").out)
+
+    before = changes()
+    with faults(pair, a=[{"action": "link-down", "at": "packet", "qp-type": "rc", "nth": 7,
+                          "time": "400ms"}]):
+        with counted(pair) as up:
+            a, b = pingpong(pair, progs, "--timeout 15")
+    well(dict(a, events=[]), dict(b, events=[]))
+    assert up["a"]["roce-timeouts"] >= 1
+    assert changes() >= before + 2
+
+
+# ---------------------------------------------------------------- scenarios
+
+
+@pytest.mark.parametrize("name, side, counter", [
+    ("lost-ack", "a", "roce-timeouts"),
+    ("lost-packet", "a", "roce-seq-nak-rx"),
+    ("rnr-storm", "a", "roce-rnr-nak-rx"),
+    ("bad-table", "a", "table-faults"),
+    ("bad-dma", "b", "dma-errors"),
+    ("bad-region", "b", "table-faults"),
+    ("dead-peer", "a", "roce-retry-exceeded"),
+    ("link-flap", "a", "roce-timeouts"),
+    ("cq-overflow", "a", "cq-overflows"),
+    ("random-loss", "a", "roce-retransmits"),
+])
+def test_scenario(pair, name, side, counter):
+    """Each does what it says, and leaves nothing behind."""
+    found = scenario.load(name)
+    outcome = scenario.run(pair, found)
+    assert all(f["hits"] for f in outcome.faults), outcome
+    assert outcome.counters[side].get(counter), outcome
+    good = name in ("lost-ack", "lost-packet", "rnr-storm", "link-flap", "random-loss")
+    assert (outcome.status["a"] == 0) == good, outcome
+    assert [fault.listed(g)["faults"] for g in pair] == [[], []]
+
+
+@pytest.mark.expects_dmesg
+def test_fatal(fresh_pair, progs):
+    """The device fails under load; the driver, loaded anew, brings it back."""
+    lab = fresh_pair
+    with faults(lab, a=[{"action": "fatal", "at": "packet", "qp-type": "rc", "nth": 9}]):
+        a, _b = pingpong(lab, progs, "--wait 4000 --timeout 14 --retry 1")
+    assert any("catastrophic" in event or "fatal" in event for event in a["events"]), a
+    lab.a.run("qhca-unload", 60)
+    lab.a.load_driver()
+    lab.a.setup_nic()
+    well(*pingpong(lab, progs))
