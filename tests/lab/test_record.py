@@ -355,6 +355,22 @@ def test_a_packet_that_is_sent_again():
     ]
 
 
+def test_a_packet_sent_again_in_the_moment_it_came():
+    """It is the first one that came: the second went a moment too late for it."""
+    a, b = Made(), Made()
+    wqe(a, 1000, 0, 1)
+    a.packet(True, 2000, SEND, 5, 6, 1)
+    b.packet(False, 50_000, SEND, 6, 5, 1)
+    a.packet(True, 53_000, SEND, 5, 6, 1)
+    b.packet(False, 60_000, SEND, 6, 5, 1)
+    merged = merge([Source("a", a.log(), None), Source("b", b.log(), None)])
+    assert merged.problems == []
+    trace = Trace(merged.trace)
+    crossings = sorted((x["ts"], y["ts"]) for f in trace.flows for x, y in zip(f[3], f[3][1:])
+                       if (x["args"]["event"], y["args"]["event"]) == ("tx", "rx"))
+    assert crossings == [(2.0, 50.001), (53.0, 60.001)]
+
+
 def test_faults_on_demand():
     """A packet that is dropped, one that is kept back, one that goes twice."""
     a, b = Made(), Made()

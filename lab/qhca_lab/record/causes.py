@@ -17,6 +17,8 @@ _DATAGRAM_CLASSES = (0x20, 0x60)  # UC, UD: nothing comes back
 _RECEIVES, _ETHERNET = 0x80, 0x40
 _CQ_EVENT = 0x01
 PSN = 0xFFFFFF
+# How much too early a frame is taken for one that went, ns.
+_STRANGE = 10_000
 
 
 def is_response(opcode: int) -> bool:
@@ -219,9 +221,10 @@ class Device:
             self.cause[number] = event
 
 
-def pair_frames(devices: list[Device], host) -> dict[tuple[str, int], tuple[str, int]]:
+def pair_frames(devices: list[Device], host,
+                error: float) -> dict[tuple[str, int], tuple[str, int]]:
     """Which frame that came in is which that went out: (device, number) to the
-    same. HOST(device, number) is a frame's host time; the bytes must be equal, and of
+    same. HOST(device, number) is a frame's host time, wrong by ERROR at most; the bytes must be equal, and of
     equal frames (packets sent again) the last one before is taken that is not
     another's yet, or else the last."""
     sent: dict[tuple, list[tuple[float, Device, int]]] = defaultdict(list)
@@ -240,8 +243,11 @@ def pair_frames(devices: list[Device], host) -> dict[tuple[str, int], tuple[str,
                 continue
             key = (record.fields.get("bytes"), record.fields.get("data"))
             group = [s for s in sent.get(key, ()) if s[1] is not device]
-            # 10 us: what the clocks of two processes can differ by, and more.
-            at = bisect.bisect_right([s[0] for s in group], host(device, number) + 10000)
+            now = host(device, number)
+            at = bisect.bisect_right([s[0] for s in group], now + error)
+            if not at:
+                # Before it went? Then that is the news, if it can be this one.
+                at = bisect.bisect_right([s[0] for s in group[:1]], now + _STRANGE)
             if not at:
                 continue
             # Far back there is nothing that can be meant.

@@ -478,7 +478,8 @@ def merge(sources: list[Source], about: dict | None = None) -> Merged:
             problems += [f"guest {node.name}: {p}" for p in log.problems] if log else []
     lab = LabClock(min(n.source.device.syncs[0].host for n in recorded), recorded[0].host.still())
     by_name = {n.name: n for n in nodes}
-    pairs = pair_frames([n.device for n in recorded], lambda d, n: by_name[d.name].host_time(n))
+    pairs = pair_frames([n.device for n in recorded], lambda d, n: by_name[d.name].host_time(n),
+                        2 * max(n.host.error for n in recorded))
     _shift_devices(recorded, pairs)
 
     known = names.Names([n.device for n in recorded])
