@@ -8,6 +8,7 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "core.h"
@@ -186,6 +187,65 @@ __le64 *qhca_table_entry(const struct qhca_table *t, u64 page)
 	return &t->mem[i].cpu[page & (BIT_ULL(e) - 1)];
 }
 EXPORT_SYMBOL_GPL(qhca_table_entry);
+
+/* most entries shown */
+#define SHOW_MAX	65536
+
+/* Entries of one piece of table memory. */
+static u64 mem_entries(const struct qhca_plan *plan)
+{
+	if (plan->form != QHCA_BUF_TREE)
+		return plan->npages;
+	return BIT_ULL(plan->table_shift - 3);
+}
+
+/* The level of the tree that table number @i belongs to. */
+static int mem_level(const struct qhca_plan *plan, u64 i)
+{
+	int level = 0;
+
+	if (plan->form != QHCA_BUF_TREE)
+		return 0;
+	while (i >= plan->ntables[level])
+		i -= plan->ntables[level++];
+	return level;
+}
+
+void qhca_table_show(struct seq_file *m, const struct qhca_table *t)
+{
+	const struct qhca_plan *plan = &t->plan;
+	bool list = plan->form == QHCA_BUF_LIST;
+	u64 i, j, shown = 0;
+
+	seq_printf(m, "form %s hops %u page_shift %u table_shift %u addr %#llx len %llu first %#x leaves %llu\n",
+		   qhca_form_name(plan->form), plan->hops, plan->page_shift,
+		   plan->table_shift, le64_to_cpu(t->desc.addr), plan->len,
+		   plan->first, plan->npages);
+	for (i = 0; i < t->nmem; i++) {
+		const struct qhca_table_mem *mem = &t->mem[i];
+		int level = mem_level(plan, i);
+		u64 n = mem_entries(plan);
+
+		for (j = 0; j < n; j++) {
+			u64 v = le64_to_cpu(READ_ONCE(mem->cpu[list ? 2 * j
+								    : j]));
+
+			if (!v)
+				continue;
+			if (shown++ == SHOW_MAX) {
+				seq_puts(m, "...\n");
+				return;
+			}
+			seq_printf(m, "%d %#llx %llu %#llx", level,
+				   (u64)mem->dma, j, v);
+			if (list)
+				seq_printf(m, " %#llx",
+					   le64_to_cpu(mem->cpu[2 * j + 1]));
+			seq_putc(m, '\n');
+		}
+	}
+}
+EXPORT_SYMBOL_GPL(qhca_table_show);
 
 void qhca_table_free(struct qhca_dev *dev, struct qhca_table *t)
 {

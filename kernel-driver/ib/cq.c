@@ -182,7 +182,7 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	int err;
 
 	/* first: the next CQ may get the number, and so the file's name */
-	qhca_ib_debugfs_del(cq->dbg);
+	qhca_ib_debugfs_del(&cq->dbg);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	trace_qhca_destroy_cq(dev, cq->cqn, err);
 	if (err) {

@@ -2,9 +2,12 @@
 /*
  * /sys/kernel/debug/qhca/PCI/{qps,cqs,srqs}/NUMBER and .../mrs: the memory of
  * each object as the kernel keeps it (umem) and as the device sees it (table).
+ * .../tables/{qp,cq,srq}/NUMBER: all entries of the tables as they are in
+ * memory. .../tables/mr: those of the MR whose key was written to it.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
+#include <linux/uaccess.h>
 
 #include "qhca_ib.h"
 
@@ -177,6 +180,103 @@ static const struct seq_operations mrs_sops = {
 };
 DEFINE_SEQ_ATTRIBUTE(mrs);
 
+/* ------------------------------------------------------------- tables -- */
+
+static void show_entries(struct seq_file *m, const char *name,
+			 const struct qhca_ib_buf *buf)
+{
+	seq_printf(m, "%s: ", name);
+	qhca_table_show(m, qhca_ib_buf_table(buf));
+}
+
+static int qp_tables_show(struct seq_file *m, void *unused)
+{
+	struct qhca_ib_qp *qp = m->private;
+
+	if (qp->sq.stride)
+		show_entries(m, "sq", &qp->sq.buf);
+	if (qp->rq.stride)
+		show_entries(m, "rq", &qp->rq.buf);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(qp_tables);
+
+static int cq_tables_show(struct seq_file *m, void *unused)
+{
+	struct qhca_ib_cq *cq = m->private;
+
+	mutex_lock(&cq->resize);
+	show_entries(m, "cq", &cq->buf);
+	mutex_unlock(&cq->resize);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(cq_tables);
+
+static int srq_tables_show(struct seq_file *m, void *unused)
+{
+	struct qhca_ib_srq *srq = m->private;
+
+	mutex_lock(&srq->resize);
+	show_entries(m, "srq", &srq->buf);
+	show_entries(m, "index", &srq->idx);
+	mutex_unlock(&srq->resize);
+	if (srq->ops_stride)
+		show_entries(m, "ops", &srq->ops);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(srq_tables);
+
+static int mr_table_show(struct seq_file *m, void *unused)
+{
+	struct qhca_ib_dev *dev = m->private;
+	u32 key = READ_ONCE(dev->mr_shown);
+	struct qhca_ib_mr *mr;
+	int err = 0;
+
+	mutex_lock(&dev->mr_lock);
+	mr = xa_load(&dev->mrs, key >> QHCA_KEY_INDEX_SHIFT);
+	if (!mr || mr->key != key) {
+		err = -ENOENT;
+	} else if (!mr->umem && !(mr->odp && mr->table.nmem)) {
+		/* no table, or one for fast registration, or many of them */
+		err = -EOPNOTSUPP;
+	} else {
+		seq_printf(m, "mr %#x: ", key);
+		qhca_table_show(m, &mr->table);
+	}
+	mutex_unlock(&dev->mr_lock);
+	return err;
+}
+
+static int mr_table_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, mr_table_show, inode->i_private);
+}
+
+static ssize_t mr_table_write(struct file *file, const char __user *ubuf,
+			      size_t len, loff_t *pos)
+{
+	struct seq_file *m = file->private_data;
+	struct qhca_ib_dev *dev = m->private;
+	u32 key;
+	int err;
+
+	err = kstrtou32_from_user(ubuf, len, 0, &key);
+	if (err)
+		return err;
+	WRITE_ONCE(dev->mr_shown, key);
+	return len;
+}
+
+static const struct file_operations mr_table_fops = {
+	.owner = THIS_MODULE,
+	.open = mr_table_open,
+	.read = seq_read,
+	.write = mr_table_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
 /* ------------------------------------------------------- come and go -- */
 
 static struct dentry *add_file(struct dentry *dir, u32 num, void *obj,
@@ -190,23 +290,30 @@ static struct dentry *add_file(struct dentry *dir, u32 num, void *obj,
 
 void qhca_ib_debugfs_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
-	qp->dbg = add_file(dev->dir_qps, qp->qpn, qp, &qp_fops);
+	qp->dbg.info = add_file(dev->dir_qps, qp->qpn, qp, &qp_fops);
+	qp->dbg.tables = add_file(dev->dir_qp_tables, qp->qpn, qp,
+				  &qp_tables_fops);
 }
 
 void qhca_ib_debugfs_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 {
-	cq->dbg = add_file(dev->dir_cqs, cq->cqn, cq, &cq_fops);
+	cq->dbg.info = add_file(dev->dir_cqs, cq->cqn, cq, &cq_fops);
+	cq->dbg.tables = add_file(dev->dir_cq_tables, cq->cqn, cq,
+				  &cq_tables_fops);
 }
 
 void qhca_ib_debugfs_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
-	srq->dbg = add_file(dev->dir_srqs, srq->srqn, srq, &srq_fops);
+	srq->dbg.info = add_file(dev->dir_srqs, srq->srqn, srq, &srq_fops);
+	srq->dbg.tables = add_file(dev->dir_srq_tables, srq->srqn, srq,
+				   &srq_tables_fops);
 }
 
-/* Remove a file; nobody reads it any more when this returns. */
-void qhca_ib_debugfs_del(struct dentry *dbg)
+/* Remove an object's files; nobody reads them any more when this returns. */
+void qhca_ib_debugfs_del(struct qhca_ib_dbg *dbg)
 {
-	debugfs_remove(dbg);
+	debugfs_remove(dbg->tables);
+	debugfs_remove(dbg->info);
 }
 
 void qhca_ib_debugfs_init(struct qhca_ib_dev *dev)
@@ -217,10 +324,16 @@ void qhca_ib_debugfs_init(struct qhca_ib_dev *dev)
 	dev->dir_cqs = debugfs_create_dir("cqs", root);
 	dev->dir_srqs = debugfs_create_dir("srqs", root);
 	dev->file_mrs = debugfs_create_file("mrs", 0400, root, dev, &mrs_fops);
+	dev->dir_tables = debugfs_create_dir("tables", root);
+	dev->dir_qp_tables = debugfs_create_dir("qp", dev->dir_tables);
+	dev->dir_cq_tables = debugfs_create_dir("cq", dev->dir_tables);
+	dev->dir_srq_tables = debugfs_create_dir("srq", dev->dir_tables);
+	debugfs_create_file("mr", 0600, dev->dir_tables, dev, &mr_table_fops);
 }
 
 void qhca_ib_debugfs_exit(struct qhca_ib_dev *dev)
 {
+	debugfs_remove(dev->dir_tables);
 	debugfs_remove(dev->file_mrs);
 	debugfs_remove(dev->dir_srqs);
 	debugfs_remove(dev->dir_cqs);

@@ -73,6 +73,8 @@
  * @odp_wq: page faults and prefetching
  * @dir_qps, @dir_cqs, @dir_srqs: debugfs
  * @file_mrs: debugfs
+ * @dir_tables, @dir_qp_tables, @dir_cq_tables, @dir_srq_tables: debugfs
+ * @mr_shown: debugfs: key of the MR whose table is shown
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -104,12 +106,23 @@ struct qhca_ib_dev {
 	struct dentry *dir_cqs;
 	struct dentry *dir_srqs;
 	struct dentry *file_mrs;
+	struct dentry *dir_tables;
+	struct dentry *dir_qp_tables;
+	struct dentry *dir_cq_tables;
+	struct dentry *dir_srq_tables;
+	u32 mr_shown;
 };
 
 /* an object that events name: destroy waits until no handler uses it */
 struct qhca_ib_ref {
 	refcount_t count;
 	struct completion gone;
+};
+
+/* the debugfs files of an object */
+struct qhca_ib_dbg {
+	struct dentry *info;
+	struct dentry *tables;
 };
 
 enum qhca_ib_mmap_kind {
@@ -217,7 +230,7 @@ struct qhca_ib_cq {
 	u8 shift;
 	bool user;
 	struct mutex resize;	/* protects buf and shift of user CQs */
-	struct dentry *dbg;
+	struct qhca_ib_dbg dbg;
 	/* kernel CQs */
 	spinlock_t lock;	/* protects what follows; taken before wq.lock */
 	u32 ci;
@@ -262,7 +275,7 @@ struct qhca_ib_srq {
 	u32 max_sge;
 	bool user;
 	struct mutex resize;	/* protects buf, idx and shift of user SRQs */
-	struct dentry *dbg;
+	struct qhca_ib_dbg dbg;
 	/* kernel SRQs */
 	spinlock_t lock;	/* protects what follows */
 	u32 head;		/* of the index ring */
@@ -293,7 +306,7 @@ struct qhca_ib_qp {
 	struct qhca_ib_qp_stats *stats;	/* while bound to a counter */
 	struct list_head scq_entry;
 	struct list_head rcq_entry;
-	struct dentry *dbg;
+	struct qhca_ib_dbg dbg;
 };
 
 struct qhca_ib_odp;
@@ -725,6 +738,6 @@ void qhca_ib_debugfs_exit(struct qhca_ib_dev *dev);
 void qhca_ib_debugfs_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
 void qhca_ib_debugfs_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq);
 void qhca_ib_debugfs_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq);
-void qhca_ib_debugfs_del(struct dentry *dbg);
+void qhca_ib_debugfs_del(struct qhca_ib_dbg *dbg);
 
 #endif /* QHCA_IB_H */

@@ -559,7 +559,7 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	int err;
 
 	/* first: the next QP may get the number, and so the file's name */
-	qhca_ib_debugfs_del(qp->dbg);
+	qhca_ib_debugfs_del(&qp->dbg);
 	err = hw_destroy(dev, qp);
 	if (err) {
 		qhca_ib_debugfs_add_qp(dev, qp);

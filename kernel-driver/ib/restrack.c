@@ -59,6 +59,15 @@ static int put_u32(struct sk_buff *msg, const char *prefix, const char *name,
 	return rdma_nl_put_driver_u32(msg, full, value);
 }
 
+static int put_hex(struct sk_buff *msg, const char *prefix, const char *name,
+		   u64 value)
+{
+	char full[32];
+
+	snprintf(full, sizeof(full), "%s%s", prefix, name);
+	return rdma_nl_put_driver_u64_hex(msg, full, value);
+}
+
 static int fill_table(struct sk_buff *msg, const char *prefix,
 		      const struct qhca_table *t)
 {
@@ -71,9 +80,20 @@ static int fill_table(struct sk_buff *msg, const char *prefix,
 	    put_u32(msg, prefix, "page_shift", t->plan.page_shift) ||
 	    put_u32(msg, prefix, "table_shift", t->plan.table_shift) ||
 	    put_u32(msg, prefix, "pages",
-		    min_t(u64, t->plan.npages, U32_MAX)))
+		    min_t(u64, t->plan.npages, U32_MAX)) ||
+	    put_hex(msg, prefix, "table", le64_to_cpu(t->desc.addr)) ||
+	    put_hex(msg, prefix, "bytes", t->plan.len))
 		return -EMSGSIZE;
 	return 0;
+}
+
+/* va: where an application has it; kernel queues have none */
+static int fill_buf(struct sk_buff *msg, const char *prefix,
+		    const struct qhca_ib_buf *buf)
+{
+	if (buf->umem && put_hex(msg, prefix, "va", buf->umem->address))
+		return -EMSGSIZE;
+	return fill_table(msg, prefix, qhca_ib_buf_table(buf));
 }
 
 static int fill_wq(struct sk_buff *msg, const char *prefix,
@@ -84,7 +104,70 @@ static int fill_wq(struct sk_buff *msg, const char *prefix,
 	if (put_u32(msg, prefix, "depth", BIT(wq->shift)) ||
 	    put_u32(msg, prefix, "stride", BIT(wq->stride)))
 		return -EMSGSIZE;
-	return fill_table(msg, prefix, qhca_ib_buf_table(&wq->buf));
+	return fill_buf(msg, prefix, &wq->buf);
+}
+
+/* What the device has to say; nothing of one that is dead. */
+static bool query(struct ib_device *ibdev, u8 opcode, u32 num, void *ctx,
+		  u32 size)
+{
+	return !qhca_aq_query(to_qdev(ibdev)->qdev, opcode, num, ctx, size);
+}
+
+static int fill_qpc(struct sk_buff *msg, const struct qhca_ib_qp *qp,
+		    const struct qhca_qpc *c)
+{
+	if (put_u32(msg, "", "uar", le32_to_cpu(c->uar)))
+		return -EMSGSIZE;
+	if (qp->sq.stride &&
+	    (put_u32(msg, "", "sq_head", le32_to_cpu(c->sq_head)) ||
+	     put_u32(msg, "", "sq_next", le32_to_cpu(c->sq_next)) ||
+	     put_u32(msg, "", "sq_tail", le32_to_cpu(c->sq_tail))))
+		return -EMSGSIZE;
+	if (qp->rq.stride &&
+	    (put_u32(msg, "", "rq_head", le32_to_cpu(c->rq_head)) ||
+	     put_u32(msg, "", "rq_tail", le32_to_cpu(c->rq_tail)) ||
+	     put_hex(msg, "", "rq_dbrec", le64_to_cpu(c->rq_dbrec))))
+		return -EMSGSIZE;
+	if (qhca_ib_qp_is_ud(qp) || qhca_ib_qp_is_raw(qp))
+		return 0;
+	if (put_u32(msg, "", "snd_psn", le32_to_cpu(c->snd_psn)) ||
+	    put_u32(msg, "", "una_psn", le32_to_cpu(c->una_psn)) ||
+	    put_u32(msg, "", "exp_psn", le32_to_cpu(c->exp_psn)) ||
+	    put_u32(msg, "", "msn", le32_to_cpu(c->msn)) ||
+	    put_u32(msg, "", "retry_left", c->retry_left) ||
+	    put_u32(msg, "", "rnr_left", c->rnr_left) ||
+	    put_u32(msg, "", "req_state", c->req_state) ||
+	    put_u32(msg, "", "rsp_state", c->rsp_state) ||
+	    put_u32(msg, "", "rd_outstanding", c->rd_outstanding) ||
+	    put_u32(msg, "", "syndrome", c->syndrome))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int fill_cqc(struct sk_buff *msg, const struct qhca_cqc *c)
+{
+	if (put_u32(msg, "", "uar", le32_to_cpu(c->uar)) ||
+	    put_u32(msg, "", "eqn", le32_to_cpu(c->eqn)) ||
+	    put_u32(msg, "", "prod", le32_to_cpu(c->prod)) ||
+	    put_u32(msg, "", "cons", le32_to_cpu(c->cons)) ||
+	    put_u32(msg, "", "arm", c->arm) ||
+	    put_u32(msg, "", "state", c->state) ||
+	    put_hex(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int fill_srqc(struct sk_buff *msg, const struct qhca_srqc *c)
+{
+	if (put_u32(msg, "", "uar", le32_to_cpu(c->uar)) ||
+	    put_u32(msg, "", "head", le32_to_cpu(c->head)) ||
+	    put_u32(msg, "", "tail", le32_to_cpu(c->tail)) ||
+	    put_u32(msg, "", "limit", le32_to_cpu(c->limit)) ||
+	    put_u32(msg, "", "state", c->state) ||
+	    put_hex(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
+		return -EMSGSIZE;
+	return 0;
 }
 
 static struct nlattr *driver_begin(struct sk_buff *msg)
@@ -105,6 +188,7 @@ int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	struct nlattr *nest = driver_begin(msg);
+	struct qhca_qpc qpc;
 	int err;
 
 	if (!nest)
@@ -112,6 +196,9 @@ int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	err = fill_wq(msg, "sq_", &qp->sq);
 	if (!err)
 		err = fill_wq(msg, "rq_", &qp->rq);
+	if (!err && query(ibqp->device, QHCA_CMD_QUERY_QP, qp->qpn, &qpc,
+			  sizeof(qpc)))
+		err = fill_qpc(msg, qp, &qpc);
 	return driver_end(msg, nest, err);
 }
 
@@ -119,6 +206,7 @@ int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	struct nlattr *nest = driver_begin(msg);
+	struct qhca_cqc cqc;
 	int err;
 
 	if (!nest)
@@ -126,9 +214,14 @@ int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	err = put_u32(msg, "", "cqn", cq->cqn);
 	if (!err) {
 		mutex_lock(&cq->resize);
-		err = fill_table(msg, "", qhca_ib_buf_table(&cq->buf));
+		err = put_u32(msg, "", "depth", BIT(cq->shift));
+		if (!err)
+			err = fill_buf(msg, "", &cq->buf);
 		mutex_unlock(&cq->resize);
 	}
+	if (!err && query(ibcq->device, QHCA_CMD_QUERY_CQ, cq->cqn, &cqc,
+			  sizeof(cqc)))
+		err = fill_cqc(msg, &cqc);
 	return driver_end(msg, nest, err);
 }
 
@@ -136,6 +229,7 @@ int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
 	struct nlattr *nest = driver_begin(msg);
+	struct qhca_srqc srqc;
 	int err;
 
 	if (!nest)
@@ -143,9 +237,18 @@ int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 	err = put_u32(msg, "", "srqn", srq->srqn);
 	if (!err) {
 		mutex_lock(&srq->resize);
-		err = fill_table(msg, "", qhca_ib_buf_table(&srq->buf));
+		err = put_u32(msg, "", "depth", BIT(srq->shift));
+		if (!err)
+			err = put_u32(msg, "", "stride", BIT(srq->stride));
+		if (!err)
+			err = fill_buf(msg, "", &srq->buf);
+		if (!err)
+			err = fill_buf(msg, "index_", &srq->idx);
 		mutex_unlock(&srq->resize);
 	}
+	if (!err && query(ibsrq->device, QHCA_CMD_QUERY_SRQ, srq->srqn, &srqc,
+			  sizeof(srqc)))
+		err = fill_srqc(msg, &srqc);
 	return driver_end(msg, nest, err);
 }
 
@@ -153,16 +256,22 @@ int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct qhca_ib_mr *mr = to_qmr(ibmr);
 	struct nlattr *nest = driver_begin(msg);
-	int err = 0;
+	int err;
 
 	if (!nest)
 		return -EMSGSIZE;
 	mutex_lock(&to_qdev(ibmr->device)->mr_lock);
-	if (mr->umem)
+	err = put_hex(msg, "", "access", mr->access);
+	if (!err && mr->umem)
+		err = put_hex(msg, "", "va", mr->umem->address);
+	if (!err && (mr->umem || (mr->odp && mr->table.nmem)))
 		err = fill_table(msg, "", &mr->table);
-	else if (mr->dm)
-		err = rdma_nl_put_driver_u64_hex(msg, "dm_offset",
-						 mr->dm_offset);
+	if (!err && mr->odp)
+		err = put_u32(msg, "", "on_demand", 1);
+	if (!err && mr->dm)
+		err = put_hex(msg, "", "dm_offset", mr->dm_offset);
+	if (!err && mr->pages)
+		err = put_u32(msg, "", "max_pages", mr->max_pages);
 	mutex_unlock(&to_qdev(ibmr->device)->mr_lock);
 	return driver_end(msg, nest, err);
 }

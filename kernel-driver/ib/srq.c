@@ -323,7 +323,7 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	int err;
 
 	/* first: the next SRQ may get the number, and so the file's name */
-	qhca_ib_debugfs_del(srq->dbg);
+	qhca_ib_debugfs_del(&srq->dbg);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 	trace_qhca_destroy_srq(dev, srq->srqn, err);
 	if (err) {

@@ -103,6 +103,7 @@ const char *qhca_form_name(u8 form);
 #ifdef __KERNEL__
 struct qhca_dev;
 struct qhca_table_mem;
+struct seq_file;
 
 /**
  * struct qhca_table - a buffer table in memory, and its descriptor
@@ -154,6 +155,16 @@ int qhca_table_alloc(struct qhca_dev *dev, struct qhca_table *t, u8 page_shift,
 
 /* The last-level entry of page @page of a FLAT or TREE table. */
 __le64 *qhca_table_entry(const struct qhca_table *t, u64 page);
+
+/**
+ * qhca_table_show - the table as it is in memory, for debugfs
+ * @m: where to
+ * @t: a table that stays while this runs
+ *
+ * Its descriptor in a line, then a line for each entry that is not 0: level,
+ * DMA address of the table, index, entry; of a LIST address and length.
+ */
+void qhca_table_show(struct seq_file *m, const struct qhca_table *t);
 
 /* Free a table; harmless on one that is all zero. */
 void qhca_table_free(struct qhca_dev *dev, struct qhca_table *t);
