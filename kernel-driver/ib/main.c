@@ -9,6 +9,10 @@
 MODULE_DESCRIPTION("RDMA driver for the qhca adapter");
 MODULE_LICENSE("GPL");
 
+/* all devices, for debuggers: who reads memory alone has nowhere else to begin */
+static LIST_HEAD(qhca_ib_devices);
+static DEFINE_MUTEX(devices_lock);
+
 static const struct ib_device_ops qhca_ib_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
@@ -297,6 +301,9 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 		goto err_events;
 	qhca_ib_events_start(dev);
 	auxiliary_set_drvdata(adev, dev);
+	mutex_lock(&devices_lock);
+	list_add_tail(&dev->list, &qhca_ib_devices);
+	mutex_unlock(&devices_lock);
 	return 0;
 
 err_events:
@@ -315,6 +322,9 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 {
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
+	mutex_lock(&devices_lock);
+	list_del(&dev->list);
+	mutex_unlock(&devices_lock);
 	qhca_ib_flush_users(dev);
 	/* the work that a last event queues is flushed in what follows */
 	qhca_ib_events_exit_netdev(dev);

@@ -75,6 +75,7 @@
  * @file_mrs: debugfs
  * @dir_tables, @dir_qp_tables, @dir_cq_tables, @dir_srq_tables: debugfs
  * @mr_shown: debugfs: key of the MR whose table is shown
+ * @list: in qhca_ib_devices
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -111,6 +112,7 @@ struct qhca_ib_dev {
 	struct dentry *dir_cq_tables;
 	struct dentry *dir_srq_tables;
 	u32 mr_shown;
+	struct list_head list;
 };
 
 /* an object that events name: destroy waits until no handler uses it */

@@ -43,6 +43,17 @@ class Result:
         return text
 
 
+SECTION = re.compile(r"^section (\w+) (\S+) (0x[0-9a-f]+)$", re.MULTILINE)
+
+
+def sections(text: str) -> dict[str, dict[str, str]]:
+    """{module: {section: address}} of what qhca-sections printed."""
+    found: dict[str, dict[str, str]] = {}
+    for module, name, address in SECTION.findall(text):
+        found.setdefault(module, {})[name] = address
+    return found
+
+
 def exit_status(reply: dict) -> int:
     """A shell's exit status for the agent's last message."""
     if "signal" in reply:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import freeze, machine, paths, process, sched, wire
 from .errors import LabError
-from .guest import Guest
+from .guest import Guest, sections
 
 LETTERS = "abcdefghi"
 NICS = ("qhca", "rxe", "none")
@@ -187,6 +187,7 @@ class Lab:
         say(f"lab {self.name}: {len(self.guests)} guest(s) boot, link {link.kind}")
         for guest in self.guests:
             self._wait_ready(guest, begin + options.boot_timeout)
+            self.save()
             say(f"guest {guest.name} ({guest.nic}) is ready at {guest.ip} "
                 f"after {time.monotonic() - begin:.1f} s")
 
@@ -208,6 +209,7 @@ class Lab:
             result = job.wait(max(1.0, deadline - time.monotonic()), check=True)
         except LabError as error:
             raise LabError(f"guest {guest.name} did not come up: {error}") from error
+        guest.state["sections"] = sections(result.out)
         last = (result.out.splitlines() or [""])[-1]
         if last != "ready":
             raise LabError(

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Behind lab/qhca-gdb: gdb of the build root, with symbols and commands loaded."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from . import paths
+from .errors import LabError
+from .guest import sections
+from .lab import Lab
+
+DESCRIPTION = """\
+Debug with gdb, with the project's symbols and commands loaded ('help qhca-qps',
+... in gdb; docs/source-level.md).
+
+kernel GUEST            the guest's kernel, over QEMU's stub. The guest stops
+                        when gdb comes and goes on when it leaves
+provider GUEST COMMAND  a program in the guest (one shell line; $IBDEV and
+                        $GIDX are set); gdb stands before its first instruction
+engine GUEST            QEMU itself: the engine inside the device
+
+What follows -- goes to gdb: qhca-gdb engine a -- -batch -ex qhca-qps"""
+
+EXAMPLES = """\
+examples:
+  qhca-gdb kernel a
+  qhca-gdb provider a 'ibv_rc_pingpong -d $IBDEV -g $GIDX 10.99.0.2' -- -ex 'break qhca_post_send'
+  qhca-gdb engine b -- -batch -ex qhca-engine"""
+
+def module_lines(directory: Path, found: dict[str, dict[str, str]]) -> list[str]:
+    """gdb's commands that load the modules' symbols; copies go to DIRECTORY."""
+    lines = []
+    for module, addresses in found.items():
+        addresses = dict(addresses)
+        text = addresses.pop(".text")
+        ko = directory / f"{module}.ko"
+        # The kernel's linker script gives some sections an address. gdb then takes
+        # the symbols of one for those of another.
+        command = [
+            str(paths.TOP / "lab" / "in-root"), "objcopy", "--change-section-address", "*=0",
+            str(paths.BUILD / "driver" / f"{module}.ko"), str(ko),
+        ]  # fmt: skip
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+        if done.returncode:
+            raise LabError(f"no symbols of {module}: {done.stderr.strip()}")
+        rest = " ".join(f"-s {name} {address}" for name, address in addresses.items())
+        lines.append(f"add-symbol-file {ko} {text} {rest}")
+    return lines
+
+
+def environment() -> dict[str, str]:
+    """For lab/in-root: the labs' folders are seen inside, too."""
+    binds = f"{paths.run_base()} {os.environ.get('QHCA_BIND', '')}"
+    return dict(os.environ, QHCA_BIND=binds)
+
+
+def kernel(guest, _command: str) -> list[str]:
+    """The guest's stub, opened now if need be, and the modules where they are."""
+    with guest.tool_qmp() as qmp:
+        running = qmp.command("query-status")["status"] == "running"
+    found = {}
+    if running:
+        try:
+            found = sections(guest.run("qhca-sections", 20).out)
+        except LabError:
+            running = False     # it was stopped just now
+    if not running:
+        found = guest.state.get("sections", {})
+    if "qhca_ib" not in found:
+        raise LabError(
+            f"guest {guest.name} has no qhca driver in its kernel: is it an rxe guest? "
+            "Or was the driver unloaded? 'qhca-load' in the guest loads it"
+        )
+    stub = guest.dir / "gdb"
+    with guest.tool_qmp() as qmp:
+        answer = qmp.command(
+            "human-monitor-command",
+            {"command-line": f"gdbserver unix:{stub},server=on,wait=off"},
+        )
+    if not stub.exists():
+        raise LabError(f"QEMU of guest {guest.name} opens no stub for gdb: {answer.strip()}")
+    return [
+        f"target remote {stub}",
+        *module_lines(guest.dir, found),
+        f"source {paths.TOP}/lab/gdb/kernel.py",
+    ]
+
+
+def provider(guest, command: str) -> list[str]:
+    """A program of the guest under gdbserver, its protocol through the agent."""
+    if not command:
+        raise LabError("name the program: qhca-gdb provider GUEST 'COMMAND'")
+    have = guest.run("command -v gdbserver", 20, check=False)
+    if have.rc != 0:
+        raise LabError("the guests have no gdbserver: 'make image', and boot them anew")
+    words = [
+        str(paths.TOP / "lab" / "qhca-lab"), "--name", guest.lab_name, "exec", guest.name,
+        "--", "bash", "-c", f"exec gdbserver --once - {command}",
+    ]  # fmt: skip
+    return [
+        f"set sysroot {(paths.BUILD / 'root-guest').resolve()}",
+        f"set solib-search-path {paths.BUILD / 'provider'}",
+        f"source {paths.TOP}/lab/gdb/provider.py",
+        f"target remote | {shlex.join(words)}",
+    ]
+
+
+def engine(guest, _command: str) -> list[str]:
+    """QEMU's process. Its executable is run by the build root's loader, so gdb
+    is told where it lies."""
+    pid = guest.state["process"]["pid"]
+    binary = Path(f"{paths.QEMU}.real")
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        fields = line.split()
+        if len(fields) > 5 and fields[5].endswith(binary.name) and fields[2] == "00000000":
+            base = "0x" + fields[0].split("-")[0]
+            break
+    else:
+        raise LabError(f"process {pid} does not run {binary.name}: was QEMU built anew? "
+                       "Boot the lab again")
+    return [
+        "handle SIGUSR1 nostop noprint pass",
+        f"attach {pid}",
+        f"add-symbol-file {binary} -o {base}",
+        f"source {paths.TOP}/lab/gdb/engine.py",
+    ]
+
+
+KINDS = {"kernel": kernel, "provider": provider, "engine": engine}
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="qhca-gdb", description=DESCRIPTION, epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    top.add_argument("--name", default=os.environ.get("QHCA_LAB", "lab"),
+                     help="which lab (default: $QHCA_LAB or 'lab')")
+    top.add_argument("kind", choices=KINDS)
+    top.add_argument("guest")
+    top.add_argument("command", nargs="?", default="", help="provider: the program")
+    return top
+
+
+def script(lab: Lab, kind: str, guest_name: str, command: str) -> list[str]:
+    """The lines that gdb executes first."""
+    guest = lab[guest_name]
+    if not guest.alive:
+        raise LabError(f"QEMU of guest {guest.name} has ended: 'qhca-lab up' boots a lab")
+    if guest.nic.split(":")[0] != "qhca" and kind != "provider":
+        raise LabError(f"guest {guest.name} has no qhca adapter but {guest.nic}")
+    guest.lab_name = lab.name
+    return [
+        "set confirm off",
+        "set print pretty on",
+        "set debuginfod enabled off",
+        "set architecture i386:x86-64",
+        f"python import sys; sys.path.insert(0, '{paths.TOP}/lab/gdb')",
+        *KINDS[kind](guest, command),
+    ]
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = list(sys.argv[1:] if argv is None else argv)
+    rest: list[str] = []
+    if "--" in argv:
+        at = argv.index("--")
+        argv, rest = argv[:at], argv[at + 1:]
+    args = parser().parse_args(argv)
+    try:
+        lab = Lab.load(args.name)
+        lines = script(lab, args.kind, args.guest, args.command)
+    except (LabError, OSError) as error:
+        print(f"qhca-gdb: error: {error}", file=sys.stderr)
+        return 125
+    # In the lab's folder: it goes when the lab goes.
+    start = lab.dir / f"gdb-{args.kind}-{args.guest}-{os.getpid()}"
+    start.write_text("\n".join(lines) + "\n")
+    # A batch must not go on when its start has failed.
+    check = f"python exec(open('{paths.TOP}/lab/gdb/start.py').read())"
+    os.execve(
+        str(paths.TOP / "lab" / "in-root"),
+        ["in-root", "gdb", "-q", "-nx", "-iex", f"set $qhca_start = \"{start}\"",
+         "-ex", check, *rest],
+        environment(),
+    )  # fmt: skip
+    return 1
