@@ -6,10 +6,11 @@ the guest was stopped.
 """
 
 import contextlib
+import functools
 import struct
 
 import gdb
-from qhca_common import (CONST, FORMS, Command, cqe, flags_of, list_entries, name_of, read,
+from qhca_common import (BUILD, CONST, FORMS, Command, cqe, flags_of, list_entries, name_of, read,
                          recv_wqe, register, ring_slots, send_wqe, ud_wqe)
 
 
@@ -341,4 +342,81 @@ class Wqe(Command):
             print(f"WQE {counter} (slot {slot}): {decode(data)}")
 
 
-register(Devices, Qps, Qp, Cqs, Cq, Mrs, Mr, Table, Wqe)
+@functools.lru_cache(maxsize=1)
+def provider_code():
+    """(path, {address in the file's own terms: a page of code}) of libqhca."""
+    path = next(iter(sorted((BUILD / "provider").glob("libqhca-rdmav*.so"))), None)
+    if path is None:
+        return None, {}
+    data = path.read_bytes()
+    at, = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    pages = {}
+    for n in range(count):
+        kind, flags, offset, address, _, length = struct.unpack_from("<IIQQQQ", data, at + n * size)
+        if kind == 1 and flags & 1:     # loaded, executable
+            for page in range(0, length, 4096):
+                pages[address + page] = data[offset + page:offset + min(page + 4096, length)]
+    return path, pages
+
+
+def provider_base(pc):
+    """Where the process has libqhca, if that is where PC is; else None. Found by
+    the code itself: what else of the file the process can see is not certain."""
+    if pc >> 63:
+        return None, None       # in the kernel
+    page = pc & ~4095
+    try:
+        seen = read(page, 4096)
+    except gdb.GdbError:
+        return None, None
+    path, pages = provider_code()
+    for address, code in pages.items():
+        if seen.startswith(code):
+            return page - address, path
+    return None, None
+
+
+class User(Command):
+    """Load the symbols of libqhca, where the process that was stopped has it.
+
+    qhca-user
+
+    Done by itself when the guest is stopped at a doorbell of an application."""
+
+    name = "qhca-user"
+    base = None
+
+    def run(self, _words):
+        here = gdb.selected_thread()
+        for thread in (here, *gdb.selected_inferior().threads()):
+            thread.switch()
+            pc = int(gdb.parse_and_eval("(unsigned long)$pc"))
+            base, path = provider_base(pc)
+            if base is not None:
+                break
+        else:
+            here.switch()
+            raise gdb.GdbError("no CPU of the guest stands in libqhca")
+        if base != User.base:
+            if User.base is not None:
+                gdb.execute(f"remove-symbol-file -a {User.base + pc % 4096:#x}", to_string=True)
+            gdb.execute(f"add-symbol-file {path} -o {base:#x}", to_string=True)
+            User.base = base
+        gdb.execute("frame")
+
+    @classmethod
+    def stopped(cls, event):
+        """Each stop: is it in the provider?"""
+        if not isinstance(event, gdb.SignalEvent) or event.stop_signal != "SIGTRAP":
+            return
+        try:
+            pc = int(gdb.parse_and_eval("(unsigned long)$pc"))
+            if provider_base(pc)[0] is not None:
+                gdb.execute("qhca-user")
+        except gdb.error:
+            pass        # the stop itself must be seen in any case
+
+
+gdb.events.stop.connect(User.stopped)
+register(User, Devices, Qps, Qp, Cqs, Cq, Mrs, Mr, Table, Wqe)

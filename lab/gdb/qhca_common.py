@@ -5,6 +5,7 @@ Types come from the debugged program's own debug information, names of codes
 from the contract header, so nothing is written down twice.
 """
 
+import os
 import re
 import struct
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import gdb
 
 TOP = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("QHCA_BUILD") or TOP / "build")
 HEADER = TOP / "kernel-driver/include/uapi/rdma/qhca-hw.h"
 
 
@@ -55,8 +57,10 @@ FORMS = {0: "direct", 1: "list", 2: "flat", 3: "tree"}
 
 def read(addr, count):
     """COUNT bytes at ADDR of the debugged program; GdbError if they are not there."""
+    # Not by Inferior.read_memory(): of a guest it asks any CPU, and only the
+    # selected one has the page table of its process.
     try:
-        return bytes(gdb.selected_inferior().read_memory(int(addr), count))
+        return gdb.parse_and_eval(f"*(unsigned char (*)[{count}]){int(addr)}").bytes
     except gdb.MemoryError:
         raise gdb.GdbError(f"no memory at {int(addr):#x}") from None
 
@@ -70,11 +74,8 @@ def typed(name, data):
 def container_of(pointer, kind, *members):
     """The struct KIND around what POINTER points to, found by its MEMBERS."""
     outer = gdb.lookup_type("struct " + kind)
-    offset, inner = 0, outer
-    for member in members:
-        field = next(f for f in inner.strip_typedefs().fields() if f.name == member)
-        offset += field.bitpos // 8
-        inner = field.type
+    # gdb knows the way through unnamed unions
+    offset = int(gdb.parse_and_eval(f"&((struct {kind} *)0)->{'.'.join(members)}"))
     return gdb.Value(int(pointer) - offset).cast(outer.pointer())
 
 

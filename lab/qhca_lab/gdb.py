@@ -88,6 +88,9 @@ def kernel(guest, _command: str) -> list[str]:
         raise LabError(f"QEMU of guest {guest.name} opens no stub for gdb: {answer.strip()}")
     return [
         f"target remote {stub}",
+        # Leaving would let the guest go on. One that stood still before goes on standing.
+        *([] if running else
+          ["python gdb.events.gdb_exiting.connect(lambda _event: gdb.execute('disconnect'))"]),
         *module_lines(guest.dir, found),
         f"source {paths.TOP}/lab/gdb/kernel.py",
     ]

@@ -82,3 +82,13 @@ def test_commands(document, labs):
         assert not left, f"the document leaves labs up: {', '.join(left)}"
     made = {p.name for p in TOP.iterdir()} - before
     assert not made, f"the document leaves files in the checkout: {', '.join(sorted(made))}"
+
+
+@pytest.mark.parametrize("path", PARSED, ids=name)
+def test_excerpts(path):
+    """Code in a tutorial is code of the program beside it."""
+    programs = "".join(p.read_text() for p in path.parent.glob("*.c"))
+    if not programs:
+        pytest.skip("no program beside it")
+    for block in re.findall(r"```c\n(.*?)```", path.read_text(), flags=re.DOTALL):
+        assert block in programs, f"{name(path)} shows code that is in no program:\n{block}"
