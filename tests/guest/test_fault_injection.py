@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Faults on demand: what an application and the counters show of each.
+Faults on demand: what an application, the counters and the wire show of each,
+and that the same seed gives the same packets.
 """
 
 import contextlib
+import hashlib
 import json
+import struct
 import time
 
 import pytest
+from labs import wire_capture
 from qhca_lab import fault, scenario
 
 PORT = 18601
@@ -76,6 +80,16 @@ def test_lost_request_and_acknowledge(pair, progs):
     well(a, b)
     assert a["done"] == b["done"] == 10
     assert up["a"]["roce-timeouts"] >= 2 and up["b"]["roce-duplicate"] >= 1
+
+
+def test_lost_in_the_middle(pair, progs):
+    """A gap is noticed at once: a sequence NAK, no timer."""
+    with faults(pair, a=[{"action": "drop", "opcode": "SEND_MIDDLE", "rel-psn": 5, "count": 1}]):
+        with counted(pair) as up:
+            a, b = pingpong(pair, progs, "--len 16384 --iters 3 --timeout 20")
+    well(a, b)
+    assert up["a"]["roce-seq-nak-rx"] == up["b"]["roce-seq-nak-tx"] == 1
+    assert up["a"]["roce-timeouts"] == 0 and up["a"]["roce-retransmits"] > 0
 
 
 @pytest.mark.parametrize("side, rule", [
@@ -172,6 +186,16 @@ def test_bad_rkey(pair, progs):
     assert b["events"] and b["state"] == ERR, b
 
 
+def test_cq_overflow(pair, progs):
+    """The CQ is lost, with an event; so is the QP."""
+    with faults(pair, a=[{"action": "cq-overflow", "qp-type": "rc", "nth": 4, "count": 1}]):
+        with counted(pair) as up:
+            a, b = pingpong(pair, progs, "--wait 4000")
+    assert up["a"]["cq-overflows"] == 1
+    assert a["status"] == -1 and a["state"] == ERR
+    assert any("CQ" in event for event in a["events"]), a
+
+
 def test_late_interrupts(pair, progs):
     """An application that sleeps wakes up later, and nothing is lost."""
     with faults(pair, a=[{"action": "hold-interrupt", "time": "30ms"}]) as listed:
@@ -207,6 +231,102 @@ def test_link_down(pair, progs):
     well(dict(a, events=[]), dict(b, events=[]))
     assert up["a"]["roce-timeouts"] >= 1
     assert changes() >= before + 2
+
+
+# -------------------------------------------------------------- determinism
+
+SCRIPT = {
+    "a": [
+        {"action": "drop", "opcode": "request", "probability": 0.06},
+        {"action": "corrupt", "opcode": "SEND_ONLY", "probability": 0.04},
+        {"action": "corrupt-payload", "opcode": "SEND_ONLY", "probability": 0.2},
+        {"action": "duplicate", "opcode": "ACK", "every": 5},
+        {"action": "delay", "time": "1ms", "opcode": "SEND_ONLY", "every": 4},
+    ],
+    "b": [
+        {"action": "drop", "opcode": "ACK", "probability": 0.06},
+        {"action": "rnr", "every": 4},
+        {"action": "corrupt-icrc", "opcode": "SEND_ONLY", "nth": 7},
+    ],
+}
+for _rule in SCRIPT["a"] + SCRIPT["b"]:
+    _rule["qp-type"] = "rc"
+
+
+def frames(path):
+    """The frames of a pcapng file."""
+    data = path.read_bytes()
+    at = 0
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        if kind == 6:
+            kept = struct.unpack_from("<I", data, at + 20)[0]
+            yield data[at + 28 : at + 28 + kept]
+        at += length
+
+
+def packet_log(path):
+    """Each RoCEv2 packet of RC as one line, by sender, in order.
+
+    All of the packet counts but the numbers that are given out anew for each
+    run: QPN and UDP port, which is made of the QPNs; and so the ICRC, of which
+    only counts whether it is right, as the receiver's counter tells.
+    """
+    log = {}
+    for frame in frames(path):
+        if frame[12:14] != b"\x08\x00" or frame[23] != 17 or frame[36:38] != b"\x12\xb7":
+            continue
+        bth = frame[42:]
+        if bth[0] >> 5:
+            continue
+        sender = ".".join(map(str, frame[26:30]))
+        rest = hashlib.sha256(bth[12:-4]).hexdigest()[:16]
+        log.setdefault(sender, []).append(
+            f"op {bth[0]:#04x} flags {bth[1]:#04x} ack {bth[8] >> 7} "
+            f"psn {int.from_bytes(bth[9:12], 'big')} bytes {len(bth)} {rest}")
+    return log
+
+
+def test_same_seed_same_packets(pair, progs, tmp_path):
+    """
+    Ten runs with one seed: the same packets on the wire, to the byte, the same
+    faults, the same counters, the same result. Another seed: others.
+
+    One message at a time, and a timer (2 s) that no delay of the host comes
+    near: then nothing but the faults decides what is sent.
+    """
+    def run(seed):
+        for guest in pair:
+            fault.remove(guest)
+            fault.seed(guest, seed)
+            for rule in SCRIPT[guest.name]:
+                fault.add(guest, rule)
+        path = tmp_path / "log.pcapng"
+        wire_capture.start(pair)
+        try:
+            with counted(pair) as up:
+                a, b = pingpong(pair, progs, "--iters 10 --timeout 19", timeout=300)
+        finally:
+            wire_capture.stop(pair, path)
+            hits = {g.name: [(f["rule"], f["matches"], f["hits"])
+                             for f in fault.listed(g)["faults"]] for g in pair}
+            for guest in pair:
+                fault.remove(guest)
+        counts = {name: {k: n for k, n in found.items() if k.startswith("roce-")}
+                  for name, found in up.items()}
+        for end in (a, b):
+            assert end.pop("qpn")
+        return {"packets": packet_log(path), "faults": hits, "counters": counts, "a": a, "b": b}
+
+    first = run(7)
+    log = first["packets"]
+    assert set(log) == {pair.a.ip, pair.b.ip}
+    assert all(len(lines) >= 18 for lines in log.values())
+    assert sum(h for _rule, _m, h in first["faults"]["a"] + first["faults"]["b"]) >= 8
+    assert first["a"]["done"] == first["b"]["done"] == 10
+    for again in range(9):
+        assert run(7) == first, f"run {again + 2} differs"
+    assert run(8)["packets"] != log
 
 
 # ---------------------------------------------------------------- scenarios

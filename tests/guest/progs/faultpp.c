@@ -289,8 +289,7 @@ int main(int argc, char **argv)
 	first = optind < argc;
 	active = first || op == IBV_WR_SEND;
 	qv_open(&dev);
-	/* more than one huge page: then its table has entries */
-	mr = qv_mr(&dev, 3 * HALF, all);
+	mr = qv_mr(&dev, 2 * HALF, all);
 	if (events)
 		create_with_events();
 	else
