@@ -96,6 +96,17 @@ def test_details_are_those_of_the_context(pair):
         for name in ("uar", "eqn", "prod", "cons", "arm", "state"):
             assert cq[f"drv_{name}"] == getattr(c, name), name
         assert number(cq["drv_dbrec"]) == c.dbrec
+        (mr,) = mine(pair.a, "mr", pid)
+        c = raw["mr"][int(str(mr["rkey"]), 16)]
+        assert number(mr["drv_table"]) == c.buf.addr and number(mr["drv_bytes"]) == c.len == 300000
+        assert number(mr["drv_access"]) == c.access
+        srq = next(e for e in res(pair.a, "dd", "srq") if e.get("comm") == "ibv_srq_pingpon")
+        c = raw["srq"][srq["drv_srqn"]]
+        assert number(srq["drv_table"]) == c.buf.addr
+        assert number(srq["drv_index_table"]) == c.idx.addr
+        for name in ("uar", "head", "tail", "limit", "state"):
+            assert srq[f"drv_{name}"] == getattr(c, name), name
+        assert srq["drv_depth"] == 1 << c.shift
 
 
 def entries(text, name):
@@ -134,8 +145,8 @@ def test_tables_are_what_the_device_walks(pair, layout):
     """debugfs tables/: as the driver built them, as the device finds its way."""
     a, top = pair.a, f"{debugfs(pair.a)}/tables"
     with application(pair, layout) as pid:
-        (qp,), (cq,) = (mine(a, kind, pid) for kind in ("qp", "cq"))
-        qpn, cqn = qp["lqpn"], cq["drv_cqn"]
+        (qp,), (cq,), (mr,) = (mine(a, kind, pid) for kind in ("qp", "cq", "mr"))
+        qpn, cqn, key = qp["lqpn"], cq["drv_cqn"], int(str(mr["rkey"]), 16)
         for ring in ("sq", "rq"):
             head, found = entries(a.run(f"cat {top}/qp/{qpn}").out, ring)
             depth = qp[f"drv_{ring}_depth"]
@@ -146,3 +157,11 @@ def test_tables_are_what_the_device_walks(pair, layout):
                 assert sum(level == leaf for level, _, _ in found) == int(head["leaves"])
         head, found = entries(a.run(f"cat {top}/cq/{cqn}").out, "cq")
         check_walk(pair, "cq", cqn, head, found, [{"index": 0}, {"index": cq["drv_depth"] - 1}])
+        a.run(f"echo {key:#x} > {top}/mr")
+        head, found = entries(a.run(f"cat {top}/mr").out, f"mr {key:#x}")
+        assert layout == "auto" or head["form"] == layout.split()[0]
+        check_walk(pair, "mr", key, head, found, [{"offset": o} for o in (0, 4096, 299999)])
+    # objects go, and their files
+    assert a.run(f"ls {top}/qp/{qpn} {top}/cq/{cqn}", check=False).rc
+    assert "No such file" in a.run(f"cat {top}/mr", check=False).err
+    assert a.run(f"echo nonsense > {top}/mr", check=False).rc
