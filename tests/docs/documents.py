@@ -17,7 +17,8 @@ Comments that come before a block (a reader does not see them):
 
 <!-- numbers vary -->        in the next output, each number may be another
 <!-- exit status: 1 -->      the next commands fail, with this status
-<!-- deadline: 120 s -->     the next commands may take so long (60 s otherwise)
+<!-- deadline: 120 s -->     the next commands may take so long (otherwise 60 s, with a boot in
+                             them 300 s)
 <!-- run: COMMANDS -->       executed, not shown: what the reader has done already
 <!-- needs: a lab -->        guests a and b are up when the document begins; the
                              document leaves them up, others share them
@@ -32,6 +33,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 
 DEADLINE = 60.0  # seconds for a block
+BOOT_DEADLINE = 300.0  # for one that boots guests: a busy host takes minutes
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,})(?P<word>.*)$")
 _COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
@@ -55,6 +57,10 @@ class Block:
     status: int = 0
     hidden: bool = False
     output: list[Output] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self):
+        if self.deadline == DEADLINE and "qhca-lab up" in self.text:
+            self.deadline = BOOT_DEADLINE
 
     @property
     def where(self) -> str:

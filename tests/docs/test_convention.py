@@ -76,6 +76,12 @@ def test_a_broken_document_is_refused(text, word):
         parse(PATH, text)
 
 
+def test_a_boot_may_take_longer():
+    boot, shown, given = blocks("```sh\nlab/qhca-lab up\n```\n```sh\nls\n```\n"
+                                "<!-- deadline: 90 s -->\n```sh\nlab/qhca-lab up\n```")
+    assert (boot.deadline, shown.deadline, given.deadline) == (300, 60, 90)
+
+
 def test_a_reason_lets_a_block_be():
     document = parse(PATH, "<!-- not run: needs a terminal -->\n```\nmake shell\n```")
     assert not document.blocks
