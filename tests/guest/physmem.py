@@ -43,7 +43,10 @@ class GdbStub:
 @contextlib.contextmanager
 def _stub(lab, guest):
     path = os.path.join(tempfile.mkdtemp(prefix="qhca-gdb-"), "sock")
-    lab.hmp(guest, f"gdbserver unix:{path},server=on,wait=off")
+    # another test's debugger may have left its stub
+    lab.hmp(guest, "gdbserver none")
+    said = lab.hmp(guest, f"gdbserver unix:{path},server=on,wait=off")
+    assert os.path.exists(path), f"gdbserver: {said}"
     stub = GdbStub(path)
     try:
         stub.call("?")
