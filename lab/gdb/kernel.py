@@ -407,12 +407,14 @@ class User(Command):
 
     @classmethod
     def stopped(cls, event):
-        """Each stop: is it in the provider?"""
-        if not isinstance(event, gdb.SignalEvent) or event.stop_signal != "SIGTRAP":
+        """Each stop: is it in a provider that has no symbols yet?"""
+        # gdb's breakpoints are known; a SIGTRAP of the stub is an event of no kind
+        if type(event) is not gdb.StopEvent:
             return
         try:
             pc = int(gdb.parse_and_eval("(unsigned long)$pc"))
-            if provider_base(pc)[0] is not None:
+            base, _path = provider_base(pc)
+            if base is not None and base != User.base:
                 gdb.execute("qhca-user")
         except gdb.error:
             pass        # the stop itself must be seen in any case
