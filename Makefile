@@ -53,12 +53,16 @@ build: qemu driver provider progs image ## All of the above (5 minutes, then sec
 
 # ----------------------------------------------------------------- running
 
-.PHONY: run shell
+.PHONY: run shell debug
 run: build ## Boot two guests and run ibv_rc_pingpong between them (1 minute)
 	@lab/demo
 
 shell: build ## Boot two guests, open a shell in the first; they end with it
 	@lab/demo --shell
+
+# PROG runs in b and, with b's address, in a; SOLO=1: in a alone.
+debug: build ## Boot two guests, stop at PROG's first doorbell: tmux, scope, gdb
+	@lab/debug $(if $(SOLO),--solo) $(if $(PROG),'$(subst ','\'',$(value PROG))')
 
 # ----------------------------------------------------------------- testing
 
