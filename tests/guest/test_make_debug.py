@@ -3,6 +3,9 @@
 
 A tmux server of our own is the terminal. It is the reader's tmux in one test,
 and just a terminal in the other.
+
+Not part of `make test` yet: inside tmux the program has run out of retries on a
+busy machine. Run it by: make test-guest GUEST_TESTS=tests/guest/test_make_debug.py ARGS="-m unfinished"
 """
 
 import os
@@ -12,6 +15,8 @@ import time
 import pytest
 from labs import TOP
 from qhca_lab import Lab, LabError
+
+pytestmark = pytest.mark.unfinished
 
 NAME = "debug"
 
