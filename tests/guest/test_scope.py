@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+qhca-scope with real guests: each command, its JSON, the terminal interface, and
+that all of it agrees with the application and with memory.
+
+QHCA_SCREENSHOTS=DIR keeps the screens of the terminal interface there, for
+lab/screenshot and the documents.
+
+Not part of `make test` yet: it has not been seen to pass. Run it by:
+make test-guest GUEST_TESTS=tests/guest/test_scope.py ARGS="-m unfinished"
+"""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_queue_buffers import Qbuf, context, layout
+
+pytestmark = pytest.mark.unfinished
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests" / "lab"))
+from tmux import Terminal  # noqa: E402
+
+SCOPE = TOP / "lab" / "qhca-scope"
+PAGE = 4096
+
+
+class Tool:
+    """qhca-scope for a lab."""
+
+    def __init__(self, lab):
+        self.lab = lab
+
+    def run(self, *argv, status=0):
+        """Its output; the exit status must be STATUS."""
+        words = [str(SCOPE), "--lab", self.lab.name, *map(str, argv)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == status, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+    def json(self, *argv, status=0):
+        return json.loads(self.run("--json", *argv, status=status))
+
+
+@pytest.fixture
+def tool(pair):
+    """The tool; in the end no break is set and the guests run."""
+    tool = Tool(pair)
+    yield tool
+    with contextlib.suppress(AssertionError):
+        tool.run("delete", "--all")
+    tool.run("continue")
+
+
+@pytest.fixture
+def qbuf(pair, progs):
+    """A program that waits before it moves messages between two QPs."""
+    q = Qbuf(pair, progs, "--depth 64 --messages 300 --nocap")
+    yield q
+    if q.job.running:
+        q.job.kill()
+
+
+def go(qbuf):
+    """Let it go on; the guest may stand still before it could answer."""
+    qbuf.guest.start(f"echo go > {qbuf.fifo}")
+
+
+def end(qbuf):
+    result = qbuf.job.wait(120)
+    assert result.rc == 0, result.err
+    return json.loads(qbuf.guest.run("tail -1 /tmp/qbuf.out").out)
+
+
+def until(condition, what, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+# -------------------------------------------------------------------- looks
+
+
+def test_every_kind_can_be_listed_and_shown(tool, qbuf):
+    """What the device's schema has, whatever that is by now."""
+    kinds = tool.run("nonsense", status=2).split("kinds: ")[1].split(";")[0].split(", ")
+    assert {"qp", "cq", "mr", "gid", "device"} <= set(kinds)
+    for kind in kinds:
+        seen = tool.json(kind)
+        assert seen["guest"] == "a" and seen["look"]["object"] == kind
+        assert tool.run(kind).startswith("guest a, ")
+    ls = tool.json("ls")["guests"]
+    assert ls["a"]["objects"]["qp"] == len(tool.json("qp")["look"]["objects"])
+    assert ls["b"]["run"] == "running"
+
+
+def test_what_is_shown_is_what_the_driver_made(tool, pair, qbuf):
+    qpn = qbuf.first["qpn"]
+    qpc = context(pair.a, "qp", qpn)
+    seen = tool.json("qp", qpn)["look"]["context"]
+    for field in ("qpn", "state", "send_cqn", "dest_qpn", "sq_psn", "rq_psn", "timeout"):
+        assert seen[field] == getattr(qpc, field), field
+    text = tool.run("qp", qpn)
+    assert re.search(r"state +RTS\n", text) and re.search(r"type +RC\n", text)
+    assert f"::ffff:{pair.a.ip}" in text
+    assert tool.run("qp", qpn, "--get", "look.context.dest_qpn").strip() == str(qbuf.first["peer"])
+    assert "no qp 77777" in tool.run("qp", 77777, status=3)
+
+
+@pytest.mark.parametrize("form", ["tree hops=2 page_shift=12 table_shift=12", "list"])
+def test_walks_lead_to_the_applications_pages(tool, pair, progs, form):
+    """The page frames in the tree are those of the application's pagemap."""
+    with layout(pair.a, form):
+        q = Qbuf(pair, progs, "--depth 1024 --scatter")
+    qpn, pfns, stride = q.first["qpn"], q.first["pfns"], q.first["stride"]
+    for index in (0, 70, 1023):
+        page, rest = divmod(index * stride, PAGE)
+        text = tool.run("walk", "qp", qpn, "sq", index)
+        assert f"DMA address 0x{pfns[page] * PAGE + rest:x} " in text
+        assert text.count("▶") + text.count(">") >= 1
+        assert tool.json("walk", "qp", qpn, "sq", index)["look"]["address"] == \
+            pfns[page] * PAGE + rest
+    q.finish()
+
+
+def test_counters_of_both(tool, qbuf):
+    found = tool.json("counters", "--all")["counters"]
+    assert set(found) == {"a", "b"} and "roce-tx-packets" in found["b"]
+
+
+# --------------------------------------------------------- breaks and steps
+
+
+def test_break_step_and_go_on(tool, qbuf):
+    """Each step is one WQE; the ring's marks move by one; all arrives."""
+    qpn = qbuf.first["qpn"]
+    number = tool.json("break", "doorbell", "--qpn", qpn, "--once")["id"]
+    assert [b["id"] for b in tool.json("breaks")["breaks"]] == [number]
+    go(qbuf)
+    stop = tool.json("wait", "--timeout", 60)
+    assert (stop["guest"], stop["look"]["why"], stop["states"]) == \
+        ("a", "break", {"a": "debug", "b": "paused"})
+    first = tool.json("ring", "qp", qpn, "sq")["look"]
+    assert first["producer"] == stop["look"]["event"]["index"] > first["next"]
+    assert tool.json("breaks")["breaks"] == []
+    tool.run("break", "wqe", "--qpn", qpn)      # the program has two QPs
+    done = first["next"]
+    for n in range(4):
+        tool.run("continue", "--wait", 60)
+        look = tool.json("ring", "qp", qpn, "sq")["look"]
+        assert look["next"] == done + n + 1
+        line = next(x for x in tool.run("ring", "qp", qpn, "sq").splitlines()
+                    if "N" in x.split(">")[0] and ">" in x)
+        assert int(line.split(">")[1].split()[0]) == look["next"]
+    stop = tool.json("step", "packet-in", "-n", 2)
+    assert stop["look"]["why"] == "step" and stop["look"]["event"]["kind"] == "rx"
+    assert "packet-in" in tool.run("stop")
+    tool.run("delete", "--all")
+    assert set(tool.json("continue")["continued"]) == {"a", "b"}
+    assert end(qbuf)["moved"] == 300
+
+
+def test_names_of_codes(tool, qbuf):
+    """A packet by its name, and what is listed has the name again."""
+    tool.run("break", "packet-in", "--opcode", "rc-ack", "--qpn", qbuf.first["qpn"])
+    assert "RC ACK" in tool.run("breaks")
+    go(qbuf)
+    event = tool.json("wait", "--timeout", 60)["look"]["event"]
+    assert (event["kind"], event["opcode_name"], event["qpn"]) == \
+        ("rx", "RC ACK", qbuf.first["qpn"])
+    tool.run("delete", "--all")
+    tool.run("continue")
+    assert end(qbuf)["moved"] == 300
+
+
+def test_peer_stands_while_somebody_else_lets_go(tool, pair, qbuf):
+    """Nobody waits, and it is QMP's cont that goes on, as gdb would."""
+    tool.run("break", "doorbell", "--qpn", qbuf.first["qpn"], "--once")
+    go(qbuf)
+
+    def state(guest):
+        return pair.qmp(guest, "query-status")["status"]
+    until(lambda: (state("a"), state("b")) == ("debug", "paused"), "both stand")
+    pair.qmp("a", "cont")
+    until(lambda: (state("a"), state("b")) == ("running", "running"), "both run")
+    assert end(qbuf)["moved"] == 300
+
+
+def test_standing_long_costs_no_retry(tool, pair):
+    """Two guests, many stops, each longer than the ACK timeout: nothing is
+    sent again."""
+    names = ("roce-timeouts", "roce-retransmits")
+    before = tool.json("counters", "--all")["counters"]
+    server = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -n 300")
+    pair.b.wait_for("ss -ltn | grep -q :18515")
+    tool.run("break", "wqe", "--opcode", "SEND", "--once")
+    client = pair.a.start(f"ibv_rc_pingpong -d $IBDEV -g $GIDX -n 300 {pair.b.ip}")
+    tool.run("wait", "--timeout", 60)
+    for _ in range(10):
+        tool.run("step", "wqe")
+        tool.run("ring", "qp", tool.json("stop")["look"]["event"]["qpn"])
+    tool.run("continue")
+    assert client.wait(120).rc == 0 and server.wait(120).rc == 0
+    after = tool.json("counters", "--all")["counters"]
+    for guest in "ab":
+        for name in names:
+            assert after[guest][name] == before[guest][name], (guest, name)
+
+
+def test_a_step_that_does_not_come(tool, qbuf):
+    """Nothing is sent: the step is forgotten and the guests run."""
+    tool.run("freeze")
+    assert "all guests run" in tool.run("step", "wqe", "--timeout", 1, status=4)
+    seen = tool.json("stop")
+    assert "steps_left" not in seen["look"] and set(seen["states"].values()) == {"running"}
+
+
+def test_watch(tool, qbuf):
+    watch = subprocess.Popen([str(SCOPE), "--lab", tool.lab.name, "watch", "--json"],
+                             stdout=subprocess.PIPE, text=True)
+    try:
+        assert json.loads(watch.stdout.readline())["event"] == "watching"
+        tool.run("break", "doorbell", "--qpn", qbuf.first["qpn"], "--once")
+        go(qbuf)
+        seen = [json.loads(watch.stdout.readline()) for _ in range(3)]
+    finally:
+        watch.terminate()
+        watch.wait(10)
+    stop = next(s for s in seen if s["event"] == "QHCA_STOP")
+    assert stop["look"]["event"]["number"] == qbuf.first["qpn"]
+    assert ("b", "STOP") in [(s["guest"], s["event"]) for s in seen]
+    tool.run("continue")
+    assert end(qbuf)["moved"] == 300
+
+
+def test_wrong_use(tool):
+    assert "nothing to step from" in tool.run("step", status=1)
+    assert "no event is called" in tool.run("break", "nonsense", status=2)
+    assert "it has a, b" in tool.run("--guest", "z", "qp", status=1)
+    assert tool.json("qp", "77777", status=3)["hint"].startswith("there are: ")
+
+
+# ------------------------------------------------------- terminal interface
+
+
+def keep(terminal, name):
+    """Keep the screen as it is, if somebody wants it."""
+    folder = os.environ.get("QHCA_SCREENSHOTS")
+    if folder:
+        Path(folder, f"scope-{name}.ansi").write_text(terminal.screen(colour=True))
+
+
+@pytest.mark.parametrize("width, height", [(80, 24), (160, 50), (200, 60)])
+def test_terminal_interface(tool, pair, qbuf, width, height):
+    """The panes show the QP; each step moves the ring's mark; after the end the
+    guests run and the program's messages all arrive."""
+    qpn = qbuf.first["qpn"]
+    small = width < 100
+    with Terminal(f"{SCOPE} --lab {pair.name} --guest a", width, height, f"guest{width}",
+                  {k: v for k, v in os.environ.items() if k.startswith("QHCA_")}) as terminal:
+        terminal.wait(r"\*a: runs")
+        terminal.type("b")
+        terminal.wait("^break: ")
+        terminal.type("C-u", f"wqe --qpn {qpn}", "Enter")
+        terminal.wait("break [0-9]+, wqe, number")
+        go(qbuf)
+        terminal.wait("a: at a break .*b: frozen", 60)
+        terminal.wait(f"qp {qpn}")
+        pages = {"2": f"context of qp {qpn}", "3": f"qp {qpn} sq", "5": "DMA address 0x",
+                 "7": "events", "8": "cq [0-9]+ "}
+        for key, words in pages.items():
+            terminal.type(key)
+            text = terminal.wait(words)
+            assert all(len(line) <= width for line in text.split("\n"))
+        if small:
+            terminal.type("3")
+
+        def marked():
+            found = re.search(r"N[A-Z]*> +(\d+) ", terminal.screen())
+            return int(found[1]) if found else None
+        until(lambda: marked() is not None, "the ring's mark")
+        for _ in range(3):
+            before = marked()
+            terminal.type("c")
+            until(lambda: marked() == before + 1, f"the mark on {before + 1}")
+        terminal.type("p")
+        terminal.wait("a step on packet: tx")
+        keep(terminal, f"{width}x{height}")
+        terminal.type("q")
+        terminal.wait("remove them and let all guests go on")
+        terminal.type("y")
+        terminal.wait("status 0")
+    assert tool.json("breaks")["breaks"] == []
+    assert set(tool.json("ls")["guests"][g]["run"] for g in "ab") == {"running"}
+    assert end(qbuf)["moved"] == 300
