@@ -34,10 +34,12 @@ FIRST = "init"
 NAMES = "abcd"
 
 # What guests do when nothing else is said: a pingpong, between the two guests,
-# or of a guest with itself.
+# or of a guest with itself. There no client starts too early, so that the server
+# has the first QPN and the client the second.
 ALONE = """\
 ibv_rc_pingpong -d $IBDEV -g $GIDX -c -e -n 100 &
-until ibv_rc_pingpong -d $IBDEV -g $GIDX -c -e -n 100 127.0.0.1; do sleep 0.1; done
+until ss -Hltn 'sport = :18515' | grep -q .; do sleep 0.1; done
+ibv_rc_pingpong -d $IBDEV -g $GIDX -c -e -n 100 127.0.0.1
 wait
 """
 PAIR = """\
