@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A trace.json for tests: its rules are checked, its arrows can be followed."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
-from qhca_lab.record import chrome
+from qhca_lab.record import chrome, perfetto
 
 
 class Trace:
@@ -37,3 +37,35 @@ class Trace:
 
 def kinds(steps: list[dict]) -> list[str]:
     return [s["args"]["event"] for s in steps]
+
+
+SLICES = """
+SELECT s.id, p.pid, t.tid, s.ts, s.dur, s.name, s.category AS cat FROM slice s
+JOIN thread_track k ON s.track_id = k.id JOIN thread t USING (utid) JOIN process p USING (upid)
+"""
+FLOWS = "SELECT slice_out, slice_in FROM flow"
+TROUBLE = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
+
+
+def seen_by_perfetto(path, trace: Trace) -> None:
+    """Perfetto's trace processor loads the file PATH without an error, has the
+    events that TRACE has, and joins the same ones by arrows."""
+    slices, flows, trouble = perfetto.query(path, SLICES, FLOWS, TROUBLE)
+    assert not trouble
+
+    def ns(us):
+        return round(us * 1000)
+
+    def ours(e):
+        return e["pid"], e["tid"], ns(e["ts"]), e["name"], e["cat"]
+
+    def theirs(s):
+        return s["pid"], s["tid"], s["ts"], s["name"], s["cat"]
+
+    assert Counter((*theirs(s), s["dur"]) for s in slices) == Counter(
+        (*ours(e), ns(e["dur"])) for e in trace.events)
+    by_id = {s["id"]: theirs(s) for s in slices}
+    joined = Counter((by_id[f["slice_out"]], by_id[f["slice_in"]]) for f in flows)
+    assert joined == Counter(
+        (ours(a), ours(b)) for *_, steps in trace.flows for a, b in zip(steps, steps[1:]))
+    assert joined and all(a[2] <= b[2] for a, b in joined)

@@ -18,7 +18,7 @@ from qhca_lab.errors import LabError  # noqa: E402
 from qhca_lab.record import devlog, ftrace, packets  # noqa: E402
 from qhca_lab.record.merge import Source, merge  # noqa: E402
 from qhca_lab.record.session import merge_folder  # noqa: E402
-from timeline import Trace  # noqa: E402
+from timeline import Trace, seen_by_perfetto  # noqa: E402
 
 RAW = Path(__file__).parent / "recording" / "raw"
 
@@ -51,6 +51,36 @@ def test_whole(merged, trace):
     assert trace.trace["otherData"]["lost"] == {
         "a": {"device": 0, "guest": 0}, "b": {"device": 0, "guest": 0}}
     assert (trace.events[0]["ts"] >= 0)
+
+
+def test_perfetto_sees_the_same(merged, trace, folder):
+    seen_by_perfetto(folder / "trace.json", trace)
+
+
+@pytest.mark.parametrize("spoil", ["arrow", "length", "text"])
+def test_perfetto_sees_what_is_wrong(trace, tmp_path, spoil):
+    """It is a witness only if it can say no."""
+    wrong = json.loads(json.dumps(trace.trace))
+    events = wrong["traceEvents"]
+    if spoil == "arrow":
+        events.remove(next(e for e in events if e["ph"] == "f"))
+    elif spoil == "length":
+        next(e for e in events if e["ph"] == "X")["dur"] += 1
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(wrong)[:-20 if spoil == "text" else None])
+    with pytest.raises(LabError if spoil == "text" else AssertionError):
+        seen_by_perfetto(path, trace)
+
+
+def test_sql(folder, merged):
+    run = [str(TOP / "lab/qhca-lab"), "record", "-o", str(folder), "--sql"]
+    query = "SELECT name, count(*) AS n FROM slice GROUP BY name"
+    done = subprocess.run([*run, query], capture_output=True, text=True, check=True)
+    header, *rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert header == ["name", "n"] and rows and all(int(n) > 0 for _, n in rows)
+    done = subprocess.run([*run, "SELECT nonsense FROM slice"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode and "no such column: nonsense" in done.stderr
 
 
 def test_nothing_is_lost_in_merging(trace):

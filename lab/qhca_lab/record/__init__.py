@@ -9,6 +9,7 @@ causes    which event is the cause of which
 chrome    trace.json, for Perfetto
 packets   wire.pcapng, for Wireshark
 merge     all of it together
+perfetto  a recording in Perfetto's own trace processor
 session   starting and stopping a recording in a lab
 """
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..errors import LabError
 from ..lab import Lab
-from . import ftrace
+from . import ftrace, perfetto
 from .session import Recording, merge_folder, run_pair
 
 TEXT = """\
@@ -32,7 +32,8 @@ examples:
   qhca-lab record -o run --server b 'ib_write_bw -d $IBDEV -x $GIDX' \\
                          --client a 'ib_write_bw -d $IBDEV -x $GIDX -n 10 $PEER'
   qhca-lab record -o run -- ./my-test.sh
-  qhca-lab record -o run --merge              # make the files of FOLDER again"""
+  qhca-lab record -o run --merge              # make the files of FOLDER again
+  qhca-lab record -o run --sql 'SELECT name, count(*) FROM slice GROUP BY name'"""
 
 
 def add(command) -> None:
@@ -59,6 +60,9 @@ def add(command) -> None:
                    help="without the provider's events, which cost most")
     p.add_argument("--merge", action="store_true",
                    help="only make the files of FOLDER again from FOLDER/raw")
+    p.add_argument("--sql", metavar="QUERY",
+                   help="only ask the recording in FOLDER, by Perfetto's trace processor "
+                   "(fetched at its first use); a header and rows with tabs")
     p.add_argument("--clean", action="store_true",
                    help="only end what a recording that was killed has left in the lab")
 
@@ -130,6 +134,10 @@ def run(args) -> int:
     folder = Path(args.output)
     if args.merge:
         return _report(folder, merge_folder(folder, []))
+    if args.sql:
+        for line in perfetto.table(perfetto.query(folder / "trace.json", args.sql)[0]):
+            print(line)
+        return 0
     lab = Lab.load(args.name)
     if args.clean:
         return _clean(lab)

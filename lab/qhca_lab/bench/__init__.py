@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What lab/bench measures.
+
+perftest   the cases, and one measurement by perftest
+softroce   qhca and Soft-RoCE in the same two guests; what the host can do
+against    the device of this tree and that of another revision
+tracing    what breaks and recordings cost while they are on
+"""

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The cases, and one measurement by perftest."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from ..errors import LabError
+
+NAME = "bench"
+SIZES = {"4 KiB": 4096, "64 KiB": 65536, "1 MiB": 1 << 20}
+
+# (title, unit, program, options, column of the result line, aim)
+# Columns: bandwidth tests print bytes, iterations, peak, average MiB/s, Mpps;
+# latency tests bytes, iterations, min, max, typical, average us.
+CASES = [
+    (f"{verb} {title}", "MiB/s", f"ib_{verb}_bw",
+     f"-s {size} -t {128 if size < 65536 else 32 if size < 1 << 20 else 8}", 3,
+     20 if size == 65536 else None)
+    for title, size in SIZES.items()
+    for verb in ("write", "read", "send")
+] + [
+    ("write 2 B latency", "us", "ib_write_lat", "-s 2", 4, 4),
+    ("read 2 B latency", "us", "ib_read_lat", "-s 2", 4, 4),
+    ("send 2 B latency", "us", "ib_send_lat", "-s 2", 4, 4),
+    ("write 8 B rate", "msg/s", "ib_write_bw", "-s 8", 4, 10),
+    ("send 8 B rate", "msg/s", "ib_send_bw", "-s 8", 4, 10),
+]  # fmt: skip
+
+
+def say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def qhca_ends(lab) -> dict:
+    """Device, GID index and address of the adapter in each guest."""
+    ends = {}
+    for guest in lab.guests:
+        env = guest.environment()
+        ends[guest.name] = {"device": env["IBDEV"], "index": env["GIDX"], "ip": guest.ip}
+    return ends
+
+
+def measure(lab, ends: dict, program: str, options: str, column: int, seconds: int):
+    """One perftest run from a to b; returns the figure in COLUMN."""
+    a, b = lab["a"], lab["b"]
+
+    def line(end):
+        return (f"{program} -d {end['device']} -x {end['index']} -F "
+                f"{options} -D {seconds}")
+
+    server = b.start(line(ends["b"]))
+    b.run("until ss -Hltn 'sport = :18515' | grep -q .; do sleep 0.1; done", 30)
+    try:
+        result = a.run(f"{line(ends['a'])} {ends['b']['ip']}", timeout=60 + 10 * seconds)
+        server.wait(30, check=True)
+    finally:
+        server.kill()
+    rows = re.findall(r"^ *\d+ +\d+ +[\d. \t]+$", result.out, re.M)
+    if not rows:
+        raise LabError(f"no result line\n{result.describe()}")
+    return float(rows[-1].split()[column])
+
+
+def latency_column(program: str) -> int:
+    """With -D the latency tests print bytes, iterations, average, tps."""
+    return 2 if program.endswith("_lat") else 0

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What breaks and recordings cost while they are on, in turns in one lab."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+import tempfile
+from pathlib import Path
+
+from ..errors import LabError
+from ..lab import Lab, Options
+from ..paths import BUILD
+from ..record import ftrace
+from .perftest import NAME, latency_column, measure, qhca_ends, say
+
+# Room for all that happens in one run; a file that is full costs nothing more.
+LIMIT = 16 << 30
+BUFFER_KB = 16 << 10
+# No QP has this number, so the break looks at every doorbell and is never met.
+NOBODY = 0xFFFFFE
+
+
+@contextlib.contextmanager
+def nothing(_lab, _folder: Path):
+    yield
+
+
+@contextlib.contextmanager
+def break_set(lab, _folder: Path):
+    """A break that nothing meets, in each adapter."""
+    try:
+        for guest in lab.guests:
+            with guest.qmp() as qmp:
+                qmp.command("qhca-break-add",
+                            {"condition": {"kind": "doorbell", "number": NOBODY}})
+        yield
+    finally:
+        for guest in lab.guests:
+            with guest.qmp() as qmp:
+                qmp.command("qhca-break-remove")
+
+
+@contextlib.contextmanager
+def device(lab, folder: Path):
+    """Each adapter writes its events and the head of its frames."""
+    lost = 0
+    try:
+        for guest in lab.guests:
+            with guest.qmp() as qmp:
+                qmp.command("qhca-record-start",
+                            {"file": str(folder / guest.name), "limit": LIMIT})
+        yield
+    finally:
+        for guest in lab.guests:
+            with guest.qmp() as qmp:
+                lost += qmp.command("qhca-record-stop")["lost"]
+            (folder / guest.name).unlink(missing_ok=True)
+    if lost:
+        raise LabError(f"{lost} events were lost, so that they cost less: take a smaller --seconds")
+
+
+@contextlib.contextmanager
+def guests(lab, _folder: Path):
+    """The driver's trace events and the provider's points, in the guests' kernel."""
+    try:
+        for guest in lab.guests:
+            why = ftrace.start(guest, BUFFER_KB)
+            if why:
+                raise LabError(f"guest {guest.name}: {why}")
+        yield
+    finally:
+        for guest in lab.guests:
+            ftrace.clean(guest)
+
+
+@contextlib.contextmanager
+def everything(lab, folder: Path):
+    """What `qhca-lab record` switches on."""
+    with device(lab, folder), guests(lab, folder):
+        yield
+
+
+WAYS = {"off": nothing, "break": break_set, "device": device, "guests": guests,
+        "record": everything}
+
+
+def compare(args, cases) -> int:
+    """Measure each case in each of WAYS, print the table, write
+    build/bench-tracing.json; the exit status."""
+    minutes = len(cases) * args.rounds * len(WAYS) * (args.seconds + 4) / 60
+    say(f"booting two guests; then about {minutes:.0f} minutes")
+    results = []
+    with (
+        tempfile.TemporaryDirectory(dir=BUILD, prefix="bench-tracing-") as folder,
+        Lab.up(NAME, None, Options(smp=args.smp, tied=True), progress=say, replace=True) as lab,
+    ):
+        ends = qhca_ends(lab)
+        for title, unit, program, options, column, _aim in cases:
+            column = latency_column(program) or column
+            values: dict[str, list] = {name: [] for name in WAYS}
+            for number in range(args.rounds):
+                for name in sorted(WAYS, reverse=number % 2):
+                    with WAYS[name](lab, Path(folder)):
+                        value = measure(lab, ends, program, options, column, args.seconds)
+                    values[name].append(value * 1e6 if unit == "msg/s" else value)
+            entry = {"case": title, "unit": unit, "samples": values,
+                     **{name: statistics.median(got) for name, got in values.items()}}
+            results.append(entry)
+            say(row(entry))
+    print("\n" + f"{'':18} {'unit':6}" + "".join(f" {name:>18}" for name in WAYS))
+    for entry in results:
+        print(row(entry))
+    print(f"\nmedians of {args.rounds} rounds; behind each how much slower than off. break: one that "
+          "is never met;\ndevice: the adapter's part of a recording; guests: driver and provider; "
+          "record: all of it")
+    target = BUILD / "bench-tracing.json"
+    target.write_text(json.dumps({"results": results}, indent=1) + "\n")
+    print(target)
+    return 0
+
+
+def row(entry: dict) -> str:
+    text = f"{entry['case']:18} {entry['unit']:6}"
+    for name in WAYS:
+        slower = entry[name] / entry["off"] if entry["unit"] == "us" else entry["off"] / entry[name]
+        text += f" {entry[name]:>11,.1f}" + (f" {slower:5.2f}x" if name != "off" else " " * 7)
+    return text

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings in Perfetto's own trace processor: what ui.perfetto.dev sees, by SQL."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from ..errors import LabError
+from ..paths import TOP
+
+PROCESSOR = TOP / "lab" / "perfetto.d" / "processor.mjs"
+
+
+def query(trace: Path, *queries: str, timeout: float = 600) -> list[list[dict]]:
+    """Load the file TRACE and run QUERIES, SQL as of Perfetto's documentation; for
+    each its rows. The processor is fetched at its first use. LabError with its own
+    words when it refuses the trace or a query."""
+    if not Path(trace).exists():
+        raise LabError(f"there is no {trace}")
+    got = subprocess.run([TOP / "lab" / "fetch-perfetto"], stdout=subprocess.PIPE, text=True,
+                         check=False)
+    if got.returncode:
+        raise LabError("Perfetto's trace processor could not be fetched, see above")
+    try:
+        done = subprocess.run(["node", PROCESSOR, got.stdout.strip(), trace],
+                              input=json.dumps(queries), capture_output=True, text=True,
+                              check=False, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise LabError(f"Perfetto's trace processor has no answer after {timeout:.0f} s") from None
+    if done.returncode:
+        before, mark, said = done.stderr.partition("perfetto: ")
+        raise LabError(f"Perfetto says: {(said if mark else before).strip()}")
+    return json.loads(done.stdout)
+
+
+def table(rows: list[dict]) -> list[str]:
+    """ROWS as lines for people and for cut(1): names, then values, tabs between."""
+    if not rows:
+        return []
+    cells = [list(rows[0])] + [["" if v is None else str(v) for v in row.values()] for row in rows]
+    return ["\t".join(line) for line in cells]
