@@ -562,6 +562,9 @@ uint8_t qhca_sq_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
  */
 uint8_t qhca_rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
                      uint32_t *len, uint32_t *index);
+/* Trace that a receive WQE (or an entry of its form) was taken. */
+void qhca_recv_trace(struct qhca *e, uint32_t qpn, uint32_t index,
+                     uint64_t addr, const void *wqe);
 /*
  * The one way into ERR (or SQE): state change, trace, event.  @event is a
  * QHCA_EV_* or 0.  Calls qhca_xport_error(), which flushes.

@@ -21,7 +21,7 @@ static enum qhca_tm_kind classify(const uint8_t *p, uint32_t len, bool whole)
 }
 
 /* Hold @t, in the form of a receive WQE. */
-static void hold(struct qhca_qp *qp, struct qhca_tag *t)
+static void hold(struct qhca *e, struct qhca_qp *qp, struct qhca_tag *t)
 {
     struct qhca_xport *xp = &qp->xp;
     struct qhca_rq_wqe wqe = {
@@ -40,6 +40,7 @@ static void hold(struct qhca_qp *qp, struct qhca_tag *t)
     xp->recv_len = 0;
     xp->recv_cap = t->cap;
     xp->recv_sges = t->num_sge;
+    qhca_recv_trace(e, qp->qpn, t->handle, 0, xp->recv);
 }
 
 /* No entry for it: the next receive WQE of the SRQ. */
@@ -119,8 +120,8 @@ uint8_t qhca_tm_recv_start(struct qhca *e, struct qhca_qp *qp,
             *len = t->cap < QHCA_TM_HEADERS ? t->cap : QHCA_TM_HEADERS;
         }
     }
-    hold(qp, t);
     tq->kind = kind;
+    hold(e, qp, t);
     return QHCA_SYN_NONE;
 }
 

@@ -30,7 +30,10 @@ enum qhca_trace_kind {
      * first packet, len = bytes of the message if known when it is fetched
      */
     QHCA_TR_WQE,
-    /* num = qpn, index, addr, b = wr_id */
+    /*
+     * num = qpn, index (in an SRQ the WQE's number), addr, b = wr_id; of an
+     * entry of a matching list index = handle, addr = 0
+     */
     QHCA_TR_RECV_WQE,
     /*
      * num = local qpn, peer, psn, a = BTH opcode, b = frame bytes,

@@ -32,15 +32,17 @@ uint8_t qhca_sq_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
                  1u << qp->sq_stride, addr);
 }
 
-static void trace_recv(struct qhca *e, uint32_t qpn, uint32_t index,
-                       uint64_t addr, const void *wqe)
+void qhca_recv_trace(struct qhca *e, uint32_t qpn, uint32_t index,
+                     uint64_t addr, const void *wqe)
 {
     struct qhca_trace t = {
         .kind = QHCA_TR_RECV_WQE, .num = qpn, .index = index, .addr = addr,
         .b = qhca_get_le64(wqe),
     };
 
-    qhca_trace_emit(e, &t);
+    if (qhca_tracing(e)) {
+        qhca_trace_emit(e, &t);
+    }
 }
 
 /*
@@ -90,9 +92,7 @@ static uint8_t rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
     syn = fetch(e, &qp->rq, off << qp->rq_stride, qp->qpn, wqe, *len, &addr);
     if (!syn) {
         qp->rq_tail++;
-        if (qhca_tracing(e)) {
-            trace_recv(e, qp->qpn, *index, addr, wqe);
-        }
+        qhca_recv_trace(e, qp->qpn, *index, addr, wqe);
     }
     return syn;
 }
@@ -166,9 +166,7 @@ static uint8_t srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
         return qhca_srq_fail(e, srq, syn);
     }
     srq->tail++;
-    if (qhca_tracing(e)) {
-        trace_recv(e, qp->qpn, number, addr, wqe);
-    }
+    qhca_recv_trace(e, qp->qpn, number, addr, wqe);
     qhca_srq_check_limit(e, srq);
     return QHCA_SYN_NONE;
 }

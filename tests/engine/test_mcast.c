@@ -11,6 +11,7 @@
 
 #include "guest.h"
 #include "internal.h"
+#include "steps.h"
 
 #define QKEY 0x11111111u
 #define IOVA 0x500000000000ull
@@ -469,6 +470,91 @@ static void reset(void **state)
     free(f);
 }
 
+/* ---- steps ---- */
+
+static struct {
+    uint32_t qpn[QPS], src, cqn, psn;
+} mc;
+
+/* Two datagrams from the other side to a group of two or all three QPs. */
+static void step_traffic(void)
+{
+    void *state;
+    struct fix *f;
+    struct side *s;
+    unsigned i;
+
+    assert_int_equal(setup(&state), 0);
+    f = state;
+    s = &f->s[0];
+    for (i = 0; i < QPS; i++) {
+        mc.qpn[i] = s->qp[i].qpn;
+        assert_int_equal(ATTACH(s, i, group4), QHCA_ST_OK);
+        if (i != 1) {
+            assert_int_equal(ATTACH(s, i, group6), QHCA_ST_OK);
+        }
+    }
+    post_recvs(s);
+    post_recvs(s);
+    mc.src = f->s[1].qp[2].qpn;
+    mc.cqn = s->cq.cqn;
+    steps_begin(s->g.n);
+    send_group(f, &f->s[1], 2, group4);
+    send_group(f, &f->s[1], 2, group6);
+    steps_end(s->g.n);
+    teardown(&state);
+}
+
+/*
+ * A frame is a packet for each member: so many steps, each of which says which
+ * QP gets it now, and only that one's receive is taken and completed then.
+ */
+static void stepped(void **state)
+{
+    static const uint8_t member[] = { 0, 1, 2, 0, 2 };
+    const struct qhca_trace *t;
+    unsigned i, of[QPS] = { 0 }, at = 0, kind;
+
+    (void)state;
+    steps_check(step_traffic);
+    assert_int_equal(steps_count(QHCA_ON_PACKET_IN), 5);
+    assert_int_equal(steps_count(QHCA_ON_RECV_WQE), 5);
+    assert_int_equal(steps_count(QHCA_ON_CQE), 5);
+    for (i = 0; i < 5; i++) {
+        uint32_t qpn = mc.qpn[member[i]];
+
+        t = steps_event(QHCA_ON_PACKET_IN, i);
+        assert_int_equal(t->num, qpn);
+        assert_int_equal(t->peer, mc.src);
+        assert_int_equal(t->a, 0x64);
+        assert_int_equal(t->psn, steps_event(QHCA_ON_PACKET_IN,
+                                             i < 3 ? 0 : 3)->psn);
+        t = steps_event(QHCA_ON_RECV_WQE, i);
+        assert_int_equal(t->num, qpn);
+        assert_int_equal(t->index, of[member[i]]);
+        assert_int_equal(t->b, 1 + member[i] + QPS * of[member[i]]);
+        t = steps_event(QHCA_ON_CQE, i);
+        assert_int_equal(t->num, mc.cqn);
+        assert_int_equal(t->index, i);
+        assert_int_equal(t->peer, qpn);
+        assert_int_equal(t->wqe, of[member[i]]);
+        assert_int_equal(t->len, GRH + 8);
+        of[member[i]]++;
+    }
+    assert_int_equal((steps_event(QHCA_ON_PACKET_IN, 0)->psn + 1) & 0xffffff,
+                     steps_event(QHCA_ON_PACKET_IN, 3)->psn);
+    /* packet, receive, completion; then the next member's */
+    for (i = 0; i < steps.events; i++) {
+        kind = steps.event[i].kind;
+        if (kind == QHCA_TR_RX || kind == QHCA_TR_RECV_WQE ||
+            kind == QHCA_TR_CQE) {
+            assert_int_equal(kind, at % 3 == 0 ? QHCA_TR_RX : at % 3 == 1 ?
+                             QHCA_TR_RECV_WQE : QHCA_TR_CQE);
+            at++;
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +566,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(commands, setup, teardown),
         cmocka_unit_test_setup_teardown(many_groups, setup, teardown),
         cmocka_unit_test_setup_teardown(many_members, setup, teardown),
+        cmocka_unit_test(stepped),
         cmocka_unit_test(reset),
     };
 

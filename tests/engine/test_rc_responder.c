@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The RC responder, packet by packet. */
 #include "peer.h"
+#include "steps.h"
 #include "internal.h"
 
 #define MTU 256
@@ -639,6 +640,109 @@ static void last_wqe(void **state)
     peer_free(p);
 }
 
+/* ---- steps through receives of an SRQ ---- */
+
+static struct {
+    uint32_t qpn, srqn, cqn, psn, wqe[4];
+} srq_seen;
+
+/* Four messages of 1, 3, 1 and 1 packets; the SRQ's WQEs in another order. */
+static void srq_traffic(void)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_sge sge = { .addr = PEER_IOVA, .len = 1000 };
+    struct gsrq srq;
+    struct gqp_init qi = {
+        .type = QHCA_QPT_RC, .sq_shift = 4, .sq_stride = 6, .srq = &srq,
+        .scq = &p->scq, .rcq = &p->rcq,
+    };
+    struct gqp old = p->qp;
+    uint32_t s = psn0(p), spare[3];
+    unsigned i;
+
+    gsrq_create(&srq, &p->g, 4, 6, NULL, NULL);
+    gqp_create(&p->qp, &p->g, &qi);
+    gqp_to_init(&p->qp, &p->a);
+    gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
+    gqp_to_rts(&p->qp, &p->a);
+    sge.lkey = p->mr.key;
+    srq_seen.qpn = p->qp.qpn;
+    srq_seen.srqn = srq.srqn;
+    srq_seen.cqn = p->rcq.cqn;
+    srq_seen.psn = s;
+    for (i = 0; i < 3; i++) {
+        assert_true(gsrq_post(&srq, 0, &sge, 1, &spare[i]));
+    }
+    for (i = 0; i < 3; i++) {
+        peer_tx(p, .op = SEND_ONLY, .psn = s + i, .ackreq = true);
+        peer_cqe(p, rcq, 0, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    }
+    /* given back the other way round, and so taken again */
+    gsrq_release(&srq, spare[0]);
+    gsrq_release(&srq, spare[2]);
+    gsrq_release(&srq, spare[1]);
+    for (i = 0; i < 4; i++) {
+        assert_true(gsrq_post(&srq, 30 + i, &sge, 1, &srq_seen.wqe[i]));
+    }
+    s = srq_seen.psn = (s + 3) & 0xffffff;
+    p->tail = p->head;
+    steps_begin(p->n);
+    peer_tx(p, .op = SEND_ONLY, .psn = s, .data = data, .len = 1);
+    peer_tx(p, .op = SEND_FIRST, .psn = s + 1, .data = data, .len = MTU);
+    peer_tx(p, .op = SEND_MIDDLE, .psn = s + 2, .data = data, .len = MTU);
+    peer_tx(p, .op = SEND_LAST, .psn = s + 3, .data = data, .len = 3);
+    peer_tx(p, .op = WRITE_ONLY_IMM, .psn = s + 4, .va = PEER_IOVA,
+            .rkey = p->mr.key, .dmalen = 4, .data = data, .len = 4);
+    peer_tx(p, .op = SEND_ONLY_IMM, .psn = s + 5, .ackreq = true);
+    peer_run(p);
+    steps_end(p->n);
+    p->tail = p->head;
+    for (i = 0; i < 4; i++) {
+        peer_cqe(p, rcq, 30 + i, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    }
+    assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
+    assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
+    p->qp = old;
+    peer_free(p);
+}
+
+static void srq_stepped(void **state)
+{
+    static const uint8_t op[] = {
+        SEND_ONLY, SEND_FIRST, SEND_MIDDLE, SEND_LAST, WRITE_ONLY_IMM,
+        SEND_ONLY_IMM
+    };
+    const struct qhca_trace *t;
+    unsigned i;
+
+    (void)state;
+    steps_check(srq_traffic);
+    assert_int_equal(steps_count(QHCA_ON_PACKET_IN), 6);
+    for (i = 0; i < 6; i++) {
+        t = steps_event(QHCA_ON_PACKET_IN, i);
+        assert_int_equal(t->num, srq_seen.qpn);
+        assert_int_equal(t->psn, (srq_seen.psn + i) & 0xffffff);
+        assert_int_equal(t->a, op[i]);
+    }
+    assert_int_equal(steps_count(QHCA_ON_RECV_WQE), 4);
+    assert_int_equal(steps_count(QHCA_ON_CQE), 4);
+    for (i = 0; i < 4; i++) {
+        t = steps_event(QHCA_ON_RECV_WQE, i);
+        assert_int_equal(t->num, srq_seen.qpn);
+        assert_int_equal(t->index, srq_seen.wqe[i]);
+        assert_int_equal(t->b, 30 + i);
+        t = steps_event(QHCA_ON_CQE, i);
+        assert_int_equal(t->num, srq_seen.cqn);
+        assert_int_equal(t->index, 3 + i);
+        assert_int_equal(t->peer, srq_seen.qpn);
+        assert_int_equal(t->wqe, srq_seen.wqe[i]);
+        assert_int_equal(t->b, 30 + i);
+    }
+    /* the order is none that a counter would have */
+    assert_true(srq_seen.wqe[1] < srq_seen.wqe[0] ||
+                srq_seen.wqe[2] < srq_seen.wqe[1]);
+}
+
 /* A READ asked for again while it is being answered is answered once. */
 static void read_again_meanwhile(void **state)
 {
@@ -682,6 +786,7 @@ int main(void)
         cmocka_unit_test(flush_later_receives),
         cmocka_unit_test(communication_established),
         cmocka_unit_test(last_wqe),
+        cmocka_unit_test(srq_stepped),
         cmocka_unit_test(read_again_meanwhile),
     };
 

@@ -3,6 +3,7 @@
 #include "peer.h"
 #include "internal.h"
 #include "godp.h"
+#include "steps.h"
 
 #define MTU 256
 #define TAGS 40
@@ -1151,9 +1152,145 @@ static void page_fault(void **state)
     close(&t);
 }
 
+/* ---- steps ---- */
+
+static struct {
+    uint32_t qpn, cqn, psn, sq_psn, unexp;
+} seen;
+
+/*
+ * Eager of one and of three packets, one that nothing matches, and two
+ * rendezvous, whose READs have three packets and one to answer them.
+ */
+static void step_traffic(void)
+{
+    uint8_t b[2 * MTU], h[2][MTU];
+    struct tm t;
+    uint32_t psn;
+    unsigned i;
+
+    open(&t);
+    post_recv(&t);
+    seen.qpn = t.p->qp.qpn;
+    seen.cqn = t.p->rcq.cqn;
+    seen.psn = t.psn;
+    seen.sq_psn = t.p->a.sq_psn;
+    for (i = 0; i < 4; i++) {
+        assert_int_equal(add(&t, 0x30000 + 7 * i, 100 + i, EXACT),
+                         QHCA_TM_DONE);
+    }
+    steps_begin(t.p->n);
+    send_eager(&t, 102, 1, 20);
+    acked(&t);
+    tagged(&t, 0x30000 + 14, 102, 1, 20);
+    send_eager(&t, 55, 2, 30);
+    acked(&t);
+    seen.unexp = unexpected(&t, 46).wqe_index;
+    eager(b, 100, 8, 2 * MTU - 16);
+    peer_tx(t.p, .op = SEND_FIRST, .psn = t.psn, .data = b, .len = MTU);
+    peer_tx(t.p, .op = SEND_MIDDLE, .psn = t.psn + 1, .data = b + MTU,
+            .len = MTU);
+    peer_tx(t.p, .op = SEND_LAST, .psn = t.psn + 2, .data = "end", .len = 3,
+            .ackreq = true);
+    t.psn += 3;
+    acked(&t);
+    matched(&t, 0x30000);
+    cqe(&t, QHCA_CQE_OP_TM_RECV, QHCA_WC_SUCCESS, QHCA_CQE_F_TM_DATA_VALID);
+    rndv(h[0], 103, 1, 0x123456000, 0x777, 2 * MTU);
+    send_one(&t, h[0], 32);
+    matched(&t, 0x30000 + 21);
+    acked(&t);
+    psn = read_request(&t, 0x123456000, 0x777, 2 * MTU);
+    rndv(h[1], 101, 2, 0x1000, 0x778, 9);
+    send_one(&t, h[1], 32);
+    matched(&t, 0x30000 + 7);
+    acked(&t);
+    assert_int_equal(read_request(&t, 0x1000, 0x778, 9),
+                     (psn + 2) & 0xffffff);
+    peer_tx(t.p, .op = RESP_FIRST, .psn = psn, .syn = 0x1f, .data = data,
+            .len = MTU);
+    peer_tx(t.p, .op = RESP_LAST, .psn = psn + 1, .syn = 0x1f, .data = data,
+            .len = MTU);
+    peer_tx(t.p, .op = RESP_ONLY, .psn = psn + 2, .syn = 0x1f, .data = data,
+            .len = 9);
+    for (i = 0; i < 2; i++) {
+        cqe(&t, QHCA_CQE_OP_TM_RECV, QHCA_WC_SUCCESS,
+            QHCA_CQE_F_TM_DATA_VALID);
+    }
+    fin(&t, psn + 3, h[0]);
+    fin(&t, psn + 4, h[1]);
+    no_cqe(&t);
+    steps_end(t.p->n);
+    close(&t);
+}
+
+/* n steps are n, with and without the entries of a list; each says whose. */
+static void stepped(void **state)
+{
+    static const struct { uint8_t psn, op; } in[] = {
+        { 0, SEND_ONLY }, { 1, SEND_ONLY }, { 2, SEND_FIRST },
+        { 3, SEND_MIDDLE }, { 4, SEND_LAST }, { 5, SEND_ONLY },
+        { 6, SEND_ONLY }, { 0, RESP_FIRST }, { 1, RESP_LAST },
+        { 2, RESP_ONLY }, { 3, ACK }, { 4, ACK },
+    };
+    static const struct { uint8_t op, psn; uint32_t handle; } wqe[] = {
+        { QHCA_WQE_RDMA_READ, 0, 0x30015 },
+        { QHCA_WQE_RDMA_READ, 2, 0x30007 },
+        { QHCA_WQE_SEND, 3, 0 }, { QHCA_WQE_SEND, 4, 0 },
+    };
+    /* 0: not an entry, but a receive WQE of the SRQ */
+    static const uint32_t taken[] = { 0x3000e, 0, 0x30000, 0x30015, 0x30007 };
+    static const struct { uint32_t handle, len; } done[] = {
+        { 0x3000e, 20 }, { 0, 46 }, { 0x30000, MTU - 16 },
+        { 0x30000, 2 * MTU - 16 + 3 }, { 0x30015, 0 }, { 0x30007, 0 },
+        { 0x30015, 2 * MTU }, { 0x30007, 9 },
+    };
+    const struct qhca_trace *t;
+    unsigned i;
+
+    (void)state;
+    steps_check(step_traffic);
+    assert_int_equal(steps_count(QHCA_ON_PACKET_IN), 12);
+    for (i = 0; i < 12; i++) {
+        t = steps_event(QHCA_ON_PACKET_IN, i);
+        assert_int_equal(t->num, seen.qpn);
+        assert_int_equal(t->peer, PEER_QPN);
+        assert_int_equal(t->psn, ((i < 7 ? seen.psn : seen.sq_psn) +
+                                  in[i].psn) & 0xffffff);
+        assert_int_equal(t->a, in[i].op);
+    }
+    assert_int_equal(steps_count(QHCA_ON_WQE), 4);
+    for (i = 0; i < 4; i++) {
+        t = steps_event(QHCA_ON_WQE, i);
+        assert_int_equal(t->num, seen.qpn);
+        assert_int_equal(t->index, i);
+        assert_int_equal(t->a, wqe[i].op);
+        assert_int_equal(t->b, wqe[i].handle ? 0x7a60000 + wqe[i].handle : 0);
+        assert_int_equal(t->psn, (seen.sq_psn + wqe[i].psn) & 0xffffff);
+    }
+    assert_int_equal(steps_count(QHCA_ON_RECV_WQE), 5);
+    for (i = 0; i < 5; i++) {
+        t = steps_event(QHCA_ON_RECV_WQE, i);
+        assert_int_equal(t->num, seen.qpn);
+        assert_int_equal(t->index, taken[i] ? taken[i] : seen.unexp);
+        assert_int_equal(t->b, taken[i] ? 0x7a60000 + taken[i] : 0x5e0000);
+    }
+    assert_int_equal(steps_count(QHCA_ON_CQE), 8);
+    for (i = 0; i < 8; i++) {
+        t = steps_event(QHCA_ON_CQE, i);
+        assert_int_equal(t->num, seen.cqn);
+        assert_int_equal(t->peer, seen.qpn);
+        assert_int_equal(t->index, i);
+        assert_int_equal(t->wqe, i == 1 ? seen.unexp : done[i].handle);
+        assert_int_equal(t->len, done[i].len);
+        assert_int_equal(t->op, QHCA_CQE_OP_TM_RECV);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stepped),
         cmocka_unit_test(contexts),
         cmocka_unit_test(eager_match),
         cmocka_unit_test(eager_long),

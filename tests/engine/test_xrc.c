@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* XRC: domains, initiator and target, packet by packet. */
 #include "peer.h"
+#include "steps.h"
 
 #define MTU 256
 #define SIG QHCA_WQE_F_SIGNALED
@@ -690,9 +691,98 @@ static void contexts(void **state)
     target_free(&t);
 }
 
+/* ---- steps ---- */
+
+/* What the traffic was about. */
+static struct {
+    uint32_t qpn, psn, wqe[4], cqn[2];
+} x;
+
+/* Messages in turns to two SRQs: 3 packets, 1 with data in a WRITE, 1, 1. */
+static void step_traffic(void)
+{
+    uint32_t srqn[2];
+    struct target t;
+    struct peer *p;
+    unsigned i;
+
+    target_new(&t);
+    p = t.p;
+    x.qpn = p->qp.qpn;
+    x.psn = t.s;
+    for (i = 0; i < 2; i++) {
+        srqn[i] = t.srq[i].srqn;
+        x.cqn[i] = t.cq[i].cqn;
+    }
+    for (i = 0; i < 4; i++) {
+        x.wqe[i] = post(&t, !(i & 1), 10 + i, 2000);
+    }
+    steps_begin(p->n);
+    peer_tx(p, .op = X(SEND_FIRST), .psn = t.s, .srqn = srqn[1],
+            .data = data, .len = MTU);
+    peer_tx(p, .op = X(SEND_MIDDLE), .psn = t.s + 1, .srqn = srqn[1],
+            .data = data + MTU, .len = MTU);
+    peer_tx(p, .op = X(SEND_LAST), .psn = t.s + 2, .srqn = srqn[1],
+            .data = data + 2 * MTU, .len = 7);
+    peer_tx(p, .op = X(WRITE_ONLY_IMM), .psn = t.s + 3, .srqn = srqn[0],
+            .va = PEER_IOVA + 8, .rkey = t.mr[0].key, .dmalen = 5,
+            .data = "hello", .len = 5, .imm = 1);
+    peer_tx(p, .op = X(SEND_ONLY), .psn = t.s + 4, .srqn = srqn[1],
+            .data = data, .len = 9);
+    peer_tx(p, .op = X(SEND_ONLY), .psn = t.s + 5, .srqn = srqn[0],
+            .ackreq = true);
+    peer_run(p);
+    steps_end(p->n);
+    p->tail = p->head;
+    for (i = 0; i < 4; i++) {
+        srq_cqe(&t, !(i & 1), 10 + i, x.wqe[i], QHCA_WC_SUCCESS,
+                QHCA_SYN_NONE);
+    }
+    target_free(&t);
+}
+
+/* n packets, receive WQEs, completions, ... are n; each says whose it is. */
+static void stepped(void **state)
+{
+    static const uint8_t op[] = {
+        X(SEND_FIRST), X(SEND_MIDDLE), X(SEND_LAST), X(WRITE_ONLY_IMM),
+        X(SEND_ONLY), X(SEND_ONLY)
+    };
+    static const uint32_t len[] = { 2 * MTU + 7, 5, 9, 0 };
+    const struct qhca_trace *t;
+    unsigned i;
+
+    (void)state;
+    steps_check(step_traffic);
+    assert_int_equal(steps_count(QHCA_ON_PACKET_IN), 6);
+    for (i = 0; i < 6; i++) {
+        t = steps_event(QHCA_ON_PACKET_IN, i);
+        assert_int_equal(t->num, x.qpn);
+        assert_int_equal(t->peer, PEER_QPN);
+        assert_int_equal(t->psn, (x.psn + i) & 0xffffff);
+        assert_int_equal(t->a, op[i]);
+    }
+    assert_int_equal(steps_count(QHCA_ON_RECV_WQE), 4);
+    assert_int_equal(steps_count(QHCA_ON_CQE), 4);
+    for (i = 0; i < 4; i++) {
+        t = steps_event(QHCA_ON_RECV_WQE, i);
+        assert_int_equal(t->num, x.qpn);
+        assert_int_equal(t->index, x.wqe[i]);
+        assert_int_equal(t->b, 10 + i);
+        t = steps_event(QHCA_ON_CQE, i);
+        assert_int_equal(t->num, x.cqn[!(i & 1)]);
+        assert_int_equal(t->index, i / 2);
+        assert_int_equal(t->peer, x.qpn);
+        assert_int_equal(t->wqe, x.wqe[i]);
+        assert_int_equal(t->b, 10 + i);
+        assert_int_equal(t->len, len[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stepped),
         cmocka_unit_test(receives),
         cmocka_unit_test(remote_memory),
         cmocka_unit_test(wrong_srqs),

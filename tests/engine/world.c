@@ -366,6 +366,9 @@ static void op_trace(void *opaque, const struct qhca_trace *t)
     if (n->traced) {
         n->traced[t->kind]++;
     }
+    if (n->on_trace) {
+        n->on_trace(n, t);
+    }
     if (!n->w->log || !n->w->trace) {
         return;
     }

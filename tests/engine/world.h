@@ -63,6 +63,7 @@ struct node {
     void (*on_stop)(struct node *n);    /* may look, and step */
     bool go_at_once;            /* on_stop() wants no pause */
     uint64_t *traced;           /* events of each kind, if not NULL */
+    void (*on_trace)(struct node *n, const struct qhca_trace *t);
     struct node_call *stands;   /* a call within ops.stop(), or NULL */
     struct node_call *later, **later_end;   /* came meanwhile */
 };
