@@ -62,12 +62,13 @@ static uint8_t cq_room(struct qhca *e, struct qhca_cq *cq,
     return QHCA_SYN_NONE;
 }
 
+/* Of the entry that was produced last. */
 static void trace_cqe(struct qhca *e, const struct qhca_cq *cq,
                       const struct qhca_cqe *cqe)
 {
     struct qhca_trace t = {
         .kind = QHCA_TR_CQE, .num = cq->cqn, .peer = qhca_le32(cqe->qpn),
-        .index = cq->prod, .a = cqe->status, .b = qhca_le64(cqe->wr_id),
+        .index = cq->prod - 1, .a = cqe->status, .b = qhca_le64(cqe->wr_id),
         .syndrome = cqe->syndrome, .op = cqe->opcode,
         .wqe = qhca_le32(cqe->wqe_index), .len = qhca_le32(cqe->byte_len),
     };
@@ -99,11 +100,11 @@ bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
                                         sizeof(*cqe) - 8))) {
         return cq_fail(e, cq, QHCA_SYN_CQ_DMA);
     }
+    cq->prod++;
     qhca_count(e, QHCA_STAT_CQES);
     if (qhca_tracing(e)) {
         trace_cqe(e, cq, cqe);
     }
-    cq->prod++;
     solicited = solicited || cqe->status != QHCA_WC_SUCCESS;
     if (solicited) {
         cq->last_solicited = cq->prod;

@@ -153,6 +153,25 @@ static void step_wqe(void **state)
     peer_free(p);
 }
 
+/* Stopped at CQE @index: it is in the ring, and software has not seen it. */
+static void cqe_waits(struct peer *p, uint32_t index)
+{
+    struct qhca_ring_look l = {
+        .object = QHCA_OBJ_CQ, .number = p->scq.cqn, .ring = QHCA_RING_CQ,
+        .ranged = true, .index = index, .count = 2,
+    };
+    struct seen s = { 0 };
+
+    p->n->mem.unchecked = true;
+    assert_null(qhca_inspect_ring(p->e, &l, seen_start(&s)));
+    p->n->mem.unchecked = false;
+    assert_int_equal(strtoul(seen_get(&s, "producer"), NULL, 0), index + 1);
+    SEEN(&s, "entries.0.mark", "waiting");
+    SEEN(&s, "entries.1.mark", "consumed");
+    seen_start(&s);
+    free(s.text);
+}
+
 /* Packets, both ways, one by one. */
 static void step_packet(void **state)
 {
@@ -178,6 +197,7 @@ static void step_packet(void **state)
         assert_int_equal(context(p).sq_tail, n);
         step(p, QHCA_ON_CQE, 1);
         assert_true(qhca_debug_stopped(p->e));
+        cqe_waits(p, n);
     }
     step(p, QHCA_ON_CQE, 1);
     assert_false(qhca_debug_stopped(p->e));
