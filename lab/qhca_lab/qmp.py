@@ -84,6 +84,7 @@ class Qmp:
         self.path = Path(path)
         self.events: list[dict] = []
         self._timeout = timeout
+        self._serial = 0
         self._buffer = bytearray()
         self._lock = take_first([self.path], timeout)[1] if lock is None else lock
         self._socket = socket.socket(socket.AF_UNIX)
@@ -124,7 +125,8 @@ class Qmp:
 
     def send(self, name: str, arguments: dict | None = None) -> None:
         """Send a command; reply() must follow before the next one."""
-        message = {"execute": name}
+        self._serial += 1
+        message: dict = {"execute": name, "id": self._serial}
         if arguments:
             message["arguments"] = arguments
         try:
@@ -133,17 +135,26 @@ class Qmp:
             raise LabError(f"QEMU closed its QMP connection: {error}") from error
 
     def reply(self, name: str):
-        """The value of the command NAME that was sent; QmpError when refused."""
+        """The value of the command NAME that was sent; QmpError when refused.
+        Late answers, to commands that were given up, are no answer to it."""
         while True:
             try:
                 reply = self._read(self._timeout)
             except TimeoutError as error:
                 raise LabError(f"QMP {name}: {error}") from error
+            if reply.get("id", self._serial) != self._serial:
+                continue
             if "return" in reply:
                 return reply["return"]
             if "error" in reply:
                 raise QmpError(name, reply["error"])
             self.events.append(reply)
+
+    def _read_event(self, timeout: float) -> None:
+        """Keep the next message if it is an event: it may be a late answer."""
+        message = self._read(timeout)
+        if "event" in message:
+            self.events.append(message)
 
     def command(self, name: str, arguments: dict | None = None):
         """Run a command and return its value; QmpError when refused."""
@@ -154,7 +165,7 @@ class Qmp:
         """Take all events that have come, without waiting."""
         with contextlib.suppress(TimeoutError):
             while True:
-                self.events.append(self._read(0.0))
+                self._read_event(0.0)
         events, self.events = self.events, []
         return events
 
@@ -170,7 +181,7 @@ class Qmp:
             if left <= 0:
                 raise LabError(f"no event {name} within {timeout} s")
             with contextlib.suppress(TimeoutError):
-                self.events.append(self._read(left))
+                self._read_event(left)
 
     def close(self) -> None:
         """End the connection; harmless when it was ended."""

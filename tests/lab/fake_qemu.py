@@ -102,6 +102,8 @@ class FakeQemu:
                     reply = {"return": value}
                 except Refuse as error:
                     reply = {"error": {"class": "GenericError", "desc": str(error)}}
+                if "id" in message:
+                    reply["id"] = message["id"]
                 with self._lock:
                     self._say(client, reply)
         finally:

@@ -71,6 +71,25 @@ def test_tools_side_by_side(lab):
         tool.close()
 
 
+def test_a_late_answer_is_no_answer(lab):
+    """A command that took too long does not spoil those after it."""
+    qemu, late = lab.guests[0].qemu, threading.Event()
+
+    def slow(_arguments):
+        late.wait(20)
+        return "slow"
+    qemu.answers.update({"slow": slow, "quick": "quick"})
+    with lab.guests[0].tool_qmp(0.05) as tool:
+        with pytest.raises(LabError, match="says nothing"):
+            tool.command("slow")
+        late.set()
+        qemu.event("NOISE")
+        assert tool.wait_event("NOISE", 20)
+        tool._timeout = 20
+        assert tool.command("quick") == "quick"
+        assert [e["event"] for e in tool.poll_events()] == []
+
+
 def test_all_sockets_busy(lab):
     guest = lab.guests[0]
     tools = [guest.tool_qmp() for _ in range(3)]
