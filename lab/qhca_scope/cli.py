@@ -259,7 +259,40 @@ def cmd_counters(args, scope: Scope, out: Output) -> int:
 # ------------------------------------------------------------------- breaks
 
 FIELDS = ("number", "peer", "index", "psn", "code", "wr-id", "syndrome")
-ON_NUMBER = ("qpn", "cqn", "eqn", "srqn", "vector", "object")
+# Options that name an object, and which field of each event that object is. Of
+# events that are not here it is the number, whatever kind it has.
+OBJECTS = ("qpn", "cqn", "eqn", "srqn", "vector", "object")
+QPN_ALONE = {"qpn": "number"}
+OBJECT_FIELDS = {
+    **dict.fromkeys(("wqe", "recv-wqe", "packet", "packet-in", "packet-out", "drop", "state",
+                     "retransmit", "timer", "data", "resume"), QPN_ALONE),
+    "cqe": {"cqn": "number", "qpn": "peer"},
+    "event": {"eqn": "number", "qpn": "peer", "cqn": "peer", "srqn": "peer", "object": "peer"},
+    "interrupt": {"vector": "number"},
+}
+# Numbers of different kinds of objects may be the same; their doorbells differ.
+DOORBELLS = {"qpn": "SQ", "cqn": "CQ_ARM", "eqn": "EQ", "srqn": "TM"}
+
+
+def object_fields(args, event: dict) -> dict:
+    """What --qpn, --cqn and so on mean for the event: {field: text}."""
+    fields = {}
+    known = OBJECT_FIELDS.get(args.on, dict.fromkeys(OBJECTS, "number"))
+    for name in OBJECTS:
+        text = getattr(args, name)
+        if text is None:
+            continue
+        if name not in known:
+            raise Usage(f"a {args.on} has no {name}",
+                        "it can be chosen by " + ", ".join(f"--{n}" for n in known))
+        field = known[name]
+        if field in fields or getattr(args, field) is not None:
+            raise Usage(f"--{name} is said twice: it is the {field} of a {args.on}")
+        fields[field] = text
+        bell = DOORBELLS.get(name) if args.on == "doorbell" and args.code is None else None
+        if bell in [n["name"] for n in event["codes"]]:
+            fields["code"] = bell
+    return fields
 
 
 def condition_of(args, machine: Machine) -> dict:
@@ -272,6 +305,7 @@ def condition_of(args, machine: Machine) -> dict:
     given = {
         "number": args.number, "peer": args.peer, "index": args.index, "psn": args.psn,
         "code": args.code, "wr-id": args.wr_id, "syndrome": args.syndrome,
+        **object_fields(args, event),
     }
     for field, text in given.items():
         if text is None:
@@ -631,10 +665,12 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
                 "          scope break packet-in --opcode RC_SEND_ONLY --psn 100\n"
                 "scope names lists events, their fields and the names of codes")
     p.add_argument("on", metavar="EVENT")
-    for name in ON_NUMBER:
-        p.add_argument(f"--{name}", dest="number", metavar="N",
-                       help="the object's number" if name == "qpn" else argparse.SUPPRESS)
-    p.add_argument("--number", metavar="N", help="the same; also --cqn, --eqn, --vector, ...")
+    for name in OBJECTS:
+        p.add_argument(f"--{name}", metavar="N",
+                       help="the QP it is of; also --cqn, --eqn, --srqn, --vector, --object. Of "
+                       "doorbells: that of its send queue, if --code is not given"
+                       if name == "qpn" else argparse.SUPPRESS)
+    p.add_argument("--number", metavar="N", help="the object's number, of whatever kind")
     p.add_argument("--peer", metavar="N", help="the other object: peer QPN, UAR, key")
     p.add_argument("--index", metavar="N", help="counter of the ring's entry")
     p.add_argument("--psn", metavar="N", help="packet sequence number")

@@ -137,11 +137,11 @@ def nothing(value) -> bool:
 
 def columns(rows: list[dict], full: bool = False) -> list[str]:
     """The keys of ROWS in order; those that say nothing in any row are left
-    out unless FULL."""
+    out unless FULL. An index says something, 0 too."""
     found: dict[str, bool] = {}
     for row in rows:
         for key, value in row.items():
-            found[key] = found.get(key, False) or not nothing(value)
+            found[key] = found.get(key, False) or key == "index" or not nothing(value)
     keep = [k for k, said in found.items() if full or said]
     return keep or list(found)
 
@@ -278,8 +278,9 @@ def buffer_text(buffer: dict) -> str:
     return text + f", {buffer.get('len', '?')} bytes at 0x{buffer.get('addr', 0):x}"
 
 
-def walk_lines(look: dict) -> list[Line]:
-    """A walk as a tree; the path to the byte is marked."""
+def walk_lines(look: dict, width: int = 0) -> list[Line]:
+    """A walk as a tree; the path to the byte is marked. With WIDTH, bytes are in
+    rows that fit."""
     if "va" in look:
         where = f"va 0x{look['va']:x}"
     else:
@@ -321,7 +322,8 @@ def walk_lines(look: dict) -> list[Line]:
             lines.append([("path", f"{pad}└─ {title} 0x{look[name]:x}"),
                           ("dim", f"  {look.get('contiguous')} bytes in one piece")])
     if "bytes" in look:
-        lines += hexdump(look["bytes"], pad + "   ")
+        wide = len(pad) + 74
+        lines += hexdump(look["bytes"], pad + "   ", 8 if 0 < width < wide else 16)
     if "fault" in look:
         lines.append([("bad", f"{pad}└─ fault: {look['fault']}")])
     return lines

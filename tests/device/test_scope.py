@@ -152,7 +152,7 @@ def test_panes_of_the_real_device(rts, scope):
         assert "RTS" in text(panes.context_lines(view, 100))
         lines, row = panes.ring_lines(view, "sq", 100)
         assert text(lines[row:row + 1]).split(">")[-1].split()[0] == "0"
-        assert f"DMA address 0x{rts.qp.sq:x}" in text(panes.table_lines(view, 100))
+        assert f"DMA address 0x{rts.qp.sq:x}" in text(panes.table_lines(view, 100, 40))
         assert "wqe" in text(panes.event_lines(view, 100))
         assert f"cq {rts.cq.num}" in text(panes.completion_lines(view, 100))
         assert str(rts.qp.num) in text(panes.object_lines(view, 30)[0])

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unfinished
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests" / "lab"))
-from tmux import Terminal  # noqa: E402
+from qhca_lab.terminal import Terminal  # noqa: E402
 
 SCOPE = TOP / "lab" / "qhca-scope"
 PAGE = 4096

@@ -21,6 +21,8 @@ EVENTS = [
      "codes": [{"code": 4, "name": "RC SEND_ONLY"}, {"code": 36, "name": "UC SEND_ONLY"},
                {"code": 17, "name": "RC ACK"}], "syndromes": []},
     {"on": "walk", "fields": ["number"], "codes": [], "syndromes": []},
+    {"on": "cqe", "fields": ["number", "peer", "index", "code"],
+     "codes": [{"code": 12, "name": "RETRY_EXC_ERR"}], "syndromes": []},
 ]
 QPC = {"qpn": 17, "type": 0, "type_name": "RC", "state": 3, "state_name": "RTS", "access": 7,
        "access_names": "LOCAL_WRITE|REMOTE_WRITE", "send_cqn": 2, "recv_cqn": 2, "dest_qpn": 18,

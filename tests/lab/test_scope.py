@@ -201,6 +201,8 @@ def test_many_objects_are_asked_in_pieces(answer, lab):
     (["walk", "qp", "17", "3", "--entries", "5000"], 2, "too big"),
     (["break", "doorbel"], 2, "there are: doorbell, wqe"),
     (["break", "doorbell", "--psn", "1"], 2, "chosen by number, peer, index, code"),
+    (["break", "wqe", "--cqn", "2"], 2, "it can be chosen by --qpn"),
+    (["break", "cqe", "--qpn", "2", "--peer", "3"], 2, "--qpn is said twice"),
     (["break", "wqe", "--opcode", "SING"], 2, "there are: RDMA_READ, SEND"),
     (["break", "packet-in", "--opcode", "SEND_ONLY"], 2, "RC_SEND_ONLY, UC_SEND_ONLY"),
     (["break", "packet-in", "--syndrome", "NAK"], 2, "give a number"),
@@ -275,13 +277,31 @@ def test_break_conditions(scope, answer, lab):
     scope("break", "wqe", "--code", 4, "--wr-id", 0xFEDCBA9876543210, "--ignore", 3,
           "--syndrome", "key_pd")
     assert [a["condition"] for a in lab["a"].asked("qhca-break-add")] == [
-        {"on": "doorbell", "number": 17, "once": True},
+        {"on": "doorbell", "number": 17, "code": 0, "once": True},
         {"on": "packet-in", "code": 4, "psn": 100, "peer": 18},
         {"on": "wqe", "code": 4, "wr-id": 0xFEDCBA9876543210, "syndrome": 2, "ignore": 3},
     ]
     status, text = scope("breaks")
     assert "code RC SEND_ONLY" in text and "code RDMA_READ" in text
     assert [b["id"] for b in answer("breaks")["breaks"]] == [1, 2, 3]
+
+
+def test_objects_of_a_break(scope, lab):
+    """A number is of the kind that was named, not of another that has the same."""
+    scope("break", "doorbell", "--cqn", 17)
+    scope("break", "doorbell", "--qpn", 17, "--code", "CQ_ARM")
+    scope("break", "doorbell", "--number", 17)
+    scope("break", "cqe", "--qpn", 17)
+    scope("break", "cqe", "--cqn", 2, "--qpn", 17)
+    scope("break", "walk", "--object", 17)
+    assert [a["condition"] for a in lab["a"].asked("qhca-break-add")] == [
+        {"on": "doorbell", "number": 17, "code": 8},
+        {"on": "doorbell", "number": 17, "code": 8},
+        {"on": "doorbell", "number": 17},
+        {"on": "cqe", "peer": 17},
+        {"on": "cqe", "peer": 17, "number": 2},
+        {"on": "walk", "number": 17},
+    ]
 
 
 def test_delete(scope, answer, lab):
@@ -480,6 +500,13 @@ def test_tables_fit_or_say_what_is_left_out():
     assert all(len(line) <= 60 for line in lines[:2])
     assert "column9" in lines[2] and "column9" not in lines[0]
     assert "column9" in shape.plain_text(shape.table(rows, 0)).splitlines()[0]
+
+
+def test_entry_0_has_its_index():
+    look = {"object": "qp", "number": 1, "ring": "sq", "producer": 1, "consumer": 0,
+            "entries": [{"index": 0, "slot": 0, "mark": "posted"}]}
+    lines = shape.plain_text(shape.look_lines(look)).splitlines()
+    assert lines[1].split() == ["index", "mark"] and lines[2].split() == ["C>", "0", "posted"]
 
 
 def test_a_fault_on_the_way_is_shown():

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from fake_adapter import make_lab  # noqa: E402
-from tmux import Terminal  # noqa: E402
+from qhca_lab.terminal import Terminal  # noqa: E402
+from qhca_scope import shape  # noqa: E402
+from qhca_scope.tui import panes  # noqa: E402
 
 PROGRAM = TOP / "lab" / "qhca-scope"
 
@@ -50,7 +53,7 @@ def opened(lab):
         return terminal
     yield opened
     for terminal in terminals:
-        terminal.__exit__()
+        terminal.close()
 
 
 def until(condition, what):
@@ -94,6 +97,45 @@ def test_larger_windows_show_more(opened, width, height, seen):
     for words in seen:
         terminal.wait(words)
     fits(terminal, width, height)
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 120])
+def test_a_context_is_in_columns(width):
+    """All fields are there, one long value moves no other out of its column."""
+    item = {f"field{n}": n + 1 for n in range(20)} | {"access": "LOCAL_WRITE|REMOTE_WRITE (0x7)"}
+    lines = shape.plain_text(panes.grid(item, {}, width)).split("\n")
+    assert all(len(line) <= max(width, 38) for line in lines)
+    words = " ".join(lines)
+    assert all(f"field{n} " in words for n in range(20)) and "(0x7)" in words
+    places = [m.start() for line in lines for m in re.finditer(r"field|access", line)]
+    assert len(set(places)) == max(len(re.findall(r"field|access", line)) for line in lines)
+    assert len(set(places)) > 1 or width < 50
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_long_lines_are_wrapped(width):
+    """Every word is there, and in a row that fits."""
+    line = [("dim", "       0.000  "), ("name", "cqe         "), ("key", "opcode "),
+            ("number", "SEND  "), ("key", "status "), ("bad", "RETRY_EXC_ERR  ")]
+    rows = [shape.plain_text([row]) for row in panes.wrapped(line, width, 4)]
+    assert " ".join(" ".join(rows).split()) == "0.000 cqe opcode SEND status RETRY_EXC_ERR"
+    assert all(len(row) <= max(width, 24) for row in rows)
+    assert (len(rows) == 1) == (width == 80)
+    assert all(row.startswith("    ") and row[4] != " " for row in rows[1:])
+
+
+@pytest.mark.parametrize("room, shown", [(50, 6), (16, 3), (14, 2), (5, 1)])
+def test_a_walk_fits_the_pane(room, shown):
+    """The way and the bytes at its end are more than what lies beside it."""
+    entries = [{"index": n, "at": 8 * n, "address": 4096 * n, "marked": n == 5} for n in range(6)]
+    hop = {"level": 0, "table": 0x1000, "used": 512, "entries": entries}
+    view = types.SimpleNamespace(walk={
+        "object": "qp", "number": 17, "ring": "sq", "slot": 5, "buffer": {}, "address": 0x5000,
+        "hops": [hop, dict(hop, level=1)], "bytes": "00" * 64})
+    text = shape.plain_text(panes.table_lines(view, 80, room))
+    assert len(text.split("\n")) <= room or shown == 1
+    assert text.count("▶ [5]") == 2 and text.count("] ") == 2 * shown
+    assert "DMA address 0x5000" in text and "0030  00" in text
 
 
 def test_resize(opened):
@@ -170,7 +212,7 @@ def test_break_prompt_and_quit_removes_it(opened, lab):
     terminal.wait("break: doorbell --qpn 18")
     terminal.type("Enter")
     terminal.wait("break 1, doorbell, number 18")
-    assert lab["a"].breaks[0]["condition"] == {"on": "doorbell", "number": 18}
+    assert lab["a"].breaks[0]["condition"] == {"on": "doorbell", "number": 18, "code": 0}
     lab["a"].meet(number=18)
     terminal.wait("b: frozen")
     terminal.type("q")
@@ -307,6 +349,21 @@ def test_colour_and_none(opened, lab):
     plain = opened(env={"NO_COLOR": "1"})
     plain.wait("at a break")
     assert not re.search(r"\x1b\[(3|4|9)[0-7]m", plain.screen(True))
+
+
+@pytest.mark.parametrize("term, colour", [("vt100", False), ("xterm-mono", False),
+                                          ("xterm", True), ("nobody-knows-it", True)])
+def test_colour_as_the_terminal_can(lab, term, colour, tmp_path):
+    """What is sent to it, byte by byte."""
+    sent = tmp_path / "sent"
+    lab["a"].meet()
+    with Terminal(f"env TERM={term} script -qfc '{PROGRAM}' {sent}", 100, 30, "colour",
+                  {"QHCA_RUN": os.environ["QHCA_RUN"]}) as terminal:
+        terminal.wait("at a break")
+        terminal.type("q")
+        terminal.wait("status 0")
+    found = re.search(rb"\x1b\[[0-9;]*(?<![0-9])[349][0-7]m", sent.read_bytes())
+    assert bool(found) == colour, found
 
 
 def test_ascii_terminal(opened):

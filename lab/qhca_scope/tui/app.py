@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import curses
 import os
+import select
 import shlex
 import signal
 import sys
@@ -102,8 +104,8 @@ def make_pane_class():
     """The class, made when urwid is there."""
 
     class Pane(urwid.Widget):
-        """A title and lines that can be scrolled. LINES is called with the
-        width for (lines, chosen row or None)."""
+        """A title and lines that can be scrolled. LINES is called with width
+        and height for (lines, chosen row or None)."""
 
         _sizing = frozenset([urwid.BOX])
         _selectable = False
@@ -112,7 +114,7 @@ def make_pane_class():
             super().__init__()
             self.app, self.name, self.title, self.lines = app, name, title, lines
             self.top: int | None = None         # None: where it is of interest
-            self.rows = 1
+            self.rows = self.columns = 1
 
         def scroll(self, by: int) -> None:
             self.top = max(0, (self.top or 0) + by)
@@ -125,8 +127,9 @@ def make_pane_class():
             head = f" {app.number_of(self.name)}{self.title()} "
             rows = [text_row([("pane-on" if on else "pane", f"{head:<{width}}")], width,
                              app.unicode)]
-            lines, row = self.lines(width)
-            self.rows = room = max(0, height - 1)
+            self.columns, self.rows = width, max(0, height - 1)
+            room = self.rows
+            lines, row = self.lines(width, room)
             last = max(0, len(lines) - room)
             top = self.top
             if top is None:
@@ -185,8 +188,16 @@ class App:
 
     @staticmethod
     def _colours(colour: str) -> int:
+        """How many: 1 where there shall be none, or the terminal has none."""
         if colour == "never" or (colour == "auto" and "NO_COLOR" in os.environ):
             return 1
+        if colour == "auto":
+            try:
+                curses.setupterm()
+                if curses.tigetnum("colors") < 8:
+                    return 1
+            except curses.error:
+                pass                # nothing is known of it: most have colours
         return 16
 
     # ---------------------------------------------------------------- screen
@@ -197,14 +208,14 @@ class App:
     def _make(self, name: str, view_of, title=None):
         """A pane; VIEW_OF says of whom when it is drawn."""
         def both(lines):
-            return lambda width: (lines(view_of(), width), None)
+            return lambda width, _height: (lines(view_of(), width), None)
 
         source = {
-            "objects": lambda width: panes.object_lines(view_of(), width),
+            "objects": lambda width, _height: panes.object_lines(view_of(), width),
             "context": both(panes.context_lines),
-            "sq": lambda width: self._ring(view_of(), 0, width),
-            "rq": lambda width: self._ring(view_of(), 1, width),
-            "table": both(panes.table_lines),
+            "sq": lambda width, _height: self._ring(view_of(), 0, width),
+            "rq": lambda width, _height: self._ring(view_of(), 1, width),
+            "table": lambda width, height: (panes.table_lines(view_of(), width, height), None),
             "packets": both(panes.packet_lines),
             "events": both(panes.event_lines),
             "completions": both(panes.completion_lines),
@@ -270,25 +281,26 @@ class App:
                 body = urwid.Pile([("pack", tabs), (4, stop), self._make(self.focus, view)])
         else:
             self.layout = "roomy"
-            left = self._column([(max(8, height // 3), self._make("objects", view)),
+            left = self._column([(max(6, height // 4), self._make("objects", view)),
                                  self._make("context", view)])
-            middle = self._column([(4, stop), ("weight", 5, self._make("sq", view)),
+            middle = self._column([("weight", 5, self._make("sq", view)),
                                    ("weight", 3, self._make("rq", view)),
                                    ("weight", 4, self._make("completions", view))])
             right = self._column([("weight", 5, self._make("table", view)),
                                   ("weight", 5, self._make("events", view)),
                                   ("weight", 2, self._make("packets", view))])
-            columns = [("weight", 4, left), ("weight", 5, middle), ("weight", 5, right)]
+            body = self._column([(4, stop), urwid.Columns(
+                [("weight", 4, left), ("weight", 5, middle), ("weight", 5, right)],
+                dividechars=1)])
             if wide and self.model.peer:
                 self.layout = "pair"
-                columns.append(("weight", 4, self._column([
+                body = urwid.Columns([("weight", 14, body), ("weight", 4, self._column([
                     (4, self._make("peer-stop", peer, lambda v: f"guest {v.name}, peer")),
                     ("weight", 3, self._make("peer-context", peer)),
                     ("weight", 3, self._make("peer-sq", peer)),
                     ("weight", 3, self._make("peer-rq", peer)),
-                    ("weight", 4, self._make("peer-events", peer)),
-                ])))
-            body = urwid.Columns(columns, dividechars=1)
+                    ("weight", 3, self._make("peer-completions", peer)),
+                ]))], dividechars=1)
         self.frame.body = body
 
     @staticmethod
@@ -350,6 +362,7 @@ class App:
         model, view = self.model, self.model.view
         if key in STEPS:
             model.step(STEPS[key])
+            self._settle()
             model.refresh()
         elif key == "S":
             self.ask("step: ", "wqe 5", self._step_words)
@@ -433,7 +446,7 @@ class App:
             self.model.refresh()
         elif pane is not None:
             if pane.top is None and self.focus in ("events", "packets", "completions"):
-                lines, _ = pane.lines(self._size[0])
+                lines, _ = pane.lines(pane.columns, rows)
                 pane.top = max(0, len(lines) - rows)
             pane.scroll(by)
 
@@ -480,6 +493,7 @@ class App:
 
         count = number(words[1], 32) if len(words) > 1 else 1
         self.model.step(words[0], count)
+        self._settle()
         self.model.refresh()
 
     def _break_words(self, words: list[str]) -> None:
@@ -607,6 +621,16 @@ class App:
                     self.model.scope.peers_follow(view.machine)
             changed = changed or bool(names)
         return changed
+
+    def _settle(self, seconds: float = 0.2) -> None:
+        """Most steps end at once: wait for that, so that nothing flickers."""
+        view, deadline = self.model.view, time.monotonic() + seconds
+        self.events()
+        while view.stepping and not view.lost:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([view.machine.qmp], [], [], left)[0]:
+                return
+            self.events()
 
     def _forget(self, view: View) -> None:
         """Do not wait for a connection that has ended: it is always ready."""

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import re
+
 from .. import shape
 from ..machine import number_of, shown_number
 from ..shape import Line
 from .model import View
 
 PACKETS = ("tx", "rx", "rx_drop", "retransmit")
+GAP = 3                         # columns between those of a grid
+MOVES = 5                       # a number that grows shall not move what is beside it
 # Of a ring's entry: where it lies is the table's matter.
 LEFT_OUT = ("slot", "address", "raw", "num_sge")
 
@@ -24,20 +28,48 @@ def state_words(view: View) -> tuple[str, str]:
     return "good", f"steps: {view.stepping}" if view.stepping else "runs"
 
 
+def wrapped(line: Line, width: int, indent: int) -> list[Line]:
+    """LINE in rows of WIDTH, broken between words but not behind a key; those
+    that follow begin at column INDENT."""
+    units: list[Line] = []
+    glue = False
+    for kind, text in line:
+        for word in re.findall(r" *[^ ]+ *|^ +$", text):
+            if glue:
+                units[-1].append((kind, word))
+            else:
+                units.append([(kind, word)])
+            glue = kind == "key"
+    rows: list[Line] = [[]]
+    at = 0
+    for unit in units:
+        text = "".join(t for _, t in unit)
+        if at > indent and at + len(text.rstrip()) > width:
+            rows.append([("dim", " " * indent)])
+            at = indent
+        rows[-1] += unit
+        at += len(text)
+    return rows
+
+
 def stop_lines(view: View, width: int) -> list[Line]:
     """Why it stands, and the last doorbell: three lines, always."""
     kind, words = state_words(view)
     lines: list[Line] = []
     if view.trouble:
-        lines.append([("bad", view.trouble)])
+        lines += wrapped([("bad", view.trouble)], width, 2)[:2]
     elif view.at_break:
-        lines.append([("path", shape.sentence(view.stop) or words)])
+        lines += wrapped([("path", shape.sentence(view.stop) or words)], width, 2)[:2]
     else:
         hint = {"runs": "  b sets a break, f freezes all guests",
                 "frozen": "  c lets all go on"}.get(words, "")
         lines.append([(kind, f"guest {view.name} {words}"), ("dim", hint)])
     bell = view.last("doorbell")
-    if bell:
+    if len(lines) == 2:
+        pass                            # no room for more
+    elif bell and view.at_break and bell == view.stop.get("event"):
+        lines.append([("dim", "nothing has been done about this doorbell yet")])
+    elif bell:
         bare = {k: v for k, v in bell.items() if k not in ("kind", "time")}
         text = "".join(t for _, t in shape.event_line(dict(bare, kind="doorbell")))
         line: Line = [("key", "last "), ("number", " ".join(text.split()))]
@@ -88,22 +120,30 @@ def grid(item: dict, before: dict, width: int) -> list[Line]:
         cells.append((key, text, "path" if changed else shape.mood(text)))
     if not cells:
         return []
-    key_width = max(len(k) for k, _, _ in cells)
-    value_width = max(min(len(v), 22) for _, v, _ in cells)
-    cell_width = key_width + value_width + 3
-    across = max(1, (width + 2) // cell_width)
+    across = next((n for n in range(min(len(cells), width // 8 + 1), 1, -1)
+                   if sum(grid_widths(cells, n)) <= width + GAP), 1)
     down = -(-len(cells) // across)
     lines: list[Line] = []
     for row in range(down):
         line: Line = []
-        for column in range(across):
-            at = column * down + row
-            if at < len(cells):
-                key, text, kind = cells[at]
+        for first in range(0, len(cells), down):
+            column = cells[first : first + down]
+            if row < len(column):
+                key, text, kind = column[row]
+                key_width = max(len(k) for k, _, _ in column)
+                value_width = max(MOVES, *(len(v) for _, v, _ in column))
                 line += [("key", f"{key:<{key_width}} "),
-                         (kind, f"{text:<{value_width}}  ")]
+                         (kind, f"{text:<{value_width}}"), ("dim", " " * GAP)]
         lines.append(line)
     return lines
+
+
+def grid_widths(cells: list[tuple], across: int) -> list[int]:
+    """How wide each column is when CELLS are in so many, the gap behind it too."""
+    down = -(-len(cells) // across)
+    columns = [cells[at : at + down] for at in range(0, len(cells), down)]
+    return [max(len(k) for k, _, _ in c) + 1 + max(MOVES, *(len(v) for _, v, _ in c)) + GAP
+            for c in columns]
 
 
 def context_lines(view: View, width: int) -> list[Line]:
@@ -149,12 +189,28 @@ def ring_lines(view: View, name: str, width: int) -> tuple[list[Line], int | Non
     return lines, row
 
 
-def table_lines(view: View, width: int) -> list[Line]:
+def table_lines(view: View, width: int, height: int) -> list[Line]:
+    """The way to the entry under the cursor; of each table on the way as many
+    entries beside it as there is room for."""
     if "error" in view.walk:
         return [[("bad", view.walk["error"])]]
     if not view.walk:
         return [[("dim", "no ring to walk: choose an object that has one")]]
-    return shape.walk_lines(view.walk)
+    lines = shape.walk_lines(view.walk, width)
+    for count in (4, 3, 2, 1):
+        if len(lines) <= height:
+            break
+        hops = [dict(hop, entries=around(hop["entries"], count)) if "entries" in hop else hop
+                for hop in view.walk.get("hops", [])]
+        lines = shape.walk_lines(dict(view.walk, hops=hops), width)
+    return lines
+
+
+def around(entries: list[dict], count: int) -> list[dict]:
+    """COUNT of ENTRIES, the marked one among them."""
+    at = next((n for n, e in enumerate(entries) if e.get("marked")), 0)
+    first = min(max(0, at - count // 2), max(0, len(entries) - count))
+    return entries[first : first + count]
 
 
 def event_lines(view: View, width: int, kinds: tuple = ()) -> list[Line]:
@@ -172,7 +228,7 @@ def event_lines(view: View, width: int, kinds: tuple = ()) -> list[Line]:
             line = [("dim", "".join(t for _, t in line))]
         elif event.get("kind") in PACKETS:
             line[1] = ("path", line[1][1])
-        lines.append(line)
+        lines += wrapped(line, width, 14)
     return lines or [[("dim", "no packets yet")]]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A terminal that a test types into and reads: a tmux server of its own."""
+"""A terminal that a program types into and reads: a tmux server of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import subprocess
 import time
 
+from .errors import LabError
 
 # A server that ends still holds its name for a moment.
 _serial = itertools.count()
@@ -16,24 +17,29 @@ _serial = itertools.count()
 
 class Terminal:
     """A window of WIDTH x HEIGHT that runs COMMAND (a shell line); for a with
-    statement. The exit status is shown as "status N" when it has ended."""
+    statement. ENV is set in it. The exit status is shown as "status N" when
+    COMMAND has ended. Errors are LabError."""
 
     def __init__(self, command: str, width: int, height: int, name: str, env: dict | None = None):
         self.server = f"qhca-{name}-{os.getpid()}-{next(_serial)}"
-        environment = {**os.environ, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **(env or {})}
+        self._env = {**os.environ, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **(env or {})}
         words = [f"{k}={v}" for k, v in (env or {}).items()]
-        self._env = environment
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height),
                    "-s", "t", *[w for word in words for w in ("-e", word)],
-                   f"{command}; echo status $?; sleep 600")
+                   f"{command}; echo status $?; sleep infinity")
 
     def _tmux(self, *words: str) -> str:
-        done = subprocess.run(["tmux", "-u", "-L", self.server, *words], check=False,
-                              capture_output=True, text=True, env=self._env, timeout=30)
-        assert done.returncode == 0, f"tmux {words[0]}: {done.stderr}"
+        try:
+            done = subprocess.run(["tmux", "-u", "-L", self.server, *words], check=False,
+                                  capture_output=True, text=True, env=self._env, timeout=60)
+        except FileNotFoundError:
+            raise LabError("there is no tmux: make deps installs it") from None
+        if done.returncode:
+            raise LabError(f"tmux {words[0]}: {done.stderr.strip()}")
         return done.stdout
 
     def screen(self, colour: bool = False) -> str:
+        """What is seen; with COLOUR the sequences that set it, too."""
         return self._tmux("capture-pane", "-p", "-t", "t", *(["-e"] if colour else []))
 
     def type(self, *keys: str) -> None:
@@ -50,16 +56,20 @@ class Terminal:
             text = self.screen()
             if re.search(pattern, text, re.MULTILINE):
                 return text
-            assert time.monotonic() < deadline, f"never saw {pattern!r}:\n{text}"
+            if time.monotonic() > deadline:
+                raise LabError(f"never saw {pattern!r}:\n{text}")
             time.sleep(0.05)
 
     def pid(self) -> int:
         """The process that is the window's: the shell."""
         return int(self._tmux("list-panes", "-t", "t", "-F", "#{pane_pid}"))
 
+    def close(self) -> None:
+        subprocess.run(["tmux", "-L", self.server, "kill-server"], check=False,
+                       capture_output=True)
+
     def __enter__(self) -> Terminal:
         return self
 
     def __exit__(self, *_exc) -> None:
-        subprocess.run(["tmux", "-L", self.server, "kill-server"], check=False,
-                       capture_output=True)
+        self.close()
