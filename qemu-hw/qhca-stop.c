@@ -67,6 +67,10 @@ static void qhca_stop_bh(void *opaque)
     if (!s->stands) {
         return;                 /* a reset came in between */
     }
+    if (!runstate_is_running()) {
+        return;                 /* stopped for another reason: told later */
+    }
+    s->told = true;
     look = qhca_stop_look(s, false);
     qapi_event_send_qhca_stop(look);
     qapi_free_QhcaLook(look);
@@ -116,6 +120,7 @@ void qhca_op_stop(void *opaque)
         return;
     }
     s->stands = true;
+    s->told = false;
     s->go_on = false;
     qhca_stop_cpu(s->owner);
     qemu_bh_schedule(s->stop_bh);
@@ -252,10 +257,15 @@ static void qhca_stop_wake_later(gpointer data, gpointer opaque)
 
 void qhca_stop_vm_change(QhcaState *s, bool running)
 {
-    s->go_on = running && s->stands;
-    if (s->go_on) {
-        qhca_stop_wake(s, s->owner);
-        g_queue_foreach(s->later, qhca_stop_wake_later, s);
+    if (!running || !s->stands) {
+        s->go_on = false;
+        return;
+    }
+    s->go_on = s->told;
+    qhca_stop_wake(s, s->owner);
+    g_queue_foreach(s->later, qhca_stop_wake_later, s);
+    if (!s->told) {
+        qemu_bh_schedule(s->stop_bh);
     }
 }
 

@@ -71,6 +71,7 @@ struct QhcaState {
     /* A debugger's stop: see qhca-stop.c. */
     Coroutine *co;              /* the call it may stop, or NULL */
     bool stands;                /* ... and has */
+    bool told;                  /* ... and the machine has stopped for it */
     bool go_on;                 /* the machine runs again: so may the call */
     CPUState *owner;            /* the vCPU that made the call, or NULL */
     GQueue *later;              /* QhcaCall: what came meanwhile, or NULL */

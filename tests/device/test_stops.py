@@ -112,6 +112,22 @@ def test_time_stands(rts):
     assert [rts.cq.take().status for _ in range(2)] == [C.QHCA_WC_SUCCESS] * 2
 
 
+def test_stopped_for_something_else(rts):
+    """A break that is met while the machine is being stopped: told when it goes on."""
+    m = rts.adapter.m
+    m.qmp("qhca-break-add", condition={"on": "doorbell", "once": True})
+    m.qmp("stop")
+    m.wait_event("STOP")
+    send(rts, 1)
+    assert m.qmp("query-status")["status"] == "paused"
+    assert m.qmp("qhca-query-stop")["look"]["stopped"]
+    m.qmp("cont")
+    assert stopped(m)["event"]["doorbell_name"] == "SQ"
+    assert m.no_frame()
+    m.qmp("cont")
+    assert parse(m.receive_frame())[BTH].psn == RTS_PSN
+
+
 def test_names(rts):
     """The codes and fields that are told are the ones conditions take."""
     m = rts.adapter.m
