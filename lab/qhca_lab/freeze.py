@@ -49,18 +49,33 @@ def stop_running(connections: dict) -> list[str]:
     """Stop those guests that run; their names. A guest that stands at a break
     or was stopped by somebody stays as it is. After an error those that were
     stopped here go on, and LabError says what was wrong."""
-    running = {
-        name: qmp
-        for name, qmp in connections.items()
-        if qmp.command("query-status")["status"] == RUNNING
-    }
-    try:
-        together(running, "stop")
-    except LabError as error:
+    running, asked, errors = {}, [], []
+    # Both at once: a question that is waited for costs the guests' time.
+    for name, qmp in connections.items():
+        try:
+            qmp.send("query-status")
+            qmp.send("stop")
+            asked.append(name)
+        except LabError as error:
+            errors.append(f"guest {name}: {error}")
+    for name in asked:
+        qmp = connections[name]
+        try:
+            before = qmp.reply("query-status")["status"]
+        except LabError as error:
+            before = None
+            errors.append(f"guest {name}: {error}")
+        try:
+            qmp.reply("stop")
+            if before == RUNNING:
+                running[name] = qmp
+        except LabError as error:
+            errors.append(f"guest {name}: {error}")
+    if errors:
         for qmp in running.values():
             with contextlib.suppress(LabError):
                 qmp.command("cont")
-        raise LabError(f"not frozen, the guests run: {error}") from error
+        raise LabError("not frozen, the guests run: " + "; ".join(errors))
     return list(running)
 
 

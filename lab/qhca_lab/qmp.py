@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import fcntl
 import json
@@ -72,6 +73,16 @@ def open_free(directory: Path, timeout: float = 20.0) -> Qmp:
     return Qmp(path, timeout, lock)
 
 
+def wait_any(connections: list[Qmp], timeout: float | None) -> bool:
+    """Wait until one of CONNECTIONS may have something for poll_events(), or
+    TIMEOUT seconds (None: for ever). False when nothing came.
+
+    What came beside an answer was read with it: select() would not tell."""
+    if any(c.pending for c in connections):
+        return True
+    return bool(select.select(connections, [], [], timeout)[0])
+
+
 class Qmp:
     """A connection to a guest's QMP socket; use it in a with statement.
 
@@ -85,6 +96,7 @@ class Qmp:
         self.events: list[dict] = []
         self._timeout = timeout
         self._serial = 0
+        self._asked: collections.deque[int] = collections.deque()
         self._buffer = bytearray()
         self._lock = take_first([self.path], timeout)[1] if lock is None else lock
         self._socket = socket.socket(socket.AF_UNIX)
@@ -101,8 +113,13 @@ class Qmp:
             raise
 
     def fileno(self) -> int:
-        """For select(): readable when poll_events() may have something."""
+        """For select(); wait_any() knows of what was read already, too."""
         return self._socket.fileno()
+
+    @property
+    def pending(self) -> bool:
+        """Has something been read that poll_events() was not asked for?"""
+        return bool(self.events) or b"\n" in self._buffer
 
     def _read(self, timeout: float) -> dict:
         """The next message; TimeoutError after TIMEOUT seconds without one."""
@@ -124,7 +141,8 @@ class Qmp:
         return json.loads(line)
 
     def send(self, name: str, arguments: dict | None = None) -> None:
-        """Send a command; reply() must follow before the next one."""
+        """Send a command; reply() must follow, once for each that was sent, in
+        their order."""
         self._serial += 1
         message: dict = {"execute": name, "id": self._serial}
         if arguments:
@@ -133,16 +151,18 @@ class Qmp:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
             raise LabError(f"QEMU closed its QMP connection: {error}") from error
+        self._asked.append(self._serial)
 
     def reply(self, name: str):
         """The value of the command NAME that was sent; QmpError when refused.
         Late answers, to commands that were given up, are no answer to it."""
+        serial = self._asked.popleft()
         while True:
             try:
                 reply = self._read(self._timeout)
             except TimeoutError as error:
                 raise LabError(f"QMP {name}: {error}") from error
-            if reply.get("id", self._serial) != self._serial:
+            if reply.get("id", serial) != serial:
                 continue
             if "return" in reply:
                 return reply["return"]
@@ -161,12 +181,17 @@ class Qmp:
         self.send(name, arguments)
         return self.reply(name)
 
-    def poll_events(self) -> list[dict]:
-        """Take all events that have come, without waiting."""
+    def peek_events(self) -> list[dict]:
+        """All events that have come, without waiting; they are not taken."""
         with contextlib.suppress(TimeoutError):
             while True:
                 self._read_event(0.0)
-        events, self.events = self.events, []
+        return self.events
+
+    def poll_events(self) -> list[dict]:
+        """Take all events that have come, without waiting."""
+        events = self.peek_events()
+        self.events = []
         return events
 
     def wait_event(self, name: str, timeout: float) -> dict:

@@ -9,6 +9,7 @@ by itself when no break is set and none stands, and with the lab.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import select
@@ -17,7 +18,9 @@ import sys
 from pathlib import Path
 
 from qhca_lab import LabError
+from qhca_lab.qmp import wait_any
 
+from .machine import AT_BREAK
 from .trouble import ScopeError
 
 PROGRAM = Path(__file__).resolve().parents[1] / "qhca-scope"
@@ -72,30 +75,41 @@ def keep(scope) -> int:
         for machine in machines:
             machine.qmp.poll_events()
         print("ready", flush=True)
+        with contextlib.suppress(OSError):      # who is late lets peers' timers run
+            os.setpriority(os.PRIO_PROCESS, 0, -10)
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)                # nobody reads us any more
         for machine in machines:        # a break may have been met already
-            guard(scope, machine, ["QHCA_STOP"])
+            with contextlib.suppress(LabError):
+                if machine.state() == AT_BREAK:
+                    guard(scope, machine, [{"event": "QHCA_STOP"}])
         while machines:
-            ready, _, _ = select.select([m.qmp for m in machines], [], [], IDLE)
+            ready = wait_any([m.qmp for m in machines], IDLE)
             for machine in list(machines):
                 try:
-                    names = [e["event"] for e in machine.qmp.poll_events()]
+                    events = machine.qmp.poll_events()
                 except LabError:
                     machines.remove(machine)
                     continue
-                guard(scope, machine, names)
+                guard(scope, machine, events)
             if not ready and ended(scope, machines, lock):
                 return 0
     return 0
 
 
-def guard(scope, machine, events: list[str]) -> None:
+def gone_on(events: list[dict]) -> bool:
+    """Has a machine that stood gone on since, as EVENTS tell?"""
+    told = [e["event"] for e in events if e["event"] in ("STOP", "QHCA_STOP", "RESUME")]
+    return bool(told) and told[-1] == "RESUME"
+
+
+def guard(scope, machine, events: list[dict]) -> None:
     """Do what EVENTS of MACHINE ask for; what cannot be done is in the log."""
+    names = [e["event"] for e in events]
     try:
-        if "QHCA_STOP" in events:
+        if "QHCA_STOP" in names and not gone_on(events):
             scope.peers_follow(machine)
-        if "RESUME" in events:
+        if "RESUME" in names:
             scope.peers_go()
     except LabError as error:
         print(f"keeper of lab {scope.lab.name}: {error}", file=sys.stderr, flush=True)

@@ -14,10 +14,10 @@ import contextlib
 import fcntl
 import json
 import os
-import select
 import time
 
 from qhca_lab import Lab, LabError, freeze, paths
+from qhca_lab.qmp import wait_any
 
 from . import keeper
 from .machine import AT_BREAK, RUNNING, Machine
@@ -157,22 +157,29 @@ class Scope:
         return [m for m in self.machines.values() if m.guest.alive]
 
     def peers_follow(self, machine: Machine, patience: float = 5.0) -> list[str]:
-        """MACHINE stopped at a break: stop the others. Nothing is done when it
-        has gone on meanwhile, or guests stand alone. The names of those
+        """MACHINE stopped at a break: stop the others. When it has gone on
+        meanwhile, or guests stand alone, they run on. The names of those
         stopped."""
         deadline = time.monotonic() + patience
         with self.lock():
-            if not self.together:
+            if not self.together or keeper.gone_on(machine.qmp.peek_events()):
                 return []
-            # QHCA_STOP comes before the machine has stopped.
-            while machine.stop_look()["look"]["stopped"] and machine.state() == RUNNING:
-                if time.monotonic() > deadline:
-                    break
-                time.sleep(0.005)
-            if machine.state() != AT_BREAK:
+            # Their timers run until they stand: so that comes before all questions.
+            stopped = freeze.stop_running(
+                {m.name: m.qmp for m in self.alive() if m is not machine})
+            try:
+                # QHCA_STOP comes before the machine has stopped.
+                while machine.stop_look()["look"]["stopped"] and machine.state() == RUNNING:
+                    if time.monotonic() > deadline:
+                        break
+                    time.sleep(0.005)
+                stands = machine.state() == AT_BREAK
+            except LabError:
+                freeze.together({n: self[n].qmp for n in stopped}, "cont")
+                raise
+            if not stands:
+                freeze.together({n: self[n].qmp for n in stopped}, "cont")
                 return []
-            others = {m.name: m.qmp for m in self.alive() if m is not machine}
-            stopped = freeze.stop_running(others)
             if stopped:
                 self._share(frozen=sorted({*self._shared().get("frozen", []), *stopped}))
             return stopped
@@ -279,7 +286,7 @@ class Scope:
             wait = None if deadline is None else max(0.0, deadline - time.monotonic())
             if wait == 0.0:
                 return
-            select.select([m.qmp for m in machines], [], [], wait)
+            wait_any([m.qmp for m in machines], wait)
 
     def wait_running_stop(self, machine: Machine, timeout: float | None) -> None:
         """Wait for the end of steps that began; what is left of them is

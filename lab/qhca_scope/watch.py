@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import json
-import select
 import sys
 import time
 
 from qhca_lab import LabError
+from qhca_lab.qmp import wait_any
 
 from . import shape
 
@@ -29,7 +29,7 @@ def watch(machines, out, trail: bool) -> int:
            + "; Ctrl-C ends it")])
     try:
         while machines:
-            select.select([m.qmp for m in machines], [], [])
+            wait_any([m.qmp for m in machines], None)
             for machine in list(machines):
                 try:
                     events = machine.qmp.poll_events()

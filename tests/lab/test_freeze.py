@@ -3,6 +3,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -144,6 +145,24 @@ def test_events_are_kept_in_order(lab):
         assert tool.wait_event("SECOND", 2)["data"] == {"n": 2}
         assert [e["event"] for e in tool.poll_events()] == ["FIRST"]
         assert tool.poll_events() == []
+
+
+def test_events_that_came_with_an_answer(lab):
+    """They were read with it, so select() does not tell: nobody sleeps on them."""
+    qemu = lab.guests[0].qemu
+
+    def answer(_arguments):
+        qemu.event("STOP")
+        return 7
+
+    qemu.answers["ask"] = answer
+    with lab.guests[0].tool_qmp() as one, lab.guests[1].tool_qmp() as other:
+        assert not qmp.wait_any([one, other], 0.0)
+        assert one.command("ask") == 7
+        assert not select.select([one, other], [], [], 0.0)[0]
+        assert qmp.wait_any([one, other], 0.0)
+        assert [e["event"] for e in one.poll_events()] == ["STOP"]
+        assert not qmp.wait_any([one, other], 0.0)
 
 
 def test_qemu_that_ends_is_an_error(lab):

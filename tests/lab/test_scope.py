@@ -339,6 +339,37 @@ def test_a_break_nobody_waits_for_freezes_the_peer(scope, lab):
     assert (lab["a"].state, lab["b"].state) == ("running", "running")
 
 
+def test_the_peer_stands_before_anything_is_asked(lab):
+    """A peer's timers run until it stands: nothing is waited for before that."""
+    plain = lab["a"].answers["query-status"]
+    seen = []
+
+    def status(arguments):
+        seen.append(lab["b"].state)
+        return plain(arguments)
+    lab["a"].meet()
+    lab["a"].answers["query-status"] = status
+    with Scope.of_lab("one") as s:
+        assert s.peers_follow(s["a"]) == ["b"]
+    assert seen and set(seen) == {"paused"}
+
+
+def test_a_stop_that_is_past_stops_nobody(lab):
+    """Told late of a stop: the peer runs when it has been looked at."""
+    with Scope.of_lab("one") as s:
+        assert s.peers_follow(s["a"]) == []     # nothing but its state tells
+        assert lab["b"].state == "running"
+        count = lab["b"].names().count("stop")
+        lab["a"].meet()
+        lab["a"].run()
+        until(lambda: len(s["a"].qmp.peek_events()) == 3, "three events")
+        assert s.peers_follow(s["a"]) == []
+        events = s["a"].qmp.poll_events()
+        keeper.guard(s, s["a"], events)
+        assert [e["event"] for e in events] == ["QHCA_STOP", "STOP", "RESUME"]
+        assert lab["b"].names().count("stop") == count, "stopped for what is known to be past"
+
+
 def test_the_keeper_ends_with_its_work(scope, lab, monkeypatch):
     scope("break", "doorbell")
     found = Scope.of_lab("one").lab
