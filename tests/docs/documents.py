@@ -17,7 +17,7 @@ Comments that come before a block (a reader does not see them):
 
 <!-- numbers vary -->        in the next output, each number may be another
 <!-- exit status: 1 -->      the next commands fail, with this status
-<!-- deadline: 120 s -->     the next commands may take so long (otherwise 60 s, with a boot in
+<!-- deadline: 120 s -->     the next commands may take so long (otherwise 120 s, with a boot in
                              them 300 s)
 <!-- run: COMMANDS -->       executed, not shown: what the reader has done already
 <!-- needs: a lab -->        guests a and b are up when the document begins; the
@@ -32,7 +32,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 
-DEADLINE = 60.0  # seconds for a block
+DEADLINE = 120.0  # seconds for a block: an idle host takes a few
 BOOT_DEADLINE = 300.0  # for one that boots guests: a busy host takes minutes
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,})(?P<word>.*)$")

@@ -47,7 +47,7 @@ one 5
 <!-- run: echo hidden -->
 """)
     assert [b.text for b in found] == ["echo one", "echo two", "echo hidden"]
-    assert [b.deadline for b in found] == [90, 60, 60]
+    assert [b.deadline for b in found] == [90, 120, 120]
     assert found[0].output[0].text == "one 5" and found[0].output[0].vary
     assert [b.hidden for b in found] == [False, False, True]
     assert found[0].line == 5
@@ -79,7 +79,7 @@ def test_a_broken_document_is_refused(text, word):
 def test_a_boot_may_take_longer():
     boot, shown, given = blocks("```sh\nlab/qhca-lab up\n```\n```sh\nls\n```\n"
                                 "<!-- deadline: 90 s -->\n```sh\nlab/qhca-lab up\n```")
-    assert (boot.deadline, shown.deadline, given.deadline) == (300, 60, 90)
+    assert (boot.deadline, shown.deadline, given.deadline) == (300, 120, 90)
 
 
 def test_a_reason_lets_a_block_be():
