@@ -124,7 +124,6 @@ static void update(struct qhca *e)
 
     if (!e->debugging) {
         d->out = e->tracing;
-        d->wqe_valid = false;   /* we have not seen what came since */
     }
     e->debugging = d->breaks || d->step_left || d->due || e->halted;
     e->tracing = d->out || e->debugging;
@@ -185,27 +184,6 @@ static bool matches(const struct qhca_break *b, const struct qhca_trace *t)
            (!(b->fields & QHCA_BRK_WR_ID) || b->wr_id == t->b) &&
            (!(b->fields & QHCA_BRK_SYNDROME) ||
             b->syndrome == syndrome_of(t));
-}
-
-/*
- * A datagram's WQE that found the wire busy is fetched again: that is no
- * second one.
- */
-static bool fetched_again(struct qhca_debug *d, const struct qhca_trace *t)
-{
-    if (t->kind == QHCA_TR_QP_STATE && t->num == d->wqe_qpn) {
-        d->wqe_valid = false;   /* counters may begin at 0 again */
-    }
-    if (t->kind != QHCA_TR_WQE) {
-        return false;
-    }
-    if (d->wqe_valid && d->wqe_qpn == t->num && d->wqe_index == t->index) {
-        return true;
-    }
-    d->wqe_valid = true;
-    d->wqe_qpn = t->num;
-    d->wqe_index = t->index;
-    return false;
 }
 
 /* Tell of the stop, and work on. */
@@ -291,8 +269,8 @@ void qhca_debug_event(struct qhca *e, const struct qhca_trace *t)
     unsigned i;
 
     qhca_debug_due(e);
-    if (fetched_again(d, t)) {
-        return;
+    if (t->again) {
+        return;                 /* it found the wire busy, and is no second */
     }
     d->trail[d->trail_next++ % QHCA_TRAIL] = *t;
     for (i = 0; i < d->breaks; i++) {
@@ -428,7 +406,6 @@ void qhca_debug_forget_stop(struct qhca *e)
 {
     if (e->dbg) {
         e->dbg->due = false;
-        e->dbg->wqe_valid = false;
         qhca_debug_gone_on(e);
     }
 }

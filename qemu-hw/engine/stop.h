@@ -22,9 +22,6 @@ struct qhca_debug {
     uint8_t on;                 /* what it waited for */
     struct qhca_break by;
     struct qhca_trace why;
-    /* the WQE fetched last */
-    bool wqe_valid;
-    uint32_t wqe_qpn, wqe_index;
     uint32_t trail_next;
     struct qhca_trace trail[QHCA_TRAIL];
 };

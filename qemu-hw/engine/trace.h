@@ -97,6 +97,7 @@ struct qhca_trace {
     uint32_t len;
     uint8_t syndrome;
     uint8_t op;
+    bool again;                 /* a WQE whose fetch was a stop already */
     const char *text;           /* static, or NULL */
 };
 

@@ -129,6 +129,7 @@ struct qhca_xport {
     bool sq_flush, rq_flush;    /* work for flush.c */
     uint32_t flush_end;         /* SQ: in RTS flush only what is before it */
     bool drain;                 /* SQ_DRAINED is owed */
+    bool wqe_told;              /* a debugger knows the WQE at sq_next */
     struct qhca_sgpos snd_pos, rd_pos;
     struct qhca_window *win;    /* NULL: nothing under way */
     struct qhca_odp *odp;       /* page faults; NULL: there was none */

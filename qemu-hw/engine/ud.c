@@ -122,6 +122,7 @@ void qhca_dgram_done(struct qhca *e, struct qhca_qp *qp, uint32_t len,
     qp->sq_tail++;
     qp->sq_next = qp->sq_tail;
     qp->xp.cur = qp->sq_tail;
+    qp->xp.wqe_told = false;
     if ((status || (p[1] & QHCA_WQE_F_SIGNALED)) &&
         !qhca_send_cqe(e, qp, wr_id, index, opcode, len, status, syndrome)) {
         qhca_qp_error(e, qp, QHCA_SYN_CQ_OVERFLOW, QHCA_EV_QP_FATAL);
@@ -142,9 +143,11 @@ void qhca_dgram_trace(struct qhca *e, struct qhca_qp *qp, uint64_t addr)
         .addr = addr,
         .a = e->xd.wqe[0],
         .b = qhca_get_le64(e->xd.wqe + 8),
+        .again = qp->xp.wqe_told,
     };
 
     if (qhca_tracing(e)) {
+        qp->xp.wqe_told = e->debugging;
         qhca_trace_emit(e, &t);
     }
 }

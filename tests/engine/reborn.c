@@ -97,6 +97,7 @@ static void wipe_xport(struct qhca_xport *xp)
     xp->rspq_tail = 0;
     xp->win = NULL;
     xp->odp = NULL;
+    xp->wqe_told = false;
     if (!xp->deadline) {
         xp->timer_class = 0;
     }

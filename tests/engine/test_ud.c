@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Unreliable datagrams, packet by packet. */
 #include "peer.h"
+#include "stop.h"
 
 #define QKEY 0x11111111u
 #define SIG QHCA_WQE_F_SIGNALED
@@ -269,9 +270,66 @@ static void gsi(void **state)
     peer_free(p);
 }
 
+#define TURNS 10
+
+static unsigned wqes[2];        /* stops at WQEs of either QP */
+
+static void at_wqe(struct node *n)
+{
+    const struct qhca_trace *t = &n->e->dbg->why;
+    unsigned i = t->b >= TURNS;
+
+    assert_int_equal(t->index, wqes[i]);
+    assert_int_equal(t->b, wqes[i] + TURNS * i);
+    wqes[i]++;
+    assert_null(qhca_debug_step(n->e, QHCA_ON_WQE, 1));
+    n->go_at_once = true;
+}
+
+/* Two QPs in turns wait for the wire: each WQE is one step all the same. */
+static void stepped_by_turns(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_UD, NULL);
+    struct gqp_init qi = {
+        .type = QHCA_QPT_UD, .sq_shift = 4, .sq_stride = 7, .rq_shift = 4,
+        .rq_stride = 5, .scq = &p->scq, .rcq = &p->rcq,
+    };
+    struct gqp qp[2] = { p->qp };
+    unsigned i, j;
+
+    (void)state;
+    gqp_create(&qp[1], &p->g, &qi);
+    gqp_to_init(&qp[1], &p->a);
+    gqp_to_rtr(&qp[1], NULL, &p->a);
+    gqp_to_rts(&qp[1], &p->a);
+    p->n->on_stop = at_wqe;
+    assert_null(qhca_debug_step(p->e, QHCA_ON_WQE, 1));
+    p->w.wire.refuse = 65536;
+    for (i = 0; i < 2; i++) {
+        p->qp = qp[i];
+        for (j = 0; j < TURNS; j++) {
+            post(p, TURNS * i + j, 0x1234, 10, SIG);
+        }
+        qp[i] = p->qp;
+    }
+    p->qp = qp[0];
+    p->w.wire.refuse = 32768;
+    world_run(&p->w, 1000000);
+    assert_true(p->n->refused > TURNS);
+    assert_int_equal(wqes[0], TURNS);
+    assert_int_equal(wqes[1], TURNS);
+    assert_int_equal(peer_waiting(p), 2 * TURNS);
+    p->tail = p->head;
+    p->n->on_stop = NULL;
+    qhca_debug_step_cancel(p->e);
+    assert_int_equal(gqp_destroy(&qp[1]), QHCA_ST_OK);
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stepped_by_turns),
         cmocka_unit_test(send),
         cmocka_unit_test(receive),
         cmocka_unit_test(priority_tag),
