@@ -39,8 +39,9 @@ class Terminal:
         return done.stdout
 
     def screen(self, colour: bool = False) -> str:
-        """What is seen; with COLOUR the sequences that set it, too."""
-        return self._tmux("capture-pane", "-p", "-t", "t", *(["-e"] if colour else []))
+        """What is seen; with COLOUR the sequences that set it, and blanks at the
+        ends of lines, too."""
+        return self._tmux("capture-pane", "-p", "-t", "t", *(["-e", "-N"] if colour else []))
 
     def type(self, *keys: str) -> None:
         """Keys by tmux's names; other words letter by letter."""

@@ -223,6 +223,29 @@ def test_break_prompt_and_quit_removes_it(opened, lab):
     assert (lab["a"].state, lab["b"].state) == ("running", "running")
 
 
+def test_a_break_that_was_met_once_is_gone(opened, lab):
+    """It is not counted any more; the guest stands by it, so quitting asks."""
+    terminal = opened(120, 34)
+    terminal.type("b")
+    terminal.wait("^break: ")
+    terminal.type("C-u", "wqe --once", "Enter")
+    terminal.wait("1 break.s. set here")
+    lab["a"].breaks.clear()
+    lab["a"].meet("wqe", qpn=17, index=11)
+    text = terminal.wait("a: at a break .*b: frozen")
+    assert "set here" not in text and "sq slot 11" in text
+    terminal.type("c")              # a ring in motion is shown where it is
+    terminal.wait("a: runs")
+    terminal.wait("sq slot 10")
+    terminal.type("f")
+    terminal.wait("a: frozen")
+    terminal.type("q")
+    terminal.wait("guests stand")
+    terminal.type("y")
+    terminal.wait("status 0")
+    assert lab["a"].state == "running"
+
+
 def test_break_prompt_says_what_is_wrong(opened, lab):
     terminal = opened(120, 34)
     for words, said in (("nonsense", "no event is called"), ("wqe --psn 3", "a wqe has no psn"),

@@ -33,6 +33,7 @@ class View:
         self.rings: dict[str, dict] = {}
         self.ring: str | None = None    # the one with the cursor
         self.cursors: dict[str, int] = {}
+        self.led: set[str] = set()      # rings whose cursor a stop has set
         self.walk: dict = {}
         self.completions: list[dict] = []
         self.history: list[dict] = []
@@ -75,6 +76,10 @@ class View:
         self.stop = self.machine.stop_look()["look"]
         if self.stop.get("stopped") and self.state != RUNNING:
             self._take_stop()
+        elif self.state == RUNNING:     # what moves is what is of interest
+            for name in self.led:
+                self.cursors.pop(name, None)
+            self.led.clear()
         listed = self.machine.all(self.kind, OBJECTS)["look"]["objects"] \
             if self.kind != "device" else []
         self.objects = listed
@@ -108,6 +113,7 @@ class View:
         for seen in reversed(trail):
             if seen.get("kind") == "wqe" and seen.get("qpn") == self.number:
                 self.cursors["sq"] = seen["index"]
+                self.led.add("sq")
                 break
             if seen.get("kind") == "doorbell" and seen.get("number") == self.number:
                 self.cursors.pop("sq", None)    # where the device will go on
@@ -167,6 +173,7 @@ class View:
         """Move the cursor of the ring; refresh() looks there."""
         if self.ring in self.rings:
             at = self.cursor(self.ring) or 0
+            self.led.discard(self.ring)
             self.cursors[self.ring] = min(max(at + by, 0), WRAP - 1)
 
     def _look_walk(self) -> None:
@@ -256,6 +263,20 @@ class Model:
         for view in self.views.values():
             if view not in (self.view, peer):
                 view.refresh()
+        self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        """Breaks that were met once, or removed by another tool, are not ours any
+        more; but a guest may stand by them."""
+        for guest in {guest for guest, _ in self.own}:
+            view = self.views[guest]
+            try:
+                there = set() if view.lost else {info["id"] for info in view.machine.breaks()}
+            except LabError:
+                continue
+            left = [(g, n) for g, n in self.own if g != guest or n in there]
+            self.touched = self.touched or left != self.own
+            self.own = left
 
     def _follow_connection(self, view: View, peer: View) -> None:
         """Show at the peer the QP that this one's QP is connected to."""

@@ -85,6 +85,10 @@ def stop_lines(view: View, width: int) -> list[Line]:
         for key in ("producer", "next", "consumer"):
             if key in ring:
                 heads += [("key", f"{key} "), ("number", f"{ring[key]} ")]
+        record = view.look.get("doorbell_record", {}).get("index")
+        if name == "rq" and record not in (None, ring.get("producer")):
+            # the device looks there when it needs a WQE
+            heads += [("key", "record "), ("number", f"{record} ")]
         heads.append(("dim", " "))
     lines.append(heads or [("dim", "no ring")])
     return lines
@@ -224,11 +228,12 @@ def event_lines(view: View, width: int, kinds: tuple = ()) -> list[Line]:
         if kinds and event.get("kind") not in kinds:
             continue
         line = shape.event_line(event, last)
-        if n < old:
-            line = [("dim", "".join(t for _, t in line))]
-        elif event.get("kind") in PACKETS:
+        if event.get("kind") in PACKETS:
             line[1] = ("path", line[1][1])
-        lines += wrapped(line, width, 14)
+        rows = wrapped(line, width, 14)
+        if n < old:
+            rows = [[("dim", text) for _, text in row] for row in rows]
+        lines += rows
     return lines or [[("dim", "no packets yet")]]
 
 
