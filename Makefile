@@ -115,7 +115,7 @@ bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (6 minutes)
 	@lab/bench $(ARGS)
 
 .PHONY: figures
-figures: build ## Draw the figures of docs/images from running guests (2 minutes)
+figures: build ## Draw the figures of docs/images from running guests (4 minutes)
 	@lab/figures $(ARGS)
 
 # ---------------------------------------------------------------- cleaning
