@@ -397,7 +397,8 @@ class User(Command):
                 break
         else:
             here.switch()
-            raise gdb.GdbError("no CPU of the guest stands in libqhca")
+            raise gdb.GdbError("no CPU of the guest stands in libqhca, or not in that of "
+                               "build/provider: qhca-provider in the guest installs it")
         if base != User.base:
             if User.base is not None:
                 gdb.execute(f"remove-symbol-file -a {User.base + pc % 4096:#x}", to_string=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import os
 import shlex
 import subprocess
@@ -12,8 +13,9 @@ import sys
 from pathlib import Path
 
 from . import paths
+from .elf import BUILD_ID, Elf
 from .errors import LabError
-from .guest import sections
+from .guest import build_ids, sections
 from .lab import Lab
 
 DESCRIPTION = """\
@@ -33,6 +35,67 @@ examples:
   qhca-gdb kernel a
   qhca-gdb provider a 'ibv_rc_pingpong -d $IBDEV -g $GIDX 10.99.0.2' -- -ex 'break qhca_post_send'
   qhca-gdb engine b -- -batch -ex qhca-engine"""
+
+def other_build(force: bool, text: str) -> None:
+    """gdb would show lines and values that are not those of what runs: TEXT says
+    whose, and what to do. An error, or with FORCE a warning."""
+    if not force:
+        raise LabError(f"{text}; with --force gdb starts all the same, and what it shows may "
+                       "be wrong")
+    print(f"qhca-gdb: warning: {text}", file=sys.stderr)
+
+
+def check_modules(guest, loaded: dict[str, str], force: bool) -> None:
+    """Are the modules whose build IDs are LOADED those of the build folder? What
+    is not known passes."""
+    for module, there in loaded.items():
+        ko = paths.BUILD / "driver" / f"{module}.ko"
+        here = Elf(ko.read_bytes()).section(BUILD_ID).hex()
+        if there and here and there != here:
+            other_build(force, (
+                f"the driver in guest {guest.name} is of another build than {ko}: "
+                f"lab/qhca-lab exec {guest.name} -- sh -c 'qhca-unload && qhca-load && "
+                "qhca-net' loads this one, or boot the lab again"))
+            return
+
+
+PROVIDER = """\
+for f in /qhca/build/provider/libqhca-rdmav*.so; do
+    there=/usr/lib/x86_64-linux-gnu/libibverbs/${f##*/}
+    [ ! -e "$there" ] || cmp -s "$f" "$there" || exit 17
+done
+"""
+
+
+def check_provider(guest, force: bool) -> None:
+    """Is the guest's libqhca that of the build folder?"""
+    if guest.run(PROVIDER, 20, check=False).rc == 17:
+        other_build(force, (
+            f"libqhca in guest {guest.name} is of another build than that in "
+            f"{paths.BUILD / 'provider'}: lab/qhca-lab exec {guest.name} -- qhca-provider "
+            "installs this one"))
+
+
+def check_process(pid: int, base: int, binary: Path, force: bool) -> None:
+    """Does process PID run BINARY, loaded at BASE, and no older build of it?"""
+    with open(binary, "rb") as file, \
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:   # some 100 MB
+        elf = Elf(data)
+        note = elf.section(BUILD_ID)
+        address = elf.sections.get(BUILD_ID, (0, 0, 0))[0]
+    try:
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            memory.seek(base + address)
+            running = memory.read(len(note))
+    except PermissionError:
+        return                  # gdb will be told the same, and says so
+    except OSError:
+        running = b""           # there is nothing at that place
+    if running != note:
+        other_build(force, (
+            f"QEMU was built anew: process {pid} runs another one than {binary}. Boot the lab "
+            "again: lab/qhca-lab up --replace"))
+
 
 def module_lines(directory: Path, found: dict[str, dict[str, str]]) -> list[str]:
     """gdb's commands that load the modules' symbols; copies go to DIRECTORY."""
@@ -61,23 +124,25 @@ def environment() -> dict[str, str]:
     return dict(os.environ, QHCA_BIND=binds)
 
 
-def kernel(guest, _command: str) -> list[str]:
+def kernel(guest, _command: str, force: bool) -> list[str]:
     """The guest's stub, opened now if need be, and the modules where they are."""
     with guest.tool_qmp() as qmp:
         running = qmp.command("query-status")["status"] == "running"
-    found = {}
+    found, builds = {}, {}
     if running:
         try:
-            found = sections(guest.run("qhca-sections", 20).out)
+            said = guest.run("qhca-sections", 20).out
+            found, builds = sections(said), build_ids(said)
         except LabError:
             running = False     # it was stopped just now
     if not running:
-        found = guest.state.get("sections", {})
+        found, builds = guest.state.get("sections", {}), guest.state.get("build_ids", {})
     if "qhca_ib" not in found:
         raise LabError(
             f"guest {guest.name} has no qhca driver in its kernel: is it an rxe guest? "
             "Or was the driver unloaded? 'qhca-load' in the guest loads it"
         )
+    check_modules(guest, builds, force)
     stub = guest.dir / "gdb"
     with guest.tool_qmp() as qmp:
         answer = qmp.command(
@@ -96,13 +161,14 @@ def kernel(guest, _command: str) -> list[str]:
     ]
 
 
-def provider(guest, command: str) -> list[str]:
+def provider(guest, command: str, force: bool) -> list[str]:
     """A program of the guest under gdbserver, its protocol through the agent."""
     if not command:
         raise LabError("name the program: qhca-gdb provider GUEST 'COMMAND'")
     have = guest.run("command -v gdbserver", 20, check=False)
     if have.rc != 0:
         raise LabError("the guests have no gdbserver: 'make image', and boot them anew")
+    check_provider(guest, force)
     words = [
         str(paths.TOP / "lab" / "qhca-lab"), "--name", guest.lab_name, "exec", guest.name,
         "--", "bash", "-c", f"exec gdbserver --once - {command}",
@@ -115,7 +181,7 @@ def provider(guest, command: str) -> list[str]:
     ]
 
 
-def engine(guest, _command: str) -> list[str]:
+def engine(guest, _command: str, force: bool) -> list[str]:
     """QEMU's process. Its executable is run by the build root's loader, so gdb
     is told where it lies."""
     pid = guest.state["process"]["pid"]
@@ -126,8 +192,9 @@ def engine(guest, _command: str) -> list[str]:
             base = "0x" + fields[0].split("-")[0]
             break
     else:
-        raise LabError(f"process {pid} does not run {binary.name}: was QEMU built anew? "
-                       "Boot the lab again")
+        raise LabError(f"process {pid} does not run {binary}: the lab was started with "
+                       "another QEMU. Boot it again with that of the build folder")
+    check_process(pid, int(base, 16), binary, force)
     return [
         "handle SIGUSR1 nostop noprint pass",
         f"attach {pid}",
@@ -146,13 +213,15 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     top.add_argument("--name", default=os.environ.get("QHCA_LAB", "lab"),
                      help="which lab (default: $QHCA_LAB or 'lab')")
+    top.add_argument("--force", action="store_true",
+                     help="start also when what runs is of another build than the symbols")
     top.add_argument("kind", choices=KINDS)
     top.add_argument("guest")
     top.add_argument("command", nargs="?", default="", help="provider: the program")
     return top
 
 
-def script(lab: Lab, kind: str, guest_name: str, command: str) -> list[str]:
+def script(lab: Lab, kind: str, guest_name: str, command: str, force: bool) -> list[str]:
     """The lines that gdb executes first."""
     guest = lab[guest_name]
     if not guest.alive:
@@ -166,7 +235,7 @@ def script(lab: Lab, kind: str, guest_name: str, command: str) -> list[str]:
         "set debuginfod enabled off",
         "set architecture i386:x86-64",
         f"python import sys; sys.path.insert(0, '{paths.TOP}/lab/gdb')",
-        *KINDS[kind](guest, command),
+        *KINDS[kind](guest, command, force),
     ]
 
 
@@ -179,7 +248,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
         lab = Lab.load(args.name)
-        lines = script(lab, args.kind, args.guest, args.command)
+        lines = script(lab, args.kind, args.guest, args.command, args.force)
     except (LabError, OSError) as error:
         print(f"qhca-gdb: error: {error}", file=sys.stderr)
         return 125

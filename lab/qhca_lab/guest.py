@@ -43,6 +43,7 @@ class Result:
         return text
 
 
+BUILD_ID = re.compile(r"^build (\w+) ([0-9a-f]+)$", re.MULTILINE)
 SECTION = re.compile(r"^section (\w+) (\S+) (0x[0-9a-f]+)$", re.MULTILINE)
 
 
@@ -52,6 +53,11 @@ def sections(text: str) -> dict[str, dict[str, str]]:
     for module, name, address in SECTION.findall(text):
         found.setdefault(module, {})[name] = address
     return found
+
+
+def build_ids(text: str) -> dict[str, str]:
+    """{module: its build ID note, hexadecimal} of what qhca-sections printed."""
+    return dict(BUILD_ID.findall(text))
 
 
 def exit_status(reply: dict) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import freeze, machine, paths, process, sched, wire
 from .errors import LabError
-from .guest import Guest, sections
+from .guest import Guest, build_ids, sections
 
 LETTERS = "abcdefghi"
 NICS = ("qhca", "rxe", "none")
@@ -210,6 +210,7 @@ class Lab:
         except LabError as error:
             raise LabError(f"guest {guest.name} did not come up: {error}") from error
         guest.state["sections"] = sections(result.out)
+        guest.state["build_ids"] = build_ids(result.out)
         last = (result.out.splitlines() or [""])[-1]
         if last != "ready":
             raise LabError(
