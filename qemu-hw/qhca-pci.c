@@ -226,6 +226,7 @@ static const Property qhca_properties[] = {
     QHCA_PROP("max-gid", max_gid),
     QHCA_PROP("max-eth-queues", max_eth_queues),
     QHCA_PROP("speed", speed),
+    QHCA_PROP("min-ack-timeout", min_ack_timeout),
     QHCA_PROP("x-run-budget", run_budget),
     DEFINE_PROP_STRING("faults", QhcaState, faults),
     DEFINE_PROP_UNSIGNED_NODEFAULT("dm-size", QhcaState, cfg.dm_size,
@@ -265,6 +266,9 @@ static void qhca_class_defaults(ObjectClass *klass)
                         "Ethernet send queues, and as many receive queues");
     qhca_class_property(klass, "speed", cfg.speed,
                         "link speed told to the guest, Mb/s");
+    qhca_class_property(klass, "min-ack-timeout", cfg.min_ack_timeout,
+                        "the shortest local ACK timeout as its code, 0 to 31: "
+                        "4.096 us << code");
     qhca_class_property(klass, "x-run-budget", cfg.run_budget,
                         "packets sent in one go, 0: the engine's choice");
     object_class_property_set_description(klass, "faults",

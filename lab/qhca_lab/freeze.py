@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 
+from . import sched
 from .errors import LabError
 
 RUNNING = "running"
@@ -30,12 +31,13 @@ def together(connections: dict, command: str) -> None:
     much at one time as a host can tell them. All are sent to and all answers
     are waited for; then the first error is raised."""
     errors, sent = [], []
-    for name, qmp in connections.items():
-        try:
-            qmp.send(command)
-            sent.append(name)
-        except LabError as error:
-            errors.append(f"guest {name}: {error}")
+    with sched.preferred():
+        for name, qmp in connections.items():
+            try:
+                qmp.send(command)
+                sent.append(name)
+            except LabError as error:
+                errors.append(f"guest {name}: {error}")
     for name in sent:
         try:
             connections[name].reply(command)
@@ -51,13 +53,14 @@ def stop_running(connections: dict) -> list[str]:
     stopped here go on, and LabError says what was wrong."""
     running, asked, errors = {}, [], []
     # Both at once: a question that is waited for costs the guests' time.
-    for name, qmp in connections.items():
-        try:
-            qmp.send("query-status")
-            qmp.send("stop")
-            asked.append(name)
-        except LabError as error:
-            errors.append(f"guest {name}: {error}")
+    with sched.preferred():
+        for name, qmp in connections.items():
+            try:
+                qmp.send("query-status")
+                qmp.send("stop")
+                asked.append(name)
+            except LabError as error:
+                errors.append(f"guest {name}: {error}")
     for name in asked:
         qmp = connections[name]
         try:

@@ -187,6 +187,7 @@ class Lab:
         say(f"lab {self.name}: {len(self.guests)} guest(s) boot, link {link.kind}")
         for guest in self.guests:
             self._wait_ready(guest, begin + options.boot_timeout)
+            sched.prefer_monitor(guest.state["process"]["pid"])
             self.save()
             say(f"guest {guest.name} ({guest.nic}) is ready at {guest.ip} "
                 f"after {time.monotonic() - begin:.1f} s")

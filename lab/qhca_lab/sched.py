@@ -14,12 +14,15 @@ This is done alike for all guests, whatever their adapter is.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
+from pathlib import Path
 
 PRIORITY = 1  # the lowest of the real-time ones
 SLICE_NS = 100_000  # the kernel's least
+MONITOR = "mon_iothread"  # in QEMU's name of that thread, with debug-threads=on
 
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274, "ppc64le": 355}
 _RESET_ON_FORK = 1  # vCPU threads and children are ordinary again
@@ -58,10 +61,48 @@ def prefer_main_loop(pid: int) -> str:
     Call it before QEMU makes its threads. Returns what was done: "real-time",
     "short slice" or "nothing": then latencies are those of the scheduler.
     """
+    return _prefer(pid)
+
+
+def prefer_monitor(pid: int) -> str:
+    """The same for the thread of QEMU process PID that reads QMP commands, which
+    is there once a socket is: who stops guests together must not wait for it.
+    """
+    found = "nothing"
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError, ValueError):
+            if MONITOR in (task / "comm").read_text():
+                found = _prefer(int(task.name))
+    return found
+
+
+@contextlib.contextmanager
+def preferred():
+    """In a with statement: this thread runs before others, if it may. For what
+    is short and must not be interrupted in its middle."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(
-            pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY)
+            0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY)
+        )
+        changed = True
+    except OSError:
+        changed = False
+    try:
+        yield
+    finally:
+        if changed:
+            try:
+                os.sched_setscheduler(0, *before)
+            except OSError:     # who is not root cannot take that flag away
+                os.sched_setscheduler(0, before[0] | os.SCHED_RESET_ON_FORK, before[1])
+
+
+def _prefer(tid: int) -> str:
+    try:
+        os.sched_setscheduler(
+            tid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY)
         )
         return "real-time"
     except OSError:
-        return "short slice" if _short_slice(pid) else "nothing"
+        return "short slice" if _short_slice(tid) else "nothing"

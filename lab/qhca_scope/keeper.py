@@ -2,9 +2,13 @@
 """The keeper: a process in the background that looks after a lab's guests as
 long as one has a break.
 
-When a guest stops at a break, it stops the others; when that guest goes on,
-by whatever means (gdb's continue, QMP's cont), it lets those go on too. It ends
-by itself when no break is set and none stands, and with the lab.
+When a guest stops at a break, its adapter's or gdb's, it stops the others; when
+that guest goes on, by whatever means (gdb's continue, QMP's cont), it lets those
+go on too. It ends by itself when no break is set and none stands, and with the
+lab.
+
+While it hesitates, adapters that run wait for one that stands and count down
+their retries: so it runs before others, if it may.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from qhca_lab import LabError
+from qhca_lab import LabError, sched
 from qhca_lab.qmp import wait_any
 
 from .machine import AT_BREAK
@@ -75,8 +79,7 @@ def keep(scope) -> int:
         for machine in machines:
             machine.qmp.poll_events()
         print("ready", flush=True)
-        with contextlib.suppress(OSError):      # who is late lets peers' timers run
-            os.setpriority(os.PRIO_PROCESS, 0, -10)
+        sched.prefer_main_loop(os.getpid())     # who is late lets peers' timers run
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)                # nobody reads us any more
         for machine in machines:        # a break may have been met already
@@ -109,6 +112,10 @@ def guard(scope, machine, events: list[dict]) -> None:
     try:
         if "QHCA_STOP" in names and not gone_on(events):
             scope.peers_follow(machine)
+        elif ("STOP" in names and not gone_on(events)
+                and machine.state() in scope.stops_of_peers
+                and not scope.stopped_with_another(machine)):
+            scope.peers_follow(machine)
         if "RESUME" in names:
             scope.peers_go()
     except LabError as error:
@@ -119,7 +126,8 @@ def ended(scope, machines, lock) -> bool:
     """Is nobody in need of a keeper? Then the lock is given up, too."""
     try:
         with scope.lock():
-            if not any(needed(m) for m in machines):
+            if not scope.attended and not any(needed(m) for m in machines):
+                scope.peers_go()        # one may have gone on just now
                 fcntl.flock(lock, fcntl.LOCK_UN)
                 return True
     except LabError as error:

@@ -11,6 +11,7 @@ from .trouble import NoSuchObject, ScopeError, Usage
 
 RUNNING = "running"
 AT_BREAK = "debug"
+PAUSED = "paused"
 PAGE = 256                      # objects asked for at once
 
 

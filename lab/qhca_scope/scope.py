@@ -14,14 +14,19 @@ import contextlib
 import fcntl
 import json
 import os
+import select
 import time
 
-from qhca_lab import Lab, LabError, freeze, paths
+from qhca_lab import Lab, LabError, freeze, paths, sched
 from qhca_lab.qmp import wait_any
 
 from . import keeper
-from .machine import AT_BREAK, RUNNING, Machine
+from .machine import AT_BREAK, PAUSED, RUNNING, Machine
 from .trouble import ScopeError, TookTooLong, Usage
+
+# Seconds that a guest may step while its peers stand: much shorter than what
+# they grant each other before a packet is sent again.
+ALONE = 0.01
 
 
 def find_lab(name: str | None) -> Lab:
@@ -147,6 +152,24 @@ class Scope:
         with self.lock():
             self._share(together=on)
 
+    @property
+    def attended(self) -> bool:
+        """See attend()."""
+        return self._shared().get("attended", False)
+
+    @property
+    def stops_of_peers(self) -> tuple[str, ...]:
+        """The run states in which a guest stops the others."""
+        return (AT_BREAK, PAUSED) if self.attended else (AT_BREAK,)
+
+    def attend(self) -> None:
+        """From now on, as long as the lab is up, a guest that stops for any
+        reason, a debugger's Ctrl-C too, stops the others, and none runs while
+        another stands at a break."""
+        with self.lock():
+            self._share(attended=True)
+            keeper.ensure(self.lab)
+
     # ------------------------------------------------------ standing still
 
     def states(self) -> dict[str, str | None]:
@@ -173,7 +196,7 @@ class Scope:
                     if time.monotonic() > deadline:
                         break
                     time.sleep(0.005)
-                stands = machine.state() == AT_BREAK
+                stands = machine.state() in self.stops_of_peers
             except LabError:
                 freeze.together({n: self[n].qmp for n in stopped}, "cont")
                 raise
@@ -190,20 +213,34 @@ class Scope:
         names of those."""
         with self.lock():
             frozen = self._shared().get("frozen", [])
-            states = self.states()
-            if not frozen or AT_BREAK in states.values():
+            attended = self.attended
+            if not (frozen or attended):
                 return []
+            states = self.states()
+            at_break = [n for n, state in states.items() if state == AT_BREAK]
+            if at_break:
+                if attended:
+                    self.peers_follow(self[at_break[0]])
+                return []
+            if RUNNING not in states.values():
+                return []       # it has been stopped again
             self._share(frozen=[])
-            waiting = {n: self[n].qmp for n in frozen if states.get(n) == "paused"}
+            waiting = {n: self[n].qmp for n, state in states.items()
+                       if state == PAUSED and (attended or n in frozen)}
             freeze.together(waiting, "cont")
             return list(waiting)
+
+    def stopped_with_another(self, machine: Machine) -> bool:
+        """Does MACHINE stand because another does?"""
+        return machine.name in self._shared().get("frozen", [])
 
     def freeze(self) -> list[str]:
         """Stop all guests; the names of those that ran."""
         with self.lock():
-            stopped = freeze.stop_running({m.name: m.qmp for m in self.alive()})
-            self._share(frozen=[])      # this is to stay until thaw
-            return stopped
+            everyone = {m.name: m.qmp for m in self.alive()}
+            # This is to stay until thaw, or all go on when one does.
+            self._share(frozen=sorted(everyone) if self.attended else [])
+            return freeze.stop_running(everyone)
 
     def go(self) -> list[str]:
         """Let all guests go on, and forget steps that are left; the names of
@@ -245,15 +282,31 @@ class Scope:
             keeper.ensure(self.lab)
             states = self.states()
             others = {n: self[n].qmp for n, s in states.items()
-                      if n != machine.name and s in ("paused", AT_BREAK)}
+                      if n != machine.name and s in (PAUSED, AT_BREAK)}
             for each in self.alive():
                 each.qmp.poll_events()
             self._share(frozen=[])
-            machine.qmp.send("qhca-step", {"on": on, "count": count})
-            try:
-                freeze.together(others, "cont")
-            finally:
-                machine.qmp.reply("qhca-step")
+            with sched.preferred():
+                machine.command("qhca-step", {"on": on, "count": count})
+                if others and not self._stops_within(machine, ALONE):
+                    freeze.together(others, "cont")
+                    return
+            # The step's end needed nobody else, whose time has not gone by.
+            paused = [n for n in others if states[n] == PAUSED]
+            if paused:
+                self._share(frozen=sorted(paused))
+
+    @staticmethod
+    def _stops_within(machine: Machine, seconds: float) -> bool:
+        """Has MACHINE told of a stop before so much time is over?"""
+        deadline = time.monotonic() + seconds
+        while True:
+            if any(e["event"] == "QHCA_STOP" for e in machine.qmp.peek_events()):
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            select.select([machine.qmp], [], [], left)
 
     def wait_stop(self, machines: list[Machine] | None = None,
                   timeout: float | None = None) -> Machine:

@@ -76,7 +76,7 @@ static void progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
         if (xp->una_psn == xp->max_psn) {
             qhca_timer_stop(e, qp);
         } else if (qp->timeout) {
-            qhca_timer_start(e, qp, qp->timeout & 31);
+            qhca_timer_start_ack(e, qp);
         }
     }
     qhca_qp_schedule(e, qp);
@@ -100,7 +100,7 @@ static bool retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
     }
     qhca_req_go_back(e, qp, why);
     if (qp->timeout) {
-        qhca_timer_start(e, qp, qp->timeout & 31);
+        qhca_timer_start_ack(e, qp);
     }
     qhca_qp_schedule(e, qp);
     return true;
@@ -197,7 +197,7 @@ void qhca_comp_resume(struct qhca *e, struct qhca_qp *qp, bool again)
         qhca_req_go_back(e, qp, QHCA_SYN_PAGE_FAULT);
     }
     if (qp->timeout && (again || !xp->deadline)) {
-        qhca_timer_start(e, qp, qp->timeout & 31);
+        qhca_timer_start_ack(e, qp);
     }
 }
 

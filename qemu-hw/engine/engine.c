@@ -31,6 +31,7 @@ void qhca_config_default(struct qhca_config *cfg)
     cfg->max_eth_queues = 16;
     cfg->speed = 100000;
     cfg->run_budget = 0;
+    cfg->min_ack_timeout = 0;
     cfg->dm_size = 16 << 20;
 }
 
@@ -67,6 +68,9 @@ static const char *check_config(const struct qhca_config *cfg)
     if (cfg->dm_size && (cfg->dm_size < DM_MIN || cfg->dm_size > DM_MAX ||
                          (cfg->dm_size & (cfg->dm_size - 1)))) {
         return "dm-size must be 0 or a power of two from 4 KiB to 64 GiB";
+    }
+    if (cfg->min_ack_timeout > 31) {
+        return "min-ack-timeout must be 0 to 31";
     }
     if (!pow2_in(cfg->max_eth_queues, 1, 256)) {
         return "the limit of Ethernet queues must be a power of two from 1 "

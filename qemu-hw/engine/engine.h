@@ -98,6 +98,7 @@ struct qhca_config {
     uint32_t max_eth_queues;
     uint32_t speed;             /* Mb/s told to the guest */
     uint32_t run_budget;        /* packets sent per qhca_run(), 0: default */
+    uint32_t min_ack_timeout;   /* shorter ACK timeouts last as long, 0..31 */
     uint64_t dm_size;           /* device memory: 0, or a power of two */
 };
 

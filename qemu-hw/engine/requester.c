@@ -364,7 +364,7 @@ static void sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
             qhca_req_reap(e, qp);
         }
     } else if (!xp->deadline && qp->timeout) {
-        qhca_timer_start(e, qp, qp->timeout & 31);
+        qhca_timer_start_ack(e, qp);
     }
 }
 

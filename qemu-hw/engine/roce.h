@@ -521,6 +521,8 @@ bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
 /* ---- timer.c ---- */
 /* (Re)start the QP's timer in a class: 0..31, or QHCA_TIMER_RNR + code. */
 void qhca_timer_start(struct qhca *e, struct qhca_qp *qp, uint8_t cls);
+/* The same, for the QP's local ACK timeout; it must have one. */
+void qhca_timer_start_ack(struct qhca *e, struct qhca_qp *qp);
 void qhca_timer_stop(struct qhca *e, struct qhca_qp *qp);
 /* Nanoseconds of an RNR timer code (IBA table 45). */
 uint64_t qhca_rnr_ns(uint8_t code);

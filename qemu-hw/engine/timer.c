@@ -55,6 +55,14 @@ void qhca_timer_start(struct qhca *e, struct qhca_qp *qp, uint8_t cls)
     }
 }
 
+void qhca_timer_start_ack(struct qhca *e, struct qhca_qp *qp)
+{
+    uint8_t code = qp->timeout & 31;
+
+    qhca_timer_start(e, qp, code > e->cfg.min_ack_timeout ?
+                            code : (uint8_t)e->cfg.min_ack_timeout);
+}
+
 void qhca_timer_stop(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = &qp->xp;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The RC requester and completer, packet by packet. */
 #include "peer.h"
+#include "internal.h"
 
 #define MTU 256
 #define RTO (4096ull << 10)     /* timeout code 10 */
@@ -170,6 +171,33 @@ static void timeout(void **state)
     peer_cqe(p, scq, 3, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
     peer_expect_nothing(p);
     peer_free(p);
+}
+
+/* The adapter's least ACK timeout: a shorter one of a QP lasts as long. */
+static void timeout_least(void **state)
+{
+    static const struct { uint8_t least, want; } each[] = {
+        { 9, 10 }, { 10, 10 }, { 13, 13 },
+    };
+    unsigned i, n;
+
+    (void)state;
+    for (i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+        struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+        uint64_t t0 = p->w.now, rto = 4096ull << each[i].want;
+
+        p->e->cfg.min_ack_timeout = each[i].least;
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND }, 0, 8);
+        for (n = 0; n <= p->a.retry_cnt; n++) {
+            peer_expect(p, SEND_ONLY, psn0(p));
+            world_run_until(&p->w, t0 + (n + 1) * rto - 20000);
+            peer_expect_nothing(p);
+            peer_no_cqe(p, scq);
+            world_run_until(&p->w, t0 + (n + 1) * rto + 10000);
+        }
+        peer_cqe(p, scq, 0, QHCA_WC_RETRY_EXC_ERR, QHCA_SYN_TIMEOUT);
+        peer_free(p);
+    }
 }
 
 /*
@@ -953,6 +981,7 @@ int main(void)
         cmocka_unit_test(gather),
         cmocka_unit_test(sequence_nak),
         cmocka_unit_test(timeout),
+        cmocka_unit_test(timeout_least),
         cmocka_unit_test(timeout_wire_blocked),
         cmocka_unit_test(progress),
         cmocka_unit_test(rnr),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """QMP connections side by side, and guests that stand still together."""
 
+import ctypes
 import json
 import os
 import select
@@ -15,7 +16,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from fake_qemu import FakeQemu, Refuse  # noqa: E402
-from qhca_lab import LabError, freeze, machine, process, qmp  # noqa: E402
+from qhca_lab import LabError, freeze, machine, process, qmp, sched  # noqa: E402
 
 
 @pytest.fixture
@@ -171,6 +172,45 @@ def test_qemu_that_ends_is_an_error(lab):
         with pytest.raises(LabError, match="closed its QMP"):
             tool.command("query-status")
             tool.command("query-status")
+
+
+# --------------------------------------------------------------- scheduling
+
+
+def test_the_thread_that_reads_commands_is_preferred():
+    """Found by its name in a process of many, and no other is touched."""
+    libc, tids, end = ctypes.CDLL(None), {}, threading.Event()
+
+    def run(name):
+        libc.prctl(15, name.encode(), 0, 0, 0)      # PR_SET_NAME
+        tids[name] = threading.get_native_id()
+        end.wait(20)
+
+    names = ("IO mon_iothread", "CPU 0/TCG")
+    threads = [threading.Thread(target=run, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    try:
+        while len(tids) < len(names):
+            assert all(t.is_alive() for t in threads)
+        did = sched.prefer_monitor(os.getpid())
+        policies = {n: os.sched_getscheduler(t) & ~os.SCHED_RESET_ON_FORK for n, t in tids.items()}
+        assert policies["CPU 0/TCG"] == os.SCHED_OTHER
+        if did == "real-time":
+            assert policies["IO mon_iothread"] == os.SCHED_RR
+        else:                                       # we may not
+            assert did in ("short slice", "nothing") and os.getuid() != 0
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_preferred_is_over_at_its_end():
+    before = os.sched_getscheduler(0)
+    with sched.preferred():
+        assert os.getuid() != 0 or os.sched_getscheduler(0) & 0xff == os.SCHED_RR
+    assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == before
 
 
 # ------------------------------------------------------------------- freeze

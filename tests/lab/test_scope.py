@@ -370,6 +370,42 @@ def test_a_stop_that_is_past_stops_nobody(lab):
         assert lab["b"].names().count("stop") == count, "stopped for what is known to be past"
 
 
+def test_a_stop_of_gdb_freezes_the_peer(scope, lab):
+    """gdb's own breakpoints are stops without a word of the adapter's."""
+    scope("break", "doorbell")
+    lab["a"].stop("debug")
+    until(lambda: lab["b"].state == "paused", "the peer's stop")
+    lab["a"].run()
+    until(lambda: lab["b"].state == "running", "the peer going on")
+    lab["a"].stop("paused")     # somebody's QMP: he knows what he does
+    assert scope("break", "wqe")[0] == 0
+    assert lab["b"].state == "running"
+
+
+def test_stops_of_all_kinds_when_attended(scope, lab):
+    """In `make debug` guests stand and go together whatever stopped them."""
+    with Scope.of_lab("one") as s:
+        s.attend()
+        for state in ("paused", "debug", "paused"):     # gdb's Ctrl-C, a breakpoint
+            lab["a"].stop(state)
+            until(lambda: lab["b"].state == "paused", "the peer's stop")
+            lab["a"].run()
+            until(lambda: lab["b"].state == "running", "the peer going on")
+        scope("freeze")
+        lab["a"].run()
+        until(lambda: lab["b"].state == "running", "the peer going on")
+        lab["b"].meet()
+        until(lambda: lab["a"].state == "paused", "the other's stop")
+        before = lab["a"].names().count("stop")
+        lab["a"].run()          # gdb's continue, while b stands at its break
+        until(lambda: lab["a"].names().count("stop") > before, "the second stop")
+        until(lambda: lab["a"].state == "paused", "it stands")
+        assert lab["b"].state == "debug"
+        assert scope("continue")[0] == 0
+        assert (lab["a"].state, lab["b"].state) == ("running", "running")
+        assert keeper.alive(s.lab)
+
+
 def test_the_keeper_ends_with_its_work(scope, lab, monkeypatch):
     scope("break", "doorbell")
     found = Scope.of_lab("one").lab
@@ -394,18 +430,38 @@ def test_step(scope, answer, lab):
     scope("break", "doorbell")
     lab["a"].meet()
     until(lambda: lab["b"].state == "paused", "the peer's stop")
-    plain = lab["a"].answers["qhca-step"]
+    plain = lab["b"].answers["cont"]
 
-    def step(arguments):
+    def go_on(arguments):
         plain(arguments)
         threading.Timer(0.05, lambda: lab["a"].meet("wqe", qpn=17, index=3)).start()
         return {}
-    lab["a"].answers["qhca-step"] = step
+    lab["b"].answers["cont"] = go_on        # what a waits for comes from b
     seen = answer("step", "wqe", "-n", 3)
     assert lab["a"].asked("qhca-step") == [{"on": "wqe", "count": 3}]
     assert seen["look"]["why"] == "step" and seen["look"]["event"]["index"] == 3
     assert seen["states"] == {"a": "debug", "b": "paused"}
     assert "cont" in lab["b"].names(), "the peer went on while a stepped"
+
+
+def test_a_step_that_needs_no_peer(scope, answer, lab, monkeypatch):
+    """The peer stands still all the time, and goes on with the stepped guest."""
+    monkeypatch.setattr("qhca_scope.scope.ALONE", 30)
+    scope("break", "doorbell")
+    lab["a"].meet()
+    until(lambda: lab["b"].state == "paused", "the peer's stop")
+    plain = lab["a"].answers["qhca-step"]
+
+    def step(arguments):
+        plain(arguments)
+        lab["a"].meet("hop", number=17)
+        return {}
+    lab["a"].answers["qhca-step"] = step
+    for _ in range(20):
+        assert answer("step", "walk")["states"] == {"a": "debug", "b": "paused"}
+    assert "cont" not in lab["b"].names()
+    lab["a"].run()              # as gdb would
+    until(lambda: lab["b"].state == "running", "the peer going on")
 
 
 def test_step_that_does_not_end(scope, lab):

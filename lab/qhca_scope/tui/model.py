@@ -297,8 +297,12 @@ class Model:
 
     def step(self, on: str, count: int = 1) -> None:
         self.touched = True
-        self.scope.step(self.view.machine, on, count)
         self.view.stepping = f"{count} {on}" if count > 1 else on
+        try:
+            self.scope.step(self.view.machine, on, count)
+        except LabError:
+            self.view.stepping = ""
+            raise
 
     def cancel(self) -> None:
         """Forget a step that does not end."""
