@@ -292,8 +292,9 @@ def test_same_seed_same_packets(pair, progs, tmp_path):
     Ten runs with one seed: the same packets on the wire, to the byte, the same
     faults, the same counters, the same result. Another seed: others.
 
-    One message at a time, and a timer (2 s) that no delay of the host comes
-    near: then nothing but the faults decides what is sent.
+    One message at a time, and timers (2 s, 4 s) that no delay of the host comes
+    near. They differ, as both ends may wait for them at a time. Then nothing but
+    the faults decides what is sent.
     """
     def run(seed):
         for guest in pair:
@@ -305,7 +306,8 @@ def test_same_seed_same_packets(pair, progs, tmp_path):
         wire_capture.start(pair)
         try:
             with counted(pair) as up:
-                a, b = pingpong(pair, progs, "--iters 10 --timeout 19", timeout=300)
+                a, b = pingpong(pair, progs, "--iters 10 --timeout 19", "--timeout 20",
+                                timeout=300)
         finally:
             wire_capture.stop(pair, path)
             hits = {g.name: [(f["rule"], f["matches"], f["hits"])

@@ -34,7 +34,7 @@ def break_set(lab, _folder: Path):
         for guest in lab.guests:
             with guest.qmp() as qmp:
                 qmp.command("qhca-break-add",
-                            {"condition": {"kind": "doorbell", "number": NOBODY}})
+                            {"condition": {"on": "doorbell", "number": NOBODY}})
         yield
     finally:
         for guest in lab.guests:

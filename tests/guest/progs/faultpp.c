@@ -15,7 +15,6 @@
  * (-1: none came), messages with "wrong" bytes, asynchronous "events", the
  * "state" of the QP.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -61,36 +60,6 @@ static void create_with_events(void)
 	q.qp = ibv_create_qp(dev.pd, &q.init);
 	if (!q.qp)
 		qv_die("ibv_create_qp", errno);
-}
-
-static void tell(int fd, const void *p, size_t n)
-{
-	if (write(fd, p, n) != (ssize_t)n)
-		qv_die("write", errno);
-}
-
-static void hear(int fd, void *p, size_t n)
-{
-	if (recv(fd, p, n, MSG_WAITALL) != (ssize_t)n)
-		qv_die("recv", errno);
-}
-
-static int link_up(const char *server)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET,
-				 .sin_port = htons(PORT) };
-	int s = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-
-	if (server) {
-		if (inet_pton(AF_INET, server, &a.sin_addr) != 1 ||
-		    connect(s, (struct sockaddr *)&a, sizeof(a)))
-			qv_die("connect", errno);
-		return s;
-	}
-	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(s, (struct sockaddr *)&a, sizeof(a)) || listen(s, 1))
-		qv_die("listen", errno);
-	return accept(s, NULL, NULL);
 }
 
 static uint8_t byte_of(int message, int i)
@@ -297,7 +266,7 @@ int main(int argc, char **argv)
 	qv_qp_init(&q, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 	for (i = 0; i < 2; i++)
 		post_recv();
-	fd = link_up(first ? argv[optind] : NULL);
+	fd = qv_link(first ? argv[optind] : NULL, PORT);
 	if (fd < 0)
 		qv_die("accept", errno);
 	mine.gid = dev.gid;
@@ -306,14 +275,14 @@ int main(int argc, char **argv)
 	mine.addr = (uintptr_t)mr->addr + HALF;
 	fill(mr->addr, 0);
 	fill((uint8_t *)mr->addr + HALF, 0);
-	tell(fd, &mine, sizeof(mine));
-	hear(fd, &yours, sizeof(yours));
+	qv_tell(fd, &mine, sizeof(mine));
+	qv_hear(fd, &yours, sizeof(yours));
 	path.gid = yours.gid;
 	path.qpn = yours.qpn;
 	qv_qp_connect_path(&dev, &q, &path);
 	/* both must be ready to receive before anything is sent */
-	tell(fd, "x", 1);
-	hear(fd, &c, 1);
+	qv_tell(fd, "x", 1);
+	qv_hear(fd, &c, 1);
 	yours.rkey += delta;
 	if (active)
 		done = work(first, op, &yours, &status);

@@ -6,11 +6,9 @@
  * The waiting side binds a type 2 window. The other writes and reads through
  * it, takes it back by SEND with invalidate, and finds it closed.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "qv.h"
@@ -34,36 +32,6 @@ static void expect(bool right, const char *what)
 {
 	if (!right && !strcmp(why, "ok"))
 		why = what;
-}
-
-static void tell(int fd, const void *p, size_t n)
-{
-	if (write(fd, p, n) != (ssize_t)n)
-		qv_die("write", errno);
-}
-
-static void hear(int fd, void *p, size_t n)
-{
-	if (recv(fd, p, n, MSG_WAITALL) != (ssize_t)n)
-		qv_die("recv", errno);
-}
-
-static int link_up(const char *server)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET,
-				 .sin_port = htons(PORT) };
-	int s = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-
-	if (server) {
-		if (inet_pton(AF_INET, server, &a.sin_addr) != 1 ||
-		    connect(s, (struct sockaddr *)&a, sizeof(a)))
-			qv_die("connect", errno);
-		return s;
-	}
-	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(s, (struct sockaddr *)&a, sizeof(a)) || listen(s, 1))
-		qv_die("listen", errno);
-	return accept(s, NULL, NULL);
 }
 
 static int status(struct ibv_cq *cq, struct ibv_wc *wc)
@@ -99,7 +67,7 @@ static void serve(int fd, struct ibv_mr *mr)
 		qv_die("posting a receive", errno);
 	h.rkey = wr.bind_mw.rkey;
 	h.addr = (uintptr_t)mr->addr + FROM;
-	tell(fd, &h, sizeof(h));
+	qv_tell(fd, &h, sizeof(h));
 	expect(status(q.rcq, &wc) == IBV_WC_SUCCESS && wc.wr_id == 7,
 	       "receive with invalidate");
 	expect(wc.invalidated_rkey == h.rkey, "the key in the completion");
@@ -110,7 +78,7 @@ static void serve(int fd, struct ibv_mr *mr)
 	for (i = 0; i < SPAN; i++)
 		expect(((uint8_t *)mr->addr)[FROM + i] == (uint8_t)(i * 7),
 		       "data");
-	hear(fd, &h, 1);
+	qv_hear(fd, &h, 1);
 	qv_qp_destroy(&q);
 	expect(!ibv_dealloc_mw(mw), "dealloc");
 }
@@ -127,7 +95,7 @@ static void use(int fd, struct ibv_mr *mr)
 	struct hello h;
 	int i;
 
-	hear(fd, &h, sizeof(h));
+	qv_hear(fd, &h, sizeof(h));
 	for (i = 0; i < SPAN; i++)
 		p[i] = i * 7;
 	if (qv_send(&q, IBV_WR_RDMA_WRITE, 1, &s, 1, h.addr, h.rkey))
@@ -146,7 +114,7 @@ static void use(int fd, struct ibv_mr *mr)
 	if (qv_send(&q, IBV_WR_RDMA_WRITE, 1, &s, 1, h.addr, h.rkey))
 		qv_die("posting a write", errno);
 	expect(status(q.scq, &wc) == IBV_WC_REM_ACCESS_ERR, "write afterwards");
-	tell(fd, "x", 1);
+	qv_tell(fd, "x", 1);
 	qv_qp_destroy(&q);
 }
 
@@ -164,17 +132,17 @@ int main(int argc, char **argv)
 	mr = qv_mr(&dev, LEN, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	qv_qp_create(&dev, &q, IBV_QPT_RC, &cap);
 	qv_qp_init(&q, all);
-	fd = link_up(argc > 1 ? argv[1] : NULL);
+	fd = qv_link(argc > 1 ? argv[1] : NULL, PORT);
 	mine.gid = dev.gid;
 	mine.qpn = q.qp->qp_num;
-	tell(fd, &mine, sizeof(mine));
-	hear(fd, &yours, sizeof(yours));
+	qv_tell(fd, &mine, sizeof(mine));
+	qv_hear(fd, &yours, sizeof(yours));
 	path = qv_path_to(&dev, yours.qpn);
 	path.gid = yours.gid;
 	qv_qp_connect_path(&dev, &q, &path);
 	/* both must be ready to receive before anything is sent */
-	tell(fd, "x", 1);
-	hear(fd, &yours, 1);
+	qv_tell(fd, "x", 1);
+	qv_hear(fd, &yours, 1);
 	if (argc > 1)
 		use(fd, mr);
 	else

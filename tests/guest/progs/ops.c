@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "qv.h"
@@ -112,27 +111,6 @@ static int tcp;
  */
 static bool soft;
 
-static void tell(const void *p, size_t n)
-{
-	if (send(tcp, p, n, 0) != (ssize_t)n)
-		qv_die("send to the other side", errno);
-}
-
-static void hear(void *p, size_t n)
-{
-	if (recv(tcp, p, n, MSG_WAITALL) != (ssize_t)n)
-		qv_die("the other side has gone", EPIPE);
-}
-
-/* Both sides are here. */
-static void meet(void)
-{
-	char c = 'm';
-
-	tell(&c, 1);
-	hear(&c, 1);
-}
-
 static uint8_t pattern(const struct op *op, uint32_t i)
 {
 	return i * 13 + i / 251 + (op - ops) * 29 + 1;
@@ -182,8 +160,8 @@ static struct card exchange(const struct card *mine)
 {
 	struct card other;
 
-	tell(mine, sizeof(*mine));
-	hear(&other, sizeof(other));
+	qv_tell(tcp, mine, sizeof(*mine));
+	qv_hear(tcp, &other, sizeof(other));
 	return other;
 }
 
@@ -259,7 +237,7 @@ static void request(const struct op *op, struct qv_qp *q,
 		return;
 	}
 	if (op->flags & LATE)
-		meet();
+		qv_meet(tcp);
 	if (!qv_wait(q->scq, &wc, 10000)) {
 		qv_wrong("no completion");
 		return;
@@ -301,8 +279,8 @@ static void active(const struct op *op)
 		qv_wrong("the other side has no key");
 	else
 		request(op, &q, &peer);
-	meet();
-	meet();
+	qv_meet(tcp);
+	qv_meet(tcp);
 	qv_qp_destroy(&q);
 }
 
@@ -467,16 +445,16 @@ static void passive(const struct op *op)
 	}
 	exchange(&mine);
 	if (op->flags & LATE) {
-		meet();
+		qv_meet(tcp);
 		usleep(LATE_MS * 1000);
 		post_receive(op, &q, srq);
 	}
 	if (op->recv_len >= 0 && mine.rkey)
 		check_receive(op, &q, mine.rkey);
-	meet();
+	qv_meet(tcp);
 	if (mine.rkey)
 		check_memory(op);
-	meet();
+	qv_meet(tcp);
 	if (mw && ibv_dealloc_mw(mw))
 		qv_wrong("ibv_dealloc_mw: %s", strerror(errno));
 	if (below && ibv_dereg_mr(below))
@@ -488,32 +466,6 @@ static void passive(const struct op *op)
 
 /* ------------------------------------------------------------------ both */
 
-static int connect_tcp(const char *address)
-{
-	struct sockaddr_in sa = {
-		.sin_family = AF_INET, .sin_port = htons(TCP_PORT),
-	};
-	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1, peer;
-
-	if (fd < 0)
-		qv_die("socket", errno);
-	if (address) {
-		if (inet_pton(AF_INET, address, &sa.sin_addr) != 1)
-			qv_die(address, EINVAL);
-		if (connect(fd, (void *)&sa, sizeof(sa)))
-			qv_die("connect", errno);
-		return fd;
-	}
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (void *)&sa, sizeof(sa)) || listen(fd, 1))
-		qv_die("listen", errno);
-	peer = accept(fd, NULL, NULL);
-	if (peer < 0)
-		qv_die("accept", errno);
-	close(fd);
-	return peer;
-}
-
 int main(int argc, char **argv)
 {
 	bool client = argc > 1;
@@ -523,7 +475,7 @@ int main(int argc, char **argv)
 	qv_open(&dev);
 	soft = !dev.db;
 	mr = qv_mr(&dev, LEN, rights);
-	tcp = connect_tcp(client ? argv[1] : NULL);
+	tcp = qv_link(client ? argv[1] : NULL, TCP_PORT);
 	for (turn = 0; turn < 2; turn++) {
 		for (i = 0; i < NOPS; i++) {
 			bool act = client == !turn;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Helpers of the guest test programs; see qv.h. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -264,6 +266,51 @@ int qv_recv(struct qv_qp *q, uint64_t wr_id, struct ibv_sge *sge, int num)
 	struct ibv_recv_wr *bad;
 
 	return ibv_post_recv(q->qp, &wr, &bad);
+}
+
+int qv_link(const char *server, unsigned short port)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1, peer;
+
+	if (fd < 0)
+		qv_die("socket", errno);
+	if (server) {
+		if (inet_pton(AF_INET, server, &sa.sin_addr) != 1)
+			qv_die(server, EINVAL);
+		if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)))
+			qv_die("connect", errno);
+		return fd;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) || listen(fd, 1))
+		qv_die("listen", errno);
+	peer = accept(fd, NULL, NULL);
+	if (peer < 0)
+		qv_die("accept", errno);
+	close(fd);
+	return peer;
+}
+
+void qv_tell(int fd, const void *p, size_t n)
+{
+	if (write(fd, p, n) != (ssize_t)n)
+		qv_die("the other end does not listen", errno);
+}
+
+void qv_hear(int fd, void *p, size_t n)
+{
+	if (recv(fd, p, n, MSG_WAITALL) != (ssize_t)n)
+		qv_die("the other end is gone", ECONNRESET);
+}
+
+void qv_meet(int fd)
+{
+	char c = 'x';
+
+	qv_tell(fd, &c, 1);
+	qv_hear(fd, &c, 1);
 }
 
 long qv_now(void)

@@ -82,6 +82,19 @@ void qv_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** The next completion of @cq must have this status; else qv_wrong(). */
 void qv_next_is(struct ibv_cq *cq, int status, const char *what);
 /** Milliseconds of a clock that only goes forward. */
+/**
+ * A TCP connection to the same program in the other guest, for what both must
+ * know and for taking turns. @server: the address (IPv4) of the one that waits
+ * for it on @port; NULL: be that one. Does not return when that fails.
+ */
+int qv_link(const char *server, unsigned short port);
+/** Write @n bytes to the other end, or do not return. */
+void qv_tell(int fd, const void *p, size_t n);
+/** Read @n bytes of the other end, or do not return. */
+void qv_hear(int fd, void *p, size_t n);
+/** One byte each way: both are here. */
+void qv_meet(int fd);
+
 long qv_now(void);
 /** Take one asynchronous event; -1 when none came in @ms milliseconds. */
 int qv_async(struct qv_dev *d, int ms);

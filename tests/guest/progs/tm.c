@@ -6,24 +6,23 @@
  *	tm			receiver; waits for the sender's TCP connection
  *	tm HOST			sender
  *
- * $IBDEV, $GIDX: the adapter; $PORT: of TCP, 18600 by default.  Prints one
- * JSON object; a difference from what must be ends it with status 1.
+ * $IBDEV, $GIDX: the adapter.  Prints one JSON object; a difference from what
+ * must be ends it with status 1.
  */
-#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include <infiniband/tm_types.h>
 #include <infiniband/verbs.h>
 
 #include "qv.h"
+
+#define PORT	18600
 
 #define REGION		(8u << 20)
 #define WQE_BYTES	4096u
@@ -96,54 +95,18 @@ static void verify(const uint8_t *p, uint32_t id, uint32_t len)
 			fail("first wrong byte", i, -1);
 }
 
-/* ---- the other process ---- */
-
-static void put(const void *p, size_t n)
-{
-	if (write(sock, p, n) != (ssize_t)n)
-		qv_die("write to the peer", errno);
-}
-
-static void get(void *p, size_t n)
-{
-	if (recv(sock, p, n, MSG_WAITALL) != (ssize_t)n)
-		qv_die("the peer is gone", ECONNRESET);
-}
+/* ---- the other process: whose turn it is ---- */
 
 static void token_put(void)
 {
-	put("x", 1);
+	qv_tell(sock, "x", 1);
 }
 
 static void token_get(void)
 {
 	char c;
 
-	get(&c, 1);
-}
-
-static void connect_peer(const char *host)
-{
-	const char *port = getenv("PORT") ? getenv("PORT") : "18600";
-	struct addrinfo hint = { .ai_socktype = SOCK_STREAM,
-				 .ai_flags = host ? 0 : AI_PASSIVE }, *ai;
-	int s, one = 1;
-
-	if (getaddrinfo(host, port, &hint, &ai))
-		qv_die("getaddrinfo", EINVAL);
-	s = socket(ai->ai_family, SOCK_STREAM, 0);
-	if (host) {
-		if (connect(s, ai->ai_addr, ai->ai_addrlen))
-			qv_die("connect", errno);
-		sock = s;
-		return;
-	}
-	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(s, ai->ai_addr, ai->ai_addrlen) || listen(s, 1))
-		qv_die("listen", errno);
-	sock = accept(s, NULL, NULL);
-	if (sock < 0)
-		qv_die("accept", errno);
+	qv_hear(sock, &c, 1);
 }
 
 /* ---- verbs ---- */
@@ -186,8 +149,8 @@ static void connect_qp(void)
 	if (ibv_query_gid(ctx, 1, gid_index, &gid))
 		qv_die("ibv_query_gid", errno);
 	memcpy(mine.gid, &gid, 16);
-	put(&mine, sizeof(mine));
-	get(&peer, sizeof(peer));
+	qv_tell(sock, &mine, sizeof(mine));
+	qv_hear(sock, &peer, sizeof(peer));
 	memset(&a, 0, sizeof(a));
 	a.qp_state = IBV_QPS_RTR;
 	a.path_mtu = IBV_MTU_1024;
@@ -522,7 +485,7 @@ static void receiver(void)
 	struct wc wc;
 
 	open_receiver();
-	connect_peer(NULL);
+	sock = qv_link(NULL, PORT);
 	connect_qp();
 	operations();
 	receive_kinds();
@@ -661,7 +624,7 @@ static void sender(const char *host)
 	qp = ibv_create_qp(pd, &qa);
 	if (!scq || !rcq || !qp)
 		qv_die("ibv_create_qp", errno);
-	connect_peer(host);
+	sock = qv_link(host, PORT);
 	connect_qp();
 	for (i = 0; i < BURST; i++)
 		post_fin(i);
