@@ -66,7 +66,7 @@ debug: build ## Boot two guests, stop at PROG's first doorbell: tmux, scope, gdb
 
 # ----------------------------------------------------------------- testing
 
-# test-docs is not among them yet: one tutorial's step has failed on a busy machine.
+# test-docs is not among them yet: no whole run of it was green on a busy machine.
 TESTS := test-manual test-lab test-engine test-provider test-driver test-device \
 	test-guest test-pyverbs
 
@@ -100,7 +100,7 @@ driver-newest: root ## Build the driver against the newest kernel of the backpor
 test-device: qemu ## Device tests over qtest, no guest (seconds)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
 
-test-docs: build ## Execute every command that the documents show (6 minutes)
+test-docs: build ## Execute every command that the documents show (10 minutes)
 	$(HOST_PYTEST) tests/docs $(ARGS)
 
 test-guest: build ## Guest tests: pairs of guests are booted (16 minutes)
