@@ -66,9 +66,8 @@ debug: build ## Boot two guests, stop at PROG's first doorbell: tmux, scope, gdb
 
 # ----------------------------------------------------------------- testing
 
-# test-docs is not among them yet: no whole run of it was green on a busy machine.
 TESTS := test-manual test-lab test-engine test-provider test-driver test-device \
-	test-guest test-pyverbs
+	test-pyverbs test-docs test-guest
 
 .PHONY: test $(TESTS)
 test: build ## Run all tests, quickest first; says at the end which failed
