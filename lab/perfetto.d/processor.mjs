@@ -64,8 +64,10 @@ async function open(assets) {
   return [engine, () => port1.close()];
 }
 
+/** A value as JSON can hold it: what is no exact number there is text. */
 function plain(value) {
-  return typeof value === "bigint" ? Number(value) : value;
+  if (typeof value !== "bigint") return value;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 }
 
 async function main([assets, path]) {

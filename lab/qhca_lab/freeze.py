@@ -50,36 +50,38 @@ def together(connections: dict, command: str) -> None:
 def stop_running(connections: dict) -> list[str]:
     """Stop those guests that run; their names. A guest that stands at a break
     or was stopped by somebody stays as it is. After an error those that were
-    stopped here go on, and LabError says what was wrong."""
-    running, asked, errors = {}, [], []
-    # Both at once: a question that is waited for costs the guests' time.
+    stopped here go on, and LabError says what was wrong, and with which guest:
+    whether that one stands is not known."""
+    stopped, asked, errors = {}, [], []
+    # All at once: a question that is waited for costs the guests' time. A guest
+    # may meet a break in between, and is then not the one that we stopped.
     with sched.preferred():
         for name, qmp in connections.items():
             try:
-                qmp.send("query-status")
-                qmp.send("stop")
+                for command in ("query-status", "stop", "query-status"):
+                    qmp.send(command)
                 asked.append(name)
             except LabError as error:
                 errors.append(f"guest {name}: {error}")
     for name in asked:
         qmp = connections[name]
-        try:
-            before = qmp.reply("query-status")["status"]
-        except LabError as error:
-            before = None
-            errors.append(f"guest {name}: {error}")
-        try:
-            qmp.reply("stop")
-            if before == RUNNING:
-                running[name] = qmp
-        except LabError as error:
-            errors.append(f"guest {name}: {error}")
+        said = []
+        for command in ("query-status", "stop", "query-status"):
+            try:
+                said.append(qmp.reply(command))
+            except LabError as error:
+                said.append(None)
+                errors.append(f"guest {name}: {error}")
+        before, _, after = said
+        if before and after and (before["status"], after["status"]) == (RUNNING, STANDING[0]):
+            stopped[name] = qmp
     if errors:
-        for qmp in running.values():
+        for qmp in stopped.values():
             with contextlib.suppress(LabError):
                 qmp.command("cont")
-        raise LabError("not frozen, the guests run: " + "; ".join(errors))
-    return list(running)
+        raise LabError("not frozen: " + "; ".join(errors) + "; the others run, what is not known "
+                       "may stand: qhca-lab thaw")
+    return list(stopped)
 
 
 def go_on(connections: dict) -> list[str]:

@@ -36,6 +36,7 @@ examples:
   qhca-gdb provider a 'ibv_rc_pingpong -d $IBDEV -g $GIDX 10.99.0.2' -- -ex 'break qhca_post_send'
   qhca-gdb engine b -- -batch -ex qhca-engine"""
 
+
 def other_build(force: bool, text: str) -> None:
     """gdb would show lines and values that are not those of what runs: TEXT says
     whose, and what to do. An error, or with FORCE a warning."""
@@ -45,16 +46,18 @@ def other_build(force: bool, text: str) -> None:
     print(f"qhca-gdb: warning: {text}", file=sys.stderr)
 
 
-def check_modules(guest, loaded: dict[str, str], force: bool) -> None:
+def check_modules(guest, loaded: dict[str, str], force: bool, running: bool = True) -> None:
     """Are the modules whose build IDs are LOADED those of the build folder? What
-    is not known passes."""
+    is not known passes. RUNNING: the guest does, so LOADED are those of now."""
     for module, there in loaded.items():
         ko = paths.BUILD / "driver" / f"{module}.ko"
         here = Elf(ko.read_bytes()).section(BUILD_ID).hex()
         if there and here and there != here:
             other_build(force, (
                 f"the driver in guest {guest.name} is of another build than {ko}: "
-                f"lab/qhca-lab exec {guest.name} -- sh -c 'qhca-unload && qhca-load && "
+                + ("" if running else "let the guest go on first (lab/qhca-scope continue), "
+                   "for it is not known what was loaded since it booted; then ")
+                + f"lab/qhca-lab exec {guest.name} -- sh -c 'qhca-unload && qhca-load && "
                 "qhca-net' loads this one, or boot the lab again"))
             return
 
@@ -142,7 +145,7 @@ def kernel(guest, _command: str, force: bool) -> list[str]:
             f"guest {guest.name} has no qhca driver in its kernel: is it an rxe guest? "
             "Or was the driver unloaded? 'qhca-load' in the guest loads it"
         )
-    check_modules(guest, builds, force)
+    check_modules(guest, builds, force, running)
     stub = guest.dir / "gdb"
     with guest.tool_qmp() as qmp:
         answer = qmp.command(

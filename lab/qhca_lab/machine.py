@@ -98,7 +98,7 @@ def command_line(
     machine = "q35,usb=off,sata=off,smbus=off,hpet=off"
     if options.iommu and os.environ.get("QHCA_ACCEL") == "kvm":
         machine += ",kernel-irqchip=split"
-    args = [options.binary or str(QEMU), 
+    args = [options.binary or str(QEMU),
             # Threads have names: sched.py, gdb and top tell them apart.
             "-name", f"qhca-{guest['name']},debug-threads=on", "-machine", machine]
     args += accelerator()

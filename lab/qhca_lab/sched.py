@@ -56,7 +56,8 @@ def _short_slice(tid: int) -> bool:
 
 
 def prefer_main_loop(pid: int) -> str:
-    """Let the first thread of process PID, QEMU's main loop, run before others.
+    """Let the first thread of process PID, which is QEMU's main loop, run before
+    others; also for tools that must not be late.
 
     Call it before QEMU makes its threads. Returns what was done: "real-time",
     "short slice" or "nothing": then latencies are those of the scheduler.

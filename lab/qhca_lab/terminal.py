@@ -26,7 +26,7 @@ class Terminal:
         words = [f"{k}={v}" for k, v in (env or {}).items()]
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height),
                    "-s", "t", *[w for word in words for w in ("-e", word)],
-                   f"{command}; echo status $?; sleep infinity")
+                   f"{command}; echo status $?; sleep 3600")
 
     def _tmux(self, *words: str) -> str:
         try:
@@ -34,6 +34,8 @@ class Terminal:
                                   capture_output=True, text=True, env=self._env, timeout=60)
         except FileNotFoundError:
             raise LabError("there is no tmux: make deps installs it") from None
+        except subprocess.TimeoutExpired:
+            raise LabError(f"tmux {words[0]}: no answer") from None
         if done.returncode:
             raise LabError(f"tmux {words[0]}: {done.stderr.strip()}")
         return done.stdout
@@ -66,6 +68,7 @@ class Terminal:
         return int(self._tmux("list-panes", "-t", "t", "-F", "#{pane_pid}"))
 
     def close(self) -> None:
+        """End the server and what runs in it."""
         subprocess.run(["tmux", "-L", self.server, "kill-server"], check=False,
                        capture_output=True)
 

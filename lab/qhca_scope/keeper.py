@@ -106,6 +106,12 @@ def gone_on(events: list[dict]) -> bool:
     return bool(told) and told[-1] == "RESUME"
 
 
+def stands(events: list[dict]) -> bool:
+    """Has a machine stopped and not gone on since, as EVENTS tell?"""
+    told = [e["event"] for e in events if e["event"] in ("STOP", "QHCA_STOP", "RESUME")]
+    return bool(told) and told[-1] != "RESUME"
+
+
 def guard(scope, machine, events: list[dict]) -> None:
     """Do what EVENTS of MACHINE ask for; what cannot be done is in the log."""
     names = [e["event"] for e in events]
@@ -126,7 +132,9 @@ def ended(scope, machines, lock) -> bool:
     """Is nobody in need of a keeper? Then the lock is given up, too."""
     try:
         with scope.lock():
-            if not scope.attended and not any(needed(m) for m in machines):
+            # At a breakpoint of gdb stands who has no break left: its peers wait.
+            if not (scope.attended or AT_BREAK in scope.states().values()
+                    or any(needed(m) for m in machines)):
                 scope.peers_go()        # one may have gone on just now
                 fcntl.flock(lock, fcntl.LOCK_UN)
                 return True

@@ -224,6 +224,11 @@ class Scope:
                 return []
             if RUNNING not in states.values():
                 return []       # it has been stopped again
+            for name, state in states.items():
+                if (attended and state == PAUSED and name not in frozen
+                        and keeper.stands(self[name].qmp.peek_events())):
+                    self.peers_follow(self[name])       # Ctrl-C in gdb, just now
+                    return []
             self._share(frozen=[])
             waiting = {n: self[n].qmp for n, state in states.items()
                        if state == PAUSED and (attended or n in frozen)}
@@ -285,10 +290,20 @@ class Scope:
                       if n != machine.name and s in (PAUSED, AT_BREAK)}
             for each in self.alive():
                 each.qmp.poll_events()
+            frozen = self._shared().get("frozen", [])
             self._share(frozen=[])
             with sched.preferred():
-                machine.command("qhca-step", {"on": on, "count": count})
-                if others and not self._stops_within(machine, ALONE):
+                try:
+                    machine.command("qhca-step", {"on": on, "count": count})
+                except LabError:
+                    self._share(frozen=frozen)  # they are still to go on with it
+                    raise
+                try:
+                    alone = not others or self._stops_within(machine, ALONE)
+                except LabError:
+                    freeze.together(others, "cont")
+                    raise
+                if not alone:
                     freeze.together(others, "cont")
                     return
             # The step's end needed nobody else, whose time has not gone by.

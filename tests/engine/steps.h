@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Are n steps of any kind exactly n?  The same traffic runs without a stop,
- * and then stopped at every first, second and third event of each kind that
- * there was.  What a stop shows must be the event it is about.
+ * and then stopped at every first, second and third event of each kind of
+ * kind_of[] that there was.  What a stop shows must be the event it is about.
  */
 #ifndef QHCA_TEST_STEPS_H
 #define QHCA_TEST_STEPS_H

@@ -24,9 +24,6 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "expects_dmesg: the kernel may complain in this test"
     )
-    config.addinivalue_line(
-        "markers", "unfinished: not part of make test; the module says why"
-    )
 
 
 def lab_of(item):

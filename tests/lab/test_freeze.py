@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """QMP connections side by side, and guests that stand still together."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -81,7 +82,8 @@ def test_a_late_answer_is_no_answer(lab):
         late.wait(20)
         return "slow"
     qemu.answers.update({"slow": slow, "quick": "quick"})
-    with lab.guests[0].tool_qmp(0.05) as tool:
+    with lab.guests[0].tool_qmp() as tool:
+        tool._timeout = 0.05
         with pytest.raises(LabError, match="says nothing"):
             tool.command("slow")
         late.set()
@@ -198,19 +200,38 @@ def test_the_thread_that_reads_commands_is_preferred():
         assert policies["CPU 0/TCG"] == os.SCHED_OTHER
         if did == "real-time":
             assert policies["IO mon_iothread"] == os.SCHED_RR
-        else:                                       # we may not
-            assert did in ("short slice", "nothing") and os.getuid() != 0
+        else:
+            assert did in ("short slice", "nothing") and not may_be_real_time()
     finally:
         end.set()
         for thread in threads:
             thread.join()
 
 
+def may_be_real_time():
+    """Not all may, root in a container neither. Tried by a thread of its own,
+    which takes what it got to its end."""
+    got = []
+
+    def attempt():
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+            got.append(True)
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    return bool(got)
+
+
 def test_preferred_is_over_at_its_end():
-    before = os.sched_getscheduler(0)
+    def policy():
+        return os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+
+    before = policy()
     with sched.preferred():
-        assert os.getuid() != 0 or os.sched_getscheduler(0) & 0xff == os.SCHED_RR
-    assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == before
+        assert policy() == os.SCHED_RR or not may_be_real_time()
+    assert policy() == before
 
 
 # ------------------------------------------------------------------- freeze
@@ -261,7 +282,7 @@ def test_after_an_error_all_run(lab):
         raise Refuse("not now")
 
     lab.guests[1].qemu.answers["stop"] = refuse
-    with pytest.raises(LabError, match="not frozen, the guests run: guest b: .*not now"):
+    with pytest.raises(LabError, match="not frozen: guest b: .*not now.*the others run"):
         freeze.freeze(lab)
     assert lab.states() == ["running", "running"]
     assert "stop" in lab.guests[0].qemu.names()

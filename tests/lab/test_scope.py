@@ -377,9 +377,27 @@ def test_a_stop_of_gdb_freezes_the_peer(scope, lab):
     until(lambda: lab["b"].state == "paused", "the peer's stop")
     lab["a"].run()
     until(lambda: lab["b"].state == "running", "the peer going on")
+    before = lab["b"].names().count("stop")
     lab["a"].stop("paused")     # somebody's QMP: he knows what he does
     assert scope("break", "wqe")[0] == 0
     assert lab["b"].state == "running"
+    lab["a"].run()
+    lab["a"].stop("debug")      # and when the keeper has come to this one
+    until(lambda: lab["b"].state == "paused", "the peer's stop")
+    assert lab["b"].names().count("stop") == before + 1
+
+
+def test_the_keeper_stays_while_one_stands_in_gdb(scope, lab, tmp_path):
+    """No break is left, but somebody waits for one that stands without."""
+    scope("break", "doorbell")
+    lab["a"].stop("debug")
+    until(lambda: lab["b"].state == "paused", "the peer's stop")
+    scope("delete", "--all")
+    with Scope.of_lab("one") as s, open(tmp_path / "lock", "w") as lock:
+        assert not keeper.ended(s, s.adapters, lock)
+        lab["a"].run()
+        until(lambda: lab["b"].state == "running", "the peer going on")
+        assert keeper.ended(s, s.adapters, lock)
 
 
 def test_stops_of_all_kinds_when_attended(scope, lab):
@@ -511,7 +529,7 @@ def test_one_guest_that_refuses(scope, lab):
         raise Refuse("not now")
     lab["b"].answers["stop"] = refuse
     status, text = scope("freeze")
-    assert status == 1 and "the guests run" in text and lab["a"].state == "running"
+    assert status == 1 and "the others run" in text and lab["a"].state == "running"
 
 
 def test_wait_in_time(lab):

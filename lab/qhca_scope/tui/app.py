@@ -6,13 +6,13 @@ from __future__ import annotations
 import contextlib
 import curses
 import os
-import select
 import shlex
 import signal
 import sys
 import time
 
 from qhca_lab import LabError
+from qhca_lab.qmp import wait_any
 
 from .. import shape
 from ..style import ASCII
@@ -628,7 +628,7 @@ class App:
         self.events()
         while view.stepping and not view.lost:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([view.machine.qmp], [], [], left)[0]:
+            if left <= 0 or not wait_any([view.machine.qmp], left):
                 return
             self.events()
 

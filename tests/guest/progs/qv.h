@@ -81,7 +81,6 @@ extern char qv_why[200];
 void qv_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** The next completion of @cq must have this status; else qv_wrong(). */
 void qv_next_is(struct ibv_cq *cq, int status, const char *what);
-/** Milliseconds of a clock that only goes forward. */
 /**
  * A TCP connection to the same program in the other guest, for what both must
  * know and for taking turns. @server: the address (IPv4) of the one that waits
@@ -95,6 +94,7 @@ void qv_hear(int fd, void *p, size_t n);
 /** One byte each way: both are here. */
 void qv_meet(int fd);
 
+/** Milliseconds of a clock that only goes forward. */
 long qv_now(void);
 /** Take one asynchronous event; -1 when none came in @ms milliseconds. */
 int qv_async(struct qv_dev *d, int ms);
