@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from physmem import _stub
+from qhca_lab import fault
 from test_driver import debugfs, function_reset, ping, set_command
 from test_lifecycle import restore
 
@@ -181,6 +182,25 @@ def test_absent_registers(pair, dying):
     ping(pair)
 
 
+def test_reset_behind_the_drivers_back(pair, dying):
+    """The device forgets all in the middle of a packet, and tells nobody."""
+    a = dying
+    _, errors, recoveries = counts(a, "device")
+    play = "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 1000"
+    fault.add(a, {"action": "reset", "at": "packet", "qp-type": "rc", "nth": 9})
+    jobs = [pair.b.start(play)]
+    a.wait_port(pair.b.ip, 18515)
+    jobs.append(a.start(f"{play} {pair.b.ip}"))
+    a._until(lambda: fault.listed(a)["faults"][0]["hits"], 40, "no reset")
+    a.run(f"ethtool -S {a.netdev}", timeout=40, check=False)    # a command without an answer
+    wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
+    for job in jobs:
+        job.kill()
+    fault.remove(a)
+    a.setup_nic()
+    ping(pair)
+
+
 @pytest.mark.parametrize("reporter", ["tx", "rx"])
 def test_queues_are_remade(pair, reporter):
     """A stopped queue gets a successor, by itself or when told."""
@@ -252,6 +272,22 @@ def test_lost_interrupt(pair):
     _, now, mended = counts(a, "eq")
     assert now - errors == mended - recoveries > 0
     assert devlink(a, "diagnose", "eq")["eqs"][1]["lost interrupts"] > lost
+    ping(pair)
+
+
+def test_lost_interrupt_by_a_fault(pair):
+    """The same where the adapter does not send it, and nothing is masked."""
+    a = pair.a
+    _, errors, recoveries = counts(a, "eq")
+    fault.add(a, {"action": "lose-interrupt", "vector": 1, "nth": 1})
+    try:
+        job = pair.b.start(f"ping -c 1 -W 60 {a.ip}")
+        assert job.wait(90).rc == 0
+        assert fault.listed(a)["faults"][0]["hits"] == 1
+    finally:
+        fault.remove(a)
+    _, now, mended = counts(a, "eq")
+    assert now - errors == mended - recoveries > 0
     ping(pair)
 
 
