@@ -95,6 +95,7 @@ bool qhca_op_dm_read(void *opaque, uint64_t off, void *buf, size_t len)
     if (unlikely(s->gone)) {
         return false;
     }
+    /* What the guest wrote before it rang is seen behind the doorbell. */
     smp_rmb();
     memcpy(buf, (uint8_t *)memory_region_get_ram_ptr(&s->dm) + off, len);
     return true;

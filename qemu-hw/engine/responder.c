@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The responder of RC, XRC and UC: executes requests (IBA 9.7.4, 9.8.2).  What it
- * answers is put into a queue, see response.c.
+ * The responder of RC, XRC and UC: executes requests (IBA 9.7.4, 9.8.2).  What
+ * it answers is put into a queue, see response.c.
  */
 #include "roce.h"
 #include "tm.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Responses owed by RC QPs and XRC targets: acknowledges, NAKs, results of atomics and READ
- * responses, in a bounded queue, sent in order and as far as the wire takes
- * them.
+ * Responses owed by RC QPs and XRC targets: acknowledges, NAKs, results of
+ * atomics and READ responses, in a bounded queue, sent in order and as far as
+ * the wire takes them.
  */
 #include "roce.h"
 
@@ -155,7 +155,8 @@ static enum qhca_send respond(struct qhca *e, struct qhca_qp *qp,
         }
         break;
     }
-    qhca_frame_bth(&f, op | qhca_qp_class(qp), false, false, len, qp->dest_qpn, r->psn);
+    qhca_frame_bth(&f, op | qhca_qp_class(qp), false, false, len, qp->dest_qpn,
+                   r->psn);
     sent = qhca_frame_end(e, &f, qp->qpn, ext, len);
     if (sent != QHCA_SENT) {
         return sent;

@@ -278,8 +278,9 @@ static uint8_t check_local(struct qhca *e, struct qhca_qp *qp,
         uint8_t syn;
 
         n = n < left ? n : left;
-        syn = qhca_mr_check(e, qhca_sq_pd(qp), privileged, qhca_get_le32(s + 12),
-                            qhca_get_le64(s), n, access, qp->qpn);
+        syn = qhca_mr_check(e, qhca_sq_pd(qp), privileged,
+                            qhca_get_le32(s + 12), qhca_get_le64(s), n, access,
+                            qp->qpn);
         if (syn) {
             return syn;
         }

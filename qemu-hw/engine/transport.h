@@ -90,13 +90,13 @@ struct qhca_resp {
     uint32_t rkey;
     uint64_t va;                /* READ: of the next byte; ATOMIC: old value */
     uint32_t ack_psn;           /* with ack: acknowledge this when sent */
-    uint32_t ack : 1;
-    uint32_t rnr : 1;           /* READ that waits for a page: RNR NAK first */
-    uint32_t srqn : 24;         /* XRC, READ: SRQ whose PD counts */
+    uint32_t ack:1;
+    uint32_t rnr:1;           /* READ that waits for a page: RNR NAK first */
+    uint32_t srqn:24;         /* XRC, READ: SRQ whose PD counts */
 };
 
 #define QHCA_RESP_ACK       0   /* also all NAKs */
-#define QHCA_RESP_READ      1   /* also, with no data, of FLUSH and ATOMIC WRITE */
+#define QHCA_RESP_READ      1   /* also, without data, FLUSH, ATOMIC WRITE */
 #define QHCA_RESP_ATOMIC    2
 
 struct qhca_atomic_res {        /* for replay */
