@@ -15,7 +15,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / "lab"), str(TOP / "tests")]
 
 from qhca_lab.errors import LabError  # noqa: E402
-from qhca_lab.record import devlog, ftrace, packets  # noqa: E402
+from qhca_lab.record import causes, devlog, ftrace, packets  # noqa: E402
 from qhca_lab.record.merge import Source, merge  # noqa: E402
 from qhca_lab.record.session import merge_folder  # noqa: E402
 from timeline import Trace, seen_by_perfetto  # noqa: E402
@@ -399,6 +399,47 @@ def test_a_packet_sent_again_in_the_moment_it_came():
     crossings = sorted((x["ts"], y["ts"]) for f in trace.flows for x, y in zip(f[3], f[3][1:])
                        if (x["args"]["event"], y["args"]["event"]) == ("tx", "rx"))
     assert crossings == [(2.0, 50.001), (53.0, 60.001)]
+
+
+def test_a_burst_of_equal_packets():
+    """As many are told to be lost as did not arrive, and arrows do not cross."""
+    a, b = Made(), Made()
+    for n in range(60):
+        a.packet(True, 10_000 + 10 * n, ACK, 5, 6, 1, "RC ACKNOWLEDGE")
+        if n % 10:
+            b.packet(False, 20_000 + 10 * n, ACK, 6, 5, 1, "RC ACKNOWLEDGE")
+    merged = merge([Source("a", a.log(), None), Source("b", b.log(), None)])
+    assert sum(p.comment.endswith("did not arrive") for p in merged.packets) == 6
+    crossings = sorted((f[3][0]["ts"], f[3][1]["ts"]) for f in Trace(merged.trace).flow("packet"))
+    assert len(crossings) == 54
+    assert [y for _, y in crossings] == sorted(y for _, y in crossings)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equal_packets_over_a_wire_that_loses(seed):
+    """Each that came has one of its own that went before, in the order they went."""
+    rng = random.Random(seed)
+    a, b = Made(), Made()
+    now, wire, lost = 1000, [], 0
+    while now < 200_000:
+        now += rng.choice((1, 10, 200, 5000))
+        if rng.random() < 0.6:
+            a.frame(True, now, ACK, 6, 1)
+            if rng.random() < 0.3:
+                lost += 1
+            else:
+                wire.append(now)
+        elif wire:
+            wire.pop(0)
+            b.frame(False, now + 200, ACK, 6, 1)
+    devices = [causes.Device(name, made.log().records) for name, made in (("a", a), ("b", b))]
+    pairs = causes.pair_frames(devices, lambda d, n: d.records[n].time, 100)
+    times = sorted((devices[1].records[i].time, devices[0].records[o].time)
+                   for (_, i), (_, o) in pairs.items())
+    went = [o for _, o in times]
+    assert len(went) == len(set(went)) == sum(r.kind == "frame_in" for r in devices[1].records)
+    assert len(devices[0].records) - len(went) == lost + len(wire)
+    assert went == sorted(went) and all(o <= i + 100 for i, o in times)
 
 
 def test_faults_on_demand():

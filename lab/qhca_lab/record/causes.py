@@ -224,38 +224,43 @@ class Device:
 def pair_frames(devices: list[Device], host,
                 error: float) -> dict[tuple[str, int], tuple[str, int]]:
     """Which frame that came in is which that went out: (device, number) to the
-    same. HOST(device, number) is a frame's host time, wrong by ERROR at most; the bytes must be equal, and of
-    equal frames (packets sent again) the last one before is taken that is not
-    another's yet, or else the last."""
+    same. HOST(device, number) is a frame's host time, wrong by ERROR at most.
+
+    The bytes must be equal. Of equal frames (packets sent again, and their
+    acknowledgements) each that came takes the last one before it that no later one
+    has taken: so as many as can be find theirs, and in order. One for which none is
+    left is a copy that the wire made, of the last one before it. Pairs are in order
+    of DEVICES and of their records."""
     sent: dict[tuple, list[tuple[float, Device, int]]] = defaultdict(list)
+    came: dict[tuple, list[tuple[float, Device, int]]] = defaultdict(list)
     for device in devices:
         for number, record in enumerate(device.records):
-            if record.kind == "frame_out":
+            if record.kind in ("frame_out", "frame_in"):
                 key = (record.fields.get("bytes"), record.fields.get("data"))
-                sent[key].append((host(device, number), device, number))
-    for group in sent.values():
-        group.sort(key=lambda s: s[0])
+                found = sent if record.kind == "frame_out" else came
+                found[key].append((host(device, number), device, number))
     pairs = {}
-    for device in devices:
-        taken = set()
-        for number, record in enumerate(device.records):
-            if record.kind != "frame_in":
+    for key, ins in came.items():
+        for device in {d.name: d for _, d, _ in ins}.values():
+            group = sorted((s for s in sent.get(key, ()) if s[1] is not device),
+                           key=lambda s: s[0])
+            if not group:
                 continue
-            key = (record.fields.get("bytes"), record.fields.get("data"))
-            group = [s for s in sent.get(key, ()) if s[1] is not device]
-            now = host(device, number)
-            at = bisect.bisect_right([s[0] for s in group], now + error)
-            if not at:
-                # Before it went? Then that is the news, if it can be this one.
-                at = bisect.bisect_right([s[0] for s in group[:1]], now + _STRANGE)
-            if not at:
-                continue
-            # Far back there is nothing that can be meant.
-            pair = (group[at - 1][1].name, group[at - 1][2])
-            for _, origin, out in reversed(group[max(0, at - 16) : at]):
-                if (origin.name, out) not in taken:
-                    pair = (origin.name, out)
-                    break
-            taken.add(pair)
-            pairs[device.name, number] = pair
-    return pairs
+            times = [s[0] for s in group]
+            free = len(group)       # of GROUP, so many are still to be had
+            for now, _, number in sorted((i for i in ins if i[1] is device),
+                                         key=lambda i: i[0], reverse=True):
+                before = bisect.bisect_right(times, now + error)
+                free = min(free, before)
+                if free:
+                    free -= 1
+                    meant = free
+                elif before:
+                    meant = before - 1
+                elif times[0] <= now + _STRANGE:
+                    meant = 0       # before it went? Then that is the news
+                else:
+                    continue
+                pairs[device.name, number] = (group[meant][1].name, group[meant][2])
+    order = {device.name: at for at, device in enumerate(devices)}
+    return dict(sorted(pairs.items(), key=lambda p: (order[p[0][0]], p[0][1])))
