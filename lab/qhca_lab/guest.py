@@ -264,6 +264,15 @@ class Guest:
         """Run a command and wait for it; see start() and Background.wait()."""
         return self.start(command, **kwargs).wait(timeout, check)
 
+    def listening(self) -> set[str]:
+        """ADDRESS:PORT of all TCP sockets that somebody in it listens on."""
+        return {line.split()[3] for line in self.run("ss -Hltn").out.splitlines()}
+
+    def wait_listening(self, port: int, timeout: float = 30.0) -> None:
+        """Wait until somebody in it listens on a TCP port. The sockets are looked
+        at: a trial connection would be taken by a server that serves once."""
+        self.run(f"until ss -Hltn 'sport = :{port}' | grep -q .; do sleep 0.1; done", timeout)
+
     def put(self, source: str | Path, target: str, timeout: float = 120.0) -> None:
         """Copy a file or a folder of the host to TARGET in the guest."""
         source = Path(source)

@@ -182,7 +182,7 @@ class Lab:
             for fd in fds:
                 os.close(fd)
             guest.state["process"] = process.identity(child.pid)
-            guest.state["main_loop"] = sched.prefer_main_loop(child.pid)
+            guest.state["main_loop"] = sched.prefer(child.pid)
             self.save()
         say(f"lab {self.name}: {len(self.guests)} guest(s) boot, link {link.kind}")
         for guest in self.guests:

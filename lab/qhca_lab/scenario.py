@@ -270,9 +270,7 @@ def _start_guests(lab, scenario: Scenario) -> dict:
     jobs = {}
     for name, command in scenario.run:
         if jobs and scenario.listen:
-            first = next(iter(jobs))
-            lab[first].run(
-                f"until ss -Hltn 'sport = :{scenario.listen}' | grep -q .; do sleep 0.1; done", 30)
+            lab[next(iter(jobs))].wait_listening(scenario.listen)
         jobs[name] = lab[name].start(command)
     return jobs
 

@@ -55,14 +55,20 @@ def _short_slice(tid: int) -> bool:
     return libc.syscall(number, tid, ctypes.byref(attr), 0) == 0
 
 
-def prefer_main_loop(pid: int) -> str:
-    """Let the first thread of process PID, which is QEMU's main loop, run before
-    others; also for tools that must not be late.
+def prefer(tid: int) -> str:
+    """Let thread TID run before others; a process's id is that of its first
+    thread, QEMU's main loop. Threads that it makes afterwards are ordinary.
 
-    Call it before QEMU makes its threads. Returns what was done: "real-time",
-    "short slice" or "nothing": then latencies are those of the scheduler.
+    Returns what was done: "real-time", "short slice" or "nothing": then latencies
+    are those of the scheduler.
     """
-    return _prefer(pid)
+    try:
+        os.sched_setscheduler(
+            tid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY)
+        )
+        return "real-time"
+    except OSError:
+        return "short slice" if _short_slice(tid) else "nothing"
 
 
 def prefer_monitor(pid: int) -> str:
@@ -73,7 +79,7 @@ def prefer_monitor(pid: int) -> str:
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with contextlib.suppress(OSError, ValueError):
             if MONITOR in (task / "comm").read_text():
-                found = _prefer(int(task.name))
+                found = prefer(int(task.name))
     return found
 
 
@@ -97,13 +103,3 @@ def preferred():
                 os.sched_setscheduler(0, *before)
             except OSError:     # who is not root cannot take that flag away
                 os.sched_setscheduler(0, before[0] | os.SCHED_RESET_ON_FORK, before[1])
-
-
-def _prefer(tid: int) -> str:
-    try:
-        os.sched_setscheduler(
-            tid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY)
-        )
-        return "real-time"
-    except OSError:
-        return "short slice" if _short_slice(tid) else "nothing"

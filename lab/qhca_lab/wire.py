@@ -55,7 +55,7 @@ class Link:
         """Start a helper process that the lab ends when it goes down."""
         with open(self.lab.logs / f"{what}.log", "wb") as log:
             child = process.spawn(args, self.options.tied, stderr=log, **kwargs)
-        sched.prefer_main_loop(child.pid)
+        sched.prefer(child.pid)
         self.lab.state["helpers"].append(process.identity(child.pid))
         self.lab.save()
         return child

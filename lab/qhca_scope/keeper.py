@@ -79,7 +79,7 @@ def keep(scope) -> int:
         for machine in machines:
             machine.qmp.poll_events()
         print("ready", flush=True)
-        sched.prefer_main_loop(os.getpid())     # who is late lets peers' timers run
+        sched.prefer(os.getpid())     # who is late lets peers' timers run
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)                # nobody reads us any more
         for machine in machines:        # a break may have been met already
@@ -100,16 +100,20 @@ def keep(scope) -> int:
     return 0
 
 
+def told_last(events: list[dict]) -> str | None:
+    """The last that EVENTS tell of a machine's standing or going on."""
+    told = [e["event"] for e in events if e["event"] in ("STOP", "QHCA_STOP", "RESUME")]
+    return told[-1] if told else None
+
+
 def gone_on(events: list[dict]) -> bool:
     """Has a machine that stood gone on since, as EVENTS tell?"""
-    told = [e["event"] for e in events if e["event"] in ("STOP", "QHCA_STOP", "RESUME")]
-    return bool(told) and told[-1] == "RESUME"
+    return told_last(events) == "RESUME"
 
 
 def stands(events: list[dict]) -> bool:
     """Has a machine stopped and not gone on since, as EVENTS tell?"""
-    told = [e["event"] for e in events if e["event"] in ("STOP", "QHCA_STOP", "RESUME")]
-    return bool(told) and told[-1] != "RESUME"
+    return told_last(events) in ("STOP", "QHCA_STOP")
 
 
 def guard(scope, machine, events: list[dict]) -> None:

@@ -91,8 +91,8 @@ struct qhca_resp {
     uint64_t va;                /* READ: of the next byte; ATOMIC: old value */
     uint32_t ack_psn;           /* with ack: acknowledge this when sent */
     uint32_t ack:1;
-    uint32_t rnr:1;           /* READ that waits for a page: RNR NAK first */
-    uint32_t srqn:24;         /* XRC, READ: SRQ whose PD counts */
+    uint32_t rnr:1;             /* READ that waits for a page: RNR NAK first */
+    uint32_t srqn:24;           /* XRC, READ: SRQ whose PD counts */
 };
 
 #define QHCA_RESP_ACK       0   /* also all NAKs */

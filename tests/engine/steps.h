@@ -7,7 +7,7 @@
 #ifndef QHCA_TEST_STEPS_H
 #define QHCA_TEST_STEPS_H
 
-#include "world.h"
+#include "peer.h"
 #include "stop.h"
 #include "die.h"
 
@@ -24,25 +24,26 @@ struct steps {
 
 static struct steps steps;
 
+/* What each kind of stop is about; 0: another than these. */
+static const uint8_t kind_of[QHCA_ONS] = {
+    [QHCA_ON_DOORBELL] = QHCA_TR_DOORBELL,
+    [QHCA_ON_WQE] = QHCA_TR_WQE,
+    [QHCA_ON_RECV_WQE] = QHCA_TR_RECV_WQE,
+    [QHCA_ON_PACKET_OUT] = QHCA_TR_TX,
+    [QHCA_ON_PACKET_IN] = QHCA_TR_RX,
+    [QHCA_ON_DROP] = QHCA_TR_RX_DROP,
+    [QHCA_ON_CQE] = QHCA_TR_CQE,
+    [QHCA_ON_EVENT] = QHCA_TR_EQE,
+    [QHCA_ON_WALK] = QHCA_TR_WALK,
+    [QHCA_ON_INTERRUPT] = QHCA_TR_MSIX,
+    [QHCA_ON_HOP] = QHCA_TR_WALK_HOP,
+    [QHCA_ON_DATA] = QHCA_TR_DATA,
+    [QHCA_ON_TIMER] = QHCA_TR_TIMER,
+};
+
 /* Is @t an event of the kind @on? */
 static inline bool steps_is(const struct qhca_trace *t, enum qhca_stop_on on)
 {
-    static const uint8_t kind_of[QHCA_ONS] = {
-        [QHCA_ON_DOORBELL] = QHCA_TR_DOORBELL,
-        [QHCA_ON_WQE] = QHCA_TR_WQE,
-        [QHCA_ON_RECV_WQE] = QHCA_TR_RECV_WQE,
-        [QHCA_ON_PACKET_OUT] = QHCA_TR_TX,
-        [QHCA_ON_PACKET_IN] = QHCA_TR_RX,
-        [QHCA_ON_DROP] = QHCA_TR_RX_DROP,
-        [QHCA_ON_CQE] = QHCA_TR_CQE,
-        [QHCA_ON_EVENT] = QHCA_TR_EQE,
-        [QHCA_ON_WALK] = QHCA_TR_WALK,
-        [QHCA_ON_INTERRUPT] = QHCA_TR_MSIX,
-        [QHCA_ON_HOP] = QHCA_TR_WALK_HOP,
-        [QHCA_ON_DATA] = QHCA_TR_DATA,
-        [QHCA_ON_TIMER] = QHCA_TR_TIMER,
-    };
-
     return on == QHCA_ON_PACKET ?
            t->kind == QHCA_TR_RX || t->kind == QHCA_TR_TX :
            kind_of[on] && t->kind == kind_of[on];
@@ -152,6 +153,26 @@ static inline unsigned steps_count(enum qhca_stop_on on)
         k += steps_is(&steps.event[i], on);
     }
     return k;
+}
+
+/*
+ * These packets have come in, and no others: to @qpn, from PEER_QPN, with PSNs
+ * from @psn on and the BTH opcodes @op.
+ */
+static inline void steps_packets_in(uint32_t qpn, uint32_t psn,
+                                    const uint8_t *op, unsigned count)
+{
+    unsigned i;
+
+    assert_int_equal(steps_count(QHCA_ON_PACKET_IN), count);
+    for (i = 0; i < count; i++) {
+        const struct qhca_trace *t = steps_event(QHCA_ON_PACKET_IN, i);
+
+        assert_int_equal(t->num, qpn);
+        assert_int_equal(t->peer, PEER_QPN);
+        assert_int_equal(t->psn, (psn + i) & 0xffffff);
+        assert_int_equal(t->a, op[i]);
+    }
 }
 
 #endif /* QHCA_TEST_STEPS_H */

@@ -604,26 +604,43 @@ static void communication_established(void **state)
     peer_free(p);
 }
 
-/* A QP on an SRQ: what it holds is flushed, then LAST_WQE. */
-static void last_wqe(void **state)
+/* A QP on an SRQ takes the place of @p's, which is returned. */
+static struct gqp srq_open(struct peer *p, struct gsrq *srq)
 {
-    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
-    struct qhca_sge sge = { .addr = PEER_IOVA, .len = 1000 };
-    struct gsrq srq;
     struct gqp_init qi = {
-        .type = QHCA_QPT_RC, .sq_shift = 4, .sq_stride = 6, .srq = &srq,
+        .type = QHCA_QPT_RC, .sq_shift = 4, .sq_stride = 6, .srq = srq,
         .scq = &p->scq, .rcq = &p->rcq,
     };
     struct gqp old = p->qp;
-    uint32_t wqe[2], s = psn0(p);
 
-    (void)state;
-    gsrq_create(&srq, &p->g, 4, 6, NULL, NULL);
+    gsrq_create(srq, &p->g, 4, 6, NULL, NULL);
     gqp_create(&p->qp, &p->g, &qi);
     gqp_to_init(&p->qp, &p->a);
     gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
     gqp_to_rts(&p->qp, &p->a);
-    sge.lkey = p->mr.key;
+    return old;
+}
+
+/* End both, and @p with the QP that it had. */
+static void srq_close(struct peer *p, struct gsrq *srq, const struct gqp *old)
+{
+    assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
+    assert_int_equal(gsrq_destroy(srq), QHCA_ST_OK);
+    p->qp = *old;
+    peer_free(p);
+}
+
+/* A QP on an SRQ: what it holds is flushed, then LAST_WQE. */
+static void last_wqe(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_sge sge = { .addr = PEER_IOVA, .len = 1000,
+                            .lkey = p->mr.key };
+    struct gsrq srq;
+    struct gqp old = srq_open(p, &srq);
+    uint32_t wqe[2], s = psn0(p);
+
+    (void)state;
     assert_true(gsrq_post(&srq, 21, &sge, 1, &wqe[0]));
     assert_true(gsrq_post(&srq, 22, &sge, 1, &wqe[1]));
     peer_tx(p, .op = SEND_FIRST, .psn = s, .data = data, .len = MTU);
@@ -634,10 +651,7 @@ static void last_wqe(void **state)
     assert_true(p->cqe.flags & QHCA_CQE_F_SRQ);
     assert_int_equal(p->g.async_count[QHCA_EV_LAST_WQE], 1);
     peer_no_cqe(p, rcq);                /* the other is not ours */
-    assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
-    assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
-    p->qp = old;
-    peer_free(p);
+    srq_close(p, &srq, &old);
 }
 
 /* ---- steps through receives of an SRQ ---- */
@@ -650,22 +664,13 @@ static struct {
 static void srq_traffic(void)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
-    struct qhca_sge sge = { .addr = PEER_IOVA, .len = 1000 };
+    struct qhca_sge sge = { .addr = PEER_IOVA, .len = 1000,
+                            .lkey = p->mr.key };
     struct gsrq srq;
-    struct gqp_init qi = {
-        .type = QHCA_QPT_RC, .sq_shift = 4, .sq_stride = 6, .srq = &srq,
-        .scq = &p->scq, .rcq = &p->rcq,
-    };
-    struct gqp old = p->qp;
+    struct gqp old = srq_open(p, &srq);
     uint32_t s = psn0(p), spare[3];
     unsigned i;
 
-    gsrq_create(&srq, &p->g, 4, 6, NULL, NULL);
-    gqp_create(&p->qp, &p->g, &qi);
-    gqp_to_init(&p->qp, &p->a);
-    gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
-    gqp_to_rts(&p->qp, &p->a);
-    sge.lkey = p->mr.key;
     srq_seen.qpn = p->qp.qpn;
     srq_seen.srqn = srq.srqn;
     srq_seen.cqn = p->rcq.cqn;
@@ -700,10 +705,7 @@ static void srq_traffic(void)
     for (i = 0; i < 4; i++) {
         peer_cqe(p, rcq, 30 + i, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     }
-    assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
-    assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
-    p->qp = old;
-    peer_free(p);
+    srq_close(p, &srq, &old);
 }
 
 static void srq_stepped(void **state)
@@ -717,13 +719,7 @@ static void srq_stepped(void **state)
 
     (void)state;
     steps_check(srq_traffic);
-    assert_int_equal(steps_count(QHCA_ON_PACKET_IN), 6);
-    for (i = 0; i < 6; i++) {
-        t = steps_event(QHCA_ON_PACKET_IN, i);
-        assert_int_equal(t->num, srq_seen.qpn);
-        assert_int_equal(t->psn, (srq_seen.psn + i) & 0xffffff);
-        assert_int_equal(t->a, op[i]);
-    }
+    steps_packets_in(srq_seen.qpn, srq_seen.psn, op, 6);
     assert_int_equal(steps_count(QHCA_ON_RECV_WQE), 4);
     assert_int_equal(steps_count(QHCA_ON_CQE), 4);
     for (i = 0; i < 4; i++) {

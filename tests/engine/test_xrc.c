@@ -754,14 +754,7 @@ static void stepped(void **state)
 
     (void)state;
     steps_check(step_traffic);
-    assert_int_equal(steps_count(QHCA_ON_PACKET_IN), 6);
-    for (i = 0; i < 6; i++) {
-        t = steps_event(QHCA_ON_PACKET_IN, i);
-        assert_int_equal(t->num, x.qpn);
-        assert_int_equal(t->peer, PEER_QPN);
-        assert_int_equal(t->psn, (x.psn + i) & 0xffffff);
-        assert_int_equal(t->a, op[i]);
-    }
+    steps_packets_in(x.qpn, x.psn, op, 6);
     assert_int_equal(steps_count(QHCA_ON_RECV_WQE), 4);
     assert_int_equal(steps_count(QHCA_ON_CQE), 4);
     for (i = 0; i < 4; i++) {

@@ -181,13 +181,10 @@ class TestGuest(Guest):
         self.run(loop, timeout)
 
     def wait_port(self, ip: str, port: int, timeout: float = 30) -> None:
-        """Wait until a server listens on PORT at the guest with address IP.
-
-        Looks at the server's own sockets: a trial connection would be taken
-        by a server that serves once."""
+        """Wait until a server listens on PORT at the guest with address IP."""
         guests = self.lab.guests if self.lab else [self]
         owner = next((g for g in guests if ip in (g.ip, g.ip6)), self)
-        owner.wait_for(f"ss -Hltn 'sport = :{port}' | grep -q .", timeout)
+        owner.wait_listening(port, timeout)
 
     # ------------------------------------------------------------------- kernel
 

@@ -41,7 +41,7 @@ def pingpong(lab, progs, options="", server="", timeout=120):
     """Run faultpp in both guests; what a and b print."""
     program = progs.path("faultpp")
     b = lab.b.start(f"{program} {options} {server}")
-    lab.b.wait_for(f"ss -Hltn 'sport = :{PORT}' | grep -q .")
+    lab.b.wait_listening(PORT)
     a = lab.a.start(f"{program} {options} {lab.b.ip}")
     found = []
     for job in (a, b):
@@ -205,7 +205,7 @@ def test_late_interrupts(pair, progs):
     with faults(pair, a=[{"action": "stall-events", "skip": 4}]):
         program = progs.path("faultpp")
         job_b = pair.b.start(f"{program} --events --iters 5")
-        pair.b.wait_for(f"ss -Hltn 'sport = :{PORT}' | grep -q .")
+        pair.b.wait_listening(PORT)
         job_a = pair.a.start(f"{program} --events --iters 5 {pair.b.ip}")
         deadline = time.monotonic() + 60
         while not fault.listed(pair.a)["faults"][0]["hits"]:

@@ -67,7 +67,7 @@ def test_kernel_objects(pair, qbuf):
 def test_kernel_regions(pair):
     """The driver's memory regions are those that the device has, by their keys."""
     pair.a.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -s 20000")
-    pair.a.wait_for("ss -Hltn 'sport = :18515' | grep -q .")
+    pair.a.wait_listening(18515)
     text = gdb("kernel", "a", "qhca-mrs")
     key = int(find(r"^key (0x[0-9a-f]+) LOCAL_WRITE ", text)[1], 16)
     mr = pair.qmp("a", "qhca-inspect", object="mr", number=key)["look"]["context"]
@@ -91,7 +91,7 @@ def test_break_in_the_driver(pair):
 def test_send_in_the_provider(pair):
     """ibv_post_send: the WQE that the provider writes, by the program's own QP."""
     server = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5")
-    pair.b.wait_for("ss -Hltn 'sport = :18515' | grep -q .")
+    pair.b.wait_listening(18515)
     text = gdb("provider", "a", "break qhca_post_send", "continue", "print *wr->sg_list",
                "finish", "qhca-qps", "delete", "continue",
                program=f"ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5 {pair.b.ip}")
@@ -101,7 +101,7 @@ def test_send_in_the_provider(pair):
     assert server.wait(60).rc == 0
     # The same again, this time looking into the ring.
     server = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5")
-    pair.b.wait_for("ss -Hltn 'sport = :18515' | grep -q .")
+    pair.b.wait_listening(18515)
     text = gdb("provider", "a", "break qhca_ring_db if offset == 0", "continue", "up",
                "qhca-qp", "delete", "continue",
                program=f"ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5 {pair.b.ip}")

@@ -11,7 +11,7 @@ import subprocess
 from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
-from .perftest import NAME, latency_column, measure, qhca_ends, say
+from .perftest import NAME, measure, qhca_ends, say
 
 
 def build_before(revision: str) -> str:
@@ -53,16 +53,14 @@ def compare(args, cases) -> int:
         ends = {name: qhca_ends(lab) for name, lab in labs.items()}
         for lab in labs.values():
             lab.freeze()
-        for title, unit, program, options, column, _aim in cases:
-            column = latency_column(program) or column
+        for case in cases:
+            title, unit, *_ = case
             values: dict[str, list] = {name: [] for name in labs}
             for number in range(args.rounds):
                 for name in sorted(labs, reverse=number % 2):
                     labs[name].thaw()
-                    value = measure(labs[name], ends[name], program, options, column,
-                                    args.seconds)
+                    values[name].append(measure(labs[name], ends[name], case, args.seconds))
                     labs[name].freeze()
-                    values[name].append(value * 1e6 if unit == "msg/s" else value)
             ratios = sorted(b / a if unit == "us" else a / b
                             for a, b in zip(values["now"], values["before"]))
             entry = {"case": title, "unit": unit, "samples": values,

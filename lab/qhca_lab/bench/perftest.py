@@ -13,7 +13,7 @@ SIZES = {"4 KiB": 4096, "64 KiB": 65536, "1 MiB": 1 << 20}
 
 # (title, unit, program, options, column of the result line, aim)
 # Columns: bandwidth tests print bytes, iterations, peak, average MiB/s, Mpps;
-# latency tests bytes, iterations, min, max, typical, average us.
+# latency tests, with -D, bytes, iterations, average us, tps.
 CASES = [
     (f"{verb} {title}", "MiB/s", f"ib_{verb}_bw",
      f"-s {size} -t {128 if size < 65536 else 32 if size < 1 << 20 else 8}", 3,
@@ -21,9 +21,9 @@ CASES = [
     for title, size in SIZES.items()
     for verb in ("write", "read", "send")
 ] + [
-    ("write 2 B latency", "us", "ib_write_lat", "-s 2", 4, 4),
-    ("read 2 B latency", "us", "ib_read_lat", "-s 2", 4, 4),
-    ("send 2 B latency", "us", "ib_send_lat", "-s 2", 4, 4),
+    ("write 2 B latency", "us", "ib_write_lat", "-s 2", 2, 4),
+    ("read 2 B latency", "us", "ib_read_lat", "-s 2", 2, 4),
+    ("send 2 B latency", "us", "ib_send_lat", "-s 2", 2, 4),
     ("write 8 B rate", "msg/s", "ib_write_bw", "-s 8", 4, 10),
     ("send 8 B rate", "msg/s", "ib_send_bw", "-s 8", 4, 10),
 ]  # fmt: skip
@@ -42,8 +42,9 @@ def qhca_ends(lab) -> dict:
     return ends
 
 
-def measure(lab, ends: dict, program: str, options: str, column: int, seconds: int):
-    """One perftest run from a to b; returns the figure in COLUMN."""
+def measure(lab, ends: dict, case: tuple, seconds: int) -> float:
+    """One perftest run of CASE, one of CASES, from a to b; the figure in its unit."""
+    _title, unit, program, options, column, _aim = case
     a, b = lab["a"], lab["b"]
 
     def line(end):
@@ -51,7 +52,7 @@ def measure(lab, ends: dict, program: str, options: str, column: int, seconds: i
                 f"{options} -D {seconds}")
 
     server = b.start(line(ends["b"]))
-    b.run("until ss -Hltn 'sport = :18515' | grep -q .; do sleep 0.1; done", 30)
+    b.wait_listening(18515)
     try:
         result = a.run(f"{line(ends['a'])} {ends['b']['ip']}", timeout=60 + 10 * seconds)
         server.wait(30, check=True)
@@ -60,9 +61,5 @@ def measure(lab, ends: dict, program: str, options: str, column: int, seconds: i
     rows = re.findall(r"^ *\d+ +\d+ +[\d. \t]+$", result.out, re.M)
     if not rows:
         raise LabError(f"no result line\n{result.describe()}")
-    return float(rows[-1].split()[column])
-
-
-def latency_column(program: str) -> int:
-    """With -D the latency tests print bytes, iterations, average, tps."""
-    return 2 if program.endswith("_lat") else 0
+    value = float(rows[-1].split()[column])
+    return value * 1e6 if unit == "msg/s" else value

@@ -12,7 +12,7 @@ import time
 from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
-from .perftest import NAME, latency_column, measure, qhca_ends, say
+from .perftest import NAME, measure, qhca_ends, say
 
 
 def host_limits() -> dict:
@@ -72,8 +72,8 @@ def set_up_rxe(guest, number: int, mtu: int) -> dict:
 def run_cases(lab, adapters, cases, rounds, seconds):
     """Measure every case on every adapter, in turn; failures are kept."""
     results = []
-    for title, unit, program, options, column, aim in cases:
-        column = latency_column(program) or column
+    for case in cases:
+        title, unit, program, options, _column, aim = case
         values: dict[str, list] = {name: [] for name in adapters}
         errors: dict[str, str] = {}
         for _round in range(rounds):
@@ -81,12 +81,12 @@ def run_cases(lab, adapters, cases, rounds, seconds):
                 if name in errors:
                     continue
                 try:
-                    value = measure(lab, ends, program, options, column, seconds)
+                    value = measure(lab, ends, case, seconds)
                 except LabError as error:
                     errors[name] = str(error)
                     say(f"{title} on {name} failed: {str(error).splitlines()[0]}")
                     continue
-                values[name].append(value * 1e6 if unit == "msg/s" else value)
+                values[name].append(value)
         entry = {"case": title, "unit": unit, "program": program, "options": options,
                  "aim": aim, "errors": errors, "samples": values}  # fmt: skip
         for name, got in values.items():

@@ -13,7 +13,7 @@ from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD
 from ..record import ftrace
-from .perftest import NAME, latency_column, measure, qhca_ends, say
+from .perftest import NAME, measure, qhca_ends, say
 
 # Room for all that happens in one run; a file that is full costs nothing more.
 LIMIT = 16 << 30
@@ -97,14 +97,13 @@ def compare(args, cases) -> int:
         Lab.up(NAME, None, Options(smp=args.smp, tied=True), progress=say, replace=True) as lab,
     ):
         ends = qhca_ends(lab)
-        for title, unit, program, options, column, _aim in cases:
-            column = latency_column(program) or column
+        for case in cases:
+            title, unit, *_ = case
             values: dict[str, list] = {name: [] for name in WAYS}
             for number in range(args.rounds):
                 for name in sorted(WAYS, reverse=number % 2):
                     with WAYS[name](lab, Path(folder)):
-                        value = measure(lab, ends, program, options, column, args.seconds)
-                    values[name].append(value * 1e6 if unit == "msg/s" else value)
+                        values[name].append(measure(lab, ends, case, args.seconds))
             entry = {"case": title, "unit": unit, "samples": values,
                      **{name: statistics.median(got) for name, got in values.items()}}
             results.append(entry)

@@ -178,12 +178,11 @@ def run_pair(lab, server: tuple[str, str], client: tuple[str, str],
     client; SERVER and CLIENT are (guest, shell command), and $PEER is the other's
     address. Returns both results; a server that does not end is ended."""
     a, b = lab[client[0]], lab[server[0]]
-    ports = "ss -Hltn | sed 's/  */ /g' | cut -d' ' -f4 | sort"
-    before = set(b.run(ports).out.split())
+    before = b.listening()
     job: Background = b.start(server[1], env={"PEER": a.ip})
     try:
         deadline = time.monotonic() + 60
-        while set(b.run(ports).out.split()) <= before and job.running:
+        while b.listening() <= before and job.running:
             if time.monotonic() > deadline:
                 raise LabError(f"the server in guest {b.name} listens to no TCP port after 60 s")
         result = a.run(client[1], timeout, check=False, env={"PEER": b.ip})
