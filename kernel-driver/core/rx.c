@@ -168,8 +168,15 @@ int qhca_rx_poll(struct qhca_nd *nd, int budget)
 	while (done < budget && (cqe = qhca_ncq_next(&q->cq))) {
 		rx_one(nd, q, cqe);
 		done++;
-		if (BIT(q->shift) - (q->prod - q->cons) >= RX_FILL_BATCH)
+		if (BIT(q->shift) - (q->prod - q->cons) >= RX_FILL_BATCH) {
+			/*
+			 * The CQ has room for as many completions as there are
+			 * buffers: no buffer is posted anew before it is told
+			 * that the completion of the old one was taken.
+			 */
+			qhca_ncq_publish(&q->cq);
 			rx_fill(nd, q);
+		}
 	}
 	if (done)
 		qhca_ncq_publish(&q->cq);

@@ -170,12 +170,12 @@ dropped:
 	return NETDEV_TX_OK;
 }
 
-static void tx_complete_one(struct qhca_nd *nd, struct qhca_txq *q, int budget,
-			    u32 *bytes)
+static void tx_complete_one(struct qhca_nd *nd, struct qhca_txq *q, u32 index,
+			    int budget, u32 *bytes)
 {
-	struct qhca_tx_buf *buf = tx_buf(q, q->cons);
+	struct qhca_tx_buf *buf = tx_buf(q, index);
 
-	tx_unmap(nd, tx_segs(q, q->cons), buf->nsegs);
+	tx_unmap(nd, tx_segs(q, index), buf->nsegs);
 	*bytes += buf->bytes;
 	napi_consume_skb(buf->skb, budget);
 	buf->skb = NULL;
@@ -189,13 +189,13 @@ bool qhca_tx_poll(struct qhca_nd *nd, int budget)
 {
 	struct netdev_queue *txq = netdev_get_tx_queue(nd->netdev, 0);
 	struct qhca_txq *q = &nd->txq;
-	u32 left = BIT(q->shift), packets = 0, bytes = 0;
+	u32 left = BIT(q->shift), cons = q->cons, packets = 0, bytes = 0;
 	struct qhca_cqe *cqe = NULL;
 	bool taken = false;
 
 	while (left-- && (cqe = qhca_ncq_next(&q->cq))) {
 		u32 index = le32_to_cpu(cqe->wqe_index);
-		u32 n = index - q->cons + 1;
+		u32 n = index - cons + 1;
 
 		taken = true;
 		if (unlikely(cqe->status != QHCA_WC_SUCCESS)) {
@@ -204,17 +204,15 @@ bool qhca_tx_poll(struct qhca_nd *nd, int budget)
 				   cqe->status, cqe->syndrome);
 		}
 		/* pairs with nothing: prod is only compared, never trusted */
-		if (unlikely(!n || n > READ_ONCE(q->prod) - q->cons)) {
+		if (unlikely(!n || n > READ_ONCE(q->prod) - cons)) {
 			netdev_warn_once(nd->netdev,
 					 "completion of send WQE %u, which is not there\n",
 					 index);
 			continue;
 		}
 		while (n--) {
-			tx_complete_one(nd, q, budget, &bytes);
+			tx_complete_one(nd, q, cons++, budget, &bytes);
 			packets++;
-			/* the slot may be written again once this is seen */
-			smp_store_release(&q->cons, q->cons + 1);
 		}
 	}
 	/* also those that made no sense: they do not come again */
@@ -222,6 +220,11 @@ bool qhca_tx_poll(struct qhca_nd *nd, int budget)
 		qhca_ncq_publish(&q->cq);
 	if (!packets)
 		return cqe;
+	/*
+	 * The slots may be written again once this is seen. The CQ has room for
+	 * as many completions as there are slots, so not before it is told.
+	 */
+	smp_store_release(&q->cons, cons);
 	dev_sw_netstats_tx_add(nd->netdev, packets, bytes);
 	__netif_txq_completed_wake(txq, packets, bytes, tx_free_entries(q),
 				   TX_WAKE(q), !READ_ONCE(nd->up));
@@ -292,7 +295,7 @@ void qhca_tx_destroy(struct qhca_nd *nd)
 	u32 bytes = 0;
 
 	for (; q->bufs && q->cons != q->prod; q->cons++) {
-		tx_complete_one(nd, q, 0, &bytes);
+		tx_complete_one(nd, q, q->cons, 0, &bytes);
 		DEV_STATS_INC(nd->netdev, tx_dropped);
 	}
 	netdev_tx_reset_queue(netdev_get_tx_queue(nd->netdev, 0));

@@ -114,10 +114,10 @@ def test_dead_device(pair, bit):
         set_command(a, bit, False)
         try:
             # any command finds it out, at once and not after a timeout
-            a.run(f"ethtool -S {a.netdev}", timeout=10, check=False)
-            a.wait_for(f"dmesg | tail -n 60 | grep -q 'qhca {a.pci}: device is dead'", timeout=10)
+            a.run(f"ethtool -S {a.netdev}", timeout=20, check=False)
+            a.wait_for(f"dmesg | tail -n 60 | grep -q 'qhca {a.pci}: device is dead'", timeout=20)
             assert pair.a.run(f"ip link set {a.netdev} down && ip link set {a.netdev} up",
-                              timeout=10, check=False).rc != 0
+                              timeout=20, check=False).rc != 0
         finally:
             set_command(a, bit, True)
             function_reset(a)
@@ -154,7 +154,8 @@ def test_reset_while_all_is_changed(pair):
         a.run(f"echo 1 > /sys/bus/pci/devices/{pci}/reset; sleep 0.2", timeout=60)
     for job in jobs:
         job.kill()
-    # the loops ended anywhere
+    # the loops ended anywhere, and what waits for a lock ends when it has it
+    a.wait_for("! pgrep -x 'ip|ethtool|ping'")
     a.run(f"ip link set {dev} promisc off; ip link set {dev} up")
     a.setup_nic()
     ping(pair)
@@ -180,7 +181,7 @@ def test_multicast_filter(pair):
         "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
         "s.bind(('', 7777)); s.setsockopt(0, socket.IP_ADD_MEMBERSHIP, "
         f"socket.inet_aton('239.1.2.3') + socket.inet_aton('{a.ip}')); "
-        "s.settimeout(20); print(s.recv(100).decode())\""
+        "s.settimeout(60); print(s.recv(100).decode())\""
     )
     send = (
         "python3 -c \"import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
@@ -213,13 +214,35 @@ def test_ring_sizes(pair, depth):
         a.run(f"ethtool -G {dev} rx 1024 tx 512")
 
 
+def test_flood_of_small_rings(pair):
+    """More than the rings hold, both ways: frames may be lost, queues do not stop."""
+    a, b = pair.a, pair.b
+    send = (
+        "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "for i in range(20000): s.sendto(b'x', ('{ip}', 9))\""
+    )
+    try:
+        for guest in pair:
+            guest.run(f"ethtool -G {guest.netdev} rx 64 tx 64")
+        before = [g.health(what) for g in pair for what in ("tx", "rx")]
+        jobs = [a.start(send.format(ip=b.ip)), b.start(send.format(ip=a.ip))]
+        for job in jobs:
+            assert job.wait(60).rc == 0
+        ping(pair)
+        assert [g.health(what) for g in pair for what in ("tx", "rx")] == before
+    finally:
+        for guest in pair:
+            guest.run(f"ethtool -G {guest.netdev} rx 1024 tx 512")
+
+
 def test_moderation(pair):
     """Events wait for more completions as long as they were told to."""
     a, dev = pair.a, pair.a.netdev
 
     def round_trip():
+        """The quickest of five, in ms: the others a busy host may have delayed."""
         out = a.run(f"ping -c 5 -i 0.3 {pair.b.ip} | tail -1").out
-        return float(out.split("=")[1].split("/")[1])  # ms, on average
+        return float(out.split("=")[1].split("/")[0])
 
     quick = round_trip()
     try:
