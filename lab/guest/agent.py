@@ -35,6 +35,7 @@ import time
 MAGIC = bytes.fromhex("f1716863615f73796e63ff0d0a1a00c5")
 HEADER = struct.Struct(">cI")
 CHUNK = 32768
+PIPE = 65536  # what a pipe holds, pipe(7)
 CGROUP = "/sys/fs/cgroup/qhca"
 # How long output may still arrive from children after a command has ended.
 GRACE = 0.3
@@ -205,10 +206,28 @@ class Session:
         late = time.monotonic() - self.ended > GRACE
         if self.outputs and (self.paused or not late):
             return
+        self.drain()
+        if self.port.session is not self:
+            return  # the host has gone away
         code = self.process.returncode
         result = {"status": code} if code >= 0 else {"signal": -code}
         self.port.send(b"X", json.dumps(result).encode())
         self.close(kill=False)
+
+    def drain(self):
+        """Pass on what is still in the pipes of a command that has ended. Those
+        that it left running may go on writing: a pipe's size is enough."""
+        for fd, kind in self.outputs.items():
+            left = PIPE
+            try:
+                while left > 0 and self.port.session is self:
+                    data = os.read(fd, CHUNK)
+                    if not data:
+                        break
+                    self.port.send(kind, data)
+                    left -= len(data)
+            except OSError:
+                pass  # empty, or a pseudo terminal's end
 
     def signal(self, number):
         try:

@@ -82,6 +82,9 @@ def nic_device(guest: dict) -> list[str]:
     parts = [device, "id=nic0", "netdev=net0", f"mac={guest['mac']}", "bus=rp0"]
     if kind == "rxe":
         parts.append("romfile=")
+    patience = os.environ.get("QHCA_MIN_ACK_TIMEOUT")
+    if kind == "qhca" and patience:
+        parts.append(f"min-ack-timeout={patience}")
     parts += properties
     return [
         "-device",

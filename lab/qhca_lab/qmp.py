@@ -77,10 +77,18 @@ def wait_any(connections: list[Qmp], timeout: float | None) -> bool:
     """Wait until one of CONNECTIONS may have something for poll_events(), or
     TIMEOUT seconds (None: for ever). False when nothing came.
 
-    What came beside an answer was read with it: select() would not tell."""
+    What came beside an answer was read with it: select() would not tell. Nor does
+    it tell of a Ctrl-C that Python took note of just before it: so it looks again
+    each second."""
     if any(c.pending for c in connections):
         return True
-    return bool(select.select(connections, [], [], timeout)[0])
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = 1.0 if end is None else min(1.0, max(0.0, end - time.monotonic()))
+        if select.select(connections, [], [], left)[0]:
+            return True
+        if end is not None and time.monotonic() >= end:
+            return False
 
 
 class Qmp:

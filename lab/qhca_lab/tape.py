@@ -32,6 +32,8 @@ SHIFT = 1
 # The snapshot with which a recording begins.
 FIRST = "init"
 NAMES = "abcd"
+# Two guests that are recorded stand still for moments that no adapter expects.
+PATIENT = ["min-ack-timeout=18"]
 
 # What guests do when nothing else is said: a pingpong, between the two guests,
 # or of a guest with itself. There no client starts too early, so that the server
@@ -250,7 +252,7 @@ def prepare(directory: Path, guests: int = 1, command: str | None = None, mem: s
         "image": str((GUEST / "root.img").resolve()),
         "qemu": qemu_id(),
         "mem": mem,
-        "properties": properties or [],
+        "properties": [*(PATIENT if guests == 2 else []), *(properties or [])],
         "command": command or (PAIR if guests == 2 else ALONE),
         "guests": {},
     }

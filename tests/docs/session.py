@@ -76,11 +76,12 @@ class Session:
             raise self._error(block, out, ("; ".join(texts) or "all succeeded") + want)
         # What is still running in the background may print it a little later.
         while True:
+            busy = self._busy()     # asked first: then what it has printed is all
             said = out.read_text(errors="replace") if out.exists() else ""
             wrong = self._compare(block, said)
             if wrong is None:
                 return said
-            if time.monotonic() > end or not self._busy():
+            if time.monotonic() > end or not busy:
                 raise self._error(block, out, wrong)
             time.sleep(0.1)
 

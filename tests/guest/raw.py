@@ -74,7 +74,7 @@ def receive(name, port, count):
         print("ready", flush=True)
         got, checked = [], 0
         while len(got) < count:
-            wc = side.poll(20)
+            wc = side.poll(60)
             if wc is None or wc.status:
                 break
             data = side.mr.read(wc.byte_len, wc.wr_id * SLOT)
@@ -91,7 +91,7 @@ def sniff(name, count):
         print("ready", flush=True)
         seen = {}
         while sum(seen.values()) < count:
-            wc = side.poll(20)
+            wc = side.poll(60)
             if wc is None or wc.status:
                 break
             data = side.mr.read(wc.byte_len, wc.wr_id * SLOT)

@@ -171,7 +171,7 @@ def test_dma_error(pair, progs, side, rule, mine, others):
     rule = {"action": "dma-error", "qp-type": "rc", "count": 1, **rule}
     with faults(pair, **{side: [rule]}):
         with counted(pair) as up:
-            a, b = pingpong(pair, progs, "--wait 4000")
+            a, b = pingpong(pair, progs, "--wait 10000")
     assert (a["status"], b["status"]) == (mine, others), (a, b)
     assert up[side]["dma-errors"] == 1
     assert a["state"] == ERR
@@ -190,7 +190,7 @@ def test_cq_overflow(pair, progs):
     """The CQ is lost, with an event; so is the QP."""
     with faults(pair, a=[{"action": "cq-overflow", "qp-type": "rc", "nth": 4, "count": 1}]):
         with counted(pair) as up:
-            a, b = pingpong(pair, progs, "--wait 4000")
+            a, b = pingpong(pair, progs, "--wait 10000")
     assert up["a"]["cq-overflows"] == 1
     assert a["status"] == -1 and a["state"] == ERR
     assert any("CQ" in event for event in a["events"]), a
@@ -225,9 +225,9 @@ def test_link_down(pair, progs):
 
     before = changes()
     with faults(pair, a=[{"action": "link-down", "at": "packet", "qp-type": "rc", "nth": 7,
-                          "time": "400ms"}]):
+                          "time": "2s"}]):
         with counted(pair) as up:
-            a, b = pingpong(pair, progs, "--timeout 15")
+            a, b = pingpong(pair, progs, "--timeout 17")
     well(dict(a, events=[]), dict(b, events=[]))
     assert up["a"]["roce-timeouts"] >= 1
     assert changes() >= before + 2
@@ -342,7 +342,7 @@ def test_same_seed_same_packets(pair, progs, tmp_path):
     ("bad-dma", "b", "dma-errors"),
     ("bad-region", "b", "table-faults"),
     ("dead-peer", "a", "roce-retry-exceeded"),
-    ("link-flap", "a", "roce-timeouts"),
+    ("link-flap", "", "roce-timeouts"),  # of who sends while it is out
     ("cq-overflow", "a", "cq-overflows"),
     ("random-loss", "a", "roce-retransmits"),
 ])
@@ -351,7 +351,7 @@ def test_scenario(pair, name, side, counter):
     found = scenario.load(name)
     outcome = scenario.run(pair, found)
     assert all(f["hits"] for f in outcome.faults), outcome
-    assert outcome.counters[side].get(counter), outcome
+    assert any(c.get(counter) for end, c in outcome.counters.items() if end == side or not side), outcome
     good = name in ("lost-ack", "lost-packet", "rnr-storm", "link-flap", "random-loss")
     assert (outcome.status["a"] == 0) == good, outcome
     assert [fault.listed(g)["faults"] for g in pair] == [[], []]
@@ -362,7 +362,7 @@ def test_fatal(fresh_pair, progs):
     """The device fails under load; the driver, loaded anew, brings it back."""
     lab = fresh_pair
     with faults(lab, a=[{"action": "fatal", "at": "packet", "qp-type": "rc", "nth": 9}]):
-        a, _b = pingpong(lab, progs, "--wait 4000 --timeout 14 --retry 1")
+        a, _b = pingpong(lab, progs, "--wait 10000 --timeout 18 --retry 1")
     assert any("catastrophic" in event or "fatal" in event for event in a["events"]), a
     lab.a.run("qhca-unload", 60)
     lab.a.load_driver()

@@ -70,7 +70,8 @@ def test_connection_manager(pair, direction):
     """rping: connect and disconnect by MADs over QP 1, then verified data."""
     server, client = (pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)
     job = server.start(f"rping -s -a {server.ip} -V -C 20")
-    result = client.run(f"sleep 1; rping -c -a {server.ip} -V -v -C 20", timeout=60)
+    server.wait_for("rdma res show cm_id | grep -q 'LISTEN.*comm rping'")
+    result = client.run(f"rping -c -a {server.ip} -V -v -C 20", timeout=60)
     assert job.wait(30).rc == 0
     assert result.out.count("ping data: ") == 20, result.out
 
@@ -78,7 +79,8 @@ def test_connection_manager(pair, direction):
 def test_datagrams_by_connection_manager(pair):
     """udaddy: service resolution by SIDR, address handles from completions."""
     job = pair.b.start("udaddy")
-    result = pair.a.run(f"sleep 1; udaddy -s {pair.b.ip}", timeout=60)
+    pair.b.wait_for("rdma res show cm_id | grep -q 'LISTEN.*comm udaddy'")
+    result = pair.a.run(f"udaddy -s {pair.b.ip}", timeout=60)
     assert job.wait(30).rc == 0
     assert "return status 0" in result.out
 
@@ -123,7 +125,7 @@ def test_port_events(pair):
     state = "cat /sys/class/infiniband/$IBDEV/ports/1/state"
     assert "ACTIVE" in pair.a.run(state).out
     watch = pair.a.start("stdbuf -oL ibv_asyncwatch -d $IBDEV")
-    pair.a.wait_for("pgrep ibv_asyncwatch")
+    watch.wait_for("async event FD")
     try:
         pair.set_link("a", False)
         pair.a.wait_for(f"{state} | grep -q DOWN")
@@ -131,6 +133,6 @@ def test_port_events(pair):
         pair.set_link("a", True)
     pair.a.wait_for(f"{state} | grep -q ACTIVE")
     pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=60)
-    out = watch.out_so_far()
+    watch.wait_for("IBV_EVENT_PORT_ERR")
+    watch.wait_for("IBV_EVENT_PORT_ACTIVE")
     watch.kill()
-    assert "IBV_EVENT_PORT_ERR" in out and "IBV_EVENT_PORT_ACTIVE" in out, out

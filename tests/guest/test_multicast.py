@@ -9,20 +9,21 @@ import json
 import pytest
 
 
-def mckey(receivers, sender, group, count=10):
-    """The sender's datagrams reach each of the receivers."""
+def mckey(receivers, sender, group, count=10, tries=1):
+    """The sender's datagrams reach each of the receivers, in one of so many TRIES."""
     jobs = [
-        guest.start(f"timeout 40 mckey -m {group} -b {guest.ip} -C {count}")
+        guest.start(f"stdbuf -oL timeout 60 mckey -m {group} -b {guest.ip} -C {count}")
         for guest in receivers
     ]
-    for guest in receivers:
-        guest.wait_for("rdma res show qp | grep -q 'comm mckey'")
-    result = sender.run(
-        f"sleep 1; timeout 30 mckey -s -m {group} -b {sender.ip} -C {count}", timeout=60
-    )
-    assert "return status 0" in result.out, result.out
     for job in jobs:
-        assert job.wait(40).rc == 0, job.out_so_far()
+        job.wait_for("joined dgid")
+    while tries and any(job.running for job in jobs):
+        tries -= 1
+        result = sender.run(f"timeout 30 mckey -s -m {group} -b {sender.ip} -C {count}",
+                            timeout=60)
+        assert "return status 0" in result.out, result.out
+    for job in jobs:
+        assert job.wait(60).rc == 0, job.out_so_far()
         assert "return status 0" in job.out_so_far()
 
 
@@ -51,10 +52,13 @@ def test_nobody_joined(pair):
 def test_with_soft_roce(mixed, sender):
     """
     Soft-RoCE and qhca name a group alike on the wire.  mckey does not wait for
-    its sends; Soft-RoCE has sent one when it leaves.
+    its sends: Soft-RoCE has sent one when it leaves, if its thread came to it.
     """
     source, receiver = (mixed.a, mixed.b) if sender == "qhca-sends" else (mixed.b, mixed.a)
-    mckey([receiver], source, "239.77.0.3", 10 if source is mixed.a else 1)
+    if source is mixed.a:
+        mckey([receiver], source, "239.77.0.3")
+    else:
+        mckey([receiver], source, "239.77.0.3", 1, tries=20)
 
 
 @pytest.mark.parametrize("family", ["4", "6"])

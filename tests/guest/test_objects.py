@@ -48,6 +48,7 @@ def application(pair, layout):
     finally:
         a.run(f"echo auto > {debugfs(a)}/layout; pkill ibv_rc_pingpong; pkill ibv_srq",
               check=False)
+        a.wait_for("! pgrep 'ibv_(rc|srq)_ping'")   # with all that they had
 
 
 def mine(guest, kind, pid):

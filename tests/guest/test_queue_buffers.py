@@ -134,6 +134,11 @@ def open_qbuf(lab, progs, options=""):
         q.finish()
 
 
+def make_room(guest):
+    """Free memory in huge pages, after all that a guest has done."""
+    guest.run("sync; echo 3 > /proc/sys/vm/drop_caches; echo 1 > /proc/sys/vm/compact_memory")
+
+
 def run_qbuf(lab, progs, options=""):
     out = lab.a.run(f"{progs.path('qbuf')} {options}", timeout=180).out.splitlines()
     return json.loads(out[0]), json.loads(out[-1])
@@ -268,6 +273,7 @@ def test_12_list_form(pair, progs):
 def test_13_equal_size_buffers(pair, progs, shift):
     """4K, 8K, 64K and 2M buffers: the size is in the QPC once, no lengths."""
     # rings in huge pages are contiguous enough for all of them
+    make_room(pair.a)
     with layout(pair.a, f"flat page_shift={shift}"):
         q = Qbuf(pair, progs, "--depth 32768 --nocap --messages 500",
                  env={"QHCA_HUGE_PAGES": "1"})
@@ -288,6 +294,7 @@ def test_14_multi_level_table(pair, progs, hops):
 
 def test_14_no_hop(pair, progs):
     """A contiguous ring needs no table at all."""
+    make_room(pair.a)
     with layout(pair.a, "direct"):
         q = Qbuf(pair, progs, "--depth 64 --nocap", env={"QHCA_HUGE_PAGES": "1"})
     qpc = context(pair.a, "qp", q.first["qpn"])
@@ -407,7 +414,11 @@ def test_21_every_step_can_be_traced(pair, progs):
 
 def test_22_wqe_at_a_buffer_boundary(pair, progs):
     """The last WQE of a page and the first of the next come from their pages."""
-    q = Qbuf(pair, progs, "--depth 256 --scatter --messages 300 --nocap")
+    for _ in range(20):     # a ring of few pages may come out contiguous all the same
+        q = Qbuf(pair, progs, "--depth 256 --scatter --messages 300 --nocap")
+        if runs(q.first["pfns"][:3]) > 1:
+            break
+        q.finish()
     with pair.trace("a", "qhca_wqe") as trace:
         q.finish()
     f = q.first
@@ -416,7 +427,7 @@ def test_22_wqe_at_a_buffer_boundary(pair, progs):
     for index in (per_page - 1, per_page, 2 * per_page - 1, 2 * per_page):
         page, slot = divmod(index, per_page)
         assert by_index[index] == (f["pfns"][page] << 12) + slot * f["stride"]
-    assert f["pfns"][1] != f["pfns"][0] + 1 or f["pfns"][2] != f["pfns"][1] + 1
+    assert runs(f["pfns"][:3]) > 1
 
 
 def test_23_peer_comes_from_the_qpc(pair, progs):
@@ -448,8 +459,9 @@ def test_25_swim_lanes(pair, progs, tmp_path):
             lanes.append("user")
         elif "qhca_command" in line:
             lanes.append("driver")
-        elif re.search(r"qhca_(walk|wqe|tx|rx|cqe)", line):
-            lanes.append("device")
+        elif (m := re.search(r"qhca_(?:wqe|tx|rx) qpn (\w+)", line)) \
+                and int(m[1], 0) in (out["qpn"], out["peer"]):
+            lanes.append("device")      # not what the network interface does
     assert out["moved"] == 1
     first = {lane: lanes.index(lane) for lane in ("user", "driver", "device")}
     assert first["driver"] < first["user"] < first["device"], first

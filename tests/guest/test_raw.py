@@ -25,11 +25,8 @@ def raw(pair):
 
 def start(guest, arguments):
     """Start raw.py and wait until its rule is there."""
-    job = guest.start(f"timeout 60 python3 /tmp/raw.py {arguments}")
-    for _ in range(100):
-        if "ready" in job.out_so_far():
-            break
-        guest.run("sleep 0.1")
+    job = guest.start(f"timeout 180 python3 -u /tmp/raw.py {arguments}")
+    job.wait_for("ready", 60)
     return job
 
 

@@ -31,11 +31,11 @@ def record(lab, folder, command, client="", **options):
     return recording.result, Trace(json.loads((folder / "trace.json").read_text()))
 
 
-def in_order(trace):
+def in_order(trace, error_ns=100_000):
     """Nothing is known to be before its cause."""
     for name, clock in trace.other["clocks"].items():
         assert clock["guest_disorder_ns"] == clock["adapter_disorder_ns"] == 0, (name, clock)
-        assert clock["guest_error_ns"] < 100_000, (name, clock)
+        assert clock["guest_error_ns"] < error_ns, (name, clock)
     for kind, name, _, steps in trace.flows:
         times = [s["ts"] for s in steps]
         assert times == sorted(times), (kind, name)
@@ -80,9 +80,12 @@ def test_pingpong(pair, tmp_path, events):
         assert steps[3]["args"]["wqe"] == args["index"]
     slept = [s for _, _, _, s in messages + completions if "irq" in kinds(s)]
     assert bool(slept) == bool(events)
-    for steps in slept:
-        way = kinds(steps)
-        assert way[way.index("cqe"):] == ["cqe", "eqe", "msix", "irq", "eqe", "cq_event", "poll"]
+    full = ["cqe", "eqe", "msix", "irq", "eqe", "cq_event", "poll"]
+    ways = [kinds(steps)[kinds(steps).index("cqe"):] for steps in slept]
+    assert not events or full in ways
+    for way in ways:
+        # Who arms the CQ and polls it may find the CQE before its event is handled.
+        assert way[-1] == "poll" and way[:-1] == full[: len(way) - 1]
     # The driver's side of the same QPs, in the order of a life.
     for pid in (1, 2):
         qpn = next(f[3][0]["args"]["qpn"] for f in messages if f[3][0]["pid"] == pid)
@@ -132,10 +135,10 @@ def test_operations(pair, tmp_path, command, opcode):
     assert [f for f in trace.flow("completion") if f[3][-1]["args"]["event"] == "poll"]
 
 
-def test_loss(loss_pair, tmp_path):
+def test_loss(loss_pair, progs, tmp_path):
     """Packets that a wire loses are told, and arrows go with those that came."""
     merged, trace = record(loss_pair, tmp_path,
-                           "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 400 -s 4096 -m 256")
+                           f"{progs.path('faultpp')} --timeout 14 --iters 400 --len 16384")
     in_order(trace)
     assert len(trace.flow("message")) == 800
     lost = [p for p in merged.packets if p.comment.endswith("did not arrive")]
@@ -175,14 +178,16 @@ def test_standstill(pair, tmp_path):
 def test_little_room(pair, tmp_path):
     """What does not fit is counted and told; what is there is right."""
     merged, trace = record(pair, tmp_path,
-                           "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 500 -s 64",
+                           "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 1500 -s 64",
                            buffer_mb=0.1, limit_mb=0.2)
     lost = trace.other["lost"]
     for name in "ab":
         assert lost[name]["device"] > 0 and lost[name]["guest"] > 0
         assert sum(p.startswith(f"guest {name}: ") and "events are missing at its end" in p
                    for p in merged.problems) == 2, merged.problems
-    in_order(trace)     # also what came after the begin, whose end is missing
+    # Also what came after the begin, whose end is missing: so the further from it,
+    # the less exact.
+    in_order(trace, 1_000_000)
 
 
 def test_without_provider(pair, tmp_path):

@@ -167,7 +167,7 @@ def test_snapshot_in_mid_traffic(tmp_path, guests):
             while not path.exists():
                 assert run.child.poll() is None, run.evidence()
                 time.sleep(0.02)
-        qmps = [Qmp(made.dir / run.name / "qmp") for run in runs]
+        qmps = [Qmp(made.dir / run.name / "qmp", 120) for run in runs]
 
         def all_do(*lines):
             for line in lines:

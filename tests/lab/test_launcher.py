@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The launcher's parts that need no guest: state, wire, capture files."""
 
+import contextlib
 import json
 import os
+import select
 import socket
 import struct
 import subprocess
@@ -208,6 +210,9 @@ def test_channel_skips_what_an_earlier_session_left(run_dir):
 # ------------------------------------------------------------------- the wire
 
 
+END = b"end of the frames" * 8
+
+
 def frames(count):
     return [struct.pack(">I", n) * 30 for n in range(count)]
 
@@ -217,7 +222,6 @@ def relayed(base, seed, loss, count=400):
     ends = [(base / f"in{n}", base / f"peer{n}") for n in (0, 1)]
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     peer.bind(str(ends[1][1]))
-    peer.settimeout(2)
     args = [sys.executable, str(TOP / "lab/qhca_lab/relay.py"), "--seed", str(seed)]
     for path, target in ends:
         args += ["--end", str(path), str(target)]
@@ -227,22 +231,24 @@ def relayed(base, seed, loss, count=400):
             time.sleep(0.01)
         sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         got = []
-        # The last frame is sent until it comes through: the end mark.
-        for frame in frames(count):
-            sender.sendto(frame, str(ends[0][0]))
-            peer.setblocking(False)
-            try:
+        peer.setblocking(False)
+
+        def take():
+            with contextlib.suppress(BlockingIOError):
                 while True:
                     got.append(peer.recv(4096))
-            except BlockingIOError:
-                pass
-        peer.settimeout(0.5)
-        try:
-            while True:
-                got.append(peer.recv(4096))
-        except TimeoutError:
-            pass
-        return [struct.unpack_from(">I", f)[0] for f in got]
+
+        for frame in frames(count):
+            sender.sendto(frame, str(ends[0][0]))
+            take()
+        # The end mark is sent until it comes through: all others are before it.
+        deadline = time.monotonic() + 60
+        while END not in got:
+            assert time.monotonic() < deadline, "the end mark does not come"
+            sender.sendto(END, str(ends[0][0]))
+            select.select([peer], [], [], 0.1)
+            take()
+        return [struct.unpack_from(">I", f)[0] for f in got[: got.index(END)]]
     finally:
         relay.kill()
         relay.wait()

@@ -66,16 +66,16 @@ static void collect(struct result *r, bool want_remote, bool follow_up)
 	struct ibv_sge s = sge(src, 16);
 	struct ibv_wc wc;
 
-	r->local = qv_wait(a.scq, &wc, 5000) ? (int)wc.status : -1;
+	r->local = qv_wait(a.scq, &wc, 20000) ? (int)wc.status : -1;
 	if (follow_up) {
 		int ret = qv_send(&a, IBV_WR_RDMA_WRITE, 88, &s, 1,
 				  (uintptr_t)dst->addr, dst->rkey);
 
-		r->flushed = !ret && qv_wait(a.scq, &wc, 5000) ?
+		r->flushed = !ret && qv_wait(a.scq, &wc, 20000) ?
 			(int)wc.status : -1;
 	}
 	if (want_remote)
-		r->remote = qv_wait(b.rcq, &wc, 5000) ? (int)wc.status : -1;
+		r->remote = qv_wait(b.rcq, &wc, 20000) ? (int)wc.status : -1;
 	r->event = qv_async(&dev, 1500);
 }
 
@@ -240,7 +240,7 @@ static void broken_sq(struct result *r)
 	for (i = a.posted; i < end; i++) {
 		raw_write();
 		qv_ring(&dev, a.qp->qp_num, ++a.posted);
-		if (!qv_wait(a.scq, &wc, 5000) || wc.status)
+		if (!qv_wait(a.scq, &wc, 20000) || wc.status)
 			qv_die("a WQE before the broken page failed", EIO);
 	}
 	raw_write();

@@ -6,7 +6,8 @@
  *   --op send|write|read  what the one with ADDRESS does (default: send, which
  *                         the other answers with a send)
  *   --len N --iters N     bytes (default 64) and messages (default 10)
- *   --timeout CODE --retry N --rnr-retry N --rnr-timer CODE
+ *   --timeout CODE        default 20, 4 s: no delay of a busy host comes near
+ *   --retry N --rnr-retry N --rnr-timer CODE
  *   --rkey DELTA          name a key that is not the other's
  *   --events              sleep until a completion event comes, do not poll
  *   --wait MS             for each completion (default 60000)
@@ -180,18 +181,24 @@ static void report(int done, int status)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	const char *comma = "";
-	int type;
+	int type, wait;
 
 	printf("{\"done\": %d, \"status\": %d, \"name\": \"%s\", "
 	       "\"wrong\": %d, \"qpn\": %u, \"events\": [", done, status,
 	       status < 0 ? "none" : ibv_wc_status_str(status), wrong,
 	       q.qp->qp_num);
-	while ((type = qv_async(&dev, status ? 1000 : 0)) >= 0) {
-		printf("%s\"%s\"", comma, ibv_event_type_str(type));
-		comma = ", ";
-	}
 	if (ibv_query_qp(q.qp, &attr, IBV_QP_STATE, &init))
 		attr.qp_state = -1;
+	/*
+	 * Whose QP failed without a completion of its own has an event to come,
+	 * which the other's word may have overtaken.
+	 */
+	wait = status ? 1000 : attr.qp_state == IBV_QPS_ERR ? 20000 : 0;
+	while ((type = qv_async(&dev, wait)) >= 0) {
+		printf("%s\"%s\"", comma, ibv_event_type_str(type));
+		comma = ", ";
+		wait = status ? 1000 : 0;
+	}
 	printf("], \"state\": %d}\n", (int)attr.qp_state);
 }
 
@@ -209,7 +216,7 @@ int main(int argc, char **argv)
 			IBV_ACCESS_LOCAL_WRITE;
 	enum ibv_wr_opcode op = IBV_WR_SEND;
 	struct hello mine = { .addr = 0 }, yours;
-	struct qv_path path = { .timeout = 14, .retry_cnt = 7,
+	struct qv_path path = { .timeout = 20, .retry_cnt = 7,
 				.rnr_retry = 7, .min_rnr_timer = 12 };
 	int c, fd, status = 0, done = 0, i;
 	uint32_t delta = 0;

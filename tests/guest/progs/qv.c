@@ -324,15 +324,19 @@ long qv_now(void)
 bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 {
 	long end = qv_now() + ms;
+	bool late;
 
+	/* Who stood until it was too late looks once more. */
 	do {
-		int n = ibv_poll_cq(cq, 1, wc);
+		int n;
 
+		late = qv_now() >= end;
+		n = ibv_poll_cq(cq, 1, wc);
 		if (n < 0)
 			qv_die("ibv_poll_cq", errno);
 		if (n)
 			return true;
-	} while (qv_now() < end);
+	} while (!late);
 	return false;
 }
 

@@ -2,7 +2,7 @@
 /*
  * retries: how long a QP tries, by its own values.  Prints one JSON object:
  * for each case the status of the request (-1: none in 10 seconds), the
- * milliseconds until then, the status of the request behind it, and the state
+ * milliseconds until then (of the quickest attempt), the status of the request behind it, and the state
  * of the QP at the end.
  *
  *   rnr CODE RETRIES   no receive is posted; the responder's timer code and
@@ -49,16 +49,20 @@ static void open_pair(struct qv_qp *a, struct qv_qp *b,
 	qv_qp_connect_path(&dev, b, &path);
 }
 
-static void run(const char *name, const struct patience *p, bool answers,
-		bool late)
+struct outcome {
+	int status, next, state;
+	long ms;
+};
+
+static struct outcome attempt(const struct patience *p, bool answers, bool late)
 {
 	struct ibv_sge sge = { (uintptr_t)mr->addr, 64, mr->lkey };
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	int status = -1, next = -1;
+	struct outcome o = { .status = -1, .next = -1 };
 	struct qv_qp a, b;
 	struct ibv_wc wc;
-	long begin, ms;
+	long begin;
 
 	open_pair(&a, &b, p, answers);
 	begin = qv_now();
@@ -71,17 +75,37 @@ static void run(const char *name, const struct patience *p, bool answers,
 			qv_die("ibv_post_recv", errno);
 	}
 	if (qv_wait(a.scq, &wc, 10000))
-		status = wc.status;
-	ms = qv_now() - begin;
+		o.status = wc.status;
+	o.ms = qv_now() - begin;
 	if (qv_wait(a.scq, &wc, 2000))
-		next = wc.status;
+		o.next = wc.status;
 	if (ibv_query_qp(a.qp, &attr, IBV_QP_STATE, &init))
 		qv_die("ibv_query_qp", errno);
-	printf("%s\"%s\": {\"status\": %d, \"ms\": %ld, \"next\": %d, "
-	       "\"state\": %d}", comma, name, status, ms, next, attr.qp_state);
-	comma = ",\n ";
+	o.state = attr.qp_state;
 	qv_qp_destroy(&a);
 	qv_qp_destroy(&b);
+	return o;
+}
+
+/* The quickest of @times attempts, or the one that ended in another way. */
+static void run(const char *name, const struct patience *p, bool answers,
+		bool late, unsigned times)
+{
+	struct outcome o = attempt(p, answers, late), again;
+
+	while (--times) {
+		again = attempt(p, answers, late);
+		if (again.status != o.status || again.next != o.next ||
+		    again.state != o.state) {
+			o = again;
+			break;
+		}
+		if (again.ms < o.ms)
+			o.ms = again.ms;
+	}
+	printf("%s\"%s\": {\"status\": %d, \"ms\": %ld, \"next\": %d, "
+	       "\"state\": %d}", comma, name, o.status, o.ms, o.next, o.state);
+	comma = ",\n ";
 }
 
 int main(void)
@@ -104,14 +128,15 @@ int main(void)
 	for (i = 0; i < sizeof(rnr) / sizeof(rnr[0]); i++) {
 		snprintf(name, sizeof(name), "rnr %d %d", rnr[i].rnr_timer,
 			 rnr[i].rnr_retry);
-		run(name, &rnr[i], true, false);
+		/* a busy host may delay the short ones */
+		run(name, &rnr[i], true, false, i < 3 ? 3 : 1);
 	}
 	for (i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
 		snprintf(name, sizeof(name), "gone %d %d", gone[i].timeout,
 			 gone[i].retry_cnt);
-		run(name, &gone[i], false, false);
+		run(name, &gone[i], false, false, i < 2 ? 3 : 1);
 	}
-	run("rnr late", &(struct patience){ 24, 7, 18, 7 }, true, true);
+	run("rnr late", &(struct patience){ 24, 7, 18, 7 }, true, true, 1);
 	printf("}\n");
 	return 0;
 }

@@ -170,7 +170,7 @@ static void connect_qp(void)
 	memset(&a, 0, sizeof(a));
 	a.qp_state = IBV_QPS_RTS;
 	a.sq_psn = mine.psn;
-	a.timeout = 16;
+	a.timeout = 18;
 	a.retry_cnt = 7;
 	a.rnr_retry = 7;
 	a.max_rd_atomic = 4;
@@ -499,6 +499,7 @@ static void receiver(void)
 	wc = next();
 	EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
 	EQ(wc.wr_id, 5);
+	token_put();
 	step = "end";
 	token_get();
 	EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE), 0);
@@ -523,10 +524,10 @@ static void post_fin(unsigned int i)
 }
 
 /*
- * Send a message of kind @opcode whose payload is pattern @id of @len bytes,
+ * Post a message of kind @opcode whose payload is pattern @id of @len bytes,
  * made at @p, which has room for 64 bytes before it.
  */
-static void send_msg(uint8_t opcode, uint64_t tag, uint32_t id, uint8_t *p,
+static void post_msg(uint8_t opcode, uint64_t tag, uint32_t id, uint8_t *p,
 		     uint32_t len, uint32_t rkey)
 {
 	struct ibv_tmh *h = (void *)(p - 64);
@@ -540,9 +541,6 @@ static void send_msg(uint8_t opcode, uint64_t tag, uint32_t id, uint8_t *p,
 		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
 		.sg_list = sge, .num_sge = 2,
 	}, *bad;
-	double end = now() + 20;
-	struct ibv_wc wc;
-	int n;
 
 	memset(h, 0, 64);
 	h->opcode = opcode;
@@ -557,11 +555,23 @@ static void send_msg(uint8_t opcode, uint64_t tag, uint32_t id, uint8_t *p,
 		wr.num_sge = 1;
 	}
 	EQ(ibv_post_send(qp, &wr, &bad), 0);
-	do {
-		n = ibv_poll_cq(scq, 1, &wc);
-	} while (!n && now() < end);
-	EQ(n, 1);
-	EQ(wc.status, IBV_WC_SUCCESS);
+}
+
+/* The status of the next completion of a send. */
+static enum ibv_wc_status wait_sent(void)
+{
+	struct ibv_wc wc;
+
+	EQ(qv_wait(scq, &wc, 20000), true);
+	return wc.status;
+}
+
+/* The same, and it is sent. */
+static void send_msg(uint8_t opcode, uint64_t tag, uint32_t id, uint8_t *p,
+		     uint32_t len, uint32_t rkey)
+{
+	post_msg(opcode, tag, id, p, len, rkey);
+	EQ(wait_sent(), IBV_WC_SUCCESS);
 }
 
 /* The next message to us must be the end of rendezvous @tag. */
@@ -614,6 +624,7 @@ static void sender(const char *host)
 		.cap = { .max_send_wr = 16, .max_recv_wr = 16,
 			 .max_send_sge = 2, .max_recv_sge = 1 },
 	};
+	enum ibv_wc_status status;
 	struct ibv_cq *rcq;
 	unsigned int i;
 
@@ -662,7 +673,16 @@ static void sender(const char *host)
 	send_bursts();
 	step = "bad rendezvous";
 	token_get();
-	send_msg(IBV_TMH_RNDV, 5, 8, mem + 64, 100, mr->rkey ^ 0xffff00);
+	post_msg(IBV_TMH_RNDV, 5, 8, mem + 64, 100, mr->rkey ^ 0xffff00);
+	/*
+	 * It arrives.  Whether its acknowledge or the READ with the bad key,
+	 * which ends the QP, is seen first is up to the adapter's threads.
+	 */
+	status = wait_sent();
+	if (status != IBV_WC_SUCCESS)
+		EQ(status, IBV_WC_WR_FLUSH_ERR);
+	/* The QP must be there until the READ has had its answer. */
+	token_get();
 	token_put();
 	printf("{\"role\": \"sender\", \"bursts\": %u}\n", ROUNDS);
 }
