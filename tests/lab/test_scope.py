@@ -545,8 +545,10 @@ def test_wait_in_time(lab):
 
 
 def start(*argv):
+    # A shell that has put us in the background lets us ignore Ctrl-C.
     return subprocess.Popen([str(PROGRAM), *argv], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+                            stderr=subprocess.PIPE, text=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 def test_watch_tells_each_thing_at_once(lab):
