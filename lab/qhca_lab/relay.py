@@ -12,14 +12,18 @@ kept in the --report file while it runs.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import random
 import signal
 import socket
+import sys
 import threading
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from qhca_lab import sched  # noqa: E402
 
 ROCE_PORT = 4791
 
@@ -52,12 +56,9 @@ class Direction(threading.Thread):
         self.passed = self.lost = self.undeliverable = 0
 
     def run(self):
-        # Who passes frames on is as urgent as who sends them; see sched.py. This
-        # thread inherits nothing of what was done for the process.
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(
-                0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1)
-            )
+        # Who passes frames on is as urgent as who sends them. A thread inherits
+        # nothing of what was done for its process.
+        sched.prefer(threading.get_native_id())
         out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         loss = self.options.loss / 100

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where the documents' labs live, and the lab that several of them share."""
 
-import os
 import shutil
 import sys
 import tempfile
@@ -54,15 +53,13 @@ class Labs:
 @pytest.fixture(scope="session")
 def labs():
     base = Path(tempfile.mkdtemp(prefix="qd", dir="/tmp"))
-    before = os.environ.get("QHCA_RUN")
-    os.environ["QHCA_RUN"] = str(base)
     labs = Labs(base)
-    try:
-        yield labs
-    finally:
-        labs.end()
-        if before is None:
-            del os.environ["QHCA_RUN"]
-        else:
-            os.environ["QHCA_RUN"] = before
-        shutil.rmtree(base, ignore_errors=True)
+    with pytest.MonkeyPatch.context() as patch:
+        # for share(), too, which starts one from here
+        for name, value in labs.environment().items():
+            patch.setenv(name, value)
+        try:
+            yield labs
+        finally:
+            labs.end()
+    shutil.rmtree(base, ignore_errors=True)

@@ -73,9 +73,10 @@ def test_what_is_shown(pair):
     assert int(device["status"], 0) & CONST["QHCA_STATUS_READY"]
     queues = a.run(f"cat {debugfs(a)}/queues").out
     # A frame of the background may be on its way through one just now.
-    a._until(lambda: all(e["armed"] and e["device prod"] == e["cons"]
-                         for e in devlink(a, "diagnose", "eq")["eqs"]), 20, "EQs are not empty")
-    eqs = devlink(a, "diagnose", "eq")["eqs"]
+    def quiet():
+        eqs = devlink(a, "diagnose", "eq")["eqs"]
+        return all(e["armed"] and e["device prod"] == e["cons"] for e in eqs) and eqs
+    eqs = a._until(quiet, 20, "EQs are not empty")
     assert [str(e["eqn"]) for e in eqs] == re.findall(r"^eq (\d+)", queues, re.MULTILINE)
     for eq in eqs:
         assert eq["armed"] and not eq["waiting"]

@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+from test_fault_injection import PORT
 from test_queue_buffers import Qbuf, context, layout
 
 PAGE = 4096
@@ -221,7 +222,7 @@ def test_frozen_for_a_minute(pair, progs):
     before = {g.name: counters(pair, g) for g in pair}
     program = f"{progs.path('faultpp')} --timeout 18 --iters 20000"
     server = pair.b.start(program)
-    pair.b.wait_listening(18601)
+    pair.b.wait_listening(PORT)
     client = pair.a.start(f"{program} {pair.b.ip}")
     deadline = time.monotonic() + 60
     while counters(pair, pair.a)["roce-tx-packets"] < before["a"]["roce-tx-packets"] + 500:

@@ -232,35 +232,31 @@ def pair_frames(devices: list[Device], host,
     left is a copy that the wire made, of the last one before it. Pairs are in order
     of DEVICES and of their records."""
     sent: dict[tuple, list[tuple[float, Device, int]]] = defaultdict(list)
-    came: dict[tuple, list[tuple[float, Device, int]]] = defaultdict(list)
-    for device in devices:
+    came: dict[tuple, list[tuple[float, int]]] = defaultdict(list)
+    for at, device in enumerate(devices):
         for number, record in enumerate(device.records):
-            if record.kind in ("frame_out", "frame_in"):
-                key = (record.fields.get("bytes"), record.fields.get("data"))
-                found = sent if record.kind == "frame_out" else came
-                found[key].append((host(device, number), device, number))
+            frame = (record.fields.get("bytes"), record.fields.get("data"))
+            if record.kind == "frame_out":
+                sent[frame].append((host(device, number), device, number))
+            elif record.kind == "frame_in":
+                came[at, frame].append((host(device, number), number))
     pairs = {}
-    for key, ins in came.items():
-        for device in {d.name: d for _, d, _ in ins}.values():
-            group = sorted((s for s in sent.get(key, ()) if s[1] is not device),
-                           key=lambda s: s[0])
-            if not group:
+    for (at, frame), ins in came.items():
+        group = sorted((s for s in sent.get(frame, ()) if s[1] is not devices[at]),
+                       key=lambda s: s[0])
+        times = [s[0] for s in group]
+        free = len(group)       # of GROUP, so many are still to be had
+        for now, number in sorted(ins, reverse=True):
+            before = bisect.bisect_right(times, now + error)
+            free = min(free, before)
+            if free:
+                free -= 1
+                meant = free
+            elif before:
+                meant = before - 1
+            elif group and times[0] <= now + _STRANGE:
+                meant = 0       # before it went? Then that is the news
+            else:
                 continue
-            times = [s[0] for s in group]
-            free = len(group)       # of GROUP, so many are still to be had
-            for now, _, number in sorted((i for i in ins if i[1] is device),
-                                         key=lambda i: i[0], reverse=True):
-                before = bisect.bisect_right(times, now + error)
-                free = min(free, before)
-                if free:
-                    free -= 1
-                    meant = free
-                elif before:
-                    meant = before - 1
-                elif times[0] <= now + _STRANGE:
-                    meant = 0       # before it went? Then that is the news
-                else:
-                    continue
-                pairs[device.name, number] = (group[meant][1].name, group[meant][2])
-    order = {device.name: at for at, device in enumerate(devices)}
-    return dict(sorted(pairs.items(), key=lambda p: (order[p[0][0]], p[0][1])))
+            pairs[at, number] = (group[meant][1].name, group[meant][2])
+    return {(devices[at].name, number): pairs[at, number] for at, number in sorted(pairs)}
