@@ -8,6 +8,7 @@ whatever an earlier host program left half sent is skipped; the guest answers
 with MAGIC and the session's own id, so that the host can do the same.
 
 host to guest   R JSON {id, argv, cwd, env, user, tty, rows, cols}
+                  or {id, resume}: become a guest of a lab, see boot.py
                 I bytes for stdin, none = end of file
                 S JSON {signal}     W JSON {rows, cols}
 guest to host   O bytes of stdout   E bytes of stderr
@@ -41,9 +42,26 @@ CGROUP = "/sys/fs/cgroup/qhca"
 GRACE = 0.3
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import boot  # noqa: E402
 import guestenv  # noqa: E402
 
 sel = selectors.DefaultSelector()
+
+
+class Booting:
+    """The child that sets the adapter up, if there is one."""
+
+    pid = None
+
+    @classmethod
+    def start(cls, *call):
+        cls.pid = boot.background(*call)
+
+    @classmethod
+    def going_on(cls):
+        if cls.pid is not None and os.waitpid(cls.pid, os.WNOHANG)[0] == cls.pid:
+            cls.pid = None
+        return cls.pid is not None
 
 
 class Session:
@@ -352,6 +370,10 @@ class Port:
         if kind == b"R" and not self.session:
             request = json.loads(payload)
             self.out += MAGIC + bytes.fromhex(request["id"])
+            if "resume" in request:
+                Booting.start(boot.resume, request["resume"])
+                self.send(b"X", json.dumps({"status": 0}).encode())
+                return
             try:
                 self.session = Session(self, request)
             except (OSError, KeyError, subprocess.SubprocessError) as error:
@@ -412,11 +434,8 @@ def main():
 
     sel.register(ours, selectors.EVENT_READ, drain)
     os.makedirs(CGROUP, exist_ok=True)
-    # The boot script runs beside us: the host asks for its outcome.
-    log = open("/run/qhca-boot.log", "wb")
-    boot = subprocess.Popen(
-        ["/bin/sh", "/qhca/lab/boot"], stdout=log, stderr=log, stdin=subprocess.DEVNULL
-    )
+    # The adapter is set up beside us: the host looks at the log.
+    Booting.start(boot.main)
     ports = []
     known = set()
     scan_until = time.monotonic() + 60
@@ -426,9 +445,8 @@ def main():
                 if path not in known:
                     known.add(path)
                     ports.append(Port(path))
-        boot.poll()
         busy = any(p.session and p.session.ended is not None for p in ports)
-        booting = boot.returncode is None or len(ports) == 0
+        booting = Booting.going_on() or len(ports) == 0
         for key, events in sel.select(0.1 if busy or booting else 2.0):
             # A callback may have closed what a later event is about.
             if key.fd in sel.get_map() and sel.get_map()[key.fd].data == key.data:

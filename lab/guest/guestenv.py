@@ -13,6 +13,8 @@ import os
 
 NET = "/sys/class/net"
 IB = "/sys/class/infiniband"
+# KEY=VALUE in lines
+SETTINGS = "/run/qhca-lab"
 
 
 def read(path):
@@ -24,11 +26,24 @@ def read(path):
         return None
 
 
-def config():
-    """The launcher's settings (qhcalab.KEY=VALUE on the kernel's command line)."""
+def from_kernel():
+    """The launcher's settings on the kernel's command line (qhcalab.KEY=VALUE)."""
     words = (read("/proc/cmdline") or "").split()
     pairs = (w[8:].split("=", 1) for w in words if w.startswith("qhcalab."))
     return {p[0]: p[1] for p in pairs if len(p) == 2}
+
+
+def config():
+    """The launcher's settings, as boot.py has written them."""
+    pairs = (line.split("=", 1) for line in (read(SETTINGS) or "").splitlines())
+    return {p[0]: p[1] for p in pairs if len(p) == 2}
+
+
+def write(settings):
+    """Keep SETTINGS for config() and for shell scripts."""
+    with open(f"{SETTINGS}.new", "w") as f:
+        f.writelines(f"{key}={value}\n" for key, value in settings.items())
+    os.rename(f"{SETTINGS}.new", SETTINGS)
 
 
 def entries(path):

@@ -62,6 +62,7 @@ def cmd_up(args) -> int:
         link=args.link, mtu=args.mtu, mem=args.mem, smp=args.smp, iommu=args.iommu,
         loss=args.loss, loss_match=args.loss_match, seed=args.seed, share=args.share,
         load=args.load, append=args.append, qemu=args.rest,
+        cold=args.cold,
         **({} if args.timeout is None else {"boot_timeout": args.timeout}),
     )  # fmt: skip
     Lab.up(args.name, nics, options, progress=say, replace=args.replace)
@@ -369,6 +370,8 @@ def parser() -> argparse.ArgumentParser:
                    help="module parameter of the qhca driver, more than once if needed")
     p.add_argument("--append", action="append", default=[], metavar="KERNELARGS",
                    help="more kernel arguments")
+    p.add_argument("--cold", action="store_true",
+                   help="boot each guest (default: start from a saved one that has booted)")
     p.add_argument("--timeout", type=float, metavar="SECONDS",
                    help="for the whole boot (default $QHCA_BOOT_TIMEOUT or 180)")
     p.add_argument("--replace", action="store_true", help="take a running lab of that name down")

@@ -12,12 +12,24 @@ import shutil
 import time
 from pathlib import Path
 
-from . import freeze, machine, paths, process, sched, wire
+from . import freeze, machine, paths, process, saved, sched, wire
 from .errors import LabError
 from .guest import Guest, build_ids, sections
 
 LETTERS = "abcdefghi"
 NICS = ("qhca", "rxe", "none")
+
+
+# Wait for the end of boot.py's log, without a program that the guest would have to
+# start again and again; then show it.
+WAIT_BOOTED = """\
+exec 3<> <(:)
+until [[ $last == ready || $last == failed:* ]]; do
+    read -r -t 0.05 -u 3
+    [ ! -e /run/qhca-boot.log ] || while read -r line; do last=$line; done </run/qhca-boot.log
+done
+cat /run/qhca-boot.log
+"""
 
 
 def usual_boot_timeout() -> float:
@@ -49,6 +61,8 @@ class Options:
     append: list[str] = dataclasses.field(default_factory=list)
     qemu: list[str] = dataclasses.field(default_factory=list)
     boot_timeout: float = dataclasses.field(default_factory=usual_boot_timeout)
+    # Boot each guest, even if they could start from a saved one.
+    cold: bool = False
     # Another QEMU than the one that was built.
     binary: str | None = None
     # The lab ends with the program that starts it, even when that is killed.
@@ -168,23 +182,16 @@ class Lab:
         begin = time.monotonic()
         link = wire.Link(self, options)
         link.start()
-        for guest in self.guests:
-            netdev, fds = link.netdev(guest.name)
-            args = machine.command_line(
-                guest.state, netdev, guest.dir, guest.logs, options
-            )
-            with open(guest.logs / "qemu.log", "wb") as log:
-                log.write((" ".join(args) + "\n").encode())
-                log.flush()
-                child = process.spawn(
-                    args, options.tied, stdout=log, stderr=log, pass_fds=fds
-                )
-            for fd in fds:
-                os.close(fd)
-            guest.state["process"] = process.identity(child.pid)
-            guest.state["main_loop"] = sched.prefer(child.pid)
-            self.save()
-        say(f"lab {self.name}: {len(self.guests)} guest(s) boot, link {link.kind}")
+        with saved.guest_for(options, self._boot_blank, say) as base:
+            for guest in self.guests:
+                netdev, fds = link.netdev(guest.name)
+                self._launch(guest, netdev, fds, options, saved=base.disk if base else None)
+            how = "start from the saved one" if base else "boot"
+            say(f"lab {self.name}: {len(self.guests)} guest(s) {how}, link {link.kind}")
+            if base:
+                for guest in self.guests:
+                    self._wait_sockets(guest, begin + options.boot_timeout)
+                base.load(self.guests, options)
         for guest in self.guests:
             self._wait_ready(guest, begin + options.boot_timeout)
             sched.prefer_monitor(guest.state["process"]["pid"])
@@ -192,20 +199,49 @@ class Lab:
             say(f"guest {guest.name} ({guest.nic}) is ready at {guest.ip} "
                 f"after {time.monotonic() - begin:.1f} s")
 
+    def _launch(self, guest: Guest, netdev, fds, options: Options, **disk) -> None:
+        """Start the QEMU of GUEST."""
+        args = machine.command_line(guest.state, netdev, guest.dir, guest.logs, options, **disk)
+        with open(guest.logs / "qemu.log", "wb") as log:
+            log.write((" ".join(args) + "\n").encode())
+            log.flush()
+            child = process.spawn(args, options.tied, stdout=log, stderr=log, pass_fds=fds)
+        for fd in fds:
+            os.close(fd)
+        guest.state["process"] = process.identity(child.pid)
+        guest.state["main_loop"] = sched.prefer(child.pid)
+        self.save()
+
+    def _boot_blank(self, options: Options, state: dict, disk: Path) -> Guest:
+        """Boot a guest of no lab, for saved.py; its disk is DISK."""
+        directory = self.dir / state["name"]
+        (directory / "share").mkdir(parents=True)
+        logs = self.logs / state["name"]
+        logs.mkdir()
+        guest = self.guest_class(state["name"], state, directory, logs)
+        self._launch(guest, [], [], options, disk=disk)
+        try:
+            self._wait_ready(guest, time.monotonic() + options.boot_timeout)
+        except BaseException:
+            process.end(state["process"])
+            raise
+        return guest
+
     @staticmethod
-    def _wait_ready(guest: Guest, deadline: float) -> None:
-        """Wait for the boot script's verdict; it says "ready" or why not."""
+    def _wait_sockets(guest: Guest, deadline: float) -> None:
+        """Wait until QEMU can be talked to."""
         while not (guest.dir / "port0").exists():
             if not guest.alive:
                 raise LabError(f"QEMU of guest {guest.name} ended\n{guest.evidence()}")
             if time.monotonic() > deadline:
                 raise LabError(f"QEMU of guest {guest.name} opens no socket")
             time.sleep(0.02)
-        script = (
-            "until tail -n 1 /run/qhca-boot.log | grep -qE '^(ready|failed)'; "
-            "do sleep 0.1; done; cat /run/qhca-boot.log"
-        )
-        job = guest.start(script)
+
+    @classmethod
+    def _wait_ready(cls, guest: Guest, deadline: float) -> None:
+        """Wait for the boot script's verdict; it says "ready" or why not."""
+        cls._wait_sockets(guest, deadline)
+        job = guest.start(WAIT_BOOTED)
         try:
             result = job.wait(max(1.0, deadline - time.monotonic()), check=True)
         except LabError as error:

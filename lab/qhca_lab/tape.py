@@ -111,7 +111,7 @@ def command_line(tape: Tape, name: str, mode: str, console: Path, netdev: str) -
     folder = tape.guest_dir(name)
     args = [str(QEMU), "-name", f"qhca-{name}"]
     args += ["-machine", "q35,usb=off,sata=off,smbus=off,hpet=off"]
-    args += ["-accel", "tcg,tb-size=256", "-cpu", "max,la57=off,svm=off"]
+    args += ["-accel", "tcg,tb-size=256", "-cpu", machine.TCG_CPU]
     # Loading a snapshot of a vapic waits for a CPU that waits for the loader.
     args += ["-global", "apic-common.vapic=off"]
     args += ["-smp", "1", "-m", tape.state["mem"]]
@@ -141,7 +141,7 @@ def payload(command: str) -> dict[str, Path | bytes]:
     files: dict[str, Path | bytes] = dict(initrd.tree(TOP / "lab" / "guest", "qhca/lab"))
     files["init"] = (TOP / "lab" / "guest" / "tape-initramfs").read_bytes()
     files["qhca/share/command"] = command.encode()
-    for pattern in ("provider/*.so", "driver/*.ko"):
+    for pattern in ("provider/*.so", "driver/guest/*.ko"):
         found = list(BUILD.glob(pattern))
         if not found:
             raise LabError(f"{BUILD / pattern} is missing: run 'make build' first")

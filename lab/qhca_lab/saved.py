@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Booted guests kept in files, so that a lab starts in seconds.
+
+One guest without an adapter and without a name is booted once, stopped, and its
+memory and disk are kept. Each guest of a lab starts as a copy of it: QEMU loads
+the memory, the adapter is plugged in, and the guest gets name,
+addresses, time and random numbers of its own. Only then is the driver loaded,
+so a new build of driver or provider needs no new boot.
+
+A saved guest is used only for exactly what it was made of: its folder's name is
+a hash of the build of QEMU, the image, the command line, the guest's own
+programs and this recipe. The folders below build/saved may be removed at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import mmap
+import os
+import secrets
+import shutil
+import time
+from pathlib import Path
+
+from . import elf, machine, process, qcow2
+from .errors import LabError
+from .guest import Guest
+from .paths import BUILD, GUEST, QEMU, TOP
+
+HOME = BUILD / "saved"
+# How many different ones are kept: each takes some 300 MB.
+KEEP = 6
+# Seconds for QEMU to write or to load a guest's memory, on a very slow host.
+PATIENCE = 120.0
+
+# Pages that hold zeros are neither written nor touched when they are loaded.
+MAPPED = {"capabilities": [{"capability": "mapped-ram", "state": True}]}
+
+# What is true of a guest that is saved: nobody is at work, and no folder of the
+# host is mounted, as QEMU refuses to save such a guest. The modules that every
+# adapter's driver needs are loaded.
+SETTLE = """\
+set -e
+modprobe -a ib_uverbs rdma_ucm
+until systemctl list-jobs | grep -q '^No jobs'; do sleep 0.1; done
+udevadm settle
+umount /qhca/lab /qhca/build /qhca/share
+rm /run/qhca-boot.log
+sync
+"""
+
+
+def usable(options) -> bool:
+    """May a lab with these options start from a saved guest? Not with further
+    arguments for QEMU, which may be anything, and only under TCG: a guest boots
+    in a second or two under KVM."""
+    return not (
+        options.cold
+        or options.qemu
+        or options.binary
+        or os.environ.get("QHCA_ACCEL", "tcg") != "tcg"
+    )
+
+
+def _qemu_build() -> str:
+    """The build ID of QEMU: which source, which compiler, which options."""
+    real = QEMU.with_name(QEMU.name + ".real")
+    with open(real if real.exists() else QEMU, "rb") as f:
+        with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            note = elf.Elf(data).section(elf.BUILD_ID)
+    if not note:
+        raise LabError(f"{real} has no build ID: build QEMU with 'make qemu'")
+    return bytes(note).hex()
+
+
+def _recipe() -> bytes:
+    """What the guest has in its memory of ours, and how it came there."""
+    files = [p for p in sorted((TOP / "lab" / "guest").rglob("*")) if p.is_file()]
+    files += [Path(__file__), Path(machine.__file__)]
+    return b"".join(p.name.encode() + b"\0" + p.read_bytes() for p in files)
+
+
+def _blank() -> dict:
+    """The state of a guest that is nobody yet."""
+    return {
+        "name": "saved", "number": 0, "nic": "none", "mac": machine.mac_of(0),
+        "ip": "", "ip6": "",
+    }  # fmt: skip
+
+
+class Saved:
+    """A saved guest: `dir` holds "memory" and "disk.qcow2"."""
+
+    def __init__(self, directory: Path):
+        self.dir = directory
+        self.disk = directory / "disk.qcow2"
+
+    def load(self, guests: list[Guest], options) -> None:
+        """Turn GUESTS, whose QEMUs wait for a guest's memory, into guests of the
+        lab that run; boot's verdict is still to be waited for."""
+        deadline = time.monotonic() + PATIENCE
+        with contextlib.ExitStack() as stack:
+            monitors = [stack.enter_context(g.qmp(PATIENCE)) for g in guests]
+            for qmp in monitors:
+                qmp.command("migrate-set-capabilities", MAPPED)
+                qmp.command("migrate-incoming", {"uri": f"file:{self.dir / 'memory'}"})
+            for guest, qmp in zip(guests, monitors):
+                _wait_migrated(qmp, deadline, f"guest {guest.name} could not be loaded")
+                device = machine.nic_properties(guest.state)
+                if device:
+                    qmp.command("device_add", device)
+                qmp.command("cont")
+                self._resume(guest, options)
+
+    @staticmethod
+    def _resume(guest: Guest, options) -> None:
+        guest.resume({
+            "settings": machine.settings(guest.state, options),
+            "entropy": secrets.token_hex(64),
+            "now": time.time(),
+        })  # fmt: skip
+
+
+def _wait_migrated(qmp, deadline: float, complaint: str) -> None:
+    while True:
+        info = qmp.command("query-migrate")
+        if info.get("status") == "completed":
+            return
+        if info.get("status") in ("failed", "cancelled") or time.monotonic() > deadline:
+            raise LabError(f"{complaint}: {info.get('error-desc', info.get('status'))}")
+        time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def _lock(how: int):
+    HOME.mkdir(parents=True, exist_ok=True)
+    with open(HOME / ".lock", "w") as f:
+        fcntl.flock(f, how)
+        yield
+
+
+@contextlib.contextmanager
+def guest_for(options, boot, say):
+    """In a with statement: the saved guest for a lab with OPTIONS, None if such
+    a lab has to boot. It is made when there is none, or none that fits: then
+    BOOT(options, state, disk) has to bring a guest up. SAY is told of it."""
+    if not usable(options):
+        yield None
+        return
+    # What a guest gets only when it resumes.
+    plain = dataclasses.replace(options, mtu=9000, load=[], share=None, tied=True)
+    directory = HOME / _key(plain)
+    if not (directory / "memory").exists():
+        with _lock(fcntl.LOCK_EX):
+            if not (directory / "memory").exists():
+                _make(directory, plain, boot, say)
+                _evict(directory)
+    # Nobody removes it while it is being loaded.
+    with _lock(fcntl.LOCK_SH):
+        os.utime(directory)
+        yield Saved(directory)
+
+
+def _key(options) -> str:
+    place = Path("/")
+    args = machine.command_line(_blank(), [], place, place, options)
+    image = [f"{p}:{(GUEST / p).resolve()}" for p in ("vmlinuz", "initrd", "root.img")]
+    text = json.dumps([args, image, _qemu_build()]).encode()
+    return hashlib.sha256(text + _recipe()).hexdigest()[:16]
+
+
+def _make(directory: Path, options, boot, say) -> None:
+    """Boot a guest and save it as DIRECTORY."""
+    begin = time.monotonic()
+    say("booting the guest that labs start from (once, until something it is made of changes)")
+    new = directory.with_name(f"{directory.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()
+    try:
+        disk = new / "disk.qcow2"
+        qcow2.create(disk, (GUEST / "root.img").resolve())
+        guest = boot(options, _blank(), disk)
+        try:
+            guest.run(SETTLE, PATIENCE)
+            with guest.qmp(PATIENCE) as qmp:
+                qmp.command("stop")
+                qmp.command("migrate-set-capabilities", MAPPED)
+                qmp.command("migrate-set-parameters", {"max-bandwidth": 1 << 40})
+                qmp.command("migrate", {"uri": f"file:{new / 'memory'}"})
+                _wait_migrated(qmp, time.monotonic() + PATIENCE, "the guest could not be saved")
+                qmp.command("quit")
+        finally:
+            process.end(guest.state["process"])
+        new.rename(directory)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    say(f"saved after {time.monotonic() - begin:.1f} s")
+
+
+def _evict(keep: Path) -> None:
+    """Remove those that were not used for longest, and what a crash left."""
+    found = [p for p in HOME.iterdir() if p.is_dir() and p != keep]
+    found.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+    whole = [p for p in found if not p.name.endswith(".new")]
+    for path in set(found) - set(whole[: KEEP - 1]):
+        shutil.rmtree(path, ignore_errors=True)
