@@ -7,7 +7,7 @@
 .NOTPARALLEL:
 
 IN_ROOT := lab/in-root
-PYTEST := python3 -m pytest -p no:cacheprovider -q
+PYTEST := python3 -m pytest -q $(if $(GATE),-m 'not long')
 HOST_PYTEST := /usr/bin/$(PYTEST)
 # Passed on to pytest: make test-guest ARGS="-k pingpong", or one file:
 # make test-guest GUEST_TESTS=tests/guest/test_lab.py
@@ -25,6 +25,10 @@ help: ## Show this list
 	@echo '  QHCA_CACHE=DIR keeps the big roots elsewhere. More: README.md'
 
 # ---------------------------------------------------------------- building
+
+# GATE=1 leaves out what is marked as long; "make test" sets it.
+GATE ?=
+export GATE
 
 .PHONY: deps root qemu driver provider progs image build
 deps: ## Install the few packages the host needs (sudo when not root)
@@ -66,12 +70,21 @@ debug: build ## Boot two guests, stop at PROG's first doorbell: tmux, scope, gdb
 
 # ----------------------------------------------------------------- testing
 
-TESTS := test-manual test-lab test-engine test-provider test-driver test-device \
-	test-pyverbs test-docs test-guest
+# Two lanes side by side: guests in one, what needs no guest beside the build of
+# QEMU in the other.
+LANES := "qemu test-device test-guest" "driver provider progs image test-manual \
+	test-provider test-driver check-style driver-newest test-engine test-lab \
+	test-pyverbs test-docs"
 
-.PHONY: test $(TESTS)
-test: build ## Run all tests, quickest first; says at the end which failed
-	@lab/run-tests $(TESTS)
+.PHONY: test test-all
+test: root ## The gate: build all, a test of every kind (@GATE_TIME@)
+	@GATE=1 lab/run-tests $(LANES)
+
+test-all: root ## Every test there is, the long and the rare included (@ALL_TIME@)
+	@GATE= lab/run-tests $(LANES)
+
+.PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
+	test-pyverbs test-docs test-guest
 
 test-manual: root ## Compare docs/hardware.md with the contract header (seconds)
 	$(IN_ROOT) $(PYTEST) tests/manual $(ARGS)

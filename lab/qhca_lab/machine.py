@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 from .channel import PORTS
+from .errors import LabError
 from .paths import BUILD, GUEST, QEMU, TOP
-from .qmp import SPARE
+from .qmp import SPARE, Qmp
 
 # Kernel arguments: no mitigations and expedited grace periods because an
 # emulated CPU pays dearly for them; warnings reach the console.
@@ -84,30 +85,28 @@ def share(tag: str, path: Path, readonly: bool) -> list[str]:
     ]
 
 
-def nic_properties(guest: dict) -> dict[str, str]:
-    """The adapter on the lab's wire as properties, as device_add takes them;
-    empty if there is none."""
-    kind, more = split_nic(guest["nic"])
+def nic_device(guest: dict) -> list[str]:
+    """The adapter on the lab's wire, as an argument of QEMU's."""
+    kind, properties = split_nic(guest["nic"])
     if kind == "none":
-        return {}
-    driver = {"qhca": "qhca", "rxe": "virtio-net-pci"}[kind]
-    words = {"driver": driver, "id": "nic0", "netdev": "net0", "mac": guest["mac"], "bus": "rp0"}
+        return []
+    device = {"qhca": "qhca", "rxe": "virtio-net-pci"}[kind]
+    parts = [device, "id=nic0", "netdev=net0", f"mac={guest['mac']}", "bus=rp0"]
     if kind == "rxe":
-        words["romfile"] = ""
+        parts.append("romfile=")
     patience = os.environ.get("QHCA_MIN_ACK_TIMEOUT")
     if kind == "qhca" and patience:
-        words["min-ack-timeout"] = patience
-    words.update(word.split("=", 1) for word in more)
-    return words
+        parts.append(f"min-ack-timeout={patience}")
+    return ["-device", ",".join(parts + properties)]
 
 
-def nic_device(guest: dict) -> list[str]:
-    """The adapter as an argument of QEMU's."""
-    words = nic_properties(guest)
-    if not words:
-        return []
-    driver = words.pop("driver")
-    return ["-device", ",".join([driver, *(f"{k}={v}" for k, v in words.items())])]
+def plug(qmp: Qmp, guest: dict) -> None:
+    """Plug the adapter of GUEST into its machine, if it has one. By the human
+    monitor, which takes properties as they are written on a command line."""
+    for device in nic_device(guest)[1:]:
+        said = qmp.command("human-monitor-command", {"command-line": f"device_add {device}"})
+        if said.strip():
+            raise LabError(f"guest {guest['name']}: {said.strip()}")
 
 
 # Behind this port the adapter can be unplugged, and be plugged into a guest that

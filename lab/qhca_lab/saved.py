@@ -110,9 +110,7 @@ class Saved:
                 qmp.command("migrate-incoming", {"uri": f"file:{self.dir / 'memory'}"})
             for guest, qmp in zip(guests, monitors):
                 _wait_migrated(qmp, deadline, f"guest {guest.name} could not be loaded")
-                device = machine.nic_properties(guest.state)
-                if device:
-                    qmp.command("device_add", device)
+                machine.plug(qmp, guest.state)
                 qmp.command("cont")
                 self._resume(guest, options)
 

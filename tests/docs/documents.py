@@ -20,6 +20,8 @@ Comments that come before a block (a reader does not see them):
 <!-- deadline: 120 s -->     the next commands may take so long (otherwise 120 s, with a boot in
                              them 300 s)
 <!-- run: COMMANDS -->       executed, not shown: what the reader has done already
+<!-- long: REASON -->        on top of a document: its commands are not executed by the gate
+                             ("make test"), only by "make test-all"
 <!-- needs: a lab -->        guests a and b are up when the document begins; the
                              document leaves them up, others share them
 """
@@ -81,6 +83,7 @@ class Document:
     path: Path
     blocks: list[Block]
     needs_lab: bool = False
+    long: str | None = None
     not_run: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -163,13 +166,15 @@ class _Pending:
             if document.blocks:
                 raise DocumentError(f"{_where(self.path, at)}: commands come before the need")
             document.needs_lab = True
+        elif key == "long" and value:
+            document.long = value
         elif key == "run" and value:
             document.blocks.append(
                 Block(self.path, at + 1, value, self.deadline or DEADLINE, hidden=True)
             )
             self.clear()
             self.after = None
-        elif key in ("run", "not run", "needs", "deadline", "exit status", "numbers vary"):
+        elif key in ("run", "not run", "needs", "long", "deadline", "exit status", "numbers vary"):
             raise DocumentError(f"{_where(self.path, at)}: not understood: <!-- {words} -->")
 
 

@@ -27,10 +27,13 @@ def broken(path):
 
 PARSED = {path: broken(path) for path in documents()}
 # Those that share a lab come first.
-RUN = sorted(
-    (d for d, _ in PARSED.values() if d and d.blocks),
-    key=lambda d: (not d.needs_lab, d.path),
-)
+RUN = [
+    pytest.param(d, id=name(d.path), marks=[pytest.mark.long(d.long)] if d.long else [])
+    for d in sorted(
+        (d for d, _ in PARSED.values() if d and d.blocks),
+        key=lambda d: (not d.needs_lab, d.path),
+    )
+]
 
 
 @pytest.mark.parametrize("path", PARSED, ids=name)
@@ -57,7 +60,7 @@ def test_links(path):
             assert anchor in slugs, f"{name(path)} links to {target}: no such heading"
 
 
-@pytest.mark.parametrize("document", RUN, ids=lambda d: name(getattr(d, "path", None)))
+@pytest.mark.parametrize("document", RUN)
 def test_commands(document, labs):
     """The commands succeed, the output is the one shown, nothing is left."""
     before = {p.name for p in TOP.iterdir()}

@@ -20,12 +20,6 @@ from qhca_lab.paths import BUILD  # noqa: E402
 _failed = pytest.StashKey[bool]()
 
 
-def pytest_configure(config):
-    config.addinivalue_line(
-        "markers", "expects_dmesg: the kernel may complain in this test"
-    )
-
-
 def lab_of(item):
     """The name of the lab fixture a test uses, or None."""
     for name in RECIPES:

@@ -246,11 +246,8 @@ class TestLab(Lab):
 
     def plug(self, guest: str) -> None:
         """Put the adapter back."""
-        device = machine.nic_device(self[guest].state)[-1]
-        driver, *properties = device.split(",")
-        arguments = dict(p.split("=", 1) for p in properties)
         with self[guest].qmp() as qmp:
-            qmp.command("device_add", dict(arguments, driver=driver))
+            machine.plug(qmp, self[guest].state)
 
     @contextlib.contextmanager
     def trace(self, guest: str, pattern: str = "qhca_*"):

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What all tests that pytest runs have in common."""
+
+import os
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """lab/run-tests wants to know what was found and how long it took."""
+    report = os.environ.get("QHCA_TEST_REPORT")
+    if report and not config.option.xmlpath:
+        config.option.xmlpath = report
+
+
+def pytest_collection_modifyitems(items):
+    """Who leaves a test out of the gate says why, beside it."""
+    for item in items:
+        for mark in item.iter_markers("long"):
+            if not (mark.args and isinstance(mark.args[0], str) and mark.args[0]):
+                raise pytest.UsageError(f"{item.nodeid}: long() without a reason")
