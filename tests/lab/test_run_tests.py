@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lab/run-tests: lanes, verdicts, counts, and what is left when it is stopped."""
+
+import importlib.machinery
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tests(tmp_path, monkeypatch):
+    """The program as a module; its logs are our own."""
+    loader = importlib.machinery.SourceFileLoader("run_tests", str(TOP / "lab" / "run-tests"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
+    sys.modules["run_tests"] = module
+    loader.exec_module(module)
+    monkeypatch.setattr(module, "LOGS", tmp_path / "log")
+    yield module
+    del sys.modules["run_tests"]
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A make whose targets are functions of a shell script."""
+    def made(script):
+        path = tmp_path / "make"
+        path.write_text(f"#!/bin/sh\nd={tmp_path}\n{script}\n\"$2\"\n")
+        path.chmod(0o755)
+        return str(path)
+    return made
+
+
+def test_all_run_even_when_one_fails(tests, make, capsys):
+    runner = tests.Runner([["good", "bad", "after"]], make(
+        'good() { echo fine; }; bad() { echo "what is wrong"; exit 3; }; after() { :; }'))
+    assert not runner.run(True)
+    assert [t.status for t in runner.targets] == [0, 3, 0]
+    shown = capsys.readouterr().out
+    assert "what is wrong" in shown and "fine" not in shown
+    assert tests.summary(runner.targets, 1.0).splitlines()[-1] == "2 passed, 1 failed, 0 skipped"
+
+
+def test_lanes_run_side_by_side(tests, make):
+    """Each waits for the other: in one lane they would never end."""
+    meet = 'touch "$d/$1"; until [ -e "$d/$2" ]; do sleep 0.02; done'
+    runner = tests.Runner([["left"], ["right"]], make(
+        f"meet() {{ {meet}; }}; left() {{ meet l r; }}; right() {{ meet r l; }}"))
+    assert runner.run(True)
+
+
+def test_one_lane_after_the_other(tests, make, tmp_path):
+    one = 'mkdir "$d/only" || exit 1; sleep 0.05; rmdir "$d/only"'
+    runner = tests.Runner([["left"], ["right"]],
+                          make(f"left() {{ {one}; }}; right() {{ {one}; }}"))
+    assert runner.run(False)
+
+
+REPORT = """<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1">
+<testcase classname="guest.test_a" name="test_slow" time="12.5"/></testsuite></testsuites>"""
+
+
+def test_counts(tests, make):
+    """From pytest's report; from the log of who says it; else a target is one."""
+    runner = tests.Runner([["suite", "talk", "plain"]], make(
+        f"suite() {{ cat >\"$QHCA_TEST_REPORT\" <<'END'\n{REPORT}\nEND\nexit 1; }}\n"
+        'talk() { echo "1 passed, 0 failed"; echo "all: 40 passed, 0 failed, 3 skipped"; }\n'
+        "plain() { :; }"))
+    assert not runner.run(True)
+    suite, talk, plain = runner.targets
+    assert suite.counts == {"passed": 2, "failed": 2, "skipped": 1}
+    assert talk.counts == {"passed": 40, "failed": 0, "skipped": 3}
+    text = tests.summary(runner.targets, 1.0)
+    assert "12.5 s  test_a::test_slow" in text
+    assert text.splitlines()[-1] == "43 passed, 2 failed, 4 skipped"
+
+
+def test_a_target_that_fails_without_a_failed_test(tests, make):
+    """It counts: something of it did not run."""
+    runner = tests.Runner([["talk"]], make('talk() { echo "9 passed, 0 failed"; exit 1; }'))
+    assert not runner.run(True)
+    assert tests.summary(runner.targets, 1.0).splitlines()[-1] == "9 passed, 1 failed, 0 skipped"
+
+
+def test_an_old_report_is_none(tests, make, tmp_path):
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "make-died.xml").write_text(REPORT)
+    runner = tests.Runner([["died"]], make("died() { exit 1; }"))
+    assert not runner.run(True)
+    assert runner.targets[0].counts == {}
+
+
+def test_ctrl_c_ends_what_runs(tmp_path):
+    """The target's children, too."""
+    make = tmp_path / "make"
+    make.write_text(f"#!/bin/sh\nsleep 600 & echo $! >{tmp_path}/pid.new\n"
+                    f"mv {tmp_path}/pid.new {tmp_path}/pid\nwait\n")
+    make.chmod(0o755)
+    env = dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}", QHCA_BUILD=str(tmp_path))
+    # A shell lets what it starts in the background ignore SIGINT.
+    runner = subprocess.Popen([str(TOP / "lab" / "run-tests"), "never never-too"], env=env,
+                              stdout=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "pid").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    child = int((tmp_path / "pid").read_text())
+    runner.send_signal(signal.SIGTERM)
+    assert runner.wait(60) == 128 + signal.SIGTERM
+    while Path(f"/proc/{child}").exists() and "Z" not in state(child):
+        assert time.monotonic() < deadline, "it was left behind"
+        time.sleep(0.02)
+
+
+def state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "Z"
