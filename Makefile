@@ -17,8 +17,9 @@ ARGS ?=
 help: ## Show this list
 	@echo 'qhca: an RDMA network adapter that you can boot.'
 	@echo
-	@grep -hE '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | \
-		sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | \
+	@sed -nE 's/^([a-z_]+)=(.*)/s|@\1@|\2|/p' lab/times.env | \
+		sed -f /dev/stdin $(firstword $(MAKEFILE_LIST)) | \
+		sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' | \
 		awk -F'|' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 	@echo
 	@echo '  ARGS="..." goes to pytest, QHCA_GUEST_PACKAGES="..." into the guests,'
@@ -34,10 +35,10 @@ export GATE
 deps: ## Install the few packages the host needs (sudo when not root)
 	@lab/deps
 
-root: deps ## Make the Debian 13 build root (1 minute, once)
+root: deps ## Make the Debian 13 build root (@root@, once)
 	@lab/make-root build
 
-qemu: root ## Build QEMU with the device (3 minutes, then seconds)
+qemu: root ## Build QEMU with the device (@qemu@, then seconds)
 	@lab/build-qemu
 
 driver: root ## Build the Linux driver
@@ -50,15 +51,15 @@ progs: root ## Build the programs and modules that guest tests run
 	@lab/build-progs
 	@lab/build-test-modules
 
-image: root ## Make the guest image (10 seconds, once)
+image: root ## Make the guest image (@image@, once)
 	@lab/make-image
 
-build: qemu driver provider progs image ## All of the above (5 minutes, then seconds)
+build: qemu driver provider progs image ## All of the above (@run_first@, then seconds)
 
 # ----------------------------------------------------------------- running
 
 .PHONY: run shell debug
-run: build ## Boot two guests and run ibv_rc_pingpong between them (1 minute)
+run: build ## Boot two guests and run ibv_rc_pingpong between them (@run@)
 	@lab/demo
 
 shell: build ## Boot two guests, open a shell in the first; they end with it
@@ -77,10 +78,10 @@ LANES := "qemu test-device test-guest" "driver provider progs image test-manual 
 	test-pyverbs test-docs"
 
 .PHONY: test test-all
-test: root ## The gate: build all, a test of every kind (@GATE_TIME@)
+test: root ## The gate: build all, a test of every kind (@test@)
 	@GATE=1 lab/run-tests $(LANES)
 
-test-all: root ## Every test there is, the long and the rare included (@ALL_TIME@)
+test-all: root ## Every test there is, the long and the rare included (@test_all@)
 	@GATE= lab/run-tests $(LANES)
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
@@ -89,10 +90,10 @@ test-all: root ## Every test there is, the long and the rare included (@ALL_TIME
 test-manual: root ## Compare docs/hardware.md with the contract header (seconds)
 	$(IN_ROOT) $(PYTEST) tests/manual $(ARGS)
 
-test-lab: deps ## Tests of launcher and tools that need no guest (a minute)
+test-lab: deps ## Tests of launcher and tools that need no guest (@test_lab@)
 	$(HOST_PYTEST) tests/lab $(ARGS)
 
-test-engine: root ## Engine unit tests, simulation, short fuzzing (1 minute)
+test-engine: root ## Engine unit tests, simulation, short fuzzing (@test_engine@)
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check
 
 test-provider: root ## Unit tests of the provider (seconds)
@@ -103,31 +104,31 @@ test-driver: root ## Unit tests of the driver's encoders (seconds)
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
 .PHONY: check-style driver-newest
-check-style: root ## checkpatch and sparse over the driver (a minute)
+check-style: root ## checkpatch and sparse over the driver (@check_style@)
 	@lab/check-driver-style
 
 driver-newest: root ## Build the driver against the newest kernel of the backports
 	@lab/build-driver-newest
 
-test-device: qemu ## Device tests over qtest, no guest (seconds)
+test-device: qemu ## Device tests over qtest, no guest (@test_device@)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
 
-test-docs: build ## Execute every command that the documents show (10 minutes)
+test-docs: build ## Execute every command that the documents show (@test_docs@)
 	$(HOST_PYTEST) tests/docs $(ARGS)
 
-test-guest: build ## Guest tests: pairs of guests are booted (16 minutes)
+test-guest: build ## Guest tests: pairs of guests are booted (@test_guest@)
 	$(HOST_PYTEST) --durations=10 $(or $(GUEST_TESTS),tests/guest) $(ARGS)
 
 NIC ?= qhca
-test-pyverbs: build ## rdma-core's own tests in a guest; NIC=rxe: Soft-RoCE's (1 minute)
+test-pyverbs: build ## rdma-core's own tests in a guest; NIC=rxe: Soft-RoCE's (@test_pyverbs@)
 	@tests/pyverbs/run --nic $(NIC) $(ARGS)
 
 .PHONY: bench
-bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (6 minutes)
+bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (@bench@)
 	@lab/bench $(ARGS)
 
 .PHONY: figures
-figures: build ## Draw the figures of docs/images from running guests (4 minutes)
+figures: build ## Draw the figures of docs/images from running guests (@figures@)
 	@lab/figures $(ARGS)
 
 # ---------------------------------------------------------------- cleaning

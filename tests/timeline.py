@@ -3,6 +3,7 @@
 
 from collections import Counter, defaultdict
 
+from qhca_lab.errors import LabError
 from qhca_lab.record import chrome, perfetto
 
 
@@ -45,6 +46,14 @@ JOIN thread_track k ON s.track_id = k.id JOIN thread t USING (utid) JOIN process
 """
 FLOWS = "SELECT slice_out, slice_in FROM flow"
 TROUBLE = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
+
+
+def has_perfetto() -> bool:
+    """Is the trace processor there? It is an extra, which lab/fetch-perfetto gets."""
+    try:
+        return bool(perfetto.folder())
+    except LabError:
+        return False
 
 
 def seen_by_perfetto(path, trace: Trace) -> None:

@@ -217,8 +217,8 @@ def test_walk_is_the_pagemap(pair, progs, form):
     q.finish()
 
 
-def test_frozen_for_a_minute(pair, progs):
-    """Both guests stand still together: no timer (1 s) runs out, nothing is sent again."""
+def test_frozen_for_longer_than_a_timer(pair, progs):
+    """Both guests are stopped together: no timer (1 s) runs out, nothing is sent again."""
     before = {g.name: counters(pair, g) for g in pair}
     program = f"{progs.path('faultpp')} --timeout 18 --iters 20000"
     server = pair.b.start(program)
@@ -231,7 +231,7 @@ def test_frozen_for_a_minute(pair, progs):
     assert sorted(pair.freeze()) == ["a", "b"]
     assert client.running and server.running, "too late"
     at = {g.name: counters(pair, g) for g in pair}
-    time.sleep(60)
+    time.sleep(3)       # of the host's time, as the guests have none: three timeouts
     assert {g.name: counters(pair, g) for g in pair} == at
     assert sorted(pair.thaw()) == ["a", "b"]
     while counters(pair, pair.a)["roce-tx-packets"] < at["a"]["roce-tx-packets"] + 50:

@@ -18,7 +18,7 @@ from qhca_lab.errors import LabError  # noqa: E402
 from qhca_lab.record import causes, devlog, ftrace, packets  # noqa: E402
 from qhca_lab.record.merge import Source, merge  # noqa: E402
 from qhca_lab.record.session import merge_folder  # noqa: E402
-from timeline import Trace, seen_by_perfetto  # noqa: E402
+from timeline import Trace, has_perfetto, seen_by_perfetto  # noqa: E402
 
 RAW = Path(__file__).parent / "recording" / "raw"
 
@@ -53,10 +53,16 @@ def test_whole(merged, trace):
     assert (trace.events[0]["ts"] >= 0)
 
 
+needs_perfetto = pytest.mark.skipif(
+    not has_perfetto(), reason="no trace processor of Perfetto's: lab/fetch-perfetto gets it")
+
+
+@needs_perfetto
 def test_perfetto_sees_the_same(merged, trace, folder):
     seen_by_perfetto(folder / "trace.json", trace)
 
 
+@needs_perfetto
 @pytest.mark.parametrize("spoil", ["arrow", "length", "text"])
 def test_perfetto_sees_what_is_wrong(trace, tmp_path, spoil):
     """It is a witness only if it can say no."""
@@ -72,6 +78,7 @@ def test_perfetto_sees_what_is_wrong(trace, tmp_path, spoil):
         seen_by_perfetto(path, trace)
 
 
+@needs_perfetto
 def test_sql(folder, merged):
     run = [str(TOP / "lab/qhca-lab"), "record", "-o", str(folder), "--sql"]
     query = "SELECT name, count(*) AS n FROM slice GROUP BY name"

@@ -13,18 +13,24 @@ from ..paths import TOP
 PROCESSOR = TOP / "lab" / "perfetto.d" / "processor.mjs"
 
 
+def folder() -> str:
+    """Where the processor is; LabError, with the way to get it, where it is not."""
+    got = subprocess.run([TOP / "lab" / "fetch-perfetto", "--cached"], capture_output=True,
+                         text=True, check=False)
+    if got.returncode:
+        raise LabError(got.stderr.strip().removeprefix("qhca: error: "))
+    return got.stdout.strip()
+
+
 def query(trace: Path, *queries: str, timeout: float = 600) -> list[list[dict]]:
     """Load the file TRACE and run QUERIES, SQL as of Perfetto's documentation; for
-    each its rows. The processor is fetched at its first use. LabError with its own
+    each its rows. LabError with the processor's own
     words when it refuses the trace or a query."""
     if not Path(trace).exists():
         raise LabError(f"there is no {trace}")
-    got = subprocess.run([TOP / "lab" / "fetch-perfetto"], stdout=subprocess.PIPE, text=True,
-                         check=False)
-    if got.returncode:
-        raise LabError("Perfetto's trace processor could not be fetched, see above")
+    where = folder()
     try:
-        done = subprocess.run(["node", PROCESSOR, got.stdout.strip(), trace],
+        done = subprocess.run(["node", PROCESSOR, where, trace],
                               input=json.dumps(queries), capture_output=True, text=True,
                               check=False, timeout=timeout)
     except subprocess.TimeoutExpired:

@@ -40,6 +40,7 @@ static struct qv_qp q;
 static struct ibv_mr *mr;
 static struct ibv_comp_channel *channel;
 static int len = 64, iters = 10, wait_ms = 60000, wrong;
+static int fd = -1;	/* the link to the other */
 
 static const struct ibv_qp_cap cap = {
 	.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1,
@@ -88,10 +89,24 @@ static void check(const uint8_t *p, int message)
 	}
 }
 
-/* The next completion of @cq: its status, or -1. */
+/* Does the other send no more? It says so, or its end of the link is closed. */
+static bool other_done(void)
+{
+	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) > 0;
+}
+
+/*
+ * The next completion of @cq: its status, or -1 when none has come in wait_ms, or
+ * when it would be a receive and the other is done: all that it has sent and that
+ * arrived had its completion before the other heard of that.
+ */
 static int next(struct ibv_cq *cq)
 {
-	struct pollfd p = { .events = POLLIN };
+	struct pollfd p[] = {
+		{ .fd = channel ? channel->fd : -1, .events = POLLIN },
+		{ .fd = cq == q.rcq ? fd : -1, .events = POLLIN },
+	};
+	long end = qv_now() + wait_ms;
 	struct ibv_wc wc;
 	struct ibv_cq *which;
 	void *opaque;
@@ -101,9 +116,10 @@ static int next(struct ibv_cq *cq)
 		if (ibv_req_notify_cq(cq, 0))
 			qv_die("ibv_req_notify_cq", errno);
 		while (ibv_poll_cq(cq, 1, &wc) == 0) {
-			p.fd = channel->fd;
-			if (poll(&p, 1, wait_ms) <= 0)
+			if (poll(p, 2, wait_ms) <= 0)
 				return -1;
+			if (!p[0].revents)
+				return ibv_poll_cq(cq, 1, &wc) ? (int)wc.status : -1;
 			if (ibv_get_cq_event(channel, &which, &opaque))
 				qv_die("ibv_get_cq_event", errno);
 			ibv_ack_cq_events(which, 1);
@@ -112,7 +128,13 @@ static int next(struct ibv_cq *cq)
 		}
 		return (int)wc.status;
 	}
-	return qv_wait(cq, &wc, wait_ms) ? (int)wc.status : -1;
+	while (!qv_wait(cq, &wc, 20)) {
+		if (cq == q.rcq && other_done())
+			return qv_wait(cq, &wc, 0) ? (int)wc.status : -1;
+		if (qv_now() >= end)
+			return -1;
+	}
+	return (int)wc.status;
 }
 
 static void post_recv(void)
@@ -218,7 +240,7 @@ int main(int argc, char **argv)
 	struct hello mine = { .addr = 0 }, yours;
 	struct qv_path path = { .timeout = 20, .retry_cnt = 7,
 				.rnr_retry = 7, .min_rnr_timer = 12 };
-	int c, fd, status = 0, done = 0, i;
+	int c, status = 0, done = 0, i;
 	uint32_t delta = 0;
 	bool first, active, events = false;
 
