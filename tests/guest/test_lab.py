@@ -96,6 +96,7 @@ print(sleeps, worst)
 """
 
 
+@pytest.mark.long("judges how long a CPU was stalled, which a busy host may do as well")
 def test_a_cpu_keeps_its_timer_while_another_maps_memory(rxe_pair):
     """
     Whatever one CPU does to a PCI function, other CPUs reach their devices.

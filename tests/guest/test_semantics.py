@@ -32,25 +32,25 @@ def test_states(pair, progs):
 
 
 def test_retries(pair, progs):
-    """RNR and retry exhaustion come after the times the QPs' own values say."""
+    """RNR and retry exhaustion come not before the times the QPs' own values say.
+    Not too late either: tests/engine looks at that, where no host is busy."""
     out = run(pair.a, progs, "retries")
 
-    # at least this long, and no more than that many times as long
-    def took(case, status, least, most):
+    def took(case, status, least):
         got = out.pop(case)
         assert (got["status"], got["next"], got["state"]) == (status, FLUSH, ERR), (case, got)
-        assert least <= got["ms"] + 1 <= most, (case, got)
+        assert least <= got["ms"] + 1, (case, got)
 
     # IBA table 45: code 12 is 0.64 ms, 24 is 40.96, 28 is 163.84; N retries wait N times
-    took("rnr 28 0", RNR_EXCEEDED, 0, 160)
-    took("rnr 12 2", RNR_EXCEEDED, 1.28, 80)
-    took("rnr 24 2", RNR_EXCEEDED, 81.9, 320)
-    took("rnr 28 2", RNR_EXCEEDED, 327.6, 800)
-    took("rnr 28 5", RNR_EXCEEDED, 819.2, 2500)
-    # 4.096 us * 2 ** timeout, up to four times as long; the first try and N more
+    took("rnr 28 0", RNR_EXCEEDED, 0)
+    took("rnr 12 2", RNR_EXCEEDED, 1.28)
+    took("rnr 24 2", RNR_EXCEEDED, 81.9)
+    took("rnr 28 2", RNR_EXCEEDED, 327.6)
+    took("rnr 28 5", RNR_EXCEEDED, 819.2)
+    # 4.096 us * 2 ** timeout; the first try and N more
     for timeout, retries in ((10, 1), (14, 1), (14, 5), (16, 2)):
         ms = 0.004096 * 2 ** timeout * (retries + 1)
-        took(f"gone {timeout} {retries}", RETRY_EXCEEDED, ms, 4 * ms + 60)
+        took(f"gone {timeout} {retries}", RETRY_EXCEEDED, ms)
     late = out.pop("rnr late")
     assert (late["status"], late["next"], late["state"]) == (SUCCESS, SUCCESS, RTS), late
     assert late["ms"] >= 1000

@@ -61,7 +61,7 @@ def compare(args, cases) -> int:
                     labs[name].thaw()
                     values[name].append(measure(labs[name], ends[name], case, args.seconds))
                     labs[name].freeze()
-            ratios = sorted(b / a if unit == "us" else a / b
+            ratios = sorted(b / a if unit in ("us", "ms") else a / b
                             for a, b in zip(values["now"], values["before"]))
             entry = {"case": title, "unit": unit, "samples": values,
                      "ratio": statistics.median(ratios), "least": ratios[0], "most": ratios[-1],

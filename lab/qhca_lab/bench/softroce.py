@@ -93,7 +93,7 @@ def run_cases(lab, adapters, cases, rounds, seconds):
             entry[name] = statistics.median(got) if got else None
         if entry.get("qhca") and entry.get("rxe"):
             better = entry["qhca"] / entry["rxe"]
-            entry["ratio"] = 1 / better if unit == "us" else better
+            entry["ratio"] = 1 / better if unit in ("us", "ms") else better
         results.append(entry)
         say(row(entry))
     return results

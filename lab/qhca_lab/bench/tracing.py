@@ -123,6 +123,6 @@ def compare(args, cases) -> int:
 def row(entry: dict) -> str:
     text = f"{entry['case']:18} {entry['unit']:6}"
     for name in WAYS:
-        slower = entry[name] / entry["off"] if entry["unit"] == "us" else entry["off"] / entry[name]
+        slower = entry[name] / entry["off"] if entry["unit"] in ("us", "ms") else entry["off"] / entry[name]
         text += f" {entry[name]:>11,.1f}" + (f" {slower:5.2f}x" if name != "off" else " " * 7)
     return text
