@@ -12,6 +12,7 @@
  *   bystander  1 if the other pair still moves data
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct result {
 
 static struct qv_dev dev;
 static struct qv_qp a, b, c, d;
+static struct qv_qp last, idle;	/* see event_of_case() */
 static struct ibv_mr *src, *dst;
 
 static const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -61,6 +63,33 @@ static struct qhca_sq_wqe *raw_write(void)
 	return w;
 }
 
+/*
+ * The asynchronous event of the case, or -1: events come in the order in which
+ * the device raises them, so it would come before the one of a QP that is rung
+ * beyond its ring now.
+ */
+static int event_of_case(void)
+{
+	struct pollfd p = { .fd = dev.ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event ev;
+	int type = -1;
+	bool ours;
+
+	qv_ring(&dev, last.qp->qp_num, last.posted + 0x100000);
+	do {
+		if (poll(&p, 1, 60000) != 1)
+			qv_die("no event of the QP that was rung last", ETIMEDOUT);
+		if (ibv_get_async_event(dev.ctx, &ev))
+			qv_die("ibv_get_async_event", errno);
+		ours = ev.event_type == IBV_EVENT_QP_FATAL &&
+		       ev.element.qp == last.qp;
+		if (!ours && type < 0)
+			type = ev.event_type;
+		ibv_ack_async_event(&ev);
+	} while (!ours);
+	return type;
+}
+
 static void collect(struct result *r, bool want_remote, bool follow_up)
 {
 	struct ibv_sge s = sge(src, 16);
@@ -76,7 +105,7 @@ static void collect(struct result *r, bool want_remote, bool follow_up)
 	}
 	if (want_remote)
 		r->remote = qv_wait(b.rcq, &wc, 20000) ? (int)wc.status : -1;
-	r->event = qv_async(&dev, 1500);
+	r->event = event_of_case();
 }
 
 static void bad_qpn(struct result *r)
@@ -111,7 +140,7 @@ static void foreign_qpn(struct result *r)
 	if (waitpid(pid, &status, 0) != pid || status)
 		qv_die("the ringing process failed", ECHILD);
 	r->local = qv_wait(a.scq, &wc, 1000) ? (int)wc.status : -1;
-	r->event = qv_async(&dev, 200);
+	r->event = event_of_case();
 }
 
 static void beyond_ring(struct result *r)
@@ -313,6 +342,7 @@ int main(int argc, char **argv)
 	dst = qv_mr(&dev, LEN, rights);
 	qv_rc_pair(&dev, &a, &b, &cap);
 	qv_rc_pair(&dev, &c, &d, &cap);
+	qv_rc_pair(&dev, &last, &idle, &cap);
 	qv_find_sq(&a);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (!strcmp(cases[i].name, argv[1]))
