@@ -200,6 +200,11 @@ static void qhca_net_delete(void *opaque)
     if (s->in_net || s->in_engine) {
         qhca_net_exit(s);       /* a nested event loop: not now */
     } else {
+        /*
+         * qemu_del_nic() purges what comes to us; the frame that waits for
+         * the backend would call qhca_net_sent() with a NIC that is gone.
+         */
+        qemu_purge_queued_packets(qemu_get_queue(s->nic));
         qemu_del_nic(s->nic);
         s->nic = NULL;
     }

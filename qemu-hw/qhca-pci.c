@@ -196,8 +196,9 @@ static void qhca_pci_exit(PCIDevice *dev)
 {
     QhcaState *s = QHCA(dev);
 
-    qhca_net_exit(s);
+    /* First the engine, lest it send through a NIC that is being deleted. */
     qhca_glue_exit(s);
+    qhca_net_exit(s);
     msix_uninit(dev, &s->regs, &s->regs);
     pcie_cap_exit(dev);
 }

@@ -156,7 +156,10 @@ bool qhca_op_dm_cas64(void *opaque, uint64_t off, uint64_t cmp,
 
 /* ---- qhca-net.c ---- */
 void qhca_net_init(QhcaState *s);
-/** Delete the NIC; within a call of the net core or the engine, later. */
+/**
+ * Delete the NIC; within a call of the net core or the engine, later.  The
+ * engine has been told to go: see qhca_glue_exit().
+ */
 void qhca_net_exit(QhcaState *s);
 /** The engine was reset and holds no frame any more. */
 void qhca_net_reset(QhcaState *s);
