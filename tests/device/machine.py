@@ -135,14 +135,14 @@ class Machine:
 
     def sleeps(self) -> bool:
         """
-        Does QEMU wait for something to happen?  It is seen sleeping after 50 ms
-        of which it used less than 1 %: who polls in a loop is running, or wants
-        to, however little of a busy host he gets.
+        Does QEMU wait for something to happen?  It is seen sleeping after 20 ms
+        of which it used less than 1 %: what polls in a loop is running, or wants
+        to, however little of a busy host it gets.
         """
         before = self.cpu_time()
-        time.sleep(0.05)
+        time.sleep(0.02)
         stat = Path(f"/proc/{self.process.pid}/stat").read_text()
-        return self.cpu_time() - before < 500_000 and stat.rpartition(")")[2][1] == "S"
+        return self.cpu_time() - before < 200_000 and stat.rpartition(")")[2][1] == "S"
 
     # ---- qtest ----
 

@@ -67,11 +67,11 @@ def test_no_spin(adapter):
     s = Setup(adapter)
     full = Full(adapter.m)
     send(s)
-    until(adapter.m.sleeps, "QEMU to sleep", timeout=5)
+    until(adapter.m.sleeps, "QEMU to sleep")
     first = until(full.drain, "the frame that was blocked")
     assert [parse(f)[BTH].psn for f in first] + psns(adapter.m, 4 - len(first)) == [
         200, 201, 202, 203]
-    until(adapter.m.sleeps, "QEMU to sleep", timeout=5)
+    until(adapter.m.sleeps, "QEMU to sleep")
 
 
 def test_peer_goes_while_it_blocks(adapter):
@@ -81,7 +81,7 @@ def test_peer_goes_while_it_blocks(adapter):
     Full(m)
     send(s)
     m.wire.close()
-    until(m.sleeps, "QEMU to sleep", timeout=5)
+    until(m.sleeps, "QEMU to sleep")
     (m.dir / "peer").unlink()
     m.wire = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     m.wire.bind(str(m.dir / "peer"))
@@ -89,7 +89,7 @@ def test_peer_goes_while_it_blocks(adapter):
     assert psns(m, 2) == [204, 205], "another peer is at the same place"
     full = Full(m)
     send(s, 2)
-    until(m.sleeps, "QEMU to sleep", timeout=5)
+    until(m.sleeps, "QEMU to sleep")
     first = until(full.drain, "the frame that was blocked")
     assert [parse(f)[BTH].psn for f in first] + psns(m, 2 - len(first)) == [206, 207]
 
@@ -102,7 +102,7 @@ def test_unplug(slot):
     send(s)
     unplug(slot)
     frames = full.drain()
-    until(slot.m.sleeps, "QEMU to sleep", timeout=5)
+    until(slot.m.sleeps, "QEMU to sleep")
     assert frames + full.drain() == [], "a frame of a device that has gone"
 
 
@@ -115,4 +115,4 @@ def test_unplug_behind_its_netdev(slot):
     slot.m.qmp("netdev_del", id="wire")
     unplug(slot)
     full.drain()
-    until(slot.m.sleeps, "QEMU to sleep", timeout=5)
+    until(slot.m.sleeps, "QEMU to sleep")

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Every kind of wire, blocked for ever, slow, cut in the middle of a frame, without
+a peer and with another one, while the adapter sends, is reset, saved, unplugged
+and plugged in again.  Everywhere QEMU answers, sleeps, and keeps no file.
+"""
+
+import os
+
+import pytest
+from adapter import CAP_EXP, Adapter
+from layout import C
+from machine import Machine, until
+from rdma import BTH, MR, Setup, parse
+from test_migrate import save
+from test_unplug import INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug
+from wires import WIRES, Wire
+
+MTU = 4096
+FIRST_PSN = 200
+PACKETS = 200                   # more than any wire holds, fewer than the window
+DEVICE_CONTROL, FLR = 8, 0x8000
+
+
+class Bench:
+    """A machine with the adapter in a slot, and the peer on @wire."""
+
+    def __init__(self, wire: Wire):
+        self.wire = wire
+        self.m = Machine(
+            "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+            "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1",
+            device="qhca,id=q,bus=rp,mac=02:00:00:00:00:01", netdev=wire.netdev)
+        self.slot = Slot(self.m)
+        self.adapter = self.slot.adapter
+        wire.connect()
+        until(self.linked, "the backend")
+
+    def linked(self) -> bool:
+        return "connecting" not in self.m.qmp("human-monitor-command",
+                                              command_line="info network")
+
+    def files(self) -> int:
+        return len(os.listdir(f"/proc/{self.m.process.pid}/fd"))
+
+    def start(self) -> None:
+        self.adapter.memory = 0x1000000
+        self.adapter.start()
+        self.connect()
+
+    def connect(self) -> None:
+        """A QP with a large MR."""
+        self.s = Setup(self.adapter, "init")
+        self.s.mr = MR(self.adapter, self.s.pd, size=1 << 20)
+        self.s.qp.to_rtr(mtu=5)
+        self.s.qp.to_rts(psn=FIRST_PSN)
+
+    def send(self, packets: int) -> None:
+        self.s.qp.post_send(self.s.sge(packets * MTU))
+
+    def asleep(self) -> None:
+        """QEMU has nothing to do, but answers."""
+        self.m.qmp("query-status")
+        until(self.m.sleeps, "QEMU to sleep")
+
+    def psn(self) -> int:
+        """Of the next frame that is ours."""
+        while True:
+            frame = self.wire.frame()
+            if frame[:6] == b"\2\0\0\0\0\2":
+                return parse(frame)[BTH].psn
+
+    def block(self) -> None:
+        """More is to be sent than the wire holds."""
+        self.send(PACKETS)
+        self.asleep()
+
+    def reset(self, how: str) -> None:
+        if how == "flr":
+            control = self.adapter.capability(CAP_EXP) + DEVICE_CONTROL
+            self.adapter.config_write(control, FLR, 2)
+        else:
+            self.adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
+        self.start()
+
+    def plug(self) -> None:
+        self.m.qmp("device_add", driver="qhca", id="q", bus="rp", netdev="wire",
+                   mac="02:00:00:00:00:01")
+        at = self.slot.exp + SLOT_CONTROL
+        control = self.slot.port.config(at, 2)
+        self.slot.port.config_write(
+            at, control & ~(POWER_OFF | INDICATOR_OFF) | 0x100, 2)
+        self.adapter = self.slot.adapter = Adapter(self.m, slot=0, bus=1)
+        self.start()
+
+    def hard_life(self, path) -> None:
+        """Reset, saved, unplugged and plugged in again, always sending."""
+        for how in ("register", "flr"):
+            self.reset(how)
+            self.block()
+        save(self.m, path)
+        self.m.qmp("cont")
+        self.asleep()
+        self.adapter.command(C.QHCA_CMD_NOP)
+        unplug(self.slot)
+        self.asleep()
+        self.plug()
+        self.block()
+
+
+def on(wires):
+    """A bench for each of these wires."""
+    return pytest.mark.parametrize("bench", wires, indirect=True,
+                                   ids=lambda w: w.__name__)
+
+
+@pytest.fixture
+def bench(request):
+    b = Bench(request.param())
+    yield b
+    b.m.close()
+
+
+@on([w for w in WIRES if w.blocks])
+def test_slow_and_blocked_for_ever(bench, tmp_path):
+    """
+    A peer that reads when QEMU has long given up gets every frame.  Then nobody
+    reads, and all happens that may happen to an adapter; then somebody does.
+    """
+    bench.start()
+    files = bench.files()
+    bench.block()
+    for psn in range(FIRST_PSN, FIRST_PSN + PACKETS):
+        assert bench.psn() == psn
+    bench.hard_life(tmp_path / "state")
+    assert bench.files() == files
+    # All there was is frames, one after the other; the last connection's follow.
+    while bench.psn() != FIRST_PSN + PACKETS - 1:
+        pass
+
+
+@on(WIRES)
+def test_peer_dies(bench, tmp_path):
+    """
+    The peer ends, in the middle of a frame if it can, while it is waited for;
+    another one gets whole frames.
+    """
+    bench.start()
+    files = bench.files()
+    bench.block()
+    if not bench.wire.whole:
+        bench.wire.sock.recv(3000)
+    bench.wire.kill()
+    bench.asleep()
+    if bench.wire.again:
+        bench.wire.connect()
+        until(bench.linked, "the backend")
+        bench.send(1)
+        while bench.psn() != FIRST_PSN + PACKETS:
+            pass
+        bench.block()
+        bench.wire.kill()
+    bench.hard_life(tmp_path / "state")
+    if bench.wire.again:
+        bench.wire.connect()
+        until(bench.linked, "the backend")
+        bench.reset("register")
+        bench.send(20)
+        for psn in range(FIRST_PSN, FIRST_PSN + 20):
+            assert bench.psn() == psn
+        assert bench.files() == files

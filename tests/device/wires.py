@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+The other end of each kind of network backend: a peer that does not read, reads
+slowly, ends in the middle of a frame, and comes back.
+"""
+
+import fcntl
+import os
+import socket
+import struct
+from pathlib import Path
+
+from machine import TIMEOUT, until
+
+SMALL = 4096                    # of a buffer: a frame and a part of another
+TUNSETIFF, IFF_TAP, IFF_NO_PI, IFF_UP = 0x400454CA, 2, 0x1000, 1
+SIOCSIFFLAGS = 0x8914
+ETH_P_ALL = 3
+
+
+class Wire:
+    """
+    One kind of backend.  netdev() is for Machine; connect() returns when the wire
+    carries frames; kill() is the end of the peer, connect() another one behind it.
+    """
+
+    whole = True                # a frame arrives whole or not at all
+    again = True                # there can be another peer behind the first
+    blocks = True               # frames wait until the peer reads
+
+    def netdev(self, machine) -> tuple[str, list[int]]:
+        raise NotImplementedError
+
+    def connect(self) -> None:
+        self.sock.settimeout(TIMEOUT)
+
+    def frame(self) -> bytes:
+        """The next frame."""
+        return self.sock.recv(65536)
+
+    def kill(self) -> None:
+        self.sock.close()
+
+
+class DgramPath(Wire):
+    """dgram with addresses: QEMU's socket is not connected."""
+
+    def netdev(self, machine):
+        machine.wire.close()
+        self.path = machine.dir / "peer"
+        return (f"dgram,id=wire,local.type=unix,local.path={machine.dir}/qemu"
+                f",remote.type=unix,remote.path={self.path}"), []
+
+    def connect(self):
+        self.path.unlink(missing_ok=True)
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.bind(str(self.path))
+        super().connect()
+
+
+class DgramPair(Wire):
+    """dgram with a socket pair, as the lab has it."""
+
+    again = False
+
+    def netdev(self, machine):
+        self.sock, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        return f"dgram,id=wire,local.type=fd,local.str={ours.fileno()}", [ours.detach()]
+
+
+class StreamFrames(Wire):
+    """Frames with their length in front."""
+
+    whole = False
+
+    def _bytes(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            more = self.sock.recv(count - len(data))
+            assert more, "the wire is cut"
+            data += more
+        return data
+
+    def _pair(self) -> int:
+        """QEMU's end of a pair with so small a buffer that parts of frames are sent."""
+        self.sock, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
+        return ours.detach()
+
+    def frame(self):
+        length = int.from_bytes(self._bytes(4), "big")
+        assert length < 9216, "QEMU has sent something else than a frame"
+        return self._bytes(length)
+
+
+class StreamClient(StreamFrames):
+    """stream, and QEMU connects."""
+
+    def _listen(self):
+        self.path.unlink(missing_ok=True)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(str(self.path))
+        self.listener.listen()
+        self.listener.settimeout(TIMEOUT)
+
+    def netdev(self, machine):
+        self.path = machine.dir / "peer-stream"
+        self._listen()
+        return (f"stream,id=wire,server=off,addr.type=unix,addr.path={self.path}"
+                ",reconnect-ms=100"), []
+
+    def connect(self):
+        if self.listener.fileno() < 0:
+            self._listen()
+        self.sock, _ = self.listener.accept()
+        super().connect()
+
+    def kill(self):
+        self.listener.close()
+        super().kill()
+
+
+class TcpServer(StreamFrames):
+    """QEMU listens, on TCP, which takes parts of frames."""
+
+    def _address(self) -> tuple[str, int]:
+        # The process, as an address: nobody else listens there.
+        pid = os.getpid()
+        return f"127.{pid >> 16 & 255}.{pid >> 8 & 255}.{pid & 255 or 1}", 4791
+
+    def connect(self):
+        def reach():
+            self.sock = socket.socket()
+            # Small segments and a small window: then QEMU's buffer is small, too.
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 512)
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+            try:
+                self.sock.connect(self._address())
+            except OSError:
+                self.sock.close()
+                return False
+            return True
+
+        until(reach, "QEMU to listen")
+        super().connect()
+
+
+class StreamServer(TcpServer):
+    """stream, and QEMU listens."""
+
+    def netdev(self, machine):
+        host, port = self._address()
+        return (f"stream,id=wire,server=on,addr.type=inet,addr.host={host}"
+                f",addr.port={port}"), []
+
+
+class SocketPair(StreamFrames):
+    """socket with a stream socket that it is given."""
+
+    again = False
+
+    def netdev(self, machine):
+        fd = self._pair()
+        return f"socket,id=wire,fd={fd}", [fd]
+
+
+class StreamPair(StreamFrames):
+    """stream with a socket that it is given."""
+
+    again = False
+
+    def netdev(self, machine):
+        fd = self._pair()
+        return f"stream,id=wire,server=off,addr.type=fd,addr.str={fd}", [fd]
+
+
+class SocketServer(TcpServer):
+    """socket, and QEMU listens."""
+
+    def netdev(self, machine):
+        host, port = self._address()
+        return f"socket,id=wire,listen={host}:{port}", []
+
+
+class Tap(Wire):
+    """
+    tap, as the lab's switch has it, in a network namespace of its own.  The kernel
+    takes every frame; its peer is gone when the interface is down.
+    """
+
+    blocks = False
+
+    def netdev(self, machine):
+        ours, theirs = socket.socketpair()
+        child = os.fork()
+        if not child:
+            try:
+                self._make(theirs)
+            finally:
+                os._exit(1)
+        theirs.close()
+        _, fds, _, _ = socket.recv_fds(ours, 1, 2)
+        os.waitpid(child, 0)
+        assert fds, "no tap"
+        self.sock = socket.socket(fileno=fds[1])
+        self.down = True
+        return f"tap,id=wire,fd={fds[0]}", [fds[0]]
+
+    def _make(self, to: socket.socket) -> None:
+        try:
+            os.unshare(os.CLONE_NEWNET)
+        except PermissionError:
+            os.unshare(os.CLONE_NEWNET | os.CLONE_NEWUSER)
+        tap = os.open("/dev/net/tun", os.O_RDWR)
+        fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", b"tap0", IFF_TAP | IFF_NO_PI))
+        peer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        peer.bind(("tap0", ETH_P_ALL))
+        socket.send_fds(to, [b"x"], [tap, peer.fileno()])
+
+    def _up(self, up: bool) -> None:
+        fcntl.ioctl(self.sock, SIOCSIFFLAGS,
+                    struct.pack("16sH22x", b"tap0", IFF_UP if up else 0))
+        # That it was down is told to whoever reads next, unless somebody asks.
+        self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+
+    def connect(self):
+        self._up(True)
+        super().connect()
+
+    def frame(self):
+        while True:
+            data, (_, _, kind, *_) = self.sock.recvfrom(65536)
+            if kind != socket.PACKET_OUTGOING:
+                return data
+
+    def kill(self):
+        self._up(False)
+        self.sock.setblocking(False)
+        try:
+            while self.frame():
+                pass            # what was sent to the first peer
+        except BlockingIOError:
+            pass
+
+
+WIRES = [DgramPath, DgramPair, StreamClient, StreamServer, StreamPair, SocketServer,
+         SocketPair, Tap]
