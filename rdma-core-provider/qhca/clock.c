@@ -85,6 +85,6 @@ uint64_t qhca_read_completion_wallclock(struct ibv_cq_ex *ibv_cq)
 {
 	struct qhca_cq *cq = to_qcq_ex(ibv_cq);
 
-	return le64toh(cq->cur->timestamp) +
+	return le64toh(cq->cur.timestamp) +
 	       qhca_wall_offset(to_qctx(ibv_cq->context));
 }

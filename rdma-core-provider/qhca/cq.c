@@ -173,6 +173,9 @@ static bool qhca_cqe_of_srq(const struct qhca_cqe *cqe, const void *obj)
  * phase of its new place; then the consumer index skips the gap.  The entries
  * in the gap keep the phase they had, which is what the device's next lap
  * overwrites, so they are never taken for new.
+ *
+ * The SRQ's lock is held until the device may use the gap: nobody posts what
+ * comes back before there is room for its completion.
  */
 static void qhca_cq_drop(struct qhca_cq *cq,
 			 bool (*gone)(const struct qhca_cqe *, const void *),
@@ -181,6 +184,8 @@ static void qhca_cq_drop(struct qhca_cq *cq,
 	uint32_t ci, prod, from, to;
 	struct qhca_cqe *src, *dst;
 
+	if (srq)
+		qhca_lock(&srq->lock);
 	ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 	prod = ci;
 	while (prod - ci < 1U << cq->shift && qhca_cq_peek(cq, prod))
@@ -192,8 +197,8 @@ static void qhca_cq_drop(struct qhca_cq *cq,
 		if (gone(src, obj)) {
 			if (srq && (src->opcode & QHCA_CQE_OP_RECV) &&
 			    (le16toh(src->flags) & QHCA_CQE_F_SRQ))
-				qhca_srq_give_back(srq,
-						   le32toh(src->wqe_index));
+				qhca_srq_give_back_locked(srq,
+						le32toh(src->wqe_index));
 			continue;
 		}
 		if (--to == from)
@@ -206,6 +211,8 @@ static void qhca_cq_drop(struct qhca_cq *cq,
 		atomic_store_explicit(&cq->ci, to, memory_order_relaxed);
 		qhca_dbrec_store(cq->dbrec, to);
 	}
+	if (srq)
+		qhca_unlock(&srq->lock);
 }
 
 /* Takes the CQEs of a QP that is gone, or back in RESET, out of @cq. */

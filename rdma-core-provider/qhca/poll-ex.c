@@ -2,6 +2,10 @@
 /*
  * The extended way of polling: the application reads from the CQE what it
  * wants to know.  The lock is held from start_poll to end_poll.
+ *
+ * A completion that the application has got may be answered by a new request
+ * before it asks for the next one, and that must not overflow the CQ.  So the
+ * CQE is copied, and its place is the device's at once.
  */
 #include <errno.h>
 
@@ -11,32 +15,30 @@
 static int qhca_next_poll(struct ibv_cq_ex *ibv_cq)
 {
 	struct qhca_cq *cq = to_qcq_ex(ibv_cq);
+	struct qhca_retired retired = {};
 	struct qhca_cqe *cqe;
 	uint32_t ci;
+	bool known;
 
 	do {
 		ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 		cqe = qhca_cq_peek(cq, ci);
 		if (!cqe)
 			return ENOENT;
-		atomic_store_explicit(&cq->ci, ci + 1, memory_order_relaxed);
-	} while (!qhca_cqe_retire(cq, cqe));
+		cq->cur = *cqe;
+		known = qhca_cqe_retire(cq, &cq->cur, ci, &retired);
+		qhca_cq_advance(cq, ci + 1, &retired);
+	} while (!known);
 
-	qhca_trace_poll(cq, ci, cqe);
-	cq->cur = cqe;
-	ibv_cq->wr_id = le64toh(cqe->wr_id);
-	ibv_cq->status = cqe->status;
+	qhca_trace_poll(cq, ci, &cq->cur);
+	ibv_cq->wr_id = le64toh(cq->cur.wr_id);
+	ibv_cq->status = cq->cur.status;
 	return 0;
 }
 
-/* The device may overwrite the CQEs read so far. */
 static void qhca_end_poll(struct ibv_cq_ex *ibv_cq)
 {
-	struct qhca_cq *cq = to_qcq_ex(ibv_cq);
-
-	qhca_dbrec_store(cq->dbrec, atomic_load_explicit(&cq->ci,
-							 memory_order_relaxed));
-	qhca_unlock(&cq->lock);
+	qhca_unlock(&to_qcq_ex(ibv_cq)->lock);
 }
 
 static int qhca_start_poll(struct ibv_cq_ex *ibv_cq,
@@ -56,28 +58,28 @@ static int qhca_start_poll(struct ibv_cq_ex *ibv_cq,
 
 static enum ibv_wc_opcode qhca_read_opcode(struct ibv_cq_ex *cq)
 {
-	return qhca_cqe_wc_opcode(to_qcq_ex(cq)->cur);
+	return qhca_cqe_wc_opcode(&to_qcq_ex(cq)->cur);
 }
 
 static uint32_t qhca_read_vendor_err(struct ibv_cq_ex *cq)
 {
-	return to_qcq_ex(cq)->cur->syndrome;
+	return to_qcq_ex(cq)->cur.syndrome;
 }
 
 static unsigned int qhca_read_wc_flags(struct ibv_cq_ex *cq)
 {
-	return qhca_cqe_wc_flags(to_qcq_ex(cq)->cur);
+	return qhca_cqe_wc_flags(&to_qcq_ex(cq)->cur);
 }
 
 static uint32_t qhca_read_byte_len(struct ibv_cq_ex *cq)
 {
-	return le32toh(to_qcq_ex(cq)->cur->byte_len);
+	return le32toh(to_qcq_ex(cq)->cur.byte_len);
 }
 
 /* With IBV_WC_WITH_INV the key in the same place, in host order. */
 static __be32 qhca_read_imm_data(struct ibv_cq_ex *cq)
 {
-	const struct qhca_cqe *cqe = to_qcq_ex(cq)->cur;
+	const struct qhca_cqe *cqe = &to_qcq_ex(cq)->cur;
 
 	if (le16toh(cqe->flags) & QHCA_CQE_F_INV)
 		return (__force __be32)le32toh((__force __le32)cqe->imm);
@@ -86,12 +88,12 @@ static __be32 qhca_read_imm_data(struct ibv_cq_ex *cq)
 
 static uint32_t qhca_read_qp_num(struct ibv_cq_ex *cq)
 {
-	return le32toh(to_qcq_ex(cq)->cur->qpn);
+	return le32toh(to_qcq_ex(cq)->cur.qpn);
 }
 
 static uint32_t qhca_read_src_qp(struct ibv_cq_ex *cq)
 {
-	return qhca_cqe_src_qp(to_qcq_ex(cq)->cur);
+	return qhca_cqe_src_qp(&to_qcq_ex(cq)->cur);
 }
 
 /* RoCE has no LID. */
@@ -102,7 +104,7 @@ static uint32_t qhca_read_slid(struct ibv_cq_ex *cq)
 
 static uint8_t qhca_read_sl(struct ibv_cq_ex *cq)
 {
-	return to_qcq_ex(cq)->cur->sl;
+	return to_qcq_ex(cq)->cur.sl;
 }
 
 static uint8_t qhca_read_dlid_path_bits(struct ibv_cq_ex *cq)
@@ -113,12 +115,12 @@ static uint8_t qhca_read_dlid_path_bits(struct ibv_cq_ex *cq)
 /* Nanoseconds of the device's clock. */
 static uint64_t qhca_read_completion_ts(struct ibv_cq_ex *cq)
 {
-	return le64toh(to_qcq_ex(cq)->cur->timestamp);
+	return le64toh(to_qcq_ex(cq)->cur.timestamp);
 }
 
 static uint16_t qhca_read_cvlan(struct ibv_cq_ex *cq)
 {
-	const struct qhca_cqe *cqe = to_qcq_ex(cq)->cur;
+	const struct qhca_cqe *cqe = &to_qcq_ex(cq)->cur;
 
 	/* A match tells its tag in the same place. */
 	if (le16toh(cqe->flags) & QHCA_CQE_F_TM_MATCH)
@@ -130,7 +132,7 @@ static uint16_t qhca_read_cvlan(struct ibv_cq_ex *cq)
 static void qhca_read_tm_info(struct ibv_cq_ex *cq,
 			      struct ibv_wc_tm_info *info)
 {
-	const struct qhca_tm_cqe *cqe = (const void *)to_qcq_ex(cq)->cur;
+	const struct qhca_tm_cqe *cqe = (const void *)&to_qcq_ex(cq)->cur;
 
 	info->tag = 0;
 	info->priv = 0;
@@ -143,7 +145,7 @@ static void qhca_read_tm_info(struct ibv_cq_ex *cq,
 /* The tag of the flow that brought a raw packet; 0 for all else. */
 static uint32_t qhca_read_flow_tag(struct ibv_cq_ex *cq)
 {
-	const struct qhca_cqe *cqe = to_qcq_ex(cq)->cur;
+	const struct qhca_cqe *cqe = &to_qcq_ex(cq)->cur;
 
 	return cqe->opcode == QHCA_CQE_OP_RAW_RECV ? le32toh(cqe->src_qpn) : 0;
 }

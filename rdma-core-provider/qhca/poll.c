@@ -51,10 +51,68 @@ static void qhca_cqe_fill_wr_id(const struct qhca_qp *qp, struct qhca_cqe *cqe,
 }
 
 /*
+ * Makes @ci the consumer index, and only then gives back @retired: whoever gets
+ * a WQE may post it, and for its completion there must be room.
+ */
+void qhca_cq_advance(struct qhca_cq *cq, uint32_t ci,
+		     struct qhca_retired *retired)
+{
+	atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
+	qhca_dbrec_store(cq->dbrec, ci);
+	/* Release: whoever sees the tail may overwrite what we have read. */
+	if (retired->sq)
+		atomic_store_explicit(&retired->qp->sq.tail, retired->sq_tail,
+				      memory_order_release);
+	if (retired->rq)
+		atomic_store_explicit(&retired->qp->rq.tail, retired->rq_tail,
+				      memory_order_release);
+	if (retired->srq && retired->tag)
+		qhca_tm_give_back(retired->srq, retired->number);
+	else if (retired->srq)
+		qhca_srq_give_back(retired->srq, retired->number);
+	*retired = (struct qhca_retired){};
+}
+
+/* Retires a WQE, or with @tag an entry, of an SRQ: one at a time. */
+static void qhca_retire_shared(struct qhca_cq *cq, struct qhca_srq *srq,
+			       const struct qhca_cqe *cqe, bool tag,
+			       uint32_t ci, struct qhca_retired *retired)
+{
+	if (retired->srq)
+		qhca_cq_advance(cq, ci, retired);
+	retired->srq = srq;
+	retired->number = le32toh(cqe->wqe_index);
+	retired->tag = tag;
+}
+
+/*
+ * Retires a WQE of @qp and, as a completion covers all before it that asked for
+ * none, those before it.
+ */
+static void qhca_retire_own(struct qhca_cq *cq, struct qhca_qp *qp,
+			    const struct qhca_cqe *cqe, uint32_t ci,
+			    struct qhca_retired *retired)
+{
+	uint32_t tail = le32toh(cqe->wqe_index) + 1;
+
+	if (retired->qp && retired->qp != qp)
+		qhca_cq_advance(cq, ci, retired);
+	retired->qp = qp;
+	if (cqe->opcode & QHCA_CQE_OP_RECV) {
+		retired->rq = true;
+		retired->rq_tail = tail;
+	} else {
+		retired->sq = true;
+		retired->sq_tail = tail;
+	}
+}
+
+/*
  * The same for a receive of an SRQ with a CQ of its own.  The QP need not be
  * one of this process, and may be gone: the SRQ is what counts.
  */
-static bool qhca_cqe_retire_srq(struct qhca_cq *cq, struct qhca_cqe *cqe)
+static bool qhca_cqe_retire_srq(struct qhca_cq *cq, struct qhca_cqe *cqe,
+				uint32_t ci, struct qhca_retired *retired)
 {
 	struct qhca_srq *srq;
 
@@ -63,46 +121,46 @@ static bool qhca_cqe_retire_srq(struct qhca_cq *cq, struct qhca_cqe *cqe)
 	if (!srq)
 		return false;
 	if (le16toh(cqe->flags) & QHCA_CQE_F_SRQ)
-		qhca_srq_give_back(srq, le32toh(cqe->wqe_index));
+		qhca_retire_shared(cq, srq, cqe, false, ci, retired);
 	else if (cqe->opcode == QHCA_CQE_OP_TM_RECV &&
 		 (cqe->status ||
 		  (le16toh(cqe->flags) & QHCA_CQE_F_TM_DATA_VALID)))
-		qhca_tm_give_back(srq, le32toh(cqe->wqe_index));
+		qhca_retire_shared(cq, srq, cqe, true, ci, retired);
 	return true;
 }
 
 /*
- * Gives the WQE of a CQE back to its queue; the CQ's lock is held.  A
- * completion covers all the WQEs before it that asked for none.
+ * Finds the WQE of a CQE; the CQ's lock is held.  It joins @retired, which is
+ * given back by qhca_cq_advance() when the CQE was read.  If the two do not go
+ * together, what was retired before is given back now.
+ *
+ * @cqe: is at counter @ci; those before it were read
  *
  * Returns false if no QP of this process has the number, which a working
  * device does not do; the CQE is then to be dropped.
  */
-bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe)
+bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe, uint32_t ci,
+		     struct qhca_retired *retired)
 {
 	uint32_t qpn = le32toh(cqe->qpn);
-	uint32_t index = le32toh(cqe->wqe_index);
 	struct qhca_qp *qp = cq->last_qp;
 
 	if (unlikely(le16toh(cqe->flags) & QHCA_CQE_F_SRQN))
-		return qhca_cqe_retire_srq(cq, cqe);
+		return qhca_cqe_retire_srq(cq, cqe, ci, retired);
 	if (!qp || qp->qpn != qpn) {
 		qp = qhca_qp_find(to_qctx(cq->vcq.cq.context), qpn);
 		if (!qp)
 			return false;
 		cq->last_qp = qp;
 	}
-	/* Release: whoever sees the tail may overwrite what we have read. */
 	if (!(cqe->opcode & QHCA_CQE_OP_RECV)) {
 		if (unlikely(cqe->status))
-			qhca_cqe_fill_wr_id(qp, cqe, index);
-		atomic_store_explicit(&qp->sq.tail, index + 1,
-				      memory_order_release);
+			qhca_cqe_fill_wr_id(qp, cqe, le32toh(cqe->wqe_index));
+		qhca_retire_own(cq, qp, cqe, ci, retired);
 	} else if (!(le16toh(cqe->flags) & QHCA_CQE_F_SRQ)) {
-		atomic_store_explicit(&qp->rq.tail, index + 1,
-				      memory_order_release);
+		qhca_retire_own(cq, qp, cqe, ci, retired);
 	} else if (qp->srq) {
-		qhca_srq_give_back(qp->srq, index);
+		qhca_retire_shared(cq, qp->srq, cqe, false, ci, retired);
 	}
 	return true;
 }
@@ -193,6 +251,7 @@ static void qhca_fill_wc(const struct qhca_cqe *cqe, struct ibv_wc *wc)
 int qhca_poll_cq(struct ibv_cq *ibv_cq, int num, struct ibv_wc *wc)
 {
 	struct qhca_cq *cq = to_qcq(ibv_cq);
+	struct qhca_retired retired = {};
 	struct qhca_cqe *cqe;
 	uint32_t ci, start;
 	int n = 0;
@@ -203,15 +262,13 @@ int qhca_poll_cq(struct ibv_cq *ibv_cq, int num, struct ibv_wc *wc)
 		cqe = qhca_cq_peek(cq, ci);
 		if (!cqe)
 			break;
-		if (!qhca_cqe_retire(cq, cqe))
+		if (!qhca_cqe_retire(cq, cqe, ci, &retired))
 			continue;
 		qhca_trace_poll(cq, ci, cqe);
 		qhca_fill_wc(cqe, wc + n++);
 	}
-	if (ci != start) {
-		atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
-		qhca_dbrec_store(cq->dbrec, ci);
-	}
+	if (ci != start)
+		qhca_cq_advance(cq, ci, &retired);
 	qhca_unlock(&cq->lock);
 	return n;
 }

@@ -152,7 +152,7 @@ struct qhca_cq {
 	uint32_t		cqn;
 	struct qhca_dbrec	*dbrec;
 	struct qhca_qp		*last_qp;	/* of the CQE before */
-	struct qhca_cqe		*cur;		/* extended polling: this CQE */
+	struct qhca_cqe		cur;		/* extended polling: this CQE */
 	struct qhca_pd		*parent;	/* parent domain, may be NULL */
 	struct qhca_buf_mem	mem;
 };
@@ -451,7 +451,23 @@ static inline uint32_t qhca_cqe_src_qp(const struct qhca_cqe *cqe)
 	return le32toh(cqe->src_qpn);
 }
 
-bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe);
+
+/* WQEs whose CQEs were read, until they are given back to their queues. */
+struct qhca_retired {
+	struct qhca_qp		*qp;		/* sq, rq */
+	struct qhca_srq		*srq;		/* NULL: none of an SRQ */
+	uint32_t		sq_tail;
+	uint32_t		rq_tail;
+	uint32_t		number;		/* of the SRQ's */
+	bool			sq;
+	bool			rq;
+	bool			tag;		/* the number is a tag's handle */
+};
+
+bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe, uint32_t ci,
+		     struct qhca_retired *retired);
+void qhca_cq_advance(struct qhca_cq *cq, uint32_t ci,
+		     struct qhca_retired *retired);
 enum ibv_wc_opcode qhca_cqe_wc_opcode(const struct qhca_cqe *cqe);
 unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe);
 
@@ -481,6 +497,7 @@ int qhca_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int qhca_destroy_srq(struct ibv_srq *srq);
 int qhca_srq_list_init(struct qhca_srq *srq);
 void qhca_srq_give_back(struct qhca_srq *srq, uint32_t number);
+void qhca_srq_give_back_locked(struct qhca_srq *srq, uint32_t number);
 
 /* qp.c */
 struct ibv_qp *qhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);

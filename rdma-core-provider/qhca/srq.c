@@ -25,17 +25,22 @@ int qhca_srq_list_init(struct qhca_srq *srq)
 }
 
 /*
- * Puts a WQE back into the free list.  A number the device made up, or told
- * twice, would spoil the list, so it is ignored.
+ * Puts a WQE back into the free list; the lock is held.  A number the device
+ * made up, or told twice, would spoil the list, so it is ignored.
  */
-void qhca_srq_give_back(struct qhca_srq *srq, uint32_t number)
+void qhca_srq_give_back_locked(struct qhca_srq *srq, uint32_t number)
 {
-	qhca_lock(&srq->lock);
 	if (number < 1U << srq->shift &&
 	    srq->next[number] == QHCA_SRQ_BUSY) {
 		srq->next[number] = srq->first_free;
 		srq->first_free = number;
 	}
+}
+
+void qhca_srq_give_back(struct qhca_srq *srq, uint32_t number)
+{
+	qhca_lock(&srq->lock);
+	qhca_srq_give_back_locked(srq, number);
 	qhca_unlock(&srq->lock);
 }
 
