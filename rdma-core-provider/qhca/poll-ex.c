@@ -104,7 +104,7 @@ static uint32_t qhca_read_slid(struct ibv_cq_ex *cq)
 
 static uint8_t qhca_read_sl(struct ibv_cq_ex *cq)
 {
-	return to_qcq_ex(cq)->cur.sl;
+	return qhca_cqe_wc_sl(&to_qcq_ex(cq)->cur);
 }
 
 static uint8_t qhca_read_dlid_path_bits(struct ibv_cq_ex *cq)

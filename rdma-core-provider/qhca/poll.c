@@ -228,6 +228,24 @@ unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe)
 	return wc_flags;
 }
 
+/*
+ * RoCE has no service level.  A UD completion tells in its place which L3 header
+ * the packet came with, by the numbers that mlx5 and others use: what is in the
+ * GRH's 40 bytes depends on it, and UCX before 1.19 finds its GID so.  The
+ * priority of a tagged packet is in the VLAN tag, see ibv_wc_read_cvlan().
+ */
+uint8_t qhca_cqe_wc_sl(const struct qhca_cqe *cqe)
+{
+	switch (cqe->net_type) {
+	case QHCA_NET_IPV6:
+		return 1;
+	case QHCA_NET_IPV4:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
 static void qhca_fill_wc(const struct qhca_cqe *cqe, struct ibv_wc *wc)
 {
 	wc->wr_id = le64toh(cqe->wr_id);
@@ -244,7 +262,7 @@ static void qhca_fill_wc(const struct qhca_cqe *cqe, struct ibv_wc *wc)
 	wc->src_qp = qhca_cqe_src_qp(cqe);
 	wc->pkey_index = le16toh(cqe->pkey_index);
 	wc->slid = 0;
-	wc->sl = cqe->sl;
+	wc->sl = qhca_cqe_wc_sl(cqe);
 	wc->dlid_path_bits = 0;
 }
 

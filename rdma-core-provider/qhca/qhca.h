@@ -470,6 +470,7 @@ void qhca_cq_advance(struct qhca_cq *cq, uint32_t ci,
 		     struct qhca_retired *retired);
 enum ibv_wc_opcode qhca_cqe_wc_opcode(const struct qhca_cqe *cqe);
 unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe);
+uint8_t qhca_cqe_wc_sl(const struct qhca_cqe *cqe);
 
 /* poll-ex.c */
 void qhca_cq_set_ex(struct qhca_cq *cq, uint64_t wc_flags);

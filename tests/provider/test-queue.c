@@ -349,7 +349,7 @@ static void test_recv_notify(void **state)
         .opcode = QHCA_CQE_OP_RECV, .byte_len = htole32(77),
         .flags = htole16(QHCA_CQE_F_IMM | QHCA_CQE_F_GRH),
         .imm = htobe32(0x01020304), .src_qpn = htole32(9),
-        .pkey_index = htole16(3), .sl = 2,
+        .pkey_index = htole16(3), .sl = 6, .net_type = QHCA_NET_IPV4,
     });
     assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
     assert_int_equal(wc.opcode, IBV_WC_RECV);
@@ -398,6 +398,43 @@ static void test_errors_and_arm(void **state)
     assert_int_equal(DB(CQ_ARM), (3ULL << 32) | cq->cqn);
     assert_int_equal(qhca_req_notify_cq(&cq->vcq.cq, 1), 0);
     assert_int_equal(DB(CQ_ARM), (3ULL << 32) | (1 << 24) | cq->cqn);
+    destroy(qp, cq, pd);
+}
+
+/* The kind of L3 header of a datagram, by the numbers of mlx5's completions. */
+static void test_l3_header(void **state)
+{
+    static const struct {
+        uint8_t net_type, sl;
+    } cases[] = {
+        { QHCA_NET_IB, 0 }, { QHCA_NET_IPV6, 1 }, { QHCA_NET_IPV4, 2 },
+        { 0xff, 0 },
+    };
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe = 64, .wc_flags = IBV_WC_EX_WITH_SL,
+    };
+    struct ibv_cq_ex *ex = qhca_create_cq_ex(fake.context, &attr);
+    struct ibv_poll_cq_attr poll = {};
+    struct qhca_cq *cq = to_qcq_ex(ex);
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_UD);
+    struct qhca_cqe cqe = {
+        .qpn = htole32(qp->qpn), .opcode = QHCA_CQE_OP_RECV,
+        .flags = htole16(QHCA_CQE_F_GRH), .sl = 5,
+    };
+    struct ibv_wc wc;
+    uint32_t i, prod = 0;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        cqe.net_type = cases[i].net_type;
+        fake_cqe(cq, prod++, cqe);
+        assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 1);
+        assert_int_equal(wc.sl, cases[i].sl);
+        fake_cqe(cq, prod++, cqe);
+        assert_int_equal(ex->start_poll(ex, &poll), 0);
+        assert_int_equal(ex->read_sl(ex), cases[i].sl);
+        ex->end_poll(ex);
+    }
     destroy(qp, cq, pd);
 }
 
@@ -1490,6 +1527,7 @@ int main(void)
         TEST(test_wrap),
         TEST(test_recv_notify),
         TEST(test_errors_and_arm),
+        TEST(test_l3_header),
         TEST(test_clean),
         TEST(test_reset),
         TEST(test_srq),
