@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Polling of kernel CQs. Any context; cq->lock, then the lock of a queue.
+ * Polling of kernel CQs. Any context; cq->lock, then the lock of a queue or SRQ.
  *
  * A QP leaves dev->qps after its CQEs were cleaned away under cq->lock, so the
  * QP that a CQE names lives as long as that lock is held.
@@ -96,13 +96,39 @@ static void wc_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
 	}
 }
 
+/* What a WQE of a queue was posted with. */
+static u64 wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
+{
+	size_t off = (size_t)(index & (BIT(wq->shift) - 1)) << wq->stride;
+	void *wqe = qhca_kbuf_ptr(&wq->buf.kbuf, off);
+
+	return le64_to_cpu(sq ? ((struct qhca_wqe_ctrl *)wqe)->wr_id
+			      : ((struct qhca_rq_wqe *)wqe)->wr_id);
+}
+
+/*
+ * True if the device could not read the WQE of a CQE and so does not know its
+ * wr_id. We do: the ring is our memory, and the slot is not free yet.
+ */
+static bool wqe_lost(const struct qhca_cqe *cqe)
+{
+	return !(cqe->opcode & QHCA_CQE_OP_RECV) &&
+	       (cqe->status == QHCA_WC_LOC_QP_OP_ERR ||
+		cqe->status == QHCA_WC_WR_FLUSH_ERR) &&
+	       QHCA_SYN_IS_WQE_LOST(cqe->syndrome);
+}
+
 static void wc_fill(struct ib_wc *wc, const struct qhca_cqe *cqe,
 		    struct qhca_ib_qp *qp)
 {
 	u16 flags = le16_to_cpu(cqe->flags);
 
 	memset(wc, 0, sizeof(*wc));
-	wc->wr_id = le64_to_cpu(cqe->wr_id);
+	if (unlikely(wqe_lost(cqe)))
+		wc->wr_id = wqe_wr_id(&qp->sq, le32_to_cpu(cqe->wqe_index),
+				      true);
+	else
+		wc->wr_id = le64_to_cpu(cqe->wr_id);
 	/* the values follow the verbs' */
 	wc->status = cqe->status <= IB_WC_GENERAL_ERR ? cqe->status
 						      : IB_WC_GENERAL_ERR;
@@ -123,52 +149,88 @@ static void wc_fill(struct ib_wc *wc, const struct qhca_cqe *cqe,
 		wc_fill_ud(wc, cqe, flags);
 }
 
-/* Give the WQE's place, and those before it, back to who posts. */
-static void retire_wqe(struct qhca_ib_qp *qp, const struct qhca_cqe *cqe)
+/*
+ * WQEs whose CQEs were read, until their places are given back to who posts. A
+ * completion covers all the WQEs before it that asked for none.
+ */
+struct retired {
+	struct qhca_ib_qp *qp;		/* sq, rq */
+	struct qhca_ib_srq *srq;	/* NULL: none of an SRQ */
+	u32 sq_tail;
+	u32 rq_tail;
+	u32 srq_wqe;
+	bool sq;
+	bool rq;
+};
+
+/*
+ * Tell the device that the CQEs before @ci have been read, and only then give
+ * back their WQEs: whoever posts to one must find room for its completion.
+ */
+static void cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
+{
+	cq_set_ci(cq, ci);
+	if (done->sq)
+		smp_store_release(&done->qp->sq.tail, done->sq_tail); /* wq_full() */
+	if (done->rq)
+		smp_store_release(&done->qp->rq.tail, done->rq_tail); /* wq_full() */
+	if (done->srq)
+		qhca_ib_srq_free_wqe(done->srq, done->srq_wqe);
+	memset(done, 0, sizeof(*done));
+}
+
+/*
+ * Add the WQE of a CQE, the one at @ci, to those retired. What does not go
+ * together with it is given back now, as the CQEs before this one were read.
+ */
+static void retire_wqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
+		       const struct qhca_cqe *cqe, u32 ci, struct retired *done)
 {
 	u32 index = le32_to_cpu(cqe->wqe_index);
+	bool recv = cqe->opcode & QHCA_CQE_OP_RECV;
 
-	if (!(cqe->opcode & QHCA_CQE_OP_RECV))
-		smp_store_release(&qp->sq.tail, index + 1); /* wq_full() */
-	else if (!(le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ))
-		smp_store_release(&qp->rq.tail, index + 1); /* wq_full() */
-	else if (qp->srq)
-		qhca_ib_srq_free_wqe(qp->srq, index);
+	if (recv && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ)) {
+		if (done->srq)
+			cq_advance(cq, ci, done);
+		done->srq = qp->srq;
+		done->srq_wqe = index;
+		return;
+	}
+	if (done->qp && done->qp != qp)
+		cq_advance(cq, ci, done);
+	done->qp = qp;
+	if (recv) {
+		done->rq = true;
+		done->rq_tail = index + 1;
+	} else {
+		done->sq = true;
+		done->sq_tail = index + 1;
+	}
 }
 
 static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
 		       struct ib_wc *wc)
 {
 	struct qhca_ib_qp *qp = NULL;
+	struct retired done = {};
 	struct qhca_cqe *cqe;
 	u32 ci = cq->ci;
 	int n = 0;
 
-	while (n < num && (cqe = cq_entry(cq, ci))) {
+	for (; n < num && (cqe = cq_entry(cq, ci)); ci++) {
 		u32 qpn = le32_to_cpu(cqe->qpn);
 
-		ci++;
 		if (!qp || qp->qpn != qpn)
 			qp = xa_load(&dev->qps, qpn);
 		if (WARN_ON_ONCE(!qp))
 			continue;
-		trace_qhca_poll_cq(dev, cq->cqn, ci - 1, cqe);
+		trace_qhca_poll_cq(dev, cq->cqn, ci, cqe);
 		wc_fill(&wc[n++], cqe, qp);
-		retire_wqe(qp, cqe);
+		retire_wqe(cq, qp, cqe, ci, &done);
 	}
 	if (ci != cq->ci)
-		cq_set_ci(cq, ci);
+		cq_advance(cq, ci, &done);
 	return n;
-}
-
-/* What a WQE of a queue was posted with. */
-static u64 wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
-{
-	size_t off = (size_t)(index & (BIT(wq->shift) - 1)) << wq->stride;
-	void *wqe = qhca_kbuf_ptr(&wq->buf.kbuf, off);
-
-	return le64_to_cpu(sq ? ((struct qhca_wqe_ctrl *)wqe)->wr_id
-			      : ((struct qhca_rq_wqe *)wqe)->wr_id);
 }
 
 static int flush_wq(struct qhca_ib_qp *qp, bool sq, int num, struct ib_wc *wc)
@@ -271,7 +333,8 @@ static void clean_dropped(struct qhca_cq_ring *ring, const struct qhca_cqe *cqe)
 	struct clean *c = container_of(ring, struct clean, ring);
 
 	if (c->srq && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ))
-		qhca_ib_srq_free_wqe(c->srq, le32_to_cpu(cqe->wqe_index));
+		qhca_ib_srq_free_wqe_locked(c->srq,
+					    le32_to_cpu(cqe->wqe_index));
 }
 
 /**
@@ -295,8 +358,13 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq)
 	u32 freed;
 
 	spin_lock_irqsave(&cq->lock, irq);
+	/* nobody posts what comes back before there is room in the CQ */
+	if (srq)
+		spin_lock(&srq->lock);
 	freed = qhca_cq_ring_clean(&c.ring, cq->ci, qpn);
 	if (freed)
 		cq_set_ci(cq, cq->ci + freed);
+	if (srq)
+		spin_unlock(&srq->lock);
 	spin_unlock_irqrestore(&cq->lock, irq);
 }

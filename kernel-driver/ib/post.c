@@ -246,7 +246,7 @@ static void ring(struct qhca_ib_dev *dev, u32 reg, u32 qpn, u32 index)
 
 static bool wq_full(struct qhca_ib_wq *wq)
 {
-	/* pairs with retire_wqe(): a slot is written when it is done with */
+	/* pairs with cq_advance(): a slot is written when it is done with */
 	u32 tail = smp_load_acquire(&wq->tail);
 
 	return wq->head - tail >= BIT(wq->shift);

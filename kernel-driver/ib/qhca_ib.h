@@ -612,6 +612,7 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			  const struct ib_recv_wr **bad);
 void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index);
+void qhca_ib_srq_free_wqe_locked(struct qhca_ib_srq *srq, u32 index);
 
 /* resize.c */
 int qhca_ib_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,

@@ -335,16 +335,24 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/* A receive of a kernel SRQ has completed: its WQE can be posted again. */
+/*
+ * A receive of a kernel SRQ has completed: its WQE can be posted again. Under
+ * srq->lock.
+ */
+void qhca_ib_srq_free_wqe_locked(struct qhca_ib_srq *srq, u32 index)
+{
+	if (WARN_ON_ONCE(srq->user || index >= BIT(srq->shift)))
+		return;
+	srq->next_free[index] = srq->first_free;
+	srq->first_free = index;
+}
+
 void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index)
 {
 	unsigned long irq;
 
-	if (WARN_ON_ONCE(srq->user || index >= BIT(srq->shift)))
-		return;
 	spin_lock_irqsave(&srq->lock, irq);
-	srq->next_free[index] = srq->first_free;
-	srq->first_free = index;
+	qhca_ib_srq_free_wqe_locked(srq, index);
 	spin_unlock_irqrestore(&srq->lock, irq);
 }
 
