@@ -337,6 +337,15 @@ static void clean_dropped(struct qhca_cq_ring *ring, const struct qhca_cqe *cqe)
 					    le32_to_cpu(cqe->wqe_index));
 }
 
+static void cq_clean_locked(struct clean *c, u32 qpn)
+{
+	struct qhca_ib_cq *cq = c->cq;
+	u32 freed = qhca_cq_ring_clean(&c->ring, cq->ci, qpn);
+
+	if (freed)
+		cq_set_ci(cq, cq->ci + freed);
+}
+
 /**
  * qhca_ib_cq_clean - take the CQEs of a QP out of a kernel CQ
  * @cq: the CQ
@@ -355,16 +364,15 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq)
 		.srq = srq,
 	};
 	unsigned long irq;
-	u32 freed;
 
 	spin_lock_irqsave(&cq->lock, irq);
-	/* nobody posts what comes back before there is room in the CQ */
-	if (srq)
+	if (srq) {
+		/* nobody posts what comes back before there is room in the CQ */
 		spin_lock(&srq->lock);
-	freed = qhca_cq_ring_clean(&c.ring, cq->ci, qpn);
-	if (freed)
-		cq_set_ci(cq, cq->ci + freed);
-	if (srq)
+		cq_clean_locked(&c, qpn);
 		spin_unlock(&srq->lock);
+	} else {
+		cq_clean_locked(&c, qpn);
+	}
 	spin_unlock_irqrestore(&cq->lock, irq);
 }

@@ -19,6 +19,11 @@
 
 #include "qhca_table.h"
 
+/* No io-64-nonatomic here: the device ignores the halves of a doorbell. */
+#ifndef CONFIG_64BIT
+#error "qhca needs a 64-bit kernel: a doorbell is one 8-byte store"
+#endif
+
 struct net_device;
 struct dentry;
 

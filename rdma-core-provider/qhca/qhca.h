@@ -23,6 +23,11 @@
 #include "qhca-wqe.h"
 #include "trace.h"
 
+/* See CMakeLists.txt, which leaves the provider out. */
+#if SIZEOF_LONG != 8
+#error "qhca needs a 64-bit architecture: a doorbell is one 8-byte store"
+#endif
+
 #define QHCA_CQE_SHIFT		6	/* log2 of sizeof(struct qhca_cqe) */
 
 /* QPNs are 24 bits: the table has two levels of 12 bits. */
