@@ -61,6 +61,7 @@ struct qhca_eq {
 	bool made;		/* the device knows it */
 	bool has_irq;
 	bool busy;		/* the asynchronous EQ's thread is at work */
+	struct mutex rescue_lock;	/* held while events are taken without an interrupt */
 	bool watched;		/* an event waited at the last look ... */
 	u32 watched_cons;	/* ... and it was this one; see health.c */
 	u16 vector;

@@ -103,8 +103,9 @@ static irqreturn_t comp_irq(int irq, void *data)
 		WRITE_ONCE(eq->cons, eq->cons + 1);
 		eq->events++;
 		/*
-		 * qhca_cq_unregister() waits for this interrupt handler, so
-		 * the CQ found lives; for another EQ's CQ that is not true.
+		 * qhca_cq_unregister() waits for this interrupt handler and for
+		 * qhca_eq_rescue(), so the CQ found lives; for another EQ's CQ
+		 * that is not true.
 		 */
 		cq = type == QHCA_EV_CQ ? xa_load(&core->cqs, cqn) : NULL;
 		if (cq && cq->comp_vector + 1 == eq->vector)
@@ -138,15 +139,21 @@ void qhca_eq_rescue(struct qhca_eq *eq)
 		irq_wake_thread(eq->irq, eq);
 		return;
 	}
+	/* for synchronize_irq() this is no handler that runs */
+	mutex_lock(&eq->rescue_lock);
 	/* the handler does not run now; what it calls is used to this context */
 	disable_irq(eq->irq);
+	/* softirqs that it raises run when bottom halves are enabled again */
+	local_bh_disable();
 	local_irq_save(flags);
 	if (qhca_eq_waits(eq)) {
 		eq->lost++;
 		comp_irq(eq->irq, eq);
 	}
 	local_irq_restore(flags);
+	local_bh_enable();
 	enable_irq(eq->irq);
+	mutex_unlock(&eq->rescue_lock);
 }
 
 u32 qhca_comp_eqn(struct qhca_dev *dev, u32 comp_vector)
@@ -171,8 +178,14 @@ EXPORT_SYMBOL_GPL(qhca_cq_register);
 
 void qhca_cq_unregister(struct qhca_dev *dev, struct qhca_core_cq *cq)
 {
-	xa_erase_irq(&qhca_to_core(dev)->cqs, cq->cqn);
-	synchronize_irq(qhca_comp_irq(dev, cq->comp_vector));
+	struct qhca_core *core = qhca_to_core(dev);
+	struct qhca_eq *eq = &core->eqs[cq->comp_vector + 1];
+
+	xa_erase_irq(&core->cqs, cq->cqn);
+	synchronize_irq(eq->irq);
+	/* whoever rescues events from now on does not find the CQ */
+	mutex_lock(&eq->rescue_lock);
+	mutex_unlock(&eq->rescue_lock);
 }
 EXPORT_SYMBOL_GPL(qhca_cq_unregister);
 
@@ -219,6 +232,7 @@ int qhca_irq_init(struct qhca_core *core)
 
 		eq->core = core;
 		eq->vector = i;
+		mutex_init(&eq->rescue_lock);
 		eq->irq = pci_irq_vector(pdev, i);
 		if (i) {
 			snprintf(eq->name, sizeof(eq->name), "qhca-comp%d@%s",
