@@ -92,6 +92,7 @@ struct qhca_core {
 	struct devlink *devlink;
 	struct qhca_health health;
 	struct mutex life_lock;	/* all of start and stop; after devlink's */
+	bool enabled;		/* pci_enable_device() is to be undone */
 	bool off;		/* stopped for a reset or for sleep; under life_lock */
 	struct qhca_adev *adev;
 	struct mutex layout_lock;	/* protects layout */

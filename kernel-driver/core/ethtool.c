@@ -110,6 +110,14 @@ static int set_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
 			struct kernel_ethtool_coalesce *kc,
 			struct netlink_ext_ack *extack)
 {
+	struct qhca_mod rx = {
+		.usec = c->rx_coalesce_usecs,
+		.count = c->rx_max_coalesced_frames,
+	};
+	struct qhca_mod tx = {
+		.usec = c->tx_coalesce_usecs,
+		.count = c->tx_max_coalesced_frames,
+	};
 	struct qhca_nd *nd = netdev_priv(netdev);
 	int err;
 
@@ -119,16 +127,21 @@ static int set_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
 		NL_SET_ERR_MSG(extack, "at most 65535 us or frames");
 		return -ERANGE;
 	}
-	nd->rx_mod.usec = c->rx_coalesce_usecs;
-	nd->rx_mod.count = c->rx_max_coalesced_frames;
-	nd->tx_mod.usec = c->tx_coalesce_usecs;
-	nd->tx_mod.count = c->tx_max_coalesced_frames;
-	if (!nd->up)
-		return 0;
-	err = qhca_ncq_moderate(&nd->rxq.cq, &nd->rx_mod);
-	if (!err)
-		err = qhca_ncq_moderate(&nd->txq.cq, &nd->tx_mod);
-	return err;
+	if (nd->up) {
+		err = qhca_ncq_moderate(&nd->rxq.cq, &rx);
+		if (err)
+			return err;
+		err = qhca_ncq_moderate(&nd->txq.cq, &tx);
+		if (err) {
+			/* a device that refuses this too is dead */
+			qhca_ncq_moderate(&nd->rxq.cq, &nd->rx_mod);
+			return err;
+		}
+	}
+	/* for the queues to come as well */
+	nd->rx_mod = rx;
+	nd->tx_mod = tx;
+	return 0;
 }
 
 static int get_sset_count(struct net_device *netdev, int sset)

@@ -10,6 +10,7 @@
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
+#include <linux/idr.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 
@@ -222,27 +223,38 @@ static void hw_stop(struct qhca_core *core)
 
 /* -------------------------------------------------- the RDMA child ------ */
 
+/* A PCI address has more bits than an auxiliary device's number. */
+static DEFINE_IDA(adev_ids);
+
 static void adev_release(struct device *d)
 {
-	kfree(container_of(d, struct qhca_adev, adev.dev));
+	struct qhca_adev *a = container_of(d, struct qhca_adev, adev.dev);
+
+	ida_free(&adev_ids, a->adev.id);
+	kfree(a);
 }
 
 static int adev_add(struct qhca_core *core)
 {
-	struct pci_dev *pdev = core->dev.pdev;
 	struct qhca_adev *a;
-	int err;
+	int id, err;
 
 	a = kzalloc(sizeof(*a), GFP_KERNEL);
 	if (!a)
 		return -ENOMEM;
+	id = ida_alloc(&adev_ids, GFP_KERNEL);
+	if (id < 0) {
+		kfree(a);
+		return id;
+	}
 	a->dev = &core->dev;
 	a->adev.name = QHCA_ADEV_NAME_IB;
-	a->adev.id = pci_domain_nr(pdev->bus) << 16 | pci_dev_id(pdev);
-	a->adev.dev.parent = &pdev->dev;
+	a->adev.id = id;
+	a->adev.dev.parent = qhca_dma_dev(core);
 	a->adev.dev.release = adev_release;
 	err = auxiliary_device_init(&a->adev);
 	if (err) {
+		ida_free(&adev_ids, id);
 		kfree(a);
 		return err;
 	}
@@ -358,6 +370,26 @@ int qhca_recover(struct qhca_core *core)
 
 /* --------------------------------------------------- probe and remove -- */
 
+static int pci_on(struct qhca_core *core)
+{
+	int err = pci_enable_device(core->dev.pdev);
+
+	core->enabled = !err;
+	return err;
+}
+
+/*
+ * Once for each pci_on(): after a bus error the function may be removed without
+ * having been enabled again.
+ */
+static void pci_off(struct qhca_core *core)
+{
+	if (!core->enabled)
+		return;
+	core->enabled = false;
+	pci_disable_device(core->dev.pdev);
+}
+
 static int check_identity(struct qhca_core *core)
 {
 	struct device *d = qhca_dma_dev(core);
@@ -456,7 +488,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 			      layout);
 		goto err_free;
 	}
-	err = pci_enable_device(pdev);
+	err = pci_on(core);
 	if (err)
 		goto err_free;
 	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
@@ -504,7 +536,7 @@ err_hw:
 err_bars:
 	unmap_bars(core);
 err_disable:
-	pci_disable_device(pdev);
+	pci_off(core);
 err_free:
 	core_free(core);
 	return err;
@@ -522,7 +554,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	qhca_netdev_destroy(core);
 	hw_stop(core);
 	unmap_bars(core);
-	pci_disable_device(pdev);
+	pci_off(core);
 	core_free(core);
 }
 
@@ -574,13 +606,13 @@ static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev,
 	if (state == pci_channel_io_perm_failure)
 		return PCI_ERS_RESULT_DISCONNECT;
 	quiesce(core);
-	pci_disable_device(pdev);
+	pci_off(core);
 	return PCI_ERS_RESULT_NEED_RESET;
 }
 
 static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
 {
-	if (pci_enable_device(pdev))
+	if (pci_on(pci_get_drvdata(pdev)))
 		return PCI_ERS_RESULT_DISCONNECT;
 	pci_restore_state(pdev);
 	pci_save_state(pdev);
