@@ -2,10 +2,11 @@
 /*
  * On-demand paging: pages come into the device's table and go out of it.
  *
- * The kernel (ib_umem_odp) finds the pages and maps them for DMA. A page
- * lies in the device's table exactly while it is mapped, and both change under
- * the umem_mutex only. A page is taken away in three steps: clear its entry,
- * make the device forget it, unmap.
+ * The kernel (ib_umem_odp) finds the pages and maps them for DMA. Every page in
+ * the device's table is mapped, and both change under the umem_mutex only. A
+ * page is taken away in three steps: clear its entry, make the device forget
+ * it, unmap. A page can be mapped without being in the table: those before one
+ * that could not be mapped.
  */
 #include <linux/dma-mapping.h>
 #include <linux/seq_file.h>
@@ -48,17 +49,20 @@ static void range_unmap(struct qhca_odp_range *r, u64 start, u64 end)
 	end = min_t(u64, end, ib_umem_end(umem));
 	for (va = start; va < end; va += BIT_ULL(shift)) {
 		entry = range_entry(r, (va - first) >> shift);
-		if (*entry) {
-			WRITE_ONCE(*entry, 0);
-			n++;
-		}
+		if (!*entry)
+			continue;
+		if (le64_to_cpu(*entry) & QHCA_BTE_WRITE)
+			qhca_odp_page_dirty(umem, (va - first) >> shift);
+		WRITE_ONCE(*entry, 0);
+		n++;
 	}
-	if (!n)
-		return;
-	trace_qhca_invalidate(r->odp->dev, r->odp->key, start, end, n);
-	qhca_odp_sync(r->odp);
-	atomic64_add(n, &r->odp->invalidations);
-	ib_umem_odp_unmap_dma_pages(umem, start, end);
+	if (n) {
+		trace_qhca_invalidate(r->odp->dev, r->odp->key, start, end, n);
+		qhca_odp_sync(r->odp);
+		atomic64_add(n, &r->odp->invalidations);
+	}
+	if (umem->npages)
+		ib_umem_odp_unmap_dma_pages(umem, start, end);
 }
 
 static bool odp_invalidate(struct mmu_interval_notifier *mni,
@@ -90,7 +94,10 @@ const struct mmu_interval_notifier_ops qhca_odp_mn_ops = {
 	.invalidate = odp_invalidate,
 };
 
-/* Enter mapped pages into the device's table. Under umem_mutex. */
+/*
+ * Enter mapped pages into the device's table. Under umem_mutex. The number of
+ * those that were not in it, or -EFAULT.
+ */
 static int range_enter(struct qhca_odp_range *r, u64 va, u64 len)
 {
 	struct ib_umem_odp *umem = r->umem;
@@ -104,8 +111,12 @@ static int range_enter(struct qhca_odp_range *r, u64 va, u64 len)
 		u64 old = le64_to_cpu(*entry);
 		bool write = old & QHCA_BTE_WRITE;
 		dma_addr_t addr;
+		int ret;
 
-		if (!qhca_odp_page(umem, page, &write, &addr))
+		ret = qhca_odp_page(umem, page, &write, &addr);
+		if (ret < 0)
+			return ret;
+		if (!ret)
 			continue;
 		WRITE_ONCE(*entry, cpu_to_le64(addr | QHCA_BTE_VALID |
 					       (write ? QHCA_BTE_WRITE : 0)));
@@ -122,8 +133,8 @@ static int range_enter(struct qhca_odp_range *r, u64 va, u64 len)
  * @flags: QHCA_ODP_*
  *
  * Return: number of pages that were not there before; -EAGAIN if the memory
- * changes all the time, -EFAULT if there is no memory or not to be used like
- * that, -EINVAL if the process is gone or a page is too small for an MR of
+ * changes all the time, -EFAULT if there is no memory, or not to be used like
+ * that, or it cannot be mapped for DMA, -EINVAL if the process is gone or a page is too small for an MR of
  * huge pages, -ENOMEM.
  */
 int qhca_odp_range_map(struct qhca_odp_range *r, u64 va, u64 len,

@@ -59,9 +59,10 @@
 #endif
 
 /*
- * Page @page of an on-demand paging umem, after it was mapped for DMA: false if
- * it is not there. *@write is true if the caller's table has the page as
- * writable already, and gets whether it may be. Under umem_mutex.
+ * Page @page of an on-demand paging umem, after ib_umem_odp_map_dma_and_lock():
+ * 1, or 0 if it is not there, or -EFAULT if it could not be mapped for DMA.
+ * *@write is true if the caller's table has the page as writable already, and
+ * gets whether it may be. Under umem_mutex.
  */
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 #include <rdma/ib_umem_odp.h>
@@ -73,32 +74,38 @@
 #define ODP_WRITE_ALLOWED_BIT	HMM_PFN_WRITE
 /* its lists count pages of the CPU, whatever the size of the umem's pages */
 #define QHCA_ODP_HUGE		false
-static inline bool qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
-				 bool *write, dma_addr_t *addr)
+static inline int qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
+				bool *write, dma_addr_t *addr)
 {
 	unsigned long pfn = umem->map.pfn_list[page];
 	struct pci_p2pdma_map_state p2p = {};
 
 	if (!(pfn & HMM_PFN_VALID))
-		return false;
+		return 0;
 	*addr = hmm_dma_map_pfn(umem->umem.ibdev->dma_device, &umem->map, page,
 				&p2p);
 	if (ib_dma_mapping_error(umem->umem.ibdev, *addr))
-		return false;
+		return -EFAULT;
 	if (!(pfn & HMM_PFN_DMA_MAPPED))
 		umem->npages++;
 	*write = pfn & HMM_PFN_WRITE;
-	return true;
+	return 1;
+}
+
+/* what the CPU may write stays so until it is taken away */
+static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
+				       unsigned long page)
+{
 }
 #else
 #define QHCA_ODP_HUGE		true
-static inline bool qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
-				 bool *write, dma_addr_t *addr)
+static inline int qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
+				bool *write, dma_addr_t *addr)
 {
 	dma_addr_t dma = umem->dma_list[page];
 
 	if (!dma)
-		return false;
+		return 0;
 	/*
 	 * Mapping a page again, to read, takes back the right to write; but it
 	 * may have been written, and must become dirty when it goes.
@@ -107,7 +114,18 @@ static inline bool qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
 		umem->dma_list[page] |= ODP_WRITE_ALLOWED_BIT;
 	*addr = dma & ODP_DMA_ADDR_MASK;
 	*write |= !!(dma & ODP_WRITE_ALLOWED_BIT);
-	return true;
+	return 1;
+}
+
+/*
+ * Page @page goes, and may have been written: so when a mapping to read failed
+ * at a later page, before qhca_odp_page() could give the right back.
+ */
+static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
+				       unsigned long page)
+{
+	if (umem->dma_list[page])
+		umem->dma_list[page] |= ODP_WRITE_ALLOWED_BIT;
 }
 #endif
 #endif
