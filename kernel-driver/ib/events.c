@@ -117,13 +117,35 @@ static void tell_fatal(struct qhca_ib_dev *dev)
 		port_event(dev, IB_EVENT_DEVICE_FATAL);
 }
 
+/*
+ * Applications that wait for a completion poll once more, and are told: the
+ * device will not wake them, and nobody need take it away.
+ */
+static void wake_users(struct qhca_ib_dev *dev)
+{
+	struct qhca_ib_cq *cq;
+	unsigned long n;
+
+	xa_for_each(&dev->cqs, n, cq) {
+		cq = obj_get(&dev->cqs, n, offsetof(struct qhca_ib_cq, ref));
+		if (!cq)
+			continue;
+		if (cq->user && cq->ibcq.comp_handler)
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+		qhca_ib_ref_put(&cq->ref);
+	}
+}
+
 static void device_fatal(struct qhca_ib_dev *dev)
 {
 	struct qhca_ib_qp *qp;
 	unsigned long n;
 
+	/* before anybody is told, who may then look */
+	qhca_ib_status_gone(dev);
 	smp_mb();	/* dead before registered; see qhca_ib_events_start() */
 	tell_fatal(dev);
+	wake_users(dev);
 	/* who drains a QP on an SRQ waits for this */
 	xa_for_each(&dev->qps, n, qp) {
 		bool kernel_srq;
@@ -263,8 +285,10 @@ void qhca_ib_events_start(struct qhca_ib_dev *dev)
 						 : IB_EVENT_PORT_ERR);
 	rtnl_unlock();
 	smp_mb();	/* registered before dead; see device_fatal() */
-	if (qhca_dev_dead(dev->qdev))
+	if (qhca_dev_dead(dev->qdev)) {
+		qhca_ib_status_gone(dev);
 		tell_fatal(dev);
+	}
 }
 
 /* No more events of the port and of the device. */

@@ -209,15 +209,21 @@ static int init_maps(struct qhca_ib_dev *dev)
 	if (err)
 		return err;
 	err = -ENOMEM;
+	dev->status = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!dev->status)
+		goto err_dm;
+	dev->status->works = 1;
 	dev->odp_wq = alloc_workqueue("qhca_odp", WQ_UNBOUND | WQ_HIGHPRI,
 				      WQ_MAX_ACTIVE);
 	if (!dev->odp_wq)
-		goto err_dm;
+		goto err_status;
 	/* a cache line each: kernel queues do not disturb each other */
 	dev->dbrecs = dma_pool_create("qhca_dbrec", pci, 64, 64, 0);
 	if (dev->dbrecs)
 		return 0;
 	destroy_workqueue(dev->odp_wq);
+err_status:
+	free_page((unsigned long)dev->status);
 err_dm:
 	qhca_ib_dm_exit(dev);
 	return err;
@@ -236,6 +242,8 @@ static void free_maps(struct qhca_ib_dev *dev)
 	xa_destroy(&dev->mrs);
 	xa_destroy(&dev->wqs);
 	dma_pool_destroy(dev->dbrecs);
+	/* who has it mapped keeps it */
+	free_page((unsigned long)dev->status);
 	qhca_ib_dm_exit(dev);
 	qhca_ib_counters_exit(dev);
 }

@@ -49,6 +49,7 @@
  * struct qhca_ib_dev - one ib_device
  * @ibdev: what the core sees
  * @qdev: the adapter
+ * @status: the page that contexts map, to learn that the device is gone
  * @dbrecs: doorbell records of kernel queues
  * @user_memory: the device can use applications' memory, see umem.c
  * @qps: QPN -> struct qhca_ib_qp
@@ -80,6 +81,7 @@
 struct qhca_ib_dev {
 	struct ib_device ibdev;
 	struct qhca_dev *qdev;
+	struct qhca_status_page *status;
 	struct dma_pool *dbrecs;
 	bool user_memory;
 	struct xarray qps;
@@ -130,14 +132,15 @@ struct qhca_ib_dbg {
 enum qhca_ib_mmap_kind {
 	QHCA_IB_MMAP_DB,
 	QHCA_IB_MMAP_DM,
+	QHCA_IB_MMAP_STATUS,
 };
 
 /**
  * struct qhca_ib_mmap - what a process can map
  * @entry: lives as long as there is a mapping
  * @dev: device
- * @kind: doorbell page or device memory
- * @phys: where it begins
+ * @kind: doorbell page, device memory or the status page
+ * @phys: where it begins; not of the status page
  * @uar: doorbell page
  * @first_page: device memory: its first page
  * @npages: device memory: and how many
@@ -167,6 +170,7 @@ struct qhca_ib_dm {
 struct qhca_ib_ucontext {
 	struct ib_ucontext ibuc;
 	struct qhca_ib_mmap *db;
+	struct qhca_ib_mmap *status;
 	u32 uar;
 	struct mutex db_lock;		/* protects db_pages */
 	struct list_head db_pages;	/* struct qhca_ib_db_page */
@@ -510,6 +514,7 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc);
 int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry);
+void qhca_ib_status_gone(struct qhca_ib_dev *dev);
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc);
 void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
 			   struct qhca_alloc_ucontext_resp *resp);

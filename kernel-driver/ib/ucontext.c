@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * User contexts. Each has a doorbell page (UAR) of its own, which it maps;
- * the device ignores doorbells of one context for the queues of another.
+ * the device ignores doorbells of one context for the queues of another. All
+ * map the status page of the device, for reading.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -38,6 +39,26 @@ err_free:
 	return err;
 }
 
+/* Give the context an offset to mmap() the status page. */
+static int add_status(struct qhca_ib_ucontext *uc, struct qhca_ib_dev *dev)
+{
+	struct qhca_ib_mmap *map;
+	int err;
+
+	map = kzalloc(sizeof(*map), GFP_KERNEL);
+	if (!map)
+		return -ENOMEM;
+	map->dev = dev;
+	map->kind = QHCA_IB_MMAP_STATUS;
+	err = rdma_user_mmap_entry_insert(&uc->ibuc, &map->entry, PAGE_SIZE);
+	if (err) {
+		kfree(map);
+		return err;
+	}
+	uc->status = map;
+	return 0;
+}
+
 /* What the provider must know of its context. */
 void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
 			   struct qhca_alloc_ucontext_resp *resp)
@@ -45,6 +66,7 @@ void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
 	struct qhca_dev *qdev = to_qdev(uc->ibuc.device)->qdev;
 
 	memset(resp, 0, sizeof(*resp));
+	resp->comp_mask = QHCA_UCONTEXT_RESP_STATUS;
 	resp->db_mmap_key = rdma_user_mmap_get_offset(&uc->db->entry);
 	resp->db_mmap_size = BIT(qdev->db_shift);
 	resp->max_qp_wr = qdev->caps.max_qp_wr;
@@ -53,6 +75,8 @@ void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
 	resp->max_sge = qdev->caps.max_sge;
 	resp->max_inline = qdev->caps.max_inline;
 	resp->features = qdev->caps.features;
+	resp->status_mmap_key = rdma_user_mmap_get_offset(&uc->status->entry);
+	resp->status_mmap_size = PAGE_SIZE;
 }
 
 /* ib_device_ops.alloc_ucontext */
@@ -74,11 +98,20 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	err = add_doorbell(uc, to_qdev(ibuc->device));
 	if (err)
 		return err;
+	err = add_status(uc, to_qdev(ibuc->device));
+	if (err)
+		goto err_doorbell;
 
 	qhca_ib_ucontext_resp(uc, &resp);
 	err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (err)
-		rdma_user_mmap_entry_remove(&uc->db->entry);
+		goto err_status;
+	return 0;
+
+err_status:
+	rdma_user_mmap_entry_remove(&uc->status->entry);
+err_doorbell:
+	rdma_user_mmap_entry_remove(&uc->db->entry);
 	return err;
 }
 
@@ -88,12 +121,25 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 	struct qhca_ib_ucontext *uc = to_quc(ibuc);
 
 	WARN_ON(!list_empty(&uc->db_pages));
+	rdma_user_mmap_entry_remove(&uc->status->entry);
 	rdma_user_mmap_entry_remove(&uc->db->entry);
 }
 
 /*
- * ib_device_ops.mmap: the doorbell page or an allocation of device memory;
- * whole, and nothing else
+ * Memory of the kernel, not of the device: the mapping holds a reference of the
+ * page, and is left to the process when the device goes.
+ */
+static int mmap_status(struct qhca_ib_dev *dev, struct vm_area_struct *vma)
+{
+	if (vma->vm_flags & VM_WRITE)
+		return -EPERM;
+	vm_flags_clear(vma, VM_MAYWRITE);
+	return vm_insert_page(vma, vma->vm_start, virt_to_page(dev->status));
+}
+
+/*
+ * ib_device_ops.mmap: the doorbell page, the status page or an allocation of
+ * device memory; whole, and nothing else
  */
 int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
@@ -106,12 +152,17 @@ int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	if (!entry)
 		return -EINVAL;
 	map = container_of(entry, struct qhca_ib_mmap, entry);
+	if (map->kind == QHCA_IB_MMAP_STATUS) {
+		err = mmap_status(map->dev, vma);
+		goto out;
+	}
 	if (map->kind == QHCA_IB_MMAP_DM)
 		prot = pgprot_writecombine(vma->vm_page_prot);
 	else
 		prot = pgprot_noncached(vma->vm_page_prot);
 	err = rdma_user_mmap_io(ibuc, vma, PHYS_PFN(map->phys),
 				entry->npages << PAGE_SHIFT, prot, entry);
+out:
 	rdma_user_mmap_entry_put(entry);
 	return err;
 }
@@ -124,15 +175,24 @@ void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 
 	if (map->kind == QHCA_IB_MMAP_DM)
 		qhca_ib_dm_mmap_free(map);
-	else
+	else if (map->kind == QHCA_IB_MMAP_DB)
 		qhca_uar_free(map->dev->qdev, map->uar);
 	kfree(map);
 }
 
+/* Tell all contexts, for ever. What the device has completed can be polled. */
+void qhca_ib_status_gone(struct qhca_ib_dev *dev)
+{
+	/* CQEs written before, by the device or its reset, are seen before */
+	smp_store_release(&dev->status->works, 0);
+}
+
 /*
- * ib_device_ops.disassociate_ucontext: the core takes the doorbell pages out
- * of the processes by itself; that this exists lets it.
+ * ib_device_ops.disassociate_ucontext: the core has taken the doorbell pages
+ * out of the processes by itself. The objects of the context are gone, so no
+ * CQE comes any more.
  */
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
+	qhca_ib_status_gone(to_qdev(ibuc->device));
 }

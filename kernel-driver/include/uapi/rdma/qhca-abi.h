@@ -16,8 +16,12 @@ struct qhca_alloc_ucontext_req {
 	__aligned_u64 comp_mask;	/* 0 */
 };
 
+enum qhca_ucontext_resp_mask {
+	QHCA_UCONTEXT_RESP_STATUS = 1 << 0,	/* there is a status page */
+};
+
 struct qhca_alloc_ucontext_resp {
-	__aligned_u64 comp_mask;	/* 0 */
+	__aligned_u64 comp_mask;	/* QHCA_UCONTEXT_RESP_* */
 	__aligned_u64 db_mmap_key;	/* offset to mmap() the doorbell page */
 	__u32	db_mmap_size;		/* bytes: one doorbell page */
 	__u32	max_qp_wr;
@@ -26,6 +30,21 @@ struct qhca_alloc_ucontext_resp {
 	__u32	max_sge;
 	__u32	max_inline;
 	__aligned_u64 features;		/* QHCA_FEAT_* */
+	/* with QHCA_UCONTEXT_RESP_STATUS; an older driver ends here */
+	__aligned_u64 status_mmap_key;	/* offset to mmap() struct qhca_status_page */
+	__u32	status_mmap_size;	/* bytes: one page, for reading only */
+	__u32	rsvd;			/* 0 */
+};
+
+/*
+ * A page of the kernel's, which a context maps.  The only way to learn without
+ * a system call that the device has died, been reset or removed: what then has
+ * no completion yet gets none.  Completions that were written before @works
+ * became 0 can be polled after.
+ */
+struct qhca_status_page {
+	__u32	works;			/* 1; then 0 for ever */
+	__u32	rsvd;
 };
 
 /* alloc_pd */
