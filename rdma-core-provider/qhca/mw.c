@@ -48,7 +48,8 @@ int qhca_dealloc_mw(struct ibv_mw *mw)
  * PDs.  The key is valid for the peer once the request has completed.
  *
  * Returns 0; EINVAL for a QP that cannot send, or bad flags; EOPNOTSUPP for a
- * QP type that has no windows; ENOMEM for a full queue.
+ * QP type that has no windows; ENOMEM for a full queue; EIO when the device is
+ * gone.
  */
 int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *bind)
@@ -64,6 +65,8 @@ int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,
 		return EOPNOTSUPP;
 	if (ibv_qp->state < IBV_QPS_RTS)
 		return EINVAL;
+	if (qhca_is_gone(ibv_qp->context))
+		return EIO;
 
 	qhca_lock(&sq->lock);
 	tail = atomic_load_explicit(&sq->tail, memory_order_acquire);

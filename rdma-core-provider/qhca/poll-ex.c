@@ -51,8 +51,11 @@ static int qhca_start_poll(struct ibv_cq_ex *ibv_cq,
 		return EINVAL;
 	qhca_lock(&cq->lock);
 	ret = qhca_next_poll(ibv_cq);
-	if (ret)
-		qhca_unlock(&cq->lock);
+	if (!ret)
+		return 0;
+	qhca_unlock(&cq->lock);
+	if (qhca_is_gone(ibv_cq->context) && qhca_cq_gone(cq))
+		return EIO;
 	return ret;
 }
 

@@ -2,6 +2,8 @@
 /*
  * Polling and arming of completion queues.
  */
+#include <errno.h>
+
 #include "qhca.h"
 
 static_assert((int)QHCA_WC_LOC_PROT_ERR == (int)IBV_WC_LOC_PROT_ERR &&
@@ -288,6 +290,8 @@ int qhca_poll_cq(struct ibv_cq *ibv_cq, int num, struct ibv_wc *wc)
 	if (ci != start)
 		qhca_cq_advance(cq, ci, &retired);
 	qhca_unlock(&cq->lock);
+	if (!n && qhca_is_gone(ibv_cq->context) && qhca_cq_gone(cq))
+		return -EIO;
 	return n;
 }
 
@@ -302,6 +306,8 @@ int qhca_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	struct qhca_cq *cq = to_qcq(ibv_cq);
 	uint32_t ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
 
+	if (qhca_is_gone(ibv_cq->context))
+		return EIO;
 	qhca_ring_db(to_qctx(ibv_cq->context), QHCA_DB_CQ_ARM, cq->cqn,
 		     solicited_only ? QHCA_DB_SOLICITED : 0, ci);
 	return 0;

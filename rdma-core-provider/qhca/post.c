@@ -19,6 +19,10 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 		*bad_wr = wr;
 		return EINVAL;
 	}
+	if (qhca_is_gone(ibv_qp->context)) {
+		*bad_wr = wr;
+		return EIO;
+	}
 
 	qhca_lock(&sq->lock);
 	head = sq->head;
@@ -52,6 +56,11 @@ int qhca_rq_post(struct qhca_context *ctx, struct qhca_rq *rq, uint32_t num,
 {
 	uint32_t head, tail;
 	int ret = 0;
+
+	if (qhca_is_gone(&ctx->vctx.context)) {
+		*bad_wr = wr;
+		return EIO;
+	}
 
 	qhca_lock(&rq->lock);
 	head = rq->head;
@@ -106,6 +115,11 @@ int qhca_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 	struct qhca_srq *srq = to_qsrq(ibv_srq);
 	uint32_t head, number;
 	int ret = 0;
+
+	if (qhca_is_gone(ibv_srq->context)) {
+		*bad_wr = wr;
+		return EIO;
+	}
 
 	qhca_lock(&srq->lock);
 	head = srq->head;

@@ -125,10 +125,13 @@ static bool qhca_env(const char *name)
 	return value && *value && strcmp(value, "0");
 }
 
-/* Makes @ctx what the kernel said in @resp, and maps its doorbell page. */
+/* Makes @ctx what the kernel said in @resp, and maps its pages. */
 static int qhca_init_context(struct qhca_context *ctx, int cmd_fd,
 			     const struct qhca_alloc_ucontext_resp *resp)
 {
+	bool status = resp->comp_mask & QHCA_UCONTEXT_RESP_STATUS;
+	int ret;
+
 	ctx->page_size = sysconf(_SC_PAGESIZE);
 	ctx->features = resp->features;
 	ctx->max_qp_wr = resp->max_qp_wr;
@@ -146,6 +149,13 @@ static int qhca_init_context(struct qhca_context *ctx, int cmd_fd,
 		       resp->db_mmap_key);
 	if (ctx->db == MAP_FAILED)
 		return errno;
+	ret = qhca_status_map(ctx, cmd_fd, resp->status_mmap_key,
+			      status ? resp->status_mmap_size : 0);
+	if (ret) {
+		munmap(ctx->db, ctx->db_len);
+		errno = ret;
+		return ret;
+	}
 
 	pthread_mutex_init(&ctx->qp_mutex, NULL);
 	pthread_mutex_init(&ctx->dbrec_mutex, NULL);
@@ -206,6 +216,7 @@ static void qhca_free_context(struct ibv_context *context)
 {
 	struct qhca_context *ctx = to_qctx(context);
 
+	qhca_status_unmap(ctx);
 	munmap(ctx->db, ctx->db_len);
 	qhca_table_free(&ctx->srq_table);
 	qhca_table_free(&ctx->qp_table);

@@ -14,6 +14,7 @@
 #include <ccan/list.h>
 #include <infiniband/driver.h>
 #include <infiniband/verbs.h>
+#include <rdma/qhca-abi.h>
 #include <rdma/qhca-hw.h>
 #include <util/compiler.h>
 #include <util/mmio.h>
@@ -102,6 +103,8 @@ struct qhca_context {
 	struct verbs_context	vctx;
 	void			*db;		/* doorbell page */
 	size_t			db_len;
+	const struct qhca_status_page *status;	/* the kernel's, see gone.c */
+	size_t			status_len;	/* 0: it has none */
 	size_t			page_size;
 	uint64_t		features;	/* QHCA_FEAT_* */
 	uint32_t		max_qp_wr;
@@ -340,6 +343,25 @@ static inline uint32_t qhca_dbrec_flags(struct qhca_dbrec *rec)
 	flags = atomic_load_explicit((__force _Atomic(uint32_t) *)&rec->flags,
 				     memory_order_relaxed);
 	return le32toh((__force __le32)flags);
+}
+
+/* gone.c */
+int qhca_status_map(struct qhca_context *ctx, int cmd_fd, uint64_t key,
+		    size_t len);
+void qhca_status_unmap(struct qhca_context *ctx);
+int qhca_cq_gone(struct qhca_cq *cq);
+
+/*
+ * Returns true once the device is gone: posting fails, and what has no
+ * completion gets none.  A load of a line that changes once in its life.
+ */
+static inline bool qhca_is_gone(struct ibv_context *context)
+{
+	const struct qhca_status_page *status = to_qctx(context)->status;
+
+	return unlikely(!atomic_load_explicit((const _Atomic(uint32_t) *)
+					      &status->works,
+					      memory_order_relaxed));
 }
 
 /* buf.c */

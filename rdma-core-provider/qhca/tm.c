@@ -213,6 +213,10 @@ int qhca_post_srq_ops(struct ibv_srq *ibv_srq, struct ibv_ops_wr *wr,
 		*bad_wr = wr;
 		return EOPNOTSUPP;
 	}
+	if (qhca_is_gone(ibv_srq->context)) {
+		*bad_wr = wr;
+		return EIO;
+	}
 	qhca_lock(&srq->lock);
 	head = tm->head;
 	for (; wr; wr = wr->next) {

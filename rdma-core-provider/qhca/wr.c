@@ -17,7 +17,8 @@ static void qhca_wr_start(struct ibv_qp_ex *ibv_qp)
 	qhca_lock(&sq->lock);
 	sq->new_head = sq->head;
 	sq->cur = NULL;
-	sq->err = ibv_qp->qp_base.state < IBV_QPS_RTS ? EINVAL : 0;
+	sq->err = ibv_qp->qp_base.state < IBV_QPS_RTS ? EINVAL :
+		  qhca_is_gone(ibv_qp->qp_base.context) ? EIO : 0;
 }
 
 static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)

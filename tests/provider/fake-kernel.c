@@ -23,6 +23,10 @@ struct fake fake = {
     .next_srqn = 70,
 };
 
+/* in the file of what can be mapped: doorbells, device memory, status */
+#define STATUS_PAGE (1 + FAKE_DM_PAGES)
+#define FILE_PAGES (STATUS_PAGE + 1)
+
 static struct verbs_device *device;
 static int db_fd;
 static uint32_t next_cqn = 1;
@@ -93,6 +97,11 @@ int ibv_cmd_get_context(struct verbs_context *ctx, struct ibv_get_context *cmd,
         return err;
     }
     assert_int_equal(resp_size, sizeof(*r));
+    if (!fake.no_status) {
+        r->comp_mask = QHCA_UCONTEXT_RESP_STATUS;
+        r->status_mmap_key = STATUS_PAGE * sysconf(_SC_PAGESIZE);
+        r->status_mmap_size = sysconf(_SC_PAGESIZE);
+    }
     r->db_mmap_key = 0;
     r->db_mmap_size = sysconf(_SC_PAGESIZE);
     r->max_qp_wr = 32768;
@@ -579,10 +588,13 @@ void fake_open(void)
     fake.mapped = 0;
     db_fd = memfd_create("doorbells", 0);
     assert_int_not_equal(db_fd, -1);
-    /* behind the doorbell page: device memory */
-    assert_int_equal(ftruncate(db_fd, (1 + FAKE_DM_PAGES) * page), 0);
+    assert_int_equal(ftruncate(db_fd, FILE_PAGES * page), 0);
     fake.db = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, db_fd, 0);
     assert_ptr_not_equal(fake.db, MAP_FAILED);
+    fake.status = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, db_fd,
+                       STATUS_PAGE * page);
+    assert_ptr_not_equal(fake.status, MAP_FAILED);
+    fake.status->works = 1;
     device = fake.device_ops->alloc_device(NULL);
     assert_non_null(device);
     ctx = fake.device_ops->alloc_context(&device->device, db_fd, NULL);
@@ -595,6 +607,7 @@ void fake_close(void)
     fake.ops->free_context(fake.context);
     fake.device_ops->uninit_device(device);
     munmap((void *)fake.db, sysconf(_SC_PAGESIZE));
+    munmap(fake.status, sysconf(_SC_PAGESIZE));
     close(db_fd);
     /* Every ring and every page of doorbell records was given back. */
     assert_int_equal(fake.mapped, 0);

@@ -21,6 +21,8 @@ struct fake {
     const struct verbs_context_ops *ops;
     struct ibv_context *context;
     volatile uint64_t *db;      /* the doorbell page, as the device sees it */
+    struct qhca_status_page *status;    /* the kernel's page */
+    bool no_status;             /* a driver that has none; for the next context */
     uint64_t features;          /* to offer to the next context */
     uint32_t max_inline;
     int fail;                   /* error of the next command; then 0 */

@@ -1514,12 +1514,135 @@ static void test_rss(void **state)
     destroy(NULL, cq, pd);
 }
 
+static struct qhca_cq *fake_cq_ex(void)
+{
+    struct ibv_cq_init_attr_ex attr = { .cqe = 8 };
+    struct ibv_cq_ex *cq = qhca_create_cq_ex(fake.context, &attr);
+
+    assert_non_null(cq);
+    return to_qcq_ex(cq);
+}
+
+static int start_poll(struct qhca_cq *cq)
+{
+    struct ibv_poll_cq_attr attr = {};
+
+    return cq->vcq.cq_ex.start_poll(&cq->vcq.cq_ex, &attr);
+}
+
+static int wr_send(struct qhca_qp *qp)
+{
+    struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+
+    ex->wr_start(ex);
+    ex->wr_send(ex);
+    ex->wr_set_sge(ex, 1, 0x1000, 8);
+    return ex->wr_complete(ex);
+}
+
+/* Nothing is under way when the device goes: all that is tried says so. */
+static void test_gone_idle(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq_ex();
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
+    struct ibv_srq *srq = qhca_create_srq(pd, &attr);
+    struct ibv_recv_wr wr = {}, *bad_recv = NULL;
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc;
+
+    assert_non_null(srq);
+    assert_int_equal(qhca_qp_set_ex(qp, IBV_QP_EX_WITH_SEND), 0);
+    fake_qp_state(qp, IBV_QPS_RTS);
+    /* it works: nothing to poll, that is all */
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 0);
+    assert_int_equal(start_poll(cq), ENOENT);
+    assert_int_equal(qhca_req_notify_cq(&cq->vcq.cq, 0), 0);
+
+    fake.status->works = 0;
+    fake.db[QHCA_DB_SQ / 8] = fake.db[QHCA_DB_CQ_ARM / 8] = 0;
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), -EIO);
+    assert_int_equal(start_poll(cq), EIO);
+    /* the lock was given back */
+    assert_int_equal(start_poll(cq), EIO);
+    assert_int_equal(qhca_req_notify_cq(&cq->vcq.cq, 0), EIO);
+    assert_int_equal(post_sends(qp, 2, &bad), EIO);
+    assert_int_equal((uintptr_t)bad, 0);
+    assert_int_equal(wr_send(qp), EIO);
+    assert_int_equal(qhca_post_recv(&qp->vqp.qp, &wr, &bad_recv), EIO);
+    assert_ptr_equal(bad_recv, &wr);
+    bad_recv = NULL;
+    assert_int_equal(qhca_post_srq_recv(srq, &wr, &bad_recv), EIO);
+    assert_ptr_equal(bad_recv, &wr);
+    /* a doorbell would go to a page that is nobody's */
+    assert_int_equal(DB(SQ), 0);
+    assert_int_equal(DB(CQ_ARM), 0);
+
+    assert_int_equal(qhca_destroy_srq(srq), 0);
+    destroy(qp, cq, pd);
+}
+
+/* What was completed before it went is polled first, then the error comes. */
+static void test_gone_after_completions(void **state)
+{
+    struct ibv_pd *pd = fake_pd();
+    struct qhca_cq *cq = fake_cq_ex();
+    struct qhca_qp *qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc[4];
+
+    fake_qp_state(qp, IBV_QPS_RTS);
+    assert_int_equal(post_sends(qp, 4, &bad), 0);
+    fake_cqe(cq, 0, send_cqe(qp, 0));
+    fake_cqe(cq, 1, send_cqe(qp, 1));
+    fake_cqe(cq, 2, send_cqe(qp, 2));
+    fake.status->works = 0;
+    /* one that is written between the look at the ring and at the page */
+    assert_int_equal(qhca_cq_gone(cq), 0);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 2, wc), 2);
+    assert_int_equal(start_poll(cq), 0);
+    assert_int_equal(cq->vcq.cq_ex.wr_id, 1002);
+    assert_int_equal(cq->vcq.cq_ex.next_poll(&cq->vcq.cq_ex), ENOENT);
+    cq->vcq.cq_ex.end_poll(&cq->vcq.cq_ex);
+    assert_int_equal(start_poll(cq), EIO);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 4, wc), -EIO);
+    destroy(qp, cq, pd);
+}
+
+/* A driver without the page: all is as it was. */
+static void test_no_status_page(void **state)
+{
+    struct ibv_pd *pd;
+    struct qhca_cq *cq;
+    struct qhca_qp *qp;
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc;
+
+    fake_close();
+    fake.no_status = true;
+    fake_open();
+    fake.no_status = false;
+    fake.status->works = 0;     /* nobody looks */
+    pd = fake_pd();
+    cq = fake_cq(8);
+    qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    fake_qp_state(qp, IBV_QPS_RTS);
+    assert_int_equal(post_sends(qp, 1, &bad), 0);
+    assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), 0);
+    assert_int_equal(qhca_req_notify_cq(&cq->vcq.cq, 0), 0);
+    destroy(qp, cq, pd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_create),
+        TEST(test_gone_idle),
+        TEST(test_gone_after_completions),
+        TEST(test_no_status_page),
         TEST(test_create_refused),
         TEST(test_post_states),
         TEST(test_send_full),
