@@ -134,8 +134,8 @@ static int range_enter(struct qhca_odp_range *r, u64 va, u64 len)
  *
  * Return: number of pages that were not there before; -EAGAIN if the memory
  * changes all the time, -EFAULT if there is no memory, or not to be used like
- * that, or it cannot be mapped for DMA, -EINVAL if the process is gone or a page is too small for an MR of
- * huge pages, -ENOMEM.
+ * that, or it cannot be mapped for DMA, -EINVAL if the process is gone or a page
+ * is too small for an MR of huge pages, -ENOMEM.
  */
 int qhca_odp_range_map(struct qhca_odp_range *r, u64 va, u64 len,
 		       unsigned int flags)
