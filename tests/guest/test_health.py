@@ -11,6 +11,7 @@ import pytest
 
 from physmem import _stub
 from qhca_lab import fault
+from test_dmabuf import SCRIPTS
 from test_driver import debugfs, function_reset, ping, set_command
 from test_lifecycle import restore
 
@@ -293,6 +294,49 @@ def test_lost_interrupt_by_a_fault(pair):
     _, now, mended = counts(a, "eq")
     assert now - errors == mended - recoveries > 0
     ping(pair)
+
+
+def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
+    """Nobody frees a CQ whose callback runs, whoever runs it."""
+    a = pair.a
+    for file in ("rc.py", "rescue.py"):
+        a.run("mkdir -p /tmp/scripts")
+        a.put(SCRIPTS / file, f"/tmp/scripts/{file}")
+    # One CPU for commands and the application, the other for the rescue, which
+    # holds interrupts off.
+    irq = a.run("sed -n 's/^ *\\([0-9]*\\):.*qhca-async@.*/\\1/p' /proc/interrupts").out.strip()
+    a.run(f"echo 0 > /proc/irq/{irq}/smp_affinity_list")
+    a.run(f"insmod {modules('rescue_race')}")
+    with a.health_set("eq", auto_recover=False):
+        act(a, "test", "eq")    # devlink recovers only what is in error
+        fault.add(a, {"action": "lose-interrupt", "vector": 2, "nth": 1})
+        try:
+            job = a.start("taskset -c 0 python3 -u /tmp/scripts/rescue.py destroy")
+            job.wait_for("event lost", timeout=60)
+            a._until(lambda: counts(a, "eq")[0] == "error", 20, "no error to recover from")
+            a.run(f"taskset -c 1 devlink health recover pci/{a.pci} reporter eq", timeout=60)
+            assert "destroy: done" in job.wait(60).out
+        finally:
+            fault.remove(a)
+            seen = a.run("cd /sys/module/rescue_race/parameters && "
+                         "grep . callbacks entered early && rmmod rescue_race").out.split()
+    assert seen == ["callbacks:1", "entered:1", "early:0"], seen
+    ping(pair)
+
+
+def test_refused_coalescing_is_not_kept(pair, dying):
+    """What the device did not take is not what the next queues get."""
+    a = dying
+    def shown():
+        return re.findall(r"^[rt]x-(?:usecs|frames):.*", a.run("ethtool -c $NETDEV").out, re.M)
+    before = shown()
+    _, errors, recoveries = counts(a, "device")
+    # Without DMA no command is carried out; recovering makes it bus master again.
+    refused = a.run(f"setpci -s {a.pci} COMMAND=0:4; ethtool -C {a.netdev} rx-usecs 77 tx-usecs 78",
+                    timeout=20, check=False)
+    assert refused.rc, refused.describe()
+    wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
+    assert shown() == before
 
 
 def test_all_at_once(pair, dying):

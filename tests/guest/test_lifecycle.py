@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from test_dmabuf import run_script
+from test_dmabuf import SCRIPTS, run_script
 from test_pingpong import pingpong
 
 DRIVER = "/sys/bus/pci/drivers/qhca"
@@ -17,10 +17,9 @@ DRIVER = "/sys/bus/pci/drivers/qhca"
 def traffic(pair):
     """Endless RDMA traffic from a to b; both ends as background jobs.
 
-    So much is under way (128 MiB) that the adapter never runs dry while the program
-    waits for a CPU: who has nothing under way when the device goes gets no
-    completion that tells, only an event, which perftest does not look at."""
-    line = "ib_write_bw -d $IBDEV -x $GIDX -F -D 120 -s 1048576"
+    The adapter may run dry while the program waits for a CPU: it must end all the
+    same when the device goes."""
+    line = "ib_write_bw -d $IBDEV -x $GIDX -F -D 120 -s 4096"
     server = pair.b.start(line)
     pair.a.wait_port(pair.b.ip, 18515)
     client = pair.a.start(f"{line} {pair.b.ip}")
@@ -131,6 +130,62 @@ def test_hot_unplug_in_traffic(fresh_pair):
     assert pair.qmp("a", "query-status")["running"]
     pair.plug("a")
     restore(pair, pair.a)
+
+
+IDLE = ["idle_busy", "idle_event"]
+
+
+def idle_applications(guest):
+    """Each waits in its own way for what does not come."""
+    guest.run("mkdir -p /tmp/scripts")
+    for file in ("rc.py", "gone.py"):
+        guest.put(SCRIPTS / file, f"/tmp/scripts/{file}")
+    jobs = {name: guest.start(f"python3 -u /tmp/scripts/gone.py {name}") for name in IDLE}
+    for job in jobs.values():
+        job.wait_for("ready", timeout=120)
+    return jobs
+
+
+def told(jobs):
+    """All have ended, as each got an error."""
+    for name, job in jobs.items():
+        result = job.wait(90)
+        assert result.rc == 0 and f"{name}: done" in result.out, f"{name}: {result.describe()}"
+
+
+def test_hot_unplug_of_the_idle(fresh_pair):
+    """Who has nothing under way hears of it, too."""
+    pair = fresh_pair
+    jobs = idle_applications(pair.a)
+    pair.unplug("a")
+    told(jobs)
+    pair.plug("a")
+    restore(pair, pair.a)
+
+
+def test_unbind_under_the_idle(pair):
+    pci = pair.a.pci
+    jobs = idle_applications(pair.a)
+    pair.a.run(f"echo {pci} > {DRIVER}/unbind", timeout=60)
+    try:
+        told(jobs)
+    finally:
+        pair.a.run(f"echo {pci} > {DRIVER}/bind", timeout=60)
+    restore(pair, pair.a)
+
+
+def test_death_under_the_idle(pair):
+    """The device dies, and nobody takes it away: also who sleeps is woken."""
+    a = pair.a
+    jobs = idle_applications(a)
+    with a.health_set("device", auto_recover=False, grace_period=0):
+        a.run(f"devlink health test pci/{a.pci} reporter device", timeout=60)
+        try:
+            told(jobs)
+        finally:
+            a.wait_for(f"devlink health show pci/{a.pci} reporter device | grep -q 'state error'")
+            a.run(f"devlink health recover pci/{a.pci} reporter device", timeout=60)
+    restore(pair, a)
 
 
 @pytest.mark.parametrize("name", ["reset", "dead", "exits_late", "unbound"])

@@ -9,6 +9,7 @@ import json
 import pytest
 
 from test_bad_input import LOC_PROT, REM_ACCESS, REM_OP
+from test_dmabuf import run_script
 from test_pingpong import perftest
 
 
@@ -156,3 +157,12 @@ def test_prefetch(pair, progs, really):
     assert source["page_prefetch"] == (1024 if really else 0)
     assert source["page_faults"] == (0 if really else 1024)
     assert source["page_invalidations"] == 0
+
+
+def test_page_that_cannot_be_mapped(pair, modules):
+    """It is an error, and what was mapped before it goes with its memory."""
+    pair.a.run(f"insmod {modules('fail_map')}")
+    try:
+        assert "prefetched: done" in run_script(pair.a, "nomap", "prefetched").out
+    finally:
+        pair.a.run("rmmod fail_map")

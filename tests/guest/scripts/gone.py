@@ -13,6 +13,7 @@ import time
 
 import rc
 from rc import LOCAL, OK, PD, REMOTE, SGE, e, main, memory, pair
+from pyverbs.cq import CQEX, CompChannel, CqInitAttrEx, PollCqAttr
 from pyverbs.device import DM, AllocDmAttr
 from pyverbs.mr import DMMR
 from pyverbs.pyverbs_error import PyverbsRDMAError
@@ -92,12 +93,15 @@ class Application:
         assert answer(DM, ctx, AllocDmAttr(4096, 0, 0)) in GONE
         assert answer(rc.End, ctx, pd) in GONE
         assert answer(self.a.qp.query, e.IBV_QP_STATE) in GONE
-        # The rings and the doorbell page are still there to be written to.
+        # Nor do those without a system call.
         for _ in range(5):
-            self.a.post(e.IBV_WR_RDMA_WRITE, [SGE(self.near.buf, 4, self.near.lkey)],
-                        self.far.buf, self.far.rkey)
-        self.b.receive(SGE(self.far.buf, 100, self.far.lkey))
-        self.a.cq.poll(1)
+            assert answer(self.a.post, e.IBV_WR_RDMA_WRITE,
+                          [SGE(self.near.buf, 4, self.near.lkey)],
+                          self.far.buf, self.far.rkey) in GONE
+        assert answer(self.b.receive, SGE(self.far.buf, 100, self.far.lkey)) in GONE
+        assert answer(self.a.cq.poll, 1) in GONE
+        assert answer(self.a.cq.req_notify) in GONE
+        # The memory of the device is still there to be written to.
         self.dm.copy_to_dm(0, b"four", 4)
         self.dm.copy_from_dm(0, 4)
 
@@ -175,6 +179,67 @@ def dead():
                     "auto_recover", "true"], check=True)
     works_again()
     application.close()
+
+
+def ready():
+    print("ready", flush=True)
+
+
+def idle_send(end, near):
+    """A write now and then, none under way most of the time; yields the errno."""
+    work = e.IBV_WR_RDMA_WRITE, [SGE(near.buf, 4, near.lkey)], near.buf + 64, near.rkey
+    while not (error := answer(end.post, *work)):
+        yield 0
+        done = [0, []]
+        while not done[0]:
+            try:
+                done = end.cq.poll(1)
+            except PyverbsRDMAError as problem:
+                assert problem.error_code in GONE, problem
+                break
+            yield 0
+        assert all(wc.status in (OK, e.IBV_WC_WR_FLUSH_ERR) for wc in done[1]), done
+    yield error
+
+
+def idle_busy():
+    """Nothing is under way; those who only post and poll never enter the kernel."""
+    ends, others = pair(), pair()
+    near = memory(ends[0].pd, 4096, REMOTE)
+    far = memory(others[0].pd, 4096, REMOTE)
+    extended = rc.keep(CQEX(ends[0].ctx, CqInitAttrEx(cqe=16)))
+    sends = idle_send(others[0], far)
+    tries = {
+        "poll": (lambda: answer(ends[0].cq.poll, 1), 0),
+        "start_poll": (lambda: extended.start_poll(PollCqAttr()), errno.ENOENT),
+        # a full queue tells nothing either
+        "receive": (lambda: answer(ends[1].receive, SGE(near.buf, 4, near.lkey)),
+                    errno.ENOMEM),
+        "send": (lambda: next(sends), 0),
+    }
+    ready()
+    while tries:
+        for name, (function, nothing) in list(tries.items()):
+            error = function()
+            if error not in (0, nothing):
+                assert error in GONE, (name, error)
+                del tries[name]
+
+
+def idle_event():
+    """It sleeps until a completion comes."""
+    ctx = rc.context()
+    channel = rc.keep(CompChannel(ctx))
+    cq = rc.keep(rc.CQ(ctx, 16, None, channel))
+    cq.req_notify()
+    ready()
+    error = answer(channel.get_cq_event, cq)
+    if not error:
+        # the device has died, but nobody has taken it away
+        cq.ack_events(1)
+        error = answer(cq.poll, 1)
+        assert answer(cq.req_notify) in GONE
+    assert error in GONE, error
 
 
 def exits_late():

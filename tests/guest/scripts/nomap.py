@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""On-demand paging where a page cannot be mapped for DMA.
+
+Run in a guest, with kmod/fail_map: python3 nomap.py NAME
+"""
+
+import ctypes
+import errno
+import mmap
+import sys
+
+import rc
+from rc import LOCAL, OK, REMOTE, SGE, e, main, memory, pair, refused
+
+PAGE = mmap.PAGESIZE
+PAGES = 16
+
+
+def fail(nth):
+    with open("/sys/module/fail_map/parameters/nth", "w") as file:
+        file.write(str(nth))
+
+
+def armed():
+    with open("/sys/module/fail_map/parameters/nth") as file:
+        return int(file.read())
+
+
+def anonymous(text):
+    """Memory of its own, page by page full of @text and the page's number."""
+    m = mmap.mmap(-1, PAGES * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    m.madvise(mmap.MADV_NOHUGEPAGE)
+    fill(m, text)
+    return m
+
+
+def page(text, number):
+    return (f"{text}{number:04}".encode() * PAGE)[:PAGE]
+
+
+def fill(m, text):
+    for i in range(PAGES):
+        m[i * PAGE:(i + 1) * PAGE] = page(text, i)
+
+
+def prefetched():
+    """Prefetching says so; and when the memory changes, so does what is sent."""
+    a, _ = pair()
+    m = anonymous("old")
+    address = ctypes.addressof(ctypes.c_char.from_buffer(m))
+    odp = memory(a.pd, PAGES * PAGE, LOCAL | e.IBV_ACCESS_ON_DEMAND, address=address)
+    far = memory(a.pd, PAGES * PAGE, REMOTE)
+    fail(PAGES // 2)
+    refused(errno.EFAULT, a.pd.advise_mr, e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+            e._IBV_ADVISE_MR_FLAG_FLUSH, [SGE(address, PAGES * PAGE, odp.lkey)])
+    assert armed() == 0, armed()
+    # Other memory takes the pages that go.
+    m.madvise(mmap.MADV_DONTNEED)
+    rc.keep([anonymous("taken") for _ in range(8)])
+    fill(m, "new")
+    assert a.write(SGE(address, PAGES * PAGE, odp.lkey), far.buf, far.rkey) == OK
+    for i in range(PAGES):
+        assert far.read(PAGE, i * PAGE) == page("new", i), (i, far.read(8, i * PAGE))
+
+
+if __name__ == "__main__":
+    main(sys.modules[__name__])
