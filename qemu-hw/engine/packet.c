@@ -11,6 +11,18 @@
 #define DEFAULT_HOPS    64
 #define VLAN_VID        0x0fff
 #define DEFAULT_PKEY    0xffff
+/* With its pad: the greatest MTU there is, which no link goes beyond. */
+#define PAYLOAD_MAX     4096
+/* More than the extended headers of any packet take. */
+#define EXT_MAX         64
+
+/* What is received, is kept (odp.c) and saved whole. */
+_Static_assert(QHCA_ETH_HLEN + QHCA_VLAN_HLEN + QHCA_IP6_HLEN +
+               QHCA_UDP_HLEN + QHCA_BTH_LEN + EXT_MAX + PAYLOAD_MAX +
+               QHCA_ICRC_LEN <= QHCA_FRAME_MAX,
+               "a received packet may be too long to be loaded");
+_Static_assert(QHCA_XRCETH_LEN + QHCA_ATETH_LEN + QHCA_MASKS_LEN <= EXT_MAX,
+               "extended headers");
 
 #define RC_REQ(f, ext) { QHCA_OPF_VALID | (f), (ext) }
 #define RESP(f, ext)   { QHCA_OPF_VALID | QHCA_OPF_RESP | (f), (ext) }
@@ -284,7 +296,8 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
     /* From here on it is RoCEv2 for us, and bad if anything is wrong. */
     rx->eth = frame;
     rx->ip = ip;
-    rx->frame_len = (uint32_t)len;
+    /* Ethernet may have padded the frame: that is not the packet's. */
+    rx->frame_len = (uint32_t)(udp + l3 - frame);
     rx->qpn = 0;
     rx->psn = 0;
     rx->opcode = 0;
@@ -314,7 +327,7 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         return QHCA_PARSE_BAD;  /* transport version is 0 */
     }
     body -= info.ext;
-    if (body < rx->pad || (body & 3) ||
+    if (body < rx->pad || (body & 3) || body > PAYLOAD_MAX ||
         (!(info.flags & QHCA_OPF_PAYLOAD) && body)) {
         return QHCA_PARSE_BAD;
     }

@@ -226,7 +226,8 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
     uint16_t flags = QHCA_CQE_F_GRH | QHCA_CQE_F_SMAC;
     uint8_t syn;
 
-    if (qhca_get_be32(rx->ext) != own_qkey(qp)) {
+    if (qhca_get_be32(rx->ext) != own_qkey(qp) ||
+        rx->payload_len > port_mtu(e)) {
         qhca_rx_drop(e, rx, QHCA_STAT_UD_DROPPED);
         return;
     }
