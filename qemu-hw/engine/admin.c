@@ -2,11 +2,16 @@
 /*
  * The admin queue: commands are copied once, checked against the table below,
  * and completed in order.
+ *
+ * A guest may fill the ring with the costliest commands there are, so what is
+ * done at once is bounded by its cost, not by the number of commands.  One that
+ * costs more than that by itself is done in parts (QHCA_ST_AGAIN).
  */
-#include "internal.h"
 #include "admin.h"
+#include "save.h"
 
 #define ADMIN_BATCH         32
+#define ADMIN_COST          1024    /* accesses to memory; see qhca_cost() */
 #define ADMIN_MAX_IN        (QHCA_MC_LIST_MAX * sizeof(struct qhca_mac))
 #define ADMIN_MAX_OUT       512
 
@@ -109,6 +114,7 @@ _Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_OUT &&
                QHCA_STAT_COUNT * 8 <= ADMIN_MAX_OUT, "output buffer");
 _Static_assert(QHCA_RQT_WQS_MAX * 4 <= ADMIN_MAX_IN, "input buffer");
 _Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_IN, "input buffer");
+_Static_assert(sizeof(struct qhca_cqc) <= ADMIN_MAX_IN, "input buffer");
 
 /*
  * Fetch and check the input, run the command, hand over the output.  @in is
@@ -191,10 +197,37 @@ static bool complete(struct qhca *e, uint32_t index,
                             qhca_get_le64((uint8_t *)&cqe + 8));
 }
 
-/* One command; false: the adapter is in the fatal state now. */
+bool qhca_admin_spent(const struct qhca *e)
+{
+    return (int32_t)(e->cost - e->admin_end) >= 0;
+}
+
+/* The command is not finished: keep what it needs to go on. */
+static void interrupted(struct qhca *e, const struct qhca_aq_cmd *cmd,
+                        const uint8_t *in)
+{
+    struct qhca_aq_job *job = &e->job;
+
+    if (!job->busy) {
+        job->busy = true;
+        job->cmd = *cmd;
+        memcpy(&job->in, in, sizeof(job->in));
+    }
+}
+
+/* The command of e->job goes on. */
+static uint8_t go_on(struct qhca *e, struct qhca_cmd *c)
+{
+    c->in = &e->job.in;
+    c->in_len = sizeof(e->job.in);
+    c->again = true;
+    return commands[e->job.cmd.opcode].fn(e, c);
+}
+
+/* One command, or part of it; false: no more for now. */
 static bool run_one(struct qhca *e)
 {
-    uint32_t index = e->asq_cons++;
+    uint32_t index = e->asq_cons;
     uint32_t slot = index & ((1u << e->aq_shift) - 1);
     _Alignas(8) uint8_t in[ADMIN_MAX_IN];
     _Alignas(8) uint8_t out[ADMIN_MAX_OUT];
@@ -202,9 +235,11 @@ static bool run_one(struct qhca *e)
     struct qhca_cmd c;
     uint8_t status;
 
-    if (!qhca_dma_read(e, QHCA_DMA_COMMAND, 0,
-                       e->asq_base + slot * sizeof(cmd), &cmd,
-                       sizeof(cmd))) {
+    if (e->job.busy) {
+        cmd = e->job.cmd;
+    } else if (!qhca_dma_read(e, QHCA_DMA_COMMAND, 0,
+                              e->asq_base + slot * sizeof(cmd), &cmd,
+                              sizeof(cmd))) {
         qhca_fatal(e, QHCA_FATAL_AQ_DMA);
         return false;
     }
@@ -214,7 +249,13 @@ static bool run_one(struct qhca *e)
     c.arg = qhca_le64(cmd.arg);
     c.in = in;
     c.out = out;
-    status = execute(e, &cmd, &c, in);
+    status = e->job.busy ? go_on(e, &c) : execute(e, &cmd, &c, in);
+    if (status == QHCA_ST_AGAIN) {
+        interrupted(e, &cmd, in);
+        return false;
+    }
+    e->job.busy = false;
+    e->asq_cons++;
     qhca_count(e, QHCA_STAT_AQ_COMMANDS);
     if (status) {
         qhca_count(e, QHCA_STAT_AQ_ERRORS);
@@ -236,9 +277,34 @@ void qhca_admin_run(struct qhca *e)
 {
     unsigned n;
 
+    e->admin_end = e->cost + ADMIN_COST;
     for (n = 0; n < ADMIN_BATCH && e->asq_cons != e->asq_prod; n++) {
-        if (!qhca_active(e) || !run_one(e)) {
+        if (!qhca_active(e) || (n && qhca_admin_spent(e)) || !run_one(e)) {
             return;
         }
+    }
+}
+
+/* ---- saved state ---- */
+
+void qhca_io_admin(struct qhca_io *io)
+{
+    struct qhca *e = io->e;
+    struct qhca_aq_job *job = &e->job;
+    const struct qhca_cq *cq;
+
+    qhca_io_section(io, "admin", 1);
+    IO(io, job->busy);
+    if (!job->busy) {
+        return;
+    }
+    qhca_io_bytes(io, &job->cmd, sizeof(job->cmd));
+    qhca_io_bytes(io, &job->in, sizeof(job->in));
+    cq = qhca_table_get(&e->cqs, qhca_le32(job->cmd.obj));
+    if (NEED(io, e->ready_flag && e->asq_cons != e->asq_prod &&
+             job->cmd.opcode == QHCA_CMD_MODIFY_CQ &&
+             (qhca_le64(job->cmd.mask) & QHCA_CQ_M_RESIZE) && cq,
+             "a command is under way that cannot be")) {
+        qhca_io_cq_resize(io, cq);
     }
 }

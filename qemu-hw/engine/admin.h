@@ -18,7 +18,15 @@
 #define QHCA_MAX_MTU        9216
 #define QHCA_MIN_MTU        68
 
+/*
+ * No status of the wire: the command has done its share and is not finished.
+ * It is called again with the same input and c->again set, perhaps by another
+ * adapter that has loaded this one's state.
+ */
+#define QHCA_ST_AGAIN       0xff
+
 struct qhca_cmd {
+    bool again;
     uint32_t obj;               /* of the command; may be set by it */
     uint64_t mask, arg;
     const void *in;             /* a private copy of the input */
@@ -42,6 +50,25 @@ static inline uint8_t qhca_bad_obj(struct qhca_cmd *c, size_t off)
 }
 
 typedef uint8_t qhca_cmd_fn(struct qhca *e, struct qhca_cmd *c);
+
+/* admin.c: has the command done what may be done at once? */
+bool qhca_admin_spent(const struct qhca *e);
+/* cq_resize.c: status of a resize, or QHCA_ST_AGAIN */
+uint8_t qhca_cq_resize(struct qhca *e, struct qhca_cmd *c,
+                       struct qhca_cq *cq);
+
+/* qp.c: may CREATE_QP make that? */
+uint8_t qhca_qp_check_create(struct qhca *e, struct qhca_cmd *c,
+                             const struct qhca_qpc *in);
+/* What CREATE_QP and MODIFY_QP gave it. */
+void qhca_qp_describe(const struct qhca_qp *qp, struct qhca_qpc *out);
+/* qp_modify.c: could MODIFY_QP have left it with its attributes? */
+bool qhca_qp_attributes_ok(struct qhca *e, const struct qhca_qp *qp);
+/*
+ * qp_valid.c: what is impossible in the state of @qp, or NULL.  Not about the
+ * PSNs of what is under way.
+ */
+const char *qhca_qp_impossible(const struct qhca_qp *qp);
 
 /* device.c */
 qhca_cmd_fn qhca_cmd_nop, qhca_cmd_query_device, qhca_cmd_query_stats;

@@ -6,7 +6,6 @@
 #include "admin.h"
 
 #define CQ_TIMER_BATCH      64
-#define COPY_PIECE          64      /* CQEs: a page */
 
 static void cq_fire(struct qhca *e, struct qhca_cq *cq)
 {
@@ -216,84 +215,6 @@ uint8_t qhca_cmd_create_cq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-/*
- * Copy the CQEs from @cons on into @buf, a ring of 1 << @shift, a piece at a
- * time.  The greatest CQ, full, is 256 MiB: 65536 pieces.
- */
-static uint8_t copy_cqes(struct qhca *e, struct qhca_cq *cq,
-                         struct qhca_buf_map *buf, uint8_t shift,
-                         uint32_t cons)
-{
-    struct qhca_cqe piece[COPY_PIECE];
-    uint64_t from, to, run, room;
-    uint32_t n, i, slot, left;
-
-    for (; (left = cq->prod - cons) != 0; cons += n) {
-        slot = cons & ((1u << cq->shift) - 1);
-        if (qhca_buf_walk(e, &cq->buf, slot * 64ULL, cq->cqn, &from, &run)) {
-            return QHCA_ST_DMA_FAULT;
-        }
-        slot = cons & ((1u << shift) - 1);
-        if (qhca_buf_walk(e, buf, slot * 64ULL, cq->cqn, &to, &room)) {
-            return QHCA_ST_DMA_FAULT;
-        }
-        run = run < room ? run : room;
-        n = run / sizeof(piece[0]) < COPY_PIECE ?
-            (uint32_t)(run / sizeof(piece[0])) : COPY_PIECE;
-        n = n < left ? n : left;
-        if (!qhca_dma_read(e, QHCA_DMA_CQE, cq->cqn, from, piece,
-                           n * sizeof(piece[0]))) {
-            return QHCA_ST_DMA_FAULT;
-        }
-        for (i = 0; i < n; i++) {
-            piece[i].phase = !(((cons + i) >> shift) & 1);
-        }
-        if (!qhca_dma_write(e, QHCA_DMA_CQE, cq->cqn, to, piece,
-                            n * sizeof(piece[0]))) {
-            return QHCA_ST_DMA_FAULT;
-        }
-    }
-    return QHCA_ST_OK;
-}
-
-static uint8_t resize(struct qhca *e, struct qhca_cmd *c, struct qhca_cq *cq)
-{
-    const struct qhca_cqc *in = c->in;
-    struct qhca_buf_map buf;
-    uint32_t cons;
-    uint8_t st;
-
-    if (cq->state != QHCA_CQ_OK) {
-        return QHCA_ST_BAD_STATE;
-    }
-    if (in->shift > QHCA_MAX_CQ_SHIFT) {
-        return qhca_bad(c, offsetof(struct qhca_cqc, shift));
-    }
-    st = qhca_buf_init(&buf, &in->buf, sizeof(struct qhca_cqe) << in->shift,
-                       true);
-    if (st) {
-        return st;
-    }
-    if (!qhca_dbrec_read(e, QHCA_DMA_RECORD, cq->cqn, cq->dbrec, &cons)) {
-        return QHCA_ST_DMA_FAULT;
-    }
-    if (cq->prod - cons > 1u << cq->shift) {
-        return QHCA_ST_BAD_STATE;       /* the record makes no sense */
-    }
-    if (cq->prod - cons > 1u << in->shift) {
-        return qhca_bad(c, offsetof(struct qhca_cqc, shift));
-    }
-    st = copy_cqes(e, cq, &buf, in->shift, cons);
-    if (st) {
-        return st;
-    }
-    cq->buf = buf;
-    cq->buf.kind = QHCA_DMA_CQE;
-    cq->shift = in->shift;
-    cq->cons = cons;
-    return QHCA_ST_OK;
-}
-
 uint8_t qhca_cmd_modify_cq(struct qhca *e, struct qhca_cmd *c)
 {
     struct qhca_cq *cq = qhca_table_get(&e->cqs, c->obj);
@@ -307,7 +228,7 @@ uint8_t qhca_cmd_modify_cq(struct qhca *e, struct qhca_cmd *c)
         return QHCA_ST_BAD_PARAM;
     }
     if (c->mask & QHCA_CQ_M_RESIZE) {
-        st = resize(e, c, cq);
+        st = qhca_cq_resize(e, c, cq);
         if (st) {
             return st;
         }

@@ -2,10 +2,13 @@
 /* Guest and device memory, with accounting of what could not be accessed. */
 #include "internal.h"
 
-/* Does a fault on demand hit this access? */
+#define COST_SHIFT  10      /* so many bytes cost as much as one access */
+
+/* Count an access.  Does a fault on demand hit it? */
 static bool hit(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                 size_t len, bool write)
 {
+    qhca_cost(e, 1 + (uint32_t)(len >> COST_SHIFT));
     return qhca_faulty(e, QHCA_FLT_AT_DMA) &&
            qhca_fault_dma(e, kind, num, addr, len, write);
 }

@@ -136,6 +136,7 @@ static void reset_values(struct qhca *e)
     e->ready_flag = false;
     e->asq_base = e->acq_base = 0;
     e->asq_prod = e->asq_cons = 0;
+    e->job.busy = false;
     e->latch_read_off = e->latch_write_off = 0;
     memset(e->stats, 0, sizeof(e->stats));
     e->fault_token = 0;

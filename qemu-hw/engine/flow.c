@@ -259,11 +259,12 @@ static bool place(struct qhca_flows *f, const struct qhca_flow *in,
     return true;
 }
 
-static void insert(struct rule *r)
+static void insert(struct qhca *e, struct rule *r)
 {
     struct rule **p = r->head;
 
     while (*p && (*p)->order < r->order) {
+        qhca_cost(e, 1);
         p = &(*p)->next;
     }
     r->next = *p;
@@ -297,7 +298,7 @@ uint8_t qhca_cmd_create_flow(struct qhca *e, struct qhca_cmd *c)
         free(r);
         return QHCA_ST_NO_RESOURCES;
     }
-    insert(r);
+    insert(e, r);
     qp->users++;
     e->flows->rules++;
     c->obj = r->num;
@@ -326,6 +327,7 @@ static void rule_free(struct qhca *e, struct rule *r)
     struct rule **p = r->head;
 
     while (*p != r) {
+        qhca_cost(e, 1);
         p = &(*p)->next;
     }
     *p = r->next;
@@ -417,7 +419,7 @@ static void io_rule(struct qhca_io *io, void *obj)
         return;
     }
     r->order = tmp.order;
-    insert(r);
+    insert(e, r);
     r->qp->users++;
     e->flows->rules++;
 }

@@ -18,6 +18,7 @@ void qhca_gid_rehash(struct qhca *e)
 {
     unsigned i, slot;
 
+    qhca_cost(e, e->cfg.max_gid);
     for (i = 0; i < QHCA_HASH_SLOTS; i++) {
         e->gid_hash[i] = -1;
     }

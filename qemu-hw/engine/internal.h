@@ -119,6 +119,24 @@ struct qhca_cq {
 
 #define QHCA_MOD_NONE       UINT32_MAX
 
+/* MODIFY_CQ at work, which copies CQEs (cq_resize.c). */
+struct qhca_cq_resize {
+    struct qhca_buf_map from, to;
+    uint8_t shift;              /* of the new ring */
+    uint32_t cons;              /* as software said when it asked */
+    uint32_t pos;               /* counter of the next CQE to be copied */
+};
+
+/*
+ * The command at asq_cons, when it is not finished yet.  It was read once, and
+ * goes on in the next qhca_admin_run().
+ */
+struct qhca_aq_job {
+    bool busy;
+    struct qhca_aq_cmd cmd;
+    struct qhca_cqc in;
+};
+
 struct qhca_xrcd {              /* XRC domain */
     uint32_t xrcd;
     uint32_t refs;              /* SRQs and QPs that name it */
@@ -251,6 +269,8 @@ struct qhca {
     bool ready_flag, link;
     uint64_t asq_base, acq_base;
     uint32_t asq_prod, asq_cons;
+    struct qhca_aq_job job;
+    struct qhca_cq_resize resize;           /* while job.busy */
     uint32_t latch_read, latch_write;       /* half of a 64-bit register */
     uint64_t latch_read_off, latch_write_off;   /* which one; 0: none */
     /* objects */
@@ -283,6 +303,8 @@ struct qhca {
     bool tx_blocked;            /* send() said no */
     bool kicked;
     uint32_t list_reads;        /* of buffer tables: they cost budget, too */
+    uint32_t cost;              /* of all so far, see qhca_cost() */
+    uint32_t admin_end;         /* where commands stop until the next run */
     uint64_t timer_set;         /* what set_timer was last told */
     uint64_t stats[QHCA_STAT_COUNT];
     bool tracing;               /* somebody listens: qhca_set_tracing() */
@@ -348,6 +370,14 @@ void qhca_buf_get(const struct qhca_buf_map *m, struct qhca_buf *d);
 void qhca_buf_forget(struct qhca_buf_map *m);
 
 /* ---- DMA with accounting (dma.c) ---- */
+/*
+ * Work was done that costs as much as @n accesses to memory.  DMA counts by
+ * itself, so only loops that do without must call this.
+ */
+static inline void qhca_cost(struct qhca *e, uint32_t n)
+{
+    e->cost += n;
+}
 /*
  * @kind: QHCA_DMA_*, what for; @num: of the object it is done for.  They matter
  * to faults on demand only.
@@ -453,7 +483,7 @@ uint8_t qhca_mw_bind(struct qhca *e, struct qhca_qp *qp,
 /* It gives no more access. */
 void qhca_mw_unbind(struct qhca_mw *mw);
 /* @qp vanishes: so does what its type 2 windows allow. */
-void qhca_mw_qp_gone(struct qhca_qp *qp);
+void qhca_mw_qp_gone(struct qhca *e, struct qhca_qp *qp);
 
 /* ---- cq.c, eq.c ---- */
 /*
@@ -697,7 +727,7 @@ void qhca_mc_set(struct qhca *e, const struct qhca_mac *in, unsigned n);
 void qhca_port_reset(struct qhca *e);
 
 /* ---- admin.c ---- */
-/* Run a batch of commands. */
+/* Run commands, as many as may be run at once, or go on with one. */
 void qhca_admin_run(struct qhca *e);
 
 /* ---- device.c ---- */

@@ -62,6 +62,7 @@ static struct qhca_mcg_group **find(struct qhca *e, const uint8_t gid[16])
     struct qhca_mcg_group **p = &e->mcgs[slot_of(gid)];
 
     while (*p && memcmp((*p)->gid, gid, 16)) {
+        qhca_cost(e, 1);
         p = &(*p)->next;
     }
     return p;

@@ -23,12 +23,13 @@ void qhca_mw_unbind(struct qhca_mw *mw)
     }
 }
 
-void qhca_mw_qp_gone(struct qhca_qp *qp)
+void qhca_mw_qp_gone(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_list *l = &qp->windows;
 
     while (!qhca_list_empty(l)) {
         qhca_mw_unbind(qhca_container(l->next, struct qhca_mw, link));
+        qhca_cost(e, 1);
     }
 }
 

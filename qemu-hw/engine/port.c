@@ -86,6 +86,7 @@ uint8_t qhca_cmd_set_mc_list(struct qhca *e, struct qhca_cmd *c)
         }
     }
     qhca_mc_set(e, in, n);
+    qhca_cost(e, n);
     return QHCA_ST_OK;
 }
 

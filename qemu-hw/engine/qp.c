@@ -350,7 +350,7 @@ void qhca_qp_free(struct qhca *e, struct qhca_qp *qp)
         qhca_tm_qp_free(qp);
     }
     qhca_rss_free(qp);
-    qhca_mw_qp_gone(qp);
+    qhca_mw_qp_gone(e, qp);
     qhca_xport_free(e, qp);
     qhca_list_del(&qp->ready);
     qhca_event_forget(&qp->ev);

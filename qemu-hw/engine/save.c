@@ -29,7 +29,7 @@ SAVED_SIZE(struct qhca_tm, 248);
 SAVED_SIZE(struct qhca_tm_job, 48);
 SAVED_SIZE(struct qhca_tm_qp, 3120);
 SAVED_SIZE(struct qhca_xport_dev, 6464);
-SAVED_SIZE(struct qhca, 22528);
+SAVED_SIZE(struct qhca, 23104);
 
 /* ---- configuration and registers ---- */
 
@@ -491,6 +491,7 @@ static void everything(struct qhca_io *io)
     xrcds(io);
     qhca_io_eqs(io);
     qhca_io_cqs(io);
+    qhca_io_admin(io);
     qhca_io_srqs(io);
     qhca_io_mrs(io);
     qhca_io_qps(io, false);

@@ -107,6 +107,8 @@ void qhca_io_each(struct qhca_io *io, struct qhca_table *t,
 /* The sections, in the order of who refers to whom. */
 void qhca_io_eqs(struct qhca_io *io);
 void qhca_io_cqs(struct qhca_io *io);
+void qhca_io_admin(struct qhca_io *io);         /* admin.c */
+void qhca_io_cq_resize(struct qhca_io *io, const struct qhca_cq *cq);
 void qhca_io_srqs(struct qhca_io *io);
 void qhca_io_mrs(struct qhca_io *io);   /* without windows */
 void qhca_io_mws(struct qhca_io *io);

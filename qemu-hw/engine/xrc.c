@@ -88,12 +88,12 @@ void qhca_xrc_srq_gone(struct qhca *e, struct qhca_srq *srq)
 {
     struct qhca_list *l;
 
-    (void)e;
     for (l = srq->xrcd->targets.next; l != &srq->xrcd->targets; l = l->next) {
         struct qhca_qp *qp = qhca_container(l, struct qhca_qp, xrc_link);
         struct qhca_xport *xp = &qp->xp;
         uint32_t i;
 
+        qhca_cost(e, 1);
         if (qp->srq == srq) {
             qhca_xrc_unbind(qp);
             xp->recv_held = false;
