@@ -302,15 +302,20 @@ struct qhca_qp *qhca_qp_alloc(uint8_t type)
     return qp;
 }
 
+uint8_t qhca_qp_check_create(struct qhca *e, struct qhca_cmd *c,
+                             const struct qhca_qpc *in)
+{
+    uint8_t st = check_create(e, c, in);
+
+    return st ? st : check_tm(e, c, in);
+}
+
 uint8_t qhca_cmd_create_qp(struct qhca *e, struct qhca_cmd *c)
 {
     const struct qhca_qpc *in = c->in;
-    uint8_t st = check_create(e, c, in);
+    uint8_t st = qhca_qp_check_create(e, c, in);
     struct qhca_qp *qp;
 
-    if (!st) {
-        st = check_tm(e, c, in);
-    }
     if (st) {
         return st;
     }
@@ -475,6 +480,13 @@ static void query_attributes(const struct qhca_qp *qp, struct qhca_qpc *out)
     out->en_sqd_event = qp->en_sqd_event;
 }
 
+void qhca_qp_describe(const struct qhca_qp *qp, struct qhca_qpc *out)
+{
+    memset(out, 0, sizeof(*out));
+    query_static(qp, out);
+    query_attributes(qp, out);
+}
+
 static void query_leaf(const struct qhca_buf_map *m, __le64 *leaf,
                        __le32 *page)
 {
@@ -491,9 +503,7 @@ bool qhca_query_qp(struct qhca *e, uint32_t qpn, struct qhca_qpc *out)
     if (!qp || qp->type == QHCA_QPT_WQ) {
         return false;
     }
-    memset(out, 0, sizeof(*out));
-    query_static(qp, out);
-    query_attributes(qp, out);
+    qhca_qp_describe(qp, out);
     qhca_rss_query(qp, out);
     out->sq_head = qhca_le32(qp->sq_head);
     out->sq_next = qhca_le32(qp->sq_next);

@@ -197,13 +197,12 @@ static unsigned service(const struct qhca_qp *qp)
     }
 }
 
+/* Where the address vector is out of range, or 0. */
 static uint8_t check_av(struct qhca *e, const struct qhca_qpc *in)
 {
     const struct qhca_av *av = &in->av;
-    uint16_t index = qhca_le16(av->sgid_index);
 
-    if (index >= e->cfg.max_gid ||
-        e->gids[index].type != QHCA_GID_ROCE_V2) {
+    if (qhca_le16(av->sgid_index) >= e->cfg.max_gid) {
         return offsetof(struct qhca_qpc, av.sgid_index);
     }
     if (av->flags) {
@@ -241,6 +240,42 @@ static uint64_t out_of_range(const struct qhca_qpc *in, uint64_t mask)
     return bad & mask;
 }
 
+/* The attributes that a QP of @svc has got on the way to @state. */
+static uint64_t attributes_got(unsigned svc, uint8_t state)
+{
+    uint64_t got = 0;
+
+    switch (state) {
+    case QHCA_QPS_RTS:
+    case QHCA_QPS_SQD:
+    case QHCA_QPS_SQE:
+        got |= transitions[QHCA_QPS_RTR][QHCA_QPS_RTS].required[svc];
+        /* fall through */
+    case QHCA_QPS_RTR:
+        got |= transitions[QHCA_QPS_INIT][QHCA_QPS_RTR].required[svc];
+        /* fall through */
+    case QHCA_QPS_INIT:
+        got |= transitions[QHCA_QPS_RESET][QHCA_QPS_INIT].required[svc];
+        /* fall through */
+    default:                    /* ERR: nobody knows how far it came */
+        return got;
+    }
+}
+
+bool qhca_qp_attributes_ok(struct qhca *e, const struct qhca_qp *qp)
+{
+    uint64_t mask = QHCA_QP_M_ALL & ~M(STATE);
+    struct qhca_qpc c;
+
+    qhca_qp_describe(qp, &c);
+    /* The only one whose value after a reset is none that can be given. */
+    if (!c.path_mtu &&
+        !(attributes_got(service(qp), qp->state) & M(PATH_MTU))) {
+        mask &= ~M(PATH_MTU);
+    }
+    return !out_of_range(&c, mask) && !check_av(e, &c);
+}
+
 static uint8_t check(struct qhca *e, struct qhca_cmd *c,
                      const struct qhca_qp *qp, const struct qhca_qpc *in,
                      uint8_t next)
@@ -274,6 +309,11 @@ static uint8_t check(struct qhca *e, struct qhca_cmd *c,
     }
     if (attrs & M(AV)) {
         off = check_av(e, in);
+        /* An entry of the table may be cleared later, but not be missing now. */
+        if (!off && e->gids[qhca_le16(in->av.sgid_index)].type !=
+                    QHCA_GID_ROCE_V2) {
+            off = offsetof(struct qhca_qpc, av.sgid_index);
+        }
         if (off) {
             return qhca_bad(c, off);
         }

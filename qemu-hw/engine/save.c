@@ -411,8 +411,27 @@ static void timers(struct qhca_io *io, unsigned cls)
         if (!io->saving) {
             qp->xp.timer_class = (uint8_t)cls;
             NEED(io, qp->xp.deadline, "a timer has no end");
+            NEED(io, qhca_qp_reliable(qp) && (qp->state == QHCA_QPS_RTS ||
+                                              qp->state == QHCA_QPS_SQD),
+                 "a timer runs for nothing");
             qp->xp.deadline |= !qp->xp.deadline;        /* it is in a list */
             io->e->xd.timer_mask |= UINT64_C(1) << cls;
+        }
+    }
+}
+
+/* A QP that has been told to wait knows how long. */
+static void check_waiting(struct qhca_io *io)
+{
+    const struct qhca_qp *qp;
+    uint32_t n;
+
+    for (n = 0; !io->saving && n < qhca_table_end(&io->e->qps); n++) {
+        qp = qhca_qp_get(io->e, n);
+        if (qp && qp->type != QHCA_QPT_RSS) {
+            NEED(io, (qp->xp.req_state == QHCA_REQ_WAIT_RNR) ==
+                 (qp->xp.deadline && qp->xp.timer_class >= QHCA_TIMER_RNR),
+                 "a QP waits for ever, or not at all");
         }
     }
 }
@@ -457,6 +476,7 @@ static void work(struct qhca_io *io)
     for (i = 0; i < QHCA_TIMER_CLASSES; i++) {
         timers(io, i);
     }
+    check_waiting(io);
     loopback(io);
     IO(io, e->kicked);
     IO(io, e->timer_set);

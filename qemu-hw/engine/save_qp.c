@@ -105,8 +105,6 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
     }
     NEED(io, total <= QHCA_PSN_MASK, "more packets than there are PSNs");
     if (!alive) {
-        NEED(io, xp->una_psn == xp->max_psn && xp->snd_psn == xp->una_psn,
-             "it is dead, but waits for acknowledges");
         return;
     }
     NEED(io, xp->cur - qp->sq_tail <= qp->sq_next - qp->sq_tail &&
@@ -121,19 +119,6 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
     NEED(io, rd == xp->rd_out, "the READs under way are not as many");
 }
 
-/* Nothing is under way, or nobody will look at it again. */
-static bool no_window_ok(const struct qhca_qp *qp)
-{
-    const struct qhca_xport *xp = &qp->xp;
-    bool alive = (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
-                 !xp->sq_flush;
-
-    return xp->una_psn == xp->max_psn && xp->snd_psn == xp->una_psn &&
-           !xp->rd_psns && !xp->rd_out &&
-           (!alive || (qp->sq_next == qp->sq_tail && xp->cur == qp->sq_next &&
-                       !xp->cur_pkt));
-}
-
 static void window(struct qhca_io *io, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = &qp->xp;
@@ -145,9 +130,7 @@ static void window(struct qhca_io *io, struct qhca_qp *qp)
     NEED(io, !is || qp->sq_next - qp->sq_tail <= QHCA_WINDOW_WQES,
          "more WQEs under way than there can be");
     if (!is || io->failed) {
-        NEED(io, !qhca_qp_connected(qp) || no_window_ok(qp),
-             "the WQEs under way are missing");
-        return;
+        return;                 /* see qhca_qp_impossible() */
     }
     if (!io->saving && !NEED(io, qhca_window_get(io->e, qp),
                              "out of memory")) {
@@ -302,42 +285,17 @@ static void responder(struct qhca_io *io, struct qhca_xport *xp)
     }
 }
 
-/* What must be true of the machines together. */
-static void check_xport(struct qhca_io *io, const struct qhca_qp *qp)
-{
-    const struct qhca_xport *xp = &qp->xp;
-    bool busy = xp->rspq_head != xp->rspq_tail || xp->win || xp->recv_held ||
-                xp->odp_waits || qp->sq_head != qp->sq_tail;
-
-    NEED(io, qp->state >= QHCA_QPS_RTR || !busy,
-         "it is not ready and works all the same");
-    NEED(io, !qhca_qp_connected(qp) || (!busy &&
-         (qp->state < QHCA_QPS_RTR || qp->state == QHCA_QPS_ERR)) ||
-         (qp->path_mtu >= 1 && qp->path_mtu <= 5), "it has no path MTU");
-    NEED(io, !qp->tm || qp->tm->kind < QHCA_TM_EAGER || xp->recv_held,
-         "it holds a tag and no receive");
-    NEED(io, !xp->recv_held || qhca_recv_cq(qp),
-         "it holds a receive and has no CQ for it");
-    if (xp->sq_flush && (qp->state == QHCA_QPS_RTS ||
-                         qp->state == QHCA_QPS_SQD)) {
-        NEED(io, xp->flush_end - qp->sq_tail <= qp->sq_head - qp->sq_tail &&
-             qp->sq_next - qp->sq_tail <= xp->flush_end - qp->sq_tail,
-             "flushing would never end");
-    }
-    NEED(io, qhca_qp_connected(qp) || (qp->sq_next == qp->sq_tail &&
-                                       xp->una_psn == xp->max_psn &&
-                                       xp->snd_psn == xp->una_psn),
-         "a datagram is under way");
-}
-
 void qhca_io_xport(struct qhca_io *io, struct qhca_qp *qp)
 {
+    const char *why;
+
     requester(io, &qp->xp);
     responder(io, &qp->xp);
     window(io, qp);
     qhca_io_odp(io, qp);
     if (!io->saving && !io->failed) {
-        check_xport(io, qp);
+        why = qhca_qp_impossible(qp);
+        NEED(io, !why, why);
     }
 }
 
@@ -361,12 +319,7 @@ static void attributes(struct qhca_io *io, struct qhca_qp *qp)
     IO(io, qp->max_dest_rd_atomic);
     IO(io, qp->en_sqd_event);
     IO(io, qp->syndrome);
-    NEED(io, PSN_OK(qp->dest_qpn) && PSN_OK(qp->sq_psn) &&
-         PSN_OK(qp->rq_psn) && qp->path_mtu <= 5 && qp->timeout <= 31 &&
-         qp->retry_cnt <= 7 && qp->rnr_retry <= 7 &&
-         qp->min_rnr_timer <= 31 && qp->max_rd_atomic <= QHCA_MAX_RD_ATOMIC &&
-         qp->max_dest_rd_atomic <= QHCA_MAX_RD_ATOMIC,
-         "an attribute is out of range");
+    NEED(io, qhca_qp_attributes_ok(io->e, qp), "an attribute is out of range");
 }
 
 static void counters(struct qhca_io *io, struct qhca_qp *qp)
@@ -403,56 +356,58 @@ static void refs(struct qhca_io *io, struct qhca_qp *qp)
                            "its XRC domain does not exist");
 }
 
-/* Has it the queues and partners that one of its type has? */
-static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
+/* RSS QPs and WQs are not made by the same check as the others. */
+static const char *check_receiver(struct qhca *e, const struct qhca_qp *qp)
 {
-    bool tgt = qp->type == QHCA_QPT_XRC_TGT, wq = qp->type == QHCA_QPT_WQ;
-    bool rss = qp->type == QHCA_QPT_RSS, ini = qp->type == QHCA_QPT_XRC_INI;
-    bool tm = qp->srq && qp->srq->tm && !tgt;
-    uint8_t least = qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI ?
-                    7 : 6;
+    bool wq = qp->type == QHCA_QPT_WQ;
 
-    if (!wq && qp->type > QHCA_QPT_RSS) {
-        return "its type is unknown";
-    }
-    if ((qp->type == QHCA_QPT_GSI) != (qp->qpn == QPN_GSI) || !qp->qpn) {
-        return "its number is another's";
-    }
-    if (qp->state > QHCA_QPS_ERR || (rss && qp->state != QHCA_QPS_RTR) ||
-        (wq && qp->state != QHCA_QPS_RESET && qp->state != QHCA_QPS_RTR &&
-         qp->state != QHCA_QPS_ERR)) {
+    if (wq ? qp->state != QHCA_QPS_RESET && qp->state != QHCA_QPS_RTR &&
+             qp->state != QHCA_QPS_ERR : qp->state != QHCA_QPS_RTR) {
         return "its state is unknown";
     }
     if (!qhca_table_get(&e->uars, qp->uar) ||
-        (!tgt && !qhca_table_get(&e->pds, qp->pd))) {
+        !qhca_table_get(&e->pds, qp->pd)) {
         return "its PD or UAR does not exist";
     }
-    if (!qp->scq != (tgt || wq || rss) ||
-        !qp->rcq != (tgt || ini || rss) || !qp->xrcd != !tgt) {
+    if (qp->scq || !qp->rcq != !wq || qp->srq || qp->xrcd) {
         return "it has not the CQs of its type";
     }
-    if (tgt ? qp->srq && qp->srq->xrcd != qp->xrcd :
-        !qp->srq != !(qp->flags & QHCA_QP_F_SRQ) ||
-        (qp->srq && (qp->srq->xrcd || ini || wq || rss))) {
-        return "it has an SRQ that is not for it";
-    }
-    if (qp->flags & ~(QHCA_QP_F_SRQ | QHCA_QP_F_PRIVILEGED |
-                      QHCA_QP_F_BLOCK_MC_LOOP | QHCA_QP_F_STRIP_VLAN) ||
-        ((qp->flags & QHCA_QP_F_PRIVILEGED) && (qp->uar || tgt || wq))) {
+    if (qp->flags & ~(wq ? QHCA_QP_F_STRIP_VLAN : 0)) {
         return "its flags are not allowed";
     }
-    if (tm && qp->type != QHCA_QPT_RC) {
-        return "it is of no type for tag matching";
-    }
-    if (qp->sq_shift > QHCA_MAX_WQ_SHIFT || qp->rq_shift > QHCA_MAX_WQ_SHIFT ||
-        (qp->sq_stride && (tgt || wq || rss || tm || qp->sq_stride < least ||
-                           qp->sq_stride > 10)) ||
-        (qp->rq_stride && (tgt || ini || rss || qp->srq ||
-                           qp->rq_stride < 5 || qp->rq_stride > 9)) ||
-        (wq && !qp->rq_stride) || (qp->rq_stride && (qp->rq_dbrec & 7))) {
+    if (qp->rq_shift > QHCA_MAX_WQ_SHIFT || qp->sq_stride ||
+        (wq ? qp->rq_stride < 5 || qp->rq_stride > 9 || (qp->rq_dbrec & 7) :
+              qp->rq_stride)) {
         return "its rings are not allowed";
     }
     return NULL;
+}
+
+/* Is it one that CREATE_QP would make? */
+static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
+{
+    bool tgt = qp->type == QHCA_QPT_XRC_TGT;
+    struct qhca_cmd c = { 0 };
+    struct qhca_qpc in;
+
+    if ((qp->type == QHCA_QPT_GSI) != (qp->qpn == QPN_GSI) || !qp->qpn) {
+        return "its number is another's";
+    }
+    if (qp->type == QHCA_QPT_WQ || qp->type == QHCA_QPT_RSS) {
+        return check_receiver(e, qp);
+    }
+    if (qp->state > QHCA_QPS_ERR) {
+        return "its state is unknown";
+    }
+    /* A target is lent the SRQ of the message it receives. */
+    if (tgt ? qp->srq && qp->srq->xrcd != qp->xrcd :
+              !qp->srq != !(qp->flags & QHCA_QP_F_SRQ)) {
+        return "it has an SRQ that is not for it";
+    }
+    qhca_qp_describe(qp, &in);
+    in.state = QHCA_QPS_RESET;
+    return qhca_qp_check_create(e, &c, &in) ?
+           "it is none that could be made" : NULL;
 }
 
 static void check_rings(struct qhca_io *io, const struct qhca_qp *qp)

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * QPs that no command and no packet could have led to are not loaded.  A state
+ * is spoilt where it lies, in a QP, and saved.
+ */
+#include "peer.h"
+#include "internal.h"
+#include "roce.h"
+
+static bool yes_read(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    (void)opaque;
+    (void)addr;
+    memset(buf, 0, len);
+    return true;
+}
+
+static bool yes_write(void *opaque, uint64_t addr, const void *buf, size_t len)
+{
+    (void)opaque;
+    (void)addr;
+    (void)buf;
+    (void)len;
+    return true;
+}
+
+static bool yes_store(void *opaque, uint64_t addr, uint64_t val)
+{
+    return yes_write(opaque, addr, &val, 8);
+}
+
+static void nothing(void *opaque)
+{
+    (void)opaque;
+}
+
+static void no_msix(void *opaque, unsigned vector)
+{
+    (void)opaque;
+    (void)vector;
+}
+
+static bool no_wire(void *opaque, const void *frame, size_t len)
+{
+    return yes_write(opaque, 0, frame, len);
+}
+
+static uint64_t no_clock(void *opaque)
+{
+    (void)opaque;
+    return 1;
+}
+
+static void no_timer(void *opaque, uint64_t deadline)
+{
+    (void)opaque;
+    (void)deadline;
+}
+
+static const struct qhca_ops nowhere = {
+    .dma_read = yes_read, .dma_write = yes_write, .dma_store64 = yes_store,
+    .dma_fence = nothing, .dm_read = yes_read, .dm_write = yes_write,
+    .msix = no_msix, .send = no_wire, .clock = no_clock,
+    .set_timer = no_timer, .kick = nothing,
+};
+
+/* Does the state of @p load into another adapter? */
+static bool loads(struct peer *p)
+{
+    char why[160] = "";
+    const char *err;
+    struct qhca *e;
+    size_t len;
+    bool ok;
+    void *s;
+
+    assert_true(qhca_save(p->e, &s, &len));
+    e = qhca_new(&p->e->cfg, &nowhere, NULL, &err);
+    assert_non_null(e);
+    ok = qhca_load(e, s, len, why, sizeof(why));
+    assert_true(ok || why[0]);
+    qhca_free(e);
+    free(s);
+    return ok;
+}
+
+/* A QP of @type in @state. */
+static struct peer *peer_in(uint8_t type, uint8_t state)
+{
+    struct peer *p = peer_new(type, NULL);
+    struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn);
+
+    switch (state) {
+    case QHCA_QPS_RESET:
+    case QHCA_QPS_INIT:
+    case QHCA_QPS_RTR:
+        assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RESET), QHCA_ST_OK);
+        gqp_clear(&p->qp);
+        if (state >= QHCA_QPS_INIT) {
+            gqp_to_init(&p->qp, &p->a);
+        }
+        if (state == QHCA_QPS_RTR) {
+            gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
+        }
+        break;
+    case QHCA_QPS_SQD:
+        assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+        break;
+    case QHCA_QPS_SQE:
+        qhca_qp_sqe(p->e, qp, QHCA_SYN_WQE_SGE);
+        qhca_run(p->e);
+        break;
+    case QHCA_QPS_ERR:
+        assert_int_equal(gqp_state(&p->qp, QHCA_QPS_ERR), QHCA_ST_OK);
+        break;
+    }
+    peer_run(p);
+    assert_int_equal(qp->state, state);
+    return p;
+}
+
+#define RC QHCA_QPT_RC
+#define UC QHCA_QPT_UC
+#define UD QHCA_QPT_UD
+
+/* In turn: the state it is in, and what is spoilt. */
+#define SPOILT(X)                                                            \
+    X(RC, RTR, qp->sq_head = 10; qp->sq_next = 5)                            \
+    X(RC, RTR, qp->sq_head = 10)                                             \
+    X(RC, RTR, qp->xp.rd_out = 1)                                            \
+    X(RC, RTR, qp->xp.req_state = QHCA_REQ_WAIT_RNR)                         \
+    X(RC, RTR, qp->xp.sq_flush = true)                                       \
+    X(RC, RTR, qp->xp.snd_psn++)                                             \
+    X(RC, RTR, qp->path_mtu = 0)                                             \
+    X(UC, SQE, qp->sq_head = 10; qp->sq_next = 5)                            \
+    X(UC, SQE, qp->sq_head = 10; qp->sq_next = 5; qp->xp.sq_flush = true)    \
+    X(UC, SQE, qp->sq_head = 10)                                             \
+    X(UC, SQE, qp->xp.rd_out = 1)                                            \
+    X(UD, SQE, qp->sq_head = 10)                                             \
+    X(RC, ERR, qp->sq_head = 10)                                             \
+    X(RC, ERR, qp->xp.drain = true)                                          \
+    X(RC, RTS, qp->state = QHCA_QPS_SQE)                                     \
+    X(RC, RTS, qp->xp.sq_flush = true)                                       \
+    X(RC, RTS, qp->xp.rq_flush = true)                                       \
+    X(RC, RTS, qp->xp.drain = true)                                          \
+    X(RC, RTS, qp->xp.req_state = QHCA_REQ_WAIT_RNR)                         \
+    X(RC, RTS, qp->xp.rsp_op = QHCA_RSPOP_SEND)                              \
+    X(RC, SQD, qp->sq_head = 10; qp->sq_next = 5)                            \
+    X(RC, INIT, qp->rq_head = 1)                                             \
+    X(RC, INIT, qp->xp.naked = true)                                         \
+    X(RC, RESET, qp->xp.exp_psn = 1)                                         \
+    X(RC, RTS, qp->flags |= QHCA_QP_F_STRIP_VLAN)                            \
+    X(RC, RTS, qp->flags |= QHCA_QP_F_BLOCK_MC_LOOP)                         \
+    X(RC, RTS, qp->access = 1U << 31)                                        \
+    X(RC, RTS, qp->pkey_index = 1)                                           \
+    X(RC, RTS, qp->en_sqd_event = 2)                                         \
+    X(RC, RTS, qp->av.sl = 8)                                                \
+    X(RC, RTS, qp->av.flags = 1)                                             \
+    X(RC, RTS, qp->av.dgid[0] = 0xff)                                        \
+    X(RC, RTS, qp->av.sgid_index = qhca_le16(60000))                         \
+    X(UD, RTS, qp->rq_stride = 4)
+
+static void impossible(void **state)
+{
+    unsigned bad = 0;
+
+    (void)state;
+#define ONE(type, st, ...) do {                                             \
+        struct peer *p = peer_in(type, QHCA_QPS_ ## st);                    \
+        struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn), keep = *qp;      \
+                                                                            \
+        if (!loads(p)) {                                                    \
+            print_error("a good QP in %s does not load\n", #st);            \
+            bad++;                                                          \
+        }                                                                   \
+        __VA_ARGS__;                                                        \
+        if (loads(p)) {                                                     \
+            print_error("in %s this loads: %s\n", #st, #__VA_ARGS__);       \
+            bad++;                                                          \
+        }                                                                   \
+        *qp = keep;                                                         \
+        peer_free(p);                                                       \
+    } while (0);
+    SPOILT(ONE)
+    assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(impossible),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
