@@ -8,6 +8,9 @@
 #include <stdlib.h>
 
 #include "fuzz_pair.h"
+#include "roce.h"
+#include "admin.h"
+#include "flow.h"
 
 #define MEM 65536u
 #define FIELDS_MAX 20000
@@ -214,7 +217,8 @@ static unsigned find_fields(const uint8_t *b, size_t len, struct field *f)
 static void spoil(struct fz *f, uint8_t *b, size_t len,
                   const struct field *fields, unsigned n)
 {
-    unsigned k = 1 + (fz_u8(f) & 3);
+    uint8_t how = fz_u8(f);
+    unsigned k = how & 0xc0 ? 1 : 1 + (how & 3);    /* more load less often */
 
     while (k--) {
         uint32_t pick = fz_u32(f);
@@ -296,11 +300,237 @@ static void use(struct qhca *e, struct arena *a, struct fz *f)
     }
 }
 
+/* A command through the admin queue, as a driver gives it. */
+static void command(struct qhca *e, struct arena *a, uint8_t op, uint32_t obj,
+                    uint64_t mask, const void *in, uint32_t len)
+{
+    uint32_t slot = e->asq_prod & ((1u << e->aq_shift) - 1), n = 0;
+    uint64_t at = e->asq_base + slot * sizeof(struct qhca_aq_cmd);
+    struct qhca_aq_cmd cmd = {
+        .opcode = op, .obj = obj, .mask = mask, .in_addr = MEM / 2,
+        .in_len = len,
+    };
+
+    if (!qhca_active(e)) {
+        return;
+    }
+    while (e->asq_prod != e->asq_cons && qhca_active(e)) {
+        CHECK(n++ < 1000, "the admin queue never rests");
+        qhca_run(e);
+    }
+    if (len) {
+        memcpy(a->mem + MEM / 2, in, len);
+    }
+    a_write(a, at, &cmd, sizeof(cmd));
+    qhca_reg_write(e, QHCA_REG_ASQ_DB, e->asq_prod + 1, 4);
+    for (n = 0; e->asq_prod != e->asq_cons && qhca_active(e); n++) {
+        CHECK(n < 1000, "a command is not answered");
+        qhca_run(e);
+    }
+}
+
+/* MODIFY_QP to @state, with all that the transition may need. */
+static void modify(struct qhca *e, struct arena *a, struct qhca_qp *qp,
+                   uint8_t state, struct fz *f)
+{
+    /* Required on the way from the state it is in: see qp_modify.c. */
+    static const uint64_t rtr = QHCA_QP_M_AV | QHCA_QP_M_PATH_MTU |
+                                QHCA_QP_M_DEST_QPN | QHCA_QP_M_RQ_PSN;
+    static const uint64_t dest = QHCA_QP_M_MAX_DEST_RD_ATOMIC |
+                                 QHCA_QP_M_MIN_RNR_TIMER;
+    static const uint64_t rts = QHCA_QP_M_TIMEOUT | QHCA_QP_M_RETRY_CNT |
+                                QHCA_QP_M_RNR_RETRY |
+                                QHCA_QP_M_MAX_RD_ATOMIC;
+    bool connected = qhca_qp_connected(qp), uc = qp->type == QHCA_QPT_UC;
+    uint64_t mask = QHCA_QP_M_STATE;
+    struct qhca_qpc c;
+
+    qhca_qp_describe(qp, &c);
+    c.state = state;
+    if (state == QHCA_QPS_INIT && qp->type != QHCA_QPT_RAW) {
+        mask |= QHCA_QP_M_PKEY_INDEX |
+                (connected ? QHCA_QP_M_ACCESS : QHCA_QP_M_QKEY);
+        c.access = QHCA_ACCESS_MASK;
+    } else if (state == QHCA_QPS_RTR && connected) {
+        mask |= rtr | (uc || qp->type == QHCA_QPT_XRC_INI ? 0 : dest);
+        c.path_mtu = 1 + (fz_u8(f) & 3);
+        c.rq_psn = 0xfffffc;
+        c.dest_qpn = fz_u8(f) & 15;
+        c.max_dest_rd_atomic = 4;
+        guest_gid(1, 0, c.av.dgid);
+    } else if (state == QHCA_QPS_RTS && qp->state == QHCA_QPS_RTR &&
+               qp->type != QHCA_QPT_RAW) {
+        mask |= QHCA_QP_M_SQ_PSN;
+        if (connected && !uc) {
+            mask |= qp->type == QHCA_QPT_XRC_TGT ? QHCA_QP_M_TIMEOUT : rts;
+        }
+        c.sq_psn = 0xfffffc;
+        c.timeout = 4;
+        c.retry_cnt = c.rnr_retry = 1;
+        c.max_rd_atomic = fz_u8(f) & 7;
+    } else if (state == QHCA_QPS_SQD) {
+        mask |= QHCA_QP_M_SQD_EVENT;
+        c.en_sqd_event = 1;
+    }
+    command(e, a, QHCA_CMD_MODIFY_QP, qp->qpn, mask, &c, sizeof(c));
+}
+
+/* A packet that @qp has to look at. */
+static void packet(struct qhca *e, struct qhca_qp *qp, struct fz *f)
+{
+    static const uint8_t ops[] = {
+        QHCA_OP_SEND_FIRST, QHCA_OP_SEND_MIDDLE, QHCA_OP_SEND_LAST,
+        QHCA_OP_SEND_ONLY, QHCA_OP_SEND_ONLY_IMM, QHCA_OP_WRITE_FIRST,
+        QHCA_OP_WRITE_LAST, QHCA_OP_WRITE_ONLY_IMM, QHCA_OP_READ_REQUEST,
+        QHCA_OP_FETCH_ADD, QHCA_OP_FLUSH, QHCA_OP_ATOMIC_WRITE,
+        QHCA_OP_READ_RESP_ONLY, QHCA_OP_READ_RESP_MIDDLE, QHCA_OP_ACK,
+        QHCA_OP_ATOMIC_ACK,
+    };
+    uint8_t pick = fz_u8(f), how = fz_u8(f), b[WORLD_FRAME_MAX] = { 0 };
+    const struct qhca_gid *g = &e->gids[0];
+    struct qhca_op_info info;
+    uint8_t *ip = b + 14, *bth = ip + 28, op;
+    uint32_t len, psn, pad, sum = 0, i;
+
+    if (qp->type == QHCA_QPT_WQ || qp->type == QHCA_QPT_RSS ||
+        qp->type == QHCA_QPT_RAW || g->type != QHCA_GID_ROCE_V2) {
+        return;
+    }
+    op = qhca_qp_connected(qp) ? ops[pick & 15] : QHCA_OP_SEND_ONLY;
+    op |= qhca_qp_class(qp);
+    info = qhca_op_info(op);
+    len = !(info.flags & QHCA_OPF_PAYLOAD) ? 0 :
+          info.flags & QHCA_OPF_END ? (uint32_t)(pick >> 4) * 8 :
+          qhca_mtu_bytes(qp->path_mtu);
+    pad = -len & 3;
+    psn = info.flags & QHCA_OPF_RESP ?
+          qhca_psn_add(qp->xp.una_psn, how & 3) :
+          qhca_psn_add(qp->xp.exp_psn, (how & 7) == 7 ? -1 : how & 1);
+    memcpy(b, g->mac, 6);
+    b[12] = 8;
+    qhca_put_be32(bth, (uint32_t)op << 24 | pad << 20 | 0xffff);
+    qhca_put_be32(bth + 4, qp->qpn);
+    qhca_put_be32(bth + 8, 0x80000000u | psn);
+    fz_bytes(f, bth + 12, info.ext);
+    if (info.flags & QHCA_OPF_XRCETH) {
+        qhca_put_be32(bth + 12, how >> 4);
+    }
+    if (info.flags & QHCA_OPF_DETH) {
+        qhca_put_be32(bth + 12, qp->type == QHCA_QPT_GSI ? QHCA_GSI_QKEY :
+                                                          qp->qkey);
+    }
+    if (info.flags & QHCA_OPF_AETH) {
+        bth[12] = how & 8 ? QHCA_ACK_UNLIMITED : how & 0x60;
+    }
+    len += pad + info.ext + 12;
+    ip[0] = 0x45;
+    qhca_put_be16(ip + 2, (uint16_t)(len + 4 + 28));
+    ip[8] = 64;
+    ip[9] = 17;
+    memcpy(ip + 12, qp->av.dgid + 12, 4);
+    memcpy(ip + 16, g->gid + 12, 4);
+    for (i = 0; i < 20; i += 2) {
+        sum += qhca_get_be16(ip + i);
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    qhca_put_be16(ip + 10, (uint16_t)~((sum & 0xffff) + (sum >> 16)));
+    qhca_put_be16(ip + 22, QHCA_ROCE_UDP_PORT);
+    qhca_put_be16(ip + 24, (uint16_t)(len + 4 + 8));
+    qhca_put_le32(bth + len, qhca_icrc(ip, false, 28 + len));
+    qhca_receive(e, b, (size_t)(bth - b) + len + 4);
+}
+
+/* All that a QP can meet: states, doorbells, packets, time, its end. */
+static void drive(struct qhca *e, struct arena *a, struct fz *f)
+{
+    struct qhca_qp *qp;
+    unsigned i, n;
+
+    for (n = 0; n < 32 && qhca_active(e); n++) {
+        for (i = 0; i < 8 && (qp = qhca_qp_get(e, n)); i++) {
+            uint8_t k = fz_u8(f);
+
+            switch (k & 7) {
+            case 0:
+            case 1:
+                modify(e, a, qp, (k >> 3) % 7, f);
+                break;
+            case 2:         /* one step nearer to sending */
+                modify(e, a, qp, qp->state == QHCA_QPS_ERR ? QHCA_QPS_RESET :
+                       qp->state < QHCA_QPS_RTS ? qp->state + 1 :
+                                                  QHCA_QPS_RTS, f);
+                break;
+            case 3:
+                qhca_db_write(e, ((uint64_t)qp->uar << e->db_shift) +
+                              QHCA_DB_SQ, qp->qpn |
+                              (uint64_t)(qp->sq_head + 1 + (k >> 5)) << 32,
+                              8);
+                break;
+            case 4:
+            case 5:
+                packet(e, qp, f);
+                break;
+            case 6:
+                a->now += 1ULL << (k >> 3);
+                qhca_timer(e);
+                break;
+            default:
+                qhca_run(e);
+            }
+        }
+    }
+    for (i = 0; i < 50; i++) {
+        qhca_run(e);
+    }
+}
+
+/* Nothing keeps a QP but a group, a rule or an indirection table. */
+static void destroy(struct qhca *e, struct arena *a)
+{
+    struct qhca_qp *qp;
+    unsigned n;
+    bool wq;
+
+    for (n = 0; n < 32 && qhca_active(e); n++) {
+        qp = qhca_qp_get(e, n);
+        if (!qp || qp->users) {
+            continue;
+        }
+        wq = qp->type == QHCA_QPT_WQ;
+        command(e, a, wq ? QHCA_CMD_DESTROY_WQ : QHCA_CMD_DESTROY_QP, n, 0,
+                NULL, 0);
+        CHECK(!qhca_active(e) || !qhca_qp_get(e, n), "DESTROY_QP");
+    }
+}
+
+/*
+ * The input, and behind it as much as a run can use, which follows from it: a
+ * short input shall not end in a row of zeros.
+ */
+static struct fz longer(const uint8_t *data, size_t size)
+{
+    static uint8_t b[16384];
+    uint64_t seed = 1;
+    struct rng r;
+    size_t i;
+
+    size = size < sizeof(b) ? size : sizeof(b);
+    for (i = 0; i < size; i++) {
+        b[i] = data[i];
+        seed = (seed ^ data[i]) * 0x100000001b3ull;
+    }
+    rng_init(&r, seed);
+    for (; i < sizeof(b); i++) {
+        b[i] = (uint8_t)rng_u32(&r);
+    }
+    return (struct fz){ b, b + sizeof(b) };
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct field fields[FIELDS_MAX];
     static struct arena a;
-    struct fz f = { data, data + size };
+    struct fz f = longer(data, size);
     char why[160] = "";
     const char *err;
     void *state, *again;
@@ -336,12 +566,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         len = len * fz_u8(&f) / 256;
     }
     if (qhca_load(e, state, len, why, sizeof(why))) {
-        use(e, &a, &f);
+        drive(e, &a, &f);
         CHECK(qhca_save(e, &again, &len2), "no memory");
         CHECK(qhca_load(e, again, len2, why, sizeof(why)), "what was loaded "
               "and used cannot be saved and loaded again: %s", why);
         free(again);
-        use(e, &a, &f);
+        drive(e, &a, &f);
+        destroy(e, &a);
+        use(e, &a, &f);     /* it may end in the fatal state */
     } else {
         CHECK(why[0] && qhca_reg_read(e, QHCA_REG_CTRL, 4) == 0,
               "a broken state leaves something behind");
