@@ -83,7 +83,9 @@ static const char *has_failed(const struct qhca_qp *qp)
         qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
         return "it is dead, but waits for acknowledges";
     }
-    if (!xp->sq_flush && qp->sq_head != qp->sq_tail) {
+    /* In RTS it would go on from there. */
+    if (!xp->sq_flush && (qp->sq_head != qp->sq_tail ||
+                          (sqe && xp->cur != qp->sq_tail))) {
         return "it is dead, but does not flush";
     }
     if (sqe && (qhca_qp_reliable(qp) || xp->rq_flush || xp->fatal_nak)) {

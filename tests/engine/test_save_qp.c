@@ -136,6 +136,7 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
     X(UC, SQE, qp->sq_head = 10; qp->sq_next = 5; qp->xp.sq_flush = true)    \
     X(UC, SQE, qp->sq_head = 10)                                             \
     X(UC, SQE, qp->xp.rd_out = 1)                                            \
+    X(UC, SQE, qp->xp.cur++)                                                 \
     X(UD, SQE, qp->sq_head = 10)                                             \
     X(RC, ERR, qp->sq_head = 10)                                             \
     X(RC, ERR, qp->xp.drain = true)                                          \
