@@ -66,6 +66,9 @@ static void progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
     xp->retry_left = qp->retry_cnt;
     xp->rnr_left = qp->rnr_retry;
     xp->back_valid = false;
+    xp->backoff = 0;
+    qhca_wnd_grow(xp, qhca_psn_dist(xp->una_psn, una),
+                  qhca_psn_dist(snd, una));
     if (xp->ask && qhca_psn_diff(xp->una_psn, xp->ask_psn) >= 0) {
         xp->ask = false;
     }
@@ -93,6 +96,10 @@ static bool retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
         return false;
     }
     xp->retry_left--;
+    qhca_wnd_shrink(xp, why == QHCA_SYN_TIMEOUT);
+    if (why == QHCA_SYN_TIMEOUT && xp->backoff < QHCA_BACKOFF_MAX) {
+        xp->backoff++;
+    }
     /* Perhaps it is the ICRC that the peer does not like; see icrc.c. */
     if (qp->sq_tail != qp->sq_next &&
         qhca_swqe(qp, qp->sq_tail)->opcode == QHCA_WQE_FLUSH) {
@@ -313,7 +320,7 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
     struct qhca_xport *xp = &qp->xp;
     struct qhca_swqe *w = qhca_swqe(qp, qp->sq_tail);
     uint32_t una = xp->una_psn, snd = xp->snd_psn;
-    bool last, read = rx->flags & QHCA_OPF_READ;
+    bool last, end, read = rx->flags & QHCA_OPF_READ;
     uint8_t syn;
 
     if (wants_read(w->opcode) != read || !qhca_wqe_is_rd(w->opcode) ||
@@ -334,9 +341,12 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
         last = n + 1 == w->npkts;
         /*
          * A responder may begin a repeated response with First or with
-         * Middle: only the end must fit.
+         * Middle: only the end must fit.  That of a part may not be where
+         * it is now, as the parts may have been larger when the responder
+         * was asked.
          */
-        if (last != !!(rx->flags & QHCA_OPF_END) ||
+        if ((last != !!(rx->flags & QHCA_OPF_END) &&
+             (last || !(w->marks & QHCA_SW_SPLIT))) ||
             rx->payload_len != (last ? len - off : mtu)) {
             qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
             return;
@@ -358,8 +368,12 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
         return;
     }
     qhca_odp_passed(qp, QHCA_FAULT_LAND);
+    end = qhca_wnd_rd_end(w, qhca_psn_dist(una, w->first_psn));
     if (qhca_psn_dist(snd, una) && xp->rd_psns) {
         xp->rd_psns--;
+        if (end && xp->rd_reqs) {
+            xp->rd_reqs--;
+        }
     }
     una_step(xp, 1);
     if (last) {

@@ -140,7 +140,7 @@ static void requester(struct qhca *e, struct qhca_qp *qp,
     qhca_emit_dec(em, "max_psn", xp->max_psn);
     qhca_emit_dec(em, "outstanding_psns",
                   qhca_psn_dist(xp->snd_psn, xp->una_psn));
-    qhca_emit_dec(em, "window_packets", QHCA_WINDOW_PKTS);
+    qhca_emit_dec(em, "window_packets", xp->wnd);
     qhca_emit_dec(em, "window_wqes", QHCA_WINDOW_WQES);
     qhca_emit_dec(em, "cursor", xp->cur);
     qhca_emit_dec(em, "cursor_packet", xp->cur_pkt);

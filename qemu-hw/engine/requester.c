@@ -130,6 +130,7 @@ void qhca_req_cursor(struct qhca_qp *qp)
 
     xp->snd_psn = xp->una_psn;
     xp->rd_psns = 0;
+    xp->rd_reqs = 0;
     xp->since_ack = 0;
     xp->cur = qp->sq_tail;
     xp->cur_pkt = 0;
@@ -269,11 +270,11 @@ static uint8_t *put_atomic(uint8_t *p, const struct qhca_swqe *w,
 }
 
 /*
- * Write the extended headers of a request; returns their length.  @masks: of
- * a masked atomic, else NULL.
+ * Write the extended headers of a request, which is about @len bytes from @off
+ * on; returns their length.  @masks: of a masked atomic, else NULL.
  */
 static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
-                        struct qhca_op_info info, uint32_t off,
+                        struct qhca_op_info info, uint32_t off, uint32_t len,
                         const uint8_t *masks)
 {
     uint8_t *start = p;
@@ -283,7 +284,7 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
         p += QHCA_XRCETH_LEN;
     }
     if (info.flags & QHCA_OPF_RETH) {
-        p = put_reth(p, w->raddr + off, w->rkey, w->len - off);
+        p = put_reth(p, w->raddr + off, w->rkey, len);
     }
     if (info.flags & QHCA_OPF_FLUSH) {
         qhca_put_be32(p, (uint32_t)w->arg1);
@@ -306,8 +307,8 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
 
 /*
  * Must the peer acknowledge this packet?  Yes where software waits for it:
- * signaled messages, READs and atomics, and the last message posted.  Long
- * messages also between, lest the window closes for a whole round trip.
+ * signaled messages, READs and atomics, and the last message posted.  Others
+ * and long ones at least twice in a window, so that it moves before it is used up.
  * Other unsignaled messages are covered by a later acknowledge; see ask_now()
  * for when none comes.
  */
@@ -316,7 +317,7 @@ static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
 {
     const struct qhca_xport *xp = &qp->xp;
 
-    return xp->ask || xp->since_ack + 1 >= QHCA_ACK_INTERVAL ||
+    return xp->ask || xp->since_ack + 1 >= qhca_wnd_ack_interval(xp) ||
            (last && ((w->flags & QHCA_WQE_F_SIGNALED) ||
                      qhca_wqe_is_rd(w->opcode) ||
                      xp->cur + 1 == qp->sq_head));
@@ -344,6 +345,7 @@ static void sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
             xp->rd_out++;
         }
         xp->rd_psns += psns;
+        xp->rd_reqs++;
     }
     xp->snd_psn = qhca_psn_add(xp->snd_psn, psns);
     if (qhca_psn_dist(xp->snd_psn, xp->una_psn) >
@@ -373,7 +375,7 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
 {
     struct qhca_xport *xp = &qp->xp;
     bool rd = qhca_wqe_is_rd(w->opcode), first, last, ack;
-    uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), off, len, ext, psns;
+    uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), off, len, ext, psns, dma_len;
     struct qhca_op_info info;
     const uint8_t *masks = NULL;
     struct qhca_frame f;
@@ -384,7 +386,10 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
     last = rd || xp->cur_pkt + 1 == w->npkts;
     len = rd && w->opcode != QHCA_WQE_ATOMIC_WRITE ? 0 :
           last ? w->len - off : mtu;
-    psns = rd ? w->npkts - xp->cur_pkt : 1;
+    psns = rd ? qhca_wnd_rd_psns(xp, w) : 1;
+    /* a part of a READ; all other requests name the whole message */
+    dma_len = rd && xp->cur_pkt + psns != w->npkts ? psns * mtu :
+              w->len - off;
     if (qhca_wqe_is_masked(w->opcode)) {
         masks = qhca_req_wqe(e, qp, w, xp->cur, false, &syn);
         if (!masks) {
@@ -411,7 +416,7 @@ static enum step send_packet(struct qhca *e, struct qhca_qp *qp,
                    ((info.flags & QHCA_OPF_SEND) ||
                     (info.flags & QHCA_OPF_IMM)),
                    ack, len, qp->dest_qpn, xp->snd_psn);
-    ext = put_ext(f.bth + QHCA_BTH_LEN, w, info, off, masks);
+    ext = put_ext(f.bth + QHCA_BTH_LEN, w, info, off, dma_len, masks);
     syn = gather(e, qp, w, off, f.bth + QHCA_BTH_LEN + ext, len);
     if (syn == QHCA_SYN_PAGE_FAULT &&
         qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
@@ -520,10 +525,13 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
     }
     outstanding = qhca_psn_dist(xp->snd_psn, xp->una_psn);
     if (qhca_wqe_is_rd(w->opcode)) {
-        if (outstanding && outstanding + w->npkts > PSN_SPAN) {
+        if (outstanding && outstanding + QHCA_WINDOW_PKTS > PSN_SPAN) {
             return ask_now(e, qp, QHCA_REQ_WAIT_ACK);
         }
-    } else if (outstanding - xp->rd_psns >= QHCA_WINDOW_PKTS ||
+        if (!qhca_wnd_rd_ready(qp, w)) {
+            return wait_for(xp, QHCA_REQ_WAIT_RD);
+        }
+    } else if (outstanding - xp->rd_psns >= xp->wnd ||
                outstanding + 1 >= PSN_SPAN) {
         return wait_for(xp, QHCA_REQ_WAIT_ACK);
     }

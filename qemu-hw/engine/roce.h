@@ -423,6 +423,27 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
                       struct qhca_sgpos *pos, uint32_t off, void *buf,
                       uint32_t len, bool write);
 
+/* ---- window.c: how much of a QP may be under way ---- */
+void qhca_wnd_start(struct qhca_xport *xp);
+/* @n PSNs were acknowledged, of @out that were outstanding. */
+void qhca_wnd_grow(struct qhca_xport *xp, uint32_t n, uint32_t out);
+/* The peer lost packets: as it says, or as its silence does (@timeout). */
+void qhca_wnd_shrink(struct qhca_xport *xp, bool timeout);
+/* Ask for an acknowledge at least after so many packets. */
+uint32_t qhca_wnd_ack_interval(const struct qhca_xport *xp);
+/* May the next request of the READ or atomic under the cursor go out? */
+bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w);
+/* How many PSNs the next request of @w, a READ, asks for. */
+uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w);
+/* Is PSN number @n of @w the last that a request has asked for? */
+static inline bool qhca_wnd_rd_end(const struct qhca_swqe *w, uint32_t n)
+{
+    return n + 1 == w->npkts || !((n + 1) & ((1u << w->chunk) - 1));
+}
+/* Requests that ask for the PSNs @from .. @to - 1 of @w. */
+uint32_t qhca_wnd_rd_reqs(const struct qhca_swqe *w, uint32_t from,
+                          uint32_t to);
+
 /* ---- completer.c ---- */
 void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_rx *rx);

@@ -31,6 +31,7 @@ static void swqe(struct qhca_io *io, struct qhca_swqe *w)
     IO(io, w->status);
     IO(io, w->syndrome);
     IO(io, w->marks);
+    IO(io, w->chunk);
 }
 
 /* Is it one that parse_wqe() could have made, with its packets counted? */
@@ -41,8 +42,10 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
     uint32_t npkts = local ? 0 : qhca_wqe_is_atomic(w->opcode) ? 1 :
                      qhca_packets(w->len, qp->path_mtu);
 
-    if (w->marks & ~(QHCA_SW_STARTED | QHCA_SW_RD | QHCA_SW_DONE) ||
-        ((w->marks & QHCA_SW_RD) && !rd) || w->srqn > QHCA_PSN_MASK) {
+    if (w->marks & ~(QHCA_SW_STARTED | QHCA_SW_RD | QHCA_SW_DONE |
+                     QHCA_SW_SPLIT) ||
+        1u << (w->chunk & 31) > QHCA_WINDOW_PKTS || w->chunk > 31 ||
+        ((w->marks & (QHCA_SW_RD | QHCA_SW_SPLIT)) && !rd) || w->srqn > QHCA_PSN_MASK) {
         return false;
     }
     if (w->status) {
@@ -76,8 +79,8 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
     struct qhca_xport *xp = &qp->xp;
     bool alive = (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
                  !xp->sq_flush;
-    uint32_t psn = xp->una_psn, first = psn, at = psn, rd = 0, i;
-    uint64_t total = 0;
+    uint32_t psn = xp->una_psn, first = psn, at = psn, rd = 0, i, from, to;
+    uint64_t total = 0, reqs = 0;
     struct qhca_swqe *w;
 
     for (i = qp->sq_tail; i != qp->sq_next && !io->failed; i++) {
@@ -95,6 +98,13 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
             NEED(io, !alive || xp->cur_pkt < w->npkts ||
                  (!xp->cur_pkt && !w->npkts) || w->status,
                  "the packet to be sent is not of its WQE");
+        }
+        if (qhca_wqe_is_rd(w->opcode) && !io->failed) {
+            /* what it was asked for, and has not answered */
+            from = i == qp->sq_tail ? qhca_psn_dist(xp->una_psn, first) : 0;
+            to = i == xp->cur ? xp->cur_pkt : i - qp->sq_tail <
+                 xp->cur - qp->sq_tail ? w->npkts : 0;
+            reqs += qhca_wnd_rd_reqs(w, from, to);
         }
         rd += !!(w->marks & QHCA_SW_RD);
         total += w->npkts;
@@ -116,7 +126,9 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
          qhca_psn_dist(psn, xp->una_psn) &&
          xp->rd_psns <= qhca_psn_dist(xp->snd_psn, xp->una_psn),
          "its PSNs are not in order");
-    NEED(io, rd == xp->rd_out, "the READs under way are not as many");
+    NEED(io, rd == xp->rd_out && reqs <= UINT16_MAX,
+         "the READs under way are not as many");
+    xp->rd_reqs = (uint16_t)reqs;
 }
 
 static void window(struct qhca_io *io, struct qhca_qp *qp)
@@ -155,6 +167,10 @@ static void requester(struct qhca_io *io, struct qhca_xport *xp)
     IO(io, xp->cur_pkt);
     IO(io, xp->rd_psns);
     IO(io, xp->since_ack);
+    IO(io, xp->wnd);
+    IO(io, xp->wnd_slow);
+    IO(io, xp->wnd_acked);
+    IO(io, xp->backoff);
     IO(io, xp->back_psn);
     IO(io, xp->back_valid);
     IO(io, xp->ask);
@@ -175,6 +191,10 @@ static void requester(struct qhca_io *io, struct qhca_xport *xp)
     NEED(io, xp->req_state <= QHCA_REQ_WAIT_FAULT && xp->retry_left <= 7 &&
          xp->rnr_left <= 7 && xp->credits <= QHCA_AETH_CREDITS,
          "its requester is in no known state");
+    NEED(io, xp->wnd && xp->wnd <= QHCA_WINDOW_PKTS &&
+         xp->wnd_slow <= QHCA_WINDOW_PKTS &&
+         xp->wnd_acked <= QHCA_WINDOW_PKTS &&
+         xp->backoff <= QHCA_BACKOFF_MAX, "its window is none that could be");
 }
 
 static void response(struct qhca_io *io, struct qhca_resp *r)
@@ -544,7 +564,7 @@ static bool is_not_rss(const void *obj)
 void qhca_io_qps(struct qhca_io *io, bool rss)
 {
     if (!rss) {
-        qhca_io_section(io, "qp", 1);
+        qhca_io_section(io, "qp", 2);
         qhca_io_table(io, &io->e->qps);
         qhca_io_each(io, &io->e->qps, is_not_rss, one_qp);
     } else {

@@ -57,10 +57,14 @@ void qhca_timer_start(struct qhca *e, struct qhca_qp *qp, uint8_t cls)
 
 void qhca_timer_start_ack(struct qhca *e, struct qhca_qp *qp)
 {
-    uint8_t code = qp->timeout & 31;
+    uint32_t code = qp->timeout & 31;
 
-    qhca_timer_start(e, qp, code > e->cfg.min_ack_timeout ?
-                            code : (uint8_t)e->cfg.min_ack_timeout);
+    if (code < e->cfg.min_ack_timeout) {
+        code = e->cfg.min_ack_timeout;
+    }
+    code += qp->xp.backoff;
+    qhca_timer_start(e, qp, (uint8_t)(code < QHCA_TIMER_RNR ? code :
+                                      QHCA_TIMER_RNR - 1));
 }
 
 void qhca_timer_stop(struct qhca *e, struct qhca_qp *qp)

@@ -44,23 +44,28 @@ void qhca_xport_dev_reset(struct qhca *e)
     e->xd.loop_tail = e->xd.loop_head;
 }
 
+/* As a new QP begins. */
+static void start(struct qhca_qp *qp)
+{
+    memset(&qp->xp, 0, sizeof(qp->xp));
+    qhca_list_init(&qp->xp.timer);
+    qp->xp.credits = QHCA_ACK_UNLIMITED;
+    qhca_wnd_start(&qp->xp);
+}
+
 /* Forget everything: the QP is in RESET, or about to vanish. */
 static void clear(struct qhca *e, struct qhca_qp *qp)
 {
     qhca_timer_stop(e, qp);
     qhca_window_put(e, qp);
     qhca_odp_free(qp);
-    memset(&qp->xp, 0, sizeof(qp->xp));
-    qhca_list_init(&qp->xp.timer);
-    qp->xp.credits = QHCA_ACK_UNLIMITED;
+    start(qp);
 }
 
 bool qhca_xport_init(struct qhca *e, struct qhca_qp *qp)
 {
     (void)e;
-    memset(&qp->xp, 0, sizeof(qp->xp));
-    qhca_list_init(&qp->xp.timer);
-    qp->xp.credits = QHCA_ACK_UNLIMITED;
+    start(qp);
     return true;
 }
 
@@ -99,6 +104,7 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     xp->since_ack = 0;
     xp->ask = false;
     xp->rd_psns = 0;
+    xp->rd_reqs = 0;
     xp->rd_out = 0;
     xp->sq_flush = true;
     if (qp->state == QHCA_QPS_ERR) {

@@ -17,12 +17,18 @@
 /* Send WQEs of one RC QP that may be under way, a power of two. */
 #define QHCA_WINDOW_WQES    128
 /*
- * Request packets of one RC QP that may be unacknowledged.  Bounds what a
- * peer must take in one burst: with the greatest path MTU it is 1 MiB.
- * Responses that are awaited to READs do not count, max_rd_atomic bounds
- * them.
+ * The window of one RC QP: request packets that may be unacknowledged, and as
+ * many responses to READs that may be awaited (see window.c).  At most 1 MiB
+ * with the greatest path MTU; at the beginning a message of 64 KiB with that
+ * of an Ethernet frame of 1500 bytes.
  */
 #define QHCA_WINDOW_PKTS    256
+#define QHCA_WINDOW_START   64
+/*
+ * A timeout that follows another without progress lasts twice as long, at most
+ * 1 << this times: IBA 9.9.2.1 has a timer fire between T and 4 T.
+ */
+#define QHCA_BACKOFF_MAX    2
 /* An acknowledge is asked for at least after so many packets. */
 #define QHCA_ACK_INTERVAL   32
 /* Window blocks kept for the next QP that needs one (12 KiB each). */
@@ -53,11 +59,13 @@ struct qhca_swqe {
     uint8_t opcode, flags;
     uint8_t status, syndrome;   /* QHCA_WC_*: fails when it is the oldest */
     uint8_t marks;              /* QHCA_SW_* */
+    uint8_t chunk;              /* READ: log2 of the PSNs of one request */
 };
 
 #define QHCA_SW_STARTED     1   /* its first packet went out */
 #define QHCA_SW_RD          2   /* counted in rd_out */
 #define QHCA_SW_DONE        4   /* local operation carried out */
+#define QHCA_SW_SPLIT       8   /* READ: asked for by more than one request */
 
 /*
  * The WQEs under way of one QP.  Blocks are kept in a free list of the
@@ -116,12 +124,17 @@ struct qhca_xport {
     uint32_t cur;               /* counter of the WQE being sent */
     uint32_t cur_pkt;           /* packets of it behind the cursor */
     uint32_t rd_psns;           /* response PSNs awaited in [una, snd) */
+    uint16_t rd_reqs;           /* by so many requests */
+    uint16_t wnd;               /* the window, packets */
+    uint16_t wnd_slow;          /* up to here it grows quickly */
+    uint16_t wnd_acked;         /* acknowledged since it grew last */
     uint32_t since_ack;         /* packets since AckReq was last set */
     uint32_t back_psn;          /* a NAK already made us go back to it */
     bool back_valid;
     bool ask;                   /* ask for an acknowledge of each packet ... */
     uint32_t ask_psn;           /* ... until this one is acknowledged */
     uint8_t retry_left, rnr_left;
+    uint8_t backoff;            /* log2, of the ACK timeout */
     uint8_t rd_out;             /* READs and atomics in flight */
     uint8_t req_state;          /* QHCA_REQ_* */
     uint8_t credits;            /* last AETH credit code */

@@ -134,6 +134,34 @@ static void build_late(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 4), 60, 30000, false);
 }
 
+/*
+ * One adapter is far slower than its peer, and has room for a few frames only:
+ * that costs time, not the connection.  With one packet of each QP under way it
+ * keeps up easily.
+ */
+static void build_slow(struct sim *s)
+{
+    struct node *n = &s->w.node[1];
+    unsigned pairs = 8;
+
+    s->lossy = true;            /* frames that find no room */
+    wire_perfect(&s->w.wire);
+    s->timeout = (uint8_t)rng_range(&s->rng, 10, 12);   /* 4..17 ms */
+    n->frame_ns = (4096ull << s->timeout) / rng_range(&s->rng, 60, 200);
+    n->rx_room = rng_pct(&s->rng, 40) ? 0 :
+                 (unsigned)rng_range(&s->rng, 24, 128);
+    while (pairs--) {
+        struct rc_profile p = {
+            .type = QHCA_QPT_RC,
+            .messages = 30,
+            .max_msg = 65536,
+            .eager_recv = true,
+        };
+
+        rc_pair(s, &s->g[0], &s->g[1], &p);
+    }
+}
+
 /* Few messages, but of megabytes. */
 static void build_big(struct sim *s)
 {
@@ -264,6 +292,8 @@ const struct sim_workload sim_workloads[] = {
     { "faults", "RC, and faults on demand in the adapters", build_faults,
       NULL },
     { "late", "RC, timers shorter than the round trip", build_late, NULL },
+    { "slow", "RC with a peer that is slow and loses what it has no room for",
+      build_slow, NULL },
     { "big", "messages of megabytes", build_big, NULL },
     { "ud", "datagrams, on good and bad wires", build_ud, NULL },
     { "eth", "Ethernet frames beside RC", build_eth, NULL },

@@ -314,6 +314,17 @@ static bool op_send(void *opaque, const void *frame, size_t len)
         n->wire_free += (len + 24) * 8000 / c->speed_mbps;
         sent = n->wire_free;
     }
+    if (n->frame_ns) {
+        if (n->wire_free < w->now) {
+            n->wire_free = w->now;
+        }
+        if (n->wire_free - w->now > 8 * n->frame_ns) {
+            tx_wait(n, n->wire_free - 4 * n->frame_ns);
+            return false;
+        }
+        n->wire_free += n->frame_ns;
+        sent = n->wire_free;
+    }
     n->tx_frames++;
     n->tx_bytes += len;
     w->frames++;
@@ -636,12 +647,43 @@ void node_drain(struct node *n)
     }
 }
 
+/*
+ * A frame has reached a slow adapter, which handles it later; one that has
+ * waited its time has @arg 1.  False: not now, or never.
+ */
+static bool slow_rx(struct world *w, struct node *n, struct world_event *ev)
+{
+    if (ev->arg) {
+        n->rx_waiting--;
+        return true;
+    }
+    if (n->rx_room && n->rx_waiting == n->rx_room) {
+        w->overrun++;
+        log_frame(w, n->id, (int)n->id, ev->frame->b, ev->frame->len,
+                  "OVERRUN");
+        frame_put(w, ev->frame);
+        return false;
+    }
+    n->rx_waiting++;
+    if (n->rx_free < w->now) {
+        n->rx_free = w->now;
+    }
+    n->rx_free += n->frame_ns;
+    push(w, (struct world_event){ .t = n->rx_free, .kind = EV_RX,
+                                  .node = n->id, .frame = ev->frame,
+                                  .arg = 1 });
+    return false;
+}
+
 static void handle(struct world *w, struct world_event *ev)
 {
     struct node *n = &w->node[ev->node];
 
     switch (ev->kind) {
     case EV_RX:
+        if (n->frame_ns && !slow_rx(w, n, ev)) {
+            break;
+        }
         n->rx_frames++;
         n->rx_bytes += ev->frame->len;
         w->delivered++;

@@ -49,6 +49,15 @@ struct node {
     uint64_t deadline, timer_at;
     bool kicked, tx_waiting;
     uint64_t wire_free;         /* when the sender's queue is empty */
+    /*
+     * A slow adapter: takes so long for each frame that it receives, and
+     * again for each that it sends; frames beyond those that may wait are
+     * lost.  0: it is as fast as the wire.
+     */
+    uint64_t frame_ns;
+    unsigned rx_room;           /* frames that may wait; 0: any number */
+    uint64_t rx_free;           /* when the last of them has been handled */
+    unsigned rx_waiting;
     uint64_t kick_ns;           /* how late a kick is served, at most */
     /* interrupts */
     uint64_t msix[WORLD_VECTORS];
@@ -91,7 +100,7 @@ struct world {
     struct rng reborn_rng;
     /* statistics */
     uint64_t events, frames, dropped, duplicated, reordered, corrupted;
-    uint64_t truncated, filtered, delivered, births;
+    uint64_t truncated, filtered, delivered, births, overrun;
 };
 
 /* Make @nodes adapters; @cfg may be NULL; MACs are given here. */

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The window of a QP: how many request packets may be unacknowledged, and how
+ * many responses to READs awaited.  It follows what the peer acknowledges, as
+ * TCP's does (RFC 5681): it doubles with each round trip up to wnd_slow, then
+ * grows by a packet, is halved by a loss, and is one packet after a timeout.
+ * So a peer that is slower than we are, or has little room for frames, costs
+ * time and not the connection.
+ *
+ * A READ larger than the window is split into requests of 1 << chunk PSNs,
+ * counted from the message's first.  The size may shrink while responses are
+ * missing, never grow: then whatever is asked for again lies within one request
+ * that the peer knows, or begins where none was.  A responder may refuse all
+ * else as no duplicate.
+ */
+#include "roce.h"
+
+static uint8_t log2_of(uint32_t n)
+{
+    uint8_t l = 0;
+
+    while (n >>= 1) {
+        l++;
+    }
+    return l;
+}
+
+void qhca_wnd_start(struct qhca_xport *xp)
+{
+    xp->wnd = QHCA_WINDOW_START;
+    xp->wnd_slow = QHCA_WINDOW_PKTS;
+    xp->wnd_acked = 0;
+    xp->backoff = 0;
+}
+
+void qhca_wnd_grow(struct qhca_xport *xp, uint32_t n, uint32_t out)
+{
+    uint32_t by;
+
+    if (xp->wnd == QHCA_WINDOW_PKTS || out < xp->wnd / 2) {
+        return;                 /* it was no limit */
+    }
+    if (n > QHCA_WINDOW_PKTS) {
+        n = QHCA_WINDOW_PKTS;
+    }
+    if (xp->wnd < xp->wnd_slow) {
+        by = n;
+    } else {
+        xp->wnd_acked = (uint16_t)(xp->wnd_acked + n);
+        by = xp->wnd_acked >= xp->wnd;
+        if (by) {
+            xp->wnd_acked = 0;
+        }
+    }
+    xp->wnd = (uint16_t)(xp->wnd + by > QHCA_WINDOW_PKTS ?
+                         QHCA_WINDOW_PKTS : xp->wnd + by);
+}
+
+void qhca_wnd_shrink(struct qhca_xport *xp, bool timeout)
+{
+    if (!timeout || !xp->backoff) {     /* else it has been halved before */
+        xp->wnd_slow = xp->wnd > 3 ? xp->wnd / 2 : 2;
+    }
+    xp->wnd = timeout ? 1 : (uint16_t)((xp->wnd + 1) / 2);
+    xp->wnd_acked = 0;
+}
+
+uint32_t qhca_wnd_ack_interval(const struct qhca_xport *xp)
+{
+    uint32_t half = (xp->wnd + 1u) / 2;
+
+    return half < QHCA_ACK_INTERVAL ? half : QHCA_ACK_INTERVAL;
+}
+
+/* Nobody was asked for what is behind the cursor; is all before it answered? */
+static bool fresh(const struct qhca_xport *xp, bool *answered)
+{
+    *answered = xp->snd_psn == xp->una_psn;
+    return xp->snd_psn == xp->max_psn;
+}
+
+bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w)
+{
+    const struct qhca_xport *xp = &qp->xp;
+    uint32_t limit = qp->max_rd_atomic ? qp->max_rd_atomic : 1;
+    bool answered;
+
+    if (xp->rd_reqs && (xp->rd_reqs >= limit || xp->rd_psns >= xp->wnd)) {
+        return false;
+    }
+    /* Requests that have become too small grow when none is under way. */
+    return !(w->marks & QHCA_SW_STARTED) || w->npkts == 1 ||
+           !fresh(xp, &answered) || answered ||
+           log2_of(xp->wnd) <= w->chunk + 1;
+}
+
+uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w)
+{
+    uint8_t most = log2_of(xp->wnd);
+    uint32_t left = w->npkts - xp->cur_pkt, n;
+    bool answered;
+
+    if (!(w->marks & QHCA_SW_STARTED) || w->chunk > most ||
+        (fresh(xp, &answered) && answered)) {
+        w->chunk = most;
+    }
+    n = (1u << w->chunk) - (xp->cur_pkt & ((1u << w->chunk) - 1));
+    if (n < left) {
+        w->marks |= QHCA_SW_SPLIT;
+        return n;
+    }
+    return left;
+}
+
+uint32_t qhca_wnd_rd_reqs(const struct qhca_swqe *w, uint32_t from,
+                          uint32_t to)
+{
+    return from < to ? ((to - 1) >> w->chunk) - (from >> w->chunk) + 1 : 0;
+}
