@@ -149,6 +149,7 @@ static void rnr(struct qhca *e, struct qhca_qp *qp, uint8_t code)
     if (qp->rnr_retry != 7) {
         xp->rnr_left--;
     }
+    qhca_wnd_rnr(xp);
     qhca_req_go_back(e, qp, QHCA_SYN_RNR);
     xp->req_state = QHCA_REQ_WAIT_RNR;
     qhca_timer_start(e, qp, QHCA_TIMER_RNR + code);
@@ -228,8 +229,10 @@ static void rx_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
 
     switch (syn & QHCA_AETH_TYPE) {
     case QHCA_AETH_ACK:
-        xp->credits = syn & QHCA_AETH_CREDITS;
         there = advance(e, qp, qhca_psn_add(psn, 1));
+        if (there) {
+            qhca_wnd_credits(xp, syn);
+        }
         progress(e, qp, snd, una);
         if (!there && alive(qp)) {
             lacks(e, qp);
@@ -329,9 +332,6 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
         qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
         return;
     }
-    if (rx->flags & QHCA_OPF_AETH) {
-        xp->credits = rx->ext[0] & QHCA_AETH_CREDITS;
-    }
     if (read) {
         uint32_t mtu = qhca_mtu_bytes(qp->path_mtu);
         uint32_t n = qhca_psn_dist(una, w->first_psn);
@@ -380,6 +380,9 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
         qhca_req_complete(e, qp);
         qhca_req_reap(e, qp);
     }
+    if ((rx->flags & QHCA_OPF_AETH) && alive(qp)) {
+        qhca_wnd_credits(xp, rx->ext[0]);
+    }
     progress(e, qp, snd, una);
 }
 
@@ -395,6 +398,13 @@ void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
     }
     if (ack) {
         qhca_count(e, QHCA_STAT_ROCE_ACK_RX);
+    }
+    if (ack && qhca_psn_add(rx->psn, 1) == xp->una_psn &&
+        (rx->ext[0] & QHCA_AETH_TYPE) == QHCA_AETH_ACK) {
+        /* The same again: the peer has posted receives (IBA 9.7.7.2). */
+        qhca_wnd_credits(xp, rx->ext[0]);
+        qhca_qp_schedule(e, qp);
+        return;
     }
     /* Ghosts of an earlier time: not outstanding (IBA 9.7.5.1.2). */
     if (qhca_psn_dist(rx->psn, xp->una_psn) >=

@@ -43,7 +43,7 @@ const struct qhca_name qhca_names_qp_flag[] = {
 const struct qhca_name qhca_names_req_state[] = {
     N(QHCA_REQ_, IDLE), N(QHCA_REQ_, ACTIVE), N(QHCA_REQ_, WAIT_ACK),
     N(QHCA_REQ_, WAIT_RNR), N(QHCA_REQ_, WAIT_FENCE), N(QHCA_REQ_, WAIT_RD),
-    N(QHCA_REQ_, WAIT_FAULT),
+    N(QHCA_REQ_, WAIT_FAULT), N(QHCA_REQ_, WAIT_CREDITS),
     END
 };
 

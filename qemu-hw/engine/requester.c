@@ -58,6 +58,11 @@ void qhca_req_complete(struct qhca *e, struct qhca_qp *qp)
     if (xp->cur == index) {
         xp->cur++;
         xp->cur_pkt = 0;
+    } else if (qhca_wqe_takes_recv(w->opcode) && xp->recv_ahead) {
+        xp->recv_ahead--;
+    }
+    if (qhca_wqe_takes_recv(w->opcode) && xp->recv_limit) {
+        xp->recv_limit--;
     }
     qp->sq_tail++;
     if (qp->tm) {
@@ -131,6 +136,7 @@ void qhca_req_cursor(struct qhca_qp *qp)
     xp->snd_psn = xp->una_psn;
     xp->rd_psns = 0;
     xp->rd_reqs = 0;
+    xp->recv_ahead = 0;
     xp->since_ack = 0;
     xp->cur = qp->sq_tail;
     xp->cur_pkt = 0;
@@ -316,8 +322,9 @@ static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
                      bool last)
 {
     const struct qhca_xport *xp = &qp->xp;
+    bool probe;
 
-    return xp->ask || xp->since_ack + 1 >= qhca_wnd_ack_interval(xp) ||
+    return xp->ask || qhca_wnd_limited(xp, w, &probe) || xp->since_ack + 1 >= qhca_wnd_ack_interval(xp) ||
            (last && ((w->flags & QHCA_WQE_F_SIGNALED) ||
                      qhca_wqe_is_rd(w->opcode) ||
                      xp->cur + 1 == qp->sq_head));
@@ -355,6 +362,7 @@ static void sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
     xp->cur_pkt += psns;
     last = xp->cur_pkt == w->npkts;
     if (last) {
+        xp->recv_ahead += qhca_wqe_takes_recv(w->opcode);
         xp->cur++;
         xp->cur_pkt = 0;
     }
@@ -458,6 +466,7 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
     uint32_t outstanding;
     struct qhca_swqe *w;
     uint8_t syn;
+    bool probe;
 
     if (xp->req_state == QHCA_REQ_WAIT_RNR ||
         qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
@@ -534,6 +543,9 @@ static enum step step(struct qhca *e, struct qhca_qp *qp)
     } else if (outstanding - xp->rd_psns >= xp->wnd ||
                outstanding + 1 >= PSN_SPAN) {
         return wait_for(xp, QHCA_REQ_WAIT_ACK);
+    }
+    if (qhca_wnd_limited(xp, w, &probe) && !probe) {
+        return ask_now(e, qp, QHCA_REQ_WAIT_CREDITS);
     }
     return send_packet(e, qp, w);
 }

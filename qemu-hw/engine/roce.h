@@ -285,6 +285,13 @@ static inline bool qhca_wqe_is_rd(uint8_t opcode)
            opcode == QHCA_WQE_FLUSH || opcode == QHCA_WQE_ATOMIC_WRITE;
 }
 
+/* Takes a receive at the peer. */
+static inline bool qhca_wqe_takes_recv(uint8_t opcode)
+{
+    return opcode == QHCA_WQE_SEND || opcode == QHCA_WQE_SEND_IMM ||
+           opcode == QHCA_WQE_SEND_INV || opcode == QHCA_WQE_RDMA_WRITE_IMM;
+}
+
 static inline bool qhca_wqe_is_local(uint8_t opcode)
 {
     return opcode == QHCA_WQE_LOCAL_INV || opcode == QHCA_WQE_REG_MR ||
@@ -440,6 +447,16 @@ static inline bool qhca_wnd_rd_end(const struct qhca_swqe *w, uint32_t n)
 {
     return n + 1 == w->npkts || !((n + 1) & ((1u << w->chunk) - 1));
 }
+/* An acknowledge of all before una_psn has the AETH credit code @code. */
+void qhca_wnd_credits(struct qhca_xport *xp, uint8_t code);
+/* The peer had no receive for the message at una_psn. */
+void qhca_wnd_rnr(struct qhca_xport *xp);
+/*
+ * Has the peer told of no receive for message @w, which is under the cursor?
+ * Then *@probe says whether its next packet may go out nevertheless.
+ */
+bool qhca_wnd_limited(const struct qhca_xport *xp, const struct qhca_swqe *w,
+                      bool *probe);
 /* Requests that ask for the PSNs @from .. @to - 1 of @w. */
 uint32_t qhca_wnd_rd_reqs(const struct qhca_swqe *w, uint32_t from,
                           uint32_t to);

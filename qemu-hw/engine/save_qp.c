@@ -79,7 +79,8 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
     struct qhca_xport *xp = &qp->xp;
     bool alive = (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
                  !xp->sq_flush;
-    uint32_t psn = xp->una_psn, first = psn, at = psn, rd = 0, i, from, to;
+    uint32_t psn = xp->una_psn, first = psn, at = psn, rd = 0, recv = 0, i;
+    uint32_t from, to;
     uint64_t total = 0, reqs = 0;
     struct qhca_swqe *w;
 
@@ -106,6 +107,8 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
                  xp->cur - qp->sq_tail ? w->npkts : 0;
             reqs += qhca_wnd_rd_reqs(w, from, to);
         }
+        recv += qhca_wqe_takes_recv(w->opcode) &&
+                i - qp->sq_tail < xp->cur - qp->sq_tail;
         rd += !!(w->marks & QHCA_SW_RD);
         total += w->npkts;
         psn = qhca_psn_add(psn, w->npkts);
@@ -129,6 +132,7 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
     NEED(io, rd == xp->rd_out && reqs <= UINT16_MAX,
          "the READs under way are not as many");
     xp->rd_reqs = (uint16_t)reqs;
+    xp->recv_ahead = (uint8_t)recv;
 }
 
 static void window(struct qhca_io *io, struct qhca_qp *qp)
@@ -180,6 +184,7 @@ static void requester(struct qhca_io *io, struct qhca_xport *xp)
     IO(io, xp->rd_out);
     IO(io, xp->req_state);
     IO(io, xp->credits);
+    IO(io, xp->recv_limit);
     IO(io, xp->crc_twice);
     IO(io, xp->sq_flush);
     IO(io, xp->rq_flush);
@@ -188,7 +193,7 @@ static void requester(struct qhca_io *io, struct qhca_xport *xp)
     NEED(io, PSN_OK(xp->snd_psn) && PSN_OK(xp->una_psn) &&
          PSN_OK(xp->max_psn) && PSN_OK(xp->back_psn) && PSN_OK(xp->ask_psn),
          "a PSN has more than 24 bits");
-    NEED(io, xp->req_state <= QHCA_REQ_WAIT_FAULT && xp->retry_left <= 7 &&
+    NEED(io, xp->req_state <= QHCA_REQ_WAIT_CREDITS && xp->retry_left <= 7 &&
          xp->rnr_left <= 7 && xp->credits <= QHCA_AETH_CREDITS,
          "its requester is in no known state");
     NEED(io, xp->wnd && xp->wnd <= QHCA_WINDOW_PKTS &&

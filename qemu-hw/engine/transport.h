@@ -138,6 +138,8 @@ struct qhca_xport {
     uint8_t rd_out;             /* READs and atomics in flight */
     uint8_t req_state;          /* QHCA_REQ_* */
     uint8_t credits;            /* last AETH credit code */
+    uint8_t recv_ahead;         /* of WQEs sq_tail .. cur - 1: take a receive */
+    uint16_t recv_limit;        /* so many from sq_tail on may be sent */
     bool crc_twice;             /* FLUSH goes out with Soft-RoCE's ICRC */
     bool sq_flush, rq_flush;    /* work for flush.c */
     uint32_t flush_end;         /* SQ: in RTS flush only what is before it */

@@ -3,9 +3,10 @@
  * The window of a QP: how many request packets may be unacknowledged, and how
  * many responses to READs awaited.  It follows what the peer acknowledges, as
  * TCP's does (RFC 5681): it doubles with each round trip up to wnd_slow, then
- * grows by a packet, is halved by a loss, and is one packet after a timeout.
- * So a peer that is slower than we are, or has little room for frames, costs
- * time and not the connection.
+ * grows by a packet, is halved by a loss, and quartered by a timeout, so that
+ * four of those reach a single packet from wherever it was.  So a peer that is
+ * slower than we are, or has little room for frames, costs time and not the
+ * connection.
  *
  * A READ larger than the window is split into requests of 1 << chunk PSNs,
  * counted from the message's first.  The size may shrink while responses are
@@ -61,7 +62,7 @@ void qhca_wnd_shrink(struct qhca_xport *xp, bool timeout)
     if (!timeout || !xp->backoff) {     /* else it has been halved before */
         xp->wnd_slow = xp->wnd > 3 ? xp->wnd / 2 : 2;
     }
-    xp->wnd = timeout ? 1 : (uint16_t)((xp->wnd + 1) / 2);
+    xp->wnd = (uint16_t)(timeout ? (xp->wnd + 3) / 4 : (xp->wnd + 1) / 2);
     xp->wnd_acked = 0;
 }
 
@@ -110,6 +111,43 @@ uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w)
         return n;
     }
     return left;
+}
+
+/*
+ * End-to-end flow control (IBA 9.7.7.2).  Message number recv_limit + 1 from the
+ * oldest on is "limited": a single message, of which only the packet that takes
+ * the receive tells whether there is one.
+ */
+void qhca_wnd_credits(struct qhca_xport *xp, uint8_t code)
+{
+    uint32_t half;
+
+    xp->credits = code & QHCA_AETH_CREDITS;
+    /* 0, 1, 2, 3, 4, 6, 8, 12, 16, ... 32768 */
+    half = xp->credits / 2u;
+    xp->recv_limit = (uint16_t)(xp->credits < 2 ? xp->credits :
+                                (2u + xp->credits % 2u) << half >> 1);
+}
+
+void qhca_wnd_rnr(struct qhca_xport *xp)
+{
+    xp->recv_limit = 0;
+}
+
+bool qhca_wnd_limited(const struct qhca_xport *xp, const struct qhca_swqe *w,
+                      bool *probe)
+{
+    if (xp->credits == QHCA_ACK_UNLIMITED ||
+        !qhca_wqe_takes_recv(w->opcode) || xp->recv_ahead < xp->recv_limit) {
+        return false;
+    }
+    if (w->opcode != QHCA_WQE_RDMA_WRITE_IMM && xp->cur_pkt &&
+        qhca_psn_diff(xp->una_psn, w->first_psn) > 0) {
+        return false;           /* it has its receive: it was acknowledged */
+    }
+    *probe = xp->recv_ahead == xp->recv_limit &&
+             (!xp->cur_pkt || w->opcode == QHCA_WQE_RDMA_WRITE_IMM);
+    return true;
 }
 
 uint32_t qhca_wnd_rd_reqs(const struct qhca_swqe *w, uint32_t from,

@@ -107,7 +107,7 @@ static void dead_wire(void **state)
     (void)state;
     add(p->e, "drop opcode=request");
     post(p, 1, 7, 10);
-    world_run(&p->w, 10 * (uint64_t)TIMEOUT);
+    world_run(&p->w, 12 * (uint64_t)TIMEOUT);
     peer_expect_nothing(p);
     peer_cqe(p, scq, 7, QHCA_WC_RETRY_EXC_ERR, QHCA_SYN_TIMEOUT);
     assert_int_equal(stat(p, QHCA_STAT_ROCE_TIMEOUTS), 4);

@@ -437,7 +437,7 @@ static void asked_again(void **state)
     world_run(&p->w, RTO + RTO / 2);
     assert_false(peer_expect(p, FLUSH, s)->twice);
     peer_expect(p, WRITE_ONLY, s + 1);
-    world_run(&p->w, RTO);
+    world_run(&p->w, 2 * RTO);
     assert_true(peer_expect(p, FLUSH, s)->twice);
     peer_expect(p, WRITE_ONLY, s + 1);
     peer_tx(p, .op = RESP_ONLY, .psn = s, .syn = 0x1f);

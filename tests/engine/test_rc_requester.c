@@ -138,10 +138,15 @@ static void sequence_nak(void **state)
     peer_free(p);
 }
 
-/* No acknowledge: sent again after each timeout, then an error, flushes. */
+/*
+ * No acknowledge: sent again after each timeout, then an error, flushes.  A
+ * timeout lasts twice as long as the one before, up to four times the first, and
+ * leaves a quarter of the window: 64, 16, 4 and 1 packets.
+ */
 static void timeout(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    static const unsigned after[] = { 0, 1, 3, 7, 11 };
     uint64_t t0;
     uint32_t s = psn0(p), i;
 
@@ -153,13 +158,15 @@ static void timeout(void **state)
         const struct pframe *f = peer_expect(p, SEND_ONLY, s);
 
         if (i) {
-            assert_true(f->t >= t0 + i * RTO);
-            assert_true(f->t < t0 + i * RTO + 20000);
+            assert_true(f->t >= t0 + after[i] * RTO);
+            assert_true(f->t < t0 + after[i] * RTO + 20000);
         }
-        peer_expect(p, SEND_ONLY, s + 1);
+        if (i < 3) {
+            peer_expect(p, SEND_ONLY, s + 1);
+        }
         peer_expect_nothing(p);
         peer_no_cqe(p, scq);
-        world_run_until(&p->w, t0 + (i + 1) * RTO + 10000);
+        world_run_until(&p->w, t0 + after[i + 1] * RTO + 10000);
     }
     peer_cqe(p, scq, 1, QHCA_WC_RETRY_EXC_ERR, QHCA_SYN_TIMEOUT);
     peer_cqe(p, scq, 2, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
@@ -179,6 +186,7 @@ static void timeout_least(void **state)
     static const struct { uint8_t least, want; } each[] = {
         { 9, 10 }, { 10, 10 }, { 13, 13 },
     };
+    static const unsigned after[] = { 0, 1, 3, 7, 11 };
     unsigned i, n;
 
     (void)state;
@@ -190,10 +198,10 @@ static void timeout_least(void **state)
         peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND }, 0, 8);
         for (n = 0; n <= p->a.retry_cnt; n++) {
             peer_expect(p, SEND_ONLY, psn0(p));
-            world_run_until(&p->w, t0 + (n + 1) * rto - 20000);
+            world_run_until(&p->w, t0 + after[n + 1] * rto - 20000);
             peer_expect_nothing(p);
             peer_no_cqe(p, scq);
-            world_run_until(&p->w, t0 + (n + 1) * rto + 10000);
+            world_run_until(&p->w, t0 + after[n + 1] * rto + 10000);
         }
         peer_cqe(p, scq, 0, QHCA_WC_RETRY_EXC_ERR, QHCA_SYN_TIMEOUT);
         peer_free(p);
@@ -654,6 +662,217 @@ static void window(void **state)
     peer_free(p);
 }
 
+/* How many packets go out now; none is acknowledged. */
+static unsigned burst(struct peer *p)
+{
+    unsigned n;
+
+    world_run(&p->w, 100000);
+    n = peer_waiting(p);
+    p->tail = p->head;
+    return n;
+}
+
+/*
+ * The window: 64 packets, then as many more as are acknowledged, up to 256; a
+ * lost packet halves it, a timeout quarters it, and it always asks in time.
+ */
+static void window_moves(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = psn0(p), n = 64, i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE, .wr_id = i,
+                                   .flags = SIG }, 0, 4000 * MTU);
+    }
+    assert_int_equal(burst(p), 64);
+    while (n < 256) {
+        peer_ack(p, s + n - 1, 0x1f);
+        s += n;
+        n *= 2;
+        assert_int_equal(burst(p), n);
+    }
+    peer_ack(p, s + 255, 0x1f);
+    s += 256;
+    assert_int_equal(burst(p), 256);    /* no more */
+    peer_ack(p, s, 0x60);               /* lost */
+    assert_int_equal(burst(p), 128);
+    peer_ack(p, s + 127, 0x1f);
+    s += 128;
+    assert_int_equal(burst(p), 129);    /* slowly from here on */
+    world_run(&p->w, RTO);
+    assert_int_equal(burst(p), 33);
+    world_run(&p->w, 2 * RTO);
+    assert_int_equal(burst(p), 9);
+    world_run(&p->w, 4 * RTO);
+    assert_int_equal(burst(p), 3);
+    for (n = 3; n < 48; n *= 2) {       /* quickly up to half of 129 */
+        peer_ack(p, s + n - 1, 0x1f);
+        s += n;
+        assert_int_equal(burst(p), 2 * n);
+    }
+    peer_free(p);
+}
+
+/*
+ * A READ larger than the window is asked for in parts, and after a timeout only
+ * a part of what is missing, which lies within one that was asked for before.
+ */
+static void read_parts(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t s = psn0(p), i;
+    const struct pframe *f;
+
+    (void)state;
+    gbuf_fill(&p->mr.buf, 0, 7, 0, PEER_BUF);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 1,
+                               .flags = SIG, .remote_addr = 0x10000,
+                               .rkey = 5 }, 0, 100 * MTU + 7);
+    f = peer_expect(p, READ_REQ, s);
+    assert_true(peer_be64(f->ext) == 0x10000);
+    assert_int_equal(peer_be32(f->ext + 12), 64 * MTU);
+    peer_expect_nothing(p);
+    for (i = 0; i < 10; i++) {
+        peer_tx(p, .op = i ? RESP_MIDDLE : RESP_FIRST, .psn = s + i,
+                .syn = 0x1f, .data = peer_data(i * MTU, MTU), .len = MTU);
+    }
+    /* there is room: the rest, too */
+    f = peer_expect(p, READ_REQ, s + 64);
+    assert_true(peer_be64(f->ext) == 0x10000 + 64 * MTU);
+    assert_int_equal(peer_be32(f->ext + 12), 36 * MTU + 7);
+    peer_expect_nothing(p);
+    /* silence: 74 packets of window, a quarter of that */
+    world_run(&p->w, RTO + 10000);
+    f = peer_expect(p, READ_REQ, s + 10);
+    assert_true(peer_be64(f->ext) == 0x10000 + 10 * MTU);
+    assert_int_equal(peer_be32(f->ext + 12), 6 * MTU);
+    f = peer_expect(p, READ_REQ, s + 16);
+    assert_int_equal(peer_be32(f->ext + 12), 16 * MTU);
+    peer_expect_nothing(p);
+    /* the first answer comes nevertheless, in one go */
+    for (; i < 64; i++) {
+        peer_tx(p, .op = i == 63 ? RESP_LAST : RESP_MIDDLE, .psn = s + i,
+                .syn = 0x1f, .data = peer_data(i * MTU, MTU), .len = MTU);
+    }
+    p->tail = p->head;
+    for (; i <= 100; i++) {
+        peer_tx(p, .op = i == 100 ? RESP_LAST : i == 64 ? RESP_FIRST :
+                RESP_MIDDLE, .psn = s + i, .syn = 0x1f,
+                .data = peer_data(i * MTU, MTU), .len = i == 100 ? 7 : MTU);
+    }
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    peer_free(p);
+}
+
+/* Each part of a READ is one of max_rd_atomic, also those asked for again. */
+static void read_parts_limit(void **state)
+{
+    struct gqp_attr a;
+    struct peer *p;
+    uint32_t s, i;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.max_rd_atomic = 1;
+    p = peer_new(QHCA_QPT_RC, &a);
+    s = psn0(p);
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 1,
+                               .flags = SIG }, 0, 70 * MTU);
+    peer_expect(p, READ_REQ, s);
+    for (i = 0; i < 64; i++) {
+        peer_expect_nothing(p);
+        peer_tx(p, .op = i == 63 ? RESP_LAST : i ? RESP_MIDDLE : RESP_FIRST,
+                .psn = s + i, .syn = 0x1f, .data = peer_data(0, MTU),
+                .len = MTU);
+    }
+    peer_expect(p, READ_REQ, s + 64);
+    world_run(&p->w, RTO + 10000);      /* 64 -> 128 -> 32 */
+    peer_expect(p, READ_REQ, s + 64);
+    world_run(&p->w, 2 * RTO);          /* 8 */
+    peer_expect(p, READ_REQ, s + 64);
+    world_run(&p->w, 4 * RTO);          /* 2 */
+    assert_int_equal(peer_be32(peer_expect(p, READ_REQ, s + 64)->ext + 12),
+                     2 * MTU);
+    peer_expect_nothing(p);
+    peer_tx(p, .op = RESP_FIRST, .psn = s + 64, .syn = 0x1f,
+            .data = peer_data(0, MTU), .len = MTU);
+    peer_expect_nothing(p);
+    peer_tx(p, .op = RESP_LAST, .psn = s + 65, .syn = 0x1f,
+            .data = peer_data(0, MTU), .len = MTU);
+    peer_expect(p, READ_REQ, s + 66);
+    peer_expect_nothing(p);
+    peer_free(p);
+}
+
+/* Credits: no more messages than the peer has receives, but for one. */
+static void credits(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct gwr send = { .opcode = QHCA_WQE_SEND };
+    struct gwr write = { .opcode = QHCA_WQE_RDMA_WRITE };
+    struct gwr imm = { .opcode = QHCA_WQE_RDMA_WRITE_IMM };
+    uint32_t s = psn0(p), i;
+
+    (void)state;
+    peer_post(p, send, 0, 4);
+    peer_expect(p, SEND_ONLY, s);
+    peer_ack(p, s, 2);                  /* two */
+    for (i = 0; i < 4; i++) {
+        assert_true(gqp_post_send(&p->qp, &send));
+    }
+    gqp_ring(&p->qp);
+    peer_expect(p, SEND_ONLY, s + 1);
+    peer_expect(p, SEND_ONLY, s + 2);
+    assert_true(peer_expect(p, SEND_ONLY, s + 3)->ackreq);
+    peer_expect_nothing(p);
+    peer_ack(p, s + 2, 0);
+    peer_expect_nothing(p);             /* one is out already */
+    peer_ack(p, s + 2, 1);              /* the same, and a receive */
+    assert_true(peer_expect(p, SEND_ONLY, s + 4)->ackreq);
+    peer_expect_nothing(p);
+    /* none: the first packet of a SEND, then the rest */
+    peer_ack(p, s + 4, 0);
+    peer_post(p, send, 0, 3 * MTU);
+    assert_true(peer_expect(p, SEND_FIRST, s + 5)->ackreq);
+    peer_expect_nothing(p);
+    peer_ack(p, s + 5, 0);
+    peer_expect(p, SEND_MIDDLE, s + 6);
+    peer_expect(p, SEND_LAST, s + 7);
+    peer_ack(p, s + 7, 0);
+    /* WRITEs take none; all of one with immediate data may go */
+    peer_post(p, write, 0, 2 * MTU);
+    peer_expect(p, WRITE_FIRST, s + 8);
+    peer_expect(p, WRITE_LAST, s + 9);
+    peer_post(p, imm, 0, 2 * MTU);
+    peer_expect(p, WRITE_FIRST, s + 10);
+    assert_true(peer_expect(p, WRITE_LAST_IMM, s + 11)->ackreq);
+    peer_post(p, imm, 0, 2 * MTU);
+    peer_expect_nothing(p);
+    /* no receive: the limit is 0, and the first is sent alone */
+    peer_ack(p, s + 11, 0x1e);
+    peer_expect(p, WRITE_FIRST, s + 12);
+    peer_expect(p, WRITE_LAST_IMM, s + 13);
+    for (i = 0; i < 3; i++) {
+        peer_post(p, send, 0, 4);
+        peer_expect(p, SEND_ONLY, s + 14 + i);
+    }
+    peer_ack(p, s + 14, 0x20 | 1);
+    peer_expect_nothing(p);
+    world_run(&p->w, 20000);
+    peer_expect(p, SEND_ONLY, s + 14);
+    peer_expect_nothing(p);
+    /* 31: no limit any more */
+    peer_ack(p, s + 14, 0x1f);
+    peer_expect(p, SEND_ONLY, s + 15);
+    peer_expect(p, SEND_ONLY, s + 16);
+    peer_ack(p, s + 16, 0x1f);
+    peer_expect_nothing(p);
+    peer_free(p);
+}
+
 /*
  * SGEs that lie at both ends of a long list of segments by turns: searching
  * it costs budget, so that one turn sends few of such messages.
@@ -700,6 +919,9 @@ static void long_list(void **state)
     assert_in_range(sent, 1, 32);
     qhca_run(p->e);
     assert_in_range(peer_waiting(p) - sent, 1, 32);
+    world_run(&p->w, 100000);
+    assert_int_equal(peer_waiting(p), QHCA_WINDOW_START);
+    peer_ack(p, psn0(p) + QHCA_WINDOW_START - 1, 0x1f);
     world_run(&p->w, 100000);
     assert_int_equal(peer_waiting(p), 120);
     assert_int_equal(guest_simple(&p->g, QHCA_CMD_DESTROY_MR, key),
@@ -995,6 +1217,10 @@ int main(void)
         cmocka_unit_test(read_limits),
         cmocka_unit_test(read_limit_changes),
         cmocka_unit_test(window),
+        cmocka_unit_test(window_moves),
+        cmocka_unit_test(read_parts),
+        cmocka_unit_test(read_parts_limit),
+        cmocka_unit_test(credits),
         cmocka_unit_test(long_list),
         cmocka_unit_test(local_errors),
         cmocka_unit_test(changed_wqe),

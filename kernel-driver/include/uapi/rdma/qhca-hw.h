@@ -846,6 +846,7 @@ struct qhca_qpc {
 #define QHCA_REQ_WAIT_FENCE		4
 #define QHCA_REQ_WAIT_RD		5	/* max_rd_atomic reached */
 #define QHCA_REQ_WAIT_FAULT		6	/* QHCA_FAULT_SEND or QHCA_FAULT_LAND */
+#define QHCA_REQ_WAIT_CREDITS		7	/* the peer has no receive */
 #define QHCA_RSP_IDLE			0
 #define QHCA_RSP_MESSAGE		1	/* in the middle of a message */
 #define QHCA_RSP_READ			2	/* sending READ responses */
