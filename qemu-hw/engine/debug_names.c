@@ -22,18 +22,18 @@ _Static_assert(QHCA_BRK_SYNDROME == 1 << 6, "field_name is of the bits");
 static const struct {
     const struct qhca_name *codes, *syndromes;
 } names_of[QHCA_ONS] = {
-    [QHCA_ON_DOORBELL] = { qhca_names_db },
+    [QHCA_ON_DOORBELL] = { qhca_names_db, NULL },
     [QHCA_ON_WQE] = { qhca_names_wqe_op, qhca_names_syn },
     [QHCA_ON_CQE] = { qhca_names_wc, qhca_names_syn },
-    [QHCA_ON_EVENT] = { qhca_names_event },
+    [QHCA_ON_EVENT] = { qhca_names_event, NULL },
     [QHCA_ON_STATE] = { qhca_names_qp_state, qhca_names_syn },
-    [QHCA_ON_FAULT] = { qhca_names_stat },
-    [QHCA_ON_GUEST_ERROR] = { qhca_names_stat },
+    [QHCA_ON_FAULT] = { qhca_names_stat, NULL },
+    [QHCA_ON_GUEST_ERROR] = { qhca_names_stat, NULL },
     [QHCA_ON_COMMAND] = { qhca_names_cmd, qhca_names_st },
-    [QHCA_ON_RETRANSMIT] = { qhca_names_syn },
-    [QHCA_ON_TIMER] = { timer_names },
-    [QHCA_ON_DATA] = { data_names },
-    [QHCA_ON_INJECTED] = { qhca_names_fault_action },
+    [QHCA_ON_RETRANSMIT] = { qhca_names_syn, NULL },
+    [QHCA_ON_TIMER] = { timer_names, NULL },
+    [QHCA_ON_DATA] = { data_names, NULL },
+    [QHCA_ON_INJECTED] = { qhca_names_fault_action, NULL },
 };
 
 static void show_names(const char *list, const struct qhca_name *names,
