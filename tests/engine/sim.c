@@ -712,7 +712,7 @@ int main(int argc, char **argv)
     int c;
 
     program = argv[0];
-#ifndef __SANITIZE_ADDRESS__
+#ifndef SANITIZED
     signal(SIGSEGV, crash);
     signal(SIGBUS, crash);
     signal(SIGFPE, crash);
