@@ -47,6 +47,8 @@ void gmem_init(struct gmem *m, uint64_t base, uint64_t seed,
     m->may[0] = reserve(GMEM_SPAN / 8);
     m->may[1] = reserve(GMEM_SPAN / 8);
     m->mapped = reserve(GMEM_SPAN / GMEM_PAGE / 8);
+    m->touched = reserve(GMEM_SPAN / GMEM_PAGE / 8);
+    m->allowed = reserve(GMEM_SPAN / GMEM_PAGE / 8);
 }
 
 void gmem_fini(struct gmem *m)
@@ -55,6 +57,8 @@ void gmem_fini(struct gmem *m)
         m->uses < SPARE_USES) {
         spare[spares] = (struct gmem){ .data = m->data, .mapped = m->mapped,
                                        .may = { m->may[0], m->may[1] },
+                                       .touched = m->touched,
+                                       .allowed = m->allowed,
                                        .uses = m->uses + 1 };
         spares++;
         memset(m, 0, sizeof(*m));
@@ -64,6 +68,8 @@ void gmem_fini(struct gmem *m)
     munmap(m->may[0], GMEM_SPAN / 8);
     munmap(m->may[1], GMEM_SPAN / 8);
     munmap(m->mapped, GMEM_SPAN / GMEM_PAGE / 8);
+    munmap(m->touched, GMEM_SPAN / GMEM_PAGE / 8);
+    munmap(m->allowed, GMEM_SPAN / GMEM_PAGE / 8);
     memset(m, 0, sizeof(*m));
 }
 
@@ -104,6 +110,32 @@ static void pages_set(struct gmem *m, uint64_t off, uint64_t len,
             m->mapped_pages--;
         }
     }
+}
+
+/* Note all pages of the range in @map. */
+static void note_pages(uint64_t *map, uint64_t off, uint64_t len)
+{
+    uint64_t p = off / GMEM_PAGE;
+    uint64_t last = (off + (len ? len - 1 : 0)) / GMEM_PAGE;
+
+    for (; p <= last; p++) {
+        map[p / 64] |= 1ULL << (p % 64);
+    }
+}
+
+/*
+ * Is page @p noted in @map?  With @forget it is no more.  A page nobody had
+ * to do with reads as 0, and to find that out costs a fresh page of the host.
+ */
+static bool page_noted(uint64_t *map, uint64_t p, bool forget)
+{
+    uint64_t bit = 1ULL << (p % 64);
+    bool was = map[p / 64] & bit;
+
+    if (was && forget) {
+        map[p / 64] ^= bit;
+    }
+    return was;
 }
 
 uint64_t gmem_try_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
@@ -162,24 +194,6 @@ uint64_t gmem_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
     return a;
 }
 
-void gmem_release(struct gmem *m, uint64_t addr, uint64_t len)
-{
-    uint64_t off = addr - m->base;
-
-    CHECK(inside(m, addr, len) && pages_are(m, off, len, true),
-          "release of memory that is not mapped");
-    gmem_deny(m, addr, len, GMEM_RW);
-    if (len >= GIVE_BACK) {
-        uint64_t from = off / GMEM_PAGE * GMEM_PAGE;
-        uint64_t to = (off + len + GMEM_PAGE - 1) / GMEM_PAGE * GMEM_PAGE;
-
-        CHECK(!madvise(m->data + from, to - from, MADV_DONTNEED), "madvise");
-    } else {
-        memset(m->data + off, 0, len);
-    }
-    pages_set(m, off, len, false);
-}
-
 /* @map may be untouched memory: do not write where nothing changes. */
 static void set_bits(uint64_t *map, uint64_t off, uint64_t len, bool on)
 {
@@ -225,6 +239,7 @@ void gmem_allow(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits)
     }
     CHECK(inside(m, addr, len) && pages_are(m, off, len, true),
           "permission for memory that is not mapped");
+    note_pages(m->allowed, off, len);
     if (bits & GMEM_R) {
         set_bits(m->may[0], off, len, true);
     }
@@ -235,18 +250,60 @@ void gmem_allow(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits)
 
 void gmem_deny(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits)
 {
-    uint64_t off = addr - m->base;
+    uint64_t off = addr - m->base, n;
 
     if (!len) {
         return;
     }
     CHECK(inside(m, addr, len), "no such memory");
-    if (bits & GMEM_R) {
-        set_bits(m->may[0], off, len, false);
+    for (; len; off += n, len -= n) {
+        n = GMEM_PAGE - off % GMEM_PAGE;
+        n = n < len ? n : len;
+        if (!page_noted(m->allowed, off / GMEM_PAGE, false)) {
+            continue;
+        }
+        if (bits & GMEM_R) {
+            set_bits(m->may[0], off, n, false);
+        }
+        if (bits & GMEM_W) {
+            set_bits(m->may[1], off, n, false);
+        }
     }
-    if (bits & GMEM_W) {
-        set_bits(m->may[1], off, len, false);
+}
+
+/* Zero the pages of the range that were written. */
+static void wipe_pages(struct gmem *m, uint64_t off, uint64_t len)
+{
+    uint64_t p = off / GMEM_PAGE;
+    uint64_t last = (off + (len ? len - 1 : 0)) / GMEM_PAGE;
+
+    for (; p <= last; p++) {
+        if (p % 64 == 0 && !m->allowed[p / 64] && !m->touched[p / 64]) {
+            p += 63;
+            continue;
+        }
+        page_noted(m->allowed, p, true);
+        if (page_noted(m->touched, p, true) && len < GIVE_BACK) {
+            memset(m->data + p * GMEM_PAGE, 0, GMEM_PAGE);
+        }
     }
+}
+
+void gmem_release(struct gmem *m, uint64_t addr, uint64_t len)
+{
+    uint64_t off = addr - m->base;
+
+    CHECK(inside(m, addr, len) && pages_are(m, off, len, true),
+          "release of memory that is not mapped");
+    gmem_deny(m, addr, len, GMEM_RW);
+    if (len >= GIVE_BACK) {
+        uint64_t from = off / GMEM_PAGE * GMEM_PAGE;
+        uint64_t to = (off + len + GMEM_PAGE - 1) / GMEM_PAGE * GMEM_PAGE;
+
+        CHECK(!madvise(m->data + from, to - from, MADV_DONTNEED), "madvise");
+    }
+    wipe_pages(m, off, len);
+    pages_set(m, off, len, false);
 }
 
 void *gmem_ptr(struct gmem *m, uint64_t addr, uint64_t len)
@@ -255,6 +312,7 @@ void *gmem_ptr(struct gmem *m, uint64_t addr, uint64_t len)
           pages_are(m, addr - m->base, len, true),
           "%s: the software itself reaches for %#llx + %llu", m->name,
           (unsigned long long)addr, (unsigned long long)len);
+    note_pages(m->touched, addr - m->base, len);
     return m->data + (addr - m->base);
 }
 
@@ -317,6 +375,7 @@ bool gmem_dev_write(struct gmem *m, uint64_t addr, const void *buf,
     if (!dev_access(m, addr, len, true)) {
         return false;
     }
+    note_pages(m->touched, addr - m->base, len);
     memcpy(m->data + (addr - m->base), buf, len);
     return true;
 }
@@ -334,6 +393,7 @@ bool gmem_dev_cas64(struct gmem *m, uint64_t addr, uint64_t cmp,
     memcpy(&v, m->data + (addr - m->base), 8);
     *old = v;
     if (v == cmp) {
+        note_pages(m->touched, addr - m->base, 8);
         memcpy(m->data + (addr - m->base), &swap, 8);
     }
     return true;
@@ -345,6 +405,7 @@ void gmem_copy(struct gmem *m, uint64_t from, uint64_t to, uint64_t len)
     unsigned k;
 
     memcpy(gmem_ptr(m, to, len), gmem_ptr(m, from, len), len);
+    note_pages(m->allowed, t, len);
     for (i = 0; i < len; i++) {
         for (k = 0; k < 2; k++) {
             bool on = m->may[k][(f + i) / 64] >> (f + i) % 64 & 1;

@@ -29,6 +29,8 @@ struct gmem {
     uint8_t *data;
     uint64_t *may[2];           /* a bit per byte: read, write */
     uint64_t *mapped;           /* a bit per page */
+    uint64_t *touched;          /* a bit per page: may hold more than 0 */
+    uint64_t *allowed;          /* a bit per page: may have permissions */
     struct rng rng;
     unsigned fail_64k;          /* device accesses that fail, of 65536 ... */
     bool (*may_fail)(void *opaque, uint64_t addr);      /* ... of these */
