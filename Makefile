@@ -73,16 +73,16 @@ debug: build ## Boot two guests, stop at PROG's first doorbell: tmux, scope, gdb
 
 # Two lanes side by side: guests in one, what needs no guest beside the build of
 # QEMU in the other.
-LANES := "qemu test-device test-guest" "driver provider progs image test-manual \
-	test-provider test-driver check-style driver-newest test-engine test-lab \
+LANES = "qemu test-device test-guest" "driver provider progs image test-manual \
+	test-provider test-driver check-style driver-newest test-engine$(1) test-lab \
 	test-pyverbs test-docs"
 
 .PHONY: test test-all
 test: root ## The gate: build all, a test of every kind (@test@)
-	@GATE=1 lab/run-tests $(LANES)
+	@GATE=1 lab/run-tests $(call LANES)
 
 test-all: root ## Every test there is, the long and the rare included (@test_all@)
-	@GATE= lab/run-tests $(LANES)
+	@GATE= lab/run-tests $(call LANES,-all)
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest
@@ -95,6 +95,15 @@ test-lab: deps ## Tests of launcher and tools that need no guest (@test_lab@)
 
 test-engine: root ## Engine unit tests, simulation, short fuzzing (@test_engine@)
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check
+
+.PHONY: test-engine-all coverage
+test-engine-all: root ## The same with more seeds and longer fuzzing
+	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check-all
+
+coverage: root ## Lines and branches of engine and provider that tests reach
+	@lab/build-provider
+	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile coverage COV_ARGS="$(ARGS)"
+	$(IN_ROOT) $(MAKE) -C tests/provider coverage COV_ARGS="$(ARGS)"
 
 test-provider: root ## Unit tests of the provider (seconds)
 	@lab/build-provider
