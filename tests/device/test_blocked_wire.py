@@ -3,10 +3,9 @@
 
 import socket
 
-import pytest
 from machine import Machine, until
 from rdma import BTH, Setup, parse
-from test_unplug import Slot, unplug
+from test_unplug import slot, unplug  # noqa: F401 (a fixture)
 
 
 class Full:
@@ -50,16 +49,6 @@ def send(s: Setup, count: int = 4) -> None:
 
 def psns(m: Machine, count: int) -> list[int]:
     return [parse(m.receive_frame())[BTH].psn for _ in range(count)]
-
-
-@pytest.fixture
-def slot():
-    with Machine(
-        "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-        "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1",
-        device="qhca,id=q,bus=rp,mac=02:00:00:00:00:01",
-    ) as m:
-        yield Slot(m)
 
 
 def test_no_spin(adapter):

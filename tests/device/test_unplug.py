@@ -41,7 +41,7 @@ def slot():
     with Machine(
         "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
         "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1",
-        device="qhca,id=q,bus=rp,mac=02:00:00:00:00:01",
+        device="qhca,id=q,bus=rp,mac=02:00:00:00:00:01", overwrite_freed=True,
     ) as m:
         yield Slot(m)
 

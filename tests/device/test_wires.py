@@ -30,7 +30,8 @@ class Bench:
         self.m = Machine(
             "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
             "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1",
-            device="qhca,id=q,bus=rp,mac=02:00:00:00:00:01", netdev=wire.netdev)
+            device="qhca,id=q,bus=rp,mac=02:00:00:00:00:01", netdev=wire.netdev,
+            overwrite_freed=True)
         self.slot = Slot(self.m)
         self.adapter = self.slot.adapter
         wire.connect()
