@@ -117,6 +117,82 @@ static void context(void **state)
     peer_free(p);
 }
 
+/* Each kind of ring: its shape, its entries decoded, what is not there. */
+static void rings(void **state)
+{
+    static const struct {
+        enum qhca_object object;
+        enum qhca_ring ring;
+    } none[] = {
+        { QHCA_OBJ_QP, QHCA_RING_INDEX }, { QHCA_OBJ_QP, QHCA_RING_CQ },
+        { QHCA_OBJ_SRQ, QHCA_RING_OPS }, { QHCA_OBJ_SRQ, QHCA_RING_SQ },
+        { QHCA_OBJ_CQ, QHCA_RING_SQ }, { QHCA_OBJ_EQ, QHCA_RING_CQ },
+        { QHCA_OBJ_MR, QHCA_RING_MR }, { QHCA_OBJ_ETH_SQ, QHCA_RING_SQ },
+        { QHCA_OBJ_ETH_RQ, QHCA_RING_RQ }, { QHCA_OBJ_WQ, QHCA_RING_RQ },
+    };
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_ring_look l = { .object = QHCA_OBJ_SRQ };
+    struct qhca_sge sge = { .addr = 0x500000000040, .len = 77 };
+    struct seen s = { 0 };
+    struct gsrq srq;
+    uint32_t wqe;
+    char path[32];
+    unsigned i;
+
+    (void)state;
+    sge.lkey = p->mr.key;
+    gsrq_create(&srq, &p->g, 3, 6, NULL, NULL);
+    gsrq_post(&srq, 0xab, &sge, 1, &wqe);
+
+    l.number = srq.srqn;
+    l.ring = qhca_ring_default(QHCA_OBJ_SRQ);
+    assert_null(ring(p, &s, &l));
+    SEEN(&s, "ring", "srq");
+    SEEN(&s, "depth", "8");
+    SEEN(&s, "stride", "64");
+    snprintf(path, sizeof(path), "entries.%u.wr_id", wqe);
+    SEEN(&s, path, "0xab");
+    snprintf(path, sizeof(path), "entries.%u.sges.0.addr", wqe);
+    SEEN(&s, path, "0x500000000040");
+    l.ring = QHCA_RING_INDEX;
+    assert_null(ring(p, &s, &l));
+    SEEN(&s, "ring", "index");
+    SEEN(&s, "stride", "4");
+    SEEN(&s, "consumer", "0");
+
+    l = (struct qhca_ring_look){ .object = QHCA_OBJ_EQ };
+    l.ring = qhca_ring_default(QHCA_OBJ_EQ);
+    assert_null(ring(p, &s, &l));
+    SEEN(&s, "ring", "eq");
+    SEEN(&s, "stride", "16");
+    l = (struct qhca_ring_look){ .object = QHCA_OBJ_QP,
+                                 .number = p->qp.qpn,
+                                 .ring = QHCA_RING_RQ };
+    assert_null(ring(p, &s, &l));
+    SEEN(&s, "ring", "rq");
+
+    for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        l = (struct qhca_ring_look){ .object = none[i].object,
+                                     .ring = none[i].ring,
+                                     .number = i < 2 ? p->qp.qpn :
+                                         i < 4 ? srq.srqn : 0 };
+        assert_non_null(ring(p, &s, &l));
+        l.number = 12345;
+        assert_non_null(ring(p, &s, &l));
+    }
+    assert_int_equal(qhca_ring_default(QHCA_OBJ_MR), QHCA_RING_MR);
+    assert_int_equal(qhca_ring_default(QHCA_OBJ_MW), QHCA_RING_MR);
+    assert_int_equal(qhca_ring_default(QHCA_OBJ_WQ), QHCA_RING_RQ);
+    assert_int_equal(qhca_ring_default(QHCA_OBJ_ETH_RQ), QHCA_RING_RQ);
+    assert_int_equal(qhca_ring_default(QHCA_OBJ_CQ), QHCA_RING_CQ);
+    assert_int_equal(qhca_ring_default(QHCA_OBJ_ETH_SQ), QHCA_RING_SQ);
+    assert_null(qhca_ring_name(QHCA_RINGS));
+    assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
+    seen_start(&s);
+    free(s.text);
+    peer_free(p);
+}
+
 /* Packets out and not acknowledged: the window, the timer, the marks. */
 static void window(void **state)
 {
@@ -477,6 +553,7 @@ int main(void)
         cmocka_unit_test(layouts),
         cmocka_unit_test(names),
         cmocka_unit_test(context),
+        cmocka_unit_test(rings),
         cmocka_unit_test(window),
         cmocka_unit_test(hostile),
         UNIT(walks),
