@@ -335,7 +335,8 @@ void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev)
 
 /*
  * We are about to leave, and the device still works: all WRs of applications
- * come back as flushed. Without that one that only polls would wait for ever.
+ * come back as flushed. Without that they would only learn from the status page
+ * that the device is gone, and not what has become of their WRs.
  */
 void qhca_ib_flush_users(struct qhca_ib_dev *dev)
 {
