@@ -9,6 +9,8 @@ import re
 
 import pytest
 
+from labs import TOP
+
 PORT = 13337
 # -P 0: the two ends find each other by TCP, without MPI.
 LINE = f"exec ucx_perftest -P 0 -p {PORT} -n 20 -w 2 -t"
@@ -42,3 +44,25 @@ def test_ucx(pair, family, transports):
         assert served.rc == 0, f"server, {test}: {served.out}\n{served.err}"
         final = re.search(r"^Final:\s+(\d+)", result.out, re.M)
         assert final and int(final.group(1)) == 20, f"{test}: {result.out}\n{result.err}"
+
+
+# pml ucx: UCX or nothing. It knows of no transport but these, see ucx().
+MPIRUN = (
+    "exec mpirun --allow-run-as-root -np 2 --host a:1,b:1 --map-by node"
+    " --prtemca plm_ssh_agent 'python3 /tmp/mpi.py agent' --mca pml ucx"
+    " -x UCX_NET_DEVICES -x UCX_IB_GID_INDEX -x UCX_TLS python3 /tmp/mpi.py program"
+)
+
+
+def test_open_mpi(pair):
+    """Messages of all protocols and a collective operation, over UCX alone."""
+    for guest in pair:
+        guest.put(TOP / "tests/guest/scripts/mpi.py", "/tmp/mpi.py")
+    # mpirun hands one environment to both: the guests are alike
+    env = ucx(pair.a, pair.a.ip, "rc,ud,self")
+    assert env == ucx(pair.b, pair.b.ip, "rc,ud,self")
+    job = pair.b.start("exec python3 /tmp/mpi.py serve")
+    pair.b.wait_listening(13338)
+    result = pair.a.run(MPIRUN, env=env, timeout=180)
+    assert sorted(result.out.split("\n")) == ["", "rank 0: done", "rank 1: done"], result.out
+    assert job.wait(60).rc == 0
