@@ -67,8 +67,10 @@ static void progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
     xp->rnr_left = qp->rnr_retry;
     xp->back_valid = false;
     xp->backoff = 0;
-    qhca_wnd_grow(xp, qhca_psn_dist(xp->una_psn, una),
-                  qhca_psn_dist(snd, una));
+    if (!qhca_wnd_late(e, qp)) {
+        qhca_wnd_grow(xp, qhca_psn_dist(xp->una_psn, una),
+                      qhca_psn_dist(snd, una));
+    }
     if (xp->ask && qhca_psn_diff(xp->una_psn, xp->ask_psn) >= 0) {
         xp->ask = false;
     }

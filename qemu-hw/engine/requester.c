@@ -137,6 +137,7 @@ void qhca_req_cursor(struct qhca_qp *qp)
     xp->rd_psns = 0;
     xp->rd_reqs = 0;
     xp->recv_ahead = 0;
+    xp->rtt_start = 0;
     xp->since_ack = 0;
     xp->cur = qp->sq_tail;
     xp->cur_pkt = 0;
@@ -353,6 +354,9 @@ static void sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
         }
         xp->rd_psns += psns;
         xp->rd_reqs++;
+    }
+    if (ack) {
+        qhca_wnd_sent(e, qp, qhca_psn_add(xp->snd_psn, psns - 1));
     }
     xp->snd_psn = qhca_psn_add(xp->snd_psn, psns);
     if (qhca_psn_dist(xp->snd_psn, xp->una_psn) >

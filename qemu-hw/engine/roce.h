@@ -436,6 +436,10 @@ void qhca_wnd_start(struct qhca_xport *xp);
 void qhca_wnd_grow(struct qhca_xport *xp, uint32_t n, uint32_t out);
 /* The peer lost packets: as it says, or as its silence does (@timeout). */
 void qhca_wnd_shrink(struct qhca_xport *xp, bool timeout);
+/* A packet that goes up to PSN @last goes out, and asks for an acknowledge. */
+void qhca_wnd_sent(struct qhca *e, struct qhca_qp *qp, uint32_t last);
+/* Something was acknowledged: did it take so long that the window shrank? */
+bool qhca_wnd_late(struct qhca *e, struct qhca_qp *qp);
 /* Ask for an acknowledge at least after so many packets. */
 uint32_t qhca_wnd_ack_interval(const struct qhca_xport *xp);
 /* May the next request of the READ or atomic under the cursor go out? */
@@ -562,6 +566,8 @@ void qhca_timer_start(struct qhca *e, struct qhca_qp *qp, uint8_t cls);
 /* The same, for the QP's local ACK timeout; it must have one. */
 void qhca_timer_start_ack(struct qhca *e, struct qhca_qp *qp);
 void qhca_timer_stop(struct qhca *e, struct qhca_qp *qp);
+/* Code of the QP's ACK timeout, without back-off. */
+uint8_t qhca_timer_ack_code(const struct qhca *e, const struct qhca_qp *qp);
 /* Nanoseconds of an RNR timer code (IBA table 45). */
 uint64_t qhca_rnr_ns(uint8_t code);
 

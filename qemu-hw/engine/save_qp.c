@@ -175,6 +175,8 @@ static void requester(struct qhca_io *io, struct qhca_xport *xp)
     IO(io, xp->wnd_slow);
     IO(io, xp->wnd_acked);
     IO(io, xp->backoff);
+    IO(io, xp->rtt_psn);
+    IO(io, xp->rtt_start);
     IO(io, xp->back_psn);
     IO(io, xp->back_valid);
     IO(io, xp->ask);
@@ -196,6 +198,7 @@ static void requester(struct qhca_io *io, struct qhca_xport *xp)
     NEED(io, xp->req_state <= QHCA_REQ_WAIT_CREDITS && xp->retry_left <= 7 &&
          xp->rnr_left <= 7 && xp->credits <= QHCA_AETH_CREDITS,
          "its requester is in no known state");
+    NEED(io, PSN_OK(xp->rtt_psn), "a PSN has more than 24 bits");
     NEED(io, xp->wnd && xp->wnd <= QHCA_WINDOW_PKTS &&
          xp->wnd_slow <= QHCA_WINDOW_PKTS &&
          xp->wnd_acked <= QHCA_WINDOW_PKTS &&

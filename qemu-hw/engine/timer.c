@@ -55,14 +55,18 @@ void qhca_timer_start(struct qhca *e, struct qhca_qp *qp, uint8_t cls)
     }
 }
 
+uint8_t qhca_timer_ack_code(const struct qhca *e, const struct qhca_qp *qp)
+{
+    uint8_t code = qp->timeout & 31;
+
+    return code > e->cfg.min_ack_timeout ? code :
+                                           (uint8_t)e->cfg.min_ack_timeout;
+}
+
 void qhca_timer_start_ack(struct qhca *e, struct qhca_qp *qp)
 {
-    uint32_t code = qp->timeout & 31;
+    uint32_t code = qhca_timer_ack_code(e, qp) + qp->xp.backoff;
 
-    if (code < e->cfg.min_ack_timeout) {
-        code = e->cfg.min_ack_timeout;
-    }
-    code += qp->xp.backoff;
     qhca_timer_start(e, qp, (uint8_t)(code < QHCA_TIMER_RNR ? code :
                                       QHCA_TIMER_RNR - 1));
 }

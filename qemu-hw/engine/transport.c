@@ -105,6 +105,7 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     xp->ask = false;
     xp->rd_psns = 0;
     xp->rd_reqs = 0;
+    xp->rtt_start = 0;
     xp->recv_ahead = 0;
     xp->rd_out = 0;
     xp->sq_flush = true;

@@ -128,6 +128,8 @@ struct qhca_xport {
     uint16_t wnd;               /* the window, packets */
     uint16_t wnd_slow;          /* up to here it grows quickly */
     uint16_t wnd_acked;         /* acknowledged since it grew last */
+    uint32_t rtt_psn;           /* how long its acknowledge takes is measured */
+    uint64_t rtt_start;         /* since then; 0: nothing is measured */
     uint32_t since_ack;         /* packets since AckReq was last set */
     uint32_t back_psn;          /* a NAK already made us go back to it */
     bool back_valid;

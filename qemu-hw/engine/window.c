@@ -66,6 +66,40 @@ void qhca_wnd_shrink(struct qhca_xport *xp, bool timeout)
     xp->wnd_acked = 0;
 }
 
+/*
+ * How long an acknowledge takes is measured for one packet at a time, and none
+ * that is sent again.  A quarter of the ACK timeout is too long: the next QP in
+ * the peer's queue would time out, while this one keeps the peer busy.
+ */
+void qhca_wnd_sent(struct qhca *e, struct qhca_qp *qp, uint32_t last)
+{
+    struct qhca_xport *xp = &qp->xp;
+
+    if (!xp->rtt_start && qp->timeout &&
+        qhca_psn_dist(last, xp->una_psn) >=
+        qhca_psn_dist(xp->max_psn, xp->una_psn)) {
+        xp->rtt_psn = last;
+        xp->rtt_start = qhca_now(e) | 1;        /* never 0 */
+    }
+}
+
+bool qhca_wnd_late(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = &qp->xp;
+    uint64_t most = UINT64_C(1024) << qhca_timer_ack_code(e, qp);
+    bool late;
+
+    if (!xp->rtt_start || qhca_psn_diff(xp->una_psn, xp->rtt_psn) <= 0) {
+        return false;
+    }
+    late = qhca_now(e) > xp->rtt_start + most;
+    xp->rtt_start = 0;
+    if (late) {
+        qhca_wnd_shrink(xp, false);
+    }
+    return late;
+}
+
 uint32_t qhca_wnd_ack_interval(const struct qhca_xport *xp)
 {
     uint32_t half = (xp->wnd + 1u) / 2;
@@ -83,10 +117,20 @@ static bool fresh(const struct qhca_xport *xp, bool *answered)
 bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w)
 {
     const struct qhca_xport *xp = &qp->xp;
-    uint32_t limit = qp->max_rd_atomic ? qp->max_rd_atomic : 1;
+    uint32_t limit = qp->max_rd_atomic ? qp->max_rd_atomic : 1, part;
     bool answered;
 
     if (xp->rd_reqs && (xp->rd_reqs >= limit || xp->rd_psns >= xp->wnd)) {
+        return false;
+    }
+    /*
+     * A peer that has shown to be slow gets no request ahead: Soft-RoCE
+     * serves a QP as long as it finds requests of it, and lets others wait.
+     */
+    part = w->npkts - xp->cur_pkt < xp->wnd ? w->npkts - xp->cur_pkt :
+                                              xp->wnd;
+    if (xp->rd_reqs && xp->wnd < QHCA_WINDOW_START &&
+        xp->rd_psns + part > xp->wnd) {
         return false;
     }
     /* Requests that have become too small grow when none is under way. */

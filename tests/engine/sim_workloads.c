@@ -153,7 +153,7 @@ static void build_slow(struct sim *s)
     while (pairs--) {
         struct rc_profile p = {
             .type = QHCA_QPT_RC,
-            .messages = 30,
+            .messages = 12,
             .max_msg = 65536,
             .eager_recv = true,
         };
