@@ -16,9 +16,9 @@ static bool is_ud(const struct qhca_qp *qp)
 /* As qhca_qp_clear() and a new struct qhca_xport have it. */
 static bool untouched(const struct qhca_qp *qp)
 {
-    static const struct qhca_xport fresh = { .credits = QHCA_ACK_UNLIMITED };
-    struct qhca_xport xp;
+    struct qhca_xport fresh, xp;
 
+    qhca_xport_fresh(&fresh);
     memcpy(&xp, &qp->xp, sizeof(xp));
     memset(&xp.timer, 0, sizeof(xp.timer));     /* a list of its own */
     return !memcmp(&xp, &fresh, sizeof(xp)) &&

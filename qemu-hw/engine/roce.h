@@ -430,6 +430,9 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
                       struct qhca_sgpos *pos, uint32_t off, void *buf,
                       uint32_t len, bool write);
 
+/* @xp as a new QP has it, but for the list of its timer. */
+void qhca_xport_fresh(struct qhca_xport *xp);
+
 /* ---- window.c: how much of a QP may be under way ---- */
 void qhca_wnd_start(struct qhca_xport *xp);
 /* @n PSNs were acknowledged, of @out that were outstanding. */

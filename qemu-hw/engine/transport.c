@@ -44,13 +44,18 @@ void qhca_xport_dev_reset(struct qhca *e)
     e->xd.loop_tail = e->xd.loop_head;
 }
 
+void qhca_xport_fresh(struct qhca_xport *xp)
+{
+    memset(xp, 0, sizeof(*xp));
+    xp->credits = QHCA_ACK_UNLIMITED;
+    qhca_wnd_start(xp);
+}
+
 /* As a new QP begins. */
 static void start(struct qhca_qp *qp)
 {
-    memset(&qp->xp, 0, sizeof(qp->xp));
+    qhca_xport_fresh(&qp->xp);
     qhca_list_init(&qp->xp.timer);
-    qp->xp.credits = QHCA_ACK_UNLIMITED;
-    qhca_wnd_start(&qp->xp);
 }
 
 /* Forget everything: the QP is in RESET, or about to vanish. */
