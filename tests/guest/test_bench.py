@@ -10,6 +10,8 @@ import pytest
 from labs import TOP
 from qhca_lab.paths import BUILD
 
+pytestmark = pytest.mark.long("measures for a minute or more")
+
 CASE = ["--only", "^write 64 KiB", "--rounds", "1", "--seconds", "1"]
 
 

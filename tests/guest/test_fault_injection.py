@@ -287,6 +287,7 @@ def packet_log(path):
     return log
 
 
+@pytest.mark.long("hundreds of runs; tests/engine has the same in virtual time")
 def test_same_seed_same_packets(pair, progs, tmp_path):
     """
     Ten runs with one seed: the same packets on the wire, to the byte, the same

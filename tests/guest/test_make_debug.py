@@ -14,6 +14,8 @@ from labs import TOP
 from qhca_lab import Lab, LabError
 from qhca_lab.freeze import run_state
 
+pytestmark = pytest.mark.long("boots a pair for each terminal; test_gdb has gdb and stops")
+
 NAME = "debug"
 BOOTED = 400                    # seconds; the others are much shorter on a quiet machine
 SHOWN = 120

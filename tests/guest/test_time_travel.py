@@ -22,6 +22,8 @@ from qhca_lab.qmp import Qmp  # noqa: E402
 
 MINUTES = 60
 
+pytestmark = pytest.mark.long("records whole boots and replays them, one CPU, instruction by instruction")
+
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
