@@ -185,7 +185,10 @@ def test_invalid_table_entry(adapter):
 
 
 def test_retransmission(rts):
-    """No ACK: the packet goes out again after the QP's timeout; then RETRY_EXC."""
+    """
+    No ACK: the packet goes out again after the QP's timeout, then after twice and
+    four times that; then RETRY_EXC.
+    """
     m = rts.adapter.m
     rts.qp.modify("STATE", state=C.QHCA_QPS_ERR)
     rts.qp.modify("STATE", state=C.QHCA_QPS_RESET)
@@ -194,13 +197,13 @@ def test_retransmission(rts):
     rts.qp.to_rts(psn=7, timeout=10, retry_cnt=2)     # 4.2 ms
     rts.qp.post_send(rts.sge(4), wr_id=9)
     first = m.receive_frame()
-    for _ in range(2):
-        m.clock_step(4_000_000)
+    for longer in (1, 2):
+        m.clock_step(4_000_000 * longer)
         assert m.no_frame(), "too early"
-        m.clock_step(300_000)
+        m.clock_step(300_000 * longer)
         again = m.receive_frame()
         assert parse(again)[BTH].psn == parse(first)[BTH].psn == 7
-    m.clock_step(4_300_000)
+    m.clock_step(4 * 4_300_000)
     cqe = rts.cq.take()
     assert (cqe.status, cqe.wr_id) == (C.QHCA_WC_RETRY_EXC_ERR, 9)
     assert rts.adapter.stat("ROCE_RETRANSMITS") == 2

@@ -18,7 +18,7 @@ from wires import WIRES, Wire
 
 MTU = 4096
 FIRST_PSN = 200
-PACKETS = 200                   # more than any wire holds, fewer than the window
+PACKETS = 60                    # fewer than may be sent before the first acknowledge (64)
 DEVICE_CONTROL, FLR = 8, 0x8000
 
 
