@@ -2,6 +2,7 @@
 """What all tests that pytest runs have in common."""
 
 import os
+import time
 
 import pytest
 
@@ -20,3 +21,19 @@ def pytest_collection_modifyitems(items):
         for mark in item.iter_markers("long"):
             if not (mark.args and isinstance(mark.args[0], str) and mark.args[0]):
                 raise pytest.UsageError(f"{item.nodeid}: long() without a reason")
+
+
+_begun = {}
+
+
+def pytest_runtest_logstart(nodeid):
+    _begun[nodeid] = time.monotonic()
+
+
+def pytest_runtest_logfinish(nodeid):
+    """How long each took, fixtures included, as soon as it has ended: of a run
+    that is killed there is no report."""
+    report = os.environ.get("QHCA_TEST_REPORT")
+    if report:
+        with open(os.path.splitext(report)[0] + ".times", "a") as f:
+            f.write(f"{time.monotonic() - _begun.pop(nodeid):8.1f} {nodeid}\n")
