@@ -111,6 +111,7 @@ def tagged_frames(path):
             len(tshark(path, "-Y", "!vlan && udp.dstport == 4791")))
 
 
+@pytest.mark.long("four tools, one after the other; the same with Soft-RoCE stays in the gate")
 def test_vlan(pair, tmp_path):
     """Connections by tools, datagrams, and all frames with the tag."""
     path = tmp_path / "vlan.pcapng"

@@ -88,6 +88,7 @@ def test_break_in_the_driver(pair):
     pair.a.run("true")      # it goes on when gdb has left
 
 
+@pytest.mark.long("gdb reads half a minute of symbols; the driver and the engine stay in the gate")
 def test_send_in_the_provider(pair):
     """ibv_post_send: the WQE that the provider writes, by the program's own QP."""
     server = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5")

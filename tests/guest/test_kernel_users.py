@@ -84,6 +84,7 @@ def verified_nfs(server, client):
         fio(client, "--directory=/mnt/n --bs=64k --ioengine=psync")
 
 
+@pytest.mark.long("a server starts and a file is verified; NVMe over RDMA stays in the gate")
 def test_nfs(pair):
     verified_nfs(pair.b, pair.a)
 

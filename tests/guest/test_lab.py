@@ -51,7 +51,7 @@ def test_copy_both_ways(rxe_pair, tmp_path):
 def test_hanging_command_is_killed(rxe_pair):
     """With its children, also those in a session of their own."""
     with pytest.raises(CommandTimeout) as caught:
-        rxe_pair.a.run("echo begun; setsid sleep 4242 & sleep 4242", timeout=10)
+        rxe_pair.a.run("echo begun; setsid sleep 4242 & sleep 4242", timeout=3)
     assert "begun" in str(caught.value) and "console" in str(caught.value)
     deadline = time.monotonic() + 30
     while rxe_pair.a.run("pgrep -x -f 'sleep 4242'", check=False).rc == 0:
