@@ -89,6 +89,7 @@ def test_nfs(pair):
     verified_nfs(pair.b, pair.a)
 
 
+@pytest.mark.long("a server starts and a file is verified; NVMe over RDMA stays in the gate")
 @pytest.mark.parametrize("role", ["qhca-server", "rxe-server"])
 def test_nfs_with_soft_roce(mixed, role):
     verified_nfs(*((mixed.a, mixed.b) if role == "qhca-server" else (mixed.b, mixed.a)))

@@ -30,7 +30,9 @@ def ucx(guest, address, transports):
 
 
 @pytest.mark.parametrize("transports", TRANSPORTS)
-@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+@pytest.mark.parametrize("family", [
+    "ipv4", pytest.param("ipv6", marks=pytest.mark.long("IPv4 is what UCX is particular about")),
+])
 def test_ucx(pair, family, transports):
     """Each test of ucx_perftest ends, with all its iterations."""
     server, client = pair.b, pair.a
