@@ -170,6 +170,10 @@ static void looks(struct side *b, const uint32_t *wqn, uint32_t rqtn,
     SEEN(&s, "rss.hash_names", "SRC_IPV4|DST_IPV4");
     assert_null(qhca_inspect(e, QHCA_OBJ_QP, qpn, seen_start(&s)));
     SEEN(&s, "rss.wqs.6", want);
+    assert_null(qhca_inspect_all(e, QHCA_OBJ_RQT, 0, 100, seen_start(&s)));
+    SEEN(&s, "objects.0.size", "8");
+    SEEN(&s, "objects.0.users", "1");
+    assert_null(seen_get(&s, "objects.1.size"));
     assert_null(qhca_inspect_all(e, QHCA_OBJ_RSS, 0, 100, seen_start(&s)));
     assert_non_null(seen_get(&s, "objects.0.rqtn"));
     assert_null(seen_get(&s, "objects.1.rqtn"));
@@ -266,6 +270,8 @@ static void spread(void **state)
             uint32_t hash;
             size_t n = 0;
 
+            /* from half way on, with an adapter that loaded its state */
+            f->w.reborn = i >= 20;
             frame_from(frame, i);
             if (k == 0 || k == 2) {
                 memcpy(in, frame + 26, 8);
@@ -280,7 +286,11 @@ static void spread(void **state)
             wq_post(&w[1], b->mr.key);
             wq_post(&w[2], b->mr.key);
             wq_post(&w[3], b->mr.key);
-            arrive(f, frame);
+            if (i < 20) {
+                arrive(f, frame);
+            } else {
+                send_raw(f, &f->s[0], &f->s[0].qp[0], frame, FRAME, 0);
+            }
             assert_true(gcq_poll(&b->cq, &e));
             assert_int_equal(e.status, QHCA_WC_SUCCESS);
             assert_int_equal(e.opcode, QHCA_CQE_OP_RAW_RECV);
@@ -296,17 +306,148 @@ static void spread(void **state)
                 assert_int_equal(wq_state(&w[n], QHCA_WQS_RDY), QHCA_ST_OK);
             }
         }
+        f->w.reborn = 0;
         /* what has none of the fields goes to the first */
         assert_int_equal(seen == 1, k == 3);
         del_flow(b, num);
         assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, qpn),
                          QHCA_ST_OK);
     }
+    assert_true(f->w.births > 0);
     assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_RQT, rqtn),
                      QHCA_ST_OK);
     for (i = 0; i < WQS; i++) {
         wq_free(&w[i]);
     }
+}
+
+/* TCP has ports of its own in the hash; another protocol has none. */
+static void spread_tcp(void **state)
+{
+    struct fix *f = *state;
+    struct side *b = &f->s[1];
+    struct wq w[2];
+    uint32_t wqn[2], rqtn, qpn, num, i, hash;
+    uint8_t frame[FRAME];
+    struct qhca_qpc c;
+    struct qhca_cqe e;
+    struct gqp as = { 0 };
+    struct qhca_flow r;
+    unsigned seen = 0;
+
+    for (i = 0; i < 2; i++) {
+        wq_make(b, &w[i]);
+        assert_int_equal(wq_state(&w[i], QHCA_WQS_RDY), QHCA_ST_OK);
+        wqn[i] = w[i].wqn;
+    }
+    rqtn = rqt_make(b, wqn, 2);
+    c = rss_context(b, rqtn, QHCA_HASH_SRC_PORT_TCP |
+                             QHCA_HASH_DST_PORT_TCP);
+    as.qpn = qpn = guest_create(&b->g, QHCA_CMD_CREATE_QP, &c, sizeof(c));
+    r = flow_dmac(&as, group);
+    num = add_flow(b, &r);
+    for (i = 0; i < 8; i++) {
+        frame_from(frame, i);
+        frame[23] = 6;
+        put16(frame + 36, 2000 + i * 77);
+        hash = qhca_toeplitz(key, frame + 34, 4);
+        seen |= 1u << (hash & 1);
+        wq_post(&w[0], b->mr.key);
+        wq_post(&w[0], b->mr.key);
+        wq_post(&w[1], b->mr.key);
+        arrive(f, frame);
+        assert_true(gcq_poll(&b->cq, &e));
+        assert_int_equal(e.qpn, wqn[hash & 1]);
+        frame[23] = 17;         /* the same ports, but of UDP */
+        arrive(f, frame);
+        assert_true(gcq_poll(&b->cq, &e));
+        assert_int_equal(e.qpn, wqn[0]);
+        assert_int_equal(wq_state(&w[0], QHCA_WQS_RESET), QHCA_ST_OK);
+        assert_int_equal(wq_state(&w[1], QHCA_WQS_RESET), QHCA_ST_OK);
+        assert_int_equal(wq_state(&w[0], QHCA_WQS_RDY), QHCA_ST_OK);
+        assert_int_equal(wq_state(&w[1], QHCA_WQS_RDY), QHCA_ST_OK);
+    }
+    assert_int_equal(seen, 3);
+    del_flow(b, num);
+    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, qpn),
+                     QHCA_ST_OK);
+    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_RQT, rqtn),
+                     QHCA_ST_OK);
+    wq_free(&w[0]);
+    wq_free(&w[1]);
+}
+
+/* The state with @val at @at does not load, and why. */
+static void not_loaded(struct qhca *e, uint8_t *saved, size_t len,
+                       uint8_t *at, uint32_t val, const char *want)
+{
+    char why[160] = "";
+    uint32_t was;
+
+    memcpy(&was, at, 4);
+    memcpy(at, &val, 4);
+    assert_false(qhca_load(e, saved, len, why, sizeof(why)));
+    CHECK(strstr(why, want), "%s, not: %s", why, want);
+    memcpy(at, &was, 4);
+    CHECK(qhca_load(e, saved, len, why, sizeof(why)), "%s", why);
+}
+
+/* A saved state is not trusted: neither its tables nor its RSS QPs. */
+static void hostile_state(void **state)
+{
+    struct fix *f = *state;
+    struct side *b = &f->s[1];
+    struct qhca *e = b->g.n->e;
+    uint8_t rqt[17] = { [0] = 4, [5] = 4, [10] = 'b', [11] = 1, [12] = 4 };
+    uint8_t *saved, *at;
+    uint32_t wqn[2], rqtn, qpn, size = 2;
+    struct qhca_qpc c, q;
+    struct wq w;
+    size_t len;
+    void *s;
+
+    wq_make(b, &w);
+    wqn[0] = wqn[1] = w.wqn;
+    rqtn = rqt_make(b, wqn, size);
+    c = rss_context(b, rqtn, QHCA_HASH_SRC_IPV4);
+    qpn = guest_create(&b->g, QHCA_CMD_CREATE_QP, &c, sizeof(c));
+    assert_true(qhca_save(e, &s, &len));
+    saved = s;
+
+    /* a table: its number, its size, its WQs; each with its type before it */
+    memcpy(rqt + 1, &rqtn, 4);
+    memcpy(rqt + 6, &size, 4);
+    memcpy(rqt + 13, &w.wqn, 4);
+    at = memmem(saved, len, rqt, sizeof(rqt));
+    assert_non_null(at);
+    not_loaded(e, saved, len, at + 6, 0, "its size is out of range");
+    not_loaded(e, saved, len, at + 6, 3, "its size is out of range");
+    not_loaded(e, saved, len, at + 6, 1u << 31, "its size is out of range");
+    not_loaded(e, saved, len, at + 13, 0xfffff, "a WQ of it does not exist");
+    not_loaded(e, saved, len, at + 13, b->qp[0].qpn, "it names no WQ");
+    not_loaded(e, saved, len, at + 1, 0xfffff,
+               "an object's number is taken or out of range");
+
+    /* an RSS QP: its table, its fields, its key */
+    at = memmem(saved, len, key, sizeof(key));
+    assert_non_null(at);
+    not_loaded(e, saved, len, at - 15, rqtn + 1,
+               "its RQ table does not exist");
+    not_loaded(e, saved, len, at - 10, QHCA_HASH_MASK + 1,
+               "its hash is unknown");
+
+    /* and after all of this, all is there and can be taken apart */
+    free(s);
+    guest_query(&b->g, QHCA_CMD_QUERY_QP, qpn, &q, sizeof(q));
+    assert_int_equal(q.rqtn, rqtn);
+    assert_memory_equal(q.rx_hash_key, key, 40);
+    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_RQT, rqtn),
+                     QHCA_ST_BUSY);
+    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, qpn),
+                     QHCA_ST_OK);
+    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_RQT, rqtn),
+                     QHCA_ST_OK);
+    wq_free(&w);
 }
 
 /* States: what is allowed, what each does with WQEs. */
@@ -622,7 +763,8 @@ static void reset(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(toeplitz), FIX(spread), FIX(states), FIX(strip_vlan),
+        cmocka_unit_test(toeplitz), FIX(spread), FIX(spread_tcp),
+        FIX(hostile_state), FIX(states), FIX(strip_vlan),
         FIX(one_fails),
         FIX(commands), cmocka_unit_test(reset),
     };
