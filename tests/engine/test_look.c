@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Looks into machines at work: what a debugger shows of a QP in the middle of
+ * something, and of objects that others use.
+ */
+#include "peer.h"
+#include "emit.h"
+#include "godp.h"
+#include "inspect.h"
+
+#define MTU 256
+#define SIG QHCA_WQE_F_SIGNALED
+
+static struct seen s;
+
+/* Whatever a look reads, it may: the red zones are about the device's work. */
+static void look(struct peer *p, enum qhca_object object, uint32_t number)
+{
+    p->n->mem.unchecked = true;
+    assert_null(qhca_inspect(p->e, object, number, seen_start(&s)));
+    p->n->mem.unchecked = false;
+    assert_int_equal(s.depth, 0);
+}
+
+static void look_qp(struct peer *p)
+{
+    look(p, QHCA_OBJ_QP, p->qp.qpn);
+}
+
+static void ring(struct peer *p, enum qhca_object object, uint32_t number,
+                 enum qhca_ring which)
+{
+    struct qhca_ring_look l = {
+        .object = object, .number = number, .ring = which,
+    };
+
+    p->n->mem.unchecked = true;
+    assert_null(qhca_inspect_ring(p->e, &l, seen_start(&s)));
+    p->n->mem.unchecked = false;
+    assert_int_equal(s.depth, 0);
+}
+
+static void all(struct peer *p, enum qhca_object object, uint32_t from,
+                uint32_t max)
+{
+    assert_null(qhca_inspect_all(p->e, object, from, max, seen_start(&s)));
+    assert_int_equal(s.depth, 0);
+}
+
+#define SEEN_NUM(path, val) do { \
+        char want_[24]; \
+        snprintf(want_, sizeof(want_), "%llu", (unsigned long long)(val)); \
+        SEEN(&s, path, want_); \
+    } while (0)
+#define SEEN_HEX(path, val) do { \
+        char want_[24]; \
+        snprintf(want_, sizeof(want_), "0x%llx", \
+                 (unsigned long long)(val)); \
+        SEEN(&s, path, want_); \
+    } while (0)
+#define UNSEEN(path) assert_null(seen_get(&s, path))
+
+static int forget(void **state)
+{
+    (void)state;
+    seen_start(&s);
+    free(s.text);
+    s.text = NULL;
+    return 0;
+}
+
+/* A message that is half here: the receive it goes to, and how far it is. */
+static void half_a_send(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t psn = p->a.rq_psn;
+
+    (void)state;
+    look_qp(p);
+    SEEN(&s, "responder.message_name", "NONE");
+    UNSEEN("responder.receive.index");
+    peer_recv(p, 0xbeef, 4096, 1000);
+    peer_tx(p, .op = SEND_FIRST, .psn = psn, .data = peer_data(0, MTU),
+            .len = MTU);
+    peer_tx(p, .op = SEND_MIDDLE, .psn = psn + 1,
+            .data = peer_data(0, MTU), .len = MTU);
+    look_qp(p);
+    SEEN(&s, "responder.message_name", "SEND");
+    SEEN_NUM("responder.exp_psn", psn + 2);
+    SEEN(&s, "responder.receive.index", "0");
+    SEEN_NUM("responder.receive.received", 2 * MTU);
+    SEEN(&s, "responder.receive.capacity", "1000");
+    SEEN(&s, "responder.receive.wr_id", "0xbeef");
+    SEEN_HEX("responder.receive.sges.0.addr", PEER_IOVA + 4096);
+    UNSEEN("responder.write.va");
+    peer_tx(p, .op = SEND_LAST, .psn = psn + 2, .data = peer_data(0, 8),
+            .len = 8, .ackreq = true);
+    peer_expect_aeth(p, 0x1f, psn + 2);
+    peer_cqe(p, rcq, 0xbeef, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    look_qp(p);
+    SEEN(&s, "responder.message_name", "NONE");
+    SEEN(&s, "responder.msn", "1");
+    UNSEEN("responder.receive.index");
+    peer_free(p);
+}
+
+static void half_a_write(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t psn = p->a.rq_psn;
+
+    (void)state;
+    peer_tx(p, .op = WRITE_FIRST, .psn = psn, .va = PEER_IOVA + 64,
+            .rkey = p->mr.key, .dmalen = 600, .data = peer_data(0, MTU),
+            .len = MTU);
+    look_qp(p);
+    SEEN(&s, "responder.message_name", "WRITE");
+    SEEN_HEX("responder.write.rkey", p->mr.key);
+    SEEN(&s, "responder.write.len", "600");
+    SEEN_NUM("responder.write.left", 600 - MTU);
+    UNSEEN("responder.receive.index");
+    /* a packet is lost: we ask for it, once */
+    SEEN(&s, "responder.nak_sent", "false");
+    peer_tx(p, .op = WRITE_LAST, .psn = psn + 2, .data = peer_data(0, 88),
+            .len = 88);
+    peer_expect_aeth(p, 0x60, psn + 1);
+    look_qp(p);
+    SEEN(&s, "responder.nak_sent", "true");
+    SEEN_NUM("responder.exp_psn", psn + 1);
+    peer_free(p);
+}
+
+/* What we owe the peer, while the wire takes nothing. */
+static void owed(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t psn = p->a.rq_psn;
+    uint64_t word = 0x1122334455667788;
+
+    (void)state;
+    gbuf_write(&p->mr.buf, 128, &word, 8);
+    p->w.wire.refuse = 65536;
+    peer_tx(p, .op = WRITE_ONLY, .psn = psn, .va = PEER_IOVA,
+            .rkey = p->mr.key, .dmalen = 4, .data = "abcd", .len = 4,
+            .ackreq = true);
+    peer_tx(p, .op = READ_REQ, .psn = psn + 1, .va = PEER_IOVA + 8192,
+            .rkey = p->mr.key, .dmalen = 3 * MTU);
+    peer_tx(p, .op = FETCH_ADD, .psn = psn + 4, .va = PEER_IOVA + 128,
+            .rkey = p->mr.key, .swap = 1);
+    look_qp(p);
+    SEEN(&s, "responder.responses_owed.0.kind_name", "ACK");
+    SEEN_NUM("responder.responses_owed.0.psn", psn);
+    SEEN(&s, "responder.responses_owed.1.kind_name", "READ");
+    SEEN_NUM("responder.responses_owed.1.psn", psn + 1);
+    SEEN_HEX("responder.responses_owed.1.va", PEER_IOVA + 8192);
+    SEEN_HEX("responder.responses_owed.1.rkey", p->mr.key);
+    SEEN_NUM("responder.responses_owed.1.left", 3 * MTU);
+    SEEN(&s, "responder.responses_owed.1.started", "false");
+    SEEN(&s, "responder.responses_owed.2.kind_name", "ATOMIC");
+    SEEN_HEX("responder.responses_owed.2.value", word);
+    UNSEEN("responder.responses_owed.3.kind_name");
+    SEEN_NUM("responder.atomics_kept.0.psn", psn + 4);
+    SEEN_HEX("responder.atomics_kept.0.value", word);
+    UNSEEN("responder.atomics_kept.1.psn");
+    look(p, QHCA_OBJ_DEVICE, 0);
+    SEEN(&s, "wire_blocked", "true");
+    SEEN(&s, "registers.ready", "true");
+
+    p->w.wire.refuse = 0;
+    world_run(&p->w, 10000000);
+    peer_expect_aeth(p, 0x1f, psn);
+    peer_expect(p, RESP_FIRST, psn + 1);
+    peer_expect(p, RESP_MIDDLE, psn + 2);
+    peer_expect(p, RESP_LAST, psn + 3);
+    peer_expect(p, ATOMIC_ACK, psn + 4);
+    look_qp(p);
+    UNSEEN("responder.responses_owed.0.kind_name");
+    SEEN(&s, "responder.reads_pending", "0");
+    look(p, QHCA_OBJ_DEVICE, 0);
+    SEEN(&s, "wire_blocked", "false");
+    peer_free(p);
+}
+
+/* The peer has no receive: we wait, and what is shown says for what. */
+static void receiver_not_ready(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t psn = p->a.sq_psn;
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG }, 0, 16);
+    peer_expect(p, SEND_ONLY, psn);
+    peer_tx(p, .op = ACK, .psn = psn, .syn = 0x20 | 20);
+    look_qp(p);
+    SEEN(&s, "requester.state_name", "WAIT_RNR");
+    SEEN(&s, "requester.retransmission.timer", "rnr");
+    SEEN(&s, "requester.retransmission.timer_code", "20");
+    SEEN(&s, "requester.retransmission.rnr_left", "2");
+    SEEN(&s, "requester.retransmission.retry_left", "3");
+    assert_string_not_equal(seen_get(&s, "requester.retransmission."
+                                     "remaining_ns"), "0");
+    world_run(&p->w, 20000000);
+    peer_expect(p, SEND_ONLY, psn);
+    peer_ack(p, psn, 0x1f);
+    peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+    look_qp(p);
+    SEEN(&s, "requester.state_name", "IDLE");
+    SEEN(&s, "requester.retransmission.timer_running", "false");
+    UNSEEN("requester.retransmission.timer");
+    peer_free(p);
+}
+
+/* A READ of which one packet of three is here. */
+static void part_of_a_read(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t psn = p->a.sq_psn;
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 7,
+                               .flags = SIG, .remote_addr = 0x1000,
+                               .rkey = 77 }, 0, 3 * MTU);
+    peer_expect(p, READ_REQ, psn);
+    look_qp(p);
+    SEEN(&s, "requester.reads.0.responses_awaited", "3");
+    SEEN(&s, "requester.reads.0.received", "0");
+    SEEN(&s, "requester.window.0.marks", "STARTED|READ_OR_ATOMIC");
+    peer_tx(p, .op = RESP_FIRST, .psn = psn, .syn = 0x1f,
+            .data = peer_data(0, MTU), .len = MTU);
+    look_qp(p);
+    SEEN(&s, "requester.reads.0.opcode_name", "RDMA_READ");
+    SEEN(&s, "requester.reads.0.remote_addr", "0x1000");
+    SEEN(&s, "requester.reads.0.rkey", "0x4d");
+    SEEN(&s, "requester.reads.0.responses_awaited", "2");
+    SEEN_NUM("requester.reads.0.received", MTU);
+    SEEN_NUM("requester.reads.0.len", 3 * MTU);
+    SEEN_NUM("requester.una_psn", psn + 1);
+    peer_free(p);
+}
+
+/* An XRC initiator's window names the SRQ. */
+static void initiator(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_XRC_INI, NULL);
+
+    (void)state;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
+                               .flags = SIG, .srqn = 4711 }, 0, 16);
+    peer_expect(p, CLASS_XRC | SEND_ONLY, p->a.sq_psn);
+    look_qp(p);
+    SEEN(&s, "context.type_name", "XRC_INI");
+    SEEN(&s, "requester.window.0.srqn", "4711");
+    SEEN(&s, "requester.window.0.opcode_name", "SEND");
+    UNSEEN("rq_buffer.len");
+    ring(p, QHCA_OBJ_QP, p->qp.qpn, QHCA_RING_SQ);
+    SEEN(&s, "entries.0.srqn", "4711");
+    SEEN(&s, "entries.0.mark", "in-flight");
+    peer_free(p);
+}
+
+/* A domain, with who is in it. */
+static void domain(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint32_t x = guest_create(&p->g, QHCA_CMD_ALLOC_XRCD, NULL, 0);
+    struct gqp_init qi = { .type = QHCA_QPT_XRC_TGT, .xrcd = x };
+    struct gsrq srq;
+    struct gqp tgt;
+
+    (void)state;
+    look(p, QHCA_OBJ_XRCD, x);
+    SEEN(&s, "users", "0");
+    UNSEEN("targets.0");
+    gsrq_create_xrc(&srq, &p->g, 4, 6, p->g.pd, x, &p->rcq);
+    gqp_create(&tgt, &p->g, &qi);
+    look(p, QHCA_OBJ_XRCD, x);
+    SEEN(&s, "users", "2");
+    SEEN_NUM("targets.0", tgt.qpn);
+    UNSEEN("targets.1");
+    look(p, QHCA_OBJ_SRQ, srq.srqn);
+    SEEN_NUM("context.xrcd", x);
+    SEEN_NUM("context.cqn", p->rcq.cqn);
+    UNSEEN("tag_matching.tags.0.tag");
+    all(p, QHCA_OBJ_XRCD, 0, 10);
+    SEEN_NUM("objects.0.number", x);
+    UNSEEN("objects.1.number");
+    all(p, QHCA_OBJ_SRQ, 0, 10);
+    SEEN_NUM("objects.0.srqn", srq.srqn);
+    SEEN(&s, "objects.0.depth", "16");
+    SEEN(&s, "objects.0.head", "0");
+    SEEN_NUM("objects.0.pd", p->g.pd);
+    assert_int_equal(gqp_destroy(&tgt), QHCA_ST_OK);
+    assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
+    assert_int_equal(guest_simple(&p->g, QHCA_CMD_FREE_XRCD, x), QHCA_ST_OK);
+    peer_free(p);
+}
+
+/* A page is not there: which bytes each side waits for. */
+static void page_fault(void **state)
+{
+    static const struct gbuf_shape flat = {
+        .form = QHCA_BUF_FLAT, .hops = 1, .page_shift = 12,
+    };
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    uint64_t iova = 0x700000000000;
+    struct godp odp;
+    struct gmr mr;
+
+    (void)state;
+    godp_create(&odp, &mr, &p->g, 1 << 16, iova, QHCA_ACCESS_MASK, &flat);
+    peer_post(p, (struct gwr){
+        .opcode = QHCA_WQE_SEND, .wr_id = 1, .flags = SIG, .num_sge = 1,
+        .sge[0] = { iova + 4096, 100, mr.key },
+    }, 0, 0);
+    peer_expect_nothing(p);
+    peer_tx(p, .op = READ_REQ, .psn = p->a.rq_psn, .va = iova + 8192,
+            .rkey = mr.key, .dmalen = 200);
+    peer_expect_nothing(p);
+    look_qp(p);
+    SEEN(&s, "context.req_state_name", "WAIT_FAULT");
+    SEEN_HEX("page_faults.send.addr", iova + 4096);
+    SEEN(&s, "page_faults.send.len", "100");
+    SEEN_HEX("page_faults.send.key", mr.key);
+    SEEN_HEX("page_faults.read.addr", iova + 8192);
+    SEEN(&s, "page_faults.read.len", "200");
+    UNSEEN("page_faults.recv.addr");
+    UNSEEN("page_faults.land.addr");
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RESET), QHCA_ST_OK);
+    look_qp(p);
+    UNSEEN("page_faults.send.addr");
+    UNSEEN("page_faults.read.addr");
+    UNSEEN("path.mtu_bytes");
+    assert_int_equal(godp_destroy(&odp), QHCA_ST_OK);
+    peer_free(p);
+}
+
+/* The tag list in the order of the search, and the operations behind it. */
+static void tags(void **state)
+{
+    static const uint64_t tag[] = { 0x1234, 0x77, 0x1234 };
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct gtm_init ti = {
+        .cq = &p->rcq, .max_tags = 8, .ops_shift = 4, .ops_stride = 7,
+    };
+    struct gqp_init qi = { .type = QHCA_QPT_RC, .scq = &p->scq,
+                           .rcq = &p->scq };
+    struct gsrq srq;
+    struct gqp qp;
+    uint32_t i, n;
+
+    (void)state;
+    gsrq_create_tm(&srq, &p->g, 6, 6, NULL, NULL, &ti);
+    qi.srq = &srq;
+    gqp_create(&qp, &p->g, &qi);
+    for (i = 0; i < 3; i++) {
+        struct gtm_op o = {
+            .opcode = QHCA_WQE_TAG_ADD, .handle = 5 - i, .tag = tag[i],
+            .mask = UINT64_MAX, .recv_wr_id = 0x100 + i, .num_sge = 1,
+            .sge[0] = { PEER_IOVA + 4096 * i, 512 + i, p->mr.key },
+        };
+
+        assert_true(gtm_post(&srq, &o, &n));
+        gtm_ring(&srq);
+        peer_run(p);
+        assert_int_equal(gtm_result(&srq, n), QHCA_TM_DONE);
+    }
+    look(p, QHCA_OBJ_SRQ, srq.srqn);
+    SEEN(&s, "context.tags", "3");
+    SEEN(&s, "tag_matching.tags.0.tag", "0x1234");
+    SEEN(&s, "tag_matching.tags.0.entry", "5");
+    SEEN(&s, "tag_matching.tags.1.tag", "0x77");
+    SEEN(&s, "tag_matching.tags.1.wr_id", "0x101");
+    SEEN(&s, "tag_matching.tags.1.capacity", "513");
+    SEEN(&s, "tag_matching.tags.2.entry", "3");
+    SEEN(&s, "tag_matching.tags.2.active", "true");
+    SEEN_HEX("tag_matching.tags.2.mask", UINT64_MAX);
+    UNSEEN("tag_matching.tags.3.tag");
+    ring(p, QHCA_OBJ_SRQ, srq.srqn, QHCA_RING_OPS);
+    SEEN(&s, "ring", "ops");
+    SEEN(&s, "stride", "128");
+    SEEN(&s, "producer", "3");
+    SEEN(&s, "consumer", "3");
+    SEEN(&s, "entries.1.opcode_name", "TAG_ADD");
+    SEEN(&s, "entries.1.tag", "0x77");
+    SEEN_HEX("entries.2.sges.0.addr", PEER_IOVA + 8192);
+    look(p, QHCA_OBJ_QP, qp.qpn);
+    SEEN(&s, "tag_matching.rendezvous_reads", "0");
+    assert_int_equal(gqp_destroy(&qp), QHCA_ST_OK);
+    assert_int_equal(gsrq_destroy(&srq), QHCA_ST_OK);
+    peer_free(p);
+}
+
+/* All objects of a kind, so many at a time, and whether there are more. */
+static void lists(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+
+    (void)state;
+    all(p, QHCA_OBJ_CQ, 0, 10);
+    SEEN_NUM("objects.0.cqn", p->scq.cqn);
+    SEEN(&s, "objects.0.depth", "1024");
+    SEEN_NUM("objects.1.cqn", p->rcq.cqn);
+    SEEN(&s, "objects.1.depth", "256");
+    SEEN(&s, "objects.1.eqn", "1");
+    SEEN(&s, "more", "false");
+    all(p, QHCA_OBJ_CQ, 0, 1);
+    SEEN_NUM("objects.0.cqn", p->scq.cqn);
+    UNSEEN("objects.1.cqn");
+    SEEN(&s, "more", "true");
+    all(p, QHCA_OBJ_CQ, p->scq.cqn + 1, 1);
+    SEEN_NUM("objects.0.cqn", p->rcq.cqn);
+    SEEN(&s, "more", "false");
+    all(p, QHCA_OBJ_EQ, 0, 10);
+    SEEN(&s, "objects.1.eqn", "1");
+    SEEN(&s, "objects.1.depth", "64");
+    UNSEEN("objects.2.eqn");
+    all(p, QHCA_OBJ_MR, 0, 10);
+    SEEN_HEX("objects.0.key", p->mr.key);
+    SEEN_HEX("objects.0.iova", PEER_IOVA);
+    SEEN_HEX("objects.0.len", PEER_BUF);
+    all(p, QHCA_OBJ_PD, 0, 10);
+    SEEN_NUM("objects.0.number", p->g.pd);
+    all(p, QHCA_OBJ_GID, 0, 1);
+    SEEN(&s, "objects.0.index", "0");
+    UNSEEN("objects.1.index");
+    SEEN(&s, "more", "true");
+    all(p, QHCA_OBJ_GID, 1, 100);
+    SEEN(&s, "objects.0.index", "1");
+    SEEN(&s, "objects.0.type_name", "ROCE_V2");
+    SEEN(&s, "more", "false");
+    assert_non_null(qhca_inspect_all(p->e, QHCA_OBJ_DEVICE, 0, 1,
+                                     seen_start(&s)));
+    assert_non_null(qhca_inspect_all(p->e, QHCA_OBJECTS, 0, 1,
+                                     seen_start(&s)));
+    assert_non_null(qhca_inspect(p->e, QHCA_OBJECTS, 0, seen_start(&s)));
+    assert_string_equal(s.text, "");
+    peer_free(p);
+}
+
+#define LOOK(f) cmocka_unit_test_teardown(f, forget)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        LOOK(half_a_send), LOOK(half_a_write), LOOK(owed),
+        LOOK(receiver_not_ready), LOOK(part_of_a_read), LOOK(initiator),
+        LOOK(domain), LOOK(page_fault), LOOK(tags), LOOK(lists),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
