@@ -4,6 +4,8 @@
 
 #include "unit.h"
 #include "csum.h"
+#include "emit.h"
+#include "inspect.h"
 
 #define SHIFT 4
 #define DEPTH (1u << SHIFT)
@@ -362,6 +364,93 @@ static void send_blocked(void **state)
     unmake(u, &t);
 }
 
+static void set_port(struct unit *u, uint64_t mask, struct qhca_port *p,
+                     uint8_t want)
+{
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0, mask, p,
+                              sizeof(*p), NULL), want);
+}
+
+/* Both queues and the filter can be looked at, rings and contexts. */
+static void looks(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = {
+        .opcode = QHCA_WQE_ETH_SEND, .num_sge = 2, .vlan = 42,
+        .flags = QHCA_WQE_F_ETH_VLAN,
+    };
+    struct qhca_eth_seg seg[2] = { { .len = 60 }, { .len = 7 } };
+    struct qhca_mac list = { .mac = "\x33\x33\0\0\0\x01" };
+    struct qhca_port port = { .promisc = 1 };
+    struct qhca_ring_look l = { .ring = QHCA_RING_SQ };
+    uint8_t frame[67] = { 2 };
+    struct seen s = { 0 };
+    char want[24];
+    struct eth t;
+
+    make(u, &t, 6);
+    put(u, &t, 0, frame, 67);
+    seg[0].addr = t.mem;
+    seg[1].addr = t.mem + 60;
+    post_send(&t, &h, seg, 2);
+    ring(u, &t);
+    assert_int_equal(wire_frames, 1);
+    post_recv(u, &t, 4096, 1500);
+    set_port(u, QHCA_PORT_M_PROMISC, &port, QHCA_ST_OK);
+    assert_int_equal(unit_cmd(u, QHCA_CMD_SET_MC_LIST, 0, 0, &list,
+                              sizeof(list), NULL), QHCA_ST_OK);
+    u->m->unchecked = true;
+
+    assert_null(qhca_inspect(u->e, QHCA_OBJ_ETH_SQ, t.sqn, seen_start(&s)));
+    SEEN(&s, "context.shift", "4");
+    SEEN(&s, "context.stride", "6");
+    snprintf(want, sizeof(want), "%u", t.scq.cqn);
+    SEEN(&s, "context.cqn", want);
+    SEEN(&s, "head", "1");
+    SEEN(&s, "tail", "1");
+    SEEN(&s, "dead", "false");
+    SEEN(&s, "buffer.form_name", "FLAT");
+    assert_null(seen_get(&s, "doorbell_record.address"));
+    assert_null(qhca_inspect(u->e, QHCA_OBJ_ETH_RQ, t.rqn, seen_start(&s)));
+    snprintf(want, sizeof(want), "0x%llx", (unsigned long long)t.dbrec);
+    SEEN(&s, "doorbell_record.address", want);
+    SEEN(&s, "doorbell_record.index", "1");
+    assert_non_null(qhca_inspect(u->e, QHCA_OBJ_ETH_RQ, 99, seen_start(&s)));
+    assert_null(qhca_inspect_all(u->e, QHCA_OBJ_ETH_SQ, 0, 9,
+                                 seen_start(&s)));
+    SEEN(&s, "objects.0.depth", "16");
+    SEEN(&s, "objects.0.head", "1");
+    assert_null(seen_get(&s, "objects.1.depth"));
+
+    l.object = QHCA_OBJ_ETH_SQ;
+    l.number = t.sqn;
+    assert_null(qhca_inspect_ring(u->e, &l, seen_start(&s)));
+    SEEN(&s, "entries.0.opcode_name", "ETH_SEND");
+    SEEN(&s, "entries.0.vlan", "42");
+    SEEN(&s, "entries.0.segs.0.len", "60");
+    SEEN(&s, "entries.0.segs.1.len", "7");
+    SEEN(&s, "entries.0.mark", "free");
+    l.object = QHCA_OBJ_ETH_RQ;
+    l.number = t.rqn;
+    l.ring = QHCA_RING_RQ;
+    assert_null(qhca_inspect_ring(u->e, &l, seen_start(&s)));
+    snprintf(want, sizeof(want), "0x%llx",
+             (unsigned long long)(t.mem + 4096));
+    SEEN(&s, "entries.0.addr", want);
+    SEEN(&s, "entries.0.len", "1500");
+
+    assert_null(qhca_inspect(u->e, QHCA_OBJ_DEVICE, 0, seen_start(&s)));
+    SEEN(&s, "filter.promiscuous", "true");
+    SEEN(&s, "filter.all_multicast", "false");
+    SEEN(&s, "filter.multicast.0", "33:33:00:00:00:01");
+    assert_null(seen_get(&s, "filter.multicast.1"));
+    SEEN(&s, "objects.eth-sq", "1");
+    u->m->unchecked = false;
+    seen_start(&s);
+    free(s.text);
+    unmake(u, &t);
+}
+
 /*
  * A reset while the wire is blocked and work is pending: surroundings that
  * forget both must not stop the adapter for ever.
@@ -523,13 +612,6 @@ static unsigned filtered(struct unit *u, struct eth *t, const char *dmac)
     world_inject(&u->w, 0, f, 60);
     gcq_poll(&t->rcq, &cqe);
     return (unsigned)(unit_stat(u, QHCA_STAT_ETH_RX_FILTERED) - before);
-}
-
-static void set_port(struct unit *u, uint64_t mask, struct qhca_port *p,
-                     uint8_t want)
-{
-    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0, mask, p,
-                              sizeof(*p), NULL), want);
 }
 
 static void filter(void **state)
@@ -763,6 +845,7 @@ int main(void)
         UNIT(send_offloads),
         UNIT(send_refused),
         UNIT(send_blocked),
+        UNIT(looks),
         UNIT(reset_while_blocked),
         UNIT(receive_scatter),
         UNIT(receive_verdict),

@@ -393,6 +393,107 @@ static void broken(void **state)
     free(s.text);
 }
 
+/* Memory that is not there is told, wherever a table or a page names it. */
+static void unreadable(void **state)
+{
+    static const struct gbuf_shape form[] = {
+        { QHCA_BUF_TREE, 2, 12, 12 }, { QHCA_BUF_LIST, 0, 0, 0 },
+    };
+    struct unit *u = *state;
+    struct seen s = { 0 };
+    struct gmr mr;
+    unsigned i;
+
+    u->m->unchecked = true;
+    for (i = 0; i < 2; i++) {
+        struct qhca_walk_look l = {
+            .object = QHCA_OBJ_MR, .by = QHCA_WALK_OFFSET, .bytes = 16,
+        };
+        struct qhca_tree_look t = { .object = QHCA_OBJ_MR, .max = 16 };
+        struct qhca_mr *m;
+
+        gmr_create(&mr, &u->g, LEN, 0, QHCA_ACCESS_MASK, &form[i]);
+        l.number = t.number = mr.key;
+        assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+        assert_null(seen_get(&s, "fault"));
+        assert_non_null(seen_get(&s, "bytes"));
+        /* a page at the end of all addresses */
+        if (i == 0) {
+            uint64_t *entry = gmem_ptr(u->m, gbuf_entry_addr(&mr.buf, 0), 8);
+            uint64_t was = *entry;
+
+            *entry |= QHCA_BTE_ADDR_MASK & ~0xfffULL;
+            assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+            SEEN(&s, "fault", "the memory cannot be read");
+            assert_null(seen_get(&s, "bytes"));
+            *entry = was & ~QHCA_BTE_VALID;
+            assert_null(qhca_inspect_tree(u->e, &t, seen_start(&s)));
+            assert_non_null(strstr(s.text, "= the entry is not valid"));
+            *entry = was;
+        }
+        /* the whole table */
+        m = qhca_mr_get_cmd(u->e, mr.key);
+        m->buf.addr |= 1ULL << 50;
+        assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+        SEEN(&s, "fault", i ? "the list cannot be read" :
+                              "the table cannot be read");
+        assert_null(qhca_inspect_tree(u->e, &t, seen_start(&s)));
+        assert_int_equal(s.depth, 0);
+        assert_int_equal(!!strstr(s.text, "= the table cannot be read"), !i);
+        m->buf.addr &= ~(1ULL << 50);
+        assert_null(qhca_inspect_tree(u->e, &t, seen_start(&s)));
+        assert_null(strstr(s.text, "cannot be read"));
+        assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+    }
+    seen_start(&s);
+    free(s.text);
+}
+
+/* A ring is walked by its entries, and a wrong question has no answer. */
+static void ring_walks(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_walk_look l = {
+        .object = QHCA_OBJ_CQ, .ring = QHCA_RING_CQ, .by = QHCA_WALK_INDEX,
+        .at = 3, .bytes = 64,
+    };
+    struct qhca_tree_look t = {
+        .object = QHCA_OBJ_CQ, .ring = QHCA_RING_CQ, .max = 16,
+    };
+    struct seen s = { 0 };
+    struct gcq cq;
+    char want[24];
+
+    u->m->unchecked = true;
+    gcq_create(&cq, &u->g, 2, &gbuf_direct, 1);
+    l.number = t.number = cq.cqn;
+    snprintf(want, sizeof(want), "0x%llx",
+             (unsigned long long)gbuf_addr(&cq.buf, 3 * 64, NULL));
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    SEEN(&s, "address", want);
+    l.at = 7;                   /* indices go round */
+    assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    SEEN(&s, "address", want);
+    assert_null(qhca_inspect_tree(u->e, &t, seen_start(&s)));
+    SEEN(&s, "ring", "cq");
+    snprintf(want, sizeof(want), "0x%llx",
+             (unsigned long long)gbuf_addr(&cq.buf, 0, NULL));
+    SEEN(&s, "address", want);
+    SEEN(&s, "more", "false");
+    l.by = QHCA_WALK_VA;
+    assert_non_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    l.by = QHCA_WALK_OFFSET;
+    l.at = 4 * 64;
+    assert_non_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    l.at = t.number = l.number = 999;
+    assert_non_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
+    assert_non_null(qhca_inspect_tree(u->e, &t, seen_start(&s)));
+    assert_string_equal(s.text, "");
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+    seen_start(&s);
+    free(s.text);
+}
+
 /* An emitter that keeps the pages or segments of a tree. */
 struct leaves {
     bool list, page, more;
@@ -558,6 +659,8 @@ int main(void)
         cmocka_unit_test(hostile),
         UNIT(walks),
         UNIT(broken),
+        UNIT(unreadable),
+        UNIT(ring_walks),
         UNIT(trees),
         cmocka_unit_test(every_object),
     };

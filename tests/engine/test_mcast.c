@@ -12,6 +12,8 @@
 #include "guest.h"
 #include "internal.h"
 #include "steps.h"
+#include "emit.h"
+#include "inspect.h"
 
 #define QKEY 0x11111111u
 #define IOVA 0x500000000000ull
@@ -239,6 +241,39 @@ static void members(void **state)
 }
 
 /* A group of one family only; another group with the same MAC address. */
+static void looks(void **state)
+{
+    struct fix *f = *state;
+    struct side *a = &f->s[0];
+    struct seen s = { 0 };
+    char want[16];
+
+    assert_null(qhca_inspect_all(a->g.n->e, QHCA_OBJ_MCG, 0, 10,
+                                 seen_start(&s)));
+    assert_null(seen_get(&s, "objects.0.gid"));
+    assert_int_equal(ATTACH(a, 0, group4), QHCA_ST_OK);
+    assert_int_equal(ATTACH(a, 2, group4), QHCA_ST_OK);
+    assert_null(qhca_inspect_all(a->g.n->e, QHCA_OBJ_MCG, 0, 10,
+                                 seen_start(&s)));
+    SEEN(&s, "object", "mcg");
+    SEEN(&s, "objects.0.gid", "::ffff:239.129.2.3");
+    snprintf(want, sizeof(want), "%u", a->qp[0].qpn);
+    SEEN(&s, "objects.0.qps.0", want);
+    snprintf(want, sizeof(want), "%u", a->qp[2].qpn);
+    SEEN(&s, "objects.0.qps.1", want);
+    assert_null(seen_get(&s, "objects.0.qps.2"));
+    assert_null(seen_get(&s, "objects.1.gid"));
+    assert_int_equal(ATTACH(a, 1, group6), QHCA_ST_OK);
+    assert_null(qhca_inspect_all(a->g.n->e, QHCA_OBJ_MCG, 0, 10,
+                                 seen_start(&s)));
+    assert_non_null(strstr(s.text, "= ff0e:"));
+    assert_null(qhca_inspect(a->g.n->e, QHCA_OBJ_DEVICE, 0,
+                             seen_start(&s)));
+    SEEN(&s, "objects.mcg", "2");
+    seen_start(&s);
+    free(s.text);
+}
+
 static void other_group(void **state)
 {
     struct fix *f = *state;
@@ -559,6 +594,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(members, setup, teardown),
+        cmocka_unit_test_setup_teardown(looks, setup, teardown),
         cmocka_unit_test_setup_teardown(other_group, setup, teardown),
         cmocka_unit_test_setup_teardown(in_vlan, setup, teardown),
         cmocka_unit_test_setup_teardown(block_loopback, setup, teardown),
