@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A saved state comes from anybody.  One field of the adapter or of an object
+ * is spoilt where it lies and saved: loading must refuse that, and say why.
+ */
+#include "unit.h"
+#include "tm.h"
+
+#define IOVA 0x500000000000ull
+#define ETH_SHIFT 3
+
+struct objects {
+    struct unit *u;
+    struct gcq cq;
+    struct gmr mr;
+    struct gsrq srq, tm;
+    struct gbuf esq, erq;
+    uint64_t dbrec;
+    uint32_t esqn, erqn, mwk;
+};
+
+static void make(struct objects *o, struct unit *u)
+{
+    struct qhca_mpt w = { .flags = QHCA_MR_F_MW1, .pd = u->g.pd };
+    struct gtm_init ti = {
+        .cq = &o->cq, .max_tags = 8, .ops_shift = 4, .ops_stride = 7,
+    };
+    struct qhca_mac list = { .mac = "\x33\x33\0\0\0\x01" };
+    struct gtm_op op = {
+        .opcode = QHCA_WQE_TAG_ADD, .handle = 3, .tag = 7, .num_sge = 1,
+        .sge[0] = { IOVA, 64, 0 },
+    };
+    struct qhca_eth_qc c;
+    uint32_t n;
+
+    memset(o, 0, sizeof(*o));
+    o->u = u;
+    gcq_create(&o->cq, &u->g, 4, NULL, 1);
+    gmr_create(&o->mr, &u->g, 8192, IOVA, QHCA_ACCESS_MASK, NULL);
+    gsrq_create(&o->srq, &u->g, 3, 6, NULL, NULL);
+    gsrq_create_tm(&o->tm, &u->g, 3, 6, NULL, NULL, &ti);
+    op.sge[0].lkey = o->mr.key;
+    assert_true(gtm_post(&o->tm, &op, &n));
+    gtm_ring(&o->tm);
+    world_settle(&u->w, 1000000);
+    assert_int_equal(gtm_result(&o->tm, n), QHCA_TM_DONE);
+    o->mwk = guest_create(&u->g, QHCA_CMD_CREATE_MW, &w, sizeof(w));
+    gbuf_make(&o->esq, u->m, 64 << ETH_SHIFT, &gbuf_direct, true, 0,
+              &u->g.rng);
+    gbuf_make(&o->erq, u->m, 16 << ETH_SHIFT, &gbuf_direct, true, 0,
+              &u->g.rng);
+    o->dbrec = guest_dbrec(&u->g, false);
+    memset(&c, 0, sizeof(c));
+    c.buf = o->esq.d;
+    c.cqn = o->cq.cqn;
+    c.shift = ETH_SHIFT;
+    c.stride = 6;
+    o->esqn = guest_create(&u->g, QHCA_CMD_CREATE_ETH_SQ, &c, sizeof(c));
+    c.buf = o->erq.d;
+    c.stride = 4;
+    c.dbrec = o->dbrec;
+    o->erqn = guest_create(&u->g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
+    assert_int_equal(unit_cmd(u, QHCA_CMD_SET_MC_LIST, 0, 0, &list,
+                              sizeof(list), NULL), QHCA_ST_OK);
+}
+
+static void unmake(struct objects *o)
+{
+    struct guest *g = &o->u->g;
+
+    assert_int_equal(guest_simple(g, QHCA_CMD_DESTROY_ETH_SQ, o->esqn),
+                     QHCA_ST_OK);
+    assert_int_equal(guest_simple(g, QHCA_CMD_DESTROY_ETH_RQ, o->erqn),
+                     QHCA_ST_OK);
+    gbuf_free(&o->esq);
+    gbuf_free(&o->erq);
+    guest_dbrec_free(g, o->dbrec);
+    assert_int_equal(guest_simple(g, QHCA_CMD_DESTROY_MR, o->mwk),
+                     QHCA_ST_OK);
+    assert_int_equal(gsrq_destroy(&o->tm), QHCA_ST_OK);
+    assert_int_equal(gsrq_destroy(&o->srq), QHCA_ST_OK);
+    assert_int_equal(gmr_destroy(&o->mr), QHCA_ST_OK);
+    assert_int_equal(gcq_destroy(&o->cq), QHCA_ST_OK);
+}
+
+/* Load what @u's adapter saves into another; "" or why not. */
+static const char *loads(struct unit *u, const struct qhca_config *cfg)
+{
+    static char why[160];
+    const char *err;
+    struct qhca *e;
+    size_t len;
+    bool ok;
+    void *s;
+
+    assert_true(qhca_save(u->e, &s, &len));
+    e = qhca_new(cfg, &u->e->ops, u->n, &err);
+    assert_non_null(e);
+    why[0] = 0;
+    ok = qhca_load(e, s, len, why, sizeof(why));
+    assert_true(ok == !why[0]);
+    if (!ok) {
+        /* nothing is left of it: it is as after a reset */
+        assert_int_equal(qhca_reg_read(e, QHCA_REG_CTRL, 4), 0);
+        assert_int_equal(e->cqs.used + e->srqs.used + e->mrs.used +
+                         e->eqs.used + e->eth_sqs.used, 0);
+    }
+    qhca_free(e);
+    free(s);
+    return why;
+}
+
+/*
+ * In turn: a field, what stands there instead, and what is said of it.
+ * The number of an object that others name stays: saving looks them up by it.
+ */
+#define SPOILT(X)                                                            \
+    X(e->ctrl, 0x80, "a register has unknown bits")                          \
+    X(e->aq_ctrl, 0x80, "a register has unknown bits")                       \
+    X(e->fatal, 99, "the fatal state is unknown")                            \
+    X(e->ready_flag, false, "it cannot be enabled like this")                \
+    X(e->db_shift, 60, "it cannot be enabled like this")                     \
+    X(e->asq_prod, e->asq_cons + 17, "more commands than the admin queue")   \
+    X(e->cfg.max_qp, 7, "other limits of objects")                           \
+    X(e->cfg.speed, 7, "another speed or device memory")                     \
+    X(e->cfg.num_vectors, 1, "another number of vectors")                    \
+    X(e->cfg.mac[5], 0xee, "another MAC address")                            \
+    X(e->mac[0], 1, "its address is a group's")                              \
+    X(e->mtu, 60000, "its MTU is out of range")                              \
+    X(e->eth_rqn, 12, "its receive queue does not exist")                    \
+    X(*filter(e), 0x020000000001, "is no multicast address")                 \
+    X(eq->shift, 0, "its size is out of range")                              \
+    X(eq->vector, 60000, "there is no such vector")                          \
+    X(eq->prod, eq->cons + (1u << eq->shift) + 1, "more events than it")     \
+    X(cq->shift, 30, "its size is out of range")                             \
+    X(cq->uar, 9999, "its UAR does not exist")                               \
+    X(cq->dbrec, 4, "its doorbell record is misaligned")                     \
+    X(cq->state, 9, "its state is unknown")                                  \
+    X(cq->arm, 9, "its state is unknown")                                    \
+    X(cq->prod, cq->cons + 17, "more completions than it holds")             \
+    X(srq->shift, 20, "its size is out of range")                            \
+    X(srq->stride, 4, "its size is out of range")                            \
+    X(srq->pd, 9999, "its PD or UAR does not exist")                         \
+    X(srq->dbrec, 2, "its doorbell record is misaligned")                    \
+    X(srq->flags, 0x80, "its flags are unknown")                             \
+    X(srq->flags, QHCA_SRQ_F_XRC, "it has not what its flags say")           \
+    X(srq->state, 7, "its state is unknown")                                 \
+    X(srq->limit, 9, "more receives than it holds")                          \
+    X(srq->head, srq->tail + 9, "more receives than it holds")               \
+    X(tm->ops_head, tm->ops_tail + 17, "more tag operations than the ring")  \
+    X(tm->inactive, 5, "the first inactive tag is not in the list")          \
+    X(tm->tags[3].handle, 4, "a tag is none that could be added")            \
+    X(tm->tags[3].num_sge, QHCA_TM_MAX_SGE + 1, "a tag is none that could")  \
+    X(tm->max_tags, 3, "a tag is out of range or there twice")               \
+    X(mr->pd, 9999, "its PD does not exist")                                 \
+    X(mr->state, 9, "its state is unknown")                                  \
+    X(mr->access, 1u << 31, "it is none that could be made")                 \
+    X(mr->len, 8192 * 2, "it is none that could be made")                    \
+    X(mw->mr.flags, QHCA_MR_F_MW1 | QHCA_MR_F_MW2, "it is no window")        \
+    X(mw->mr.state, QHCA_MR_VALID, "it is half bound")                       \
+    X(esq->shift, 20, "its size is out of range")                            \
+    X(esq->stride, 5, "its size is out of range")                            \
+    X(esq->head, esq->tail + 9, "more frames than it holds")                 \
+    X(erq->stride, 5, "its size is out of range")                            \
+    X(erq->dbrec, erq->dbrec + 1, "its doorbell record is misaligned")       \
+    X(erq->num, 0xffff, "an object's number is taken or out of range")
+
+/* The place of the one address that the filter has. */
+static uint64_t *filter(struct qhca *e)
+{
+    unsigned i;
+
+    for (i = 0; i < QHCA_HASH_SLOTS && !e->mc_hash[i]; i++) {
+    }
+    assert_true(i < QHCA_HASH_SLOTS);
+    return &e->mc_hash[i];
+}
+
+static void spoilt(void **state)
+{
+    struct unit *u = *state;
+    struct qhca *e = u->e;
+    const struct qhca_config cfg = e->cfg;
+    struct objects o;
+    struct qhca_eq *eq;
+    struct qhca_cq *cq;
+    struct qhca_srq *srq;
+    struct qhca_tm *tm;
+    struct qhca_mr *mr;
+    struct qhca_mw *mw;
+    struct qhca_eth_q *esq, *erq;
+    unsigned bad = 0;
+
+    make(&o, u);
+    u->m->unchecked = true;
+    eq = qhca_table_get(&e->eqs, 1);
+    cq = qhca_table_get(&e->cqs, o.cq.cqn);
+    srq = qhca_table_get(&e->srqs, o.srq.srqn);
+    tm = ((struct qhca_srq *)qhca_table_get(&e->srqs, o.tm.srqn))->tm;
+    mr = qhca_mr_get_cmd(e, o.mr.key);
+    mw = qhca_mr_mw(qhca_mr_get_cmd(e, o.mwk));
+    esq = qhca_table_get(&e->eth_sqs, o.esqn);
+    erq = qhca_table_get(&e->eth_rqs, o.erqn);
+    assert_string_equal(loads(u, &cfg), "");
+#define ONE(field, val, want) do {                                          \
+        __typeof__(field) keep = (field);                                   \
+        __typeof__(&(field)) at = &(field);                                 \
+        const char *why;                                                    \
+                                                                            \
+        *at = (__typeof__(field))(val);                                     \
+        why = loads(u, &cfg);                                            \
+        *at = keep;                                                         \
+        if (!strstr(why, want)) {                                           \
+            print_error("%s = %s: \"%s\", not \"%s\"\n", #field, #val, why, \
+                        want);                                              \
+            bad++;                                                          \
+        }                                                                   \
+    } while (0);
+    SPOILT(ONE)
+#undef ONE
+    assert_int_equal(bad, 0);
+    assert_string_equal(loads(u, &cfg), "");
+    u->m->unchecked = false;
+    unmake(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        UNIT(spoilt),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
