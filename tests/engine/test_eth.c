@@ -350,6 +350,7 @@ static void send_blocked(void **state)
     make(u, &t, 6);
     u->w.wire.refuse = 30000;
     for (n = 0; n < 20; n++) {
+        u->w.reborn = n >= 10;  /* then also saved and loaded, blocked or not */
         for (i = 0; i < 8; i++) {
             frame[20] = (uint8_t)(n * 8 + i);
             put(u, &t, i * 64, frame, 60);
@@ -360,7 +361,10 @@ static void send_blocked(void **state)
         assert_int_equal(wire_frames, (n + 1) * 8);
         assert_int_equal(wire[20], n * 8 + 7);
     }
+    u->w.reborn = 0;
+    u->e = u->n->e;
     assert_true(u->n->refused > 20);
+    assert_true(u->w.births > 10);
     unmake(u, &t);
 }
 
