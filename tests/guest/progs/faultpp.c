@@ -95,6 +95,15 @@ static bool other_done(void)
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) > 0;
 }
 
+/* A device that is gone says so when it is polled. */
+static void arm(struct ibv_cq *cq)
+{
+	int err = ibv_req_notify_cq(cq, 0);
+
+	if (err && err != EIO)
+		qv_die("ibv_req_notify_cq", err);
+}
+
 /*
  * The next completion of @cq: its status, or -1 when none has come in wait_ms, or
  * when it would be a receive and the other is done: all that it has sent and that
@@ -113,22 +122,24 @@ static int next(struct ibv_cq *cq)
 
 	if (channel) {
 		/* What was there before it was armed needs no event. */
-		if (ibv_req_notify_cq(cq, 0))
-			qv_die("ibv_req_notify_cq", errno);
-		while (ibv_poll_cq(cq, 1, &wc) == 0) {
+		arm(cq);
+		while (!qv_wait(cq, &wc, 0)) {
+			if (qv_gone)
+				return -1;
 			if (poll(p, 2, wait_ms) <= 0)
 				return -1;
 			if (!p[0].revents)
-				return ibv_poll_cq(cq, 1, &wc) ? (int)wc.status : -1;
+				return qv_wait(cq, &wc, 0) ? (int)wc.status : -1;
 			if (ibv_get_cq_event(channel, &which, &opaque))
 				qv_die("ibv_get_cq_event", errno);
 			ibv_ack_cq_events(which, 1);
-			if (ibv_req_notify_cq(cq, 0))
-				qv_die("ibv_req_notify_cq", errno);
+			arm(cq);
 		}
 		return (int)wc.status;
 	}
 	while (!qv_wait(cq, &wc, 20)) {
+		if (qv_gone)
+			return -1;
 		if (cq == q.rcq && other_done())
 			return qv_wait(cq, &wc, 0) ? (int)wc.status : -1;
 		if (qv_now() >= end)
@@ -141,8 +152,10 @@ static void post_recv(void)
 {
 	struct ibv_sge s = { (uintptr_t)mr->addr + HALF, len, mr->lkey };
 
-	if (qv_recv(&q, 1, &s, 1))
-		qv_die("ibv_post_recv", errno);
+	int err = qv_recv(&q, 1, &s, 1);
+
+	if (err && err != EIO)
+		qv_die("ibv_post_recv", err);
 }
 
 static int send_one(enum ibv_wr_opcode op, int message, const struct hello *to)

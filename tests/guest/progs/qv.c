@@ -321,6 +321,8 @@ long qv_now(void)
 	return ts.tv_sec * 1000L + ts.tv_nsec / 1000000;
 }
 
+bool qv_gone;
+
 bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 {
 	long end = qv_now() + ms;
@@ -332,8 +334,12 @@ bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 
 		late = qv_now() >= end;
 		n = ibv_poll_cq(cq, 1, wc);
+		if (n == -EIO) {
+			qv_gone = true;
+			return false;
+		}
 		if (n < 0)
-			qv_die("ibv_poll_cq", errno);
+			qv_die("ibv_poll_cq", -n);
 		if (n)
 			return true;
 	} while (!late);

@@ -75,6 +75,8 @@ int qv_send(struct qv_qp *q, enum ibv_wr_opcode op, uint64_t wr_id,
 int qv_recv(struct qv_qp *q, uint64_t wr_id, struct ibv_sge *sge, int num);
 /** Poll one completion; false when none came in @ms milliseconds. */
 bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
+/* qv_wait() found that the device is gone: nothing comes any more. */
+extern bool qv_gone;
 /** What was found wrong first; "" when nothing was. */
 extern char qv_why[200];
 /** Keep in qv_why what is wrong, unless something was before. */
