@@ -133,14 +133,8 @@ void qhca_req_cursor(struct qhca_qp *qp)
 {
     struct qhca_xport *xp = &qp->xp;
 
-    xp->snd_psn = xp->una_psn;
-    xp->rd_psns = 0;
-    xp->rd_reqs = 0;
-    xp->recv_ahead = 0;
-    xp->rtt_start = 0;
-    xp->since_ack = 0;
+    qhca_xport_unsend(xp);
     xp->cur = qp->sq_tail;
-    xp->cur_pkt = 0;
     if (xp->cur != qp->sq_next) {
         struct qhca_swqe *w = qhca_swqe(qp, xp->cur);
 
@@ -315,9 +309,9 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
 /*
  * Must the peer acknowledge this packet?  Yes where software waits for it:
  * signaled messages, READs and atomics, and the last message posted.  Others
- * and long ones at least twice in a window, so that it moves before it is used up.
- * Other unsignaled messages are covered by a later acknowledge; see ask_now()
- * for when none comes.
+ * and long ones at least twice in a window, so that it moves before it is used
+ * up.  Other unsignaled messages are covered by a later acknowledge; see
+ * ask_now() for when none comes.
  */
 static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
                      bool last)
@@ -325,7 +319,8 @@ static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
     const struct qhca_xport *xp = &qp->xp;
     bool probe;
 
-    return xp->ask || qhca_wnd_limited(xp, w, &probe) || xp->since_ack + 1 >= qhca_wnd_ack_interval(xp) ||
+    return xp->ask || qhca_wnd_limited(xp, w, &probe) ||
+           xp->since_ack + 1 >= qhca_wnd_ack_interval(xp) ||
            (last && ((w->flags & QHCA_WQE_F_SIGNALED) ||
                      qhca_wqe_is_rd(w->opcode) ||
                      xp->cur + 1 == qp->sq_head));

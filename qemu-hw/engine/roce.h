@@ -432,6 +432,8 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
 
 /* @xp as a new QP has it, but for the list of its timer. */
 void qhca_xport_fresh(struct qhca_xport *xp);
+/* What is behind una_psn counts as never sent. */
+void qhca_xport_unsend(struct qhca_xport *xp);
 
 /* ---- window.c: how much of a QP may be under way ---- */
 void qhca_wnd_start(struct qhca_xport *xp);

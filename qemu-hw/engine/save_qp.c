@@ -45,7 +45,8 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
     if (w->marks & ~(QHCA_SW_STARTED | QHCA_SW_RD | QHCA_SW_DONE |
                      QHCA_SW_SPLIT) ||
         1u << (w->chunk & 31) > QHCA_WINDOW_PKTS || w->chunk > 31 ||
-        ((w->marks & (QHCA_SW_RD | QHCA_SW_SPLIT)) && !rd) || w->srqn > QHCA_PSN_MASK) {
+        ((w->marks & (QHCA_SW_RD | QHCA_SW_SPLIT)) && !rd) ||
+        w->srqn > QHCA_PSN_MASK) {
         return false;
     }
     if (w->status) {

@@ -51,8 +51,19 @@ void qhca_xport_fresh(struct qhca_xport *xp)
     qhca_wnd_start(xp);
 }
 
+void qhca_xport_unsend(struct qhca_xport *xp)
+{
+    xp->snd_psn = xp->una_psn;
+    xp->cur_pkt = 0;
+    xp->rd_psns = 0;
+    xp->rd_reqs = 0;
+    xp->recv_ahead = 0;
+    xp->rtt_start = 0;
+    xp->since_ack = 0;
+}
+
 /* As a new QP begins. */
-static void start(struct qhca_qp *qp)
+static void xport_start(struct qhca_qp *qp)
 {
     qhca_xport_fresh(&qp->xp);
     qhca_list_init(&qp->xp.timer);
@@ -64,13 +75,13 @@ static void clear(struct qhca *e, struct qhca_qp *qp)
     qhca_timer_stop(e, qp);
     qhca_window_put(e, qp);
     qhca_odp_free(qp);
-    start(qp);
+    xport_start(qp);
 }
 
 bool qhca_xport_init(struct qhca *e, struct qhca_qp *qp)
 {
     (void)e;
-    start(qp);
+    xport_start(qp);
     return true;
 }
 
@@ -104,14 +115,8 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     xp->req_state = QHCA_REQ_IDLE;
     xp->drain = false;
     xp->una_psn = xp->max_psn;
-    xp->snd_psn = xp->max_psn;
-    xp->cur_pkt = 0;            /* UC: the message under way is given up */
-    xp->since_ack = 0;
+    qhca_xport_unsend(xp);      /* UC: the message under way is given up */
     xp->ask = false;
-    xp->rd_psns = 0;
-    xp->rd_reqs = 0;
-    xp->rtt_start = 0;
-    xp->recv_ahead = 0;
     xp->rd_out = 0;
     xp->sq_flush = true;
     if (qp->state == QHCA_QPS_ERR) {

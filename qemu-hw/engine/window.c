@@ -16,14 +16,10 @@
  */
 #include "roce.h"
 
-static uint8_t log2_of(uint32_t n)
+/* log2 of the window, which is never 0. */
+static uint8_t wnd_log2(const struct qhca_xport *xp)
 {
-    uint8_t l = 0;
-
-    while (n >>= 1) {
-        l++;
-    }
-    return l;
+    return (uint8_t)(31 - __builtin_clz(xp->wnd));
 }
 
 void qhca_wnd_start(struct qhca_xport *xp)
@@ -107,18 +103,22 @@ uint32_t qhca_wnd_ack_interval(const struct qhca_xport *xp)
     return half < QHCA_ACK_INTERVAL ? half : QHCA_ACK_INTERVAL;
 }
 
-/* Nobody was asked for what is behind the cursor; is all before it answered? */
-static bool fresh(const struct qhca_xport *xp, bool *answered)
+/* Nobody was ever asked for what is behind the cursor. */
+static bool rd_is_new(const struct qhca_xport *xp)
 {
-    *answered = xp->snd_psn == xp->una_psn;
     return xp->snd_psn == xp->max_psn;
+}
+
+/* No response and no acknowledge is awaited. */
+static bool all_answered(const struct qhca_xport *xp)
+{
+    return xp->snd_psn == xp->una_psn;
 }
 
 bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w)
 {
     const struct qhca_xport *xp = &qp->xp;
     uint32_t limit = qp->max_rd_atomic ? qp->max_rd_atomic : 1, part;
-    bool answered;
 
     if (xp->rd_reqs && (xp->rd_reqs >= limit || xp->rd_psns >= xp->wnd)) {
         return false;
@@ -135,18 +135,17 @@ bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w)
     }
     /* Requests that have become too small grow when none is under way. */
     return !(w->marks & QHCA_SW_STARTED) || w->npkts == 1 ||
-           !fresh(xp, &answered) || answered ||
-           log2_of(xp->wnd) <= w->chunk + 1;
+           !rd_is_new(xp) || all_answered(xp) ||
+           wnd_log2(xp) <= w->chunk + 1;
 }
 
 uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w)
 {
-    uint8_t most = log2_of(xp->wnd);
+    uint8_t most = wnd_log2(xp);
     uint32_t left = w->npkts - xp->cur_pkt, n;
-    bool answered;
 
     if (!(w->marks & QHCA_SW_STARTED) || w->chunk > most ||
-        (fresh(xp, &answered) && answered)) {
+        (rd_is_new(xp) && all_answered(xp))) {
         w->chunk = most;
     }
     n = (1u << w->chunk) - (xp->cur_pkt & ((1u << w->chunk) - 1));
@@ -158,9 +157,9 @@ uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w)
 }
 
 /*
- * End-to-end flow control (IBA 9.7.7.2).  Message number recv_limit + 1 from the
- * oldest on is "limited": a single message, of which only the packet that takes
- * the receive tells whether there is one.
+ * End-to-end flow control (IBA 9.7.7.2).  Message number recv_limit + 1 from
+ * the oldest on is "limited": a single message, of which only the packet that
+ * takes the receive tells whether there is one.
  */
 void qhca_wnd_credits(struct qhca_xport *xp, uint8_t code)
 {
