@@ -117,11 +117,8 @@ static void tell_fatal(struct qhca_ib_dev *dev)
 		port_event(dev, IB_EVENT_DEVICE_FATAL);
 }
 
-/*
- * Applications that wait for a completion poll once more, and are told: the
- * device will not wake them, and nobody need take it away.
- */
-static void wake_users(struct qhca_ib_dev *dev)
+/* Call all CQs of applications, or all of the kernel, so that they are polled. */
+static void call_cqs(struct qhca_ib_dev *dev, bool user)
 {
 	struct qhca_ib_cq *cq;
 	unsigned long n;
@@ -130,7 +127,7 @@ static void wake_users(struct qhca_ib_dev *dev)
 		cq = obj_get(&dev->cqs, n, offsetof(struct qhca_ib_cq, ref));
 		if (!cq)
 			continue;
-		if (cq->user && cq->ibcq.comp_handler)
+		if (cq->user == user && cq->ibcq.comp_handler)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 		qhca_ib_ref_put(&cq->ref);
 	}
@@ -145,7 +142,11 @@ static void device_fatal(struct qhca_ib_dev *dev)
 	qhca_ib_status_gone(dev);
 	smp_mb();	/* dead before registered; see qhca_ib_events_start() */
 	tell_fatal(dev);
-	wake_users(dev);
+	/*
+	 * Applications that wait for a completion poll once more, and are told:
+	 * the device will not wake them, and nobody need take it away.
+	 */
+	call_cqs(dev, true);
 	/* who drains a QP on an SRQ waits for this */
 	xa_for_each(&dev->qps, n, qp) {
 		bool kernel_srq;
@@ -311,19 +312,7 @@ void qhca_ib_events_exit_device(struct qhca_ib_dev *dev)
  */
 void qhca_ib_flush_work(struct work_struct *work)
 {
-	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev,
-					       flush_work);
-	struct qhca_ib_cq *cq;
-	unsigned long n;
-
-	xa_for_each(&dev->cqs, n, cq) {
-		cq = obj_get(&dev->cqs, n, offsetof(struct qhca_ib_cq, ref));
-		if (!cq)
-			continue;
-		if (!cq->user && cq->ibcq.comp_handler)
-			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-		qhca_ib_ref_put(&cq->ref);
-	}
+	call_cqs(container_of(work, struct qhca_ib_dev, flush_work), false);
 }
 
 /* After posting: a dead device will not complete anything, so we do. */
