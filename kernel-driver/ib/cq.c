@@ -214,7 +214,8 @@ int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
  * @flags: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP, IB_CQ_REPORT_MISSED_EVENTS
  *
  * The doorbell carries the consumer index, and the device fires at once when
- * it has written CQEs past that: no completion falls between poll and arm.
+ * it has written CQEs past that of which no event has told: no completion falls
+ * between poll and arm.
  *
  * Return: 0, or 1 with IB_CQ_REPORT_MISSED_EVENTS if there is a CQE to poll.
  */

@@ -11,6 +11,7 @@ static void cq_fire(struct qhca *e, struct qhca_cq *cq)
 {
     cq->arm = QHCA_ARM_NONE;
     cq->unreported = 0;
+    cq->since_event = 0;
     qhca_mod_del(e, cq);
     qhca_event(e, cq->eq, &cq->comp, QHCA_EV_CQ, 0);
 }
@@ -100,6 +101,7 @@ bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
         return cq_fail(e, cq, QHCA_SYN_CQ_DMA);
     }
     cq->prod++;
+    cq->since_event += cq->since_event < UINT32_MAX;
     qhca_count(e, QHCA_STAT_CQES);
     if (qhca_tracing(e)) {
         trace_cqe(e, cq, cqe);
@@ -141,7 +143,13 @@ void qhca_cq_arm(struct qhca *e, struct qhca_cq *cq, uint32_t cons,
     }
     cq->unreported = 0;
     qhca_mod_del(e, cq);
-    /* Has one come that software had not seen when it armed? */
+    /*
+     * Has one come that software had not seen when it armed?  Of those that an
+     * event has told of it knows, even if it has not polled them yet.
+     */
+    if (waiting > cq->since_event) {
+        waiting = cq->since_event;
+    }
     if (waiting && (!solicited || cq->prod - cq->last_solicited < waiting)) {
         cq_fire(e, cq);
     }

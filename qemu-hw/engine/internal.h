@@ -110,6 +110,7 @@ struct qhca_cq {
     uint16_t mod_count, mod_usec;
     uint32_t prod, cons;
     uint32_t last_solicited;    /* prod behind the last such or error CQE */
+    uint32_t since_event;       /* CQEs that no event told of; saturates */
     uint32_t refs;              /* queues that name it */
     /* moderation */
     uint32_t unreported;

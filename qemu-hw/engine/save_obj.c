@@ -70,6 +70,7 @@ static void cq(struct qhca_io *io, void *obj)
     IO(io, c->prod);
     IO(io, c->cons);
     IO(io, c->last_solicited);
+    IO(io, c->since_event);
     IO(io, c->unreported);
     NEED(io, c->shift <= QHCA_MAX_CQ_SHIFT, "its size is out of range");
     qhca_io_map(io, &c->buf, io->failed ? 0 :

@@ -32,6 +32,14 @@ static void take_all(struct gcq *cq)
     } while (more);
 }
 
+/* Arm it and have an event; nothing is left in it. */
+static void fire(struct unit *u, struct gcq *cq)
+{
+    gcq_arm(cq, false);
+    assert_true(push(u, cq, 0, 0, false));
+    take_all(cq);
+}
+
 static void phase_and_wrap(void **state)
 {
     struct unit *u = *state;
@@ -108,6 +116,43 @@ static void arm_any(void **state)
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
+/* Of a CQE that waits software is told once, however often it arms. */
+static void told_once(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_cqe cqe;
+    struct gcq cq;
+    unsigned i;
+
+    gcq_create(&cq, &u->g, 4, NULL, 1);
+    gcq_arm(&cq, false);
+    push(u, &cq, 1, 0, false);
+    assert_int_equal(events(u), 1);
+    for (i = 0; i < 5; i++) {
+        gcq_arm(&cq, false);            /* it has not polled it yet */
+    }
+    assert_int_equal(events(u), 1);
+    push(u, &cq, 2, 0, false);          /* and is armed all the same */
+    assert_int_equal(events(u), 2);
+    push(u, &cq, 3, 0, false);          /* between the event and the arming */
+    gcq_poll(&cq, &cqe);
+    gcq_arm(&cq, false);
+    assert_int_equal(events(u), 3);
+    gcq_poll(&cq, &cqe);
+    gcq_arm(&cq, false);
+    assert_int_equal(events(u), 3);
+    take_all(&cq);
+    /* 2^32 CQEs later: the counters are where they were at the last event */
+    cq_of(u, &cq)->since_event = UINT32_MAX;
+    push(u, &cq, 4, 0, false);
+    assert_int_equal(events(u), 4);
+    cq_of(u, &cq)->since_event = UINT32_MAX;
+    push(u, &cq, 5, 0, false);
+    gcq_arm(&cq, false);
+    assert_int_equal(events(u), 5);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+}
+
 static void arm_solicited(void **state)
 {
     struct unit *u = *state;
@@ -121,23 +166,28 @@ static void arm_solicited(void **state)
     push(u, &cq, 2, 0, true);
     assert_int_equal(events(u), 1);
     gcq_poll(&cq, &cqe);
-    gcq_arm(&cq, true);                 /* the solicited one still waits */
-    assert_int_equal(events(u), 2);
+    gcq_arm(&cq, true);                 /* the solicited one waits, and is told */
+    assert_int_equal(events(u), 1);
     gcq_poll(&cq, &cqe);
     push(u, &cq, 3, 0, false);
     gcq_arm(&cq, true);                 /* one waits, but not solicited */
-    assert_int_equal(events(u), 2);
+    assert_int_equal(events(u), 1);
     push(u, &cq, 4, QHCA_WC_WR_FLUSH_ERR, false);       /* errors count */
+    assert_int_equal(events(u), 2);
+    push(u, &cq, 5, 0, true);
+    push(u, &cq, 6, 0, false);
+    gcq_poll(&cq, &cqe);
+    gcq_arm(&cq, true);                 /* came before it was armed again */
     assert_int_equal(events(u), 3);
     take_all(&cq);
     gcq_arm(&cq, true);
     gcq_arm(&cq, false);                /* any is more than solicited */
-    push(u, &cq, 5, 0, false);
+    push(u, &cq, 7, 0, false);
     assert_int_equal(events(u), 4);
     take_all(&cq);
     gcq_arm(&cq, false);
     gcq_arm(&cq, true);                 /* and stays so */
-    push(u, &cq, 6, 0, false);
+    push(u, &cq, 8, 0, false);
     assert_int_equal(events(u), 5);
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
@@ -502,17 +552,16 @@ static void eq_full(void **state)
     u->n->on_msix = NULL;               /* nobody reads the EQ */
     for (i = 0; i < total; i++) {
         gcq_create(&cq[i], &u->g, 2, NULL, 1);
-        gcq_arm(&cq[i], false);
     }
     for (i = 0; i < total; i++) {
-        assert_true(push(u, &cq[i], i, 0, false));
-        gcq_arm(&cq[i], false);         /* fires again, but it is one event */
+        fire(u, &cq[i]);
+        fire(u, &cq[i]);                /* again, but it is one event */
     }
     for (i = 0; i < depth / 2; i++) {
         e = eqe_at(u, eq, i);
         assert_int_equal(e.obj, cq[i / 2].cqn);
         assert_int_equal(e.type, QHCA_EV_CQ);
-        assert_int_equal(e.arg, 1);
+        assert_int_equal(e.arg, 1 + i % 2);
         assert_int_equal(e.phase, 1);
     }
     assert_int_equal(unit_stat(u, QHCA_STAT_EQES), depth);
@@ -552,19 +601,18 @@ static void eq_arming(void **state)
     u->n->on_msix = NULL;
     gcq_create(&cq, &u->g, 4, NULL, 1);
     *irq = 0;
-    gcq_arm(&cq, false);
-    push(u, &cq, 0, 0, false);
+    fire(u, &cq);
     assert_int_equal(*irq, 1);          /* it was armed */
-    gcq_arm(&cq, false);
+    fire(u, &cq);
     assert_int_equal(*irq, 1);          /* and is not any more */
     eq_bell(u, 1, true);
     assert_int_equal(*irq, 2);          /* one waits: at once */
     eq_bell(u, 2, false);
-    gcq_arm(&cq, false);
+    fire(u, &cq);
     assert_int_equal(*irq, 2);
     eq_bell(u, 3, true);
     assert_int_equal(*irq, 2);
-    gcq_arm(&cq, false);
+    fire(u, &cq);
     assert_int_equal(*irq, 3);
     /* indices that cannot be */
     bad = unit_stat(u, QHCA_STAT_DB_BAD_INDEX);
@@ -596,13 +644,11 @@ static void destroy_with_pending(void **state)
     u->n->on_msix = NULL;
     gcq_create(&a, &u->g, 2, NULL, 1);
     gcq_create(&b, &u->g, 2, NULL, 1);
-    push(u, &a, 0, 0, false);
-    push(u, &b, 0, 0, false);
     for (i = 0; i < depth; i++) {
-        gcq_arm(&a, false);
+        fire(u, &a);
     }
-    gcq_arm(&b, false);
-    gcq_arm(&a, false);
+    fire(u, &b);
+    fire(u, &a);
     assert_int_equal(unit_stat(u, QHCA_STAT_EQES), depth);
     assert_int_equal(gcq_destroy(&b), QHCA_ST_OK);
     eq_bell(u, depth, false);
@@ -688,6 +734,7 @@ int main(void)
         UNIT(phase_and_wrap),
         UNIT(counter_wrap),
         UNIT(arm_any),
+        UNIT(told_once),
         UNIT(arm_solicited),
         UNIT(arm_wrongly),
         UNIT(overflow),

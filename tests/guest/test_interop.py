@@ -23,6 +23,7 @@ PERFTEST = [
     ("ib_write_bw", "-s 65536 -n 50"),
     ("ib_read_bw", "-s 65536 -n 50"),
     ("ib_send_lat", "-s 2 -n 200"),
+    ("ib_send_lat", "-e -s 64 -n 50"),  # an event too many, and one end runs ahead
     ("ib_write_lat", "-s 2 -n 200"),
     ("ib_read_lat", "-s 2 -n 200"),
 ]
