@@ -207,3 +207,27 @@ void node_reborn(struct node *n, const struct qhca_ops *ops)
     qhca_free(n->e);
     n->e = e;
 }
+
+const char *node_loads(struct node *n, const struct qhca_config *cfg)
+{
+    static char why[160];
+    const char *err;
+    struct qhca *e;
+    void *state;
+    size_t len;
+    bool ok;
+
+    CHECK(qhca_save(n->e, &state, &len), "saving: no memory");
+    e = qhca_new(cfg, &n->e->ops, n, &err);
+    CHECK(e, "qhca_new: %s", err);
+    why[0] = 0;
+    ok = qhca_load(e, state, len, why, sizeof(why));
+    CHECK(ok == !why[0], "%s, and says \"%s\"", ok ? "loaded" : "refused",
+          why);
+    CHECK(ok || !(qhca_reg_read(e, QHCA_REG_CTRL, 4) | e->cqs.used |
+                  e->srqs.used | e->mrs.used | e->eqs.used | e->qps.used |
+                  e->eth_sqs.used), "refused, but not as after a reset");
+    qhca_free(e);
+    free(state);
+    return why;
+}

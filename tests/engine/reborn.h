@@ -10,4 +10,11 @@
  */
 void node_reborn(struct node *n, const struct qhca_ops *ops);
 
+/*
+ * Load the state of the node's adapter into another of configuration @cfg,
+ * which is gone again afterwards.  "" or why it is refused; the words hold
+ * until the next call.
+ */
+const char *node_loads(struct node *n, const struct qhca_config *cfg);
+
 #endif

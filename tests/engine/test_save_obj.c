@@ -4,6 +4,7 @@
  * is spoilt where it lies and saved: loading must refuse that, and say why.
  */
 #include "unit.h"
+#include "reborn.h"
 #include "tm.h"
 
 #define IOVA 0x500000000000ull
@@ -81,33 +82,6 @@ static void unmake(struct objects *o)
     assert_int_equal(gsrq_destroy(&o->srq), QHCA_ST_OK);
     assert_int_equal(gmr_destroy(&o->mr), QHCA_ST_OK);
     assert_int_equal(gcq_destroy(&o->cq), QHCA_ST_OK);
-}
-
-/* Load what @u's adapter saves into another; "" or why not. */
-static const char *loads(struct unit *u, const struct qhca_config *cfg)
-{
-    static char why[160];
-    const char *err;
-    struct qhca *e;
-    size_t len;
-    bool ok;
-    void *s;
-
-    assert_true(qhca_save(u->e, &s, &len));
-    e = qhca_new(cfg, &u->e->ops, u->n, &err);
-    assert_non_null(e);
-    why[0] = 0;
-    ok = qhca_load(e, s, len, why, sizeof(why));
-    assert_true(ok == !why[0]);
-    if (!ok) {
-        /* nothing is left of it: it is as after a reset */
-        assert_int_equal(qhca_reg_read(e, QHCA_REG_CTRL, 4), 0);
-        assert_int_equal(e->cqs.used + e->srqs.used + e->mrs.used +
-                         e->eqs.used + e->eth_sqs.used, 0);
-    }
-    qhca_free(e);
-    free(s);
-    return why;
 }
 
 /*
@@ -201,14 +175,14 @@ static void spoilt(void **state)
     mw = qhca_mr_mw(qhca_mr_get_cmd(e, o.mwk));
     esq = qhca_table_get(&e->eth_sqs, o.esqn);
     erq = qhca_table_get(&e->eth_rqs, o.erqn);
-    assert_string_equal(loads(u, &cfg), "");
+    assert_string_equal(node_loads(u->n, &cfg), "");
 #define ONE(field, val, want) do {                                          \
         __typeof__(field) keep = (field);                                   \
         __typeof__(&(field)) at = &(field);                                 \
         const char *why;                                                    \
                                                                             \
         *at = (__typeof__(field))(val);                                     \
-        why = loads(u, &cfg);                                            \
+        why = node_loads(u->n, &cfg);                                       \
         *at = keep;                                                         \
         if (!strstr(why, want)) {                                           \
             print_error("%s = %s: \"%s\", not \"%s\"\n", #field, #val, why, \
@@ -219,7 +193,7 @@ static void spoilt(void **state)
     SPOILT(ONE)
 #undef ONE
     assert_int_equal(bad, 0);
-    assert_string_equal(loads(u, &cfg), "");
+    assert_string_equal(node_loads(u->n, &cfg), "");
     u->m->unchecked = false;
     unmake(&o);
 }

@@ -6,82 +6,12 @@
 #include "peer.h"
 #include "internal.h"
 #include "roce.h"
-
-static bool yes_read(void *opaque, uint64_t addr, void *buf, size_t len)
-{
-    (void)opaque;
-    (void)addr;
-    memset(buf, 0, len);
-    return true;
-}
-
-static bool yes_write(void *opaque, uint64_t addr, const void *buf, size_t len)
-{
-    (void)opaque;
-    (void)addr;
-    (void)buf;
-    (void)len;
-    return true;
-}
-
-static bool yes_store(void *opaque, uint64_t addr, uint64_t val)
-{
-    return yes_write(opaque, addr, &val, 8);
-}
-
-static void nothing(void *opaque)
-{
-    (void)opaque;
-}
-
-static void no_msix(void *opaque, unsigned vector)
-{
-    (void)opaque;
-    (void)vector;
-}
-
-static bool no_wire(void *opaque, const void *frame, size_t len)
-{
-    return yes_write(opaque, 0, frame, len);
-}
-
-static uint64_t no_clock(void *opaque)
-{
-    (void)opaque;
-    return 1;
-}
-
-static void no_timer(void *opaque, uint64_t deadline)
-{
-    (void)opaque;
-    (void)deadline;
-}
-
-static const struct qhca_ops nowhere = {
-    .dma_read = yes_read, .dma_write = yes_write, .dma_store64 = yes_store,
-    .dma_fence = nothing, .dm_read = yes_read, .dm_write = yes_write,
-    .msix = no_msix, .send = no_wire, .clock = no_clock,
-    .set_timer = no_timer, .kick = nothing,
-};
+#include "reborn.h"
 
 /* Does the state of @p load into another adapter? */
 static bool loads(struct peer *p)
 {
-    char why[160] = "";
-    const char *err;
-    struct qhca *e;
-    size_t len;
-    bool ok;
-    void *s;
-
-    assert_true(qhca_save(p->e, &s, &len));
-    e = qhca_new(&p->e->cfg, &nowhere, NULL, &err);
-    assert_non_null(e);
-    ok = qhca_load(e, s, len, why, sizeof(why));
-    assert_true(ok || why[0]);
-    qhca_free(e);
-    free(s);
-    return ok;
+    return !*node_loads(&p->w.node[0], &p->e->cfg);
 }
 
 /* A QP of @type in @state. */
