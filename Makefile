@@ -30,6 +30,9 @@ help: ## Show this list
 # GATE=1 leaves out what is marked as long; "make test" sets it.
 GATE ?=
 export GATE
+# BUILT=1: all is built, tests need not look; lab/run-tests sets it.
+BUILT ?=
+built = $(if $(BUILT),,$(1))
 
 .PHONY: deps root qemu driver provider progs image build
 deps: ## Install the few packages the host needs (sudo when not root)
@@ -86,17 +89,17 @@ test-all: build ## Every test there is, the long and the rare included (@test_al
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest
 
-test-manual: root ## Compare docs/hardware.md with the contract header (seconds)
+test-manual: $(call built,root) ## Compare docs/hardware.md with the contract header (seconds)
 	$(IN_ROOT) $(PYTEST) tests/manual $(ARGS)
 
-test-lab: deps ## Tests of launcher and tools that need no guest (@test_lab@)
+test-lab: $(call built,deps) ## Tests of launcher and tools that need no guest (@test_lab@)
 	$(HOST_PYTEST) tests/lab $(ARGS)
 
-test-engine: root ## Engine unit tests, simulation, short fuzzing (@test_engine@)
+test-engine: $(call built,root) ## Engine unit tests, simulation, short fuzzing (@test_engine@)
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check
 
 .PHONY: test-engine-all coverage
-test-engine-all: root ## The same with more seeds and longer fuzzing
+test-engine-all: $(call built,root) ## The same with more seeds and longer fuzzing
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check-all
 
 coverage: root ## Lines and branches of engine and provider that tests reach
@@ -104,31 +107,31 @@ coverage: root ## Lines and branches of engine and provider that tests reach
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile coverage COV_ARGS="$(ARGS)"
 	$(IN_ROOT) $(MAKE) -C tests/provider coverage COV_ARGS="$(ARGS)"
 
-test-provider: root ## Unit tests of the provider (seconds)
+test-provider: $(call built,root) ## Unit tests of the provider (seconds)
 	@lab/build-provider
 	$(IN_ROOT) $(MAKE) -C tests/provider check
 
-test-driver: root ## Unit tests of the driver's encoders (seconds)
+test-driver: $(call built,root) ## Unit tests of the driver's encoders (seconds)
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
 .PHONY: check-style driver-newest
-check-style: root ## checkpatch and sparse over the driver (@check_style@)
+check-style: $(call built,root) ## checkpatch and sparse over the driver (@check_style@)
 	@lab/check-driver-style
 
-driver-newest: root ## Build the driver against the newest kernel of the backports
+driver-newest: $(call built,root) ## Build the driver against the newest kernel of the backports
 	@lab/build-driver-newest
 
-test-device: qemu ## Device tests over qtest, no guest (@test_device@)
+test-device: $(call built,qemu) ## Device tests over qtest, no guest (@test_device@)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
 
-test-docs: build ## Execute every command that the documents show (@test_docs@)
+test-docs: $(call built,build) ## Execute every command that the documents show (@test_docs@)
 	$(HOST_PYTEST) tests/docs $(ARGS)
 
-test-guest: build ## Guest tests: pairs of guests are booted (@test_guest@)
+test-guest: $(call built,build) ## Guest tests: pairs of guests are booted (@test_guest@)
 	$(HOST_PYTEST) --durations=10 $(or $(GUEST_TESTS),tests/guest) $(ARGS)
 
 NIC ?= qhca
-test-pyverbs: build ## rdma-core's own tests in a guest; NIC=rxe: Soft-RoCE's (@test_pyverbs@)
+test-pyverbs: $(call built,build) ## rdma-core's own tests in a guest; NIC=rxe: Soft-RoCE's (@test_pyverbs@)
 	@tests/pyverbs/run --nic $(NIC) $(ARGS)
 
 .PHONY: bench

@@ -7,12 +7,17 @@ import time
 import pytest
 
 
+_report = os.environ.get("QHCA_TEST_REPORT")
+_times = _report and os.path.splitext(_report)[0] + ".times"
+_begun = {}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     """lab/run-tests wants to know what was found and how long it took."""
-    report = os.environ.get("QHCA_TEST_REPORT")
-    if report and not config.option.xmlpath:
-        config.option.xmlpath = report
+    if _report and not config.option.xmlpath:
+        config.option.xmlpath = _report
+        open(_times, "w").close()
 
 
 def pytest_collection_modifyitems(items):
@@ -23,9 +28,6 @@ def pytest_collection_modifyitems(items):
                 raise pytest.UsageError(f"{item.nodeid}: long() without a reason")
 
 
-_begun = {}
-
-
 def pytest_runtest_logstart(nodeid):
     _begun[nodeid] = time.monotonic()
 
@@ -33,7 +35,6 @@ def pytest_runtest_logstart(nodeid):
 def pytest_runtest_logfinish(nodeid):
     """How long each took, fixtures included, as soon as it has ended: of a run
     that is killed there is no report."""
-    report = os.environ.get("QHCA_TEST_REPORT")
-    if report:
-        with open(os.path.splitext(report)[0] + ".times", "a") as f:
+    if _times:
+        with open(_times, "a") as f:
             f.write(f"{time.monotonic() - _begun.pop(nodeid):8.1f} {nodeid}\n")
