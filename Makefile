@@ -74,10 +74,11 @@ debug: build ## Boot two guests, stop at PROG's first doorbell: tmux, scope, gdb
 
 # ----------------------------------------------------------------- testing
 
-# Two lanes side by side. Guests, which leave much of two CPUs idle, are in the one.
+# Two lanes side by side, of about the same length.
 # All is built before: beside anything else QEMU takes four times as long.
-LANES = "test-guest" "test-manual test-provider test-driver check-style driver-newest \
-	test-engine$(1) test-lab test-device test-pyverbs test-docs"
+LANES = "test-guest-pair test-pyverbs" "test-manual test-provider test-driver \
+	check-style driver-newest test-engine$(1) test-lab test-device test-docs \
+	test-guest-labs"
 
 .PHONY: test test-all
 test: build ## The gate: build all, a test of every kind (@test@)
@@ -104,8 +105,8 @@ test-engine-all: $(call built,root) ## The same with more seeds and longer fuzzi
 
 coverage: root ## Lines and branches of engine and provider that tests reach
 	@lab/build-provider
-	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile coverage COV_ARGS="$(ARGS)"
-	$(IN_ROOT) $(MAKE) -C tests/provider coverage COV_ARGS="$(ARGS)"
+	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile coverage
+	$(IN_ROOT) $(MAKE) -C tests/provider coverage
 
 test-provider: $(call built,root) ## Unit tests of the provider (seconds)
 	@lab/build-provider
@@ -115,8 +116,8 @@ test-driver: $(call built,root) ## Unit tests of the driver's encoders (seconds)
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
 .PHONY: check-style driver-newest
-check-style: $(call built,root) ## checkpatch and sparse over the driver (@check_style@)
-	@lab/check-driver-style
+check-style: $(call built,qemu) ## checkpatch over device and driver, sparse (@check_style@)
+	@lab/check-style
 
 driver-newest: $(call built,root) ## Build the driver against the newest kernel of the backports
 	@lab/build-driver-newest
@@ -129,6 +130,14 @@ test-docs: $(call built,build) ## Execute every command that the documents show 
 
 test-guest: $(call built,build) ## Guest tests: pairs of guests are booted (@test_guest@)
 	$(HOST_PYTEST) --durations=10 $(or $(GUEST_TESTS),tests/guest) $(ARGS)
+
+# The same in two halves, for two lanes: the tests that share one pair of guests, and
+# the others. What runs side by side needs names of its own for its labs.
+.PHONY: test-guest-pair test-guest-labs
+test-guest-%: export QHCA_TEST_LAB = $*
+test-guest-pair test-guest-labs: test-guest-%: $(call built,build)
+	$(HOST_PYTEST) -m '$(if $(filter labs,$*),not )pair$(if $(GATE), and not long)' \
+		tests/guest $(ARGS)
 
 NIC ?= qhca
 test-pyverbs: $(call built,build) ## rdma-core's own tests in a guest; NIC=rxe: Soft-RoCE's (@test_pyverbs@)
