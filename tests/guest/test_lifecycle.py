@@ -75,6 +75,22 @@ def test_flr_in_traffic(pair):
     restore(pair, pair.a)
 
 
+@pytest.mark.parametrize("recovers", [1, 0], ids=["comes-back", "given-up"])
+def test_bus_error(pair, modules, recovers):
+    """The kernel's error recovery, as AER begins it; who is given up is removed."""
+    a = pair.a
+    server, client = traffic(pair)
+    told = a.run(f"insmod {modules('bus_error')} function={a.pci} recovers={recovers}",
+                 check=False)
+    assert "Resource temporarily unavailable" in told.err, told.describe()  # all went well
+    assert client.wait(90).rc != 0
+    stop(server)
+    if not recovers:
+        for step in ("unbind", "bind"):
+            a.run(f"echo {a.pci} > {DRIVER}/{step}", timeout=60)
+    restore(pair, a)
+
+
 def test_load_unload_loop(pair):
     """In and out again: the kernel's memory does not shrink with it."""
     def unload():
@@ -119,17 +135,22 @@ def test_killed_application(pair):
     pair.a.wait_for(f"test \"$(rdma res show | tr -d '\\n')\" = \"{before.rstrip(chr(10))}\"", timeout=20)
 
 
-def test_hot_unplug_in_traffic(fresh_pair):
+ROUNDS = [1, pytest.param(100, marks=pytest.mark.long("ten minutes of the same"))]
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_hot_unplug_in_traffic(fresh_pair, rounds):
     """The device is pulled while busy; then plugged in again."""
     pair = fresh_pair
-    server, client = traffic(pair)
-    pair.unplug("a")
-    assert client.wait(120).rc != 0
-    stop(server)
-    assert pair.a.run("ls /sys/class/infiniband", check=False).out.strip() == ""
-    assert pair.qmp("a", "query-status")["running"]
-    pair.plug("a")
-    restore(pair, pair.a)
+    for _ in range(rounds):
+        server, client = traffic(pair)
+        pair.unplug("a")
+        assert client.wait(120).rc != 0
+        stop(server)
+        assert pair.a.run("ls /sys/class/infiniband", check=False).out.strip() == ""
+        assert pair.qmp("a", "query-status")["running"]
+        pair.plug("a")
+        restore(pair, pair.a)
 
 
 IDLE = ["idle_busy", "idle_event"]
@@ -153,14 +174,16 @@ def told(jobs):
         assert result.rc == 0 and f"{name}: done" in result.out, f"{name}: {result.describe()}"
 
 
-def test_hot_unplug_of_the_idle(fresh_pair):
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_hot_unplug_of_the_idle(fresh_pair, rounds):
     """Who has nothing under way hears of it, too."""
     pair = fresh_pair
-    jobs = idle_applications(pair.a)
-    pair.unplug("a")
-    told(jobs)
-    pair.plug("a")
-    restore(pair, pair.a)
+    for _ in range(rounds):
+        jobs = idle_applications(pair.a)
+        pair.unplug("a")
+        told(jobs)
+        pair.plug("a")
+        restore(pair, pair.a)
 
 
 def test_unbind_under_the_idle(pair):
