@@ -4,7 +4,22 @@
 
 set -euo pipefail
 
-QHCA_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+# The checkout by its own path, and as all builds name it. kbuild, make and QEMU's
+# configure take no path with a space: then that is a link without one, at which
+# lab/in-root mounts the checkout. lab/qhca_lab/paths.py does the same.
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+QHCA_TOP=$checkout
+case $checkout in
+*[!a-zA-Z0-9/._+@%~-]*)
+    hash=$(printf %s "$checkout" | sha256sum | cut -c1-12)
+    QHCA_TOP=/var/tmp/qhca-$(id -u)-$hash
+    [ "$(readlink "$QHCA_TOP")" = "$checkout" ] || ln -sT -- "$checkout" "$QHCA_TOP"
+    here=$(pwd -P)
+    case $here/ in
+    "$checkout"/*) cd "$QHCA_TOP${here#"$checkout"}" ;;
+    esac
+    ;;
+esac
 # shellcheck source=versions.env
 . "$QHCA_TOP/lab/versions.env"
 

@@ -5,12 +5,28 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from pathlib import Path
 
 from .errors import LabError
 
-TOP = Path(__file__).resolve().parents[2]
+
+
+def _plain(checkout: Path) -> Path:
+    """CHECKOUT as all builds name it; lab/common.sh tells why, and does the same."""
+    name = str(checkout)
+    if re.fullmatch(r"[a-zA-Z0-9/._+@%~-]*", name):
+        return checkout
+    link = Path(f"/var/tmp/qhca-{os.getuid()}-{hashlib.sha256(name.encode()).hexdigest()[:12]}")
+    if not link.is_symlink():
+        link.symlink_to(checkout)
+    if os.readlink(link) != name:
+        raise LabError(f"{link} is not a link to {name}: remove it")
+    return link
+
+
+TOP = _plain(Path(__file__).resolve().parents[2])
 BUILD = Path(os.environ.get("QHCA_BUILD") or TOP / "build")
 QEMU = BUILD / "bin" / "qemu-system-x86_64"
 GUEST = BUILD / "guest"
