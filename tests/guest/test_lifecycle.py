@@ -78,16 +78,16 @@ def test_flr_in_traffic(pair):
 @pytest.mark.parametrize("recovers", [1, 0], ids=["comes-back", "given-up"])
 def test_bus_error(pair, modules, recovers):
     """The kernel's error recovery, as AER begins it; who is given up is removed."""
-    a = pair.a
+    a, pci = pair.a, pair.a.pci
     server, client = traffic(pair)
-    told = a.run(f"insmod {modules('bus_error')} function={a.pci} recovers={recovers}",
+    told = a.run(f"insmod {modules('bus_error')} function={pci} recovers={recovers}",
                  check=False)
     assert "Resource temporarily unavailable" in told.err, told.describe()  # all went well
     assert client.wait(90).rc != 0
     stop(server)
     if not recovers:
         for step in ("unbind", "bind"):
-            a.run(f"echo {a.pci} > {DRIVER}/{step}", timeout=60)
+            a.run(f"echo {pci} > {DRIVER}/{step}", timeout=60)
     restore(pair, a)
 
 
