@@ -127,7 +127,7 @@ static void moderation(struct qhca_io *io)
 
 void qhca_io_cqs(struct qhca_io *io)
 {
-    qhca_io_section(io, "cq", 1);
+    qhca_io_section(io, "cq", 2);
     qhca_io_table(io, &io->e->cqs);
     qhca_io_each(io, &io->e->cqs, NULL, cq);
     qhca_io_table_end(io, &io->e->cqs);
