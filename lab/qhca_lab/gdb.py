@@ -177,7 +177,7 @@ def provider(guest, command: str, force: bool) -> list[str]:
         "--", "bash", "-c", f"exec gdbserver --once - {command}",
     ]  # fmt: skip
     return [
-        f"set sysroot {(paths.BUILD / 'root-guest').resolve()}",
+        f"set sysroot {paths.in_root(paths.BUILD / 'root-guest')}",
         f"set solib-search-path {paths.BUILD / 'provider'}",
         f"source {paths.TOP}/lab/gdb/provider.py",
         f"target remote | {shlex.join(words)}",
@@ -190,7 +190,7 @@ def engine(guest, _command: str, force: bool) -> list[str]:
     pid = guest.state["process"]["pid"]
     binary = Path(f"{paths.QEMU}.real")
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-        fields = line.split()
+        fields = line.split(maxsplit=5)
         if len(fields) > 5 and fields[5].endswith(binary.name) and fields[2] == "00000000":
             base = "0x" + fields[0].split("-")[0]
             break

@@ -26,13 +26,20 @@ def _plain(checkout: Path) -> Path:
     return link
 
 
-TOP = _plain(Path(__file__).resolve().parents[2])
+CHECKOUT = Path(__file__).resolve().parents[2]
+TOP = _plain(CHECKOUT)
 BUILD = Path(os.environ.get("QHCA_BUILD") or TOP / "build")
 QEMU = BUILD / "bin" / "qemu-system-x86_64"
 GUEST = BUILD / "guest"
 
 # A unix socket's path may hold 107 bytes; ours end in /NAME/a/port11.
 _LONGEST_BASE = 60
+
+
+def in_root(path: Path) -> Path:
+    """PATH without links, as it is named in the build root."""
+    path = path.resolve()
+    return TOP / path.relative_to(CHECKOUT) if path.is_relative_to(CHECKOUT) else path
 
 
 def run_base() -> Path:

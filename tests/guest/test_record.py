@@ -225,7 +225,7 @@ def lab(*args, **kwargs):
 def test_command_line(pair, tmp_path):
     """Output and exit status of what runs pass through; errors are told."""
     script = tmp_path / "script"
-    script.write_text(f'{TOP}/lab/qhca-lab exec a -- sh -c "echo in \\$NODE"; exit 7\n')
+    script.write_text(f'"{TOP}/lab/qhca-lab" exec a -- sh -c "echo in \\$NODE"; exit 7\n')
     done = lab("record", "-o", str(tmp_path / "run"), "--", "sh", str(script))
     assert (done.returncode, done.stdout) == (7, "in a\n"), done.stderr
     assert {"trace.json", "wire.pcapng"} <= set(os.listdir(tmp_path / "run"))

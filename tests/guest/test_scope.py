@@ -12,6 +12,7 @@ import json
 import os
 import re
 import select
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -289,7 +290,7 @@ def test_terminal_interface(tool, pair, qbuf, width, height):
     """The panes show the QP; each step moves the ring's mark; after the end the
     guests run and the program's messages all arrive."""
     qpn = qbuf.first["qpn"]
-    with Terminal(f"{SCOPE} --lab {pair.name} --guest a", width, height, f"guest{width}",
+    with Terminal(f"{shlex.quote(str(SCOPE))} --lab {pair.name} --guest a", width, height, f"guest{width}",
                   {k: v for k, v in os.environ.items() if k.startswith("QHCA_")}) as terminal:
         def see(pattern):
             return terminal.wait(pattern, PATIENCE)

@@ -4,6 +4,7 @@ adapters that are played."""
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,8 @@ from qhca_scope import shape  # noqa: E402
 from qhca_scope.tui import panes  # noqa: E402
 
 PROGRAM = TOP / "lab" / "qhca-scope"
+# In a line for a shell; the checkout's path may have a space.
+QUOTED = shlex.quote(str(PROGRAM))
 
 
 @pytest.fixture
@@ -46,7 +49,7 @@ def opened(lab):
 
     def opened(width=80, height=24, options="", env=None):
         # exec: the window's process is the program, for signals
-        terminal = Terminal(f"{PROGRAM} {options}", width, height, f"tui{len(terminals)}",
+        terminal = Terminal(f"{QUOTED} {options}", width, height, f"tui{len(terminals)}",
                             {"QHCA_RUN": os.environ["QHCA_RUN"], **(env or {})})
         terminals.append(terminal)
         terminal.wait("qhca-scope  lab one")
@@ -380,7 +383,7 @@ def test_colour_as_the_terminal_can(lab, term, colour, tmp_path):
     """What is sent to it, byte by byte."""
     sent = tmp_path / "sent"
     lab["a"].meet()
-    with Terminal(f"env TERM={term} script -qfc '{PROGRAM}' {sent}", 100, 30, "colour",
+    with Terminal(f"env TERM={term} script -qfc {shlex.quote(QUOTED)} {sent}", 100, 30, "colour",
                   {"QHCA_RUN": os.environ["QHCA_RUN"]}) as terminal:
         terminal.wait("at a break")
         terminal.type("q")
@@ -401,7 +404,7 @@ def test_ascii_terminal(opened):
 ])
 def test_terminals_that_cannot(lab, env, said):
     words = " ".join(f"{k}={v}" for k, v in env.items())
-    with Terminal(f"env {words} {PROGRAM}", 100, 24, "dumb",
+    with Terminal(f"env {words} {QUOTED}", 100, 24, "dumb",
                   {"QHCA_RUN": os.environ["QHCA_RUN"]}) as terminal:
         terminal.wait(said)
         terminal.wait("scope --help")
