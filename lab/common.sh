@@ -29,6 +29,16 @@ CACHE=${QHCA_CACHE:-$BUILD/cache}
 JOBS=${QHCA_JOBS:-$(nproc)}
 export LC_ALL=C.UTF-8
 
+# in_root PATH: it without links, as it is named in the build root.
+in_root() {
+    local path
+    path=$(readlink -f "$1")
+    case $path/ in
+    "$checkout"/*) path=$QHCA_TOP${path#"$checkout"} ;;
+    esac
+    printf '%s\n' "$path"
+}
+
 say() { printf 'qhca: %s\n' "$*" >&2; }
 die() { printf 'qhca: error: %s\n' "$*" >&2; exit 1; }
 

@@ -190,7 +190,7 @@ def engine(guest, _command: str, force: bool) -> list[str]:
     pid = guest.state["process"]["pid"]
     binary = Path(f"{paths.QEMU}.real")
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-        fields = line.split(maxsplit=5)
+        fields = line.removesuffix(" (deleted)").split(maxsplit=5)
         if len(fields) > 5 and fields[5].endswith(binary.name) and fields[2] == "00000000":
             base = "0x" + fields[0].split("-")[0]
             break
