@@ -206,10 +206,11 @@ class Background:
         With CHECK another status than 0 raises CommandFailed."""
         if not self._done.wait(timeout):
             result = self._result()
+            standing = self.guest.standing()
             self.kill()
             raise CommandTimeout(
                 f"guest {self.guest.name}: killed after {timeout} s\n"
-                f"{result.describe()}\n{self.guest.evidence()}",
+                f"{result.describe()}\n{standing}\n{self.guest.evidence()}",
                 result,
             )
         if self._error:
@@ -341,6 +342,16 @@ class Guest:
     def qemu_log(self) -> str:
         """All that QEMU wrote."""
         return read_log(self.logs / "qemu.log")
+
+    def standing(self) -> str:
+        """What its processes wait for, and its QPs, for the message that tells of a
+        command that hangs: the guest is asked once, and need not answer."""
+        job = self.start("ps --ppid 2 -p 2 -N -o pid,stat,wchan:24,time,args | tail -n 12; "
+                         "for p in $(ps -eo pid=,stat= | awk '$2 ~ /^D/ { print $1 }'); do "
+                         "echo \"stack of $p\"; cat /proc/$p/stack; done; rdma res show qp")
+        job._done.wait(10)
+        job.kill()
+        return f"--- processes of guest {self.name}\n{job.stdout.rstrip()}"
 
     def evidence(self, lines: int = 30) -> str:
         """The end of console and QEMU log, for error messages."""

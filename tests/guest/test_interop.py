@@ -51,7 +51,11 @@ def test_perftest(mixed, server, program, options):
     perftest(*roles(mixed, server), program, options)
 
 
-@pytest.mark.parametrize("server", ["qhca-serves", "rxe-serves"])
+RXE_SERVES = pytest.param("rxe-serves", marks=pytest.mark.long(
+    "Soft-RoCE's program did not end once in some hundred runs, and why is not known yet"))
+
+
+@pytest.mark.parametrize("server", ["qhca-serves", RXE_SERVES])
 @pytest.mark.parametrize("how", ["-o", "-O"], ids=["range", "implicit"])
 def test_on_demand_paging(mixed, server, how):
     """Our memory comes when it is used: Soft-RoCE sees a delay, no error."""
