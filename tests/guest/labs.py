@@ -107,9 +107,10 @@ class TestGuest(Guest):
         ip = ipaddress.ip_address(address)
         if ip.version == 4:
             ip = ipaddress.ip_address(f"::ffff:{address}")
+        gid = ip.packed.hex(":", 2)
         script = (
             "cd /sys/class/infiniband/$IBDEV/ports/1; for i in $(seq 0 63); do "
-            f'if [ "$(cat gids/$i 2>/dev/null)" = {ip.exploded} ] && '
+            f'if [ "$(cat gids/$i 2>/dev/null)" = {gid} ] && '
             '[ "$(cat gid_attrs/types/$i 2>/dev/null)" = "RoCE v2" ]; '
             "then echo $i; break; fi; done"
         )
