@@ -309,7 +309,7 @@ static uint8_t check(struct qhca *e, struct qhca_cmd *c,
     }
     if (attrs & M(AV)) {
         off = check_av(e, in);
-        /* An entry of the table may be cleared later, but not miss now. */
+        /* An entry may be cleared later, but not be missing now. */
         if (!off && e->gids[qhca_le16(in->av.sgid_index)].type !=
                     QHCA_GID_ROCE_V2) {
             off = offsetof(struct qhca_qpc, av.sgid_index);
