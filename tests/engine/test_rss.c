@@ -89,6 +89,20 @@ static void wq_free(struct wq *w)
     guest_dbrec_free(&w->s->g, w->dbrec);
 }
 
+/* Flow @num, the RSS QP and the table behind it, and their @n WQs. */
+static void free_all(struct side *b, uint32_t num, uint32_t qpn, uint32_t rqtn,
+                     struct wq *w, unsigned n)
+{
+    del_flow(b, num);
+    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, qpn),
+                     QHCA_ST_OK);
+    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_RQT, rqtn),
+                     QHCA_ST_OK);
+    while (n--) {
+        wq_free(w++);
+    }
+}
+
 static uint8_t wq_state(struct wq *w, uint8_t to)
 {
     struct qhca_wqc c = { .state = to };
@@ -368,13 +382,7 @@ static void spread_tcp(void **state)
         assert_int_equal(wq_state(&w[1], QHCA_WQS_RDY), QHCA_ST_OK);
     }
     assert_int_equal(seen, 3);
-    del_flow(b, num);
-    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, qpn),
-                     QHCA_ST_OK);
-    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_RQT, rqtn),
-                     QHCA_ST_OK);
-    wq_free(&w[0]);
-    wq_free(&w[1]);
+    free_all(b, num, qpn, rqtn, w, 2);
 }
 
 /* The state with @val at @at does not load, and why. */
@@ -549,12 +557,7 @@ static void strip_vlan(void **state)
         guest_must(&b->g, &c);
         assert_int_equal(wq_query(&w).flags, QHCA_WQ_F_STRIP_VLAN);
     }
-    del_flow(b, num);
-    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, as.qpn),
-                     QHCA_ST_OK);
-    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_RQT, rqtn),
-                     QHCA_ST_OK);
-    wq_free(&w);
+    free_all(b, num, as.qpn, rqtn, &w, 1);
 }
 
 /* A WQ fails alone: the others of its table go on. */
@@ -604,13 +607,7 @@ static void one_fails(void **state)
     assert_int_equal(wq_query(&w[1]).state, QHCA_WQS_RDY);
     guest_poll_eq(&b->g, 0);
     assert_int_equal(b->g.async_count[QHCA_EV_QP_FATAL], fatal + 1);
-    del_flow(b, num);
-    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, qpn),
-                     QHCA_ST_OK);
-    assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_RQT, rqtn),
-                     QHCA_ST_OK);
-    wq_free(&w[0]);
-    wq_free(&w[1]);
+    free_all(b, num, qpn, rqtn, w, 2);
 }
 
 static uint8_t cmd(struct side *s, uint8_t op, uint32_t obj, const void *in,
