@@ -12,7 +12,6 @@ from pathlib import Path
 from .errors import LabError
 
 
-
 def _plain(checkout: Path) -> Path:
     """CHECKOUT as all builds name it; lab/common.sh tells why, and does the same."""
     name = str(checkout)
