@@ -12,6 +12,7 @@ HOST_PYTEST := /usr/bin/$(PYTEST)
 # Passed on to pytest: make test-guest ARGS="-k pingpong", or one file:
 # make test-guest GUEST_TESTS=tests/guest/test_lab.py
 ARGS ?=
+BARE = build/bin/qemu-system-x86_64-bare
 
 .PHONY: help
 help: ## Show this list
@@ -77,7 +78,7 @@ debug: build ## Boot two guests, stop at PROG's first doorbell: tmux, scope, gdb
 # Two lanes side by side, of about the same length.
 # All is built before: beside anything else QEMU takes four times as long.
 LANES = "test-guest-pair test-pyverbs" "test-manual test-provider test-driver \
-	check-style driver-newest test-engine$(1) test-lab test-device test-docs \
+	check-style driver-newest test-engine$(1) test-lab test-device test-bare test-docs \
 	test-guest-labs"
 
 .PHONY: test test-all
@@ -124,6 +125,12 @@ driver-newest: $(call built,root) ## Build the driver against the newest kernel 
 
 test-device: $(call built,qemu) ## Device tests over qtest, no guest (@test_device@)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
+
+.PHONY: test-bare
+test-bare: $(call built,qemu) ## The device without its observers: built, and tested over qtest
+	@lab/build-qemu-bare
+	$(IN_ROOT) env QHCA_QEMU=$(BARE) $(PYTEST) -m 'not observe$(if $(GATE), and not long)' \
+		tests/device $(ARGS)
 
 test-docs: $(call built,build) ## Execute every command that the documents show (@test_docs@)
 	$(HOST_PYTEST) tests/docs $(ARGS)

@@ -7,7 +7,7 @@
 #define HW_NET_QHCA_DEBUG_H
 
 #include "qobject/qobject.h"
-#include "engine/inspect.h"
+#include "engine/observe/inspect.h"
 #include "qhca.h"
 
 #define QHCA_JSON_DEPTH     16

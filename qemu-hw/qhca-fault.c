@@ -3,8 +3,8 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-qhca.h"
-#include "engine/debug.h"
-#include "engine/fault.h"
+#include "engine/observe/debug.h"
+#include "engine/observe/fault.h"
 #include "qhca-debug.h"
 
 /* The schema's enumerations are the engine's. */

@@ -10,8 +10,8 @@
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
 #include "qemu/cutils.h"
-#include "engine/debug.h"
-#include "engine/fault.h"
+#include "engine/observe/debug.h"
+#include "engine/observe/fault.h"
 #include "qhca-debug.h"
 
 /* ---- an emitter that prints ---- */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca: the QMP commands of a QEMU that is built without the device. */
+/*
+ * qhca: the QMP commands of a QEMU that is built without the device, or without
+ * its observers.
+ */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-qhca.h"
 
 static void *no_device(Error **errp)
 {
-    error_setg(errp, "This QEMU is built without qhca");
+    error_setg(errp, "This QEMU is built without qhca's observers");
     return NULL;
 }
 

@@ -13,7 +13,7 @@
 #include "qapi/error.h"
 #include "qapi/qapi-commands-qhca.h"
 #include "system/system.h"
-#include "engine/decode.h"
+#include "engine/observe/decode.h"
 #include "qhca-debug.h"
 
 #define QHCA_RECORD_LIMIT   (256 * MiB)

@@ -5,7 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
-#include "engine/trace.h"
+#include "engine/base/trace.h"
 #include "qhca.h"
 #include "trace.h"
 

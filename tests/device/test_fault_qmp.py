@@ -7,6 +7,8 @@ from layout import C
 from machine import Machine, until
 from rdma import BTH, SEND_ONLY, Setup, ack, packet, parse
 
+pytestmark = pytest.mark.observe
+
 DEVICE = "qhca,id=q,addr=4.0,mac=02:00:00:00:00:01"
 RTS_PSN, RTR_PSN = 200, 100
 

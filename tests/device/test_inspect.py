@@ -9,9 +9,11 @@ import pytest
 from layout import C, struct
 from rdma import OUR_IP, PEER_IP, PEER_QPN, Setup, parse
 
+pytestmark = pytest.mark.observe
+
 TOP = Path(__file__).resolve().parents[2]
 HEADER = TOP / "kernel-driver/include/uapi/rdma/qhca-hw.h"
-NAMES = TOP / "qemu-hw/engine/decode_names.c"
+NAMES = TOP / "qemu-hw/engine/observe/decode_names.c"
 # Enumerations of the contract; no constant of theirs may lack a name.
 PREFIXES = ("FEAT_", "QPT_", "QPS_", "QP_F_", "REQ_", "RSP_", "ACCESS_", "CQ_(?!M_)", "ARM_",
             "SRQ_F_", "MR_F_", "WQE_", "CQE_OP_", "CQE_F_", "WC_", "SYN_", "EV_", "CMD_", "ST_",
@@ -169,13 +171,12 @@ def test_looks_are_bounded(rts):
 def test_every_table_has_a_look():
     """No table of the engine without a kind of object that lists it."""
     engine = TOP / "qemu-hw/engine"
-    struct_qhca = re.search(r"^struct qhca {.*?^};", (engine / "internal.h").read_text(),
-                            re.M | re.S).group()
-    tables = {name.strip() for names in re.findall(r"struct qhca_table ([\w, ]+);", struct_qhca)
+    headers = "".join(path.read_text() for path in engine.glob("*/*.h"))
+    tables = {name.strip() for names in re.findall(r"^    struct qhca_idr ([\w, ]+);", headers, re.M)
               for name in names.split(",")}
     assert {"qps", "mrs", "flow_table", "rqts", "eth_rqs"} <= tables
-    text = (engine / "inspect.c").read_text()
-    listed = set(re.findall(r"\.table = offsetof\(struct qhca, (\w+)\)", text))
+    text = (engine / "observe/inspect.c").read_text()
+    listed = set(re.findall(r"\.table = (\w+)", text))
     assert not tables - listed, "tables that qhca-inspect does not show"
     for other in ("gids", "mcg_each", "mc_hash", "dm_size"):
         assert other in text

@@ -167,6 +167,7 @@ def test_spoilt(rts, tmp_path, section, at, value, said):
     assert said in refusal(path)
 
 
+@pytest.mark.observe
 def test_spoilt_at_random(rts, tmp_path):
     """No byte of the state, changed, is the end of QEMU by more than exit(1)."""
     rts.mr.fill(b"z" * 2000)

@@ -10,6 +10,8 @@ from layout import C
 from machine import Machine
 from rdma import Setup, ack
 
+pytestmark = pytest.mark.observe
+
 
 def lines(path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]

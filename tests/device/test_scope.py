@@ -21,6 +21,8 @@ from qhca_scope.tui.model import Model  # noqa: E402
 from qhca_scope.tui import panes  # noqa: E402
 from qhca_scope import Scope, shape  # noqa: E402
 
+pytestmark = pytest.mark.observe
+
 
 @pytest.fixture
 def rts(monkeypatch):

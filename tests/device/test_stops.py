@@ -8,6 +8,8 @@ from layout import C
 from machine import until
 from rdma import BTH, PEER_QPN, SEND_ONLY, Setup, ack, packet, parse
 
+pytestmark = pytest.mark.observe
+
 RTS_PSN, RTR_PSN = 200, 100
 
 

@@ -59,6 +59,7 @@ def test_unplug_idle(slot):
     assert slot.adapter.config(0) == 0xFFFFFFFF
 
 
+@pytest.mark.observe
 def test_unplug_while_recording(slot, tmp_path):
     """The recording ends with the adapter, whole."""
     slot.adapter.start()
@@ -83,6 +84,7 @@ def test_unplug_with_qp_active(slot):
     assert slot.adapter.config(0) == 0xFFFFFFFF
 
 
+@pytest.mark.observe
 def test_unplug_inside_a_call(slot):
     """A debugger has stopped it in a table walk, with doorbells waiting."""
     slot.adapter.start()

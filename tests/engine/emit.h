@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "die.h"
-#include "inspect.h"
+#include "observe/inspect.h"
 
 #define EMIT_DEPTH 16
 

@@ -6,7 +6,7 @@
  */
 #include <inttypes.h>
 
-#include "fault.h"
+#include "observe/fault.h"
 #include "fuzz_pair.h"
 
 /* Text that reads as a rule reads as the same rule when it is written. */

@@ -7,7 +7,7 @@
  * may be touched.
  */
 #include "fuzz_pair.h"
-#include "roce.h"
+#include "transport/rc.h"
 
 static void post_work(struct fq *q, struct fz *f)
 {

@@ -5,7 +5,7 @@
  * sent, to others, to groups and to the adapter itself.
  */
 #include "fuzz.h"
-#include "roce.h"
+#include "transport/rc.h"
 
 #define RAWS 2
 #define WQS 2

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "fuzz_pair.h"
-#include "roce.h"
-#include "admin.h"
-#include "flow.h"
+#include "transport/rc.h"
+#include "adapter/adapter.h"
+#include "ethernet/flow.h"
 
 #define MEM 65536u
 #define FIELDS_MAX 20000
@@ -304,8 +304,8 @@ static void use(struct qhca *e, struct arena *a, struct fz *f)
 static void command(struct qhca *e, struct arena *a, uint8_t op, uint32_t obj,
                     uint64_t mask, const void *in, uint32_t len)
 {
-    uint32_t slot = e->asq_prod & ((1u << e->aq_shift) - 1), n = 0;
-    uint64_t at = e->asq_base + slot * sizeof(struct qhca_aq_cmd);
+    uint32_t slot = e->ad->asq_prod & ((1u << e->ad->aq_shift) - 1), n = 0;
+    uint64_t at = e->ad->asq_base + slot * sizeof(struct qhca_aq_cmd);
     struct qhca_aq_cmd cmd = {
         .opcode = op, .obj = obj, .mask = mask, .in_addr = MEM / 2,
         .in_len = len,
@@ -314,7 +314,7 @@ static void command(struct qhca *e, struct arena *a, uint8_t op, uint32_t obj,
     if (!qhca_active(e)) {
         return;
     }
-    while (e->asq_prod != e->asq_cons && qhca_active(e)) {
+    while (e->ad->asq_prod != e->ad->asq_cons && qhca_active(e)) {
         CHECK(n++ < 1000, "the admin queue never rests");
         qhca_run(e);
     }
@@ -322,8 +322,8 @@ static void command(struct qhca *e, struct arena *a, uint8_t op, uint32_t obj,
         memcpy(a->mem + MEM / 2, in, len);
     }
     a_write(a, at, &cmd, sizeof(cmd));
-    qhca_reg_write(e, QHCA_REG_ASQ_DB, e->asq_prod + 1, 4);
-    for (n = 0; e->asq_prod != e->asq_cons && qhca_active(e); n++) {
+    qhca_reg_write(e, QHCA_REG_ASQ_DB, e->ad->asq_prod + 1, 4);
+    for (n = 0; e->ad->asq_prod != e->ad->asq_cons && qhca_active(e); n++) {
         CHECK(n < 1000, "a command is not answered");
         qhca_run(e);
     }
@@ -387,7 +387,7 @@ static void packet(struct qhca *e, struct qhca_qp *qp, struct fz *f)
         QHCA_OP_ATOMIC_ACK,
     };
     uint8_t pick = fz_u8(f), how = fz_u8(f), b[WORLD_FRAME_MAX] = { 0 };
-    const struct qhca_gid *g = &e->gids[0];
+    const struct qhca_gid *g = &e->xd->gids[0];
     struct qhca_op_info info;
     uint8_t *ip = b + 14, *bth = ip + 28, op;
     uint32_t len, psn, pad, sum = 0, i;
@@ -404,8 +404,8 @@ static void packet(struct qhca *e, struct qhca_qp *qp, struct fz *f)
           qhca_mtu_bytes(qp->path_mtu);
     pad = -len & 3;
     psn = info.flags & QHCA_OPF_RESP ?
-          qhca_psn_add(qp->xp.una_psn, how & 3) :
-          qhca_psn_add(qp->xp.exp_psn, (how & 7) == 7 ? -1 : how & 1);
+          qhca_psn_add(qp->xp->una_psn, how & 3) :
+          qhca_psn_add(qp->xp->exp_psn, (how & 7) == 7 ? -1 : how & 1);
     memcpy(b, g->mac, 6);
     b[12] = 8;
     qhca_put_be32(bth, (uint32_t)op << 24 | pad << 20 | 0xffff);
@@ -461,7 +461,7 @@ static void drive(struct qhca *e, struct arena *a, struct fz *f)
                                                   QHCA_QPS_RTS, f);
                 break;
             case 3:
-                qhca_db_write(e, ((uint64_t)qp->uar << e->db_shift) +
+                qhca_db_write(e, ((uint64_t)qp->uar << e->ad->db_shift) +
                               QHCA_DB_SQ, qp->qpn |
                               (uint64_t)(qp->sq_head + 1 + (k >> 5)) << 32,
                               8);

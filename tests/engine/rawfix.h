@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "guest.h"
-#include "flow.h"
+#include "ethernet/flow.h"
 
 #define IOVA 0x500000000000ull
 #define SLOT 2048
@@ -151,7 +151,7 @@ static inline int fix_teardown(void **state)
         assert_int_equal(gmr_destroy(&s->mr), QHCA_ST_OK);
         assert_int_equal(gcq_destroy(&s->cq), QHCA_ST_OK);
         assert_int_equal(gcq_destroy(&s->eth_cq), QHCA_ST_OK);
-        assert_ptr_equal(s->g.n->e->flows, NULL);
+        assert_ptr_equal(s->g.n->e->eth->flows, NULL);
         guest_stop(&s->g);
     }
     world_fini(&f->w);

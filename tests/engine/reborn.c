@@ -9,16 +9,18 @@
 #include <stdlib.h>
 
 #include "die.h"
-#include "save.h"
-#include "flow.h"
+#include "adapter/adapter.h"
+#include "base/save.h"
+#include "transport/rc.h"
+#include "ethernet/flow.h"
 #include "reborn.h"
 
 /* What need not be the same is wiped before copies are compared. */
 #define WIPE(x) memset(&(x), 0, sizeof(x))
 
-static void wipe_map(struct qhca_buf_map *m)
+static void wipe_map(struct qhca_table *m)
 {
-    struct qhca_buf_map keep = *m;
+    struct qhca_table keep = *m;
 
     memset(m, 0, sizeof(*m));
     m->addr = keep.addr;
@@ -88,6 +90,7 @@ static void wipe_xport(struct qhca_xport *xp)
 {
     unsigned i;
 
+    xp->qp = NULL;
     WIPE(xp->snd_pos);
     WIPE(xp->rd_pos);
     WIPE(xp->recv_pos);
@@ -115,7 +118,7 @@ static void wipe_qp(struct qhca_qp *q)
     wipe_src(&q->ev);
     wipe_map(&q->sq);
     wipe_map(&q->rq);
-    wipe_xport(&q->xp);
+    q->xp = NULL;               /* see compare_xport() */
     WIPE(q->ready);
     WIPE(q->xrc_link);
     WIPE(q->windows);
@@ -142,9 +145,9 @@ static void differ(const char *what, uint32_t num, const void *a,
     uint32_t n_;                                                            \
     CHECK(a->table.used == b->table.used, "%u " #table " became %u",        \
           a->table.used, b->table.used);                                    \
-    for (n_ = 0; n_ < qhca_table_end(&a->table); n_++) {                    \
-        const struct type *x_ = qhca_table_get(&a->table, n_);              \
-        const struct type *y_ = qhca_table_get(&b->table, n_);              \
+    for (n_ = 0; n_ < qhca_idr_end(&a->table); n_++) {                    \
+        const struct type *x_ = qhca_idr_get(&a->table, n_);              \
+        const struct type *y_ = qhca_idr_get(&b->table, n_);              \
         struct type s_, t_;                                                 \
         if (!x_) {                                                          \
             continue;                                                       \
@@ -158,24 +161,44 @@ static void differ(const char *what, uint32_t num, const void *a,
     }                                                                       \
 } while (0)
 
+/* The machines of QP @x, and of what it became. */
+static void compare_xport(const struct qhca_qp *x, const struct qhca_qp *y)
+{
+    struct qhca_xport s, t;
+
+    memcpy(&s, x->xp, sizeof(s));
+    memcpy(&t, y->xp, sizeof(t));
+    wipe_xport(&s);
+    wipe_xport(&t);
+    differ("qhca_xport", x->qpn, &s, &t, sizeof(s));
+}
+
 static void compare(struct qhca *a, struct qhca *b)
 {
-    COMPARE(qhca_eq, eqs, wipe_eq);
-    COMPARE(qhca_cq, cqs, wipe_cq);
-    COMPARE(qhca_srq, srqs, wipe_srq);
-    COMPARE(qhca_mr, mrs, wipe_mr);
-    COMPARE(qhca_qp, qps, wipe_qp);
-    COMPARE(qhca_eth_q, eth_sqs, wipe_eth_q);
-    COMPARE(qhca_eth_q, eth_rqs, wipe_eth_q);
-    CHECK(!memcmp(a->uar_refs, b->uar_refs, qhca_table_end(&a->uars) *
-                  sizeof(*a->uar_refs)) &&
-          !memcmp(a->pd_refs, b->pd_refs, qhca_table_end(&a->pds) *
-                  sizeof(*a->pd_refs)), "references are counted wrong");
+    uint32_t n;
+
+    COMPARE(qhca_eq, q->eqs, wipe_eq);
+    COMPARE(qhca_cq, q->cqs, wipe_cq);
+    COMPARE(qhca_srq, q->srqs, wipe_srq);
+    COMPARE(qhca_mr, mem->mrs, wipe_mr);
+    COMPARE(qhca_qp, q->qps, wipe_qp);
+    COMPARE(qhca_eth_q, eth->eth_sqs, wipe_eth_q);
+    COMPARE(qhca_eth_q, eth->eth_rqs, wipe_eth_q);
+    for (n = 0; n < qhca_idr_end(&a->q->qps); n++) {
+        if (qhca_qp_get(a, n)) {
+            compare_xport(qhca_qp_get(a, n), qhca_qp_get(b, n));
+        }
+    }
+    CHECK(!memcmp(a->mem->uar_refs, b->mem->uar_refs,
+                  qhca_idr_end(&a->mem->uars) * sizeof(uint32_t)) &&
+          !memcmp(a->mem->pd_refs, b->mem->pd_refs,
+                  qhca_idr_end(&a->mem->pds) * sizeof(uint32_t)),
+          "references are counted wrong");
 }
 
 void node_reborn(struct node *n, const struct qhca_ops *ops)
 {
-    bool blocked = !qhca_list_empty(&n->e->blocked), link = n->e->link;
+    bool blocked = !qhca_list_empty(&n->e->q->blocked), link = n->e->link;
     bool kicked = n->e->kicked;
     void *state, *again;
     size_t len, len2, i;
@@ -224,9 +247,10 @@ const char *node_loads(struct node *n, const struct qhca_config *cfg)
     ok = qhca_load(e, state, len, why, sizeof(why));
     CHECK(ok == !why[0], "%s, and says \"%s\"", ok ? "loaded" : "refused",
           why);
-    CHECK(ok || !(qhca_reg_read(e, QHCA_REG_CTRL, 4) | e->cqs.used |
-                  e->srqs.used | e->mrs.used | e->eqs.used | e->qps.used |
-                  e->eth_sqs.used), "refused, but not as after a reset");
+    CHECK(ok || !(qhca_reg_read(e, QHCA_REG_CTRL, 4) | e->q->cqs.used |
+                  e->q->srqs.used | e->mem->mrs.used | e->q->eqs.used |
+                  e->q->qps.used | e->eth->eth_sqs.used),
+          "refused, but not as after a reset");
     qhca_free(e);
     free(state);
     return why;

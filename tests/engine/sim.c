@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "roce.h"
+#include "transport/rc.h"
 #include "sim.h"
 
 static const char *program;

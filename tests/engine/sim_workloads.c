@@ -2,7 +2,7 @@
 /* What runs together in one simulated network. */
 #include <string.h>
 
-#include "fault.h"
+#include "observe/fault.h"
 #include "sim.h"
 
 static struct guest *some_guest(struct sim *s)

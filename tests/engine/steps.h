@@ -8,7 +8,7 @@
 #define QHCA_TEST_STEPS_H
 
 #include "peer.h"
-#include "stop.h"
+#include "observe/debug_internal.h"
 #include "die.h"
 
 #define STEPS_MAX 1024

@@ -335,40 +335,40 @@ static void busy(void **state)
 static void numbers(void **state)
 {
     struct unit *u = *state;
-    struct qhca_table t;
+    struct qhca_idr t;
     uint32_t n, i, j;
     int obj;
 
     (void)u;
-    assert_true(qhca_table_init(&t, 16, 2));
+    assert_true(qhca_idr_init(&t, 16, 2));
     for (i = 2; i < 16; i++) {
-        assert_true(qhca_table_add(&t, &obj, &n));
+        assert_true(qhca_idr_add(&t, &obj, &n));
         assert_int_equal(n, i);
     }
-    assert_false(qhca_table_add(&t, &obj, &n));
-    assert_true(qhca_table_add_at(&t, &obj, 1));
-    assert_false(qhca_table_add_at(&t, &obj, 1));
-    assert_false(qhca_table_add_at(&t, &obj, 5));
-    assert_null(qhca_table_del(&t, 16));
-    assert_null(qhca_table_del(&t, UINT32_MAX));
-    assert_null(qhca_table_get(&t, 0));
+    assert_false(qhca_idr_add(&t, &obj, &n));
+    assert_true(qhca_idr_add_at(&t, &obj, 1));
+    assert_false(qhca_idr_add_at(&t, &obj, 1));
+    assert_false(qhca_idr_add_at(&t, &obj, 5));
+    assert_null(qhca_idr_del(&t, 16));
+    assert_null(qhca_idr_del(&t, UINT32_MAX));
+    assert_null(qhca_idr_get(&t, 0));
     for (j = 0; j < 5; j++) {
         for (i = 9; i >= 4; i--) {
-            assert_ptr_equal(qhca_table_del(&t, i), &obj);
-            assert_null(qhca_table_del(&t, i));
+            assert_ptr_equal(qhca_idr_del(&t, i), &obj);
+            assert_null(qhca_idr_del(&t, i));
         }
         for (i = 9; i >= 4; i--) {
-            assert_true(qhca_table_add(&t, &obj, &n));
+            assert_true(qhca_idr_add(&t, &obj, &n));
             assert_int_equal(n, i);
         }
     }
-    qhca_table_reset(&t, 8);
+    qhca_idr_reset(&t, 8);
     for (i = 2; i < 8; i++) {
-        assert_true(qhca_table_add(&t, &obj, &n));
+        assert_true(qhca_idr_add(&t, &obj, &n));
         assert_int_equal(n, i);
     }
-    assert_false(qhca_table_add(&t, &obj, &n));
-    qhca_table_free(&t);
+    assert_false(qhca_idr_add(&t, &obj, &n));
+    qhca_idr_free(&t);
 }
 
 /* A full ring of commands at once: all are answered, in order. */

@@ -14,8 +14,8 @@
 
 #include "die.h"
 #include "engine.h"
-#include "internal.h"
-#include "admin.h"
+#include "adapter/adapter.h"
+#include "adapter/adapter.h"
 
 #define RAM (16u << 20)
 #define ASQ 0x10000u
@@ -254,7 +254,7 @@ static struct qhca_cqc cqc(uint64_t addr, uint8_t shift)
 
 static struct qhca_cq *cq_of(struct qhca *e)
 {
-    return qhca_table_get(&e->cqs, t.cqn);
+    return qhca_idr_get(&e->q->cqs, t.cqn);
 }
 
 /* An adapter with a CQ of 1 << @shift at @addr, whose counters are @at. */
@@ -432,10 +432,10 @@ static void entries_on_the_way(void **state)
     command(QHCA_CMD_NOP, 0, 0, NULL, 0);
     ring();
     no_answer();
-    assert_int_equal(t.e->asq_cons, t.prod - 2);
+    assert_int_equal(t.e->ad->asq_cons, t.prod - 2);
     while (run()) {
         n++;
-        if (t.e->asq_cons == t.prod - 2) {
+        if (t.e->ad->asq_cons == t.prod - 2) {
             push(30);
             late += 30;
             assert_true(qhca_save(t.e, &s, &len));

@@ -4,7 +4,7 @@
 
 static struct qhca_cq *cq_of(struct unit *u, const struct gcq *cq)
 {
-    return qhca_table_get(&u->e->cqs, cq->cqn);
+    return qhca_idr_get(&u->e->q->cqs, cq->cqn);
 }
 
 static bool push(struct unit *u, const struct gcq *cq, uint64_t wr_id,

@@ -2,9 +2,9 @@
 /* Breaks and steps: the adapter stops where it is told to, and goes on. */
 #include "peer.h"
 #include "steps.h"
-#include "decode.h"
+#include "observe/decode.h"
 #include "emit.h"
-#include "internal.h"
+#include "adapter/adapter.h"
 
 #define MTU 256
 #define SIG QHCA_WQE_F_SIGNALED
@@ -122,7 +122,7 @@ static void step_wqe(void **state)
     unsigned n, done = 0;
 
     (void)state;
-    qhca_qp_get(p->e, p->qp.qpn)->xp.wnd = QHCA_WINDOW_PKTS;
+    qhca_qp_get(p->e, p->qp.qpn)->xp->wnd = QHCA_WINDOW_PKTS;
     brk(p, (struct qhca_break){ .on = QHCA_ON_DOORBELL, .once = true });
     post(p, 60, 0, 2 * MTU + 1);
     assert_true(qhca_debug_stopped(p->e));

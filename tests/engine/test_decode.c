@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "emit.h"
-#include "decode.h"
-#include "roce.h"
+#include "observe/decode.h"
+#include "transport/rc.h"
 #include <rdma/qhca-hw.h>
 
 /* The decoder's look at a copy that ends where the entry does: ASan sees. */

@@ -4,7 +4,7 @@
  * that cannot be read, many events at once, a reset with everything in use.
  */
 #include "unit.h"
-#include "csum.h"
+#include "ethernet/csum.h"
 
 static void configurations(void **state)
 {
@@ -166,14 +166,14 @@ static void reset_in_use(void **state)
                                       sizeof(eth)), 0);
         assert_int_equal(cq.cqn, 1);
         assert_int_equal(qp.qpn, 1);
-        qhca_event(u->e, qhca_table_get(&u->e->eqs, 1),
+        qhca_event(u->e, qhca_idr_get(&u->e->q->eqs, 1),
                    &qhca_qp_get(u->e, 1)->ev, QHCA_EV_COMM_EST, 0);
         node_reg_write(u->n, QHCA_REG_CTRL, 0, 4);
         assert_int_equal(node_reg_read(u->n, QHCA_REG_STATUS, 4),
                          QHCA_STATUS_LINK);
         assert_null(qhca_qp_get(u->e, 1));
-        assert_int_equal(u->e->mrs.used, 0);
-        assert_int_equal(u->e->uars.used, 0);
+        assert_int_equal(u->e->mem->mrs.used, 0);
+        assert_int_equal(u->e->mem->uars.used, 0);
         assert_int_equal(unit_stat(u, QHCA_STAT_EQES), 0);
         guest_drop(&u->g);
         gbuf_free(&cq.buf);
@@ -193,11 +193,11 @@ static void many_events_wait(void **state)
     struct geq *eq = &u->g.eq[1];
     uint32_t depth = 1u << eq->shift, i;
     struct qhca_event_src *src = calloc(depth, sizeof(*src));
-    struct qhca_eq *q = qhca_table_get(&u->e->eqs, eq->eqn);
+    struct qhca_eq *q = qhca_idr_get(&u->e->q->eqs, eq->eqn);
 
     u->n->on_msix = NULL;
     for (i = 0; i < depth; i++) {
-        qhca_event(u->e, q, &u->e->port_ev, QHCA_EV_PORT, 0);
+        qhca_event(u->e, q, &u->e->q->port_ev, QHCA_EV_PORT, 0);
     }
     for (i = 0; i < depth; i++) {
         qhca_event_init(&src[i], i);

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "unit.h"
-#include "csum.h"
+#include "ethernet/csum.h"
 #include "emit.h"
-#include "inspect.h"
+#include "observe/inspect.h"
 
 #define SHIFT 4
 #define DEPTH (1u << SHIFT)

@@ -2,9 +2,9 @@
 /* Faults on demand: each does what the real trouble would do, and no more. */
 #include "peer.h"
 #include "die.h"
-#include "debug.h"
-#include "fault.h"
-#include "internal.h"
+#include "observe/debug.h"
+#include "observe/fault.h"
+#include "adapter/adapter.h"
 
 #define MTU 256
 #define SIG QHCA_WQE_F_SIGNALED

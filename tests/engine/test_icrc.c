@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "roce.h"
+#include "transport/rc.h"
 
 /* SEND_ONLY with a pad of one byte, from the IP header on, with its ICRC. */
 static const uint8_t v4_send[] = {

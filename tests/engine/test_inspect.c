@@ -3,7 +3,7 @@
 #include "unit.h"
 #include "peer.h"
 #include "emit.h"
-#include "decode.h"
+#include "observe/decode.h"
 
 #define MTU 256
 #define SIG QHCA_WQE_F_SIGNALED

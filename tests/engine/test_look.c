@@ -6,7 +6,7 @@
 #include "peer.h"
 #include "emit.h"
 #include "godp.h"
-#include "inspect.h"
+#include "observe/inspect.h"
 
 #define MTU 256
 #define SIG QHCA_WQE_F_SIGNALED

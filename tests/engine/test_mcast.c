@@ -10,10 +10,10 @@
 #include <cmocka.h>
 
 #include "guest.h"
-#include "internal.h"
+#include "adapter/adapter.h"
 #include "steps.h"
 #include "emit.h"
-#include "inspect.h"
+#include "observe/inspect.h"
 
 #define QKEY 0x11111111u
 #define IOVA 0x500000000000ull
@@ -441,7 +441,7 @@ static void many_groups(void **state)
         gid[15] = (uint8_t)i;
         assert_int_equal(DETACH(b, 0, gid), QHCA_ST_OK);
     }
-    assert_int_equal(b->g.n->e->mc_groups, 0);
+    assert_int_equal(b->g.n->e->xd->mc_groups, 0);
 }
 
 static void many_members(void **state)
@@ -499,7 +499,7 @@ static void reset(void **state)
     m.obj = guest_create(g, QHCA_CMD_CREATE_QP, &qpc, sizeof(qpc));
     assert_int_equal(guest_cmd(g, &m), QHCA_ST_OK);
     qhca_reset(g->n->e);
-    assert_int_equal(g->n->e->mc_groups, 0);
+    assert_int_equal(g->n->e->xd->mc_groups, 0);
     guest_drop(g);
     world_fini(&f->w);
     free(f);

@@ -68,8 +68,9 @@ static uint8_t bind(struct mw_world *w, unsigned qp, uint32_t key,
         .ctrl = { .opcode = QHCA_WQE_BIND_MW, .arg0 = addr, .arg1 = len },
         .remote = { .addr = mr, .rkey = key, .arg = flags },
     };
+    struct qhca_qp *by = qhca_qp_get(w->u->e, w->qp[qp].qpn);
 
-    return qhca_mw_bind(w->u->e, qhca_qp_get(w->u->e, w->qp[qp].qpn), &wqe);
+    return qhca_mw_bind(w->u->e, by->pd, by->qpn, &by->windows, &wqe);
 }
 
 static uint8_t check(struct mw_world *w, unsigned qp, uint32_t key,

@@ -6,7 +6,7 @@
  */
 #include "peer.h"
 #include "godp.h"
-#include "roce.h"
+#include "transport/rc.h"
 
 #define ROOM 16384u             /* of a frame */
 #define LEN (4u << 12)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Raw packet QPs: frames out, frames in, errors, the way back inside. */
 #include "rawfix.h"
-#include "csum.h"
+#include "ethernet/csum.h"
 
 #define SIG QHCA_WQE_F_SIGNALED
 

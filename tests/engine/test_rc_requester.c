@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The RC requester and completer, packet by packet. */
 #include "peer.h"
-#include "internal.h"
+#include "adapter/adapter.h"
 
 #define MTU 256
 #define RTO (4096ull << 10)     /* timeout code 10 */

@@ -2,7 +2,7 @@
 /* The RC responder, packet by packet. */
 #include "peer.h"
 #include "steps.h"
-#include "internal.h"
+#include "adapter/adapter.h"
 
 #define MTU 256
 
@@ -257,7 +257,7 @@ static void read_resumed_at(unsigned lost, bool meanwhile)
                      .rkey = p->mr.key, .dmalen = len };
     struct reader r = { s, s, s + count - 1, -1 };
 
-    qhca_qp_get(p->e, p->qp.qpn)->xp.exp_psn = s;
+    qhca_qp_get(p->e, p->qp.qpn)->xp->exp_psn = s;
     p->w.wire.speed_mbps = 100;         /* some 27 us for a packet */
     p->w.wire.queue_ns = 30000;
     peer_send(p, k);
@@ -346,7 +346,7 @@ static void atomic_one_lap_later(void **state)
     peer_send(p, k);
     assert_int_equal(peer_be64(peer_expect(p, ATOMIC_ACK, k.psn)->ext + 4),
                      100);
-    qhca_qp_get(p->e, p->qp.qpn)->xp.exp_psn = k.psn;
+    qhca_qp_get(p->e, p->qp.qpn)->xp->exp_psn = k.psn;
     peer_send(p, k);
     assert_int_equal(peer_be64(peer_expect(p, ATOMIC_ACK, k.psn)->ext + 4),
                      105);

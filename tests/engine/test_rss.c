@@ -751,7 +751,7 @@ static void reset(void **state)
     r = flow_to(&as, QHCA_FLOW_NORMAL);
     add_flow(s, &r);
     qhca_reset(g->n->e);
-    assert_ptr_equal(g->n->e->flows, NULL);
+    assert_ptr_equal(g->n->e->eth->flows, NULL);
     guest_drop(g);
     world_fini(&f->w);
     free(f);

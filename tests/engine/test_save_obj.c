@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 #include "reborn.h"
-#include "tm.h"
+#include "transport/tag_qp.h"
 
 #define IOVA 0x500000000000ull
 #define ETH_SHIFT 3
@@ -89,19 +89,20 @@ static void unmake(struct objects *o)
  * The number of an object that others name stays: saving looks them up by it.
  */
 #define SPOILT(X)                                                            \
-    X(e->ctrl, 0x80, "a register has unknown bits")                          \
-    X(e->aq_ctrl, 0x80, "a register has unknown bits")                       \
+    X(e->ad->ctrl, 0x80, "a register has unknown bits")                      \
+    X(e->ad->aq_ctrl, 0x80, "a register has unknown bits")                   \
     X(e->fatal, 99, "the fatal state is unknown")                            \
     X(e->ready_flag, false, "it cannot be enabled like this")                \
-    X(e->db_shift, 60, "it cannot be enabled like this")                     \
-    X(e->asq_prod, e->asq_cons + 17, "more commands than the admin queue")   \
+    X(e->ad->db_shift, 60, "it cannot be enabled like this")                 \
+    X(e->ad->asq_prod, e->ad->asq_cons + 17,                                 \
+      "more commands than the admin queue")                                  \
     X(e->cfg.max_qp, 7, "other limits of objects")                           \
     X(e->cfg.speed, 7, "another speed or device memory")                     \
     X(e->cfg.num_vectors, 1, "another number of vectors")                    \
     X(e->cfg.mac[5], 0xee, "another MAC address")                            \
     X(e->mac[0], 1, "its address is a group's")                              \
     X(e->mtu, 60000, "its MTU is out of range")                              \
-    X(e->eth_rqn, 12, "its receive queue does not exist")                    \
+    X(e->eth->eth_rqn, 12, "its receive queue does not exist")               \
     X(*filter(e), 0x020000000001, "is no multicast address")                 \
     X(eq->shift, 0, "its size is out of range")                              \
     X(eq->vector, 60000, "there is no such vector")                          \
@@ -144,10 +145,10 @@ static uint64_t *filter(struct qhca *e)
 {
     unsigned i;
 
-    for (i = 0; i < QHCA_HASH_SLOTS && !e->mc_hash[i]; i++) {
+    for (i = 0; i < QHCA_HASH_SLOTS && !e->eth->mc_hash[i]; i++) {
     }
     assert_true(i < QHCA_HASH_SLOTS);
-    return &e->mc_hash[i];
+    return &e->eth->mc_hash[i];
 }
 
 static void spoilt(void **state)
@@ -167,14 +168,14 @@ static void spoilt(void **state)
 
     make(&o, u);
     u->m->unchecked = true;
-    eq = qhca_table_get(&e->eqs, 1);
-    cq = qhca_table_get(&e->cqs, o.cq.cqn);
-    srq = qhca_table_get(&e->srqs, o.srq.srqn);
-    tm = ((struct qhca_srq *)qhca_table_get(&e->srqs, o.tm.srqn))->tm;
+    eq = qhca_idr_get(&e->q->eqs, 1);
+    cq = qhca_idr_get(&e->q->cqs, o.cq.cqn);
+    srq = qhca_idr_get(&e->q->srqs, o.srq.srqn);
+    tm = ((struct qhca_srq *)qhca_idr_get(&e->q->srqs, o.tm.srqn))->tm;
     mr = qhca_mr_get_cmd(e, o.mr.key);
     mw = qhca_mr_mw(qhca_mr_get_cmd(e, o.mwk));
-    esq = qhca_table_get(&e->eth_sqs, o.esqn);
-    erq = qhca_table_get(&e->eth_rqs, o.erqn);
+    esq = qhca_idr_get(&e->eth->eth_sqs, o.esqn);
+    erq = qhca_idr_get(&e->eth->eth_rqs, o.erqn);
     assert_string_equal(node_loads(u->n, &cfg), "");
 #define ONE(field, val, want) do {                                          \
         __typeof__(field) keep = (field);                                   \

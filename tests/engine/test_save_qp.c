@@ -4,8 +4,8 @@
  * is spoilt where it lies, in a QP, and saved.
  */
 #include "peer.h"
-#include "internal.h"
-#include "roce.h"
+#include "adapter/adapter.h"
+#include "transport/rc.h"
 #include "reborn.h"
 
 /* Does the state of @p load into another adapter? */
@@ -57,29 +57,29 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
 #define SPOILT(X)                                                            \
     X(RC, RTR, qp->sq_head = 10; qp->sq_next = 5)                            \
     X(RC, RTR, qp->sq_head = 10)                                             \
-    X(RC, RTR, qp->xp.rd_out = 1)                                            \
-    X(RC, RTR, qp->xp.req_state = QHCA_REQ_WAIT_RNR)                         \
-    X(RC, RTR, qp->xp.sq_flush = true)                                       \
-    X(RC, RTR, qp->xp.snd_psn++)                                             \
+    X(RC, RTR, qp->xp->rd_out = 1)                                            \
+    X(RC, RTR, qp->xp->req_state = QHCA_REQ_WAIT_RNR)                         \
+    X(RC, RTR, qp->xp->sq_flush = true)                                       \
+    X(RC, RTR, qp->xp->snd_psn++)                                             \
     X(RC, RTR, qp->path_mtu = 0)                                             \
     X(UC, SQE, qp->sq_head = 10; qp->sq_next = 5)                            \
-    X(UC, SQE, qp->sq_head = 10; qp->sq_next = 5; qp->xp.sq_flush = true)    \
+    X(UC, SQE, qp->sq_head = 10; qp->sq_next = 5; qp->xp->sq_flush = true)    \
     X(UC, SQE, qp->sq_head = 10)                                             \
-    X(UC, SQE, qp->xp.rd_out = 1)                                            \
-    X(UC, SQE, qp->xp.cur++)                                                 \
+    X(UC, SQE, qp->xp->rd_out = 1)                                            \
+    X(UC, SQE, qp->xp->cur++)                                                 \
     X(UD, SQE, qp->sq_head = 10)                                             \
     X(RC, ERR, qp->sq_head = 10)                                             \
-    X(RC, ERR, qp->xp.drain = true)                                          \
+    X(RC, ERR, qp->xp->drain = true)                                          \
     X(RC, RTS, qp->state = QHCA_QPS_SQE)                                     \
-    X(RC, RTS, qp->xp.sq_flush = true)                                       \
-    X(RC, RTS, qp->xp.rq_flush = true)                                       \
-    X(RC, RTS, qp->xp.drain = true)                                          \
-    X(RC, RTS, qp->xp.req_state = QHCA_REQ_WAIT_RNR)                         \
-    X(RC, RTS, qp->xp.rsp_op = QHCA_RSPOP_SEND)                              \
+    X(RC, RTS, qp->xp->sq_flush = true)                                       \
+    X(RC, RTS, qp->xp->rq_flush = true)                                       \
+    X(RC, RTS, qp->xp->drain = true)                                          \
+    X(RC, RTS, qp->xp->req_state = QHCA_REQ_WAIT_RNR)                         \
+    X(RC, RTS, qp->xp->rsp_op = QHCA_RSPOP_SEND)                              \
     X(RC, SQD, qp->sq_head = 10; qp->sq_next = 5)                            \
     X(RC, INIT, qp->rq_head = 1)                                             \
-    X(RC, INIT, qp->xp.naked = true)                                         \
-    X(RC, RESET, qp->xp.exp_psn = 1)                                         \
+    X(RC, INIT, qp->xp->naked = true)                                         \
+    X(RC, RESET, qp->xp->exp_psn = 1)                                         \
     X(RC, RTS, qp->flags |= QHCA_QP_F_STRIP_VLAN)                            \
     X(RC, RTS, qp->flags |= QHCA_QP_F_BLOCK_MC_LOOP)                         \
     X(RC, RTS, qp->access = 1U << 31)                                        \

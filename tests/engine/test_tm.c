@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tag matching, packet by packet; the peer is the sender of the messages. */
 #include "peer.h"
-#include "internal.h"
+#include "adapter/adapter.h"
 #include "godp.h"
 #include "steps.h"
 

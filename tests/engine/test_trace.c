@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The trace: what comes out when, in which order, and with which numbers. */
 #include "peer.h"
-#include "internal.h"
-#include "trace.h"
-#include "debug.h"
+#include "adapter/adapter.h"
+#include "base/trace.h"
+#include "observe/debug.h"
 
 #define SIG QHCA_WQE_F_SIGNALED
 #define MAX 256

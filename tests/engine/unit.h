@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "guest.h"
-#include "internal.h"
+#include "adapter/adapter.h"
 
 struct unit {
     struct world w;

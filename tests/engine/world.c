@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "die.h"
-#include "debug.h"
+#include "observe/debug.h"
 #include "reborn.h"
 #include "world.h"
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "engine.h"
-#include "trace.h"
+#include "base/trace.h"
 #include "gmem.h"
 #include "rng.h"
 

@@ -44,7 +44,7 @@ def section(number):
 
 def engine_transitions(tmp_path):
     """{(from, to, type): (needs, may have)} with attribute names as sets."""
-    out = run(tmp_path, "qp_modify.c", """
+    out = run(tmp_path, "transport/qp_modify.c", """
     for (int a = 0; a <= QHCA_QPS_ERR; a++)
         for (int b = 0; b <= QHCA_QPS_ERR; b++)
             for (int t = 0; t < SERVICES; t++)
@@ -111,7 +111,7 @@ def test_a_wrong_transition_is_found(tmp_path, old, new):
 
 
 def test_rnr_times(tmp_path):
-    out = run(tmp_path, "timer.c", """
+    out = run(tmp_path, "transport/timer.c", """
     for (int i = 0; i < 32; i++)
         printf("%llu ", (unsigned long long)qhca_rnr_ns(i));""")
     told = {}
@@ -122,7 +122,7 @@ def test_rnr_times(tmp_path):
 
 
 def test_default_limits(tmp_path):
-    out = run(tmp_path, "engine.c", """
+    out = run(tmp_path, "base/config.c", """
     struct qhca_config c = { 0 };
     qhca_config_default(&c);
     printf("%u %u %u %u %u %u %u %u %u ", c.max_qp - 2, c.max_cq - 1,
@@ -147,7 +147,7 @@ def test_default_limits(tmp_path):
 
 def test_windows(tmp_path):
     """Numbers in the text of section 16.1."""
-    out = run(tmp_path, "roce.h", """
+    out = run(tmp_path, "transport/roce.h", """
     printf("%d %d %d %d", QHCA_WINDOW_WQES, QHCA_WINDOW_START, QHCA_WINDOW_PKTS,
            QHCA_ACK_INTERVAL);""")
     wqes, first, most, interval = out.split()

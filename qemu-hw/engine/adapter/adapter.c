@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The life of an adapter: made, reset, destroyed. */
+#include <stdlib.h>
+
+#include "adapter/adapter.h"
+
+#define RUN_BUDGET          256 /* packets per qhca_run() */
+
+/* All parts of an adapter are one allocation. */
+struct whole {
+    struct qhca e;
+    struct qhca_memory mem;
+    struct qhca_queues q;
+    struct qhca_xport_dev xd;
+    struct qhca_ethernet eth;
+    struct qhca_adapter ad;
+};
+
+static struct qhca *alloc_parts(void)
+{
+    struct whole *w = calloc(1, sizeof(*w));
+
+    if (!w) {
+        return NULL;
+    }
+    w->e.mem = &w->mem;
+    w->e.q = &w->q;
+    w->e.xd = &w->xd;
+    w->e.eth = &w->eth;
+    w->e.ad = &w->ad;
+    return &w->e;
+}
+
+/* Who gives life to a QP of which type. */
+static void set_qp_ops(struct qhca *e)
+{
+    const struct qhca_qp_ops **ops = e->q->qp_ops;
+
+    ops[QHCA_QPT_RC] = &qhca_connected_qp_ops;
+    ops[QHCA_QPT_UC] = &qhca_connected_qp_ops;
+    ops[QHCA_QPT_XRC_INI] = &qhca_connected_qp_ops;
+    ops[QHCA_QPT_XRC_TGT] = &qhca_connected_qp_ops;
+    ops[QHCA_QPT_UD] = &qhca_ud_qp_ops;
+    ops[QHCA_QPT_GSI] = &qhca_ud_qp_ops;
+    ops[QHCA_QPT_RAW] = &qhca_raw_qp_ops;
+    ops[QHCA_QPT_RSS] = &qhca_rss_qp_ops;
+    e->q->wq_ops = &qhca_wq_ops;
+    e->q->xport_size = sizeof(struct qhca_xport);
+}
+
+static bool alloc_all(struct qhca *e)
+{
+    const struct qhca_config *cfg = &e->cfg;
+    uint32_t uars = QHCA_BAR_DB_SIZE >> 12;
+
+    e->mem->pd_refs = calloc(cfg->max_pd, sizeof(*e->mem->pd_refs));
+    e->mem->uar_refs = calloc(uars, sizeof(*e->mem->uar_refs));
+    e->xd->gids = calloc(cfg->max_gid, sizeof(*e->xd->gids));
+    e->q->mod_heap = calloc(cfg->max_cq, sizeof(*e->q->mod_heap));
+    return e->mem->pd_refs && e->mem->uar_refs && e->xd->gids &&
+           e->q->mod_heap &&
+           qhca_idr_init(&e->mem->uars, uars, 1) &&
+           qhca_idr_init(&e->mem->pds, cfg->max_pd, 1) &&
+           qhca_idr_init(&e->q->xrcds, QHCA_MAX_XRCD, 1) &&
+           qhca_idr_init(&e->q->eqs, cfg->max_eq, 1) &&
+           qhca_idr_init(&e->q->cqs, cfg->max_cq, 1) &&
+           qhca_idr_init(&e->q->srqs, cfg->max_srq, 1) &&
+           qhca_idr_init(&e->mem->mrs, cfg->max_mr, 1) &&
+           qhca_idr_init(&e->q->qps, cfg->max_qp, 2) &&
+           qhca_idr_init(&e->eth->flow_table, QHCA_FLOWS_MAX, 0) &&
+           qhca_idr_init(&e->eth->rqts, QHCA_RQTS_MAX, 0) &&
+           qhca_idr_init(&e->eth->eth_sqs, cfg->max_eth_queues, 0) &&
+           qhca_idr_init(&e->eth->eth_rqs, cfg->max_eth_queues, 0);
+}
+
+static void adapter_free_all(struct qhca *e)
+{
+    qhca_idr_free(&e->mem->uars);
+    qhca_idr_free(&e->mem->pds);
+    qhca_idr_free(&e->q->xrcds);
+    qhca_idr_free(&e->q->eqs);
+    qhca_idr_free(&e->q->cqs);
+    qhca_idr_free(&e->q->srqs);
+    qhca_idr_free(&e->mem->mrs);
+    qhca_idr_free(&e->q->qps);
+    qhca_idr_free(&e->eth->flow_table);
+    qhca_idr_free(&e->eth->rqts);
+    qhca_idr_free(&e->eth->eth_sqs);
+    qhca_idr_free(&e->eth->eth_rqs);
+    free(e->mem->pd_refs);
+    free(e->mem->uar_refs);
+    free(e->xd->gids);
+    free(e->xd->mcgs);
+    free(e->q->mod_heap);
+    free(e);
+}
+
+/* The reset values of registers and port; objects are gone already. */
+static void reset_values(struct qhca *e)
+{
+    e->ad->ctrl = 0;
+    e->ad->aq_ctrl = 0;
+    e->ad->db_shift = 12;
+    e->ad->aq_shift = 0;
+    e->fatal = QHCA_FATAL_NONE;
+    e->ready_flag = false;
+    e->ad->asq_base = e->ad->acq_base = 0;
+    e->ad->asq_prod = e->ad->asq_cons = 0;
+    e->ad->job.busy = false;
+    e->ad->latch_read_off = e->ad->latch_write_off = 0;
+    memset(e->stats, 0, sizeof(e->stats));
+    e->mem->fault_token = 0;
+    qhca_port_reset(e);
+    qhca_event_init(&e->q->port_ev, 0);
+}
+
+struct qhca *qhca_new(const struct qhca_config *cfg,
+                      const struct qhca_ops *ops, void *opaque,
+                      const char **err)
+{
+    struct qhca *e;
+
+    *err = qhca_config_bad(cfg);
+    if (*err) {
+        return NULL;
+    }
+    *err = "out of memory";
+    e = alloc_parts();
+    if (!e) {
+        return NULL;
+    }
+    e->cfg = *cfg;
+    if (!e->cfg.run_budget) {
+        e->cfg.run_budget = RUN_BUDGET;
+    }
+    set_qp_ops(e);
+    e->ops = *ops;
+    e->tracing = ops->trace != NULL;
+    e->opaque = opaque;
+    e->link = true;
+    e->ad->timer_set = UINT64_MAX;
+    qhca_list_init(&e->q->ready);
+    qhca_list_init(&e->q->blocked);
+    qhca_list_init(&e->eth->eth_ready);
+    qhca_list_init(&e->q->tm_work);
+    qhca_list_init(&e->q->eq_work);
+    if (!alloc_all(e)) {
+        adapter_free_all(e);
+        return NULL;
+    }
+    reset_values(e);
+    if (!qhca_xport_dev_init(e)) {
+        adapter_free_all(e);
+        return NULL;
+    }
+    *err = NULL;
+    return e;
+}
+
+/* Destroy all objects. */
+static void objects_free(struct qhca *e)
+{
+    /* In the order of who refers to whom. */
+    qhca_mcgs_free(e);
+    qhca_flows_free(e);
+    qhca_qps_free(e);
+    qhca_rqts_free(e);
+    qhca_eth_qs_free(e);
+    qhca_srqs_free(e);
+    qhca_xrcds_free(e);
+    qhca_mrs_free(e);
+    qhca_cqs_free(e);
+    qhca_event_forget(&e->q->port_ev);
+    qhca_eqs_free(e);
+    qhca_idr_reset(&e->q->qps, e->q->qps.size);
+    qhca_idr_reset(&e->eth->flow_table, e->eth->flow_table.size);
+    qhca_idr_reset(&e->eth->rqts, e->eth->rqts.size);
+    qhca_idr_reset(&e->eth->eth_sqs, e->eth->eth_sqs.size);
+    qhca_idr_reset(&e->eth->eth_rqs, e->eth->eth_rqs.size);
+    qhca_idr_reset(&e->q->srqs, e->q->srqs.size);
+    qhca_idr_reset(&e->mem->mrs, e->mem->mrs.size);
+    qhca_idr_reset(&e->q->cqs, e->q->cqs.size);
+    qhca_idr_reset(&e->q->eqs, e->q->eqs.size);
+    qhca_idr_reset(&e->mem->pds, e->mem->pds.size);
+    qhca_idr_reset(&e->q->xrcds, e->q->xrcds.size);
+    qhca_idr_reset(&e->mem->uars, e->mem->uars.size);
+}
+
+void qhca_free(struct qhca *e)
+{
+    if (!e) {
+        return;
+    }
+    objects_free(e);
+    qhca_xport_dev_free(e);
+    if (e->hooks) {
+        e->hooks->free(e);
+    }
+    adapter_free_all(e);
+}
+
+void qhca_reset(struct qhca *e)
+{
+    objects_free(e);
+    qhca_xport_dev_reset(e);
+    reset_values(e);
+    /*
+     * The surroundings may have been reset too and forgotten that they owe
+     * us a qhca_run() or a qhca_tx_ready(): ask anew.
+     */
+    e->kicked = false;
+    e->tx_blocked = false;
+    if (e->ad->timer_set != UINT64_MAX) {
+        e->ad->timer_set = UINT64_MAX;
+        e->ops.set_timer(e->opaque, UINT64_MAX);
+    }
+    if (e->faults) {
+        e->hooks->reset(e);
+        qhca_timer_update(e);
+    }
+}

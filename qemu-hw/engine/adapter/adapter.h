@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The adapter as a whole: registers, commands, doorbells, the run loop. */
+#ifndef QHCA_ADAPTER_H
+#define QHCA_ADAPTER_H
+
+#include "ethernet/ethernet.h"
+
+/*
+ * The command at asq_cons, when it is not finished yet.  It was read once, and
+ * goes on in the next qhca_admin_run().
+ */
+struct qhca_aq_job {
+    bool busy;
+    struct qhca_aq_cmd cmd;
+    struct qhca_cqc in;
+};
+
+/* This floor's part of the adapter. */
+struct qhca_adapter {
+    uint32_t ctrl, aq_ctrl, db_shift, aq_shift;
+    uint64_t asq_base, acq_base;
+    uint32_t asq_prod, asq_cons;
+    struct qhca_aq_job job;
+    uint32_t latch_read, latch_write;       /* half of a 64-bit register */
+    uint64_t latch_read_off, latch_write_off;   /* which one; 0: none */
+    uint64_t timer_set;         /* what set_timer was last told */
+};
+
+/* ---- run.c ---- */
+/* Do work until @budget is used up. */
+void qhca_work(struct qhca *e, unsigned budget);
+/* The end of each entry point: kick() if work is left, set the timer. */
+void qhca_finish(struct qhca *e);
+/* Recompute the earliest deadline and tell set_timer. */
+void qhca_timer_update(struct qhca *e);
+
+/* ---- admin.c ---- */
+/* Run commands, as many as may be run at once, or go on with one. */
+void qhca_admin_run(struct qhca *e);
+void qhca_io_admin(struct qhca_io *io);
+
+/* ---- doorbell.c ---- */
+uint32_t qhca_db_pages(const struct qhca *e);
+/* May the adapter be enabled with its registers as they are? */
+bool qhca_enable_ok(const struct qhca *e);
+
+/* ---- device.c ---- */
+qhca_cmd_fn qhca_cmd_nop, qhca_cmd_query_device, qhca_cmd_query_stats;
+
+#endif /* QHCA_ADAPTER_H */

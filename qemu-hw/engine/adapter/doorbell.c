@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Doorbells (BAR 2).  User space rings them without the kernel: each names its
+ * object, and is heard only in the page of the UAR that owns the object.
+ */
+#include "adapter/adapter.h"
+#include "queues/tags.h"
+
+/* Packets sent before the store returns: a small message leaves at once. */
+#define DB_BUDGET           32
+
+static void bad_object(struct qhca *e, uint32_t num)
+{
+    qhca_guest_error(e, QHCA_STAT_DB_BAD_OBJECT, num,
+                     "doorbell for an object that does not exist");
+}
+
+static void bad_owner(struct qhca *e, uint32_t num)
+{
+    qhca_guest_error(e, QHCA_STAT_DB_BAD_OWNER, num,
+                     "doorbell in a page of another owner");
+}
+
+/* The QP @num, if @uar may ring it. */
+static struct qhca_qp *owned_qp(struct qhca *e, uint32_t uar, uint32_t num)
+{
+    struct qhca_qp *qp = qhca_qp_get(e, num);
+
+    if (!qp) {
+        bad_object(e, num);
+        return NULL;
+    }
+    if (qp->uar != uar) {
+        bad_owner(e, num);
+        return NULL;
+    }
+    return qp;
+}
+
+static void db_sq(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
+{
+    struct qhca_qp *qp = owned_qp(e, uar, num);
+
+    if (!qp) {
+        return;
+    }
+    if (!qp->sq_stride || qp->tm || qp->state < QHCA_QPS_RTS) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_STATE, num,
+                         "SQ doorbell in a state that sends nothing");
+        return;
+    }
+    /* Overtaken by a later one, whose WQEs are completed by now. */
+    if (index - qp->sq_tail > UINT32_MAX - (1u << qp->sq_shift)) {
+        return;
+    }
+    if (index - qp->sq_tail > 1u << qp->sq_shift) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, num,
+                         "SQ producer index beyond the ring");
+        qhca_qp_error(e, qp, QHCA_SYN_DB_INDEX, QHCA_EV_QP_FATAL);
+        return;
+    }
+    /* One from before the last: what it announces is known already. */
+    if (index - qp->sq_tail <= qp->sq_head - qp->sq_tail) {
+        return;
+    }
+    qp->sq_head = index;
+    qhca_xport_sq_doorbell(e, qp);
+}
+
+static void db_rq(struct qhca *e, uint32_t uar, uint32_t num)
+{
+    struct qhca_qp *qp = owned_qp(e, uar, num);
+
+    if (qp && qp->state == QHCA_QPS_ERR) {
+        qhca_xport_rq_doorbell(e, qp);
+    }
+}
+
+static void db_cq(struct qhca *e, uint32_t uar, uint64_t val, uint32_t index)
+{
+    uint32_t num = val & QHCA_DB_NUM_MASK;
+    struct qhca_cq *cq = qhca_idr_get(&e->q->cqs, num);
+
+    if (!cq) {
+        bad_object(e, num);
+    } else if (cq->uar != uar) {
+        bad_owner(e, num);
+    } else {
+        qhca_cq_arm(e, cq, index, val & QHCA_DB_SOLICITED);
+    }
+}
+
+static void db_eq(struct qhca *e, uint32_t uar, uint64_t val, uint32_t index)
+{
+    uint32_t num = val & QHCA_DB_NUM_MASK;
+    struct qhca_eq *eq;
+
+    if (uar) {
+        bad_owner(e, num);
+        return;
+    }
+    eq = qhca_idr_get(&e->q->eqs, num);
+    if (!eq) {
+        bad_object(e, num);
+        return;
+    }
+    qhca_eq_doorbell(e, eq, index, val & QHCA_DB_EQ_ARM);
+}
+
+static void db_eth(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
+{
+    struct qhca_eth_q *q;
+
+    if (uar) {
+        bad_owner(e, num);
+        return;
+    }
+    q = qhca_idr_get(&e->eth->eth_sqs, num);
+    if (!q) {
+        bad_object(e, num);
+        return;
+    }
+    if (index - q->tail > 1u << q->shift) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, num,
+                         "Ethernet producer index beyond the ring");
+        return;
+    }
+    if (index - q->tail <= q->head - q->tail) {
+        return;
+    }
+    q->head = index;
+    if (!q->dead && qhca_list_empty(&q->ready)) {
+        qhca_list_add_tail(&e->eth->eth_ready, &q->ready);
+    }
+}
+
+static void db_mr_sync(struct qhca *e, uint32_t uar, uint32_t num)
+{
+    if (uar) {
+        bad_owner(e, num);
+    } else {
+        qhca_mr_sync(e, num);
+    }
+}
+
+static void db_tm(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
+{
+    struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, num);
+
+    if (!srq || !srq->tm) {
+        bad_object(e, num);
+    } else if (srq->uar != uar) {
+        bad_owner(e, num);
+    } else {
+        qhca_tm_doorbell(e, srq, index);
+    }
+}
+
+static void trace_doorbell(struct qhca *e, uint32_t page, uint64_t reg,
+                           uint32_t num, uint32_t index)
+{
+    struct qhca_trace t = {
+        .kind = QHCA_TR_DOORBELL, .num = num, .addr = reg, .a = page,
+        .index = index,
+    };
+
+    qhca_trace_emit(e, &t);
+}
+
+void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
+{
+    uint32_t num = val & QHCA_DB_NUM_MASK;
+    uint32_t index = (uint32_t)(val >> QHCA_DB_INDEX_SHIFT);
+    uint32_t page;
+    uint64_t reg;
+
+    qhca_count(e, QHCA_STAT_DOORBELLS);
+    if (!qhca_active(e) || off >= QHCA_BAR_DB_SIZE) {
+        bad_object(e, num);
+        return;
+    }
+    page = (uint32_t)(off >> e->ad->db_shift);
+    reg = off & ((1u << e->ad->db_shift) - 1);
+    if (size != 8 || (reg & 7) || reg > QHCA_DB_TM) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_ACCESS, (uint32_t)off,
+                         "doorbell store of a wrong size or place");
+        return;
+    }
+    if (qhca_tracing(e)) {
+        trace_doorbell(e, page, reg, num, index);
+    }
+    switch (reg) {
+    case QHCA_DB_SQ:
+        db_sq(e, page, num, index);
+        break;
+    case QHCA_DB_CQ_ARM:
+        db_cq(e, page, val, index);
+        break;
+    case QHCA_DB_EQ:
+        db_eq(e, page, val, index);
+        break;
+    case QHCA_DB_ETH_SQ:
+        db_eth(e, page, num, index);
+        break;
+    case QHCA_DB_RQ:
+        db_rq(e, page, num);
+        break;
+    case QHCA_DB_MR_SYNC:
+        db_mr_sync(e, page, num);
+        qhca_debug_point(e);
+        return;                 /* software holds locks: no other work */
+    case QHCA_DB_TM:
+        db_tm(e, page, num, index);
+        break;
+    }
+    qhca_debug_point(e);
+    qhca_work(e, DB_BUDGET);
+    qhca_finish(e);
+}

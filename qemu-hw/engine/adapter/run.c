@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The run loop, the wire, time.
+ *
+ * All work is done in batches.  A QP with something to do is on the ready
+ * list; the loop takes them in turn, gives each a slice, and whoever has more
+ * goes to the end.  A QP that only waits for the wire goes to another list
+ * until the wire is ready, so a blocked wire costs nothing.
+ */
+#include "adapter/adapter.h"
+#include "queues/tags.h"
+
+#define SLICE               32  /* packets of one QP before the next's turn */
+#define LIST_READS          32  /* reads of lists that cost as one packet */
+
+/* Give the first QP of the ready list its slice; returns what it used. */
+static unsigned run_qp(struct qhca *e, unsigned budget)
+{
+    struct qhca_qp *qp = qhca_container(e->q->ready.next, struct qhca_qp,
+                                        ready);
+    unsigned slice = budget < SLICE ? budget : SLICE, left = slice, used;
+    uint32_t reads = e->list_reads;
+    bool more;
+
+    qhca_list_del(&qp->ready);
+    more = qp->ops->run(e, qp, &left);
+    if (more) {
+        qhca_list_del(&qp->ready);
+        qhca_list_add_tail(left == slice && e->tx_blocked ? &e->q->blocked :
+                                                            &e->q->ready,
+                           &qp->ready);
+    }
+    /* Looking costs something too, or nothing would bound the loop. */
+    used = left == slice ? 1 : slice - left;
+    /* So does searching long lists. */
+    return used + (e->list_reads - reads) / LIST_READS;
+}
+
+static bool eth_pending(const struct qhca *e)
+{
+    return !e->tx_blocked && !qhca_list_empty(&e->eth->eth_ready);
+}
+
+static bool work_pending(struct qhca *e)
+{
+    return !qhca_list_empty(&e->q->ready) || eth_pending(e) ||
+           qhca_loopback_pending(e) || !qhca_list_empty(&e->q->eq_work) ||
+           !qhca_list_empty(&e->q->tm_work) ||
+           e->ad->asq_cons != e->ad->asq_prod;
+}
+
+void qhca_work(struct qhca *e, unsigned budget)
+{
+    unsigned used;
+
+    while (budget && qhca_active(e)) {
+        used = 0;
+        if (!qhca_list_empty(&e->q->tm_work)) {
+            used = qhca_tm_run(e, budget < SLICE ? budget : SLICE);
+        }
+        if (qhca_loopback_pending(e) && used < budget) {
+            used += qhca_loopback_run(e, budget - used < SLICE ?
+                                      budget - used : SLICE);
+        }
+        if (!qhca_list_empty(&e->q->ready) && used < budget) {
+            used += run_qp(e, budget - used);
+        }
+        if (eth_pending(e) && used < budget) {
+            used += qhca_eth_run(e, budget - used < SLICE ? budget - used :
+                                                            SLICE);
+        }
+        if (!used) {
+            break;
+        }
+        budget -= used < budget ? used : budget;
+    }
+}
+
+void qhca_finish(struct qhca *e)
+{
+    if (e->faults) {
+        e->hooks->finish(e);
+    }
+    qhca_debug_point(e);
+    if (qhca_active(e) && work_pending(e)) {
+        qhca_kick(e);
+    }
+    qhca_timer_update(e);
+}
+
+void qhca_run(struct qhca *e)
+{
+    e->kicked = false;
+    if (qhca_active(e)) {
+        if (e->faults) {
+            e->hooks->flush(e);
+        }
+        qhca_admin_run(e);
+        qhca_eq_run(e);
+        qhca_work(e, e->cfg.run_budget);
+    }
+    qhca_finish(e);
+}
+
+void qhca_timer_update(struct qhca *e)
+{
+    uint64_t deadline = UINT64_MAX, next;
+
+    if (e->faults) {
+        deadline = e->hooks->deadline(e);
+    }
+    if (qhca_active(e)) {
+        next = qhca_xport_deadline(e);
+        deadline = next < deadline ? next : deadline;
+        next = qhca_cq_deadline(e);
+        deadline = next < deadline ? next : deadline;
+    }
+    /*
+     * Only ever earlier: deadlines mostly move away (each ACK does that), and
+     * a timer that fires for nothing is cheaper than one set anew each time.
+     */
+    if (deadline < e->ad->timer_set) {
+        e->ad->timer_set = deadline;
+        e->ops.set_timer(e->opaque, deadline);
+    }
+}
+
+void qhca_timer(struct qhca *e)
+{
+    uint64_t now = qhca_now(e);
+
+    e->ad->timer_set = UINT64_MAX;
+    if (e->faults) {
+        e->hooks->timer(e, now);
+    }
+    if (qhca_active(e)) {
+        qhca_xport_timer(e, now);
+        qhca_cq_timer(e, now);
+        qhca_work(e, e->cfg.run_budget);
+    }
+    qhca_finish(e);
+}
+
+void qhca_tx_ready(struct qhca *e)
+{
+    struct qhca_list *l;
+
+    e->tx_blocked = false;
+    if (e->faults) {
+        e->hooks->flush(e);    /* they came first */
+    }
+    while (!e->tx_blocked && !qhca_list_empty(&e->q->blocked)) {
+        l = e->q->blocked.next;
+        qhca_list_del(l);
+        qhca_list_add_tail(&e->q->ready, l);
+    }
+    qhca_finish(e);
+}
+
+void qhca_set_link(struct qhca *e, bool up)
+{
+    if (e->faults && !e->hooks->set_link(e, up)) {
+        return;
+    }
+    if (e->link == up) {
+        return;
+    }
+    e->link = up;
+    if (qhca_active(e)) {
+        qhca_async_event(e, &e->q->port_ev, QHCA_EV_PORT, 0);
+    }
+    qhca_debug_point(e);
+}
+
+void qhca_receive(struct qhca *e, const void *frame, size_t len)
+{
+    const uint8_t *f = frame;
+    size_t header = 14;
+
+    if (!qhca_active(e) || !e->link) {
+        return;
+    }
+    if (len >= 14 && qhca_get_be16(f + 12) == QHCA_ETHERTYPE_VLAN) {
+        header = 18;
+    }
+    if (len < header || len > header + e->mtu) {
+        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+        return;
+    }
+    if (e->sniff) {
+        e->sniff(e, f, len);
+    }
+    if (!qhca_roce_rx(e, f, len) &&
+        !(e->eth->flows && qhca_flow_rx(e, f, len, false))) {
+        qhca_eth_rx(e, f, len);
+    }
+    qhca_finish(e);
+}

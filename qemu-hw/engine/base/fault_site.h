@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where something can be made to fail, and what a DMA access is for. */
+#ifndef QHCA_FAULT_SITE_H
+#define QHCA_FAULT_SITE_H
+
+/* Where a rule is asked. */
+enum qhca_fault_at {
+    QHCA_FLT_AT_NOW,            /* at once, when it is added */
+    QHCA_FLT_AT_PACKET,         /* number: QPN; peer: QPN; RoCE packets only */
+    QHCA_FLT_AT_RECV,           /* number: QPN */
+    QHCA_FLT_AT_DMA,            /* number: of the object; see enum qhca_dma */
+    QHCA_FLT_AT_TABLE,          /* the same; index: of the page or segment */
+    QHCA_FLT_AT_CQE,            /* number: CQN; peer: QPN */
+    QHCA_FLT_AT_EVENT,          /* number: EQN; peer: object */
+    QHCA_FLT_AT_INTERRUPT,      /* number: vector */
+    QHCA_FLT_ATS
+};
+
+/* What a DMA access is for, or a buffer holds. */
+enum qhca_dma {
+    QHCA_DMA_COMMAND,           /* admin queue; number: of the object */
+    QHCA_DMA_TABLE,             /* buffer table; number: of its object */
+    QHCA_DMA_WQE,               /* number: QPN or SRQN */
+    QHCA_DMA_CQE,               /* number: CQN */
+    QHCA_DMA_EQE,               /* number: EQN */
+    QHCA_DMA_RECORD,            /* doorbell record; number: QPN, SRQN or CQN */
+    QHCA_DMA_DATA,              /* payload; number: QPN; tables: key */
+    QHCA_DMA_ETH,               /* all of an Ethernet queue; number: its own */
+    QHCA_DMAS
+};
+
+#endif /* QHCA_FAULT_SITE_H */

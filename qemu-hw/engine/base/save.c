@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Saved state, its bytes: fields, sections, numbers of objects. */
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "base/save.h"
+
+/* The types of fields: an integer's is its size. */
+#define TYPE_BOOL           'b'
+#define TYPE_BYTES          'B'
+#define TYPE_SECTION        'S'
+
+bool qhca_io_need(struct qhca_io *io, bool ok, const char *why)
+{
+    if (!io->saving && !io->failed && !ok) {
+        io->failed = true;
+        io->why = why;
+    }
+    return !io->failed;
+}
+
+static void io_put(struct qhca_io *io, const void *p, size_t len)
+{
+    size_t room = io->room ? io->room : 4096;
+    uint8_t *out;
+
+    if (io->failed) {
+        return;
+    }
+    if (len > io->room - io->len) {
+        while (room - io->len < len) {
+            room *= 2;
+        }
+        out = realloc(io->out, room);
+        if (!out) {
+            io->failed = true;
+            io->why = "out of memory";
+            return;
+        }
+        io->out = out;
+        io->room = room;
+    }
+    memcpy(io->out + io->len, p, len);
+    io->len += len;
+}
+
+/* Zeroes when there is not so much left. */
+static void io_get(struct qhca_io *io, void *p, size_t len)
+{
+    if (NEED(io, len <= io->len - io->pos, "the state ends too early")) {
+        memcpy(p, io->in + io->pos, len);
+        io->pos += len;
+    } else {
+        memset(p, 0, len);
+    }
+}
+
+/* A byte that must be @is. */
+static void io_mark(struct qhca_io *io, uint8_t is)
+{
+    uint8_t seen;
+
+    if (io->saving) {
+        io_put(io, &is, 1);
+    } else {
+        io_get(io, &seen, 1);
+        NEED(io, seen == is, "a field is not of the type it should be");
+    }
+}
+
+static void io_number(struct qhca_io *io, uint64_t *v, unsigned size)
+{
+    uint8_t b[8];
+    unsigned i;
+
+    io_mark(io, (uint8_t)size);
+    if (io->saving) {
+        for (i = 0; i < size; i++) {
+            b[i] = (uint8_t)(*v >> 8 * i);
+        }
+        io_put(io, b, size);
+        return;
+    }
+    io_get(io, b, size);
+    for (*v = 0, i = 0; i < size; i++) {
+        *v |= (uint64_t)b[i] << 8 * i;
+    }
+    if (io->failed) {
+        *v = 0;
+    }
+}
+
+void qhca_io_bool(struct qhca_io *io, bool *v)
+{
+    uint8_t b = *v;
+
+    io_mark(io, TYPE_BOOL);
+    if (io->saving) {
+        io_put(io, &b, 1);
+        return;
+    }
+    io_get(io, &b, 1);
+    *v = NEED(io, b <= 1, "a flag is neither 0 nor 1") && b;
+}
+
+void qhca_io_u8(struct qhca_io *io, uint8_t *v)
+{
+    uint64_t n = *v;
+
+    io_number(io, &n, 1);
+    *v = (uint8_t)n;
+}
+
+void qhca_io_u16(struct qhca_io *io, uint16_t *v)
+{
+    uint64_t n = *v;
+
+    io_number(io, &n, 2);
+    *v = (uint16_t)n;
+}
+
+void qhca_io_u32(struct qhca_io *io, uint32_t *v)
+{
+    uint64_t n = *v;
+
+    io_number(io, &n, 4);
+    *v = (uint32_t)n;
+}
+
+void qhca_io_u64(struct qhca_io *io, uint64_t *v)
+{
+    io_number(io, v, 8);
+}
+
+void qhca_io_bytes(struct qhca_io *io, void *p, size_t len)
+{
+    uint64_t n = len;
+
+    io_mark(io, TYPE_BYTES);
+    io_number(io, &n, 4);
+    if (io->saving) {
+        io_put(io, p, len);
+    } else {
+        NEED(io, n == len, "a block of bytes has another size");
+        io_get(io, p, len);
+    }
+}
+
+void qhca_io_section(struct qhca_io *io, const char *name, uint32_t version)
+{
+    char seen[8] = "", want[8] = "";
+    uint32_t v = version;
+    unsigned i;
+
+    for (i = 0; i < sizeof(want) && name[i]; i++) {
+        want[i] = name[i];
+    }
+    qhca_io_about(io, name, 0);
+    io_mark(io, TYPE_SECTION);
+    if (io->saving) {
+        io_put(io, want, sizeof(want));
+    } else {
+        io_get(io, seen, sizeof(seen));
+        NEED(io, !memcmp(seen, want, sizeof(want)),
+             "another section comes here");
+    }
+    IO(io, v);
+    NEED(io, v == version, "the section has a version this device does not "
+         "know");
+}
+
+void *qhca_io_ref(struct qhca_io *io, struct qhca_idr *t, bool is,
+                  uint32_t num, const char *why)
+{
+    void *obj = NULL;
+
+    IO(io, is);
+    if (is) {
+        IO(io, num);
+        obj = qhca_idr_get(t, num);
+        NEED(io, obj, why);
+    }
+    return obj;
+}
+
+void qhca_io_table(struct qhca_io *io, struct qhca_idr *t)
+{
+    uint8_t *seen = NULL;
+    uint32_t i, n, at, max = t->max, fresh = t->fresh, count = t->count;
+
+    IO(io, max);
+    IO(io, fresh);
+    IO(io, count);
+    if (!NEED(io, max <= t->size && t->first <= max && fresh >= t->first &&
+              fresh <= max && count <= fresh - t->first,
+              "the numbers of objects do not fit the table")) {
+        return;
+    }
+    if (!io->saving) {
+        t->max = max;
+        t->fresh = fresh;
+        t->count = count;
+        t->head = 0;
+        seen = calloc(t->max / 8 + 1, 1);
+        NEED(io, seen, "out of memory");
+    }
+    for (i = 0; i < t->count && !io->failed; i++) {
+        at = t->head + i;
+        at = at >= t->size ? at - t->size : at;
+        n = t->fifo[at];
+        IO(io, n);
+        if (io->saving) {
+            continue;
+        }
+        if (NEED(io, n >= t->first && n < t->fresh &&
+                 !(seen[n / 8] & 1 << n % 8),
+                 "a free number is out of range or there twice")) {
+            seen[n / 8] |= (uint8_t)(1 << n % 8);
+            t->fifo[at] = n;
+        }
+    }
+    free(seen);
+    if (io->failed) {
+        t->count = 0;
+    }
+}
+
+bool qhca_io_place(struct qhca_io *io, struct qhca_idr *t, void *obj,
+                   uint32_t num)
+{
+    if (!NEED(io, num < t->max && (num < t->first || num < t->fresh) &&
+              !t->slot[num], "an object's number is taken or out of range")) {
+        return false;
+    }
+    t->slot[num] = obj;
+    t->used++;
+    return true;
+}
+
+void qhca_io_table_end(struct qhca_io *io, const struct qhca_idr *t)
+{
+    uint32_t n, given = t->fresh - t->first, low = 0;
+
+    for (n = 0; n < t->first; n++) {
+        low += t->slot[n] != NULL;
+    }
+    NEED(io, t->used - low + t->count == given, "a number is lost");
+    for (n = 0; n < t->count && !io->failed; n++) {
+        NEED(io, !t->slot[t->fifo[n]], "an object has a free number");
+    }
+}
+
+void qhca_io_each(struct qhca_io *io, struct qhca_idr *t,
+                  bool (*is)(const void *obj),
+                  void (*fn)(struct qhca_io *io, void *obj))
+{
+    uint32_t i, n = 0;
+
+    for (i = 0; io->saving && i < qhca_idr_end(t); i++) {
+        n += t->slot[i] && (!is || is(t->slot[i]));
+    }
+    IO(io, n);
+    if (io->saving) {
+        for (i = 0; i < qhca_idr_end(t); i++) {
+            if (t->slot[i] && (!is || is(t->slot[i]))) {
+                fn(io, t->slot[i]);
+            }
+        }
+        return;
+    }
+    NEED(io, n <= t->max, "more objects than there can be");
+    for (i = 0; i < n && !io->failed; i++) {
+        fn(io, NULL);
+    }
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Flow steering: rules, and the QPs that get a frame.
+ *
+ * Rules with the same mask form a group.  A frame is masked once for each
+ * group and looked up in a hash, so what it costs depends on the number of
+ * different masks, not of rules.
+ */
+#include <stdlib.h>
+
+#include "ethernet/flow.h"
+#include "base/save.h"
+
+#define BUCKETS             1024
+
+struct rule {
+    struct rule *next;          /* in its bucket or list, by order */
+    struct rule **head;         /* of that */
+    uint64_t order;             /* priority, then age */
+    struct qhca_flow_match value;       /* masked */
+    struct group *group;        /* NORMAL */
+    struct qhca_qp *qp;
+    uint32_t num, tag;
+    uint8_t type, flags;
+};
+
+struct group {
+    struct qhca_flow_match mask;
+    unsigned rules;             /* 0: free */
+};
+
+struct qhca_flows {
+    struct group group[QHCA_FLOW_MASKS_MAX];
+    unsigned groups;            /* behind the last one used */
+    struct rule *bucket[BUCKETS];
+    struct rule *special[QHCA_FLOW_SNIFFER + 1];        /* lists by type */
+    unsigned rules;
+    uint64_t age;
+};
+
+_Static_assert(sizeof(struct qhca_flow_match) % 8 == 0, "words");
+#define WORDS (sizeof(struct qhca_flow_match) / 8)
+
+static void mask_match(const struct qhca_flow_match *v,
+                       const struct qhca_flow_match *mask,
+                       struct qhca_flow_match *out)
+{
+    const uint8_t *a = (const uint8_t *)v, *m = (const uint8_t *)mask;
+    uint8_t *o = (uint8_t *)out;
+    unsigned i;
+
+    for (i = 0; i < sizeof(*out); i++) {
+        o[i] = a[i] & m[i];
+    }
+}
+
+static struct rule **bucket_of(struct qhca_flows *f, const struct group *g,
+                               const struct qhca_flow_match *masked)
+{
+    uint64_t h = (uint64_t)(g - f->group) + 1;
+    unsigned i;
+
+    for (i = 0; i < WORDS; i++) {
+        h = (h ^ qhca_get_le64((const uint8_t *)masked + 8 * i)) *
+            0x9e3779b97f4a7c15ULL;
+        h ^= h >> 32;
+    }
+    return &f->bucket[h % BUCKETS];
+}
+
+static bool flow_same(const struct rule *r, const struct group *g,
+                      const struct qhca_flow_match *masked)
+{
+    return r->group == g && !memcmp(&r->value, masked, sizeof(*masked));
+}
+
+/* The first NORMAL rule behind @after that @k matches. */
+static struct rule *next_rule(struct qhca_flows *f,
+                              const struct qhca_flow_match *k, uint64_t after)
+{
+    struct rule *best = NULL, *r;
+    struct qhca_flow_match masked;
+    unsigned i;
+
+    for (i = 0; i < f->groups; i++) {
+        struct group *g = &f->group[i];
+
+        if (!g->rules) {
+            continue;
+        }
+        mask_match(k, &g->mask, &masked);
+        for (r = *bucket_of(f, g, &masked); r; r = r->next) {
+            if (r->order > after && flow_same(r, g, &masked)) {
+                if (!best || r->order < best->order) {
+                    best = r;
+                }
+                break;          /* they are in order */
+            }
+        }
+    }
+    return best;
+}
+
+static void flow_give(struct qhca *e, struct rule *r, const uint8_t *frame,
+                      size_t len, const struct qhca_flow_match *k)
+{
+    if (!(r->flags & QHCA_FLOW_F_DROP)) {
+        qhca_raw_rx(e, r->qp, frame, len, k, r->tag);
+    }
+}
+
+/*
+ * To the QP of the best rule and to those of its twins, which have the same
+ * match and priority.  DONT_TRAP: and so on with the next best.  True: a rule
+ * took the frame.
+ */
+static bool by_rules(struct qhca *e, const uint8_t *frame, size_t len,
+                     const struct qhca_flow_match *k)
+{
+    unsigned copies = 0;
+    uint64_t after = 0;
+    struct rule *r, *twin;
+
+    while (copies < QHCA_FLOW_COPIES_MAX &&
+           (r = next_rule(e->eth->flows, k, after))) {
+        flow_give(e, r, frame, len, k);
+        copies++;
+        after = r->order;
+        if (r->flags & QHCA_FLOW_F_DONT_TRAP) {
+            continue;
+        }
+        for (twin = r->next; twin && copies < QHCA_FLOW_COPIES_MAX;
+             twin = twin->next) {
+            if (twin->order >> 48 == r->order >> 48 &&
+                flow_same(twin, r->group, &r->value)) {
+                flow_give(e, twin, frame, len, k);
+                copies++;
+            }
+        }
+        return true;
+    }
+    return false;
+}
+
+static bool by_default(struct qhca *e, uint8_t type, const uint8_t *frame,
+                       size_t len, const struct qhca_flow_match *k)
+{
+    struct rule *r = e->eth->flows->special[type];
+    unsigned copies = 0;
+
+    for (; r && copies < QHCA_FLOW_COPIES_MAX; r = r->next) {
+        flow_give(e, r, frame, len, k);
+        copies++;
+    }
+    return copies;
+}
+
+bool qhca_flow_rx(struct qhca *e, const uint8_t *frame, size_t len, bool own)
+{
+    struct qhca_flow_match k;
+
+    if (len < QHCA_ETH_HLEN) {
+        return false;
+    }
+    qhca_flow_parse(frame, len, &k);
+    if (by_rules(e, frame, len, &k)) {
+        return true;
+    }
+    /* The rest is what neither a rule nor the Ethernet function wants. */
+    if (!own && qhca_mac_accept(e, frame)) {
+        return false;
+    }
+    if (frame[0] & 1 &&
+        by_default(e, QHCA_FLOW_MC_DEFAULT, frame, len, &k)) {
+        return true;
+    }
+    return by_default(e, QHCA_FLOW_ALL_DEFAULT, frame, len, &k);
+}
+
+static void flow_sniff(struct qhca *e, const void *frame, size_t len)
+{
+    struct qhca_flow_match k;
+
+    if (e->eth->flows->special[QHCA_FLOW_SNIFFER] && len >= QHCA_ETH_HLEN) {
+        qhca_flow_parse(frame, len, &k);
+        by_default(e, QHCA_FLOW_SNIFFER, frame, len, &k);
+    }
+}
+
+/* Begin to have rules; false: no memory. */
+static bool flows_begin(struct qhca *e)
+{
+    if (!e->eth->flows) {
+        e->eth->flows = calloc(1, sizeof(*e->eth->flows));
+    }
+    if (!e->eth->flows) {
+        return false;
+    }
+    e->sniff = flow_sniff;
+    return true;
+}
+
+/* The last rule has gone. */
+static void flows_end(struct qhca *e)
+{
+    e->sniff = NULL;
+    free(e->eth->flows);
+    e->eth->flows = NULL;
+}
+
+/* ---- commands ---- */
+
+static uint8_t flow_check(struct qhca *e, struct qhca_cmd *c,
+                          const struct qhca_flow *in, struct qhca_qp **qp)
+{
+    uint8_t flags = in->flags;
+
+    *qp = qhca_qp_get(e, qhca_le32(in->qpn));
+    if (!*qp) {
+        return qhca_bad_obj(c, offsetof(struct qhca_flow, qpn));
+    }
+    if ((*qp)->type != QHCA_QPT_RAW && (*qp)->type != QHCA_QPT_RSS) {
+        return QHCA_ST_BAD_STATE;
+    }
+    if (in->type > QHCA_FLOW_SNIFFER) {
+        return qhca_bad(c, offsetof(struct qhca_flow, type));
+    }
+    if (flags & ~(QHCA_FLOW_F_DONT_TRAP | QHCA_FLOW_F_DROP) ||
+        (flags && in->type != QHCA_FLOW_NORMAL) ||
+        flags == (QHCA_FLOW_F_DONT_TRAP | QHCA_FLOW_F_DROP)) {
+        return qhca_bad(c, offsetof(struct qhca_flow, flags));
+    }
+    return QHCA_ST_OK;
+}
+
+/* The group of rules with @mask, made if need be; NULL: too many. */
+static struct group *flow_get_group(struct qhca_flows *f,
+                                    const struct qhca_flow_match *mask)
+{
+    struct group *spare = NULL;
+    unsigned i;
+
+    for (i = 0; i < f->groups; i++) {
+        if (!f->group[i].rules) {
+            spare = &f->group[i];
+        } else if (!memcmp(&f->group[i].mask, mask, sizeof(*mask))) {
+            return &f->group[i];
+        }
+    }
+    if (!spare) {
+        if (f->groups == QHCA_FLOW_MASKS_MAX) {
+            return NULL;
+        }
+        spare = &f->group[f->groups++];
+    }
+    spare->mask = *mask;
+    return spare;
+}
+
+/* Where @r belongs; false: no group is free. */
+static bool flow_place(struct qhca_flows *f, const struct qhca_flow *in,
+                       struct rule *r)
+{
+    struct qhca_flow_match mask = in->mask;
+
+    if (r->type != QHCA_FLOW_NORMAL) {
+        r->head = &f->special[r->type];
+        r->order = ++f->age;
+        return true;
+    }
+    mask.rsvd = 0;
+    r->group = flow_get_group(f, &mask);
+    if (!r->group) {
+        return false;
+    }
+    mask_match(&in->value, &mask, &r->value);
+    r->head = bucket_of(f, r->group, &r->value);
+    r->order = (uint64_t)qhca_le16(in->priority) << 48 | ++f->age;
+    r->group->rules++;
+    return true;
+}
+
+static void flow_insert(struct qhca *e, struct rule *r)
+{
+    struct rule **p = r->head;
+
+    while (*p && (*p)->order < r->order) {
+        qhca_cost(e, 1);
+        p = &(*p)->next;
+    }
+    r->next = *p;
+    *p = r;
+}
+
+uint8_t qhca_cmd_create_flow(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_flow *in = c->in;
+    struct qhca_qp *qp;
+    uint8_t st = flow_check(e, c, in, &qp);
+    struct rule *r;
+
+    if (st) {
+        return st;
+    }
+    r = calloc(1, sizeof(*r));
+    if (!flows_begin(e) || !r ||
+        !qhca_idr_add(&e->eth->flow_table, r, &r->num)) {
+        free(r);
+        return QHCA_ST_NO_RESOURCES;
+    }
+    r->type = in->type;
+    r->flags = in->flags;
+    r->tag = qhca_le32(in->tag);
+    r->qp = qp;
+    if (!flow_place(e->eth->flows, in, r)) {
+        qhca_idr_del(&e->eth->flow_table, r->num);
+        free(r);
+        return QHCA_ST_NO_RESOURCES;
+    }
+    flow_insert(e, r);
+    qp->users++;
+    e->eth->flows->rules++;
+    c->obj = r->num;
+    return QHCA_ST_OK;
+}
+
+void qhca_flow_get(const void *rule, struct qhca_flow *out, uint32_t *num)
+{
+    const struct rule *r = rule;
+
+    memset(out, 0, sizeof(*out));
+    out->qpn = qhca_le32(r->qp->qpn);
+    out->type = r->type;
+    out->flags = r->flags;
+    out->tag = qhca_le32(r->tag);
+    if (r->group) {
+        out->priority = qhca_le16((uint16_t)(r->order >> 48));
+        out->value = r->value;
+        out->mask = r->group->mask;
+    }
+    *num = r->num;
+}
+
+static void rule_free(struct qhca *e, struct rule *r)
+{
+    struct rule **p = r->head;
+
+    while (*p != r) {
+        qhca_cost(e, 1);
+        p = &(*p)->next;
+    }
+    *p = r->next;
+    if (r->group) {
+        r->group->rules--;
+    }
+    r->qp->users--;
+    qhca_idr_del(&e->eth->flow_table, r->num);
+    free(r);
+    if (!--e->eth->flows->rules) {
+        flows_end(e);
+    }
+}
+
+uint8_t qhca_cmd_destroy_flow(struct qhca *e, struct qhca_cmd *c)
+{
+    struct rule *r = qhca_idr_get(&e->eth->flow_table, c->obj);
+
+    if (!r) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    rule_free(e, r);
+    return QHCA_ST_OK;
+}
+
+void qhca_flows_free(struct qhca *e)
+{
+    struct rule *r;
+    uint32_t n;
+
+    for (n = 0; n < qhca_idr_end(&e->eth->flow_table); n++) {
+        r = qhca_idr_get(&e->eth->flow_table, n);
+        if (r) {
+            rule_free(e, r);
+        }
+    }
+}
+
+/* ---- saved state ---- */
+
+SAVED_SIZE(struct rule, 120);
+SAVED_SIZE(struct group, 68);
+SAVED_SIZE(struct qhca_flows, 12600);
+
+static void io_rule(struct qhca_io *io, void *obj)
+{
+    struct rule tmp = { .next = NULL }, *r = obj ? obj : &tmp;
+    struct qhca *e = io->e;
+    struct qhca_flow in;
+
+    memset(&in, 0, sizeof(in));
+    IO(io, r->num);
+    qhca_io_about(io, "flow", r->num);
+    r->qp = qhca_io_ref(io, &e->q->qps, true, r->qp ? r->qp->qpn : 0,
+                        "its QP does not exist");
+    IO(io, r->tag);
+    IO(io, r->type);
+    IO(io, r->flags);
+    IO(io, r->order);
+    if (r->group) {
+        in.mask = r->group->mask;
+        in.value = r->value;
+    }
+    qhca_io_bytes(io, &in.mask, sizeof(in.mask));
+    qhca_io_bytes(io, &in.value, sizeof(in.value));
+    if (io->saving || io->failed) {
+        return;
+    }
+    in.qpn = qhca_le32(r->qp->qpn);
+    in.type = r->type;
+    in.flags = r->flags;
+    if (!NEED(io, flow_check(e, &(struct qhca_cmd){ 0 }, &in, &r->qp) ==
+              QHCA_ST_OK, "it is none that could be made")) {
+        return;
+    }
+    r = malloc(sizeof(*r));
+    if (!NEED(io, r, "out of memory")) {
+        return;
+    }
+    *r = tmp;
+    if (!qhca_io_place(io, &e->eth->flow_table, r, r->num)) {
+        free(r);
+        return;
+    }
+    if (!NEED(io, flow_place(e->eth->flows, &in, r),
+              "there are too many masks")) {
+        qhca_idr_del(&e->eth->flow_table, r->num);
+        free(r);
+        return;
+    }
+    r->order = tmp.order;
+    flow_insert(e, r);
+    r->qp->users++;
+    e->eth->flows->rules++;
+}
+
+void qhca_io_flows(struct qhca_io *io)
+{
+    struct qhca *e = io->e;
+    uint64_t age = e->eth->flows ? e->eth->flows->age : 0;
+    bool is = e->eth->flows;
+
+    qhca_io_section(io, "flow", 1);
+    qhca_io_table(io, &e->eth->flow_table);
+    IO(io, is);
+    IO(io, age);
+    if (!io->saving && is && !io->failed) {
+        NEED(io, flows_begin(e), "out of memory");
+    }
+    if (is && !io->failed) {
+        qhca_io_each(io, &e->eth->flow_table, NULL, io_rule);
+    }
+    if (!io->saving && e->eth->flows) {
+        e->eth->flows->age = age;
+        if (!e->eth->flows->rules) {
+            flows_end(e);
+            NEED(io, false, "there are flows, but none");
+        }
+    }
+    qhca_io_table_end(io, &e->eth->flow_table);
+}

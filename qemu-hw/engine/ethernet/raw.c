@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Raw packet QPs: a message is a whole Ethernet frame, without FCS.
+ *
+ * What is sent to a group goes to the wire and to our own flows; what is sent
+ * to the port's own address stays inside, as no switch would send it back.
+ * Nobody waits for a page here: a page that is missing is an error.
+ */
+#include "ethernet/flow.h"
+#include "transport/roce.h"
+#include "ethernet/csum.h"
+
+#define HEADER              sizeof(struct qhca_sq_wqe)
+
+#define FLAGS (QHCA_WQE_F_SIGNALED | QHCA_WQE_F_SOLICITED |             \
+               QHCA_WQE_F_FENCE | QHCA_WQE_F_INLINE | QHCA_WQE_F_ETH_CSUM)
+
+/* ---- send ---- */
+
+/* What is wrong with the WQE in e->xd->wqe; *@len gets the frame's length. */
+static uint8_t raw_check_wqe(struct qhca *e, const struct qhca_qp *qp,
+                             uint16_t num, uint32_t *len, uint8_t *status)
+{
+    const uint8_t *p = e->xd->wqe;
+    uint32_t room = (1U << qp->sq_stride) - HEADER, i;
+    uint64_t total = num;
+
+    *len = 0;
+    *status = QHCA_WC_LOC_QP_OP_ERR;
+    if (p[0] != QHCA_WQE_RAW_SEND) {
+        return QHCA_SYN_WQE_OPCODE;
+    }
+    if (p[1] & ~FLAGS) {
+        return QHCA_SYN_WQE_FLAGS;
+    }
+    if (p[1] & QHCA_WQE_F_INLINE) {
+        if (num > room || num > QHCA_MAX_INLINE) {
+            return QHCA_SYN_WQE_SGE;
+        }
+    } else {
+        if (num > room / sizeof(struct qhca_sge) || num > QHCA_MAX_SGE) {
+            return QHCA_SYN_WQE_SGE;
+        }
+        total = 0;
+        for (i = 0; i < num; i++) {
+            total += qhca_get_le32(p + HEADER + i * sizeof(struct qhca_sge) +
+                                   8);
+        }
+    }
+    if (total < QHCA_ETH_HLEN || total > QHCA_ETH_MAX_FRAME) {
+        *status = QHCA_WC_LOC_LEN_ERR;
+        return QHCA_SYN_WQE_LENGTH;
+    }
+    *len = (uint32_t)total;
+    return QHCA_SYN_NONE;
+}
+
+/* Put the frame of the checked WQE into e->eth->eth_frame. */
+static uint8_t raw_gather(struct qhca *e, struct qhca_qp *qp, uint16_t num,
+                          uint32_t len, uint8_t *status)
+{
+    const uint8_t *p = e->xd->wqe, *data = p + HEADER;
+    uint8_t *frame = e->eth->eth_frame, syn;
+    struct qhca_sgpos pos = { 0 };
+    uint32_t header = QHCA_ETH_HLEN;
+
+    if (p[1] & QHCA_WQE_F_INLINE) {
+        memcpy(frame, data, len);
+    } else {
+        syn = qhca_sgl_copy(e, qp, qp->pd, data, num, &pos, 0, frame, len,
+                            false);
+        if (syn) {
+            *status = QHCA_WC_LOC_PROT_ERR;
+            return syn;
+        }
+    }
+    if (qhca_get_be16(frame + 12) == QHCA_ETHERTYPE_VLAN) {
+        header += QHCA_VLAN_HLEN;
+    }
+    if (len > header + e->mtu) {
+        *status = QHCA_WC_LOC_LEN_ERR;
+        return QHCA_SYN_WQE_LENGTH;
+    }
+    if (p[1] & QHCA_WQE_F_ETH_CSUM) {
+        qhca_csum_fill(frame, len);
+    }
+    return QHCA_SYN_NONE;
+}
+
+/* The frame in e->eth->eth_frame; false: the wire takes nothing now. */
+static bool raw_transmit(struct qhca *e, uint32_t len)
+{
+    const uint8_t *frame = e->eth->eth_frame;
+    bool own = !memcmp(frame, e->mac, 6);
+
+    if (!own && !qhca_tx(e, frame, len)) {
+        return false;
+    }
+    qhca_count(e, QHCA_STAT_RAW_TX_PACKETS);
+    e->stats[QHCA_STAT_RAW_TX_BYTES] += len;
+    if (own) {
+        if (e->sniff) {
+            e->sniff(e, frame, len);
+        }
+        if (!e->eth->flows || !qhca_flow_rx(e, frame, len, false)) {
+            qhca_eth_rx(e, frame, len);
+        }
+    } else if ((frame[0] & 1) && e->eth->flows) {
+        qhca_flow_rx(e, frame, len, true);
+    }
+    return true;
+}
+
+static bool raw_send(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
+{
+    struct qhca_xport *xp = qp->xp;
+    uint8_t syn, status = QHCA_WC_SUCCESS;
+    uint64_t addr = 0;
+    uint32_t len;
+    uint16_t num;
+
+    while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head &&
+           !qhca_odp_waits(qp, QHCA_ODP_SEND)) {
+        if (!*budget || e->tx_blocked) {
+            return true;
+        }
+        len = 0;
+        syn = qhca_sq_fetch(e, qp, qp->sq_next, e->xd->wqe, &addr);
+        if (syn) {
+            --*budget;
+            qhca_dgram_done(e, qp, 0, QHCA_WC_LOC_QP_OP_ERR, syn, false);
+            continue;
+        }
+        qhca_dgram_trace(e, qp, addr);
+        memcpy(&num, e->xd->wqe + 2, 2);
+        num = qhca_le16(num);
+        syn = raw_check_wqe(e, qp, num, &len, &status);
+        if (!syn) {
+            syn = raw_gather(e, qp, num, len, &status);
+        }
+        if (syn == QHCA_SYN_PAGE_FAULT &&
+            qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
+            break;              /* fetched again when the page is there */
+        }
+        if (!syn) {
+            if (!raw_transmit(e, len)) {
+                return true;
+            }
+            qp->tx_packets++;
+            qhca_odp_passed(qp, QHCA_FAULT_SEND);
+        }
+        --*budget;
+        /* Its own receives may have brought the QP to ERR meanwhile. */
+        qhca_dgram_done(e, qp, len, syn ? status : QHCA_WC_SUCCESS, syn,
+                        true);
+    }
+    xp->req_state = QHCA_REQ_IDLE;
+    qhca_req_drained(e, qp);
+    return xp->sq_flush || xp->rq_flush;
+}
+
+/* ---- receive ---- */
+
+static bool raw_receives(const struct qhca_qp *qp)
+{
+    return qp->state >= QHCA_QPS_RTR && qp->state <= QHCA_QPS_SQE;
+}
+
+/* Store the frame, but for @skip bytes behind the addresses. */
+static uint8_t raw_scatter(struct qhca *e, struct qhca_qp *qp,
+                           const uint8_t *frame, size_t len, size_t skip)
+{
+    uint8_t syn;
+
+    if (!skip) {
+        return qhca_recv_data(e, qp, frame, (uint32_t)len);
+    }
+    syn = qhca_recv_data(e, qp, frame, 12);
+    return syn ? syn : qhca_recv_data(e, qp, frame + 12 + skip,
+                                      (uint32_t)(len - 12 - skip));
+}
+
+static void fill_cqe(struct qhca_cqe *cqe, const struct qhca_qp *qp,
+                     const uint8_t *frame, size_t len,
+                     const struct qhca_flow_match *k, uint32_t tag)
+{
+    /* seen from here a tag is no obstacle: ethertype at byte 12 */
+    size_t off = k->tagged ? QHCA_VLAN_HLEN : 0;
+    struct qhca_csum_verdict v;
+    uint16_t flags = 0;
+
+    qhca_csum_verdict(frame + off, len - off, &v);
+    flags |= v.l3_ok ? QHCA_CQE_F_L3_OK : 0;
+    flags |= v.l4_ok ? QHCA_CQE_F_L4_OK : 0;
+    cqe->vlan = qhca_le16(QHCA_VLAN_NONE);
+    if (k->tagged && (qp->flags & QHCA_QP_F_STRIP_VLAN)) {
+        cqe->vlan = qhca_le16(qhca_get_be16((const uint8_t *)&k->vlan));
+        flags |= QHCA_CQE_F_VLAN;
+    }
+    cqe->flags = qhca_le16(flags);
+    cqe->src_qpn = qhca_le32(tag);
+    cqe->byte_len = qhca_le32(qp->xp->recv_len);
+}
+
+void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp, const uint8_t *frame,
+                 size_t len, const struct qhca_flow_match *k, uint32_t tag)
+{
+    struct qhca_xport *xp = qp->xp;
+    struct qhca_cqe cqe = { 0 };
+    size_t skip;
+    uint8_t syn;
+
+    if (qp->type == QHCA_QPT_RSS) {
+        qp->rx_packets++;
+        qp = qhca_rss_pick(qp, k);
+        xp = qp->xp;
+    }
+    skip = k->tagged && (qp->flags & QHCA_QP_F_STRIP_VLAN) ?
+           QHCA_VLAN_HLEN : 0;
+    if (!raw_receives(qp) || qhca_odp_waits(qp, QHCA_ODP_RECV)) {
+        qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
+        return;
+    }
+    syn = qhca_recv_take(e, qp);
+    if (syn == QHCA_SYN_RNR || (!syn && len - skip > xp->recv_cap)) {
+        qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
+        return;
+    }
+    if (!syn) {
+        syn = raw_scatter(e, qp, frame, len, skip);
+    }
+    /* A WQ is no QP, and software is told of QPs only: there it is an error. */
+    if (syn == QHCA_SYN_PAGE_FAULT && qp->type == QHCA_QPT_RAW &&
+        qhca_odp_stall(e, qp, QHCA_FAULT_RECV)) {
+        qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
+        return;
+    }
+    if (syn) {
+        bool held = xp->recv_held;
+
+        qhca_recv_error(e, qp, syn == QHCA_SYN_WQE_SGE ?
+                        QHCA_WC_LOC_QP_OP_ERR : QHCA_WC_LOC_PROT_ERR, syn);
+        qhca_qp_error(e, qp, syn, held ? 0 : QHCA_EV_QP_FATAL);
+        return;
+    }
+    qhca_odp_passed(qp, QHCA_FAULT_RECV);
+    qp->rx_packets++;
+    qhca_count(e, QHCA_STAT_RAW_RX_PACKETS);
+    e->stats[QHCA_STAT_RAW_RX_BYTES] += len;
+    fill_cqe(&cqe, qp, frame, len, k, tag);
+    qhca_recv_complete(e, qp, &cqe, QHCA_CQE_OP_RAW_RECV, QHCA_WC_SUCCESS,
+                       QHCA_SYN_NONE, false);
+}
+
+static bool raw_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
+{
+    return qhca_xport_run(e, qp, budget, raw_send);
+}
+
+const struct qhca_qp_ops qhca_raw_qp_ops = {
+    .init = qhca_xport_init,
+    .free = qhca_xport_free,
+    .error = qhca_xport_error,
+    .run = raw_run,
+    .query = qhca_xport_query,
+    .save = qhca_io_xport,
+};

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Saved state: Ethernet queues and the port. */
+#include <stdlib.h>
+
+#include "ethernet/ethernet.h"
+#include "base/save.h"
+
+static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
+{
+    struct qhca_eth_q tmp = { 0 }, *q = obj ? obj : &tmp;
+    struct qhca *e = io->e;
+
+    IO(io, q->num);
+    qhca_io_about(io, is_sq ? "Ethernet SQ" : "Ethernet RQ", q->num);
+    q->cq = qhca_io_ref(io, &e->q->cqs, true, q->cq ? q->cq->cqn : 0,
+                        "its CQ does not exist");
+    IO(io, q->dbrec);
+    IO(io, q->shift);
+    IO(io, q->stride);
+    IO(io, q->head);
+    IO(io, q->tail);
+    IO(io, q->dead);
+    NEED(io, q->shift <= QHCA_MAX_WQ_SHIFT &&
+         (is_sq ? q->stride >= 6 && q->stride <= 9 : q->stride == 4),
+         "its size is out of range");
+    NEED(io, is_sq || !(q->dbrec & 7), "its doorbell record is misaligned");
+    qhca_io_buf(io, &q->buf, io->failed ? 0 : 1ULL << (q->shift + q->stride),
+                true);
+    NEED(io, q->cq && q->buf.len, "it has no CQ or no buffer");
+    if (io->saving ||
+        !NEED(io, q->head - q->tail <= 1u << q->shift,
+              "more frames than it holds")) {
+        return;
+    }
+    q = malloc(sizeof(*q));
+    if (!NEED(io, q, "out of memory")) {
+        return;
+    }
+    *q = tmp;
+    q->is_sq = is_sq;
+    qhca_list_init(&q->ready);
+    qhca_event_init(&q->ev, q->num);
+    if (qhca_io_place(io, is_sq ? &e->eth->eth_sqs : &e->eth->eth_rqs, q,
+                      q->num)) {
+        q->cq->refs++;
+    } else {
+        free(q);
+    }
+}
+
+static void eth_sq(struct qhca_io *io, void *obj)
+{
+    eth_q(io, obj, true);
+}
+
+static void eth_rq(struct qhca_io *io, void *obj)
+{
+    eth_q(io, obj, false);
+}
+
+/* The address filter: addresses, which find their places again. */
+static void mc_list(struct qhca_io *io)
+{
+    struct qhca *e = io->e;
+    struct qhca_mac list[QHCA_HASH_SLOTS / 2];
+    uint32_t n = 0, i;
+
+    memset(list, 0, sizeof(list));
+    for (i = 0; io->saving && i < QHCA_HASH_SLOTS; i++) {
+        if (e->eth->mc_hash[i]) {
+            qhca_put_be16(list[n].mac, (uint16_t)(e->eth->mc_hash[i] >> 32));
+            qhca_put_be32(list[n].mac + 2, (uint32_t)e->eth->mc_hash[i]);
+            n++;
+        }
+    }
+    IO(io, n);
+    NEED(io, n <= QHCA_HASH_SLOTS / 2, "too many multicast addresses");
+    for (i = 0; i < n && !io->failed; i++) {
+        qhca_io_bytes(io, list[i].mac, sizeof(list[i].mac));
+        NEED(io, list[i].mac[0] & 1, "an address is no multicast address");
+    }
+    if (!io->saving && !io->failed) {
+        qhca_mc_set(e, list, n);
+    }
+}
+
+void qhca_io_eth(struct qhca_io *io)
+{
+    struct qhca *e = io->e;
+
+    qhca_io_section(io, "eth", 1);
+    qhca_io_table(io, &e->eth->eth_sqs);
+    qhca_io_each(io, &e->eth->eth_sqs, NULL, eth_sq);
+    qhca_io_table_end(io, &e->eth->eth_sqs);
+    qhca_io_table(io, &e->eth->eth_rqs);
+    qhca_io_each(io, &e->eth->eth_rqs, NULL, eth_rq);
+    qhca_io_table_end(io, &e->eth->eth_rqs);
+    qhca_io_about(io, "port", 0);
+    qhca_io_bytes(io, e->mac, sizeof(e->mac));
+    IO(io, e->eth->promisc);
+    IO(io, e->eth->allmulti);
+    IO(io, e->mtu);
+    IO(io, e->eth->eth_rqn);
+    NEED(io, !(e->mac[0] & 1), "its address is a group's");
+    NEED(io, e->mtu <= QHCA_MAX_MTU, "its MTU is out of range");
+    NEED(io, e->eth->eth_rqn == QHCA_ETH_RQ_NONE ||
+         qhca_idr_get(&e->eth->eth_rqs, e->eth->eth_rqn),
+         "its receive queue does not exist");
+    mc_list(io);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Guest and device memory, with accounting of what could not be accessed. */
+#include "memory/memory.h"
+
+#define COST_SHIFT  10      /* so many bytes cost as much as one access */
+
+/* Count an access.  Does a fault on demand hit it? */
+static bool dma_hit(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                    size_t len, bool write)
+{
+    qhca_cost(e, 1 + (uint32_t)(len >> COST_SHIFT));
+    return qhca_faulty(e, QHCA_FLT_AT_DMA) &&
+           e->hooks->dma_fails(e, kind, num, addr, len, write);
+}
+
+bool qhca_dma_read(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                   void *buf, size_t len)
+{
+    if (addr + len < addr || dma_hit(e, kind, num, addr, len, false) ||
+        !e->ops.dma_read(e->opaque, addr, buf, len)) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+        return false;
+    }
+    return true;
+}
+
+bool qhca_dma_write(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                    const void *buf, size_t len)
+{
+    if (addr + len < addr || dma_hit(e, kind, num, addr, len, true) ||
+        !e->ops.dma_write(e->opaque, addr, buf, len)) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+        return false;
+    }
+    return true;
+}
+
+bool qhca_dm_read(struct qhca *e, uint64_t off, void *buf, size_t len)
+{
+    if (off + len < off || off + len > e->cfg.dm_size ||
+        !e->ops.dm_read(e->opaque, off, buf, len)) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+        return false;
+    }
+    return true;
+}
+
+bool qhca_dm_write(struct qhca *e, uint64_t off, const void *buf, size_t len)
+{
+    if (off + len < off || off + len > e->cfg.dm_size ||
+        !e->ops.dm_write(e->opaque, off, buf, len)) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+        return false;
+    }
+    return true;
+}
+
+bool qhca_dma_store64(struct qhca *e, uint8_t kind, uint32_t num,
+                      uint64_t addr, uint64_t val)
+{
+    if (dma_hit(e, kind, num, addr, sizeof(val), true) ||
+        !e->ops.dma_store64(e->opaque, addr, val)) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+        return false;
+    }
+    return true;
+}
+
+bool qhca_dbrec_read(struct qhca *e, uint8_t kind, uint32_t num,
+                     uint64_t addr, uint32_t *index)
+{
+    uint32_t v;
+
+    if (!qhca_dma_read(e, kind, num,
+                       addr + offsetof(struct qhca_dbrec, index), &v,
+                       sizeof(v))) {
+        return false;
+    }
+    *index = qhca_le32(v);
+    return true;
+}

@@ -1,0 +1,779 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory regions: every access by key passes here (IBA 10.6.3).  A key is the
+ * index of the region in 31:8 and a byte the software chose in 7:0; it must
+ * match as a whole.
+ */
+#include <stdlib.h>
+
+#include "memory/memory.h"
+
+/* A guest CPU that writes without end could fail the swap for ever. */
+#define ATOMIC_TRIES        1000
+
+/* What an MR can be, one at most; 0: memory of the guest in a table. */
+#define MR_KINDS (QHCA_MR_F_PHYS | QHCA_MR_F_FAST_REG | QHCA_MR_F_DM | \
+                  QHCA_MR_F_ODP)
+
+/* What the peer may write, we may write: a rule of the verbs. */
+bool qhca_mr_access_ok(uint32_t access)
+{
+    return !(access & ~QHCA_ACCESS_MASK) &&
+           (!(access & (QHCA_ACCESS_REMOTE_WRITE |
+                        QHCA_ACCESS_REMOTE_ATOMIC)) ||
+            (access & QHCA_ACCESS_LOCAL_WRITE));
+}
+
+struct qhca_mr *qhca_mr_get(struct qhca *e, uint32_t key)
+{
+    struct qhca_mr *mr = qhca_idr_get(&e->mem->mrs,
+                                      key >> QHCA_KEY_INDEX_SHIFT);
+
+    return mr && mr->key == key ? mr : NULL;
+}
+
+/*
+ * The region a command names.  The key byte of a FAST_REG region or a window
+ * changes with each REG_MR or BIND_MW, which software may have posted in vain:
+ * it does not count.
+ */
+struct qhca_mr *qhca_mr_get_cmd(struct qhca *e, uint32_t key)
+{
+    struct qhca_mr *mr = qhca_idr_get(&e->mem->mrs,
+                                      key >> QHCA_KEY_INDEX_SHIFT);
+
+    return mr && (mr->key == key ||
+                  (mr->flags & (QHCA_MR_F_FAST_REG | QHCA_MR_F_MW))) ?
+           mr : NULL;
+}
+
+/* What an access needs that has a right to use windows. */
+#define REMOTE_ACCESS   (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
+                         QHCA_ACCESS_REMOTE_ATOMIC | \
+                         QHCA_ACCESS_FLUSH_GLOBAL | \
+                         QHCA_ACCESS_FLUSH_PERSISTENT)
+
+/*
+ * The checks of qhca_mr_check().  *@mrp gets the region and *@off where in it;
+ * NULL and a DMA address if it has no table.
+ */
+static uint8_t mr_find(struct qhca *e, uint32_t pd, bool privileged,
+                       uint32_t key, uint64_t addr, uint64_t len,
+                       uint32_t access, uint32_t qpn, struct qhca_mr **mrp,
+                       uint64_t *off)
+{
+    const struct qhca_mw *mw;
+    struct qhca_mr *mr;
+
+    *mrp = NULL;
+    *off = addr;
+    if (key == QHCA_LKEY_RESERVED) {
+        if (!privileged) {
+            return QHCA_SYN_KEY_PRIVILEGE;
+        }
+        return addr + (len - 1) < addr ? QHCA_SYN_KEY_BOUNDS : QHCA_SYN_NONE;
+    }
+    mr = qhca_mr_get(e, key);
+    if (!mr || mr->state != QHCA_MR_VALID) {
+        return QHCA_SYN_KEY_INVALID;
+    }
+    if (mr->pd != pd) {
+        return QHCA_SYN_KEY_PD;
+    }
+    mw = qhca_mr_mw(mr);
+    if (mw && !(access & REMOTE_ACCESS)) {
+        return QHCA_SYN_KEY_INVALID;    /* it has no L_Key */
+    }
+    if (mw && mw->qpn && mw->qpn != qpn) {
+        return QHCA_SYN_MW_QP;
+    }
+    if ((mr->access & access) != access) {
+        return QHCA_SYN_KEY_ACCESS;
+    }
+    *off = addr - mr->iova;
+    if (addr < mr->iova || *off > mr->len || len > mr->len - *off) {
+        return QHCA_SYN_KEY_BOUNDS;
+    }
+    if (mw) {
+        *off += mw->off;
+        mr = mw->bound;
+    }
+    *mrp = mr->flags & QHCA_MR_F_PHYS ? NULL : mr;
+    return QHCA_SYN_NONE;
+}
+
+uint8_t qhca_mr_check(struct qhca *e, uint32_t pd, bool privileged,
+                      uint32_t key, uint64_t addr, uint64_t len,
+                      uint32_t access, uint32_t qpn)
+{
+    struct qhca_mr *mr;
+    uint64_t off;
+
+    if (!len) {
+        return QHCA_SYN_NONE;
+    }
+    return mr_find(e, pd, privileged, key, addr, len, access, qpn, &mr, &off);
+}
+
+/* Are the addresses of its table offsets in device memory? */
+static bool mr_is_dm(const struct qhca_mr *mr)
+{
+    return mr && (mr->flags & QHCA_MR_F_DM);
+}
+
+static void trace_data(struct qhca *e, uint32_t qpn, uint64_t addr,
+                       uint64_t len, bool write)
+{
+    struct qhca_trace t = {
+        .kind = QHCA_TR_DATA, .num = qpn, .addr = addr, .a = len, .b = write,
+    };
+
+    qhca_trace_emit(e, &t);
+}
+
+/* One contiguous piece. */
+static uint8_t copy_run(struct qhca *e, bool dm, uint64_t addr,
+                        uint8_t *buf, size_t len, bool write, uint32_t qpn)
+{
+    bool ok;
+
+    if (dm) {
+        ok = write ? qhca_dm_write(e, addr, buf, len) :
+                     qhca_dm_read(e, addr, buf, len);
+    } else {
+        ok = write ? qhca_dma_write(e, QHCA_DMA_DATA, qpn, addr, buf, len) :
+                     qhca_dma_read(e, QHCA_DMA_DATA, qpn, addr, buf, len);
+    }
+
+    if (ok && qhca_tracing(e)) {
+        trace_data(e, qpn, addr, len, write);
+    }
+    return ok ? QHCA_SYN_NONE : QHCA_SYN_DATA_DMA;
+}
+
+/*
+ * Find the byte @off of the region; @want bytes from there are to be copied.
+ * A page that is missing is noted in e->mem->fault.
+ */
+static uint8_t mr_walk(struct qhca *e, struct qhca_mr *mr, uint64_t off,
+                       uint64_t want, bool write, uint64_t *at,
+                       uint64_t *run)
+{
+    uint8_t syn;
+
+    if (!(mr->flags & QHCA_MR_F_ODP)) {
+        return qhca_table_walk(e, &mr->buf, off, mr->key, at, run);
+    }
+    syn = qhca_table_walk_odp(e, &mr->buf, off, write, mr->key, at, run);
+    if (syn == QHCA_SYN_PAGE_FAULT) {
+        e->mem->fault.addr = mr->iova + off;
+        e->mem->fault.len = want;
+        e->mem->fault.max = mr->len - off;
+        e->mem->fault.key = mr->key;
+        e->mem->fault.write = write;
+    }
+    return syn;
+}
+
+/* The caller has checked; the loop makes progress by at least a byte. */
+static uint8_t mr_copy(struct qhca *e, struct qhca_mr *mr, uint64_t off,
+                       uint8_t *buf, size_t len, bool write, uint32_t qpn)
+{
+    uint64_t at, run;
+    uint8_t syn;
+    size_t n;
+
+    if (!mr) {
+        return copy_run(e, false, off, buf, len, write, qpn);
+    }
+    while (len) {
+        syn = mr_walk(e, mr, off, len, write, &at, &run);
+        if (syn) {
+            return syn;
+        }
+        n = run < len ? (size_t)run : len;
+        syn = copy_run(e, mr_is_dm(mr), at, buf, n, write, qpn);
+        if (syn) {
+            return syn;
+        }
+        off += n;
+        buf += n;
+        len -= n;
+    }
+    return QHCA_SYN_NONE;
+}
+
+uint8_t qhca_mr_read(struct qhca *e, uint32_t pd, bool privileged,
+                     uint32_t key, uint64_t addr, void *buf, size_t len,
+                     uint32_t access, uint32_t qpn)
+{
+    struct qhca_mr *mr;
+    uint64_t off;
+    uint8_t syn;
+
+    if (!len) {
+        return QHCA_SYN_NONE;
+    }
+    syn = mr_find(e, pd, privileged, key, addr, len, access, qpn, &mr, &off);
+    return syn ? syn : mr_copy(e, mr, off, buf, len, false, qpn);
+}
+
+uint8_t qhca_mr_write(struct qhca *e, uint32_t pd, bool privileged,
+                      uint32_t key, uint64_t addr, const void *buf,
+                      size_t len, uint32_t access, uint32_t qpn)
+{
+    struct qhca_mr *mr;
+    uint64_t off;
+    uint8_t syn;
+
+    if (!len) {
+        return QHCA_SYN_NONE;
+    }
+    syn = mr_find(e, pd, privileged, key, addr, len, access, qpn, &mr, &off);
+    /* mr_copy() does not change what it writes from. */
+    return syn ? syn : mr_copy(e, mr, off, (void *)buf, len, true, qpn);
+}
+
+/* What becomes of @old; false: it stays as it is. */
+static bool atomic_next(const struct qhca_atomic *op, uint64_t old,
+                        uint64_t *next)
+{
+    uint64_t tops = op->mask;
+
+    if (op->swap_op) {
+        *next = (old & ~op->swap_mask) | (op->swap & op->swap_mask);
+        return !((old ^ op->cmp_add) & op->mask);
+    }
+    /* Without the highest bits of the fields no carry leaves one. */
+    *next = (old & ~tops) + (op->cmp_add & ~tops);
+    *next ^= (old ^ op->cmp_add) & tops;
+    return true;
+}
+
+/* @op on the 8 bytes at DMA address, or offset in device memory, @addr. */
+static bool atomic_at(struct qhca *e, bool dm, uint64_t addr,
+                      const struct qhca_atomic *op, uint64_t *old)
+{
+    bool (*cas)(void *opaque, uint64_t addr, uint64_t cmp, uint64_t swap,
+                uint64_t *old) = dm ? e->ops.dm_cas64 : e->ops.dma_cas64;
+    bool (*get)(void *opaque, uint64_t addr, void *buf, size_t len) =
+        dm ? e->ops.dm_read : e->ops.dma_read;
+    uint64_t expect, next, seen;
+    unsigned i;
+
+    if (op->swap_op && op->mask == UINT64_MAX &&
+        op->swap_mask == UINT64_MAX) {
+        return cas(e->opaque, addr, op->cmp_add, op->swap, old);
+    }
+    if (!get(e->opaque, addr, &expect, sizeof(expect))) {
+        return false;
+    }
+    expect = qhca_le64(expect);
+    for (i = 0; i < ATOMIC_TRIES; i++) {
+        *old = expect;
+        /* one that changes nothing must have seen the bytes in one piece */
+        if (!atomic_next(op, expect, &next)) {
+            next = expect;
+        }
+        if (!cas(e->opaque, addr, expect, next, &seen)) {
+            return false;
+        }
+        if (seen == expect) {
+            return true;
+        }
+        expect = seen;
+    }
+    return false;
+}
+
+/*
+ * Check a remote access to the 8 bytes at @addr and find their DMA address or
+ * (*@dm) offset in device memory.  A region may begin anywhere in its page, so
+ * that may be misaligned.
+ */
+static uint8_t find_word(struct qhca *e, uint32_t pd, uint32_t key,
+                         uint64_t addr, uint32_t access, uint32_t qpn,
+                         bool *dm, uint64_t *at)
+{
+    struct qhca_mr *mr;
+    uint64_t run = 8, off;
+    uint8_t syn;
+
+    if (addr & 7) {
+        return QHCA_SYN_BAD_PACKET;
+    }
+    *dm = false;
+    syn = mr_find(e, pd, false, key, addr, 8, access, qpn, &mr, &off);
+    *at = off;
+    if (!syn && mr) {
+        *dm = mr_is_dm(mr);
+        syn = mr_walk(e, mr, off, 8, true, at, &run);
+    }
+    if (!syn && ((*at & 7) || run < 8)) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+        syn = QHCA_SYN_DATA_DMA;
+    }
+    return syn;
+}
+
+uint8_t qhca_mr_atomic(struct qhca *e, uint32_t pd, uint32_t key,
+                       uint64_t addr, const struct qhca_atomic *op,
+                       uint64_t *old, uint32_t qpn)
+{
+    uint64_t at;
+    bool dm;
+    uint8_t syn = find_word(e, pd, key, addr, QHCA_ACCESS_REMOTE_ATOMIC, qpn,
+                            &dm, &at);
+
+    if (syn) {
+        return syn;
+    }
+    if ((!dm && qhca_faulty(e, QHCA_FLT_AT_DMA) &&
+         e->hooks->dma_fails(e, QHCA_DMA_DATA, qpn, at, 8, true)) ||
+        !atomic_at(e, dm, at, op, old)) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+        return QHCA_SYN_DATA_DMA;
+    }
+    if (qhca_tracing(e)) {
+        trace_data(e, qpn, at, 8, true);
+    }
+    return QHCA_SYN_NONE;
+}
+
+/* Device memory has no store in one piece but the swap. */
+static bool dm_store64(struct qhca *e, uint64_t addr, uint64_t val)
+{
+    uint64_t expect = 0, seen;
+    unsigned i;
+
+    for (i = 0; i < ATOMIC_TRIES; i++) {
+        if (!e->ops.dm_cas64(e->opaque, addr, expect, val, &seen)) {
+            break;
+        }
+        if (seen == expect) {
+            return true;
+        }
+        expect = seen;
+    }
+    qhca_count(e, QHCA_STAT_DMA_ERRORS);
+    return false;
+}
+
+uint8_t qhca_mr_store64(struct qhca *e, uint32_t pd, uint32_t key,
+                        uint64_t addr, const uint8_t buf[8], uint32_t qpn)
+{
+    uint64_t at;
+    bool dm;
+    uint8_t syn = find_word(e, pd, key, addr, QHCA_ACCESS_REMOTE_WRITE, qpn,
+                            &dm, &at);
+
+    if (syn) {
+        return syn;
+    }
+    if (dm ? !dm_store64(e, at, qhca_get_le64(buf)) :
+        !qhca_dma_store64(e, QHCA_DMA_DATA, qpn, at, qhca_get_le64(buf))) {
+        return QHCA_SYN_DATA_DMA;
+    }
+    if (qhca_tracing(e)) {
+        trace_data(e, qpn, at, 8, true);
+    }
+    return QHCA_SYN_NONE;
+}
+
+uint8_t qhca_mr_flush(struct qhca *e, uint32_t pd, uint32_t key,
+                      uint64_t addr, uint32_t len, bool whole,
+                      uint32_t access, uint32_t qpn)
+{
+    struct qhca_mr *mr = qhca_mr_get(e, key);
+    uint64_t off;
+    uint8_t syn;
+
+    if (whole && mr) {
+        addr = mr->iova;
+        len = 0;
+    }
+    syn = mr_find(e, pd, false, key, addr, len, access, qpn, &mr, &off);
+    if (!syn) {
+        /* DMA goes to memory at once: order is all that is to be made. */
+        e->ops.dma_fence(e->opaque);
+    }
+    return syn;
+}
+
+uint8_t qhca_mr_invalidate(struct qhca *e, uint32_t pd, uint32_t key,
+                           uint32_t qpn)
+{
+    struct qhca_mr *mr = qhca_mr_get(e, key);
+
+    if (!mr) {
+        return QHCA_SYN_KEY_INVALID;
+    }
+    if (mr->pd != pd) {
+        return QHCA_SYN_KEY_PD;
+    }
+    if (mr->flags & QHCA_MR_F_MW2) {
+        struct qhca_mw *mw = qhca_mr_mw(mr);
+
+        if (mw->qpn && mw->qpn != qpn) {
+            return QHCA_SYN_MW_QP;
+        }
+        qhca_mw_unbind(mw);
+        return QHCA_SYN_NONE;
+    }
+    if (!(mr->flags & QHCA_MR_F_FAST_REG)) {
+        return QHCA_SYN_KEY_ACCESS;
+    }
+    if (mr->windows) {
+        return QHCA_SYN_MW_BOUND;
+    }
+    /* The peer may have been first: a free one stays free. */
+    mr->state = QHCA_MR_FREE;
+    return QHCA_SYN_NONE;
+}
+
+void qhca_mr_sync(struct qhca *e, uint32_t index)
+{
+    struct qhca_mr *mr = qhca_idr_get(&e->mem->mrs, index);
+
+    /* It may have been destroyed while software was on its way here. */
+    if (mr && (mr->flags & QHCA_MR_F_ODP)) {
+        qhca_table_forget(&mr->buf);
+    }
+}
+
+/* See struct qhca_wqe_remote for where REG_MR keeps its arguments. */
+uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
+                         const struct qhca_sq_wqe *wqe)
+{
+    uint32_t key = qhca_le32(wqe->remote.rkey);
+    uint32_t arg = qhca_le32(wqe->remote.arg), pages = arg >> 16;
+    uint64_t iova = qhca_le64(wqe->ctrl.arg0);
+    uint64_t len = qhca_le64(wqe->ctrl.arg1);
+    struct qhca_mr *mr = qhca_idr_get(&e->mem->mrs,
+                                      key >> QHCA_KEY_INDEX_SHIFT);
+    struct qhca_buf d = { .form = QHCA_BUF_FLAT, .hops = 1 };
+    struct qhca_table map;
+
+    if (!mr || !(mr->flags & QHCA_MR_F_FAST_REG) ||
+        mr->state != QHCA_MR_FREE) {
+        return QHCA_SYN_KEY_INVALID;
+    }
+    if (mr->pd != pd) {
+        return QHCA_SYN_KEY_PD;
+    }
+    if (!qhca_mr_access_ok(arg & 0xff)) {
+        return QHCA_SYN_KEY_ACCESS;
+    }
+    if (pages > mr->max_entries ||
+        iova + (len - 1) < iova || len > QHCA_MAX_MR_SIZE) {
+        return QHCA_SYN_KEY_BOUNDS;
+    }
+    d.addr = wqe->remote.addr;
+    d.len = qhca_le64(len);
+    d.page_shift = (arg >> 8) & 0xff;
+    d.entries = qhca_le32(pages);
+    /* Byte 0 lies in its page where its address says. */
+    d.first = d.page_shift <= QHCA_BUF_PAGE_SHIFT_MAX ?
+              qhca_le32((uint32_t)(iova & ((1ULL << d.page_shift) - 1))) : 0;
+    if (qhca_table_init(&map, &d, 0, false)) {
+        return QHCA_SYN_TABLE_INVALID;
+    }
+    mr->buf = map;
+    mr->key = key;
+    mr->iova = iova;
+    mr->len = len;
+    mr->access = arg & 0xff & QHCA_ACCESS_MASK;
+    mr->state = QHCA_MR_VALID;
+    return QHCA_SYN_NONE;
+}
+
+/* Length and addresses of a region with a table. */
+static uint8_t check_range(struct qhca_cmd *c, const struct qhca_mpt *in,
+                           uint8_t flags)
+{
+    uint64_t iova = qhca_le64(in->iova), len = qhca_le64(in->len);
+
+    if (!len && !in->buf.len && (flags & QHCA_MR_F_DM)) {
+        return QHCA_ST_OK;      /* allows nothing: verbs know such regions */
+    }
+    if (!len || len > QHCA_MAX_MR_SIZE || len != qhca_le64(in->buf.len)) {
+        return qhca_bad(c, offsetof(struct qhca_mpt, len));
+    }
+    if (iova + (len - 1) < iova) {
+        return qhca_bad(c, offsetof(struct qhca_mpt, iova));
+    }
+    return QHCA_ST_OK;
+}
+
+static uint8_t mr_check_create(struct qhca *e, struct qhca_cmd *c,
+                               const struct qhca_mpt *in)
+{
+    uint32_t max_entries = qhca_le32(in->max_entries);
+
+    if (!qhca_mr_access_ok(qhca_le32(in->access))) {
+        return qhca_bad(c, offsetof(struct qhca_mpt, access));
+    }
+    if ((in->flags & ~MR_KINDS) || (in->flags & (in->flags - 1))) {
+        return qhca_bad(c, offsetof(struct qhca_mpt, flags));
+    }
+    if ((in->flags & QHCA_MR_F_DM) && !e->cfg.dm_size) {
+        return QHCA_ST_UNSUPPORTED;
+    }
+    if (!qhca_idr_get(&e->mem->pds, qhca_le32(in->pd))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_mpt, pd));
+    }
+    if (in->flags & QHCA_MR_F_FAST_REG) {
+        if (!max_entries || max_entries > 65535) {
+            return qhca_bad(c, offsetof(struct qhca_mpt, max_entries));
+        }
+        return QHCA_ST_OK;
+    }
+    if (in->flags & QHCA_MR_F_PHYS) {
+        if (in->iova) {
+            return qhca_bad(c, offsetof(struct qhca_mpt, iova));
+        }
+        return QHCA_ST_OK;
+    }
+    return check_range(c, in, in->flags);
+}
+
+/* Device memory is one block, and the region must lie in it. */
+static bool dm_ok(const struct qhca *e, const struct qhca_table *m)
+{
+    return m->form == QHCA_BUF_DIRECT && m->len <= e->cfg.dm_size &&
+           m->addr <= e->cfg.dm_size - m->len &&
+           m->first <= e->cfg.dm_size - m->len - m->addr;
+}
+
+/* The table of a region of @flags that is neither PHYS nor FAST_REG. */
+static uint8_t init_table(const struct qhca *e, struct qhca_table *m,
+                          const struct qhca_mpt *in, uint8_t flags)
+{
+    uint64_t len = qhca_le64(in->len);
+    uint8_t st;
+
+    if (!len) {
+        return QHCA_ST_OK;              /* nothing, so nowhere */
+    }
+    st = qhca_table_init(m, &in->buf, len, false);
+    m->odp = flags & QHCA_MR_F_ODP;
+    if (!st && (((flags & QHCA_MR_F_DM) && !dm_ok(e, m)) ||
+                (m->odp && m->form != QHCA_BUF_FLAT &&
+                 m->form != QHCA_BUF_TREE))) {
+        st = QHCA_ST_BAD_TABLE;
+    }
+    return st;
+}
+
+bool qhca_mr_valid(const struct qhca *e, const struct qhca_mr *mr)
+{
+    const struct qhca_table *m = &mr->buf;
+    bool table = m->len, end = mr->iova + (mr->len - 1) >= mr->iova;
+
+    if (!qhca_mr_access_ok(mr->access) || (mr->flags & ~MR_KINDS) ||
+        (mr->flags & (mr->flags - 1))) {
+        return false;
+    }
+    if (mr->flags & QHCA_MR_F_PHYS) {
+        return mr->state == QHCA_MR_VALID && !mr->iova &&
+               mr->len == UINT64_MAX && !table;
+    }
+    if (mr->flags & QHCA_MR_F_FAST_REG) {
+        return mr->max_entries && mr->max_entries <= 65535 &&
+               (mr->state == QHCA_MR_FREE ||
+                (table && m->form == QHCA_BUF_FLAT && m->len == mr->len &&
+                 m->entries <= mr->max_entries && end &&
+                 mr->len <= QHCA_MAX_MR_SIZE));
+    }
+    if (mr->state != QHCA_MR_VALID || m->len != mr->len) {
+        return false;
+    }
+    if (!table) {
+        return mr->flags & QHCA_MR_F_DM;
+    }
+    return mr->len <= QHCA_MAX_MR_SIZE && end &&
+           (!(mr->flags & QHCA_MR_F_DM) || dm_ok(e, m)) &&
+           (!(mr->flags & QHCA_MR_F_ODP) || m->form == QHCA_BUF_FLAT ||
+            m->form == QHCA_BUF_TREE);
+}
+
+uint8_t qhca_cmd_create_mr(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_mpt *in = c->in;
+    uint8_t st = mr_check_create(e, c, in);
+    struct qhca_mr *mr;
+    uint32_t index;
+
+    if (st) {
+        return st;
+    }
+    mr = calloc(1, sizeof(*mr));
+    if (!mr) {
+        return QHCA_ST_NO_RESOURCES;
+    }
+    if (in->flags & QHCA_MR_F_PHYS) {
+        mr->len = UINT64_MAX;
+        mr->state = QHCA_MR_VALID;
+    } else if (in->flags & QHCA_MR_F_FAST_REG) {
+        mr->max_entries = qhca_le32(in->max_entries);
+        mr->state = QHCA_MR_FREE;
+    } else {
+        mr->iova = qhca_le64(in->iova);
+        mr->len = qhca_le64(in->len);
+        mr->state = QHCA_MR_VALID;
+        st = init_table(e, &mr->buf, in, in->flags);
+    }
+    if (!st && !qhca_idr_add(&e->mem->mrs, mr, &index)) {
+        st = QHCA_ST_NO_RESOURCES;
+    }
+    if (st) {
+        free(mr);
+        return st;
+    }
+    mr->key = index << QHCA_KEY_INDEX_SHIFT |
+              (qhca_le32(in->key) & QHCA_KEY_BYTE_MASK);
+    mr->pd = qhca_le32(in->pd);
+    e->mem->pd_refs[mr->pd]++;
+    mr->access = qhca_le32(in->access);
+    mr->flags = in->flags;
+    c->obj = mr->key;
+    return QHCA_ST_OK;
+}
+
+/* Is @mask allowed for this region, and are the values it names? */
+static uint8_t check_modify(struct qhca *e, struct qhca_cmd *c,
+                            const struct qhca_mr *mr)
+{
+    const struct qhca_mpt *in = c->in;
+
+    if (c->mask & ~(QHCA_MR_M_PD | QHCA_MR_M_ACCESS | QHCA_MR_M_TRANS)) {
+        return QHCA_ST_BAD_PARAM;
+    }
+    if ((mr->flags & (QHCA_MR_F_PHYS | QHCA_MR_F_FAST_REG | QHCA_MR_F_MW)) ||
+        ((c->mask & QHCA_MR_M_TRANS) &&
+         (mr->flags & (QHCA_MR_F_DM | QHCA_MR_F_ODP)))) {
+        return QHCA_ST_BAD_STATE;
+    }
+    if (mr->windows) {
+        return QHCA_ST_BUSY;
+    }
+    if ((c->mask & QHCA_MR_M_PD) &&
+        !qhca_idr_get(&e->mem->pds, qhca_le32(in->pd))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_mpt, pd));
+    }
+    if ((c->mask & QHCA_MR_M_ACCESS) &&
+        !qhca_mr_access_ok(qhca_le32(in->access))) {
+        return qhca_bad(c, offsetof(struct qhca_mpt, access));
+    }
+    return c->mask & QHCA_MR_M_TRANS ? check_range(c, in, mr->flags) :
+                                       QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_modify_mr(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_mr *mr = qhca_mr_get_cmd(e, c->obj);
+    const struct qhca_mpt *in = c->in;
+    struct qhca_table map;
+    uint8_t st;
+
+    if (!mr) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    st = check_modify(e, c, mr);
+    if (!st && (c->mask & QHCA_MR_M_TRANS)) {
+        memset(&map, 0, sizeof(map));
+        st = init_table(e, &map, in, mr->flags);
+    }
+    if (st) {
+        return st;
+    }
+    if (c->mask & QHCA_MR_M_TRANS) {
+        mr->buf = map;
+        mr->iova = qhca_le64(in->iova);
+        mr->len = qhca_le64(in->len);
+    }
+    if (c->mask & QHCA_MR_M_ACCESS) {
+        mr->access = qhca_le32(in->access);
+    }
+    if (c->mask & QHCA_MR_M_PD) {
+        e->mem->pd_refs[mr->pd]--;
+        mr->pd = qhca_le32(in->pd);
+        e->mem->pd_refs[mr->pd]++;
+    }
+    return QHCA_ST_OK;
+}
+
+static void mr_free(struct qhca *e, struct qhca_mr *mr)
+{
+    if (mr->flags & QHCA_MR_F_MW) {
+        qhca_mw_unbind(qhca_mr_mw(mr));
+    }
+    e->mem->pd_refs[mr->pd]--;
+    qhca_idr_del(&e->mem->mrs, mr->key >> QHCA_KEY_INDEX_SHIFT);
+    free(mr);
+}
+
+uint8_t qhca_cmd_destroy_mr(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_mr *mr = qhca_mr_get_cmd(e, c->obj);
+
+    if (!mr) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    if (mr->windows) {
+        return QHCA_ST_BUSY;
+    }
+    mr_free(e, mr);
+    return QHCA_ST_OK;
+}
+
+bool qhca_query_mr(struct qhca *e, uint32_t key, struct qhca_mpt *out)
+{
+    struct qhca_mr *mr = qhca_mr_get_cmd(e, key);
+    const struct qhca_mw *mw;
+
+    if (!mr) {
+        return false;
+    }
+    memset(out, 0, sizeof(*out));
+    qhca_table_describe(&mr->buf, &out->buf);
+    out->iova = qhca_le64(mr->iova);
+    out->len = qhca_le64(mr->len);
+    out->key = qhca_le32(mr->key);
+    out->pd = qhca_le32(mr->pd);
+    out->access = qhca_le32(mr->access);
+    out->flags = mr->flags;
+    out->state = mr->state;
+    out->max_entries = qhca_le32(mr->max_entries);
+    mw = qhca_mr_mw(mr);
+    if (mw && mw->bound) {
+        out->mw_mr_key = qhca_le32(mw->bound->key);
+        out->mw_qpn = qhca_le32(mw->qpn);
+    }
+    return true;
+}
+
+uint8_t qhca_cmd_query_mr(struct qhca *e, struct qhca_cmd *c)
+{
+    return qhca_query_mr(e, c->obj, c->out) ? QHCA_ST_OK : QHCA_ST_BAD_OBJ;
+}
+
+static void mr_free_all(struct qhca *e, bool windows)
+{
+    struct qhca_mr *mr;
+    uint32_t n;
+
+    for (n = 0; n < qhca_idr_end(&e->mem->mrs); n++) {
+        mr = qhca_idr_get(&e->mem->mrs, n);
+        if (mr && !(mr->flags & QHCA_MR_F_MW) == !windows) {
+            mr_free(e, mr);
+        }
+    }
+}
+
+void qhca_mrs_free(struct qhca *e)
+{
+    /* windows first: they know their region */
+    mr_free_all(e, true);
+    mr_free_all(e, false);
+}

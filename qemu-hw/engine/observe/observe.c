@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How the observers are attached to an adapter. */
+#include <stdlib.h>
+
+#include "observe/debug_internal.h"
+#include "observe/fault_state.h"
+
+static void observers_free(struct qhca *e)
+{
+    qhca_debug_free(e);
+    free(e->faults);
+    e->faults = NULL;
+}
+
+static const struct qhca_hooks observers = {
+    .event = qhca_debug_event,
+    .stop_due = qhca_debug_due,
+    .tracing = qhca_debug_tracing,
+    .dma_fails = qhca_fault_dma,
+    .table_fails = qhca_fault_table,
+    .recv_fails = qhca_fault_recv,
+    .cqe_fails = qhca_fault_cqe,
+    .event_fails = qhca_fault_event,
+    .irq_fails = qhca_fault_irq,
+    .tx = qhca_fault_tx,
+    .rx = qhca_fault_rx,
+    .set_link = qhca_fault_set_link,
+    .reset = qhca_fault_reset,
+    .finish = qhca_fault_finish,
+    .deadline = qhca_fault_deadline,
+    .timer = qhca_fault_timer,
+    .flush = qhca_fault_flush,
+    .forget_stop = qhca_debug_forget_stop,
+    .free = observers_free,
+};
+
+void qhca_observe(struct qhca *e)
+{
+    e->hooks = &observers;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Event queues.
+ *
+ * An event that finds its EQ full waits at the object it concerns: one bit for
+ * each kind, and the object in the EQ's list.  So nothing is lost, nothing is
+ * allocated, and a guest that never reads its EQ costs nothing.
+ */
+#include <stdlib.h>
+
+#include "queues/queues.h"
+
+#define EQ_BATCH            64
+
+/*
+ * The kinds of events one object can have, in the order in which they are
+ * told when several wait.
+ */
+static const uint8_t event_kind[] = {
+    QHCA_EV_CQ, /* first: see qhca_event_bits() */
+    QHCA_EV_COMM_EST, QHCA_EV_SQ_DRAINED, QHCA_EV_SRQ_LIMIT,
+    QHCA_EV_CQ_ERR, QHCA_EV_SRQ_ERR, QHCA_EV_QP_REQ_ERR,
+    QHCA_EV_QP_ACCESS_ERR, QHCA_EV_QP_FATAL, QHCA_EV_LAST_WQE,
+    QHCA_EV_ETH_SQ_ERR, QHCA_EV_ETH_RQ_ERR, QHCA_EV_PORT,
+    QHCA_EV_DEVICE_FATAL, QHCA_EV_PAGE_FAULT,
+};
+
+uint32_t qhca_event_bits(bool comp)
+{
+    uint32_t all = (1u << sizeof(event_kind)) - 1;
+
+    return comp ? 1u : all & ~1u;
+}
+
+static bool has_syndrome(uint8_t type)
+{
+    switch (type) {
+    case QHCA_EV_CQ_ERR:
+    case QHCA_EV_SRQ_ERR:
+    case QHCA_EV_QP_REQ_ERR:
+    case QHCA_EV_QP_ACCESS_ERR:
+    case QHCA_EV_QP_FATAL:
+    case QHCA_EV_ETH_SQ_ERR:
+    case QHCA_EV_ETH_RQ_ERR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static uint32_t event_arg(struct qhca *e, struct qhca_event_src *src,
+                          uint8_t type)
+{
+    if (type == QHCA_EV_CQ) {
+        return qhca_container(src, struct qhca_cq, comp)->prod;
+    }
+    return type == QHCA_EV_PORT ? e->link : 0;
+}
+
+static bool eq_full(const struct qhca_eq *eq)
+{
+    return eq->stalled || eq->prod - eq->cons >= 1u << eq->shift;
+}
+
+static void eq_interrupt(struct qhca *e, struct qhca_eq *eq)
+{
+    eq->armed = false;
+    qhca_msix(e, eq->vector);
+}
+
+/* Write one entry; the caller has seen that there is room. */
+static void eq_write(struct qhca *e, struct qhca_eq *eq,
+                     struct qhca_event_src *src, uint8_t type)
+{
+    struct qhca_trace t = {
+        .kind = QHCA_TR_EQE, .num = eq->eqn, .peer = src->obj, .a = type,
+        .index = eq->prod,
+    };
+    struct qhca_eqe eqe = {
+        .type = type,
+        .syndrome = has_syndrome(type) ? src->syndrome : 0,
+        .obj = qhca_le32(src->obj),
+        .arg = qhca_le32(event_arg(e, src, type)),
+        .phase = !((eq->prod >> eq->shift) & 1),
+    };
+    uint64_t off = eq->prod & ((1u << eq->shift) - 1), addr, run;
+
+    off *= sizeof(eqe);
+    if (qhca_table_walk(e, &eq->buf, off, eq->eqn, &addr, &run) ||
+        !qhca_dma_write(e, QHCA_DMA_EQE, eq->eqn, addr, &eqe, 8) ||
+        !qhca_dma_store64(e, QHCA_DMA_EQE, eq->eqn, addr + 8,
+                          qhca_get_le64((uint8_t *)&eqe + 8))) {
+        qhca_fatal(e, QHCA_FATAL_EQ);
+        return;
+    }
+    eq->prod++;
+    qhca_count(e, QHCA_STAT_EQES);
+    if (qhca_tracing(e)) {
+        qhca_trace_emit(e, &t);
+    }
+    if (eq->armed) {
+        eq_interrupt(e, eq);
+    }
+}
+
+void qhca_event_init(struct qhca_event_src *src, uint32_t obj)
+{
+    qhca_list_init(&src->link);
+    src->pending = 0;
+    src->obj = obj;
+    src->syndrome = 0;
+}
+
+void qhca_event_forget(struct qhca_event_src *src)
+{
+    qhca_list_del(&src->link);
+    src->pending = 0;
+}
+
+void qhca_event(struct qhca *e, struct qhca_eq *eq,
+                struct qhca_event_src *src, uint8_t type, uint8_t syndrome)
+{
+    unsigned i;
+
+    if (has_syndrome(type)) {
+        src->syndrome = syndrome;
+    }
+    if (qhca_faulty(e, QHCA_FLT_AT_EVENT) &&
+        e->hooks->event_fails(e, eq->eqn, src->obj)) {
+        eq->stalled = true;
+    }
+    /* Those that wait go first, or the order would be lost. */
+    if (!eq_full(eq) && qhca_list_empty(&eq->pending)) {
+        eq_write(e, eq, src, type);
+        return;
+    }
+    for (i = 0; i < sizeof(event_kind); i++) {
+        if (event_kind[i] == type) {
+            src->pending |= 1u << i;
+        }
+    }
+    if (qhca_list_empty(&src->link)) {
+        qhca_list_add_tail(&eq->pending, &src->link);
+    }
+}
+
+void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
+                      uint8_t type, uint8_t syndrome)
+{
+    struct qhca_eq *eq = qhca_idr_get(&e->q->eqs, QHCA_EQN_ASYNC);
+
+    /* Without the asynchronous EQ there is nobody to tell. */
+    if (eq && e->fatal != QHCA_FATAL_EQ) {
+        qhca_event(e, eq, src, type, syndrome);
+    }
+}
+
+/* Tell what waits while there is room; true: the batch was not enough. */
+static bool eq_drain(struct qhca *e, struct qhca_eq *eq)
+{
+    struct qhca_event_src *src;
+    unsigned n, kind;
+
+    for (n = 0; !qhca_list_empty(&eq->pending) && !eq_full(eq); n++) {
+        if (n == EQ_BATCH) {
+            return true;
+        }
+        src = qhca_container(eq->pending.next, struct qhca_event_src, link);
+        kind = (unsigned)__builtin_ctz(src->pending);
+        src->pending &= ~(1u << kind);
+        if (!src->pending) {
+            qhca_list_del(&src->link);
+        }
+        eq_write(e, eq, src, event_kind[kind]);
+        if (e->fatal) {
+            return false;
+        }
+    }
+    return false;
+}
+
+void qhca_eq_run(struct qhca *e)
+{
+    struct qhca_eq *eq;
+
+    if (qhca_list_empty(&e->q->eq_work)) {
+        return;
+    }
+    eq = qhca_container(e->q->eq_work.next, struct qhca_eq, work);
+    qhca_list_del(&eq->work);
+    if (eq_drain(e, eq)) {
+        qhca_list_add_tail(&e->q->eq_work, &eq->work);
+    }
+}
+
+void qhca_eqs_go_on(struct qhca *e)
+{
+    struct qhca_eq *eq;
+    uint32_t n;
+
+    for (n = 0; n < qhca_idr_end(&e->q->eqs); n++) {
+        eq = qhca_idr_get(&e->q->eqs, n);
+        if (eq && eq->stalled) {
+            eq->stalled = false;
+            if (qhca_list_empty(&eq->work)) {
+                qhca_list_add_tail(&e->q->eq_work, &eq->work);
+            }
+        }
+    }
+}
+
+void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
+                      bool arm)
+{
+    if (cons - eq->cons > eq->prod - eq->cons) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, eq->eqn,
+                         "EQ consumer index not in the ring");
+        return;
+    }
+    eq->cons = cons;
+    if (eq_drain(e, eq) && qhca_list_empty(&eq->work)) {
+        qhca_list_add_tail(&e->q->eq_work, &eq->work);
+    }
+    if (e->fatal || !arm) {
+        return;
+    }
+    if (eq->prod != eq->cons) {
+        eq_interrupt(e, eq);
+    } else {
+        eq->armed = true;
+    }
+}
+
+static void eq_free(struct qhca_eq *eq)
+{
+    /* What still waits has no place to go to any more. */
+    while (!qhca_list_empty(&eq->pending)) {
+        qhca_event_forget(qhca_container(eq->pending.next,
+                                         struct qhca_event_src, link));
+    }
+    qhca_list_del(&eq->work);
+    free(eq);
+}
+
+uint8_t qhca_cmd_create_eq(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_eqc *in = c->in;
+    struct qhca_eq *eq;
+    bool ok;
+
+    if (in->shift < 1 || in->shift > QHCA_MAX_EQ_SHIFT) {
+        return qhca_bad(c, offsetof(struct qhca_eqc, shift));
+    }
+    if (in->flags) {
+        return qhca_bad(c, offsetof(struct qhca_eqc, flags));
+    }
+    if (qhca_le16(in->vector) >= e->cfg.num_vectors) {
+        return qhca_bad(c, offsetof(struct qhca_eqc, vector));
+    }
+    eq = calloc(1, sizeof(*eq));
+    if (!eq) {
+        return QHCA_ST_NO_RESOURCES;
+    }
+    qhca_list_init(&eq->pending);
+    qhca_list_init(&eq->work);
+    eq->shift = in->shift;
+    eq->vector = qhca_le16(in->vector);
+    if (qhca_table_init(&eq->buf, &in->buf,
+                        sizeof(struct qhca_eqe) << eq->shift, true)) {
+        free(eq);
+        return QHCA_ST_BAD_TABLE;
+    }
+    eq->buf.kind = QHCA_DMA_EQE;
+    if (!qhca_idr_get(&e->q->eqs, QHCA_EQN_ASYNC)) {
+        eq->eqn = QHCA_EQN_ASYNC;
+        ok = qhca_idr_add_at(&e->q->eqs, eq, eq->eqn);
+    } else {
+        ok = qhca_idr_add(&e->q->eqs, eq, &eq->eqn);
+    }
+    if (!ok) {
+        free(eq);
+        return QHCA_ST_NO_RESOURCES;
+    }
+    c->obj = eq->eqn;
+    return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_destroy_eq(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_eq *eq = qhca_idr_get(&e->q->eqs, c->obj);
+
+    if (!eq) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    if (eq->refs) {
+        return QHCA_ST_BUSY;
+    }
+    qhca_idr_del(&e->q->eqs, c->obj);
+    eq_free(eq);
+    return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_query_eq(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_eq *eq = qhca_idr_get(&e->q->eqs, c->obj);
+    struct qhca_eqc *out = c->out;
+
+    if (!eq) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    qhca_table_describe(&eq->buf, &out->buf);
+    out->eqn = qhca_le32(eq->eqn);
+    out->shift = eq->shift;
+    out->vector = qhca_le16(eq->vector);
+    out->prod = qhca_le32(eq->prod);
+    out->cons = qhca_le32(eq->cons);
+    out->armed = eq->armed;
+    return QHCA_ST_OK;
+}
+
+void qhca_eqs_free(struct qhca *e)
+{
+    struct qhca_eq *eq;
+    uint32_t n;
+
+    for (n = 0; n < qhca_idr_end(&e->q->eqs); n++) {
+        eq = qhca_idr_del(&e->q->eqs, n);
+        if (eq) {
+            eq_free(eq);
+        }
+    }
+}
+
+void qhca_fatal(struct qhca *e, uint8_t reason)
+{
+    if (e->fatal) {
+        return;
+    }
+    e->fatal = reason;
+    qhca_guest_error(e, QHCA_STAT_AQ_ERRORS, reason, "fatal: reset needed");
+    qhca_async_event(e, &e->q->port_ev, QHCA_EV_DEVICE_FATAL, 0);
+}

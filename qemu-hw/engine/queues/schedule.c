@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The ready list: QPs with something to do. */
+#include "queues/queues.h"
+
+void qhca_qp_schedule(struct qhca *e, struct qhca_qp *qp)
+{
+    /* A blocked one may now have something to do that needs no wire. */
+    if (!qhca_list_empty(&qp->ready)) {
+        if (!e->tx_blocked) {
+            return;
+        }
+        qhca_list_del(&qp->ready);
+    }
+    qhca_list_add_tail(&e->q->ready, &qp->ready);
+}

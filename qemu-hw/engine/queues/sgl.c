@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Moving data between a packet and the memory a scatter-gather list names. */
+#include "queues/queues.h"
+
+uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+                      const uint8_t *sges, uint32_t num,
+                      struct qhca_sgpos *pos, uint32_t off, void *buf,
+                      uint32_t len, bool write)
+{
+    bool privileged = qp->flags & QHCA_QP_F_PRIVILEGED;
+    uint8_t *p = buf;
+
+    if (pos->off != off) {
+        if (off < pos->off) {
+            memset(pos, 0, sizeof(*pos));
+        }
+        /* at most num steps */
+        while (pos->sge < num && pos->off < off) {
+            struct qhca_sge s;
+            uint32_t n;
+
+            memcpy(&s, sges + pos->sge * sizeof(s), sizeof(s));
+            n = qhca_le32(s.len) - pos->sge_off;
+            if (off - pos->off < n) {
+                pos->sge_off += off - pos->off;
+                pos->off = off;
+            } else {
+                pos->off += n;
+                pos->sge++;
+                pos->sge_off = 0;
+            }
+        }
+    }
+    while (len) {
+        struct qhca_sge s;
+        uint64_t addr;
+        uint32_t n;
+        uint8_t syn;
+
+        if (pos->sge >= num) {
+            return QHCA_SYN_WQE_LENGTH;
+        }
+        memcpy(&s, sges + pos->sge * sizeof(s), sizeof(s));
+        n = qhca_le32(s.len) - pos->sge_off;
+        if (!n) {
+            pos->sge++;
+            pos->sge_off = 0;
+            continue;
+        }
+        if (n > len) {
+            n = len;
+        }
+        addr = qhca_le64(s.addr) + pos->sge_off;
+        if (write) {
+            syn = qhca_mr_write(e, pd, privileged, qhca_le32(s.lkey), addr,
+                                p, n, QHCA_ACCESS_LOCAL_WRITE, qp->qpn);
+        } else {
+            syn = qhca_mr_read(e, pd, privileged, qhca_le32(s.lkey), addr,
+                               p, n, 0, qp->qpn);
+        }
+        if (syn == QHCA_SYN_PAGE_FAULT) {
+            /* the rest of the SGE will be wanted too */
+            e->mem->fault.len += qhca_le32(s.len) - pos->sge_off - n;
+        }
+        if (syn) {
+            return syn;
+        }
+        p += n;
+        len -= n;
+        pos->off += n;
+        pos->sge_off += n;
+        if (pos->sge_off == qhca_le32(s.len)) {
+            pos->sge++;
+            pos->sge_off = 0;
+        }
+    }
+    return QHCA_SYN_NONE;
+}

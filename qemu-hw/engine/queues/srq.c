@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared receive queues (IBA 10.2.9): contexts and commands. */
+#include <stdlib.h>
+
+#include "queues/tags.h"
+
+/* Has the SRQ a CQ of its own? */
+static bool has_cq(uint8_t flags)
+{
+    return flags & (QHCA_SRQ_F_TM | QHCA_SRQ_F_XRC);
+}
+
+static uint8_t srq_check_create(struct qhca *e, struct qhca_cmd *c,
+                                const struct qhca_srqc *in)
+{
+    if (in->shift > QHCA_MAX_WQ_SHIFT) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, shift));
+    }
+    if (in->stride < 5 || in->stride > 9) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, stride));
+    }
+    if (in->flags & ~(QHCA_SRQ_F_TM | QHCA_SRQ_F_XRC) ||
+        in->flags == (QHCA_SRQ_F_TM | QHCA_SRQ_F_XRC)) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, flags));
+    }
+    if ((in->flags & QHCA_SRQ_F_TM) &&
+        !(qhca_features(e) & QHCA_FEAT_TAG_MATCHING)) {
+        return QHCA_ST_UNSUPPORTED;
+    }
+    if (qhca_le64(in->dbrec) & 7) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, dbrec));
+    }
+    if (qhca_le32(in->limit) > 1u << in->shift) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, limit));
+    }
+    if (!qhca_idr_get(&e->mem->pds, qhca_le32(in->pd))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_srqc, pd));
+    }
+    if (!qhca_idr_get(&e->mem->uars, qhca_le32(in->uar))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_srqc, uar));
+    }
+    if (!(in->flags & QHCA_SRQ_F_XRC) && in->xrcd) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, xrcd));
+    }
+    if ((in->flags & QHCA_SRQ_F_XRC) &&
+        !qhca_idr_get(&e->q->xrcds, qhca_le32(in->xrcd))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_srqc, xrcd));
+    }
+    if (!has_cq(in->flags) && in->cqn) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, cqn));
+    }
+    if (has_cq(in->flags) && !qhca_idr_get(&e->q->cqs, qhca_le32(in->cqn))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_srqc, cqn));
+    }
+    return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_create_srq(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_srqc *in = c->in;
+    uint8_t st = srq_check_create(e, c, in);
+    struct qhca_srq *srq;
+
+    if (st) {
+        return st;
+    }
+    srq = calloc(1, sizeof(*srq));
+    if (!srq) {
+        return QHCA_ST_NO_RESOURCES;
+    }
+    st = qhca_table_init(&srq->buf, &in->buf,
+                         1ULL << (in->shift + in->stride), true);
+    if (!st) {
+        st = qhca_table_init(&srq->idx, &in->idx, 4ULL << in->shift, true);
+    }
+    if (!st && (in->flags & QHCA_SRQ_F_TM)) {
+        size_t bad = 0;
+
+        st = qhca_tm_create(e, srq, in, &bad);
+        c->result = bad;
+    }
+    if (!st && !qhca_idr_add(&e->q->srqs, srq, &srq->srqn)) {
+        st = QHCA_ST_NO_RESOURCES;
+    }
+    if (st) {
+        qhca_tm_free(e, srq);
+        free(srq);
+        return st;
+    }
+    srq->pd = qhca_le32(in->pd);
+    e->mem->pd_refs[srq->pd]++;
+    srq->uar = qhca_le32(in->uar);
+    e->mem->uar_refs[srq->uar]++;
+    srq->dbrec = qhca_le64(in->dbrec);
+    srq->shift = in->shift;
+    srq->stride = in->stride;
+    srq->flags = in->flags;
+    if (has_cq(srq->flags)) {
+        srq->cq = qhca_idr_get(&e->q->cqs, qhca_le32(in->cqn));
+        srq->cq->refs++;
+    }
+    srq->limit = qhca_le32(in->limit);
+    if (in->flags & QHCA_SRQ_F_XRC) {
+        srq->xrcd = qhca_idr_get(&e->q->xrcds, qhca_le32(in->xrcd));
+        srq->xrcd->refs++;
+    }
+    qhca_event_init(&srq->ev, srq->srqn);
+    c->obj = srq->srqn;
+    return QHCA_ST_OK;
+}
+
+/*
+ * Nothing is copied here: WQEs keep their numbers, counters their values.
+ * Smaller it cannot get, as any WQE may be posted.
+ */
+static uint8_t srq_check_resize(struct qhca_cmd *c, const struct qhca_srq *srq,
+                                struct qhca_table *buf,
+                                struct qhca_table *idx)
+{
+    const struct qhca_srqc *in = c->in;
+    uint8_t st;
+
+    if (in->shift > QHCA_MAX_WQ_SHIFT || in->shift < srq->shift) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, shift));
+    }
+    st = qhca_table_init(buf, &in->buf, 1ULL << (in->shift + srq->stride),
+                         true);
+    return st ? st : qhca_table_init(idx, &in->idx, 4ULL << in->shift, true);
+}
+
+uint8_t qhca_cmd_modify_srq(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, c->obj);
+    const struct qhca_srqc *in = c->in;
+    uint32_t limit = qhca_le32(in->limit);
+    struct qhca_table buf, idx;
+    uint8_t shift, st;
+
+    if (!srq) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    if (c->mask & ~(QHCA_SRQ_M_LIMIT | QHCA_SRQ_M_RESIZE)) {
+        return QHCA_ST_BAD_PARAM;
+    }
+    if (srq->state != QHCA_SRQ_OK) {
+        return QHCA_ST_BAD_STATE;
+    }
+    shift = srq->shift;
+    if (c->mask & QHCA_SRQ_M_RESIZE) {
+        st = srq_check_resize(c, srq, &buf, &idx);
+        if (st) {
+            return st;
+        }
+        shift = in->shift;
+    }
+    if ((c->mask & QHCA_SRQ_M_LIMIT) && limit > 1u << shift) {
+        return qhca_bad(c, offsetof(struct qhca_srqc, limit));
+    }
+    if (c->mask & QHCA_SRQ_M_RESIZE) {
+        srq->buf = buf;
+        srq->idx = idx;
+        srq->shift = shift;
+    }
+    if (c->mask & QHCA_SRQ_M_LIMIT) {
+        srq->limit = limit;
+        qhca_srq_check_limit(e, srq);
+    }
+    return QHCA_ST_OK;
+}
+
+static void srq_free(struct qhca *e, struct qhca_srq *srq)
+{
+    if (srq->xrcd) {
+        qhca_xrc_srq_gone(e, srq);
+        srq->xrcd->refs--;
+    }
+    qhca_event_forget(&srq->ev);
+    qhca_tm_free(e, srq);
+    e->mem->pd_refs[srq->pd]--;
+    e->mem->uar_refs[srq->uar]--;
+    if (srq->cq) {
+        srq->cq->refs--;
+    }
+    qhca_idr_del(&e->q->srqs, srq->srqn);
+    free(srq);
+}
+
+uint8_t qhca_cmd_destroy_srq(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, c->obj);
+
+    if (!srq) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    if (srq->refs) {
+        return QHCA_ST_BUSY;
+    }
+    srq_free(e, srq);
+    return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_query_srq(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, c->obj);
+    struct qhca_srqc *out = c->out;
+
+    if (!srq) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    qhca_table_describe(&srq->buf, &out->buf);
+    qhca_table_describe(&srq->idx, &out->idx);
+    out->dbrec = qhca_le64(srq->dbrec);
+    out->srqn = qhca_le32(srq->srqn);
+    out->pd = qhca_le32(srq->pd);
+    out->uar = qhca_le32(srq->uar);
+    out->shift = srq->shift;
+    out->stride = srq->stride;
+    out->flags = srq->flags;
+    out->state = srq->state;
+    out->xrcd = srq->xrcd ? qhca_le32(srq->xrcd->xrcd) : 0;
+    out->cqn = srq->cq ? qhca_le32(srq->cq->cqn) : 0;
+    out->limit = qhca_le32(srq->limit);
+    out->head = qhca_le32(srq->head);
+    out->tail = qhca_le32(srq->tail);
+    if (srq->tm) {
+        qhca_tm_query(srq, out);
+    }
+    return QHCA_ST_OK;
+}
+
+void qhca_srqs_free(struct qhca *e)
+{
+    struct qhca_srq *srq;
+    uint32_t n;
+
+    for (n = 0; n < qhca_idr_end(&e->q->srqs); n++) {
+        srq = qhca_idr_get(&e->q->srqs, n);
+        if (srq) {
+            srq_free(e, srq);
+        }
+    }
+}

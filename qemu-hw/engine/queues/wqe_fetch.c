@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Work queues: how WQEs get from guest memory into the engine. */
+#include "queues/queues.h"
+
+/* @off of @m to @buf: entries do not straddle, so it is one piece. */
+static uint8_t wqe_fetch(struct qhca *e, struct qhca_table *m, uint64_t off,
+                         uint32_t num, void *buf, size_t len, uint64_t *addr)
+{
+    uint64_t run;
+    uint8_t syn = qhca_table_walk(e, m, off, num, addr, &run);
+
+    if (syn) {
+        return syn;
+    }
+    return qhca_dma_read(e, QHCA_DMA_WQE, num, *addr, buf, len) ?
+           QHCA_SYN_NONE : QHCA_SYN_WQE_DMA;
+}
+
+uint8_t qhca_sq_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
+                      void *wqe, uint64_t *addr)
+{
+    uint64_t off = index & ((1u << qp->sq_shift) - 1);
+
+    qhca_count(e, QHCA_STAT_WQES);
+    return wqe_fetch(e, &qp->sq, off << qp->sq_stride, qp->qpn, wqe,
+                     1u << qp->sq_stride, addr);
+}
+
+void qhca_recv_trace(struct qhca *e, uint32_t qpn, uint32_t index,
+                     uint64_t addr, const void *wqe)
+{
+    struct qhca_trace t = {
+        .kind = QHCA_TR_RECV_WQE, .num = qpn, .index = index, .addr = addr,
+        .b = qhca_get_le64(wqe),
+    };
+
+    if (qhca_tracing(e)) {
+        qhca_trace_emit(e, &t);
+    }
+}
+
+/*
+ * Bring *@head up to the record at @dbrec.  The ring holds @tail .. *@head;
+ * an index beyond @depth is the guest's error.
+ */
+static uint8_t read_head(struct qhca *e, uint64_t dbrec, uint32_t depth,
+                         uint32_t tail, uint32_t num, uint32_t *head)
+{
+    uint32_t index;
+
+    if (!qhca_dbrec_read(e, QHCA_DMA_RECORD, num, dbrec, &index)) {
+        return QHCA_SYN_WQE_DMA;
+    }
+    if (index - tail > depth) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, num,
+                         "doorbell record beyond the ring");
+        return QHCA_SYN_DB_INDEX;
+    }
+    *head = index;
+    return QHCA_SYN_NONE;
+}
+
+static uint8_t rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
+                       uint32_t *len, uint32_t *index)
+{
+    uint32_t depth = 1u << qp->rq_shift;
+    uint64_t off, addr;
+    uint8_t syn;
+
+    if (!qp->rq_stride) {
+        return QHCA_SYN_RNR;
+    }
+    if (qp->rq_head == qp->rq_tail) {
+        syn = read_head(e, qp->rq_dbrec, depth, qp->rq_tail, qp->qpn,
+                        &qp->rq_head);
+        if (syn) {
+            return syn;
+        }
+        if (qp->rq_head == qp->rq_tail) {
+            return QHCA_SYN_RNR;
+        }
+    }
+    *index = qp->rq_tail;
+    *len = 1u << qp->rq_stride;
+    off = qp->rq_tail & (depth - 1);
+    syn = wqe_fetch(e, &qp->rq, off << qp->rq_stride, qp->qpn, wqe, *len,
+                    &addr);
+    if (!syn) {
+        qp->rq_tail++;
+        qhca_recv_trace(e, qp->qpn, *index, addr, wqe);
+    }
+    return syn;
+}
+
+uint8_t qhca_srq_fail(struct qhca *e, struct qhca_srq *srq, uint8_t syn)
+{
+    srq->state = QHCA_SRQ_ERR;
+    qhca_async_event(e, &srq->ev, QHCA_EV_SRQ_ERR, syn);
+    return syn;
+}
+
+static uint8_t srq_read_head(struct qhca *e, struct qhca_srq *srq)
+{
+    return read_head(e, srq->dbrec, 1u << srq->shift, srq->tail, srq->srqn,
+                     &srq->head);
+}
+
+void qhca_srq_check_limit(struct qhca *e, struct qhca_srq *srq)
+{
+    uint8_t syn;
+
+    if (!srq->limit || srq->head - srq->tail >= srq->limit) {
+        return;
+    }
+    /* Perhaps software has posted since. */
+    syn = srq_read_head(e, srq);
+    if (syn) {
+        qhca_srq_fail(e, srq, syn);
+    } else if (srq->head - srq->tail < srq->limit) {
+        srq->limit = 0;
+        qhca_async_event(e, &srq->ev, QHCA_EV_SRQ_LIMIT, 0);
+    }
+}
+
+static uint8_t srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
+                        uint32_t *len, uint32_t *index)
+{
+    struct qhca_srq *srq = qp->srq;
+    uint32_t depth = 1u << srq->shift, number;
+    uint64_t off, addr;
+    uint8_t syn;
+
+    if (srq->state != QHCA_SRQ_OK) {
+        return QHCA_SYN_WQE_DMA;
+    }
+    if (srq->head == srq->tail) {
+        syn = srq_read_head(e, srq);
+        if (syn) {
+            return qhca_srq_fail(e, srq, syn);
+        }
+        if (srq->head == srq->tail) {
+            return QHCA_SYN_RNR;
+        }
+    }
+    off = (srq->tail & (depth - 1)) * sizeof(number);
+    syn = wqe_fetch(e, &srq->idx, off, srq->srqn, &number, sizeof(number),
+                    &addr);
+    if (syn) {
+        return qhca_srq_fail(e, srq, syn);
+    }
+    number = qhca_le32(number);
+    if (number >= depth) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, srq->srqn,
+                         "SRQ index ring names no WQE");
+        return qhca_srq_fail(e, srq, QHCA_SYN_DB_INDEX);
+    }
+    *index = number;
+    *len = 1u << srq->stride;
+    syn = wqe_fetch(e, &srq->buf, (uint64_t)number << srq->stride, srq->srqn,
+                    wqe, *len, &addr);
+    if (syn) {
+        return qhca_srq_fail(e, srq, syn);
+    }
+    srq->tail++;
+    qhca_recv_trace(e, qp->qpn, number, addr, wqe);
+    qhca_srq_check_limit(e, srq);
+    return QHCA_SYN_NONE;
+}
+
+uint8_t qhca_rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
+                     uint32_t *len, uint32_t *index)
+{
+    return qp->srq ? srq_take(e, qp, wqe, len, index) :
+                     rq_take(e, qp, wqe, len, index);
+}

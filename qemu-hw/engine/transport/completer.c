@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The completer: what responses and timers do to the WQEs under way
+ * (IBA 9.7.5, 9.9.2).
+ */
+#include "transport/rc.h"
+
+static bool comp_alive(const struct qhca_qp *qp)
+{
+    return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD;
+}
+
+/* The PSN una_psn is done. */
+static void una_step(struct qhca_xport *xp, uint32_t n)
+{
+    uint32_t ahead = qhca_psn_dist(xp->snd_psn, xp->una_psn);
+
+    xp->una_psn = qhca_psn_add(xp->una_psn, n);
+    if (ahead < n) {
+        /* acknowledged while we had gone back: snd_psn is put right later */
+        xp->snd_psn = xp->una_psn;
+    }
+}
+
+/*
+ * Acknowledge everything before @target, una_psn .. max_psn.  Stops at a READ
+ * or atomic whose response is missing, and when the QP dies; true: reached.
+ */
+static bool comp_advance(struct qhca *e, struct qhca_qp *qp, uint32_t target)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    while (xp->una_psn != target && comp_alive(qp)) {
+        struct qhca_swqe *w;
+        uint32_t left, n;
+
+        if (qp->sq_tail == qp->sq_next) {
+            return false;
+        }
+        w = qhca_swqe(qp, qp->sq_tail);
+        if (qhca_wqe_is_rd(w->opcode)) {
+            return false;
+        }
+        left = w->npkts - qhca_psn_dist(xp->una_psn, w->first_psn);
+        n = qhca_psn_dist(target, xp->una_psn);
+        if (n < left) {
+            una_step(xp, n);
+        } else {
+            una_step(xp, left);
+            qhca_req_complete(e, qp);
+            qhca_req_reap(e, qp);
+        }
+    }
+    return xp->una_psn == target;
+}
+
+/* Something was acknowledged: @snd was snd_psn, @una una_psn before. */
+static void comp_progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
+                          uint32_t una)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    if (xp->una_psn == una || !comp_alive(qp)) {
+        return;
+    }
+    xp->retry_left = qp->retry_cnt;
+    xp->rnr_left = qp->rnr_retry;
+    xp->back_valid = false;
+    xp->backoff = 0;
+    if (!qhca_wnd_late(e, qp)) {
+        qhca_wnd_grow(xp, qhca_psn_dist(xp->una_psn, una),
+                      qhca_psn_dist(snd, una));
+    }
+    if (xp->ask && qhca_psn_diff(xp->una_psn, xp->ask_psn) >= 0) {
+        xp->ask = false;
+    }
+    if (qhca_psn_dist(xp->una_psn, una) > qhca_psn_dist(snd, una)) {
+        qhca_req_cursor(qp);
+    }
+    if (xp->req_state != QHCA_REQ_WAIT_RNR) {
+        if (xp->una_psn == xp->max_psn) {
+            qhca_timer_stop(e, qp);
+        } else if (qp->timeout) {
+            qhca_timer_start_ack(e, qp);
+        }
+    }
+    qhca_qp_schedule(e, qp);
+}
+
+/* Send again from una_psn on.  False: retries used up, the QP died. */
+static bool comp_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    if (!xp->retry_left) {
+        qhca_count(e, QHCA_STAT_ROCE_RETRY_EXCEEDED);
+        qhca_req_fail(e, qp, QHCA_WC_RETRY_EXC_ERR, why);
+        return false;
+    }
+    xp->retry_left--;
+    qhca_wnd_shrink(xp, why == QHCA_SYN_TIMEOUT);
+    if (why == QHCA_SYN_TIMEOUT && xp->backoff < QHCA_BACKOFF_MAX) {
+        xp->backoff++;
+    }
+    /* Perhaps it is the ICRC that the peer does not like; see icrc.c. */
+    if (qp->sq_tail != qp->sq_next &&
+        qhca_swqe(qp, qp->sq_tail)->opcode == QHCA_WQE_FLUSH) {
+        xp->crc_twice = !xp->crc_twice;
+    }
+    qhca_req_go_back(e, qp, why);
+    if (qp->timeout) {
+        qhca_timer_start_ack(e, qp);
+    }
+    qhca_qp_schedule(e, qp);
+    return true;
+}
+
+/*
+ * The peer lacks una_psn: a NAK said so, or a response to something later
+ * (implied NAK).  It may say so more than once; going back once is enough,
+ * after that the timer decides.
+ */
+static void comp_lacks(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    if (xp->req_state == QHCA_REQ_WAIT_RNR ||
+        (xp->back_valid && xp->back_psn == xp->una_psn)) {
+        return;
+    }
+    if (comp_retry(e, qp, QHCA_SYN_PSN_SEQ)) {
+        xp->back_valid = true;
+        xp->back_psn = xp->una_psn;
+    }
+}
+
+static void comp_rnr(struct qhca *e, struct qhca_qp *qp, uint8_t code)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    qp->rnr_naks_rx++;
+    qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_RX);
+    if (xp->req_state == QHCA_REQ_WAIT_RNR) {
+        return;                 /* the same NAK twice */
+    }
+    if (!xp->rnr_left) {
+        qhca_count(e, QHCA_STAT_ROCE_RNR_EXCEEDED);
+        qhca_req_fail(e, qp, QHCA_WC_RNR_RETRY_EXC_ERR, QHCA_SYN_RNR);
+        return;
+    }
+    if (qp->rnr_retry != 7) {
+        xp->rnr_left--;
+    }
+    qhca_wnd_rnr(xp);
+    qhca_req_go_back(e, qp, QHCA_SYN_RNR);
+    xp->req_state = QHCA_REQ_WAIT_RNR;
+    qhca_timer_start(e, qp, QHCA_TIMER_RNR + code);
+}
+
+void qhca_comp_rnr_over(struct qhca *e, struct qhca_qp *qp)
+{
+    qp->xp->req_state = QHCA_REQ_ACTIVE;
+    if (comp_alive(qp)) {
+        /* una_psn is sent next; until then nothing of ours is out */
+        qhca_qp_schedule(e, qp);
+    }
+}
+
+void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    if (!comp_alive(qp) || xp->una_psn == xp->max_psn) {
+        return;
+    }
+    if (qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
+        /*
+         * We wait for a page, perhaps before we asked for an acknowledge.
+         * The timer starts again when we go on.
+         */
+        return;
+    }
+    if (xp->snd_psn == xp->una_psn) {
+        /*
+         * We went back and have not been able to send since (the wire takes
+         * nothing): that is not the peer's silence.  The next packet that
+         * goes out starts the timer.
+         */
+        qhca_qp_schedule(e, qp);
+        return;
+    }
+    qp->timeouts++;
+    qhca_count(e, QHCA_STAT_ROCE_TIMEOUTS);
+    xp->back_valid = false;
+    comp_retry(e, qp, QHCA_SYN_TIMEOUT);
+}
+
+void qhca_comp_resume(struct qhca *e, struct qhca_qp *qp, bool again)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    if (!comp_alive(qp) || xp->una_psn == xp->max_psn ||
+        xp->req_state == QHCA_REQ_WAIT_RNR) {
+        return;
+    }
+    if (again) {
+        qhca_req_go_back(e, qp, QHCA_SYN_PAGE_FAULT);
+    }
+    if (qp->timeout && (again || !xp->deadline)) {
+        qhca_timer_start_ack(e, qp);
+    }
+}
+
+/* ACK or NAK packet with AETH @syn; its PSN is una_psn + @d, in the window. */
+static void rx_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
+                   uint8_t syn)
+{
+    static const struct {
+        uint8_t status, syndrome;
+    } fatal[] = {
+        [QHCA_NAK_INV_REQ - QHCA_NAK_SEQ] = { QHCA_WC_REM_INV_REQ_ERR,
+                                              QHCA_SYN_NAK_INV_REQ },
+        [QHCA_NAK_ACCESS - QHCA_NAK_SEQ] = { QHCA_WC_REM_ACCESS_ERR,
+                                             QHCA_SYN_NAK_ACCESS },
+        [QHCA_NAK_OP - QHCA_NAK_SEQ] = { QHCA_WC_REM_OP_ERR,
+                                         QHCA_SYN_NAK_OP },
+    };
+    struct qhca_xport *xp = qp->xp;
+    uint32_t una = xp->una_psn, snd = xp->snd_psn;
+    bool there;
+
+    switch (syn & QHCA_AETH_TYPE) {
+    case QHCA_AETH_ACK:
+        there = comp_advance(e, qp, qhca_psn_add(psn, 1));
+        if (there) {
+            qhca_wnd_credits(xp, syn);
+        }
+        comp_progress(e, qp, snd, una);
+        if (!there && comp_alive(qp)) {
+            comp_lacks(e, qp);
+        }
+        return;
+    case QHCA_AETH_RNR:
+    case QHCA_AETH_NAK:
+        /* all before it has arrived */
+        there = comp_advance(e, qp, psn);
+        comp_progress(e, qp, snd, una);
+        break;
+    default:                    /* reserved */
+        there = comp_advance(e, qp, psn);
+        comp_progress(e, qp, snd, una);
+        if (there && comp_alive(qp)) {
+            qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
+        }
+        return;
+    }
+    if (!comp_alive(qp)) {
+        return;
+    }
+    if (!there) {
+        comp_lacks(e, qp);
+        return;
+    }
+    if ((syn & QHCA_AETH_TYPE) == QHCA_AETH_RNR) {
+        comp_rnr(e, qp, syn & 31);
+    } else if (syn == QHCA_NAK_SEQ) {
+        qp->seq_naks_rx++;
+        qhca_count(e, QHCA_STAT_ROCE_SEQ_NAK_RX);
+        comp_lacks(e, qp);
+    } else if (syn <= QHCA_NAK_OP) {
+        qhca_req_fail(e, qp, fatal[syn - QHCA_NAK_SEQ].status,
+                      fatal[syn - QHCA_NAK_SEQ].syndrome);
+    } else {
+        qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
+    }
+}
+
+/* Store bytes @off .. of the oldest WQE's response. */
+static uint8_t comp_store(struct qhca *e, struct qhca_qp *qp,
+                          struct qhca_swqe *w,
+                          uint32_t off, const void *data, uint32_t len)
+{
+    const uint8_t *sges;
+    uint8_t syn = QHCA_SYN_NONE;
+
+    if (!len) {
+        return QHCA_SYN_NONE;
+    }
+    if (w->num == 1) {
+        syn = qhca_mr_write(e, qhca_sq_pd(qp),
+                            qp->flags & QHCA_QP_F_PRIVILEGED, w->lkey,
+                            w->laddr + off, data, len,
+                            QHCA_ACCESS_LOCAL_WRITE, qp->qpn);
+        if (syn == QHCA_SYN_PAGE_FAULT) {
+            e->mem->fault.len += w->len - off - len;
+        }
+        return syn;
+    }
+    sges = qhca_req_wqe(e, qp, w, qp->sq_tail, true, &syn);
+    if (!sges) {
+        return syn;
+    }
+    return qhca_sgl_copy(e, qp, qhca_sq_pd(qp), sges, w->num,
+                         &qp->xp->rd_pos, off, (void *)data, len, true);
+}
+
+static void store_failed(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
+{
+    bool wqe = syn >= QHCA_SYN_WQE_DMA && syn < QHCA_SYN_DB_INDEX;
+
+    qhca_req_fail(e, qp, wqe ? QHCA_WC_LOC_QP_OP_ERR : QHCA_WC_LOC_PROT_ERR,
+                  syn);
+}
+
+/* Is @opcode answered by READ responses? */
+static bool wants_read(uint8_t opcode)
+{
+    return opcode == QHCA_WQE_RDMA_READ || opcode == QHCA_WQE_FLUSH ||
+           opcode == QHCA_WQE_ATOMIC_WRITE;
+}
+
+/* READ response or atomic acknowledge for the oldest WQE, at una_psn. */
+static void rx_data(struct qhca *e, struct qhca_qp *qp,
+                    const struct qhca_rx *rx)
+{
+    struct qhca_xport *xp = qp->xp;
+    struct qhca_swqe *w = qhca_swqe(qp, qp->sq_tail);
+    uint32_t una = xp->una_psn, snd = xp->snd_psn;
+    bool last, end, read = rx->flags & QHCA_OPF_READ;
+    uint8_t syn;
+
+    if (wants_read(w->opcode) != read || !qhca_wqe_is_rd(w->opcode) ||
+        ((rx->flags & QHCA_OPF_AETH) &&
+         (rx->ext[0] & QHCA_AETH_TYPE) != QHCA_AETH_ACK)) {
+        qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
+        return;
+    }
+    if (read) {
+        uint32_t mtu = qhca_mtu_bytes(qp->path_mtu);
+        uint32_t n = qhca_psn_dist(una, w->first_psn);
+        uint32_t off = n * mtu;
+        uint32_t len = w->opcode == QHCA_WQE_RDMA_READ ? w->len : 0;
+
+        last = n + 1 == w->npkts;
+        /*
+         * A responder may begin a repeated response with First or with
+         * Middle: only the end must fit.  That of a part may not be where
+         * it is now, as the parts may have been larger when the responder
+         * was asked.
+         */
+        if ((last != !!(rx->flags & QHCA_OPF_END) &&
+             (last || !(w->marks & QHCA_SW_SPLIT))) ||
+            rx->payload_len != (last ? len - off : mtu)) {
+            qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
+            return;
+        }
+        syn = comp_store(e, qp, w, off, rx->payload, rx->payload_len);
+    } else {
+        uint64_t old = qhca_get_be64(rx->ext + QHCA_AETH_LEN);
+
+        last = true;
+        old = qhca_le64(old);
+        syn = comp_store(e, qp, w, 0, &old, sizeof(old));
+    }
+    if (syn == QHCA_SYN_PAGE_FAULT &&
+        qhca_odp_stall_rx(e, qp, QHCA_FAULT_LAND, rx)) {
+        return;
+    }
+    if (syn) {
+        store_failed(e, qp, syn);
+        return;
+    }
+    qhca_odp_passed(qp, QHCA_FAULT_LAND);
+    end = qhca_wnd_rd_end(w, qhca_psn_dist(una, w->first_psn));
+    if (qhca_psn_dist(snd, una) && xp->rd_psns) {
+        xp->rd_psns--;
+        if (end && xp->rd_reqs) {
+            xp->rd_reqs--;
+        }
+    }
+    una_step(xp, 1);
+    if (last) {
+        qhca_req_complete(e, qp);
+        qhca_req_reap(e, qp);
+    }
+    if ((rx->flags & QHCA_OPF_AETH) && comp_alive(qp)) {
+        qhca_wnd_credits(xp, rx->ext[0]);
+    }
+    comp_progress(e, qp, snd, una);
+}
+
+void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
+                  const struct qhca_rx *rx)
+{
+    struct qhca_xport *xp = qp->xp;
+    bool ack = (rx->opcode & QHCA_OP_MASK) == QHCA_OP_ACK;
+    uint32_t una, snd;
+
+    if (!comp_alive(qp)) {
+        return;
+    }
+    if (ack) {
+        qhca_count(e, QHCA_STAT_ROCE_ACK_RX);
+    }
+    if (ack && qhca_psn_add(rx->psn, 1) == xp->una_psn &&
+        (rx->ext[0] & QHCA_AETH_TYPE) == QHCA_AETH_ACK) {
+        /* The same again: the peer has posted receives (IBA 9.7.7.2). */
+        qhca_wnd_credits(xp, rx->ext[0]);
+        qhca_qp_schedule(e, qp);
+        return;
+    }
+    /* Ghosts of an earlier time: not outstanding (IBA 9.7.5.1.2). */
+    if (qhca_psn_dist(rx->psn, xp->una_psn) >=
+        qhca_psn_dist(xp->max_psn, xp->una_psn)) {
+        return;
+    }
+    if (qhca_odp_waits(qp, QHCA_ODP_LAND)) {
+        qhca_odp_drop(e, qp, QHCA_FAULT_LAND, rx);
+        return;
+    }
+    if (ack) {
+        rx_ack(e, qp, rx->psn, rx->ext[0]);
+        return;
+    }
+    una = xp->una_psn;
+    snd = xp->snd_psn;
+    /* A response acknowledges what was before it. */
+    if (comp_advance(e, qp, rx->psn)) {
+        comp_progress(e, qp, snd, una);
+        if (comp_alive(qp)) {
+            rx_data(e, qp, rx);
+        }
+    } else {
+        comp_progress(e, qp, snd, una);
+        if (comp_alive(qp)) {
+            comp_lacks(e, qp);
+        }
+    }
+}

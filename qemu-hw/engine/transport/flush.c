@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Flushing: in ERR every WQE posted, and every one posted later, completes
+ * with WR_FLUSH_ERR in order (IBA 10.3.1.7); in SQE only the send queue's.  If
+ * software leaves SQE before all of them are flushed, this goes on in RTS, but
+ * not with what is posted there.
+ */
+#include "transport/rc.h"
+#include "transport/tag_qp.h"
+
+/* WQE sq_tail, which is known if it was under way and read again if not. */
+static void flush_send(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = qp->xp;
+    uint32_t index = qp->sq_tail;
+    uint8_t opcode = QHCA_WQE_SEND;
+    uint8_t syn = QHCA_SYN_FLUSH;
+    uint64_t wr_id = 0, addr;
+
+    if (qp->tm) {
+        if (index == qp->sq_next) {
+            qp->sq_next++;
+        }
+        qp->sq_tail++;
+        qhca_tm_sent(e, qp, index, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+        return;
+    }
+    if (index != qp->sq_next && xp->win) {
+        opcode = qhca_swqe(qp, index)->opcode;
+        wr_id = qhca_swqe(qp, index)->wr_id;
+    } else {
+        syn = qhca_req_fetch(e, qp, index, e->xd->wqe, &addr);
+        if (!syn) {
+            opcode = e->xd->wqe[0];
+            wr_id = qhca_get_le64(e->xd->wqe + 8);
+            syn = QHCA_SYN_FLUSH;
+        }
+    }
+    if (index == qp->sq_next) {
+        qp->sq_next++;
+    }
+    qp->sq_tail++;
+    /* An overflown CQ cannot be told; the QP is beyond help anyway. */
+    qhca_send_cqe(e, qp, wr_id, index, opcode, 0, QHCA_WC_WR_FLUSH_ERR,
+                  syn);
+}
+
+/* Where flushing the send queue ends now. */
+static uint32_t send_end(const struct qhca_qp *qp)
+{
+    return qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE ?
+           qp->sq_head : qp->xp->flush_end;
+}
+
+/* True: one was flushed; false: there is none now. */
+static bool flush_recv(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = qp->xp;
+    uint32_t len;
+
+    if (!xp->recv_held) {
+        if (qp->srq ||
+            qhca_rq_take(e, qp, xp->recv, &len, &xp->recv_index)) {
+            return false;
+        }
+        xp->recv_held = true;
+    }
+    qhca_recv_error(e, qp, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
+    return true;
+}
+
+bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    while (xp->sq_flush) {
+        if (qp->sq_tail == send_end(qp)) {
+            xp->sq_flush = false;
+            xp->cur = qp->sq_tail;
+            qhca_window_put(e, qp);
+            break;
+        }
+        if (!*budget) {
+            return true;
+        }
+        --*budget;
+        flush_send(e, qp);
+    }
+    while (xp->rq_flush) {
+        if (!*budget) {
+            return true;
+        }
+        --*budget;
+        if (!flush_recv(e, qp)) {
+            xp->rq_flush = false;
+            if (qp->flags & QHCA_QP_F_SRQ) {
+                qhca_async_event(e, &qp->ev, QHCA_EV_LAST_WQE, 0);
+            }
+        }
+    }
+    return false;
+}

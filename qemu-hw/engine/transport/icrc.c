@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The invariant CRC of RoCEv2 packets (IBA annex A17.3.3): CRC-32 as
+ * Ethernet's, over the packet as if it began with the 8 bytes of an InfiniBand
+ * LRH, all ones, and as if every field a router may change were all ones.
+ */
+#include <isa-l/crc.h>
+
+#include "transport/rc.h"
+
+/* The CRC-32 of those 8 bytes. */
+#define CRC_OF_LRH  0x2144df1cU
+#define MASKED_MAX  (QHCA_IP6_HLEN + QHCA_UDP_HLEN + QHCA_BTH_LEN)
+/* So little behind the masked headers is copied along: one run, not two. */
+#define SHORT       96
+
+uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len)
+{
+    uint8_t h[MASKED_MAX + SHORT];
+    size_t hlen = v6 ? QHCA_IP6_HLEN : QHCA_IP4_HLEN;
+    size_t masked = hlen + QHCA_UDP_HLEN + QHCA_BTH_LEN;
+    size_t first = len - masked <= SHORT ? len : masked;
+    uint32_t crc;
+
+    memcpy(h, ip, first);
+    if (v6) {
+        h[0] |= 0x0f;           /* traffic class */
+        h[1] = 0xff;            /* traffic class, flow label */
+        h[2] = 0xff;
+        h[3] = 0xff;
+        h[7] = 0xff;            /* hop limit */
+    } else {
+        h[1] = 0xff;            /* type of service */
+        h[8] = 0xff;            /* time to live */
+        h[10] = 0xff;           /* header checksum */
+        h[11] = 0xff;
+    }
+    h[hlen + 6] = 0xff;         /* UDP checksum */
+    h[hlen + 7] = 0xff;
+    h[hlen + QHCA_UDP_HLEN + 4] = 0xff; /* BTH resv8a: FECN, BECN */
+    crc = crc32_gzip_refl(CRC_OF_LRH, h, first);
+    if (len > first) {
+        crc = crc32_gzip_refl(crc, ip + first, len - first);
+    }
+    return crc;
+}
+
+/*
+ * Soft-RoCE does not know where the payload of a FLUSH begins, takes offset 0
+ * and counts the headers as payload once more (seen in Linux 6.12).  We accept
+ * both; a FLUSH that is not answered is sent again with the other ICRC, until
+ * one is.
+ */
+uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len)
+{
+    return crc32_gzip_refl(crc, bth, len);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Multicast (IBA 10.5): groups and the UD QPs attached to them.
+ *
+ * A group is found in a hash of its GID.  It exists while it has members, and
+ * the table while there was ever one: who joins nothing pays nothing.
+ */
+#include <stdlib.h>
+
+#include "transport/rc.h"
+#include "base/save.h"
+
+#define SLOTS               1024
+
+struct qhca_mcg_group {
+    struct qhca_mcg_group *next;        /* in the slot */
+    uint8_t gid[16];
+    unsigned members;
+    struct qhca_qp *qp[QHCA_MC_QPS_MAX];
+};
+
+static unsigned slot_of(const uint8_t gid[16])
+{
+    uint64_t h = qhca_get_le64(gid) ^
+                 qhca_get_le64(gid + 8) * 0x9e3779b97f4a7c15ULL;
+
+    return (unsigned)((h * 0x9e3779b97f4a7c15ULL) >> 54) & (SLOTS - 1);
+}
+
+static bool is_ip4(const uint8_t gid[16])
+{
+    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+    return !memcmp(gid, prefix, sizeof(prefix));
+}
+
+static bool is_multicast(const uint8_t gid[16])
+{
+    return is_ip4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
+}
+
+/* The MAC address of a group: RFC 1112 6.4, RFC 2464 7. */
+static void group_mac(const uint8_t gid[16], uint8_t mac[6])
+{
+    if (is_ip4(gid)) {
+        mac[0] = 0x01;
+        mac[1] = 0x00;
+        mac[2] = 0x5e;
+        mac[3] = gid[13] & 0x7f;
+    } else {
+        mac[0] = 0x33;
+        mac[1] = 0x33;
+        mac[2] = gid[12];
+        mac[3] = gid[13];
+    }
+    mac[4] = gid[14];
+    mac[5] = gid[15];
+}
+
+static struct qhca_mcg_group **mcg_find(struct qhca *e, const uint8_t gid[16])
+{
+    struct qhca_mcg_group **p = &e->xd->mcgs[slot_of(gid)];
+
+    while (*p && memcmp((*p)->gid, gid, 16)) {
+        qhca_cost(e, 1);
+        p = &(*p)->next;
+    }
+    return p;
+}
+
+struct qhca_mcg_group *qhca_mcg_find(struct qhca *e, const uint8_t gid[16],
+                                     const uint8_t *dmac)
+{
+    struct qhca_mcg_group *g = e->xd->mc_groups ? *mcg_find(e, gid) : NULL;
+    uint8_t mac[6];
+
+    if (!g) {
+        return NULL;
+    }
+    group_mac(gid, mac);
+    return memcmp(mac, dmac, 6) ? NULL : g;
+}
+
+void qhca_mcg_rx(struct qhca *e, const struct qhca_rx *rx)
+{
+    struct qhca_mcg_group *g = rx->mcg;
+    uint32_t src;
+    unsigned i;
+
+    if (rx->qpn != QHCA_QPN_MULTICAST || !(rx->flags & QHCA_OPF_DETH)) {
+        qhca_rx_drop(e, rx, QHCA_STAT_ROCE_RX_MALFORMED);
+        return;
+    }
+    qhca_count(e, QHCA_STAT_ROCE_RX_MULTICAST);
+    src = qhca_get_be32(rx->ext + 4) & QHCA_PSN_MASK;
+    for (i = 0; i < g->members; i++) {
+        struct qhca_qp *qp = g->qp[i];
+
+        if (!qhca_state_receives(qp, rx) ||
+            ((qp->flags & QHCA_QP_F_BLOCK_MC_LOOP) && e->xd->looping &&
+             src == qp->qpn)) {
+            continue;
+        }
+        qhca_rx_note(e, qp, rx);
+        qhca_ud_rx(e, qp, rx);
+    }
+}
+
+/* Where @qp stands in @g; g->members: nowhere. */
+static unsigned place(const struct qhca_mcg_group *g,
+                      const struct qhca_qp *qp)
+{
+    unsigned i = 0;
+
+    while (i < g->members && g->qp[i] != qp) {
+        i++;
+    }
+    return i;
+}
+
+static void remove_group(struct qhca *e, struct qhca_mcg_group **p)
+{
+    struct qhca_mcg_group *g = *p;
+
+    *p = g->next;
+    e->xd->mc_groups--;
+    free(g);
+}
+
+/* Group @gid, made if need be, or NULL: no memory, too many. */
+static struct qhca_mcg_group **mcg_get_group(struct qhca *e,
+                                             const uint8_t gid[16])
+{
+    struct qhca_mcg_group **p;
+
+    if (!e->xd->mcgs) {
+        e->xd->mcgs = calloc(SLOTS, sizeof(*e->xd->mcgs));
+        if (!e->xd->mcgs) {
+            return NULL;
+        }
+    }
+    p = mcg_find(e, gid);
+    if (*p) {
+        return p;
+    }
+    if (e->xd->mc_groups == QHCA_MC_GROUPS_MAX) {
+        return NULL;
+    }
+    *p = calloc(1, sizeof(**p));
+    if (!*p) {
+        return NULL;
+    }
+    memcpy((*p)->gid, gid, 16);
+    e->xd->mc_groups++;
+    return p;
+}
+
+void qhca_mcg_each(struct qhca *e,
+                   void (*fn)(void *opaque, const uint8_t gid[16],
+                              struct qhca_qp *const *qp, unsigned n),
+                   void *opaque)
+{
+    const struct qhca_mcg_group *g;
+    unsigned i;
+
+    for (i = 0; e->xd->mcgs && i < SLOTS; i++) {
+        for (g = e->xd->mcgs[i]; g; g = g->next) {
+            fn(opaque, g->gid, g->qp, g->members);
+        }
+    }
+}
+
+uint8_t qhca_cmd_attach_mc(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_mcg *in = c->in;
+    struct qhca_qp *qp = qhca_qp_get(e, c->obj);
+    struct qhca_mcg_group **p, *g;
+
+    if (!qp) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    if (qp->type != QHCA_QPT_UD) {
+        return QHCA_ST_BAD_STATE;
+    }
+    if (!is_multicast(in->mgid)) {
+        return qhca_bad(c, offsetof(struct qhca_mcg, mgid));
+    }
+    p = mcg_get_group(e, in->mgid);
+    if (!p) {
+        return QHCA_ST_NO_RESOURCES;
+    }
+    g = *p;
+    if (place(g, qp) < g->members) {
+        return QHCA_ST_OK;
+    }
+    if (g->members == QHCA_MC_QPS_MAX) {
+        return QHCA_ST_NO_RESOURCES;
+    }
+    g->qp[g->members++] = qp;
+    qp->users++;
+    return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_detach_mc(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_mcg *in = c->in;
+    struct qhca_qp *qp = qhca_qp_get(e, c->obj);
+    struct qhca_mcg_group **p, *g;
+    unsigned i;
+
+    if (!qp || !e->xd->mcgs) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    p = mcg_find(e, in->mgid);
+    g = *p;
+    if (!g) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    i = place(g, qp);
+    if (i == g->members) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    g->qp[i] = g->qp[--g->members];
+    qp->users--;
+    if (!g->members) {
+        remove_group(e, p);
+    }
+    return QHCA_ST_OK;
+}
+
+void qhca_mcgs_free(struct qhca *e)
+{
+    unsigned i;
+
+    for (i = 0; e->xd->mcgs && i < SLOTS; i++) {
+        while (e->xd->mcgs[i]) {
+            remove_group(e, &e->xd->mcgs[i]);
+        }
+    }
+}
+
+/* ---- saved state ---- */
+
+SAVED_SIZE(struct qhca_mcg_group, 544);
+
+static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
+{
+    uint32_t n = g ? g->members : 0, i;
+    struct qhca_mcg_group **p = NULL;
+    struct qhca_qp *qp;
+    uint8_t gid[16];
+
+    if (g) {
+        memcpy(gid, g->gid, sizeof(gid));
+    }
+    qhca_io_bytes(io, gid, sizeof(gid));
+    IO(io, n);
+    if (!io->saving &&
+        NEED(io, is_multicast(gid) && n && n <= QHCA_MC_QPS_MAX,
+             "a multicast group is none that could be")) {
+        p = mcg_get_group(io->e, gid);
+        NEED(io, p && !(*p)->members, "a multicast group is there twice");
+    }
+    for (i = 0; i < n && !io->failed; i++) {
+        g = p ? *p : g;
+        qp = qhca_io_ref(io, &io->e->q->qps, true, io->saving ? g->qp[i]->qpn :
+                         0, "a member of a group does not exist");
+        if (NEED(io, qp && qp->type == QHCA_QPT_UD &&
+                 (io->saving || place(g, qp) == g->members),
+                 "a member of a group cannot be one") && !io->saving) {
+            g->qp[g->members++] = qp;
+            qp->users++;
+        }
+    }
+}
+
+void qhca_io_mcgs(struct qhca_io *io)
+{
+    struct qhca_mcg_group *g;
+    uint32_t n = io->e->xd->mc_groups, i;
+
+    qhca_io_section(io, "mcg", 1);
+    IO(io, n);
+    NEED(io, n <= QHCA_MC_GROUPS_MAX, "too many multicast groups");
+    if (!io->saving) {
+        for (i = 0; i < n && !io->failed; i++) {
+            io_group(io, NULL);
+        }
+        return;
+    }
+    for (i = 0; io->e->xd->mcgs && i < SLOTS; i++) {
+        for (g = io->e->xd->mcgs[i]; g; g = g->next) {
+            io_group(io, g);
+        }
+    }
+}

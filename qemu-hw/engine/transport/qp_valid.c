@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the machines of a QP may look like in each of its states.  A transition
+ * sets what changes and relies on the rest, so a QP that is loaded must be one
+ * that the transitions could have led to.
+ */
+#include "transport/rc.h"
+#include "transport/tag_qp.h"
+
+static bool is_ud(const struct qhca_qp *qp)
+{
+    return !qhca_qp_connected(qp);
+}
+
+/* As qhca_qp_clear() and a new struct qhca_xport have it. */
+static bool qp_untouched(const struct qhca_qp *qp)
+{
+    struct qhca_xport fresh, xp;
+
+    qhca_xport_fresh(&fresh);
+    memcpy(&xp, qp->xp, sizeof(xp));
+    xp.qp = NULL;
+    memset(&xp.timer, 0, sizeof(xp.timer));     /* a list of its own */
+    return !memcmp(&xp, &fresh, sizeof(xp)) &&
+           !(qp->sq_head | qp->sq_next | qp->sq_tail |
+             qp->rq_head | qp->rq_tail);
+}
+
+/* Nothing is under way, and no acknowledge is awaited. */
+static bool requester_rests(const struct qhca_xport *xp)
+{
+    return xp->una_psn == xp->max_psn && xp->snd_psn == xp->una_psn &&
+           !xp->cur_pkt && !xp->rd_psns && !xp->rd_out;
+}
+
+static const char *in_rtr(const struct qhca_qp *qp)
+{
+    const struct qhca_xport *xp = qp->xp;
+
+    if (!requester_rests(xp) || xp->win || xp->back_valid ||
+        xp->since_ack || xp->ask ||
+        xp->req_state != QHCA_REQ_IDLE || qp->sq_next != qp->sq_tail ||
+        (qp->sq_head != qp->sq_tail && !qp->tm) ||
+        qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
+        return "it sends before it may";
+    }
+    return xp->sq_flush || xp->rq_flush || xp->drain || xp->fatal_nak ?
+           "it flushes before it may" : NULL;
+}
+
+static const char *in_rts(const struct qhca_qp *qp)
+{
+    const struct qhca_xport *xp = qp->xp;
+
+    if (xp->drain && qp->state != QHCA_QPS_SQD) {
+        return "it drains and is not told to";
+    }
+    if (xp->rq_flush || xp->fatal_nak) {
+        return "its receives are flushed and it lives";
+    }
+    if (!xp->sq_flush) {
+        return is_ud(qp) || xp->win ||
+               (requester_rests(xp) && xp->cur == qp->sq_next) ?
+               NULL : "the WQEs under way are missing";
+    }
+    /* It left SQE before all was flushed. */
+    if (qhca_qp_reliable(qp) || !requester_rests(xp)) {
+        return "it flushes and could not have failed";
+    }
+    return xp->flush_end - qp->sq_tail <= qp->sq_head - qp->sq_tail &&
+           qp->sq_next - qp->sq_tail <= xp->flush_end - qp->sq_tail ?
+           NULL : "flushing would never end";
+}
+
+/* SQE and ERR: nothing is sent any more. */
+static const char *has_failed(const struct qhca_qp *qp)
+{
+    const struct qhca_xport *xp = qp->xp;
+    bool sqe = qp->state == QHCA_QPS_SQE;
+
+    if (!requester_rests(xp) || xp->since_ack || xp->ask || xp->drain ||
+        xp->req_state == QHCA_REQ_WAIT_RNR ||
+        qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
+        return "it is dead, but waits for acknowledges";
+    }
+    /* In RTS it would go on from there. */
+    if (!xp->sq_flush && (qp->sq_head != qp->sq_tail ||
+                          (sqe && xp->cur != qp->sq_tail))) {
+        return "it is dead, but does not flush";
+    }
+    if (sqe && (qhca_qp_reliable(qp) || xp->rq_flush || xp->fatal_nak)) {
+        return "it cannot have a send queue error";
+    }
+    return !sqe && (qhca_odp_waits(qp, QHCA_ODP_RECV) ||
+                    (xp->rspq_head != xp->rspq_tail && !xp->fatal_nak)) ?
+           "it is dead, but answers" : NULL;
+}
+
+/* Whatever the state. */
+static const char *qp_always(const struct qhca_qp *qp)
+{
+    const struct qhca_xport *xp = qp->xp;
+    bool under_way = qp->sq_next != qp->sq_tail;
+    bool live = qp->state != QHCA_QPS_ERR;
+
+    if (is_ud(qp) && (under_way || xp->win || xp->una_psn != xp->max_psn ||
+                      xp->snd_psn != xp->una_psn)) {
+        return "a datagram is under way";
+    }
+    if (under_way && !xp->win) {
+        return "the WQEs under way are missing";
+    }
+    if (qhca_qp_connected(qp) && !qp->path_mtu &&
+        (xp->win || xp->recv_held || xp->rspq_head != xp->rspq_tail)) {
+        return "it has no path MTU";
+    }
+    /* The SRQ of a target may have gone under its message. */
+    if (live && xp->rsp_op == QHCA_RSPOP_SEND && !xp->recv_held &&
+        !qp->xrcd) {
+        return "it receives a message into nothing";
+    }
+    if (qp->tm && qp->tm->kind >= QHCA_TM_EAGER && !xp->recv_held) {
+        return "it holds a tag and no receive";
+    }
+    if (xp->recv_held && !qhca_recv_cq(qp)) {
+        return "it holds a receive and has no CQ for it";
+    }
+    return NULL;
+}
+
+const char *qhca_qp_impossible(const struct qhca_qp *qp)
+{
+    const char *why = qp_always(qp);
+
+    if (why) {
+        return why;
+    }
+    switch (qp->state) {
+    case QHCA_QPS_RESET:
+    case QHCA_QPS_INIT:
+        return qp_untouched(qp) ? NULL :
+               "it is not ready and works all the same";
+    case QHCA_QPS_RTR:
+        return in_rtr(qp);
+    case QHCA_QPS_RTS:
+    case QHCA_QPS_SQD:
+        return in_rts(qp);
+    default:
+        return has_failed(qp);
+    }
+}

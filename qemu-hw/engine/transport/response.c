@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Responses owed by RC QPs and XRC targets: acknowledges, NAKs, results of
+ * atomics and READ responses, in a bounded queue, sent in order and as far as
+ * the wire takes them.
+ */
+#include "transport/rc.h"
+
+/* A free entry at the end, or NULL when only @reserve are left. */
+static struct qhca_resp *rspq_push(struct qhca *e, struct qhca_qp *qp,
+                                   uint32_t reserve)
+{
+    struct qhca_xport *xp = qp->xp;
+    struct qhca_resp *r;
+
+    if (xp->rspq_head - xp->rspq_tail >= QHCA_RSPQ - reserve) {
+        return NULL;
+    }
+    r = qhca_rspq_at(xp, xp->rspq_head++);
+    memset(r, 0, sizeof(*r));
+    qhca_qp_schedule(e, qp);
+    return r;
+}
+
+struct qhca_resp *qhca_rspq_push(struct qhca *e, struct qhca_qp *qp)
+{
+    return rspq_push(e, qp, 1);      /* the last one is for a NAK */
+}
+
+bool qhca_rspq_full(const struct qhca_xport *xp)
+{
+    return xp->rspq_head - xp->rspq_tail >= QHCA_RSPQ - 1;
+}
+
+/*
+ * Owe an acknowledge.  What waits last in the queue carries it: an
+ * acknowledge covers it as well, and behind a READ's or atomic's response it
+ * follows at once.  So any number of acknowledges takes no room.
+ */
+void qhca_owe_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
+{
+    struct qhca_xport *xp = qp->xp;
+    struct qhca_resp *r;
+
+    if (xp->rspq_head != xp->rspq_tail) {
+        r = qhca_rspq_at(xp, xp->rspq_head - 1);
+        if (r->kind != QHCA_RESP_ACK) {
+            r->ack = true;
+            r->ack_psn = psn;
+            return;
+        }
+        if ((r->syndrome & QHCA_AETH_TYPE) == QHCA_AETH_ACK) {
+            r->psn = psn;
+            return;
+        }
+    }
+    r = rspq_push(e, qp, 1);
+    if (r) {
+        r->kind = QHCA_RESP_ACK;
+        r->syndrome = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED;
+        r->psn = psn;
+    }
+}
+
+bool qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
+                  uint8_t syndrome)
+{
+    struct qhca_resp *r = rspq_push(e, qp, 0);
+
+    if (r) {
+        r->kind = QHCA_RESP_ACK;
+        r->syndrome = syndrome;
+        r->psn = psn;
+    }
+    return r;
+}
+
+/* ---- sending what is owed ---- */
+
+static uint32_t put_aeth(struct qhca_frame *f, uint8_t syndrome, uint32_t msn)
+{
+    qhca_put_be32(f->bth + QHCA_BTH_LEN, (uint32_t)syndrome << 24 | msn);
+    return QHCA_AETH_LEN;
+}
+
+/* Drop everything owed but a NAK at the end. */
+static void read_failed(struct qhca *e, struct qhca_qp *qp,
+                        struct qhca_resp *r, uint8_t syn)
+{
+    struct qhca_xport *xp = qp->xp;
+    uint32_t psn = r->psn;
+    bool access = syn < QHCA_SYN_TABLE_INVALID;
+
+    xp->rspq_head = 0;
+    xp->rspq_tail = 0;
+    xp->rd_pending = 0;
+    qhca_count(e, access ? QHCA_STAT_ROCE_ACCESS_ERRORS :
+               QHCA_STAT_ROCE_OP_ERRORS);
+    qhca_owe_nak(e, qp, psn, access ? QHCA_NAK_ACCESS : QHCA_NAK_OP);
+    xp->fatal_nak = true;
+    qhca_qp_error(e, qp, syn, access ? QHCA_EV_QP_ACCESS_ERR :
+                                       QHCA_EV_QP_FATAL);
+}
+
+/* Send the next packet of @r; sets *@done when that was all of it. */
+static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
+                                   struct qhca_resp *r, bool *done)
+{
+    struct qhca_xport *xp = qp->xp;
+    uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), len = 0, ext = 0;
+    uint8_t op = QHCA_OP_ACK, aeth = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED, syn;
+    enum qhca_send sent;
+    struct qhca_frame f;
+
+    sent = qhca_frame_begin(e, &qp->av, qp->qpn, qp->dest_qpn, &f);
+    if (sent != QHCA_SENT) {
+        return sent;
+    }
+    *done = true;
+    switch (r->kind) {
+    case QHCA_RESP_ACK:
+        aeth = r->syndrome;
+        ext = put_aeth(&f, aeth, xp->msn);
+        break;
+    case QHCA_RESP_ATOMIC:
+        op = QHCA_OP_ATOMIC_ACK;
+        ext = put_aeth(&f, aeth, xp->msn);
+        qhca_put_be64(f.bth + QHCA_BTH_LEN + ext, r->va);
+        ext += QHCA_ATACK_LEN;
+        break;
+    case QHCA_RESP_READ:
+        *done = r->left <= mtu;
+        len = *done ? r->left : mtu;
+        op = r->started ? (*done ? QHCA_OP_READ_RESP_LAST :
+                           QHCA_OP_READ_RESP_MIDDLE) :
+             *done ? QHCA_OP_READ_RESP_ONLY : QHCA_OP_READ_RESP_FIRST;
+        if (op != QHCA_OP_READ_RESP_MIDDLE) {
+            ext = put_aeth(&f, aeth, xp->msn);
+        }
+        syn = qhca_mr_read(e, qhca_qp_pd(e, qp, r->srqn), false, r->rkey,
+                           r->va,
+                           f.bth + QHCA_BTH_LEN + ext, len,
+                           QHCA_ACCESS_REMOTE_READ, qp->qpn);
+        if (syn == QHCA_SYN_PAGE_FAULT) {
+            e->mem->fault.len += r->left - len;
+            if (qhca_odp_stall(e, qp, QHCA_FAULT_READ)) {
+                *done = false;
+                return QHCA_SENT;       /* nothing is owed for now */
+            }
+        }
+        if (syn) {
+            read_failed(e, qp, r, syn);
+            *done = false;      /* the queue holds something else now */
+            return QHCA_SENT;
+        }
+        break;
+    }
+    qhca_frame_bth(&f, op | qhca_qp_class(qp), false, false, len, qp->dest_qpn,
+                   r->psn);
+    sent = qhca_frame_end(e, &f, qp->qpn, ext, len);
+    if (sent != QHCA_SENT) {
+        return sent;
+    }
+    qp->tx_packets++;
+    qhca_odp_passed(qp, QHCA_FAULT_READ);
+    if (r->kind == QHCA_RESP_ACK) {
+        qhca_count(e, QHCA_STAT_ROCE_ACK_TX);
+    }
+    if (!*done) {
+        r->started = true;
+        r->psn = qhca_psn_add(r->psn, 1);
+        r->va += len;
+        r->left -= len;
+    }
+    return QHCA_SENT;
+}
+
+/* The READ @r waits for a page, and the peer has asked for it again. */
+static enum qhca_send send_rnr(struct qhca *e, struct qhca_qp *qp,
+                               struct qhca_resp *r)
+{
+    enum qhca_send sent;
+    struct qhca_frame f;
+    uint32_t ext;
+
+    sent = qhca_frame_begin(e, &qp->av, qp->qpn, qp->dest_qpn, &f);
+    if (sent == QHCA_SENT) {
+        ext = put_aeth(&f, QHCA_AETH_RNR | (qp->min_rnr_timer & 31),
+                       qp->xp->msn);
+        qhca_frame_bth(&f, QHCA_OP_ACK | qhca_qp_class(qp), false, false, 0,
+                       qp->dest_qpn, r->psn);
+        sent = qhca_frame_end(e, &f, qp->qpn, ext, 0);
+    }
+    if (sent == QHCA_SENT) {
+        qp->tx_packets++;
+        qhca_count(e, QHCA_STAT_ROCE_ACK_TX);
+        qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_TX);
+    }
+    r->rnr = sent == QHCA_BLOCKED;
+    return sent;
+}
+
+enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
+                            unsigned *budget)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    while (qhca_rsp_owed(qp) && *budget) {
+        struct qhca_resp *r = qhca_rspq_at(xp, xp->rspq_tail);
+        bool done = false;
+
+        if (qhca_odp_waits(qp, QHCA_ODP_READ)) {
+            if (send_rnr(e, qp, r) == QHCA_BLOCKED) {
+                return QHCA_BLOCKED;
+            }
+            --*budget;
+            qhca_debug_point(e);
+            continue;
+        }
+        r->rnr = false;
+        switch (rspq_respond(e, qp, r, &done)) {
+        case QHCA_BLOCKED:
+            return QHCA_BLOCKED;
+        case QHCA_BAD_AV:
+            /* our own address is gone: nobody can be told anything */
+            done = true;
+            break;
+        case QHCA_SENT:
+            break;
+        }
+        --*budget;
+        if (done) {
+            if (r->kind != QHCA_RESP_ACK && !r->uncounted &&
+                xp->rd_pending) {
+                xp->rd_pending--;
+            }
+            if (r->ack) {
+                r->kind = QHCA_RESP_ACK;
+                r->syndrome = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED;
+                r->psn = r->ack_psn;
+                r->ack = false;
+            } else {
+                xp->rspq_tail++;
+            }
+        }
+        qhca_debug_point(e);
+    }
+    return QHCA_SENT;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RoCEv2 on the wire: Ethernet, IPv4 or IPv6, UDP, BTH (IBA 9.2), extended
+ * headers (IBA 9.3), payload, pad, ICRC (annex A17).
+ */
+#ifndef QHCA_ROCE_H
+#define QHCA_ROCE_H
+
+#include "transport/transport.h"
+
+/* ---- sizes of headers, bytes ---- */
+#define QHCA_ETH_HLEN       14
+#define QHCA_VLAN_HLEN      4
+#define QHCA_IP4_HLEN       20
+#define QHCA_IP6_HLEN       40
+#define QHCA_UDP_HLEN       8
+#define QHCA_BTH_LEN        12
+#define QHCA_RETH_LEN       16
+#define QHCA_AETH_LEN       4
+#define QHCA_DETH_LEN       8
+#define QHCA_IMM_LEN        4
+#define QHCA_IETH_LEN       4
+#define QHCA_ATETH_LEN      28
+#define QHCA_MASKS_LEN      16  /* behind the AtomicETH of masked atomics */
+#define QHCA_XRCETH_LEN     4
+#define QHCA_FETH_LEN       4
+#define QHCA_ATACK_LEN      8
+#define QHCA_ICRC_LEN       4
+#define QHCA_GRH_LEN        40
+
+/* ---- opcodes (IBA table 35): class in 7:5, operation in 4:0 ---- */
+#define QHCA_CLASS_RC       0x00
+#define QHCA_CLASS_UC       0x20
+#define QHCA_CLASS_UD       0x60
+#define QHCA_CLASS_XRC      0xa0
+/*
+ * For manufacturers.  Here: masked atomics, which the specification does not
+ * have, with the operations of the plain ones; RC only.
+ */
+#define QHCA_CLASS_OWN      0xc0
+#define QHCA_CLASS_MASK     0xe0
+
+#define QHCA_OP_MASK                0x1f
+#define QHCA_OP_SEND_FIRST          0x00
+#define QHCA_OP_SEND_MIDDLE         0x01
+#define QHCA_OP_SEND_LAST           0x02
+#define QHCA_OP_SEND_LAST_IMM       0x03
+#define QHCA_OP_SEND_ONLY           0x04
+#define QHCA_OP_SEND_ONLY_IMM       0x05
+#define QHCA_OP_WRITE_FIRST         0x06
+#define QHCA_OP_WRITE_MIDDLE        0x07
+#define QHCA_OP_WRITE_LAST          0x08
+#define QHCA_OP_WRITE_LAST_IMM      0x09
+#define QHCA_OP_WRITE_ONLY          0x0a
+#define QHCA_OP_WRITE_ONLY_IMM      0x0b
+#define QHCA_OP_READ_REQUEST        0x0c
+#define QHCA_OP_READ_RESP_FIRST     0x0d
+#define QHCA_OP_READ_RESP_MIDDLE    0x0e
+#define QHCA_OP_READ_RESP_LAST      0x0f
+#define QHCA_OP_READ_RESP_ONLY      0x10
+#define QHCA_OP_ACK                 0x11
+#define QHCA_OP_ATOMIC_ACK          0x12
+#define QHCA_OP_COMP_SWAP           0x13
+#define QHCA_OP_FETCH_ADD           0x14
+#define QHCA_OP_SEND_LAST_INV       0x16
+#define QHCA_OP_SEND_ONLY_INV       0x17
+#define QHCA_OP_FLUSH               0x1c
+#define QHCA_OP_ATOMIC_WRITE        0x1d
+
+/* What an opcode means. */
+#define QHCA_OPF_VALID      0x0001
+#define QHCA_OPF_START      0x0002  /* first packet of a message */
+#define QHCA_OPF_END        0x0004  /* last packet of a message */
+#define QHCA_OPF_SEND       0x0008
+#define QHCA_OPF_WRITE      0x0010
+#define QHCA_OPF_READ       0x0020
+#define QHCA_OPF_ATOMIC     0x0040
+#define QHCA_OPF_RESP       0x0080  /* goes to the requester */
+#define QHCA_OPF_IMM        0x0100
+#define QHCA_OPF_INV        0x0200
+#define QHCA_OPF_RETH       0x0400
+#define QHCA_OPF_AETH       0x0800
+#define QHCA_OPF_DETH       0x1000
+#define QHCA_OPF_ATACK      0x2000
+#define QHCA_OPF_PAYLOAD    0x4000
+#define QHCA_OPF_FLUSH      0x8000
+#define QHCA_OPF_AWRITE     0x10000 /* ATOMIC WRITE */
+#define QHCA_OPF_MASKED     0x20000 /* atomic with masks */
+#define QHCA_OPF_XRCETH     0x40000
+
+struct qhca_op_info {
+    uint32_t flags;             /* QHCA_OPF_* */
+    uint8_t ext;                /* bytes of extended headers */
+};
+
+/** What BTH opcode @op means; flags 0: not one of ours. */
+struct qhca_op_info qhca_op_info(uint8_t op);
+
+/* ---- AETH syndromes (IBA 9.3.5.2) ---- */
+#define QHCA_AETH_TYPE      0xe0
+#define QHCA_AETH_ACK       0x00
+#define QHCA_AETH_RNR       0x20
+#define QHCA_AETH_NAK       0x60
+#define QHCA_AETH_CREDITS   0x1f    /* 31: no limit told */
+#define QHCA_ACK_UNLIMITED  0x1f
+#define QHCA_NAK_SEQ        0x60
+#define QHCA_NAK_INV_REQ    0x61
+#define QHCA_NAK_ACCESS     0x62
+#define QHCA_NAK_OP         0x63
+
+#define QHCA_GSI_QKEY       0x80010000U
+
+/* ---- PSNs: 24 bits, compared modulo 2^24 ---- */
+#define QHCA_PSN_MASK       0xffffffU
+
+static inline uint32_t qhca_psn_add(uint32_t a, uint32_t n)
+{
+    return (a + n) & QHCA_PSN_MASK;
+}
+
+/* How far @a is behind @b's position: 0 .. 2^24 - 1. */
+static inline uint32_t qhca_psn_dist(uint32_t a, uint32_t b)
+{
+    return (a - b) & QHCA_PSN_MASK;
+}
+
+/* Signed distance a - b: -2^23 .. 2^23 - 1. */
+static inline int32_t qhca_psn_diff(uint32_t a, uint32_t b)
+{
+    uint32_t d = (a - b) & QHCA_PSN_MASK;
+
+    return d & 0x800000 ? (int32_t)d - 0x1000000 : (int32_t)d;
+}
+
+/* Bytes of a path MTU code, 0 for a bad one. */
+static inline uint32_t qhca_mtu_bytes(uint8_t code)
+{
+    return code >= 1 && code <= 5 ? 128U << code : 0;
+}
+
+/* Packets that @len bytes take. */
+static inline uint32_t qhca_packets(uint32_t len, uint8_t mtu_code)
+{
+    uint32_t mtu = qhca_mtu_bytes(mtu_code);
+
+    return len ? (uint32_t)(((uint64_t)len + mtu - 1) >> (7 + mtu_code)) : 1;
+}
+
+/* ---- icrc.c ---- */
+/**
+ * ICRC of the packet whose IP header begins at @ip and whose ICRC field, not
+ * counted in, begins @len bytes behind it (annex A17.3.3).  @len covers at
+ * least IP, UDP and BTH.  The result is stored least significant byte first.
+ */
+uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len);
+/**
+ * What Soft-RoCE takes for the ICRC of a FLUSH: @crc, the right one, goes on
+ * over the @len bytes from the BTH to the ICRC field as they are.
+ */
+uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len);
+
+/* ---- packet.c: received packets ---- */
+struct qhca_rx {
+    const uint8_t *eth;         /* frame */
+    const uint8_t *ip;          /* IP header */
+    const uint8_t *bth;
+    const uint8_t *ext;         /* extended headers, behind an XRCETH */
+    const uint8_t *payload;
+    uint32_t frame_len, payload_len;
+    uint32_t flags;             /* QHCA_OPF_* */
+    uint32_t srqn;              /* of the XRCETH, else 0 */
+    uint16_t tci;               /* VLAN TCI or QHCA_VLAN_NONE */
+    uint16_t pkey;
+    uint8_t opcode, pad;
+    bool v6, se, ackreq;
+    bool crc_twice;             /* Soft-RoCE's ICRC of a FLUSH */
+    uint32_t qpn, psn;
+    int gid;                    /* our GID it was sent to, -1: mcg */
+    struct qhca_mcg_group *mcg; /* the group it was sent to, or NULL */
+    uint8_t sgid[16];
+};
+
+enum qhca_parse {
+    QHCA_PARSE_NOT_OURS,        /* not RoCEv2, or not for one of our GIDs */
+    QHCA_PARSE_BAD,             /* RoCEv2 for us, but malformed */
+    QHCA_PARSE_ICRC,            /* RoCEv2 for us, but ICRC wrong */
+    QHCA_PARSE_OK
+};
+
+/** Check a frame and find its parts; *@rx points into @frame. */
+enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
+                           struct qhca_rx *rx);
+/** Does the QP's state let it take this packet? */
+/* Is the packet of the service of @qp? */
+bool qhca_class_fits(const struct qhca_qp *qp, const struct qhca_rx *rx);
+bool qhca_state_receives(const struct qhca_qp *qp, const struct qhca_rx *rx);
+/** Count a packet that @qp gets, and trace it. */
+void qhca_rx_note(struct qhca *e, struct qhca_qp *qp,
+                  const struct qhca_rx *rx);
+/** Give the packet @rx, which is right so far, to its QP or group. */
+void qhca_rx_deliver(struct qhca *e, const struct qhca_rx *rx);
+/** Count @stat and trace the packet as dropped. */
+void qhca_rx_drop(struct qhca *e, const struct qhca_rx *rx, unsigned stat);
+
+/** Class of the opcodes that @qp sends. */
+static inline uint8_t qhca_qp_class(const struct qhca_qp *qp)
+{
+    switch (qp->type) {
+    case QHCA_QPT_RC:
+        return QHCA_CLASS_RC;
+    case QHCA_QPT_UC:
+        return QHCA_CLASS_UC;
+    case QHCA_QPT_XRC_INI:
+    case QHCA_QPT_XRC_TGT:
+        return QHCA_CLASS_XRC;
+    default:
+        return QHCA_CLASS_UD;
+    }
+}
+
+/* ---- packet.c: packets to send ---- */
+struct qhca_frame {
+    uint8_t *data;              /* frame buffer, QHCA_FRAME_MAX bytes */
+    uint8_t *ip;
+    uint8_t *bth;               /* extended headers follow at bth + 12 */
+    bool v6;
+    bool loop;                  /* to ourselves ... */
+    bool wire;                  /* ... and (a group) to the wire as well */
+    bool crc_twice;             /* Soft-RoCE's ICRC of a FLUSH */
+};
+
+enum qhca_send {
+    QHCA_SENT,
+    QHCA_BLOCKED,               /* wire or loopback takes nothing now */
+    QHCA_BAD_AV                 /* no such source GID, or families differ */
+};
+
+/**
+ * Begin a frame towards @av: fill Ethernet, IP and UDP but for lengths.
+ * @qpn, @peer: for the UDP source port, when the AV names none.
+ */
+enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
+                                uint32_t qpn, uint32_t peer,
+                                struct qhca_frame *f);
+/** Fill the BTH. @payload: bytes without pad, for the pad count. */
+void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
+                    bool ackreq, uint32_t payload, uint32_t qpn,
+                    uint32_t psn);
+/**
+ * Finish the frame, whose extended headers take @ext and payload @payload
+ * bytes, and send it.  @num: our QPN, for the trace.
+ */
+enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
+                              uint32_t num, uint32_t ext, uint32_t payload);
+
+/* ---- loopback.c ---- */
+/* Buffer for the next frame to ourselves, NULL: ring full. */
+uint8_t *qhca_loop_slot(struct qhca *e);
+/* The frame in the slot is complete. */
+void qhca_loop_commit(struct qhca *e, uint32_t len);
+
+#endif /* QHCA_ROCE_H */

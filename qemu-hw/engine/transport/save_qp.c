@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Saved state: QPs, and the transport's machines of one. */
+#include <stdlib.h>
+
+#include "transport/rc.h"
+#include "transport/tag_qp.h"
+#include "base/save.h"
+
+#define QPN_GSI             1
+#define PSN_OK(psn)         ((psn) <= QHCA_PSN_MASK)
+
+/* ---- the window: send WQEs under way ---- */
+
+static void save_swqe(struct qhca_io *io, struct qhca_swqe *w)
+{
+    IO(io, w->wr_id);
+    IO(io, w->raddr);
+    IO(io, w->laddr);
+    IO(io, w->arg0);
+    IO(io, w->arg1);
+    IO(io, w->rkey);
+    IO(io, w->lkey);
+    IO(io, w->len);
+    IO(io, w->first_psn);
+    IO(io, w->npkts);
+    IO(io, w->imm);
+    IO(io, w->srqn);
+    IO(io, w->num);
+    IO(io, w->opcode);
+    IO(io, w->flags);
+    IO(io, w->status);
+    IO(io, w->syndrome);
+    IO(io, w->marks);
+    IO(io, w->chunk);
+}
+
+/* Is it one that parse_wqe() could have made, with its packets counted? */
+static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
+{
+    bool local = qhca_wqe_is_local(w->opcode), rd = qhca_wqe_is_rd(w->opcode);
+    uint32_t room = (1u << qp->sq_stride) - qhca_wqe_header(qp, w->opcode);
+    uint32_t npkts = local ? 0 : qhca_wqe_is_atomic(w->opcode) ? 1 :
+                     qhca_packets(w->len, qp->path_mtu);
+
+    if (w->marks & ~(QHCA_SW_STARTED | QHCA_SW_RD | QHCA_SW_DONE |
+                     QHCA_SW_SPLIT) ||
+        1u << (w->chunk & 31) > QHCA_WINDOW_PKTS || w->chunk > 31 ||
+        ((w->marks & (QHCA_SW_RD | QHCA_SW_SPLIT)) && !rd) ||
+        w->srqn > QHCA_PSN_MASK) {
+        return false;
+    }
+    if (w->status) {
+        /* It never was one, or it failed under way. */
+        return !w->npkts || w->npkts == npkts;
+    }
+    if (w->npkts != npkts || w->len > QHCA_MAX_MSG_SIZE ||
+        (rd && !qhca_qp_reliable(qp)) ||
+        !qhca_send_opcode_ok(qp, w->opcode)) {
+        return false;
+    }
+    if (local || w->opcode == QHCA_WQE_FLUSH) {
+        return !w->num && !w->len;
+    }
+    if ((qhca_wqe_is_atomic(w->opcode) ||
+         w->opcode == QHCA_WQE_ATOMIC_WRITE) && w->len != 8) {
+        return false;
+    }
+    if (w->flags & QHCA_WQE_F_INLINE) {
+        return (!rd || w->opcode == QHCA_WQE_ATOMIC_WRITE) &&
+               w->num <= room && w->num <= QHCA_MAX_INLINE &&
+               w->len == w->num;
+    }
+    return w->num <= room / sizeof(struct qhca_sge) &&
+           w->num <= QHCA_MAX_SGE;
+}
+
+/* The WQEs' PSNs form a chain, and the requester stands somewhere in it. */
+static void check_window(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = qp->xp;
+    bool alive = (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
+                 !xp->sq_flush;
+    uint32_t psn = xp->una_psn, first = psn, at = psn, rd = 0, recv = 0, i;
+    uint32_t from, to;
+    uint64_t total = 0, reqs = 0;
+    struct qhca_swqe *w;
+
+    for (i = qp->sq_tail; i != qp->sq_next && !io->failed; i++) {
+        w = qhca_swqe(qp, i);
+        if (i == qp->sq_tail) {
+            psn = first = w->first_psn;
+            NEED(io, qhca_psn_dist(xp->una_psn, first) <= w->npkts || !alive,
+                 "what is acknowledged is not of its oldest WQE");
+        }
+        NEED(io, PSN_OK(w->first_psn) && swqe_ok(qp, w),
+             "a WQE under way is none that could be");
+        NEED(io, w->first_psn == psn, "WQEs under way leave a gap");
+        if (i == xp->cur) {
+            at = qhca_psn_add(psn, xp->cur_pkt);
+            NEED(io, !alive || xp->cur_pkt < w->npkts ||
+                 (!xp->cur_pkt && !w->npkts) || w->status,
+                 "the packet to be sent is not of its WQE");
+        }
+        if (qhca_wqe_is_rd(w->opcode) && !io->failed) {
+            /* what it was asked for, and has not answered */
+            from = i == qp->sq_tail ? qhca_psn_dist(xp->una_psn, first) : 0;
+            to = i == xp->cur ? xp->cur_pkt : i - qp->sq_tail <
+                 xp->cur - qp->sq_tail ? w->npkts : 0;
+            reqs += qhca_wnd_rd_reqs(w, from, to);
+        }
+        recv += qhca_wqe_takes_recv(w->opcode) &&
+                i - qp->sq_tail < xp->cur - qp->sq_tail;
+        rd += !!(w->marks & QHCA_SW_RD);
+        total += w->npkts;
+        psn = qhca_psn_add(psn, w->npkts);
+    }
+    if (xp->cur == qp->sq_next) {
+        at = psn;
+    }
+    NEED(io, total <= QHCA_PSN_MASK, "more packets than there are PSNs");
+    if (!alive) {
+        return;
+    }
+    NEED(io, xp->cur - qp->sq_tail <= qp->sq_next - qp->sq_tail &&
+         (xp->cur != qp->sq_next || !xp->cur_pkt) && at == xp->snd_psn,
+         "the packet to be sent is not under way");
+    NEED(io, qhca_psn_dist(xp->snd_psn, xp->una_psn) <=
+         qhca_psn_dist(xp->max_psn, xp->una_psn) &&
+         qhca_psn_dist(xp->max_psn, xp->una_psn) <=
+         qhca_psn_dist(psn, xp->una_psn) &&
+         xp->rd_psns <= qhca_psn_dist(xp->snd_psn, xp->una_psn),
+         "its PSNs are not in order");
+    NEED(io, rd == xp->rd_out && reqs <= UINT16_MAX,
+         "the READs under way are not as many");
+    xp->rd_reqs = (uint16_t)reqs;
+    xp->recv_ahead = (uint8_t)recv;
+}
+
+static void save_window(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = qp->xp;
+    bool is = xp->win;
+    uint32_t i;
+
+    IO(io, is);
+    NEED(io, !is || qhca_qp_connected(qp), "it has a window and no peer");
+    NEED(io, !is || qp->sq_next - qp->sq_tail <= QHCA_WINDOW_WQES,
+         "more WQEs under way than there can be");
+    if (!is || io->failed) {
+        return;                 /* see qhca_qp_impossible() */
+    }
+    if (!io->saving && !NEED(io, qhca_window_get(io->e, qp),
+                             "out of memory")) {
+        return;
+    }
+    for (i = qp->sq_tail; i != qp->sq_next && !io->failed; i++) {
+        save_swqe(io, qhca_swqe(qp, i));
+    }
+    if (!io->saving && !io->failed) {
+        check_window(io, qp);
+    }
+}
+
+/* ---- requester and responder ---- */
+
+static void save_requester(struct qhca_io *io, struct qhca_xport *xp)
+{
+    IO(io, xp->snd_psn);
+    IO(io, xp->una_psn);
+    IO(io, xp->max_psn);
+    IO(io, xp->cur);
+    IO(io, xp->cur_pkt);
+    IO(io, xp->rd_psns);
+    IO(io, xp->since_ack);
+    IO(io, xp->wnd);
+    IO(io, xp->wnd_slow);
+    IO(io, xp->wnd_acked);
+    IO(io, xp->backoff);
+    IO(io, xp->rtt_psn);
+    IO(io, xp->rtt_start);
+    IO(io, xp->back_psn);
+    IO(io, xp->back_valid);
+    IO(io, xp->ask);
+    IO(io, xp->ask_psn);
+    IO(io, xp->retry_left);
+    IO(io, xp->rnr_left);
+    IO(io, xp->rd_out);
+    IO(io, xp->req_state);
+    IO(io, xp->credits);
+    IO(io, xp->recv_limit);
+    IO(io, xp->crc_twice);
+    IO(io, xp->sq_flush);
+    IO(io, xp->rq_flush);
+    IO(io, xp->flush_end);
+    IO(io, xp->drain);
+    NEED(io, PSN_OK(xp->snd_psn) && PSN_OK(xp->una_psn) &&
+         PSN_OK(xp->max_psn) && PSN_OK(xp->back_psn) && PSN_OK(xp->ask_psn),
+         "a PSN has more than 24 bits");
+    NEED(io, xp->req_state <= QHCA_REQ_WAIT_CREDITS && xp->retry_left <= 7 &&
+         xp->rnr_left <= 7 && xp->credits <= QHCA_AETH_CREDITS,
+         "its requester is in no known state");
+    NEED(io, PSN_OK(xp->rtt_psn), "a PSN has more than 24 bits");
+    NEED(io, xp->wnd && xp->wnd <= QHCA_WINDOW_PKTS &&
+         xp->wnd_slow <= QHCA_WINDOW_PKTS &&
+         xp->wnd_acked <= QHCA_WINDOW_PKTS &&
+         xp->backoff <= QHCA_BACKOFF_MAX, "its window is none that could be");
+}
+
+static void save_response(struct qhca_io *io, struct qhca_resp *r)
+{
+    bool ack = r->ack, rnr = r->rnr;
+    uint32_t srqn = r->srqn;
+
+    IO(io, r->kind);
+    IO(io, r->syndrome);
+    IO(io, r->started);
+    IO(io, r->uncounted);
+    IO(io, r->psn);
+    IO(io, r->left);
+    IO(io, r->rkey);
+    IO(io, r->va);
+    IO(io, r->ack_psn);
+    IO(io, ack);
+    IO(io, rnr);
+    IO(io, srqn);
+    NEED(io, r->kind <= QHCA_RESP_ATOMIC && PSN_OK(r->psn) &&
+         PSN_OK(r->ack_psn) && srqn <= QHCA_PSN_MASK &&
+         r->left <= QHCA_MAX_MSG_SIZE, "a response is none that can be owed");
+    if (!io->saving) {
+        r->ack = ack;
+        r->rnr = rnr;
+        r->srqn = srqn & QHCA_PSN_MASK;
+    }
+}
+
+static void save_responses(struct qhca_io *io, struct qhca_xport *xp)
+{
+    uint32_t n = xp->rspq_head - xp->rspq_tail, i;
+    struct qhca_resp *r;
+
+    IO(io, n);
+    if (!NEED(io, n <= QHCA_RSPQ, "more responses than can be owed")) {
+        return;
+    }
+    if (!io->saving) {
+        xp->rspq_tail = 0;
+        xp->rspq_head = n;
+        xp->rd_pending = 0;
+    }
+    for (i = xp->rspq_tail; i != xp->rspq_head && !io->failed; i++) {
+        r = qhca_rspq_at(xp, i);
+        save_response(io, r);
+        if (!io->saving && r->kind != QHCA_RESP_ACK && !r->uncounted) {
+            xp->rd_pending++;
+        }
+    }
+}
+
+/* The receive WQE held: its bytes, of which the rest follows. */
+static void save_receive(struct qhca_io *io, struct qhca_xport *xp)
+{
+    uint64_t cap = 0;
+    uint32_t i;
+
+    IO(io, xp->recv_held);
+    if (!xp->recv_held) {
+        return;
+    }
+    IO(io, xp->recv_index);
+    IO(io, xp->recv_len);
+    IO(io, xp->recv_sges);
+    qhca_io_bytes(io, xp->recv, sizeof(xp->recv));
+    if (io->saving ||
+        !NEED(io, xp->recv_sges <= QHCA_MAX_SGE &&
+              xp->recv_sges <= (sizeof(xp->recv) -
+                                sizeof(struct qhca_rq_wqe)) /
+              sizeof(struct qhca_sge), "its receive has too many SGEs")) {
+        return;
+    }
+    for (i = 0; i < xp->recv_sges; i++) {
+        cap += qhca_get_le32(xp->recv + sizeof(struct qhca_rq_wqe) +
+                             i * sizeof(struct qhca_sge) + 8);
+    }
+    xp->recv_cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
+    NEED(io, xp->recv_len <= xp->recv_cap,
+         "its receive holds more than it can");
+}
+
+static void save_responder(struct qhca_io *io, struct qhca_xport *xp)
+{
+    unsigned i;
+
+    IO(io, xp->exp_psn);
+    IO(io, xp->msn);
+    IO(io, xp->rsp_op);
+    IO(io, xp->naked);
+    IO(io, xp->fatal_nak);
+    IO(io, xp->comm_est);
+    IO(io, xp->atomic_next);
+    IO(io, xp->wr_va);
+    IO(io, xp->wr_rkey);
+    IO(io, xp->wr_left);
+    IO(io, xp->wr_len);
+    NEED(io, PSN_OK(xp->exp_psn) && PSN_OK(xp->msn) &&
+         xp->rsp_op <= QHCA_RSPOP_SKIP &&
+         xp->atomic_next < QHCA_ATOMICS_KEPT,
+         "its responder is in no known state");
+    save_receive(io, xp);
+    save_responses(io, xp);
+    for (i = 0; i < QHCA_ATOMICS_KEPT; i++) {
+        IO(io, xp->atomics[i].valid);
+        IO(io, xp->atomics[i].psn);
+        IO(io, xp->atomics[i].old);
+    }
+}
+
+void qhca_io_xport(struct qhca_io *io, struct qhca_qp *qp)
+{
+    const char *why;
+
+    save_requester(io, qp->xp);
+    save_responder(io, qp->xp);
+    save_window(io, qp);
+    qhca_io_odp(io, qp);
+    if (!io->saving && !io->failed) {
+        why = qhca_qp_impossible(qp);
+        NEED(io, !why, why);
+    }
+}
+
+/* ---- QPs ---- */
+
+static void save_attributes(struct qhca_io *io, struct qhca_qp *qp)
+{
+    qhca_io_bytes(io, &qp->av, sizeof(qp->av));
+    IO(io, qp->dest_qpn);
+    IO(io, qp->qkey);
+    IO(io, qp->sq_psn);
+    IO(io, qp->rq_psn);
+    IO(io, qp->access);
+    IO(io, qp->pkey_index);
+    IO(io, qp->path_mtu);
+    IO(io, qp->timeout);
+    IO(io, qp->retry_cnt);
+    IO(io, qp->rnr_retry);
+    IO(io, qp->min_rnr_timer);
+    IO(io, qp->max_rd_atomic);
+    IO(io, qp->max_dest_rd_atomic);
+    IO(io, qp->en_sqd_event);
+    IO(io, qp->syndrome);
+    NEED(io, qhca_qp_attributes_ok(io->e, qp), "an attribute is out of range");
+}
+
+static void save_counters(struct qhca_io *io, struct qhca_qp *qp)
+{
+    IO(io, qp->sq_head);
+    IO(io, qp->sq_next);
+    IO(io, qp->sq_tail);
+    IO(io, qp->rq_head);
+    IO(io, qp->rq_tail);
+    IO(io, qp->tx_packets);
+    IO(io, qp->rx_packets);
+    IO(io, qp->retransmits);
+    IO(io, qp->timeouts);
+    IO(io, qp->rnr_naks_rx);
+    IO(io, qp->seq_naks_rx);
+    IO(io, qp->duplicates);
+}
+
+/* To what it belongs. */
+static void save_refs(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca *e = io->e;
+
+    IO(io, qp->pd);
+    IO(io, qp->uar);
+    qp->scq = qhca_io_ref(io, &e->q->cqs, qp->scq, qp->scq ? qp->scq->cqn : 0,
+                          "its send CQ does not exist");
+    qp->rcq = qhca_io_ref(io, &e->q->cqs, qp->rcq, qp->rcq ? qp->rcq->cqn : 0,
+                          "its receive CQ does not exist");
+    qp->srq = qhca_io_ref(io, &e->q->srqs, qp->srq, qp->srq ? qp->srq->srqn : 0,
+                          "its SRQ does not exist");
+    qp->xrcd = qhca_io_ref(io, &e->q->xrcds, qp->xrcd,
+                           qp->xrcd ? qp->xrcd->xrcd : 0,
+                           "its XRC domain does not exist");
+}
+
+/* RSS QPs and WQs are not made by the same check as the others. */
+static const char *check_receiver(struct qhca *e, const struct qhca_qp *qp)
+{
+    bool wq = qp->type == QHCA_QPT_WQ;
+
+    if (wq ? qp->state != QHCA_QPS_RESET && qp->state != QHCA_QPS_RTR &&
+        qp->state != QHCA_QPS_ERR : qp->state != QHCA_QPS_RTR) {
+        return "its state is unknown";
+    }
+    if (!qhca_idr_get(&e->mem->uars, qp->uar) ||
+        !qhca_idr_get(&e->mem->pds, qp->pd)) {
+        return "its PD or UAR does not exist";
+    }
+    if (qp->scq || !qp->rcq != !wq || qp->srq || qp->xrcd) {
+        return "it has not the CQs of its type";
+    }
+    if (qp->flags & ~(wq ? QHCA_QP_F_STRIP_VLAN : 0)) {
+        return "its flags are not allowed";
+    }
+    if (qp->rq_shift > QHCA_MAX_WQ_SHIFT || qp->sq_stride ||
+        (wq ? qp->rq_stride < 5 || qp->rq_stride > 9 || (qp->rq_dbrec & 7) :
+         qp->rq_stride)) {
+        return "its rings are not allowed";
+    }
+    return NULL;
+}
+
+/* Is it one that CREATE_QP would make? */
+static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
+{
+    bool tgt = qp->type == QHCA_QPT_XRC_TGT;
+    struct qhca_cmd c = { 0 };
+    struct qhca_qpc in;
+
+    if ((qp->type == QHCA_QPT_GSI) != (qp->qpn == QPN_GSI) || !qp->qpn) {
+        return "its number is another's";
+    }
+    if (qp->type == QHCA_QPT_WQ || qp->type == QHCA_QPT_RSS) {
+        return check_receiver(e, qp);
+    }
+    if (qp->state > QHCA_QPS_ERR) {
+        return "its state is unknown";
+    }
+    /* A target is lent the SRQ of the message it receives. */
+    if (tgt ? qp->srq && qp->srq->xrcd != qp->xrcd :
+        !qp->srq != !(qp->flags & QHCA_QP_F_SRQ)) {
+        return "it has an SRQ that is not for it";
+    }
+    qhca_qp_describe(qp, &in);
+    in.state = QHCA_QPS_RESET;
+    return qhca_qp_check_create(e, &c, &in) ?
+           "it is none that could be made" : NULL;
+}
+
+static void save_check_rings(struct qhca_io *io, const struct qhca_qp *qp)
+{
+    uint32_t depth = qp->sq_stride || qp->tm ? 1u << qp->sq_shift : 0;
+
+    NEED(io, qp->sq_head - qp->sq_tail <= depth &&
+         qp->sq_next - qp->sq_tail <= qp->sq_head - qp->sq_tail,
+         "its send ring's counters are not in order");
+    NEED(io, qp->rq_head - qp->rq_tail <=
+         (qp->rq_stride ? 1u << qp->rq_shift : 0),
+         "its receive ring's counters are not in order");
+}
+
+/* Give a loaded QP its number, and count it where it refers to. */
+static bool save_attach(struct qhca_io *io, struct qhca_qp *qp)
+{
+    struct qhca *e = io->e;
+
+    if (!qhca_io_place(io, &e->q->qps, qp, qp->qpn)) {
+        return false;
+    }
+    e->mem->uar_refs[qp->uar]++;
+    if (qp->xrcd) {
+        qp->xrcd->refs++;
+        qhca_list_add_tail(&qp->xrcd->targets, &qp->xrc_link);
+        qp->pd = qp->srq ? qp->srq->pd : 0;
+        return true;
+    }
+    e->mem->pd_refs[qp->pd]++;
+    if (qp->scq) {
+        qp->scq->refs++;
+    }
+    if (qp->rcq) {
+        qp->rcq->refs++;
+    }
+    if (qp->srq) {
+        qp->srq->refs++;
+    }
+    return true;
+}
+
+/* The first part: what CREATE_QP gave it.  NULL: failed. */
+static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
+{
+    struct qhca_qp *qp = obj ? obj : qhca_qp_alloc(io->e, 0);
+    uint8_t sq_stride, sq_shift;
+    const char *why;
+
+    if (!NEED(io, qp, "out of memory")) {
+        return NULL;
+    }
+    IO(io, qp->qpn);
+    qhca_io_about(io, "QP", qp->qpn);
+    IO(io, qp->type);
+    qhca_qp_set_type(io->e, qp, qp->type);
+    NEED(io, qp->ops, "its type is unknown");
+    IO(io, qp->state);
+    IO(io, qp->flags);
+    save_refs(io, qp);
+    /* That of a TM QP is the device's own: see qhca_tm_qp_init(). */
+    sq_shift = qp->tm ? 0 : qp->sq_shift;
+    sq_stride = qp->tm ? 0 : qp->sq_stride;
+    IO(io, sq_shift);
+    IO(io, sq_stride);
+    IO(io, qp->rq_shift);
+    IO(io, qp->rq_stride);
+    IO(io, qp->rq_dbrec);
+    IO(io, qp->cookie);
+    if (!io->saving) {
+        qp->sq_shift = sq_shift;
+        qp->sq_stride = sq_stride;
+        why = io->failed ? NULL : check_type(io->e, qp);
+        NEED(io, !why, why);
+    }
+    qhca_io_buf(io, &qp->sq, io->failed || !sq_stride ? 0 :
+                1ULL << (sq_shift + sq_stride), true);
+    qhca_io_buf(io, &qp->rq, io->failed || !qp->rq_stride ? 0 :
+                1ULL << (qp->rq_shift + qp->rq_stride), true);
+    NEED(io, !sq_stride == !qp->sq.len && !qp->rq_stride == !qp->rq.len,
+         "it has not the buffers of its rings");
+    if (io->saving) {
+        return qp;
+    }
+    if (!io->failed) {
+        qhca_event_init(&qp->ev, qp->qpn);
+    }
+    if (io->failed || !save_attach(io, qp)) {
+        free(qp);
+        return NULL;
+    }
+    NEED(io, qp->ops->init(io->e, qp, NULL), "out of memory");
+    return qp;
+}
+
+static void one_qp(struct qhca_io *io, void *obj)
+{
+    struct qhca_qp *qp = save_context(io, obj);
+
+    if (!qp) {
+        return;
+    }
+    save_attributes(io, qp);
+    save_counters(io, qp);
+    if (!io->saving && !io->failed) {
+        save_check_rings(io, qp);
+    }
+    qp->ops->save(io, qp);
+    if (!io->saving && io->failed) {
+        /* What is half loaded is taken down: nothing may be under way. */
+        qp->sq_head = qp->sq_next = qp->sq_tail;
+        qp->xp->rspq_head = qp->xp->rspq_tail;
+    }
+}
+
+static bool save_is_rss(const void *obj)
+{
+    return ((const struct qhca_qp *)obj)->type == QHCA_QPT_RSS;
+}
+
+static bool is_not_rss(const void *obj)
+{
+    return !save_is_rss(obj);
+}
+
+void qhca_io_qps(struct qhca_io *io, bool rss)
+{
+    if (!rss) {
+        qhca_io_section(io, "qp", 2);
+        qhca_io_table(io, &io->e->q->qps);
+        qhca_io_each(io, &io->e->q->qps, is_not_rss, one_qp);
+    } else {
+        qhca_io_section(io, "rss", 1);
+        qhca_io_each(io, &io->e->q->qps, save_is_rss, one_qp);
+        qhca_io_table_end(io, &io->e->q->qps);
+    }
+}

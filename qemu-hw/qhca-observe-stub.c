@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca: a device that is built without its observers (CONFIG_QHCA_OBSERVE=n).
+ * Nothing stops it, makes it fail or records it.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "engine/observe/debug.h"
+#include "qhca-debug.h"
+
+/* ---- engine/observe ---- */
+
+bool qhca_debugging(const struct qhca *e)
+{
+    return false;
+}
+
+void qhca_debug_gone_on(struct qhca *e)
+{
+}
+
+void qhca_debug_watch_only(struct qhca *e)
+{
+}
+
+/* ---- qhca-stop.c ---- */
+
+void qhca_stop_init(QhcaState *s)
+{
+}
+
+void qhca_stop_exit(QhcaState *s)
+{
+}
+
+void qhca_op_stop(void *opaque)
+{
+}
+
+/* Never: see qhca_debugging(). */
+void qhca_stop_call(QhcaState *s, const QhcaCall *c)
+{
+    g_assert_not_reached();
+}
+
+/* Never: no call is ever stopped. */
+void qhca_stop_later(QhcaState *s, const QhcaCall *c)
+{
+    g_assert_not_reached();
+}
+
+bool qhca_stop_ready(QhcaState *s)
+{
+    return true;
+}
+
+void qhca_stop_vm_change(QhcaState *s, bool running)
+{
+}
+
+void qhca_stop_abandon(QhcaState *s)
+{
+}
+
+/* ---- qhca-fault.c ---- */
+
+bool qhca_faults_load(QhcaState *s, Error **errp)
+{
+    if (!s->faults) {
+        return true;
+    }
+    error_setg(errp, "faults: this QEMU is built without faults on demand "
+               "(CONFIG_QHCA_OBSERVE)");
+    return false;
+}
+
+/* ---- qhca-record.c: s->record is never set ---- */
+
+void qhca_record_event(QhcaState *s, const struct qhca_trace *t)
+{
+}
+
+void qhca_record_frame(QhcaState *s, bool out, const void *frame, size_t len,
+                       uint64_t time)
+{
+}
+
+void qhca_record_sync(QhcaState *s, bool running)
+{
+}
+
+void qhca_record_end(QhcaState *s)
+{
+}
+
+/* ---- qhca-qmp.c ---- */
+
+void qhca_class_counters(ObjectClass *klass)
+{
+}
