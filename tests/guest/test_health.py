@@ -339,7 +339,8 @@ def test_refused_coalescing_is_not_kept(pair, dying):
     assert shown() == before
 
 
-def test_all_at_once(pair, dying):
+@pytest.mark.parametrize("rounds", [2, pytest.param(10, marks=pytest.mark.long("more of the same"))])
+def test_all_at_once(pair, dying, rounds):
     """Deaths, recoveries and function resets, each at any time."""
     a, pci = dying, dying.pci
     jobs = [a.start(f"while :; do {line}; done >/dev/null 2>&1") for line in (
@@ -349,7 +350,7 @@ def test_all_at_once(pair, dying):
         f" devlink health dump show pci/{pci} reporter rx",
         "ibv_devinfo; rdma res show",
     )]
-    for _ in range(5):
+    for _ in range(rounds):
         function_reset(a)
         ended = a.run("sleep 0.4")
         assert ended.rc == 0

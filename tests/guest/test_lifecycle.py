@@ -12,6 +12,7 @@ from test_dmabuf import SCRIPTS, run_script
 from test_pingpong import pingpong
 
 DRIVER = "/sys/bus/pci/drivers/qhca"
+AGAIN = pytest.mark.long("more of the same")
 
 
 def traffic(pair):
@@ -54,9 +55,10 @@ def test_unload_in_traffic(pair):
     restore(pair, pair.a)
 
 
-def test_unbind_rebind_in_traffic(pair):
+@pytest.mark.parametrize("rounds", [1, pytest.param(3, marks=AGAIN)])
+def test_unbind_rebind_in_traffic(pair, rounds):
     pci = pair.a.pci
-    for _ in range(3):
+    for _ in range(rounds):
         server, client = traffic(pair)
         pair.a.run(f"echo {pci} > {DRIVER}/unbind", timeout=60)
         assert client.wait(90).rc != 0
@@ -91,7 +93,8 @@ def test_bus_error(pair, modules, recovers):
     restore(pair, a)
 
 
-def test_load_unload_loop(pair):
+@pytest.mark.parametrize("rounds", [3, pytest.param(10, marks=AGAIN)])
+def test_load_unload_loop(pair, rounds):
     """In and out again: the kernel's memory does not shrink with it."""
     def unload():
         pair.a.run("rmmod qhca_ib qhca", timeout=60)
@@ -111,7 +114,7 @@ def test_load_unload_loop(pair):
     unload()
     again(3)  # what is allocated once and kept
     first = free_kib()
-    again(10)
+    again(rounds)
     # some memory comes back late; what is lost does not come back
     lost = first - free_kib()
     for _ in range(40):
@@ -119,7 +122,7 @@ def test_load_unload_loop(pair):
             break
         time.sleep(0.5)
         lost = first - free_kib()
-    assert lost < 8 * 1024, f"{lost} KiB are gone after ten rounds"
+    assert lost < 8 * 1024, f"{lost} KiB are gone after {rounds} rounds"
     pair.a.load_driver()
     restore(pair, pair.a)
 

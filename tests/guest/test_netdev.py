@@ -16,7 +16,8 @@ def test_ping(pair, mtu):
     assert pair.a.run(f"ping -c 1 -W 2 -M do -s {mtu - 27} {pair.b.ip}", check=False).rc != 0
 
 
-@pytest.mark.parametrize("mtu", [1500, 9000])
+@pytest.mark.parametrize("mtu", [
+    pytest.param(1500, marks=pytest.mark.long("the same in smaller pieces")), 9000])
 def test_iperf_while_rdma_runs(pair, mtu):
     pair.set_mtu(mtu)
     server = pair.b.start("iperf3 -s -1")

@@ -49,6 +49,7 @@ def forced_to_bounce(lab):
     return "swiotlb=force" in lab.a.run("cat /proc/cmdline").out
 
 
+@pytest.mark.long("a pair of its own; either of the two has one in the gate")
 def test_swiotlb_behind_iommu(swiotlb_iommu_pair):
     """An IOMMU maps the memory itself: nothing is bounced, everything works."""
     assert forced_to_bounce(swiotlb_iommu_pair)

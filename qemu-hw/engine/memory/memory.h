@@ -93,8 +93,8 @@ uint8_t qhca_table_init(struct qhca_table *m, const struct qhca_buf *d,
 uint8_t qhca_table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
                         uint32_t num, uint64_t *addr, uint64_t *run);
 /*
- * The same for a table with odp set: QHCA_SYN_PAGE_FAULT if there is no page, or
- * (@write) none that may be written.
+ * The same for a table with odp set: QHCA_SYN_PAGE_FAULT if there is no page,
+ * or (@write) none that may be written.
  */
 uint8_t qhca_table_walk_odp(struct qhca *e, struct qhca_table *m,
                             uint64_t off, bool write, uint32_t num,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Looking at buffer tables: a second walker, which reads everything anew and
- * remembers each hop.  The engine's own (memory/table_walk.c) must not be disturbed, and
- * where the two differ there is a bug to be found.
+ * remembers each hop.  The adapter's own (memory/table_walk.c) must not be
+ * disturbed, and where the two differ there is a bug to be found.
  */
 #include "observe/inspect_internal.h"
 

@@ -252,7 +252,8 @@ static inline bool qhca_odp_waits(const struct qhca_qp *qp, unsigned sides)
 /*
  * An access of @side (QHCA_FAULT_*) gave QHCA_SYN_PAGE_FAULT, see
  * e->mem->fault.  True: the side waits now, software is told; it runs again
- * at the end.  False: it is an error, since software could not provide the page.
+ * at the end.  False: it is an error, since software could not provide the
+ * page.
  */
 bool qhca_odp_stall(struct qhca *e, struct qhca_qp *qp, unsigned side);
 /* The same with a packet that is executed (again) at the end. */
