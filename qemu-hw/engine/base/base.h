@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "base/bytes.h"
 #include "base/command.h"
+#include "base/headers.h"
 #include "base/hooks.h"
 #include "base/idr.h"
 #include "base/list.h"
@@ -26,7 +27,6 @@
 #define QHCA_MAX_CQE        (1U << 22)
 #define QHCA_MAX_XRCD       1024    /* a power of two; number 0 is not used */
 #define QHCA_HASH_SLOTS     512 /* twice the greatest number of entries */
-#define QHCA_ETHERTYPE_VLAN 0x8100
 
 #define QHCA_MAX_EQ_SHIFT   16
 #define QHCA_MAX_CQ_SHIFT   22

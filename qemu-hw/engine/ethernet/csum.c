@@ -10,12 +10,7 @@
 
 #include "ethernet/csum.h"
 #include "base/bytes.h"
-
-#define ETHERTYPE_IPV4      0x0800
-#define ETHERTYPE_IPV6      0x86dd
-#define ETHERTYPE_VLAN      0x8100
-#define PROTO_TCP           6
-#define PROTO_UDP           17
+#include "base/headers.h"
 
 static uint16_t csum_fold(uint64_t sum)
 {
@@ -57,12 +52,12 @@ static bool l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
                   const uint8_t *addrs, size_t addr_len)
 {
     switch (proto) {
-    case PROTO_TCP:
+    case QHCA_PROTO_TCP:
         if (len < 20) {
             return false;
         }
         break;
-    case PROTO_UDP:
+    case QHCA_PROTO_UDP:
         /* A sum of 0 says that there is none. */
         if (len < 8 || qhca_get_be16(l4 + 4) != len ||
             !qhca_get_be16(l4 + 6)) {
@@ -76,55 +71,33 @@ static bool l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
            0xffff;
 }
 
-static void judge_ipv4(const uint8_t *ip, size_t len,
-                       struct qhca_csum_verdict *v)
+/* Where the addresses of the pseudo header are, and how long they are. */
+static const uint8_t *addresses(const struct qhca_headers *h, size_t *len)
 {
-    size_t header, total;
-
-    if (len < 20 || ip[0] >> 4 != 4) {
-        return;
-    }
-    header = (ip[0] & 15) * 4;
-    total = qhca_get_be16(ip + 2);
-    if (header < 20 || header > total || total > len) {
-        return;
-    }
-    v->l3_ok = qhca_csum(ip, header, 0) == 0xffff;
-    /* Of a fragment nobody can tell; 0x3fff: MF and the offset. */
-    if (v->l3_ok && !(qhca_get_be16(ip + 6) & 0x3fff)) {
-        v->l4_ok = l4_ok(ip + header, total - header, ip[9], ip + 12, 8);
-    }
-}
-
-static void judge_ipv6(const uint8_t *ip, size_t len,
-                       struct qhca_csum_verdict *v)
-{
-    size_t payload;
-
-    if (len < 40 || ip[0] >> 4 != 6) {
-        return;
-    }
-    payload = qhca_get_be16(ip + 4);
-    if (payload > len - 40) {
-        return;
-    }
-    v->l3_ok = true;
-    v->l4_ok = l4_ok(ip + 40, payload, ip[6], ip + 8, 32);
+    *len = h->version == 4 ? 8 : 32;
+    return h->l3 + (h->version == 4 ? 12 : 8);
 }
 
 void qhca_csum_verdict(const uint8_t *frame, size_t len,
                        struct qhca_csum_verdict *v)
 {
-    v->sum = qhca_csum(frame + 14, len - 14, 0);
+    const uint8_t *addrs;
+    struct qhca_headers h;
+    size_t addr_len;
+
+    v->sum = qhca_csum(frame + QHCA_ETH_HLEN, len - QHCA_ETH_HLEN, 0);
     v->l3_ok = false;
     v->l4_ok = false;
-    switch (qhca_get_be16(frame + 12)) {
-    case ETHERTYPE_IPV4:
-        judge_ipv4(frame + 14, len - 14, v);
-        break;
-    case ETHERTYPE_IPV6:
-        judge_ipv6(frame + 14, len - 14, v);
-        break;
+    qhca_headers_parse(frame, len, &h);
+    if (h.tagged || !h.version || !h.whole) {
+        return;
+    }
+    v->l3_ok = h.version == 6 || qhca_csum(h.l3, h.ip_len, 0) == 0xffff;
+    /* Of a fragment nobody can tell. */
+    if (v->l3_ok && !(h.frag & QHCA_IP4_FRAGMENT)) {
+        addrs = addresses(&h, &addr_len);
+        v->l4_ok = l4_ok(h.l3 + h.ip_len, h.payload, h.proto, addrs,
+                         addr_len);
     }
 }
 
@@ -137,58 +110,36 @@ static void put_sum(uint8_t *at, uint16_t sum)
 static void fill_l4(uint8_t *l4, size_t len, uint8_t proto,
                     const uint8_t *addrs, size_t addr_len)
 {
-    size_t at = proto == PROTO_TCP ? 16 : 6;
+    size_t at = proto == QHCA_PROTO_TCP ? 16 : 6;
     uint16_t sum;
 
-    if ((proto != PROTO_TCP && proto != PROTO_UDP) || len < at + 2) {
+    if ((proto != QHCA_PROTO_TCP && proto != QHCA_PROTO_UDP) || len < at + 2) {
         return;
     }
     memset(l4 + at, 0, 2);
     sum = qhca_csum(l4, len, csum_pseudo(addrs, addr_len, proto, len));
     /* 0 would say "no checksum" in UDP; 0xffff means the same number */
-    put_sum(l4 + at, sum == 0xffff && proto == PROTO_UDP ? 0 : sum);
-}
-
-static void fill_ipv4(uint8_t *ip, size_t len)
-{
-    size_t header, total;
-
-    if (len < 20 || ip[0] >> 4 != 4) {
-        return;
-    }
-    header = (ip[0] & 15) * 4;
-    total = qhca_get_be16(ip + 2);
-    if (header < 20 || header > total || total > len) {
-        return;
-    }
-    memset(ip + 10, 0, 2);
-    put_sum(ip + 10, qhca_csum(ip, header, 0));
-    if (!(qhca_get_be16(ip + 6) & 0x3fff)) {
-        fill_l4(ip + header, total - header, ip[9], ip + 12, 8);
-    }
+    put_sum(l4 + at, sum == 0xffff && proto == QHCA_PROTO_UDP ? 0 : sum);
 }
 
 void qhca_csum_fill(uint8_t *frame, size_t len)
 {
-    uint8_t *p = frame + 12;
-    size_t left = len - 14, payload;
+    const uint8_t *addrs;
+    struct qhca_headers h;
+    size_t addr_len;
+    uint8_t *ip;
 
-    if (qhca_get_be16(p) == ETHERTYPE_VLAN && left >= 4) {
-        p += 4;
-        left -= 4;
+    qhca_headers_parse(frame, len, &h);
+    if (!h.version || !h.whole) {
+        return;
     }
-    switch (qhca_get_be16(p)) {
-    case ETHERTYPE_IPV4:
-        fill_ipv4(p + 2, left);
-        break;
-    case ETHERTYPE_IPV6:
-        if (left < 40 || p[2] >> 4 != 6) {
-            break;
-        }
-        payload = qhca_get_be16(p + 6);
-        if (payload <= left - 40) {
-            fill_l4(p + 42, payload, p[8], p + 10, 32);
-        }
-        break;
+    ip = frame + (h.l3 - frame);
+    if (h.version == 4) {
+        memset(ip + 10, 0, 2);
+        put_sum(ip + 10, qhca_csum(ip, h.ip_len, 0));
+    }
+    if (!(h.frag & QHCA_IP4_FRAGMENT)) {
+        addrs = addresses(&h, &addr_len);
+        fill_l4(ip + h.ip_len, h.payload, h.proto, addrs, addr_len);
     }
 }

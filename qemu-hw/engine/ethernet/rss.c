@@ -8,8 +8,6 @@
 #include "ethernet/flow.h"
 #include "base/save.h"
 
-#define PROTO_TCP           6
-#define PROTO_UDP           17
 
 struct rqt {
     uint32_t num, refs;
@@ -67,10 +65,10 @@ struct qhca_qp *qhca_rss_pick(const struct qhca_qp *qp,
         n = rss_put(in, n, f & QHCA_HASH_SRC_IPV6, k->src_ip, 16);
         n = rss_put(in, n, f & QHCA_HASH_DST_IPV6, k->dst_ip, 16);
     }
-    if (k->l4 == PROTO_TCP) {
+    if (k->l4 == QHCA_PROTO_TCP) {
         n = rss_put(in, n, f & QHCA_HASH_SRC_PORT_TCP, &k->src_port, 2);
         n = rss_put(in, n, f & QHCA_HASH_DST_PORT_TCP, &k->dst_port, 2);
-    } else if (k->l4 == PROTO_UDP) {
+    } else if (k->l4 == QHCA_PROTO_UDP) {
         n = rss_put(in, n, f & QHCA_HASH_SRC_PORT_UDP, &k->src_port, 2);
         n = rss_put(in, n, f & QHCA_HASH_DST_PORT_UDP, &k->dst_port, 2);
     }

@@ -2,12 +2,7 @@
 /* RoCEv2 frames: taking received ones apart, putting new ones together. */
 #include "transport/rc.h"
 
-#define ETHERTYPE_IP4   0x0800
-#define ETHERTYPE_IP6   0x86dd
-#define ETHERTYPE_VLAN  0x8100
-#define IPPROTO_UDP_NUM 17
 #define IP4_DF          0x4000
-#define IP4_FRAGMENT    0x3fff  /* more fragments, or an offset */
 #define DEFAULT_HOPS    64
 #define VLAN_VID        0x0fff
 #define DEFAULT_PKEY    0xffff
@@ -212,9 +207,9 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
                            struct qhca_rx *rx)
 {
     const uint8_t *ip, *udp, *bth;
-    size_t left, l3, udp_len;
+    size_t l3, udp_len;
     uint8_t gid[16];
-    uint16_t type;
+    struct qhca_headers h;
     struct qhca_op_info info;
     uint32_t body;
 
@@ -222,56 +217,32 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         ((frame[0] & 1) && !e->xd->mc_groups)) {
         return QHCA_PARSE_NOT_OURS;
     }
-    type = qhca_get_be16(frame + 12);
-    ip = frame + QHCA_ETH_HLEN;
-    left = len - QHCA_ETH_HLEN;
-    rx->tci = QHCA_VLAN_NONE;
-    if (type == ETHERTYPE_VLAN) {
-        if (left < QHCA_VLAN_HLEN) {
-            return QHCA_PARSE_NOT_OURS;
-        }
-        /* all ones means "no tag" in our structures: VID 4095 is reserved */
-        rx->tci = qhca_get_be16(ip);
-        if ((rx->tci & VLAN_VID) == VLAN_VID) {
-            return QHCA_PARSE_NOT_OURS;
-        }
-        type = qhca_get_be16(ip + 2);
-        ip += QHCA_VLAN_HLEN;
-        left -= QHCA_VLAN_HLEN;
+    qhca_headers_parse(frame, len, &h);
+    if (!h.version || !h.whole || h.proto != QHCA_PROTO_UDP) {
+        return QHCA_PARSE_NOT_OURS;
     }
-    if (type == ETHERTYPE_IP4) {
-        if (left < QHCA_IP4_HLEN || ip[0] != 0x45 ||
-            ip[9] != IPPROTO_UDP_NUM ||
-            (qhca_get_be16(ip + 6) & IP4_FRAGMENT)) {
-            return QHCA_PARSE_NOT_OURS;
-        }
-        rx->v6 = false;
-        l3 = qhca_get_be16(ip + 2);
-        if (l3 < QHCA_IP4_HLEN || l3 > left) {
-            return QHCA_PARSE_NOT_OURS;
-        }
-        l3 -= QHCA_IP4_HLEN;
-        udp = ip + QHCA_IP4_HLEN;
-        gid_from_ip4(gid, ip + 16);
-        gid_from_ip4(rx->sgid, ip + 12);
-    } else if (type == ETHERTYPE_IP6) {
-        if (left < QHCA_IP6_HLEN || ip[0] >> 4 != 6 ||
-            ip[6] != IPPROTO_UDP_NUM) {
-            return QHCA_PARSE_NOT_OURS;
-        }
-        rx->v6 = true;
-        l3 = qhca_get_be16(ip + 4);
-        if (l3 > left - QHCA_IP6_HLEN) {
-            return QHCA_PARSE_NOT_OURS;
-        }
-        udp = ip + QHCA_IP6_HLEN;
+    /* all ones means "no tag" in our structures: VID 4095 is reserved */
+    if (h.tagged && (h.tci & VLAN_VID) == VLAN_VID) {
+        return QHCA_PARSE_NOT_OURS;
+    }
+    rx->tci = h.tagged ? h.tci : QHCA_VLAN_NONE;
+    rx->v6 = h.version == 6;
+    ip = h.l3;
+    udp = ip + h.ip_len;
+    l3 = h.payload;
+    if (rx->v6) {
         memcpy(gid, ip + 24, 16);
         memcpy(rx->sgid, ip + 8, 16);
         if (gid_is_ip4(gid)) {
             return QHCA_PARSE_NOT_OURS; /* not an address on the wire */
         }
     } else {
-        return QHCA_PARSE_NOT_OURS;
+        /* RoCEv2 has no IP options and is never fragmented. */
+        if (h.ip_len != QHCA_IP4_HLEN || (h.frag & QHCA_IP4_FRAGMENT)) {
+            return QHCA_PARSE_NOT_OURS;
+        }
+        gid_from_ip4(gid, ip + 16);
+        gid_from_ip4(rx->sgid, ip + 12);
     }
     if (l3 < QHCA_UDP_HLEN ||
         qhca_get_be16(udp + 2) != QHCA_ROCE_UDP_PORT) {
@@ -393,18 +364,18 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
     memcpy(p + 6, g->mac, 6);
     p += 12;
     if (vlan != QHCA_VLAN_NONE) {
-        qhca_put_be16(p, ETHERTYPE_VLAN);
+        qhca_put_be16(p, QHCA_ETHERTYPE_VLAN);
         qhca_put_be16(p + 2, (uint16_t)((av->sl & 7) << 13) |
                       (vlan & VLAN_VID));
         p += QHCA_VLAN_HLEN;
     }
-    qhca_put_be16(p, f->v6 ? ETHERTYPE_IP6 : ETHERTYPE_IP4);
+    qhca_put_be16(p, f->v6 ? QHCA_ETHERTYPE_IP6 : QHCA_ETHERTYPE_IP4);
     p += 2;
     f->ip = p;
     if (f->v6) {
         qhca_put_be32(p, 6U << 28 | (uint32_t)av->traffic_class << 20 |
                       (qhca_le32(av->flow_label) & 0xfffff));
-        p[6] = IPPROTO_UDP_NUM;
+        p[6] = QHCA_PROTO_UDP;
         p[7] = hops;
         memcpy(p + 8, g->gid, 16);
         memcpy(p + 24, av->dgid, 16);
@@ -416,7 +387,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
         qhca_put_be16(p + 4, 0);
         qhca_put_be16(p + 6, IP4_DF);
         p[8] = hops;
-        p[9] = IPPROTO_UDP_NUM;
+        p[9] = QHCA_PROTO_UDP;
         memcpy(p + 12, g->gid + 12, 4);
         memcpy(p + 16, av->dgid + 12, 4);
         p += QHCA_IP4_HLEN;

@@ -9,10 +9,6 @@
 #include "transport/transport.h"
 
 /* ---- sizes of headers, bytes ---- */
-#define QHCA_ETH_HLEN       14
-#define QHCA_VLAN_HLEN      4
-#define QHCA_IP4_HLEN       20
-#define QHCA_IP6_HLEN       40
 #define QHCA_UDP_HLEN       8
 #define QHCA_BTH_LEN        12
 #define QHCA_RETH_LEN       16
