@@ -17,9 +17,9 @@ import time
 import tty
 from pathlib import Path
 
-from . import capture, fault_cli, tape
+from . import capture, fault_cli, pair, tape
 from .channel import CHUNK, Channel
-from .errors import CommandFailed, LabError
+from .errors import CommandFailed, CommandTimeout, LabError
 from .guest import Guest, exit_status
 from .lab import Lab, Options
 from .record import cli as record
@@ -37,9 +37,27 @@ examples:
   qhca-lab up --nic qhca,rxe                qhca in a, Soft-RoCE in b
   qhca-lab up --nic qhca --append swiotlb=force -- -gdb tcp::123{n}
   qhca-lab exec a -- sh -c 'ibv_devinfo -d $IBDEV'
+  qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX'
   qhca-lab capture run.pcapng --seconds 10
   qhca-lab record -o run --pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5'
   qhca-lab down"""
+
+PAIR = """\
+Run a program in two guests: a server and its client.
+
+PROGRAM starts in guest b. When it waits for clients (it listens on a TCP port, or
+has slept for two seconds), PROGRAM ADDRESS-OF-B starts in guest a. Each line of
+output begins with the guest's name; the server's come after its end. What follows
+-- runs on the host instead of the client, with the server's address in PEER.
+
+The exit status is the client's, or if that is 0 the server's."""
+
+PAIR_EXAMPLES = """\
+examples:
+  qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX'
+  qhca-lab pair 'ib_write_bw -d $IBDEV -x $GIDX' --server a --client c
+  qhca-lab pair 'rping -s -C 3' --client-command 'rping -c -C 3 -a $PEER'
+  qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX' -- qhca-gdb kernel b"""
 
 
 def say(text: str) -> None:
@@ -178,6 +196,22 @@ def write_all(fd: int, data: bytes) -> None:
             data = data[os.write(fd, data) :]
         except BlockingIOError:
             select.select([], [fd], [])
+
+
+def cmd_pair(args) -> int:
+    lab = Lab.load(args.name)
+    server = (args.server, args.program)
+    if args.rest:
+        if args.client or args.client_command:
+            raise LabError("the client is either the command after -- or one in a guest")
+        return pair.run_host_client(lab, server, args.rest)
+    client = (args.client or "a", args.client_command or f"{args.program} $PEER")
+    try:
+        results = pair.run(lab, server, client, args.timeout, pair.Labelled())
+    except CommandTimeout as error:
+        say(str(error))
+        return 124
+    return pair.status(results, server, client, say)
 
 
 def cmd_copy(args) -> int:
@@ -384,6 +418,18 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--cwd", help="in this folder")
     p.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
 
+    p = command("pair", cmd_pair, PAIR.partition("\n")[0].rstrip("."), epilog=PAIR_EXAMPLES,
+                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.description = PAIR
+    p.add_argument("program", metavar="PROGRAM", help="a shell line")
+    p.add_argument("--server", default="b", metavar="GUEST", help="default b")
+    p.add_argument("--client", metavar="GUEST", help="default a")
+    p.add_argument("--client-command", metavar="COMMAND",
+                   help="run this as the client; $PEER in it is the server's address")
+    p.add_argument("--timeout", type=float, default=pair.TIMEOUT, metavar="SECONDS",
+                   help=f"kill both then; status 124 (default {pair.TIMEOUT:.0f}). Time in which "
+                   "a guest is stopped, as at a break, does not count")
+
     p = command("shell", cmd_shell, "an interactive shell in a guest (or another program after --)")
     p.add_argument("guest", nargs="?", default="a")
 
@@ -452,7 +498,7 @@ def main(argv: list[str] | None = None) -> int:
         argv, rest = argv[:at], argv[at + 1 :]
     top = parser()
     args = top.parse_args(argv)
-    takes = ("up", "exec", "shell", "record", "rr-record")
+    takes = ("up", "exec", "pair", "shell", "record", "rr-record")
     if rest and args.cmd not in takes and getattr(args, "fault", None) != "run":
         top.error(f"{args.cmd} takes nothing after --")
     args.rest = rest

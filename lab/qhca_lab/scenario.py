@@ -13,7 +13,7 @@ import time
 import tomllib
 from pathlib import Path
 
-from . import fault
+from . import fault, pair
 from .errors import CommandTimeout, LabError
 from .paths import TOP
 
@@ -269,9 +269,10 @@ def _wait_counter(lab, trigger: Trigger, before: int, running) -> None:
 def _start_guests(lab, scenario: Scenario) -> dict:
     jobs = {}
     for name, command in scenario.run:
-        if jobs and scenario.listen:
-            lab[next(iter(jobs))].wait_listening(scenario.listen)
-        jobs[name] = lab[name].start(command)
+        if not jobs and scenario.listen:
+            jobs[name] = pair.start_server(lab[name], command, port=scenario.listen)
+        else:
+            jobs[name] = lab[name].start(command)
     return jobs
 
 

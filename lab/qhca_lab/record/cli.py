@@ -12,10 +12,11 @@ import sys
 import time
 from pathlib import Path
 
+from .. import pair
 from ..errors import LabError
 from ..lab import Lab
 from . import ftrace, perfetto
-from .session import Recording, merge_folder, run_pair
+from .session import Recording, merge_folder
 
 TEXT = """\
 Record what happens in a lab while something runs in it: the provider, the
@@ -119,15 +120,7 @@ def _pair(lab: Lab, args) -> int:
         server, client = (b, args.pair), (a, f"{args.pair} $PEER")
     else:
         server, client = tuple(args.server), tuple(args.client)
-    status = 0
-    for (guest, _), result in zip((server, client), run_pair(lab, server, client)):
-        for stream in (result.out, result.err):
-            for line in stream.splitlines():
-                print(f"{guest}: {line}", flush=True)
-        if result.rc != 0:
-            say(f"the command in guest {guest} ended with status {result.rc}")
-            status = result.rc or 1
-    return status
+    return pair.status(pair.run(lab, server, client, show=pair.Labelled()), server, client, say)
 
 
 def run(args) -> int:

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 from ..errors import LabError
-from ..guest import Background
 from ..page import TraceError, render
 from . import devlog, ftrace, packets
 from .merge import Merged, Source, merge
@@ -170,27 +168,3 @@ def write(merged: Merged, folder: Path) -> None:
     else:
         merged.problems.append("no page.html: there is too much for one page; "
                                "open trace.json in Perfetto")
-
-
-def run_pair(lab, server: tuple[str, str], client: tuple[str, str],
-             timeout: float = 600.0) -> list:
-    """Run a server and, once it listens on a TCP port it did not have before, a
-    client; SERVER and CLIENT are (guest, shell command), and $PEER is the other's
-    address. Returns both results; a server that does not end is ended."""
-    a, b = lab[client[0]], lab[server[0]]
-    before = b.listening()
-    job: Background = b.start(server[1], env={"PEER": a.ip})
-    try:
-        deadline = time.monotonic() + 60
-        while b.listening() <= before and job.running:
-            if time.monotonic() > deadline:
-                raise LabError(f"the server in guest {b.name} listens to no TCP port after 60 s")
-        result = a.run(client[1], timeout, check=False, env={"PEER": b.ip})
-        try:
-            return [job.wait(30 if result.rc == 0 else 5), result]
-        except LabError as error:
-            if result.rc == 0:
-                raise LabError(f"the client ended, the server did not: {error}") from None
-            return [job._result(), result]
-    finally:
-        job.kill()
