@@ -14,8 +14,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / "lab"), str(TOP / "tests")]
 
+from qhca_lab import pcapng  # noqa: E402
 from qhca_lab.errors import LabError  # noqa: E402
-from qhca_lab.record import causes, devlog, ftrace, packets  # noqa: E402
+from qhca_lab.record import causes, devlog, ftrace  # noqa: E402
 from qhca_lab.record.merge import Source, merge  # noqa: E402
 from qhca_lab.record.session import merge_folder  # noqa: E402
 from timeline import Trace, has_perfetto, seen_by_perfetto  # noqa: E402
@@ -529,8 +530,8 @@ def test_standstill():
 
 def test_pcapng_of_any_comment(tmp_path):
     """Comments of every length, and none."""
-    made = [packets.Packet(10**18 + n, 0, bool(n & 1), 60, bytes(60), "ü" * n) for n in range(9)]
-    assert packets.write(tmp_path / "x.pcapng", ["one"], made, "all") == 9
+    made = [pcapng.Packet(10**18 + n, 0, bool(n & 1), 60, bytes(60), "ü" * n) for n in range(9)]
+    assert pcapng.write(tmp_path / "x.pcapng", ["one"], made, "all") == 9
     rows = tshark(tmp_path / "x.pcapng", "frame.comment", "frame.time_epoch")
     assert [r[0] for r in rows] == ["ü" * n for n in range(9)]
     assert rows[8][1] == "1000000000.000000008"

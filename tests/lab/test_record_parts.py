@@ -14,7 +14,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab.errors import LabError  # noqa: E402
-from qhca_lab.record import chrome, clocks, devlog, ftrace, packets, usdt  # noqa: E402
+from qhca_lab.record import chrome, clocks, devlog, ftrace, roce, usdt  # noqa: E402
 
 # ----------------------------------------------------------------- probe points
 
@@ -307,14 +307,14 @@ ROCE = bytes.fromhex(
 
 
 def test_roce_header():
-    assert packets.roce_header(ROCE) == packets.RoceHeader(4, 0x11, 0x105)
+    assert roce.roce_header(ROCE) == roce.RoceHeader(4, 0x11, 0x105)
     tagged = ROCE[:12] + b"\x81\x00\x00\x07" + ROCE[12:]
-    assert packets.roce_header(tagged) == packets.RoceHeader(4, 0x11, 0x105)
+    assert roce.roce_header(tagged) == roce.RoceHeader(4, 0x11, 0x105)
     ip6 = (ROCE[:12] + b"\x86\xdd" + b"\x60\0\0\0\0\x28\x11\x40" + bytes(32) + ROCE[34:])
-    assert packets.roce_header(ip6) == packets.RoceHeader(4, 0x11, 0x105)
+    assert roce.roce_header(ip6) == roce.RoceHeader(4, 0x11, 0x105)
     for length in range(54):
-        assert packets.roce_header(ROCE[:length]) is None
-    assert packets.roce_header(ROCE.replace(b"\x12\xb7", b"\x12\xb6")) is None
+        assert roce.roce_header(ROCE[:length]) is None
+    assert roce.roce_header(ROCE.replace(b"\x12\xb7", b"\x12\xb6")) is None
 
 
 # -------------------------------------------------------------------- the format

@@ -7,13 +7,13 @@ import dataclasses
 from collections import defaultdict
 
 from ..errors import LabError
+from ..pcapng import Packet
 from . import chrome, names
 from .causes import Device, pair_frames
 from .clocks import HostClock, LabClock, Line, Order, fit, shift
 from .devlog import DeviceLog
 from .ftrace import Event as GuestEvent
 from .ftrace import GuestLog
-from .packets import Packet
 
 DRIVER, DEVICE = 1000001, 1000002  # threads; those of applications are real ids
 

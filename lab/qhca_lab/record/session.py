@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from .. import pcapng
 from ..errors import LabError
 from ..page import TraceError, render
-from . import devlog, ftrace, packets
+from . import devlog, ftrace
 from .merge import Merged, Source, merge
 
 
@@ -155,9 +156,9 @@ def write(merged: Merged, folder: Path) -> None:
         f.write(json.dumps(trace, indent=1)[:-2] + ',\n "traceEvents": [\n')
         f.write(",\n".join(json.dumps(e, separators=(",", ":")) for e in events))
         f.write("\n]}\n")
-    packets.write(folder / "wire.pcapng", merged.interfaces, merged.packets,
-                  "times are those of trace.json: the virtual clock of the lab, from 0 at "
-                  "the begin of the recording")
+    pcapng.write(folder / "wire.pcapng", merged.interfaces, merged.packets,
+                 "times are those of trace.json: the virtual clock of the lab, from 0 at "
+                 "the begin of the recording")
     page = folder / "page.html"
     page.unlink(missing_ok=True)
     if len(merged.trace["traceEvents"]) <= PAGE_EVENTS:
