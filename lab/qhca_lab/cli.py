@@ -293,26 +293,6 @@ def cmd_down(args) -> int:
     return 0
 
 
-def cmd_freeze(args) -> int:
-    lab = Lab.load(args.name)
-    stopped = lab.freeze()
-    say(f"{told(stopped)} stopped; all of lab {lab.name} stand"
-        if stopped else f"all guests of lab {lab.name} stood already")
-    return 0
-
-
-def cmd_thaw(args) -> int:
-    lab = Lab.load(args.name)
-    gone = lab.thaw()
-    say(f"{told(gone)} went on; all of lab {lab.name} run"
-        if gone else f"all guests of lab {lab.name} ran already")
-    return 0
-
-
-def told(names: list[str]) -> str:
-    return ("guest " if len(names) == 1 else "guests ") + ", ".join(names)
-
-
 def cmd_qmp(args) -> int:
     arguments = json.loads(args.arguments) if args.arguments else None
     with Lab.load(args.name)[args.guest].tool_qmp() as qmp:
@@ -450,10 +430,6 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--json", action="store_true")
 
     command("down", cmd_down, "end a lab; its logs stay in build/log")
-
-    command("freeze", cmd_freeze, "stop all guests together: virtual time stands, so no peer "
-            "runs out of retries")
-    command("thaw", cmd_thaw, "let all guests go on together, those at a break too")
 
     p = command("qmp", cmd_qmp, "send a QMP command to a guest's QEMU")
     p.add_argument("guest")

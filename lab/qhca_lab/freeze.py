@@ -80,7 +80,7 @@ def stop_running(connections: dict) -> list[str]:
             with contextlib.suppress(LabError):
                 qmp.command("cont")
         raise LabError("not frozen: " + "; ".join(errors) + "; the others run, what is not known "
-                       "may stand: qhca-lab thaw")
+                       "may be stopped: qhca-scope thaw")
     return list(stopped)
 
 
