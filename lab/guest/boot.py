@@ -134,7 +134,7 @@ def new_boot_id():
 
 
 def resume(request):
-    """Make a guest of its own out of a copy of the saved one (lab/qhca_lab/saved.py).
+    """Make a guest of its own out of a copy of the saved one (lab/qhca_lab/saved_guest.py).
 
     Two copies of one memory have one clock, one boot id and one state of the
     random number generator. So REQUEST has the host's time in seconds ("now"),

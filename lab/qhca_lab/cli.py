@@ -17,7 +17,7 @@ import time
 import tty
 from pathlib import Path
 
-from . import capture, fault_cli, pair, tape
+from . import capture, fault_cli, pair, replay
 from .channel import CHUNK, Channel
 from .errors import CommandFailed, CommandTimeout, LabError
 from .guest import Guest, exit_status
@@ -307,7 +307,7 @@ def cmd_log(args) -> int:
 
 
 def cmd_rr_record(args) -> int:
-    made = tape.record(
+    made = replay.record(
         Path(args.dir), args.guests, shlex.join(args.rest) if args.rest else None,
         mem=args.mem, properties=args.property, append=args.append, mtu=args.mtu,
         timeout=args.timeout, say=say,
@@ -318,15 +318,15 @@ def cmd_rr_record(args) -> int:
 
 
 def cmd_rr_replay(args) -> int:
-    made = tape.Tape.load(Path(args.dir).resolve())
+    made = replay.RecordedRun.load(Path(args.dir).resolve())
     names = [args.guest] if args.guest else made.guests
     if not args.gdb:
         for name in names:
-            tape.replay(made, name, args.timeout)
+            replay.replay(made, name, args.timeout)
             say(f"guest {name}: the console is the same, byte by byte")
         return 0
     name = names[0]
-    run = tape.replay_run(made, name, ["-S", "-gdb", args.gdb])
+    run = replay.replay_run(made, name, ["-S", "-gdb", args.gdb])
     where = args.gdb.removeprefix("tcp:").removeprefix("unix:").split(",")[0]
     say(f"guest {name} stands before its first instruction; in gdb: target remote {where}")
     try:

@@ -11,12 +11,12 @@ import sys
 
 from qhca_lab import LabError
 
-from . import keeper, shape, watch
+from . import render, sync_daemon, watch
 from .machine import AT_BREAK, Machine
-from .numbers import coded, number
+from .parsing import coded, number
 from .scope import Scope
 from .style import Style
-from .trouble import ScopeError, Usage
+from .errors import ScopeError, Usage
 
 DESCRIPTION = """\
 See into the adapters of a lab: any object, its rings and buffer tables; stop
@@ -61,10 +61,10 @@ class Output:
     def data(self, value) -> None:
         if self.get:
             value = picked(value, self.get)
-        plain = self.get and shape.is_plain(value)
-        print(shape.scalar("", value) if plain else json.dumps(value, indent=1), flush=True)
+        plain = self.get and render.is_plain(value)
+        print(render.scalar("", value) if plain else json.dumps(value, indent=1), flush=True)
 
-    def lines(self, lines: list[shape.Line]) -> None:
+    def lines(self, lines: list[render.Line]) -> None:
         paint, draw = self.style.paint, self.style.draw
         for line in lines:
             print("".join(paint(kind, draw(text)) for kind, text in line).rstrip())
@@ -137,7 +137,7 @@ def cmd_ls(args, scope: Scope, out: Output) -> int:
     out.say(f"lab {scope.lab.name}", "title")
     rows = [{"guest": n, "adapter": e["nic"].split(":")[0], "run": run_text(e["run"]),
              **e.get("objects", {})} for n, e in found.items()]
-    out.lines(shape.table(rows, out.width, full=out.wide, keep=True))
+    out.lines(render.table(rows, out.width, full=out.wide, keep=True))
     return 0
 
 
@@ -163,7 +163,7 @@ def cmd_show(args, scope: Scope, out: Output) -> int:
     else:
         whole = machine.all(args.kind, args.limit)
     answer(out, machine, whole,
-           shape.look_lines(whole["look"], out.width, args.full, args.raw))
+           render.look_lines(whole["look"], out.width, args.full, args.raw))
     return 0
 
 
@@ -199,7 +199,7 @@ def cmd_ring(args, scope: Scope, out: Output) -> int:
         first = look["entries"][0].get("index", 0) if look["entries"] else 0
         arguments.update(index=first, count=args.count)
     whole = machine.look("qhca-ring", **arguments)
-    answer(out, machine, whole, shape.ring_lines(whole["look"], out.width, args.full))
+    answer(out, machine, whole, render.ring_lines(whole["look"], out.width, args.full))
     return 0
 
 
@@ -220,7 +220,7 @@ def cmd_walk(args, scope: Scope, out: Output) -> int:
     machine = chosen(args, scope)
     check_ring(machine, arguments)
     whole = machine.look("qhca-walk", entries=args.entries, bytes=args.bytes, **arguments)
-    answer(out, machine, whole, shape.walk_lines(whole["look"]))
+    answer(out, machine, whole, render.walk_lines(whole["look"]))
     return 0
 
 
@@ -232,7 +232,7 @@ def cmd_tree(args, scope: Scope, out: Output) -> int:
     machine = chosen(args, scope)
     check_ring(machine, arguments)
     whole = machine.look("qhca-tree", **arguments, **{"from": args.start, "count": args.count})
-    answer(out, machine, whole, shape.tree_lines(whole["look"]))
+    answer(out, machine, whole, render.tree_lines(whole["look"]))
     return 0
 
 
@@ -251,7 +251,7 @@ def cmd_counters(args, scope: Scope, out: Output) -> int:
     if out.json:
         out.data({"counters": {g: {n: c[n] for n in names} for g, c in found.items()}})
     else:
-        out.lines(shape.table([{"counter": n, **{g: c[n] for g, c in found.items()}}
+        out.lines(render.table([{"counter": n, **{g: c[n] for g, c in found.items()}}
                                for n in names], full=True, keep=True))
     return 0
 
@@ -339,7 +339,7 @@ def condition_text(condition: dict, names: dict[str, dict]) -> str:
             continue
         known = {"code": event["codes"], "syndrome": event["syndromes"]}.get(field, [])
         name = next((n["name"] for n in known if n["code"] == value), None)
-        value = name or shape.compact(field.replace("-", "_"), value)
+        value = name or render.compact(field.replace("-", "_"), value)
         text += f", {field} {value}"
     return text
 
@@ -373,7 +373,7 @@ def cmd_breaks(args, scope: Scope, out: Output) -> int:
     elif not found:
         out.say("no break is set", "dim")
     else:
-        out.lines(shape.table([
+        out.lines(render.table([
             {"guest": m.name, "id": i["id"], "hits": i["hits"],
              "condition": condition_text(i["condition"], m.names())} for m, i in found
         ], full=True, keep=True))
@@ -420,9 +420,9 @@ def cmd_names(args, scope: Scope, out: Output) -> int:
         out.say(f"{args.on}: {', '.join(event['fields'])}", "title")
         for key in ("codes", "syndromes"):
             if event[key]:
-                out.lines([[("title", key)], *shape.table(event[key], full=True)])
+                out.lines([[("title", key)], *render.table(event[key], full=True)])
     else:
-        out.lines(shape.table([
+        out.lines(render.table([
             {"event": n, "fields": ", ".join(e["fields"]), "codes": len(e["codes"]),
              "syndromes": len(e["syndromes"])} for n, e in names.items()], full=True, keep=True))
     return 0
@@ -439,10 +439,10 @@ def show_stop(machine: Machine, scope: Scope, out: Output) -> int:
                   **whole})
         return 0
     state = machine.state()
-    lines: list[shape.Line] = []
+    lines: list[render.Line] = []
     if look["stopped"]:
         lines.append([("title", f"guest {machine.name} stands: "),
-                      ("path", shape.sentence(look))])
+                      ("path", render.sentence(look))])
     elif look.get("steps_left"):
         lines.append([("title", f"guest {machine.name} is {run_text(state)}, "
                        f"{look['steps_left']} {look['stepping']} to go")])
@@ -453,7 +453,7 @@ def show_stop(machine: Machine, scope: Scope, out: Output) -> int:
         lines.append([("dim", "others: " + ", ".join(others))])
     if look.get("trail"):
         lines.append([("dim", "trail, microseconds before the last:")])
-        lines += shape.trail_lines(look)
+        lines += render.trail_lines(look)
     out.lines(lines)
     return 0
 
@@ -538,15 +538,15 @@ def cmd_watch(args, scope: Scope, out: Output) -> int:
 
 def cmd_keep(args, scope: Scope, out: Output) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return keeper.keep(scope)
+    return sync_daemon.keep(scope)
 
 
-def cmd_guard(args, scope: Scope, out: Output) -> int:
-    from .tui import guard
+def cmd_cleanup(args, scope: Scope, out: Output) -> int:
+    from .tui import cleanup
 
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    return guard.guard(scope)
+    return cleanup.main(scope)
 
 
 def cmd_tui(args, scope: Scope, out: Output) -> int:
@@ -722,8 +722,8 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
     p.add_argument("--page", metavar="NAME", help="begin with this page on a small terminal")
     p = sub.add_parser("_keep", parents=[common])
     p.set_defaults(run=cmd_keep)
-    p = sub.add_parser("_guard", parents=[common])
-    p.set_defaults(run=cmd_guard)
+    p = sub.add_parser("_cleanup", parents=[common])
+    p.set_defaults(run=cmd_cleanup)
 
     try:
         from . import draw

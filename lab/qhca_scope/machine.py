@@ -7,7 +7,7 @@ from __future__ import annotations
 from qhca_lab import LabError
 from qhca_lab.qmp import Qmp, QmpError
 
-from .trouble import NoSuchObject, ScopeError, Usage
+from .errors import NoSuchObject, ScopeError, Usage
 
 RUNNING = "running"
 AT_BREAK = "debug"

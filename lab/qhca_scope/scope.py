@@ -3,7 +3,7 @@
 
 A guest that stops at a break stops the others of its lab, too, or their
 adapters would run out of retries. This is done by whoever notices first: the
-command that waits, or the keeper (keeper.py), which is there as long as a
+command that waits, or the sync daemon, which is there as long as a
 break is set. All of them hold the lab's lock while they look and act, so
 none undoes what another did.
 """
@@ -20,9 +20,9 @@ import time
 from qhca_lab import Lab, LabError, freeze, paths, sched
 from qhca_lab.qmp import wait_any
 
-from . import keeper
+from . import sync_daemon
 from .machine import AT_BREAK, PAUSED, RUNNING, Machine
-from .trouble import ScopeError, TookTooLong, Usage
+from .errors import ScopeError, TookTooLong, Usage
 
 # Seconds that a guest may step while its peers stand: much shorter than what
 # they grant each other before a packet is sent again.
@@ -168,7 +168,7 @@ class Scope:
         another stands at a break."""
         with self.lock():
             self._share(attended=True)
-            keeper.ensure(self.lab)
+            sync_daemon.ensure(self.lab)
 
     # ------------------------------------------------------ standing still
 
@@ -185,7 +185,7 @@ class Scope:
         stopped."""
         deadline = time.monotonic() + patience
         with self.lock():
-            if not self.together or keeper.gone_on(machine.qmp.peek_events()):
+            if not self.together or sync_daemon.gone_on(machine.qmp.peek_events()):
                 return []
             # Their timers run until they stand: so that comes before all questions.
             stopped = freeze.stop_running(
@@ -226,7 +226,7 @@ class Scope:
                 return []       # it has been stopped again
             for name, state in states.items():
                 if (attended and state == PAUSED and name not in frozen
-                        and keeper.stands(self[name].qmp.peek_events())):
+                        and sync_daemon.stands(self[name].qmp.peek_events())):
                     self.peers_follow(self[name])       # Ctrl-C in gdb, just now
                     return []
             self._share(frozen=[])
@@ -260,11 +260,11 @@ class Scope:
     # ---------------------------------------------------- breaks and steps
 
     def add_break(self, machine: Machine, condition: dict) -> dict:
-        """Set a break; from now on a keeper looks after the peers."""
+        """Set a break; from now on the sync daemon looks after the peers."""
         with self.lock():
             info = machine.add_break(condition)
             try:
-                keeper.ensure(self.lab)
+                sync_daemon.ensure(self.lab)
             except ScopeError:
                 machine.remove_break(info["id"])
                 raise
@@ -284,7 +284,7 @@ class Scope:
                     f"guest {machine.name} runs: there is nothing to step from",
                     f"stop it first: scope break {on} --once, or scope freeze",
                 )
-            keeper.ensure(self.lab)
+            sync_daemon.ensure(self.lab)
             states = self.states()
             others = {n: self[n].qmp for n, s in states.items()
                       if n != machine.name and s in (PAUSED, AT_BREAK)}

@@ -115,7 +115,7 @@ def test_inside_tmux(terminal):
 
     def stand(*wanted):
         until(lambda: states(lab) == list(wanted), SHOWN,
-              lambda: f"{states(lab)}, not {wanted}: {lab.logs}/scope-keeper.log")
+              lambda: f"{states(lab)}, not {wanted}: {lab.logs}/scope-sync.log")
 
     def gdb(*keys):
         terminal.run("send-keys", "-t", panes["gdb at guest a"], *keys)

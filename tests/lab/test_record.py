@@ -16,7 +16,7 @@ sys.path[:0] = [str(TOP / "lab"), str(TOP / "tests")]
 
 from qhca_lab import pcapng  # noqa: E402
 from qhca_lab.errors import LabError  # noqa: E402
-from qhca_lab.record import causes, devlog, ftrace  # noqa: E402
+from qhca_lab.record import causes, device_log, ftrace  # noqa: E402
 from qhca_lab.record.merge import Source, merge  # noqa: E402
 from qhca_lab.record.session import merge_folder  # noqa: E402
 from timeline import Trace, has_perfetto, seen_by_perfetto  # noqa: E402
@@ -235,7 +235,7 @@ def first(trace, event):
 def sources(change=lambda name, what, text: text):
     made = []
     for name in "ab":
-        device = devlog.parse(change(name, "device", (RAW / f"{name}.device").read_text()))
+        device = device_log.parse(change(name, "device", (RAW / f"{name}.device").read_text()))
         guest = ftrace.parse(change(name, "guest", (RAW / f"{name}.guest").read_text()))
         made.append(Source(name, device, guest))
     return made
@@ -354,7 +354,7 @@ class Made:
     def log(self):
         self.sync(10**9)
         self.add("end", None, events=0, lost=0)
-        return devlog.parse("\n".join(self.lines) + "\n")
+        return device_log.parse("\n".join(self.lines) + "\n")
 
 
 SEND, ACK = 0x04, 0x11
@@ -523,7 +523,7 @@ def test_standstill():
     logs = []
     for made in (a, b):
         made.add("end", None, events=0, lost=0)
-        logs.append(devlog.parse("\n".join(made.lines) + "\n"))
+        logs.append(device_log.parse("\n".join(made.lines) + "\n"))
     trace = Trace(merge([Source("a", logs[0], None), Source("b", logs[1], None)]).trace)
     assert [s["ts"] for s in trace.flow("packet")[0][3]] == [2.0, 6.001]
 

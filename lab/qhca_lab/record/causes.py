@@ -7,7 +7,7 @@ import bisect
 import dataclasses
 from collections import defaultdict
 
-from .devlog import Record
+from .device_log import Record
 from .roce import roce_header
 
 # Operations of the BTH without the class (IBA 9.2).

@@ -17,7 +17,7 @@ import bisect
 import dataclasses
 
 from ..errors import LabError
-from .devlog import Sync
+from .device_log import Sync
 
 
 class HostClock:

@@ -9,7 +9,7 @@ from pathlib import Path
 from .. import pcapng
 from ..errors import LabError
 from ..page import TraceError, render
-from . import devlog, ftrace
+from . import device_log, ftrace
 from .merge import Merged, Source, merge
 
 
@@ -134,7 +134,7 @@ def merge_folder(folder: Path, notes: list[str]) -> Merged:
     for name, ip in guests.items():
         device, guest = raw / f"{name}.device", raw / f"{name}.guest"
         sources.append(Source(
-            name, devlog.read(device) if device.exists() else None,
+            name, device_log.read(device) if device.exists() else None,
             ftrace.parse(guest.read_text(errors="replace"), guest.name)
             if guest.exists() else None, str(ip),
         ))  # fmt: skip

@@ -9,7 +9,7 @@ import dataclasses
 from qhca_lab.svg import HUES, Svg, elide
 
 from . import frame
-from .subject import PAGE, Run, Subject, about
+from .model import PAGE, Run, Subject, about
 
 ROW = 26.0
 GAP = 30.0

@@ -9,7 +9,7 @@ import ipaddress
 from qhca_lab import LabError
 
 from ..machine import AT_BREAK, RUNNING, Machine, number_of, shown_number
-from ..trouble import ScopeError
+from ..errors import ScopeError
 
 HISTORY = 1000                  # events kept of a guest
 AROUND = 24                     # entries asked of a ring
@@ -338,7 +338,7 @@ class Model:
             self.touched and any(v.stands for v in self.views.values()))
 
     def report(self) -> dict:
-        """What a guard must undo when this program dies."""
+        """What the cleanup must undo when this program dies."""
         return {"breaks": self.own, "touched": self.touched}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from .order import ordered
+from .field_order import ordered
 
 Line = list[tuple[str, str]]
 

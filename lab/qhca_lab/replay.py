@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Record what guests do, and replay it, bit by bit the same.
 
-A recording is a folder: tape.json says what was recorded; each guest has a
+A recording is a folder: run.json says what was recorded; each guest has a
 folder with its disk (an overlay, which also holds the snapshots), QEMU's log
 of all that came from outside (rr.bin) and its console.
 
@@ -61,16 +61,16 @@ def qemu_id() -> str:
 
 
 @dataclasses.dataclass
-class Tape:
-    """A recording in the folder `dir`; `state` is what tape.json holds."""
+class RecordedRun:
+    """A recording in the folder `dir`; `state` is what run.json holds."""
 
     dir: Path
     state: dict
 
     @classmethod
-    def load(cls, directory: Path) -> Tape:
+    def load(cls, directory: Path) -> RecordedRun:
         try:
-            state = json.loads((directory / "tape.json").read_text())
+            state = json.loads((directory / "run.json").read_text())
         except (OSError, ValueError):
             raise LabError(
                 f"{directory} holds no recording: make one with 'qhca-lab rr-record {directory}'"
@@ -103,25 +103,26 @@ class Tape:
 # --------------------------------------------------------------- command line
 
 
-def command_line(tape: Tape, name: str, mode: str, console: Path, netdev: str) -> list[str]:
+def command_line(recorded: RecordedRun, name: str, mode: str, console: Path,
+                 netdev: str) -> list[str]:
     """QEMU's arguments for guest NAME; MODE is record or replay, or "live" for
     the same machine with nothing of both. But for the back ends they are the
     same in all."""
-    guest = tape.state["guests"][name]
-    folder = tape.guest_dir(name)
+    guest = recorded.state["guests"][name]
+    folder = recorded.guest_dir(name)
     args = [str(QEMU), "-name", f"qhca-{name}"]
     args += ["-machine", "q35,usb=off,sata=off,smbus=off,hpet=off"]
     args += ["-accel", "tcg,tb-size=256", "-cpu", machine.TCG_CPU]
     # Loading a snapshot of a vapic waits for a CPU that waits for the loader.
     args += ["-global", "apic-common.vapic=off"]
-    args += ["-smp", "1", "-m", tape.state["mem"]]
+    args += ["-smp", "1", "-m", recorded.state["mem"]]
     if mode != "live":
         args += [
             "-icount",
             f"shift={SHIFT},rr={mode},rrfile={folder / 'rr.bin'},rrsnapshot={FIRST}",
         ]
     args += ["-nodefaults", "-no-user-config", "-display", "none"]
-    args += ["-kernel", tape.state["kernel"], "-initrd", str(tape.dir / "initrd")]
+    args += ["-kernel", recorded.state["kernel"], "-initrd", str(recorded.dir / "initrd")]
     args += ["-append", guest["append"]]
     args += [
         "-drive", f"file={folder / 'disk.qcow2'},format=qcow2,if=none,id=disk,cache=unsafe",
@@ -131,7 +132,7 @@ def command_line(tape: Tape, name: str, mode: str, console: Path, netdev: str) -
         "-netdev", netdev, "-object", "filter-replay,id=replay,netdev=net0",
         "-device", "pcie-root-port,id=rp0,chassis=1,slot=1",
         "-device", ",".join(["qhca,id=nic0,netdev=net0,bus=rp0", f"mac={guest['mac']}",
-                             *tape.state["properties"]]),
+                             *recorded.state["properties"]]),
     ]  # fmt: skip
     return args
 
@@ -139,7 +140,7 @@ def command_line(tape: Tape, name: str, mode: str, console: Path, netdev: str) -
 def payload(command: str) -> dict[str, Path | bytes]:
     """What a recorded guest has in /qhca."""
     files: dict[str, Path | bytes] = dict(initrd.tree(TOP / "lab" / "guest", "qhca/lab"))
-    files["init"] = (TOP / "lab" / "guest" / "tape-initramfs").read_bytes()
+    files["init"] = (TOP / "lab" / "guest" / "replay-initramfs").read_bytes()
     files["qhca/share/command"] = command.encode()
     for pattern in ("provider/*.so", "driver/guest/*.ko"):
         found = list(BUILD.glob(pattern))
@@ -217,25 +218,25 @@ def command_status(console: Path) -> int:
 
 def record(directory: Path, guests: int = 1, command: str | None = None, mem: str = "512M",
            properties: list[str] | None = None, append: list[str] | None = None,
-           mtu: int = 9000, timeout: float = 300.0, say=lambda _text: None) -> Tape:  # fmt: skip
+           mtu: int = 9000, timeout: float = 300.0, say=lambda _text: None) -> RecordedRun:  # fmt: skip
     """Boot GUESTS guests, run COMMAND (for sh; NODE tells a guest who it is) in
     each, end them, and keep all of it in DIRECTORY, which must not exist."""
-    tape = prepare(directory, guests, command, mem, properties, append, mtu)
+    recorded = prepare(directory, guests, command, mem, properties, append, mtu)
     try:
-        runs = launch(tape, "record")
+        runs = launch(recorded, "record")
         say(f"recording {len(runs)} guest(s)")
         finish(runs, timeout)
-        tape.state["status"] = {r.name: command_status(r.console) for r in runs}
-        (tape.dir / "tape.json").write_text(json.dumps(tape.state, indent=1))
+        recorded.state["status"] = {r.name: command_status(r.console) for r in runs}
+        (recorded.dir / "run.json").write_text(json.dumps(recorded.state, indent=1))
     except BaseException:
-        say(f"nothing was recorded; what there is stays in {tape.dir}")
+        say(f"nothing was recorded; what there is stays in {recorded.dir}")
         raise
-    return tape
+    return recorded
 
 
 def prepare(directory: Path, guests: int = 1, command: str | None = None, mem: str = "512M",
             properties: list[str] | None = None, append: list[str] | None = None,
-            mtu: int = 9000) -> Tape:  # fmt: skip
+            mtu: int = 9000) -> RecordedRun:  # fmt: skip
     """A new folder with all that the guests' machines need; see record()."""
     if guests not in (1, 2):
         raise LabError("1 or 2 guests can be recorded")
@@ -266,28 +267,28 @@ def prepare(directory: Path, guests: int = 1, command: str | None = None, mem: s
             "mac": settings["mac"],
             "append": " ".join(words + (append or [])),
         }
-    tape = Tape(directory, state)
+    recorded = RecordedRun(directory, state)
     directory.mkdir(parents=True)
     initrd.build(GUEST / "initrd", payload(state["command"]), directory / "initrd")
-    for name in tape.guests:
+    for name in recorded.guests:
         (directory / name).mkdir()
         qcow2.create(directory / name / "disk.qcow2", Path(state["image"]))
-    return tape
+    return recorded
 
 
-def launch(tape: Tape, mode: str, extra=lambda _folder: []) -> list[Run]:
+def launch(recorded: RecordedRun, mode: str, extra=lambda _folder: []) -> list[Run]:
     """Start all guests, each at its end of the wire; EXTRA gives more arguments
     for the guest with that folder."""
     runs: list[Run] = []
-    ends = wires(len(tape.guests))
+    ends = wires(len(recorded.guests))
     try:
-        for name, fd in zip(tape.guests, ends):
-            folder = tape.dir / name
+        for name, fd in zip(recorded.guests, ends):
+            folder = recorded.dir / name
             netdev = "hubport,id=net0,hubid=0"
             if fd is not None:
                 netdev = f"dgram,id=net0,local.type=fd,local.str={fd}"
             console = folder / "console.log"
-            args = command_line(tape, name, mode, console, netdev) + extra(folder)
+            args = command_line(recorded, name, mode, console, netdev) + extra(folder)
             fds = () if fd is None else (fd,)
             runs.append(start(name, args, console, folder / "qemu.log", fds))
     except BaseException:
@@ -312,13 +313,13 @@ def wires(guests: int) -> list[int | None]:
 # --------------------------------------------------------------------- replay
 
 
-def replay_run(tape: Tape, name: str, extra: list[str] | None = None) -> Run:
+def replay_run(recorded: RecordedRun, name: str, extra: list[str] | None = None) -> Run:
     """Begin to replay guest NAME. Its console goes to replay.log; EXTRA are
     more arguments, of what does not change the machine (monitors, -S)."""
-    tape.check()
-    folder = tape.guest_dir(name)
+    recorded.check()
+    folder = recorded.guest_dir(name)
     console = folder / "replay.log"
-    args = command_line(tape, name, "replay", console, "hubport,id=net0,hubid=0")
+    args = command_line(recorded, name, "replay", console, "hubport,id=net0,hubid=0")
     return start(name, args + (extra or []), console, folder / "replay-qemu.log")
 
 
@@ -335,16 +336,16 @@ def difference(recorded: Path, replayed: Path) -> str | None:
     return "the files differ"
 
 
-def replay(tape: Tape, name: str, timeout: float = 300.0) -> None:
+def replay(recorded: RecordedRun, name: str, timeout: float = 300.0) -> None:
     """Replay guest NAME to its end; LabError when its console is not, byte by
     byte, what was recorded."""
-    run = replay_run(tape, name)
+    run = replay_run(recorded, name)
     finish([run], timeout)
-    wrong = difference(tape.guest_dir(name) / "console.log", run.console)
+    wrong = difference(recorded.guest_dir(name) / "console.log", run.console)
     if wrong:
         raise LabError(f"guest {name} replays differently: {wrong}")
 
 
-def forget(tape: Tape) -> None:
+def forget(recorded: RecordedRun) -> None:
     """Remove the recording."""
-    shutil.rmtree(tape.dir)
+    shutil.rmtree(recorded.dir)

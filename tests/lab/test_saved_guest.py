@@ -12,7 +12,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from qhca_lab import LabError, Options, machine, saved  # noqa: E402
+from qhca_lab import LabError, Options, machine, saved_guest  # noqa: E402
 
 
 class Monitor:
@@ -52,16 +52,16 @@ class Boots:
 
 @pytest.fixture
 def boots(tmp_path, monkeypatch):
-    monkeypatch.setattr(saved, "HOME", tmp_path / "saved")
-    monkeypatch.setattr(saved, "_qemu_build", lambda: "aa")
-    monkeypatch.setattr(saved.qcow2, "create", lambda path, _backing: path.touch())
+    monkeypatch.setattr(saved_guest, "HOME", tmp_path / "saved")
+    monkeypatch.setattr(saved_guest, "_qemu_build", lambda: "aa")
+    monkeypatch.setattr(saved_guest.qcow2, "create", lambda path, _backing: path.touch())
     monkeypatch.delenv("QHCA_ACCEL", raising=False)
     return Boots()
 
 
 def use(boots, **options):
     """The folder of the saved guest that a lab with OPTIONS starts from."""
-    with saved.guest_for(Options(**options), boots, lambda _: None) as base:
+    with saved_guest.guest_for(Options(**options), boots, lambda _: None) as base:
         return base.dir if base else None
 
 
@@ -84,9 +84,9 @@ def test_stale(boots, monkeypatch):
     """Each of what went in makes another."""
     found = [use(boots), use(boots, mem="2G"), use(boots, smp=1), use(boots, iommu=True),
              use(boots, append=["swiotlb=force"])]
-    monkeypatch.setattr(saved, "_qemu_build", lambda: "bb")
+    monkeypatch.setattr(saved_guest, "_qemu_build", lambda: "bb")
     found.append(use(boots))
-    monkeypatch.setattr(saved, "_recipe", lambda: b"another agent")
+    monkeypatch.setattr(saved_guest, "_recipe", lambda: b"another agent")
     found.append(use(boots))
     monkeypatch.setattr(machine, "TCG_CPU", "qemu64")
     found.append(use(boots))
@@ -95,7 +95,7 @@ def test_stale(boots, monkeypatch):
 
 def test_recipe_has_the_guests_own_programs():
     for name in ("agent.py", "boot.py", "guestenv.py", "qhca-load"):
-        assert name.encode() in saved._recipe()
+        assert name.encode() in saved_guest._recipe()
 
 
 def test_labs_that_boot(boots, monkeypatch):
@@ -109,27 +109,27 @@ def test_one_that_cannot_be_saved_leaves_nothing(boots):
     boots.fails = True
     with pytest.raises(LabError, match="could not be saved: no room"):
         use(boots)
-    assert [p.name for p in saved.HOME.iterdir()] == [".lock"]
+    assert [p.name for p in saved_guest.HOME.iterdir()] == [".lock"]
     boots.fails = False
     assert use(boots).exists()
 
 
 def test_old_ones_go(boots):
     """Those not used for longest, and what a crash left; never the newest."""
-    made = [use(boots, smp=n) for n in range(1, saved.KEEP + 1)]
+    made = [use(boots, smp=n) for n in range(1, saved_guest.KEEP + 1)]
     for age, path in enumerate(made):
         os.utime(path, (1e9 - age, 1e9 - age))
-    (saved.HOME / "crashed.new").mkdir()
+    (saved_guest.HOME / "crashed.new").mkdir()
     new = use(boots, mem="3G")
-    left = {p for p in saved.HOME.iterdir() if p.is_dir()}
-    assert left == {new, *made[: saved.KEEP - 1]}
+    left = {p for p in saved_guest.HOME.iterdir() if p.is_dir()}
+    assert left == {new, *made[: saved_guest.KEEP - 1]}
 
 
 def test_build_id_of_a_program(tmp_path, monkeypatch):
     """Read from the program itself; one without is refused."""
-    monkeypatch.setattr(saved, "QEMU", Path(os.path.realpath("/bin/sh")))
-    assert len(saved._qemu_build()) > 16
-    monkeypatch.setattr(saved, "QEMU", tmp_path / "qemu")
+    monkeypatch.setattr(saved_guest, "QEMU", Path(os.path.realpath("/bin/sh")))
+    assert len(saved_guest._qemu_build()) > 16
+    monkeypatch.setattr(saved_guest, "QEMU", tmp_path / "qemu")
     (tmp_path / "qemu").write_bytes(b"\x7fELF\x02\x01" + bytes(122))
     with pytest.raises(LabError, match="no build ID"):
-        saved._qemu_build()
+        saved_guest._qemu_build()

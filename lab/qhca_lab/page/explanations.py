@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .load import Step
+from .stories import Step
 
 # (layer, kind): (headline, explanation)
 _MEANINGS = {

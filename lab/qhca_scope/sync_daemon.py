@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The keeper: a process in the background that looks after a lab's guests as
+"""The sync daemon: a process in the background that looks after a lab's guests as
 long as one has a break.
 
 When a guest stops at a break, its adapter's or gdb's, it stops the others; when
@@ -25,18 +25,18 @@ from qhca_lab import LabError, sched
 from qhca_lab.qmp import wait_any
 
 from .machine import AT_BREAK
-from .trouble import ScopeError
+from .errors import ScopeError
 
 PROGRAM = Path(__file__).resolve().parents[1] / "qhca-scope"
 IDLE = 2.0                      # seconds between looks if it is still needed
 
 
 def lock_of(lab) -> Path:
-    return lab.dir / "scope-keeper.lock"
+    return lab.dir / "scope-sync.lock"
 
 
 def alive(lab) -> bool:
-    """Is there a keeper?"""
+    """Is there a sync daemon?"""
     with open(lock_of(lab), "a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,11 +46,11 @@ def alive(lab) -> bool:
 
 
 def ensure(lab) -> None:
-    """Start a keeper if there is none, and wait until it sees all guests. The
+    """Start a sync daemon if there is none, and wait until it sees all guests. The
     caller holds the lab's lock, so none ends meanwhile."""
     if alive(lab):
         return
-    with open(lab.logs / "scope-keeper.log", "ab") as log:
+    with open(lab.logs / "scope-sync.log", "ab") as log:
         child = subprocess.Popen(
             [str(PROGRAM), "--lab", lab.name, "_keep"], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=log, start_new_session=True, cwd="/",
@@ -63,12 +63,12 @@ def ensure(lab) -> None:
         child.wait()
         raise ScopeError(
             "the process that stops a lab's guests together did not start",
-            f"see {lab.logs / 'scope-keeper.log'}",
+            f"see {lab.logs / 'scope-sync.log'}",
         )
 
 
 def keep(scope) -> int:
-    """Be the keeper; returns when it is not needed any more."""
+    """Be the sync daemon; returns when it is not needed any more."""
     with open(lock_of(scope.lab), "a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -85,7 +85,7 @@ def keep(scope) -> int:
         for machine in machines:        # a break may have been met already
             with contextlib.suppress(LabError):
                 if machine.state() == AT_BREAK:
-                    guard(scope, machine, [{"event": "QHCA_STOP"}])
+                    handle(scope, machine, [{"event": "QHCA_STOP"}])
         while machines:
             ready = wait_any([m.qmp for m in machines], IDLE)
             for machine in list(machines):
@@ -94,7 +94,7 @@ def keep(scope) -> int:
                 except LabError:
                     machines.remove(machine)
                     continue
-                guard(scope, machine, events)
+                handle(scope, machine, events)
             if not ready and ended(scope, machines, lock):
                 return 0
     return 0
@@ -116,7 +116,7 @@ def stands(events: list[dict]) -> bool:
     return told_last(events) in ("STOP", "QHCA_STOP")
 
 
-def guard(scope, machine, events: list[dict]) -> None:
+def handle(scope, machine, events: list[dict]) -> None:
     """Do what EVENTS of MACHINE ask for; what cannot be done is in the log."""
     names = [e["event"] for e in events]
     try:
@@ -129,11 +129,11 @@ def guard(scope, machine, events: list[dict]) -> None:
         if "RESUME" in names:
             scope.peers_go()
     except LabError as error:
-        print(f"keeper of lab {scope.lab.name}: {error}", file=sys.stderr, flush=True)
+        print(f"sync daemon of lab {scope.lab.name}: {error}", file=sys.stderr, flush=True)
 
 
 def ended(scope, machines, lock) -> bool:
-    """Is nobody in need of a keeper? Then the lock is given up, too."""
+    """Is nobody in need of a sync daemon? Then the lock is given up, too."""
     try:
         with scope.lock():
             # At a breakpoint of gdb stands who has no break left: its peers wait.
@@ -143,7 +143,7 @@ def ended(scope, machines, lock) -> bool:
                 fcntl.flock(lock, fcntl.LOCK_UN)
                 return True
     except LabError as error:
-        print(f"keeper of lab {scope.lab.name}: {error}", file=sys.stderr)
+        print(f"sync daemon of lab {scope.lab.name}: {error}", file=sys.stderr)
         return not scope.lab.dir.exists()
     return False
 

@@ -11,18 +11,18 @@ import sys
 
 from qhca_lab import LabError
 
-from ..keeper import PROGRAM
+from ..sync_daemon import PROGRAM
 from .model import undo
 
 
-class Guard:
+class Cleanup:
     """The interface's end. tell() what would have to be undone, bye() when
     nothing is."""
 
     def __init__(self, lab):
-        with open(lab.logs / "scope-guard.log", "ab") as log:
+        with open(lab.logs / "scope-cleanup.log", "ab") as log:
             self._child = subprocess.Popen(
-                [str(PROGRAM), "--lab", lab.name, "_guard"], stdin=subprocess.PIPE,
+                [str(PROGRAM), "--lab", lab.name, "_cleanup"], stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL, stderr=log, start_new_session=True, cwd="/",
             )
         self._told: dict | None = None
@@ -44,7 +44,7 @@ class Guard:
             self._child.stdin.flush()
 
 
-def guard(scope, lines=None) -> int:
+def main(scope, lines=None) -> int:
     """Read reports until the end; undo the last one unless it says bye."""
     last = None
     for line in lines if lines is not None else sys.stdin:
@@ -55,6 +55,6 @@ def guard(scope, lines=None) -> int:
     try:
         undo(scope, last)
     except LabError as error:
-        print(f"guard of lab {scope.lab.name}: {error}", file=sys.stderr)
+        print(f"cleanup of lab {scope.lab.name}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from .trouble import Usage
+from .errors import Usage
 
 
 def number(text: str, bits: int = 64) -> int:
