@@ -17,7 +17,7 @@ ARGS ?=
 help: ## Show this list
 	@echo 'qhca: an RDMA network adapter that you can boot.'
 	@echo
-	@sed -nE 's/^([a-z_]+)=(.*)/s|@\1@|\2|/p' lab/times.env | \
+	@sed -nE 's/^([a-z_]+)=(.*)/s|@\1@|\2|/p' lab/gate/times.env | \
 		sed -f /dev/stdin $(firstword $(MAKEFILE_LIST)) | \
 		sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' | \
 		awk -F'|' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -30,32 +30,32 @@ help: ## Show this list
 # GATE=1 leaves out what is marked as long; "make test" sets it.
 GATE ?=
 export GATE
-# BUILT=1: all is built, tests need not look; lab/run-tests sets it.
+# BUILT=1: all is built, tests need not look; lab/gate/run-tests sets it.
 BUILT ?=
 built = $(if $(BUILT),,$(1))
 
 .PHONY: deps root qemu driver provider progs image build
 deps: ## Install the few packages the host needs (sudo when not root)
-	@lab/deps
+	@lab/build/deps
 
 root: deps ## Make the Debian 13 build root (@root@, once)
-	@lab/make-root build
+	@lab/build/make-root build
 
 qemu: root ## Build QEMU with the device (@qemu@, then seconds)
-	@lab/build-qemu
+	@lab/build/build-qemu
 
 driver: root ## Build the Linux driver
-	@lab/build-driver
+	@lab/build/build-driver
 
 provider: root ## Build the rdma-core provider
-	@lab/build-provider
+	@lab/build/build-provider
 
 progs: root ## Build the programs and modules that guest tests run
-	@lab/build-progs
-	@lab/build-test-modules
+	@lab/build/build-progs
+	@lab/build/build-test-modules
 
 image: root ## Make the guest image (@image@, once)
-	@lab/make-image
+	@lab/build/make-image
 
 build: qemu driver provider progs image ## All of the above (@run_first@, then seconds)
 
@@ -63,14 +63,14 @@ build: qemu driver provider progs image ## All of the above (@run_first@, then s
 
 .PHONY: run shell debug
 run: build ## Boot two guests and run ibv_rc_pingpong between them (@run@)
-	@lab/demo
+	@lab/run/demo
 
 shell: build ## Boot two guests, open a shell in the first; they end with it
-	@lab/demo --shell
+	@lab/run/demo --shell
 
 # PROG runs in b and, with b's address, in a; SOLO=1: in a alone.
 debug: build ## Boot two guests, stop at PROG's first doorbell: tmux, scope, gdb
-	@lab/debug $(if $(SOLO),--solo) $(if $(PROG),'$(subst ','\'',$(value PROG))')
+	@lab/run/debug $(if $(SOLO),--solo) $(if $(PROG),'$(subst ','\'',$(value PROG))')
 
 # ----------------------------------------------------------------- testing
 
@@ -82,10 +82,10 @@ LANES = "test-guest-pair test-pyverbs" "test-manual test-provider test-driver \
 
 .PHONY: test test-all
 test: build ## The gate: build all, a test of every kind (@test@)
-	@GATE=1 lab/run-tests $(call LANES)
+	@GATE=1 lab/gate/run-tests $(call LANES)
 
 test-all: build ## Every test there is, the long and the rare included (@test_all@)
-	@GATE= lab/run-tests $(call LANES,-all)
+	@GATE= lab/gate/run-tests $(call LANES,-all)
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest
@@ -104,12 +104,12 @@ test-engine-all: $(call built,root) ## The same with more seeds and longer fuzzi
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check-all
 
 coverage: root ## Lines and branches of engine and provider that tests reach
-	@lab/build-provider
+	@lab/build/build-provider
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile coverage
 	$(IN_ROOT) $(MAKE) -C tests/provider coverage
 
 test-provider: $(call built,root) ## Unit tests of the provider (seconds)
-	@lab/build-provider
+	@lab/build/build-provider
 	$(IN_ROOT) $(MAKE) -C tests/provider check
 
 test-driver: $(call built,root) ## Unit tests of the driver's encoders (seconds)
@@ -117,10 +117,10 @@ test-driver: $(call built,root) ## Unit tests of the driver's encoders (seconds)
 
 .PHONY: check-style driver-newest
 check-style: $(call built,qemu) ## checkpatch over device and driver, sparse (@check_style@)
-	@lab/check-style
+	@lab/build/check-style
 
 driver-newest: $(call built,root) ## Build the driver against the newest kernel of the backports
-	@lab/build-driver-newest
+	@lab/build/build-driver-newest
 
 test-device: $(call built,qemu) ## Device tests over qtest, no guest (@test_device@)
 	$(IN_ROOT) $(PYTEST) tests/device $(ARGS)
@@ -145,17 +145,17 @@ test-pyverbs: $(call built,build) ## rdma-core's own tests in a guest; NIC=rxe: 
 
 .PHONY: bench
 bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (@bench@)
-	@lab/bench $(ARGS)
+	@lab/bench/measure $(ARGS)
 
 .PHONY: figures
 figures: build ## Draw the figures of docs/images from running guests (@figures@)
-	@lab/figures $(ARGS)
+	@lab/figures/draw $(ARGS)
 
 # ---------------------------------------------------------------- cleaning
 
 .PHONY: clean distclean
 clean: ## Remove what was compiled; the roots and images stay
-	@lab/clean
+	@lab/build/clean
 
 distclean: ## Remove all of build/
-	@lab/clean --all
+	@lab/build/clean --all

@@ -49,7 +49,7 @@ TROUBLE = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss'
 
 
 def has_perfetto() -> bool:
-    """Is the trace processor there? It is an extra, which lab/fetch-perfetto gets."""
+    """Is the trace processor there? It is an extra, which lab/perfetto/fetch-perfetto gets."""
     try:
         return bool(perfetto.folder())
     except LabError:

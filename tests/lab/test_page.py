@@ -498,11 +498,11 @@ def test_what_is_wrong_is_said(tmp_path, content, options, message):
 
 
 def test_figures_of_the_documents(tmp_path):
-    """lab/figures makes those of the timeline from a recording, also without a browser."""
+    """lab/figures/draw makes those of the timeline from a recording, also without a browser."""
     shutil.copytree(Path(__file__).parent / "recording" / "raw", tmp_path / "run" / "raw")
     merge_folder(tmp_path / "run", [])
     out = subprocess.run(
-        [sys.executable, TOP / "lab" / "figures", "--recording", tmp_path / "run",
+        [sys.executable, TOP / "lab" / "figures" / "draw", "--recording", tmp_path / "run",
          "--out", tmp_path / "images"],
         env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=120,
     )  # fmt: skip

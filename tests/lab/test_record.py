@@ -55,7 +55,7 @@ def test_whole(merged, trace):
 
 
 needs_perfetto = pytest.mark.skipif(
-    not has_perfetto(), reason="no trace processor of Perfetto's: lab/fetch-perfetto gets it")
+    not has_perfetto(), reason="no trace processor of Perfetto's: lab/perfetto/fetch-perfetto gets it")
 
 
 @needs_perfetto

@@ -32,7 +32,7 @@ def build_before(revision: str) -> str:
     env = dict(os.environ, QHCA_BUILD=str(tree / "build"),
                QHCA_CACHE=os.environ.get("QHCA_CACHE", str(BUILD / "cache")))
     say(f"QEMU of {name} ...")
-    subprocess.run([str(tree / "lab/build-qemu")], check=True, env=env)
+    subprocess.run([str(tree / "lab/build/build-qemu")], check=True, env=env)
     return str(tree / "build/bin/qemu-system-x86_64")
 
 

@@ -63,7 +63,7 @@ def add(command) -> None:
                    help="only make the files of FOLDER again from FOLDER/raw")
     p.add_argument("--sql", metavar="QUERY",
                    help="only ask the recording in FOLDER, by Perfetto's trace processor "
-                   "(lab/fetch-perfetto gets it); a header and rows with tabs")
+                   "(lab/perfetto/fetch-perfetto gets it); a header and rows with tabs")
     p.add_argument("--clean", action="store_true",
                    help="only end what a recording that was killed has left in the lab")
 

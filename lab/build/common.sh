@@ -7,7 +7,7 @@ set -euo pipefail
 # The checkout by its own path, and as all builds name it. kbuild, make and QEMU's
 # configure take no path with a space: then that is a link without one, at which
 # lab/in-root mounts the checkout. lab/qhca_lab/paths.py does the same.
-checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 QHCA_TOP=$checkout
 case $checkout in
 *[!a-zA-Z0-9/._+@%~-]*)
@@ -20,7 +20,7 @@ case $checkout in
     esac
     ;;
 esac
-# shellcheck source=versions.env
+# shellcheck source=../versions.env
 . "$QHCA_TOP/lab/versions.env"
 
 # All products live here; QHCA_BUILD moves them, QHCA_CACHE only the big roots.
@@ -53,11 +53,12 @@ as_root() {
     fi
 }
 
-# key FILE... [-- WORD...]: short hash of files' content and of words.
+# key FILE... [-- WORD...]: short hash of files' content and of words. The folder that
+# the scripts are in makes no difference.
 key() {
     {
         while [ $# -gt 0 ] && [ "$1" != -- ]; do
-            cat -- "$1"
+            sed 's,lab/build/,lab/,g' -- "$1"
             shift
         done
         printf '%s\n' "$@"
