@@ -142,7 +142,7 @@ def cmd_run(args) -> int:
 def add_parser(command) -> None:
     """Add "fault" by COMMAND, which makes a subparser."""
     p = command("fault", None, "let something go wrong in an adapter, by counts and a seed; see "
-                "docs/faults.md")
+                "docs/how-to/inject-faults.md")
     sub = p.add_subparsers(dest="fault", required=True, metavar="WHAT")
 
     def what(word, run, text):

@@ -19,7 +19,7 @@ from .lab import Lab
 
 DESCRIPTION = """\
 Debug with gdb, with the project's symbols and commands loaded ('help qhca-qps',
-... in gdb; docs/source-level.md).
+... in gdb; docs/how-to/debug-with-gdb.md).
 
 kernel GUEST            the guest's kernel, over QEMU's stub. The guest stops
                         when gdb comes and goes on when it leaves

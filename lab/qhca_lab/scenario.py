@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fault scenarios: a TOML file of rules for the guests of a lab, a seed, and
-what is to run meanwhile. See docs/faults.md for the format."""
+what is to run meanwhile. See docs/how-to/inject-faults.md for the format."""
 
 from __future__ import annotations
 

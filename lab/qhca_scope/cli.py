@@ -42,7 +42,7 @@ examples:
   scope watch --json | jq .           a line for each stop, until Ctrl-C
 
 exit status: 0 done, 1 error, 2 wrong use, 3 no such object, 4 nothing came in
-time, 130 Ctrl-C. All commands are in docs/scope.md."""
+time, 130 Ctrl-C. All commands are in docs/reference/qhca-scope.md."""
 
 
 class Output:

@@ -88,7 +88,7 @@ def test_time_stamps(pair, progs):
 
 
 def test_refused(pair, progs):
-    """What docs/verbs.md says is not supported is refused, and says so."""
+    """What docs/reference/verbs.md says is not supported is refused, and says so."""
     out = run(pair.a, progs, "refused")
     # Linux itself refuses alternate paths on RoCE ports, in its own way
     assert out.pop("IBV_QP_ALT_PATH") == "EINVAL"

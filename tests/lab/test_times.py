@@ -14,7 +14,7 @@ SHOWN = re.compile(r"<!-- time: (\w+) -->(.*?)<!-- /time -->", re.DOTALL)
 LOOSE = re.compile(r"`make [a-z-]+`[^.|]*?\b(\d+|an?|several|some) (minutes?|seconds?|hours?)\b")
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/architecture.md", "docs/how-to/use-the-lab.md"])
 def test_documents(name):
     text = (TOP / name).read_text()
     shown = SHOWN.findall(text)

@@ -5,7 +5,7 @@
  * admin queue, makes a CQ and a QP, and sends a message to itself.
  *
  * It runs as root in a guest, with the real driver unloaded.  The steps are
- * explained in docs/tutorial/your-own-driver.md.
+ * explained in docs/tutorials/write-your-own-driver.md.
  */
 #include <dirent.h>
 #include <err.h>
