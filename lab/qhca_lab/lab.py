@@ -271,13 +271,13 @@ class Lab:
         return freeze.freeze(self)
 
     def thaw(self) -> list[str]:
-        """Let all guests go on together, those at a break too; the names of
-        those that stood."""
+        """Resume all guests together, also those at a break; the names of
+        those that were stopped."""
         return freeze.thaw(self)
 
     def status(self) -> dict:
         """A description for people and scripts. "run" is QEMU's run state, as
-        in freeze.run_state(); "frozen" tells that virtual time stands."""
+        in freeze.run_state(); "frozen" says that virtual time is stopped."""
         run = {g.name: freeze.run_state(g) for g in self.guests}
         return {
             "name": self.name,
@@ -287,7 +287,7 @@ class Lab:
                 g.name: {
                     "alive": g.alive,
                     "run": run[g.name],
-                    "frozen": run[g.name] in freeze.STANDING,
+                    "frozen": run[g.name] in freeze.STOPPED,
                     "pid": g.state["process"]["pid"],
                     "nic": g.nic,
                     "ip": g.ip,

@@ -108,7 +108,7 @@ class Listening:
 def start_server(guest: Guest, command: str | list[str], timeout: float = READY_TIMEOUT,
                  env: dict | None = None, port: int | None = None) -> Background:
     """Start COMMAND in GUEST and return once it waits for clients, on PORT if that is
-    given. LabError with its output when it ends first, or is not ready in time."""
+    given. CommandFailed when it ends first, CommandTimeout when it is not ready in time."""
     listening = Listening(guest)
     token = secrets.token_hex(8)
     job = guest.start(command, env=dict(env or {}, QHCA_PAIR=token))
@@ -117,8 +117,9 @@ def start_server(guest: Guest, command: str | list[str], timeout: float = READY_
         limit = TimeLimit(timeout, guest)
         while watch.running:
             if not job.running:
-                raise LabError(f"guest {guest.name}: the server ended before a client could "
-                               f"connect\n{job.wait(0).describe()}")
+                result = job.wait(0)
+                raise CommandFailed(f"guest {guest.name}: the server ended with status {result.rc} "
+                                    f"before a client could connect\n{result.describe()}", result)
             if limit.over():
                 raise CommandTimeout(
                     f"guest {guest.name}: the server is not ready after {timeout:g} s\n"

@@ -179,7 +179,7 @@ class Machine:
     # ----------------------------------------------------- breaks and steps
 
     def stop_look(self) -> dict:
-        """Why the adapter stands, with its trail; as look()."""
+        """Why the adapter stopped, with its trail; as look()."""
         return self.command("qhca-query-stop")
 
     def breaks(self) -> list[dict]:

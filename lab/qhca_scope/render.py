@@ -217,7 +217,7 @@ def event_line(event: dict, since: int | None = None) -> Line:
 
 
 def sentence(stop: dict) -> str:
-    """Why an adapter stands, in a line of text."""
+    """Why an adapter stopped, in a line of text."""
     if not stop.get("stopped"):
         return ""
     why = "a step" if stop.get("why") == "step" else f"break {stop.get('id', '?')}"
@@ -229,7 +229,7 @@ def trail_lines(look: dict) -> list[Line]:
     """The events since the adapter last went on, times before the last."""
     trail = look.get("trail") or []
     if not trail:
-        return [[("dim", "no events since it last went on")]]
+        return [[("dim", "no events since it last resumed")]]
     last = trail[-1].get("time", 0)
     return [event_line(e, last) for e in trail]
 

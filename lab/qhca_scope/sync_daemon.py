@@ -81,7 +81,7 @@ def keep(scope) -> int:
         print("ready", flush=True)
         sched.prefer(os.getpid())     # who is late lets peers' timers run
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)                # nobody reads us any more
+        os.dup2(null, 1)                # no reader is left
         for machine in machines:        # a break may have been met already
             with contextlib.suppress(LabError):
                 if machine.state() == AT_BREAK:
@@ -101,18 +101,18 @@ def keep(scope) -> int:
 
 
 def told_last(events: list[dict]) -> str | None:
-    """The last that EVENTS tell of a machine's standing or going on."""
-    told = [e["event"] for e in events if e["event"] in ("STOP", "QHCA_STOP", "RESUME")]
-    return told[-1] if told else None
+    """The last of EVENTS that stopped or resumed a machine."""
+    changes = [e["event"] for e in events if e["event"] in ("STOP", "QHCA_STOP", "RESUME")]
+    return changes[-1] if changes else None
 
 
 def gone_on(events: list[dict]) -> bool:
-    """Has a machine that stood gone on since, as EVENTS tell?"""
+    """Has a stopped machine resumed since, by EVENTS?"""
     return told_last(events) == "RESUME"
 
 
-def stands(events: list[dict]) -> bool:
-    """Has a machine stopped and not gone on since, as EVENTS tell?"""
+def stopped(events: list[dict]) -> bool:
+    """Has a machine stopped and not resumed since, by EVENTS?"""
     return told_last(events) in ("STOP", "QHCA_STOP")
 
 
@@ -133,10 +133,10 @@ def handle(scope, machine, events: list[dict]) -> None:
 
 
 def ended(scope, machines, lock) -> bool:
-    """Is nobody in need of a sync daemon? Then the lock is given up, too."""
+    """Is no sync daemon needed any more? Then the lock is released, too."""
     try:
         with scope.lock():
-            # At a breakpoint of gdb stands who has no break left: its peers wait.
+            # A machine without a break is stopped by gdb: its peers wait.
             if not (scope.attended or AT_BREAK in scope.states().values()
                     or any(needed(m) for m in machines)):
                 scope.peers_go()        # one may have gone on just now
@@ -149,6 +149,6 @@ def ended(scope, machines, lock) -> bool:
 
 
 def needed(machine) -> bool:
-    """Has MACHINE a break or a step left, or does it stand at one?"""
+    """Has MACHINE a break or a step left, or is it stopped at one?"""
     look = machine.stop_look()["look"]
     return bool(look["stopped"] or look.get("steps_left") or machine.breaks())

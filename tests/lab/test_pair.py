@@ -179,7 +179,7 @@ def test_a_server_that_does_not_end(lab, programs, monkeypatch):
 
 
 def test_a_server_that_ends_at_once(lab):
-    with pytest.raises(LabError, match="before a client could connect(?s:.*)no such device"):
+    with pytest.raises(CommandFailed, match="status 1 before a client (?s:.*)no such device"):
         pair.run(lab, ("b", "echo no such device; exit 1"), ("a", "echo never"))
     assert not lab["a"].jobs
 

@@ -243,7 +243,7 @@ def test_a_break_that_was_met_once_is_gone(opened, lab):
     terminal.type("f")
     terminal.wait("a: frozen")
     terminal.type("q")
-    terminal.wait("guests stand")
+    terminal.wait("guests are stopped")
     terminal.type("y")
     terminal.wait("status 0")
     assert lab["a"].state == "running"

@@ -368,7 +368,7 @@ class App:
             self.ask("step: ", "wqe 5", self._step_words)
         elif key == "c":
             gone = model.go()
-            self.message = ("good", f"{', '.join(gone)} went on" if gone else "all run already")
+            self.message = ("good", f"{', '.join(gone)} resumed" if gone else "all guests were running")
             model.refresh()
         elif key == "f":
             if any(v.stands for v in model.views.values()):
@@ -587,7 +587,7 @@ class App:
             self._leave(undo_all=True)
             return
         some = f"{len(self.model.own)} break(s) were set here" if self.model.own \
-            else "guests stand"
+            else "guests are stopped"
         self.popup("quit", f" {some}.\n\n y  remove them and let all guests go on\n"
                    " k  keep all as it is\n n  stay here", {
                        "y": lambda: self._leave(True), "enter": lambda: self._leave(True),
