@@ -4,7 +4,7 @@
 dgram   two guests, a pair of unix datagram sockets: no frame is lost. They are
         joined before QEMU starts (socketpair), which costs half as much for a
         frame as sockets that find each other by path
-        with --loss a relay (lab/qhca_lab/relay.py) stands in the middle
+        with --loss a relay (lab/qhca_lab/relay.py) is between them
 switch  any number, a Linux bridge with a tap per guest, in a network
         namespace of its own: nothing of the host's network is touched and an
         ordinary user may do it

@@ -32,7 +32,7 @@ SHIFT = 1
 # The snapshot with which a recording begins.
 FIRST = "init"
 NAMES = "abcd"
-# Two guests that are recorded stand still for moments that no adapter expects.
+# Recorded guests pause for longer than an adapter's usual ACK timeout.
 PATIENT = ["min-ack-timeout=18"]
 
 # What guests do when nothing else is said: a pingpong, between the two guests,

@@ -31,7 +31,7 @@ LATE = {name: at for at, name in enumerate("""
 
 @functools.lru_cache(maxsize=1)
 def structures() -> list[dict[str, int]]:
-    """Of each structure of the contract where its fields stand."""
+    """The position of each field in the structures of the contract."""
     try:
         text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
     except OSError:

@@ -185,7 +185,7 @@ class Scope:
         of those stopped."""
         deadline = time.monotonic() + patience
         with self.lock():
-            if not self.together or sync_daemon.gone_on(machine.qmp.peek_events()):
+            if not self.together or sync_daemon.resumed(machine.qmp.peek_events()):
                 return []
             # Their timers run until they are stopped, so stop them before asking anything.
             stopped = freeze.stop_running(

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sync daemon: a process in the background that looks after a lab's guests as
-long as one has a break.
+"""The sync daemon: a background process that stops and resumes the guests of a lab
+together, as long as one of them has a break.
 
-When a guest stops at a break, its adapter's or gdb's, it stops the others; when
-that guest goes on, by whatever means (gdb's continue, QMP's cont), it lets those
-go on too. It ends by itself when no break is set and none stands, and with the
-lab.
+When a guest stops at a break, its adapter's or gdb's, the daemon stops the others;
+when that guest resumes, by whatever means (gdb's continue, QMP's cont), it resumes
+them. It ends when no break is set and no guest is stopped at one, and with the lab.
 
-While it hesitates, adapters that run wait for one that stands and count down
-their retries: so it runs before others, if it may.
+Until it acts, running adapters wait for a stopped one and use up their retries, so
+it has a real-time priority if that is permitted.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from pathlib import Path
 from qhca_lab import LabError, sched
 from qhca_lab.qmp import wait_any
 
-from .machine import AT_BREAK
 from .errors import ScopeError
+from .machine import AT_BREAK
 
 PROGRAM = Path(__file__).resolve().parents[1] / "qhca-scope"
-IDLE = 2.0                      # seconds between looks if it is still needed
+IDLE = 2.0                      # seconds between checks whether it is still needed
 
 
 def lock_of(lab) -> Path:
@@ -100,29 +99,29 @@ def keep(scope) -> int:
     return 0
 
 
-def told_last(events: list[dict]) -> str | None:
+def last_change(events: list[dict]) -> str | None:
     """The last of EVENTS that stopped or resumed a machine."""
     changes = [e["event"] for e in events if e["event"] in ("STOP", "QHCA_STOP", "RESUME")]
     return changes[-1] if changes else None
 
 
-def gone_on(events: list[dict]) -> bool:
+def resumed(events: list[dict]) -> bool:
     """Has a stopped machine resumed since, by EVENTS?"""
-    return told_last(events) == "RESUME"
+    return last_change(events) == "RESUME"
 
 
 def stopped(events: list[dict]) -> bool:
     """Has a machine stopped and not resumed since, by EVENTS?"""
-    return told_last(events) in ("STOP", "QHCA_STOP")
+    return last_change(events) in ("STOP", "QHCA_STOP")
 
 
 def handle(scope, machine, events: list[dict]) -> None:
-    """Do what EVENTS of MACHINE ask for; what cannot be done is in the log."""
+    """Act on EVENTS of MACHINE; errors go to the log."""
     names = [e["event"] for e in events]
     try:
-        if "QHCA_STOP" in names and not gone_on(events):
+        if "QHCA_STOP" in names and not resumed(events):
             scope.peers_follow(machine)
-        elif ("STOP" in names and not gone_on(events)
+        elif ("STOP" in names and not resumed(events)
                 and machine.state() in scope.stops_of_peers
                 and not scope.stopped_with_another(machine)):
             scope.peers_follow(machine)
@@ -139,7 +138,7 @@ def ended(scope, machines, lock) -> bool:
             # A machine without a break is stopped by gdb: its peers wait.
             if not (scope.attended or AT_BREAK in scope.states().values()
                     or any(needed(m) for m in machines)):
-                scope.peers_go()        # one may have gone on just now
+                scope.peers_go()        # one may just have resumed
                 fcntl.flock(lock, fcntl.LOCK_UN)
                 return True
     except LabError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a step means, for a reader who sees it for the first time."""
+"""What a step means, for readers who see it for the first time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MEANINGS = {
         "index in the doorbell record. No system call."),
     ("device", "doorbell"): (
         "doorbell seen",
-        "The store arrives at the adapter: which page, which QPN, which head. It checks that the "
+        "The store arrives at the adapter: page, QPN, head. The adapter checks that the "
         "page belongs to the QP's context, so no process can ring another's queue."),
     ("device", "qpc"): (
         "QPC looked up",
@@ -37,8 +37,8 @@ _MEANINGS = {
         "next table, or the page."),
     ("device", "walk"): (
         "address found",
-        "The offset in the buffer has become a DMA address. The page is remembered, so the next "
-        "entry of the same page needs no walk."),
+        "The offset in the buffer has become a DMA address. The adapter caches the page, so the next "
+        "entry in the same page needs no walk."),
     ("device", "wqe"): (
         "WQE fetched",
         "The adapter reads the WQE by DMA, once, and checks it. Its first packet gets the next "
@@ -53,33 +53,33 @@ _MEANINGS = {
         "packet out", "A RoCEv2 packet with this PSN leaves: Ethernet, IP, UDP 4791, BTH, ICRC."),
     ("device", "rx"): (
         "packet in",
-        "A packet for this QP has come; its ICRC is right. The PSN is compared with the one that "
-        "is expected, then keys and rights are checked."),
+        "A packet for this QP has arrived with a correct ICRC. Its PSN is compared with the "
+        "expected one, then keys and rights are checked."),
     ("device", "rx_drop"): (
-        "packet dropped", "A packet was not taken; the counter tells why. The peer will send again."),
+        "packet dropped", "A packet was dropped; a counter gives the reason. The peer will retransmit it."),
     ("device", "cqe"): (
         "CQE written",
         "The completion is written into the ring of the CQ, the phase bit last: that is how "
         "software sees that it is new."),
     ("device", "eqe"): (
         "event written",
-        "Somebody asked to be told (armed the CQ): an entry in the event queue."),
+        "Software has armed the CQ, so an entry is written to the event queue."),
     ("device", "msix"): (
         "interrupt raised", "An MSI-X message: a write that makes a CPU run the driver's handler."),
     ("device", "retransmit"): (
-        "going back", "Something was lost: the requester sends again from this PSN on."),
+        "going back", "A packet was lost: the requester retransmits from this PSN on."),
     ("device", "timer"): (
-        "timer started", "If nothing has come by then, packets are sent again."),
+        "timer started", "Packets are retransmitted if nothing arrives before it expires."),
     ("device", "qp_state"): ("QP state changed", "A queue pair went from one state to another."),
     ("device", "page_fault"): (
-        "page fault", "On-demand paging: the page is not there; the driver is asked to bring it."),
-    ("device", "resume"): ("goes on", "The page is there now, and the access is made again."),
+        "page fault", "On-demand paging: the page is missing; the driver must provide it."),
+    ("device", "resume"): ("resumed", "The page is present now, and the access is repeated."),
     ("device", "guest_error"): (
-        "software's mistake", "Software broke a rule of the manual; it is counted."),
+        "software error", "Software violated a rule of the manual; a counter counts it."),
     ("device", "frame_out"): ("frame out", "The Ethernet frame leaves the adapter."),
     ("device", "frame_in"): ("frame in", "An Ethernet frame has reached the adapter."),
     ("device", "fault"): (
-        "fault on demand", "Somebody asked for this: a rule lost, kept back or changed something."),
+        "injected fault", "A rule has dropped, held or changed something."),
     ("device", "command"): ("admin command", "A command of the driver's admin queue was executed."),
     ("driver", "irq"): (
         "interrupt handled", "The kernel runs the driver's interrupt handler."),
@@ -87,15 +87,15 @@ _MEANINGS = {
         "event taken", "The driver takes the entry from the event queue."),
     ("driver", "cq_event"): (
         "completion event",
-        "The driver wakes who waits in ibv_get_cq_event() or poll()."),
+        "The driver wakes waiters in ibv_get_cq_event() or poll()."),
     ("driver", "aq_cmd"): (
-        "admin command sent", "The driver asks the adapter for something: the control path."),
+        "admin command sent", "A request of the driver to the adapter, on the control path."),
     ("driver", "aq_done"): ("admin command done", "The adapter's answer."),
     ("driver", "create_qp"): (
         "QP created",
-        "The queue pair is in the adapter: rings pinned, buffer table built, context handed over."),
+        "The queue pair is in the adapter: its rings are pinned, its buffer table is built."),
     ("driver", "table"): (
-        "buffer table made",
+        "buffer table built",
         "The driver has built the table of DMA addresses by which the adapter finds the pages."),
     ("driver", "reg_mr"): (
         "MR registered", "Pages are pinned, their table is built, and the adapter knows the key."),
@@ -142,7 +142,7 @@ def meaning(step: Step) -> str:
 
 
 def trouble(step: Step) -> bool:
-    """Does this step tell of something that went wrong?"""
+    """Is this step an error, or caused by one?"""
     if step.kind in _TROUBLE:
         return True
     status = step.args.get("status_name", step.args.get("status"))
@@ -161,7 +161,7 @@ def say(args: dict, *keys: str) -> str:
 
 
 def summary(step: Step) -> str:
-    """What tells one step of a kind from another, very short."""
+    """The distinguishing fields of a step, very short."""
     a, kind = step.args, step.kind.removeprefix("qhca_")
     if kind in ("tx", "rx", "rx_drop", "frame", "frame_out", "frame_in"):
         name = say(a, "opcode_name", "packet", "opcode").removeprefix("RC ")
@@ -219,7 +219,7 @@ def summary(step: Step) -> str:
 
 
 def duration(us: float) -> str:
-    """A time difference as people say it."""
+    """A time difference for people."""
     size = abs(us)
     if size < 1:
         return f"{us * 1000:.0f} ns"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-The swim lanes of one message as SVG: time goes down, the guests stand left and
+The swim lanes of one message as SVG: time runs downwards, the guests are left and
 right of the wire, each with application, driver and adapter. Rows are one event
 each; how much time lies between is said, not drawn, as it goes from nanoseconds
 to milliseconds.

@@ -542,8 +542,8 @@ def merge(sources: list[Source], about: dict | None = None) -> Merged:
     if arrows.backwards:
         problems.append(f"{arrows.backwards} arrows would go back in time and were left out")
     other = {
-        "format": "qhca timeline", "version": 1, "clock": "nanoseconds since the begin, "
-        "less what guest " + recorded[0].name + " stood still", "clocks": clocks,
+        "format": "qhca timeline", "version": 1, "clock": "nanoseconds since the start, "
+        "less the time in which guest " + recorded[0].name + " was stopped", "clocks": clocks,
         "lost": {n.name: {"device": n.source.device.lost,
                           "guest": n.source.guest.lost if n.source.guest else 0}
                  for n in recorded},

@@ -24,7 +24,7 @@ class Event:
     args: dict
     kind: str = ""
     order: int = 0  # of equal times the lower is first
-    shown: int = 0  # the time as it stands in the file
+    shown: int = 0  # the time as written to the file
     length: int = 0
 
 

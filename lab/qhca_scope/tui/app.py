@@ -371,7 +371,7 @@ class App:
             self.message = ("good", f"{', '.join(gone)} resumed" if gone else "all guests were running")
             model.refresh()
         elif key == "f":
-            if any(v.stands for v in model.views.values()):
+            if any(v.stopped for v in model.views.values()):
                 model.go()
             else:
                 model.freeze()
@@ -642,7 +642,7 @@ class App:
         takes long: all of a guest that runs."""
         changed = self.events()
         now = time.monotonic()
-        live = now >= self._live and any(not v.stands for v in self.model.views.values())
+        live = now >= self._live and any(not v.stopped for v in self.model.views.values())
         if changed or live:
             self.model.refresh()
             self.draw()

@@ -23,7 +23,7 @@ def state_words(view: View) -> tuple[str, str]:
         return "bad", "ended"
     if view.at_break:
         return "path", "at a break"
-    if view.stands:
+    if view.stopped:
         return "warn", "frozen" if view.state == "paused" else view.state
     return "good", f"steps: {view.stepping}" if view.stepping else "runs"
 
@@ -53,7 +53,7 @@ def wrapped(line: Line, width: int, indent: int) -> list[Line]:
 
 
 def stop_lines(view: View, width: int) -> list[Line]:
-    """Why it stands, and the last doorbell: three lines, always."""
+    """Why it stopped, and the last doorbell: always three lines."""
     kind, words = state_words(view)
     lines: list[Line] = []
     if view.trouble:
