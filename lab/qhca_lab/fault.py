@@ -147,7 +147,7 @@ def to_qmp(rule: dict) -> dict:
 
 def _adapter(guest) -> None:
     if guest.nic.split(":")[0] != "qhca":
-        raise LabError(f"guest {guest.name} has {guest.nic}: only qhca has faults on demand")
+        raise LabError(f"guest {guest.name} has {guest.nic}: only qhca can inject faults")
 
 
 def add(guest, rule: dict) -> dict:
