@@ -14,7 +14,7 @@ _begun = {}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """lab/run-tests wants to know what was found and how long it took."""
+    """lab/gate/run-tests wants to know what was found and how long it took."""
     if _report and not config.option.xmlpath:
         config.option.xmlpath = _report
         open(_times, "w").close()

@@ -4,7 +4,7 @@
 from collections import Counter, defaultdict
 
 from qhca_lab.errors import LabError
-from qhca_lab.record import chrome, perfetto
+from qhca_lab.record import perfetto, trace_format
 
 
 class Trace:
@@ -12,7 +12,7 @@ class Trace:
 
     def __init__(self, trace: dict):
         self.trace = trace
-        assert chrome.check(trace) == []
+        assert trace_format.check(trace) == []
         self.other = trace["otherData"]
         self.events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
         at = {(e["pid"], e["tid"], e["ts"]): e for e in self.events}
@@ -49,7 +49,7 @@ TROUBLE = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss'
 
 
 def has_perfetto() -> bool:
-    """Is the trace processor there? It is an extra, which lab/fetch-perfetto gets."""
+    """Is the trace processor there? It is an extra, which lab/perfetto/fetch-perfetto gets."""
     try:
         return bool(perfetto.folder())
     except LabError:

@@ -397,7 +397,7 @@ class User(Command):
                 break
         else:
             here.switch()
-            raise gdb.GdbError("no CPU of the guest stands in libqhca, or not in that of "
+            raise gdb.GdbError("no CPU of the guest executes libqhca, or not the one of "
                                "build/provider: qhca-provider in the guest installs it")
         if base != User.base:
             if User.base is not None:

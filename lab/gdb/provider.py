@@ -98,7 +98,7 @@ def tail(ring):
 class Qp(Command):
     """Show a QP: rings with head and tail, and the WQEs between them, decoded.
 
-    qhca-qp [QPN|POINTER]     without one: the QP of the function one stands in"""
+    qhca-qp [QPN|POINTER]     without argument: the QP of the current function"""
 
     name = "qhca-qp"
 

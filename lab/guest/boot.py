@@ -23,7 +23,7 @@ PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/qhca/lab/bin"
 LOG = "/run/qhca-boot.log"
 # Seconds until the interface and its GID must be there, on a slow host.
 PATIENCE = 60
-# As lab/image/qhca-mount mounts them at a boot; a restored guest has no time for a shell.
+# As lab/build/image/qhca-mount mounts them at a boot; a restored guest has no time for a shell.
 FOLDERS = ("lab", "build", "share")
 NINE_P = "trans=virtio,version=9p2000.L,msize=262144,cache=none"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -134,7 +134,7 @@ def new_boot_id():
 
 
 def resume(request):
-    """Make a guest of its own out of a copy of the saved one (lab/qhca_lab/saved.py).
+    """Make a guest of its own out of a copy of the saved one (lab/qhca_lab/saved_guest.py).
 
     Two copies of one memory have one clock, one boot id and one state of the
     random number generator. So REQUEST has the host's time in seconds ("now"),

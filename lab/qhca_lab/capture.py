@@ -12,6 +12,7 @@ import os
 import struct
 from pathlib import Path
 
+from . import pcapng
 from .errors import LabError
 
 _PCAP = struct.Struct("<IHHiIII")
@@ -60,19 +61,18 @@ def stop(lab, target: Path) -> int:
                 raise
         frames += read_pcap(Path(path), index)
         os.unlink(path)
-    frames.sort(key=lambda frame: frame[0])
-    write_pcapng(target, [f"guest {name}" for name in points], frames)
-    return len(frames)
+    frames.sort(key=lambda frame: frame.time)
+    return pcapng.write(target, [f"guest {name}" for name in points], frames)
 
 
-def read_pcap(path: Path, interface: int) -> list[tuple[int, int, int, bytes]]:
-    """Frames of a filter-dump file as (microseconds, interface, length, data).
+def read_pcap(path: Path, interface: int) -> list[pcapng.Packet]:
+    """Frames of a filter-dump file.
 
     The times are shifted so that the last frame has the file's own time. A
     frame cut short by QEMU's end is left out.
     """
     data = path.read_bytes()
-    written = int(path.stat().st_mtime * 1e6)
+    written = path.stat().st_mtime_ns
     frames = []
     at = _PCAP.size
     while at + _RECORD.size <= len(data):
@@ -80,49 +80,10 @@ def read_pcap(path: Path, interface: int) -> list[tuple[int, int, int, bytes]]:
         at += _RECORD.size
         if at + kept > len(data):
             break
-        frames.append(
-            (seconds * 1000000 + micros, interface, length, data[at : at + kept])
-        )
+        time = (seconds * 1000000 + micros) * 1000
+        frames.append(pcapng.Packet(time, interface, None, length, data[at : at + kept]))
         at += kept
-    if frames:
-        shift = written - frames[-1][0]
-        frames = [(f[0] + shift,) + f[1:] for f in frames]
+    shift = written - frames[-1].time if frames else 0
+    for frame in frames:
+        frame.time += shift
     return frames
-
-
-def _option(code: int, value: bytes) -> bytes:
-    return struct.pack("<HH", code, len(value)) + value + b"\0" * (-len(value) % 4)
-
-
-def _block(kind: int, body: bytes) -> bytes:
-    length = 12 + len(body)
-    return struct.pack("<II", kind, length) + body + struct.pack("<I", length)
-
-
-def write_pcapng(target: Path, interfaces: list[str], frames) -> None:
-    """Write FRAMES as read_pcap() gives them, one Ethernet interface each of
-    INTERFACES (names); times in microseconds."""
-    with open(target, "wb") as f:
-        f.write(
-            _block(
-                0x0A0D0D0A,
-                struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
-                + _option(4, b"qhca-lab")
-                + _option(0, b""),
-            )
-        )
-        for name in interfaces:
-            f.write(
-                _block(
-                    1,
-                    struct.pack("<HHI", 1, 0, 65536)
-                    + _option(2, name.encode())
-                    + _option(9, b"\x06")
-                    + _option(0, b""),
-                )
-            )
-        for micros, interface, length, data in frames:
-            head = struct.pack(
-                "<IIIII", interface, micros >> 32, micros & 0xFFFFFFFF, len(data), length
-            )
-            f.write(_block(6, head + data + b"\0" * (-len(data) % 4)))

@@ -17,9 +17,9 @@ import time
 import tty
 from pathlib import Path
 
-from . import capture, fault_cli, tape
+from . import capture, fault_cli, pair, replay
 from .channel import CHUNK, Channel
-from .errors import CommandFailed, LabError
+from .errors import CommandFailed, CommandTimeout, LabError
 from .guest import Guest, exit_status
 from .lab import Lab, Options
 from .record import cli as record
@@ -37,9 +37,27 @@ examples:
   qhca-lab up --nic qhca,rxe                qhca in a, Soft-RoCE in b
   qhca-lab up --nic qhca --append swiotlb=force -- -gdb tcp::123{n}
   qhca-lab exec a -- sh -c 'ibv_devinfo -d $IBDEV'
+  qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX'
   qhca-lab capture run.pcapng --seconds 10
   qhca-lab record -o run --pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5'
   qhca-lab down"""
+
+PAIR = """\
+Run a program in two guests: a server and its client.
+
+PROGRAM starts in guest b. When it waits for clients (it listens on a TCP port, or
+has slept for two seconds), PROGRAM ADDRESS-OF-B starts in guest a. Each line of
+output begins with the guest's name; the server's come after its end. What follows
+-- runs on the host instead of the client, with the server's address in PEER.
+
+The exit status is the client's, or if that is 0 the server's."""
+
+PAIR_EXAMPLES = """\
+examples:
+  qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX'
+  qhca-lab pair 'ib_write_bw -d $IBDEV -x $GIDX' --server a --client c
+  qhca-lab pair 'rping -s -C 3' --client-command 'rping -c -C 3 -a $PEER'
+  qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX' -- qhca-gdb kernel b"""
 
 
 def say(text: str) -> None:
@@ -180,6 +198,22 @@ def write_all(fd: int, data: bytes) -> None:
             select.select([], [fd], [])
 
 
+def cmd_pair(args) -> int:
+    lab = Lab.load(args.name)
+    server = (args.server, args.program)
+    if args.rest:
+        if args.client or args.client_command:
+            raise LabError("the client is either the command after -- or one in a guest")
+        return pair.run_host_client(lab, server, args.rest)
+    client = (args.client or "a", args.client_command or f"{args.program} $PEER")
+    try:
+        results = pair.run(lab, server, client, args.timeout, pair.Labelled())
+    except CommandTimeout as error:
+        say(str(error))
+        return 124
+    return pair.status(results, server, client, say)
+
+
 def cmd_copy(args) -> int:
     lab = Lab.load(args.name)
     source, target = remote(lab, args.source), remote(lab, args.target)
@@ -254,29 +288,9 @@ def cmd_down(args) -> int:
     try:
         lab = Lab.load(args.name)
     except LabError:
-        return 0  # what is not up is down
+        return 0
     lab.down()
     return 0
-
-
-def cmd_freeze(args) -> int:
-    lab = Lab.load(args.name)
-    stopped = lab.freeze()
-    say(f"{told(stopped)} stopped; all of lab {lab.name} stand"
-        if stopped else f"all guests of lab {lab.name} stood already")
-    return 0
-
-
-def cmd_thaw(args) -> int:
-    lab = Lab.load(args.name)
-    gone = lab.thaw()
-    say(f"{told(gone)} went on; all of lab {lab.name} run"
-        if gone else f"all guests of lab {lab.name} ran already")
-    return 0
-
-
-def told(names: list[str]) -> str:
-    return ("guest " if len(names) == 1 else "guests ") + ", ".join(names)
 
 
 def cmd_qmp(args) -> int:
@@ -293,7 +307,7 @@ def cmd_log(args) -> int:
 
 
 def cmd_rr_record(args) -> int:
-    made = tape.record(
+    made = replay.record(
         Path(args.dir), args.guests, shlex.join(args.rest) if args.rest else None,
         mem=args.mem, properties=args.property, append=args.append, mtu=args.mtu,
         timeout=args.timeout, say=say,
@@ -304,17 +318,17 @@ def cmd_rr_record(args) -> int:
 
 
 def cmd_rr_replay(args) -> int:
-    made = tape.Tape.load(Path(args.dir).resolve())
+    made = replay.RecordedRun.load(Path(args.dir).resolve())
     names = [args.guest] if args.guest else made.guests
     if not args.gdb:
         for name in names:
-            tape.replay(made, name, args.timeout)
+            replay.replay(made, name, args.timeout)
             say(f"guest {name}: the console is the same, byte by byte")
         return 0
     name = names[0]
-    run = tape.replay_run(made, name, ["-S", "-gdb", args.gdb])
+    run = replay.replay_run(made, name, ["-S", "-gdb", args.gdb])
     where = args.gdb.removeprefix("tcp:").removeprefix("unix:").split(",")[0]
-    say(f"guest {name} stands before its first instruction; in gdb: target remote {where}")
+    say(f"guest {name} is stopped before its first instruction; in gdb: target remote {where}")
     try:
         return run.child.wait()
     except KeyboardInterrupt:
@@ -336,8 +350,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--name", default=os.environ.get("QHCA_LAB", "lab"),
-                     help="which lab, when several are up (default: $QHCA_LAB or 'lab')")
-    # Also accepted behind the command, where people write it.
+                     help="name of the lab (default: $QHCA_LAB or 'lab')")
+    # Also accepted after the command.
     name = argparse.ArgumentParser(add_help=False)
     name.add_argument("--name", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     sub = top.add_subparsers(dest="cmd", required=True, metavar="COMMAND")
@@ -347,67 +361,75 @@ def parser() -> argparse.ArgumentParser:
         p.set_defaults(run=run)
         return p
 
-    p = command("up", cmd_up, "boot a lab and wait until its guests are ready; "
-                "what follows -- goes to every QEMU ({n}, {name} and {dir}, the "
-                "lab's folder, are replaced)")
-    p.add_argument("--guests", type=int, metavar="N", help="how many (default 2)")
+    p = command("up", cmd_up, "boot a lab and wait until its guests are ready. "
+                "Options after -- go to every QEMU; {n}, {name} and {dir} (the "
+                "lab's folder) in them are replaced")
+    p.add_argument("--guests", type=int, metavar="N", help="number of guests (default 2)")
     p.add_argument("--nic", default="qhca", metavar="NIC[,NIC...]",
-                   help="adapter of all guests or of each: qhca, rxe (Soft-RoCE over virtio-net) "
-                   "or none; device properties as qhca:PROP=VALUE")
+                   help="adapter of all guests, or of each: qhca, rxe (Soft-RoCE over "
+                   "virtio-net) or none; device properties as qhca:PROP=VALUE")
     p.add_argument("--link", default="auto", choices=("auto", "dgram", "switch"),
-                   help="dgram joins two guests, switch (a bridge) any number")
-    p.add_argument("--mtu", type=int, default=9000, help="of the interfaces (default 9000)")
+                   help="dgram connects two guests, switch (a bridge) any number")
+    p.add_argument("--mtu", type=int, default=9000, help="MTU of the interfaces (default 9000)")
     p.add_argument("--mem", default="1G", help="memory of a guest (default 1G)")
     p.add_argument("--smp", type=int, default=2, help="CPUs of a guest (default 2)")
-    p.add_argument("--iommu", action="store_true", help="with an Intel IOMMU, switched on")
+    p.add_argument("--iommu", action="store_true", help="add an Intel IOMMU and enable it")
     p.add_argument("--loss", type=float, default=0.0, metavar="PERCENT",
-                   help="lose so many frames on the wire (two guests)")
+                   help="lose this share of the frames (two guests only)")
     p.add_argument("--loss-match", choices=("all", "roce"), default="all",
-                   help="which frames may be lost")
-    p.add_argument("--seed", type=int, default=1, help="of the losses")
-    p.add_argument("--share", metavar="DIR", help="host folder seen as /qhca/share in the guests")
+                   help="which frames are lost (default: all)")
+    p.add_argument("--seed", type=int, default=1, help="seed of the losses (default 1)")
+    p.add_argument("--share", metavar="DIR", help="host folder that guests see as /qhca/share")
     p.add_argument("--load", action="append", default=[], metavar="MODULE.PARAM=VALUE",
-                   help="module parameter of the qhca driver, more than once if needed")
+                   help="module parameter of the driver; may be repeated")
     p.add_argument("--append", action="append", default=[], metavar="KERNELARGS",
-                   help="more kernel arguments")
+                   help="further kernel arguments")
     p.add_argument("--cold", action="store_true",
-                   help="boot each guest (default: start from a saved one that has booted)")
+                   help="boot each guest (default: start copies of a booted one)")
     p.add_argument("--timeout", type=float, metavar="SECONDS",
-                   help="for the whole boot (default $QHCA_BOOT_TIMEOUT or 180)")
-    p.add_argument("--replace", action="store_true", help="take a running lab of that name down")
+                   help="time limit of the boot (default $QHCA_BOOT_TIMEOUT or 180)")
+    p.add_argument("--replace", action="store_true", help="first end a running lab of that name")
 
-    p = command("exec", cmd_exec, "run a command in a guest; streams and exit status pass through")
+    p = command("exec", cmd_exec, "run a command in a guest, with its streams and exit status")
     p.add_argument("guest")
     p.add_argument("--timeout", type=float, metavar="SECONDS",
-                   help="kill it then; status 124 and the console's end")
-    p.add_argument("--user", help="run as this user (default root)")
-    p.add_argument("--cwd", help="in this folder")
+                   help="then kill it: status 124, and the end of the console is shown")
+    p.add_argument("--user", help="user to run it as (default root)")
+    p.add_argument("--cwd", help="working directory")
     p.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
 
-    p = command("shell", cmd_shell, "an interactive shell in a guest (or another program after --)")
+    p = command("pair", cmd_pair, PAIR.partition("\n")[0].rstrip("."), epilog=PAIR_EXAMPLES,
+                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.description = PAIR
+    p.add_argument("program", metavar="PROGRAM", help="a shell line")
+    p.add_argument("--server", default="b", metavar="GUEST", help="default b")
+    p.add_argument("--client", metavar="GUEST", help="default a")
+    p.add_argument("--client-command", metavar="COMMAND",
+                   help="run this as the client; $PEER in it is the server's address")
+    p.add_argument("--timeout", type=float, default=pair.TIMEOUT, metavar="SECONDS",
+                   help=f"kill both then; status 124 (default {pair.TIMEOUT:.0f}). Time in which "
+                   "a guest is stopped, as at a break, does not count")
+
+    p = command("shell", cmd_shell, "open a shell in a guest, or run another program after --")
     p.add_argument("guest", nargs="?", default="a")
 
     p = command("copy", cmd_copy, "copy a file or folder: SRC GUEST:DST, or GUEST:SRC DST")
     p.add_argument("source")
     p.add_argument("target")
 
-    p = command("capture", cmd_capture, "write the wire's frames to a pcapng file")
+    p = command("capture", cmd_capture, "write the frames on the wire to a pcapng file")
     p.add_argument("file", nargs="?")
     p.add_argument("--seconds", type=float, help="how long (default: until Ctrl-C)")
     group = p.add_mutually_exclusive_group()
-    group.add_argument("--start", action="store_true", help="begin and return at once")
-    group.add_argument("--stop", action="store_true", help="end it and write FILE")
+    group.add_argument("--start", action="store_true", help="start and return at once")
+    group.add_argument("--stop", action="store_true", help="stop, and write FILE")
 
     record.add(command)
 
-    p = command("status", cmd_status, "what is up; exit status 0 when all guests are")
+    p = command("status", cmd_status, "show the guests; exit status 0 if all are up")
     p.add_argument("--json", action="store_true")
 
     command("down", cmd_down, "end a lab; its logs stay in build/log")
-
-    command("freeze", cmd_freeze, "stop all guests together: virtual time stands, so no peer "
-            "runs out of retries")
-    command("thaw", cmd_thaw, "let all guests go on together, those at a break too")
 
     p = command("qmp", cmd_qmp, "send a QMP command to a guest's QEMU")
     p.add_argument("guest")
@@ -421,11 +443,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("dir", help="a new folder for the recording")
     p.add_argument("--guests", type=int, default=1, choices=(1, 2), help="1 (default) or 2")
     p.add_argument("--mem", default="512M", help="memory of a guest (default 512M)")
-    p.add_argument("--mtu", type=int, default=9000, help="of the interfaces (default 9000)")
+    p.add_argument("--mtu", type=int, default=9000, help="MTU of the interfaces (default 9000)")
     p.add_argument("--property", action="append", default=[], metavar="NAME=VALUE",
                    help="property of the adapter")
     p.add_argument("--append", action="append", default=[], metavar="KERNELARGS",
-                   help="more kernel arguments")
+                   help="further kernel arguments")
     p.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS",
                    help="for all of it (default 300)")
 
@@ -452,7 +474,7 @@ def main(argv: list[str] | None = None) -> int:
         argv, rest = argv[:at], argv[at + 1 :]
     top = parser()
     args = top.parse_args(argv)
-    takes = ("up", "exec", "shell", "record", "rr-record")
+    takes = ("up", "exec", "pair", "shell", "record", "rr-record")
     if rest and args.cmd not in takes and getattr(args, "fault", None) != "run":
         top.error(f"{args.cmd} takes nothing after --")
     args.rest = rest

@@ -3,7 +3,7 @@
 
 A rule is a dictionary of fields as people write them ({"action": "delay",
 "psn": "5-9", "time": "250us"}); to_qmp() makes of it what QMP's qhca-fault-add
-takes. See docs/faults.md.
+takes. See docs/how-to/inject-faults.md.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def to_qmp(rule: dict) -> dict:
 
 def _adapter(guest) -> None:
     if guest.nic.split(":")[0] != "qhca":
-        raise LabError(f"guest {guest.name} has {guest.nic}: only qhca has faults on demand")
+        raise LabError(f"guest {guest.name} has {guest.nic}: only qhca can inject faults")
 
 
 def add(guest, rule: dict) -> dict:

@@ -11,7 +11,7 @@ import sys
 from . import fault, scenario
 from .lab import Lab
 
-# Counters that say what went on, in the order of the story they tell.
+# Counters that show the effect of a fault, in the order of cause and effect.
 TOLD = (
     "roce-tx-packets", "roce-rx-packets", "roce-retransmits", "roce-timeouts",
     "roce-seq-nak-tx", "roce-seq-nak-rx", "roce-rnr-nak-tx", "roce-rnr-nak-rx",
@@ -26,8 +26,8 @@ OPTIONS = {
           "interrupt",
     "peer": "QPN of the other side",
     "psn": "packet sequence number, or FIRST-LAST",
-    "rel-psn": "the same, counted from the first of the QP",
-    "opcode": "names, groups or numbers, with commas between",
+    "rel-psn": "the same, relative to the first PSN of the QP",
+    "opcode": "names, groups or numbers, separated by commas",
     "syndrome": "of the AETH",
     "qp-type": "rc, uc, ud, gsi, xrc-ini, xrc-tgt, raw",
     "direction": "of packets: out (default), in, both",
@@ -35,11 +35,11 @@ OPTIONS = {
     "access": "of DMA: read, write, both",
     "address": "DMA address, or FIRST-LAST",
     "index": "page of a buffer, or FIRST-LAST",
-    "skip": "let so many pass first",
-    "nth": "only this one",
-    "every": "only each so many-th",
-    "count": "hit so often at most",
-    "probability": "0 to 1",
+    "skip": "ignore the first X matches",
+    "nth": "hit only match X",
+    "every": "hit one match in X",
+    "count": "hit at most X times",
+    "probability": "of a hit, 0 to 1",
     "time": "like 250us, 3ms, 1s",
     "packets": "for duplicate and reorder",
 }
@@ -75,7 +75,7 @@ def cmd_list(args) -> int:
         return 0
     for name, listed in found.items():
         print(f"guest {name}: seed {listed['seed']}, {len(listed['faults'])} faults, "
-              f"{listed['held']} packets and interrupts kept back")
+              f"{listed['held']} packets and interrupts held")
         for f in listed["faults"]:
             print(_line(name, f))
     return 0
@@ -110,7 +110,7 @@ def show(outcome: scenario.Outcome, about: str) -> None:
         if name in outcome.output:
             for line in outcome.output[name].rstrip().splitlines():
                 print(f"  {name}| {line}")
-        ended = "was killed: it took too long" if status is None else f"ended with {status}"
+        ended = "was killed after the time limit" if status is None else f"ended with {status}"
         print(f"{'command' if name == 'command' else 'guest ' + name} {ended}")
     print("faults:")
     for f in outcome.faults:
@@ -133,7 +133,7 @@ def cmd_run(args) -> int:
         sys.stdout.flush()
         show(outcome, found.about)
     if not all(f["hits"] for f in outcome.faults):
-        print("qhca-lab: note: a fault never hit", file=sys.stderr)
+        print("qhca-lab: note: a fault has not hit", file=sys.stderr)
     if args.rest:
         return outcome.status["command"]
     return 0 if None not in outcome.status.values() else 124
@@ -141,8 +141,8 @@ def cmd_run(args) -> int:
 
 def add_parser(command) -> None:
     """Add "fault" by COMMAND, which makes a subparser."""
-    p = command("fault", None, "let something go wrong in an adapter, by counts and a seed; see "
-                "docs/faults.md")
+    p = command("fault", None, "inject faults into an adapter, repeatably; see "
+                "docs/how-to/inject-faults.md")
     sub = p.add_subparsers(dest="fault", required=True, metavar="WHAT")
 
     def what(word, run, text):
@@ -156,25 +156,25 @@ def add_parser(command) -> None:
     q.add_argument("action", help=", ".join(fault.ACTIONS))
     for field in fault.NUMBERS:
         q.add_argument(f"--{field}", metavar="N", default=None,
-                       help="of the object; all of these are one" if field == "number"
+                       help="number of the object; also --qpn, --cqn, --eqn, --vector, --key" if field == "number"
                        else argparse.SUPPRESS)
     for field, text in OPTIONS.items():
         q.add_argument(f"--{field}", metavar="X", default=None, help=text)
-    q = what("list", cmd_list, "list the faults, and how often each hit")
+    q = what("list", cmd_list, "list the faults and how often each has hit")
     q.add_argument("guest", nargs="?")
     q.add_argument("--json", action="store_true")
-    q = what("remove", cmd_remove, "remove a fault, or all of a guest")
+    q = what("remove", cmd_remove, "remove one fault of a guest, or all")
     q.add_argument("guest")
     q.add_argument("id", nargs="?", type=int)
-    q = what("seed", cmd_seed, "set the seed; all counts begin again")
+    q = what("seed", cmd_seed, "set the seed and reset all counts")
     q.add_argument("guest")
     q.add_argument("seed", type=int)
-    what("scenarios", cmd_scenarios, "list the scenarios of lab/scenarios")
-    q = what("check", cmd_check, "read scenarios and say what is wrong")
+    what("scenarios", cmd_scenarios, "list the scenarios in lab/scenarios")
+    q = what("check", cmd_check, "check scenario files")
     q.add_argument("scenario", nargs="+")
-    q = what("run", cmd_run, "run a scenario (its name, or a .toml file) with the command of the "
-             "host behind --, or with its own commands")
+    q = what("run", cmd_run, "run a scenario (a name or a .toml file) with a command of the "
+             "host after --, or with its own commands")
     q.add_argument("scenario")
-    q.add_argument("--seed", type=int, help="another than the scenario's")
+    q.add_argument("--seed", type=int, help="replaces the scenario's seed")
     q.add_argument("--json", action="store_true")
 

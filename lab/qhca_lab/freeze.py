@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stop and let go on all guests of a lab together, so that no peer runs out of
-time: virtual time stands in all of them."""
+"""Stop and resume all guests of a lab together. Virtual time stops in all of them,
+so no peer runs out of retries."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from . import sched
 from .errors import LabError
 
 RUNNING = "running"
-# States in which virtual time stands and cont ends that.
-STANDING = ("paused", "debug")
+# Run states in which virtual time is stopped, until cont.
+STOPPED = ("paused", "debug")
 
 
 def run_state(guest, timeout: float = 5.0) -> str | None:
     """QEMU's run state of a guest: "running", "paused", "debug" at a break,
-    ...; None when QEMU is gone, "unknown" when it does not tell."""
+    ...; None when QEMU is gone, "unknown" when it does not answer."""
     if not guest.alive:
         return None
     try:
@@ -48,10 +48,10 @@ def together(connections: dict, command: str) -> None:
 
 
 def stop_running(connections: dict) -> list[str]:
-    """Stop those guests that run; their names. A guest that stands at a break
-    or was stopped by somebody stays as it is. After an error those that were
-    stopped here go on, and LabError says what was wrong, and with which guest:
-    whether that one stands is not known."""
+    """Stop the guests that run; returns their names. A guest that is stopped
+    already stays as it is. After an error those that were stopped here are
+    resumed, and LabError says what was wrong, and with which guest: the state
+    of that one is not known."""
     stopped, asked, errors = {}, [], []
     # All at once: a question that is waited for costs the guests' time. A guest
     # may meet a break in between, and is then not the one that we stopped.
@@ -73,34 +73,34 @@ def stop_running(connections: dict) -> list[str]:
                 said.append(None)
                 errors.append(f"guest {name}: {error}")
         before, _, after = said
-        if before and after and (before["status"], after["status"]) == (RUNNING, STANDING[0]):
+        if before and after and (before["status"], after["status"]) == (RUNNING, STOPPED[0]):
             stopped[name] = qmp
     if errors:
         for qmp in stopped.values():
             with contextlib.suppress(LabError):
                 qmp.command("cont")
-        raise LabError("not frozen: " + "; ".join(errors) + "; the others run, what is not known "
-                       "may stand: qhca-lab thaw")
+        raise LabError("not frozen: " + "; ".join(errors) + "; the others run, these may be "
+                       "stopped: qhca-scope thaw")
     return list(stopped)
 
 
 def go_on(connections: dict) -> list[str]:
-    """Let all guests that stand go on, those at a break too; their names.
+    """Resume all guests that are stopped, also at a break; returns their names.
     Every guest is tried; the first errors are raised in the end."""
-    standing, errors = {}, []
+    stopped, errors = {}, []
     for name, qmp in connections.items():
         try:
             if qmp.command("query-status")["status"] != RUNNING:
-                standing[name] = qmp
+                stopped[name] = qmp
         except LabError as error:
             errors.append(f"guest {name}: {error}")
     try:
-        together(standing, "cont")
+        together(stopped, "cont")
     except LabError as error:
         errors.append(str(error))
     if errors:
         raise LabError("; ".join(errors))
-    return list(standing)
+    return list(stopped)
 
 
 @contextlib.contextmanager
@@ -124,6 +124,6 @@ def freeze(lab) -> list[str]:
 
 
 def thaw(lab) -> list[str]:
-    """Let all guests of LAB go on together; the names of those that stood."""
+    """Resume all guests of LAB together; the names of those that were stopped."""
     with connected(lab) as connections:
         return go_on(connections)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import mmap
 import os
 import shlex
@@ -20,12 +19,12 @@ from .lab import Lab
 
 DESCRIPTION = """\
 Debug with gdb, with the project's symbols and commands loaded ('help qhca-qps',
-... in gdb; docs/source-level.md).
+... in gdb; docs/how-to/debug-with-gdb.md).
 
 kernel GUEST            the guest's kernel, over QEMU's stub. The guest stops
                         when gdb comes and goes on when it leaves
 provider GUEST COMMAND  a program in the guest (one shell line; $IBDEV and
-                        $GIDX are set); gdb stands before its first instruction
+                        $GIDX are set); gdb stops before its first instruction
 engine GUEST            QEMU itself: the engine inside the device
 
 What follows -- goes to gdb: qhca-gdb engine a -- -batch -ex qhca-qps"""
@@ -156,7 +155,7 @@ def kernel(guest, _command: str, force: bool) -> list[str]:
         raise LabError(f"QEMU of guest {guest.name} opens no stub for gdb: {answer.strip()}")
     return [
         f"target remote {stub}",
-        # Leaving would let the guest go on. One that stood still before goes on standing.
+        # Leaving would resume the guest. One that was stopped before stays stopped.
         *([] if running else
           ["python gdb.events.gdb_exiting.connect(lambda _event: gdb.execute('disconnect'))"]),
         *module_lines(guest.dir, found),

@@ -159,6 +159,10 @@ class Background:
             self._wake()
             self._done.wait(5)
 
+    def join(self, timeout: float) -> bool:
+        """Wait at most TIMEOUT seconds for the end; whether it has come."""
+        return self._done.wait(timeout)
+
     def wait_for(self, pattern: str, timeout: float = 30.0) -> re.Match:
         """Wait until PATTERN is found in its output so far."""
         deadline = time.monotonic() + timeout
@@ -169,13 +173,13 @@ class Background:
                 return found
             if ended:
                 raise LabError(
-                    f"it ended without printing {pattern!r}\n" + self._result().describe()
+                    f"it ended without printing {pattern!r}\n" + self.result().describe()
                 )
             if time.monotonic() > deadline:
                 raise CommandTimeout(
                     f"guest {self.guest.name}: no {pattern!r} within {timeout} s\n"
-                    f"{self._result().describe()}\n{self.guest.evidence()}",
-                    self._result(),
+                    f"{self.result().describe()}\n{self.guest.evidence()}",
+                    self.result(),
                 )
             self._done.wait(0.05)
 
@@ -192,7 +196,8 @@ class Background:
             if ended:
                 return
 
-    def _result(self) -> Result:
+    def result(self) -> Result:
+        """How it ended, or what it has written so far."""
         status = exit_status(self._reply) if self._reply else None
         stderr = self.stderr
         if self._reply and "error" in self._reply:
@@ -205,19 +210,19 @@ class Background:
         killed and CommandTimeout shows it with the console and QEMU's log.
         With CHECK another status than 0 raises CommandFailed."""
         if not self._done.wait(timeout):
-            result = self._result()
-            standing = self.guest.standing()
+            result = self.result()
+            processes = self.guest.processes()
             self.kill()
             raise CommandTimeout(
                 f"guest {self.guest.name}: killed after {timeout} s\n"
-                f"{result.describe()}\n{standing}\n{self.guest.evidence()}",
+                f"{result.describe()}\n{processes}\n{self.guest.evidence()}",
                 result,
             )
         if self._error:
             raise LabError(
-                f"{self._error}\n{self._result().describe()}\n{self.guest.evidence()}"
+                f"{self._error}\n{self.result().describe()}\n{self.guest.evidence()}"
             )
-        result = self._result()
+        result = self.result()
         if check and result.rc != 0:
             raise CommandFailed(
                 f"guest {self.guest.name}: {result.describe()}", result
@@ -270,8 +275,9 @@ class Guest:
         Background(self, [], b"", {"resume": what}).wait(timeout, check=True)
 
     def listening(self) -> set[str]:
-        """ADDRESS:PORT of all TCP sockets that somebody in it listens on."""
-        return {line.split()[3] for line in self.run("ss -Hltn").out.splitlines()}
+        """Local addresses of its listening TCP sockets, as /proc/net/tcp has them."""
+        rows = [line.split() for line in self.run("cat /proc/net/tcp*").out.splitlines()]
+        return {row[1] for row in rows if row[3] == "0A"}
 
     def wait_listening(self, port: int, timeout: float = 30.0) -> None:
         """Wait until somebody in it listens on a TCP port. The sockets are looked
@@ -343,9 +349,9 @@ class Guest:
         """All that QEMU wrote."""
         return read_log(self.logs / "qemu.log")
 
-    def standing(self) -> str:
-        """What its processes wait for, and its QPs, for the message that tells of a
-        command that hangs: the guest is asked once, and need not answer."""
+    def processes(self) -> str:
+        """What its processes wait for, and its QPs, for error messages about a command
+        that hangs. The guest is asked once and need not answer."""
         job = self.start("ps --ppid 2 -p 2 -N -o pid,stat,wchan:24,time,args | tail -n 12; "
                          "for p in $(ps -eo pid=,stat= | awk '$2 ~ /^D/ { print $1 }'); do "
                          "echo \"stack of $p\"; cat /proc/$p/stack; done; rdma res show qp")

@@ -12,9 +12,10 @@ import shutil
 import time
 from pathlib import Path
 
-from . import freeze, machine, paths, process, saved, sched, wire
+from . import freeze, machine, paths, process, saved_guest, sched
 from .errors import LabError
 from .guest import Guest, build_ids, sections
+from .link import Link
 
 LETTERS = "abcdefghi"
 NICS = ("qhca", "rxe", "none")
@@ -180,9 +181,9 @@ class Lab:
 
     def _start(self, options: Options, say) -> None:
         begin = time.monotonic()
-        link = wire.Link(self, options)
+        link = Link(self, options)
         link.start()
-        with saved.guest_for(options, self._boot_blank, say) as base:
+        with saved_guest.guest_for(options, self._boot_blank, say) as base:
             for guest in self.guests:
                 netdev, fds = link.netdev(guest.name)
                 self._launch(guest, netdev, fds, options, saved=base.disk if base else None)
@@ -213,7 +214,7 @@ class Lab:
         self.save()
 
     def _boot_blank(self, options: Options, state: dict, disk: Path) -> Guest:
-        """Boot a guest of no lab, for saved.py; its disk is DISK."""
+        """Boot a guest of no lab, for saved_guest.py; its disk is DISK."""
         directory = self.dir / state["name"]
         (directory / "share").mkdir(parents=True)
         logs = self.logs / state["name"]
@@ -270,13 +271,13 @@ class Lab:
         return freeze.freeze(self)
 
     def thaw(self) -> list[str]:
-        """Let all guests go on together, those at a break too; the names of
-        those that stood."""
+        """Resume all guests together, also those at a break; the names of
+        those that were stopped."""
         return freeze.thaw(self)
 
     def status(self) -> dict:
         """A description for people and scripts. "run" is QEMU's run state, as
-        in freeze.run_state(); "frozen" tells that virtual time stands."""
+        in freeze.run_state(); "frozen" says that virtual time is stopped."""
         run = {g.name: freeze.run_state(g) for g in self.guests}
         return {
             "name": self.name,
@@ -286,7 +287,7 @@ class Lab:
                 g.name: {
                     "alive": g.alive,
                     "run": run[g.name],
-                    "frozen": run[g.name] in freeze.STANDING,
+                    "frozen": run[g.name] in freeze.STOPPED,
                     "pid": g.state["process"]["pid"],
                     "nic": g.nic,
                     "ip": g.ip,

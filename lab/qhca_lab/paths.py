@@ -13,7 +13,7 @@ from .errors import LabError
 
 
 def _plain(checkout: Path) -> Path:
-    """CHECKOUT as all builds name it; lab/common.sh tells why, and does the same."""
+    """CHECKOUT as all builds name it; lab/build/common.sh tells why, and does the same."""
     name = str(checkout)
     if re.fullmatch(r"[a-zA-Z0-9/._+@%~-]*", name):
         return checkout

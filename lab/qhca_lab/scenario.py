@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fault scenarios: a TOML file of rules for the guests of a lab, a seed, and
-what is to run meanwhile. See docs/faults.md for the format."""
+what is to run meanwhile. See docs/how-to/inject-faults.md for the format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import time
 import tomllib
 from pathlib import Path
 
-from . import fault
+from . import fault, pair
 from .errors import CommandTimeout, LabError
 from .paths import TOP
 
@@ -269,9 +269,10 @@ def _wait_counter(lab, trigger: Trigger, before: int, running) -> None:
 def _start_guests(lab, scenario: Scenario) -> dict:
     jobs = {}
     for name, command in scenario.run:
-        if jobs and scenario.listen:
-            lab[next(iter(jobs))].wait_listening(scenario.listen)
-        jobs[name] = lab[name].start(command)
+        if not jobs and scenario.listen:
+            jobs[name] = pair.start_server(lab[name], command, port=scenario.listen)
+        else:
+            jobs[name] = lab[name].start(command)
     return jobs
 
 

@@ -243,7 +243,7 @@ def elide(count: int, keep: list[int] | int, limit: int, edge: int = 1) -> list[
     """Which of COUNT items to show when at most LIMIT of them can be.
 
     The first and last EDGE, those of KEEP and their neighbours. A range in the
-    answer stands for the items that are left out; never for just one.
+    answer marks items that are left out; never just one.
     """
     if count <= limit:
         return list(range(count))

@@ -9,6 +9,6 @@ adapters of a lab, as commands and in a terminal interface.
 
 from .machine import Machine
 from .scope import Scope
-from .trouble import NoSuchObject, ScopeError, TookTooLong
+from .errors import NoSuchObject, ScopeError, TookTooLong
 
 __all__ = ["Machine", "NoSuchObject", "Scope", "ScopeError", "TookTooLong"]

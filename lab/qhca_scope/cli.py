@@ -11,12 +11,12 @@ import sys
 
 from qhca_lab import LabError
 
-from . import keeper, shape, watch
+from . import render, sync_daemon, watch
 from .machine import AT_BREAK, Machine
-from .numbers import coded, number
+from .parsing import coded, number
 from .scope import Scope
 from .style import Style
-from .trouble import ScopeError, Usage
+from .errors import ScopeError, Usage
 
 DESCRIPTION = """\
 See into the adapters of a lab: any object, its rings and buffer tables; stop
@@ -42,7 +42,7 @@ examples:
   scope watch --json | jq .           a line for each stop, until Ctrl-C
 
 exit status: 0 done, 1 error, 2 wrong use, 3 no such object, 4 nothing came in
-time, 130 Ctrl-C. All commands are in docs/scope.md."""
+time, 130 Ctrl-C. All commands are in docs/reference/qhca-scope.md."""
 
 
 class Output:
@@ -61,10 +61,10 @@ class Output:
     def data(self, value) -> None:
         if self.get:
             value = picked(value, self.get)
-        plain = self.get and shape.is_plain(value)
-        print(shape.scalar("", value) if plain else json.dumps(value, indent=1), flush=True)
+        plain = self.get and render.is_plain(value)
+        print(render.scalar("", value) if plain else json.dumps(value, indent=1), flush=True)
 
-    def lines(self, lines: list[shape.Line]) -> None:
+    def lines(self, lines: list[render.Line]) -> None:
         paint, draw = self.style.paint, self.style.draw
         for line in lines:
             print("".join(paint(kind, draw(text)) for kind, text in line).rstrip())
@@ -137,7 +137,7 @@ def cmd_ls(args, scope: Scope, out: Output) -> int:
     out.say(f"lab {scope.lab.name}", "title")
     rows = [{"guest": n, "adapter": e["nic"].split(":")[0], "run": run_text(e["run"]),
              **e.get("objects", {})} for n, e in found.items()]
-    out.lines(shape.table(rows, out.width, full=out.wide, keep=True))
+    out.lines(render.table(rows, out.width, full=out.wide, keep=True))
     return 0
 
 
@@ -163,7 +163,7 @@ def cmd_show(args, scope: Scope, out: Output) -> int:
     else:
         whole = machine.all(args.kind, args.limit)
     answer(out, machine, whole,
-           shape.look_lines(whole["look"], out.width, args.full, args.raw))
+           render.look_lines(whole["look"], out.width, args.full, args.raw))
     return 0
 
 
@@ -199,7 +199,7 @@ def cmd_ring(args, scope: Scope, out: Output) -> int:
         first = look["entries"][0].get("index", 0) if look["entries"] else 0
         arguments.update(index=first, count=args.count)
     whole = machine.look("qhca-ring", **arguments)
-    answer(out, machine, whole, shape.ring_lines(whole["look"], out.width, args.full))
+    answer(out, machine, whole, render.ring_lines(whole["look"], out.width, args.full))
     return 0
 
 
@@ -220,7 +220,7 @@ def cmd_walk(args, scope: Scope, out: Output) -> int:
     machine = chosen(args, scope)
     check_ring(machine, arguments)
     whole = machine.look("qhca-walk", entries=args.entries, bytes=args.bytes, **arguments)
-    answer(out, machine, whole, shape.walk_lines(whole["look"]))
+    answer(out, machine, whole, render.walk_lines(whole["look"]))
     return 0
 
 
@@ -232,7 +232,7 @@ def cmd_tree(args, scope: Scope, out: Output) -> int:
     machine = chosen(args, scope)
     check_ring(machine, arguments)
     whole = machine.look("qhca-tree", **arguments, **{"from": args.start, "count": args.count})
-    answer(out, machine, whole, shape.tree_lines(whole["look"]))
+    answer(out, machine, whole, render.tree_lines(whole["look"]))
     return 0
 
 
@@ -251,7 +251,7 @@ def cmd_counters(args, scope: Scope, out: Output) -> int:
     if out.json:
         out.data({"counters": {g: {n: c[n] for n in names} for g, c in found.items()}})
     else:
-        out.lines(shape.table([{"counter": n, **{g: c[n] for g, c in found.items()}}
+        out.lines(render.table([{"counter": n, **{g: c[n] for g, c in found.items()}}
                                for n in names], full=True, keep=True))
     return 0
 
@@ -339,7 +339,7 @@ def condition_text(condition: dict, names: dict[str, dict]) -> str:
             continue
         known = {"code": event["codes"], "syndrome": event["syndromes"]}.get(field, [])
         name = next((n["name"] for n in known if n["code"] == value), None)
-        value = name or shape.compact(field.replace("-", "_"), value)
+        value = name or render.compact(field.replace("-", "_"), value)
         text += f", {field} {value}"
     return text
 
@@ -373,7 +373,7 @@ def cmd_breaks(args, scope: Scope, out: Output) -> int:
     elif not found:
         out.say("no break is set", "dim")
     else:
-        out.lines(shape.table([
+        out.lines(render.table([
             {"guest": m.name, "id": i["id"], "hits": i["hits"],
              "condition": condition_text(i["condition"], m.names())} for m, i in found
         ], full=True, keep=True))
@@ -420,15 +420,15 @@ def cmd_names(args, scope: Scope, out: Output) -> int:
         out.say(f"{args.on}: {', '.join(event['fields'])}", "title")
         for key in ("codes", "syndromes"):
             if event[key]:
-                out.lines([[("title", key)], *shape.table(event[key], full=True)])
+                out.lines([[("title", key)], *render.table(event[key], full=True)])
     else:
-        out.lines(shape.table([
+        out.lines(render.table([
             {"event": n, "fields": ", ".join(e["fields"]), "codes": len(e["codes"]),
              "syndromes": len(e["syndromes"])} for n, e in names.items()], full=True, keep=True))
     return 0
 
 
-# ----------------------------------------------------- stopping and going on
+# ------------------------------------------------------- stopping and resuming
 
 
 def show_stop(machine: Machine, scope: Scope, out: Output) -> int:
@@ -439,10 +439,10 @@ def show_stop(machine: Machine, scope: Scope, out: Output) -> int:
                   **whole})
         return 0
     state = machine.state()
-    lines: list[shape.Line] = []
+    lines: list[render.Line] = []
     if look["stopped"]:
-        lines.append([("title", f"guest {machine.name} stands: "),
-                      ("path", shape.sentence(look))])
+        lines.append([("title", f"guest {machine.name} stopped: "),
+                      ("path", render.sentence(look))])
     elif look.get("steps_left"):
         lines.append([("title", f"guest {machine.name} is {run_text(state)}, "
                        f"{look['steps_left']} {look['stepping']} to go")])
@@ -453,13 +453,13 @@ def show_stop(machine: Machine, scope: Scope, out: Output) -> int:
         lines.append([("dim", "others: " + ", ".join(others))])
     if look.get("trail"):
         lines.append([("dim", "trail, microseconds before the last:")])
-        lines += shape.trail_lines(look)
+        lines += render.trail_lines(look)
     out.lines(lines)
     return 0
 
 
 def cmd_stop(args, scope: Scope, out: Output) -> int:
-    """Why it stands."""
+    """Why it stopped."""
     return show_stop(chosen(args, scope), scope, out)
 
 
@@ -469,49 +469,49 @@ def cmd_wait(args, scope: Scope, out: Output) -> int:
         machine = scope.wait_stop(several(args, scope), args.timeout)
     except ScopeError as error:
         if error.status == 4 and not error.hint:
-            error.hint = "scope breaks lists what is waited for"
+            error.hint = "scope breaks lists the breaks that are set"
         raise
     return show_stop(machine, scope, out)
 
 
 def cmd_step(args, scope: Scope, out: Output) -> int:
-    """Go on to an event."""
+    """Continue to an event."""
     machine = chosen(args, scope)
     scope.step(machine, args.on, args.count)
     if args.no_wait:
         if out.json:
             out.data({"guest": machine.name, "stepping": args.on, "count": args.count})
         else:
-            out.say(f"guest {machine.name} goes on for {args.count} {args.on}; "
-                    "scope wait tells when it stands")
+            out.say(f"guest {machine.name} continues for {args.count} {args.on}; "
+                    "scope wait waits for the stop")
         return 0
     try:
         scope.wait_running_stop(machine, args.timeout)
     except ScopeError as error:
         if error.status == 4:
-            error.hint = (f"not {args.count} {args.on} came; the steps are forgotten and "
-                          "all guests run")
+            error.hint = (f"there were fewer than {args.count} {args.on}; the steps are "
+                          "cancelled and all guests run")
         raise
     return show_stop(machine, scope, out)
 
 
 def cmd_continue(args, scope: Scope, out: Output) -> int:
-    """Let all go on."""
+    """Resume all guests."""
     gone = scope.go()
     if args.wait is not None:
         return cmd_wait(argparse.Namespace(guest=args.guest, timeout=args.wait or None),
                         scope, out)
-    told(out, gone, "went on", "all guests ran already", "continued")
+    report_guests(out, gone, "resumed", "all guests were running", "continued")
     return 0
 
 
 def cmd_freeze(args, scope: Scope, out: Output) -> int:
     """Stop all."""
-    told(out, scope.freeze(), "stopped", "all guests stood already", "frozen")
+    report_guests(out, scope.freeze(), "stopped", "all guests were stopped", "frozen")
     return 0
 
 
-def told(out: Output, names: list[str], did: str, none: str, key: str) -> None:
+def report_guests(out: Output, names: list[str], did: str, none: str, key: str) -> None:
     if out.json:
         out.data({key: names})
     else:
@@ -526,8 +526,8 @@ def cmd_together(args, scope: Scope, out: Output) -> int:
     if out.json:
         out.data({"together": scope.together})
     else:
-        out.say("a guest that stops at a break stops the others, too" if scope.together else
-                "a guest that stops at a break stands alone: peers may run out of retries")
+        out.say("a guest that stops at a break stops the others" if scope.together else
+                "a guest that stops at a break leaves the others running: they may run out of retries")
     return 0
 
 
@@ -538,15 +538,15 @@ def cmd_watch(args, scope: Scope, out: Output) -> int:
 
 def cmd_keep(args, scope: Scope, out: Output) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return keeper.keep(scope)
+    return sync_daemon.keep(scope)
 
 
-def cmd_guard(args, scope: Scope, out: Output) -> int:
-    from .tui import guard
+def cmd_cleanup(args, scope: Scope, out: Output) -> int:
+    from .tui import cleanup
 
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    return guard.guard(scope)
+    return cleanup.main(scope)
 
 
 def cmd_tui(args, scope: Scope, out: Output) -> int:
@@ -584,18 +584,18 @@ def typed(bits: int):
 
 
 def common_options() -> argparse.ArgumentParser:
-    """Options every command takes, in front of it or behind."""
+    """Options of every command, before or after its name."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    group = common.add_argument_group("which, and how")
+    group = common.add_argument_group("common options")
     group.add_argument("--lab", metavar="NAME",
                        help="the lab (default: $QHCA_LAB, or the only one that is up)")
     group.add_argument("--guest", "-g", metavar="LETTER",
-                       help="the guest (default: the one that stands at a break, else the "
-                       "first with a qhca)")
-    group.add_argument("--json", action="store_true", help="answer in JSON, for programs")
+                       help="the guest (default: the one that is stopped at a break, "
+                       "otherwise the first with a qhca)")
+    group.add_argument("--json", action="store_true", help="print JSON")
     group.add_argument("--get", metavar="PATH",
                        help="print one value of the JSON answer: --get look.event.qpn")
-    group.add_argument("--wide", action="store_true", help="all columns, however wide")
+    group.add_argument("--wide", action="store_true", help="print all columns, even if lines get longer than the terminal")
     group.add_argument("--colour", "--color", choices=("auto", "always", "never"),
                        help="colour (default: auto; NO_COLOR and TERM=dumb turn it off)")
     return common
@@ -621,45 +621,45 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
     p = command("show", cmd_show, "show objects: `scope qp` and `scope qp 17` are short for "
                 "`scope show qp`, `scope show qp 17`")
     p.add_argument("kind", metavar="KIND")
-    p.add_argument("numbers", metavar="NUMBER", nargs="*", help="one object; of an mr its key")
-    p.add_argument("--raw", action="store_true", help="the context's bytes, too")
-    p.add_argument("--full", action="store_true", help="columns that are all zero, too")
-    p.add_argument("--limit", type=typed(32), metavar="N", help="at most so many objects")
+    p.add_argument("numbers", metavar="NUMBER", nargs="*", help="one object; for an mr its key")
+    p.add_argument("--raw", action="store_true", help="also print the bytes of the context")
+    p.add_argument("--full", action="store_true", help="also print columns that are all zero")
+    p.add_argument("--limit", type=typed(32), metavar="N", help="print at most N objects")
 
     p = command("ring", cmd_ring, "show entries of a ring, with its producer (P), consumer (C) "
                 "and next to fetch (N)", "example: scope ring qp 17 sq --from 8 --count 4")
     p.add_argument("what", nargs="+", metavar="KIND NUMBER [RING]")
     p.add_argument("--from", dest="start", type=typed(32), metavar="INDEX",
-                   help="counter of the first entry (default: what is of interest)")
-    p.add_argument("--count", type=typed(32), metavar="N", help="how many (default with "
-                   "--from: 8)")
-    p.add_argument("--full", action="store_true", help="columns that are all zero, too")
+                   help="counter of the first entry (default: around the entries in use)")
+    p.add_argument("--count", type=typed(32), metavar="N", help="number of entries "
+                   "(default with --from: 8)")
+    p.add_argument("--full", action="store_true", help="also print columns that are all zero")
 
     p = command("walk", cmd_walk, "walk a buffer table as the device does: index or address, "
                 "hops, DMA address, bytes",
                 "examples: scope walk qp 17 sq 10\n          scope walk mr 0x1a02 --va 0x7f00")
     p.add_argument("what", nargs="+", metavar="KIND NUMBER [RING] [INDEX]")
-    p.add_argument("--va", type=typed(64), metavar="ADDRESS", help="as the MR names it")
-    p.add_argument("--offset", type=typed(64), metavar="BYTES", help="in the buffer")
+    p.add_argument("--va", type=typed(64), metavar="ADDRESS", help="virtual address in the MR")
+    p.add_argument("--offset", type=typed(64), metavar="BYTES", help="offset in the buffer")
     p.add_argument("--entries", type=typed(10), default=8, metavar="N",
-                   help="entries shown of each table on the way (default 8)")
+                   help="entries to show of each table (default 8)")
     p.add_argument("--bytes", type=typed(8), default=64, metavar="N",
-                   help="bytes shown of what lies there (default 64)")
+                   help="bytes to show at the end of the walk (default 64)")
 
     p = command("tree", cmd_tree, "show a whole buffer table, tables with their entries below",
                 "example: scope tree qp 17 sq --from 16 --count 32")
     p.add_argument("what", nargs="+", metavar="KIND NUMBER [RING]")
     p.add_argument("--from", dest="start", type=typed(32), default=0, metavar="PAGE",
-                   help="the first page of interest (default 0)")
+                   help="first page (default 0)")
     p.add_argument("--count", type=typed(32), default=64, metavar="N",
-                   help="entries at most (default 64)")
+                   help="print at most N entries (default 64)")
 
-    p = command("counters", cmd_counters, "show the adapters' statistics that are not 0",
+    p = command("counters", cmd_counters, "show the adapters' counters that are not 0",
                 "example: scope counters roce rx")
-    p.add_argument("words", nargs="*", metavar="WORD", help="those with all of these in the name")
-    p.add_argument("--all", action="store_true", help="those that are 0, too")
+    p.add_argument("words", nargs="*", metavar="WORD", help="only counters with all of these words in their names")
+    p.add_argument("--all", action="store_true", help="also show counters that are 0")
 
-    p = command("break", cmd_break, "set a break: stop when an event comes",
+    p = command("break", cmd_break, "set a break: stop at an event",
                 "examples: scope break doorbell --qpn 17\n"
                 "          scope break cqe --status RETRY_EXC_ERR\n"
                 "          scope break packet-in --opcode RC_SEND_ONLY --psn 100\n"
@@ -667,12 +667,12 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
     p.add_argument("on", metavar="EVENT")
     for name in OBJECTS:
         p.add_argument(f"--{name}", metavar="N",
-                       help="the QP it is of; also --cqn, --eqn, --srqn, --vector, --object. Of "
-                       "doorbells: that of its send queue, if --code is not given"
+                       help="the event's QP; also --cqn, --eqn, --srqn, --vector, --object. For "
+                       "doorbells this means the send queue unless --code is given"
                        if name == "qpn" else argparse.SUPPRESS)
-    p.add_argument("--number", metavar="N", help="the object's number, of whatever kind")
-    p.add_argument("--peer", metavar="N", help="the other object: peer QPN, UAR, key")
-    p.add_argument("--index", metavar="N", help="counter of the ring's entry")
+    p.add_argument("--number", metavar="N", help="number of the event's object, of any kind")
+    p.add_argument("--peer", metavar="N", help="number of the other object: peer QPN, UAR, key")
+    p.add_argument("--index", metavar="N", help="index of the ring entry")
     p.add_argument("--psn", metavar="N", help="packet sequence number")
     for name in ("opcode", "status", "type", "state", "code"):
         p.add_argument(f"--{name}", dest="code", metavar="CODE",
@@ -681,49 +681,49 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
     p.add_argument("--syndrome", metavar="CODE", help="by name or number")
     p.add_argument("--wr-id", metavar="N", help="work request id")
     p.add_argument("--ignore", type=typed(64), default=0, metavar="N",
-                   help="let so many pass first")
-    p.add_argument("--once", action="store_true", help="remove it with its first stop")
+                   help="ignore the first N matches")
+    p.add_argument("--once", action="store_true", help="remove the break when it is met")
     p.add_argument("--wait", type=seconds, nargs="?", const=0.0, metavar="SECONDS",
-                   help="wait for the stop (for ever, or so long) and show it")
+                   help="wait for the stop (default: without limit) and show it")
 
-    command("breaks", cmd_breaks, "list breaks and how often each was met")
+    command("breaks", cmd_breaks, "list breaks and how often each has been met")
     p = command("delete", cmd_delete, "remove breaks")
     p.add_argument("ids", nargs="*", metavar="ID")
-    p.add_argument("--all", action="store_true", help="all of the guest, or of all guests")
-    p = command("names", cmd_names, "list events, what a break can ask of each, and the names "
+    p.add_argument("--all", action="store_true", help="all breaks, of the guest if --guest is given")
+    p = command("names", cmd_names, "list events, the fields a break can match, and the names "
                 "of codes")
     p.add_argument("on", nargs="?", metavar="EVENT")
 
-    p = command("step", cmd_step, "go on to the next event of a kind, or a break",
+    p = command("step", cmd_step, "continue to the next event of a kind, or to a break",
                 "example: scope step packet -n 2")
     p.add_argument("on", nargs="?", default="wqe", metavar="EVENT", help="default: wqe")
-    p.add_argument("-n", "--count", type=typed(32), default=1, metavar="N", help="so many")
+    p.add_argument("-n", "--count", type=typed(32), default=1, metavar="N", help="number of events (default 1)")
     p.add_argument("--timeout", type=seconds, default=30.0, metavar="SECONDS",
-                   help="how long to wait (default 30)")
-    p.add_argument("--no-wait", action="store_true", help="do not wait for the end of it")
+                   help="give up after this long (default 30)")
+    p.add_argument("--no-wait", action="store_true", help="do not wait for the stop")
 
-    p = command("continue", cmd_continue, "let all guests go on, and forget steps that are left",
+    p = command("continue", cmd_continue, "resume all guests and cancel pending steps",
                 aliases=["cont"])
     p.add_argument("--wait", type=seconds, nargs="?", const=0.0, metavar="SECONDS",
                    help="wait for the next stop and show it")
-    p = command("wait", cmd_wait, "wait until a guest stands at a break, and show why")
-    p.add_argument("--timeout", type=seconds, metavar="SECONDS", help="at most so long")
-    command("stop", cmd_stop, "show why an adapter stands, and the events before")
-    command("freeze", cmd_freeze, "stop all guests together")
-    command("thaw", cmd_continue, "the same as continue").set_defaults(wait=None)
-    p = command("together", cmd_together, "say or set if a stop of one guest stops the others "
-                "(it does)")
+    p = command("wait", cmd_wait, "wait until a guest stops at a break, and show why")
+    p.add_argument("--timeout", type=seconds, metavar="SECONDS", help="give up after this long")
+    command("stop", cmd_stop, "show why an adapter stopped, and the events before it")
+    command("freeze", cmd_freeze, "stop all guests together, so that none runs out of retries")
+    command("thaw", cmd_continue, "same as continue").set_defaults(wait=None)
+    p = command("together", cmd_together, "show or set whether a guest that stops at a break "
+                "stops the others (default: on)")
     p.add_argument("switch", nargs="?", choices=("on", "off"))
 
-    p = command("watch", cmd_watch, "print a line for every stop and change, until Ctrl-C")
-    p.add_argument("--trail", action="store_true", help="with each stop, the events before")
+    p = command("watch", cmd_watch, "print a line for each stop and change until Ctrl-C")
+    p.add_argument("--trail", action="store_true", help="with each stop, print the events before it")
 
-    p = command("tui", cmd_tui, "open the terminal interface; so does scope alone")
-    p.add_argument("--page", metavar="NAME", help="begin with this page on a small terminal")
+    p = command("tui", cmd_tui, "open the terminal interface (also the default command)")
+    p.add_argument("--page", metavar="NAME", help="first page on a small terminal")
     p = sub.add_parser("_keep", parents=[common])
     p.set_defaults(run=cmd_keep)
-    p = sub.add_parser("_guard", parents=[common])
-    p.set_defaults(run=cmd_guard)
+    p = sub.add_parser("_cleanup", parents=[common])
+    p.set_defaults(run=cmd_cleanup)
 
     try:
         from . import draw
@@ -782,6 +782,6 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Who read us has enough; say nothing more, at the end neither.
+        # The reader has closed the pipe: print nothing more, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + signal.SIGPIPE

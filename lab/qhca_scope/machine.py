@@ -7,7 +7,7 @@ from __future__ import annotations
 from qhca_lab import LabError
 from qhca_lab.qmp import Qmp, QmpError
 
-from .trouble import NoSuchObject, ScopeError, Usage
+from .errors import NoSuchObject, ScopeError, Usage
 
 RUNNING = "running"
 AT_BREAK = "debug"
@@ -179,7 +179,7 @@ class Machine:
     # ----------------------------------------------------- breaks and steps
 
     def stop_look(self) -> dict:
-        """Why the adapter stands, with its trail; as look()."""
+        """Why the adapter stopped, with its trail; as look()."""
         return self.command("qhca-query-stop")
 
     def breaks(self) -> list[dict]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All adapters of a lab: who stands, who goes on, and that they do so together.
+"""All adapters of a lab: stop and resume them together.
 
 A guest that stops at a break stops the others of its lab, too, or their
 adapters would run out of retries. This is done by whoever notices first: the
-command that waits, or the keeper (keeper.py), which is there as long as a
+command that waits, or the sync daemon, which is there as long as a
 break is set. All of them hold the lab's lock while they look and act, so
 none undoes what another did.
 """
@@ -20,11 +20,11 @@ import time
 from qhca_lab import Lab, LabError, freeze, paths, sched
 from qhca_lab.qmp import wait_any
 
-from . import keeper
+from . import sync_daemon
 from .machine import AT_BREAK, PAUSED, RUNNING, Machine
-from .trouble import ScopeError, TookTooLong, Usage
+from .errors import ScopeError, TookTooLong, Usage
 
-# Seconds that a guest may step while its peers stand: much shorter than what
+# Seconds that a guest may step while its peers are stopped: much shorter than what
 # they grant each other before a packet is sent again.
 ALONE = 0.01
 
@@ -102,21 +102,21 @@ class Scope:
         return [m for m in self.machines.values() if m.has_adapter]
 
     def default(self) -> Machine:
-        """Whom a command means that names no guest: the one that stands at a
-        break, if there is just one; else the first with a qhca."""
+        """The guest of a command that names none: the one that is stopped at a
+        break, if there is just one; otherwise the first with a qhca."""
         if not self.adapters:
             raise ScopeError(
                 f"no guest of lab {self.lab.name} has a qhca adapter",
                 "lab/qhca-lab up --replace starts a lab with two",
             )
-        standing = [m for m in self.adapters if m.guest.alive and m.state() == AT_BREAK]
-        return standing[0] if len(standing) == 1 else self.adapters[0]
+        stopped = [m for m in self.adapters if m.guest.alive and m.state() == AT_BREAK]
+        return stopped[0] if len(stopped) == 1 else self.adapters[0]
 
     # ---------------------------------------------------- what tools share
 
     @contextlib.contextmanager
     def lock(self):
-        """Nobody else looks at who stands and acts on it meanwhile."""
+        """No other tool checks and changes run states meanwhile."""
         if self._held:
             yield
             return
@@ -165,12 +165,12 @@ class Scope:
     def attend(self) -> None:
         """From now on, as long as the lab is up, a guest that stops for any
         reason, a debugger's Ctrl-C too, stops the others, and none runs while
-        another stands at a break."""
+        another is stopped at a break."""
         with self.lock():
             self._share(attended=True)
-            keeper.ensure(self.lab)
+            sync_daemon.ensure(self.lab)
 
-    # ------------------------------------------------------ standing still
+    # ------------------------------------------------------ run states
 
     def states(self) -> dict[str, str | None]:
         """Run states by guest; None of one whose QEMU has ended."""
@@ -181,13 +181,13 @@ class Scope:
 
     def peers_follow(self, machine: Machine, patience: float = 5.0) -> list[str]:
         """MACHINE stopped at a break: stop the others. When it has gone on
-        meanwhile, or guests stand alone, they run on. The names of those
-        stopped."""
+        meanwhile, or guests stop one by one, the others keep running. The names
+        of those stopped."""
         deadline = time.monotonic() + patience
         with self.lock():
-            if not self.together or keeper.gone_on(machine.qmp.peek_events()):
+            if not self.together or sync_daemon.resumed(machine.qmp.peek_events()):
                 return []
-            # Their timers run until they stand: so that comes before all questions.
+            # Their timers run until they are stopped, so stop them before asking anything.
             stopped = freeze.stop_running(
                 {m.name: m.qmp for m in self.alive() if m is not machine})
             try:
@@ -196,11 +196,11 @@ class Scope:
                     if time.monotonic() > deadline:
                         break
                     time.sleep(0.005)
-                stands = machine.state() in self.stops_of_peers
+                at_stop = machine.state() in self.stops_of_peers
             except LabError:
                 freeze.together({n: self[n].qmp for n in stopped}, "cont")
                 raise
-            if not stands:
+            if not at_stop:
                 freeze.together({n: self[n].qmp for n in stopped}, "cont")
                 return []
             if stopped:
@@ -208,8 +208,8 @@ class Scope:
             return stopped
 
     def peers_go(self) -> list[str]:
-        """A guest that stood at a break goes on, whoever told it to: those that
-        were stopped with it go on too, unless another stands at a break. The
+        """A guest that was stopped at a break has been resumed, by whatever tool:
+        resume those stopped with it, unless another is stopped at a break. The
         names of those."""
         with self.lock():
             frozen = self._shared().get("frozen", [])
@@ -226,7 +226,7 @@ class Scope:
                 return []       # it has been stopped again
             for name, state in states.items():
                 if (attended and state == PAUSED and name not in frozen
-                        and keeper.stands(self[name].qmp.peek_events())):
+                        and sync_daemon.stopped(self[name].qmp.peek_events())):
                     self.peers_follow(self[name])       # Ctrl-C in gdb, just now
                     return []
             self._share(frozen=[])
@@ -236,7 +236,7 @@ class Scope:
             return list(waiting)
 
     def stopped_with_another(self, machine: Machine) -> bool:
-        """Does MACHINE stand because another does?"""
+        """Is MACHINE stopped because another is?"""
         return machine.name in self._shared().get("frozen", [])
 
     def freeze(self) -> list[str]:
@@ -249,7 +249,7 @@ class Scope:
 
     def go(self) -> list[str]:
         """Let all guests go on, and forget steps that are left; the names of
-        those that stood."""
+        those that were stopped."""
         with self.lock():
             for machine in self.adapters:
                 if machine.guest.alive:
@@ -260,11 +260,11 @@ class Scope:
     # ---------------------------------------------------- breaks and steps
 
     def add_break(self, machine: Machine, condition: dict) -> dict:
-        """Set a break; from now on a keeper looks after the peers."""
+        """Set a break; from now on the sync daemon looks after the peers."""
         with self.lock():
             info = machine.add_break(condition)
             try:
-                keeper.ensure(self.lab)
+                sync_daemon.ensure(self.lab)
             except ScopeError:
                 machine.remove_break(info["id"])
                 raise
@@ -281,10 +281,10 @@ class Scope:
                 raise Usage(f"no event is called {on!r}", "there are: " + ", ".join(known))
             if machine.state() == RUNNING:
                 raise ScopeError(
-                    f"guest {machine.name} runs: there is nothing to step from",
+                    f"guest {machine.name} is running: there is nothing to step from",
                     f"stop it first: scope break {on} --once, or scope freeze",
                 )
-            keeper.ensure(self.lab)
+            sync_daemon.ensure(self.lab)
             states = self.states()
             others = {n: self[n].qmp for n, s in states.items()
                       if n != machine.name and s in (PAUSED, AT_BREAK)}
@@ -325,7 +325,7 @@ class Scope:
 
     def wait_stop(self, machines: list[Machine] | None = None,
                   timeout: float | None = None) -> Machine:
-        """Wait until one of MACHINES (all with an adapter) stands at a break or
+        """Wait until one of MACHINES (all with an adapter) stops at a break or
         at the end of its steps, and its peers with it. TookTooLong after
         TIMEOUT seconds; None waits for ever."""
         machines = machines or [m for m in self.adapters if m.guest.alive]

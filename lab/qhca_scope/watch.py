@@ -10,7 +10,7 @@ import time
 from qhca_lab import LabError
 from qhca_lab.qmp import wait_any
 
-from . import shape
+from . import render
 
 # QEMU's events that matter here, in words.
 WORDS = {
@@ -48,23 +48,23 @@ def show(out, machine, event: dict, trail: bool, begin: float) -> None:
     name, data = event["event"], event.get("data", {})
     stamp = event["timestamp"]
     when = stamp["seconds"] + stamp["microseconds"] / 1e6
-    line: shape.Line = [("dim", f"{max(0.0, when - begin):9.3f} s  "),
+    line: render.Line = [("dim", f"{max(0.0, when - begin):9.3f} s  "),
                         ("name", f"guest {machine.name}  ")]
     if name == "QHCA_STOP":
         stop = data["stop"]
         message = {"guest": machine.name, "event": name, "when": when, **stop}
-        lines = [[*line, ("path", shape.sentence(stop["look"]))]]
+        lines = [[*line, ("path", render.sentence(stop["look"]))]]
         if trail:
             look = machine.stop_look()["look"]
             message["trail"] = look.get("trail", [])
-            lines += [[("dim", " " * 12), *text] for text in shape.trail_lines(look)]
+            lines += [[("dim", " " * 12), *text] for text in render.trail_lines(look)]
         said(out, message, *lines)
     elif name in WORDS:
         said(out, {"guest": machine.name, "event": name, "when": when, "data": data},
              [*line, ("dim", WORDS[name])])
 
 
-def said(out, message: dict, *lines: shape.Line) -> None:
+def said(out, message: dict, *lines: render.Line) -> None:
     if out.json:
         print(json.dumps(message), flush=True)
     else:

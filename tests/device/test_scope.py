@@ -19,7 +19,7 @@ from qhca_lab import paths, process  # noqa: E402
 from qhca_scope import cli  # noqa: E402
 from qhca_scope.tui.model import Model  # noqa: E402
 from qhca_scope.tui import panes  # noqa: E402
-from qhca_scope import Scope, shape  # noqa: E402
+from qhca_scope import Scope, render  # noqa: E402
 
 pytestmark = pytest.mark.observe
 
@@ -149,7 +149,7 @@ def test_panes_of_the_real_device(rts, scope):
         assert view.ring == "sq" and view.cursor("sq") == 0
 
         def text(lines):
-            return shape.plain_text(lines)
+            return render.plain_text(lines)
         assert "break 1 on wqe" in text(panes.stop_lines(view, 100))
         assert "RTS" in text(panes.context_lines(view, 100))
         lines, row = panes.ring_lines(view, "sq", 100)

@@ -19,7 +19,8 @@ Comments that come before a block (a reader does not see them):
 <!-- exit status: 1 -->      the next commands fail, with this status
 <!-- deadline: 120 s -->     the next commands may take so long (otherwise 120 s, with a boot in
                              them 300 s)
-<!-- run: COMMANDS -->       executed, not shown: what the reader has done already
+<!-- run: COMMANDS -->       executed, not shown: makes or removes files, by rm or mkdir.
+                             Whatever starts a program or waits must be shown
 <!-- long: REASON -->        on top of a document: its commands are not executed by the gate
                              ("make test"), only by "make test-all"
 <!-- needs: a lab -->        guests a and b are up when the document begins; the
@@ -42,6 +43,10 @@ _COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
 # Commands that somebody would type; in a block that is said not to be any.
 _TYPED = re.compile(r"^(\$ |sudo |make( |$)|lab/\w|\./\w|ibv_\w+ |rdma \w|echo .*>)")
 _NUMBER = re.compile(r"(?<![A-Za-z_.])(0x[0-9a-fA-F]+|\d+(\.\d+)?)")
+
+
+# All that a hidden command may be: what is shown must work for who types just that.
+_TIDYING = re.compile(r"(rm|mkdir)( [\w./-]+)+")
 
 
 class DocumentError(Exception):
@@ -169,6 +174,10 @@ class _Pending:
         elif key == "long" and value:
             document.long = value
         elif key == "run" and value:
+            hidden = re.split(r"[;\n]\s*", value)
+            if not all(_TIDYING.fullmatch(command.strip()) for command in hidden):
+                raise DocumentError(f"{_where(self.path, at)}: hidden commands only tidy up (rm, "
+                                    f"mkdir): show these in a ```sh block: {value}")
             document.blocks.append(
                 Block(self.path, at + 1, value, self.deadline or DEADLINE, hidden=True)
             )

@@ -44,9 +44,9 @@ one 5
   ```sh
   echo two
   ```
-<!-- run: echo hidden -->
+<!-- run: rm -rf hidden -->
 """)
-    assert [b.text for b in found] == ["echo one", "echo two", "echo hidden"]
+    assert [b.text for b in found] == ["echo one", "echo two", "rm -rf hidden"]
     assert [b.deadline for b in found] == [90, 120, 120]
     assert found[0].output[0].text == "one 5" and found[0].output[0].vary
     assert [b.hidden for b in found] == [False, False, True]
@@ -69,6 +69,13 @@ one 5
         ("<!-- numbers vary -->\n```sh\nls\n```", "does not fit"),
         ("<!-- exit status: 1 -->\n", "does not fit"),
         ("```sh\nls\n```\n<!-- needs: a lab -->", "before the need"),
+        ("<!-- run: server & -->", "only tidy up"),
+        ("<!-- run: until server; do :; done -->", "only tidy up"),
+        ("<!-- run: sleep 1 -->", "only tidy up"),
+        ("<!-- run: wait; rm -f x -->", "only tidy up"),
+        ("<!-- run: rm -f x & -->", "only tidy up"),
+        ("<!-- run: rm -f $(server) -->", "only tidy up"),
+        ("<!-- run:\nlab/qhca-lab exec b -- true\n-->", "only tidy up"),
     ],
 )
 def test_a_broken_document_is_refused(text, word):

@@ -2,7 +2,7 @@
 """Every document's commands are executed, and print what it shows.
 
     make test-docs                               all documents
-    make test-docs ARGS="-k docs/debugging.md"   one of them
+    make test-docs ARGS="-k docs/reference/stops-and-inspection.md"   one of them
 
 documents.py has the convention for those who write them.
 """

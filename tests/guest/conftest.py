@@ -111,7 +111,7 @@ class Programs:
 
     def __init__(self):
         subprocess.run(
-            [str(TOP / "lab" / "build-progs")], check=True, capture_output=True, text=True
+            [str(TOP / "lab" / "build" / "build-progs")], check=True, capture_output=True, text=True
         )
 
     @staticmethod
@@ -132,7 +132,7 @@ def progs():
 @pytest.fixture(scope="session")
 def modules():
     """Builds tests/guest/kmod; called with a name it says where that .ko is."""
-    script = str(TOP / "lab" / "build-test-modules")
+    script = str(TOP / "lab" / "build" / "build-test-modules")
     built = subprocess.run([script], check=False, capture_output=True, text=True)
     if built.returncode:
         pytest.fail(f"the test modules do not build:\n{built.stderr}", pytrace=False)

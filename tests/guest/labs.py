@@ -18,6 +18,7 @@ sys.path.insert(0, str(TOP / "lab"))
 from qhca_lab import Background, Guest, Lab, LabError, Options, Result  # noqa: E402
 from qhca_lab import capture as wire_capture  # noqa: E402
 from qhca_lab import machine  # noqa: E402
+from qhca_lab import pair as programs  # noqa: E402
 
 # Two test runs side by side need two names.
 LAB_NAME = os.environ.get("QHCA_TEST_LAB", "test")
@@ -196,6 +197,14 @@ class TestGuest(Guest):
     def dmesg_since_mark(self) -> str:
         """What the kernel put on the console (warnings and worse)."""
         return self.console()[self._console_at :]
+
+
+def run_pair(server: TestGuest, client: TestGuest, line: str, client_line: str | None = None,
+             timeout: float = 120) -> tuple[Result, Result]:
+    """Run a server and its client, LINE with the server's address behind it if nothing
+    else is said. Both must succeed; their results."""
+    return programs.run_checked(server.lab, (server.name, line),
+                                (client.name, client_line or f"{line} {server.ip}"), timeout)
 
 
 class Trace:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/bench measures what it says: a short run of each kind. No figure is judged."""
+"""lab/bench/measure measures what it says: a short run of each kind. No figure is judged."""
 
 import json
 import os
@@ -17,7 +17,7 @@ CASE = ["--only", "^write 64 KiB", "--rounds", "1", "--seconds", "1"]
 
 @pytest.fixture
 def bench(pair, tmp_path):
-    """Run lab/bench with the kept pair out of its way; its results."""
+    """Run lab/bench/measure with the kept pair out of its way; its results."""
     pair.freeze()
 
     def run(name, *options):
@@ -25,7 +25,7 @@ def bench(pair, tmp_path):
         kept = target.read_bytes() if target.exists() else None
         target.unlink(missing_ok=True)
         try:
-            subprocess.run([TOP / "lab/bench", *CASE, *options], check=True, timeout=900)
+            subprocess.run([TOP / "lab/bench/measure", *CASE, *options], check=True, timeout=900)
             return json.loads(target.read_text())
         finally:
             if kept is None:
@@ -52,9 +52,9 @@ def test_tracing(bench):
 
 
 def test_nonsense():
-    done = subprocess.run([TOP / "lab/bench", "--only", "nonsense"], check=False,
+    done = subprocess.run([TOP / "lab/bench/measure", "--only", "nonsense"], check=False,
                           capture_output=True, text=True)
     assert done.returncode == 2 and "write 64 KiB" in done.stderr
-    done = subprocess.run([TOP / "lab/bench", "--against", "no-such-revision"], check=False,
+    done = subprocess.run([TOP / "lab/bench/measure", "--against", "no-such-revision"], check=False,
                           capture_output=True, text=True)
     assert done.returncode == 1 and "no such revision: no-such-revision" in done.stderr

@@ -3,8 +3,6 @@
 
 import subprocess
 
-import pytest
-
 from test_pingpong import perftest, pingpong
 
 

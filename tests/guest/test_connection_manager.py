@@ -12,6 +12,7 @@ import re
 
 import pytest
 
+from labs import run_pair
 from test_capture import tshark
 from test_pingpong import pingpong
 
@@ -175,10 +176,8 @@ def test_many_gids(pair):
         for end in (20, 31, last):
             tool(pair.b, pair.a, "rping", f"10.97.2.{end}")
             line = "ibv_rc_pingpong -d $IBDEV -c -n 20 -s 2000 -g "
-            job = pair.b.start(line + str(where[1][end]))
-            pair.a.wait_port(pair.b.ip, 18515)
-            pair.a.run(line + f"{where[0][end]} {pair.b.ip}", timeout=60)
-            assert job.wait(30).rc == 0
+            run_pair(pair.b, pair.a, line + str(where[1][end]),
+                     line + f"{where[0][end]} {pair.b.ip}", timeout=60)
     finally:
         for n, guest in enumerate(pair.guests, 1):
             guest.run(change % ("del", n), check=False)

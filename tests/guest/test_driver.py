@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from labs import run_pair
 from physmem import write64
 
 LAYOUTS = [
@@ -206,10 +207,7 @@ def test_ring_sizes(pair, depth):
         a.run(f"ethtool -G {dev} rx {depth} tx {depth}")
         assert a.run(f"ethtool -g {dev} | grep -c ':[[:space:]]*{rounded}$'").out.strip() != "0"
         a.run(f"ping -f -c 500 -s 8000 {pair.b.ip}")
-        server = pair.b.start("iperf3 -s -1")
-        a.wait_port(pair.b.ip, 5201)
-        a.run(f"iperf3 -t 1 -c {pair.b.ip}", timeout=30)
-        assert server.wait(30).rc == 0
+        run_pair(pair.b, a, "iperf3 -s -1", f"iperf3 -t 1 -c {pair.b.ip}", timeout=30)
     finally:
         a.run(f"ethtool -G {dev} rx 1024 tx 512")
 

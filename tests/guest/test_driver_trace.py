@@ -10,8 +10,8 @@ from test_pingpong import pingpong
 
 
 def documented():
-    """Events of docs/debugging-the-driver.md: {"system:name": {fields}}."""
-    text = (TOP / "docs" / "debugging-the-driver.md").read_text()
+    """Events of docs/reference/driver-diagnostics.md: {"system:name": {fields}}."""
+    text = (TOP / "docs" / "reference" / "driver-diagnostics.md").read_text()
     return {m[1]: set(m[2].split())
             for m in re.finditer(r"^\| `(\w+:\w+)` \| `([^`]*)` \|", text, re.MULTILINE)}
 

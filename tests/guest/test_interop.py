@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from labs import run_pair
 from test_pingpong import perftest, pingpong
 from test_semantics import operations
 
@@ -65,11 +66,7 @@ def test_on_demand_paging(mixed, server, how):
         f"{how if side.nic == 'qhca' else ''}" for side in sides
     ]
     before = mixed.a.ethtool_stat("page_faults")
-    job = sides[0].start(lines[0])
-    sides[1].wait_port(sides[0].ip, 18520)
-    result = sides[1].run(f"{lines[1]} {sides[0].ip}", timeout=120)
-    served = job.wait(60)
-    assert served.rc == 0, f"server: {served.out}\n{served.err}"
+    served, result = run_pair(*sides, lines[0], f"{lines[1]} {sides[0].ip}")
     for side in (result, served):
         assert "invalid data" not in side.out + side.err, side.out + side.err
     assert mixed.a.ethtool_stat("page_faults") > before
@@ -77,11 +74,8 @@ def test_on_demand_paging(mixed, server, how):
 
 def extended(server, client, progs):
     """FLUSH and ATOMIC WRITE from client to server; what the client found."""
-    job = server.start(progs.path("extops"))
-    client.wait_port(server.ip, 18517)
-    did = json.loads(client.run(f"{progs.path('extops')} {server.ip}").out)
-    served = job.wait(60)
-    assert served.rc == 0, served.err
+    served, result = run_pair(server, client, progs.path("extops"))
+    did = json.loads(result.out)
     assert json.loads(served.out) == {"ok": True, "wrong": 0}
     assert did["ok"]
     assert did["persistent"] == "Invalid argument"
@@ -112,10 +106,5 @@ def test_no_icrc_errors(mixed):
 def test_memory_window(mixed, progs, server):
     """A window of the one, used and taken back by the other (SEND with invalidate)."""
     owner, user = roles(mixed, server)
-    program = progs.path("mwpeer")
-    job = owner.start(program)
-    owner.wait_port(owner.ip, 18599)
-    assert json.loads(user.run(f"{program} {owner.ip}").out) == {"window": "ok"}
-    result = job.wait(30)
-    assert result.rc == 0, result.describe()
-    assert json.loads(result.out) == {"window": "ok"}
+    for result in run_pair(owner, user, progs.path("mwpeer")):
+        assert json.loads(result.out) == {"window": "ok"}

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from labs import LabError
+from labs import LAB_NAME, TOP, LabError, run_pair
 from qhca_lab import CommandTimeout
 
 
@@ -116,10 +116,34 @@ def test_a_cpu_keeps_its_timer_while_another_maps_memory(rxe_pair):
 @pytest.mark.parametrize("options", ["-s 4096 -n 200", "-s 65536 -n 20", "-s 4096 -n 100 -e"])
 def test_rc_pingpong_over_rxe(rxe_pair, options):
     line = f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c {options}"
-    server = rxe_pair.b.start(line)
-    rxe_pair.a.wait_port(rxe_pair.b.ip, 18515)
-    rxe_pair.a.run(f"{line} {rxe_pair.b.ip}", timeout=120)
-    assert server.wait(30).rc == 0
+    run_pair(rxe_pair.b, rxe_pair.a, line)
+
+
+def pair_command(*words):
+    return subprocess.run([TOP / "lab" / "qhca-lab", "--name", LAB_NAME, "pair", *words],
+                          capture_output=True, text=True, timeout=150)
+
+
+@pytest.mark.parametrize("words", [
+    ["ibv_rc_pingpong -d $IBDEV -g $GIDX -n 10"],
+    # listens on no TCP port
+    ["rping -s -v -C 3", "--client-command", "rping -c -v -C 3 -a $PEER"],
+], ids=["listens", "waits"])
+def test_pair_command(rxe_pair, words):
+    done = pair_command(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    labels = [line[:3] for line in done.stdout.splitlines()]
+    assert labels == sorted(labels) and set(labels) == {"a: ", "b: "}
+
+
+def test_pair_command_that_hangs(rxe_pair):
+    done = pair_command("ibv_rc_pingpong -d $IBDEV -g $GIDX", "--timeout", "3",
+                        "--client-command", "echo begun; sleep 4242")
+    assert done.returncode == 124 and "a: begun" in done.stdout
+    for words in ("processes of guest a", "hrtimer_nanosleep", "processes of guest b"):
+        assert words in done.stderr
+    rxe_pair.a.run("! pgrep -x -f 'sleep 4242'")
+    rxe_pair.b.run("! pgrep ibv_rc_pingpong")
 
 
 def test_capture(rxe_pair, tmp_path):

@@ -109,13 +109,13 @@ def stopped_at(lab):
 
 def test_inside_tmux(terminal):
     """In the reader's tmux: a window more; the programs go on; it ends with it."""
-    terminal.type("lab/debug")
+    terminal.type("lab/run/debug")
     panes = all_is_shown(terminal)
     lab = up()
 
     def stand(*wanted):
         until(lambda: states(lab) == list(wanted), SHOWN,
-              lambda: f"{states(lab)}, not {wanted}: {lab.logs}/scope-keeper.log")
+              lambda: f"{states(lab)}, not {wanted}: {lab.logs}/scope-sync.log")
 
     def gdb(*keys):
         terminal.run("send-keys", "-t", panes["gdb at guest a"], *keys)
@@ -146,7 +146,7 @@ def test_inside_tmux(terminal):
 
 def test_in_a_plain_terminal(terminal):
     """Without tmux around it: a tmux of its own, which C-b d ends with all else."""
-    terminal.type("env -u TMUX lab/debug --solo '/qhca/build/guest-progs/retries rnr 12 1'")
+    terminal.type("env -u TMUX lab/run/debug --solo '/qhca/build/guest-progs/retries rnr 12 1'")
     lab = until(up, BOOTED, terminal.screen)
     socket = str(lab.dir / "tmux")
     titles = {"scope", "gdb at guest a", "guest a", "guest b"}

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from labs import run_pair
+
 RC_CASES = [
     ("4K", "-s 4096 -n 500"),
     ("64K", "-s 65536 -n 100"),
@@ -19,11 +21,7 @@ RC_CASES = [
 def pingpong(server, client, program, options, port=18515):
     """Run one pingpong; both ends must succeed and verify their data."""
     line = f"{program} -d $IBDEV -g $GIDX -p {port} -c {options}"
-    job = server.start(line)
-    client.wait_port(server.ip, port)
-    result = client.run(f"{line} {server.ip}", timeout=120)
-    served = job.wait(60)
-    assert served.rc == 0, f"server: {served.out}\n{served.err}"
+    served, result = run_pair(server, client, line)
     for side in (result, served):
         assert "invalid data" not in side.out + side.err, side.out + side.err
     assert re.search(r"iters in .* usec/iter", result.out), result.out
@@ -47,13 +45,8 @@ def test_rc_pingpong_ipv6(pair):
     """The same over an IPv6 GID."""
     server, client = pair.b, pair.a
     gidx = {g.name: g.gid_index(g.ip6) for g in (server, client)}
-    job = server.start(f"ibv_rc_pingpong -d $IBDEV -g {gidx[server.name]} -c -n 100")
-    client.wait_port(server.ip, 18515)
-    client.run(
-        f"ibv_rc_pingpong -d $IBDEV -g {gidx[client.name]} -c -n 100 {server.ip}",
-        timeout=120,
-    )
-    assert job.wait(60).rc == 0
+    run_pair(server, client, f"ibv_rc_pingpong -d $IBDEV -g {gidx[server.name]} -c -n 100",
+             f"ibv_rc_pingpong -d $IBDEV -g {gidx[client.name]} -c -n 100 {server.ip}")
 
 
 @pytest.mark.parametrize("options", ["-s 1024 -n 300", "-s 16 -n 300 -e"])
@@ -68,10 +61,7 @@ def test_srq_pingpong(pair):
 
 def test_loopback_pingpong(pair):
     """Both ends on one adapter."""
-    job = pair.a.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 300")
-    pair.a.wait_port(pair.a.ip, 18515)
-    pair.a.run(f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 300 {pair.a.ip}", timeout=120)
-    assert job.wait(60).rc == 0
+    run_pair(pair.a, pair.a, "ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 300")
 
 
 PERFTEST = [
@@ -95,11 +85,7 @@ PERFTEST = [
 def perftest(server, client, program, options, timeout=180):
     """Run one perftest program and return the figures of its last line."""
     line = f"{program} -d $IBDEV -x $GIDX -F {options}"
-    job = server.start(line)
-    client.wait_port(server.ip, 18515)
-    result = client.run(f"{line} {server.ip}", timeout=timeout)
-    served = job.wait(60)
-    assert served.rc == 0, f"server: {served.out}\n{served.err}"
+    _, result = run_pair(server, client, line, timeout=timeout)
     rows = re.findall(r"^\s*(\d+)\s+(\d+)\s+((?:[\d.]|-?nan|[ \t])+?)\s*$", result.out, re.M)
     assert rows, f"no result line:\n{result.out}"
     return rows[-1]

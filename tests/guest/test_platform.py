@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from labs import run_pair
 from test_fault_injection import pingpong as faultpp
 from test_fault_injection import well
 from test_pingpong import perftest, pingpong
@@ -78,10 +79,9 @@ def test_swiotlb_net_device(swiotlb_pair):
     assert forced_to_bounce(pair)
     for size in (0, 56, 1472, 8000):
         pair.a.run(f"ping -c 3 -i 0.2 -W 5 -s {size} {pair.b.ip}")
-    server = pair.b.start(f"python3 -c '{RECEIVE}'")
-    pair.a.wait_port(pair.b.ip, 7070)
-    sent = pair.a.run(f"python3 -c '{SEND}' {pair.b.ip}", timeout=60).out
-    assert server.wait(60).out == sent
+    served, sent = run_pair(pair.b, pair.a, f"python3 -c '{RECEIVE}'",
+                            f"python3 -c '{SEND}' {pair.b.ip}", timeout=60)
+    assert served.out == sent.out
 
 
 # ibv_reg_mr() of one page, and the errno it leaves

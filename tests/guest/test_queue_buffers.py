@@ -2,7 +2,7 @@
 """
 The queue buffer, point by point: allocation, pinning, the table the device
 walks, posting and fetching.  The 25 tests follow the list in
-docs/queue-buffers.md; the number in a test's name is the point's.
+docs/explanation/queue-buffers.md; the number in a test's name is the point's.
 
 Three independent views are compared: the application's (addresses and
 /proc/PID/pagemap), the device's (contexts by `rdma res show -r`, trace

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from labs import run_pair
+
 SOURCE = Path(__file__).parent / "raw.py"
 
 
@@ -76,10 +78,7 @@ def test_sniffer(pair, raw):
     """A sniffer sees RoCE packets both ways, which no network interface does."""
     a, b = pair.a, pair.b
     job = start(a, "sniff $IBDEV 40")
-    server = b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -n 50 -s 1024")
-    b.wait_port(b.ip, 18515)
-    a.run(f"ibv_rc_pingpong -d $IBDEV -g $GIDX -n 50 -s 1024 {b.ip}")
-    assert server.wait(20).rc == 0
+    run_pair(b, a, "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 50 -s 1024")
     assert job.wait(30).rc == 0
     seen = json.loads(job.out_so_far().splitlines()[-1])
     assert set(seen) == {a.ip, b.ip} and min(seen.values()) > 5, seen

@@ -16,7 +16,7 @@ sys.path.insert(0, str(TOP / "tests"))
 
 from qhca_lab import LabError  # noqa: E402
 from qhca_lab.record import Recording, ftrace  # noqa: E402
-from qhca_lab.record.session import run_pair  # noqa: E402
+from qhca_lab.pair import run as run_pair  # noqa: E402
 from timeline import Trace, has_perfetto, kinds, seen_by_perfetto  # noqa: E402
 
 SEND = ["wqe", "doorbell", "doorbell", "qpc", "wqe", "tx", "rx"]

@@ -4,7 +4,7 @@ qhca-scope with real guests: each command, its JSON, the terminal interface, and
 that all of it agrees with the application and with memory.
 
 QHCA_SCREENSHOTS=DIR keeps the screens of the terminal interface there, for
-lab/screenshot.
+lab/figures/screenshot.
 """
 
 import contextlib

@@ -8,6 +8,8 @@ import json
 
 import pytest
 
+from labs import run_pair
+
 SUCCESS, FLUSH, RETRY_EXCEEDED, RNR_EXCEEDED = 0, 5, 12, 13
 RTS, ERR = 3, 6
 
@@ -86,7 +88,7 @@ def test_time_stamps(pair, progs):
 
 
 def test_refused(pair, progs):
-    """What docs/verbs.md says is not supported is refused, and says so."""
+    """What docs/reference/verbs.md says is not supported is refused, and says so."""
     out = run(pair.a, progs, "refused")
     # Linux itself refuses alternate paths on RoCE ports, in its own way
     assert out.pop("IBV_QP_ALT_PATH") == "EINVAL"
@@ -101,12 +103,8 @@ def test_operations(pair, progs):
 
 def operations(server, client, progs):
     """Both sides of the program ops, and all they saw must be ok."""
-    job = server.start(progs.path("ops"))
-    client.wait_port(server.ip, 18600)
-    seen = {"client": json.loads(client.run(f"{progs.path('ops')} {server.ip}", timeout=120).out)}
-    served = job.wait(30)
-    assert served.rc == 0, served.err
-    seen["server"] = json.loads(served.out)
+    served, result = run_pair(server, client, progs.path("ops"))
+    seen = {"client": json.loads(result.out), "server": json.loads(served.out)}
     wrong = [f"{side}: {case}: {said}" for side, cases in seen.items()
              for case, said in cases.items() if said != "ok"]
     assert not wrong, "\n".join(wrong)

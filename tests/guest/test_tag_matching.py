@@ -6,18 +6,14 @@ adapter, also one that knows nothing of tags.
 
 import json
 
+from labs import run_pair
+
 PROGRAM = "/qhca/build/guest-progs/tm"
-PORT = 18600
 
 
 def transfer(receiver, sender):
     """Run both ends; each checks what it gets."""
-    job = receiver.start(f"timeout 100 {PROGRAM}")
-    receiver.wait_port(receiver.ip, PORT)
-    sent = sender.run(f"timeout 100 {PROGRAM} {receiver.ip}", timeout=110, check=False)
-    received = job.wait(110)
-    assert received.rc == 0, f"receiver: {received.err}\nsender: {sent.err}"
-    assert sent.rc == 0, f"sender: {sent.err}"
+    received, sent = run_pair(receiver, sender, f"timeout 100 {PROGRAM}", timeout=110)
     assert json.loads(sent.out)["bursts"] == json.loads(received.out)["bursts"] == 100
     assert json.loads(received.out)["unexpected"] == 2
 

@@ -17,7 +17,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from qhca_lab import LabError, tape  # noqa: E402
+from qhca_lab import LabError, replay  # noqa: E402
 from qhca_lab.qmp import Qmp  # noqa: E402
 
 MINUTES = 60
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.long("records whole boots and replays them, one CPU, in
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """A recording of one guest that plays with itself."""
-    folder = tmp_path_factory.mktemp("tape") / "alone"
-    made = tape.record(folder, timeout=8 * MINUTES)
+    folder = tmp_path_factory.mktemp("run") / "alone"
+    made = replay.record(folder, timeout=8 * MINUTES)
     yield made
     shutil.rmtree(folder)
 
@@ -42,22 +42,22 @@ def test_replay(alone):
     """The console of the replay is that of the recording, to the byte."""
     assert alone.state["status"] == {"a": 0}
     assert console(alone, "a").count("100 iters") == 2
-    tape.replay(alone, "a", 8 * MINUTES)
+    replay.replay(alone, "a", 8 * MINUTES)
     # and the comparison is one that can fail
     log = alone.guest_dir("a") / "replay.log"
     log.write_bytes(log.read_bytes().replace(b"100 iters", b"101 iters", 1))
-    assert "iters" in tape.difference(alone.guest_dir("a") / "console.log", log)
+    assert "iters" in replay.difference(alone.guest_dir("a") / "console.log", log)
 
 
 def test_refused(alone, tmp_path):
     """Another QEMU cannot replay it, and a folder without a recording is none."""
-    other = tape.Tape(alone.dir, dict(alone.state, qemu="another"))
+    other = replay.RecordedRun(alone.dir, dict(alone.state, qemu="another"))
     with pytest.raises(LabError, match="another build of QEMU"):
         other.check()
     with pytest.raises(LabError, match="holds no recording"):
-        tape.Tape.load(tmp_path)
+        replay.RecordedRun.load(tmp_path)
     with pytest.raises(LabError, match="exists"):
-        tape.record(alone.dir)
+        replay.record(alone.dir)
 
 
 def free_port():
@@ -69,7 +69,7 @@ def free_port():
 def gdb(made, commands):
     """Replay guest a under gdb with @commands; what gdb wrote."""
     port = free_port()
-    run = tape.replay_run(made, "a", ["-S", "-gdb", f"tcp:127.0.0.1:{port}"])
+    run = replay.replay_run(made, "a", ["-S", "-gdb", f"tcp:127.0.0.1:{port}"])
     args = [str(TOP / "lab/in-root"), "gdb", "-nx", "-batch",
             "-iex", "set architecture i386:x86-64", "-iex", "set pagination off",
             "-iex", "set tcp connect-timeout 60", "-ex", f"target remote 127.0.0.1:{port}"]
@@ -112,11 +112,11 @@ def test_reverse_to_the_doorbell(alone):
 
 def test_pair(tmp_path):
     """Two guests play with each other; each is replayed without the other."""
-    made = tape.record(tmp_path / "pair", guests=2, timeout=10 * MINUTES)
+    made = replay.record(tmp_path / "pair", guests=2, timeout=10 * MINUTES)
     assert made.state["status"] == {"a": 0, "b": 0}
     for name in made.guests:
         assert "100 iters" in console(made, name)
-        tape.replay(made, name, 10 * MINUTES)
+        replay.replay(made, name, 10 * MINUTES)
 
 
 MANY = 20000
@@ -160,8 +160,8 @@ def test_snapshot_in_mid_traffic(tmp_path, guests):
     two guests both are stopped, saved and loaded together.
     """
     command = f"ALONE={int(guests == 1)}\n{TRAFFIC}"
-    made = tape.prepare(tmp_path / "live", guests, command)
-    runs = tape.launch(
+    made = replay.prepare(tmp_path / "live", guests, command)
+    runs = replay.launch(
         made, "live", lambda folder: ["-qmp", f"unix:{folder}/qmp,server=on,wait=off"])
     try:
         for run in runs:
@@ -186,12 +186,12 @@ def test_snapshot_in_mid_traffic(tmp_path, guests):
         all_do("cont")
         for qmp in qmps:
             qmp.close()
-        tape.finish(runs, 8 * MINUTES)
+        replay.finish(runs, 8 * MINUTES)
     finally:
         for run in runs:
             if run.child.poll() is None:
                 run.child.kill()
                 run.child.wait()
     for run in runs:
-        assert tape.command_status(run.console) == 0, run.evidence()
+        assert replay.command_status(run.console) == 0, run.evidence()
         assert f"{MANY} iters" in console(made, run.name)

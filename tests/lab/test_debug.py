@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/debug where it cannot work: it says so before a guest is booted."""
+"""lab/run/debug where it cannot work: it says so before a guest is booted."""
 
 import os
 import pty
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-DEBUG = Path(__file__).resolve().parents[2] / "lab" / "debug"
+DEBUG = Path(__file__).resolve().parents[2] / "lab" / "run" / "debug"
 
 
 def debug(*words, terminal=True, **environment):
-    """(exit status, what it says) of lab/debug."""
+    """(exit status, what it says) of lab/run/debug."""
     env = {**os.environ, "TERM": "xterm", **environment}
     env.pop("TMUX", None)
     if not terminal:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import svg  # noqa: E402
 from qhca_scope import draw  # noqa: E402
-from qhca_scope.draw import subject  # noqa: E402
+from qhca_scope.draw import model  # noqa: E402
 
 NS = "{http://www.w3.org/2000/svg}"
 FORMS = ["DIRECT", "LIST", "FLAT", "TREE1", "TREE2", "TREE3"]
@@ -176,7 +176,7 @@ def test_a_table_that_is_broken_says_so():
         entry.update(valid=False)
     look.pop("address")
     look["fault"] = "page fault: the entry is not valid"
-    who = subject.find(lambda command, **a: adapter.command(command, a), "qp", 17)
+    who = model.find(lambda command, **a: adapter.command(command, a), "qp", 17)
     root = ET.fromstring(draw.table.draw(who, look))
     assert any("not valid" in t for t in texts(root))
     assert any(t.startswith("page fault") for t in texts(root))
@@ -237,8 +237,8 @@ def test_a_table_of_more_than_one_look():
         return look | {"address": adapter.address(look["offset"])}
 
     adapter.qhca_walk = flat_walk
-    who = subject.find(lambda command, **a: adapter.command(command, a), "qp", 17)
-    runs = subject.memory(lambda command, **a: adapter.command(command, a), who)
+    who = model.find(lambda command, **a: adapter.command(command, a), "qp", 17)
+    runs = model.memory(lambda command, **a: adapter.command(command, a), who)
     assert [r.address for r in runs] == pages
     assert runs[-1].offset + runs[-1].length == who.length
 
@@ -350,10 +350,10 @@ def test_all_wants_a_folder(tmp_path):
 
 def test_what_is_not_there_is_named():
     def refuse(command, **arguments):
-        raise subject.LabError("guest a: no such object")
+        raise model.LabError("guest a: no such object")
 
     with pytest.raises(draw.DrawError, match="there is no MR 0x1111: `scope mr` lists all"):
-        subject.find(refuse, "mr", 0x1111)
+        model.find(refuse, "mr", 0x1111)
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path):
@@ -432,15 +432,15 @@ def test_a_guest_that_stands_still_is_not_asked(told):
 def test_another_adapters_ring_is_not_taken():
     """The driver's words count only if they name the table the device has."""
     other = DEBUGFS.replace("addr: 0x7f000000", "addr: 0x7f111000")
-    who = subject.Subject("qp", 17, "sq", Adapter().buffer())
-    assert subject.driver_section([other], who) is None
-    assert subject.driver_section([other, DEBUGFS], who)["va"] == 0x7F6E520FD000
+    who = model.Subject("qp", 17, "sq", Adapter().buffer())
+    assert model.driver_section([other], who) is None
+    assert model.driver_section([other, DEBUGFS], who)["va"] == 0x7F6E520FD000
 
 
 @pytest.mark.parametrize("text", ["", "\x00\xff", "sq:\n\tva: 0xzz\n\tsg: 1 + \n" * 1000,
                                   "sq:\n\tsg: 0x" + "f" * 99 + " + 0x1\n"])
 def test_strange_words_of_a_driver_do_no_harm(text):
-    for section in subject.parse_driver(text).values():
+    for section in model.parse_driver(text).values():
         assert section["sg"] == []
 
 

@@ -307,9 +307,10 @@ def test_a_dead_guest_is_named(lab):
     assert freeze.run_state(lab.guests[1]) is None
 
 
-def test_status_tells_who_stands(short, monkeypatch, capsys):
+def test_status_shows_which_guests_are_stopped(short, monkeypatch, capsys):
     """As text and as JSON, of a lab as it is remembered."""
     from qhca_lab import cli, paths
+    from qhca_scope import cli as scope_cli
 
     monkeypatch.setenv("QHCA_RUN", str(short))
     directory = paths.lab_dir("fz")
@@ -321,15 +322,16 @@ def test_status_tells_who_stands(short, monkeypatch, capsys):
                         "mac": "", "number": number, "process": process.identity(os.getpid())}
     (directory / "lab.json").write_text(json.dumps(
         {"name": "fz", "logs": str(short), "helpers": [], "options": {}, "guests": guests}))
-    assert cli.main(["--name", "fz", "freeze"]) == 0
+    assert scope_cli.main(["--lab", "fz", "freeze"]) == 0
     qemus["b"].state = "debug"
+    capsys.readouterr()
     assert cli.main(["--name", "fz", "status"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert "frozen" in out[1] and "at a break" in out[2]
     assert cli.main(["--name", "fz", "status", "--json"]) == 0
     seen = json.loads(capsys.readouterr().out)["guests"]
     assert [(g["run"], g["frozen"]) for g in seen.values()] == [("paused", True), ("debug", True)]
-    assert cli.main(["--name", "fz", "thaw"]) == 0
+    assert scope_cli.main(["--lab", "fz", "thaw"]) == 0
     assert [q.state for q in qemus.values()] == ["running", "running"]
     for qemu in qemus.values():
         qemu.close()

@@ -17,7 +17,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from qhca_lab import Lab, LabError, Options, capture, lab, machine, paths, process  # noqa: E402
+from qhca_lab import Lab, LabError, Options, capture, lab, machine, paths, pcapng, process  # noqa: E402
 from qhca_lab.channel import HEADER, MAGIC, Channel  # noqa: E402
 from qhca_lab.relay import is_roce  # noqa: E402
 
@@ -299,11 +299,11 @@ def test_pcapng_is_read_by_wireshark(tmp_path):
     data += struct.pack("<IIII", 101, 0, 60, 60) + b"cut short"
     pcap.write_bytes(data)
     records = capture.read_pcap(pcap, 0)
-    assert [r[3] for r in records] == sent
-    assert [r[0] - records[0][0] for r in records] == [0, 10, 20]
-    assert abs(records[-1][0] / 1e6 - time.time()) < 60
+    assert [r.data for r in records] == sent
+    assert [r.time - records[0].time for r in records] == [0, 10_000, 20_000]
+    assert abs(records[-1].time / 1e9 - time.time()) < 60
     target = tmp_path / "a.pcapng"
-    capture.write_pcapng(target, ["guest a"], records)
+    pcapng.write(target, ["guest a"], records)
     shown = subprocess.run(
         ["tshark", "-n", "-r", str(target), "-T", "fields", "-e", "frame.interface_name",
          "-e", "udp.dstport", "-e", "frame.time_relative"],

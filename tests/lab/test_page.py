@@ -19,7 +19,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import page  # noqa: E402
-from qhca_lab.page import html, lanes, words  # noqa: E402
+from qhca_lab.page import explanations, html, lanes  # noqa: E402
 from qhca_lab.record.session import merge_folder  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -443,7 +443,7 @@ def test_boxes_are_in_their_lane_and_in_order():
         assert lane.x < x and x + w < lane.x + lane.w
         assert y > last
         last = y
-        assert g.find(SVG + "title").text.startswith(words.headline(step))
+        assert g.find(SVG + "title").text.startswith(explanations.headline(step))
 
 
 def test_times_are_the_recordings():
@@ -454,7 +454,7 @@ def test_times_are_the_recordings():
 
 
 def test_durations_are_said_as_people_do():
-    assert [words.duration(d) for d in (0, 0.25, 3, 250, 1500, 2e6)] == [
+    assert [explanations.duration(d) for d in (0, 0.25, 3, 250, 1500, 2e6)] == [
         "0 ns", "250 ns", "3.00 µs", "250 µs", "1.50 ms", "2.00 s"]
 
 
@@ -498,11 +498,11 @@ def test_what_is_wrong_is_said(tmp_path, content, options, message):
 
 
 def test_figures_of_the_documents(tmp_path):
-    """lab/figures makes those of the timeline from a recording, also without a browser."""
+    """lab/figures/draw makes those of the timeline from a recording, also without a browser."""
     shutil.copytree(Path(__file__).parent / "recording" / "raw", tmp_path / "run" / "raw")
     merge_folder(tmp_path / "run", [])
     out = subprocess.run(
-        [sys.executable, TOP / "lab" / "figures", "--recording", tmp_path / "run",
+        [sys.executable, TOP / "lab" / "figures" / "draw", "--recording", tmp_path / "run",
          "--out", tmp_path / "images"],
         env={"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=120,
     )  # fmt: skip

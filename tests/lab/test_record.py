@@ -14,8 +14,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / "lab"), str(TOP / "tests")]
 
+from qhca_lab import pcapng  # noqa: E402
 from qhca_lab.errors import LabError  # noqa: E402
-from qhca_lab.record import causes, devlog, ftrace, packets  # noqa: E402
+from qhca_lab.record import causes, device_log, ftrace  # noqa: E402
 from qhca_lab.record.merge import Source, merge  # noqa: E402
 from qhca_lab.record.session import merge_folder  # noqa: E402
 from timeline import Trace, has_perfetto, seen_by_perfetto  # noqa: E402
@@ -54,7 +55,7 @@ def test_whole(merged, trace):
 
 
 needs_perfetto = pytest.mark.skipif(
-    not has_perfetto(), reason="no trace processor of Perfetto's: lab/fetch-perfetto gets it")
+    not has_perfetto(), reason="no trace processor of Perfetto's: lab/perfetto/fetch-perfetto gets it")
 
 
 @needs_perfetto
@@ -234,7 +235,7 @@ def first(trace, event):
 def sources(change=lambda name, what, text: text):
     made = []
     for name in "ab":
-        device = devlog.parse(change(name, "device", (RAW / f"{name}.device").read_text()))
+        device = device_log.parse(change(name, "device", (RAW / f"{name}.device").read_text()))
         guest = ftrace.parse(change(name, "guest", (RAW / f"{name}.guest").read_text()))
         made.append(Source(name, device, guest))
     return made
@@ -353,7 +354,7 @@ class Made:
     def log(self):
         self.sync(10**9)
         self.add("end", None, events=0, lost=0)
-        return devlog.parse("\n".join(self.lines) + "\n")
+        return device_log.parse("\n".join(self.lines) + "\n")
 
 
 SEND, ACK = 0x04, 0x11
@@ -522,15 +523,15 @@ def test_standstill():
     logs = []
     for made in (a, b):
         made.add("end", None, events=0, lost=0)
-        logs.append(devlog.parse("\n".join(made.lines) + "\n"))
+        logs.append(device_log.parse("\n".join(made.lines) + "\n"))
     trace = Trace(merge([Source("a", logs[0], None), Source("b", logs[1], None)]).trace)
     assert [s["ts"] for s in trace.flow("packet")[0][3]] == [2.0, 6.001]
 
 
 def test_pcapng_of_any_comment(tmp_path):
     """Comments of every length, and none."""
-    made = [packets.Packet(10**18 + n, 0, bool(n & 1), 60, bytes(60), "ü" * n) for n in range(9)]
-    assert packets.write(tmp_path / "x.pcapng", ["one"], made, "all") == 9
+    made = [pcapng.Packet(10**18 + n, 0, bool(n & 1), 60, bytes(60), "ü" * n) for n in range(9)]
+    assert pcapng.write(tmp_path / "x.pcapng", ["one"], made, "all") == 9
     rows = tshark(tmp_path / "x.pcapng", "frame.comment", "frame.time_epoch")
     assert [r[0] for r in rows] == ["ü" * n for n in range(9)]
     assert rows[8][1] == "1000000000.000000008"

@@ -14,7 +14,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab.errors import LabError  # noqa: E402
-from qhca_lab.record import chrome, clocks, devlog, ftrace, packets, usdt  # noqa: E402
+from qhca_lab.record import clocks, device_log, ftrace, roce, trace_format, usdt  # noqa: E402
 
 # ----------------------------------------------------------------- probe points
 
@@ -174,14 +174,14 @@ SYNC = '{"kind":"sync","time":100,"host":1100,"width":50,"running":true}\n'
 
 
 def test_device_log():
-    log = devlog.parse(START + SYNC + '{"kind":"msix","time":105,"vector":1}\n' + SYNC
+    log = device_log.parse(START + SYNC + '{"kind":"msix","time":105,"vector":1}\n' + SYNC
                        + '{"kind":"end","events":1,"lost":0}\n')
     assert log.problems == [] and log.lost == 0
     assert [(r.kind, r.time, r.segment) for r in log.records] == [("msix", 105, 1)]
 
 
 def test_device_log_cut_short():
-    log = devlog.parse(START + SYNC + '{"kind":"msix","time":105,"vector":1}\n{"kind":"msi')
+    log = device_log.parse(START + SYNC + '{"kind":"msix","time":105,"vector":1}\n{"kind":"msi')
     assert len(log.records) == 1 and log.lost is None
     assert "in the middle of a line" in log.problems[0] and "has no end" in log.problems[1]
 
@@ -190,22 +190,22 @@ def test_device_log_hostile():
     bad = ["[]", "null", "7", '{"kind":"x"}', '{"kind":"x","time":-1}', '{"kind":"x","time":1.5}',
            '{"kind":"x","time":true}', '{"time":1}', "{", '{"kind":"sync","time":1}',
            '{"kind":"x","time":99999999999999999999}']
-    log = devlog.parse(START + SYNC + "".join(b + "\n" for b in bad)
+    log = device_log.parse(START + SYNC + "".join(b + "\n" for b in bad)
                        + '{"kind":"end","events":0,"lost":3}\n')
     assert log.records == [] and len(log.syncs) == 1
     assert f"{len(bad)} lines in all" in log.problems[3] and "3 events are missing" in log.problems[4]
     for text in ("", "{}\n", START, SYNC):
         with pytest.raises(LabError, match="not the recording"):
-            devlog.parse(text)
+            device_log.parse(text)
     with pytest.raises(LabError, match="version 2"):
-        devlog.parse(START.replace('1,"device', '2,"device'))
+        device_log.parse(START.replace('1,"device', '2,"device'))
 
 
 # ------------------------------------------------------------------------ clocks
 
 
 def syncs(*values):
-    return [devlog.Sync(t, h, w, r) for t, h, w, r in values]
+    return [device_log.Sync(t, h, w, r) for t, h, w, r in values]
 
 
 def test_host_clock_over_a_standstill():
@@ -307,14 +307,14 @@ ROCE = bytes.fromhex(
 
 
 def test_roce_header():
-    assert packets.roce_header(ROCE) == packets.RoceHeader(4, 0x11, 0x105)
+    assert roce.roce_header(ROCE) == roce.RoceHeader(4, 0x11, 0x105)
     tagged = ROCE[:12] + b"\x81\x00\x00\x07" + ROCE[12:]
-    assert packets.roce_header(tagged) == packets.RoceHeader(4, 0x11, 0x105)
+    assert roce.roce_header(tagged) == roce.RoceHeader(4, 0x11, 0x105)
     ip6 = (ROCE[:12] + b"\x86\xdd" + b"\x60\0\0\0\0\x28\x11\x40" + bytes(32) + ROCE[34:])
-    assert packets.roce_header(ip6) == packets.RoceHeader(4, 0x11, 0x105)
+    assert roce.roce_header(ip6) == roce.RoceHeader(4, 0x11, 0x105)
     for length in range(54):
-        assert packets.roce_header(ROCE[:length]) is None
-    assert packets.roce_header(ROCE.replace(b"\x12\xb7", b"\x12\xb6")) is None
+        assert roce.roce_header(ROCE[:length]) is None
+    assert roce.roce_header(ROCE.replace(b"\x12\xb7", b"\x12\xb6")) is None
 
 
 # -------------------------------------------------------------------- the format
@@ -331,7 +331,7 @@ def good():
 
 
 def test_check_of_the_format():
-    assert chrome.check(good()) == []
+    assert trace_format.check(good()) == []
     for change, wrong in (
         (lambda e: e[1].update(dur=-1), "negative"),
         (lambda e: e[1].update(ts="1"), "no good ts"),
@@ -349,5 +349,5 @@ def test_check_of_the_format():
     ):
         trace = good()
         change(trace["traceEvents"])
-        assert any(wrong in w for w in chrome.check(trace)), (wrong, chrome.check(trace))
-    assert chrome.check([]) and chrome.check({"traceEvents": 1})
+        assert any(wrong in w for w in trace_format.check(trace)), (wrong, trace_format.check(trace))
+    assert trace_format.check([]) and trace_format.check({"traceEvents": 1})

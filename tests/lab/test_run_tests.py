@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/run-tests: lanes, verdicts, counts, and what is left when it is stopped."""
+"""lab/gate/run-tests: lanes, verdicts, counts, and what is left when it is stopped."""
 
 import importlib.machinery
 import importlib.util
@@ -18,7 +18,7 @@ TOP = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def tests(tmp_path, monkeypatch):
     """The program as a module; its logs are our own."""
-    loader = importlib.machinery.SourceFileLoader("run_tests", str(TOP / "lab" / "run-tests"))
+    loader = importlib.machinery.SourceFileLoader("run_tests", str(TOP / "lab" / "gate" / "run-tests"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
     sys.modules["run_tests"] = module
     loader.exec_module(module)
@@ -105,7 +105,7 @@ def test_ctrl_c_ends_what_runs(tmp_path):
     make.chmod(0o755)
     env = dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}", QHCA_BUILD=str(tmp_path))
     # A shell lets what it starts in the background ignore SIGINT.
-    runner = subprocess.Popen([str(TOP / "lab" / "run-tests"), "never never-too"], env=env,
+    runner = subprocess.Popen([str(TOP / "lab" / "gate" / "run-tests"), "never never-too"], env=env,
                               stdout=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 60
     while not (tmp_path / "pid").exists():

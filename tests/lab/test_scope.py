@@ -18,9 +18,9 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from fake_adapter import EVENTS, Refuse, make_lab  # noqa: E402
-from qhca_scope import Scope, TookTooLong, cli, keeper, numbers, shape  # noqa: E402
+from qhca_scope import Scope, TookTooLong, cli, parsing, render, sync_daemon  # noqa: E402
 from qhca_scope.style import Style  # noqa: E402
-from qhca_scope.trouble import Usage  # noqa: E402
+from qhca_scope.errors import Usage  # noqa: E402
 
 PROGRAM = TOP / "lab" / "qhca-scope"
 
@@ -32,12 +32,12 @@ def base(monkeypatch):
     monkeypatch.setenv("QHCA_RUN", str(base))
     monkeypatch.delenv("QHCA_LAB", raising=False)
     yield base
-    shutil.rmtree(base, ignore_errors=True)     # a guard may still write its log
+    shutil.rmtree(base, ignore_errors=True)     # the cleanup may still write its log
 
 
 @pytest.fixture
 def lab(base):
-    """Two adapters, "a" and "b"; with them ends the keeper."""
+    """Two adapters, "a" and "b"; with them ends the daemon."""
     adapters = make_lab("one", base)
     yield adapters
     for adapter in adapters.values():
@@ -327,7 +327,7 @@ def test_break_and_wait(scope, lab):
 
 
 def test_a_break_nobody_waits_for_freezes_the_peer(scope, lab):
-    """The keeper does it, and lets the peer go on with whoever goes on."""
+    """The daemon does it, and lets the peer go on with whoever goes on."""
     scope("break", "doorbell", "--qpn", 17)
     lab["a"].meet(number=17)
     until(lambda: lab["b"].state == "paused", "the peer's stop")
@@ -365,7 +365,7 @@ def test_a_stop_that_is_past_stops_nobody(lab):
         until(lambda: len(s["a"].qmp.peek_events()) == 3, "three events")
         assert s.peers_follow(s["a"]) == []
         events = s["a"].qmp.poll_events()
-        keeper.guard(s, s["a"], events)
+        sync_daemon.handle(s, s["a"], events)
         assert [e["event"] for e in events] == ["QHCA_STOP", "STOP", "RESUME"]
         assert lab["b"].names().count("stop") == count, "stopped for what is known to be past"
 
@@ -382,22 +382,22 @@ def test_a_stop_of_gdb_freezes_the_peer(scope, lab):
     assert scope("break", "wqe")[0] == 0
     assert lab["b"].state == "running"
     lab["a"].run()
-    lab["a"].stop("debug")      # and when the keeper has come to this one
+    lab["a"].stop("debug")      # and when the daemon has come to this one
     until(lambda: lab["b"].state == "paused", "the peer's stop")
     assert lab["b"].names().count("stop") == before + 1
 
 
-def test_the_keeper_stays_while_one_stands_in_gdb(scope, lab, tmp_path):
+def test_the_daemon_stays_while_one_stands_in_gdb(scope, lab, tmp_path):
     """No break is left, but somebody waits for one that stands without."""
     scope("break", "doorbell")
     lab["a"].stop("debug")
     until(lambda: lab["b"].state == "paused", "the peer's stop")
     scope("delete", "--all")
     with Scope.of_lab("one") as s, open(tmp_path / "lock", "w") as lock:
-        assert not keeper.ended(s, s.adapters, lock)
+        assert not sync_daemon.ended(s, s.adapters, lock)
         lab["a"].run()
         until(lambda: lab["b"].state == "running", "the peer going on")
-        assert keeper.ended(s, s.adapters, lock)
+        assert sync_daemon.ended(s, s.adapters, lock)
 
 
 def test_stops_of_all_kinds_when_attended(scope, lab):
@@ -421,17 +421,17 @@ def test_stops_of_all_kinds_when_attended(scope, lab):
         assert lab["b"].state == "debug"
         assert scope("continue")[0] == 0
         assert (lab["a"].state, lab["b"].state) == ("running", "running")
-        assert keeper.alive(s.lab)
+        assert sync_daemon.alive(s.lab)
 
 
-def test_the_keeper_ends_with_its_work(scope, lab, monkeypatch):
+def test_the_daemon_ends_with_its_work(scope, lab, monkeypatch):
     scope("break", "doorbell")
     found = Scope.of_lab("one").lab
-    assert keeper.alive(found)
+    assert sync_daemon.alive(found)
     scope("delete", "--all")
-    until(lambda: not keeper.alive(found), "the keeper's end")
+    until(lambda: not sync_daemon.alive(found), "the daemon's end")
     scope("break", "doorbell")
-    assert keeper.alive(found)
+    assert sync_daemon.alive(found)
 
 
 def test_standing_alone(scope, lab, answer):
@@ -514,7 +514,7 @@ def test_freeze_and_thaw(answer, lab):
 
 
 def test_a_freeze_stays_when_a_break_goes_on(scope, lab):
-    """What somebody froze by hand is not thawed by a keeper."""
+    """What somebody froze by hand is not thawed by the daemon."""
     scope("break", "doorbell")
     lab["a"].meet()
     until(lambda: lab["b"].state == "paused", "the peer's stop")
@@ -595,37 +595,37 @@ def test_help(argv):
 def test_codes():
     codes = [{"code": 4, "name": "RC SEND_ONLY"}, {"code": 17, "name": "RC ACK"}]
     for text in ("RC_SEND_ONLY", "rc send-only", "send_only", "4", "0x4"):
-        assert numbers.coded(text, codes, "code") == 4
+        assert parsing.coded(text, codes, "code") == 4
     for text in ("-1", "", "1x", "0x", "4.0", "٣"):
         with pytest.raises(Usage):
-            numbers.number(text)
+            parsing.number(text)
 
 
 def test_tables_fit_or_say_what_is_left_out():
     rows = [{f"column{i}": "x" * 10 for i in range(10)}]
-    lines = shape.plain_text(shape.table(rows, 60)).splitlines()
+    lines = render.plain_text(render.table(rows, 60)).splitlines()
     assert all(len(line) <= 60 for line in lines[:2])
     assert "column9" in lines[2] and "column9" not in lines[0]
-    assert "column9" in shape.plain_text(shape.table(rows, 0)).splitlines()[0]
+    assert "column9" in render.plain_text(render.table(rows, 0)).splitlines()[0]
 
 
 def test_entry_0_has_its_index():
     look = {"object": "qp", "number": 1, "ring": "sq", "producer": 1, "consumer": 0,
             "entries": [{"index": 0, "slot": 0, "mark": "posted"}]}
-    lines = shape.plain_text(shape.look_lines(look)).splitlines()
+    lines = render.plain_text(render.look_lines(look)).splitlines()
     assert lines[1].split() == ["index", "mark"] and lines[2].split() == ["C>", "0", "posted"]
 
 
 def test_a_fault_on_the_way_is_shown():
     look = {"object": "qp", "number": 1, "ring": "sq", "slot": 0, "offset": 0, "hops": [],
             "buffer": {}, "fault": "the entry is not valid"}
-    assert "fault: the entry is not valid" in shape.plain_text(shape.look_lines(look))
+    assert "fault: the entry is not valid" in render.plain_text(render.look_lines(look))
 
 
 @pytest.mark.parametrize("look", [{}, {"x": None}, {"list": [1, 2]}, {"a": {"b": {"c": []}}},
                                   {"objects": [], "object": "qp"}, {"rows": [{"a": 1}, {"b": 2}]}])
 def test_any_look_has_a_shape(look):
-    shape.look_lines(look)
+    render.look_lines(look)
 
 
 def test_ascii_where_there_is_no_unicode():

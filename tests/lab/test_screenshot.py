@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/screenshot: a terminal's screen as SVG."""
+"""lab/figures/screenshot: a terminal's screen as SVG."""
 
 import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parents[2] / "lab" / "screenshot"
+SCRIPT = Path(__file__).resolve().parents[2] / "lab" / "figures" / "screenshot"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(TOP / "lab"))
 
 from fake_adapter import make_lab  # noqa: E402
 from qhca_lab.terminal import Terminal  # noqa: E402
-from qhca_scope import shape  # noqa: E402
+from qhca_scope import render  # noqa: E402
 from qhca_scope.tui import panes  # noqa: E402
 
 PROGRAM = TOP / "lab" / "qhca-scope"
@@ -39,7 +39,7 @@ def lab(monkeypatch):
     yield adapters
     for adapter in adapters.values():
         adapter.close()
-    shutil.rmtree(base, ignore_errors=True)     # a guard may still write its log
+    shutil.rmtree(base, ignore_errors=True)     # the cleanup may still write its log
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_larger_windows_show_more(opened, width, height, seen):
 def test_a_context_is_in_columns(width):
     """All fields are there, one long value moves no other out of its column."""
     item = {f"field{n}": n + 1 for n in range(20)} | {"access": "LOCAL_WRITE|REMOTE_WRITE (0x7)"}
-    lines = shape.plain_text(panes.grid(item, {}, width)).split("\n")
+    lines = render.plain_text(panes.grid(item, {}, width)).split("\n")
     assert all(len(line) <= max(width, 38) for line in lines)
     words = " ".join(lines)
     assert all(f"field{n} " in words for n in range(20)) and "(0x7)" in words
@@ -120,7 +120,7 @@ def test_long_lines_are_wrapped(width):
     """Every word is there, and in a row that fits."""
     line = [("dim", "       0.000  "), ("name", "cqe         "), ("key", "opcode "),
             ("number", "SEND  "), ("key", "status "), ("bad", "RETRY_EXC_ERR  ")]
-    rows = [shape.plain_text([row]) for row in panes.wrapped(line, width, 4)]
+    rows = [render.plain_text([row]) for row in panes.wrapped(line, width, 4)]
     assert " ".join(" ".join(rows).split()) == "0.000 cqe opcode SEND status RETRY_EXC_ERR"
     assert all(len(row) <= max(width, 24) for row in rows)
     assert (len(rows) == 1) == (width == 80)
@@ -135,7 +135,7 @@ def test_a_walk_fits_the_pane(room, shown):
     view = types.SimpleNamespace(walk={
         "object": "qp", "number": 17, "ring": "sq", "slot": 5, "buffer": {}, "address": 0x5000,
         "hops": [hop, dict(hop, level=1)], "bytes": "00" * 64})
-    text = shape.plain_text(panes.table_lines(view, 80, room))
+    text = render.plain_text(panes.table_lines(view, 80, room))
     assert len(text.split("\n")) <= room or shown == 1
     assert text.count("▶ [5]") == 2 and text.count("] ") == 2 * shown
     assert "DMA address 0x5000" in text and "0030  00" in text
@@ -243,7 +243,7 @@ def test_a_break_that_was_met_once_is_gone(opened, lab):
     terminal.type("f")
     terminal.wait("a: frozen")
     terminal.type("q")
-    terminal.wait("guests stand")
+    terminal.wait("guests are stopped")
     terminal.type("y")
     terminal.wait("status 0")
     assert lab["a"].state == "running"

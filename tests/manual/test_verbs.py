@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/verbs.md: it lists all there is, and what it says is so."""
+"""docs/reference/verbs.md: it lists all there is, and what it says is so."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-TEXT = (TOP / "docs/verbs.md").read_text()
+TEXT = (TOP / "docs/reference/verbs.md").read_text()
 # of the build root, in which this runs
 VERBS_H = Path("/usr/include/infiniband/verbs.h")
 KERNEL_H = "linux-headers-*-common/include/rdma/ib_verbs.h"

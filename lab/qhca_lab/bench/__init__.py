@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What lab/bench measures.
+"""What lab/bench/measure measures.
 
 perftest   the cases, and one measurement by perftest
 softroce   qhca and Soft-RoCE in the same two guests; what the host can do

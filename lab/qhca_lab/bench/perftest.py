@@ -7,6 +7,7 @@ import json
 import re
 import sys
 
+from .. import pair
 from ..errors import LabError
 
 NAME = "bench"
@@ -51,7 +52,7 @@ def measure(lab, ends: dict, case: tuple, seconds: int) -> float:
     """One run of CASE, one of CASES, from a to b, or in a alone; the figure in its
     unit."""
     _title, unit, program, options, column, _aim = case
-    a, b = lab["a"], lab["b"]
+    a = lab["a"]
     if column is None:
         env = {"IBDEV": ends["a"]["device"], "GIDX": str(ends["a"]["index"])}
         out = a.run(f"/qhca/build/guest-progs/{program} {options}", timeout=120, env=env).out
@@ -61,13 +62,9 @@ def measure(lab, ends: dict, case: tuple, seconds: int) -> float:
         return (f"{program} -d {end['device']} -x {end['index']} -F "
                 f"{options} -D {seconds}")
 
-    server = b.start(line(ends["b"]))
-    b.wait_listening(18515)
-    try:
-        result = a.run(f"{line(ends['a'])} {ends['b']['ip']}", timeout=60 + 10 * seconds)
-        server.wait(30, check=True)
-    finally:
-        server.kill()
+    _served, result = pair.run_checked(
+        lab, ("b", line(ends["b"])), ("a", f"{line(ends['a'])} {ends['b']['ip']}"),
+        timeout=60 + 10 * seconds)
     rows = re.findall(r"^ *\d+ +\d+ +[\d. \t]+$", result.out, re.M)
     if not rows:
         raise LabError(f"no result line\n{result.describe()}")

@@ -20,7 +20,7 @@ def host_limits() -> dict:
     out = BUILD / "bench"
     out.mkdir(parents=True, exist_ok=True)
     in_root = str(TOP / "lab" / "in-root")
-    source = str(TOP / "lab" / "bench.d" / "host.c")
+    source = str(TOP / "lab" / "bench" / "host.c")
     subprocess.run(
         [in_root, "gcc", "-std=gnu11", "-O2", "-Wall", "-o", str(out / "host"), source],
         check=True,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import LabError
 from . import html, lanes
-from .load import Recording, Story, TraceError, load
+from .stories import Recording, Story, TraceError, load
 
 __all__ = ["Recording", "Story", "TraceError", "load", "main", "render", "render_message"]
 

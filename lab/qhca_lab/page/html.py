@@ -10,8 +10,8 @@ from html import escape
 from pathlib import Path
 
 from ..svg import PALETTE, Svg, clean, css
-from . import lanes, words
-from .load import Recording, Step, Story
+from . import explanations, lanes
+from .stories import Recording, Step, Story
 
 HERE = Path(__file__).parent
 # More messages than this are not drawn: a browser must not choke.
@@ -33,7 +33,7 @@ def choose(stories: list[Story]) -> list[Story]:
     stories = sorted(stories, key=lambda s: (s.kind == "command", s.number))
     chosen = {s.number: s for s in stories[:third]}
     chosen |= {s.number: s for s in [s for s in stories if s.kind == "command"][:third // 2]}
-    troubled = [s for s in stories if any(words.trouble(step) for step in s.steps)]
+    troubled = [s for s in stories if any(explanations.trouble(step) for step in s.steps)]
     slowest = sorted(stories, key=lambda s: -s.seconds)
     for some in (troubled[:third], slowest):
         for story in some:
@@ -101,7 +101,7 @@ def _count(recording: Recording) -> str:
     commands = sum(s.kind == "command" for s in recording.stories)
     parts = [f"{len(recording.stories) - commands} messages",
              *([f"{commands} commands"] if commands else []), f"{recording.events} events",
-             f"{words.duration(recording.end - recording.begin)} of the lab's time"]
+             f"{explanations.duration(recording.end - recording.begin)} of the lab's time"]
     return text(" · ".join(parts))
 
 
@@ -132,11 +132,11 @@ def _list(recording: Recording, stories: list[Story]) -> str:
 
 def _item(recording: Recording, story: Story, longest: float) -> str:
     what, _, where = lanes.heading(recording, story).partition(" · ")
-    bad = ' class="bad"' if any(words.trouble(step) for step in story.steps) else ""
+    bad = ' class="bad"' if any(explanations.trouble(step) for step in story.steps) else ""
     share = max(1.0, 100 * story.seconds / longest)
     return (
         f'<li{bad}><a href="#m{story.number}"><span class="t"><b>{text(what)}</b>'
-        f"<span>{text(words.duration(story.seconds * 1e6))}</span></span>"
+        f"<span>{text(explanations.duration(story.seconds * 1e6))}</span></span>"
         f'<span class="s"><span>{text(where)}</span><span>{story.number}</span></span>'
         f'<span class="bar"><i style="width:{share:.1f}%"></i></span></a></li>'
     )
@@ -162,12 +162,12 @@ def _overview(recording: Recording, stories: list[Story]) -> str:
         x = OVERVIEW_W * part / 5
         svg.line(x, 0, x, OVERVIEW_ROW * used + 4, "s-faint")
         anchor = "start" if not part else "end" if part == 5 else "middle"
-        at = words.duration(begin - recording.begin + span * part / 5)
+        at = explanations.duration(begin - recording.begin + span * part / 5)
         svg.text(x, OVERVIEW_ROW * used + 17, at, "t-soft z11", anchor)
     out = svg.finish(4).rstrip()
     shapes = []
     for x, w, row, story in bars:
-        hue = "red" if any(words.trouble(s) for s in story.steps) else "blue"
+        hue = "red" if any(explanations.trouble(s) for s in story.steps) else "blue"
         shapes.append(
             f'<a href="#m{story.number}"><title>{text(lanes.heading(recording, story))}</title>'
             f'<rect class="f-{hue}fill s-{hue}" x="{x:.1f}" y="{2 + OVERVIEW_ROW * row:.1f}" '
@@ -201,7 +201,7 @@ def _steps(recording: Recording, story: Story) -> str:
     indices, left_out = lanes.shown_steps(story)
     for i in indices:
         step = story.steps[i]
-        gap = "" if before is None else f"+{words.duration(step.ts - story.steps[before].ts)}"
+        gap = "" if before is None else f"+{explanations.duration(step.ts - story.steps[before].ts)}"
         if before is not None and i != before + 1:
             out.append(f"<li><span></span><p>… {left_out} more steps are left out here</p></li>")
         before = i
@@ -213,18 +213,18 @@ def _steps(recording: Recording, story: Story) -> str:
 
 
 def _one(recording: Recording, step: Step) -> str:
-    hue = "red" if words.trouble(step) else words.HUES[step.layer]
-    who = f"{recording.guest(step.pid)}, {words.LANES[step.layer][0]}"
+    hue = "red" if explanations.trouble(step) else explanations.HUES[step.layer]
+    who = f"{recording.guest(step.pid)}, {explanations.LANES[step.layer][0]}"
     thread = recording.threads.get((step.pid, step.tid))
     if thread:
         who += f" ({thread})"
-    meaning = words.meaning(step)
+    meaning = explanations.meaning(step)
     fields = "".join(
         f'<dt>{text(k)}</dt><dd class="m">{text(_value(v))}</dd>'
         for k, v in step.args.items() if k != "event")
     fields += f'<dt>event</dt><dd class="m">{text(step.kind)}</dd>'
     return (
-        f"<h3>{text(words.headline(step))}</h3>"
+        f"<h3>{text(explanations.headline(step))}</h3>"
         f'<div class="where"><span class="tag" style="background:var(--{hue})"></span>'
         f"{text(who)}</div>" + (f"<p>{text(meaning)}</p>" if meaning else "")
         + f"<dl>{fields}</dl>")

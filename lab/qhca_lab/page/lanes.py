@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-The swim lanes of one message as SVG: time goes down, the guests stand left and
+The swim lanes of one message as SVG: time runs downwards, the guests are left and
 right of the wire, each with application, driver and adapter. Rows are one event
 each; how much time lies between is said, not drawn, as it goes from nanoseconds
 to milliseconds.
@@ -12,8 +12,8 @@ import dataclasses
 import statistics
 
 from ..svg import Svg, number
-from . import words
-from .load import Recording, Step, Story
+from . import explanations
+from .stories import Recording, Step, Story
 
 AXIS = 122.0  # room for times
 LANE, WIRE = 164.0, 118.0
@@ -136,7 +136,7 @@ def heading(recording: Recording, story: Story) -> str:
     if wqe is None:
         return f"{story.title} · {where}"
     args = {**story.args, **wqe.args}
-    what = words.say(args, "opcode_name", "opcode") or story.title
+    what = explanations.say(args, "opcode_name", "opcode") or story.title
     size = args.get("bytes")
     parts = [f"{what} of {size} bytes" if isinstance(size, int) else what]
     parts += [f"{name} {args[key]}" for key, name in (("qpn", "QP"), ("index", "WQE"))
@@ -146,8 +146,8 @@ def heading(recording: Recording, story: Story) -> str:
 
 def describe(recording: Recording, story: Story) -> str:
     at = story.begin - recording.begin
-    return (f"{len(story.steps)} steps in {words.duration(story.seconds * 1e6)}, "
-            f"{words.duration(at)} after the begin of the recording.")
+    return (f"{len(story.steps)} steps in {explanations.duration(story.seconds * 1e6)}, "
+            f"{explanations.duration(at)} after the begin of the recording.")
 
 
 def _through(story: Story) -> list[tuple[int, int, str]]:
@@ -197,8 +197,8 @@ def _rows(story: Story, indices: list[int], y: float) -> dict[int, float]:
 def _heads(svg: Svg, recording: Recording, lanes: list[Lane], top: float) -> None:
     """The lanes' names, and the guests over them."""
     for lane in lanes:
-        hue = words.HUES[lane.layer]
-        name, sub = words.LANES[lane.layer]
+        hue = explanations.HUES[lane.layer]
+        name, sub = explanations.LANES[lane.layer]
         x, w = lane.x + 3, lane.w - 6
         svg.rect(x, top + 24, w, HEAD - 24, "f-panel", rx=0)
         svg.rect(x, top + 24, w, 3, f"f-{hue}", rx=1.5)
@@ -228,7 +228,7 @@ def _times(svg: Svg, story: Story, indices: list[int], rows: dict[int, float],
         svg.circle(x + 7, y, 3, "f-line")
         svg.text(x, y - 1, f"{ts - story.begin:.3f} µs", "m t-ink z11", "end")
         if before is not None:
-            gap = words.duration(ts - story.steps[before].ts)
+            gap = explanations.duration(ts - story.steps[before].ts)
             if i in waits:
                 middle = (rows[before] + BOX + rows[i]) / 2
                 svg.path(f"M{number(x + 7)} {number(middle - 9)}l5 4l-10 5l5 4", "n s-orange w2")
@@ -243,13 +243,13 @@ def _times(svg: Svg, story: Story, indices: list[int], rows: dict[int, float],
 
 def _box(svg: Svg, story: Story, i: int, lane: Lane, y: float) -> None:
     step = story.steps[i]
-    hue = "red" if words.trouble(step) else words.HUES[lane.layer]
-    tip = f"{words.headline(step)}: {words.meaning(step)}" if words.meaning(step) else step.name
+    hue = "red" if explanations.trouble(step) else explanations.HUES[lane.layer]
+    tip = f"{explanations.headline(step)}: {explanations.meaning(step)}" if explanations.meaning(step) else step.name
     w = lane.w - 20
     with svg.group(tip, "step", data_step=f"{story.number}-{i}"):
         svg.rect(lane.x + 10, y, w, BOX, f"f-{hue}fill s-{hue}", rx=4)
-        svg.text(lane.x + 17, y + 14, words.headline(step), "b t-ink z11", room=w - 12, size=10.8)
-        svg.text(lane.x + 17, y + 27, words.summary(step), "t-soft z10", room=w - 10, size=8.9)
+        svg.text(lane.x + 17, y + 14, explanations.headline(step), "b t-ink z11", room=w - 12, size=10.8)
+        svg.text(lane.x + 17, y + 27, explanations.summary(step), "t-soft z10", room=w - 10, size=8.9)
 
 
 def _down(svg: Svg, lane: Lane, rows: dict[int, float], begin: int, end: int) -> None:
@@ -290,7 +290,7 @@ def _arrow(svg: Svg, story: Story, lanes: list[Lane], a: Lane, b: Lane, rows: di
                  "past the kernel", "t-soft z10", "start" if right else "end")
     if cross:
         wire = next((lane for lane in lanes if lane.layer == "wire"), a)
-        label = (words.summary(story.steps[begin]) or name).split(" · ")
+        label = (explanations.summary(story.steps[begin]) or name).split(" · ")
         # in the corners that the curve leaves free
         far, near = (wire.x + wire.w - 7, wire.x + 7) if right else (wire.x + 7, wire.x + wire.w - 7)
         ends = ("end", "start") if right else ("start", "end")

@@ -7,8 +7,8 @@ import bisect
 import dataclasses
 from collections import defaultdict
 
-from .devlog import Record
-from .packets import roce_header
+from .device_log import Record
+from .roce import roce_header
 
 # Operations of the BTH without the class (IBA 9.2).
 _FIRST_RESPONSE, _LAST_RESPONSE = 0x0D, 0x12

@@ -12,10 +12,11 @@ import sys
 import time
 from pathlib import Path
 
+from .. import pair
 from ..errors import LabError
 from ..lab import Lab
 from . import ftrace, perfetto
-from .session import Recording, merge_folder, run_pair
+from .session import Recording, merge_folder
 
 TEXT = """\
 Record what happens in a lab while something runs in it: the provider, the
@@ -42,29 +43,29 @@ def add(command) -> None:
                 epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.description = TEXT
     p.add_argument("-o", "--output", default="run", metavar="FOLDER",
-                   help="where to (default: run)")
+                   help="output folder (default: run)")
     p.add_argument("--pair", metavar="COMMAND",
-                   help="run COMMAND in guest b, and, when it listens, COMMAND ADDRESS-OF-B in a")
+                   help="run COMMAND in guest b and, when it waits for clients, COMMAND ADDRESS-OF-B in a")
     p.add_argument("--server", nargs=2, metavar=("GUEST", "COMMAND"),
-                   help="run COMMAND in GUEST; the client begins when it listens on a TCP port")
+                   help="run COMMAND in GUEST as the server")
     p.add_argument("--client", nargs=2, metavar=("GUEST", "COMMAND"),
-                   help="and this; in both $PEER is the other's address")
-    p.add_argument("--seconds", type=float, help="record so long")
+                   help="run COMMAND in GUEST as its client; in both, $PEER is the other's address")
+    p.add_argument("--seconds", type=float, help="record this long")
     p.add_argument("--buffer", type=float, default=16, metavar="MB",
-                   help="memory for events in a guest, for each of its CPUs (default 16)")
+                   help="trace buffer of a guest, per CPU (default 16)")
     p.add_argument("--limit", type=float, default=256, metavar="MB",
-                   help="what the file of an adapter may grow to (default 256)")
+                   help="size limit of an adapter's file (default 256)")
     p.add_argument("--frame-bytes", type=int, default=256, metavar="N",
                    help="bytes to keep of each frame (default 256)")
     p.add_argument("--no-provider", action="store_true",
-                   help="without the provider's events, which cost most")
+                   help="omit the provider's events, which cost most")
     p.add_argument("--merge", action="store_true",
-                   help="only make the files of FOLDER again from FOLDER/raw")
+                   help="only rebuild the files of FOLDER from FOLDER/raw")
     p.add_argument("--sql", metavar="QUERY",
-                   help="only ask the recording in FOLDER, by Perfetto's trace processor "
-                   "(lab/fetch-perfetto gets it); a header and rows with tabs")
+                   help="only query the recording in FOLDER by Perfetto's trace processor "
+                   "(lab/perfetto/fetch-perfetto gets it); prints tab-separated rows")
     p.add_argument("--clean", action="store_true",
-                   help="only end what a recording that was killed has left in the lab")
+                   help="only remove what a killed recording has left in the lab")
 
 
 def say(text: str) -> None:
@@ -119,15 +120,7 @@ def _pair(lab: Lab, args) -> int:
         server, client = (b, args.pair), (a, f"{args.pair} $PEER")
     else:
         server, client = tuple(args.server), tuple(args.client)
-    status = 0
-    for (guest, _), result in zip((server, client), run_pair(lab, server, client)):
-        for stream in (result.out, result.err):
-            for line in stream.splitlines():
-                print(f"{guest}: {line}", flush=True)
-        if result.rc != 0:
-            say(f"the command in guest {guest} ended with status {result.rc}")
-            status = result.rc or 1
-    return status
+    return pair.status(pair.run(lab, server, client, show=pair.Labelled()), server, client, say)
 
 
 def run(args) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One clock out of many.
+"""One clock from many.
 
 Three kinds of clock meet. A guest's trace clock goes at some steady rate beside
 its adapter's; adapters have the virtual clocks of their QEMU processes; and all
@@ -7,8 +7,8 @@ processes have the host's monotonic clock. Nothing is guessed: what is known are
 pairs of events of which one was certainly first, and readings of two clocks that
 were taken together. From these follow a most likely time, and how wrong it can be.
 
-The clock of the lab is the host's, less the time for which the first guest stood
-still, from 0 at the begin of the recording. Times are nanoseconds.
+The clock of the lab is the host's, less the time for which the first guest was
+stopped, from 0 at the start of the recording. Times are nanoseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import bisect
 import dataclasses
 
 from ..errors import LabError
-from .devlog import Sync
+from .device_log import Sync
 
 
 class HostClock:
@@ -46,8 +46,8 @@ class HostClock:
         if segment == len(syncs):
             return syncs[-1].host + time - syncs[-1].time
         a, b = syncs[segment - 1], syncs[segment]
-        # Virtual time stood before the reading at a stop was taken, and ran before
-        # that when it went on: the other reading tells.
+        # At a stop, virtual time had stopped before the reading was taken; at a
+        # resume, it ran before: use the other reading.
         if a.running and not b.running:
             return a.host + time - a.time
         if b.running and not a.running:
@@ -57,14 +57,14 @@ class HostClock:
         return a.host + (time - a.time) * (b.host - a.host) / (b.time - a.time)
 
     def still(self) -> list[tuple[float, float]]:
-        """Host times between which the machine stood still."""
+        """Host times between which the machine was stopped."""
         found, since = [], None
         for number, sync in enumerate(self._syncs):
             if not sync.running and since is None:
                 since = self.host(sync.time, number) if number else sync.host
-                stood = sync.time
+                stopped = sync.time
             elif sync.running and since is not None:
-                found.append((since, self.host(stood, number)))
+                found.append((since, self.host(stopped, number)))
                 since = None
         if since is not None:
             found.append((since, self._syncs[-1].host))

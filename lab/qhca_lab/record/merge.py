@@ -7,13 +7,13 @@ import dataclasses
 from collections import defaultdict
 
 from ..errors import LabError
-from . import chrome, names
+from ..pcapng import Packet
+from . import names, trace_format
 from .causes import Device, pair_frames
 from .clocks import HostClock, LabClock, Line, Order, fit, shift
-from .devlog import DeviceLog
+from .device_log import DeviceLog
 from .ftrace import Event as GuestEvent
 from .ftrace import GuestLog
-from .packets import Packet
 
 DRIVER, DEVICE = 1000001, 1000002  # threads; those of applications are real ids
 
@@ -40,8 +40,8 @@ class _Node:
         self.shift_worst = 0.0
         self.line: Line | None = None
         # Device events by number of the record; guest events by kind and key.
-        self.points: dict[int, chrome.Event] = {}
-        self.keyed: dict[tuple, list[chrome.Event]] = defaultdict(list)
+        self.points: dict[int, trace_format.Event] = {}
+        self.keyed: dict[tuple, list[trace_format.Event]] = defaultdict(list)
         if source.device:
             self.device = Device(self.name, source.device.records)
             self.host = HostClock(source.device.syncs)
@@ -160,13 +160,13 @@ def _device_events(node: _Node, lab: LabClock, known: names.Names) -> None:
         if frame is not None and frame > number:
             frame = None  # it was kept back
         time = lab.time(node.host_time(number if frame is None else frame)) + node.shift
-        node.points[number] = chrome.Event(
+        node.points[number] = trace_format.Event(
             time, node.number, DEVICE, name, "device", known.args(record.fields), record.kind,
             number,
         )  # fmt: skip
 
 
-def _guest_events(node: _Node, lab: LabClock, known: names.Names) -> list[chrome.Event]:
+def _guest_events(node: _Node, lab: LabClock, known: names.Names) -> list[trace_format.Event]:
     events = []
     for order, event in enumerate(node.source.guest.events):
         time = lab.time(node.host.host(node.line.time(event.clock))) + node.shift
@@ -177,7 +177,7 @@ def _guest_events(node: _Node, lab: LabClock, known: names.Names) -> list[chrome
         args = known.args(known.decode(kind, fields)) | {"cpu": event.cpu}
         if not provider:
             args["task"] = f"{event.comm}-{event.pid}"
-        made = chrome.Event(
+        made = trace_format.Event(
             time, node.number, event.pid if provider else DRIVER,
             names.guest_event(kind, fields), "provider" if provider else "driver", args, kind,
             order,
@@ -189,12 +189,12 @@ def _guest_events(node: _Node, lab: LabClock, known: names.Names) -> list[chrome
     return events
 
 
-def _before(events: list[chrome.Event], time: float) -> chrome.Event | None:
+def _before(events: list[trace_format.Event], time: float) -> trace_format.Event | None:
     """The last of EVENTS (in order of time) not after TIME."""
     return next((e for e in reversed(events) if e.time <= time), None)
 
 
-def _after(events: list[chrome.Event], time: float) -> chrome.Event | None:
+def _after(events: list[trace_format.Event], time: float) -> trace_format.Event | None:
     return next((e for e in events if e.time >= time), None)
 
 
@@ -204,7 +204,7 @@ def _after(events: list[chrome.Event], time: float) -> chrome.Event | None:
 class _Arrows:
     def __init__(self, nodes: dict[str, _Node], pairs: dict):
         self.nodes = nodes
-        self.flows: list[chrome.Flow] = []
+        self.flows: list[trace_format.Flow] = []
         self.received: dict[tuple[str, int], list[tuple[str, int]]] = defaultdict(list)
         self.sent: dict[tuple[str, int], tuple[str, int]] = {}
         self.drawn: set[tuple[int, int]] = set()
@@ -220,7 +220,7 @@ class _Arrows:
 
     def _interrupts(self) -> None:
         """What a CQE led to in its own adapter and guest, but for the poll."""
-        self.events_of: dict[tuple[str, int], list[chrome.Event]] = defaultdict(list)
+        self.events_of: dict[tuple[str, int], list[trace_format.Event]] = defaultdict(list)
         for node in self.nodes.values():
             if not node.device:
                 continue
@@ -253,7 +253,7 @@ class _Arrows:
                     if told:
                         found.append(told)
 
-    def completion(self, node: _Node, number: int) -> list[chrome.Event]:
+    def completion(self, node: _Node, number: int) -> list[trace_format.Event]:
         """From a CQE to the application that polls it."""
         fields = node.device.records[number].fields
         written = node.points[number]
@@ -262,9 +262,9 @@ class _Arrows:
                if not polled or e.time <= polled.time]
         return [written, *way] + ([polled] if polled else [])
 
-    def draw(self, name: str, kind: str, events: list[chrome.Event], **args) -> None:
+    def draw(self, name: str, kind: str, events: list[trace_format.Event], **args) -> None:
         """An arrow through EVENTS; what would go back in time is left out."""
-        way: list[chrome.Event] = []
+        way: list[trace_format.Event] = []
         for event in events:
             if way and event is way[-1]:
                 continue
@@ -273,10 +273,10 @@ class _Arrows:
                 continue
             way.append(event)
         if len(way) > 1:
-            self.flows.append(chrome.Flow(name, kind, way, args))
+            self.flows.append(trace_format.Flow(name, kind, way, args))
             self.drawn.update((id(a), id(b)) for a, b in zip(way, way[1:]))
 
-    def posting(self, node: _Node, message) -> list[chrome.Event]:
+    def posting(self, node: _Node, message) -> list[trace_format.Event]:
         """From the application to the WQE fetched."""
         fetched = node.points[message.fetched]
         way = []
@@ -313,7 +313,7 @@ class _Arrows:
             for message in node.device.messages if node.device else ():
                 self._message(node, message, completes.get(id(message)))
 
-    def _crossing(self, node: _Node, number: int) -> list[chrome.Event]:
+    def _crossing(self, node: _Node, number: int) -> list[trace_format.Event]:
         """A packet out, and in at the peer, if it came there."""
         way = [node.points[number]]
         for to, into in self.received.get((node.name, number), ())[:1]:
@@ -322,7 +322,7 @@ class _Arrows:
 
     def _message(self, node: _Node, message, done: tuple[_Node, int] | None) -> None:
         way = self.posting(node, message)
-        crossed: list[chrome.Event] = []
+        crossed: list[trace_format.Event] = []
         if message.out:
             crossed = self._crossing(node, message.out[0])
             way += crossed
@@ -483,7 +483,7 @@ def merge(sources: list[Source], about: dict | None = None) -> Merged:
     _shift_devices(recorded, pairs)
 
     known = names.Names([n.device for n in recorded])
-    events: list[chrome.Event] = []
+    events: list[trace_format.Event] = []
     clocks = {}
     for node in recorded:
         _device_events(node, lab, known)
@@ -517,7 +517,7 @@ def merge(sources: list[Source], about: dict | None = None) -> Merged:
         if not node.device:
             problems.append(f"guest {node.name}: nothing is recorded, it has no qhca adapter")
 
-    chrome.place(events)
+    trace_format.place(events)
     arrows = _Arrows(by_name, pairs)
     arrows.messages()
     arrows.doorbells()
@@ -535,20 +535,20 @@ def merge(sources: list[Source], about: dict | None = None) -> Merged:
             name, order = "driver", 2
         else:
             name, order = f"application {comms.get(event.tid, '?')} {event.tid}", 1
-        threads[event.pid, event.tid] = chrome.Thread(event.pid, event.tid, name, order)
+        threads[event.pid, event.tid] = trace_format.Thread(event.pid, event.tid, name, order)
     processes = {
         n.number: f"guest {n.name}" + (f" {n.source.ip}" if n.source.ip else "") for n in nodes
     }
     if arrows.backwards:
         problems.append(f"{arrows.backwards} arrows would go back in time and were left out")
     other = {
-        "format": "qhca timeline", "version": 1, "clock": "nanoseconds since the begin, "
-        "less what guest " + recorded[0].name + " stood still", "clocks": clocks,
+        "format": "qhca timeline", "version": 1, "clock": "nanoseconds since the start, "
+        "less the time in which guest " + recorded[0].name + " was stopped", "clocks": clocks,
         "lost": {n.name: {"device": n.source.device.lost,
                           "guest": n.source.guest.lost if n.source.guest else 0}
                  for n in recorded},
         "problems": problems, **(about or {}),
     }  # fmt: skip
-    trace = chrome.render(events, arrows.flows, processes, list(threads.values()), other)
+    trace = trace_format.render(events, arrows.flows, processes, list(threads.values()), other)
     return Merged(trace, [f"guest {n.name}" for n in recorded], _packets(recorded, lab, pairs),
                   problems)

@@ -10,12 +10,12 @@ from pathlib import Path
 from ..errors import LabError
 from ..paths import TOP
 
-PROCESSOR = TOP / "lab" / "perfetto.d" / "processor.mjs"
+PROCESSOR = TOP / "lab" / "perfetto" / "processor.mjs"
 
 
 def folder() -> str:
     """Where the processor is; LabError, with the way to get it, where it is not."""
-    got = subprocess.run([TOP / "lab" / "fetch-perfetto", "--cached"], capture_output=True,
+    got = subprocess.run([TOP / "lab" / "perfetto" / "fetch-perfetto", "--cached"], capture_output=True,
                          text=True, check=False)
     if got.returncode:
         raise LabError(got.stderr.strip().removeprefix("qhca: error: "))

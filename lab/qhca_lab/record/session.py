@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
+from .. import pcapng
 from ..errors import LabError
-from ..guest import Background
 from ..page import TraceError, render
-from . import devlog, ftrace, packets
+from . import device_log, ftrace
 from .merge import Merged, Source, merge
 
 
@@ -135,7 +134,7 @@ def merge_folder(folder: Path, notes: list[str]) -> Merged:
     for name, ip in guests.items():
         device, guest = raw / f"{name}.device", raw / f"{name}.guest"
         sources.append(Source(
-            name, devlog.read(device) if device.exists() else None,
+            name, device_log.read(device) if device.exists() else None,
             ftrace.parse(guest.read_text(errors="replace"), guest.name)
             if guest.exists() else None, str(ip),
         ))  # fmt: skip
@@ -157,9 +156,9 @@ def write(merged: Merged, folder: Path) -> None:
         f.write(json.dumps(trace, indent=1)[:-2] + ',\n "traceEvents": [\n')
         f.write(",\n".join(json.dumps(e, separators=(",", ":")) for e in events))
         f.write("\n]}\n")
-    packets.write(folder / "wire.pcapng", merged.interfaces, merged.packets,
-                  "times are those of trace.json: the virtual clock of the lab, from 0 at "
-                  "the begin of the recording")
+    pcapng.write(folder / "wire.pcapng", merged.interfaces, merged.packets,
+                 "times are those of trace.json: the virtual clock of the lab, from 0 at "
+                 "the begin of the recording")
     page = folder / "page.html"
     page.unlink(missing_ok=True)
     if len(merged.trace["traceEvents"]) <= PAGE_EVENTS:
@@ -170,27 +169,3 @@ def write(merged: Merged, folder: Path) -> None:
     else:
         merged.problems.append("no page.html: there is too much for one page; "
                                "open trace.json in Perfetto")
-
-
-def run_pair(lab, server: tuple[str, str], client: tuple[str, str],
-             timeout: float = 600.0) -> list:
-    """Run a server and, once it listens on a TCP port it did not have before, a
-    client; SERVER and CLIENT are (guest, shell command), and $PEER is the other's
-    address. Returns both results; a server that does not end is ended."""
-    a, b = lab[client[0]], lab[server[0]]
-    before = b.listening()
-    job: Background = b.start(server[1], env={"PEER": a.ip})
-    try:
-        deadline = time.monotonic() + 60
-        while b.listening() <= before and job.running:
-            if time.monotonic() > deadline:
-                raise LabError(f"the server in guest {b.name} listens to no TCP port after 60 s")
-        result = a.run(client[1], timeout, check=False, env={"PEER": b.ip})
-        try:
-            return [job.wait(30 if result.rc == 0 else 5), result]
-        except LabError as error:
-            if result.rc == 0:
-                raise LabError(f"the client ended, the server did not: {error}") from None
-            return [job._result(), result]
-    finally:
-        job.kill()

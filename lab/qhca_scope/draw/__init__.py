@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from . import frame, ring, sgl, table, va_dma
-from . import subject as looks
-from .subject import DrawError, Subject
+from . import model as looks
+from .model import DrawError, Subject
 
 FIGURES = {
     "va-dma": "the buffer as the application and as the adapter see it",

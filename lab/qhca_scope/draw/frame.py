@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from qhca_lab.svg import Svg
 
-from .subject import Subject
+from .model import Subject
 
 EDGE = 28.0  # room at the sides
 WIDTH_MIN, WIDTH, WIDTH_MAX = 640, 960, 2400

@@ -10,7 +10,7 @@ from qhca_lab.svg import Svg, elide, number
 
 from . import frame
 from .entry import kind, untouched, words
-from .subject import Subject, size
+from .model import Subject, size
 
 ROW = 23.0
 SHOWN = 12

@@ -8,7 +8,7 @@ import math
 from qhca_lab.svg import HUES, Svg, elide
 
 from . import frame
-from .subject import PAGE, Run, Subject, size
+from .model import PAGE, Run, Subject, size
 
 ROW = 30.0
 SHOWN = 9

@@ -9,7 +9,7 @@ from qhca_lab.svg import Svg, elide, wrap
 
 from . import frame
 from .entry import details, untouched
-from .subject import Subject, size
+from .model import Subject, size
 
 ROW = 22.0
 MINI = 22.0

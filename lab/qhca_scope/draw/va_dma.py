@@ -9,7 +9,7 @@ import dataclasses
 from qhca_lab.svg import HUES, Svg, elide
 
 from . import frame
-from .subject import PAGE, Run, Subject, about
+from .model import PAGE, Run, Subject, about
 
 ROW = 26.0
 GAP = 30.0
@@ -90,7 +90,7 @@ def draw(subject: Subject, runs: list[Run], marked: int | None = None,
         "a DMA address is a physical one, behind an IOMMU an IOVA.",
         "" if subject.va is not None else
         "The adapter does not know virtual addresses of rings, only the guest's driver does, "
-        "and that could not be asked: offsets stand in their place.",
+        "which could not be asked: offsets are shown instead.",
         "" if whole else "The table was too large, or broken, to be read to its end.",
     )  # fmt: skip
 

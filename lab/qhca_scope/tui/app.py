@@ -14,11 +14,11 @@ import time
 from qhca_lab import LabError
 from qhca_lab.qmp import wait_any
 
-from .. import shape
+from .. import render
 from ..style import ASCII
-from ..trouble import ScopeError, Usage
+from ..errors import ScopeError, Usage
 from . import panes
-from .guard import Guard
+from .cleanup import Cleanup
 from .model import Model, View, undo
 
 try:
@@ -89,7 +89,7 @@ def check_terminal() -> None:
         raise Usage(f"the terminal interface cannot draw on TERM={term or '(nothing)'}", commands)
 
 
-def text_row(line: shape.Line, width: int, unicode: bool, on: str | None = None):
+def text_row(line: render.Line, width: int, unicode: bool, on: str | None = None):
     """A line as a canvas row of WIDTH; ON is the attribute of a chosen row."""
     markup = []
     for kind, text in line:
@@ -154,10 +154,10 @@ def make_pane_class():
 class App:
     """The interface of a Model until it is left."""
 
-    def __init__(self, model: Model, guard: Guard | None, colour: str = "auto",
+    def __init__(self, model: Model, cleanup: Cleanup | None, colour: str = "auto",
                  page: str | None = None):
         self.model = model
-        self.guard = guard
+        self.cleanup = cleanup
         self.colours = self._colours(colour)
         self.unicode = urwid.supports_unicode()
         self.focus = page or "context"
@@ -353,8 +353,8 @@ class App:
         except LabError as error:
             hint = getattr(error, "hint", "")
             self.message = ("bad", f"{error}" + (f"; {hint}" if hint else ""))
-        if self.guard:
-            self.guard.tell(self.model.report())
+        if self.cleanup:
+            self.cleanup.tell(self.model.report())
         self.draw()
         return True
 
@@ -368,10 +368,10 @@ class App:
             self.ask("step: ", "wqe 5", self._step_words)
         elif key == "c":
             gone = model.go()
-            self.message = ("good", f"{', '.join(gone)} went on" if gone else "all run already")
+            self.message = ("good", f"{', '.join(gone)} resumed" if gone else "all guests were running")
             model.refresh()
         elif key == "f":
-            if any(v.stands for v in model.views.values()):
+            if any(v.stopped for v in model.views.values()):
                 model.go()
             else:
                 model.freeze()
@@ -484,12 +484,12 @@ class App:
         except (LabError, ValueError) as error:
             hint = getattr(error, "hint", "")
             self.message = ("bad", f"{error}" + (f"; {hint}" if hint else ""))
-        if self.guard:
-            self.guard.tell(self.model.report())
+        if self.cleanup:
+            self.cleanup.tell(self.model.report())
         self.draw()
 
     def _step_words(self, words: list[str]) -> None:
-        from ..numbers import number
+        from ..parsing import number
 
         count = number(words[1], 32) if len(words) > 1 else 1
         self.model.step(words[0], count)
@@ -513,7 +513,7 @@ class App:
         self.model.refresh()
 
     def _delete_words(self, words: list[str]) -> None:
-        from ..numbers import number
+        from ..parsing import number
 
         there = self.model.breaks()
         if words == ["all"]:
@@ -529,7 +529,7 @@ class App:
         self.message = ("good", f"{len(gone)} removed")
 
     def _show_words(self, words: list[str]) -> None:
-        from ..numbers import number
+        from ..parsing import number
 
         view = self.model.view
         if words[0] not in view.machine.kinds() or words[0] == "mcg":
@@ -587,7 +587,7 @@ class App:
             self._leave(undo_all=True)
             return
         some = f"{len(self.model.own)} break(s) were set here" if self.model.own \
-            else "guests stand"
+            else "guests are stopped"
         self.popup("quit", f" {some}.\n\n y  remove them and let all guests go on\n"
                    " k  keep all as it is\n n  stay here", {
                        "y": lambda: self._leave(True), "enter": lambda: self._leave(True),
@@ -642,7 +642,7 @@ class App:
         takes long: all of a guest that runs."""
         changed = self.events()
         now = time.monotonic()
-        live = now >= self._live and any(not v.stands for v in self.model.views.values())
+        live = now >= self._live and any(not v.stopped for v in self.model.views.values())
         if changed or live:
             self.model.refresh()
             self.draw()
@@ -682,15 +682,15 @@ def run(scope, guest: str | None, colour: str = "auto", page: str | None = None)
     for machine in scope.machines.values():
         machine.timeout = 5.0
     model = Model(scope, guest)
-    guard = Guard(scope.lab)
+    cleanup = Cleanup(scope.lab)
     app = None
     try:
-        app = App(model, guard, colour, page)
+        app = App(model, cleanup, colour, page)
         app.run()
     finally:
         try:
             if app is None or app.undo_all:
                 undo(scope, model.report())
         finally:
-            guard.bye()
+            cleanup.bye()
     return 0

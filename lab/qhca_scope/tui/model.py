@@ -9,7 +9,7 @@ import ipaddress
 from qhca_lab import LabError
 
 from ..machine import AT_BREAK, RUNNING, Machine, number_of, shown_number
-from ..trouble import ScopeError
+from ..errors import ScopeError
 
 HISTORY = 1000                  # events kept of a guest
 AROUND = 24                     # entries asked of a ring
@@ -45,7 +45,7 @@ class View:
         self._seen_stop: tuple | None = None
 
     @property
-    def stands(self) -> bool:
+    def stopped(self) -> bool:
         return self.state is not None and self.state != RUNNING
 
     @property
@@ -267,7 +267,7 @@ class Model:
 
     def _forget_gone(self) -> None:
         """Breaks that were met once, or removed by another tool, are not ours any
-        more; but a guest may stand by them."""
+        more; but a guest may still be stopped at them."""
         for guest in {guest for guest, _ in self.own}:
             view = self.views[guest]
             try:
@@ -332,13 +332,13 @@ class Model:
         self.own = [own for own in self.own if own != (guest, number)]
 
     def leaves_nothing(self) -> bool:
-        """May one quit without a question: no own break, nobody stands by our
-        doing?"""
+        """Can the interface quit without a question: has it no breaks, and has it
+        stopped no guest?"""
         return not self.own and not (
-            self.touched and any(v.stands for v in self.views.values()))
+            self.touched and any(v.stopped for v in self.views.values()))
 
     def report(self) -> dict:
-        """What a guard must undo when this program dies."""
+        """What the cleanup must undo when this program dies."""
         return {"breaks": self.own, "touched": self.touched}
 
 

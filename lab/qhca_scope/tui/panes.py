@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 
-from .. import shape
+from .. import render
 from ..machine import number_of, shown_number
-from ..shape import Line
+from ..render import Line
 from .model import View
 
 PACKETS = ("tx", "rx", "rx_drop", "retransmit")
@@ -23,7 +23,7 @@ def state_words(view: View) -> tuple[str, str]:
         return "bad", "ended"
     if view.at_break:
         return "path", "at a break"
-    if view.stands:
+    if view.stopped:
         return "warn", "frozen" if view.state == "paused" else view.state
     return "good", f"steps: {view.stepping}" if view.stepping else "runs"
 
@@ -53,13 +53,13 @@ def wrapped(line: Line, width: int, indent: int) -> list[Line]:
 
 
 def stop_lines(view: View, width: int) -> list[Line]:
-    """Why it stands, and the last doorbell: three lines, always."""
+    """Why it stopped, and the last doorbell: always three lines."""
     kind, words = state_words(view)
     lines: list[Line] = []
     if view.trouble:
         lines += wrapped([("bad", view.trouble)], width, 2)[:2]
     elif view.at_break:
-        lines += wrapped([("path", shape.sentence(view.stop) or words)], width, 2)[:2]
+        lines += wrapped([("path", render.sentence(view.stop) or words)], width, 2)[:2]
     else:
         hint = {"runs": "  b sets a break, f freezes all guests",
                 "frozen": "  c lets all go on"}.get(words, "")
@@ -71,7 +71,7 @@ def stop_lines(view: View, width: int) -> list[Line]:
         lines.append([("dim", "nothing has been done about this doorbell yet")])
     elif bell:
         bare = {k: v for k, v in bell.items() if k not in ("kind", "time")}
-        text = "".join(t for _, t in shape.event_line(dict(bare, kind="doorbell")))
+        text = "".join(t for _, t in render.event_line(dict(bare, kind="doorbell")))
         line: Line = [("key", "last "), ("number", " ".join(text.split()))]
         if view.history[-1].get("time") is not None and "time" in bell:
             ago = (view.history[-1]["time"] - bell["time"]) / 1000
@@ -99,29 +99,29 @@ def object_lines(view: View, width: int) -> tuple[list[Line], int | None]:
     lines: list[Line] = []
     row = None
     for entry in view.objects:
-        entry = shape.merged(entry)
+        entry = render.merged(entry)
         number = number_of(view.kind, entry)
         if number == view.number and row is None:
             row = len(lines)
         words = " ".join(str(entry[k]) for k in ("type", "state", "gid") if k in entry)
         lines.append([("number", f"{shown_number(view.kind, number):>6} "),
-                      (shape.mood(str(entry.get("state", ""))), words)])
+                      (render.mood(str(entry.get("state", ""))), words)])
     return lines or [[("dim", f"no {view.kind}")]], row
 
 
 def grid(item: dict, before: dict, width: int) -> list[Line]:
     """The plain fields of ITEM in as many columns as fit; those that differ
     from BEFORE are marked. What says nothing is left out unless it changed."""
-    now, old = shape.merged(item), shape.merged(before) if before else {}
+    now, old = render.merged(item), render.merged(before) if before else {}
     cells = []
     for key, value in now.items():
-        if not shape.is_plain(value) or key in ("raw", "rx_hash_key"):
+        if not render.is_plain(value) or key in ("raw", "rx_hash_key"):
             continue
         changed = bool(old) and old.get(key) != value
-        if shape.nothing(value) and not changed and value is not True:
+        if render.nothing(value) and not changed and value is not True:
             continue
-        text = shape.scalar(key, value)
-        cells.append((key, text, "path" if changed else shape.mood(text)))
+        text = render.scalar(key, value)
+        cells.append((key, text, "path" if changed else render.mood(text)))
     if not cells:
         return []
     across = next((n for n in range(min(len(cells), width // 8 + 1), 1, -1)
@@ -162,18 +162,18 @@ def context_lines(view: View, width: int) -> list[Line]:
             lines += [[("title", name)], *part]
     rest = {k: v for k, v in view.look.items()
             if k not in ("context", "object", "number", "raw")}
-    for name, value in shape.merged(rest).items():
+    for name, value in render.merged(rest).items():
         if isinstance(value, dict):
             part = grid(value, view.before.get(name, {}), width)
             if part:
                 lines += [[("title", name)], *part]
-            for inner, deep in shape.merged(value).items():
+            for inner, deep in render.merged(value).items():
                 if isinstance(deep, dict):
                     part = grid(deep, view.before.get(name, {}).get(inner, {}), width)
                     lines += [[("title", f"{name}, {inner}")], *part] if part else []
                 elif isinstance(deep, list) and deep:
                     lines.append([("title", f"{name}, {inner}")])
-                    lines += shape.table([d if isinstance(d, dict) else {"": d} for d in deep],
+                    lines += render.table([d if isinstance(d, dict) else {"": d} for d in deep],
                                          width)
     return lines
 
@@ -184,7 +184,7 @@ def ring_lines(view: View, name: str, width: int) -> tuple[list[Line], int | Non
     if not look:
         return [[("dim", "none" if view.rings else "it has no ring")]], None
     entries = [{k: v for k, v in e.items() if k not in LEFT_OUT} for e in look["entries"]]
-    lines = shape.table(entries, width, marks=shape.ring_marks(look) or None)
+    lines = render.table(entries, width, marks=render.ring_marks(look) or None)
     if lines and lines[-1] and lines[-1][0][1].startswith("· also"):
         lines.pop()
     at = view.cursor(name)
@@ -200,13 +200,13 @@ def table_lines(view: View, width: int, height: int) -> list[Line]:
         return [[("bad", view.walk["error"])]]
     if not view.walk:
         return [[("dim", "no ring to walk: choose an object that has one")]]
-    lines = shape.walk_lines(view.walk, width)
+    lines = render.walk_lines(view.walk, width)
     for count in (4, 3, 2, 1):
         if len(lines) <= height:
             break
         hops = [dict(hop, entries=around(hop["entries"], count)) if "entries" in hop else hop
                 for hop in view.walk.get("hops", [])]
-        lines = shape.walk_lines(dict(view.walk, hops=hops), width)
+        lines = render.walk_lines(dict(view.walk, hops=hops), width)
     return lines
 
 
@@ -227,7 +227,7 @@ def event_lines(view: View, width: int, kinds: tuple = ()) -> list[Line]:
     for n, event in enumerate(view.history):
         if kinds and event.get("kind") not in kinds:
             continue
-        line = shape.event_line(event, last)
+        line = render.event_line(event, last)
         if event.get("kind") in PACKETS:
             line[1] = ("path", line[1][1])
         rows = wrapped(line, width, 14)
@@ -253,7 +253,7 @@ def completion_lines(view: View, width: int) -> list[Line]:
         if entries:
             rows = [{k: v for k, v in e.items()
                      if k not in (*LEFT_OUT, "phase", "timestamp")} for e in entries[-8:]]
-            table = shape.table(rows, width)
+            table = render.table(rows, width)
             if table[-1][0][1].startswith("· also"):
                 table.pop()
             lines += table

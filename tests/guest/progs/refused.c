@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * refused: what docs/verbs.md says is not supported.  Prints one JSON object:
+ * refused: what docs/reference/verbs.md says is not supported.  Prints one JSON object:
  * for each the name of the error (0: it was not refused).
  */
 #define _GNU_SOURCE

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Shared by the shell scripts of lab/. Source it, do not run it.
+# shellcheck shell=bash
+
+set -euo pipefail
+
+# The checkout by its own path, and as all builds name it. kbuild, make and QEMU's
+# configure take no path with a space: then that is a link without one, at which
+# lab/in-root mounts the checkout. lab/qhca_lab/paths.py does the same.
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+QHCA_TOP=$checkout
+case $checkout in
+*[!a-zA-Z0-9/._+@%~-]*)
+    hash=$(printf %s "$checkout" | sha256sum | cut -c1-12)
+    QHCA_TOP=/var/tmp/qhca-$(id -u)-$hash
+    [ "$(readlink "$QHCA_TOP")" = "$checkout" ] || ln -sT -- "$checkout" "$QHCA_TOP"
+    here=$(pwd -P)
+    case $here/ in
+    "$checkout"/*) cd "$QHCA_TOP${here#"$checkout"}" ;;
+    esac
+    ;;
+esac
+# shellcheck source=../versions.env
+. "$QHCA_TOP/lab/versions.env"
+
+# All products live here; QHCA_BUILD moves them, QHCA_CACHE only the big roots.
+BUILD=${QHCA_BUILD:-$QHCA_TOP/build}
+CACHE=${QHCA_CACHE:-$BUILD/cache}
+JOBS=${QHCA_JOBS:-$(nproc)}
+export LC_ALL=C.UTF-8
+
+# in_root PATH: it without links, as it is named in the build root.
+in_root() {
+    local path
+    path=$(readlink -f "$1")
+    case $path/ in
+    "$checkout"/*) path=$QHCA_TOP${path#"$checkout"} ;;
+    esac
+    printf '%s\n' "$path"
+}
+
+say() { printf 'qhca: %s\n' "$*" >&2; }
+die() { printf 'qhca: error: %s\n' "$*" >&2; exit 1; }
+
+# as_root COMMAND...: run a command as root, through sudo when we are not.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo -- "$@"
+    else
+        die "this step needs root: run as root, or install sudo"
+    fi
+}
+
+# key FILE... [-- WORD...]: short hash of files' content and of words. The folder that
+# the scripts are in makes no difference.
+key() {
+    {
+        while [ $# -gt 0 ] && [ "$1" != -- ]; do
+            sed 's,lab/build/,lab/,g' -- "$1"
+            shift
+        done
+        printf '%s\n' "$@"
+    } | sha256sum | cut -c1-12
+}
+
+# packages FILE: its words without the comments.
+packages() { sed 's/#.*//' "$1" | tr -s ' \t\n' ' '; }
+
+# quiet WHAT COMMAND...: run it with its output in build/log/WHAT.log; when it
+# fails, show the log's end and give up.
+quiet() {
+    local what=$1 log
+    shift
+    mkdir -p "$BUILD/log"
+    log=$BUILD/log/${what// /-}.log
+    # In the background, because "if ! function" would switch errexit off in it.
+    "$@" >"$log" 2>&1 </dev/null &
+    if ! wait $!; then
+        tail -n 40 "$log" >&2
+        die "$what failed; the whole log is $log"
+    fi
+}
+
+# timed WHAT COMMAND...: quiet, but say what is done and how long it took.
+timed() {
+    local t0=$SECONDS
+    say "$1 ... (log: ${BUILD#"$PWD"/}/log/${1// /-}.log)"
+    quiet "$@"
+    say "$1: done in $((SECONDS - t0)) s"
+}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The device of this tree and that of another revision, in turns."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+
+from ..errors import LabError
+from ..lab import Lab, Options
+from ..paths import BUILD, TOP
+from .perftest import NAME, measure, qhca_ends, say
+
+
+def build_before(revision: str) -> str:
+    """The QEMU of REVISION, built in a folder of its own."""
+    git = ["git", "-C", str(TOP)]
+    done = subprocess.run([*git, "rev-parse", "--verify", "--short", revision + "^{commit}"],
+                          check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise LabError(f"no such revision: {revision}")
+    name = done.stdout.strip()
+    tree = BUILD / "against" / name
+    if not tree.exists():
+        new = tree.with_suffix(".new")
+        new.mkdir(parents=True, exist_ok=True)
+        archive = subprocess.run([*git, "archive", name], check=True, stdout=subprocess.PIPE)
+        subprocess.run(["tar", "-x", "-C", str(new)], input=archive.stdout, check=True)
+        new.rename(tree)
+    env = dict(os.environ, QHCA_BUILD=str(tree / "build"),
+               QHCA_CACHE=os.environ.get("QHCA_CACHE", str(BUILD / "cache")))
+    say(f"QEMU of {name} ...")
+    subprocess.run([str(tree / "lab/build/build-qemu")], check=True, env=env)
+    return str(tree / "build/bin/qemu-system-x86_64")
+
+
+def compare(args, cases) -> int:
+    """The device of this tree against that of another revision, in turns."""
+    before = args.against
+    if not os.access(before, os.X_OK):
+        before = build_before(args.against)
+    minutes = len(cases) * args.rounds * 2 * (args.seconds + 3) / 60
+    say(f"booting four guests; then about {minutes:.0f} minutes")
+    results = []
+    with (
+        Lab.up(NAME, None, Options(smp=args.smp, tied=True), progress=say, replace=True) as now,
+        Lab.up(NAME + "-before", None, Options(smp=args.smp, tied=True, binary=before),
+               progress=say, replace=True) as then,
+    ):
+        labs = {"now": now, "before": then}
+        ends = {name: qhca_ends(lab) for name, lab in labs.items()}
+        for lab in labs.values():
+            lab.freeze()
+        for case in cases:
+            title, unit, *_ = case
+            values: dict[str, list] = {name: [] for name in labs}
+            for number in range(args.rounds):
+                for name in sorted(labs, reverse=number % 2):
+                    labs[name].thaw()
+                    values[name].append(measure(labs[name], ends[name], case, args.seconds))
+                    labs[name].freeze()
+            ratios = sorted(b / a if unit in ("us", "ms") else a / b
+                            for a, b in zip(values["now"], values["before"]))
+            entry = {"case": title, "unit": unit, "samples": values,
+                     "ratio": statistics.median(ratios), "least": ratios[0], "most": ratios[-1],
+                     **{name: statistics.median(got) for name, got in values.items()}}
+            results.append(entry)
+            say(ratio_row(entry))
+        for lab in labs.values():
+            lab.thaw()
+    print(f"\n{'':18} {'now':>12} {'before':>12} {'unit':6} {'ratio':>7} {'least':>7} {'most':>7}")
+    for entry in results:
+        print(ratio_row(entry))
+    print(f"\nbefore: {args.against}; a ratio above 1 is better than before; least and most are of "
+          f"{args.rounds} rounds")
+    target = BUILD / "bench-against.json"
+    target.write_text(json.dumps({"against": args.against, "results": results}, indent=1) + "\n")
+    print(target)
+    return 0
+
+
+def ratio_row(entry: dict) -> str:
+    return (f"{entry['case']:18} {entry['now']:>12,.1f} {entry['before']:>12,.1f} "
+            f"{entry['unit']:6} {entry['ratio']:7.3f} {entry['least']:7.3f} {entry['most']:7.3f}")

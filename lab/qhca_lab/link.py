@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The wire between guests.
+
+dgram   two guests, a pair of unix datagram sockets: no frame is lost. They are
+        joined before QEMU starts (socketpair), which costs half as much for a
+        frame as sockets that find each other by path
+        with --loss a relay (lab/qhca_lab/relay.py) is between them
+switch  any number, a Linux bridge with a tap per guest, in a network
+        namespace of its own: nothing of the host's network is touched and an
+        ordinary user may do it
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from . import process, sched
+from .errors import LabError
+
+HERE = Path(__file__).resolve().parent
+
+
+class Link:
+    """Starts the link's helpers and gives each guest its -netdev."""
+
+    def __init__(self, lab, options):
+        self.lab = lab
+        self.options = options
+        kind = options.link
+        if kind == "auto":
+            kind = "dgram" if len(lab.guests) <= 2 else "switch"
+        self.kind = kind
+        self._holder = None
+        self._ends: list[int] = []  # of the socket pair, not yet given away
+
+    def start(self) -> None:
+        self.lab.state["link"] = self.kind
+        if self.kind == "switch":
+            self._start_bridge()
+        elif self.options.loss:
+            self._start_relay()
+            self.lab.state["link"] = f"dgram, {self.options.loss} % loss"
+        elif len(self.lab.guests) == 2:
+            self._ends = [
+                s.detach() for s in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+            ]
+        self.lab.save()
+
+    def _helper(self, what: str, args: list[str], **kwargs) -> subprocess.Popen:
+        """Start a helper process that the lab ends when it goes down."""
+        with open(self.lab.logs / f"{what}.log", "wb") as log:
+            child = process.spawn(args, self.options.tied, stderr=log, **kwargs)
+        sched.prefer(child.pid)
+        self.lab.state["helpers"].append(process.identity(child.pid))
+        self.lab.save()
+        return child
+
+    def _socket(self, name: str) -> Path:
+        return self.lab.dir / f"{name}.net"
+
+    def _start_relay(self) -> None:
+        args = [sys.executable, str(HERE / "relay.py")]
+        for name in self.lab.nodes:
+            args += ["--end", f"{self.lab.dir / name}.wire", str(self._socket(name))]
+        args += [
+            "--loss", str(self.options.loss), "--seed", str(self.options.seed),
+            "--match", self.options.loss_match,
+            "--report", str(self.lab.logs / "wire.json"),
+        ]  # fmt: skip
+        self._helper("wire", args, stdout=subprocess.DEVNULL)
+        for name in self.lab.nodes:
+            wait_path(Path(f"{self.lab.dir / name}.wire"), "the wire's relay")
+
+    def _start_bridge(self) -> None:
+        """A process that only keeps a network namespace with a bridge."""
+        unshare = ["unshare", "--net"]
+        if os.getuid() != 0:
+            unshare += ["--user", "--map-root-user"]
+        script = (
+            "ip link add br0 type bridge stp_state 0 forward_delay 0 && "
+            "ip link set br0 mtu 9000 up && echo up && exec sleep infinity"
+        )
+        child = self._helper(
+            "switch",
+            unshare + ["sh", "-c", script],
+            stdout=subprocess.PIPE,
+            env=dict(os.environ, PATH="/usr/sbin:/usr/bin:/sbin:/bin"),
+        )
+        if child.stdout.readline() != b"up\n":
+            text = (self.lab.logs / "switch.log").read_text()
+            raise LabError(f"no bridge for the switch: {text.strip() or 'it ended'}")
+        self._holder = child.pid
+
+    def _tap(self, name: str) -> int:
+        """A tap of guest NAME on the bridge, made inside the namespace."""
+        ours, theirs = socket.socketpair()
+        enter = ["nsenter", f"--target={self._holder}", "--net"]
+        if os.getuid() != 0:
+            enter += ["--user", "--preserve-credentials"]
+        child = subprocess.run(
+            enter
+            + [sys.executable, str(HERE / "tap.py"), f"tap-{name}", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env=dict(os.environ, PATH="/usr/sbin:/usr/bin:/sbin:/bin"),
+        )
+        theirs.close()
+        if child.returncode != 0:
+            raise LabError(f"no tap for guest {name}: {child.stderr.strip()}")
+        _data, fds, _flags, _address = socket.recv_fds(ours, 16, 1)
+        ours.close()
+        return fds[0]
+
+    def netdev(self, name: str) -> tuple[list[str], list[int]]:
+        """QEMU's -netdev of guest NAME, and the files it must inherit."""
+        if self.kind == "switch":
+            fd = self._tap(name)
+            return ["-netdev", f"tap,id=net0,fd={fd}"], [fd]
+        if self._ends:
+            fd = self._ends.pop()
+            return ["-netdev", f"dgram,id=net0,local.type=fd,local.str={fd}"], [fd]
+        if self.options.loss:
+            remote = Path(f"{self.lab.dir / name}.wire")
+        else:
+            # A guest alone sends to nobody.
+            remote = self._socket("nobody")
+        return [
+            "-netdev",
+            f"dgram,id=net0,local.type=unix,local.path={self._socket(name)},"
+            f"remote.type=unix,remote.path={remote}",
+        ], []
+
+
+def wait_path(path: Path, what: str, timeout: float = 10.0) -> None:
+    """Wait until PATH exists; LabError names WHAT when it does not."""
+    deadline = time.monotonic() + timeout
+    while not path.exists():
+        if time.monotonic() > deadline:
+            raise LabError(f"{what} did not start: no {path}")
+        time.sleep(0.01)
