@@ -54,7 +54,7 @@ struct qhca_aq {
 
 struct qhca_eq {
 	struct qhca_core *core;
-	struct qhca_kbuf buf;
+	struct qhca_queue_buf buf;
 	u32 eqn;
 	u32 cons;
 	u8 shift;

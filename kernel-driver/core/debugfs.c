@@ -92,7 +92,7 @@ static int stats_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(stats);
 
-static void show_kbuf(struct seq_file *s, const struct qhca_kbuf *kb)
+static void show_kbuf(struct seq_file *s, const struct qhca_queue_buf *kb)
 {
 	const struct qhca_plan *p = &kb->table.plan;
 

@@ -23,7 +23,7 @@ static struct qhca_eqe *eq_peek(struct qhca_eq *eq)
 	u32 slot = cons & (BIT(eq->shift) - 1);
 	struct qhca_eqe *eqe;
 
-	eqe = qhca_kbuf_ptr(&eq->buf, slot * sizeof(*eqe));
+	eqe = qhca_queue_buf_ptr(&eq->buf, slot * sizeof(*eqe));
 	if ((READ_ONCE(eqe->phase) & 1) == ((cons >> eq->shift) & 1))
 		return NULL;
 	dma_rmb();	/* the rest of the entry is as old as the phase */
@@ -288,8 +288,8 @@ static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
 	int err;
 
 	shift = min_t(u8, shift, ilog2(core->dev.caps.max_eq_depth));
-	err = qhca_kbuf_alloc(&core->dev, &eq->buf,
-			      sizeof(struct qhca_eqe) << shift);
+	err = qhca_queue_buf_alloc(&core->dev, &eq->buf,
+				   sizeof(struct qhca_eqe) << shift);
 	if (err)
 		return err;
 	eq->shift = shift;
@@ -300,7 +300,7 @@ static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
 	err = qhca_aq_create(&core->dev, QHCA_CMD_CREATE_EQ, &eqc, sizeof(eqc),
 			     &eq->eqn);
 	if (err) {
-		qhca_kbuf_free(&core->dev, &eq->buf);
+		qhca_queue_buf_free(&core->dev, &eq->buf);
 		return err;
 	}
 	/* pairs with the interrupt handlers */
@@ -316,7 +316,7 @@ static void eq_destroy(struct qhca_core *core, struct qhca_eq *eq)
 	qhca_aq_destroy_sure(&core->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
 	WRITE_ONCE(eq->made, false);
 	synchronize_irq(eq->irq);
-	qhca_kbuf_free(&core->dev, &eq->buf);
+	qhca_queue_buf_free(&core->dev, &eq->buf);
 }
 
 /* Make the asynchronous EQ and as many completion EQs as there are vectors. */

@@ -210,7 +210,7 @@ void qhca_dump_device(struct qhca_core *core, struct devlink_fmsg *m)
 
 /* ------------------------------------------------------------------- EQs -- */
 
-static void put_plan(struct devlink_fmsg *m, const struct qhca_table *t)
+static void put_plan(struct devlink_fmsg *m, const struct qhca_buf_table *t)
 {
 	devlink_fmsg_string_pair_put(m, "form", qhca_form_name(t->plan.form));
 	devlink_fmsg_u32_pair_put(m, "hops", t->plan.hops);

@@ -25,7 +25,8 @@ int qhca_ncq_create(struct qhca_nd *nd, struct qhca_ncq *cq, u8 shift,
 	cq->shift = shift;
 	cq->dbrec = &nd->dbrecs[dbrec];
 	memset(cq->dbrec, 0, sizeof(*cq->dbrec));
-	err = qhca_kbuf_alloc(dev, &cq->buf, sizeof(struct qhca_cqe) << shift);
+	err = qhca_queue_buf_alloc(dev, &cq->buf,
+				   sizeof(struct qhca_cqe) << shift);
 	if (err)
 		return err;
 	cqc.buf = cq->buf.table.desc;
@@ -49,7 +50,7 @@ int qhca_ncq_create(struct qhca_nd *nd, struct qhca_ncq *cq, u8 shift,
 err_cq:
 	qhca_aq_destroy_sure(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
 err_buf:
-	qhca_kbuf_free(dev, &cq->buf);
+	qhca_queue_buf_free(dev, &cq->buf);
 	return err;
 }
 
@@ -70,7 +71,7 @@ void qhca_ncq_destroy(struct qhca_ncq *cq)
 	dev = &cq->nd->core->dev;
 	qhca_aq_destroy_sure(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
 	cq->made = false;
-	qhca_kbuf_free(dev, &cq->buf);
+	qhca_queue_buf_free(dev, &cq->buf);
 }
 
 /* Take the next CQE, or NULL. It stays valid until qhca_ncq_publish(). */
@@ -79,7 +80,7 @@ struct qhca_cqe *qhca_ncq_next(struct qhca_ncq *cq)
 	u32 slot = cq->cons & (BIT(cq->shift) - 1);
 	struct qhca_cqe *cqe;
 
-	cqe = qhca_kbuf_ptr(&cq->buf, slot * sizeof(*cqe));
+	cqe = qhca_queue_buf_ptr(&cq->buf, slot * sizeof(*cqe));
 	if ((READ_ONCE(cqe->phase) & 1) == ((cq->cons >> cq->shift) & 1))
 		return NULL;
 	dma_rmb();	/* the rest of the entry is as old as the phase */

@@ -22,7 +22,7 @@ struct page_pool;
 struct qhca_ncq {
 	struct qhca_core_cq cq;
 	struct qhca_nd *nd;
-	struct qhca_kbuf buf;
+	struct qhca_queue_buf buf;
 	struct qhca_dbrec *dbrec;
 	u32 cons;
 	u8 shift;
@@ -43,7 +43,7 @@ struct qhca_tx_buf {
 
 struct qhca_txq {
 	struct qhca_ncq cq;
-	struct qhca_kbuf buf;
+	struct qhca_queue_buf buf;
 	struct qhca_tx_buf *bufs;
 	struct qhca_tx_seg *segs;	/* QHCA_ETH_MAX_SGE per WQE */
 	u32 num;
@@ -56,7 +56,7 @@ struct qhca_txq {
 
 struct qhca_rxq {
 	struct qhca_ncq cq;
-	struct qhca_kbuf buf;
+	struct qhca_queue_buf buf;
 	struct page_pool *pool;
 	struct page **pages;
 	struct qhca_dbrec *dbrec;

@@ -36,7 +36,8 @@ static void rx_fill(struct qhca_nd *nd, struct qhca_rxq *q)
 			nd->rx_alloc_failed++;
 			break;
 		}
-		seg = qhca_kbuf_ptr(&q->buf, (size_t)slot << QHCA_RX_STRIDE);
+		seg = qhca_queue_buf_ptr(&q->buf,
+					 (size_t)slot << QHCA_RX_STRIDE);
 		memset(seg, 0, sizeof(*seg));
 		seg->addr = cpu_to_le64(page_pool_get_dma_addr(page) +
 					RX_HEADROOM);
@@ -223,7 +224,8 @@ int qhca_rx_create(struct qhca_nd *nd)
 		q->pool = NULL;
 		goto err;
 	}
-	err = qhca_kbuf_alloc(dev, &q->buf, nd->rx_depth << QHCA_RX_STRIDE);
+	err = qhca_queue_buf_alloc(dev, &q->buf,
+				   nd->rx_depth << QHCA_RX_STRIDE);
 	if (err)
 		goto err;
 	qc.buf = q->buf.table.desc;
@@ -277,7 +279,7 @@ void qhca_rx_destroy(struct qhca_nd *nd)
 		page_pool_destroy(q->pool);
 	q->pool = NULL;
 	qhca_ncq_destroy(&q->cq);
-	qhca_kbuf_free(&nd->core->dev, &q->buf);
+	qhca_queue_buf_free(&nd->core->dev, &q->buf);
 	kvfree(q->pages);
 	q->pages = NULL;
 }

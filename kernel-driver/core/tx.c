@@ -14,7 +14,7 @@ static struct qhca_eth_wqe *tx_wqe(struct qhca_txq *q, u32 index)
 {
 	u32 slot = index & (BIT(q->shift) - 1);
 
-	return qhca_kbuf_ptr(&q->buf, (size_t)slot << QHCA_TX_STRIDE);
+	return qhca_queue_buf_ptr(&q->buf, (size_t)slot << QHCA_TX_STRIDE);
 }
 
 static struct qhca_tx_buf *tx_buf(struct qhca_txq *q, u32 index)
@@ -255,7 +255,8 @@ int qhca_tx_create(struct qhca_nd *nd)
 		err = -ENOMEM;
 		goto err;
 	}
-	err = qhca_kbuf_alloc(dev, &q->buf, nd->tx_depth << QHCA_TX_STRIDE);
+	err = qhca_queue_buf_alloc(dev, &q->buf,
+				   nd->tx_depth << QHCA_TX_STRIDE);
 	if (err)
 		goto err;
 	qc.buf = q->buf.table.desc;
@@ -300,7 +301,7 @@ void qhca_tx_destroy(struct qhca_nd *nd)
 	}
 	netdev_tx_reset_queue(netdev_get_tx_queue(nd->netdev, 0));
 	qhca_ncq_destroy(&q->cq);
-	qhca_kbuf_free(&nd->core->dev, &q->buf);
+	qhca_queue_buf_free(&nd->core->dev, &q->buf);
 	kvfree(q->segs);
 	kvfree(q->bufs);
 	q->segs = NULL;

@@ -31,8 +31,8 @@ static int cq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 	    BIT(req.shift) > dev->qdev->caps.max_cqe)
 		return -EINVAL;
 	cq->shift = req.shift;
-	err = qhca_ib_ubuf_get(dev, &cq->buf, req.buf_addr, req.buf_len,
-			       sizeof(struct qhca_cqe) << cq->shift);
+	err = qhca_ib_queue_buf_pin(dev, &cq->buf, req.buf_addr, req.buf_len,
+				    sizeof(struct qhca_cqe) << cq->shift);
 	if (err)
 		return err;
 	return qhca_ib_udb_get(dev, udata_to_quc(udata), &cq->db, req.db_addr);
@@ -46,8 +46,8 @@ static int cq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 	cq->shift = order_base_2(cqe);
 	if (BIT(cq->shift) > dev->qdev->caps.max_cqe)
 		return -EINVAL;
-	err = qhca_ib_kbuf_get(dev, &cq->buf,
-			       sizeof(struct qhca_cqe) << cq->shift);
+	err = qhca_ib_queue_buf_alloc(dev, &cq->buf,
+				      sizeof(struct qhca_cqe) << cq->shift);
 	if (err)
 		return err;
 	return qhca_ib_kdb_get(dev, &cq->db);
@@ -77,7 +77,7 @@ static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 	struct qhca_cqc cqc = {};
 	int err;
 
-	cqc.buf = qhca_ib_buf_desc(&cq->buf);
+	cqc.buf = qhca_ib_queue_buf_desc(&cq->buf);
 	cqc.dbrec = cpu_to_le64(cq->db.dma);
 	cqc.eqn = cpu_to_le32(qhca_comp_eqn(dev->qdev, vector));
 	cqc.uar = cpu_to_le32(uar);
@@ -170,7 +170,7 @@ err_cq:
 	cq_gone(dev, cq);
 err_buf:
 	qhca_ib_db_put(dev, uc, &cq->db);
-	qhca_ib_buf_put(dev, &cq->buf);
+	qhca_ib_queue_buf_free(dev, &cq->buf);
 	return err;
 }
 
@@ -191,7 +191,7 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	}
 	cq_gone(dev, cq);
 	qhca_ib_db_put(dev, udata_to_quc(udata), &cq->db);
-	qhca_ib_buf_put(dev, &cq->buf);
+	qhca_ib_queue_buf_free(dev, &cq->buf);
 	return 0;
 }
 

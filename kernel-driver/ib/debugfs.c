@@ -36,7 +36,7 @@ static void show_umem(struct seq_file *m, const char *name,
 	}
 }
 
-static void show_table(struct seq_file *m, const struct qhca_table *t)
+static void show_table(struct seq_file *m, const struct qhca_buf_table *t)
 {
 	const struct qhca_plan *plan = &t->plan;
 
@@ -54,13 +54,13 @@ static void show_table(struct seq_file *m, const struct qhca_table *t)
 }
 
 static void show_buf(struct seq_file *m, const char *name,
-		     const struct qhca_ib_buf *buf)
+		     const struct qhca_ib_queue_buf *buf)
 {
 	if (buf->umem)
 		show_umem(m, name, buf->umem, buf->access);
 	else
 		seq_printf(m, "%s:\n\tlength: %#zx\n", name, buf->kbuf.len);
-	show_table(m, qhca_ib_buf_table(buf));
+	show_table(m, qhca_ib_queue_buf_table(buf));
 }
 
 static void show_wq(struct seq_file *m, const char *name,
@@ -183,10 +183,10 @@ DEFINE_SEQ_ATTRIBUTE(mrs);
 /* ------------------------------------------------------------- tables -- */
 
 static void show_entries(struct seq_file *m, const char *name,
-			 const struct qhca_ib_buf *buf)
+			 const struct qhca_ib_queue_buf *buf)
 {
 	seq_printf(m, "%s: ", name);
-	qhca_table_show(m, qhca_ib_buf_table(buf));
+	qhca_buf_table_show(m, qhca_ib_queue_buf_table(buf));
 }
 
 static int qp_tables_show(struct seq_file *m, void *unused)
@@ -242,7 +242,7 @@ static int mr_table_show(struct seq_file *m, void *unused)
 		err = -EOPNOTSUPP;
 	} else {
 		seq_printf(m, "mr %#x: ", key);
-		qhca_table_show(m, &mr->table);
+		qhca_buf_table_show(m, &mr->table);
 	}
 	mutex_unlock(&dev->mr_lock);
 	return err;

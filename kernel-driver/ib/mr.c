@@ -121,15 +121,16 @@ static bool umem_persists(struct ib_umem *umem)
  * Describe all of @umem to the device: its table, and the part of @mpt that
  * tells of addresses. @zero_based: byte 0 has address 0, else @iova.
  */
-static int umem_describe(struct qhca_ib_dev *dev, struct qhca_table *table,
+static int umem_describe(struct qhca_ib_dev *dev, struct qhca_buf_table *table,
 			 struct ib_umem *umem, u64 length, u64 iova,
 			 bool zero_based, struct qhca_mpt *mpt)
 {
 	int err;
 
 	/* where in its page byte 0 lies */
-	err = qhca_ib_table_build(dev, table, umem,
-				  zero_based ? umem->address : iova, length);
+	err = qhca_ib_buf_table_build(dev, table, umem,
+				      zero_based ? umem->address : iova,
+				      length);
 	if (err)
 		return err;
 	mpt->buf = table->desc;
@@ -167,7 +168,7 @@ static struct ib_mr *reg_umem(struct ib_pd *ibpd, struct ib_umem *umem,
 	if (!err)
 		return &mr->ibmr;
 
-	qhca_table_free(dev->qdev, &mr->table);
+	qhca_buf_table_free(dev->qdev, &mr->table);
 err_free:
 	kfree(mr);
 err_umem:
@@ -219,7 +220,7 @@ static struct ib_mr *reg_odp(struct ib_pd *ibpd, u64 start, u64 length,
 	if (!err)
 		return &mr->ibmr;
 	qhca_ib_odp_exit(mr);
-	qhca_table_free(dev->qdev, &mr->table);
+	qhca_buf_table_free(dev->qdev, &mr->table);
 err_free:
 	kfree(mr);
 	return ERR_PTR(err);
@@ -263,7 +264,7 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 
 /* The memory changes hands: the MR gets @umem and @table, the caller the old. */
 static void mr_swap(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
-		    struct ib_umem **umem, struct qhca_table *table,
+		    struct ib_umem **umem, struct qhca_buf_table *table,
 		    u64 length, u64 iova)
 {
 	mutex_lock(&dev->mr_lock);	/* debugfs and restrack look at it */
@@ -300,7 +301,7 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
 	struct qhca_ib_mr *mr = to_qmr(ibmr);
 	bool zero_based = mr->zero_based;
-	struct qhca_table table = {};
+	struct qhca_buf_table table = {};
 	struct ib_umem *umem = NULL;
 	struct qhca_mpt mpt = {};
 	u64 mask = 0;
@@ -361,7 +362,7 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		mr_swap(dev, mr, &umem, &table, length, iova);
 out:
 	/* the old ones, or those that were refused */
-	qhca_table_free(dev->qdev, &table);
+	qhca_buf_table_free(dev->qdev, &table);
 	ib_umem_release(umem);
 	return ERR_PTR(err);
 }
@@ -525,7 +526,7 @@ int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	mutex_unlock(&dev->mr_lock);
 	qhca_ib_odp_exit(mr);
 	ib_umem_release(mr->umem);
-	qhca_table_free(dev->qdev, &mr->table);
+	qhca_buf_table_free(dev->qdev, &mr->table);
 	free_pages_list(dev, mr);
 	kfree(mr);
 	return 0;

@@ -18,7 +18,7 @@
 static __le64 *range_entry(struct qhca_odp_range *r, unsigned long page)
 {
 	return r->entries ? &r->entries[page]
-			  : qhca_table_entry(r->table, page);
+			  : qhca_buf_table_entry(r->table, page);
 }
 
 /*
@@ -207,8 +207,9 @@ static int explicit_init(struct qhca_ib_odp *odp, struct qhca_ib_mr *mr,
 	if (!(dev->qdev->caps.page_size_cap & BIT_ULL(umem->page_shift)) ||
 	    (umem->page_shift != PAGE_SHIFT && !QHCA_ODP_HUGE))
 		goto err;
-	err = qhca_table_alloc(dev->qdev, &mr->table, umem->page_shift,
-			       odp->start - ib_umem_start(umem), odp->length);
+	err = qhca_buf_table_alloc(dev->qdev, &mr->table, umem->page_shift,
+				   odp->start - ib_umem_start(umem),
+				   odp->length);
 	if (err)
 		goto err;
 	trace_qhca_table(dev, odp->start, &mr->table);

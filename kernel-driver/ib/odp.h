@@ -39,7 +39,7 @@
 struct qhca_odp_range {
 	struct qhca_ib_odp *odp;
 	struct ib_umem_odp *umem;
-	const struct qhca_table *table;
+	const struct qhca_buf_table *table;
 	__le64 *entries;
 	void (*emptied)(struct qhca_odp_range *r);
 };

@@ -15,7 +15,7 @@ static struct qhca_cqe *cq_entry(struct qhca_ib_cq *cq, u32 index)
 	u32 slot = index & (BIT(cq->shift) - 1);
 	struct qhca_cqe *cqe;
 
-	cqe = qhca_kbuf_ptr(&cq->buf.kbuf, (size_t)slot * sizeof(*cqe));
+	cqe = qhca_queue_buf_ptr(&cq->buf.kbuf, (size_t)slot * sizeof(*cqe));
 	if (!qhca_cq_phase_ok(READ_ONCE(cqe->phase), index, cq->shift))
 		return NULL;
 	dma_rmb();	/* the rest of the CQE is as old as its phase */
@@ -100,7 +100,7 @@ static void wc_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
 static u64 wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
 {
 	size_t off = (size_t)(index & (BIT(wq->shift) - 1)) << wq->stride;
-	void *wqe = qhca_kbuf_ptr(&wq->buf.kbuf, off);
+	void *wqe = qhca_queue_buf_ptr(&wq->buf.kbuf, off);
 
 	return le64_to_cpu(sq ? ((struct qhca_wqe_ctrl *)wqe)->wr_id
 			      : ((struct qhca_rq_wqe *)wqe)->wr_id);
@@ -324,8 +324,8 @@ static struct qhca_cqe *clean_at(struct qhca_cq_ring *ring, u32 slot)
 {
 	struct clean *c = container_of(ring, struct clean, ring);
 
-	return qhca_kbuf_ptr(&c->cq->buf.kbuf,
-			     (size_t)slot * sizeof(struct qhca_cqe));
+	return qhca_queue_buf_ptr(&c->cq->buf.kbuf,
+				  (size_t)slot * sizeof(struct qhca_cqe));
 }
 
 static void clean_dropped(struct qhca_cq_ring *ring, const struct qhca_cqe *cqe)

@@ -187,7 +187,7 @@ static int write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			const struct ib_send_wr *wr)
 {
 	size_t slot = qp->sq.head & (BIT(qp->sq.shift) - 1);
-	void *wqe = qhca_kbuf_ptr(&qp->sq.buf.kbuf, slot << qp->sq.stride);
+	void *wqe = qhca_queue_buf_ptr(&qp->sq.buf.kbuf, slot << qp->sq.stride);
 	u8 op = wqe_opcode(dev, qp, wr->opcode);
 	struct qhca_wqe_ctrl *ctrl = wqe;
 	bool local = op == QHCA_WQE_REG_MR || op == QHCA_WQE_LOCAL_INV;
@@ -351,8 +351,9 @@ int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 			break;
 		}
 		slot = qp->rq.head & (BIT(qp->rq.shift) - 1);
-		qhca_ib_write_rq_wqe(qhca_kbuf_ptr(&qp->rq.buf.kbuf,
-						   slot << qp->rq.stride), wr);
+		qhca_ib_write_rq_wqe(qhca_queue_buf_ptr(&qp->rq.buf.kbuf,
+							slot << qp->rq.stride),
+				     wr);
 		trace_qhca_post_recv(dev, qp->qpn, qp->rq.head, slot, wr);
 		qp->rq.head++;
 	}

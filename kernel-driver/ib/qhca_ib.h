@@ -213,16 +213,16 @@ struct qhca_ib_db {
 };
 
 /**
- * struct qhca_ib_buf - the memory of a queue and its table
+ * struct qhca_ib_queue_buf - the memory of a queue and its table
  * @umem: user memory, or NULL
  * @table: its table
  * @kbuf: kernel queues: memory and table
  * @access: IB_ACCESS_* @umem was pinned with
  */
-struct qhca_ib_buf {
+struct qhca_ib_queue_buf {
 	struct ib_umem *umem;
-	struct qhca_table table;
-	struct qhca_kbuf kbuf;
+	struct qhca_buf_table table;
+	struct qhca_queue_buf kbuf;
 	int access;
 };
 
@@ -230,7 +230,7 @@ struct qhca_ib_cq {
 	struct ib_cq ibcq;
 	struct qhca_core_cq core;
 	struct qhca_ib_ref ref;
-	struct qhca_ib_buf buf;
+	struct qhca_ib_queue_buf buf;
 	struct qhca_ib_db db;
 	u32 cqn;
 	u8 shift;
@@ -256,7 +256,7 @@ struct qhca_ib_cq {
  * @max_inline: SQ: bytes of inline data that fit
  */
 struct qhca_ib_wq {
-	struct qhca_ib_buf buf;
+	struct qhca_ib_queue_buf buf;
 	spinlock_t lock;	/* see above */
 	u32 head;
 	u32 tail;
@@ -269,9 +269,9 @@ struct qhca_ib_wq {
 struct qhca_ib_srq {
 	struct ib_srq ibsrq;
 	struct qhca_ib_ref ref;
-	struct qhca_ib_buf buf;
-	struct qhca_ib_buf idx;
-	struct qhca_ib_buf ops;		/* tag matching */
+	struct qhca_ib_queue_buf buf;
+	struct qhca_ib_queue_buf idx;
+	struct qhca_ib_queue_buf ops;		/* tag matching */
 	u8 ops_shift;
 	u8 ops_stride;			/* 0: no tag matching */
 	struct qhca_ib_db db;
@@ -325,7 +325,7 @@ struct qhca_ib_mr {
 	struct ib_mr ibmr;
 	struct qhca_ib_odp *odp;	/* on-demand paging; else NULL */
 	struct ib_umem *umem;
-	struct qhca_table table;
+	struct qhca_buf_table table;
 	u32 key;
 	u32 access;		/* QHCA_ACCESS_* */
 	bool zero_based;	/* its addresses begin at 0 */
@@ -342,7 +342,7 @@ struct qhca_ib_mr {
 struct qhca_ib_rwq {
 	struct ib_wq ibwq;
 	struct qhca_ib_ref ref;
-	struct qhca_ib_buf buf;
+	struct qhca_ib_queue_buf buf;
 	struct qhca_ib_db db;
 	u32 wqn;
 };
@@ -458,23 +458,26 @@ int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj);
 
 struct ib_umem *qhca_ib_umem_get(struct qhca_ib_dev *dev, u64 addr, u64 len,
 				 int access);
-int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
-			struct ib_umem *umem, u64 iova, u64 len);
-int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
-		     u64 addr, u64 len, u64 need);
-int qhca_ib_kbuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
-		     size_t len);
-void qhca_ib_buf_put(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf);
+int qhca_ib_buf_table_build(struct qhca_ib_dev *dev, struct qhca_buf_table *t,
+			    struct ib_umem *umem, u64 iova, u64 len);
+int qhca_ib_queue_buf_pin(struct qhca_ib_dev *dev,
+			  struct qhca_ib_queue_buf *buf, u64 addr, u64 len,
+			  u64 need);
+int qhca_ib_queue_buf_alloc(struct qhca_ib_dev *dev,
+			    struct qhca_ib_queue_buf *buf, size_t len);
+void qhca_ib_queue_buf_free(struct qhca_ib_dev *dev,
+			    struct qhca_ib_queue_buf *buf);
 
-static inline const struct qhca_table *
-qhca_ib_buf_table(const struct qhca_ib_buf *buf)
+static inline const struct qhca_buf_table *
+qhca_ib_queue_buf_table(const struct qhca_ib_queue_buf *buf)
 {
 	return buf->umem ? &buf->table : &buf->kbuf.table;
 }
 
-static inline struct qhca_buf qhca_ib_buf_desc(const struct qhca_ib_buf *buf)
+static inline struct qhca_buf
+qhca_ib_queue_buf_desc(const struct qhca_ib_queue_buf *buf)
 {
-	return qhca_ib_buf_table(buf)->desc;
+	return qhca_ib_queue_buf_table(buf)->desc;
 }
 
 int qhca_ib_udb_get(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,

@@ -165,8 +165,8 @@ static int user_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (sq->max_sge < cap->max_send_sge ||
 	    sq->max_inline < cap->max_inline_data)
 		return -EINVAL;
-	return qhca_ib_ubuf_get(dev, &sq->buf, req->sq_addr, req->sq_len,
-				1ULL << (sq->shift + sq->stride));
+	return qhca_ib_queue_buf_pin(dev, &sq->buf, req->sq_addr, req->sq_len,
+				     1ULL << (sq->shift + sq->stride));
 }
 
 static int user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -191,8 +191,8 @@ static int user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	rq_capacity(dev, rq);
 	if (rq->max_sge < cap->max_recv_sge)
 		return -EINVAL;
-	err = qhca_ib_ubuf_get(dev, &rq->buf, req->rq_addr, req->rq_len,
-			       1ULL << (rq->shift + rq->stride));
+	err = qhca_ib_queue_buf_pin(dev, &rq->buf, req->rq_addr, req->rq_len,
+				    1ULL << (rq->shift + rq->stride));
 	if (err)
 		return err;
 	return qhca_ib_udb_get(dev, uc, &qp->rq_db, req->db_addr);
@@ -220,8 +220,8 @@ static int kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	    BIT(sq->shift) > dev->qdev->caps.max_qp_wr)
 		return -EINVAL;
 	sq_capacity(dev, qp);
-	return qhca_ib_kbuf_get(dev, &sq->buf,
-				BIT(sq->shift + sq->stride));
+	return qhca_ib_queue_buf_alloc(dev, &sq->buf,
+				       BIT(sq->shift + sq->stride));
 }
 
 static int kernel_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -241,7 +241,8 @@ static int kernel_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	    BIT(rq->shift) > dev->qdev->caps.max_qp_wr)
 		return -EINVAL;
 	rq_capacity(dev, rq);
-	err = qhca_ib_kbuf_get(dev, &rq->buf, BIT(rq->shift + rq->stride));
+	err = qhca_ib_queue_buf_alloc(dev, &rq->buf,
+				      BIT(rq->shift + rq->stride));
 	if (err)
 		return err;
 	return qhca_ib_kdb_get(dev, &qp->rq_db);
@@ -265,8 +266,8 @@ static int get_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 static void put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		     struct qhca_ib_ucontext *uc)
 {
-	qhca_ib_buf_put(dev, &qp->sq.buf);
-	qhca_ib_buf_put(dev, &qp->rq.buf);
+	qhca_ib_queue_buf_free(dev, &qp->sq.buf);
+	qhca_ib_queue_buf_free(dev, &qp->rq.buf);
 	qhca_ib_db_put(dev, uc, &qp->rq_db);
 }
 
@@ -296,12 +297,12 @@ static void fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
 	if (qp->sq.stride) {
 		qpc->sq_shift = qp->sq.shift;
 		qpc->sq_stride = qp->sq.stride;
-		qpc->sq = qhca_ib_buf_desc(&qp->sq.buf);
+		qpc->sq = qhca_ib_queue_buf_desc(&qp->sq.buf);
 	}
 	if (qp->rq.stride) {
 		qpc->rq_shift = qp->rq.shift;
 		qpc->rq_stride = qp->rq.stride;
-		qpc->rq = qhca_ib_buf_desc(&qp->rq.buf);
+		qpc->rq = qhca_ib_queue_buf_desc(&qp->rq.buf);
 		qpc->rq_dbrec = cpu_to_le64(qp->rq_db.dma);
 	}
 	qpc->cookie = cpu_to_le64(cookie);

@@ -69,7 +69,7 @@ static int put_hex(struct sk_buff *msg, const char *prefix, const char *name,
 }
 
 static int fill_table(struct sk_buff *msg, const char *prefix,
-		      const struct qhca_table *t)
+		      const struct qhca_buf_table *t)
 {
 	char full[32];
 
@@ -89,11 +89,11 @@ static int fill_table(struct sk_buff *msg, const char *prefix,
 
 /* va: where an application has it; kernel queues have none */
 static int fill_buf(struct sk_buff *msg, const char *prefix,
-		    const struct qhca_ib_buf *buf)
+		    const struct qhca_ib_queue_buf *buf)
 {
 	if (buf->umem && put_hex(msg, prefix, "va", buf->umem->address))
 		return -EMSGSIZE;
-	return fill_table(msg, prefix, qhca_ib_buf_table(buf));
+	return fill_table(msg, prefix, qhca_ib_queue_buf_table(buf));
 }
 
 static int fill_wq(struct sk_buff *msg, const char *prefix,

@@ -59,7 +59,7 @@ static int hw_create(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
 static void put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
 		     struct qhca_ib_ucontext *uc)
 {
-	qhca_ib_buf_put(dev, &wq->buf);
+	qhca_ib_queue_buf_free(dev, &wq->buf);
 	qhca_ib_db_put(dev, uc, &wq->db);
 }
 
@@ -71,14 +71,14 @@ static int wq_make(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
 	struct qhca_wqc wqc = {};
 	int err;
 
-	err = qhca_ib_ubuf_get(dev, &wq->buf, req->buf_addr, req->buf_len,
-			       1ULL << (req->shift + req->stride));
+	err = qhca_ib_queue_buf_pin(dev, &wq->buf, req->buf_addr, req->buf_len,
+				    1ULL << (req->shift + req->stride));
 	if (err)
 		return err;
 	err = qhca_ib_udb_get(dev, uc, &wq->db, req->db_addr);
 	if (err)
 		return err;
-	wqc.buf = qhca_ib_buf_desc(&wq->buf);
+	wqc.buf = qhca_ib_queue_buf_desc(&wq->buf);
 	wqc.dbrec = cpu_to_le64(wq->db.dma);
 	wqc.cookie = cpu_to_le64(req->cookie);
 	wqc.pd = cpu_to_le32(pdn);

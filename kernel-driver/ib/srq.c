@@ -41,8 +41,9 @@ static int srq_user_ops(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 		return -EINVAL;
 	srq->ops_shift = req->ops_shift;
 	srq->ops_stride = req->ops_stride;
-	return qhca_ib_ubuf_get(dev, &srq->ops, req->ops_addr, req->ops_len,
-				BIT(srq->ops_shift + srq->ops_stride));
+	return qhca_ib_queue_buf_pin(dev, &srq->ops, req->ops_addr,
+				     req->ops_len,
+				     BIT(srq->ops_shift + srq->ops_stride));
 }
 
 static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
@@ -70,12 +71,12 @@ static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	srq_capacity(dev, srq);
 	if (srq->max_sge < attr->max_sge)
 		return -EINVAL;
-	err = qhca_ib_ubuf_get(dev, &srq->buf, req.buf_addr, req.buf_len,
-			       wqes_len(srq));
+	err = qhca_ib_queue_buf_pin(dev, &srq->buf, req.buf_addr, req.buf_len,
+				    wqes_len(srq));
 	if (err)
 		return err;
-	err = qhca_ib_ubuf_get(dev, &srq->idx, req.idx_addr, req.idx_len,
-			       index_len(srq));
+	err = qhca_ib_queue_buf_pin(dev, &srq->idx, req.idx_addr, req.idx_len,
+				    index_len(srq));
 	if (err)
 		return err;
 	err = srq_user_ops(dev, srq, &req, init->srq_type == IB_SRQT_TM);
@@ -107,10 +108,10 @@ static int srq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 		srq->next_free[i] = i + 1;
 	srq->next_free[i - 1] = QHCA_IB_SRQ_END;
 
-	err = qhca_ib_kbuf_get(dev, &srq->buf, wqes_len(srq));
+	err = qhca_ib_queue_buf_alloc(dev, &srq->buf, wqes_len(srq));
 	if (err)
 		return err;
-	err = qhca_ib_kbuf_get(dev, &srq->idx, index_len(srq));
+	err = qhca_ib_queue_buf_alloc(dev, &srq->idx, index_len(srq));
 	if (err)
 		return err;
 	return qhca_ib_kdb_get(dev, &srq->db);
@@ -121,9 +122,9 @@ static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 {
 	qhca_ib_db_put(dev, uc, &srq->db);
 	if (srq->ops_stride)
-		qhca_ib_buf_put(dev, &srq->ops);
-	qhca_ib_buf_put(dev, &srq->idx);
-	qhca_ib_buf_put(dev, &srq->buf);
+		qhca_ib_queue_buf_free(dev, &srq->ops);
+	qhca_ib_queue_buf_free(dev, &srq->idx);
+	qhca_ib_queue_buf_free(dev, &srq->buf);
 	kvfree(srq->next_free);
 	srq->next_free = NULL;
 }
@@ -141,8 +142,8 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	struct qhca_srqc srqc = {};
 	int err;
 
-	srqc.buf = qhca_ib_buf_desc(&srq->buf);
-	srqc.idx = qhca_ib_buf_desc(&srq->idx);
+	srqc.buf = qhca_ib_queue_buf_desc(&srq->buf);
+	srqc.idx = qhca_ib_queue_buf_desc(&srq->idx);
 	srqc.dbrec = cpu_to_le64(srq->db.dma);
 	srqc.pd = cpu_to_le32(pdn);
 	srqc.uar = cpu_to_le32(uar);
@@ -158,7 +159,7 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	if (attr->srq_type == IB_SRQT_TM) {
 		srqc.flags |= QHCA_SRQ_F_TM;
 		srqc.max_tags = cpu_to_le32(attr->ext.tag_matching.max_num_tags);
-		srqc.ops = qhca_ib_buf_desc(&srq->ops);
+		srqc.ops = qhca_ib_queue_buf_desc(&srq->ops);
 		srqc.ops_shift = srq->ops_shift;
 		srqc.ops_stride = srq->ops_stride;
 	}
@@ -368,11 +369,12 @@ static int srq_post_one(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	if (index == QHCA_IB_SRQ_END)
 		return -ENOMEM;
 	srq->first_free = srq->next_free[index];
-	qhca_ib_write_rq_wqe(qhca_kbuf_ptr(&srq->buf.kbuf,
-					   (size_t)index << srq->stride), wr);
-	slot = qhca_kbuf_ptr(&srq->idx.kbuf,
-			     (srq->head & (BIT(srq->shift) - 1)) *
-			     sizeof(*slot));
+	qhca_ib_write_rq_wqe(qhca_queue_buf_ptr(&srq->buf.kbuf,
+						(size_t)index << srq->stride),
+			     wr);
+	slot = qhca_queue_buf_ptr(&srq->idx.kbuf,
+				  (srq->head & (BIT(srq->shift) - 1)) *
+				  sizeof(*slot));
 	*slot = cpu_to_le32(index);
 	trace_qhca_post_srq_recv(dev, srq->srqn, srq->head, index, wr);
 	srq->head++;

@@ -256,7 +256,7 @@ TRACE_EVENT(qhca_dereg_mr,
  */
 TRACE_EVENT(qhca_table,
 	TP_PROTO(const struct qhca_ib_dev *dev, u64 va,
-		 const struct qhca_table *t),
+		 const struct qhca_buf_table *t),
 	TP_ARGS(dev, va, t),
 	TP_STRUCT__entry(
 		__string(dev, dev_name(&dev->ibdev.dev))

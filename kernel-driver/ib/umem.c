@@ -54,7 +54,7 @@ static bool umem_next(struct qhca_blocks *b, u64 *addr)
 }
 
 /**
- * qhca_ib_table_build - make the buffer table of user memory
+ * qhca_ib_buf_table_build - make the buffer table of user memory
  * @dev: device
  * @t: result
  * @umem: pinned memory
@@ -68,8 +68,8 @@ static bool umem_next(struct qhca_blocks *b, u64 *addr)
  * -EOPNOTSUPP when the mapping has to be synchronised, which nobody would do;
  * here this is about dma-bufs, see qhca_ib_umem_get().
  */
-int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
-			struct ib_umem *umem, u64 iova, u64 len)
+int qhca_ib_buf_table_build(struct qhca_ib_dev *dev, struct qhca_buf_table *t,
+			    struct ib_umem *umem, u64 iova, u64 len)
 {
 	struct umem_blocks ub = {
 		.blocks = { .begin = umem_begin, .next = umem_next },
@@ -99,8 +99,8 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
 		return -EINVAL;
 	}
 	ub.blocks.page_shift = __ffs(page);
-	err = qhca_table_build(dev->qdev, t, &ub.blocks, iova & (page - 1),
-			       len, &want);
+	err = qhca_buf_table_build(dev->qdev, t, &ub.blocks, iova & (page - 1),
+				   len, &want);
 	if (err)
 		ibdev_dbg(&dev->ibdev,
 			  "%llu bytes at %#lx: no %s table, page size %#lx: %d\n",
@@ -112,7 +112,7 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
 }
 
 /**
- * qhca_ib_ubuf_get - pin the memory of a user's queue and make its table
+ * qhca_ib_queue_buf_pin - pin the memory of a user's queue and make its table
  * @dev: device
  * @buf: result; on error it holds nothing
  * @addr: start, page aligned
@@ -121,8 +121,9 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
  *
  * Return: 0, -EINVAL for a bad address or length, else as ib_umem_get_va().
  */
-int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
-		     u64 addr, u64 len, u64 need)
+int qhca_ib_queue_buf_pin(struct qhca_ib_dev *dev,
+			  struct qhca_ib_queue_buf *buf, u64 addr, u64 len,
+			  u64 need)
 {
 	struct ib_umem *umem;
 	int err;
@@ -134,7 +135,7 @@ int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
 	umem = qhca_ib_umem_get(dev, addr, len, buf->access);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
-	err = qhca_ib_table_build(dev, &buf->table, umem, 0, need);
+	err = qhca_ib_buf_table_build(dev, &buf->table, umem, 0, need);
 	if (err) {
 		ib_umem_release(umem);
 		return err;
@@ -147,10 +148,10 @@ int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
  * Memory and table of a kernel queue of @len bytes, a power of two; zeroed.
  * 0, -EINVAL, -ENOMEM.
  */
-int qhca_ib_kbuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
-		     size_t len)
+int qhca_ib_queue_buf_alloc(struct qhca_ib_dev *dev,
+			    struct qhca_ib_queue_buf *buf, size_t len)
 {
-	int err = qhca_kbuf_alloc(dev->qdev, &buf->kbuf, len);
+	int err = qhca_queue_buf_alloc(dev->qdev, &buf->kbuf, len);
 
 	if (!err)
 		trace_qhca_table(dev, 0, &buf->kbuf.table);
@@ -158,14 +159,15 @@ int qhca_ib_kbuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
 }
 
 /* Give back either; harmless on one that is all zero. */
-void qhca_ib_buf_put(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf)
+void qhca_ib_queue_buf_free(struct qhca_ib_dev *dev,
+			    struct qhca_ib_queue_buf *buf)
 {
 	if (buf->umem) {
-		qhca_table_free(dev->qdev, &buf->table);
+		qhca_buf_table_free(dev->qdev, &buf->table);
 		ib_umem_release(buf->umem);
 		buf->umem = NULL;
 	} else {
-		qhca_kbuf_free(dev->qdev, &buf->kbuf);
+		qhca_queue_buf_free(dev->qdev, &buf->kbuf);
 	}
 }
 

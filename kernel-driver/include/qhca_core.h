@@ -17,7 +17,7 @@
 #include <linux/types.h>
 #include <rdma/qhca-hw.h>
 
-#include "qhca_table.h"
+#include "qhca_buf_table.h"
 
 /* No io-64-nonatomic here: the device ignores the halves of a doorbell. */
 #ifndef CONFIG_64BIT

@@ -55,7 +55,7 @@ def find(array, kind, number, what):
 
 
 def table_of(buf):
-    """The struct qhca_table of a struct qhca_ib_buf."""
+    """The struct qhca_buf_table of a struct qhca_ib_queue_buf."""
     return buf["table"] if int(buf["umem"]) else buf["kbuf"]["table"]
 
 

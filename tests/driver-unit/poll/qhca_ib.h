@@ -119,14 +119,14 @@ struct ib_wc {
 
 #define QHCA_IB_PORT    1
 
-struct qhca_kbuf {
+struct qhca_queue_buf {
     char *mem;
 };
 
 struct qhca_ib_cq {
     struct ib_cq ibcq;
     struct {
-        struct qhca_kbuf kbuf;
+        struct qhca_queue_buf kbuf;
     } buf;
     struct {
         struct qhca_dbrec *rec;
@@ -141,7 +141,7 @@ struct qhca_ib_cq {
 
 struct qhca_ib_wq {
     struct {
-        struct qhca_kbuf kbuf;
+        struct qhca_queue_buf kbuf;
     } buf;
     spinlock_t lock;
     u32 head;
@@ -183,7 +183,8 @@ static inline bool qhca_dev_dead(bool *dead)
     return *dead;
 }
 
-static inline void *qhca_kbuf_ptr(struct qhca_kbuf *kbuf, size_t offset)
+static inline void *qhca_queue_buf_ptr(struct qhca_queue_buf *kbuf,
+                                       size_t offset)
 {
     return kbuf->mem + offset;
 }

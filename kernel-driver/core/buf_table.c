@@ -18,17 +18,17 @@
 /* greatest kernel queue in one block, without being asked for */
 #define KBUF_DIRECT_MAX	SZ_128K
 
-/* it is here because qhca_table.c is also compiled in user space */
+/* here, as buf_table_plan.c is also compiled in user space */
 EXPORT_SYMBOL_GPL(qhca_form_name);
 
 /* One piece of table memory. */
-struct qhca_table_mem {
+struct qhca_buf_table_mem {
 	__le64 *cpu;
 	dma_addr_t dma;
 	size_t size;
 };
 
-static int mem_alloc(struct qhca_core *core, struct qhca_table_mem *m,
+static int mem_alloc(struct qhca_core *core, struct qhca_buf_table_mem *m,
 		     size_t size, size_t align)
 {
 	m->size = size;
@@ -43,7 +43,7 @@ static int mem_alloc(struct qhca_core *core, struct qhca_table_mem *m,
 }
 
 /* Without @blocks all pages are missing, for both of these. */
-static int build_one(struct qhca_core *core, struct qhca_table *t,
+static int build_one(struct qhca_core *core, struct qhca_buf_table *t,
 		     struct qhca_blocks *blocks)
 {
 	int err;
@@ -65,7 +65,7 @@ static int build_one(struct qhca_core *core, struct qhca_table *t,
 	return err;
 }
 
-static int build_tree(struct qhca_core *core, struct qhca_table *t,
+static int build_tree(struct qhca_core *core, struct qhca_buf_table *t,
 		      struct qhca_blocks *blocks)
 {
 	struct qhca_plan *plan = &t->plan;
@@ -107,7 +107,7 @@ out:
 	return err;
 }
 
-static int build_planned(struct qhca_dev *dev, struct qhca_table *t,
+static int build_planned(struct qhca_dev *dev, struct qhca_buf_table *t,
 			 struct qhca_blocks *blocks)
 {
 	struct qhca_core *core = qhca_to_core(dev);
@@ -124,13 +124,13 @@ static int build_planned(struct qhca_dev *dev, struct qhca_table *t,
 		err = build_one(core, t, blocks);
 	}
 	if (err)
-		qhca_table_free(dev, t);
+		qhca_buf_table_free(dev, t);
 	return err;
 }
 
-int qhca_table_build(struct qhca_dev *dev, struct qhca_table *t,
-		     struct qhca_blocks *blocks, u64 first, u64 len,
-		     const struct qhca_layout *want)
+int qhca_buf_table_build(struct qhca_dev *dev, struct qhca_buf_table *t,
+			 struct qhca_blocks *blocks, u64 first, u64 len,
+			 const struct qhca_layout *want)
 {
 	bool chosen = !want || want->form == QHCA_LAYOUT_AUTO;
 	struct qhca_plan plan;
@@ -151,10 +151,10 @@ int qhca_table_build(struct qhca_dev *dev, struct qhca_table *t,
 	t->plan = plan;
 	return build_planned(dev, t, blocks);
 }
-EXPORT_SYMBOL_GPL(qhca_table_build);
+EXPORT_SYMBOL_GPL(qhca_buf_table_build);
 
-int qhca_table_alloc(struct qhca_dev *dev, struct qhca_table *t, u8 page_shift,
-		     u64 first, u64 len)
+int qhca_buf_table_alloc(struct qhca_dev *dev, struct qhca_buf_table *t,
+			 u8 page_shift, u64 first, u64 len)
 {
 	struct qhca_plan *plan = &t->plan;
 	int err = 0;
@@ -172,9 +172,9 @@ int qhca_table_alloc(struct qhca_dev *dev, struct qhca_table *t, u8 page_shift,
 	}
 	return err ?: build_planned(dev, t, NULL);
 }
-EXPORT_SYMBOL_GPL(qhca_table_alloc);
+EXPORT_SYMBOL_GPL(qhca_buf_table_alloc);
 
-__le64 *qhca_table_entry(const struct qhca_table *t, u64 page)
+__le64 *qhca_buf_table_entry(const struct qhca_buf_table *t, u64 page)
 {
 	const struct qhca_plan *plan = &t->plan;
 	unsigned int e = plan->table_shift - 3;
@@ -186,7 +186,7 @@ __le64 *qhca_table_entry(const struct qhca_table *t, u64 page)
 	i = t->nmem - plan->ntables[plan->hops - 1] + (page >> e);
 	return &t->mem[i].cpu[page & (BIT_ULL(e) - 1)];
 }
-EXPORT_SYMBOL_GPL(qhca_table_entry);
+EXPORT_SYMBOL_GPL(qhca_buf_table_entry);
 
 /* most entries shown */
 #define SHOW_MAX	65536
@@ -211,7 +211,7 @@ static int mem_level(const struct qhca_plan *plan, u64 i)
 	return level;
 }
 
-void qhca_table_show(struct seq_file *m, const struct qhca_table *t)
+void qhca_buf_table_show(struct seq_file *m, const struct qhca_buf_table *t)
 {
 	const struct qhca_plan *plan = &t->plan;
 	bool list = plan->form == QHCA_BUF_LIST;
@@ -222,7 +222,7 @@ void qhca_table_show(struct seq_file *m, const struct qhca_table *t)
 		   plan->table_shift, le64_to_cpu(t->desc.addr), plan->len,
 		   plan->first, plan->npages);
 	for (i = 0; i < t->nmem; i++) {
-		const struct qhca_table_mem *mem = &t->mem[i];
+		const struct qhca_buf_table_mem *mem = &t->mem[i];
 		int level = mem_level(plan, i);
 		u64 n = mem_entries(plan);
 
@@ -245,14 +245,14 @@ void qhca_table_show(struct seq_file *m, const struct qhca_table *t)
 		}
 	}
 }
-EXPORT_SYMBOL_GPL(qhca_table_show);
+EXPORT_SYMBOL_GPL(qhca_buf_table_show);
 
-void qhca_table_free(struct qhca_dev *dev, struct qhca_table *t)
+void qhca_buf_table_free(struct qhca_dev *dev, struct qhca_buf_table *t)
 {
 	u64 i;
 
 	for (i = 0; i < t->nmem; i++) {
-		struct qhca_table_mem *m = &t->mem[i];
+		struct qhca_buf_table_mem *m = &t->mem[i];
 
 		if (m->cpu)
 			dma_free_coherent(&dev->pdev->dev, m->size, m->cpu,
@@ -261,13 +261,13 @@ void qhca_table_free(struct qhca_dev *dev, struct qhca_table *t)
 	kvfree(t->mem);
 	memset(t, 0, sizeof(*t));
 }
-EXPORT_SYMBOL_GPL(qhca_table_free);
+EXPORT_SYMBOL_GPL(qhca_buf_table_free);
 
 /* ----------------------------------------------------- kernel queues -- */
 
 struct kbuf_blocks {
 	struct qhca_blocks blocks;
-	const struct qhca_kbuf *kb;
+	const struct qhca_queue_buf *kb;
 	u64 pos;
 	u64 count;		/* blocks in the buffer */
 };
@@ -291,7 +291,7 @@ static bool kbuf_next(struct qhca_blocks *b, u64 *addr)
 	return true;
 }
 
-static void kbuf_free_chunks(struct qhca_dev *dev, struct qhca_kbuf *kb)
+static void kbuf_free_chunks(struct qhca_dev *dev, struct qhca_queue_buf *kb)
 {
 	u32 i;
 
@@ -306,7 +306,7 @@ static void kbuf_free_chunks(struct qhca_dev *dev, struct qhca_kbuf *kb)
 	memset(kb, 0, sizeof(*kb));
 }
 
-static int kbuf_alloc_chunks(struct qhca_dev *dev, struct qhca_kbuf *kb,
+static int kbuf_alloc_chunks(struct qhca_dev *dev, struct qhca_queue_buf *kb,
 			     size_t len, u8 chunk_shift)
 {
 	u32 i;
@@ -330,8 +330,8 @@ static int kbuf_alloc_chunks(struct qhca_dev *dev, struct qhca_kbuf *kb,
 	return 0;
 }
 
-static int kbuf_make(struct qhca_dev *dev, struct qhca_kbuf *kb, size_t len,
-		     u8 chunk_shift, u8 page_shift,
+static int kbuf_make(struct qhca_dev *dev, struct qhca_queue_buf *kb,
+		     size_t len, u8 chunk_shift, u8 page_shift,
 		     const struct qhca_layout *want)
 {
 	struct kbuf_blocks kbb = {
@@ -348,13 +348,14 @@ static int kbuf_make(struct qhca_dev *dev, struct qhca_kbuf *kb, size_t len,
 	err = kbuf_alloc_chunks(dev, kb, len, chunk_shift);
 	if (err)
 		return err;
-	err = qhca_table_build(dev, &kb->table, &kbb.blocks, 0, len, want);
+	err = qhca_buf_table_build(dev, &kb->table, &kbb.blocks, 0, len, want);
 	if (err)
 		kbuf_free_chunks(dev, kb);
 	return err;
 }
 
-int qhca_kbuf_alloc(struct qhca_dev *dev, struct qhca_kbuf *kb, size_t len)
+int qhca_queue_buf_alloc(struct qhca_dev *dev, struct qhca_queue_buf *kb,
+			 size_t len)
 {
 	u8 whole = max_t(u8, order_base_2(len), QHCA_BUF_PAGE_SHIFT_MIN);
 	struct qhca_layout want;
@@ -379,11 +380,11 @@ int qhca_kbuf_alloc(struct qhca_dev *dev, struct qhca_kbuf *kb, size_t len)
 	}
 	return kbuf_make(dev, kb, len, page_shift, page_shift, &want);
 }
-EXPORT_SYMBOL_GPL(qhca_kbuf_alloc);
+EXPORT_SYMBOL_GPL(qhca_queue_buf_alloc);
 
-void qhca_kbuf_free(struct qhca_dev *dev, struct qhca_kbuf *kb)
+void qhca_queue_buf_free(struct qhca_dev *dev, struct qhca_queue_buf *kb)
 {
-	qhca_table_free(dev, &kb->table);
+	qhca_buf_table_free(dev, &kb->table);
 	kbuf_free_chunks(dev, kb);
 }
-EXPORT_SYMBOL_GPL(qhca_kbuf_free);
+EXPORT_SYMBOL_GPL(qhca_queue_buf_free);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "qhca_table.h"
+#include "qhca_buf_table.h"
 
 /* ---- a list of blocks to iterate over ---- */
 

@@ -12,7 +12,7 @@
 #include <linux/string.h>
 #endif
 
-#include "qhca_table.h"
+#include "qhca_buf_table.h"
 
 static const char * const form_names[] = {
 	[QHCA_BUF_DIRECT] = "direct",

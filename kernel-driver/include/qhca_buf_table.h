@@ -5,16 +5,16 @@
  * qhca_layout says what is wanted, qhca_plan what will be made, and the
  * encoder writes it.  Planner and encoder are pure: they touch no device and
  * are also compiled in user space by tests/driver-unit.  The allocator
- * around them (qhca_table_build()) is kernel only.
+ * around them (qhca_buf_table_build()) is kernel only.
  */
-#ifndef QHCA_TABLE_H
-#define QHCA_TABLE_H
+#ifndef QHCA_BUF_TABLE_H
+#define QHCA_BUF_TABLE_H
 
 #ifdef __KERNEL__
 #include <linux/types.h>
 #include <linux/bits.h>
 #else
-#include "qhca_table_user.h"
+#include "buf_table_user.h"
 #endif
 #include <rdma/qhca-hw.h>
 
@@ -22,7 +22,7 @@
 
 /* struct qhca_layout.scope */
 #define QHCA_SCOPE_USER		BIT(0)	/* queues and MRs of applications */
-#define QHCA_SCOPE_KERNEL	BIT(1)	/* kernel queues (qhca_kbuf) */
+#define QHCA_SCOPE_KERNEL	BIT(1)	/* kernel queues (qhca_queue_buf) */
 
 /**
  * struct qhca_layout - a wish about the form of buffer tables
@@ -102,25 +102,25 @@ const char *qhca_form_name(u8 form);
 
 #ifdef __KERNEL__
 struct qhca_dev;
-struct qhca_table_mem;
+struct qhca_buf_table_mem;
 struct seq_file;
 
 /**
- * struct qhca_table - a buffer table in memory, and its descriptor
+ * struct qhca_buf_table - a buffer table in memory, and its descriptor
  * @desc: for the context of the object, little-endian, complete
  * @plan: how it looks (for debugfs and for tests)
  * @mem: the tables
  * @nmem: their number
  */
-struct qhca_table {
+struct qhca_buf_table {
 	struct qhca_buf desc;
 	struct qhca_plan plan;
-	struct qhca_table_mem *mem;
+	struct qhca_buf_table_mem *mem;
 	u64 nmem;
 };
 
 /**
- * qhca_table_build - describe a buffer to the device
+ * qhca_buf_table_build - describe a buffer to the device
  * @dev: device that will read the table
  * @t: result; on error it holds nothing
  * @blocks: the DMA blocks that hold the buffer
@@ -134,12 +134,12 @@ struct qhca_table {
  * Return: 0, -EINVAL if @want cannot be had or the blocks do not cover the
  * buffer, -ENOMEM.
  */
-int qhca_table_build(struct qhca_dev *dev, struct qhca_table *t,
-		     struct qhca_blocks *blocks, u64 first, u64 len,
-		     const struct qhca_layout *want);
+int qhca_buf_table_build(struct qhca_dev *dev, struct qhca_buf_table *t,
+			 struct qhca_blocks *blocks, u64 first, u64 len,
+			 const struct qhca_layout *want);
 
 /**
- * qhca_table_alloc - make a FLAT or TREE table without pages
+ * qhca_buf_table_alloc - make a FLAT or TREE table without pages
  * @dev: device that will read the table
  * @t: result; on error it holds nothing
  * @page_shift: log2 of the page size
@@ -150,27 +150,27 @@ int qhca_table_build(struct qhca_dev *dev, struct qhca_table *t,
  *
  * Return: 0, -EINVAL if there is no such table, -ENOMEM.
  */
-int qhca_table_alloc(struct qhca_dev *dev, struct qhca_table *t, u8 page_shift,
-		     u64 first, u64 len);
+int qhca_buf_table_alloc(struct qhca_dev *dev, struct qhca_buf_table *t,
+			 u8 page_shift, u64 first, u64 len);
 
 /* The last-level entry of page @page of a FLAT or TREE table. */
-__le64 *qhca_table_entry(const struct qhca_table *t, u64 page);
+__le64 *qhca_buf_table_entry(const struct qhca_buf_table *t, u64 page);
 
 /**
- * qhca_table_show - the table as it is in memory, for debugfs
+ * qhca_buf_table_show - the table as it is in memory, for debugfs
  * @m: where to
  * @t: a table that stays while this runs
  *
  * Its descriptor in a line, then a line for each entry that is not 0: level,
  * DMA address of the table, index, entry; of a LIST address and length.
  */
-void qhca_table_show(struct seq_file *m, const struct qhca_table *t);
+void qhca_buf_table_show(struct seq_file *m, const struct qhca_buf_table *t);
 
 /* Free a table; harmless on one that is all zero. */
-void qhca_table_free(struct qhca_dev *dev, struct qhca_table *t);
+void qhca_buf_table_free(struct qhca_dev *dev, struct qhca_buf_table *t);
 
 /**
- * struct qhca_kbuf - memory of a kernel queue, coherent, and its table
+ * struct qhca_queue_buf - memory of a kernel queue, coherent, and its table
  * @table: descriptor in @table.desc
  * @len: bytes
  * @chunk: CPU addresses of the chunks
@@ -178,10 +178,10 @@ void qhca_table_free(struct qhca_dev *dev, struct qhca_table *t);
  * @nchunks: their number
  * @chunk_shift: log2 of the size of each chunk
  *
- * Not contiguous for the CPU: reach entries by qhca_kbuf_ptr().
+ * Not contiguous for the CPU: reach entries by qhca_queue_buf_ptr().
  */
-struct qhca_kbuf {
-	struct qhca_table table;
+struct qhca_queue_buf {
+	struct qhca_buf_table table;
 	size_t len;
 	void **chunk;
 	dma_addr_t *dma;
@@ -190,7 +190,7 @@ struct qhca_kbuf {
 };
 
 /**
- * qhca_kbuf_alloc - memory for a kernel queue, zeroed, with its table
+ * qhca_queue_buf_alloc - memory for a kernel queue, zeroed, with its table
  * @dev: device
  * @kb: result
  * @len: bytes, a power of two
@@ -199,20 +199,22 @@ struct qhca_kbuf {
  *
  * Return: 0, -EINVAL, -ENOMEM.
  */
-int qhca_kbuf_alloc(struct qhca_dev *dev, struct qhca_kbuf *kb, size_t len);
+int qhca_queue_buf_alloc(struct qhca_dev *dev, struct qhca_queue_buf *kb,
+			 size_t len);
 
 /* Free it; harmless on one that is all zero.  The device no longer uses it. */
-void qhca_kbuf_free(struct qhca_dev *dev, struct qhca_kbuf *kb);
+void qhca_queue_buf_free(struct qhca_dev *dev, struct qhca_queue_buf *kb);
 
 /*
  * CPU address of the byte at @off.  Chunks are at least 4 KiB or the whole
  * buffer, so an entry of a power-of-two size up to that does not straddle.
  */
-static inline void *qhca_kbuf_ptr(const struct qhca_kbuf *kb, size_t off)
+static inline void *qhca_queue_buf_ptr(const struct qhca_queue_buf *kb,
+				       size_t off)
 {
 	return kb->chunk[off >> kb->chunk_shift] +
 	       (off & (BIT_ULL(kb->chunk_shift) - 1));
 }
 #endif /* __KERNEL__ */
 
-#endif /* QHCA_TABLE_H */
+#endif /* QHCA_BUF_TABLE_H */

@@ -3,8 +3,8 @@
  * What the planner and encoder of buffer tables need of the kernel, for a
  * build in user space.
  */
-#ifndef QHCA_TABLE_USER_H
-#define QHCA_TABLE_USER_H
+#ifndef BUF_TABLE_USER_H
+#define BUF_TABLE_USER_H
 
 #include <endian.h>
 #include <errno.h>
@@ -32,4 +32,4 @@ static inline int fls64(u64 x)
     return x ? 64 - __builtin_clzll(x) : 0;
 }
 
-#endif /* QHCA_TABLE_USER_H */
+#endif /* BUF_TABLE_USER_H */
