@@ -156,17 +156,17 @@ void qhca_eq_rescue(struct qhca_eq *eq)
 	mutex_unlock(&eq->rescue_lock);
 }
 
-u32 qhca_comp_eqn(struct qhca_dev *dev, u32 comp_vector)
+u32 qhca_comp_vector_eqn(struct qhca_dev *dev, u32 comp_vector)
 {
 	return qhca_to_core(dev)->eqs[comp_vector + 1].eqn;
 }
-EXPORT_SYMBOL_GPL(qhca_comp_eqn);
+EXPORT_SYMBOL_GPL(qhca_comp_vector_eqn);
 
-int qhca_comp_irq(struct qhca_dev *dev, u32 comp_vector)
+int qhca_comp_vector_irq(struct qhca_dev *dev, u32 comp_vector)
 {
 	return qhca_to_core(dev)->eqs[comp_vector + 1].irq;
 }
-EXPORT_SYMBOL_GPL(qhca_comp_irq);
+EXPORT_SYMBOL_GPL(qhca_comp_vector_irq);
 
 int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq)
 {

@@ -31,7 +31,7 @@ int qhca_ncq_create(struct qhca_nd *nd, struct qhca_ncq *cq, u8 shift,
 		return err;
 	cqc.buf = cq->buf.table.desc;
 	cqc.dbrec = cpu_to_le64(qhca_nd_dbrec_dma(nd, cq->dbrec));
-	cqc.eqn = cpu_to_le32(qhca_comp_eqn(dev, 0));
+	cqc.eqn = cpu_to_le32(qhca_comp_vector_eqn(dev, 0));
 	cqc.shift = shift;
 	cqc.mod_count = cpu_to_le16(mod->count);
 	cqc.mod_usec = cpu_to_le16(mod->usec);

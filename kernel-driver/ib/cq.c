@@ -79,7 +79,7 @@ static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 
 	cqc.buf = qhca_ib_queue_buf_desc(&cq->buf);
 	cqc.dbrec = cpu_to_le64(cq->db.dma);
-	cqc.eqn = cpu_to_le32(qhca_comp_eqn(dev->qdev, vector));
+	cqc.eqn = cpu_to_le32(qhca_comp_vector_eqn(dev->qdev, vector));
 	cqc.uar = cpu_to_le32(uar);
 	cqc.shift = cq->shift;
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_CQ, &cqc, sizeof(cqc),

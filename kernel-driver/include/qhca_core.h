@@ -225,7 +225,7 @@ void qhca_event_unregister(struct qhca_dev *dev, struct notifier_block *nb);
 /**
  * struct qhca_core_cq - what the core must know of a CQ
  * @cqn: its number
- * @comp_vector: 0 .. num_comp_vectors - 1; its EQ is qhca_comp_eqn()
+ * @comp_vector: 0 .. num_comp_vectors - 1; its EQ is qhca_comp_vector_eqn()
  * @comp: called for each completion event, in hard interrupt context
  *
  * Embed it and use container_of().
@@ -237,8 +237,8 @@ struct qhca_core_cq {
 };
 
 /* EQ number for struct qhca_cqc.eqn, and the Linux interrupt number */
-u32 qhca_comp_eqn(struct qhca_dev *dev, u32 comp_vector);
-int qhca_comp_irq(struct qhca_dev *dev, u32 comp_vector);
+u32 qhca_comp_vector_eqn(struct qhca_dev *dev, u32 comp_vector);
+int qhca_comp_vector_irq(struct qhca_dev *dev, u32 comp_vector);
 
 /*
  * Register after CREATE_CQ and before the CQ is armed; -EBUSY if the number
