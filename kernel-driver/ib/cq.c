@@ -35,7 +35,8 @@ static int cq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 				    sizeof(struct qhca_cqe) << cq->shift);
 	if (err)
 		return err;
-	return qhca_ib_udb_get(dev, udata_to_quc(udata), &cq->db, req.db_addr);
+	return qhca_ib_dbrec_pin(dev, udata_to_quc(udata), &cq->dbrec,
+				 req.dbrec_addr);
 }
 
 static int cq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
@@ -50,7 +51,7 @@ static int cq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 				      sizeof(struct qhca_cqe) << cq->shift);
 	if (err)
 		return err;
-	return qhca_ib_kdb_get(dev, &cq->db);
+	return qhca_ib_dbrec_alloc(dev, &cq->dbrec);
 }
 
 /*
@@ -78,7 +79,7 @@ static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 	int err;
 
 	cqc.buf = qhca_ib_queue_buf_desc(&cq->buf);
-	cqc.dbrec = cpu_to_le64(cq->db.dma);
+	cqc.dbrec = cpu_to_le64(cq->dbrec.dma);
 	cqc.eqn = cpu_to_le32(qhca_comp_vector_eqn(dev->qdev, vector));
 	cqc.uar = cpu_to_le32(uar);
 	cqc.shift = cq->shift;
@@ -169,7 +170,7 @@ err_cq:
 	trace_qhca_destroy_cq(dev, cq->cqn, 0);
 	cq_gone(dev, cq);
 err_buf:
-	qhca_ib_db_put(dev, uc, &cq->db);
+	qhca_ib_dbrec_free(dev, uc, &cq->dbrec);
 	qhca_ib_queue_buf_free(dev, &cq->buf);
 	return err;
 }
@@ -190,7 +191,7 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 		return err;
 	}
 	cq_gone(dev, cq);
-	qhca_ib_db_put(dev, udata_to_quc(udata), &cq->db);
+	qhca_ib_dbrec_free(dev, udata_to_quc(udata), &cq->dbrec);
 	qhca_ib_queue_buf_free(dev, &cq->buf);
 	return 0;
 }

@@ -34,7 +34,7 @@ static void cq_set_ci(struct qhca_ib_cq *cq, u32 ci)
 	cq->ci = ci;
 	/* the CQEs have been read before the device may overwrite them */
 	mb();
-	WRITE_ONCE(cq->db.rec->index, cpu_to_le32(ci));
+	WRITE_ONCE(cq->dbrec.rec->index, cpu_to_le32(ci));
 }
 
 static enum ib_wc_opcode wc_opcode(u8 op)

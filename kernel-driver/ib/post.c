@@ -308,9 +308,9 @@ void qhca_ib_write_rq_wqe(void *wqe, const struct ib_recv_wr *wr)
 static void publish_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	dma_wmb();	/* WQEs before the index */
-	WRITE_ONCE(qp->rq_db.rec->index, cpu_to_le32(qp->rq.head));
+	WRITE_ONCE(qp->rq_dbrec.rec->index, cpu_to_le32(qp->rq.head));
 	mb();		/* index before looking at the flags */
-	if (le32_to_cpu(READ_ONCE(qp->rq_db.rec->flags)) & QHCA_DBREC_NOTIFY)
+	if (le32_to_cpu(READ_ONCE(qp->rq_dbrec.rec->flags)) & QHCA_DBREC_NOTIFY)
 		ring(dev, QHCA_DB_RQ, qp->qpn, 0);
 }
 

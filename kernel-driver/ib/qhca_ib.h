@@ -172,8 +172,8 @@ struct qhca_ib_ucontext {
 	struct qhca_ib_mmap *db;
 	struct qhca_ib_mmap *status;
 	u32 uar;
-	struct mutex db_lock;		/* protects db_pages */
-	struct list_head db_pages;	/* struct qhca_ib_db_page */
+	struct mutex dbrec_lock;	/* protects dbrec_pages */
+	struct list_head dbrec_pages;	/* struct qhca_ib_dbrec_page */
 };
 
 struct qhca_ib_pd {
@@ -192,7 +192,7 @@ struct qhca_ib_ah {
 };
 
 /* A pinned page of doorbell records of one process. */
-struct qhca_ib_db_page {
+struct qhca_ib_dbrec_page {
 	struct list_head list;
 	struct mm_struct *mm;
 	unsigned long va;
@@ -201,15 +201,15 @@ struct qhca_ib_db_page {
 };
 
 /**
- * struct qhca_ib_db - a doorbell record
+ * struct qhca_ib_dbrec - a doorbell record
  * @rec: CPU address; kernel queues only
  * @dma: DMA address
  * @page: user queues: the page it lies in
  */
-struct qhca_ib_db {
+struct qhca_ib_dbrec {
 	struct qhca_dbrec *rec;
 	dma_addr_t dma;
-	struct qhca_ib_db_page *page;
+	struct qhca_ib_dbrec_page *page;
 };
 
 /**
@@ -231,7 +231,7 @@ struct qhca_ib_cq {
 	struct qhca_core_cq core;
 	struct qhca_ib_ref ref;
 	struct qhca_ib_queue_buf buf;
-	struct qhca_ib_db db;
+	struct qhca_ib_dbrec dbrec;
 	u32 cqn;
 	u8 shift;
 	bool user;
@@ -274,7 +274,7 @@ struct qhca_ib_srq {
 	struct qhca_ib_queue_buf ops;		/* tag matching */
 	u8 ops_shift;
 	u8 ops_stride;			/* 0: no tag matching */
-	struct qhca_ib_db db;
+	struct qhca_ib_dbrec dbrec;
 	u32 srqn;
 	u8 shift;
 	u8 stride;
@@ -300,7 +300,7 @@ struct qhca_ib_qp {
 	struct qhca_ib_srq *srq;
 	struct qhca_ib_wq sq;
 	struct qhca_ib_wq rq;
-	struct qhca_ib_db rq_db;
+	struct qhca_ib_dbrec rq_dbrec;
 	u32 qpn;
 	u8 type;		/* QHCA_QPT_* */
 	bool user;
@@ -343,7 +343,7 @@ struct qhca_ib_rwq {
 	struct ib_wq ibwq;
 	struct qhca_ib_ref ref;
 	struct qhca_ib_queue_buf buf;
-	struct qhca_ib_db db;
+	struct qhca_ib_dbrec dbrec;
 	u32 wqn;
 };
 
@@ -454,7 +454,7 @@ void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev);
 void qhca_ib_flush_users(struct qhca_ib_dev *dev);
 int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj);
 
-/* -------------------------------------------------------- umem.c, db.c -- */
+/* -------------------------------------------------------- umem.c, dbrec.c -- */
 
 struct ib_umem *qhca_ib_umem_get(struct qhca_ib_dev *dev, u64 addr, u64 len,
 				 int access);
@@ -480,11 +480,11 @@ qhca_ib_queue_buf_desc(const struct qhca_ib_queue_buf *buf)
 	return qhca_ib_queue_buf_table(buf)->desc;
 }
 
-int qhca_ib_udb_get(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
-		    struct qhca_ib_db *db, u64 addr);
-int qhca_ib_kdb_get(struct qhca_ib_dev *dev, struct qhca_ib_db *db);
-void qhca_ib_db_put(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
-		    struct qhca_ib_db *db);
+int qhca_ib_dbrec_pin(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
+		      struct qhca_ib_dbrec *dbrec, u64 addr);
+int qhca_ib_dbrec_alloc(struct qhca_ib_dev *dev, struct qhca_ib_dbrec *dbrec);
+void qhca_ib_dbrec_free(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
+			struct qhca_ib_dbrec *dbrec);
 
 int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size);
 int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,

@@ -178,7 +178,7 @@ static int user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 
 	if (qp->srq || !req->rq_addr)
 		return (cap->max_recv_wr && !qp->srq) || req->rq_addr ||
-		       req->rq_len || req->db_addr || req->rq_shift ||
+		       req->rq_len || req->dbrec_addr || req->rq_shift ||
 		       req->rq_stride ? -EINVAL : 0;
 	if (req->rq_shift > QHCA_WQ_SHIFT_MAX ||
 	    req->rq_stride < QHCA_RQ_STRIDE_MIN ||
@@ -195,7 +195,7 @@ static int user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 				    1ULL << (rq->shift + rq->stride));
 	if (err)
 		return err;
-	return qhca_ib_udb_get(dev, uc, &qp->rq_db, req->db_addr);
+	return qhca_ib_dbrec_pin(dev, uc, &qp->rq_dbrec, req->dbrec_addr);
 }
 
 static int kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -245,7 +245,7 @@ static int kernel_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 				      BIT(rq->shift + rq->stride));
 	if (err)
 		return err;
-	return qhca_ib_kdb_get(dev, &qp->rq_db);
+	return qhca_ib_dbrec_alloc(dev, &qp->rq_dbrec);
 }
 
 static int get_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -268,7 +268,7 @@ static void put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 {
 	qhca_ib_queue_buf_free(dev, &qp->sq.buf);
 	qhca_ib_queue_buf_free(dev, &qp->rq.buf);
-	qhca_ib_db_put(dev, uc, &qp->rq_db);
+	qhca_ib_dbrec_free(dev, uc, &qp->rq_dbrec);
 }
 
 /* ------------------------------------------------------ in the device -- */
@@ -303,7 +303,7 @@ static void fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
 		qpc->rq_shift = qp->rq.shift;
 		qpc->rq_stride = qp->rq.stride;
 		qpc->rq = qhca_ib_queue_buf_desc(&qp->rq.buf);
-		qpc->rq_dbrec = cpu_to_le64(qp->rq_db.dma);
+		qpc->rq_dbrec = cpu_to_le64(qp->rq_dbrec.dma);
 	}
 	qpc->cookie = cpu_to_le64(cookie);
 }
@@ -510,9 +510,9 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 
-	if (!has_sq(qp) && (req.sq_addr || req.rq_addr || req.db_addr))
+	if (!has_sq(qp) && (req.sq_addr || req.rq_addr || req.dbrec_addr))
 		err = -EINVAL;
-	else if (!has_rq(qp) && (req.rq_addr || req.db_addr))
+	else if (!has_rq(qp) && (req.rq_addr || req.dbrec_addr))
 		err = -EINVAL;
 	else
 		err = get_bufs(dev, qp, &attr->cap, &req, uc);

@@ -175,8 +175,8 @@ static void forget_wqes(struct qhca_ib_qp *qp)
 	spin_lock_irqsave(&qp->rq.lock, irq);
 	qp->rq.head = 0;
 	qp->rq.tail = 0;
-	if (qp->rq_db.rec)
-		WRITE_ONCE(qp->rq_db.rec->index, 0);
+	if (qp->rq_dbrec.rec)
+		WRITE_ONCE(qp->rq_dbrec.rec->index, 0);
 	spin_unlock_irqrestore(&qp->rq.lock, irq);
 }
 

@@ -60,7 +60,7 @@ static void put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
 		     struct qhca_ib_ucontext *uc)
 {
 	qhca_ib_queue_buf_free(dev, &wq->buf);
-	qhca_ib_db_put(dev, uc, &wq->db);
+	qhca_ib_dbrec_free(dev, uc, &wq->dbrec);
 }
 
 static int wq_make(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
@@ -75,11 +75,11 @@ static int wq_make(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
 				    1ULL << (req->shift + req->stride));
 	if (err)
 		return err;
-	err = qhca_ib_udb_get(dev, uc, &wq->db, req->db_addr);
+	err = qhca_ib_dbrec_pin(dev, uc, &wq->dbrec, req->dbrec_addr);
 	if (err)
 		return err;
 	wqc.buf = qhca_ib_queue_buf_desc(&wq->buf);
-	wqc.dbrec = cpu_to_le64(wq->db.dma);
+	wqc.dbrec = cpu_to_le64(wq->dbrec.dma);
 	wqc.cookie = cpu_to_le64(req->cookie);
 	wqc.pd = cpu_to_le32(pdn);
 	wqc.uar = cpu_to_le32(uc->uar);

@@ -82,8 +82,8 @@ static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	err = srq_user_ops(dev, srq, &req, init->srq_type == IB_SRQT_TM);
 	if (err)
 		return err;
-	return qhca_ib_udb_get(dev, udata_to_quc(udata), &srq->db,
-			       req.db_addr);
+	return qhca_ib_dbrec_pin(dev, udata_to_quc(udata), &srq->dbrec,
+				 req.dbrec_addr);
 }
 
 static int srq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
@@ -114,13 +114,13 @@ static int srq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	err = qhca_ib_queue_buf_alloc(dev, &srq->idx, index_len(srq));
 	if (err)
 		return err;
-	return qhca_ib_kdb_get(dev, &srq->db);
+	return qhca_ib_dbrec_alloc(dev, &srq->dbrec);
 }
 
 static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 			 struct qhca_ib_ucontext *uc)
 {
-	qhca_ib_db_put(dev, uc, &srq->db);
+	qhca_ib_dbrec_free(dev, uc, &srq->dbrec);
 	if (srq->ops_stride)
 		qhca_ib_queue_buf_free(dev, &srq->ops);
 	qhca_ib_queue_buf_free(dev, &srq->idx);
@@ -144,7 +144,7 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 
 	srqc.buf = qhca_ib_queue_buf_desc(&srq->buf);
 	srqc.idx = qhca_ib_queue_buf_desc(&srq->idx);
-	srqc.dbrec = cpu_to_le64(srq->db.dma);
+	srqc.dbrec = cpu_to_le64(srq->dbrec.dma);
 	srqc.pd = cpu_to_le32(pdn);
 	srqc.uar = cpu_to_le32(uar);
 	srqc.shift = srq->shift;
@@ -406,7 +406,7 @@ int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		}
 	}
 	dma_wmb();	/* WQEs and their numbers before the index */
-	WRITE_ONCE(srq->db.rec->index, cpu_to_le32(srq->head));
+	WRITE_ONCE(srq->dbrec.rec->index, cpu_to_le32(srq->head));
 	spin_unlock_irqrestore(&srq->lock, irq);
 	return err;
 }

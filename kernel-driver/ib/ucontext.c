@@ -93,8 +93,8 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	if (req.comp_mask)
 		return -EOPNOTSUPP;
 
-	mutex_init(&uc->db_lock);
-	INIT_LIST_HEAD(&uc->db_pages);
+	mutex_init(&uc->dbrec_lock);
+	INIT_LIST_HEAD(&uc->dbrec_pages);
 	err = add_doorbell(uc, to_qdev(ibuc->device));
 	if (err)
 		return err;
@@ -120,7 +120,7 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	struct qhca_ib_ucontext *uc = to_quc(ibuc);
 
-	WARN_ON(!list_empty(&uc->db_pages));
+	WARN_ON(!list_empty(&uc->dbrec_pages));
 	rdma_user_mmap_entry_remove(&uc->status->entry);
 	rdma_user_mmap_entry_remove(&uc->db->entry);
 }

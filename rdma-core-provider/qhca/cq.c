@@ -66,7 +66,7 @@ static struct qhca_cq *qhca_cq_new(struct ibv_context *context,
 
 	cmd.buf_addr = (uintptr_t)cq->mem.addr;
 	cmd.buf_len = cq->mem.len;
-	cmd.db_addr = (uintptr_t)cq->dbrec;
+	cmd.dbrec_addr = (uintptr_t)cq->dbrec;
 	cmd.shift = cq->shift;
 	/* The kernel need not know what only the provider does. */
 	attr.cqe = 1U << cq->shift;

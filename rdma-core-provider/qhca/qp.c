@@ -260,7 +260,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 	cmd.rq_len = qp->rq.mem.len;
 	cmd.rq_shift = qp->rq.shift;
 	cmd.rq_stride = qp->rq.stride;
-	cmd.db_addr = (uintptr_t)qp->rq.dbrec;
+	cmd.dbrec_addr = (uintptr_t)qp->rq.dbrec;
 	cmd.cookie = (uintptr_t)qp;
 	kattr = *attr;
 	kattr.comp_mask &= (target ? IBV_QP_INIT_ATTR_XRCD :

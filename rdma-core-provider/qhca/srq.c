@@ -112,7 +112,7 @@ static struct qhca_srq *qhca_srq_new(struct ibv_pd *pd,
 	cmd->buf_len = srq->mem.len;
 	cmd->idx_addr = (uintptr_t)srq->index_mem.addr;
 	cmd->idx_len = srq->index_mem.len;
-	cmd->db_addr = (uintptr_t)srq->dbrec;
+	cmd->dbrec_addr = (uintptr_t)srq->dbrec;
 	cmd->shift = srq->shift;
 	cmd->stride = srq->stride;
 	if (tm_cap) {

@@ -46,7 +46,7 @@ static int qhca_wq_create_cmd(struct qhca_context *ctx, struct qhca_wq *wq,
 
 	cmd.buf_addr = (uintptr_t)rq->mem.addr;
 	cmd.buf_len = rq->mem.len;
-	cmd.db_addr = (uintptr_t)rq->dbrec;
+	cmd.dbrec_addr = (uintptr_t)rq->dbrec;
 	cmd.cookie = (uintptr_t)wq;
 	cmd.shift = rq->shift;
 	cmd.stride = rq->stride;

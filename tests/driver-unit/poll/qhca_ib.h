@@ -130,7 +130,7 @@ struct qhca_ib_cq {
     } buf;
     struct {
         struct qhca_dbrec *rec;
-    } db;
+    } dbrec;
     u32 cqn;
     u8 shift;
     spinlock_t lock;

@@ -123,7 +123,7 @@ int main(void)
 	munmap(hole, PAGE);
 	c0 = cq_good;
 	c0.buf_addr = (uintptr_t)buf;
-	c0.db_addr = (uintptr_t)buf + 8 * PAGE;
+	c0.dbrec_addr = (uintptr_t)buf + 8 * PAGE;
 
 #define CQ(name, change) do { c = c0; change; \
 	report("cq_" name, create_cq(64, &c, &dummy)); } while (0)
@@ -136,15 +136,15 @@ int main(void)
 	CQ("unmapped_buffer", c.buf_addr = (uintptr_t)hole);
 	CQ("kernel_address", c.buf_addr = 0xffff888000000000ULL);
 	CQ("wrapping_length", c.buf_len = ~0ULL << 12);
-	CQ("unaligned_record", c.db_addr += 4);
-	CQ("unmapped_record", c.db_addr = (uintptr_t)hole);
+	CQ("unaligned_record", c.dbrec_addr += 4);
+	CQ("unmapped_record", c.dbrec_addr = (uintptr_t)hole);
 	CQ("unknown_comp_mask", c.comp_mask = 0x80000000);
 	report("cq_good", create_cq(64, &c0, &cq));
 
 	q0 = qp_good;
 	q0.sq_addr = (uintptr_t)buf + 2 * PAGE;
 	q0.rq_addr = (uintptr_t)buf + 4 * PAGE;
-	q0.db_addr = (uintptr_t)buf + 8 * PAGE + 8;
+	q0.dbrec_addr = (uintptr_t)buf + 8 * PAGE + 8;
 #define QP(name, change) do { q = q0; change; \
 	report("qp_" name, create_qp(cq, &q)); } while (0)
 	QP("unaligned_sq", q.sq_addr += 64);
@@ -158,7 +158,7 @@ int main(void)
 	QP("unmapped_sq", q.sq_addr = (uintptr_t)hole);
 	QP("unmapped_rq", q.rq_addr = (uintptr_t)hole);
 	QP("wrapping_sq", q.sq_len = ~0ULL << 12);
-	QP("unaligned_record", q.db_addr += 4);
+	QP("unaligned_record", q.dbrec_addr += 4);
 	QP("unknown_comp_mask", q.comp_mask = 1);
 	QP("good", (void)0);
 	printf("}\n");

@@ -9,10 +9,10 @@
 
 #include "qhca_ib.h"
 
-static struct qhca_ib_db_page *page_new(struct qhca_ib_dev *dev,
-					unsigned long va)
+static struct qhca_ib_dbrec_page *dbrec_page_new(struct qhca_ib_dev *dev,
+						 unsigned long va)
 {
-	struct qhca_ib_db_page *page;
+	struct qhca_ib_dbrec_page *page;
 
 	page = kzalloc(sizeof(*page), GFP_KERNEL);
 	if (!page)
@@ -33,7 +33,7 @@ static struct qhca_ib_db_page *page_new(struct qhca_ib_dev *dev,
 }
 
 /**
- * qhca_ib_udb_get - pin an application's doorbell record
+ * qhca_ib_dbrec_pin - pin an application's doorbell record
  * @dev: device
  * @uc: its context
  * @db: result
@@ -41,62 +41,62 @@ static struct qhca_ib_db_page *page_new(struct qhca_ib_dev *dev,
  *
  * Return: 0, -EINVAL, -ENOMEM or as qhca_ib_umem_get().
  */
-int qhca_ib_udb_get(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
-		    struct qhca_ib_db *db, u64 addr)
+int qhca_ib_dbrec_pin(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
+		      struct qhca_ib_dbrec *db, u64 addr)
 {
 	unsigned long va = addr & PAGE_MASK;
-	struct qhca_ib_db_page *page;
+	struct qhca_ib_dbrec_page *page;
 	int err = 0;
 
 	if (!addr || !IS_ALIGNED(addr, sizeof(struct qhca_dbrec)))
 		return -EINVAL;
 
-	mutex_lock(&uc->db_lock);
-	list_for_each_entry(page, &uc->db_pages, list) {
+	mutex_lock(&uc->dbrec_lock);
+	list_for_each_entry(page, &uc->dbrec_pages, list) {
 		/* after fork() the same address can be another page */
 		if (page->va == va && page->mm == current->mm)
 			goto found;
 	}
-	page = page_new(dev, va);
+	page = dbrec_page_new(dev, va);
 	if (IS_ERR(page)) {
 		err = PTR_ERR(page);
 		goto out;
 	}
-	list_add(&page->list, &uc->db_pages);
+	list_add(&page->list, &uc->dbrec_pages);
 found:
 	page->users++;
 	db->page = page;
 	db->dma = sg_dma_address(page->umem->sgt_append.sgt.sgl) +
 		  offset_in_page(addr);
 out:
-	mutex_unlock(&uc->db_lock);
+	mutex_unlock(&uc->dbrec_lock);
 	return err;
 }
 
 /* A doorbell record for a kernel queue, zero. 0 or -ENOMEM. */
-int qhca_ib_kdb_get(struct qhca_ib_dev *dev, struct qhca_ib_db *db)
+int qhca_ib_dbrec_alloc(struct qhca_ib_dev *dev, struct qhca_ib_dbrec *db)
 {
 	db->rec = dma_pool_zalloc(dev->dbrecs, GFP_KERNEL, &db->dma);
 	return db->rec ? 0 : -ENOMEM;
 }
 
 /* Give back either; harmless on one that is all zero. */
-void qhca_ib_db_put(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
-		    struct qhca_ib_db *db)
+void qhca_ib_dbrec_free(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
+			struct qhca_ib_dbrec *db)
 {
-	struct qhca_ib_db_page *page = db->page;
+	struct qhca_ib_dbrec_page *page = db->page;
 
 	if (db->rec)
 		dma_pool_free(dev->dbrecs, db->rec, db->dma);
 	if (page) {
-		mutex_lock(&uc->db_lock);
+		mutex_lock(&uc->dbrec_lock);
 		if (!--page->users) {
 			list_del(&page->list);
 			ib_umem_release(page->umem);
 			mmdrop(page->mm);
 			kfree(page);
 		}
-		mutex_unlock(&uc->db_lock);
+		mutex_unlock(&uc->dbrec_lock);
 	}
 	memset(db, 0, sizeof(*db));
 }
