@@ -15,7 +15,7 @@
 #define AQ_TIMEOUT		(30 * HZ)
 #define AQ_LOOK_INTERVAL	(HZ / 5)	/* is it still alive? */
 
-static int status_to_errno(u8 status)
+static int aq_status_to_errno(u8 status)
 {
 	switch (status) {
 	case QHCA_ST_OK:
@@ -41,7 +41,7 @@ static int status_to_errno(u8 status)
 }
 
 /* Take one completion, if there is one. Under aq->lock. */
-static bool reap_one(struct qhca_core *core, const char **why)
+static bool aq_reap_one(struct qhca_core *core, const char **why)
 {
 	struct qhca_aq *aq = &core->aq;
 	struct qhca_aq_cqe *cqe = &aq->cq[aq->cons & (QHCA_AQ_DEPTH - 1)];
@@ -75,7 +75,7 @@ void qhca_aq_reap(struct qhca_core *core)
 	unsigned long flags;
 
 	spin_lock_irqsave(&aq->lock, flags);
-	while (aq->cq && reap_one(core, &why))
+	while (aq->cq && aq_reap_one(core, &why))
 		;
 	spin_unlock_irqrestore(&aq->lock, flags);
 	if (why)
@@ -103,7 +103,7 @@ void qhca_aq_abort(struct qhca_core *core)
 	spin_unlock_irqrestore(&aq->lock, flags);
 }
 
-static struct qhca_aq_slot *get_slot(struct qhca_aq *aq)
+static struct qhca_aq_slot *aq_get_slot(struct qhca_aq *aq)
 {
 	struct qhca_aq_slot *slot;
 	int i;
@@ -118,7 +118,7 @@ static struct qhca_aq_slot *get_slot(struct qhca_aq *aq)
 	return slot;
 }
 
-static void put_slot(struct qhca_aq *aq, struct qhca_aq_slot *slot)
+static void aq_put_slot(struct qhca_aq *aq, struct qhca_aq_slot *slot)
 {
 	spin_lock_irq(&aq->lock);
 	__clear_bit(slot - aq->slot, &aq->busy);
@@ -126,8 +126,8 @@ static void put_slot(struct qhca_aq *aq, struct qhca_aq_slot *slot)
 	up(&aq->free);
 }
 
-static int post(struct qhca_core *core, struct qhca_aq_slot *slot,
-		const struct qhca_aq_req *req)
+static int aq_post(struct qhca_core *core, struct qhca_aq_slot *slot,
+		   const struct qhca_aq_req *req)
 {
 	struct qhca_aq *aq = &core->aq;
 	struct qhca_aq_cmd *cmd;
@@ -170,7 +170,7 @@ static int post(struct qhca_core *core, struct qhca_aq_slot *slot,
  * Wait for the answer. Besides the interrupt the ring is looked at from time
  * to time: before there are interrupts, and in case one is lost.
  */
-static int wait_done(struct qhca_core *core, struct qhca_aq_slot *slot)
+static int aq_wait_done(struct qhca_core *core, struct qhca_aq_slot *slot)
 {
 	struct qhca_aq *aq = &core->aq;
 	unsigned long deadline = jiffies + AQ_TIMEOUT;
@@ -211,14 +211,14 @@ int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
 	if (qhca_dev_dead(dev))
 		return -EIO;
 
-	slot = get_slot(aq);
-	err = post(core, slot, req);
+	slot = aq_get_slot(aq);
+	err = aq_post(core, slot, req);
 	if (!err)
-		err = wait_done(core, slot);
+		err = aq_wait_done(core, slot);
 	if (!err) {
 		req->status = slot->cqe.status;
 		req->result = le64_to_cpu(slot->cqe.result);
-		err = status_to_errno(req->status);
+		err = aq_status_to_errno(req->status);
 		if (!err) {
 			req->obj = le32_to_cpu(slot->cqe.obj);
 			if (req->out_len)
@@ -231,7 +231,7 @@ int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
 				req->result);
 		}
 	}
-	put_slot(aq, slot);
+	aq_put_slot(aq, slot);
 	return err;
 }
 EXPORT_SYMBOL_GPL(qhca_aq_exec);
@@ -253,7 +253,7 @@ void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj)
 }
 EXPORT_SYMBOL_GPL(qhca_aq_destroy_sure);
 
-static void free_memory(struct qhca_core *core)
+static void aq_free_memory(struct qhca_core *core)
 {
 	struct device *dma = qhca_dma_dev(core);
 	struct qhca_aq *aq = &core->aq;
@@ -288,7 +288,7 @@ void qhca_aq_stop(struct qhca_core *core)
 	qhca_aq_abort(core);
 	for (i = 0; i < QHCA_AQ_DEPTH; i++)
 		down(&aq->free);
-	free_memory(core);
+	aq_free_memory(core);
 	for (i = 0; i < QHCA_AQ_DEPTH; i++)
 		up(&aq->free);
 }
@@ -328,7 +328,7 @@ int qhca_aq_start(struct qhca_core *core)
 	return 0;
 
 err:
-	free_memory(core);
+	aq_free_memory(core);
 	return -ENOMEM;
 }
 

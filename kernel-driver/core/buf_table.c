@@ -28,8 +28,9 @@ struct qhca_buf_table_mem {
 	size_t size;
 };
 
-static int mem_alloc(struct qhca_core *core, struct qhca_buf_table_mem *m,
-		     size_t size, size_t align)
+static int buf_table_mem_alloc(struct qhca_core *core,
+			       struct qhca_buf_table_mem *m, size_t size,
+			       size_t align)
 {
 	m->size = size;
 	m->cpu = dma_alloc_coherent(qhca_dma_dev(core), size, &m->dma,
@@ -43,8 +44,8 @@ static int mem_alloc(struct qhca_core *core, struct qhca_buf_table_mem *m,
 }
 
 /* Without @blocks all pages are missing, for both of these. */
-static int build_one(struct qhca_core *core, struct qhca_buf_table *t,
-		     struct qhca_blocks *blocks)
+static int buf_table_build_one(struct qhca_core *core, struct qhca_buf_table *t,
+			       struct qhca_blocks *blocks)
 {
 	int err;
 
@@ -52,7 +53,7 @@ static int build_one(struct qhca_core *core, struct qhca_buf_table *t,
 	if (!t->mem)
 		return -ENOMEM;
 	t->nmem = 1;
-	err = mem_alloc(core, t->mem, qhca_plan_bytes(&t->plan), 8);
+	err = buf_table_mem_alloc(core, t->mem, qhca_plan_bytes(&t->plan), 8);
 	if (err)
 		return err;
 	if (blocks && t->plan.form == QHCA_BUF_LIST)
@@ -65,8 +66,9 @@ static int build_one(struct qhca_core *core, struct qhca_buf_table *t,
 	return err;
 }
 
-static int build_tree(struct qhca_core *core, struct qhca_buf_table *t,
-		      struct qhca_blocks *blocks)
+static int buf_table_build_tree(struct qhca_core *core,
+				struct qhca_buf_table *t,
+				struct qhca_blocks *blocks)
 {
 	struct qhca_plan *plan = &t->plan;
 	size_t size = BIT(plan->table_shift);
@@ -87,7 +89,7 @@ static int build_tree(struct qhca_core *core, struct qhca_buf_table *t,
 		goto out;
 	for (i = 0; i < total; i++) {
 		t->nmem = i + 1;
-		err = mem_alloc(core, &t->mem[i], size, size);
+		err = buf_table_mem_alloc(core, &t->mem[i], size, size);
 		if (err)
 			goto out;
 		cpu[i] = t->mem[i].cpu;
@@ -107,8 +109,9 @@ out:
 	return err;
 }
 
-static int build_planned(struct qhca_dev *dev, struct qhca_buf_table *t,
-			 struct qhca_blocks *blocks)
+static int buf_table_build_planned(struct qhca_dev *dev,
+				   struct qhca_buf_table *t,
+				   struct qhca_blocks *blocks)
 {
 	struct qhca_core *core = qhca_to_core(dev);
 	int err = 0;
@@ -118,10 +121,10 @@ static int build_planned(struct qhca_dev *dev, struct qhca_buf_table *t,
 		qhca_plan_describe(&t->plan, 0, &t->desc);
 		break;
 	case QHCA_BUF_TREE:
-		err = build_tree(core, t, blocks);
+		err = buf_table_build_tree(core, t, blocks);
 		break;
 	default:
-		err = build_one(core, t, blocks);
+		err = buf_table_build_one(core, t, blocks);
 	}
 	if (err)
 		qhca_buf_table_free(dev, t);
@@ -141,7 +144,7 @@ int qhca_buf_table_build(struct qhca_dev *dev, struct qhca_buf_table *t,
 	if (err)
 		return err;
 	t->plan = plan;
-	err = build_planned(dev, t, blocks);
+	err = buf_table_build_planned(dev, t, blocks);
 	if (err != -ENOMEM || !chosen || plan.form != QHCA_BUF_FLAT)
 		return err;
 	/* memory is in pieces: try with smaller ones */
@@ -149,7 +152,7 @@ int qhca_buf_table_build(struct qhca_dev *dev, struct qhca_buf_table *t,
 	if (err)
 		return err;
 	t->plan = plan;
-	return build_planned(dev, t, blocks);
+	return buf_table_build_planned(dev, t, blocks);
 }
 EXPORT_SYMBOL_GPL(qhca_buf_table_build);
 
@@ -170,7 +173,7 @@ int qhca_buf_table_alloc(struct qhca_dev *dev, struct qhca_buf_table *t,
 	} else {
 		err = qhca_plan_tree(plan, NULL);
 	}
-	return err ?: build_planned(dev, t, NULL);
+	return err ?: buf_table_build_planned(dev, t, NULL);
 }
 EXPORT_SYMBOL_GPL(qhca_buf_table_alloc);
 
@@ -192,7 +195,7 @@ EXPORT_SYMBOL_GPL(qhca_buf_table_entry);
 #define SHOW_MAX	65536
 
 /* Entries of one piece of table memory. */
-static u64 mem_entries(const struct qhca_plan *plan)
+static u64 buf_table_mem_entries(const struct qhca_plan *plan)
 {
 	if (plan->form != QHCA_BUF_TREE)
 		return plan->npages;
@@ -200,7 +203,7 @@ static u64 mem_entries(const struct qhca_plan *plan)
 }
 
 /* The level of the tree that table number @i belongs to. */
-static int mem_level(const struct qhca_plan *plan, u64 i)
+static int buf_table_mem_level(const struct qhca_plan *plan, u64 i)
 {
 	int level = 0;
 
@@ -223,8 +226,8 @@ void qhca_buf_table_show(struct seq_file *m, const struct qhca_buf_table *t)
 		   plan->first, plan->npages);
 	for (i = 0; i < t->nmem; i++) {
 		const struct qhca_buf_table_mem *mem = &t->mem[i];
-		int level = mem_level(plan, i);
-		u64 n = mem_entries(plan);
+		int level = buf_table_mem_level(plan, i);
+		u64 n = buf_table_mem_entries(plan);
 
 		for (j = 0; j < n; j++) {
 			u64 v = le64_to_cpu(READ_ONCE(mem->cpu[list ? 2 * j
@@ -265,96 +268,100 @@ EXPORT_SYMBOL_GPL(qhca_buf_table_free);
 
 /* ----------------------------------------------------- kernel queues -- */
 
-struct kbuf_blocks {
+struct queue_buf_blocks {
 	struct qhca_blocks blocks;
-	const struct qhca_queue_buf *kb;
+	const struct qhca_queue_buf *buf;
 	u64 pos;
 	u64 count;		/* blocks in the buffer */
 };
 
-static void kbuf_begin(struct qhca_blocks *b)
+static void queue_buf_begin(struct qhca_blocks *b)
 {
-	container_of(b, struct kbuf_blocks, blocks)->pos = 0;
+	container_of(b, struct queue_buf_blocks, blocks)->pos = 0;
 }
 
 /* A chunk may be larger than a block, when it is the only one. */
-static bool kbuf_next(struct qhca_blocks *b, u64 *addr)
+static bool queue_buf_next(struct qhca_blocks *b, u64 *addr)
 {
-	struct kbuf_blocks *kbb = container_of(b, struct kbuf_blocks, blocks);
-	u64 off = kbb->pos << b->page_shift;
+	struct queue_buf_blocks *qb = container_of(b, struct queue_buf_blocks,
+						   blocks);
+	u64 off = qb->pos << b->page_shift;
 
-	if (kbb->pos == kbb->count)
+	if (qb->pos == qb->count)
 		return false;
-	kbb->pos++;
-	*addr = kbb->kb->dma[off >> kbb->kb->chunk_shift] +
-		(off & (BIT_ULL(kbb->kb->chunk_shift) - 1));
+	qb->pos++;
+	*addr = qb->buf->dma[off >> qb->buf->chunk_shift] +
+		(off & (BIT_ULL(qb->buf->chunk_shift) - 1));
 	return true;
 }
 
-static void kbuf_free_chunks(struct qhca_dev *dev, struct qhca_queue_buf *kb)
+static void queue_buf_free_chunks(struct qhca_dev *dev,
+				  struct qhca_queue_buf *buf)
 {
 	u32 i;
 
-	for (i = 0; kb->chunk && kb->dma && i < kb->nchunks; i++) {
-		if (kb->chunk[i])
+	for (i = 0; buf->chunk && buf->dma && i < buf->nchunks; i++) {
+		if (buf->chunk[i])
 			dma_free_coherent(&dev->pdev->dev,
-					  BIT(kb->chunk_shift), kb->chunk[i],
-					  kb->dma[i]);
+					  BIT(buf->chunk_shift), buf->chunk[i],
+					  buf->dma[i]);
 	}
-	kvfree(kb->dma);
-	kvfree(kb->chunk);
-	memset(kb, 0, sizeof(*kb));
+	kvfree(buf->dma);
+	kvfree(buf->chunk);
+	memset(buf, 0, sizeof(*buf));
 }
 
-static int kbuf_alloc_chunks(struct qhca_dev *dev, struct qhca_queue_buf *kb,
-			     size_t len, u8 chunk_shift)
+static int queue_buf_alloc_chunks(struct qhca_dev *dev,
+				  struct qhca_queue_buf *buf, size_t len,
+				  u8 chunk_shift)
 {
 	u32 i;
 
-	kb->len = len;
-	kb->chunk_shift = chunk_shift;
-	kb->nchunks = DIV_ROUND_UP_ULL(len, BIT_ULL(chunk_shift));
-	kb->chunk = kvcalloc(kb->nchunks, sizeof(*kb->chunk), GFP_KERNEL);
-	kb->dma = kvcalloc(kb->nchunks, sizeof(*kb->dma), GFP_KERNEL);
-	for (i = 0; kb->chunk && kb->dma && i < kb->nchunks; i++) {
-		kb->chunk[i] = dma_alloc_coherent(&dev->pdev->dev,
-						  BIT(chunk_shift), &kb->dma[i],
-						  GFP_KERNEL | __GFP_NOWARN);
-		if (!kb->chunk[i])
+	buf->len = len;
+	buf->chunk_shift = chunk_shift;
+	buf->nchunks = DIV_ROUND_UP_ULL(len, BIT_ULL(chunk_shift));
+	buf->chunk = kvcalloc(buf->nchunks, sizeof(*buf->chunk), GFP_KERNEL);
+	buf->dma = kvcalloc(buf->nchunks, sizeof(*buf->dma), GFP_KERNEL);
+	for (i = 0; buf->chunk && buf->dma && i < buf->nchunks; i++) {
+		buf->chunk[i] = dma_alloc_coherent(&dev->pdev->dev,
+						   BIT(chunk_shift),
+						   &buf->dma[i],
+						   GFP_KERNEL | __GFP_NOWARN);
+		if (!buf->chunk[i])
 			break;
 	}
-	if (i < kb->nchunks) {
-		kbuf_free_chunks(dev, kb);
+	if (i < buf->nchunks) {
+		queue_buf_free_chunks(dev, buf);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-static int kbuf_make(struct qhca_dev *dev, struct qhca_queue_buf *kb,
-		     size_t len, u8 chunk_shift, u8 page_shift,
-		     const struct qhca_layout *want)
+static int queue_buf_make(struct qhca_dev *dev, struct qhca_queue_buf *buf,
+			  size_t len, u8 chunk_shift, u8 page_shift,
+			  const struct qhca_layout *want)
 {
-	struct kbuf_blocks kbb = {
+	struct queue_buf_blocks qb = {
 		.blocks = {
-			.begin = kbuf_begin,
-			.next = kbuf_next,
+			.begin = queue_buf_begin,
+			.next = queue_buf_next,
 			.page_shift = page_shift,
 		},
-		.kb = kb,
+		.buf = buf,
 		.count = DIV_ROUND_UP_ULL(len, BIT_ULL(page_shift)),
 	};
 	int err;
 
-	err = kbuf_alloc_chunks(dev, kb, len, chunk_shift);
+	err = queue_buf_alloc_chunks(dev, buf, len, chunk_shift);
 	if (err)
 		return err;
-	err = qhca_buf_table_build(dev, &kb->table, &kbb.blocks, 0, len, want);
+	err = qhca_buf_table_build(dev, &buf->table, &qb.blocks, 0, len, want);
 	if (err)
-		kbuf_free_chunks(dev, kb);
+		queue_buf_free_chunks(dev, buf);
 	return err;
 }
 
-int qhca_queue_buf_alloc(struct qhca_dev *dev, struct qhca_queue_buf *kb,
+int qhca_queue_buf_alloc(struct qhca_dev *dev, struct qhca_queue_buf *buf,
 			 size_t len)
 {
 	u8 whole = max_t(u8, order_base_2(len), QHCA_BUF_PAGE_SHIFT_MIN);
@@ -362,7 +369,7 @@ int qhca_queue_buf_alloc(struct qhca_dev *dev, struct qhca_queue_buf *kb,
 	u8 page_shift;
 	int err;
 
-	memset(kb, 0, sizeof(*kb));
+	memset(buf, 0, sizeof(*buf));
 	if (!len || !is_power_of_2(len))
 		return -EINVAL;
 	qhca_layout_get(dev, QHCA_SCOPE_KERNEL, &want);
@@ -370,21 +377,21 @@ int qhca_queue_buf_alloc(struct qhca_dev *dev, struct qhca_queue_buf *kb,
 				     : QHCA_BUF_PAGE_SHIFT_MIN;
 
 	if (want.form == QHCA_BUF_DIRECT)
-		return kbuf_make(dev, kb, len, max(whole, page_shift),
-				 page_shift, &want);
+		return queue_buf_make(dev, buf, len, max(whole, page_shift),
+				      page_shift, &want);
 	if (want.form == QHCA_LAYOUT_AUTO && !want.page_shift &&
 	    len <= KBUF_DIRECT_MAX) {
-		err = kbuf_make(dev, kb, len, whole, page_shift, NULL);
+		err = queue_buf_make(dev, buf, len, whole, page_shift, NULL);
 		if (err != -ENOMEM)
 			return err;
 	}
-	return kbuf_make(dev, kb, len, page_shift, page_shift, &want);
+	return queue_buf_make(dev, buf, len, page_shift, page_shift, &want);
 }
 EXPORT_SYMBOL_GPL(qhca_queue_buf_alloc);
 
-void qhca_queue_buf_free(struct qhca_dev *dev, struct qhca_queue_buf *kb)
+void qhca_queue_buf_free(struct qhca_dev *dev, struct qhca_queue_buf *buf)
 {
-	qhca_buf_table_free(dev, &kb->table);
-	kbuf_free_chunks(dev, kb);
+	qhca_buf_table_free(dev, &buf->table);
+	queue_buf_free_chunks(dev, buf);
 }
 EXPORT_SYMBOL_GPL(qhca_queue_buf_free);

@@ -29,13 +29,13 @@ const char *qhca_form_name(u8 form)
 	return form < ARRAY_SIZE(form_names) ? form_names[form] : "?";
 }
 
-static bool word_is(const char *w, size_t n, const char *name)
+static bool layout_word_is(const char *w, size_t n, const char *name)
 {
 	return strlen(name) == n && !memcmp(w, name, n);
 }
 
 /* "key=123", n characters, to *v; false if it is something else or over 255 */
-static bool word_value(const char *w, size_t n, const char *key, u8 *v)
+static bool layout_word_value(const char *w, size_t n, const char *key, u8 *v)
 {
 	size_t k = strlen(key);
 	unsigned int val = 0;
@@ -53,29 +53,29 @@ static bool word_value(const char *w, size_t n, const char *key, u8 *v)
 	return true;
 }
 
-static int layout_word(const char *w, size_t n, struct qhca_layout *l)
+static int layout_parse_word(const char *w, size_t n, struct qhca_layout *l)
 {
 	size_t i;
 
-	if (word_is(w, n, "auto")) {
+	if (layout_word_is(w, n, "auto")) {
 		l->form = QHCA_LAYOUT_AUTO;
 		return 0;
 	}
 	for (i = 0; i < ARRAY_SIZE(form_names); i++) {
-		if (word_is(w, n, form_names[i])) {
+		if (layout_word_is(w, n, form_names[i])) {
 			l->form = i;
 			return 0;
 		}
 	}
-	if (word_value(w, n, "hops", &l->hops) ||
-	    word_value(w, n, "page_shift", &l->page_shift) ||
-	    word_value(w, n, "table_shift", &l->table_shift))
+	if (layout_word_value(w, n, "hops", &l->hops) ||
+	    layout_word_value(w, n, "page_shift", &l->page_shift) ||
+	    layout_word_value(w, n, "table_shift", &l->table_shift))
 		return 0;
-	if (word_is(w, n, "scope=user"))
+	if (layout_word_is(w, n, "scope=user"))
 		l->scope = QHCA_SCOPE_USER;
-	else if (word_is(w, n, "scope=kernel"))
+	else if (layout_word_is(w, n, "scope=kernel"))
 		l->scope = QHCA_SCOPE_KERNEL;
-	else if (word_is(w, n, "scope=all"))
+	else if (layout_word_is(w, n, "scope=all"))
 		l->scope = QHCA_SCOPE_USER | QHCA_SCOPE_KERNEL;
 	else
 		return -EINVAL;
@@ -105,7 +105,7 @@ int qhca_layout_parse(const char *text, struct qhca_layout *l)
 		n = strcspn(text, " \t\n");
 		if (!n)
 			break;
-		err = layout_word(text, n, &new);
+		err = layout_parse_word(text, n, &new);
 		if (err)
 			return err;
 		text += n;
@@ -177,12 +177,12 @@ int qhca_layout_check(const struct qhca_layout *l)
 }
 
 /* bits needed to number @n things */
-static unsigned int index_bits(u64 n)
+static unsigned int plan_index_bits(u64 n)
 {
 	return n > 1 ? fls64(n - 1) : 0;
 }
 
-static u64 shift_up(u64 n, unsigned int shift)
+static u64 plan_shift_up(u64 n, unsigned int shift)
 {
 	return (n + BIT_ULL(shift) - 1) >> shift;
 }
@@ -199,7 +199,7 @@ static u64 shift_up(u64 n, unsigned int shift)
  */
 int qhca_plan_tree(struct qhca_plan *plan, const struct qhca_layout *want)
 {
-	unsigned int bits = index_bits(plan->npages);
+	unsigned int bits = plan_index_bits(plan->npages);
 	unsigned int hops = want ? want->hops : 0;
 	unsigned int ts = want ? want->table_shift : 0;
 	unsigned int e, i;
@@ -230,18 +230,18 @@ int qhca_plan_tree(struct qhca_plan *plan, const struct qhca_layout *want)
 	plan->table_shift = ts;
 	for (i = 0; i < QHCA_BUF_HOPS_MAX; i++)
 		plan->ntables[i] = i < hops ?
-			shift_up(plan->npages, e * (hops - i)) : 0;
+			plan_shift_up(plan->npages, e * (hops - i)) : 0;
 	return 0;
 }
 
 /* what one look at the blocks tells */
-struct block_facts {
+struct plan_block_facts {
 	u64 first_addr;
 	u64 segs;	/* runs of adjacent blocks */
 };
 
-static int look_at_blocks(struct qhca_blocks *b, u64 need,
-			  struct block_facts *f)
+static int plan_scan_blocks(struct qhca_blocks *b, u64 need,
+			    struct plan_block_facts *f)
 {
 	u64 size = BIT_ULL(b->page_shift);
 	u64 addr, end = 0, i;
@@ -278,7 +278,7 @@ int qhca_plan_make(struct qhca_plan *plan, struct qhca_blocks *blocks,
 		   u64 flat_max)
 {
 	u8 form = want ? want->form : QHCA_LAYOUT_AUTO;
-	struct block_facts facts;
+	struct plan_block_facts facts;
 	u64 npages;
 	int err;
 
@@ -291,7 +291,7 @@ int qhca_plan_make(struct qhca_plan *plan, struct qhca_blocks *blocks,
 	if (!len || first >> blocks->page_shift || first + len < len)
 		return -EINVAL;
 	npages = ((first + len - 1) >> blocks->page_shift) + 1;
-	err = look_at_blocks(blocks, npages, &facts);
+	err = plan_scan_blocks(blocks, npages, &facts);
 	if (err)
 		return err;
 

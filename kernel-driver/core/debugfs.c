@@ -92,7 +92,8 @@ static int stats_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(stats);
 
-static void show_kbuf(struct seq_file *s, const struct qhca_queue_buf *kb)
+static void debugfs_show_queue_buf(struct seq_file *s,
+				   const struct qhca_queue_buf *kb)
 {
 	const struct qhca_plan *p = &kb->table.plan;
 
@@ -118,21 +119,21 @@ static int queues_show(struct seq_file *s, void *unused)
 		seq_printf(s, "eq %u vector %u cons %u events %llu stray %llu",
 			   eq->eqn, eq->vector, eq->cons, eq->events,
 			   eq->stray);
-		show_kbuf(s, &eq->buf);
+		debugfs_show_queue_buf(s, &eq->buf);
 	}
 	if (nd->up) {
 		seq_printf(s, "tx_cq %u cons %u", nd->txq.cq.cq.cqn,
 			   nd->txq.cq.cons);
-		show_kbuf(s, &nd->txq.cq.buf);
+		debugfs_show_queue_buf(s, &nd->txq.cq.buf);
 		seq_printf(s, "tx_sq %u prod %u cons %u", nd->txq.num,
 			   nd->txq.prod, nd->txq.cons);
-		show_kbuf(s, &nd->txq.buf);
+		debugfs_show_queue_buf(s, &nd->txq.buf);
 		seq_printf(s, "rx_cq %u cons %u", nd->rxq.cq.cq.cqn,
 			   nd->rxq.cq.cons);
-		show_kbuf(s, &nd->rxq.cq.buf);
+		debugfs_show_queue_buf(s, &nd->rxq.cq.buf);
 		seq_printf(s, "rx_rq %u prod %u cons %u", nd->rxq.num,
 			   nd->rxq.prod, nd->rxq.cons);
-		show_kbuf(s, &nd->rxq.buf);
+		debugfs_show_queue_buf(s, &nd->rxq.buf);
 	}
 	rtnl_unlock();
 	mutex_unlock(&core->start_lock);
@@ -223,7 +224,7 @@ static void marker_ring(struct qhca_core *core, u64 val, const char *text)
 }
 
 /* Text as a number: its first 8 bytes, the first one lowest. */
-static u64 text_value(const char *text)
+static u64 marker_text_value(const char *text)
 {
 	__le64 val = 0;
 
@@ -233,7 +234,7 @@ static u64 text_value(const char *text)
 
 /*
  * A number goes to the device as it is; "now" as this kernel's monotonic clock
- * in ns; other text by text_value().
+ * in ns; other text by marker_text_value().
  */
 static ssize_t marker_write(struct file *file, const char __user *ubuf,
 			    size_t len, loff_t *pos)
@@ -253,7 +254,7 @@ static ssize_t marker_write(struct file *file, const char __user *ubuf,
 	if (!strcmp(text, "now"))
 		val = ktime_get_mono_fast_ns();
 	else if (kstrtou64(text, 0, &val))
-		val = text_value(text);
+		val = marker_text_value(text);
 	marker_ring(core, val, text);
 	return len;
 }

@@ -37,7 +37,7 @@ static void eq_arm(struct qhca_eq *eq)
 		     eq->cons);
 }
 
-static irqreturn_t async_irq(int irq, void *data)
+static irqreturn_t eq_async_irq(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
 
@@ -49,7 +49,7 @@ static irqreturn_t async_irq(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-static irqreturn_t async_thread(int irq, void *data)
+static irqreturn_t eq_async_thread(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
 	struct qhca_core *core = eq->core;
@@ -83,7 +83,7 @@ static irqreturn_t async_thread(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-static irqreturn_t comp_irq(int irq, void *data)
+static irqreturn_t eq_comp_irq(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
 	struct qhca_core *core = eq->core;
@@ -148,7 +148,7 @@ void qhca_eq_rescue(struct qhca_eq *eq)
 	local_irq_save(flags);
 	if (qhca_eq_waits(eq)) {
 		eq->lost++;
-		comp_irq(eq->irq, eq);
+		eq_comp_irq(eq->irq, eq);
 	}
 	local_irq_restore(flags);
 	local_bh_enable();
@@ -237,12 +237,13 @@ int qhca_irq_init(struct qhca_core *core)
 		if (i) {
 			snprintf(eq->name, sizeof(eq->name), "qhca-comp%d@%s",
 				 i - 1, pci_name(pdev));
-			err = request_irq(eq->irq, comp_irq, 0, eq->name, eq);
+			err = request_irq(eq->irq, eq_comp_irq, 0, eq->name,
+					  eq);
 		} else {
 			snprintf(eq->name, sizeof(eq->name), "qhca-async@%s",
 				 pci_name(pdev));
-			err = request_threaded_irq(eq->irq, async_irq,
-						   async_thread, 0, eq->name,
+			err = request_threaded_irq(eq->irq, eq_async_irq,
+						   eq_async_thread, 0, eq->name,
 						   eq);
 		}
 		if (err) {

@@ -11,7 +11,8 @@ static const char * const sw_stat_names[] = {
 	"drv_rx_alloc_failed",
 };
 
-static void get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
+static void ethtool_get_drvinfo(struct net_device *netdev,
+				struct ethtool_drvinfo *info)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
 	u32 v = nd->core->dev.caps.fw_version;
@@ -23,8 +24,8 @@ static void get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
 		 v >> 24, v >> 16 & 0xff, v & 0xffff);
 }
 
-static int get_link_ksettings(struct net_device *netdev,
-			      struct ethtool_link_ksettings *ks)
+static int ethtool_get_link_ksettings(struct net_device *netdev,
+				      struct ethtool_link_ksettings *ks)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
 
@@ -41,10 +42,10 @@ static int get_link_ksettings(struct net_device *netdev,
 	return 0;
 }
 
-static void get_ringparam(struct net_device *netdev,
-			  struct ethtool_ringparam *ring,
-			  struct kernel_ethtool_ringparam *kring,
-			  struct netlink_ext_ack *extack)
+static void ethtool_get_ringparam(struct net_device *netdev,
+				  struct ethtool_ringparam *ring,
+				  struct kernel_ethtool_ringparam *kring,
+				  struct netlink_ext_ack *extack)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
 	u32 limit = qhca_nd_ring_limit(nd->core);
@@ -55,16 +56,16 @@ static void get_ringparam(struct net_device *netdev,
 	ring->tx_pending = nd->tx_depth;
 }
 
-static u32 ring_depth(struct qhca_nd *nd, u32 want)
+static u32 ethtool_ring_depth(struct qhca_nd *nd, u32 want)
 {
 	return clamp_t(u32, roundup_pow_of_two(max(want, 1U)), QHCA_RING_MIN,
 		       qhca_nd_ring_limit(nd->core));
 }
 
-static int set_ringparam(struct net_device *netdev,
-			 struct ethtool_ringparam *ring,
-			 struct kernel_ethtool_ringparam *kring,
-			 struct netlink_ext_ack *extack)
+static int ethtool_set_ringparam(struct net_device *netdev,
+				 struct ethtool_ringparam *ring,
+				 struct kernel_ethtool_ringparam *kring,
+				 struct netlink_ext_ack *extack)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
 	u32 rx = nd->rx_depth, tx = nd->tx_depth;
@@ -72,8 +73,8 @@ static int set_ringparam(struct net_device *netdev,
 
 	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
 		return -EINVAL;
-	nd->rx_depth = ring_depth(nd, ring->rx_pending);
-	nd->tx_depth = ring_depth(nd, ring->tx_pending);
+	nd->rx_depth = ethtool_ring_depth(nd, ring->rx_pending);
+	nd->tx_depth = ethtool_ring_depth(nd, ring->tx_pending);
 	if (nd->rx_depth == rx && nd->tx_depth == tx)
 		return 0;
 	err = qhca_nd_restart(nd);
@@ -87,15 +88,17 @@ static int set_ringparam(struct net_device *netdev,
 	return err;
 }
 
-static void get_channels(struct net_device *netdev, struct ethtool_channels *ch)
+static void ethtool_get_channels(struct net_device *netdev,
+				 struct ethtool_channels *ch)
 {
 	ch->max_combined = 1;
 	ch->combined_count = 1;
 }
 
-static int get_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
-			struct kernel_ethtool_coalesce *kc,
-			struct netlink_ext_ack *extack)
+static int ethtool_get_coalesce(struct net_device *netdev,
+				struct ethtool_coalesce *c,
+				struct kernel_ethtool_coalesce *kc,
+				struct netlink_ext_ack *extack)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
 
@@ -106,9 +109,10 @@ static int get_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
 	return 0;
 }
 
-static int set_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
-			struct kernel_ethtool_coalesce *kc,
-			struct netlink_ext_ack *extack)
+static int ethtool_set_coalesce(struct net_device *netdev,
+				struct ethtool_coalesce *c,
+				struct kernel_ethtool_coalesce *kc,
+				struct netlink_ext_ack *extack)
 {
 	struct qhca_mod rx = {
 		.usec = c->rx_coalesce_usecs,
@@ -144,7 +148,7 @@ static int set_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
 	return 0;
 }
 
-static int get_sset_count(struct net_device *netdev, int sset)
+static int ethtool_get_sset_count(struct net_device *netdev, int sset)
 {
 	int i, n = ARRAY_SIZE(sw_stat_names);
 
@@ -155,7 +159,7 @@ static int get_sset_count(struct net_device *netdev, int sset)
 	return n;
 }
 
-static void get_strings(struct net_device *netdev, u32 sset, u8 *data)
+static void ethtool_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 {
 	int i;
 
@@ -169,7 +173,7 @@ static void get_strings(struct net_device *netdev, u32 sset, u8 *data)
 		ethtool_puts(&data, sw_stat_names[i]);
 }
 
-static void get_ethtool_stats(struct net_device *netdev,
+static void ethtool_get_stats(struct net_device *netdev,
 			      struct ethtool_stats *stats, u64 *data)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
@@ -192,16 +196,16 @@ static void get_ethtool_stats(struct net_device *netdev,
 const struct ethtool_ops qhca_ethtool_ops = {
 	.supported_coalesce_params = ETHTOOL_COALESCE_USECS |
 				     ETHTOOL_COALESCE_MAX_FRAMES,
-	.get_drvinfo = get_drvinfo,
+	.get_drvinfo = ethtool_get_drvinfo,
 	.get_link = ethtool_op_get_link,
-	.get_link_ksettings = get_link_ksettings,
-	.get_ringparam = get_ringparam,
-	.set_ringparam = set_ringparam,
-	.get_channels = get_channels,
-	.get_coalesce = get_coalesce,
-	.set_coalesce = set_coalesce,
-	.get_sset_count = get_sset_count,
-	.get_strings = get_strings,
-	.get_ethtool_stats = get_ethtool_stats,
+	.get_link_ksettings = ethtool_get_link_ksettings,
+	.get_ringparam = ethtool_get_ringparam,
+	.set_ringparam = ethtool_set_ringparam,
+	.get_channels = ethtool_get_channels,
+	.get_coalesce = ethtool_get_coalesce,
+	.set_coalesce = ethtool_set_coalesce,
+	.get_sset_count = ethtool_get_sset_count,
+	.get_strings = ethtool_get_strings,
+	.get_ethtool_stats = ethtool_get_stats,
 	.get_ts_info = ethtool_op_get_ts_info,
 };

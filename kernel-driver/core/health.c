@@ -21,7 +21,7 @@ struct qhca_devlink {
 	struct qhca_core *core;
 };
 
-static struct qhca_core *reporter_core(struct devlink_health_reporter *r)
+static struct qhca_core *health_core(struct devlink_health_reporter *r)
 {
 	return devlink_health_reporter_priv(r);
 }
@@ -92,7 +92,7 @@ void qhca_health_well(struct qhca_core *core)
  * An EQ whose oldest event has been there at the last look too: its interrupt
  * has not come. Not so while the thread of the asynchronous EQ is at work.
  */
-static bool eq_hangs(struct qhca_eq *eq)
+static bool health_eq_hangs(struct qhca_eq *eq)
 {
 	u32 cons = READ_ONCE(eq->cons);
 	bool waits = !READ_ONCE(eq->busy) && qhca_eq_waits(eq);
@@ -111,11 +111,11 @@ static void health_watch(struct work_struct *work)
 	struct qhca_core *core = container_of(h, struct qhca_core, health);
 	u32 i;
 
-	/* hw_stop() takes the EQs away after it has stopped this */
+	/* device_stop() takes the EQs away after it has stopped this */
 	if (!qhca_check_alive(core))
 		return;
 	for (i = 0; i < core->num_eqs; i++) {
-		if (eq_hangs(&core->eqs[i])) {
+		if (health_eq_hangs(&core->eqs[i])) {
 			qhca_health_report(core, QHCA_REPORT_EQ);
 			break;
 		}
@@ -138,10 +138,10 @@ void qhca_health_watch(struct qhca_core *core, bool on)
 
 /* ------------------------------------------------------------- reporters -- */
 
-static int device_recover(struct devlink_health_reporter *r, void *ctx,
-			  struct netlink_ext_ack *extack)
+static int health_device_recover(struct devlink_health_reporter *r, void *ctx,
+				 struct netlink_ext_ack *extack)
 {
-	int err = qhca_recover(reporter_core(r));
+	int err = qhca_recover(health_core(r));
 
 	if (err == -EBUSY)
 		NL_SET_ERR_MSG_MOD(extack,
@@ -153,43 +153,43 @@ static int device_recover(struct devlink_health_reporter *r, void *ctx,
 	return err;
 }
 
-static int device_diagnose(struct devlink_health_reporter *r,
-			   struct devlink_fmsg *m,
-			   struct netlink_ext_ack *extack)
+static int health_device_diagnose(struct devlink_health_reporter *r,
+				  struct devlink_fmsg *m,
+				  struct netlink_ext_ack *extack)
 {
-	qhca_show_device(reporter_core(r), m);
+	qhca_show_device(health_core(r), m);
 	return 0;
 }
 
-static int device_dump(struct devlink_health_reporter *r,
-		       struct devlink_fmsg *m, void *ctx,
-		       struct netlink_ext_ack *extack)
+static int health_device_dump(struct devlink_health_reporter *r,
+			      struct devlink_fmsg *m, void *ctx,
+			      struct netlink_ext_ack *extack)
 {
-	qhca_dump_device(reporter_core(r), m);
+	qhca_dump_device(health_core(r), m);
 	return 0;
 }
 
-static int device_test(struct devlink_health_reporter *r,
-		       struct netlink_ext_ack *extack)
+static int health_device_test(struct devlink_health_reporter *r,
+			      struct netlink_ext_ack *extack)
 {
-	qhca_kill(reporter_core(r), "test by devlink");
+	qhca_kill(health_core(r), "test by devlink");
 	return 0;
 }
 
 static const struct devlink_health_reporter_ops device_ops = {
 	.name = "device",
-	.recover = device_recover,
-	.diagnose = device_diagnose,
-	.dump = device_dump,
-	.test = device_test,
+	.recover = health_device_recover,
+	.diagnose = health_device_diagnose,
+	.dump = health_device_dump,
+	.test = health_device_test,
 	QHCA_HEALTH_GRACE(DEVICE_GRACE_MS)
 };
 
 /* Take the events that wait, as the interrupt would have done. */
-static int eq_recover(struct devlink_health_reporter *r, void *ctx,
-		      struct netlink_ext_ack *extack)
+static int health_eq_recover(struct devlink_health_reporter *r, void *ctx,
+			     struct netlink_ext_ack *extack)
 {
-	struct qhca_core *core = reporter_core(r);
+	struct qhca_core *core = health_core(r);
 	u32 i;
 
 	mutex_lock(&core->start_lock);
@@ -199,107 +199,114 @@ static int eq_recover(struct devlink_health_reporter *r, void *ctx,
 	return 0;
 }
 
-static int eq_diagnose(struct devlink_health_reporter *r,
-		       struct devlink_fmsg *m, struct netlink_ext_ack *extack)
+static int health_eq_diagnose(struct devlink_health_reporter *r,
+			      struct devlink_fmsg *m,
+			      struct netlink_ext_ack *extack)
 {
-	qhca_show_eqs(reporter_core(r), m, false);
+	qhca_show_eqs(health_core(r), m, false);
 	return 0;
 }
 
-static int eq_dump(struct devlink_health_reporter *r, struct devlink_fmsg *m,
-		   void *ctx, struct netlink_ext_ack *extack)
+static int health_eq_dump(struct devlink_health_reporter *r,
+			  struct devlink_fmsg *m, void *ctx,
+			  struct netlink_ext_ack *extack)
 {
-	qhca_show_eqs(reporter_core(r), m, true);
+	qhca_show_eqs(health_core(r), m, true);
 	return 0;
 }
 
-static int eq_test(struct devlink_health_reporter *r,
-		   struct netlink_ext_ack *extack)
+static int health_eq_test(struct devlink_health_reporter *r,
+			  struct netlink_ext_ack *extack)
 {
-	qhca_health_report(reporter_core(r), QHCA_REPORT_EQ);
+	qhca_health_report(health_core(r), QHCA_REPORT_EQ);
 	return 0;
 }
 
 static const struct devlink_health_reporter_ops eq_ops = {
 	.name = "eq",
-	.recover = eq_recover,
-	.diagnose = eq_diagnose,
-	.dump = eq_dump,
-	.test = eq_test,
+	.recover = health_eq_recover,
+	.diagnose = health_eq_diagnose,
+	.dump = health_eq_dump,
+	.test = health_eq_test,
 };
 
-static int queues_recover(struct devlink_health_reporter *r, void *ctx,
-			  struct netlink_ext_ack *extack)
+static int health_queues_recover(struct devlink_health_reporter *r, void *ctx,
+				 struct netlink_ext_ack *extack)
 {
-	int err = qhca_netdev_remake(reporter_core(r));
+	int err = qhca_netdev_remake(health_core(r));
 
 	if (err)
 		NL_SET_ERR_MSG_MOD(extack, "queues not remade");
 	return err;
 }
 
-static int tx_diagnose(struct devlink_health_reporter *r,
-		       struct devlink_fmsg *m, struct netlink_ext_ack *extack)
+static int health_tx_diagnose(struct devlink_health_reporter *r,
+			      struct devlink_fmsg *m,
+			      struct netlink_ext_ack *extack)
 {
-	qhca_show_tx(reporter_core(r), m, false);
+	qhca_show_tx(health_core(r), m, false);
 	return 0;
 }
 
-static int tx_dump(struct devlink_health_reporter *r, struct devlink_fmsg *m,
-		   void *ctx, struct netlink_ext_ack *extack)
+static int health_tx_dump(struct devlink_health_reporter *r,
+			  struct devlink_fmsg *m, void *ctx,
+			  struct netlink_ext_ack *extack)
 {
-	qhca_show_tx(reporter_core(r), m, true);
+	qhca_show_tx(health_core(r), m, true);
 	return 0;
 }
 
-static int tx_test(struct devlink_health_reporter *r,
-		   struct netlink_ext_ack *extack)
+static int health_tx_test(struct devlink_health_reporter *r,
+			  struct netlink_ext_ack *extack)
 {
-	qhca_health_report(reporter_core(r), QHCA_REPORT_TX);
+	qhca_health_report(health_core(r), QHCA_REPORT_TX);
 	return 0;
 }
 
 static const struct devlink_health_reporter_ops tx_ops = {
 	.name = "tx",
-	.recover = queues_recover,
-	.diagnose = tx_diagnose,
-	.dump = tx_dump,
-	.test = tx_test,
+	.recover = health_queues_recover,
+	.diagnose = health_tx_diagnose,
+	.dump = health_tx_dump,
+	.test = health_tx_test,
 };
 
-static int rx_diagnose(struct devlink_health_reporter *r,
-		       struct devlink_fmsg *m, struct netlink_ext_ack *extack)
+static int health_rx_diagnose(struct devlink_health_reporter *r,
+			      struct devlink_fmsg *m,
+			      struct netlink_ext_ack *extack)
 {
-	qhca_show_rx(reporter_core(r), m, false);
+	qhca_show_rx(health_core(r), m, false);
 	return 0;
 }
 
-static int rx_dump(struct devlink_health_reporter *r, struct devlink_fmsg *m,
-		   void *ctx, struct netlink_ext_ack *extack)
+static int health_rx_dump(struct devlink_health_reporter *r,
+			  struct devlink_fmsg *m, void *ctx,
+			  struct netlink_ext_ack *extack)
 {
-	qhca_show_rx(reporter_core(r), m, true);
+	qhca_show_rx(health_core(r), m, true);
 	return 0;
 }
 
-static int rx_test(struct devlink_health_reporter *r,
-		   struct netlink_ext_ack *extack)
+static int health_rx_test(struct devlink_health_reporter *r,
+			  struct netlink_ext_ack *extack)
 {
-	qhca_health_report(reporter_core(r), QHCA_REPORT_RX);
+	qhca_health_report(health_core(r), QHCA_REPORT_RX);
 	return 0;
 }
 
 static const struct devlink_health_reporter_ops rx_ops = {
 	.name = "rx",
-	.recover = queues_recover,
-	.diagnose = rx_diagnose,
-	.dump = rx_dump,
-	.test = rx_test,
+	.recover = health_queues_recover,
+	.diagnose = health_rx_diagnose,
+	.dump = health_rx_dump,
+	.test = health_rx_test,
 };
 
 /* ------------------------------------------------------------- instance -- */
 
-static int info_get(struct devlink *devlink, struct devlink_info_req *req,
-		    struct netlink_ext_ack *extack)
+static int health_info_get(struct devlink *devlink,
+			   struct devlink_info_req *req,
+			   struct netlink_ext_ack *extack)
 {
 	struct qhca_devlink *priv = devlink_priv(devlink);
 	u32 v = priv->core->dev.caps.fw_version;
@@ -313,10 +320,10 @@ static int info_get(struct devlink *devlink, struct devlink_info_req *req,
 }
 
 static const struct devlink_ops devlink_ops = {
-	.info_get = info_get,
+	.info_get = health_info_get,
 };
 
-static void destroy_reporters(struct qhca_health *h)
+static void health_destroy_reporters(struct qhca_health *h)
 {
 	int i;
 
@@ -327,7 +334,7 @@ static void destroy_reporters(struct qhca_health *h)
 	}
 }
 
-static int create_reporters(struct qhca_core *core)
+static int health_create_reporters(struct qhca_core *core)
 {
 	static const struct devlink_health_reporter_ops *ops[QHCA_REPORTERS] = {
 		[QHCA_REPORT_DEVICE] = &device_ops,
@@ -347,7 +354,7 @@ static int create_reporters(struct qhca_core *core)
 			int err = PTR_ERR(h->reporter[i]);
 
 			h->reporter[i] = NULL;
-			destroy_reporters(h);
+			health_destroy_reporters(h);
 			return err;
 		}
 	}
@@ -382,7 +389,7 @@ int qhca_health_init(struct qhca_core *core)
 		return -ENOMEM;
 	priv = devlink_priv(core->devlink);
 	priv->core = core;
-	err = create_reporters(core);
+	err = health_create_reporters(core);
 	if (err) {
 		devlink_free(core->devlink);
 		return err;
@@ -403,7 +410,7 @@ void qhca_health_exit(struct qhca_core *core)
 	disable_work_sync(&h->work);
 	h->up = false;
 	devlink_unregister(core->devlink);
-	destroy_reporters(h);
+	health_destroy_reporters(h);
 	devlink_free(core->devlink);
 	core->devlink = NULL;
 }

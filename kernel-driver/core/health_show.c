@@ -40,7 +40,7 @@ void qhca_regs_read(struct qhca_core *core, u64 *values)
 	}
 }
 
-static void put_hex(struct devlink_fmsg *m, const char *name, u64 value)
+static void dump_hex(struct devlink_fmsg *m, const char *name, u64 value)
 {
 	char text[24];
 
@@ -48,22 +48,22 @@ static void put_hex(struct devlink_fmsg *m, const char *name, u64 value)
 	devlink_fmsg_string_pair_put(m, name, text);
 }
 
-static void put_regs(struct devlink_fmsg *m, const char *name,
-		     const u64 *values)
+static void dump_regs(struct devlink_fmsg *m, const char *name,
+		      const u64 *values)
 {
 	unsigned int i;
 
 	devlink_fmsg_pair_nest_start(m, name);
 	devlink_fmsg_obj_nest_start(m);
 	for (i = 0; i < qhca_num_regs; i++)
-		put_hex(m, qhca_regs[i].name, values[i]);
+		dump_hex(m, qhca_regs[i].name, values[i]);
 	devlink_fmsg_obj_nest_end(m);
 	devlink_fmsg_pair_nest_end(m);
 }
 
 /* ---------------------------------------------------------------- device -- */
 
-static const char *fatal_name(u32 status)
+static const char *dump_fatal_name(u32 status)
 {
 	if (!(status & QHCA_STATUS_FATAL))
 		return "none";
@@ -81,7 +81,7 @@ static const char *fatal_name(u32 status)
 	}
 }
 
-static const char *state_name(struct qhca_core *core)
+static const char *dump_state_name(struct qhca_core *core)
 {
 	if (qhca_dev_dead(&core->dev))
 		return test_bit(QHCA_F_STARTED, &core->flags) ? "dead"
@@ -89,14 +89,14 @@ static const char *state_name(struct qhca_core *core)
 	return "works";
 }
 
-static void put_fatal(struct devlink_fmsg *m, const u64 *regs)
+static void dump_fatal(struct devlink_fmsg *m, const u64 *regs)
 {
 	unsigned int i;
 
 	for (i = 0; i < qhca_num_regs; i++) {
 		if (qhca_regs[i].offset == QHCA_REG_STATUS)
 			devlink_fmsg_string_pair_put(m, "fatal",
-						     fatal_name(regs[i]));
+						     dump_fatal_name(regs[i]));
 	}
 }
 
@@ -105,13 +105,13 @@ void qhca_show_device(struct qhca_core *core, struct devlink_fmsg *m)
 	const struct qhca_health *h = &core->health;
 	u32 status = readl(core->dev.regs + QHCA_REG_STATUS);
 
-	devlink_fmsg_string_pair_put(m, "state", state_name(core));
-	put_hex(m, "status", status);
+	devlink_fmsg_string_pair_put(m, "state", dump_state_name(core));
+	dump_hex(m, "status", status);
 	devlink_fmsg_bool_pair_put(m, "link", status & QHCA_STATUS_LINK);
 	devlink_fmsg_u32_pair_put(m, "deaths", h->deaths);
 	if (h->deaths) {
 		devlink_fmsg_string_pair_put(m, "last death", h->why);
-		put_fatal(m, h->regs);
+		dump_fatal(m, h->regs);
 	}
 	devlink_fmsg_u64_pair_put(m, "commands", core->aq.commands);
 	devlink_fmsg_u64_pair_put(m, "late answers", core->aq.late);
@@ -150,8 +150,8 @@ static void dump_aq(struct qhca_core *core, struct devlink_fmsg *m)
 		devlink_fmsg_obj_nest_start(m);
 		devlink_fmsg_u32_pair_put(m, "index", i);
 		devlink_fmsg_u32_pair_put(m, "ticket", le16_to_cpu(c->cmd_id));
-		put_hex(m, "opcode", c->opcode);
-		put_hex(m, "obj", le32_to_cpu(c->obj));
+		dump_hex(m, "opcode", c->opcode);
+		dump_hex(m, "obj", le32_to_cpu(c->obj));
 		devlink_fmsg_obj_nest_end(m);
 	}
 	devlink_fmsg_arr_pair_nest_end(m);
@@ -163,8 +163,8 @@ static void dump_aq(struct qhca_core *core, struct devlink_fmsg *m)
 		devlink_fmsg_u32_pair_put(m, "index", i);
 		devlink_fmsg_u32_pair_put(m, "ticket", le16_to_cpu(c->cmd_id));
 		devlink_fmsg_u32_pair_put(m, "status", c->status);
-		put_hex(m, "obj", le32_to_cpu(c->obj));
-		put_hex(m, "result", le64_to_cpu(c->result));
+		dump_hex(m, "obj", le32_to_cpu(c->obj));
+		dump_hex(m, "result", le64_to_cpu(c->result));
 		devlink_fmsg_obj_nest_end(m);
 	}
 	devlink_fmsg_arr_pair_nest_end(m);
@@ -200,9 +200,9 @@ void qhca_dump_device(struct qhca_core *core, struct devlink_fmsg *m)
 
 	qhca_show_device(core, m);
 	qhca_regs_read(core, regs);
-	put_regs(m, "registers", regs);
+	dump_regs(m, "registers", regs);
 	if (core->health.deaths)
-		put_regs(m, "registers at the last death", core->health.regs);
+		dump_regs(m, "registers at the last death", core->health.regs);
 	dump_aq(core, m);
 	qhca_show_eqs(core, m, true);
 	dump_stats(core, m);
@@ -210,15 +210,15 @@ void qhca_dump_device(struct qhca_core *core, struct devlink_fmsg *m)
 
 /* ------------------------------------------------------------------- EQs -- */
 
-static void put_plan(struct devlink_fmsg *m, const struct qhca_buf_table *t)
+static void dump_table(struct devlink_fmsg *m, const struct qhca_buf_table *t)
 {
 	devlink_fmsg_string_pair_put(m, "form", qhca_form_name(t->plan.form));
 	devlink_fmsg_u32_pair_put(m, "hops", t->plan.hops);
 	devlink_fmsg_u32_pair_put(m, "page_shift", t->plan.page_shift);
-	put_hex(m, "table", le64_to_cpu(t->desc.addr));
+	dump_hex(m, "table", le64_to_cpu(t->desc.addr));
 }
 
-static void show_eq(struct qhca_core *core, struct qhca_eq *eq,
+static void dump_eq(struct qhca_core *core, struct qhca_eq *eq,
 		    struct devlink_fmsg *m, bool all)
 {
 	struct qhca_eqc eqc;
@@ -242,7 +242,7 @@ static void show_eq(struct qhca_core *core, struct qhca_eq *eq,
 		devlink_fmsg_bool_pair_put(m, "armed", eqc.armed);
 	}
 	if (all)
-		put_plan(m, &eq->buf.table);
+		dump_table(m, &eq->buf.table);
 	devlink_fmsg_obj_nest_end(m);
 }
 
@@ -254,14 +254,15 @@ void qhca_show_eqs(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 	mutex_lock(&core->start_lock);
 	devlink_fmsg_arr_pair_nest_start(m, "eqs");
 	for (i = 0; i < core->num_eqs; i++)
-		show_eq(core, &core->eqs[i], m, all);
+		dump_eq(core, &core->eqs[i], m, all);
 	devlink_fmsg_arr_pair_nest_end(m);
 	mutex_unlock(&core->start_lock);
 }
 
 /* -------------------------------------------------- Ethernet queues ------ */
 
-static void put_ncq(struct devlink_fmsg *m, const struct qhca_ncq *cq, bool all)
+static void dump_net_cq(struct devlink_fmsg *m, const struct qhca_ncq *cq,
+			bool all)
 {
 	devlink_fmsg_pair_nest_start(m, "cq");
 	devlink_fmsg_obj_nest_start(m);
@@ -269,7 +270,7 @@ static void put_ncq(struct devlink_fmsg *m, const struct qhca_ncq *cq, bool all)
 	devlink_fmsg_u32_pair_put(m, "depth", BIT(cq->shift));
 	devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(cq->cons));
 	if (all)
-		put_plan(m, &cq->buf.table);
+		dump_table(m, &cq->buf.table);
 	devlink_fmsg_obj_nest_end(m);
 	devlink_fmsg_pair_nest_end(m);
 }
@@ -294,8 +295,8 @@ void qhca_show_tx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 					   netif_tx_queue_stopped(txq));
 		devlink_fmsg_u64_pair_put(m, "busy", nd->tx_busy);
 		if (all)
-			put_plan(m, &q->buf.table);
-		put_ncq(m, &q->cq, all);
+			dump_table(m, &q->buf.table);
+		dump_net_cq(m, &q->cq, all);
 	}
 	rtnl_unlock();
 }
@@ -314,8 +315,8 @@ void qhca_show_rx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 		devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(q->cons));
 		devlink_fmsg_u64_pair_put(m, "no memory", nd->rx_alloc_failed);
 		if (all)
-			put_plan(m, &q->buf.table);
-		put_ncq(m, &q->cq, all);
+			dump_table(m, &q->buf.table);
+		dump_net_cq(m, &q->cq, all);
 	}
 	rtnl_unlock();
 }

@@ -9,7 +9,7 @@
 
 #define WATCHDOG_TIMEOUT	(10 * HZ)
 
-static int nd_poll(struct napi_struct *napi, int budget)
+static int netdev_poll(struct napi_struct *napi, int budget)
 {
 	struct qhca_nd *nd = container_of(napi, struct qhca_nd, napi);
 	bool more = qhca_tx_poll(nd, budget);
@@ -28,7 +28,7 @@ static int nd_poll(struct napi_struct *napi, int budget)
 }
 
 /* Tell the device what the stack has set: address, MTU, receive queue. */
-static int set_port(struct qhca_nd *nd, u32 rqn)
+static int netdev_set_port(struct qhca_nd *nd, u32 rqn)
 {
 	struct qhca_port port = {
 		.mtu = cpu_to_le32(nd->netdev->mtu),
@@ -42,7 +42,7 @@ static int set_port(struct qhca_nd *nd, u32 rqn)
 }
 
 /* Under rtnl, as what it looks at and what it sets belong together. */
-static void update_carrier(struct qhca_nd *nd)
+static void netdev_update_carrier(struct qhca_nd *nd)
 {
 	u32 status = readl(nd->core->dev.regs + QHCA_REG_STATUS);
 
@@ -53,7 +53,7 @@ static void update_carrier(struct qhca_nd *nd)
 		netif_carrier_off(nd->netdev);
 }
 
-static void free_dbrecs(struct qhca_nd *nd)
+static void netdev_free_dbrecs(struct qhca_nd *nd)
 {
 	dma_free_coherent(qhca_dma_dev(nd->core), SZ_4K, nd->dbrecs,
 			  nd->dbrecs_dma);
@@ -69,7 +69,7 @@ int qhca_nd_up(struct qhca_nd *nd)
 					&nd->dbrecs_dma, GFP_KERNEL);
 	if (!nd->dbrecs)
 		return -ENOMEM;
-	netif_napi_add(nd->netdev, &nd->napi, nd_poll);
+	netif_napi_add(nd->netdev, &nd->napi, netdev_poll);
 	err = qhca_tx_create(nd);
 	if (err)
 		goto err_napi;
@@ -77,7 +77,7 @@ int qhca_nd_up(struct qhca_nd *nd)
 	if (err)
 		goto err_tx;
 	qhca_nd_stats_read(nd, false);
-	err = set_port(nd, nd->rxq.num);
+	err = netdev_set_port(nd, nd->rxq.num);
 	if (err)
 		goto err_rx;
 	WRITE_ONCE(nd->up, true);
@@ -85,7 +85,7 @@ int qhca_nd_up(struct qhca_nd *nd)
 	qhca_ncq_arm(&nd->txq.cq);
 	qhca_ncq_arm(&nd->rxq.cq);
 	netif_tx_wake_all_queues(nd->netdev);
-	update_carrier(nd);
+	netdev_update_carrier(nd);
 	return 0;
 
 err_rx:
@@ -96,7 +96,7 @@ err_tx:
 	qhca_tx_destroy(nd);
 err_napi:
 	netif_napi_del(&nd->napi);
-	free_dbrecs(nd);
+	netdev_free_dbrecs(nd);
 	return err;
 }
 
@@ -110,7 +110,7 @@ void qhca_nd_down(struct qhca_nd *nd)
 	WRITE_ONCE(nd->up, false);
 	netif_tx_disable(nd->netdev);
 	netif_carrier_off(nd->netdev);
-	err = set_port(nd, QHCA_ETH_RQ_NONE);
+	err = netdev_set_port(nd, QHCA_ETH_RQ_NONE);
 	if (err && err != -EIO)
 		netdev_err(nd->netdev, "port not detached: %d\n", err);
 	qhca_nd_stats_read(nd, true);
@@ -122,7 +122,7 @@ void qhca_nd_down(struct qhca_nd *nd)
 	qhca_rx_destroy(nd);
 	qhca_tx_destroy(nd);
 	netif_napi_del(&nd->napi);
-	free_dbrecs(nd);
+	netdev_free_dbrecs(nd);
 }
 
 /* Remake the queues, with new sizes for example. Under rtnl. */
@@ -134,18 +134,18 @@ int qhca_nd_restart(struct qhca_nd *nd)
 	return qhca_nd_up(nd);
 }
 
-static int nd_open(struct net_device *netdev)
+static int netdev_open(struct net_device *netdev)
 {
 	return qhca_nd_up(netdev_priv(netdev));
 }
 
-static int nd_stop(struct net_device *netdev)
+static int netdev_stop(struct net_device *netdev)
 {
 	qhca_nd_down(netdev_priv(netdev));
 	return 0;
 }
 
-static int nd_set_mac_address(struct net_device *netdev, void *p)
+static int netdev_set_mac_address(struct net_device *netdev, void *p)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
 	struct qhca_port port = {};
@@ -164,7 +164,7 @@ static int nd_set_mac_address(struct net_device *netdev, void *p)
 }
 
 /* Receive buffers do not depend on the MTU: nothing has to stop. */
-static int nd_change_mtu(struct net_device *netdev, int mtu)
+static int netdev_change_mtu(struct net_device *netdev, int mtu)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
 	struct qhca_port port = { .mtu = cpu_to_le32(mtu) };
@@ -177,7 +177,7 @@ static int nd_change_mtu(struct net_device *netdev, int mtu)
 	return err;
 }
 
-static void nd_tx_timeout(struct net_device *netdev, unsigned int queue)
+static void netdev_tx_timeout(struct net_device *netdev, unsigned int queue)
 {
 	struct qhca_nd *nd = netdev_priv(netdev);
 
@@ -207,25 +207,25 @@ int qhca_netdev_remake(struct qhca_core *core)
 	return err;
 }
 
-static const struct net_device_ops nd_ops = {
-	.ndo_open = nd_open,
-	.ndo_stop = nd_stop,
+static const struct net_device_ops qhca_netdev_ops = {
+	.ndo_open = netdev_open,
+	.ndo_stop = netdev_stop,
 	.ndo_start_xmit = qhca_xmit,
 	.ndo_set_rx_mode = qhca_set_rx_mode,
-	.ndo_set_mac_address = nd_set_mac_address,
+	.ndo_set_mac_address = netdev_set_mac_address,
 	.ndo_validate_addr = eth_validate_addr,
-	.ndo_change_mtu = nd_change_mtu,
-	.ndo_tx_timeout = nd_tx_timeout,
+	.ndo_change_mtu = netdev_change_mtu,
+	.ndo_tx_timeout = netdev_tx_timeout,
 	.ndo_get_stats64 = qhca_nd_get_stats64,
 };
 
-static void link_work(struct work_struct *work)
+static void netdev_link_work(struct work_struct *work)
 {
 	struct qhca_nd *nd = container_of(work, struct qhca_nd, link_work);
 
 	rtnl_lock();
 	if (nd->up)
-		update_carrier(nd);
+		netdev_update_carrier(nd);
 	rtnl_unlock();
 }
 
@@ -300,7 +300,7 @@ int qhca_netdev_resume(struct qhca_core *core)
 
 	qhca_nd_stats_restart(nd);
 	rtnl_lock();
-	err = set_port(nd, QHCA_ETH_RQ_NONE);
+	err = netdev_set_port(nd, QHCA_ETH_RQ_NONE);
 	if (!err && netif_running(netdev))
 		err = qhca_nd_up(nd);
 	if (!err)
@@ -325,7 +325,7 @@ u32 qhca_nd_ring_limit(struct qhca_core *core)
 	return rounddown_pow_of_two(limit);
 }
 
-static void set_features(struct net_device *netdev, u64 caps)
+static void netdev_init_features(struct net_device *netdev, u64 caps)
 {
 	netdev->hw_features = NETIF_F_SG | NETIF_F_HW_VLAN_CTAG_TX;
 	if (caps & QHCA_FEAT_ETH_CSUM)
@@ -375,20 +375,20 @@ int qhca_netdev_create(struct qhca_core *core)
 	nd->tx_mod.usec = 50;
 	nd->speed = le32_to_cpu(port.speed);
 	INIT_WORK(&nd->rx_mode_work, qhca_rx_mode_work);
-	INIT_WORK(&nd->link_work, link_work);
+	INIT_WORK(&nd->link_work, netdev_link_work);
 	INIT_WORK(&nd->stats_work, qhca_nd_stats_work);
 	mutex_init(&nd->stats_lock);
 
 	eth_hw_addr_set(netdev, port.perm_mac);
 	ether_addr_copy(netdev->perm_addr, port.perm_mac);
-	netdev->netdev_ops = &nd_ops;
+	netdev->netdev_ops = &qhca_netdev_ops;
 	netdev->ethtool_ops = &qhca_ethtool_ops;
 	netdev->watchdog_timeo = WATCHDOG_TIMEOUT;
 	netdev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
 	netdev->min_mtu = ETH_MIN_MTU;
 	netdev->max_mtu = clamp_t(u32, le32_to_cpu(port.max_mtu), ETH_DATA_LEN,
 				  QHCA_ETH_MAX_FRAME - VLAN_ETH_HLEN);
-	set_features(netdev, dev->caps.features);
+	netdev_init_features(netdev, dev->caps.features);
 	netif_carrier_off(netdev);
 	/* before others can open it: events of the link look here */
 	WRITE_ONCE(dev->netdev, netdev);

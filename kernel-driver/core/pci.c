@@ -30,7 +30,7 @@ bool qhca_dev_dead(struct qhca_dev *dev)
 EXPORT_SYMBOL_GPL(qhca_dev_dead);
 
 /* Stop all DMA of the device; it has forgotten everything on return. */
-static void reset_device(struct qhca_core *core)
+static void device_reset(struct qhca_core *core)
 {
 	writel(QHCA_CTRL_RESET, core->dev.regs + QHCA_REG_CTRL);
 	/* the answer comes when the reset is done */
@@ -53,7 +53,7 @@ void qhca_kill(struct qhca_core *core, const char *why)
 	core->health.why = why;
 	core->health.deaths++;
 	/* dead means that it does no DMA any more: so first the reset */
-	reset_device(core);
+	device_reset(core);
 	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_aq_abort(core);
 	schedule_work(&core->fatal_work);
@@ -82,7 +82,7 @@ bool qhca_check_alive(struct qhca_core *core)
 	return false;
 }
 
-static void fatal_work(struct work_struct *work)
+static void device_fatal_work(struct work_struct *work)
 {
 	struct qhca_core *core = container_of(work, struct qhca_core,
 					      fatal_work);
@@ -96,7 +96,7 @@ static void fatal_work(struct work_struct *work)
 
 /* ------------------------------------------------------ start and stop -- */
 
-static int enable_device(struct qhca_core *core)
+static int device_enable(struct qhca_core *core)
 {
 	void __iomem *regs = core->dev.regs;
 	int waited;
@@ -115,7 +115,7 @@ static int enable_device(struct qhca_core *core)
 	return -EIO;
 }
 
-static int query_caps(struct qhca_core *core)
+static int device_query_caps(struct qhca_core *core)
 {
 	struct qhca_caps *c = &core->dev.caps;
 	struct qhca_dev_caps d;
@@ -158,14 +158,14 @@ static int query_caps(struct qhca_core *core)
 }
 
 /* Bring the device from reset to where the net_device can use it. */
-static int hw_start(struct qhca_core *core)
+static int device_start(struct qhca_core *core)
 {
 	struct pci_dev *pdev = core->dev.pdev;
 	int err;
 
 	mutex_lock(&core->start_lock);
 	pci_set_master(pdev);
-	reset_device(core);
+	device_reset(core);
 	writel(core->dev.db_shift, core->dev.regs + QHCA_REG_DB_SHIFT);
 	err = qhca_aq_start(core);
 	if (err)
@@ -173,13 +173,13 @@ static int hw_start(struct qhca_core *core)
 	err = qhca_irq_init(core);
 	if (err)
 		goto err_aq;
-	err = enable_device(core);
+	err = device_enable(core);
 	if (err)
 		goto err_irq;
 	/* only now: until it is ready, whoever looks would declare it dead */
 	clear_bit(QHCA_F_DEAD, &core->flags);
 	clear_bit(QHCA_F_KILLED, &core->flags);
-	err = query_caps(core);
+	err = device_query_caps(core);
 	if (err)
 		goto err_irq;
 	err = qhca_eqs_init(core);
@@ -192,7 +192,7 @@ static int hw_start(struct qhca_core *core)
 
 err_irq:
 	set_bit(QHCA_F_KILLED, &core->flags);
-	reset_device(core);
+	device_reset(core);
 	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_irq_free(core);
 err_aq:
@@ -204,7 +204,7 @@ err_master:
 	return err;
 }
 
-static void hw_stop(struct qhca_core *core)
+static void device_stop(struct qhca_core *core)
 {
 	if (!test_and_clear_bit(QHCA_F_STARTED, &core->flags))
 		return;
@@ -212,7 +212,7 @@ static void hw_stop(struct qhca_core *core)
 	mutex_lock(&core->start_lock);
 	qhca_eqs_free(core);
 	set_bit(QHCA_F_KILLED, &core->flags);
-	reset_device(core);
+	device_reset(core);
 	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_irq_free(core);
 	qhca_aq_stop(core);
@@ -279,21 +279,21 @@ static void adev_del(struct qhca_core *core)
 }
 
 /* Quiet: no child, no traffic, no interrupt, no DMA. The netdev stays. */
-static void suspend_all(struct qhca_core *core)
+static void device_suspend(struct qhca_core *core)
 {
 	/* commands to a device that is not there need not be tried */
 	if (!pci_device_is_present(core->dev.pdev))
 		qhca_kill(core, "it has left the bus");
 	adev_del(core);
 	qhca_netdev_pause(core);
-	hw_stop(core);
+	device_stop(core);
 }
 
-static int resume_all(struct qhca_core *core)
+static int device_resume(struct qhca_core *core)
 {
 	int err;
 
-	err = hw_start(core);
+	err = device_start(core);
 	if (err)
 		return err;
 	err = qhca_netdev_resume(core);
@@ -307,26 +307,26 @@ static int resume_all(struct qhca_core *core)
 err_netdev:
 	qhca_netdev_pause(core);
 err_hw:
-	hw_stop(core);
+	device_stop(core);
 	return err;
 }
 
-/* Before a reset or sleep: stop all, until wake() */
-static void quiesce(struct qhca_core *core)
+/* Before a reset or sleep: stop all, until device_wake() */
+static void device_quiesce(struct qhca_core *core)
 {
 	mutex_lock(&core->life_lock);
 	core->off = true;
-	suspend_all(core);
+	device_suspend(core);
 	mutex_unlock(&core->life_lock);
 }
 
-static int wake(struct qhca_core *core)
+static int device_wake(struct qhca_core *core)
 {
 	int err;
 
 	mutex_lock(&core->life_lock);
 	core->off = false;
-	err = resume_all(core);
+	err = device_resume(core);
 	mutex_unlock(&core->life_lock);
 	if (!err)
 		qhca_health_well(core);
@@ -355,8 +355,8 @@ int qhca_recover(struct qhca_core *core)
 	} else if (readl(core->dev.regs + QHCA_REG_ID) != QHCA_ID_MAGIC) {
 		err = -ENODEV;
 	} else {
-		suspend_all(core);
-		err = resume_all(core);
+		device_suspend(core);
+		err = device_resume(core);
 	}
 	mutex_unlock(&core->life_lock);
 	if (err) {
@@ -370,7 +370,7 @@ int qhca_recover(struct qhca_core *core)
 
 /* --------------------------------------------------- probe and remove -- */
 
-static int pci_on(struct qhca_core *core)
+static int qhca_pci_enable(struct qhca_core *core)
 {
 	int err = pci_enable_device(core->dev.pdev);
 
@@ -379,10 +379,10 @@ static int pci_on(struct qhca_core *core)
 }
 
 /*
- * Once for each pci_on(): after a bus error the function may be removed without
- * having been enabled again.
+ * Once for each qhca_pci_enable(): after a bus error the function may be
+ * removed without having been enabled again.
  */
-static void pci_off(struct qhca_core *core)
+static void qhca_pci_disable(struct qhca_core *core)
 {
 	if (!core->enabled)
 		return;
@@ -390,7 +390,7 @@ static void pci_off(struct qhca_core *core)
 	pci_disable_device(core->dev.pdev);
 }
 
-static int check_identity(struct qhca_core *core)
+static int qhca_pci_check_identity(struct qhca_core *core)
 {
 	struct device *d = qhca_dma_dev(core);
 	u32 id = readl(core->dev.regs + QHCA_REG_ID);
@@ -406,7 +406,7 @@ static int check_identity(struct qhca_core *core)
 	return 0;
 }
 
-static int map_bars(struct qhca_core *core)
+static int qhca_map_bars(struct qhca_core *core)
 {
 	struct qhca_dev *dev = &core->dev;
 	struct pci_dev *pdev = dev->pdev;
@@ -433,14 +433,14 @@ static int map_bars(struct qhca_core *core)
 	return -ENOMEM;
 }
 
-static void unmap_bars(struct qhca_core *core)
+static void qhca_unmap_bars(struct qhca_core *core)
 {
 	iounmap(core->dev.db);
 	iounmap(core->dev.regs);
 	pci_release_regions(core->dev.pdev);
 }
 
-static struct qhca_core *core_alloc(struct pci_dev *pdev)
+static struct qhca_core *qhca_core_alloc(struct pci_dev *pdev)
 {
 	struct qhca_core *core = kzalloc(sizeof(*core), GFP_KERNEL);
 
@@ -452,7 +452,7 @@ static struct qhca_core *core_alloc(struct pci_dev *pdev)
 	core->flags = BIT(QHCA_F_DEAD) | BIT(QHCA_F_KILLED);
 	xa_init_flags(&core->cqs, XA_FLAGS_LOCK_IRQ);
 	BLOCKING_INIT_NOTIFIER_HEAD(&core->events);
-	INIT_WORK(&core->fatal_work, fatal_work);
+	INIT_WORK(&core->fatal_work, device_fatal_work);
 	mutex_init(&core->start_lock);
 	mutex_init(&core->life_lock);
 	mutex_init(&core->layout_lock);
@@ -461,7 +461,7 @@ static struct qhca_core *core_alloc(struct pci_dev *pdev)
 	return core;
 }
 
-static void core_free(struct qhca_core *core)
+static void qhca_core_free(struct qhca_core *core)
 {
 	WARN_ON_ONCE(!xa_empty(&core->cqs));
 	xa_destroy(&core->cqs);
@@ -479,7 +479,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	/* a page of an application must not hold another one's doorbells */
 	BUILD_BUG_ON(PAGE_SHIFT > 16);
 
-	core = core_alloc(pdev);
+	core = qhca_core_alloc(pdev);
 	if (!core)
 		return -ENOMEM;
 	err = qhca_layout_parse(layout, &core->layout);
@@ -488,7 +488,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 			      layout);
 		goto err_free;
 	}
-	err = pci_on(core);
+	err = qhca_pci_enable(core);
 	if (err)
 		goto err_free;
 	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
@@ -498,16 +498,16 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	dma_set_max_seg_size(&pdev->dev, SZ_2G);
 	/* page lists (REG_MR) of bounced memory need the offset in the page */
 	dma_set_min_align_mask(&pdev->dev, PAGE_SIZE - 1);
-	err = map_bars(core);
+	err = qhca_map_bars(core);
 	if (err)
 		goto err_disable;
-	err = check_identity(core);
+	err = qhca_pci_check_identity(core);
 	if (err)
 		goto err_bars;
 	/* what a bus reset takes away; see qhca_slot_reset() */
 	pci_save_state(pdev);
 	pci_set_drvdata(pdev, core);
-	err = hw_start(core);
+	err = device_start(core);
 	if (err)
 		goto err_bars;
 	err = qhca_netdev_create(core);
@@ -532,13 +532,13 @@ err_netdev:
 	qhca_debugfs_remove(core);
 	qhca_netdev_destroy(core);
 err_hw:
-	hw_stop(core);
+	device_stop(core);
 err_bars:
-	unmap_bars(core);
+	qhca_unmap_bars(core);
 err_disable:
-	pci_off(core);
+	qhca_pci_disable(core);
 err_free:
-	core_free(core);
+	qhca_core_free(core);
 	return err;
 }
 
@@ -552,16 +552,16 @@ static void qhca_remove(struct pci_dev *pdev)
 	adev_del(core);
 	qhca_debugfs_remove(core);
 	qhca_netdev_destroy(core);
-	hw_stop(core);
-	unmap_bars(core);
-	pci_off(core);
-	core_free(core);
+	device_stop(core);
+	qhca_unmap_bars(core);
+	qhca_pci_disable(core);
+	qhca_core_free(core);
 }
 
 /* The next kernel must find a device that does no DMA. */
 static void qhca_shutdown(struct pci_dev *pdev)
 {
-	quiesce(pci_get_drvdata(pdev));
+	device_quiesce(pci_get_drvdata(pdev));
 }
 
 /* -------------------------------------------------------- system sleep -- */
@@ -569,13 +569,13 @@ static void qhca_shutdown(struct pci_dev *pdev)
 /* The device forgets everything: RDMA users see it go and come. */
 static int qhca_pm_suspend(struct device *d)
 {
-	quiesce(dev_get_drvdata(d));
+	device_quiesce(dev_get_drvdata(d));
 	return 0;
 }
 
 static int qhca_pm_resume(struct device *d)
 {
-	return wake(dev_get_drvdata(d));
+	return device_wake(dev_get_drvdata(d));
 }
 
 static DEFINE_SIMPLE_DEV_PM_OPS(qhca_pm_ops, qhca_pm_suspend, qhca_pm_resume);
@@ -584,12 +584,12 @@ static DEFINE_SIMPLE_DEV_PM_OPS(qhca_pm_ops, qhca_pm_suspend, qhca_pm_resume);
 
 static void qhca_reset_prepare(struct pci_dev *pdev)
 {
-	quiesce(pci_get_drvdata(pdev));
+	device_quiesce(pci_get_drvdata(pdev));
 }
 
 static void qhca_reset_done(struct pci_dev *pdev)
 {
-	int err = wake(pci_get_drvdata(pdev));
+	int err = device_wake(pci_get_drvdata(pdev));
 
 	if (err)
 		dev_err(&pdev->dev, "not usable after the reset: %d\n", err);
@@ -605,14 +605,14 @@ static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev,
 	qhca_kill(core, "bus error");
 	if (state == pci_channel_io_perm_failure)
 		return PCI_ERS_RESULT_DISCONNECT;
-	quiesce(core);
-	pci_off(core);
+	device_quiesce(core);
+	qhca_pci_disable(core);
 	return PCI_ERS_RESULT_NEED_RESET;
 }
 
 static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
 {
-	if (pci_on(pci_get_drvdata(pdev)))
+	if (qhca_pci_enable(pci_get_drvdata(pdev)))
 		return PCI_ERS_RESULT_DISCONNECT;
 	pci_restore_state(pdev);
 	pci_save_state(pdev);

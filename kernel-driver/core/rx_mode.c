@@ -20,7 +20,7 @@ void qhca_set_rx_mode(struct net_device *netdev)
 	schedule_work(&nd->rx_mode_work);
 }
 
-static void snapshot(struct net_device *netdev, struct rx_mode *m)
+static void rx_mode_snapshot(struct net_device *netdev, struct rx_mode *m)
 {
 	struct netdev_hw_addr *ha;
 
@@ -47,7 +47,7 @@ void qhca_rx_mode_work(struct work_struct *work)
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return;
-	snapshot(nd->netdev, m);
+	rx_mode_snapshot(nd->netdev, m);
 	/* the list first when it grows in meaning, and last when it shrinks:
 	 * with promisc or allmulti the list does not matter, so order does not.
 	 */

@@ -36,13 +36,13 @@ static struct qhca_ib_dbrec_page *dbrec_page_new(struct qhca_ib_dev *dev,
  * qhca_ib_dbrec_pin - pin an application's doorbell record
  * @dev: device
  * @uc: its context
- * @db: result
+ * @dbrec: result
  * @addr: user address, 8-byte aligned
  *
  * Return: 0, -EINVAL, -ENOMEM or as qhca_ib_umem_get().
  */
 int qhca_ib_dbrec_pin(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
-		      struct qhca_ib_dbrec *db, u64 addr)
+		      struct qhca_ib_dbrec *dbrec, u64 addr)
 {
 	unsigned long va = addr & PAGE_MASK;
 	struct qhca_ib_dbrec_page *page;
@@ -65,8 +65,8 @@ int qhca_ib_dbrec_pin(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
 	list_add(&page->list, &uc->dbrec_pages);
 found:
 	page->users++;
-	db->page = page;
-	db->dma = sg_dma_address(page->umem->sgt_append.sgt.sgl) +
+	dbrec->page = page;
+	dbrec->dma = sg_dma_address(page->umem->sgt_append.sgt.sgl) +
 		  offset_in_page(addr);
 out:
 	mutex_unlock(&uc->dbrec_lock);
@@ -74,20 +74,20 @@ out:
 }
 
 /* A doorbell record for a kernel queue, zero. 0 or -ENOMEM. */
-int qhca_ib_dbrec_alloc(struct qhca_ib_dev *dev, struct qhca_ib_dbrec *db)
+int qhca_ib_dbrec_alloc(struct qhca_ib_dev *dev, struct qhca_ib_dbrec *dbrec)
 {
-	db->rec = dma_pool_zalloc(dev->dbrecs, GFP_KERNEL, &db->dma);
-	return db->rec ? 0 : -ENOMEM;
+	dbrec->rec = dma_pool_zalloc(dev->dbrecs, GFP_KERNEL, &dbrec->dma);
+	return dbrec->rec ? 0 : -ENOMEM;
 }
 
 /* Give back either; harmless on one that is all zero. */
 void qhca_ib_dbrec_free(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
-			struct qhca_ib_dbrec *db)
+			struct qhca_ib_dbrec *dbrec)
 {
-	struct qhca_ib_dbrec_page *page = db->page;
+	struct qhca_ib_dbrec_page *page = dbrec->page;
 
-	if (db->rec)
-		dma_pool_free(dev->dbrecs, db->rec, db->dma);
+	if (dbrec->rec)
+		dma_pool_free(dev->dbrecs, dbrec->rec, dbrec->dma);
 	if (page) {
 		mutex_lock(&uc->dbrec_lock);
 		if (!--page->users) {
@@ -98,5 +98,5 @@ void qhca_ib_dbrec_free(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
 		}
 		mutex_unlock(&uc->dbrec_lock);
 	}
-	memset(db, 0, sizeof(*db));
+	memset(dbrec, 0, sizeof(*dbrec));
 }

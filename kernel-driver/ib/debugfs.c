@@ -14,8 +14,8 @@
 /* most SG entries and pages shown for one buffer */
 #define SHOW_MAX	4096
 
-static void show_umem(struct seq_file *m, const char *name,
-		      struct ib_umem *umem, int access)
+static void debugfs_show_umem(struct seq_file *m, const char *name,
+			      struct ib_umem *umem, int access)
 {
 	struct scatterlist *sg;
 	unsigned int i;
@@ -36,7 +36,8 @@ static void show_umem(struct seq_file *m, const char *name,
 	}
 }
 
-static void show_table(struct seq_file *m, const struct qhca_buf_table *t)
+static void debugfs_show_table(struct seq_file *m,
+			       const struct qhca_buf_table *t)
 {
 	const struct qhca_plan *plan = &t->plan;
 
@@ -53,22 +54,22 @@ static void show_table(struct seq_file *m, const struct qhca_buf_table *t)
 			   plan->ntables[1], plan->ntables[2]);
 }
 
-static void show_buf(struct seq_file *m, const char *name,
-		     const struct qhca_ib_queue_buf *buf)
+static void debugfs_show_buf(struct seq_file *m, const char *name,
+			     const struct qhca_ib_queue_buf *buf)
 {
 	if (buf->umem)
-		show_umem(m, name, buf->umem, buf->access);
+		debugfs_show_umem(m, name, buf->umem, buf->access);
 	else
 		seq_printf(m, "%s:\n\tlength: %#zx\n", name, buf->kbuf.len);
-	show_table(m, qhca_ib_queue_buf_table(buf));
+	debugfs_show_table(m, qhca_ib_queue_buf_table(buf));
 }
 
-static void show_wq(struct seq_file *m, const char *name,
-		    const struct qhca_ib_wq *wq)
+static void debugfs_show_ring(struct seq_file *m, const char *name,
+			      const struct qhca_ib_wq *wq)
 {
 	if (!wq->stride)
 		return;
-	show_buf(m, name, &wq->buf);
+	debugfs_show_buf(m, name, &wq->buf);
 	seq_printf(m, "\tdepth: %lu\n", BIT(wq->shift));
 	seq_printf(m, "\tstride: %lu\n", BIT(wq->stride));
 }
@@ -78,8 +79,8 @@ static int qp_show(struct seq_file *m, void *unused)
 	struct qhca_ib_qp *qp = m->private;
 
 	seq_printf(m, "qpn: %#x\n", qp->qpn);
-	show_wq(m, "sq", &qp->sq);
-	show_wq(m, "rq", &qp->rq);
+	debugfs_show_ring(m, "sq", &qp->sq);
+	debugfs_show_ring(m, "rq", &qp->rq);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(qp);
@@ -90,7 +91,7 @@ static int cq_show(struct seq_file *m, void *unused)
 
 	seq_printf(m, "cqn: %#x\n", cq->cqn);
 	mutex_lock(&cq->resize);
-	show_buf(m, "cq", &cq->buf);
+	debugfs_show_buf(m, "cq", &cq->buf);
 	seq_printf(m, "\tdepth: %lu\n", BIT(cq->shift));
 	mutex_unlock(&cq->resize);
 	return 0;
@@ -103,13 +104,13 @@ static int srq_show(struct seq_file *m, void *unused)
 
 	seq_printf(m, "srqn: %#x\n", srq->srqn);
 	mutex_lock(&srq->resize);
-	show_buf(m, "srq", &srq->buf);
+	debugfs_show_buf(m, "srq", &srq->buf);
 	seq_printf(m, "\tdepth: %lu\n", BIT(srq->shift));
 	seq_printf(m, "\tstride: %lu\n", BIT(srq->stride));
-	show_buf(m, "index", &srq->idx);
+	debugfs_show_buf(m, "index", &srq->idx);
 	mutex_unlock(&srq->resize);
 	if (srq->ops_stride)
-		show_buf(m, "ops", &srq->ops);
+		debugfs_show_buf(m, "ops", &srq->ops);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(srq);
@@ -155,8 +156,8 @@ static int mrs_show(struct seq_file *m, void *v)
 
 	snprintf(name, sizeof(name), "mr %#x", mr->key);
 	if (mr->umem) {
-		show_umem(m, name, mr->umem, mr->access);
-		show_table(m, &mr->table);
+		debugfs_show_umem(m, name, mr->umem, mr->access);
+		debugfs_show_table(m, &mr->table);
 		seq_printf(m, "\tiova: %#llx\n", mr->ibmr.iova);
 	} else if (mr->odp) {
 		qhca_ib_odp_show(m, name, mr);
@@ -182,8 +183,8 @@ DEFINE_SEQ_ATTRIBUTE(mrs);
 
 /* ------------------------------------------------------------- tables -- */
 
-static void show_entries(struct seq_file *m, const char *name,
-			 const struct qhca_ib_queue_buf *buf)
+static void debugfs_show_entries(struct seq_file *m, const char *name,
+				 const struct qhca_ib_queue_buf *buf)
 {
 	seq_printf(m, "%s: ", name);
 	qhca_buf_table_show(m, qhca_ib_queue_buf_table(buf));
@@ -194,9 +195,9 @@ static int qp_tables_show(struct seq_file *m, void *unused)
 	struct qhca_ib_qp *qp = m->private;
 
 	if (qp->sq.stride)
-		show_entries(m, "sq", &qp->sq.buf);
+		debugfs_show_entries(m, "sq", &qp->sq.buf);
 	if (qp->rq.stride)
-		show_entries(m, "rq", &qp->rq.buf);
+		debugfs_show_entries(m, "rq", &qp->rq.buf);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(qp_tables);
@@ -206,7 +207,7 @@ static int cq_tables_show(struct seq_file *m, void *unused)
 	struct qhca_ib_cq *cq = m->private;
 
 	mutex_lock(&cq->resize);
-	show_entries(m, "cq", &cq->buf);
+	debugfs_show_entries(m, "cq", &cq->buf);
 	mutex_unlock(&cq->resize);
 	return 0;
 }
@@ -217,11 +218,11 @@ static int srq_tables_show(struct seq_file *m, void *unused)
 	struct qhca_ib_srq *srq = m->private;
 
 	mutex_lock(&srq->resize);
-	show_entries(m, "srq", &srq->buf);
-	show_entries(m, "index", &srq->idx);
+	debugfs_show_entries(m, "srq", &srq->buf);
+	debugfs_show_entries(m, "index", &srq->idx);
 	mutex_unlock(&srq->resize);
 	if (srq->ops_stride)
-		show_entries(m, "ops", &srq->ops);
+		debugfs_show_entries(m, "ops", &srq->ops);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(srq_tables);
@@ -279,8 +280,8 @@ static const struct file_operations mr_table_fops = {
 
 /* ------------------------------------------------------- come and go -- */
 
-static struct dentry *add_file(struct dentry *dir, u32 num, void *obj,
-			       const struct file_operations *fops)
+static struct dentry *debugfs_add_file(struct dentry *dir, u32 num, void *obj,
+				       const struct file_operations *fops)
 {
 	char name[16];
 
@@ -290,23 +291,24 @@ static struct dentry *add_file(struct dentry *dir, u32 num, void *obj,
 
 void qhca_ib_debugfs_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
-	qp->dbg.info = add_file(dev->dir_qps, qp->qpn, qp, &qp_fops);
-	qp->dbg.tables = add_file(dev->dir_qp_tables, qp->qpn, qp,
-				  &qp_tables_fops);
+	qp->dbg.info = debugfs_add_file(dev->dir_qps, qp->qpn, qp, &qp_fops);
+	qp->dbg.tables = debugfs_add_file(dev->dir_qp_tables, qp->qpn, qp,
+					  &qp_tables_fops);
 }
 
 void qhca_ib_debugfs_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 {
-	cq->dbg.info = add_file(dev->dir_cqs, cq->cqn, cq, &cq_fops);
-	cq->dbg.tables = add_file(dev->dir_cq_tables, cq->cqn, cq,
-				  &cq_tables_fops);
+	cq->dbg.info = debugfs_add_file(dev->dir_cqs, cq->cqn, cq, &cq_fops);
+	cq->dbg.tables = debugfs_add_file(dev->dir_cq_tables, cq->cqn, cq,
+					  &cq_tables_fops);
 }
 
 void qhca_ib_debugfs_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
-	srq->dbg.info = add_file(dev->dir_srqs, srq->srqn, srq, &srq_fops);
-	srq->dbg.tables = add_file(dev->dir_srq_tables, srq->srqn, srq,
-				   &srq_tables_fops);
+	srq->dbg.info = debugfs_add_file(dev->dir_srqs, srq->srqn, srq,
+					 &srq_fops);
+	srq->dbg.tables = debugfs_add_file(dev->dir_srq_tables, srq->srqn, srq,
+					   &srq_tables_fops);
 }
 
 /* Remove an object's files; nobody reads them any more when this returns. */

@@ -174,7 +174,7 @@ static const struct uapi_definition qhca_ib_defs[] = {
  * platform. True also if that cannot be found out: each mapping is looked at,
  * see umem.c.
  */
-static bool user_memory_ok(struct device *pci)
+static bool main_user_memory_ok(struct device *pci)
 {
 	struct page *page = alloc_page(GFP_KERNEL);
 	dma_addr_t addr;
@@ -191,7 +191,7 @@ static bool user_memory_ok(struct device *pci)
 	return ok;
 }
 
-static int init_maps(struct qhca_ib_dev *dev)
+static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 {
 	struct device *pci = &dev->qdev->pdev->dev;
 	int err;
@@ -229,7 +229,7 @@ err_dm:
 	return err;
 }
 
-static void free_maps(struct qhca_ib_dev *dev)
+static void qhca_ib_free_dev(struct qhca_ib_dev *dev)
 {
 	cancel_work_sync(&dev->flush_work);
 	destroy_workqueue(dev->odp_wq);
@@ -260,11 +260,11 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	if (!dev)
 		return -ENOMEM;
 	dev->qdev = qdev;
-	err = init_maps(dev);
+	err = qhca_ib_init_dev(dev);
 	if (err)
 		goto err_dealloc;
 
-	dev->user_memory = user_memory_ok(pci);
+	dev->user_memory = main_user_memory_ok(pci);
 	if (!dev->user_memory)
 		dev_warn(&adev->dev,
 			 "mappings are bounced or not coherent: RDMA for kernel users only\n");
@@ -320,7 +320,7 @@ err_events:
 err_debugfs:
 	qhca_ib_debugfs_exit(dev);
 err_maps:
-	free_maps(dev);
+	qhca_ib_free_dev(dev);
 err_dealloc:
 	ib_dealloc_device(&dev->ibdev);
 	return dev_err_probe(&adev->dev, err, "no RDMA device\n");
@@ -340,7 +340,7 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	ib_unregister_device(&dev->ibdev);
 	qhca_ib_events_exit_device(dev);
 	qhca_ib_debugfs_exit(dev);
-	free_maps(dev);
+	qhca_ib_free_dev(dev);
 	ib_dealloc_device(&dev->ibdev);
 }
 

@@ -15,7 +15,7 @@
 #include "odp.h"
 #include "trace.h"
 
-static __le64 *range_entry(struct qhca_odp_range *r, unsigned long page)
+static __le64 *odp_range_entry(struct qhca_odp_range *r, unsigned long page)
 {
 	return r->entries ? &r->entries[page]
 			  : qhca_buf_table_entry(r->table, page);
@@ -37,7 +37,7 @@ void qhca_odp_sync(struct qhca_ib_odp *odp)
 }
 
 /* Take away what is there of @start .. @end - 1. Under umem_mutex. */
-static void range_unmap(struct qhca_odp_range *r, u64 start, u64 end)
+static void odp_range_unmap(struct qhca_odp_range *r, u64 start, u64 end)
 {
 	struct ib_umem_odp *umem = r->umem;
 	u64 first = ib_umem_start(umem), va;
@@ -48,7 +48,7 @@ static void range_unmap(struct qhca_odp_range *r, u64 start, u64 end)
 	start = max(round_down(start, BIT_ULL(shift)), first);
 	end = min_t(u64, end, ib_umem_end(umem));
 	for (va = start; va < end; va += BIT_ULL(shift)) {
-		entry = range_entry(r, (va - first) >> shift);
+		entry = odp_range_entry(r, (va - first) >> shift);
 		if (!*entry)
 			continue;
 		if (le64_to_cpu(*entry) & QHCA_BTE_WRITE)
@@ -80,7 +80,7 @@ static bool odp_invalidate(struct mmu_interval_notifier *mni,
 	/* not set yet: then nothing is mapped yet */
 	r = umem->private;
 	if (r) {
-		range_unmap(r, range->start, range->end);
+		odp_range_unmap(r, range->start, range->end);
 		if (r->emptied && !umem->npages &&
 		    (range->event == MMU_NOTIFY_UNMAP ||
 		     range->event == MMU_NOTIFY_RELEASE))
@@ -98,7 +98,7 @@ const struct mmu_interval_notifier_ops qhca_odp_mn_ops = {
  * Enter mapped pages into the device's table. Under umem_mutex. The number of
  * those that were not in it, or -EFAULT.
  */
-static int range_enter(struct qhca_odp_range *r, u64 va, u64 len)
+static int odp_range_enter(struct qhca_odp_range *r, u64 va, u64 len)
 {
 	struct ib_umem_odp *umem = r->umem;
 	u64 start = ib_umem_start(umem);
@@ -107,7 +107,7 @@ static int range_enter(struct qhca_odp_range *r, u64 va, u64 len)
 	int n = 0;
 
 	for (; page <= last; page++) {
-		__le64 *entry = range_entry(r, page);
+		__le64 *entry = odp_range_entry(r, page);
 		u64 old = le64_to_cpu(*entry);
 		bool write = old & QHCA_BTE_WRITE;
 		dma_addr_t addr;
@@ -149,13 +149,13 @@ int qhca_odp_range_map(struct qhca_odp_range *r, u64 va, u64 len,
 					   !(flags & QHCA_ODP_SNAPSHOT));
 	if (ret < 0)
 		return ret == -EBUSY ? -EAGAIN : ret;
-	ret = range_enter(r, va, len);
+	ret = odp_range_enter(r, va, len);
 	mutex_unlock(&r->umem->umem_mutex);
 	return ret;
 }
 
-static int explicit_map(struct qhca_ib_odp *odp, u64 va, u64 len,
-			unsigned int flags)
+static int odp_explicit_map(struct qhca_ib_odp *odp, u64 va, u64 len,
+			    unsigned int flags)
 {
 	int total = 0;
 
@@ -188,11 +188,11 @@ int qhca_odp_map(struct qhca_ib_odp *odp, u64 addr, u64 len,
 	if (odp->implicit)
 		return qhca_odp_implicit_map(odp, odp->start + off, len,
 					     flags);
-	return explicit_map(odp, odp->start + off, len, flags);
+	return odp_explicit_map(odp, odp->start + off, len, flags);
 }
 
-static int explicit_init(struct qhca_ib_odp *odp, struct qhca_ib_mr *mr,
-			 int access)
+static int odp_explicit_init(struct qhca_ib_odp *odp, struct qhca_ib_mr *mr,
+			     int access)
 {
 	struct qhca_ib_dev *dev = odp->dev;
 	struct qhca_odp_range *r = &odp->range;
@@ -272,7 +272,7 @@ int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length, u64 iova,
 		err = iova ? -EINVAL :
 			     qhca_odp_implicit_init(odp, &mpt->buf, access);
 	} else {
-		err = explicit_init(odp, mr, access);
+		err = odp_explicit_init(odp, mr, access);
 		mpt->buf = mr->table.desc;
 	}
 	if (err) {

@@ -10,7 +10,7 @@
 #include "trace.h"
 
 /* The CQE with counter @index if the device has written it, else NULL. */
-static struct qhca_cqe *cq_entry(struct qhca_ib_cq *cq, u32 index)
+static struct qhca_cqe *poll_cq_entry(struct qhca_ib_cq *cq, u32 index)
 {
 	u32 slot = index & (BIT(cq->shift) - 1);
 	struct qhca_cqe *cqe;
@@ -25,11 +25,11 @@ static struct qhca_cqe *cq_entry(struct qhca_ib_cq *cq, u32 index)
 /* True if there is a CQE to poll; under cq->lock. */
 bool qhca_ib_cq_has_cqe(struct qhca_ib_cq *cq)
 {
-	return cq_entry(cq, cq->ci);
+	return poll_cq_entry(cq, cq->ci);
 }
 
 /* Tell the device what has been taken. */
-static void cq_set_ci(struct qhca_ib_cq *cq, u32 ci)
+static void poll_set_ci(struct qhca_ib_cq *cq, u32 ci)
 {
 	cq->ci = ci;
 	/* the CQEs have been read before the device may overwrite them */
@@ -37,7 +37,7 @@ static void cq_set_ci(struct qhca_ib_cq *cq, u32 ci)
 	WRITE_ONCE(cq->dbrec.rec->index, cpu_to_le32(ci));
 }
 
-static enum ib_wc_opcode wc_opcode(u8 op)
+static enum ib_wc_opcode poll_wc_opcode(u8 op)
 {
 	switch (op) {
 	case QHCA_CQE_OP_RDMA_WRITE:
@@ -69,7 +69,8 @@ static enum ib_wc_opcode wc_opcode(u8 op)
 	}
 }
 
-static void wc_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
+static void poll_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe,
+			 u16 flags)
 {
 	wc->src_qp = le32_to_cpu(cqe->src_qpn);
 	wc->pkey_index = le16_to_cpu(cqe->pkey_index);
@@ -97,7 +98,7 @@ static void wc_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
 }
 
 /* What a WQE of a queue was posted with. */
-static u64 wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
+static u64 poll_wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
 {
 	size_t off = (size_t)(index & (BIT(wq->shift) - 1)) << wq->stride;
 	void *wqe = qhca_queue_buf_ptr(&wq->buf.kbuf, off);
@@ -110,7 +111,7 @@ static u64 wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
  * True if the device could not read the WQE of a CQE and so does not know its
  * wr_id. We do: the ring is our memory, and the slot is not free yet.
  */
-static bool wqe_lost(const struct qhca_cqe *cqe)
+static bool poll_wqe_lost(const struct qhca_cqe *cqe)
 {
 	return !(cqe->opcode & QHCA_CQE_OP_RECV) &&
 	       (cqe->status == QHCA_WC_LOC_QP_OP_ERR ||
@@ -118,21 +119,21 @@ static bool wqe_lost(const struct qhca_cqe *cqe)
 	       QHCA_SYN_IS_WQE_LOST(cqe->syndrome);
 }
 
-static void wc_fill(struct ib_wc *wc, const struct qhca_cqe *cqe,
-		    struct qhca_ib_qp *qp)
+static void poll_fill_wc(struct ib_wc *wc, const struct qhca_cqe *cqe,
+			 struct qhca_ib_qp *qp)
 {
 	u16 flags = le16_to_cpu(cqe->flags);
 
 	memset(wc, 0, sizeof(*wc));
-	if (unlikely(wqe_lost(cqe)))
-		wc->wr_id = wqe_wr_id(&qp->sq, le32_to_cpu(cqe->wqe_index),
-				      true);
+	if (unlikely(poll_wqe_lost(cqe)))
+		wc->wr_id = poll_wqe_wr_id(&qp->sq, le32_to_cpu(cqe->wqe_index),
+					   true);
 	else
 		wc->wr_id = le64_to_cpu(cqe->wr_id);
 	/* the values follow the verbs' */
 	wc->status = cqe->status <= IB_WC_GENERAL_ERR ? cqe->status
 						      : IB_WC_GENERAL_ERR;
-	wc->opcode = wc_opcode(cqe->opcode);
+	wc->opcode = poll_wc_opcode(cqe->opcode);
 	wc->vendor_err = cqe->syndrome;
 	wc->byte_len = le32_to_cpu(cqe->byte_len);
 	wc->qp = &qp->ibqp;
@@ -146,7 +147,7 @@ static void wc_fill(struct ib_wc *wc, const struct qhca_cqe *cqe,
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 	}
 	if (qhca_ib_qp_is_ud(qp) && cqe->opcode == QHCA_CQE_OP_RECV)
-		wc_fill_ud(wc, cqe, flags);
+		poll_fill_ud(wc, cqe, flags);
 }
 
 /*
@@ -167,13 +168,13 @@ struct retired {
  * Tell the device that the CQEs before @ci have been read, and only then give
  * back their WQEs: whoever posts to one must find room for its completion.
  */
-static void cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
+static void poll_cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
 {
-	cq_set_ci(cq, ci);
+	poll_set_ci(cq, ci);
 	if (done->sq)
-		smp_store_release(&done->qp->sq.tail, done->sq_tail); /* wq_full() */
+		smp_store_release(&done->qp->sq.tail, done->sq_tail); /* post_ring_full() */
 	if (done->rq)
-		smp_store_release(&done->qp->rq.tail, done->rq_tail); /* wq_full() */
+		smp_store_release(&done->qp->rq.tail, done->rq_tail); /* post_ring_full() */
 	if (done->srq)
 		qhca_ib_srq_free_wqe(done->srq, done->srq_wqe);
 	memset(done, 0, sizeof(*done));
@@ -183,21 +184,22 @@ static void cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
  * Add the WQE of a CQE, the one at @ci, to those retired. What does not go
  * together with it is given back now, as the CQEs before this one were read.
  */
-static void retire_wqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
-		       const struct qhca_cqe *cqe, u32 ci, struct retired *done)
+static void poll_retire_wqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
+			    const struct qhca_cqe *cqe, u32 ci,
+			    struct retired *done)
 {
 	u32 index = le32_to_cpu(cqe->wqe_index);
 	bool recv = cqe->opcode & QHCA_CQE_OP_RECV;
 
 	if (recv && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ)) {
 		if (done->srq)
-			cq_advance(cq, ci, done);
+			poll_cq_advance(cq, ci, done);
 		done->srq = qp->srq;
 		done->srq_wqe = index;
 		return;
 	}
 	if (done->qp && done->qp != qp)
-		cq_advance(cq, ci, done);
+		poll_cq_advance(cq, ci, done);
 	done->qp = qp;
 	if (recv) {
 		done->rq = true;
@@ -217,7 +219,7 @@ static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
 	u32 ci = cq->ci;
 	int n = 0;
 
-	for (; n < num && (cqe = cq_entry(cq, ci)); ci++) {
+	for (; n < num && (cqe = poll_cq_entry(cq, ci)); ci++) {
 		u32 qpn = le32_to_cpu(cqe->qpn);
 
 		if (!qp || qp->qpn != qpn)
@@ -225,15 +227,16 @@ static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
 		if (WARN_ON_ONCE(!qp))
 			continue;
 		trace_qhca_poll_cq(dev, cq->cqn, ci, cqe);
-		wc_fill(&wc[n++], cqe, qp);
-		retire_wqe(cq, qp, cqe, ci, &done);
+		poll_fill_wc(&wc[n++], cqe, qp);
+		poll_retire_wqe(cq, qp, cqe, ci, &done);
 	}
 	if (ci != cq->ci)
-		cq_advance(cq, ci, &done);
+		poll_cq_advance(cq, ci, &done);
 	return n;
 }
 
-static int flush_wq(struct qhca_ib_qp *qp, bool sq, int num, struct ib_wc *wc)
+static int poll_flush_ring(struct qhca_ib_qp *qp, bool sq, int num,
+			   struct ib_wc *wc)
 {
 	struct qhca_ib_wq *wq = sq ? &qp->sq : &qp->rq;
 	int n = 0;
@@ -241,7 +244,7 @@ static int flush_wq(struct qhca_ib_qp *qp, bool sq, int num, struct ib_wc *wc)
 	spin_lock(&wq->lock);
 	while (n < num && wq->tail != wq->head) {
 		memset(&wc[n], 0, sizeof(*wc));
-		wc[n].wr_id = wqe_wr_id(wq, wq->tail, sq);
+		wc[n].wr_id = poll_wqe_wr_id(wq, wq->tail, sq);
 		wc[n].status = IB_WC_WR_FLUSH_ERR;
 		wc[n].vendor_err = QHCA_SYN_FLUSH;
 		wc[n].opcode = sq ? IB_WC_SEND : IB_WC_RECV;
@@ -265,9 +268,9 @@ static int poll_dead(struct qhca_ib_cq *cq, int num, struct ib_wc *wc)
 	int n = 0;
 
 	list_for_each_entry(qp, &cq->send_qps, scq_entry)
-		n += flush_wq(qp, true, num - n, wc + n);
+		n += poll_flush_ring(qp, true, num - n, wc + n);
 	list_for_each_entry(qp, &cq->recv_qps, rcq_entry)
-		n += flush_wq(qp, false, num - n, wc + n);
+		n += poll_flush_ring(qp, false, num - n, wc + n);
 	return n;
 }
 
@@ -320,7 +323,7 @@ struct clean {
 	struct qhca_ib_srq *srq;
 };
 
-static struct qhca_cqe *clean_at(struct qhca_cq_ring *ring, u32 slot)
+static struct qhca_cqe *poll_clean_at(struct qhca_cq_ring *ring, u32 slot)
 {
 	struct clean *c = container_of(ring, struct clean, ring);
 
@@ -328,7 +331,8 @@ static struct qhca_cqe *clean_at(struct qhca_cq_ring *ring, u32 slot)
 				  (size_t)slot * sizeof(struct qhca_cqe));
 }
 
-static void clean_dropped(struct qhca_cq_ring *ring, const struct qhca_cqe *cqe)
+static void poll_clean_dropped(struct qhca_cq_ring *ring,
+			       const struct qhca_cqe *cqe)
 {
 	struct clean *c = container_of(ring, struct clean, ring);
 
@@ -337,13 +341,13 @@ static void clean_dropped(struct qhca_cq_ring *ring, const struct qhca_cqe *cqe)
 					    le32_to_cpu(cqe->wqe_index));
 }
 
-static void cq_clean_locked(struct clean *c, u32 qpn)
+static void poll_clean_locked(struct clean *c, u32 qpn)
 {
 	struct qhca_ib_cq *cq = c->cq;
 	u32 freed = qhca_cq_ring_clean(&c->ring, cq->ci, qpn);
 
 	if (freed)
-		cq_set_ci(cq, cq->ci + freed);
+		poll_set_ci(cq, cq->ci + freed);
 }
 
 /**
@@ -356,8 +360,8 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq)
 {
 	struct clean c = {
 		.ring = {
-			.at = clean_at,
-			.dropped = clean_dropped,
+			.at = poll_clean_at,
+			.dropped = poll_clean_dropped,
 			.shift = cq->shift,
 		},
 		.cq = cq,
@@ -369,10 +373,10 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq)
 	if (srq) {
 		/* nobody posts what comes back before there is room in the CQ */
 		spin_lock(&srq->lock);
-		cq_clean_locked(&c, qpn);
+		poll_clean_locked(&c, qpn);
 		spin_unlock(&srq->lock);
 	} else {
-		cq_clean_locked(&c, qpn);
+		poll_clean_locked(&c, qpn);
 	}
 	spin_unlock_irqrestore(&cq->lock, irq);
 }

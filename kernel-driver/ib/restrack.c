@@ -9,8 +9,8 @@
 
 #include "qhca_ib.h"
 
-static int fill_raw(struct sk_buff *msg, struct qhca_ib_dev *dev, u8 opcode,
-		    u32 num, void *ctx, u32 size)
+static int restrack_fill_raw(struct sk_buff *msg, struct qhca_ib_dev *dev,
+			     u8 opcode, u32 num, void *ctx, u32 size)
 {
 	int err = qhca_aq_query(dev->qdev, opcode, num, ctx, size);
 
@@ -21,37 +21,38 @@ int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct qhca_qpc qpc;
 
-	return fill_raw(msg, to_qdev(ibqp->device), QHCA_CMD_QUERY_QP,
-			to_qqp(ibqp)->qpn, &qpc, sizeof(qpc));
+	return restrack_fill_raw(msg, to_qdev(ibqp->device), QHCA_CMD_QUERY_QP,
+				 to_qqp(ibqp)->qpn, &qpc, sizeof(qpc));
 }
 
 int qhca_ib_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct qhca_cqc cqc;
 
-	return fill_raw(msg, to_qdev(ibcq->device), QHCA_CMD_QUERY_CQ,
-			to_qcq(ibcq)->cqn, &cqc, sizeof(cqc));
+	return restrack_fill_raw(msg, to_qdev(ibcq->device), QHCA_CMD_QUERY_CQ,
+				 to_qcq(ibcq)->cqn, &cqc, sizeof(cqc));
 }
 
 int qhca_ib_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct qhca_srqc srqc;
 
-	return fill_raw(msg, to_qdev(ibsrq->device), QHCA_CMD_QUERY_SRQ,
-			to_qsrq(ibsrq)->srqn, &srqc, sizeof(srqc));
+	return restrack_fill_raw(msg, to_qdev(ibsrq->device),
+				 QHCA_CMD_QUERY_SRQ, to_qsrq(ibsrq)->srqn,
+				 &srqc, sizeof(srqc));
 }
 
 int qhca_ib_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct qhca_mpt mpt;
 
-	return fill_raw(msg, to_qdev(ibmr->device), QHCA_CMD_QUERY_MR,
-			ibmr->rkey, &mpt, sizeof(mpt));
+	return restrack_fill_raw(msg, to_qdev(ibmr->device), QHCA_CMD_QUERY_MR,
+				 ibmr->rkey, &mpt, sizeof(mpt));
 }
 
 /* The names of a buffer's attributes are "sq_form", "rq_hops" and so on. */
-static int put_u32(struct sk_buff *msg, const char *prefix, const char *name,
-		   u32 value)
+static int restrack_put_u32(struct sk_buff *msg, const char *prefix,
+			    const char *name, u32 value)
 {
 	char full[32];
 
@@ -59,8 +60,8 @@ static int put_u32(struct sk_buff *msg, const char *prefix, const char *name,
 	return rdma_nl_put_driver_u32(msg, full, value);
 }
 
-static int put_hex(struct sk_buff *msg, const char *prefix, const char *name,
-		   u64 value)
+static int restrack_put_hex(struct sk_buff *msg, const char *prefix,
+			    const char *name, u64 value)
 {
 	char full[32];
 
@@ -68,114 +69,115 @@ static int put_hex(struct sk_buff *msg, const char *prefix, const char *name,
 	return rdma_nl_put_driver_u64_hex(msg, full, value);
 }
 
-static int fill_table(struct sk_buff *msg, const char *prefix,
-		      const struct qhca_buf_table *t)
+static int restrack_fill_table(struct sk_buff *msg, const char *prefix,
+			       const struct qhca_buf_table *t)
 {
 	char full[32];
 
 	snprintf(full, sizeof(full), "%sform", prefix);
 	if (rdma_nl_put_driver_string(msg, full,
 				      qhca_form_name(t->plan.form)) ||
-	    put_u32(msg, prefix, "hops", t->plan.hops) ||
-	    put_u32(msg, prefix, "page_shift", t->plan.page_shift) ||
-	    put_u32(msg, prefix, "table_shift", t->plan.table_shift) ||
-	    put_u32(msg, prefix, "pages",
-		    min_t(u64, t->plan.npages, U32_MAX)) ||
-	    put_hex(msg, prefix, "table", le64_to_cpu(t->desc.addr)) ||
-	    put_hex(msg, prefix, "bytes", t->plan.len))
+	    restrack_put_u32(msg, prefix, "hops", t->plan.hops) ||
+	    restrack_put_u32(msg, prefix, "page_shift", t->plan.page_shift) ||
+	    restrack_put_u32(msg, prefix, "table_shift", t->plan.table_shift) ||
+	    restrack_put_u32(msg, prefix, "pages",
+			     min_t(u64, t->plan.npages, U32_MAX)) ||
+	    restrack_put_hex(msg, prefix, "table", le64_to_cpu(t->desc.addr)) ||
+	    restrack_put_hex(msg, prefix, "bytes", t->plan.len))
 		return -EMSGSIZE;
 	return 0;
 }
 
 /* va: where an application has it; kernel queues have none */
-static int fill_buf(struct sk_buff *msg, const char *prefix,
-		    const struct qhca_ib_queue_buf *buf)
+static int restrack_fill_buf(struct sk_buff *msg, const char *prefix,
+			     const struct qhca_ib_queue_buf *buf)
 {
-	if (buf->umem && put_hex(msg, prefix, "va", buf->umem->address))
+	if (buf->umem && restrack_put_hex(msg, prefix, "va",
+					  buf->umem->address))
 		return -EMSGSIZE;
-	return fill_table(msg, prefix, qhca_ib_queue_buf_table(buf));
+	return restrack_fill_table(msg, prefix, qhca_ib_queue_buf_table(buf));
 }
 
-static int fill_wq(struct sk_buff *msg, const char *prefix,
-		   const struct qhca_ib_wq *wq)
+static int restrack_fill_ring(struct sk_buff *msg, const char *prefix,
+			      const struct qhca_ib_wq *wq)
 {
 	if (!wq->stride)
 		return 0;
-	if (put_u32(msg, prefix, "depth", BIT(wq->shift)) ||
-	    put_u32(msg, prefix, "stride", BIT(wq->stride)))
+	if (restrack_put_u32(msg, prefix, "depth", BIT(wq->shift)) ||
+	    restrack_put_u32(msg, prefix, "stride", BIT(wq->stride)))
 		return -EMSGSIZE;
-	return fill_buf(msg, prefix, &wq->buf);
+	return restrack_fill_buf(msg, prefix, &wq->buf);
 }
 
 /* What the device has to say; nothing of one that is dead. */
-static bool query(struct ib_device *ibdev, u8 opcode, u32 num, void *ctx,
-		  u32 size)
+static bool restrack_query(struct ib_device *ibdev, u8 opcode, u32 num,
+			   void *ctx, u32 size)
 {
 	return !qhca_aq_query(to_qdev(ibdev)->qdev, opcode, num, ctx, size);
 }
 
-static int fill_qpc(struct sk_buff *msg, const struct qhca_ib_qp *qp,
-		    const struct qhca_qpc *c)
+static int restrack_fill_qpc(struct sk_buff *msg, const struct qhca_ib_qp *qp,
+			     const struct qhca_qpc *c)
 {
-	if (put_u32(msg, "", "uar", le32_to_cpu(c->uar)))
+	if (restrack_put_u32(msg, "", "uar", le32_to_cpu(c->uar)))
 		return -EMSGSIZE;
 	if (qp->sq.stride &&
-	    (put_u32(msg, "", "sq_head", le32_to_cpu(c->sq_head)) ||
-	     put_u32(msg, "", "sq_next", le32_to_cpu(c->sq_next)) ||
-	     put_u32(msg, "", "sq_tail", le32_to_cpu(c->sq_tail))))
+	    (restrack_put_u32(msg, "", "sq_head", le32_to_cpu(c->sq_head)) ||
+	     restrack_put_u32(msg, "", "sq_next", le32_to_cpu(c->sq_next)) ||
+	     restrack_put_u32(msg, "", "sq_tail", le32_to_cpu(c->sq_tail))))
 		return -EMSGSIZE;
 	if (qp->rq.stride &&
-	    (put_u32(msg, "", "rq_head", le32_to_cpu(c->rq_head)) ||
-	     put_u32(msg, "", "rq_tail", le32_to_cpu(c->rq_tail)) ||
-	     put_hex(msg, "", "rq_dbrec", le64_to_cpu(c->rq_dbrec))))
+	    (restrack_put_u32(msg, "", "rq_head", le32_to_cpu(c->rq_head)) ||
+	     restrack_put_u32(msg, "", "rq_tail", le32_to_cpu(c->rq_tail)) ||
+	     restrack_put_hex(msg, "", "rq_dbrec", le64_to_cpu(c->rq_dbrec))))
 		return -EMSGSIZE;
 	if (qhca_ib_qp_is_ud(qp) || qhca_ib_qp_is_raw(qp))
 		return 0;
-	if (put_u32(msg, "", "snd_psn", le32_to_cpu(c->snd_psn)) ||
-	    put_u32(msg, "", "una_psn", le32_to_cpu(c->una_psn)) ||
-	    put_u32(msg, "", "exp_psn", le32_to_cpu(c->exp_psn)) ||
-	    put_u32(msg, "", "msn", le32_to_cpu(c->msn)) ||
-	    put_u32(msg, "", "retry_left", c->retry_left) ||
-	    put_u32(msg, "", "rnr_left", c->rnr_left) ||
-	    put_u32(msg, "", "req_state", c->req_state) ||
-	    put_u32(msg, "", "rsp_state", c->rsp_state) ||
-	    put_u32(msg, "", "rd_outstanding", c->rd_outstanding) ||
-	    put_u32(msg, "", "syndrome", c->syndrome))
+	if (restrack_put_u32(msg, "", "snd_psn", le32_to_cpu(c->snd_psn)) ||
+	    restrack_put_u32(msg, "", "una_psn", le32_to_cpu(c->una_psn)) ||
+	    restrack_put_u32(msg, "", "exp_psn", le32_to_cpu(c->exp_psn)) ||
+	    restrack_put_u32(msg, "", "msn", le32_to_cpu(c->msn)) ||
+	    restrack_put_u32(msg, "", "retry_left", c->retry_left) ||
+	    restrack_put_u32(msg, "", "rnr_left", c->rnr_left) ||
+	    restrack_put_u32(msg, "", "req_state", c->req_state) ||
+	    restrack_put_u32(msg, "", "rsp_state", c->rsp_state) ||
+	    restrack_put_u32(msg, "", "rd_outstanding", c->rd_outstanding) ||
+	    restrack_put_u32(msg, "", "syndrome", c->syndrome))
 		return -EMSGSIZE;
 	return 0;
 }
 
-static int fill_cqc(struct sk_buff *msg, const struct qhca_cqc *c)
+static int restrack_fill_cqc(struct sk_buff *msg, const struct qhca_cqc *c)
 {
-	if (put_u32(msg, "", "uar", le32_to_cpu(c->uar)) ||
-	    put_u32(msg, "", "eqn", le32_to_cpu(c->eqn)) ||
-	    put_u32(msg, "", "prod", le32_to_cpu(c->prod)) ||
-	    put_u32(msg, "", "cons", le32_to_cpu(c->cons)) ||
-	    put_u32(msg, "", "arm", c->arm) ||
-	    put_u32(msg, "", "state", c->state) ||
-	    put_hex(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
+	if (restrack_put_u32(msg, "", "uar", le32_to_cpu(c->uar)) ||
+	    restrack_put_u32(msg, "", "eqn", le32_to_cpu(c->eqn)) ||
+	    restrack_put_u32(msg, "", "prod", le32_to_cpu(c->prod)) ||
+	    restrack_put_u32(msg, "", "cons", le32_to_cpu(c->cons)) ||
+	    restrack_put_u32(msg, "", "arm", c->arm) ||
+	    restrack_put_u32(msg, "", "state", c->state) ||
+	    restrack_put_hex(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
 		return -EMSGSIZE;
 	return 0;
 }
 
-static int fill_srqc(struct sk_buff *msg, const struct qhca_srqc *c)
+static int restrack_fill_srqc(struct sk_buff *msg, const struct qhca_srqc *c)
 {
-	if (put_u32(msg, "", "uar", le32_to_cpu(c->uar)) ||
-	    put_u32(msg, "", "head", le32_to_cpu(c->head)) ||
-	    put_u32(msg, "", "tail", le32_to_cpu(c->tail)) ||
-	    put_u32(msg, "", "limit", le32_to_cpu(c->limit)) ||
-	    put_u32(msg, "", "state", c->state) ||
-	    put_hex(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
+	if (restrack_put_u32(msg, "", "uar", le32_to_cpu(c->uar)) ||
+	    restrack_put_u32(msg, "", "head", le32_to_cpu(c->head)) ||
+	    restrack_put_u32(msg, "", "tail", le32_to_cpu(c->tail)) ||
+	    restrack_put_u32(msg, "", "limit", le32_to_cpu(c->limit)) ||
+	    restrack_put_u32(msg, "", "state", c->state) ||
+	    restrack_put_hex(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
 		return -EMSGSIZE;
 	return 0;
 }
 
-static struct nlattr *driver_begin(struct sk_buff *msg)
+static struct nlattr *restrack_begin(struct sk_buff *msg)
 {
 	return nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 }
 
-static int driver_end(struct sk_buff *msg, struct nlattr *nest, int err)
+static int restrack_end(struct sk_buff *msg, struct nlattr *nest, int err)
 {
 	if (err)
 		nla_nest_cancel(msg, nest);
@@ -187,91 +189,92 @@ static int driver_end(struct sk_buff *msg, struct nlattr *nest, int err)
 int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
-	struct nlattr *nest = driver_begin(msg);
+	struct nlattr *nest = restrack_begin(msg);
 	struct qhca_qpc qpc;
 	int err;
 
 	if (!nest)
 		return -EMSGSIZE;
-	err = fill_wq(msg, "sq_", &qp->sq);
+	err = restrack_fill_ring(msg, "sq_", &qp->sq);
 	if (!err)
-		err = fill_wq(msg, "rq_", &qp->rq);
-	if (!err && query(ibqp->device, QHCA_CMD_QUERY_QP, qp->qpn, &qpc,
-			  sizeof(qpc)))
-		err = fill_qpc(msg, qp, &qpc);
-	return driver_end(msg, nest, err);
+		err = restrack_fill_ring(msg, "rq_", &qp->rq);
+	if (!err && restrack_query(ibqp->device, QHCA_CMD_QUERY_QP, qp->qpn,
+				   &qpc, sizeof(qpc)))
+		err = restrack_fill_qpc(msg, qp, &qpc);
+	return restrack_end(msg, nest, err);
 }
 
 int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
-	struct nlattr *nest = driver_begin(msg);
+	struct nlattr *nest = restrack_begin(msg);
 	struct qhca_cqc cqc;
 	int err;
 
 	if (!nest)
 		return -EMSGSIZE;
-	err = put_u32(msg, "", "cqn", cq->cqn);
+	err = restrack_put_u32(msg, "", "cqn", cq->cqn);
 	if (!err) {
 		mutex_lock(&cq->resize);
-		err = put_u32(msg, "", "depth", BIT(cq->shift));
+		err = restrack_put_u32(msg, "", "depth", BIT(cq->shift));
 		if (!err)
-			err = fill_buf(msg, "", &cq->buf);
+			err = restrack_fill_buf(msg, "", &cq->buf);
 		mutex_unlock(&cq->resize);
 	}
-	if (!err && query(ibcq->device, QHCA_CMD_QUERY_CQ, cq->cqn, &cqc,
-			  sizeof(cqc)))
-		err = fill_cqc(msg, &cqc);
-	return driver_end(msg, nest, err);
+	if (!err && restrack_query(ibcq->device, QHCA_CMD_QUERY_CQ, cq->cqn,
+				   &cqc, sizeof(cqc)))
+		err = restrack_fill_cqc(msg, &cqc);
+	return restrack_end(msg, nest, err);
 }
 
 int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
-	struct nlattr *nest = driver_begin(msg);
+	struct nlattr *nest = restrack_begin(msg);
 	struct qhca_srqc srqc;
 	int err;
 
 	if (!nest)
 		return -EMSGSIZE;
-	err = put_u32(msg, "", "srqn", srq->srqn);
+	err = restrack_put_u32(msg, "", "srqn", srq->srqn);
 	if (!err) {
 		mutex_lock(&srq->resize);
-		err = put_u32(msg, "", "depth", BIT(srq->shift));
+		err = restrack_put_u32(msg, "", "depth", BIT(srq->shift));
 		if (!err)
-			err = put_u32(msg, "", "stride", BIT(srq->stride));
+			err = restrack_put_u32(msg, "", "stride",
+					       BIT(srq->stride));
 		if (!err)
-			err = fill_buf(msg, "", &srq->buf);
+			err = restrack_fill_buf(msg, "", &srq->buf);
 		if (!err)
-			err = fill_buf(msg, "index_", &srq->idx);
+			err = restrack_fill_buf(msg, "index_", &srq->idx);
 		mutex_unlock(&srq->resize);
 	}
-	if (!err && query(ibsrq->device, QHCA_CMD_QUERY_SRQ, srq->srqn, &srqc,
-			  sizeof(srqc)))
-		err = fill_srqc(msg, &srqc);
-	return driver_end(msg, nest, err);
+	if (!err && restrack_query(ibsrq->device, QHCA_CMD_QUERY_SRQ, srq->srqn,
+				   &srqc, sizeof(srqc)))
+		err = restrack_fill_srqc(msg, &srqc);
+	return restrack_end(msg, nest, err);
 }
 
 int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct qhca_ib_mr *mr = to_qmr(ibmr);
-	struct nlattr *nest = driver_begin(msg);
+	struct nlattr *nest = restrack_begin(msg);
 	int err;
 
 	if (!nest)
 		return -EMSGSIZE;
 	mutex_lock(&to_qdev(ibmr->device)->mr_lock);
-	err = put_hex(msg, "", "access", mr->access);
+	err = restrack_put_hex(msg, "", "access", mr->access);
 	if (!err && mr->umem)
-		err = put_hex(msg, "", "va", mr->umem->address);
+		err = restrack_put_hex(msg, "", "va", mr->umem->address);
 	if (!err && (mr->umem || (mr->odp && mr->table.nmem)))
-		err = fill_table(msg, "", &mr->table);
+		err = restrack_fill_table(msg, "", &mr->table);
 	if (!err && mr->odp)
-		err = put_u32(msg, "", "on_demand", 1);
+		err = restrack_put_u32(msg, "", "on_demand", 1);
 	if (!err && mr->dm)
-		err = put_hex(msg, "", "dm_offset", mr->dm_offset);
+		err = restrack_put_hex(msg, "", "dm_offset", mr->dm_offset);
 	if (!err && mr->pages)
-		err = put_u32(msg, "", "max_pages", mr->max_pages);
+		err = restrack_put_u32(msg, "", "max_pages", mr->max_pages);
 	mutex_unlock(&to_qdev(ibmr->device)->mr_lock);
-	return driver_end(msg, nest, err);
+	return restrack_end(msg, nest, err);
 }

@@ -19,9 +19,9 @@ static int wq_flags(u32 flags)
 	return flags ? QHCA_WQ_F_STRIP_VLAN : 0;
 }
 
-static int check_sizes(struct qhca_ib_dev *dev,
-		       const struct ib_wq_init_attr *attr,
-		       const struct qhca_create_wq_req *req)
+static int wq_check_sizes(struct qhca_ib_dev *dev,
+			  const struct ib_wq_init_attr *attr,
+			  const struct qhca_create_wq_req *req)
 {
 	const struct qhca_caps *caps = &dev->qdev->caps;
 	u32 sges;
@@ -38,8 +38,8 @@ static int check_sizes(struct qhca_ib_dev *dev,
 }
 
 /* The number and its entry in dev->wqs come together, as with QPs. */
-static int hw_create(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
-		     const struct qhca_wqc *wqc)
+static int wq_hw_create(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
+			const struct qhca_wqc *wqc)
 {
 	int err;
 
@@ -56,8 +56,8 @@ static int hw_create(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
 	return err;
 }
 
-static void put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
-		     struct qhca_ib_ucontext *uc)
+static void wq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
+			struct qhca_ib_ucontext *uc)
 {
 	qhca_ib_queue_buf_free(dev, &wq->buf);
 	qhca_ib_dbrec_free(dev, uc, &wq->dbrec);
@@ -88,7 +88,7 @@ static int wq_make(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
 	wqc.stride = req->stride;
 	wqc.flags = flags;
 	wqc.state = QHCA_WQS_RESET;
-	return hw_create(dev, wq, &wqc);
+	return wq_hw_create(dev, wq, &wqc);
 }
 
 /**
@@ -119,7 +119,7 @@ struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 		return ERR_PTR(err);
 	if (req.comp_mask)
 		return ERR_PTR(-EOPNOTSUPP);
-	err = check_sizes(dev, attr, &req);
+	err = wq_check_sizes(dev, attr, &req);
 	if (err)
 		return ERR_PTR(err);
 	wq = kzalloc(sizeof(*wq), GFP_KERNEL);
@@ -142,7 +142,7 @@ struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 	mutex_unlock(&dev->qp_mutex);
 	qhca_ib_ref_kill(&wq->ref);
 err_bufs:
-	put_bufs(dev, wq, uc);
+	wq_put_bufs(dev, wq, uc);
 	kfree(wq);
 	return ERR_PTR(err);
 }
@@ -219,7 +219,7 @@ int qhca_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 	if (err)
 		return err;
 	qhca_ib_ref_kill(&wq->ref);
-	put_bufs(dev, wq, udata_to_quc(udata));
+	wq_put_bufs(dev, wq, udata_to_quc(udata));
 	kfree(wq);
 	return 0;
 }

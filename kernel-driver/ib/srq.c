@@ -18,12 +18,12 @@ static void srq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 			     dev->qdev->caps.max_sge);
 }
 
-static size_t wqes_len(const struct qhca_ib_srq *srq)
+static size_t srq_wqes_len(const struct qhca_ib_srq *srq)
 {
 	return BIT(srq->shift + srq->stride);
 }
 
-static size_t index_len(const struct qhca_ib_srq *srq)
+static size_t srq_index_len(const struct qhca_ib_srq *srq)
 {
 	return sizeof(__le32) << srq->shift;
 }
@@ -72,11 +72,11 @@ static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	if (srq->max_sge < attr->max_sge)
 		return -EINVAL;
 	err = qhca_ib_queue_buf_pin(dev, &srq->buf, req.buf_addr, req.buf_len,
-				    wqes_len(srq));
+				    srq_wqes_len(srq));
 	if (err)
 		return err;
 	err = qhca_ib_queue_buf_pin(dev, &srq->idx, req.idx_addr, req.idx_len,
-				    index_len(srq));
+				    srq_index_len(srq));
 	if (err)
 		return err;
 	err = srq_user_ops(dev, srq, &req, init->srq_type == IB_SRQT_TM);
@@ -108,10 +108,10 @@ static int srq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 		srq->next_free[i] = i + 1;
 	srq->next_free[i - 1] = QHCA_IB_SRQ_END;
 
-	err = qhca_ib_queue_buf_alloc(dev, &srq->buf, wqes_len(srq));
+	err = qhca_ib_queue_buf_alloc(dev, &srq->buf, srq_wqes_len(srq));
 	if (err)
 		return err;
-	err = qhca_ib_queue_buf_alloc(dev, &srq->idx, index_len(srq));
+	err = qhca_ib_queue_buf_alloc(dev, &srq->idx, srq_index_len(srq));
 	if (err)
 		return err;
 	return qhca_ib_dbrec_alloc(dev, &srq->dbrec);
@@ -130,7 +130,7 @@ static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 }
 
 /* Where there is no way back. */
-static void destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
+static void srq_destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 	trace_qhca_destroy_srq(dev, srq->srqn, 0);
@@ -171,7 +171,7 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	/* nothing looks it up but events, for which a late entry is no harm */
 	err = xa_err(xa_store(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
 	if (err)
-		destroy_sure(dev, srq);
+		srq_destroy_sure(dev, srq);
 	return err;
 }
 
@@ -186,8 +186,8 @@ static void srq_gone(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
  * 0 or -EOPNOTSUPP; the kernel's users have no verb for tag operations, and
  * none of them has XRC
  */
-static int check_type(struct qhca_ib_dev *dev, enum ib_srq_type type,
-		      bool user)
+static int srq_check_type(struct qhca_ib_dev *dev, enum ib_srq_type type,
+			  bool user)
 {
 	switch (type) {
 	case IB_SRQT_BASIC:
@@ -224,7 +224,7 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	struct qhca_create_srq_resp resp = {};
 	int err;
 
-	err = check_type(dev, attr->srq_type, udata);
+	err = srq_check_type(dev, attr->srq_type, udata);
 	if (err)
 		return err;
 	if (!attr->attr.max_wr || attr->attr.max_wr > caps->max_srq_wr ||
@@ -261,7 +261,7 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	return 0;
 
 err_srq:
-	destroy_sure(dev, srq);
+	srq_destroy_sure(dev, srq);
 	srq_gone(dev, srq);
 err_bufs:
 	srq_put_bufs(dev, srq, uc);

@@ -10,7 +10,8 @@
 #include "qhca_ib.h"
 
 /* Give the context a doorbell page and an offset to mmap() it. */
-static int add_doorbell(struct qhca_ib_ucontext *uc, struct qhca_ib_dev *dev)
+static int ucontext_add_doorbell(struct qhca_ib_ucontext *uc,
+				 struct qhca_ib_dev *dev)
 {
 	struct qhca_dev *qdev = dev->qdev;
 	struct qhca_ib_mmap *db;
@@ -40,7 +41,8 @@ err_free:
 }
 
 /* Give the context an offset to mmap() the status page. */
-static int add_status(struct qhca_ib_ucontext *uc, struct qhca_ib_dev *dev)
+static int ucontext_add_status(struct qhca_ib_ucontext *uc,
+			       struct qhca_ib_dev *dev)
 {
 	struct qhca_ib_mmap *map;
 	int err;
@@ -95,10 +97,10 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 
 	mutex_init(&uc->dbrec_lock);
 	INIT_LIST_HEAD(&uc->dbrec_pages);
-	err = add_doorbell(uc, to_qdev(ibuc->device));
+	err = ucontext_add_doorbell(uc, to_qdev(ibuc->device));
 	if (err)
 		return err;
-	err = add_status(uc, to_qdev(ibuc->device));
+	err = ucontext_add_status(uc, to_qdev(ibuc->device));
 	if (err)
 		goto err_doorbell;
 
@@ -129,7 +131,8 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
  * Memory of the kernel, not of the device: the mapping holds a reference of the
  * page, and is left to the process when the device goes.
  */
-static int mmap_status(struct qhca_ib_dev *dev, struct vm_area_struct *vma)
+static int ucontext_mmap_status(struct qhca_ib_dev *dev,
+				struct vm_area_struct *vma)
 {
 	if (vma->vm_flags & VM_WRITE)
 		return -EPERM;
@@ -153,7 +156,7 @@ int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		return -EINVAL;
 	map = container_of(entry, struct qhca_ib_mmap, entry);
 	if (map->kind == QHCA_IB_MMAP_STATUS) {
-		err = mmap_status(map->dev, vma);
+		err = ucontext_mmap_status(map->dev, vma);
 		goto out;
 	}
 	if (map->kind == QHCA_IB_MMAP_DM)
