@@ -65,7 +65,7 @@ static void debugfs_show_buf(struct seq_file *m, const char *name,
 }
 
 static void debugfs_show_ring(struct seq_file *m, const char *name,
-			      const struct qhca_ib_wq *wq)
+			      const struct qhca_ib_ring *wq)
 {
 	if (!wq->stride)
 		return;

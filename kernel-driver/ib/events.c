@@ -43,9 +43,8 @@ static void event_cq(struct qhca_ib_dev *dev, u32 cqn)
 /* The number of a QP_FATAL event may be a WQ's. */
 static void event_wq(struct qhca_ib_dev *dev, u32 wqn)
 {
-	struct qhca_ib_rwq *wq = event_obj_get(&dev->wqs, wqn,
-					       offsetof(struct qhca_ib_rwq,
-							ref));
+	struct qhca_ib_wq *wq =
+		event_obj_get(&dev->wqs, wqn, offsetof(struct qhca_ib_wq, ref));
 	struct ib_event ev = {
 		.device = &dev->ibdev,
 		.event = IB_EVENT_WQ_FATAL,
@@ -336,13 +335,13 @@ void qhca_ib_flush_users(struct qhca_ib_dev *dev)
 {
 	struct ib_wq_attr wq_attr = { .wq_state = IB_WQS_ERR };
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	struct qhca_ib_rwq *wq;
+	struct qhca_ib_wq *wq;
 	struct qhca_ib_qp *qp;
 	unsigned long n;
 
 	xa_for_each(&dev->wqs, n, wq) {
 		wq = event_obj_get(&dev->wqs, n,
-				   offsetof(struct qhca_ib_rwq, ref));
+				   offsetof(struct qhca_ib_wq, ref));
 		if (!wq)
 			continue;
 		qhca_ib_modify_wq(&wq->ibwq, &wq_attr, IB_WQ_STATE, NULL);

@@ -160,7 +160,8 @@ static const struct ib_device_ops qhca_ib_dm_ops = {
 
 /* what the provider can ask beside the verbs */
 static const struct uapi_definition qhca_ib_defs[] = {
-	UAPI_DEF_CHAIN(qhca_ib_import_defs),
+	UAPI_DEF_CHAIN(qhca_ib_ucontext_defs),
+	UAPI_DEF_CHAIN(qhca_ib_pd_defs),
 	UAPI_DEF_CHAIN(qhca_ib_dm_defs),
 	UAPI_DEF_CHAIN(qhca_ib_clock_defs),
 	{}

@@ -98,10 +98,10 @@ static void poll_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe,
 }
 
 /* What a WQE of a queue was posted with. */
-static u64 poll_wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
+static u64 poll_wqe_wr_id(struct qhca_ib_ring *ring, u32 index, bool sq)
 {
-	size_t off = (size_t)(index & (BIT(wq->shift) - 1)) << wq->stride;
-	void *wqe = qhca_queue_buf_ptr(&wq->buf.kbuf, off);
+	size_t off = (size_t)(index & (BIT(ring->shift) - 1)) << ring->stride;
+	void *wqe = qhca_queue_buf_ptr(&ring->buf.kbuf, off);
 
 	return le64_to_cpu(sq ? ((struct qhca_wqe_ctrl *)wqe)->wr_id
 			      : ((struct qhca_rq_wqe *)wqe)->wr_id);
@@ -238,23 +238,23 @@ static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
 static int poll_flush_ring(struct qhca_ib_qp *qp, bool sq, int num,
 			   struct ib_wc *wc)
 {
-	struct qhca_ib_wq *wq = sq ? &qp->sq : &qp->rq;
+	struct qhca_ib_ring *ring = sq ? &qp->sq : &qp->rq;
 	int n = 0;
 
-	spin_lock(&wq->lock);
-	while (n < num && wq->tail != wq->head) {
+	spin_lock(&ring->lock);
+	while (n < num && ring->tail != ring->head) {
 		memset(&wc[n], 0, sizeof(*wc));
-		wc[n].wr_id = poll_wqe_wr_id(wq, wq->tail, sq);
+		wc[n].wr_id = poll_wqe_wr_id(ring, ring->tail, sq);
 		wc[n].status = IB_WC_WR_FLUSH_ERR;
 		wc[n].vendor_err = QHCA_SYN_FLUSH;
 		wc[n].opcode = sq ? IB_WC_SEND : IB_WC_RECV;
 		wc[n].qp = &qp->ibqp;
 		trace_qhca_flush_wr(to_qdev(qp->ibqp.device), qp->qpn, sq,
-				    wq->tail, wc[n].wr_id);
-		wq->tail++;
+				    ring->tail, wc[n].wr_id);
+		ring->tail++;
 		n++;
 	}
-	spin_unlock(&wq->lock);
+	spin_unlock(&ring->lock);
 	return n;
 }
 

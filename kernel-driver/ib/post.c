@@ -249,12 +249,12 @@ static void post_ring_doorbell(struct qhca_ib_dev *dev, u32 reg, u32 qpn,
 	qhca_db_ring(dev->qdev, reg, qpn, 0, index);
 }
 
-static bool post_ring_full(struct qhca_ib_wq *wq)
+static bool post_ring_full(struct qhca_ib_ring *ring)
 {
 	/* pairs with cq_advance(): a slot is written when it is done with */
-	u32 tail = smp_load_acquire(&wq->tail);
+	u32 tail = smp_load_acquire(&ring->tail);
 
-	return wq->head - tail >= BIT(wq->shift);
+	return ring->head - tail >= BIT(ring->shift);
 }
 
 /**

@@ -56,7 +56,7 @@
  * @cqs: CQN -> struct qhca_ib_cq
  * @srqs: SRQN -> struct qhca_ib_srq
  * @mrs: key index -> struct qhca_ib_mr
- * @wqs: WQN -> struct qhca_ib_rwq
+ * @wqs: WQN -> struct qhca_ib_wq
  * @qp_mutex: a number and its entry in @qps come and go together, see qp.c
  * @mr_lock: an MR in @mrs is not freed while it is held
  * @dm_pages: a bit for each page of device memory: it has an owner
@@ -238,14 +238,14 @@ struct qhca_ib_cq {
 	struct mutex resize;	/* protects buf and shift of user CQs */
 	struct qhca_ib_dbg dbg;
 	/* kernel CQs */
-	spinlock_t lock;	/* protects what follows; taken before wq.lock */
+	spinlock_t lock;	/* protects what follows; taken before ring.lock */
 	u32 ci;
 	struct list_head send_qps;	/* kernel QPs, by their scq_entry */
 	struct list_head recv_qps;
 };
 
 /**
- * struct qhca_ib_wq - SQ or RQ
+ * struct qhca_ib_ring - SQ or RQ
  * @buf: ring
  * @lock: kernel QPs: protects @head, and posting
  * @head: next WQE to write
@@ -255,7 +255,7 @@ struct qhca_ib_cq {
  * @max_sge: SGEs that fit in a WQE
  * @max_inline: SQ: bytes of inline data that fit
  */
-struct qhca_ib_wq {
+struct qhca_ib_ring {
 	struct qhca_ib_queue_buf buf;
 	spinlock_t lock;	/* see above */
 	u32 head;
@@ -298,8 +298,8 @@ struct qhca_ib_qp {
 	struct qhca_ib_cq *scq;	/* NULL: XRC target */
 	struct qhca_ib_cq *rcq;	/* NULL: XRC */
 	struct qhca_ib_srq *srq;
-	struct qhca_ib_wq sq;
-	struct qhca_ib_wq rq;
+	struct qhca_ib_ring sq;
+	struct qhca_ib_ring rq;
 	struct qhca_ib_dbrec rq_dbrec;
 	u32 qpn;
 	u8 type;		/* QHCA_QPT_* */
@@ -339,7 +339,7 @@ struct qhca_ib_mr {
 };
 
 /* ib_wq: a receive queue of its own */
-struct qhca_ib_rwq {
+struct qhca_ib_wq {
 	struct ib_wq ibwq;
 	struct qhca_ib_ref ref;
 	struct qhca_ib_queue_buf buf;
@@ -408,9 +408,9 @@ static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct qhca_ib_mr, ibmr);
 }
 
-static inline struct qhca_ib_rwq *to_qrwq(struct ib_wq *ibwq)
+static inline struct qhca_ib_wq *to_qwq(struct ib_wq *ibwq)
 {
-	return container_of(ibwq, struct qhca_ib_rwq, ibwq);
+	return container_of(ibwq, struct qhca_ib_wq, ibwq);
 }
 
 static inline struct qhca_ib_rqt *to_qrqt(struct ib_rwq_ind_table *ibtbl)
@@ -454,7 +454,7 @@ void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev);
 void qhca_ib_flush_users(struct qhca_ib_dev *dev);
 int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj);
 
-/* -------------------------------------------------------- umem.c, dbrec.c -- */
+/* ----------------------------------------------------- umem.c, dbrec.c -- */
 
 struct ib_umem *qhca_ib_umem_get(struct qhca_ib_dev *dev, u64 addr, u64 len,
 				 int access);
@@ -486,11 +486,6 @@ int qhca_ib_dbrec_alloc(struct qhca_ib_dev *dev, struct qhca_ib_dbrec *dbrec);
 void qhca_ib_dbrec_free(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
 			struct qhca_ib_dbrec *dbrec);
 
-int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size);
-int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
-			 size_t size);
-int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size);
-
 /* ---------------------------------------------------- verbs, per object -- */
 
 /* device.c */
@@ -513,28 +508,27 @@ int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context);
 int qhca_ib_del_gid(const struct ib_gid_attr *attr, void **context);
 
 /* ucontext.c */
+extern const struct uapi_definition qhca_ib_ucontext_defs[];
 int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc);
 int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry);
 void qhca_ib_status_gone(struct qhca_ib_dev *dev);
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc);
-void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
-			   struct qhca_alloc_ucontext_resp *resp);
+int qhca_ib_query_ucontext(struct ib_ucontext *ibuc,
+			   struct uverbs_attr_bundle *attrs);
+int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size);
+int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
+			 size_t size);
+int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size);
 
 /* clock.c */
 extern const struct uapi_definition qhca_ib_clock_defs[];
 
-/* import.c */
-extern const struct uapi_definition qhca_ib_import_defs[];
-int qhca_ib_query_ucontext(struct ib_ucontext *ibuc,
-			   struct uverbs_attr_bundle *attrs);
-
 /* pd.c */
+extern const struct uapi_definition qhca_ib_pd_defs[];
 int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
-
-/* xrcd.c */
 int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
@@ -591,7 +585,7 @@ struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp,
 				    struct ib_udata *udata);
 int qhca_ib_destroy_flow(struct ib_flow *ibflow);
 
-/* rwq.c */
+/* wq.c */
 struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 				struct ib_wq_init_attr *attr,
 				struct ib_udata *udata);
@@ -711,7 +705,7 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int qhca_ib_dealloc_mw(struct ib_mw *ibmw);
 
-/* counters.c */
+/* port_counters.c */
 struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev,
 						  u32 port);
 int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,

@@ -96,7 +96,7 @@ static void qp_sq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	qp->sq.max_inline = min(room, caps->max_inline);
 }
 
-static void qp_rq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_wq *rq)
+static void qp_rq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_ring *rq)
 {
 	u32 room = BIT(rq->stride) - sizeof(struct qhca_rq_wqe);
 
@@ -148,7 +148,7 @@ static int qp_user_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		      const struct qhca_create_qp_req *req,
 		      const struct ib_qp_cap *cap)
 {
-	struct qhca_ib_wq *sq = &qp->sq;
+	struct qhca_ib_ring *sq = &qp->sq;
 
 	if (!req->sq_addr)
 		return cap->max_send_wr || req->sq_len || req->sq_shift ||
@@ -173,7 +173,7 @@ static int qp_user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		      const struct qhca_create_qp_req *req,
 		      const struct ib_qp_cap *cap, struct qhca_ib_ucontext *uc)
 {
-	struct qhca_ib_wq *rq = &qp->rq;
+	struct qhca_ib_ring *rq = &qp->rq;
 	int err;
 
 	if (qp->srq || !req->rq_addr)
@@ -201,7 +201,7 @@ static int qp_user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 static int qp_kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			const struct ib_qp_cap *cap)
 {
-	struct qhca_ib_wq *sq = &qp->sq;
+	struct qhca_ib_ring *sq = &qp->sq;
 	u32 bytes;
 
 	if (!cap->max_send_wr)
@@ -227,7 +227,7 @@ static int qp_kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 static int qp_kernel_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			const struct ib_qp_cap *cap)
 {
-	struct qhca_ib_wq *rq = &qp->rq;
+	struct qhca_ib_ring *rq = &qp->rq;
 	u32 bytes;
 	int err;
 

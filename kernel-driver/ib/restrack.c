@@ -99,7 +99,7 @@ static int restrack_fill_buf(struct sk_buff *msg, const char *prefix,
 }
 
 static int restrack_fill_ring(struct sk_buff *msg, const char *prefix,
-			      const struct qhca_ib_wq *wq)
+			      const struct qhca_ib_ring *wq)
 {
 	if (!wq->stride)
 		return 0;

@@ -2,12 +2,16 @@
 /*
  * User contexts. Each has a doorbell page (UAR) of its own, which it maps;
  * the device ignores doorbells of one context for the queues of another. All
- * map the status page of the device, for reading.
+ * map the status page of the device, for reading. And what all objects need to
+ * take an application's request and to answer it.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
+
+#define UVERBS_MODULE_NAME qhca_ib
+#include <rdma/uverbs_named_ioctl.h>
 
 /* Give the context a doorbell page and an offset to mmap() it. */
 static int ucontext_add_doorbell(struct qhca_ib_ucontext *uc,
@@ -62,8 +66,8 @@ static int ucontext_add_status(struct qhca_ib_ucontext *uc,
 }
 
 /* What the provider must know of its context. */
-void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
-			   struct qhca_alloc_ucontext_resp *resp)
+static void ucontext_fill_resp(struct qhca_ib_ucontext *uc,
+			       struct qhca_alloc_ucontext_resp *resp)
 {
 	struct qhca_dev *qdev = to_qdev(uc->ibuc.device)->qdev;
 
@@ -104,7 +108,7 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	if (err)
 		goto err_doorbell;
 
-	qhca_ib_ucontext_resp(uc, &resp);
+	ucontext_fill_resp(uc, &resp);
 	err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (err)
 		goto err_status;
@@ -116,6 +120,34 @@ err_doorbell:
 	rdma_user_mmap_entry_remove(&uc->db->entry);
 	return err;
 }
+
+/*
+ * ib_device_ops.query_ucontext: what alloc_ucontext said, once more, for a
+ * process that imports the context
+ */
+int qhca_ib_query_ucontext(struct ib_ucontext *ibuc,
+			   struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_alloc_ucontext_resp resp;
+
+	ucontext_fill_resp(to_quc(ibuc), &resp);
+	return uverbs_copy_to_struct_or_zero(attrs,
+					     QHCA_ATTR_QUERY_CONTEXT_RESP,
+					     &resp, sizeof(resp));
+}
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(qhca_ib_query_context,
+			     UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(QHCA_ATTR_QUERY_CONTEXT_RESP,
+						 UVERBS_ATTR_STRUCT(struct qhca_alloc_ucontext_resp,
+								    features),
+						 UA_MANDATORY));
+
+const struct uapi_definition qhca_ib_ucontext_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &qhca_ib_query_context),
+	{}
+};
 
 /* ib_device_ops.dealloc_ucontext; all objects of the context are gone */
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
@@ -198,4 +230,43 @@ void qhca_ib_status_gone(struct qhca_ib_dev *dev)
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
 	qhca_ib_status_gone(to_qdev(ibuc->device));
+}
+
+/* --------------------------------------- requests of applications ------ */
+
+/**
+ * qhca_ib_udata_in - take the driver's part of a request
+ * @udata: from the application
+ * @req: result
+ * @size: bytes of @req
+ *
+ * Return: 0, -EINVAL if it is too short, -EOPNOTSUPP if it is longer and the
+ * rest means something (a newer provider asks for what we do not know),
+ * -EFAULT.
+ */
+int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size)
+{
+	return qhca_ib_udata_in_min(udata, req, size, size);
+}
+
+/*
+ * The same for a request that has grown: an older provider gives @least bytes
+ * or more, and what it does not give is 0.
+ */
+int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
+			 size_t size)
+{
+	if (udata->inlen < least)
+		return -EINVAL;
+	if (udata->inlen > size &&
+	    !ib_is_udata_cleared(udata, size, udata->inlen - size))
+		return -EOPNOTSUPP;
+	memset(req, 0, size);
+	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
+}
+
+/* Answer: as much of @resp as the application has room for. 0 or -EFAULT. */
+int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size)
+{
+	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));
 }

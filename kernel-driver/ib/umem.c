@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From pinned user memory to a buffer table, and what else the objects need
- * of an application's request.
+ * Memory of applications is pinned here, and described to the device by a
+ * buffer table: that of queues and that of MRs.
  */
 #include <linux/dma-mapping.h>
 
@@ -169,41 +169,4 @@ void qhca_ib_queue_buf_free(struct qhca_ib_dev *dev,
 	} else {
 		qhca_queue_buf_free(dev->qdev, &buf->kbuf);
 	}
-}
-
-/**
- * qhca_ib_udata_in - take the driver's part of a request
- * @udata: from the application
- * @req: result
- * @size: bytes of @req
- *
- * Return: 0, -EINVAL if it is too short, -EOPNOTSUPP if it is longer and the
- * rest means something (a newer provider asks for what we do not know),
- * -EFAULT.
- */
-int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size)
-{
-	return qhca_ib_udata_in_min(udata, req, size, size);
-}
-
-/*
- * The same for a request that has grown: an older provider gives @least bytes
- * or more, and what it does not give is 0.
- */
-int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
-			 size_t size)
-{
-	if (udata->inlen < least)
-		return -EINVAL;
-	if (udata->inlen > size &&
-	    !ib_is_udata_cleared(udata, size, udata->inlen - size))
-		return -EOPNOTSUPP;
-	memset(req, 0, size);
-	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
-}
-
-/* Answer: as much of @resp as the application has room for. 0 or -EFAULT. */
-int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size)
-{
-	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));
 }

@@ -139,7 +139,7 @@ struct qhca_ib_cq {
     struct list_head recv_qps;
 };
 
-struct qhca_ib_wq {
+struct qhca_ib_ring {
     struct {
         struct qhca_queue_buf kbuf;
     } buf;
@@ -157,8 +157,8 @@ struct qhca_ib_srq {
 struct qhca_ib_qp {
     struct ib_qp ibqp;
     struct qhca_ib_srq *srq;
-    struct qhca_ib_wq sq;
-    struct qhca_ib_wq rq;
+    struct qhca_ib_ring sq;
+    struct qhca_ib_ring rq;
     u32 qpn;
     u8 type;
     struct list_head scq_entry;

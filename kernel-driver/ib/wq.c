@@ -38,7 +38,7 @@ static int wq_check_sizes(struct qhca_ib_dev *dev,
 }
 
 /* The number and its entry in dev->wqs come together, as with QPs. */
-static int wq_hw_create(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
+static int wq_hw_create(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq,
 			const struct qhca_wqc *wqc)
 {
 	int err;
@@ -56,14 +56,14 @@ static int wq_hw_create(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
 	return err;
 }
 
-static void wq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
+static void wq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq,
 			struct qhca_ib_ucontext *uc)
 {
 	qhca_ib_queue_buf_free(dev, &wq->buf);
 	qhca_ib_dbrec_free(dev, uc, &wq->dbrec);
 }
 
-static int wq_make(struct qhca_ib_dev *dev, struct qhca_ib_rwq *wq,
+static int wq_make(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq,
 		   struct qhca_ib_ucontext *uc,
 		   const struct qhca_create_wq_req *req, u32 pdn, u32 cqn,
 		   u8 flags)
@@ -108,7 +108,7 @@ struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 	struct qhca_ib_ucontext *uc = udata_to_quc(udata);
 	struct qhca_create_wq_resp resp = {};
 	struct qhca_create_wq_req req = {};
-	struct qhca_ib_rwq *wq;
+	struct qhca_ib_wq *wq;
 	int flags, err;
 
 	flags = wq_flags(attr->create_flags);
@@ -163,7 +163,7 @@ int qhca_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
 		      struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibwq->device);
-	struct qhca_ib_rwq *wq = to_qrwq(ibwq);
+	struct qhca_ib_wq *wq = to_qwq(ibwq);
 	struct qhca_wqc wqc = {};
 	u64 dev_mask = 0;
 	int flags, err;
@@ -208,7 +208,7 @@ int qhca_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
 int qhca_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibwq->device);
-	struct qhca_ib_rwq *wq = to_qrwq(ibwq);
+	struct qhca_ib_wq *wq = to_qwq(ibwq);
 	int err;
 
 	mutex_lock(&dev->qp_mutex);
@@ -245,7 +245,7 @@ int qhca_ib_create_rwq_ind_table(struct ib_rwq_ind_table *ibtbl,
 	if (!wqns)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
-		wqns[i] = cpu_to_le32(to_qrwq(attr->ind_tbl[i])->wqn);
+		wqns[i] = cpu_to_le32(to_qwq(attr->ind_tbl[i])->wqn);
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_RQT, wqns,
 			     n * sizeof(*wqns), &rqt->rqtn);
 	kfree(wqns);
