@@ -11,7 +11,7 @@
 #include <linux/log2.h>
 
 #include "core.h"
-#include "trace.h"
+#include "qhca_trace.h"
 
 #define EQ_ASYNC_SHIFT	10
 #define EQ_COMP_SHIFT	11
@@ -63,19 +63,12 @@ static irqreturn_t eq_async_thread(int irq, void *data)
 		trace_qhca_eqe(eq, eq->cons, &copy);
 		WRITE_ONCE(eq->cons, eq->cons + 1);
 		eq->events++;
-		switch (copy.type) {
-		case QHCA_EV_PORT:
-			qhca_netdev_link(core);
-			break;
-		case QHCA_EV_ETH_SQ_ERR:
-		case QHCA_EV_ETH_RQ_ERR:
-			qhca_netdev_queue_error(core, &copy);
-			break;
-		case QHCA_EV_DEVICE_FATAL:
+		if (copy.type == QHCA_EV_DEVICE_FATAL) {
 			/* tells everyone by itself */
 			qhca_kill(core, "device reports a fatal error");
 			continue;
 		}
+		core->client->event(&core->dev, &copy);
 		blocking_notifier_call_chain(&core->events, copy.type, &copy);
 	}
 	WRITE_ONCE(eq->busy, false);
@@ -328,7 +321,7 @@ int qhca_eqs_init(struct qhca_core *core)
 	int err;
 
 	if (n < 2 || core->dev.caps.max_eq_depth < 2) {
-		dev_err(qhca_dma_dev(core), "%u event queues, needs 2\n",
+		dev_err(qhca_dma_dev(&core->dev), "%u event queues, needs 2\n",
 			core->dev.caps.max_eq);
 		return -ENOSPC;
 	}
@@ -339,7 +332,7 @@ int qhca_eqs_init(struct qhca_core *core)
 			goto err;
 		core->num_eqs++;
 		if (!i && core->eqs[0].eqn != QHCA_EQN_ASYNC) {
-			dev_err(qhca_dma_dev(core),
+			dev_err(qhca_dma_dev(&core->dev),
 				"asynchronous EQ got number %u\n",
 				core->eqs[0].eqn);
 			err = -EPROTO;

@@ -10,7 +10,8 @@
 #include <linux/interrupt.h>
 #include <net/devlink.h>
 
-#include "nd.h"
+#include "core.h"
+#include "qhca_debug.h"
 
 /* a device that dies again this soon after it was mended stays dead */
 #define DEVICE_GRACE_MS	60000
@@ -23,42 +24,52 @@ struct qhca_devlink {
 
 static struct qhca_core *health_core(struct devlink_health_reporter *r)
 {
-	return devlink_health_reporter_priv(r);
+	return qhca_to_core(devlink_health_reporter_priv(r));
 }
 
 /**
  * qhca_health_report - something is wrong
- * @core: adapter
- * @what: reporter
+ * @dev: adapter
+ * @what: QHCA_REPORT_*, or one of the client's
  *
  * Any context. devlink hears of it soon, or when it is registered; of what is
  * reported twice in between, once.
  */
-void qhca_health_report(struct qhca_core *core, enum qhca_reporter what)
+void qhca_health_report(struct qhca_dev *dev, unsigned int what)
 {
+	struct qhca_core *core = qhca_to_core(dev);
+
 	set_bit(what, &core->health.pending);
 	/* does nothing while it is disabled */
 	queue_work(system_unbound_wq, &core->health.work);
 }
 
+static const char *health_message(struct qhca_core *core, unsigned int what)
+{
+	switch (what) {
+	case QHCA_REPORT_DEVICE:
+		return core->health.why;
+	case QHCA_REPORT_EQ:
+		return "an interrupt was lost";
+	default:
+		return core->client->reporters[what -
+					       QHCA_REPORT_CLIENT].message;
+	}
+}
+
 static void health_work(struct work_struct *work)
 {
-	static const char * const messages[QHCA_REPORTERS] = {
-		[QHCA_REPORT_EQ] = "an interrupt was lost",
-		[QHCA_REPORT_TX] = "the send queue has stopped",
-		[QHCA_REPORT_RX] = "the receive queue has stopped",
-	};
 	struct qhca_health *h = container_of(work, struct qhca_health, work);
 	struct qhca_core *core = container_of(h, struct qhca_core, health);
-	int i;
+	unsigned int i;
 
-	for (i = 0; i < QHCA_REPORTERS; i++) {
-		if (!test_and_clear_bit(i, &h->pending))
+	for (i = 0; i < QHCA_REPORTERS_MAX; i++) {
+		if (!h->reporter[i] || !test_and_clear_bit(i, &h->pending))
 			continue;
 		/* a reset may have mended it already */
 		if (i != QHCA_REPORT_DEVICE || qhca_dev_dead(&core->dev))
 			devlink_health_report(h->reporter[i],
-					      messages[i] ?: h->why, NULL);
+					      health_message(core, i), NULL);
 	}
 }
 
@@ -75,15 +86,17 @@ void qhca_health_well(struct qhca_core *core)
 
 	if (!h->up)
 		return;
-	for (i = 0; i < QHCA_REPORTERS; i++) {
+	for (i = 0; i < QHCA_REPORTERS_MAX; i++) {
 		clear_bit(i, &h->pending);
+		if (!h->reporter[i])
+			continue;
 		devlink_health_reporter_state_update(h->reporter[i],
 						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
 	}
 	smp_mb();	/* pending cleared before looking */
 	/* dead again, and its report may be what was cleared */
 	if (qhca_dev_dead(&core->dev))
-		qhca_health_report(core, QHCA_REPORT_DEVICE);
+		qhca_health_report(&core->dev, QHCA_REPORT_DEVICE);
 }
 
 /* ------------------------------------------------------------- watching -- */
@@ -111,12 +124,12 @@ static void health_watch(struct work_struct *work)
 	struct qhca_core *core = container_of(h, struct qhca_core, health);
 	u32 i;
 
-	/* device_stop() takes the EQs away after it has stopped this */
-	if (!qhca_check_alive(core))
+	/* qhca_device_stop() takes the EQs away after it has stopped this */
+	if (!qhca_dev_check_alive(&core->dev))
 		return;
 	for (i = 0; i < core->num_eqs; i++) {
 		if (health_eq_hangs(&core->eqs[i])) {
-			qhca_health_report(core, QHCA_REPORT_EQ);
+			qhca_health_report(&core->dev, QHCA_REPORT_EQ);
 			break;
 		}
 	}
@@ -153,22 +166,6 @@ static int health_device_recover(struct devlink_health_reporter *r, void *ctx,
 	return err;
 }
 
-static int health_device_diagnose(struct devlink_health_reporter *r,
-				  struct devlink_fmsg *m,
-				  struct netlink_ext_ack *extack)
-{
-	qhca_show_device(health_core(r), m);
-	return 0;
-}
-
-static int health_device_dump(struct devlink_health_reporter *r,
-			      struct devlink_fmsg *m, void *ctx,
-			      struct netlink_ext_ack *extack)
-{
-	qhca_dump_device(health_core(r), m);
-	return 0;
-}
-
 static int health_device_test(struct devlink_health_reporter *r,
 			      struct netlink_ext_ack *extack)
 {
@@ -176,11 +173,11 @@ static int health_device_test(struct devlink_health_reporter *r,
 	return 0;
 }
 
-static const struct devlink_health_reporter_ops device_ops = {
+static const struct devlink_health_reporter_ops health_device_ops = {
 	.name = "device",
 	.recover = health_device_recover,
-	.diagnose = health_device_diagnose,
-	.dump = health_device_dump,
+	.diagnose = qhca_debug_ptr(qhca_debug_device_diagnose),
+	.dump = qhca_debug_ptr(qhca_debug_device_dump),
 	.test = health_device_test,
 	QHCA_HEALTH_GRACE(DEVICE_GRACE_MS)
 };
@@ -199,107 +196,19 @@ static int health_eq_recover(struct devlink_health_reporter *r, void *ctx,
 	return 0;
 }
 
-static int health_eq_diagnose(struct devlink_health_reporter *r,
-			      struct devlink_fmsg *m,
-			      struct netlink_ext_ack *extack)
-{
-	qhca_show_eqs(health_core(r), m, false);
-	return 0;
-}
-
-static int health_eq_dump(struct devlink_health_reporter *r,
-			  struct devlink_fmsg *m, void *ctx,
-			  struct netlink_ext_ack *extack)
-{
-	qhca_show_eqs(health_core(r), m, true);
-	return 0;
-}
-
 static int health_eq_test(struct devlink_health_reporter *r,
 			  struct netlink_ext_ack *extack)
 {
-	qhca_health_report(health_core(r), QHCA_REPORT_EQ);
+	qhca_health_report(devlink_health_reporter_priv(r), QHCA_REPORT_EQ);
 	return 0;
 }
 
-static const struct devlink_health_reporter_ops eq_ops = {
+static const struct devlink_health_reporter_ops health_eq_ops = {
 	.name = "eq",
 	.recover = health_eq_recover,
-	.diagnose = health_eq_diagnose,
-	.dump = health_eq_dump,
+	.diagnose = qhca_debug_ptr(qhca_debug_eq_diagnose),
+	.dump = qhca_debug_ptr(qhca_debug_eq_dump),
 	.test = health_eq_test,
-};
-
-static int health_queues_recover(struct devlink_health_reporter *r, void *ctx,
-				 struct netlink_ext_ack *extack)
-{
-	int err = qhca_netdev_remake(health_core(r));
-
-	if (err)
-		NL_SET_ERR_MSG_MOD(extack, "queues not remade");
-	return err;
-}
-
-static int health_tx_diagnose(struct devlink_health_reporter *r,
-			      struct devlink_fmsg *m,
-			      struct netlink_ext_ack *extack)
-{
-	qhca_show_tx(health_core(r), m, false);
-	return 0;
-}
-
-static int health_tx_dump(struct devlink_health_reporter *r,
-			  struct devlink_fmsg *m, void *ctx,
-			  struct netlink_ext_ack *extack)
-{
-	qhca_show_tx(health_core(r), m, true);
-	return 0;
-}
-
-static int health_tx_test(struct devlink_health_reporter *r,
-			  struct netlink_ext_ack *extack)
-{
-	qhca_health_report(health_core(r), QHCA_REPORT_TX);
-	return 0;
-}
-
-static const struct devlink_health_reporter_ops tx_ops = {
-	.name = "tx",
-	.recover = health_queues_recover,
-	.diagnose = health_tx_diagnose,
-	.dump = health_tx_dump,
-	.test = health_tx_test,
-};
-
-static int health_rx_diagnose(struct devlink_health_reporter *r,
-			      struct devlink_fmsg *m,
-			      struct netlink_ext_ack *extack)
-{
-	qhca_show_rx(health_core(r), m, false);
-	return 0;
-}
-
-static int health_rx_dump(struct devlink_health_reporter *r,
-			  struct devlink_fmsg *m, void *ctx,
-			  struct netlink_ext_ack *extack)
-{
-	qhca_show_rx(health_core(r), m, true);
-	return 0;
-}
-
-static int health_rx_test(struct devlink_health_reporter *r,
-			  struct netlink_ext_ack *extack)
-{
-	qhca_health_report(health_core(r), QHCA_REPORT_RX);
-	return 0;
-}
-
-static const struct devlink_health_reporter_ops rx_ops = {
-	.name = "rx",
-	.recover = health_queues_recover,
-	.diagnose = health_rx_diagnose,
-	.dump = health_rx_dump,
-	.test = health_rx_test,
 };
 
 /* ------------------------------------------------------------- instance -- */
@@ -327,38 +236,43 @@ static void health_destroy_reporters(struct qhca_health *h)
 {
 	int i;
 
-	for (i = 0; i < QHCA_REPORTERS; i++) {
+	for (i = 0; i < QHCA_REPORTERS_MAX; i++) {
 		if (h->reporter[i])
 			devlink_health_reporter_destroy(h->reporter[i]);
 		h->reporter[i] = NULL;
 	}
 }
 
+static int health_create_reporter(struct qhca_core *core, unsigned int what,
+				  const struct devlink_health_reporter_ops *ops,
+				  u64 grace)
+{
+	struct devlink_health_reporter *r;
+
+	r = qhca_health_create(core->devlink, ops, grace, &core->dev);
+	if (IS_ERR(r))
+		return PTR_ERR(r);
+	core->health.reporter[what] = r;
+	return 0;
+}
+
 static int health_create_reporters(struct qhca_core *core)
 {
-	static const struct devlink_health_reporter_ops *ops[QHCA_REPORTERS] = {
-		[QHCA_REPORT_DEVICE] = &device_ops,
-		[QHCA_REPORT_EQ] = &eq_ops,
-		[QHCA_REPORT_TX] = &tx_ops,
-		[QHCA_REPORT_RX] = &rx_ops,
-	};
-	struct qhca_health *h = &core->health;
-	int i;
+	const struct qhca_client *client = core->client;
+	unsigned int i;
+	int err;
 
-	for (i = 0; i < QHCA_REPORTERS; i++) {
-		h->reporter[i] =
-			qhca_health_create(core->devlink, ops[i],
-					   i == QHCA_REPORT_DEVICE ?
-					   DEVICE_GRACE_MS : 0, core);
-		if (IS_ERR(h->reporter[i])) {
-			int err = PTR_ERR(h->reporter[i]);
-
-			h->reporter[i] = NULL;
-			health_destroy_reporters(h);
-			return err;
-		}
-	}
-	return 0;
+	err = health_create_reporter(core, QHCA_REPORT_DEVICE,
+				     &health_device_ops, DEVICE_GRACE_MS);
+	if (!err)
+		err = health_create_reporter(core, QHCA_REPORT_EQ,
+					     &health_eq_ops, 0);
+	for (i = 0; !err && i < client->num_reporters; i++)
+		err = health_create_reporter(core, QHCA_REPORT_CLIENT + i,
+					     client->reporters[i].ops, 0);
+	if (err)
+		health_destroy_reporters(&core->health);
+	return err;
 }
 
 /* Prepare what reports need; nothing is told before qhca_health_init(). */
@@ -384,7 +298,7 @@ int qhca_health_init(struct qhca_core *core)
 	int err;
 
 	core->devlink = devlink_alloc(&devlink_ops, sizeof(*priv),
-				      qhca_dma_dev(core));
+				      qhca_dma_dev(&core->dev));
 	if (!core->devlink)
 		return -ENOMEM;
 	priv = devlink_priv(core->devlink);

@@ -4,7 +4,7 @@
 #include <linux/log2.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* hard interrupt context */
 static void cq_comp(struct qhca_core_cq *core)
@@ -162,7 +162,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		if (err)
 			goto err_cq;
 	}
-	qhca_ib_debugfs_add_cq(dev, cq);
+	qhca_ib_debug_add_cq(dev, cq);
 	return 0;
 
 err_cq:
@@ -183,11 +183,11 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	int err;
 
 	/* first: the next CQ may get the number, and so the file's name */
-	qhca_ib_debugfs_del(&cq->dbg);
+	qhca_ib_debug_del(&cq->debug);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	trace_qhca_destroy_cq(dev, cq->cqn, err);
 	if (err) {
-		qhca_ib_debugfs_add_cq(dev, cq);
+		qhca_ib_debug_add_cq(dev, cq);
 		return err;
 	}
 	cq_gone(dev, cq);

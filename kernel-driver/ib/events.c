@@ -7,7 +7,7 @@
 #include <linux/rtnetlink.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* Look up an object and take a reference; @ref: offset of its "ref". */
 static void *event_obj_get(struct xarray *xa, unsigned long num, size_t ref)

@@ -9,10 +9,6 @@
 MODULE_DESCRIPTION("RDMA driver for the qhca adapter");
 MODULE_LICENSE("GPL");
 
-/* all devices, for debuggers: who reads memory alone has nowhere else to begin */
-static LIST_HEAD(qhca_ib_devices);
-static DEFINE_MUTEX(devices_lock);
-
 static const struct ib_device_ops qhca_ib_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
@@ -39,12 +35,6 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.destroy_cq = qhca_ib_destroy_cq,
 	.destroy_qp = qhca_ib_destroy_qp,
 	.disassociate_ucontext = qhca_ib_disassociate_ucontext,
-	.fill_res_cq_entry = qhca_ib_fill_res_cq_entry,
-	.fill_res_cq_entry_raw = qhca_ib_fill_res_cq_entry_raw,
-	.fill_res_mr_entry = qhca_ib_fill_res_mr_entry,
-	.fill_res_mr_entry_raw = qhca_ib_fill_res_mr_entry_raw,
-	.fill_res_qp_entry = qhca_ib_fill_res_qp_entry,
-	.fill_res_qp_entry_raw = qhca_ib_fill_res_qp_entry_raw,
 	.get_dev_fw_str = qhca_ib_get_dev_fw_str,
 	.get_dma_mr = qhca_ib_get_dma_mr,
 	.get_hw_stats = qhca_ib_get_hw_stats,
@@ -79,8 +69,6 @@ static const struct ib_device_ops qhca_ib_ops = {
 static const struct ib_device_ops qhca_ib_srq_ops = {
 	.create_srq = qhca_ib_create_srq,
 	.destroy_srq = qhca_ib_destroy_srq,
-	.fill_res_srq_entry = qhca_ib_fill_res_srq_entry,
-	.fill_res_srq_entry_raw = qhca_ib_fill_res_srq_entry_raw,
 	.modify_srq = qhca_ib_modify_srq,
 	.post_srq_recv = qhca_ib_post_srq_recv,
 	.query_srq = qhca_ib_query_srq,
@@ -301,25 +289,22 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	err = ib_device_set_netdev(&dev->ibdev, qdev->netdev, QHCA_IB_PORT);
 	if (err)
 		goto err_maps;
-	qhca_ib_debugfs_init(dev);
+	qhca_ib_debug_create(dev);
 	err = qhca_ib_events_init(dev);
 	if (err)
-		goto err_debugfs;
+		goto err_debug;
 	err = ib_register_device(&dev->ibdev, "qhca%d", pci);
 	if (err)
 		goto err_events;
 	qhca_ib_events_start(dev);
 	auxiliary_set_drvdata(adev, dev);
-	mutex_lock(&devices_lock);
-	list_add_tail(&dev->list, &qhca_ib_devices);
-	mutex_unlock(&devices_lock);
 	return 0;
 
 err_events:
 	qhca_ib_events_exit_netdev(dev);
 	qhca_ib_events_exit_device(dev);
-err_debugfs:
-	qhca_ib_debugfs_exit(dev);
+err_debug:
+	qhca_ib_debug_destroy(dev);
 err_maps:
 	qhca_ib_free_dev(dev);
 err_dealloc:
@@ -331,16 +316,13 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 {
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
-	mutex_lock(&devices_lock);
-	list_del(&dev->list);
-	mutex_unlock(&devices_lock);
 	qhca_ib_flush_users(dev);
 	/* the work that a last event queues is flushed in what follows */
 	qhca_ib_events_exit_netdev(dev);
 	/* applications are cut off and kernel users leave in here */
 	ib_unregister_device(&dev->ibdev);
 	qhca_ib_events_exit_device(dev);
-	qhca_ib_debugfs_exit(dev);
+	qhca_ib_debug_destroy(dev);
 	qhca_ib_free_dev(dev);
 	ib_dealloc_device(&dev->ibdev);
 }

@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* huge pages need no hint: the page size comes from the memory itself */
 #define MR_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \

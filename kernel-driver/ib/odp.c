@@ -9,11 +9,10 @@
  * that could not be mapped.
  */
 #include <linux/dma-mapping.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "odp.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 static __le64 *odp_range_entry(struct qhca_odp_range *r, unsigned long page)
 {
@@ -306,32 +305,4 @@ void qhca_ib_odp_exit(struct qhca_ib_mr *mr)
 	qhca_ib_ref_kill(&mr->odp->ref);
 	odp_free(mr->odp);
 	mr->odp = NULL;
-}
-
-/* For debugfs: what is there of @mr. */
-void qhca_ib_odp_show(struct seq_file *m, const char *name,
-		      struct qhca_ib_mr *mr)
-{
-	struct qhca_ib_odp *odp = mr->odp;
-	unsigned long children = 0, i;
-	void *c;
-
-	seq_printf(m, "%s:\n", name);
-	seq_printf(m, "\ton demand: %s\n",
-		   odp->implicit ? "all memory" : "a range");
-	seq_printf(m, "\tva: %#llx\n\tlength: %#llx\n\tiova: %#llx\n",
-		   odp->start, odp->length, odp->iova);
-	seq_printf(m, "\taccess: %#x\n", mr->access);
-	if (odp->implicit) {
-		xa_for_each(&odp->children, i, c)
-			children++;
-		seq_printf(m, "\tchildren: %lu\n", children);
-	} else {
-		seq_printf(m, "\tpages: %d\n", odp->range.umem->npages);
-	}
-	seq_printf(m, "\tpage_faults: %lld\n", atomic64_read(&odp->faults));
-	seq_printf(m, "\tpage_invalidations: %lld\n",
-		   atomic64_read(&odp->invalidations));
-	seq_printf(m, "\tpage_prefetch: %lld\n",
-		   atomic64_read(&odp->prefetched));
 }

@@ -9,7 +9,7 @@
 #include <rdma/restrack.h>
 
 #include "odp.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* The MR with this key, if it has paging; give it back by a put of its ref. */
 static struct qhca_ib_odp *odp_get_by_key(struct qhca_ib_dev *dev, u32 key,

@@ -7,7 +7,7 @@
  */
 #include "cq_ring.h"
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* The CQE with counter @index if the device has written it, else NULL. */
 static struct qhca_cqe *poll_cq_entry(struct qhca_ib_cq *cq, u32 index)

@@ -4,7 +4,7 @@
  * WRs it has taken.
  */
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 #define OPCODE_BAD	0xff
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to qhca_ib.ko: its objects and what its files offer each other.
+ * Private to this folder, and to debug/: the objects of qhca_ib.ko and what its
+ * files offer each other.
  *
  * Numbers of objects are the device's. Each type has an xarray from number to
  * object: events and completions of kernel CQs find their object there.
@@ -24,6 +25,7 @@
 
 #include "qhca_compat.h"
 #include "qhca_core.h"
+#include "qhca_debug.h"
 
 #define QHCA_IB_PORT		1
 
@@ -72,11 +74,7 @@
  * @fatal_told: consumers know that the device is dead
  * @flush_work: wakes all kernel CQs of a dead device
  * @odp_wq: page faults and prefetching
- * @dir_qps, @dir_cqs, @dir_srqs: debugfs
- * @file_mrs: debugfs
- * @dir_tables, @dir_qp_tables, @dir_cq_tables, @dir_srq_tables: debugfs
- * @mr_shown: debugfs: key of the MR whose table is shown
- * @list: in qhca_ib_devices
+ * @debug: what debug/ keeps of it
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -105,28 +103,13 @@ struct qhca_ib_dev {
 	atomic_t fatal_told;
 	struct work_struct flush_work;
 	struct workqueue_struct *odp_wq;
-	struct dentry *dir_qps;
-	struct dentry *dir_cqs;
-	struct dentry *dir_srqs;
-	struct dentry *file_mrs;
-	struct dentry *dir_tables;
-	struct dentry *dir_qp_tables;
-	struct dentry *dir_cq_tables;
-	struct dentry *dir_srq_tables;
-	u32 mr_shown;
-	struct list_head list;
+	struct qhca_ib_debug *debug;
 };
 
 /* an object that events name: destroy waits until no handler uses it */
 struct qhca_ib_ref {
 	refcount_t count;
 	struct completion gone;
-};
-
-/* the debugfs files of an object */
-struct qhca_ib_dbg {
-	struct dentry *info;
-	struct dentry *tables;
 };
 
 enum qhca_ib_mmap_kind {
@@ -236,7 +219,7 @@ struct qhca_ib_cq {
 	u8 shift;
 	bool user;
 	struct mutex resize;	/* protects buf and shift of user CQs */
-	struct qhca_ib_dbg dbg;
+	struct qhca_debug_files debug;
 	/* kernel CQs */
 	spinlock_t lock;	/* protects what follows; taken before ring.lock */
 	u32 ci;
@@ -281,7 +264,7 @@ struct qhca_ib_srq {
 	u32 max_sge;
 	bool user;
 	struct mutex resize;	/* protects buf, idx and shift of user SRQs */
-	struct qhca_ib_dbg dbg;
+	struct qhca_debug_files debug;
 	/* kernel SRQs */
 	spinlock_t lock;	/* protects what follows */
 	u32 head;		/* of the index ring */
@@ -312,7 +295,7 @@ struct qhca_ib_qp {
 	struct qhca_ib_qp_stats *stats;	/* while bound to a counter */
 	struct list_head scq_entry;
 	struct list_head rcq_entry;
-	struct qhca_ib_dbg dbg;
+	struct qhca_debug_files debug;
 };
 
 struct qhca_ib_odp;
@@ -660,8 +643,6 @@ int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length, u64 iova,
 		     int access, struct qhca_mpt *mpt);
 void qhca_ib_odp_set_key(struct qhca_ib_mr *mr);
 void qhca_ib_odp_exit(struct qhca_ib_mr *mr);
-void qhca_ib_odp_show(struct seq_file *m, const char *name,
-		      struct qhca_ib_mr *mr);
 void qhca_ib_fault_work(struct work_struct *work);
 void qhca_ib_page_fault(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
 int qhca_ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice,
@@ -677,9 +658,6 @@ static inline int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length,
 
 static inline void qhca_ib_odp_set_key(struct qhca_ib_mr *mr) {}
 static inline void qhca_ib_odp_exit(struct qhca_ib_mr *mr) {}
-
-static inline void qhca_ib_odp_show(struct seq_file *m, const char *name,
-				    struct qhca_ib_mr *mr) {}
 
 static inline void qhca_ib_fault_work(struct work_struct *work) {}
 
@@ -726,23 +704,5 @@ int qhca_ib_counters_share(struct qhca_ib_dev *dev,
 			   u64 share[QHCA_STAT_COUNT]);
 void qhca_ib_counters_init(struct qhca_ib_dev *dev);
 void qhca_ib_counters_exit(struct qhca_ib_dev *dev);
-
-/* restrack.c */
-int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
-int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
-int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
-int qhca_ib_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
-int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
-int qhca_ib_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
-int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
-int qhca_ib_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr);
-
-/* debugfs.c */
-void qhca_ib_debugfs_init(struct qhca_ib_dev *dev);
-void qhca_ib_debugfs_exit(struct qhca_ib_dev *dev);
-void qhca_ib_debugfs_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
-void qhca_ib_debugfs_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq);
-void qhca_ib_debugfs_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq);
-void qhca_ib_debugfs_del(struct qhca_ib_dbg *dbg);
 
 #endif /* QHCA_IB_H */

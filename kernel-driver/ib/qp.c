@@ -9,7 +9,7 @@
 #include <linux/log2.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 static int qp_type(struct qhca_ib_dev *dev, enum ib_qp_type type, bool user,
 		   u8 *out)
@@ -457,7 +457,7 @@ static int qp_create_rss(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		qhca_ib_ref_kill(&qp->ref);
 		return err;
 	}
-	qhca_ib_debugfs_add_qp(dev, qp);
+	qhca_ib_debug_add_qp(dev, qp);
 	return 0;
 }
 
@@ -541,7 +541,7 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		if (err)
 			goto err_qp;
 	}
-	qhca_ib_debugfs_add_qp(dev, qp);
+	qhca_ib_debug_add_qp(dev, qp);
 	return 0;
 
 err_qp:
@@ -560,10 +560,10 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	int err;
 
 	/* first: the next QP may get the number, and so the file's name */
-	qhca_ib_debugfs_del(&qp->dbg);
+	qhca_ib_debug_del(&qp->debug);
 	err = qp_hw_destroy(dev, qp);
 	if (err) {
-		qhca_ib_debugfs_add_qp(dev, qp);
+		qhca_ib_debug_add_qp(dev, qp);
 		return err;
 	}
 	qhca_ib_ref_kill(&qp->ref);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Queue pairs: modify and query. The device keeps the attributes. */
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* the values are the same: QPC states, path MTU codes */
 static_assert(QHCA_QPS_RESET == IB_QPS_RESET);

@@ -8,7 +8,7 @@
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 static void srq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
@@ -257,7 +257,7 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 		if (err)
 			goto err_srq;
 	}
-	qhca_ib_debugfs_add_srq(dev, srq);
+	qhca_ib_debug_add_srq(dev, srq);
 	return 0;
 
 err_srq:
@@ -324,11 +324,11 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	int err;
 
 	/* first: the next SRQ may get the number, and so the file's name */
-	qhca_ib_debugfs_del(&srq->dbg);
+	qhca_ib_debug_del(&srq->debug);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 	trace_qhca_destroy_srq(dev, srq->srqn, err);
 	if (err) {
-		qhca_ib_debugfs_add_srq(dev, srq);
+		qhca_ib_debug_add_srq(dev, srq);
 		return err;
 	}
 	srq_gone(dev, srq);

@@ -6,7 +6,7 @@
 #include <linux/dma-mapping.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /**
  * qhca_ib_umem_get - pin memory of the calling application
@@ -86,7 +86,7 @@ int qhca_ib_buf_table_build(struct qhca_ib_dev *dev, struct qhca_buf_table *t,
 			  sg_dma_address(umem->sgt_append.sgt.sgl)))
 		return -EOPNOTSUPP;
 
-	qhca_layout_get(dev->qdev, QHCA_SCOPE_USER, &want);
+	qhca_debug_layout(dev->qdev, QHCA_SCOPE_USER, &want);
 	if (want.page_shift)
 		sizes &= BIT_ULL(want.page_shift);
 	else if (want.form == QHCA_BUF_LIST)

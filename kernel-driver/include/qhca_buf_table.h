@@ -81,10 +81,6 @@ struct qhca_plan {
 	u64 ntables[QHCA_BUF_HOPS_MAX];
 };
 
-int qhca_layout_parse(const char *text, struct qhca_layout *l);
-int qhca_layout_print(const struct qhca_layout *l, char *buf, size_t size);
-int qhca_layout_check(const struct qhca_layout *l);
-
 int qhca_plan_make(struct qhca_plan *plan, struct qhca_blocks *blocks,
 		   u64 first, u64 len, const struct qhca_layout *want,
 		   u64 flat_max);
@@ -102,8 +98,13 @@ const char *qhca_form_name(u8 form);
 
 #ifdef __KERNEL__
 struct qhca_dev;
-struct qhca_buf_table_mem;
-struct seq_file;
+
+/* One piece of table memory. */
+struct qhca_buf_table_mem {
+	__le64 *cpu;
+	dma_addr_t dma;
+	size_t size;
+};
 
 /**
  * struct qhca_buf_table - a buffer table in memory, and its descriptor
@@ -155,16 +156,6 @@ int qhca_buf_table_alloc(struct qhca_dev *dev, struct qhca_buf_table *t,
 
 /* The last-level entry of page @page of a FLAT or TREE table. */
 __le64 *qhca_buf_table_entry(const struct qhca_buf_table *t, u64 page);
-
-/**
- * qhca_buf_table_show - the table as it is in memory, for debugfs
- * @m: where to
- * @t: a table that stays while this runs
- *
- * Its descriptor in a line, then a line for each entry that is not 0: level,
- * DMA address of the table, index, entry; of a LIST address and length.
- */
-void qhca_buf_table_show(struct seq_file *m, const struct qhca_buf_table *t);
 
 /* Free a table; harmless on one that is all zero. */
 void qhca_buf_table_free(struct qhca_dev *dev, struct qhca_buf_table *t);

@@ -36,7 +36,7 @@ def xarray(xa):
 
 def devices():
     head = gdb.parse_and_eval("&qhca_ib_devices").dereference()
-    return list(list_entries(head, "qhca_ib_dev", "list"))
+    return [debug["dev"] for debug in list_entries(head, "qhca_ib_debug", "list")]
 
 
 def objects(array, kind):

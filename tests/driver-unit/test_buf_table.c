@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "layout.h"
 #include "qhca_buf_table.h"
 
 /* ---- a list of blocks to iterate over ---- */

@@ -5,7 +5,7 @@
  */
 #include <linux/slab.h>
 
-#include "nd.h"
+#include "netdev.h"
 
 struct rx_mode {
 	struct qhca_port port;
@@ -15,9 +15,9 @@ struct rx_mode {
 
 void qhca_set_rx_mode(struct net_device *netdev)
 {
-	struct qhca_nd *nd = netdev_priv(netdev);
+	struct qhca_netdev *priv = netdev_priv(netdev);
 
-	schedule_work(&nd->rx_mode_work);
+	schedule_work(&priv->rx_mode_work);
 }
 
 static void rx_mode_snapshot(struct net_device *netdev, struct rx_mode *m)
@@ -39,15 +39,16 @@ static void rx_mode_snapshot(struct net_device *netdev, struct rx_mode *m)
 
 void qhca_rx_mode_work(struct work_struct *work)
 {
-	struct qhca_nd *nd = container_of(work, struct qhca_nd, rx_mode_work);
-	struct qhca_dev *dev = &nd->core->dev;
+	struct qhca_netdev *priv = container_of(work, struct qhca_netdev,
+						rx_mode_work);
+	struct qhca_dev *dev = priv->dev;
 	struct rx_mode *m;
 	int err;
 
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return;
-	rx_mode_snapshot(nd->netdev, m);
+	rx_mode_snapshot(priv->netdev, m);
 	/* the list first when it grows in meaning, and last when it shrinks:
 	 * with promisc or allmulti the list does not matter, so order does not.
 	 */
@@ -59,6 +60,6 @@ void qhca_rx_mode_work(struct work_struct *work)
 				     QHCA_PORT_M_ALLMULTI,
 				     &m->port, sizeof(m->port));
 	if (err && err != -EIO)
-		netdev_err(nd->netdev, "receive filter not set: %d\n", err);
+		netdev_err(priv->netdev, "receive filter not set: %d\n", err);
 	kfree(m);
 }

@@ -7,9 +7,16 @@
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "qhca_ib.h"
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+#include "../ib/odp.h"
+#else
+#include "../ib/qhca_ib.h"
+#endif
+#include "debug.h"
+#include "ib_debug.h"
 
 /* most SG entries and pages shown for one buffer */
 #define SHOW_MAX	4096
@@ -39,19 +46,18 @@ static void debugfs_show_umem(struct seq_file *m, const char *name,
 static void debugfs_show_table(struct seq_file *m,
 			       const struct qhca_buf_table *t)
 {
-	const struct qhca_plan *plan = &t->plan;
+	struct qhca_debug_field f[QHCA_DEBUG_TABLE_FIELDS];
+	unsigned int i;
 
-	seq_printf(m, "\tform: %s\n", qhca_form_name(plan->form));
-	seq_printf(m, "\thops: %u\n", plan->hops);
-	seq_printf(m, "\tpage_shift: %u\n", plan->page_shift);
-	seq_printf(m, "\ttable_shift: %u\n", plan->table_shift);
-	seq_printf(m, "\taddr: %#llx\n", le64_to_cpu(t->desc.addr));
-	seq_printf(m, "\tlen: %#llx\n", plan->len);
-	seq_printf(m, "\tfirst: %#x\n", plan->first);
-	seq_printf(m, "\tentries: %llu\n", plan->npages);
-	if (plan->form == QHCA_BUF_TREE)
-		seq_printf(m, "\ttables: %llu %llu %llu\n", plan->ntables[0],
-			   plan->ntables[1], plan->ntables[2]);
+	qhca_debug_table_fields(t, f);
+	for (i = 0; i < ARRAY_SIZE(f); i++) {
+		if (f[i].text)
+			seq_printf(m, "\t%s: %s\n", f[i].name, f[i].text);
+		else
+			seq_printf(m, f[i].hex ? "\t%s: %#llx\n"
+					       : "\t%s: %llu\n",
+				   f[i].name, f[i].value);
+	}
 }
 
 static void debugfs_show_buf(struct seq_file *m, const char *name,
@@ -117,6 +123,38 @@ DEFINE_SHOW_ATTRIBUTE(srq);
 
 /* --------------------------------------- MRs: too many for a file each -- */
 
+#ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
+static void debugfs_show_odp(struct seq_file *m, const char *name,
+			     struct qhca_ib_mr *mr)
+{
+	struct qhca_ib_odp *odp = mr->odp;
+	unsigned long children = 0, i;
+	void *c;
+
+	seq_printf(m, "%s:\n", name);
+	seq_printf(m, "\ton demand: %s\n",
+		   odp->implicit ? "all memory" : "a range");
+	seq_printf(m, "\tva: %#llx\n\tlength: %#llx\n\tiova: %#llx\n",
+		   odp->start, odp->length, odp->iova);
+	seq_printf(m, "\taccess: %#x\n", mr->access);
+	if (odp->implicit) {
+		xa_for_each(&odp->children, i, c)
+			children++;
+		seq_printf(m, "\tchildren: %lu\n", children);
+	} else {
+		seq_printf(m, "\tpages: %d\n", odp->range.umem->npages);
+	}
+	seq_printf(m, "\tpage_faults: %lld\n", atomic64_read(&odp->faults));
+	seq_printf(m, "\tpage_invalidations: %lld\n",
+		   atomic64_read(&odp->invalidations));
+	seq_printf(m, "\tpage_prefetch: %lld\n",
+		   atomic64_read(&odp->prefetched));
+}
+#else
+static void debugfs_show_odp(struct seq_file *m, const char *name,
+			     struct qhca_ib_mr *mr) {}
+#endif
+
 static void *mrs_find(struct seq_file *m, loff_t *pos)
 {
 	struct qhca_ib_dev *dev = m->private;
@@ -160,7 +198,7 @@ static int mrs_show(struct seq_file *m, void *v)
 		debugfs_show_table(m, &mr->table);
 		seq_printf(m, "\tiova: %#llx\n", mr->ibmr.iova);
 	} else if (mr->odp) {
-		qhca_ib_odp_show(m, name, mr);
+		debugfs_show_odp(m, name, mr);
 	} else if (mr->dm) {
 		seq_printf(m, "%s:\n\tdevice memory: %#llx + %#llx\n", name,
 			   mr->dm_offset, mr->ibmr.length);
@@ -187,7 +225,7 @@ static void debugfs_show_entries(struct seq_file *m, const char *name,
 				 const struct qhca_ib_queue_buf *buf)
 {
 	seq_printf(m, "%s: ", name);
-	qhca_buf_table_show(m, qhca_ib_queue_buf_table(buf));
+	qhca_debug_table_entries(m, qhca_ib_queue_buf_table(buf));
 }
 
 static int qp_tables_show(struct seq_file *m, void *unused)
@@ -230,7 +268,7 @@ DEFINE_SHOW_ATTRIBUTE(srq_tables);
 static int mr_table_show(struct seq_file *m, void *unused)
 {
 	struct qhca_ib_dev *dev = m->private;
-	u32 key = READ_ONCE(dev->mr_shown);
+	u32 key = READ_ONCE(dev->debug->mr_shown);
 	struct qhca_ib_mr *mr;
 	int err = 0;
 
@@ -243,7 +281,7 @@ static int mr_table_show(struct seq_file *m, void *unused)
 		err = -EOPNOTSUPP;
 	} else {
 		seq_printf(m, "mr %#x: ", key);
-		qhca_buf_table_show(m, &mr->table);
+		qhca_debug_table_entries(m, &mr->table);
 	}
 	mutex_unlock(&dev->mr_lock);
 	return err;
@@ -265,7 +303,7 @@ static ssize_t mr_table_write(struct file *file, const char __user *ubuf,
 	err = kstrtou32_from_user(ubuf, len, 0, &key);
 	if (err)
 		return err;
-	WRITE_ONCE(dev->mr_shown, key);
+	WRITE_ONCE(dev->debug->mr_shown, key);
 	return len;
 }
 
@@ -278,7 +316,11 @@ static const struct file_operations mr_table_fops = {
 	.release = single_release,
 };
 
-/* ------------------------------------------------------- come and go -- */
+/* ---------------------------------------------------------------- hooks -- */
+
+/* all devices: a debugger that reads memory alone has nowhere else to begin */
+static LIST_HEAD(qhca_ib_devices);
+static DEFINE_MUTEX(devices_lock);
 
 static struct dentry *debugfs_add_file(struct dentry *dir, u32 num, void *obj,
 				       const struct file_operations *fops)
@@ -289,55 +331,82 @@ static struct dentry *debugfs_add_file(struct dentry *dir, u32 num, void *obj,
 	return debugfs_create_file(name, 0400, dir, obj, fops);
 }
 
-void qhca_ib_debugfs_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+void qhca_ib_debug_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
-	qp->dbg.info = debugfs_add_file(dev->dir_qps, qp->qpn, qp, &qp_fops);
-	qp->dbg.tables = debugfs_add_file(dev->dir_qp_tables, qp->qpn, qp,
-					  &qp_tables_fops);
+	if (!dev->debug)
+		return;
+	qp->debug.info = debugfs_add_file(dev->debug->qps, qp->qpn, qp,
+					  &qp_fops);
+	qp->debug.tables = debugfs_add_file(dev->debug->qp_tables, qp->qpn, qp,
+					    &qp_tables_fops);
 }
 
-void qhca_ib_debugfs_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
+void qhca_ib_debug_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 {
-	cq->dbg.info = debugfs_add_file(dev->dir_cqs, cq->cqn, cq, &cq_fops);
-	cq->dbg.tables = debugfs_add_file(dev->dir_cq_tables, cq->cqn, cq,
-					  &cq_tables_fops);
+	if (!dev->debug)
+		return;
+	cq->debug.info = debugfs_add_file(dev->debug->cqs, cq->cqn, cq,
+					  &cq_fops);
+	cq->debug.tables = debugfs_add_file(dev->debug->cq_tables, cq->cqn, cq,
+					    &cq_tables_fops);
 }
 
-void qhca_ib_debugfs_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
+void qhca_ib_debug_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
-	srq->dbg.info = debugfs_add_file(dev->dir_srqs, srq->srqn, srq,
-					 &srq_fops);
-	srq->dbg.tables = debugfs_add_file(dev->dir_srq_tables, srq->srqn, srq,
-					   &srq_tables_fops);
+	if (!dev->debug)
+		return;
+	srq->debug.info = debugfs_add_file(dev->debug->srqs, srq->srqn, srq,
+					   &srq_fops);
+	srq->debug.tables = debugfs_add_file(dev->debug->srq_tables, srq->srqn,
+					     srq, &srq_tables_fops);
 }
 
-/* Remove an object's files; nobody reads them any more when this returns. */
-void qhca_ib_debugfs_del(struct qhca_ib_dbg *dbg)
+void qhca_ib_debug_del(struct qhca_debug_files *files)
 {
-	debugfs_remove(dbg->tables);
-	debugfs_remove(dbg->info);
+	debugfs_remove(files->tables);
+	debugfs_remove(files->info);
 }
 
-void qhca_ib_debugfs_init(struct qhca_ib_dev *dev)
+/* Without memory the device goes without. */
+void qhca_ib_debug_create(struct qhca_ib_dev *dev)
 {
-	struct dentry *root = dev->qdev->debugfs;
+	struct dentry *root = qhca_debug_dir(dev->qdev);
+	struct qhca_ib_debug *debug;
 
-	dev->dir_qps = debugfs_create_dir("qps", root);
-	dev->dir_cqs = debugfs_create_dir("cqs", root);
-	dev->dir_srqs = debugfs_create_dir("srqs", root);
-	dev->file_mrs = debugfs_create_file("mrs", 0400, root, dev, &mrs_fops);
-	dev->dir_tables = debugfs_create_dir("tables", root);
-	dev->dir_qp_tables = debugfs_create_dir("qp", dev->dir_tables);
-	dev->dir_cq_tables = debugfs_create_dir("cq", dev->dir_tables);
-	dev->dir_srq_tables = debugfs_create_dir("srq", dev->dir_tables);
-	debugfs_create_file("mr", 0600, dev->dir_tables, dev, &mr_table_fops);
+	ib_set_device_ops(&dev->ibdev, &qhca_ib_restrack_ops);
+	debug = kzalloc(sizeof(*debug), GFP_KERNEL);
+	if (!debug)
+		return;
+	debug->dev = dev;
+	debug->qps = debugfs_create_dir("qps", root);
+	debug->cqs = debugfs_create_dir("cqs", root);
+	debug->srqs = debugfs_create_dir("srqs", root);
+	dev->debug = debug;
+	debug->mrs = debugfs_create_file("mrs", 0400, root, dev, &mrs_fops);
+	debug->tables = debugfs_create_dir("tables", root);
+	debug->qp_tables = debugfs_create_dir("qp", debug->tables);
+	debug->cq_tables = debugfs_create_dir("cq", debug->tables);
+	debug->srq_tables = debugfs_create_dir("srq", debug->tables);
+	debugfs_create_file("mr", 0600, debug->tables, dev, &mr_table_fops);
+	mutex_lock(&devices_lock);
+	list_add_tail(&debug->list, &qhca_ib_devices);
+	mutex_unlock(&devices_lock);
 }
 
-void qhca_ib_debugfs_exit(struct qhca_ib_dev *dev)
+void qhca_ib_debug_destroy(struct qhca_ib_dev *dev)
 {
-	debugfs_remove(dev->dir_tables);
-	debugfs_remove(dev->file_mrs);
-	debugfs_remove(dev->dir_srqs);
-	debugfs_remove(dev->dir_cqs);
-	debugfs_remove(dev->dir_qps);
+	struct qhca_ib_debug *debug = dev->debug;
+
+	if (!debug)
+		return;
+	mutex_lock(&devices_lock);
+	list_del(&debug->list);
+	mutex_unlock(&devices_lock);
+	debugfs_remove(debug->tables);
+	debugfs_remove(debug->mrs);
+	debugfs_remove(debug->srqs);
+	debugfs_remove(debug->cqs);
+	debugfs_remove(debug->qps);
+	dev->debug = NULL;
+	kfree(debug);
 }

@@ -3,8 +3,8 @@
  * Names of the numbers of qhca-hw.h, for the text of trace events.
  * tests/driver-unit holds them against the header.
  */
-#ifndef QHCA_NAMES_H
-#define QHCA_NAMES_H
+#ifndef QHCA_DEBUG_NAMES_H
+#define QHCA_DEBUG_NAMES_H
 
 #include <rdma/qhca-hw.h>
 
@@ -178,4 +178,4 @@
 		{ QHCA_DB_MR_SYNC, "MR_SYNC" }, \
 		{ QHCA_DB_TM, "TM" })
 
-#endif /* QHCA_NAMES_H */
+#endif /* QHCA_DEBUG_NAMES_H */

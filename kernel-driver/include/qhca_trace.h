@@ -3,14 +3,24 @@
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM qhca
 
-#if !defined(QHCA_CORE_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
-#define QHCA_CORE_TRACE_H
+#if !defined(QHCA_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define QHCA_TRACE_H
 
 #include <linux/timekeeping.h>
 #include <linux/tracepoint.h>
 
-#include "core.h"
-#include "qhca_names.h"
+#ifndef CONFIG_QHCA_DEBUG
+#undef TRACE_EVENT
+#define TRACE_EVENT(name, proto, ...)					\
+	static inline void trace_##name(proto) {}			\
+	static inline bool trace_##name##_enabled(void) { return false; }
+#endif
+
+struct qhca_aq_cmd;
+struct qhca_aq_slot;
+struct qhca_core;
+struct qhca_eq;
+struct qhca_eqe;
 
 /* A command is in the ring; its doorbell is rung right behind this. */
 TRACE_EVENT(qhca_aq_cmd,
@@ -174,10 +184,12 @@ TRACE_EVENT(qhca_marker,
 		  __entry->after, __get_str(text))
 );
 
-#endif /* QHCA_CORE_TRACE_H */
+#endif /* QHCA_TRACE_H */
 
+#ifdef CONFIG_QHCA_DEBUG
 #undef TRACE_INCLUDE_PATH
 #define TRACE_INCLUDE_PATH .
 #undef TRACE_INCLUDE_FILE
-#define TRACE_INCLUDE_FILE trace
+#define TRACE_INCLUDE_FILE qhca_trace
 #include <trace/define_trace.h>
+#endif

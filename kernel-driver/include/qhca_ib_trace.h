@@ -8,8 +8,29 @@
 
 #include <linux/tracepoint.h>
 
-#include "qhca_ib.h"
-#include "qhca_names.h"
+#ifndef CONFIG_QHCA_DEBUG
+#undef TRACE_EVENT
+#define TRACE_EVENT(name, proto, ...)					\
+	static inline void trace_##name(proto) {}			\
+	static inline bool trace_##name##_enabled(void) { return false; }
+#undef DECLARE_EVENT_CLASS
+#define DECLARE_EVENT_CLASS(...)
+#undef DEFINE_EVENT
+#define DEFINE_EVENT(class, name, proto, ...)				\
+	static inline void trace_##name(proto) {}			\
+	static inline bool trace_##name##_enabled(void) { return false; }
+#endif
+
+struct qhca_buf_table;
+struct qhca_cqe;
+struct qhca_ib_cq;
+struct qhca_ib_dev;
+struct qhca_ib_mr;
+struct qhca_ib_qp;
+struct qhca_ib_srq;
+struct qhca_mpt;
+struct qhca_qpc;
+struct qhca_wqe_ctrl;
 
 /* Numbers of what a QP has not are 0; sizes of a queue it has not, too. */
 TRACE_EVENT(qhca_create_qp,
@@ -548,8 +569,10 @@ TRACE_EVENT(qhca_invalidate,
 
 #endif /* QHCA_IB_TRACE_H */
 
+#ifdef CONFIG_QHCA_DEBUG
 #undef TRACE_INCLUDE_PATH
 #define TRACE_INCLUDE_PATH .
 #undef TRACE_INCLUDE_FILE
-#define TRACE_INCLUDE_FILE trace
+#define TRACE_INCLUDE_FILE qhca_ib_trace
 #include <trace/define_trace.h>
+#endif

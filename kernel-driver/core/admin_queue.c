@@ -10,7 +10,7 @@
 #include <linux/dma-mapping.h>
 
 #include "core.h"
-#include "trace.h"
+#include "qhca_trace.h"
 
 #define AQ_TIMEOUT		(30 * HZ)
 #define AQ_LOOK_INTERVAL	(HZ / 5)	/* is it still alive? */
@@ -191,7 +191,7 @@ static int aq_wait_done(struct qhca_core *core, struct qhca_aq_slot *slot)
 				aq->late++;
 			break;
 		}
-		qhca_check_alive(core);
+		qhca_dev_check_alive(&core->dev);
 		if (time_after(jiffies, deadline))
 			qhca_kill(core, "admin command timed out");
 	}
@@ -225,7 +225,7 @@ int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
 				memcpy(req->out, slot->buf + QHCA_AQ_MAX_DATA,
 				       req->out_len);
 		} else {
-			dev_dbg(qhca_dma_dev(core),
+			dev_dbg(qhca_dma_dev(&core->dev),
 				"command %#x obj %#x: status %u result %#llx\n",
 				req->opcode, req->obj, req->status,
 				req->result);
@@ -244,8 +244,8 @@ void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj)
 	/* dead, or it does not know the object: it uses nothing of it */
 	if (!err || err == -EIO || err == -ENOENT)
 		return;
-	dev_err(qhca_dma_dev(core), "command %#x on object %u refused: %d\n",
-		opcode, obj, err);
+	dev_err(qhca_dma_dev(&core->dev),
+		"command %#x on object %u refused: %d\n", opcode, obj, err);
 	qhca_kill(core, "it keeps an object that has to go");
 	/* somebody else may be at it, and not have reset it yet */
 	while (!qhca_dev_dead(dev))
@@ -255,7 +255,7 @@ EXPORT_SYMBOL_GPL(qhca_aq_destroy_sure);
 
 static void aq_free_memory(struct qhca_core *core)
 {
-	struct device *dma = qhca_dma_dev(core);
+	struct device *dma = qhca_dma_dev(&core->dev);
 	struct qhca_aq *aq = &core->aq;
 	int i;
 
@@ -299,7 +299,7 @@ void qhca_aq_stop(struct qhca_core *core)
  */
 int qhca_aq_start(struct qhca_core *core)
 {
-	struct device *dma = qhca_dma_dev(core);
+	struct device *dma = qhca_dma_dev(&core->dev);
 	void __iomem *regs = core->dev.regs;
 	struct qhca_aq *aq = &core->aq;
 	int i;

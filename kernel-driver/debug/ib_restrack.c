@@ -7,7 +7,9 @@
 #include <rdma/rdma_netlink.h>
 #include <rdma/restrack.h>
 
-#include "qhca_ib.h"
+#include "../ib/qhca_ib.h"
+#include "debug.h"
+#include "ib_debug.h"
 
 static int restrack_fill_raw(struct sk_buff *msg, struct qhca_ib_dev *dev,
 			     u8 opcode, u32 num, void *ctx, u32 size)
@@ -17,7 +19,7 @@ static int restrack_fill_raw(struct sk_buff *msg, struct qhca_ib_dev *dev,
 	return err ? err : nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, size, ctx);
 }
 
-int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
+static int restrack_fill_qp_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct qhca_qpc qpc;
 
@@ -25,7 +27,7 @@ int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 				 to_qqp(ibqp)->qpn, &qpc, sizeof(qpc));
 }
 
-int qhca_ib_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
+static int restrack_fill_cq_raw(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct qhca_cqc cqc;
 
@@ -33,7 +35,7 @@ int qhca_ib_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
 				 to_qcq(ibcq)->cqn, &cqc, sizeof(cqc));
 }
 
-int qhca_ib_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
+static int restrack_fill_srq_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct qhca_srqc srqc;
 
@@ -42,7 +44,7 @@ int qhca_ib_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
 				 &srqc, sizeof(srqc));
 }
 
-int qhca_ib_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr)
+static int restrack_fill_mr_raw(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct qhca_mpt mpt;
 
@@ -72,19 +74,25 @@ static int restrack_put_hex(struct sk_buff *msg, const char *prefix,
 static int restrack_fill_table(struct sk_buff *msg, const char *prefix,
 			       const struct qhca_buf_table *t)
 {
+	struct qhca_debug_field f[QHCA_DEBUG_TABLE_FIELDS];
 	char full[32];
+	unsigned int i;
+	int err;
 
-	snprintf(full, sizeof(full), "%sform", prefix);
-	if (rdma_nl_put_driver_string(msg, full,
-				      qhca_form_name(t->plan.form)) ||
-	    restrack_put_u32(msg, prefix, "hops", t->plan.hops) ||
-	    restrack_put_u32(msg, prefix, "page_shift", t->plan.page_shift) ||
-	    restrack_put_u32(msg, prefix, "table_shift", t->plan.table_shift) ||
-	    restrack_put_u32(msg, prefix, "pages",
-			     min_t(u64, t->plan.npages, U32_MAX)) ||
-	    restrack_put_hex(msg, prefix, "table", le64_to_cpu(t->desc.addr)) ||
-	    restrack_put_hex(msg, prefix, "bytes", t->plan.len))
-		return -EMSGSIZE;
+	qhca_debug_table_fields(t, f);
+	for (i = 0; i < ARRAY_SIZE(f); i++) {
+		snprintf(full, sizeof(full), "%s%s", prefix, f[i].name);
+		if (f[i].text)
+			err = rdma_nl_put_driver_string(msg, full, f[i].text);
+		else if (f[i].hex)
+			err = rdma_nl_put_driver_u64_hex(msg, full, f[i].value);
+		else
+			err = rdma_nl_put_driver_u32(msg, full,
+						     min_t(u64, f[i].value,
+							   U32_MAX));
+		if (err)
+			return -EMSGSIZE;
+	}
 	return 0;
 }
 
@@ -186,7 +194,7 @@ static int restrack_end(struct sk_buff *msg, struct nlattr *nest, int err)
 	return err;
 }
 
-int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+static int restrack_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 {
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	struct nlattr *nest = restrack_begin(msg);
@@ -204,7 +212,7 @@ int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	return restrack_end(msg, nest, err);
 }
 
-int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+static int restrack_fill_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	struct nlattr *nest = restrack_begin(msg);
@@ -227,7 +235,7 @@ int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	return restrack_end(msg, nest, err);
 }
 
-int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
+static int restrack_fill_srq(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
 	struct nlattr *nest = restrack_begin(msg);
@@ -255,7 +263,7 @@ int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 	return restrack_end(msg, nest, err);
 }
 
-int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+static int restrack_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct qhca_ib_mr *mr = to_qmr(ibmr);
 	struct nlattr *nest = restrack_begin(msg);
@@ -278,3 +286,14 @@ int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 	mutex_unlock(&to_qdev(ibmr->device)->mr_lock);
 	return restrack_end(msg, nest, err);
 }
+
+const struct ib_device_ops qhca_ib_restrack_ops = {
+	.fill_res_cq_entry = restrack_fill_cq,
+	.fill_res_cq_entry_raw = restrack_fill_cq_raw,
+	.fill_res_mr_entry = restrack_fill_mr,
+	.fill_res_mr_entry_raw = restrack_fill_mr_raw,
+	.fill_res_qp_entry = restrack_fill_qp,
+	.fill_res_qp_entry_raw = restrack_fill_qp_raw,
+	.fill_res_srq_entry = restrack_fill_srq,
+	.fill_res_srq_entry_raw = restrack_fill_srq_raw,
+};

@@ -6,25 +6,34 @@
  */
 #include <linux/debugfs.h>
 #include <linux/ktime.h>
+#include <linux/moduleparam.h>
 #include <linux/rtnetlink.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "nd.h"
-#include "trace.h"
+#include "../core/core.h"
+#include "../net/netdev.h"
+#include "debug.h"
+#include "qhca_trace.h"
+
+static char *layout = "auto";
+module_param(layout, charp, 0444);
+MODULE_PARM_DESC(layout,
+		 "form of buffer tables: auto|direct|list|flat|tree [hops=N] [page_shift=N] [table_shift=N] [scope=user|kernel|all]");
 
 static struct dentry *root;
 
 static int registers_show(struct seq_file *s, void *unused)
 {
 	struct qhca_core *core = s->private;
-	u64 values[QHCA_REGS_MAX];
+	u64 values[QHCA_DEBUG_REGS_MAX];
 	unsigned int i;
 
-	qhca_regs_read(core, values);
-	for (i = 0; i < qhca_num_regs; i++)
-		seq_printf(s, "%04x %-9s %#llx\n", qhca_regs[i].offset,
-			   qhca_regs[i].name, values[i]);
+	qhca_debug_read_regs(&core->dev, values);
+	for (i = 0; i < qhca_debug_num_regs; i++)
+		seq_printf(s, "%04x %-9s %#llx\n", qhca_debug_regs[i].offset,
+			   qhca_debug_regs[i].name, values[i]);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(registers);
@@ -93,21 +102,18 @@ static int stats_show(struct seq_file *s, void *unused)
 DEFINE_SHOW_ATTRIBUTE(stats);
 
 static void debugfs_show_queue_buf(struct seq_file *s,
-				   const struct qhca_queue_buf *kb)
+				   const struct qhca_queue_buf *buf)
 {
-	const struct qhca_plan *p = &kb->table.plan;
-
-	seq_printf(s, " len %zu form %s hops %u page_shift %u table_shift %u pages %llu table_bytes %llu addr %#llx\n",
-		   kb->len, qhca_form_name(p->form), p->hops, p->page_shift,
-		   p->table_shift, p->npages, qhca_plan_bytes(p),
-		   le64_to_cpu(kb->table.desc.addr));
+	seq_putc(s, ' ');
+	qhca_debug_table_line(s, &buf->table);
+	seq_putc(s, '\n');
 }
 
 /* The kernel's own queues and how the device finds their memory. */
 static int queues_show(struct seq_file *s, void *unused)
 {
 	struct qhca_core *core = s->private;
-	struct qhca_nd *nd = netdev_priv(core->dev.netdev);
+	struct qhca_netdev *priv = netdev_priv(core->dev.netdev);
 	u32 i;
 
 	/* keep resets and ifdown away */
@@ -121,19 +127,19 @@ static int queues_show(struct seq_file *s, void *unused)
 			   eq->stray);
 		debugfs_show_queue_buf(s, &eq->buf);
 	}
-	if (nd->up) {
-		seq_printf(s, "tx_cq %u cons %u", nd->txq.cq.cq.cqn,
-			   nd->txq.cq.cons);
-		debugfs_show_queue_buf(s, &nd->txq.cq.buf);
-		seq_printf(s, "tx_sq %u prod %u cons %u", nd->txq.num,
-			   nd->txq.prod, nd->txq.cons);
-		debugfs_show_queue_buf(s, &nd->txq.buf);
-		seq_printf(s, "rx_cq %u cons %u", nd->rxq.cq.cq.cqn,
-			   nd->rxq.cq.cons);
-		debugfs_show_queue_buf(s, &nd->rxq.cq.buf);
-		seq_printf(s, "rx_rq %u prod %u cons %u", nd->rxq.num,
-			   nd->rxq.prod, nd->rxq.cons);
-		debugfs_show_queue_buf(s, &nd->rxq.buf);
+	if (priv->up) {
+		seq_printf(s, "tx_cq %u cons %u", priv->txq.cq.cq.cqn,
+			   priv->txq.cq.cons);
+		debugfs_show_queue_buf(s, &priv->txq.cq.buf);
+		seq_printf(s, "tx_sq %u prod %u cons %u", priv->txq.num,
+			   priv->txq.prod, priv->txq.cons);
+		debugfs_show_queue_buf(s, &priv->txq.buf);
+		seq_printf(s, "rx_cq %u cons %u", priv->rxq.cq.cq.cqn,
+			   priv->rxq.cq.cons);
+		debugfs_show_queue_buf(s, &priv->rxq.cq.buf);
+		seq_printf(s, "rx_rq %u prod %u cons %u", priv->rxq.num,
+			   priv->rxq.prod, priv->rxq.cons);
+		debugfs_show_queue_buf(s, &priv->rxq.buf);
 	}
 	rtnl_unlock();
 	mutex_unlock(&core->start_lock);
@@ -141,29 +147,28 @@ static int queues_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(queues);
 
-void qhca_layout_get(struct qhca_dev *dev, u8 scope, struct qhca_layout *l)
+void qhca_debug_layout(struct qhca_dev *dev, u8 scope, struct qhca_layout *l)
 {
-	struct qhca_core *core = qhca_to_core(dev);
-
-	mutex_lock(&core->layout_lock);
-	*l = core->layout;
-	mutex_unlock(&core->layout_lock);
+	mutex_lock(&dev->debug->layout_lock);
+	*l = dev->debug->layout;
+	mutex_unlock(&dev->debug->layout_lock);
 	if (l->scope & scope)
 		return;
 	memset(l, 0, sizeof(*l));
 	l->form = QHCA_LAYOUT_AUTO;
 	l->scope = scope;
 }
-EXPORT_SYMBOL_GPL(qhca_layout_get);
+EXPORT_SYMBOL_GPL(qhca_debug_layout);
 
 static int layout_show(struct seq_file *s, void *unused)
 {
 	struct qhca_core *core = s->private;
+	struct qhca_debug *debug = core->dev.debug;
 	char buf[96];
 
-	mutex_lock(&core->layout_lock);
-	qhca_layout_print(&core->layout, buf, sizeof(buf));
-	mutex_unlock(&core->layout_lock);
+	mutex_lock(&debug->layout_lock);
+	qhca_layout_print(&debug->layout, buf, sizeof(buf));
+	mutex_unlock(&debug->layout_lock);
 	seq_puts(s, buf);
 	return 0;
 }
@@ -190,9 +195,9 @@ static ssize_t layout_write(struct file *file, const char __user *ubuf,
 	err = qhca_layout_parse(buf, &l);
 	if (err)
 		return err;
-	mutex_lock(&core->layout_lock);
-	core->layout = l;
-	mutex_unlock(&core->layout_lock);
+	mutex_lock(&core->dev.debug->layout_lock);
+	core->dev.debug->layout = l;
+	mutex_unlock(&core->dev.debug->layout_lock);
 	return len;
 }
 
@@ -266,12 +271,40 @@ static const struct file_operations marker_fops = {
 	.llseek = noop_llseek,
 };
 
-void qhca_debugfs_add(struct qhca_core *core)
+/* ---------------------------------------------------------------- hooks -- */
+
+int qhca_debug_create(struct qhca_dev *dev)
 {
+	struct qhca_debug *debug = kzalloc(sizeof(*debug), GFP_KERNEL);
+	int err;
+
+	if (!debug)
+		return -ENOMEM;
+	err = qhca_layout_parse(layout, &debug->layout);
+	if (err) {
+		kfree(debug);
+		return dev_err_probe(qhca_dma_dev(dev), err,
+				     "bad parameter layout=\"%s\"\n", layout);
+	}
+	mutex_init(&debug->layout_lock);
+	dev->debug = debug;
+	return 0;
+}
+
+void qhca_debug_destroy(struct qhca_dev *dev)
+{
+	mutex_destroy(&dev->debug->layout_lock);
+	kfree(dev->debug);
+	dev->debug = NULL;
+}
+
+void qhca_debug_add_files(struct qhca_dev *dev)
+{
+	struct qhca_core *core = qhca_to_core(dev);
 	struct dentry *d;
 
-	d = debugfs_create_dir(pci_name(core->dev.pdev), root);
-	core->dev.debugfs = d;
+	d = debugfs_create_dir(pci_name(dev->pdev), root);
+	dev->debug->dir = d;
 	debugfs_create_file("registers", 0400, d, core, &registers_fops);
 	debugfs_create_file("caps", 0400, d, core, &caps_fops);
 	debugfs_create_file("stats", 0400, d, core, &stats_fops);
@@ -280,19 +313,29 @@ void qhca_debugfs_add(struct qhca_core *core)
 	debugfs_create_file("marker", 0200, d, core, &marker_fops);
 }
 
-/* Waits for readers and writers. */
-void qhca_debugfs_remove(struct qhca_core *core)
+void qhca_debug_remove_files(struct qhca_dev *dev)
 {
-	debugfs_remove(core->dev.debugfs);
-	core->dev.debugfs = NULL;
+	debugfs_remove(dev->debug->dir);
+	dev->debug->dir = NULL;
 }
 
-void qhca_debugfs_init(void)
+struct dentry *qhca_debug_dir(struct qhca_dev *dev)
+{
+	return dev->debug->dir;
+}
+EXPORT_SYMBOL_GPL(qhca_debug_dir);
+
+void qhca_debug_died(struct qhca_dev *dev)
+{
+	qhca_debug_read_regs(dev, dev->debug->last_regs);
+}
+
+void qhca_debug_init(void)
 {
 	root = debugfs_create_dir(QHCA_DRV_NAME, NULL);
 }
 
-void qhca_debugfs_exit(void)
+void qhca_debug_exit(void)
 {
 	debugfs_remove(root);
 }

@@ -4,7 +4,7 @@
  * show them: those of the header in lower case, without QHCA_STAT_.
  */
 #ifdef __KERNEL__
-#include "core.h"
+#include "qhca_core.h"
 #else
 #include <rdma/qhca-hw.h>
 extern const char * const qhca_stat_names[QHCA_STAT_COUNT];

@@ -6,39 +6,9 @@
 #include <linux/rtnetlink.h>
 #include <net/devlink.h>
 
-#include "nd.h"
-
-const struct qhca_reg_name qhca_regs[] = {
-	{ "id", QHCA_REG_ID, 4 },
-	{ "version", QHCA_REG_VERSION, 4 },
-	{ "features", QHCA_REG_FEATURES, 8 },
-	{ "ctrl", QHCA_REG_CTRL, 4 },
-	{ "status", QHCA_REG_STATUS, 4 },
-	{ "db_shift", QHCA_REG_DB_SHIFT, 4 },
-	{ "db_pages", QHCA_REG_DB_PAGES, 4 },
-	{ "clock", QHCA_REG_CLOCK, 8 },
-	{ "asq_base", QHCA_REG_ASQ_BASE, 8 },
-	{ "acq_base", QHCA_REG_ACQ_BASE, 8 },
-	{ "aq_shift", QHCA_REG_AQ_SHIFT, 4 },
-	{ "aq_ctrl", QHCA_REG_AQ_CTRL, 4 },
-	{ "vectors", QHCA_REG_VECTORS, 4 },
-};
-
-const unsigned int qhca_num_regs = ARRAY_SIZE(qhca_regs);
-
-static_assert(ARRAY_SIZE(qhca_regs) <= QHCA_REGS_MAX);
-
-/* All of qhca_regs[], now. Any context. */
-void qhca_regs_read(struct qhca_core *core, u64 *values)
-{
-	unsigned int i;
-
-	for (i = 0; i < qhca_num_regs; i++) {
-		void __iomem *reg = core->dev.regs + qhca_regs[i].offset;
-
-		values[i] = qhca_regs[i].size == 8 ? readq(reg) : readl(reg);
-	}
-}
+#include "../core/core.h"
+#include "../net/netdev.h"
+#include "debug.h"
 
 static void dump_hex(struct devlink_fmsg *m, const char *name, u64 value)
 {
@@ -55,8 +25,8 @@ static void dump_regs(struct devlink_fmsg *m, const char *name,
 
 	devlink_fmsg_pair_nest_start(m, name);
 	devlink_fmsg_obj_nest_start(m);
-	for (i = 0; i < qhca_num_regs; i++)
-		dump_hex(m, qhca_regs[i].name, values[i]);
+	for (i = 0; i < qhca_debug_num_regs; i++)
+		dump_hex(m, qhca_debug_regs[i].name, values[i]);
 	devlink_fmsg_obj_nest_end(m);
 	devlink_fmsg_pair_nest_end(m);
 }
@@ -93,14 +63,14 @@ static void dump_fatal(struct devlink_fmsg *m, const u64 *regs)
 {
 	unsigned int i;
 
-	for (i = 0; i < qhca_num_regs; i++) {
-		if (qhca_regs[i].offset == QHCA_REG_STATUS)
+	for (i = 0; i < qhca_debug_num_regs; i++) {
+		if (qhca_debug_regs[i].offset == QHCA_REG_STATUS)
 			devlink_fmsg_string_pair_put(m, "fatal",
 						     dump_fatal_name(regs[i]));
 	}
 }
 
-void qhca_show_device(struct qhca_core *core, struct devlink_fmsg *m)
+static void dump_device_state(struct qhca_core *core, struct devlink_fmsg *m)
 {
 	const struct qhca_health *h = &core->health;
 	u32 status = readl(core->dev.regs + QHCA_REG_STATUS);
@@ -111,7 +81,7 @@ void qhca_show_device(struct qhca_core *core, struct devlink_fmsg *m)
 	devlink_fmsg_u32_pair_put(m, "deaths", h->deaths);
 	if (h->deaths) {
 		devlink_fmsg_string_pair_put(m, "last death", h->why);
-		dump_fatal(m, h->regs);
+		dump_fatal(m, core->dev.debug->last_regs);
 	}
 	devlink_fmsg_u64_pair_put(m, "commands", core->aq.commands);
 	devlink_fmsg_u64_pair_put(m, "late answers", core->aq.late);
@@ -194,28 +164,22 @@ static void dump_stats(struct qhca_core *core, struct devlink_fmsg *m)
 	devlink_fmsg_pair_nest_end(m);
 }
 
-void qhca_dump_device(struct qhca_core *core, struct devlink_fmsg *m)
-{
-	u64 regs[QHCA_REGS_MAX];
-
-	qhca_show_device(core, m);
-	qhca_regs_read(core, regs);
-	dump_regs(m, "registers", regs);
-	if (core->health.deaths)
-		dump_regs(m, "registers at the last death", core->health.regs);
-	dump_aq(core, m);
-	qhca_show_eqs(core, m, true);
-	dump_stats(core, m);
-}
-
 /* ------------------------------------------------------------------- EQs -- */
 
 static void dump_table(struct devlink_fmsg *m, const struct qhca_buf_table *t)
 {
-	devlink_fmsg_string_pair_put(m, "form", qhca_form_name(t->plan.form));
-	devlink_fmsg_u32_pair_put(m, "hops", t->plan.hops);
-	devlink_fmsg_u32_pair_put(m, "page_shift", t->plan.page_shift);
-	dump_hex(m, "table", le64_to_cpu(t->desc.addr));
+	struct qhca_debug_field f[QHCA_DEBUG_TABLE_FIELDS];
+	unsigned int i;
+
+	qhca_debug_table_fields(t, f);
+	for (i = 0; i < ARRAY_SIZE(f); i++) {
+		if (f[i].text)
+			devlink_fmsg_string_pair_put(m, f[i].name, f[i].text);
+		else if (f[i].hex)
+			dump_hex(m, f[i].name, f[i].value);
+		else
+			devlink_fmsg_u64_pair_put(m, f[i].name, f[i].value);
+	}
 }
 
 static void dump_eq(struct qhca_core *core, struct qhca_eq *eq,
@@ -247,7 +211,7 @@ static void dump_eq(struct qhca_core *core, struct qhca_eq *eq,
 }
 
 /* @all: where their memory is, too */
-void qhca_show_eqs(struct qhca_core *core, struct devlink_fmsg *m, bool all)
+static void dump_eqs(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 {
 	u32 i;
 
@@ -261,7 +225,7 @@ void qhca_show_eqs(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 
 /* -------------------------------------------------- Ethernet queues ------ */
 
-static void dump_net_cq(struct devlink_fmsg *m, const struct qhca_ncq *cq,
+static void dump_net_cq(struct devlink_fmsg *m, const struct qhca_net_cq *cq,
 			bool all)
 {
 	devlink_fmsg_pair_nest_start(m, "cq");
@@ -275,17 +239,17 @@ static void dump_net_cq(struct devlink_fmsg *m, const struct qhca_ncq *cq,
 	devlink_fmsg_pair_nest_end(m);
 }
 
-void qhca_show_tx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
+static void dump_tx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 {
-	struct qhca_nd *nd = netdev_priv(core->dev.netdev);
-	const struct qhca_txq *q = &nd->txq;
+	struct qhca_netdev *priv = netdev_priv(core->dev.netdev);
+	const struct qhca_txq *q = &priv->txq;
 
 	rtnl_lock();
-	devlink_fmsg_bool_pair_put(m, "up", nd->up);
-	if (nd->up) {
+	devlink_fmsg_bool_pair_put(m, "up", priv->up);
+	if (priv->up) {
 		struct netdev_queue *txq;
 
-		txq = netdev_get_tx_queue(nd->netdev, 0);
+		txq = netdev_get_tx_queue(priv->netdev, 0);
 		devlink_fmsg_u32_pair_put(m, "queue", q->num);
 		devlink_fmsg_u32_pair_put(m, "depth", BIT(q->shift));
 		devlink_fmsg_u32_pair_put(m, "prod", READ_ONCE(q->prod));
@@ -293,7 +257,7 @@ void qhca_show_tx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 		devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(q->cons));
 		devlink_fmsg_bool_pair_put(m, "stopped",
 					   netif_tx_queue_stopped(txq));
-		devlink_fmsg_u64_pair_put(m, "busy", nd->tx_busy);
+		devlink_fmsg_u64_pair_put(m, "busy", priv->tx_busy);
 		if (all)
 			dump_table(m, &q->buf.table);
 		dump_net_cq(m, &q->cq, all);
@@ -301,22 +265,109 @@ void qhca_show_tx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 	rtnl_unlock();
 }
 
-void qhca_show_rx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
+static void dump_rx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 {
-	struct qhca_nd *nd = netdev_priv(core->dev.netdev);
-	const struct qhca_rxq *q = &nd->rxq;
+	struct qhca_netdev *priv = netdev_priv(core->dev.netdev);
+	const struct qhca_rxq *q = &priv->rxq;
 
 	rtnl_lock();
-	devlink_fmsg_bool_pair_put(m, "up", nd->up);
-	if (nd->up) {
+	devlink_fmsg_bool_pair_put(m, "up", priv->up);
+	if (priv->up) {
 		devlink_fmsg_u32_pair_put(m, "queue", q->num);
 		devlink_fmsg_u32_pair_put(m, "depth", BIT(q->shift));
 		devlink_fmsg_u32_pair_put(m, "prod", READ_ONCE(q->prod));
 		devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(q->cons));
-		devlink_fmsg_u64_pair_put(m, "no memory", nd->rx_alloc_failed);
+		devlink_fmsg_u64_pair_put(m, "no memory",
+					  priv->rx_alloc_failed);
 		if (all)
 			dump_table(m, &q->buf.table);
 		dump_net_cq(m, &q->cq, all);
 	}
 	rtnl_unlock();
+}
+
+/* ------------------------------------------------------ for devlink ------ */
+
+static void dump_device(struct qhca_core *core, struct devlink_fmsg *m)
+{
+	u64 regs[QHCA_DEBUG_REGS_MAX];
+
+	dump_device_state(core, m);
+	qhca_debug_read_regs(&core->dev, regs);
+	dump_regs(m, "registers", regs);
+	if (core->health.deaths)
+		dump_regs(m, "registers at the last death",
+			  core->dev.debug->last_regs);
+	dump_aq(core, m);
+	dump_eqs(core, m, true);
+	dump_stats(core, m);
+}
+
+static struct qhca_core *dump_core(struct devlink_health_reporter *r)
+{
+	return qhca_to_core(devlink_health_reporter_priv(r));
+}
+
+int qhca_debug_device_diagnose(struct devlink_health_reporter *r,
+			       struct devlink_fmsg *m,
+			       struct netlink_ext_ack *extack)
+{
+	dump_device_state(dump_core(r), m);
+	return 0;
+}
+
+int qhca_debug_device_dump(struct devlink_health_reporter *r,
+			   struct devlink_fmsg *m, void *ctx,
+			   struct netlink_ext_ack *extack)
+{
+	dump_device(dump_core(r), m);
+	return 0;
+}
+
+int qhca_debug_eq_diagnose(struct devlink_health_reporter *r,
+			   struct devlink_fmsg *m,
+			   struct netlink_ext_ack *extack)
+{
+	dump_eqs(dump_core(r), m, false);
+	return 0;
+}
+
+int qhca_debug_eq_dump(struct devlink_health_reporter *r,
+		       struct devlink_fmsg *m, void *ctx,
+		       struct netlink_ext_ack *extack)
+{
+	dump_eqs(dump_core(r), m, true);
+	return 0;
+}
+
+int qhca_debug_tx_diagnose(struct devlink_health_reporter *r,
+			   struct devlink_fmsg *m,
+			   struct netlink_ext_ack *extack)
+{
+	dump_tx(dump_core(r), m, false);
+	return 0;
+}
+
+int qhca_debug_tx_dump(struct devlink_health_reporter *r,
+		       struct devlink_fmsg *m, void *ctx,
+		       struct netlink_ext_ack *extack)
+{
+	dump_tx(dump_core(r), m, true);
+	return 0;
+}
+
+int qhca_debug_rx_diagnose(struct devlink_health_reporter *r,
+			   struct devlink_fmsg *m,
+			   struct netlink_ext_ack *extack)
+{
+	dump_rx(dump_core(r), m, false);
+	return 0;
+}
+
+int qhca_debug_rx_dump(struct devlink_health_reporter *r,
+		       struct devlink_fmsg *m, void *ctx,
+		       struct netlink_ext_ack *extack)
+{
+	dump_rx(dump_core(r), m, true);
+	return 0;
 }

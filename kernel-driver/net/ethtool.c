@@ -3,7 +3,7 @@
 #include <linux/ethtool.h>
 #include <linux/log2.h>
 
-#include "nd.h"
+#include "netdev.h"
 
 static const char * const sw_stat_names[] = {
 	"drv_tx_ring_full",
@@ -14,11 +14,11 @@ static const char * const sw_stat_names[] = {
 static void ethtool_get_drvinfo(struct net_device *netdev,
 				struct ethtool_drvinfo *info)
 {
-	struct qhca_nd *nd = netdev_priv(netdev);
-	u32 v = nd->core->dev.caps.fw_version;
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	u32 v = priv->dev->caps.fw_version;
 
 	strscpy(info->driver, QHCA_DRV_NAME, sizeof(info->driver));
-	strscpy(info->bus_info, pci_name(nd->core->dev.pdev),
+	strscpy(info->bus_info, pci_name(priv->dev->pdev),
 		sizeof(info->bus_info));
 	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u.%u",
 		 v >> 24, v >> 16 & 0xff, v & 0xffff);
@@ -27,7 +27,7 @@ static void ethtool_get_drvinfo(struct net_device *netdev,
 static int ethtool_get_link_ksettings(struct net_device *netdev,
 				      struct ethtool_link_ksettings *ks)
 {
-	struct qhca_nd *nd = netdev_priv(netdev);
+	struct qhca_netdev *priv = netdev_priv(netdev);
 
 	ethtool_link_ksettings_zero_link_mode(ks, supported);
 	ethtool_link_ksettings_zero_link_mode(ks, advertising);
@@ -36,7 +36,7 @@ static int ethtool_get_link_ksettings(struct net_device *netdev,
 	ks->base.speed = SPEED_UNKNOWN;
 	ks->base.duplex = DUPLEX_UNKNOWN;
 	if (netif_carrier_ok(netdev)) {
-		ks->base.speed = nd->speed;
+		ks->base.speed = priv->speed;
 		ks->base.duplex = DUPLEX_FULL;
 	}
 	return 0;
@@ -47,19 +47,19 @@ static void ethtool_get_ringparam(struct net_device *netdev,
 				  struct kernel_ethtool_ringparam *kring,
 				  struct netlink_ext_ack *extack)
 {
-	struct qhca_nd *nd = netdev_priv(netdev);
-	u32 limit = qhca_nd_ring_limit(nd->core);
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	u32 limit = qhca_netdev_ring_limit(priv->dev);
 
 	ring->rx_max_pending = limit;
 	ring->tx_max_pending = limit;
-	ring->rx_pending = nd->rx_depth;
-	ring->tx_pending = nd->tx_depth;
+	ring->rx_pending = priv->rx_depth;
+	ring->tx_pending = priv->tx_depth;
 }
 
-static u32 ethtool_ring_depth(struct qhca_nd *nd, u32 want)
+static u32 ethtool_ring_depth(struct qhca_netdev *priv, u32 want)
 {
 	return clamp_t(u32, roundup_pow_of_two(max(want, 1U)), QHCA_RING_MIN,
-		       qhca_nd_ring_limit(nd->core));
+		       qhca_netdev_ring_limit(priv->dev));
 }
 
 static int ethtool_set_ringparam(struct net_device *netdev,
@@ -67,23 +67,23 @@ static int ethtool_set_ringparam(struct net_device *netdev,
 				 struct kernel_ethtool_ringparam *kring,
 				 struct netlink_ext_ack *extack)
 {
-	struct qhca_nd *nd = netdev_priv(netdev);
-	u32 rx = nd->rx_depth, tx = nd->tx_depth;
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	u32 rx = priv->rx_depth, tx = priv->tx_depth;
 	int err;
 
 	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
 		return -EINVAL;
-	nd->rx_depth = ethtool_ring_depth(nd, ring->rx_pending);
-	nd->tx_depth = ethtool_ring_depth(nd, ring->tx_pending);
-	if (nd->rx_depth == rx && nd->tx_depth == tx)
+	priv->rx_depth = ethtool_ring_depth(priv, ring->rx_pending);
+	priv->tx_depth = ethtool_ring_depth(priv, ring->tx_pending);
+	if (priv->rx_depth == rx && priv->tx_depth == tx)
 		return 0;
-	err = qhca_nd_restart(nd);
+	err = qhca_netdev_restart(priv);
 	if (!err)
 		return 0;
 	NL_SET_ERR_MSG(extack, "queues of that size could not be made");
-	nd->rx_depth = rx;
-	nd->tx_depth = tx;
-	if (netif_running(netdev) && !nd->up && qhca_nd_up(nd))
+	priv->rx_depth = rx;
+	priv->tx_depth = tx;
+	if (netif_running(netdev) && !priv->up && qhca_netdev_up(priv))
 		netdev_err(netdev, "and neither those of the old size\n");
 	return err;
 }
@@ -100,12 +100,12 @@ static int ethtool_get_coalesce(struct net_device *netdev,
 				struct kernel_ethtool_coalesce *kc,
 				struct netlink_ext_ack *extack)
 {
-	struct qhca_nd *nd = netdev_priv(netdev);
+	struct qhca_netdev *priv = netdev_priv(netdev);
 
-	c->rx_coalesce_usecs = nd->rx_mod.usec;
-	c->rx_max_coalesced_frames = nd->rx_mod.count;
-	c->tx_coalesce_usecs = nd->tx_mod.usec;
-	c->tx_max_coalesced_frames = nd->tx_mod.count;
+	c->rx_coalesce_usecs = priv->rx_coalesce.usec;
+	c->rx_max_coalesced_frames = priv->rx_coalesce.count;
+	c->tx_coalesce_usecs = priv->tx_coalesce.usec;
+	c->tx_max_coalesced_frames = priv->tx_coalesce.count;
 	return 0;
 }
 
@@ -114,15 +114,15 @@ static int ethtool_set_coalesce(struct net_device *netdev,
 				struct kernel_ethtool_coalesce *kc,
 				struct netlink_ext_ack *extack)
 {
-	struct qhca_mod rx = {
+	struct qhca_coalesce rx = {
 		.usec = c->rx_coalesce_usecs,
 		.count = c->rx_max_coalesced_frames,
 	};
-	struct qhca_mod tx = {
+	struct qhca_coalesce tx = {
 		.usec = c->tx_coalesce_usecs,
 		.count = c->tx_max_coalesced_frames,
 	};
-	struct qhca_nd *nd = netdev_priv(netdev);
+	struct qhca_netdev *priv = netdev_priv(netdev);
 	int err;
 
 	if (c->rx_coalesce_usecs > U16_MAX || c->tx_coalesce_usecs > U16_MAX ||
@@ -131,20 +131,20 @@ static int ethtool_set_coalesce(struct net_device *netdev,
 		NL_SET_ERR_MSG(extack, "at most 65535 us or frames");
 		return -ERANGE;
 	}
-	if (nd->up) {
-		err = qhca_ncq_moderate(&nd->rxq.cq, &rx);
+	if (priv->up) {
+		err = qhca_net_cq_moderate(&priv->rxq.cq, &rx);
 		if (err)
 			return err;
-		err = qhca_ncq_moderate(&nd->txq.cq, &tx);
+		err = qhca_net_cq_moderate(&priv->txq.cq, &tx);
 		if (err) {
 			/* a device that refuses this too is dead */
-			qhca_ncq_moderate(&nd->rxq.cq, &nd->rx_mod);
+			qhca_net_cq_moderate(&priv->rxq.cq, &priv->rx_coalesce);
 			return err;
 		}
 	}
 	/* for the queues to come as well */
-	nd->rx_mod = rx;
-	nd->tx_mod = tx;
+	priv->rx_coalesce = rx;
+	priv->tx_coalesce = tx;
 	return 0;
 }
 
@@ -176,21 +176,21 @@ static void ethtool_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 static void ethtool_get_stats(struct net_device *netdev,
 			      struct ethtool_stats *stats, u64 *data)
 {
-	struct qhca_nd *nd = netdev_priv(netdev);
+	struct qhca_netdev *priv = netdev_priv(netdev);
 	__le64 hw[QHCA_STAT_COUNT] = {};
 	int i;
 
 	/* a dead device has no numbers any more: zeroes */
-	if (!qhca_aq_query(&nd->core->dev, QHCA_CMD_QUERY_STATS, 0, hw,
+	if (!qhca_aq_query(priv->dev, QHCA_CMD_QUERY_STATS, 0, hw,
 			   sizeof(hw)))
-		qhca_nd_stats_feed(nd, hw, nd->up);
+		qhca_netdev_stats_feed(priv, hw, priv->up);
 	for (i = 0; i < QHCA_STAT_COUNT; i++) {
 		if (qhca_stat_names[i])
 			*data++ = le64_to_cpu(hw[i]);
 	}
-	*data++ = nd->tx_busy;
-	*data++ = nd->tx_linearized;
-	*data++ = nd->rx_alloc_failed;
+	*data++ = priv->tx_busy;
+	*data++ = priv->tx_linearized;
+	*data++ = priv->rx_alloc_failed;
 }
 
 const struct ethtool_ops qhca_ethtool_ops = {

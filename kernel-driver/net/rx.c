@@ -8,7 +8,7 @@
 #include <linux/if_vlan.h>
 #include <net/page_pool/helpers.h>
 
-#include "nd.h"
+#include "netdev.h"
 
 #define RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
 /* bytes of a frame in one buffer: the tail is for struct skb_shared_info */
@@ -22,7 +22,7 @@ static struct page **rx_page(struct qhca_rxq *q, u32 index)
 }
 
 /* Post buffers until the ring is full or memory is short. */
-static void rx_fill(struct qhca_nd *nd, struct qhca_rxq *q)
+static void rx_fill(struct qhca_netdev *priv, struct qhca_rxq *q)
 {
 	u32 old = q->prod;
 
@@ -33,7 +33,7 @@ static void rx_fill(struct qhca_nd *nd, struct qhca_rxq *q)
 
 		page = page_pool_dev_alloc_pages(q->pool);
 		if (!page) {
-			nd->rx_alloc_failed++;
+			priv->rx_alloc_failed++;
 			break;
 		}
 		seg = qhca_queue_buf_ptr(&q->buf,
@@ -62,19 +62,20 @@ static void rx_drop(struct qhca_rxq *q, u32 n)
 }
 
 /* Take the next buffer, @len bytes of it for the CPU. */
-static struct page *rx_take(struct qhca_nd *nd, struct qhca_rxq *q, u32 len)
+static struct page *rx_take(struct qhca_netdev *priv, struct qhca_rxq *q,
+			    u32 len)
 {
 	struct page *page = *rx_page(q, q->cons);
 
 	*rx_page(q, q->cons) = NULL;
 	q->cons++;
-	dma_sync_single_range_for_cpu(qhca_dma_dev(nd->core),
+	dma_sync_single_range_for_cpu(qhca_dma_dev(priv->dev),
 				      page_pool_get_dma_addr(page),
 				      RX_HEADROOM, len, DMA_FROM_DEVICE);
 	return page;
 }
 
-static struct sk_buff *rx_build(struct qhca_nd *nd, struct qhca_rxq *q,
+static struct sk_buff *rx_build(struct qhca_netdev *priv, struct qhca_rxq *q,
 				u32 nbufs, u32 len)
 {
 	u32 part = min_t(u32, len, RX_BUF_LEN);
@@ -88,41 +89,41 @@ static struct sk_buff *rx_build(struct qhca_nd *nd, struct qhca_rxq *q,
 		rx_drop(q, nbufs);
 		return NULL;
 	}
-	rx_take(nd, q, part);
+	rx_take(priv, q, part);
 	skb_mark_for_recycle(skb);
 	skb_reserve(skb, RX_HEADROOM);
 	__skb_put(skb, part);
 	for (i = 1; i < nbufs; i++) {
 		len -= part;
 		part = min_t(u32, len, RX_BUF_LEN);
-		page = rx_take(nd, q, part);
+		page = rx_take(priv, q, part);
 		skb_add_rx_frag(skb, i - 1, page, RX_HEADROOM, part, PAGE_SIZE);
 	}
 	return skb;
 }
 
-static void rx_offloads(struct qhca_nd *nd, struct sk_buff *skb,
+static void rx_offloads(struct qhca_netdev *priv, struct sk_buff *skb,
 			const struct qhca_cqe *cqe)
 {
 	u16 flags = le16_to_cpu(cqe->flags);
 
-	if (nd->netdev->features & NETIF_F_RXCSUM &&
+	if (priv->netdev->features & NETIF_F_RXCSUM &&
 	    flags & QHCA_CQE_F_L3_OK && flags & QHCA_CQE_F_L4_OK)
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 	if (flags & QHCA_CQE_F_VLAN)
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q),
 				       le16_to_cpu(cqe->vlan));
 	skb_record_rx_queue(skb, 0);
-	skb->protocol = eth_type_trans(skb, nd->netdev);
+	skb->protocol = eth_type_trans(skb, priv->netdev);
 }
 
 /* One completion: one frame, or an error that cost buffers. */
-static void rx_one(struct qhca_nd *nd, struct qhca_rxq *q,
+static void rx_one(struct qhca_netdev *priv, struct qhca_rxq *q,
 		   const struct qhca_cqe *cqe)
 {
 	u32 nbufs = le16_to_cpu(cqe->num_wqe);
 	u32 len = le32_to_cpu(cqe->byte_len);
-	struct net_device *netdev = nd->netdev;
+	struct net_device *netdev = priv->netdev;
 	struct sk_buff *skb;
 
 	if (unlikely(nbufs > q->prod - q->cons)) {
@@ -141,14 +142,14 @@ static void rx_one(struct qhca_nd *nd, struct qhca_rxq *q,
 		     nbufs != DIV_ROUND_UP(len, RX_BUF_LEN) ||
 		     nbufs > RX_MAX_BUFS))
 		goto bad;
-	skb = rx_build(nd, q, nbufs, len);
+	skb = rx_build(priv, q, nbufs, len);
 	if (unlikely(!skb)) {
 		DEV_STATS_INC(netdev, rx_dropped);
 		return;
 	}
-	rx_offloads(nd, skb, cqe);
+	rx_offloads(priv, skb, cqe);
 	dev_sw_netstats_rx_add(netdev, len);
-	napi_gro_receive(&nd->napi, skb);
+	napi_gro_receive(&priv->napi, skb);
 	return;
 
 bad:
@@ -160,14 +161,14 @@ bad:
  * Hand up at most @budget frames; returns how many, or @budget to be called
  * again because no buffer could be posted.
  */
-int qhca_rx_poll(struct qhca_nd *nd, int budget)
+int qhca_rx_poll(struct qhca_netdev *priv, int budget)
 {
-	struct qhca_rxq *q = &nd->rxq;
+	struct qhca_rxq *q = &priv->rxq;
 	struct qhca_cqe *cqe;
 	int done = 0;
 
-	while (done < budget && (cqe = qhca_ncq_next(&q->cq))) {
-		rx_one(nd, q, cqe);
+	while (done < budget && (cqe = qhca_net_cq_next(&q->cq))) {
+		rx_one(priv, q, cqe);
 		done++;
 		if (BIT(q->shift) - (q->prod - q->cons) >= RX_FILL_BATCH) {
 			/*
@@ -175,45 +176,45 @@ int qhca_rx_poll(struct qhca_nd *nd, int budget)
 			 * buffers: no buffer is posted anew before it is told
 			 * that the completion of the old one was taken.
 			 */
-			qhca_ncq_publish(&q->cq);
-			rx_fill(nd, q);
+			qhca_net_cq_publish(&q->cq);
+			rx_fill(priv, q);
 		}
 	}
 	if (done)
-		qhca_ncq_publish(&q->cq);
-	rx_fill(nd, q);
+		qhca_net_cq_publish(&q->cq);
+	rx_fill(priv, q);
 	return q->prod == q->cons ? budget : done;
 }
 
-int qhca_rx_create(struct qhca_nd *nd)
+int qhca_rx_create(struct qhca_netdev *priv)
 {
 	struct page_pool_params pp = {
 		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
-		.pool_size = nd->rx_depth,
+		.pool_size = priv->rx_depth,
 		.nid = NUMA_NO_NODE,
-		.dev = qhca_dma_dev(nd->core),
-		.napi = &nd->napi,
-		.netdev = nd->netdev,
+		.dev = qhca_dma_dev(priv->dev),
+		.napi = &priv->napi,
+		.netdev = priv->netdev,
 		.dma_dir = DMA_FROM_DEVICE,
 		.offset = RX_HEADROOM,
 		.max_len = RX_BUF_LEN,
 	};
-	struct qhca_dev *dev = &nd->core->dev;
-	struct qhca_rxq *q = &nd->rxq;
+	struct qhca_dev *dev = priv->dev;
+	struct qhca_rxq *q = &priv->rxq;
 	struct qhca_eth_qc qc = {};
 	int err;
 
 	BUILD_BUG_ON(RX_BUF_LEN * RX_MAX_BUFS < QHCA_ETH_MAX_FRAME);
 
 	memset(q, 0, sizeof(*q));
-	q->shift = ilog2(nd->rx_depth);
-	q->dbrec = &nd->dbrecs[QHCA_DBREC_RX_RQ];
+	q->shift = ilog2(priv->rx_depth);
+	q->dbrec = &priv->dbrecs[QHCA_DBREC_RX_RQ];
 	memset(q->dbrec, 0, sizeof(*q->dbrec));
-	err = qhca_ncq_create(nd, &q->cq, q->shift, QHCA_DBREC_RX_CQ,
-			      &nd->rx_mod);
+	err = qhca_net_cq_create(priv, &q->cq, q->shift, QHCA_DBREC_RX_CQ,
+				 &priv->rx_coalesce);
 	if (err)
 		return err;
-	q->pages = kvcalloc(nd->rx_depth, sizeof(*q->pages), GFP_KERNEL);
+	q->pages = kvcalloc(priv->rx_depth, sizeof(*q->pages), GFP_KERNEL);
 	if (!q->pages) {
 		err = -ENOMEM;
 		goto err;
@@ -225,11 +226,11 @@ int qhca_rx_create(struct qhca_nd *nd)
 		goto err;
 	}
 	err = qhca_queue_buf_alloc(dev, &q->buf,
-				   nd->rx_depth << QHCA_RX_STRIDE);
+				   priv->rx_depth << QHCA_RX_STRIDE);
 	if (err)
 		goto err;
 	qc.buf = q->buf.table.desc;
-	qc.dbrec = cpu_to_le64(qhca_nd_dbrec_dma(nd, q->dbrec));
+	qc.dbrec = cpu_to_le64(qhca_netdev_dbrec_dma(priv, q->dbrec));
 	qc.cqn = cpu_to_le32(q->cq.cq.cqn);
 	qc.shift = q->shift;
 	qc.stride = QHCA_RX_STRIDE;
@@ -240,46 +241,46 @@ int qhca_rx_create(struct qhca_nd *nd)
 	q->made = true;
 	/* NAPI is off; softirqs off is what the pool's fast path wants */
 	local_bh_disable();
-	rx_fill(nd, q);
+	rx_fill(priv, q);
 	local_bh_enable();
 	if (q->prod == q->cons) {
 		err = -ENOMEM;
-		qhca_rx_stop(nd);
-		qhca_rx_destroy(nd);
+		qhca_rx_stop(priv);
+		qhca_rx_destroy(priv);
 		return err;
 	}
 	return 0;
 
 err:
-	qhca_ncq_quiesce(&q->cq);
-	qhca_rx_destroy(nd);
+	qhca_net_cq_quiesce(&q->cq);
+	qhca_rx_destroy(priv);
 	return err;
 }
 
 /* The device writes no buffer any more; no interrupt of this queue comes. */
-void qhca_rx_stop(struct qhca_nd *nd)
+void qhca_rx_stop(struct qhca_netdev *priv)
 {
-	struct qhca_rxq *q = &nd->rxq;
+	struct qhca_rxq *q = &priv->rxq;
 
 	if (!q->made)
 		return;
-	qhca_aq_destroy_sure(&nd->core->dev, QHCA_CMD_DESTROY_ETH_RQ, q->num);
+	qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_ETH_RQ, q->num);
 	q->made = false;
-	qhca_ncq_quiesce(&q->cq);
+	qhca_net_cq_quiesce(&q->cq);
 }
 
 /* After qhca_rx_stop(), with NAPI off. */
-void qhca_rx_destroy(struct qhca_nd *nd)
+void qhca_rx_destroy(struct qhca_netdev *priv)
 {
-	struct qhca_rxq *q = &nd->rxq;
+	struct qhca_rxq *q = &priv->rxq;
 
 	for (; q->pages && q->cons != q->prod; q->cons++)
 		page_pool_put_full_page(q->pool, *rx_page(q, q->cons), false);
 	if (q->pool)
 		page_pool_destroy(q->pool);
 	q->pool = NULL;
-	qhca_ncq_destroy(&q->cq);
-	qhca_queue_buf_free(&nd->core->dev, &q->buf);
+	qhca_net_cq_destroy(&q->cq);
+	qhca_queue_buf_free(priv->dev, &q->buf);
 	kvfree(q->pages);
 	q->pages = NULL;
 }

@@ -4,7 +4,7 @@
 #include <linux/if_vlan.h>
 #include <net/netdev_queues.h>
 
-#include "nd.h"
+#include "netdev.h"
 
 #define TX_MAX_SEGS	QHCA_ETH_MAX_SGE
 /* wake the queue when this much is free again */
@@ -33,10 +33,10 @@ static u32 tx_free_entries(struct qhca_txq *q)
 }
 
 /* The first segment was mapped as one piece, the others are page fragments. */
-static void tx_unmap(struct qhca_nd *nd, const struct qhca_tx_seg *segs,
+static void tx_unmap(struct qhca_netdev *priv, const struct qhca_tx_seg *segs,
 		     u16 nsegs)
 {
-	struct device *dma = qhca_dma_dev(nd->core);
+	struct device *dma = qhca_dma_dev(priv->dev);
 	u16 i;
 
 	for (i = 0; i < nsegs; i++) {
@@ -50,10 +50,10 @@ static void tx_unmap(struct qhca_nd *nd, const struct qhca_tx_seg *segs,
 }
 
 /* Returns the number of segments, or -ENOMEM with nothing left mapped. */
-static int tx_map(struct qhca_nd *nd, struct sk_buff *skb,
+static int tx_map(struct qhca_netdev *priv, struct sk_buff *skb,
 		  struct qhca_tx_seg *segs)
 {
-	struct device *dma = qhca_dma_dev(nd->core);
+	struct device *dma = qhca_dma_dev(priv->dev);
 	dma_addr_t addr;
 	int i, n = 0;
 
@@ -70,7 +70,7 @@ static int tx_map(struct qhca_nd *nd, struct sk_buff *skb,
 			continue;
 		addr = skb_frag_dma_map(dma, frag, 0, len, DMA_TO_DEVICE);
 		if (dma_mapping_error(dma, addr)) {
-			tx_unmap(nd, segs, n);
+			tx_unmap(priv, segs, n);
 			return -ENOMEM;
 		}
 		segs[n].addr = addr;
@@ -110,19 +110,19 @@ static void tx_fill_header(struct sk_buff *skb, struct qhca_eth_wqe *wqe,
 	}
 }
 
-static void tx_ring(struct qhca_nd *nd, struct qhca_txq *q)
+static void tx_ring(struct qhca_netdev *priv, struct qhca_txq *q)
 {
 	if (q->rung == q->prod)
 		return;
 	q->rung = q->prod;
-	qhca_db_ring(&nd->core->dev, QHCA_DB_ETH_SQ, q->num, 0, q->prod);
+	qhca_db_ring(priv->dev, QHCA_DB_ETH_SQ, q->num, 0, q->prod);
 }
 
 netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 {
 	struct netdev_queue *txq = netdev_get_tx_queue(netdev, 0);
-	struct qhca_nd *nd = netdev_priv(netdev);
-	struct qhca_txq *q = &nd->txq;
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	struct qhca_txq *q = &priv->txq;
 	struct qhca_eth_wqe *wqe;
 	struct qhca_tx_buf *buf;
 	int nsegs;
@@ -130,19 +130,19 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	if (unlikely(!tx_free_entries(q))) {
 		/* cannot be: the queue was stopped before */
 		netif_tx_stop_queue(txq);
-		tx_ring(nd, q);
+		tx_ring(priv, q);
 		return NETDEV_TX_BUSY;
 	}
 	if (skb_put_padto(skb, ETH_ZLEN))
 		goto dropped;
 	if (unlikely(skb_shinfo(skb)->nr_frags >= TX_MAX_SEGS)) {
 		/* only on kernels with more fragments than the device takes */
-		nd->tx_linearized++;
+		priv->tx_linearized++;
 		if (skb_linearize(skb))
 			goto drop;
 	}
 
-	nsegs = tx_map(nd, skb, tx_segs(q, q->prod));
+	nsegs = tx_map(priv, skb, tx_segs(q, q->prod));
 	if (nsegs < 0)
 		goto drop;
 	wqe = tx_wqe(q, q->prod);
@@ -155,9 +155,9 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	skb_tx_timestamp(skb);
 	q->prod++;
 	if (!netif_txq_maybe_stop(txq, tx_free_entries(q), 1, TX_WAKE(q)))
-		nd->tx_busy++;
+		priv->tx_busy++;
 	if (__netdev_tx_sent_queue(txq, buf->bytes, netdev_xmit_more()))
-		tx_ring(nd, q);
+		tx_ring(priv, q);
 	return NETDEV_TX_OK;
 
 drop:
@@ -166,16 +166,16 @@ dropped:
 	DEV_STATS_INC(netdev, tx_dropped);
 	/* those before it may have waited for this one's doorbell */
 	if (!netdev_xmit_more())
-		tx_ring(nd, q);
+		tx_ring(priv, q);
 	return NETDEV_TX_OK;
 }
 
-static void tx_complete_one(struct qhca_nd *nd, struct qhca_txq *q, u32 index,
-			    int budget, u32 *bytes)
+static void tx_complete_one(struct qhca_netdev *priv, struct qhca_txq *q,
+			    u32 index, int budget, u32 *bytes)
 {
 	struct qhca_tx_buf *buf = tx_buf(q, index);
 
-	tx_unmap(nd, tx_segs(q, index), buf->nsegs);
+	tx_unmap(priv, tx_segs(q, index), buf->nsegs);
 	*bytes += buf->bytes;
 	napi_consume_skb(buf->skb, budget);
 	buf->skb = NULL;
@@ -185,39 +185,40 @@ static void tx_complete_one(struct qhca_nd *nd, struct qhca_txq *q, u32 index,
  * Take completions of sent frames, a lap of the ring at most. Returns true if
  * there may be more. Runs in NAPI context, with budget 0 from netpoll.
  */
-bool qhca_tx_poll(struct qhca_nd *nd, int budget)
+bool qhca_tx_poll(struct qhca_netdev *priv, int budget)
 {
-	struct netdev_queue *txq = netdev_get_tx_queue(nd->netdev, 0);
-	struct qhca_txq *q = &nd->txq;
+	struct netdev_queue *txq = netdev_get_tx_queue(priv->netdev, 0);
+	struct qhca_txq *q = &priv->txq;
 	u32 left = BIT(q->shift), cons = q->cons, packets = 0, bytes = 0;
 	struct qhca_cqe *cqe = NULL;
 	bool taken = false;
 
-	while (left-- && (cqe = qhca_ncq_next(&q->cq))) {
+	while (left-- && (cqe = qhca_net_cq_next(&q->cq))) {
 		u32 index = le32_to_cpu(cqe->wqe_index);
 		u32 n = index - cons + 1;
 
 		taken = true;
 		if (unlikely(cqe->status != QHCA_WC_SUCCESS)) {
-			DEV_STATS_INC(nd->netdev, tx_errors);
-			netdev_dbg(nd->netdev, "send: status %u syndrome %#x\n",
+			DEV_STATS_INC(priv->netdev, tx_errors);
+			netdev_dbg(priv->netdev,
+				   "send: status %u syndrome %#x\n",
 				   cqe->status, cqe->syndrome);
 		}
 		/* pairs with nothing: prod is only compared, never trusted */
 		if (unlikely(!n || n > READ_ONCE(q->prod) - cons)) {
-			netdev_warn_once(nd->netdev,
+			netdev_warn_once(priv->netdev,
 					 "completion of send WQE %u, which is not there\n",
 					 index);
 			continue;
 		}
 		while (n--) {
-			tx_complete_one(nd, q, cons++, budget, &bytes);
+			tx_complete_one(priv, q, cons++, budget, &bytes);
 			packets++;
 		}
 	}
 	/* also those that made no sense: they do not come again */
 	if (taken)
-		qhca_ncq_publish(&q->cq);
+		qhca_net_cq_publish(&q->cq);
 	if (!packets)
 		return cqe;
 	/*
@@ -225,16 +226,16 @@ bool qhca_tx_poll(struct qhca_nd *nd, int budget)
 	 * as many completions as there are slots, so not before it is told.
 	 */
 	smp_store_release(&q->cons, cons);
-	dev_sw_netstats_tx_add(nd->netdev, packets, bytes);
+	dev_sw_netstats_tx_add(priv->netdev, packets, bytes);
 	__netif_txq_completed_wake(txq, packets, bytes, tx_free_entries(q),
-				   TX_WAKE(q), !READ_ONCE(nd->up));
+				   TX_WAKE(q), !READ_ONCE(priv->up));
 	return cqe;
 }
 
-int qhca_tx_create(struct qhca_nd *nd)
+int qhca_tx_create(struct qhca_netdev *priv)
 {
-	struct qhca_dev *dev = &nd->core->dev;
-	struct qhca_txq *q = &nd->txq;
+	struct qhca_dev *dev = priv->dev;
+	struct qhca_txq *q = &priv->txq;
 	struct qhca_eth_qc qc = {};
 	int err;
 
@@ -243,20 +244,20 @@ int qhca_tx_create(struct qhca_nd *nd)
 		     BIT(QHCA_TX_STRIDE));
 
 	memset(q, 0, sizeof(*q));
-	q->shift = ilog2(nd->tx_depth);
-	err = qhca_ncq_create(nd, &q->cq, q->shift, QHCA_DBREC_TX_CQ,
-			      &nd->tx_mod);
+	q->shift = ilog2(priv->tx_depth);
+	err = qhca_net_cq_create(priv, &q->cq, q->shift, QHCA_DBREC_TX_CQ,
+				 &priv->tx_coalesce);
 	if (err)
 		return err;
-	q->bufs = kvcalloc(nd->tx_depth, sizeof(*q->bufs), GFP_KERNEL);
-	q->segs = kvcalloc((size_t)nd->tx_depth * TX_MAX_SEGS,
+	q->bufs = kvcalloc(priv->tx_depth, sizeof(*q->bufs), GFP_KERNEL);
+	q->segs = kvcalloc((size_t)priv->tx_depth * TX_MAX_SEGS,
 			   sizeof(*q->segs), GFP_KERNEL);
 	if (!q->bufs || !q->segs) {
 		err = -ENOMEM;
 		goto err;
 	}
 	err = qhca_queue_buf_alloc(dev, &q->buf,
-				   nd->tx_depth << QHCA_TX_STRIDE);
+				   priv->tx_depth << QHCA_TX_STRIDE);
 	if (err)
 		goto err;
 	qc.buf = q->buf.table.desc;
@@ -268,40 +269,40 @@ int qhca_tx_create(struct qhca_nd *nd)
 	if (err)
 		goto err;
 	q->made = true;
-	netdev_tx_reset_queue(netdev_get_tx_queue(nd->netdev, 0));
+	netdev_tx_reset_queue(netdev_get_tx_queue(priv->netdev, 0));
 	return 0;
 
 err:
-	qhca_ncq_quiesce(&q->cq);
-	qhca_tx_destroy(nd);
+	qhca_net_cq_quiesce(&q->cq);
+	qhca_tx_destroy(priv);
 	return err;
 }
 
 /* The device stops sending; no interrupt of this queue comes any more. */
-void qhca_tx_stop(struct qhca_nd *nd)
+void qhca_tx_stop(struct qhca_netdev *priv)
 {
-	struct qhca_txq *q = &nd->txq;
+	struct qhca_txq *q = &priv->txq;
 
 	if (!q->made)
 		return;
-	qhca_aq_destroy_sure(&nd->core->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
+	qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
 	q->made = false;
-	qhca_ncq_quiesce(&q->cq);
+	qhca_net_cq_quiesce(&q->cq);
 }
 
 /* After qhca_tx_stop(), with NAPI off: frames not sent are dropped. */
-void qhca_tx_destroy(struct qhca_nd *nd)
+void qhca_tx_destroy(struct qhca_netdev *priv)
 {
-	struct qhca_txq *q = &nd->txq;
+	struct qhca_txq *q = &priv->txq;
 	u32 bytes = 0;
 
 	for (; q->bufs && q->cons != q->prod; q->cons++) {
-		tx_complete_one(nd, q, q->cons, 0, &bytes);
-		DEV_STATS_INC(nd->netdev, tx_dropped);
+		tx_complete_one(priv, q, q->cons, 0, &bytes);
+		DEV_STATS_INC(priv->netdev, tx_dropped);
 	}
-	netdev_tx_reset_queue(netdev_get_tx_queue(nd->netdev, 0));
-	qhca_ncq_destroy(&q->cq);
-	qhca_queue_buf_free(&nd->core->dev, &q->buf);
+	netdev_tx_reset_queue(netdev_get_tx_queue(priv->netdev, 0));
+	qhca_net_cq_destroy(&q->cq);
+	qhca_queue_buf_free(priv->dev, &q->buf);
 	kvfree(q->segs);
 	kvfree(q->bufs);
 	q->segs = NULL;
