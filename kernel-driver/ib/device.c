@@ -25,9 +25,10 @@ static void device_odp_caps(struct ib_odp_caps *caps, bool xrc)
  * qhca_ib_query_device - ib_device_ops.query_device
  * @ibdev: device
  * @attr: filled in from the device's QUERY_DEVICE
- * @udata: must be empty; NULL when the core asks during registration
+ * @udata: asks for nothing and gets no answer of the driver's; NULL when the
+ *	core asks during registration
  *
- * Return: 0 or -EINVAL.
+ * Return: 0 or -EOPNOTSUPP.
  */
 int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			 struct ib_udata *udata)
@@ -35,8 +36,8 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	const struct qhca_dev *qdev = to_qdev(ibdev)->qdev;
 	const struct qhca_caps *caps = &qdev->caps;
 
-	if (udata && (udata->inlen || udata->outlen))
-		return -EINVAL;
+	if (qhca_ib_udata_none(udata))
+		return -EOPNOTSUPP;
 
 	memset(attr, 0, sizeof(*attr));
 	attr->fw_ver = caps->fw_version;

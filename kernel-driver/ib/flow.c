@@ -163,8 +163,7 @@ struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp,
 	struct qhca_ib_flow *f;
 	int err;
 
-	if (udata && udata->inlen &&
-	    !ib_is_udata_cleared(udata, 0, udata->inlen))
+	if (qhca_ib_udata_none(udata))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (qp->type != QHCA_QPT_RAW && qp->type != QHCA_QPT_RSS)
 		return ERR_PTR(-EOPNOTSUPP);

@@ -236,7 +236,7 @@ err_free:
  * @iova: address in SGEs and remote requests; its offset in a page must be
  *	that of @start
  * @access: IB_ACCESS_*
- * @udata: unused
+ * @udata: asks for nothing
  *
  * Return: the MR, or -EINVAL (also when flushing to persistence is to be
  * allowed to memory that is not), -EOPNOTSUPP (access flags), -ENOMEM, or as
@@ -250,7 +250,7 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	struct ib_umem *umem;
 	int err;
 
-	if (QHCA_DMAH_GIVEN)
+	if (QHCA_DMAH_GIVEN || qhca_ib_udata_none(udata))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (access & IB_ACCESS_ON_DEMAND)
 		return mr_reg_odp(ibpd, start, length, iova, access);
@@ -286,7 +286,7 @@ static void mr_swap(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
  * @iova: the same
  * @access: IB_MR_REREG_ACCESS: IB_ACCESS_*
  * @ibpd: IB_MR_REREG_PD: the new one
- * @udata: unused
+ * @udata: asks for nothing
  *
  * All of it happens in the device in one step; on an error nothing has. Rights
  * to write to memory that was pinned for reading pin it anew.
@@ -308,7 +308,7 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	u64 mask = 0;
 	int err;
 
-	if (!mr->umem)
+	if (!mr->umem || qhca_ib_udata_none(udata))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;

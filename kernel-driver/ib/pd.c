@@ -16,6 +16,8 @@ int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct qhca_alloc_pd_resp resp = {};
 	int err;
 
+	if (qhca_ib_udata_none(udata))
+		return -EOPNOTSUPP;
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_ALLOC_PD, NULL, 0, &pd->pdn);
 	if (err || !udata)
 		return err;
@@ -65,6 +67,8 @@ const struct uapi_definition qhca_ib_pd_defs[] = {
 /* ib_device_ops.alloc_xrcd */
 int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
+	if (qhca_ib_udata_none(udata))
+		return -EOPNOTSUPP;
 	return qhca_aq_create(to_qdev(ibxrcd->device)->qdev,
 			      QHCA_CMD_ALLOC_XRCD, NULL, 0,
 			      &to_qxrcd(ibxrcd)->xrcd);

@@ -503,6 +503,7 @@ int qhca_ib_query_ucontext(struct ib_ucontext *ibuc,
 int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size);
 int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
 			 size_t size);
+int qhca_ib_udata_none(struct ib_udata *udata);
 int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size);
 
 /* clock.c */

@@ -432,7 +432,8 @@ static int qp_create_rss(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	err = qhca_ib_udata_in(udata, &req, sizeof(req));
 	if (err)
 		return err;
-	if (req.comp_mask || req.rx_hash_fields & ~QHCA_HASH_MASK ||
+	if (req.comp_mask || memchr_inv(req.rsvd, 0, sizeof(req.rsvd)) ||
+	    req.rx_hash_fields & ~QHCA_HASH_MASK ||
 	    req.rx_hash_func != QHCA_HASH_TOEPLITZ)
 		return -EOPNOTSUPP;
 	qp->type = QHCA_QPT_RSS;

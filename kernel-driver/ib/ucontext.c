@@ -265,6 +265,15 @@ int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
 	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
 }
 
+/* A verb without a request of ours. 0, or -EOPNOTSUPP if there is one. */
+int qhca_ib_udata_none(struct ib_udata *udata)
+{
+	if (udata && udata->inlen &&
+	    !ib_is_udata_cleared(udata, 0, udata->inlen))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
 /* Answer: as much of @resp as the application has room for. 0 or -EFAULT. */
 int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size)
 {

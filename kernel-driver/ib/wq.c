@@ -117,7 +117,7 @@ struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 	err = qhca_ib_udata_in(udata, &req, sizeof(req));
 	if (err)
 		return ERR_PTR(err);
-	if (req.comp_mask)
+	if (req.comp_mask || req.rsvd[0] || req.rsvd[1])
 		return ERR_PTR(-EOPNOTSUPP);
 	err = wq_check_sizes(dev, attr, &req);
 	if (err)
@@ -235,8 +235,7 @@ int qhca_ib_create_rwq_ind_table(struct ib_rwq_ind_table *ibtbl,
 	__le32 *wqns;
 	int err;
 
-	if (udata && udata->inlen &&
-	    !ib_is_udata_cleared(udata, 0, udata->inlen))
+	if (qhca_ib_udata_none(udata))
 		return -EOPNOTSUPP;
 	if (attr->log_ind_tbl_size > ilog2(QHCA_RQT_WQS_MAX))
 		return -EINVAL;
