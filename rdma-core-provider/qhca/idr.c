@@ -9,36 +9,36 @@
 #include "qhca.h"
 
 /* Enters @obj; ctx->qp_mutex is held.  Returns 0 or ENOMEM. */
-int qhca_table_set(struct qhca_num_table *table, uint32_t num, void *obj)
+int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj)
 {
 	void ***leaf;
 
-	leaf = &table->leaf[(num & QHCA_QPN_MASK) >> QHCA_TABLE_SHIFT];
+	leaf = &idr->leaf[(num & QHCA_QPN_MASK) >> QHCA_IDR_SHIFT];
 	if (!*leaf) {
 		/* Kept until the context goes: pollers may be reading it. */
-		*leaf = calloc(QHCA_TABLE_SIZE, sizeof(**leaf));
+		*leaf = calloc(QHCA_IDR_SIZE, sizeof(**leaf));
 		if (!*leaf)
 			return ENOMEM;
 	}
-	(*leaf)[num & (QHCA_TABLE_SIZE - 1)] = obj;
+	(*leaf)[num & (QHCA_IDR_SIZE - 1)] = obj;
 	return 0;
 }
 
 /* Removes what has the number; ctx->qp_mutex is held. */
-void qhca_table_clear(struct qhca_num_table *table, uint32_t num)
+void qhca_idr_clear(struct qhca_idr *idr, uint32_t num)
 {
 	void **leaf;
 
-	leaf = table->leaf[(num & QHCA_QPN_MASK) >> QHCA_TABLE_SHIFT];
+	leaf = idr->leaf[(num & QHCA_QPN_MASK) >> QHCA_IDR_SHIFT];
 	if (leaf)
-		leaf[num & (QHCA_TABLE_SIZE - 1)] = NULL;
+		leaf[num & (QHCA_IDR_SIZE - 1)] = NULL;
 }
 
-/* Frees the table, when nothing is left in it. */
-void qhca_table_free(struct qhca_num_table *table)
+/* Frees the tables, when nothing is left in it. */
+void qhca_idr_free(struct qhca_idr *idr)
 {
 	unsigned int i;
 
-	for (i = 0; i < QHCA_TABLE_SIZE; i++)
-		free(table->leaf[i]);
+	for (i = 0; i < QHCA_IDR_SIZE; i++)
+		free(idr->leaf[i]);
 }

@@ -12,7 +12,7 @@
 #define QHCA_HUGE_PAGE	(2UL << 20)
 
 /* Maps @len bytes aligned to QHCA_HUGE_PAGE; the rest is given back. */
-static void *qhca_map_aligned(size_t len)
+static void *qhca_queue_buf_map_aligned(size_t len)
 {
 	char *map, *start;
 	size_t head;
@@ -35,9 +35,9 @@ static void *qhca_map_aligned(size_t len)
  * @len: bytes, a multiple of the page size
  * @huge: align it to a huge page and ask for huge pages
  *
- * Returns 0 or a positive error number.  Free with qhca_buf_free().
+ * Returns 0 or a positive error number.  Free with qhca_queue_buf_free().
  */
-int qhca_buf_map(struct qhca_buf_mem *mem, size_t len, bool huge)
+int qhca_queue_buf_map(struct qhca_queue_buf *buf, size_t len, bool huge)
 {
 	size_t map_len = len;
 	void *map;
@@ -45,7 +45,7 @@ int qhca_buf_map(struct qhca_buf_mem *mem, size_t len, bool huge)
 
 	if (huge) {
 		map_len = (len + QHCA_HUGE_PAGE - 1) & ~(QHCA_HUGE_PAGE - 1);
-		map = qhca_map_aligned(map_len);
+		map = qhca_queue_buf_map_aligned(map_len);
 	} else {
 		map = mmap(NULL, len, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -61,16 +61,16 @@ int qhca_buf_map(struct qhca_buf_mem *mem, size_t len, bool huge)
 		munmap(map, map_len);
 		return ret < 0 ? errno : ret;
 	}
-	mem->addr = map;
-	mem->len = len;
-	mem->map_len = map_len;
+	buf->addr = map;
+	buf->len = len;
+	buf->map_len = map_len;
 	return 0;
 }
 
 /* Asks the application's allocator.  Returns 0, or a positive error number. */
-static int qhca_buf_ask(struct qhca_context *ctx, struct qhca_pd *parent,
-			struct qhca_buf_mem *mem, size_t len,
-			enum qhca_resource type, bool *made)
+static int qhca_queue_buf_ask(struct qhca_context *ctx, struct qhca_pd *parent,
+			      struct qhca_queue_buf *buf, size_t len,
+			      enum qhca_resource type, bool *made)
 {
 	void *addr;
 	int ret;
@@ -89,11 +89,11 @@ static int qhca_buf_ask(struct qhca_context *ctx, struct qhca_pd *parent,
 		return ret < 0 ? errno : ret;
 	}
 	memset(addr, 0, len);
-	mem->addr = addr;
-	mem->len = len;
-	mem->map_len = len;
-	mem->owner = parent;
-	mem->type = type;
+	buf->addr = addr;
+	buf->len = len;
+	buf->map_len = len;
+	buf->owner = parent;
+	buf->type = type;
 	*made = true;
 	return 0;
 }
@@ -102,7 +102,7 @@ static int qhca_buf_ask(struct qhca_context *ctx, struct qhca_pd *parent,
  * Allocates zeroed memory for a ring.
  *
  * @parent: parent domain whose allocator is asked first, or NULL; it must
- *	    live until qhca_buf_free()
+ *	    live until qhca_queue_buf_free()
  * @len: bytes, a multiple of the page size
  * @type: what the ring is for
  *
@@ -112,33 +112,33 @@ static int qhca_buf_ask(struct qhca_context *ctx, struct qhca_pd *parent,
  *
  * Returns 0 or a positive error number.
  */
-int qhca_buf_alloc(struct qhca_context *ctx, struct qhca_pd *parent,
-		   struct qhca_buf_mem *mem, size_t len,
-		   enum qhca_resource type)
+int qhca_queue_buf_alloc(struct qhca_context *ctx, struct qhca_pd *parent,
+			 struct qhca_queue_buf *buf, size_t len,
+			 enum qhca_resource type)
 {
 	bool made;
 	int ret;
 
 	if (parent && parent->alloc) {
-		ret = qhca_buf_ask(ctx, parent, mem, len, type, &made);
+		ret = qhca_queue_buf_ask(ctx, parent, buf, len, type, &made);
 		if (ret || made)
 			return ret;
 	}
-	return qhca_buf_map(mem, len, ctx->huge || len >= QHCA_HUGE_PAGE);
+	return qhca_queue_buf_map(buf, len, ctx->huge || len >= QHCA_HUGE_PAGE);
 }
 
 /* Frees what the functions above made; nothing for memory never made. */
-void qhca_buf_free(struct qhca_buf_mem *mem)
+void qhca_queue_buf_free(struct qhca_queue_buf *buf)
 {
-	struct qhca_pd *owner = mem->owner;
+	struct qhca_pd *owner = buf->owner;
 
-	if (!mem->addr)
+	if (!buf->addr)
 		return;
-	ibv_dofork_range(mem->addr, mem->map_len);
+	ibv_dofork_range(buf->addr, buf->map_len);
 	if (owner)
-		owner->free(&owner->ibv_pd, owner->pd_context, mem->addr,
-			    mem->type);
+		owner->free(&owner->ibv_pd, owner->pd_context, buf->addr,
+			    buf->type);
 	else
-		munmap(mem->addr, mem->map_len);
-	memset(mem, 0, sizeof(*mem));
+		munmap(buf->addr, buf->map_len);
+	memset(buf, 0, sizeof(*buf));
 }

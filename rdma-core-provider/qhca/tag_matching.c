@@ -52,11 +52,11 @@ int qhca_tm_make(struct qhca_context *ctx, struct qhca_srq *srq,
 	if (!qhca_ring_size(max_ops, ctx->max_srq_wr, tm->stride,
 			    ctx->page_size, &tm->shift, &len))
 		return EINVAL;
-	ret = qhca_buf_alloc(ctx, srq->parent, &tm->mem, len,
-			     QHCA_RES_SRQ_OPS);
+	ret = qhca_queue_buf_alloc(ctx, srq->parent, &tm->buf, len,
+				   QHCA_RES_SRQ_OPS);
 	if (ret)
 		return ret;
-	tm->ring = tm->mem.addr;
+	tm->ring = tm->buf.addr;
 	return 0;
 }
 
@@ -65,7 +65,7 @@ void qhca_tm_free(struct qhca_tm *tm)
 {
 	if (!tm)
 		return;
-	qhca_buf_free(&tm->mem);
+	qhca_queue_buf_free(&tm->buf);
 	free(tm);
 }
 
@@ -227,7 +227,7 @@ int qhca_post_srq_ops(struct ibv_srq *ibv_srq, struct ibv_ops_wr *wr,
 		}
 	}
 	if (tm->head != head)
-		qhca_ring_db(to_qctx(ibv_srq->context), QHCA_DB_TM, srq->srqn,
+		qhca_db_ring(to_qctx(ibv_srq->context), QHCA_DB_TM, srq->srqn,
 			     0, tm->head);
 	qhca_unlock(&srq->lock);
 	return ret;
