@@ -152,7 +152,9 @@ static void debugfs_show_odp(struct seq_file *m, const char *name,
 }
 #else
 static void debugfs_show_odp(struct seq_file *m, const char *name,
-			     struct qhca_ib_mr *mr) {}
+			     struct qhca_ib_mr *mr)
+{
+}
 #endif
 
 static void *mrs_find(struct seq_file *m, loff_t *pos)

@@ -8,6 +8,7 @@
 #ifndef QHCA_DEBUG_H
 #define QHCA_DEBUG_H
 
+#include <linux/kconfig.h>
 #include <linux/types.h>
 
 #include "qhca_buf_table.h"
@@ -23,11 +24,7 @@ struct qhca_ib_qp;
 struct qhca_ib_srq;
 
 /* For operations that only debug/ has. */
-#ifdef CONFIG_QHCA_DEBUG
-#define qhca_debug_ptr(op)	(op)
-#else
-#define qhca_debug_ptr(op)	NULL
-#endif
+#define qhca_debug_ptr(op)	(IS_ENABLED(CONFIG_QHCA_DEBUG) ? (op) : NULL)
 
 /* diagnose is the state of things now, a dump all that helps to find out why */
 int qhca_debug_device_diagnose(struct devlink_health_reporter *r,
