@@ -82,7 +82,7 @@ void qhca_aq_reap(struct qhca_core *core)
 		qhca_kill(core, why);
 }
 
-/* The device is dead: whoever waits gets -EIO. Any context. */
+/* The device is dead: all waiters get -EIO. Any context. */
 void qhca_aq_abort(struct qhca_core *core)
 {
 	struct qhca_aq *aq = &core->aq;
@@ -133,7 +133,7 @@ static int aq_post(struct qhca_core *core, struct qhca_aq_slot *slot,
 	struct qhca_aq_cmd *cmd;
 
 	spin_lock_irq(&aq->lock);
-	/* who sets the flag takes the lock afterwards, see qhca_aq_abort() */
+	/* the flag's setter takes the lock afterwards, see qhca_aq_abort() */
 	if (qhca_dev_dead(&core->dev)) {
 		spin_unlock_irq(&aq->lock);
 		return -EIO;
@@ -247,7 +247,7 @@ void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj)
 	dev_err(qhca_dma_dev(&core->dev),
 		"command %#x on object %u refused: %d\n", opcode, obj, err);
 	qhca_kill(core, "it keeps an object that has to go");
-	/* somebody else may be at it, and not have reset it yet */
+	/* another CPU may be killing it, and not have reset it yet */
 	while (!qhca_dev_dead(dev))
 		usleep_range(100, 200);
 }
@@ -294,8 +294,8 @@ void qhca_aq_stop(struct qhca_core *core)
 }
 
 /*
- * Make empty rings and tell the device of them; it is disabled, and marked dead
- * as long as it is. 0 or -ENOMEM.
+ * Make empty rings and give them to the device, which is disabled and marked
+ * dead. 0 or -ENOMEM.
  */
 int qhca_aq_start(struct qhca_core *core)
 {

@@ -87,7 +87,7 @@ int qhca_plan_tree(struct qhca_plan *plan, const struct qhca_layout *want)
 	return 0;
 }
 
-/* what one look at the blocks tells */
+/* what one pass over the blocks finds */
 struct plan_block_facts {
 	u64 first_addr;
 	u64 segs;	/* runs of adjacent blocks */

@@ -26,7 +26,7 @@ struct qhca_aq_slot {
 	void *buf;		/* input, then output, QHCA_AQ_MAX_DATA each */
 	dma_addr_t dma;
 	struct qhca_aq_cqe cqe;
-	u64 posted;		/* when, if somebody traces; else 0 */
+	u64 posted;		/* when, if tracing is on; else 0 */
 	u8 opcode;
 	bool pending;		/* posted, no answer yet; under aq.lock */
 	int err;		/* -EIO when the device died under it */
@@ -72,7 +72,7 @@ struct qhca_eq {
 
 enum {
 	QHCA_F_DEAD,		/* no command, no doorbell has effect any more */
-	QHCA_F_KILLED,		/* somebody is making it dead, or has */
+	QHCA_F_KILLED,		/* being declared dead, or declared */
 	QHCA_F_STARTED,		/* qhca_hw_start() succeeded */
 };
 

@@ -69,7 +69,7 @@ bool qhca_dev_check_alive(struct qhca_dev *dev)
 	else if (status & QHCA_STATUS_FATAL)
 		qhca_kill(core, "it reports a fatal error");
 	else if (!(status & QHCA_STATUS_READY))
-		qhca_kill(core, "somebody has reset it");
+		qhca_kill(core, "it was reset from outside");
 	else
 		return true;
 	return false;
@@ -83,13 +83,13 @@ void qhca_device_fatal_work(struct work_struct *work)
 
 	core->client->dead(&core->dev);
 	blocking_notifier_call_chain(&core->events, eqe.type, &eqe);
-	/* only now: recovering takes away who has to hear of it */
+	/* only now: recovery removes those who must hear of it */
 	qhca_health_report(&core->dev, QHCA_REPORT_DEVICE);
 }
 
 /*
- * Whoever is in a client's event() or dead(), or found the device dead, is
- * through when this returns. Sleeps.
+ * Wait for a client's event() and dead() to return, and for the work that
+ * follows a death. Sleeps.
  */
 void qhca_dev_flush_events(struct qhca_dev *dev)
 {
@@ -183,7 +183,7 @@ int qhca_device_start(struct qhca_core *core)
 	err = device_enable(core);
 	if (err)
 		goto err_irq;
-	/* only now: until it is ready, whoever looks would declare it dead */
+	/* only now: before it is ready a check would declare it dead */
 	clear_bit(QHCA_F_DEAD, &core->flags);
 	clear_bit(QHCA_F_KILLED, &core->flags);
 	err = device_query_caps(core);
@@ -284,12 +284,12 @@ int qhca_device_wake(struct qhca_core *core)
 }
 
 /**
- * qhca_recover - reset a device that is dead, and start all anew
+ * qhca_recover - reset a dead device and start it again
  * @core: adapter; if it works nothing happens
  *
  * For RDMA users it goes and comes. Not in an interrupt, not under rtnl.
  *
- * Return: 0; -EBUSY (somebody else has stopped it and will start it), -ENODEV
+ * Return: 0; -EBUSY (stopped for a reset or sleep that will start it), -ENODEV
  * (its registers do not answer), or why it does not start.
  */
 int qhca_recover(struct qhca_core *core)

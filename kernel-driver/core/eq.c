@@ -30,7 +30,7 @@ static struct qhca_eqe *eq_peek(struct qhca_eq *eq)
 	return eqe;
 }
 
-/* Tell the device how far we are and ask for the next event. */
+/* Publish the consumer index and ask for the next event. */
 static void eq_arm(struct qhca_eq *eq)
 {
 	qhca_db_ring(&eq->core->dev, QHCA_DB_EQ, eq->eqn, QHCA_DB_EQ_ARM,
@@ -64,7 +64,7 @@ static irqreturn_t eq_async_thread(int irq, void *data)
 		WRITE_ONCE(eq->cons, eq->cons + 1);
 		eq->events++;
 		if (copy.type == QHCA_EV_DEVICE_FATAL) {
-			/* tells everyone by itself */
+			/* which notifies everyone */
 			qhca_kill(core, "device reports a fatal error");
 			continue;
 		}
@@ -176,7 +176,7 @@ void qhca_cq_unregister(struct qhca_dev *dev, struct qhca_core_cq *cq)
 
 	xa_erase_irq(&core->cqs, cq->cqn);
 	synchronize_irq(eq->irq);
-	/* whoever rescues events from now on does not find the CQ */
+	/* a rescue from now on does not find the CQ */
 	mutex_lock(&eq->rescue_lock);
 	mutex_unlock(&eq->rescue_lock);
 }
@@ -259,7 +259,7 @@ void qhca_irq_free(struct qhca_core *core)
 {
 	u32 i;
 
-	/* whoever still waits for a command looks for itself */
+	/* callers that still wait for a command poll */
 	WRITE_ONCE(core->aq.use_irq, false);
 	for (i = core->num_irqs; i-- > 0;) {
 		struct qhca_eq *eq = &core->eqs[i];

@@ -2,8 +2,8 @@
 /*
  * devlink health: what is wrong with the adapter, and mending it.
  *
- * Whoever finds something wrong sets a bit, in any context; a work item tells
- * devlink, which takes a dump and recovers, as the administrator has set it.
+ * An error sets a bit, in any context; a work item reports it to devlink, which
+ * takes a dump and recovers, as the administrator has set it.
  * Recovering takes devlink's lock first, then life_lock, then rtnl: nobody may
  * wait for the work item while holding one of these.
  */
@@ -74,7 +74,7 @@ static void health_work(struct work_struct *work)
 }
 
 /**
- * qhca_health_well - the device has been started anew
+ * qhca_health_well - the device has been started again
  * @core: adapter
  *
  * Nothing of what was wrong before is wrong any more.
@@ -116,7 +116,7 @@ static bool health_eq_hangs(struct qhca_eq *eq)
 	return hangs;
 }
 
-/* What no interrupt tells: a device that is not well, a lost interrupt. */
+/* What no interrupt reports: a device that is not well, a lost interrupt. */
 static void health_watch(struct work_struct *work)
 {
 	struct qhca_health *h = container_of(to_delayed_work(work),
@@ -275,7 +275,7 @@ static int health_create_reporters(struct qhca_core *core)
 	return err;
 }
 
-/* Prepare what reports need; nothing is told before qhca_health_init(). */
+/* Prepare what reports need; devlink gets none before qhca_health_init(). */
 void qhca_health_setup(struct qhca_core *core)
 {
 	struct qhca_health *h = &core->health;

@@ -15,8 +15,8 @@ struct qhca_core;
 /**
  * struct qhca_health - health of an adapter
  * @reporter: devlink's, by QHCA_REPORT_*
- * @work: tells devlink what is pending, which also recovers
- * @watch: looks from time to time for what nobody would tell
+ * @work: reports what is pending to devlink, which also recovers
+ * @watch: polls for what no interrupt reports
  * @pending: bit per reporter
  * @up: devlink is registered
  * @why: of the last death

@@ -261,7 +261,7 @@ static struct pci_driver qhca_pci_driver = {
 	.driver.pm = pm_sleep_ptr(&qhca_pm_ops),
 };
 
-/* Bind to adapters; @client is told of each. 0 or an error. */
+/* Bind to adapters; each calls @client. 0 or an error. */
 int qhca_core_register(const struct qhca_client *client)
 {
 	pci_client = client;

@@ -47,7 +47,7 @@ struct dentry *qhca_debug_dir(struct qhca_dev *dev);
 
 /* ------------------------------------------------------ buffer tables -- */
 
-/* What there is to tell of a buffer table, and in which order. */
+/* One field of a buffer table's form. */
 struct qhca_debug_field {
 	const char *name;
 	const char *text;	/* or NULL: a number */

@@ -150,7 +150,7 @@ static void dump_stats(struct qhca_core *core, struct devlink_fmsg *m)
 	__le64 hw[QHCA_STAT_COUNT];
 	int i;
 
-	/* a dead device does not tell */
+	/* not from a dead device */
 	if (qhca_aq_query(&core->dev, QHCA_CMD_QUERY_STATS, 0, hw, sizeof(hw)))
 		return;
 	devlink_fmsg_pair_nest_start(m, "statistics");

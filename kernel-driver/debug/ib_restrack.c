@@ -117,7 +117,7 @@ static int restrack_fill_ring(struct sk_buff *msg, const char *prefix,
 	return restrack_fill_buf(msg, prefix, &wq->buf);
 }
 
-/* What the device has to say; nothing of one that is dead. */
+/* The device's context; none of a dead one. */
 static bool restrack_query(struct ib_device *ibdev, u8 opcode, u32 num,
 			   void *ctx, u32 size)
 {

@@ -6,7 +6,7 @@
 
 /*
  * Where a page fault is only a delay. UC and UD lose messages that come while
- * one waits, so they are told for sending only.
+ * one waits, so they are reported for sending only.
  */
 static void device_odp_caps(struct ib_odp_caps *caps, bool xrc)
 {
@@ -148,7 +148,7 @@ void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str)
 		 (v >> 16) & 0xff, v & 0xffff);
 }
 
-/* What stands in struct ib_device itself; before registering. */
+/* The fields of struct ib_device itself; before registering. */
 void qhca_ib_init_attrs(struct qhca_ib_dev *dev)
 {
 	struct ib_device *ibdev = &dev->ibdev;

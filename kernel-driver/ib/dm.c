@@ -47,7 +47,7 @@ static void dm_give_pages(struct qhca_ib_dev *dev, unsigned long first,
 	mutex_unlock(&dev->dm_lock);
 }
 
-/* Nobody sees what the owner before left there. */
+/* Nothing of the previous owner is left to see. */
 static int dm_clear(struct qhca_ib_dev *dev, phys_addr_t phys, size_t len)
 {
 	void __iomem *p;

@@ -111,7 +111,7 @@ static void event_port(struct qhca_ib_dev *dev, enum ib_event_type type)
 	ib_dispatch_event(&ev);
 }
 
-/* To those who use the ib_device, if there is one, and once. */
+/* Tell users of the ib_device, if there is one, and once. */
 static void event_tell_fatal(struct qhca_ib_dev *dev)
 {
 	if (READ_ONCE(dev->registered) && !atomic_xchg(&dev->fatal_told, 1))
@@ -140,7 +140,7 @@ static void event_device_fatal(struct qhca_ib_dev *dev)
 	struct qhca_ib_qp *qp;
 	unsigned long n;
 
-	/* before anybody is told, who may then look */
+	/* before anybody is told, and looks */
 	qhca_ib_status_gone(dev);
 	smp_mb();	/* dead before registered; see qhca_ib_events_start() */
 	event_tell_fatal(dev);
@@ -149,7 +149,7 @@ static void event_device_fatal(struct qhca_ib_dev *dev)
 	 * the device will not wake them, and nobody need take it away.
 	 */
 	event_call_cqs(dev, true);
-	/* who drains a QP on an SRQ waits for this */
+	/* draining a QP on an SRQ waits for this */
 	xa_for_each(&dev->qps, n, qp) {
 		bool kernel_srq;
 
@@ -278,7 +278,7 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 
 /*
  * The ib_device is registered. It may have looked at the port, and then the
- * port changed, when nothing could be told yet: that is told now.
+ * port changed before events could be sent: send it now.
  */
 void qhca_ib_events_start(struct qhca_ib_dev *dev)
 {

@@ -231,7 +231,7 @@ static void qhca_ib_free_dev(struct qhca_ib_dev *dev)
 	xa_destroy(&dev->mrs);
 	xa_destroy(&dev->wqs);
 	dma_pool_destroy(dev->dbrecs);
-	/* who has it mapped keeps it */
+	/* processes that have it mapped keep it */
 	free_page((unsigned long)dev->status);
 	qhca_ib_dm_exit(dev);
 	qhca_ib_counters_exit(dev);

@@ -21,7 +21,7 @@ static int mcast_cmd(struct ib_qp *ibqp, u8 opcode, const union ib_gid *gid)
  * @gid: multicast GID; IPv4 groups are v4-mapped
  * @lid: means nothing on Ethernet
  *
- * Who joins by rdma_cm has told the net_device too (IGMP, MLD).
+ * rdma_cm tells the net_device too (IGMP, MLD).
  *
  * Return: 0, also if it is attached already; -EINVAL for a GID that is no
  * group or a QP that is not UD; -ENOMEM when the device is full; -EIO.

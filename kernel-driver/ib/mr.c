@@ -289,7 +289,7 @@ static void mr_swap(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
  * @udata: asks for nothing
  *
  * All of it happens in the device in one step; on an error nothing has. Rights
- * to write to memory that was pinned for reading pin it anew.
+ * to write to memory that was pinned for reading pin it again.
  *
  * Return: NULL: done, in place; -EBUSY (memory windows are bound), -EINVAL,
  * -EOPNOTSUPP (on-demand paging; a dma-buf that is to be written), -ENOMEM, or

@@ -225,7 +225,7 @@ err:
 	return err;
 }
 
-/* Nobody maps pages any more; those that are there go. */
+/* No more pages are mapped; free those that are. */
 static void odp_free(struct qhca_ib_odp *odp)
 {
 	if (odp->implicit)
@@ -287,7 +287,7 @@ int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length, u64 iova,
 	return 0;
 }
 
-/* The MR has got its key, and nobody else knows it yet. */
+/* The MR has its key, which nobody else knows yet. */
 void qhca_ib_odp_set_key(struct qhca_ib_mr *mr)
 {
 	if (mr->odp)

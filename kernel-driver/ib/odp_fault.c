@@ -3,7 +3,7 @@
  * Page faults of the device, and advice of the application.
  *
  * Each QP has a work item of its own on an unbound workqueue: one that waits
- * for a page from the disk keeps nobody else waiting.
+ * for a page from the disk does not hold up the others.
  */
 #include <linux/slab.h>
 #include <rdma/restrack.h>
@@ -35,7 +35,7 @@ static struct qhca_ib_odp *odp_get_by_key(struct qhca_ib_dev *dev, u32 key,
 	return odp;
 }
 
-/* Provide what the device asks for; 0 also if it shall just ask again. */
+/* Provide what the device asks for; 0 also if it should ask again. */
 static int odp_provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
 {
 	u64 addr = le64_to_cpu(f->addr), len = le64_to_cpu(f->len);

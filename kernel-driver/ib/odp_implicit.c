@@ -17,7 +17,7 @@
  * struct qhca_odp_child - a piece of an implicit MR
  * @range: its memory; @range.entries is the table
  * @dma: DMA address of the table
- * @users: who maps pages right now; under odp->lock
+ * @users: mappers of pages right now; under odp->lock
  * @dead: not in the tree any more; under umem_mutex
  * @gone: frees it when it is empty; holds a reference of the MR while queued
  */
@@ -286,7 +286,7 @@ int qhca_odp_implicit_init(struct qhca_ib_odp *odp, struct qhca_buf *desc,
 	return 0;
 }
 
-/* Nobody uses the MR, and no work for it is queued. */
+/* The MR is unused, and no work for it is queued. */
 void qhca_odp_implicit_free(struct qhca_ib_odp *odp)
 {
 	struct qhca_odp_middle *m;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Protection domains and XRC domains: to the device both are numbers. The core
- * keeps the list of target QPs in an XRC domain and who has opened them.
+ * keeps the list of target QPs in an XRC domain and their openers.
  */
 #include "qhca_ib.h"
 
 #define UVERBS_MODULE_NAME qhca_ib
 #include <rdma/uverbs_named_ioctl.h>
 
-/* ib_device_ops.alloc_pd; applications are told the number */
+/* ib_device_ops.alloc_pd; applications get the number */
 int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);

@@ -274,7 +274,7 @@ static int poll_dead(struct qhca_ib_cq *cq, int num, struct ib_wc *wc)
 	return n;
 }
 
-/* True if poll_dead() has something to tell; under cq->lock. */
+/* True if poll_dead() would return something; under cq->lock. */
 bool qhca_ib_cq_has_flush(struct qhca_ib_cq *cq)
 {
 	struct qhca_ib_qp *qp;

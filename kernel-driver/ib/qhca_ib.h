@@ -67,7 +67,7 @@
  * @next_key: low byte of the next key
  * @events: asynchronous events of the device
  * @netdev_nb: carrier and state of the net_device
- * @port_active: the state last told by an event, or to be told; under rtnl
+ * @port_active: the state last reported by an event, or to be; under rtnl
  * @port_changed: @port_active has changed before @registered; under rtnl
  * @registered: the ib_device may get events; set and cleared under rtnl, or
  *	when no event of the net_device can come

@@ -181,7 +181,7 @@ int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp QHCA_COUNTER_PORT_PARAM)
 	mutex_lock(&dev->counters_lock);
 	s = qp->stats;
 	if (s) {
-		/* a dead device has no more to tell */
+		/* a dead device reports nothing more */
 		qp_counter_fold(dev, s);
 		list_del(&s->list);
 		qp->stats = NULL;

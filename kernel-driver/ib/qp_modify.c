@@ -143,7 +143,7 @@ static int qp_query_qpc(struct qhca_ib_qp *qp, struct qhca_qpc *qpc)
 }
 
 /*
- * The state to start from. The device changes it by itself on errors; what it
+ * The state to start from. The device changes it on errors; what it
  * has counts when the consumer names a state.
  */
 static int qp_current_state(struct qhca_ib_qp *qp,

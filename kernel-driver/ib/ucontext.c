@@ -215,7 +215,7 @@ void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(map);
 }
 
-/* Tell all contexts, for ever. What the device has completed can be polled. */
+/* Tell all contexts, for good. What the device has completed can be polled. */
 void qhca_ib_status_gone(struct qhca_ib_dev *dev)
 {
 	/* CQEs written before, by the device or its reset, are seen before */
@@ -224,7 +224,7 @@ void qhca_ib_status_gone(struct qhca_ib_dev *dev)
 
 /*
  * ib_device_ops.disassociate_ucontext: the core has taken the doorbell pages
- * out of the processes by itself. The objects of the context are gone, so no
+ * out of the processes. The objects of the context are gone, so no
  * CQE comes any more.
  */
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc)

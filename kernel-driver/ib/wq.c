@@ -154,7 +154,7 @@ err_bufs:
  * @mask: IB_WQ_STATE, IB_WQ_CUR_STATE, IB_WQ_FLAGS
  * @udata: unused
  *
- * The device has the last word on transitions: it changes the state by itself
+ * The device has the last word on transitions: it also changes the state
  * on errors.
  *
  * Return: 0, -EINVAL, -EOPNOTSUPP (flags), -EIO.

@@ -128,7 +128,7 @@ struct qhca_buf_table {
  * @first: byte offset of the buffer in the first block
  * @len: bytes of the buffer
  * @want: layout; NULL for the driver's choice.  Its page_shift is checked
- *	against @blocks->page_shift: who iterates chooses the page size.
+ *	against @blocks->page_shift: the iterator chooses the page size.
  *
  * Sleeps.  The table must live until the object that uses it is destroyed.
  *

@@ -312,7 +312,7 @@ struct qhca_reporter {
  * @destroy: undo @create, whether the device works or not
  * @pause: stop all use of the device before a reset, until @resume
  * @resume: the device was reset and works. 0 or an error
- * @event: an asynchronous event, before those who registered hear of it; in
+ * @event: an asynchronous event, before the registered notifiers; in
  *	the thread that takes events
  * @dead: the device is dead
  *

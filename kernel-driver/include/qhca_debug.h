@@ -95,7 +95,7 @@ void qhca_debug_layout(struct qhca_dev *dev, u8 scope, struct qhca_layout *l);
 void qhca_ib_debug_create(struct qhca_ib_dev *dev);
 void qhca_ib_debug_destroy(struct qhca_ib_dev *dev);
 
-/* Objects; when the last returns nobody reads the files any more. */
+/* Objects; after the last call no reader is left in the files. */
 void qhca_ib_debug_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
 void qhca_ib_debug_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq);
 void qhca_ib_debug_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq);

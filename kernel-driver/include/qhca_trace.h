@@ -59,7 +59,7 @@ TRACE_EVENT(qhca_aq_cmd,
 /*
  * The answer to a command was taken from the ring, or, with err -EIO and no
  * status, given up as the device is dead. ns: since the doorbell, 0 if the
- * event was not on then. Who waited runs next.
+ * event was not on then. The waiter runs next.
  */
 TRACE_EVENT(qhca_aq_done,
 	TP_PROTO(const struct qhca_core *core, const struct qhca_aq_slot *slot,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* ethtool: what the net_device tells of itself and lets change. */
+/* ethtool: what the net_device reports and lets change. */
 #include <linux/ethtool.h>
 #include <linux/log2.h>
 

@@ -182,12 +182,12 @@ static void netdev_tx_timeout(struct net_device *netdev, unsigned int queue)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
-	netdev_warn(netdev, "sending hangs: %u posted, %u told, %u done\n",
+	netdev_warn(netdev, "transmit timeout: %u posted, %u rung, %u completed\n",
 		    priv->txq.prod, priv->txq.rung, priv->txq.cons);
 	qhca_health_report(priv->dev, QHCA_NETDEV_REPORT_TX);
 }
 
-/* Make the queues anew, if there are any. 0 or an error. Takes rtnl. */
+/* Recreate the queues, if there are any. 0 or an error. Takes rtnl. */
 int qhca_netdev_remake(struct qhca_dev *dev)
 {
 	struct qhca_netdev *priv = netdev_priv(dev->netdev);
@@ -252,7 +252,7 @@ static void netdev_event(struct qhca_dev *dev, const struct qhca_eqe *eqe)
 		tx = true;
 		fallthrough;
 	case QHCA_EV_ETH_RQ_ERR:
-		/* the device stopped a queue for good: make them anew */
+		/* the device stopped a queue for good: recreate them */
 		netdev_err(netdev, "%s queue %u stopped, syndrome %#x\n",
 			   tx ? "send" : "receive", le32_to_cpu(eqe->obj),
 			   eqe->syndrome);
@@ -346,7 +346,7 @@ static void netdev_destroy(struct qhca_dev *dev)
 	if (netdev->reg_state == NETREG_REGISTERED)
 		unregister_netdev(netdev);
 	WRITE_ONCE(dev->netdev, NULL);
-	/* whoever has seen the pointer is through */
+	/* wait for handlers that have seen the pointer */
 	qhca_dev_flush_events(dev);
 	cancel_work_sync(&priv->rx_mode_work);
 	cancel_work_sync(&priv->link_work);

@@ -37,7 +37,7 @@ struct qhca_tx_seg {
 
 struct qhca_tx_buf {
 	struct sk_buff *skb;
-	u32 bytes;		/* as told to BQL */
+	u32 bytes;		/* as reported to BQL */
 	u16 nsegs;
 };
 

@@ -52,7 +52,7 @@ enum qhca_resource {
 /* Memory of a ring: whole pages of its own, pinned by the kernel. */
 struct qhca_queue_buf {
 	void			*addr;
-	size_t			len;		/* what the kernel is told */
+	size_t			len;		/* what the kernel is given */
 	size_t			map_len;	/* what is mapped */
 	struct qhca_pd		*owner;		/* its allocator made it */
 	enum qhca_resource	type;
@@ -384,7 +384,7 @@ void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq);
 int qhca_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 int qhca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci);
-/* UD receives tell who sent; others 0. */
+/* The sender of a UD receive; others 0. */
 static inline uint32_t qhca_cqe_src_qp(const struct qhca_cqe *cqe)
 {
 	if ((le16toh(cqe->flags) & QHCA_CQE_F_SRQN) ||

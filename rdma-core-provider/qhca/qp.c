@@ -287,7 +287,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (ret)
 		goto err;
-	/* The command has set the mask anew. */
+	/* The command has set the mask again. */
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp->vqp.comp_mask |= VERBS_QP_EX;
 	attr->cap = qp->cap;

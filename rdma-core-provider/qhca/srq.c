@@ -26,7 +26,7 @@ int qhca_srq_list_init(struct qhca_srq *srq)
 
 /*
  * Puts a WQE back into the free list; the lock is held.  A number the device
- * made up, or told twice, would spoil the list, so it is ignored.
+ * made up, or sent twice, would spoil the list, so it is ignored.
  */
 void qhca_srq_give_back_locked(struct qhca_srq *srq, uint32_t number)
 {

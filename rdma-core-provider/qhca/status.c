@@ -41,7 +41,7 @@ void qhca_status_unmap(struct qhca_context *ctx)
 
 /*
  * A CQ was found empty, and then the device gone.  Returns EIO, or 0 if there
- * is a CQE all the same: those written in between come first.
+ * is still a CQE: those written in between come first.
  */
 int qhca_cq_gone(struct qhca_cq *cq)
 {

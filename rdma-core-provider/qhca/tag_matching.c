@@ -81,7 +81,7 @@ static void qhca_tm_release(struct qhca_tm *tm, uint32_t handle)
 	uint32_t num = QHCA_TM_NUM(handle);
 	struct qhca_tm_entry *entry = &tm->entry[num];
 
-	/* A handle the device made up, or told twice, would spoil the list. */
+	/* A handle made up by the device, or sent twice, would spoil the list. */
 	if (num >= tm->max_tags || entry->next != QHCA_SRQ_BUSY ||
 	    entry->handle != handle)
 		return;
