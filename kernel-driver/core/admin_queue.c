@@ -45,11 +45,11 @@ static bool aq_reap_one(struct qhca_core *core, const char **why)
 {
 	struct qhca_aq *aq = &core->aq;
 	struct qhca_aq_cqe *cqe = &aq->cq[aq->cons & (QHCA_AQ_DEPTH - 1)];
-	u8 phase = !((aq->cons >> QHCA_AQ_SHIFT) & 1);
 	struct qhca_aq_slot *slot;
 	u16 id;
 
-	if (aq->cons == aq->prod || (READ_ONCE(cqe->phase) & 1) != phase)
+	if (aq->cons == aq->prod ||
+	    !qhca_phase_ok(READ_ONCE(cqe->phase), aq->cons, QHCA_AQ_SHIFT))
 		return false;
 	dma_rmb();	/* the rest of the entry is as old as the phase */
 	aq->cons++;

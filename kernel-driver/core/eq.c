@@ -24,7 +24,7 @@ static struct qhca_eqe *eq_peek(struct qhca_eq *eq)
 	struct qhca_eqe *eqe;
 
 	eqe = qhca_queue_buf_ptr(&eq->buf, slot * sizeof(*eqe));
-	if ((READ_ONCE(eqe->phase) & 1) == ((cons >> eq->shift) & 1))
+	if (!qhca_phase_ok(READ_ONCE(eqe->phase), cons, eq->shift))
 		return NULL;
 	dma_rmb();	/* the rest of the entry is as old as the phase */
 	return eqe;

@@ -218,11 +218,9 @@ static int health_info_get(struct devlink *devlink,
 			   struct netlink_ext_ack *extack)
 {
 	struct qhca_devlink *priv = devlink_priv(devlink);
-	u32 v = priv->core->dev.caps.fw_version;
 	char text[32];
 
-	snprintf(text, sizeof(text), "%u.%u.%u", v >> 24, (v >> 16) & 0xff,
-		 v & 0xffff);
+	qhca_fw_version(&priv->core->dev, text, sizeof(text));
 	return devlink_info_version_running_put(req,
 						DEVLINK_INFO_VERSION_GENERIC_FW,
 						text);

@@ -142,10 +142,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 /* ib_device_ops.get_dev_fw_str: "major.minor.patch" */
 void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str)
 {
-	u32 v = to_qdev(ibdev)->qdev->caps.fw_version;
-
-	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", v >> 24,
-		 (v >> 16) & 0xff, v & 0xffff);
+	qhca_fw_version(to_qdev(ibdev)->qdev, str, IB_FW_VERSION_NAME_MAX);
 }
 
 /* The fields of struct ib_device itself; before registering. */

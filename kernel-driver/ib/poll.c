@@ -16,7 +16,7 @@ static struct qhca_cqe *poll_cq_entry(struct qhca_ib_cq *cq, u32 index)
 	struct qhca_cqe *cqe;
 
 	cqe = qhca_queue_buf_ptr(&cq->buf.kbuf, (size_t)slot * sizeof(*cqe));
-	if (!qhca_cq_phase_ok(READ_ONCE(cqe->phase), index, cq->shift))
+	if (!qhca_phase_ok(READ_ONCE(cqe->phase), index, cq->shift))
 		return NULL;
 	dma_rmb();	/* the rest of the CQE is as old as its phase */
 	return cqe;
@@ -166,15 +166,19 @@ struct retired {
 
 /*
  * Tell the device that the CQEs before @ci have been read, and only then give
- * back their WQEs: whoever posts to one must find room for its completion.
+ * back their WQEs: a WQE that can be posted must have room for its completion.
  */
 static void poll_cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
 {
 	poll_set_ci(cq, ci);
-	if (done->sq)
-		smp_store_release(&done->qp->sq.tail, done->sq_tail); /* post_ring_full() */
-	if (done->rq)
-		smp_store_release(&done->qp->rq.tail, done->rq_tail); /* post_ring_full() */
+	if (done->sq) {
+		/* pairs with post_ring_full() */
+		smp_store_release(&done->qp->sq.tail, done->sq_tail);
+	}
+	if (done->rq) {
+		/* pairs with post_ring_full() */
+		smp_store_release(&done->qp->rq.tail, done->rq_tail);
+	}
 	if (done->srq)
 		qhca_ib_srq_free_wqe(done->srq, done->srq_wqe);
 	memset(done, 0, sizeof(*done));

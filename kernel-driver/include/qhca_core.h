@@ -19,6 +19,7 @@
 #include <rdma/qhca-hw.h>
 
 #include "qhca_buf_table.h"
+#include "qhca_ring.h"
 
 /* No io-64-nonatomic here: the device ignores the halves of a doorbell. */
 #ifndef CONFIG_64BIT
@@ -93,6 +94,15 @@ struct qhca_dev {
 static inline struct device *qhca_dma_dev(const struct qhca_dev *dev)
 {
 	return &dev->pdev->dev;
+}
+
+/* the version of the firmware as text: "major.minor.patch" */
+static inline void qhca_fw_version(const struct qhca_dev *dev, char *text,
+				   size_t size)
+{
+	u32 v = dev->caps.fw_version;
+
+	snprintf(text, size, "%u.%u.%u", v >> 24, (v >> 16) & 0xff, v & 0xffff);
 }
 
 /* the auxiliary device; qhca_ib gets at it with container_of() */

@@ -82,7 +82,7 @@ struct qhca_cqe *qhca_net_cq_next(struct qhca_net_cq *cq)
 	struct qhca_cqe *cqe;
 
 	cqe = qhca_queue_buf_ptr(&cq->buf, slot * sizeof(*cqe));
-	if ((READ_ONCE(cqe->phase) & 1) == ((cq->cons >> cq->shift) & 1))
+	if (!qhca_phase_ok(READ_ONCE(cqe->phase), cq->cons, cq->shift))
 		return NULL;
 	dma_rmb();	/* the rest of the entry is as old as the phase */
 	cq->cons++;

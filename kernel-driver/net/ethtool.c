@@ -15,13 +15,11 @@ static void ethtool_get_drvinfo(struct net_device *netdev,
 				struct ethtool_drvinfo *info)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
-	u32 v = priv->dev->caps.fw_version;
 
 	strscpy(info->driver, QHCA_DRV_NAME, sizeof(info->driver));
 	strscpy(info->bus_info, pci_name(priv->dev->pdev),
 		sizeof(info->bus_info));
-	snprintf(info->fw_version, sizeof(info->fw_version), "%u.%u.%u",
-		 v >> 24, v >> 16 & 0xff, v & 0xffff);
+	qhca_fw_version(priv->dev, info->fw_version, sizeof(info->fw_version));
 }
 
 static int ethtool_get_link_ksettings(struct net_device *netdev,

@@ -95,7 +95,6 @@ struct qhca_netdev {
 	struct qhca_coalesce tx_coalesce;
 	struct qhca_coalesce rx_coalesce;
 	u32 speed;			/* Mb/s */
-	u32 fw_version;
 	struct work_struct rx_mode_work;
 	struct work_struct link_work;
 	struct work_struct stats_work;

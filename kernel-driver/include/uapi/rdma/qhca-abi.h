@@ -50,7 +50,7 @@ struct qhca_status_page {
 /* alloc_pd */
 struct qhca_alloc_pd_resp {
 	__u32	pdn;
-	__u32	rsvd;
+	__u32	comp_mask;	/* 0 */
 };
 
 /* create_cq */
