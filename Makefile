@@ -112,7 +112,7 @@ test-provider: $(call built,root) ## Unit tests of the provider (seconds)
 	@lab/build-provider
 	$(IN_ROOT) $(MAKE) -C tests/provider check
 
-test-driver: $(call built,root) ## Unit tests of the driver, its parts, its build without debugging
+test-driver: $(call built,root) ## Unit tests of the driver, and its parts (seconds)
 	@lab/build-driver
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 

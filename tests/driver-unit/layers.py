@@ -5,7 +5,7 @@
 layers.py DRIVER OBJECTS...
 
 DRIVER is the folder of the sources; each of OBJECTS has the objects of a build in the
-same folders. Says what is wrong and fails, or says what was checked.
+same folders, with debug/ or without. Says what is wrong and fails, or says what was checked.
 """
 
 import re
