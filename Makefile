@@ -113,7 +113,8 @@ test-provider: $(call built,root) ## Unit tests of the provider (seconds)
 	@lab/build/build-provider
 	$(IN_ROOT) $(MAKE) -C tests/provider check
 
-test-driver: $(call built,root) ## Unit tests of the driver's encoders (seconds)
+test-driver: $(call built,root) ## Unit tests of the driver, and its parts (seconds)
+	@lab/build-driver
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
 .PHONY: check-style driver-newest

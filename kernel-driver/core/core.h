@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Private to qhca.ko. */
+/* Private to this folder, and to debug/. */
 #ifndef QHCA_CORE_PRIV_H
 #define QHCA_CORE_PRIV_H
 
@@ -15,8 +15,6 @@
 #include "qhca_compat.h"
 #include "qhca_core.h"
 
-#define QHCA_DRV_NAME		"qhca"
-
 /* ------------------------------------------------------- admin queue -- */
 
 #define QHCA_AQ_SHIFT		5
@@ -28,7 +26,7 @@ struct qhca_aq_slot {
 	void *buf;		/* input, then output, QHCA_AQ_MAX_DATA each */
 	dma_addr_t dma;
 	struct qhca_aq_cqe cqe;
-	u64 posted;		/* when, if somebody traces; else 0 */
+	u64 posted;		/* when, if tracing is on; else 0 */
 	u8 opcode;
 	bool pending;		/* posted, no answer yet; under aq.lock */
 	int err;		/* -EIO when the device died under it */
@@ -54,7 +52,7 @@ struct qhca_aq {
 
 struct qhca_eq {
 	struct qhca_core *core;
-	struct qhca_kbuf buf;
+	struct qhca_queue_buf buf;
 	u32 eqn;
 	u32 cons;
 	u8 shift;
@@ -74,7 +72,7 @@ struct qhca_eq {
 
 enum {
 	QHCA_F_DEAD,		/* no command, no doorbell has effect any more */
-	QHCA_F_KILLED,		/* somebody is making it dead, or has */
+	QHCA_F_KILLED,		/* being declared dead, or declared */
 	QHCA_F_STARTED,		/* qhca_hw_start() succeeded */
 };
 
@@ -90,13 +88,12 @@ struct qhca_core {
 	struct blocking_notifier_head events;
 	struct work_struct fatal_work;
 	struct devlink *devlink;
+	const struct qhca_client *client;	/* the net_device */
 	struct qhca_health health;
 	struct mutex life_lock;	/* all of start and stop; after devlink's */
 	bool enabled;		/* pci_enable_device() is to be undone */
 	bool off;		/* stopped for a reset or for sleep; under life_lock */
 	struct qhca_adev *adev;
-	struct mutex layout_lock;	/* protects layout */
-	struct qhca_layout layout;
 };
 
 static inline struct qhca_core *qhca_to_core(struct qhca_dev *dev)
@@ -104,17 +101,24 @@ static inline struct qhca_core *qhca_to_core(struct qhca_dev *dev)
 	return dev->core;
 }
 
-static inline struct device *qhca_dma_dev(struct qhca_core *core)
-{
-	return &core->dev.pdev->dev;
-}
-
-/* pci.c */
+/* device.c */
 void qhca_kill(struct qhca_core *core, const char *why);
-bool qhca_check_alive(struct qhca_core *core);
 int qhca_recover(struct qhca_core *core);
+int qhca_device_start(struct qhca_core *core);
+void qhca_device_stop(struct qhca_core *core);
+void qhca_device_quiesce(struct qhca_core *core);
+int qhca_device_wake(struct qhca_core *core);
+void qhca_device_fatal_work(struct work_struct *work);
 
-/* aq.c */
+/* bar.c */
+int qhca_map_bars(struct qhca_core *core);
+void qhca_unmap_bars(struct qhca_core *core);
+
+/* auxiliary.c */
+int qhca_adev_add(struct qhca_core *core);
+void qhca_adev_del(struct qhca_core *core);
+
+/* admin_queue.c */
 void qhca_aq_init(struct qhca_core *core);
 int qhca_aq_start(struct qhca_core *core);
 void qhca_aq_stop(struct qhca_core *core);
@@ -128,25 +132,5 @@ int qhca_eqs_init(struct qhca_core *core);
 void qhca_eqs_free(struct qhca_core *core);
 bool qhca_eq_waits(struct qhca_eq *eq);
 void qhca_eq_rescue(struct qhca_eq *eq);
-
-/* netdev.c */
-int qhca_netdev_create(struct qhca_core *core);
-void qhca_netdev_destroy(struct qhca_core *core);
-void qhca_netdev_pause(struct qhca_core *core);
-int qhca_netdev_resume(struct qhca_core *core);
-void qhca_netdev_link(struct qhca_core *core);
-void qhca_netdev_queue_error(struct qhca_core *core,
-			     const struct qhca_eqe *eqe);
-void qhca_netdev_dead(struct qhca_core *core);
-int qhca_netdev_remake(struct qhca_core *core);
-
-/* stats.c */
-extern const char * const qhca_stat_names[QHCA_STAT_COUNT];
-
-/* debugfs.c */
-void qhca_debugfs_init(void);
-void qhca_debugfs_exit(void);
-void qhca_debugfs_add(struct qhca_core *core);
-void qhca_debugfs_remove(struct qhca_core *core);
 
 #endif /* QHCA_CORE_PRIV_H */

@@ -11,7 +11,7 @@
 #include <linux/log2.h>
 
 #include "core.h"
-#include "trace.h"
+#include "qhca_trace.h"
 
 #define EQ_ASYNC_SHIFT	10
 #define EQ_COMP_SHIFT	11
@@ -23,21 +23,21 @@ static struct qhca_eqe *eq_peek(struct qhca_eq *eq)
 	u32 slot = cons & (BIT(eq->shift) - 1);
 	struct qhca_eqe *eqe;
 
-	eqe = qhca_kbuf_ptr(&eq->buf, slot * sizeof(*eqe));
-	if ((READ_ONCE(eqe->phase) & 1) == ((cons >> eq->shift) & 1))
+	eqe = qhca_queue_buf_ptr(&eq->buf, slot * sizeof(*eqe));
+	if (!qhca_phase_ok(READ_ONCE(eqe->phase), cons, eq->shift))
 		return NULL;
 	dma_rmb();	/* the rest of the entry is as old as the phase */
 	return eqe;
 }
 
-/* Tell the device how far we are and ask for the next event. */
+/* Publish the consumer index and ask for the next event. */
 static void eq_arm(struct qhca_eq *eq)
 {
 	qhca_db_ring(&eq->core->dev, QHCA_DB_EQ, eq->eqn, QHCA_DB_EQ_ARM,
 		     eq->cons);
 }
 
-static irqreturn_t async_irq(int irq, void *data)
+static irqreturn_t eq_async_irq(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
 
@@ -49,7 +49,7 @@ static irqreturn_t async_irq(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-static irqreturn_t async_thread(int irq, void *data)
+static irqreturn_t eq_async_thread(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
 	struct qhca_core *core = eq->core;
@@ -63,19 +63,12 @@ static irqreturn_t async_thread(int irq, void *data)
 		trace_qhca_eqe(eq, eq->cons, &copy);
 		WRITE_ONCE(eq->cons, eq->cons + 1);
 		eq->events++;
-		switch (copy.type) {
-		case QHCA_EV_PORT:
-			qhca_netdev_link(core);
-			break;
-		case QHCA_EV_ETH_SQ_ERR:
-		case QHCA_EV_ETH_RQ_ERR:
-			qhca_netdev_queue_error(core, &copy);
-			break;
-		case QHCA_EV_DEVICE_FATAL:
-			/* tells everyone by itself */
+		if (copy.type == QHCA_EV_DEVICE_FATAL) {
+			/* which notifies everyone */
 			qhca_kill(core, "device reports a fatal error");
 			continue;
 		}
+		core->client->event(&core->dev, &copy);
 		blocking_notifier_call_chain(&core->events, copy.type, &copy);
 	}
 	WRITE_ONCE(eq->busy, false);
@@ -83,7 +76,7 @@ static irqreturn_t async_thread(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-static irqreturn_t comp_irq(int irq, void *data)
+static irqreturn_t eq_comp_irq(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
 	struct qhca_core *core = eq->core;
@@ -148,7 +141,7 @@ void qhca_eq_rescue(struct qhca_eq *eq)
 	local_irq_save(flags);
 	if (qhca_eq_waits(eq)) {
 		eq->lost++;
-		comp_irq(eq->irq, eq);
+		eq_comp_irq(eq->irq, eq);
 	}
 	local_irq_restore(flags);
 	local_bh_enable();
@@ -156,17 +149,17 @@ void qhca_eq_rescue(struct qhca_eq *eq)
 	mutex_unlock(&eq->rescue_lock);
 }
 
-u32 qhca_comp_eqn(struct qhca_dev *dev, u32 comp_vector)
+u32 qhca_comp_vector_eqn(struct qhca_dev *dev, u32 comp_vector)
 {
 	return qhca_to_core(dev)->eqs[comp_vector + 1].eqn;
 }
-EXPORT_SYMBOL_GPL(qhca_comp_eqn);
+EXPORT_SYMBOL_GPL(qhca_comp_vector_eqn);
 
-int qhca_comp_irq(struct qhca_dev *dev, u32 comp_vector)
+int qhca_comp_vector_irq(struct qhca_dev *dev, u32 comp_vector)
 {
 	return qhca_to_core(dev)->eqs[comp_vector + 1].irq;
 }
-EXPORT_SYMBOL_GPL(qhca_comp_irq);
+EXPORT_SYMBOL_GPL(qhca_comp_vector_irq);
 
 int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq)
 {
@@ -183,7 +176,7 @@ void qhca_cq_unregister(struct qhca_dev *dev, struct qhca_core_cq *cq)
 
 	xa_erase_irq(&core->cqs, cq->cqn);
 	synchronize_irq(eq->irq);
-	/* whoever rescues events from now on does not find the CQ */
+	/* a rescue from now on does not find the CQ */
 	mutex_lock(&eq->rescue_lock);
 	mutex_unlock(&eq->rescue_lock);
 }
@@ -237,12 +230,13 @@ int qhca_irq_init(struct qhca_core *core)
 		if (i) {
 			snprintf(eq->name, sizeof(eq->name), "qhca-comp%d@%s",
 				 i - 1, pci_name(pdev));
-			err = request_irq(eq->irq, comp_irq, 0, eq->name, eq);
+			err = request_irq(eq->irq, eq_comp_irq, 0, eq->name,
+					  eq);
 		} else {
 			snprintf(eq->name, sizeof(eq->name), "qhca-async@%s",
 				 pci_name(pdev));
-			err = request_threaded_irq(eq->irq, async_irq,
-						   async_thread, 0, eq->name,
+			err = request_threaded_irq(eq->irq, eq_async_irq,
+						   eq_async_thread, 0, eq->name,
 						   eq);
 		}
 		if (err) {
@@ -265,7 +259,7 @@ void qhca_irq_free(struct qhca_core *core)
 {
 	u32 i;
 
-	/* whoever still waits for a command looks for itself */
+	/* callers that still wait for a command poll */
 	WRITE_ONCE(core->aq.use_irq, false);
 	for (i = core->num_irqs; i-- > 0;) {
 		struct qhca_eq *eq = &core->eqs[i];
@@ -288,8 +282,8 @@ static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
 	int err;
 
 	shift = min_t(u8, shift, ilog2(core->dev.caps.max_eq_depth));
-	err = qhca_kbuf_alloc(&core->dev, &eq->buf,
-			      sizeof(struct qhca_eqe) << shift);
+	err = qhca_queue_buf_alloc(&core->dev, &eq->buf,
+				   sizeof(struct qhca_eqe) << shift);
 	if (err)
 		return err;
 	eq->shift = shift;
@@ -300,7 +294,7 @@ static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
 	err = qhca_aq_create(&core->dev, QHCA_CMD_CREATE_EQ, &eqc, sizeof(eqc),
 			     &eq->eqn);
 	if (err) {
-		qhca_kbuf_free(&core->dev, &eq->buf);
+		qhca_queue_buf_free(&core->dev, &eq->buf);
 		return err;
 	}
 	/* pairs with the interrupt handlers */
@@ -316,7 +310,7 @@ static void eq_destroy(struct qhca_core *core, struct qhca_eq *eq)
 	qhca_aq_destroy_sure(&core->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
 	WRITE_ONCE(eq->made, false);
 	synchronize_irq(eq->irq);
-	qhca_kbuf_free(&core->dev, &eq->buf);
+	qhca_queue_buf_free(&core->dev, &eq->buf);
 }
 
 /* Make the asynchronous EQ and as many completion EQs as there are vectors. */
@@ -327,7 +321,7 @@ int qhca_eqs_init(struct qhca_core *core)
 	int err;
 
 	if (n < 2 || core->dev.caps.max_eq_depth < 2) {
-		dev_err(qhca_dma_dev(core), "%u event queues, needs 2\n",
+		dev_err(qhca_dma_dev(&core->dev), "%u event queues, needs 2\n",
 			core->dev.caps.max_eq);
 		return -ENOSPC;
 	}
@@ -338,7 +332,7 @@ int qhca_eqs_init(struct qhca_core *core)
 			goto err;
 		core->num_eqs++;
 		if (!i && core->eqs[0].eqn != QHCA_EQN_ASYNC) {
-			dev_err(qhca_dma_dev(core),
+			dev_err(qhca_dma_dev(&core->dev),
 				"asynchronous EQ got number %u\n",
 				core->eqs[0].eqn);
 			err = -EPROTO;

@@ -2,15 +2,16 @@
 /*
  * devlink health: what is wrong with the adapter, and mending it.
  *
- * Whoever finds something wrong sets a bit, in any context; a work item tells
- * devlink, which takes a dump and recovers, as the administrator has set it.
+ * An error sets a bit, in any context; a work item reports it to devlink, which
+ * takes a dump and recovers, as the administrator has set it.
  * Recovering takes devlink's lock first, then life_lock, then rtnl: nobody may
  * wait for the work item while holding one of these.
  */
 #include <linux/interrupt.h>
 #include <net/devlink.h>
 
-#include "nd.h"
+#include "core.h"
+#include "qhca_debug.h"
 
 /* a device that dies again this soon after it was mended stays dead */
 #define DEVICE_GRACE_MS	60000
@@ -21,49 +22,59 @@ struct qhca_devlink {
 	struct qhca_core *core;
 };
 
-static struct qhca_core *reporter_core(struct devlink_health_reporter *r)
+static struct qhca_core *health_core(struct devlink_health_reporter *r)
 {
-	return devlink_health_reporter_priv(r);
+	return qhca_to_core(devlink_health_reporter_priv(r));
 }
 
 /**
  * qhca_health_report - something is wrong
- * @core: adapter
- * @what: reporter
+ * @dev: adapter
+ * @what: QHCA_REPORT_*, or one of the client's
  *
  * Any context. devlink hears of it soon, or when it is registered; of what is
  * reported twice in between, once.
  */
-void qhca_health_report(struct qhca_core *core, enum qhca_reporter what)
+void qhca_health_report(struct qhca_dev *dev, unsigned int what)
 {
+	struct qhca_core *core = qhca_to_core(dev);
+
 	set_bit(what, &core->health.pending);
 	/* does nothing while it is disabled */
 	queue_work(system_unbound_wq, &core->health.work);
 }
 
+static const char *health_message(struct qhca_core *core, unsigned int what)
+{
+	switch (what) {
+	case QHCA_REPORT_DEVICE:
+		return core->health.why;
+	case QHCA_REPORT_EQ:
+		return "an interrupt was lost";
+	default:
+		return core->client->reporters[what -
+					       QHCA_REPORT_CLIENT].message;
+	}
+}
+
 static void health_work(struct work_struct *work)
 {
-	static const char * const messages[QHCA_REPORTERS] = {
-		[QHCA_REPORT_EQ] = "an interrupt was lost",
-		[QHCA_REPORT_TX] = "the send queue has stopped",
-		[QHCA_REPORT_RX] = "the receive queue has stopped",
-	};
 	struct qhca_health *h = container_of(work, struct qhca_health, work);
 	struct qhca_core *core = container_of(h, struct qhca_core, health);
-	int i;
+	unsigned int i;
 
-	for (i = 0; i < QHCA_REPORTERS; i++) {
-		if (!test_and_clear_bit(i, &h->pending))
+	for (i = 0; i < QHCA_REPORTERS_MAX; i++) {
+		if (!h->reporter[i] || !test_and_clear_bit(i, &h->pending))
 			continue;
 		/* a reset may have mended it already */
 		if (i != QHCA_REPORT_DEVICE || qhca_dev_dead(&core->dev))
 			devlink_health_report(h->reporter[i],
-					      messages[i] ?: h->why, NULL);
+					      health_message(core, i), NULL);
 	}
 }
 
 /**
- * qhca_health_well - the device has been started anew
+ * qhca_health_well - the device has been started again
  * @core: adapter
  *
  * Nothing of what was wrong before is wrong any more.
@@ -75,15 +86,17 @@ void qhca_health_well(struct qhca_core *core)
 
 	if (!h->up)
 		return;
-	for (i = 0; i < QHCA_REPORTERS; i++) {
+	for (i = 0; i < QHCA_REPORTERS_MAX; i++) {
 		clear_bit(i, &h->pending);
+		if (!h->reporter[i])
+			continue;
 		devlink_health_reporter_state_update(h->reporter[i],
 						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
 	}
 	smp_mb();	/* pending cleared before looking */
 	/* dead again, and its report may be what was cleared */
 	if (qhca_dev_dead(&core->dev))
-		qhca_health_report(core, QHCA_REPORT_DEVICE);
+		qhca_health_report(&core->dev, QHCA_REPORT_DEVICE);
 }
 
 /* ------------------------------------------------------------- watching -- */
@@ -92,7 +105,7 @@ void qhca_health_well(struct qhca_core *core)
  * An EQ whose oldest event has been there at the last look too: its interrupt
  * has not come. Not so while the thread of the asynchronous EQ is at work.
  */
-static bool eq_hangs(struct qhca_eq *eq)
+static bool health_eq_hangs(struct qhca_eq *eq)
 {
 	u32 cons = READ_ONCE(eq->cons);
 	bool waits = !READ_ONCE(eq->busy) && qhca_eq_waits(eq);
@@ -103,7 +116,7 @@ static bool eq_hangs(struct qhca_eq *eq)
 	return hangs;
 }
 
-/* What no interrupt tells: a device that is not well, a lost interrupt. */
+/* What no interrupt reports: a device that is not well, a lost interrupt. */
 static void health_watch(struct work_struct *work)
 {
 	struct qhca_health *h = container_of(to_delayed_work(work),
@@ -111,12 +124,12 @@ static void health_watch(struct work_struct *work)
 	struct qhca_core *core = container_of(h, struct qhca_core, health);
 	u32 i;
 
-	/* hw_stop() takes the EQs away after it has stopped this */
-	if (!qhca_check_alive(core))
+	/* qhca_device_stop() takes the EQs away after it has stopped this */
+	if (!qhca_dev_check_alive(&core->dev))
 		return;
 	for (i = 0; i < core->num_eqs; i++) {
-		if (eq_hangs(&core->eqs[i])) {
-			qhca_health_report(core, QHCA_REPORT_EQ);
+		if (health_eq_hangs(&core->eqs[i])) {
+			qhca_health_report(&core->dev, QHCA_REPORT_EQ);
 			break;
 		}
 	}
@@ -138,10 +151,10 @@ void qhca_health_watch(struct qhca_core *core, bool on)
 
 /* ------------------------------------------------------------- reporters -- */
 
-static int device_recover(struct devlink_health_reporter *r, void *ctx,
-			  struct netlink_ext_ack *extack)
+static int health_device_recover(struct devlink_health_reporter *r, void *ctx,
+				 struct netlink_ext_ack *extack)
 {
-	int err = qhca_recover(reporter_core(r));
+	int err = qhca_recover(health_core(r));
 
 	if (err == -EBUSY)
 		NL_SET_ERR_MSG_MOD(extack,
@@ -153,43 +166,27 @@ static int device_recover(struct devlink_health_reporter *r, void *ctx,
 	return err;
 }
 
-static int device_diagnose(struct devlink_health_reporter *r,
-			   struct devlink_fmsg *m,
-			   struct netlink_ext_ack *extack)
+static int health_device_test(struct devlink_health_reporter *r,
+			      struct netlink_ext_ack *extack)
 {
-	qhca_show_device(reporter_core(r), m);
+	qhca_kill(health_core(r), "test by devlink");
 	return 0;
 }
 
-static int device_dump(struct devlink_health_reporter *r,
-		       struct devlink_fmsg *m, void *ctx,
-		       struct netlink_ext_ack *extack)
-{
-	qhca_dump_device(reporter_core(r), m);
-	return 0;
-}
-
-static int device_test(struct devlink_health_reporter *r,
-		       struct netlink_ext_ack *extack)
-{
-	qhca_kill(reporter_core(r), "test by devlink");
-	return 0;
-}
-
-static const struct devlink_health_reporter_ops device_ops = {
+static const struct devlink_health_reporter_ops health_device_ops = {
 	.name = "device",
-	.recover = device_recover,
-	.diagnose = device_diagnose,
-	.dump = device_dump,
-	.test = device_test,
+	.recover = health_device_recover,
+	.diagnose = qhca_debug_ptr(qhca_debug_device_diagnose),
+	.dump = qhca_debug_ptr(qhca_debug_device_dump),
+	.test = health_device_test,
 	QHCA_HEALTH_GRACE(DEVICE_GRACE_MS)
 };
 
 /* Take the events that wait, as the interrupt would have done. */
-static int eq_recover(struct devlink_health_reporter *r, void *ctx,
-		      struct netlink_ext_ack *extack)
+static int health_eq_recover(struct devlink_health_reporter *r, void *ctx,
+			     struct netlink_ext_ack *extack)
 {
-	struct qhca_core *core = reporter_core(r);
+	struct qhca_core *core = health_core(r);
 	u32 i;
 
 	mutex_lock(&core->start_lock);
@@ -199,162 +196,84 @@ static int eq_recover(struct devlink_health_reporter *r, void *ctx,
 	return 0;
 }
 
-static int eq_diagnose(struct devlink_health_reporter *r,
-		       struct devlink_fmsg *m, struct netlink_ext_ack *extack)
-{
-	qhca_show_eqs(reporter_core(r), m, false);
-	return 0;
-}
-
-static int eq_dump(struct devlink_health_reporter *r, struct devlink_fmsg *m,
-		   void *ctx, struct netlink_ext_ack *extack)
-{
-	qhca_show_eqs(reporter_core(r), m, true);
-	return 0;
-}
-
-static int eq_test(struct devlink_health_reporter *r,
-		   struct netlink_ext_ack *extack)
-{
-	qhca_health_report(reporter_core(r), QHCA_REPORT_EQ);
-	return 0;
-}
-
-static const struct devlink_health_reporter_ops eq_ops = {
-	.name = "eq",
-	.recover = eq_recover,
-	.diagnose = eq_diagnose,
-	.dump = eq_dump,
-	.test = eq_test,
-};
-
-static int queues_recover(struct devlink_health_reporter *r, void *ctx,
+static int health_eq_test(struct devlink_health_reporter *r,
 			  struct netlink_ext_ack *extack)
 {
-	int err = qhca_netdev_remake(reporter_core(r));
-
-	if (err)
-		NL_SET_ERR_MSG_MOD(extack, "queues not remade");
-	return err;
-}
-
-static int tx_diagnose(struct devlink_health_reporter *r,
-		       struct devlink_fmsg *m, struct netlink_ext_ack *extack)
-{
-	qhca_show_tx(reporter_core(r), m, false);
+	qhca_health_report(devlink_health_reporter_priv(r), QHCA_REPORT_EQ);
 	return 0;
 }
 
-static int tx_dump(struct devlink_health_reporter *r, struct devlink_fmsg *m,
-		   void *ctx, struct netlink_ext_ack *extack)
-{
-	qhca_show_tx(reporter_core(r), m, true);
-	return 0;
-}
-
-static int tx_test(struct devlink_health_reporter *r,
-		   struct netlink_ext_ack *extack)
-{
-	qhca_health_report(reporter_core(r), QHCA_REPORT_TX);
-	return 0;
-}
-
-static const struct devlink_health_reporter_ops tx_ops = {
-	.name = "tx",
-	.recover = queues_recover,
-	.diagnose = tx_diagnose,
-	.dump = tx_dump,
-	.test = tx_test,
-};
-
-static int rx_diagnose(struct devlink_health_reporter *r,
-		       struct devlink_fmsg *m, struct netlink_ext_ack *extack)
-{
-	qhca_show_rx(reporter_core(r), m, false);
-	return 0;
-}
-
-static int rx_dump(struct devlink_health_reporter *r, struct devlink_fmsg *m,
-		   void *ctx, struct netlink_ext_ack *extack)
-{
-	qhca_show_rx(reporter_core(r), m, true);
-	return 0;
-}
-
-static int rx_test(struct devlink_health_reporter *r,
-		   struct netlink_ext_ack *extack)
-{
-	qhca_health_report(reporter_core(r), QHCA_REPORT_RX);
-	return 0;
-}
-
-static const struct devlink_health_reporter_ops rx_ops = {
-	.name = "rx",
-	.recover = queues_recover,
-	.diagnose = rx_diagnose,
-	.dump = rx_dump,
-	.test = rx_test,
+static const struct devlink_health_reporter_ops health_eq_ops = {
+	.name = "eq",
+	.recover = health_eq_recover,
+	.diagnose = qhca_debug_ptr(qhca_debug_eq_diagnose),
+	.dump = qhca_debug_ptr(qhca_debug_eq_dump),
+	.test = health_eq_test,
 };
 
 /* ------------------------------------------------------------- instance -- */
 
-static int info_get(struct devlink *devlink, struct devlink_info_req *req,
-		    struct netlink_ext_ack *extack)
+static int health_info_get(struct devlink *devlink,
+			   struct devlink_info_req *req,
+			   struct netlink_ext_ack *extack)
 {
 	struct qhca_devlink *priv = devlink_priv(devlink);
-	u32 v = priv->core->dev.caps.fw_version;
 	char text[32];
 
-	snprintf(text, sizeof(text), "%u.%u.%u", v >> 24, (v >> 16) & 0xff,
-		 v & 0xffff);
+	qhca_fw_version(&priv->core->dev, text, sizeof(text));
 	return devlink_info_version_running_put(req,
 						DEVLINK_INFO_VERSION_GENERIC_FW,
 						text);
 }
 
 static const struct devlink_ops devlink_ops = {
-	.info_get = info_get,
+	.info_get = health_info_get,
 };
 
-static void destroy_reporters(struct qhca_health *h)
+static void health_destroy_reporters(struct qhca_health *h)
 {
 	int i;
 
-	for (i = 0; i < QHCA_REPORTERS; i++) {
+	for (i = 0; i < QHCA_REPORTERS_MAX; i++) {
 		if (h->reporter[i])
 			devlink_health_reporter_destroy(h->reporter[i]);
 		h->reporter[i] = NULL;
 	}
 }
 
-static int create_reporters(struct qhca_core *core)
+static int health_create_reporter(struct qhca_core *core, unsigned int what,
+				  const struct devlink_health_reporter_ops *ops,
+				  u64 grace)
 {
-	static const struct devlink_health_reporter_ops *ops[QHCA_REPORTERS] = {
-		[QHCA_REPORT_DEVICE] = &device_ops,
-		[QHCA_REPORT_EQ] = &eq_ops,
-		[QHCA_REPORT_TX] = &tx_ops,
-		[QHCA_REPORT_RX] = &rx_ops,
-	};
-	struct qhca_health *h = &core->health;
-	int i;
+	struct devlink_health_reporter *r;
 
-	for (i = 0; i < QHCA_REPORTERS; i++) {
-		h->reporter[i] =
-			qhca_health_create(core->devlink, ops[i],
-					   i == QHCA_REPORT_DEVICE ?
-					   DEVICE_GRACE_MS : 0, core);
-		if (IS_ERR(h->reporter[i])) {
-			int err = PTR_ERR(h->reporter[i]);
-
-			h->reporter[i] = NULL;
-			destroy_reporters(h);
-			return err;
-		}
-	}
+	r = qhca_health_create(core->devlink, ops, grace, &core->dev);
+	if (IS_ERR(r))
+		return PTR_ERR(r);
+	core->health.reporter[what] = r;
 	return 0;
 }
 
-/* Prepare what reports need; nothing is told before qhca_health_init(). */
+static int health_create_reporters(struct qhca_core *core)
+{
+	const struct qhca_client *client = core->client;
+	unsigned int i;
+	int err;
+
+	err = health_create_reporter(core, QHCA_REPORT_DEVICE,
+				     &health_device_ops, DEVICE_GRACE_MS);
+	if (!err)
+		err = health_create_reporter(core, QHCA_REPORT_EQ,
+					     &health_eq_ops, 0);
+	for (i = 0; !err && i < client->num_reporters; i++)
+		err = health_create_reporter(core, QHCA_REPORT_CLIENT + i,
+					     client->reporters[i].ops, 0);
+	if (err)
+		health_destroy_reporters(&core->health);
+	return err;
+}
+
+/* Prepare what reports need; devlink gets none before qhca_health_init(). */
 void qhca_health_setup(struct qhca_core *core)
 {
 	struct qhca_health *h = &core->health;
@@ -377,12 +296,12 @@ int qhca_health_init(struct qhca_core *core)
 	int err;
 
 	core->devlink = devlink_alloc(&devlink_ops, sizeof(*priv),
-				      qhca_dma_dev(core));
+				      qhca_dma_dev(&core->dev));
 	if (!core->devlink)
 		return -ENOMEM;
 	priv = devlink_priv(core->devlink);
 	priv->core = core;
-	err = create_reporters(core);
+	err = health_create_reporters(core);
 	if (err) {
 		devlink_free(core->devlink);
 		return err;
@@ -403,7 +322,7 @@ void qhca_health_exit(struct qhca_core *core)
 	disable_work_sync(&h->work);
 	h->up = false;
 	devlink_unregister(core->devlink);
-	destroy_reporters(h);
+	health_destroy_reporters(h);
 	devlink_free(core->devlink);
 	core->devlink = NULL;
 }

@@ -70,6 +70,8 @@ int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	struct qhca_create_ah_resp resp = {};
 	int err;
 
+	if (qhca_ib_udata_none(udata))
+		return -EOPNOTSUPP;
 	err = qhca_ib_av_fill(&ah->av, init->ah_attr);
 	if (err || !udata)
 		return err;

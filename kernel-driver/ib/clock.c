@@ -17,7 +17,7 @@
  * Both clocks at one moment. The wall clock is that of the middle of the
  * register's reading, so it is wrong by half of that time at most.
  */
-static int read_clocks(struct qhca_dev *qdev, struct qhca_clocks *clocks)
+static int clock_read_both(struct qhca_dev *qdev, struct qhca_clocks *clocks)
 {
 	u64 before, after, device, best = U64_MAX;
 	unsigned long irq;
@@ -49,7 +49,7 @@ static int UVERBS_HANDLER(QHCA_METHOD_DEVICE_CLOCKS)(struct uverbs_attr_bundle *
 
 	if (IS_ERR(ibuc))
 		return PTR_ERR(ibuc);
-	err = read_clocks(to_qdev(ibuc->device)->qdev, &clocks);
+	err = clock_read_both(to_qdev(ibuc->device)->qdev, &clocks);
 	if (err)
 		return err;
 	return uverbs_copy_to_struct_or_zero(attrs,

@@ -4,7 +4,7 @@
 #include <linux/log2.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* hard interrupt context */
 static void cq_comp(struct qhca_core_cq *core)
@@ -31,11 +31,12 @@ static int cq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 	    BIT(req.shift) > dev->qdev->caps.max_cqe)
 		return -EINVAL;
 	cq->shift = req.shift;
-	err = qhca_ib_ubuf_get(dev, &cq->buf, req.buf_addr, req.buf_len,
-			       sizeof(struct qhca_cqe) << cq->shift);
+	err = qhca_ib_queue_buf_pin(dev, &cq->buf, req.buf_addr, req.buf_len,
+				    sizeof(struct qhca_cqe) << cq->shift);
 	if (err)
 		return err;
-	return qhca_ib_udb_get(dev, udata_to_quc(udata), &cq->db, req.db_addr);
+	return qhca_ib_dbrec_pin(dev, udata_to_quc(udata), &cq->dbrec,
+				 req.dbrec_addr);
 }
 
 static int cq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
@@ -46,11 +47,11 @@ static int cq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 	cq->shift = order_base_2(cqe);
 	if (BIT(cq->shift) > dev->qdev->caps.max_cqe)
 		return -EINVAL;
-	err = qhca_ib_kbuf_get(dev, &cq->buf,
-			       sizeof(struct qhca_cqe) << cq->shift);
+	err = qhca_ib_queue_buf_alloc(dev, &cq->buf,
+				      sizeof(struct qhca_cqe) << cq->shift);
 	if (err)
 		return err;
-	return qhca_ib_kdb_get(dev, &cq->db);
+	return qhca_ib_dbrec_alloc(dev, &cq->dbrec);
 }
 
 /*
@@ -77,9 +78,9 @@ static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 	struct qhca_cqc cqc = {};
 	int err;
 
-	cqc.buf = qhca_ib_buf_desc(&cq->buf);
-	cqc.dbrec = cpu_to_le64(cq->db.dma);
-	cqc.eqn = cpu_to_le32(qhca_comp_eqn(dev->qdev, vector));
+	cqc.buf = qhca_ib_queue_buf_desc(&cq->buf);
+	cqc.dbrec = cpu_to_le64(cq->dbrec.dma);
+	cqc.eqn = cpu_to_le32(qhca_comp_vector_eqn(dev->qdev, vector));
 	cqc.uar = cpu_to_le32(uar);
 	cqc.shift = cq->shift;
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_CQ, &cqc, sizeof(cqc),
@@ -161,7 +162,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		if (err)
 			goto err_cq;
 	}
-	qhca_ib_debugfs_add_cq(dev, cq);
+	qhca_ib_debug_add_cq(dev, cq);
 	return 0;
 
 err_cq:
@@ -169,8 +170,8 @@ err_cq:
 	trace_qhca_destroy_cq(dev, cq->cqn, 0);
 	cq_gone(dev, cq);
 err_buf:
-	qhca_ib_db_put(dev, uc, &cq->db);
-	qhca_ib_buf_put(dev, &cq->buf);
+	qhca_ib_dbrec_free(dev, uc, &cq->dbrec);
+	qhca_ib_queue_buf_free(dev, &cq->buf);
 	return err;
 }
 
@@ -182,16 +183,16 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	int err;
 
 	/* first: the next CQ may get the number, and so the file's name */
-	qhca_ib_debugfs_del(&cq->dbg);
+	qhca_ib_debug_del(&cq->debug);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	trace_qhca_destroy_cq(dev, cq->cqn, err);
 	if (err) {
-		qhca_ib_debugfs_add_cq(dev, cq);
+		qhca_ib_debug_add_cq(dev, cq);
 		return err;
 	}
 	cq_gone(dev, cq);
-	qhca_ib_db_put(dev, udata_to_quc(udata), &cq->db);
-	qhca_ib_buf_put(dev, &cq->buf);
+	qhca_ib_dbrec_free(dev, udata_to_quc(udata), &cq->dbrec);
+	qhca_ib_queue_buf_free(dev, &cq->buf);
 	return 0;
 }
 

@@ -29,8 +29,7 @@ u32 qhca_cq_ring_clean(struct qhca_cq_ring *ring, u32 ci, u32 qpn)
 
 	for (prod = ci; prod - ci <= mask; prod++) {
 		cqe = ring->at(ring, prod & mask);
-		if (!qhca_cq_phase_ok(READ_ONCE(cqe->phase), prod,
-				      ring->shift))
+		if (!qhca_phase_ok(READ_ONCE(cqe->phase), prod, ring->shift))
 			break;
 	}
 	dma_rmb();	/* the rest of the CQEs is as old as their phases */

@@ -13,6 +13,8 @@
 #endif
 #include <rdma/qhca-hw.h>
 
+#include "qhca_ring.h"
+
 /**
  * struct qhca_cq_ring - the entries of a CQ
  * @at: the entry in a slot, 0 .. depth - 1
@@ -26,15 +28,6 @@ struct qhca_cq_ring {
 	void (*dropped)(struct qhca_cq_ring *ring, const struct qhca_cqe *cqe);
 	u8 shift;
 };
-
-/*
- * True if a CQE with this phase was written by the device for counter @index:
- * the phase is 1 in the first lap, 0 in the second, ...
- */
-static inline bool qhca_cq_phase_ok(u8 phase, u32 index, u8 shift)
-{
-	return (phase & 1) != ((index >> shift) & 1);
-}
 
 u32 qhca_cq_ring_clean(struct qhca_cq_ring *ring, u32 ci, u32 qpn);
 

@@ -6,9 +6,9 @@
 
 /*
  * Where a page fault is only a delay. UC and UD lose messages that come while
- * one waits, so they are told for sending only.
+ * one waits, so they are reported for sending only.
  */
-static void odp_caps(struct ib_odp_caps *caps, bool xrc)
+static void device_odp_caps(struct ib_odp_caps *caps, bool xrc)
 {
 	caps->general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 	caps->per_transport_caps.rc_odp_caps =
@@ -25,9 +25,10 @@ static void odp_caps(struct ib_odp_caps *caps, bool xrc)
  * qhca_ib_query_device - ib_device_ops.query_device
  * @ibdev: device
  * @attr: filled in from the device's QUERY_DEVICE
- * @udata: must be empty; NULL when the core asks during registration
+ * @udata: asks for nothing and gets no answer of the driver's; NULL when the
+ *	core asks during registration
  *
- * Return: 0 or -EINVAL.
+ * Return: 0 or -EOPNOTSUPP.
  */
 int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			 struct ib_udata *udata)
@@ -35,8 +36,8 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	const struct qhca_dev *qdev = to_qdev(ibdev)->qdev;
 	const struct qhca_caps *caps = &qdev->caps;
 
-	if (udata && (udata->inlen || udata->outlen))
-		return -EINVAL;
+	if (qhca_ib_udata_none(udata))
+		return -EOPNOTSUPP;
 
 	memset(attr, 0, sizeof(*attr));
 	attr->fw_ver = caps->fw_version;
@@ -57,7 +58,8 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	}
 	if (qhca_ib_has_odp(to_qdev(ibdev))) {
 		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
-		odp_caps(&attr->odp_caps, caps->features & QHCA_FEAT_XRC);
+		device_odp_caps(&attr->odp_caps,
+				caps->features & QHCA_FEAT_XRC);
 	}
 	attr->max_qp = CAP_INT(caps->max_qp);
 	attr->max_qp_wr = CAP_INT(caps->max_qp_wr);
@@ -140,13 +142,10 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 /* ib_device_ops.get_dev_fw_str: "major.minor.patch" */
 void qhca_ib_get_dev_fw_str(struct ib_device *ibdev, char *str)
 {
-	u32 v = to_qdev(ibdev)->qdev->caps.fw_version;
-
-	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u.%u.%u", v >> 24,
-		 (v >> 16) & 0xff, v & 0xffff);
+	qhca_fw_version(to_qdev(ibdev)->qdev, str, IB_FW_VERSION_NAME_MAX);
 }
 
-/* What stands in struct ib_device itself; before registering. */
+/* The fields of struct ib_device itself; before registering. */
 void qhca_ib_init_attrs(struct qhca_ib_dev *dev)
 {
 	struct ib_device *ibdev = &dev->ibdev;

@@ -22,8 +22,8 @@ u64 qhca_ib_max_dm_size(const struct qhca_ib_dev *dev)
 }
 
 /* Take @npages in a row, the first a multiple of @align, a power of two. */
-static int take_pages(struct qhca_ib_dev *dev, unsigned long npages,
-		      unsigned long align, unsigned long *first)
+static int dm_take_pages(struct qhca_ib_dev *dev, unsigned long npages,
+			 unsigned long align, unsigned long *first)
 {
 	unsigned long total = dev->qdev->caps.dm_size >> PAGE_SHIFT;
 	int err = -ENOMEM;
@@ -39,16 +39,16 @@ static int take_pages(struct qhca_ib_dev *dev, unsigned long npages,
 	return err;
 }
 
-static void give_pages(struct qhca_ib_dev *dev, unsigned long first,
-		       unsigned long npages)
+static void dm_give_pages(struct qhca_ib_dev *dev, unsigned long first,
+			  unsigned long npages)
 {
 	mutex_lock(&dev->dm_lock);
 	bitmap_clear(dev->dm_pages, first, npages);
 	mutex_unlock(&dev->dm_lock);
 }
 
-/* Nobody sees what the owner before left there. */
-static int clear_memory(struct qhca_ib_dev *dev, phys_addr_t phys, size_t len)
+/* Nothing of the previous owner is left to see. */
+static int dm_clear(struct qhca_ib_dev *dev, phys_addr_t phys, size_t len)
 {
 	void __iomem *p;
 
@@ -99,16 +99,16 @@ struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev,
 	map->dev = dev;
 	map->kind = QHCA_IB_MMAP_DM;
 	map->npages = PFN_UP(attr->length);
-	err = take_pages(dev, map->npages,
-			 max_t(u64, BIT_ULL(attr->alignment) >> PAGE_SHIFT, 1),
-			 &map->first_page);
+	err = dm_take_pages(dev, map->npages,
+			    max_t(u64, BIT_ULL(attr->alignment) >> PAGE_SHIFT,
+				  1), &map->first_page);
 	if (err)
 		goto err_free;
 	dm->map = map;
 	dm->offset = (u64)map->first_page << PAGE_SHIFT;
 	size = (u64)map->npages << PAGE_SHIFT;
 	map->phys = dev->qdev->dm_phys + dm->offset;
-	err = clear_memory(dev, map->phys, size);
+	err = dm_clear(dev, map->phys, size);
 	if (err)
 		goto err_pages;
 	err = rdma_user_mmap_entry_insert(ibuc, &map->entry, size);
@@ -129,7 +129,7 @@ struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev,
 	return ERR_PTR(err);
 
 err_pages:
-	give_pages(dev, map->first_page, map->npages);
+	dm_give_pages(dev, map->first_page, map->npages);
 err_free:
 	kfree(map);
 	kfree(dm);
@@ -149,7 +149,7 @@ int qhca_ib_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 /* No object and no mapping is left. */
 void qhca_ib_dm_mmap_free(struct qhca_ib_mmap *map)
 {
-	give_pages(map->dev, map->first_page, map->npages);
+	dm_give_pages(map->dev, map->first_page, map->npages);
 }
 
 /* How an imported context maps the memory. */

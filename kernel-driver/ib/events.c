@@ -7,10 +7,10 @@
 #include <linux/rtnetlink.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* Look up an object and take a reference; @ref: offset of its "ref". */
-static void *obj_get(struct xarray *xa, unsigned long num, size_t ref)
+static void *event_obj_get(struct xarray *xa, unsigned long num, size_t ref)
 {
 	void *obj;
 
@@ -22,10 +22,10 @@ static void *obj_get(struct xarray *xa, unsigned long num, size_t ref)
 	return obj;
 }
 
-static void cq_event(struct qhca_ib_dev *dev, u32 cqn)
+static void event_cq(struct qhca_ib_dev *dev, u32 cqn)
 {
-	struct qhca_ib_cq *cq = obj_get(&dev->cqs, cqn,
-					offsetof(struct qhca_ib_cq, ref));
+	struct qhca_ib_cq *cq = event_obj_get(&dev->cqs, cqn,
+					      offsetof(struct qhca_ib_cq, ref));
 	struct ib_event ev = {
 		.device = &dev->ibdev,
 		.event = IB_EVENT_CQ_ERR,
@@ -41,10 +41,10 @@ static void cq_event(struct qhca_ib_dev *dev, u32 cqn)
 }
 
 /* The number of a QP_FATAL event may be a WQ's. */
-static void wq_event(struct qhca_ib_dev *dev, u32 wqn)
+static void event_wq(struct qhca_ib_dev *dev, u32 wqn)
 {
-	struct qhca_ib_rwq *wq = obj_get(&dev->wqs, wqn,
-					 offsetof(struct qhca_ib_rwq, ref));
+	struct qhca_ib_wq *wq =
+		event_obj_get(&dev->wqs, wqn, offsetof(struct qhca_ib_wq, ref));
 	struct ib_event ev = {
 		.device = &dev->ibdev,
 		.event = IB_EVENT_WQ_FATAL,
@@ -58,11 +58,11 @@ static void wq_event(struct qhca_ib_dev *dev, u32 wqn)
 	qhca_ib_ref_put(&wq->ref);
 }
 
-static void qp_event(struct qhca_ib_dev *dev, u32 qpn, enum ib_event_type type,
+static void event_qp(struct qhca_ib_dev *dev, u32 qpn, enum ib_event_type type,
 		     u8 syndrome)
 {
-	struct qhca_ib_qp *qp = obj_get(&dev->qps, qpn,
-					offsetof(struct qhca_ib_qp, ref));
+	struct qhca_ib_qp *qp = event_obj_get(&dev->qps, qpn,
+					      offsetof(struct qhca_ib_qp, ref));
 	struct ib_event ev = { .device = &dev->ibdev, .event = type };
 
 	if (!qp)
@@ -75,20 +75,21 @@ static void qp_event(struct qhca_ib_dev *dev, u32 qpn, enum ib_event_type type,
 	qhca_ib_ref_put(&qp->ref);
 }
 
-static void page_fault(struct qhca_ib_dev *dev, u32 qpn)
+static void event_page_fault(struct qhca_ib_dev *dev, u32 qpn)
 {
-	struct qhca_ib_qp *qp = obj_get(&dev->qps, qpn,
-					offsetof(struct qhca_ib_qp, ref));
+	struct qhca_ib_qp *qp = event_obj_get(&dev->qps, qpn,
+					      offsetof(struct qhca_ib_qp, ref));
 
 	if (qp)
 		qhca_ib_page_fault(dev, qp);
 }
 
-static void srq_event(struct qhca_ib_dev *dev, u32 srqn,
+static void event_srq(struct qhca_ib_dev *dev, u32 srqn,
 		      enum ib_event_type type)
 {
-	struct qhca_ib_srq *srq = obj_get(&dev->srqs, srqn,
-					  offsetof(struct qhca_ib_srq, ref));
+	struct qhca_ib_srq *srq = event_obj_get(&dev->srqs, srqn,
+						offsetof(struct qhca_ib_srq,
+							 ref));
 	struct ib_event ev = { .device = &dev->ibdev, .event = type };
 
 	if (!srq)
@@ -99,7 +100,7 @@ static void srq_event(struct qhca_ib_dev *dev, u32 srqn,
 	qhca_ib_ref_put(&srq->ref);
 }
 
-static void port_event(struct qhca_ib_dev *dev, enum ib_event_type type)
+static void event_port(struct qhca_ib_dev *dev, enum ib_event_type type)
 {
 	struct ib_event ev = {
 		.device = &dev->ibdev,
@@ -110,21 +111,22 @@ static void port_event(struct qhca_ib_dev *dev, enum ib_event_type type)
 	ib_dispatch_event(&ev);
 }
 
-/* To those who use the ib_device, if there is one, and once. */
-static void tell_fatal(struct qhca_ib_dev *dev)
+/* Tell users of the ib_device, if there is one, and once. */
+static void event_tell_fatal(struct qhca_ib_dev *dev)
 {
 	if (READ_ONCE(dev->registered) && !atomic_xchg(&dev->fatal_told, 1))
-		port_event(dev, IB_EVENT_DEVICE_FATAL);
+		event_port(dev, IB_EVENT_DEVICE_FATAL);
 }
 
 /* Call all CQs of applications, or all of the kernel, so that they are polled. */
-static void call_cqs(struct qhca_ib_dev *dev, bool user)
+static void event_call_cqs(struct qhca_ib_dev *dev, bool user)
 {
 	struct qhca_ib_cq *cq;
 	unsigned long n;
 
 	xa_for_each(&dev->cqs, n, cq) {
-		cq = obj_get(&dev->cqs, n, offsetof(struct qhca_ib_cq, ref));
+		cq = event_obj_get(&dev->cqs, n,
+				   offsetof(struct qhca_ib_cq, ref));
 		if (!cq)
 			continue;
 		if (cq->user == user && cq->ibcq.comp_handler)
@@ -133,37 +135,38 @@ static void call_cqs(struct qhca_ib_dev *dev, bool user)
 	}
 }
 
-static void device_fatal(struct qhca_ib_dev *dev)
+static void event_device_fatal(struct qhca_ib_dev *dev)
 {
 	struct qhca_ib_qp *qp;
 	unsigned long n;
 
-	/* before anybody is told, who may then look */
+	/* before anybody is told, and looks */
 	qhca_ib_status_gone(dev);
 	smp_mb();	/* dead before registered; see qhca_ib_events_start() */
-	tell_fatal(dev);
+	event_tell_fatal(dev);
 	/*
 	 * Applications that wait for a completion poll once more, and are told:
 	 * the device will not wake them, and nobody need take it away.
 	 */
-	call_cqs(dev, true);
-	/* who drains a QP on an SRQ waits for this */
+	event_call_cqs(dev, true);
+	/* draining a QP on an SRQ waits for this */
 	xa_for_each(&dev->qps, n, qp) {
 		bool kernel_srq;
 
-		qp = obj_get(&dev->qps, n, offsetof(struct qhca_ib_qp, ref));
+		qp = event_obj_get(&dev->qps, n,
+				   offsetof(struct qhca_ib_qp, ref));
 		if (!qp)
 			continue;
 		kernel_srq = !qp->user && qp->srq;
 		qhca_ib_ref_put(&qp->ref);
 		if (kernel_srq)
-			qp_event(dev, n, IB_EVENT_QP_LAST_WQE_REACHED, 0);
+			event_qp(dev, n, IB_EVENT_QP_LAST_WQE_REACHED, 0);
 	}
 	/* kernel users get their WRs back as flushed */
 	schedule_work(&dev->flush_work);
 }
 
-static int device_event(struct notifier_block *nb, unsigned long type,
+static int event_device(struct notifier_block *nb, unsigned long type,
 			void *data)
 {
 	struct qhca_ib_dev *dev = container_of(nb, struct qhca_ib_dev, events);
@@ -172,42 +175,42 @@ static int device_event(struct notifier_block *nb, unsigned long type,
 
 	if (type == QHCA_EV_DEVICE_FATAL) {
 		trace_qhca_async_event(dev, type, 0, 0);
-		device_fatal(dev);
+		event_device_fatal(dev);
 		return NOTIFY_OK;
 	}
 	num = le32_to_cpu(eqe->obj);
 	trace_qhca_async_event(dev, type, num, eqe->syndrome);
 	switch (type) {
 	case QHCA_EV_CQ_ERR:
-		cq_event(dev, num);
+		event_cq(dev, num);
 		break;
 	case QHCA_EV_QP_FATAL:
-		qp_event(dev, num, IB_EVENT_QP_FATAL, eqe->syndrome);
-		wq_event(dev, num);
+		event_qp(dev, num, IB_EVENT_QP_FATAL, eqe->syndrome);
+		event_wq(dev, num);
 		break;
 	case QHCA_EV_QP_REQ_ERR:
-		qp_event(dev, num, IB_EVENT_QP_REQ_ERR, eqe->syndrome);
+		event_qp(dev, num, IB_EVENT_QP_REQ_ERR, eqe->syndrome);
 		break;
 	case QHCA_EV_QP_ACCESS_ERR:
-		qp_event(dev, num, IB_EVENT_QP_ACCESS_ERR, eqe->syndrome);
+		event_qp(dev, num, IB_EVENT_QP_ACCESS_ERR, eqe->syndrome);
 		break;
 	case QHCA_EV_COMM_EST:
-		qp_event(dev, num, IB_EVENT_COMM_EST, 0);
+		event_qp(dev, num, IB_EVENT_COMM_EST, 0);
 		break;
 	case QHCA_EV_SQ_DRAINED:
-		qp_event(dev, num, IB_EVENT_SQ_DRAINED, 0);
+		event_qp(dev, num, IB_EVENT_SQ_DRAINED, 0);
 		break;
 	case QHCA_EV_LAST_WQE:
-		qp_event(dev, num, IB_EVENT_QP_LAST_WQE_REACHED, 0);
+		event_qp(dev, num, IB_EVENT_QP_LAST_WQE_REACHED, 0);
 		break;
 	case QHCA_EV_PAGE_FAULT:
-		page_fault(dev, num);
+		event_page_fault(dev, num);
 		break;
 	case QHCA_EV_SRQ_ERR:
-		srq_event(dev, num, IB_EVENT_SRQ_ERR);
+		event_srq(dev, num, IB_EVENT_SRQ_ERR);
 		break;
 	case QHCA_EV_SRQ_LIMIT:
-		srq_event(dev, num, IB_EVENT_SRQ_LIMIT_REACHED);
+		event_srq(dev, num, IB_EVENT_SRQ_LIMIT_REACHED);
 		break;
 	default:
 		/* the port's state comes from the net_device */
@@ -217,7 +220,7 @@ static int device_event(struct notifier_block *nb, unsigned long type,
 }
 
 /* The RTNL lock is held: events come one at a time. */
-static int netdev_event(struct notifier_block *nb, unsigned long type,
+static int event_netdev(struct notifier_block *nb, unsigned long type,
 			void *data)
 {
 	struct qhca_ib_dev *dev = container_of(nb, struct qhca_ib_dev,
@@ -241,7 +244,7 @@ static int netdev_event(struct notifier_block *nb, unsigned long type,
 		return NOTIFY_DONE;
 	dev->port_active = up;
 	if (dev->registered)
-		port_event(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+		event_port(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 	else
 		dev->port_changed = true;
 	return NOTIFY_DONE;
@@ -255,12 +258,12 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 {
 	int err;
 
-	dev->events.notifier_call = device_event;
+	dev->events.notifier_call = event_device;
 	err = qhca_event_register(dev->qdev, &dev->events);
 	if (err)
 		return err;
 	/* the core replays the present state, which sets port_active */
-	dev->netdev_nb.notifier_call = netdev_event;
+	dev->netdev_nb.notifier_call = event_netdev;
 	err = register_netdevice_notifier(&dev->netdev_nb);
 	if (err) {
 		qhca_ib_events_exit_device(dev);
@@ -275,20 +278,20 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 
 /*
  * The ib_device is registered. It may have looked at the port, and then the
- * port changed, when nothing could be told yet: that is told now.
+ * port changed before events could be sent: send it now.
  */
 void qhca_ib_events_start(struct qhca_ib_dev *dev)
 {
 	rtnl_lock();
 	WRITE_ONCE(dev->registered, true);
 	if (dev->port_changed)
-		port_event(dev, dev->port_active ? IB_EVENT_PORT_ACTIVE
+		event_port(dev, dev->port_active ? IB_EVENT_PORT_ACTIVE
 						 : IB_EVENT_PORT_ERR);
 	rtnl_unlock();
-	smp_mb();	/* registered before dead; see device_fatal() */
+	smp_mb();	/* registered before dead; see event_device_fatal() */
 	if (qhca_dev_dead(dev->qdev)) {
 		qhca_ib_status_gone(dev);
-		tell_fatal(dev);
+		event_tell_fatal(dev);
 	}
 }
 
@@ -312,7 +315,8 @@ void qhca_ib_events_exit_device(struct qhca_ib_dev *dev)
  */
 void qhca_ib_flush_work(struct work_struct *work)
 {
-	call_cqs(container_of(work, struct qhca_ib_dev, flush_work), false);
+	event_call_cqs(container_of(work, struct qhca_ib_dev, flush_work),
+		       false);
 }
 
 /* After posting: a dead device will not complete anything, so we do. */
@@ -331,19 +335,21 @@ void qhca_ib_flush_users(struct qhca_ib_dev *dev)
 {
 	struct ib_wq_attr wq_attr = { .wq_state = IB_WQS_ERR };
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	struct qhca_ib_rwq *wq;
+	struct qhca_ib_wq *wq;
 	struct qhca_ib_qp *qp;
 	unsigned long n;
 
 	xa_for_each(&dev->wqs, n, wq) {
-		wq = obj_get(&dev->wqs, n, offsetof(struct qhca_ib_rwq, ref));
+		wq = event_obj_get(&dev->wqs, n,
+				   offsetof(struct qhca_ib_wq, ref));
 		if (!wq)
 			continue;
 		qhca_ib_modify_wq(&wq->ibwq, &wq_attr, IB_WQ_STATE, NULL);
 		qhca_ib_ref_put(&wq->ref);
 	}
 	xa_for_each(&dev->qps, n, qp) {
-		qp = obj_get(&dev->qps, n, offsetof(struct qhca_ib_qp, ref));
+		qp = event_obj_get(&dev->qps, n,
+				   offsetof(struct qhca_ib_qp, ref));
 		if (!qp)
 			continue;
 		/* refused in the states that have nothing to flush */

@@ -11,8 +11,8 @@ static_assert(QHCA_FLOW_MC_DEFAULT == (int)IB_FLOW_ATTR_MC_DEFAULT);
 static_assert(QHCA_FLOW_SNIFFER == (int)IB_FLOW_ATTR_SNIFFER);
 
 /* One side of a rule: what is wanted, or which bits of it count. */
-static void put_eth(struct qhca_flow_match *m,
-		    const struct ib_flow_eth_filter *f)
+static void flow_put_eth(struct qhca_flow_match *m,
+			 const struct ib_flow_eth_filter *f)
 {
 	memcpy(m->dmac, f->dst_mac, ETH_ALEN);
 	memcpy(m->smac, f->src_mac, ETH_ALEN);
@@ -21,25 +21,25 @@ static void put_eth(struct qhca_flow_match *m,
 }
 
 /* The verbs number the flags in an order of their own. */
-static u8 ip_flags(u8 flags)
+static u8 flow_ip_flags(u8 flags)
 {
 	return (flags & IB_IPV4_DONT_FRAG ? 2 : 0) |
 	       (flags & IB_IPV4_MORE_FRAG ? 1 : 0);
 }
 
-static void put_ipv4(struct qhca_flow_match *m,
-		     const struct ib_flow_ipv4_filter *f)
+static void flow_put_ipv4(struct qhca_flow_match *m,
+			  const struct ib_flow_ipv4_filter *f)
 {
 	memcpy(m->src_ip + 12, &f->src_ip, 4);
 	memcpy(m->dst_ip + 12, &f->dst_ip, 4);
 	m->proto = f->proto;
 	m->tos = f->tos;
 	m->ttl = f->ttl;
-	m->ip_flags = ip_flags(f->flags);
+	m->ip_flags = flow_ip_flags(f->flags);
 }
 
-static void put_ipv6(struct qhca_flow_match *m,
-		     const struct ib_flow_ipv6_filter *f)
+static void flow_put_ipv6(struct qhca_flow_match *m,
+			  const struct ib_flow_ipv6_filter *f)
 {
 	memcpy(m->src_ip, f->src_ip, 16);
 	memcpy(m->dst_ip, f->dst_ip, 16);
@@ -49,8 +49,8 @@ static void put_ipv6(struct qhca_flow_match *m,
 	m->flow_label = f->flow_label & cpu_to_be32(0xfffff);
 }
 
-static void put_ports(struct qhca_flow_match *m,
-		      const struct ib_flow_tcp_udp_filter *f)
+static void flow_put_ports(struct qhca_flow_match *m,
+			   const struct ib_flow_tcp_udp_filter *f)
 {
 	m->src_port = f->src_port;
 	m->dst_port = f->dst_port;
@@ -59,16 +59,16 @@ static void put_ports(struct qhca_flow_match *m,
 /* Layers that a rule may name once. */
 enum { SEEN_ETH = 1, SEEN_L3 = 2, SEEN_L4 = 4, SEEN_TAG = 8 };
 
-static int add_spec(struct qhca_flow *flow, const union ib_flow_spec *spec,
-		    int *seen)
+static int flow_add_spec(struct qhca_flow *flow, const union ib_flow_spec *spec,
+			 int *seen)
 {
 	int layer;
 
 	switch (spec->type) {
 	case IB_FLOW_SPEC_ETH:
 		layer = SEEN_ETH;
-		put_eth(&flow->value, &spec->eth.val);
-		put_eth(&flow->mask, &spec->eth.mask);
+		flow_put_eth(&flow->value, &spec->eth.val);
+		flow_put_eth(&flow->mask, &spec->eth.mask);
 		if (flow->mask.vlan) {
 			flow->value.tagged = 1;
 			flow->mask.tagged = 1;
@@ -79,23 +79,23 @@ static int add_spec(struct qhca_flow *flow, const union ib_flow_spec *spec,
 		if (spec->ipv4.mask.flags &
 		    ~(IB_IPV4_DONT_FRAG | IB_IPV4_MORE_FRAG))
 			return -EINVAL;
-		put_ipv4(&flow->value, &spec->ipv4.val);
-		put_ipv4(&flow->mask, &spec->ipv4.mask);
+		flow_put_ipv4(&flow->value, &spec->ipv4.val);
+		flow_put_ipv4(&flow->mask, &spec->ipv4.mask);
 		flow->value.l3 = 4;
 		flow->mask.l3 = 0xff;
 		break;
 	case IB_FLOW_SPEC_IPV6:
 		layer = SEEN_L3;
-		put_ipv6(&flow->value, &spec->ipv6.val);
-		put_ipv6(&flow->mask, &spec->ipv6.mask);
+		flow_put_ipv6(&flow->value, &spec->ipv6.val);
+		flow_put_ipv6(&flow->mask, &spec->ipv6.mask);
 		flow->value.l3 = 6;
 		flow->mask.l3 = 0xff;
 		break;
 	case IB_FLOW_SPEC_TCP:
 	case IB_FLOW_SPEC_UDP:
 		layer = SEEN_L4;
-		put_ports(&flow->value, &spec->tcp_udp.val);
-		put_ports(&flow->mask, &spec->tcp_udp.mask);
+		flow_put_ports(&flow->value, &spec->tcp_udp.val);
+		flow_put_ports(&flow->mask, &spec->tcp_udp.mask);
 		flow->value.l4 = spec->type == IB_FLOW_SPEC_TCP ? IPPROTO_TCP :
 								  IPPROTO_UDP;
 		flow->mask.l4 = 0xff;
@@ -116,7 +116,7 @@ static int add_spec(struct qhca_flow *flow, const union ib_flow_spec *spec,
 	return 0;
 }
 
-static int fill_flow(struct qhca_flow *flow, const struct ib_flow_attr *attr)
+static int flow_fill(struct qhca_flow *flow, const struct ib_flow_attr *attr)
 {
 	const void *p = attr->flows;
 	int i, err, seen = 0;
@@ -132,7 +132,7 @@ static int fill_flow(struct qhca_flow *flow, const struct ib_flow_attr *attr)
 	for (i = 0; i < attr->num_of_specs; i++) {
 		const union ib_flow_spec *spec = p;
 
-		err = add_spec(flow, spec, &seen);
+		err = flow_add_spec(flow, spec, &seen);
 		if (err)
 			return err;
 		p += spec->size;
@@ -163,13 +163,12 @@ struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp,
 	struct qhca_ib_flow *f;
 	int err;
 
-	if (udata && udata->inlen &&
-	    !ib_is_udata_cleared(udata, 0, udata->inlen))
+	if (qhca_ib_udata_none(udata))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (qp->type != QHCA_QPT_RAW && qp->type != QHCA_QPT_RSS)
 		return ERR_PTR(-EOPNOTSUPP);
 	flow.qpn = cpu_to_le32(qp->qpn);
-	err = fill_flow(&flow, attr);
+	err = flow_fill(&flow, attr);
 	if (err)
 		return ERR_PTR(err);
 	f = kzalloc(sizeof(*f), GFP_KERNEL);

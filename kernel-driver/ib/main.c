@@ -9,10 +9,6 @@
 MODULE_DESCRIPTION("RDMA driver for the qhca adapter");
 MODULE_LICENSE("GPL");
 
-/* all devices, for debuggers: who reads memory alone has nowhere else to begin */
-static LIST_HEAD(qhca_ib_devices);
-static DEFINE_MUTEX(devices_lock);
-
 static const struct ib_device_ops qhca_ib_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
@@ -39,12 +35,6 @@ static const struct ib_device_ops qhca_ib_ops = {
 	.destroy_cq = qhca_ib_destroy_cq,
 	.destroy_qp = qhca_ib_destroy_qp,
 	.disassociate_ucontext = qhca_ib_disassociate_ucontext,
-	.fill_res_cq_entry = qhca_ib_fill_res_cq_entry,
-	.fill_res_cq_entry_raw = qhca_ib_fill_res_cq_entry_raw,
-	.fill_res_mr_entry = qhca_ib_fill_res_mr_entry,
-	.fill_res_mr_entry_raw = qhca_ib_fill_res_mr_entry_raw,
-	.fill_res_qp_entry = qhca_ib_fill_res_qp_entry,
-	.fill_res_qp_entry_raw = qhca_ib_fill_res_qp_entry_raw,
 	.get_dev_fw_str = qhca_ib_get_dev_fw_str,
 	.get_dma_mr = qhca_ib_get_dma_mr,
 	.get_hw_stats = qhca_ib_get_hw_stats,
@@ -79,8 +69,6 @@ static const struct ib_device_ops qhca_ib_ops = {
 static const struct ib_device_ops qhca_ib_srq_ops = {
 	.create_srq = qhca_ib_create_srq,
 	.destroy_srq = qhca_ib_destroy_srq,
-	.fill_res_srq_entry = qhca_ib_fill_res_srq_entry,
-	.fill_res_srq_entry_raw = qhca_ib_fill_res_srq_entry_raw,
 	.modify_srq = qhca_ib_modify_srq,
 	.post_srq_recv = qhca_ib_post_srq_recv,
 	.query_srq = qhca_ib_query_srq,
@@ -160,7 +148,8 @@ static const struct ib_device_ops qhca_ib_dm_ops = {
 
 /* what the provider can ask beside the verbs */
 static const struct uapi_definition qhca_ib_defs[] = {
-	UAPI_DEF_CHAIN(qhca_ib_import_defs),
+	UAPI_DEF_CHAIN(qhca_ib_ucontext_defs),
+	UAPI_DEF_CHAIN(qhca_ib_pd_defs),
 	UAPI_DEF_CHAIN(qhca_ib_dm_defs),
 	UAPI_DEF_CHAIN(qhca_ib_clock_defs),
 	{}
@@ -174,7 +163,7 @@ static const struct uapi_definition qhca_ib_defs[] = {
  * platform. True also if that cannot be found out: each mapping is looked at,
  * see umem.c.
  */
-static bool user_memory_ok(struct device *pci)
+static bool main_user_memory_ok(struct device *pci)
 {
 	struct page *page = alloc_page(GFP_KERNEL);
 	dma_addr_t addr;
@@ -191,7 +180,7 @@ static bool user_memory_ok(struct device *pci)
 	return ok;
 }
 
-static int init_maps(struct qhca_ib_dev *dev)
+static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 {
 	struct device *pci = &dev->qdev->pdev->dev;
 	int err;
@@ -229,7 +218,7 @@ err_dm:
 	return err;
 }
 
-static void free_maps(struct qhca_ib_dev *dev)
+static void qhca_ib_free_dev(struct qhca_ib_dev *dev)
 {
 	cancel_work_sync(&dev->flush_work);
 	destroy_workqueue(dev->odp_wq);
@@ -242,7 +231,7 @@ static void free_maps(struct qhca_ib_dev *dev)
 	xa_destroy(&dev->mrs);
 	xa_destroy(&dev->wqs);
 	dma_pool_destroy(dev->dbrecs);
-	/* who has it mapped keeps it */
+	/* processes that have it mapped keep it */
 	free_page((unsigned long)dev->status);
 	qhca_ib_dm_exit(dev);
 	qhca_ib_counters_exit(dev);
@@ -260,11 +249,11 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	if (!dev)
 		return -ENOMEM;
 	dev->qdev = qdev;
-	err = init_maps(dev);
+	err = qhca_ib_init_dev(dev);
 	if (err)
 		goto err_dealloc;
 
-	dev->user_memory = user_memory_ok(pci);
+	dev->user_memory = main_user_memory_ok(pci);
 	if (!dev->user_memory)
 		dev_warn(&adev->dev,
 			 "mappings are bounced or not coherent: RDMA for kernel users only\n");
@@ -300,27 +289,24 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	err = ib_device_set_netdev(&dev->ibdev, qdev->netdev, QHCA_IB_PORT);
 	if (err)
 		goto err_maps;
-	qhca_ib_debugfs_init(dev);
+	qhca_ib_debug_create(dev);
 	err = qhca_ib_events_init(dev);
 	if (err)
-		goto err_debugfs;
+		goto err_debug;
 	err = ib_register_device(&dev->ibdev, "qhca%d", pci);
 	if (err)
 		goto err_events;
 	qhca_ib_events_start(dev);
 	auxiliary_set_drvdata(adev, dev);
-	mutex_lock(&devices_lock);
-	list_add_tail(&dev->list, &qhca_ib_devices);
-	mutex_unlock(&devices_lock);
 	return 0;
 
 err_events:
 	qhca_ib_events_exit_netdev(dev);
 	qhca_ib_events_exit_device(dev);
-err_debugfs:
-	qhca_ib_debugfs_exit(dev);
+err_debug:
+	qhca_ib_debug_destroy(dev);
 err_maps:
-	free_maps(dev);
+	qhca_ib_free_dev(dev);
 err_dealloc:
 	ib_dealloc_device(&dev->ibdev);
 	return dev_err_probe(&adev->dev, err, "no RDMA device\n");
@@ -330,17 +316,14 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 {
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
-	mutex_lock(&devices_lock);
-	list_del(&dev->list);
-	mutex_unlock(&devices_lock);
 	qhca_ib_flush_users(dev);
 	/* the work that a last event queues is flushed in what follows */
 	qhca_ib_events_exit_netdev(dev);
 	/* applications are cut off and kernel users leave in here */
 	ib_unregister_device(&dev->ibdev);
 	qhca_ib_events_exit_device(dev);
-	qhca_ib_debugfs_exit(dev);
-	free_maps(dev);
+	qhca_ib_debug_destroy(dev);
+	qhca_ib_free_dev(dev);
 	ib_dealloc_device(&dev->ibdev);
 }
 

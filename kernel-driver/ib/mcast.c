@@ -5,7 +5,7 @@
  */
 #include "qhca_ib.h"
 
-static int mc_cmd(struct ib_qp *ibqp, u8 opcode, const union ib_gid *gid)
+static int mcast_cmd(struct ib_qp *ibqp, u8 opcode, const union ib_gid *gid)
 {
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	struct qhca_mcg mcg = {};
@@ -21,20 +21,20 @@ static int mc_cmd(struct ib_qp *ibqp, u8 opcode, const union ib_gid *gid)
  * @gid: multicast GID; IPv4 groups are v4-mapped
  * @lid: means nothing on Ethernet
  *
- * Who joins by rdma_cm has told the net_device too (IGMP, MLD).
+ * rdma_cm tells the net_device too (IGMP, MLD).
  *
  * Return: 0, also if it is attached already; -EINVAL for a GID that is no
  * group or a QP that is not UD; -ENOMEM when the device is full; -EIO.
  */
 int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
-	return mc_cmd(ibqp, QHCA_CMD_ATTACH_MC, gid);
+	return mcast_cmd(ibqp, QHCA_CMD_ATTACH_MC, gid);
 }
 
 /* ib_device_ops.detach_mcast; -EINVAL if the QP is not attached */
 int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
-	int err = mc_cmd(ibqp, QHCA_CMD_DETACH_MC, gid);
+	int err = mcast_cmd(ibqp, QHCA_CMD_DETACH_MC, gid);
 
 	/* a dead device delivers nothing any more */
 	if (err == -EIO)

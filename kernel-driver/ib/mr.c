@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* huge pages need no hint: the page size comes from the memory itself */
 #define MR_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
@@ -101,7 +101,7 @@ struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access)
  * Is this memory persistent? For what is, a write that all can see is as safe
  * as the CPU's own writes: the device has nothing else to do.
  */
-static bool umem_persists(struct ib_umem *umem)
+static bool mr_umem_persists(struct ib_umem *umem)
 {
 	struct scatterlist *sg;
 	unsigned int i;
@@ -121,15 +121,17 @@ static bool umem_persists(struct ib_umem *umem)
  * Describe all of @umem to the device: its table, and the part of @mpt that
  * tells of addresses. @zero_based: byte 0 has address 0, else @iova.
  */
-static int umem_describe(struct qhca_ib_dev *dev, struct qhca_table *table,
-			 struct ib_umem *umem, u64 length, u64 iova,
-			 bool zero_based, struct qhca_mpt *mpt)
+static int mr_describe_umem(struct qhca_ib_dev *dev,
+			    struct qhca_buf_table *table, struct ib_umem *umem,
+			    u64 length, u64 iova, bool zero_based,
+			    struct qhca_mpt *mpt)
 {
 	int err;
 
 	/* where in its page byte 0 lies */
-	err = qhca_ib_table_build(dev, table, umem,
-				  zero_based ? umem->address : iova, length);
+	err = qhca_ib_buf_table_build(dev, table, umem,
+				      zero_based ? umem->address : iova,
+				      length);
 	if (err)
 		return err;
 	mpt->buf = table->desc;
@@ -139,8 +141,8 @@ static int umem_describe(struct qhca_ib_dev *dev, struct qhca_table *table,
 }
 
 /* Register pinned memory; takes @umem over, also on error. */
-static struct ib_mr *reg_umem(struct ib_pd *ibpd, struct ib_umem *umem,
-			      u64 length, u64 iova, int access)
+static struct ib_mr *mr_reg_umem(struct ib_pd *ibpd, struct ib_umem *umem,
+				 u64 length, u64 iova, int access)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct qhca_mpt mpt = {};
@@ -153,10 +155,10 @@ static struct ib_mr *reg_umem(struct ib_pd *ibpd, struct ib_umem *umem,
 		goto err_umem;
 	}
 	err = -EINVAL;
-	if ((access & IB_ACCESS_FLUSH_PERSISTENT) && !umem_persists(umem))
+	if ((access & IB_ACCESS_FLUSH_PERSISTENT) && !mr_umem_persists(umem))
 		goto err_free;
-	err = umem_describe(dev, &mr->table, umem, length, iova,
-			    mr->zero_based, &mpt);
+	err = mr_describe_umem(dev, &mr->table, umem, length, iova,
+			       mr->zero_based, &mpt);
 	if (err)
 		goto err_free;
 	mr->umem = umem;
@@ -167,7 +169,7 @@ static struct ib_mr *reg_umem(struct ib_pd *ibpd, struct ib_umem *umem,
 	if (!err)
 		return &mr->ibmr;
 
-	qhca_table_free(dev->qdev, &mr->table);
+	qhca_buf_table_free(dev->qdev, &mr->table);
 err_free:
 	kfree(mr);
 err_umem:
@@ -175,8 +177,8 @@ err_umem:
 	return ERR_PTR(err);
 }
 
-static int check_range(struct qhca_ib_dev *dev, u64 length, u64 iova,
-		       int access)
+static int mr_check_range(struct qhca_ib_dev *dev, u64 length, u64 iova,
+			  int access)
 {
 	if (access & ~MR_ACCESS)
 		return -EOPNOTSUPP;
@@ -187,8 +189,8 @@ static int check_range(struct qhca_ib_dev *dev, u64 length, u64 iova,
 }
 
 /* Register memory that is not pinned: on-demand paging. */
-static struct ib_mr *reg_odp(struct ib_pd *ibpd, u64 start, u64 length,
-			     u64 iova, int access)
+static struct ib_mr *mr_reg_odp(struct ib_pd *ibpd, u64 start, u64 length,
+				u64 iova, int access)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
 	struct qhca_mpt mpt = {};
@@ -202,7 +204,7 @@ static struct ib_mr *reg_odp(struct ib_pd *ibpd, u64 start, u64 length,
 		return ERR_PTR(-EOPNOTSUPP);
 	/* 0, U64_MAX: all of the process */
 	err = !start && length == U64_MAX ? 0 :
-	      check_range(dev, length, iova, access & ~IB_ACCESS_ON_DEMAND);
+	      mr_check_range(dev, length, iova, access & ~IB_ACCESS_ON_DEMAND);
 	if (err)
 		return ERR_PTR(err);
 	mr = mr_new(ibpd, access & ~IB_ACCESS_ON_DEMAND);
@@ -219,7 +221,7 @@ static struct ib_mr *reg_odp(struct ib_pd *ibpd, u64 start, u64 length,
 	if (!err)
 		return &mr->ibmr;
 	qhca_ib_odp_exit(mr);
-	qhca_table_free(dev->qdev, &mr->table);
+	qhca_buf_table_free(dev->qdev, &mr->table);
 err_free:
 	kfree(mr);
 	return ERR_PTR(err);
@@ -234,7 +236,7 @@ err_free:
  * @iova: address in SGEs and remote requests; its offset in a page must be
  *	that of @start
  * @access: IB_ACCESS_*
- * @udata: unused
+ * @udata: asks for nothing
  *
  * Return: the MR, or -EINVAL (also when flushing to persistence is to be
  * allowed to memory that is not), -EOPNOTSUPP (access flags), -ENOMEM, or as
@@ -248,22 +250,22 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	struct ib_umem *umem;
 	int err;
 
-	if (QHCA_DMAH_GIVEN)
+	if (QHCA_DMAH_GIVEN || qhca_ib_udata_none(udata))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (access & IB_ACCESS_ON_DEMAND)
-		return reg_odp(ibpd, start, length, iova, access);
-	err = check_range(dev, length, iova, access);
+		return mr_reg_odp(ibpd, start, length, iova, access);
+	err = mr_check_range(dev, length, iova, access);
 	if (err)
 		return ERR_PTR(err);
 	umem = qhca_ib_umem_get(dev, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
-	return reg_umem(ibpd, umem, length, iova, access);
+	return mr_reg_umem(ibpd, umem, length, iova, access);
 }
 
 /* The memory changes hands: the MR gets @umem and @table, the caller the old. */
 static void mr_swap(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
-		    struct ib_umem **umem, struct qhca_table *table,
+		    struct ib_umem **umem, struct qhca_buf_table *table,
 		    u64 length, u64 iova)
 {
 	mutex_lock(&dev->mr_lock);	/* debugfs and restrack look at it */
@@ -284,10 +286,10 @@ static void mr_swap(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
  * @iova: the same
  * @access: IB_MR_REREG_ACCESS: IB_ACCESS_*
  * @ibpd: IB_MR_REREG_PD: the new one
- * @udata: unused
+ * @udata: asks for nothing
  *
  * All of it happens in the device in one step; on an error nothing has. Rights
- * to write to memory that was pinned for reading pin it anew.
+ * to write to memory that was pinned for reading pin it again.
  *
  * Return: NULL: done, in place; -EBUSY (memory windows are bound), -EINVAL,
  * -EOPNOTSUPP (on-demand paging; a dma-buf that is to be written), -ENOMEM, or
@@ -300,13 +302,13 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	struct qhca_ib_dev *dev = to_qdev(ibmr->device);
 	struct qhca_ib_mr *mr = to_qmr(ibmr);
 	bool zero_based = mr->zero_based;
-	struct qhca_table table = {};
+	struct qhca_buf_table table = {};
 	struct ib_umem *umem = NULL;
 	struct qhca_mpt mpt = {};
 	u64 mask = 0;
 	int err;
 
-	if (!mr->umem)
+	if (!mr->umem || qhca_ib_udata_none(udata))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
@@ -327,21 +329,21 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		iova = mr->ibmr.iova;
 	}
 	if (flags & IB_MR_REREG_TRANS) {
-		err = check_range(dev, length, iova, access);
+		err = mr_check_range(dev, length, iova, access);
 		if (err)
 			return ERR_PTR(err);
 		umem = qhca_ib_umem_get(dev, start, length, access);
 		if (IS_ERR(umem))
 			return ERR_CAST(umem);
-		err = umem_describe(dev, &table, umem, length, iova,
-				    zero_based, &mpt);
+		err = mr_describe_umem(dev, &table, umem, length, iova,
+				       zero_based, &mpt);
 		if (err)
 			goto out;
 		mask |= QHCA_MR_M_TRANS;
 	}
 	err = -EINVAL;
 	if ((access & IB_ACCESS_FLUSH_PERSISTENT) &&
-	    !umem_persists(umem ? umem : mr->umem))
+	    !mr_umem_persists(umem ? umem : mr->umem))
 		goto out;
 	if (flags & IB_MR_REREG_ACCESS) {
 		mpt.access = cpu_to_le32(qhca_ib_access(access));
@@ -361,7 +363,7 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		mr_swap(dev, mr, &umem, &table, length, iova);
 out:
 	/* the old ones, or those that were refused */
-	qhca_table_free(dev->qdev, &table);
+	qhca_buf_table_free(dev->qdev, &table);
 	ib_umem_release(umem);
 	return ERR_PTR(err);
 }
@@ -378,14 +380,14 @@ struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 
 	if (QHCA_DMAH_GIVEN)
 		return ERR_PTR(-EOPNOTSUPP);
-	err = check_range(dev, length, iova, access);
+	err = mr_check_range(dev, length, iova, access);
 	if (err)
 		return ERR_PTR(err);
 	dmabuf = ib_umem_dmabuf_get_pinned(&dev->ibdev, offset, length, fd,
 					   access);
 	if (IS_ERR(dmabuf))
 		return ERR_CAST(dmabuf);
-	return reg_umem(ibpd, &dmabuf->umem, length, iova, access);
+	return mr_reg_umem(ibpd, &dmabuf->umem, length, iova, access);
 }
 
 /**
@@ -428,7 +430,7 @@ struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	return &mr->ibmr;
 }
 
-static void free_pages_list(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
+static void mr_free_page_list(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr)
 {
 	if (mr->pages)
 		dma_free_coherent(&dev->qdev->pdev->dev,
@@ -476,13 +478,13 @@ struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	err = mr_create(dev, mr, &mpt);
 	if (!err)
 		return &mr->ibmr;
-	free_pages_list(dev, mr);
+	mr_free_page_list(dev, mr);
 err_free:
 	kfree(mr);
 	return ERR_PTR(err);
 }
 
-static int set_page(struct ib_mr *ibmr, u64 addr)
+static int mr_set_page(struct ib_mr *ibmr, u64 addr)
 {
 	struct qhca_ib_mr *mr = to_qmr(ibmr);
 
@@ -503,7 +505,7 @@ int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	    !(sizes & ibmr->page_size))
 		return -EINVAL;
 	mr->npages = 0;
-	return ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
+	return ib_sg_to_pages(ibmr, sg, nents, offset, mr_set_page);
 }
 
 /* ib_device_ops.dereg_mr; no DMA through the MR when it returns */
@@ -525,8 +527,8 @@ int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	mutex_unlock(&dev->mr_lock);
 	qhca_ib_odp_exit(mr);
 	ib_umem_release(mr->umem);
-	qhca_table_free(dev->qdev, &mr->table);
-	free_pages_list(dev, mr);
+	qhca_buf_table_free(dev->qdev, &mr->table);
+	mr_free_page_list(dev, mr);
 	kfree(mr);
 	return 0;
 }

@@ -8,7 +8,7 @@
 /**
  * qhca_ib_alloc_mw - ib_device_ops.alloc_mw
  * @ibmw: the window, with PD and type; gets its first key, which allows nothing
- * @udata: unused
+ * @udata: asks for nothing
  *
  * Return: 0, -EINVAL (type), -ENOMEM, -EIO.
  */
@@ -18,6 +18,8 @@ int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	struct qhca_mpt mpt = {};
 	u32 byte;
 
+	if (qhca_ib_udata_none(udata))
+		return -EOPNOTSUPP;
 	switch (ibmw->type) {
 	case IB_MW_TYPE_1:
 		mpt.flags = QHCA_MR_F_MW1;

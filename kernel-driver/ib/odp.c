@@ -9,16 +9,15 @@
  * that could not be mapped.
  */
 #include <linux/dma-mapping.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "odp.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
-static __le64 *range_entry(struct qhca_odp_range *r, unsigned long page)
+static __le64 *odp_range_entry(struct qhca_odp_range *r, unsigned long page)
 {
 	return r->entries ? &r->entries[page]
-			  : qhca_table_entry(r->table, page);
+			  : qhca_buf_table_entry(r->table, page);
 }
 
 /*
@@ -37,7 +36,7 @@ void qhca_odp_sync(struct qhca_ib_odp *odp)
 }
 
 /* Take away what is there of @start .. @end - 1. Under umem_mutex. */
-static void range_unmap(struct qhca_odp_range *r, u64 start, u64 end)
+static void odp_range_unmap(struct qhca_odp_range *r, u64 start, u64 end)
 {
 	struct ib_umem_odp *umem = r->umem;
 	u64 first = ib_umem_start(umem), va;
@@ -48,7 +47,7 @@ static void range_unmap(struct qhca_odp_range *r, u64 start, u64 end)
 	start = max(round_down(start, BIT_ULL(shift)), first);
 	end = min_t(u64, end, ib_umem_end(umem));
 	for (va = start; va < end; va += BIT_ULL(shift)) {
-		entry = range_entry(r, (va - first) >> shift);
+		entry = odp_range_entry(r, (va - first) >> shift);
 		if (!*entry)
 			continue;
 		if (le64_to_cpu(*entry) & QHCA_BTE_WRITE)
@@ -80,7 +79,7 @@ static bool odp_invalidate(struct mmu_interval_notifier *mni,
 	/* not set yet: then nothing is mapped yet */
 	r = umem->private;
 	if (r) {
-		range_unmap(r, range->start, range->end);
+		odp_range_unmap(r, range->start, range->end);
 		if (r->emptied && !umem->npages &&
 		    (range->event == MMU_NOTIFY_UNMAP ||
 		     range->event == MMU_NOTIFY_RELEASE))
@@ -98,7 +97,7 @@ const struct mmu_interval_notifier_ops qhca_odp_mn_ops = {
  * Enter mapped pages into the device's table. Under umem_mutex. The number of
  * those that were not in it, or -EFAULT.
  */
-static int range_enter(struct qhca_odp_range *r, u64 va, u64 len)
+static int odp_range_enter(struct qhca_odp_range *r, u64 va, u64 len)
 {
 	struct ib_umem_odp *umem = r->umem;
 	u64 start = ib_umem_start(umem);
@@ -107,7 +106,7 @@ static int range_enter(struct qhca_odp_range *r, u64 va, u64 len)
 	int n = 0;
 
 	for (; page <= last; page++) {
-		__le64 *entry = range_entry(r, page);
+		__le64 *entry = odp_range_entry(r, page);
 		u64 old = le64_to_cpu(*entry);
 		bool write = old & QHCA_BTE_WRITE;
 		dma_addr_t addr;
@@ -149,13 +148,13 @@ int qhca_odp_range_map(struct qhca_odp_range *r, u64 va, u64 len,
 					   !(flags & QHCA_ODP_SNAPSHOT));
 	if (ret < 0)
 		return ret == -EBUSY ? -EAGAIN : ret;
-	ret = range_enter(r, va, len);
+	ret = odp_range_enter(r, va, len);
 	mutex_unlock(&r->umem->umem_mutex);
 	return ret;
 }
 
-static int explicit_map(struct qhca_ib_odp *odp, u64 va, u64 len,
-			unsigned int flags)
+static int odp_explicit_map(struct qhca_ib_odp *odp, u64 va, u64 len,
+			    unsigned int flags)
 {
 	int total = 0;
 
@@ -188,11 +187,11 @@ int qhca_odp_map(struct qhca_ib_odp *odp, u64 addr, u64 len,
 	if (odp->implicit)
 		return qhca_odp_implicit_map(odp, odp->start + off, len,
 					     flags);
-	return explicit_map(odp, odp->start + off, len, flags);
+	return odp_explicit_map(odp, odp->start + off, len, flags);
 }
 
-static int explicit_init(struct qhca_ib_odp *odp, struct qhca_ib_mr *mr,
-			 int access)
+static int odp_explicit_init(struct qhca_ib_odp *odp, struct qhca_ib_mr *mr,
+			     int access)
 {
 	struct qhca_ib_dev *dev = odp->dev;
 	struct qhca_odp_range *r = &odp->range;
@@ -207,8 +206,9 @@ static int explicit_init(struct qhca_ib_odp *odp, struct qhca_ib_mr *mr,
 	if (!(dev->qdev->caps.page_size_cap & BIT_ULL(umem->page_shift)) ||
 	    (umem->page_shift != PAGE_SHIFT && !QHCA_ODP_HUGE))
 		goto err;
-	err = qhca_table_alloc(dev->qdev, &mr->table, umem->page_shift,
-			       odp->start - ib_umem_start(umem), odp->length);
+	err = qhca_buf_table_alloc(dev->qdev, &mr->table, umem->page_shift,
+				   odp->start - ib_umem_start(umem),
+				   odp->length);
 	if (err)
 		goto err;
 	trace_qhca_table(dev, odp->start, &mr->table);
@@ -225,7 +225,7 @@ err:
 	return err;
 }
 
-/* Nobody maps pages any more; those that are there go. */
+/* No more pages are mapped; free those that are. */
 static void odp_free(struct qhca_ib_odp *odp)
 {
 	if (odp->implicit)
@@ -271,7 +271,7 @@ int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length, u64 iova,
 		err = iova ? -EINVAL :
 			     qhca_odp_implicit_init(odp, &mpt->buf, access);
 	} else {
-		err = explicit_init(odp, mr, access);
+		err = odp_explicit_init(odp, mr, access);
 		mpt->buf = mr->table.desc;
 	}
 	if (err) {
@@ -287,7 +287,7 @@ int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length, u64 iova,
 	return 0;
 }
 
-/* The MR has got its key, and nobody else knows it yet. */
+/* The MR has its key, which nobody else knows yet. */
 void qhca_ib_odp_set_key(struct qhca_ib_mr *mr)
 {
 	if (mr->odp)
@@ -305,32 +305,4 @@ void qhca_ib_odp_exit(struct qhca_ib_mr *mr)
 	qhca_ib_ref_kill(&mr->odp->ref);
 	odp_free(mr->odp);
 	mr->odp = NULL;
-}
-
-/* For debugfs: what is there of @mr. */
-void qhca_ib_odp_show(struct seq_file *m, const char *name,
-		      struct qhca_ib_mr *mr)
-{
-	struct qhca_ib_odp *odp = mr->odp;
-	unsigned long children = 0, i;
-	void *c;
-
-	seq_printf(m, "%s:\n", name);
-	seq_printf(m, "\ton demand: %s\n",
-		   odp->implicit ? "all memory" : "a range");
-	seq_printf(m, "\tva: %#llx\n\tlength: %#llx\n\tiova: %#llx\n",
-		   odp->start, odp->length, odp->iova);
-	seq_printf(m, "\taccess: %#x\n", mr->access);
-	if (odp->implicit) {
-		xa_for_each(&odp->children, i, c)
-			children++;
-		seq_printf(m, "\tchildren: %lu\n", children);
-	} else {
-		seq_printf(m, "\tpages: %d\n", odp->range.umem->npages);
-	}
-	seq_printf(m, "\tpage_faults: %lld\n", atomic64_read(&odp->faults));
-	seq_printf(m, "\tpage_invalidations: %lld\n",
-		   atomic64_read(&odp->invalidations));
-	seq_printf(m, "\tpage_prefetch: %lld\n",
-		   atomic64_read(&odp->prefetched));
 }

@@ -39,7 +39,7 @@
 struct qhca_odp_range {
 	struct qhca_ib_odp *odp;
 	struct ib_umem_odp *umem;
-	const struct qhca_table *table;
+	const struct qhca_buf_table *table;
 	__le64 *entries;
 	void (*emptied)(struct qhca_odp_range *r);
 };
@@ -48,7 +48,7 @@ struct qhca_odp_range {
  * struct qhca_ib_odp - what an MR with on-demand paging has beside
  * @dev: device
  * @key: of the MR
- * @ref: whoever works on the MR without being its owner
+ * @ref: held while working on the MR without owning it
  * @iova: address of byte 0 for the device
  * @start: the same for the process
  * @length: bytes

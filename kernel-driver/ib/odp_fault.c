@@ -3,17 +3,17 @@
  * Page faults of the device, and advice of the application.
  *
  * Each QP has a work item of its own on an unbound workqueue: one that waits
- * for a page from the disk keeps nobody else waiting.
+ * for a page from the disk does not hold up the others.
  */
 #include <linux/slab.h>
 #include <rdma/restrack.h>
 
 #include "odp.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* The MR with this key, if it has paging; give it back by a put of its ref. */
-static struct qhca_ib_odp *odp_get(struct qhca_ib_dev *dev, u32 key,
-				   struct ib_pd *pd, int *err)
+static struct qhca_ib_odp *odp_get_by_key(struct qhca_ib_dev *dev, u32 key,
+					  struct ib_pd *pd, int *err)
 {
 	struct qhca_ib_odp *odp = NULL;
 	struct qhca_ib_mr *mr;
@@ -35,15 +35,15 @@ static struct qhca_ib_odp *odp_get(struct qhca_ib_dev *dev, u32 key,
 	return odp;
 }
 
-/* Provide what the device asks for; 0 also if it shall just ask again. */
-static int provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
+/* Provide what the device asks for; 0 also if it should ask again. */
+static int odp_provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
 {
 	u64 addr = le64_to_cpu(f->addr), len = le64_to_cpu(f->len);
 	unsigned int flags = f->flags & QHCA_FAULT_WRITE ? QHCA_ODP_WRITE : 0;
 	struct qhca_ib_odp *odp;
 	int ret;
 
-	odp = odp_get(dev, le32_to_cpu(f->key), NULL, &ret);
+	odp = odp_get_by_key(dev, le32_to_cpu(f->key), NULL, &ret);
 	if (!odp)
 		return ret;
 	ret = qhca_odp_map(odp, addr, len, flags);
@@ -61,8 +61,8 @@ static int provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
 	return ret == -EAGAIN ? 0 : min(ret, 0);
 }
 
-static void resume(struct qhca_ib_qp *qp, unsigned int side,
-		   const struct qhca_fault *f, bool failed)
+static void odp_resume(struct qhca_ib_qp *qp, unsigned int side,
+		       const struct qhca_fault *f, bool failed)
 {
 	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
 	struct qhca_aq_req req = {
@@ -89,8 +89,8 @@ void qhca_ib_fault_work(struct work_struct *work)
 			   sizeof(f))) {
 		for (side = 0; side < QHCA_FAULT_SIDES; side++) {
 			if (f[side].flags & QHCA_FAULT_VALID)
-				resume(qp, side, &f[side],
-				       provide(dev, &f[side]));
+				odp_resume(qp, side, &f[side],
+					   odp_provide(dev, &f[side]));
 		}
 	}
 	qhca_ib_ref_put(&qp->ref);
@@ -117,7 +117,7 @@ struct advice {
 	} item[] __counted_by(n);
 };
 
-static int advice_do(struct advice *a)
+static int odp_advice_do(struct advice *a)
 {
 	int err = 0, ret;
 	u32 i;
@@ -133,7 +133,7 @@ static int advice_do(struct advice *a)
 	return err;
 }
 
-static void advice_free(struct advice *a)
+static void odp_advice_free(struct advice *a)
 {
 	u32 i;
 
@@ -144,23 +144,23 @@ static void advice_free(struct advice *a)
 	kvfree(a);
 }
 
-static void advice_work(struct work_struct *work)
+static void odp_advice_work(struct work_struct *work)
 {
 	struct advice *a = container_of(work, struct advice, work);
 
-	advice_do(a);
-	advice_free(a);
+	odp_advice_do(a);
+	odp_advice_free(a);
 }
 
-static int advice_fill(struct qhca_ib_dev *dev, struct ib_pd *pd,
-		       struct advice *a, const struct ib_sge *sge)
+static int odp_advice_fill(struct qhca_ib_dev *dev, struct ib_pd *pd,
+			   struct advice *a, const struct ib_sge *sge)
 {
 	struct qhca_ib_odp *odp;
 	int err;
 	u32 i;
 
 	for (i = 0; i < a->n; i++) {
-		odp = odp_get(dev, sge[i].lkey, pd, &err);
+		odp = odp_get_by_key(dev, sge[i].lkey, pd, &err);
 		if (!odp)
 			return err;
 		a->item[i].odp = odp;
@@ -212,15 +212,15 @@ int qhca_ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice,
 		return -ENOMEM;
 	a->n = num_sge;
 	a->flags = how;
-	err = advice_fill(dev, pd, a, sge);
+	err = odp_advice_fill(dev, pd, a, sge);
 	if (!err && !(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
-		INIT_WORK(&a->work, advice_work);
+		INIT_WORK(&a->work, odp_advice_work);
 		queue_work(dev->odp_wq, &a->work);
 		return 0;
 	}
 	if (!err)
-		err = advice_do(a);
-	advice_free(a);
+		err = odp_advice_do(a);
+	odp_advice_free(a);
 	return err;
 }
 

@@ -17,7 +17,7 @@
  * struct qhca_odp_child - a piece of an implicit MR
  * @range: its memory; @range.entries is the table
  * @dma: DMA address of the table
- * @users: who maps pages right now; under odp->lock
+ * @users: mappers of pages right now; under odp->lock
  * @dead: not in the tree any more; under umem_mutex
  * @gone: frees it when it is empty; holds a reference of the MR while queued
  */
@@ -34,13 +34,14 @@ struct qhca_odp_middle {
 	dma_addr_t dma;
 };
 
-static __le64 *table_alloc(struct qhca_ib_odp *odp, dma_addr_t *dma)
+static __le64 *implicit_table_alloc(struct qhca_ib_odp *odp, dma_addr_t *dma)
 {
 	return dma_alloc_coherent(&odp->dev->qdev->pdev->dev,
 				  BIT(QHCA_ODP_TABLE_SHIFT), dma, GFP_KERNEL);
 }
 
-static void table_free(struct qhca_ib_odp *odp, __le64 *table, dma_addr_t dma)
+static void implicit_table_free(struct qhca_ib_odp *odp, __le64 *table,
+				dma_addr_t dma)
 {
 	if (table)
 		dma_free_coherent(&odp->dev->qdev->pdev->dev,
@@ -48,13 +49,13 @@ static void table_free(struct qhca_ib_odp *odp, __le64 *table, dma_addr_t dma)
 }
 
 /* Index of @va in the table of @level, 0 being the root. */
-static unsigned int entry_index(u64 va, unsigned int level)
+static unsigned int implicit_entry_index(u64 va, unsigned int level)
 {
 	return (va >> (PAGE_SHIFT + QHCA_ODP_ENTRY_BITS * (2 - level))) &
 	       (BIT(QHCA_ODP_ENTRY_BITS) - 1);
 }
 
-static void link_table(__le64 *entry, dma_addr_t dma)
+static void implicit_link_table(__le64 *entry, dma_addr_t dma)
 {
 	/* the table below is complete before the device can find it */
 	dma_wmb();
@@ -62,10 +63,11 @@ static void link_table(__le64 *entry, dma_addr_t dma)
 }
 
 /* The second-level table for @va, made if need be. Under odp->lock. */
-static struct qhca_odp_middle *middle_get(struct qhca_ib_odp *odp, u64 va)
+static struct qhca_odp_middle *implicit_middle_get(struct qhca_ib_odp *odp,
+						   u64 va)
 {
 	struct qhca_odp_middle *m;
-	unsigned long index = entry_index(va, 0);
+	unsigned long index = implicit_entry_index(va, 0);
 	int err;
 
 	m = xa_load(&odp->middle, index);
@@ -74,29 +76,29 @@ static struct qhca_odp_middle *middle_get(struct qhca_ib_odp *odp, u64 va)
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return ERR_PTR(-ENOMEM);
-	m->table = table_alloc(odp, &m->dma);
+	m->table = implicit_table_alloc(odp, &m->dma);
 	err = m->table ? xa_err(xa_store(&odp->middle, index, m, GFP_KERNEL))
 		       : -ENOMEM;
 	if (err) {
-		table_free(odp, m->table, m->dma);
+		implicit_table_free(odp, m->table, m->dma);
 		kfree(m);
 		return ERR_PTR(err);
 	}
-	link_table(&odp->root[index], m->dma);
+	implicit_link_table(&odp->root[index], m->dma);
 	return m;
 }
 
-static u64 child_start(const struct qhca_odp_child *c)
+static u64 implicit_child_start(const struct qhca_odp_child *c)
 {
 	return ib_umem_start(c->range.umem);
 }
 
-static void child_free(struct qhca_odp_child *c)
+static void implicit_child_free(struct qhca_odp_child *c)
 {
 	struct qhca_ib_odp *odp = c->range.odp;
 
 	ib_umem_odp_release(c->range.umem);
-	table_free(odp, c->range.entries, c->dma);
+	implicit_table_free(odp, c->range.entries, c->dma);
 	kfree(c);
 }
 
@@ -104,13 +106,13 @@ static void child_free(struct qhca_odp_child *c)
  * The process has unmapped all of a child. Whoever maps pages of it again
  * before we get there keeps it.
  */
-static void child_gone(struct work_struct *work)
+static void implicit_child_gone(struct work_struct *work)
 {
 	struct qhca_odp_child *c = container_of(work, struct qhca_odp_child,
 						gone);
 	struct qhca_ib_odp *odp = c->range.odp;
 	struct ib_umem_odp *umem = c->range.umem;
-	u64 va = child_start(c);
+	u64 va = implicit_child_start(c);
 	struct qhca_odp_middle *m;
 
 	mutex_lock(&odp->lock);
@@ -118,8 +120,8 @@ static void child_gone(struct work_struct *work)
 	c->dead = !c->users && !umem->npages;
 	mutex_unlock(&umem->umem_mutex);
 	if (c->dead) {
-		m = xa_load(&odp->middle, entry_index(va, 0));
-		WRITE_ONCE(m->table[entry_index(va, 1)], 0);
+		m = xa_load(&odp->middle, implicit_entry_index(va, 0));
+		WRITE_ONCE(m->table[implicit_entry_index(va, 1)], 0);
 		xa_erase(&odp->children, va >> QHCA_ODP_CHILD_SHIFT);
 	}
 	mutex_unlock(&odp->lock);
@@ -128,13 +130,13 @@ static void child_gone(struct work_struct *work)
 		/* queued once more before it was dead? */
 		if (cancel_work(work))
 			qhca_ib_ref_put(&odp->ref);
-		child_free(c);
+		implicit_child_free(c);
 	}
 	qhca_ib_ref_put(&odp->ref);
 }
 
 /* Nothing of the child is there. Under umem_mutex. */
-static void child_emptied(struct qhca_odp_range *r)
+static void implicit_child_emptied(struct qhca_odp_range *r)
 {
 	struct qhca_odp_child *c = container_of(r, struct qhca_odp_child,
 						range);
@@ -146,7 +148,8 @@ static void child_emptied(struct qhca_odp_range *r)
 		qhca_ib_ref_put(&r->odp->ref);
 }
 
-static struct qhca_odp_child *child_make(struct qhca_ib_odp *odp, u64 va)
+static struct qhca_odp_child *implicit_child_make(struct qhca_ib_odp *odp,
+						  u64 va)
 {
 	struct ib_umem_odp *root = odp->range.umem, *umem;
 	struct mm_struct *mm = root->umem.owning_mm;
@@ -154,16 +157,16 @@ static struct qhca_odp_child *child_make(struct qhca_ib_odp *odp, u64 va)
 	struct qhca_odp_child *c;
 	int err = -ENOMEM;
 
-	m = middle_get(odp, va);
+	m = implicit_middle_get(odp, va);
 	if (IS_ERR(m))
 		return ERR_CAST(m);
 	c = kzalloc(sizeof(*c), GFP_KERNEL);
 	if (!c)
 		return ERR_PTR(-ENOMEM);
 	c->range.odp = odp;
-	c->range.emptied = child_emptied;
-	INIT_WORK(&c->gone, child_gone);
-	c->range.entries = table_alloc(odp, &c->dma);
+	c->range.emptied = implicit_child_emptied;
+	INIT_WORK(&c->gone, implicit_child_gone);
+	c->range.entries = implicit_table_alloc(odp, &c->dma);
 	if (!c->range.entries)
 		goto err_free;
 	/* a notifier needs a living address space to be put in */
@@ -185,26 +188,27 @@ static struct qhca_odp_child *child_make(struct qhca_ib_odp *odp, u64 va)
 	mutex_lock(&umem->umem_mutex);
 	umem->private = &c->range;
 	mutex_unlock(&umem->umem_mutex);
-	link_table(&m->table[entry_index(va, 1)], c->dma);
+	implicit_link_table(&m->table[implicit_entry_index(va, 1)], c->dma);
 	return c;
 
 err_umem:
 	ib_umem_odp_release(umem);
 err_table:
-	table_free(odp, c->range.entries, c->dma);
+	implicit_table_free(odp, c->range.entries, c->dma);
 err_free:
 	kfree(c);
 	return ERR_PTR(err);
 }
 
-static struct qhca_odp_child *child_get(struct qhca_ib_odp *odp, u64 va)
+static struct qhca_odp_child *implicit_child_get(struct qhca_ib_odp *odp,
+						 u64 va)
 {
 	struct qhca_odp_child *c;
 
 	mutex_lock(&odp->lock);
 	c = xa_load(&odp->children, va >> QHCA_ODP_CHILD_SHIFT);
 	if (!c)
-		c = child_make(odp, va & ~(QHCA_ODP_CHILD_SIZE - 1));
+		c = implicit_child_make(odp, va & ~(QHCA_ODP_CHILD_SIZE - 1));
 	if (!IS_ERR(c))
 		c->users++;
 	mutex_unlock(&odp->lock);
@@ -215,7 +219,7 @@ static struct qhca_odp_child *child_get(struct qhca_ib_odp *odp, u64 va)
  * An access that found no memory leaves no child behind: a peer could else fill
  * ours with them.
  */
-static void child_put(struct qhca_odp_child *c)
+static void implicit_child_put(struct qhca_odp_child *c)
 {
 	struct qhca_ib_odp *odp = c->range.odp;
 	struct ib_umem_odp *umem = c->range.umem;
@@ -224,7 +228,7 @@ static void child_put(struct qhca_odp_child *c)
 	if (!--c->users) {
 		mutex_lock(&umem->umem_mutex);
 		if (!umem->npages)
-			child_emptied(&c->range);
+			implicit_child_emptied(&c->range);
 		mutex_unlock(&umem->umem_mutex);
 	}
 	mutex_unlock(&odp->lock);
@@ -239,13 +243,13 @@ int qhca_odp_implicit_map(struct qhca_ib_odp *odp, u64 va, u64 len,
 	while (len) {
 		u64 n = min(len, QHCA_ODP_CHILD_SIZE -
 				 (va & (QHCA_ODP_CHILD_SIZE - 1)));
-		struct qhca_odp_child *c = child_get(odp, va);
+		struct qhca_odp_child *c = implicit_child_get(odp, va);
 		int ret;
 
 		if (IS_ERR(c))
 			return PTR_ERR(c);
 		ret = qhca_odp_range_map(&c->range, va, n, flags);
-		child_put(c);
+		implicit_child_put(c);
 		if (ret < 0)
 			return ret;
 		total += ret;
@@ -264,12 +268,12 @@ int qhca_odp_implicit_init(struct qhca_ib_odp *odp, struct qhca_buf *desc,
 	mutex_init(&odp->lock);
 	xa_init(&odp->middle);
 	xa_init(&odp->children);
-	odp->root = table_alloc(odp, &odp->root_dma);
+	odp->root = implicit_table_alloc(odp, &odp->root_dma);
 	if (!odp->root)
 		return -ENOMEM;
 	umem = ib_umem_odp_alloc_implicit(&odp->dev->ibdev, access);
 	if (IS_ERR(umem)) {
-		table_free(odp, odp->root, odp->root_dma);
+		implicit_table_free(odp, odp->root, odp->root_dma);
 		return PTR_ERR(umem);
 	}
 	odp->range.umem = umem;
@@ -282,7 +286,7 @@ int qhca_odp_implicit_init(struct qhca_ib_odp *odp, struct qhca_buf *desc,
 	return 0;
 }
 
-/* Nobody uses the MR, and no work for it is queued. */
+/* The MR is unused, and no work for it is queued. */
 void qhca_odp_implicit_free(struct qhca_ib_odp *odp)
 {
 	struct qhca_odp_middle *m;
@@ -290,13 +294,13 @@ void qhca_odp_implicit_free(struct qhca_ib_odp *odp)
 	unsigned long i;
 
 	xa_for_each(&odp->children, i, c)
-		child_free(c);
+		implicit_child_free(c);
 	xa_for_each(&odp->middle, i, m) {
-		table_free(odp, m->table, m->dma);
+		implicit_table_free(odp, m->table, m->dma);
 		kfree(m);
 	}
 	xa_destroy(&odp->children);
 	xa_destroy(&odp->middle);
 	ib_umem_odp_release(odp->range.umem);
-	table_free(odp, odp->root, odp->root_dma);
+	implicit_table_free(odp, odp->root, odp->root_dma);
 }

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Protection domains. */
+/*
+ * Protection domains and XRC domains: to the device both are numbers. The core
+ * keeps the list of target QPs in an XRC domain and their openers.
+ */
 #include "qhca_ib.h"
 
-/* ib_device_ops.alloc_pd; applications are told the number */
+#define UVERBS_MODULE_NAME qhca_ib
+#include <rdma/uverbs_named_ioctl.h>
+
+/* ib_device_ops.alloc_pd; applications get the number */
 int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibpd->device);
@@ -10,6 +16,8 @@ int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct qhca_alloc_pd_resp resp = {};
 	int err;
 
+	if (qhca_ib_udata_none(udata))
+		return -EOPNOTSUPP;
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_ALLOC_PD, NULL, 0, &pd->pdn);
 	if (err || !udata)
 		return err;
@@ -25,4 +33,50 @@ int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	return qhca_ib_destroy(to_qdev(ibpd->device), QHCA_CMD_FREE_PD,
 			       to_qpd(ibpd)->pdn);
+}
+
+/* What a process needs to import a PD: it has the same kernel object. */
+static int UVERBS_HANDLER(QHCA_METHOD_PD_QUERY)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_pd *ibpd = uverbs_attr_get_obj(attrs,
+						 QHCA_ATTR_PD_QUERY_HANDLE);
+
+	if (IS_ERR(ibpd))
+		return PTR_ERR(ibpd);
+	return uverbs_copy_to(attrs, QHCA_ATTR_PD_QUERY_RESP_PDN,
+			      &to_qpd(ibpd)->pdn, sizeof(to_qpd(ibpd)->pdn));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(QHCA_METHOD_PD_QUERY,
+			    UVERBS_ATTR_IDR(QHCA_ATTR_PD_QUERY_HANDLE, UVERBS_OBJECT_PD,
+					    UVERBS_ACCESS_READ, UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(QHCA_ATTR_PD_QUERY_RESP_PDN,
+						UVERBS_ATTR_TYPE(u32), UA_MANDATORY));
+
+DECLARE_UVERBS_GLOBAL_METHODS(UVERBS_OBJECT_PD,
+			      &UVERBS_METHOD(QHCA_METHOD_PD_QUERY));
+
+const struct uapi_definition qhca_ib_pd_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_PD,
+				&UVERBS_OBJECT(UVERBS_OBJECT_PD)),
+	{}
+};
+
+/* ---------------------------------------------------------- XRC domains -- */
+
+/* ib_device_ops.alloc_xrcd */
+int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	if (qhca_ib_udata_none(udata))
+		return -EOPNOTSUPP;
+	return qhca_aq_create(to_qdev(ibxrcd->device)->qdev,
+			      QHCA_CMD_ALLOC_XRCD, NULL, 0,
+			      &to_qxrcd(ibxrcd)->xrcd);
+}
+
+/* ib_device_ops.dealloc_xrcd */
+int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	return qhca_ib_destroy(to_qdev(ibxrcd->device), QHCA_CMD_FREE_XRCD,
+			       to_qxrcd(ibxrcd)->xrcd);
 }

@@ -7,16 +7,16 @@
  */
 #include "cq_ring.h"
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* The CQE with counter @index if the device has written it, else NULL. */
-static struct qhca_cqe *cq_entry(struct qhca_ib_cq *cq, u32 index)
+static struct qhca_cqe *poll_cq_entry(struct qhca_ib_cq *cq, u32 index)
 {
 	u32 slot = index & (BIT(cq->shift) - 1);
 	struct qhca_cqe *cqe;
 
-	cqe = qhca_kbuf_ptr(&cq->buf.kbuf, (size_t)slot * sizeof(*cqe));
-	if (!qhca_cq_phase_ok(READ_ONCE(cqe->phase), index, cq->shift))
+	cqe = qhca_queue_buf_ptr(&cq->buf.kbuf, (size_t)slot * sizeof(*cqe));
+	if (!qhca_phase_ok(READ_ONCE(cqe->phase), index, cq->shift))
 		return NULL;
 	dma_rmb();	/* the rest of the CQE is as old as its phase */
 	return cqe;
@@ -25,19 +25,19 @@ static struct qhca_cqe *cq_entry(struct qhca_ib_cq *cq, u32 index)
 /* True if there is a CQE to poll; under cq->lock. */
 bool qhca_ib_cq_has_cqe(struct qhca_ib_cq *cq)
 {
-	return cq_entry(cq, cq->ci);
+	return poll_cq_entry(cq, cq->ci);
 }
 
 /* Tell the device what has been taken. */
-static void cq_set_ci(struct qhca_ib_cq *cq, u32 ci)
+static void poll_set_ci(struct qhca_ib_cq *cq, u32 ci)
 {
 	cq->ci = ci;
 	/* the CQEs have been read before the device may overwrite them */
 	mb();
-	WRITE_ONCE(cq->db.rec->index, cpu_to_le32(ci));
+	WRITE_ONCE(cq->dbrec.rec->index, cpu_to_le32(ci));
 }
 
-static enum ib_wc_opcode wc_opcode(u8 op)
+static enum ib_wc_opcode poll_wc_opcode(u8 op)
 {
 	switch (op) {
 	case QHCA_CQE_OP_RDMA_WRITE:
@@ -69,7 +69,8 @@ static enum ib_wc_opcode wc_opcode(u8 op)
 	}
 }
 
-static void wc_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
+static void poll_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe,
+			 u16 flags)
 {
 	wc->src_qp = le32_to_cpu(cqe->src_qpn);
 	wc->pkey_index = le16_to_cpu(cqe->pkey_index);
@@ -97,10 +98,10 @@ static void wc_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe, u16 flags)
 }
 
 /* What a WQE of a queue was posted with. */
-static u64 wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
+static u64 poll_wqe_wr_id(struct qhca_ib_ring *ring, u32 index, bool sq)
 {
-	size_t off = (size_t)(index & (BIT(wq->shift) - 1)) << wq->stride;
-	void *wqe = qhca_kbuf_ptr(&wq->buf.kbuf, off);
+	size_t off = (size_t)(index & (BIT(ring->shift) - 1)) << ring->stride;
+	void *wqe = qhca_queue_buf_ptr(&ring->buf.kbuf, off);
 
 	return le64_to_cpu(sq ? ((struct qhca_wqe_ctrl *)wqe)->wr_id
 			      : ((struct qhca_rq_wqe *)wqe)->wr_id);
@@ -110,7 +111,7 @@ static u64 wqe_wr_id(struct qhca_ib_wq *wq, u32 index, bool sq)
  * True if the device could not read the WQE of a CQE and so does not know its
  * wr_id. We do: the ring is our memory, and the slot is not free yet.
  */
-static bool wqe_lost(const struct qhca_cqe *cqe)
+static bool poll_wqe_lost(const struct qhca_cqe *cqe)
 {
 	return !(cqe->opcode & QHCA_CQE_OP_RECV) &&
 	       (cqe->status == QHCA_WC_LOC_QP_OP_ERR ||
@@ -118,21 +119,21 @@ static bool wqe_lost(const struct qhca_cqe *cqe)
 	       QHCA_SYN_IS_WQE_LOST(cqe->syndrome);
 }
 
-static void wc_fill(struct ib_wc *wc, const struct qhca_cqe *cqe,
-		    struct qhca_ib_qp *qp)
+static void poll_fill_wc(struct ib_wc *wc, const struct qhca_cqe *cqe,
+			 struct qhca_ib_qp *qp)
 {
 	u16 flags = le16_to_cpu(cqe->flags);
 
 	memset(wc, 0, sizeof(*wc));
-	if (unlikely(wqe_lost(cqe)))
-		wc->wr_id = wqe_wr_id(&qp->sq, le32_to_cpu(cqe->wqe_index),
-				      true);
+	if (unlikely(poll_wqe_lost(cqe)))
+		wc->wr_id = poll_wqe_wr_id(&qp->sq, le32_to_cpu(cqe->wqe_index),
+					   true);
 	else
 		wc->wr_id = le64_to_cpu(cqe->wr_id);
 	/* the values follow the verbs' */
 	wc->status = cqe->status <= IB_WC_GENERAL_ERR ? cqe->status
 						      : IB_WC_GENERAL_ERR;
-	wc->opcode = wc_opcode(cqe->opcode);
+	wc->opcode = poll_wc_opcode(cqe->opcode);
 	wc->vendor_err = cqe->syndrome;
 	wc->byte_len = le32_to_cpu(cqe->byte_len);
 	wc->qp = &qp->ibqp;
@@ -146,7 +147,7 @@ static void wc_fill(struct ib_wc *wc, const struct qhca_cqe *cqe,
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 	}
 	if (qhca_ib_qp_is_ud(qp) && cqe->opcode == QHCA_CQE_OP_RECV)
-		wc_fill_ud(wc, cqe, flags);
+		poll_fill_ud(wc, cqe, flags);
 }
 
 /*
@@ -165,15 +166,19 @@ struct retired {
 
 /*
  * Tell the device that the CQEs before @ci have been read, and only then give
- * back their WQEs: whoever posts to one must find room for its completion.
+ * back their WQEs: a WQE that can be posted must have room for its completion.
  */
-static void cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
+static void poll_cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
 {
-	cq_set_ci(cq, ci);
-	if (done->sq)
-		smp_store_release(&done->qp->sq.tail, done->sq_tail); /* wq_full() */
-	if (done->rq)
-		smp_store_release(&done->qp->rq.tail, done->rq_tail); /* wq_full() */
+	poll_set_ci(cq, ci);
+	if (done->sq) {
+		/* pairs with post_ring_full() */
+		smp_store_release(&done->qp->sq.tail, done->sq_tail);
+	}
+	if (done->rq) {
+		/* pairs with post_ring_full() */
+		smp_store_release(&done->qp->rq.tail, done->rq_tail);
+	}
 	if (done->srq)
 		qhca_ib_srq_free_wqe(done->srq, done->srq_wqe);
 	memset(done, 0, sizeof(*done));
@@ -183,21 +188,22 @@ static void cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
  * Add the WQE of a CQE, the one at @ci, to those retired. What does not go
  * together with it is given back now, as the CQEs before this one were read.
  */
-static void retire_wqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
-		       const struct qhca_cqe *cqe, u32 ci, struct retired *done)
+static void poll_retire_wqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
+			    const struct qhca_cqe *cqe, u32 ci,
+			    struct retired *done)
 {
 	u32 index = le32_to_cpu(cqe->wqe_index);
 	bool recv = cqe->opcode & QHCA_CQE_OP_RECV;
 
 	if (recv && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ)) {
 		if (done->srq)
-			cq_advance(cq, ci, done);
+			poll_cq_advance(cq, ci, done);
 		done->srq = qp->srq;
 		done->srq_wqe = index;
 		return;
 	}
 	if (done->qp && done->qp != qp)
-		cq_advance(cq, ci, done);
+		poll_cq_advance(cq, ci, done);
 	done->qp = qp;
 	if (recv) {
 		done->rq = true;
@@ -217,7 +223,7 @@ static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
 	u32 ci = cq->ci;
 	int n = 0;
 
-	for (; n < num && (cqe = cq_entry(cq, ci)); ci++) {
+	for (; n < num && (cqe = poll_cq_entry(cq, ci)); ci++) {
 		u32 qpn = le32_to_cpu(cqe->qpn);
 
 		if (!qp || qp->qpn != qpn)
@@ -225,33 +231,34 @@ static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
 		if (WARN_ON_ONCE(!qp))
 			continue;
 		trace_qhca_poll_cq(dev, cq->cqn, ci, cqe);
-		wc_fill(&wc[n++], cqe, qp);
-		retire_wqe(cq, qp, cqe, ci, &done);
+		poll_fill_wc(&wc[n++], cqe, qp);
+		poll_retire_wqe(cq, qp, cqe, ci, &done);
 	}
 	if (ci != cq->ci)
-		cq_advance(cq, ci, &done);
+		poll_cq_advance(cq, ci, &done);
 	return n;
 }
 
-static int flush_wq(struct qhca_ib_qp *qp, bool sq, int num, struct ib_wc *wc)
+static int poll_flush_ring(struct qhca_ib_qp *qp, bool sq, int num,
+			   struct ib_wc *wc)
 {
-	struct qhca_ib_wq *wq = sq ? &qp->sq : &qp->rq;
+	struct qhca_ib_ring *ring = sq ? &qp->sq : &qp->rq;
 	int n = 0;
 
-	spin_lock(&wq->lock);
-	while (n < num && wq->tail != wq->head) {
+	spin_lock(&ring->lock);
+	while (n < num && ring->tail != ring->head) {
 		memset(&wc[n], 0, sizeof(*wc));
-		wc[n].wr_id = wqe_wr_id(wq, wq->tail, sq);
+		wc[n].wr_id = poll_wqe_wr_id(ring, ring->tail, sq);
 		wc[n].status = IB_WC_WR_FLUSH_ERR;
 		wc[n].vendor_err = QHCA_SYN_FLUSH;
 		wc[n].opcode = sq ? IB_WC_SEND : IB_WC_RECV;
 		wc[n].qp = &qp->ibqp;
 		trace_qhca_flush_wr(to_qdev(qp->ibqp.device), qp->qpn, sq,
-				    wq->tail, wc[n].wr_id);
-		wq->tail++;
+				    ring->tail, wc[n].wr_id);
+		ring->tail++;
 		n++;
 	}
-	spin_unlock(&wq->lock);
+	spin_unlock(&ring->lock);
 	return n;
 }
 
@@ -265,13 +272,13 @@ static int poll_dead(struct qhca_ib_cq *cq, int num, struct ib_wc *wc)
 	int n = 0;
 
 	list_for_each_entry(qp, &cq->send_qps, scq_entry)
-		n += flush_wq(qp, true, num - n, wc + n);
+		n += poll_flush_ring(qp, true, num - n, wc + n);
 	list_for_each_entry(qp, &cq->recv_qps, rcq_entry)
-		n += flush_wq(qp, false, num - n, wc + n);
+		n += poll_flush_ring(qp, false, num - n, wc + n);
 	return n;
 }
 
-/* True if poll_dead() has something to tell; under cq->lock. */
+/* True if poll_dead() would return something; under cq->lock. */
 bool qhca_ib_cq_has_flush(struct qhca_ib_cq *cq)
 {
 	struct qhca_ib_qp *qp;
@@ -320,15 +327,16 @@ struct clean {
 	struct qhca_ib_srq *srq;
 };
 
-static struct qhca_cqe *clean_at(struct qhca_cq_ring *ring, u32 slot)
+static struct qhca_cqe *poll_clean_at(struct qhca_cq_ring *ring, u32 slot)
 {
 	struct clean *c = container_of(ring, struct clean, ring);
 
-	return qhca_kbuf_ptr(&c->cq->buf.kbuf,
-			     (size_t)slot * sizeof(struct qhca_cqe));
+	return qhca_queue_buf_ptr(&c->cq->buf.kbuf,
+				  (size_t)slot * sizeof(struct qhca_cqe));
 }
 
-static void clean_dropped(struct qhca_cq_ring *ring, const struct qhca_cqe *cqe)
+static void poll_clean_dropped(struct qhca_cq_ring *ring,
+			       const struct qhca_cqe *cqe)
 {
 	struct clean *c = container_of(ring, struct clean, ring);
 
@@ -337,13 +345,13 @@ static void clean_dropped(struct qhca_cq_ring *ring, const struct qhca_cqe *cqe)
 					    le32_to_cpu(cqe->wqe_index));
 }
 
-static void cq_clean_locked(struct clean *c, u32 qpn)
+static void poll_clean_locked(struct clean *c, u32 qpn)
 {
 	struct qhca_ib_cq *cq = c->cq;
 	u32 freed = qhca_cq_ring_clean(&c->ring, cq->ci, qpn);
 
 	if (freed)
-		cq_set_ci(cq, cq->ci + freed);
+		poll_set_ci(cq, cq->ci + freed);
 }
 
 /**
@@ -356,8 +364,8 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq)
 {
 	struct clean c = {
 		.ring = {
-			.at = clean_at,
-			.dropped = clean_dropped,
+			.at = poll_clean_at,
+			.dropped = poll_clean_dropped,
 			.shift = cq->shift,
 		},
 		.cq = cq,
@@ -369,10 +377,10 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq)
 	if (srq) {
 		/* nobody posts what comes back before there is room in the CQ */
 		spin_lock(&srq->lock);
-		cq_clean_locked(&c, qpn);
+		poll_clean_locked(&c, qpn);
 		spin_unlock(&srq->lock);
 	} else {
-		cq_clean_locked(&c, qpn);
+		poll_clean_locked(&c, qpn);
 	}
 	spin_unlock_irqrestore(&cq->lock, irq);
 }

@@ -4,13 +4,13 @@
  * WRs it has taken.
  */
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 #define OPCODE_BAD	0xff
 
 /* QHCA_WQE_* for a WR, or OPCODE_BAD if the QP type or device has it not. */
-static u8 wqe_opcode(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
-		     enum ib_wr_opcode op)
+static u8 post_wqe_opcode(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
+			  enum ib_wr_opcode op)
 {
 	u64 features = dev->qdev->caps.features;
 	bool fast_reg = features & QHCA_FEAT_FAST_REG;
@@ -56,7 +56,8 @@ static u8 wqe_opcode(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
 	}
 }
 
-static void write_sges(struct qhca_sge *to, const struct ib_sge *from, int n)
+static void post_write_sges(struct qhca_sge *to, const struct ib_sge *from,
+			    int n)
 {
 	for (; n > 0; n--, to++, from++) {
 		to->addr = cpu_to_le64(from->addr);
@@ -66,7 +67,7 @@ static void write_sges(struct qhca_sge *to, const struct ib_sge *from, int n)
 }
 
 /* Copy the data into the WQE; its length, or -EINVAL if it does not fit. */
-static int write_inline(u8 *to, const struct ib_send_wr *wr, u32 room)
+static int post_write_inline(u8 *to, const struct ib_send_wr *wr, u32 room)
 {
 	u32 len = 0;
 	int i;
@@ -82,7 +83,7 @@ static int write_inline(u8 *to, const struct ib_send_wr *wr, u32 room)
 	return len;
 }
 
-static int write_ud(struct qhca_ud_wqe *wqe, const struct ib_ud_wr *wr)
+static int post_write_ud(struct qhca_ud_wqe *wqe, const struct ib_ud_wr *wr)
 {
 	if (!wr->ah || wr->pkey_index)
 		return -EINVAL;
@@ -92,7 +93,8 @@ static int write_ud(struct qhca_ud_wqe *wqe, const struct ib_ud_wr *wr)
 	return 0;
 }
 
-static int write_reg_mr(struct qhca_sq_wqe *wqe, const struct ib_reg_wr *wr)
+static int post_write_reg_mr(struct qhca_sq_wqe *wqe,
+			     const struct ib_reg_wr *wr)
 {
 	struct qhca_ib_mr *mr = to_qmr(wr->mr);
 
@@ -113,8 +115,8 @@ static int write_reg_mr(struct qhca_sq_wqe *wqe, const struct ib_reg_wr *wr)
 }
 
 /* The stride of kernel RC queues has room for it, see kernel_sq(). */
-static void write_masked(struct qhca_masked_wqe *wqe,
-			 const struct ib_atomic_wr *wr)
+static void post_write_masked(struct qhca_masked_wqe *wqe,
+			      const struct ib_atomic_wr *wr)
 {
 	wqe->remote.addr = cpu_to_le64(wr->remote_addr);
 	wqe->remote.rkey = cpu_to_le32(wr->rkey);
@@ -127,7 +129,8 @@ static void write_masked(struct qhca_masked_wqe *wqe,
 }
 
 /* The fields that depend on the opcode, for connected QPs. */
-static int write_connected(struct qhca_sq_wqe *wqe, const struct ib_send_wr *wr)
+static int post_write_connected(struct qhca_sq_wqe *wqe,
+				const struct ib_send_wr *wr)
 {
 	switch (wqe->ctrl.opcode) {
 	case QHCA_WQE_RDMA_WRITE:
@@ -146,16 +149,16 @@ static int write_connected(struct qhca_sq_wqe *wqe, const struct ib_send_wr *wr)
 		return 0;
 	case QHCA_WQE_MASKED_COMP_SWAP:
 	case QHCA_WQE_MASKED_FETCH_ADD:
-		write_masked((struct qhca_masked_wqe *)wqe, atomic_wr(wr));
+		post_write_masked((struct qhca_masked_wqe *)wqe, atomic_wr(wr));
 		return 0;
 	case QHCA_WQE_REG_MR:
-		return write_reg_mr(wqe, reg_wr(wr));
+		return post_write_reg_mr(wqe, reg_wr(wr));
 	default:
 		return 0;
 	}
 }
 
-static __be32 wqe_imm(u8 opcode, const struct ib_send_wr *wr)
+static __be32 post_wqe_imm(u8 opcode, const struct ib_send_wr *wr)
 {
 	switch (opcode) {
 	case QHCA_WQE_SEND_IMM:
@@ -169,7 +172,8 @@ static __be32 wqe_imm(u8 opcode, const struct ib_send_wr *wr)
 	}
 }
 
-static u8 wqe_flags(const struct qhca_ib_qp *qp, const struct ib_send_wr *wr)
+static u8 post_wqe_flags(const struct qhca_ib_qp *qp,
+			 const struct ib_send_wr *wr)
 {
 	u8 flags = 0;
 
@@ -183,12 +187,12 @@ static u8 wqe_flags(const struct qhca_ib_qp *qp, const struct ib_send_wr *wr)
 }
 
 /* Write one WQE into the slot at sq.head. */
-static int write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-			const struct ib_send_wr *wr)
+static int post_write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			     const struct ib_send_wr *wr)
 {
 	size_t slot = qp->sq.head & (BIT(qp->sq.shift) - 1);
-	void *wqe = qhca_kbuf_ptr(&qp->sq.buf.kbuf, slot << qp->sq.stride);
-	u8 op = wqe_opcode(dev, qp, wr->opcode);
+	void *wqe = qhca_queue_buf_ptr(&qp->sq.buf.kbuf, slot << qp->sq.stride);
+	u8 op = post_wqe_opcode(dev, qp, wr->opcode);
 	struct qhca_wqe_ctrl *ctrl = wqe;
 	bool local = op == QHCA_WQE_REG_MR || op == QHCA_WQE_LOCAL_INV;
 	bool masked = op == QHCA_WQE_MASKED_COMP_SWAP ||
@@ -212,18 +216,18 @@ static int write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	data = wqe + header;
 	memset(wqe, 0, header);
 	ctrl->opcode = op;
-	ctrl->flags = wqe_flags(qp, wr);
-	ctrl->imm = wqe_imm(op, wr);
+	ctrl->flags = post_wqe_flags(qp, wr);
+	ctrl->imm = post_wqe_imm(op, wr);
 	ctrl->wr_id = cpu_to_le64(wr->wr_id);
 	if (qhca_ib_qp_is_ud(qp))
-		n = write_ud(wqe, ud_wr(wr));
+		n = post_write_ud(wqe, ud_wr(wr));
 	else
-		n = write_connected(wqe, wr);
+		n = post_write_connected(wqe, wr);
 	if (n)
 		return n;
 
 	if ((wr->send_flags & IB_SEND_INLINE) && !local) {
-		n = write_inline(data, wr, qp->sq.max_inline);
+		n = post_write_inline(data, wr, qp->sq.max_inline);
 		if (n < 0)
 			return n;
 		ctrl->flags |= QHCA_WQE_F_INLINE;
@@ -231,25 +235,26 @@ static int write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		n = wr->num_sge;
 		if (n > qp->sq.max_sge)
 			return -EINVAL;
-		write_sges(data, wr->sg_list, n);
+		post_write_sges(data, wr->sg_list, n);
 	}
 	ctrl->num_sge = cpu_to_le16(n);
 	trace_qhca_post_send(dev, qp, qp->sq.head, wr, ctrl);
 	return 0;
 }
 
-static void ring(struct qhca_ib_dev *dev, u32 reg, u32 qpn, u32 index)
+static void post_ring_doorbell(struct qhca_ib_dev *dev, u32 reg, u32 qpn,
+			       u32 index)
 {
 	trace_qhca_doorbell(dev, reg, qpn, 0, index);
 	qhca_db_ring(dev->qdev, reg, qpn, 0, index);
 }
 
-static bool wq_full(struct qhca_ib_wq *wq)
+static bool post_ring_full(struct qhca_ib_ring *ring)
 {
 	/* pairs with cq_advance(): a slot is written when it is done with */
-	u32 tail = smp_load_acquire(&wq->tail);
+	u32 tail = smp_load_acquire(&ring->tail);
 
-	return wq->head - tail >= BIT(wq->shift);
+	return ring->head - tail >= BIT(ring->shift);
 }
 
 /**
@@ -278,7 +283,8 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	}
 	first = qp->sq.head;
 	for (; wr; wr = wr->next) {
-		err = wq_full(&qp->sq) ? -ENOMEM : write_sq_wqe(dev, qp, wr);
+		err = post_ring_full(&qp->sq) ?
+		      -ENOMEM : post_write_sq_wqe(dev, qp, wr);
 		if (unlikely(err)) {
 			*bad = wr;
 			break;
@@ -286,7 +292,7 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		qp->sq.head++;
 	}
 	if (qp->sq.head != first)
-		ring(dev, QHCA_DB_SQ, qp->qpn, qp->sq.head);
+		post_ring_doorbell(dev, QHCA_DB_SQ, qp->qpn, qp->sq.head);
 out:
 	spin_unlock_irqrestore(&qp->sq.lock, irq);
 	qhca_ib_wake_if_dead(dev);
@@ -301,17 +307,17 @@ void qhca_ib_write_rq_wqe(void *wqe, const struct ib_recv_wr *wr)
 	memset(rq, 0, sizeof(*rq));
 	rq->wr_id = cpu_to_le64(wr->wr_id);
 	rq->num_sge = cpu_to_le16(wr->num_sge);
-	write_sges(wqe + sizeof(*rq), wr->sg_list, wr->num_sge);
+	post_write_sges(wqe + sizeof(*rq), wr->sg_list, wr->num_sge);
 }
 
 /* Tell the device; see struct qhca_dbrec for the protocol. */
-static void publish_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+static void post_publish_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	dma_wmb();	/* WQEs before the index */
-	WRITE_ONCE(qp->rq_db.rec->index, cpu_to_le32(qp->rq.head));
+	WRITE_ONCE(qp->rq_dbrec.rec->index, cpu_to_le32(qp->rq.head));
 	mb();		/* index before looking at the flags */
-	if (le32_to_cpu(READ_ONCE(qp->rq_db.rec->flags)) & QHCA_DBREC_NOTIFY)
-		ring(dev, QHCA_DB_RQ, qp->qpn, 0);
+	if (le32_to_cpu(READ_ONCE(qp->rq_dbrec.rec->flags)) & QHCA_DBREC_NOTIFY)
+		post_ring_doorbell(dev, QHCA_DB_RQ, qp->qpn, 0);
 }
 
 /**
@@ -342,7 +348,7 @@ int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	}
 	first = qp->rq.head;
 	for (; wr; wr = wr->next) {
-		if (wq_full(&qp->rq))
+		if (post_ring_full(&qp->rq))
 			err = -ENOMEM;
 		else if (wr->num_sge < 0 || wr->num_sge > qp->rq.max_sge)
 			err = -EINVAL;
@@ -351,13 +357,14 @@ int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 			break;
 		}
 		slot = qp->rq.head & (BIT(qp->rq.shift) - 1);
-		qhca_ib_write_rq_wqe(qhca_kbuf_ptr(&qp->rq.buf.kbuf,
-						   slot << qp->rq.stride), wr);
+		qhca_ib_write_rq_wqe(qhca_queue_buf_ptr(&qp->rq.buf.kbuf,
+							slot << qp->rq.stride),
+				     wr);
 		trace_qhca_post_recv(dev, qp->qpn, qp->rq.head, slot, wr);
 		qp->rq.head++;
 	}
 	if (qp->rq.head != first)
-		publish_rq(dev, qp);
+		post_publish_rq(dev, qp);
 out:
 	spin_unlock_irqrestore(&qp->rq.lock, irq);
 	qhca_ib_wake_if_dead(dev);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to qhca_ib.ko: its objects and what its files offer each other.
+ * Private to this folder, and to debug/: the objects of qhca_ib.ko and what its
+ * files offer each other.
  *
  * Numbers of objects are the device's. Each type has an xarray from number to
  * object: events and completions of kernel CQs find their object there.
@@ -24,6 +25,7 @@
 
 #include "qhca_compat.h"
 #include "qhca_core.h"
+#include "qhca_debug.h"
 
 #define QHCA_IB_PORT		1
 
@@ -56,7 +58,7 @@
  * @cqs: CQN -> struct qhca_ib_cq
  * @srqs: SRQN -> struct qhca_ib_srq
  * @mrs: key index -> struct qhca_ib_mr
- * @wqs: WQN -> struct qhca_ib_rwq
+ * @wqs: WQN -> struct qhca_ib_wq
  * @qp_mutex: a number and its entry in @qps come and go together, see qp.c
  * @mr_lock: an MR in @mrs is not freed while it is held
  * @dm_pages: a bit for each page of device memory: it has an owner
@@ -65,18 +67,14 @@
  * @next_key: low byte of the next key
  * @events: asynchronous events of the device
  * @netdev_nb: carrier and state of the net_device
- * @port_active: the state last told by an event, or to be told; under rtnl
+ * @port_active: the state last reported by an event, or to be; under rtnl
  * @port_changed: @port_active has changed before @registered; under rtnl
  * @registered: the ib_device may get events; set and cleared under rtnl, or
  *	when no event of the net_device can come
  * @fatal_told: consumers know that the device is dead
  * @flush_work: wakes all kernel CQs of a dead device
  * @odp_wq: page faults and prefetching
- * @dir_qps, @dir_cqs, @dir_srqs: debugfs
- * @file_mrs: debugfs
- * @dir_tables, @dir_qp_tables, @dir_cq_tables, @dir_srq_tables: debugfs
- * @mr_shown: debugfs: key of the MR whose table is shown
- * @list: in qhca_ib_devices
+ * @debug: what debug/ keeps of it
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -105,28 +103,13 @@ struct qhca_ib_dev {
 	atomic_t fatal_told;
 	struct work_struct flush_work;
 	struct workqueue_struct *odp_wq;
-	struct dentry *dir_qps;
-	struct dentry *dir_cqs;
-	struct dentry *dir_srqs;
-	struct dentry *file_mrs;
-	struct dentry *dir_tables;
-	struct dentry *dir_qp_tables;
-	struct dentry *dir_cq_tables;
-	struct dentry *dir_srq_tables;
-	u32 mr_shown;
-	struct list_head list;
+	struct qhca_ib_debug *debug;
 };
 
 /* an object that events name: destroy waits until no handler uses it */
 struct qhca_ib_ref {
 	refcount_t count;
 	struct completion gone;
-};
-
-/* the debugfs files of an object */
-struct qhca_ib_dbg {
-	struct dentry *info;
-	struct dentry *tables;
 };
 
 enum qhca_ib_mmap_kind {
@@ -172,8 +155,8 @@ struct qhca_ib_ucontext {
 	struct qhca_ib_mmap *db;
 	struct qhca_ib_mmap *status;
 	u32 uar;
-	struct mutex db_lock;		/* protects db_pages */
-	struct list_head db_pages;	/* struct qhca_ib_db_page */
+	struct mutex dbrec_lock;	/* protects dbrec_pages */
+	struct list_head dbrec_pages;	/* struct qhca_ib_dbrec_page */
 };
 
 struct qhca_ib_pd {
@@ -192,7 +175,7 @@ struct qhca_ib_ah {
 };
 
 /* A pinned page of doorbell records of one process. */
-struct qhca_ib_db_page {
+struct qhca_ib_dbrec_page {
 	struct list_head list;
 	struct mm_struct *mm;
 	unsigned long va;
@@ -201,28 +184,28 @@ struct qhca_ib_db_page {
 };
 
 /**
- * struct qhca_ib_db - a doorbell record
+ * struct qhca_ib_dbrec - a doorbell record
  * @rec: CPU address; kernel queues only
  * @dma: DMA address
  * @page: user queues: the page it lies in
  */
-struct qhca_ib_db {
+struct qhca_ib_dbrec {
 	struct qhca_dbrec *rec;
 	dma_addr_t dma;
-	struct qhca_ib_db_page *page;
+	struct qhca_ib_dbrec_page *page;
 };
 
 /**
- * struct qhca_ib_buf - the memory of a queue and its table
+ * struct qhca_ib_queue_buf - the memory of a queue and its table
  * @umem: user memory, or NULL
  * @table: its table
  * @kbuf: kernel queues: memory and table
  * @access: IB_ACCESS_* @umem was pinned with
  */
-struct qhca_ib_buf {
+struct qhca_ib_queue_buf {
 	struct ib_umem *umem;
-	struct qhca_table table;
-	struct qhca_kbuf kbuf;
+	struct qhca_buf_table table;
+	struct qhca_queue_buf kbuf;
 	int access;
 };
 
@@ -230,22 +213,22 @@ struct qhca_ib_cq {
 	struct ib_cq ibcq;
 	struct qhca_core_cq core;
 	struct qhca_ib_ref ref;
-	struct qhca_ib_buf buf;
-	struct qhca_ib_db db;
+	struct qhca_ib_queue_buf buf;
+	struct qhca_ib_dbrec dbrec;
 	u32 cqn;
 	u8 shift;
 	bool user;
 	struct mutex resize;	/* protects buf and shift of user CQs */
-	struct qhca_ib_dbg dbg;
+	struct qhca_debug_files debug;
 	/* kernel CQs */
-	spinlock_t lock;	/* protects what follows; taken before wq.lock */
+	spinlock_t lock;	/* protects what follows; taken before ring.lock */
 	u32 ci;
 	struct list_head send_qps;	/* kernel QPs, by their scq_entry */
 	struct list_head recv_qps;
 };
 
 /**
- * struct qhca_ib_wq - SQ or RQ
+ * struct qhca_ib_ring - SQ or RQ
  * @buf: ring
  * @lock: kernel QPs: protects @head, and posting
  * @head: next WQE to write
@@ -255,8 +238,8 @@ struct qhca_ib_cq {
  * @max_sge: SGEs that fit in a WQE
  * @max_inline: SQ: bytes of inline data that fit
  */
-struct qhca_ib_wq {
-	struct qhca_ib_buf buf;
+struct qhca_ib_ring {
+	struct qhca_ib_queue_buf buf;
 	spinlock_t lock;	/* see above */
 	u32 head;
 	u32 tail;
@@ -269,19 +252,19 @@ struct qhca_ib_wq {
 struct qhca_ib_srq {
 	struct ib_srq ibsrq;
 	struct qhca_ib_ref ref;
-	struct qhca_ib_buf buf;
-	struct qhca_ib_buf idx;
-	struct qhca_ib_buf ops;		/* tag matching */
+	struct qhca_ib_queue_buf buf;
+	struct qhca_ib_queue_buf idx;
+	struct qhca_ib_queue_buf ops;		/* tag matching */
 	u8 ops_shift;
 	u8 ops_stride;			/* 0: no tag matching */
-	struct qhca_ib_db db;
+	struct qhca_ib_dbrec dbrec;
 	u32 srqn;
 	u8 shift;
 	u8 stride;
 	u32 max_sge;
 	bool user;
 	struct mutex resize;	/* protects buf, idx and shift of user SRQs */
-	struct qhca_ib_dbg dbg;
+	struct qhca_debug_files debug;
 	/* kernel SRQs */
 	spinlock_t lock;	/* protects what follows */
 	u32 head;		/* of the index ring */
@@ -298,9 +281,9 @@ struct qhca_ib_qp {
 	struct qhca_ib_cq *scq;	/* NULL: XRC target */
 	struct qhca_ib_cq *rcq;	/* NULL: XRC */
 	struct qhca_ib_srq *srq;
-	struct qhca_ib_wq sq;
-	struct qhca_ib_wq rq;
-	struct qhca_ib_db rq_db;
+	struct qhca_ib_ring sq;
+	struct qhca_ib_ring rq;
+	struct qhca_ib_dbrec rq_dbrec;
 	u32 qpn;
 	u8 type;		/* QHCA_QPT_* */
 	bool user;
@@ -312,7 +295,7 @@ struct qhca_ib_qp {
 	struct qhca_ib_qp_stats *stats;	/* while bound to a counter */
 	struct list_head scq_entry;
 	struct list_head rcq_entry;
-	struct qhca_ib_dbg dbg;
+	struct qhca_debug_files debug;
 };
 
 struct qhca_ib_odp;
@@ -325,7 +308,7 @@ struct qhca_ib_mr {
 	struct ib_mr ibmr;
 	struct qhca_ib_odp *odp;	/* on-demand paging; else NULL */
 	struct ib_umem *umem;
-	struct qhca_table table;
+	struct qhca_buf_table table;
 	u32 key;
 	u32 access;		/* QHCA_ACCESS_* */
 	bool zero_based;	/* its addresses begin at 0 */
@@ -339,11 +322,11 @@ struct qhca_ib_mr {
 };
 
 /* ib_wq: a receive queue of its own */
-struct qhca_ib_rwq {
+struct qhca_ib_wq {
 	struct ib_wq ibwq;
 	struct qhca_ib_ref ref;
-	struct qhca_ib_buf buf;
-	struct qhca_ib_db db;
+	struct qhca_ib_queue_buf buf;
+	struct qhca_ib_dbrec dbrec;
 	u32 wqn;
 };
 
@@ -408,9 +391,9 @@ static inline struct qhca_ib_mr *to_qmr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct qhca_ib_mr, ibmr);
 }
 
-static inline struct qhca_ib_rwq *to_qrwq(struct ib_wq *ibwq)
+static inline struct qhca_ib_wq *to_qwq(struct ib_wq *ibwq)
 {
-	return container_of(ibwq, struct qhca_ib_rwq, ibwq);
+	return container_of(ibwq, struct qhca_ib_wq, ibwq);
 }
 
 static inline struct qhca_ib_rqt *to_qrqt(struct ib_rwq_ind_table *ibtbl)
@@ -454,39 +437,37 @@ void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev);
 void qhca_ib_flush_users(struct qhca_ib_dev *dev);
 int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj);
 
-/* -------------------------------------------------------- umem.c, db.c -- */
+/* ----------------------------------------------------- umem.c, dbrec.c -- */
 
 struct ib_umem *qhca_ib_umem_get(struct qhca_ib_dev *dev, u64 addr, u64 len,
 				 int access);
-int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
-			struct ib_umem *umem, u64 iova, u64 len);
-int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
-		     u64 addr, u64 len, u64 need);
-int qhca_ib_kbuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
-		     size_t len);
-void qhca_ib_buf_put(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf);
+int qhca_ib_buf_table_build(struct qhca_ib_dev *dev, struct qhca_buf_table *t,
+			    struct ib_umem *umem, u64 iova, u64 len);
+int qhca_ib_queue_buf_pin(struct qhca_ib_dev *dev,
+			  struct qhca_ib_queue_buf *buf, u64 addr, u64 len,
+			  u64 need);
+int qhca_ib_queue_buf_alloc(struct qhca_ib_dev *dev,
+			    struct qhca_ib_queue_buf *buf, size_t len);
+void qhca_ib_queue_buf_free(struct qhca_ib_dev *dev,
+			    struct qhca_ib_queue_buf *buf);
 
-static inline const struct qhca_table *
-qhca_ib_buf_table(const struct qhca_ib_buf *buf)
+static inline const struct qhca_buf_table *
+qhca_ib_queue_buf_table(const struct qhca_ib_queue_buf *buf)
 {
 	return buf->umem ? &buf->table : &buf->kbuf.table;
 }
 
-static inline struct qhca_buf qhca_ib_buf_desc(const struct qhca_ib_buf *buf)
+static inline struct qhca_buf
+qhca_ib_queue_buf_desc(const struct qhca_ib_queue_buf *buf)
 {
-	return qhca_ib_buf_table(buf)->desc;
+	return qhca_ib_queue_buf_table(buf)->desc;
 }
 
-int qhca_ib_udb_get(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
-		    struct qhca_ib_db *db, u64 addr);
-int qhca_ib_kdb_get(struct qhca_ib_dev *dev, struct qhca_ib_db *db);
-void qhca_ib_db_put(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
-		    struct qhca_ib_db *db);
-
-int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size);
-int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
-			 size_t size);
-int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size);
+int qhca_ib_dbrec_pin(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
+		      struct qhca_ib_dbrec *dbrec, u64 addr);
+int qhca_ib_dbrec_alloc(struct qhca_ib_dev *dev, struct qhca_ib_dbrec *dbrec);
+void qhca_ib_dbrec_free(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
+			struct qhca_ib_dbrec *dbrec);
 
 /* ---------------------------------------------------- verbs, per object -- */
 
@@ -510,28 +491,28 @@ int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context);
 int qhca_ib_del_gid(const struct ib_gid_attr *attr, void **context);
 
 /* ucontext.c */
+extern const struct uapi_definition qhca_ib_ucontext_defs[];
 int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc);
 int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry);
 void qhca_ib_status_gone(struct qhca_ib_dev *dev);
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc);
-void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
-			   struct qhca_alloc_ucontext_resp *resp);
+int qhca_ib_query_ucontext(struct ib_ucontext *ibuc,
+			   struct uverbs_attr_bundle *attrs);
+int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size);
+int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
+			 size_t size);
+int qhca_ib_udata_none(struct ib_udata *udata);
+int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size);
 
 /* clock.c */
 extern const struct uapi_definition qhca_ib_clock_defs[];
 
-/* import.c */
-extern const struct uapi_definition qhca_ib_import_defs[];
-int qhca_ib_query_ucontext(struct ib_ucontext *ibuc,
-			   struct uverbs_attr_bundle *attrs);
-
 /* pd.c */
+extern const struct uapi_definition qhca_ib_pd_defs[];
 int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
-
-/* xrcd.c */
 int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
@@ -588,7 +569,7 @@ struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp,
 				    struct ib_udata *udata);
 int qhca_ib_destroy_flow(struct ib_flow *ibflow);
 
-/* rwq.c */
+/* wq.c */
 struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 				struct ib_wq_init_attr *attr,
 				struct ib_udata *udata);
@@ -663,8 +644,6 @@ int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length, u64 iova,
 		     int access, struct qhca_mpt *mpt);
 void qhca_ib_odp_set_key(struct qhca_ib_mr *mr);
 void qhca_ib_odp_exit(struct qhca_ib_mr *mr);
-void qhca_ib_odp_show(struct seq_file *m, const char *name,
-		      struct qhca_ib_mr *mr);
 void qhca_ib_fault_work(struct work_struct *work);
 void qhca_ib_page_fault(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
 int qhca_ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice,
@@ -680,9 +659,6 @@ static inline int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length,
 
 static inline void qhca_ib_odp_set_key(struct qhca_ib_mr *mr) {}
 static inline void qhca_ib_odp_exit(struct qhca_ib_mr *mr) {}
-
-static inline void qhca_ib_odp_show(struct seq_file *m, const char *name,
-				    struct qhca_ib_mr *mr) {}
 
 static inline void qhca_ib_fault_work(struct work_struct *work) {}
 
@@ -708,7 +684,7 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 int qhca_ib_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int qhca_ib_dealloc_mw(struct ib_mw *ibmw);
 
-/* counters.c */
+/* port_counters.c */
 struct rdma_hw_stats *qhca_ib_alloc_hw_port_stats(struct ib_device *ibdev,
 						  u32 port);
 int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
@@ -729,23 +705,5 @@ int qhca_ib_counters_share(struct qhca_ib_dev *dev,
 			   u64 share[QHCA_STAT_COUNT]);
 void qhca_ib_counters_init(struct qhca_ib_dev *dev);
 void qhca_ib_counters_exit(struct qhca_ib_dev *dev);
-
-/* restrack.c */
-int qhca_ib_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
-int qhca_ib_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
-int qhca_ib_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
-int qhca_ib_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
-int qhca_ib_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
-int qhca_ib_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
-int qhca_ib_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
-int qhca_ib_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr);
-
-/* debugfs.c */
-void qhca_ib_debugfs_init(struct qhca_ib_dev *dev);
-void qhca_ib_debugfs_exit(struct qhca_ib_dev *dev);
-void qhca_ib_debugfs_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
-void qhca_ib_debugfs_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq);
-void qhca_ib_debugfs_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq);
-void qhca_ib_debugfs_del(struct qhca_ib_dbg *dbg);
 
 #endif /* QHCA_IB_H */

@@ -9,7 +9,7 @@
 #include <linux/log2.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 static int qp_type(struct qhca_ib_dev *dev, enum ib_qp_type type, bool user,
 		   u8 *out)
@@ -56,8 +56,8 @@ static int qp_type(struct qhca_ib_dev *dev, enum ib_qp_type type, bool user,
 }
 
 /* Flags beside those of the type. 0 or -EOPNOTSUPP. */
-static int create_flags(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-			u32 flags)
+static int qp_create_flags(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			   u32 flags)
 {
 	u64 features = dev->qdev->caps.features;
 
@@ -76,7 +76,7 @@ static int create_flags(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	return flags ? -EOPNOTSUPP : 0;
 }
 
-static u32 sq_header(const struct qhca_ib_qp *qp)
+static u32 qp_sq_header(const struct qhca_ib_qp *qp)
 {
 	if (qhca_ib_qp_is_ud(qp))
 		return sizeof(struct qhca_ud_wqe);
@@ -85,18 +85,18 @@ static u32 sq_header(const struct qhca_ib_qp *qp)
 }
 
 /* What fits into a WQE of this stride, within the device's limits. */
-static void sq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+static void qp_sq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	const struct qhca_caps *caps = &dev->qdev->caps;
 	u32 room = BIT(qp->sq.stride) - min_t(u32, BIT(qp->sq.stride),
-					      sq_header(qp));
+					      qp_sq_header(qp));
 
 	qp->sq.max_sge = min_t(u32, room / sizeof(struct qhca_sge),
 			       caps->max_sge);
 	qp->sq.max_inline = min(room, caps->max_inline);
 }
 
-static void rq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_wq *rq)
+static void qp_rq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_ring *rq)
 {
 	u32 room = BIT(rq->stride) - sizeof(struct qhca_rq_wqe);
 
@@ -104,8 +104,8 @@ static void rq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_wq *rq)
 			    dev->qdev->caps.max_sge);
 }
 
-static int check_caps(struct qhca_ib_dev *dev, const struct ib_qp_cap *cap,
-		      bool has_srq)
+static int qp_check_caps(struct qhca_ib_dev *dev, const struct ib_qp_cap *cap,
+			 bool has_srq)
 {
 	const struct qhca_caps *caps = &dev->qdev->caps;
 
@@ -119,36 +119,36 @@ static int check_caps(struct qhca_ib_dev *dev, const struct ib_qp_cap *cap,
 	return 0;
 }
 
-static bool has_sq(const struct qhca_ib_qp *qp)
+static bool qp_has_sq(const struct qhca_ib_qp *qp)
 {
 	return qp->type != QHCA_QPT_XRC_TGT;
 }
 
-static bool has_rq(const struct qhca_ib_qp *qp)
+static bool qp_has_rq(const struct qhca_ib_qp *qp)
 {
 	return qp->type != QHCA_QPT_XRC_TGT && qp->type != QHCA_QPT_XRC_INI;
 }
 
 /* The device keeps no queue without completions, and none that is not used. */
-static int check_objects(const struct qhca_ib_qp *qp,
-			 const struct ib_qp_init_attr *attr)
+static int qp_check_objects(const struct qhca_ib_qp *qp,
+			    const struct ib_qp_init_attr *attr)
 {
 	const struct ib_qp_cap *cap = &attr->cap;
 
-	if (has_sq(qp) ? !attr->send_cq : cap->max_send_wr)
+	if (qp_has_sq(qp) ? !attr->send_cq : cap->max_send_wr)
 		return -EINVAL;
-	if (has_rq(qp) ? !attr->recv_cq : cap->max_recv_wr || attr->srq)
+	if (qp_has_rq(qp) ? !attr->recv_cq : cap->max_recv_wr || attr->srq)
 		return -EINVAL;
 	return qp->type == QHCA_QPT_XRC_TGT && !attr->xrcd ? -EINVAL : 0;
 }
 
 /* ------------------------------------------------- memory of the rings -- */
 
-static int user_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-		   const struct qhca_create_qp_req *req,
-		   const struct ib_qp_cap *cap)
+static int qp_user_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+		      const struct qhca_create_qp_req *req,
+		      const struct ib_qp_cap *cap)
 {
-	struct qhca_ib_wq *sq = &qp->sq;
+	struct qhca_ib_ring *sq = &qp->sq;
 
 	if (!req->sq_addr)
 		return cap->max_send_wr || req->sq_len || req->sq_shift ||
@@ -161,24 +161,24 @@ static int user_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		return -EINVAL;
 	sq->shift = req->sq_shift;
 	sq->stride = req->sq_stride;
-	sq_capacity(dev, qp);
+	qp_sq_capacity(dev, qp);
 	if (sq->max_sge < cap->max_send_sge ||
 	    sq->max_inline < cap->max_inline_data)
 		return -EINVAL;
-	return qhca_ib_ubuf_get(dev, &sq->buf, req->sq_addr, req->sq_len,
-				1ULL << (sq->shift + sq->stride));
+	return qhca_ib_queue_buf_pin(dev, &sq->buf, req->sq_addr, req->sq_len,
+				     1ULL << (sq->shift + sq->stride));
 }
 
-static int user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-		   const struct qhca_create_qp_req *req,
-		   const struct ib_qp_cap *cap, struct qhca_ib_ucontext *uc)
+static int qp_user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+		      const struct qhca_create_qp_req *req,
+		      const struct ib_qp_cap *cap, struct qhca_ib_ucontext *uc)
 {
-	struct qhca_ib_wq *rq = &qp->rq;
+	struct qhca_ib_ring *rq = &qp->rq;
 	int err;
 
 	if (qp->srq || !req->rq_addr)
 		return (cap->max_recv_wr && !qp->srq) || req->rq_addr ||
-		       req->rq_len || req->db_addr || req->rq_shift ||
+		       req->rq_len || req->dbrec_addr || req->rq_shift ||
 		       req->rq_stride ? -EINVAL : 0;
 	if (req->rq_shift > QHCA_WQ_SHIFT_MAX ||
 	    req->rq_stride < QHCA_RQ_STRIDE_MIN ||
@@ -188,27 +188,27 @@ static int user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		return -EINVAL;
 	rq->shift = req->rq_shift;
 	rq->stride = req->rq_stride;
-	rq_capacity(dev, rq);
+	qp_rq_capacity(dev, rq);
 	if (rq->max_sge < cap->max_recv_sge)
 		return -EINVAL;
-	err = qhca_ib_ubuf_get(dev, &rq->buf, req->rq_addr, req->rq_len,
-			       1ULL << (rq->shift + rq->stride));
+	err = qhca_ib_queue_buf_pin(dev, &rq->buf, req->rq_addr, req->rq_len,
+				    1ULL << (rq->shift + rq->stride));
 	if (err)
 		return err;
-	return qhca_ib_udb_get(dev, uc, &qp->rq_db, req->db_addr);
+	return qhca_ib_dbrec_pin(dev, uc, &qp->rq_dbrec, req->dbrec_addr);
 }
 
-static int kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-		     const struct ib_qp_cap *cap)
+static int qp_kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			const struct ib_qp_cap *cap)
 {
-	struct qhca_ib_wq *sq = &qp->sq;
+	struct qhca_ib_ring *sq = &qp->sq;
 	u32 bytes;
 
 	if (!cap->max_send_wr)
 		return 0;
-	bytes = sq_header(qp) + max_t(u32, cap->max_inline_data,
-				      cap->max_send_sge *
-				      sizeof(struct qhca_sge));
+	bytes = qp_sq_header(qp) + max_t(u32, cap->max_inline_data,
+					 cap->max_send_sge *
+					 sizeof(struct qhca_sge));
 	/* a masked atomic has a longer header and one SGE */
 	if (qp->type == QHCA_QPT_RC &&
 	    (dev->qdev->caps.features & QHCA_FEAT_MASKED_ATOMIC))
@@ -219,15 +219,15 @@ static int kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (sq->stride > QHCA_SQ_STRIDE_MAX || sq->shift > QHCA_WQ_SHIFT_MAX ||
 	    BIT(sq->shift) > dev->qdev->caps.max_qp_wr)
 		return -EINVAL;
-	sq_capacity(dev, qp);
-	return qhca_ib_kbuf_get(dev, &sq->buf,
-				BIT(sq->shift + sq->stride));
+	qp_sq_capacity(dev, qp);
+	return qhca_ib_queue_buf_alloc(dev, &sq->buf,
+				       BIT(sq->shift + sq->stride));
 }
 
-static int kernel_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-		     const struct ib_qp_cap *cap)
+static int qp_kernel_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			const struct ib_qp_cap *cap)
 {
-	struct qhca_ib_wq *rq = &qp->rq;
+	struct qhca_ib_ring *rq = &qp->rq;
 	u32 bytes;
 	int err;
 
@@ -240,40 +240,41 @@ static int kernel_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (rq->stride > QHCA_RQ_STRIDE_MAX || rq->shift > QHCA_WQ_SHIFT_MAX ||
 	    BIT(rq->shift) > dev->qdev->caps.max_qp_wr)
 		return -EINVAL;
-	rq_capacity(dev, rq);
-	err = qhca_ib_kbuf_get(dev, &rq->buf, BIT(rq->shift + rq->stride));
+	qp_rq_capacity(dev, rq);
+	err = qhca_ib_queue_buf_alloc(dev, &rq->buf,
+				      BIT(rq->shift + rq->stride));
 	if (err)
 		return err;
-	return qhca_ib_kdb_get(dev, &qp->rq_db);
+	return qhca_ib_dbrec_alloc(dev, &qp->rq_dbrec);
 }
 
-static int get_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-		    const struct ib_qp_cap *cap,
-		    const struct qhca_create_qp_req *req,
-		    struct qhca_ib_ucontext *uc)
+static int qp_get_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+		       const struct ib_qp_cap *cap,
+		       const struct qhca_create_qp_req *req,
+		       struct qhca_ib_ucontext *uc)
 {
 	int err;
 
 	if (uc) {
-		err = user_sq(dev, qp, req, cap);
-		return err ? err : user_rq(dev, qp, req, cap, uc);
+		err = qp_user_sq(dev, qp, req, cap);
+		return err ? err : qp_user_rq(dev, qp, req, cap, uc);
 	}
-	err = kernel_sq(dev, qp, cap);
-	return err ? err : kernel_rq(dev, qp, cap);
+	err = qp_kernel_sq(dev, qp, cap);
+	return err ? err : qp_kernel_rq(dev, qp, cap);
 }
 
-static void put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-		     struct qhca_ib_ucontext *uc)
+static void qp_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			struct qhca_ib_ucontext *uc)
 {
-	qhca_ib_buf_put(dev, &qp->sq.buf);
-	qhca_ib_buf_put(dev, &qp->rq.buf);
-	qhca_ib_db_put(dev, uc, &qp->rq_db);
+	qhca_ib_queue_buf_free(dev, &qp->sq.buf);
+	qhca_ib_queue_buf_free(dev, &qp->rq.buf);
+	qhca_ib_dbrec_free(dev, uc, &qp->rq_dbrec);
 }
 
 /* ------------------------------------------------------ in the device -- */
 
-static void fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
-		     u32 pdn, u32 uar, u64 cookie)
+static void qp_fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
+			u32 pdn, u32 uar, u64 cookie)
 {
 	qpc->type = qp->type;
 	qpc->state = QHCA_QPS_RESET;
@@ -296,18 +297,18 @@ static void fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
 	if (qp->sq.stride) {
 		qpc->sq_shift = qp->sq.shift;
 		qpc->sq_stride = qp->sq.stride;
-		qpc->sq = qhca_ib_buf_desc(&qp->sq.buf);
+		qpc->sq = qhca_ib_queue_buf_desc(&qp->sq.buf);
 	}
 	if (qp->rq.stride) {
 		qpc->rq_shift = qp->rq.shift;
 		qpc->rq_stride = qp->rq.stride;
-		qpc->rq = qhca_ib_buf_desc(&qp->rq.buf);
-		qpc->rq_dbrec = cpu_to_le64(qp->rq_db.dma);
+		qpc->rq = qhca_ib_queue_buf_desc(&qp->rq.buf);
+		qpc->rq_dbrec = cpu_to_le64(qp->rq_dbrec.dma);
 	}
 	qpc->cookie = cpu_to_le64(cookie);
 }
 
-static void link_cqs(struct qhca_ib_qp *qp)
+static void qp_link_cqs(struct qhca_ib_qp *qp)
 {
 	unsigned long irq;
 
@@ -319,7 +320,7 @@ static void link_cqs(struct qhca_ib_qp *qp)
 	spin_unlock_irqrestore(&qp->rcq->lock, irq);
 }
 
-static void unlink_cqs(struct qhca_ib_qp *qp)
+static void qp_unlink_cqs(struct qhca_ib_qp *qp)
 {
 	unsigned long irq;
 
@@ -339,8 +340,8 @@ void qhca_ib_qp_clean_cqs(struct qhca_ib_qp *qp)
 		qhca_ib_cq_clean(qp->scq, qp->qpn, NULL);
 }
 
-static int hw_create(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-		     const struct qhca_qpc *qpc)
+static int qp_hw_create(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			const struct qhca_qpc *qpc)
 {
 	int err;
 
@@ -358,16 +359,16 @@ out:
 }
 
 /* The device has forgotten the QP: so do we. Under qp_mutex. */
-static void forget(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+static void qp_forget(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	if (!qp->user) {
 		qhca_ib_qp_clean_cqs(qp);
-		unlink_cqs(qp);
+		qp_unlink_cqs(qp);
 	}
 	xa_erase(&dev->qps, qp->qpn);
 }
 
-static int hw_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+static int qp_hw_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	int err;
 
@@ -375,22 +376,22 @@ static int hw_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
 	trace_qhca_destroy_qp(dev, qp->qpn, err);
 	if (!err)
-		forget(dev, qp);
+		qp_forget(dev, qp);
 	mutex_unlock(&dev->qp_mutex);
 	return err;
 }
 
 /* Where there is no way back. */
-static void hw_destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+static void qp_hw_destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	mutex_lock(&dev->qp_mutex);
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_QP, qp->qpn);
 	trace_qhca_destroy_qp(dev, qp->qpn, 0);
-	forget(dev, qp);
+	qp_forget(dev, qp);
 	mutex_unlock(&dev->qp_mutex);
 }
 
-static void report_caps(const struct qhca_ib_qp *qp, struct ib_qp_cap *cap)
+static void qp_report_caps(const struct qhca_ib_qp *qp, struct ib_qp_cap *cap)
 {
 	cap->max_send_wr = qp->sq.stride ? BIT(qp->sq.shift) : 0;
 	cap->max_send_sge = qp->sq.max_sge;
@@ -400,7 +401,7 @@ static void report_caps(const struct qhca_ib_qp *qp, struct ib_qp_cap *cap)
 }
 
 /* The parts of a QP that all kinds have. */
-static void init_qp(struct qhca_ib_qp *qp, bool user)
+static void qp_init(struct qhca_ib_qp *qp, bool user)
 {
 	qp->user = user;
 	qp->state = IB_QPS_RESET;
@@ -415,8 +416,8 @@ static void init_qp(struct qhca_ib_qp *qp, bool user)
  * A raw packet QP with an indirection table: it spreads frames over WQs and has
  * no queue of its own.
  */
-static int create_rss(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-		      struct ib_qp_init_attr *attr, struct ib_udata *udata)
+static int qp_create_rss(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			 struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct qhca_ib_ucontext *uc = udata_to_quc(udata);
 	struct qhca_create_rss_qp_req req = {};
@@ -431,11 +432,12 @@ static int create_rss(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	err = qhca_ib_udata_in(udata, &req, sizeof(req));
 	if (err)
 		return err;
-	if (req.comp_mask || req.rx_hash_fields & ~QHCA_HASH_MASK ||
+	if (req.comp_mask || memchr_inv(req.rsvd, 0, sizeof(req.rsvd)) ||
+	    req.rx_hash_fields & ~QHCA_HASH_MASK ||
 	    req.rx_hash_func != QHCA_HASH_TOEPLITZ)
 		return -EOPNOTSUPP;
 	qp->type = QHCA_QPT_RSS;
-	init_qp(qp, true);
+	qp_init(qp, true);
 	qpc.type = QHCA_QPT_RSS;
 	qpc.pd = cpu_to_le32(to_qpd(qp->ibqp.pd)->pdn);
 	qpc.uar = cpu_to_le32(uc->uar);
@@ -444,7 +446,7 @@ static int create_rss(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	qpc.rx_hash_fields = cpu_to_le32(req.rx_hash_fields);
 	qpc.rx_hash_func = req.rx_hash_func;
 	memcpy(qpc.rx_hash_key, req.rx_hash_key, sizeof(qpc.rx_hash_key));
-	err = hw_create(dev, qp, &qpc);
+	err = qp_hw_create(dev, qp, &qpc);
 	if (err)
 		return err;
 	trace_qhca_create_qp(dev, qp, &qpc);
@@ -452,11 +454,11 @@ static int create_rss(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	resp.qpn = qp->qpn;
 	err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (err) {
-		hw_destroy_sure(dev, qp);
+		qp_hw_destroy_sure(dev, qp);
 		qhca_ib_ref_kill(&qp->ref);
 		return err;
 	}
-	qhca_ib_debugfs_add_qp(dev, qp);
+	qhca_ib_debug_add_qp(dev, qp);
 	return 0;
 }
 
@@ -484,14 +486,14 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	if (err)
 		return err;
 	if (attr->rwq_ind_tbl)
-		return create_rss(dev, qp, attr, udata);
-	err = create_flags(dev, qp, attr->create_flags);
+		return qp_create_rss(dev, qp, attr, udata);
+	err = qp_create_flags(dev, qp, attr->create_flags);
 	if (err)
 		return err;
-	err = check_objects(qp, attr);
+	err = qp_check_objects(qp, attr);
 	if (err)
 		return err;
-	err = check_caps(dev, &attr->cap, attr->srq);
+	err = qp_check_caps(dev, &attr->cap, attr->srq);
 	if (err)
 		return err;
 	if (udata) {
@@ -503,36 +505,36 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	}
 
 	/* a target has no queue that a kernel user could post to or poll */
-	init_qp(qp, udata || qp->type == QHCA_QPT_XRC_TGT);
-	qp->scq = has_sq(qp) ? to_qcq(attr->send_cq) : NULL;
-	qp->rcq = has_rq(qp) ? to_qcq(attr->recv_cq) : NULL;
+	qp_init(qp, udata || qp->type == QHCA_QPT_XRC_TGT);
+	qp->scq = qp_has_sq(qp) ? to_qcq(attr->send_cq) : NULL;
+	qp->rcq = qp_has_rq(qp) ? to_qcq(attr->recv_cq) : NULL;
 	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 
-	if (!has_sq(qp) && (req.sq_addr || req.rq_addr || req.db_addr))
+	if (!qp_has_sq(qp) && (req.sq_addr || req.rq_addr || req.dbrec_addr))
 		err = -EINVAL;
-	else if (!has_rq(qp) && (req.rq_addr || req.db_addr))
+	else if (!qp_has_rq(qp) && (req.rq_addr || req.dbrec_addr))
 		err = -EINVAL;
 	else
-		err = get_bufs(dev, qp, &attr->cap, &req, uc);
+		err = qp_get_bufs(dev, qp, &attr->cap, &req, uc);
 	if (err)
 		goto err_bufs;
 	if (qp->type == QHCA_QPT_XRC_TGT) {
 		/* it may outlive the process that makes it */
-		fill_qpc(&qpc, qp, 0, 0, 0);
+		qp_fill_qpc(&qpc, qp, 0, 0, 0);
 		qpc.xrcd = cpu_to_le32(to_qxrcd(attr->xrcd)->xrcd);
 	} else {
-		fill_qpc(&qpc, qp, to_qpd(ibqp->pd)->pdn, uc ? uc->uar : 0,
-			 req.cookie);
+		qp_fill_qpc(&qpc, qp, to_qpd(ibqp->pd)->pdn, uc ? uc->uar : 0,
+			    req.cookie);
 	}
-	err = hw_create(dev, qp, &qpc);
+	err = qp_hw_create(dev, qp, &qpc);
 	if (err)
 		goto err_bufs;
 	trace_qhca_create_qp(dev, qp, &qpc);
 	if (!qp->user)
-		link_cqs(qp);
+		qp_link_cqs(qp);
 	ibqp->qp_num = qp->qpn;
-	report_caps(qp, &attr->cap);
+	qp_report_caps(qp, &attr->cap);
 
 	if (udata) {
 		resp.qpn = qp->qpn;
@@ -540,14 +542,14 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		if (err)
 			goto err_qp;
 	}
-	qhca_ib_debugfs_add_qp(dev, qp);
+	qhca_ib_debug_add_qp(dev, qp);
 	return 0;
 
 err_qp:
-	hw_destroy_sure(dev, qp);
+	qp_hw_destroy_sure(dev, qp);
 	qhca_ib_ref_kill(&qp->ref);
 err_bufs:
-	put_bufs(dev, qp, uc);
+	qp_put_bufs(dev, qp, uc);
 	return err;
 }
 
@@ -559,13 +561,13 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	int err;
 
 	/* first: the next QP may get the number, and so the file's name */
-	qhca_ib_debugfs_del(&qp->dbg);
-	err = hw_destroy(dev, qp);
+	qhca_ib_debug_del(&qp->debug);
+	err = qp_hw_destroy(dev, qp);
 	if (err) {
-		qhca_ib_debugfs_add_qp(dev, qp);
+		qhca_ib_debug_add_qp(dev, qp);
 		return err;
 	}
 	qhca_ib_ref_kill(&qp->ref);
-	put_bufs(dev, qp, udata_to_quc(udata));
+	qp_put_bufs(dev, qp, udata_to_quc(udata));
 	return 0;
 }

@@ -41,7 +41,7 @@ struct qhca_ib_qp_stats {
 };
 
 /* Place of a port's counter in qp_stats; -1: QPs do not count that. */
-static int find_stat(u32 stat)
+static int qp_counter_find_stat(u32 stat)
 {
 	int i;
 
@@ -54,10 +54,11 @@ static int find_stat(u32 stat)
 
 bool qhca_ib_qp_has_stat(u32 stat)
 {
-	return find_stat(stat) >= 0;
+	return qp_counter_find_stat(stat) >= 0;
 }
 
-static int read_qp(struct qhca_ib_qp *qp, u64 values[QHCA_IB_QP_STATS])
+static int qp_counter_read_qp(struct qhca_ib_qp *qp,
+			      u64 values[QHCA_IB_QP_STATS])
 {
 	struct qhca_qpc qpc;
 	int i, err;
@@ -72,13 +73,13 @@ static int read_qp(struct qhca_ib_qp *qp, u64 values[QHCA_IB_QP_STATS])
 }
 
 /* Add what the QP has counted since the last time. */
-static int fold(struct qhca_ib_dev *dev, struct qhca_ib_qp_stats *s)
+static int qp_counter_fold(struct qhca_ib_dev *dev, struct qhca_ib_qp_stats *s)
 {
 	u64 now[QHCA_IB_QP_STATS];
 	int i, err;
 
 	lockdep_assert_held(&dev->counters_lock);
-	err = read_qp(s->qp, now);
+	err = qp_counter_read_qp(s->qp, now);
 	if (err)
 		return err;
 	for (i = 0; i < QHCA_IB_QP_STATS; i++) {
@@ -89,13 +90,14 @@ static int fold(struct qhca_ib_dev *dev, struct qhca_ib_qp_stats *s)
 	return 0;
 }
 
-static int fold_all(struct qhca_ib_dev *dev, struct qhca_ib_counter *counter)
+static int qp_counter_fold_all(struct qhca_ib_dev *dev,
+			       struct qhca_ib_counter *counter)
 {
 	struct qhca_ib_qp_stats *s;
 	int err;
 
 	list_for_each_entry(s, &counter->qps, list) {
-		err = fold(dev, s);
+		err = qp_counter_fold(dev, s);
 		if (err)
 			return err;
 	}
@@ -109,13 +111,13 @@ void qhca_ib_qp_stats_reset(struct qhca_ib_qp *qp)
 
 	mutex_lock(&dev->counters_lock);
 	if (qp->stats) {
-		fold(dev, qp->stats);
+		qp_counter_fold(dev, qp->stats);
 		memset(qp->stats->base, 0, sizeof(qp->stats->base));
 	}
 	mutex_unlock(&dev->counters_lock);
 }
 
-static struct qhca_ib_counter *new_counter(struct qhca_ib_dev *dev, u32 *id)
+static struct qhca_ib_counter *qp_counter_new(struct qhca_ib_dev *dev, u32 *id)
 {
 	struct qhca_ib_counter *c;
 	int err;
@@ -147,10 +149,11 @@ int qhca_ib_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp
 		return -ENOMEM;
 	s->qp = qp;
 	mutex_lock(&dev->counters_lock);
-	err = read_qp(qp, s->base);
+	err = qp_counter_read_qp(qp, s->base);
 	if (err)
 		goto err_free;
-	s->counter = id ? xa_load(&dev->counters, id) : new_counter(dev, &id);
+	s->counter = id ? xa_load(&dev->counters, id) : qp_counter_new(dev,
+								       &id);
 	if (IS_ERR_OR_NULL(s->counter)) {
 		err = s->counter ? PTR_ERR(s->counter) : -EINVAL;
 		goto err_free;
@@ -178,8 +181,8 @@ int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp QHCA_COUNTER_PORT_PARAM)
 	mutex_lock(&dev->counters_lock);
 	s = qp->stats;
 	if (s) {
-		/* a dead device has no more to tell */
-		fold(dev, s);
+		/* a dead device reports nothing more */
+		qp_counter_fold(dev, s);
 		list_del(&s->list);
 		qp->stats = NULL;
 	}
@@ -212,9 +215,9 @@ int qhca_ib_counter_update_stats(struct rdma_counter *counter)
 	mutex_lock(&dev->counters_lock);
 	c = xa_load(&dev->counters, counter->id);
 	if (c) {
-		err = fold_all(dev, c);
+		err = qp_counter_fold_all(dev, c);
 		for (i = 0; i < counter->stats->num_counters; i++) {
-			n = find_stat(qhca_ib_stat_number(i));
+			n = qp_counter_find_stat(qhca_ib_stat_number(i));
 			if (n >= 0)
 				counter->stats->value[i] = c->value[n];
 		}
@@ -243,7 +246,7 @@ int qhca_ib_counters_share(struct qhca_ib_dev *dev,
 	mutex_lock(&dev->counters_lock);
 	/* QPs first: then all of the port is no less than all of them */
 	xa_for_each(&dev->counters, id, c) {
-		err = fold_all(dev, c);
+		err = qp_counter_fold_all(dev, c);
 		if (err)
 			goto out;
 	}
@@ -253,7 +256,7 @@ int qhca_ib_counters_share(struct qhca_ib_dev *dev,
 		goto out;
 	for (i = 0; i < QHCA_STAT_COUNT; i++) {
 		all = le64_to_cpu(values[i]);
-		n = find_stat(i);
+		n = qp_counter_find_stat(i);
 		counted = n >= 0 ? dev->counted[n] : 0;
 		/* a multicast frame counts for each QP that got it */
 		share[i] = all > counted ? all - counted : 0;

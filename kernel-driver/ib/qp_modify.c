@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Queue pairs: modify and query. The device keeps the attributes. */
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /* the values are the same: QPC states, path MTU codes */
 static_assert(QHCA_QPS_RESET == IB_QPS_RESET);
@@ -16,8 +16,8 @@ static_assert(QHCA_QPS_SQE == IB_QPS_SQE);
 		    IB_QP_MIN_RNR_TIMER | IB_QP_SQ_PSN | IB_QP_DEST_QPN)
 
 /* Ranges the device has; it would refuse them too, but not say which. */
-static int check_numbers(const struct qhca_caps *caps,
-			 const struct ib_qp_attr *attr, int mask)
+static int qp_check_numbers(const struct qhca_caps *caps,
+			    const struct ib_qp_attr *attr, int mask)
 {
 	if (((mask & IB_QP_PORT) && attr->port_num != QHCA_IB_PORT) ||
 	    ((mask & IB_QP_PKEY_INDEX) && attr->pkey_index) ||
@@ -55,8 +55,8 @@ static const struct {
 };
 
 /* The device looks at what the mask names only. Returns that mask. */
-static u64 fill_numbers(const struct qhca_caps *caps, struct qhca_qpc *qpc,
-			const struct ib_qp_attr *attr, int mask)
+static u64 qp_fill_numbers(const struct qhca_caps *caps, struct qhca_qpc *qpc,
+			   const struct ib_qp_attr *attr, int mask)
 {
 	u64 dev_mask = 0;
 	int i;
@@ -110,15 +110,15 @@ static u64 fill_numbers(const struct qhca_caps *caps, struct qhca_qpc *qpc,
 		   IB_ACCESS_OPTIONAL)
 
 /* Verbs attributes to a QPC and the device's mask; 0, -EINVAL, -EOPNOTSUPP. */
-static int fill_attrs(struct qhca_ib_dev *dev, struct qhca_qpc *qpc,
-		      u64 *dev_mask, const struct ib_qp_attr *attr, int mask)
+static int qp_fill_attrs(struct qhca_ib_dev *dev, struct qhca_qpc *qpc,
+			 u64 *dev_mask, const struct ib_qp_attr *attr, int mask)
 {
 	int err;
 
-	err = check_numbers(&dev->qdev->caps, attr, mask);
+	err = qp_check_numbers(&dev->qdev->caps, attr, mask);
 	if (err)
 		return err;
-	*dev_mask = fill_numbers(&dev->qdev->caps, qpc, attr, mask);
+	*dev_mask = qp_fill_numbers(&dev->qdev->caps, qpc, attr, mask);
 	if (mask & IB_QP_ACCESS_FLAGS) {
 		if (attr->qp_access_flags & ~QP_ACCESS)
 			return -EOPNOTSUPP;
@@ -136,18 +136,19 @@ static int fill_attrs(struct qhca_ib_dev *dev, struct qhca_qpc *qpc,
 	return 0;
 }
 
-static int query_qpc(struct qhca_ib_qp *qp, struct qhca_qpc *qpc)
+static int qp_query_qpc(struct qhca_ib_qp *qp, struct qhca_qpc *qpc)
 {
 	return qhca_aq_query(to_qdev(qp->ibqp.device)->qdev, QHCA_CMD_QUERY_QP,
 			     qp->qpn, qpc, sizeof(*qpc));
 }
 
 /*
- * The state to start from. The device changes it by itself on errors; what it
+ * The state to start from. The device changes it on errors; what it
  * has counts when the consumer names a state.
  */
-static int current_state(struct qhca_ib_qp *qp, const struct ib_qp_attr *attr,
-			 int mask, enum ib_qp_state *cur)
+static int qp_current_state(struct qhca_ib_qp *qp,
+			    const struct ib_qp_attr *attr, int mask,
+			    enum ib_qp_state *cur)
 {
 	struct qhca_qpc qpc;
 	int err;
@@ -155,7 +156,7 @@ static int current_state(struct qhca_ib_qp *qp, const struct ib_qp_attr *attr,
 	*cur = qp->state;
 	if (!(mask & IB_QP_CUR_STATE))
 		return 0;
-	err = query_qpc(qp, &qpc);
+	err = qp_query_qpc(qp, &qpc);
 	if (err)
 		return err;
 	*cur = qpc.state;
@@ -163,7 +164,7 @@ static int current_state(struct qhca_ib_qp *qp, const struct ib_qp_attr *attr,
 }
 
 /* The device has reset the QP: the rings are empty, old CQEs are void. */
-static void forget_wqes(struct qhca_ib_qp *qp)
+static void qp_forget_wqes(struct qhca_ib_qp *qp)
 {
 	unsigned long irq;
 
@@ -175,26 +176,26 @@ static void forget_wqes(struct qhca_ib_qp *qp)
 	spin_lock_irqsave(&qp->rq.lock, irq);
 	qp->rq.head = 0;
 	qp->rq.tail = 0;
-	if (qp->rq_db.rec)
-		WRITE_ONCE(qp->rq_db.rec->index, 0);
+	if (qp->rq_dbrec.rec)
+		WRITE_ONCE(qp->rq_dbrec.rec->index, 0);
 	spin_unlock_irqrestore(&qp->rq.lock, irq);
 }
 
-static int modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
-			 const struct ib_qp_attr *attr, int mask)
+static int qp_modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
+			    const struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur, next;
 	struct qhca_qpc qpc = {};
 	u64 dev_mask = 0;
 	int err;
 
-	err = current_state(qp, attr, mask, &cur);
+	err = qp_current_state(qp, attr, mask, &cur);
 	if (err)
 		return err;
 	next = mask & IB_QP_STATE ? attr->qp_state : cur;
 	if (!ib_modify_qp_is_ok(cur, next, qp->ibqp.qp_type, mask))
 		return -EINVAL;
-	err = fill_attrs(dev, &qpc, &dev_mask, attr, mask);
+	err = qp_fill_attrs(dev, &qpc, &dev_mask, attr, mask);
 	if (err)
 		return err;
 	if (mask & IB_QP_STATE) {
@@ -225,7 +226,7 @@ static int modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	}
 	if (mask & IB_QP_STATE) {
 		if (next == IB_QPS_RESET && !qp->user)
-			forget_wqes(qp);
+			qp_forget_wqes(qp);
 		WRITE_ONCE(qp->state, next);
 	}
 	return 0;
@@ -253,7 +254,7 @@ int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (mask & ~MASK_KNOWN || qp->type == QHCA_QPT_RSS)
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->mutex);
-	err = modify_locked(dev, qp, attr, mask);
+	err = qp_modify_locked(dev, qp, attr, mask);
 	mutex_unlock(&qp->mutex);
 	return err;
 }
@@ -266,7 +267,7 @@ int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct qhca_qpc qpc;
 	int err;
 
-	err = query_qpc(qp, &qpc);
+	err = qp_query_qpc(qp, &qpc);
 	if (err)
 		return err;
 

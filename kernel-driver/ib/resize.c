@@ -26,7 +26,7 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 	struct qhca_ib_dev *dev = to_qdev(ibcq->device);
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	struct qhca_resize_cq_req req;
-	struct qhca_ib_buf buf = {};
+	struct qhca_ib_queue_buf buf = {};
 	struct qhca_cqc cqc = {};
 	int err;
 
@@ -40,11 +40,11 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 	if (cqe < 1 || req.shift > QHCA_CQ_SHIFT_MAX ||
 	    BIT(req.shift) < cqe || BIT(req.shift) > dev->qdev->caps.max_cqe)
 		return -EINVAL;
-	err = qhca_ib_ubuf_get(dev, &buf, req.buf_addr, req.buf_len,
-			       sizeof(struct qhca_cqe) << req.shift);
+	err = qhca_ib_queue_buf_pin(dev, &buf, req.buf_addr, req.buf_len,
+				    sizeof(struct qhca_cqe) << req.shift);
 	if (err)
 		return err;
-	cqc.buf = qhca_ib_buf_desc(&buf);
+	cqc.buf = qhca_ib_queue_buf_desc(&buf);
 	cqc.shift = req.shift;
 
 	mutex_lock(&cq->resize);
@@ -56,7 +56,7 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 		ibcq->cqe = BIT(req.shift);
 	}
 	mutex_unlock(&cq->resize);
-	qhca_ib_buf_put(dev, &buf);	/* the one the device does not use */
+	qhca_ib_queue_buf_free(dev, &buf);	/* the one the device does not use */
 	return err;
 }
 
@@ -74,7 +74,7 @@ int qhca_ib_srq_grow(struct qhca_ib_srq *srq, const struct ib_srq_attr *attr,
 {
 	struct qhca_ib_dev *dev = to_qdev(srq->ibsrq.device);
 	u64 mask = QHCA_SRQ_M_RESIZE | (limit ? QHCA_SRQ_M_LIMIT : 0);
-	struct qhca_ib_buf buf = {}, idx = {};
+	struct qhca_ib_queue_buf buf = {}, idx = {};
 	struct qhca_modify_srq_req req;
 	struct qhca_srqc srqc = {};
 	int err;
@@ -92,16 +92,16 @@ int qhca_ib_srq_grow(struct qhca_ib_srq *srq, const struct ib_srq_attr *attr,
 	    BIT(req.shift) > dev->qdev->caps.max_srq_wr ||
 	    (limit && attr->srq_limit > attr->max_wr))
 		return -EINVAL;
-	err = qhca_ib_ubuf_get(dev, &buf, req.buf_addr, req.buf_len,
-			       BIT(req.shift + srq->stride));
+	err = qhca_ib_queue_buf_pin(dev, &buf, req.buf_addr, req.buf_len,
+				    BIT(req.shift + srq->stride));
 	if (err)
 		return err;
-	err = qhca_ib_ubuf_get(dev, &idx, req.idx_addr, req.idx_len,
-			       sizeof(__le32) << req.shift);
+	err = qhca_ib_queue_buf_pin(dev, &idx, req.idx_addr, req.idx_len,
+				    sizeof(__le32) << req.shift);
 	if (err)
 		goto out;
-	srqc.buf = qhca_ib_buf_desc(&buf);
-	srqc.idx = qhca_ib_buf_desc(&idx);
+	srqc.buf = qhca_ib_queue_buf_desc(&buf);
+	srqc.idx = qhca_ib_queue_buf_desc(&idx);
 	srqc.shift = req.shift;
 	if (limit)
 		srqc.limit = cpu_to_le32(attr->srq_limit);
@@ -116,7 +116,7 @@ int qhca_ib_srq_grow(struct qhca_ib_srq *srq, const struct ib_srq_attr *attr,
 	}
 	mutex_unlock(&srq->resize);
 out:
-	qhca_ib_buf_put(dev, &idx);
-	qhca_ib_buf_put(dev, &buf);
+	qhca_ib_queue_buf_free(dev, &idx);
+	qhca_ib_queue_buf_free(dev, &buf);
 	return err;
 }

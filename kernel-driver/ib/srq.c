@@ -8,7 +8,7 @@
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 static void srq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
@@ -18,12 +18,12 @@ static void srq_capacity(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 			     dev->qdev->caps.max_sge);
 }
 
-static size_t wqes_len(const struct qhca_ib_srq *srq)
+static size_t srq_wqes_len(const struct qhca_ib_srq *srq)
 {
 	return BIT(srq->shift + srq->stride);
 }
 
-static size_t index_len(const struct qhca_ib_srq *srq)
+static size_t srq_index_len(const struct qhca_ib_srq *srq)
 {
 	return sizeof(__le32) << srq->shift;
 }
@@ -41,8 +41,9 @@ static int srq_user_ops(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 		return -EINVAL;
 	srq->ops_shift = req->ops_shift;
 	srq->ops_stride = req->ops_stride;
-	return qhca_ib_ubuf_get(dev, &srq->ops, req->ops_addr, req->ops_len,
-				BIT(srq->ops_shift + srq->ops_stride));
+	return qhca_ib_queue_buf_pin(dev, &srq->ops, req->ops_addr,
+				     req->ops_len,
+				     BIT(srq->ops_shift + srq->ops_stride));
 }
 
 static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
@@ -70,19 +71,19 @@ static int srq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	srq_capacity(dev, srq);
 	if (srq->max_sge < attr->max_sge)
 		return -EINVAL;
-	err = qhca_ib_ubuf_get(dev, &srq->buf, req.buf_addr, req.buf_len,
-			       wqes_len(srq));
+	err = qhca_ib_queue_buf_pin(dev, &srq->buf, req.buf_addr, req.buf_len,
+				    srq_wqes_len(srq));
 	if (err)
 		return err;
-	err = qhca_ib_ubuf_get(dev, &srq->idx, req.idx_addr, req.idx_len,
-			       index_len(srq));
+	err = qhca_ib_queue_buf_pin(dev, &srq->idx, req.idx_addr, req.idx_len,
+				    srq_index_len(srq));
 	if (err)
 		return err;
 	err = srq_user_ops(dev, srq, &req, init->srq_type == IB_SRQT_TM);
 	if (err)
 		return err;
-	return qhca_ib_udb_get(dev, udata_to_quc(udata), &srq->db,
-			       req.db_addr);
+	return qhca_ib_dbrec_pin(dev, udata_to_quc(udata), &srq->dbrec,
+				 req.dbrec_addr);
 }
 
 static int srq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
@@ -107,29 +108,29 @@ static int srq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 		srq->next_free[i] = i + 1;
 	srq->next_free[i - 1] = QHCA_IB_SRQ_END;
 
-	err = qhca_ib_kbuf_get(dev, &srq->buf, wqes_len(srq));
+	err = qhca_ib_queue_buf_alloc(dev, &srq->buf, srq_wqes_len(srq));
 	if (err)
 		return err;
-	err = qhca_ib_kbuf_get(dev, &srq->idx, index_len(srq));
+	err = qhca_ib_queue_buf_alloc(dev, &srq->idx, srq_index_len(srq));
 	if (err)
 		return err;
-	return qhca_ib_kdb_get(dev, &srq->db);
+	return qhca_ib_dbrec_alloc(dev, &srq->dbrec);
 }
 
 static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 			 struct qhca_ib_ucontext *uc)
 {
-	qhca_ib_db_put(dev, uc, &srq->db);
+	qhca_ib_dbrec_free(dev, uc, &srq->dbrec);
 	if (srq->ops_stride)
-		qhca_ib_buf_put(dev, &srq->ops);
-	qhca_ib_buf_put(dev, &srq->idx);
-	qhca_ib_buf_put(dev, &srq->buf);
+		qhca_ib_queue_buf_free(dev, &srq->ops);
+	qhca_ib_queue_buf_free(dev, &srq->idx);
+	qhca_ib_queue_buf_free(dev, &srq->buf);
 	kvfree(srq->next_free);
 	srq->next_free = NULL;
 }
 
 /* Where there is no way back. */
-static void destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
+static void srq_destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 	trace_qhca_destroy_srq(dev, srq->srqn, 0);
@@ -141,9 +142,9 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	struct qhca_srqc srqc = {};
 	int err;
 
-	srqc.buf = qhca_ib_buf_desc(&srq->buf);
-	srqc.idx = qhca_ib_buf_desc(&srq->idx);
-	srqc.dbrec = cpu_to_le64(srq->db.dma);
+	srqc.buf = qhca_ib_queue_buf_desc(&srq->buf);
+	srqc.idx = qhca_ib_queue_buf_desc(&srq->idx);
+	srqc.dbrec = cpu_to_le64(srq->dbrec.dma);
 	srqc.pd = cpu_to_le32(pdn);
 	srqc.uar = cpu_to_le32(uar);
 	srqc.shift = srq->shift;
@@ -158,7 +159,7 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	if (attr->srq_type == IB_SRQT_TM) {
 		srqc.flags |= QHCA_SRQ_F_TM;
 		srqc.max_tags = cpu_to_le32(attr->ext.tag_matching.max_num_tags);
-		srqc.ops = qhca_ib_buf_desc(&srq->ops);
+		srqc.ops = qhca_ib_queue_buf_desc(&srq->ops);
 		srqc.ops_shift = srq->ops_shift;
 		srqc.ops_stride = srq->ops_stride;
 	}
@@ -170,7 +171,7 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	/* nothing looks it up but events, for which a late entry is no harm */
 	err = xa_err(xa_store(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
 	if (err)
-		destroy_sure(dev, srq);
+		srq_destroy_sure(dev, srq);
 	return err;
 }
 
@@ -185,8 +186,8 @@ static void srq_gone(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
  * 0 or -EOPNOTSUPP; the kernel's users have no verb for tag operations, and
  * none of them has XRC
  */
-static int check_type(struct qhca_ib_dev *dev, enum ib_srq_type type,
-		      bool user)
+static int srq_check_type(struct qhca_ib_dev *dev, enum ib_srq_type type,
+			  bool user)
 {
 	switch (type) {
 	case IB_SRQT_BASIC:
@@ -223,7 +224,7 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	struct qhca_create_srq_resp resp = {};
 	int err;
 
-	err = check_type(dev, attr->srq_type, udata);
+	err = srq_check_type(dev, attr->srq_type, udata);
 	if (err)
 		return err;
 	if (!attr->attr.max_wr || attr->attr.max_wr > caps->max_srq_wr ||
@@ -256,11 +257,11 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 		if (err)
 			goto err_srq;
 	}
-	qhca_ib_debugfs_add_srq(dev, srq);
+	qhca_ib_debug_add_srq(dev, srq);
 	return 0;
 
 err_srq:
-	destroy_sure(dev, srq);
+	srq_destroy_sure(dev, srq);
 	srq_gone(dev, srq);
 err_bufs:
 	srq_put_bufs(dev, srq, uc);
@@ -323,11 +324,11 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	int err;
 
 	/* first: the next SRQ may get the number, and so the file's name */
-	qhca_ib_debugfs_del(&srq->dbg);
+	qhca_ib_debug_del(&srq->debug);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 	trace_qhca_destroy_srq(dev, srq->srqn, err);
 	if (err) {
-		qhca_ib_debugfs_add_srq(dev, srq);
+		qhca_ib_debug_add_srq(dev, srq);
 		return err;
 	}
 	srq_gone(dev, srq);
@@ -368,11 +369,12 @@ static int srq_post_one(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	if (index == QHCA_IB_SRQ_END)
 		return -ENOMEM;
 	srq->first_free = srq->next_free[index];
-	qhca_ib_write_rq_wqe(qhca_kbuf_ptr(&srq->buf.kbuf,
-					   (size_t)index << srq->stride), wr);
-	slot = qhca_kbuf_ptr(&srq->idx.kbuf,
-			     (srq->head & (BIT(srq->shift) - 1)) *
-			     sizeof(*slot));
+	qhca_ib_write_rq_wqe(qhca_queue_buf_ptr(&srq->buf.kbuf,
+						(size_t)index << srq->stride),
+			     wr);
+	slot = qhca_queue_buf_ptr(&srq->idx.kbuf,
+				  (srq->head & (BIT(srq->shift) - 1)) *
+				  sizeof(*slot));
 	*slot = cpu_to_le32(index);
 	trace_qhca_post_srq_recv(dev, srq->srqn, srq->head, index, wr);
 	srq->head++;
@@ -404,7 +406,7 @@ int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		}
 	}
 	dma_wmb();	/* WQEs and their numbers before the index */
-	WRITE_ONCE(srq->db.rec->index, cpu_to_le32(srq->head));
+	WRITE_ONCE(srq->dbrec.rec->index, cpu_to_le32(srq->head));
 	spin_unlock_irqrestore(&srq->lock, irq);
 	return err;
 }

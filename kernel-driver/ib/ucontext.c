@@ -2,15 +2,20 @@
 /*
  * User contexts. Each has a doorbell page (UAR) of its own, which it maps;
  * the device ignores doorbells of one context for the queues of another. All
- * map the status page of the device, for reading.
+ * map the status page of the device, for reading. And what all objects need to
+ * take an application's request and to answer it.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
 
+#define UVERBS_MODULE_NAME qhca_ib
+#include <rdma/uverbs_named_ioctl.h>
+
 /* Give the context a doorbell page and an offset to mmap() it. */
-static int add_doorbell(struct qhca_ib_ucontext *uc, struct qhca_ib_dev *dev)
+static int ucontext_add_doorbell(struct qhca_ib_ucontext *uc,
+				 struct qhca_ib_dev *dev)
 {
 	struct qhca_dev *qdev = dev->qdev;
 	struct qhca_ib_mmap *db;
@@ -40,7 +45,8 @@ err_free:
 }
 
 /* Give the context an offset to mmap() the status page. */
-static int add_status(struct qhca_ib_ucontext *uc, struct qhca_ib_dev *dev)
+static int ucontext_add_status(struct qhca_ib_ucontext *uc,
+			       struct qhca_ib_dev *dev)
 {
 	struct qhca_ib_mmap *map;
 	int err;
@@ -60,8 +66,8 @@ static int add_status(struct qhca_ib_ucontext *uc, struct qhca_ib_dev *dev)
 }
 
 /* What the provider must know of its context. */
-void qhca_ib_ucontext_resp(struct qhca_ib_ucontext *uc,
-			   struct qhca_alloc_ucontext_resp *resp)
+static void ucontext_fill_resp(struct qhca_ib_ucontext *uc,
+			       struct qhca_alloc_ucontext_resp *resp)
 {
 	struct qhca_dev *qdev = to_qdev(uc->ibuc.device)->qdev;
 
@@ -93,16 +99,16 @@ int qhca_ib_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	if (req.comp_mask)
 		return -EOPNOTSUPP;
 
-	mutex_init(&uc->db_lock);
-	INIT_LIST_HEAD(&uc->db_pages);
-	err = add_doorbell(uc, to_qdev(ibuc->device));
+	mutex_init(&uc->dbrec_lock);
+	INIT_LIST_HEAD(&uc->dbrec_pages);
+	err = ucontext_add_doorbell(uc, to_qdev(ibuc->device));
 	if (err)
 		return err;
-	err = add_status(uc, to_qdev(ibuc->device));
+	err = ucontext_add_status(uc, to_qdev(ibuc->device));
 	if (err)
 		goto err_doorbell;
 
-	qhca_ib_ucontext_resp(uc, &resp);
+	ucontext_fill_resp(uc, &resp);
 	err = qhca_ib_udata_out(udata, &resp, sizeof(resp));
 	if (err)
 		goto err_status;
@@ -115,12 +121,40 @@ err_doorbell:
 	return err;
 }
 
+/*
+ * ib_device_ops.query_ucontext: what alloc_ucontext said, once more, for a
+ * process that imports the context
+ */
+int qhca_ib_query_ucontext(struct ib_ucontext *ibuc,
+			   struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_alloc_ucontext_resp resp;
+
+	ucontext_fill_resp(to_quc(ibuc), &resp);
+	return uverbs_copy_to_struct_or_zero(attrs,
+					     QHCA_ATTR_QUERY_CONTEXT_RESP,
+					     &resp, sizeof(resp));
+}
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(qhca_ib_query_context,
+			     UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(QHCA_ATTR_QUERY_CONTEXT_RESP,
+						 UVERBS_ATTR_STRUCT(struct qhca_alloc_ucontext_resp,
+								    features),
+						 UA_MANDATORY));
+
+const struct uapi_definition qhca_ib_ucontext_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &qhca_ib_query_context),
+	{}
+};
+
 /* ib_device_ops.dealloc_ucontext; all objects of the context are gone */
 void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	struct qhca_ib_ucontext *uc = to_quc(ibuc);
 
-	WARN_ON(!list_empty(&uc->db_pages));
+	WARN_ON(!list_empty(&uc->dbrec_pages));
 	rdma_user_mmap_entry_remove(&uc->status->entry);
 	rdma_user_mmap_entry_remove(&uc->db->entry);
 }
@@ -129,7 +163,8 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
  * Memory of the kernel, not of the device: the mapping holds a reference of the
  * page, and is left to the process when the device goes.
  */
-static int mmap_status(struct qhca_ib_dev *dev, struct vm_area_struct *vma)
+static int ucontext_mmap_status(struct qhca_ib_dev *dev,
+				struct vm_area_struct *vma)
 {
 	if (vma->vm_flags & VM_WRITE)
 		return -EPERM;
@@ -153,7 +188,7 @@ int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		return -EINVAL;
 	map = container_of(entry, struct qhca_ib_mmap, entry);
 	if (map->kind == QHCA_IB_MMAP_STATUS) {
-		err = mmap_status(map->dev, vma);
+		err = ucontext_mmap_status(map->dev, vma);
 		goto out;
 	}
 	if (map->kind == QHCA_IB_MMAP_DM)
@@ -180,7 +215,7 @@ void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(map);
 }
 
-/* Tell all contexts, for ever. What the device has completed can be polled. */
+/* Tell all contexts, for good. What the device has completed can be polled. */
 void qhca_ib_status_gone(struct qhca_ib_dev *dev)
 {
 	/* CQEs written before, by the device or its reset, are seen before */
@@ -189,10 +224,58 @@ void qhca_ib_status_gone(struct qhca_ib_dev *dev)
 
 /*
  * ib_device_ops.disassociate_ucontext: the core has taken the doorbell pages
- * out of the processes by itself. The objects of the context are gone, so no
+ * out of the processes. The objects of the context are gone, so no
  * CQE comes any more.
  */
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
 	qhca_ib_status_gone(to_qdev(ibuc->device));
+}
+
+/* --------------------------------------- requests of applications ------ */
+
+/**
+ * qhca_ib_udata_in - take the driver's part of a request
+ * @udata: from the application
+ * @req: result
+ * @size: bytes of @req
+ *
+ * Return: 0, -EINVAL if it is too short, -EOPNOTSUPP if it is longer and the
+ * rest means something (a newer provider asks for what we do not know),
+ * -EFAULT.
+ */
+int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size)
+{
+	return qhca_ib_udata_in_min(udata, req, size, size);
+}
+
+/*
+ * The same for a request that has grown: an older provider gives @least bytes
+ * or more, and what it does not give is 0.
+ */
+int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
+			 size_t size)
+{
+	if (udata->inlen < least)
+		return -EINVAL;
+	if (udata->inlen > size &&
+	    !ib_is_udata_cleared(udata, size, udata->inlen - size))
+		return -EOPNOTSUPP;
+	memset(req, 0, size);
+	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
+}
+
+/* A verb without a request of ours. 0, or -EOPNOTSUPP if there is one. */
+int qhca_ib_udata_none(struct ib_udata *udata)
+{
+	if (udata && udata->inlen &&
+	    !ib_is_udata_cleared(udata, 0, udata->inlen))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* Answer: as much of @resp as the application has room for. 0 or -EFAULT. */
+int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size)
+{
+	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));
 }

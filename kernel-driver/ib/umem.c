@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From pinned user memory to a buffer table, and what else the objects need
- * of an application's request.
+ * Memory of applications is pinned here, and described to the device by a
+ * buffer table: that of queues and that of MRs.
  */
 #include <linux/dma-mapping.h>
 
 #include "qhca_ib.h"
-#include "trace.h"
+#include "qhca_ib_trace.h"
 
 /**
  * qhca_ib_umem_get - pin memory of the calling application
@@ -54,7 +54,7 @@ static bool umem_next(struct qhca_blocks *b, u64 *addr)
 }
 
 /**
- * qhca_ib_table_build - make the buffer table of user memory
+ * qhca_ib_buf_table_build - make the buffer table of user memory
  * @dev: device
  * @t: result
  * @umem: pinned memory
@@ -68,8 +68,8 @@ static bool umem_next(struct qhca_blocks *b, u64 *addr)
  * -EOPNOTSUPP when the mapping has to be synchronised, which nobody would do;
  * here this is about dma-bufs, see qhca_ib_umem_get().
  */
-int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
-			struct ib_umem *umem, u64 iova, u64 len)
+int qhca_ib_buf_table_build(struct qhca_ib_dev *dev, struct qhca_buf_table *t,
+			    struct ib_umem *umem, u64 iova, u64 len)
 {
 	struct umem_blocks ub = {
 		.blocks = { .begin = umem_begin, .next = umem_next },
@@ -86,7 +86,7 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
 			  sg_dma_address(umem->sgt_append.sgt.sgl)))
 		return -EOPNOTSUPP;
 
-	qhca_layout_get(dev->qdev, QHCA_SCOPE_USER, &want);
+	qhca_debug_layout(dev->qdev, QHCA_SCOPE_USER, &want);
 	if (want.page_shift)
 		sizes &= BIT_ULL(want.page_shift);
 	else if (want.form == QHCA_BUF_LIST)
@@ -99,8 +99,8 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
 		return -EINVAL;
 	}
 	ub.blocks.page_shift = __ffs(page);
-	err = qhca_table_build(dev->qdev, t, &ub.blocks, iova & (page - 1),
-			       len, &want);
+	err = qhca_buf_table_build(dev->qdev, t, &ub.blocks, iova & (page - 1),
+				   len, &want);
 	if (err)
 		ibdev_dbg(&dev->ibdev,
 			  "%llu bytes at %#lx: no %s table, page size %#lx: %d\n",
@@ -112,7 +112,7 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
 }
 
 /**
- * qhca_ib_ubuf_get - pin the memory of a user's queue and make its table
+ * qhca_ib_queue_buf_pin - pin the memory of a user's queue and make its table
  * @dev: device
  * @buf: result; on error it holds nothing
  * @addr: start, page aligned
@@ -121,8 +121,9 @@ int qhca_ib_table_build(struct qhca_ib_dev *dev, struct qhca_table *t,
  *
  * Return: 0, -EINVAL for a bad address or length, else as ib_umem_get_va().
  */
-int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
-		     u64 addr, u64 len, u64 need)
+int qhca_ib_queue_buf_pin(struct qhca_ib_dev *dev,
+			  struct qhca_ib_queue_buf *buf, u64 addr, u64 len,
+			  u64 need)
 {
 	struct ib_umem *umem;
 	int err;
@@ -134,7 +135,7 @@ int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
 	umem = qhca_ib_umem_get(dev, addr, len, buf->access);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
-	err = qhca_ib_table_build(dev, &buf->table, umem, 0, need);
+	err = qhca_ib_buf_table_build(dev, &buf->table, umem, 0, need);
 	if (err) {
 		ib_umem_release(umem);
 		return err;
@@ -147,10 +148,10 @@ int qhca_ib_ubuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
  * Memory and table of a kernel queue of @len bytes, a power of two; zeroed.
  * 0, -EINVAL, -ENOMEM.
  */
-int qhca_ib_kbuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
-		     size_t len)
+int qhca_ib_queue_buf_alloc(struct qhca_ib_dev *dev,
+			    struct qhca_ib_queue_buf *buf, size_t len)
 {
-	int err = qhca_kbuf_alloc(dev->qdev, &buf->kbuf, len);
+	int err = qhca_queue_buf_alloc(dev->qdev, &buf->kbuf, len);
 
 	if (!err)
 		trace_qhca_table(dev, 0, &buf->kbuf.table);
@@ -158,50 +159,14 @@ int qhca_ib_kbuf_get(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf,
 }
 
 /* Give back either; harmless on one that is all zero. */
-void qhca_ib_buf_put(struct qhca_ib_dev *dev, struct qhca_ib_buf *buf)
+void qhca_ib_queue_buf_free(struct qhca_ib_dev *dev,
+			    struct qhca_ib_queue_buf *buf)
 {
 	if (buf->umem) {
-		qhca_table_free(dev->qdev, &buf->table);
+		qhca_buf_table_free(dev->qdev, &buf->table);
 		ib_umem_release(buf->umem);
 		buf->umem = NULL;
 	} else {
-		qhca_kbuf_free(dev->qdev, &buf->kbuf);
+		qhca_queue_buf_free(dev->qdev, &buf->kbuf);
 	}
-}
-
-/**
- * qhca_ib_udata_in - take the driver's part of a request
- * @udata: from the application
- * @req: result
- * @size: bytes of @req
- *
- * Return: 0, -EINVAL if it is too short, -EOPNOTSUPP if it is longer and the
- * rest means something (a newer provider asks for what we do not know),
- * -EFAULT.
- */
-int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size)
-{
-	return qhca_ib_udata_in_min(udata, req, size, size);
-}
-
-/*
- * The same for a request that has grown: an older provider gives @least bytes
- * or more, and what it does not give is 0.
- */
-int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
-			 size_t size)
-{
-	if (udata->inlen < least)
-		return -EINVAL;
-	if (udata->inlen > size &&
-	    !ib_is_udata_cleared(udata, size, udata->inlen - size))
-		return -EOPNOTSUPP;
-	memset(req, 0, size);
-	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
-}
-
-/* Answer: as much of @resp as the application has room for. 0 or -EFAULT. */
-int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size)
-{
-	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));
 }

@@ -15,7 +15,7 @@
 
 /*
  * The DMA block iterator has moved out of the rdma headers that all include,
- * also in 6.12.y: ib/Kbuild looks where it is.
+ * also in 6.12.y: Kbuild looks where it is.
  */
 #ifdef QHCA_HAVE_RDMA_ITER_H
 #include <rdma/iter.h>
@@ -30,7 +30,7 @@
 #define QHCA_DMAH_GIVEN		false
 #endif
 
-/* 6.18: the grace period has moved to the operations; see core/Kbuild */
+/* 6.18: the grace period has moved to the operations; see Kbuild */
 #ifdef QHCA_HAVE_HEALTH_OPS_GRACE
 #define QHCA_HEALTH_GRACE(ms)	.default_graceful_period = (ms),
 #define qhca_health_create(devlink, ops, grace, priv) \
@@ -131,7 +131,7 @@ static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
 #endif
 
 /*
- * Later only applications resize CQs, and the depth has no sign: ib/Kbuild
+ * Later only applications resize CQs, and the depth has no sign: Kbuild
  * looks which it is.
  */
 #ifdef QHCA_HAVE_RESIZE_USER_CQ

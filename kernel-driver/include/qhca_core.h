@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What qhca.ko (PCI, admin queue, events, net_device) offers to qhca_ib.ko.
+ * What the core (PCI function, admin queue, event queues, buffer tables) offers
+ * to the net_device, which is in the same module, and to qhca_ib.ko.
  *
  * Lifetime: qhca_ib binds to the auxiliary device "qhca.ib".  Between its
  * probe and the return of its remove everything here may be used.  When the
@@ -17,15 +18,19 @@
 #include <linux/types.h>
 #include <rdma/qhca-hw.h>
 
-#include "qhca_table.h"
+#include "qhca_buf_table.h"
+#include "qhca_ring.h"
 
 /* No io-64-nonatomic here: the device ignores the halves of a doorbell. */
 #ifndef CONFIG_64BIT
 #error "qhca needs a 64-bit kernel: a doorbell is one 8-byte store"
 #endif
 
+struct devlink_health_reporter_ops;
 struct net_device;
-struct dentry;
+struct qhca_debug;
+
+#define QHCA_DRV_NAME		"qhca"
 
 /* struct qhca_dev_caps in CPU order; see there */
 struct qhca_caps {
@@ -54,7 +59,7 @@ struct qhca_caps {
 	u64 dm_size;
 };
 
-struct qhca_core;	/* private to qhca.ko */
+struct qhca_core;	/* private to core/ */
 
 /**
  * struct qhca_dev - one adapter
@@ -69,8 +74,7 @@ struct qhca_core;	/* private to qhca.ko */
  *	except on kernels with pages over 64 KiB, which are refused
  * @num_comp_vectors: completion EQs; comp_vector is 0 .. this - 1
  * @caps: limits from QUERY_DEVICE
- * @debugfs: /sys/kernel/debug/qhca/<pci address>, may be an error pointer
- *	(debugfs functions accept that)
+ * @debug: what debug/ keeps of it
  */
 struct qhca_dev {
 	struct pci_dev *pdev;
@@ -83,8 +87,23 @@ struct qhca_dev {
 	u8 db_shift;
 	u32 num_comp_vectors;
 	struct qhca_caps caps;
-	struct dentry *debugfs;
+	struct qhca_debug *debug;
 };
+
+/* for all DMA mapping */
+static inline struct device *qhca_dma_dev(const struct qhca_dev *dev)
+{
+	return &dev->pdev->dev;
+}
+
+/* the version of the firmware as text: "major.minor.patch" */
+static inline void qhca_fw_version(const struct qhca_dev *dev, char *text,
+				   size_t size)
+{
+	u32 v = dev->caps.fw_version;
+
+	snprintf(text, size, "%u.%u.%u", v >> 24, (v >> 16) & 0xff, v & 0xffff);
+}
 
 /* the auxiliary device; qhca_ib gets at it with container_of() */
 struct qhca_adev {
@@ -209,6 +228,9 @@ void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj);
  */
 bool qhca_dev_dead(struct qhca_dev *dev);
 
+/* names of the counters of QUERY_STATS; NULL where an index has no meaning */
+extern const char * const qhca_stat_names[QHCA_STAT_COUNT];
+
 /* ------------------------------------------------------------- events -- */
 
 /*
@@ -225,7 +247,7 @@ void qhca_event_unregister(struct qhca_dev *dev, struct notifier_block *nb);
 /**
  * struct qhca_core_cq - what the core must know of a CQ
  * @cqn: its number
- * @comp_vector: 0 .. num_comp_vectors - 1; its EQ is qhca_comp_eqn()
+ * @comp_vector: 0 .. num_comp_vectors - 1; its EQ is qhca_comp_vector_eqn()
  * @comp: called for each completion event, in hard interrupt context
  *
  * Embed it and use container_of().
@@ -237,8 +259,8 @@ struct qhca_core_cq {
 };
 
 /* EQ number for struct qhca_cqc.eqn, and the Linux interrupt number */
-u32 qhca_comp_eqn(struct qhca_dev *dev, u32 comp_vector);
-int qhca_comp_irq(struct qhca_dev *dev, u32 comp_vector);
+u32 qhca_comp_vector_eqn(struct qhca_dev *dev, u32 comp_vector);
+int qhca_comp_vector_irq(struct qhca_dev *dev, u32 comp_vector);
 
 /*
  * Register after CREATE_CQ and before the CQ is armed; -EBUSY if the number
@@ -269,17 +291,64 @@ static inline void qhca_db_ring(struct qhca_dev *dev, u32 reg, u32 num,
 	       ((u64)index << QHCA_DB_INDEX_SHIFT), dev->db + reg);
 }
 
-/* ------------------------------------------------------------- layout -- */
+/* ------------------------------------------- the client, in qhca.ko -- */
 
 /*
- * The layout forced for objects of @scope (QHCA_SCOPE_USER or _KERNEL) made
- * from now on; form QHCA_LAYOUT_AUTO when none is.
- *
- * Set by module parameter layout= or by debugfs:
- *   echo "FORM [hops=N] [page_shift=N] [table_shift=N] [scope=user|kernel|all]"
- *	> /sys/kernel/debug/qhca/<pci address>/layout
- * FORM: auto, direct, list, flat, tree.  scope is user if not given.
+ * What is reported to devlink health: a number for each reporter, which takes a
+ * dump and recovers.
  */
-void qhca_layout_get(struct qhca_dev *dev, u8 scope, struct qhca_layout *l);
+enum {
+	QHCA_REPORT_DEVICE,	/* it is dead; recover: reset */
+	QHCA_REPORT_EQ,		/* an interrupt was lost; take the events */
+	QHCA_REPORT_CLIENT,	/* the first of the client's */
+	QHCA_REPORTERS_MAX = QHCA_REPORT_CLIENT + 2
+};
+
+/**
+ * struct qhca_reporter - a reporter of the client's
+ * @ops: devlink's; the private pointer is the struct qhca_dev
+ * @message: what is wrong
+ */
+struct qhca_reporter {
+	const struct devlink_health_reporter_ops *ops;
+	const char *message;
+};
+
+/**
+ * struct qhca_client - what works on top of the core in this module
+ * @reporters: its reporters, numbered from QHCA_REPORT_CLIENT
+ * @num_reporters: their number
+ * @create: the device works: make what lives until @destroy. 0 or an error
+ * @destroy: undo @create, whether the device works or not
+ * @pause: stop all use of the device before a reset, until @resume
+ * @resume: the device was reset and works. 0 or an error
+ * @event: an asynchronous event, before the registered notifiers; in
+ *	the thread that takes events
+ * @dead: the device is dead
+ *
+ * All may sleep. @event and @dead may also be called before @create.
+ */
+struct qhca_client {
+	const struct qhca_reporter *reporters;
+	unsigned int num_reporters;
+	int (*create)(struct qhca_dev *dev);
+	void (*destroy)(struct qhca_dev *dev);
+	void (*pause)(struct qhca_dev *dev);
+	int (*resume)(struct qhca_dev *dev);
+	void (*event)(struct qhca_dev *dev, const struct qhca_eqe *eqe);
+	void (*dead)(struct qhca_dev *dev);
+};
+
+int qhca_core_register(const struct qhca_client *client);
+void qhca_core_unregister(void);
+
+/*
+ * Look whether the device is there and well; declares it dead if not. Any
+ * context.
+ */
+bool qhca_dev_check_alive(struct qhca_dev *dev);
+
+void qhca_dev_flush_events(struct qhca_dev *dev);
+void qhca_health_report(struct qhca_dev *dev, unsigned int what);
 
 #endif /* QHCA_CORE_H */

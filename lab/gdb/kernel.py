@@ -36,7 +36,7 @@ def xarray(xa):
 
 def devices():
     head = gdb.parse_and_eval("&qhca_ib_devices").dereference()
-    return list(list_entries(head, "qhca_ib_dev", "list"))
+    return [debug["dev"] for debug in list_entries(head, "qhca_ib_debug", "list")]
 
 
 def objects(array, kind):
@@ -55,7 +55,7 @@ def find(array, kind, number, what):
 
 
 def table_of(buf):
-    """The struct qhca_table of a struct qhca_ib_buf."""
+    """The struct qhca_buf_table of a struct qhca_ib_queue_buf."""
     return buf["table"] if int(buf["umem"]) else buf["kbuf"]["table"]
 
 

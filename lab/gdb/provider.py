@@ -9,7 +9,7 @@ import gdb
 from qhca_common import (CONST, Command, container_of, cqe, name_of, read, recv_wqe, register,
                          ring_slots, send_wqe, ud_wqe)
 
-LEAF = 4096     # QHCA_TABLE_SIZE of the provider
+LEAF = 4096     # QHCA_IDR_SIZE of the provider
 contexts = set()
 
 
@@ -32,7 +32,7 @@ def qps():
     pointer = gdb.lookup_type("struct qhca_qp").pointer()
     for address in sorted(contexts):
         context = gdb.Value(address).cast(gdb.lookup_type("struct qhca_context").pointer())
-        leaves = context["qp_table"]["leaf"]
+        leaves = context["qps"]["leaf"]
         for high in range(LEAF):
             leaf = leaves[high]
             if int(leaf):

@@ -15,7 +15,7 @@ static_assert(sizeof(struct qhca_cqe) == 1 << QHCA_CQE_SHIFT, "CQE size");
 static void qhca_cq_release(struct qhca_context *ctx, struct qhca_cq *cq)
 {
 	qhca_dbrec_free(ctx, cq->dbrec);
-	qhca_buf_free(&cq->mem);
+	qhca_queue_buf_free(&cq->buf);
 	qhca_parent_put(cq->parent);
 	qhca_lock_destroy(&cq->lock);
 	free(cq);
@@ -55,18 +55,18 @@ static struct qhca_cq *qhca_cq_new(struct ibv_context *context,
 					 QHCA_CQE_SHIFT, ctx->page_size,
 					 &cq->shift, &len))
 		goto err;
-	ret = qhca_buf_alloc(ctx, cq->parent, &cq->mem, len, QHCA_RES_CQ);
+	ret = qhca_queue_buf_alloc(ctx, cq->parent, &cq->buf, len, QHCA_RES_CQ);
 	if (ret)
 		goto err;
-	cq->ring = cq->mem.addr;
+	cq->ring = cq->buf.addr;
 	ret = ENOMEM;
 	cq->dbrec = qhca_dbrec_alloc(ctx);
 	if (!cq->dbrec)
 		goto err;
 
-	cmd.buf_addr = (uintptr_t)cq->mem.addr;
-	cmd.buf_len = cq->mem.len;
-	cmd.db_addr = (uintptr_t)cq->dbrec;
+	cmd.buf_addr = (uintptr_t)cq->buf.addr;
+	cmd.buf_len = cq->buf.len;
+	cmd.dbrec_addr = (uintptr_t)cq->dbrec;
 	cmd.shift = cq->shift;
 	/* The kernel need not know what only the provider does. */
 	attr.cqe = 1U << cq->shift;

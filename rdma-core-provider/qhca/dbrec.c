@@ -13,7 +13,7 @@
 
 struct qhca_dbrec_page {
 	struct list_node	entry;
-	struct qhca_buf_mem	mem;
+	struct qhca_queue_buf	buf;
 	unsigned int		used;
 	uint64_t		free[];		/* bit set: record is free */
 };
@@ -32,7 +32,7 @@ static struct qhca_dbrec_page *qhca_dbrec_page_new(struct qhca_context *ctx)
 	page = calloc(1, sizeof(*page) + (n + 63) / 64 * sizeof(page->free[0]));
 	if (!page)
 		return NULL;
-	if (qhca_buf_map(&page->mem, ctx->page_size, false)) {
+	if (qhca_queue_buf_map(&page->buf, ctx->page_size, false)) {
 		free(page);
 		return NULL;
 	}
@@ -70,7 +70,7 @@ struct qhca_dbrec *qhca_dbrec_alloc(struct qhca_context *ctx)
 		list_del(&page->entry);
 		list_add_tail(&ctx->dbrec_pages, &page->entry);
 	}
-	rec = (struct qhca_dbrec *)((char *)page->mem.addr +
+	rec = (struct qhca_dbrec *)((char *)page->buf.addr +
 				    i * QHCA_DBREC_SPACING);
 	memset(rec, 0, sizeof(*rec));
 out:
@@ -90,7 +90,7 @@ void qhca_dbrec_free(struct qhca_context *ctx, struct qhca_dbrec *rec)
 	base = (uintptr_t)rec & ~(ctx->page_size - 1);
 	pthread_mutex_lock(&ctx->dbrec_mutex);
 	list_for_each(&ctx->dbrec_pages, page, entry)
-		if ((uintptr_t)page->mem.addr == base)
+		if ((uintptr_t)page->buf.addr == base)
 			break;
 	i = ((uintptr_t)rec - base) / QHCA_DBREC_SPACING;
 	page->free[i / 64] |= 1ULL << i % 64;
@@ -99,7 +99,7 @@ void qhca_dbrec_free(struct qhca_context *ctx, struct qhca_dbrec *rec)
 	if (page->used) {
 		list_add(&ctx->dbrec_pages, &page->entry);
 	} else {
-		qhca_buf_free(&page->mem);
+		qhca_queue_buf_free(&page->buf);
 		free(page);
 	}
 	pthread_mutex_unlock(&ctx->dbrec_mutex);

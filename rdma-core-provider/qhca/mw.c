@@ -83,7 +83,7 @@ int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,
 		goto out;
 	qhca_trace_wqe(sq, qp->qpn, sq->head);
 	sq->head++;
-	qhca_ring_db(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
+	qhca_db_ring(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
 		     sq->head);
 	mw->rkey = rkey;
 out:

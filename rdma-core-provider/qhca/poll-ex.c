@@ -125,7 +125,7 @@ static uint16_t qhca_read_cvlan(struct ibv_cq_ex *cq)
 {
 	const struct qhca_cqe *cqe = &to_qcq_ex(cq)->cur;
 
-	/* A match tells its tag in the same place. */
+	/* A match has its tag in the same place. */
 	if (le16toh(cqe->flags) & QHCA_CQE_F_TM_MATCH)
 		return QHCA_VLAN_NONE;
 	return le16toh(cqe->vlan);

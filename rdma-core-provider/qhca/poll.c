@@ -308,7 +308,7 @@ int qhca_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 
 	if (qhca_is_gone(ibv_cq->context))
 		return EIO;
-	qhca_ring_db(to_qctx(ibv_cq->context), QHCA_DB_CQ_ARM, cq->cqn,
+	qhca_db_ring(to_qctx(ibv_cq->context), QHCA_DB_CQ_ARM, cq->cqn,
 		     solicited_only ? QHCA_DB_SOLICITED : 0, ci);
 	return 0;
 }

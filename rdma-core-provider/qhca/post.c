@@ -43,7 +43,7 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 	}
 	if (head != sq->head) {
 		sq->head = head;
-		qhca_ring_db(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
+		qhca_db_ring(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
 			     head);
 	}
 	qhca_unlock(&sq->lock);
@@ -90,7 +90,7 @@ int qhca_rq_post(struct qhca_context *ctx, struct qhca_rq *rq, uint32_t num,
 		 */
 		qhca_full_barrier();
 		if (qhca_dbrec_flags(rq->dbrec) & QHCA_DBREC_NOTIFY)
-			qhca_ring_db(ctx, QHCA_DB_RQ, num, 0, head);
+			qhca_db_ring(ctx, QHCA_DB_RQ, num, 0, head);
 	}
 	qhca_unlock(&rq->lock);
 	return ret;

@@ -218,8 +218,8 @@ static void qhca_free_context(struct ibv_context *context)
 
 	qhca_status_unmap(ctx);
 	munmap(ctx->db, ctx->db_len);
-	qhca_table_free(&ctx->srq_table);
-	qhca_table_free(&ctx->qp_table);
+	qhca_idr_free(&ctx->srqs);
+	qhca_idr_free(&ctx->qps);
 	pthread_mutex_destroy(&ctx->dbrec_mutex);
 	pthread_mutex_destroy(&ctx->qp_mutex);
 	verbs_uninit_context(&ctx->vctx);

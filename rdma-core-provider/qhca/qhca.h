@@ -17,9 +17,9 @@
 #include <rdma/qhca-abi.h>
 #include <rdma/qhca-hw.h>
 #include <util/compiler.h>
-#include <util/mmio.h>
 #include <util/udma_barrier.h>
 
+#include "qhca-lock.h"
 #include "qhca-ring.h"
 #include "qhca-wqe.h"
 #include "trace.h"
@@ -33,40 +33,8 @@
 
 /* QPNs are 24 bits: the table has two levels of 12 bits. */
 #define QHCA_QPN_MASK		0xffffffU
-#define QHCA_TABLE_SHIFT	12
-#define QHCA_TABLE_SIZE		(1U << QHCA_TABLE_SHIFT)
-
-/*
- * A spin lock that a thread domain can switch off: the application promises
- * then that no two threads come here at once.
- */
-struct qhca_lock {
-	pthread_spinlock_t	spin;
-	bool			off;
-};
-
-static inline int qhca_lock_init(struct qhca_lock *lock, bool off)
-{
-	lock->off = off;
-	return pthread_spin_init(&lock->spin, PTHREAD_PROCESS_PRIVATE);
-}
-
-static inline void qhca_lock_destroy(struct qhca_lock *lock)
-{
-	pthread_spin_destroy(&lock->spin);
-}
-
-static inline void qhca_lock(struct qhca_lock *lock)
-{
-	if (!lock->off)
-		pthread_spin_lock(&lock->spin);
-}
-
-static inline void qhca_unlock(struct qhca_lock *lock)
-{
-	if (!lock->off)
-		pthread_spin_unlock(&lock->spin);
-}
+#define QHCA_IDR_SHIFT		12
+#define QHCA_IDR_SIZE		(1U << QHCA_IDR_SHIFT)
 
 /*
  * What a ring is for: resource_type of the allocators an application can give
@@ -82,17 +50,17 @@ enum qhca_resource {
 };
 
 /* Memory of a ring: whole pages of its own, pinned by the kernel. */
-struct qhca_buf_mem {
+struct qhca_queue_buf {
 	void			*addr;
-	size_t			len;		/* what the kernel is told */
+	size_t			len;		/* what the kernel is given */
 	size_t			map_len;	/* what is mapped */
 	struct qhca_pd		*owner;		/* its allocator made it */
 	enum qhca_resource	type;
 };
 
-/* From a number to an object, see qptable.c. */
-struct qhca_num_table {
-	void			**leaf[QHCA_TABLE_SIZE];
+/* From a number to an object, see idr.c. */
+struct qhca_idr {
+	void			**leaf[QHCA_IDR_SIZE];
 };
 
 struct qhca_device {
@@ -103,7 +71,7 @@ struct qhca_context {
 	struct verbs_context	vctx;
 	void			*db;		/* doorbell page */
 	size_t			db_len;
-	const struct qhca_status_page *status;	/* the kernel's, see gone.c */
+	const struct qhca_status_page *status;	/* the kernel's, see status.c */
 	size_t			status_len;	/* 0: it has none */
 	size_t			page_size;
 	uint64_t		features;	/* QHCA_FEAT_* */
@@ -121,8 +89,8 @@ struct qhca_context {
 	 * anything, and leaves it after its last CQE was cleaned away.
 	 */
 	pthread_mutex_t		qp_mutex;
-	struct qhca_num_table	qp_table;
-	struct qhca_num_table	srq_table;	/* those with a CQ of their own */
+	struct qhca_idr		qps;
+	struct qhca_idr		srqs;		/* those with a CQ of their own */
 
 	pthread_mutex_t		dbrec_mutex;
 	struct list_head	dbrec_pages;
@@ -162,7 +130,7 @@ struct qhca_cq {
 	struct qhca_qp		*last_qp;	/* of the CQE before */
 	struct qhca_cqe		cur;		/* extended polling: this CQE */
 	struct qhca_pd		*parent;	/* parent domain, may be NULL */
-	struct qhca_buf_mem	mem;
+	struct qhca_queue_buf	buf;
 };
 
 struct qhca_sq {
@@ -177,7 +145,7 @@ struct qhca_sq {
 	uint32_t		new_head;
 	void			*cur;		/* the WQE being built */
 	int			err;
-	struct qhca_buf_mem	mem;
+	struct qhca_queue_buf	buf;
 };
 
 struct qhca_rq {
@@ -189,7 +157,7 @@ struct qhca_rq {
 	atomic_uint		tail;		/* written when polling */
 	uint32_t		max_sge;
 	struct qhca_dbrec	*dbrec;
-	struct qhca_buf_mem	mem;
+	struct qhca_queue_buf	buf;
 };
 
 struct qhca_tm_entry {
@@ -197,7 +165,7 @@ struct qhca_tm_entry {
 	uint32_t		next;		/* free list, as in qhca_srq.next */
 };
 
-/* Tag matching of an SRQ, see tm.c; under the SRQ's lock. */
+/* Tag matching of an SRQ, see tag_matching.c; under the SRQ's lock. */
 struct qhca_tm {
 	char			*ring;		/* operations */
 	uint8_t			shift;
@@ -206,7 +174,7 @@ struct qhca_tm {
 	uint32_t		tail;		/* oldest not known as executed */
 	uint32_t		max_tags;
 	uint32_t		first_free;	/* entry, or QHCA_SRQ_END */
-	struct qhca_buf_mem	mem;
+	struct qhca_queue_buf	buf;
 	struct qhca_tm_entry	entry[];
 };
 
@@ -226,8 +194,8 @@ struct qhca_srq {
 	struct qhca_tm		*tm;		/* tag matching, or NULL */
 	struct qhca_pd		*parent;	/* parent domain, may be NULL */
 	struct qhca_dbrec	*dbrec;
-	struct qhca_buf_mem	mem;
-	struct qhca_buf_mem	index_mem;
+	struct qhca_queue_buf	buf;
+	struct qhca_queue_buf	index_buf;
 };
 
 #define QHCA_SRQ_END		0xffffffffU	/* end of the free list */
@@ -291,61 +259,9 @@ static inline struct qhca_qp *to_qqp_ex(struct ibv_qp_ex *qp)
 	return container_of(qp, struct qhca_qp, vqp.qp_ex);
 }
 
-/*
- * Rings a doorbell: one 8-byte store.  What the device will read must have
- * been stored before, and the barrier makes it visible first.
- *
- * The caller holds the queue's lock, and doorbells of one queue must reach
- * the device in the order of the lock.  Uncached stores do so by themselves
- * on x86 and arm64; elsewhere they are flushed before the lock is given up.
- */
-static inline void qhca_ring_db(struct qhca_context *ctx, unsigned int offset,
-				uint32_t num, uint64_t flags, uint32_t index)
-{
-	qhca_trace_doorbell(offset, num, index);
-	udma_to_device_barrier();
-	mmio_write64_le((char *)ctx->db + offset,
-			htole64((num & QHCA_DB_NUM_MASK) | flags |
-				(uint64_t)index << QHCA_DB_INDEX_SHIFT));
-#if !defined(__x86_64__) && !defined(__i386__) && !defined(__aarch64__)
-	mmio_flush_writes();
-#endif
-}
+#include "qhca-doorbell.h"
 
-/* Orders a store before a later load, for the device as for the CPUs. */
-static inline void qhca_full_barrier(void)
-{
-#if defined(__aarch64__)
-	asm volatile("dmb osh" ::: "memory");
-#else
-	atomic_thread_fence(memory_order_seq_cst);
-#endif
-}
-
-/*
- * Stores the index of a doorbell record.  Loads and stores before it - the
- * WQEs written, the CQEs read - come before it for the device too.
- */
-static inline void qhca_dbrec_store(struct qhca_dbrec *rec, uint32_t index)
-{
-	udma_from_device_barrier();
-	udma_to_device_barrier();
-	atomic_store_explicit((__force _Atomic(uint32_t) *)&rec->index,
-			      (__force uint32_t)htole32(index),
-			      memory_order_relaxed);
-}
-
-/* Returns the flags of a doorbell record, which the device writes. */
-static inline uint32_t qhca_dbrec_flags(struct qhca_dbrec *rec)
-{
-	uint32_t flags;
-
-	flags = atomic_load_explicit((__force _Atomic(uint32_t) *)&rec->flags,
-				     memory_order_relaxed);
-	return le32toh((__force __le32)flags);
-}
-
-/* gone.c */
+/* status.c */
 int qhca_status_map(struct qhca_context *ctx, int cmd_fd, uint64_t key,
 		    size_t len);
 void qhca_status_unmap(struct qhca_context *ctx);
@@ -364,42 +280,41 @@ static inline bool qhca_is_gone(struct ibv_context *context)
 					      memory_order_relaxed));
 }
 
-/* buf.c */
-int qhca_buf_map(struct qhca_buf_mem *mem, size_t len, bool huge);
-int qhca_buf_alloc(struct qhca_context *ctx, struct qhca_pd *parent,
-		   struct qhca_buf_mem *mem, size_t len,
-		   enum qhca_resource type);
-void qhca_buf_free(struct qhca_buf_mem *mem);
+/* queue_buf.c */
+int qhca_queue_buf_map(struct qhca_queue_buf *buf, size_t len, bool huge);
+int qhca_queue_buf_alloc(struct qhca_context *ctx, struct qhca_pd *parent,
+			 struct qhca_queue_buf *buf, size_t len,
+			 enum qhca_resource type);
+void qhca_queue_buf_free(struct qhca_queue_buf *buf);
 
 /* dbrec.c */
 struct qhca_dbrec *qhca_dbrec_alloc(struct qhca_context *ctx);
 void qhca_dbrec_free(struct qhca_context *ctx, struct qhca_dbrec *rec);
 
-/* qptable.c */
-int qhca_table_set(struct qhca_num_table *table, uint32_t num, void *obj);
-void qhca_table_clear(struct qhca_num_table *table, uint32_t num);
-void qhca_table_free(struct qhca_num_table *table);
+/* idr.c */
+int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj);
+void qhca_idr_clear(struct qhca_idr *idr, uint32_t num);
+void qhca_idr_free(struct qhca_idr *idr);
 
-static inline void *qhca_table_get(const struct qhca_num_table *table,
-				   uint32_t num)
+static inline void *qhca_idr_find(const struct qhca_idr *idr, uint32_t num)
 {
-	void **leaf = table->leaf[(num & QHCA_QPN_MASK) >> QHCA_TABLE_SHIFT];
+	void **leaf = idr->leaf[(num & QHCA_QPN_MASK) >> QHCA_IDR_SHIFT];
 
-	return leaf ? leaf[num & (QHCA_TABLE_SIZE - 1)] : NULL;
+	return leaf ? leaf[num & (QHCA_IDR_SIZE - 1)] : NULL;
 }
 
 /* Returns the QP with this number, or NULL. */
 static inline struct qhca_qp *qhca_qp_find(struct qhca_context *ctx,
 					   uint32_t qpn)
 {
-	return qhca_table_get(&ctx->qp_table, qpn);
+	return qhca_idr_find(&ctx->qps, qpn);
 }
 
 /* Returns the SRQ with this number if it has a CQ of its own, or NULL. */
 static inline struct qhca_srq *qhca_srq_find(struct qhca_context *ctx,
 					     uint32_t srqn)
 {
-	return qhca_table_get(&ctx->srq_table, srqn);
+	return qhca_idr_find(&ctx->srqs, srqn);
 }
 
 /* pd.c */
@@ -469,7 +384,7 @@ void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq);
 int qhca_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 int qhca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci);
-/* UD receives tell who sent; others 0. */
+/* The sender of a UD receive; others 0. */
 static inline uint32_t qhca_cqe_src_qp(const struct qhca_cqe *cqe)
 {
 	if ((le16toh(cqe->flags) & QHCA_CQE_F_SRQN) ||
@@ -477,7 +392,6 @@ static inline uint32_t qhca_cqe_src_qp(const struct qhca_cqe *cqe)
 		return 0;
 	return le32toh(cqe->src_qpn);
 }
-
 
 /* WQEs whose CQEs were read, until they are given back to their queues. */
 struct qhca_retired {
@@ -507,7 +421,7 @@ int qhca_query_rt_values(struct ibv_context *context,
 			 struct ibv_values_ex *values);
 uint64_t qhca_read_completion_wallclock(struct ibv_cq_ex *ibv_cq);
 
-/* tm.c */
+/* tag_matching.c */
 int qhca_tm_make(struct qhca_context *ctx, struct qhca_srq *srq,
 		 uint32_t max_tags, uint32_t max_ops);
 void qhca_tm_free(struct qhca_tm *tm);

@@ -12,8 +12,8 @@
 static void qhca_qp_release(struct qhca_context *ctx, struct qhca_qp *qp)
 {
 	qhca_dbrec_free(ctx, qp->rq.dbrec);
-	qhca_buf_free(&qp->sq.mem);
-	qhca_buf_free(&qp->rq.mem);
+	qhca_queue_buf_free(&qp->sq.buf);
+	qhca_queue_buf_free(&qp->rq.buf);
 	qhca_parent_put(qp->parent);
 	qhca_lock_destroy(&qp->sq.lock);
 	qhca_lock_destroy(&qp->rq.lock);
@@ -111,10 +111,10 @@ static int qhca_sq_make(struct qhca_context *ctx, struct qhca_pd *parent,
 	if (!qhca_ring_size(attr->cap.max_send_wr, ctx->max_qp_wr, sq->stride,
 			    ctx->page_size, &sq->shift, &len))
 		return EINVAL;
-	ret = qhca_buf_alloc(ctx, parent, &sq->mem, len, QHCA_RES_SQ);
+	ret = qhca_queue_buf_alloc(ctx, parent, &sq->buf, len, QHCA_RES_SQ);
 	if (ret)
 		return ret;
-	sq->ring = sq->mem.addr;
+	sq->ring = sq->buf.addr;
 	return 0;
 }
 
@@ -132,10 +132,10 @@ int qhca_rq_make(struct qhca_context *ctx, struct qhca_pd *parent,
 	if (!qhca_ring_size(max_wr, ctx->max_qp_wr, rq->stride, ctx->page_size,
 			    &rq->shift, &len))
 		return EINVAL;
-	ret = qhca_buf_alloc(ctx, parent, &rq->mem, len, QHCA_RES_RQ);
+	ret = qhca_queue_buf_alloc(ctx, parent, &rq->buf, len, QHCA_RES_RQ);
 	if (ret)
 		return ret;
-	rq->ring = rq->mem.addr;
+	rq->ring = rq->buf.addr;
 	rq->dbrec = qhca_dbrec_alloc(ctx);
 	return rq->dbrec ? 0 : ENOMEM;
 }
@@ -252,15 +252,15 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 		qp->cap.max_recv_sge = qp->rq.max_sge;
 	}
 
-	cmd.sq_addr = (uintptr_t)qp->sq.mem.addr;
-	cmd.sq_len = qp->sq.mem.len;
+	cmd.sq_addr = (uintptr_t)qp->sq.buf.addr;
+	cmd.sq_len = qp->sq.buf.len;
 	cmd.sq_shift = qp->sq.shift;
 	cmd.sq_stride = qp->sq.stride;
-	cmd.rq_addr = (uintptr_t)qp->rq.mem.addr;
-	cmd.rq_len = qp->rq.mem.len;
+	cmd.rq_addr = (uintptr_t)qp->rq.buf.addr;
+	cmd.rq_len = qp->rq.buf.len;
 	cmd.rq_shift = qp->rq.shift;
 	cmd.rq_stride = qp->rq.stride;
-	cmd.db_addr = (uintptr_t)qp->rq.dbrec;
+	cmd.dbrec_addr = (uintptr_t)qp->rq.dbrec;
 	cmd.cookie = (uintptr_t)qp;
 	kattr = *attr;
 	kattr.comp_mask &= (target ? IBV_QP_INIT_ATTR_XRCD :
@@ -280,14 +280,14 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 		 */
 		qp->qpn = target ? qp->vqp.qp.qp_num : resp.qpn;
 		if (!target)
-			ret = qhca_table_set(&ctx->qp_table, qp->qpn, qp);
+			ret = qhca_idr_set(&ctx->qps, qp->qpn, qp);
 		if (ret)
 			ibv_cmd_destroy_qp(&qp->vqp.qp);
 	}
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (ret)
 		goto err;
-	/* The command has set the mask anew. */
+	/* The command has set the mask again. */
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp->vqp.comp_mask |= VERBS_QP_EX;
 	attr->cap = qp->cap;
@@ -388,7 +388,7 @@ int qhca_destroy_qp(struct ibv_qp *ibv_qp)
 		qhca_qp_clean_cqs(qp);
 		/* neither RSS QPs nor XRC targets are there */
 		if (qhca_qp_find(ctx, qp->qpn) == qp)
-			qhca_table_clear(&ctx->qp_table, qp->qpn);
+			qhca_idr_clear(&ctx->qps, qp->qpn);
 	}
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (ret)

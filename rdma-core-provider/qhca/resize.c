@@ -34,7 +34,7 @@ int qhca_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 	struct ib_uverbs_resize_cq_resp resp = {};
 	struct qhca_cq *cq = to_qcq(ibv_cq);
 	struct qhca_cmd_resize_cq cmd = {};
-	struct qhca_buf_mem mem = {}, old;
+	struct qhca_queue_buf buf = {}, old;
 	uint8_t shift;
 	uint32_t ci;
 	size_t len;
@@ -45,32 +45,32 @@ int qhca_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 	if (cqe < 1 || !qhca_ring_size(cqe, ctx->max_cqe, QHCA_CQE_SHIFT,
 				       ctx->page_size, &shift, &len))
 		return EINVAL;
-	ret = qhca_buf_alloc(ctx, cq->parent, &mem, len, QHCA_RES_CQ);
+	ret = qhca_queue_buf_alloc(ctx, cq->parent, &buf, len, QHCA_RES_CQ);
 	if (ret)
 		return ret;
 
 	qhca_lock(&cq->lock);
-	old = mem;
+	old = buf;
 	if (shift == cq->shift)
 		goto out;
 	ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
-	qhca_cq_blank(mem.addr, shift, ci);
+	qhca_cq_blank(buf.addr, shift, ci);
 	qhca_dbrec_store(cq->dbrec, ci);
-	cmd.buf_addr = (uintptr_t)mem.addr;
-	cmd.buf_len = mem.len;
+	cmd.buf_addr = (uintptr_t)buf.addr;
+	cmd.buf_len = buf.len;
 	cmd.shift = shift;
 	ret = ibv_cmd_resize_cq(ibv_cq, 1 << shift, &cmd.ibv_cmd, sizeof(cmd),
 				&resp, sizeof(resp));
 	if (ret)
 		goto out;
-	old = cq->mem;
-	cq->mem = mem;
-	cq->ring = mem.addr;
+	old = cq->buf;
+	cq->buf = buf;
+	cq->ring = buf.addr;
 	cq->shift = shift;
 	ibv_cq->cqe = 1 << shift;
 out:
 	qhca_unlock(&cq->lock);
-	qhca_buf_free(&old);
+	qhca_queue_buf_free(&old);
 	return ret;
 }
 
@@ -87,16 +87,16 @@ static uint32_t qhca_srq_busy(const struct qhca_srq *srq)
 
 /* What of an SRQ has its size. */
 struct qhca_srq_mem {
-	struct qhca_buf_mem	wqes;
-	struct qhca_buf_mem	index;
+	struct qhca_queue_buf	wqes;
+	struct qhca_queue_buf	index;
 	uint32_t		*next;
 	uint8_t			shift;
 };
 
 static void qhca_srq_mem_free(struct qhca_srq_mem *m)
 {
-	qhca_buf_free(&m->wqes);
-	qhca_buf_free(&m->index);
+	qhca_queue_buf_free(&m->wqes);
+	qhca_queue_buf_free(&m->index);
 	free(m->next);
 }
 
@@ -113,10 +113,11 @@ static int qhca_srq_mem_alloc(struct qhca_context *ctx,
 		return EINVAL;
 	index_len = sizeof(*srq->index) << m->shift;
 	index_len = (index_len + ctx->page_size - 1) & ~(ctx->page_size - 1);
-	ret = qhca_buf_alloc(ctx, srq->parent, &m->wqes, len, QHCA_RES_SRQ);
+	ret = qhca_queue_buf_alloc(ctx, srq->parent, &m->wqes, len,
+				   QHCA_RES_SRQ);
 	if (!ret)
-		ret = qhca_buf_alloc(ctx, srq->parent, &m->index, index_len,
-				     QHCA_RES_SRQ_INDEX);
+		ret = qhca_queue_buf_alloc(ctx, srq->parent, &m->index,
+					   index_len, QHCA_RES_SRQ_INDEX);
 	if (!ret) {
 		m->next = calloc(1U << m->shift, sizeof(*m->next));
 		if (!m->next)
@@ -152,18 +153,18 @@ static void qhca_srq_mem_copy(const struct qhca_srq *srq,
 static void qhca_srq_mem_swap(struct qhca_srq *srq, struct qhca_srq_mem *m)
 {
 	struct qhca_srq_mem old = {
-		.wqes = srq->mem,
-		.index = srq->index_mem,
+		.wqes = srq->buf,
+		.index = srq->index_buf,
 		.next = srq->next,
 	};
 
 	srq->first_free = 1U << srq->shift;	/* the first of the new ones */
 	srq->shift = m->shift;
-	srq->mem = m->wqes;
-	srq->index_mem = m->index;
+	srq->buf = m->wqes;
+	srq->index_buf = m->index;
 	srq->next = m->next;
-	srq->ring = srq->mem.addr;
-	srq->index = srq->index_mem.addr;
+	srq->ring = srq->buf.addr;
+	srq->index = srq->index_buf.addr;
 	*m = old;
 }
 

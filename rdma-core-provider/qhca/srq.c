@@ -26,7 +26,7 @@ int qhca_srq_list_init(struct qhca_srq *srq)
 
 /*
  * Puts a WQE back into the free list; the lock is held.  A number the device
- * made up, or told twice, would spoil the list, so it is ignored.
+ * made up, or sent twice, would spoil the list, so it is ignored.
  */
 void qhca_srq_give_back_locked(struct qhca_srq *srq, uint32_t number)
 {
@@ -47,8 +47,8 @@ void qhca_srq_give_back(struct qhca_srq *srq, uint32_t number)
 static void qhca_srq_release(struct qhca_context *ctx, struct qhca_srq *srq)
 {
 	qhca_dbrec_free(ctx, srq->dbrec);
-	qhca_buf_free(&srq->mem);
-	qhca_buf_free(&srq->index_mem);
+	qhca_queue_buf_free(&srq->buf);
+	qhca_queue_buf_free(&srq->index_buf);
 	qhca_tm_free(srq->tm);
 	free(srq->next);
 	qhca_parent_put(srq->parent);
@@ -91,15 +91,16 @@ static struct qhca_srq *qhca_srq_new(struct ibv_pd *pd,
 	index_len = sizeof(*srq->index) << srq->shift;
 	index_len = (index_len + ctx->page_size - 1) & ~(ctx->page_size - 1);
 
-	ret = qhca_buf_alloc(ctx, srq->parent, &srq->mem, len, QHCA_RES_SRQ);
+	ret = qhca_queue_buf_alloc(ctx, srq->parent, &srq->buf, len,
+				   QHCA_RES_SRQ);
 	if (ret)
 		goto err;
-	ret = qhca_buf_alloc(ctx, srq->parent, &srq->index_mem, index_len,
-			     QHCA_RES_SRQ_INDEX);
+	ret = qhca_queue_buf_alloc(ctx, srq->parent, &srq->index_buf, index_len,
+				   QHCA_RES_SRQ_INDEX);
 	if (ret)
 		goto err;
-	srq->ring = srq->mem.addr;
-	srq->index = srq->index_mem.addr;
+	srq->ring = srq->buf.addr;
+	srq->index = srq->index_buf.addr;
 	ret = qhca_srq_list_init(srq);
 	if (ret)
 		goto err;
@@ -108,11 +109,11 @@ static struct qhca_srq *qhca_srq_new(struct ibv_pd *pd,
 	if (!srq->dbrec)
 		goto err;
 
-	cmd->buf_addr = (uintptr_t)srq->mem.addr;
-	cmd->buf_len = srq->mem.len;
-	cmd->idx_addr = (uintptr_t)srq->index_mem.addr;
-	cmd->idx_len = srq->index_mem.len;
-	cmd->db_addr = (uintptr_t)srq->dbrec;
+	cmd->buf_addr = (uintptr_t)srq->buf.addr;
+	cmd->buf_len = srq->buf.len;
+	cmd->idx_addr = (uintptr_t)srq->index_buf.addr;
+	cmd->idx_len = srq->index_buf.len;
+	cmd->dbrec_addr = (uintptr_t)srq->dbrec;
 	cmd->shift = srq->shift;
 	cmd->stride = srq->stride;
 	if (tm_cap) {
@@ -120,8 +121,8 @@ static struct qhca_srq *qhca_srq_new(struct ibv_pd *pd,
 				   tm_cap->max_ops);
 		if (ret)
 			goto err;
-		cmd->ops_addr = (uintptr_t)srq->tm->mem.addr;
-		cmd->ops_len = srq->tm->mem.len;
+		cmd->ops_addr = (uintptr_t)srq->tm->buf.addr;
+		cmd->ops_len = srq->tm->buf.len;
 		cmd->ops_shift = srq->tm->shift;
 		cmd->ops_stride = srq->tm->stride;
 	}
@@ -224,7 +225,7 @@ struct ibv_srq *qhca_create_srq_ex(struct ibv_context *context,
 				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (!ret) {
 		srq->srqn = resp.srqn;
-		ret = qhca_table_set(&ctx->srq_table, srq->srqn, srq);
+		ret = qhca_idr_set(&ctx->srqs, srq->srqn, srq);
 		if (ret)
 			ibv_cmd_destroy_srq(&srq->vsrq.srq);
 	}
@@ -280,7 +281,7 @@ int qhca_destroy_srq(struct ibv_srq *ibv_srq)
 		ret = ibv_cmd_destroy_srq(ibv_srq);
 		if (!ret) {
 			qhca_cq_clean_srq(srq->cq, srq);
-			qhca_table_clear(&ctx->srq_table, srq->srqn);
+			qhca_idr_clear(&ctx->srqs, srq->srqn);
 		}
 		pthread_mutex_unlock(&ctx->qp_mutex);
 	}

@@ -18,7 +18,7 @@ struct qhca_sq;
 
 #include <util/compiler.h>
 
-/* Watchers of the point: whoever watches it counts it up, in our memory. */
+/* Watchers of the point: each increments it, in our memory. */
 #define QHCA_TRACE_COUNTER(point)                                              \
 	extern unsigned short qhca_##point##_semaphore                         \
 		__attribute__((visibility("hidden")))
@@ -36,7 +36,7 @@ QHCA_TRACE_COUNTER(poll);
 
 #endif
 
-/* A send WQE was written; the device is not told yet. */
+/* A send WQE was written; its doorbell comes later. */
 void qhca_trace_wqe_at(const struct qhca_sq *sq, uint32_t qpn, uint32_t index);
 /* A receive WQE; @num: QPN, WQN or SRQN, @index: as in a CQE. */
 void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, const void *slot);

@@ -16,7 +16,7 @@
 static void qhca_wq_release(struct qhca_context *ctx, struct qhca_wq *wq)
 {
 	qhca_dbrec_free(ctx, wq->as_qp.rq.dbrec);
-	qhca_buf_free(&wq->as_qp.rq.mem);
+	qhca_queue_buf_free(&wq->as_qp.rq.buf);
 	qhca_parent_put(wq->as_qp.parent);
 	qhca_lock_destroy(&wq->as_qp.rq.lock);
 	free(wq);
@@ -44,9 +44,9 @@ static int qhca_wq_create_cmd(struct qhca_context *ctx, struct qhca_wq *wq,
 	struct qhca_rq *rq = &wq->as_qp.rq;
 	int ret;
 
-	cmd.buf_addr = (uintptr_t)rq->mem.addr;
-	cmd.buf_len = rq->mem.len;
-	cmd.db_addr = (uintptr_t)rq->dbrec;
+	cmd.buf_addr = (uintptr_t)rq->buf.addr;
+	cmd.buf_len = rq->buf.len;
+	cmd.dbrec_addr = (uintptr_t)rq->dbrec;
 	cmd.cookie = (uintptr_t)wq;
 	cmd.shift = rq->shift;
 	cmd.stride = rq->stride;
@@ -56,8 +56,8 @@ static int qhca_wq_create_cmd(struct qhca_context *ctx, struct qhca_wq *wq,
 				sizeof(resp));
 	if (!ret) {
 		wq->as_qp.qpn = resp.wqn;
-		ret = qhca_table_set(&ctx->qp_table, resp.wqn,
-				     &wq->as_qp);
+		ret = qhca_idr_set(&ctx->qps, resp.wqn,
+				   &wq->as_qp);
 		if (ret)
 			ibv_cmd_destroy_wq(&wq->ibv_wq);
 	}
@@ -138,7 +138,7 @@ int qhca_destroy_wq(struct ibv_wq *ibv_wq)
 	ret = ibv_cmd_destroy_wq(ibv_wq);
 	if (!ret) {
 		qhca_cq_clean(wq->as_qp.recv_cq, &wq->as_qp);
-		qhca_table_clear(&ctx->qp_table, wq->as_qp.qpn);
+		qhca_idr_clear(&ctx->qps, wq->as_qp.qpn);
 	}
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (ret)

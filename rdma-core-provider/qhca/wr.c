@@ -34,7 +34,7 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 		     index != sq->new_head; index++)
 			qhca_trace_wqe_at(sq, qp->qpn, index);
 		sq->head = sq->new_head;
-		qhca_ring_db(to_qctx(ibv_qp->qp_base.context), QHCA_DB_SQ,
+		qhca_db_ring(to_qctx(ibv_qp->qp_base.context), QHCA_DB_SQ,
 			     qp->qpn, 0, sq->head);
 	}
 	qhca_unlock(&sq->lock);

@@ -22,7 +22,7 @@ struct name {
 #define __print_symbolic(val, ...) \
     (((const struct name[]) { __VA_ARGS__, { val, NULL } }))
 
-#include "qhca_names.h"
+#include "names.h"
 
 static const struct {
     const char *group;

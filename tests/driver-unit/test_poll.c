@@ -41,7 +41,7 @@ static int setup(void **state)
     t.dev.qdev = &t.dead;
     t.cq.ibcq.device = &t.dev.ibdev;
     t.cq.buf.kbuf.mem = (char *)t.cqe;
-    t.cq.db.rec = &t.dbrec;
+    t.cq.dbrec.rec = &t.dbrec;
     t.cq.shift = SHIFT;
     t.cq.send_qps = (struct list_head){ &t.cq.send_qps, &t.cq.send_qps };
     t.cq.recv_qps = (struct list_head){ &t.cq.recv_qps, &t.cq.recv_qps };

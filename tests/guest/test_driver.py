@@ -10,6 +10,7 @@ import pytest
 
 from labs import run_pair
 from physmem import write64
+from test_pingpong import pingpong
 
 LAYOUTS = [
     ("direct", "direct", 0),
@@ -271,3 +272,29 @@ def test_netconsole(pair):
         assert job.wait(30).out.strip() == "20"
     finally:
         a.run("rmmod netconsole")
+
+
+def test_without_debugging(pair):
+    """CONFIG_QHCA_DEBUG=n: all works, and nothing of debug/ is there."""
+    a = pair.a
+    try:
+        a.run("/qhca/lab/bin/qhca-unload")
+        for module in ("qhca", "qhca_ib"):
+            a.run(f"insmod /qhca/build/driver/nodebug/{module}.ko")
+        a.setup_nic()
+        ping(pair)
+        pingpong(pair.b, a, "ibv_rc_pingpong", "-s 4096 -n 50")
+        pingpong(pair.b, a, "ibv_srq_pingpong", "-n 50")
+        assert a.run("ls -d /sys/kernel/debug/qhca /sys/kernel/tracing/events/qhca*",
+                     check=False).out.strip() == ""
+        assert "sq-psn" in a.run("rdma -dd resource show qp").out     # the core's own
+        with a.health_set("device", grace_period=0):
+            a.run(f"devlink health test pci/{a.pci} reporter device")
+            a.wait_for(f"devlink health show pci/{a.pci} reporter device | grep -q 'recover 1'")
+        a.setup_nic()
+        ping(pair)
+    finally:
+        a.run("/qhca/lab/bin/qhca-unload", check=False)
+        a.load_driver()
+        a.setup_nic()
+    ping(pair)

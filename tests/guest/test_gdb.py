@@ -103,7 +103,7 @@ def test_send_in_the_provider(pair):
     # The same again, this time looking into the ring.
     server = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5")
     pair.b.wait_listening(18515)
-    text = gdb("provider", "a", "break qhca_ring_db if offset == 0", "continue", "up",
+    text = gdb("provider", "a", "break qhca_db_ring if offset == 0", "continue", "up",
                "qhca-qp", "delete", "continue",
                program=f"ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5 {pair.b.ip}")
     wqe = find(r"WQE 0: SEND wr_id=0x2 flags=SIGNALED \[(0x[0-9a-f]+) \+(\d+) lkey=(\S+)\]", text)

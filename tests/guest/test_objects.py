@@ -81,8 +81,8 @@ def test_details_are_those_of_the_context(pair):
         for queue, buf in (("sq", c.sq), ("rq", c.rq)):
             assert qp[f"drv_{queue}_depth"] == 1 << getattr(c, f"{queue}_shift")
             assert qp[f"drv_{queue}_stride"] == 1 << getattr(c, f"{queue}_stride")
-            assert number(qp[f"drv_{queue}_table"]) == buf.addr
-            assert number(qp[f"drv_{queue}_bytes"]) == buf.len
+            assert number(qp[f"drv_{queue}_addr"]) == buf.addr
+            assert number(qp[f"drv_{queue}_len"]) == buf.len
             assert qp[f"drv_{queue}_hops"] == buf.hops
             assert qp[f"drv_{queue}_page_shift"] == buf.page_shift
             assert number(qp[f"drv_{queue}_va"]) % 4096 == 0
@@ -93,18 +93,18 @@ def test_details_are_those_of_the_context(pair):
             assert qp[f"drv_{name}"] == getattr(c, name), name
         (cq,) = mine(pair.a, "cq", pid)
         c = raw["cq"][cq["drv_cqn"]]
-        assert (cq["drv_depth"], number(cq["drv_table"])) == (1 << c.shift, c.buf.addr)
+        assert (cq["drv_depth"], number(cq["drv_addr"])) == (1 << c.shift, c.buf.addr)
         for name in ("uar", "eqn", "prod", "cons", "arm", "state"):
             assert cq[f"drv_{name}"] == getattr(c, name), name
         assert number(cq["drv_dbrec"]) == c.dbrec
         (mr,) = mine(pair.a, "mr", pid)
         c = raw["mr"][int(str(mr["rkey"]), 16)]
-        assert number(mr["drv_table"]) == c.buf.addr and number(mr["drv_bytes"]) == c.len == 300000
+        assert number(mr["drv_addr"]) == c.buf.addr and number(mr["drv_len"]) == c.len == 300000
         assert number(mr["drv_access"]) == c.access
         srq = next(e for e in res(pair.a, "dd", "srq") if e.get("comm") == "ibv_srq_pingpon")
         c = raw["srq"][srq["drv_srqn"]]
-        assert number(srq["drv_table"]) == c.buf.addr
-        assert number(srq["drv_index_table"]) == c.idx.addr
+        assert number(srq["drv_addr"]) == c.buf.addr
+        assert number(srq["drv_index_addr"]) == c.idx.addr
         for name in ("uar", "head", "tail", "limit", "state"):
             assert srq[f"drv_{name}"] == getattr(c, name), name
         assert srq["drv_depth"] == 1 << c.shift
@@ -155,7 +155,7 @@ def test_tables_are_what_the_device_walks(pair, layout):
                        [{"ring": ring, "index": i} for i in (0, depth // 2, depth - 1)])
             if head["form"] in ("flat", "tree"):
                 leaf = max(level for level, _, _ in found)
-                assert sum(level == leaf for level, _, _ in found) == int(head["leaves"])
+                assert sum(level == leaf for level, _, _ in found) == int(head["pages"])
         head, found = entries(a.run(f"cat {top}/cq/{cqn}").out, "cq")
         check_walk(pair, "cq", cqn, head, found, [{"index": 0}, {"index": cq["drv_depth"] - 1}])
         a.run(f"echo {key:#x} > {top}/mr")

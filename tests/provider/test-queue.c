@@ -104,7 +104,7 @@ static void test_create(void **state)
     assert_int_equal(fake.cq.buf_addr % page, 0);
     assert_int_equal(fake.cq.buf_len % page, 0);
     assert_true(fake.cq.buf_len >= 128 * sizeof(struct qhca_cqe));
-    assert_int_equal(fake.cq.db_addr % 8, 0);
+    assert_int_equal(fake.cq.dbrec_addr % 8, 0);
 
     qp = qhca_create_qp(pd, &attr);
     assert_non_null(qp);
@@ -548,7 +548,7 @@ static void test_srq(void **state)
     qp = fake_qp(pd, cq, ibv_srq, IBV_QPT_RC);
     assert_int_equal(fake.qp.rq_addr, 0);
     assert_int_equal(fake.qp.rq_stride, 0);
-    assert_int_equal(fake.qp.db_addr, 0);
+    assert_int_equal(fake.qp.dbrec_addr, 0);
     fake_qp_state(qp, IBV_QPS_RTR);
     assert_int_equal(qhca_post_recv(&qp->vqp.qp, &wr, &bad), EINVAL);
 
@@ -711,7 +711,7 @@ static void test_xrc_qps(void **state)
 
     tgt = qhca_create_qp_ex(fake.context, &attr);
     assert_non_null(tgt);
-    assert_int_equal(fake.qp.sq_addr | fake.qp.rq_addr | fake.qp.db_addr, 0);
+    assert_int_equal(fake.qp.sq_addr | fake.qp.rq_addr | fake.qp.dbrec_addr, 0);
     oattr.qp_num = tgt->qp_num;
     again = qhca_open_qp(fake.context, &oattr);
     assert_non_null(again);
@@ -732,7 +732,7 @@ static void test_xrc_qps(void **state)
     attr.cap.max_send_wr = 4;
     ini = qhca_create_qp_ex(fake.context, &attr);
     assert_non_null(ini);
-    assert_int_equal(fake.qp.rq_addr | fake.qp.db_addr, 0);
+    assert_int_equal(fake.qp.rq_addr | fake.qp.dbrec_addr, 0);
     assert_true(fake.qp.sq_stride >= 7);    /* 64 bytes and the data */
     fake_qp_state(to_qqp(ini), IBV_QPS_RTS);
     assert_int_equal(qhca_post_recv(ini, &wr, &bad), EINVAL);
@@ -1401,7 +1401,7 @@ static void test_work_queue(void **state)
     struct qhca_cq *cq = fake_cq(256);
     struct ibv_wq *ibv_wq = make_wq(pd, cq);
     struct qhca_wq *wq = to_qwq(ibv_wq);
-    struct qhca_dbrec *rec = (void *)(uintptr_t)fake.wq.db_addr;
+    struct qhca_dbrec *rec = (void *)(uintptr_t)fake.wq.dbrec_addr;
     struct ibv_wq_attr attr = {
         .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY,
     };

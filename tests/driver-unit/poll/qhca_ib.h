@@ -119,18 +119,18 @@ struct ib_wc {
 
 #define QHCA_IB_PORT    1
 
-struct qhca_kbuf {
+struct qhca_queue_buf {
     char *mem;
 };
 
 struct qhca_ib_cq {
     struct ib_cq ibcq;
     struct {
-        struct qhca_kbuf kbuf;
+        struct qhca_queue_buf kbuf;
     } buf;
     struct {
         struct qhca_dbrec *rec;
-    } db;
+    } dbrec;
     u32 cqn;
     u8 shift;
     spinlock_t lock;
@@ -139,9 +139,9 @@ struct qhca_ib_cq {
     struct list_head recv_qps;
 };
 
-struct qhca_ib_wq {
+struct qhca_ib_ring {
     struct {
-        struct qhca_kbuf kbuf;
+        struct qhca_queue_buf kbuf;
     } buf;
     spinlock_t lock;
     u32 head;
@@ -157,8 +157,8 @@ struct qhca_ib_srq {
 struct qhca_ib_qp {
     struct ib_qp ibqp;
     struct qhca_ib_srq *srq;
-    struct qhca_ib_wq sq;
-    struct qhca_ib_wq rq;
+    struct qhca_ib_ring sq;
+    struct qhca_ib_ring rq;
     u32 qpn;
     u8 type;
     struct list_head scq_entry;
@@ -183,7 +183,8 @@ static inline bool qhca_dev_dead(bool *dead)
     return *dead;
 }
 
-static inline void *qhca_kbuf_ptr(struct qhca_kbuf *kbuf, size_t offset)
+static inline void *qhca_queue_buf_ptr(struct qhca_queue_buf *kbuf,
+                                       size_t offset)
 {
     return kbuf->mem + offset;
 }

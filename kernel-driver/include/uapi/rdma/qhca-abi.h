@@ -50,14 +50,14 @@ struct qhca_status_page {
 /* alloc_pd */
 struct qhca_alloc_pd_resp {
 	__u32	pdn;
-	__u32	rsvd;
+	__u32	comp_mask;	/* 0 */
 };
 
 /* create_cq */
 struct qhca_create_cq_req {
 	__aligned_u64 buf_addr;		/* page aligned */
 	__aligned_u64 buf_len;		/* bytes; multiple of the page size, >= depth * 64 */
-	__aligned_u64 db_addr;		/* struct qhca_dbrec, 8-byte aligned */
+	__aligned_u64 dbrec_addr;	/* struct qhca_dbrec, 8-byte aligned */
 	__u32	shift;			/* log2 of the depth in the buffer */
 	__u32	comp_mask;		/* 0 */
 };
@@ -81,7 +81,7 @@ struct qhca_create_srq_req {
 	__aligned_u64 buf_len;
 	__aligned_u64 idx_addr;		/* index ring, page aligned */
 	__aligned_u64 idx_len;
-	__aligned_u64 db_addr;
+	__aligned_u64 dbrec_addr;
 	__u8	shift;			/* log2 of the depth */
 	__u8	stride;			/* log2 of WQE bytes */
 	__u8	rsvd[2];
@@ -116,7 +116,7 @@ struct qhca_create_qp_req {
 	__aligned_u64 sq_len;
 	__aligned_u64 rq_addr;		/* page aligned; 0: no RQ */
 	__aligned_u64 rq_len;
-	__aligned_u64 db_addr;		/* RQ doorbell record; 0: no RQ */
+	__aligned_u64 dbrec_addr;	/* RQ doorbell record; 0: no RQ */
 	__aligned_u64 cookie;		/* the provider's own, shown in QPC.cookie */
 	__u8	sq_shift;		/* as in struct qhca_qpc */
 	__u8	sq_stride;
@@ -144,7 +144,7 @@ struct qhca_create_rss_qp_req {
 struct qhca_create_wq_req {
 	__aligned_u64 buf_addr;		/* page aligned */
 	__aligned_u64 buf_len;
-	__aligned_u64 db_addr;		/* doorbell record */
+	__aligned_u64 dbrec_addr;	/* doorbell record */
 	__aligned_u64 cookie;		/* the provider's own */
 	__u8	shift;			/* as in struct qhca_wqc */
 	__u8	stride;

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The admin queue: commands one way, completions the other.
+ *
+ * Each command has a slot with DMA buffers of its own, made once. A slot is
+ * only used again, and its memory only freed, when the device has answered or
+ * has been reset: a late answer never lands in foreign memory.
+ */
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+
+#include "core.h"
+#include "qhca_trace.h"
+
+#define AQ_TIMEOUT		(30 * HZ)
+#define AQ_LOOK_INTERVAL	(HZ / 5)	/* is it still alive? */
+
+static int aq_status_to_errno(u8 status)
+{
+	switch (status) {
+	case QHCA_ST_OK:
+		return 0;
+	case QHCA_ST_BAD_OPCODE:
+	case QHCA_ST_UNSUPPORTED:
+		return -EOPNOTSUPP;
+	case QHCA_ST_BAD_PARAM:
+	case QHCA_ST_BAD_STATE:
+	case QHCA_ST_BAD_TABLE:
+		return -EINVAL;
+	case QHCA_ST_BAD_OBJ:
+		return -ENOENT;
+	case QHCA_ST_BUSY:
+		return -EBUSY;
+	case QHCA_ST_NO_RESOURCES:
+		return -ENOMEM;
+	case QHCA_ST_DMA_FAULT:
+		return -EFAULT;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* Take one completion, if there is one. Under aq->lock. */
+static bool aq_reap_one(struct qhca_core *core, const char **why)
+{
+	struct qhca_aq *aq = &core->aq;
+	struct qhca_aq_cqe *cqe = &aq->cq[aq->cons & (QHCA_AQ_DEPTH - 1)];
+	struct qhca_aq_slot *slot;
+	u16 id;
+
+	if (aq->cons == aq->prod ||
+	    !qhca_phase_ok(READ_ONCE(cqe->phase), aq->cons, QHCA_AQ_SHIFT))
+		return false;
+	dma_rmb();	/* the rest of the entry is as old as the phase */
+	aq->cons++;
+	id = le16_to_cpu(READ_ONCE(cqe->cmd_id));
+	if (id >= QHCA_AQ_DEPTH || !aq->slot[id].pending) {
+		*why = "completion of no command";
+		return false;
+	}
+	slot = &aq->slot[id];
+	slot->cqe = *cqe;
+	slot->pending = false;
+	slot->err = 0;
+	trace_qhca_aq_done(core, slot, id);
+	complete(&slot->done);
+	return true;
+}
+
+/* Take all completions that are there. Any context. */
+void qhca_aq_reap(struct qhca_core *core)
+{
+	struct qhca_aq *aq = &core->aq;
+	const char *why = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&aq->lock, flags);
+	while (aq->cq && aq_reap_one(core, &why))
+		;
+	spin_unlock_irqrestore(&aq->lock, flags);
+	if (why)
+		qhca_kill(core, why);
+}
+
+/* The device is dead: all waiters get -EIO. Any context. */
+void qhca_aq_abort(struct qhca_core *core)
+{
+	struct qhca_aq *aq = &core->aq;
+	unsigned long flags;
+	int i;
+
+	spin_lock_irqsave(&aq->lock, flags);
+	for (i = 0; i < QHCA_AQ_DEPTH; i++) {
+		struct qhca_aq_slot *slot = &aq->slot[i];
+
+		if (slot->pending) {
+			slot->pending = false;
+			slot->err = -EIO;
+			trace_qhca_aq_done(core, slot, i);
+			complete(&slot->done);
+		}
+	}
+	spin_unlock_irqrestore(&aq->lock, flags);
+}
+
+static struct qhca_aq_slot *aq_get_slot(struct qhca_aq *aq)
+{
+	struct qhca_aq_slot *slot;
+	int i;
+
+	down(&aq->free);
+	spin_lock_irq(&aq->lock);
+	i = ffz(aq->busy);
+	__set_bit(i, &aq->busy);
+	spin_unlock_irq(&aq->lock);
+	slot = &aq->slot[i];
+	reinit_completion(&slot->done);
+	return slot;
+}
+
+static void aq_put_slot(struct qhca_aq *aq, struct qhca_aq_slot *slot)
+{
+	spin_lock_irq(&aq->lock);
+	__clear_bit(slot - aq->slot, &aq->busy);
+	spin_unlock_irq(&aq->lock);
+	up(&aq->free);
+}
+
+static int aq_post(struct qhca_core *core, struct qhca_aq_slot *slot,
+		   const struct qhca_aq_req *req)
+{
+	struct qhca_aq *aq = &core->aq;
+	struct qhca_aq_cmd *cmd;
+
+	spin_lock_irq(&aq->lock);
+	/* the flag's setter takes the lock afterwards, see qhca_aq_abort() */
+	if (qhca_dev_dead(&core->dev)) {
+		spin_unlock_irq(&aq->lock);
+		return -EIO;
+	}
+	if (req->in_len)
+		memcpy(slot->buf, req->in, req->in_len);
+	/* there are no more slots than ring entries, so there is room */
+	cmd = &aq->sq[aq->prod & (QHCA_AQ_DEPTH - 1)];
+	memset(cmd, 0, sizeof(*cmd));
+	cmd->opcode = req->opcode;
+	cmd->cmd_id = cpu_to_le16(slot - aq->slot);
+	cmd->obj = cpu_to_le32(req->obj);
+	if (req->in_len)
+		cmd->in_addr = cpu_to_le64(slot->dma);
+	if (req->out_len)
+		cmd->out_addr = cpu_to_le64(slot->dma + QHCA_AQ_MAX_DATA);
+	cmd->in_len = cpu_to_le32(req->in_len);
+	cmd->out_len = cpu_to_le32(req->out_len);
+	cmd->mask = cpu_to_le64(req->mask);
+	cmd->arg = cpu_to_le64(req->arg);
+	slot->opcode = req->opcode;
+	slot->posted = trace_qhca_aq_done_enabled() ?
+		       ktime_get_mono_fast_ns() : 0;
+	slot->pending = true;
+	aq->prod++;
+	aq->commands++;
+	trace_qhca_aq_cmd(core, cmd, aq->prod);
+	writel(aq->prod, core->dev.regs + QHCA_REG_ASQ_DB);
+	spin_unlock_irq(&aq->lock);
+	return 0;
+}
+
+/*
+ * Wait for the answer. Besides the interrupt the ring is looked at from time
+ * to time: before there are interrupts, and in case one is lost.
+ */
+static int aq_wait_done(struct qhca_core *core, struct qhca_aq_slot *slot)
+{
+	struct qhca_aq *aq = &core->aq;
+	unsigned long deadline = jiffies + AQ_TIMEOUT;
+
+	for (;;) {
+		bool irq = READ_ONCE(aq->use_irq);
+
+		if (irq) {
+			if (wait_for_completion_timeout(&slot->done,
+							AQ_LOOK_INTERVAL))
+				break;
+		} else {
+			usleep_range(20, 100);
+		}
+		qhca_aq_reap(core);
+		if (try_wait_for_completion(&slot->done)) {
+			if (irq)
+				aq->late++;
+			break;
+		}
+		qhca_dev_check_alive(&core->dev);
+		if (time_after(jiffies, deadline))
+			qhca_kill(core, "admin command timed out");
+	}
+	return slot->err;
+}
+
+int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
+{
+	struct qhca_core *core = qhca_to_core(dev);
+	struct qhca_aq *aq = &core->aq;
+	struct qhca_aq_slot *slot;
+	int err;
+
+	might_sleep();
+	if (req->in_len > QHCA_AQ_MAX_DATA || req->out_len > QHCA_AQ_MAX_DATA)
+		return -EMSGSIZE;
+	if (qhca_dev_dead(dev))
+		return -EIO;
+
+	slot = aq_get_slot(aq);
+	err = aq_post(core, slot, req);
+	if (!err)
+		err = aq_wait_done(core, slot);
+	if (!err) {
+		req->status = slot->cqe.status;
+		req->result = le64_to_cpu(slot->cqe.result);
+		err = aq_status_to_errno(req->status);
+		if (!err) {
+			req->obj = le32_to_cpu(slot->cqe.obj);
+			if (req->out_len)
+				memcpy(req->out, slot->buf + QHCA_AQ_MAX_DATA,
+				       req->out_len);
+		} else {
+			dev_dbg(qhca_dma_dev(&core->dev),
+				"command %#x obj %#x: status %u result %#llx\n",
+				req->opcode, req->obj, req->status,
+				req->result);
+		}
+	}
+	aq_put_slot(aq, slot);
+	return err;
+}
+EXPORT_SYMBOL_GPL(qhca_aq_exec);
+
+void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj)
+{
+	struct qhca_core *core = qhca_to_core(dev);
+	int err = qhca_aq_destroy(dev, opcode, obj);
+
+	/* dead, or it does not know the object: it uses nothing of it */
+	if (!err || err == -EIO || err == -ENOENT)
+		return;
+	dev_err(qhca_dma_dev(&core->dev),
+		"command %#x on object %u refused: %d\n", opcode, obj, err);
+	qhca_kill(core, "it keeps an object that has to go");
+	/* another CPU may be killing it, and not have reset it yet */
+	while (!qhca_dev_dead(dev))
+		usleep_range(100, 200);
+}
+EXPORT_SYMBOL_GPL(qhca_aq_destroy_sure);
+
+static void aq_free_memory(struct qhca_core *core)
+{
+	struct device *dma = qhca_dma_dev(&core->dev);
+	struct qhca_aq *aq = &core->aq;
+	int i;
+
+	for (i = 0; i < QHCA_AQ_DEPTH; i++) {
+		struct qhca_aq_slot *slot = &aq->slot[i];
+
+		if (slot->buf)
+			dma_free_coherent(dma, 2 * QHCA_AQ_MAX_DATA, slot->buf,
+					  slot->dma);
+		slot->buf = NULL;
+	}
+	if (aq->cq)
+		dma_free_coherent(dma, SZ_4K, aq->cq, aq->cq_dma);
+	if (aq->sq)
+		dma_free_coherent(dma, SZ_4K, aq->sq, aq->sq_dma);
+	aq->cq = NULL;
+	aq->sq = NULL;
+}
+
+/*
+ * Stop the queue and free its memory. The device is marked dead, has been reset
+ * or is gone, and there is no interrupt handler any more. Callers that
+ * are still in qhca_aq_exec() leave it first.
+ */
+void qhca_aq_stop(struct qhca_core *core)
+{
+	struct qhca_aq *aq = &core->aq;
+	int i;
+
+	qhca_aq_abort(core);
+	for (i = 0; i < QHCA_AQ_DEPTH; i++)
+		down(&aq->free);
+	aq_free_memory(core);
+	for (i = 0; i < QHCA_AQ_DEPTH; i++)
+		up(&aq->free);
+}
+
+/*
+ * Make empty rings and give them to the device, which is disabled and marked
+ * dead. 0 or -ENOMEM.
+ */
+int qhca_aq_start(struct qhca_core *core)
+{
+	struct device *dma = qhca_dma_dev(&core->dev);
+	void __iomem *regs = core->dev.regs;
+	struct qhca_aq *aq = &core->aq;
+	int i;
+
+	BUILD_BUG_ON(QHCA_AQ_DEPTH > BITS_PER_LONG);
+	BUILD_BUG_ON(QHCA_AQ_DEPTH * sizeof(*aq->sq) > SZ_4K);
+	BUILD_BUG_ON(QHCA_AQ_DEPTH * sizeof(*aq->cq) > SZ_4K);
+
+	aq->prod = 0;
+	aq->cons = 0;
+	aq->sq = dma_alloc_coherent(dma, SZ_4K, &aq->sq_dma, GFP_KERNEL);
+	aq->cq = dma_alloc_coherent(dma, SZ_4K, &aq->cq_dma, GFP_KERNEL);
+	if (!aq->sq || !aq->cq)
+		goto err;
+	for (i = 0; i < QHCA_AQ_DEPTH; i++) {
+		struct qhca_aq_slot *slot = &aq->slot[i];
+
+		slot->buf = dma_alloc_coherent(dma, 2 * QHCA_AQ_MAX_DATA,
+					       &slot->dma, GFP_KERNEL);
+		if (!slot->buf)
+			goto err;
+	}
+	writeq(aq->sq_dma, regs + QHCA_REG_ASQ_BASE);
+	writeq(aq->cq_dma, regs + QHCA_REG_ACQ_BASE);
+	writel(QHCA_AQ_SHIFT, regs + QHCA_REG_AQ_SHIFT);
+	return 0;
+
+err:
+	aq_free_memory(core);
+	return -ENOMEM;
+}
+
+/* Once for the life of @core. */
+void qhca_aq_init(struct qhca_core *core)
+{
+	struct qhca_aq *aq = &core->aq;
+	int i;
+
+	spin_lock_init(&aq->lock);
+	sema_init(&aq->free, QHCA_AQ_DEPTH);
+	for (i = 0; i < QHCA_AQ_DEPTH; i++)
+		init_completion(&aq->slot[i].done);
+}

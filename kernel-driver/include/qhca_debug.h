@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The hooks of debug/: all that core, net and ib call of what only shows and
+ * forces things (debugfs, dumps, details of "rdma resource").  The trace points
+ * are in qhca_trace.h and qhca_ib_trace.h.  With CONFIG_QHCA_DEBUG=n all of them
+ * are empty, and debug/ is not compiled.
+ */
+#ifndef QHCA_DEBUG_H
+#define QHCA_DEBUG_H
+
+#include <linux/kconfig.h>
+#include <linux/types.h>
+
+#include "qhca_buf_table.h"
+
+struct dentry;
+struct devlink_fmsg;
+struct devlink_health_reporter;
+struct netlink_ext_ack;
+struct qhca_dev;
+struct qhca_ib_cq;
+struct qhca_ib_dev;
+struct qhca_ib_qp;
+struct qhca_ib_srq;
+
+/* For operations that only debug/ has. */
+#define qhca_debug_ptr(op)	(IS_ENABLED(CONFIG_QHCA_DEBUG) ? (op) : NULL)
+
+/* diagnose is the state of things now, a dump all that helps to find out why */
+int qhca_debug_device_diagnose(struct devlink_health_reporter *r,
+			       struct devlink_fmsg *m,
+			       struct netlink_ext_ack *extack);
+int qhca_debug_device_dump(struct devlink_health_reporter *r,
+			   struct devlink_fmsg *m, void *ctx,
+			   struct netlink_ext_ack *extack);
+int qhca_debug_eq_diagnose(struct devlink_health_reporter *r,
+			   struct devlink_fmsg *m,
+			   struct netlink_ext_ack *extack);
+int qhca_debug_eq_dump(struct devlink_health_reporter *r,
+		       struct devlink_fmsg *m, void *ctx,
+		       struct netlink_ext_ack *extack);
+int qhca_debug_tx_diagnose(struct devlink_health_reporter *r,
+			   struct devlink_fmsg *m,
+			   struct netlink_ext_ack *extack);
+int qhca_debug_tx_dump(struct devlink_health_reporter *r,
+		       struct devlink_fmsg *m, void *ctx,
+		       struct netlink_ext_ack *extack);
+int qhca_debug_rx_diagnose(struct devlink_health_reporter *r,
+			   struct devlink_fmsg *m,
+			   struct netlink_ext_ack *extack);
+int qhca_debug_rx_dump(struct devlink_health_reporter *r,
+		       struct devlink_fmsg *m, void *ctx,
+		       struct netlink_ext_ack *extack);
+
+/* the debugfs files of an RDMA object */
+struct qhca_debug_files {
+#ifdef CONFIG_QHCA_DEBUG
+	struct dentry *info;
+	struct dentry *tables;
+#endif
+};
+
+#ifdef CONFIG_QHCA_DEBUG
+
+/* The module qhca.ko comes and goes. */
+void qhca_debug_init(void);
+void qhca_debug_exit(void);
+
+/*
+ * An adapter was found: before anything else is done with it. 0; -EINVAL if
+ * the module parameter layout= is bad; -ENOMEM.
+ */
+int qhca_debug_create(struct qhca_dev *dev);
+void qhca_debug_destroy(struct qhca_dev *dev);
+
+/* It works, and has a net_device: its files.  Removing waits for readers. */
+void qhca_debug_add_files(struct qhca_dev *dev);
+void qhca_debug_remove_files(struct qhca_dev *dev);
+
+/* It is dead, and will be reset in a moment.  Any context. */
+void qhca_debug_died(struct qhca_dev *dev);
+
+/*
+ * The layout forced for objects of @scope (QHCA_SCOPE_USER or _KERNEL) made
+ * from now on; form QHCA_LAYOUT_AUTO when none is.
+ *
+ * Set by module parameter layout= or by debugfs:
+ *   echo "FORM [hops=N] [page_shift=N] [table_shift=N] [scope=user|kernel|all]"
+ *	> /sys/kernel/debug/qhca/<pci address>/layout
+ * FORM: auto, direct, list, flat, tree.  scope is user if not given.
+ */
+void qhca_debug_layout(struct qhca_dev *dev, u8 scope, struct qhca_layout *l);
+
+/* The same of an ib_device: before it is registered, and after it has gone. */
+void qhca_ib_debug_create(struct qhca_ib_dev *dev);
+void qhca_ib_debug_destroy(struct qhca_ib_dev *dev);
+
+/* Objects; after the last call no reader is left in the files. */
+void qhca_ib_debug_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
+void qhca_ib_debug_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq);
+void qhca_ib_debug_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq);
+void qhca_ib_debug_del(struct qhca_debug_files *files);
+
+#else
+
+static inline void qhca_debug_init(void) {}
+static inline void qhca_debug_exit(void) {}
+
+static inline int qhca_debug_create(struct qhca_dev *dev)
+{
+	return 0;
+}
+
+static inline void qhca_debug_destroy(struct qhca_dev *dev) {}
+static inline void qhca_debug_add_files(struct qhca_dev *dev) {}
+static inline void qhca_debug_remove_files(struct qhca_dev *dev) {}
+static inline void qhca_debug_died(struct qhca_dev *dev) {}
+
+static inline void qhca_debug_layout(struct qhca_dev *dev, u8 scope,
+				     struct qhca_layout *l)
+{
+	*l = (struct qhca_layout) { .form = QHCA_LAYOUT_AUTO, .scope = scope };
+}
+
+static inline void qhca_ib_debug_create(struct qhca_ib_dev *dev) {}
+static inline void qhca_ib_debug_destroy(struct qhca_ib_dev *dev) {}
+
+static inline void qhca_ib_debug_add_qp(struct qhca_ib_dev *dev,
+					struct qhca_ib_qp *qp) {}
+
+static inline void qhca_ib_debug_add_cq(struct qhca_ib_dev *dev,
+					struct qhca_ib_cq *cq) {}
+
+static inline void qhca_ib_debug_add_srq(struct qhca_ib_dev *dev,
+					 struct qhca_ib_srq *srq) {}
+
+static inline void qhca_ib_debug_del(struct qhca_debug_files *files) {}
+
+#endif
+
+#endif /* QHCA_DEBUG_H */

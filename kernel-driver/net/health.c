@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the net_device reports to devlink health: queues that have stopped. */
+#include <net/devlink.h>
+
+#include "netdev.h"
+#include "qhca_debug.h"
+
+/* New queues, for both directions. */
+static int netdev_health_recover(struct devlink_health_reporter *r, void *ctx,
+				 struct netlink_ext_ack *extack)
+{
+	int err = qhca_netdev_remake(devlink_health_reporter_priv(r));
+
+	if (err)
+		NL_SET_ERR_MSG_MOD(extack, "queues not remade");
+	return err;
+}
+
+static int netdev_health_tx_test(struct devlink_health_reporter *r,
+				 struct netlink_ext_ack *extack)
+{
+	qhca_health_report(devlink_health_reporter_priv(r),
+			   QHCA_NETDEV_REPORT_TX);
+	return 0;
+}
+
+static const struct devlink_health_reporter_ops netdev_health_tx_ops = {
+	.name = "tx",
+	.recover = netdev_health_recover,
+	.diagnose = qhca_debug_ptr(qhca_debug_tx_diagnose),
+	.dump = qhca_debug_ptr(qhca_debug_tx_dump),
+	.test = netdev_health_tx_test,
+};
+
+static int netdev_health_rx_test(struct devlink_health_reporter *r,
+				 struct netlink_ext_ack *extack)
+{
+	qhca_health_report(devlink_health_reporter_priv(r),
+			   QHCA_NETDEV_REPORT_RX);
+	return 0;
+}
+
+static const struct devlink_health_reporter_ops netdev_health_rx_ops = {
+	.name = "rx",
+	.recover = netdev_health_recover,
+	.diagnose = qhca_debug_ptr(qhca_debug_rx_diagnose),
+	.dump = qhca_debug_ptr(qhca_debug_rx_dump),
+	.test = netdev_health_rx_test,
+};
+
+const struct qhca_reporter qhca_netdev_reporters[QHCA_NETDEV_REPORTERS] = {
+	{ &netdev_health_tx_ops, "the send queue has stopped" },
+	{ &netdev_health_rx_ops, "the receive queue has stopped" },
+};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Doorbells and doorbell records: telling the device how far a queue is.
+ */
+#ifndef QHCA_DOORBELL_H
+#define QHCA_DOORBELL_H
+
+#include <util/mmio.h>
+#include <util/udma_barrier.h>
+
+#include "qhca.h"
+
+/*
+ * Rings a doorbell: one 8-byte store.  What the device will read must have
+ * been stored before, and the barrier makes it visible first.
+ *
+ * The caller holds the queue's lock, and doorbells of one queue must reach
+ * the device in the order of the lock.  Uncached stores do so by themselves
+ * on x86 and arm64; elsewhere they are flushed before the lock is given up.
+ */
+static inline void qhca_db_ring(struct qhca_context *ctx, unsigned int offset,
+				uint32_t num, uint64_t flags, uint32_t index)
+{
+	qhca_trace_doorbell(offset, num, index);
+	udma_to_device_barrier();
+	mmio_write64_le((char *)ctx->db + offset,
+			htole64((num & QHCA_DB_NUM_MASK) | flags |
+				(uint64_t)index << QHCA_DB_INDEX_SHIFT));
+#if !defined(__x86_64__) && !defined(__i386__) && !defined(__aarch64__)
+	mmio_flush_writes();
+#endif
+}
+
+/* Orders a store before a later load, for the device as for the CPUs. */
+static inline void qhca_full_barrier(void)
+{
+#if defined(__aarch64__)
+	asm volatile("dmb osh" ::: "memory");
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/*
+ * Stores the index of a doorbell record.  Loads and stores before it - the
+ * WQEs written, the CQEs read - come before it for the device too.
+ */
+static inline void qhca_dbrec_store(struct qhca_dbrec *rec, uint32_t index)
+{
+	udma_from_device_barrier();
+	udma_to_device_barrier();
+	atomic_store_explicit((__force _Atomic(uint32_t) *)&rec->index,
+			      (__force uint32_t)htole32(index),
+			      memory_order_relaxed);
+}
+
+/* Returns the flags of a doorbell record, which the device writes. */
+static inline uint32_t qhca_dbrec_flags(struct qhca_dbrec *rec)
+{
+	uint32_t flags;
+
+	flags = atomic_load_explicit((__force _Atomic(uint32_t) *)&rec->flags,
+				     memory_order_relaxed);
+	return le32toh((__force __le32)flags);
+}
+
+#endif /* QHCA_DOORBELL_H */

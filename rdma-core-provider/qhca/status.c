@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The device is gone: it died, was reset or removed.  The kernel says so in its
+ * status page, which the data path looks at; nothing else would tell an
+ * application that only posts and polls.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "qhca.h"
+
+/* That of a driver which has no such page. */
+static const struct qhca_status_page qhca_always = { .works = 1 };
+
+/*
+ * Maps the status page; @len 0: there is none.  Returns 0 or an errno.
+ * Undo with qhca_status_unmap().
+ */
+int qhca_status_map(struct qhca_context *ctx, int cmd_fd, uint64_t key,
+		    size_t len)
+{
+	void *page;
+
+	ctx->status = &qhca_always;
+	ctx->status_len = 0;
+	if (!len)
+		return 0;
+	page = mmap(NULL, len, PROT_READ, MAP_SHARED, cmd_fd, key);
+	if (page == MAP_FAILED)
+		return errno;
+	ctx->status = page;
+	ctx->status_len = len;
+	return 0;
+}
+
+void qhca_status_unmap(struct qhca_context *ctx)
+{
+	if (ctx->status_len)
+		munmap((void *)ctx->status, ctx->status_len);
+}
+
+/*
+ * A CQ was found empty, and then the device gone.  Returns EIO, or 0 if there
+ * is still a CQE: those written in between come first.
+ */
+int qhca_cq_gone(struct qhca_cq *cq)
+{
+	bool more;
+
+	/* What was written before the device went is seen from here on. */
+	udma_from_device_barrier();
+	qhca_lock(&cq->lock);
+	more = qhca_cq_peek(cq, atomic_load_explicit(&cq->ci,
+						     memory_order_relaxed));
+	qhca_unlock(&cq->lock);
+	return more ? 0 : EIO;
+}
