@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hold the driver against kernel-driver/layers.toml.
+"""Hold sources in layers to the arrows that their layers.toml declares.
 
-layers.py DRIVER OBJECTS...
+layers.py SOURCES OBJECTS...
 
-DRIVER is the folder of the sources; each of OBJECTS has the objects of a build in the
-same folders, with debug/ or without. Says what is wrong and fails, or says what was checked.
+SOURCES is a folder with layers.toml and a folder for each layer; each of OBJECTS has the
+objects of a build in the same folders, perhaps with a prefix "e_". Says what is wrong and
+fails, or says what was checked.
 """
 
 import re
@@ -16,32 +17,45 @@ from collections import Counter
 from pathlib import Path
 
 STATIC = re.compile(r"^static\s+(?!inline)(?:[\w ]+[ *]+|[\w ]+\n)(\w+)\(", re.M)
+INCLUDE = re.compile(r'^#include [<"]((?:\.\./|qhca|rdma/qhca)[^>"]*|[\w-]+(?:/[\w-]+)?\.h)[>"]', re.M)
+# What a build is too small to be one has not been looked at.
+LEAST = 20
 
 
 def part_of(path: Path) -> str:
-    """core/pci.c and core/pci.o belong to core, main.c to main."""
-    return path.parts[0] if len(path.parts) > 1 else path.stem
+    """core/pci.c and core/pci.o belong to core, main.c to main, e_base/idr.o to base."""
+    return path.parts[0].removeprefix("e_") if len(path.parts) > 1 else path.stem
 
 
 class Layers:
-    def __init__(self, driver: Path):
-        self.driver = driver
-        self.rules = tomllib.loads((driver / "layers.toml").read_text())
-        self.hooks = set(self.rules["debug"]["hooks"])
-        self.hook_symbols = re.compile(self.rules["debug"]["symbols"])
-        self.parts = [p for p in self.rules if p != "common"]
-        self.owner = {h: part for part, rule in self.rules.items() for h in rule["offers"]}
+    def __init__(self, top: Path):
+        self.top = top.resolve()
+        self.rules = tomllib.loads((top / "layers.toml").read_text())
+        debug = self.rules.get("debug", {})
+        self.hooks = set(debug.get("hooks", []))
+        self.hook_symbols = re.compile(debug.get("symbols", "(?!)"))
+        self.parts = [p for p in self.rules if p not in ("common", "modules")]
+        self.modules = self.rules.get("modules", {})
+        self.owner = {h: part for part in ("common", *self.parts) for h in self.rules[part]["offers"]}
         self.errors: list[str] = []
         self.arrows: Counter = Counter()
 
     def sources(self):
-        for path in sorted(self.driver.glob("**/*.[ch]")):
-            path = path.relative_to(self.driver)
-            if path.parts[0] != "include" and not path.name.endswith(".mod.c"):
-                yield path, part_of(path), (self.driver / path).read_text()
+        for path in sorted(self.top.glob("**/*.[ch]")):
+            path = path.relative_to(self.top)
+            if path.parts[0] != "include" and str(path) not in self.owner and \
+                    not path.name.endswith(".mod.c") or len(path.parts) > 1 and path.parts[0] in self.parts:
+                yield path, part_of(path), (self.top / path).read_text()
 
     def allowed(self, part: str, other: str) -> bool:
         return other in (part, "common", *self.rules[part]["uses"])
+
+    def target(self, path: Path, name: str) -> Path | None:
+        """The file of ours that @path means by @name, None for a header of include/."""
+        for file in (self.top / path.parent / name, self.top / name):
+            if file.exists():
+                return file.resolve().relative_to(self.top)
+        return None
 
     def includes(self) -> int:
         count = 0
@@ -49,20 +63,23 @@ class Layers:
             if part not in self.parts:
                 self.errors.append(f"{path}: no part of this name is declared")
                 continue
-            for name in re.findall(r'^#include [<"]((?:\.\./|qhca|rdma/qhca)[^>"]*|[\w-]+\.h)[>"]',
-                                   text, re.M):
-                if name.endswith("_user.h"):
-                    continue        # in place of the kernel's headers, for the unit tests
+            for name in INCLUDE.findall(text):
+                if name.endswith("_user.h") or name.startswith(("isa-l/", "sys/")):
+                    continue        # the system's, or in place of the kernel's for unit tests
+                file = self.target(path, name)
+                offered = str(file or name)
+                if file is None and "/" not in name and offered not in self.hooks | set(self.owner) \
+                        and not name.startswith("qhca"):
+                    continue        # <string.h> and the like
                 count += 1
-                if (self.driver / path.parent / name).exists():
-                    near = (self.driver / path.parent / name).resolve()
-                    other = part_of(near.relative_to(self.driver.resolve()))
+                if offered in self.hooks:
+                    other = part
+                elif offered in self.owner:
+                    other = self.owner[offered]
+                elif file is not None:
+                    other = part_of(file)
                     if other != part and not self.rules[part].get("private"):
                         self.errors.append(f"{path} includes {name}, which is private to {other}")
-                elif name in self.hooks:
-                    other = part
-                elif name in self.owner:
-                    other = self.owner[name]
                 else:
                     self.errors.append(f"{path} includes {name}, which no part offers")
                     continue
@@ -78,8 +95,8 @@ class Layers:
     def symbols(self, objects: Path) -> int:
         """What the objects call of each other."""
         defined, needed = {}, []
-        files = [f for part in self.parts for f in
-                 sorted(objects.glob(f"{part}/*.o")) + sorted(objects.glob(f"{part}.o"))]
+        files = [f for part in self.parts for pattern in (f"{part}/*.o", f"{part}.o", f"e_{part}/*.o")
+                 for f in sorted(objects.glob(pattern))]
         for file in files:
             path = file.relative_to(objects)
             for line in subprocess.run(["nm", file], check=True, text=True,
@@ -96,20 +113,20 @@ class Layers:
             if other == "debug" and self.hook_symbols.fullmatch(name):
                 continue
             self.arrow(path, part, other, f"calls {name}")
-        if not needed:
-            self.errors.append(f"{objects} has no objects")
+        if len(files) < LEAST:
+            self.errors.append(f"{objects} has {len(files)} objects, so nothing was checked")
         return len(files)
 
     def statics(self) -> int:
         """A backtrace has names alone: each static function has one of its own."""
         where: dict[str, list[str]] = {}
         for path, part, text in self.sources():
-            module = "qhca_ib" if part == "ib" or path.name.startswith("ib_") else "qhca"
+            module = self.modules.get(path.name.split("_")[0], self.modules.get(part, ""))
             for name in set(STATIC.findall(text)) - {"UVERBS_HANDLER"}:
                 where.setdefault(f"{module}:{name}", []).append(str(path))
         for name, paths in where.items():
             if len(paths) > 1:
-                self.errors.append(f"static {name} in {' and '.join(paths)}")
+                self.errors.append(f"static {name.split(':')[1]} in {' and '.join(paths)}")
         return len(where)
 
 
@@ -126,4 +143,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     sys.exit(main())
