@@ -3,7 +3,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-qhca.h"
-#include "engine/observe/debug.h"
+#include "engine/observe/breakpoint.h"
 #include "engine/observe/fault.h"
 #include "qhca-debug.h"
 

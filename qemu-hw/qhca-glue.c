@@ -15,7 +15,7 @@
 #include "qapi/error.h"
 #include "hw/pci/msix.h"
 #include "system/replay.h"
-#include "engine/observe/debug.h"
+#include "engine/observe/breakpoint.h"
 #include "qhca.h"
 
 bool qhca_replayed(void)

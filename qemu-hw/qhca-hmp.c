@@ -10,7 +10,7 @@
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
 #include "qemu/cutils.h"
-#include "engine/observe/debug.h"
+#include "engine/observe/breakpoint.h"
 #include "engine/observe/fault.h"
 #include "qhca-debug.h"
 

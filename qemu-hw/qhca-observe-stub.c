@@ -5,7 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "engine/observe/debug.h"
+#include "engine/observe/breakpoint.h"
 #include "qhca-debug.h"
 
 /* ---- engine/observe ---- */

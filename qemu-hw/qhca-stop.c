@@ -14,7 +14,7 @@
 #include "system/cpus.h"
 #include "system/runstate.h"
 #include "system/replay.h"
-#include "engine/observe/debug.h"
+#include "engine/observe/breakpoint.h"
 #include "qhca-debug.h"
 
 /* Frames kept while the engine stands and the machine does not yet. */

@@ -8,7 +8,7 @@
 #define QHCA_TEST_STEPS_H
 
 #include "peer.h"
-#include "observe/debug_internal.h"
+#include "observe/breakpoint_internal.h"
 #include "die.h"
 
 #define STEPS_MAX 1024

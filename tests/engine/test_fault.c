@@ -2,7 +2,7 @@
 /* Faults on demand: each does what the real trouble would do, and no more. */
 #include "peer.h"
 #include "die.h"
-#include "observe/debug.h"
+#include "observe/breakpoint.h"
 #include "observe/fault.h"
 #include "adapter/adapter.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Saving and loading: what the simulation does not come to. */
 #include "peer.h"
-#include "observe/debug.h"
+#include "observe/breakpoint.h"
 #include "die.h"
 
 #define SIG QHCA_WQE_F_SIGNALED

@@ -3,7 +3,7 @@
 #include "peer.h"
 #include "adapter/adapter.h"
 #include "base/trace.h"
-#include "observe/debug.h"
+#include "observe/breakpoint.h"
 
 #define SIG QHCA_WQE_F_SIGNALED
 #define MAX 256

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Unreliable datagrams, packet by packet. */
 #include "peer.h"
-#include "observe/debug_internal.h"
+#include "observe/breakpoint_internal.h"
 
 #define QKEY 0x11111111u
 #define SIG QHCA_WQE_F_SIGNALED

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "die.h"
-#include "observe/debug.h"
+#include "observe/breakpoint.h"
 #include "reborn.h"
 #include "world.h"
 

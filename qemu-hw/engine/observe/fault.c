@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "observe/fault_state.h"
-#include "observe/debug_internal.h"
+#include "observe/breakpoint_internal.h"
 #include "observe/decode.h"
 
 #define SEED            1

@@ -2,7 +2,7 @@
 /* How the observers are attached to an adapter. */
 #include <stdlib.h>
 
-#include "observe/debug_internal.h"
+#include "observe/breakpoint_internal.h"
 #include "observe/fault_state.h"
 
 static void observers_free(struct qhca *e)

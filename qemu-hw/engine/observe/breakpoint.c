@@ -2,7 +2,7 @@
 /* Break conditions and steps: the trace's events are compared with them. */
 #include <stdlib.h>
 
-#include "observe/debug_internal.h"
+#include "observe/breakpoint_internal.h"
 #include "observe/decode.h"
 
 /*

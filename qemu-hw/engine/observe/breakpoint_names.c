@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a break condition can ask for, and the names of its codes. */
-#include "observe/debug_internal.h"
+#include "observe/breakpoint_internal.h"
 #include "observe/decode.h"
 #include "transport/rc.h"
 

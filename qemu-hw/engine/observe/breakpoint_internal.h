@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The debugger's own: what its files know of each other. */
-#ifndef QHCA_DEBUG_INTERNAL_H
-#define QHCA_DEBUG_INTERNAL_H
+#ifndef QHCA_BREAKPOINT_INTERNAL_H
+#define QHCA_BREAKPOINT_INTERNAL_H
 
 #include "adapter/adapter.h"
-#include "observe/debug.h"
+#include "observe/breakpoint.h"
 
 #define QHCA_TRAIL          64  /* events kept, a power of two */
 
@@ -37,4 +37,4 @@ void qhca_debug_tracing(struct qhca *e, bool on);
 void qhca_debug_forget_stop(struct qhca *e);
 void qhca_debug_free(struct qhca *e);
 
-#endif /* QHCA_DEBUG_INTERNAL_H */
+#endif /* QHCA_BREAKPOINT_INTERNAL_H */

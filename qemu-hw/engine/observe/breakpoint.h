@@ -17,8 +17,8 @@
  * This is the developer's, not the adapter's state: a reset of the adapter
  * changes nothing here.
  */
-#ifndef QHCA_DEBUG_H
-#define QHCA_DEBUG_H
+#ifndef QHCA_BREAKPOINT_H
+#define QHCA_BREAKPOINT_H
 
 #include "../engine.h"
 #include "inspect.h"
@@ -131,4 +131,4 @@ unsigned qhca_on_fields(enum qhca_stop_on on);
  */
 void qhca_debug_names(const struct qhca_emit *em);
 
-#endif /* QHCA_DEBUG_H */
+#endif /* QHCA_BREAKPOINT_H */
