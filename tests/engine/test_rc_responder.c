@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The RC responder, packet by packet. */
 #include "peer.h"
+#include "reborn.h"
 #include "steps.h"
 #include "adapter/adapter.h"
 
@@ -88,6 +89,56 @@ static void coalesced_acks(void **state)
     peer_expect_aeth(p, 0x1f, psn0(p) + 9);
     peer_expect_nothing(p);
     peer_free(p);
+}
+
+/*
+ * The message has come and its CQE been read: software may destroy the QP
+ * before the acknowledge has left.  The peer gets it all the same.
+ */
+static void acknowledged_by_the_dead(void **state)
+{
+    static const int ways[] = { QHCA_QPS_RESET, QHCA_QPS_ERR, -1 };
+    struct qhca_qpc c = { 0 };
+    struct peer *p;
+    uint8_t b[4400];
+    size_t len;
+    unsigned i;
+
+    (void)state;
+    for (i = 0; i < 4 * sizeof(ways) / sizeof(ways[0]); i++) {
+        bool blocked = i & 1, saved = i & 2;
+        int to = ways[i / 4];
+        struct pkt k = { .op = SEND_ONLY, .data = data, .len = MTU,
+                         .ackreq = true };
+
+        p = peer_new(QHCA_QPT_RC, NULL);
+        peer_recv(p, 1, 0, 4096);
+        k.psn = psn0(p);
+        p->w.wire.refuse = blocked ? 65536 : 0;
+        len = peer_build(p, &k, b);
+        world_inject(&p->w, 0, b, len);
+        if (blocked) {
+            world_run(&p->w, 10);       /* it has found the wire blocked */
+        }
+        peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
+        if (to < 0) {
+            assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
+            p->qp.qpn = 0;
+        } else {
+            c.state = (uint8_t)to;
+            assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_STATE),
+                             QHCA_ST_OK);
+        }
+        if (saved) {
+            assert_string_equal(node_loads(p->n, &p->e->cfg), "");
+        }
+        p->w.wire.refuse = 0;
+        world_run(&p->w, 1000000);
+        peer_expect_aeth(p, 0x1f, psn0(p));
+        peer_expect_nothing(p);
+        assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_ACK_TX), 1);
+        peer_free(p);
+    }
 }
 
 /* One NAK per gap; the packet that fills it is taken. */
@@ -768,6 +819,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(send),
         cmocka_unit_test(coalesced_acks),
+        cmocka_unit_test(acknowledged_by_the_dead),
         cmocka_unit_test(out_of_sequence),
         cmocka_unit_test(duplicates),
         cmocka_unit_test(not_ready),

@@ -149,6 +149,7 @@ void qhca_tx_ready(struct qhca *e)
     if (e->faults) {
         e->hooks->flush(e);    /* they came first */
     }
+    qhca_last_acks_send(e);
     while (!e->tx_blocked && !qhca_list_empty(&e->q->blocked)) {
         l = e->q->blocked.next;
         qhca_list_del(l);

@@ -32,7 +32,7 @@ SAVED_SIZE(struct qhca_tm_qp, 3120);
 SAVED_SIZE(struct qhca, 816);
 SAVED_SIZE(struct qhca_memory, 200);
 SAVED_SIZE(struct qhca_queues, 824);
-SAVED_SIZE(struct qhca_xport_dev, 7552);
+SAVED_SIZE(struct qhca_xport_dev, 15744);
 SAVED_SIZE(struct qhca_ethernet, 13568);
 SAVED_SIZE(struct qhca_adapter, 272);
 
@@ -466,6 +466,30 @@ static void save_loopback(struct qhca_io *io)
     }
 }
 
+static void save_last_acks(struct qhca_io *io)
+{
+    struct qhca_xport_dev *xd = io->e->xd;
+    uint32_t n = xd->last_ack_head - xd->last_ack_tail, i;
+    struct qhca_last_ack *a;
+
+    IO(io, n);
+    if (!NEED(io, n <= QHCA_LAST_ACKS, "too many last acknowledges")) {
+        return;
+    }
+    if (!io->saving) {
+        xd->last_ack_tail = 0;
+        xd->last_ack_head = n;
+    }
+    for (i = xd->last_ack_tail; i != xd->last_ack_head && !io->failed; i++) {
+        a = &xd->last_ack[i % QHCA_LAST_ACKS];
+        IO(io, a->len);
+        if (NEED(io, a->len >= QHCA_ETH_HLEN && a->len <= sizeof(a->data),
+                 "a last acknowledge is too long or too short")) {
+            qhca_io_bytes(io, a->data, a->len);
+        }
+    }
+}
+
 static void save_work(struct qhca_io *io)
 {
     struct qhca *e = io->e;
@@ -473,7 +497,7 @@ static void save_work(struct qhca_io *io)
 
     qhca_io_section(io, "events", 1);
     qhca_io_each(io, &e->q->eqs, NULL, eq_events);
-    qhca_io_section(io, "work", 1);
+    qhca_io_section(io, "work", 2);
     save_list(io, &e->q->ready, &by_qp);
     save_list(io, &e->q->blocked, &by_qp);
     save_list(io, &e->eth->eth_ready, &by_eth);
@@ -484,6 +508,7 @@ static void save_work(struct qhca_io *io)
     }
     check_waiting(io);
     save_loopback(io);
+    save_last_acks(io);
     IO(io, e->kicked);
     IO(io, e->ad->timer_set);
 }
@@ -555,6 +580,7 @@ static void load_owe(struct qhca *e)
     struct qhca_list *l;
 
     /* Whether the wire is busy will be seen. */
+    qhca_last_acks_send(e);
     while (!qhca_list_empty(&e->q->blocked)) {
         l = e->q->blocked.next;
         qhca_list_del(l);

@@ -351,7 +351,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
         qhca_mcg_find(e, av->dgid, av->dmac)) {
         f->loop = true;         /* members here get a copy */
     }
-    if (f->wire && e->tx_blocked) {
+    if (f->wire && e->tx_blocked && !e->xd->parting) {
         return QHCA_BLOCKED;
     }
     f->data = f->loop ? qhca_loop_slot(e) : e->xd->frame;
@@ -442,7 +442,8 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
     if (qhca_faulty(e, QHCA_FLT_AT_PACKET)) {
         e->hooks->tx(e, f, num, ext, payload, (uint32_t)len);
     } else {
-        if (f->wire && !qhca_tx(e, f->data, len)) {
+        if (f->wire && !qhca_tx(e, f->data, len) &&
+            !(e->xd->parting && qhca_last_ack_keep(e, f->data, len))) {
             return QHCA_BLOCKED;
         }
         if (f->loop) {

@@ -403,6 +403,9 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
     if (!(c->mask & M(STATE))) {
         return QHCA_ST_OK;
     }
+    if (next == QHCA_QPS_RESET || next == QHCA_QPS_ERR) {
+        qhca_rsp_part(e, qp);
+    }
     if (next == QHCA_QPS_RESET) {
         if (qp->tm) {
             qhca_tm_qp_drop(e, qp, true);

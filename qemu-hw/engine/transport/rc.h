@@ -191,6 +191,15 @@ bool qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
 /* Send owed responses. QHCA_SENT: none to send now or budget used up. */
 enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                             unsigned *budget);
+/*
+ * Software destroys @qp, resets it or moves it to ERR: send the acknowledges it
+ * owes, up to the first READ, even if the wire is busy.
+ */
+void qhca_rsp_part(struct qhca *e, struct qhca_qp *qp);
+/* ---- last_acks.c ---- */
+/* Keep @frame until the wire is ready; false: it is too long, or too many. */
+bool qhca_last_ack_keep(struct qhca *e, const void *frame, size_t len);
+/* ---- send_response.c ---- */
 /* Are there responses that could be sent now? */
 static inline bool qhca_rsp_owed(const struct qhca_qp *qp)
 {

@@ -200,6 +200,22 @@ static enum qhca_send send_rnr(struct qhca *e, struct qhca_qp *qp,
     return sent;
 }
 
+/* All of @r, the oldest, was sent. */
+static void rspq_done(struct qhca_xport *xp, struct qhca_resp *r)
+{
+    if (r->kind != QHCA_RESP_ACK && !r->uncounted && xp->rd_pending) {
+        xp->rd_pending--;
+    }
+    if (r->ack) {
+        r->kind = QHCA_RESP_ACK;
+        r->syndrome = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED;
+        r->psn = r->ack_psn;
+        r->ack = false;
+    } else {
+        xp->rspq_tail++;
+    }
+}
+
 enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                             unsigned *budget)
 {
@@ -230,20 +246,30 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
         }
         --*budget;
         if (done) {
-            if (r->kind != QHCA_RESP_ACK && !r->uncounted &&
-                xp->rd_pending) {
-                xp->rd_pending--;
-            }
-            if (r->ack) {
-                r->kind = QHCA_RESP_ACK;
-                r->syndrome = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED;
-                r->psn = r->ack_psn;
-                r->ack = false;
-            } else {
-                xp->rspq_tail++;
-            }
+            rspq_done(xp, r);
         }
         qhca_debug_point(e);
     }
     return QHCA_SENT;
+}
+
+void qhca_rsp_part(struct qhca *e, struct qhca_qp *qp)
+{
+    struct qhca_xport *xp = qp->xp;
+    struct qhca_resp *r;
+    bool done;
+
+    if (qp->state == QHCA_QPS_RESET || qp->state == QHCA_QPS_ERR) {
+        return;
+    }
+    e->xd->parting = true;
+    while (qhca_rsp_owed(qp)) {
+        r = qhca_rspq_at(xp, xp->rspq_tail);
+        if (r->kind == QHCA_RESP_READ ||
+            rspq_respond(e, qp, r, &done) != QHCA_SENT) {
+            break;
+        }
+        rspq_done(xp, r);
+    }
+    e->xd->parting = false;
 }

@@ -43,6 +43,7 @@ void qhca_xport_dev_reset(struct qhca *e)
 {
     /* Timers and windows went with their QPs. */
     e->xd->loop_tail = e->xd->loop_head;
+    e->xd->last_ack_tail = e->xd->last_ack_head;
 }
 
 void qhca_xport_fresh(struct qhca_xport *xp)
@@ -311,6 +312,7 @@ static bool connected_init(struct qhca *e, struct qhca_qp *qp,
 
 static void connected_give_up(struct qhca *e, struct qhca_qp *qp)
 {
+    qhca_rsp_part(e, qp);
     if (qp->tm) {
         qhca_tm_qp_drop(e, qp, true);
     }

@@ -176,6 +176,13 @@ struct qhca_loop_frame {
     uint8_t data[QHCA_FRAME_MAX];
 };
 
+/* An acknowledge of a QP that is gone: last_acks.c. */
+#define QHCA_LAST_ACKS      64
+struct qhca_last_ack {
+    uint32_t len;
+    uint8_t data[124];          /* VLAN, IPv6, AETH, AtomicAckETH and more */
+};
+
 /* The transport's part of the adapter. */
 struct qhca_xport_dev {
     struct qhca_window *free_windows;   /* at most QHCA_WINDOWS_KEPT */
@@ -187,6 +194,9 @@ struct qhca_xport_dev {
     uint32_t loop_head, loop_tail;
     bool loop_full;             /* somebody found no slot */
     bool looping;               /* the packet being received is our own */
+    bool parting;               /* a busy wire keeps what is sent now */
+    uint32_t last_ack_head, last_ack_tail;
+    struct qhca_last_ack last_ack[QHCA_LAST_ACKS];
     struct qhca_gid *gids;      /* cfg.max_gid entries */
     int16_t gid_hash[QHCA_HASH_SLOTS];      /* index of the GID, -1: none */
     struct qhca_mcg_group **mcgs;   /* hash of groups; NULL: never used */
@@ -236,6 +246,10 @@ bool qhca_loopback_pending(struct qhca *e);
 uint64_t qhca_xport_deadline(struct qhca *e);
 /** Handle QPs whose deadline has passed, a bounded batch. */
 void qhca_xport_timer(struct qhca *e, uint64_t now);
+
+/* ---- last_acks.c ---- */
+/* The wire is ready: send the acknowledges of QPs that are gone. */
+void qhca_last_acks_send(struct qhca *e);
 
 /* ---- odp.c: page faults of on-demand paging ---- */
 #define QHCA_ODP_SEND   (1u << QHCA_FAULT_SEND)
