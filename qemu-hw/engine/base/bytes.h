@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Byte order: unaligned loads and stores of both kinds, without casts. */
+/* Byte order: unaligned loads and stores, both endiannesses, no casts. */
 #ifndef QHCA_BYTES_H
 #define QHCA_BYTES_H
 

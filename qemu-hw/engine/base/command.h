@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Admin commands, as adapter/admin.c hands them to the file of the object.
+ * Admin commands, as adapter/admin.c passes them to their handlers.
  *
- * A command checks everything before it changes anything: one that fails has
- * no effect.
+ * A command checks everything before it changes anything: a command that fails
+ * has no effect.
  */
 #ifndef QHCA_COMMAND_H
 #define QHCA_COMMAND_H
@@ -11,30 +11,30 @@
 #include "engine.h"
 
 /*
- * No status of the wire: the command has done its share and is not finished.
- * It is called again with the same input and c->again set, perhaps by another
- * adapter that has loaded this one's state.
+ * Internal status, never sent to software: the command used up its share and is
+ * unfinished.  It is called again with the same input and c->again set,
+ * possibly by another adapter that has loaded this one's state.
  */
 #define QHCA_ST_AGAIN       0xff
 
 struct qhca_cmd {
     bool again;
-    uint32_t obj;               /* of the command; may be set by it */
+    uint32_t obj;               /* of the command; a handler may set it */
     uint64_t mask, arg;
     const void *in;             /* a private copy of the input */
     uint32_t in_len;
-    void *out;                  /* zeroed, of the structure's size */
+    void *out;                  /* zeroed, as large as the structure */
     uint64_t result;
 };
 
-/* The field at @off of the input is out of range. */
+/* Fail: the input field at @off is out of range. */
 static inline uint8_t qhca_bad(struct qhca_cmd *c, size_t off)
 {
     c->result = off;
     return QHCA_ST_BAD_PARAM;
 }
 
-/* The field at @off of the input names no object. */
+/* Fail: the input field at @off names no existing object. */
 static inline uint8_t qhca_bad_obj(struct qhca_cmd *c, size_t off)
 {
     c->result = off;

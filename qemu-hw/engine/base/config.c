@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is fixed for the life of an adapter: limits and features. */
+/* What is fixed for the lifetime of an adapter: limits and features. */
 #include "base/base.h"
 
 #define DM_MIN              (1ULL << 12)

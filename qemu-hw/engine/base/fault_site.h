@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where something can be made to fail, and what a DMA access is for. */
+/* Fault injection sites, and the purposes of DMA accesses. */
 #ifndef QHCA_FAULT_SITE_H
 #define QHCA_FAULT_SITE_H
 
-/* Where a rule is asked. */
+/* Sites at which a fault rule is evaluated. */
 enum qhca_fault_at {
-    QHCA_FLT_AT_NOW,            /* at once, when it is added */
+    QHCA_FLT_AT_NOW,            /* immediately, when the rule is added */
     QHCA_FLT_AT_PACKET,         /* number: QPN; peer: QPN; RoCE packets only */
     QHCA_FLT_AT_RECV,           /* number: QPN */
-    QHCA_FLT_AT_DMA,            /* number: of the object; see enum qhca_dma */
+    QHCA_FLT_AT_DMA,            /* number: of the object; see qhca_dma */
     QHCA_FLT_AT_TABLE,          /* the same; index: of the page or segment */
     QHCA_FLT_AT_CQE,            /* number: CQN; peer: QPN */
     QHCA_FLT_AT_EVENT,          /* number: EQN; peer: object */
@@ -16,7 +16,7 @@ enum qhca_fault_at {
     QHCA_FLT_ATS
 };
 
-/* What a DMA access is for, or a buffer holds. */
+/* Purpose of a DMA access or of a buffer. */
 enum qhca_dma {
     QHCA_DMA_COMMAND,           /* admin queue; number: of the object */
     QHCA_DMA_TABLE,             /* buffer table; number: of its object */
@@ -25,7 +25,7 @@ enum qhca_dma {
     QHCA_DMA_EQE,               /* number: EQN */
     QHCA_DMA_RECORD,            /* doorbell record; number: QPN, SRQN or CQN */
     QHCA_DMA_DATA,              /* payload; number: QPN; tables: key */
-    QHCA_DMA_ETH,               /* all of an Ethernet queue; number: its own */
+    QHCA_DMA_ETH,               /* all DMA of an Ethernet queue; number: its */
     QHCA_DMAS
 };
 

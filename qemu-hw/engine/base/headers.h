@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The one parser of Ethernet, VLAN and IP headers. */
+/* Parser of Ethernet, VLAN and IP headers. */
 #ifndef QHCA_HEADERS_H
 #define QHCA_HEADERS_H
 
@@ -19,25 +19,25 @@
 #define QHCA_PROTO_TCP      6
 #define QHCA_PROTO_UDP      17
 
-#define QHCA_IP4_OFFSET     0x1fff  /* of frag: not the first fragment */
-#define QHCA_IP4_FRAGMENT   0x3fff  /* more fragments follow, or an offset */
+#define QHCA_IP4_OFFSET     0x1fff  /* of frag; not 0: not the first */
+#define QHCA_IP4_FRAGMENT   0x3fff  /* of frag; not 0: a fragment */
 
 struct qhca_headers {
-    bool tagged;                /* it has a VLAN tag: the first one counts */
+    bool tagged;                /* has a VLAN tag; only the first is parsed */
     uint16_t tci;               /* of that tag */
-    uint16_t ethertype;         /* behind it */
-    const uint8_t *l3;          /* what follows the ethertype */
-    size_t l3_len;              /* from there to the end of the frame */
+    uint16_t ethertype;         /* after the tag */
+    const uint8_t *l3;          /* first byte after the ethertype */
+    size_t l3_len;              /* from l3 to the end of the frame */
     uint8_t version;            /* 4 or 6; 0: no complete IP header */
-    /* only with a version: */
-    uint8_t proto;              /* IPv6: the next header, whatever it is */
+    /* valid only if version is not 0: */
+    uint8_t proto;              /* IPv6: next header, of any type */
     uint16_t frag;              /* IPv4 flags and fragment offset; IPv6: 0 */
-    size_t ip_len;              /* of the IP header, with IPv4's options */
-    bool whole;                 /* what the IP header announces is there */
-    size_t payload;             /* bytes behind the IP header, if whole */
+    size_t ip_len;              /* IP header; IPv4: including options */
+    bool whole;                 /* the frame holds the full IP length */
+    size_t payload;             /* bytes after the IP header, if whole */
 };
 
-/** Take a frame of @len >= 14 bytes apart; @h points into it. */
+/** Parse a frame of @len >= 14 bytes; @h gets pointers into @frame. */
 void qhca_headers_parse(const uint8_t *frame, size_t len,
                         struct qhca_headers *h);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where observers are attached: the only way from the adapter to them. */
+/* Hooks for observers: the only interface from the adapter to them. */
 #ifndef QHCA_HOOKS_H
 #define QHCA_HOOKS_H
 
@@ -15,19 +15,19 @@ struct qhca_table;
 struct qhca_trace;
 
 /*
- * Where the observers (observe/) look into the adapter's work, and change it on
- * demand.  The adapter calls a hook only while its flag in struct qhca is set,
- * which only an observer does: without observers there is nothing to call.
+ * Points at which observers (observe/) inspect the adapter's work or change it.
+ * The adapter calls a hook only while its flag in struct qhca is set, which
+ * only observers do: without them no hook is called.
  */
 struct qhca_hooks {
     /* ---- while debugging ---- */
-    /* An event of the trace.  Is it wanted outside, too? */
+    /* A trace event.  Returns true if ops.trace() should get it as well. */
     bool (*event)(struct qhca *e, const struct qhca_trace *t);
-    /* A stop that waited until what it is about is accounted for. */
+    /* Take the stop that was deferred until its cause was accounted for. */
     void (*stop_due)(struct qhca *e);
     /* qhca_set_tracing() */
     void (*tracing)(struct qhca *e, bool on);
-    /* ---- with a rule for the site, see qhca_faulty(): must this fail? ---- */
+    /* ---- with a rule for the site, see qhca_faulty(); true: must fail ---- */
     bool (*dma_fails)(struct qhca *e, uint8_t kind, uint32_t num,
                       uint64_t addr, size_t len, bool write);
     bool (*table_fails)(struct qhca *e, const struct qhca_table *t,
@@ -36,31 +36,31 @@ struct qhca_hooks {
     bool (*cqe_fails)(struct qhca *e, const struct qhca_cq *cq,
                       const struct qhca_cqe *cqe);
     bool (*event_fails)(struct qhca *e, uint32_t eqn, uint32_t obj);
-    /* The interrupt is lost, or sent later by the observer. */
+    /* True: the interrupt is lost, or the observer will send it later. */
     bool (*irq_fails)(struct qhca *e, uint32_t vector);
     /*
-     * Send a finished frame of @num as the rules have it.  It counts as sent
+     * Send a finished frame of QP @num as the rules demand.  It counts as sent
      * whatever happens to it.
      */
     void (*tx)(struct qhca *e, struct qhca_frame *f, uint32_t num,
                uint32_t ext, uint32_t payload, uint32_t len);
-    /* A packet came: drop, spoil, keep or deliver it. */
+    /* A packet was received: drop, corrupt, hold or deliver it. */
     void (*rx)(struct qhca *e, const struct qhca_rx *rx);
-    /* ---- while e->faults: there are rules, or there were ---- */
-    /* The link's state as the wire has it; false: a fault hides it. */
+    /* ---- while e->faults is set: there are, or were, rules ---- */
+    /* The wire's link state changed; false: a fault hides the change. */
     bool (*set_link)(struct qhca *e, bool up);
-    /* The adapter was reset: forget what was under way. */
+    /* The adapter was reset: discard held frames and interrupts. */
     void (*reset)(struct qhca *e);
-    /* At the end of an entry point: reset the adapter if that is due. */
+    /* At the end of an entry point: reset the adapter if a fault says so. */
     void (*finish)(struct qhca *e);
-    uint64_t (*deadline)(const struct qhca *e);     /* UINT64_MAX: none */
+    uint64_t (*deadline)(const struct qhca *e);     /* ns; UINT64_MAX: none */
     void (*timer)(struct qhca *e, uint64_t now);
-    /* Frames that are due go on, as far as the wire takes them. */
+    /* Send frames that are due, as far as the wire takes them. */
     void (*flush)(struct qhca *e);
-    /* ---- whenever there are hooks ---- */
-    /* Another state comes: what was stopped for is no more.  Breaks stay. */
+    /* ---- whenever hooks are set ---- */
+    /* A new state is loaded: end the current stop.  Breaks are kept. */
     void (*forget_stop)(struct qhca *e);
-    /* The adapter goes. */
+    /* The adapter is being destroyed. */
     void (*free)(struct qhca *e);
 };
 

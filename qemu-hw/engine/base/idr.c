@@ -29,7 +29,7 @@ void qhca_idr_free(struct qhca_idr *t)
 
 void qhca_idr_reset(struct qhca_idr *t, uint32_t max)
 {
-    /* Slots from fresh on were never written: leave their pages untouched. */
+    /* Slots from fresh on were never written: do not touch their pages. */
     memset(t->slot, 0, t->fresh * sizeof(*t->slot));
     t->max = max < t->size ? max : t->size;
     t->fresh = t->first;

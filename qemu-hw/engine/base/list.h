@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A doubly linked circular list, intrusive: no allocation to link. */
+/* An intrusive, doubly linked circular list; linking needs no allocation. */
 #ifndef QHCA_LIST_H
 #define QHCA_LIST_H
 
@@ -13,7 +13,7 @@ struct qhca_list {
 #define qhca_container(ptr, type, member) \
     ((type *)((char *)(ptr) - offsetof(type, member)))
 
-/** An empty head, or an element in no list. */
+/** Initialize an empty head, or an element that is in no list. */
 static inline void qhca_list_init(struct qhca_list *l)
 {
     l->next = l;
@@ -25,7 +25,7 @@ static inline bool qhca_list_empty(const struct qhca_list *l)
     return l->next == l;
 }
 
-/** Append @n at the end; @n must be in no list. */
+/** Append @n to the list @head; @n must not be in a list. */
 static inline void qhca_list_add_tail(struct qhca_list *head,
                                       struct qhca_list *n)
 {
@@ -35,7 +35,7 @@ static inline void qhca_list_add_tail(struct qhca_list *head,
     head->prev = n;
 }
 
-/** Take @n out of its list, if it is in one. */
+/** Remove @n from its list, if it is in one. */
 static inline void qhca_list_del(struct qhca_list *n)
 {
     n->next->prev = n->prev;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Saved state, its bytes: fields, sections, numbers of objects. */
+/* Saved state, the encoding: fields, sections, object numbers. */
 #include <stdlib.h>
 
 #include "base/base.h"
 #include "base/save.h"
 
-/* The types of fields: an integer's is its size. */
+/* Field types; an integer's type is its size. */
 #define TYPE_BOOL           'b'
 #define TYPE_BYTES          'B'
 #define TYPE_SECTION        'S'
@@ -44,7 +44,7 @@ static void io_put(struct qhca_io *io, const void *p, size_t len)
     io->len += len;
 }
 
-/* Zeroes when there is not so much left. */
+/* Yields zeros if fewer than @len bytes are left. */
 static void io_get(struct qhca_io *io, void *p, size_t len)
 {
     if (NEED(io, len <= io->len - io->pos, "the state ends too early")) {
@@ -55,7 +55,7 @@ static void io_get(struct qhca_io *io, void *p, size_t len)
     }
 }
 
-/* A byte that must be @is. */
+/* Write a type byte, or check that it is @is. */
 static void io_mark(struct qhca_io *io, uint8_t is)
 {
     uint8_t seen;
@@ -64,7 +64,7 @@ static void io_mark(struct qhca_io *io, uint8_t is)
         io_put(io, &is, 1);
     } else {
         io_get(io, &seen, 1);
-        NEED(io, seen == is, "a field is not of the type it should be");
+        NEED(io, seen == is, "a field has the wrong type");
     }
 }
 
@@ -141,7 +141,7 @@ void qhca_io_bytes(struct qhca_io *io, void *p, size_t len)
     if (io->saving) {
         io_put(io, p, len);
     } else {
-        NEED(io, n == len, "a block of bytes has another size");
+        NEED(io, n == len, "a byte block has the wrong size");
         io_get(io, p, len);
     }
 }
@@ -193,7 +193,7 @@ void qhca_io_table(struct qhca_io *io, struct qhca_idr *t)
     IO(io, count);
     if (!NEED(io, max <= t->size && t->first <= max && fresh >= t->first &&
               fresh <= max && count <= fresh - t->first,
-              "the numbers of objects do not fit the table")) {
+              "the object numbers do not fit the table")) {
         return;
     }
     if (!io->saving) {
@@ -214,7 +214,7 @@ void qhca_io_table(struct qhca_io *io, struct qhca_idr *t)
         }
         if (NEED(io, n >= t->first && n < t->fresh &&
                  !(seen[n / 8] & 1 << n % 8),
-                 "a free number is out of range or there twice")) {
+                 "a free number is out of range or duplicate")) {
             seen[n / 8] |= (uint8_t)(1 << n % 8);
             t->fifo[at] = n;
         }
@@ -244,9 +244,9 @@ void qhca_io_table_end(struct qhca_io *io, const struct qhca_idr *t)
     for (n = 0; n < t->first; n++) {
         low += t->slot[n] != NULL;
     }
-    NEED(io, t->used - low + t->count == given, "a number is lost");
+    NEED(io, t->used - low + t->count == given, "an object number is missing");
     for (n = 0; n < t->count && !io->failed; n++) {
-        NEED(io, !t->slot[t->fifo[n]], "an object has a free number");
+        NEED(io, !t->slot[t->fifo[n]], "an object's number is marked free");
     }
 }
 
@@ -268,7 +268,7 @@ void qhca_io_each(struct qhca_io *io, struct qhca_idr *t,
         }
         return;
     }
-    NEED(io, n <= t->max, "more objects than there can be");
+    NEED(io, n <= t->max, "too many objects");
     for (i = 0; i < n && !io->failed; i++) {
         fn(io, NULL);
     }

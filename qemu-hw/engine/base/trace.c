@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Trace events: names, and the way out. */
+/* Trace events: names and emission. */
 #include "base/base.h"
 
 static const char *const names[QHCA_TR_KINDS] = {

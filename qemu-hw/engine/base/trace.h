@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Trace events of the engine: what a developer can see of a doorbell's way.
- * Each event names its object, so that one can be joined to the next.
+ * Trace events of the engine: they let a developer follow a doorbell through
+ * the device.  Each event names its object, so that events can be correlated.
  */
 #ifndef QHCA_TRACE_H
 #define QHCA_TRACE_H
@@ -27,12 +27,12 @@ enum qhca_trace_kind {
     QHCA_TR_WALK,
     /*
      * num = qpn, index, addr = DMA address, a = opcode, b = wr_id, psn = of its
-     * first packet, len = bytes of the message if known when it is fetched
+     * first packet, len = message bytes if known at fetch time
      */
     QHCA_TR_WQE,
     /*
-     * num = qpn, index (in an SRQ the WQE's number), addr, b = wr_id; of an
-     * entry of a matching list index = handle, addr = 0
+     * num = qpn, index (SRQ: number of the WQE), addr, b = wr_id; for an entry
+     * of a matching list index = handle, addr = 0
      */
     QHCA_TR_RECV_WQE,
     /*
@@ -49,14 +49,14 @@ enum qhca_trace_kind {
      * a = length, b = 1 write 0 read
      */
     QHCA_TR_DATA,
-    /* num = qpn, psn = first sent again, a = QHCA_SYN_* why */
+    /* num = qpn, psn = first one resent, a = QHCA_SYN_*, the reason */
     QHCA_TR_RETRANSMIT,
     /* num = qpn, a = deadline, b = 0 ack 1 rnr */
     QHCA_TR_TIMER,
     /*
      * num = cqn, peer = qpn, index = producer index, a = status, b = wr_id,
-     * syndrome, op = QHCA_CQE_OP_*, wqe = counter of the WQE (in an SRQ its
-     * number), len = bytes received or read
+     * syndrome, op = QHCA_CQE_OP_*, wqe = WQE counter (SRQ: its number), len =
+     * bytes received or read
      */
     QHCA_TR_CQE,
     /* num = eqn, peer = obj, a = type, index = producer index */
@@ -66,7 +66,7 @@ enum qhca_trace_kind {
      * MR, a = bytes wanted, b = 1 write 0 read
      */
     QHCA_TR_PAGE_FAULT,
-    /* the same when the side goes on; b = 1: software could not help */
+    /* the same when the side resumes; b = 1: software could not help */
     QHCA_TR_RESUME,
     /* num = vector */
     QHCA_TR_MSIX,
@@ -75,9 +75,9 @@ enum qhca_trace_kind {
     /* num = queue, index, b = frame bytes */
     QHCA_TR_ETH_RX,
     /*
-     * A fault on demand hit (fault.h): num = object, index = id of the rule,
-     * a = enum qhca_fault_action, b = hits of the rule; packets: peer, psn,
-     * addr = BTH opcode; DMA: addr
+     * A fault was injected (fault.h): num = object, index = id of the rule, a =
+     * enum qhca_fault_action, b = hits of the rule; packets: peer, psn, addr =
+     * BTH opcode; DMA: addr
      */
     QHCA_TR_FAULT,
     QHCA_TR_KINDS
@@ -97,11 +97,11 @@ struct qhca_trace {
     uint32_t len;
     uint8_t syndrome;
     uint8_t op;
-    bool again;                 /* a WQE whose fetch was a stop already */
+    bool again;                 /* WQE whose fetch already caused a stop */
     const char *text;           /* static, or NULL */
 };
 
-/** Name of a kind, "doorbell" and the like; static. */
+/** Name of a kind, e.g. "doorbell"; static. */
 const char *qhca_trace_name(enum qhca_trace_kind kind);
 
 #endif /* QHCA_TRACE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The way out to the surroundings: frames, and a turn of the run loop. */
+/* The interface to the environment: sending frames, requesting a run. */
 #include "base/base.h"
 
 void qhca_kick(struct qhca *e)
@@ -13,7 +13,7 @@ void qhca_kick(struct qhca *e)
 bool qhca_tx(struct qhca *e, const void *frame, size_t len)
 {
     if (!e->link) {
-        return true;            /* it falls out of the socket */
+        return true;            /* link down: the frame is lost */
     }
     if (e->tx_blocked) {
         return false;

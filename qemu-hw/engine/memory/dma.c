@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Guest and device memory, with accounting of what could not be accessed. */
+/* DMA to guest memory and access to device memory; failures are counted. */
 #include "memory/memory.h"
 
-#define COST_SHIFT  10      /* so many bytes cost as much as one access */
+#define COST_SHIFT  10      /* log2 of the bytes that cost one access */
 
-/* Count an access.  Does a fault on demand hit it? */
+/* Account for an access; returns true if an injected fault hits it. */
 static bool dma_hit(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                     size_t len, bool write)
 {

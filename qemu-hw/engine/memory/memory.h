@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest memory: DMA, the one walker of buffer tables, memory regions and
- * windows, protection domains.
+ * Guest memory: DMA, the walker of buffer tables, memory regions and windows,
+ * protection domains.
  */
 #ifndef QHCA_MEMORY_H
 #define QHCA_MEMORY_H
 
 #include "base/base.h"
 
-#define QHCA_BUF_BLOCK      8   /* table entries read at once: 64 bytes */
+#define QHCA_BUF_BLOCK      8   /* table entries per read: 64 bytes */
 
 /*
- * A buffer as its table describes it (struct qhca_buf), and what is remembered
- * of the way to where it was used last.
+ * A buffer as described by its table (struct qhca_buf), and what the walker
+ * caches of it.
  */
 struct qhca_table {
-    uint64_t addr, len;         /* of the descriptor, in CPU order */
+    uint64_t addr, len;         /* from the descriptor, in CPU order */
     uint32_t first, entries;
     uint8_t form, hops, page_shift, table_shift;
     bool queue;                 /* entries may not straddle segments */
-    uint8_t kind;               /* QHCA_DMA_*: what is in it */
+    uint8_t kind;               /* QHCA_DMA_*: its content */
     bool odp;                   /* entries may be missing: page fault */
-    /* last leaf found: the page of page number leaf_page */
+    /* leaf found last: page number leaf_page */
     bool leaf_valid;
-    bool leaf_write;            /* ODP: it may be written */
-    uint64_t leaf;              /* DMA address of byte 0 of the page */
+    bool leaf_write;            /* ODP: the page is writable */
+    uint64_t leaf;              /* DMA address of the page */
     uint64_t leaf_page;         /* LIST: number of the segment */
-    uint64_t leaf_off, leaf_len;/* LIST: where the segment starts, its size */
-    /* the last table of the last level that was reached (hops 2 and 3) */
+    uint64_t leaf_off, leaf_len;/* LIST: start, size of the segment */
+    /* last-level table used last (2 or 3 hops) */
     bool sub_valid;
-    uint64_t sub, sub_addr;     /* its number, its DMA address */
-    /* the block of last-level entries read last */
+    uint64_t sub, sub_addr;     /* its number and DMA address */
+    /* block of last-level entries read last */
     bool block_valid;
-    uint64_t block, block_addr; /* its number, its DMA address */
+    uint64_t block, block_addr; /* its number and DMA address */
     uint64_t entry[QHCA_BUF_BLOCK];     /* as in memory, little-endian */
 };
 
@@ -44,97 +44,97 @@ struct qhca_mr {
     uint8_t flags, state;
     uint64_t iova, len;
     uint32_t max_entries;
-    uint32_t windows;           /* bound to it */
+    uint32_t windows;           /* number of windows bound to it */
     struct qhca_table buf;
 };
 
 #define QHCA_MR_F_MW (QHCA_MR_F_MW1 | QHCA_MR_F_MW2)
 
 struct qhca_mw {                /* memory window: mr.flags has QHCA_MR_F_MW* */
-    struct qhca_mr mr;          /* its key and rights; VALID: bound */
+    struct qhca_mr mr;          /* key and rights; VALID while bound */
     struct qhca_mr *bound;      /* NULL: not bound */
-    uint64_t off;               /* of byte 0 in that region */
-    uint32_t qpn;               /* type 2: who bound it; else 0 */
-    struct qhca_list link;      /* in that QP's list of windows */
+    uint64_t off;               /* offset of byte 0 in the bound region */
+    uint32_t qpn;               /* type 2: QP that bound it; else 0 */
+    struct qhca_list link;      /* in the QP's list of windows */
 };
 
-/* The access that met the last page fault (odp.c). */
+/* The access that caused the last page fault (odp.c). */
 struct qhca_page_fault {
-    uint64_t addr;              /* first byte not reached, as the MR names it */
-    uint64_t len;               /* bytes from there that are wanted */
-    uint64_t max;               /* bytes from there to the MR's end */
+    uint64_t addr;              /* first missing byte, as an MR address */
+    uint64_t len;               /* bytes wanted from there on */
+    uint64_t max;               /* bytes from there to the end of the MR */
     uint32_t key;               /* of the MR */
     bool write;
 };
 
-/* This floor's part of the adapter. */
+/* The adapter's memory state. */
 struct qhca_memory {
     struct qhca_idr uars, pds, mrs;
-    uint32_t *pd_refs;          /* objects that name the PD */
+    uint32_t *pd_refs;          /* per PD: number of users */
     uint32_t *uar_refs;
     struct qhca_page_fault fault;
-    uint32_t fault_token;       /* of the last page fault that was told */
+    uint32_t fault_token;       /* of the last page fault reported */
 };
 
 /* ---- table_walk.c ---- */
 /*
- * Check descriptor @d for a buffer of @need bytes (0: any length) and unpack
- * it.  @queue: first must be 0, no entry may straddle a page or segment.
- * Returns QHCA_ST_OK or QHCA_ST_BAD_TABLE.
+ * Validate descriptor @d for a buffer of @need bytes (0: any length) and unpack
+ * it into @m.  @queue: first must be 0, and no entry may straddle a page or
+ * segment.  Returns QHCA_ST_OK or QHCA_ST_BAD_TABLE.
  */
 uint8_t qhca_table_init(struct qhca_table *m, const struct qhca_buf *d,
                         uint64_t need, bool queue);
 /*
  * Find the DMA address of byte @off of the buffer; *@run gets the number of
- * contiguous bytes from there (never past the buffer's end).
- * @num: object number for the trace.  Returns QHCA_SYN_NONE or
- * QHCA_SYN_TABLE_*.  Caller has checked off < len.
+ * contiguous bytes from there (never past the buffer's end).  @num is the
+ * object number for the trace.  The caller has checked that @off < len.
+ * Returns QHCA_SYN_NONE or QHCA_SYN_TABLE_*.
  */
 uint8_t qhca_table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
                         uint32_t num, uint64_t *addr, uint64_t *run);
 /*
- * The same for a table with odp set: QHCA_SYN_PAGE_FAULT if there is no page,
- * or (@write) none that may be written.
+ * The same for a table with odp set.  Returns QHCA_SYN_PAGE_FAULT if the page
+ * is missing or, with @write, is read-only.
  */
 uint8_t qhca_table_walk_odp(struct qhca *e, struct qhca_table *m,
                             uint64_t off, bool write, uint32_t num,
                             uint64_t *addr, uint64_t *run);
-/* The descriptor again, for queries. */
+/* Reconstruct the descriptor, for queries. */
 void qhca_table_describe(const struct qhca_table *m, struct qhca_buf *d);
-/* The buffer is used from its start again: forget what was cached. */
+/* Drop all cached state: the buffer is used from its start again. */
 void qhca_table_forget(struct qhca_table *m);
 
-/* ---- DMA with accounting (dma.c) ---- */
+/* ---- DMA; failures are counted (dma.c) ---- */
 /*
- * @kind: QHCA_DMA_*, what for; @num: of the object it is done for.  They matter
- * to faults on demand only.
+ * Return false on failure.  @kind: QHCA_DMA_*, purpose of the access; @num:
+ * object it is done for.  Both matter to fault injection only.
  */
 bool qhca_dma_read(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                    void *buf, size_t len);
 bool qhca_dma_write(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                     const void *buf, size_t len);
-/* Device memory, with the same accounting. */
+/* The same for device memory; @off is a byte offset. */
 bool qhca_dm_read(struct qhca *e, uint64_t off, void *buf, size_t len);
 bool qhca_dm_write(struct qhca *e, uint64_t off, const void *buf,
                    size_t len);
-/* ops->dma_store64 with accounting. */
+/* Store 8 bytes atomically (ops->dma_store64). */
 bool qhca_dma_store64(struct qhca *e, uint8_t kind, uint32_t num,
                       uint64_t addr, uint64_t val);
-/* Read a doorbell record's index. */
+/* Read the index of the doorbell record at @addr; false: DMA failed. */
 bool qhca_dbrec_read(struct qhca *e, uint8_t kind, uint32_t num,
                      uint64_t addr, uint32_t *index);
 
-/* ---- mr.c: every access to memory by key ---- */
+/* ---- mr.c: all memory access by key ---- */
 /*
- * An access through an ODP MR can end with QHCA_SYN_PAGE_FAULT; e->mem->fault
+ * An access through an ODP MR may return QHCA_SYN_PAGE_FAULT; e->mem->fault
  * then says where.  What was copied before stays copied.  See qhca_odp_stall().
  */
 /*
  * Check that @len bytes at @addr may be accessed with @key.  @access: the
- * QHCA_ACCESS_* needed, 0 for a local read; windows are for remote access
- * only.  @pd: of the QP or SRQ; @qpn: of the QP, for type 2 windows.
- * @privileged allows QHCA_LKEY_RESERVED.  len 0 checks nothing and is
- * allowed with any key (IBA 9.7.4.1.3 / 10.6.3).  Returns QHCA_SYN_*.
+ * QHCA_ACCESS_* needed, 0 for a local read; windows allow remote access only.
+ * @pd: of the QP or SRQ; @qpn: of the QP, for type 2 windows.  @privileged
+ * allows QHCA_LKEY_RESERVED.  With @len 0 nothing is checked and any key is
+ * allowed (IBA 9.7.4.1.3 / 10.6.3).  Returns QHCA_SYN_*.
  */
 uint8_t qhca_mr_check(struct qhca *e, uint32_t pd, bool privileged,
                       uint32_t key, uint64_t addr, uint64_t len,
@@ -147,73 +147,78 @@ uint8_t qhca_mr_write(struct qhca *e, uint32_t pd, bool privileged,
                       uint32_t key, uint64_t addr, const void *buf,
                       size_t len, uint32_t access, uint32_t qpn);
 /*
- * What an atomic does to 8 bytes.  swap_op: where they equal cmp_add in the
- * bits of mask, the bits of swap_mask become those of swap.  Else cmp_add is
- * added; set bits of mask are the highest ones of their fields, which no
- * carry leaves.
+ * An atomic operation on 8 bytes. swap_op: if they equal cmp_add in the bits of
+ * mask, replace the bits of swap_mask by those of swap.  Otherwise add cmp_add;
+ * each bit set in mask is the top bit of a field, out of which no carry
+ * propagates.
  */
 struct qhca_atomic {
     bool swap_op;
     uint64_t cmp_add, swap, mask, swap_mask;
 };
 
-/* Check for REMOTE_ATOMIC and 8-byte alignment, then act on 8 bytes. */
+/*
+ * Check for REMOTE_ATOMIC and 8-byte alignment, then execute @op; *@old gets
+ * the previous value.  Returns QHCA_SYN_*.
+ */
 uint8_t qhca_mr_atomic(struct qhca *e, uint32_t pd, uint32_t key,
                        uint64_t addr, const struct qhca_atomic *op,
                        uint64_t *old, uint32_t qpn);
 /*
- * Check for REMOTE_WRITE and 8-byte alignment, then store 8 bytes, @buf, in
- * one piece.
+ * Check for REMOTE_WRITE and 8-byte alignment, then store the 8 bytes of @buf
+ * atomically.  Returns QHCA_SYN_*.
  */
 uint8_t qhca_mr_store64(struct qhca *e, uint32_t pd, uint32_t key,
                         uint64_t addr, const uint8_t buf[8], uint32_t qpn);
 /*
- * Check for @access, QHCA_ACCESS_FLUSH_*, to @len bytes at @addr, or to the
- * @whole region; then all that was written before is visible.  A key is
- * needed even if len is 0.
+ * Check that @len bytes at @addr, or the @whole region, allow @access
+ * (QHCA_ACCESS_FLUSH_*), then make all earlier writes visible.  The key must be
+ * valid even if @len is 0.  Returns QHCA_SYN_*.
  */
 uint8_t qhca_mr_flush(struct qhca *e, uint32_t pd, uint32_t key,
                       uint64_t addr, uint32_t len, bool whole,
                       uint32_t access, uint32_t qpn);
 /*
- * LOCAL_INV of QP @qpn, or remote invalidate by its peer: only FAST_REG MRs of
- * @pd without windows, and type 2 windows that this QP has bound.
+ * LOCAL_INV of QP @qpn, or remote invalidate by its peer.  Allowed for FAST_REG
+ * MRs of @pd without windows, and for type 2 windows that this QP has bound.
+ * Returns QHCA_SYN_*.
  */
 uint8_t qhca_mr_invalidate(struct qhca *e, uint32_t pd, uint32_t key,
                            uint32_t qpn);
 /*
- * QHCA_DB_MR_SYNC for the MR with key index @index: nothing of its table is
- * remembered.  Nothing is under way either: the engine is not in a copy.
+ * QHCA_DB_MR_SYNC for the MR with key index @index: drop what is cached of its
+ * table.  Never called during a copy, so nothing is in flight.
  */
 void qhca_mr_sync(struct qhca *e, uint32_t index);
-/* REG_MR with the fields of the WQE; QHCA_SYN_*. */
+/* REG_MR with the fields of @wqe; returns QHCA_SYN_*. */
 uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
                          const struct qhca_sq_wqe *wqe);
 
-/* The region or window with this key, all of it; NULL: none. */
+/* The region or window whose full key is @key, or NULL. */
 struct qhca_mr *qhca_mr_get(struct qhca *e, uint32_t key);
-/* The same for commands, to which some keys' low bytes do not matter. */
+/* The same for commands, which ignore the low byte of some keys. */
 struct qhca_mr *qhca_mr_get_cmd(struct qhca *e, uint32_t key);
-/* Is @mr, no window, one that commands and work requests could make? */
+/* Could commands and work requests have produced region @mr (no window)? */
 bool qhca_mr_valid(const struct qhca *e, const struct qhca_mr *mr);
-/* May a region have these QHCA_ACCESS_* together? */
+/* Is this combination of QHCA_ACCESS_* allowed for a region? */
 bool qhca_mr_access_ok(uint32_t access);
 
 /* ---- mw.c: memory windows ---- */
+/* The window that contains @mr, or NULL if @mr is a region. */
 static inline struct qhca_mw *qhca_mr_mw(struct qhca_mr *mr)
 {
     return mr->flags & QHCA_MR_F_MW ? (struct qhca_mw *)mr : NULL;
 }
 /*
- * BIND_MW with the fields of the WQE, by QP @qpn of @pd, whose list of type 2
- * windows is @windows; QHCA_SYN_*.
+ * BIND_MW with the fields of @wqe, by QP @qpn of @pd, whose list of type 2
+ * windows is @windows.  Returns QHCA_SYN_*.
  */
 uint8_t qhca_mw_bind(struct qhca *e, uint32_t pd, uint32_t qpn,
                      struct qhca_list *windows,
                      const struct qhca_sq_wqe *wqe);
-/* It gives no more access. */
+/* Unbind @mw: it no longer grants access. */
 void qhca_mw_unbind(struct qhca_mw *mw);
-/* A QP vanishes: so does what its type 2 windows allow. */
+/* Unbind the type 2 windows of a QP that is being destroyed. */
 void qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows);
 
 /* ---- pd.c: protection domains and user access regions ---- */
@@ -222,17 +227,18 @@ qhca_cmd_fn qhca_cmd_alloc_pd, qhca_cmd_free_pd;
 /* mr.c, mw.c */
 qhca_cmd_fn qhca_cmd_create_mr, qhca_cmd_destroy_mr, qhca_cmd_query_mr;
 qhca_cmd_fn qhca_cmd_modify_mr, qhca_cmd_create_mw;
+/* Destroy all windows and regions, without asking for references. */
 void qhca_mrs_free(struct qhca *e);
 
 /* ---- save_mr.c ---- */
 /*
- * A buffer's descriptor; nothing of what is cached.  @need, @queue: see
- * qhca_table_init().
+ * Save or load the descriptor of a buffer, not what is cached.  @need, @queue:
+ * see qhca_table_init().
  */
 void qhca_io_buf(struct qhca_io *io, struct qhca_table *m, uint64_t need,
                  bool queue);
-void qhca_io_mrs(struct qhca_io *io);   /* without windows */
-/* What regions and windows have in common. */
+void qhca_io_mrs(struct qhca_io *io);   /* regions only */
+/* Save or load the part common to regions and windows. */
 void qhca_io_key(struct qhca_io *io, struct qhca_mr *m);
 
 #endif /* QHCA_MEMORY_H */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory regions: every access by key passes here (IBA 10.6.3).  A key is the
- * index of the region in 31:8 and a byte the software chose in 7:0; it must
- * match as a whole.
+ * Memory regions: all access by key is checked here (IBA 10.6.3).  A key is the
+ * index of the region in bits 31:8 and a byte chosen by software in 7:0; all 32
+ * bits must match.
  */
 #include <stdlib.h>
 
 #include "memory/memory.h"
 
-/* A guest CPU that writes without end could fail the swap for ever. */
+/* Bounds the loop: a guest CPU that keeps writing could fail it forever. */
 #define ATOMIC_TRIES        1000
 
-/* What an MR can be, one at most; 0: memory of the guest in a table. */
+/* Kinds of MR, at most one of them; 0: guest memory described by a table. */
 #define MR_KINDS (QHCA_MR_F_PHYS | QHCA_MR_F_FAST_REG | QHCA_MR_F_DM | \
                   QHCA_MR_F_ODP)
 
-/* What the peer may write, we may write: a rule of the verbs. */
+/* The verbs require local write wherever the peer may write. */
 bool qhca_mr_access_ok(uint32_t access)
 {
     return !(access & ~QHCA_ACCESS_MASK) &&
@@ -33,9 +33,9 @@ struct qhca_mr *qhca_mr_get(struct qhca *e, uint32_t key)
 }
 
 /*
- * The region a command names.  The key byte of a FAST_REG region or a window
- * changes with each REG_MR or BIND_MW, which software may have posted in vain:
- * it does not count.
+ * The region a command names.  The key byte of a FAST_REG region or a window is
+ * ignored: it changes with each REG_MR or BIND_MW, and software cannot know
+ * whether one that it posted was executed.
  */
 struct qhca_mr *qhca_mr_get_cmd(struct qhca *e, uint32_t key)
 {
@@ -47,15 +47,15 @@ struct qhca_mr *qhca_mr_get_cmd(struct qhca *e, uint32_t key)
            mr : NULL;
 }
 
-/* What an access needs that has a right to use windows. */
+/* An access may use a window only if it needs one of these rights. */
 #define REMOTE_ACCESS   (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
                          QHCA_ACCESS_REMOTE_ATOMIC | \
                          QHCA_ACCESS_FLUSH_GLOBAL | \
                          QHCA_ACCESS_FLUSH_PERSISTENT)
 
 /*
- * The checks of qhca_mr_check().  *@mrp gets the region and *@off where in it;
- * NULL and a DMA address if it has no table.
+ * The checks of qhca_mr_check().  *@mrp gets the region and *@off the offset in
+ * it; NULL and a DMA address if the region has no table.
  */
 static uint8_t mr_find(struct qhca *e, uint32_t pd, bool privileged,
                        uint32_t key, uint64_t addr, uint64_t len,
@@ -82,7 +82,7 @@ static uint8_t mr_find(struct qhca *e, uint32_t pd, bool privileged,
     }
     mw = qhca_mr_mw(mr);
     if (mw && !(access & REMOTE_ACCESS)) {
-        return QHCA_SYN_KEY_INVALID;    /* it has no L_Key */
+        return QHCA_SYN_KEY_INVALID;    /* a window has no L_Key */
     }
     if (mw && mw->qpn && mw->qpn != qpn) {
         return QHCA_SYN_MW_QP;
@@ -115,7 +115,7 @@ uint8_t qhca_mr_check(struct qhca *e, uint32_t pd, bool privileged,
     return mr_find(e, pd, privileged, key, addr, len, access, qpn, &mr, &off);
 }
 
-/* Are the addresses of its table offsets in device memory? */
+/* Are the addresses in its table offsets in device memory? */
 static bool mr_is_dm(const struct qhca_mr *mr)
 {
     return mr && (mr->flags & QHCA_MR_F_DM);
@@ -131,7 +131,7 @@ static void trace_data(struct qhca *e, uint32_t qpn, uint64_t addr,
     qhca_trace_emit(e, &t);
 }
 
-/* One contiguous piece. */
+/* Copy one contiguous piece. */
 static uint8_t copy_run(struct qhca *e, bool dm, uint64_t addr,
                         uint8_t *buf, size_t len, bool write, uint32_t qpn)
 {
@@ -152,8 +152,8 @@ static uint8_t copy_run(struct qhca *e, bool dm, uint64_t addr,
 }
 
 /*
- * Find the byte @off of the region; @want bytes from there are to be copied.
- * A page that is missing is noted in e->mem->fault.
+ * Find byte @off of the region; @want bytes from there on are to be copied.
+ * Records a missing page in e->mem->fault.
  */
 static uint8_t mr_walk(struct qhca *e, struct qhca_mr *mr, uint64_t off,
                        uint64_t want, bool write, uint64_t *at,
@@ -175,7 +175,7 @@ static uint8_t mr_walk(struct qhca *e, struct qhca_mr *mr, uint64_t off,
     return syn;
 }
 
-/* The caller has checked; the loop makes progress by at least a byte. */
+/* The caller has checked the range; each iteration copies at least one byte. */
 static uint8_t mr_copy(struct qhca *e, struct qhca_mr *mr, uint64_t off,
                        uint8_t *buf, size_t len, bool write, uint32_t qpn)
 {
@@ -230,11 +230,11 @@ uint8_t qhca_mr_write(struct qhca *e, uint32_t pd, bool privileged,
         return QHCA_SYN_NONE;
     }
     syn = mr_find(e, pd, privileged, key, addr, len, access, qpn, &mr, &off);
-    /* mr_copy() does not change what it writes from. */
+    /* With write set, mr_copy() only reads from buf. */
     return syn ? syn : mr_copy(e, mr, off, (void *)buf, len, true, qpn);
 }
 
-/* What becomes of @old; false: it stays as it is. */
+/* Compute the new value; false: the compare failed, no change. */
 static bool atomic_next(const struct qhca_atomic *op, uint64_t old,
                         uint64_t *next)
 {
@@ -244,13 +244,13 @@ static bool atomic_next(const struct qhca_atomic *op, uint64_t old,
         *next = (old & ~op->swap_mask) | (op->swap & op->swap_mask);
         return !((old ^ op->cmp_add) & op->mask);
     }
-    /* Without the highest bits of the fields no carry leaves one. */
+    /* Adding without the top bits keeps carries inside their fields. */
     *next = (old & ~tops) + (op->cmp_add & ~tops);
     *next ^= (old ^ op->cmp_add) & tops;
     return true;
 }
 
-/* @op on the 8 bytes at DMA address, or offset in device memory, @addr. */
+/* Execute @op on the 8 bytes at @addr (DMA, or device memory if @dm). */
 static bool atomic_at(struct qhca *e, bool dm, uint64_t addr,
                       const struct qhca_atomic *op, uint64_t *old)
 {
@@ -271,7 +271,7 @@ static bool atomic_at(struct qhca *e, bool dm, uint64_t addr,
     expect = qhca_le64(expect);
     for (i = 0; i < ATOMIC_TRIES; i++) {
         *old = expect;
-        /* one that changes nothing must have seen the bytes in one piece */
+        /* even with no change, the 8 bytes must be read atomically */
         if (!atomic_next(op, expect, &next)) {
             next = expect;
         }
@@ -288,8 +288,8 @@ static bool atomic_at(struct qhca *e, bool dm, uint64_t addr,
 
 /*
  * Check a remote access to the 8 bytes at @addr and find their DMA address or
- * (*@dm) offset in device memory.  A region may begin anywhere in its page, so
- * that may be misaligned.
+ * (*@dm) offset in device memory.  That may be misaligned even if @addr is not,
+ * since a region may begin anywhere in its page.
  */
 static uint8_t find_word(struct qhca *e, uint32_t pd, uint32_t key,
                          uint64_t addr, uint32_t access, uint32_t qpn,
@@ -340,7 +340,7 @@ uint8_t qhca_mr_atomic(struct qhca *e, uint32_t pd, uint32_t key,
     return QHCA_SYN_NONE;
 }
 
-/* Device memory has no store in one piece but the swap. */
+/* Device memory has no atomic store, only compare-and-swap. */
 static bool dm_store64(struct qhca *e, uint64_t addr, uint64_t val)
 {
     uint64_t expect = 0, seen;
@@ -394,7 +394,7 @@ uint8_t qhca_mr_flush(struct qhca *e, uint32_t pd, uint32_t key,
     }
     syn = mr_find(e, pd, false, key, addr, len, access, qpn, &mr, &off);
     if (!syn) {
-        /* DMA goes to memory at once: order is all that is to be made. */
+        /* DMA is not buffered: only ordering remains to be ensured. */
         e->ops.dma_fence(e->opaque);
     }
     return syn;
@@ -426,7 +426,7 @@ uint8_t qhca_mr_invalidate(struct qhca *e, uint32_t pd, uint32_t key,
     if (mr->windows) {
         return QHCA_SYN_MW_BOUND;
     }
-    /* The peer may have been first: a free one stays free. */
+    /* If the peer invalidated it first, it just stays free. */
     mr->state = QHCA_MR_FREE;
     return QHCA_SYN_NONE;
 }
@@ -435,13 +435,13 @@ void qhca_mr_sync(struct qhca *e, uint32_t index)
 {
     struct qhca_mr *mr = qhca_idr_get(&e->mem->mrs, index);
 
-    /* It may have been destroyed while software was on its way here. */
+    /* It may have been destroyed before the doorbell was handled. */
     if (mr && (mr->flags & QHCA_MR_F_ODP)) {
         qhca_table_forget(&mr->buf);
     }
 }
 
-/* See struct qhca_wqe_remote for where REG_MR keeps its arguments. */
+/* See struct qhca_wqe_remote for the arguments of REG_MR. */
 uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
                          const struct qhca_sq_wqe *wqe)
 {
@@ -472,7 +472,7 @@ uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
     d.len = qhca_le64(len);
     d.page_shift = (arg >> 8) & 0xff;
     d.entries = qhca_le32(pages);
-    /* Byte 0 lies in its page where its address says. */
+    /* The offset of byte 0 in its page is that of its address. */
     d.first = d.page_shift <= QHCA_BUF_PAGE_SHIFT_MAX ?
               qhca_le32((uint32_t)(iova & ((1ULL << d.page_shift) - 1))) : 0;
     if (qhca_table_init(&map, &d, 0, false)) {
@@ -487,14 +487,14 @@ uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
     return QHCA_SYN_NONE;
 }
 
-/* Length and addresses of a region with a table. */
+/* Check length and addresses of a region with a table. */
 static uint8_t check_range(struct qhca_cmd *c, const struct qhca_mpt *in,
                            uint8_t flags)
 {
     uint64_t iova = qhca_le64(in->iova), len = qhca_le64(in->len);
 
     if (!len && !in->buf.len && (flags & QHCA_MR_F_DM)) {
-        return QHCA_ST_OK;      /* allows nothing: verbs know such regions */
+        return QHCA_ST_OK;      /* zero-length DM regions exist in verbs */
     }
     if (!len || len > QHCA_MAX_MR_SIZE || len != qhca_le64(in->buf.len)) {
         return qhca_bad(c, offsetof(struct qhca_mpt, len));
@@ -537,7 +537,7 @@ static uint8_t mr_check_create(struct qhca *e, struct qhca_cmd *c,
     return check_range(c, in, in->flags);
 }
 
-/* Device memory is one block, and the region must lie in it. */
+/* Device memory is one block, which must contain the region. */
 static bool dm_ok(const struct qhca *e, const struct qhca_table *m)
 {
     return m->form == QHCA_BUF_DIRECT && m->len <= e->cfg.dm_size &&
@@ -545,7 +545,7 @@ static bool dm_ok(const struct qhca *e, const struct qhca_table *m)
            m->first <= e->cfg.dm_size - m->len - m->addr;
 }
 
-/* The table of a region of @flags that is neither PHYS nor FAST_REG. */
+/* Set up the table of a region with @flags (neither PHYS nor FAST_REG). */
 static uint8_t init_table(const struct qhca *e, struct qhca_table *m,
                           const struct qhca_mpt *in, uint8_t flags)
 {
@@ -553,7 +553,7 @@ static uint8_t init_table(const struct qhca *e, struct qhca_table *m,
     uint8_t st;
 
     if (!len) {
-        return QHCA_ST_OK;              /* nothing, so nowhere */
+        return QHCA_ST_OK;              /* zero length: no table */
     }
     st = qhca_table_init(m, &in->buf, len, false);
     m->odp = flags & QHCA_MR_F_ODP;
@@ -640,7 +640,7 @@ uint8_t qhca_cmd_create_mr(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-/* Is @mask allowed for this region, and are the values it names? */
+/* Check @mask for this region and the values that it selects. */
 static uint8_t check_modify(struct qhca *e, struct qhca_cmd *c,
                             const struct qhca_mr *mr)
 {
@@ -773,7 +773,7 @@ static void mr_free_all(struct qhca *e, bool windows)
 
 void qhca_mrs_free(struct qhca *e)
 {
-    /* windows first: they know their region */
+    /* windows first: they point to their region */
     mr_free_all(e, true);
     mr_free_all(e, false);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory windows (IBA 10.6.7): keys by which a peer may use part of a region,
- * made and taken back by work requests.  Types 1 and 2B; an adapter has 2A or
- * 2B, and 2B is the stricter.
+ * Memory windows (IBA 10.6.7): keys that let a peer use part of a region, bound
+ * and invalidated by work requests.  Types 1 and 2B; an adapter has either 2A
+ * or 2B, and 2B is the stricter.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ void qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows)
     }
 }
 
-/* The window the new key @key is for, if a QP of @pd may bind it. */
+/* Find the window for the new key @key, if a QP of @pd may bind it. */
 static uint8_t find_window(struct qhca *e, uint32_t pd, uint32_t key,
                            struct qhca_mw **mwp)
 {
@@ -48,7 +48,7 @@ static uint8_t find_window(struct qhca *e, uint32_t pd, uint32_t key,
                                                           QHCA_SYN_NONE;
 }
 
-/* May a window of @pd with @flags lie on @len bytes at @addr of @mr? */
+/* May a window of @pd with @flags be bound to @len bytes at @addr of @mr? */
 static uint8_t check_region(uint32_t pd, const struct qhca_mr *mr,
                             uint64_t addr,
                             uint64_t len, uint32_t flags)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Protection domains and user access regions: numbers with a count of the
- * objects that name them.  The table slot points to the count.
+ * Protection domains and user access regions: just numbers with a reference
+ * count, to which the slot points.
  */
 #include "memory/memory.h"
 
@@ -37,7 +37,7 @@ uint8_t qhca_cmd_alloc_uar(struct qhca *e, struct qhca_cmd *c)
 
 uint8_t qhca_cmd_free_uar(struct qhca *e, struct qhca_cmd *c)
 {
-    /* UAR 0 is the kernel's: never given out, so never given back. */
+    /* UAR 0 belongs to the kernel: it is never allocated nor freed. */
     return c->obj ? number_free(&e->mem->uars, c) : QHCA_ST_BAD_OBJ;
 }
 

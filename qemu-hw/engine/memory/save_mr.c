@@ -14,7 +14,7 @@ void qhca_io_buf(struct qhca_io *io, struct qhca_table *m, uint64_t need,
 
     IO(io, kind);
     IO(io, is);
-    NEED(io, kind < QHCA_DMAS, "a buffer is of an unknown kind");
+    NEED(io, kind < QHCA_DMAS, "a buffer has an unknown kind");
     if (io->saving && is) {
         qhca_table_describe(m, &d);
     }

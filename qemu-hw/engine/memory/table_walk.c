@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Buffer tables: the one walker that finds the memory of every queue and of
- * every memory region (qhca-hw.h, "buffer tables").
+ * Buffer tables: the walker that locates the memory of every queue and every
+ * memory region (qhca-hw.h, "buffer tables").
  *
- * What it keeps from one walk to the next: the leaf in use, so that walking on
- * in the same page reads no table; the block of eight entries the leaf came
- * from; and the last table of the last level.  The contract allows that:
- * tables do not change while an object uses them, and those of on-demand
- * paging are forgotten when software says so.
+ * Cached between walks: the current leaf, so that continuing in the same page
+ * reads no table; the block of eight entries that the leaf came from; and the
+ * last-level table used last.  The contract allows this: tables do not change
+ * while an object uses them, and for on-demand paging software says when to
+ * drop what is cached.
  */
 #include "memory/memory.h"
 
 #define QHCA_BUF_LEN_MAX    (1ULL << 62)
-#define QHCA_LIST_CHUNK     32  /* segments read at once while searching */
+#define QHCA_LIST_CHUNK     32  /* segments per read while searching */
 
-/* True if the bytes addr .. addr + len - 1 exist; len > 0. */
+/* Does addr .. addr + len - 1 not wrap around? len > 0. */
 static bool range_ok(uint64_t addr, uint64_t len)
 {
     return addr + (len - 1) >= addr;
@@ -162,7 +162,7 @@ static bool entry_ok(uint64_t entry, bool table, unsigned shift)
            !(entry & QHCA_BTE_ADDR_MASK & low);
 }
 
-/* TREE: from the root to the last-level table that holds @page's entry. */
+/* TREE: walk from the root to the last-level table with @page's entry. */
 static uint8_t find_sub(struct qhca *e, struct qhca_table *m,
                         uint64_t page, uint32_t num)
 {
@@ -198,7 +198,7 @@ static uint8_t find_sub(struct qhca *e, struct qhca_table *m,
     return QHCA_SYN_NONE;
 }
 
-/* Read the block of last-level entries that holds @page's. */
+/* Read the block of last-level entries with @page's entry. */
 static uint8_t read_block(struct qhca *e, struct qhca_table *m,
                           uint64_t page, uint32_t num)
 {
@@ -229,7 +229,7 @@ static uint8_t read_block(struct qhca *e, struct qhca_table *m,
     return QHCA_SYN_NONE;
 }
 
-/* On-demand paging: is there a page, and one that may be written? */
+/* On-demand paging: is the page present and, for @write, writable? */
 static bool table_present(const struct qhca_table *m, uint64_t entry,
                           bool write)
 {
@@ -237,7 +237,7 @@ static bool table_present(const struct qhca_table *m, uint64_t entry,
                        (!write || (entry & QHCA_BTE_WRITE)));
 }
 
-/* Make the leaf that of @page. */
+/* Make @page's leaf the current one. */
 static uint8_t walk_table(struct qhca *e, struct qhca_table *m,
                           uint64_t page, bool write, uint32_t num)
 {
@@ -246,7 +246,7 @@ static uint8_t walk_table(struct qhca *e, struct qhca_table *m,
     uint8_t syn;
 
     m->leaf_valid = false;
-    /* What was read ahead may be out of date if it was not in use then. */
+    /* An entry read ahead may be stale if it was not in use at that time. */
     if (!m->block_valid || m->block != page / QHCA_BUF_BLOCK ||
         !entry_ok(qhca_le64(m->entry[slot]), false, m->page_shift) ||
         !table_present(m, qhca_le64(m->entry[slot]), write)) {
@@ -272,7 +272,7 @@ static uint8_t walk_table(struct qhca *e, struct qhca_table *m,
     return QHCA_SYN_NONE;
 }
 
-/* A least length: a packet must not take thousands of segments apart. */
+/* The minimum length keeps packets from spanning thousands of segments. */
 static bool seg_ok(const struct qhca_table *m, uint32_t i, uint64_t addr,
                    uint64_t len, uint64_t start)
 {
@@ -286,8 +286,8 @@ static bool seg_ok(const struct qhca_table *m, uint32_t i, uint64_t addr,
 }
 
 /*
- * LIST: add up lengths until the segment with byte @off is found, from the
- * segment found last if that lies before.
+ * LIST: add up lengths until the segment with byte @off is found, starting at
+ * the segment found last if that precedes @off.
  */
 static uint8_t walk_list(struct qhca *e, struct qhca_table *m, uint64_t off,
                          uint32_t num)
@@ -395,7 +395,7 @@ uint8_t qhca_table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
     uint64_t pos = off + m->first, size = 1ULL << m->page_shift;
     uint64_t left = m->len - off, in = pos & (size - 1);
 
-    /* What is mostly so, and nobody watches. */
+    /* Fast path: same page, no tracing. */
     if (m->leaf_valid && m->form >= QHCA_BUF_FLAT && !qhca_tracing(e) &&
         m->leaf_page == pos >> m->page_shift) {
         *addr = m->leaf + in;

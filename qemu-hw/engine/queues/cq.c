@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Completion queues: entries, arming, moderation. */
+/* Completion queues: adding CQEs, arming, moderation. */
 #include <stdlib.h>
 
 #include "queues/queues.h"
@@ -15,7 +15,7 @@ static void cq_fire(struct qhca *e, struct qhca_cq *cq)
     qhca_event(e, cq->eq, &cq->comp, QHCA_EV_CQ, 0);
 }
 
-/* A CQE came for which the CQ is armed: tell now, or moderate. */
+/* A CQE matched the arm condition: send the event now, or moderate it. */
 static void cq_hit(struct qhca *e, struct qhca_cq *cq)
 {
     cq->unreported++;
@@ -27,7 +27,7 @@ static void cq_hit(struct qhca *e, struct qhca_cq *cq)
     }
 }
 
-/* The CQ takes no more; attached QPs find out when they complete. */
+/* The CQ stops accepting CQEs; its QPs notice at their next completion. */
 static bool cq_fail(struct qhca *e, struct qhca_cq *cq, uint8_t syndrome)
 {
     cq->state = QHCA_CQ_ERR;
@@ -38,7 +38,7 @@ static bool cq_fail(struct qhca *e, struct qhca_cq *cq, uint8_t syndrome)
     return false;
 }
 
-/* Is there room for one more?  Looks at the record only if it seems not. */
+/* Check for a free slot; read the doorbell record only if there seems none. */
 static uint8_t cq_room(struct qhca *e, struct qhca_cq *cq,
                        const struct qhca_cqe *cqe)
 {
@@ -53,7 +53,7 @@ static uint8_t cq_room(struct qhca *e, struct qhca_cq *cq,
     if (!qhca_dbrec_read(e, QHCA_DMA_RECORD, cq->cqn, cq->dbrec, &cons)) {
         return QHCA_SYN_CQ_DMA;
     }
-    /* Nonsense in the record cannot make room that is not there. */
+    /* A bogus index in the record must not make a full CQ look less full. */
     if (cq->prod - cons >= depth) {
         return QHCA_SYN_CQ_OVERFLOW;
     }
@@ -61,7 +61,7 @@ static uint8_t cq_room(struct qhca *e, struct qhca_cq *cq,
     return QHCA_SYN_NONE;
 }
 
-/* Of the entry that was produced last. */
+/* Trace the CQE produced last. */
 static void trace_cqe(struct qhca *e, const struct qhca_cq *cq,
                       const struct qhca_cqe *cqe)
 {
@@ -128,13 +128,13 @@ void qhca_cq_arm(struct qhca *e, struct qhca_cq *cq, uint32_t cons,
             return;
         }
         /*
-         * An old index: two threads armed, and the slower one's doorbell
-         * came last.  One event too many is harmless, one too few is not.
+         * Stale index: two threads armed the CQ, and the slower one's doorbell
+         * arrived last.  A spurious event is harmless, a lost one is not.
          */
     } else if (waiting < cq->prod - cq->cons) {
         cq->cons = cons;
     }
-    /* Who asked for any completion keeps that right (IBA 11.4.2.2). */
+    /* An earlier arm for any completion stays in force (IBA 11.4.2.2). */
     if (!solicited) {
         cq->arm = QHCA_ARM_ANY;
     } else if (cq->arm == QHCA_ARM_NONE) {
@@ -143,8 +143,8 @@ void qhca_cq_arm(struct qhca *e, struct qhca_cq *cq, uint32_t cons,
     cq->unreported = 0;
     qhca_mod_del(e, cq);
     /*
-     * Has one come that software had not seen when it armed?  Of those that an
-     * event has told of it knows, even if it has not polled them yet.
+     * Did CQEs arrive that software had not seen when it armed?  CQEs reported
+     * by an event count as seen, even if not polled yet.
      */
     if (waiting > cq->since_event) {
         waiting = cq->since_event;
@@ -244,7 +244,7 @@ uint8_t qhca_cmd_modify_cq(struct qhca *e, struct qhca_cmd *c)
         cq->mod_count = qhca_le16(in->mod_count);
         cq->mod_usec = qhca_le16(in->mod_usec);
         if (cq->mod_pos != QHCA_MOD_NONE) {
-            /* Do not let an event wait by the old rule. */
+            /* A pending event must not wait by the old parameters. */
             cq_fire(e, cq);
         }
     }

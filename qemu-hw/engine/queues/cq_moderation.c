@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The deadlines of event moderation: a binary heap, so that many CQs that
- * moderate cost no search.  e->q->mod_heap has room for every CQ there can be.
+ * Deadlines of event moderation: a binary heap, so that no search is needed
+ * however many CQs moderate.  e->q->mod_heap has room for every possible CQ.
  */
 #include "queues/queues.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Resizing a CQ.  The CQEs that software has not taken are copied into the new
- * ring, up to 256 MiB of them, so the command works piece by piece: it gives
- * the CPU back when it has done enough, and goes on in a later qhca_run().
- * CQEs that come meanwhile go into the old ring, and are copied, too.
+ * Resizing a CQ.  The CQEs not yet polled, up to 256 MiB, are copied to the new
+ * ring, so the command works in pieces: it yields when its share is used up and
+ * continues in a later qhca_run().  CQEs added meanwhile go to the old ring and
+ * are copied as well.
  */
 #include "queues/queues.h"
 #include "base/save.h"
@@ -33,12 +33,12 @@ static uint8_t begin_resize(struct qhca *e, struct qhca_cmd *c,
     r->to.kind = QHCA_DMA_CQE;
     r->shift = in->shift;
     r->pos = r->cons;
-    /* Copying must not compete with the CQ for what its map remembers. */
+    /* Use a private copy of the table: the CQ's cached walk stays intact. */
     r->from = cq->buf;
     return QHCA_ST_OK;
 }
 
-/* May the CQ still become what is asked for? */
+/* Is the resize still possible? */
 static uint8_t cq_check_resize(struct qhca_cmd *c, const struct qhca_cq *cq,
                                const struct qhca_cq_resize *r)
 {
@@ -46,13 +46,13 @@ static uint8_t cq_check_resize(struct qhca_cmd *c, const struct qhca_cq *cq,
         return QHCA_ST_BAD_STATE;
     }
     if (cq->prod - r->cons > 1u << cq->shift) {
-        return QHCA_ST_BAD_STATE;       /* the record makes no sense */
+        return QHCA_ST_BAD_STATE;       /* the record is bogus */
     }
     return cq->prod - r->cons > 1u << r->shift ?
            qhca_bad(c, offsetof(struct qhca_cqc, shift)) : QHCA_ST_OK;
 }
 
-/* Copy the CQEs at r->pos, a page of them at most. */
+/* Copy CQEs starting at r->pos, at most a page of them. */
 static uint8_t copy_piece(struct qhca *e, struct qhca_cq *cq,
                           struct qhca_cq_resize *r)
 {
@@ -122,7 +122,7 @@ void qhca_io_cq_resize(struct qhca_io *io, const struct qhca_cq *cq)
                 sizeof(struct qhca_cqe) << r->shift, true);
     NEED(io, r->to.len, "it has no new buffer");
     NEED(io, r->pos - r->cons <= cq->prod - r->cons,
-         "more CQEs are copied than there are");
+         "more CQEs copied than present");
     if (!io->saving && !io->failed) {
         r->from = cq->buf;
         qhca_table_forget(&r->from);

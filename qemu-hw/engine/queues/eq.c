@@ -2,9 +2,9 @@
 /*
  * Event queues.
  *
- * An event that finds its EQ full waits at the object it concerns: one bit for
- * each kind, and the object in the EQ's list.  So nothing is lost, nothing is
- * allocated, and a guest that never reads its EQ costs nothing.
+ * An event that finds its EQ full stays pending at its object: one bit per
+ * event type, and the object is on a list of the EQ.  No event is lost, nothing
+ * is allocated, and a guest that never reads its EQ costs nothing.
  */
 #include <stdlib.h>
 
@@ -13,11 +13,11 @@
 #define EQ_BATCH            64
 
 /*
- * The kinds of events one object can have, in the order in which they are
- * told when several wait.
+ * The event types an object can have, in the order in which pending ones are
+ * written.
  */
 static const uint8_t event_kind[] = {
-    QHCA_EV_CQ, /* first: see qhca_event_bits() */
+    QHCA_EV_CQ, /* must be first: see qhca_event_bits() */
     QHCA_EV_COMM_EST, QHCA_EV_SQ_DRAINED, QHCA_EV_SRQ_LIMIT,
     QHCA_EV_CQ_ERR, QHCA_EV_SRQ_ERR, QHCA_EV_QP_REQ_ERR,
     QHCA_EV_QP_ACCESS_ERR, QHCA_EV_QP_FATAL, QHCA_EV_LAST_WQE,
@@ -68,7 +68,7 @@ static void eq_interrupt(struct qhca *e, struct qhca_eq *eq)
     qhca_msix(e, eq->vector);
 }
 
-/* Write one entry; the caller has seen that there is room. */
+/* Write one EQE; the caller has checked that there is room. */
 static void eq_write(struct qhca *e, struct qhca_eq *eq,
                      struct qhca_event_src *src, uint8_t type)
 {
@@ -129,7 +129,7 @@ void qhca_event(struct qhca *e, struct qhca_eq *eq,
         e->hooks->event_fails(e, eq->eqn, src->obj)) {
         eq->stalled = true;
     }
-    /* Those that wait go first, or the order would be lost. */
+    /* Pending events go first, to keep the order. */
     if (!eq_full(eq) && qhca_list_empty(&eq->pending)) {
         eq_write(e, eq, src, type);
         return;
@@ -149,13 +149,13 @@ void qhca_async_event(struct qhca *e, struct qhca_event_src *src,
 {
     struct qhca_eq *eq = qhca_idr_get(&e->q->eqs, QHCA_EQN_ASYNC);
 
-    /* Without the asynchronous EQ there is nobody to tell. */
+    /* The asynchronous EQ itself may be missing or broken. */
     if (eq && e->fatal != QHCA_FATAL_EQ) {
         qhca_event(e, eq, src, type, syndrome);
     }
 }
 
-/* Tell what waits while there is room; true: the batch was not enough. */
+/* Write pending events while there is room; true: batch used up, more left. */
 static bool eq_drain(struct qhca *e, struct qhca_eq *eq)
 {
     struct qhca_event_src *src;
@@ -214,7 +214,7 @@ void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
 {
     if (cons - eq->cons > eq->prod - eq->cons) {
         qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, eq->eqn,
-                         "EQ consumer index not in the ring");
+                         "EQ consumer index out of range");
         return;
     }
     eq->cons = cons;
@@ -233,7 +233,7 @@ void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
 
 static void eq_free(struct qhca_eq *eq)
 {
-    /* What still waits has no place to go to any more. */
+    /* Pending events can no longer be delivered. */
     while (!qhca_list_empty(&eq->pending)) {
         qhca_event_forget(qhca_container(eq->pending.next,
                                          struct qhca_event_src, link));

@@ -28,7 +28,7 @@ static bool type_ok(const struct qhca *e, uint8_t type)
     }
 }
 
-/* The WQE header of UD does not fit in 64 bytes. */
+/* The header of a UD WQE does not fit in 64 bytes. */
 static uint8_t min_sq_stride(uint8_t type)
 {
     return type == QHCA_QPT_UD || type == QHCA_QPT_GSI ? 7 : 6;
@@ -56,7 +56,7 @@ static uint8_t qp_check_rings(struct qhca_cmd *c, const struct qhca_qpc *in)
     return QHCA_ST_OK;
 }
 
-/* A target has nothing but its domain; an initiator has no receive side. */
+/* A target has only a domain; an initiator has no receive side. */
 static uint8_t check_xrc(struct qhca *e, struct qhca_cmd *c,
                          const struct qhca_qpc *in)
 {
@@ -93,7 +93,7 @@ static uint8_t check_xrc(struct qhca *e, struct qhca_cmd *c,
     return QHCA_ST_OK;
 }
 
-/* The PD and the CQs a QP of this type has. */
+/* Check that the PD and CQs required by this type exist. */
 static uint8_t check_refs(struct qhca *e, struct qhca_cmd *c,
                           const struct qhca_qpc *in)
 {
@@ -181,7 +181,7 @@ static uint8_t qp_check_create(struct qhca *e, struct qhca_cmd *c,
     return st ? st : qp_check_rings(c, in);
 }
 
-/* Is it on a TM SRQ?  Only RC can be, and its send side is the device's. */
+/* On a TM SRQ?  Only RC can be, and the device owns its send queue. */
 static uint8_t check_tm(struct qhca *e, struct qhca_cmd *c,
                         const struct qhca_qpc *in)
 {
@@ -223,7 +223,7 @@ static uint8_t init_rings(struct qhca_qp *qp, const struct qhca_qpc *in)
     return st;
 }
 
-/* Number the QP and count it where it refers to. */
+/* Assign a number to the QP and take its references. */
 static bool qp_attach(struct qhca *e, struct qhca_qp *qp,
                       const struct qhca_qpc *in)
 {
@@ -268,7 +268,7 @@ static void qp_detach(struct qhca *e, struct qhca_qp *qp)
     if (qp->xrcd) {
         qhca_list_del(&qp->xrc_link);
         qp->xrcd->refs--;
-        return;                 /* the rest is only lent */
+        return;                 /* the others are borrowed */
     }
     e->mem->pd_refs[qp->pd]--;
     if (qp->scq) {
@@ -289,7 +289,7 @@ void qhca_qp_set_type(struct qhca *e, struct qhca_qp *qp, uint8_t type)
               type <= QHCA_QPT_RSS ? e->q->qp_ops[type] : NULL;
 }
 
-/* The transport's part lies behind the QP, on a cache line of its own. */
+/* The transport's state follows the QP, on a cache line of its own. */
 #define XPORT_OFF ((sizeof(struct qhca_qp) + 63) & ~(size_t)63)
 
 struct qhca_qp *qhca_qp_alloc(struct qhca *e, uint8_t type)
@@ -350,7 +350,7 @@ uint8_t qhca_cmd_create_qp(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-/* What the QP was, is forgotten: all but what CREATE_QP set. */
+/* Forget everything except what CREATE_QP set. */
 void qhca_qp_clear(struct qhca_qp *qp)
 {
     qhca_list_del(&qp->ready);
@@ -475,7 +475,7 @@ static void query_static(const struct qhca_qp *qp, struct qhca_qpc *out)
         out->recv_cqn = qp->rcq ? qhca_le32(qp->rcq->cqn) : 0;
     }
     out->srqn = qp->srq ? qhca_le32(qp->srq->srqn) : 0;
-    if (!qp->tm) {              /* else it is not in memory */
+    if (!qp->tm) {              /* else the device owns the ring */
         out->sq_shift = qp->sq_shift;
         out->sq_stride = qp->sq_stride;
     }

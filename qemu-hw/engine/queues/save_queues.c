@@ -101,7 +101,7 @@ static void save_cq(struct qhca_io *io, void *obj)
     e->mem->uar_refs[c->uar]++;
 }
 
-/* Events held back, in the order of the heap: so it becomes the same. */
+/* Deferred events, in heap order, so that loading rebuilds the same heap. */
 static void save_moderation(struct qhca_io *io)
 {
     struct qhca *e = io->e;
@@ -118,7 +118,7 @@ static void save_moderation(struct qhca_io *io)
         if (!io->saving) {
             c = qhca_idr_get(&e->q->cqs, cqn);
             if (NEED(io, c && c->mod_pos == QHCA_MOD_NONE,
-                     "an event is held back for no CQ, or twice")) {
+                     "a moderated event has no CQ, or is a duplicate")) {
                 qhca_mod_add(e, c, deadline);
             }
         }
@@ -213,7 +213,7 @@ void qhca_io_srqs(struct qhca_io *io)
     qhca_io_table_end(io, &io->e->q->srqs);
 }
 
-/* ---- memory windows: they refer to QPs ---- */
+/* ---- memory windows: after the QPs, which they refer to ---- */
 
 static bool is_window(const void *obj)
 {
@@ -242,7 +242,7 @@ static void save_mw(struct qhca_io *io, void *obj)
                     w->off <= b->len && w->mr.len &&
                     w->mr.len <= b->len - w->off &&
                     w->mr.iova + (w->mr.len - 1) >= w->mr.iova),
-         "it does not lie in its region");
+         "it does not lie within its region");
     if (io->saving || io->failed) {
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Saved state: tag matching.  An entry is in its list, or held by one QP, or
- * free; so its state need not be saved, and cannot be wrong.
+ * Saved state: tag matching.  A tag entry is on the list, held by one QP, or
+ * free; hence its state need not be saved and cannot be inconsistent.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ void qhca_io_tag(struct qhca_io *io, struct qhca_tm *tm, uint32_t num)
     }
 }
 
-/* The entries in their list, oldest first. */
+/* The entries on the list, oldest first. */
 static void save_tags(struct qhca_io *io, struct qhca_tm *tm)
 {
     uint16_t at = tm->first, num, inactive = tm->inactive;
@@ -79,7 +79,7 @@ void qhca_io_tm(struct qhca_io *io, struct qhca_srq *srq)
     if (!io->saving) {
         if (io->failed ||
             !NEED(io, qhca_tm_create(io->e, srq, &c, &bad) == QHCA_ST_OK,
-                  "its tag matching is not allowed")) {
+                  "its tag matching parameters are invalid")) {
             return;
         }
         tm = srq->tm;

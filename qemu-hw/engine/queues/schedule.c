@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ready list: QPs with something to do. */
+/* The ready list: QPs with work to do. */
 #include "queues/queues.h"
 
 void qhca_qp_schedule(struct qhca *e, struct qhca_qp *qp)
 {
-    /* A blocked one may now have something to do that needs no wire. */
+    /* A blocked QP may now have work that does not need the wire. */
     if (!qhca_list_empty(&qp->ready)) {
         if (!e->tx_blocked) {
             return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Moving data between a packet and the memory a scatter-gather list names. */
+/* Copying between a packet buffer and the memory of a scatter-gather list. */
 #include "queues/queues.h"
 
 uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
@@ -14,7 +14,7 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
         if (off < pos->off) {
             memset(pos, 0, sizeof(*pos));
         }
-        /* at most num steps */
+        /* at most num iterations */
         while (pos->sge < num && pos->off < off) {
             struct qhca_sge s;
             uint32_t n;
@@ -59,7 +59,7 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
                                p, n, 0, qp->qpn);
         }
         if (syn == QHCA_SYN_PAGE_FAULT) {
-            /* the rest of the SGE will be wanted too */
+            /* the rest of the SGE will be needed too */
             e->mem->fault.len += qhca_le32(s.len) - pos->sge_off - n;
         }
         if (syn) {

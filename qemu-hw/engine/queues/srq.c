@@ -4,7 +4,7 @@
 
 #include "queues/tags.h"
 
-/* Has the SRQ a CQ of its own? */
+/* Does the SRQ have its own CQ? */
 static bool has_cq(uint8_t flags)
 {
     return flags & (QHCA_SRQ_F_TM | QHCA_SRQ_F_XRC);
@@ -110,8 +110,8 @@ uint8_t qhca_cmd_create_srq(struct qhca *e, struct qhca_cmd *c)
 }
 
 /*
- * Nothing is copied here: WQEs keep their numbers, counters their values.
- * Smaller it cannot get, as any WQE may be posted.
+ * Nothing is copied: WQEs keep their numbers and counters their values.
+ * Shrinking is impossible, since any WQE may be posted.
  */
 static uint8_t srq_check_resize(struct qhca_cmd *c, const struct qhca_srq *srq,
                                 struct qhca_table *buf,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The list of tags of an SRQ, oldest first.  The active ones come first: one
- * becomes inactive only by being added, and all become active at once.
+ * The tag list of an SRQ, oldest entry first.  Active entries precede inactive
+ * ones: entries become inactive only when added, and all become active at once.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tag operations: from the ring of a TM SRQ to its list. */
+/* Tag operations: from the ring of a TM SRQ to its tag list. */
 #include "queues/tags.h"
 
 #define KNOWN_FLAGS (QHCA_WQE_F_SIGNALED | QHCA_WQE_F_TM_SYNC)
@@ -10,7 +10,7 @@ union op {
     uint8_t bytes[512];
 };
 
-/* The entry @handle has the number of, or NULL. */
+/* The entry with the number in @handle, or NULL. */
 static struct qhca_tag *tag_op_entry(struct qhca_tm *tm, uint32_t handle)
 {
     uint32_t num = handle & 0xffff;
@@ -114,7 +114,7 @@ static bool tag_op_tell(struct qhca *e, struct qhca_tm *tm, const union op *op,
     return qhca_cq_push(e, tm->srq->cq, &c.cqe, false);
 }
 
-/* Execute the operation at ops_tail.  QHCA_SYN_*: the ring or CQ failed. */
+/* Execute the operation at ops_tail.  QHCA_SYN_*: ring or CQ failed. */
 static uint8_t tag_op_step(struct qhca *e, struct qhca_tm *tm)
 {
     uint64_t off = tm->ops_tail & ((1u << tm->ops_shift) - 1), addr, run;
@@ -131,7 +131,7 @@ static uint8_t tag_op_step(struct qhca *e, struct qhca_tm *tm)
         return QHCA_SYN_WQE_DMA;
     }
     syn = tag_op_execute(tm, &op);
-    /* Before the CQE: who has seen that may use the slot again. */
+    /* Before the CQE: once software sees that, it may reuse the slot. */
     if (!qhca_dma_store64(e, QHCA_DMA_WQE, tm->srq->srqn,
                           addr + offsetof(struct qhca_tm_wqe, handle),
                           qhca_le32(op.h.handle) |
@@ -177,7 +177,7 @@ void qhca_tm_doorbell(struct qhca *e, struct qhca_srq *srq, uint32_t index)
     if (srq->state != QHCA_SRQ_OK) {
         return;
     }
-    /* Overtaken by a later one. */
+    /* Stale: a later doorbell overtook it. */
     if (index - tm->ops_tail > UINT32_MAX - depth) {
         return;
     }

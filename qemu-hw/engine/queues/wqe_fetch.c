@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Work queues: how WQEs get from guest memory into the engine. */
+/* Fetching WQEs from guest memory. */
 #include "queues/queues.h"
 
-/* @off of @m to @buf: entries do not straddle, so it is one piece. */
+/* Read from @off of @m; entries do not straddle pages: one contiguous piece. */
 static uint8_t wqe_fetch(struct qhca *e, struct qhca_table *m, uint64_t off,
                          uint32_t num, void *buf, size_t len, uint64_t *addr)
 {
@@ -40,8 +40,8 @@ void qhca_recv_trace(struct qhca *e, uint32_t qpn, uint32_t index,
 }
 
 /*
- * Bring *@head up to the record at @dbrec.  The ring holds @tail .. *@head;
- * an index beyond @depth is the guest's error.
+ * Update *@head from the doorbell record at @dbrec.  The ring holds @tail ..
+ * *@head; an index beyond @depth is a guest error.
  */
 static uint8_t read_head(struct qhca *e, uint64_t dbrec, uint32_t depth,
                          uint32_t tail, uint32_t num, uint32_t *head)
@@ -112,7 +112,7 @@ void qhca_srq_check_limit(struct qhca *e, struct qhca_srq *srq)
     if (!srq->limit || srq->head - srq->tail >= srq->limit) {
         return;
     }
-    /* Perhaps software has posted since. */
+    /* Software may have posted more since. */
     syn = srq_read_head(e, srq);
     if (syn) {
         qhca_srq_fail(e, srq, syn);

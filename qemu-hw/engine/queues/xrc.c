@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * XRC (IBA annex A14): domains, and how a target QP and an SRQ of its domain
- * come together.
+ * XRC (IBA annex A14): domains, and how a target QP finds the SRQ of a message.
  *
- * Each request names the SRQ that is meant.  With the first packet of a
- * message the target takes over what the SRQ has and it lacks: a PD, a CQ.  It
- * holds no reference: an SRQ that vanishes is taken away from all targets of
- * its domain.
+ * Each request names its SRQ.  With the first packet of a message, the target
+ * adopts what it lacks from the SRQ: PD and CQ.  It holds no reference: an SRQ
+ * that is destroyed is detached from all targets of its domain.
  */
 #include <stdlib.h>
 
@@ -79,7 +77,7 @@ void qhca_xrc_unbind(struct qhca_qp *qp)
 {
     if (qp->xrcd) {
         qp->srq = NULL;
-        qp->pd = 0;             /* no region is in it */
+        qp->pd = 0;             /* contains no regions */
     }
 }
 

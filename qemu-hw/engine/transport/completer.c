@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The completer: what responses and timers do to the WQEs under way
- * (IBA 9.7.5, 9.9.2).
+ * The completer: how responses and timeouts affect WQEs in flight (IBA 9.7.5,
+ * 9.9.2).
  */
 #include "transport/rc.h"
 
@@ -10,21 +10,21 @@ static bool comp_alive(const struct qhca_qp *qp)
     return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD;
 }
 
-/* The PSN una_psn is done. */
+/* Advance una_psn by @n. */
 static void una_step(struct qhca_xport *xp, uint32_t n)
 {
     uint32_t ahead = qhca_psn_dist(xp->snd_psn, xp->una_psn);
 
     xp->una_psn = qhca_psn_add(xp->una_psn, n);
     if (ahead < n) {
-        /* acknowledged while we had gone back: snd_psn is put right later */
+        /* ACKed after going back: the cursor is corrected later */
         xp->snd_psn = xp->una_psn;
     }
 }
 
 /*
  * Acknowledge everything before @target, una_psn .. max_psn.  Stops at a READ
- * or atomic whose response is missing, and when the QP dies; true: reached.
+ * or atomic whose response is missing, or if the QP fails; true: reached.
  */
 static bool comp_advance(struct qhca *e, struct qhca_qp *qp, uint32_t target)
 {
@@ -54,7 +54,7 @@ static bool comp_advance(struct qhca *e, struct qhca_qp *qp, uint32_t target)
     return xp->una_psn == target;
 }
 
-/* Something was acknowledged: @snd was snd_psn, @una una_psn before. */
+/* Handle an advance of una_psn from @una; snd_psn was @snd before. */
 static void comp_progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
                           uint32_t una)
 {
@@ -87,7 +87,7 @@ static void comp_progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
     qhca_qp_schedule(e, qp);
 }
 
-/* Send again from una_psn on.  False: retries used up, the QP died. */
+/* Retransmit from una_psn on.  False: retries exhausted, QP in error. */
 static bool comp_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 {
     struct qhca_xport *xp = qp->xp;
@@ -102,7 +102,7 @@ static bool comp_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
     if (why == QHCA_SYN_TIMEOUT && xp->backoff < QHCA_BACKOFF_MAX) {
         xp->backoff++;
     }
-    /* Perhaps it is the ICRC that the peer does not like; see icrc.c. */
+    /* The peer may expect the other ICRC of a FLUSH; see icrc.c. */
     if (qp->sq_tail != qp->sq_next &&
         qhca_swqe(qp, qp->sq_tail)->opcode == QHCA_WQE_FLUSH) {
         xp->crc_twice = !xp->crc_twice;
@@ -116,9 +116,9 @@ static bool comp_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 }
 
 /*
- * The peer lacks una_psn: a NAK said so, or a response to something later
- * (implied NAK).  It may say so more than once; going back once is enough,
- * after that the timer decides.
+ * The peer lacks una_psn, as told by a NAK or by a response to a later PSN
+ * (implied NAK).  It may repeat that; go back only once per PSN, then rely on
+ * the timer.
  */
 static void comp_lacks(struct qhca *e, struct qhca_qp *qp)
 {
@@ -141,7 +141,7 @@ static void comp_rnr(struct qhca *e, struct qhca_qp *qp, uint8_t code)
     qp->rnr_naks_rx++;
     qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_RX);
     if (xp->req_state == QHCA_REQ_WAIT_RNR) {
-        return;                 /* the same NAK twice */
+        return;                 /* duplicate RNR NAK */
     }
     if (!xp->rnr_left) {
         qhca_count(e, QHCA_STAT_ROCE_RNR_EXCEEDED);
@@ -161,7 +161,7 @@ void qhca_comp_rnr_over(struct qhca *e, struct qhca_qp *qp)
 {
     qp->xp->req_state = QHCA_REQ_ACTIVE;
     if (comp_alive(qp)) {
-        /* una_psn is sent next; until then nothing of ours is out */
+        /* una_psn is sent next; until then nothing is outstanding */
         qhca_qp_schedule(e, qp);
     }
 }
@@ -175,16 +175,15 @@ void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp)
     }
     if (qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
         /*
-         * We wait for a page, perhaps before we asked for an acknowledge.
-         * The timer starts again when we go on.
+         * Waiting for a page, possibly before an ACK was requested.  The timer
+         * restarts when the page is there.
          */
         return;
     }
     if (xp->snd_psn == xp->una_psn) {
         /*
-         * We went back and have not been able to send since (the wire takes
-         * nothing): that is not the peer's silence.  The next packet that
-         * goes out starts the timer.
+         * Nothing was sent since going back (the wire is blocked), so the peer
+         * is not to blame.  The next packet sent starts the timer.
          */
         qhca_qp_schedule(e, qp);
         return;
@@ -211,7 +210,7 @@ void qhca_comp_resume(struct qhca *e, struct qhca_qp *qp, bool again)
     }
 }
 
-/* ACK or NAK packet with AETH @syn; its PSN is una_psn + @d, in the window. */
+/* ACK or NAK with AETH @syn; @psn is within the outstanding range. */
 static void rx_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
                    uint8_t syn)
 {
@@ -242,7 +241,7 @@ static void rx_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
         return;
     case QHCA_AETH_RNR:
     case QHCA_AETH_NAK:
-        /* all before it has arrived */
+        /* all earlier PSNs have arrived */
         there = comp_advance(e, qp, psn);
         comp_progress(e, qp, snd, una);
         break;
@@ -275,7 +274,7 @@ static void rx_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
     }
 }
 
-/* Store bytes @off .. of the oldest WQE's response. */
+/* Store response data at offset @off of the oldest WQE. */
 static uint8_t comp_store(struct qhca *e, struct qhca_qp *qp,
                           struct qhca_swqe *w,
                           uint32_t off, const void *data, uint32_t len)
@@ -319,7 +318,7 @@ static bool wants_read(uint8_t opcode)
            opcode == QHCA_WQE_ATOMIC_WRITE;
 }
 
-/* READ response or atomic acknowledge for the oldest WQE, at una_psn. */
+/* READ response or atomic ACK for the oldest WQE, at una_psn. */
 static void rx_data(struct qhca *e, struct qhca_qp *qp,
                     const struct qhca_rx *rx)
 {
@@ -343,10 +342,9 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
 
         last = n + 1 == w->npkts;
         /*
-         * A responder may begin a repeated response with First or with
-         * Middle: only the end must fit.  That of a part may not be where
-         * it is now, as the parts may have been larger when the responder
-         * was asked.
+         * A responder may begin a repeated response with First or Middle, so
+         * only the end is checked.  Even the end of a part may be off, if the
+         * parts were larger when the responder was asked.
          */
         if ((last != !!(rx->flags & QHCA_OPF_END) &&
              (last || !(w->marks & QHCA_SW_SPLIT))) ||
@@ -404,12 +402,12 @@ void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
     }
     if (ack && qhca_psn_add(rx->psn, 1) == xp->una_psn &&
         (rx->ext[0] & QHCA_AETH_TYPE) == QHCA_AETH_ACK) {
-        /* The same again: the peer has posted receives (IBA 9.7.7.2). */
+        /* Repeated ACK: the peer has posted receives (IBA 9.7.7.2). */
         qhca_wnd_credits(xp, rx->ext[0]);
         qhca_qp_schedule(e, qp);
         return;
     }
-    /* Ghosts of an earlier time: not outstanding (IBA 9.7.5.1.2). */
+    /* Ghost: not outstanding (IBA 9.7.5.1.2). */
     if (qhca_psn_dist(rx->psn, xp->una_psn) >=
         qhca_psn_dist(xp->max_psn, xp->una_psn)) {
         return;
@@ -424,7 +422,7 @@ void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
     }
     una = xp->una_psn;
     snd = xp->snd_psn;
-    /* A response acknowledges what was before it. */
+    /* A response acknowledges everything before it. */
     if (comp_advance(e, qp, rx->psn)) {
         comp_progress(e, qp, snd, una);
         if (comp_alive(qp)) {

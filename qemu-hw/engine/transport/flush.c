@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Flushing: in ERR every WQE posted, and every one posted later, completes
- * with WR_FLUSH_ERR in order (IBA 10.3.1.7); in SQE only the send queue's.  If
- * software leaves SQE before all of them are flushed, this goes on in RTS, but
- * not with what is posted there.
+ * Flushing: in ERR every WQE posted now or later completes with WR_FLUSH_ERR,
+ * in order (IBA 10.3.1.7); in SQE only the send queue is flushed.  If software
+ * leaves SQE early, flushing continues in RTS, but excludes WQEs posted there.
  */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
 
-/* WQE sq_tail, which is known if it was under way and read again if not. */
+/* Flush WQE sq_tail: from the window if in flight, else read from the ring. */
 static void flush_send(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
@@ -40,19 +39,19 @@ static void flush_send(struct qhca *e, struct qhca_qp *qp)
         qp->sq_next++;
     }
     qp->sq_tail++;
-    /* An overflown CQ cannot be told; the QP is beyond help anyway. */
+    /* If the CQ has overflowed, the CQE is lost; the QP is in error anyway. */
     qhca_send_cqe(e, qp, wr_id, index, opcode, 0, QHCA_WC_WR_FLUSH_ERR,
                   syn);
 }
 
-/* Where flushing the send queue ends now. */
+/* Counter at which flushing the send queue currently ends. */
 static uint32_t send_end(const struct qhca_qp *qp)
 {
     return qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE ?
            qp->sq_head : qp->xp->flush_end;
 }
 
-/* True: one was flushed; false: there is none now. */
+/* Flush one receive; false: none left for now. */
 static bool flush_recv(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;

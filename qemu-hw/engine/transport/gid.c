@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The GID table.  Received packets look their destination up in a hash of the
- * entries; it is made anew at each change, which is rare and bounded.
+ * The GID table.  Destination GIDs of received packets are looked up in a hash,
+ * which is rebuilt on each change; changes are rare and the table is bounded.
  */
 #include "transport/rc.h"
 
@@ -25,7 +25,7 @@ void qhca_gid_rehash(struct qhca *e)
         if (e->xd->gids[i].type == QHCA_GID_NONE) {
             continue;
         }
-        /* At most half the slots are taken: this ends. */
+        /* Terminates: at most half of the slots are in use. */
         slot = gid_slot(e->xd->gids[i].gid);
         while (e->xd->gid_hash[slot] >= 0) {
             slot = (slot + 1) & (QHCA_HASH_SLOTS - 1);
@@ -39,7 +39,7 @@ int qhca_gid_find(struct qhca *e, const uint8_t gid[16], uint16_t vlan)
     unsigned slot = gid_slot(gid);
     int index;
 
-    /* Link-local addresses are the same on each VLAN of an interface. */
+    /* Link-local GIDs are the same on all VLANs of an interface. */
     while ((index = e->xd->gid_hash[slot]) >= 0) {
         if (e->xd->gids[index].vlan == qhca_le16(vlan) &&
             !memcmp(e->xd->gids[index].gid, gid, 16)) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The invariant CRC of RoCEv2 packets (IBA annex A17.3.3): CRC-32 as
- * Ethernet's, over the packet as if it began with the 8 bytes of an InfiniBand
- * LRH, all ones, and as if every field a router may change were all ones.
+ * The invariant CRC of RoCEv2 packets (IBA annex A17.3.3): the CRC-32 of
+ * Ethernet over the packet, as if preceded by 8 bytes of ones in place of an
+ * InfiniBand LRH and with all fields that a router may change set to ones.
  */
 #include <isa-l/crc.h>
 
 #include "transport/rc.h"
 
-/* The CRC-32 of those 8 bytes. */
+/* CRC-32 of those 8 bytes. */
 #define CRC_OF_LRH  0x2144df1cU
 #define MASKED_MAX  (QHCA_IP6_HLEN + QHCA_UDP_HLEN + QHCA_BTH_LEN)
-/* So little behind the masked headers is copied along: one run, not two. */
+/* Up to this many bytes after the masked headers are copied: one CRC run. */
 #define SHORT       96
 
 uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len)
@@ -46,10 +46,10 @@ uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len)
 }
 
 /*
- * Soft-RoCE does not know where the payload of a FLUSH begins, takes offset 0
- * and counts the headers as payload once more (seen in Linux 6.12).  We accept
- * both; a FLUSH that is not answered is sent again with the other ICRC, until
- * one is.
+ * Soft-RoCE does not know where the payload of a FLUSH begins, assumes offset 0
+ * and so includes the headers twice (seen in Linux 6.12).  We accept both
+ * ICRCs; an unanswered FLUSH is resent with the other ICRC, alternately, until
+ * one is answered.
  */
 uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len)
 {

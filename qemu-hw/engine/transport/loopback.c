@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Frames an adapter sends to itself.  They are built in a bounded ring and
- * received from it by the same code that receives from the wire.
+ * received by the same code as frames from the wire.
  */
 #include "transport/rc.h"
 
@@ -39,8 +39,8 @@ unsigned qhca_loopback_run(struct qhca *e, unsigned budget)
         struct qhca_loop_frame *f =
             &xd->loop[xd->loop_tail % QHCA_LOOP_SLOTS];
 
-        /* The GID may have been cleared meanwhile: then nobody takes it. */
-        /* What went to a group was on the wire: seen there. */
+        /* If the GID was cleared meanwhile, nobody receives the frame. */
+        /* Multicast was captured when it was sent on the wire. */
         if (e->sniff && !(f->data[0] & 1)) {
             e->sniff(e, f->data, f->len);
         }

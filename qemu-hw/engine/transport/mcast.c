@@ -2,8 +2,8 @@
 /*
  * Multicast (IBA 10.5): groups and the UD QPs attached to them.
  *
- * A group is found in a hash of its GID.  It exists while it has members, and
- * the table while there was ever one: who joins nothing pays nothing.
+ * Groups are found in a hash of the GID.  A group exists while it has members,
+ * the table from the first group on: unused multicast costs nothing.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 #define SLOTS               1024
 
 struct qhca_mcg_group {
-    struct qhca_mcg_group *next;        /* in the slot */
+    struct qhca_mcg_group *next;        /* next in the hash slot */
     uint8_t gid[16];
     unsigned members;
     struct qhca_qp *qp[QHCA_MC_QPS_MAX];
@@ -39,7 +39,7 @@ static bool is_multicast(const uint8_t gid[16])
     return is_ip4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
 }
 
-/* The MAC address of a group: RFC 1112 6.4, RFC 2464 7. */
+/* MAC address of a group: RFC 1112 6.4, RFC 2464 7. */
 static void group_mac(const uint8_t gid[16], uint8_t mac[6])
 {
     if (is_ip4(gid)) {
@@ -106,7 +106,7 @@ void qhca_mcg_rx(struct qhca *e, const struct qhca_rx *rx)
     }
 }
 
-/* Where @qp stands in @g; g->members: nowhere. */
+/* Index of @qp in @g, or g->members if it is not a member. */
 static unsigned place(const struct qhca_mcg_group *g,
                       const struct qhca_qp *qp)
 {
@@ -127,7 +127,7 @@ static void remove_group(struct qhca *e, struct qhca_mcg_group **p)
     free(g);
 }
 
-/* Group @gid, made if need be, or NULL: no memory, too many. */
+/* Find or create group @gid; NULL: out of memory, or too many groups. */
 static struct qhca_mcg_group **mcg_get_group(struct qhca *e,
                                              const uint8_t gid[16])
 {
@@ -257,17 +257,17 @@ static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
     IO(io, n);
     if (!io->saving &&
         NEED(io, is_multicast(gid) && n && n <= QHCA_MC_QPS_MAX,
-             "a multicast group is none that could be")) {
+             "a multicast group is invalid")) {
         p = mcg_get_group(io->e, gid);
-        NEED(io, p && !(*p)->members, "a multicast group is there twice");
+        NEED(io, p && !(*p)->members, "a multicast group is duplicate");
     }
     for (i = 0; i < n && !io->failed; i++) {
         g = p ? *p : g;
         qp = qhca_io_ref(io, &io->e->q->qps, true, io->saving ? g->qp[i]->qpn :
-                         0, "a member of a group does not exist");
+                         0, "a multicast group member does not exist");
         if (NEED(io, qp && qp->type == QHCA_QPT_UD &&
                  (io->saving || place(g, qp) == g->members),
-                 "a member of a group cannot be one") && !io->saving) {
+                 "a multicast group member is invalid") && !io->saving) {
             g->qp[g->members++] = qp;
             qp->users++;
         }

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * On-demand paging: a QP that met a page fault waits, with what it was about
- * to do, until software has provided the page (struct qhca_fault).
+ * On-demand paging: a QP that hits a page fault suspends that work until
+ * software has provided the page (struct qhca_fault).
  *
- * A QP has four sides, each of which can wait while the others go on.  A
- * request or response that came when its page was missing is kept and executed
- * when the page is there, so one packet alone is not even sent again.  What
- * comes behind it meanwhile is dropped: it is asked for again at the end.  A
- * peer whose timer runs out twice meanwhile gets RNR NAKs.
+ * A QP has four sides, which wait independently.  A request or response that
+ * hits the fault is kept and executed when the page is there, so that a lone
+ * packet need not even be resent.  Packets that arrive meanwhile are dropped;
+ * at the end the peer is asked to resend them.  A peer whose timer expires
+ * twice meanwhile gets RNR NAKs.
  */
 #include <stdlib.h>
 
 #include "transport/rc.h"
 #include "base/save.h"
 
-#define WANT_MAX    0x100000U   /* bytes told as wanted, at most */
+#define WANT_MAX    0x100000U   /* most bytes reported as wanted */
 
 struct qhca_odp_side {
     struct qhca_page_fault fault;
     uint32_t token;
-    bool failed;                /* the same fault again is an error */
-    bool dropped;               /* packets behind the one kept are lost */
-    bool asked;                 /* the peer has asked again once */
+    bool failed;                /* if the same fault recurs, it is an error */
+    bool dropped;               /* packets after the one kept were dropped */
+    bool asked;                 /* the peer has already resent once */
     uint32_t frame_len;
     uint8_t *frame;             /* the packet kept, or NULL */
 };
@@ -55,7 +55,7 @@ static void odp_trace(struct qhca *e, struct qhca_qp *qp, unsigned side,
     }
 }
 
-/* Is @f the fault that software could not help with? */
+/* Is @f the fault for which software could not provide the page? */
 static bool same_fault(const struct qhca_odp_side *s,
                        const struct qhca_page_fault *f)
 {
@@ -168,19 +168,19 @@ void qhca_odp_free(struct qhca_qp *qp)
     qp->xp->odp = NULL;
 }
 
-/* Execute the packet that was kept.  It may meet another page fault. */
+/* Execute the packet that was kept.  It may fault again. */
 static void odp_replay(struct qhca *e, struct qhca_qp *qp, unsigned side)
 {
     struct qhca_odp_side *s = &qp->xp->odp->side[side];
     uint8_t *frame = s->frame;
     struct qhca_rx rx;
 
-    /* Its own from here: the QP may drop all that waits. */
+    /* Take ownership: the QP may drop all that is kept. */
     s->frame = NULL;
     if (!frame) {
         return;
     }
-    /* The GID may have been cleared meanwhile: then it is lost. */
+    /* If the GID was cleared meanwhile, the packet is lost. */
     if (qhca_parse(e, frame, s->frame_len, &rx) != QHCA_PARSE_OK ||
         !qhca_class_fits(qp, &rx)) {
         s->dropped = true;
@@ -194,7 +194,7 @@ static void odp_replay(struct qhca *e, struct qhca_qp *qp, unsigned side)
     free(frame);
 }
 
-/* The side goes on: what came while it waited is asked for again. */
+/* Resume the side: have the peer resend what was dropped while it waited. */
 static void odp_resume(struct qhca *e, struct qhca_qp *qp, unsigned side)
 {
     struct qhca_odp_side *s = &qp->xp->odp->side[side];
@@ -287,7 +287,7 @@ static void io_side(struct qhca_io *io, struct qhca_odp_side *s)
     }
     IO(io, s->frame_len);
     NEED(io, s->frame_len && s->frame_len <= QHCA_FRAME_MAX,
-         "the packet it keeps is too long");
+         "the packet kept is too long");
     if (!io->saving && !io->failed) {
         s->frame = malloc(s->frame_len);
         NEED(io, s->frame, "out of memory");
@@ -317,7 +317,7 @@ void qhca_io_odp(struct qhca_io *io, struct qhca_qp *qp)
     }
     IO(io, qp->xp->odp_waits);
     NEED(io, !(qp->xp->odp_waits & ~QHCA_ODP_ALL),
-         "a side that does not exist waits for a page");
+         "a nonexistent side waits for a page");
     for (i = 0; i < QHCA_FAULT_SIDES && !io->failed; i++) {
         io_side(io, &odp->side[i]);
     }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RoCEv2 frames: taking received ones apart, putting new ones together. */
+/* RoCEv2 frames: parsing and building. */
 #include "transport/rc.h"
 
 #define IP4_DF          0x4000
 #define DEFAULT_HOPS    64
 #define VLAN_VID        0x0fff
 #define DEFAULT_PKEY    0xffff
-/* With its pad: the greatest MTU there is, which no link goes beyond. */
+/* Including pad: the largest MTU there is, whatever the link allows. */
 #define PAYLOAD_MAX     4096
-/* More than the extended headers of any packet take. */
+/* Upper bound for the extended headers of a packet. */
 #define EXT_MAX         64
 
-/* What is received, is kept (odp.c) and saved whole. */
+/* Received packets are kept (odp.c) and saved whole. */
 _Static_assert(QHCA_ETH_HLEN + QHCA_VLAN_HLEN + QHCA_IP6_HLEN +
                QHCA_UDP_HLEN + QHCA_BTH_LEN + EXT_MAX + PAYLOAD_MAX +
                QHCA_ICRC_LEN <= QHCA_FRAME_MAX,
@@ -109,7 +109,7 @@ struct qhca_op_info qhca_op_info(uint8_t op)
     }
 }
 
-/* Ones' complement sum of an IPv4 header without options; 0xffff: right. */
+/* Ones' complement sum of an IPv4 header without options; valid: 0xffff. */
 static uint16_t ip4_sum(const uint8_t *ip)
 {
     uint32_t sum = 0;
@@ -152,7 +152,7 @@ static void trace_packet(struct qhca *e, enum qhca_trace_kind kind,
     };
 
     if (kind == QHCA_TR_RX && (info.flags & QHCA_OPF_DETH)) {
-        /* A datagram says who sent it: DETH (IBA 9.3.1), source QP. */
+        /* Datagrams carry the source QP in the DETH (IBA 9.3.1). */
         t.peer = qhca_get_be32(bth + QHCA_BTH_LEN + 4) & QHCA_PSN_MASK;
     }
     if (info.flags & QHCA_OPF_AETH) {
@@ -177,10 +177,10 @@ void qhca_rx_drop(struct qhca *e, const struct qhca_rx *rx, unsigned stat)
     }
 }
 
-/* Our GID @gid, to which a packet with tag @tci came; -1: none. */
+/* Index of our GID @gid on the VLAN of @tci; -1: none. */
 static int own_gid(struct qhca *e, const uint8_t gid[16], uint16_t tci)
 {
-    /* A tag with VID 0 carries only a priority. */
+    /* VID 0 is a priority tag, not a VLAN. */
     uint16_t vlan = tci == QHCA_VLAN_NONE || !(tci & VLAN_VID) ?
                     QHCA_VLAN_NONE : tci & VLAN_VID;
     int index = qhca_gid_find(e, gid, vlan);
@@ -191,7 +191,7 @@ static int own_gid(struct qhca *e, const uint8_t gid[16], uint16_t tci)
     return index;
 }
 
-/* Soft-RoCE's FLUSH requests have an ICRC of their own. */
+/* Soft-RoCE computes the ICRC of FLUSH requests differently. */
 static bool check_icrc(struct qhca_rx *rx, const uint8_t *bth, uint32_t body)
 {
     size_t len = QHCA_BTH_LEN + body;
@@ -221,7 +221,7 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
     if (!h.version || !h.whole || h.proto != QHCA_PROTO_UDP) {
         return QHCA_PARSE_NOT_OURS;
     }
-    /* all ones means "no tag" in our structures: VID 4095 is reserved */
+    /* QHCA_VLAN_NONE is all ones; VID 4095 is reserved */
     if (h.tagged && (h.tci & VLAN_VID) == VLAN_VID) {
         return QHCA_PARSE_NOT_OURS;
     }
@@ -234,10 +234,10 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         memcpy(gid, ip + 24, 16);
         memcpy(rx->sgid, ip + 8, 16);
         if (gid_is_ip4(gid)) {
-            return QHCA_PARSE_NOT_OURS; /* not an address on the wire */
+            return QHCA_PARSE_NOT_OURS; /* not a valid address on the wire */
         }
     } else {
-        /* RoCEv2 has no IP options and is never fragmented. */
+        /* RoCEv2 uses no IP options and is never fragmented. */
         if (h.ip_len != QHCA_IP4_HLEN || (h.frag & QHCA_IP4_FRAGMENT)) {
             return QHCA_PARSE_NOT_OURS;
         }
@@ -249,7 +249,7 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         return QHCA_PARSE_NOT_OURS;
     }
     if (frame[0] & 1) {
-        /* A group is joined on the port: the VLAN does not matter. */
+        /* Groups are joined per port: the VLAN does not matter. */
         rx->mcg = qhca_mcg_find(e, gid, frame);
         rx->gid = -1;
         if (!rx->mcg) {
@@ -264,10 +264,10 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         }
     }
 
-    /* From here on it is RoCEv2 for us, and bad if anything is wrong. */
+    /* From here on the packet is RoCEv2 for us; errors make it malformed. */
     rx->eth = frame;
     rx->ip = ip;
-    /* Ethernet may have padded the frame: that is not the packet's. */
+    /* Exclude padding added by Ethernet. */
     rx->frame_len = (uint32_t)(udp + l3 - frame);
     rx->qpn = 0;
     rx->psn = 0;
@@ -295,14 +295,14 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         return QHCA_PARSE_ICRC;
     }
     if ((bth[1] & 0x0f) != 0 || !info.flags || body < info.ext) {
-        return QHCA_PARSE_BAD;  /* transport version is 0 */
+        return QHCA_PARSE_BAD;  /* transport version must be 0 */
     }
     body -= info.ext;
     if (body < rx->pad || (body & 3) || body > PAYLOAD_MAX ||
         (!(info.flags & QHCA_OPF_PAYLOAD) && body)) {
         return QHCA_PARSE_BAD;
     }
-    /* P_Key: only the default partition, full or limited member */
+    /* P_Key: default partition only, full or limited member */
     if ((rx->pkey | 0x8000) != DEFAULT_PKEY) {
         return QHCA_PARSE_BAD;
     }
@@ -336,8 +336,8 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
         return QHCA_BAD_AV;
     }
     /*
-     * One of our own GIDs, on the same VLAN: stays inside.  An address vector
-     * made from a loopback route may carry no MAC at all.
+     * One of our own GIDs on the same VLAN: loop back.  An address vector made
+     * from a loopback route may have no MAC address.
      */
     vlan = qhca_le16(g->vlan);
     own = qhca_gid_find(e, av->dgid, vlan);
@@ -349,7 +349,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
     f->crc_twice = false;
     if ((av->dmac[0] & 1) && e->xd->mc_groups &&
         qhca_mcg_find(e, av->dgid, av->dmac)) {
-        f->loop = true;         /* members here get a copy */
+        f->loop = true;         /* local members get a copy */
     }
     if (f->wire && e->tx_blocked && !e->xd->parting) {
         return QHCA_BLOCKED;
@@ -383,7 +383,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
     } else {
         p[0] = 0x45;
         p[1] = av->traffic_class;
-        /* never fragmented, so the identification may be 0 (RFC 6864) */
+        /* never fragmented, so the ID may be 0 (RFC 6864) */
         qhca_put_be16(p + 4, 0);
         qhca_put_be16(p + 6, IP4_DF);
         p[8] = hops;
@@ -400,7 +400,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
     }
     qhca_put_be16(p, sport);
     qhca_put_be16(p + 2, QHCA_ROCE_UDP_PORT);
-    qhca_put_be16(p + 6, 0);    /* no UDP checksum: the ICRC is better */
+    qhca_put_be16(p + 6, 0);    /* no UDP checksum: the ICRC is stronger */
     f->bth = p + QHCA_UDP_HLEN;
     return QHCA_SENT;
 }
@@ -475,7 +475,7 @@ bool qhca_class_fits(const struct qhca_qp *qp, const struct qhca_rx *rx)
     case QHCA_QPT_GSI:
         return class == qhca_qp_class(qp);
     default:
-        return false;           /* raw packets are no RoCE */
+        return false;           /* raw packets are not RoCE */
     }
 }
 
@@ -494,7 +494,7 @@ bool qhca_state_receives(const struct qhca_qp *qp, const struct qhca_rx *rx)
     }
 }
 
-/* Packets of a connection come from its peer, to its own address. */
+/* Packets of a connection must come from its peer, to its own address. */
 static bool peer_fits(struct qhca *e, const struct qhca_qp *qp,
                       const struct qhca_rx *rx)
 {

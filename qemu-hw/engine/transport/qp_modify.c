@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * MODIFY_QP: which transitions exist, which attributes each needs and which it
+ * MODIFY_QP: the valid transitions, the attributes that each requires and
  * allows (IBA 10.3.1 and 11.2.5.2), and the ranges of the attributes.
  */
 #include "transport/rc.h"
@@ -24,7 +24,7 @@ struct transition {
 #define SQD_TGT (M(ACCESS) | M(PKEY_INDEX) | M(AV) | M(TIMEOUT) |       \
                  M(MAX_DEST_RD_ATOMIC) | M(MIN_RNR_TIMER))
 
-/* From the row's state to the column's. */
+/* From the state of the row to that of the column. */
 static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
     [QHCA_QPS_RESET] = {
         [QHCA_QPS_RESET] = { .allowed = true },
@@ -154,7 +154,7 @@ static const struct transition transitions[][QHCA_QPS_ERR + 1] = {
     },
 };
 
-/* Where the attribute of each mask bit lies. */
+/* Field offset for each mask bit. */
 static const uint16_t field[] = {
     offsetof(struct qhca_qpc, state),
     offsetof(struct qhca_qpc, access),
@@ -197,7 +197,7 @@ static unsigned service(const struct qhca_qp *qp)
     }
 }
 
-/* Where the address vector is out of range, or 0. */
+/* Offset of an address vector field that is out of range, or 0. */
 static uint8_t check_av(struct qhca *e, const struct qhca_qpc *in)
 {
     const struct qhca_av *av = &in->av;
@@ -214,11 +214,11 @@ static uint8_t check_av(struct qhca *e, const struct qhca_qpc *in)
     if (av->sl > 7) {
         return offsetof(struct qhca_qpc, av.sl);
     }
-    /* A connection has one other end. */
+    /* A connected QP has one peer: no multicast. */
     return av->dgid[0] == 0xff ? offsetof(struct qhca_qpc, av.dgid) : 0;
 }
 
-/* The attributes of @mask that are out of range, as bits. */
+/* Mask bits of the attributes in @mask that are out of range. */
 static uint64_t out_of_range(const struct qhca_qpc *in, uint64_t mask)
 {
     uint64_t bad = 0;
@@ -240,7 +240,7 @@ static uint64_t out_of_range(const struct qhca_qpc *in, uint64_t mask)
     return bad & mask;
 }
 
-/* The attributes that a QP of @svc has got on the way to @state. */
+/* Attributes that a QP of @svc must have been given to reach @state. */
 static uint64_t attributes_got(unsigned svc, uint8_t state)
 {
     uint64_t got = 0;
@@ -257,7 +257,7 @@ static uint64_t attributes_got(unsigned svc, uint8_t state)
     case QHCA_QPS_INIT:
         got |= transitions[QHCA_QPS_RESET][QHCA_QPS_INIT].required[svc];
         /* fall through */
-    default:                    /* ERR: nobody knows how far it came */
+    default:                    /* ERR: reachable from every state */
         return got;
     }
 }
@@ -268,7 +268,7 @@ bool qhca_qp_attributes_ok(struct qhca *e, const struct qhca_qp *qp)
     struct qhca_qpc c;
 
     qhca_qp_describe(qp, &c);
-    /* The only one whose value after a reset is none that can be given. */
+    /* The only attribute whose value after reset is not a valid one. */
     if (!c.path_mtu &&
         !(attributes_got(service(qp), qp->state) & M(PATH_MTU))) {
         mask &= ~M(PATH_MTU);
@@ -309,7 +309,7 @@ static uint8_t modify_check(struct qhca *e, struct qhca_cmd *c,
     }
     if (attrs & M(AV)) {
         off = check_av(e, in);
-        /* An entry may be cleared later, but not be missing now. */
+        /* The entry may be cleared later, but must exist now. */
         if (!off && e->xd->gids[qhca_le16(in->av.sgid_index)].type !=
             QHCA_GID_ROCE_V2) {
             off = offsetof(struct qhca_qpc, av.sgid_index);
@@ -398,7 +398,7 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
     }
     set_attributes(qp, in, c->mask);
     if (c->mask & M(MAX_RD_ATOMIC)) {
-        qhca_qp_schedule(e, qp);        /* a READ may wait for it */
+        qhca_qp_schedule(e, qp);        /* a READ may be waiting for this */
     }
     if (!(c->mask & M(STATE))) {
         return QHCA_ST_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the machines of a QP may look like in each of its states.  A transition
- * sets what changes and relies on the rest, so a QP that is loaded must be one
- * that the transitions could have led to.
+ * What is consistent for a QP in each state.  Transitions set what changes and
+ * rely on the rest, so a loaded QP must be in a condition to which transitions
+ * could have led.
  */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
@@ -12,7 +12,7 @@ static bool is_ud(const struct qhca_qp *qp)
     return !qhca_qp_connected(qp);
 }
 
-/* As qhca_qp_clear() and a new struct qhca_xport have it. */
+/* Is the QP as qhca_qp_clear() and a new struct qhca_xport leave it? */
 static bool qp_untouched(const struct qhca_qp *qp)
 {
     struct qhca_xport fresh, xp;
@@ -20,13 +20,13 @@ static bool qp_untouched(const struct qhca_qp *qp)
     qhca_xport_fresh(&fresh);
     memcpy(&xp, qp->xp, sizeof(xp));
     xp.qp = NULL;
-    memset(&xp.timer, 0, sizeof(xp.timer));     /* a list of its own */
+    memset(&xp.timer, 0, sizeof(xp.timer));     /* points to itself */
     return !memcmp(&xp, &fresh, sizeof(xp)) &&
            !(qp->sq_head | qp->sq_next | qp->sq_tail |
              qp->rq_head | qp->rq_tail);
 }
 
-/* Nothing is under way, and no acknowledge is awaited. */
+/* Nothing in flight, no ACK outstanding. */
 static bool requester_rests(const struct qhca_xport *xp)
 {
     return xp->una_psn == xp->max_psn && xp->snd_psn == xp->una_psn &&
@@ -42,10 +42,10 @@ static const char *in_rtr(const struct qhca_qp *qp)
         xp->req_state != QHCA_REQ_IDLE || qp->sq_next != qp->sq_tail ||
         (qp->sq_head != qp->sq_tail && !qp->tm) ||
         qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
-        return "it sends before it may";
+        return "it sends before RTS";
     }
     return xp->sq_flush || xp->rq_flush || xp->drain || xp->fatal_nak ?
-           "it flushes before it may" : NULL;
+           "it flushes before RTS" : NULL;
 }
 
 static const char *in_rts(const struct qhca_qp *qp)
@@ -53,19 +53,19 @@ static const char *in_rts(const struct qhca_qp *qp)
     const struct qhca_xport *xp = qp->xp;
 
     if (xp->drain && qp->state != QHCA_QPS_SQD) {
-        return "it drains and is not told to";
+        return "it drains outside of SQD";
     }
     if (xp->rq_flush || xp->fatal_nak) {
-        return "its receives are flushed and it lives";
+        return "its receives are flushed outside of ERR";
     }
     if (!xp->sq_flush) {
         return is_ud(qp) || xp->win ||
                (requester_rests(xp) && xp->cur == qp->sq_next) ?
-               NULL : "the WQEs under way are missing";
+               NULL : "the WQEs in flight are missing";
     }
-    /* It left SQE before all was flushed. */
+    /* It left SQE before everything was flushed. */
     if (qhca_qp_reliable(qp) || !requester_rests(xp)) {
-        return "it flushes and could not have failed";
+        return "it flushes but cannot have been in SQE";
     }
     return xp->flush_end - qp->sq_tail <= qp->sq_head - qp->sq_tail &&
            qp->sq_next - qp->sq_tail <= xp->flush_end - qp->sq_tail ?
@@ -81,22 +81,22 @@ static const char *has_failed(const struct qhca_qp *qp)
     if (!requester_rests(xp) || xp->since_ack || xp->ask || xp->drain ||
         xp->req_state == QHCA_REQ_WAIT_RNR ||
         qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
-        return "it is dead, but waits for acknowledges";
+        return "it is in error, but waits for ACKs";
     }
-    /* In RTS it would go on from there. */
+    /* RTS would continue from there. */
     if (!xp->sq_flush && (qp->sq_head != qp->sq_tail ||
                           (sqe && xp->cur != qp->sq_tail))) {
-        return "it is dead, but does not flush";
+        return "it is in error, but does not flush";
     }
     if (sqe && (qhca_qp_reliable(qp) || xp->rq_flush || xp->fatal_nak)) {
-        return "it cannot have a send queue error";
+        return "it cannot be in SQE";
     }
     return !sqe && (qhca_odp_waits(qp, QHCA_ODP_RECV) ||
                     (xp->rspq_head != xp->rspq_tail && !xp->fatal_nak)) ?
-           "it is dead, but answers" : NULL;
+           "it is in error, but owes responses" : NULL;
 }
 
-/* Whatever the state. */
+/* Checks for all states. */
 static const char *qp_always(const struct qhca_qp *qp)
 {
     const struct qhca_xport *xp = qp->xp;
@@ -105,25 +105,25 @@ static const char *qp_always(const struct qhca_qp *qp)
 
     if (is_ud(qp) && (under_way || xp->win || xp->una_psn != xp->max_psn ||
                       xp->snd_psn != xp->una_psn)) {
-        return "a datagram is under way";
+        return "it is a datagram QP with WQEs in flight";
     }
     if (under_way && !xp->win) {
-        return "the WQEs under way are missing";
+        return "the WQEs in flight are missing";
     }
     if (qhca_qp_connected(qp) && !qp->path_mtu &&
         (xp->win || xp->recv_held || xp->rspq_head != xp->rspq_tail)) {
         return "it has no path MTU";
     }
-    /* The SRQ of a target may have gone under its message. */
+    /* The SRQ of a target may have been destroyed during its message. */
     if (live && xp->rsp_op == QHCA_RSPOP_SEND && !xp->recv_held &&
         !qp->xrcd) {
-        return "it receives a message into nothing";
+        return "it receives a message without a receive WQE";
     }
     if (qp->tm && qp->tm->kind >= QHCA_TM_EAGER && !xp->recv_held) {
-        return "it holds a tag and no receive";
+        return "it holds a tag, but no receive";
     }
     if (xp->recv_held && !qhca_recv_cq(qp)) {
-        return "it holds a receive and has no CQ for it";
+        return "it holds a receive, but has no CQ for it";
     }
     return NULL;
 }
@@ -139,7 +139,7 @@ const char *qhca_qp_impossible(const struct qhca_qp *qp)
     case QHCA_QPS_RESET:
     case QHCA_QPS_INIT:
         return qp_untouched(qp) ? NULL :
-               "it is not ready and works all the same";
+               "it is not in use, but has state";
     case QHCA_QPS_RTR:
         return in_rtr(qp);
     case QHCA_QPS_RTS:

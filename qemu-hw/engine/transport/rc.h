@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The machines of a QP: what the files of this floor know of each other. */
+/* Internals of a QP's transport, shared by the files of this folder. */
 #ifndef QHCA_RC_H
 #define QHCA_RC_H
 
@@ -12,34 +12,35 @@ static inline bool qhca_wqe_is_masked(uint8_t opcode)
            opcode == QHCA_WQE_MASKED_FETCH_ADD;
 }
 
-/* Brings a value back from the peer. */
+/* Returns a value from the peer. */
 static inline bool qhca_wqe_is_atomic(uint8_t opcode)
 {
     return opcode == QHCA_WQE_COMP_SWAP || opcode == QHCA_WQE_FETCH_ADD ||
            qhca_wqe_is_masked(opcode);
 }
 
-/* READs and atomics, and what is answered like them: not by an ACK. */
+/* READs, atomics and other requests that are not answered by an ACK. */
 static inline bool qhca_wqe_is_rd(uint8_t opcode)
 {
     return opcode == QHCA_WQE_RDMA_READ || qhca_wqe_is_atomic(opcode) ||
            opcode == QHCA_WQE_FLUSH || opcode == QHCA_WQE_ATOMIC_WRITE;
 }
 
-/* Takes a receive at the peer. */
+/* Consumes a receive WQE at the peer. */
 static inline bool qhca_wqe_takes_recv(uint8_t opcode)
 {
     return opcode == QHCA_WQE_SEND || opcode == QHCA_WQE_SEND_IMM ||
            opcode == QHCA_WQE_SEND_INV || opcode == QHCA_WQE_RDMA_WRITE_IMM;
 }
 
+/* Executed locally, without a packet. */
 static inline bool qhca_wqe_is_local(uint8_t opcode)
 {
     return opcode == QHCA_WQE_LOCAL_INV || opcode == QHCA_WQE_REG_MR ||
            opcode == QHCA_WQE_BIND_MW;
 }
 
-/* The WQE fails, when it is the oldest, with this; returns @syndrome. */
+/* Make the WQE fail with this once it is the oldest; returns @syndrome. */
 static inline uint8_t qhca_swqe_fail(struct qhca_swqe *w, uint8_t status,
                                      uint8_t syndrome)
 {
@@ -48,40 +49,45 @@ static inline uint8_t qhca_swqe_fail(struct qhca_swqe *w, uint8_t status,
     return syndrome;
 }
 
-/* qhca_sq_fetch(), or the device's own WQE of a QP on a tag matching SRQ. */
+/*
+ * Fetch WQE @index from the ring or, for a TM SRQ's QP, from the device.
+ * *@addr gets its DMA address.  Returns QHCA_SYN_*.
+ */
 uint8_t qhca_req_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
                        void *wqe, uint64_t *addr);
 /*
- * Fetch WQE sq_next into the window.  False: not now; there was no memory and
- * the QP is in ERR, or a debugger stopped the adapter.
+ * Fetch WQE sq_next into the window.  False: not now; either out of memory (QP
+ * in ERR), or a debugger stopped the adapter.
  */
 bool qhca_req_load(struct qhca *e, struct qhca_qp *qp);
 /*
- * The SGEs of @w, WQE counter @index, from the cached copy @reading (READ
- * responses) or the one being sent; fetched again if need be.  NULL: it
- * cannot be read or has changed; *@syn says why.
+ * The SGEs of @w, WQE counter @index, from the cached copy for READ responses
+ * (@reading) or for sending, refetched if necessary.  NULL: unreadable or
+ * changed; *@syn tells the reason.
  */
 const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
                             struct qhca_swqe *w, uint32_t index,
                             bool reading, uint8_t *syn);
+/* Return the QP's window to the free list, if it has one. */
 void qhca_window_put(struct qhca *e, struct qhca_qp *qp);
-/* Give @qp, which has none, a window; false: no memory. */
+/* Allocate a window for @qp, which has none; false: out of memory. */
 bool qhca_window_get(struct qhca *e, struct qhca_qp *qp);
-/* May a connected QP such as @qp send that? */
+/* May connected QP @qp send WQEs with @opcode? */
 bool qhca_send_opcode_ok(const struct qhca_qp *qp, uint8_t opcode);
+/* The WQE in flight with counter @index. */
 static inline struct qhca_swqe *qhca_swqe(struct qhca_qp *qp, uint32_t index)
 {
     return &qp->xp->win->w[index & (QHCA_WINDOW_WQES - 1)];
 }
 /*
- * Is this what comes of a WQE that could not be read?  That is the queue's own
- * failure: a local work queue catastrophic error (IBA 11.6.3.2).
+ * Did the WQE fail because it could not be read?  That is a failure of the
+ * queue: a local work queue catastrophic error (IBA 11.6.3.2).
  */
 static inline bool qhca_wqe_lost(uint8_t status, uint8_t syndrome)
 {
     return status == QHCA_WC_LOC_QP_OP_ERR && QHCA_SYN_IS_WQE_LOST(syndrome);
 }
-/* Bytes of a send WQE of a connected QP before SGEs or data. */
+/* Header size of a send WQE of a connected QP, in bytes. */
 static inline uint32_t qhca_wqe_header(const struct qhca_qp *qp,
                                        uint8_t opcode)
 {
@@ -91,116 +97,118 @@ static inline uint32_t qhca_wqe_header(const struct qhca_qp *qp,
     return qhca_wqe_is_masked(opcode) ? sizeof(struct qhca_masked_wqe) :
                                         sizeof(struct qhca_sq_wqe);
 }
-/* QHCA_CQE_OP_* of a send WQE's opcode. */
+/* QHCA_CQE_OP_* for the opcode of a send WQE. */
 uint8_t qhca_cqe_op(uint8_t wqe_opcode);
-/* Send CQE with a status; true: delivered. */
+/* Write a send CQE; false: not delivered. */
 bool qhca_send_cqe(struct qhca *e, struct qhca_qp *qp, uint64_t wr_id,
                    uint32_t index, uint8_t opcode, uint32_t len,
                    uint8_t status, uint8_t syndrome);
 
 /* ---- requester.c ---- */
-/* Send requests of an RC or UC QP; true: more to do right now. */
+/* Send requests of an RC or UC QP; true: more can be sent now. */
 bool qhca_req_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
-/* Point the cursor at una_psn: send from there again. */
+/* Set the cursor to una_psn. */
 void qhca_req_cursor(struct qhca_qp *qp);
-/* Go back to una_psn because of @why (QHCA_SYN_*). */
+/* Go back to una_psn; @why (QHCA_SYN_*) is for the trace. */
 void qhca_req_go_back(struct qhca *e, struct qhca_qp *qp, uint8_t why);
 /*
- * Complete what is finished at the tail: local operations, and a WQE that
- * failed, which ends the QP.
+ * Complete what is finished at the tail: local operations, and a failed WQE,
+ * which moves the QP to an error state.
  */
 void qhca_req_reap(struct qhca *e, struct qhca_qp *qp);
-/* The oldest WQE succeeded. */
+/* Complete the oldest WQE with success. */
 void qhca_req_complete(struct qhca *e, struct qhca_qp *qp);
-/* The oldest WQE failed: CQE, then ERR (SQE on UC and UD). */
+/* Complete the oldest WQE with an error, then go to ERR (SQE on UC and UD). */
 void qhca_req_fail(struct qhca *e, struct qhca_qp *qp, uint8_t status,
                    uint8_t syndrome);
 
-/* @xp as a new QP has it, but for the list of its timer. */
+/* Initialize @xp, except for the list link of its timer. */
 void qhca_xport_fresh(struct qhca_xport *xp);
-/* What is behind una_psn counts as never sent. */
+/* Treat PSNs from una_psn on as never sent. */
 void qhca_xport_unsend(struct qhca_xport *xp);
 
-/* ---- window.c: how much of a QP may be under way ---- */
+/* ---- window.c: how much of a QP may be outstanding ---- */
+/* Reset the window to its initial size. */
 void qhca_wnd_start(struct qhca_xport *xp);
-/* @n PSNs were acknowledged, of @out that were outstanding. */
+/* @n of @out outstanding PSNs were acknowledged. */
 void qhca_wnd_grow(struct qhca_xport *xp, uint32_t n, uint32_t out);
-/* The peer lost packets: as it says, or as its silence does (@timeout). */
+/* Packets were lost, as told by a NAK or by a @timeout. */
 void qhca_wnd_shrink(struct qhca_xport *xp, bool timeout);
-/* A packet that goes up to PSN @last goes out, and asks for an acknowledge. */
+/* A packet up to PSN @last, with AckReq set, was sent. */
 void qhca_wnd_sent(struct qhca *e, struct qhca_qp *qp, uint32_t last);
-/* Something was acknowledged: did it take so long that the window shrank? */
+/* After una_psn moved: was the ACK so late that the window was shrunk? */
 bool qhca_wnd_late(struct qhca *e, struct qhca_qp *qp);
-/* Ask for an acknowledge at least after so many packets. */
+/* Most packets that may be sent without AckReq. */
 uint32_t qhca_wnd_ack_interval(const struct qhca_xport *xp);
-/* May the next request of the READ or atomic under the cursor go out? */
+/* May the next request of @w, the READ or atomic at the cursor, be sent? */
 bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w);
-/* How many PSNs the next request of @w, a READ, asks for. */
+/* Number of PSNs that the next request of READ @w covers. */
 uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w);
-/* Is PSN number @n of @w the last that a request has asked for? */
+/* Is PSN number @n of @w the last one covered by a request? */
 static inline bool qhca_wnd_rd_end(const struct qhca_swqe *w, uint32_t n)
 {
     return n + 1 == w->npkts || !((n + 1) & ((1u << w->chunk) - 1));
 }
-/* An acknowledge of all before una_psn has the AETH credit code @code. */
+/* AETH credit code @code came with the ACK of all before una_psn. */
 void qhca_wnd_credits(struct qhca_xport *xp, uint8_t code);
-/* The peer had no receive for the message at una_psn. */
+/* The peer had no receive WQE for the message at una_psn. */
 void qhca_wnd_rnr(struct qhca_xport *xp);
 /*
- * Has the peer told of no receive for message @w, which is under the cursor?
- * Then *@probe says whether its next packet may go out nevertheless.
+ * Do the peer's credits not cover message @w, which is at the cursor?  Then
+ * *@probe tells whether its next packet may be sent nevertheless.
  */
 bool qhca_wnd_limited(const struct qhca_xport *xp, const struct qhca_swqe *w,
                       bool *probe);
-/* Requests that ask for the PSNs @from .. @to - 1 of @w. */
+/* Number of requests that cover PSNs @from .. @to - 1 of @w. */
 uint32_t qhca_wnd_rd_reqs(const struct qhca_swqe *w, uint32_t from,
                           uint32_t to);
 
 /* ---- completer.c ---- */
+/* Process a response to an RC QP or XRC initiator. */
 void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_rx *rx);
-/* The QP's timer fired. */
+/* The QP's ACK timer expired. */
 void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp);
+/* The QP's RNR timer expired. */
 void qhca_comp_rnr_over(struct qhca *e, struct qhca_qp *qp);
 /*
- * The requester waits for a page no more: its timer runs again.  @again:
- * responses were dropped on purpose, ask for them; that is no retry.
+ * The requester no longer waits for a page: restart its timer.  @again: request
+ * responses that were dropped deliberately; does not count as a retry.
  */
 void qhca_comp_resume(struct qhca *e, struct qhca_qp *qp, bool again);
 
 /* ---- responder.c ---- */
+/* Process a request to a connected QP. */
 void qhca_rsp_rx(struct qhca *e, struct qhca_qp *qp,
                  const struct qhca_rx *rx);
-/* Requests were dropped on purpose: tell the peer to go back at once. */
+/* Requests were dropped deliberately: make the peer go back at once. */
 void qhca_rsp_ask_again(struct qhca *e, struct qhca_qp *qp);
 
 /* ---- response.c ---- */
+/* The entry with counter @index of the response queue. */
 static inline struct qhca_resp *qhca_rspq_at(struct qhca_xport *xp,
                                              uint32_t index)
 {
     return &xp->rspq[index & (QHCA_RSPQ - 1)];
 }
-/* A zeroed entry at the end of the queue, or NULL: full. */
+/* Append a zeroed entry; NULL: queue full. */
 struct qhca_resp *qhca_rspq_push(struct qhca *e, struct qhca_qp *qp);
+/* Is there no room for another response? */
 bool qhca_rspq_full(const struct qhca_xport *xp);
-/* Owe an acknowledge up to @psn; with the queue full the peer asks again. */
+/* Queue an ACK up to @psn; if the queue is full, the peer will ask again. */
 void qhca_owe_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn);
-/* Owe a NAK with AETH @syndrome; false: the queue is full, none will go. */
+/* Queue a NAK with AETH @syndrome; false: queue full, none will be sent. */
 bool qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
                   uint8_t syndrome);
-/* Send owed responses. QHCA_SENT: none to send now or budget used up. */
+/* Send queued responses.  QHCA_SENT: none left to send, or budget used up. */
 enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                             unsigned *budget);
 /*
- * Software destroys @qp, resets it or moves it to ERR: send the acknowledges it
- * owes, up to the first READ, even if the wire is busy.
+ * Software destroys @qp, resets it or moves it to ERR: send the queued ACKs up
+ * to the first READ response, even if the wire is blocked (see last_acks.c).
  */
 void qhca_rsp_part(struct qhca *e, struct qhca_qp *qp);
-/* ---- last_acks.c ---- */
-/* Keep @frame until the wire is ready; false: it is too long, or too many. */
-bool qhca_last_ack_keep(struct qhca *e, const void *frame, size_t len);
-/* ---- send_response.c ---- */
-/* Are there responses that could be sent now? */
+/* Are there responses that can be sent now? */
 static inline bool qhca_rsp_owed(const struct qhca_qp *qp)
 {
     const struct qhca_xport *xp = qp->xp;
@@ -211,36 +219,43 @@ static inline bool qhca_rsp_owed(const struct qhca_qp *qp)
 }
 
 /* ---- ud.c ---- */
+/* Send datagrams of @qp; true: more can be sent now. */
 bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
+/* Receive a datagram. */
 void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
                 const struct qhca_rx *rx);
 
 /* ---- mcast.c ---- */
 /*
- * The multicast group of @gid that has members, for a frame to @dmac; NULL:
- * none, or the MAC address is not the one that belongs to the group.
+ * The multicast group @gid, if it has members and @dmac is its MAC address;
+ * else NULL.
  */
 struct qhca_mcg_group *qhca_mcg_find(struct qhca *e, const uint8_t gid[16],
                                      const uint8_t *dmac);
-/* A packet for rx->mcg: to each member that can receive it. */
+/* Deliver the packet to all members of rx->mcg that can receive it. */
 void qhca_mcg_rx(struct qhca *e, const struct qhca_rx *rx);
 
+/* ---- last_acks.c ---- */
+/* Keep @frame until the wire is ready; false: too long, or too many are kept. */
+bool qhca_last_ack_keep(struct qhca *e, const void *frame, size_t len);
+
 /* ---- flush.c ---- */
-/* Flush while the budget lasts; true: there is more. */
+/* Flush while the budget lasts; true: more to flush. */
 bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
 
 /* ---- timer.c ---- */
-/* (Re)start the QP's timer in a class: 0..31, or QHCA_TIMER_RNR + code. */
+/* (Re)start the QP's timer in class @cls: 0..31, or QHCA_TIMER_RNR + code. */
 void qhca_timer_start(struct qhca *e, struct qhca_qp *qp, uint8_t cls);
-/* The same, for the QP's local ACK timeout; it must have one. */
+/* The same for the QP's local ACK timeout, which must not be 0. */
 void qhca_timer_start_ack(struct qhca *e, struct qhca_qp *qp);
+/* Stop the QP's timer, if it is running. */
 void qhca_timer_stop(struct qhca *e, struct qhca_qp *qp);
-/* Code of the QP's ACK timeout, without back-off. */
+/* The QP's ACK timeout code, without backoff. */
 uint8_t qhca_timer_ack_code(const struct qhca *e, const struct qhca_qp *qp);
-/* Nanoseconds of an RNR timer code (IBA table 45). */
+/* Duration of RNR timer @code (IBA table 45), ns. */
 uint64_t qhca_rnr_ns(uint8_t code);
 
-/* ---- saved state ---- */
+/* ---- save or load a QP's page faults and tag matching ---- */
 void qhca_io_odp(struct qhca_io *io, struct qhca_qp *qp);
 void qhca_io_tm_qp(struct qhca_io *io, struct qhca_qp *qp);
 

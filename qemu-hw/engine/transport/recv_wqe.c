@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receive WQEs: one at a time is held by a QP, from the first packet of the
- * message it takes until its completion.  One that was taken for a message
- * that then was not received (UD and UC may drop) stays for the next.
+ * Receive WQEs: a QP holds one at a time, from the first packet of a message to
+ * the completion.  A WQE taken for a message that was then dropped (UD and UC)
+ * is used for the next.
  */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
@@ -56,7 +56,7 @@ uint8_t qhca_recv_data(struct qhca *e, struct qhca_qp *qp, const void *buf,
     if (len > xp->recv_cap - xp->recv_len) {
         return QHCA_SYN_RQ_LENGTH;
     }
-    /* sgl_copy() does not change what it writes from */
+    /* with write set, the buffer is only read */
     syn = qhca_sgl_copy(e, qp, qp->srq ? qp->srq->pd : qp->pd,
                         xp->recv + RECV_HEADER, xp->recv_sges, &xp->recv_pos,
                         xp->recv_len, (void *)buf, len, true);

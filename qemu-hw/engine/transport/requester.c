@@ -2,17 +2,17 @@
 /*
  * The requester of RC, XRC and UC: turns send WQEs into packets.
  *
- * WQEs sq_tail .. sq_next - 1 are under way, remembered in the QP's window.
- * A cursor (cur, cur_pkt, snd_psn) says which packet goes out next; it can
- * stop at every packet and be set back to the oldest unacknowledged one.
+ * WQEs sq_tail .. sq_next - 1 are in flight and described in the QP's window.
+ * A cursor (cur, cur_pkt, snd_psn) designates the next packet; it can pause at
+ * any packet and be moved back to the oldest unacknowledged one.
  */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
 
-/* Half of the PSN space: more must never be outstanding (IBA 9.7.1). */
+/* Half of the PSN space: the limit for outstanding PSNs (IBA 9.7.1). */
 #define PSN_SPAN    0x800000U
 
-/* Put bytes @off .. @off + @len - 1 of the message into @buf. */
+/* Gather bytes @off .. @off + @len - 1 of the message into @buf. */
 static uint8_t req_gather(struct qhca *e, struct qhca_qp *qp,
                           struct qhca_swqe *w, uint32_t off, uint8_t *buf,
                           uint32_t len)
@@ -162,10 +162,10 @@ void qhca_req_go_back(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 }
 
 enum step {
-    STEP_AGAIN,                 /* something was done, no packet sent */
+    STEP_AGAIN,                 /* progress was made, no packet sent */
     STEP_SENT,
-    STEP_WAIT,                  /* until something happens to the QP */
-    STEP_BLOCKED                /* the wire takes nothing */
+    STEP_WAIT,                  /* until an event for this QP */
+    STEP_BLOCKED                /* the wire is blocked */
 };
 
 static enum step wait_for(struct qhca_xport *xp, uint8_t why)
@@ -174,7 +174,7 @@ static enum step wait_for(struct qhca_xport *xp, uint8_t why)
     return STEP_WAIT;
 }
 
-/* The WQE under the cursor cannot be sent (any further). */
+/* The WQE at the cursor cannot be sent, or not be continued. */
 static enum step local_error(struct qhca *e, struct qhca_qp *qp,
                              struct qhca_swqe *w, uint8_t syndrome)
 {
@@ -207,7 +207,7 @@ static uint8_t do_local(struct qhca *e, struct qhca_qp *qp,
     return qhca_mr_fast_reg(e, qp->pd, &wqe);
 }
 
-/* The operation, without the class. */
+/* The BTH operation, without the class. */
 static uint8_t bth_op(const struct qhca_swqe *w, bool first, bool last)
 {
     switch (w->opcode) {
@@ -252,7 +252,7 @@ static uint8_t *put_reth(uint8_t *p, uint64_t va, uint32_t rkey, uint32_t len)
     return p + QHCA_RETH_LEN;
 }
 
-/* AtomicETH, and the masks of a masked one, which are at @masks. */
+/* Write the AtomicETH, and the masks at @masks if it is a masked one. */
 static uint8_t *put_atomic(uint8_t *p, const struct qhca_swqe *w,
                            const uint8_t *masks)
 {
@@ -273,8 +273,8 @@ static uint8_t *put_atomic(uint8_t *p, const struct qhca_swqe *w,
 }
 
 /*
- * Write the extended headers of a request, which is about @len bytes from @off
- * on; returns their length.  @masks: of a masked atomic, else NULL.
+ * Write the extended headers of a request for @len bytes from @off on; returns
+ * their length.  @masks: of a masked atomic, else NULL.
  */
 static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
                         struct qhca_op_info info, uint32_t off, uint32_t len,
@@ -298,7 +298,7 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
         p = put_atomic(p, w, masks);
     }
     if (info.flags & QHCA_OPF_IMM) {
-        memcpy(p, &w->imm, 4);  /* software stored it in network order */
+        memcpy(p, &w->imm, 4);  /* software stored it in network byte order */
         p += QHCA_IMM_LEN;
     }
     if (info.flags & QHCA_OPF_INV) {
@@ -309,10 +309,10 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
 }
 
 /*
- * Must the peer acknowledge this packet?  Yes where software waits for it:
- * signaled messages, READs and atomics, and the last message posted.  Others
- * and long ones at least twice in a window, so that it moves before it is used
- * up.  Other unsignaled messages are covered by a later acknowledge; see
+ * Should AckReq be set?  Yes where software waits for the ACK: signaled
+ * messages, READs and atomics, and the last message posted.  Otherwise, and
+ * within long messages, at least twice per window, so that it advances before
+ * it is used up.  Other unsignaled messages are covered by a later ACK; see
  * ask_now() for when none comes.
  */
 static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
@@ -328,7 +328,7 @@ static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
                      xp->cur + 1 == qp->sq_head));
 }
 
-/* A packet of @w went out that takes @psns PSNs: move the cursor on. */
+/* A packet of @w, covering @psns PSNs, was sent: advance the cursor. */
 static void req_sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
                      uint32_t psns, bool ack)
 {
@@ -396,7 +396,7 @@ static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
     len = rd && w->opcode != QHCA_WQE_ATOMIC_WRITE ? 0 :
           last ? w->len - off : mtu;
     psns = rd ? qhca_wnd_rd_psns(xp, w) : 1;
-    /* a part of a READ; all other requests name the whole message */
+    /* part of a READ; other requests cover the whole message */
     dma_len = rd && xp->cur_pkt + psns != w->npkts ? psns * mtu :
               w->len - off;
     if (qhca_wqe_is_masked(w->opcode)) {
@@ -404,7 +404,7 @@ static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
         if (!masks) {
             return local_error(e, qp, w, syn);
         }
-        masks -= QHCA_MASKS_LEN;    /* they end the header */
+        masks -= QHCA_MASKS_LEN;    /* the masks are at the end of the header */
     }
 
     switch (qhca_frame_begin(e, &qp->av, qp->qpn, qp->dest_qpn, &f)) {
@@ -444,9 +444,9 @@ static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * The cursor has to wait until what is out is acknowledged.  If the last
- * packets did not ask for it, because more was to come, send them again and
- * ask.
+ * The cursor must wait until everything outstanding is acknowledged.  If the
+ * last packets were sent without AckReq, since more was to follow, resend them
+ * with it.
  */
 static enum step ask_now(struct qhca *e, struct qhca_qp *qp, uint8_t state)
 {
@@ -460,7 +460,7 @@ static enum step ask_now(struct qhca *e, struct qhca_qp *qp, uint8_t state)
     return wait_for(xp, state);
 }
 
-/* Do the next thing the cursor points to. */
+/* Do the next step at the cursor. */
 static enum step req_step(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
@@ -488,7 +488,7 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp)
     }
     w = qhca_swqe(qp, xp->cur);
     if (w->status) {
-        qhca_req_reap(e, qp);   /* at once if it is the oldest */
+        qhca_req_reap(e, qp);   /* immediately, if it is the oldest */
         return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD ?
                ask_now(e, qp, QHCA_REQ_WAIT_ACK) : STEP_AGAIN;
     }
@@ -498,8 +498,8 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp)
     }
     if (qhca_wqe_is_local(w->opcode)) {
         /*
-         * A local invalidate must not pull memory from under requests that
-         * may yet be sent again; a fence asks for less.
+         * A local invalidate must not revoke memory that may be needed for a
+         * retransmission; a fence requires less.
          */
         if (w->opcode == QHCA_WQE_LOCAL_INV && xp->cur != qp->sq_tail) {
             return ask_now(e, qp, QHCA_REQ_WAIT_FENCE);
@@ -524,7 +524,7 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp)
             return wait_for(xp, QHCA_REQ_WAIT_FENCE);
         }
         if (qhca_wqe_is_rd(w->opcode) && !qp->max_rd_atomic) {
-            /* Set to 0 while it waited: it would wait for ever. */
+            /* Set to 0 while the WQE waited: it would wait forever. */
             qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_RD_ATOMIC);
             qhca_req_reap(e, qp);
             return STEP_AGAIN;
@@ -577,7 +577,7 @@ bool qhca_req_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
                     qhca_window_put(e, qp);
                 }
             }
-            /* A local error may have left flushing to do. */
+            /* A local error may have started flushing. */
             return qp->xp->sq_flush || qp->xp->rq_flush;
         }
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The responder of RC, XRC and UC: executes requests (IBA 9.7.4, 9.8.2).  What
- * it answers is put into a queue, see response.c.
+ * The responder of RC, XRC and UC: executes requests (IBA 9.7.4, 9.8.2).
+ * Responses are queued; see response.c.
  */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
 
 /*
- * The request at exp_psn cannot be executed: NAK, and the QP is finished.
- * UC knows no NAK: the message is dropped and the QP lives, unless
- * @event says that it was its own memory that failed.
+ * The request at exp_psn cannot be executed: NAK it and move the QP to ERR.  UC
+ * has no NAKs: it drops the message and stays up, unless @event says that its
+ * own memory failed.
  */
 static void fatal_nak(struct qhca *e, struct qhca_qp *qp, uint8_t nak,
                       uint8_t syndrome, uint8_t event)
@@ -41,7 +41,7 @@ static void invalid_request(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
     fatal_nak(e, qp, QHCA_NAK_INV_REQ, syn, QHCA_EV_QP_REQ_ERR);
 }
 
-/* A check or copy with a remote key gave @syn. */
+/* Handle failure @syn of a check or copy with an R_Key. */
 static void remote_error(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
 {
     if (syn == QHCA_SYN_BAD_PACKET) {
@@ -53,7 +53,7 @@ static void remote_error(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
     }
 }
 
-/* The receive WQE that is held failed with @syn: CQE here, NAK there. */
+/* The receive WQE held failed with @syn: error CQE here, NAK to the peer. */
 static void receive_error(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
 {
     struct qhca_xport *xp = qp->xp;
@@ -88,13 +88,13 @@ static void not_ready(struct qhca *e, struct qhca_qp *qp,
     if (qhca_owe_nak(e, qp, xp->exp_psn,
                      QHCA_AETH_RNR | (qp->min_rnr_timer & 31))) {
         qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_TX);
-        xp->naked = true;       /* what follows is dropped silently */
+        xp->naked = true;       /* silently drop what follows */
     }
 }
 
-/* ---- requests in order ---- */
+/* ---- requests in PSN order ---- */
 
-/* The packet fits what came before it in its message. */
+/* Does the packet fit its predecessor in the message? */
 static bool sequence_ok(const struct qhca_xport *xp, uint32_t flags)
 {
     uint8_t op = flags & QHCA_OPF_SEND ? QHCA_RSPOP_SEND :
@@ -145,7 +145,7 @@ static void message_done(struct qhca *e, struct qhca_qp *qp,
         memcpy(&cqe.imm, rx->payload - QHCA_IMM_LEN, 4);
         cqe.flags = qhca_le16(QHCA_CQE_F_IMM);
     } else if (rx->flags & QHCA_OPF_WRITE) {
-        return;                 /* nobody is told */
+        return;                 /* no completion */
     }
     if (qp->tm && !(rx->flags & QHCA_OPF_WRITE)) {
         cqe.byte_len = qhca_le32(xp->recv_len);
@@ -169,8 +169,8 @@ static bool rsp_serving(const struct qhca_qp *qp)
 }
 
 /*
- * The receive's memory is missing: wait?  A receive may be far longer than the
- * message; of the last packet we know where it ends.
+ * The receive buffer is not present: wait for it?  A receive may be far larger
+ * than the message, whose end is known only with the last packet.
  */
 static bool recv_fault(struct qhca *e, struct qhca_qp *qp,
                        const struct qhca_rx *rx)
@@ -181,7 +181,7 @@ static bool recv_fault(struct qhca *e, struct qhca_qp *qp,
     return qhca_odp_stall_rx(e, qp, QHCA_FAULT_RECV, rx);
 }
 
-/* True: the packet was taken. */
+/* True: the packet was executed. */
 static bool do_send(struct qhca *e, struct qhca_qp *qp,
                     const struct qhca_rx *rx)
 {
@@ -239,13 +239,13 @@ static bool do_write(struct qhca *e, struct qhca_qp *qp,
             return false;
         }
     }
-    /* The RETH's length and the packets' must agree. */
+    /* The RETH length must match the length of the packets. */
     if (rx->flags & QHCA_OPF_END ? n != left : n >= left) {
         invalid_request(e, qp, QHCA_SYN_BAD_PACKET);
         return false;
     }
     if (rx->flags & QHCA_OPF_START) {
-        /* the reserved key is no remote key, so never privileged */
+        /* privileged is false: the reserved key is no R_Key */
         syn = qhca_mr_check(e, qp->pd, false, xp->wr_rkey, xp->wr_va, left,
                             QHCA_ACCESS_REMOTE_WRITE, qp->qpn);
         if (syn) {
@@ -282,7 +282,7 @@ static bool do_write(struct qhca *e, struct qhca_qp *qp,
     return true;
 }
 
-/* Check a READ request in @pd; *@npkts responses may be owed. */
+/* Check a READ request in @pd; *@npkts gets the number of responses. */
 static uint8_t check_read(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
                           const struct qhca_rx *rx, uint32_t *npkts)
 {
@@ -307,7 +307,7 @@ static void fill_read(struct qhca_resp *r, const struct qhca_rx *rx)
     r->srqn = rx->srqn;
 }
 
-/* READs and atomics: may one more be in progress? */
+/* READs and atomics: is there room for one more in progress? */
 static bool resources_ok(struct qhca *e, struct qhca_qp *qp, uint32_t access)
 {
     if (!(qp->access & access)) {
@@ -339,7 +339,7 @@ static void do_read(struct qhca *e, struct qhca_qp *qp,
     }
     r = qhca_rspq_push(e, qp);
     if (!r) {
-        return;                 /* as if lost on the way: it comes again */
+        return;                 /* as if lost: the peer resends it */
     }
     fill_read(r, rx);
     xp->rd_pending++;
@@ -348,8 +348,8 @@ static void do_read(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * PSNs come again: the result of an atomic one lap of them ago must not answer
- * a duplicate of the present one.
+ * Drop a result with this PSN, left from before the PSNs wrapped: it must not
+ * answer a duplicate of the current atomic.
  */
 static void forget_atomic(struct qhca_xport *xp, uint32_t psn)
 {
@@ -362,7 +362,7 @@ static void forget_atomic(struct qhca_xport *xp, uint32_t psn)
     }
 }
 
-/* The operation of an atomic request: AtomicETH, perhaps masks behind it. */
+/* Parse an atomic request: AtomicETH, masks after it if it is a masked one. */
 static void parse_atomic(const struct qhca_rx *rx, struct qhca_atomic *op)
 {
     const uint8_t *masks = rx->ext + QHCA_ATETH_LEN;
@@ -399,7 +399,7 @@ static void do_atomic(struct qhca *e, struct qhca_qp *qp,
         return;
     }
     if (qhca_rspq_full(xp)) {
-        return;                 /* before anything is changed */
+        return;                 /* before anything has changed */
     }
     parse_atomic(rx, &op);
     syn = qhca_mr_atomic(e, qp->pd, rkey, va, &op, &old, qp->qpn);
@@ -427,8 +427,8 @@ static void do_atomic(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * FLUSH and ATOMIC WRITE were executed: both are answered by a READ response
- * without data (annex A19).
+ * Answer an executed FLUSH or ATOMIC WRITE: a READ response without data (annex
+ * A19).
  */
 static void answer_empty(struct qhca *e, struct qhca_qp *qp,
                          const struct qhca_rx *rx, bool uncounted)
@@ -477,9 +477,9 @@ static void do_atomic_write(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * All that came before on this QP was executed when it came, so FLUSH has
- * little to wait for.  Peers differ in whether they count it among their
- * outstanding READs: it takes no resource.
+ * All earlier requests on this QP were executed on arrival, so FLUSH has little
+ * to wait for.  Peers differ in whether they count it as an outstanding READ,
+ * so it takes no resource.
  */
 static void do_flush(struct qhca *e, struct qhca_qp *qp,
                      const struct qhca_rx *rx)
@@ -494,7 +494,7 @@ static void do_flush(struct qhca *e, struct qhca_qp *qp,
                        QHCA_ACCESS_FLUSH_PERSISTENT : 0);
     uint8_t syn;
 
-    qp->xp->crc_twice = rx->crc_twice;   /* as the peer does, so do we */
+    qp->xp->crc_twice = rx->crc_twice;   /* use the variant the peer uses */
     if (!kind || level > QHCA_FLUSH_L_MR ||
         (kind & ~(QHCA_FLUSH_T_GLOBAL | QHCA_FLUSH_T_PERSISTENT))) {
         invalid_request(e, qp, QHCA_SYN_BAD_PACKET);
@@ -518,8 +518,8 @@ static void do_flush(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * The request names an SRQ: that of the message under way, or for a new one
- * any of the target's domain.
+ * Find the SRQ of a request: within a message it must be that of the message,
+ * for a new one any of the target's domain.
  */
 static bool bind_srq(struct qhca *e, struct qhca_qp *qp,
                      const struct qhca_rx *rx)
@@ -533,7 +533,7 @@ static bool bind_srq(struct qhca *e, struct qhca_qp *qp,
     return true;
 }
 
-/* The request with the expected PSN. */
+/* Execute the request with the expected PSN. */
 static void rsp_request(struct qhca *e, struct qhca_qp *qp,
                         const struct qhca_rx *rx)
 {
@@ -584,8 +584,8 @@ static void rsp_request(struct qhca *e, struct qhca_qp *qp,
 /* ---- duplicates (IBA 9.7.5.1.4) ---- */
 
 /*
- * A READ that was answered, at least in part, is asked for again from rx->psn
- * on.  If its answer is still in the queue, that one is set back.
+ * A READ that was answered, at least in part, is requested again from rx->psn
+ * on.  If it is still in the response queue, restart it there.
  */
 static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
                            const struct qhca_rx *rx)
@@ -615,7 +615,7 @@ static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
             r->rnr = true;
             qhca_qp_schedule(e, qp);
         }
-        return;                 /* it will be answered */
+        return;                 /* will be answered */
     }
     r = qhca_rspq_push(e, qp);
     if (r) {
@@ -654,8 +654,8 @@ static void duplicate_atomic(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * A FLUSH or ATOMIC WRITE that was executed: that must not happen again, as
- * others may have written since.
+ * An executed FLUSH or ATOMIC WRITE must not be executed again, as others may
+ * have written since.
  */
 static void duplicate_empty(struct qhca *e, struct qhca_qp *qp,
                             const struct qhca_rx *rx)
@@ -667,7 +667,7 @@ static void duplicate_empty(struct qhca *e, struct qhca_qp *qp,
     for (i = xp->rspq_tail; i != xp->rspq_head; i++) {
         r = qhca_rspq_at(xp, i);
         if (r->kind == QHCA_RESP_READ && r->psn == rx->psn) {
-            return;             /* it will be answered */
+            return;             /* will be answered */
         }
     }
     r = qhca_rspq_push(e, qp);
@@ -694,7 +694,7 @@ static void rsp_duplicate(struct qhca *e, struct qhca_qp *qp,
     }
 }
 
-/* ---- the ways in ---- */
+/* ---- entry points ---- */
 
 static void rx_rc(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_rx *rx)
@@ -708,7 +708,7 @@ static void rx_rc(struct qhca *e, struct qhca_qp *qp,
         if (d > 0) {
             qhca_odp_drop(e, qp, QHCA_FAULT_RECV, rx);
         } else {
-            /* It comes again, perhaps to ask for an acknowledge. */
+            /* Resent, possibly with AckReq set. */
             qhca_odp_keep(qp, QHCA_FAULT_RECV, rx);
             if (qhca_odp_impatient(qp, QHCA_FAULT_RECV) &&
                 qhca_owe_nak(e, qp, xp->exp_psn, QHCA_AETH_RNR |
@@ -754,7 +754,7 @@ static void rx_uc(struct qhca *e, struct qhca_qp *qp,
     }
     if (rx->psn != xp->exp_psn || !sequence_ok(xp, rx->flags) ||
         !length_ok(qp, rx)) {
-        /* The message under way is lost (IBA 9.8.2.2.3). */
+        /* The message in progress is lost (IBA 9.8.2.2.3). */
         qhca_rx_drop(e, rx, rx->psn != xp->exp_psn ||
                      xp->rsp_op == QHCA_RSPOP_SKIP ?
                      QHCA_STAT_ROCE_OUT_OF_SEQUENCE :

@@ -17,7 +17,7 @@
 #define QHCA_IMM_LEN        4
 #define QHCA_IETH_LEN       4
 #define QHCA_ATETH_LEN      28
-#define QHCA_MASKS_LEN      16  /* behind the AtomicETH of masked atomics */
+#define QHCA_MASKS_LEN      16  /* after the AtomicETH of masked atomics */
 #define QHCA_XRCETH_LEN     4
 #define QHCA_FETH_LEN       4
 #define QHCA_ATACK_LEN      8
@@ -30,8 +30,8 @@
 #define QHCA_CLASS_UD       0x60
 #define QHCA_CLASS_XRC      0xa0
 /*
- * For manufacturers.  Here: masked atomics, which the specification does not
- * have, with the operations of the plain ones; RC only.
+ * Manufacturer opcodes.  Here: masked atomics, which the specification lacks,
+ * with the operation codes of the plain ones; RC only.
  */
 #define QHCA_CLASS_OWN      0xc0
 #define QHCA_CLASS_MASK     0xe0
@@ -63,7 +63,7 @@
 #define QHCA_OP_FLUSH               0x1c
 #define QHCA_OP_ATOMIC_WRITE        0x1d
 
-/* What an opcode means. */
+/* Properties of an opcode. */
 #define QHCA_OPF_VALID      0x0001
 #define QHCA_OPF_START      0x0002  /* first packet of a message */
 #define QHCA_OPF_END        0x0004  /* last packet of a message */
@@ -71,7 +71,7 @@
 #define QHCA_OPF_WRITE      0x0010
 #define QHCA_OPF_READ       0x0020
 #define QHCA_OPF_ATOMIC     0x0040
-#define QHCA_OPF_RESP       0x0080  /* goes to the requester */
+#define QHCA_OPF_RESP       0x0080  /* from responder to requester */
 #define QHCA_OPF_IMM        0x0100
 #define QHCA_OPF_INV        0x0200
 #define QHCA_OPF_RETH       0x0400
@@ -81,7 +81,7 @@
 #define QHCA_OPF_PAYLOAD    0x4000
 #define QHCA_OPF_FLUSH      0x8000
 #define QHCA_OPF_AWRITE     0x10000 /* ATOMIC WRITE */
-#define QHCA_OPF_MASKED     0x20000 /* atomic with masks */
+#define QHCA_OPF_MASKED     0x20000 /* masked atomic */
 #define QHCA_OPF_XRCETH     0x40000
 
 struct qhca_op_info {
@@ -89,7 +89,7 @@ struct qhca_op_info {
     uint8_t ext;                /* bytes of extended headers */
 };
 
-/** What BTH opcode @op means; flags 0: not one of ours. */
+/** Properties of BTH opcode @op; flags 0: unsupported. */
 struct qhca_op_info qhca_op_info(uint8_t op);
 
 /* ---- AETH syndromes (IBA 9.3.5.2) ---- */
@@ -97,7 +97,7 @@ struct qhca_op_info qhca_op_info(uint8_t op);
 #define QHCA_AETH_ACK       0x00
 #define QHCA_AETH_RNR       0x20
 #define QHCA_AETH_NAK       0x60
-#define QHCA_AETH_CREDITS   0x1f    /* 31: no limit told */
+#define QHCA_AETH_CREDITS   0x1f    /* 31: no limit */
 #define QHCA_ACK_UNLIMITED  0x1f
 #define QHCA_NAK_SEQ        0x60
 #define QHCA_NAK_INV_REQ    0x61
@@ -106,15 +106,16 @@ struct qhca_op_info qhca_op_info(uint8_t op);
 
 #define QHCA_GSI_QKEY       0x80010000U
 
-/* ---- PSNs: 24 bits, compared modulo 2^24 ---- */
+/* ---- PSNs: 24 bits, modulo 2^24 ---- */
 #define QHCA_PSN_MASK       0xffffffU
 
+/* The PSN @n after @a. */
 static inline uint32_t qhca_psn_add(uint32_t a, uint32_t n)
 {
     return (a + n) & QHCA_PSN_MASK;
 }
 
-/* How far @a is behind @b's position: 0 .. 2^24 - 1. */
+/* Distance forward from @b to @a: 0 .. 2^24 - 1. */
 static inline uint32_t qhca_psn_dist(uint32_t a, uint32_t b)
 {
     return (a - b) & QHCA_PSN_MASK;
@@ -128,13 +129,13 @@ static inline int32_t qhca_psn_diff(uint32_t a, uint32_t b)
     return d & 0x800000 ? (int32_t)d - 0x1000000 : (int32_t)d;
 }
 
-/* Bytes of a path MTU code, 0 for a bad one. */
+/* Bytes for a path MTU code; 0: invalid code. */
 static inline uint32_t qhca_mtu_bytes(uint8_t code)
 {
     return code >= 1 && code <= 5 ? 128U << code : 0;
 }
 
-/* Packets that @len bytes take. */
+/* Number of packets for a message of @len bytes. */
 static inline uint32_t qhca_packets(uint32_t len, uint8_t mtu_code)
 {
     uint32_t mtu = qhca_mtu_bytes(mtu_code);
@@ -144,14 +145,14 @@ static inline uint32_t qhca_packets(uint32_t len, uint8_t mtu_code)
 
 /* ---- icrc.c ---- */
 /**
- * ICRC of the packet whose IP header begins at @ip and whose ICRC field, not
- * counted in, begins @len bytes behind it (annex A17.3.3).  @len covers at
- * least IP, UDP and BTH.  The result is stored least significant byte first.
+ * ICRC of the packet whose IP header begins at @ip and whose ICRC field begins
+ * @len bytes after that (annex A17.3.3).  @len covers at least IP, UDP and BTH.
+ * The result is stored least significant byte first.
  */
 uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len);
 /**
- * What Soft-RoCE takes for the ICRC of a FLUSH: @crc, the right one, goes on
- * over the @len bytes from the BTH to the ICRC field as they are.
+ * The ICRC that Soft-RoCE uses for a FLUSH: continues @crc, the correct one,
+ * over the @len unmasked bytes from the BTH to the ICRC field.
  */
 uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len);
 
@@ -160,45 +161,45 @@ struct qhca_rx {
     const uint8_t *eth;         /* frame */
     const uint8_t *ip;          /* IP header */
     const uint8_t *bth;
-    const uint8_t *ext;         /* extended headers, behind an XRCETH */
+    const uint8_t *ext;         /* extended headers, after any XRCETH */
     const uint8_t *payload;
     uint32_t frame_len, payload_len;
     uint32_t flags;             /* QHCA_OPF_* */
-    uint32_t srqn;              /* of the XRCETH, else 0 */
+    uint32_t srqn;              /* from the XRCETH, else 0 */
     uint16_t tci;               /* VLAN TCI or QHCA_VLAN_NONE */
     uint16_t pkey;
     uint8_t opcode, pad;
     bool v6, se, ackreq;
-    bool crc_twice;             /* Soft-RoCE's ICRC of a FLUSH */
+    bool crc_twice;             /* has Soft-RoCE's ICRC of a FLUSH */
     uint32_t qpn, psn;
-    int gid;                    /* our GID it was sent to, -1: mcg */
-    struct qhca_mcg_group *mcg; /* the group it was sent to, or NULL */
+    int gid;                    /* index of our destination GID; -1: mcg */
+    struct qhca_mcg_group *mcg; /* destination group, or NULL */
     uint8_t sgid[16];
 };
 
 enum qhca_parse {
     QHCA_PARSE_NOT_OURS,        /* not RoCEv2, or not for one of our GIDs */
     QHCA_PARSE_BAD,             /* RoCEv2 for us, but malformed */
-    QHCA_PARSE_ICRC,            /* RoCEv2 for us, but ICRC wrong */
+    QHCA_PARSE_ICRC,            /* RoCEv2 for us, but bad ICRC */
     QHCA_PARSE_OK
 };
 
-/** Check a frame and find its parts; *@rx points into @frame. */
+/** Validate and parse a frame; @rx gets pointers into @frame. */
 enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
                            struct qhca_rx *rx);
-/** Does the QP's state let it take this packet? */
-/* Is the packet of the service of @qp? */
+/** Does the packet belong to the service type of @qp? */
 bool qhca_class_fits(const struct qhca_qp *qp, const struct qhca_rx *rx);
+/** Does the QP's state allow it to receive this packet? */
 bool qhca_state_receives(const struct qhca_qp *qp, const struct qhca_rx *rx);
-/** Count a packet that @qp gets, and trace it. */
+/** Count and trace a packet received by @qp. */
 void qhca_rx_note(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_rx *rx);
-/** Give the packet @rx, which is right so far, to its QP or group. */
+/** Deliver the valid packet @rx to its QP or multicast group. */
 void qhca_rx_deliver(struct qhca *e, const struct qhca_rx *rx);
 /** Count @stat and trace the packet as dropped. */
 void qhca_rx_drop(struct qhca *e, const struct qhca_rx *rx, unsigned stat);
 
-/** Class of the opcodes that @qp sends. */
+/** Opcode class of requests sent by @qp. */
 static inline uint8_t qhca_qp_class(const struct qhca_qp *qp)
 {
     switch (qp->type) {
@@ -218,41 +219,41 @@ static inline uint8_t qhca_qp_class(const struct qhca_qp *qp)
 struct qhca_frame {
     uint8_t *data;              /* frame buffer, QHCA_FRAME_MAX bytes */
     uint8_t *ip;
-    uint8_t *bth;               /* extended headers follow at bth + 12 */
+    uint8_t *bth;               /* extended headers are at bth + 12 */
     bool v6;
-    bool loop;                  /* to ourselves ... */
-    bool wire;                  /* ... and (a group) to the wire as well */
-    bool crc_twice;             /* Soft-RoCE's ICRC of a FLUSH */
+    bool loop;                  /* deliver to ourselves ... */
+    bool wire;                  /* ... and, multicast, to the wire as well */
+    bool crc_twice;             /* use Soft-RoCE's ICRC of a FLUSH */
 };
 
 enum qhca_send {
     QHCA_SENT,
-    QHCA_BLOCKED,               /* wire or loopback takes nothing now */
-    QHCA_BAD_AV                 /* no such source GID, or families differ */
+    QHCA_BLOCKED,               /* wire or loopback ring full for now */
+    QHCA_BAD_AV                 /* no such source GID, or IP versions differ */
 };
 
 /**
- * Begin a frame towards @av: fill Ethernet, IP and UDP but for lengths.
- * @qpn, @peer: for the UDP source port, when the AV names none.
+ * Begin a frame to @av: fill in Ethernet, IP and UDP except for lengths.  @qpn,
+ * @peer: determine the UDP source port if the AV does not.
  */
 enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
                                 uint32_t qpn, uint32_t peer,
                                 struct qhca_frame *f);
-/** Fill the BTH. @payload: bytes without pad, for the pad count. */
+/** Fill in the BTH.  @payload: bytes without pad, for the pad count. */
 void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
                     bool ackreq, uint32_t payload, uint32_t qpn,
                     uint32_t psn);
 /**
- * Finish the frame, whose extended headers take @ext and payload @payload
- * bytes, and send it.  @num: our QPN, for the trace.
+ * Complete and send the frame, with @ext bytes of extended headers and @payload
+ * bytes of payload.  @num: our QPN, for the trace.
  */
 enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
                               uint32_t num, uint32_t ext, uint32_t payload);
 
 /* ---- loopback.c ---- */
-/* Buffer for the next frame to ourselves, NULL: ring full. */
+/* Buffer for the next frame to ourselves; NULL: ring full. */
 uint8_t *qhca_loop_slot(struct qhca *e);
-/* The frame in the slot is complete. */
+/* The frame in that buffer is complete, with @len bytes. */
 void qhca_loop_commit(struct qhca *e, uint32_t len);
 
 #endif /* QHCA_ROCE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Saved state: QPs, and the transport's machines of one. */
+/* Saved state: QPs and their transport. */
 #include <stdlib.h>
 
 #include "transport/rc.h"
@@ -9,7 +9,7 @@
 #define QPN_GSI             1
 #define PSN_OK(psn)         ((psn) <= QHCA_PSN_MASK)
 
-/* ---- the window: send WQEs under way ---- */
+/* ---- the window: send WQEs in flight ---- */
 
 static void save_swqe(struct qhca_io *io, struct qhca_swqe *w)
 {
@@ -34,7 +34,7 @@ static void save_swqe(struct qhca_io *io, struct qhca_swqe *w)
     IO(io, w->chunk);
 }
 
-/* Is it one that parse_wqe() could have made, with its packets counted? */
+/* Could parse_wqe() have produced this, with this number of packets? */
 static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
 {
     bool local = qhca_wqe_is_local(w->opcode), rd = qhca_wqe_is_rd(w->opcode);
@@ -50,7 +50,7 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
         return false;
     }
     if (w->status) {
-        /* It never was one, or it failed under way. */
+        /* Invalid from the start, or failed in flight. */
         return !w->npkts || w->npkts == npkts;
     }
     if (w->npkts != npkts || w->len > QHCA_MAX_MSG_SIZE ||
@@ -74,7 +74,7 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
            w->num <= QHCA_MAX_SGE;
 }
 
-/* The WQEs' PSNs form a chain, and the requester stands somewhere in it. */
+/* The WQEs' PSNs are contiguous, and the cursor is within them. */
 static void check_window(struct qhca_io *io, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
@@ -90,19 +90,19 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
         if (i == qp->sq_tail) {
             psn = first = w->first_psn;
             NEED(io, qhca_psn_dist(xp->una_psn, first) <= w->npkts || !alive,
-                 "what is acknowledged is not of its oldest WQE");
+                 "its oldest unacknowledged PSN is not in its oldest WQE");
         }
         NEED(io, PSN_OK(w->first_psn) && swqe_ok(qp, w),
-             "a WQE under way is none that could be");
-        NEED(io, w->first_psn == psn, "WQEs under way leave a gap");
+             "a WQE in flight is invalid");
+        NEED(io, w->first_psn == psn, "its WQEs in flight have a PSN gap");
         if (i == xp->cur) {
             at = qhca_psn_add(psn, xp->cur_pkt);
             NEED(io, !alive || xp->cur_pkt < w->npkts ||
                  (!xp->cur_pkt && !w->npkts) || w->status,
-                 "the packet to be sent is not of its WQE");
+                 "the next packet is not in its WQE");
         }
         if (qhca_wqe_is_rd(w->opcode) && !io->failed) {
-            /* what it was asked for, and has not answered */
+            /* PSNs requested, but not yet answered */
             from = i == qp->sq_tail ? qhca_psn_dist(xp->una_psn, first) : 0;
             to = i == xp->cur ? xp->cur_pkt : i - qp->sq_tail <
                  xp->cur - qp->sq_tail ? w->npkts : 0;
@@ -123,7 +123,7 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
     }
     NEED(io, xp->cur - qp->sq_tail <= qp->sq_next - qp->sq_tail &&
          (xp->cur != qp->sq_next || !xp->cur_pkt) && at == xp->snd_psn,
-         "the packet to be sent is not under way");
+         "the next packet is not in flight");
     NEED(io, qhca_psn_dist(xp->snd_psn, xp->una_psn) <=
          qhca_psn_dist(xp->max_psn, xp->una_psn) &&
          qhca_psn_dist(xp->max_psn, xp->una_psn) <=
@@ -131,7 +131,7 @@ static void check_window(struct qhca_io *io, struct qhca_qp *qp)
          xp->rd_psns <= qhca_psn_dist(xp->snd_psn, xp->una_psn),
          "its PSNs are not in order");
     NEED(io, rd == xp->rd_out && reqs <= UINT16_MAX,
-         "the READs under way are not as many");
+         "the number of READs in flight is wrong");
     xp->rd_reqs = (uint16_t)reqs;
     xp->recv_ahead = (uint8_t)recv;
 }
@@ -143,9 +143,9 @@ static void save_window(struct qhca_io *io, struct qhca_qp *qp)
     uint32_t i;
 
     IO(io, is);
-    NEED(io, !is || qhca_qp_connected(qp), "it has a window and no peer");
+    NEED(io, !is || qhca_qp_connected(qp), "it has a window, but no peer");
     NEED(io, !is || qp->sq_next - qp->sq_tail <= QHCA_WINDOW_WQES,
-         "more WQEs under way than there can be");
+         "too many WQEs in flight");
     if (!is || io->failed) {
         return;                 /* see qhca_qp_impossible() */
     }
@@ -198,12 +198,12 @@ static void save_requester(struct qhca_io *io, struct qhca_xport *xp)
          "a PSN has more than 24 bits");
     NEED(io, xp->req_state <= QHCA_REQ_WAIT_CREDITS && xp->retry_left <= 7 &&
          xp->rnr_left <= 7 && xp->credits <= QHCA_AETH_CREDITS,
-         "its requester is in no known state");
+         "its requester's state is unknown");
     NEED(io, PSN_OK(xp->rtt_psn), "a PSN has more than 24 bits");
     NEED(io, xp->wnd && xp->wnd <= QHCA_WINDOW_PKTS &&
          xp->wnd_slow <= QHCA_WINDOW_PKTS &&
          xp->wnd_acked <= QHCA_WINDOW_PKTS &&
-         xp->backoff <= QHCA_BACKOFF_MAX, "its window is none that could be");
+         xp->backoff <= QHCA_BACKOFF_MAX, "its window is invalid");
 }
 
 static void save_response(struct qhca_io *io, struct qhca_resp *r)
@@ -225,7 +225,7 @@ static void save_response(struct qhca_io *io, struct qhca_resp *r)
     IO(io, srqn);
     NEED(io, r->kind <= QHCA_RESP_ATOMIC && PSN_OK(r->psn) &&
          PSN_OK(r->ack_psn) && srqn <= QHCA_PSN_MASK &&
-         r->left <= QHCA_MAX_MSG_SIZE, "a response is none that can be owed");
+         r->left <= QHCA_MAX_MSG_SIZE, "a response owed is invalid");
     if (!io->saving) {
         r->ack = ack;
         r->rnr = rnr;
@@ -239,7 +239,7 @@ static void save_responses(struct qhca_io *io, struct qhca_xport *xp)
     struct qhca_resp *r;
 
     IO(io, n);
-    if (!NEED(io, n <= QHCA_RSPQ, "more responses than can be owed")) {
+    if (!NEED(io, n <= QHCA_RSPQ, "too many responses owed")) {
         return;
     }
     if (!io->saving) {
@@ -256,7 +256,7 @@ static void save_responses(struct qhca_io *io, struct qhca_xport *xp)
     }
 }
 
-/* The receive WQE held: its bytes, of which the rest follows. */
+/* The receive WQE held: save its bytes; the rest is recomputed. */
 static void save_receive(struct qhca_io *io, struct qhca_xport *xp)
 {
     uint64_t cap = 0;
@@ -283,7 +283,7 @@ static void save_receive(struct qhca_io *io, struct qhca_xport *xp)
     }
     xp->recv_cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
     NEED(io, xp->recv_len <= xp->recv_cap,
-         "its receive holds more than it can");
+         "its receive holds more data than fits");
 }
 
 static void save_responder(struct qhca_io *io, struct qhca_xport *xp)
@@ -304,7 +304,7 @@ static void save_responder(struct qhca_io *io, struct qhca_xport *xp)
     NEED(io, PSN_OK(xp->exp_psn) && PSN_OK(xp->msn) &&
          xp->rsp_op <= QHCA_RSPOP_SKIP &&
          xp->atomic_next < QHCA_ATOMICS_KEPT,
-         "its responder is in no known state");
+         "its responder's state is unknown");
     save_receive(io, xp);
     save_responses(io, xp);
     for (i = 0; i < QHCA_ATOMICS_KEPT; i++) {
@@ -367,7 +367,7 @@ static void save_counters(struct qhca_io *io, struct qhca_qp *qp)
     IO(io, qp->duplicates);
 }
 
-/* To what it belongs. */
+/* The objects the QP refers to. */
 static void save_refs(struct qhca_io *io, struct qhca_qp *qp)
 {
     struct qhca *e = io->e;
@@ -385,7 +385,7 @@ static void save_refs(struct qhca_io *io, struct qhca_qp *qp)
                            "its XRC domain does not exist");
 }
 
-/* RSS QPs and WQs are not made by the same check as the others. */
+/* RSS QPs and WQs are created with checks of their own. */
 static const char *check_receiver(struct qhca *e, const struct qhca_qp *qp)
 {
     bool wq = qp->type == QHCA_QPT_WQ;
@@ -399,20 +399,20 @@ static const char *check_receiver(struct qhca *e, const struct qhca_qp *qp)
         return "its PD or UAR does not exist";
     }
     if (qp->scq || !qp->rcq != !wq || qp->srq || qp->xrcd) {
-        return "it has not the CQs of its type";
+        return "its CQs do not match its type";
     }
     if (qp->flags & ~(wq ? QHCA_QP_F_STRIP_VLAN : 0)) {
-        return "its flags are not allowed";
+        return "its flags are invalid";
     }
     if (qp->rq_shift > QHCA_MAX_WQ_SHIFT || qp->sq_stride ||
         (wq ? qp->rq_stride < 5 || qp->rq_stride > 9 || (qp->rq_dbrec & 7) :
          qp->rq_stride)) {
-        return "its rings are not allowed";
+        return "its rings are invalid";
     }
     return NULL;
 }
 
-/* Is it one that CREATE_QP would make? */
+/* Could CREATE_QP have made this QP? */
 static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
 {
     bool tgt = qp->type == QHCA_QPT_XRC_TGT;
@@ -420,7 +420,7 @@ static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
     struct qhca_qpc in;
 
     if ((qp->type == QHCA_QPT_GSI) != (qp->qpn == QPN_GSI) || !qp->qpn) {
-        return "its number is another's";
+        return "its number is reserved";
     }
     if (qp->type == QHCA_QPT_WQ || qp->type == QHCA_QPT_RSS) {
         return check_receiver(e, qp);
@@ -428,10 +428,10 @@ static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
     if (qp->state > QHCA_QPS_ERR) {
         return "its state is unknown";
     }
-    /* A target is lent the SRQ of the message it receives. */
+    /* A target borrows the SRQ of the message it receives. */
     if (tgt ? qp->srq && qp->srq->xrcd != qp->xrcd :
         !qp->srq != !(qp->flags & QHCA_QP_F_SRQ)) {
-        return "it has an SRQ that is not for it";
+        return "its SRQ does not match its type";
     }
     qhca_qp_describe(qp, &in);
     in.state = QHCA_QPS_RESET;
@@ -445,13 +445,13 @@ static void save_check_rings(struct qhca_io *io, const struct qhca_qp *qp)
 
     NEED(io, qp->sq_head - qp->sq_tail <= depth &&
          qp->sq_next - qp->sq_tail <= qp->sq_head - qp->sq_tail,
-         "its send ring's counters are not in order");
+         "its send ring's counters are inconsistent");
     NEED(io, qp->rq_head - qp->rq_tail <=
          (qp->rq_stride ? 1u << qp->rq_shift : 0),
-         "its receive ring's counters are not in order");
+         "its receive ring's counters are inconsistent");
 }
 
-/* Give a loaded QP its number, and count it where it refers to. */
+/* Assign its number to a loaded QP and take its references. */
 static bool save_attach(struct qhca_io *io, struct qhca_qp *qp)
 {
     struct qhca *e = io->e;
@@ -479,7 +479,7 @@ static bool save_attach(struct qhca_io *io, struct qhca_qp *qp)
     return true;
 }
 
-/* The first part: what CREATE_QP gave it.  NULL: failed. */
+/* The part set by CREATE_QP.  NULL: failed. */
 static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
 {
     struct qhca_qp *qp = obj ? obj : qhca_qp_alloc(io->e, 0);
@@ -497,7 +497,7 @@ static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
     IO(io, qp->state);
     IO(io, qp->flags);
     save_refs(io, qp);
-    /* That of a TM QP is the device's own: see qhca_tm_qp_init(). */
+    /* The device owns a TM QP's send ring: see qhca_tm_qp_init(). */
     sq_shift = qp->tm ? 0 : qp->sq_shift;
     sq_stride = qp->tm ? 0 : qp->sq_stride;
     IO(io, sq_shift);
@@ -517,7 +517,7 @@ static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
     qhca_io_buf(io, &qp->rq, io->failed || !qp->rq_stride ? 0 :
                 1ULL << (qp->rq_shift + qp->rq_stride), true);
     NEED(io, !sq_stride == !qp->sq.len && !qp->rq_stride == !qp->rq.len,
-         "it has not the buffers of its rings");
+         "its buffers do not match its rings");
     if (io->saving) {
         return qp;
     }
@@ -546,7 +546,7 @@ static void one_qp(struct qhca_io *io, void *obj)
     }
     qp->ops->save(io, qp);
     if (!io->saving && io->failed) {
-        /* What is half loaded is taken down: nothing may be under way. */
+        /* Discard a partly loaded QP: nothing may be in flight. */
         qp->sq_head = qp->sq_next = qp->sq_tail;
         qp->xp->rspq_head = qp->xp->rspq_tail;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Saved state: what a QP on a tag matching SRQ holds. */
+/* Saved state: what a QP on a TM SRQ holds. */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
 #include "base/save.h"
 
-/* An entry that a QP holds, or none. */
+/* A tag entry held by the QP, or none. */
 static struct qhca_tag *save_held(struct qhca_io *io, struct qhca_qp *qp,
                                   struct qhca_tag *t)
 {
@@ -56,6 +56,6 @@ void qhca_io_tm_qp(struct qhca_io *io, struct qhca_qp *qp)
     if (!io->saving) {
         tq->reads = reads;
         NEED(io, qp->sq_head - qp->sq_tail + reads <= QHCA_TM_SLOTS,
-             "there is no room for the answers it owes");
+             "there is no room for the FINs it owes");
     }
 }

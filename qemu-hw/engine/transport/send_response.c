@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Responses owed by RC QPs and XRC targets: acknowledges, NAKs, results of
- * atomics and READ responses, in a bounded queue, sent in order and as far as
- * the wire takes them.
+ * Responses owed by RC QPs and XRC targets: ACKs, NAKs, atomic results and READ
+ * responses, in a bounded queue, sent in order as far as the wire takes them.
  */
 #include "transport/rc.h"
 
-/* A free entry at the end, or NULL when only @reserve are left. */
+/* Append an entry; NULL if no more than @reserve are free. */
 static struct qhca_resp *rspq_push(struct qhca *e, struct qhca_qp *qp,
                                    uint32_t reserve)
 {
@@ -24,7 +23,7 @@ static struct qhca_resp *rspq_push(struct qhca *e, struct qhca_qp *qp,
 
 struct qhca_resp *qhca_rspq_push(struct qhca *e, struct qhca_qp *qp)
 {
-    return rspq_push(e, qp, 1);      /* the last one is for a NAK */
+    return rspq_push(e, qp, 1);      /* the last entry is for a NAK */
 }
 
 bool qhca_rspq_full(const struct qhca_xport *xp)
@@ -33,9 +32,9 @@ bool qhca_rspq_full(const struct qhca_xport *xp)
 }
 
 /*
- * Owe an acknowledge.  What waits last in the queue carries it: an
- * acknowledge covers it as well, and behind a READ's or atomic's response it
- * follows at once.  So any number of acknowledges takes no room.
+ * Queue an ACK by extending the last entry of the queue, if there is one: a
+ * queued ACK, or a READ or atomic response, which the ACK then follows at once.
+ * So any number of ACKs takes no room.
  */
 void qhca_owe_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
 {
@@ -75,7 +74,7 @@ bool qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
     return r;
 }
 
-/* ---- sending what is owed ---- */
+/* ---- sending responses ---- */
 
 static uint32_t put_aeth(struct qhca_frame *f, uint8_t syndrome, uint32_t msn)
 {
@@ -83,7 +82,7 @@ static uint32_t put_aeth(struct qhca_frame *f, uint8_t syndrome, uint32_t msn)
     return QHCA_AETH_LEN;
 }
 
-/* Drop everything owed but a NAK at the end. */
+/* READ @r failed with @syn: replace all queued responses by a NAK. */
 static void read_failed(struct qhca *e, struct qhca_qp *qp,
                         struct qhca_resp *r, uint8_t syn)
 {
@@ -102,7 +101,7 @@ static void read_failed(struct qhca *e, struct qhca_qp *qp,
                                        QHCA_EV_QP_FATAL);
 }
 
-/* Send the next packet of @r; sets *@done when that was all of it. */
+/* Send the next packet of @r; *@done: it was the last. */
 static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
                                    struct qhca_resp *r, bool *done)
 {
@@ -145,12 +144,12 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
             e->mem->fault.len += r->left - len;
             if (qhca_odp_stall(e, qp, QHCA_FAULT_READ)) {
                 *done = false;
-                return QHCA_SENT;       /* nothing is owed for now */
+                return QHCA_SENT;       /* nothing to send for now */
             }
         }
         if (syn) {
             read_failed(e, qp, r, syn);
-            *done = false;      /* the queue holds something else now */
+            *done = false;      /* the queue has changed */
             return QHCA_SENT;
         }
         break;
@@ -175,7 +174,7 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
     return QHCA_SENT;
 }
 
-/* The READ @r waits for a page, and the peer has asked for it again. */
+/* READ @r waits for a page, and the peer has requested it again. */
 static enum qhca_send send_rnr(struct qhca *e, struct qhca_qp *qp,
                                struct qhca_resp *r)
 {
@@ -238,7 +237,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
         case QHCA_BLOCKED:
             return QHCA_BLOCKED;
         case QHCA_BAD_AV:
-            /* our own address is gone: nobody can be told anything */
+            /* our own address is gone: no response can be sent */
             done = true;
             break;
         case QHCA_SENT:

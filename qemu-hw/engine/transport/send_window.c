@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The window of a QP: how many request packets may be unacknowledged, and how
- * many responses to READs awaited.  It follows what the peer acknowledges, as
- * TCP's does (RFC 5681): it doubles with each round trip up to wnd_slow, then
- * grows by a packet, is halved by a loss, and quartered by a timeout, so that
- * four of those reach a single packet from wherever it was.  So a peer that is
- * slower than we are, or has little room for frames, costs time and not the
- * connection.
+ * many READ responses outstanding.  It follows ACKs as in TCP (RFC 5681): it
+ * doubles per round trip up to wnd_slow, then grows by one packet per round
+ * trip; a loss halves it, a timeout quarters it, so that four timeouts reduce
+ * any window to one packet.  Thus a peer that is slower than we are or has few
+ * buffers costs time, not the connection.
  *
  * A READ larger than the window is split into requests of 1 << chunk PSNs,
- * counted from the message's first.  The size may shrink while responses are
- * missing, never grow: then whatever is asked for again lies within one request
- * that the peer knows, or begins where none was.  A responder may refuse all
- * else as no duplicate.
+ * counted from the message's first.  While responses are outstanding, that size
+ * may shrink but never grow: a retry then lies within one request known to the
+ * peer, or begins where none did.  A responder may reject anything else as not
+ * a duplicate.
  */
 #include "transport/rc.h"
 
-/* log2 of the window, which is never 0. */
+/* log2 of the window, which is at least 1. */
 static uint8_t wnd_log2(const struct qhca_xport *xp)
 {
     return (uint8_t)(31 - __builtin_clz(xp->wnd));
@@ -35,7 +34,7 @@ void qhca_wnd_grow(struct qhca_xport *xp, uint32_t n, uint32_t out)
     uint32_t by;
 
     if (xp->wnd == QHCA_WINDOW_PKTS || out < xp->wnd / 2) {
-        return;                 /* it was no limit */
+        return;                 /* the window was not the limit */
     }
     if (n > QHCA_WINDOW_PKTS) {
         n = QHCA_WINDOW_PKTS;
@@ -55,7 +54,7 @@ void qhca_wnd_grow(struct qhca_xport *xp, uint32_t n, uint32_t out)
 
 void qhca_wnd_shrink(struct qhca_xport *xp, bool timeout)
 {
-    if (!timeout || !xp->backoff) {     /* else it has been halved before */
+    if (!timeout || !xp->backoff) {     /* else wnd_slow was already lowered */
         xp->wnd_slow = xp->wnd > 3 ? xp->wnd / 2 : 2;
     }
     xp->wnd = (uint16_t)(timeout ? (xp->wnd + 3) / 4 : (xp->wnd + 1) / 2);
@@ -63,9 +62,9 @@ void qhca_wnd_shrink(struct qhca_xport *xp, bool timeout)
 }
 
 /*
- * How long an acknowledge takes is measured for one packet at a time, and none
- * that is sent again.  A quarter of the ACK timeout is too long: the next QP in
- * the peer's queue would time out, while this one keeps the peer busy.
+ * Measure the round trip of one packet at a time, never of a retransmitted one.
+ * A quarter of the ACK timeout is too long: the next QP in the peer's queue
+ * would time out while this one keeps the peer busy.
  */
 void qhca_wnd_sent(struct qhca *e, struct qhca_qp *qp, uint32_t last)
 {
@@ -103,13 +102,13 @@ uint32_t qhca_wnd_ack_interval(const struct qhca_xport *xp)
     return half < QHCA_ACK_INTERVAL ? half : QHCA_ACK_INTERVAL;
 }
 
-/* Nobody was ever asked for what is behind the cursor. */
+/* What follows the cursor was never requested. */
 static bool rd_is_new(const struct qhca_xport *xp)
 {
     return xp->snd_psn == xp->max_psn;
 }
 
-/* No response and no acknowledge is awaited. */
+/* No response or ACK outstanding. */
 static bool all_answered(const struct qhca_xport *xp)
 {
     return xp->snd_psn == xp->una_psn;
@@ -124,8 +123,8 @@ bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w)
         return false;
     }
     /*
-     * A peer that has shown to be slow gets no request ahead: Soft-RoCE
-     * serves a QP as long as it finds requests of it, and lets others wait.
+     * Do not send requests ahead to a slow peer: Soft-RoCE serves one QP as
+     * long as it has requests, and starves the others.
      */
     part = w->npkts - xp->cur_pkt < xp->wnd ? w->npkts - xp->cur_pkt :
                                               xp->wnd;
@@ -133,7 +132,7 @@ bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w)
         xp->rd_psns + part > xp->wnd) {
         return false;
     }
-    /* Requests that have become too small grow when none is under way. */
+    /* If the chunk has become too small, wait until it can grow again. */
     return !(w->marks & QHCA_SW_STARTED) || w->npkts == 1 ||
            !rd_is_new(xp) || all_answered(xp) ||
            wnd_log2(xp) <= w->chunk + 1;
@@ -158,8 +157,8 @@ uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w)
 
 /*
  * End-to-end flow control (IBA 9.7.7.2).  Message number recv_limit + 1 from
- * the oldest on is "limited": a single message, of which only the packet that
- * takes the receive tells whether there is one.
+ * the oldest on is "limited": only that one may be tried, up to the packet that
+ * consumes a receive, to find out whether the peer has one.
  */
 void qhca_wnd_credits(struct qhca_xport *xp, uint8_t code)
 {
@@ -186,7 +185,7 @@ bool qhca_wnd_limited(const struct qhca_xport *xp, const struct qhca_swqe *w,
     }
     if (w->opcode != QHCA_WQE_RDMA_WRITE_IMM && xp->cur_pkt &&
         qhca_psn_diff(xp->una_psn, w->first_psn) > 0) {
-        return false;           /* it has its receive: it was acknowledged */
+        return false;           /* ACKed in part: it has its receive */
     }
     *probe = xp->recv_ahead == xp->recv_limit &&
              (!xp->cur_pkt || w->opcode == QHCA_WQE_RDMA_WRITE_IMM);

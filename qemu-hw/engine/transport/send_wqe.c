@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send WQEs of RC, XRC and UC: from the ring into the QP's window, checked, and
- * their completions.
+ * Send WQEs of RC, XRC and UC: fetched from the ring into the QP's window,
+ * checked, and completed.
  */
 #include <stdlib.h>
 
@@ -136,14 +136,14 @@ bool qhca_send_opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
     case QHCA_WQE_MASKED_FETCH_ADD:
         return qp->type == QHCA_QPT_RC;
     case QHCA_WQE_REG_MR:
-        /* It names DMA addresses: for the kernel's queues only. */
+        /* It contains DMA addresses: kernel queues only. */
         return qp->flags & QHCA_QP_F_PRIVILEGED;
     default:
         return false;
     }
 }
 
-/* FLUSH has no data; its arguments must be such as a FETH can carry. */
+/* FLUSH has no data; its arguments must fit a FETH. */
 static uint8_t parse_flush(struct qhca_swqe *w)
 {
     uint64_t level = w->arg1 >> QHCA_FLUSH_L_SHIFT;
@@ -163,8 +163,8 @@ static uint8_t parse_flush(struct qhca_swqe *w)
 }
 
 /*
- * Take the WQE at @p apart into @w and check what can be checked without
- * touching memory.  Sets w->status if it is bad.
+ * Unpack the WQE at @p into @w and check all that needs no memory access.  Sets
+ * w->status if the WQE is invalid.
  */
 static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
                          struct qhca_swqe *w)
@@ -266,9 +266,9 @@ static void trace_wqe(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * Check the local side of the whole message before its first packet goes
- * out: an error found later would come after the remote side has acted on a
- * part.  A message of one packet is checked when it is read.
+ * Check the local buffers of the whole message before its first packet is sent:
+ * a later error would occur after the remote side has acted on part of it.  A
+ * message of one packet is checked when it is read.
  */
 static uint8_t check_local(struct qhca *e, struct qhca_qp *qp,
                            const struct qhca_swqe *w, const uint8_t *sges)
@@ -367,7 +367,7 @@ const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
             if (*syn) {
                 return NULL;
             }
-            /* Software may have changed it meanwhile, but not its size. */
+            /* Software may have changed it meanwhile; its size must match. */
             *syn = parse_wqe(qp, copy, &again);
             if (*syn) {
                 return NULL;

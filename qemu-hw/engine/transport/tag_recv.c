@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Messages to a QP on a TM SRQ.  An entry that matches is held by the QP as if
- * it were a receive WQE: recv.c scatters to it, and what fails a receive
- * WQE fails the entry.
+ * Messages to a QP on a TM SRQ.  The QP holds a matched entry like a receive
+ * WQE: recv.c scatters to it, and whatever fails a receive WQE fails the entry.
  */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
 
-/* What is to become of a message whose first bytes are at @p. */
+/* Classify a message by its first bytes, at @p. */
 static enum qhca_tm_kind tm_recv_classify(const uint8_t *p, uint32_t len,
                                           bool whole)
 {
@@ -21,7 +20,7 @@ static enum qhca_tm_kind tm_recv_classify(const uint8_t *p, uint32_t len,
     return QHCA_TM_NO_TAG;
 }
 
-/* Hold @t, in the form of a receive WQE. */
+/* Hold @t in the form of a receive WQE. */
 static void tm_recv_hold(struct qhca *e, struct qhca_qp *qp, struct qhca_tag *t)
 {
     struct qhca_xport *xp = qp->xp;
@@ -44,7 +43,7 @@ static void tm_recv_hold(struct qhca *e, struct qhca_qp *qp, struct qhca_tag *t)
     qhca_recv_trace(e, qp->qpn, t->handle, 0, xp->recv);
 }
 
-/* No entry for it: the next receive WQE of the SRQ. */
+/* No matching entry: take the next receive WQE of the SRQ. */
 static uint8_t tm_recv_unmatched(struct qhca *e, struct qhca_qp *qp,
                                  bool counts)
 {
@@ -61,9 +60,8 @@ static uint8_t tm_recv_unmatched(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * The packet came before, but memory was missing (on-demand paging): what was
- * decided then holds.  A peer that sends another packet in its place gains
- * nothing: only the data is taken from it.
+ * A replay after a page fault: the earlier decision stands.  A peer that sends
+ * a different packet instead gains nothing: only its data is used.
  */
 static uint8_t tm_recv_again(struct qhca_qp *qp, const uint8_t **data,
                              uint32_t *len)
@@ -128,7 +126,7 @@ uint8_t qhca_tm_recv_start(struct qhca *e, struct qhca_qp *qp,
     return QHCA_SYN_NONE;
 }
 
-/* Put into @cqe what a CQE with MATCH tells. */
+/* Add to @cqe the fields of a CQE with MATCH. */
 static void tm_recv_put_match(const struct qhca_tm_qp *tq, struct qhca_cqe *cqe)
 {
     struct qhca_tm_cqe c;
@@ -140,7 +138,7 @@ static void tm_recv_put_match(const struct qhca_tm_qp *tq, struct qhca_cqe *cqe)
     memcpy(cqe, &c, sizeof(c));
 }
 
-/* Write a CQE with MATCH for the entry that stays held. */
+/* Write a CQE with MATCH; the entry remains held. */
 static bool tell_match(struct qhca *e, struct qhca_qp *qp,
                        struct qhca_cqe *cqe, bool solicited)
 {
@@ -215,7 +213,7 @@ void qhca_tm_recv_cqe(struct qhca_qp *qp, struct qhca_cqe *cqe)
     case QHCA_TM_UNEXPECTED:
         cqe->opcode = QHCA_CQE_OP_TM_RECV;
         if (failed) {
-            /* Software will not see it among those it counts. */
+            /* Software will not count it as unexpected. */
             qp->srq->tm->seen--;
             qhca_tm_sync(qp->srq->tm);
         }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rendezvous: the send side of a QP on a TM SRQ belongs to the device, which
- * READs the data of a message that matched and then SENDs FIN.  Its WQEs do
- * not lie in memory; the requester gets them from here, when it needs
- * them, and treats them as any others.
+ * Rendezvous: the device owns the send side of a QP on a TM SRQ.  It READs the
+ * data of a matched message, then SENDs FIN.  The WQEs are not in memory: the
+ * requester gets them from here and treats them like any others.
  */
 #include <stdlib.h>
 
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
 
-/* One WQE: header and QHCA_TM_MAX_SGE SGEs. */
+/* One WQE: the header and QHCA_TM_MAX_SGE SGEs. */
 #define STRIDE_SHIFT        7
 #define SLOT_SHIFT          6
 
@@ -37,7 +36,7 @@ static void rndv_release(struct qhca_tag *t)
     t->state = QHCA_TAG_FREE;
 }
 
-/* The CQE that ends an entry. */
+/* Write the CQE that completes an entry. */
 static bool rndv_tell(struct qhca *e, struct qhca_qp *qp,
                       const struct qhca_tag *t, uint32_t len, uint8_t status,
                       uint8_t syndrome, bool solicited)
@@ -176,7 +175,7 @@ bool qhca_tm_sent(struct qhca *e, struct qhca_qp *qp, uint32_t index,
     bool ok;
 
     if (!j.tag) {
-        /* Nobody waits for a FIN: a QP that fails at it says so itself. */
+        /* No CQE reports a failed FIN, so raise an event. */
         if (status && status != QHCA_WC_WR_FLUSH_ERR) {
             qhca_async_event(e, &qp->ev, QHCA_EV_QP_FATAL, syndrome);
         }

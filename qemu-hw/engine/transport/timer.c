@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Retransmission and RNR timers.  There are only 64 different durations: the
- * 32 codes of the local ACK timeout and the 32 RNR codes.  Timers of one
- * duration end in the order in which they were started, so a list for each
- * duration is sorted by itself: starting, stopping and finding the next one
- * take constant time whatever the number of QPs.
+ * Retransmission and RNR timers.  There are only 64 durations: the 32 codes of
+ * the local ACK timeout and the 32 RNR codes.  Timers of one duration expire in
+ * the order in which they were started, so each duration has a list that is
+ * sorted by itself: start, stop and find-next take constant time, however many
+ * QPs there are.
  */
 #include "transport/rc.h"
 
@@ -49,7 +49,7 @@ void qhca_timer_start(struct qhca *e, struct qhca_qp *qp, uint8_t cls)
     xp->deadline = qhca_now(e) + timer_duration(cls);
     qhca_list_add_tail(&e->xd->timers[cls], &xp->timer);
     e->xd->timer_mask |= UINT64_C(1) << cls;
-    /* The entry points of the engine tell set_timer() when they return. */
+    /* Entry points of the engine call set_timer() on return. */
     if (qhca_tracing(e) && !was_running) {
         trace_timer(e, qp);
     }
@@ -130,5 +130,5 @@ void qhca_xport_timer(struct qhca *e, uint64_t now)
         }
         mask &= mask - 1;
     }
-    /* What is left over has a deadline in the past: we are called again. */
+    /* Timers left over have expired as well: we are called again at once. */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The transport's ways in from the object side: life of a QP's machines, state
- * changes, doorbells, the run of one QP.
+ * Entry points to the transport from the QP object: creation, state changes,
+ * doorbells, running a QP.
  */
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ void qhca_xport_dev_free(struct qhca *e)
 
 void qhca_xport_dev_reset(struct qhca *e)
 {
-    /* Timers and windows went with their QPs. */
+    /* Timers and windows were released with their QPs. */
     e->xd->loop_tail = e->xd->loop_head;
     e->xd->last_ack_tail = e->xd->last_ack_head;
 }
@@ -64,7 +64,7 @@ void qhca_xport_unsend(struct qhca_xport *xp)
     xp->since_ack = 0;
 }
 
-/* As a new QP begins. */
+/* Initial state of a new QP. */
 static void xport_start(struct qhca_qp *qp)
 {
     qhca_xport_fresh(qp->xp);
@@ -72,7 +72,7 @@ static void xport_start(struct qhca_qp *qp)
     qhca_list_init(&qp->xp->timer);
 }
 
-/* Forget everything: the QP is in RESET, or about to vanish. */
+/* Discard everything: the QP is in RESET, or being destroyed. */
 static void xport_clear(struct qhca *e, struct qhca_qp *qp)
 {
     qhca_timer_stop(e, qp);
@@ -96,8 +96,8 @@ void qhca_xport_free(struct qhca *e, struct qhca_qp *qp)
 }
 
 /*
- * From now on software must ring for each receive it posts.  The flag is seen
- * before the device looks for receives (see struct qhca_dbrec).
+ * Make software ring for each receive it posts from now on.  The fence makes
+ * the flag visible before the device looks for receives (see qhca_dbrec).
  */
 static void ask_for_rq_doorbell(struct qhca *e, struct qhca_qp *qp)
 {
@@ -120,7 +120,7 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     xp->req_state = QHCA_REQ_IDLE;
     xp->drain = false;
     xp->una_psn = xp->max_psn;
-    qhca_xport_unsend(xp);      /* UC: the message under way is given up */
+    qhca_xport_unsend(xp);      /* UC: abandon the current message */
     xp->ask = false;
     xp->rd_out = 0;
     xp->sq_flush = true;
@@ -173,7 +173,7 @@ void qhca_xport_state(struct qhca *e, struct qhca_qp *qp, uint8_t old)
         if (old == QHCA_QPS_RTR) {
             start_requester(qp);
         }
-        /* SQE: what is posted from now on is none of the flushing's. */
+        /* Leaving SQE: do not flush WQEs posted from now on. */
         if (old == QHCA_QPS_SQE) {
             xp->flush_end = qp->sq_head;
         }
@@ -204,7 +204,7 @@ void qhca_xport_sq_doorbell(struct qhca *e, struct qhca_qp *qp)
     if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
         qp->xp->sq_flush = true;
     } else if (qp->state != QHCA_QPS_RTS) {
-        return;                 /* SQD: they wait */
+        return;                 /* SQD: do not start them */
     }
     qhca_qp_schedule(e, qp);
 }
@@ -228,7 +228,7 @@ static bool xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget,
         return true;
     }
     if (qhca_rsp_owed(qp)) {
-        /* Long READ responses must not keep our own requests back. */
+        /* Long READ responses must not starve our own requests. */
         unsigned spare = *budget / 4;
 
         *budget -= spare;
@@ -256,7 +256,7 @@ bool qhca_xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget,
     e->xd->loop_full = false;
     more = xport_run(e, qp, budget, send);
     if (more && e->xd->loop_full && *budget) {
-        /* It does not wait for the wire: loopback makes room very soon. */
+        /* Not blocked by the wire: loopback will have room very soon. */
         --*budget;
     }
     return more;
@@ -296,12 +296,12 @@ void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,
 
 size_t qhca_qp_footprint(void)
 {
-    /* The context, its slot and its place in the ring of free numbers. */
+    /* The context, its slot and its entry in the ring of free numbers. */
     return sizeof(struct qhca_qp) + sizeof(struct qhca_xport) +
            sizeof(void *) + sizeof(uint32_t);
 }
 
-/* ---- types of QPs ---- */
+/* ---- QP types ---- */
 
 static bool connected_init(struct qhca *e, struct qhca_qp *qp,
                            const struct qhca_qpc *in)
@@ -339,7 +339,7 @@ static void connected_forget_srq(struct qhca_qp *qp,
         qhca_xrc_unbind(qp);
         xp->recv_held = false;
     }
-    /* Its number may soon be another's. */
+    /* Its number may be reused. */
     for (i = xp->rspq_tail; i != xp->rspq_head; i++) {
         r = qhca_rspq_at(xp, i);
         if (r->srqn == srq->srqn) {

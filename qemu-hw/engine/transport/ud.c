@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Unreliable datagrams, and the GSI QP, which is UD with QPN 1
- * (IBA 9.8.3).  A message is one packet; its completion does not wait.
+ * Unreliable datagrams, and the GSI QP, which is UD with QPN 1 (IBA 9.8.3).  A
+ * message is one packet and completes when it is sent.
  */
 #include "transport/rc.h"
 
-/* Room the wire's headers take at most, as Linux reckons an active MTU. */
+/* Upper bound for the headers, as Linux uses for the active MTU. */
 #define UD_OVERHEAD     96
 #define QKEY_OWN        0x80000000U
 
-/* Greatest IB MTU that fits the port's. */
+/* Largest IB MTU that fits the port's MTU. */
 static uint32_t port_mtu(const struct qhca *e)
 {
     uint32_t room = e->mtu > UD_OVERHEAD ? e->mtu - UD_OVERHEAD : 0;
@@ -26,7 +26,7 @@ static uint32_t own_qkey(const struct qhca_qp *qp)
     return qp->type == QHCA_QPT_GSI ? QHCA_GSI_QKEY : qp->qkey;
 }
 
-/* What is wrong with the WQE in e->xd->wqe; *@len gets the message's length. */
+/* Validate the WQE in e->xd->wqe; *@len gets the length of the message. */
 static uint8_t ud_check_wqe(struct qhca *e, const struct qhca_qp *qp,
                             uint16_t num, uint32_t *len, uint8_t *status)
 {
@@ -67,7 +67,7 @@ static uint8_t ud_check_wqe(struct qhca *e, const struct qhca_qp *qp,
     return QHCA_SYN_NONE;
 }
 
-/* Send the checked WQE in e->xd->wqe. */
+/* Send the valid WQE in e->xd->wqe. */
 static enum qhca_send ud_send_packet(struct qhca *e, struct qhca_qp *qp,
                                      uint16_t num, uint32_t len, uint8_t *syn)
 {
@@ -177,11 +177,11 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
         syn = ud_check_wqe(e, qp, num, &len, &status);
         if (!syn) {
             if (ud_send_packet(e, qp, num, len, &syn) == QHCA_BLOCKED) {
-                return true;    /* fetched again when the wire is free */
+                return true;    /* refetched when the wire is free */
             }
             if (syn == QHCA_SYN_PAGE_FAULT &&
                 qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
-                break;          /* and so it is when the page is there */
+                break;          /* refetched when the page is there */
             }
             status = syn == QHCA_SYN_WQE_AV ? QHCA_WC_LOC_QP_OP_ERR :
                                               QHCA_WC_LOC_PROT_ERR;
@@ -204,7 +204,7 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
     return xp->sq_flush || xp->rq_flush;
 }
 
-/* Store the 40 bytes of the GRH, or what RoCEv2 has instead (annex A17.4.5). */
+/* Store the 40-byte GRH, or its RoCEv2 equivalent (annex A17.4.5). */
 static uint8_t store_grh(struct qhca *e, struct qhca_qp *qp,
                          const struct qhca_rx *rx)
 {
@@ -271,8 +271,8 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
     if (rx->tci != QHCA_VLAN_NONE) {
         cqe.sl = (uint8_t)(rx->tci >> 13);
         /*
-         * A tag with VID 0 tells a priority only, unless a GID asks for it;
-         * a group is not in the table of GIDs.
+         * VID 0 is a priority tag, unless the GID has that VLAN; groups are not
+         * in the GID table.
          */
         if (rx->mcg ? rx->tci & 0xfff :
             e->xd->gids[rx->gid].vlan != qhca_le16(QHCA_VLAN_NONE)) {
