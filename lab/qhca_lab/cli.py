@@ -25,7 +25,7 @@ from .lab import Lab, Options
 from .record import cli as record
 
 DESCRIPTION = """\
-Boot guests with an RDMA adapter on one wire and work in them.
+Boot guests with RDMA adapters on one wire, and run programs in them.
 
 Guests are called a, b, c, ... and have the addresses 10.99.0.1, .2, .3 (and
 fd99::1, ...) on the adapter's interface. In a guest's commands IBDEV is its
@@ -398,7 +398,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--cwd", help="working directory")
     p.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
 
-    p = command("pair", cmd_pair, PAIR.partition("\n")[0].rstrip("."), epilog=PAIR_EXAMPLES,
+    p = command("pair", cmd_pair, "run a server in one guest and its client in another",
+                epilog=PAIR_EXAMPLES,
                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.description = PAIR
     p.add_argument("program", metavar="PROGRAM", help="a shell line")
