@@ -438,9 +438,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("arguments", nargs="?", metavar="JSON")
 
     fault_cli.add_parser(command)
-    p = command("rr-record", cmd_rr_record, "record guests bit by bit while they run a command "
-                "(after --, for sh; without: a pingpong) and end; exit status of the command. "
-                "No lab need be up")
+    p = command("rr-record", cmd_rr_record, "record guests, instruction by instruction, while they run the "
+                "command after -- (default: a ping-pong), with its exit status. Needs no "
+                "running lab")
     p.add_argument("dir", help="a new folder for the recording")
     p.add_argument("--guests", type=int, default=1, choices=(1, 2), help="1 (default) or 2")
     p.add_argument("--mem", default="512M", help="memory of a guest (default 512M)")
