@@ -25,7 +25,7 @@ from .lab import Lab, Options
 from .record import cli as record
 
 DESCRIPTION = """\
-Boot guests with an RDMA adapter on one wire and work in them.
+Boot guests with RDMA adapters on one wire, and run programs in them.
 
 Guests are called a, b, c, ... and have the addresses 10.99.0.1, .2, .3 (and
 fd99::1, ...) on the adapter's interface. In a guest's commands IBDEV is its
@@ -398,7 +398,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--cwd", help="working directory")
     p.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
 
-    p = command("pair", cmd_pair, PAIR.partition("\n")[0].rstrip("."), epilog=PAIR_EXAMPLES,
+    p = command("pair", cmd_pair, "run a server in one guest and its client in another",
+                epilog=PAIR_EXAMPLES,
                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.description = PAIR
     p.add_argument("program", metavar="PROGRAM", help="a shell line")
@@ -437,9 +438,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("arguments", nargs="?", metavar="JSON")
 
     fault_cli.add_parser(command)
-    p = command("rr-record", cmd_rr_record, "record guests bit by bit while they run a command "
-                "(after --, for sh; without: a pingpong) and end; exit status of the command. "
-                "No lab need be up")
+    p = command("rr-record", cmd_rr_record, "record guests, instruction by instruction, while they run the "
+                "command after -- (default: a ping-pong), with its exit status. Needs no "
+                "running lab")
     p.add_argument("dir", help="a new folder for the recording")
     p.add_argument("--guests", type=int, default=1, choices=(1, 2), help="1 (default) or 2")
     p.add_argument("--mem", default="512M", help="memory of a guest (default 512M)")

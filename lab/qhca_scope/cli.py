@@ -12,37 +12,37 @@ import sys
 from qhca_lab import LabError
 
 from . import render, sync_daemon, watch
+from .errors import ScopeError, Usage
 from .machine import AT_BREAK, Machine
 from .parsing import coded, number
 from .scope import Scope
 from .style import Style
-from .errors import ScopeError, Usage
 
 DESCRIPTION = """\
-See into the adapters of a lab: any object, its rings and buffer tables; stop
-them at any event and go on one WQE or packet at a time.
+Inspect the adapters of a lab: any object, its rings and buffer tables. Stop them
+at any event, and step them by WQE or packet.
 
-Without a command, a terminal interface opens. A command that is none of those
-below is a kind of object: qp, cq, srq, eq, mr, pd, gid, ... (scope ls shows
-what there is), and shows all of that kind, or the one whose number follows."""
+Without a command, the terminal interface opens. Any other command is a kind of
+object (qp, cq, srq, eq, mr, pd, gid, ...; scope ls lists them) and shows all
+objects of that kind, or the one with the number that follows."""
 
 EXAMPLES = """\
 examples:
-  scope ls                            guests, and how many objects each has
+  scope ls                            guests and their numbers of objects
   scope qp                            all QPs
-  scope qp 17                         one, decoded; --raw: the context's bytes, too
+  scope qp 17                         one QP, decoded; --raw adds the bytes of its context
   scope ring qp 17 sq                 its send queue, with producer and consumer
   scope walk qp 17 sq 10              the buffer table to WQE 10, hop by hop
   scope walk mr 0x1a02 --va 0x7f0000001000
-  scope break doorbell --qpn 17       stop right behind the store that rings it
+  scope break doorbell --qpn 17       stop right after the store that rings it
   scope break packet-in --opcode RC_SEND_ONLY --psn 100 --once
-  scope wait --timeout 30             until one stops; then why, and its trail
-  scope step wqe -n 3                 go on for three WQEs
-  scope continue                      let all guests go on
+  scope wait --timeout 30             wait for a stop; show why, and the trail
+  scope step wqe -n 3                 step three WQEs
+  scope continue                      resume all guests
   scope watch --json | jq .           a line for each stop, until Ctrl-C
 
-exit status: 0 done, 1 error, 2 wrong use, 3 no such object, 4 nothing came in
-time, 130 Ctrl-C. All commands are in docs/reference/qhca-scope.md."""
+exit status: 0 done, 1 error, 2 usage error, 3 no such object, 4 timeout,
+130 Ctrl-C. All commands are in docs/reference/qhca-scope.md."""
 
 
 class Output:

@@ -226,7 +226,7 @@ def sentence(stop: dict) -> str:
 
 
 def trail_lines(look: dict) -> list[Line]:
-    """The events since the adapter last went on, times before the last."""
+    """The events since the adapter last resumed, with times before the last."""
     trail = look.get("trail") or []
     if not trail:
         return [[("dim", "no events since it last resumed")]]

@@ -243,12 +243,12 @@ class Scope:
         """Stop all guests; the names of those that ran."""
         with self.lock():
             everyone = {m.name: m.qmp for m in self.alive()}
-            # This is to stay until thaw, or all go on when one does.
+            # They stay frozen until thaw; if attended, until one of them resumes.
             self._share(frozen=sorted(everyone) if self.attended else [])
             return freeze.stop_running(everyone)
 
     def go(self) -> list[str]:
-        """Let all guests go on, and forget steps that are left; the names of
+        """Resume all guests and cancel pending steps; the names of
         those that were stopped."""
         with self.lock():
             for machine in self.adapters:
@@ -271,7 +271,7 @@ class Scope:
             return info
 
     def step(self, machine: Machine, on: str = "wqe", count: int = 1) -> None:
-        """Let all go on, MACHINE to the COUNT-th event of the kind ON. See
+        """Resume all guests, MACHINE to the COUNT-th event of the kind ON. See
         wait_stop()."""
         if count < 1:
             raise Usage("the number of steps must be at least 1")
@@ -296,7 +296,7 @@ class Scope:
                 try:
                     machine.command("qhca-step", {"on": on, "count": count})
                 except LabError:
-                    self._share(frozen=frozen)  # they are still to go on with it
+                    self._share(frozen=frozen)  # they are still to resume with it
                     raise
                 try:
                     alone = not others or self._stops_within(machine, ALONE)

@@ -32,7 +32,8 @@ def build_before(revision: str) -> str:
     env = dict(os.environ, QHCA_BUILD=str(tree / "build"),
                QHCA_CACHE=os.environ.get("QHCA_CACHE", str(BUILD / "cache")))
     say(f"QEMU of {name} ...")
-    subprocess.run([str(tree / "lab/build/build-qemu")], check=True, env=env)
+    # By make, as scripts lie elsewhere in older revisions.
+    subprocess.run(["make", "-s", "-C", str(tree), "qemu"], check=True, env=env)
     return str(tree / "build/bin/qemu-system-x86_64")
 
 

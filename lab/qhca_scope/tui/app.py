@@ -27,24 +27,24 @@ except ImportError:
     urwid = None
 
 HELP = """\
- s  step one WQE              c    continue: all guests go on
- p  step one packet           f    freeze all guests, or let them go on
+ s  step one WQE              c    resume all guests
+ p  step one packet           f    freeze all guests, or resume them
  d  step to a doorbell        b    set a break:  doorbell --qpn 17
  w  step one table walk       B    list breaks
  e  step one completion       D    delete breaks
- h  step one hop of a walk    Esc  give up a step that does not end
+ h  step one hop of a walk    Esc  cancel a step that does not end
  S  step EVENT COUNT
 
  Tab     the other guest      1-8  choose a pane (small window: a page)
  o       show: qp 17          Up Down PgUp PgDn Home End
  [ ]     kind of object         in objects: another one
  v       guests side by side    in a ring: another entry; the table
- F       follow stops, or         shows the way to it
+ F       follow stops, or         shows the path to it
          stay with the object   elsewhere: scroll
- r       look again           q    quit    ?  this help
+ r       refresh              q    quit    ?  this help
 
  Values that changed since the last stop are marked. In a ring C> is the
- consumer, N> what is fetched next, P> the producer."""
+ consumer, N> the next to be fetched, P> the producer."""
 
 STEPS = {"s": "wqe", "p": "packet", "d": "doorbell", "w": "walk", "h": "hop", "e": "cqe"}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A process that outlives the terminal interface: when that dies, by whatever
-signal, its breaks are removed and the guests go on."""
+signal, its breaks are removed and the guests resume."""
 
 from __future__ import annotations
 
