@@ -58,7 +58,7 @@ static void eth_rq(struct qhca_io *io, void *obj)
     eth_q(io, obj, false);
 }
 
-/* The address filter: addresses, which find their places again. */
+/* The multicast filter: saved as addresses, hashed again on load. */
 static void mc_list(struct qhca_io *io)
 {
     struct qhca *e = io->e;
@@ -77,7 +77,7 @@ static void mc_list(struct qhca_io *io)
     NEED(io, n <= QHCA_HASH_SLOTS / 2, "too many multicast addresses");
     for (i = 0; i < n && !io->failed; i++) {
         qhca_io_bytes(io, list[i].mac, sizeof(list[i].mac));
-        NEED(io, list[i].mac[0] & 1, "an address is no multicast address");
+        NEED(io, list[i].mac[0] & 1, "an address is not a multicast address");
     }
     if (!io->saving && !io->failed) {
         qhca_mc_set(e, list, n);
