@@ -15,7 +15,7 @@ struct qhca_aq_job {
     struct qhca_cqc in;
 };
 
-/* This floor's part of the adapter. */
+/* This layer's part of the adapter. */
 struct qhca_adapter {
     uint32_t ctrl, aq_ctrl, db_shift, aq_shift;
     uint64_t asq_base, acq_base;
@@ -44,7 +44,7 @@ uint32_t qhca_db_pages(const struct qhca *e);
 /* Do the registers allow the adapter to be enabled? */
 bool qhca_enable_ok(const struct qhca *e);
 
-/* ---- device.c ---- */
+/* ---- query_device.c ---- */
 qhca_cmd_fn qhca_cmd_nop, qhca_cmd_query_device, qhca_cmd_query_stats;
 
 #endif /* QHCA_ADAPTER_H */

@@ -23,7 +23,7 @@ struct qhca_eth_q {
     struct qhca_list ready;     /* SQ with work: in e->eth->eth_ready */
 };
 
-/* This floor's part of the adapter. */
+/* This layer's part of the adapter. */
 struct qhca_ethernet {
     struct qhca_idr eth_sqs, eth_rqs;
     struct qhca_list eth_ready; /* send queues with work */
@@ -36,7 +36,7 @@ struct qhca_ethernet {
     uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* frame being built or parsed */
 };
 
-/* ---- QP types of this floor ---- */
+/* ---- QP types of this layer ---- */
 extern const struct qhca_qp_ops qhca_raw_qp_ops, qhca_rss_qp_ops;
 extern const struct qhca_qp_ops qhca_wq_ops;
 

@@ -30,7 +30,7 @@ struct qhca_debug {
 /* Attach the observers to @e, unless they are attached. */
 void qhca_observe(struct qhca *e);
 
-/* ---- debug.c: see struct qhca_hooks ---- */
+/* ---- breakpoint.c: see struct qhca_hooks ---- */
 bool qhca_debug_event(struct qhca *e, const struct qhca_trace *t);
 void qhca_debug_due(struct qhca *e);
 void qhca_debug_tracing(struct qhca *e, bool on);

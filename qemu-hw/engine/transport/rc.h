@@ -127,7 +127,7 @@ void qhca_xport_fresh(struct qhca_xport *xp);
 /* Treat PSNs from una_psn on as never sent. */
 void qhca_xport_unsend(struct qhca_xport *xp);
 
-/* ---- window.c: how much of a QP may be outstanding ---- */
+/* ---- send_window.c: how much of a QP may be outstanding ---- */
 /* Reset the window to its initial size. */
 void qhca_wnd_start(struct qhca_xport *xp);
 /* @n of @out outstanding PSNs were acknowledged. */
@@ -184,7 +184,7 @@ void qhca_rsp_rx(struct qhca *e, struct qhca_qp *qp,
 /* Requests were dropped deliberately: make the peer go back at once. */
 void qhca_rsp_ask_again(struct qhca *e, struct qhca_qp *qp);
 
-/* ---- response.c ---- */
+/* ---- send_response.c ---- */
 /* The entry with counter @index of the response queue. */
 static inline struct qhca_resp *qhca_rspq_at(struct qhca_xport *xp,
                                              uint32_t index)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The responder of RC, XRC and UC: executes requests (IBA 9.7.4, 9.8.2).
- * Responses are queued; see response.c.
+ * Responses are queued; see send_response.c.
  */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"

@@ -13,7 +13,7 @@
 #define QHCA_WINDOW_WQES    128
 /*
  * Most request packets of an RC QP that may be unacknowledged, and most READ
- * responses that may be outstanding (see window.c).  Maximum: 1 MiB at the
+ * responses that may be outstanding (see send_window.c).  Maximum: 1 MiB at the
  * largest path MTU.  Initially: a message of 64 KiB at the path MTU that fits
  * 1500-byte Ethernet frames.
  */
@@ -299,7 +299,7 @@ void qhca_odp_cancel(struct qhca_qp *qp, unsigned sides);
 /* Cancel all sides and free the page fault state. */
 void qhca_odp_free(struct qhca_qp *qp);
 
-/* ---- recv.c: receive WQEs ---- */
+/* ---- recv_wqe.c: receive WQEs ---- */
 /*
  * Ensure that a receive WQE is held.  Returns QHCA_SYN_NONE, QHCA_SYN_RNR, or
  * what is wrong with the WQE.
@@ -352,7 +352,7 @@ bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);
 /* Clear the table. */
 void qhca_gids_reset(struct qhca *e);
 
-/* ---- qp_modify.c, qp_valid.c ---- */
+/* ---- qp_modify.c, qp_state_check.c ---- */
 /* Could MODIFY_QP have set these attributes? */
 bool qhca_qp_attributes_ok(struct qhca *e, const struct qhca_qp *qp);
 /*
