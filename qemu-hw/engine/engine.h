@@ -77,9 +77,9 @@ struct qhca_ops {
     void (*trace)(void *opaque, const struct qhca_trace *t);
     /*
      * May be NULL.  A break condition was met or a step is complete; see
-     * breakpoint.h.  The engine is in the middle of its work and continues when this
-     * returns.  Until then only inspect.h, breakpoint.h and qhca_reg_read() may be
-     * called.
+     * breakpoint.h.  The engine is in the middle of its work and continues
+     * when this returns.  Until then only inspect.h, breakpoint.h and
+     * qhca_reg_read() may be called.
      */
     void (*stop)(void *opaque);
 };

@@ -236,7 +236,7 @@ struct qhca_mcg_group *qhca_mcg_find(struct qhca *e, const uint8_t gid[16],
 void qhca_mcg_rx(struct qhca *e, const struct qhca_rx *rx);
 
 /* ---- last_acks.c ---- */
-/* Keep @frame until the wire is ready; false: too long, or too many are kept. */
+/* Keep @frame until the wire is ready; false: too long, or too many kept. */
 bool qhca_last_ack_keep(struct qhca *e, const void *frame, size_t len);
 
 /* ---- flush.c ---- */
