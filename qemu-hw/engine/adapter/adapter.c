@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The life of an adapter: made, reset, destroyed. */
+/* Creating, resetting and destroying an adapter. */
 #include <stdlib.h>
 
 #include "adapter/adapter.h"
 
 #define RUN_BUDGET          256 /* packets per qhca_run() */
 
-/* All parts of an adapter are one allocation. */
+/* All parts of an adapter in a single allocation. */
 struct whole {
     struct qhca e;
     struct qhca_memory mem;
@@ -31,7 +31,7 @@ static struct qhca *alloc_parts(void)
     return &w->e;
 }
 
-/* Who gives life to a QP of which type. */
+/* The operations of each QP type. */
 static void set_qp_ops(struct qhca *e)
 {
     const struct qhca_qp_ops **ops = e->q->qp_ops;
@@ -95,7 +95,7 @@ static void adapter_free_all(struct qhca *e)
     free(e);
 }
 
-/* The reset values of registers and port; objects are gone already. */
+/* Set registers and port to their reset values; the objects are gone. */
 static void reset_values(struct qhca *e)
 {
     e->ad->ctrl = 0;
@@ -160,7 +160,7 @@ struct qhca *qhca_new(const struct qhca_config *cfg,
 /* Destroy all objects. */
 static void objects_free(struct qhca *e)
 {
-    /* In the order of who refers to whom. */
+    /* Users before what they use. */
     qhca_mcgs_free(e);
     qhca_flows_free(e);
     qhca_qps_free(e);
@@ -205,8 +205,8 @@ void qhca_reset(struct qhca *e)
     qhca_xport_dev_reset(e);
     reset_values(e);
     /*
-     * The surroundings may have been reset too and forgotten that they owe
-     * us a qhca_run() or a qhca_tx_ready(): ask anew.
+     * The environment may have been reset too and forgotten that it owes us a
+     * qhca_run() or a qhca_tx_ready(): ask again.
      */
     e->kicked = false;
     e->tx_blocked = false;

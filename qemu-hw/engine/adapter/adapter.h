@@ -6,8 +6,8 @@
 #include "ethernet/ethernet.h"
 
 /*
- * The command at asq_cons, when it is not finished yet.  It was read once, and
- * goes on in the next qhca_admin_run().
+ * An unfinished command, the one at asq_cons.  Its input was read once; the
+ * next qhca_admin_run() continues it.
  */
 struct qhca_aq_job {
     bool busy;
@@ -22,26 +22,26 @@ struct qhca_adapter {
     uint32_t asq_prod, asq_cons;
     struct qhca_aq_job job;
     uint32_t latch_read, latch_write;       /* half of a 64-bit register */
-    uint64_t latch_read_off, latch_write_off;   /* which one; 0: none */
-    uint64_t timer_set;         /* what set_timer was last told */
+    uint64_t latch_read_off, latch_write_off;   /* which register; 0: none */
+    uint64_t timer_set;         /* the deadline last given to set_timer */
 };
 
 /* ---- run.c ---- */
-/* Do work until @budget is used up. */
+/* Work until @budget is used up or nothing is left. */
 void qhca_work(struct qhca *e, unsigned budget);
-/* The end of each entry point: kick() if work is left, set the timer. */
+/* To end each entry point: kick() if work is left, update the timer. */
 void qhca_finish(struct qhca *e);
-/* Recompute the earliest deadline and tell set_timer. */
+/* Compute the earliest deadline and pass it to set_timer if need be. */
 void qhca_timer_update(struct qhca *e);
 
 /* ---- admin.c ---- */
-/* Run commands, as many as may be run at once, or go on with one. */
+/* Run commands, or continue one, within the cost limit of one call. */
 void qhca_admin_run(struct qhca *e);
 void qhca_io_admin(struct qhca_io *io);
 
 /* ---- doorbell.c ---- */
 uint32_t qhca_db_pages(const struct qhca *e);
-/* May the adapter be enabled with its registers as they are? */
+/* Do the registers allow the adapter to be enabled? */
 bool qhca_enable_ok(const struct qhca *e);
 
 /* ---- device.c ---- */

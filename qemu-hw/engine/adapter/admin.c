@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The admin queue: commands are copied once, checked against the table below,
- * and completed in order.
+ * The admin queue: each command is copied once, checked against the table
+ * below, and completed in order.
  *
- * A guest may fill the ring with the costliest commands there are, so what is
- * done at once is bounded by its cost, not by the number of commands.  One that
- * costs more than that by itself is done in parts (QHCA_ST_AGAIN).
+ * A guest may fill the ring with the most expensive commands, so each call is
+ * limited by cost, not by the number of commands.  A command that exceeds the
+ * limit by itself is done in parts (QHCA_ST_AGAIN).
  */
 #include "adapter/adapter.h"
 #include "base/save.h"
 
 #define ADMIN_BATCH         32
-#define ADMIN_COST          1024    /* accesses to memory; see qhca_cost() */
+#define ADMIN_COST          1024    /* memory accesses; see qhca_cost() */
 #define ADMIN_MAX_IN        (QHCA_MC_LIST_MAX * sizeof(struct qhca_mac))
 #define ADMIN_MAX_OUT       512
 
-#define F_IN_ANY            1   /* input of 0 .. in bytes */
-#define F_OUT_SHORT         2   /* output may be cut short */
+#define F_IN_ANY            1   /* input of any length from 0 to in bytes */
+#define F_OUT_SHORT         2   /* output may be truncated */
 
 struct command {
     qhca_cmd_fn *fn;            /* NULL: no such command */
@@ -117,8 +117,8 @@ _Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_IN, "input buffer");
 _Static_assert(sizeof(struct qhca_cqc) <= ADMIN_MAX_IN, "input buffer");
 
 /*
- * Fetch and check the input, run the command, hand over the output.  @in is
- * room for the input; c->in and c->out are set.
+ * Fetch and check the input, run the command, write the output.  @in is the
+ * buffer for the input; c->in and c->out are set.
  */
 static uint8_t admin_execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
                              struct qhca_cmd *c, uint8_t *in)
@@ -177,7 +177,7 @@ static void trace_command(struct qhca *e, const struct qhca_aq_cmd *cmd,
     qhca_trace_emit(e, &t);
 }
 
-/* Write the completion of the command with counter @index. */
+/* Write the completion of the command with index @index. */
 static bool admin_complete(struct qhca *e, uint32_t index,
                      const struct qhca_aq_cmd *cmd, const struct qhca_cmd *c,
                            uint8_t status)
@@ -197,7 +197,7 @@ static bool admin_complete(struct qhca *e, uint32_t index,
                             qhca_get_le64((uint8_t *)&cqe + 8));
 }
 
-/* The command is not finished: keep what it needs to go on. */
+/* Keep what an unfinished command needs to continue. */
 static void admin_interrupted(struct qhca *e, const struct qhca_aq_cmd *cmd,
                               const uint8_t *in)
 {
@@ -210,7 +210,7 @@ static void admin_interrupted(struct qhca *e, const struct qhca_aq_cmd *cmd,
     }
 }
 
-/* The command of e->ad->job goes on. */
+/* Continue the command of e->ad->job. */
 static uint8_t go_on(struct qhca *e, struct qhca_cmd *c)
 {
     c->in = &e->ad->job.in;
@@ -219,7 +219,7 @@ static uint8_t go_on(struct qhca *e, struct qhca_cmd *c)
     return commands[e->ad->job.cmd.opcode].fn(e, c);
 }
 
-/* One command, or part of it; false: no more for now. */
+/* Run one command, or a part of one; false: stop for now. */
 static bool run_one(struct qhca *e)
 {
     uint32_t index = e->ad->asq_cons;
@@ -299,7 +299,7 @@ void qhca_io_admin(struct qhca_io *io)
     if (NEED(io, e->ready_flag && e->ad->asq_cons != e->ad->asq_prod &&
              job->cmd.opcode == QHCA_CMD_MODIFY_CQ &&
              (qhca_le64(job->cmd.mask) & QHCA_CQ_M_RESIZE) && cq,
-             "a command is under way that cannot be")) {
+             "an unfinished command is invalid")) {
         qhca_io_cq_resize(io, cq);
     }
 }

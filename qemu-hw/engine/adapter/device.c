@@ -33,7 +33,7 @@ static void node_guid(const struct qhca *e, uint8_t guid[8])
     memcpy(guid + 5, mac + 3, 3);
 }
 
-/* How many objects a table can hold but for those with a fixed number. */
+/* How many objects a table can hold, not counting those with fixed numbers. */
 static uint32_t dev_room(const struct qhca_idr *t)
 {
     return qhca_le32(t->max - t->first);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Doorbells (BAR 2).  User space rings them without the kernel: each names its
- * object, and is heard only in the page of the UAR that owns the object.
+ * object, and is accepted only in the page of the UAR that owns the object.
  */
 #include "adapter/adapter.h"
 #include "queues/tags.h"
 
-/* Packets sent before the store returns: a small message leaves at once. */
+/* Packets sent before the store returns, so a small message leaves at once. */
 #define DB_BUDGET           32
 
 static void bad_object(struct qhca *e, uint32_t num)
@@ -21,7 +21,7 @@ static void bad_owner(struct qhca *e, uint32_t num)
                      "doorbell in a page of another owner");
 }
 
-/* The QP @num, if @uar may ring it. */
+/* The QP @num, if @uar may ring its doorbell. */
 static struct qhca_qp *owned_qp(struct qhca *e, uint32_t uar, uint32_t num)
 {
     struct qhca_qp *qp = qhca_qp_get(e, num);
@@ -49,7 +49,7 @@ static void db_sq(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
                          "SQ doorbell in a state that sends nothing");
         return;
     }
-    /* Overtaken by a later one, whose WQEs are completed by now. */
+    /* Late: the WQEs of a newer doorbell are completed already. */
     if (index - qp->sq_tail > UINT32_MAX - (1u << qp->sq_shift)) {
         return;
     }
@@ -59,7 +59,7 @@ static void db_sq(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
         qhca_qp_error(e, qp, QHCA_SYN_DB_INDEX, QHCA_EV_QP_FATAL);
         return;
     }
-    /* One from before the last: what it announces is known already. */
+    /* Late: a newer doorbell has announced these WQEs already. */
     if (index - qp->sq_tail <= qp->sq_head - qp->sq_tail) {
         return;
     }
@@ -208,7 +208,7 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
     case QHCA_DB_MR_SYNC:
         db_mr_sync(e, page, num);
         qhca_debug_point(e);
-        return;                 /* software holds locks: no other work */
+        return;                 /* the driver holds locks: no other work */
     case QHCA_DB_TM:
         db_tm(e, page, num, index);
         break;

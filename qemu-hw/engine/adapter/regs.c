@@ -181,7 +181,7 @@ static void reg_enable(struct qhca *e)
         return;
     }
     qhca_idr_reset(&e->mem->uars, qhca_db_pages(e));
-    /* UAR 0 is the kernel's and always there. */
+    /* UAR 0 belongs to the kernel and always exists. */
     qhca_idr_add_at(&e->mem->uars, &e->mem->uar_refs[0], 0);
     e->ready_flag = true;
 }
@@ -247,7 +247,7 @@ void qhca_reg_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
         e->ad->latch_write = (uint32_t)val;
         e->ad->latch_write_off = off;
     } else if (size == 4 && off >= 4 && is_reg64(off - 4)) {
-        /* Without a low half before it, the low half is 0. */
+        /* Without a preceding write of the low half, that half is 0. */
         val = val << 32;
         val |= e->ad->latch_write_off == off - 4 ? e->ad->latch_write : 0;
         e->ad->latch_write_off = 0;

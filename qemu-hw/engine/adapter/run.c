@@ -2,18 +2,18 @@
 /*
  * The run loop, the wire, time.
  *
- * All work is done in batches.  A QP with something to do is on the ready
- * list; the loop takes them in turn, gives each a slice, and whoever has more
- * goes to the end.  A QP that only waits for the wire goes to another list
- * until the wire is ready, so a blocked wire costs nothing.
+ * All work is done in batches.  A QP with work is on the ready list; the loop
+ * takes QPs in turn, gives each a slice, and moves those with more to do to the
+ * end.  A QP that only waits for the wire is on another list until the wire is
+ * ready, so a blocked wire costs nothing.
  */
 #include "adapter/adapter.h"
 #include "queues/tags.h"
 
-#define SLICE               32  /* packets of one QP before the next's turn */
-#define LIST_READS          32  /* reads of lists that cost as one packet */
+#define SLICE               32  /* packets of one QP per turn */
+#define LIST_READS          32  /* list reads that count as one packet */
 
-/* Give the first QP of the ready list its slice; returns what it used. */
+/* Run the first QP of the ready list for a slice; returns the budget used. */
 static unsigned run_qp(struct qhca *e, unsigned budget)
 {
     struct qhca_qp *qp = qhca_container(e->q->ready.next, struct qhca_qp,
@@ -30,9 +30,9 @@ static unsigned run_qp(struct qhca *e, unsigned budget)
                                                             &e->q->ready,
                            &qp->ready);
     }
-    /* Looking costs something too, or nothing would bound the loop. */
+    /* A QP without work costs 1, or nothing would bound the loop. */
     used = left == slice ? 1 : slice - left;
-    /* So does searching long lists. */
+    /* Searching long lists counts too. */
     return used + (e->list_reads - reads) / LIST_READS;
 }
 
@@ -116,8 +116,8 @@ void qhca_timer_update(struct qhca *e)
         deadline = next < deadline ? next : deadline;
     }
     /*
-     * Only ever earlier: deadlines mostly move away (each ACK does that), and
-     * a timer that fires for nothing is cheaper than one set anew each time.
+     * Only ever move it earlier: deadlines mostly move away (each ACK does
+     * that), and a spurious timer is cheaper than setting it anew each time.
      */
     if (deadline < e->ad->timer_set) {
         e->ad->timer_set = deadline;
@@ -147,7 +147,7 @@ void qhca_tx_ready(struct qhca *e)
 
     e->tx_blocked = false;
     if (e->faults) {
-        e->hooks->flush(e);    /* they came first */
+        e->hooks->flush(e);    /* these frames are older */
     }
     while (!e->tx_blocked && !qhca_list_empty(&e->q->blocked)) {
         l = e->q->blocked.next;

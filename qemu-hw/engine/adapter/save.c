@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Saving and loading an adapter: the whole, its registers, and the lists of
- * who has work to do.
+ * Saving and loading an adapter: the state as a whole, the registers, and the
+ * lists of objects with work to do.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "transport/rc.h"
 #include "base/save.h"
 
-/* Who changes one of these must change what saves it. */
+/* If one of these fails: update the code that saves the structure, too. */
 SAVED_SIZE(struct qhca_table, 184);
 SAVED_SIZE(struct qhca_event_src, 32);
 SAVED_SIZE(struct qhca_eq, 248);
@@ -38,7 +38,7 @@ SAVED_SIZE(struct qhca_adapter, 272);
 
 /* ---- configuration and registers ---- */
 
-/* What must be the same here and there. */
+/* What must be the same in the source and the destination. */
 static void save_config(struct qhca_io *io)
 {
     struct qhca_config c = io->e->cfg;
@@ -196,12 +196,12 @@ static void save_gids(struct qhca_io *io)
     }
 }
 
-/* ---- events that wait for room in an EQ ---- */
+/* ---- events waiting for room in an EQ ---- */
 
 enum source { SRC_PORT, SRC_QP, SRC_CQ, SRC_COMP, SRC_SRQ, SRC_ETH_SQ,
               SRC_ETH_RQ, SRCS };
 
-/* The source of events of object @num of a kind, or NULL. */
+/* The event source of object @num of this kind, or NULL. */
 static struct qhca_event_src *save_source(struct qhca *e, unsigned kind,
                                           uint32_t num)
 {
@@ -261,14 +261,14 @@ static void save_event(struct qhca_io *io, struct qhca_eq *eq,
     }
     src = save_source(io->e, kind, num);
     if (!NEED(io, src && qhca_list_empty(&src->link),
-              "an event waits of no object, or twice") ||
+              "a pending event has no object, or is there twice") ||
         !NEED(io, pending && !(pending & ~qhca_event_bits(kind == SRC_COMP)),
-              "an event waits that there is not")) {
+              "a pending event is unknown")) {
         return;
     }
     cq = qhca_idr_get(&io->e->q->cqs, num);
     if (NEED(io, kind == SRC_COMP ? cq->eq == eq : eq->eqn == QHCA_EQN_ASYNC,
-             "an event waits at another EQ")) {
+             "an event is pending at the wrong EQ")) {
         src->pending = pending;
         src->syndrome = syndrome;
         qhca_list_add_tail(&eq->pending, &src->link);
@@ -285,7 +285,7 @@ static void eq_events(struct qhca_io *io, void *obj)
     if (!io->saving) {
         eq = qhca_idr_get(&io->e->q->eqs, eqn);
         NEED(io, eq && qhca_list_empty(&eq->pending),
-             "events wait at no EQ, or twice");
+             "events without an EQ, or there twice");
     }
     for (l = io->saving ? eq->pending.next : NULL; l && l != &eq->pending;
          l = l->next) {
@@ -397,14 +397,14 @@ static void save_list(struct qhca_io *io, struct qhca_list *head,
         if (!io->saving) {
             l = by->link(io->e, num);
             if (NEED(io, l && qhca_list_empty(l),
-                     "an object has work to do that cannot, or twice")) {
+                     "the work list has a wrong object, or one twice")) {
                 qhca_list_add_tail(head, l);
             }
         }
     }
 }
 
-/* The timers of one duration, the earliest first; one too late is only late. */
+/* Timers of one duration, the earliest first; one too late only fires late. */
 static void save_timers(struct qhca_io *io, unsigned cls)
 {
     struct qhca_list *head = &io->e->xd->timers[cls], *l;
@@ -416,17 +416,17 @@ static void save_timers(struct qhca_io *io, unsigned cls)
         IO(io, qp->xp->deadline);
         if (!io->saving) {
             qp->xp->timer_class = (uint8_t)cls;
-            NEED(io, qp->xp->deadline, "a timer has no end");
+            NEED(io, qp->xp->deadline, "a timer has no deadline");
             NEED(io, qhca_qp_reliable(qp) && (qp->state == QHCA_QPS_RTS ||
                                               qp->state == QHCA_QPS_SQD),
-                 "a timer runs for nothing");
+                 "a timer runs on a QP that needs none");
             qp->xp->deadline |= !qp->xp->deadline;        /* it is in a list */
             io->e->xd->timer_mask |= UINT64_C(1) << cls;
         }
     }
 }
 
-/* A QP that has been told to wait knows how long. */
+/* A QP waits for an RNR timer if and only if that timer runs. */
 static void check_waiting(struct qhca_io *io)
 {
     const struct qhca_qp *qp;
@@ -449,7 +449,7 @@ static void save_loopback(struct qhca_io *io)
     struct qhca_loop_frame *f;
 
     IO(io, n);
-    if (!NEED(io, n <= QHCA_LOOP_SLOTS, "too many frames to itself")) {
+    if (!NEED(io, n <= QHCA_LOOP_SLOTS, "too many loopback frames")) {
         return;
     }
     if (!io->saving) {
@@ -460,7 +460,7 @@ static void save_loopback(struct qhca_io *io)
         f = &xd->loop[i % QHCA_LOOP_SLOTS];
         IO(io, f->len);
         if (NEED(io, f->len && f->len <= sizeof(f->data),
-                 "a frame to itself is too long")) {
+                 "a loopback frame has a wrong length")) {
             qhca_io_bytes(io, f->data, f->len);
         }
     }
@@ -490,7 +490,7 @@ static void save_work(struct qhca_io *io)
 
 /* ---- the whole ---- */
 
-/* Nothing exists before the adapter was enabled. */
+/* Nothing exists before the adapter is enabled. */
 static void check_empty(struct qhca_io *io)
 {
     const struct qhca *e = io->e;
@@ -547,14 +547,14 @@ bool qhca_save(struct qhca *e, void **buf, size_t *len)
     return true;
 }
 
-/* The surroundings owe us again what they did. */
+/* Ask again for the calls that were due before the adapter was saved. */
 static void load_owe(struct qhca *e)
 {
     uint64_t deadline = e->ad->timer_set;
     bool kicked = e->kicked;
     struct qhca_list *l;
 
-    /* Whether the wire is busy will be seen. */
+    /* Assume the wire is free; the next send will tell. */
     while (!qhca_list_empty(&e->q->blocked)) {
         l = e->q->blocked.next;
         qhca_list_del(l);

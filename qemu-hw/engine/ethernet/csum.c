@@ -2,9 +2,9 @@
 /*
  * Checksums of the Ethernet function.
  *
- * The sum does not care for byte order (RFC 1071, 2 (B)): summing little-endian
- * words gives the bytes of the big-endian sum swapped.  So everything here is
- * little-endian, and what goes into a packet is stored that way too.
+ * The sum is independent of byte order (RFC 1071, 2 (B)): summing little-endian
+ * words gives the big-endian sum with its bytes swapped.  So everything here is
+ * little-endian, and a checksum is stored in a packet the same way.
  */
 #include <stdbool.h>
 
@@ -25,7 +25,7 @@ uint16_t qhca_csum(const void *buf, size_t len, uint16_t seed)
     const uint8_t *p = buf;
     uint64_t sum = seed, tail = 0;
 
-    /* Frames are short: 2^32 words would be needed to overflow. */
+    /* No overflow: that would take 2^32 words, and frames are short. */
     for (; len >= 8; len -= 8, p += 8) {
         sum += qhca_get_le32(p);
         sum += qhca_get_le32(p + 4);
@@ -58,7 +58,7 @@ static bool l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
         }
         break;
     case QHCA_PROTO_UDP:
-        /* A sum of 0 says that there is none. */
+        /* A checksum of 0 means that there is none. */
         if (len < 8 || qhca_get_be16(l4 + 4) != len ||
             !qhca_get_be16(l4 + 6)) {
             return false;
@@ -71,7 +71,7 @@ static bool l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
            0xffff;
 }
 
-/* Where the addresses of the pseudo header are, and how long they are. */
+/* The addresses for the pseudo header, and their length. */
 static const uint8_t *addresses(const struct qhca_headers *h, size_t *len)
 {
     *len = h->version == 4 ? 8 : 32;
@@ -93,7 +93,7 @@ void qhca_csum_verdict(const uint8_t *frame, size_t len,
         return;
     }
     v->l3_ok = h.version == 6 || qhca_csum(h.l3, h.ip_len, 0) == 0xffff;
-    /* Of a fragment nobody can tell. */
+    /* A fragment cannot be checked: it lacks the rest of the payload. */
     if (v->l3_ok && !(h.frag & QHCA_IP4_FRAGMENT)) {
         addrs = addresses(&h, &addr_len);
         v->l4_ok = l4_ok(h.l3 + h.ip_len, h.payload, h.proto, addrs,
@@ -118,7 +118,7 @@ static void fill_l4(uint8_t *l4, size_t len, uint8_t proto,
     }
     memset(l4 + at, 0, 2);
     sum = qhca_csum(l4, len, csum_pseudo(addrs, addr_len, proto, len));
-    /* 0 would say "no checksum" in UDP; 0xffff means the same number */
+    /* In UDP 0 means "no checksum"; 0xffff is the same number */
     put_sum(l4 + at, sum == 0xffff && proto == QHCA_PROTO_UDP ? 0 : sum);
 }
 

@@ -9,24 +9,25 @@
 /**
  * The ones' complement sum, folded to 16 bits and not complemented, of @len
  * bytes taken as little-endian 16-bit words; an odd last byte is the low half
- * of a word.  @seed is an earlier sum (of an even number of bytes), or 0.
+ * of a word.  @seed is an earlier sum (over an even number of bytes), or 0.
  */
 uint16_t qhca_csum(const void *buf, size_t len, uint16_t seed);
 
-/** What the receive completion of an Ethernet frame says of its checksums. */
+/** What an Ethernet receive completion reports about checksums. */
 struct qhca_csum_verdict {
-    uint16_t sum;               /* of all from byte 14 on */
-    int l3_ok;                  /* IPv4 header right, or IPv6 */
-    int l4_ok;                  /* TCP or UDP checksum right */
+    uint16_t sum;               /* of everything from byte 14 on */
+    int l3_ok;                  /* IPv4 header checksum correct, or IPv6 */
+    int l4_ok;                  /* TCP or UDP checksum correct */
 };
 
-/** Judge an untagged frame of @len >= 14 bytes. */
+/** Check the checksums of an untagged frame of @len >= 14 bytes. */
 void qhca_csum_verdict(const uint8_t *frame, size_t len,
                        struct qhca_csum_verdict *v);
 
 /**
- * Put the right IPv4 header checksum and TCP or UDP checksum into a frame of
- * @len >= 14 bytes, tagged or not; what is not IP, or not whole, stays.
+ * Fill in the IPv4 header checksum and the TCP or UDP checksum of a frame of
+ * @len >= 14 bytes, tagged or not.  Leaves a frame that is not IP, or is
+ * truncated, as it is.
  */
 void qhca_csum_fill(uint8_t *frame, size_t len);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Ethernet receive: filter, VLAN tag, checksum verdict, and the way into one
- * or several receive buffers.
+ * Ethernet receive: filter, VLAN tag, checksum verdict, and scattering the
+ * frame into one or more receive buffers.
  */
 #include "ethernet/ethernet.h"
 #include "ethernet/csum.h"
 
-#define MAX_BUFFERS         64  /* of one frame */
+#define MAX_BUFFERS         64  /* per frame */
 #define ETH_HEADER          14
 #define VLAN_TAG            4
 
 struct rx {
     struct qhca_eth_seg seg[MAX_BUFFERS];
     unsigned n;
-    uint8_t syndrome;           /* why the queue is dead */
+    uint8_t syndrome;           /* why the queue failed */
 };
 
 enum rx_result { RX_OK, RX_NO_BUFFER, RX_BAD_BUFFER, RX_DEAD };
@@ -24,7 +24,7 @@ static enum rx_result eth_rx_dead(struct rx *rx, uint8_t syndrome)
     return RX_DEAD;
 }
 
-/* Look at receive WQE number rx->n behind the tail. */
+/* Read the receive WQE rx->n entries past the tail. */
 static enum rx_result eth_rx_peek(struct qhca *e, struct qhca_eth_q *q,
                                   struct rx *rx)
 {
@@ -55,7 +55,7 @@ static enum rx_result eth_rx_peek(struct qhca *e, struct qhca_eth_q *q,
     return syn ? eth_rx_dead(rx, syn) : RX_OK;
 }
 
-/* Find buffers for @len bytes; they stay in the ring. */
+/* Find buffers for @len bytes, without consuming them. */
 static enum rx_result eth_rx_collect(struct qhca *e, struct qhca_eth_q *q,
                                      size_t len, struct rx *rx)
 {
@@ -136,7 +136,7 @@ static void eth_rx_judge(const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
     cqe->flags = qhca_le16(flags);
 }
 
-/* A frame without tag; @cqe holds what is known already. */
+/* Deliver an untagged frame; @cqe holds what is already known. */
 static void eth_rx_deliver(struct qhca *e, struct qhca_eth_q *q,
                     const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
 {
@@ -199,7 +199,7 @@ void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len)
         cqe.vlan = qhca_le16(qhca_get_be16(frame + 14));
         cqe.flags = qhca_le16(QHCA_CQE_F_VLAN);
         len -= VLAN_TAG;
-        /* It may lie there already: a raw packet QP of ours sent it. */
+        /* May overlap: one of our raw packet QPs sent it from this buffer. */
         memmove(e->eth->eth_frame, frame, 12);
         memmove(e->eth->eth_frame + 12, frame + 12 + VLAN_TAG, len - 12);
         frame = e->eth->eth_frame;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Ethernet send queues.  A frame is gathered into e->eth->eth_frame; if the
- * wire does not take it, the WQE stays and is gathered again.
+ * wire is busy, the WQE stays in the ring and is gathered again later.
  */
 #include "ethernet/ethernet.h"
 #include "ethernet/csum.h"
@@ -20,7 +20,7 @@ struct tx {
 
 _Static_assert(sizeof(struct tx) == MAX_WQE, "one WQE");
 
-/* Why a frame could not be made: a completion status and the reason. */
+/* Why no frame could be built: a completion status and the reason. */
 struct failure {
     uint8_t status, syndrome;
 };
@@ -50,7 +50,7 @@ static bool eth_tx_check(const struct qhca_eth_q *q, const struct tx *w,
     return true;
 }
 
-/* Read all segments to @to; *@len gets the sum. */
+/* Read all segments into @to; *@len gets the total length. */
 static bool eth_tx_gather(struct qhca *e, uint32_t num, const struct tx *w,
                    uint8_t *to, size_t max, size_t *len, struct failure *f)
 {
@@ -87,13 +87,13 @@ static bool insert_csum(const struct tx *w, uint8_t *frame, size_t len,
         return eth_tx_fail(f, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_LENGTH);
     }
     sum = (uint16_t)~qhca_csum(frame + start, len - start, 0);
-    /* 0 would say "no checksum" in UDP; both are zero in the arithmetic. */
+    /* In UDP 0 means "no checksum"; 0xffff is the same number. */
     sum = qhca_le16(sum ? sum : 0xffff);
     memcpy(frame + at, &sum, 2);
     return true;
 }
 
-/* Make the frame; NULL with *@f set, or its start in e->eth->eth_frame. */
+/* Build the frame in e->eth->eth_frame: its start, or NULL with *@f set. */
 static uint8_t *eth_tx_build(struct qhca *e, const struct qhca_eth_q *q,
                              const struct tx *w, size_t *len, struct failure *f)
 {
@@ -149,7 +149,7 @@ static void trace_tx(struct qhca *e, const struct qhca_eth_q *q, size_t len)
     qhca_trace_emit(e, &t);
 }
 
-/* The WQE at the tail; false: the wire takes nothing now. */
+/* Send the WQE at the tail; false if the wire is busy. */
 static bool send_one(struct qhca *e, struct qhca_eth_q *q)
 {
     uint64_t off = q->tail & ((1u << q->shift) - 1), addr, run;

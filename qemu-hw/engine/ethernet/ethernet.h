@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The Ethernet function: its queues and its port, raw packet QPs, flow
- * steering, RSS.
+ * The Ethernet function: its queues and port, raw packet QPs, flow steering,
+ * RSS.
  */
 #ifndef QHCA_ETHERNET_H
 #define QHCA_ETHERNET_H
@@ -20,20 +20,20 @@ struct qhca_eth_q {
     uint32_t head, tail;
     bool is_sq;
     bool dead;                  /* its CQ or its ring failed */
-    struct qhca_list ready;     /* SQ: in e->eth->eth_ready when it has work */
+    struct qhca_list ready;     /* SQ with work: in e->eth->eth_ready */
 };
 
 /* This floor's part of the adapter. */
 struct qhca_ethernet {
     struct qhca_idr eth_sqs, eth_rqs;
     struct qhca_list eth_ready; /* send queues with work */
-    struct qhca_flows *flows;   /* flow.c; NULL: there is none */
+    struct qhca_flows *flows;   /* flow.c; NULL if there are no rules */
     struct qhca_idr flow_table, rqts;
     /* port */
     bool promisc, allmulti;
     uint32_t eth_rqn;
     uint64_t mc_hash[QHCA_HASH_SLOTS];      /* addresses, 0: none */
-    uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* being built or taken apart */
+    uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* frame being built or parsed */
 };
 
 /* ---- QP types of this floor ---- */
@@ -42,27 +42,27 @@ extern const struct qhca_qp_ops qhca_wq_ops;
 
 /* ---- eth_q.c ---- */
 void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q);
-/* The queue stops for good, and software is told why (QHCA_SYN_*). */
+/* Stop the queue for good and report why to software (QHCA_SYN_*). */
 void qhca_eth_q_fail(struct qhca *e, struct qhca_eth_q *q, uint8_t syndrome);
 
 /* ---- port.c ---- */
 bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);
-/* The multicast filter: these @n <= QHCA_MC_LIST_MAX group addresses. */
+/* Set the multicast filter to @n <= QHCA_MC_LIST_MAX group addresses. */
 void qhca_mc_set(struct qhca *e, const struct qhca_mac *in, unsigned n);
-/* Back to what a reset gives. */
+/* Restore the reset values. */
 void qhca_port_reset(struct qhca *e);
 
 /* ---- eth_rx.c, eth_tx.c ---- */
 void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len);
-/* Run Ethernet send queues, at most @budget frames; returns frames sent. */
+/* Send at most @budget frames of Ethernet queues; returns frames sent. */
 unsigned qhca_eth_run(struct qhca *e, unsigned budget);
 
 
 /* ---- flow.c ---- */
 /**
- * A frame that is not the RDMA engine's, from the wire or (@own) from a QP of
- * ours: to the QPs that rules name.  True: somebody took it; false: it is the
- * Ethernet function's.  Call only with e->eth->flows.
+ * Steer a non-RoCE frame, from the wire or (@own) sent to a group by one of our
+ * QPs, to the QPs that the rules name.  Returns true if a rule took it, false
+ * if it goes to the Ethernet function.  Requires e->eth->flows.
  */
 bool qhca_flow_rx(struct qhca *e, const uint8_t *frame, size_t len, bool own);
 
@@ -78,7 +78,7 @@ qhca_cmd_fn qhca_cmd_query_wq;
 /* eth_q.c */
 qhca_cmd_fn qhca_cmd_create_eth_sq, qhca_cmd_destroy_eth_sq;
 qhca_cmd_fn qhca_cmd_create_eth_rq, qhca_cmd_destroy_eth_rq;
-/* Destroy all objects of a kind; nothing refers to them any more. */
+/* Destroy all objects of a kind; nothing may refer to them. */
 void qhca_flows_free(struct qhca *e);
 void qhca_rqts_free(struct qhca *e);
 void qhca_eth_qs_free(struct qhca *e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Flow steering: rules, and the QPs that get a frame.
+ * Flow steering: rules, and the QPs that receive a frame.
  *
- * Rules with the same mask form a group.  A frame is masked once for each
- * group and looked up in a hash, so what it costs depends on the number of
- * different masks, not of rules.
+ * Rules with the same mask form a group.  For each group a frame is masked once
+ * and looked up in a hash table, so the cost depends on the number of different
+ * masks, not on the number of rules.
  */
 #include <stdlib.h>
 
@@ -14,11 +14,11 @@
 #define BUCKETS             1024
 
 struct rule {
-    struct rule *next;          /* in its bucket or list, by order */
-    struct rule **head;         /* of that */
+    struct rule *next;          /* in its bucket or list, sorted by order */
+    struct rule **head;         /* head of that list */
     uint64_t order;             /* priority, then age */
     struct qhca_flow_match value;       /* masked */
-    struct group *group;        /* NORMAL */
+    struct group *group;        /* for NORMAL rules */
     struct qhca_qp *qp;
     uint32_t num, tag;
     uint8_t type, flags;
@@ -31,7 +31,7 @@ struct group {
 
 struct qhca_flows {
     struct group group[QHCA_FLOW_MASKS_MAX];
-    unsigned groups;            /* behind the last one used */
+    unsigned groups;            /* index of the last group in use, plus one */
     struct rule *bucket[BUCKETS];
     struct rule *special[QHCA_FLOW_SNIFFER + 1];        /* lists by type */
     unsigned rules;
@@ -74,7 +74,7 @@ static bool flow_same(const struct rule *r, const struct group *g,
     return r->group == g && !memcmp(&r->value, masked, sizeof(*masked));
 }
 
-/* The first NORMAL rule behind @after that @k matches. */
+/* The first NORMAL rule after order @after that @k matches. */
 static struct rule *next_rule(struct qhca_flows *f,
                               const struct qhca_flow_match *k, uint64_t after)
 {
@@ -94,7 +94,7 @@ static struct rule *next_rule(struct qhca_flows *f,
                 if (!best || r->order < best->order) {
                     best = r;
                 }
-                break;          /* they are in order */
+                break;          /* sorted by order */
             }
         }
     }
@@ -110,9 +110,9 @@ static void flow_give(struct qhca *e, struct rule *r, const uint8_t *frame,
 }
 
 /*
- * To the QP of the best rule and to those of its twins, which have the same
- * match and priority.  DONT_TRAP: and so on with the next best.  True: a rule
- * took the frame.
+ * Deliver to the QP of the best rule and to those of equivalent rules (same
+ * match and priority).  After a DONT_TRAP rule, continue with the next best.
+ * Returns true if a rule consumed the frame.
  */
 static bool by_rules(struct qhca *e, const uint8_t *frame, size_t len,
                      const struct qhca_flow_match *k)
@@ -166,7 +166,7 @@ bool qhca_flow_rx(struct qhca *e, const uint8_t *frame, size_t len, bool own)
     if (by_rules(e, frame, len, &k)) {
         return true;
     }
-    /* The rest is what neither a rule nor the Ethernet function wants. */
+    /* Default rules get what the Ethernet function would not accept. */
     if (!own && qhca_mac_accept(e, frame)) {
         return false;
     }
@@ -187,7 +187,7 @@ static void flow_sniff(struct qhca *e, const void *frame, size_t len)
     }
 }
 
-/* Begin to have rules; false: no memory. */
+/* Prepare for the first rule; false if out of memory. */
 static bool flows_begin(struct qhca *e)
 {
     if (!e->eth->flows) {
@@ -200,7 +200,7 @@ static bool flows_begin(struct qhca *e)
     return true;
 }
 
-/* The last rule has gone. */
+/* Free everything: the last rule is gone. */
 static void flows_end(struct qhca *e)
 {
     e->sniff = NULL;
@@ -233,7 +233,7 @@ static uint8_t flow_check(struct qhca *e, struct qhca_cmd *c,
     return QHCA_ST_OK;
 }
 
-/* The group of rules with @mask, made if need be; NULL: too many. */
+/* The group of rules with @mask, created if necessary; NULL if too many. */
 static struct group *flow_get_group(struct qhca_flows *f,
                                     const struct qhca_flow_match *mask)
 {
@@ -257,7 +257,7 @@ static struct group *flow_get_group(struct qhca_flows *f,
     return spare;
 }
 
-/* Where @r belongs; false: no group is free. */
+/* Find the list @r belongs to; false if there is no free group. */
 static bool flow_place(struct qhca_flows *f, const struct qhca_flow *in,
                        struct rule *r)
 {
@@ -463,7 +463,7 @@ void qhca_io_flows(struct qhca_io *io)
         e->eth->flows->age = age;
         if (!e->eth->flows->rules) {
             flows_end(e);
-            NEED(io, false, "there are flows, but none");
+            NEED(io, false, "flow state without a rule");
         }
     }
     qhca_io_table_end(io, &e->eth->flow_table);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What of a frame rules can look at. */
+/* The fields of a frame that flow rules match on. */
 #include "ethernet/flow.h"
 
 static void key_ip4(const uint8_t *ip, struct qhca_flow_match *k)
@@ -22,7 +22,7 @@ static void key_ip6(const uint8_t *ip, struct qhca_flow_match *k)
     memcpy(k->dst_ip, ip + 24, 16);
 }
 
-/* The ports, which only the first fragment has. */
+/* The ports, which only a first fragment has. */
 static void key_l4(const struct qhca_headers *h, struct qhca_flow_match *k)
 {
     const uint8_t *l4 = h->l3 + h->ip_len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The port: attributes and the address filter of the Ethernet function. */
+/* The port: attributes, and the address filter of the Ethernet function. */
 #include "ethernet/ethernet.h"
 
 void qhca_port_reset(struct qhca *e)

@@ -2,9 +2,9 @@
 /*
  * Raw packet QPs: a message is a whole Ethernet frame, without FCS.
  *
- * What is sent to a group goes to the wire and to our own flows; what is sent
- * to the port's own address stays inside, as no switch would send it back.
- * Nobody waits for a page here: a page that is missing is an error.
+ * A multicast frame goes to the wire and to our own flows; one sent to the
+ * port's own address stays inside, as no switch would send it back.  A page
+ * fault stalls a QP; for a WQ it is an error.
  */
 #include "ethernet/flow.h"
 #include "transport/roce.h"
@@ -17,7 +17,7 @@
 
 /* ---- send ---- */
 
-/* What is wrong with the WQE in e->xd->wqe; *@len gets the frame's length. */
+/* Check the WQE in e->xd->wqe; *@len gets the frame's length. */
 static uint8_t raw_check_wqe(struct qhca *e, const struct qhca_qp *qp,
                              uint16_t num, uint32_t *len, uint8_t *status)
 {
@@ -55,7 +55,7 @@ static uint8_t raw_check_wqe(struct qhca *e, const struct qhca_qp *qp,
     return QHCA_SYN_NONE;
 }
 
-/* Put the frame of the checked WQE into e->eth->eth_frame. */
+/* Gather the frame of the checked WQE into e->eth->eth_frame. */
 static uint8_t raw_gather(struct qhca *e, struct qhca_qp *qp, uint16_t num,
                           uint32_t len, uint8_t *status)
 {
@@ -87,7 +87,7 @@ static uint8_t raw_gather(struct qhca *e, struct qhca_qp *qp, uint16_t num,
     return QHCA_SYN_NONE;
 }
 
-/* The frame in e->eth->eth_frame; false: the wire takes nothing now. */
+/* Send the frame in e->eth->eth_frame; false if the wire is busy. */
 static bool raw_transmit(struct qhca *e, uint32_t len)
 {
     const uint8_t *frame = e->eth->eth_frame;
@@ -140,7 +140,7 @@ static bool raw_send(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
         }
         if (syn == QHCA_SYN_PAGE_FAULT &&
             qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
-            break;              /* fetched again when the page is there */
+            break;              /* fetched again once the page is present */
         }
         if (!syn) {
             if (!raw_transmit(e, len)) {
@@ -150,7 +150,7 @@ static bool raw_send(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
             qhca_odp_passed(qp, QHCA_FAULT_SEND);
         }
         --*budget;
-        /* Its own receives may have brought the QP to ERR meanwhile. */
+        /* Receiving our own frame may have moved the QP to ERR. */
         qhca_dgram_done(e, qp, len, syn ? status : QHCA_WC_SUCCESS, syn,
                         true);
     }
@@ -166,7 +166,7 @@ static bool raw_receives(const struct qhca_qp *qp)
     return qp->state >= QHCA_QPS_RTR && qp->state <= QHCA_QPS_SQE;
 }
 
-/* Store the frame, but for @skip bytes behind the addresses. */
+/* Store the frame without the @skip bytes that follow the addresses. */
 static uint8_t raw_scatter(struct qhca *e, struct qhca_qp *qp,
                            const uint8_t *frame, size_t len, size_t skip)
 {
@@ -184,7 +184,7 @@ static void fill_cqe(struct qhca_cqe *cqe, const struct qhca_qp *qp,
                      const uint8_t *frame, size_t len,
                      const struct qhca_flow_match *k, uint32_t tag)
 {
-    /* seen from here a tag is no obstacle: ethertype at byte 12 */
+    /* start at the tag, so that the ethertype is at byte 12 */
     size_t off = k->tagged ? QHCA_VLAN_HLEN : 0;
     struct qhca_csum_verdict v;
     uint16_t flags = 0;
@@ -229,7 +229,7 @@ void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp, const uint8_t *frame,
     if (!syn) {
         syn = raw_scatter(e, qp, frame, len, skip);
     }
-    /* A WQ is no QP, and software is told of QPs only: there it is an error. */
+    /* Page faults are reported by QPN only, and a WQ has none: an error. */
     if (syn == QHCA_SYN_PAGE_FAULT && qp->type == QHCA_QPT_RAW &&
         qhca_odp_stall(e, qp, QHCA_FAULT_RECV)) {
         qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);

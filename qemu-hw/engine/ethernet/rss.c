@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receive side scaling: indirection tables of WQs, and QPs that choose one by
- * the hash of a frame.
+ * Receive side scaling: indirection tables of WQs, and the QPs that select a WQ
+ * by the hash of a frame.
  */
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ uint32_t qhca_toeplitz(const uint8_t key[40], const uint8_t *in, size_t len)
     unsigned bit;
     size_t i;
 
-    /* The window holds the 32 bits of the key that count, then the next 8. */
+    /* The window holds the 32 bits of the key in use, then the next 8. */
     for (i = 0; i < len; i++) {
         window = window << 8 | key[i + 4];
         for (bit = 0; bit < 8; bit++) {
@@ -152,7 +152,7 @@ static void rss_query(struct qhca *e, struct qhca_qp *qp,
     qhca_xport_query(e, qp, out);
 }
 
-/* It only picks: its WQs receive. */
+/* An RSS QP has no work of its own: its WQs receive. */
 static bool rss_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
     (void)e;
@@ -184,7 +184,7 @@ const struct qhca_qp *qhca_rqt_wq(const void *rqt, uint32_t i)
     return t->wq[i];
 }
 
-/* The WQ named at place @i of the input, or NULL. */
+/* The WQ named by entry @i of the input, or NULL. */
 static struct qhca_qp *named_wq(struct qhca *e, const struct qhca_cmd *c,
                                 uint32_t i)
 {
@@ -244,7 +244,7 @@ void qhca_rqts_free(struct qhca *e)
 {
     uint32_t n;
 
-    /* The WQs have gone before. */
+    /* The WQs are gone already. */
     for (n = 0; n < qhca_idr_end(&e->eth->rqts); n++) {
         free(qhca_idr_get(&e->eth->rqts, n));
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * WQs: receive queues that belong to no QP.  Inside, a WQ is a QP that has
- * only a receive queue: RDY is RTR, so taking WQEs, flushing and doorbells are
- * those of QPs.
+ * WQs: receive queues that belong to no QP.  Internally a WQ is a QP with only
+ * a receive queue, and RDY is RTR, so that fetching WQEs, flushing and
+ * doorbells are shared with QPs.
  */
 #include <stdlib.h>
 
@@ -89,7 +89,7 @@ uint8_t qhca_cmd_create_wq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-/* RESET, RDY and ERR as states of a QP. */
+/* RESET, RDY and ERR as QP states. */
 static const uint8_t qp_state[] = {
     QHCA_QPS_RESET, QHCA_QPS_RTR, QHCA_QPS_ERR
 };
@@ -193,7 +193,7 @@ uint8_t qhca_cmd_query_wq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-/* It sends nothing: flushing is all its work. */
+/* A WQ sends nothing: its only work is flushing. */
 static bool wq_send(struct qhca *e, struct qhca_qp *wq, unsigned *budget)
 {
     (void)e;

@@ -58,7 +58,7 @@ static void eth_rq(struct qhca_io *io, void *obj)
     eth_q(io, obj, false);
 }
 
-/* The address filter: addresses, which find their places again. */
+/* The multicast filter: saved as addresses, hashed again on load. */
 static void mc_list(struct qhca_io *io)
 {
     struct qhca *e = io->e;
