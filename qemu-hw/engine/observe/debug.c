@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Break conditions and steps: the trace's events are compared with them. */
+/* Break conditions and steps, which are compared with trace events. */
 #include <stdlib.h>
 
 #include "observe/debug_internal.h"
 #include "observe/decode.h"
 
 /*
- * What an event of the trace is, and where it keeps what is asked for.  The
- * numbers, indices and PSNs have fields of their own.
+ * The kind of each trace event, and which field holds what a condition calls
+ * the code.  Numbers, indices and PSNs have fields of their own.
  */
 static const struct kind {
     uint8_t on;                 /* enum qhca_stop_on, + 1; 0: none */
@@ -118,7 +118,7 @@ static struct qhca_debug *debug_get(struct qhca *e)
     return e->dbg;
 }
 
-/* Watch the events as long as somebody waits for one. */
+/* Watch events only while a condition, step or stop is pending. */
 static void debug_update(struct qhca *e)
 {
     struct qhca_debug *d = e->dbg;
@@ -188,7 +188,7 @@ static bool debug_matches(const struct qhca_break *b,
             b->syndrome == syndrome_of(t));
 }
 
-/* Tell of the stop, and work on. */
+/* Report the stop and continue. */
 static void debug_watch(struct qhca *e)
 {
     struct qhca_debug *d = e->dbg;
@@ -201,7 +201,7 @@ static void debug_watch(struct qhca *e)
     }
 }
 
-/* Stand still until the developer lets it go on. */
+/* Stop until the developer resumes the adapter. */
 static void debug_stand(struct qhca *e)
 {
     struct qhca_debug *d = e->dbg;
@@ -226,15 +226,15 @@ static void debug_stand(struct qhca *e)
 }
 
 /*
- * Of a doorbell the QP's new head shall be seen, of a packet sent that it was
- * counted.  Their stops wait for that, but never for another event.
+ * A stop at a doorbell waits until the QP's new head is set, a stop at a packet
+ * sent until it is counted; neither waits past another event.
  */
 static bool debug_waits(const struct qhca_trace *t)
 {
     return t->kind == QHCA_TR_DOORBELL || t->kind == QHCA_TR_TX;
 }
 
-/* What matters of the event @t is noted; stop now, or soon. */
+/* Record the event @t and stop, now or soon. */
 static void debug_stop(struct qhca *e, const struct qhca_trace *t,
                        const struct qhca_break *b)
 {
@@ -272,7 +272,7 @@ static void watch_event(struct qhca *e, const struct qhca_trace *t)
 
     qhca_debug_due(e);
     if (t->again) {
-        return;                 /* it found the wire busy, and is no second */
+        return;                 /* a retry: the wire was busy */
     }
     d->trail[d->trail_next++ % QHCA_TRAIL] = *t;
     for (i = 0; i < d->breaks; i++) {
@@ -384,7 +384,7 @@ void qhca_debug_free(struct qhca *e)
     e->dbg = NULL;
 }
 
-/* ---- standing still and going on ---- */
+/* ---- stopping and resuming ---- */
 
 bool qhca_debug_stopped(const struct qhca *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The debugger's own: what its files know of each other. */
+/* Debugger internals, shared by its files. */
 #ifndef QHCA_DEBUG_INTERNAL_H
 #define QHCA_DEBUG_INTERNAL_H
 
@@ -14,12 +14,12 @@ struct qhca_debug {
     uint32_t last_id;
     uint8_t step_on;
     uint64_t step_left;         /* 0: not stepping */
-    bool out;                   /* the trace is wanted outside, too */
-    bool due;                   /* a stop waits: see qhca_debug_due() */
-    bool released;              /* nothing is a stop */
-    bool stood;                 /* watching only: told, the machine stands */
-    bool by_break;              /* the last stop: by a break, or a step */
-    uint8_t on;                 /* what it waited for */
+    bool out;                   /* the owner wants the trace, too */
+    bool due;                   /* a stop is pending: see qhca_debug_due() */
+    bool released;              /* no event stops the adapter */
+    bool stood;                 /* watch-only: the machine has been stopped */
+    bool by_break;              /* cause of the last stop: a break, or a step */
+    uint8_t on;                 /* the kind of event it matched */
     struct qhca_break by;
     struct qhca_trace why;
     uint32_t trail_next;
@@ -27,7 +27,7 @@ struct qhca_debug {
 };
 
 /* ---- observe.c ---- */
-/* Attach the observers to @e, if they are not. */
+/* Attach the observers to @e, unless they are attached. */
 void qhca_observe(struct qhca *e);
 
 /* ---- debug.c: see struct qhca_hooks ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a break condition can ask for, and the names of its codes. */
+/* What break conditions can compare, and the names of the codes. */
 #include "observe/debug_internal.h"
 #include "observe/decode.h"
 #include "transport/rc.h"
@@ -18,7 +18,7 @@ static const char *const field_name[] = {
 
 _Static_assert(QHCA_BRK_SYNDROME == 1 << 6, "field_name is of the bits");
 
-/* Names of code and syndrome; NULL: they are numbers.  BTH: see below. */
+/* Names of codes and syndromes; NULL for plain numbers.  BTH: see below. */
 static const struct {
     const struct qhca_name *codes, *syndromes;
 } names_of[QHCA_ONS] = {
@@ -49,7 +49,7 @@ static void show_names(const char *list, const struct qhca_name *names,
     qhca_emit_end(em);
 }
 
-/* A BTH opcode's name is put together from two. */
+/* The name of a BTH opcode has two parts. */
 static void show_opcodes(const struct qhca_emit *em)
 {
     unsigned op;

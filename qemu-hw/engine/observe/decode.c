@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Decoding structures of the contract by their tables of fields. */
+/* Decoding structures of the hardware interface by their field tables. */
 #include <stdio.h>
 
 #include "observe/decode.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The contract's structures as tables of fields, and the names of its codes.
- * A test sees to it that no byte of a structure is missing here.
+ * The structures of the hardware interface as tables of fields, and the names
+ * of its codes.  A test checks that the tables cover every byte.
  */
 #ifndef QHCA_DECODE_H
 #define QHCA_DECODE_H
@@ -31,7 +31,7 @@ struct qhca_field {
     const char *name;           /* NULL: end of the table */
     uint16_t off, size;
     uint8_t kind;               /* enum qhca_field_kind */
-    const char *label;          /* ENUM, FLAGS: of the text */
+    const char *label;          /* ENUM, FLAGS: name of the text */
     const struct qhca_name *names;      /* ENUM, FLAGS */
     const struct qhca_field *fields;    /* STRUCT */
 };
@@ -42,7 +42,7 @@ struct qhca_layout {
     const struct qhca_field *fields;
 };
 
-/* All of them, for the test. */
+/* All layouts, for the test. */
 extern const struct qhca_layout qhca_layouts[];
 
 extern const struct qhca_field qhca_fields_buf[], qhca_fields_av[],
@@ -73,11 +73,11 @@ extern const struct qhca_name qhca_names_feature[], qhca_names_qp_type[],
 
 /** Name of @val, or NULL. */
 const char *qhca_name_of(const struct qhca_name *names, uint64_t val);
-/** Emit @val as @name and, if there is one, its name as @label. */
+/** Emit @val as @name and its name, if it has one, as @label. */
 void qhca_emit_enum(const struct qhca_emit *em, const char *name,
                     const char *label, const struct qhca_name *names,
                     uint64_t val, bool hex);
-/** Emit the bits of @val that are set as one text, "A|B|0x40". */
+/** Emit the set bits of @val as one text, "A|B|0x40". */
 void qhca_emit_flags(const struct qhca_emit *em, const char *label,
                      const struct qhca_name *names, uint64_t val);
 /** Emit @len bytes (at most 1024) as hexadecimal digits. */
@@ -89,16 +89,16 @@ void qhca_emit_bth(const struct qhca_emit *em, const char *name,
 /** Emit the fields of the structure at @p, without begin and end. */
 void qhca_decode(const struct qhca_emit *em, const struct qhca_field *fields,
                  const void *p);
-/** The same as an object @name. */
+/** The same, as an object @name. */
 void qhca_decode_as(const struct qhca_emit *em, const char *name,
                     const struct qhca_field *fields, const void *p);
 
-/** Emit the fields of an event of the trace (decode_trace.c). */
+/** Emit the fields of a trace event (decode_trace.c). */
 void qhca_emit_trace(const struct qhca_emit *em, const struct qhca_trace *t);
 
 /*
- * decode_wqe.c: work queue entries of @len bytes at @p.  Software wrote them:
- * any content is possible.
+ * decode_wqe.c: work queue entries of @len bytes at @p.  Software wrote them,
+ * so they may contain anything.
  */
 void qhca_decode_send_wqe(const struct qhca_emit *em, uint8_t qp_type,
                           const void *p, size_t len);
@@ -110,7 +110,7 @@ void qhca_decode_tm_wqe(const struct qhca_emit *em, const void *p,
                         size_t len);
 void qhca_decode_cqe(const struct qhca_emit *em, const void *p);
 
-/* Short forms */
+/* Shorthands */
 static inline void qhca_emit_dec(const struct qhca_emit *em,
                                  const char *name, uint64_t val)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The contract's structures, field by field. */
+/* The structures of the hardware interface, field by field. */
 #include "observe/decode.h"
 #include "transport/rc.h"
 

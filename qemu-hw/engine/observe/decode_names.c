@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The names of the contract's codes. */
+/* The names of the codes of the hardware interface. */
 #include "observe/decode.h"
 #include "transport/rc.h"
 
@@ -304,7 +304,7 @@ const struct qhca_name qhca_names_bth[] = {
     END
 };
 
-/* Of the statistics, as in QMP and QOM. */
+/* Statistics, named as in QMP and QOM. */
 const struct qhca_name qhca_names_stat[] = {
     { QHCA_STAT_ETH_RX_PACKETS, "eth-rx-packets" },
     { QHCA_STAT_ETH_RX_BYTES, "eth-rx-bytes" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events of the trace, for people. */
+/* Trace events in readable form. */
 #include "observe/decode.h"
 #include "observe/fault.h"
 #include "transport/rc.h"

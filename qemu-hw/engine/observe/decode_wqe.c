@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Work queue entries and CQEs, as software wrote them or is about to. */
+/* Decoding WQEs and CQEs, which may be invalid or incomplete. */
 #include "observe/decode.h"
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
 
-/* The SGEs that fit of @num, at @off of an entry of @len bytes. */
+/* Decode @num SGEs, as far as they fit, at @off of an entry of @len bytes. */
 static void decode_sges(const struct qhca_emit *em, const uint8_t *p,
                         size_t len,
                         size_t off, uint32_t num)
@@ -22,7 +22,7 @@ static void decode_sges(const struct qhca_emit *em, const uint8_t *p,
     }
 }
 
-/* Where SGEs or inline data begin. */
+/* Offset of the SGEs or the inline data. */
 static size_t data_off(uint8_t qp_type, uint8_t opcode)
 {
     switch (qp_type) {
@@ -59,7 +59,7 @@ void qhca_decode_send_wqe(const struct qhca_emit *em, uint8_t qp_type,
     case sizeof(struct qhca_sq_wqe):
         qhca_decode_as(em, "remote", qhca_fields_remote, b + 0x20);
         break;
-    default:                    /* xrc and masked are of one size */
+    default:                    /* xrc and masked have the same size */
         qhca_decode_as(em, "remote", qhca_fields_remote, b + 0x20);
         if (qp_type == QHCA_QPT_XRC_INI) {
             qhca_emit_dec(em, "srqn", qhca_get_le32(b + 0x30));

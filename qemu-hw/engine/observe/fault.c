@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Faults on demand: the rules, whether one hits, and all but packets. */
+/* Fault injection: the rules, matching, and all places except packets. */
 #include <stdlib.h>
 
 #include "observe/fault_state.h"
@@ -102,7 +102,7 @@ uint8_t qhca_fault_default_at(uint8_t action)
 
 /* ---- does a rule hit? ---- */
 
-/* A well-mixed number of @x (the finalizer of splitmix64). */
+/* Mix the bits of @x well (the finalizer of splitmix64). */
 static uint64_t fault_mix(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);
@@ -149,8 +149,8 @@ static bool fault_matches(const struct qhca_fault_rule *f,
 }
 
 /*
- * What rule @id has counted of the object @key.  Objects without end (a guest
- * makes QPs all day) share a count when the table is full.
+ * The count of rule @id for the object @key.  If the table is full, further
+ * objects share one count: a guest may keep creating QPs.
  */
 static struct qhca_fault_stream *stream_of(struct qhca_faults *fs,
                                            uint32_t id, uint64_t key)
@@ -168,7 +168,7 @@ static struct qhca_fault_stream *stream_of(struct qhca_faults *fs,
     }
     if (fs->streams >= QHCA_FAULT_STREAMS / 4 * 3) {
         if (key == UINT64_MAX) {
-            /* Such a one for each rule: 64 at most, so there is room. */
+            /* One such count per rule, at most 64: there is room. */
             goto add;
         }
         return stream_of(fs, id, UINT64_MAX);
@@ -185,7 +185,7 @@ add:
     return st;
 }
 
-/* Forget what @id (0: every rule) counted. */
+/* Forget the counts of rule @id (0: all rules). */
 static void streams_forget(struct qhca_faults *fs, uint32_t id)
 {
     struct qhca_fault_stream *old;
@@ -196,10 +196,10 @@ static void streams_forget(struct qhca_faults *fs, uint32_t id)
         fs->streams = 0;
         return;
     }
-    /* In place, removing would break chains: put the others in anew. */
+    /* Removing in place would break hash chains: insert the others anew. */
     old = malloc(sizeof(fs->stream));
     if (!old) {
-        return;                 /* they only take room: ids do not come again */
+        return;                 /* harmless leftovers: ids are not reused */
     }
     memcpy(old, fs->stream, sizeof(fs->stream));
     memset(fs->stream, 0, sizeof(fs->stream));
@@ -216,7 +216,7 @@ static void streams_forget(struct qhca_faults *fs, uint32_t id)
     free(old);
 }
 
-/* The rule matches: is it this one of the matches?  *@draw: a random number. */
+/* Does this match of the rule hit?  *@draw gets a random number. */
 static bool fault_chosen(struct qhca_faults *fs, struct qhca_fault_rule *f,
                          const struct qhca_fault_site *s, uint64_t *draw)
 {
@@ -305,7 +305,7 @@ static void fault_hit(struct qhca *e, struct qhca_fault_rule *f,
         qhca_fatal(e, QHCA_FATAL_INTERNAL);
         break;
     case QHCA_FLT_RESET:
-        /* Nothing more is done; the rest when this call is over. */
+        /* Stop all work now; the reset follows at the end of this call. */
         e->ready_flag = false;
         e->faults->reset_wanted = true;
         break;
@@ -326,7 +326,7 @@ bool qhca_fault_ask(struct qhca *e, const struct qhca_fault_site *s,
     unsigned i, n = 0;
 
     memset(h, 0, sizeof(*h));
-    /* All count before any acts: acting may lead here again. */
+    /* Count all before acting: an action may lead here again. */
     for (i = 0; i < fs->rules; i++) {
         struct qhca_fault_rule *f = &fs->rule[i];
 
@@ -340,7 +340,7 @@ bool qhca_fault_ask(struct qhca *e, const struct qhca_fault_site *s,
     return n;
 }
 
-/* ---- places but packets ---- */
+/* ---- all places except packets ---- */
 
 static void know_qp(struct qhca *e, struct qhca_fault_site *s, uint32_t qpn)
 {
@@ -352,7 +352,7 @@ static void know_qp(struct qhca *e, struct qhca_fault_site *s, uint32_t qpn)
     }
 }
 
-/* What RDMA does; not the driver's own business, and Ethernet. */
+/* RDMA traffic; not the driver's commands and events, nor Ethernet. */
 static bool of_rdma(uint8_t kind)
 {
     return kind != QHCA_DMA_COMMAND && kind != QHCA_DMA_EQE &&
@@ -447,7 +447,7 @@ static void irq_hold(struct qhca *e, uint32_t v,
     fs->irq_until[v] = h->hold_ns ? qhca_now(e) + h->hold_ns : UINT64_MAX;
 }
 
-/* Send those of @rule (0: any) that were to wait no longer than @now. */
+/* Send the held interrupts of @rule (0: any) with deadlines up to @now. */
 static void irqs_release(struct qhca *e, uint32_t rule, uint64_t now)
 {
     struct qhca_faults *fs = e->faults;
@@ -550,7 +550,7 @@ void qhca_fault_timer(struct qhca *e, uint64_t now)
 
 /* ---- the list of rules ---- */
 
-/* Which fields mean something where. */
+/* Which fields are valid at which place. */
 static const uint32_t at_fields[QHCA_FLT_ATS] = {
     [QHCA_FLT_AT_NOW] = 0,
     [QHCA_FLT_AT_PACKET] = QHCA_FLT_NUMBER | QHCA_FLT_PEER | QHCA_FLT_PSN |
@@ -718,8 +718,8 @@ void qhca_fault_sites(struct qhca *e)
         e->fault_sites |= 1u << fs->rule[i].at;
     }
     /*
-     * Packets kept back go in order with those that come: the hooks must see
-     * these as long as there are some.
+     * Held packets stay in order with those that arrive: the packet hooks must
+     * run as long as there are any.
      */
     if (fs->frames) {
         e->fault_sites |= 1u << QHCA_FLT_AT_PACKET;
@@ -777,7 +777,7 @@ const char *qhca_fault_add(struct qhca *e, struct qhca_fault_rule *f)
     return NULL;
 }
 
-/* The rule goes: so does what it does. */
+/* A rule is being removed: undo its effects. */
 static void let_go(struct qhca *e, const struct qhca_fault_rule *f)
 {
     if (e->faults->link_rule == f->id) {

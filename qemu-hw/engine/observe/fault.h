@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Faults on demand: rules that say what goes wrong, and when.
+ * Fault injection: rules that say what goes wrong, and when.
  *
- * A rule is asked where the trouble would happen, and what it does goes
- * through the same code as the real trouble: a DMA that a rule fails is one
- * that failed.
- * Nothing depends on the clock or on a generator that others use: a rule counts
- * what matches it, for each object by itself, and draws its random numbers from
- * (seed, rule, object, count).  So the same rules and the same traffic of a QP
- * give the same faults, whatever other QPs do meanwhile.
+ * A rule is evaluated where the real error would occur and takes the same code
+ * path: a DMA access that a rule fails is a failed DMA access.  Nothing depends
+ * on the clock or on a shared random number generator: a rule counts its
+ * matches for each object separately and derives its random numbers from (seed,
+ * rule, object, count).  So the same rules and the same traffic of a QP give
+ * the same faults, whatever other QPs do meanwhile.
  *
- * No rule set, all this costs a test of one word at each of those places.
+ * Without rules each of these places costs a test of one word.
  *
- * This is the developer's, not the adapter's state: a reset of the adapter
- * drops the packets and interrupts that are kept back, and nothing else.
+ * This state belongs to the developer, not to the adapter: a reset of the
+ * adapter drops the held packets and interrupts, and changes nothing else.
  */
 #ifndef QHCA_FAULT_H
 #define QHCA_FAULT_H
@@ -26,29 +25,29 @@ enum qhca_fault_action {
     /* at a packet */
     QHCA_FLT_DROP,
     QHCA_FLT_DELAY,             /* by ns */
-    QHCA_FLT_DUPLICATE,         /* packets: how many more */
-    QHCA_FLT_REORDER,           /* packets: how many go first */
-    QHCA_FLT_CORRUPT,           /* some byte of it; the ICRC tells */
+    QHCA_FLT_DUPLICATE,         /* packets: how many extra copies */
+    QHCA_FLT_REORDER,           /* packets: how many overtake it */
+    QHCA_FLT_CORRUPT,           /* some byte of it; the ICRC detects it */
     QHCA_FLT_CORRUPT_ICRC,
-    QHCA_FLT_CORRUPT_PAYLOAD,   /* with the right ICRC: nothing tells */
+    QHCA_FLT_CORRUPT_PAYLOAD,   /* with a correct ICRC: undetected */
     QHCA_FLT_NO_ACK,            /* responses are not sent */
-    /* where a receive is taken: there is none */
+    /* where a receive WQE is taken: there is none */
     QHCA_FLT_RNR,
     /* at a DMA access: it fails */
     QHCA_FLT_DMA_ERROR,
-    /* where a buffer table is walked: the entry is not valid */
+    /* where a buffer table is walked: the entry is invalid */
     QHCA_FLT_TABLE_ERROR,
     /* where a CQE is written: the CQ is full */
     QHCA_FLT_CQ_OVERFLOW,
-    /* where an event is written: the EQ is full, until the rule goes */
+    /* where an event is written: the EQ is full, until the rule is removed */
     QHCA_FLT_STALL_EVENTS,
     /* at an interrupt */
-    QHCA_FLT_HOLD_INTERRUPT,    /* sent after ns, or when the rule goes */
+    QHCA_FLT_HOLD_INTERRUPT,    /* sent after ns, or when the rule is removed */
     QHCA_FLT_LOSE_INTERRUPT,
     /* anywhere */
-    QHCA_FLT_FATAL,             /* the device fails and says so */
+    QHCA_FLT_FATAL,             /* fatal device error, reported */
     QHCA_FLT_RESET,             /* the device resets itself */
-    QHCA_FLT_LINK_DOWN,         /* for ns, or until the rule goes */
+    QHCA_FLT_LINK_DOWN,         /* for ns, or until the rule is removed */
     QHCA_FLT_ACTIONS
 };
 
@@ -77,93 +76,94 @@ enum qhca_fault_action {
 
 #define QHCA_FAULTS_MAX     64
 #define QHCA_FAULT_PPM      1000000
-#define QHCA_FAULT_TEXT     2048    /* enough for any rule as text */
+#define QHCA_FAULT_TEXT     2048    /* enough for any rule in text form */
 
 struct qhca_fault_rule {
-    uint32_t id;                /* given by qhca_fault_add() */
+    uint32_t id;                /* set by qhca_fault_add() */
     uint8_t action;             /* enum qhca_fault_action */
     uint8_t at;                 /* enum qhca_fault_at; with QHCA_FLT_AT */
-    uint32_t fields;            /* QHCA_FLT_*: those given */
-    /* what must be so */
+    uint32_t fields;            /* QHCA_FLT_*: which fields are given */
+    /* what must match */
     uint32_t number, peer;
-    uint32_t psn, psn_last;     /* both included; may go round past 2^24 */
-    bool psn_relative;          /* counted from the first PSN of the QP */
-    uint32_t opcode[8];         /* BTH opcodes: a bit for each of 256 */
+    uint32_t psn, psn_last;     /* inclusive; may wrap at 2^24 */
+    bool psn_relative;          /* relative to the QP's first PSN */
+    uint32_t opcode[8];         /* BTH opcodes: a bitmap of 256 */
     uint8_t syndrome;           /* of the AETH */
     uint8_t qp_type;            /* QHCA_QPT_* */
     uint8_t kind;               /* enum qhca_dma */
     uint8_t access;             /* QHCA_FLT_READ, _WRITE or both */
     uint8_t direction;          /* QHCA_FLT_OUT, _IN or both; default: out */
-    uint64_t addr, addr_last;   /* DMA addresses, both included */
-    uint64_t index, index_last; /* table entries, both included */
-    /* which of those, counted for each object by itself, from 1 */
-    uint64_t skip;              /* let so many pass first */
-    uint64_t nth;               /* behind those: only this one; 0: any */
-    uint64_t every;             /* only each so many-th; 0: any */
+    uint64_t addr, addr_last;   /* DMA addresses, inclusive */
+    uint64_t index, index_last; /* table entries, inclusive */
+    /* which matches, counted per object, from 1 */
+    uint64_t skip;              /* let this many pass first */
+    uint64_t nth;               /* after those: only this one; 0: any */
+    uint64_t every;             /* only every n-th; 0: any */
     uint32_t chance;            /* parts per million */
-    uint64_t count;             /* of all objects: no more hits than this */
-    /* more about the action */
+    uint64_t count;             /* at most this many hits, of all objects */
+    /* parameters of the action */
     uint64_t ns;                /* of virtual time */
     uint32_t packets;
-    /* what happened so far */
+    /* so far */
     uint64_t matches, hits;
     uint32_t order;             /* rules added before, since the seed was set */
 };
 
 /**
- * Add a rule, also while a debugger stops the adapter if it is not for now;
- * @f->id and what is not given are filled in.  Returns NULL, or a static text
- * that says what is wrong and what would be right.
+ * Add a rule.  Sets @f->id and the defaults of fields not given.  Returns NULL,
+ * or a static text that says what is wrong and what would be right.  While a
+ * debugger stops the adapter, rules that act at once are refused.
  */
 const char *qhca_fault_add(struct qhca *e, struct qhca_fault_rule *f);
-/** Fill in what is not given and say what is wrong, but add nothing. */
+/** Check a rule and set the defaults of fields not given, without adding it. */
 const char *qhca_fault_check(struct qhca_fault_rule *f);
 /**
- * Remove it, and let go what it keeps back; false if there is none with this
- * @id.  0: all of them.  Not while a debugger stops the adapter.
+ * Remove rule @id, 0: all, and release what it holds; false if there is no such
+ * rule.  Not while a debugger stops the adapter.
  */
 bool qhca_fault_remove(struct qhca *e, uint32_t id);
-/** The rule with the least id above @id, or NULL. */
+/** The rule with the lowest id above @id, or NULL. */
 const struct qhca_fault_rule *qhca_fault_next(struct qhca *e, uint32_t id);
 /**
- * All counts begin again, and random numbers come from @seed (default: 1).
- * Returns NULL, or a static text that says what is wrong.
+ * Restart all counts and derive random numbers from @seed (default: 1).
+ * Returns NULL, or a static error text.
  */
 const char *qhca_fault_seed(struct qhca *e, uint64_t seed);
-/** The seed; packets and interrupts kept back at present. */
+/** The seed; the number of packets and interrupts held. */
 uint64_t qhca_fault_get_seed(const struct qhca *e);
 unsigned qhca_fault_held(const struct qhca *e);
 
-/** Names as in commands: "drop", "packet", "wqe"; static, NULL past the end. */
+/** Names in commands: "drop", "packet", "wqe"; static, NULL past the end. */
 const char *qhca_fault_action_name(unsigned action);
 const char *qhca_fault_at_name(unsigned at);
 const char *qhca_dma_name(unsigned kind);
-/** Where a rule with this action is asked if it does not say. */
+/** Where a rule with this action is evaluated by default. */
 uint8_t qhca_fault_default_at(uint8_t action);
 
 /* ---- fault_text.c: rules as text, "drop number=17 psn=5-9 nth=2" ---- */
 
 /**
- * Add the opcodes that @name stands for to @opcode: a number, a name
- * ("SEND_ONLY", of any transport) or a group ("request", "response", "send",
- * "write", "read", "read-response", "atomic", "ack"); several with commas.
+ * Set the bits of the opcodes that @name stands for in @opcode: a number, a
+ * name ("SEND_ONLY", of any transport), a group ("request", "response", "send",
+ * "write", "read", "read-response", "atomic", "ack"), or several separated by
+ * commas.
  */
 bool qhca_fault_opcode(const char *name, uint32_t opcode[8]);
-/** QHCA_QPT_* of a name like "rc"; false: none. */
+/** QHCA_QPT_* of a name like "rc"; false if there is none. */
 bool qhca_fault_qp_type(const char *name, uint8_t *type);
 /**
- * Read one rule from @line.  Returns true, or false with a text of what is
- * wrong and how it would be right in @err.
+ * Parse one rule from @line.  Returns true, or false with a text in @err that
+ * says what is wrong and what would be right.
  */
 bool qhca_fault_parse(const char *line, struct qhca_fault_rule *f, char *err,
                       size_t len);
 /**
- * Add all rules of @text: one a line (or between semicolons), "#" begins a
- * comment, "seed NUMBER" sets the seed.  Nothing is added if anything is wrong.
+ * Add all rules of @text: one per line (or separated by semicolons), "#" starts
+ * a comment, "seed NUMBER" sets the seed.  On any error nothing is added.
  */
 bool qhca_fault_parse_all(struct qhca *e, const char *text, char *err,
                           size_t len);
-/** The rule as text that can be read again; never more than @len bytes. */
+/** Format a rule as text that can be parsed again, at most @len bytes. */
 void qhca_fault_format(const struct qhca_fault_rule *f, char *buf, size_t len);
 
 #endif /* QHCA_FAULT_H */

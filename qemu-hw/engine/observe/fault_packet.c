@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Faults on demand at packets.  What happens to a packet here happens to it on
- * the wire: the side that sent it has counted it, the side it goes to has not
- * seen it yet.
+ * Fault injection at packets.  A fault acts as if on the wire: the sender has
+ * counted the packet already, the receiver has not seen it yet.
  */
 #include "observe/fault_state.h"
 
-/* ---- packets kept back ---- */
+/* ---- held packets ---- */
 
 static void fault_keep(struct qhca *e, struct qhca_fault_frame *what,
                        const uint8_t *data, uint32_t len)
@@ -15,7 +14,7 @@ static void fault_keep(struct qhca *e, struct qhca_fault_frame *what,
     struct qhca_fault_frame *fr;
 
     if (fs->frames == QHCA_FAULT_FRAMES || len > sizeof(fr->data)) {
-        fs->lost++;             /* as a switch does whose memory is full */
+        fs->lost++;             /* as in a switch that is out of memory */
         return;
     }
     fr = fs->frame;
@@ -30,7 +29,7 @@ static void fault_keep(struct qhca *e, struct qhca_fault_frame *what,
     fs->frames++;
 }
 
-/* The first that is due, or NULL. */
+/* The first packet that is due, or NULL. */
 static struct qhca_fault_frame *first_due(struct qhca_faults *fs)
 {
     struct qhca_fault_frame *fr, *best = NULL;
@@ -49,7 +48,7 @@ static struct qhca_fault_frame *first_due(struct qhca_faults *fs)
     return best;
 }
 
-/* To the wire and to ourselves; false: not now. */
+/* Send to the wire and to ourselves; false: not now. */
 static bool go_out(struct qhca *e, struct qhca_fault_frame *fr)
 {
     uint8_t *slot;
@@ -79,7 +78,7 @@ static void come_in(struct qhca *e, const uint8_t *frame, uint32_t len,
     struct qhca_rx rx;
 
     e->xd->looping = looping;
-    /* The address may have been taken away meanwhile. */
+    /* The address may have been removed in the meantime. */
     if (qhca_parse(e, frame, len, &rx) == QHCA_PARSE_OK) {
         qhca_rx_deliver(e, &rx);
     }
@@ -97,7 +96,7 @@ void qhca_fault_flush(struct qhca *e)
     fs->flushing = true;
     while (qhca_active(e) && (fr = first_due(fs)) != NULL) {
         if (fr->in) {
-            /* It may lead to more: the slot must not be free before. */
+            /* Keep the slot until done: delivery may hold more packets. */
             come_in(e, fr->data, fr->len, fr->looping);
         } else if (!go_out(e, fr)) {
             break;
@@ -111,7 +110,7 @@ void qhca_fault_flush(struct qhca *e)
     }
 }
 
-/* One more packet of the QP has gone by: whom did that hold up? */
+/* A packet of the QP has passed: update those it had to overtake. */
 static void gone_by(struct qhca *e, uint32_t qpn, bool in, uint64_t before)
 {
     struct qhca_faults *fs = e->faults;
@@ -168,7 +167,7 @@ uint64_t qhca_fault_frames_deadline(const struct qhca *e)
         const struct qhca_fault_frame *fr = &fs->frame[i];
 
         seen += fr->used;
-        /* One that is due waits for the wire, not for the clock. */
+        /* A packet that is due waits for the wire, not for a timer. */
         if (fr->used && fr->deadline && fr->deadline < min) {
             min = fr->deadline;
         }
@@ -182,7 +181,7 @@ void qhca_fault_frames_due(struct qhca *e, uint64_t now)
     struct qhca_fault_frame *fr, *best;
     unsigned i;
 
-    /* In the order of their deadlines: what is due goes by seq. */
+    /* In order of deadline: due packets go out by seq. */
     do {
         best = NULL;
         for (i = 0; i < QHCA_FAULT_FRAMES && fs->frames; i++) {
@@ -201,7 +200,7 @@ void qhca_fault_frames_due(struct qhca *e, uint64_t now)
     } while (best);
 }
 
-/* Is one of the same QP and direction kept back already to be overtaken? */
+/* Is a packet of the same QP and direction already held for reordering? */
 static bool fault_reordering(const struct qhca_faults *fs,
                              const struct qhca_fault_frame *what)
 {
@@ -219,7 +218,7 @@ static bool fault_reordering(const struct qhca_faults *fs,
     return false;
 }
 
-/* Keep what is to come later, of a packet that hit @h. */
+/* Hold back a packet if the faults @h delay or reorder it. */
 static bool kept_back(struct qhca *e, const struct qhca_fault_hits *h,
                       struct qhca_fault_frame *what, const uint8_t *data,
                       uint32_t len)
@@ -238,7 +237,7 @@ static bool kept_back(struct qhca *e, const struct qhca_fault_hits *h,
     return true;
 }
 
-/* The other copies, which follow at once. */
+/* The extra copies, which follow at once. */
 static void fault_copies(struct qhca *e, const struct qhca_fault_hits *h,
                          struct qhca_fault_frame *what, const uint8_t *data,
                          uint32_t len)
@@ -260,8 +259,8 @@ static bool fault_dropped(const struct qhca_fault_hits *h)
 }
 
 /*
- * The first PSN of the direction in which a packet's PSN counts: responses
- * have the PSN of the request.
+ * Make the PSN relative to the first one of its direction: responses use the
+ * PSN of the request.
  */
 static void fault_relative(struct qhca *e, struct qhca_fault_site *s, bool resp)
 {
@@ -277,7 +276,7 @@ static void fault_relative(struct qhca *e, struct qhca_fault_site *s, bool resp)
     s->rel = qhca_psn_dist(s->psn, mine ? qp->sq_psn : qp->rq_psn);
 }
 
-/* ---- packets that go out ---- */
+/* ---- packets to send ---- */
 
 static void spoil_out(struct qhca_frame *f, const struct qhca_fault_hits *h,
                       uint32_t ext, uint32_t payload, uint32_t len)
@@ -293,7 +292,7 @@ static void spoil_out(struct qhca_frame *f, const struct qhca_fault_hits *h,
                       qhca_icrc_twice(crc, f->bth, body) : crc);
     }
     if (qhca_fault_has(h, QHCA_FLT_CORRUPT)) {
-        /* The BTH says whose it is, and not all of it is covered. */
+        /* Spare the BTH: it names the QP, and is covered only in part. */
         f->bth[QHCA_BTH_LEN + at % (body - QHCA_BTH_LEN + QHCA_ICRC_LEN)] ^=
             1u << (h->draw >> 61);
     }
@@ -327,7 +326,7 @@ void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
     }
     spoil_out(f, &h, ext, payload, len);
     if (!kept_back(e, &h, &what, f->data, len)) {
-        /* What wants to be first, or finds the wire busy, waits in line. */
+        /* Queue it behind packets that are due, or if the wire is busy. */
         if (f->wire && (first_due(fs) || !qhca_tx(e, f->data, len))) {
             what.loop = false;
             what.deadline = 0;
@@ -345,9 +344,9 @@ void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
     qhca_fault_flush(e);
 }
 
-/* ---- packets that come ---- */
+/* ---- received packets ---- */
 
-/* The packet with a byte of its payload changed, and a right ICRC. */
+/* Change a byte of the packet's payload and correct its ICRC. */
 static bool spoil_in(struct qhca *e, const struct qhca_fault_hits *h,
                      struct qhca_rx *rx)
 {
@@ -394,7 +393,7 @@ void qhca_fault_rx(struct qhca *e, const struct qhca_rx *rxp)
     fault_relative(e, &s, rx.flags & QHCA_OPF_RESP);
     qhca_fault_ask(e, &s, &h);
     if (!qhca_active(e) || !e->link || fault_dropped(&h)) {
-        return;                 /* it never came */
+        return;                 /* as if it had never arrived */
     }
     if (qhca_fault_has(&h, QHCA_FLT_CORRUPT) ||
         qhca_fault_has(&h, QHCA_FLT_CORRUPT_ICRC)) {

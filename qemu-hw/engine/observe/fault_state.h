@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What faults on demand keep: flat, with no pointer, so that it can be saved as
+ * State of fault injection: flat, without pointers, so that it can be saved as
  * it is.
  */
 #ifndef QHCA_FAULT_STATE_H
@@ -14,22 +14,22 @@
 #define QHCA_FAULT_FRAMES   512
 #define QHCA_FAULT_VECTORS  2048
 
-/* What a rule has counted of one object. */
+/* What a rule has counted for one object. */
 struct qhca_fault_stream {
     uint32_t rule;              /* id; 0: free */
-    uint64_t key;               /* number, and which kind of it */
-    uint32_t ordinal;           /* objects the rule met before it */
+    uint64_t key;               /* object number, and its kind */
+    uint32_t ordinal;           /* objects this rule matched before it */
     uint64_t count;
 };
 
-/* A packet that is kept back. */
+/* A held packet. */
 struct qhca_fault_frame {
     bool used;
-    bool in;                    /* it came; else it goes out */
-    bool wire, loop;            /* it goes: where to */
-    bool looping;               /* it came: from ourselves */
+    bool in;                    /* received; else to be sent */
+    bool wire, loop;            /* to be sent: where to */
+    bool looping;               /* received: from ourselves */
     uint32_t rule, qpn;
-    uint32_t after;             /* so many of the QP's packets go first */
+    uint32_t after;             /* this many of the QP's packets go first */
     uint64_t deadline;          /* 0: it is due; UINT64_MAX: no deadline */
     uint64_t seq;
     uint32_t len;
@@ -45,23 +45,23 @@ struct qhca_faults {
     struct qhca_fault_stream stream[QHCA_FAULT_STREAMS];
     unsigned frames;            /* used */
     uint64_t seq;
-    uint64_t lost;              /* packets there was no room to keep */
+    uint64_t lost;              /* packets dropped for want of room */
     bool flushing;
     bool reset_wanted;
     /* the link */
     uint32_t link_rule;         /* id of the rule that pulled it; 0: none */
-    bool link_wire;             /* what it would be */
-    uint64_t link_until;        /* UINT64_MAX: until the rule goes */
-    /* interrupts kept back: a bit for each vector, and when they go */
+    bool link_wire;             /* the link state without the rule */
+    uint64_t link_until;        /* UINT64_MAX: until the rule is removed */
+    /* held interrupts: a bit for each vector, and when they are sent */
     unsigned irqs;
     uint64_t irq[QHCA_FAULT_VECTORS / 64];
     uint32_t irq_rule[QHCA_FAULT_VECTORS];
     uint64_t irq_until[QHCA_FAULT_VECTORS];
-    uint8_t spoilt[QHCA_ETH_MAX_FRAME];     /* a packet that came, changed */
+    uint8_t spoilt[QHCA_ETH_MAX_FRAME];     /* a received packet, modified */
     struct qhca_fault_frame frame[QHCA_FAULT_FRAMES];
 };
 
-/* What is asked about: the site and what is known there. */
+/* What a rule is matched against: the place and what is known there. */
 struct qhca_fault_site {
     uint8_t at;
     uint8_t direction, kind, access, opcode, syndrome;
@@ -69,15 +69,15 @@ struct qhca_fault_site {
     bool has_qp;                /* qp_type is valid */
     bool has_rel;               /* rel is valid */
     bool has_payload;
-    bool spared;                /* a rule that names nothing does not mean it */
+    bool spared;                /* only by rules with number, kind or address */
     uint32_t number, peer, psn, rel;
     uint64_t addr, len, index;
 };
 
-/* What hit. */
+/* The result: which actions hit. */
 struct qhca_fault_hits {
     uint32_t actions;           /* bit per enum qhca_fault_action */
-    uint32_t rule[QHCA_FLT_ACTIONS];    /* the first that did it */
+    uint32_t rule[QHCA_FLT_ACTIONS];    /* the first rule with that action */
     uint64_t ns;                /* the longest delay */
     uint64_t hold_ns;
     uint32_t copies, after;
@@ -90,18 +90,18 @@ static inline bool qhca_fault_has(const struct qhca_fault_hits *h,
     return h->actions & 1u << action;
 }
 
-/* Ask all rules; what concerns the whole adapter is done at once. */
+/* Evaluate all rules; acts at once on what concerns the whole adapter. */
 bool qhca_fault_ask(struct qhca *e, const struct qhca_fault_site *s,
                     struct qhca_fault_hits *h);
-/* Which places have rules changed. */
+/* Recompute which places have rules. */
 void qhca_fault_sites(struct qhca *e);
-/* Let go the packets that @rule (0: any) keeps back. */
+/* Release the packets that @rule (0: any) holds. */
 void qhca_fault_release(struct qhca *e, uint32_t rule);
-/* Forget all packets. */
+/* Drop all held packets. */
 void qhca_fault_drop_frames(struct qhca *e);
-/* The earliest deadline of a packet. */
+/* The earliest deadline of a held packet. */
 uint64_t qhca_fault_frames_deadline(const struct qhca *e);
-/* Packets whose time has come are due. */
+/* Mark the packets whose deadline has passed as due. */
 void qhca_fault_frames_due(struct qhca *e, uint64_t now);
 
 /* ---- see struct qhca_hooks ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rules of faults on demand as text.  One rule is an action and fields:
+ * Fault rules in text form.  A rule is an action and fields:
  *
  *     drop number=17 psn=5-9 opcode=SEND_ONLY nth=2
  */
@@ -23,7 +23,7 @@ static void set_bit(uint32_t opcode[8], unsigned op)
     opcode[op / 32] |= 1u << op % 32;
 }
 
-/* The operations of a group: those with all of @yes and none of @no. */
+/* The opcodes of a group: those with all of @yes and none of @no. */
 static const struct group {
     const char *name;
     uint32_t yes, no;
@@ -112,7 +112,7 @@ bool qhca_fault_opcode(const char *name, uint32_t opcode[8])
     return true;
 }
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 struct parser {
     struct qhca_fault_rule *f;
@@ -197,7 +197,7 @@ static bool rule_duration(const char *text, uint64_t *ns)
     return false;
 }
 
-/* "0.01" in parts per million: at most six decimals, no rounding. */
+/* "0.01" as parts per million: at most six decimals, no rounding. */
 static bool rule_chance(const char *text, uint32_t *ppm)
 {
     uint32_t unit = QHCA_FAULT_PPM;
@@ -429,7 +429,7 @@ bool qhca_fault_parse(const char *line, struct qhca_fault_rule *f, char *err,
     return first ? wrong(&p, "there is no action") : true;
 }
 
-/* One line: a rule, "seed N", or nothing.  @add: do it, it is known good. */
+/* One line: a rule, "seed N", or nothing.  @add: apply it, it is valid. */
 static bool one_line(struct qhca *e, char *line, bool add, char *err,
                      size_t len)
 {
@@ -505,7 +505,7 @@ bool qhca_fault_parse_all(struct qhca *e, const char *text, char *err,
     return true;
 }
 
-/* ---- writing ---- */
+/* ---- formatting ---- */
 
 struct writer {
     char *buf;
@@ -537,7 +537,7 @@ static void put_range(struct writer *w, const char *name, uint64_t first,
     }
 }
 
-/* As few words as possible: a group, names, numbers for the rest. */
+/* As short as possible: a group, then names, then numbers for the rest. */
 static void put_opcodes(struct writer *w, const uint32_t opcode[8])
 {
     uint32_t left[8], some[8];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looking at objects: one, or all of a kind. */
+/* Inspecting objects: one, or all of a kind. */
 #include <stdio.h>
 
 #include "observe/inspect_internal.h"
@@ -151,12 +151,12 @@ TABLE(eth_rqs, eth)
 TABLE(rqts, eth)
 TABLE(flow_table, eth)
 
-/* What there is to know of each kind; NULL where a kind is not like that. */
+/* Properties of each kind; NULL if a kind does not have one. */
 static const struct kind {
     const char *name;
-    /* Where their numbers are; NULL: they have none. */
+    /* The table with their numbers; NULL: not numbered. */
     const struct qhca_idr *(*table)(const struct qhca *e);
-    bool (*is)(const void *obj);        /* NULL: all of the table are */
+    bool (*is)(const void *obj);        /* NULL: all objects of the table */
     summary_fn *summary;
     qhca_cmd_fn *query;
     const struct qhca_field *fields;
@@ -289,7 +289,7 @@ void qhca_look_map(const struct qhca_table *m, const char *name,
     qhca_emit_end(em);
 }
 
-/* The object, if there is one and it is of that kind; those with a table. */
+/* Object @number, if it is of this kind; only for kinds with a table. */
 static void *object_get(struct qhca *e, enum qhca_object object,
                         uint32_t number)
 {
@@ -301,7 +301,7 @@ static void *object_get(struct qhca *e, enum qhca_object object,
     return obj && k->is && !k->is(obj) ? NULL : obj;
 }
 
-/* ---- what is not in a context ---- */
+/* ---- what contexts do not contain ---- */
 
 static uint32_t count_of(struct qhca *e, enum qhca_object object)
 {
@@ -320,7 +320,7 @@ static uint32_t count_of(struct qhca *e, enum qhca_object object)
     return count;
 }
 
-/* The frames that the Ethernet function takes. */
+/* The frames that the Ethernet function accepts. */
 static void look_filter(struct qhca *e, const struct qhca_emit *em)
 {
     char text[18];
@@ -652,7 +652,7 @@ const char *qhca_inspect_all(struct qhca *e, enum qhca_object object,
     }
     t = table_of(e, object);
     max = max < QHCA_LOOK_MAX ? max : QHCA_LOOK_MAX;
-    /* Keys have the number in their upper bits. */
+    /* The upper bits of a key are the number. */
     if (object == QHCA_OBJ_MR || object == QHCA_OBJ_MW) {
         from >>= QHCA_KEY_INDEX_SHIFT;
     }

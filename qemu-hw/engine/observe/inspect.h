@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking into the adapter: any object, its rings, its tables, decoded.
+ * Inspecting the adapter: any object, its rings and its tables, decoded.
  *
- * A look changes nothing: no counter, nothing that is cached.  It reads guest
- * memory (rings and tables) by the ordinary DMA operation, so with an IOMMU
- * an address that is not mapped gives a fault there as any access would.
+ * Inspection changes nothing: no counter, no cache.  It reads guest memory
+ * (rings and tables) by ordinary DMA, so with an IOMMU an unmapped address
+ * raises a fault there, as any access would.
  *
- * What is seen goes to an emitter, so one decoder serves JSON, text and tests.
+ * The result goes to an emitter, so one decoder serves JSON, text and tests.
  */
 #ifndef QHCA_INSPECT_H
 #define QHCA_INSPECT_H
@@ -14,15 +14,15 @@
 #include "../engine.h"
 
 /*
- * Who takes what is seen.  Names are static; NULL inside a list.  Texts are on
- * loan.  begin() and end() go in pairs.
+ * Consumer of what is shown.  Names are static, and NULL inside a list.  Texts
+ * are valid during the call.  Calls of begin() and end() are paired.
  */
 struct qhca_emit {
     void *opaque;
-    /* An object (or @list) begins. */
+    /* Begin an object or a list (@list). */
     void (*begin)(void *opaque, const char *name, bool list);
     void (*end)(void *opaque);
-    /* A number; @hex: for people better in hexadecimal (addresses, keys). */
+    /* A number; @hex: best shown in hexadecimal (addresses, keys). */
     void (*num)(void *opaque, const char *name, uint64_t val, bool hex);
     void (*flag)(void *opaque, const char *name, bool val);
     void (*text)(void *opaque, const char *name, const char *text);
@@ -39,12 +39,12 @@ enum qhca_object {
     QHCA_OBJ_UAR,
     QHCA_OBJ_XRCD,
     QHCA_OBJ_GID,
-    QHCA_OBJ_MCG,               /* no numbers: only all of them */
+    QHCA_OBJ_MCG,               /* has no numbers: only all at once */
     QHCA_OBJ_ETH_SQ,
     QHCA_OBJ_ETH_RQ,
     QHCA_OBJ_WQ,                /* receive WQ */
     QHCA_OBJ_RQT,               /* indirection table of WQs */
-    QHCA_OBJ_RSS,               /* QP that spreads; number: QPN */
+    QHCA_OBJ_RSS,               /* RSS QP; number: QPN */
     QHCA_OBJ_FLOW,              /* steering rule */
     QHCA_OBJ_MW,                /* memory window; number: key */
     QHCA_OBJECTS
@@ -62,53 +62,53 @@ enum qhca_ring {
     QHCA_RINGS
 };
 
-#define QHCA_LOOK_MAX   1024    /* entries in one look, at most */
+#define QHCA_LOOK_MAX   1024    /* maximum number of entries shown */
 
-/** The name as in commands: "qp", "eth-sq"; static, NULL past the end. */
+/** Name used in commands: "qp", "eth-sq"; static, NULL past the end. */
 const char *qhca_object_name(enum qhca_object object);
 const char *qhca_ring_name(enum qhca_ring ring);
 /** The ring of @object if it has only one, else QHCA_RING_SQ or _SRQ. */
 enum qhca_ring qhca_ring_default(enum qhca_object object);
-/** Name of QHCA_STAT_*: "roce-tx-packets"; static, NULL: none. */
+/** Name of QHCA_STAT_*: "roce-tx-packets"; static, NULL if there is none. */
 const char *qhca_stat_name(unsigned index);
 
 /**
- * Show one object: its context decoded, the same raw, what the device keeps
- * beside it.  Returns NULL, or a static text that says what is wrong; then
- * nothing was emitted.
+ * Emit one object: its context, decoded and raw, and what the device keeps in
+ * addition.  Returns NULL, or a static error text; nothing was emitted then.
  */
 const char *qhca_inspect(struct qhca *e, enum qhca_object object,
                          uint32_t number, const struct qhca_emit *em);
 /**
- * Show all objects of a kind, a line each: an object with a list "objects", at
- * most @max of them from number @from on; "more" says whether there are more.
+ * Emit a summary of all objects of a kind: an object with a list "objects", at
+ * most @max of them from number @from on; "more" tells whether there are more.
+ * Errors as above.
  */
 const char *qhca_inspect_all(struct qhca *e, enum qhca_object object,
                              uint32_t from, uint32_t max,
                              const struct qhca_emit *em);
 
 /*
- * Which entries of a ring.  Without @ranged the entries from consumer to
- * producer, but at least eight and at most sixty-four.
+ * Which entries of a ring.  Without @ranged, those from consumer to producer,
+ * but at least 8 and at most 64.
  */
 struct qhca_ring_look {
     enum qhca_object object;
     uint32_t number;
     enum qhca_ring ring;
     bool ranged;
-    uint32_t index;             /* counter of the first entry */
+    uint32_t index;             /* free-running index of the first entry */
     uint32_t count;             /* at most QHCA_LOOK_MAX and the depth */
 };
 
-/** Show entries of a ring with marks; errors as above. */
+/** Emit entries of a ring and the state of each; errors as above. */
 const char *qhca_inspect_ring(struct qhca *e,
                               const struct qhca_ring_look *look,
                               const struct qhca_emit *em);
 
 enum qhca_walk_by {
     QHCA_WALK_OFFSET,           /* at is a byte offset in the buffer */
-    QHCA_WALK_INDEX,            /* at is the counter of an entry */
-    QHCA_WALK_VA                /* MR: at is an address as SGEs name it */
+    QHCA_WALK_INDEX,            /* at is the free-running index of an entry */
+    QHCA_WALK_VA                /* MR: at is an address as SGEs use it */
 };
 
 struct qhca_walk_look {
@@ -117,14 +117,14 @@ struct qhca_walk_look {
     enum qhca_ring ring;
     enum qhca_walk_by by;
     uint64_t at;
-    uint32_t entries;           /* of each table on the way, round the path */
-    uint32_t bytes;             /* shown of what lies there, at most 256 */
+    uint32_t entries;           /* shown of each table on the path */
+    uint32_t bytes;             /* of the data shown, at most 256 */
 };
 
 /**
- * Walk a buffer table from the guest's memory alone, nothing cached, and show
- * each hop and the tables around them; errors as above.  What is wrong with
- * the table itself is part of what is shown ("fault").
+ * Walk a buffer table from guest memory alone, without caches, and emit each
+ * hop and its neighbours; errors as above.  An error in the table itself is
+ * part of what is emitted ("fault").
  */
 const char *qhca_inspect_walk(struct qhca *e,
                               const struct qhca_walk_look *look,
@@ -134,15 +134,15 @@ struct qhca_tree_look {
     enum qhca_object object;
     uint32_t number;
     enum qhca_ring ring;
-    uint64_t from;              /* the first page (LIST: segment) of interest */
-    uint32_t max;               /* entries, of all tables together */
+    uint64_t from;              /* first page (LIST: segment) to show */
+    uint32_t max;               /* maximum number of entries, in all */
 };
 
 /**
- * Show a buffer table as a tree, from the guest's memory alone: each table with
- * its entries, those that name tables with the entries of these; "more" says
- * whether there are more pages behind the last one shown.  Errors as above;
- * what is wrong with the table is shown where it is ("fault").
+ * Emit a buffer table as a tree, from guest memory alone: each table with its
+ * entries, and below those that name tables, the entries of these; "more" tells
+ * whether there are pages after the last one shown.  Errors as above; an error
+ * in the table is emitted where it is ("fault").
  */
 const char *qhca_inspect_tree(struct qhca *e,
                               const struct qhca_tree_look *look,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looking at what spreads and steers: WQs, indirection tables, RSS, rules. */
+/* Inspecting RSS and flow steering: WQs, indirection tables, RSS QPs, rules. */
 #include "observe/inspect_internal.h"
 
 void qhca_sum_wq(const struct qhca_emit *em, const void *obj)
@@ -64,7 +64,7 @@ void qhca_sum_rss(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "users", qp->users);
 }
 
-/* Where a frame goes by the last bits of its hash. */
+/* Which WQ receives a frame, by the last bits of its hash. */
 void qhca_look_rss(const struct qhca_qp *qp, const struct qhca_emit *em)
 {
     struct qhca_qpc c = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the looks (inspect*.c) know of each other. */
+/* Shared by the files of inspection (inspect*.c). */
 #ifndef QHCA_INSPECT_INTERNAL_H
 #define QHCA_INSPECT_INTERNAL_H
 
@@ -12,64 +12,64 @@
 /* One table entry (or segment) on the way to a byte. */
 struct qhca_hop {
     uint64_t table;             /* DMA address of the table */
-    uint64_t used;              /* entries of it that mean something */
+    uint64_t used;              /* number of its entries in use */
     uint64_t index;             /* in the table */
     uint64_t entry;             /* as read; LIST: the address */
     uint64_t len;               /* LIST: second half of the segment */
 };
 
-/* The way to a byte, walked from memory alone. */
+/* The path to a byte, walked from guest memory alone. */
 struct qhca_path {
     unsigned hops;
     struct qhca_hop hop[QHCA_BUF_HOPS_MAX];
     const char *fault;          /* what is wrong, or NULL */
-    uint64_t addr, run;         /* if nothing is */
+    uint64_t addr, run;         /* if there is no fault */
 };
 
-/* Read memory without accounting; @dm: device memory. */
+/* Read memory without counting it; @dm: device memory. */
 bool qhca_peek(struct qhca *e, bool dm, uint64_t addr, void *buf, size_t len);
 void qhca_peek_walk(struct qhca *e, const struct qhca_table *m,
                     uint64_t off, struct qhca_path *p);
-/* Read entry at @off; NULL or what is wrong.  *@addr: where it lies. */
+/* Read the entry at @off; NULL or an error text.  *@addr gets its address. */
 const char *qhca_peek_entry(struct qhca *e, const struct qhca_table *m,
                             uint64_t off, void *buf, size_t len,
                             uint64_t *addr);
 
-/* A ring as one can look at it. */
+/* A ring as inspection sees it. */
 struct qhca_ring_info {
     const struct qhca_table *map;
     uint8_t shift, stride;
     uint8_t qp_type;
     uint32_t head;              /* producer */
-    uint32_t next;              /* not fetched yet from here; SQ only */
+    uint32_t next;              /* first entry not fetched yet; SQ only */
     uint32_t tail;              /* consumer */
     uint64_t dbrec;             /* DMA address or 0 */
-    bool phase;                 /* entries have one: the device produces */
-    bool unordered;             /* no head and tail */
+    bool phase;                 /* has phase bits: the device produces */
+    bool unordered;             /* has no head and tail */
 };
 
-/* NULL, or what is wrong with the question. */
+/* Returns NULL, or an error text. */
 const char *qhca_ring_find(struct qhca *e, enum qhca_object object,
                            uint32_t number, enum qhca_ring ring,
                            struct qhca_ring_info *r);
 /*
- * The map behind a look at a table: a ring's, or an MR's (@mrp).  *@phys is for
- * MRs without one.  NULL, or what is wrong with the question.
+ * Find the table to show: a ring's, or an MR's (@mrp).  @phys is a buffer for
+ * MRs without a table.  Returns NULL, or an error text.
  */
 const char *qhca_look_find(struct qhca *e, enum qhca_object object,
                            uint32_t number, enum qhca_ring ring,
                            struct qhca_ring_info *r,
                            struct qhca_table *phys,
                            const struct qhca_mr **mrp);
-/* What is wrong with a table entry, or NULL. */
+/* The error in a table entry, or NULL. */
 const char *qhca_look_fault(const struct qhca_table *m, uint64_t entry,
                             bool leaf);
-/* Show an entry of the table at @table; @len: of a LIST's segment. */
+/* Emit an entry of the table at @table; @len: second half of a LIST segment. */
 void qhca_look_entry(const struct qhca_emit *em, const struct qhca_table *m,
                      uint64_t table, uint64_t index, uint64_t entry,
                      uint64_t len);
 
-/* What the device keeps beside the context. */
+/* Emit what the device keeps in addition to the context. */
 void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_emit *em);
 /* inspect_flow.c: WQs, indirection tables, RSS, steering rules */

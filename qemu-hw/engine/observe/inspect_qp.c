@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looking at a QP: what its machines keep beside the context. */
+/* Inspecting a QP: the state that its context does not contain. */
 #include "observe/inspect_internal.h"
 
 static const struct qhca_name swqe_marks[] = {
@@ -22,7 +22,7 @@ static const char *const fault_sides[QHCA_FAULT_SIDES] = {
     [QHCA_FAULT_RECV] = "recv", [QHCA_FAULT_READ] = "read",
 };
 
-/* The WQEs under way, oldest first. */
+/* The WQEs in flight, oldest first. */
 static void look_window(struct qhca_qp *qp, const struct qhca_emit *em)
 {
     uint32_t i;
@@ -60,7 +60,7 @@ static void look_window(struct qhca_qp *qp, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-/* READs and atomics sent, of which the response is missing. */
+/* READs and atomics sent whose responses are missing. */
 static void look_outstanding(struct qhca_qp *qp, const struct qhca_emit *em)
 {
     struct qhca_xport *xp = qp->xp;
@@ -295,7 +295,7 @@ void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
     }
 }
 
-/* The tag list, in the order in which it is searched. */
+/* The tag list, in search order. */
 void qhca_look_tm(const struct qhca_srq *srq, const struct qhca_emit *em)
 {
     const struct qhca_tm *tm = srq->tm;

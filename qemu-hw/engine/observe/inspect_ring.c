@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looking at rings: entries with their marks. */
+/* Inspecting rings: the entries and the state of each. */
 #include "observe/inspect_internal.h"
 
 #define SHOW_MIN            8
@@ -175,7 +175,7 @@ const char *qhca_ring_find(struct qhca *e, enum qhca_object object,
 
 /* ---- showing it ---- */
 
-/* What the device thinks of the entry with counter @index. */
+/* State of the entry with free-running @index, as far as the device knows. */
 static const char *look_mark(const struct qhca_ring_look *look,
                              const struct qhca_ring_info *r, uint32_t index)
 {
@@ -188,7 +188,7 @@ static const char *look_mark(const struct qhca_ring_look *look,
         return r->phase ? "consumed" : "free";
     }
     if (r->phase) {
-        return "waiting";       /* software has not taken it, as we know */
+        return "waiting";       /* not consumed, as far as the device knows */
     }
     if (look->object == QHCA_OBJ_QP && look->ring == QHCA_RING_SQ) {
         return index - r->tail < r->next - r->tail ? "in-flight" : "posted";
@@ -268,7 +268,7 @@ static void show_entry(struct qhca *e, const struct qhca_emit *em,
     qhca_emit_end(em);
 }
 
-/* Which entries to show when nobody said. */
+/* Default range of entries to show. */
 static void usual_range(const struct qhca_ring_info *r, uint32_t *from,
                         uint32_t *count)
 {
@@ -282,7 +282,7 @@ static void usual_range(const struct qhca_ring_info *r, uint32_t *from,
     *count = held < SHOW_MIN ? SHOW_MIN : held > SHOW_MAX ? SHOW_MAX : held;
     *count = *count < depth ? *count : depth;
     if (held >= *count && !r->phase) {
-        *from = r->tail;        /* what the device will take comes first */
+        *from = r->tail;        /* the entries that the device takes next */
     } else {
         *from = r->head >= *count ? r->head - *count : 0;
     }

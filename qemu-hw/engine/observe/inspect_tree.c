@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looking at a whole buffer table, as the tree it is. */
+/* Inspecting a whole buffer table, as a tree. */
 #include "observe/inspect_internal.h"
 
 struct tree {
@@ -8,11 +8,11 @@ struct tree {
     const struct qhca_table *m;
     uint64_t from;              /* first page to show */
     uint64_t last;              /* page of the buffer's last byte */
-    uint32_t left;              /* entries that may be shown yet */
+    uint32_t left;              /* entries that may still be shown */
     bool more;
 };
 
-/* One entry with what is below it; @first: page its first leaf is for. */
+/* Show an entry and what is below it; @first: the page of its first leaf. */
 static void show_table(struct tree *t, uint64_t table, unsigned level,
                        uint64_t first);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking at buffer tables: a second walker, which reads everything anew and
- * remembers each hop.  The adapter's own (memory/table_walk.c) must not be
- * disturbed, and where the two differ there is a bug to be found.
+ * Inspecting buffer tables: a second walker, which reads everything anew and
+ * records each hop.  It must not disturb the adapter's own
+ * (memory/table_walk.c), and any difference between the two is a bug.
  */
 #include "observe/inspect_internal.h"
 
@@ -96,7 +96,7 @@ static void peek_tables(struct qhca *e, const struct qhca_table *m,
         p->hops = level + 1;
         h->table = table;
         h->index = (page >> up) & mask;
-        /* The last table of a level may be in part unused. */
+        /* The last table of a level may be partly unused. */
         h->used = m->form == QHCA_BUF_FLAT ? m->entries :
                   page >> up >> bits == last >> up >> bits ?
                   ((last >> up) & mask) + 1 : mask + 1;
@@ -182,7 +182,7 @@ void qhca_look_entry(const struct qhca_emit *em, const struct qhca_table *m,
     }
 }
 
-/* At most @max entries of the hop's table, the one on the path among them. */
+/* At most @max entries of the hop's table, including the one on the path. */
 static void show_around(struct qhca *e, const struct qhca_emit *em,
                         const struct qhca_table *m,
                         const struct qhca_hop *h, uint32_t max)
@@ -254,7 +254,7 @@ static void show_bytes(struct qhca *e, const struct qhca_emit *em, bool dm,
     }
 }
 
-/* Where in the buffer the question points to; NULL or what is wrong. */
+/* Offset in the buffer that is to be shown; returns NULL or an error text. */
 static const char *find_off(const struct qhca_walk_look *look,
                             const struct qhca_ring_info *r,
                             const struct qhca_mr *mr, uint64_t *off)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How the observers are attached to an adapter. */
+/* Attaching the observers to an adapter. */
 #include <stdlib.h>
 
 #include "observe/debug_internal.h"
