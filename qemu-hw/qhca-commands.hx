@@ -15,48 +15,47 @@ ERST
         .name       = "qhca_delete",
         .args_type  = "id:l?",
         .params     = "[id]",
-        .help       = "remove a break of the qhca RDMA adapter, or all",
+        .help       = "remove one or all breaks of the qhca RDMA adapter",
     },
 
 SRST
 ``qhca_delete`` [*id*]
-  Remove a break of the qhca RDMA adapter, or all.
+  Remove one or all breaks of the qhca RDMA adapter.
 ERST
 
     {
         .name       = "qhca_step",
         .args_type  = "on:s?,count:l?",
         .params     = "[event [count]]",
-        .help       = "go on to the next event of the qhca RDMA adapter",
+        .help       = "resume until an event of the qhca RDMA adapter",
     },
 
 SRST
 ``qhca_step`` [*event* [*count*]]
-  Go on until that many events of a kind (send WQEs fetched, if nothing is
-  said) of the qhca RDMA adapter.
+  Resume until the qhca RDMA adapter has had *count* (default 1) events of a
+  kind (default: send WQEs fetched).
 ERST
 
     {
         .name       = "qhca_fault",
         .args_type  = "rule:S",
         .params     = "action [field=value...]",
-        .help       = "let something go wrong in the qhca RDMA adapter",
+        .help       = "inject a fault into the qhca RDMA adapter",
     },
 
 SRST
 ``qhca_fault`` *action* [*field*\ =\ *value*...]
-  Let something go wrong in the qhca RDMA adapter; see QMP's
-  ``qhca-fault-add``.  ``qhca_fault seed`` *number* sets the seed.
+  Inject a fault into the qhca RDMA adapter; see QMP's ``qhca-fault-add``.  ``qhca_fault seed`` *number* sets the seed.
 ERST
 
     {
         .name       = "qhca_fault_delete",
         .args_type  = "id:l?",
         .params     = "[id]",
-        .help       = "remove a fault of the qhca RDMA adapter, or all",
+        .help       = "remove one or all faults of the qhca RDMA adapter",
     },
 
 SRST
 ``qhca_fault_delete`` [*id*]
-  Remove a fault of the qhca RDMA adapter, or all.
+  Remove one or all faults of the qhca RDMA adapter.
 ERST

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The one place that knows how QEMU versions differ, 10.0 to 11.x.
- * QEMU moved headers, and class_init takes a const pointer since 10.1.
+ * The only place that deals with differences between QEMU versions, 10.0 to
+ * 11.x.  QEMU moved headers, and class_init takes a const pointer since 10.1.
  */
 #ifndef QHCA_COMPAT_H
 #define QHCA_COMPAT_H

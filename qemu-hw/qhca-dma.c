@@ -2,14 +2,14 @@
 /*
  * qhca: DMA.
  *
- * All of it goes through the PCI function's own address space, so the bus
- * master bit and a vIOMMU rule over it.  Only memory can be the target: with
- * attrs.memory the memory core refuses accesses to the registers of any
- * device, our own included, so that DMA has no side effect.
+ * All DMA goes through the PCI function's own address space and is thus subject
+ * to the bus master bit and a vIOMMU.  Only memory can be its target: with
+ * attrs.memory the memory core refuses accesses to the registers of any device,
+ * including our own, so DMA has no side effects.
  *
- * Order, as the guest's CPUs see it: reads are not done before earlier reads
- * (a ring index, then the entry), and a store64 comes after all earlier
- * writes.  That is what PCI promises and drivers count on.
+ * Order, as seen by the guest's CPUs: reads are not moved before earlier reads
+ * (a ring index, then the entry), and a store64 comes after all earlier writes.
+ * PCI guarantees this and drivers rely on it.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -30,7 +30,7 @@ bool qhca_op_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
     if (unlikely(s->gone)) {
         return false;
     }
-    smp_rmb();      /* after the reads before it, as on the bus */
+    smp_rmb();      /* after earlier reads, as on the bus */
     return address_space_read(pci_get_address_space(PCI_DEVICE(s)), addr,
                               qhca_attrs(), buf, len) == MEMTX_OK;
 }
@@ -47,7 +47,7 @@ bool qhca_op_dma_write(void *opaque, uint64_t addr, const void *buf,
                                qhca_attrs(), buf, len) == MEMTX_OK;
 }
 
-/* Is there guest memory for the 8 bytes at @addr?  Called under RCU. */
+/* Are the 8 bytes at @addr guest memory?  Called under RCU. */
 static bool qhca_is_ram64(AddressSpace *as, uint64_t addr)
 {
     MemTxAttrs attrs = qhca_attrs();
@@ -70,7 +70,7 @@ bool qhca_op_dma_store64(void *opaque, uint64_t addr, uint64_t val)
     as = pci_get_address_space(PCI_DEVICE(s));
     smp_wmb();      /* after all earlier dma_write()s */
     WITH_RCU_READ_LOCK_GUARD() {
-        /* This way of storing does not look at attrs.memory: we do. */
+        /* This kind of store ignores attrs.memory: check here. */
         if (!qhca_is_ram64(as, addr)) {
             return false;
         }
@@ -81,12 +81,12 @@ bool qhca_op_dma_store64(void *opaque, uint64_t addr, uint64_t val)
 
 void qhca_op_dma_fence(void *opaque)
 {
-    smp_mb();       /* pairs with the one of software that posts receives */
+    smp_mb();       /* pairs with the barrier of software that posts receives */
 }
 
 /*
- * Device memory is RAM of ours: guest CPUs reach it by its BAR, the engine
- * here.  The order is that of DMA.
+ * Device memory is RAM: the guest's CPUs access it by its BAR, the engine here.
+ * It is ordered like DMA.
  */
 bool qhca_op_dm_read(void *opaque, uint64_t off, void *buf, size_t len)
 {
@@ -95,7 +95,7 @@ bool qhca_op_dm_read(void *opaque, uint64_t off, void *buf, size_t len)
     if (unlikely(s->gone)) {
         return false;
     }
-    /* What the guest wrote before it rang is seen behind the doorbell. */
+    /* See what the guest wrote before it rang the doorbell. */
     smp_rmb();
     memcpy(buf, (uint8_t *)memory_region_get_ram_ptr(&s->dm) + off, len);
     return true;
@@ -143,7 +143,7 @@ bool qhca_op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
     }
     as = pci_get_address_space(PCI_DEVICE(s));
     WITH_RCU_READ_LOCK_GUARD() {
-        /* A bounce buffer, given for what is not RAM, would not be atomic. */
+        /* Outside of RAM this would be a bounce buffer, which is not atomic. */
         if (!qhca_is_ram64(as, addr)) {
             return false;
         }
@@ -155,7 +155,7 @@ bool qhca_op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
             address_space_unmap(as, p, len, true, 0);
             return false;
         }
-        /* vCPUs use the host's atomics too, under TCG as under KVM. */
+        /* vCPUs use the host's atomics too, with TCG as with KVM. */
         *old = le64_to_cpu(qatomic_cmpxchg__nocheck(p, cpu_to_le64(cmp),
                                                     cpu_to_le64(swap)));
         address_space_unmap(as, p, len, true, 8);

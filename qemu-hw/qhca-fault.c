@@ -7,7 +7,7 @@
 #include "engine/observe/fault.h"
 #include "qhca-debug.h"
 
-/* The schema's enumerations are the engine's. */
+/* The enumerations of the schema must match those of the engine. */
 QEMU_BUILD_BUG_ON((int)QHCA_FAULT_ACTION__MAX != QHCA_FLT_ACTIONS);
 QEMU_BUILD_BUG_ON((int)QHCA_FAULT_ACTION_RNR != QHCA_FLT_RNR);
 QEMU_BUILD_BUG_ON((int)QHCA_FAULT_ACTION_FATAL != QHCA_FLT_FATAL);
@@ -37,7 +37,7 @@ static void qhca_fault_range(QhcaFault *q, struct qhca_fault_rule *f,
     f->index_last = q->has_index_last ? q->index_last : q->index;
 }
 
-/* The engine's rule of the schema's; false with *@errp set. */
+/* Convert a rule of the schema to the engine's; false with *@errp set. */
 static bool qhca_fault_convert(QhcaFault *q, struct qhca_fault_rule *f,
                                Error **errp)
 {
@@ -81,13 +81,13 @@ static bool qhca_fault_convert(QhcaFault *q, struct qhca_fault_rule *f,
         return false;
     }
     if (q->opcode && !qhca_fault_opcode(q->opcode, f->opcode)) {
-        error_setg(errp, "There is no opcode '%s'; give names like SEND_ONLY "
+        error_setg(errp, "No such opcode '%s'; give names like SEND_ONLY "
                    "or ACK, groups (request, response, send, write, read, "
                    "read-response, atomic) or numbers 0 to 255", q->opcode);
         return false;
     }
     if (q->qp_type && !qhca_fault_qp_type(q->qp_type, &f->qp_type)) {
-        error_setg(errp, "There is no QP type '%s'; give rc, uc, ud, gsi, "
+        error_setg(errp, "No such QP type '%s'; give rc, uc, ud, gsi, "
                    "xrc-ini, xrc-tgt or raw", q->qp_type);
         return false;
     }

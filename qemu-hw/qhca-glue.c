@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca: the way into the engine, and what it asks for: interrupts, time,
- * work to be done later.
+ * qhca: calls into the engine, and what it needs: interrupts, time, deferred
+ * work.
  *
- * The engine is not re-entrant, but a guest can aim what the engine causes
- * back at the device: a vIOMMU fault or an MSI-X message may be a write to
- * the configuration space of this very function, and so reset or unplug it.
- * Hence inside a call of the engine no interrupt is sent and no engine reset
- * or freed, and no interrupt is sent while the net core calls us.
+ * The engine is not re-entrant, but a guest can direct its effects back at the
+ * device: a vIOMMU fault or an MSI-X message may be a write to the
+ * configuration space of this very function, and so reset or unplug it.  So
+ * within a call of the engine no interrupt is sent, and the engine is neither
+ * reset nor freed; nor is an interrupt sent while the net core calls us.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"
@@ -45,8 +45,8 @@ bool qhca_enter(QhcaState *s)
 }
 
 /*
- * Send the interrupts raised.  Any of them may come back to us as a write, so
- * that after each the device can be reset or gone.
+ * Send pending interrupts.  Any of them may come back as a write, so after each
+ * one the device may have been reset or be gone.
  */
 static void qhca_notify(QhcaState *s)
 {
@@ -69,7 +69,7 @@ static void qhca_notify(QhcaState *s)
     }
     s->notifying = false;
     if (s->engine && s->any_raised) {
-        /* Raised by a message that came back: not in an endless loop here. */
+        /* Raised by a message that came back: avoid an endless loop. */
         qhca_later(s);
     }
     object_unref(OBJECT(s));
@@ -102,8 +102,9 @@ void qhca_leave(QhcaState *s)
     s->in_engine = false;
     if (s->any_raised) {
         /*
-         * Recorded or replayed, never before the store that caused them is
-         * over: who stops there shall stand there, not in the handler.
+         * In record and replay only after the store that caused them is
+         * complete: a debugger must stop at the store, not in the interrupt
+         * handler.
          */
         if (s->in_net || qhca_replayed()) {
             qhca_later(s);
@@ -177,9 +178,9 @@ static uint64_t qhca_op_clock(void *opaque)
 }
 
 /*
- * Deadlines mostly move away (each acknowledge restarts a timer), so the QEMU
- * timer is only moved when the new one is earlier.  When it fires too early
- * it is set again.
+ * Deadlines mostly move away (each ACK restarts a timer), so the QEMU timer is
+ * only set when the new deadline is earlier.  If it fires too early, it is set
+ * again.
  */
 static void qhca_op_set_timer(void *opaque, uint64_t deadline)
 {
@@ -206,7 +207,7 @@ static void qhca_timer_cb(void *opaque)
         return;
     }
     if (s->stands ? !qhca_stop_ready(s) : s->in_engine) {
-        /* A debugger's stop, or a nested event loop: later. */
+        /* Stopped by a debugger, or in a nested event loop: retry. */
         qhca_op_set_timer(s, now + 1);
         return;
     }
@@ -238,14 +239,14 @@ static void qhca_bh(void *opaque)
     QhcaState *s = opaque;
 
     if ((s->in_engine && !s->stands) || s->in_net) {
-        qhca_later(s); /* a nested event loop: not now */
+        qhca_later(s); /* in a nested event loop: later */
         return;
     }
     object_ref(OBJECT(s));      /* an interrupt may unplug us */
     if (s->any_raised && !s->stands) {
         qhca_notify(s);
     }
-    /* A stopped machine's memory must not change: see qhca_vm_change(). */
+    /* Do not change the memory of a stopped machine: see qhca_vm_change(). */
     if (runstate_is_running() && (!s->stands || qhca_stop_ready(s))) {
         if (s->run_wanted && s->engine) {
             s->run_wanted = false;
@@ -330,7 +331,7 @@ void qhca_glue_exit(QhcaState *s)
     qemu_bh_delete(s->bh);
     s->bh = NULL;
     if (s->in_engine) {
-        /* From now on no operation touches the device; see qhca_leave(). */
+        /* From now on no operation uses the device; see qhca_leave(). */
         s->gone = true;
         object_ref(OBJECT(s));
     } else {

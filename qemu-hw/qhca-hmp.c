@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca: looks and stops in the human monitor, and so in gdb ("monitor info
- * qhca qp 17").
+ * qhca: inspection and stops in the human monitor, and thus in gdb ("monitor
+ * info qhca qp 17").
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -19,7 +19,7 @@
 typedef struct QhcaText {
     Monitor *mon;
     unsigned depth;
-    bool item;                  /* the next value begins an entry of a list */
+    bool item;                  /* the next value begins a list entry */
 } QhcaText;
 
 static void qhca_text_name(QhcaText *t, const char *name)
@@ -189,7 +189,7 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
     }
 }
 
-/* One "field=value" of a condition; false if it is none. */
+/* Parse one "field=value" of a condition; false if invalid. */
 static bool qhca_parse_field(struct qhca_break *b, const char *text)
 {
     static const struct {

@@ -8,7 +8,7 @@
 
 SRST
   ``info qhca`` [*what* [*number* [*ring*]]]
-    Show the qhca RDMA adapter, objects of a kind, one of them, one of its
-    rings, its buffer table (*ring* ``tree``), (``stop``) why it stopped, or
-    (``faults``) its faults on demand.
+    Show the qhca RDMA adapter, all objects of a kind, one object, one of its
+    rings or its buffer table (*ring* ``tree``); why the adapter stopped
+    (``stop``); or the injected faults (``faults``).
 ERST

@@ -2,10 +2,10 @@
 /*
  * qhca: the wire, which is a QEMU network backend.
  *
- * The net core takes every frame: when the backend is busy it keeps the frame
- * in a queue without end and calls back once that has gone out.  To bound it,
- * at most one frame is there: the next is refused until the callback, and
- * the engine holds it.
+ * The net core accepts every frame: if the backend is busy, it queues the frame
+ * without limit and calls back when it has been sent.  To bound that queue, we
+ * give it at most one frame: the next is refused until the callback, and the
+ * engine keeps it.
  */
 #include "qemu/osdep.h"
 #include "block/aio.h"
@@ -13,9 +13,9 @@
 #include "qhca.h"
 
 /*
- * A frame that comes alone is answered at once, for latency.  Of frames that
- * come closer together than this the later ones are answered by a BH, once for
- * all: fewer acknowledges, and fewer turns of the main loop.
+ * A single frame is answered at once, for latency.  If frames arrive closer
+ * together than this, a BH answers the later ones together: fewer ACKs, and
+ * fewer turns of the main loop.
  */
 #define QHCA_RX_ALONE_NS    10000
 
@@ -27,14 +27,14 @@ bool qhca_op_send(void *opaque, const void *frame, size_t len)
     uint64_t now = s->record ? qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) : 0;
 
     if (unlikely(s->gone)) {
-        return true;            /* into the void, as over a cut wire */
+        return true;            /* lost, as on a cut wire */
     }
-    /* What the backend says must not reach a guest that is recorded. */
+    /* The backend's state must not influence a recorded guest. */
     if (qhca_replayed()) {
         qemu_send_packet(qemu_get_queue(s->nic), frame, len);
         return true;
     }
-    /* The net core drops what it holds when the machine stops: hold it. */
+    /* A stopped machine's net core drops its queue: keep the frame. */
     if (unlikely(s->tx_queued || !runstate_is_running())) {
         s->tx_refused = true;
         return false;
@@ -59,8 +59,8 @@ static void qhca_net_tx_ready(QhcaState *s)
 }
 
 /*
- * Around what is done inside a call of the net core.  The guest may unplug the
- * device in between: it must live until the end.
+ * Bracket work that is done within a call of the net core.  The guest may
+ * unplug the device meanwhile: keep it alive until the end.
  */
 static void qhca_net_begin(QhcaState *s)
 {
@@ -91,8 +91,8 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
 }
 
 /*
- * The link is up when something is at the other end and was not set down.  It
- * may change within a call of the engine, its own send for one: later, then.
+ * The link is up if there is a peer and the link was not set down.  If this
+ * changes within a call of the engine, such as its own send, report it later.
  */
 static void qhca_net_update_link(QhcaState *s)
 {
@@ -123,7 +123,7 @@ void qhca_net_resume(QhcaState *s)
     }
 }
 
-/* A backend may answer from within our own send: not now, see rx_refused. */
+/* A backend may reply within our own send: refuse for now, see rx_refused. */
 static bool qhca_net_can_receive(NetClientState *nc)
 {
     QhcaState *s = qemu_get_nic_opaque(nc);
@@ -198,11 +198,11 @@ static void qhca_net_delete(void *opaque)
     QhcaState *s = opaque;
 
     if (s->in_net || s->in_engine) {
-        qhca_net_exit(s);       /* a nested event loop: not now */
+        qhca_net_exit(s);       /* in a nested event loop: later */
     } else {
         /*
-         * qemu_del_nic() purges what comes to us; the frame that waits for
-         * the backend would call qhca_net_sent() with a NIC that is gone.
+         * qemu_del_nic() only purges frames to us; one queued at the backend
+         * would call qhca_net_sent() with a deleted NIC.
          */
         qemu_purge_queued_packets(qemu_get_queue(s->nic));
         qemu_del_nic(s->nic);
@@ -215,7 +215,7 @@ void qhca_net_exit(QhcaState *s)
 {
     object_ref(OBJECT(s));
     if (s->in_net || s->in_engine) {
-        /* The net core may go on using the NIC: delete it from a BH. */
+        /* The net core may still use the NIC: delete it from a BH. */
         aio_bh_schedule_oneshot(qemu_get_aio_context(), qhca_net_delete, s);
     } else {
         qhca_net_delete(s);
@@ -225,7 +225,7 @@ void qhca_net_exit(QhcaState *s)
 void qhca_net_reset(QhcaState *s)
 {
     /*
-     * A frame that the net core holds still goes out: a stream backend may
+     * A frame that the net core has queued is still sent: a stream backend may
      * have sent half of it already.
      */
     s->tx_refused = false;

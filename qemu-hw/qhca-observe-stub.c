@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca: a device that is built without its observers (CONFIG_QHCA_OBSERVE=n).
- * Nothing stops it, makes it fail or records it.
+ * qhca: for a device built without observers (CONFIG_QHCA_OBSERVE=n).  Nothing
+ * stops it, injects faults or records it.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -37,13 +37,13 @@ void qhca_op_stop(void *opaque)
 {
 }
 
-/* Never: see qhca_debugging(). */
+/* Never called: see qhca_debugging(). */
 void qhca_stop_call(QhcaState *s, const QhcaCall *c)
 {
     g_assert_not_reached();
 }
 
-/* Never: no call is ever stopped. */
+/* Never called: no call is ever stopped. */
 void qhca_stop_later(QhcaState *s, const QhcaCall *c)
 {
     g_assert_not_reached();

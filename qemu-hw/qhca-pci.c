@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca: the PCI Express function: configuration space, BARs, properties,
- * life.  What the registers mean is in the programming manual.
+ * realize and exit.  The programming manual describes the registers.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitops.h"
@@ -16,7 +16,7 @@
 #include "qhca.h"
 #include "qhca-debug.h"
 
-/* Places of the capabilities in configuration space */
+/* Offsets of the capabilities in configuration space */
 #define QHCA_CAP_PM     0x40
 #define QHCA_CAP_EXP    0x60
 #define QHCA_CAP_MSIX   0xa0
@@ -44,7 +44,7 @@ static void qhca_regs_write(void *opaque, hwaddr addr, uint64_t val,
     });
 }
 
-/* Only what the manual allows reaches the engine; the rest reads as 0. */
+/* Only accesses that the manual allows reach the engine; others read as 0. */
 static const MemoryRegionOps qhca_regs_ops = {
     .read = qhca_regs_read,
     .write = qhca_regs_write,
@@ -69,7 +69,7 @@ static void qhca_doorbell_write(void *opaque, hwaddr addr, uint64_t val,
     });
 }
 
-/* Every store reaches the engine, because it counts the wrong ones. */
+/* Every store reaches the engine, since it counts the invalid ones. */
 static const MemoryRegionOps qhca_doorbell_ops = {
     .read = qhca_doorbell_read,
     .write = qhca_doorbell_write,
@@ -112,7 +112,7 @@ QEMU_BUILD_BUG_ON(QHCA_MSIX_TABLE +
                   (PCI_MSIX_FLAGS_QSIZE + 1) * PCI_MSIX_ENTRY_SIZE >
                   QHCA_BAR_REGS_SIZE);
 
-/* MSI-X lies behind the registers: they are 64 KiB, and BARs are few. */
+/* MSI-X shares BAR 0 with the 64 KiB of registers: BARs are scarce. */
 static bool qhca_pci_msix_init(QhcaState *s, Error **errp)
 {
     PCIDevice *dev = PCI_DEVICE(s);
@@ -171,8 +171,8 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
     pci_register_bar(dev, QHCA_BAR_REGS, PCI_BASE_ADDRESS_MEM_TYPE_64,
                      &s->regs);
     /*
-     * Prefetchable, as doorbells have no effect when read: only so can 64 MiB
-     * be placed above 4 GiB behind a bridge.
+     * Prefetchable, since reading a doorbell has no side effect: without it, 64
+     * MiB cannot be placed above 4 GiB behind a bridge.
      */
     pci_register_bar(dev, QHCA_BAR_DB, PCI_BASE_ADDRESS_MEM_TYPE_64 |
                      PCI_BASE_ADDRESS_MEM_PREFETCH, &s->db);
@@ -196,7 +196,7 @@ static void qhca_pci_exit(PCIDevice *dev)
 {
     QhcaState *s = QHCA(dev);
 
-    /* First the engine, lest it send through a NIC that is being deleted. */
+    /* The engine first, or it might send through a NIC being deleted. */
     qhca_glue_exit(s);
     qhca_net_exit(s);
     msix_uninit(dev, &s->regs, &s->regs);
@@ -211,7 +211,7 @@ static void qhca_pci_reset_hold(Object *obj, ResetType type)
     qhca_net_reset(s);
 }
 
-/* Defaults come from the engine: see qhca_class_defaults(). */
+/* The engine sets the defaults: see qhca_class_defaults(). */
 static const Property qhca_properties[] = {
     DEFINE_NIC_PROPERTIES(QhcaState, conf),
 #define QHCA_PROP(name, field) \
@@ -262,16 +262,16 @@ static void qhca_class_defaults(ObjectClass *klass)
     qhca_class_property(klass, "max-eq", cfg.max_eq,
                         "event queues, a power of two");
     qhca_class_property(klass, "max-gid", cfg.max_gid,
-                        "entries of the GID table, 1 to 256");
+                        "GID table entries, 1 to 256");
     qhca_class_property(klass, "max-eth-queues", cfg.max_eth_queues,
                         "Ethernet send queues, and as many receive queues");
     qhca_class_property(klass, "speed", cfg.speed,
-                        "link speed told to the guest, Mb/s");
+                        "link speed reported to the guest, Mb/s");
     qhca_class_property(klass, "min-ack-timeout", cfg.min_ack_timeout,
                         "the shortest local ACK timeout as its code, 0 to 31: "
                         "4.096 us << code");
     qhca_class_property(klass, "x-run-budget", cfg.run_budget,
-                        "packets sent in one go, 0: the engine's choice");
+                        "packets sent per run, 0: the engine's default");
     object_class_property_set_description(klass, "faults",
                         "faults on demand: rules with semicolons between, "
                         "or a file of them");

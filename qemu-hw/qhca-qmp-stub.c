@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca: the QMP commands of a QEMU that is built without the device, or without
- * its observers.
+ * qhca: the QMP commands of a QEMU built without the device or without its
+ * observers.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

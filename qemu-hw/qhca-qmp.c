@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * qhca: looks into the adapter over QMP, as JSON, and its counters as QOM
- * properties.
- */
+/* qhca: inspection over QMP, as JSON, and the counters as QOM properties. */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-qhca.h"
@@ -18,7 +15,7 @@
 #define QHCA_ENTRIES        8
 #define QHCA_BYTES          64
 
-/* The schema's enumerations are the engine's. */
+/* The enumerations of the schema must match those of the engine. */
 QEMU_BUILD_BUG_ON((int)QHCA_OBJECT_QP != QHCA_OBJ_QP);
 QEMU_BUILD_BUG_ON((int)QHCA_OBJECT_ETH_RQ != QHCA_OBJ_ETH_RQ);
 QEMU_BUILD_BUG_ON((int)QHCA_OBJECT_MW != QHCA_OBJ_MW);
@@ -96,13 +93,13 @@ QhcaState *qhca_find(const char *device, Error **errp)
                                            &ambiguous);
 
     if (ambiguous) {
-        error_setg(errp, "There is more than one qhca device: name one");
+        error_setg(errp, "There is more than one qhca device: specify one");
     } else if (!obj) {
         error_setg(errp, device ? "There is no qhca device '%s'" :
                                   "There is no qhca device%s", device ?: "");
     } else if (!QHCA(obj)->engine ||
                (!QHCA(obj)->stands && !qhca_enter(QHCA(obj)))) {
-        error_setg(errp, "The device is busy or not there any more");
+        error_setg(errp, "The device is busy or gone");
     } else {
         return QHCA(obj);
     }
@@ -116,7 +113,7 @@ void qhca_find_end(QhcaState *s)
     }
 }
 
-/* Wrap what @j has of @s; leaves the engine. */
+/* Wrap the output @j about @s in a QhcaLook; leaves the engine. */
 static QhcaLook *qhca_look_end(QhcaState *s, QhcaJson *j, const char *wrong,
                                Error **errp)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca: the recording of an adapter, a JSON object to a line: the engine's
- * trace as the looks decode it, the frames on the wire, and the clocks.
+ * qhca: recording an adapter to a file of JSON objects, one per line: the
+ * decoded trace, the frames on the wire, and the clocks.
  *
- * It is written while the guest runs, so nothing is allocated for an event, and
- * numbers are put into text without the help of printf.
+ * It is written while the guest runs, so an event allocates no memory, and
+ * numbers are formatted without printf.
  */
 #include "qemu/osdep.h"
 #include "qemu/timer.h"
@@ -20,27 +20,27 @@
 #define QHCA_RECORD_MIN     (64 * KiB)
 #define QHCA_RECORD_FRAME   256
 #define QHCA_RECORD_BUF     (1 * MiB)
-/* No line is longer: a frame of 64 KiB in hexadecimal digits. */
+/* Maximum length of a line: a frame of 64 KiB in hexadecimal. */
 #define QHCA_RECORD_LINE    (132 * KiB)
-/* How often the clocks are compared while something happens, in ns. */
+/* Interval between clock pairs while there is activity, in ns. */
 #define QHCA_RECORD_SYNC    (100 * 1000 * 1000)
 
 struct QhcaRecorder {
     QhcaState *dev;
-    Notifier exit;              /* QEMU ends */
+    Notifier exit;              /* for when QEMU exits */
     char *file;
     int fd;
-    int error;                  /* errno of the first write that failed */
+    int error;                  /* errno of the first failed write */
     char *buf;                  /* of QHCA_RECORD_BUF bytes */
     size_t used;
-    size_t line;                /* where the line that is open begins */
-    bool first;                 /* nothing stands yet in what was begun */
-    uint64_t size;              /* of the file, with what is in the buffer */
+    size_t line;                /* where the current line begins */
+    bool first;                 /* nothing is in the open object yet */
+    uint64_t size;              /* of the file, including the buffer */
     uint64_t limit;
     uint32_t frame_bytes;
     uint64_t events, lost;
-    uint64_t unwritten;         /* events that are still in the buffer */
-    int64_t synced;             /* virtual clock of the last pair of clocks */
+    uint64_t unwritten;         /* events still in the buffer */
+    int64_t synced;             /* virtual time of the last clock pair */
 };
 
 /* ---- text ---- */
@@ -85,7 +85,7 @@ static void qhca_put_number(QhcaRecorder *r, uint64_t val)
     qhca_put(r, text + n, sizeof(text) - n);
 }
 
-/* Names and texts are the device's own: plain ASCII but for a quote or so. */
+/* Names and texts are the device's own: ASCII, at most with quotes. */
 static void qhca_put_string(QhcaRecorder *r, const char *text)
 {
     qhca_put_char(r, '"');
@@ -118,7 +118,7 @@ static void qhca_record_begin(void *opaque, const char *name, bool list)
 {
     QhcaRecorder *r = opaque;
 
-    /* The decoders say "end" for both: the engine's events have no lists. */
+    /* "end" always means an object: trace events have no lists. */
     assert(!list);
     qhca_put_name(r, name);
     qhca_put_char(r, '{');
@@ -183,7 +183,7 @@ static void qhca_line_begin(QhcaRecorder *r)
     r->first = true;
 }
 
-/* False: the line is thrown away, there is no room for it in the file. */
+/* False: the line was discarded, since the file has no room for it. */
 static bool qhca_line_end(QhcaRecorder *r, bool always)
 {
     size_t len;
@@ -204,15 +204,16 @@ static void qhca_line_count(QhcaRecorder *r)
         r->events++;
         r->unwritten++;
     } else {
-        /* What comes later must not look as if nothing was missing before. */
+        /* Accept no later line either, or the gap would not be visible. */
         r->limit = 0;
         r->lost++;
     }
 }
 
 /*
- * Virtual time against the host's monotonic clock, which all processes of a
- * host share: the middle of two readings of it around one of the other.
+ * A pair of virtual time and the host's monotonic clock, which all processes of
+ * a host share: the middle of two readings of the host clock around one of the
+ * virtual clock.
  */
 void qhca_record_sync(QhcaState *s, bool running)
 {
@@ -239,7 +240,7 @@ void qhca_record_sync(QhcaState *s, bool running)
     qhca_emit_dec(&em, "host", host);
     qhca_emit_dec(&em, "width", width);
     qhca_emit_flag(&em, "running", running);
-    /* Few, and without them nothing else can be understood. */
+    /* Always written: few, and the rest makes no sense without them. */
     qhca_line_end(r, true);
 }
 
@@ -251,8 +252,8 @@ static void qhca_record_may_sync(QhcaState *s, int64_t time)
 }
 
 /*
- * The context of a QP: all of it when its state changes, at a doorbell what a
- * doorbell has to do with, as the device finds it.
+ * The context of a QP: all of it when the state changes; at a doorbell the
+ * fields that matter there, as the device sees them.
  */
 static void qhca_record_qpc(QhcaState *s, const struct qhca_trace *t)
 {
@@ -394,7 +395,7 @@ static void qhca_record_free(QhcaRecorder *r)
     g_free(r);
 }
 
-/* The last lines; the recorder is the caller's then. */
+/* Write the last lines; the caller owns the recorder afterwards. */
 static QhcaRecorder *qhca_record_finish(QhcaState *s)
 {
     QhcaRecorder *r = s->record;

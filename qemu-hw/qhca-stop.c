@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca: breaks and steps.  When the engine stops, so does the machine; when the
- * machine goes on, by whatever command, so does the engine.
+ * machine is resumed, by whatever command, so is the engine.
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
@@ -17,15 +17,15 @@
 #include "engine/observe/debug.h"
 #include "qhca-debug.h"
 
-/* Frames kept while the engine stands and the machine does not yet. */
+/* Frames kept while the engine is stopped and the machine not yet. */
 #define QHCA_LATER_MAX      1024
 
-/* The schema's enumeration is the engine's. */
+/* The enumeration of the schema must match that of the engine. */
 QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON_PACKET != QHCA_ON_PACKET);
 QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON_INJECTED != QHCA_ON_INJECTED);
 QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON__MAX != QHCA_ONS);
 
-/* ---- stopping and going on ---- */
+/* ---- stopping and resuming ---- */
 
 static QhcaLook *qhca_look_wrap(QhcaState *s, QhcaJson *j)
 {
@@ -47,8 +47,8 @@ static QhcaLook *qhca_stop_look(QhcaState *s, bool trail)
 }
 
 /*
- * A store to a device is the last instruction of its block in TCG, and in KVM
- * what the vCPU came out for: so it stops right behind it.
+ * With TCG a store to a device is the last instruction of its block, with KVM
+ * it is what the vCPU exited for: so the vCPU stops right after it.
  */
 static void qhca_stop_cpu(CPUState *cpu)
 {
@@ -58,17 +58,17 @@ static void qhca_stop_cpu(CPUState *cpu)
     }
 }
 
-/* Nobody else can let the machine go on between the event and its end. */
+/* In the main loop, so no command comes between the event and the stop. */
 static void qhca_stop_bh(void *opaque)
 {
     QhcaState *s = opaque;
     QhcaLook *look;
 
     if (!s->stands) {
-        return;                 /* a reset came in between */
+        return;                 /* reset in the meantime */
     }
     if (!runstate_is_running()) {
-        return;                 /* stopped for another reason: told later */
+        return;                 /* stopped for another reason: reported later */
     }
     s->told = true;
     look = qhca_stop_look(s, false);
@@ -81,8 +81,8 @@ static void qhca_stop_bh(void *opaque)
 }
 
 /*
- * The adapter works on, lest this run differ from the one recorded, and the
- * machine stops behind the store, if there is one.
+ * The adapter continues, since this run must not differ from the recorded one,
+ * and the machine stops after the store, if there is one.
  */
 static void qhca_stop_replayed(QhcaState *s)
 {
@@ -92,7 +92,7 @@ static void qhca_stop_replayed(QhcaState *s)
         return;
     }
     if (replay_mode == REPLAY_MODE_PLAY && replay_running_debug()) {
-        /* gdb looks back for the last stop: so this is one. */
+        /* gdb searches backwards for the last stop: report this one. */
         replay_breakpoint();
         qhca_debug_gone_on(s->engine);
         return;
@@ -136,7 +136,7 @@ static void coroutine_fn qhca_stop_entry(void *opaque)
     g_free(c);
 }
 
-/* Until the call is over, or stands. */
+/* Run the call until it is over or stopped. */
 static void qhca_stop_enter(QhcaState *s)
 {
     s->stands = false;
@@ -151,7 +151,7 @@ static void qhca_stop_enter(QhcaState *s)
     }
 }
 
-/* The frame is kept with the call. */
+/* The copy includes the frame. */
 static QhcaCall *qhca_call_copy(const QhcaCall *c)
 {
     size_t size = c->data ? c->size : 0;
@@ -167,7 +167,7 @@ static QhcaCall *qhca_call_copy(const QhcaCall *c)
     return copy;
 }
 
-/* It was to stop, and the machine perhaps does not any more. */
+/* Undo qhca_stop_cpu(), unless the machine is stopped anyway. */
 static void qhca_stop_let(CPUState *cpu)
 {
     if (cpu && runstate_is_running()) {
@@ -197,7 +197,7 @@ void qhca_stop_later(QhcaState *s, const QhcaCall *c)
 {
     if (c->kind == QHCA_CALL_RX &&
         g_queue_get_length(s->later) >= QHCA_LATER_MAX) {
-        return;                 /* as a wire loses frames */
+        return;                 /* dropped, as on a wire */
     }
     g_queue_push_tail(s->later, qhca_call_copy(c));
     qhca_stop_cpu(c->cpu);
@@ -226,9 +226,9 @@ bool qhca_stop_ready(QhcaState *s)
 }
 
 /*
- * In the thread of a vCPU whose call stands or waits, before the next
- * instruction of the guest: what the store causes comes first.  If it is
- * stopped once more the vCPU still stands right behind its store.
+ * Runs in the thread of a vCPU whose call is stopped or queued, before the
+ * guest's next instruction: the effects of the store come first.  If the call
+ * stops once more, the vCPU is still right after its store.
  */
 static void qhca_stop_work(CPUState *cpu, run_on_cpu_data data)
 {
@@ -282,7 +282,7 @@ void qhca_stop_abandon(QhcaState *s)
     }
     qhca_stop_let(s->owner);
     s->go_on = false;
-    s->reset_wanted = true;     /* no interrupt either */
+    s->reset_wanted = true;     /* no interrupts either */
     qhca_debug_release(s->engine, true);
     qhca_stop_enter(s);
     if (s->engine) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca: the engine's trace as QEMU trace events, one event for each kind.
- * Guest errors also go to the log, under -d guest_errors.
+ * qhca: the engine's trace as QEMU trace events, one for each kind.  Guest
+ * errors also go to the log, with -d guest_errors.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"

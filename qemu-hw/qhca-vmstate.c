@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca: snapshots and migration.  The adapter's state is the engine's, a
- * stream of bytes that it writes and checks itself (engine/save.h); here is
- * what stands around it: interrupts raised and not sent, timers.
+ * qhca: snapshots and migration.  The engine writes and checks the adapter's
+ * state, a stream of bytes (base/save.h); the device adds pending interrupts
+ * and timers.
  */
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"
@@ -11,7 +11,7 @@
 #include "migration/qemu-file-types.h"
 #include "qhca.h"
 
-/* So much is read before memory is taken for more. */
+/* Read this much before allocating more memory. */
 #define QHCA_VM_PIECE       (64 * 1024)
 
 static int qhca_vm_read(QEMUFile *f, GByteArray *to, uint64_t len)
@@ -22,7 +22,7 @@ static int qhca_vm_read(QEMUFile *f, GByteArray *to, uint64_t len)
         n = MIN(len - have, QHCA_VM_PIECE);
         g_byte_array_set_size(to, have + n);
         if (qemu_get_buffer(f, to->data + have, n) != n) {
-            error_report("qhca: the state ends too early");
+            error_report("qhca: the state is truncated");
             return -EINVAL;
         }
         have += n;
@@ -72,7 +72,7 @@ static const VMStateInfo qhca_vm_engine = {
     .put = qhca_vm_put_engine,
 };
 
-/* ---- vectors raised whose messages have not been sent ---- */
+/* ---- vectors raised but not sent ---- */
 
 static int qhca_vm_put_raised(QEMUFile *f, void *pv, size_t size,
                               const VMStateField *field, JSONWriter *desc)
@@ -96,14 +96,14 @@ static int qhca_vm_get_raised(QEMUFile *f, void *pv, size_t size,
 
     bitmap_zero(s->raised, s->cfg.num_vectors);
     if (n > s->cfg.num_vectors) {
-        error_report("qhca: more vectors raised than there are");
+        error_report("qhca: more vectors raised than exist");
         return -EINVAL;
     }
     s->any_raised = n;
     while (n--) {
         v = qemu_get_be32(f);
         if (v >= s->cfg.num_vectors) {
-            error_report("qhca: vector %u was raised, and is none", v);
+            error_report("qhca: raised vector %u does not exist", v);
             return -EINVAL;
         }
         set_bit(v, s->raised);
@@ -138,7 +138,7 @@ static int qhca_vm_pre_load(void *opaque)
 {
     QhcaState *s = opaque;
 
-    /* A reset that came from a nested call would undo what is loaded. */
+    /* A pending reset from a nested call would undo the load. */
     return s->in_engine || !s->engine ? -EBUSY : 0;
 }
 
@@ -172,7 +172,7 @@ static int qhca_vm_post_load(void *opaque, int version_id)
     }
     ok = qhca_load(s->engine, s->incoming->data, s->incoming->len, why,
                    sizeof(why));
-    s->in_engine = false;       /* no interrupt before the machine runs */
+    s->in_engine = false;       /* no interrupts before the machine runs */
     g_byte_array_unref(s->incoming);
     s->incoming = NULL;
     if (!ok) {
@@ -180,7 +180,7 @@ static int qhca_vm_post_load(void *opaque, int version_id)
         return -EINVAL;
     }
     if (!qhca_replayed()) {
-        /* The wire here may be another. */
+        /* The link state here may be different. */
         s->link_changed = true;
         qhca_later(s);
     }

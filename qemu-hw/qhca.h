@@ -2,8 +2,8 @@
 /*
  * qhca: the adapter as a QEMU device.
  *
- * The adapter itself is the engine (engine/engine.h).  What is here carries
- * it: the PCI function (qhca-pci.c), the way into and out of the engine
+ * The adapter itself is the engine (engine/engine.h).  These files connect it
+ * to QEMU: the PCI function (qhca-pci.c), calls into and out of the engine
  * (qhca-glue.c), its DMA (qhca-dma.c), the wire (qhca-net.c) and its trace
  * (qhca-trace.c).  Everything runs under the big QEMU lock.
  */
@@ -32,58 +32,58 @@ struct QhcaState {
     MemoryRegion dm;            /* BAR 4: RAM; none if cfg.dm_size is 0 */
     NICState *nic;
     NICConf conf;
-    struct qhca_config cfg;     /* the properties; fixed by realize */
+    struct qhca_config cfg;     /* the properties; constant after realize */
 
     struct qhca *engine;        /* NULL unless realized */
     bool in_engine;             /* a call of the engine is on the stack */
-    bool reset_wanted;          /* a reset came during a call */
+    bool reset_wanted;          /* reset requested during a call */
     bool gone;                  /* unplugged during a call */
 
     /*
-     * Interrupts are sent after the call that raised them, not inside; and
-     * from a BH if the net core made the call, for it goes on using the NIC.
+     * Interrupts are sent after the call that raised them, not within it; and
+     * from a BH if the net core made the call, since it still uses the NIC.
      */
     unsigned long *raised;      /* a bit for each vector */
     bool any_raised;
     bool notifying;
-    bool in_net;                /* called by the net core: not even now */
+    bool in_net;                /* called by the net core: do not send yet */
 
     QEMUBH *bh;
     QEMUTimer *soon;            /* record and replay: instead of the BH */
-    uint64_t soon_at;           /* in a snapshot: when, UINT64_MAX: not */
+    uint64_t soon_at;           /* in a snapshot: when, UINT64_MAX: never */
     bool run_wanted;            /* the engine asked for qhca_run() */
-    bool run_at_once;           /* whoever called it will: no BH needed */
-    uint64_t last_rx;           /* when the last frame came */
+    bool run_at_once;           /* the caller will run it: no BH needed */
+    uint64_t last_rx;           /* time of the last frame received */
 
     QEMUTimer *timer;
-    uint64_t deadline;          /* what the engine wants, UINT64_MAX: none */
-    uint64_t timer_at;          /* what the timer is set to, not after that */
+    uint64_t deadline;          /* set by the engine, UINT64_MAX: none */
+    uint64_t timer_at;          /* what the timer is set to: no later */
 
-    bool tx_queued;             /* the net core holds a frame of ours */
+    bool tx_queued;             /* the net core has queued a frame of ours */
     bool tx_refused;            /* the engine waits for qhca_tx_ready() */
     bool rx_refused;            /* the backend waits for a flush */
-    bool link_changed;          /* the engine has not been told yet */
-    char *faults;               /* property: rules, or a file of them */
+    bool link_changed;          /* not reported to the engine yet */
+    char *faults;               /* property: rules, or a file with rules */
     VMChangeStateEntry *vm_change;
     QhcaRecorder *record;       /* or NULL */
-    GByteArray *incoming;       /* the engine's state while it is loaded */
+    GByteArray *incoming;       /* the engine's state during a load */
 
     /* A debugger's stop: see qhca-stop.c. */
-    Coroutine *co;              /* the call it may stop, or NULL */
-    bool stands;                /* ... and has */
-    bool told;                  /* ... and the machine has stopped for it */
-    bool go_on;                 /* the machine runs again: so may the call */
+    Coroutine *co;              /* the call that may be stopped, or NULL */
+    bool stands;                /* ... and is stopped */
+    bool told;                  /* ... and the stop was reported */
+    bool go_on;                 /* the machine runs again: resume the call */
     CPUState *owner;            /* the vCPU that made the call, or NULL */
-    GQueue *later;              /* QhcaCall: what came meanwhile, or NULL */
+    GQueue *later;              /* QhcaCall: calls made meanwhile, or NULL */
     QEMUBH *stop_bh;
 };
 
-/* A call of the engine that may lead to a stop. */
+/* A call of the engine that may be stopped. */
 typedef struct QhcaCall {
     enum {
         QHCA_CALL_REG,          /* register written: addr, val, size */
         QHCA_CALL_DB,           /* doorbell: the same */
-        QHCA_CALL_RX,           /* a frame came: data, size */
+        QHCA_CALL_RX,           /* frame received: data, size */
         QHCA_CALL_RUN,
         QHCA_CALL_TIMER,
         QHCA_CALL_LINK,         /* val: up? */
@@ -92,48 +92,48 @@ typedef struct QhcaCall {
     uint64_t addr, val;
     size_t size;
     const uint8_t *data;
-    CPUState *cpu;              /* who made it, or NULL */
+    CPUState *cpu;              /* the vCPU that made it, or NULL */
 } QhcaCall;
 
 /* ---- qhca-glue.c ---- */
 
 /**
- * Every call of the engine stands between these two.
+ * Every call of the engine is made between these two.
  *
- * qhca_enter() returns false when there is no engine or a call of it is on the
- * stack already: then the engine must not be called.  qhca_leave() does what
- * had to wait for the end of the call: interrupts, a reset, an unplug; the
- * device may be gone when it returns.
+ * qhca_enter() returns false if there is no engine or a call is in progress:
+ * then the engine must not be called.  qhca_leave() does what was deferred to
+ * the end of the call: interrupts, a reset, an unplug; the device may be gone
+ * when it returns.
  */
 bool qhca_enter(QhcaState *s);
 void qhca_leave(QhcaState *s);
 /**
- * Enter, make the call, leave.  Nothing is done if the engine cannot be
- * entered.  If a debugger has stopped the engine it is done later, and the
- * vCPU that makes the call stops behind it.  @c is on loan.
+ * Enter, make the call, leave.  Does nothing if the engine cannot be entered.
+ * If a debugger has stopped the engine, the call is made later, and the vCPU
+ * that made it stops after it.  The caller keeps @c.
  */
 void qhca_call(QhcaState *s, const QhcaCall *c);
-/** The call itself, for qhca-stop.c. */
+/** Make the call itself; for qhca-stop.c. */
 void qhca_do_call(QhcaState *s, const QhcaCall *c);
-/** Within a call: do the work that the call left, and not in a BH. */
+/** Within a call: do the work it left at once, not in a BH. */
 void qhca_run_now(QhcaState *s);
 
-/** The operations that the engine is made with; their opaque is QhcaState. */
+/** The engine's operations; their opaque is QhcaState. */
 extern const struct qhca_ops qhca_glue_ops;
 
-/** Make BH, timer and engine; false with *errp set when that fails. */
+/** Create BH, timer and engine; false with *errp set on error. */
 bool qhca_glue_init(QhcaState *s, Error **errp);
-/** Undo qhca_glue_init(), at once or, within a call of the engine, later. */
+/** Undo qhca_glue_init(); deferred if within a call of the engine. */
 void qhca_glue_exit(QhcaState *s);
-/** Reset the engine, at once or, within a call of it, later. */
+/** Reset the engine; deferred if within a call of it. */
 void qhca_glue_reset(QhcaState *s);
 
 /**
- * Do later what waits: in a BH.  In record and replay at this point of virtual
- * time, for a BH of the main loop runs when the host pleases.
+ * Do pending work later, in a BH.  In record and replay at this point of
+ * virtual time instead: a BH of the main loop runs at an arbitrary time.
  */
 void qhca_later(QhcaState *s);
-/** Is this machine recorded or replayed? */
+/** Is this machine being recorded or replayed? */
 bool qhca_replayed(void);
 
 /* ---- qhca-vmstate.c ---- */
@@ -147,7 +147,7 @@ bool qhca_op_dma_store64(void *opaque, uint64_t addr, uint64_t val);
 void qhca_op_dma_fence(void *opaque);
 bool qhca_op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
                        uint64_t swap, uint64_t *old);
-/* The same for device memory; @off and @len lie in it. */
+/* The same for device memory; @off and @len are in range. */
 bool qhca_op_dm_read(void *opaque, uint64_t off, void *buf, size_t len);
 bool qhca_op_dm_write(void *opaque, uint64_t off, const void *buf,
                       size_t len);
@@ -157,13 +157,13 @@ bool qhca_op_dm_cas64(void *opaque, uint64_t off, uint64_t cmp,
 /* ---- qhca-net.c ---- */
 void qhca_net_init(QhcaState *s);
 /**
- * Delete the NIC; within a call of the net core or the engine, later.  The
- * engine has been told to go: see qhca_glue_exit().
+ * Delete the NIC; deferred if within a call of the net core or the engine.
+ * Call qhca_glue_exit() first.
  */
 void qhca_net_exit(QhcaState *s);
-/** The engine was reset and holds no frame any more. */
+/** The engine was reset and holds no frame. */
 void qhca_net_reset(QhcaState *s);
-/** Take up what had to wait: the link, frames refused in both directions. */
+/** Handle what was deferred: link changes, frames refused either way. */
 void qhca_net_resume(QhcaState *s);
 bool qhca_op_send(void *opaque, const void *frame, size_t len);
 
@@ -171,39 +171,39 @@ bool qhca_op_send(void *opaque, const void *frame, size_t len);
 void qhca_stop_init(QhcaState *s);
 void qhca_stop_exit(QhcaState *s);
 void qhca_op_stop(void *opaque);
-/** Make a call, entered already, that may be stopped; leaves at its end. */
+/** Make a call, already entered, that may be stopped; leaves at its end. */
 void qhca_stop_call(QhcaState *s, const QhcaCall *c);
-/** Keep a call for when the one that stands is over. */
+/** Queue a call until the stopped one is over. */
 void qhca_stop_later(QhcaState *s, const QhcaCall *c);
 /**
- * Let what stands go on if the machine does; true: nothing stands (any more),
- * the engine may be called.
+ * Resume a stopped call if the machine runs.  True: no call is stopped (any
+ * more), so the engine may be called.
  */
 bool qhca_stop_ready(QhcaState *s);
-/** The machine goes on or stops. */
+/** The machine starts or stops. */
 void qhca_stop_vm_change(QhcaState *s, bool running);
 /**
- * Before a reset or unplug: bring the call that stands to its end, without more
- * stops; forget what waits.
+ * Before a reset or unplug: run the stopped call to its end, without further
+ * stops, and drop queued calls.
  */
 void qhca_stop_abandon(QhcaState *s);
 
 /* ---- qhca-fault.c ---- */
-/** Read the property "faults"; false with *@errp set if it is wrong. */
+/** Read the property "faults"; false with *@errp set if invalid. */
 bool qhca_faults_load(QhcaState *s, Error **errp);
 
 /* ---- qhca-trace.c ---- */
 void qhca_op_trace(void *opaque, const struct qhca_trace *t);
-/** Does anybody listen: a recording, a trace event, the log of errors. */
+/** Is the trace used by a recording, a trace event or the error log? */
 bool qhca_trace_wanted(const QhcaState *s);
 
 /* ---- qhca-record.c: only while s->record is set ---- */
-/** An event of the trace goes to the file. */
+/** Record a trace event. */
 void qhca_record_event(QhcaState *s, const struct qhca_trace *t);
-/** A frame was sent or came at @time (virtual clock, ns). */
+/** Record a frame sent or received at @time (virtual clock, ns). */
 void qhca_record_frame(QhcaState *s, bool out, const void *frame, size_t len,
                        uint64_t time);
-/** The machine stopped or goes on: clocks do no longer go together. */
+/** The machine starts or stops, so virtual and host time diverge. */
 void qhca_record_sync(QhcaState *s, bool running);
 /** End the recording, if there is one. */
 void qhca_record_end(QhcaState *s);
