@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How fast is the engine alone?  Two adapters in one thread, a wire that is
- * one copy, guest memory that is plain memory.  Both ends, the polling and
- * the posting are in the figures, so an adapter in a QEMU of its own has
- * about twice of it.  Nothing fails here for being slow.
+ * Speed of the engine alone: two adapters in one thread, a wire that is a copy,
+ * guest memory that is plain memory.  The figures include both ends, polling
+ * and posting, so an adapter in a QEMU of its own achieves about twice as much.
+ * Slowness is never a failure here.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -120,7 +120,7 @@ static const struct qhca_ops ops = {
     .clock = fast_clock, .set_timer = fast_timer, .kick = fast_kick,
 };
 
-/* One round: everything that waits at both ends. */
+/* One round: all pending work at both ends. */
 static void pump(void)
 {
     unsigned i;
@@ -263,7 +263,7 @@ static void run(const char *name, uint8_t op, uint32_t len, double seconds)
             if (recv) {
                 refill(1 << 20);
             }
-            /* signal each 16th, ring once per batch, like perftest */
+            /* signal every 16th, ring once per batch, as perftest does */
             while (qp->sq_prod - qp->sq_cons < 1u << SQ_SHIFT) {
                 wr.flags = qp->sq_prod % 16 == 15 ? QHCA_WQE_F_SIGNALED : 0;
                 gqp_post_send(qp, &wr);
@@ -289,7 +289,7 @@ static void run(const char *name, uint8_t op, uint32_t len, double seconds)
         }
         t = now_s() - t0;
     } while (t < seconds);
-    /* let it run dry */
+    /* wait for all completions */
     while (qp->sq_prod != qp->sq_cons) {
         pump();
         while (gcq_poll(&end[0].cq, &c)) {

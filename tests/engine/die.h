@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How a test of the harness fails: loudly, at once, with a way to replay. */
+/* How a test fails: loudly, at once, with a command that replays it. */
 #ifndef QHCA_TEST_DIE_H
 #define QHCA_TEST_DIE_H
 
 #include <stdbool.h>
 
-/* Printed below the message when set: a command that shows it again. */
+/* If set, printed below the message: a command that reproduces the failure. */
 extern char die_replay[512];
-/* Fuzzers want abort(), so that they keep the input. */
+/* Fuzzers need abort(), so that they keep the input. */
 extern bool die_aborts;
-/* Called before the end when set: prints what the test knows. */
+/* If set, called before exit: prints what the test knows. */
 extern void (*die_hook)(void);
 
 /* Print, then end the program with status 1 (or abort). */
 void die(const char *fmt, ...)
     __attribute__((noreturn, format(printf, 1, 2)));
 
-/* Die with @... (a format and its arguments) when @cond is false. */
+/* Die with @... (a format and its arguments) if @cond is false. */
 #define CHECK(cond, ...)                                            \
     do {                                                            \
         if (!(cond)) {                                              \

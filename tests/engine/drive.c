@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A main program for fuzz targets where there is no libFuzzer: inputs from a
- * seeded generator, and files.  It knows nothing of coverage; what libFuzzer
+ * Main program for fuzz targets without libFuzzer: inputs from a seeded
+ * generator, and from files.  It is not guided by coverage; what libFuzzer
  * found is kept as files and runs here too.
  *
- *   TARGET [--runs N] [--seed N] [--from FIRST] [FILE or FOLDER ...]
+ * TARGET [--runs N] [--seed N] [--from FIRST] [FILE or FOLDER ...]
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -65,7 +65,7 @@ static void run_path(const char *path)
     free(e);
 }
 
-/* Input number @i: of the generator alone, or out of the files. */
+/* Input number @i: generated, or derived from the files. */
 static size_t make_input(uint64_t seed, uint64_t i, uint8_t *b)
 {
     size_t len, at, n;
@@ -75,7 +75,7 @@ static size_t make_input(uint64_t seed, uint64_t i, uint8_t *b)
     rng_init(&r, rng_mix(seed) + i);
     len = rng_log(&r, INPUT_MAX);
     for (at = 0; at < len; at++) {
-        /* small numbers are what commands are made of */
+        /* commands mostly consist of small numbers */
         b[at] = (uint8_t)(rng_pct(&r, 40) ? rng_u32(&r) : rng_log(&r, 255));
     }
     for (k = 0; files && k < 3; k++) {

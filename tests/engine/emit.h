@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An emitter for tests: what is seen as lines "path = value", with list
- * entries numbered: "window.0.opcode_name = SEND".
+ * An emitter for tests: output as lines "path = value", with numbered list
+ * entries: "window.0.opcode_name = SEND".
  */
 #ifndef QHCA_TEST_EMIT_H
 #define QHCA_TEST_EMIT_H
@@ -103,7 +103,7 @@ static inline void seen_text(void *opaque, const char *name,
     seen_line(opaque, name, text);
 }
 
-/* Empty @s; give &s->em to the look. */
+/* Empty @s; pass &s->em to an inspection function. */
 static inline const struct qhca_emit *seen_start(struct seen *s)
 {
     free(s->text);
@@ -134,7 +134,7 @@ static inline const char *seen_get(const struct seen *s, const char *path)
     return val;
 }
 
-/* The value at @path is @want. */
+/* Check that the value at @path is @want. */
 #define SEEN(s, path, want) do { \
         const char *got_ = seen_get(s, path); \
         CHECK(got_, "%s is not shown:%s", path, (s)->text); \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the fuzz targets share: the input as a stream, a small adapter. */
+/* Shared by the fuzz targets: the input as a stream, a small adapter. */
 #ifndef QHCA_TEST_FUZZ_H
 #define QHCA_TEST_FUZZ_H
 
@@ -54,7 +54,7 @@ static inline size_t fz_bytes(struct fz *f, void *dst, size_t n)
     return n;
 }
 
-/* Write a few bytes of the input over @n bytes of a valid thing. */
+/* Overwrite @n bytes of something valid with a few bytes of the input. */
 static inline void fz_spoil(struct fz *f, void *dst, size_t n)
 {
     unsigned k = fz_u8(f) & 7;
@@ -66,7 +66,7 @@ static inline void fz_spoil(struct fz *f, void *dst, size_t n)
     }
 }
 
-/* Addresses are small or wild: make most of them point into [base, + len). */
+/* Make most addresses, which are small or wild, point into [base, + len). */
 static inline uint64_t fz_addr(struct fz *f, uint64_t base, uint64_t len)
 {
     uint64_t v = fz_u32(f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: admin commands.  Each begins as a valid one (so that objects
- * get made, used and destroyed) and is spoilt by the input.  Between them
- * doorbells ring, so that the objects do something.
+ * Fuzz target: admin commands.  Each starts as a valid one (so that objects are
+ * created, used and destroyed) and is corrupted by the input.  Doorbells ring
+ * in between, so that the objects are active.
  */
 #include "fuzz.h"
 
@@ -23,7 +23,7 @@ static void buffer(struct fz *f, struct qhca_buf *b, uint64_t len)
 
     *b = forms[fz_u8(f) & 3];
     b->len = len;
-    /* the first quarter of the arena holds tables that lead somewhere */
+    /* the first quarter of the arena holds plausible tables */
     b->addr = base + (fz_u8(f) & 0x3f) * 4096u;
 }
 
@@ -164,7 +164,7 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
     }
 }
 
-/* Tables whose entries lead to pages of the arena, in all forms at once. */
+/* Tables whose entries lead to pages of the arena, in all forms. */
 static void plant(struct gmem *m)
 {
     uint64_t *t = gmem_ptr(m, base, ARENA / 4);
@@ -229,7 +229,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         c.out = out;
         c.out_len = sizeof(out);
         guest_cmd(&g, &c);
-        /* the software under test may have destroyed what guest.c needs */
+        /* the commands under test may have destroyed what guest.c needs */
         if (node_reg_read(&w.node[0], QHCA_REG_STATUS, 4) &
             QHCA_STATUS_FATAL) {
             break;

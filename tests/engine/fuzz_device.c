@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: registers, doorbells, and guest memory under an adapter that is
- * driven by nobody sane.  The memory holds rings and contexts that point at
- * each other by chance; nothing is checked but that the engine survives,
- * comes to rest, and still works after a reset.
+ * Fuzz target: registers, doorbells and guest memory, without a sane driver.
+ * The memory holds rings and contexts that point at each other at random.  The
+ * only checks are that the engine survives, comes to rest, and still works
+ * after a reset.
  */
 #include "fuzz.h"
 
@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             fz_bytes(&f, mem + at, fz_u8(&f) < ARENA - at ? 64 < ARENA - at ?
                      64 : ARENA - at : 0);
             break;
-        case 5:                 /* a command that is nearly right */
+        case 5:                 /* a nearly valid command */
             memset(&cmd, 0, sizeof(cmd));
             cmd.opcode = fz_u8(&f) % 0x48;
             cmd.obj = fz_u8(&f);
@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
     CHECK(world_settle(&w, 10000000000ULL), "the adapter never rests");
-    /* whatever happened: after a reset it is as new */
+    /* whatever happened, a reset must restore it */
     node_reg_write(&w.node[0], QHCA_REG_CTRL, QHCA_CTRL_RESET, 4);
     w.node[0].mem.unchecked = false;
     guest_start(&g, &w.node[0], 1, &fuzz_guest);

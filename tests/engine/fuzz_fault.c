@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: faults on demand, as text and as rules of any content, while QPs
- * of one adapter talk to each other.  Whatever is injected, nobody touches what
- * is not his, and it all ends once the rules are gone.
+ * Fuzz target: fault injection, by text and by arbitrary rules, while QPs of
+ * one adapter talk to each other.  Whatever is injected, the device accesses
+ * nothing but its buffers, and all recovers once the rules are removed.
  */
 #include <inttypes.h>
 
 #include "observe/fault.h"
 #include "fuzz_pair.h"
 
-/* Text that reads as a rule reads as the same rule when it is written. */
+/* A rule parsed from text must survive formatting and parsing. */
 static bool read_back(const struct qhca_fault_rule *f)
 {
     struct qhca_fault_rule a = *f, b;
@@ -26,7 +26,7 @@ static bool read_back(const struct qhca_fault_rule *f)
     return true;
 }
 
-/* After some the adapter is dead, which is right and ends the game. */
+/* These can kill the adapter, which is correct and ends the run. */
 static bool deadly(const struct qhca_fault_rule *f)
 {
     return f->action == QHCA_FLT_FATAL || f->action == QHCA_FLT_RESET ||
@@ -81,7 +81,7 @@ static void some_text(struct fq *q, struct fz *f)
     } else {
         CHECK(strlen(err) < sizeof(err) && *err, "no reason given");
     }
-    /* The whole as lines: only what cannot kill is let in. */
+    /* All lines at once, except rules that can kill the adapter. */
     if (!strstr(text, "fatal") && !strstr(text, "reset") &&
         !strstr(text, "-error")) {
         qhca_fault_parse_all(q->g.n->e, text, err, sizeof(err));
@@ -135,7 +135,7 @@ static void post_work(struct fq *q, struct fz *f)
         .remote_addr = FQ_IOVA, .rkey = q->mr.key, .srqn = q->xsrq.srqn,
     };
 
-    if (i == 3 || i == 5) {     /* datagrams want an address */
+    if (i == 3 || i == 5) {     /* datagrams need an address */
         return;
     }
     if (w.opcode == QHCA_WQE_FETCH_ADD) {

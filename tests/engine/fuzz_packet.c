@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: packets from a peer that does what it likes, at QPs with work
- * under way.  Headers up to UDP and the ICRC are right unless the input says
- * otherwise, PSNs are near those expected, so that the input reaches the
- * state machines.  Memory permissions are on: only the region and the rings
- * may be touched.
+ * Fuzz target: packets from a hostile peer, to QPs with work in progress.
+ * Headers up to UDP and the ICRC are valid unless the input says otherwise, and
+ * PSNs are close to the expected ones, so that the input reaches the state
+ * machines.  Memory permissions are on: only the region and the rings may be
+ * accessed.
  */
 #include "fuzz_pair.h"
 #include "transport/rc.h"
@@ -73,7 +73,7 @@ static void packet(struct fq *q, struct fz *f)
     qhca_put_be32(bth + 4, qp->qpn);
     qhca_put_be32(bth + 8, ((psn + (uint32_t)(delta >> (how >> 4 & 3))) &
                             0xffffff) | (how & 8 ? 0x80000000u : 0));
-    /* extended headers and payload come from the input; keys are helped */
+    /* extended headers and payload from the input; keys mostly valid */
     body = how & 0x40 ? fz_u16(f) % 1500 : info.ext + fz_u8(f) % 3 * 256u +
            fz_u8(f) % 8;
     fz_bytes(f, bth + 12, body < 64 ? body : 64);
@@ -113,7 +113,7 @@ static void packet(struct fq *q, struct fz *f)
         qhca_put_be16(ip + 10, (uint16_t)~((sum & 0xffff) + (sum >> 16)));
     }
     qhca_put_le32(bth + 12 + body, qhca_icrc(ip, false, len - 4));
-    if (how == 0xff) {          /* and now and then it is all wrong */
+    if (how == 0xff) {          /* sometimes corrupt the packet as a whole */
         fz_spoil(f, b, 14 + len);
     }
     world_inject(&q->w, 0, b, 14 + len);
@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case 15:
             fq_new_xsrq(&q, what >> 4 & 7);
             break;
-        case 5:                 /* a page comes back at another place */
+        case 5:                 /* a page returns at another address */
             godp_out(&q.odp, fz_u16(&f) % FQ_MR, 1);
             break;
         case 6:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One adapter with a few QPs at work, for the packet and WQE fuzzers. */
+/* One adapter with a few active QPs, for the packet and WQE fuzzers. */
 #ifndef QHCA_TEST_FUZZ_PAIR_H
 #define QHCA_TEST_FUZZ_PAIR_H
 
@@ -13,17 +13,17 @@
 struct fq {
     struct world w;
     struct guest g;
-    struct node peer;           /* pretended: a MAC and a number */
+    struct node peer;           /* pretended: just a MAC and a number */
     struct gcq cq;
     struct gsrq srq, xsrq;
     uint32_t xrcd;
-    struct gmr mr;              /* its pages can be taken away */
+    struct gmr mr;              /* its pages can be removed */
     struct godp odp;
     uint32_t mw[2];             /* windows of types 1 and 2B */
     struct gqp qp[FQ_QPS];
 };
 
-/* Whom QP @i talks to in one adapter; their numbers follow each other. */
+/* The peer of QP @i in the same adapter; QPNs are consecutive. */
 static inline uint32_t fq_other(const struct fq *q, unsigned i)
 {
     return i < 2 ? q->qp[0].qpn + !i : i >= 6 ? q->qp[6].qpn + (i == 6) :
@@ -31,9 +31,9 @@ static inline uint32_t fq_other(const struct fq *q, unsigned i)
 }
 
 /*
- * QPs: 0 RC and 1 RC of each other when @self (else of the pretended peer),
- * 2 UC, 3 UD, 4 RC on an SRQ, 5 GSI, 6 XRC initiator, 7 its target when @self.
- * All in RTS; keys as in FQ_*.
+ * QPs: 0 RC and 1 RC, connected to each other if @self (otherwise to the
+ * pretended peer), 2 UC, 3 UD, 4 RC on an SRQ, 5 GSI, 6 XRC initiator, 7 its
+ * target if @self.  All in RTS; keys as in FQ_*.
  */
 static inline void fq_open(struct fq *q, bool self)
 {
@@ -137,7 +137,7 @@ static inline void fq_serve(struct fq *q, unsigned i, uint8_t how)
     }
 }
 
-/* The XRC SRQ goes under its target, and comes back with @n WQEs. */
+/* Destroy the XRC SRQ of the target and recreate it with @n WQEs. */
 static inline void fq_new_xsrq(struct fq *q, unsigned n)
 {
     struct qhca_sge sge = { .addr = FQ_IOVA + 4096, .len = 500,
@@ -151,7 +151,7 @@ static inline void fq_new_xsrq(struct fq *q, unsigned n)
     }
 }
 
-/* Every object must go, whatever was done to it. */
+/* It must be possible to destroy every object, whatever happened to it. */
 static inline void fq_close(struct fq *q)
 {
     struct qhca_cqe c;

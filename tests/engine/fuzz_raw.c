@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target: raw packet QPs, flow steering, WQs and RSS, multicast groups.
- * Rules and groups come and go while hostile frames arrive and frames are
- * sent, to others, to groups and to the adapter itself.
+ * Rules and groups come and go while hostile frames arrive and frames are sent
+ * to others, to groups and to the adapter itself.
  */
 #include "fuzz.h"
 #include "transport/rc.h"
@@ -174,7 +174,7 @@ static void group(struct raw *r, struct fz *f, uint8_t op)
     cmd(r, op, k & 0x40 ? k % NUMBERS : r->ud.qpn, &c, sizeof(c), 0);
 }
 
-/* A frame of some kind, spoilt, cut; returns its length. */
+/* A frame of some kind, corrupted and cut; returns its length. */
 static size_t make_frame(struct raw *r, struct fz *f, uint8_t *b, size_t max)
 {
     uint8_t k = fz_u8(f), *ip = b + 14;
@@ -210,7 +210,7 @@ static size_t make_frame(struct raw *r, struct fz *f, uint8_t *b, size_t max)
     return len;
 }
 
-/* A good packet to a group, but for what the input does to it. */
+/* A valid packet to a group, apart from what the input changes. */
 static void mc_packet(struct raw *r, struct fz *f)
 {
     uint8_t b[160] = { 0 }, k = fz_u8(f), *ip = b + 14, *bth = b + 42;
@@ -282,7 +282,7 @@ static void receive(struct raw *r, struct fz *f)
     gqp_post_recv(qp, k, &sge, 1);
 }
 
-/* Back to work after an error; rings are empty again. */
+/* Recover after an error; the rings are empty again. */
 static void heal(struct raw *r, struct fz *f)
 {
     struct gqp *qp = &r->qp[fz_u8(f) % RAWS];
@@ -300,7 +300,7 @@ static void heal(struct raw *r, struct fz *f)
     }
 }
 
-/* The adapter has forgotten it by a reset. */
+/* A reset has removed it from the adapter. */
 static void drop_qp(struct raw *r, struct gqp *qp)
 {
     gbuf_free(&qp->sq);
@@ -308,7 +308,7 @@ static void drop_qp(struct raw *r, struct gqp *qp)
     guest_dbrec_free(&r->g, qp->dbrec);
 }
 
-/* One that is not ours: then it is an RSS QP. */
+/* If it is not one of ours, it is an RSS QP. */
 static void rss_destroy(struct raw *r, struct fz *f)
 {
     uint32_t n = fz_u8(f) % NUMBERS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: hostile saved states.  An adapter with work under way is saved,
- * what was saved is spoilt, mostly field by field, and loaded into another
- * adapter.  That refuses it, with words, and is as after a reset; or it takes
- * it and must survive whatever it is then told to do.
+ * Fuzz target: hostile saved states.  The state of an adapter with work in
+ * progress is saved, corrupted, mostly field by field, and loaded into another
+ * adapter.  That adapter either refuses it with a reason and is as after a
+ * reset, or accepts it and must survive everything it is then told to do.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@
 #define FIELDS_MAX 20000
 #define FRAMES 16
 
-struct arena {                  /* what the second adapter lives in */
+struct arena {                  /* memory of the second adapter */
     uint8_t mem[MEM];
     uint64_t now;
     unsigned sent;
@@ -117,7 +117,7 @@ static const struct qhca_ops arena_ops = {
     .send = a_send, .clock = a_clock, .set_timer = a_timer, .kick = a_fence,
 };
 
-/* ---- a state worth spoiling ---- */
+/* ---- a state worth corrupting ---- */
 
 static struct {
     uint8_t b[WORLD_FRAME_MAX];
@@ -172,14 +172,14 @@ static void busy(struct fq *q, struct fz *f)
     }
 }
 
-/* ---- spoiling ---- */
+/* ---- corrupting it ---- */
 
 struct field {
     uint32_t at;
     uint8_t size;
 };
 
-/* The integers of the state: it says itself where they are. */
+/* The integer fields of the state, which describes itself. */
 static unsigned find_fields(const uint8_t *b, size_t len, struct field *f)
 {
     unsigned n = 0;
@@ -257,7 +257,7 @@ static void spoil(struct fz *f, uint8_t *b, size_t len,
     }
 }
 
-/* ---- life with it ---- */
+/* ---- using it ---- */
 
 static void use(struct qhca *e, struct arena *a, struct fz *f)
 {
@@ -300,7 +300,7 @@ static void use(struct qhca *e, struct arena *a, struct fz *f)
     }
 }
 
-/* A command through the admin queue, as a driver gives it. */
+/* Give a command through the admin queue, as a driver does. */
 static void command(struct qhca *e, struct arena *a, uint8_t op, uint32_t obj,
                     uint64_t mask, const void *in, uint32_t len)
 {
@@ -333,7 +333,7 @@ static void command(struct qhca *e, struct arena *a, uint8_t op, uint32_t obj,
 static void modify(struct qhca *e, struct arena *a, struct qhca_qp *qp,
                    uint8_t state, struct fz *f)
 {
-    /* Required on the way from the state it is in: see qp_modify.c. */
+    /* Required in the transition from the current state: see qp_modify.c. */
     static const uint64_t rtr = QHCA_QP_M_AV | QHCA_QP_M_PATH_MTU |
                                 QHCA_QP_M_DEST_QPN | QHCA_QP_M_RQ_PSN;
     static const uint64_t dest = QHCA_QP_M_MAX_DEST_RD_ATOMIC |
@@ -375,7 +375,7 @@ static void modify(struct qhca *e, struct arena *a, struct qhca_qp *qp,
     command(e, a, QHCA_CMD_MODIFY_QP, qp->qpn, mask, &c, sizeof(c));
 }
 
-/* A packet that @qp has to look at. */
+/* A packet that @qp has to process. */
 static void packet(struct qhca *e, struct qhca_qp *qp, struct fz *f)
 {
     static const uint8_t ops[] = {
@@ -440,7 +440,7 @@ static void packet(struct qhca *e, struct qhca_qp *qp, struct fz *f)
     qhca_receive(e, b, (size_t)(bth - b) + len + 4);
 }
 
-/* All that a QP can meet: states, doorbells, packets, time, its end. */
+/* All that can happen to a QP: states, doorbells, packets, time, its end. */
 static void drive(struct qhca *e, struct arena *a, struct fz *f)
 {
     struct qhca_qp *qp;
@@ -484,7 +484,7 @@ static void drive(struct qhca *e, struct arena *a, struct fz *f)
     }
 }
 
-/* Nothing keeps a QP but a group, a rule or an indirection table. */
+/* Only a group, a rule or an indirection table can keep a QP alive. */
 static void destroy(struct qhca *e, struct arena *a)
 {
     struct qhca_qp *qp;
@@ -504,8 +504,8 @@ static void destroy(struct qhca *e, struct arena *a)
 }
 
 /*
- * The input, and behind it as much as a run can use, which follows from it: a
- * short input shall not end in a row of zeros.
+ * The input, extended to the most a run can use by data derived from it: a
+ * short input must not end in a run of zeros.
  */
 static struct fz longer(const uint8_t *data, size_t size)
 {

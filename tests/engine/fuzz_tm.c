@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: tag matching.  Messages of any content to QPs on a TM SRQ,
- * operations of any content in its ring, memory that comes and goes, QPs that
- * are reset and destroyed in between.  Memory permissions are on.
+ * Fuzz target: tag matching.  Arbitrary messages to QPs on a TM SRQ, arbitrary
+ * operations in its ring, memory that comes and goes, QPs that are reset and
+ * destroyed meanwhile.  Memory permissions are on.
  */
 #include "fuzz.h"
 #include "godp.h"
@@ -81,7 +81,7 @@ static void open(struct ft *t)
     }
 }
 
-/* A message with a header that makes sense, more or less. */
+/* A message with a more or less valid header. */
 static void message(struct ft *t, struct fz *f)
 {
     static const uint8_t ops[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: work queue entries.  The QPs talk to each other in one
- * adapter; each WQE begins as a valid one and is spoilt by the input, in the
- * ring, also after the doorbell.  Memory permissions are on.
+ * Fuzz target: work queue entries.  The QPs talk to each other in one adapter;
+ * each WQE starts as a valid one and is corrupted by the input, in the ring,
+ * also after the doorbell.  Memory permissions are on.
  */
 #include "fuzz_pair.h"
 
@@ -54,7 +54,7 @@ static void send(struct fq *q, struct fz *f)
     if (k & 0x40) {
         gqp_ring(qp);
     }
-    if (k & 0x20) {             /* change it when it is under way */
+    if (k & 0x20) {             /* change it while it is in progress */
         fz_spoil(f, bytes, 256);
         gqp_sq_poke(qp, index, 0, bytes, 256);
     }
@@ -79,7 +79,7 @@ static void receive(struct fq *q, struct fz *f)
     }
 }
 
-/* Through all states, back to work if that is possible. */
+/* Go through all states, and back to RTS if possible. */
 static void move(struct fq *q, struct fz *f)
 {
     uint8_t k = fz_u8(f);

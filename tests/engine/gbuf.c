@@ -142,7 +142,7 @@ static void make_pages(struct gbuf *b, unsigned shift, uint64_t first)
     }
 }
 
-/* Address of the last-level entry of page @page; tables made on the way. */
+/* Address of the last-level entry of page @page; creates missing tables. */
 static uint64_t tree_entry(struct gbuf *b, uint64_t page, bool make)
 {
     unsigned bits = b->d.table_shift - 3u;
@@ -329,7 +329,7 @@ void pattern_bytes(uint64_t id, uint64_t off, void *dst, uint64_t len)
         unsigned skip = off % 8;
         unsigned n = 8 - skip < len ? 8 - skip : (unsigned)len;
 
-        /* one multiplication is enough to tell any two words apart */
+        /* one multiplication suffices to make any two words differ */
         v = (key + off / 8) * 0x9e3779b97f4a7c15ULL;
         v ^= v >> 29;
         if (n == 8) {

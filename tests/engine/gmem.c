@@ -5,20 +5,20 @@
 #include "die.h"
 #include "gmem.h"
 
-/* Small pages are scattered in the first part, to be kind to the host. */
+/* Small pages are scattered over this first part only, to spare the host. */
 #define SMALL_SPAN (1ULL << 26)
 #define SMALL_MAX  (1ULL << 16)
 
-/* From this size on, freed memory goes back to the host. */
+/* Freed memory of at least this size goes back to the host. */
 #define GIVE_BACK  (1ULL << 17)
 
 /*
- * Spaces of guests that are gone, all zero again: a simulation makes many
- * guests one after the other, and fresh pages are what costs most.
+ * Spaces of former guests, zeroed: a simulation creates many guests one after
+ * the other, and fresh pages cost the most.
  */
 static struct gmem spare[4];
 static unsigned spares;
-/* After so many guests a space has pages everywhere: it is given up. */
+/* After this many guests a space has pages everywhere: discard it. */
 #define SPARE_USES 40
 
 static void *reserve(uint64_t len)
@@ -112,7 +112,7 @@ static void pages_set(struct gmem *m, uint64_t off, uint64_t len,
     }
 }
 
-/* Note all pages of the range in @map. */
+/* Mark all pages of the range in @map. */
 static void note_pages(uint64_t *map, uint64_t off, uint64_t len)
 {
     uint64_t p = off / GMEM_PAGE;
@@ -124,8 +124,8 @@ static void note_pages(uint64_t *map, uint64_t off, uint64_t len)
 }
 
 /*
- * Is page @p noted in @map?  With @forget it is no more.  A page nobody had
- * to do with reads as 0, and to find that out costs a fresh page of the host.
+ * Is page @p marked in @map?  @forget clears the mark.  An unused page reads as
+ * 0, and finding out by reading costs a fresh page of the host.
  */
 static bool page_noted(uint64_t *map, uint64_t p, bool forget)
 {
@@ -171,7 +171,7 @@ again:
             goto found;
         }
     }
-    /* a full nursery: take it from the rest */
+    /* no room for small pages: use the rest */
     if (small) {
         small = false;
         from = SMALL_SPAN;
@@ -194,7 +194,7 @@ uint64_t gmem_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
     return a;
 }
 
-/* @map may be untouched memory: do not write where nothing changes. */
+/* @map may be untouched memory: write only what changes. */
 static void set_bits(uint64_t *map, uint64_t off, uint64_t len, bool on)
 {
     while (len) {
@@ -271,7 +271,7 @@ void gmem_deny(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits)
     }
 }
 
-/* Zero the pages of the range that were written. */
+/* Zero the written pages of the range. */
 static void wipe_pages(struct gmem *m, uint64_t off, uint64_t len)
 {
     uint64_t p = off / GMEM_PAGE;
@@ -362,7 +362,7 @@ static bool dev_access(struct gmem *m, uint64_t addr, size_t len, bool write)
 bool gmem_dev_read(struct gmem *m, uint64_t addr, void *buf, size_t len)
 {
     if (!dev_access(m, addr, len, false)) {
-        memset(buf, 0xee, len); /* undefined, so nobody may look at it */
+        memset(buf, 0xee, len); /* undefined: make any use visible */
         return false;
     }
     memcpy(buf, m->data + (addr - m->base), len);

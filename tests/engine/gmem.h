@@ -2,11 +2,11 @@
 /*
  * Memory of a fake guest.
  *
- * A sparse space of 64 GiB DMA addresses.  Pages are mapped by gmem_alloc(),
- * scattered by the seed.  Two bits per byte say whether the device may read
- * and write it: whatever lies around a buffer is a red zone.  An access of the
- * device to a page that is not mapped fails as on a real bus; an access to
- * a mapped byte without permission is a bug of the device and ends the test.
+ * A sparse space of 64 GiB of DMA addresses.  Pages are mapped by gmem_alloc(),
+ * scattered by the seed.  Two bits per byte tell whether the device may read
+ * and write it: everything around a buffer is a red zone.  An access of the
+ * device to an unmapped page fails as on a real bus; an access to a mapped byte
+ * without permission is a bug in the device and ends the test.
  */
 #ifndef QHCA_TEST_GMEM_H
 #define QHCA_TEST_GMEM_H
@@ -29,10 +29,10 @@ struct gmem {
     uint8_t *data;
     uint64_t *may[2];           /* a bit per byte: read, write */
     uint64_t *mapped;           /* a bit per page */
-    uint64_t *touched;          /* a bit per page: may hold more than 0 */
+    uint64_t *touched;          /* a bit per page: may be nonzero */
     uint64_t *allowed;          /* a bit per page: may have permissions */
     struct rng rng;
-    unsigned fail_64k;          /* device accesses that fail, of 65536 ... */
+    unsigned fail_64k;          /* device accesses that fail, in 65536 ... */
     bool (*may_fail)(void *opaque, uint64_t addr);      /* ... of these */
     void *may_fail_opaque;
     bool unchecked;             /* no permissions (bench, fuzzers) */
@@ -40,8 +40,8 @@ struct gmem {
     /* statistics */
     uint64_t reads, read_bytes, writes, write_bytes, faults, injected;
     uint64_t mapped_pages;
-    unsigned uses;              /* guests that had this space before */
-    /* when set: called on each device access, before it happens */
+    unsigned uses;              /* number of guests that have used this space */
+    /* if set: called before each device access */
     void (*watch)(void *opaque, uint64_t addr, size_t len, bool write);
     void *watch_opaque;
 };
@@ -52,26 +52,26 @@ void gmem_init(struct gmem *m, uint64_t base, uint64_t seed,
 void gmem_fini(struct gmem *m);
 
 /*
- * Map at least @len bytes, contiguous, with @lead bytes of offset behind an
- * address aligned to 1 << @align_shift (12..31): the address returned is
- * aligned + lead.  Pages before it are not mapped.  The memory reads as 0
- * and the device has no permission yet.  Ends the test when nothing is free.
+ * Map at least @len bytes, contiguous, at an address aligned to 1 <<
+ * @align_shift (12..31) plus @lead.  Pages before it are not mapped.  The
+ * memory reads as 0 and the device has no permissions yet.  Ends the test if
+ * there is no room.
  */
 uint64_t gmem_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
                     uint64_t lead);
-/* As gmem_alloc(); 0 when nothing is free. */
+/* As gmem_alloc(); returns 0 if there is no room. */
 uint64_t gmem_try_alloc(struct gmem *m, uint64_t len, unsigned align_shift,
                         uint64_t lead);
 /* Unmap what gmem_alloc() returned. */
 void gmem_release(struct gmem *m, uint64_t addr, uint64_t len);
 /* Copy @len mapped bytes to @to, with the device's permissions. */
 void gmem_copy(struct gmem *m, uint64_t from, uint64_t to, uint64_t len);
-/* Give (or take) permissions of the device. */
+/* Set the device's permissions. */
 void gmem_allow(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits);
 void gmem_deny(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits);
-/* The CPU's view; ends the test when not all of it is mapped. */
+/* The CPU's view; ends the test unless all of it is mapped. */
 void *gmem_ptr(struct gmem *m, uint64_t addr, uint64_t len);
-/* An address of which no byte within @len is mapped. */
+/* An address with no byte mapped within @len. */
 uint64_t gmem_unmapped(struct gmem *m, uint64_t len);
 
 /* The device's accesses: false as on a bus error. */

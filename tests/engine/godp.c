@@ -23,13 +23,13 @@ static uint64_t page_of(const struct godp *o, uint64_t off)
     return (off + o->mr->buf.d.first) >> o->mr->buf.d.page_shift;
 }
 
-/* Byte of the region at which page @page begins. */
+/* Offset in the region of the start of page @page. */
 static uint64_t start_of(const struct godp *o, uint64_t page)
 {
     return o->mr->buf.chunk[page].off;
 }
 
-/* The way to the entry of @page; *@n entries that name tables. */
+/* The path to the entry of @page: *@n entries that name tables. */
 static void way(struct godp *o, uint64_t page, uint64_t at[3], unsigned *n)
 {
     const struct qhca_buf *d = &o->mr->buf.d;
@@ -43,7 +43,7 @@ static void way(struct godp *o, uint64_t page, uint64_t at[3], unsigned *n)
                              ((1ULL << bits) - 1));
         for (k = 0; k < o->links && o->link[k].at != at[i]; k++) {
         }
-        if (k == o->links) {            /* not taken away yet */
+        if (k == o->links) {            /* not removed yet */
             o->link = realloc(o->link, (k + 1) * sizeof(*o->link));
             CHECK(o->link, "no memory");
             o->link[k] = (struct godp_link){ at[i], load64(o, at[i]) };
@@ -64,7 +64,7 @@ static uint64_t link_value(struct godp *o, uint64_t at)
     return o->link[k].value;
 }
 
-/* What the device knows of the table is no more. */
+/* Make the device forget what it cached of the table. */
 static void sync_device(struct godp *o)
 {
     struct guest *g = o->mr->g;
@@ -74,7 +74,7 @@ static void sync_device(struct godp *o)
     node_reg_read(g->n, QHCA_REG_STATUS, 4);
 }
 
-/* The page's memory is somewhere else from now on. */
+/* Move the page to another address. */
 static void move(struct godp *o, uint64_t page)
 {
     struct gbuf_chunk *c = &o->mr->buf.chunk[page];

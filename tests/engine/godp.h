@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * On-demand paging as software sees it: a region whose pages come and go.
- *
- * A page that is taken away moves: it comes back at another DMA address, and
- * at the old one nothing is mapped any more.  So a device that uses a table
- * entry for too long is found out, whether it reads or writes.
+ * On-demand paging as software sees it: a region whose pages come and go.  A
+ * removed page moves: it returns at another DMA address, and the old one is
+ * unmapped.  So a device that uses a stale table entry is caught, whether it
+ * reads or writes.
  */
 #ifndef QHCA_TEST_GODP_H
 #define QHCA_TEST_GODP_H
@@ -16,33 +15,33 @@ struct godp_link {              /* an entry that names a table */
 };
 
 struct godp {
-    struct gmr *mr;             /* the caller's */
-    uint8_t *page;              /* by page: 0 absent, 1 to read, 3 to write */
+    struct gmr *mr;             /* owned by the caller */
+    uint8_t *page;              /* by page: 0 absent, 1 read-only, 3 writable */
     uint64_t pages;
     struct godp_link *link;
     size_t links;
-    uint64_t in, out;           /* pages that came and went */
+    uint64_t in, out;           /* pages brought in and removed */
 };
 
 /*
- * Make the ODP region @mr, without pages.  @shape must be FLAT or TREE.  The memory
- * is there for the software (gbuf_*), only the device has no way to it.
+ * Create the ODP region @mr, without pages.  @shape must be FLAT or TREE.
+ * Software can access the memory (gbuf_*), but the device cannot.
  */
 void godp_create(struct godp *o, struct gmr *mr, struct guest *g,
                  uint64_t len, uint64_t iova, uint32_t access,
                  const struct gbuf_shape *shape);
-/* A shape it can have. */
+/* A random shape for an ODP region. */
 void godp_shape_random(struct gbuf_shape *s, struct rng *r);
-/* Status of DESTROY_MR; on success all memory is given back. */
+/* Status of DESTROY_MR; frees all memory on success. */
 uint8_t godp_destroy(struct godp *o);
 /*
- * Let the device reach @len bytes from byte @off on, also to write them.  A
- * page that could only be read before moves by chance (copy on write).
+ * Make @len bytes from @off accessible to the device, writable if @write.  A
+ * page that was read-only may move (copy on write).
  */
 void godp_in(struct godp *o, uint64_t off, uint64_t len, bool write);
-/* Take away all pages of these bytes that are there. */
+/* Remove all present pages of these bytes. */
 void godp_out(struct godp *o, uint64_t off, uint64_t len);
-/* Take away the table that holds the entry of byte @off, with its pages. */
+/* Remove the table that holds the entry of byte @off, with its pages. */
 void godp_out_table(struct godp *o, uint64_t off);
 
 /* QUERY_FAULT */

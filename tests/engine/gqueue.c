@@ -51,7 +51,7 @@ uint8_t gcq_resize(struct gcq *cq, uint8_t shift,
     }
     cq->told = cq->cons;
     guest_dbrec_set(cq->g, cq->dbrec, cq->cons);
-    /* it may read the old ring during the command only */
+    /* may read the old ring during the command only */
     gbuf_allow(&cq->buf, 0, cq->buf.len, GMEM_R);
     memset(&c, 0, sizeof(c));
     c.buf = buf.d;
@@ -325,7 +325,7 @@ bool gsrq_post(struct gsrq *s, uint64_t wr_id, const struct qhca_sge *sge,
     if (!s->nfree) {
         return false;
     }
-    /* any free one will do: take them in a wild order */
+    /* take any free one, in random order */
     k = (uint32_t)rng_below(&s->g->rng, s->nfree);
     num = s->free[k];
     s->free[k] = s->free[--s->nfree];
@@ -411,7 +411,7 @@ void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i)
     qp->g = g;
     qp->type = i->type;
     qp->state = QHCA_QPS_RESET;
-    /* UAR 0 is the kernel's, like the right that goes with it */
+    /* UAR 0 and the privilege belong to the kernel */
     qp->uar = i->flags & QHCA_QP_F_PRIVILEGED || target ? 0 : g->uar;
     qp->scq = i->scq;
     qp->rcq = i->rcq;
@@ -518,7 +518,7 @@ static bool connected(const struct gqp *qp)
     return qp->type != QHCA_QPT_UD && qp->type != QHCA_QPT_GSI;
 }
 
-/* Sends what is acknowledged; serves what it must acknowledge. */
+/* Does the QP send reliable requests, or answer them? */
 static bool initiates(const struct gqp *qp)
 {
     return qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_XRC_INI;

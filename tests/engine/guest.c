@@ -60,7 +60,7 @@ uint8_t guest_cmd(struct guest *g, struct gcmd *c)
         if ((cqe.phase & 1) != (g->acq_cons >> g->aq_shift & 1)) {
             break;
         }
-        /* a blocked wire or other work may make it wait, but not for long */
+        /* a blocked wire or other work may delay it, but not for long */
         CHECK(i < 1000, "%s: command %#x on %#x is not answered",
               g->m->name, c->op, c->obj);
         if (g->n->kicked) {
@@ -201,7 +201,7 @@ unsigned guest_poll_eq(struct guest *g, unsigned i)
         if (!g->up) {
             return n;
         }
-        /* a small EQ must be emptied to go on */
+        /* a small EQ must be emptied before it can continue */
         if (rng_pct(&g->rng, 10)) {
             guest_doorbell(g, 0, QHCA_DB_EQ, eq->eqn |
                            (uint64_t)eq->cons << QHCA_DB_INDEX_SHIFT);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A driver and a verbs library in small, written against the contract header
- * alone.  It shows that the contract is enough, and the tests use it.
- *
- * Little-endian hosts only (the contract's fields are stored as they are).
+ * A minimal driver and verbs library, written only against the hardware header.
+ * It proves that the header suffices, and the tests use it.  Little-endian
+ * hosts only (the fields are stored as they are).
  */
 #ifndef QHCA_TEST_GUEST_H
 #define QHCA_TEST_GUEST_H
@@ -24,7 +23,7 @@ struct geq {
     uint8_t shift;
     uint32_t cons;
     bool scheduled;             /* its interrupt handler will run */
-    bool armed;                 /* an interrupt has been asked for */
+    bool armed;                 /* an interrupt is requested */
     uint64_t events;
 };
 
@@ -40,8 +39,8 @@ struct guest {
     uint32_t uar, pd;
     struct geq eq[GUEST_EQS];
     unsigned eqs;
-    uint64_t irq_ns;            /* how late an interrupt is served, at most */
-    /* who gets events; called outside of the engine */
+    uint64_t irq_ns;            /* maximum interrupt latency */
+    /* event handlers; called outside of the engine */
     void (*on_cq_event)(struct guest *g, uint32_t cqn);
     void (*on_async)(struct guest *g, const struct qhca_eqe *eqe);
     void *opaque;
@@ -50,7 +49,7 @@ struct guest {
     bool busy;                  /* in guest_cmd() */
 };
 
-/* How the device is set up; NULL for guest_start() takes a random one. */
+/* Configuration of the device; with NULL guest_start() uses a random one. */
 struct guest_config {
     uint32_t db_shift, aq_shift, eqs, eq_shift;
     bool shapes;                /* random buffer tables for the EQs */
@@ -58,15 +57,15 @@ struct guest_config {
 };
 
 /*
- * Bring up the adapter: admin queue, EQs, a UAR, a PD, and four GIDs:
- * 0 IPv4 10.99.0.N, 1 IPv6 fd99::N, 2 and 3 the same in VLAN 5 as
- * 10.98.0.N and fd98::N.  N is the node's number + 1.
+ * Bring up the adapter: admin queue, EQs, a UAR, a PD, and four GIDs: 0 IPv4
+ * 10.99.0.N, 1 IPv6 fd99::N, 2 and 3 the same in VLAN 5 as 10.98.0.N and
+ * fd98::N.  N is the node's number + 1.
  */
 void guest_start(struct guest *g, struct node *n, uint64_t seed,
                  const struct guest_config *cfg);
-/* Take it down command by command; each must be obeyed. */
+/* Take it down command by command; each must succeed. */
 void guest_stop(struct guest *g);
-/* Forget the adapter without a word to it (after a reset). */
+/* Forget the adapter without touching it (after a reset). */
 void guest_drop(struct guest *g);
 
 /* GID @index of node @node, as guest_start() sets it. */
@@ -75,7 +74,7 @@ void guest_gid(unsigned node, unsigned index, uint8_t gid[16]);
 void guest_av(const struct guest *g, const struct node *peer,
               unsigned index, struct qhca_av *av);
 
-/* One admin command, with all it can carry. */
+/* An admin command with all its parameters. */
 struct gcmd {
     uint8_t op;
     uint32_t obj;
@@ -88,9 +87,9 @@ struct gcmd {
     uint32_t robj;
     uint64_t result;
 };
-/* Do it and wait.  Returns QHCA_ST_*. */
+/* Execute it and wait.  Returns QHCA_ST_*. */
 uint8_t guest_cmd(struct guest *g, struct gcmd *c);
-/* Do it, and end the test unless it is obeyed.  Returns the object number. */
+/* Execute it; ends the test unless it succeeds.  Returns the object number. */
 uint32_t guest_must(struct guest *g, struct gcmd *c);
 /* obj -> status, for commands without structures */
 uint8_t guest_simple(struct guest *g, uint8_t op, uint32_t obj);
@@ -98,12 +97,12 @@ uint32_t guest_create(struct guest *g, uint8_t op, const void *in,
                       uint32_t in_len);
 void guest_query(struct guest *g, uint8_t op, uint32_t obj, void *out,
                  uint32_t out_len);
-/* All statistics, by command. */
+/* All statistics, read by command. */
 void guest_stats(struct guest *g, uint64_t stats[QHCA_STAT_COUNT]);
-/* A doorbell through the page of @uar. */
+/* Ring a doorbell through the page of @uar. */
 void guest_doorbell(struct guest *g, uint32_t uar, unsigned off,
                     uint64_t val);
-/* Handle what waits in event queue @i now; returns how many. */
+/* Handle the pending events of queue @i; returns how many. */
 unsigned guest_poll_eq(struct guest *g, unsigned i);
 
 /* A doorbell record: 8 bytes; the device may read it and write its flags. */
@@ -121,7 +120,7 @@ struct gcq {
     uint64_t dbrec;
     uint8_t shift;
     uint32_t cons, told;
-    unsigned lazy;              /* tell the device each so many CQEs */
+    unsigned lazy;              /* CQEs between updates of the record */
 };
 
 void gcq_create(struct gcq *cq, struct guest *g, uint8_t shift,
@@ -129,11 +128,11 @@ void gcq_create(struct gcq *cq, struct guest *g, uint8_t shift,
 /* Status of MODIFY_CQ; the CQ has 1 << @shift entries after QHCA_ST_OK. */
 uint8_t gcq_resize(struct gcq *cq, uint8_t shift,
                    const struct gbuf_shape *shape);
-/* Status of DESTROY_CQ; on success everything is given back. */
+/* Status of DESTROY_CQ; frees everything on success. */
 uint8_t gcq_destroy(struct gcq *cq);
 /* Take the next CQE; false when there is none. */
 bool gcq_poll(struct gcq *cq, struct qhca_cqe *cqe);
-/* Ask for an event; what was polled is told first. */
+/* Request an event, after reporting what was polled. */
 void gcq_arm(struct gcq *cq, bool solicited);
 
 /* ---- memory regions ---- */
@@ -145,15 +144,15 @@ struct gmr {
     struct gbuf buf;
 };
 
-/* @iova: address by which SGEs name byte 0 */
+/* @iova: the address of byte 0 in SGEs */
 void gmr_create(struct gmr *mr, struct guest *g, uint64_t len,
                 uint64_t iova, uint32_t access,
                 const struct gbuf_shape *shape);
-/* The same in device memory, which begins anywhere in a page. */
+/* The same in device memory, starting anywhere in a page. */
 void gmr_create_dm(struct gmr *mr, struct guest *g, uint64_t len,
                    uint64_t iova, uint32_t access);
 uint8_t gmr_destroy(struct gmr *mr);
-/* Give the memory back after the device forgot the region by itself. */
+/* Free the memory after the device has forgotten the region. */
 void gmr_drop(struct gmr *mr);
 
 /* ---- shared receive queues ---- */
@@ -205,17 +204,17 @@ void gsrq_create_tm(struct gsrq *s, struct guest *g, uint8_t shift,
                     uint8_t stride, const struct gbuf_shape *buf,
                     const struct gbuf_shape *idx, const struct gtm_init *tm);
 /*
- * Write an operation; *@counter (may be NULL) gets its number.  False: the
- * device has not executed the one that was in the slot.
+ * Write an operation; *@counter (may be NULL) gets its number.  False if the
+ * slot's previous operation has not been executed.
  */
 bool gtm_post(struct gsrq *s, const struct gtm_op *op, uint32_t *counter);
 void gtm_ring(struct gsrq *s);
-/* The result the device has written for an operation. */
+/* The result the device wrote for an operation. */
 uint32_t gtm_result(struct gsrq *s, uint32_t counter);
 /* Post; *@wqe gets the WQE's number.  False: full. */
 bool gsrq_post(struct gsrq *s, uint64_t wr_id, const struct qhca_sge *sge,
                unsigned n, uint32_t *wqe);
-/* The CQE with wqe_index @wqe came: its slot is free again. */
+/* The CQE with wqe_index @wqe has arrived: free its slot. */
 void gsrq_release(struct gsrq *s, uint32_t wqe);
 
 /* ---- queue pairs ---- */
@@ -233,7 +232,7 @@ struct gqp {
     unsigned max_send_sge, max_recv_sge, max_inline;
 };
 
-/* What a QP is made of; shapes may be NULL for DIRECT. */
+/* Parameters of a QP; shapes may be NULL for DIRECT. */
 struct gqp_init {
     uint8_t type, flags;        /* QHCA_QPT_*, QHCA_QP_F_* */
     uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
@@ -246,7 +245,7 @@ struct gqp_init {
 void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i);
 uint8_t gqp_destroy(struct gqp *qp);
 
-/* Attributes of a connection; gqp_attr_default() fills sane values. */
+/* Connection attributes; gqp_attr_default() fills in sane values. */
 struct gqp_attr {
     uint32_t dest_qpn, sq_psn, rq_psn, qkey, access;
     unsigned gid_index;
@@ -256,14 +255,14 @@ struct gqp_attr {
 
 void gqp_attr_default(struct gqp_attr *a);
 uint8_t gqp_modify(struct gqp *qp, struct qhca_qpc *c, uint64_t mask);
-/* State alone. */
+/* Change only the state. */
 uint8_t gqp_state(struct gqp *qp, uint8_t state);
 /* RESET -> INIT; @peer NULL for UD */
 void gqp_to_init(struct gqp *qp, const struct gqp_attr *a);
 void gqp_to_rtr(struct gqp *qp, const struct node *peer,
                 const struct gqp_attr *a);
 void gqp_to_rts(struct gqp *qp, const struct gqp_attr *a);
-/* Software's view after a change to RESET: rings are empty again. */
+/* Update software's view after a change to RESET: the rings are empty. */
 void gqp_clear(struct gqp *qp);
 
 struct gwr {
@@ -283,13 +282,15 @@ struct gwr {
     uint32_t dest_qpn, qkey;
 };
 
-/* Put a WQE in the send ring; false: no room.  The device knows of nothing
- * until gqp_ring(). */
+/*
+ * Put a WQE into the send ring; false if full.  The device does not know of it
+ * until gqp_ring().
+ */
 bool gqp_post_send(struct gqp *qp, const struct gwr *wr);
 void gqp_ring(struct gqp *qp);
 bool gqp_post_recv(struct gqp *qp, uint64_t wr_id,
                    const struct qhca_sge *sge, unsigned n);
-/* Address in the ring of send WQE @index, for tests that spoil one. */
+/* Address of send WQE @index in the ring, for tests that corrupt one. */
 void gqp_sq_poke(struct gqp *qp, uint32_t index, unsigned off,
                  const void *src, unsigned len);
 void gqp_rq_poke(struct gqp *qp, uint32_t index, unsigned off,

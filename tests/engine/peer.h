@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The fixture of the transport's unit tests: node 0 is an adapter with one QP,
- * its peer is the test itself, which sees each frame the adapter sends and
- * answers with frames of its own making.  The frames are built here from the
+ * Fixture of the transport's unit tests: node 0 is an adapter with one QP, and
+ * the test itself is its peer, which sees each frame the adapter sends and
+ * replies with frames of its own.  The frames are built here from the
  * specification, without any code of the engine.
  */
 #ifndef QHCA_TEST_PEER_H
@@ -35,7 +35,7 @@ enum {                          /* BTH opcodes, IBA table 35 */
     UD_ONLY = 0x64, UD_ONLY_IMM = 0x65
 };
 
-struct pframe {                 /* a frame the adapter sent, taken apart */
+struct pframe {                 /* a parsed frame of the adapter */
     uint8_t b[4400];
     size_t len;
     uint64_t t;                 /* when, ns */
@@ -43,22 +43,22 @@ struct pframe {                 /* a frame the adapter sent, taken apart */
     bool se, ackreq;
     bool twice;                 /* Soft-RoCE's ICRC of a FLUSH */
     uint32_t qpn, psn;
-    const uint8_t *ext;         /* behind the BTH */
+    const uint8_t *ext;         /* after the BTH */
     size_t body;                /* bytes from there to the ICRC */
 };
 
 struct peer {
-    struct world w;             /* first: the filter finds the rest by it */
+    struct world w;             /* must be first, for the filter */
     struct guest g;
     struct node *n;
     struct qhca *e;
     struct gcq scq, rcq;
     struct gqp qp;
-    struct gmr mr;              /* all access, PEER_IOVA */
+    struct gmr mr;              /* all access rights, PEER_IOVA */
     struct gqp_attr a;
     struct pframe *f;           /* ring of PEER_FRAMES */
     unsigned head, tail;
-    struct qhca_cqe cqe;        /* the last one polled */
+    struct qhca_cqe cqe;        /* the last CQE polled */
 };
 
 static inline uint32_t peer_be32(const uint8_t *p)
@@ -141,7 +141,7 @@ static inline bool peer_filter(struct world *w, unsigned src, uint8_t *frame,
     f->psn = peer_be32(bth + 8) & 0xffffff;
     f->ext = f->b + 54;
     f->body = *len - 58;
-    /* the ICRC, with our own arithmetic */
+    /* the ICRC, computed independently */
     {
         uint32_t crc = peer_icrc(frame + 14, *len - 14 - 4);
         const uint8_t *e = frame + *len - 4;
@@ -155,18 +155,18 @@ static inline bool peer_filter(struct world *w, unsigned src, uint8_t *frame,
         assert_int_equal(crc, got);
     }
     p->head++;
-    return false;               /* nobody else gets it */
+    return false;               /* not delivered to anyone */
 }
 
 static inline void peer_attr_default(struct gqp_attr *a)
 {
     gqp_attr_default(a);
-    a->path_mtu = 1;            /* 256 bytes: many packets from little */
+    a->path_mtu = 1;            /* 256 bytes: many packets from little data */
     a->timeout = 10;            /* 4.19 ms */
     a->retry_cnt = 3;
     a->rnr_retry = 3;
     a->min_rnr_timer = 12;      /* 0.64 ms */
-    a->sq_psn = 0xfffffe;       /* wraps at once */
+    a->sq_psn = 0xfffffe;       /* wraps soon */
     a->rq_psn = 0xfffff0;
     a->dest_qpn = PEER_QPN;
 }
@@ -227,13 +227,13 @@ static inline void peer_free(struct peer *p)
     free(p);
 }
 
-/* Frames not looked at yet. */
+/* Frames not examined yet. */
 static inline unsigned peer_waiting(const struct peer *p)
 {
     return p->head - p->tail;
 }
 
-/* Let the adapter do what it can now, a microsecond goes by. */
+/* Let the adapter do all it can; a microsecond passes. */
 static inline void peer_run(struct peer *p)
 {
     world_run(&p->w, 1000);
@@ -249,7 +249,7 @@ static inline const struct pframe *peer_next(struct peer *p)
     return &p->f[p->tail++ % PEER_FRAMES];
 }
 
-/* The next frame, which must be this. */
+/* The next frame must be this one. */
 #define peer_expect(p, opcode, number) ({ \
     const struct pframe *f_ = peer_next(p); \
     assert_int_equal(f_->op, opcode); \
@@ -404,7 +404,7 @@ static inline void peer_ack(struct peer *p, uint32_t psn, uint8_t syn)
     peer_tx(p, .op = ACK, .psn = psn, .syn = syn);
 }
 
-/* Post one send WR over bytes @off .. of the region and ring. */
+/* Post one send WR over bytes @off .. of the region, and ring. */
 static inline void peer_post(struct peer *p, struct gwr wr, uint64_t off,
                              uint32_t len)
 {
@@ -428,7 +428,7 @@ static inline void peer_recv(struct peer *p, uint64_t wr_id, uint64_t off,
     assert_true(gqp_post_recv(&p->qp, wr_id, &sge, 1));
 }
 
-/* The next CQE of @cq must be this; it is left in p->cqe. */
+/* The next CQE of @cq must be this one; it is left in p->cqe. */
 #define peer_cqe(p, cq, id, st, syn) do { \
     peer_run(p); \
     assert_true(gcq_poll(&(p)->cq, &(p)->cqe)); \
@@ -451,7 +451,7 @@ static inline uint8_t peer_state(struct peer *p)
     return c.state;
 }
 
-/* Bytes of the stream the region was filled with. */
+/* Bytes of the stream that fills the region. */
 static inline const uint8_t *peer_data(uint64_t off, size_t len)
 {
     static uint8_t b[8192];

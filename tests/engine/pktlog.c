@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A packet in one line, and pcap files.  Decodes on its own, from the
- * specification, not with the engine's code.
+ * Printing a packet in one line, and pcap files.  Decodes packets from the
+ * specification, without the engine's code.
  */
 #include <inttypes.h>
 #include <string.h>

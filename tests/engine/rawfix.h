@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The fixture of the tests of raw packets: two adapters on a perfect wire, each
- * with raw packet QPs and an Ethernet receive queue, and frames by hand.
+ * Fixture of the raw packet tests: two adapters on a perfect wire, each with
+ * raw packet QPs and an Ethernet receive queue, and handmade frames.
  */
 #ifndef QHCA_TEST_RAWFIX_H
 #define QHCA_TEST_RAWFIX_H
@@ -159,7 +159,7 @@ static inline int fix_teardown(void **state)
     return 0;
 }
 
-/* A receive of a slot at one QP; wr_id is the slot's number. */
+/* Post a receive of a slot to one QP; wr_id is the slot's number. */
 static inline void post_recv(struct side *s, struct gqp *qp)
 {
     struct qhca_sge sge = { .len = SLOT, .lkey = s->mr.key };
@@ -208,7 +208,7 @@ static inline void make_frame(uint8_t *b, const uint8_t *dmac)
     }
 }
 
-/* Post a frame on a QP, ring, let it arrive. */
+/* Post a frame to a QP, ring, and let it arrive. */
 static inline void send_raw(struct fix *f, struct side *s, struct gqp *qp,
                             const uint8_t *frame, uint32_t len,
                             uint8_t flags)
@@ -231,8 +231,8 @@ static inline void send_raw(struct fix *f, struct side *s, struct gqp *qp,
 }
 
 /*
- * Take all completions of receives: which QPs got @frame, once each, as bits.
- * The last CQE stays in *@last, if that is not NULL.
+ * Take all receive completions: the QPs that got @frame, once each, as bits.
+ * *@last gets the last CQE unless NULL.
  */
 static inline unsigned got_raw(struct side *s, const uint8_t *frame,
                                size_t len, struct qhca_cqe *last)
@@ -259,7 +259,7 @@ static inline unsigned got_raw(struct side *s, const uint8_t *frame,
     return bits;
 }
 
-/* Frames the Ethernet function got since last asked. */
+/* Frames the Ethernet function has received since the last call. */
 static inline unsigned got_eth(struct side *s)
 {
     struct qhca_cqe c;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Saving an adapter, and going on with another that has loaded its state.
- *
- * What is saved is compared twice: as bytes (what is loaded is saved again),
- * and object by object in memory, so that a field that nobody saves is found
- * as soon as it has a value that matters.
+ * Saving an adapter, and continuing with another that has loaded the state.
+ * Both are compared twice: as bytes (the loaded state is saved again), and
+ * object by object in memory, so that an unsaved field is found as soon as its
+ * value matters.
  */
 #include <stdlib.h>
 
@@ -15,7 +14,7 @@
 #include "ethernet/flow.h"
 #include "reborn.h"
 
-/* What need not be the same is wiped before copies are compared. */
+/* Wipe what may differ before copies are compared. */
 #define WIPE(x) memset(&(x), 0, sizeof(x))
 
 static void wipe_map(struct qhca_table *m)
@@ -95,7 +94,7 @@ static void wipe_xport(struct qhca_xport *xp)
     WIPE(xp->rd_pos);
     WIPE(xp->recv_pos);
     WIPE(xp->timer);
-    WIPE(xp->rspq);             /* a ring: compared by its bytes saved */
+    WIPE(xp->rspq);             /* a ring: compared in saved form */
     xp->rspq_head -= xp->rspq_tail;
     xp->rspq_tail = 0;
     xp->win = NULL;
@@ -109,7 +108,7 @@ static void wipe_xport(struct qhca_xport *xp)
         xp->recv_index = xp->recv_len = xp->recv_cap = xp->recv_sges = 0;
     }
     for (i = 0; i < QHCA_ATOMICS_KEPT; i++) {
-        WIPE(xp->atomics[i]);   /* holes in it: saved whole */
+        WIPE(xp->atomics[i]);   /* has padding: compared in saved form */
     }
 }
 
@@ -161,7 +160,7 @@ static void differ(const char *what, uint32_t num, const void *a,
     }                                                                       \
 } while (0)
 
-/* The machines of QP @x, and of what it became. */
+/* Compare the transport state of QP @x and its successor. */
 static void compare_xport(const struct qhca_qp *x, const struct qhca_qp *y)
 {
     struct qhca_xport s, t;
@@ -207,7 +206,7 @@ void node_reborn(struct node *n, const struct qhca_ops *ops)
     const char *err;
 
     if (n->e->faults) {
-        return;                 /* the developer's: a new one has none */
+        return;                 /* the developer's: not saved */
     }
     CHECK(qhca_save(n->e, &state, &len), "saving: no memory");
     e = qhca_new(&n->e->cfg, ops, n, &err);

@@ -5,15 +5,15 @@
 #include "world.h"
 
 /*
- * Save the node's adapter, load that into a new one, compare the two, and go
- * on with the new one.  Not within a call of the engine.
+ * Save the node's adapter, load the state into a new one, compare the two, and
+ * continue with the new one.  Not within a call of the engine.
  */
 void node_reborn(struct node *n, const struct qhca_ops *ops);
 
 /*
  * Load the state of the node's adapter into another of configuration @cfg,
- * which is gone again afterwards.  "" or why it is refused; the words hold
- * until the next call.
+ * which is then freed.  Returns "" or why it is refused, valid until the next
+ * call.
  */
 const char *node_loads(struct node *n, const struct qhca_config *cfg);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The only source of chance in the tests: seeded, and small. */
+/* The only source of randomness in the tests: seeded, and small. */
 #ifndef QHCA_TEST_RNG_H
 #define QHCA_TEST_RNG_H
 
@@ -10,7 +10,7 @@ struct rng {
     uint64_t s;
 };
 
-/* A good mixer of 64 bits: nearby inputs give unrelated outputs. */
+/* A good 64-bit mixer: nearby inputs give unrelated outputs. */
 static inline uint64_t rng_mix(uint64_t x)
 {
     x ^= x >> 32;
@@ -37,13 +37,13 @@ static inline uint32_t rng_u32(struct rng *r)
     return (uint32_t)(rng_u64(r) >> 32);
 }
 
-/* 0 .. n-1; 0 when n is 0 */
+/* 0 .. n-1; 0 if n is 0 */
 static inline uint64_t rng_below(struct rng *r, uint64_t n)
 {
     return n ? rng_u64(r) % n : 0;
 }
 
-/* lo .. hi, both included */
+/* lo .. hi, inclusive */
 static inline uint64_t rng_range(struct rng *r, uint64_t lo, uint64_t hi)
 {
     return lo + rng_below(r, hi - lo + 1);

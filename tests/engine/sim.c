@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The simulation's main program: seeds, workloads, the world's life. */
+/* Main program of the simulation: seeds, workloads, one run. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -198,8 +198,8 @@ static void pump_dirty(struct sim *s, struct guest *g)
 }
 
 /*
- * In one run of eight CQs change their depth under way: never less than their
- * queues need.  (No number is drawn: the other runs stay what they are.)
+ * In one run of eight CQs are resized while in use, never to less than their
+ * queues need.  (No random number is drawn, so other runs stay the same.)
  */
 static void maybe_resize(struct cqx *c)
 {
@@ -292,7 +292,7 @@ static void on_async(struct guest *g, const struct qhca_eqe *eqe)
     case QHCA_EV_PORT:
     case QHCA_EV_SRQ_LIMIT:
     case QHCA_EV_SRQ_ERR:
-    case QHCA_EV_CQ_ERR:        /* whoever makes one looks at the count */
+    case QHCA_EV_CQ_ERR:        /* whoever provokes one checks the count */
         return;
     case QHCA_EV_PAGE_FAULT:
         odp_fault(g, eqe->obj);
@@ -311,7 +311,7 @@ static void on_async(struct guest *g, const struct qhca_eqe *eqe)
         }
         if (!ep || eqe->type == QHCA_EV_COMM_EST ||
             eqe->type == QHCA_EV_LAST_WQE) {
-            return;             /* the QP may have gone meanwhile */
+            return;             /* the QP may be gone by now */
         }
         break;
     }
@@ -434,7 +434,7 @@ static void check_counters(struct sim *s)
         struct world *w = &s->w;
 
         guest_stats(&s->g[i], st);
-        CHECK(s->injects || s->hostile ||   /* a reset sets them back */
+        CHECK(s->injects || s->hostile ||   /* a reset clears them */
               st[QHCA_STAT_ROCE_TX_PACKETS] +
               st[QHCA_STAT_ETH_TX_PACKETS] +
               st[QHCA_STAT_RAW_TX_PACKETS] >= w->node[i].tx_frames,
@@ -452,7 +452,7 @@ static void check_counters(struct sim *s)
         if (s->no_rnr) {
             CHECK(!st[QHCA_STAT_ROCE_RNR_NAK_TX], "%" PRIu64 " RNR NAKs",
                   st[QHCA_STAT_ROCE_RNR_NAK_TX]);
-            /* on a good wire nothing is sent twice */
+            /* on a good wire nothing is retransmitted */
             CHECK(!st[QHCA_STAT_ROCE_RETRANSMITS] &&
                   !st[QHCA_STAT_ROCE_DUPLICATE] &&
                   !st[QHCA_STAT_ROCE_OUT_OF_SEQUENCE] &&
@@ -475,8 +475,8 @@ static void check_counters(struct sim *s)
 }
 
 /*
- * A wire that lies: now and then it changes a byte of payload and makes the
- * ICRC right again.  A simulation that does not notice is worth nothing.
+ * A lying wire: now and then it changes a byte of payload and corrects the
+ * ICRC.  A simulation that does not notice is worthless.
  */
 static bool lie(struct world *w, unsigned src, uint8_t *frame, size_t *len)
 {
@@ -486,7 +486,7 @@ static bool lie(struct world *w, unsigned src, uint8_t *frame, size_t *len)
     uint32_t crc;
 
     (void)src;
-    /* a packet in the middle of a message is nothing but payload */
+    /* a middle packet of a message is all payload */
     if (*len > bth + 200 && (frame[bth] == 0x01 || frame[bth] == 0x07 ||
                              frame[bth] == 0x0e)) {
         at = bth + 12 + rng_below(&w->rng, 100);
@@ -555,7 +555,7 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
               "work left");
         CHECK(s->w.now < s->limit_ns, "no end in sight");
     }
-    /* what is still on the wire must do no harm */
+    /* whatever is still on the wire must do no harm */
     world_run(&s->w, rng_log(&s->rng, 200000));
     s->ending = true;
     for (i = 0; i < s->eps; i++) {
@@ -684,7 +684,7 @@ static void report(const char *what, const struct totals *t, double t0)
     fflush(stdout);
 }
 
-/* The sanitizers have a better one; this is for the build without. */
+/* The sanitizers have a better one; this is for builds without. */
 static void crash(int sig)
 {
     signal(sig, SIG_DFL);
@@ -770,7 +770,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (limit > 0) {
-        /* all workloads in turn, seed by seed */
+        /* all workloads in turn, for each seed */
         printf("seeds from %" PRIu64 "\n", from);
         fflush(stdout);
         for (seed = from; now_s() - start < limit; seed++) {

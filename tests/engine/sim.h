@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The network simulation: adapters with random work on a faulty wire, in
- * virtual time, and what must be true of the result.
+ * virtual time, and what must hold for the result.
  */
 #ifndef QHCA_TEST_SIM_H
 #define QHCA_TEST_SIM_H
@@ -12,7 +12,7 @@
 struct sim;
 struct ep;
 
-/* How completions of a CQ are noticed. */
+/* How software learns of completions of a CQ. */
 enum cq_mode { CQ_POLL, CQ_EVENT, CQ_SOLICITED };
 
 struct cqx {
@@ -22,9 +22,9 @@ struct cqx {
     enum cq_mode mode;
     uint32_t room;              /* CQEs no queue has claimed */
     uint64_t seen;
-    uint64_t resize_at;         /* so many seen */
-    uint8_t least;              /* log2 of the depth it was made with */
-    uint64_t empty;             /* when nothing was in it, ns */
+    uint64_t resize_at;         /* number seen */
+    uint8_t least;              /* log2 of its initial depth */
+    uint64_t empty;             /* time when it was last empty, ns */
     bool ticking;
     struct ep *owner;           /* of a CQ for Ethernet; NULL: see the QPN */
 };
@@ -46,10 +46,10 @@ bool spans_alloc(struct spans *s, uint64_t len, uint64_t gap, uint64_t *off,
 void spans_free(struct spans *s, uint32_t handle);
 bool spans_empty(const struct spans *s);
 
-/* A region and who uses what of it. */
+/* A region and the users of its parts. */
 struct area {
     struct gmr mr;
-    struct godp *odp;           /* its pages come and go; or NULL */
+    struct godp *odp;           /* NULL unless paged on demand */
     struct spans spans;
 };
 
@@ -66,11 +66,11 @@ struct ep {
     struct gqp qp;
     struct cqx *scq, *rcq;
     void (*on_cqe)(struct ep *ep, const struct qhca_cqe *cqe);
-    void (*pump)(struct ep *ep);        /* post what can be posted */
-    void (*finish)(struct ep *ep);      /* checks, then destroys */
+    void (*pump)(struct ep *ep);        /* post as much as possible */
+    void (*finish)(struct ep *ep);      /* check, then destroy */
     void (*dump)(struct ep *ep);
     void (*on_async)(struct ep *ep, const struct qhca_eqe *eqe);
-    bool (*idle)(struct ep *ep);        /* its work is done */
+    bool (*idle)(struct ep *ep);        /* is its work complete? */
     bool ticking, dirty;
     void *app;
 };
@@ -87,17 +87,17 @@ struct sim {
     struct ep **by_qpn[WORLD_NODES];
     uint32_t by_qpn_len[WORLD_NODES];
     uint64_t next_id;           /* of payload streams */
-    bool lossy;                 /* the wire loses or spoils frames */
+    bool lossy;                 /* the wire loses or corrupts frames */
     bool corrupts;
-    bool injects;               /* faults on demand: more goes out than counted */
-    uint64_t limit_ns;          /* virtual time until all must be done */
+    bool injects;               /* fault injection: more is sent than counted */
+    uint64_t limit_ns;          /* virtual time by which all must be done */
     uint64_t messages, bytes;
     bool ending;
-    uint8_t timeout;            /* ACK timeout code of RC QPs; 0: a safe one */
+    uint8_t timeout;            /* ACK timeout code of RC QPs; 0: safe */
     bool no_rnr;                /* no receive is ever late */
-    bool hostile;               /* the software does forbidden things */
-    unsigned odp_pct;           /* how many regions are paged on demand */
-    struct godp **odp;          /* those */
+    bool hostile;               /* software does invalid things */
+    unsigned odp_pct;           /* percentage of regions paged on demand */
+    struct godp **odp;          /* these regions */
     unsigned odps;
 };
 
@@ -105,13 +105,13 @@ struct sim_workload {
     const char *name;
     const char *help;
     void (*build)(struct sim *s);
-    /* may be NULL: runs while the endpoints work, and lets time go by */
+    /* may be NULL: runs while the endpoints work, and advances time */
     void (*script)(struct sim *s);
 };
 
 extern const struct sim_workload sim_workloads[];
 
-/* Bring up (again) the software of adapter @i. */
+/* Bring up the software of adapter @i (again). */
 void sim_start_guest(struct sim *s, unsigned i);
 /* Make a CQ that holds @need entries. */
 struct cqx *sim_cq(struct sim *s, struct guest *g, enum cq_mode mode,
@@ -120,7 +120,7 @@ struct cqx *sim_cq(struct sim *s, struct guest *g, enum cq_mode mode,
 struct ep *sim_ep(struct sim *s, struct guest *g);
 void sim_ep_bind(struct ep *ep);
 void sim_ep_unbind(struct ep *ep);
-/* Call ep->pump() some time from now. */
+/* Call ep->pump() @ns from now or a bit later. */
 void sim_tick(struct ep *ep, uint64_t ns);
 /* Take all completions of a CQ now. */
 void sim_drain(struct cqx *c);
@@ -155,9 +155,9 @@ void eth_group(struct sim *s, unsigned frames);
 /* sim_odp.c */
 struct godp *odp_add(struct sim *s);
 void odp_remove(struct sim *s, struct godp *o);
-/* QHCA_EV_PAGE_FAULT: have it served some time later. */
+/* QHCA_EV_PAGE_FAULT: serve it some time later. */
 void odp_fault(struct guest *g, uint32_t qpn);
-/* Begin to take pages away, at random. */
+/* Start removing pages at random. */
 void odp_start(struct sim *s);
 /* sim_raw.c */
 void raw_script(struct sim *s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Chaos: the guest's memory itself fails, anywhere, at any time.  What is
- * left to promise: order, at most one completion each, and an adapter that
- * can be cleaned up.
+ * Chaos: accesses to the guest's memory fail, anywhere, at any time.  What must
+ * still hold: order, at most one completion each, and an adapter that can be
+ * cleaned up.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static bool not_admin(void *opaque, uint64_t addr)
     uint64_t page = addr & ~4095ULL;
     unsigned i;
 
-    /* when these fail, the whole adapter stops: another test */
+    /* if these fail, the whole adapter stops: another test covers that */
     if (page == g->asq || page == g->asq + 4096 || page == g->asq + 8192 ||
         page == g->asq + 12288 || page == g->acq || page == g->in ||
         page == g->out) {
@@ -116,7 +116,7 @@ static void run_chaos(struct sim *s)
     fx_close(&f);
 }
 
-/* Give back a side's memory; the adapter has forgotten it. */
+/* Free the memory of a side; the adapter has forgotten it. */
 static void drop_side(struct side *x)
 {
     gbuf_free(&x->qp.sq);
@@ -142,9 +142,9 @@ static void close_side(struct side *x)
 }
 
 /*
- * An adapter is reset in the middle of its work, in one of the three ways:
- * from that moment no access to memory, no interrupt, no frame.  The peer
- * finds out by itself, and the adapter can be used again.
+ * Reset an adapter in the middle of its work, in one of three ways: from then
+ * on no memory access, no interrupt, no frame.  The peer notices by itself, and
+ * the adapter can be used again.
  */
 static void run_reset(struct sim *s)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Errors on purpose, one at a time, between two QPs of their own, while
- * other QPs work on undisturbed: who gets which status, which event, which
- * state; and what was posted behind the error is flushed, in order.
+ * Deliberate errors, one at a time, between two dedicated QPs while other QPs
+ * continue undisturbed: which side gets which status, event and state; and what
+ * was posted after the error is flushed, in order.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@ static struct fx *dropping;     /* for the filter, which has no argument */
 
 struct fault {
     const char *name;
-    uint8_t op;                 /* of the bad WQE; 0xff: any, or more below */
+    uint8_t op;                 /* of the bad WQE; 0xff: any, or see below */
     uint8_t status;             /* at the requester */
     uint8_t rstatus;            /* of the receive at the responder; 0: none */
-    uint8_t revent;             /* at the responder; 0: it lives on */
+    uint8_t revent;             /* at the responder; 0: the QP survives */
     void (*spoil)(struct fx *f, struct gwr *w);
 };
 
@@ -244,7 +244,7 @@ static const struct fault faults[] = {
       QHCA_WC_REM_INV_REQ_ERR, QHCA_WC_LOC_LEN_ERR, 0xff, recv_small },
 };
 
-/* Good requests, a bad one, good ones again. */
+/* Valid requests, an invalid one, valid ones again. */
 static void run_fault(struct sim *s, const struct fault *ft)
 {
     unsigned before = (unsigned)rng_below(&s->rng, 8);
@@ -285,8 +285,8 @@ static void run_fault(struct sim *s, const struct fault *ft)
 }
 
 /*
- * The QP of the peer does not allow what the region does: for such a QP the
- * request is an invalid one (IBA 9.7.4.1.2), whatever its key.
+ * The peer's QP forbids what the region allows: for such a QP the request is
+ * invalid (IBA 9.7.4.1.2), whatever its key.
  */
 static void run_qp_access(struct sim *s)
 {
@@ -313,7 +313,7 @@ static void run_qp_access(struct sim *s)
     fx_close(&f);
 }
 
-/* The receive's own memory is wrong. */
+/* The receive buffer is invalid. */
 static void run_bad_recv(struct sim *s)
 {
     unsigned before = (unsigned)rng_below(&s->rng, 6), i, kind;
@@ -365,7 +365,7 @@ static void run_recv_sges(struct sim *s)
 static void run_send_sges(struct sim *s)
 {
     bool inl = rng_pct(&s->rng, 50);
-    /* a slot of 256 bytes: 208 behind the header */
+    /* a slot of 256 bytes: 208 after the header */
     uint16_t n = (uint16_t)rng_range(&s->rng, inl ? 209 : 14, 65535);
     uint8_t flags = inl ? QHCA_WQE_F_INLINE : 0;
     struct gwr w;
@@ -457,7 +457,7 @@ static void run_silence(struct sim *s)
     }
     bad = f.a.qp.sq_prod;
     if (f.a.g == f.b.g) {
-        /* its own packets cannot be lost: take the peer away */
+        /* its own packets cannot be lost: remove the peer */
         fx_destroy_qp(&f.b);
     } else {
         f.drop = true;
@@ -492,7 +492,7 @@ static void run_bad_table(struct sim *s)
     uint8_t st;
 
     fx_open(&f, s);
-    /* another requester, with 4 pages of WQEs in a flat table */
+    /* a new requester, with 4 pages of WQEs in a flat table */
     fx_destroy_qp(&f.a);
     f.a.destroyed = false;
     gqp_create(&f.a.qp, f.a.g, &(struct gqp_init){
@@ -516,7 +516,7 @@ static void run_bad_table(struct sim *s)
         }
     }
     gqp_ring(&f.a.qp);
-    /* the WQE cannot be read: all that is known is its number */
+    /* the WQE cannot be read: only its index is known */
     for (i = 0; i < 30; i++) {
         struct qhca_cqe c;
 
@@ -579,7 +579,7 @@ static void run_bad_mr_table(struct sim *s)
     fx_close(&f);
 }
 
-/* Doorbells that make no sense. */
+/* Invalid doorbells. */
 static void run_doorbells(struct sim *s)
 {
     uint64_t st0[QHCA_STAT_COUNT], st1[QHCA_STAT_COUNT];
@@ -594,7 +594,7 @@ static void run_doorbells(struct sim *s)
     w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 100);
     w.flags = QHCA_WQE_F_SIGNALED;
     fx_post(&f, &w);
-    /* to nobody, through another's page, with a wrong offset */
+    /* to no object, through another's page, at a wrong offset */
     guest_stats(g, st0);
     guest_doorbell(g, g->uar, QHCA_DB_SQ, 0xfffff0 | 1ULL << 32);
     guest_doorbell(g, 0, QHCA_DB_SQ, f.a.qp.qpn | 1ULL << 32);
@@ -626,7 +626,7 @@ static void run_doorbells(struct sim *s)
     fx_close(&f);
 }
 
-/* A region vanishes under a stream of requests. */
+/* A region is destroyed under a stream of requests. */
 static void run_mr_gone(struct sim *s)
 {
     bool remote = rng_pct(&s->rng, 50), read = rng_pct(&s->rng, 50);
@@ -648,7 +648,7 @@ static void run_mr_gone(struct sim *s)
     }
     gqp_ring(&f.a.qp);
     world_run(&s->w, rng_log(f.r, 100000));
-    /* after this command no access: the memory is unmapped at once */
+    /* no access after this command: unmap the memory at once */
     CHECK(gmr_destroy(mr) == QHCA_ST_OK, "DESTROY_MR");
     for (i = 0; i < FX_DEPTH; i++) {
         CHECK(fx_wait(&f, &f.a.scq, &c, FX_LONG), "MR gone: WQE %u", i);
@@ -666,7 +666,7 @@ static void run_mr_gone(struct sim *s)
     fx_close(&f);
 }
 
-/* A side leaves in the middle of the work. */
+/* A side is destroyed in the middle of the work. */
 static void run_leave(struct sim *s)
 {
     static const uint8_t states[] = { QHCA_QPS_ERR, QHCA_QPS_RESET, 0xff };
@@ -686,7 +686,7 @@ static void run_leave(struct sim *s)
     }
     fx_post_good(&f, FX_DEPTH - 1);
     w = fx_good_wr(&f, fx_some_op(&f), 100);
-    w.flags |= QHCA_WQE_F_SIGNALED;     /* so that the end is seen */
+    w.flags |= QHCA_WQE_F_SIGNALED;     /* so that the end is reported */
     fx_post(&f, &w);
     gqp_ring(&f.a.qp);
     world_run(&s->w, rng_log(f.r, 60000));
@@ -697,7 +697,7 @@ static void run_leave(struct sim *s)
         CHECK(st == QHCA_ST_OK, "to state %u: status %u", how, st);
     }
     if (!remote && how != QHCA_QPS_ERR) {
-        /* whatever came before is in the CQ, in order; nothing comes after */
+        /* earlier completions are in the CQ, in order; nothing follows */
         while (gcq_poll(&f.a.scq, &c)) {
             CHECK(c.status == QHCA_WC_SUCCESS && c.wqe_index >= next,
                   "leave: WQE %u %s", c.wqe_index, sim_wc_name(c.status));
@@ -706,7 +706,7 @@ static void run_leave(struct sim *s)
         world_run(&s->w, 20000000);
         CHECK(!gcq_poll(&f.a.scq, &c), "a completion after the end");
     } else {
-        /* each WQE has its completion, but for quiet successes */
+        /* each WQE has a completion, except unsignaled successes */
         for (i = 0; i < FX_DEPTH; i++) {
             CHECK(fx_wait(&f, &f.a.scq, &c, FX_LONG),
                   "leave: no completion of %u", i);
@@ -735,7 +735,7 @@ static void run_leave(struct sim *s)
     fx_close(&f);
 }
 
-/* Drain the send queue, then go on. */
+/* Drain the send queue, then continue. */
 static void run_drain(struct sim *s)
 {
     struct qhca_qpc c;
@@ -775,7 +775,7 @@ static void run_drain(struct sim *s)
     CHECK(st == QHCA_ST_OK, "SQD to RTS: status %u", st);
     fx_post_good(&f, 3);
     gqp_ring(&f.a.qp);
-    /* "bad" lies behind the end: all succeed; the last is made to tell */
+    /* "bad" is past the end: all succeed; the last one is signaled */
     i = f.a.qp.sq_prod;
     {
         struct gwr w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 1);
@@ -788,7 +788,7 @@ static void run_drain(struct sim *s)
     fx_close(&f);
 }
 
-/* More completions than the CQ holds. */
+/* More completions than the CQ can hold. */
 static void run_cq_overflow(struct sim *s)
 {
     uint32_t ev_cq, ev_qp, i;
@@ -800,7 +800,7 @@ static void run_cq_overflow(struct sim *s)
     fx_connect(&f);
     ev_cq = fx_async(&f.a, QHCA_EV_CQ_ERR);
     ev_qp = fx_async(&f.a, QHCA_EV_QP_FATAL);
-    f.a.scq.lazy = 1000000;     /* the device never hears of a poll */
+    f.a.scq.lazy = 1000000;     /* never report a poll to the device */
     for (i = 0; i < 2 * FX_DEPTH + 3; i++) {
         w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 10);
         w.flags = QHCA_WQE_F_SIGNALED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The Ethernet function under random frames, from every adapter to one other
- * or to all.  A frame arrives as it was sent, in order, whole; and each one
- * is received or counted as dropped.
+ * The Ethernet function under random frames, from every adapter to another one
+ * or to all.  A frame arrives unchanged, in order and complete, and each frame
+ * is either received or counted as dropped.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ struct eth {
     bool *signalled;
     uint32_t rx_len;            /* of every receive buffer */
     uint32_t to_send, unsignalled;
-    uint64_t last[WORLD_NODES]; /* newest frame from each, + 1 */
+    uint64_t last[WORLD_NODES]; /* latest frame from each, + 1 */
 };
 
 static unsigned max_seg(const struct eth *x)

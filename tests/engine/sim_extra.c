@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Scripted cases beside the errors: fast registration and invalidation,
- * datagrams that fail, a receiver that is not yet a sender, events of SRQs.
+ * Scripted cases besides the errors: fast registration and invalidation,
+ * datagrams that fail, a receiver that does not send yet, SRQ events.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static uint32_t make_fast_mr(struct guest *g, uint32_t pages)
     return guest_create(g, QHCA_CMD_CREATE_MR, &c, sizeof(c));
 }
 
-/* Replace a side's QP with one of the kernel's. */
+/* Replace a side's QP with a privileged one. */
 static void make_privileged(struct side *x)
 {
     struct gqp_init in = {
@@ -84,7 +84,7 @@ static void fast_reg(struct sim *s)
     }
     new_key = key;
     for (round = 0; round < 3; round++) {
-        /* some bytes anywhere in the pages, under a new key each time */
+        /* random bytes within the pages, under a new key each time */
         iova = (rng_u64(f.r) >> 8) & ~0xfffULL;
         iova += rng_below(f.r, 4096);
         len = rng_range(f.r, 1, pages * 4096 - (iova & 0xfff));
@@ -134,7 +134,7 @@ static void fast_reg(struct sim *s)
             must_send(&f, &f.b, &w, QHCA_WC_SUCCESS, "LOCAL_INV");
         }
     }
-    /* what is invalid stays closed */
+    /* an invalid key stays invalid */
     w = fx_good_wr(&f, QHCA_WQE_RDMA_WRITE, 1);
     w.flags = QHCA_WQE_F_SIGNALED;
     w.rkey = new_key;
@@ -149,7 +149,7 @@ static void fast_reg(struct sim *s)
     fx_close(&f);
 }
 
-/* Invalidating what may not be invalidated. */
+/* Invalidate what must not be invalidated. */
 static void bad_inv(struct sim *s)
 {
     bool remote = rng_pct(&s->rng, 50);
@@ -161,7 +161,7 @@ static void bad_inv(struct sim *s)
     fx_post_recv(&f, 100, f.b.dst.key);
     if (remote) {
         w = fx_good_wr(&f, QHCA_WQE_SEND_INV, 10);
-        w.imm = f.b.rem.key;    /* not made for it */
+        w.imm = f.b.rem.key;    /* not created for it */
         fx_post(&f, &w);
         fx_post_good(&f, 1);
         gqp_ring(&f.a.qp);
@@ -180,7 +180,7 @@ static void bad_inv(struct sim *s)
     fx_close(&f);
 }
 
-/* REG_MR is the kernel's. */
+/* REG_MR is reserved for the kernel. */
 static void user_reg_mr(struct sim *s)
 {
     struct gwr w;
@@ -254,7 +254,7 @@ static void ud_errors(struct sim *s)
         bad.flags |= 0x40;
         break;
     default:
-        break;                  /* spoilt in the ring, below */
+        break;                  /* corrupted in the ring, below */
     }
     if (rng_pct(f.r, 30)) {     /* the error is at the end of inline data */
         w.flags |= QHCA_WQE_F_INLINE;
@@ -281,7 +281,7 @@ static void ud_errors(struct sim *s)
         n++;
     }
     qp.sq_cons = qp.sq_prod;
-    {                           /* the send side alone has stopped */
+    {                           /* only the send side has stopped */
         struct qhca_qpc q;
 
         guest_query(f.a.g, QHCA_CMD_QUERY_QP, qp.qpn, &q, sizeof(q));
@@ -302,8 +302,10 @@ static void ud_errors(struct sim *s)
     fx_close(&f);
 }
 
-/* Datagrams with the wrong Q_Key, or longer than the receive, are dropped
- * and counted; the QP does not suffer. */
+/*
+ * Datagrams with a wrong Q_Key, or longer than the receive, are dropped and
+ * counted; the QP is not affected.
+ */
 static void ud_drops(struct sim *s)
 {
     struct gqp_init in = {
@@ -336,10 +338,10 @@ static void ud_drops(struct sim *s)
     w.dest_qpn = qp.qpn;
     before = qhca_stat(f.a.g->n->e, QHCA_STAT_UD_DROPPED);
     for (i = 0; i < 4; i++) {
-        /* wrong key, too long, right, nobody ready */
+        /* wrong key, too long, valid, no receive */
         w.qkey = i == 0 ? f.attr.qkey + 1 : f.attr.qkey;
         if (i == 3) {
-            w.qkey = 1U << 31 | 5;      /* means: the QP's own */
+            w.qkey = 1U << 31 | 5;      /* means the QP's own */
         }
         w.sge[0] = (struct qhca_sge){ f.a.src.iova, i == 1 ? 101 : 100,
                                       f.a.src.key };
@@ -364,7 +366,7 @@ static void ud_drops(struct sim *s)
 
 /* ---- states ---- */
 
-/* The responder is in RTR: it receives and tells so, and sends later. */
+/* The responder is in RTR: it receives and reports it, and sends later. */
 static void not_yet_sending(struct sim *s)
 {
     struct qhca_cqe c;
@@ -380,7 +382,7 @@ static void not_yet_sending(struct sim *s)
     gqp_to_rtr(&f.b.qp, f.a.g->n, &f.battr);
     gqp_to_rts(&f.a.qp, &f.attr);
     events = fx_async(&f.b, QHCA_EV_COMM_EST);
-    /* a doorbell in RTR is counted, no more */
+    /* in RTR a doorbell is only counted */
     w = fx_good_wr(&f, QHCA_WQE_SEND, 3000);
     w.flags = QHCA_WQE_F_SIGNALED;
     fx_post(&f, &w);
@@ -467,7 +469,7 @@ static void srq_events(struct sim *s)
     fx_close(&f);
 }
 
-/* The index ring names a WQE that is not there. */
+/* The index ring names a WQE that does not exist. */
 static void srq_bad_index(struct sim *s)
 {
     struct gqp_init in = {

@@ -15,7 +15,7 @@ static void make_mr(struct fx *f, struct gmr *mr, struct guest *g,
     struct gbuf_shape shape;
     uint64_t iova = (rng_u64(f->r) >> rng_range(f->r, 4, 40)) | 1ULL << 20;
 
-    do {                        /* a list may cut the word for atomics */
+    do {                        /* a list may split the word for atomics */
         gbuf_shape_random(&shape, f->r, FX_AREA);
     } while (shape.form == QHCA_BUF_LIST &&
              access & QHCA_ACCESS_REMOTE_ATOMIC);
@@ -124,7 +124,7 @@ void fx_post_recv(struct fx *f, uint32_t cap, uint32_t lkey)
     f->recvs++;
 }
 
-/* A request that is all right; the caller may spoil it. */
+/* A valid request; the caller may corrupt it. */
 struct gwr fx_good_wr(struct fx *f, uint8_t op, uint32_t len)
 {
     struct gwr w = {

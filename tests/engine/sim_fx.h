@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two QPs for a scripted test inside a simulation: what goes in by hand, what
- * comes out is compared with what must come.
+ * Two QPs for a scripted test within a simulation: explicit requests, and
+ * results compared with the expected ones.
  */
 #ifndef QHCA_TEST_SIM_FX_H
 #define QHCA_TEST_SIM_FX_H
@@ -13,7 +13,7 @@
 #define FX_DEPTH (1u << FX_DEPTH_SHIFT)
 #define FX_RECV_CAP 8192
 
-/* How long to wait for what must come, ns. */
+/* How long to wait for an expected result, ns. */
 #define FX_LONG 20000000000ULL
 
 /* Two connected QPs, each with CQs and regions of its own. */
@@ -34,23 +34,23 @@ struct fx {
     struct {
         uint64_t wr_id;
         uint8_t flags;
-        bool recv;              /* takes a receive at b */
+        bool recv;              /* consumes a receive at b */
     } wr[FX_DEPTH];
     uint32_t recvs;             /* posted at b */
-    bool drop;                  /* the wire drops all between the two */
+    bool drop;                  /* the wire drops everything between the two */
 };
 
-/* An adapter by chance. */
+/* A random adapter. */
 struct guest *fx_guest(struct sim *s);
-/* Two QPs with everything; attributes may be changed before fx_connect(). */
+/* Open two QPs with all they need; change attributes before fx_connect(). */
 void fx_open(struct fx *f, struct sim *s);
 void fx_connect(struct fx *f);
-/* Destroy all of it; nothing may be in the requester's CQ. */
+/* Destroy everything; the requester's CQ must be empty. */
 void fx_close(struct fx *f);
 void fx_destroy_qp(struct side *x);
 /* A receive of @cap bytes at b, in its region "dst" named by @lkey. */
 void fx_post_recv(struct fx *f, uint32_t cap, uint32_t lkey);
-/* A request that is all right; the caller may spoil it. */
+/* A valid request; the caller may corrupt it. */
 struct gwr fx_good_wr(struct fx *f, uint8_t op, uint32_t len);
 void fx_post(struct fx *f, const struct gwr *w);
 uint8_t fx_some_op(struct fx *f);
@@ -70,7 +70,7 @@ void fx_expect_sends(struct fx *f, const char *name, uint32_t bad,
  */
 void fx_expect_recvs(struct fx *f, const char *name, uint32_t ok,
                      uint8_t status, bool err);
-/* How many events of this type there have been at this adapter. */
+/* Number of events of this type at this adapter. */
 uint32_t fx_async(struct side *x, uint8_t type);
 
 #endif

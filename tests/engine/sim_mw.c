@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Scripted cases of memory that comes and goes under traffic: windows, and
- * regions that are modified.
+ * Scripted cases of memory that changes under traffic: windows, and modified
+ * regions.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define RR QHCA_ACCESS_REMOTE_READ
 #define AREA 9000u
 
-/* One request by @x, signaled, and its completion. */
+/* One signaled request by @x, and its completion. */
 static void must_send(struct fx *f, struct side *x, const struct gwr *w,
                       uint8_t status, const char *what)
 {
@@ -35,7 +35,7 @@ struct window {
     uint64_t from, len;
 };
 
-/* Bind it to some range under the next key; only that range may be touched. */
+/* Bind it to some range under the next key; only that range may be accessed. */
 static void bind(struct fx *f, struct window *win)
 {
     struct gwr w = { .opcode = QHCA_WQE_BIND_MW };
@@ -138,7 +138,7 @@ void sim_windows(struct sim *s)
     fx_close(&f);
 }
 
-/* A bind that is wrong ends the QP, with a status of its own. */
+/* An invalid bind moves the QP to ERR, with a status of its own. */
 void sim_bad_bind(struct sim *s)
 {
     struct gwr w = { .opcode = QHCA_WQE_BIND_MW, .arg1 = 1 };
@@ -150,7 +150,7 @@ void sim_bad_bind(struct sim *s)
     w.flags = QHCA_WQE_F_SIGNALED;
     w.arg0 = f.b.rem.iova;
     w.remote_addr = f.b.rem.key;
-    w.rkey = f.b.rem.key;               /* a region, no window */
+    w.rkey = f.b.rem.key;               /* a region, not a window */
     must_send(&f, &f.b, &w, QHCA_WC_MW_BIND_ERR, "BIND_MW of a region");
     CHECK(fx_state(&f.b) == QHCA_QPS_ERR, "still alive after a bad bind");
     while (fx_wait(&f, &f.b.scq, &c, 1000)) {
@@ -160,9 +160,9 @@ void sim_bad_bind(struct sim *s)
 }
 
 /*
- * A region gets other memory, again and again, while a peer writes to it: no
- * request fails, none touches memory that was taken away, and what is written
- * after the command is in the new place.
+ * A region is given other memory again and again while a peer writes to it: no
+ * request fails, none accesses memory that was removed, and data written after
+ * the command is in the new memory.
  */
 void sim_rereg(struct sim *s)
 {

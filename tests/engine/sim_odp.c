@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * On-demand paging in the simulation: software that serves page faults, late
- * and not always well, and takes pages away under the traffic.
+ * and sometimes badly, and removes pages under traffic.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +53,9 @@ static void serve_one(struct sim *s, struct guest *g,
     CHECK(!write || o->mr->access & QHCA_ACCESS_LOCAL_WRITE,
           "%s: a page fault to write what may not be written", g->m->name);
     switch (rng_below(&g->rng, 10)) {
-    case 0:                     /* nothing: it will ask again */
+    case 0:                     /* nothing: the device will fault again */
         break;
-    case 1:                     /* as little as can be */
+    case 1:                     /* the minimum */
         godp_in(o, off, 1, write);
         break;
     default:
@@ -84,7 +84,7 @@ static void serve(void *opaque, uint64_t qpn)
         return;
     }
     if (guest_cmd(g, &c)) {
-        return;                 /* destroyed meanwhile */
+        return;                 /* destroyed in the meantime */
     }
     for (i = 0; i < QHCA_FAULT_SIDES; i++) {
         if (!(f[i].flags & QHCA_FAULT_VALID)) {
@@ -103,7 +103,7 @@ void odp_fault(struct guest *g, uint32_t qpn)
                qpn);
 }
 
-/* The operating system wants memory back, or reads ahead. */
+/* The operating system reclaims memory, or reads ahead. */
 static void reclaim(void *opaque, uint64_t arg)
 {
     struct sim *s = opaque;

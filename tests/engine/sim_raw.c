@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames of raw packet QPs and datagrams to multicast groups, all over the
- * network, beside other traffic.
- *
- * Each message has a number.  Who has a rule for the frame, or is in the group,
- * gets it: exactly once when the wire loses nothing; nobody else ever does.
- * Members come and go between rounds.
+ * Frames of raw packet QPs and datagrams to multicast groups, throughout the
+ * network, in parallel to other traffic.  Each message has a number.  A
+ * receiver with a rule for the frame, or in the group, gets it: exactly once if
+ * the wire loses nothing; no other receiver ever does.  Members come and go
+ * between rounds.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -58,7 +57,7 @@ static void group_gid(int kind, uint8_t gid[16])
     } else {
         gid[10] = gid[11] = 0xff;
         gid[12] = 239;
-        gid[13] = (uint8_t)(kind << 7);     /* one MAC address for two */
+        gid[13] = (uint8_t)(kind << 7);     /* two groups share a MAC address */
     }
     gid[15] = 9;
 }
@@ -175,7 +174,7 @@ static void check_one(struct all *a, unsigned who, const struct qhca_cqe *c)
     gbuf_read(&r->mr.buf, c->wr_id * SLOT, b, c->byte_len);
     post_recv(r);
     if (r->raw && (wire->corrupt || wire->truncate)) {
-        return;                 /* nothing protects a frame */
+        return;                 /* frames have no checksum */
     }
     CHECK(c->byte_len >= skip + 4, "%u bytes", c->byte_len);
     memcpy(&id, b + skip, 4);
@@ -270,7 +269,7 @@ static bool send(struct all *a, unsigned from)
     return true;
 }
 
-/* Let all arrive. */
+/* Let all frames arrive. */
 static void quiet(struct all *a)
 {
     unsigned i;
@@ -295,7 +294,7 @@ void raw_script(struct sim *s)
         make(a, &a->rx[i]);
     }
     while (a->messages < MESSAGES - 8) {
-        /* who belongs where is known while messages are under way */
+        /* members may only change while no messages are in flight */
         quiet(a);
         for (i = 0; i < RECEIVERS; i++) {
             if (rng_pct(r, 40)) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Connected QPs under random work.  What must hold: every WQE completes
- * once and in order; a receive gets exactly the message that was sent, in
- * order; writes before a message are in place when the message is
- * reported; atomics happen exactly once; nobody touches a byte outside the
- * buffers that are posted right now.
+ * Connected QPs under random work.  What must hold: every WQE completes once
+ * and in order; a receive gets exactly the message that was sent, in order;
+ * earlier writes are in place when a message is reported; atomics are executed
+ * exactly once; the device accesses no byte outside the buffers currently
+ * posted.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct wr {
     bool remote, verified, lent, borrowed;
     uint64_t roff;
     uint32_t rhandle;
-    uint64_t old;               /* atomics: what must come back */
+    uint64_t old;               /* atomics: expected result */
 };
 
 struct msg {
@@ -33,10 +33,10 @@ struct msg {
     uint64_t id;
     bool solicited;
     uint32_t index;             /* of the WQE at the sender */
-    uint64_t roff;              /* WRITE with immediate: where it goes */
+    uint64_t roff;              /* WRITE with immediate: its destination */
 };
 
-/* UC: a range at the peer that packets under way may still write. */
+/* UC: a range at the peer that packets in flight may still write. */
 struct late {
     uint32_t index, handle;
 };
@@ -82,16 +82,16 @@ struct rc {
     struct msg *fifo;           /* to the peer, FIFO entries */
     uint32_t fifo_in, fifo_out;
     uint32_t to_send, unsignalled, signalled_out;
-    uint32_t streamed;          /* messages sent that take a receive */
+    uint32_t streamed;          /* messages sent that consume a receive */
     uint32_t received, recv_posted;
-    uint32_t ver_next;          /* next WQE of ours to be verified early */
+    uint32_t ver_next;          /* next WQE of ours to verify early */
     uint64_t ctr_off, ctr;      /* word at the peer for atomics */
     bool uc;
     struct late *late;          /* FIFO entries */
     uint32_t late_in, late_out;
     bool flushing;
     uint32_t flushed_recv, flushed_send;
-    unsigned late_pct;          /* how often receives are posted late */
+    unsigned late_pct;          /* percentage of receives posted late */
     uint32_t mtu;
 };
 
@@ -114,7 +114,7 @@ static uint32_t some_len(struct rng *r, uint64_t max, uint32_t mtu)
         n = rng_below(r, 65);
         break;
     case 2:
-    case 3:                     /* at the edges of packets */
+    case 3:                     /* around packet boundaries */
         n = mtu * rng_range(r, 1, 5) + rng_range(r, 0, 2) - 1;
         break;
     case 4:
@@ -126,7 +126,10 @@ static uint32_t some_len(struct rng *r, uint64_t max, uint32_t mtu)
     return (uint32_t)(n > max ? max : n);
 }
 
-/* Length of the @n-th message from @a that takes a receive: both ends know. */
+/*
+ * Length of the @n-th message of @a that consumes a receive, known to both
+ * ends.
+ */
 static uint32_t stream_len(struct rc *a, uint32_t n)
 {
     struct rng r;
@@ -148,7 +151,7 @@ static void free_pieces(struct area *area, const struct piece *p,
     }
 }
 
-/* Cut @len bytes into at most @max ranges of @area. */
+/* Split @len bytes into at most @max ranges of @area. */
 static bool take_pieces(struct rc *a, struct area *area, uint64_t len,
                         unsigned max, unsigned bits, struct piece *p,
                         unsigned *np)
@@ -190,7 +193,7 @@ static void put_sges(struct rc *a, struct area *area, const struct piece *p,
         sge[i].len = p[i].len;
         sge[i].lkey = area->mr.key;
         if (!p[i].len && rng_pct(r, 30)) {
-            sge[i].lkey = rng_u32(r);   /* no bytes, no question of rights */
+            sge[i].lkey = rng_u32(r);   /* no bytes: any key will do */
             sge[i].addr = rng_u64(r);
         }
     }
@@ -208,7 +211,7 @@ static void fill(struct area *area, const struct piece *p, unsigned np,
     }
 }
 
-/* First @len bytes of the pieces are stream @id? */
+/* Check that the first @len bytes of the pieces are stream @id. */
 static void verify(struct rc *a, const char *what, struct area *area,
                    const struct piece *p, unsigned np, uint64_t id,
                    uint64_t len)
@@ -276,7 +279,7 @@ static bool sq_full(struct rc *a)
     return !a->ep->qp.sq_stride || (a->ep->qp.sq_prod - a->ep->qp.sq_cons) >> a->ep->qp.sq_shift;
 }
 
-/* Pieces of the WQE for its data; false: no room now. */
+/* Take pieces for the WQE's data; false if there is no room now. */
 static bool take_data(struct rc *a, struct wr *w, uint8_t *inl)
 {
     struct rng *r = &a->ep->g->rng;
@@ -289,7 +292,7 @@ static bool take_data(struct rc *a, struct wr *w, uint8_t *inl)
                            w->p, &w->np);
     }
     if (w->op == QHCA_WQE_FLUSH) {
-        return true;            /* has none */
+        return true;            /* it has none */
     }
     if (w->len <= qp->max_inline && rng_pct(r, 40)) {
         w->flags |= QHCA_WQE_F_INLINE;
@@ -320,7 +323,7 @@ static uint64_t add_fields(uint64_t x, uint64_t y, uint64_t tops)
     return sum;
 }
 
-/* What an atomic, or an ATOMIC WRITE, does to our word at the peer. */
+/* Update our copy of the word at the peer for an atomic or ATOMIC WRITE. */
 static void use_word(struct rc *a, struct wr *w, struct gwr *g)
 {
     struct rng *r = &a->ep->g->rng;
@@ -363,7 +366,7 @@ static void use_word(struct rc *a, struct wr *w, struct gwr *g)
     }
 }
 
-/* The WQE's range at the peer; false: no room now. */
+/* Take the WQE's range at the peer; false if there is no room now. */
 static bool take_remote(struct rc *a, struct wr *w, struct gwr *g)
 {
     struct rng *r = &a->ep->g->rng;
@@ -401,13 +404,13 @@ static bool take_remote(struct rc *a, struct wr *w, struct gwr *g)
         gbuf_allow(&rem->mr.buf, w->roff, w->len, GMEM_W);
     }
     if (!w->len && rng_pct(r, 30)) {
-        g->rkey = rng_u32(r);   /* no bytes, no question of rights */
+        g->rkey = rng_u32(r);   /* no bytes: any key will do */
         g->remote_addr = rng_u64(r);
     }
     return true;
 }
 
-/* A fenced SEND straight out of the buffer of the READ before it. */
+/* A fenced SEND directly from the buffer of the preceding READ. */
 static bool lend(struct rc *a, struct wr *w)
 {
     struct gqp *qp = &a->ep->qp;
@@ -490,7 +493,7 @@ static bool post_one(struct rc *a, bool nothing_else)
     if (qp->type == QHCA_QPT_XRC_INI) {
         struct srqx *x = a->xrc->srq[rng_below(r, a->xrc->n)];
 
-        g.srqn = x->srq.srqn | rng_u32(r) << 24;    /* 24 bits count */
+        g.srqn = x->srq.srqn | rng_u32(r) << 24;    /* only 24 bits are used */
     }
     if (!takes_recv(w->op) || is_write(w->op)) {
         if (!take_remote(a, w, &g)) {
@@ -500,7 +503,7 @@ static bool post_one(struct rc *a, bool nothing_else)
             return false;
         }
     }
-    /* now and then one must be signalled, or nothing is ever retired */
+    /* some must be signaled, or nothing is ever retired */
     if (nothing_else || rng_pct(r, 50) || a->unsignalled + 1 >= depth ||
         a->to_send == 1) {
         w->flags |= QHCA_WQE_F_SIGNALED;
@@ -534,7 +537,7 @@ static bool post_one(struct rc *a, bool nothing_else)
     if (a->uc && w->remote) {
         a->late[a->late_in++ % FIFO] = (struct late){ qp->sq_prod,
                                                       w->rhandle };
-        w->remote = false;      /* not given back with the completion */
+        w->remote = false;      /* not freed at the completion */
     }
     CHECK(gqp_post_send(qp, &g), "the send queue is full");
     a->ep->s->messages++;
@@ -555,7 +558,7 @@ static void check_write(struct rc *a, struct wr *w)
           good);
 }
 
-/* The WQE is done: look at the result, give everything back. */
+/* The WQE is complete: check the result, free everything. */
 static void retire(struct rc *a, struct wr *w, bool ok)
 {
     uint64_t v;
@@ -668,13 +671,13 @@ static void send_cqe(struct rc *a, const struct qhca_cqe *c)
 
 /* ---- receiving ---- */
 
-/* UC gives no promise on a bad wire, or when a receive is late. */
+/* UC promises nothing on a bad wire, or if a receive is late. */
 static bool may_lose(struct rc *a)
 {
     return a->ep->s->lossy || !a->p.eager_recv;
 }
 
-/* Is it this message that the completion tells of? */
+/* Does the completion belong to this message? */
 static bool same(struct rc *a, const struct msg *m, const struct qhca_cqe *c,
                  struct area *area, const struct recv *rv)
 {
@@ -697,7 +700,7 @@ static bool same(struct rc *a, const struct msg *m, const struct qhca_cqe *c,
     return true;
 }
 
-/* What was sent before @m has arrived, or never will. */
+/* Messages sent before @m have arrived, or never will. */
 static void uc_received(struct rc *a, const struct msg *m)
 {
     struct rc *from = a->peer;
@@ -805,7 +808,7 @@ static void recv_cqe(struct rc *a, const struct qhca_cqe *c)
         uc_received(a, m);
         return;
     }
-    /* all that was written before this message must be there */
+    /* everything written before this message must be there */
     mask = (1u << a->peer->ep->qp.sq_shift) - 1;
     if ((int32_t)(a->peer->ver_next - a->peer->ep->qp.sq_cons) < 0) {
         a->peer->ver_next = a->peer->ep->qp.sq_cons;
@@ -852,7 +855,7 @@ static bool post_srq(struct rc *a, struct srqx *srq)
     return true;
 }
 
-/* One in each SRQ that has room. */
+/* Post a receive to each SRQ that has room. */
 static bool post_xrc(struct rc *a)
 {
     unsigned i;
@@ -914,7 +917,7 @@ static void rc_pump(struct ep *ep)
     if (a->flushing) {
         return;
     }
-    /* receives: all there is room for, or late */
+    /* post receives while there is room, or late */
     if (!rng_pct(r, a->late_pct)) {
         while (post_recv(a)) {
         }
@@ -925,7 +928,7 @@ static void rc_pump(struct ep *ep)
     while (a->to_send && posted < n) {
         if (a->p.eager_recv && !a->srq &&
             (int32_t)(a->peer->recv_posted - a->streamed) <= 0) {
-            break;              /* the peer says when it is ready */
+            break;              /* the peer tells when it is ready */
         }
         if (!post_one(a, false)) {
             break;
@@ -935,7 +938,7 @@ static void rc_pump(struct ep *ep)
             gqp_ring(&ep->qp);
         }
     }
-    /* all that is out is unsignalled: something must push it out */
+    /* everything in flight is unsignaled: a signaled WQE must retire it */
     if (!a->signalled_out && ep->qp.sq_prod != ep->qp.sq_cons &&
         (!a->to_send || posted < n)) {
         CHECK(post_one(a, true), "no room for the last one");
@@ -945,7 +948,7 @@ static void rc_pump(struct ep *ep)
         gqp_ring(&ep->qp);
     }
     if (a->to_send && (posted == n || a->uc)) {
-        more = true;            /* UC: room at the peer comes unannounced */
+        more = true;            /* UC: the peer does not announce room */
     }
     if (a->p.eager_recv && a->to_send &&
         (int32_t)(a->peer->recv_posted - a->streamed) <= 0) {
@@ -987,7 +990,7 @@ static void rc_dump(struct ep *ep)
     }
 }
 
-/* Ends of XRC lack one CQ or the other. */
+/* XRC ends have only one of the two CQs. */
 static void drain(struct ep *ep)
 {
     if (ep->scq) {
@@ -1007,7 +1010,7 @@ static void check_ctr(struct rc *a)
           ", not %#" PRIx64, a->ep->g->m->name, a->ep->qp.qpn, v, a->ctr);
 }
 
-/* To ERR: everything posted, before and after, is flushed, in order. */
+/* Move to ERR: everything posted, before or after, is flushed in order. */
 static void flush(struct rc *a)
 {
     struct ep *ep = a->ep;
@@ -1047,7 +1050,7 @@ static void flush(struct rc *a)
           a->flushed_send, want_send);
 }
 
-/* Everything of @a that is still out goes back to the test. */
+/* Everything of @a in flight goes back to the test. */
 static void give_up(struct rc *a)
 {
     struct gqp *qp = &a->ep->qp;
@@ -1147,7 +1150,7 @@ static void rc_finish(struct ep *ep)
     sim_ep_unbind(ep);
     give_up(a);
     ep->app = NULL;
-    if (last) {                 /* the peer's areas were in use till now */
+    if (last) {                 /* the peer's areas were in use until now */
         if (a->peer != a) {
             rc_free(a->peer);
         }
@@ -1162,7 +1165,7 @@ static enum cq_mode some_mode(struct rng *r)
     return (enum cq_mode)rng_below(r, 3);
 }
 
-/* One of the guest's CQs that has room, or a new one. */
+/* One of the guest's CQs with enough room, or a new one. */
 static struct cqx *some_cq(struct sim *s, struct guest *g, uint32_t need)
 {
     struct rng *r = &g->rng;
@@ -1181,7 +1184,7 @@ static struct cqx *some_cq(struct sim *s, struct guest *g, uint32_t need)
     return c;
 }
 
-/* The CQs of an end, with room for all it can have out. */
+/* The CQs of an end, with room for everything it can have in flight. */
 static void take_cqs(struct sim *s, struct ep *ep, uint32_t send_need,
                      uint32_t recv_need)
 {
@@ -1264,7 +1267,7 @@ static struct rc *make_end(struct sim *s, struct guest *g,
     CHECK(a->wr && a->rq && a->fifo && a->late, "no memory");
     sim_area_odp(&a->src, g, size,
                  rng_pct(r, 50) ? 0 : QHCA_ACCESS_LOCAL_WRITE, p->plain);
-    /* UC loses what comes while it waits for a page */
+    /* UC loses messages while it waits for a page */
     in_area = a->uc ? sim_area : sim_area_odp;
     in_area(&a->rd, g, size, QHCA_ACCESS_LOCAL_WRITE, p->plain);
     in_area(&a->rem, g, size, QHCA_ACCESS_LOCAL_WRITE |
@@ -1278,7 +1281,7 @@ static struct rc *make_end(struct sim *s, struct guest *g,
     return a;
 }
 
-/* Choose the word for the atomics of @a at its peer. */
+/* Choose the word at the peer for the atomics of @a. */
 static void make_ctr(struct rc *a)
 {
     struct area *word = &a->peer->word;
@@ -1319,7 +1322,7 @@ static void connect(struct rc *a, struct rc *b)
     x->max_rd_atomic = (uint8_t)rng_range(r, 1, 16);
     x->max_dest_rd_atomic = 16;
     x->sq_psn = rng_u32(r) & 0xffffff;
-    if (rng_pct(r, 50)) {       /* soon around the corner */
+    if (rng_pct(r, 50)) {       /* will wrap soon */
         x->sq_psn = 0xffffff - (uint32_t)rng_below(r, 200);
     }
     *y = *x;
@@ -1328,7 +1331,7 @@ static void connect(struct rc *a, struct rc *b)
     if (a == b) {
         y->max_rd_atomic = x->max_rd_atomic;
     }
-    if (rng_pct(r, 70)) {       /* not one more than the peer may ask for */
+    if (rng_pct(r, 70)) {       /* never more than the peer may request */
         x->max_dest_rd_atomic = y->max_rd_atomic;
         y->max_dest_rd_atomic = x->max_rd_atomic;
     }

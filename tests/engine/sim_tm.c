@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tag matching with software as an MPI library would write it: it posts
- * receives, gives a prefix of them to the device, and handles what the
- * device finds unexpected.  What must hold are MPI's rules:
- *
- * - a message goes to the oldest posted receive that fits;
- * - of two messages of one sender that fit the same receive, the first sent
+ * Tag matching with software as in an MPI library: it posts receives, gives a
+ * prefix of them to the device, and handles messages the device finds
+ * unexpected.  What must hold are MPI's rules:
+ * - a message goes to the oldest posted receive that matches;
+ * - of two messages of one sender that match the same receive, the first sent
  *   gets it;
- * - an entry the device has can always be taken back for a message that it
- *   called unexpected: it did not give it to a later one meanwhile.
+ * - an entry of the device can always be taken back for a message reported as
+ *   unexpected: the device has not given it to a later message meanwhile.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,9 +19,9 @@
 #define SLOT 8192u              /* of a message at the sender */
 #define HEAD 64u                /* room for its headers */
 #define SLOTS 12u
-#define CAP 6144u               /* greatest message */
+#define CAP 6144u               /* maximum message size */
 #define ENTRIES 8u              /* of the device's list */
-#define POSTED 24u              /* receives that software may have */
+#define POSTED 24u              /* receives that software may have posted */
 #define WQES 16u                /* receive WQEs of the SRQ */
 #define WQE_CAP (CAP + HEAD)
 #define LIMIT_NS 100000000000ULL
@@ -62,7 +61,7 @@ struct msg {
     bool sent;                  /* the SEND is acknowledged */
     bool taken;                 /* somebody receives it */
     bool done;                  /* received */
-    bool by_device;             /* a rendezvous the device carries out */
+    bool by_device;             /* a rendezvous carried out by the device */
 };
 
 struct sender {
@@ -101,7 +100,7 @@ struct tms {
     bool busy[ENTRIES];
     uint16_t gen;
     uint32_t handled, told;     /* unexpected messages */
-    uint32_t queue[4096];       /* unexpected ones nobody wanted, in order */
+    uint32_t queue[4096];       /* unmatched messages, in order */
     unsigned queued;
     uint64_t stream;            /* of payloads */
     uint64_t end;
@@ -121,7 +120,7 @@ static bool fits(const struct rcv *v, uint64_t tag)
     return (tag & v->mask) == v->tag;
 }
 
-/* The oldest posted receive that fits @tag and is older than @before. */
+/* The oldest posted receive older than @before that matches @tag. */
 static struct rcv *oldest(struct tms *t, uint64_t tag, uint64_t before)
 {
     struct rcv *best = NULL;
@@ -154,7 +153,7 @@ static uint32_t op(struct tms *t, const struct gtm_op *o)
     return n;
 }
 
-/* Tell the count with this operation. */
+/* Report the count with this operation. */
 static void with_count(struct tms *t, struct gtm_op *o)
 {
     o->flags |= QHCA_WQE_F_TM_SYNC;
@@ -162,7 +161,7 @@ static void with_count(struct tms *t, struct gtm_op *o)
     t->told = t->handled;
 }
 
-/* Give the oldest receives the device does not have to it, as it has room. */
+/* Give the oldest receives to the device, as far as it has room. */
 static void promote(struct tms *t)
 {
     struct rcv *v;
@@ -221,7 +220,7 @@ static void consume(struct tms *t, uint32_t id)
     t->consumed++;
 }
 
-/* The payload of @id lies at @at of @b. */
+/* Check that the payload of @id is at @at in @b. */
 static void verify(struct tms *t, const struct gbuf *b, uint64_t at,
                    uint32_t id)
 {
@@ -232,7 +231,7 @@ static void verify(struct tms *t, const struct gbuf *b, uint64_t at,
           good, m->len);
 }
 
-/* @id is taken: nothing the same sender sent before it may wait. */
+/* Match @id: no earlier message of the same sender may still be waiting. */
 static void take(struct tms *t, struct rcv *v, uint32_t id)
 {
     struct msg *m;
@@ -252,7 +251,7 @@ static void take(struct tms *t, struct rcv *v, uint32_t id)
     }
 }
 
-/* Take back an entry of the device's list; it must be there. */
+/* Remove an entry from the device's list; it must be there. */
 static void withdraw(struct tms *t, struct rcv *v)
 {
     struct gtm_op o = { .opcode = QHCA_WQE_TAG_DEL, .handle = v->handle };
@@ -271,7 +270,7 @@ static void post_wqe(struct tms *t)
     struct qhca_sge sge = { .len = WQE_CAP, .lkey = t->wqes.key };
     uint32_t wqe, k;
 
-    /* the slot of the region is that of the WQE, known only afterwards */
+    /* the slot in the region is that of the WQE, known only later */
     if (t->srq.nfree) {
         CHECK(gsrq_post(&t->srq, 1, &sge, 1, &wqe), "SRQ full");
         sge.addr = t->wqes.iova + (uint64_t)wqe * SLOT;
@@ -281,7 +280,7 @@ static void post_wqe(struct tms *t)
     }
 }
 
-/* An unexpected message at @at: who wants it? */
+/* An unexpected message at @at: find its receive. */
 static void unexpected(struct tms *t, uint64_t at, uint32_t len)
 {
     struct qhca_tmh h;
@@ -308,13 +307,13 @@ static void unexpected(struct tms *t, uint64_t at, uint32_t len)
         withdraw(t, v);
     }
     take(t, v, id);
-    consume(t, id);             /* software copies, or READs by itself */
+    consume(t, id);             /* software copies or READs */
     v->state = R_FREE;
 }
 
 /*
- * Software changes its mind about a receive.  The device may have taken the
- * entry a moment ago: then the completion comes.
+ * Software cancels a receive.  The device may just have matched the entry: then
+ * its completion arrives.
  */
 static void cancel(struct tms *t, struct rcv *v)
 {
@@ -539,7 +538,9 @@ static void post_receive(struct tms *t, bool any)
     v->mask = any || rng_pct(t->r, 10) ? 0 :
               rng_pct(t->r, 30) ? 0xffffffff : UINT64_MAX;
     v->tag = (rng_below(t->r, 6) | rng_below(t->r, 3) << 32) & v->mask;
-    /* Tag values 5 are sent as rendezvous only: those may be too long. */
+    /*
+     * Messages with tag value 5 are always rendezvous: those may be too long.
+     */
     v->cap = v->mask == UINT64_MAX && (v->tag & 0xff) == 5 &&
              rng_pct(t->r, 50) ? 64 : CAP;
     v->age = t->age++;
@@ -604,7 +605,7 @@ static void open_sender(struct tms *t, struct sender *x)
     gqp_to_rtr(&x->rx, x->g->n, &b);
     gqp_to_rts(&x->qp, &a);
     gqp_to_rts(&x->rx, &b);
-    /* one at a time: a FIN that comes too early is answered with RNR */
+    /* one at a time: a FIN that is too early gets an RNR NAK */
     CHECK(gqp_post_recv(&x->qp, 0, &(struct qhca_sge){
               x->src.iova + SLOTS * SLOT, 32, x->src.key }, 1), "RQ full");
 }
@@ -647,7 +648,7 @@ static void open_all(struct tms *t, struct sim *s)
     }
 }
 
-/* Every rendezvous the device did has had its FIN. */
+/* Each rendezvous of the device must have sent its FIN. */
 static void expect_fins(struct tms *t)
 {
     unsigned i, k;
@@ -692,7 +693,7 @@ static void close_all(struct tms *t)
     free(t->msg);
 }
 
-/* Taken entries of QPs that die end with an error, each once. */
+/* Matched entries of destroyed QPs complete with an error, once each. */
 static void kill_all(struct tms *t)
 {
     unsigned taken = 0, i;
@@ -734,7 +735,7 @@ static void kill_all(struct tms *t)
         taken += t->rcv[i].state == R_TAKEN;
     }
     CHECK(!taken, "%u entries never ended", taken);
-    /* the device agrees on which numbers are free */
+    /* the device agrees which numbers are free */
     for (i = 0; i < ENTRIES; i++) {
         struct gtm_op o = { .opcode = QHCA_WQE_TAG_ADD, .handle = i };
         uint32_t n = op(t, &o);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Datagrams between QPs of all adapters, to others and to themselves.
- *
- * A message names itself in its first 8 bytes, or in its immediate when it
- * is shorter.  Datagrams may get lost, but never changed, cut, or (on an
- * honest wire) doubled; and what the completion says of the sender is true.
+ * Datagrams between QPs of all adapters, to others and to themselves.  A
+ * message is identified by its first 8 bytes, or by its immediate if it is
+ * shorter.  Datagrams may be lost, but never changed, truncated or (on a good
+ * wire) duplicated; and the completion identifies the sender correctly.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@ struct ud_all {
     unsigned members, alive;
     struct um *um;
     uint64_t ums, cap;
-    bool enough;                /* receives never run out */
+    bool enough;                /* never out of receives */
     uint64_t got;
 };
 
@@ -89,7 +88,7 @@ static void send_cqe(struct ud *u, const struct qhca_cqe *c)
     u->signalled_out--;
 }
 
-/* What stands in front of the payload. */
+/* Check what precedes the payload. */
 static void check_grh(struct ud *u, const struct um *m, const uint8_t *h,
                       const struct qhca_cqe *c)
 {
@@ -163,7 +162,7 @@ static void recv_cqe(struct ud *u, const struct qhca_cqe *c)
     }
     m->got++;
     all->got++;
-    /* the receive had room for more: nothing behind the message */
+    /* the receive was larger: nothing is written after the message */
     memset(want, 0x5a, sizeof(want));
     if (x->p.len > c->byte_len) {
         uint64_t n = x->p.len - c->byte_len;
@@ -214,7 +213,7 @@ static bool post_recv(struct ud *u)
     sge[0].len = x.p.len;
     sge[0].lkey = u->rcv.mr.key;
     if (qp->max_recv_sge > 1 && rng_pct(r, 50)) {
-        /* cut anywhere, in the header too */
+        /* split anywhere, in the header too */
         sge[1] = sge[0];
         sge[0].len = (uint32_t)rng_below(r, rng_pct(r, 50) ? GRH :
                                          x.p.len);
@@ -349,8 +348,10 @@ static void ud_pump(struct ep *ep)
     if (ep->qp.sq_rung != ep->qp.sq_prod) {
         gqp_ring(&ep->qp);
     }
-    /* unsignalled ones retire with the next signalled one: never stop
-     * while there is something to send */
+    /*
+     * unsignaled ones retire with the next signaled one: never stop while there
+     * is something to send
+     */
     if (u->to_send && (u->signalled_out == 0 || !ready || i == n)) {
         sim_tick(ep, 1 + rng_log(r, 30000));
     }
@@ -372,7 +373,7 @@ static void ud_dump(struct ep *ep)
             ep->qp.sq_prod, ep->qp.rq_cons, ep->qp.rq_prod);
 }
 
-/* Sent equals received, plus what the counters own up to. */
+/* Sent equals received plus the losses that are counted. */
 static void balance(struct ud_all *all)
 {
     struct sim *s = all->s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What runs together in one simulated network. */
+/* Workloads: what runs together in one simulated network. */
 #include <string.h>
 
 #include "observe/fault.h"
@@ -35,14 +35,14 @@ static void some_pairs(struct sim *s, unsigned pairs, unsigned messages,
     }
 }
 
-/* All kinds of RC traffic, nothing is lost. */
+/* All kinds of RC traffic, without loss. */
 static void build_rc(struct sim *s)
 {
     wire_random(&s->w.wire, &s->rng, false);
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 6), 120, 60000, false);
 }
 
-/* Receives are always there: then nobody may say RNR. */
+/* Receives are always posted, so no RNR NAK may be sent. */
 static void build_ready(struct sim *s)
 {
     wire_random(&s->w.wire, &s->rng, false);
@@ -50,7 +50,7 @@ static void build_ready(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 4), 150, 20000, true);
 }
 
-/* The cable is pulled out and put back. */
+/* Unplug the cable and plug it in again. */
 static void flap(void *opaque, uint64_t arg)
 {
     struct sim *s = opaque;
@@ -58,7 +58,7 @@ static void flap(void *opaque, uint64_t arg)
     bool down = arg & 1;
 
     node_set_link(&s->w.node[node], !down);
-    if (down) {                 /* shorter than any retry count lasts */
+    if (down) {                 /* shorter than any retry limit */
         world_call(&s->w, s->w.now + rng_below(&s->rng, 2000000), flap, s,
                    arg & ~1ULL);
     }
@@ -79,9 +79,10 @@ static void build_lossy(struct sim *s)
 }
 
 /*
- * The wire is good, and the adapters' own faults on demand do to packets what a
- * bad one does: what must hold with loss must hold.  Losses come by chance: each
- * 97th packet might be the last of a message of 97 each time it is sent again.
+ * The wire is good, but injected faults do to packets what a bad one does:
+ * whatever holds with loss must hold.  Losses are random: if every 97th packet
+ * were lost, it could be the last of a 97-packet message each time it is
+ * retransmitted.
  */
 static void build_faults(struct sim *s)
 {
@@ -119,8 +120,8 @@ static void build_faults(struct sim *s)
 }
 
 /*
- * Acknowledges come later than the timer fires: everything is sent again
- * and again, arrives twice and thrice, and happens once.
+ * ACKs arrive later than the timer expires: everything is retransmitted,
+ * arrives several times, and is executed once.
  */
 static void build_late(struct sim *s)
 {
@@ -135,8 +136,8 @@ static void build_late(struct sim *s)
 }
 
 /*
- * One adapter is far slower than its peer, and has room for a few frames only:
- * that costs time, not the connection.  With one packet of each QP under way it
+ * One adapter is far slower than its peer, with room for only a few frames:
+ * that costs time, not the connection.  With one packet of each QP in flight it
  * keeps up easily.
  */
 static void build_slow(struct sim *s)
@@ -144,7 +145,7 @@ static void build_slow(struct sim *s)
     struct node *n = &s->w.node[1];
     unsigned pairs = 8;
 
-    s->lossy = true;            /* frames that find no room */
+    s->lossy = true;            /* frames are dropped for lack of room */
     wire_perfect(&s->w.wire);
     s->timeout = (uint8_t)rng_range(&s->rng, 10, 12);   /* 4..17 ms */
     n->frame_ns = (4096ull << s->timeout) / rng_range(&s->rng, 60, 200);
@@ -162,7 +163,7 @@ static void build_slow(struct sim *s)
     }
 }
 
-/* Few messages, but of megabytes. */
+/* Few messages of several megabytes. */
 static void build_big(struct sim *s)
 {
     bool loss = rng_pct(&s->rng, 50);
@@ -193,7 +194,7 @@ static void build_mixed(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 12), 40, 100000, false);
 }
 
-/* Errors by script, beside RC traffic that must not notice. */
+/* Scripted errors, while RC traffic must not notice. */
 static void build_err(struct sim *s)
 {
     wire_random(&s->w.wire, &s->rng, false);
@@ -208,7 +209,7 @@ static void build_eth(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 0, 3), 50, 30000, false);
 }
 
-/* UC: in order, but nobody repeats what is lost. */
+/* UC: in order, but losses are not repaired. */
 static void build_uc(struct sim *s)
 {
     unsigned pairs = (unsigned)rng_range(&s->rng, 1, 4);
@@ -217,7 +218,7 @@ static void build_uc(struct sim *s)
     s->lossy = rng_pct(&s->rng, 60);
     eager = !s->lossy && rng_pct(&s->rng, 50);
     wire_random(&s->w.wire, &s->rng, s->lossy);
-    s->w.wire.dup = s->w.wire.reorder = 0;      /* UC does not notice */
+    s->w.wire.dup = s->w.wire.reorder = 0;      /* UC does not notice these */
     while (pairs--) {
         struct rc_profile p = {
             .type = QHCA_QPT_UC,
@@ -230,7 +231,7 @@ static void build_uc(struct sim *s)
     }
 }
 
-/* Memory comes when it is used, and goes whenever it likes. */
+/* Pages come when used, and go at any time. */
 static void build_odp(struct sim *s)
 {
     bool loss = rng_pct(&s->rng, 40);
@@ -239,7 +240,7 @@ static void build_odp(struct sim *s)
     s->lossy = loss;
     wire_random(&s->w.wire, &s->rng, loss);
     s->odp_pct = (unsigned)rng_range(&s->rng, 30, 100);
-    if (rng_pct(&s->rng, 40)) { /* peers lose patience */
+    if (rng_pct(&s->rng, 40)) { /* peers run out of retries */
         s->w.wire.speed_mbps = 0;
         s->timeout = (uint8_t)rng_range(&s->rng, 5, 7);
     }
@@ -258,7 +259,7 @@ static void build_odp(struct sim *s)
     odp_start(s);
 }
 
-/* Tag matching beside RC traffic. */
+/* Tag matching, with RC traffic. */
 static void build_tm(struct sim *s)
 {
     s->lossy = rng_pct(&s->rng, 60);
@@ -266,7 +267,7 @@ static void build_tm(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 0, 2), 60, 20000, false);
 }
 
-/* Guest memory that fails at random under the adapter. */
+/* Accesses to guest memory fail at random. */
 static void build_chaos(struct sim *s)
 {
     s->hostile = true;
@@ -274,7 +275,7 @@ static void build_chaos(struct sim *s)
     wire_random(&s->w.wire, &s->rng, s->lossy);
 }
 
-/* Frames and groups by script, beside RC traffic. */
+/* Scripted frames and groups, with RC traffic. */
 static void build_raw(struct sim *s)
 {
     bool loss = rng_pct(&s->rng, 50);

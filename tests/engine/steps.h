@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Are n steps of any kind exactly n?  The same traffic runs without a stop,
- * and then stopped at every first, second and third event of each kind of
- * kind_of[] that there was.  What a stop shows must be the event it is about.
+ * Are n steps of any kind exactly n?  The same traffic runs without stops, and
+ * then with stops at every event of each kind of kind_of[], at every second and
+ * at every third.  A stop must show the event that caused it.
  */
 #ifndef QHCA_TEST_STEPS_H
 #define QHCA_TEST_STEPS_H
@@ -16,7 +16,7 @@
 struct steps {
     struct qhca_trace event[STEPS_MAX]; /* all, without stops */
     unsigned events;
-    struct qhca_trace stop[STEPS_MAX];  /* what the stops were about */
+    struct qhca_trace stop[STEPS_MAX];  /* the events that caused stops */
     unsigned stops;
     enum qhca_stop_on on;
     unsigned n;                         /* 0: no stops */
@@ -24,7 +24,7 @@ struct steps {
 
 static struct steps steps;
 
-/* What each kind of stop is about; 0: another than these. */
+/* The trace event of each kind of stop; 0: not just one. */
 static const uint8_t kind_of[QHCA_ONS] = {
     [QHCA_ON_DOORBELL] = QHCA_TR_DOORBELL,
     [QHCA_ON_WQE] = QHCA_TR_WQE,
@@ -67,7 +67,7 @@ static inline void steps_stopped(struct node *n)
     n->go_at_once = true;
 }
 
-/* The traffic of @n begins. */
+/* Start the traffic of @n. */
 static inline void steps_begin(struct node *n)
 {
     if (steps.n) {
@@ -78,7 +78,7 @@ static inline void steps_begin(struct node *n)
     }
 }
 
-/* It is over. */
+/* The traffic is over. */
 static inline void steps_end(struct node *n)
 {
     n->on_trace = NULL;
@@ -86,7 +86,7 @@ static inline void steps_end(struct node *n)
     qhca_debug_step_cancel(n->e);
 }
 
-/* Nothing but the place in the trail and addresses of the host differ. */
+/* Only the position in the trail and host addresses may differ. */
 static inline bool steps_same(const struct qhca_trace *a,
                               const struct qhca_trace *b)
 {
@@ -156,8 +156,8 @@ static inline unsigned steps_count(enum qhca_stop_on on)
 }
 
 /*
- * These packets have come in, and no others: to @qpn, from PEER_QPN, with PSNs
- * from @psn on and the BTH opcodes @op.
+ * Check that exactly these packets have come in: to @qpn, from PEER_QPN, with
+ * PSNs from @psn on and the BTH opcodes @op.
  */
 static inline void steps_packets_in(uint32_t qpn, uint32_t psn,
                                     const uint8_t *op, unsigned count)

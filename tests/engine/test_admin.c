@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Registers and admin queue: what they do, and what hostile software gets. */
+/*
+ * Registers and admin queue: their function, and their response to hostile
+ * software.
+ */
 #include "unit.h"
 
 static const uint8_t opcodes[] = {
@@ -54,7 +57,7 @@ static uint32_t status(struct unit *u)
     return (uint32_t)node_reg_read(u->n, QHCA_REG_STATUS, 4);
 }
 
-/* A command as it stands in the ring; returns its status. */
+/* Submit a raw command; returns its status. */
 static uint8_t raw(struct unit *u, struct qhca_aq_cmd *cmd)
 {
     struct guest *g = &u->g;
@@ -70,7 +73,7 @@ static uint8_t raw(struct unit *u, struct qhca_aq_cmd *cmd)
     return cqe->status;
 }
 
-/* Every command with input that is not there, not aligned, too long. */
+/* Every command with input that is unmapped, misaligned, too long. */
 static void hostile_pointers(void **state)
 {
     struct unit *u = *state;
@@ -113,12 +116,12 @@ static void hostile_pointers(void **state)
         cmd.flags = 1;
         assert_int_not_equal(raw(u, &cmd), QHCA_ST_OK);
     }
-    /* and it still works */
+    /* and the adapter still works */
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_NOP, 0), QHCA_ST_OK);
     assert_true(status(u) & QHCA_STATUS_READY);
 }
 
-/* Random structures to every command: nothing but a status comes of it. */
+/* Random structures as input of every command: only a status may result. */
 static void random_input(void **state)
 {
     struct unit *u = *state;
@@ -129,7 +132,7 @@ static void random_input(void **state)
         struct gcmd c = { .obj = (uint32_t)rng_log(&u->g.rng, 1 << 24) };
 
         c.op = opcodes[rng_below(&u->g.rng, sizeof(opcodes))];
-        switch (c.op) {         /* they would take down the fixture */
+        switch (c.op) {         /* they would destroy the fixture */
         case QHCA_CMD_FREE_UAR:
         case QHCA_CMD_FREE_PD:
         case QHCA_CMD_DESTROY_EQ:
@@ -171,7 +174,7 @@ static void doorbell_too_far(void **state)
 
     node_reg_write(u->n, QHCA_REG_ASQ_DB, u->g.asq_prod + 17, 4);
     assert_int_equal(fatal_reason(u), QHCA_FATAL_AQ_INDEX);
-    /* it told, and then does nothing more until the reset */
+    /* it reports the error, then does nothing more until the reset */
     node_reg_write(u->n, QHCA_REG_ASQ_DB, u->g.asq_prod + 1, 4);
     assert_int_equal(fatal_reason(u), QHCA_FATAL_AQ_INDEX);
     world_settle(&u->w, 1000000);
@@ -282,7 +285,7 @@ static void write_halves(void **state)
     assert_int_equal(node_reg_read(n, QHCA_REG_ACQ_BASE, 8), 1ULL << 32);
 }
 
-/* Who refers to whom: destroying in the wrong order is refused. */
+/* References: objects in use cannot be destroyed. */
 static void busy(void **state)
 {
     struct unit *u = *state;
@@ -322,7 +325,7 @@ static void busy(void **state)
     assert_int_equal(guest_simple(g, QHCA_CMD_FREE_PD, g->pd),
                      QHCA_ST_BUSY);
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
-    /* what is gone, is gone; UAR 0 is nobody's to free */
+    /* cannot be destroyed twice; UAR 0 cannot be freed */
     for (i = 3; i < 5; i++) {
         assert_int_equal(guest_simple(g, held[i].op, held[i].obj),
                          QHCA_ST_BAD_OBJ);
@@ -331,7 +334,7 @@ static void busy(void **state)
                      QHCA_ST_BAD_OBJ);
 }
 
-/* Numbers come back as late as possible. */
+/* Numbers are reused as late as possible. */
 static void numbers(void **state)
 {
     struct unit *u = *state;
@@ -441,7 +444,7 @@ static void gids(void **state)
     }
     g.gid[15] = 3;
     assert_int_equal(qhca_gid_find(u->e, g.gid, QHCA_VLAN_NONE), -1);
-    /* one goes, the others stay */
+    /* one is removed, the others stay */
     g.type = QHCA_GID_NONE;
     assert_int_equal(unit_cmd(u, QHCA_CMD_SET_GID, 9, 0, &g, sizeof(g),
                               NULL), QHCA_ST_OK);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What one call of the engine may cost: admin commands that take long are done
- * in parts.  The adapter stands alone here, on a memory that counts.
+ * The maximum cost of one call of the engine: expensive admin commands are done
+ * in parts.  The adapter runs alone here, on memory that counts accesses.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,17 +25,17 @@
 #define IN 0x80000u             /* inputs, 4 KiB each */
 #define OLD (4u << 20)
 #define NEW (8u << 20)
-#define FAR (1ull << 36)        /* memory that nobody looks at */
+#define FAR (1ull << 36)        /* memory that is never read */
 #define SHIFT 8                 /* of the admin queue */
 
-/* One call of the engine may do so much, and not more. */
+/* The maximum for one call of the engine. */
 #define CALLS_MAX 2048
 #define BYTES_MAX (2u << 20)
 
 static struct {
     uint8_t ram[RAM];
     uint64_t calls, bytes;      /* in this call of the engine */
-    uint64_t most_calls, most_bytes;    /* in the costliest one */
+    uint64_t most_calls, most_bytes;    /* in the most expensive call */
     unsigned answers;           /* completions in this call */
     bool kicked;
     struct qhca *e;
@@ -147,7 +147,7 @@ static void ring(void)
     called();
 }
 
-/* What the surroundings do after a kick(); false: there was none. */
+/* What the environment does after a kick(); false if there was none. */
 static bool run(void)
 {
     if (!t.kicked) {
@@ -169,7 +169,7 @@ static void run_all(void)
     }
 }
 
-/* Put a command into the ring; nobody is told. */
+/* Put a command into the ring without a doorbell. */
 static void command(uint8_t op, uint32_t obj, uint64_t mask, const void *in,
                     uint32_t len)
 {
@@ -186,7 +186,7 @@ static void command(uint8_t op, uint32_t obj, uint64_t mask, const void *in,
     t.prod++;
 }
 
-/* The next completion, if there is one; commands are answered in order. */
+/* The next completion, if there is one; commands complete in order. */
 static bool answer(struct qhca_aq_cqe *cqe)
 {
     memcpy(cqe, t.ram + ACQ + 16 * (t.done & ((1u << SHIFT) - 1)), 16);
@@ -257,7 +257,7 @@ static struct qhca_cq *cq_of(struct qhca *e)
     return qhca_idr_get(&e->q->cqs, t.cqn);
 }
 
-/* An adapter with a CQ of 1 << @shift at @addr, whose counters are @at. */
+/* An adapter with a CQ of 1 << @shift at @addr, with its counters at @at. */
 static void begin(uint64_t addr, uint8_t shift, uint32_t at)
 {
     struct qhca_eqc eqc = { .buf = { .addr = FAR, .len = 64 * 16 },
@@ -280,7 +280,7 @@ static void end(void)
     qhca_free(t.e);
 }
 
-/* Completions, whose wr_id is their counter. */
+/* Push completions whose wr_id is their index. */
 static void push(unsigned n)
 {
     while (n--) {
@@ -298,7 +298,7 @@ static void resize(uint64_t addr, uint8_t shift)
     command(QHCA_CMD_MODIFY_CQ, t.cqn, QHCA_CQ_M_RESIZE, &c, sizeof(c));
 }
 
-/* The ring of 1 << @shift at @addr has the CQEs from @cons to @prod. */
+/* Check that the ring of 1 << @shift at @addr has CQEs @cons to @prod. */
 static void check_ring(uint64_t addr, uint8_t shift, uint32_t cons,
                        uint32_t prod)
 {
@@ -320,7 +320,7 @@ static void check_cost(void)
 
 /* ---- tests ---- */
 
-/* The greatest CQ there is, full, again and again, by one store. */
+/* The largest possible CQ, full, again and again, by one doorbell. */
 static void costliest_batch(void **state)
 {
     unsigned i, n = 6;
@@ -344,7 +344,7 @@ static void costliest_batch(void **state)
     end();
 }
 
-/* A list is searched from its start: the costliest table of all. */
+/* A list is searched from its start: the most expensive table. */
 static void costliest_table(void **state)
 {
     struct qhca_buf_seg seg = { .len = 65536 | QHCA_BUF_SEG_VALID };
@@ -372,7 +372,7 @@ static void costliest_table(void **state)
     end();
 }
 
-/* Commands that work in the device's own memory count, too. */
+/* Commands that work on the device's own memory count, too. */
 static void costly_filter(void **state)
 {
     struct qhca_mac mac[QHCA_MC_LIST_MAX] = { 0 };
@@ -398,7 +398,7 @@ static void costly_filter(void **state)
     end();
 }
 
-/* What is cheap still goes by one store: software waits for it. */
+/* Cheap commands complete within one doorbell: software waits for them. */
 static void cheap_batch(void **state)
 {
     unsigned i;
@@ -413,9 +413,9 @@ static void cheap_batch(void **state)
     end();
 }
 
-#define AT 0xfffff123u          /* the counters wrap on the way */
+#define AT 0xfffff123u          /* the counters wrap during the copy */
 
-/* CQEs come while others are copied, and the state is saved meanwhile. */
+/* CQEs arrive while others are copied, and the state is saved meanwhile. */
 static void entries_on_the_way(void **state)
 {
     struct qhca *other;
@@ -480,7 +480,7 @@ static void overflow_meanwhile(void **state)
     end();
 }
 
-/* More come than the new ring can hold: it stays as it was. */
+/* More CQEs than the new ring can hold arrive: it is not resized. */
 static void too_small_meanwhile(void **state)
 {
     struct qhca_aq_cqe cqe;
@@ -501,7 +501,7 @@ static void too_small_meanwhile(void **state)
     end();
 }
 
-/* Software goes on consuming, against the rules, and the ring laps the copy. */
+/* Software keeps consuming, against the rules, and the ring laps the copy. */
 static void consumed_meanwhile(void **state)
 {
     uint32_t cons = AT + 8000;
@@ -522,7 +522,7 @@ static void consumed_meanwhile(void **state)
     end();
 }
 
-/* The CQ's destruction waits its turn. */
+/* Destroying the CQ waits for the resize. */
 static void destroyed_behind(void **state)
 {
     (void)state;
@@ -541,7 +541,7 @@ static void destroyed_behind(void **state)
     end();
 }
 
-/* A reset ends it: no access to memory after that, and a fresh start. */
+/* A reset aborts it: no memory access after that, and a fresh start. */
 static void reset_meanwhile(void **state)
 {
     struct qhca_eqc eqc = { .shift = 4, .buf = {

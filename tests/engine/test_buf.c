@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The buffer-table walker: every form, boundaries, entries that are wrong. */
+/* The buffer-table walker: every form, boundaries, invalid entries. */
 #include "unit.h"
 
 static const struct gbuf_shape shapes[] = {
@@ -69,7 +69,7 @@ static void every_form(void **state)
     }
 }
 
-/* Queues: no entry straddles, and each form finds each entry. */
+/* Queues: no entry straddles pages, and each form finds each entry. */
 static void queue_entries(void **state)
 {
     struct unit *u = *state;
@@ -163,7 +163,7 @@ static void bad_entries(void **state)
     }
 }
 
-/* A level above the last that is not valid, or no table. */
+/* An upper level that is invalid, or not a table. */
 static void bad_upper_level(void **state)
 {
     struct unit *u = *state;
@@ -212,7 +212,7 @@ static void bad_list(void **state)
     seg[0].len |= QHCA_BUF_SEG_VALID;
     assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run),
                      QHCA_SYN_TABLE_INVALID);
-    /* beyond the end of all addresses */
+    /* past the end of the address space */
     seg[0] = keep;
     seg[0].addr = UINT64_MAX - 4095 + 64;
     assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run),
@@ -264,7 +264,7 @@ static void short_segments(void **state)
     gmem_release(u->m, t, sizeof(segs));
 }
 
-/* Descriptors that must be refused. */
+/* Descriptors that must be rejected. */
 static void bad_descriptors(void **state)
 {
     static const struct {
@@ -374,7 +374,7 @@ static void bad_descriptors(void **state)
     }
 }
 
-/* What a query gives back is what was given. */
+/* A query returns what was given. */
 static void round_trip(void **state)
 {
     struct unit *u = *state;

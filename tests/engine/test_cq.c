@@ -15,7 +15,7 @@ static bool push(struct unit *u, const struct gcq *cq, uint64_t wr_id,
     return qhca_cq_push(u->e, cq_of(u, cq), &cqe, solicited);
 }
 
-/* How many completion events the queue's EQ has had, interrupts served. */
+/* Number of completion events of the queue's EQ; interrupts are served. */
 static uint64_t events(struct unit *u)
 {
     world_settle(&u->w, 1000000);
@@ -32,7 +32,7 @@ static void take_all(struct gcq *cq)
     } while (more);
 }
 
-/* Arm it and have an event; nothing is left in it. */
+/* Arm it and provoke an event; leaves it empty. */
 static void fire(struct unit *u, struct gcq *cq)
 {
     gcq_arm(cq, false);
@@ -70,7 +70,7 @@ static void phase_and_wrap(void **state)
     }
 }
 
-/* Counters that pass 2^32. */
+/* Counters that wrap at 2^32. */
 static void counter_wrap(void **state)
 {
     struct unit *u = *state;
@@ -102,21 +102,21 @@ static void arm_any(void **state)
     gcq_create(&cq, &u->g, 4, NULL, 1);
     push(u, &cq, 1, 0, true);
     assert_int_equal(events(u), 0);     /* not armed */
-    gcq_arm(&cq, false);                /* one waits: at once */
+    gcq_arm(&cq, false);                /* one is pending: event at once */
     assert_int_equal(events(u), 1);
     push(u, &cq, 2, 0, false);
-    assert_int_equal(events(u), 1);     /* armed once, told once */
+    assert_int_equal(events(u), 1);     /* armed once, one event */
     gcq_poll(&cq, &cqe);
     gcq_poll(&cq, &cqe);
     gcq_arm(&cq, false);
-    assert_int_equal(events(u), 1);     /* nothing waits */
+    assert_int_equal(events(u), 1);     /* nothing is pending */
     push(u, &cq, 3, 0, false);
     push(u, &cq, 4, 0, false);
     assert_int_equal(events(u), 2);
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
-/* Of a CQE that waits software is told once, however often it arms. */
+/* A pending CQE causes one event, however often software arms the CQ. */
 static void told_once(void **state)
 {
     struct unit *u = *state;
@@ -132,7 +132,7 @@ static void told_once(void **state)
         gcq_arm(&cq, false);            /* it has not polled it yet */
     }
     assert_int_equal(events(u), 1);
-    push(u, &cq, 2, 0, false);          /* and is armed all the same */
+    push(u, &cq, 2, 0, false);          /* but it is armed */
     assert_int_equal(events(u), 2);
     push(u, &cq, 3, 0, false);          /* between the event and the arming */
     gcq_poll(&cq, &cqe);
@@ -142,7 +142,7 @@ static void told_once(void **state)
     gcq_arm(&cq, false);
     assert_int_equal(events(u), 3);
     take_all(&cq);
-    /* 2^32 CQEs later: the counters are where they were at the last event */
+    /* 2^32 CQEs later: the counters are as at the last event */
     cq_of(u, &cq)->since_event = UINT32_MAX;
     push(u, &cq, 4, 0, false);
     assert_int_equal(events(u), 4);
@@ -166,27 +166,27 @@ static void arm_solicited(void **state)
     push(u, &cq, 2, 0, true);
     assert_int_equal(events(u), 1);
     gcq_poll(&cq, &cqe);
-    gcq_arm(&cq, true);                 /* the solicited one waits, and is told */
+    gcq_arm(&cq, true);                 /* the solicited one is pending */
     assert_int_equal(events(u), 1);
     gcq_poll(&cq, &cqe);
     push(u, &cq, 3, 0, false);
-    gcq_arm(&cq, true);                 /* one waits, but not solicited */
+    gcq_arm(&cq, true);                 /* one is pending, but not solicited */
     assert_int_equal(events(u), 1);
     push(u, &cq, 4, QHCA_WC_WR_FLUSH_ERR, false);       /* errors count */
     assert_int_equal(events(u), 2);
     push(u, &cq, 5, 0, true);
     push(u, &cq, 6, 0, false);
     gcq_poll(&cq, &cqe);
-    gcq_arm(&cq, true);                 /* came before it was armed again */
+    gcq_arm(&cq, true);                 /* arrived before it was armed again */
     assert_int_equal(events(u), 3);
     take_all(&cq);
     gcq_arm(&cq, true);
-    gcq_arm(&cq, false);                /* any is more than solicited */
+    gcq_arm(&cq, false);                /* "any" overrides "solicited" */
     push(u, &cq, 7, 0, false);
     assert_int_equal(events(u), 4);
     take_all(&cq);
     gcq_arm(&cq, false);
-    gcq_arm(&cq, true);                 /* and stays so */
+    gcq_arm(&cq, true);                 /* and remains */
     push(u, &cq, 8, 0, false);
     assert_int_equal(events(u), 5);
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
@@ -218,7 +218,7 @@ static void arm_wrongly(void **state)
     assert_int_equal(cq_of(u, &cq)->arm, QHCA_ARM_NONE);
     guest_doorbell(&u->g, cq.uar, QHCA_DB_CQ_ARM, 0xffffff);
     assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_OBJECT), 1);
-    /* an old index: told at once, for what came since may be unseen */
+    /* an old index: event at once, since later CQEs may be unseen */
     for (i = 0; i < 20; i++) {
         push(u, &cq, i, 0, false);
         gcq_poll(&cq, &cqe);
@@ -247,7 +247,7 @@ static void overflow(void **state)
     world_settle(&u->w, 1000000);
     assert_int_equal(u->g.async_count[QHCA_EV_CQ_ERR], 1);
     assert_int_equal(unit_stat(u, QHCA_STAT_CQ_OVERFLOWS), 1);
-    /* what was there is whole */
+    /* earlier CQEs are intact */
     for (i = 0; i < 8; i++) {
         assert_true(gcq_poll(&cq, &cqe));
         assert_int_equal(cqe.wr_id, i);
@@ -256,7 +256,7 @@ static void overflow(void **state)
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
-/* A record that holds nonsense makes no room. */
+/* An invalid doorbell record makes no room. */
 static void wild_record(void **state)
 {
     struct unit *u = *state;
@@ -286,7 +286,7 @@ static void break_range(void *opaque, uint64_t addr, size_t len, bool write)
     u->m->fail_64k = addr >= broken_from && addr < broken_to ? 65536 : 0;
 }
 
-/* The ring or the record cannot be accessed: the CQ is in error, with event. */
+/* The ring or the record is inaccessible: the CQ is in error, with an event. */
 static void ring_memory_gone(void **state)
 {
     struct unit *u = *state;
@@ -401,7 +401,7 @@ static void resize(void **state)
             assert_true(gcq_poll(&cq, &cqe));
             assert_int_equal(cqe.wr_id, next++);
         }
-        /* nothing that was not written looks written */
+        /* unwritten entries must not look written */
         if (rng_pct(&u->g.rng, 30)) {
             while (next != want) {
                 assert_true(gcq_poll(&cq, &cqe));
@@ -410,7 +410,7 @@ static void resize(void **state)
             assert_false(gcq_poll(&cq, &cqe));
         }
     }
-    /* an event asked for before comes after */
+    /* an event requested before arrives after it */
     take_all(&cq);
     gcq_arm(&cq, false);
     assert_int_equal(events(u), 0);
@@ -485,7 +485,7 @@ static void resize_refused(void **state)
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
-/* The heap of deadlines against a plain search. */
+/* The heap of deadlines compared with a linear search. */
 static void moderation_heap(void **state)
 {
     struct unit *u = *state;
@@ -538,8 +538,8 @@ static void eq_bell(struct unit *u, uint32_t cons, bool arm)
 }
 
 /*
- * A full EQ loses nothing: each CQ's event comes when there is room, once,
- * and in the order in which they came about.
+ * A full EQ loses nothing: each CQ's event is written once there is room, once,
+ * in the original order.
  */
 static void eq_full(void **state)
 {
@@ -555,7 +555,7 @@ static void eq_full(void **state)
     }
     for (i = 0; i < total; i++) {
         fire(u, &cq[i]);
-        fire(u, &cq[i]);                /* again, but it is one event */
+        fire(u, &cq[i]);                /* again, but still one event */
     }
     for (i = 0; i < depth / 2; i++) {
         e = eqe_at(u, eq, i);
@@ -565,7 +565,7 @@ static void eq_full(void **state)
         assert_int_equal(e.phase, 1);
     }
     assert_int_equal(unit_stat(u, QHCA_STAT_EQES), depth);
-    /* two at a time; each CQ not yet told comes once */
+    /* two at a time; each CQ without an event gets one */
     for (i = depth / 2; cons < depth; cons += 2) {
         eq_bell(u, cons + 2, false);
         e = eqe_at(u, eq, cons + depth);
@@ -575,7 +575,7 @@ static void eq_full(void **state)
         assert_int_equal(e.obj, cq[i + 1].cqn);
         i += 2;
     }
-    /* the rest of them, and then silence */
+    /* the rest, and then nothing */
     while (i < total) {
         cons += depth;
         eq_bell(u, cons, false);
@@ -604,9 +604,9 @@ static void eq_arming(void **state)
     fire(u, &cq);
     assert_int_equal(*irq, 1);          /* it was armed */
     fire(u, &cq);
-    assert_int_equal(*irq, 1);          /* and is not any more */
+    assert_int_equal(*irq, 1);          /* and no longer is */
     eq_bell(u, 1, true);
-    assert_int_equal(*irq, 2);          /* one waits: at once */
+    assert_int_equal(*irq, 2);          /* one is pending: at once */
     eq_bell(u, 2, false);
     fire(u, &cq);
     assert_int_equal(*irq, 2);
@@ -614,7 +614,7 @@ static void eq_arming(void **state)
     assert_int_equal(*irq, 2);
     fire(u, &cq);
     assert_int_equal(*irq, 3);
-    /* indices that cannot be */
+    /* invalid indices */
     bad = unit_stat(u, QHCA_STAT_DB_BAD_INDEX);
     eq_bell(u, 5, true);
     eq_bell(u, 2, true);
@@ -633,7 +633,7 @@ static void eq_arming(void **state)
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
-/* Destroying a CQ takes back the event that still waits. */
+/* Destroying a CQ withdraws its pending event. */
 static void destroy_with_pending(void **state)
 {
     struct unit *u = *state;
@@ -684,7 +684,7 @@ static void eq_memory_gone(void **state)
     assert_int_equal(node_reg_read(u->n, QHCA_REG_STATUS, 4),
                      QHCA_STATUS_FATAL |
                      QHCA_FATAL_EQ << QHCA_STATUS_FATAL_SHIFT);
-    qhca_set_link(u->e, true);          /* not a word more */
+    qhca_set_link(u->e, true);          /* no further event */
     assert_int_equal(unit_stat(u, QHCA_STAT_EQES), 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Breaks and steps: the adapter stops where it is told to, and goes on. */
+/* Breaks and steps: the adapter stops where it is told to, and resumes. */
 #include "peer.h"
 #include "steps.h"
 #include "observe/decode.h"
@@ -58,7 +58,7 @@ static void step(struct peer *p, enum qhca_stop_on on, uint64_t n)
     peer_run(p);
 }
 
-/* At a doorbell: it is known, and nothing has been done about it. */
+/* At a doorbell: it is known, but not acted on yet. */
 static void doorbell(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -86,7 +86,7 @@ static void doorbell(void **state)
     SEEN(&s, "on", "doorbell");
     SEEN(&s, "event.doorbell_name", "SQ");
     SEEN(&s, "event.index", "3");
-    /* a doorbell meanwhile comes when the adapter goes on, and is a stop */
+    /* a doorbell rung meanwhile is delivered on resume, and is a stop */
     post(p, 1, 0x103, 10);
     assert_int_equal(p->n->stops, 1);
     assert_int_equal(context(p).sq_head, 3);
@@ -114,7 +114,7 @@ static void doorbell(void **state)
     peer_free(p);
 }
 
-/* n WQEs are n WQEs; the last is fetched and not yet sent. */
+/* n WQEs are n WQEs; the last is fetched but not sent yet. */
 static void step_wqe(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -126,7 +126,7 @@ static void step_wqe(void **state)
     brk(p, (struct qhca_break){ .on = QHCA_ON_DOORBELL, .once = true });
     post(p, 60, 0, 2 * MTU + 1);
     assert_true(qhca_debug_stopped(p->e));
-    assert_null(qhca_break_next(p->e, 0));      /* it was for once */
+    assert_null(qhca_break_next(p->e, 0));      /* removed by its hit */
     for (n = 1; n <= 8; n++) {
         step(p, QHCA_ON_WQE, n);
         done += n;
@@ -155,7 +155,7 @@ static void step_wqe(void **state)
     peer_free(p);
 }
 
-/* Stopped at CQE @index: it is in the ring, and software has not seen it. */
+/* Stopped at CQE @index: it is in the ring, but software has not seen it. */
 static void cqe_waits(struct peer *p, uint32_t index)
 {
     struct qhca_ring_look l = {
@@ -188,7 +188,7 @@ static void step_packet(void **state)
         assert_true(qhca_debug_stopped(p->e));
         assert_int_equal(peer_waiting(p), n);
     }
-    /* the next one is the acknowledge, about which nothing is done yet */
+    /* the next is the ACK, not acted on yet */
     step(p, QHCA_ON_PACKET, 1);
     assert_false(qhca_debug_stopped(p->e));
     peer_ack(p, p->a.sq_psn + 19, 0x1f);
@@ -229,7 +229,7 @@ static void conditions(void **state)
           .peer = p->qp.qpn, .fields = QHCA_BRK_CODE | QHCA_BRK_PEER },
         { .on = QHCA_ON_STATE, .code = QHCA_QPS_ERR,
           .fields = QHCA_BRK_CODE },
-        /* none of these ever comes */
+        /* none of these ever happens */
         { .on = QHCA_ON_WQE, .code = QHCA_WQE_RDMA_READ,
           .fields = QHCA_BRK_CODE },
         { .on = QHCA_ON_PACKET_IN, .number = 12345,
@@ -308,7 +308,7 @@ static void ignore_and_limits(void **state)
     peer_free(p);
 }
 
-/* Timers do not run out while it stands, and do their work afterwards. */
+/* Timers do not expire while it is stopped, and do their work afterwards. */
 static void timers(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -331,7 +331,7 @@ static void timers(void **state)
     peer_free(p);
 }
 
-/* A reset of the adapter leaves the debugger's breaks alone. */
+/* A reset of the adapter keeps the debugger's breaks. */
 static void reset(void **state)
 {
     struct qhca_break b = { .on = QHCA_ON_COMMAND };
@@ -346,7 +346,7 @@ static void reset(void **state)
     world_fini(&w);
 }
 
-/* A reset in the middle of a table walk: the call is brought to its end. */
+/* A reset in the middle of a table walk: the call runs to its end. */
 static void reset_inside(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -357,7 +357,7 @@ static void reset_inside(void **state)
     assert_null(qhca_break_add(p->e, &b));
     post(p, 5, 0, 3 * MTU);
     assert_true(qhca_debug_stopped(p->e));
-    node_db_write(p->n, 0, 0, 8);       /* waits, and is forgotten */
+    node_db_write(p->n, 0, 0, 8);       /* queued, and then dropped */
     node_flr(p->n);
     assert_false(qhca_debug_stopped(p->e));
     assert_false(qhca_query_qp(p->e, p->qp.qpn, &c));
@@ -375,7 +375,7 @@ static void reset_inside(void **state)
     free(p);
 }
 
-/* ---- two adapters that are stopped all the time ---- */
+/* ---- two adapters that are stopped again and again ---- */
 
 static void go_on(void *opaque, uint64_t arg)
 {
@@ -464,7 +464,7 @@ static void duo_post(struct duo *q)
     gqp_ring(&q->qp[1]);
 }
 
-/* All has come, and nothing was sent twice. */
+/* Everything has arrived, and nothing was retransmitted. */
 static void duo_check(struct duo *q)
 {
     struct qhca_cqe cqe;
@@ -495,7 +495,7 @@ static void duo_free(struct duo *q)
     free(q);
 }
 
-/* Stops in between, with time going by, lose nothing. */
+/* Frequent stops, while time passes, lose nothing. */
 static void all_stops(void **state)
 {
     static const uint8_t ons[] = {
@@ -532,7 +532,7 @@ static struct {
     unsigned n;
 } stepping;
 
-/* At each stop: n events of the kind since the last; then n more. */
+/* At each stop: n events of the kind since the last one; then n more. */
 static void step_again(struct node *n)
 {
     const struct qhca_debug *d = n->e->dbg;
@@ -581,14 +581,14 @@ static uint64_t run_steps(enum qhca_stop_on on, unsigned n,
         free(q->w.node[i].traced);
         q->w.node[i].traced = NULL;
     }
-    q->w.node[0].on_stop = step_over;   /* one may come yet */
+    q->w.node[0].on_stop = step_over;   /* one more may follow */
     duo_free(q);
     return stops;
 }
 
 /*
- * The same traffic with and without stops, which take no time: as many stops
- * as there are events of the kind, whatever else is in the same call.
+ * The same traffic with and without stops, which take no time: as many stops as
+ * events of the kind, whatever else the same call does.
  */
 static void exact(void **state)
 {
@@ -599,7 +599,7 @@ static void exact(void **state)
         uint64_t plain[2], frames[2], events, stops;
 
         if (!kind_of[on] || on == QHCA_ON_DROP) {
-            continue;           /* here nothing is dropped */
+            continue;           /* nothing is dropped here */
         }
         events = run_steps(on, 0, plain);
         CHECK(events, "no event of kind %s", qhca_on_name(on));
@@ -638,7 +638,7 @@ static void events(void **state)
     free(s.text);
 }
 
-/* What is said of conditions is what they take. */
+/* Conditions accept the fields that are listed for them. */
 static void names(void **state)
 {
     static const char *const field[] = {
@@ -675,7 +675,7 @@ static void names(void **state)
     peer_free(p);
 }
 
-/* A step that is given up does not stop it later. */
+/* A cancelled step does not stop the adapter later. */
 static void cancel(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -694,7 +694,7 @@ static void cancel(void **state)
     post(p, 1, 4, 8);
     peer_run(p);
     assert_true(qhca_debug_stopped(p->e));
-    qhca_debug_step_cancel(p->e);       /* stands where it stands */
+    qhca_debug_step_cancel(p->e);       /* stays stopped */
     assert_true(qhca_debug_stopped(p->e));
     node_continue(p->n);
     peer_run(p);

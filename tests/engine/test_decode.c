@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Entries as text: each kind of WQE and CQE, what is wrong with one, and no
- * byte behind its end.
+ * Decoding entries: each kind of WQE and CQE, errors in them, and no access
+ * past their end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "transport/rc.h"
 #include <rdma/qhca-hw.h>
 
-/* The decoder's look at a copy that ends where the entry does: ASan sees. */
+/* Decode a copy that ends where the entry does, so that ASan notices. */
 #define LOOK(s, entry, len, call) do { \
         uint8_t *copy = malloc(len); \
         const struct qhca_emit *em; \
@@ -39,7 +39,7 @@ static void done(struct seen *s)
     free(s->text);
 }
 
-/* A send WQE of @hdr bytes with two SGEs behind it. */
+/* A send WQE with a header of @hdr bytes followed by two SGEs. */
 static void two_sges(uint8_t *b, size_t hdr)
 {
     static const struct qhca_sge sge[2] = {
@@ -120,7 +120,7 @@ static void send_wqes(void **state)
     done(&s);
 }
 
-/* A count that the entry does not hold is told, and what is there is shown. */
+/* A count that exceeds the entry is reported, and what is there is shown. */
 static void too_much(void **state)
 {
     struct seen s = { 0 };
@@ -240,7 +240,7 @@ static void tag_matching(void **state)
     done(&s);
 }
 
-/* Where an ordinary CQE has addresses of a frame, that of a tag has the tag. */
+/* Where an ordinary CQE has frame addresses, a tag matching CQE has the tag. */
 static void cqes(void **state)
 {
     static const uint8_t tm[] = {
@@ -281,7 +281,7 @@ static void cqes(void **state)
     done(&s);
 }
 
-/* Numbers, flags and packets that have no name are shown as numbers. */
+/* Numbers, flags and packets without a name are shown as numbers. */
 static void unnamed(void **state)
 {
     struct seen s = { 0 };

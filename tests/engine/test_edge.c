@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The edges of the object side: limits reached, configurations refused, rings
- * that cannot be read, many events at once, a reset with everything in use.
+ * Edge cases of objects: limits reached, configurations refused, unreadable
+ * rings, many events at once, a reset with everything in use.
  */
 #include "unit.h"
 #include "ethernet/csum.h"
@@ -70,7 +70,7 @@ static int setup_small(void **state)
     return 0;
 }
 
-/* @op with @in until it is refused; returns how many were made. */
+/* Run @op with @in until it is refused; returns how many were created. */
 static uint32_t exhaust(struct unit *u, uint8_t op, const void *in,
                         uint32_t len)
 {
@@ -126,17 +126,17 @@ static void limits(void **state)
                      2);
     assert_int_equal(exhaust(u, QHCA_CMD_ALLOC_PD, NULL, 0),
                      u->g.caps.max_pd - 1);
-    /* 1024 pages of 64 KiB; 0 is the kernel's, one was the guest's */
+    /* 1024 pages of 64 KiB; 0 is the kernel's, one belonged to the guest */
     assert_int_equal(u->g.caps.max_uar, 1024);
     assert_int_equal(exhaust(u, QHCA_CMD_ALLOC_UAR, NULL, 0), 1022);
-    /* one goes, one comes */
+    /* destroy one, create one */
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_QP, 5),
                      QHCA_ST_OK);
     assert_int_equal(exhaust(u, QHCA_CMD_CREATE_QP, &qp, sizeof(qp)), 1);
     gbuf_free(&b);
 }
 
-/* A reset takes all of it away, and all can be made again. */
+/* A reset destroys everything, and all of it can be created again. */
 static void reset_in_use(void **state)
 {
     struct unit *u = *state;
@@ -186,7 +186,7 @@ static void reset_in_use(void **state)
     }
 }
 
-/* More events than one batch wait: the rest comes with the next runs. */
+/* More events than one batch are pending: the rest follows in later runs. */
 static void many_events_wait(void **state)
 {
     struct unit *u = *state;
@@ -220,7 +220,7 @@ static void many_events_wait(void **state)
                                          QHCA_EV_SRQ_LIMIT);
         assert_int_equal(e.syndrome, i & 1 ? QHCA_SYN_WQE_DMA : 0);
     }
-    /* an EQ that goes takes what waits with it */
+    /* destroying an EQ drops its pending events */
     eq->cons = 2 * depth;
     qhca_event_forget(&src[depth - 1]);
     guest_stop(&u->g);
@@ -247,7 +247,7 @@ static void repair(struct unit *u)
     u->m->fail_64k = 0;
 }
 
-/* Each thing a receive needs, broken in turn. */
+/* Each thing a receive needs, made inaccessible in turn. */
 static void srq_memory_gone(void **state)
 {
     struct unit *u = *state;
@@ -289,7 +289,7 @@ static void srq_memory_gone(void **state)
     }
 }
 
-/* An SRQ grows with WQEs in it, which keep their numbers and their order. */
+/* An SRQ grows with WQEs in it, which keep their numbers and order. */
 static void srq_grows(void **state)
 {
     struct unit *u = *state;
@@ -339,7 +339,7 @@ static void srq_grows(void **state)
     }
     assert_int_equal(qhca_rq_take(u->e, qhca_qp_get(u->e, qp.qpn), wqe, &len,
                                   &index), QHCA_SYN_RNR);
-    /* not smaller, not with memory for less, not with too high a limit */
+    /* not smaller, not with too little memory, not with too high a limit */
     assert_int_equal(gsrq_grow(&srq, 5, NULL, NULL), QHCA_ST_BAD_PARAM);
     c.shift = 7;
     assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_SRQ, srq.srqn,
@@ -397,7 +397,7 @@ static void atomic_contention(void **state)
     assert_int_equal(old, 7000);
     gbuf_read(&mr.buf, 0, &v, 8);
     assert_int_equal(v, 7005);
-    /* one that never stops does not hold the adapter */
+    /* a CPU that never stops does not block the adapter */
     interference = UINT32_MAX;
     assert_int_equal(qhca_mr_atomic(u->e, u->g.pd, mr.key, 0, &add5, &old,
                                     2), QHCA_SYN_DATA_DMA);
@@ -405,7 +405,7 @@ static void atomic_contention(void **state)
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
 }
 
-/* No word goes out while the link is down, and none comes in. */
+/* Nothing is sent while the link is down, and nothing received. */
 static void link_down(void **state)
 {
     struct unit *u = *state;
@@ -453,7 +453,7 @@ static void ipv6_verdict(void **state)
     f[14] = 0x40;                       /* not version 6 */
     qhca_csum_verdict(f, sizeof(f), &v);
     assert_true(!v.l3_ok && !v.l4_ok);
-    for (i = 14; i < sizeof(f); i++) {  /* cut anywhere: no byte beyond */
+    for (i = 14; i < sizeof(f); i++) {  /* cut anywhere */
         uint8_t *cut = malloc(i);
 
         memcpy(cut, f, i);

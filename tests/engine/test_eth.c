@@ -17,7 +17,7 @@ struct eth {
     uint32_t sqn, rqn, sq_prod, rq_prod;
 };
 
-/* The frame sent last. */
+/* The last frame sent. */
 static uint8_t wire[WORLD_FRAME_MAX];
 static size_t wire_len;
 static unsigned wire_frames;
@@ -119,7 +119,7 @@ static void post_recv(struct unit *u, struct eth *t, uint64_t off,
     guest_dbrec_set(&u->g, t->dbrec, t->rq_prod);
 }
 
-/* An untagged IPv4 UDP frame of @len bytes with right checksums. */
+/* An untagged IPv4 UDP frame of @len bytes with correct checksums. */
 static void udp_frame(uint8_t *f, size_t len, const uint8_t *dmac)
 {
     uint16_t sum;
@@ -151,7 +151,7 @@ static void udp_frame(uint8_t *f, size_t len, const uint8_t *dmac)
     memcpy(f + 40, &sum, 2);
 }
 
-/* Known answers: RFC 1071 section 3, and sums done by hand. */
+/* Known answers: RFC 1071 section 3, and sums computed by hand. */
 static void checksum(void **state)
 {
     static const uint8_t rfc[] = { 0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7 };
@@ -313,7 +313,7 @@ static void send_refused(void **state)
     }
     assert_int_equal(wire_frames, 0);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_ERRORS), i);
-    /* memory that is not there, then a good one: the queue lives on */
+    /* unmapped memory, then a valid frame: the queue survives */
     seg = (struct qhca_eth_seg){ .addr = gmem_unmapped(u->m, 60),
                                  .len = 60 };
     post_send(&t, &(struct qhca_eth_wqe){ .opcode = QHCA_WQE_ETH_SEND,
@@ -325,7 +325,7 @@ static void send_refused(void **state)
     assert_true(gcq_poll(&t.scq, &cqe));
     assert_int_equal(cqe.status, QHCA_WC_LOC_PROT_ERR);
     assert_int_equal(wire_frames, 1);
-    /* doorbells that are wrong */
+    /* invalid doorbells */
     guest_doorbell(&u->g, 0, QHCA_DB_ETH_SQ, t.sqn |
                    (uint64_t)(t.sq_prod + DEPTH + 1) << QHCA_DB_INDEX_SHIFT);
     assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_INDEX), 1);
@@ -337,7 +337,7 @@ static void send_refused(void **state)
     unmake(u, &t);
 }
 
-/* A wire that says no: every frame goes out once, in order. */
+/* A wire that refuses: every frame is sent once, in order. */
 static void send_blocked(void **state)
 {
     struct unit *u = *state;
@@ -350,7 +350,7 @@ static void send_blocked(void **state)
     make(u, &t, 6);
     u->w.wire.refuse = 30000;
     for (n = 0; n < 20; n++) {
-        u->w.reborn = n >= 10;  /* then also saved and loaded, blocked or not */
+        u->w.reborn = n >= 10;  /* later with save and load, too */
         for (i = 0; i < 8; i++) {
             frame[20] = (uint8_t)(n * 8 + i);
             put(u, &t, i * 64, frame, 60);
@@ -375,7 +375,7 @@ static void set_port(struct unit *u, uint64_t mask, struct qhca_port *p,
                               sizeof(*p), NULL), want);
 }
 
-/* Both queues and the filter can be looked at, rings and contexts. */
+/* Both queues and the filter can be inspected, rings and contexts. */
 static void looks(void **state)
 {
     struct unit *u = *state;
@@ -456,8 +456,8 @@ static void looks(void **state)
 }
 
 /*
- * A reset while the wire is blocked and work is pending: surroundings that
- * forget both must not stop the adapter for ever.
+ * A reset while the wire is blocked and work is pending: an environment that
+ * forgets both must not stop the adapter for ever.
  */
 static void reset_while_blocked(void **state)
 {
@@ -517,7 +517,7 @@ static void receive_scatter(void **state)
 
     make(u, &t, 6);
     udp_frame(frame, sizeof(frame), u->n->mac);
-    /* nothing posted: dropped; too little: dropped, and nothing is used */
+    /* no buffer: dropped; too small: dropped, and nothing is consumed */
     world_inject(&u->w, 0, frame, sizeof(frame));
     post_recv(u, &t, 0, 4096);
     world_inject(&u->w, 0, frame, sizeof(frame));
@@ -578,7 +578,7 @@ static void receive_verdict(void **state)
     one(u, &t, f, 200, &cqe);
     assert_int_equal(cqe.flags, 0);
     f[22]++;
-    /* the tag is taken out and told */
+    /* the tag is removed and reported */
     memcpy(tagged, f, 12);
     memcpy(tagged + 12, "\x81\x00\x60\x07", 4);
     memcpy(tagged + 16, f + 12, 188);
@@ -588,12 +588,12 @@ static void receive_verdict(void **state)
     assert_int_equal(cqe.vlan, 0x6007);
     assert_int_equal(cqe.byte_len, 200);
     assert_memory_equal(gmem_ptr(u->m, t.mem, 200), f, 200);
-    /* padding behind the packet does not count */
+    /* padding after the packet does not count */
     udp_frame(f, 50, u->n->mac);
     memset(f + 50, 0xee, 10);
     one(u, &t, f, 60, &cqe);
     assert_int_equal(cqe.flags, QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK);
-    /* lengths that lie */
+    /* wrong lengths */
     udp_frame(f, 100, u->n->mac);
     qhca_put_be16(f + 16, 2000);
     one(u, &t, f, 100, &cqe);
@@ -709,7 +709,7 @@ static void receive_hostile(void **state)
 
     make(u, &t, 6);
     udp_frame(f, 200, u->n->mac);
-    /* a buffer of no length: told, taken out, and on it goes */
+    /* an empty buffer: reported and consumed, and the queue continues */
     post_recv(u, &t, 0, 100);
     gbuf_write(&t.rq, (t.rq_prod & (DEPTH - 1)) * 16, &seg, 16);
     guest_dbrec_set(&u->g, t.dbrec, ++t.rq_prod);
@@ -717,7 +717,7 @@ static void receive_hostile(void **state)
     assert_true(gcq_poll(&t.rcq, &cqe));
     assert_int_equal(cqe.status, QHCA_WC_LOC_LEN_ERR);
     assert_int_equal(cqe.num_wqe, 2);
-    /* memory that is not there */
+    /* unmapped memory */
     seg = (struct qhca_eth_seg){ .addr = gmem_unmapped(u->m, 4096),
                                  .len = 4096 };
     gbuf_write(&t.rq, (t.rq_prod & (DEPTH - 1)) * 16, &seg, 16);
@@ -735,7 +735,7 @@ static void receive_hostile(void **state)
     }
     world_inject(&u->w, 0, f, 200);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), 1);
-    /* a record that lies: the queue is dead, the adapter is not */
+    /* an invalid record: the queue fails, the adapter does not */
     guest_dbrec_set(&u->g, t.dbrec, t.rq_prod + 17);
     world_inject(&u->w, 0, f, 200);
     world_inject(&u->w, 0, f, 200);
@@ -763,7 +763,7 @@ static void is_told(struct unit *u, uint8_t type, uint32_t num,
     u->g.async_count[type] = 0;
 }
 
-/* A queue that dies says so, once. */
+/* A queue that fails reports it, once. */
 static void dead_queues(void **state)
 {
     struct unit *u = *state;
@@ -797,7 +797,7 @@ static void dead_queues(void **state)
     is_told(u, QHCA_EV_ETH_RQ_ERR, t.rqn, QHCA_SYN_DB_INDEX);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), 1);
     unmake(u, &t);
-    /* both: nobody polls the CQ, 64 CQEs fit */
+    /* both: the CQ of 64 CQEs is not polled */
     make(u, &t, 6);
     put(u, &t, 0, f, 200);
     seg.addr = t.mem;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Faults on demand: each does what the real trouble would do, and no more. */
+/* Fault injection: each fault does what the real error would, and no more. */
 #include "peer.h"
 #include "die.h"
 #include "observe/breakpoint.h"
@@ -46,14 +46,14 @@ static uint64_t stat(struct peer *p, unsigned index)
     return qhca_stat(p->e, index);
 }
 
-/* A request comes, with data of the stream. */
+/* A request arrives, with data of the stream. */
 static void request(struct peer *p, uint32_t psn, uint32_t len)
 {
     peer_tx(p, .op = SEND_ONLY, .psn = p->a.rq_psn + psn, .ackreq = true,
             .data = peer_data(100, len), .len = len);
 }
 
-/* The adapter has forgotten all. */
+/* The adapter has forgotten everything. */
 static void peer_drop(struct peer *p)
 {
     gbuf_free(&p->qp.sq);
@@ -67,9 +67,9 @@ static void peer_drop(struct peer *p)
     free(p);
 }
 
-/* ---- packets that go out ---- */
+/* ---- packets sent ---- */
 
-/* The second is lost, and all that comes of it is as ever. */
+/* The second is lost, and recovery works as always. */
 static void drop_out(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -99,7 +99,7 @@ static void drop_out(void **state)
     peer_free(p);
 }
 
-/* Nothing comes through: the retries run out. */
+/* Everything is lost: the retries run out. */
 static void dead_wire(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -134,7 +134,7 @@ static void delay_out(void **state)
     f = peer_expect(p, SEND_ONLY, psn);
     assert_in_range(f->t, 100000, p->w.now);
     assert_int_equal(qhca_fault_held(p->e), 0);
-    /* removed, it lets go */
+    /* removing the rule ends it */
     qhca_fault_remove(p->e, 0);
     add(p->e, "delay time=3600s");
     post(p, 2, 3, 10);
@@ -162,7 +162,7 @@ static void duplicate_out(void **state)
     peer_free(p);
 }
 
-/* Every packet is swapped with the next; two overtake one; none comes. */
+/* Every packet is swapped with the next; two overtake one; none follows. */
 static void reorder_out(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -184,7 +184,7 @@ static void reorder_out(void **state)
     peer_expect(p, SEND_ONLY, psn + 4);
     peer_expect_nothing(p);
     qhca_fault_remove(p->e, 0);
-    /* nothing follows: after a while it goes alone */
+    /* nothing follows: it is sent alone after a while */
     add(p->e, "reorder nth=1 time=50us");
     post(p, 1, 8, 10);
     peer_expect_nothing(p);
@@ -193,7 +193,7 @@ static void reorder_out(void **state)
     peer_free(p);
 }
 
-/* A filter that takes frames whose ICRC is wrong, too. */
+/* A filter that also accepts frames with a wrong ICRC. */
 static uint8_t spoilt[4400];
 static size_t spoilt_len;
 
@@ -252,22 +252,22 @@ static void corrupt_out(void **state)
         assert_true(i != 2 || data == 1);
         qhca_fault_remove(p->e, 0);
         p->w.wire.filter = peer_filter;
-        /* what is sent again is right */
+        /* the retransmission is correct */
         world_run(&p->w, TIMEOUT);
         peer_expect(p, SEND_ONLY, psn + i);
         peer_ack(p, psn + i, 0x1f);
         peer_cqe(p, scq, i, QHCA_WC_SUCCESS, 0);
         p->tail = p->head;
     }
-    /* what has no payload cannot be hit */
+    /* packets without payload are not affected */
     add(p->e, "corrupt-payload");
     request(p, 0, 10);
-    peer_expect_aeth(p, 0x2c, p->a.rq_psn);     /* RNR: with a right ICRC */
+    peer_expect_aeth(p, 0x2c, p->a.rq_psn);     /* RNR: with a correct ICRC */
     assert_int_equal(qhca_fault_next(p->e, 0)->matches, 0);
     peer_free(p);
 }
 
-/* The responder executes, and says nothing. */
+/* The responder executes the request, but sends no response. */
 static void no_ack(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -278,7 +278,7 @@ static void no_ack(void **state)
     request(p, 0, 40);
     peer_expect_nothing(p);
     peer_cqe(p, rcq, 5, QHCA_WC_SUCCESS, 0);
-    post(p, 1, 1, 10);                  /* requests go on */
+    post(p, 1, 1, 10);                  /* requests continue */
     peer_expect(p, SEND_ONLY, p->a.sq_psn);
     qhca_fault_remove(p->e, 0);
     request(p, 0, 40);
@@ -286,7 +286,7 @@ static void no_ack(void **state)
     peer_free(p);
 }
 
-/* The wire refuses: nothing is lost, and the order is kept. */
+/* The wire is busy: nothing is lost, and the order is kept. */
 static void refused(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -307,7 +307,7 @@ static void refused(void **state)
     peer_free(p);
 }
 
-/* ---- packets that come ---- */
+/* ---- packets received ---- */
 
 static void packets_in(void **state)
 {
@@ -366,7 +366,7 @@ static void order_in(void **state)
     request(p, 0, 40);
     peer_expect_nothing(p);
     request(p, 1, 40);
-    /* 1 came first: a gap; then 0, and it is waited for 1 */
+    /* 1 arrived first: a gap; then 0, and 1 is expected */
     peer_expect_aeth(p, 0x60, psn);
     peer_expect_aeth(p, 0x1f, psn);
     qhca_fault_remove(p->e, 0);
@@ -380,7 +380,7 @@ static void order_in(void **state)
     peer_free(p);
 }
 
-/* ---- which ---- */
+/* ---- matching ---- */
 
 static void which(void **state)
 {
@@ -389,7 +389,7 @@ static void which(void **state)
     char text[64];
 
     (void)state;
-    /* PSNs go round at 2^24: this QP begins at 0xfffffe */
+    /* PSNs wrap at 2^24: this QP starts at 0xfffffe */
     add(p->e, "drop psn=16777215-0");
     post(p, 4, 1, 10);
     peer_expect(p, SEND_ONLY, psn);
@@ -420,7 +420,7 @@ static void which(void **state)
     qhca_fault_remove(p->e, 0);
     add(p->e, "drop skip=2 every=3 count=2");
     post(p, 12, 9, 10);
-    /* of matches 3..14 those number 3, 6, ...: 5 and 8 */
+    /* of matches 3 to 14 every third, twice: 5 and 8 */
     for (i = 0; i < 12; i++) {
         if (i != 4 && i != 7) {
             peer_expect(p, SEND_ONLY, psn + 8 + i);
@@ -455,7 +455,7 @@ static void which(void **state)
     peer_free(p);
 }
 
-/* A NAK is lost, its acknowledges are not. */
+/* A NAK is lost, ACKs are not. */
 static void by_syndrome(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -564,14 +564,14 @@ static void dma(void **state)
     peer_cqe(p, scq, 2, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_DATA_DMA);
     peer_free(p);
 
-    /* a rule that names nothing leaves the driver's own business alone */
+    /* an unspecific rule spares the driver's own accesses */
     p = with("dma-error");
     assert_int_equal(peer_state(p), QHCA_QPS_RTS);
     assert_int_equal(hits(p->e, 1), 0);
     peer_free(p);
 }
 
-/* Events cannot be written, or commands read: the device is dead. */
+/* Events cannot be written, or commands read: the device fails. */
 static void dma_fatal(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -726,7 +726,7 @@ static void fatal(void **state)
     assert_int_equal(p->g.async_count[QHCA_EV_DEVICE_FATAL], 1);
     assert_int_equal(hits(p->e, 1), 1);
     qhca_reset(p->e);
-    /* the rule is still there, and used up */
+    /* the rule still exists, and is used up */
     assert_int_equal(hits(p->e, 1), 1);
     peer_drop(p);
 }
@@ -771,7 +771,7 @@ static void link_down(void **state)
     peer_ack(p, p->a.sq_psn, 0x1f);
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, 0);
     qhca_fault_remove(p->e, 0);
-    /* until it is removed, whatever the wire does meanwhile */
+    /* until it is removed, whatever the wire does */
     id = add(p->e, "link-down");
     node_set_link(p->n, false);
     node_set_link(p->n, true);
@@ -783,12 +783,12 @@ static void link_down(void **state)
     qhca_fault_remove(p->e, id);
     assert_false(node_reg_read(p->n, QHCA_REG_STATUS, 4) & QHCA_STATUS_LINK);
     node_set_link(p->n, true);
-    /* a reset of the adapter puts no plug back */
+    /* a reset of the adapter does not bring the link up */
     add(p->e, "link-down time=5ms");
     peer_free(p);
 }
 
-/* A debugger can wait for a fault, and nothing goes on while it stands. */
+/* A debugger can wait for a fault, and nothing happens while it is stopped. */
 static void stops(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -805,7 +805,7 @@ static void stops(void **state)
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 1);
     world_run(&p->w, 1000000);
     peer_expect_nothing(p);
-    /* it stands in the middle of a rule: what is added counts from the next */
+    /* stopped within a rule: a new one takes effect from the next match */
     add(p->e, "duplicate");
     assert_non_null(qhca_fault_add(p->e, &now));
     assert_non_null(qhca_fault_seed(p->e, 1));
@@ -912,7 +912,7 @@ static void texts(void **state)
     assert_int_equal(qhca_fault_next(p->e, 1)->action, QHCA_FLT_RNR);
     assert_int_equal(qhca_fault_next(p->e, 2)->action, QHCA_FLT_FATAL);
     assert_null(qhca_fault_next(p->e, 3));
-    /* all or nothing, and the line is named */
+    /* all or nothing, and the line is reported */
     assert_false(qhca_fault_parse_all(p->e, "drop\n\ndorp", err, 256));
     assert_non_null(strstr(err, "line 3: "));
     assert_null(qhca_fault_next(p->e, 3));
@@ -941,7 +941,7 @@ static void full(void **state)
     peer_expect(p, SEND_ONLY, p->a.sq_psn);
     qhca_fault_remove(p->e, 0);
     assert_null(qhca_fault_next(p->e, 0));
-    /* more is kept back than there is room for: the rest is lost */
+    /* more packets are held than there is room for: the rest is lost */
     add(p->e, "duplicate packets=256 direction=out");
     p->w.wire.refuse = 65535;
     post(p, 3, 4, 10);

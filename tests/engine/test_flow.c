@@ -5,7 +5,7 @@
 static const uint8_t group[6] = { 1, 0x50, 0x56, 0x19, 0x20, 0xa7 };
 static const uint8_t other[6] = { 2, 0, 0, 0, 0, 0x77 };
 
-/* Frames by hand arrive at side 1, from nowhere. */
+/* Handmade frames arrive at side 1, from no sender. */
 static unsigned arrive(struct fix *f, const uint8_t *frame, size_t len)
 {
     unsigned i, bits;
@@ -69,7 +69,7 @@ static void fields(void **state)
             ip[1] = 0x1c;
             ip[6] = 0x40;
         }
-        /* what the rule must say, from the frame's bytes alone */
+        /* the rule's fields, from the frame's bytes alone */
         memset(&k, 0, sizeof(k));
         memcpy(k.dmac, frame, 12);
         put16((uint8_t *)&k.ethertype, v6 ? 0x86dd : 0x0800);
@@ -105,7 +105,7 @@ static void fields(void **state)
             num = add_flow(b, &r);
             assert_int_equal(arrive(f, frame, sizeof(frame)), 0);
             del_flow(b, num);
-            /* ... which does not count */
+            /* ... which is masked out */
             ((uint8_t *)&r.mask)[field[i].off + field[i].len - 1] = 0xfe;
             num = add_flow(b, &r);
             assert_int_equal(arrive(f, frame, sizeof(frame)), 1);
@@ -115,7 +115,7 @@ static void fields(void **state)
     }
 }
 
-/* Cut and odd frames have no layers, and are read no further than they are. */
+/* Truncated and odd frames have no layers, and are not read past their end. */
 static void odd_frames(void **state)
 {
     struct fix *f = *state;
@@ -164,7 +164,7 @@ static void priorities(void **state)
 
     post_all(b);
     make_frame(frame, group);
-    /* different masks, so different groups; the number decides */
+    /* different masks, so different groups; the priority decides */
     r[0] = flow_dmac(&b->qp[0], group);
     r[0].priority = 20;
     r[1] = flow_to(&b->qp[1], QHCA_FLOW_NORMAL);
@@ -181,7 +181,7 @@ static void priorities(void **state)
     assert_int_equal(arrive(f, frame, FRAME), 1);
     del_flow(b, num[0]);
     assert_int_equal(arrive(f, frame, FRAME), 4);
-    /* of the same priority: the older */
+    /* with equal priority the older one */
     r[1].priority = 0xffff;
     num[1] = add_flow(b, &r[1]);
     assert_int_equal(arrive(f, frame, FRAME), 4);
@@ -192,7 +192,7 @@ static void priorities(void **state)
     del_flow(b, num[2]);
 }
 
-/* The same rule for several QPs; copies that let others have it, too. */
+/* The same rule for several QPs; rules that pass copies on. */
 static void copies(void **state)
 {
     struct fix *f = *state;
@@ -211,7 +211,7 @@ static void copies(void **state)
     for (i = 0; i < 3; i++) {
         del_flow(b, num[i]);
     }
-    /* 0 looks on, 1 takes it, 2 is behind 1 */
+    /* 0 gets a copy, 1 takes it, 2 comes after 1 */
     r[0].flags = QHCA_FLOW_F_DONT_TRAP;
     r[1] = flow_to(&b->qp[1], QHCA_FLOW_NORMAL);
     r[1].priority = 1;
@@ -223,7 +223,7 @@ static void copies(void **state)
     del_flow(b, num[1]);
     assert_int_equal(arrive(f, frame, FRAME), 5);
     del_flow(b, num[2]);
-    /* only who looks on: the Ethernet function gets it, if it wants it */
+    /* only a copy: the Ethernet function gets it, if it accepts it */
     make_frame(frame, b->g.n->mac);
     del_flow(b, num[0]);
     r[0] = flow_to(&b->qp[0], QHCA_FLOW_NORMAL);
@@ -231,7 +231,7 @@ static void copies(void **state)
     num[0] = add_flow(b, &r[0]);
     assert_int_equal(arrive(f, frame, FRAME), 1);
     assert_int_equal(got_eth(b), 1);
-    /* dropped: by nobody */
+    /* dropped: nobody gets it */
     r[1] = flow_dmac(&b->qp[1], b->g.n->mac);
     r[1].flags = QHCA_FLOW_F_DROP;
     num[1] = add_flow(b, &r[1]);
@@ -241,7 +241,7 @@ static void copies(void **state)
     del_flow(b, num[1]);
 }
 
-/* What the Ethernet function does not want, and nobody else. */
+/* Frames that neither the Ethernet function nor a rule accepts. */
 static void defaults(void **state)
 {
     struct fix *f = *state;
@@ -273,7 +273,7 @@ static void defaults(void **state)
     del_flow(b, nr);
 }
 
-/* A sniffer sees all that comes and goes, and takes nothing away. */
+/* A sniffer sees all traffic, and takes nothing away. */
 static void sniffer(void **state)
 {
     struct fix *f = *state;
@@ -368,7 +368,7 @@ static void commands(void **state)
                      QHCA_ST_BAD_OBJ);
 }
 
-/* As many rules as there may be; each found; then room again. */
+/* The maximum number of rules; each found; then room again. */
 static void many_rules(void **state)
 {
     struct fix *f = *state;
@@ -398,7 +398,7 @@ static void many_rules(void **state)
     for (i = 0; i < QHCA_FLOWS_MAX; i++) {
         del_flow(b, num[i]);
     }
-    /* masks are limited, too, and given back */
+    /* masks are limited, too, and freed again */
     memset(&r.mask, 0, sizeof(r.mask));
     for (i = 0; i < QHCA_FLOW_MASKS_MAX; i++) {
         r.mask.tos = (uint8_t)i;
@@ -413,7 +413,7 @@ static void many_rules(void **state)
     }
 }
 
-/* One frame is not given away without end. */
+/* The number of copies of a frame is limited. */
 static void copies_end(void **state)
 {
     struct fix *f = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The harness itself: does it notice what it is there to notice?  Each case
- * that must end the program runs in a child.
+ * The harness itself: does it detect what it is meant to detect?  Each case
+ * that must end the program runs in a child process.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include "guest.h"
 #include "die.h"
 
-/* Did @fn end its process with a complaint? */
+/* Did @fn end its process with an error message? */
 static bool dies(void (*fn)(struct gmem *m))
 {
     struct gmem m;
@@ -154,7 +154,7 @@ static void used_space_is_clean(void **state)
     }
 }
 
-/* Each shape, with bytes that lie where the table says. */
+/* Each shape, with bytes where the table says. */
 static void shapes(void **state)
 {
     struct gbuf_shape s;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looks: contexts, rings, windows and tables as they are, and no effect. */
+/*
+ * Inspection: contexts, rings, windows and tables as they are, without side
+ * effects.
+ */
 #include "unit.h"
 #include "peer.h"
 #include "emit.h"
@@ -8,7 +11,7 @@
 #define MTU 256
 #define SIG QHCA_WQE_F_SIGNALED
 
-/* Every byte of a structure is a field or known to be reserved. */
+/* Every byte of a structure belongs to a field or is reserved. */
 static void layouts(void **state)
 {
     const struct qhca_layout *l;
@@ -27,7 +30,7 @@ static void layouts(void **state)
     }
 }
 
-/* No two codes of a kind have one value, and texts are not cut. */
+/* No two codes of a kind have the same value, and texts are not truncated. */
 static void names(void **state)
 {
     static const struct qhca_name *const tables[] = {
@@ -46,7 +49,7 @@ static void names(void **state)
     }
 }
 
-/* Whatever a look reads, it may: the red zones are about the device's work. */
+/* Inspection may read anything: the red zones are for the device's work. */
 static const char *look(struct peer *p, struct seen *s,
                         enum qhca_object object, uint32_t number)
 {
@@ -71,7 +74,7 @@ static const char *ring(struct peer *p, struct seen *s,
     return wrong;
 }
 
-/* The context is what the driver programmed, decoded and raw. */
+/* The context is as the driver programmed it, decoded and raw. */
 static void context(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -117,7 +120,7 @@ static void context(void **state)
     peer_free(p);
 }
 
-/* Each kind of ring: its shape, its entries decoded, what is not there. */
+/* Each kind of ring: its shape, decoded entries, missing rings. */
 static void rings(void **state)
 {
     static const struct {
@@ -193,7 +196,7 @@ static void rings(void **state)
     peer_free(p);
 }
 
-/* Packets out and not acknowledged: the window, the timer, the marks. */
+/* Packets sent and unacknowledged: the window, the timer, the marks. */
 static void window(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -209,7 +212,7 @@ static void window(void **state)
     peer_expect(p, SEND_FIRST, 0xfffffe);
     peer_expect(p, SEND_MIDDLE, 0xffffff);
     peer_expect(p, SEND_LAST, 0);
-    /* a READ of which a half is here */
+    /* a READ with half of its data */
     peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 0xcd,
                                .flags = SIG, .remote_addr = 0x1000,
                                .rkey = 77 }, 0, 2 * MTU);
@@ -245,7 +248,7 @@ static void window(void **state)
     SEEN(&s, "entries.0.sges.0.len", "515");
     SEEN(&s, "entries.1.remote.rkey", "0x4d");
     SEEN(&s, "entries.2.mark", "free");
-    /* none of this was the device's work */
+    /* none of this counts as the device's work */
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_TABLE_WALKS), walks);
     assert_true(p->n->mem.reads > reads);
 
@@ -269,7 +272,7 @@ static void window(void **state)
     peer_free(p);
 }
 
-/* Whatever software wrote into a WQE, it is shown and nothing is read past. */
+/* Whatever software wrote to a WQE, it is shown, with no access past it. */
 static void hostile(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -294,7 +297,7 @@ static void hostile(void **state)
         l.ring = QHCA_RING_RQ;
         assert_null(ring(p, &s, &l));
     }
-    /* an index anywhere, a count of anything */
+    /* any index, any count */
     l.index = 0xfffffff0;
     l.count = UINT32_MAX;
     assert_null(ring(p, &s, &l));
@@ -360,7 +363,7 @@ static void walks(void **state)
     free(s.text);
 }
 
-/* An entry that is wrong is shown as such. */
+/* An invalid entry is shown as such. */
 static void broken(void **state)
 {
     struct unit *u = *state;
@@ -393,7 +396,7 @@ static void broken(void **state)
     free(s.text);
 }
 
-/* Memory that is not there is told, wherever a table or a page names it. */
+/* Unmapped memory is reported, whether of a table or of a page. */
 static void unreadable(void **state)
 {
     static const struct gbuf_shape form[] = {
@@ -417,7 +420,7 @@ static void unreadable(void **state)
         assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
         assert_null(seen_get(&s, "fault"));
         assert_non_null(seen_get(&s, "bytes"));
-        /* a page at the end of all addresses */
+        /* a page at the end of the address space */
         if (i == 0) {
             uint64_t *entry = gmem_ptr(u->m, gbuf_entry_addr(&mr.buf, 0), 8);
             uint64_t was = *entry;
@@ -449,7 +452,7 @@ static void unreadable(void **state)
     free(s.text);
 }
 
-/* A ring is walked by its entries, and a wrong question has no answer. */
+/* A ring is walked by its entries; invalid questions are refused. */
 static void ring_walks(void **state)
 {
     struct unit *u = *state;
@@ -471,7 +474,7 @@ static void ring_walks(void **state)
              (unsigned long long)gbuf_addr(&cq.buf, 3 * 64, NULL));
     assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
     SEEN(&s, "address", want);
-    l.at = 7;                   /* indices go round */
+    l.at = 7;                   /* indices wrap */
     assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
     SEEN(&s, "address", want);
     assert_null(qhca_inspect_tree(u->e, &t, seen_start(&s)));
@@ -494,7 +497,7 @@ static void ring_walks(void **state)
     free(s.text);
 }
 
-/* An emitter that keeps the pages or segments of a tree. */
+/* An emitter that collects the pages or segments of a tree. */
 struct leaves {
     bool list, page, more;
     unsigned n, depth;
@@ -569,7 +572,7 @@ static void trees(void **state)
         gmr_create(&mr, &u->g, LEN, 0x40000000, QHCA_ACCESS_MASK,
                    &shapes[i]);
         look.number = mr.key;
-        do {                    /* a piece at a time, as one leafs through */
+        do {                    /* in pieces, as one would page through it */
             memset(l, 0, sizeof(*l));
             l->list = shapes[i].form == QHCA_BUF_LIST;
             assert_null(qhca_inspect_tree(u->e, &look, &em));
@@ -598,8 +601,8 @@ static void trees(void **state)
 }
 
 /*
- * What a command makes, one can look at: each CREATE, ALLOC, SET and ATTACH has
- * an object of that name, and all of them can be listed.
+ * Everything a command creates can be inspected: each CREATE, ALLOC, SET and
+ * ATTACH has an object of that name, and all can be listed.
  */
 static void every_object(void **state)
 {

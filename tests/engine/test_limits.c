@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Very many objects at once: 10,000 QPs and 100,000 MRs of one adapter, all
- * usable, at a bounded cost, and none left behind.
+ * usable, at a bounded cost, and none left over.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,10 +25,10 @@ static void idle_qp_is_small(void **state)
 {
     (void)state;
     assert_true(qhca_qp_footprint() < 4096);
-    assert_true(qhca_qp_footprint() > 256);     /* it is a true figure */
+    assert_true(qhca_qp_footprint() > 256);     /* a plausible value */
 }
 
-/* Make QPs in pairs, connect them in loopback, use one pair in a hundred. */
+/* Create QPs in pairs, connect them in loopback, use one pair in a hundred. */
 static void ten_thousand_qps(void **state)
 {
     struct gqp *qp = calloc(QPS, sizeof(*qp));
@@ -90,7 +90,7 @@ static void ten_thousand_qps(void **state)
     free(qp);
 }
 
-/* All QPs wait for an ACK at once: the timers must not cost a search. */
+/* All QPs wait for an ACK at once: timers must not require a search. */
 static void ten_thousand_timeouts(void **state)
 {
     struct gqp *qp = calloc(QPS, sizeof(*qp));

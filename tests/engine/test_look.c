@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looks into machines at work: what a debugger shows of a QP in the middle of
- * something, and of objects that others use.
+ * Inspection of transport state: what is shown of a QP in the middle of an
+ * operation, and of objects that others use.
  */
 #include "peer.h"
 #include "emit.h"
@@ -13,7 +13,7 @@
 
 static struct seen s;
 
-/* Whatever a look reads, it may: the red zones are about the device's work. */
+/* Inspection may read anything: the red zones are for the device's work. */
 static void look(struct peer *p, enum qhca_object object, uint32_t number)
 {
     p->n->mem.unchecked = true;
@@ -69,7 +69,7 @@ static int forget(void **state)
     return 0;
 }
 
-/* A message that is half here: the receive it goes to, and how far it is. */
+/* A partial message: its receive, and its progress. */
 static void half_a_send(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -119,7 +119,7 @@ static void half_a_write(void **state)
     SEEN(&s, "responder.write.len", "600");
     SEEN_NUM("responder.write.left", 600 - MTU);
     UNSEEN("responder.receive.index");
-    /* a packet is lost: we ask for it, once */
+    /* a packet is lost: we request it, once */
     SEEN(&s, "responder.nak_sent", "false");
     peer_tx(p, .op = WRITE_LAST, .psn = psn + 2, .data = peer_data(0, 88),
             .len = 88);
@@ -130,7 +130,7 @@ static void half_a_write(void **state)
     peer_free(p);
 }
 
-/* What we owe the peer, while the wire takes nothing. */
+/* Responses owed to the peer while the wire is busy. */
 static void owed(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -181,7 +181,7 @@ static void owed(void **state)
     peer_free(p);
 }
 
-/* The peer has no receive: we wait, and what is shown says for what. */
+/* The peer has no receive: we wait, and the reason is shown. */
 static void receiver_not_ready(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -211,7 +211,7 @@ static void receiver_not_ready(void **state)
     peer_free(p);
 }
 
-/* A READ of which one packet of three is here. */
+/* A READ with one packet of three received. */
 static void part_of_a_read(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -259,7 +259,7 @@ static void initiator(void **state)
     peer_free(p);
 }
 
-/* A domain, with who is in it. */
+/* A domain and its members. */
 static void domain(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -296,7 +296,7 @@ static void domain(void **state)
     peer_free(p);
 }
 
-/* A page is not there: which bytes each side waits for. */
+/* A missing page: the bytes that each side waits for. */
 static void page_fault(void **state)
 {
     static const struct gbuf_shape flat = {
@@ -335,7 +335,7 @@ static void page_fault(void **state)
     peer_free(p);
 }
 
-/* The tag list in the order of the search, and the operations behind it. */
+/* The tag list in search order, and the operations after it. */
 static void tags(void **state)
 {
     static const uint64_t tag[] = { 0x1234, 0x77, 0x1234 };
@@ -391,7 +391,7 @@ static void tags(void **state)
     peer_free(p);
 }
 
-/* All objects of a kind, so many at a time, and whether there are more. */
+/* All objects of a kind, a few at a time, and whether there are more. */
 static void lists(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Multicast groups: members, the wire, the way back to ourselves. */
+/* Multicast groups: members, the wire, delivery to ourselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -177,7 +177,7 @@ static void send_group(struct fix *f, struct side *s, unsigned qp,
     send_av(f, s, qp, &av, QHCA_QPN_MULTICAST, QKEY);
 }
 
-/* Which QPs of @s got the datagram, once, and from @from, as bits. */
+/* The QPs of @s that got the datagram, once, from @from, as bits. */
 static unsigned got(struct side *s, const struct gqp *from)
 {
     unsigned bits = 0, i;
@@ -204,7 +204,7 @@ static uint64_t stat(struct side *s, unsigned index)
     return qhca_stat(s->g.n->e, index);
 }
 
-/* All members get it, here and there; others do not. */
+/* All members get it, on both sides; others do not. */
 static void members(void **state)
 {
     static const uint8_t *const gids[] = { group4, group6 };
@@ -224,7 +224,7 @@ static void members(void **state)
         assert_int_equal(got(a, &a->qp[1]), 0);
         assert_int_equal(got(b, &a->qp[1]), 5);
         assert_int_equal(stat(b, QHCA_STAT_ROCE_RX_MULTICAST), seen + 1);
-        /* members beside the sender, and the sender itself */
+        /* members next to the sender, and the sender itself */
         assert_int_equal(ATTACH(a, 1, gids[i]), QHCA_ST_OK);
         assert_int_equal(ATTACH(a, 2, gids[i]), QHCA_ST_OK);
         post_recvs(b);
@@ -291,7 +291,7 @@ static void other_group(void **state)
     assert_int_equal(got(b, &a->qp[0]), 1);
 }
 
-/* A member gets what comes in a VLAN, too, and is told which. */
+/* A member also gets datagrams in a VLAN, with the VLAN reported. */
 static void in_vlan(void **state)
 {
     struct fix *f = *state;
@@ -329,7 +329,7 @@ static void block_loopback(void **state)
     post_recvs(a);
     send_group(f, a, 1, group4);        /* of another it does */
     assert_int_equal(got(a, &a->qp[1]), 3);
-    /* a peer with the same QPN is somebody else */
+    /* a peer with the same QPN is another QP */
     assert_int_equal(a->qp[1].qpn, b->qp[1].qpn);
     post_recvs(a);
     send_group(f, b, 1, group4);
@@ -357,7 +357,7 @@ static void drops(void **state)
     send_av(f, a, 0, &av, QHCA_QPN_MULTICAST, QKEY);
     assert_int_equal(stat(b, QHCA_STAT_ROCE_RX_NO_QP), 1);
     assert_int_equal(got(b, &a->qp[0]), 0);
-    /* a member in RESET is passed over */
+    /* a member in RESET is skipped */
     assert_int_equal(ATTACH(b, 1, group4), QHCA_ST_OK);
     assert_int_equal(gqp_state(&b->qp[0], QHCA_QPS_RESET), QHCA_ST_OK);
     send_group(f, a, 0, group4);
@@ -393,7 +393,7 @@ static void commands(void **state)
     a->qp[0].qpn = 0x7777;
     assert_int_equal(ATTACH(a, 0, group4), QHCA_ST_BAD_OBJ);
     a->qp[0].qpn = qpn;
-    /* a member cannot go */
+    /* a member cannot be destroyed */
     assert_int_equal(guest_simple(&a->g, QHCA_CMD_DESTROY_QP,
                                   a->qp[0].qpn), QHCA_ST_BUSY);
     assert_int_equal(DETACH(a, 0, group4), QHCA_ST_OK);
@@ -416,7 +416,7 @@ static void commands(void **state)
     assert_int_equal(gqp_destroy(&rc), QHCA_ST_OK);
 }
 
-/* As many groups as there may be, all found again. */
+/* The maximum number of groups, all found again. */
 static void many_groups(void **state)
 {
     struct fix *f = *state;
@@ -541,8 +541,8 @@ static void step_traffic(void)
 }
 
 /*
- * A frame is a packet for each member: so many steps, each of which says which
- * QP gets it now, and only that one's receive is taken and completed then.
+ * A frame is a packet for each member: as many steps, each of which names the
+ * QP that gets it; only that QP's receive is taken and completed then.
  */
 static void stepped(void **state)
 {

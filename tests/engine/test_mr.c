@@ -56,13 +56,13 @@ static void keys_and_bounds(void **state)
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_FREE_PD, pd), QHCA_ST_OK);
     /* no bytes, no check */
     assert_int_equal(check(u, 0xdeadbeef, 1, 0, RW), QHCA_SYN_NONE);
-    /* the region that ends where addresses end */
+    /* a region that ends at the end of the address space */
     gmr_create(&top, &u->g, 4096, -4096ULL, 0, NULL);
     assert_int_equal(check(u, top.key, -4096ULL, 4096, 0), QHCA_SYN_NONE);
     assert_int_equal(check(u, top.key, -1ULL, 1, 0), QHCA_SYN_NONE);
     assert_int_equal(check(u, top.key, -1ULL, 2, 0), QHCA_SYN_KEY_BOUNDS);
     assert_int_equal(gmr_destroy(&top), QHCA_ST_OK);
-    /* gone is gone */
+    /* destroyed */
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
     assert_int_equal(check(u, mr.key, at, 1, 0), QHCA_SYN_KEY_INVALID);
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, mr.key),
@@ -90,7 +90,7 @@ static void reserved_key(void **state)
     gmem_release(u->m, addr, 4096);
 }
 
-/* Copies through every form, over pages and with all offsets. */
+/* Copies through every form, across pages and at all offsets. */
 static void copies(void **state)
 {
     struct unit *u = *state;
@@ -177,7 +177,7 @@ static void atomics(void **state)
     assert_int_equal(gmr_destroy(&no), QHCA_ST_OK);
 }
 
-/* What is written by work requests is where CPUs see it, and nowhere else. */
+/* Work requests write where CPUs read it, and nowhere else. */
 static void device_memory(void **state)
 {
     struct unit *u = *state;
@@ -254,7 +254,7 @@ static void device_memory_bounds(void **state)
             .op = QHCA_CMD_CREATE_MR, .in = &c, .in_len = sizeof(c),
         };
 
-        if (t[i].form == QHCA_BUF_FLAT) {       /* whole, but for the kind */
+        if (t[i].form == QHCA_BUF_FLAT) {       /* valid but for the form */
             c.buf.hops = 1;
             c.buf.page_shift = 12;
             c.buf.entries = 1;
@@ -274,7 +274,7 @@ static void device_memory_bounds(void **state)
     }
 }
 
-/* Field by field, as a slow and plain program would add. */
+/* Add field by field, in a slow and simple way. */
 static uint64_t add_fields(uint64_t a, uint64_t b, uint64_t tops)
 {
     uint64_t sum = 0;
@@ -318,7 +318,7 @@ static void masked_atomics(void **state)
         gbuf_read(&mr.buf, 0, &v, 8);
         assert_true(v == add_fields(was, cmp, mask));
 
-        if (i & 1) {            /* where it counts they are equal */
+        if (i & 1) {            /* equal in the bits that count */
             cmp = (cmp & ~mask) | (was & mask);
         }
         gbuf_write(&mr.buf, 0, &was, 8);
@@ -418,7 +418,7 @@ static void fast_reg(void **state)
     gbuf_allow(&b, 0, b.len, GMEM_RW);
     key = guest_create(&u->g, QHCA_CMD_CREATE_MR, &c, sizeof(c));
     assert_int_equal(key & 0xff, 5);
-    /* free: no access, and nothing to invalidate away */
+    /* free: no access, and nothing to invalidate */
     assert_int_equal(check(u, key, iova, 1, 0), QHCA_SYN_KEY_INVALID);
     assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, key, 2), QHCA_SYN_NONE);
 
@@ -477,7 +477,7 @@ static void fast_reg(void **state)
                      QHCA_SYN_KEY_INVALID);
     assert_int_equal(qhca_mr_invalidate(u->e, u->g.pd, key, 2), QHCA_SYN_NONE);
     assert_int_equal(check(u, key, iova, 1, 0), QHCA_SYN_KEY_INVALID);
-    /* software may know a later key byte than the device */
+    /* software may know a newer key byte than the device */
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, key + 1),
                      QHCA_ST_OK);
     gbuf_free(&b);
@@ -552,7 +552,7 @@ static void bad_contexts(void **state)
     REFUSED(c.buf.form = 9, QHCA_ST_BAD_TABLE, buf);
     REFUSED(c.flags = QHCA_MR_F_FAST_REG, QHCA_ST_BAD_PARAM, max_entries);
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_FREE_PD, u->g.pd),
-                     QHCA_ST_OK);       /* nothing was left behind */
+                     QHCA_ST_OK);       /* nothing was left over */
     u->g.pd = guest_create(&u->g, QHCA_CMD_ALLOC_PD, NULL, 0);
 }
 

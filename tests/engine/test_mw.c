@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory windows, and regions that are modified. */
+/* Memory windows, and modified regions. */
 #include "unit.h"
 #include "emit.h"
 
@@ -93,7 +93,7 @@ static struct qhca_mpt query(struct mw_world *w, uint32_t key)
     return m;
 }
 
-/* A window is shown as one, with its region, and the region with it. */
+/* A window is shown as one, with its region, and with the region. */
 static void looks(struct mw_world *w, uint32_t key)
 {
     struct qhca_walk_look l = {
@@ -151,7 +151,7 @@ static void type1(void **state)
                      QHCA_SYN_KEY_INVALID);
     assert_int_equal(qhca_mr_check(w.u->e, w.u->g.pd + 1, false, key,
                                    IOVA + 100, 1, RW, 2), QHCA_SYN_KEY_PD);
-    /* it is no L_Key, and the region's own key gives nothing to a peer */
+    /* it is not an L_Key, and the region's own key gives a peer no access */
     assert_int_equal(check(&w, 0, key, IOVA + 100, 1, 0),
                      QHCA_SYN_KEY_INVALID);
     assert_int_equal(check(&w, 0, key, IOVA + 100, 1, LW),
@@ -168,13 +168,13 @@ static void type1(void **state)
     assert_int_equal(m.mw_qpn, 0);
     assert_int_equal(m.len, 50);
     assert_int_equal(m.iova, IOVA + 100);
-    /* the region cannot go or change */
+    /* the region can be neither destroyed nor modified */
     assert_int_equal(destroy(&w, w.mr.key), QHCA_ST_BUSY);
     assert_int_equal(unit_cmd(w.u, QHCA_CMD_MODIFY_MR, w.mr.key,
                               QHCA_MR_M_ACCESS, &(struct qhca_mpt){
                                   .access = LW }, sizeof(m), NULL),
                      QHCA_ST_BUSY);
-    /* type 1 is bound again, not invalidated; one that fails changes nothing */
+    /* type 1 is rebound, not invalidated; a failed bind changes nothing */
     assert_int_equal(invalidate(&w, 0, key), QHCA_SYN_KEY_ACCESS);
     assert_int_equal(bind(&w, 0, key + 1, w.mr.key, IOVA, LEN + 1, RW),
                      QHCA_SYN_KEY_BOUNDS);
@@ -227,7 +227,7 @@ static void type2(void **state)
     assert_int_equal(invalidate(&w, 0, key), QHCA_SYN_NONE);
     assert_int_equal(bind(&w, 0, key + 1, w.mr.key, IOVA, 0, RW),
                      QHCA_SYN_KEY_BOUNDS);
-    /* the QP goes: a new one with its number gets nothing */
+    /* the QP is destroyed: a new one with its number has no access */
     assert_int_equal(bind(&w, 0, key + 1, w.mr.key, IOVA, 10, RR),
                      QHCA_SYN_NONE);
     assert_int_equal(destroy(&w, w.mr.key), QHCA_ST_BUSY);
@@ -344,7 +344,7 @@ static void on_fast_mr(void **state)
     gbuf_make(&b, u->m, 8192, &gbuf_flat4k, false, 0, &u->g.rng);
     key = guest_create(&u->g, QHCA_CMD_CREATE_MR, &c, sizeof(c));
     window = make_window(&w, QHCA_MR_F_MW2);
-    /* a free region has nothing to give */
+    /* a free region cannot be bound to */
     assert_int_equal(bind(&w, 0, window, key, 0, 1, RR),
                      QHCA_SYN_KEY_INVALID);
     memset(&wqe, 0, sizeof(wqe));
@@ -364,7 +364,7 @@ static void on_fast_mr(void **state)
     close_world(&w);
 }
 
-/* All is left to a reset: region and windows in any order. */
+/* A reset frees everything: region and windows in any order. */
 static void reset(void **state)
 {
     struct mw_world w;
@@ -438,7 +438,7 @@ static void modify_mr(void **state)
     assert_int_equal(check(&w, 0, w.mr.key, IOVA, LEN, RR),
                      QHCA_SYN_KEY_ACCESS);
     assert_int_equal(check(&w, 0, w.mr.key, IOVA, LEN, RW), QHCA_SYN_NONE);
-    /* PD: both count their regions right */
+    /* PD: both count their regions correctly */
     assert_int_equal(modify(&w, QHCA_MR_M_PD, &m, &off), QHCA_ST_OK);
     assert_int_equal(check(&w, 0, w.mr.key, IOVA, 1, RW), QHCA_SYN_KEY_PD);
     assert_int_equal(qhca_mr_check(u->e, pd, false, w.mr.key, IOVA, 1, RW, 2),
@@ -455,7 +455,7 @@ static void modify_mr(void **state)
     m.len = 9000;
     assert_int_equal(modify(&w, QHCA_MR_M_PD | QHCA_MR_M_TRANS, &m, &off),
                      QHCA_ST_OK);
-    gbuf_deny(&w.mr.buf, 0, LEN, GMEM_RW);      /* never again */
+    gbuf_deny(&w.mr.buf, 0, LEN, GMEM_RW);      /* no access any more */
     assert_int_equal(check(&w, 0, w.mr.key, IOVA, 1, RW),
                      QHCA_SYN_KEY_BOUNDS);
     assert_int_equal(qhca_mr_write(u->e, u->g.pd, false, w.mr.key,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* On-demand paging, fault by fault: what waits, what goes on, what is told. */
+/*
+ * On-demand paging, fault by fault: what waits, what continues, what is
+ * reported.
+ */
 #include "peer.h"
 #include "godp.h"
 
@@ -47,7 +50,7 @@ static const uint8_t *bytes(uint64_t off, size_t len)
     return b;
 }
 
-/* There is one new event, and the QP waits just there. */
+/* There is one new event, and the QP waits exactly there. */
 static struct qhca_fault fault(struct t *t, unsigned side, uint64_t off,
                                uint64_t len, bool write)
 {
@@ -103,7 +106,7 @@ static void post(struct t *t, struct gwr wr, uint64_t off, uint32_t len)
 
 #define READ_OR_WRITE .rkey = 1, .remote_addr = 0x1000
 
-/* Data to send: the packet waits, those before it are out. */
+/* Data to send: the packet waits, earlier ones have been sent. */
 static void local_read(void **state)
 {
     struct peer *p;
@@ -117,7 +120,7 @@ static void local_read(void **state)
     begin(&t, QHCA_QPT_RC, &tree);
     p = t.p;
     s = p->a.sq_psn;
-    /* the first page has 4096 - 0x123 bytes; the message begins 256 before */
+    /* the first page has 4096 - 0x123 bytes; the message starts 256 before */
     godp_in(&t.o, 0, 1, false);
     post(&t, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE, .wr_id = 1,
                            READ_OR_WRITE }, 4096 - 0x123 - 256, 1000);
@@ -125,11 +128,11 @@ static void local_read(void **state)
     assert_memory_equal(fr->ext + 16, bytes(4096 - 0x123 - 256, 256), 256);
     peer_expect_nothing(p);
     f = fault(&t, QHCA_FAULT_SEND, 4096 - 0x123, 1000 - 256, false);
-    /* time goes by: no timeout of our own making */
+    /* time passes: waiting must not cause a timeout */
     world_run(&p->w, 1000000000);
     peer_expect_nothing(p);
     peer_no_cqe(p, scq);
-    /* nothing else than this one is resumed */
+    /* only this side can be resumed */
     assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_FAULT_SEND,
                                   f.token + 1, false), QHCA_ST_BAD_STATE);
     assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_FAULT_LAND,
@@ -138,7 +141,7 @@ static void local_read(void **state)
                      QHCA_ST_BAD_PARAM);
     assert_int_equal(guest_resume(&p->g, p->qp.qpn + 5, 0, f.token, false),
                      QHCA_ST_BAD_OBJ);
-    /* resumed without the page: the same again */
+    /* resumed without the page: the same fault again */
     resume(&t, QHCA_FAULT_SEND, &f, false);
     f = fault(&t, QHCA_FAULT_SEND, 4096 - 0x123, 1000 - 256, false);
     provide(&t, QHCA_FAULT_SEND, &f);
@@ -156,7 +159,7 @@ static void local_read(void **state)
     end(&t);
 }
 
-/* Software has no such page: as if the MR did not allow it. */
+/* Software has no such page: as if the MR did not allow the access. */
 static void local_read_fails(void **state)
 {
     struct qhca_fault f;
@@ -174,7 +177,7 @@ static void local_read_fails(void **state)
     end(&t);
 }
 
-/* A failure counts for the access that met it, not for a later one. */
+/* A failure applies to the access that faulted, not to a later one. */
 static void failed_then_there(void **state)
 {
     struct peer *p;
@@ -188,7 +191,7 @@ static void failed_then_there(void **state)
     s = p->a.sq_psn;
     post(&t, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1 }, 0, 100);
     f = fault(&t, QHCA_FAULT_SEND, 0, 100, false);
-    godp_in(&t.o, 0, 100, false);       /* somebody else was quicker */
+    godp_in(&t.o, 0, 100, false);       /* the page is there already */
     resume(&t, QHCA_FAULT_SEND, &f, true);
     peer_expect(p, SEND_ONLY, s);
     godp_out(&t.o, 0, 100);
@@ -202,7 +205,7 @@ static void failed_then_there(void **state)
     end(&t);
 }
 
-/* The response's packet is kept; those behind it are asked for again. */
+/* The response packet is kept; later ones are requested again. */
 static void landing(void **state)
 {
     struct peer *p;
@@ -243,7 +246,7 @@ static void landing(void **state)
     end(&t);
 }
 
-/* One packet alone is not even asked for again: an atomic's result. */
+/* A single packet is not even requested again: an atomic's result. */
 static void landing_alone(void **state)
 {
     struct peer *p;
@@ -259,7 +262,7 @@ static void landing_alone(void **state)
     post(&t, (struct gwr){ .opcode = QHCA_WQE_FETCH_ADD, .wr_id = 1,
                            READ_OR_WRITE }, 0, 8);
     peer_expect(p, FETCH_ADD, s);
-    godp_in(&t.o, 0, 8, false);         /* to read is not enough */
+    godp_in(&t.o, 0, 8, false);         /* read access is not enough */
     peer_tx(p, .op = ATOMIC_ACK, .psn = s, .syn = 0x1f, .swap = 0x1234);
     f = fault(&t, QHCA_FAULT_LAND, 0, 8, true);
     provide(&t, QHCA_FAULT_LAND, &f);
@@ -291,8 +294,8 @@ static void landing_fails(void **state)
 }
 
 /*
- * A request waits: what comes behind it is dropped and asked for by one NAK,
- * while duplicates and our own requests go on.
+ * A request waits: later ones are dropped and requested by one NAK, while
+ * duplicates and our own requests continue.
  */
 static void request(void **state)
 {
@@ -318,11 +321,11 @@ static void request(void **state)
     peer_tx(p, .op = WRITE_LAST, .psn = s + 3,
             .data = peer_data(2 * MTU, 88), .len = 88, .ackreq = true);
     peer_expect_nothing(p);             /* no NAK, no RNR */
-    /* a duplicate of one before is answered */
+    /* an earlier duplicate is answered */
     peer_tx(p, .op = WRITE_ONLY, .psn = s, .va = PEER_IOVA, .rkey = p->mr.key,
             .dmalen = 4, .data = "BBBB", .len = 4, .ackreq = true);
     peer_expect_aeth(p, 0x1f, s);
-    /* our own requests go on */
+    /* our own requests continue */
     peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 3,
                                .flags = QHCA_WQE_F_SIGNALED }, 0, 10);
     peer_expect(p, SEND_ONLY, q);
@@ -341,8 +344,8 @@ static void request(void **state)
 }
 
 /*
- * A message alone is only late.  When the peer loses patience and sends it
- * again, that is the one executed, and acknowledged as it asks.
+ * A single message is only late.  If the peer times out and retransmits it,
+ * that copy is executed, and acknowledged as it requests.
  */
 static void request_alone(void **state)
 {
@@ -370,7 +373,7 @@ static void request_alone(void **state)
     peer_cqe(p, rcq, 5, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     peer_expect_nothing(p);
     assert_int_equal(p->cqe.byte_len, 5);
-    /* an atomic wants to write */
+    /* an atomic needs write access */
     godp_out(&t.o, 0, LEN);
     godp_in(&t.o, 0, LEN, false);
     peer_tx(p, .op = FETCH_ADD, .psn = s + 1, .va = IOVA + 5,
@@ -381,7 +384,7 @@ static void request_alone(void **state)
     end(&t);
 }
 
-/* A slow disk: a peer that asks for the third time is told to wait. */
+/* A slow disk: a peer that asks for the third time gets an RNR NAK. */
 static void impatient_peer(void **state)
 {
     struct peer *p;
@@ -486,7 +489,7 @@ static void read_response(void **state)
     peer_tx(p, .op = WRITE_ONLY, .psn = s + 3, .va = PEER_IOVA,
             .rkey = p->mr.key, .dmalen = 4, .data = "AAAA", .len = 4,
             .ackreq = true);
-    peer_expect_nothing(p);             /* its ACK is behind the response */
+    peer_expect_nothing(p);             /* its ACK comes after the response */
     {
         uint8_t got[4];
 
@@ -498,7 +501,7 @@ static void read_response(void **state)
     assert_memory_equal(fr->ext, bytes(4096 - 0x123, MTU), MTU);
     peer_expect(p, RESP_LAST, s + 2);
     peer_expect_aeth(p, 0x1f, s + 3);
-    /* and when there is no page: access error, at the PSN it is due */
+    /* and if there is no page: access error, at the PSN it is due */
     peer_tx(p, .op = READ_REQ, .psn = s + 4, .va = IOVA + 3 * 4096,
             .rkey = t.mr.key, .dmalen = 1);
     f = fault(&t, QHCA_FAULT_READ, 3 * 4096, 1, false);
@@ -508,7 +511,7 @@ static void read_response(void **state)
     end(&t);
 }
 
-/* Both directions wait at once, and go on one by one. */
+/* Both directions wait at once, and resume one by one. */
 static void all_sides(void **state)
 {
     struct qhca_fault f[QHCA_FAULT_SIDES];
@@ -551,7 +554,7 @@ static void all_sides(void **state)
     end(&t);
 }
 
-/* RESET, ERR and DESTROY end it all; a late answer is refused. */
+/* RESET, ERR and DESTROY end all waiting; a late answer is refused. */
 static void waiting_ends(void **state)
 {
     struct qhca_fault f;
@@ -580,10 +583,10 @@ static void waiting_ends(void **state)
     peer_tx(p, .op = WRITE_ONLY, .psn = p->a.rq_psn, .va = IOVA,
             .rkey = t.mr.key, .dmalen = 1, .data = "x", .len = 1);
     fault(&t, QHCA_FAULT_RECV, 0, 1, true);
-    end(&t);                            /* destroyed with all that waits */
+    end(&t);                            /* destroyed with everything waiting */
 }
 
-/* The device must not use what was taken away, nor miss what came. */
+/* The device must not use removed pages, nor miss new ones. */
 static void invalidation(void **state)
 {
     struct peer *p;
@@ -612,14 +615,14 @@ static void invalidation(void **state)
         peer_expect_aeth(p, 0x1f, s + i);
         godp_out(&t.o, 0, 1);
     }
-    /* the neighbour was in the same block and has gone too */
+    /* the neighbour was in the same block and is gone too */
     godp_out(&t.o, 4096, 1);
     peer_tx(p, .op = READ_REQ, .psn = s + 3, .va = IOVA + 4096,
             .rkey = t.mr.key, .dmalen = 4);
     f = fault(&t, QHCA_FAULT_READ, 4096, 4, false);
     provide(&t, QHCA_FAULT_READ, &f);
     peer_expect(p, RESP_ONLY, s + 3);
-    /* to read is not to write, also when the leaf is known */
+    /* read access does not allow writing, also if the leaf is cached */
     peer_tx(p, .op = WRITE_ONLY, .psn = s + 4, .va = IOVA + 4096,
             .rkey = t.mr.key, .dmalen = 2, .data = "xy", .len = 2);
     f = fault(&t, QHCA_FAULT_RECV, 4096, 2, true);
@@ -692,7 +695,7 @@ static bool count_frames(struct world *w, unsigned src, uint8_t *frame,
     return false;
 }
 
-/* Frames of a raw packet QP wait, and go on in order. */
+/* Frames of a raw packet QP wait, and continue in order. */
 static void raw_packets(void **state)
 {
     struct gqp_init qi = {
@@ -748,7 +751,7 @@ static void raw_packets(void **state)
     end(&t);
 }
 
-/* What CREATE_MR takes and tells. */
+/* What CREATE_MR accepts and returns. */
 static void create(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -771,7 +774,7 @@ static void create(void **state)
     m.flags = QHCA_MR_F_ODP | QHCA_MR_F_FAST_REG;
     assert_int_equal(guest_cmd(&p->g, &c), QHCA_ST_BAD_PARAM);
     assert_int_equal(c.result, offsetof(struct qhca_mpt, flags));
-    /* all of a process: 2^48 bytes, 3 levels of 32 KiB tables */
+    /* a whole process: 2^48 bytes, 3 levels of 32 KiB tables */
     m.flags = QHCA_MR_F_ODP;
     m.buf = (struct qhca_buf){
         .addr = 0x10000, .len = 1ull << 48, .form = QHCA_BUF_TREE,

@@ -26,7 +26,7 @@ static void set_word(struct peer *p, uint64_t off, uint64_t v)
     gbuf_write(&p->mr.buf, off, &v, 8);
 }
 
-/* A READ response of no bytes. */
+/* An empty READ response. */
 static void empty_response(struct peer *p, uint32_t psn)
 {
     const struct pframe *f = peer_expect(p, RESP_ONLY, psn);
@@ -44,7 +44,7 @@ static void flush(void **state)
     const struct pframe *f;
 
     (void)state;
-    /* a range, all of the region wherever one points, nothing at all */
+    /* a range, the whole region wherever one points, nothing at all */
     peer_tx(p, .op = FLUSH, .psn = s, .feth = GLOBAL, .va = PEER_IOVA + 5,
             .rkey = p->mr.key, .dmalen = PEER_BUF - 5);
     empty_response(p, s);
@@ -54,12 +54,12 @@ static void flush(void **state)
     peer_tx(p, .op = FLUSH, .psn = s + 2, .feth = GLOBAL,
             .va = PEER_IOVA, .rkey = p->mr.key);
     empty_response(p, s + 2);
-    /* what is reserved in the FETH is not looked at */
+    /* reserved fields of the FETH are ignored */
     peer_tx(p, .op = FLUSH, .psn = s + 3, .feth = GLOBAL | 0xffffffc0,
             .va = PEER_IOVA, .rkey = p->mr.key, .dmalen = 1);
     f = peer_expect(p, RESP_ONLY, s + 3);
     assert_int_equal(peer_be32(f->ext) & 0xffffff, 4);  /* MSN */
-    /* it takes nothing of what is agreed for READs */
+    /* it does not count against the READ limit */
     assert_int_equal(p->a.max_dest_rd_atomic, 4);
     p->w.wire.refuse = 65536;
     for (i = 0; i < 6; i++) {
@@ -76,7 +76,7 @@ static void flush(void **state)
         empty_response(p, s + 4 + i);
     }
     peer_expect_nothing(p);
-    /* again: answered, and once if it is asked twice meanwhile */
+    /* again: answered, and only once if requested twice meanwhile */
     peer_tx(p, .op = FLUSH, .psn = s + 9, .feth = GLOBAL,
             .rkey = p->mr.key ^ 0x55);
     empty_response(p, s + 9);
@@ -84,7 +84,9 @@ static void flush(void **state)
     peer_free(p);
 }
 
-/* Soft-RoCE's idea of a FLUSH's ICRC is taken, and only of a FLUSH's. */
+/*
+ * Soft-RoCE's variant of the ICRC is accepted for a FLUSH, and only for that.
+ */
 static void flush_of_soft_roce(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -99,7 +101,7 @@ static void flush_of_soft_roce(void **state)
             .rkey = p->mr.key, .ackreq = true, .twice = true);
     peer_expect_nothing(p);
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_ICRC_ERRORS), 1);
-    /* it gets its own back at once */
+    /* it gets its own variant back at once */
     peer_post(p, (struct gwr){ .opcode = QHCA_WQE_FLUSH, .wr_id = 1,
                                .flags = SIG, .arg1 = GLOBAL }, 0, 0);
     assert_true(peer_expect(p, FLUSH, p->a.sq_psn)->twice);
@@ -127,7 +129,7 @@ static void atomic_write(void **state)
             .rkey = p->mr.key, .dmalen = 8, .data = "abcdefgh", .len = 8);
     empty_response(p, s + 1);
     assert_true(!memcmp(&(uint64_t){ word(p, 64) }, "abcdefgh", 8));
-    /* the first again: answered, but it must not come to pass again */
+    /* the first again: answered, but not executed again */
     peer_tx(p, .op = ATOMIC_WRITE, .psn = s, .va = PEER_IOVA + 64,
             .rkey = p->mr.key, .dmalen = 8, .data = "01234567", .len = 8);
     empty_response(p, s);
@@ -231,7 +233,7 @@ static void refused(void **state)
     }
 }
 
-/* Only ATOMIC WRITE counts among the READs that were agreed. */
+/* Only ATOMIC WRITE counts against the READ limit. */
 static void resources(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -288,7 +290,7 @@ static void masked(void **state)
     f = peer_expect(p, ATOMIC_ACK, s + 2);
     assert_true(peer_be64(f->ext + 4) == 0x00ff00ff00ff00ff);
     assert_true(word(p, 128) == 0x0100010001000100);
-    /* again: the same answer, and no second time */
+    /* again: the same answer, and not executed again */
     for (i = 0; i < 2; i++) {
         peer_tx(p, .op = CLASS_OWN | FETCH_ADD, .psn = s + 2,
                 .va = PEER_IOVA + 128, .rkey = p->mr.key,
@@ -416,7 +418,10 @@ static void outstanding(void **state)
     peer_free(p);
 }
 
-/* A FLUSH that is not answered tries the other ICRC, and keeps what works. */
+/*
+ * An unanswered FLUSH is retried with the other ICRC, which is kept if it
+ * works.
+ */
 static void asked_again(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -429,11 +434,11 @@ static void asked_again(void **state)
                                .flags = SIG }, 0, 4);
     assert_false(peer_expect(p, FLUSH, s)->twice);
     peer_expect(p, WRITE_ONLY, s + 1);
-    /* what follows shows that it is missing */
+    /* what follows shows the loss */
     peer_ack(p, s, 0x60);
     assert_true(peer_expect(p, FLUSH, s)->twice);
     peer_expect(p, WRITE_ONLY, s + 1);
-    /* the timer does, and an acknowledge of the WRITE alone */
+    /* the timer does, and an ACK of the WRITE alone */
     world_run(&p->w, RTO + RTO / 2);
     assert_false(peer_expect(p, FLUSH, s)->twice);
     peer_expect(p, WRITE_ONLY, s + 1);
@@ -442,7 +447,7 @@ static void asked_again(void **state)
     peer_expect(p, WRITE_ONLY, s + 1);
     peer_tx(p, .op = RESP_ONLY, .psn = s, .syn = 0x1f);
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
-    /* a WRITE that is lost does not touch that */
+    /* a lost WRITE does not change that */
     peer_ack(p, s + 1, 0x60);
     peer_expect(p, WRITE_ONLY, s + 1);
     peer_ack(p, s + 1, 0x1f);
@@ -455,7 +460,7 @@ static void asked_again(void **state)
     peer_free(p);
 }
 
-/* Answers that do not answer. */
+/* Invalid responses. */
 static void bad_responses(void **state)
 {
     static const struct {
@@ -505,7 +510,7 @@ static void bad_responses(void **state)
         peer_cqe(p, scq, 1, naks[i].status, naks[i].syn);
         peer_free(p);
     }
-    /* a bare acknowledge does not complete it: it is asked again */
+    /* a bare ACK does not complete it: it is requested again */
     p = peer_new(QHCA_QPT_RC, NULL);
     peer_post(p, (struct gwr){ .opcode = QHCA_WQE_FLUSH, .wr_id = 1,
                                .flags = SIG, .arg1 = GLOBAL }, 0, 0);
@@ -517,7 +522,7 @@ static void bad_responses(void **state)
     peer_free(p);
 }
 
-/* WQEs that say nonsense. */
+/* Invalid WQEs. */
 static void bad_wqes(void **state)
 {
     static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Packets that are longer than they may be, and frames that are longer than
- * the packet in them: none may be executed that the link could not have
- * carried, and none may make a state that cannot be loaded again.
+ * Packets that are too long, and frames longer than the packet in them: none
+ * may be executed that the link could not have carried, and none may lead to a
+ * state that cannot be loaded.
  */
 #include "peer.h"
 #include "godp.h"
@@ -19,7 +19,7 @@ static uint64_t stat(struct peer *p, unsigned index)
     return qhca_stat(p->e, index);
 }
 
-/* Send @k with @trailer bytes behind the packet, as Ethernet pads frames. */
+/* Send @k followed by @trailer bytes, as Ethernet pads frames. */
 static void send_long(struct peer *p, const struct pkt *k, size_t trailer)
 {
     static uint8_t b[ROOM];
@@ -101,7 +101,7 @@ static void datagram(void **state)
 }
 
 /*
- * What a link with the greatest MTU there is could not carry is malformed,
+ * A packet that no link could carry, even with the largest MTU, is malformed,
  * whatever the service: it does not even get a NAK.
  */
 static void beyond_any_mtu(void **state)
@@ -129,7 +129,9 @@ static void beyond_any_mtu(void **state)
     peer_free(p);
 }
 
-/* Longer than the path MTU: RC says so, UC drops (IBA 9.7.4.1.6, 9.8.2.2). */
+/*
+ * Longer than the path MTU: RC sends a NAK, UC drops (IBA 9.7.4.1.6, 9.8.2.2).
+ */
 static void beyond_path_mtu(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -155,7 +157,7 @@ static void beyond_path_mtu(void **state)
     peer_free(p);
 }
 
-/* A frame may be longer than its packet: the rest is not the packet's. */
+/* A frame may be longer than its packet: the rest is not part of it. */
 static void trailer(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -168,7 +170,7 @@ static void trailer(void **state)
     peer_expect_aeth(p, 0x1f, p->a.rq_psn);
     peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     assert_int_equal(p->cqe.byte_len, 8);
-    /* the packet alone counts */
+    /* only the packet counts */
     assert_int_equal(stat(p, QHCA_STAT_ROCE_RX_BYTES), 58 + 8);
     peer_free(p);
 }
@@ -204,7 +206,7 @@ static void odp_recv(struct odp_peer *t, uint64_t wr_id)
     assert_true(gqp_post_recv(&t->p->qp, wr_id, &sge, 1));
 }
 
-/* The receive's page is brought in, and the side that waits goes on. */
+/* The receive's page is brought in, and the waiting side resumes. */
 static void odp_go_on(struct odp_peer *t)
 {
     struct qhca_fault f[QHCA_FAULT_SIDES];
@@ -218,7 +220,7 @@ static void odp_go_on(struct odp_peer *t)
     peer_run(t->p);
 }
 
-/* A padded packet meets a missing page: it is kept, saved and loaded. */
+/* A padded packet hits a missing page: it is kept, saved and loaded. */
 static void padded_and_kept(void **state)
 {
     struct odp_peer t;
@@ -234,7 +236,7 @@ static void padded_and_kept(void **state)
     send_long(p, &k, 5000);
     assert_int_equal(stat(p, QHCA_STAT_PAGE_FAULTS), 1);
     save_and_load(p);
-    /* it comes again, padded again */
+    /* it arrives again, padded again */
     send_long(p, &k, 6000);
     save_and_load(p);
     odp_go_on(&t);
@@ -244,7 +246,7 @@ static void padded_and_kept(void **state)
     odp_end(&t);
 }
 
-/* Another packet comes with the PSN of the one kept: much too long. */
+/* Another, much too long packet arrives with the PSN of the kept one. */
 static void swapped_for_a_long_one(void **state)
 {
     struct odp_peer t;
@@ -268,7 +270,7 @@ static void swapped_for_a_long_one(void **state)
     odp_end(&t);
 }
 
-/* The longest datagram meets a missing page. */
+/* The longest datagram hits a missing page. */
 static void datagram_kept(void **state)
 {
     struct odp_peer t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Received frames: what is a RoCEv2 packet for us, what is malformed, and
+ * Received frames: which are RoCEv2 packets for us, which are malformed, and
  * that nothing a peer sends does harm.
  */
 #include "peer.h"
@@ -67,7 +67,7 @@ static void malformed(void **state)
     len = good(p, b);
     b[43] |= 1;
     dropped(p, b, len, QHCA_STAT_ROCE_RX_MALFORMED);
-    /* opcode nobody knows, of RC and of a class we have not */
+    /* unknown opcodes, of RC and of an unsupported class */
     len = good(p, b);
     b[42] = 0x15;
     dropped(p, b, len, QHCA_STAT_ROCE_RX_MALFORMED);
@@ -88,7 +88,7 @@ static void malformed(void **state)
     len = good(p, b);
     b[24] ^= 0x55;
     dropped(p, b, len, QHCA_STAT_ROCE_RX_MALFORMED);
-    /* a stranger's address */
+    /* a foreign address */
     len = good(p, b);
     b[29] = 77;
     fix_ip_checksum(b);
@@ -105,7 +105,7 @@ static void malformed(void **state)
     b[47] = b[48] = b[49] = 0xff;
     dropped(p, b, len, QHCA_STAT_ROCE_RX_NO_QP);
     peer_no_cqe(p, rcq);
-    /* limited member of the default partition, and then the good one */
+    /* limited member of the default partition, then the valid packet */
     len = good(p, b);
     b[44] = 0x7f;
     rewrite_icrc(b, len);
@@ -116,7 +116,7 @@ static void malformed(void **state)
     peer_free(p);
 }
 
-/* Every bit that is covered, flipped: never taken for good. */
+/* Flip every covered bit: never accepted. */
 static void flipped_bits(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -146,7 +146,7 @@ static void flipped_bits(void **state)
     peer_free(p);
 }
 
-/* Every length below the right one, with right checksums where possible. */
+/* Every length below the correct one, with correct checksums if possible. */
 static void truncated(void **state)
 {
     static const uint8_t ops[] = {
@@ -167,7 +167,7 @@ static void truncated(void **state)
             if (n >= len) {
                 break;
             }
-            /* the headers still claim the whole */
+            /* the headers still claim the full length */
             world_inject(&p->w, 0, b, n);
             /* or agree with the frame */
             if (n >= 34 + 8) {
@@ -188,7 +188,7 @@ static void truncated(void **state)
     peer_free(p);
 }
 
-/* Frames that are the Ethernet function's business. */
+/* Frames for the Ethernet function. */
 static void not_ours(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -212,7 +212,7 @@ static void not_ours(void **state)
     fix_ip_checksum(b);
     rewrite_icrc(b, len);
     world_inject(&p->w, 0, b, len);
-    /* an address that is no GID */
+    /* an address that is not a GID */
     len = good(p, b);
     b[33] = 99;
     fix_ip_checksum(b);
@@ -231,7 +231,7 @@ static void not_ours(void **state)
     assert_int_equal(stat(p, QHCA_STAT_ROCE_RX_PACKETS) +
                      stat(p, QHCA_STAT_ROCE_RX_MALFORMED) +
                      stat(p, QHCA_STAT_ROCE_ICRC_ERRORS), roce);
-    /* a tag that only carries a priority is none */
+    /* a priority tag is not a VLAN */
     len = good(p, b);
     memmove(b + 18, b + 14, len - 14);
     memcpy(b + 12, "\x81\0\xe0\0\x08\0", 6);
@@ -241,7 +241,7 @@ static void not_ours(void **state)
     peer_free(p);
 }
 
-/* Header fields of what we send. */
+/* Header fields of packets we send. */
 static void sent_headers(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);

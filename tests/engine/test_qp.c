@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Queue pairs as the admin queue and the doorbells see them: contexts, the
- * transitions of IBA 10.3.1, receive rings, owners and indices of doorbells.
+ * Queue pairs as seen by the admin queue and doorbells: contexts, the
+ * transitions of IBA 10.3.1, receive rings, doorbell owners and indices.
  */
 #include "unit.h"
 
@@ -50,7 +50,7 @@ static struct qhca_qp *qp_of(struct unit *u, struct pair *p)
     return qhca_qp_get(u->e, p->qp.qpn);
 }
 
-/* A context with every attribute in range, for the loop to itself. */
+/* A context with every attribute valid, for a loopback connection. */
 static struct qhca_qpc attributes(struct unit *u)
 {
     struct qhca_qpc c = {
@@ -72,9 +72,9 @@ static uint8_t modify(struct unit *u, struct pair *p, struct qhca_qpc *c,
 }
 
 /*
- * The table once more, written down apart from the engine's: from, to, and the
- * attributes of RC, UC, UD, XRC_INI and XRC_TGT that must (m) and may (o)
- * come along.
+ * The table again, written independently of the engine's: from, to, and the
+ * attributes of RC, UC, UD, XRC_INI and XRC_TGT that are required (m) and
+ * optional (o).
  */
 static const struct rule {
     uint8_t from, to;
@@ -168,7 +168,7 @@ static unsigned service(uint8_t type)
     }
 }
 
-/* The QP's state, set by hand: only the command is under test here. */
+/* Set the QP's state directly: only the command is under test. */
 static void put_in(struct unit *u, struct pair *p, uint8_t state)
 {
     struct qhca_qpc c = attributes(u);
@@ -218,7 +218,7 @@ static void transitions(void **state)
         make(u, &p, types[t]);
         for (from = 0; from <= QHCA_QPS_ERR; from++) {
             if (from == QHCA_QPS_SQE && svc != 1 && svc != 2) {
-                continue;       /* what is reliable knows no such state */
+                continue;       /* reliable services have no such state */
             }
             for (to = 0; to <= QHCA_QPS_ERR; to++) {
                 r = find_rule(from, to);
@@ -233,7 +233,7 @@ static void transitions(void **state)
                     assert_int_equal(qp_of(u, &p)->state, from);
                     continue;
                 }
-                /* each one that must come along, missing */
+                /* each required attribute, missing */
                 for (bit = 2; bit < M(ALL); bit <<= 1) {
                     if (!(r->m[svc] & bit)) {
                         continue;
@@ -243,7 +243,7 @@ static void transitions(void **state)
                                      QHCA_ST_BAD_PARAM);
                     assert_int_equal(qp_of(u, &p)->state, from);
                 }
-                /* each one that may not, present */
+                /* each forbidden attribute, present */
                 for (bit = 2; bit < 1 << 17; bit <<= 1) {
                     if ((r->m[svc] | r->o[svc]) & bit) {
                         continue;
@@ -368,7 +368,7 @@ static void bad_contexts(void **state)
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);     /* no reference */
 }
 
-/* One GSI QP, with number 1; others never get it. */
+/* One GSI QP, number 1; no other QP gets that number. */
 static void gsi(void **state)
 {
     struct unit *u = *state;
@@ -414,7 +414,7 @@ static void query(void **state)
     assert_int_equal(c.min_rnr_timer, want.min_rnr_timer);
     assert_int_equal(c.snd_psn, want.sq_psn);
     assert_int_equal(c.exp_psn, want.rq_psn);
-    /* RESET forgets all but what CREATE_QP gave */
+    /* RESET forgets everything except what CREATE_QP gave */
     put_in(u, &p, QHCA_QPS_RESET);
     guest_query(&u->g, QHCA_CMD_QUERY_QP, p.qp.qpn, &c, sizeof(c));
     assert_int_equal(c.dest_qpn, 0);
@@ -446,7 +446,7 @@ static void doorbells(void **state)
     bell(u, u->g.uar, 0xffffff, 1);
     bell(u, 0, p.qp.qpn + 2, 1);
     assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_OBJECT), 3);
-    /* somebody else's page, also the kernel's own and one not given out */
+    /* a foreign page, also the kernel's and an unallocated one */
     bell(u, uar2, p.qp.qpn, 1);
     bell(u, 0, p.qp.qpn, 1);
     bell(u, 16383, p.qp.qpn, 1);
@@ -472,7 +472,7 @@ static void doorbells(void **state)
     bell(u, u->g.uar, p.qp.qpn, 1);
     assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_STATE), 3);
     assert_int_equal(qp_of(u, &p)->sq_head, 0);
-    /* beyond the ring: the QP pays, nobody else */
+    /* beyond the ring: only this QP fails */
     put_in(u, &p, QHCA_QPS_RTS);
     bell(u, u->g.uar, p.qp.qpn, 9);
     assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_INDEX), 1);
@@ -483,7 +483,7 @@ static void doorbells(void **state)
     assert_int_equal(c.syndrome, QHCA_SYN_DB_INDEX);
     assert_true(qhca_query_qp(u->e, other.qp.qpn, &c));
     assert_int_equal(c.state, QHCA_QPS_RTS);
-    /* in the error state once more: counted, no second event */
+    /* in ERR again: counted, no second event */
     bell(u, u->g.uar, p.qp.qpn, 0x80000000);
     assert_int_equal(unit_stat(u, QHCA_STAT_DB_BAD_INDEX), 2);
     world_settle(&u->w, 1000000);
@@ -496,7 +496,7 @@ static void doorbells(void **state)
                      QHCA_ST_OK);
 }
 
-/* An older doorbell that comes late takes nothing back. */
+/* An older doorbell that arrives late undoes nothing. */
 static void late_doorbell(void **state)
 {
     struct unit *u = *state;
@@ -538,7 +538,7 @@ static void receive_ring(void **state)
     }
     assert_int_equal(qhca_rq_take(u->e, qp, wqe, &len, &index),
                      QHCA_SYN_RNR);
-    /* a record that is wrong, and one that is not there */
+    /* an invalid record, and an unmapped one */
     guest_dbrec_set(&u->g, p.qp.dbrec, 8 + 9);
     assert_int_equal(qhca_rq_take(u->e, qp, wqe, &len, &index),
                      QHCA_SYN_DB_INDEX);
@@ -578,7 +578,7 @@ static void shared_ring(void **state)
     for (i = 0; i < 6; i++) {
         assert_true(gsrq_post(&srq, 200 + i, &sge, 1, &w[i]));
     }
-    /* armed with 6 there: nothing yet */
+    /* armed with 6 there: no event yet */
     assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_SRQ, srq.srqn,
                               QHCA_SRQ_M_LIMIT, &c, sizeof(c), NULL),
                      QHCA_ST_OK);
@@ -588,7 +588,7 @@ static void shared_ring(void **state)
         assert_int_equal(qhca_get_le64(wqe), 200 + i);
         gsrq_release(&srq, index);
         world_settle(&u->w, 1000000);
-        /* fewer than 3 are left after the fourth; told once */
+        /* fewer than 3 are left after the fourth; one event */
         assert_int_equal(u->g.async_count[QHCA_EV_SRQ_LIMIT], i >= 3);
     }
     assert_int_equal(qhca_rq_take(u->e, qp, wqe, &len, &index),
@@ -596,7 +596,7 @@ static void shared_ring(void **state)
     guest_query(&u->g, QHCA_CMD_QUERY_SRQ, srq.srqn, &c, sizeof(c));
     assert_int_equal(c.limit, 0);
     assert_int_equal(c.tail, 6);
-    /* armed while fewer are there: told at once */
+    /* armed when fewer are there: event at once */
     c.limit = 1;
     assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_SRQ, srq.srqn,
                               QHCA_SRQ_M_LIMIT, &c, sizeof(c), NULL),
@@ -607,7 +607,7 @@ static void shared_ring(void **state)
     assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_SRQ, srq.srqn,
                               QHCA_SRQ_M_LIMIT, &c, sizeof(c), NULL),
                      QHCA_ST_BAD_PARAM);
-    /* an index ring that names no WQE ends it */
+    /* an index ring that names no WQE is an error */
     assert_true(gsrq_post(&srq, 300, &sge, 1, &w[0]));
     gbuf_write(&srq.idx, (6 & 7) * 4, &bad, 4);
     assert_int_equal(qhca_rq_take(u->e, qp, wqe, &len, &index),
@@ -624,7 +624,10 @@ static void shared_ring(void **state)
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
-/* Leaving RESET for INIT takes NOTIFY away; if that fails, nothing happens. */
+/*
+ * The transition from RESET to INIT clears NOTIFY; if it fails, nothing
+ * happens.
+ */
 static void notify_cleared(void **state)
 {
     struct unit *u = *state;

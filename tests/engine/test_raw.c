@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Raw packet QPs: frames out, frames in, errors, the way back inside. */
+/* Raw packet QPs: sending, receiving, errors, delivery to ourselves. */
 #include "rawfix.h"
 #include "ethernet/csum.h"
 
@@ -19,7 +19,9 @@ static void expect_send(struct side *s, uint8_t status, uint8_t syndrome)
     assert_int_equal(c.syndrome, syndrome);
 }
 
-/* To a peer: to its QP if a rule says so, else to its Ethernet function. */
+/*
+ * To a peer: to its QP if a rule matches, otherwise to its Ethernet function.
+ */
 static void wire(void **state)
 {
     struct fix *f = *state;
@@ -45,7 +47,7 @@ static void wire(void **state)
     assert_int_equal(stat(b, QHCA_STAT_RAW_RX_PACKETS), 1);
     assert_int_equal(stat(b, QHCA_STAT_RAW_RX_BYTES), FRAME);
     assert_int_equal(stat(a, QHCA_STAT_RAW_TX_PACKETS), 2);
-    /* a QP with a rule cannot go */
+    /* a QP with a rule cannot be destroyed */
     assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, b->qp[1].qpn),
                      QHCA_ST_BUSY);
     del_flow(b, num);
@@ -55,7 +57,7 @@ static void wire(void **state)
     assert_int_equal(got_eth(b), 1);
 }
 
-/* What is for the RDMA engine is not seen by rules. */
+/* Packets for the RDMA engine are not matched by rules. */
 static void roce_first(void **state)
 {
     struct fix *f = *state;
@@ -79,7 +81,7 @@ static void roce_first(void **state)
     del_flow(b, num);
 }
 
-/* Groups: wire and own flows; own address: inside only. */
+/* Groups: the wire and our own flows; our own address: inside only. */
 static void inside(void **state)
 {
     struct fix *f = *state;
@@ -97,7 +99,7 @@ static void inside(void **state)
     send_raw(f, a, &a->qp[0], frame, FRAME, 0);
     assert_int_equal(got_raw(a, frame, FRAME, NULL), 2);
     assert_int_equal(got_raw(b, frame, FRAME, NULL), 4);
-    /* the sender itself, when it has the rule */
+    /* the sender itself, if it has the rule */
     post_recv(a, &a->qp[1]);
     post_recv(b, &b->qp[2]);
     send_raw(f, a, &a->qp[1], frame, FRAME, 0);
@@ -114,7 +116,7 @@ static void inside(void **state)
     assert_int_equal(got_eth(a), 0);
     assert_int_equal(got_raw(a, frame, FRAME, NULL), 4);
     assert_int_equal(f->w.frames, frames);
-    /* an address of nobody: out it goes, a rule for it here is not asked */
+    /* an unknown address: sent out, ignoring a rule for it here */
     del_flow(a, no);
     own = flow_dmac(&a->qp[2], other);
     no = add_flow(a, &own);
@@ -175,7 +177,7 @@ static void strip_vlan(void **state)
     assert_int_equal(c.vlan, 0xac0c);
     assert_true(c.flags & QHCA_CQE_F_L3_OK && c.flags & QHCA_CQE_F_L4_OK);
     del_flow(b, num);
-    /* another keeps the tag; checksums are seen behind it */
+    /* another keeps the tag; checksums after it are checked */
     r = flow_dmac(&b->qp[1], group);
     keep = add_flow(b, &r);
     memcpy(t + 16, frame + 12, FRAME - 12);
@@ -186,7 +188,7 @@ static void strip_vlan(void **state)
     del_flow(b, keep);
 }
 
-/* Checksums are put in, and judged. */
+/* Checksums are filled in and checked. */
 static void checksums(void **state)
 {
     struct fix *f = *state;
@@ -198,7 +200,7 @@ static void checksums(void **state)
     struct qhca_cqe c;
 
     make_frame(frame, group);
-    put16(frame + 24, 0xdead);  /* rubbish is replaced */
+    put16(frame + 24, 0xdead);  /* a wrong one is replaced */
     put16(frame + 40, 0xbeef);
     post_recv(b, &b->qp[0]);
     send_raw(f, a, &a->qp[0], frame, FRAME, 0);
@@ -227,7 +229,7 @@ static void checksums(void **state)
     assert_true(gcq_poll(&b->cq, &c));
     assert_true(c.flags & QHCA_CQE_F_L3_OK && c.flags & QHCA_CQE_F_L4_OK);
     b->qp[0].rq_cons = b->qp[0].rq_prod;
-    /* headers that lie about their length stay as they are */
+    /* headers with a wrong length stay as they are */
     make_frame(frame, group);
     put16(frame + 16, FRAME);
     put16(frame + 40, 0xbeef);
@@ -260,7 +262,7 @@ static void inline_data(void **state)
     del_flow(b, num);
 }
 
-/* One wrong WQE, its status; the QP goes to SQE and can be healed. */
+/* One invalid WQE and its status; the QP goes to SQE and can recover. */
 static void bad_sends(void **state)
 {
     struct fix *f = *state;
@@ -367,7 +369,7 @@ static void drops(void **state)
     /* the WQE is still there */
     send_raw(f, a, &a->qp[0], frame, FRAME - 1, 0);
     assert_int_equal(got_raw(b, frame, FRAME - 1, NULL), 1);
-    /* its memory is not there: an error of this QP alone */
+    /* its memory is inaccessible: an error of this QP alone */
     sge.lkey ^= 0x100;
     sge.len = FRAME;
     assert_true(gqp_post_recv(&b->qp[0], 2, &sge, 1));
@@ -404,7 +406,7 @@ static void own_receive_fails(void **state)
     del_flow(a, num);
 }
 
-/* A RoCE packet to a raw packet QP's number is for nobody. */
+/* A RoCE packet to a raw packet QP is not delivered. */
 static void not_a_roce_qp(void **state)
 {
     struct fix *f = *state;

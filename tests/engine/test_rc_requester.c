@@ -50,13 +50,13 @@ static void segmentation(void **state)
     assert_int_equal(peer_be32(f->ext + 12), 2 * MTU);
     f = peer_expect(p, WRITE_LAST, s + 4);
     assert_int_equal(f->body, MTU);
-    /* nothing at all is a packet, too */
+    /* an empty message is a packet, too */
     peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE_IMM,
                                .wr_id = 3, .flags = SIG, .imm = 0xffffffff },
               0, 0);
     f = peer_expect(p, WRITE_ONLY_IMM, s + 5);
     assert_int_equal(f->body, 20);
-    peer_ack(p, s + 5, 0x1f);   /* one for both */
+    peer_ack(p, s + 5, 0x1f);   /* one ACK for both */
     peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     peer_cqe(p, scq, 3, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     peer_free(p);
@@ -90,7 +90,7 @@ static void gather(void **state)
     assert_int_equal(f->body, 52);
     memcpy(got + 2 * MTU, f->ext, 51);
     assert_memory_equal(got, want, 563);
-    /* the last again: the place in the list is found again */
+    /* the last again: its position in the list is found again */
     peer_ack(p, psn0(p) + 1, 0x60);
     peer_expect(p, SEND_MIDDLE, psn0(p) + 1);
     f = peer_expect(p, SEND_LAST, psn0(p) + 2);
@@ -107,7 +107,7 @@ static void gather(void **state)
     peer_free(p);
 }
 
-/* NAK sequence error: go back, once per NAK however often it comes. */
+/* NAK sequence error: go back, once per NAK however often it arrives. */
 static void sequence_nak(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -128,7 +128,7 @@ static void sequence_nak(void **state)
     peer_expect_nothing(p);
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_RETRANSMITS), 3);
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_SEQ_NAK_RX), 3);
-    /* an acknowledge from before, and one for what was never sent */
+    /* an old ACK, and one for a PSN never sent */
     peer_ack(p, s, 0x1f);
     peer_ack(p, s + 5, 0x1f);
     peer_ack(p, s + 100, 0x63);
@@ -139,9 +139,9 @@ static void sequence_nak(void **state)
 }
 
 /*
- * No acknowledge: sent again after each timeout, then an error, flushes.  A
- * timeout lasts twice as long as the one before, up to four times the first, and
- * leaves a quarter of the window: 64, 16, 4 and 1 packets.
+ * No ACK: retransmitted after each timeout, then an error, flushes.  Each
+ * timeout lasts twice as long as the one before, up to four times the first,
+ * and leaves a quarter of the window: 64, 16, 4 and 1 packets.
  */
 static void timeout(void **state)
 {
@@ -173,14 +173,14 @@ static void timeout(void **state)
     assert_int_equal(peer_state(p), QHCA_QPS_ERR);
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_RETRY_EXCEEDED), 1);
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_TIMEOUTS), 4);
-    /* what is posted now is flushed as well */
+    /* what is posted now is flushed, too */
     peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 3 }, 0, 8);
     peer_cqe(p, scq, 3, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
     peer_expect_nothing(p);
     peer_free(p);
 }
 
-/* The adapter's least ACK timeout: a shorter one of a QP lasts as long. */
+/* The adapter's minimum ACK timeout replaces a shorter one of a QP. */
 static void timeout_least(void **state)
 {
     static const struct { uint8_t least, want; } each[] = {
@@ -209,8 +209,8 @@ static void timeout_least(void **state)
 }
 
 /*
- * A wire that takes nothing when all must be sent again: no retry is spent,
- * and no timer fires again and again; the timer runs again with the packet.
+ * A blocked wire during a retransmission: no retry is used up, and no timer
+ * fires again and again; the timer restarts with the packet.
  */
 static void timeout_wire_blocked(void **state)
 {
@@ -242,7 +242,7 @@ static void timeout_wire_blocked(void **state)
     peer_free(p);
 }
 
-/* Progress gives all retries back; the timer starts anew. */
+/* Progress restores all retries; the timer restarts. */
 static void progress(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -292,7 +292,7 @@ static void rnr(void **state)
     peer_expect(p, SEND_ONLY, s);
     peer_ack(p, s, 0x1f);
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
-    /* rnr_retry of them are borne */
+    /* rnr_retry of them are tolerated */
     peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 2 }, 0, 8);
     peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 3 }, 0, 8);
     for (i = 0; i <= p->a.rnr_retry; i++) {
@@ -332,7 +332,7 @@ static void rnr_for_ever(void **state)
     peer_free(p);
 }
 
-/* Fatal NAKs: status by code; what was before it succeeded. */
+/* Fatal NAKs: status by code; earlier WQEs succeed. */
 static void fatal_naks(void **state)
 {
     static const struct {
@@ -367,7 +367,7 @@ static void fatal_naks(void **state)
     }
 }
 
-/* READ: request, responses, a lost one asked for again with the rest. */
+/* READ: request, responses; a lost one is requested again with the rest. */
 static void read_lost_response(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -404,7 +404,7 @@ static void read_lost_response(void **state)
     peer_expect_nothing(p);
     peer_tx(p, .op = RESP_FIRST, .psn = s + 1, .syn = 0x1f, .data = d + MTU,
             .len = MTU);
-    /* a duplicate of one that was taken does nothing */
+    /* a duplicate of an accepted one does nothing */
     peer_tx(p, .op = RESP_FIRST, .psn = s, .syn = 0x1f, .data = got,
             .len = MTU);
     peer_tx(p, .op = RESP_MIDDLE, .psn = s + 2, .data = d + 2 * MTU,
@@ -423,7 +423,7 @@ static void read_lost_response(void **state)
     peer_free(p);
 }
 
-/* The rest of a READ may begin with First, or go on as if nothing was lost. */
+/* The rest of a READ may begin with First, or continue as if without loss. */
 static void read_goes_on(void **state)
 {
     static const uint8_t ops[][2] = {
@@ -455,7 +455,7 @@ static void read_goes_on(void **state)
     }
 }
 
-/* An acknowledge for something later than a READ: its response was lost. */
+/* An ACK for something after a READ: its response was lost. */
 static void implied_nak(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -476,7 +476,7 @@ static void implied_nak(void **state)
     peer_no_cqe(p, scq);
     peer_expect(p, READ_REQ, s + 1);
     peer_expect(p, SEND_ONLY, s + 2);
-    /* the response acknowledges nothing behind it */
+    /* the response acknowledges nothing after it */
     peer_tx(p, .op = RESP_ONLY, .psn = s + 1, .syn = 0x1f, .data = "abcd",
             .len = 4);
     peer_cqe(p, scq, 2, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
@@ -486,14 +486,14 @@ static void implied_nak(void **state)
     peer_free(p);
 }
 
-/* Responses that do not fit. */
+/* Invalid responses. */
 static void bad_responses(void **state)
 {
     static const struct pkt k[] = {
         { .op = RESP_ONLY, .syn = 0x1f, .len = 300 },   /* too long */
         { .op = RESP_FIRST, .syn = 0x1f, .len = MTU - 4 },
         { .op = RESP_LAST, .syn = 0x1f, .len = MTU },   /* too early */
-        { .op = RESP_FIRST, .syn = 0x62, .len = MTU },  /* a NAK, this? */
+        { .op = RESP_FIRST, .syn = 0x62, .len = MTU },  /* not a NAK */
         { .op = ATOMIC_ACK, .syn = 0x1f },
     };
     static const uint8_t zero[512];
@@ -591,8 +591,8 @@ static void read_limits(void **state)
 }
 
 /*
- * A READ that waits for its turn when the limit becomes 0 fails, instead of
- * waiting for ever; when the limit goes up it is sent at once.
+ * A READ that is waiting when the limit becomes 0 fails, instead of waiting for
+ * ever; if the limit is raised it is sent at once.
  */
 static void read_limit_changes(void **state)
 {
@@ -622,7 +622,7 @@ static void read_limit_changes(void **state)
     c.max_rd_atomic = 0;
     assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_MAX_RD_ATOMIC),
                      QHCA_ST_OK);
-    peer_no_cqe(p, scq);                /* not before its time */
+    peer_no_cqe(p, scq);                /* not early */
     for (i = 0; i < 2; i++) {
         peer_tx(p, .op = RESP_ONLY, .psn = s + i, .syn = 0x1f,
                 .data = "0000", .len = 4);
@@ -633,7 +633,7 @@ static void read_limit_changes(void **state)
     peer_free(p);
 }
 
-/* A long message stops at the window and asks for acknowledges in time. */
+/* A long message stops at the window and requests ACKs in time. */
 static void window(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -662,7 +662,7 @@ static void window(void **state)
     peer_free(p);
 }
 
-/* How many packets go out now; none is acknowledged. */
+/* The number of packets sent now; none is acknowledged. */
 static unsigned burst(struct peer *p)
 {
     unsigned n;
@@ -674,8 +674,9 @@ static unsigned burst(struct peer *p)
 }
 
 /*
- * The window: 64 packets, then as many more as are acknowledged, up to 256; a
- * lost packet halves it, a timeout quarters it, and it always asks in time.
+ * The window: 64 packets, plus as many as are acknowledged, up to 256; a lost
+ * packet halves it, a timeout quarters it, and ACKs are always requested in
+ * time.
  */
 static void window_moves(void **state)
 {
@@ -701,14 +702,14 @@ static void window_moves(void **state)
     assert_int_equal(burst(p), 128);
     peer_ack(p, s + 127, 0x1f);
     s += 128;
-    assert_int_equal(burst(p), 129);    /* slowly from here on */
+    assert_int_equal(burst(p), 129);    /* slow growth from here on */
     world_run(&p->w, RTO);
     assert_int_equal(burst(p), 33);
     world_run(&p->w, 2 * RTO);
     assert_int_equal(burst(p), 9);
     world_run(&p->w, 4 * RTO);
     assert_int_equal(burst(p), 3);
-    for (n = 3; n < 48; n *= 2) {       /* quickly up to half of 129 */
+    for (n = 3; n < 48; n *= 2) {       /* fast growth up to half of 129 */
         peer_ack(p, s + n - 1, 0x1f);
         s += n;
         assert_int_equal(burst(p), 2 * n);
@@ -717,8 +718,8 @@ static void window_moves(void **state)
 }
 
 /*
- * A READ larger than the window is asked for in parts, and after a timeout only
- * a part of what is missing, which lies within one that was asked for before.
+ * A READ larger than the window is requested in parts; after a timeout only a
+ * part of what is missing is requested, within an earlier request.
  */
 static void read_parts(void **state)
 {
@@ -744,13 +745,13 @@ static void read_parts(void **state)
     assert_true(peer_be64(f->ext) == 0x10000 + 64 * MTU);
     assert_int_equal(peer_be32(f->ext + 12), 36 * MTU + 7);
     peer_expect_nothing(p);
-    /* silence: 74 packets of window, a quarter of that */
+    /* no response: a window of 74 packets, a quarter of that */
     world_run(&p->w, RTO + 10000);
     f = peer_expect(p, READ_REQ, s + 10);
     assert_true(peer_be64(f->ext) == 0x10000 + 10 * MTU);
     assert_int_equal(peer_be32(f->ext + 12), 6 * MTU);
-    peer_expect_nothing(p);             /* no other ahead */
-    /* the first answer comes nevertheless, in one go */
+    peer_expect_nothing(p);             /* no further one */
+    /* the first response arrives after all, all at once */
     for (; i < 64; i++) {
         peer_tx(p, .op = i == 63 ? RESP_LAST : RESP_MIDDLE, .psn = s + i,
                 .syn = 0x1f, .data = peer_data(i * MTU, MTU), .len = MTU);
@@ -765,7 +766,7 @@ static void read_parts(void **state)
     peer_free(p);
 }
 
-/* Each part of a READ is one of max_rd_atomic, also those asked for again. */
+/* Each part of a READ counts against max_rd_atomic, also when repeated. */
 static void read_parts_limit(void **state)
 {
     struct gqp_attr a;
@@ -806,8 +807,8 @@ static void read_parts_limit(void **state)
 }
 
 /*
- * Acknowledges that take longer than a quarter of the timeout halve the window,
- * which then grows slowly: others wait for the same peer.
+ * ACKs that take longer than a quarter of the timeout halve the window, which
+ * then grows slowly: others wait for the same peer.
  */
 static void late_acknowledge(void **state)
 {
@@ -828,7 +829,7 @@ static void late_acknowledge(void **state)
     peer_free(p);
 }
 
-/* Credits: no more messages than the peer has receives, but for one. */
+/* Credits: at most one message more than the peer has receives. */
 static void credits(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -850,7 +851,7 @@ static void credits(void **state)
     assert_true(peer_expect(p, SEND_ONLY, s + 3)->ackreq);
     peer_expect_nothing(p);
     peer_ack(p, s + 2, 0);
-    peer_expect_nothing(p);             /* one is out already */
+    peer_expect_nothing(p);             /* one has been sent already */
     peer_ack(p, s + 2, 1);              /* the same, and a receive */
     assert_true(peer_expect(p, SEND_ONLY, s + 4)->ackreq);
     peer_expect_nothing(p);
@@ -863,7 +864,7 @@ static void credits(void **state)
     peer_expect(p, SEND_MIDDLE, s + 6);
     peer_expect(p, SEND_LAST, s + 7);
     peer_ack(p, s + 7, 0);
-    /* WRITEs take none; all of one with immediate data may go */
+    /* WRITEs use none; one with immediate data may be sent entirely */
     peer_post(p, write, 0, 2 * MTU);
     peer_expect(p, WRITE_FIRST, s + 8);
     peer_expect(p, WRITE_LAST, s + 9);
@@ -895,8 +896,8 @@ static void credits(void **state)
 }
 
 /*
- * SGEs that lie at both ends of a long list of segments by turns: searching
- * it costs budget, so that one turn sends few of such messages.
+ * SGEs alternating between both ends of a long list of segments: searching it
+ * uses up budget, so one turn sends few such messages.
  */
 static void long_list(void **state)
 {
@@ -914,7 +915,7 @@ static void long_list(void **state)
     uint32_t key;
 
     (void)state;
-    /* segments of the least length, over memory in one piece */
+    /* segments of minimum length, over contiguous memory */
     at = gmem_alloc(&p->n->mem, len, 12, 0);
     gmem_allow(&p->n->mem, at, len, GMEM_R);
     table = gmem_alloc(&p->n->mem, QHCA_BUF_LIST_MAX * sizeof(*seg), 12, 0);
@@ -953,8 +954,8 @@ static void long_list(void **state)
 }
 
 /*
- * Errors of a WQE are reported when those before it are done, and a failing
- * one that is not signaled is reported, too.
+ * Errors of a WQE are reported after all earlier ones are complete, and also if
+ * the failing WQE is not signaled.
  */
 static void local_errors(void **state)
 {
@@ -1016,7 +1017,7 @@ static void local_errors(void **state)
     }
 }
 
-/* A WQE that software changes while it is under way does not fool us. */
+/* A WQE that software changes while in progress does not confuse us. */
 static void changed_wqe(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -1032,7 +1033,7 @@ static void changed_wqe(void **state)
     }
     peer_post(p, wr, 0, 0);
     wr.wr_id = 2;
-    peer_post(p, wr, 0, 0);     /* now the first is not cached any more */
+    peer_post(p, wr, 0, 0);     /* now the first is no longer cached */
     peer_expect(p, SEND_ONLY, s);
     peer_expect(p, SEND_ONLY, s + 1);
     gqp_sq_poke(&p->qp, 0, 0x30 + 8, &len, 4);
@@ -1043,7 +1044,7 @@ static void changed_wqe(void **state)
     peer_free(p);
 }
 
-/* SQD: what was begun is finished, then the event; RTS goes on. */
+/* SQD: work in progress is finished, then the event; RTS continues. */
 static void drain(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -1096,8 +1097,8 @@ static void local_inv_waits(void **state)
 }
 
 /*
- * Unsignaled messages ask for no acknowledge while more is to come.  When
- * that cannot go on before they are acknowledged, they are sent again, asking.
+ * Unsignaled messages request no ACK while more follow.  If nothing can
+ * continue before they are acknowledged, they are sent again with AckReq.
  */
 static void unsignaled(void **state)
 {
@@ -1107,7 +1108,10 @@ static void unsignaled(void **state)
     uint32_t s = psn0(p), i;
 
     (void)state;
-    /* 40 of them, rung for at once: one asks between, and the last */
+    /*
+     * 40 of them with one doorbell: one in between requests an ACK, and the
+     * last
+     */
     for (i = 0; i < 40; i++) {
         assert_true(gqp_post_send(&p->qp, &wr));
     }
@@ -1119,7 +1123,7 @@ static void unsignaled(void **state)
     peer_ack(p, s + 39, 0x1f);
     world_run(&p->w, 2 * RTO);
     peer_expect_nothing(p);
-    /* one, and behind it a WQE that fails */
+    /* one, followed by a WQE that fails */
     assert_true(gqp_post_send(&p->qp, &wr));
     wr.opcode = 0x7e;
     wr.wr_id = 2;

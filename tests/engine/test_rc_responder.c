@@ -28,7 +28,7 @@ static void untouched(struct peer *p)
     assert_int_equal(gbuf_verify(&p->mr.buf, 0, 7, 0, PEER_BUF), PEER_BUF);
 }
 
-/* SEND in several packets into several SGEs; ACK only when asked. */
+/* SEND in several packets into several SGEs; ACK only on request. */
 static void send(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -66,7 +66,7 @@ static void send(void **state)
     peer_free(p);
 }
 
-/* Acknowledges owed together are one. */
+/* Pending ACKs are coalesced. */
 static void coalesced_acks(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -75,7 +75,7 @@ static void coalesced_acks(void **state)
     unsigned i;
 
     (void)state;
-    p->w.wire.refuse = 65536;           /* nothing leaves for now */
+    p->w.wire.refuse = 65536;           /* nothing is sent for now */
     for (i = 0; i < 10; i++) {
         struct pkt k = { .op = WRITE_ONLY, .psn = psn0(p) + i,
                          .ackreq = true };
@@ -141,7 +141,7 @@ static void acknowledged_by_the_dead(void **state)
     }
 }
 
-/* One NAK per gap; the packet that fills it is taken. */
+/* One NAK per gap; the packet that fills it is accepted. */
 static void out_of_sequence(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -203,7 +203,7 @@ static void not_ready(void **state)
     (void)state;
     peer_tx(p, .op = SEND_ONLY, .psn = s, .data = "y", .len = 1);
     peer_expect_aeth(p, 0x20 | 12, s);
-    peer_tx(p, .op = SEND_ONLY, .psn = s + 1);  /* was on its way */
+    peer_tx(p, .op = SEND_ONLY, .psn = s + 1);  /* was in flight */
     peer_expect_nothing(p);
     peer_recv(p, 1, 0, 16);
     peer_tx(p, .op = SEND_ONLY, .psn = s, .data = "y", .len = 1,
@@ -256,13 +256,13 @@ static void read(void **state)
         assert_memory_equal(f->ext + ext, peer_data(33 + i * MTU, 1), 1);
     }
     peer_expect_aeth(p, 0x1f, s + 4);
-    /* a part of it again: a fresh response */
+    /* a part of it again: a new response */
     peer_tx(p, .op = READ_REQ, .psn = s + 2, .va = PEER_IOVA + 33 + 2 * MTU,
             .rkey = p->mr.key, .dmalen = MTU + 1);
     f = peer_expect(p, RESP_FIRST, s + 2);
     assert_memory_equal(f->ext + 4, peer_data(33 + 2 * MTU, MTU), MTU);
     peer_expect(p, RESP_LAST, s + 3);
-    /* one that would reach beyond what was asked is ignored */
+    /* one that exceeds the original request is ignored */
     peer_tx(p, .op = READ_REQ, .psn = s + 3, .va = PEER_IOVA,
             .rkey = p->mr.key, .dmalen = 3 * MTU);
     peer_expect_nothing(p);
@@ -273,17 +273,17 @@ static void read(void **state)
     peer_free(p);
 }
 
-/* The strictest requester we know: Soft-RoCE's rules for READ responses. */
+/* The strictest known requester: Soft-RoCE's rules for READ responses. */
 struct reader {
-    uint32_t psn;               /* next one it wants */
+    uint32_t psn;               /* next expected PSN */
     uint32_t first, last;       /* of its newest request */
-    int op;                     /* opcode before, -1: none */
+    int op;                     /* previous opcode, -1: none */
 };
 
 static void reader_take(struct reader *r, const struct pframe *f)
 {
     if (f->psn != r->psn) {
-        return;                 /* not what it waits for: ignored */
+        return;                 /* unexpected: ignored */
     }
     if (r->op < 0) {
         assert_true(f->op == RESP_FIRST || f->op == RESP_ONLY);
@@ -298,7 +298,7 @@ static void reader_take(struct reader *r, const struct pframe *f)
     r->psn++;
 }
 
-/* Packet @lost of a READ response is lost; the rest is asked for again. */
+/* Packet @lost of a READ response is lost; the rest is requested again. */
 static void read_resumed_at(unsigned lost, bool meanwhile)
 {
     const uint32_t count = 10, len = (count - 1) * MTU + 7;
@@ -373,7 +373,7 @@ static void atomics(void **state)
             .rkey = p->mr.key, .swap = 1, .cmp = 105);
     f = peer_expect(p, ATOMIC_ACK, s + 2);
     assert_int_equal(peer_be64(f->ext + 4), 105);
-    /* the first one again: the answer of then, no second addition */
+    /* the first again: the original answer, no second addition */
     gbuf_write(&p->mr.buf, 64, &other, 8);
     peer_tx(p, .op = FETCH_ADD, .psn = s, .va = PEER_IOVA + 64,
             .rkey = p->mr.key, .swap = 5);
@@ -384,7 +384,7 @@ static void atomics(void **state)
     peer_free(p);
 }
 
-/* An atomic with the PSN of one a whole lap of PSNs ago. */
+/* An atomic with a PSN used one PSN wrap earlier. */
 static void atomic_one_lap_later(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -409,7 +409,7 @@ static void atomic_one_lap_later(void **state)
     peer_free(p);
 }
 
-/* More READs at once than agreed. */
+/* More READs at once than negotiated. */
 static void too_many_reads(void **state)
 {
     struct gqp_attr a;
@@ -431,7 +431,7 @@ static void too_many_reads(void **state)
     }
     p->w.wire.refuse = 0;
     world_run(&p->w, 1000000);
-    /* those that were promised are still answered, in order */
+    /* the accepted ones are still answered, in order */
     peer_expect(p, RESP_ONLY, psn0(p));
     peer_expect(p, RESP_ONLY, psn0(p) + 1);
     peer_expect_aeth(p, 0x61, psn0(p) + 2);
@@ -439,7 +439,7 @@ static void too_many_reads(void **state)
     peer_free(p);
 }
 
-/* What is refused, with which NAK, CQE and event. */
+/* Invalid requests, and the NAK, CQE and event of each. */
 static void refused(void **state)
 {
     enum { NONE, LEN, PROT, INV };
@@ -555,7 +555,7 @@ static void refused(void **state)
         if (k.op != SEND_ONLY_INV) {
             untouched(p);
         }
-        /* the QP is deaf now */
+        /* the QP no longer responds */
         k.psn++;
         peer_send(p, k);
         peer_expect_nothing(p);
@@ -563,7 +563,7 @@ static void refused(void **state)
     }
 }
 
-/* The receive WQE's own memory is wrong: remote operational error there. */
+/* The receive buffer is invalid: remote operational error. */
 static void bad_receives(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -589,7 +589,7 @@ static void bad_receives(void **state)
     peer_free(p);
 }
 
-/* A region that vanishes while a READ from it is answered. */
+/* A region is destroyed while a READ from it is answered. */
 static void region_vanishes(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -642,7 +642,7 @@ static void communication_established(void **state)
     assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RESET), QHCA_ST_OK);
     gqp_to_init(&p->qp, &p->a);
     peer_tx(p, .op = WRITE_ONLY, .psn = s, .ackreq = true);
-    peer_expect_nothing(p);             /* deaf in INIT */
+    peer_expect_nothing(p);             /* no response in INIT */
     gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
     peer_tx(p, .op = ACK, .psn = s, .syn = 0x1f);
     assert_int_equal(p->g.async_count[QHCA_EV_COMM_EST], 0);
@@ -655,7 +655,7 @@ static void communication_established(void **state)
     peer_free(p);
 }
 
-/* A QP on an SRQ takes the place of @p's, which is returned. */
+/* Replace @p's QP, which is returned, with one on an SRQ. */
 static struct gqp srq_open(struct peer *p, struct gsrq *srq)
 {
     struct gqp_init qi = {
@@ -672,7 +672,7 @@ static struct gqp srq_open(struct peer *p, struct gsrq *srq)
     return old;
 }
 
-/* End both, and @p with the QP that it had. */
+/* Close both, and @p with its original QP. */
 static void srq_close(struct peer *p, struct gsrq *srq, const struct gqp *old)
 {
     assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
@@ -681,7 +681,7 @@ static void srq_close(struct peer *p, struct gsrq *srq, const struct gqp *old)
     peer_free(p);
 }
 
-/* A QP on an SRQ: what it holds is flushed, then LAST_WQE. */
+/* A QP on an SRQ: the receive it holds is flushed, then LAST_WQE. */
 static void last_wqe(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -701,7 +701,7 @@ static void last_wqe(void **state)
     assert_int_equal(p->cqe.wqe_index, wqe[0]);
     assert_true(p->cqe.flags & QHCA_CQE_F_SRQ);
     assert_int_equal(p->g.async_count[QHCA_EV_LAST_WQE], 1);
-    peer_no_cqe(p, rcq);                /* the other is not ours */
+    peer_no_cqe(p, rcq);                /* the other one is not ours */
     srq_close(p, &srq, &old);
 }
 
@@ -711,7 +711,7 @@ static struct {
     uint32_t qpn, srqn, cqn, psn, wqe[4];
 } srq_seen;
 
-/* Four messages of 1, 3, 1 and 1 packets; the SRQ's WQEs in another order. */
+/* Four messages of 1, 3, 1 and 1 packets; the SRQ's WQEs out of order. */
 static void srq_traffic(void)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -733,7 +733,7 @@ static void srq_traffic(void)
         peer_tx(p, .op = SEND_ONLY, .psn = s + i, .ackreq = true);
         peer_cqe(p, rcq, 0, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     }
-    /* given back the other way round, and so taken again */
+    /* returned in reverse order, and so taken again */
     gsrq_release(&srq, spare[0]);
     gsrq_release(&srq, spare[2]);
     gsrq_release(&srq, spare[1]);
@@ -785,12 +785,12 @@ static void srq_stepped(void **state)
         assert_int_equal(t->wqe, srq_seen.wqe[i]);
         assert_int_equal(t->b, 30 + i);
     }
-    /* the order is none that a counter would have */
+    /* the order is not that of a counter */
     assert_true(srq_seen.wqe[1] < srq_seen.wqe[0] ||
                 srq_seen.wqe[2] < srq_seen.wqe[1]);
 }
 
-/* A READ asked for again while it is being answered is answered once. */
+/* A READ repeated while it is being answered is answered once. */
 static void read_again_meanwhile(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);

@@ -3,7 +3,7 @@
 #include "rawfix.h"
 #include "emit.h"
 
-/* Key and results that vendors of network adapters agree on. */
+/* The key and results published by vendors of network adapters. */
 static const uint8_t key[40] = {
     0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
     0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb,
@@ -146,7 +146,7 @@ static struct qhca_wqc wq_query(struct wq *w)
     return c;
 }
 
-/* What is made can be looked at, each as what it is. */
+/* What is created can be inspected as what it is. */
 static void looks(struct side *b, const uint32_t *wqn, uint32_t rqtn,
                   uint32_t qpn, uint32_t flow)
 {
@@ -165,7 +165,7 @@ static void looks(struct side *b, const uint32_t *wqn, uint32_t rqtn,
     assert_non_null(seen_get(&s, "doorbell_record.address"));
     assert_null(qhca_inspect_ring(e, &l, seen_start(&s)));
     assert_non_null(seen_get(&s, "producer"));
-    /* no QP, and a QP no WQ */
+    /* not a QP, and a QP is not a WQ */
     assert_non_null(qhca_inspect(e, QHCA_OBJ_QP, wqn[1], seen_start(&s)));
     l.object = QHCA_OBJ_QP;
     assert_non_null(qhca_inspect_ring(e, &l, seen_start(&s)));
@@ -241,7 +241,7 @@ static void frame_from(uint8_t *frame, unsigned n)
     put16(frame + 34, 1000 + n * 7);
 }
 
-/* Frames go where the hash of the named fields says. */
+/* Frames go to the WQ that the hash of the named fields selects. */
 static void spread(void **state)
 {
     struct fix *f = *state;
@@ -313,7 +313,7 @@ static void spread(void **state)
             assert_int_equal(e.wr_id >> 8, e.qpn);
             seen |= 1u << (hash & (2 * WQS - 1));
             assert_false(gcq_poll(&b->cq, &e));
-            /* start again with empty rings, through RESET */
+            /* restart with empty rings, through RESET */
             for (n = 0; n < WQS; n++) {
                 assert_int_equal(wq_state(&w[n], QHCA_WQS_RESET),
                                  QHCA_ST_OK);
@@ -321,7 +321,7 @@ static void spread(void **state)
             }
         }
         f->w.reborn = 0;
-        /* what has none of the fields goes to the first */
+        /* frames without these fields go to the first WQ */
         assert_int_equal(seen == 1, k == 3);
         del_flow(b, num);
         assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, qpn),
@@ -335,7 +335,7 @@ static void spread(void **state)
     }
 }
 
-/* TCP has ports of its own in the hash; another protocol has none. */
+/* TCP has ports of its own in the hash; other protocols have none. */
 static void spread_tcp(void **state)
 {
     struct fix *f = *state;
@@ -385,7 +385,7 @@ static void spread_tcp(void **state)
     free_all(b, num, qpn, rqtn, w, 2);
 }
 
-/* The state with @val at @at does not load, and why. */
+/* A state with @val at @at must not load, for the given reason. */
 static void not_loaded(struct qhca *e, uint8_t *saved, size_t len,
                        uint8_t *at, uint32_t val, const char *want)
 {
@@ -444,7 +444,7 @@ static void hostile_state(void **state)
     not_loaded(e, saved, len, at - 10, QHCA_HASH_MASK + 1,
                "its hash is unknown");
 
-    /* and after all of this, all is there and can be taken apart */
+    /* after all this, everything exists and can be destroyed */
     free(s);
     guest_query(&b->g, QHCA_CMD_QUERY_QP, qpn, &q, sizeof(q));
     assert_int_equal(q.rqtn, rqtn);
@@ -458,7 +458,7 @@ static void hostile_state(void **state)
     wq_free(&w);
 }
 
-/* States: what is allowed, what each does with WQEs. */
+/* States: valid transitions, and what each does with WQEs. */
 static void states(void **state)
 {
     struct fix *f = *state;
@@ -493,7 +493,7 @@ static void states(void **state)
                              to < 3 && ok[from][to] ? to : from);
         }
     }
-    /* ERR flushes what is posted, and what is posted later */
+    /* ERR flushes what is posted now and later */
     assert_int_equal(wq_state(&w, QHCA_WQS_RESET), QHCA_ST_OK);
     assert_int_equal(wq_state(&w, QHCA_WQS_RDY), QHCA_ST_OK);
     wq_post(&w, b->mr.key);
@@ -517,7 +517,7 @@ static void states(void **state)
     wq_free(&w);
 }
 
-/* The tag of a frame goes to the CQE if the WQ says so, from now on. */
+/* A frame's tag goes to the CQE if the WQ says so. */
 static void strip_vlan(void **state)
 {
     struct fix *f = *state;
@@ -560,7 +560,7 @@ static void strip_vlan(void **state)
     free_all(b, num, as.qpn, rqtn, &w, 1);
 }
 
-/* A WQ fails alone: the others of its table go on. */
+/* A WQ fails alone: the others of its table continue. */
 static void one_fails(void **state)
 {
     struct fix *f = *state;
@@ -655,7 +655,7 @@ static void commands(void **state)
     c.buf.len = 64;
     assert_int_equal(cmd(b, QHCA_CMD_CREATE_WQ, 0, &c, sizeof(c), 0, &at),
                      QHCA_ST_BAD_TABLE);
-    /* a WQ is no QP, a QP is no WQ */
+    /* a WQ is not a QP, a QP is not a WQ */
     assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_QP, w.wqn),
                      QHCA_ST_BAD_OBJ);
     memset(&q, 0, sizeof(q));
@@ -705,7 +705,7 @@ static void commands(void **state)
                          QHCA_QP_M_STATE, &at), QHCA_ST_BAD_STATE);
     assert_int_equal(guest_simple(&b->g, QHCA_CMD_DESTROY_RQT, rqtn),
                      QHCA_ST_BUSY);
-    /* a send doorbell for what sends nothing */
+    /* a send doorbell for something that cannot send */
     guest_doorbell(&b->g, b->g.uar, QHCA_DB_SQ, qpn | 1ULL << 32);
     guest_doorbell(&b->g, b->g.uar, QHCA_DB_SQ, w.wqn | 1ULL << 32);
     assert_int_equal(stat(b, QHCA_STAT_DB_BAD_STATE), 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Saving and loading: what the simulation does not come to. */
+/* Saving and loading: cases the simulation does not cover. */
 #include "peer.h"
 #include "observe/breakpoint.h"
 #include "die.h"
@@ -35,7 +35,7 @@ static void post(struct peer *p, unsigned n)
     gqp_ring(&p->qp);
 }
 
-/* The state goes into @p's own adapter, as a snapshot does. */
+/* Load the state into @p's own adapter, as a snapshot does. */
 static void load(struct peer *p, void *state, size_t len)
 {
     char why[160];
@@ -43,7 +43,7 @@ static void load(struct peer *p, void *state, size_t len)
     CHECK(qhca_load(p->e, state, len, why, sizeof(why)), "%s", why);
 }
 
-/* Back to before two acknowledges: they come again, and count again. */
+/* Back to before two ACKs: they arrive again, and count again. */
 static void back_in_time(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -69,7 +69,7 @@ static void back_in_time(void **state)
     peer_free(p);
 }
 
-/* Breaks are the developer's: they stay. */
+/* Breaks belong to the developer: they stay. */
 static void breaks_stay(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -92,10 +92,10 @@ static unsigned stops;
 static void count_stop(struct node *n)
 {
     stops++;
-    n->go_at_once = true;       /* as in a machine that is replayed */
+    n->go_at_once = true;       /* as in a replayed machine */
 }
 
-/* Watching only: a stop is told, and the adapter works on. */
+/* Watch-only mode: a stop is reported, and the adapter continues. */
 static void watch_only(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -122,7 +122,7 @@ static void watch_only(void **state)
     peer_free(p);
 }
 
-/* Nothing but a whole state is taken, and the reason is told. */
+/* Only a complete state is accepted, and the reason is reported. */
 static void refused(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);

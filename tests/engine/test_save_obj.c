@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A saved state comes from anybody.  One field of the adapter or of an object
- * is spoilt where it lies and saved: loading must refuse that, and say why.
+ * A saved state is not trusted.  One field of the adapter or of an object is
+ * corrupted in memory and saved: loading must refuse that, with a reason.
  */
 #include "unit.h"
 #include "reborn.h"
@@ -85,8 +85,8 @@ static void unmake(struct objects *o)
 }
 
 /*
- * In turn: a field, what stands there instead, and what is said of it.
- * The number of an object that others name stays: saving looks them up by it.
+ * In turn: a field, its new value, and the reason expected.  Numbers of
+ * referenced objects are kept: saving looks them up.
  */
 #define SPOILT(X)                                                            \
     X(e->ad->ctrl, 0x80, "a register has unknown bits")                      \
@@ -140,7 +140,7 @@ static void unmake(struct objects *o)
     X(erq->dbrec, erq->dbrec + 1, "its doorbell record is misaligned")       \
     X(erq->num, 0xffff, "an object's number is taken or out of range")
 
-/* The place of the one address that the filter has. */
+/* The slot of the only address in the filter. */
 static uint64_t *filter(struct qhca *e)
 {
     unsigned i;
@@ -202,7 +202,7 @@ static void spoilt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        UNIT_HOSTILE(spoilt),       /* so that a failure is told */
+        UNIT_HOSTILE(spoilt),       /* so that a failure is reported */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

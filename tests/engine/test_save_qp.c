@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * QPs that no command and no packet could have led to are not loaded.  A state
- * is spoilt where it lies, in a QP, and saved.
+ * QPs that no command and no packet could have produced are not loaded.  A QP
+ * is corrupted in memory, then saved.
  */
 #include "peer.h"
 #include "adapter/adapter.h"
@@ -53,7 +53,7 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
 #define UC QHCA_QPT_UC
 #define UD QHCA_QPT_UD
 
-/* In turn: the state it is in, and what is spoilt. */
+/* In turn: the state it is in, and what is corrupted. */
 #define SPOILT(X)                                                            \
     X(RC, RTR, qp->sq_head = 10; qp->sq_next = 5)                            \
     X(RC, RTR, qp->sq_head = 10)                                             \

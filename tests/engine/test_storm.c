@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Random packets with a right ICRC, near what the QP expects, while it works:
- * nothing may be touched that was not given (the fake guest's memory sees to
- * it), no call may take long, and the adapter goes on serving others.
+ * Random packets with a correct ICRC, close to what the QP expects, while it
+ * works: nothing outside its buffers may be accessed (the fake guest's memory
+ * checks that), no call may take long, and the adapter keeps serving others.
  */
 #include "peer.h"
 
@@ -138,7 +138,7 @@ static void storm(uint8_t type, uint8_t cls, unsigned n, uint64_t seed)
         while (gcq_poll(&p->rcq, &cqe)) {
             p->qp.rq_cons = cqe.wqe_index + 1;
         }
-        gcq_arm(&p->rcq, false);                /* tells the indices */
+        gcq_arm(&p->rcq, false);                /* reports the indices */
         gcq_arm(&p->scq, false);
         assert_true(qhca_query_qp(p->e, p->qp.qpn, &c));
         if (c.state == QHCA_QPS_ERR || c.state == QHCA_QPS_SQE) {
@@ -148,7 +148,7 @@ static void storm(uint8_t type, uint8_t cls, unsigned n, uint64_t seed)
     }
     print_message("  %u packets, %u times to ERR\n", n, deaths);
     revive(p);
-    /* after all that it works as ever */
+    /* after all that it still works */
     if (type == QHCA_QPT_RC) {
         peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1,
                                    .flags = QHCA_WQE_F_SIGNALED }, 0, 5);

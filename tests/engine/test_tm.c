@@ -11,7 +11,7 @@
 #define ANY 0
 #define EXACT UINT64_MAX
 
-/* Where what lies in the region. */
+/* Layout of the region. */
 #define TAG_AT(n) (CAP * (uint64_t)(n))
 #define RECV_AT(n) (0x40000 + CAP * (uint64_t)(n))
 
@@ -20,7 +20,7 @@ static uint8_t data[4096];
 struct tm {
     struct peer *p;
     struct gsrq srq;
-    uint32_t told;              /* unexpected messages we have told */
+    uint32_t told;              /* unexpected messages reported by us */
     uint32_t psn;               /* of the next packet we send */
     uint32_t posted;            /* receive WQEs */
 };
@@ -303,7 +303,7 @@ static void contexts(void **state)
     c.ops.len = 64;
     assert_int_equal(create(&t, &c, &r), QHCA_ST_BAD_TABLE);
 
-    /* a guest cannot make us keep any number of entries */
+    /* a guest cannot make us keep an arbitrary number of entries */
     good.max_tags = QHCA_TM_MAX_TAGS;
     for (n = 0; n < 300; n++) {
         struct gcmd k = { .op = QHCA_CMD_CREATE_SRQ, .in = &good,
@@ -340,14 +340,14 @@ static void contexts(void **state)
     assert_int_equal(q.srqn, t.srq.srqn);
     assert_int_equal(gsrq_destroy(&t.srq), QHCA_ST_BUSY);
     assert_int_equal(gcq_destroy(&t.p->rcq), QHCA_ST_BUSY);
-    /* nobody rings its send queue */
+    /* its send queue has no doorbell */
     guest_doorbell(&t.p->g, t.p->g.uar, QHCA_DB_SQ,
                    t.p->qp.qpn | 1ULL << QHCA_DB_INDEX_SHIFT);
     assert_int_equal(qhca_stat(t.p->e, QHCA_STAT_DB_BAD_STATE), 1);
     close(&t);
 }
 
-/* The oldest entry that fits, once; the data without the header. */
+/* The oldest matching entry, once; the data without the header. */
 static void eager_match(void **state)
 {
     uint8_t b[MTU];
@@ -380,7 +380,7 @@ static void eager_match(void **state)
     cqe(&t, QHCA_CQE_OP_TM_RECV, QHCA_WC_SUCCESS, QHCA_CQE_F_TM_MATCH |
         QHCA_CQE_F_TM_DATA_VALID | QHCA_CQE_F_IMM | QHCA_CQE_F_SOLICITED);
     assert_memory_equal(&t.p->cqe.imm, "\1\2\3\4", 4);
-    /* an entry serves one message; the free number may be used again */
+    /* an entry serves one message; its number may be reused */
     assert_int_equal(add(&t, 3, 0x77, EXACT), QHCA_TM_DONE);
     send_eager(&t, 0x77, 9, 8);
     acked(&t);
@@ -389,7 +389,7 @@ static void eager_match(void **state)
     close(&t);
 }
 
-/* More packets than one: the match is told at once, the data at its end. */
+/* More than one packet: the match is reported at once, the data at the end. */
 static void eager_long(void **state)
 {
     uint8_t b[2 * MTU];
@@ -406,7 +406,7 @@ static void eager_long(void **state)
     assert_int_equal(c.wr_id, 0x7a60005);
     assert_int_equal(c.wqe_index, 5);
     assert_int_equal(peer_be32((uint8_t *)&c.app_ctx), 8);
-    /* no duplicate of it matches anything */
+    /* a duplicate of it matches nothing */
     peer_tx(t.p, .op = SEND_FIRST, .psn = t.psn, .data = b, .len = MTU);
     no_cqe(&t);
     assert_int_equal(del(&t, 5, 0), QHCA_TM_DONE | QHCA_SYN_TM_HANDLE);
@@ -430,7 +430,7 @@ static void eager_long(void **state)
     close(&t);
 }
 
-/* Longer than the buffer: as with a receive WQE; the entry is given back. */
+/* Longer than the buffer: as with a receive WQE; the entry is returned. */
 static void eager_too_long(void **state)
 {
     struct gtm_op o = {
@@ -472,7 +472,7 @@ static void bad_key(void **state)
     close(&t);
 }
 
-/* No match: to the SRQ, and entries added from then on wait. */
+/* No match: delivered to the SRQ; entries added from then on are inactive. */
 static void counts(void **state)
 {
     struct gtm_op o = {
@@ -501,7 +501,7 @@ static void counts(void **state)
     assert_int_equal(query(&t).unexp_seen, 1);
     assert_int_equal(query(&t).unexp_told, 0);
 
-    /* this one would fit, but it is inactive; the old one is not */
+    /* this one would match, but it is inactive; the old one is not */
     assert_int_equal(op(&t, o), QHCA_TM_DONE);
     c = cqe(&t, QHCA_CQE_OP_TM_ADD, QHCA_WC_SUCCESS, QHCA_CQE_F_TM_SYNC_REQ);
     assert_int_equal(c.wr_id, 11);
@@ -513,7 +513,7 @@ static void counts(void **state)
     acked(&t);
     tagged(&t, 1, 7, 0, 4);
 
-    /* the wrong count does not help, the right one does */
+    /* a wrong count does not help, the right one does */
     sync(&t, 1);
     send_eager(&t, 8, 0, 0);
     acked(&t);
@@ -527,7 +527,7 @@ static void counts(void **state)
     acked(&t);
     tagged(&t, 2, 8, 5, 0);
 
-    /* an ADD can tell the count too, before it is executed */
+    /* an ADD can report the count too, before it is executed */
     send_eager(&t, 8, 0, 0);
     acked(&t);
     unexpected(&t, 16);
@@ -542,7 +542,7 @@ static void counts(void **state)
     close(&t);
 }
 
-/* A long unexpected message counts from its first packet on. */
+/* A long unexpected message counts from its first packet. */
 static void counts_early(void **state)
 {
     uint8_t b[MTU];
@@ -575,7 +575,7 @@ static void counts_early(void **state)
     close(&t);
 }
 
-/* What takes no part in matching. */
+/* Messages that are not matched. */
 static void no_tag(void **state)
 {
     static const struct {
@@ -622,7 +622,7 @@ static void no_tag(void **state)
     close(&t);
 }
 
-/* Without a receive WQE: RNR, and the message is matched anew. */
+/* Without a receive WQE: RNR NAK, and the message is matched anew. */
 static void not_ready(void **state)
 {
     struct tm t;
@@ -652,7 +652,7 @@ static void operations(void **state)
     assert_int_equal(add(&t, 0x70001, 1, EXACT), QHCA_TM_DONE);
     assert_int_equal(del(&t, 1, 0), QHCA_TM_DONE | QHCA_SYN_TM_HANDLE);
     assert_int_equal(del(&t, TAGS, 0), QHCA_TM_DONE | QHCA_SYN_TM_HANDLE);
-    no_cqe(&t);                         /* unsignaled DEL tells nothing */
+    no_cqe(&t);                         /* an unsignaled DEL reports nothing */
     assert_int_equal(del(&t, 2, QHCA_WQE_F_SIGNALED),
                      QHCA_TM_DONE | QHCA_SYN_TM_HANDLE);
     assert_int_equal(cqe(&t, QHCA_CQE_OP_TM_DEL, QHCA_WC_TM_ERR, 0).syndrome,
@@ -674,7 +674,7 @@ static void operations(void **state)
     tagged(&t, 2, 4, 0, 0);
     assert_int_equal(query(&t).tags, 0);
 
-    /* what is wrong is told and changes nothing */
+    /* errors are reported and change nothing */
     assert_int_equal(op(&t, o), QHCA_TM_DONE | QHCA_SYN_WQE_OPCODE);
     assert_int_equal(cqe(&t, QHCA_CQE_OP_TM_SYNC, QHCA_WC_TM_ERR,
                          0).syndrome, QHCA_SYN_WQE_OPCODE);
@@ -688,7 +688,7 @@ static void operations(void **state)
     assert_int_equal(query(&t).unexp_told, 0);
     assert_int_equal(query(&t).tags, 0);
 
-    /* doorbells: of another's page, of no TM SRQ */
+    /* doorbells: through another's page, for a non-TM SRQ */
     guest_doorbell(&t.p->g, 0, QHCA_DB_TM, t.srq.srqn |
                    (uint64_t)(t.srq.ops_prod + 1) << QHCA_DB_INDEX_SHIFT);
     assert_int_equal(qhca_stat(t.p->e, QHCA_STAT_DB_BAD_OWNER), 1);
@@ -705,14 +705,14 @@ static void operations(void **state)
     assert_int_equal(qhca_stat(t.p->e, QHCA_STAT_DB_BAD_INDEX), 1);
     peer_run(t.p);
     assert_int_equal(t.p->g.async_count[QHCA_EV_SRQ_ERR], 1);
-    /* and its QPs find out */
+    /* and its QPs notice */
     send_eager(&t, 4, 0, 0);
     peer_expect_aeth(t.p, 0x63, t.psn - 1);
     assert_int_equal(peer_state(t.p), QHCA_QPS_ERR);
     close(&t);
 }
 
-/* The ring in another form, and more laps than one. */
+/* The ring in another form, and more than one lap. */
 static void ring_laps(void **state)
 {
     struct tm t;
@@ -792,7 +792,7 @@ static void rendezvous(void **state)
     o.sge[2] = (struct qhca_sge){ PEER_IOVA + 2000, 400, t.p->mr.key };
     op(&t, o);
     rndv(b, 0x1244, 0xbeef, 0x123456789a, 0x777, 300);
-    memset(b + 32, 9, 8);       /* software's own, of no interest */
+    memset(b + 32, 9, 8);       /* belongs to software, ignored */
     send_one(&t, b, 40);
     c = cqe(&t, QHCA_CQE_OP_TM_RECV, QHCA_WC_SUCCESS, QHCA_CQE_F_TM_MATCH);
     assert_int_equal(peer_be64((uint8_t *)&c.tag), 0x1244);
@@ -823,7 +823,7 @@ static void rendezvous(void **state)
     close(&t);
 }
 
-/* READs side by side, up to max_rd_atomic; each has its FIN. */
+/* Concurrent READs, up to max_rd_atomic; each has its FIN. */
 static void rendezvous_many(void **state)
 {
     uint8_t b[3][MTU];
@@ -849,7 +849,7 @@ static void rendezvous_many(void **state)
     assert_int_equal(cqe(&t, QHCA_CQE_OP_TM_RECV, QHCA_WC_SUCCESS,
                          QHCA_CQE_F_TM_DATA_VALID).wqe_index, 0);
     read_request(&t, 0x2000, 2, 22);
-    fin(&t, psn + 3, b[0]);             /* not acknowledged as it is behind */
+    fin(&t, psn + 3, b[0]);             /* comes after: no ACK */
     peer_tx(t.p, .op = RESP_ONLY, .psn = (psn + 1) & 0xffffff, .syn = 0x1f,
             .data = data, .len = 21);
     peer_tx(t.p, .op = RESP_ONLY, .psn = (psn + 2) & 0xffffff, .syn = 0x1f,
@@ -896,7 +896,7 @@ static void rendezvous_incomplete(void **state)
     assert_int_equal(c.byte_len, 20);
     in_memory(&t, 64, b, 20);
     assert_int_equal(peer_state(t.p), QHCA_QPS_RTS);
-    /* it fits exactly, or has no bytes at all */
+    /* it fits exactly, or is empty */
     add(&t, 0, 4, EXACT);
     rndv(b, 4, 1, 0x5000, 9, CAP);
     send_one(&t, b, 32);
@@ -940,7 +940,7 @@ static void rendezvous_refused(void **state)
     close(&t);
 }
 
-/* A FIN nobody takes: the QP says so, the entry is long done. */
+/* A refused FIN: the QP reports it, the entry is long complete. */
 static void fin_refused(void **state)
 {
     uint8_t b[MTU];
@@ -966,7 +966,7 @@ static void fin_refused(void **state)
     close(&t);
 }
 
-/* No more than the device can remember: RNR, and later it works. */
+/* No more than the device can remember: RNR NAK, and later it works. */
 static void rendezvous_full(void **state)
 {
     uint8_t b[MTU];
@@ -1001,10 +1001,10 @@ static void rendezvous_full(void **state)
     peer_expect_aeth(t.p, 0x20 | 12, t.psn - 1);
     assert_int_equal(query(&t).tags, 1);
     close(&t);
-    /* closing told the entries: nothing leaks, see the sanitizer */
+    /* closing reported the entries: no leaks, see the sanitizer */
 }
 
-/* RESET and DESTROY give back what the QP had. */
+/* RESET and DESTROY return what the QP had. */
 static void given_back(void **state)
 {
     uint8_t b[MTU];
@@ -1072,7 +1072,7 @@ static void adapter_reset(void **state)
     free(t.p);
 }
 
-/* READs begin when the QP may send. */
+/* READs start when the QP may send. */
 static void before_rts(void **state)
 {
     struct gqp_init qi = { .type = QHCA_QPT_RC };
@@ -1099,8 +1099,8 @@ static void before_rts(void **state)
 }
 
 /*
- * The buffer's page is missing: the message comes again, and is the same entry's,
- * though another would fit it as well.
+ * The buffer's page is missing: the message arrives again, and goes to the same
+ * entry, though another would match as well.
  */
 static void page_fault(void **state)
 {
@@ -1159,8 +1159,8 @@ static struct {
 } seen;
 
 /*
- * Eager of one and of three packets, one that nothing matches, and two
- * rendezvous, whose READs have three packets and one to answer them.
+ * Eager with one and with three packets, one without a match, and two
+ * rendezvous, whose READs have three packets and one response packet.
  */
 static void step_traffic(void)
 {
@@ -1224,7 +1224,7 @@ static void step_traffic(void)
     close(&t);
 }
 
-/* n steps are n, with and without the entries of a list; each says whose. */
+/* n steps are n, with and without list entries; each names its object. */
 static void stepped(void **state)
 {
     static const struct { uint8_t psn, op; } in[] = {
@@ -1238,7 +1238,7 @@ static void stepped(void **state)
         { QHCA_WQE_RDMA_READ, 2, 0x30007 },
         { QHCA_WQE_SEND, 3, 0 }, { QHCA_WQE_SEND, 4, 0 },
     };
-    /* 0: not an entry, but a receive WQE of the SRQ */
+    /* 0: no entry, but a receive WQE of the SRQ */
     static const uint32_t taken[] = { 0x3000e, 0, 0x30000, 0x30015, 0x30007 };
     static const struct { uint32_t handle, len; } done[] = {
         { 0x3000e, 20 }, { 0, 46 }, { 0x30000, MTU - 16 },

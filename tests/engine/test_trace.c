@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The trace: what comes out when, in which order, and with which numbers. */
+/* The trace: which events, in which order, with which numbers. */
 #include "peer.h"
 #include "adapter/adapter.h"
 #include "base/trace.h"
@@ -28,7 +28,7 @@ static struct peer *begin(void)
     return p;
 }
 
-/* The next event of that kind from *@at on, and *@at behind it. */
+/* The next event of that kind from *@at on; *@at moves past it. */
 static const struct qhca_trace *next(enum qhca_trace_kind kind, unsigned *at)
 {
     while (*at < events) {
@@ -60,7 +60,7 @@ static void send_one(struct peer *p, uint64_t wr_id, uint32_t psn)
     peer_cqe(p, scq, wr_id, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
 }
 
-/* A message leaves its traces in the order in which it is handled. */
+/* A message is traced in the order of its processing. */
 static void message(void **state)
 {
     static const enum qhca_trace_kind order[] = {
@@ -87,7 +87,7 @@ static void message(void **state)
     peer_free(p);
 }
 
-/* Nothing comes out before, and nothing after. */
+/* No event before, and none after. */
 static void switched(void **state)
 {
     struct peer *p = begin();
@@ -107,7 +107,7 @@ static void switched(void **state)
     peer_free(p);
 }
 
-/* What software does wrong is told by a text, and counted all the same. */
+/* Guest errors are reported by a text, and also counted. */
 static void mistakes(void **state)
 {
     struct peer *p = begin();
@@ -129,8 +129,8 @@ static void mistakes(void **state)
 }
 
 /*
- * A break needs the events for itself.  They come out only if somebody wants
- * the trace, and then that goes on when the break is gone.
+ * A break needs the events for itself.  They are passed on only if the trace is
+ * wanted, and that continues after the break is removed.
  */
 static void with_breaks(void **state)
 {
@@ -161,7 +161,7 @@ static void with_breaks(void **state)
     peer_free(p);
 }
 
-/* Each kind has a name of its own; a number from nowhere has none. */
+/* Each kind has a name of its own; an invalid number has none. */
 static void names(void **state)
 {
     unsigned i, j;

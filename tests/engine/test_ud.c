@@ -75,7 +75,7 @@ static void receive(void **state)
     assert_memory_equal(got, zero, 20);
     assert_memory_equal(got + 20, frame + 14, 20);
     assert_memory_equal(got + 40, "datagram", 8);
-    /* PSNs of datagrams mean nothing */
+    /* PSNs of datagrams are ignored */
     peer_recv(p, 2, 0, 48);
     k.psn = 5;
     k.op = UD_ONLY;
@@ -127,7 +127,7 @@ static void priority_tag(void **state)
     peer_free(p);
 }
 
-/* What is dropped takes no receive. */
+/* A dropped datagram consumes no receive. */
 static void drops(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_UD, NULL);
@@ -160,7 +160,7 @@ static void drops(void **state)
     peer_free(p);
 }
 
-/* A failing send leads to SQE; the receive side lives; RTS heals. */
+/* A failing send leads to SQE; the receive side continues; RTS recovers. */
 static void send_error(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_UD, NULL);
@@ -286,7 +286,7 @@ static void at_wqe(struct node *n)
     n->go_at_once = true;
 }
 
-/* Two QPs in turns wait for the wire: each WQE is one step all the same. */
+/* Two QPs take turns waiting for the wire: each WQE is still one step. */
 static void stepped_by_turns(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_UD, NULL);

@@ -7,7 +7,7 @@
 #define SIG QHCA_WQE_F_SIGNALED
 #define X(op) (CLASS_XRC | (op))
 
-/* A target with two SRQs of its domain, each in a PD and with a CQ of its own. */
+/* A target with two SRQs of its domain, each with its own PD and CQ. */
 struct target {
     struct peer *p;
     uint32_t xrcd, pd[2];
@@ -136,7 +136,7 @@ static void stored(struct target *t, unsigned i, uint64_t off,
     assert_memory_equal(got, want, len);
 }
 
-/* The target refused a request at t->s and is in ERR. */
+/* The target has refused a request at t->s and is in ERR. */
 static void refused(struct target *t, uint8_t nak, uint8_t event)
 {
     struct peer *p = t->p;
@@ -181,7 +181,7 @@ static void receives(void **state)
     assert_true(p->cqe.flags & QHCA_CQE_F_SOLICITED);
     stored(&t, 1, 1024, data, 2 * MTU + 7);
     no_srq_cqe(&t);
-    /* only now is there something for the other */
+    /* only now is there a receive for the other */
     peer_tx(p, .op = X(WRITE_ONLY_IMM), .psn = t.s + 3, .srqn = srqn[0],
             .va = PEER_IOVA + 8, .rkey = t.mr[0].key, .dmalen = 5,
             .data = "hello", .len = 5, .imm = 1, .ackreq = true);
@@ -189,7 +189,7 @@ static void receives(void **state)
     srq_cqe(&t, 0, 10, wqe[0], QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     assert_int_equal(p->cqe.opcode, QHCA_CQE_OP_RECV_RDMA_IMM);
     stored(&t, 0, 8, "hello", 5);
-    /* both are empty: not ready, which the SRQ ends */
+    /* both are empty: RNR NAK, until the SRQ has a receive */
     peer_tx(p, .op = X(SEND_ONLY), .psn = t.s + 4, .srqn = srqn[0],
             .ackreq = true);
     answers(&t, 0x20 | p->a.min_rnr_timer, t.s + 4);
@@ -304,7 +304,7 @@ static void wrong_srqs(void **state)
                            kind == CHANGED ? 8 : 0);
             refused(&t, 0x61, QHCA_EV_QP_REQ_ERR);
             if (kind == CHANGED) {
-                /* what it held goes to the CQ of that SRQ */
+                /* the receive it held goes to the CQ of that SRQ */
                 peer_run(p);
                 assert_true(gcq_poll(&t.cq[0], &p->cqe));
                 assert_int_equal(p->cqe.wr_id, 1);
@@ -324,7 +324,7 @@ static void wrong_srqs(void **state)
     }
 }
 
-/* An SRQ is destroyed while the target is in a message for it. */
+/* An SRQ is destroyed while the target receives a message for it. */
 static void srq_vanishes(void **state)
 {
     struct target t;
@@ -344,9 +344,9 @@ static void srq_vanishes(void **state)
     peer_tx(p, .op = X(SEND_LAST), .psn = t.s, .srqn = n, .data = data,
             .len = 9, .ackreq = true);
     refused(&t, 0x61, QHCA_EV_QP_REQ_ERR);
-    no_srq_cqe(&t);             /* nobody's receive is flushed */
+    no_srq_cqe(&t);             /* no receive is flushed */
     assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
-    /* the other and its WQE are as they were */
+    /* the other SRQ and its WQE are unchanged */
     target_qp(&t);
     peer_tx(p, .op = X(SEND_ONLY), .psn = t.s, .srqn = t.srq[1].srqn,
             .data = data, .len = 9, .ackreq = true);
@@ -379,7 +379,7 @@ static void srq_vanishes_in_read(void **state)
     target_free(&t);
 }
 
-/* A READ asked for again while a message for another SRQ is under way. */
+/* A READ repeated while a message for another SRQ is in progress. */
 static void read_again(void **state)
 {
     struct target t;
@@ -413,7 +413,7 @@ static void read_again(void **state)
     answers(&t, 0x1f, t.s + 3);
     srq_cqe(&t, 1, 5, wqe, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     stored(&t, 1, 1024, data, MTU);
-    /* that SRQ gone, the duplicate has no answer; the target lives */
+    /* without that SRQ the duplicate gets no answer; the target survives */
     srq_free(&t, 0);
     peer_send(p, k);
     peer_expect_nothing(p);
@@ -421,7 +421,7 @@ static void read_again(void **state)
     target_free(&t);
 }
 
-/* To ERR and to RESET with a receive in the hand. */
+/* To ERR and to RESET while holding a receive. */
 static void held_receive(void **state)
 {
     struct target t;
@@ -450,7 +450,7 @@ static void held_receive(void **state)
     target_free(&t);
 }
 
-/* What an SRQ's CQ is told when it is missing, and what is too long. */
+/* Errors reported to an SRQ's CQ: missing memory, message too long. */
 static void bad_receives(void **state)
 {
     struct target t;
@@ -485,7 +485,7 @@ static void bad_receives(void **state)
     target_free(&t);
 }
 
-/* Who may send what to whom. */
+/* Which requests are valid on which QP types. */
 static void classes(void **state)
 {
     static const uint8_t strangers[] = {
@@ -574,7 +574,7 @@ static void initiator(void **state)
     peer_tx(p, .op = X(ATOMIC_ACK), .psn = s + 5, .syn = 0x1f, .swap = 9);
     peer_cqe(p, scq, 4, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
 
-    /* RC's answers are not for it */
+    /* RC responses are not for it */
     peer_post(p, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 5,
                                .flags = SIG, .srqn = 3 }, 0, 1);
     peer_expect(p, X(SEND_ONLY), s + 6);
@@ -627,7 +627,7 @@ static uint8_t create_qp(struct target *t, struct qhca_qpc *c)
     return guest_cmd(&t->p->g, &cmd);
 }
 
-/* Domains, SRQs and QPs that cannot be; what is in use stays. */
+/* Invalid domains, SRQs and QPs; objects in use cannot be destroyed. */
 static void contexts(void **state)
 {
     struct target t;
@@ -678,7 +678,7 @@ static void contexts(void **state)
     };
     NO_QP(q.srqn = t.srq[0].srqn, QHCA_ST_BAD_PARAM);
     NO_QP(q.flags = 0; q.xrcd = t.xrcd, QHCA_ST_BAD_PARAM);
-    /* what names them holds them */
+    /* users keep it alive */
     assert_int_equal(guest_simple(g, QHCA_CMD_FREE_XRCD, t.xrcd),
                      QHCA_ST_BUSY);
     assert_int_equal(gcq_destroy(&t.cq[1]), QHCA_ST_BUSY);
@@ -693,12 +693,12 @@ static void contexts(void **state)
 
 /* ---- steps ---- */
 
-/* What the traffic was about. */
+/* What happened in the traffic. */
 static struct {
     uint32_t qpn, psn, wqe[4], cqn[2];
 } x;
 
-/* Messages in turns to two SRQs: 3 packets, 1 with data in a WRITE, 1, 1. */
+/* Alternating messages to two SRQs: 3 packets, 1 with data in a WRITE, 1, 1. */
 static void step_traffic(void)
 {
     uint32_t srqn[2];
@@ -741,7 +741,7 @@ static void step_traffic(void)
     target_free(&t);
 }
 
-/* n packets, receive WQEs, completions, ... are n; each says whose it is. */
+/* n packets, receive WQEs, completions, ... are n; each names its object. */
 static void stepped(void **state)
 {
     static const uint8_t op[] = {

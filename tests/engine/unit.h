@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The fixture of the unit tests of the engine's object side: one adapter that
- * is up, its guest, and a look inside.
+ * Fixture of the engine's unit tests for objects: one enabled adapter, its
+ * guest, and access to its internals.
  */
 #ifndef QHCA_TEST_UNIT_H
 #define QHCA_TEST_UNIT_H
@@ -41,7 +41,7 @@ static inline int unit_setup(void **state)
     return 0;
 }
 
-/* Tests that destroy what they made: nothing is left that refers to it. */
+/* For tests that clean up: nothing may be left. */
 static inline int unit_teardown(void **state)
 {
     struct unit *u = *state;
@@ -52,7 +52,7 @@ static inline int unit_teardown(void **state)
     return 0;
 }
 
-/* Tests that leave the adapter in pieces. */
+/* For tests that leave the adapter unusable. */
 static inline int unit_abandon(void **state)
 {
     struct unit *u = *state;
@@ -64,7 +64,7 @@ static inline int unit_abandon(void **state)
     return 0;
 }
 
-/* A statistic went up by @n since the last call with that index. */
+/* Check that a statistic went up by @n since the last call with that index. */
 static inline uint64_t unit_stat(struct unit *u, unsigned index)
 {
     return qhca_stat(u->e, index);

@@ -133,7 +133,7 @@ static void deliver(struct world *w, unsigned src, unsigned dst,
         copy->len = 60;
     }
     if (rng_64k(&w->rng, c->corrupt) && copy->len) {
-        /* a short burst, as a sick link makes it: a CRC always sees that */
+        /* a short burst, as a bad link causes: a CRC always detects that */
         unsigned bit = (unsigned)rng_below(&w->rng, copy->len * 8);
         unsigned n = (unsigned)rng_range(&w->rng, 1, 8);
 
@@ -214,7 +214,7 @@ static bool op_dma_store64(void *opaque, uint64_t addr, uint64_t val)
 
 static void op_dma_fence(void *opaque)
 {
-    (void)opaque;               /* one thread: order is program order */
+    (void)opaque;               /* one thread: program order suffices */
 }
 
 static bool op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
@@ -227,8 +227,8 @@ static bool op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,
 
 /*
  * Device memory is a second view of the fake guest's memory, so that its
- * permissions and red zones serve here too; moved, so that an offset is
- * never a DMA address.
+ * permissions and red zones apply here too; shifted, so that an offset is never
+ * a DMA address.
  */
 uint64_t node_dm_off(const struct node *n, uint64_t addr)
 {
@@ -416,8 +416,8 @@ enum call { CALL_REG, CALL_DB, CALL_LINK, CALL_RX, CALL_RUN, CALL_TIMER,
             CALL_TX_READY };
 
 /*
- * A call that may be stopped in its middle has a thread of its own, which waits
- * inside ops.stop(); only one of the threads runs at a time.
+ * A call that may be stopped has a thread of its own, which waits inside
+ * ops.stop(); only one of the threads runs at a time.
  */
 struct node_call {
     struct node_call *next;
@@ -495,7 +495,7 @@ static void *call_thread(void *opaque)
     return NULL;
 }
 
-/* Until the call is over, or stands again. */
+/* Wait until the call is over, or stopped again. */
 static void call_wait(struct node *n)
 {
     struct node_call *c = n->stands;
@@ -603,7 +603,7 @@ void node_set_link(struct node *n, bool up)
     call(n, (struct node_call){ .kind = CALL_LINK, .v = up });
 }
 
-/* What stands is brought to its end, what waits is forgotten. */
+/* Run the stopped call to its end, drop queued ones. */
 static void call_abandon(struct node *n)
 {
     struct node_call *c;
@@ -636,7 +636,7 @@ void node_drain(struct node *n)
 {
     unsigned i;
 
-    /* the queued EV_RUN finds nothing to do later, which is harmless */
+    /* the queued EV_RUN will find nothing to do, which is harmless */
     for (i = 0; n->kicked && !n->stands; i++) {
         CHECK(i < 1000000, "the engine asks to be run for ever");
         n->kicked = false;
@@ -648,8 +648,8 @@ void node_drain(struct node *n)
 }
 
 /*
- * A frame has reached a slow adapter, which handles it later; one that has
- * waited its time has @arg 1.  False: not now, or never.
+ * A frame has reached a slow adapter, which handles it later; @arg is 1 for one
+ * that has waited long enough.  False: later, or never.
  */
 static bool slow_rx(struct world *w, struct node *n, struct world_event *ev)
 {
@@ -697,7 +697,7 @@ static void handle(struct world *w, struct world_event *ev)
         break;
     case EV_TIMER:
         if (ev->t != n->timer_at) {
-            break;              /* a later one stands for it */
+            break;              /* replaced by a later one */
         }
         n->timer_at = UINT64_MAX;
         if (n->deadline <= w->now) {
@@ -779,7 +779,7 @@ void world_inject(struct world *w, unsigned node, const void *frame,
         return;
     }
     enter(n);
-    qhca_receive(n->e, frame, len);     /* a sanitizer knows its end */
+    qhca_receive(n->e, frame, len);     /* so that a sanitizer knows its end */
     leave(n);
 }
 

@@ -2,8 +2,8 @@
 /*
  * One to four adapters, virtual time, and the wire between them.
  *
- * Everything happens in one event queue; the same seed gives the same run,
- * to the byte.  The wire is a switch: a frame goes to the adapter that has
+ * Everything happens in one event queue; the same seed gives exactly the same
+ * run, byte by byte.  The wire is a switch: a frame goes to the adapter with
  * its destination MAC (or to all others if that is a group address).
  */
 #ifndef QHCA_TEST_WORLD_H
@@ -22,18 +22,18 @@
 
 struct world;
 
-/* What the wire does to frames; chances are of 65536. */
+/* What the wire does to frames; probabilities are out of 65536. */
 struct wire {
     unsigned drop, dup, reorder, corrupt, truncate, refuse;
     uint64_t latency_ns;        /* one way */
-    uint64_t jitter_ns;         /* more of it, by chance; keeps order */
-    uint64_t reorder_ns;        /* delay of a reordered frame, at most */
+    uint64_t jitter_ns;         /* additional random delay; keeps order */
+    uint64_t reorder_ns;        /* maximum delay of a reordered frame */
     uint64_t speed_mbps;        /* 0: no limit */
-    uint64_t queue_ns;          /* a sender is refused when so much waits */
-    bool pad;                   /* bring frames to 60 bytes, as Ethernet */
+    uint64_t queue_ns;          /* refuse the sender at this much */
+    bool pad;                   /* pad frames to 60 bytes, as Ethernet does */
     /*
-     * When set: false drops the frame.  @frame may be changed within @len;
-     * called before the chances above.
+     * If set: returns false to drop the frame.  May change @frame within @len;
+     * called before the faults above.
      */
     bool (*filter)(struct world *w, unsigned src, uint8_t *frame,
                    size_t *len);
@@ -50,15 +50,14 @@ struct node {
     bool kicked, tx_waiting;
     uint64_t wire_free;         /* when the sender's queue is empty */
     /*
-     * A slow adapter: takes so long for each frame that it receives, and
-     * again for each that it sends; frames beyond those that may wait are
-     * lost.  0: it is as fast as the wire.
+     * A slow adapter: the time it needs for each frame received, and for each
+     * sent; frames beyond the room below are lost.  0: as fast as the wire.
      */
     uint64_t frame_ns;
-    unsigned rx_room;           /* frames that may wait; 0: any number */
-    uint64_t rx_free;           /* when the last of them has been handled */
+    unsigned rx_room;           /* frames that may wait; 0: no limit */
+    uint64_t rx_free;           /* when the last of them is handled */
     unsigned rx_waiting;
-    uint64_t kick_ns;           /* how late a kick is served, at most */
+    uint64_t kick_ns;           /* maximum delay of a kick */
     /* interrupts */
     uint64_t msix[WORLD_VECTORS];
     void (*on_msix)(struct node *n, unsigned vector);
@@ -69,12 +68,12 @@ struct node {
     unsigned depth;             /* calls into the engine, to catch re-entry */
     /* the debugger: see node_continue() */
     uint64_t stops;
-    void (*on_stop)(struct node *n);    /* may look, and step */
-    bool go_at_once;            /* on_stop() wants no pause */
-    uint64_t *traced;           /* events of each kind, if not NULL */
+    void (*on_stop)(struct node *n);    /* may inspect, and step */
+    bool go_at_once;            /* on_stop() resumes at once */
+    uint64_t *traced;           /* number of events of each kind, unless NULL */
     void (*on_trace)(struct node *n, const struct qhca_trace *t);
     struct node_call *stands;   /* a call within ops.stop(), or NULL */
-    struct node_call *later, **later_end;   /* came meanwhile */
+    struct node_call *later, **later_end;   /* made meanwhile */
 };
 
 struct world_event;
@@ -95,7 +94,7 @@ struct world {
     FILE *log;                  /* a line per packet */
     FILE *pcap;
     bool trace;                 /* the engines' trace events too */
-    /* one event in so many finds its adapter saved and loaded anew; 0: none */
+    /* one event in @reborn saves the adapter and loads it anew; 0: none */
     unsigned reborn;
     struct rng reborn_rng;
     /* statistics */
@@ -103,17 +102,17 @@ struct world {
     uint64_t truncated, filtered, delivered, births, overrun;
 };
 
-/* Make @nodes adapters; @cfg may be NULL; MACs are given here. */
+/* Create @nodes adapters, with MACs; @cfg may be NULL. */
 void world_init(struct world *w, unsigned nodes, uint64_t seed,
                 const struct qhca_config *cfg);
-/* Free all; what is under way vanishes. */
+/* Free everything; work in progress is lost. */
 void world_fini(struct world *w);
-/* A wire that loses nothing and has no delay worth naming. */
+/* A wire without loss and with negligible delay. */
 void wire_perfect(struct wire *wire);
-/* A wire with the faults of seed @r; @loss: also drops and corruptions. */
+/* A random wire; @loss: also drops and corruption. */
 void wire_random(struct wire *wire, struct rng *r, bool loss);
 
-/* Run one event; false when none is left. */
+/* Run one event; false if none is left. */
 bool world_step(struct world *w);
 /* Run events until @t (absolute, ns); time is then @t. */
 void world_run_until(struct world *w, uint64_t t);
@@ -122,20 +121,20 @@ static inline void world_run(struct world *w, uint64_t ns)
 {
     world_run_until(w, w->now + ns);
 }
-/* Run until nothing happens any more, at most @ns; false: never quiet. */
+/* Run until nothing is pending, at most @ns; false if that never happens. */
 bool world_settle(struct world *w, uint64_t ns);
 /* Call @fn(@opaque, @arg) at @t. */
 void world_call(struct world *w, uint64_t t,
                 void (*fn)(void *opaque, uint64_t arg), void *opaque,
                 uint64_t arg);
-/* Put a frame on the wire by hand, to arrive at @node right now. */
+/* Put a handmade frame on the wire; it arrives at @node at once. */
 void world_inject(struct world *w, unsigned node, const void *frame,
                   size_t len);
-/* Let the engine do its pending work now, without time going by. */
+/* Let the engine do its pending work now, without time passing. */
 void node_drain(struct node *n);
-/* Go on after a stop, then with the calls that came meanwhile. */
+/* Resume after a stop, then make the calls queued meanwhile. */
 void node_continue(struct node *n);
-/* Calls into the engine that notice a re-entrant one. */
+/* Calls into the engine that detect a re-entrant one. */
 /* Where the memory at @addr is in device memory; see world.c. */
 uint64_t node_dm_off(const struct node *n, uint64_t addr);
 uint64_t node_reg_read(struct node *n, uint64_t off, unsigned size);

@@ -420,8 +420,7 @@ static void save_timers(struct qhca_io *io, unsigned cls)
             NEED(io, qhca_qp_reliable(qp) && (qp->state == QHCA_QPS_RTS ||
                                               qp->state == QHCA_QPS_SQD),
                  "a timer runs on a QP that needs none");
-            qp->xp->deadline |= !qp->xp->deadline;        /* nonzero: it is in a
-                                                           * list */
+            qp->xp->deadline |= !qp->xp->deadline;        /* it is in a list */
             io->e->xd->timer_mask |= UINT64_C(1) << cls;
         }
     }
