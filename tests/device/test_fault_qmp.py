@@ -68,7 +68,7 @@ def test_wrong(rts):
     refused(m, "psn-last", action="drop", **{"psn-last": 3})
     refused(m, "SEND_ONLY", action="drop", opcode="SEND_NEVER")
     refused(m, "xrc-ini", action="drop", **{"qp-type": "rd"})
-    refused(m, "0 to 1", action="drop", probability=1.5)
+    refused(m, "between 0 and 1", action="drop", probability=1.5)
     refused(m, "1 ns", action="delay")
     refused(m, "at a packet", action="drop", index=3)
     refused(m, "leave 'at' out", action="drop", at="dma")
@@ -149,7 +149,7 @@ def test_property(tmp_path):
             adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
             assert m.qmp("qhca-fault-list")["faults"][0]["hits"] == 1
     for faults, text in (("drop; dorp", "line 1: no action 'dorp'"),
-                         (str(tmp_path / "none"), "no action"),
+                         (str(tmp_path / "none"), "action is missing"),
                          (str(tmp_path), "cannot read")):
         with pytest.raises(RuntimeError, match=text):
             Machine(device=f"{DEVICE},faults={faults}")

@@ -144,7 +144,7 @@ def test_refused(adapter, tmp_path):
     with pytest.raises(RuntimeError, match="No recording runs"):
         m.qmp("qhca-record-stop")
     m.qmp("qhca-record-start", file=str(tmp_path / "r"))
-    with pytest.raises(RuntimeError, match="runs already"):
+    with pytest.raises(RuntimeError, match="already running"):
         m.qmp("qhca-record-start", file=str(tmp_path / "s"))
     m.qmp("qhca-record-stop")
     m.qmp("qhca-record-start", file=str(tmp_path / "r"))  # and again

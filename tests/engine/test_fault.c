@@ -864,7 +864,7 @@ static void text(void **state)
         qhca_fault_format(&g, b, sizeof(b));
         assert_string_equal(a, b);
     }
-    bad_rule("", "no action");
+    bad_rule("", "action is missing");
     bad_rule("dorp", "duplicate");
     bad_rule("drop 17", "FIELD=VALUE");
     bad_rule("drop qpm=17", "peer");
@@ -872,7 +872,7 @@ static void text(void **state)
     bad_rule("drop qpn=-1", "number");
     bad_rule("drop psn=5-", "FIRST-LAST");
     bad_rule("drop psn=16777216", "16777215");
-    bad_rule("drop psn=1 rel-psn=1", "one of them");
+    bad_rule("drop psn=1 rel-psn=1", "only one of psn");
     bad_rule("drop opcode=SEND_NEVER", "SEND_ONLY");
     bad_rule("drop opcode=256", "255");
     bad_rule("drop opcode=", "SEND_ONLY");

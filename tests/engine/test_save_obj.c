@@ -103,7 +103,7 @@ static void unmake(struct objects *o)
     X(e->mac[0], 1, "its address is a group's")                              \
     X(e->mtu, 60000, "its MTU is out of range")                              \
     X(e->eth->eth_rqn, 12, "its receive queue does not exist")               \
-    X(*filter(e), 0x020000000001, "is no multicast address")                 \
+    X(*filter(e), 0x020000000001, "is not a multicast address")                 \
     X(eq->shift, 0, "its size is out of range")                              \
     X(eq->vector, 60000, "there is no such vector")                          \
     X(eq->prod, eq->cons + (1u << eq->shift) + 1, "more events than it")     \

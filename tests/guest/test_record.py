@@ -205,7 +205,7 @@ def test_one_at_a_time(pair, tmp_path):
     """A second recording is refused and harms nothing; --clean helps after a kill."""
     first = Recording(pair, tmp_path / "one")
     first.start()
-    with pytest.raises(LabError, match="runs already"):
+    with pytest.raises(LabError, match="already running"):
         Recording(pair, tmp_path / "two").start()
     first.stop()
     # As one that is killed leaves it:
