@@ -114,7 +114,7 @@ test-provider: $(call built,root) ## Unit tests of the provider (seconds)
 	$(IN_ROOT) $(MAKE) -C tests/provider check
 
 test-driver: $(call built,root) ## Unit tests of the driver, and its parts (seconds)
-	@lab/build-driver
+	@lab/build/build-driver
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
 .PHONY: check-style driver-newest

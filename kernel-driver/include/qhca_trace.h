@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Trace events of qhca.ko; docs/debugging-the-driver.md lists them. */
+/* Trace events of qhca.ko; docs/reference/driver-diagnostics.md lists them. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM qhca
 
