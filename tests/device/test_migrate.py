@@ -134,10 +134,12 @@ def refusal(path, device=DEVICE):
         machine.process.wait(20)
     if loaded:
         # What was taken must be lived with.
-        machine.qmp("cont")
-        machine.clock_step(1000000000)
-        machine.qmp("qhca-inspect", object="qp")
-        machine.close()
+        try:
+            machine.qmp("cont")
+            machine.clock_step(1000000000)
+            machine.qmp("qhca-inspect", object="qp")
+        finally:
+            machine.close()
         return None
     machine.close(check=False)
     assert machine.process.returncode == 1, machine.output
