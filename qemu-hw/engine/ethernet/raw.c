@@ -22,8 +22,7 @@ static uint8_t raw_check_wqe(struct qhca *e, const struct qhca_qp *qp,
                              uint16_t num, uint32_t *len, uint8_t *status)
 {
     const uint8_t *p = e->xd->wqe;
-    uint32_t room = (1U << qp->sq_stride) - HEADER, i;
-    uint64_t total = num;
+    uint64_t total;
 
     *len = 0;
     *status = QHCA_WC_LOC_QP_OP_ERR;
@@ -33,19 +32,9 @@ static uint8_t raw_check_wqe(struct qhca *e, const struct qhca_qp *qp,
     if (p[1] & ~FLAGS) {
         return QHCA_SYN_WQE_FLAGS;
     }
-    if (p[1] & QHCA_WQE_F_INLINE) {
-        if (num > room || num > QHCA_MAX_INLINE) {
-            return QHCA_SYN_WQE_SGE;
-        }
-    } else {
-        if (num > room / sizeof(struct qhca_sge) || num > QHCA_MAX_SGE) {
-            return QHCA_SYN_WQE_SGE;
-        }
-        total = 0;
-        for (i = 0; i < num; i++) {
-            total += qhca_get_le32(p + HEADER + i * sizeof(struct qhca_sge) +
-                                   8);
-        }
+    if (qhca_sgl_check(p, qp->sq_stride, HEADER, num,
+                       p[1] & QHCA_WQE_F_INLINE, &total)) {
+        return QHCA_SYN_WQE_SGE;
     }
     if (total < QHCA_ETH_HLEN || total > QHCA_ETH_MAX_FRAME) {
         *status = QHCA_WC_LOC_LEN_ERR;

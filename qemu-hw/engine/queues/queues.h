@@ -311,6 +311,15 @@ struct qhca_sgpos {
     uint32_t sge;
     uint32_t sge_off;
 };
+/* Sum of the lengths of @num SGEs at @sges. */
+uint64_t qhca_sgl_len(const uint8_t *sges, uint32_t num);
+/*
+ * Check the data segments of @wqe, a send WQE of 1 << @stride bytes with @num
+ * SGEs, or inline bytes, after @header bytes; *@total gets their length.
+ * Returns QHCA_SYN_NONE, or QHCA_SYN_WQE_SGE if the WQE cannot hold that many.
+ */
+uint8_t qhca_sgl_check(const uint8_t *wqe, uint8_t stride, uint32_t header,
+                       uint16_t num, bool is_inline, uint64_t *total);
 /*
  * Copy @len bytes at byte @off of the @num SGEs at @sges to @buf, or with
  * @write from it.  @pos caches the position for the next call.  The caller has

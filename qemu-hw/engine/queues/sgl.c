@@ -2,6 +2,35 @@
 /* Copying between a packet buffer and the memory of a scatter-gather list. */
 #include "queues/queues.h"
 
+uint64_t qhca_sgl_len(const uint8_t *sges, uint32_t num)
+{
+    uint64_t total = 0;
+    uint32_t i;
+
+    for (i = 0; i < num; i++) {
+        total += qhca_get_le32(sges + i * sizeof(struct qhca_sge) +
+                               offsetof(struct qhca_sge, len));
+    }
+    return total;
+}
+
+uint8_t qhca_sgl_check(const uint8_t *wqe, uint8_t stride, uint32_t header,
+                       uint16_t num, bool is_inline, uint64_t *total)
+{
+    uint32_t room = (1U << stride) - header;
+
+    if (is_inline) {
+        *total = num;
+        return num > room || num > QHCA_MAX_INLINE ? QHCA_SYN_WQE_SGE :
+                                                     QHCA_SYN_NONE;
+    }
+    if (num > room / sizeof(struct qhca_sge) || num > QHCA_MAX_SGE) {
+        return QHCA_SYN_WQE_SGE;
+    }
+    *total = qhca_sgl_len(wqe + header, num);
+    return QHCA_SYN_NONE;
+}
+
 uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
                       const uint8_t *sges, uint32_t num,
                       struct qhca_sgpos *pos, uint32_t off, void *buf,

@@ -12,8 +12,8 @@
 uint8_t qhca_recv_take(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
-    uint32_t len = 0, i;
-    uint64_t cap = 0;
+    uint32_t len = 0;
+    uint64_t cap;
     uint16_t num;
     uint8_t syn;
 
@@ -38,10 +38,7 @@ uint8_t qhca_recv_take(struct qhca *e, struct qhca_qp *qp)
         num > (len - RECV_HEADER) / sizeof(struct qhca_sge)) {
         return QHCA_SYN_WQE_SGE;
     }
-    for (i = 0; i < num; i++) {
-        cap += qhca_get_le32(xp->recv + RECV_HEADER +
-                             i * sizeof(struct qhca_sge) + 8);
-    }
+    cap = qhca_sgl_len(xp->recv + RECV_HEADER, num);
     xp->recv_sges = num;
     xp->recv_cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
     return QHCA_SYN_NONE;

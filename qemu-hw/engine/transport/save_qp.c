@@ -259,8 +259,7 @@ static void save_responses(struct qhca_io *io, struct qhca_xport *xp)
 /* The receive WQE held: save its bytes; the rest is recomputed. */
 static void save_receive(struct qhca_io *io, struct qhca_xport *xp)
 {
-    uint64_t cap = 0;
-    uint32_t i;
+    uint64_t cap;
 
     IO(io, xp->recv_held);
     if (!xp->recv_held) {
@@ -277,10 +276,7 @@ static void save_receive(struct qhca_io *io, struct qhca_xport *xp)
               sizeof(struct qhca_sge), "its receive has too many SGEs")) {
         return;
     }
-    for (i = 0; i < xp->recv_sges; i++) {
-        cap += qhca_get_le32(xp->recv + sizeof(struct qhca_rq_wqe) +
-                             i * sizeof(struct qhca_sge) + 8);
-    }
+    cap = qhca_sgl_len(xp->recv + sizeof(struct qhca_rq_wqe), xp->recv_sges);
     xp->recv_cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
     NEED(io, xp->recv_len <= xp->recv_cap,
          "its receive holds more data than fits");

@@ -170,9 +170,7 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
                          struct qhca_swqe *w)
 {
     uint32_t header = qhca_wqe_header(qp, p[0]);
-    uint32_t room = (1U << qp->sq_stride) - header;
-    uint64_t total = 0;
-    uint32_t i;
+    uint64_t total;
 
     w->opcode = p[0];
     w->flags = p[1];
@@ -208,24 +206,13 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
     if (w->opcode == QHCA_WQE_FLUSH && parse_flush(w)) {
         return w->syndrome;
     }
-    if (w->flags & QHCA_WQE_F_INLINE) {
-        if (w->num > room || w->num > QHCA_MAX_INLINE) {
-            return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE);
-        }
-        total = w->num;
-    } else {
-        if (w->num > room / sizeof(struct qhca_sge) ||
-            w->num > QHCA_MAX_SGE) {
-            return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE);
-        }
-        p += header;
-        if (w->num) {
-            w->laddr = qhca_get_le64(p);
-            w->lkey = qhca_get_le32(p + 12);
-        }
-        for (i = 0; i < w->num; i++) {
-            total += qhca_get_le32(p + i * sizeof(struct qhca_sge) + 8);
-        }
+    if (qhca_sgl_check(p, qp->sq_stride, header, w->num,
+                       w->flags & QHCA_WQE_F_INLINE, &total)) {
+        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE);
+    }
+    if (w->num && !(w->flags & QHCA_WQE_F_INLINE)) {
+        w->laddr = qhca_get_le64(p + header);
+        w->lkey = qhca_get_le32(p + header + 12);
     }
     if (total > QHCA_MAX_MSG_SIZE) {
         return qhca_swqe_fail(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);

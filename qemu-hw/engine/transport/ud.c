@@ -31,10 +31,8 @@ static uint8_t ud_check_wqe(struct qhca *e, const struct qhca_qp *qp,
                             uint16_t num, uint32_t *len, uint8_t *status)
 {
     const uint8_t *p = e->xd->wqe;
-    uint32_t room = (1U << qp->sq_stride) - sizeof(struct qhca_ud_wqe);
     uint8_t opcode = p[0], flags = p[1];
-    uint64_t total = 0;
-    uint32_t i;
+    uint64_t total;
 
     *len = 0;
     *status = QHCA_WC_LOC_QP_OP_ERR;
@@ -45,19 +43,9 @@ static uint8_t ud_check_wqe(struct qhca *e, const struct qhca_qp *qp,
                   QHCA_WQE_F_FENCE | QHCA_WQE_F_INLINE)) {
         return QHCA_SYN_WQE_FLAGS;
     }
-    if (flags & QHCA_WQE_F_INLINE) {
-        if (num > room || num > QHCA_MAX_INLINE) {
-            return QHCA_SYN_WQE_SGE;
-        }
-        total = num;
-    } else {
-        if (num > room / sizeof(struct qhca_sge) || num > QHCA_MAX_SGE) {
-            return QHCA_SYN_WQE_SGE;
-        }
-        for (i = 0; i < num; i++) {
-            total += qhca_get_le32(p + sizeof(struct qhca_ud_wqe) +
-                                   i * sizeof(struct qhca_sge) + 8);
-        }
+    if (qhca_sgl_check(p, qp->sq_stride, sizeof(struct qhca_ud_wqe), num,
+                       flags & QHCA_WQE_F_INLINE, &total)) {
+        return QHCA_SYN_WQE_SGE;
     }
     if (total > port_mtu(e)) {
         *status = QHCA_WC_LOC_LEN_ERR;
