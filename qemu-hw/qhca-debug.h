@@ -27,7 +27,4 @@ struct qhca_emit qhca_json_emit(QhcaJson *j);
 QhcaState *qhca_find(const char *device, Error **errp);
 void qhca_find_end(QhcaState *s);
 
-/** Add the counters as QOM properties. */
-void qhca_class_counters(ObjectClass *klass);
-
 #endif /* HW_NET_QHCA_DEBUG_H */

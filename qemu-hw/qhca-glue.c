@@ -15,7 +15,6 @@
 #include "qapi/error.h"
 #include "hw/pci/msix.h"
 #include "system/replay.h"
-#include "engine/observe/breakpoint.h"
 #include "qhca.h"
 
 bool qhca_replayed(void)
@@ -153,7 +152,7 @@ void qhca_call(QhcaState *s, const QhcaCall *c)
     if (unlikely(s->stands) && !qhca_stop_ready(s)) {
         qhca_stop_later(s, c);
     } else if (qhca_enter(s)) {
-        if (likely(!qhca_debugging(s->engine) || qhca_replayed())) {
+        if (likely(!qhca_stop_wanted(s) || qhca_replayed())) {
             qhca_do_call(s, c);
             qhca_leave(s);
         } else {
@@ -266,13 +265,9 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     if (s->record) {
         qhca_record_sync(s, running);
     }
-    if (!qhca_replayed()) {
-        qhca_stop_vm_change(s, running);
-        if (running) {
-            qhca_later(s);
-        }
-    } else if (running && s->engine && !s->in_engine) {
-        qhca_debug_gone_on(s->engine);
+    qhca_stop_vm_change(s, running);
+    if (running && !qhca_replayed()) {
+        qhca_later(s);
     }
 }
 
@@ -304,9 +299,6 @@ bool qhca_glue_init(QhcaState *s, Error **errp)
     if (!s->engine) {
         error_setg(errp, "qhca: %s", err);
         return false;
-    }
-    if (qhca_replayed()) {
-        qhca_debug_watch_only(s->engine);
     }
     s->raised = bitmap_new(s->cfg.num_vectors);
     s->bh = qemu_bh_new_guarded(qhca_bh, s,

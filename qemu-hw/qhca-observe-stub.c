@@ -5,23 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "engine/observe/breakpoint.h"
-#include "qhca-debug.h"
-
-/* ---- engine/observe ---- */
-
-bool qhca_debugging(const struct qhca *e)
-{
-    return false;
-}
-
-void qhca_debug_gone_on(struct qhca *e)
-{
-}
-
-void qhca_debug_watch_only(struct qhca *e)
-{
-}
+#include "qhca.h"
 
 /* ---- qhca-stop.c ---- */
 
@@ -37,7 +21,12 @@ void qhca_op_stop(void *opaque)
 {
 }
 
-/* Never called: see qhca_debugging(). */
+bool qhca_stop_wanted(const QhcaState *s)
+{
+    return false;
+}
+
+/* Never called: see qhca_stop_wanted(). */
 void qhca_stop_call(QhcaState *s, const QhcaCall *c)
 {
     g_assert_not_reached();

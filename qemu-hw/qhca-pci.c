@@ -14,7 +14,6 @@
 #include "hw/pci/pcie.h"
 #include "qhca-compat.h"
 #include "qhca.h"
-#include "qhca-debug.h"
 
 /* Offsets of the capabilities in configuration space */
 #define QHCA_CAP_PM     0x40

@@ -257,6 +257,12 @@ static void qhca_stop_wake_later(gpointer data, gpointer opaque)
 
 void qhca_stop_vm_change(QhcaState *s, bool running)
 {
+    if (qhca_replayed()) {
+        if (running && s->engine && !s->in_engine) {
+            qhca_debug_gone_on(s->engine);
+        }
+        return;
+    }
     if (!running || !s->stands) {
         s->go_on = false;
         return;
@@ -290,8 +296,16 @@ void qhca_stop_abandon(QhcaState *s)
     }
 }
 
+bool qhca_stop_wanted(const QhcaState *s)
+{
+    return qhca_debugging(s->engine);
+}
+
 void qhca_stop_init(QhcaState *s)
 {
+    if (qhca_replayed()) {
+        qhca_debug_watch_only(s->engine);
+    }
     s->later = g_queue_new();
     s->stop_bh = qemu_bh_new(qhca_stop_bh, s);
 }

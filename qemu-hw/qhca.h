@@ -167,10 +167,18 @@ void qhca_net_reset(QhcaState *s);
 void qhca_net_resume(QhcaState *s);
 bool qhca_op_send(void *opaque, const void *frame, size_t len);
 
+/*
+ * ---- Observers: qhca-observe-stub.c has these functions instead for a device
+ * that is built without them ----
+ */
+
 /* ---- qhca-stop.c ---- */
+/** After the engine was made. */
 void qhca_stop_init(QhcaState *s);
 void qhca_stop_exit(QhcaState *s);
 void qhca_op_stop(void *opaque);
+/** Does a debugger wait for an event, so that a call may be stopped? */
+bool qhca_stop_wanted(const QhcaState *s);
 /** Make a call, already entered, that may be stopped; leaves at its end. */
 void qhca_stop_call(QhcaState *s, const QhcaCall *c);
 /** Queue a call until the stopped one is over. */
@@ -191,6 +199,10 @@ void qhca_stop_abandon(QhcaState *s);
 /* ---- qhca-fault.c ---- */
 /** Read the property "faults"; false with *@errp set if invalid. */
 bool qhca_faults_load(QhcaState *s, Error **errp);
+
+/* ---- qhca-qmp.c ---- */
+/** Add the counters as QOM properties. */
+void qhca_class_counters(ObjectClass *klass);
 
 /* ---- qhca-trace.c ---- */
 void qhca_op_trace(void *opaque, const struct qhca_trace *t);
