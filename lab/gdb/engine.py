@@ -31,7 +31,7 @@ def engine():
 
 
 def table(objects, kind):
-    """(number, object) of a struct qhca_table of the engine."""
+    """(number, object) of a struct qhca_idr of the engine."""
     pointer = gdb.lookup_type("struct " + kind).pointer()
     end = int(objects["fresh"])
     data = read(objects["slot"], 8 * end) if end else b""
@@ -42,7 +42,7 @@ def table(objects, kind):
 
 
 def find_qp(number):
-    for qpn, qp in table(engine()["qps"], "qhca_qp"):
+    for qpn, qp in table(engine()["q"]["qps"], "qhca_qp"):
         if qpn == number:
             return qp
     raise gdb.GdbError(f"no QP {number}: 'qhca-qps' lists them")
@@ -76,10 +76,11 @@ class Engine(Command):
                   f"{'' if int(e) else ': not realized'}")
             if not int(e):
                 continue
-            counts = " ".join(f"{t}={int(e[t]['used'])}" for t in ("qps", "cqs", "srqs", "mrs"))
+            tables = {"qps": e["q"], "cqs": e["q"], "srqs": e["q"], "mrs": e["mem"]}
+            counts = " ".join(f"{t}={int(part[t]['used'])}" for t, part in tables.items())
             print(f"  {counts}")
             for name in ("ready", "blocked"):
-                waiting = [str(int(qp["qpn"])) for qp in list_entries(e[name], "qhca_qp", "ready")]
+                waiting = [str(int(qp["qpn"])) for qp in list_entries(e["q"][name], "qhca_qp", "ready")]
                 print(f"  {name}: {', '.join(waiting) or 'none'}")
             xd = e["xd"]
             print(f"  frames to itself {int(xd['loop_head']) - int(xd['loop_tail'])}, "
@@ -95,7 +96,7 @@ class Qps(Command):
     name = "qhca-qps"
 
     def run(self, _words):
-        for qpn, qp in table(engine()["qps"], "qhca_qp"):
+        for qpn, qp in table(engine()["q"]["qps"], "qhca_qp"):
             print(f"QPN {qpn} {name_of('QHCA_QPT_', int(qp['type']))} "
                   f"{name_of('QHCA_QPS_', int(qp['state']))} sq {int(qp['sq_tail'])}"
                   f"..{int(qp['sq_next'])}..{int(qp['sq_head'])} rq {int(qp['rq_tail'])}"
@@ -146,9 +147,9 @@ class Timers(Command):
         for number in range(e["xd"]["timers"].type.range()[1] + 1):
             if not int(e["xd"]["timer_mask"]) >> number & 1:
                 continue
-            for qp in list_entries(e["xd"]["timers"][number], "qhca_qp", "xp", "timer"):
+            for xp in list_entries(e["xd"]["timers"][number], "qhca_xport", "timer"):
                 what = "RNR" if number >= 32 else "ACK"
-                print(f"QPN {int(qp['qpn'])} {what} at {int(qp['xp']['deadline'])} ns")
+                print(f"QPN {int(xp['qp']['qpn'])} {what} at {int(xp['deadline'])} ns")
                 none = False
         if none:
             print("no timer runs")
@@ -156,7 +157,7 @@ class Timers(Command):
 
 
 def deadline(e):
-    when = int(e["timer_set"])
+    when = int(e["ad"]["timer_set"])
     return "none" if when == (1 << 64) - 1 else f"{when} ns"
 
 
