@@ -67,6 +67,8 @@ def _lab(request, manager, kind):
     yield lab
     for guest in lab:
         guest.end_jobs()
+    if all(guest.alive for guest in lab):
+        lab.reset_mtu()
     trouble = [
         f"guest {guest.name}: {line}"
         for guest in lab

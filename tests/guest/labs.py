@@ -222,6 +222,7 @@ class TestLab(Lab):
 
     def __init__(self, state, directory):
         super().__init__(state, directory)
+        self.mtu_was_set = False
         for guest in self.guests:
             guest.lab = self
             setattr(self, guest.name, guest)
@@ -244,9 +245,16 @@ class TestLab(Lab):
         self.qmp(guest, "set_link", name="nic0", up=up)
 
     def set_mtu(self, mtu: int) -> None:
-        """Set the MTU of all interfaces."""
+        """Set the MTU of all interfaces, until the test ends."""
+        self.mtu_was_set = True
         for guest in self.guests:
             guest.run(f"ip link set $NETDEV mtu {mtu}")
+
+    def reset_mtu(self) -> None:
+        """Give the interfaces the MTU of the boot again, if a test has changed it."""
+        if self.mtu_was_set:
+            self.set_mtu(Options().mtu)
+            self.mtu_was_set = False
 
     def unplug(self, guest: str, timeout: float = 60) -> None:
         """Pull the adapter out of a running guest; waits until it is gone."""
