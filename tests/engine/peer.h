@@ -227,6 +227,20 @@ static inline void peer_free(struct peer *p)
     free(p);
 }
 
+/* Free it after a reset: the adapter has forgotten everything. */
+static inline void peer_drop(struct peer *p)
+{
+    gbuf_free(&p->qp.sq);
+    gbuf_free(&p->qp.rq);
+    gbuf_free(&p->scq.buf);
+    gbuf_free(&p->rcq.buf);
+    gmr_drop(&p->mr);
+    guest_drop(&p->g);
+    world_fini(&p->w);
+    free(p->f);
+    free(p);
+}
+
 /* Frames not examined yet. */
 static inline unsigned peer_waiting(const struct peer *p)
 {

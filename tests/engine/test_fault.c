@@ -53,20 +53,6 @@ static void request(struct peer *p, uint32_t psn, uint32_t len)
             .data = peer_data(100, len), .len = len);
 }
 
-/* The adapter has forgotten everything. */
-static void peer_drop(struct peer *p)
-{
-    gbuf_free(&p->qp.sq);
-    gbuf_free(&p->qp.rq);
-    gbuf_free(&p->scq.buf);
-    gbuf_free(&p->rcq.buf);
-    gmr_drop(&p->mr);
-    guest_drop(&p->g);
-    world_fini(&p->w);
-    free(p->f);
-    free(p);
-}
-
 /* ---- packets sent ---- */
 
 /* The second is lost, and recovery works as always. */

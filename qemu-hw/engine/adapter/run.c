@@ -95,6 +95,7 @@ void qhca_run(struct qhca *e)
         if (e->faults) {
             e->hooks->flush(e);
         }
+        qhca_last_acks_send(e);
         qhca_admin_run(e);
         qhca_eq_run(e);
         qhca_work(e, e->cfg.run_budget);
@@ -149,7 +150,9 @@ void qhca_tx_ready(struct qhca *e)
     if (e->faults) {
         e->hooks->flush(e);    /* these frames are older */
     }
-    qhca_last_acks_send(e);
+    if (qhca_active(e)) {
+        qhca_last_acks_send(e);
+    }
     while (!e->tx_blocked && !qhca_list_empty(&e->q->blocked)) {
         l = e->q->blocked.next;
         qhca_list_del(l);

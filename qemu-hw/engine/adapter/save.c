@@ -524,7 +524,9 @@ static void check_empty(struct qhca_io *io)
          !(e->mem->uars.used | e->mem->pds.used | e->mem->mrs.used |
            e->q->xrcds.used | e->q->eqs.used | e->q->cqs.used |
            e->q->srqs.used | e->q->qps.used | e->eth->eth_sqs.used |
-           e->eth->eth_rqs.used), "it has objects and was never enabled");
+           e->eth->eth_rqs.used |
+           (e->xd->last_ack_head - e->xd->last_ack_tail)),
+         "it has objects and was never enabled");
     NEED(io, !e->ready_flag || e->mem->uars.slot[0], "UAR 0 does not exist");
 }
 
@@ -576,11 +578,10 @@ bool qhca_save(struct qhca *e, void **buf, size_t *len)
 static void load_owe(struct qhca *e)
 {
     uint64_t deadline = e->ad->timer_set;
-    bool kicked = e->kicked;
+    bool kicked = e->kicked || e->xd->last_ack_head != e->xd->last_ack_tail;
     struct qhca_list *l;
 
     /* Assume the wire is free; the next send will tell. */
-    qhca_last_acks_send(e);
     while (!qhca_list_empty(&e->q->blocked)) {
         l = e->q->blocked.next;
         qhca_list_del(l);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Acknowledges of QPs that software has destroyed, reset or moved to ERR, when
- * the wire was busy at that moment.  The CQE of the message may have been read
- * already, so the application thinks that all is done; without the acknowledge
- * its peer would send again until its retries are exhausted.
+ * Responses of QPs that software destroyed, reset or moved to ERR while the
+ * wire was blocked.  The CQE of the message may have been polled already, so
+ * the application considers it done; without the ACK its peer would retransmit
+ * until its retries are exhausted.  They are sent before everything else when
+ * the wire is ready, however late that is: as with any adapter, software must
+ * not reuse a QPN with the same PSNs at once (the CM's TimeWait state).
  */
 #include "transport/rc.h"
 

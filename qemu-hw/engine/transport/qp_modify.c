@@ -404,7 +404,7 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
         return QHCA_ST_OK;
     }
     if (next == QHCA_QPS_RESET || next == QHCA_QPS_ERR) {
-        qhca_rsp_part(e, qp);
+        qhca_rsp_send_last(e, qp);
     }
     if (next == QHCA_QPS_RESET) {
         if (qp->tm) {

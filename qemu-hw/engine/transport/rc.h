@@ -204,10 +204,11 @@ bool qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
 enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                             unsigned *budget);
 /*
- * Software destroys @qp, resets it or moves it to ERR: send the queued ACKs up
- * to the first READ response, even if the wire is blocked (see last_acks.c).
+ * Software destroys @qp, resets it or moves it to ERR: send the queued
+ * responses up to the first READ with data, even if the wire is blocked
+ * (last_acks.c).
  */
-void qhca_rsp_part(struct qhca *e, struct qhca_qp *qp);
+void qhca_rsp_send_last(struct qhca *e, struct qhca_qp *qp);
 /* Are there responses that can be sent now? */
 static inline bool qhca_rsp_owed(const struct qhca_qp *qp)
 {

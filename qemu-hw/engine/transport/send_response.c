@@ -222,6 +222,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
 
     while (qhca_rsp_owed(qp) && *budget) {
         struct qhca_resp *r = qhca_rspq_at(xp, xp->rspq_tail);
+        uint32_t tail = xp->rspq_tail;
         bool done = false;
 
         if (qhca_odp_waits(qp, QHCA_ODP_READ)) {
@@ -244,7 +245,8 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
             break;
         }
         --*budget;
-        if (done) {
+        /* An injected fault may have emptied the queue meanwhile. */
+        if (done && xp->rspq_tail == tail) {
             rspq_done(xp, r);
         }
         qhca_debug_point(e);
@@ -252,23 +254,26 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
     return QHCA_SENT;
 }
 
-void qhca_rsp_part(struct qhca *e, struct qhca_qp *qp)
+void qhca_rsp_send_last(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
     struct qhca_resp *r;
+    uint32_t tail;
     bool done;
 
-    if (qp->state == QHCA_QPS_RESET || qp->state == QHCA_QPS_ERR) {
-        return;
-    }
     e->xd->parting = true;
     while (qhca_rsp_owed(qp)) {
-        r = qhca_rspq_at(xp, xp->rspq_tail);
-        if (r->kind == QHCA_RESP_READ ||
-            rspq_respond(e, qp, r, &done) != QHCA_SENT) {
+        tail = xp->rspq_tail;
+        r = qhca_rspq_at(xp, tail);
+        /* What answers a FLUSH or an ATOMIC WRITE is a READ without data. */
+        if ((r->kind == QHCA_RESP_READ && r->left) ||
+            rspq_respond(e, qp, r, &done) != QHCA_SENT ||
+            xp->rspq_tail != tail) {
             break;
         }
         rspq_done(xp, r);
+        qhca_cost(e, 1);
+        qhca_debug_point(e);
     }
     e->xd->parting = false;
 }

@@ -297,7 +297,8 @@ void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,
 size_t qhca_qp_footprint(void)
 {
     /* The context, its slot and its entry in the ring of free numbers. */
-    return sizeof(struct qhca_qp) + sizeof(struct qhca_xport) +
+    return ((sizeof(struct qhca_qp) + 15) & ~(size_t)15) +
+           sizeof(struct qhca_xport) +
            sizeof(void *) + sizeof(uint32_t);
 }
 
@@ -312,7 +313,7 @@ static bool connected_init(struct qhca *e, struct qhca_qp *qp,
 
 static void connected_give_up(struct qhca *e, struct qhca_qp *qp)
 {
-    qhca_rsp_part(e, qp);
+    qhca_rsp_send_last(e, qp);
     if (qp->tm) {
         qhca_tm_qp_drop(e, qp, true);
     }

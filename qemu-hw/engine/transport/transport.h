@@ -176,7 +176,7 @@ struct qhca_loop_frame {
     uint8_t data[QHCA_FRAME_MAX];
 };
 
-/* An ACK of a QP that no longer exists: last_acks.c. */
+/* An ACK, NAK or atomic result of a QP that no longer sends: last_acks.c. */
 #define QHCA_LAST_ACKS      64
 struct qhca_last_ack {
     uint32_t len;
@@ -222,7 +222,7 @@ bool qhca_xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget,
 bool qhca_xport_dev_init(struct qhca *e);   /* false: out of memory */
 /* Free the transport state of the adapter; all QPs must be gone. */
 void qhca_xport_dev_free(struct qhca *e);
-/** Adapter reset: discard the frames in the loopback ring. */
+/** Adapter reset: discard looped back frames and kept responses. */
 void qhca_xport_dev_reset(struct qhca *e);
 
 /**
@@ -347,8 +347,6 @@ void qhca_gid_rehash(struct qhca *e);
  */
 int qhca_gid_find(struct qhca *e, const uint8_t gid[16], uint16_t vlan);
 
-/* Does the address filter accept @dmac? */
-bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);
 /* Clear the table. */
 void qhca_gids_reset(struct qhca *e);
 
