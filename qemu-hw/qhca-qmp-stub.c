@@ -9,7 +9,7 @@
 
 static void *no_device(Error **errp)
 {
-    error_setg(errp, "This QEMU is built without qhca's observers");
+    error_setg(errp, "This QEMU is built without qhca, or without its observers");
     return NULL;
 }
 

@@ -57,7 +57,6 @@ void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len);
 /* Send at most @budget frames of Ethernet queues; returns frames sent. */
 unsigned qhca_eth_run(struct qhca *e, unsigned budget);
 
-
 /* ---- flow.c ---- */
 /**
  * Steer a non-RoCE frame, from the wire or (@own) sent to a group by one of our

@@ -10,8 +10,7 @@ void qhca_port_reset(struct qhca *e)
     e->mtu = QHCA_MAX_MTU;
     e->eth->eth_rqn = QHCA_ETH_RQ_NONE;
     memset(e->eth->mc_hash, 0, sizeof(e->eth->mc_hash));
-    memset(e->xd->gids, 0, e->cfg.max_gid * sizeof(*e->xd->gids));
-    qhca_gid_rehash(e);
+    qhca_gids_reset(e);
 }
 
 static uint64_t mac_key(const uint8_t *mac)

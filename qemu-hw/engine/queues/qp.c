@@ -289,8 +289,8 @@ void qhca_qp_set_type(struct qhca *e, struct qhca_qp *qp, uint8_t type)
               type <= QHCA_QPT_RSS ? e->q->qp_ops[type] : NULL;
 }
 
-/* The transport's state follows the QP, on a cache line of its own. */
-#define XPORT_OFF ((sizeof(struct qhca_qp) + 63) & ~(size_t)63)
+/* The transport's state follows the QP in the same allocation. */
+#define XPORT_OFF ((sizeof(struct qhca_qp) + 15) & ~(size_t)15)
 
 struct qhca_qp *qhca_qp_alloc(struct qhca *e, uint8_t type)
 {

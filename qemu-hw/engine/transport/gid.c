@@ -34,6 +34,12 @@ void qhca_gid_rehash(struct qhca *e)
     }
 }
 
+void qhca_gids_reset(struct qhca *e)
+{
+    memset(e->xd->gids, 0, e->cfg.max_gid * sizeof(*e->xd->gids));
+    qhca_gid_rehash(e);
+}
+
 int qhca_gid_find(struct qhca *e, const uint8_t gid[16], uint16_t vlan)
 {
     unsigned slot = gid_slot(gid);
