@@ -9,7 +9,8 @@
 
 static void *no_device(Error **errp)
 {
-    error_setg(errp, "This QEMU is built without qhca, or without its observers");
+    error_setg(errp, "This QEMU is built without qhca, or without its "
+               "observers");
     return NULL;
 }
 
