@@ -77,9 +77,9 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 
 # Two lanes side by side, of about the same length. Everything is built before, as
 # QEMU takes four times as long to build beside anything else.
-LANES = "test-guest-pair test-pyverbs" "test-manual test-provider test-driver \
+LANES = "test-guest-pair" "test-manual test-provider test-driver \
 	check-style driver-newest test-engine$(1) test-lab test-device test-bare test-docs \
-	test-guest-labs"
+	test-guest-labs test-pyverbs"
 
 .PHONY: test test-all
 test: build ## The gate: build everything, run all but long tests (@test@)
