@@ -289,15 +289,12 @@ void qhca_qp_set_type(struct qhca *e, struct qhca_qp *qp, uint8_t type)
               type <= QHCA_QPT_RSS ? e->q->qp_ops[type] : NULL;
 }
 
-/* The transport's state follows the QP in the same allocation. */
-#define XPORT_OFF ((sizeof(struct qhca_qp) + 15) & ~(size_t)15)
-
 struct qhca_qp *qhca_qp_alloc(struct qhca *e, uint8_t type)
 {
-    struct qhca_qp *qp = calloc(1, XPORT_OFF + e->q->xport_size);
+    struct qhca_qp *qp = calloc(1, QHCA_XPORT_OFF + e->q->xport_size);
 
     if (qp) {
-        qp->xp = (struct qhca_xport *)((uint8_t *)qp + XPORT_OFF);
+        qp->xp = (struct qhca_xport *)((uint8_t *)qp + QHCA_XPORT_OFF);
         qhca_qp_set_type(e, qp, type);
         qhca_list_init(&qp->ready);
         qhca_list_init(&qp->windows);

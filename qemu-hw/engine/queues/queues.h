@@ -175,6 +175,9 @@ static inline struct qhca_cq *qhca_recv_cq(const struct qhca_qp *qp)
     return qp->srq && qp->srq->cq ? qp->srq->cq : qp->rcq;
 }
 
+/* The transport's state follows the QP in the same allocation. */
+#define QHCA_XPORT_OFF ((sizeof(struct qhca_qp) + 15) & ~(size_t)15)
+
 /* The adapter's queue state. */
 struct qhca_queues {
     struct qhca_idr xrcds, eqs, cqs, srqs, qps;
@@ -313,6 +316,12 @@ struct qhca_sgpos {
 };
 /* Sum of the lengths of @num SGEs at @sges. */
 uint64_t qhca_sgl_len(const uint8_t *sges, uint32_t num);
+/*
+ * Can a send WQE of 1 << @stride bytes hold @num SGEs, or inline bytes, after
+ * @header bytes?
+ */
+bool qhca_sgl_fits(uint8_t stride, uint32_t header, uint16_t num,
+                   bool is_inline);
 /*
  * Check the data segments of @wqe, a send WQE of 1 << @stride bytes with @num
  * SGEs, or inline bytes, after @header bytes; *@total gets their length.

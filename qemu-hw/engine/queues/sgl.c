@@ -14,20 +14,23 @@ uint64_t qhca_sgl_len(const uint8_t *sges, uint32_t num)
     return total;
 }
 
-uint8_t qhca_sgl_check(const uint8_t *wqe, uint8_t stride, uint32_t header,
-                       uint16_t num, bool is_inline, uint64_t *total)
+bool qhca_sgl_fits(uint8_t stride, uint32_t header, uint16_t num,
+                   bool is_inline)
 {
     uint32_t room = (1U << stride) - header;
 
-    if (is_inline) {
-        *total = num;
-        return num > room || num > QHCA_MAX_INLINE ? QHCA_SYN_WQE_SGE :
-                                                     QHCA_SYN_NONE;
-    }
-    if (num > room / sizeof(struct qhca_sge) || num > QHCA_MAX_SGE) {
+    return is_inline ? num <= room && num <= QHCA_MAX_INLINE :
+                       num <= room / sizeof(struct qhca_sge) &&
+                       num <= QHCA_MAX_SGE;
+}
+
+uint8_t qhca_sgl_check(const uint8_t *wqe, uint8_t stride, uint32_t header,
+                       uint16_t num, bool is_inline, uint64_t *total)
+{
+    if (!qhca_sgl_fits(stride, header, num, is_inline)) {
         return QHCA_SYN_WQE_SGE;
     }
-    *total = qhca_sgl_len(wqe + header, num);
+    *total = is_inline ? num : qhca_sgl_len(wqe + header, num);
     return QHCA_SYN_NONE;
 }
 

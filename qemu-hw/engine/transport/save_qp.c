@@ -38,7 +38,7 @@ static void save_swqe(struct qhca_io *io, struct qhca_swqe *w)
 static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
 {
     bool local = qhca_wqe_is_local(w->opcode), rd = qhca_wqe_is_rd(w->opcode);
-    uint32_t room = (1u << qp->sq_stride) - qhca_wqe_header(qp, w->opcode);
+    bool is_inline = w->flags & QHCA_WQE_F_INLINE;
     uint32_t npkts = local ? 0 : qhca_wqe_is_atomic(w->opcode) ? 1 :
                      qhca_packets(w->len, qp->path_mtu);
 
@@ -65,13 +65,12 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
          w->opcode == QHCA_WQE_ATOMIC_WRITE) && w->len != 8) {
         return false;
     }
-    if (w->flags & QHCA_WQE_F_INLINE) {
-        return (!rd || w->opcode == QHCA_WQE_ATOMIC_WRITE) &&
-               w->num <= room && w->num <= QHCA_MAX_INLINE &&
-               w->len == w->num;
+    if (is_inline && ((rd && w->opcode != QHCA_WQE_ATOMIC_WRITE) ||
+                      w->len != w->num)) {
+        return false;
     }
-    return w->num <= room / sizeof(struct qhca_sge) &&
-           w->num <= QHCA_MAX_SGE;
+    return qhca_sgl_fits(qp->sq_stride, qhca_wqe_header(qp, w->opcode),
+                         w->num, is_inline);
 }
 
 /* The WQEs' PSNs are contiguous, and the cursor is within them. */

@@ -297,9 +297,8 @@ void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,
 size_t qhca_qp_footprint(void)
 {
     /* The context, its slot and its entry in the ring of free numbers. */
-    return ((sizeof(struct qhca_qp) + 15) & ~(size_t)15) +
-           sizeof(struct qhca_xport) +
-           sizeof(void *) + sizeof(uint32_t);
+    return QHCA_XPORT_OFF + sizeof(struct qhca_xport) + sizeof(void *) +
+           sizeof(uint32_t);
 }
 
 /* ---- QP types ---- */
