@@ -18,7 +18,7 @@ from pathlib import Path
 
 STATIC = re.compile(r"^static\s+(?!inline)(?:[\w ]+[ *]+|[\w ]+\n)(\w+)\(", re.M)
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<((?:qhca|rdma/qhca)[^>]*)>)', re.M)
-# What a build is too small to be one has not been looked at.
+# With fewer objects than this a folder is not a build.
 LEAST = 20
 
 
@@ -43,8 +43,8 @@ class Layers:
     def sources(self):
         for path in sorted(self.top.glob("**/*.[ch]")):
             path = path.relative_to(self.top)
-            if path.parts[0] != "include" and str(path) not in self.owner and \
-                    not path.name.endswith(".mod.c") or len(path.parts) > 1 and path.parts[0] in self.parts:
+            if path.parts[0] != "include" and not path.name.endswith(".mod.c") and \
+                    str(path) not in self.rules["common"]["offers"]:
                 yield path, part_of(path), (self.top / path).read_text()
 
     def allowed(self, part: str, other: str) -> bool:
