@@ -53,12 +53,11 @@ as_root() {
     fi
 }
 
-# key FILE... [-- WORD...]: short hash of files' content and of words. The folder that
-# the scripts are in makes no difference.
+# key FILE... [-- WORD...]: short hash of files' content and of words.
 key() {
     {
         while [ $# -gt 0 ] && [ "$1" != -- ]; do
-            sed 's,lab/build/,lab/,g' -- "$1"
+            cat -- "$1"
             shift
         done
         printf '%s\n' "$@"
