@@ -228,6 +228,7 @@ static const Property qhca_properties[] = {
     QHCA_PROP("speed", speed),
     QHCA_PROP("min-ack-timeout", min_ack_timeout),
     QHCA_PROP("x-run-budget", run_budget),
+    DEFINE_PROP_BOOL("super-frames", QhcaState, cfg.super_frames, false),
     DEFINE_PROP_STRING("faults", QhcaState, faults),
     DEFINE_PROP_UNSIGNED_NODEFAULT("dm-size", QhcaState, cfg.dm_size,
                                    qdev_prop_size, uint64_t),
@@ -271,6 +272,9 @@ static void qhca_class_defaults(ObjectClass *klass)
                         "4.096 us << code");
     qhca_class_property(klass, "x-run-budget", cfg.run_budget,
                         "packets sent per run, 0: the engine's default");
+    object_class_property_set_description(klass, "super-frames",
+                        "large sends pass the wire whole; on only if every "
+                        "adapter on the wire is a qhca with it on");
     object_class_property_set_description(klass, "faults",
                         "faults on demand: rules with semicolons between, "
                         "or a file of them");

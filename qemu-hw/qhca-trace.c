@@ -109,6 +109,10 @@ void qhca_op_trace(void *opaque, const struct qhca_trace *t)
     case QHCA_TR_ETH_RX:
         trace_qhca_eth_rx(t->num, t->index, t->b, t->time, dev);
         break;
+    case QHCA_TR_ETH_DATA:
+        trace_qhca_eth_data(t->num, t->index, t->b ? "write" : "read", t->addr,
+                            t->a, t->time, dev);
+        break;
     case QHCA_TR_FAULT:
         trace_qhca_fault_injected(t->text, t->index, t->b, t->num, t->peer,
                                   t->psn, t->addr, t->time, dev);

@@ -11,7 +11,7 @@ import sys
 
 from qhca_lab import LabError
 
-from . import render, sync_daemon, watch
+from . import ethernet, render, sync_daemon, watch
 from .errors import ScopeError, Usage
 from .machine import AT_BREAK, Machine
 from .parsing import coded, number
@@ -233,6 +233,24 @@ def cmd_tree(args, scope: Scope, out: Output) -> int:
     check_ring(machine, arguments)
     whole = machine.look("qhca-tree", **arguments, **{"from": args.start, "count": args.count})
     answer(out, machine, whole, render.tree_lines(whole["look"]))
+    return 0
+
+
+def cmd_eth(args, scope: Scope, out: Output) -> int:
+    """The Ethernet function, or the frames in a receive queue."""
+    machine = chosen(args, scope)
+    if args.queue is None:
+        look = ethernet.overview(machine)
+        if out.json:
+            out.data({"guest": machine.name, **look})
+        else:
+            out.lines(ethernet.overview_lines(look, out.width))
+        return 0
+    found = ethernet.frames(machine, args.queue, args.count)
+    if out.json:
+        out.data({"guest": machine.name, "queue": args.queue, "frames": found})
+    else:
+        out.lines(ethernet.frame_lines(found))
     return 0
 
 
@@ -653,6 +671,13 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
                    help="first page (default 0)")
     p.add_argument("--count", type=typed(32), default=64, metavar="N",
                    help="print at most N entries (default 64)")
+
+    p = command("eth", cmd_eth, "show the Ethernet function: queues, RSS tables, filters; with a "
+                "queue, the frames in it", "examples: scope eth; scope eth 3 --count 64")
+    p.add_argument("queue", nargs="?", type=typed(32), metavar="QUEUE",
+                   help="a receive queue: its last frames and their buffers")
+    p.add_argument("--count", type=typed(32), default=16, metavar="N",
+                   help="look at the last N completions of its CQ (default 16)")
 
     p = command("counters", cmd_counters, "show the adapters' counters that are not 0",
                 "example: scope counters roce rx")

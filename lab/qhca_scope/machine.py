@@ -124,7 +124,8 @@ class Machine:
                             ) from error
             if "no such ring" in str(error):
                 raise Usage(str(error), "rings are sq and rq of a qp, cq, eq, of an srq "
-                            "srq, index and ops, of eth-sq sq, of eth-rq rq") from error
+                            "srq, index and ops, of eth-sq sq, of eth-rq "
+                            "rq and data") from error
             raise
 
     def _nothing(self, kind: str, wanted) -> NoSuchObject:

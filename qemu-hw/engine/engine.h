@@ -100,6 +100,7 @@ struct qhca_config {
     uint32_t run_budget;        /* packets sent per qhca_run(), 0: default */
     uint32_t min_ack_timeout;   /* minimum ACK timeout exponent, 0..31 */
     uint64_t dm_size;           /* device memory: 0, or a power of two */
+    bool super_frames;          /* all on the wire take super-frames */
 };
 
 /** Fill @cfg with the default limits; leaves mac alone. */

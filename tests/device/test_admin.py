@@ -100,7 +100,7 @@ IN = {"MODIFY_PORT": "qhca_port", "SET_GID": "qhca_gid", "CREATE_EQ": "qhca_eqc"
       "CREATE_CQ": "qhca_cqc", "MODIFY_CQ": "qhca_cqc", "CREATE_SRQ": "qhca_srqc",
       "MODIFY_SRQ": "qhca_srqc", "CREATE_QP": "qhca_qpc", "MODIFY_QP": "qhca_qpc",
       "CREATE_MR": "qhca_mpt", "CREATE_ETH_SQ": "qhca_eth_qc",
-      "CREATE_ETH_RQ": "qhca_eth_qc"}
+      "CREATE_ETH_RQ": "qhca_eth_qc", "MODIFY_ETH_RQ": "qhca_eth_qc"}
 OUT = {"QUERY_DEVICE": "qhca_dev_caps", "QUERY_PORT": "qhca_port",
        "QUERY_GID": "qhca_gid"}
 
@@ -136,14 +136,13 @@ def test_bad_output(adapter, name):
     assert status_of(adapter, opcode, out=size) == C.QHCA_ST_OK
 
 
-@pytest.mark.parametrize("kind", ["EQ", "CQ", "SRQ", "QP", "MR"])
+@pytest.mark.parametrize("kind", ["EQ", "CQ", "SRQ", "QP", "MR", "ETH_SQ", "ETH_RQ"])
 @pytest.mark.parametrize("number", [5, 0xFFFFFF, 0xFFFFFFFF])
 def test_no_such_object(adapter, kind, number):
     for verb in ("QUERY", "DESTROY"):
         opcode = COMMANDS[f"QHCA_CMD_{verb}_{kind}"]
         assert status_of(adapter, opcode, number, out=512) == C.QHCA_ST_BAD_OBJ
-    for opcode in (C.QHCA_CMD_FREE_PD, C.QHCA_CMD_FREE_UAR,
-                   C.QHCA_CMD_DESTROY_ETH_SQ, C.QHCA_CMD_DESTROY_ETH_RQ):
+    for opcode in (C.QHCA_CMD_FREE_PD, C.QHCA_CMD_FREE_UAR, C.QHCA_CMD_DESTROY_RQT):
         assert status_of(adapter, opcode, number) == C.QHCA_ST_BAD_OBJ
 
 
@@ -177,6 +176,7 @@ def test_port(adapter):
 @pytest.mark.parametrize("field, value, mask", [
     ("mtu", 67, "MTU"), ("mtu", 9217, "MTU"), ("promisc", 2, "PROMISC"),
     ("allmulti", 2, "ALLMULTI"), ("eth_rqn", 3, "ETH_RQN"),
+    ("eth_qpn", 1, "ETH_QPN"),
     ("mac", b"\x01\0\0\0\0\x01", "MAC"),
 ])
 def test_bad_port(adapter, field, value, mask):

@@ -11,6 +11,8 @@ import pytest
 from adapter import Adapter
 from machine import Machine
 from rdma import BTH, Setup, parse
+from test_eth_rq import Queue, flow_of, port, rss
+from test_raw import flow
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
@@ -164,3 +166,28 @@ def test_panes_of_the_real_device(rts, scope):
             model.refresh()
             assert view.trouble == "", kind
     scope("continue")
+
+
+def test_ethernet(rts, scope):
+    """Queues, table, filter and a split frame as the device has them."""
+    adapter = rts.adapter
+    queues = [Queue(adapter, rts.eq, split) for split in (0, 512)]
+    qpn, rqtn = rss(adapter, queues)
+    port(adapter, "ETH_QPN", eth_qpn=qpn)
+    rule = flow(adapter, qpn, {"l4": 17}, {"l4": 0xFF}, tag=9)
+    frame = next(f for f, hashed in map(flow_of, range(5000, 5100)) if hashed & 1)
+    adapter.m.send_frame(frame)
+    queues[1].receive()
+    look = json.loads(scope("eth", "--json"))
+    assert look["port"]["eth_qpn"] == qpn
+    seen = {q["number"]: q for q in look["queues"]}
+    assert seen[queues[0].num]["data"] is None and seen[queues[0].num]["ring"]["tail"] == 0
+    assert seen[queues[1].num]["ring"]["tail"] == seen[queues[1].num]["data"]["tail"] == 1
+    assert [(s["qpn"], s["rqtn"], s["queues"]) for s in look["spread"]] == [
+        (qpn, rqtn, [q.num for q in queues])]
+    assert [(f["number"], f["tag"]) for f in look["filters"]] == [(rule, 9)]
+    (found,) = json.loads(scope("eth", queues[1].num, "--json"))["frames"]
+    assert found["ring"] == [{"index": 0, "addr": queues[1].head.mem, "len": 2048, "bytes": 42}]
+    assert found["data"] == [{"index": 0, "addr": queues[1].data.mem, "len": 512,
+                              "bytes": len(frame) - 42}]
+    assert f"RSS QP {qpn}" in scope("eth") and "l4=17" in scope("eth")

@@ -2,11 +2,13 @@
 /*
  * Fuzz target: admin commands.  Each starts as a valid one (so that objects are
  * created, used and destroyed) and is corrupted by the input.  Doorbells ring
- * in between, so that the objects are active.
+ * and frames arrive in between, so that the objects are active.
  */
+#include "ethframe.h"
 #include "fuzz.h"
 
 #define ARENA (1u << 20)
+#define ETH_DBREC (base + 0x88000)      /* says that all buffers are posted */
 
 static uint64_t base;
 
@@ -27,6 +29,25 @@ static void buffer(struct fz *f, struct qhca_buf *b, uint64_t len)
     b->addr = base + (fz_u8(f) & 0x3f) * 4096u;
 }
 
+/* The second ring of an Ethernet RQ. */
+static void split(struct fz *f, struct qhca_eth_qc *eth)
+{
+    eth->flags = QHCA_ETH_Q_F_HDS;
+    buffer(f, &eth->data_buf, 16u << 3);
+    eth->data_dbrec = ETH_DBREC + 8;
+    eth->data_shift = 3;
+    eth->hds_thresh = fz_u8(f);
+}
+
+static void rss(struct qhca_qpc *qp, uint8_t k)
+{
+    qp->rqtn = k >> 3 & 3;
+    qp->rx_hash_func = QHCA_HASH_TOEPLITZ;
+    qp->rx_hash_fields = k & 0x80 ? QHCA_HASH_BY_TYPE | QHCA_HASH_SYM_XOR |
+                         0x3ff3ff : QHCA_HASH_MASK;
+    memset(qp->rx_hash_key, k + 1, sizeof(qp->rx_hash_key));
+}
+
 static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
 {
     struct qhca_eqc *eq = (void *)in;
@@ -37,6 +58,7 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
     struct qhca_eth_qc *eth = (void *)in;
     struct qhca_wqc *wq = (void *)in;
     struct qhca_flow *flow = (void *)in;
+    struct qhca_port *port = (void *)in;
     uint8_t k = fz_u8(f);
 
     switch (op) {
@@ -94,8 +116,13 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
         qp->sq_stride = 7;
         qp->rq_stride = 6;
         qp->rq_dbrec = base + 0x80000 + k * 8u;
+        if (qp->type == QHCA_QPT_RSS) {
+            qp->sq_stride = qp->rq_stride = 0;
+            rss(qp, k);
+        }
         return sizeof(*qp);
     case QHCA_CMD_MODIFY_QP:
+        rss(qp, k);
         qp->state = k & 7;
         qp->path_mtu = 3;
         qp->dest_qpn = k >> 4;
@@ -123,10 +150,23 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
     case QHCA_CMD_CREATE_ETH_SQ:
     case QHCA_CMD_CREATE_ETH_RQ:
         buffer(f, &eth->buf, (op == QHCA_CMD_CREATE_ETH_SQ ? 64u : 16u) << 3);
-        eth->dbrec = op == QHCA_CMD_CREATE_ETH_SQ ? 0 : base + 0x80000;
+        eth->dbrec = op == QHCA_CMD_CREATE_ETH_SQ ? 0 : ETH_DBREC;
         eth->cqn = 1;
         eth->shift = 3;
         eth->stride = op == QHCA_CMD_CREATE_ETH_SQ ? 6 : 4;
+        if (op == QHCA_CMD_CREATE_ETH_RQ && (k & 1)) {
+            split(f, eth);
+        }
+        return sizeof(*eth);
+    case QHCA_CMD_MODIFY_ETH_RQ:
+        buffer(f, &eth->buf, 16u << 3);
+        eth->dbrec = ETH_DBREC;
+        eth->cqn = 1;
+        eth->shift = 3;
+        eth->state = k & 1;
+        if (k & 2) {
+            split(f, eth);
+        }
         return sizeof(*eth);
     case QHCA_CMD_ATTACH_MC:
     case QHCA_CMD_DETACH_MC:
@@ -144,7 +184,7 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
         wq->state = k & 3;
         return sizeof(*wq);
     case QHCA_CMD_CREATE_RQT:
-        in[0] = k & 15;
+        in[0] = k >> 1 & 7;
         in[4] = k >> 4;
         return k & 1 ? 4 : 8;
     case QHCA_CMD_CREATE_FLOW:
@@ -152,7 +192,11 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
         flow->type = k >> 6;
         return sizeof(*flow);
     case QHCA_CMD_MODIFY_PORT:
-        return sizeof(struct qhca_port);
+        memcpy(port->mac, "\x52\x54\x00\x9a\x00\x01", 6);
+        port->mtu = 9216;
+        port->eth_rqn = k & 3;
+        port->eth_qpn = k & 4 ? k >> 3 : QHCA_ETH_QP_NONE;
+        return sizeof(*port);
     case QHCA_CMD_SET_GID:
         guest_gid(k & 7, k & 3, in);
         ((struct qhca_gid *)(void *)in)->type = 1;
@@ -164,11 +208,26 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
     }
 }
 
+/* A frame for the Ethernet function, which may be any kind that it knows. */
+static void frame(struct world *w, struct fz *f)
+{
+    uint8_t k = fz_u8(f);
+    static struct made m;
+    struct rng r;
+
+    rng_init(&r, fz_u8(f));
+    made_frame(&m, &r, w->node[0].mac, k % ODDS);
+    world_inject(w, 0, m.b, m.len);
+}
+
 /* Tables whose entries lead to pages of the arena, in all forms. */
 static void plant(struct gmem *m)
 {
     uint64_t *t = gmem_ptr(m, base, ARENA / 4);
+    uint64_t *dbrec = gmem_ptr(m, ETH_DBREC, 16);
     unsigned i;
+
+    dbrec[0] = dbrec[1] = 8;
 
     for (i = 0; i < ARENA / 4 / 8; i++) {
         if (i / 512 % 4 == 3) { /* lists */
@@ -201,7 +260,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     base = gmem_alloc(g.m, ARENA, 12, 0);
     plant(g.m);
     for (i = 0; fz_more(&f) && i < 1000; i++) {
-        uint8_t in[2048] = { 0 }, op, what = fz_u8(&f);
+        uint8_t in[2048] = { 0 }, op, what = fz_u8(&f), k;
         struct gcmd c;
 
         if (what & 0x80) {      /* a doorbell */
@@ -213,16 +272,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             world_run(&w, (uint64_t)fz_u16(&f) << 8);
             continue;
         }
+        if (what == 0x7e) {
+            frame(&w, &f);
+            continue;
+        }
         op = what % 0x52;
         memset(&c, 0, sizeof(c));
         c.op = op;
-        c.obj = fz_u8(&f) & 15;
+        k = fz_u8(&f);
+        c.obj = k & 15;
         if (op >= QHCA_CMD_DESTROY_MR && op <= QHCA_CMD_MODIFY_MR) {
             c.obj = c.obj << 8 | fz_u8(&f);
         }
         c.in_len = template(&f, op, in);
         fz_spoil(&f, in, c.in_len ? c.in_len : 64);
-        c.mask = op == QHCA_CMD_MODIFY_QP ? fz_u16(&f) : fz_u8(&f);
+        c.mask = op == QHCA_CMD_MODIFY_QP ?
+                 fz_u16(&f) | (uint64_t)(k >> 4) << 16 : fz_u8(&f);
+        if (op == QHCA_CMD_MODIFY_ETH_RQ && k < 0xe0) {
+            c.mask &= 7;
+        }
+        if (op == QHCA_CMD_CREATE_RQT) {
+            c.arg = k >> 4 & 3;
+        }
         if (c.in_len) {
             c.in = in;
         }

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "ethframe.h"
 #include "fuzz_pair.h"
 #include "transport/rc.h"
 #include "adapter/adapter.h"
@@ -172,6 +173,204 @@ static void busy(struct fq *q, struct fz *f)
     }
 }
 
+/*
+ * The Ethernet function: queues that split and one that does not, a table of
+ * them, spread by port and by a rule; frames in them, a large send half done.
+ */
+
+#define ETH_RQS 3
+#define ETH_SHIFT 3             /* log2 of the depth of all rings */
+#define ETH_BUF 512u            /* bytes of a receive buffer */
+#define ETH_PAGES 32u
+
+/* Offsets in its memory, pages. */
+#define AT_SQ 0u
+#define AT_DATA 1u              /* of the large send */
+#define AT_RQ 3u                /* rings and records; a page for each queue */
+#define AT_BUF (AT_RQ + ETH_RQS)        /* two pages for each queue */
+
+struct ethernet {
+    uint64_t mem;
+    uint32_t sqn, rqn[ETH_RQS], rqtn, qpn, rule;
+};
+
+static uint64_t eth_at(const struct ethernet *x, unsigned page)
+{
+    return x->mem + page * 4096u;
+}
+
+static struct qhca_buf eth_ring(uint64_t at, unsigned stride)
+{
+    return (struct qhca_buf){ .form = QHCA_BUF_DIRECT, .addr = at,
+                              .len = 1u << (ETH_SHIFT + stride) };
+}
+
+/* Buffers for both rings of queue @i, all posted; bit i of @split: it splits. */
+static void eth_rq(struct fq *q, struct ethernet *x, unsigned i, uint8_t split)
+{
+    uint64_t at = eth_at(x, AT_RQ + i), buf = eth_at(x, AT_BUF + 2 * i);
+    struct qhca_eth_seg *seg = gmem_ptr(q->g.m, at, 4096);
+    struct qhca_eth_qc c;
+    uint32_t *dbrec = gmem_ptr(q->g.m, at + 2048, 16);
+    unsigned n;
+
+    for (n = 0; n < 2u << ETH_SHIFT; n++) {
+        seg[n] = (struct qhca_eth_seg){ .addr = buf + n * ETH_BUF,
+                                        .len = ETH_BUF };
+    }
+    dbrec[0] = dbrec[2] = 1u << ETH_SHIFT;
+    memset(&c, 0, sizeof(c));
+    c.buf = eth_ring(at, 4);
+    c.dbrec = at + 2048;
+    c.cqn = q->cq.cqn;
+    c.shift = ETH_SHIFT;
+    c.stride = 4;
+    if (split >> i & 1) {
+        c.flags = QHCA_ETH_Q_F_HDS;
+        c.data_buf = eth_ring(at + (16u << ETH_SHIFT), 4);
+        c.data_dbrec = at + 2056;
+        c.data_shift = ETH_SHIFT;
+        c.hds_thresh = 100 * i;
+    }
+    x->rqn[i] = guest_create(&q->g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
+}
+
+static void eth_spread(struct fq *q, struct ethernet *x)
+{
+    uint32_t num[4] = { x->rqn[0], x->rqn[1], x->rqn[2], x->rqn[1] };
+    struct gcmd table = {
+        .op = QHCA_CMD_CREATE_RQT, .in = num, .in_len = sizeof(num),
+        .arg = QHCA_RQT_ETH_RQ,
+    };
+    struct qhca_port port = { .eth_qpn = 0 };
+    struct gcmd set = {
+        .op = QHCA_CMD_MODIFY_PORT, .in = &port, .in_len = sizeof(port),
+        .mask = QHCA_PORT_M_ETH_QPN,
+    };
+    struct qhca_flow rule;
+    struct qhca_qpc c;
+    unsigned i;
+
+    guest_must(&q->g, &table);
+    x->rqtn = table.robj;
+    memset(&c, 0, sizeof(c));
+    c.type = QHCA_QPT_RSS;
+    c.pd = q->g.pd;
+    c.uar = q->g.uar;
+    c.rqtn = x->rqtn;
+    c.rx_hash_fields = QHCA_HASH_BY_TYPE | QHCA_HASH_SYM_XOR | 0x3ff3ff;
+    c.rx_hash_func = QHCA_HASH_TOEPLITZ;
+    for (i = 0; i < sizeof(c.rx_hash_key); i++) {
+        c.rx_hash_key[i] = (uint8_t)(i * 37 + 11);
+    }
+    x->qpn = guest_create(&q->g, QHCA_CMD_CREATE_QP, &c, sizeof(c));
+    memset(&rule, 0, sizeof(rule));
+    rule.qpn = x->qpn;
+    rule.tag = 7;
+    rule.value.l4 = 6;
+    rule.mask.l4 = 0xff;
+    x->rule = guest_create(&q->g, QHCA_CMD_CREATE_FLOW, &rule, sizeof(rule));
+    port.eth_qpn = x->qpn;
+    guest_must(&q->g, &set);
+}
+
+/* A large send of @len bytes; the wire is busy before it ends, mostly. */
+static void eth_large(struct fq *q, struct ethernet *x, uint32_t len)
+{
+    uint8_t *f = gmem_ptr(q->g.m, eth_at(x, AT_DATA), 8192);
+    struct {
+        struct qhca_eth_wqe h;
+        struct qhca_eth_seg seg;
+    } w;
+
+    memset(f, 0, 54);
+    memcpy(f, q->peer.mac, 6);
+    memcpy(f + 6, q->w.node[0].mac, 6);
+    qhca_put_be16(f + 12, 0x0800);
+    f[14] = 0x45;
+    f[22] = 64;
+    f[23] = QHCA_PROTO_TCP;
+    f[46] = 0x50;
+    memset(&w, 0, sizeof(w));
+    w.h.opcode = QHCA_WQE_ETH_SEND;
+    w.h.flags = QHCA_WQE_F_ETH_LSO | QHCA_WQE_F_SIGNALED;
+    w.h.num_sge = 1;
+    w.h.mss = 100;
+    w.h.hdr_len = 54;
+    w.seg = (struct qhca_eth_seg){ .addr = eth_at(x, AT_DATA),
+                                   .len = 54 + len };
+    memcpy(gmem_ptr(q->g.m, eth_at(x, AT_SQ), sizeof(w)), &w, sizeof(w));
+    q->w.wire.refuse = 16384;   /* a frame in four */
+    guest_doorbell(&q->g, 0, QHCA_DB_ETH_SQ,
+                   x->sqn | 1ULL << QHCA_DB_INDEX_SHIFT);
+    node_drain(&q->w.node[0]);
+}
+
+static void eth_open(struct fq *q, struct ethernet *x, struct fz *f)
+{
+    struct qhca_eth_qc c;
+    uint8_t k = fz_u8(f);
+    static struct made m;
+    unsigned i;
+    struct rng r;
+
+    x->mem = gmem_alloc(q->g.m, ETH_PAGES * 4096u, 12, 0);
+    gmem_allow(q->g.m, x->mem, ETH_PAGES * 4096u, GMEM_RW);
+    memset(&c, 0, sizeof(c));
+    c.buf = eth_ring(x->mem, 7);
+    c.cqn = q->cq.cqn;
+    c.shift = ETH_SHIFT;
+    c.stride = 7;
+    x->sqn = guest_create(&q->g, QHCA_CMD_CREATE_ETH_SQ, &c, sizeof(c));
+    for (i = 0; i < ETH_RQS; i++) {
+        eth_rq(q, x, i, k | 2);
+    }
+    eth_spread(q, x);
+    rng_init(&r, k);
+    for (i = 0; i < (k >> 3 & 7); i++) {
+        made_frame(&m, &r, q->w.node[0].mac, NOTHING);
+        world_inject(&q->w, 0, m.b, m.len);
+    }
+    if (k >= 0xc0) {            /* a queue that is stopped */
+        struct gcmd stop = {
+            .op = QHCA_CMD_MODIFY_ETH_RQ, .obj = x->rqn[k % ETH_RQS],
+            .in = &c, .in_len = sizeof(c), .mask = QHCA_ETH_RQ_M_STATE,
+        };
+
+        c.state = QHCA_WQS_RESET;
+        guest_must(&q->g, &stop);
+    }
+    eth_large(q, x, 1 + k * 16u);
+}
+
+static void eth_close(struct fq *q, struct ethernet *x)
+{
+    struct qhca_port port = { .eth_qpn = QHCA_ETH_QP_NONE };
+    struct gcmd set = {
+        .op = QHCA_CMD_MODIFY_PORT, .in = &port, .in_len = sizeof(port),
+        .mask = QHCA_PORT_M_ETH_QPN,
+    };
+    const struct {
+        uint8_t op;
+        uint32_t num;
+    } end[] = {
+        { QHCA_CMD_DESTROY_FLOW, x->rule }, { QHCA_CMD_DESTROY_QP, x->qpn },
+        { QHCA_CMD_DESTROY_RQT, x->rqtn }, { QHCA_CMD_DESTROY_ETH_SQ, x->sqn },
+        { QHCA_CMD_DESTROY_ETH_RQ, x->rqn[0] },
+        { QHCA_CMD_DESTROY_ETH_RQ, x->rqn[1] },
+        { QHCA_CMD_DESTROY_ETH_RQ, x->rqn[2] },
+    };
+    unsigned i;
+
+    q->w.wire.refuse = 0;
+    guest_must(&q->g, &set);
+    for (i = 0; i < sizeof(end) / sizeof(end[0]); i++) {
+        CHECK(guest_simple(&q->g, end[i].op, end[i].num) == QHCA_ST_OK,
+              "command %#x", end[i].op);
+    }
+    gmem_release(q->g.m, x->mem, ETH_PAGES * 4096u);
+}
+
 /* ---- corrupting it ---- */
 
 struct field {
@@ -259,6 +458,17 @@ static void spoil(struct fz *f, uint8_t *b, size_t len,
 
 /* ---- using it ---- */
 
+static void eth_frame(struct qhca *e, struct fz *f)
+{
+    static struct made m;
+    uint8_t k = fz_u8(f);
+    struct rng r;
+
+    rng_init(&r, fz_u8(f));
+    made_frame(&m, &r, e->mac, k % ODDS);
+    qhca_receive(e, m.b, m.len);
+}
+
 static void use(struct qhca *e, struct arena *a, struct fz *f)
 {
     struct qhca_qpc qpc;
@@ -282,7 +492,9 @@ static void use(struct qhca *e, struct arena *a, struct fz *f)
                           fz_u16(f) % 40 | (uint64_t)fz_u8(f) << 32, 8);
             break;
         case 4:
-            if (seen_n) {
+            if (k & 0x80) {
+                eth_frame(e, f);
+            } else if (seen_n) {
                 n = (k >> 3) % (seen_n < FRAMES ? seen_n : FRAMES);
                 memcpy(frame, seen[n].b, seen[n].len);
                 qhca_receive(e, frame, seen[n].len);
@@ -440,6 +652,66 @@ static void packet(struct qhca *e, struct qhca_qp *qp, struct fz *f)
     qhca_receive(e, b, (size_t)(bth - b) + len + 4);
 }
 
+/* Ethernet queues: frames, doorbells, other states, rings and thresholds. */
+static void drive_eth(struct qhca *e, struct arena *a, struct fz *f)
+{
+    struct qhca_eth_qc c;
+    struct qhca_eth_q *q;
+    unsigned i, n;
+    uint8_t k;
+
+    for (n = 0; n < 8 && qhca_active(e); n++) {
+        for (i = 0; i < 4; i++) {
+            eth_frame(e, f);
+        }
+        q = qhca_idr_get(&e->eth->eth_sqs, n);
+        if (q) {
+            qhca_db_write(e, QHCA_DB_ETH_SQ, n | (uint64_t)(q->ring.head + 1)
+                          << QHCA_DB_INDEX_SHIFT, 8);
+            qhca_run(e);
+        }
+        for (i = 0; i < 3 && (q = qhca_idr_get(&e->eth->eth_rqs, n)); i++) {
+            k = fz_u8(f);
+            memset(&c, 0, sizeof(c));
+            qhca_eth_q_query(q, &c);
+            c.state = k >> 3 & 1;
+            c.hds_thresh = k & 16 ? k : 0;
+            command(e, a, QHCA_CMD_MODIFY_ETH_RQ, n, k & 7, &c, sizeof(c));
+            eth_frame(e, f);
+        }
+    }
+}
+
+/* Nothing but its users keeps an Ethernet RQ alive. */
+static void destroy_eth(struct qhca *e, struct arena *a)
+{
+    struct qhca_port port = { .eth_qpn = QHCA_ETH_QP_NONE };
+    struct qhca_eth_q *q;
+    unsigned n;
+
+    command(e, a, QHCA_CMD_MODIFY_PORT, 0, QHCA_PORT_M_ETH_QPN, &port,
+            sizeof(port));
+    for (n = 0; n < 32; n++) {
+        command(e, a, QHCA_CMD_DESTROY_FLOW, n, 0, NULL, 0);
+    }
+    for (n = 0; n < 32; n++) {
+        if (qhca_qp_get(e, n) && qhca_qp_get(e, n)->type == QHCA_QPT_RSS) {
+            command(e, a, QHCA_CMD_DESTROY_QP, n, 0, NULL, 0);
+        }
+    }
+    for (n = 0; n < 32; n++) {
+        command(e, a, QHCA_CMD_DESTROY_RQT, n, 0, NULL, 0);
+    }
+    for (n = 0; n < 32 && qhca_active(e); n++) {
+        q = qhca_idr_get(&e->eth->eth_rqs, n);
+        if (q && !q->users) {
+            command(e, a, QHCA_CMD_DESTROY_ETH_RQ, n, 0, NULL, 0);
+            CHECK(!qhca_active(e) || !qhca_idr_get(&e->eth->eth_rqs, n),
+                  "DESTROY_ETH_RQ");
+        }
+    }
+}
+
 /* All that can happen to a QP: states, doorbells, packets, time, its end. */
 static void drive(struct qhca *e, struct arena *a, struct fz *f)
 {
@@ -536,12 +808,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     void *state, *again;
     size_t len, len2;
     struct qhca *e;
+    struct ethernet eth;
     struct fq q;
     unsigned n;
 
     fq_open(&q, fz_u8(&f) & 1);
     seen_n = 0;
     q.w.wire.filter = keep_frames;
+    eth_open(&q, &eth, &f);
     busy(&q, &f);
     CHECK(qhca_save(q.w.node[0].e, &state, &len), "no memory");
     n = find_fields(state, len, fields);
@@ -567,11 +841,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (qhca_load(e, state, len, why, sizeof(why))) {
         drive(e, &a, &f);
+        drive_eth(e, &a, &f);
         CHECK(qhca_save(e, &again, &len2), "no memory");
         CHECK(qhca_load(e, again, len2, why, sizeof(why)), "what was loaded "
               "and used cannot be saved and loaded again: %s", why);
         free(again);
         drive(e, &a, &f);
+        drive_eth(e, &a, &f);
+        destroy_eth(e, &a);
         destroy(e, &a);
         use(e, &a, &f);     /* it may end in the fatal state */
     } else {
@@ -585,6 +862,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (n = 0; n < FQ_QPS; n++) {
         fq_serve(&q, n, 2);
     }
+    eth_close(&q, &eth);
     fq_close(&q);
     return 0;
 }

@@ -80,9 +80,13 @@ static void wipe_mr(struct qhca_mr *m)
 static void wipe_eth_q(struct qhca_eth_q *q)
 {
     wipe_src(&q->ev);
-    wipe_map(&q->buf);
+    wipe_map(&q->ring.buf);
+    wipe_map(&q->data.buf);
     q->cq = NULL;
     WIPE(q->ready);
+    if (!q->lso.active) {
+        WIPE(q->lso);           /* an earlier one */
+    }
 }
 
 static void wipe_xport(struct qhca_xport *xp)

@@ -506,7 +506,8 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
                     struct totals *t)
 {
     struct sim sim, *s = &sim;
-    unsigned i;
+    struct qhca_config cfg;
+    unsigned nodes, i;
 
     memset(s, 0, sizeof(*s));
     s->seed = seed;
@@ -516,8 +517,13 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
              PRIu64 " --reborn %u --log", program, wl->name, seed, reborn);
     current = s;
     die_hook = dump;
-    world_init(&s->w, (unsigned)rng_range(&s->rng, 2, WORLD_NODES),
-               rng_u64(&s->rng), NULL);
+    nodes = (unsigned)rng_range(&s->rng, 2, WORLD_NODES);
+    memset(&cfg, 0, sizeof(cfg));
+    qhca_config_default(&cfg);
+    cfg.num_vectors = WORLD_VECTORS;
+    cfg.dm_size = GMEM_SPAN;
+    cfg.super_frames = seed % 2;
+    world_init(&s->w, nodes, rng_u64(&s->rng), &cfg);
     s->w.log = log;
     s->w.trace = trace;
     s->w.reborn = reborn;

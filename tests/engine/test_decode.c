@@ -209,6 +209,13 @@ static void eth(void **state)
     LOOK(&s, &w, sizeof(w), qhca_decode_eth_wqe(em, copy, sizeof(w)));
     SEEN(&s, "segs.1.addr", "0x5000");
     assert_null(seen_get(&s, "segs.2.len"));
+    w.h.flags = QHCA_WQE_F_ETH_LSO;
+    w.h.mss = 1448;
+    w.h.hdr_len = 66;
+    LOOK(&s, &w, sizeof(w), qhca_decode_eth_wqe(em, copy, sizeof(w)));
+    SEEN(&s, "flags_names", "ETH_LSO");
+    SEEN(&s, "mss", "1448");
+    SEEN(&s, "hdr_len", "66");
     done(&s);
 }
 
@@ -249,7 +256,9 @@ static void cqes(void **state)
     };
     static const uint8_t others[] = {
         QHCA_CQE_OP_SEND, QHCA_CQE_OP_RECV, QHCA_CQE_OP_RAW_RECV,
-        QHCA_CQE_OP_ETH_RECV,
+    };
+    static const uint8_t eths[] = {
+        QHCA_CQE_OP_ETH_SEND, QHCA_CQE_OP_ETH_RECV,
     };
     struct seen s = { 0 };
     struct qhca_tm_cqe c = {
@@ -277,6 +286,16 @@ static void cqes(void **state)
         assert_non_null(seen_get(&s, "opcode_name"));
         assert_non_null(seen_get(&s, "smac"));
         assert_null(seen_get(&s, "tag"));
+    }
+    for (i = 0; i < sizeof(eths); i++) {
+        c.opcode = eths[i];
+        LOOK(&s, &c, sizeof(c), qhca_decode_cqe(em, copy));
+        SEEN(&s, "num", "5");
+        SEEN(&s, "wqe_index", "6");
+        SEEN(&s, "byte_len", "1000");
+        assert_non_null(seen_get(&s, "opcode_name"));
+        assert_non_null(seen_get(&s, "rss_hash"));
+        assert_null(seen_get(&s, "src_qpn"));
     }
     done(&s);
 }

@@ -151,6 +151,31 @@ static void udp_frame(uint8_t *f, size_t len, const uint8_t *dmac)
     memcpy(f + 40, &sum, 2);
 }
 
+static struct qhca_trace seen[16];
+static unsigned n_seen;
+
+static void keep_data(struct node *n, const struct qhca_trace *t)
+{
+    (void)n;
+    if (t->kind == QHCA_TR_ETH_DATA) {
+        assert_true(n_seen < sizeof(seen) / sizeof(seen[0]));
+        seen[n_seen++] = *t;
+    }
+}
+
+/* The next DMA of a frame's bytes that was traced. */
+static void was_traced(unsigned *at, uint32_t queue, uint32_t index,
+                       uint64_t addr, uint64_t len, bool write)
+{
+    assert_true(*at < n_seen);
+    assert_int_equal(seen[*at].num, queue);
+    assert_int_equal(seen[*at].index, index);
+    assert_int_equal(seen[*at].addr, addr);
+    assert_int_equal(seen[*at].a, len);
+    assert_int_equal(seen[*at].b, write);
+    (*at)++;
+}
+
 /* Known answers: RFC 1071 section 3, and sums computed by hand. */
 static void checksum(void **state)
 {
@@ -221,6 +246,40 @@ static void send_gather(void **state)
         gmem_deny(u->m, t.mem, len, GMEM_R);
     }
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), 200);
+    unmake(u, &t);
+}
+
+/* Traces tell where the bytes of a frame lie. */
+static void traced_data(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 3 };
+    uint8_t frame[300];
+    struct qhca_eth_seg seg[3];
+    unsigned at = 0;
+    struct eth t;
+
+    make(u, &t, 7);
+    udp_frame(frame, sizeof(frame), u->n->mac);
+    put(u, &t, 0, frame, sizeof(frame));
+    seg[0] = (struct qhca_eth_seg){ .addr = t.mem, .len = 42 };
+    seg[1] = (struct qhca_eth_seg){ .addr = t.mem + 50 };
+    seg[2] = (struct qhca_eth_seg){ .addr = t.mem + 42, .len = 258 };
+    post_send(&t, &h, seg, 3);
+    post_recv(u, &t, 4096, 100);
+    post_recv(u, &t, 8192, 4096);
+    n_seen = 0;
+    u->n->on_trace = keep_data;
+    qhca_set_tracing(u->n->e, true);
+    ring(u, &t);
+    world_inject(&u->w, 0, frame, sizeof(frame));
+    qhca_set_tracing(u->n->e, false);
+    u->n->on_trace = NULL;
+    was_traced(&at, t.sqn, 0, t.mem, 42, false);
+    was_traced(&at, t.sqn, 0, t.mem + 42, 258, false);
+    was_traced(&at, t.rqn, 0, t.mem + 4096, 100, true);
+    was_traced(&at, t.rqn, 0, t.mem + 8192, 200, true);
+    assert_int_equal(at, n_seen);
     unmake(u, &t);
 }
 
@@ -667,7 +726,8 @@ static void filter(void **state)
     set_port(u, QHCA_PORT_M_MTU, &p, QHCA_ST_BAD_PARAM);
     p.eth_rqn = 5;
     set_port(u, QHCA_PORT_M_ETH_RQN, &p, QHCA_ST_BAD_OBJ);
-    set_port(u, 1 << 5, &p, QHCA_ST_BAD_PARAM);
+    set_port(u, QHCA_PORT_M_ETH_QPN, &p, QHCA_ST_BAD_OBJ);
+    set_port(u, 1 << 6, &p, QHCA_ST_BAD_PARAM);
     unmake(u, &t);
 }
 
@@ -846,6 +906,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checksum),
         UNIT(send_gather),
+        UNIT(traced_data),
         UNIT(send_offloads),
         UNIT(send_refused),
         UNIT(send_blocked),

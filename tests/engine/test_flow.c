@@ -354,7 +354,7 @@ static void commands(void **state)
     for (num = 0; num < 3; num++) {
         r = ok;
         r.type = num == 0 ? QHCA_FLOW_SNIFFER : QHCA_FLOW_NORMAL;
-        r.flags = num == 0 ? QHCA_FLOW_F_DONT_TRAP : num == 1 ? 4 : 3;
+        r.flags = num == 0 ? QHCA_FLOW_F_DONT_TRAP : num == 1 ? 8 : 7;
         assert_int_equal(try_flow(b, &r, &at), QHCA_ST_BAD_PARAM);
         assert_int_equal(at, offsetof(struct qhca_flow, flags));
     }

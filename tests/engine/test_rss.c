@@ -406,7 +406,7 @@ static void hostile_state(void **state)
     struct fix *f = *state;
     struct side *b = &f->s[1];
     struct qhca *e = b->g.n->e;
-    uint8_t rqt[17] = { [0] = 4, [5] = 4, [10] = 'b', [11] = 1, [12] = 4 };
+    uint8_t rqt[17] = { [0] = 4, [5] = 4, [10] = 1, [12] = 4 };
     uint8_t *saved, *at;
     uint32_t wqn[2], rqtn, qpn, size = 2;
     struct qhca_qpc c, q;
@@ -422,7 +422,7 @@ static void hostile_state(void **state)
     assert_true(qhca_save(e, &s, &len));
     saved = s;
 
-    /* a table: its number, its size, its WQs; each with its type before it */
+    /* a table: number, size, kind, WQs; each with its type before it */
     memcpy(rqt + 1, &rqtn, 4);
     memcpy(rqt + 6, &size, 4);
     memcpy(rqt + 13, &w.wqn, 4);
@@ -431,8 +431,11 @@ static void hostile_state(void **state)
     not_loaded(e, saved, len, at + 6, 0, "its size is out of range");
     not_loaded(e, saved, len, at + 6, 3, "its size is out of range");
     not_loaded(e, saved, len, at + 6, 1u << 31, "its size is out of range");
-    not_loaded(e, saved, len, at + 13, 0xfffff, "a WQ of it does not exist");
-    not_loaded(e, saved, len, at + 13, b->qp[0].qpn, "it names no WQ");
+    not_loaded(e, saved, len, at + 11, 2 | 4 << 8, "its kind is unknown");
+    not_loaded(e, saved, len, at + 13, 0xfffff,
+               "a queue of it does not exist");
+    not_loaded(e, saved, len, at + 13, b->qp[0].qpn,
+               "a queue of it does not exist");
     not_loaded(e, saved, len, at + 1, 0xfffff,
                "an object's number is taken or out of range");
 

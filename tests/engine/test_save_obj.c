@@ -133,11 +133,18 @@ static void unmake(struct objects *o)
     X(mr->len, 8192 * 2, "it is none that could be made")                    \
     X(mw->mr.flags, QHCA_MR_F_MW1 | QHCA_MR_F_MW2, "it is no window")        \
     X(mw->mr.state, QHCA_MR_VALID, "it is half bound")                       \
-    X(esq->shift, 20, "its size is out of range")                            \
-    X(esq->stride, 5, "its size is out of range")                            \
-    X(esq->head, esq->tail + 9, "more frames than it holds")                 \
-    X(erq->stride, 5, "its size is out of range")                            \
-    X(erq->dbrec, erq->dbrec + 1, "its doorbell record is misaligned")       \
+    X(esq->ring.shift, 20, "its size is out of range")                       \
+    X(esq->ring.stride, 5, "it is none that could be made")                  \
+    X(esq->ring.head, esq->ring.tail + 9, "more frames than it holds")       \
+    X(esq->state, QHCA_WQS_RESET, "its state is unknown")                    \
+    X(esq->flags, QHCA_ETH_Q_F_HDS, "it has no buffer, or one too many")     \
+    X(erq->ring.dbrec, erq->ring.dbrec + 1, "it is none that could be made") \
+    X(erq->state, 3, "its state is unknown")                                 \
+    X(erq->data.stride, 5, "it is none that could be made")                  \
+    X(erq->hds_thresh, 1, "it is none that could be made")                   \
+    X(erq->data.shift, 1, "it is none that could be made")                   \
+    X(erq->data.head, 1, "more frames than it holds")                        \
+    X(erq->flags, 0x80, "it is none that could be made")                     \
     X(erq->num, 0xffff, "an object's number is taken or out of range")
 
 /* The slot of the only address in the filter. */

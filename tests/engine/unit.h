@@ -25,20 +25,27 @@ struct unit {
     struct gmem *m;
 };
 
-static inline int unit_setup(void **state)
+/* @adapter: NULL for the default. */
+static inline int unit_setup_as(void **state,
+                                const struct qhca_config *adapter)
 {
     static const struct guest_config cfg = {
         .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
     };
     struct unit *u = calloc(1, sizeof(*u));
 
-    world_init(&u->w, 1, 1, NULL);
+    world_init(&u->w, 1, 1, adapter);
     u->n = &u->w.node[0];
     u->e = u->n->e;
     u->m = &u->n->mem;
     guest_start(&u->g, u->n, 1, &cfg);
     *state = u;
     return 0;
+}
+
+static inline int unit_setup(void **state)
+{
+    return unit_setup_as(state, NULL);
 }
 
 /* For tests that clean up: nothing may be left. */

@@ -13,7 +13,7 @@
 struct frame {
     struct frame *next;
     size_t len;
-    uint8_t b[WORLD_FRAME_MAX];
+    uint8_t b[WORLD_SUPER_MAX];
 };
 
 enum kind { EV_RX, EV_RUN, EV_TIMER, EV_TX_READY, EV_CALL };
@@ -85,7 +85,7 @@ static struct frame *frame_get(struct world *w, const void *b, size_t len)
 {
     struct frame *f = w->free_frames;
 
-    CHECK(len <= WORLD_FRAME_MAX, "a frame of %zu bytes", len);
+    CHECK(len <= WORLD_SUPER_MAX, "a frame of %zu bytes", len);
     if (f) {
         w->free_frames = f->next;
     } else {
@@ -294,7 +294,7 @@ static bool op_send(void *opaque, const void *frame, size_t len)
     struct frame *f;
     uint64_t sent = w->now;
 
-    CHECK(len >= 14 && len <= WORLD_FRAME_MAX, "a frame of %zu bytes", len);
+    CHECK(len >= 14 && len <= w->frame_max, "a frame of %zu bytes", len);
     if (n->tx_waiting) {
         n->refused++;
         return false;
@@ -849,6 +849,7 @@ void world_init(struct world *w, unsigned nodes, uint64_t seed,
         c.num_vectors = WORLD_VECTORS;
         c.dm_size = GMEM_SPAN;
     }
+    w->frame_max = c.super_frames ? WORLD_SUPER_MAX : WORLD_FRAME_MAX;
     for (i = 0; i < nodes; i++) {
         struct node *n = &w->node[i];
 

@@ -19,6 +19,7 @@
 #define WORLD_NODES 4
 #define WORLD_VECTORS 32
 #define WORLD_FRAME_MAX 9300
+#define WORLD_SUPER_MAX 65600   /* a super-frame */
 
 struct world;
 
@@ -84,6 +85,7 @@ struct world {
     struct rng rng;             /* of the wire */
     struct node node[WORLD_NODES];
     unsigned nodes;
+    size_t frame_max;           /* bytes that an adapter may send */
     struct wire wire;
     struct world_event *heap;
     size_t heap_len, heap_cap;

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from fake_qemu import FakeQemu, Refuse
 
-KINDS = ["device", "qp", "cq", "srq", "eq", "mr", "gid", "mcg", "novelty"]
+KINDS = ["device", "qp", "cq", "srq", "eq", "mr", "gid", "mcg", "eth-rq", "rss", "flow",
+         "novelty"]
 EVENTS = [
     {"on": "doorbell", "fields": ["number", "peer", "index", "code"],
      "codes": [{"code": 0, "name": "SQ"}, {"code": 8, "name": "CQ_ARM"}], "syndromes": []},
@@ -40,6 +41,39 @@ def entry(index: int) -> dict:
             "raw": "00" * 64}
 
 
+# ------------------------------------------------------------ the Ethernet function
+
+def eth_rq(number: int, split: bool, dropped: int = 0, **context) -> dict:
+    """A look at a receive queue of 8 WQEs (data ring: 16), of table 0."""
+    both = {"head": 12, "tail": 5, "shift": 3, "data_head": 0, "data_tail": 0, "data_shift": 0,
+            "hds_thresh": 0, "state": 1, "state_name": "RDY", "syndrome": 0,
+            "syndrome_name": "NONE", "cqn": 1, "dropped": dropped, "flags_names": ""}
+    if split:
+        both.update(data_head=20, data_tail=9, data_shift=4, hds_thresh=100, flags_names="HDS")
+    look = {"context": dict(both, **context), "port": False, "rqts": [0]}
+    return dict(look, data_ring={"buffer": BUFFER}) if split else look
+
+
+def rss(queues: list[int], **hashed) -> dict:
+    return {"context": {"qpn": 2}, "rss": {
+        "rqtn": 0, "size": len(queues), "kind": 1, "kind_name": "ETH_RQ", "eth_rqs": queues,
+        "hash_key": "6d" * 40, **hashed}}
+
+
+def flow(number: int, value: dict, mask: dict, **fields) -> dict:
+    nothing = {"dmac": "00:00:00:00:00:00", "src_ip": "0" * 32, "l4": 0, "dst_port": 0}
+    return {"number": number, "type": 0, "type_name": "NORMAL", "priority": 0, "tag": 0,
+            "flags": 0, "flags_names": "", "qpn": 2, "value": dict(nothing, **value),
+            "mask": dict(nothing, **mask), **fields}
+
+
+def eth_cqe(index: int, queue: int, wqe: int, **fields) -> dict:
+    return {"index": index, "mark": "consumed", "opcode": 192, "opcode_name": "ETH_RECV",
+            "status": 0, "status_name": "SUCCESS", "num": queue, "wqe_index": wqe, "num_wqe": 1,
+            "byte_len": 60, "header_len": 0, "data_index": 0, "num_data": 0, "rss_hash": 7,
+            **fields}
+
+
 class FakeAdapter(FakeQemu):
     """What of the adapter the tests need; `stopped` is set by meet()."""
 
@@ -51,6 +85,11 @@ class FakeAdapter(FakeQemu):
         self.steps: tuple | None = None
         self.trail: list[dict] = []
         self.qps = {17: QPC, 18: dict(QPC, qpn=18, dest_qpn=17)}
+        self.port = {"eth_rqn": 0xFFFFFFFF, "eth_qpn": 0xFFFFFFFF}
+        self.eth_rqs: dict[int, dict] = {}
+        self.rss_qps: dict[int, dict] = {}
+        self.flows: dict[int, dict] = {}
+        self.eth_rings: dict[tuple, dict] = {}  # (object, number, ring): depth, entries, ...
         self.answers.update({
             "query-qmp-schema": SCHEMA,
             "qhca-query-names": lambda _a: self.look({"events": EVENTS}),
@@ -73,24 +112,37 @@ class FakeAdapter(FakeQemu):
         if kind == "device":
             return self.look({"object": "device", "context": {"max_qp": 4096},
                               "objects": {"qp": len(self.qps), "cq": 1}, "clock": 99,
+                              "port": self.port,
                               "counters": {"roce-tx-packets": 5, "roce-rx-packets": 0,
                                            "doorbells": 3}})
         if kind == "mcg" and "number" in a:
             raise Refuse("objects of this kind are only shown all at once")
-        numbers = {"qp": self.qps, "novelty": {1: {"shine": 3}, 2: {"shine": 4}}}.get(kind, {})
+        numbers = {"eth-rq": self.eth_rqs, "rss": self.rss_qps, "flow": self.flows,
+                   "qp": self.qps, "novelty": {1: {"shine": 3}, 2: {"shine": 4}}}.get(kind, {})
         if "number" not in a:
             some = sorted(n for n in numbers if n >= a.get("from", 0))
             count = a.get("count", 64)
             name = "qpn" if kind == "qp" else "number"
+            if kind == "flow":
+                return self.look({"object": kind, "more": len(some) > count,
+                                  "objects": [numbers[n] for n in some[:count]]})
             return self.look({"object": kind, "more": len(some) > count,
                               "objects": [{name: n, "state": 3, "state_name": "RTS"}
                                           for n in some[:count]]})
         if a["number"] not in numbers:
             raise Refuse("no such object")
+        if kind in ("eth-rq", "rss"):
+            return self.look({"object": kind, "number": a["number"], **numbers[a["number"]]})
         return self.look({"object": kind, "number": a["number"],
                           "context": numbers[a["number"]], "raw": "0102"})
 
     def ring(self, a: dict) -> dict:
+        own = self.eth_rings.get((a["object"], a["number"], a.get("ring")))
+        if own:
+            first = a.get("index", own["producer"])
+            every = [own["entry"](first + i) for i in range(a.get("count", 8))]
+            return self.look({**a, "depth": own["depth"], "producer": own["producer"],
+                              "entries": every})
         if a["object"] not in ("qp", "cq"):
             raise Refuse("the object has no such ring")
         if a["number"] not in self.qps:

@@ -92,9 +92,15 @@ static const struct command commands[] = {
     [QHCA_CMD_CREATE_ETH_SQ] = {
         qhca_cmd_create_eth_sq, sizeof(struct qhca_eth_qc), 0, 0 },
     [QHCA_CMD_DESTROY_ETH_SQ] = { qhca_cmd_destroy_eth_sq, 0, 0, 0 },
+    [QHCA_CMD_QUERY_ETH_SQ] = {
+        qhca_cmd_query_eth_sq, 0, sizeof(struct qhca_eth_qc), 0 },
     [QHCA_CMD_CREATE_ETH_RQ] = {
         qhca_cmd_create_eth_rq, sizeof(struct qhca_eth_qc), 0, 0 },
+    [QHCA_CMD_MODIFY_ETH_RQ] = {
+        qhca_cmd_modify_eth_rq, sizeof(struct qhca_eth_qc), 0, 0 },
     [QHCA_CMD_DESTROY_ETH_RQ] = { qhca_cmd_destroy_eth_rq, 0, 0, 0 },
+    [QHCA_CMD_QUERY_ETH_RQ] = {
+        qhca_cmd_query_eth_rq, 0, sizeof(struct qhca_eth_qc), 0 },
     [QHCA_CMD_CREATE_WQ] = {
         qhca_cmd_create_wq, sizeof(struct qhca_wqc), 0, 0 },
     [QHCA_CMD_MODIFY_WQ] = {

@@ -120,16 +120,16 @@ static void db_eth(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
         bad_object(e, num);
         return;
     }
-    if (index - q->tail > 1u << q->shift) {
+    if (index - q->ring.tail > 1u << q->ring.shift) {
         qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, num,
                          "Ethernet producer index beyond the ring");
         return;
     }
-    if (index - q->tail <= q->head - q->tail) {
+    if (index - q->ring.tail <= q->ring.head - q->ring.tail) {
         return;
     }
-    q->head = index;
-    if (!q->dead && qhca_list_empty(&q->ready)) {
+    q->ring.head = index;
+    if (q->state == QHCA_WQS_RDY && qhca_list_empty(&q->ready)) {
         qhca_list_add_tail(&e->eth->eth_ready, &q->ready);
     }
 }

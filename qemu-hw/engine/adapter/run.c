@@ -187,15 +187,15 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
     if (len >= 14 && qhca_get_be16(f + 12) == QHCA_ETHERTYPE_VLAN) {
         header = 18;
     }
-    if (len < header || len > header + e->mtu) {
+    if (len < header ||
+        (len > header + e->mtu && !qhca_super_fits(e, f, len))) {
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
         return;
     }
     if (e->sniff) {
         e->sniff(e, f, len);
     }
-    if (!qhca_roce_rx(e, f, len) &&
-        !(e->eth->flows && qhca_flow_rx(e, f, len, false))) {
+    if (!qhca_roce_rx(e, f, len)) {
         qhca_eth_rx(e, f, len);
     }
     qhca_finish(e);

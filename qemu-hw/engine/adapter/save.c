@@ -24,16 +24,16 @@ SAVED_SIZE(struct qhca_swqe, 80);
 SAVED_SIZE(struct qhca_resp, 32);
 SAVED_SIZE(struct qhca_xport, 2048);
 SAVED_SIZE(struct qhca_qp, 728);
-SAVED_SIZE(struct qhca_eth_q, 272);
+SAVED_SIZE(struct qhca_eth_q, 1312);
 SAVED_SIZE(struct qhca_tag, 104);
 SAVED_SIZE(struct qhca_tm, 248);
 SAVED_SIZE(struct qhca_tm_job, 48);
 SAVED_SIZE(struct qhca_tm_qp, 3120);
-SAVED_SIZE(struct qhca, 816);
+SAVED_SIZE(struct qhca, 824);
 SAVED_SIZE(struct qhca_memory, 200);
 SAVED_SIZE(struct qhca_queues, 824);
 SAVED_SIZE(struct qhca_xport_dev, 15744);
-SAVED_SIZE(struct qhca_ethernet, 13568);
+SAVED_SIZE(struct qhca_ethernet, 79128);
 SAVED_SIZE(struct qhca_adapter, 272);
 
 /* ---- configuration and registers ---- */
@@ -44,7 +44,7 @@ static void save_config(struct qhca_io *io)
     struct qhca_config c = io->e->cfg;
     const struct qhca_config *now = &io->e->cfg;
 
-    qhca_io_section(io, "config", 1);
+    qhca_io_section(io, "config", 2);
     qhca_io_bytes(io, c.mac, sizeof(c.mac));
     IO(io, c.num_vectors);
     IO(io, c.max_qp);
@@ -57,6 +57,7 @@ static void save_config(struct qhca_io *io)
     IO(io, c.max_eth_queues);
     IO(io, c.speed);
     IO(io, c.dm_size);
+    IO(io, c.super_frames);
     NEED(io, !memcmp(c.mac, now->mac, sizeof(c.mac)),
          "this device has another MAC address (mac)");
     NEED(io, c.num_vectors == now->num_vectors,
@@ -69,6 +70,8 @@ static void save_config(struct qhca_io *io)
          "this device has other limits of objects (max-qp, max-cq, ...)");
     NEED(io, c.speed == now->speed && c.dm_size == now->dm_size,
          "this device has another speed or device memory (speed, dm-size)");
+    NEED(io, c.super_frames == now->super_frames,
+         "only one of the devices has super-frames");
 }
 
 static void save_registers(struct qhca_io *io)
@@ -344,7 +347,7 @@ static struct qhca_list *eth_link(struct qhca *e, uint32_t num)
 {
     struct qhca_eth_q *q = qhca_idr_get(&e->eth->eth_sqs, num);
 
-    return q && !q->dead ? &q->ready : NULL;
+    return q && q->state == QHCA_WQS_RDY ? &q->ready : NULL;
 }
 
 static uint32_t tm_num(struct qhca_list *l)
@@ -550,9 +553,10 @@ static void save_everything(struct qhca_io *io)
     qhca_io_mrs(io);
     qhca_io_qps(io, false);
     qhca_io_mws(io);
+    qhca_io_eth_qs(io);
     qhca_io_rqts(io);
     qhca_io_qps(io, true);
-    qhca_io_eth(io);
+    qhca_io_port(io);
     qhca_io_mcgs(io);
     qhca_io_flows(io);
     save_work(io);

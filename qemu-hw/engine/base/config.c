@@ -15,11 +15,12 @@ void qhca_config_default(struct qhca_config *cfg)
     cfg->max_pd = 1u << 14;
     cfg->max_eq = 64;
     cfg->max_gid = 128;
-    cfg->max_eth_queues = 16;
+    cfg->max_eth_queues = 64;
     cfg->speed = 100000;
     cfg->run_budget = 0;
     cfg->min_ack_timeout = 0;
     cfg->dm_size = 16 << 20;
+    cfg->super_frames = false;
 }
 
 static bool pow2_in(uint32_t v, uint32_t min, uint32_t max)
@@ -68,12 +69,15 @@ const char *qhca_config_bad(const struct qhca_config *cfg)
 uint64_t qhca_features(const struct qhca *e)
 {
     uint64_t dm = e->cfg.dm_size ? QHCA_FEAT_DM : 0;
+    uint64_t super = e->cfg.super_frames ? QHCA_FEAT_ETH_SUPER : 0;
 
-    return dm | QHCA_FEAT_RC | QHCA_FEAT_UC | QHCA_FEAT_UD | QHCA_FEAT_XRC |
-           QHCA_FEAT_ATOMIC | QHCA_FEAT_FLUSH | QHCA_FEAT_ATOMIC_WRITE |
-           QHCA_FEAT_MASKED_ATOMIC | QHCA_FEAT_MCAST | QHCA_FEAT_RAW_PACKET |
-           QHCA_FEAT_FLOW | QHCA_FEAT_RSS | QHCA_FEAT_SRQ |
-           QHCA_FEAT_FAST_REG | QHCA_FEAT_LIST_FORM | QHCA_FEAT_ETH_CSUM |
-           QHCA_FEAT_ODP | QHCA_FEAT_TAG_MATCHING | QHCA_FEAT_MW |
-           QHCA_FEAT_REREG | QHCA_FEAT_CQ_RESIZE | QHCA_FEAT_SRQ_RESIZE;
+    return dm | super | QHCA_FEAT_RC | QHCA_FEAT_UC | QHCA_FEAT_UD |
+           QHCA_FEAT_XRC | QHCA_FEAT_ATOMIC | QHCA_FEAT_FLUSH |
+           QHCA_FEAT_ATOMIC_WRITE | QHCA_FEAT_MASKED_ATOMIC |
+           QHCA_FEAT_MCAST | QHCA_FEAT_RAW_PACKET | QHCA_FEAT_FLOW |
+           QHCA_FEAT_RSS | QHCA_FEAT_SRQ | QHCA_FEAT_FAST_REG |
+           QHCA_FEAT_LIST_FORM | QHCA_FEAT_ETH_CSUM | QHCA_FEAT_ODP |
+           QHCA_FEAT_TAG_MATCHING | QHCA_FEAT_MW | QHCA_FEAT_REREG |
+           QHCA_FEAT_CQ_RESIZE | QHCA_FEAT_SRQ_RESIZE | QHCA_FEAT_ETH_LSO |
+           QHCA_FEAT_ETH_RSS | QHCA_FEAT_ETH_HDS;
 }

@@ -1,7 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ethernet (IEEE 802.3), VLAN tag (802.1Q), IPv4 (RFC 791), IPv6 (RFC 8200). */
+/*
+ * Ethernet (IEEE 802.3), VLAN tag (802.1Q), IPv4 (RFC 791), IPv6 and its
+ * extension headers (RFC 8200), TCP (RFC 9293), UDP (RFC 768).
+ */
 #include "base/bytes.h"
 #include "base/headers.h"
+
+#define PORTS_LEN           4
+#define TCP_HLEN            20
+#define UDP_HLEN            8
+
+/* Extension headers of IPv6; the shortest has 8 bytes. */
+#define EXT_HOP_BY_HOP      0
+#define EXT_ROUTING         43
+#define EXT_FRAGMENT        44
+#define EXT_DESTINATION     60
+#define EXT_UNIT            8
+
+/* Exact length of the TCP or UDP header at h->l4; 0: inconsistent. */
+static size_t l4_hlen(const struct qhca_headers *h)
+{
+    size_t len;
+
+    if (h->l4_proto == QHCA_PROTO_UDP) {
+        return h->l4_len >= UDP_HLEN &&
+               qhca_get_be16(h->l4 + 4) == h->l4_len ? UDP_HLEN : 0;
+    }
+    if (h->l4_len < TCP_HLEN) {
+        return 0;
+    }
+    len = (h->l4[12] >> 4) * 4;
+    return len >= TCP_HLEN && len <= h->l4_len ? len : 0;
+}
+
+/* TCP or UDP may follow: @proto at byte @at of the IP packet, of @end bytes. */
+static void parse_l4(struct qhca_headers *h, uint8_t proto, size_t at,
+                     size_t end)
+{
+    if ((proto != QHCA_PROTO_TCP && proto != QHCA_PROTO_UDP) ||
+        end < at + PORTS_LEN) {
+        return;
+    }
+    h->l4_proto = proto;
+    h->l4 = h->l3 + at;
+    h->l4_len = end - at;
+    if (h->whole && !h->fragment) {
+        h->l4_hlen = l4_hlen(h);
+    }
+}
 
 static void parse_ip4(struct qhca_headers *h)
 {
@@ -18,9 +64,48 @@ static void parse_ip4(struct qhca_headers *h)
     h->version = 4;
     h->proto = ip[9];
     h->frag = qhca_get_be16(ip + 6);
+    h->fragment = h->frag & QHCA_IP4_FRAGMENT;
     total = qhca_get_be16(ip + 2);
     h->whole = total >= h->ip_len && total <= h->l3_len;
     h->payload = total - h->ip_len;
+    if (!(h->frag & QHCA_IP4_OFFSET)) {
+        parse_l4(h, h->proto, h->ip_len, h->whole ? total : h->l3_len);
+    }
+}
+
+static bool is_ext(uint8_t proto)
+{
+    return proto == EXT_HOP_BY_HOP || proto == EXT_ROUTING ||
+           proto == EXT_FRAGMENT || proto == EXT_DESTINATION;
+}
+
+/* Follow the extension headers of an IPv6 packet of @end bytes. */
+static void parse_ext(struct qhca_headers *h, size_t end)
+{
+    size_t at = QHCA_IP6_HLEN, len;
+    uint8_t proto = h->proto;
+    const uint8_t *ext;
+    unsigned n;
+
+    for (n = 0; is_ext(proto); n++) {
+        if (n == QHCA_IP6_EXT_MAX || end < at + EXT_UNIT) {
+            return;
+        }
+        ext = h->l3 + at;
+        len = EXT_UNIT;
+        if (proto == EXT_FRAGMENT) {
+            h->fragment = true;
+            if (qhca_get_be16(ext + 2) & ~7u) {
+                return;         /* not the first */
+            }
+        } else {
+            len += ext[1] * EXT_UNIT;
+            h->routed |= proto == EXT_ROUTING && ext[3];
+        }
+        proto = ext[0];
+        at += len;
+    }
+    parse_l4(h, proto, at, end);
 }
 
 static void parse_ip6(struct qhca_headers *h)
@@ -33,19 +118,18 @@ static void parse_ip6(struct qhca_headers *h)
     h->version = 6;
     h->ip_len = QHCA_IP6_HLEN;
     h->proto = ip[6];
-    h->frag = 0;
     h->payload = qhca_get_be16(ip + 4);
     h->whole = h->payload <= h->l3_len - QHCA_IP6_HLEN;
+    parse_ext(h, h->whole ? QHCA_IP6_HLEN + h->payload : h->l3_len);
 }
 
 void qhca_headers_parse(const uint8_t *frame, size_t len,
                         struct qhca_headers *h)
 {
-    h->tagged = false;
-    h->ethertype = qhca_get_be16(frame + 12);
-    h->l3 = frame + QHCA_ETH_HLEN;
-    h->l3_len = len - QHCA_ETH_HLEN;
-    h->version = 0;
+    *h = (struct qhca_headers){
+        .ethertype = qhca_get_be16(frame + 12),
+        .l3 = frame + QHCA_ETH_HLEN, .l3_len = len - QHCA_ETH_HLEN,
+    };
     if (h->ethertype == QHCA_ETHERTYPE_VLAN && h->l3_len >= QHCA_VLAN_HLEN) {
         h->tagged = true;
         h->tci = qhca_get_be16(h->l3);

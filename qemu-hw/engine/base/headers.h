@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parser of Ethernet, VLAN and IP headers. */
+/* Parser of Ethernet, VLAN, IP, TCP and UDP headers. */
 #ifndef QHCA_HEADERS_H
 #define QHCA_HEADERS_H
 
@@ -11,6 +11,7 @@
 #define QHCA_VLAN_HLEN      4
 #define QHCA_IP4_HLEN       20
 #define QHCA_IP6_HLEN       40
+#define QHCA_IP6_EXT_MAX    8   /* extension headers that are followed */
 
 #define QHCA_ETHERTYPE_IP4  0x0800
 #define QHCA_ETHERTYPE_VLAN 0x8100
@@ -30,11 +31,21 @@ struct qhca_headers {
     size_t l3_len;              /* from l3 to the end of the frame */
     uint8_t version;            /* 4 or 6; 0: no complete IP header */
     /* valid only if version is not 0: */
-    uint8_t proto;              /* IPv6: next header, of any type */
+    uint8_t proto;              /* IPv6: of its next header, of any type */
     uint16_t frag;              /* IPv4 flags and fragment offset; IPv6: 0 */
     size_t ip_len;              /* IP header; IPv4: including options */
     bool whole;                 /* the frame holds the full IP length */
     size_t payload;             /* bytes after the IP header, if whole */
+    bool fragment;              /* part of a packet */
+    bool routed;                /* IPv6: on its way to another destination */
+    /* TCP or UDP; IPv6: after hop-by-hop, routing, destination options */
+    uint8_t l4_proto;           /* 0: other, no ports, or a later fragment */
+    /* valid only if l4_proto is not 0: */
+    const uint8_t *l4;
+    size_t l4_len;              /* to the end of the packet or, if not whole, */
+                                /* of the frame; at least 4 */
+    size_t l4_hlen;             /* exact length of the TCP or UDP header; */
+                                /* 0: a fragment, or inconsistent lengths */
 };
 
 /** Parse a frame of @len >= 14 bytes; @h gets pointers into @frame. */

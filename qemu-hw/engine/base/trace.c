@@ -26,6 +26,7 @@ static const char *const names[QHCA_TR_KINDS] = {
     [QHCA_TR_MSIX] = "msix",
     [QHCA_TR_ETH_TX] = "eth_tx",
     [QHCA_TR_ETH_RX] = "eth_rx",
+    [QHCA_TR_ETH_DATA] = "eth_data",
     [QHCA_TR_FAULT] = "fault_injected",
 };
 

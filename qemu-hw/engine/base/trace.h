@@ -70,10 +70,19 @@ enum qhca_trace_kind {
     QHCA_TR_RESUME,
     /* num = vector */
     QHCA_TR_MSIX,
-    /* num = queue, index, b = frame bytes */
+    /*
+     * num = queue, index, b = frame bytes, len = frames that a super-frame
+     * stands for; else 0
+     */
     QHCA_TR_ETH_TX,
-    /* num = queue, index, b = frame bytes */
+    /*
+     * num = queue, index, b = bytes stored; if split a = bytes of the headers,
+     * wqe = index in the data ring; psn = hash, op = QHCA_HASH_TYPE_*;
+     * len as above
+     */
     QHCA_TR_ETH_RX,
+    /* num = queue, index, addr = DMA address, a = length, b = 1 write 0 read */
+    QHCA_TR_ETH_DATA,
     /*
      * A fault was injected (fault.h): num = object, index = id of the rule, a =
      * enum qhca_fault_action, b = hits of the rule; packets: peer, psn, addr =

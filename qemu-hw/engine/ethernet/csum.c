@@ -48,8 +48,8 @@ static uint16_t csum_pseudo(const uint8_t *addrs, size_t addr_len,
     return qhca_csum(tail, sizeof(tail), qhca_csum(addrs, addr_len, 0));
 }
 
-static bool l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
-                  const uint8_t *addrs, size_t addr_len)
+bool qhca_csum_l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
+                     const uint8_t *addrs, size_t addr_len)
 {
     switch (proto) {
     case QHCA_PROTO_TCP:
@@ -78,6 +78,15 @@ static const uint8_t *addresses(const struct qhca_headers *h, size_t *len)
     return h->l3 + (h->version == 4 ? 12 : 8);
 }
 
+/*
+ * Can the checksum be computed?  A fragment lacks the rest of the payload, a
+ * packet with a routing header the address that the pseudo header has.
+ */
+static bool csum_known(const struct qhca_headers *h)
+{
+    return h->l4_proto && !h->fragment && !h->routed;
+}
+
 void qhca_csum_verdict(const uint8_t *frame, size_t len,
                        struct qhca_csum_verdict *v)
 {
@@ -93,11 +102,10 @@ void qhca_csum_verdict(const uint8_t *frame, size_t len,
         return;
     }
     v->l3_ok = h.version == 6 || qhca_csum(h.l3, h.ip_len, 0) == 0xffff;
-    /* A fragment cannot be checked: it lacks the rest of the payload. */
-    if (v->l3_ok && !(h.frag & QHCA_IP4_FRAGMENT)) {
+    if (v->l3_ok && csum_known(&h)) {
         addrs = addresses(&h, &addr_len);
-        v->l4_ok = l4_ok(h.l3 + h.ip_len, h.payload, h.proto, addrs,
-                         addr_len);
+        v->l4_ok = qhca_csum_l4_ok(h.l4, h.l4_len, h.l4_proto, addrs,
+                                   addr_len);
     }
 }
 
@@ -107,8 +115,14 @@ static void put_sum(uint8_t *at, uint16_t sum)
     memcpy(at, &sum, 2);
 }
 
-static void fill_l4(uint8_t *l4, size_t len, uint8_t proto,
-                    const uint8_t *addrs, size_t addr_len)
+void qhca_csum_fill_ip4(uint8_t *ip, size_t len)
+{
+    memset(ip + 10, 0, 2);
+    put_sum(ip + 10, qhca_csum(ip, len, 0));
+}
+
+void qhca_csum_fill_l4(uint8_t *l4, size_t len, uint8_t proto,
+                       const uint8_t *addrs, size_t addr_len)
 {
     size_t at = proto == QHCA_PROTO_TCP ? 16 : 6;
     uint16_t sum;
@@ -135,11 +149,11 @@ void qhca_csum_fill(uint8_t *frame, size_t len)
     }
     ip = frame + (h.l3 - frame);
     if (h.version == 4) {
-        memset(ip + 10, 0, 2);
-        put_sum(ip + 10, qhca_csum(ip, h.ip_len, 0));
+        qhca_csum_fill_ip4(ip, h.ip_len);
     }
-    if (!(h.frag & QHCA_IP4_FRAGMENT)) {
+    if (csum_known(&h)) {
         addrs = addresses(&h, &addr_len);
-        fill_l4(ip + h.ip_len, h.payload, h.proto, addrs, addr_len);
+        qhca_csum_fill_l4(frame + (h.l4 - frame), h.l4_len, h.l4_proto,
+                          addrs, addr_len);
     }
 }

@@ -3,6 +3,7 @@
 #ifndef QHCA_CSUM_H
 #define QHCA_CSUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,5 +31,23 @@ void qhca_csum_verdict(const uint8_t *frame, size_t len,
  * truncated, as it is.
  */
 void qhca_csum_fill(uint8_t *frame, size_t len);
+
+/**
+ * Is the checksum of a TCP segment or UDP datagram of @len bytes right?
+ * Parameters as below.  False if there is none.
+ */
+bool qhca_csum_l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
+                     const uint8_t *addrs, size_t addr_len);
+
+/** Fill in the checksum of an IPv4 header of @len bytes, options included. */
+void qhca_csum_fill_ip4(uint8_t *ip, size_t len);
+
+/**
+ * Fill in the checksum of a TCP segment or UDP datagram of @len bytes; @proto
+ * is QHCA_PROTO_*.  @addrs has both IP addresses, @addr_len bytes in all.
+ * Leaves other protocols, and what is too short for a checksum, as it is.
+ */
+void qhca_csum_fill_l4(uint8_t *l4, size_t len, uint8_t proto,
+                       const uint8_t *addrs, size_t addr_len);
 
 #endif /* QHCA_CSUM_H */

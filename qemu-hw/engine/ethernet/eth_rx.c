@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Ethernet receive: filter, VLAN tag, checksum verdict, and scattering the
- * frame into one or more receive buffers.
+ * Ethernet receive: address filter, VLAN tag, checksum verdict, header/data
+ * split, and scattering the frame into receive buffers.
  */
-#include "ethernet/ethernet.h"
+#include "ethernet/flow.h"
 #include "ethernet/csum.h"
 
-#define MAX_BUFFERS         64  /* per frame */
-#define ETH_HEADER          14
-#define VLAN_TAG            4
+#define MAX_BUFFERS         64  /* per frame and ring */
+#define ADDRESSES           12  /* bytes of a frame before the VLAN tag */
 
-struct rx {
+/* Buffers found in a ring, from its tail on, that are not yet consumed. */
+struct buffers {
     struct qhca_eth_seg seg[MAX_BUFFERS];
     unsigned n;
     uint8_t syndrome;           /* why the queue failed */
@@ -18,61 +18,68 @@ struct rx {
 
 enum rx_result { RX_OK, RX_NO_BUFFER, RX_BAD_BUFFER, RX_DEAD };
 
-static enum rx_result eth_rx_dead(struct rx *rx, uint8_t syndrome)
+union eth_cqe {
+    struct qhca_eth_cqe eth;
+    struct qhca_cqe any;
+};
+
+static enum rx_result eth_rx_dead(struct buffers *b, uint8_t syndrome)
 {
-    rx->syndrome = syndrome;
+    b->syndrome = syndrome;
     return RX_DEAD;
 }
 
-/* Read the receive WQE rx->n entries past the tail. */
-static enum rx_result eth_rx_peek(struct qhca *e, struct qhca_eth_q *q,
-                                  struct rx *rx)
+/* Read the receive WQE b->n entries past the tail. */
+static enum rx_result eth_rx_peek(struct qhca *e, uint32_t num,
+                                  struct qhca_eth_ring *r, struct buffers *b)
 {
-    uint32_t depth = 1u << q->shift, index = q->tail + rx->n, head;
+    uint32_t depth = 1u << r->shift, index = r->tail + b->n, head;
     uint64_t off = index & (depth - 1), addr, run;
     uint8_t syn;
 
-    if (index == q->head) {
-        if (!qhca_dbrec_read(e, QHCA_DMA_ETH, q->num, q->dbrec, &head)) {
-            return eth_rx_dead(rx, QHCA_SYN_WQE_DMA);
+    if (index == r->head) {
+        if (!qhca_dbrec_read(e, QHCA_DMA_ETH, num, r->dbrec, &head)) {
+            return eth_rx_dead(b, QHCA_SYN_WQE_DMA);
         }
-        if (head - q->tail > depth || head - q->tail < rx->n) {
-            qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, q->num,
+        if (head - r->tail > depth || head - r->tail < b->n) {
+            qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, num,
                              "Ethernet doorbell record beyond the ring");
-            return eth_rx_dead(rx, QHCA_SYN_DB_INDEX);
+            return eth_rx_dead(b, QHCA_SYN_DB_INDEX);
         }
-        q->head = head;
+        r->head = head;
         if (index == head) {
             return RX_NO_BUFFER;
         }
     }
-    syn = qhca_table_walk(e, &q->buf, off << q->stride, q->num, &addr, &run);
+    syn = qhca_table_walk(e, &r->buf, off << r->stride, num, &addr, &run);
     if (!syn &&
-        !qhca_dma_read(e, QHCA_DMA_ETH, q->num, addr, &rx->seg[rx->n],
-                       sizeof(rx->seg[0]))) {
+        !qhca_dma_read(e, QHCA_DMA_ETH, num, addr, &b->seg[b->n],
+                       sizeof(b->seg[0]))) {
         syn = QHCA_SYN_WQE_DMA;
     }
-    return syn ? eth_rx_dead(rx, syn) : RX_OK;
+    return syn ? eth_rx_dead(b, syn) : RX_OK;
 }
 
 /* Find buffers for @len bytes, without consuming them. */
-static enum rx_result eth_rx_collect(struct qhca *e, struct qhca_eth_q *q,
-                                     size_t len, struct rx *rx)
+static enum rx_result eth_rx_collect(struct qhca *e, uint32_t num,
+                                     struct qhca_eth_ring *r, size_t len,
+                                     struct buffers *b)
 {
-    enum rx_result r;
+    enum rx_result result;
     uint32_t size;
 
-    for (rx->n = 0; len; rx->n++) {
-        if (rx->n == MAX_BUFFERS) {
+    b->syndrome = QHCA_SYN_NONE;
+    for (b->n = 0; len; b->n++) {
+        if (b->n == MAX_BUFFERS) {
             return RX_BAD_BUFFER;
         }
-        r = eth_rx_peek(e, q, rx);
-        if (r != RX_OK) {
-            return r;
+        result = eth_rx_peek(e, num, r, b);
+        if (result != RX_OK) {
+            return result;
         }
-        size = qhca_le32(rx->seg[rx->n].len);
+        size = qhca_le32(b->seg[b->n].len);
         if (!size) {
-            rx->n++;
+            b->n++;
             return RX_BAD_BUFFER;
         }
         len -= size < len ? size : len;
@@ -80,129 +87,281 @@ static enum rx_result eth_rx_collect(struct qhca *e, struct qhca_eth_q *q,
     return RX_OK;
 }
 
-static bool eth_rx_scatter(struct qhca *e, uint32_t num, const struct rx *rx,
-                           const uint8_t *from, size_t len)
+/* Bytes of the tag, which is not stored. */
+static size_t tag_len(const struct qhca_eth_frame *f)
+{
+    return f->h.tagged ? QHCA_VLAN_HLEN : 0;
+}
+
+/* Store @len bytes from byte @at of the frame without its tag. */
+static bool eth_rx_store(struct qhca *e, const struct qhca_eth_q *q,
+                         uint64_t addr, const struct qhca_eth_frame *f,
+                         size_t at, size_t len)
+{
+    size_t before = at < ADDRESSES && tag_len(f) ? ADDRESSES - at : 0;
+
+    before = before < len ? before : len;
+    if ((before && !qhca_dma_write(e, QHCA_DMA_ETH, q->num, addr,
+                                   f->data + at, before)) ||
+        (before < len && !qhca_dma_write(e, QHCA_DMA_ETH, q->num,
+                                         addr + before, f->data +
+                                         tag_len(f) + at + before,
+                                         len - before))) {
+        return false;
+    }
+    if (qhca_tracing(e)) {
+        qhca_eth_trace_data(e, q, addr, len, true);
+    }
+    return true;
+}
+
+static bool eth_rx_scatter(struct qhca *e, const struct qhca_eth_q *q,
+                           const struct buffers *b,
+                           const struct qhca_eth_frame *f, size_t at,
+                           size_t len)
 {
     size_t part;
     unsigned i;
 
-    for (i = 0; i < rx->n; i++) {
-        part = qhca_le32(rx->seg[i].len);
+    for (i = 0; i < b->n; i++) {
+        part = qhca_le32(b->seg[i].len);
         part = part < len ? part : len;
-        if (!qhca_dma_write(e, QHCA_DMA_ETH, num,
-                            qhca_le64(rx->seg[i].addr), from, part)) {
+        if (!eth_rx_store(e, q, qhca_le64(b->seg[i].addr), f, at, part)) {
             return false;
         }
-        from += part;
+        at += part;
         len -= part;
     }
     return true;
 }
 
-static void eth_rx_complete(struct qhca *e, struct qhca_eth_q *q,
-                            const struct rx *rx, struct qhca_cqe *cqe)
+/* How a frame is stored, and where. */
+struct split {
+    size_t head, payload;       /* bytes in the ring, in the data ring */
+    struct buffers ring, data;
+};
+
+/*
+ * Split after the TCP or UDP header, if the queue does that and there is
+ * something behind it.
+ */
+static void eth_rx_plan(const struct qhca_eth_q *q,
+                        const struct qhca_eth_frame *f, struct split *s)
 {
-    cqe->qpn = qhca_le32(q->num);
-    cqe->wqe_index = qhca_le32(q->tail);
-    cqe->opcode = QHCA_CQE_OP_ETH_RECV;
-    cqe->num_wqe = qhca_le16(rx->n);
-    q->tail += rx->n;
-    if (cqe->status) {
+    const struct qhca_headers *h = &f->h;
+
+    s->head = f->len - tag_len(f);
+    s->payload = 0;
+    s->ring.n = s->data.n = 0;
+    if ((q->flags & QHCA_ETH_Q_F_HDS) && s->head > q->hds_thresh &&
+        h->l4_proto && h->l4_hlen && h->l4_hlen < h->l4_len) {
+        s->head = (size_t)(h->l4 - f->data) + h->l4_hlen - tag_len(f);
+        s->payload = h->l4_len - h->l4_hlen;
+    }
+}
+
+static void eth_rx_complete(struct qhca *e, struct qhca_eth_q *q,
+                            const struct split *s, union eth_cqe *cqe)
+{
+    cqe->eth.num = qhca_le32(q->num);
+    cqe->eth.wqe_index = qhca_le32(q->ring.tail);
+    cqe->eth.opcode = QHCA_CQE_OP_ETH_RECV;
+    cqe->eth.num_wqe = qhca_le16((uint16_t)s->ring.n);
+    q->ring.tail += s->ring.n;
+    if (s->data.n) {
+        cqe->eth.data_index = qhca_le32(q->data.tail);
+        cqe->eth.num_data = (uint8_t)s->data.n;
+        q->data.tail += s->data.n;
+    }
+    if (cqe->eth.status) {
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
     }
-    if (!qhca_cq_push(e, q->cq, cqe, false)) {
+    if (!qhca_cq_push(e, q->cq, &cqe->any, false)) {
         qhca_eth_q_fail(e, q, QHCA_SYN_CQ_OVERFLOW);
     }
 }
 
-static void trace_rx(struct qhca *e, const struct qhca_eth_q *q, size_t len)
+static void trace_rx(struct qhca *e, const struct qhca_eth_q *q,
+                     const struct qhca_eth_cqe *cqe)
 {
     struct qhca_trace t = {
-        .kind = QHCA_TR_ETH_RX, .num = q->num, .index = q->tail, .b = len,
+        .kind = QHCA_TR_ETH_RX, .num = q->num, .index = q->ring.tail,
+        .b = qhca_le32(cqe->byte_len), .a = qhca_le16(cqe->header_len),
+        .psn = qhca_le32(cqe->rss_hash), .op = cqe->hash_type,
+        .len = cqe->gso_segs,
     };
+
+    if (t.a) {
+        t.wqe = q->data.tail;
+    }
 
     qhca_trace_emit(e, &t);
 }
 
-static void eth_rx_judge(const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
+/* Checksums of the @len bytes that were stored. */
+static void eth_rx_judge(const struct qhca_eth_frame *f, size_t len,
+                         struct qhca_eth_cqe *cqe)
 {
+    uint16_t flags = f->h.tagged ? QHCA_CQE_F_VLAN : 0;
     struct qhca_csum_verdict v;
-    uint16_t flags = qhca_le16(cqe->flags);
 
-    qhca_csum_verdict(frame, len, &v);
+    /* Start in the addresses, so that the ethertype is at byte 12. */
+    qhca_csum_verdict(f->data + tag_len(f), len, &v);
     cqe->csum = qhca_le32(v.sum);
     flags |= v.l3_ok ? QHCA_CQE_F_L3_OK : 0;
     flags |= v.l4_ok ? QHCA_CQE_F_L4_OK : 0;
     cqe->flags = qhca_le16(flags);
 }
 
-/* Deliver an untagged frame; @cqe holds what is already known. */
-static void eth_rx_deliver(struct qhca *e, struct qhca_eth_q *q,
-                    const uint8_t *frame, size_t len, struct qhca_cqe *cqe)
+static void drop(struct qhca *e, struct qhca_eth_q *q,
+                 const struct qhca_eth_frame *f)
 {
-    struct rx rx;
+    e->stats[QHCA_STAT_ETH_RX_DROPPED] += qhca_eth_frames(f);
+    q->dropped += qhca_eth_frames(f);
+}
 
-    switch (eth_rx_collect(e, q, len, &rx)) {
+static void eth_rx_count(struct qhca *e, const struct qhca_eth_frame *f)
+{
+    uint32_t n = qhca_eth_frames(f);
+
+    e->stats[QHCA_STAT_ETH_RX_PACKETS] += n;
+    e->stats[QHCA_STAT_ETH_RX_BYTES] += f->len - tag_len(f) +
+        (n - 1) * (size_t)(f->super.l.hdr_len - tag_len(f));
+    if (f->data[0] & 1) {
+        e->stats[QHCA_STAT_ETH_RX_MULTICAST] += n;
+    }
+}
+
+static void eth_rx_piece(struct qhca *e, void *to,
+                         const struct qhca_eth_frame *f,
+                         const struct qhca_steer *s)
+{
+    qhca_eth_rq_rx(e, to, f, s);
+}
+
+/* Find buffers for both parts.  If not RX_OK, *@why gets the syndrome. */
+static enum rx_result eth_rx_find(struct qhca *e, struct qhca_eth_q *q,
+                                  struct split *s, uint8_t *why)
+{
+    enum rx_result r = eth_rx_collect(e, q->num, &q->ring, s->head, &s->ring);
+
+    *why = s->ring.syndrome;
+    if (r == RX_OK && s->payload) {
+        r = eth_rx_collect(e, q->num, &q->data, s->payload, &s->data);
+        *why = s->data.syndrome;
+    }
+    return r;
+}
+
+/* Store the frame in the buffers found, and complete it. */
+static void eth_rx_deliver(struct qhca *e, struct qhca_eth_q *q,
+                           const struct qhca_eth_frame *f,
+                           const struct split *s, union eth_cqe *cqe)
+{
+    size_t len = s->head + s->payload;
+
+    if (!eth_rx_scatter(e, q, &s->ring, f, 0, s->head) ||
+        !eth_rx_scatter(e, q, &s->data, f, s->head, s->payload)) {
+        cqe->eth.status = QHCA_WC_LOC_PROT_ERR;
+        cqe->eth.syndrome = QHCA_SYN_DATA_DMA;
+        eth_rx_complete(e, q, s, cqe);
+        return;
+    }
+    eth_rx_judge(f, len, &cqe->eth);
+    cqe->eth.byte_len = qhca_le32((uint32_t)len);
+    cqe->eth.header_len = qhca_le16(s->payload ? (uint16_t)s->head : 0);
+    if (qhca_tracing(e)) {
+        trace_rx(e, q, &cqe->eth);
+    }
+    eth_rx_count(e, f);
+    eth_rx_complete(e, q, s, cqe);
+}
+
+void qhca_eth_rq_rx(struct qhca *e, struct qhca_eth_q *q,
+                    const struct qhca_eth_frame *f,
+                    const struct qhca_steer *steer)
+{
+    union eth_cqe cqe = {
+        .eth = {
+            .vlan = qhca_le16(f->h.tagged ? f->h.tci : QHCA_VLAN_NONE),
+            .rss_hash = qhca_le32(steer->hash),
+            .hash_type = steer->hash_type, .flow_tag = qhca_le32(steer->tag),
+            .gso_size = qhca_le16(f->super.segs ? f->super.size : 0),
+            .gso_segs = (uint8_t)f->super.segs,
+        },
+    };
+    struct split s;
+    uint8_t why;
+
+    if (q->state != QHCA_WQS_RDY) {
+        drop(e, q, f);
+        return;
+    }
+    if (f->super.segs && !(q->flags & QHCA_ETH_Q_F_SUPER)) {
+        qhca_super_deliver(e, f, eth_rx_piece, q, steer);
+        return;
+    }
+    eth_rx_plan(q, f, &s);
+    switch (eth_rx_find(e, q, &s, &why)) {
     case RX_OK:
+        eth_rx_deliver(e, q, f, &s, &cqe);
         break;
     case RX_NO_BUFFER:
-        qhca_count(e, QHCA_STAT_ETH_RX_DROPPED);
-        return;
+        drop(e, q, f);
+        break;
     case RX_BAD_BUFFER:
-        cqe->status = QHCA_WC_LOC_LEN_ERR;
-        cqe->syndrome = QHCA_SYN_WQE_SGE;
-        eth_rx_complete(e, q, &rx, cqe);
-        return;
+        cqe.eth.status = QHCA_WC_LOC_LEN_ERR;
+        cqe.eth.syndrome = QHCA_SYN_WQE_SGE;
+        eth_rx_complete(e, q, &s, &cqe);
+        break;
     case RX_DEAD:
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
-        qhca_eth_q_fail(e, q, rx.syndrome);
-        return;
+        qhca_eth_q_fail(e, q, why);
+        break;
     }
-    if (!eth_rx_scatter(e, q->num, &rx, frame, len)) {
-        cqe->status = QHCA_WC_LOC_PROT_ERR;
-        cqe->syndrome = QHCA_SYN_DATA_DMA;
-        eth_rx_complete(e, q, &rx, cqe);
-        return;
+}
+
+/* The port's own queue, or the one that its RSS QP picks. */
+static void port_rx(struct qhca *e, const struct qhca_eth_frame *f)
+{
+    static const struct qhca_steer nothing;
+    struct qhca_eth_q *q = qhca_idr_get(&e->eth->eth_rqs, e->eth->eth_rqn);
+
+    if (!qhca_mac_accept(e, f->data)) {
+        e->stats[QHCA_STAT_ETH_RX_FILTERED] += qhca_eth_frames(f);
+    } else if (e->eth->eth_qp) {
+        qhca_raw_rx(e, e->eth->eth_qp, f, 0);
+    } else if (q) {
+        qhca_eth_rq_rx(e, q, f, &nothing);
+    } else {
+        e->stats[QHCA_STAT_ETH_RX_DROPPED] += qhca_eth_frames(f);
     }
-    eth_rx_judge(frame, len, cqe);
-    cqe->byte_len = qhca_le32((uint32_t)len);
-    if (qhca_tracing(e)) {
-        trace_rx(e, q, len);
-    }
-    qhca_count(e, QHCA_STAT_ETH_RX_PACKETS);
-    e->stats[QHCA_STAT_ETH_RX_BYTES] += len;
-    if (frame[0] & 1) {
-        qhca_count(e, QHCA_STAT_ETH_RX_MULTICAST);
-    }
-    eth_rx_complete(e, q, &rx, cqe);
 }
 
 void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len)
 {
-    struct qhca_eth_q *q = qhca_idr_get(&e->eth->eth_rqs, e->eth->eth_rqn);
-    struct qhca_cqe cqe = { .vlan = qhca_le16(QHCA_VLAN_NONE) };
+    struct qhca_eth_frame f;
 
-    if (len < ETH_HEADER || len > QHCA_ETH_MAX_FRAME) {
+    if (len < QHCA_ETH_HLEN) {
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
         return;
     }
-    if (!qhca_mac_accept(e, frame)) {
-        qhca_count(e, QHCA_STAT_ETH_RX_FILTERED);
+    qhca_eth_frame_parse(e, &f, frame, len);
+    if (!f.super.segs && len > QHCA_ETH_MAX_FRAME) {
+        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
         return;
     }
-    if (!q || q->dead) {
-        qhca_count(e, QHCA_STAT_ETH_RX_DROPPED);
-        return;
+    if (!e->eth->flows || !qhca_flow_rx(e, &f, false)) {
+        port_rx(e, &f);
     }
-    if (qhca_get_be16(frame + 12) == QHCA_ETHERTYPE_VLAN &&
-        len >= ETH_HEADER + VLAN_TAG) {
-        cqe.vlan = qhca_le16(qhca_get_be16(frame + 14));
-        cqe.flags = qhca_le16(QHCA_CQE_F_VLAN);
-        len -= VLAN_TAG;
-        /* May overlap: one of our raw packet QPs sent it from this buffer. */
-        memmove(e->eth->eth_frame, frame, 12);
-        memmove(e->eth->eth_frame + 12, frame + 12 + VLAN_TAG, len - 12);
-        frame = e->eth->eth_frame;
+}
+
+void qhca_eth_rx_own(struct qhca *e, const uint8_t *frame, size_t len)
+{
+    struct qhca_eth_frame f;
+
+    if (e->eth->flows) {
+        qhca_eth_frame_parse(e, &f, frame, len);
+        qhca_flow_rx(e, &f, true);
     }
-    eth_rx_deliver(e, q, frame, len, &cqe);
 }

@@ -1,47 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Ethernet send queues.  A frame is gathered into e->eth->eth_frame; if the
- * wire is busy, the WQE stays in the ring and is gathered again later.
+ * wire is busy, the WQE stays in the ring and is gathered again later.  The
+ * queues take turns frame by frame, also within a large send.
  */
 #include "ethernet/ethernet.h"
 #include "ethernet/csum.h"
 
-#define MAX_WQE             512
 #define ETH_HEADER          14
 #define VLAN_TAG            4
 
 #define FLAGS (QHCA_WQE_F_SIGNALED | QHCA_WQE_F_SOLICITED |             \
-               QHCA_WQE_F_ETH_CSUM | QHCA_WQE_F_ETH_VLAN)
+               QHCA_WQE_F_ETH_CSUM | QHCA_WQE_F_ETH_VLAN |              \
+               QHCA_WQE_F_ETH_LSO)
+/* A large send gets its checksums anyway. */
+#define EXCLUSIVE (QHCA_WQE_F_ETH_CSUM | QHCA_WQE_F_ETH_LSO)
 
-struct tx {
-    struct qhca_eth_wqe h;
-    struct qhca_eth_seg seg[MAX_WQE / sizeof(struct qhca_eth_seg) - 1];
-};
-
-_Static_assert(sizeof(struct tx) == MAX_WQE, "one WQE");
-
-/* Why no frame could be built: a completion status and the reason. */
-struct failure {
-    uint8_t status, syndrome;
-};
-
-static bool eth_tx_fail(struct failure *f, uint8_t status, uint8_t syndrome)
+static bool eth_tx_fail(struct qhca_eth_failure *f, uint8_t status,
+                        uint8_t syndrome)
 {
     f->status = status;
     f->syndrome = syndrome;
     return false;
 }
 
-static bool eth_tx_check(const struct qhca_eth_q *q, const struct tx *w,
-                         struct failure *f)
+bool qhca_eth_tx_check(const struct qhca_eth_q *q,
+                       const struct qhca_eth_tx_wqe *w,
+                       struct qhca_eth_failure *f)
 {
     unsigned n = qhca_le16(w->h.num_sge);
-    unsigned room = ((1u << q->stride) - sizeof(w->h)) / sizeof(w->seg[0]);
+    unsigned room = ((1u << q->ring.stride) - sizeof(w->h)) / sizeof(w->seg[0]);
 
     if (w->h.opcode != QHCA_WQE_ETH_SEND) {
         return eth_tx_fail(f, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
     }
-    if (w->h.flags & ~FLAGS) {
+    if ((w->h.flags & ~FLAGS) || (w->h.flags & EXCLUSIVE) == EXCLUSIVE) {
         return eth_tx_fail(f, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
     }
     if (!n || n > room || n > QHCA_ETH_MAX_SGE) {
@@ -51,10 +44,12 @@ static bool eth_tx_check(const struct qhca_eth_q *q, const struct tx *w,
 }
 
 /* Read all segments into @to; *@len gets the total length. */
-static bool eth_tx_gather(struct qhca *e, uint32_t num, const struct tx *w,
-                   uint8_t *to, size_t max, size_t *len, struct failure *f)
+static bool eth_tx_gather(struct qhca *e, const struct qhca_eth_q *q,
+                          const struct qhca_eth_tx_wqe *w, uint8_t *to,
+                          size_t max, size_t *len, struct qhca_eth_failure *f)
 {
     unsigned i, n = qhca_le16(w->h.num_sge);
+    uint64_t addr;
     uint32_t part;
 
     *len = 0;
@@ -63,10 +58,15 @@ static bool eth_tx_gather(struct qhca *e, uint32_t num, const struct tx *w,
         if (part > max - *len) {
             return eth_tx_fail(f, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
         }
-        if (part && !qhca_dma_read(e, QHCA_DMA_ETH, num,
-                                   qhca_le64(w->seg[i].addr), to + *len,
-                                   part)) {
+        if (!part) {
+            continue;
+        }
+        addr = qhca_le64(w->seg[i].addr);
+        if (!qhca_dma_read(e, QHCA_DMA_ETH, q->num, addr, to + *len, part)) {
             return eth_tx_fail(f, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_DATA_DMA);
+        }
+        if (qhca_tracing(e)) {
+            qhca_eth_trace_data(e, q, addr, part, false);
         }
         *len += part;
     }
@@ -76,8 +76,8 @@ static bool eth_tx_gather(struct qhca *e, uint32_t num, const struct tx *w,
     return true;
 }
 
-static bool insert_csum(const struct tx *w, uint8_t *frame, size_t len,
-                        struct failure *f)
+static bool insert_csum(const struct qhca_eth_tx_wqe *w, uint8_t *frame,
+                        size_t len, struct qhca_eth_failure *f)
 {
     size_t start = qhca_le16(w->h.csum_start);
     size_t at = start + qhca_le16(w->h.csum_offset);
@@ -93,18 +93,31 @@ static bool insert_csum(const struct tx *w, uint8_t *frame, size_t len,
     return true;
 }
 
-/* Build the frame in e->eth->eth_frame: its start, or NULL with *@f set. */
-static uint8_t *eth_tx_build(struct qhca *e, const struct qhca_eth_q *q,
-                             const struct tx *w, size_t *len, struct failure *f)
+/*
+ * Build the frame of @w, or the next one if it is large, in e->eth->eth_frame:
+ * its start, or NULL with *@f set.  *@frames gets how many it stands for; if it
+ * is a super-frame, a trailer follows its *@len bytes.
+ */
+static uint8_t *eth_tx_build(struct qhca *e, struct qhca_eth_q *q,
+                             const struct qhca_eth_tx_wqe *w, size_t *len,
+                             uint16_t *frames, struct qhca_eth_failure *f)
 {
     bool vlan = w->h.flags & QHCA_WQE_F_ETH_VLAN;
     uint8_t *frame = e->eth->eth_frame + VLAN_TAG;
     size_t max = QHCA_ETH_MAX_FRAME - (vlan ? VLAN_TAG : 0);
 
-    if (!eth_tx_check(q, w, f) || !eth_tx_gather(e, q->num, w, frame, max, len,
-                                                 f) ||
-        ((w->h.flags & QHCA_WQE_F_ETH_CSUM) &&
-         !insert_csum(w, frame, *len, f))) {
+    *frames = 1;
+    if (!q->lso.active && !qhca_eth_tx_check(q, w, f)) {
+        return NULL;
+    }
+    if (w->h.flags & QHCA_WQE_F_ETH_LSO) {
+        if ((!q->lso.active && !qhca_lso_begin(e, q, w, f)) ||
+            !qhca_lso_build(e, q, frame, len, frames, f)) {
+            return NULL;
+        }
+    } else if (!eth_tx_gather(e, q, w, frame, max, len, f) ||
+               ((w->h.flags & QHCA_WQE_F_ETH_CSUM) &&
+                !insert_csum(w, frame, *len, f))) {
         return NULL;
     }
     if (vlan) {
@@ -118,17 +131,18 @@ static uint8_t *eth_tx_build(struct qhca *e, const struct qhca_eth_q *q,
 }
 
 static void eth_tx_complete(struct qhca *e, struct qhca_eth_q *q,
-                            const struct tx *w, const struct failure *f)
+                            const struct qhca_eth_tx_wqe *w,
+                            const struct qhca_eth_failure *f)
 {
     struct qhca_cqe cqe = {
         .qpn = qhca_le32(q->num),
-        .wqe_index = qhca_le32(q->tail),
+        .wqe_index = qhca_le32(q->ring.tail),
         .opcode = QHCA_CQE_OP_ETH_SEND,
         .status = f->status,
         .syndrome = f->syndrome,
     };
 
-    q->tail++;
+    q->ring.tail++;
     if (f->status) {
         qhca_guest_error(e, QHCA_STAT_ETH_TX_ERRORS, q->num,
                          "Ethernet send WQE refused");
@@ -140,48 +154,77 @@ static void eth_tx_complete(struct qhca *e, struct qhca_eth_q *q,
     }
 }
 
-static void trace_tx(struct qhca *e, const struct qhca_eth_q *q, size_t len)
+static void eth_tx_count(struct qhca *e, const struct qhca_eth_q *q,
+                         size_t len, uint16_t frames)
 {
     struct qhca_trace t = {
-        .kind = QHCA_TR_ETH_TX, .num = q->num, .index = q->tail, .b = len,
+        .kind = QHCA_TR_ETH_TX, .num = q->num, .index = q->ring.tail, .b = len,
+        .len = frames > 1 ? frames : 0,
     };
 
-    qhca_trace_emit(e, &t);
+    e->stats[QHCA_STAT_ETH_TX_PACKETS] += frames;
+    e->stats[QHCA_STAT_ETH_TX_BYTES] += len;
+    if (frames > 1) {
+        e->stats[QHCA_STAT_ETH_TX_BYTES] += (frames - 1) * qhca_lso_headers(q);
+    }
+    if (qhca_tracing(e)) {
+        qhca_trace_emit(e, &t);
+    }
 }
 
-/* Send the WQE at the tail; false if the wire is busy. */
-static bool send_one(struct qhca *e, struct qhca_eth_q *q)
+/* Read the WQE at the tail; if that fails, the queue fails. */
+static bool eth_tx_fetch(struct qhca *e, struct qhca_eth_q *q,
+                         struct qhca_eth_tx_wqe *w)
 {
-    uint64_t off = q->tail & ((1u << q->shift) - 1), addr, run;
-    struct failure f = { 0, 0 };
-    struct tx w;
-    uint8_t *frame, syn;
-    size_t len;
+    uint64_t off = q->ring.tail & ((1u << q->ring.shift) - 1), addr, run;
+    uint8_t syn;
 
-    syn = qhca_table_walk(e, &q->buf, off << q->stride, q->num, &addr, &run);
-    if (!syn && !qhca_dma_read(e, QHCA_DMA_ETH, q->num, addr, &w,
-                               1u << q->stride)) {
+    syn = qhca_table_walk(e, &q->ring.buf, off << q->ring.stride, q->num,
+                          &addr, &run);
+    if (!syn && !qhca_dma_read(e, QHCA_DMA_ETH, q->num, addr, w,
+                               1u << q->ring.stride)) {
         syn = QHCA_SYN_WQE_DMA;
     }
     if (syn) {
         qhca_guest_error(e, QHCA_STAT_ETH_TX_ERRORS, q->num,
                          "Ethernet send queue not readable");
         qhca_eth_q_fail(e, q, syn);
-        return true;
     }
-    frame = eth_tx_build(e, q, &w, &len, &f);
+    return !syn;
+}
+
+/*
+ * Send the next frame of the WQE at the tail.  Returns its cost, in frames of
+ * the greatest length, or 0 if the wire is busy.
+ */
+static unsigned send_one(struct qhca *e, struct qhca_eth_q *q)
+{
+    unsigned cost = 1;
+    struct qhca_eth_failure f = { 0, 0 };
+    struct qhca_eth_tx_wqe fetched, *w = &q->lso.w;
+    uint16_t frames;
+    uint8_t *frame;
+    size_t len;
+
+    if (!q->lso.active) {
+        w = &fetched;
+        if (!eth_tx_fetch(e, q, w)) {
+            return cost;
+        }
+    }
+    frame = eth_tx_build(e, q, w, &len, &frames, &f);
     if (frame) {
-        if (!qhca_tx(e, frame, len)) {
-            return false;
+        if (!qhca_tx(e, frame, len + (frames > 1 ? QHCA_SUPER_TRAILER : 0))) {
+            return 0;
         }
-        qhca_count(e, QHCA_STAT_ETH_TX_PACKETS);
-        e->stats[QHCA_STAT_ETH_TX_BYTES] += len;
-        if (qhca_tracing(e)) {
-            trace_tx(e, q, len);
+        cost += (unsigned)len / QHCA_ETH_MAX_FRAME;
+        eth_tx_count(e, q, len, frames);
+        if (q->lso.active && !qhca_lso_sent(q)) {
+            return cost;
         }
     }
-    eth_tx_complete(e, q, &w, &f);
-    return true;
+    eth_tx_complete(e, q, w, &f);
+    return cost;
 }
 
 unsigned qhca_eth_run(struct qhca *e, unsigned budget)
@@ -193,10 +236,8 @@ unsigned qhca_eth_run(struct qhca *e, unsigned budget)
            !qhca_list_empty(&e->eth->eth_ready)) {
         q = qhca_container(e->eth->eth_ready.next, struct qhca_eth_q, ready);
         qhca_list_del(&q->ready);
-        if (send_one(e, q)) {
-            n++;
-        }
-        if (q->head != q->tail && !q->dead) {
+        n += send_one(e, q);
+        if (q->ring.head != q->ring.tail && q->state == QHCA_WQS_RDY) {
             qhca_list_add_tail(&e->eth->eth_ready, &q->ready);
         }
     }

@@ -7,20 +7,36 @@
 #define QHCA_ETHERNET_H
 
 #include "transport/roce.h"
+#include "ethernet/eth_lso.h"
+#include "ethernet/super.h"
 
-#define QHCA_ETH_FRAME_BUF  (QHCA_ETH_MAX_FRAME + 8)
+/* Room for a super-frame with VLAN tag and trailer. */
+#define QHCA_ETH_FRAME_BUF  (QHCA_ETH_HLEN + QHCA_VLAN_HLEN +           \
+                             QHCA_ETH_SUPER_IP_MAX + QHCA_SUPER_TRAILER)
+
+/* A ring of WQEs, and its counters. */
+struct qhca_eth_ring {
+    struct qhca_table buf;
+    uint64_t dbrec;             /* RQ */
+    uint8_t shift, stride;
+    uint32_t head, tail;
+};
 
 struct qhca_eth_q {
     uint32_t num;
     struct qhca_event_src ev;
     struct qhca_cq *cq;
-    struct qhca_table buf;
-    uint64_t dbrec;
-    uint8_t shift, stride;
-    uint32_t head, tail;
+    struct qhca_eth_ring ring;
+    struct qhca_eth_ring data;  /* with QHCA_ETH_Q_F_HDS: of payload */
     bool is_sq;
-    bool dead;                  /* its CQ or its ring failed */
+    uint8_t flags;              /* QHCA_ETH_Q_F_* */
+    uint8_t state;              /* QHCA_WQS_*; an SQ is never in RESET */
+    uint8_t syndrome;           /* in ERR: why */
+    uint32_t hds_thresh;
+    uint32_t users;             /* RQ: entries of RQTs that name it */
+    uint64_t dropped;           /* RQ: see struct qhca_eth_qc */
     struct qhca_list ready;     /* SQ with work: in e->eth->eth_ready */
+    struct qhca_lso lso;        /* SQ: the WQE at the tail, if large */
 };
 
 /* This layer's part of the adapter. */
@@ -32,8 +48,10 @@ struct qhca_ethernet {
     /* port */
     bool promisc, allmulti;
     uint32_t eth_rqn;
+    struct qhca_qp *eth_qp;     /* RSS QP in place of eth_rqn, or NULL */
     uint64_t mc_hash[QHCA_HASH_SLOTS];      /* addresses, 0: none */
-    uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* frame being built or parsed */
+    uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* frame being built */
+    uint8_t cut[QHCA_ETH_MAX_FRAME];        /* frame out of a super-frame */
 };
 
 /* ---- QP types of this layer ---- */
@@ -42,8 +60,19 @@ extern const struct qhca_qp_ops qhca_wq_ops;
 
 /* ---- eth_q.c ---- */
 void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q);
-/* Stop the queue for good and report why to software (QHCA_SYN_*). */
+/**
+ * The first field of struct qhca_eth_qc that is out of range in @q, as an
+ * offset; 0: none.  Buffers, CQ and state are not looked at.
+ */
+size_t qhca_eth_q_bad(const struct qhca *e, const struct qhca_eth_q *q);
+/** Fill in the context of @q; *@out is zeroed. */
+void qhca_eth_q_query(const struct qhca_eth_q *q, struct qhca_eth_qc *out);
+/* Move the queue to ERR and report why to software (QHCA_SYN_*). */
 void qhca_eth_q_fail(struct qhca *e, struct qhca_eth_q *q, uint8_t syndrome);
+
+/* Tell traces that bytes of a frame were read at @addr, or written there. */
+void qhca_eth_trace_data(struct qhca *e, const struct qhca_eth_q *q,
+                         uint64_t addr, size_t len, bool write);
 
 /* ---- port.c ---- */
 bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);
@@ -51,19 +80,30 @@ bool qhca_mac_accept(struct qhca *e, const uint8_t *dmac);
 void qhca_mc_set(struct qhca *e, const struct qhca_mac *in, unsigned n);
 /* Restore the reset values. */
 void qhca_port_reset(struct qhca *e);
+/* May @qp receive for the port? */
+bool qhca_port_qp_ok(const struct qhca_qp *qp);
+/* Let @qp, for which qhca_port_qp_ok() holds, or NULL receive for the port. */
+void qhca_port_set_qp(struct qhca *e, struct qhca_qp *qp);
 
 /* ---- eth_rx.c, eth_tx.c ---- */
-void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len);
-/* Send at most @budget frames of Ethernet queues; returns frames sent. */
-unsigned qhca_eth_run(struct qhca *e, unsigned budget);
-
-/* ---- flow.c ---- */
 /**
- * Steer a non-RoCE frame, from the wire or (@own) sent to a group by one of our
- * QPs, to the QPs that the rules name.  Returns true if a rule took it, false
- * if it goes to the Ethernet function.  Requires e->eth->flows.
+ * Receive a frame that is not RoCE, from the wire or sent by one of our raw
+ * packet QPs to the port: rules may take it, then the port.
  */
-bool qhca_flow_rx(struct qhca *e, const uint8_t *frame, size_t len, bool own);
+void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len);
+/**
+ * Offer the rules a frame that one of our raw packet QPs sent to a group.
+ */
+void qhca_eth_rx_own(struct qhca *e, const uint8_t *frame, size_t len);
+/*
+ * Send at most @budget frames of Ethernet queues; returns frames sent.  A
+ * super-frame counts as many as its bytes would fill, and may exceed @budget.
+ */
+unsigned qhca_eth_run(struct qhca *e, unsigned budget);
+/* Is @w a WQE that @q may hold?  If not, sets *@f.  Reads no data. */
+bool qhca_eth_tx_check(const struct qhca_eth_q *q,
+                       const struct qhca_eth_tx_wqe *w,
+                       struct qhca_eth_failure *f);
 
 /* ---- commands ---- */
 /* port.c */
@@ -76,14 +116,17 @@ qhca_cmd_fn qhca_cmd_create_wq, qhca_cmd_modify_wq, qhca_cmd_destroy_wq;
 qhca_cmd_fn qhca_cmd_query_wq;
 /* eth_q.c */
 qhca_cmd_fn qhca_cmd_create_eth_sq, qhca_cmd_destroy_eth_sq;
+qhca_cmd_fn qhca_cmd_query_eth_sq;
 qhca_cmd_fn qhca_cmd_create_eth_rq, qhca_cmd_destroy_eth_rq;
+qhca_cmd_fn qhca_cmd_modify_eth_rq, qhca_cmd_query_eth_rq;
 /* Destroy all objects of a kind; nothing may refer to them. */
 void qhca_flows_free(struct qhca *e);
 void qhca_rqts_free(struct qhca *e);
 void qhca_eth_qs_free(struct qhca *e);
 
 /* ---- saved state ---- */
-void qhca_io_eth(struct qhca_io *io);
+void qhca_io_eth_qs(struct qhca_io *io);
+void qhca_io_port(struct qhca_io *io);
 void qhca_io_rqts(struct qhca_io *io);
 void qhca_io_flows(struct qhca_io *io);
 

@@ -74,9 +74,16 @@ static bool flow_same(const struct rule *r, const struct group *g,
     return r->group == g && !memcmp(&r->value, masked, sizeof(*masked));
 }
 
+/* Does the rule concern frames that the address filter does, or not, accept? */
+static bool flow_applies(const struct rule *r, bool accepted)
+{
+    return accepted || !(r->flags & QHCA_FLOW_F_ADDR_FILTER);
+}
+
 /* The first NORMAL rule after order @after that @k matches. */
 static struct rule *next_rule(struct qhca_flows *f,
-                              const struct qhca_flow_match *k, uint64_t after)
+                              const struct qhca_flow_match *k, uint64_t after,
+                              bool accepted)
 {
     struct rule *best = NULL, *r;
     struct qhca_flow_match masked;
@@ -90,7 +97,8 @@ static struct rule *next_rule(struct qhca_flows *f,
         }
         mask_match(k, &g->mask, &masked);
         for (r = *bucket_of(f, g, &masked); r; r = r->next) {
-            if (r->order > after && flow_same(r, g, &masked)) {
+            if (r->order > after && flow_same(r, g, &masked) &&
+                flow_applies(r, accepted)) {
                 if (!best || r->order < best->order) {
                     best = r;
                 }
@@ -101,11 +109,11 @@ static struct rule *next_rule(struct qhca_flows *f,
     return best;
 }
 
-static void flow_give(struct qhca *e, struct rule *r, const uint8_t *frame,
-                      size_t len, const struct qhca_flow_match *k)
+static void flow_give(struct qhca *e, struct rule *r,
+                      const struct qhca_eth_frame *f)
 {
     if (!(r->flags & QHCA_FLOW_F_DROP)) {
-        qhca_raw_rx(e, r->qp, frame, len, k, r->tag);
+        qhca_raw_rx(e, r->qp, f, r->tag);
     }
 }
 
@@ -114,16 +122,16 @@ static void flow_give(struct qhca *e, struct rule *r, const uint8_t *frame,
  * match and priority).  After a DONT_TRAP rule, continue with the next best.
  * Returns true if a rule consumed the frame.
  */
-static bool by_rules(struct qhca *e, const uint8_t *frame, size_t len,
-                     const struct qhca_flow_match *k)
+static bool by_rules(struct qhca *e, const struct qhca_eth_frame *f,
+                     bool accepted)
 {
     unsigned copies = 0;
     uint64_t after = 0;
     struct rule *r, *twin;
 
     while (copies < QHCA_FLOW_COPIES_MAX &&
-           (r = next_rule(e->eth->flows, k, after))) {
-        flow_give(e, r, frame, len, k);
+           (r = next_rule(e->eth->flows, &f->k, after, accepted))) {
+        flow_give(e, r, f);
         copies++;
         after = r->order;
         if (r->flags & QHCA_FLOW_F_DONT_TRAP) {
@@ -132,8 +140,9 @@ static bool by_rules(struct qhca *e, const uint8_t *frame, size_t len,
         for (twin = r->next; twin && copies < QHCA_FLOW_COPIES_MAX;
              twin = twin->next) {
             if (twin->order >> 48 == r->order >> 48 &&
-                flow_same(twin, r->group, &r->value)) {
-                flow_give(e, twin, frame, len, k);
+                flow_same(twin, r->group, &r->value) &&
+                flow_applies(twin, accepted)) {
+                flow_give(e, twin, f);
                 copies++;
             }
         }
@@ -142,48 +151,43 @@ static bool by_rules(struct qhca *e, const uint8_t *frame, size_t len,
     return false;
 }
 
-static bool by_default(struct qhca *e, uint8_t type, const uint8_t *frame,
-                       size_t len, const struct qhca_flow_match *k)
+static bool by_default(struct qhca *e, uint8_t type,
+                       const struct qhca_eth_frame *f)
 {
     struct rule *r = e->eth->flows->special[type];
     unsigned copies = 0;
 
     for (; r && copies < QHCA_FLOW_COPIES_MAX; r = r->next) {
-        flow_give(e, r, frame, len, k);
+        flow_give(e, r, f);
         copies++;
     }
     return copies;
 }
 
-bool qhca_flow_rx(struct qhca *e, const uint8_t *frame, size_t len, bool own)
+bool qhca_flow_rx(struct qhca *e, const struct qhca_eth_frame *f, bool own)
 {
-    struct qhca_flow_match k;
+    bool accepted = qhca_mac_accept(e, f->data);
 
-    if (len < QHCA_ETH_HLEN) {
-        return false;
-    }
-    qhca_flow_parse(frame, len, &k);
-    if (by_rules(e, frame, len, &k)) {
+    if (by_rules(e, f, accepted)) {
         return true;
     }
     /* Default rules get what the Ethernet function would not accept. */
-    if (!own && qhca_mac_accept(e, frame)) {
+    if (!own && accepted) {
         return false;
     }
-    if (frame[0] & 1 &&
-        by_default(e, QHCA_FLOW_MC_DEFAULT, frame, len, &k)) {
+    if (f->data[0] & 1 && by_default(e, QHCA_FLOW_MC_DEFAULT, f)) {
         return true;
     }
-    return by_default(e, QHCA_FLOW_ALL_DEFAULT, frame, len, &k);
+    return by_default(e, QHCA_FLOW_ALL_DEFAULT, f);
 }
 
 static void flow_sniff(struct qhca *e, const void *frame, size_t len)
 {
-    struct qhca_flow_match k;
+    struct qhca_eth_frame f;
 
     if (e->eth->flows->special[QHCA_FLOW_SNIFFER] && len >= QHCA_ETH_HLEN) {
-        qhca_flow_parse(frame, len, &k);
-        by_default(e, QHCA_FLOW_SNIFFER, frame, len, &k);
+        qhca_eth_frame_parse(e, &f, frame, len);
+        by_default(e, QHCA_FLOW_SNIFFER, &f);
     }
 }
 
@@ -225,9 +229,10 @@ static uint8_t flow_check(struct qhca *e, struct qhca_cmd *c,
     if (in->type > QHCA_FLOW_SNIFFER) {
         return qhca_bad(c, offsetof(struct qhca_flow, type));
     }
-    if (flags & ~(QHCA_FLOW_F_DONT_TRAP | QHCA_FLOW_F_DROP) ||
+    if (flags & ~(QHCA_FLOW_F_DONT_TRAP | QHCA_FLOW_F_DROP |
+                  QHCA_FLOW_F_ADDR_FILTER) ||
         (flags && in->type != QHCA_FLOW_NORMAL) ||
-        flags == (QHCA_FLOW_F_DONT_TRAP | QHCA_FLOW_F_DROP)) {
+        (flags & QHCA_FLOW_F_DONT_TRAP && flags & QHCA_FLOW_F_DROP)) {
         return qhca_bad(c, offsetof(struct qhca_flow, flags));
     }
     return QHCA_ST_OK;

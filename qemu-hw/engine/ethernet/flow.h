@@ -10,35 +10,93 @@
 
 struct qhca_rss;
 
+/* A frame, and what its headers say. */
+struct qhca_eth_frame {
+    const uint8_t *data;
+    size_t len;                 /* at least 14 */
+    struct qhca_headers h;
+    struct qhca_flow_match k;   /* what rules match on */
+    struct qhca_super super;    /* if super.segs */
+};
+
+/* The frames that @f stands for. */
+static inline uint32_t qhca_eth_frames(const struct qhca_eth_frame *f)
+{
+    return f->super.segs ? f->super.segs : 1;
+}
+
+/* How a frame came to its queue. */
+struct qhca_steer {
+    uint32_t hash;
+    uint8_t hash_type;          /* QHCA_HASH_TYPE_* */
+    uint32_t tag;               /* of the flow */
+};
+
 /* ---- flow_key.c ---- */
-/** Extract what rules match on from a frame of @len >= 14 bytes. */
-void qhca_flow_parse(const uint8_t *frame, size_t len,
-                     struct qhca_flow_match *k);
+/**
+ * Parse the @len >= 14 bytes at @data, which must outlive @f.  The trailer of a
+ * super-frame is not part of @f.
+ */
+void qhca_eth_frame_parse(const struct qhca *e, struct qhca_eth_frame *f,
+                          const uint8_t *data, size_t len);
 
 /* ---- flow.c ---- */
+/**
+ * Steer a non-RoCE frame, from the wire or (@own) sent to a group by one of our
+ * QPs, to the QPs that the rules name.  Returns true if a rule took it, false
+ * if it goes to the Ethernet function.  Requires e->eth->flows.
+ */
+bool qhca_flow_rx(struct qhca *e, const struct qhca_eth_frame *f, bool own);
 /** Rule @rule, of e->eth->flow_table, as created; *@num gets its number. */
 void qhca_flow_get(const void *rule, struct qhca_flow *out, uint32_t *num);
 
 /* ---- raw.c ---- */
-/** Deliver a frame to a QP of type RAW or RSS. */
-void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp, const uint8_t *frame,
-                 size_t len, const struct qhca_flow_match *k, uint32_t tag);
+/** Deliver a frame to a QP of type RAW or RSS; @tag: of the flow, or 0. */
+void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp,
+                 const struct qhca_eth_frame *f, uint32_t tag);
+
+/* ---- eth_rx.c ---- */
+/** Deliver a frame to an Ethernet RQ, whatever its state. */
+void qhca_eth_rq_rx(struct qhca *e, struct qhca_eth_q *q,
+                    const struct qhca_eth_frame *f, const struct qhca_steer *s);
+
+/* ---- eth_super.c ---- */
+typedef void qhca_eth_deliver(struct qhca *e, void *to,
+                              const struct qhca_eth_frame *f,
+                              const struct qhca_steer *s);
+/**
+ * Cut the super-frame @f, and @deliver each frame to @to.  Delivers none, and
+ * counts errors, if its checksum is wrong: those of its frames would be right.
+ */
+void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
+                        qhca_eth_deliver *deliver, void *to,
+                        const struct qhca_steer *s);
 
 /* ---- rss.c ---- */
 /** Fill in the RSS fields of the context of @qp, of type RSS. */
 void qhca_rss_query(const struct qhca_qp *qp, struct qhca_qpc *out);
-/**
- * Size of the indirection table @rqt, of e->eth->rqts; *@users gets the number
- * of RSS QPs that use it.
- */
-uint32_t qhca_rqt_size(const void *rqt, uint32_t *num, uint32_t *users);
-/** The WQ in entry @i < size. */
-const struct qhca_qp *qhca_rqt_wq(const void *rqt, uint32_t i);
+/* What is known of an indirection table. */
+struct qhca_rqt_info {
+    uint32_t num;
+    uint32_t size;              /* entries */
+    uint32_t users;             /* RSS QPs */
+    uint8_t kind;               /* QHCA_RQT_* */
+};
+/** Describe indirection table @rqt, of e->eth->rqts. */
+void qhca_rqt_describe(const void *rqt, struct qhca_rqt_info *info);
+/** The number of the WQ or Ethernet RQ in entry @i < size. */
+uint32_t qhca_rqt_queue(const void *rqt, uint32_t i);
 /** The indirection table of @qp, of type RSS. */
 const void *qhca_rss_rqt(const struct qhca_qp *qp);
-/** The WQ that receives a frame. */
+/** Does @qp spread frames over Ethernet RQs? */
+bool qhca_rss_is_eth(const struct qhca_qp *qp);
+/**
+ * The queue that receives a frame: a WQ, or NULL and in *@rq an Ethernet RQ.
+ * @s gets the hash.
+ */
 struct qhca_qp *qhca_rss_pick(const struct qhca_qp *qp,
-                              const struct qhca_flow_match *k);
+                              const struct qhca_eth_frame *f,
+                              struct qhca_eth_q **rq, struct qhca_steer *s);
 /** Toeplitz hash of @len <= 36 bytes. */
 uint32_t qhca_toeplitz(const uint8_t key[40], const uint8_t *in, size_t len);
 

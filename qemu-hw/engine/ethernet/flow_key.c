@@ -22,42 +22,40 @@ static void key_ip6(const uint8_t *ip, struct qhca_flow_match *k)
     memcpy(k->dst_ip, ip + 24, 16);
 }
 
-/* The ports, which only a first fragment has. */
-static void key_l4(const struct qhca_headers *h, struct qhca_flow_match *k)
+void qhca_eth_frame_parse(const struct qhca *e, struct qhca_eth_frame *f,
+                          const uint8_t *data, size_t len)
 {
-    const uint8_t *l4 = h->l3 + h->ip_len;
+    const struct qhca_headers *h = &f->h;
+    struct qhca_flow_match *k = &f->k;
 
-    if ((h->proto == QHCA_PROTO_TCP || h->proto == QHCA_PROTO_UDP) &&
-        !(h->frag & QHCA_IP4_OFFSET) && h->l3_len - h->ip_len >= 4) {
-        k->l4 = h->proto;
-        memcpy(&k->src_port, l4, 2);
-        memcpy(&k->dst_port, l4 + 2, 2);
+    memset(&f->super, 0, sizeof(f->super));
+    if (e->cfg.super_frames && qhca_super_parse(data, len, &f->super)) {
+        len = f->super.len;
     }
-}
-
-void qhca_flow_parse(const uint8_t *frame, size_t len,
-                     struct qhca_flow_match *k)
-{
-    struct qhca_headers h;
-
-    qhca_headers_parse(frame, len, &h);
+    f->data = data;
+    f->len = len;
+    qhca_headers_parse(data, len, &f->h);
     memset(k, 0, sizeof(*k));
-    memcpy(k->dmac, frame, 6);
-    memcpy(k->smac, frame + 6, 6);
-    if (h.tagged) {
+    memcpy(k->dmac, data, 6);
+    memcpy(k->smac, data + 6, 6);
+    if (h->tagged) {
         k->tagged = 1;
-        qhca_put_be16((uint8_t *)&k->vlan, h.tci);
+        qhca_put_be16((uint8_t *)&k->vlan, h->tci);
     }
-    qhca_put_be16((uint8_t *)&k->ethertype, h.ethertype);
-    if (!h.version) {
+    qhca_put_be16((uint8_t *)&k->ethertype, h->ethertype);
+    if (!h->version) {
         return;
     }
-    k->l3 = h.version;
-    k->proto = h.proto;
-    if (h.version == 4) {
-        key_ip4(h.l3, k);
+    k->l3 = h->version;
+    k->proto = h->proto;
+    if (h->version == 4) {
+        key_ip4(h->l3, k);
     } else {
-        key_ip6(h.l3, k);
+        key_ip6(h->l3, k);
     }
-    key_l4(&h, k);
+    if (h->l4_proto) {
+        k->l4 = h->l4_proto;
+        memcpy(&k->src_port, h->l4, 2);
+        memcpy(&k->dst_port, h->l4 + 2, 2);
+    }
 }

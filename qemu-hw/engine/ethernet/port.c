@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The port: attributes, and the address filter of the Ethernet function. */
-#include "ethernet/ethernet.h"
+#include "ethernet/flow.h"
 
 void qhca_port_reset(struct qhca *e)
 {
@@ -9,6 +9,7 @@ void qhca_port_reset(struct qhca *e)
     e->eth->allmulti = false;
     e->mtu = QHCA_MAX_MTU;
     e->eth->eth_rqn = QHCA_ETH_RQ_NONE;
+    e->eth->eth_qp = NULL;
     memset(e->eth->mc_hash, 0, sizeof(e->eth->mc_hash));
     qhca_gids_reset(e);
 }
@@ -99,6 +100,8 @@ uint8_t qhca_cmd_query_port(struct qhca *e, struct qhca_cmd *c)
     out->allmulti = e->eth->allmulti;
     out->mtu = qhca_le32(e->mtu);
     out->eth_rqn = qhca_le32(e->eth->eth_rqn);
+    out->eth_qpn = qhca_le32(e->eth->eth_qp ? e->eth->eth_qp->qpn :
+                             QHCA_ETH_QP_NONE);
     out->speed = qhca_le32(e->cfg.speed);
     out->max_mtu = qhca_le32(QHCA_MAX_MTU);
     return QHCA_ST_OK;
@@ -106,12 +109,18 @@ uint8_t qhca_cmd_query_port(struct qhca *e, struct qhca_cmd *c)
 
 #define PORT_MASK (QHCA_PORT_M_MAC | QHCA_PORT_M_PROMISC |              \
                    QHCA_PORT_M_ALLMULTI | QHCA_PORT_M_MTU |             \
-                   QHCA_PORT_M_ETH_RQN)
+                   QHCA_PORT_M_ETH_RQN | QHCA_PORT_M_ETH_QPN)
+
+bool qhca_port_qp_ok(const struct qhca_qp *qp)
+{
+    return qp && qp->type == QHCA_QPT_RSS && qhca_rss_is_eth(qp);
+}
 
 static uint8_t check_port(struct qhca *e, struct qhca_cmd *c,
                           const struct qhca_port *in)
 {
     uint32_t mtu = qhca_le32(in->mtu), rqn = qhca_le32(in->eth_rqn);
+    uint32_t qpn = qhca_le32(in->eth_qpn);
 
     if (c->mask & ~PORT_MASK) {
         return QHCA_ST_BAD_PARAM;
@@ -134,7 +143,22 @@ static uint8_t check_port(struct qhca *e, struct qhca_cmd *c,
         !qhca_idr_get(&e->eth->eth_rqs, rqn)) {
         return qhca_bad_obj(c, offsetof(struct qhca_port, eth_rqn));
     }
+    if ((c->mask & QHCA_PORT_M_ETH_QPN) && qpn != QHCA_ETH_QP_NONE &&
+        !qhca_port_qp_ok(qhca_qp_get(e, qpn))) {
+        return qhca_bad_obj(c, offsetof(struct qhca_port, eth_qpn));
+    }
     return QHCA_ST_OK;
+}
+
+void qhca_port_set_qp(struct qhca *e, struct qhca_qp *qp)
+{
+    if (e->eth->eth_qp) {
+        e->eth->eth_qp->users--;
+    }
+    e->eth->eth_qp = qp;
+    if (qp) {
+        qp->users++;
+    }
 }
 
 uint8_t qhca_cmd_modify_port(struct qhca *e, struct qhca_cmd *c)
@@ -159,6 +183,10 @@ uint8_t qhca_cmd_modify_port(struct qhca *e, struct qhca_cmd *c)
     }
     if (c->mask & QHCA_PORT_M_ETH_RQN) {
         e->eth->eth_rqn = qhca_le32(in->eth_rqn);
+    }
+    if (c->mask & QHCA_PORT_M_ETH_QPN) {
+        /* QHCA_ETH_QP_NONE is beyond all numbers */
+        qhca_port_set_qp(e, qhca_qp_get(e, qhca_le32(in->eth_qpn)));
     }
     return QHCA_ST_OK;
 }

@@ -91,11 +91,9 @@ static bool raw_transmit(struct qhca *e, uint32_t len)
         if (e->sniff) {
             e->sniff(e, frame, len);
         }
-        if (!e->eth->flows || !qhca_flow_rx(e, frame, len, false)) {
-            qhca_eth_rx(e, frame, len);
-        }
-    } else if ((frame[0] & 1) && e->eth->flows) {
-        qhca_flow_rx(e, frame, len, true);
+        qhca_eth_rx(e, frame, len);
+    } else if (frame[0] & 1) {
+        qhca_eth_rx_own(e, frame, len);
     }
     return true;
 }
@@ -170,20 +168,19 @@ static uint8_t raw_scatter(struct qhca *e, struct qhca_qp *qp,
 }
 
 static void fill_cqe(struct qhca_cqe *cqe, const struct qhca_qp *qp,
-                     const uint8_t *frame, size_t len,
-                     const struct qhca_flow_match *k, uint32_t tag)
+                     const struct qhca_eth_frame *f, uint32_t tag)
 {
-    /* start at the tag, so that the ethertype is at byte 12 */
-    size_t off = k->tagged ? QHCA_VLAN_HLEN : 0;
+    /* start in the addresses, so that the ethertype is at byte 12 */
+    size_t off = f->h.tagged ? QHCA_VLAN_HLEN : 0;
     struct qhca_csum_verdict v;
     uint16_t flags = 0;
 
-    qhca_csum_verdict(frame + off, len - off, &v);
+    qhca_csum_verdict(f->data + off, f->len - off, &v);
     flags |= v.l3_ok ? QHCA_CQE_F_L3_OK : 0;
     flags |= v.l4_ok ? QHCA_CQE_F_L4_OK : 0;
     cqe->vlan = qhca_le16(QHCA_VLAN_NONE);
-    if (k->tagged && (qp->flags & QHCA_QP_F_STRIP_VLAN)) {
-        cqe->vlan = qhca_le16(qhca_get_be16((const uint8_t *)&k->vlan));
+    if (f->h.tagged && (qp->flags & QHCA_QP_F_STRIP_VLAN)) {
+        cqe->vlan = qhca_le16(f->h.tci);
         flags |= QHCA_CQE_F_VLAN;
     }
     cqe->flags = qhca_le16(flags);
@@ -191,21 +188,16 @@ static void fill_cqe(struct qhca_cqe *cqe, const struct qhca_qp *qp,
     cqe->byte_len = qhca_le32(qp->xp->recv_len);
 }
 
-void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp, const uint8_t *frame,
-                 size_t len, const struct qhca_flow_match *k, uint32_t tag)
+/* Deliver a frame to a raw packet QP or a WQ. */
+static void raw_receive(struct qhca *e, struct qhca_qp *qp,
+                        const struct qhca_eth_frame *f, uint32_t tag)
 {
+    size_t len = f->len, skip = f->h.tagged &&
+           (qp->flags & QHCA_QP_F_STRIP_VLAN) ? QHCA_VLAN_HLEN : 0;
     struct qhca_xport *xp = qp->xp;
     struct qhca_cqe cqe = { 0 };
-    size_t skip;
     uint8_t syn;
 
-    if (qp->type == QHCA_QPT_RSS) {
-        qp->rx_packets++;
-        qp = qhca_rss_pick(qp, k);
-        xp = qp->xp;
-    }
-    skip = k->tagged && (qp->flags & QHCA_QP_F_STRIP_VLAN) ?
-           QHCA_VLAN_HLEN : 0;
     if (!raw_receives(qp) || qhca_odp_waits(qp, QHCA_ODP_RECV)) {
         qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
         return;
@@ -216,7 +208,7 @@ void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp, const uint8_t *frame,
         return;
     }
     if (!syn) {
-        syn = raw_scatter(e, qp, frame, len, skip);
+        syn = raw_scatter(e, qp, f->data, len, skip);
     }
     /* Page faults are reported by QPN only, and a WQ has none: an error. */
     if (syn == QHCA_SYN_PAGE_FAULT && qp->type == QHCA_QPT_RAW &&
@@ -236,9 +228,35 @@ void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp, const uint8_t *frame,
     qp->rx_packets++;
     qhca_count(e, QHCA_STAT_RAW_RX_PACKETS);
     e->stats[QHCA_STAT_RAW_RX_BYTES] += len;
-    fill_cqe(&cqe, qp, frame, len, k, tag);
+    fill_cqe(&cqe, qp, f, tag);
     qhca_recv_complete(e, qp, &cqe, QHCA_CQE_OP_RAW_RECV, QHCA_WC_SUCCESS,
                        QHCA_SYN_NONE, false);
+}
+
+static void raw_receive_piece(struct qhca *e, void *to,
+                              const struct qhca_eth_frame *f,
+                              const struct qhca_steer *s)
+{
+    raw_receive(e, to, f, s->tag);
+}
+
+void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp,
+                 const struct qhca_eth_frame *f, uint32_t tag)
+{
+    struct qhca_steer s = { .tag = tag };
+    struct qhca_eth_q *rq;
+
+    if (qp->type == QHCA_QPT_RSS) {
+        qp->rx_packets += qhca_eth_frames(f);
+        qp = qhca_rss_pick(qp, f, &rq, &s);
+    }
+    if (qp && f->super.segs) {
+        qhca_super_deliver(e, f, raw_receive_piece, qp, &s);
+    } else if (qp) {
+        raw_receive(e, qp, f, tag);
+    } else {
+        qhca_eth_rq_rx(e, rq, f, &s);
+    }
 }
 
 static bool raw_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receive side scaling: indirection tables of WQs, and the QPs that select a WQ
- * by the hash of a frame.
+ * Receive side scaling: indirection tables of WQs or Ethernet RQs, and the QPs
+ * that select a queue by the hash of a frame.
  */
 #include <stdlib.h>
 
 #include "ethernet/flow.h"
 #include "base/save.h"
 
+#define HASH_INPUT_MAX      36  /* two IPv6 addresses, two ports */
 
 struct rqt {
     uint32_t num, refs;
     uint32_t size;              /* a power of two */
-    struct qhca_qp *wq[];
+    uint8_t kind;               /* QHCA_RQT_* */
+    union {
+        struct qhca_qp *wq;
+        struct qhca_eth_q *rq;
+    } queue[];
 };
 
 struct qhca_rss {
@@ -40,43 +45,178 @@ uint32_t qhca_toeplitz(const uint8_t key[40], const uint8_t *in, size_t len)
     return hash;
 }
 
-static size_t rss_put(uint8_t *in, size_t n, bool wanted, const void *from,
-                      size_t len)
+/* ---- what is hashed ---- */
+
+struct hash_input {
+    uint8_t b[HASH_INPUT_MAX];
+    size_t len;
+    uint8_t type;               /* QHCA_HASH_TYPE_* */
+};
+
+static void rss_put(struct hash_input *in, bool wanted, const void *from,
+                    size_t len, uint8_t type)
 {
     if (wanted) {
-        memcpy(in + n, from, len);
-        n += len;
+        memcpy(in->b + in->len, from, len);
+        in->len += len;
+        in->type = type;
     }
-    return n;
+}
+
+/* The addresses of a frame with an IP header; *@len gets the size of each. */
+static void rss_addresses(const struct qhca_flow_match *k,
+                          const uint8_t **src, const uint8_t **dst,
+                          size_t *len)
+{
+    size_t skip = k->l3 == 4 ? 12 : 0;
+
+    *src = k->src_ip + skip;
+    *dst = k->dst_ip + skip;
+    *len = 16 - skip;
+}
+
+/* The fields that the bits of the verbs name. */
+static void rss_by_verbs(uint32_t f, const struct qhca_eth_frame *fr,
+                         struct hash_input *in)
+{
+    const struct qhca_flow_match *k = &fr->k;
+    bool v4 = k->l3 == 4, tcp = k->l4 == QHCA_PROTO_TCP;
+    const uint8_t *src, *dst;
+    size_t len;
+
+    if (k->l3) {
+        rss_addresses(k, &src, &dst, &len);
+        rss_put(in, f & (v4 ? QHCA_HASH_SRC_IPV4 : QHCA_HASH_SRC_IPV6), src,
+                len, QHCA_HASH_TYPE_L3);
+        rss_put(in, f & (v4 ? QHCA_HASH_DST_IPV4 : QHCA_HASH_DST_IPV6), dst,
+                len, QHCA_HASH_TYPE_L3);
+    }
+    if (k->l4) {
+        rss_put(in, f & (tcp ? QHCA_HASH_SRC_PORT_TCP :
+                               QHCA_HASH_SRC_PORT_UDP), &k->src_port, 2,
+                QHCA_HASH_TYPE_L4);
+        rss_put(in, f & (tcp ? QHCA_HASH_DST_PORT_TCP :
+                               QHCA_HASH_DST_PORT_UDP), &k->dst_port, 2,
+                QHCA_HASH_TYPE_L4);
+    }
+}
+
+/* The QHCA_HASH_BY_* for a frame of this type. */
+static uint32_t rss_selected(uint32_t f, const struct qhca_eth_frame *fr)
+{
+    bool v4 = fr->k.l3 == 4;
+    unsigned shift;
+
+    if (!fr->k.l3) {
+        return 0;
+    }
+    if (fr->h.fragment || !fr->k.l4) {
+        shift = v4 ? QHCA_HASH_IPV4_SHIFT : QHCA_HASH_IPV6_SHIFT;
+    } else if (fr->k.l4 == QHCA_PROTO_TCP) {
+        shift = v4 ? QHCA_HASH_TCP4_SHIFT : QHCA_HASH_TCP6_SHIFT;
+    } else {
+        shift = v4 ? QHCA_HASH_UDP4_SHIFT : QHCA_HASH_UDP6_SHIFT;
+    }
+    return f >> shift & QHCA_HASH_BY_MASK;
+}
+
+/* Add source and destination, mixed if the hash is to be symmetric. */
+static void rss_put_pair(uint32_t f, struct hash_input *in, bool by_src,
+                         bool by_dst, const uint8_t *src, const uint8_t *dst,
+                         size_t len, uint8_t type)
+{
+    uint8_t s[16], d[16];
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        s[i] = f & QHCA_HASH_SYM_XOR ? src[i] ^ dst[i] :
+               f & QHCA_HASH_SYM_OR_XOR ? src[i] | dst[i] : src[i];
+        d[i] = f & (QHCA_HASH_SYM_XOR | QHCA_HASH_SYM_OR_XOR) ?
+               src[i] ^ dst[i] : dst[i];
+    }
+    rss_put(in, by_src, s, len, type);
+    rss_put(in, by_dst, d, len, type);
+}
+
+/* The fields selected for the type of frame. */
+static void rss_by_type(uint32_t f, const struct qhca_eth_frame *fr,
+                        struct hash_input *in)
+{
+    uint32_t by = rss_selected(f, fr);
+    const uint8_t *src, *dst;
+    size_t len;
+
+    if (!by) {
+        return;
+    }
+    rss_addresses(&fr->k, &src, &dst, &len);
+    rss_put_pair(f, in, by & QHCA_HASH_BY_SRC_IP, by & QHCA_HASH_BY_DST_IP,
+                 src, dst, len, QHCA_HASH_TYPE_L3);
+    rss_put_pair(f, in, by & QHCA_HASH_BY_SRC_PORT,
+                 by & QHCA_HASH_BY_DST_PORT,
+                 (const uint8_t *)&fr->k.src_port,
+                 (const uint8_t *)&fr->k.dst_port, 2, QHCA_HASH_TYPE_L4);
 }
 
 struct qhca_qp *qhca_rss_pick(const struct qhca_qp *qp,
-                              const struct qhca_flow_match *k)
+                              const struct qhca_eth_frame *f,
+                              struct qhca_eth_q **rq, struct qhca_steer *s)
 {
     const struct qhca_rss *rss = qp->rss;
-    uint32_t f = rss->fields, hash;
-    uint8_t in[36];
-    size_t n = 0;
+    struct hash_input in = { .len = 0 };
+    uint32_t entry;
 
-    if (k->l3 == 4) {
-        n = rss_put(in, n, f & QHCA_HASH_SRC_IPV4, k->src_ip + 12, 4);
-        n = rss_put(in, n, f & QHCA_HASH_DST_IPV4, k->dst_ip + 12, 4);
-    } else if (k->l3 == 6) {
-        n = rss_put(in, n, f & QHCA_HASH_SRC_IPV6, k->src_ip, 16);
-        n = rss_put(in, n, f & QHCA_HASH_DST_IPV6, k->dst_ip, 16);
+    if (rss->fields & QHCA_HASH_BY_TYPE) {
+        rss_by_type(rss->fields, f, &in);
+    } else {
+        rss_by_verbs(rss->fields, f, &in);
     }
-    if (k->l4 == QHCA_PROTO_TCP) {
-        n = rss_put(in, n, f & QHCA_HASH_SRC_PORT_TCP, &k->src_port, 2);
-        n = rss_put(in, n, f & QHCA_HASH_DST_PORT_TCP, &k->dst_port, 2);
-    } else if (k->l4 == QHCA_PROTO_UDP) {
-        n = rss_put(in, n, f & QHCA_HASH_SRC_PORT_UDP, &k->src_port, 2);
-        n = rss_put(in, n, f & QHCA_HASH_DST_PORT_UDP, &k->dst_port, 2);
+    s->hash = qhca_toeplitz(rss->key, in.b, in.len);
+    s->hash_type = in.type;
+    entry = s->hash & (rss->rqt->size - 1);
+    if (rss->rqt->kind == QHCA_RQT_WQ) {
+        return rss->rqt->queue[entry].wq;
     }
-    hash = qhca_toeplitz(rss->key, in, n);
-    return rss->rqt->wq[hash & (rss->rqt->size - 1)];
+    *rq = rss->rqt->queue[entry].rq;
+    return NULL;
 }
 
 /* ---- RSS QPs ---- */
+
+/* Could a command have set these QHCA_HASH_*? */
+static bool rss_fields_ok(uint32_t f)
+{
+    const uint32_t syms = QHCA_HASH_SYM_XOR | QHCA_HASH_SYM_OR_XOR;
+    const uint32_t ports = QHCA_HASH_BY_SRC_PORT | QHCA_HASH_BY_DST_PORT;
+    /* bit 0 of each type's four */
+    const uint32_t each = 1u << QHCA_HASH_TCP4_SHIFT |
+        1u << QHCA_HASH_UDP4_SHIFT | 1u << QHCA_HASH_IPV4_SHIFT |
+        1u << QHCA_HASH_TCP6_SHIFT | 1u << QHCA_HASH_UDP6_SHIFT |
+        1u << QHCA_HASH_IPV6_SHIFT;
+
+    if (!(f & QHCA_HASH_BY_TYPE)) {
+        return !(f & ~QHCA_HASH_MASK);
+    }
+    if (f & ~(QHCA_HASH_BY_TYPE | syms | each * QHCA_HASH_BY_MASK) ||
+        f & (ports << QHCA_HASH_IPV4_SHIFT | ports << QHCA_HASH_IPV6_SHIFT) ||
+        (f & syms) == syms) {
+        return false;
+    }
+    /* source and destination of a symmetric hash go together */
+    return !(f & syms) || !((f ^ f >> 1) & each * (QHCA_HASH_BY_SRC_IP |
+                                                   QHCA_HASH_BY_SRC_PORT));
+}
+
+static uint8_t rss_check_hash(struct qhca_cmd *c, const struct qhca_qpc *in)
+{
+    if (!rss_fields_ok(qhca_le32(in->rx_hash_fields))) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, rx_hash_fields));
+    }
+    if (in->rx_hash_func != QHCA_HASH_TOEPLITZ) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, rx_hash_func));
+    }
+    return QHCA_ST_OK;
+}
 
 static uint8_t rss_check(struct qhca *e, struct qhca_cmd *c,
                          const struct qhca_qpc *in)
@@ -93,12 +233,50 @@ static uint8_t rss_check(struct qhca *e, struct qhca_cmd *c,
     if (!qhca_idr_get(&e->eth->rqts, qhca_le32(in->rqtn))) {
         return qhca_bad_obj(c, offsetof(struct qhca_qpc, rqtn));
     }
-    if (qhca_le32(in->rx_hash_fields) & ~QHCA_HASH_MASK) {
-        return qhca_bad(c, offsetof(struct qhca_qpc, rx_hash_fields));
+    return rss_check_hash(c, in);
+}
+
+static void rss_set_hash(struct qhca_rss *rss, const struct qhca_qpc *in)
+{
+    rss->fields = qhca_le32(in->rx_hash_fields);
+    memcpy(rss->key, in->rx_hash_key, sizeof(rss->key));
+}
+
+#define RSS_MASK (QHCA_QP_M_RX_HASH | QHCA_QP_M_RQTN)
+
+static uint8_t rss_modify(struct qhca *e, struct qhca_cmd *c,
+                          struct qhca_qp *qp)
+{
+    const struct qhca_qpc *in = c->in;
+    struct qhca_rss *rss = qp->rss;
+    struct rqt *t = rss->rqt;
+    uint8_t st;
+
+    if (c->mask & ~QHCA_QP_M_ALL) {
+        return QHCA_ST_BAD_PARAM;
     }
-    if (in->rx_hash_func != QHCA_HASH_TOEPLITZ) {
-        return qhca_bad(c, offsetof(struct qhca_qpc, rx_hash_func));
+    if (c->mask & ~RSS_MASK) {
+        return QHCA_ST_BAD_STATE;       /* it has no other attributes */
     }
+    if (c->mask & QHCA_QP_M_RQTN) {
+        t = qhca_idr_get(&e->eth->rqts, qhca_le32(in->rqtn));
+        if (!t) {
+            return qhca_bad_obj(c, offsetof(struct qhca_qpc, rqtn));
+        }
+        if (t->kind != rss->rqt->kind) {
+            return qhca_bad(c, offsetof(struct qhca_qpc, rqtn));
+        }
+    }
+    if (c->mask & QHCA_QP_M_RX_HASH) {
+        st = rss_check_hash(c, in);
+        if (st) {
+            return st;
+        }
+        rss_set_hash(rss, in);
+    }
+    rss->rqt->refs--;
+    rss->rqt = t;
+    t->refs++;
     return QHCA_ST_OK;
 }
 
@@ -117,8 +295,7 @@ static bool rss_init(struct qhca *e, struct qhca_qp *qp,
     }
     rss->rqt = qhca_idr_get(&e->eth->rqts, qhca_le32(in->rqtn));
     rss->rqt->refs++;
-    rss->fields = qhca_le32(in->rx_hash_fields);
-    memcpy(rss->key, in->rx_hash_key, sizeof(rss->key));
+    rss_set_hash(rss, in);
     qp->rss = rss;
     return true;
 }
@@ -152,7 +329,7 @@ static void rss_query(struct qhca *e, struct qhca_qp *qp,
     qhca_xport_query(e, qp, out);
 }
 
-/* An RSS QP has no work of its own: its WQs receive. */
+/* An RSS QP has no work of its own: its queues receive. */
 static bool rss_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
     (void)e;
@@ -166,56 +343,93 @@ const void *qhca_rss_rqt(const struct qhca_qp *qp)
     return qp->rss->rqt;
 }
 
+bool qhca_rss_is_eth(const struct qhca_qp *qp)
+{
+    return qp->rss->rqt->kind == QHCA_RQT_ETH_RQ;
+}
+
 /* ---- indirection tables ---- */
 
-uint32_t qhca_rqt_size(const void *rqt, uint32_t *num, uint32_t *users)
+void qhca_rqt_describe(const void *rqt, struct qhca_rqt_info *info)
 {
     const struct rqt *t = rqt;
 
-    *num = t->num;
-    *users = t->refs;
-    return t->size;
+    *info = (struct qhca_rqt_info){
+        .num = t->num, .size = t->size, .users = t->refs, .kind = t->kind,
+    };
 }
 
-const struct qhca_qp *qhca_rqt_wq(const void *rqt, uint32_t i)
+uint32_t qhca_rqt_queue(const void *rqt, uint32_t i)
 {
     const struct rqt *t = rqt;
 
-    return t->wq[i];
+    return t->kind == QHCA_RQT_WQ ? t->queue[i].wq->qpn : t->queue[i].rq->num;
 }
 
-/* The WQ named by entry @i of the input, or NULL. */
-static struct qhca_qp *named_wq(struct qhca *e, const struct qhca_cmd *c,
-                                uint32_t i)
+/* Does @num name a queue of this kind? */
+static bool rqt_named(struct qhca *e, uint8_t kind, uint32_t num)
 {
-    uint32_t wqn = qhca_get_le32((const uint8_t *)c->in + 4 * i);
-    struct qhca_qp *wq = qhca_qp_get(e, wqn);
+    const struct qhca_qp *wq;
 
-    return wq && wq->type == QHCA_QPT_WQ ? wq : NULL;
+    if (kind == QHCA_RQT_ETH_RQ) {
+        return qhca_idr_get(&e->eth->eth_rqs, num);
+    }
+    wq = qhca_qp_get(e, num);
+    return wq && wq->type == QHCA_QPT_WQ;
+}
+
+/* Append queue @num, for which rqt_named() holds. */
+static void rqt_append(struct qhca *e, struct rqt *t, uint32_t num)
+{
+    uint32_t i = t->size++;
+
+    if (t->kind == QHCA_RQT_WQ) {
+        t->queue[i].wq = qhca_qp_get(e, num);
+        t->queue[i].wq->users++;
+    } else {
+        t->queue[i].rq = qhca_idr_get(&e->eth->eth_rqs, num);
+        t->queue[i].rq->users++;
+    }
+}
+
+/* An empty table with room for @n entries; NULL: no memory. */
+static struct rqt *rqt_alloc(uint8_t kind, uint32_t n)
+{
+    struct rqt *t = calloc(1, sizeof(*t) + n * sizeof(t->queue[0]));
+
+    if (t) {
+        t->kind = kind;
+    }
+    return t;
+}
+
+static uint32_t named(const struct qhca_cmd *c, uint32_t i)
+{
+    return qhca_get_le32((const uint8_t *)c->in + 4 * i);
 }
 
 uint8_t qhca_cmd_create_rqt(struct qhca *e, struct qhca_cmd *c)
 {
     uint32_t n = c->in_len / 4, i;
+    uint8_t kind = (uint8_t)c->arg;
     struct rqt *t;
 
-    if (!n || (n & (n - 1)) || n > QHCA_RQT_WQS_MAX || c->in_len % 4) {
+    if (!n || (n & (n - 1)) || n > QHCA_RQT_WQS_MAX || c->in_len % 4 ||
+        c->arg > QHCA_RQT_ETH_RQ) {
         return QHCA_ST_BAD_PARAM;
     }
     for (i = 0; i < n; i++) {
-        if (!named_wq(e, c, i)) {
+        if (!rqt_named(e, kind, named(c, i))) {
             return qhca_bad_obj(c, 4 * i);
         }
     }
-    t = calloc(1, sizeof(*t) + n * sizeof(t->wq[0]));
+    t = rqt_alloc(kind, n);
     if (!t || !qhca_idr_add(&e->eth->rqts, t, &t->num)) {
         free(t);
         return QHCA_ST_NO_RESOURCES;
     }
-    t->size = n;
     for (i = 0; i < n; i++) {
-        t->wq[i] = named_wq(e, c, i);
-        t->wq[i]->users++;
+        rqt_append(e, t, named(c, i));
     }
     c->obj = t->num;
     return QHCA_ST_OK;
@@ -233,7 +447,11 @@ uint8_t qhca_cmd_destroy_rqt(struct qhca *e, struct qhca_cmd *c)
         return QHCA_ST_BUSY;
     }
     for (i = 0; i < t->size; i++) {
-        t->wq[i]->users--;
+        if (t->kind == QHCA_RQT_WQ) {
+            t->queue[i].wq->users--;
+        } else {
+            t->queue[i].rq->users--;
+        }
     }
     qhca_idr_del(&e->eth->rqts, t->num);
     free(t);
@@ -244,7 +462,7 @@ void qhca_rqts_free(struct qhca *e)
 {
     uint32_t n;
 
-    /* The WQs are gone already. */
+    /* The WQs are gone already, and the Ethernet RQs are next. */
     for (n = 0; n < qhca_idr_end(&e->eth->rqts); n++) {
         free(qhca_idr_get(&e->eth->rqts, n));
     }
@@ -258,18 +476,20 @@ SAVED_SIZE(struct qhca_rss, 56);
 static void io_rqt(struct qhca_io *io, void *obj)
 {
     struct rqt *t = obj;
-    uint32_t num = t ? t->num : 0, size = t ? t->size : 0, i;
-    struct qhca_qp *wq;
+    uint32_t num = t ? t->num : 0, size = t ? t->size : 0, i, queue;
+    uint8_t kind = t ? t->kind : 0;
 
     IO(io, num);
     qhca_io_about(io, "RQ table", num);
     IO(io, size);
+    IO(io, kind);
     if (!NEED(io, size && !(size & (size - 1)) && size <= QHCA_RQT_WQS_MAX,
-              "its size is out of range")) {
+              "its size is out of range") ||
+        !NEED(io, kind <= QHCA_RQT_ETH_RQ, "its kind is unknown")) {
         return;
     }
     if (!io->saving) {
-        t = calloc(1, sizeof(*t) + size * sizeof(t->wq[0]));
+        t = rqt_alloc(kind, size);
         if (!NEED(io, t, "out of memory")) {
             return;
         }
@@ -280,19 +500,18 @@ static void io_rqt(struct qhca_io *io, void *obj)
         }
     }
     for (i = 0; i < size && !io->failed; i++) {
-        wq = qhca_io_ref(io, &io->e->q->qps, true, io->saving ? t->wq[i]->qpn :
-                         0, "a WQ of it does not exist");
-        if (NEED(io, wq && wq->type == QHCA_QPT_WQ, "it names no WQ") &&
-            !io->saving) {
-            t->wq[t->size++] = wq;
-            wq->users++;
+        queue = io->saving ? qhca_rqt_queue(t, i) : 0;
+        IO(io, queue);
+        if (NEED(io, rqt_named(io->e, kind, queue),
+                 "a queue of it does not exist") && !io->saving) {
+            rqt_append(io->e, t, queue);
         }
     }
 }
 
 void qhca_io_rqts(struct qhca_io *io)
 {
-    qhca_io_section(io, "rqt", 1);
+    qhca_io_section(io, "rqt", 2);
     qhca_io_table(io, &io->e->eth->rqts);
     qhca_io_each(io, &io->e->eth->rqts, NULL, io_rqt);
     qhca_io_table_end(io, &io->e->eth->rqts);
@@ -314,8 +533,7 @@ static void io_rss(struct qhca_io *io, struct qhca_qp *qp)
                     "its RQ table does not exist");
     IO(io, rss->fields);
     qhca_io_bytes(io, rss->key, sizeof(rss->key));
-    NEED(io, t && !(rss->fields & ~QHCA_HASH_MASK),
-         "its hash is unknown");
+    NEED(io, t && rss_fields_ok(rss->fields), "its hash is unknown");
     if (io->saving) {
         return;
     }
@@ -334,6 +552,7 @@ const struct qhca_qp_ops qhca_rss_qp_ops = {
     .free = rss_free,
     .error = qhca_xport_error,
     .run = rss_run,
+    .modify = rss_modify,
     .query = rss_query,
     .save = io_rss,
 };

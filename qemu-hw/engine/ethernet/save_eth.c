@@ -5,31 +5,50 @@
 #include "ethernet/ethernet.h"
 #include "base/save.h"
 
+/* A ring of @q; @is: it has this one. */
+static void save_ring(struct qhca_io *io, struct qhca_eth_ring *r, bool is)
+{
+    IO(io, r->dbrec);
+    IO(io, r->shift);
+    IO(io, r->stride);
+    IO(io, r->head);
+    IO(io, r->tail);
+    NEED(io, r->shift <= QHCA_MAX_WQ_SHIFT && r->stride <= 9,
+         "its size is out of range");
+    qhca_io_buf(io, &r->buf, io->failed ? 0 : 1ULL << (r->shift + r->stride),
+                true);
+    NEED(io, !r->buf.len == !is, "it has no buffer, or one too many");
+    NEED(io, r->head - r->tail <= (is ? 1u << r->shift : 0),
+         "more frames than it holds");
+}
+
 static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
 {
-    struct qhca_eth_q tmp = { 0 }, *q = obj ? obj : &tmp;
+    struct qhca_eth_q tmp = { .is_sq = is_sq }, *q = obj ? obj : &tmp;
     struct qhca *e = io->e;
 
     IO(io, q->num);
     qhca_io_about(io, is_sq ? "Ethernet SQ" : "Ethernet RQ", q->num);
     q->cq = qhca_io_ref(io, &e->q->cqs, true, q->cq ? q->cq->cqn : 0,
                         "its CQ does not exist");
-    IO(io, q->dbrec);
-    IO(io, q->shift);
-    IO(io, q->stride);
-    IO(io, q->head);
-    IO(io, q->tail);
-    IO(io, q->dead);
-    NEED(io, q->shift <= QHCA_MAX_WQ_SHIFT &&
-         (is_sq ? q->stride >= 6 && q->stride <= 9 : q->stride == 4),
-         "its size is out of range");
-    NEED(io, is_sq || !(q->dbrec & 7), "its doorbell record is misaligned");
-    qhca_io_buf(io, &q->buf, io->failed ? 0 : 1ULL << (q->shift + q->stride),
-                true);
-    NEED(io, q->cq && q->buf.len, "it has no CQ or no buffer");
-    if (io->saving ||
-        !NEED(io, q->head - q->tail <= 1u << q->shift,
-              "more frames than it holds")) {
+    IO(io, q->flags);
+    IO(io, q->state);
+    IO(io, q->syndrome);
+    IO(io, q->hds_thresh);
+    IO(io, q->dropped);
+    save_ring(io, &q->ring, true);
+    save_ring(io, &q->data, q->flags & QHCA_ETH_Q_F_HDS);
+    NEED(io, !qhca_eth_q_bad(e, q) && q->data.stride == 4,
+         "it is none that could be made");
+    NEED(io, q->state <= QHCA_WQS_ERR && (!is_sq || q->state),
+         "its state is unknown");
+    NEED(io, q->state || !(q->ring.head | q->ring.tail | q->data.head |
+                           q->data.tail), "it is not as after a reset");
+    NEED(io, q->cq, "it has no CQ");
+    if (is_sq) {
+        qhca_io_lso(io, q);
+    }
+    if (io->saving || io->failed) {
         return;
     }
     q = malloc(sizeof(*q));
@@ -37,7 +56,6 @@ static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
         return;
     }
     *q = tmp;
-    q->is_sq = is_sq;
     qhca_list_init(&q->ready);
     qhca_event_init(&q->ev, q->num);
     if (qhca_io_place(io, is_sq ? &e->eth->eth_sqs : &e->eth->eth_rqs, q,
@@ -84,18 +102,25 @@ static void mc_list(struct qhca_io *io)
     }
 }
 
-void qhca_io_eth(struct qhca_io *io)
+void qhca_io_eth_qs(struct qhca_io *io)
 {
     struct qhca *e = io->e;
 
-    qhca_io_section(io, "eth", 1);
+    qhca_io_section(io, "ethq", 2);
     qhca_io_table(io, &e->eth->eth_sqs);
     qhca_io_each(io, &e->eth->eth_sqs, NULL, eth_sq);
     qhca_io_table_end(io, &e->eth->eth_sqs);
     qhca_io_table(io, &e->eth->eth_rqs);
     qhca_io_each(io, &e->eth->eth_rqs, NULL, eth_rq);
     qhca_io_table_end(io, &e->eth->eth_rqs);
-    qhca_io_about(io, "port", 0);
+}
+
+void qhca_io_port(struct qhca_io *io)
+{
+    struct qhca *e = io->e;
+    struct qhca_qp *qp = e->eth->eth_qp;
+
+    qhca_io_section(io, "port", 1);
     qhca_io_bytes(io, e->mac, sizeof(e->mac));
     IO(io, e->eth->promisc);
     IO(io, e->eth->allmulti);
@@ -106,5 +131,11 @@ void qhca_io_eth(struct qhca_io *io)
     NEED(io, e->eth->eth_rqn == QHCA_ETH_RQ_NONE ||
          qhca_idr_get(&e->eth->eth_rqs, e->eth->eth_rqn),
          "its receive queue does not exist");
+    qp = qhca_io_ref(io, &e->q->qps, qp, qp ? qp->qpn : 0,
+                     "its RSS QP does not exist");
+    if (!io->saving && qp &&
+        NEED(io, qhca_port_qp_ok(qp), "its RSS QP is none over its queues")) {
+        qhca_port_set_qp(e, qp);
+    }
     mc_list(io);
 }

@@ -54,7 +54,8 @@ extern const struct qhca_field qhca_fields_buf[], qhca_fields_av[],
     qhca_fields_ud[], qhca_fields_rq_wqe[], qhca_fields_eth_wqe[],
     qhca_fields_eth_seg[], qhca_fields_tm_wqe[], qhca_fields_xrc[],
     qhca_fields_masked[], qhca_fields_fault[], qhca_fields_dbrec[],
-    qhca_fields_wqc[], qhca_fields_flow_match[], qhca_fields_flow[];
+    qhca_fields_wqc[], qhca_fields_flow_match[], qhca_fields_flow[],
+    qhca_fields_eth_cqe[];
 
 extern const struct qhca_name qhca_names_feature[], qhca_names_qp_type[],
     qhca_names_qp_state[], qhca_names_qp_flag[], qhca_names_req_state[],
@@ -69,7 +70,9 @@ extern const struct qhca_name qhca_names_feature[], qhca_names_qp_type[],
     qhca_names_fault_flag[], qhca_names_fatal[], qhca_names_net[],
     qhca_names_bth[], qhca_names_stat[], qhca_names_wq_state[],
     qhca_names_wq_flag[], qhca_names_hash[], qhca_names_flow_type[],
-    qhca_names_flow_flag[], qhca_names_fault_action[];
+    qhca_names_flow_flag[], qhca_names_fault_action[],
+    qhca_names_hash_type[], qhca_names_rqt[],
+    qhca_names_hash_by[], qhca_names_hash_mode[], qhca_names_eth_q_flag[];
 
 /** Name of @val, or NULL. */
 const char *qhca_name_of(const struct qhca_name *names, uint64_t val);

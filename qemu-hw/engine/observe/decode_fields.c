@@ -214,6 +214,8 @@ const struct qhca_field qhca_fields_port[] = {
     F(qhca_port, max_mtu, DEC),
     F(qhca_port, perm_mac, MAC),
     RSVD(qhca_port, rsvd1),
+    F(qhca_port, eth_qpn, DEC),
+    RSVD(qhca_port, rsvd2),
     END
 };
 
@@ -292,6 +294,32 @@ const struct qhca_field qhca_fields_tm_cqe[] = {
     END
 };
 
+const struct qhca_field qhca_fields_eth_cqe[] = {
+    RSVD(qhca_eth_cqe, rsvd0),
+    F(qhca_eth_cqe, num, DEC),
+    F(qhca_eth_cqe, wqe_index, DEC),
+    F(qhca_eth_cqe, byte_len, DEC),
+    F(qhca_eth_cqe, rss_hash, HEX),
+    F(qhca_eth_cqe, flow_tag, DEC),
+    ENUM(qhca_eth_cqe, opcode, qhca_names_cqe_op),
+    ENUM(qhca_eth_cqe, status, qhca_names_wc),
+    ENUM(qhca_eth_cqe, syndrome, qhca_names_syn),
+    ENUM(qhca_eth_cqe, hash_type, qhca_names_hash_type),
+    FLAGS(qhca_eth_cqe, flags, qhca_names_cqe_flag),
+    F(qhca_eth_cqe, header_len, DEC),
+    F(qhca_eth_cqe, csum, HEX),
+    F(qhca_eth_cqe, data_index, DEC),
+    F(qhca_eth_cqe, gso_size, DEC),
+    F(qhca_eth_cqe, vlan, DEC),
+    F(qhca_eth_cqe, timestamp, DEC),
+    F(qhca_eth_cqe, num_wqe, DEC),
+    F(qhca_eth_cqe, num_data, DEC),
+    F(qhca_eth_cqe, gso_segs, DEC),
+    RSVD(qhca_eth_cqe, rsvd2),
+    F(qhca_eth_cqe, phase, DEC),
+    END
+};
+
 const struct qhca_field qhca_fields_eqe[] = {
     ENUM(qhca_eqe, type, qhca_names_event),
     ENUM(qhca_eqe, syndrome, qhca_names_syn),
@@ -309,7 +337,20 @@ const struct qhca_field qhca_fields_eth_qc[] = {
     F(qhca_eth_qc, cqn, DEC),
     F(qhca_eth_qc, shift, DEC),
     F(qhca_eth_qc, stride, DEC),
-    RSVD(qhca_eth_qc, rsvd),
+    FLAGS(qhca_eth_qc, flags, qhca_names_eth_q_flag),
+    ENUM(qhca_eth_qc, state, qhca_names_wq_state),
+    SUB(qhca_eth_qc, data_buf, qhca_fields_buf),
+    F(qhca_eth_qc, data_dbrec, HEX),
+    F(qhca_eth_qc, hds_thresh, DEC),
+    F(qhca_eth_qc, data_shift, DEC),
+    RSVD(qhca_eth_qc, rsvd0),
+    F(qhca_eth_qc, head, DEC),
+    F(qhca_eth_qc, tail, DEC),
+    F(qhca_eth_qc, data_head, DEC),
+    F(qhca_eth_qc, data_tail, DEC),
+    F(qhca_eth_qc, dropped, DEC),
+    ENUM(qhca_eth_qc, syndrome, qhca_names_syn),
+    RSVD(qhca_eth_qc, rsvd1),
     END
 };
 
@@ -361,6 +402,8 @@ const struct qhca_field qhca_fields_eth_wqe[] = {
     F(qhca_eth_wqe, csum_start, DEC),
     F(qhca_eth_wqe, csum_offset, DEC),
     F(qhca_eth_wqe, vlan, DEC),
+    F(qhca_eth_wqe, mss, DEC),
+    F(qhca_eth_wqe, hdr_len, DEC),
     RSVD(qhca_eth_wqe, rsvd),
     END
 };
@@ -485,6 +528,7 @@ const struct qhca_layout qhca_layouts[] = {
     LAYOUT(qhca_dev_caps, caps),
     LAYOUT(qhca_cqe, cqe),
     LAYOUT(qhca_tm_cqe, tm_cqe),
+    LAYOUT(qhca_eth_cqe, eth_cqe),
     LAYOUT(qhca_eqe, eqe),
     LAYOUT(qhca_eth_qc, eth_qc),
     LAYOUT(qhca_wqe_ctrl, ctrl),

@@ -17,6 +17,8 @@ const struct qhca_name qhca_names_feature[] = {
     N(QHCA_FEAT_, TAG_MATCHING), N(QHCA_FEAT_, FLUSH),
     N(QHCA_FEAT_, ATOMIC_WRITE), N(QHCA_FEAT_, MASKED_ATOMIC),
     N(QHCA_FEAT_, CQ_RESIZE), N(QHCA_FEAT_, SRQ_RESIZE),
+    N(QHCA_FEAT_, ETH_LSO), N(QHCA_FEAT_, ETH_RSS), N(QHCA_FEAT_, ETH_HDS),
+    N(QHCA_FEAT_, ETH_SUPER),
     END
 };
 
@@ -125,7 +127,7 @@ const struct qhca_name qhca_names_wqe_flag[] = {
 
 const struct qhca_name qhca_names_eth_wqe_flag[] = {
     N(QHCA_WQE_F_, SIGNALED), N(QHCA_WQE_F_, ETH_CSUM),
-    N(QHCA_WQE_F_, ETH_VLAN),
+    N(QHCA_WQE_F_, ETH_VLAN), N(QHCA_WQE_F_, ETH_LSO),
     END
 };
 
@@ -218,6 +220,8 @@ const struct qhca_name qhca_names_cmd[] = {
     N(QHCA_CMD_, CREATE_MW),
     N(QHCA_CMD_, CREATE_ETH_SQ), N(QHCA_CMD_, DESTROY_ETH_SQ),
     N(QHCA_CMD_, CREATE_ETH_RQ), N(QHCA_CMD_, DESTROY_ETH_RQ),
+    N(QHCA_CMD_, MODIFY_ETH_RQ), N(QHCA_CMD_, QUERY_ETH_RQ),
+    N(QHCA_CMD_, QUERY_ETH_SQ),
     N(QHCA_CMD_, CREATE_WQ),
     N(QHCA_CMD_, MODIFY_WQ), N(QHCA_CMD_, DESTROY_WQ),
     N(QHCA_CMD_, QUERY_WQ), N(QHCA_CMD_, CREATE_RQT),
@@ -276,6 +280,33 @@ const struct qhca_name qhca_names_hash[] = {
     END
 };
 
+const struct qhca_name qhca_names_hash_mode[] = {
+    N(QHCA_HASH_, BY_TYPE), N(QHCA_HASH_, SYM_XOR),
+    N(QHCA_HASH_, SYM_OR_XOR),
+    END
+};
+
+const struct qhca_name qhca_names_hash_by[] = {
+    N(QHCA_HASH_BY_, SRC_IP), N(QHCA_HASH_BY_, DST_IP),
+    N(QHCA_HASH_BY_, SRC_PORT), N(QHCA_HASH_BY_, DST_PORT),
+    END
+};
+
+const struct qhca_name qhca_names_rqt[] = {
+    N(QHCA_RQT_, WQ), N(QHCA_RQT_, ETH_RQ),
+    END
+};
+
+const struct qhca_name qhca_names_hash_type[] = {
+    N(QHCA_HASH_TYPE_, NONE), N(QHCA_HASH_TYPE_, L3), N(QHCA_HASH_TYPE_, L4),
+    END
+};
+
+const struct qhca_name qhca_names_eth_q_flag[] = {
+    N(QHCA_ETH_Q_F_, HDS), N(QHCA_ETH_Q_F_, SUPER),
+    END
+};
+
 const struct qhca_name qhca_names_flow_type[] = {
     N(QHCA_FLOW_, NORMAL), N(QHCA_FLOW_, ALL_DEFAULT),
     N(QHCA_FLOW_, MC_DEFAULT), N(QHCA_FLOW_, SNIFFER),
@@ -284,6 +315,7 @@ const struct qhca_name qhca_names_flow_type[] = {
 
 const struct qhca_name qhca_names_flow_flag[] = {
     N(QHCA_FLOW_F_, DONT_TRAP), N(QHCA_FLOW_F_, DROP),
+    N(QHCA_FLOW_F_, ADDR_FILTER),
     END
 };
 

@@ -121,6 +121,25 @@ static void show_injected(const struct qhca_emit *em,
     qhca_emit_hex(em, "address", t->addr);
 }
 
+static void show_eth(const struct qhca_emit *em, const struct qhca_trace *t)
+{
+    qhca_emit_dec(em, "queue", t->num);
+    qhca_emit_dec(em, "index", t->index);
+    qhca_emit_dec(em, "bytes", t->b);
+    if (t->len) {
+        qhca_emit_dec(em, "frames", t->len);
+    }
+    if (t->kind == QHCA_TR_ETH_RX && t->a) {
+        qhca_emit_dec(em, "header_bytes", t->a);
+        qhca_emit_dec(em, "data_index", t->wqe);
+    }
+    if (t->kind == QHCA_TR_ETH_RX && t->op) {
+        qhca_emit_hex(em, "hash", t->psn);
+        qhca_emit_enum(em, "hash_type", "hash_type_name",
+                       qhca_names_hash_type, t->op, false);
+    }
+}
+
 void qhca_emit_trace(const struct qhca_emit *em, const struct qhca_trace *t)
 {
     qhca_emit_text(em, "kind", qhca_trace_name(t->kind));
@@ -196,9 +215,14 @@ void qhca_emit_trace(const struct qhca_emit *em, const struct qhca_trace *t)
         return;
     case QHCA_TR_ETH_TX:
     case QHCA_TR_ETH_RX:
+        show_eth(em, t);
+        return;
+    case QHCA_TR_ETH_DATA:
         qhca_emit_dec(em, "queue", t->num);
         qhca_emit_dec(em, "index", t->index);
-        qhca_emit_dec(em, "bytes", t->b);
+        qhca_emit_hex(em, "address", t->addr);
+        qhca_emit_dec(em, "bytes", t->a);
+        qhca_emit_flag(em, "write", t->b);
         return;
     case QHCA_TR_FAULT:
         show_injected(em, t);

@@ -99,11 +99,17 @@ static void sum_eth(const struct qhca_emit *em, const void *obj)
     const struct qhca_eth_q *q = obj;
 
     qhca_emit_dec(em, "number", q->num);
-    qhca_emit_dec(em, "depth", 1u << q->shift);
-    qhca_emit_dec(em, "head", q->head);
-    qhca_emit_dec(em, "tail", q->tail);
+    qhca_emit_enum(em, "state", "state_name", qhca_names_wq_state, q->state,
+                   false);
+    qhca_emit_dec(em, "depth", 1u << q->ring.shift);
+    qhca_emit_dec(em, "head", q->ring.head);
+    qhca_emit_dec(em, "tail", q->ring.tail);
     qhca_emit_dec(em, "cqn", q->cq->cqn);
-    qhca_emit_flag(em, "dead", q->dead);
+    qhca_emit_flag(em, "dead", q->state == QHCA_WQS_ERR);
+    if (!q->is_sq) {
+        qhca_emit_flag(em, "split", q->flags & QHCA_ETH_Q_F_HDS);
+        qhca_emit_dec(em, "dropped", q->dropped);
+    }
 }
 
 /* Some tables hold objects of more than one kind. */
@@ -440,21 +446,34 @@ static void look_xrcd(const struct qhca_xrcd *x, const struct qhca_emit *em)
 static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
                      const struct qhca_emit *em)
 {
-    struct qhca_eth_qc qc = {
-        .dbrec = qhca_le64(q->dbrec), .cqn = qhca_le32(q->cq->cqn),
-        .shift = q->shift, .stride = q->stride,
-    };
+    struct qhca_eth_qc qc = { .state = 0 };
 
-    qhca_table_describe(&q->buf, &qc.buf);
+    qhca_eth_q_query(q, &qc);
     qhca_decode_as(em, "context", qhca_fields_eth_qc, &qc);
     qhca_emit_bytes(em, "raw", &qc, sizeof(qc));
-    qhca_emit_dec(em, "head", q->head);
-    qhca_emit_dec(em, "tail", q->tail);
-    qhca_emit_flag(em, "dead", q->dead);
-    if (q->dbrec) {
-        qhca_look_dbrec(e, q->dbrec, em);
+    qhca_emit_dec(em, "head", q->ring.head);
+    qhca_emit_dec(em, "tail", q->ring.tail);
+    qhca_emit_flag(em, "dead", q->state == QHCA_WQS_ERR);
+    if (q->lso.active) {
+        qhca_emit_begin(em, "large_send");
+        qhca_emit_dec(em, "payload", q->lso.total);
+        qhca_emit_dec(em, "sent", q->lso.sent);
+        qhca_emit_dec(em, "mss", q->lso.mss);
+        qhca_emit_end(em);
     }
-    qhca_look_map(&q->buf, "buffer", em);
+    if (q->ring.dbrec) {
+        qhca_look_dbrec(e, q->ring.dbrec, em);
+    }
+    qhca_look_map(&q->ring.buf, "buffer", em);
+    if (q->flags & QHCA_ETH_Q_F_HDS) {
+        qhca_emit_begin(em, "data_ring");
+        qhca_look_dbrec(e, q->data.dbrec, em);
+        qhca_look_map(&q->data.buf, "buffer", em);
+        qhca_emit_end(em);
+    }
+    if (!q->is_sq) {
+        qhca_look_steered(e, q, em);
+    }
 }
 
 static void look_mr(struct qhca *e, const struct qhca_mr *mr,
@@ -522,6 +541,7 @@ static void look_more(struct qhca *e, enum qhca_object object,
         break;
     case QHCA_OBJ_RQT:
         qhca_look_rqt(obj, em);
+        qhca_look_rqt_users(e, obj, em);
         break;
     case QHCA_OBJ_RSS:
         qhca_look_rss(obj, em);

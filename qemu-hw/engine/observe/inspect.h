@@ -43,7 +43,7 @@ enum qhca_object {
     QHCA_OBJ_ETH_SQ,
     QHCA_OBJ_ETH_RQ,
     QHCA_OBJ_WQ,                /* receive WQ */
-    QHCA_OBJ_RQT,               /* indirection table of WQs */
+    QHCA_OBJ_RQT,               /* indirection table */
     QHCA_OBJ_RSS,               /* RSS QP; number: QPN */
     QHCA_OBJ_FLOW,              /* steering rule */
     QHCA_OBJ_MW,                /* memory window; number: key */
@@ -52,12 +52,13 @@ enum qhca_object {
 
 enum qhca_ring {
     QHCA_RING_SQ,               /* QP; also the only ring of an Ethernet SQ */
-    QHCA_RING_RQ,               /* QP; the only ring of WQ and Ethernet RQ */
+    QHCA_RING_RQ,               /* QP, WQ, Ethernet RQ */
     QHCA_RING_CQ,
     QHCA_RING_EQ,
     QHCA_RING_SRQ,              /* SRQ: WQEs by number */
     QHCA_RING_INDEX,            /* SRQ: index ring */
     QHCA_RING_OPS,              /* SRQ with tag matching */
+    QHCA_RING_DATA,             /* Ethernet RQ that splits: payload */
     QHCA_RING_MR,               /* MR: not a ring, for walks only */
     QHCA_RINGS
 };

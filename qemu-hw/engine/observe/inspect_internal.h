@@ -76,6 +76,12 @@ void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
 void qhca_look_wq(struct qhca *e, struct qhca_qp *wq,
                   const struct qhca_emit *em);
 void qhca_look_rqt(const void *rqt, const struct qhca_emit *em);
+/* The RSS QPs over indirection table @rqt. */
+void qhca_look_rqt_users(struct qhca *e, const void *rqt,
+                         const struct qhca_emit *em);
+/* How frames come to Ethernet RQ @q. */
+void qhca_look_steered(struct qhca *e, const struct qhca_eth_q *q,
+                       const struct qhca_emit *em);
 void qhca_look_rss(const struct qhca_qp *qp, const struct qhca_emit *em);
 void qhca_sum_wq(const struct qhca_emit *em, const void *obj);
 void qhca_sum_rqt(const struct qhca_emit *em, const void *obj);

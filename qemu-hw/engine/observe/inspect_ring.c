@@ -13,6 +13,7 @@ static const char *const ring_name[QHCA_RINGS] = {
     [QHCA_RING_SRQ] = "srq",
     [QHCA_RING_INDEX] = "index",
     [QHCA_RING_OPS] = "ops",
+    [QHCA_RING_DATA] = "data",
     [QHCA_RING_MR] = "mr",
 };
 
@@ -126,8 +127,14 @@ static const char *device_ring(void *obj, enum qhca_ring ring,
 _Static_assert(sizeof(struct qhca_cqe) == 1 << 6 &&
                sizeof(struct qhca_eqe) == 1 << 4, "strides");
 
-static const char *eth_ring(struct qhca_eth_q *q, struct qhca_ring_info *r)
+static const char *eth_ring(struct qhca_eth_q *obj, enum qhca_ring ring,
+                            struct qhca_ring_info *r)
 {
+    struct qhca_eth_ring *q = ring == QHCA_RING_DATA ? &obj->data : &obj->ring;
+
+    if (!q->buf.len) {
+        return no_ring;
+    }
     r->map = &q->buf;
     r->shift = q->shift;
     r->stride = q->stride;
@@ -163,10 +170,10 @@ const char *qhca_ring_find(struct qhca *e, enum qhca_object object,
         break;
     case QHCA_OBJ_ETH_SQ:
         obj = qhca_idr_get(&e->eth->eth_sqs, number);
-        return obj ? eth_ring(obj, r) : "no such object";
+        return obj ? eth_ring(obj, ring, r) : "no such object";
     case QHCA_OBJ_ETH_RQ:
         obj = qhca_idr_get(&e->eth->eth_rqs, number);
-        return obj ? eth_ring(obj, r) : "no such object";
+        return obj ? eth_ring(obj, ring, r) : "no such object";
     default:
         return no_ring;
     }

@@ -117,6 +117,12 @@ struct qhca_qp_ops {
      * e->tx_blocked is set means that it only waits for the wire.
      */
     bool (*run)(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
+    /*
+     * MODIFY_QP for a type that has no states to go through; returns QHCA_ST_*.
+     * NULL: by the tables of states.
+     */
+    uint8_t (*modify)(struct qhca *e, struct qhca_cmd *c,
+                      struct qhca_qp *qp);
     /* XRC targets: @srq is about to be destroyed. */
     void (*forget_srq)(struct qhca_qp *qp, const struct qhca_srq *srq);
     /* Fill in the fields of the context that this type maintains. */
@@ -153,7 +159,7 @@ struct qhca_qp {
     /* per-QP statistics, as in struct qhca_qpc */
     uint64_t tx_packets, rx_packets, retransmits, timeouts;
     uint64_t rnr_naks_rx, seq_naks_rx, duplicates;
-    uint32_t users;             /* multicast groups, flows, RQTs using it */
+    uint32_t users;             /* groups, flows, RQTs, the port using it */
     struct qhca_rss *rss;       /* RSS: table and hash; else NULL */
     /* scheduling */
     struct qhca_list ready;     /* in e->q->ready while it has work */

@@ -172,7 +172,12 @@ static const uint16_t field[] = {
     offsetof(struct qhca_qpc, min_rnr_timer),
     offsetof(struct qhca_qpc, dest_qpn),
     offsetof(struct qhca_qpc, en_sqd_event),
+    offsetof(struct qhca_qpc, rx_hash_fields),
+    offsetof(struct qhca_qpc, rqtn),
 };
+
+_Static_assert(QHCA_QP_M_ALL >> sizeof(field) / sizeof(field[0]) == 0,
+               "a field for each bit");
 
 static uint8_t bad_bit(struct qhca_cmd *c, uint64_t bits)
 {
@@ -380,8 +385,8 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
     if (!qp || qp->type == QHCA_QPT_WQ) {
         return QHCA_ST_BAD_OBJ;
     }
-    if (qp->type == QHCA_QPT_RSS) {
-        return QHCA_ST_BAD_STATE;
+    if (qp->ops->modify) {
+        return qp->ops->modify(e, c, qp);
     }
     old = qp->state;
     next = c->mask & M(STATE) ? in->state : old;

@@ -94,6 +94,10 @@
 #define QHCA_FEAT_MASKED_ATOMIC		(1ULL << 20)	/* compare-and-swap, fetch-and-add with masks */
 #define QHCA_FEAT_CQ_RESIZE		(1ULL << 21)	/* QHCA_CQ_M_RESIZE */
 #define QHCA_FEAT_SRQ_RESIZE		(1ULL << 22)	/* QHCA_SRQ_M_RESIZE */
+#define QHCA_FEAT_ETH_LSO		(1ULL << 23)	/* QHCA_WQE_F_ETH_LSO: TCP and UDP segmentation */
+#define QHCA_FEAT_ETH_RSS		(1ULL << 24)	/* RQTs of Ethernet RQs, flows to them, QHCA_HASH_BY_TYPE */
+#define QHCA_FEAT_ETH_HDS		(1ULL << 25)	/* QHCA_ETH_Q_F_HDS: header/data split */
+#define QHCA_FEAT_ETH_SUPER		(1ULL << 26)	/* super-frames: QHCA_ETH_Q_F_SUPER */
 
 #define QHCA_CTRL_ENABLE		(1U << 0)	/* 0 -> 1 starts the admin queue; 1 -> 0 is the same as RESET */
 #define QHCA_CTRL_RESET			(1U << 1)	/* write 1: all objects vanish, all registers take their reset value; reads as 0 */
@@ -301,11 +305,14 @@ struct qhca_aq_cqe {
 #define QHCA_CMD_DESTROY_ETH_SQ		0x41	/* after its completion no DMA for this queue */
 #define QHCA_CMD_CREATE_ETH_RQ		0x42	/* in: struct qhca_eth_qc; obj <- number */
 #define QHCA_CMD_DESTROY_ETH_RQ		0x43	/* after its completion no DMA for this queue */
+#define QHCA_CMD_MODIFY_ETH_RQ		0x44	/* in: struct qhca_eth_qc, mask QHCA_ETH_RQ_M_* */
+#define QHCA_CMD_QUERY_ETH_RQ		0x45	/* out: struct qhca_eth_qc */
+#define QHCA_CMD_QUERY_ETH_SQ		0x46	/* out: struct qhca_eth_qc */
 #define QHCA_CMD_CREATE_WQ		0x48	/* in: struct qhca_wqc; obj <- WQN; state RESET */
 #define QHCA_CMD_MODIFY_WQ		0x49	/* in: struct qhca_wqc, mask QHCA_WQ_M_* */
 #define QHCA_CMD_DESTROY_WQ		0x4a	/* after its completion no DMA for this WQ */
 #define QHCA_CMD_QUERY_WQ		0x4b	/* out: struct qhca_wqc */
-#define QHCA_CMD_CREATE_RQT		0x4c	/* in: __le32 WQNs, in_len / 4 of them, a power of two; obj <- RQTN */
+#define QHCA_CMD_CREATE_RQT		0x4c	/* arg: QHCA_RQT_*; in: __le32 queue numbers, in_len / 4 of them, a power of two; obj <- RQTN */
 #define QHCA_CMD_DESTROY_RQT		0x4d
 #define QHCA_CMD_CREATE_FLOW		0x50	/* in: struct qhca_flow; obj <- its number */
 #define QHCA_CMD_DESTROY_FLOW		0x51	/* after its completion the rule has no effect */
@@ -352,16 +359,20 @@ struct qhca_port {
 	__le32	speed;		/* RO: Mb/s */
 	__le32	max_mtu;	/* RO */
 	__u8	perm_mac[6];	/* RO */
-	__u8	rsvd1[30];
+	__u8	rsvd1[2];
+	__le32	eth_qpn;	/* RSS QP over Ethernet RQs that gets these frames in place of eth_rqn; QHCA_ETH_QP_NONE: none */
+	__u8	rsvd2[24];
 };
 
 #define QHCA_ETH_RQ_NONE		0xffffffffU
+#define QHCA_ETH_QP_NONE		0xffffffffU
 
 #define QHCA_PORT_M_MAC			(1ULL << 0)
 #define QHCA_PORT_M_PROMISC		(1ULL << 1)
 #define QHCA_PORT_M_ALLMULTI		(1ULL << 2)
 #define QHCA_PORT_M_MTU			(1ULL << 3)
 #define QHCA_PORT_M_ETH_RQN		(1ULL << 4)
+#define QHCA_PORT_M_ETH_QPN		(1ULL << 5)
 
 struct qhca_mac {
 	__u8	mac[6];
@@ -500,11 +511,11 @@ struct qhca_cqe {
 	__u8	sl;		/* 0x1f: UD receive: priority from the VLAN tag */
 	__le16	flags;		/* 0x20: QHCA_CQE_F_* */
 	__le16	pkey_index;	/* 0x22: GSI receive */
-	__le32	csum;		/* 0x24: Ethernet receive: 15:0 ones' complement sum of the frame from byte 14 on */
+	__le32	csum;		/* 0x24: see struct qhca_eth_cqe */
 	__u8	smac[6];	/* 0x28: UD receive */
 	__le16	vlan;		/* 0x2e: UD, Ethernet receive: TCI or QHCA_VLAN_NONE */
 	__le64	timestamp;	/* 0x30: device clock, nanoseconds */
-	__le16	num_wqe;	/* 0x38: Ethernet receive: buffers used */
+	__le16	num_wqe;	/* 0x38: see struct qhca_eth_cqe */
 	__u8	net_type;	/* 0x3a: UD receive: QHCA_NET_* */
 	__u8	rsvd[4];	/* 0x3b */
 	__u8	phase;		/* 0x3f: bit 0 */
@@ -546,6 +557,36 @@ struct qhca_cqe {
 #define QHCA_CQE_F_TM_SYNC_REQ		(1U << 10)	/* tags added wait until software has told the right count of unexpected messages */
 #define QHCA_CQE_F_TM_MATCH		(1U << 11)	/* TM_RECV: a tag matched; wqe_index holds its handle */
 #define QHCA_CQE_F_TM_DATA_VALID	(1U << 12)	/* TM_RECV: the data is complete, the tag's entry is free */
+
+/* CQEs of Ethernet queues: struct qhca_cqe, read as follows. */
+struct qhca_eth_cqe {
+	__u8	rsvd0[8];	/* 0x00 */
+	__le32	num;		/* 0x08: number of the Ethernet queue */
+	__le32	wqe_index;	/* 0x0c: counter of the WQE; receive: of the first in the ring */
+	__le32	byte_len;	/* 0x10: receive: bytes stored */
+	__le32	rss_hash;	/* 0x14: receive: see hash_type */
+	__le32	flow_tag;	/* 0x18: receive: tag of the flow that steered the frame here; else 0 */
+	__u8	opcode;		/* 0x1c: QHCA_CQE_OP_ETH_* */
+	__u8	status;		/* 0x1d: QHCA_WC_* */
+	__u8	syndrome;	/* 0x1e: QHCA_SYN_* */
+	__u8	hash_type;	/* 0x1f: receive: QHCA_HASH_TYPE_* */
+	__le16	flags;		/* 0x20: QHCA_CQE_F_* */
+	__le16	header_len;	/* 0x22: receive: bytes in the header ring of a split frame; 0: not split */
+	__le32	csum;		/* 0x24: receive: 15:0 ones' complement sum of the stored bytes from byte 14 on */
+	__le32	data_index;	/* 0x28: split frame: counter of the first WQE in the data ring */
+	__le16	gso_size;	/* 0x2c: super-frame: payload bytes of each of its frames; else 0 */
+	__le16	vlan;		/* 0x2e: receive: TCI or QHCA_VLAN_NONE */
+	__le64	timestamp;	/* 0x30: device clock, nanoseconds */
+	__le16	num_wqe;	/* 0x38: receive: buffers used of the ring */
+	__u8	num_data;	/* 0x3a: split frame: buffers used of the data ring */
+	__u8	gso_segs;	/* 0x3b: super-frame: frames it stands for; else 0 */
+	__u8	rsvd2[3];
+	__u8	phase;		/* 0x3f: bit 0 */
+};
+
+#define QHCA_HASH_TYPE_NONE		0	/* rss_hash is 0 */
+#define QHCA_HASH_TYPE_L3		1	/* of addresses only */
+#define QHCA_HASH_TYPE_L4		2	/* of ports, too */
 
 #define QHCA_NET_IB			0
 #define QHCA_NET_IPV4			1
@@ -738,7 +779,7 @@ struct qhca_av {
 #define QHCA_QPT_XRC_INI		4	/* XRC initiator: sends only; no RQ, no recv_cqn */
 #define QHCA_QPT_XRC_TGT		5	/* XRC target: receives into SRQs of its XRC domain; no queue, no CQ, no PD */
 #define QHCA_QPT_RAW			6	/* raw packet: Ethernet frames; receives what flows steer to it */
-#define QHCA_QPT_RSS			7	/* spreads frames over the WQs of an indirection table; no queue, no CQ, no state but RTR */
+#define QHCA_QPT_RSS			7	/* spreads frames over the queues of an indirection table; no queue, no CQ, no state but RTR */
 
 #define QHCA_QPS_RESET			0
 #define QHCA_QPS_INIT			1
@@ -870,7 +911,9 @@ struct qhca_qpc {
 #define QHCA_QP_M_MIN_RNR_TIMER		(1ULL << 13)
 #define QHCA_QP_M_DEST_QPN		(1ULL << 14)
 #define QHCA_QP_M_SQD_EVENT		(1ULL << 15)
-#define QHCA_QP_M_ALL			0x000000000000ffffULL
+#define QHCA_QP_M_RX_HASH		(1ULL << 16)	/* RSS: rx_hash_fields, rx_hash_func, rx_hash_key */
+#define QHCA_QP_M_RQTN			(1ULL << 17)	/* RSS: rqtn: another table of the same kind */
+#define QHCA_QP_M_ALL			0x000000000003ffffULL
 
 /* ---------------------------------------------------------------- SRQ --- */
 /*
@@ -1147,8 +1190,49 @@ struct qhca_eth_qc {
 	__le32	cqn;		/* 0x28 */
 	__u8	shift;		/* 0x2c: log2 of the depth, 0..15 */
 	__u8	stride;		/* 0x2d: log2 of WQE bytes: SQ 6..9, RQ 4 */
-	__u8	rsvd[18];
+	__u8	flags;		/* 0x2e: RQ: QHCA_ETH_Q_F_* */
+	__u8	state;		/* 0x2f: QHCA_WQS_*: RO, but with QHCA_ETH_RQ_M_STATE; RDY after create */
+	/* RQ with QHCA_ETH_Q_F_HDS; else 0 */
+	struct qhca_buf	data_buf;	/* 0x30: ring of data buffers: depth << 4 */
+	__le64	data_dbrec;	/* 0x50: its producer index */
+	__le32	hds_thresh;	/* 0x58: frames longer than this are split, bytes */
+	__u8	data_shift;	/* 0x5c: log2 of its depth, 0..15 */
+	__u8	rsvd0[3];
+	/* read-only */
+	__le32	head;		/* 0x60: producer index last read or rung */
+	__le32	tail;		/* 0x64: next WQE to take */
+	__le32	data_head;	/* 0x68 */
+	__le32	data_tail;	/* 0x6c */
+	__le64	dropped;	/* 0x70: RQ: frames for it that found no buffer, or it not in RDY */
+	__u8	syndrome;	/* 0x78: QHCA_SYN_* that brought it to ERR */
+	__u8	rsvd1[7];
 };
+
+/*
+ * Header/data split.  The headers of a TCP or UDP frame, up to the exact end of
+ * the TCP or UDP header, go to a buffer of the ring, the payload to buffers of
+ * the data ring: it begins in a fresh one and fills each one but the last.
+ * Everything else - other protocols, fragments, frames without payload or not
+ * longer than hds_thresh - goes whole to the ring.
+ */
+#define QHCA_ETH_Q_F_HDS		(1U << 0)
+
+/*
+ * Super-frames: adapters that know of each other send the frames of a large
+ * send as one.  An RQ with this flag receives it so, gso_size and gso_segs say
+ * what it stands for; all others receive the frames, cut by the device.
+ */
+#define QHCA_ETH_Q_F_SUPER		(1U << 1)
+
+/*
+ * MODIFY_ETH_RQ.  RDY to RESET: after the completion no DMA and no CQE for this
+ * queue; its counters are 0, its number stays in the tables that name it, and
+ * frames for it are dropped.  RINGS needs the state RESET; RESET to RDY may
+ * come with it.
+ */
+#define QHCA_ETH_RQ_M_STATE		(1ULL << 0)	/* state: RESET from any, RDY from RESET */
+#define QHCA_ETH_RQ_M_RINGS		(1ULL << 1)	/* buf, dbrec, cqn, shift, flags, data_buf, data_dbrec, data_shift */
+#define QHCA_ETH_RQ_M_HDS_THRESH	(1ULL << 2)	/* hds_thresh */
 
 /* Ethernet send WQE: this header, then num_sge struct qhca_eth_seg */
 struct qhca_eth_wqe {
@@ -1158,11 +1242,29 @@ struct qhca_eth_wqe {
 	__le16	csum_start;	/* ETH_CSUM: sum from this byte of the frame to its end ... */
 	__le16	csum_offset;	/* ... and store it this far behind csum_start */
 	__le16	vlan;		/* ETH_VLAN: TCI to insert */
-	__u8	rsvd[6];
+	__le16	mss;		/* 0x0a: ETH_LSO: payload bytes of a segment */
+	__le16	hdr_len;	/* 0x0c: ETH_LSO: bytes of the headers, to the end of the TCP or UDP header */
+	__u8	rsvd[2];
 };
 
-#define QHCA_WQE_F_ETH_CSUM		(1U << 4)
+#define QHCA_WQE_F_ETH_CSUM		(1U << 4)	/* not with ETH_LSO */
 #define QHCA_WQE_F_ETH_VLAN		(1U << 5)
+
+/*
+ * Large send: the segments hold one TCP segment or UDP datagram with more
+ * payload than fits a frame.  The device sends it as frames of mss bytes of
+ * payload (the last may have fewer), each with the headers again: it sets IPv4
+ * total length, identification (one up per frame) and header checksum, IPv6
+ * payload length; TCP sequence number, FIN and PSH only in the last frame, CWR
+ * only in the first; UDP length; and the TCP or UDP checksum, whatever these
+ * held.
+ */
+#define QHCA_WQE_F_ETH_LSO		(1U << 6)
+
+#define QHCA_ETH_LSO_MAX		65536	/* payload bytes of a large send */
+#define QHCA_ETH_LSO_HDR_MAX		256	/* bytes of its headers */
+#define QHCA_ETH_SUPER_IP_MAX		65535	/* bytes of the IP packet in a super-frame */
+#define QHCA_ETH_SUPER_SEGS_MAX		128	/* frames it stands for */
 
 /* one segment of a frame to send, or one receive buffer (a whole receive WQE) */
 struct qhca_eth_seg {
@@ -1206,6 +1308,9 @@ struct qhca_wqc {
 #define QHCA_WQ_M_STATE			(1ULL << 0)
 #define QHCA_WQ_M_FLAGS			(1ULL << 1)
 
+#define QHCA_RQT_WQ			0	/* entries are WQNs */
+#define QHCA_RQT_ETH_RQ			1	/* entries are numbers of Ethernet RQs */
+
 #define QHCA_RQT_WQS_MAX		512	/* entries of an indirection table */
 #define QHCA_RQTS_MAX			1024	/* indirection tables */
 
@@ -1220,6 +1325,32 @@ struct qhca_wqc {
 #define QHCA_HASH_DST_PORT_UDP		(1U << 7)
 #define QHCA_HASH_MASK			0x000000ffU
 #define QHCA_HASH_TOEPLITZ		1
+
+/*
+ * With QHCA_HASH_BY_TYPE the bits are others: QHCA_HASH_BY_* for each type of
+ * frame, shifted by QHCA_HASH_*_SHIFT.  A fragment is of type IPV4 or IPV6,
+ * which have no ports.  The order is source address, destination address,
+ * source port, destination port.
+ *
+ * SYM_XOR puts source ^ destination in the place of both, SYM_OR_XOR
+ * source | destination, then source ^ destination; so both directions of a
+ * connection have one hash.  Source and destination must then be chosen
+ * together, and only one of the two may be set.
+ */
+#define QHCA_HASH_BY_TYPE		(1U << 31)
+#define QHCA_HASH_SYM_XOR		(1U << 24)
+#define QHCA_HASH_SYM_OR_XOR		(1U << 25)
+#define QHCA_HASH_BY_SRC_IP		0x1U
+#define QHCA_HASH_BY_DST_IP		0x2U
+#define QHCA_HASH_BY_SRC_PORT		0x4U
+#define QHCA_HASH_BY_DST_PORT		0x8U
+#define QHCA_HASH_BY_MASK		0xfU
+#define QHCA_HASH_TCP4_SHIFT		0
+#define QHCA_HASH_UDP4_SHIFT		4
+#define QHCA_HASH_IPV4_SHIFT		8
+#define QHCA_HASH_TCP6_SHIFT		12
+#define QHCA_HASH_UDP6_SHIFT		16
+#define QHCA_HASH_IPV6_SHIFT		20
 
 /*
  * What a flow looks at.  All fields are as on the wire; what a frame has not
@@ -1240,13 +1371,13 @@ struct qhca_flow_match {
 	__u8	ip_flags;	/* 0x37: IPv4: 2:0 flags, as in the three highest bits of the wire's byte */
 	__be32	flow_label;	/* 0x38: IPv6: 19:0 */
 	__u8	l3;		/* 0x3c: 4, 6; else 0 */
-	__u8	l4;		/* 0x3d: 6 TCP, 17 UDP; else 0, as in later fragments */
+	__u8	l4;		/* 0x3d: 6 TCP, 17 UDP, also behind IPv6 extension headers; else 0, as in later fragments */
 	__u8	tagged;		/* 0x3e: 1: it has a VLAN tag */
 	__u8	rsvd;
 };
 
 struct qhca_flow {
-	__le32	qpn;		/* 0x00: QP of type RAW or RSS */
+	__le32	qpn;		/* 0x00: QP of type RAW or RSS (over WQs or Ethernet RQs) */
 	__u8	type;		/* 0x04: QHCA_FLOW_* */
 	__u8	flags;		/* 0x05: QHCA_FLOW_F_* */
 	__le16	priority;	/* 0x06: NORMAL: the lowest wins */
@@ -1263,6 +1394,7 @@ struct qhca_flow {
 
 #define QHCA_FLOW_F_DONT_TRAP		(1U << 0)	/* others get the frame, too */
 #define QHCA_FLOW_F_DROP		(1U << 1)	/* nobody gets it */
+#define QHCA_FLOW_F_ADDR_FILTER		(1U << 2)	/* only frames that the port's address filter accepts */
 
 #define QHCA_FLOWS_MAX			4096	/* rules */
 #define QHCA_FLOW_MASKS_MAX		64	/* different masks among NORMAL rules */

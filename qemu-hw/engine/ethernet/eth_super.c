@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Super-frames for receivers that do not take them: they are cut here. */
+#include "ethernet/flow.h"
+
+void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
+                        qhca_eth_deliver *deliver, void *to,
+                        const struct qhca_steer *s)
+{
+    const struct qhca_super *super = &f->super;
+    uint8_t *frame = e->eth->cut;
+    struct qhca_large_part p = {
+        .total = super->len - super->l.hdr_len,
+    };
+    struct qhca_eth_frame piece;
+
+    if (!qhca_large_sum_ok(&super->l, f->data, f->len)) {
+        e->stats[QHCA_STAT_ETH_RX_ERRORS] += super->segs;
+        return;
+    }
+    for (; p.from < p.total; p.from += p.len, p.number++) {
+        p.len = p.total - p.from < super->size ? p.total - p.from :
+                                                 super->size;
+        memcpy(frame, f->data, super->l.hdr_len);
+        memcpy(frame + super->l.hdr_len,
+               f->data + super->l.hdr_len + p.from, p.len);
+        qhca_large_finish(&super->l, frame, &p);
+        qhca_eth_frame_parse(e, &piece, frame, super->l.hdr_len + p.len);
+        deliver(e, to, &piece, s);
+    }
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A TCP segment or UDP datagram that is cut into several frames. */
+#ifndef QHCA_LARGE_H
+#define QHCA_LARGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Where the headers of a large packet are, in bytes from its start. */
+struct qhca_large {
+    uint16_t l3, l4;
+    uint16_t hdr_len;           /* end of the TCP or UDP header */
+    uint8_t version;            /* of IP: 4 or 6 */
+    uint8_t proto;              /* QHCA_PROTO_TCP or QHCA_PROTO_UDP */
+};
+
+/** One frame of a large packet: which part of the payload it has. */
+struct qhca_large_part {
+    uint32_t number;            /* frames before it */
+    uint32_t from, len;         /* its bytes, of the payload */
+    uint32_t total;             /* bytes of the whole payload */
+};
+
+/**
+ * Find the headers of a large packet in the @len bytes at @hdr: Ethernet, one
+ * VLAN tag unless !@tag, IPv4 or IPv6 and not a fragment, TCP or UDP.  Lengths
+ * of the packet and checksums are not looked at.  Returns false if they are not
+ * like this, or not all there.
+ */
+bool qhca_large_parse(const uint8_t *hdr, size_t len, bool tag,
+                      struct qhca_large *l);
+
+/** The length of the IP packet at @frame, by its header. */
+uint32_t qhca_large_ip_len(const struct qhca_large *l, const uint8_t *frame);
+
+/**
+ * Are the checksums right: of IPv4, and of TCP or UDP?  @len: of the frame, up
+ * to the end of the packet.
+ */
+bool qhca_large_sum_ok(const struct qhca_large *l, const uint8_t *frame,
+                       size_t len);
+
+/** Is it RoCEv2, by the destination port? */
+bool qhca_large_is_roce(const struct qhca_large *l, const uint8_t *frame);
+
+/**
+ * Turn the @frame, which has the headers of the large packet @l and the payload
+ * of part @p behind them, into a frame of its own: lengths, identification,
+ * sequence number, flags, checksums.
+ */
+void qhca_large_finish(const struct qhca_large *l, uint8_t *frame,
+                       const struct qhca_large_part *p);
+
+#endif /* QHCA_LARGE_H */

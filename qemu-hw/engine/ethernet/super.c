@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The form of super-frames. */
+#include "ethernet/super.h"
+#include "base/base.h"
+
+/* The trailer, big-endian. */
+#define MAGIC               0x51534647  /* QSFG */
+#define AT_SIZE             4
+#define AT_SEGS             6
+
+/* The shortest frame of Ethernet, tagged: the wire may have padded it. */
+#define PADDED              64
+
+static uint32_t super_segs(uint32_t payload, uint16_t size)
+{
+    return (payload + size - 1) / size;
+}
+
+void qhca_super_trailer(uint8_t *to, uint16_t size, uint16_t segs)
+{
+    qhca_put_be32(to, MAGIC);
+    qhca_put_be16(to + AT_SIZE, size);
+    qhca_put_be16(to + AT_SEGS, segs);
+}
+
+bool qhca_super_parse(const uint8_t *frame, size_t len, struct qhca_super *s)
+{
+    size_t head = len < QHCA_ETH_LSO_HDR_MAX ? len : QHCA_ETH_LSO_HDR_MAX, end;
+    const uint8_t *trailer;
+    uint16_t size, segs;
+
+    s->segs = 0;
+    if (!qhca_large_parse(frame, head, true, &s->l)) {
+        return false;
+    }
+    end = s->l.l3 + qhca_large_ip_len(&s->l, frame);
+    if (end <= s->l.hdr_len || end - s->l.l3 > QHCA_ETH_SUPER_IP_MAX ||
+        (end + QHCA_SUPER_TRAILER != len &&
+         (end + QHCA_SUPER_TRAILER > len || len > PADDED))) {
+        return false;
+    }
+    trailer = frame + end;
+    size = qhca_get_be16(trailer + AT_SIZE);
+    segs = qhca_get_be16(trailer + AT_SEGS);
+    if (qhca_get_be32(trailer) != MAGIC || !size || segs < 2 ||
+        segs > QHCA_ETH_SUPER_SEGS_MAX ||
+        super_segs((uint32_t)(end - s->l.hdr_len), size) != segs ||
+        s->l.hdr_len + size > QHCA_ETH_MAX_FRAME ||
+        qhca_large_is_roce(&s->l, frame)) {
+        return false;
+    }
+    s->len = (uint32_t)end;
+    s->size = size;
+    s->segs = segs;
+    return true;
+}
+
+uint32_t qhca_super_chunk(const struct qhca_large *l, const uint8_t *hdr,
+                          uint16_t size)
+{
+    uint32_t n = (QHCA_ETH_SUPER_IP_MAX - (l->hdr_len - l->l3)) / size;
+
+    n = n < QHCA_ETH_SUPER_SEGS_MAX ? n : QHCA_ETH_SUPER_SEGS_MAX;
+    return !n || qhca_large_is_roce(l, hdr) ? size : n * size;
+}
+
+bool qhca_super_fits(const struct qhca *e, const uint8_t *frame, size_t len)
+{
+    struct qhca_super s;
+
+    return e->cfg.super_frames && qhca_super_parse(frame, len, &s) &&
+           (uint32_t)s.l.hdr_len - s.l.l3 + s.size <= e->mtu;
+}

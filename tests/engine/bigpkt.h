@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Large packets for tests of segmentation: a random TCP segment or UDP datagram
+ * of any size, and each of the frames that it must be cut into.  Written from
+ * the protocols, byte by byte, without the engine's code.
+ */
+#ifndef QHCA_TEST_BIGPKT_H
+#define QHCA_TEST_BIGPKT_H
+
+#include <stddef.h>
+#include <string.h>
+
+#include "die.h"
+#include "rng.h"
+
+#define BIG_PAYLOAD_MAX 65536u
+#define BIG_HDR_MAX 300u
+
+struct big {
+    uint8_t dmac[6], smac[6];
+    bool tagged, v6, tcp;
+    uint16_t tci;
+    unsigned opts;              /* bytes of IPv4 options */
+    unsigned ext[3], exts;      /* IPv6 extension headers: bytes of each */
+    unsigned tcp_opts;          /* bytes of TCP options */
+    uint16_t id, ports[2];
+    uint32_t seq;
+    uint8_t flags;              /* of TCP */
+    uint8_t junk[BIG_HDR_MAX];  /* content of all that is not looked at */
+    uint8_t payload[BIG_PAYLOAD_MAX];
+    uint32_t len;               /* of the payload */
+};
+
+static inline void big_put16(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+
+static inline void big_put32(uint8_t *p, uint32_t v)
+{
+    big_put16(p, v >> 16);
+    big_put16(p + 2, v);
+}
+
+static inline uint32_t big_sum(const uint8_t *p, size_t len, uint32_t sum)
+{
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        sum += i & 1 ? p[i] : (uint32_t)p[i] << 8;
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    return sum;
+}
+
+/* Any headers; the payload's length is @len. */
+static inline void big_random(struct big *b, struct rng *r, uint32_t len)
+{
+    unsigned i;
+
+    CHECK(len <= BIG_PAYLOAD_MAX, "%u bytes of payload", len);
+    memset(b, 0, offsetof(struct big, junk));
+    for (i = 0; i < sizeof(b->junk); i++) {
+        b->junk[i] = (uint8_t)rng_u32(r);
+    }
+    for (i = 0; i < len; i++) {
+        b->payload[i] = (uint8_t)(rng_mix(i + b->junk[0]) >> 7);
+    }
+    memcpy(b->smac, "\x02\x11\x22\x33\x44\x55", 6);
+    memcpy(b->dmac, "\x02\x66\x77\x88\x99\xaa", 6);
+    b->tagged = rng_pct(r, 30);
+    b->v6 = rng_pct(r, 50);
+    b->tcp = rng_pct(r, 60);
+    b->tci = (uint16_t)rng_u32(r);
+    b->opts = rng_pct(r, 40) ? 4 * (unsigned)rng_below(r, 11) : 0;
+    b->tcp_opts = 4 * (unsigned)rng_below(r, 11);
+    b->exts = rng_pct(r, 40) ? (unsigned)rng_below(r, 4) : 0;
+    for (i = 0; i < b->exts; i++) {
+        b->ext[i] = 8 * (unsigned)rng_range(r, 1, 4);
+    }
+    b->id = (uint16_t)rng_u32(r);
+    b->ports[0] = (uint16_t)rng_u32(r);
+    b->ports[1] = (uint16_t)rng_range(r, 1, 4000);      /* not RoCE */
+    b->seq = rng_u32(r);
+    b->flags = (uint8_t)rng_u32(r);
+    b->len = len;
+}
+
+static inline unsigned big_l3(const struct big *b)
+{
+    return b->tagged ? 18 : 14;
+}
+
+static inline unsigned big_l4(const struct big *b)
+{
+    unsigned at = big_l3(b) + (b->v6 ? 40 : 20 + b->opts), i;
+
+    for (i = 0; b->v6 && i < b->exts; i++) {
+        at += b->ext[i];
+    }
+    return at;
+}
+
+static inline unsigned big_hdr_len(const struct big *b)
+{
+    return big_l4(b) + (b->tcp ? 20 + b->tcp_opts : 8);
+}
+
+/*
+ * Write a frame with @len bytes of the payload from @from on, which has @number
+ * frames before it; returns its length.
+ */
+static inline size_t big_frame(const struct big *b, uint8_t *f, unsigned number,
+                               uint32_t from, uint32_t len)
+{
+    static const uint8_t ext_type[3] = { 0, 60, 43 };
+    unsigned l3 = big_l3(b), l4 = big_l4(b), hdr = big_hdr_len(b), at, i;
+    uint8_t *ip = f + l3, *t = f + l4, proto = b->tcp ? 6 : 17;
+    uint32_t sum, l4_len = hdr - l4 + len;
+    uint8_t next;
+
+    memcpy(f, b->junk, hdr);
+    memcpy(f, b->dmac, 6);
+    memcpy(f + 6, b->smac, 6);
+    if (b->tagged) {
+        big_put16(f + 12, 0x8100);
+        big_put16(f + 14, b->tci);
+    }
+    big_put16(ip - 2, b->v6 ? 0x86dd : 0x0800);
+    if (b->v6) {
+        ip[0] = (uint8_t)(0x60 | (ip[0] & 15));
+        big_put16(ip + 4, hdr - l3 - 40 + len);
+        next = b->exts ? ext_type[0] : proto;
+        ip[6] = next;
+        ip[7] = 64;
+        for (at = 40, i = 0; i < b->exts; i++) {
+            ip[at] = i + 1 < b->exts ? ext_type[i + 1] : proto;
+            ip[at + 1] = (uint8_t)(b->ext[i] / 8 - 1);
+            at += b->ext[i];
+        }
+        sum = big_sum(ip + 8, 32, proto);
+    } else {
+        ip[0] = (uint8_t)(0x45 + b->opts / 4);
+        big_put16(ip + 2, hdr - l3 + len);
+        big_put16(ip + 4, b->id + number);
+        big_put16(ip + 6, 0x4000);
+        ip[8] = 64;
+        ip[9] = proto;
+        big_put16(ip + 10, 0);
+        big_put16(ip + 10, ~big_sum(ip, 20 + b->opts, 0));
+        sum = big_sum(ip + 12, 8, proto);
+    }
+    big_put16(t, b->ports[0]);
+    big_put16(t + 2, b->ports[1]);
+    memcpy(t + (b->tcp ? 20 + b->tcp_opts : 8), b->payload + from, len);
+    sum += l4_len;
+    at = b->tcp ? 16 : 6;
+    if (b->tcp) {
+        big_put32(t + 4, b->seq + from);
+        t[12] = (uint8_t)((5 + b->tcp_opts / 4) << 4);
+        t[13] = b->flags;
+        if (from) {
+            t[13] &= 0x7f;      /* CWR */
+        }
+        if (from + len != b->len) {
+            t[13] &= 0xf6;      /* PSH, FIN */
+        }
+    } else {
+        big_put16(t + 4, l4_len);
+    }
+    big_put16(t + at, 0);
+    sum = ~big_sum(t, l4_len, sum) & 0xffff;
+    big_put16(t + at, !sum && !b->tcp ? 0xffff : sum);
+    return hdr + len;
+}
+
+/*
+ * Write the headers as software hands them over: what the device sets has any
+ * value.  Returns their length.
+ */
+static inline unsigned big_headers(const struct big *b, uint8_t *f,
+                                   struct rng *r)
+{
+    unsigned l3 = big_l3(b), l4 = big_l4(b), hdr = big_hdr_len(b);
+    static uint8_t whole[BIG_HDR_MAX];
+    static struct big empty;
+
+    empty = *b;
+    empty.len = 0;
+    big_frame(&empty, whole, 0, 0, 0);
+    big_put16(whole + l3 + (b->v6 ? 4 : 2), rng_u32(r));
+    if (!b->v6) {
+        big_put16(whole + l3 + 10, rng_u32(r));
+    }
+    big_put16(whole + l4 + (b->tcp ? 16 : 6), rng_u32(r));
+    if (!b->tcp) {
+        big_put16(whole + l4 + 4, rng_u32(r));
+    }
+    memcpy(f, whole, hdr);
+    return hdr;
+}
+
+#endif
