@@ -7,7 +7,6 @@
 #include <linux/debugfs.h>
 #include <linux/ktime.h>
 #include <linux/moduleparam.h>
-#include <linux/rtnetlink.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -15,6 +14,7 @@
 #include "../core/core.h"
 #include "../net/netdev.h"
 #include "debug.h"
+#include "qhca_compat.h"
 #include "qhca_trace.h"
 
 static char *layout = "auto";
@@ -109,6 +109,22 @@ static void debugfs_show_queue_buf(struct seq_file *s,
 	seq_putc(s, '\n');
 }
 
+static void debugfs_show_tx(struct seq_file *s, const struct qhca_tx_queue *q)
+{
+	seq_printf(s, "tx_cq %u cons %u", q->cq.cq.cqn, q->cq.cons);
+	debugfs_show_queue_buf(s, &q->cq.buf);
+	seq_printf(s, "tx_sq %u prod %u cons %u", q->num, q->prod, q->cons);
+	debugfs_show_queue_buf(s, &q->buf);
+}
+
+static void debugfs_show_rx(struct seq_file *s, const struct qhca_rx_queue *q)
+{
+	seq_printf(s, "rx_cq %u cons %u", q->cq.cq.cqn, q->cq.cons);
+	debugfs_show_queue_buf(s, &q->cq.buf);
+	seq_printf(s, "rx_rq %u prod %u cons %u", q->ch->rqn, q->prod, q->cons);
+	debugfs_show_queue_buf(s, &q->buf);
+}
+
 /* The kernel's own queues and how the device finds their memory. */
 static int queues_show(struct seq_file *s, void *unused)
 {
@@ -118,7 +134,7 @@ static int queues_show(struct seq_file *s, void *unused)
 
 	/* keep resets and ifdown away */
 	mutex_lock(&core->start_lock);
-	rtnl_lock();
+	qhca_netdev_lock(priv->netdev);
 	for (i = 0; i < core->num_eqs; i++) {
 		struct qhca_eq *eq = &core->eqs[i];
 
@@ -127,21 +143,11 @@ static int queues_show(struct seq_file *s, void *unused)
 			   eq->stray);
 		debugfs_show_queue_buf(s, &eq->buf);
 	}
-	if (priv->up) {
-		seq_printf(s, "tx_cq %u cons %u", priv->txq.cq.cq.cqn,
-			   priv->txq.cq.cons);
-		debugfs_show_queue_buf(s, &priv->txq.cq.buf);
-		seq_printf(s, "tx_sq %u prod %u cons %u", priv->txq.num,
-			   priv->txq.prod, priv->txq.cons);
-		debugfs_show_queue_buf(s, &priv->txq.buf);
-		seq_printf(s, "rx_cq %u cons %u", priv->rxq.cq.cq.cqn,
-			   priv->rxq.cq.cons);
-		debugfs_show_queue_buf(s, &priv->rxq.cq.buf);
-		seq_printf(s, "rx_rq %u prod %u cons %u", priv->rxq.num,
-			   priv->rxq.prod, priv->rxq.cons);
-		debugfs_show_queue_buf(s, &priv->rxq.buf);
+	for (i = 0; priv->up && i < priv->num_ch; i++) {
+		debugfs_show_tx(s, priv->ch[i].tx);
+		debugfs_show_rx(s, priv->ch[i].rx);
 	}
-	rtnl_unlock();
+	qhca_netdev_unlock(priv->netdev);
 	mutex_unlock(&core->start_lock);
 	return 0;
 }

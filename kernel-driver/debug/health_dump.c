@@ -3,7 +3,6 @@
  * What devlink health shows: diagnose is the state of things now, a dump has
  * all that helps to find out why it is so.
  */
-#include <linux/rtnetlink.h>
 #include <net/devlink.h>
 
 #include "../core/core.h"
@@ -239,51 +238,60 @@ static void dump_net_cq(struct devlink_fmsg *m, const struct qhca_net_cq *cq,
 	devlink_fmsg_pair_nest_end(m);
 }
 
-static void dump_tx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
+static void dump_tx_queue(struct devlink_fmsg *m, const struct qhca_tx_queue *q,
+			  bool all)
 {
-	struct qhca_netdev *priv = netdev_priv(core->dev.netdev);
-	const struct qhca_txq *q = &priv->txq;
-
-	rtnl_lock();
-	devlink_fmsg_bool_pair_put(m, "up", priv->up);
-	if (priv->up) {
-		struct netdev_queue *txq;
-
-		txq = netdev_get_tx_queue(priv->netdev, 0);
-		devlink_fmsg_u32_pair_put(m, "queue", q->num);
-		devlink_fmsg_u32_pair_put(m, "depth", BIT(q->shift));
-		devlink_fmsg_u32_pair_put(m, "prod", READ_ONCE(q->prod));
-		devlink_fmsg_u32_pair_put(m, "rung", READ_ONCE(q->rung));
-		devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(q->cons));
-		devlink_fmsg_bool_pair_put(m, "stopped",
-					   netif_tx_queue_stopped(txq));
-		devlink_fmsg_u64_pair_put(m, "busy", priv->tx_busy);
-		if (all)
-			dump_table(m, &q->buf.table);
-		dump_net_cq(m, &q->cq, all);
-	}
-	rtnl_unlock();
+	devlink_fmsg_obj_nest_start(m);
+	devlink_fmsg_u32_pair_put(m, "index", q->index);
+	devlink_fmsg_u32_pair_put(m, "queue", q->num);
+	devlink_fmsg_u32_pair_put(m, "depth", BIT(q->shift));
+	devlink_fmsg_u32_pair_put(m, "prod", READ_ONCE(q->prod));
+	devlink_fmsg_u32_pair_put(m, "rung", READ_ONCE(q->rung));
+	devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(q->cons));
+	devlink_fmsg_bool_pair_put(m, "stopped",
+				   netif_tx_queue_stopped(q->txq));
+	devlink_fmsg_u64_pair_put(m, "busy", u64_stats_read(&q->stats->stop));
+	if (all)
+		dump_table(m, &q->buf.table);
+	dump_net_cq(m, &q->cq, all);
+	devlink_fmsg_obj_nest_end(m);
 }
 
-static void dump_rx(struct qhca_core *core, struct devlink_fmsg *m, bool all)
+static void dump_rx_queue(struct devlink_fmsg *m, const struct qhca_rx_queue *q,
+			  bool all)
+{
+	devlink_fmsg_obj_nest_start(m);
+	devlink_fmsg_u32_pair_put(m, "index", q->index);
+	devlink_fmsg_u32_pair_put(m, "queue", q->ch->rqn);
+	devlink_fmsg_u32_pair_put(m, "depth", BIT(q->shift));
+	devlink_fmsg_u32_pair_put(m, "prod", READ_ONCE(q->prod));
+	devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(q->cons));
+	devlink_fmsg_u64_pair_put(m, "no memory",
+				  u64_stats_read(&q->stats->alloc_failed));
+	if (all)
+		dump_table(m, &q->buf.table);
+	dump_net_cq(m, &q->cq, all);
+	devlink_fmsg_obj_nest_end(m);
+}
+
+/* @all: where their memory is, too */
+static void dump_net(struct qhca_core *core, struct devlink_fmsg *m, bool tx,
+		     bool all)
 {
 	struct qhca_netdev *priv = netdev_priv(core->dev.netdev);
-	const struct qhca_rxq *q = &priv->rxq;
+	u32 i;
 
-	rtnl_lock();
+	qhca_netdev_lock(priv->netdev);
 	devlink_fmsg_bool_pair_put(m, "up", priv->up);
-	if (priv->up) {
-		devlink_fmsg_u32_pair_put(m, "queue", q->num);
-		devlink_fmsg_u32_pair_put(m, "depth", BIT(q->shift));
-		devlink_fmsg_u32_pair_put(m, "prod", READ_ONCE(q->prod));
-		devlink_fmsg_u32_pair_put(m, "cons", READ_ONCE(q->cons));
-		devlink_fmsg_u64_pair_put(m, "no memory",
-					  priv->rx_alloc_failed);
-		if (all)
-			dump_table(m, &q->buf.table);
-		dump_net_cq(m, &q->cq, all);
+	devlink_fmsg_arr_pair_nest_start(m, "queues");
+	for (i = 0; priv->up && i < priv->num_ch; i++) {
+		if (tx)
+			dump_tx_queue(m, priv->ch[i].tx, all);
+		else
+			dump_rx_queue(m, priv->ch[i].rx, all);
 	}
-	rtnl_unlock();
+	devlink_fmsg_arr_pair_nest_end(m);
+	qhca_netdev_unlock(priv->netdev);
 }
 
 /* ------------------------------------------------------ for devlink ------ */
@@ -344,7 +352,7 @@ int qhca_debug_tx_diagnose(struct devlink_health_reporter *r,
 			   struct devlink_fmsg *m,
 			   struct netlink_ext_ack *extack)
 {
-	dump_tx(dump_core(r), m, false);
+	dump_net(dump_core(r), m, true, false);
 	return 0;
 }
 
@@ -352,7 +360,7 @@ int qhca_debug_tx_dump(struct devlink_health_reporter *r,
 		       struct devlink_fmsg *m, void *ctx,
 		       struct netlink_ext_ack *extack)
 {
-	dump_tx(dump_core(r), m, true);
+	dump_net(dump_core(r), m, true, true);
 	return 0;
 }
 
@@ -360,7 +368,7 @@ int qhca_debug_rx_diagnose(struct devlink_health_reporter *r,
 			   struct devlink_fmsg *m,
 			   struct netlink_ext_ack *extack)
 {
-	dump_rx(dump_core(r), m, false);
+	dump_net(dump_core(r), m, false, false);
 	return 0;
 }
 
@@ -368,6 +376,6 @@ int qhca_debug_rx_dump(struct devlink_health_reporter *r,
 		       struct devlink_fmsg *m, void *ctx,
 		       struct netlink_ext_ack *extack)
 {
-	dump_rx(dump_core(r), m, true);
+	dump_net(dump_core(r), m, false, true);
 	return 0;
 }

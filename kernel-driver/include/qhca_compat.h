@@ -7,6 +7,8 @@
 #define QHCA_COMPAT_H
 
 #include <linux/device.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
@@ -141,5 +143,187 @@ static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
 #define QHCA_RESIZE_CQ_OP	resize_cq
 #define QHCA_RESIZE_CQE		int
 #endif
+
+/*
+ * 6.15: a net_device has a lock of its own, which the core takes around all
+ * operations if the driver wants it; NAPI instances get a number, by which their
+ * settings survive.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#include <net/netdev_lock.h>
+static inline void qhca_netdev_request_lock(struct net_device *netdev)
+{
+	netdev->request_ops_lock = true;
+}
+
+#define qhca_netdev_lock_ops	netdev_lock_ops
+#define qhca_netdev_unlock_ops	netdev_unlock_ops
+#define qhca_napi_add		netif_napi_add_config_locked
+#define qhca_napi_del		netif_napi_del_locked
+#define qhca_napi_set_irq	netif_napi_set_irq_locked
+#define qhca_napi_enable	napi_enable_locked
+#define qhca_napi_disable	napi_disable_locked
+#else
+static inline void qhca_netdev_request_lock(struct net_device *netdev)
+{
+}
+
+static inline void qhca_netdev_lock_ops(struct net_device *netdev)
+{
+}
+
+static inline void qhca_netdev_unlock_ops(struct net_device *netdev)
+{
+}
+
+#define qhca_napi_add(netdev, napi, poll, index) \
+	netif_napi_add(netdev, napi, poll)
+#define qhca_napi_del		netif_napi_del
+#define qhca_napi_set_irq	netif_napi_set_irq
+#define qhca_napi_enable	napi_enable
+#define qhca_napi_disable	napi_disable
+#endif
+
+/*
+ * 7.3: such a net_device is asked for its receive filter where it may sleep,
+ * and its ethtool operations hold rtnl only where it says so: Kbuild looks.
+ */
+#ifdef QHCA_HAVE_RX_MODE_ASYNC
+#define QHCA_RX_MODE_OP		ndo_set_rx_mode_async
+#define QHCA_RX_MODE_RETURNS	int
+#define QHCA_RX_MODE_PARAMS	, struct netdev_hw_addr_list *uc, \
+				struct netdev_hw_addr_list *mc
+#define QHCA_RX_MODE_OK		0
+#else
+#define QHCA_RX_MODE_OP		ndo_set_rx_mode
+#define QHCA_RX_MODE_RETURNS	void
+#define QHCA_RX_MODE_PARAMS
+#define QHCA_RX_MODE_OK
+#endif
+
+#ifdef QHCA_HAVE_OP_NEEDS_RTNL
+#define QHCA_ETHTOOL_NEEDS_RTNL						\
+	.op_needs_rtnl = ETHTOOL_OP_NEEDS_RTNL_SRINGPARAM |		\
+			 ETHTOOL_OP_NEEDS_RTNL_SCHANNELS |		\
+			 ETHTOOL_OP_NEEDS_RTNL_GLINK,
+#else
+#define QHCA_ETHTOOL_NEEDS_RTNL
+#endif
+
+/*
+ * 6.17: the fields that RSS hashes have operations of their own, and contexts
+ * may differ in them; before they came with the filters. 6.15: the second
+ * symmetric transformation.
+ */
+#include <linux/ethtool.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define QHCA_RXH_XFRM_SUPPORTED	(RXH_XFRM_SYM_XOR | RXH_XFRM_SYM_OR_XOR)
+#define QHCA_RXH_XFRM_OR_XOR	RXH_XFRM_SYM_OR_XOR
+#ifdef QHCA_HAVE_RX_RING_COUNT
+#define QHCA_ETHTOOL_RING_COUNT	.get_rx_ring_count = qhca_get_rx_ring_count,
+#else
+#define QHCA_ETHTOOL_RING_COUNT
+#endif
+#define QHCA_ETHTOOL_RSS						\
+	QHCA_ETHTOOL_RING_COUNT						\
+	.supported_input_xfrm = QHCA_RXH_XFRM_SUPPORTED,		\
+	.rxfh_per_ctx_fields = 1,					\
+	.get_rxfh_fields = qhca_get_rxfh_fields,			\
+	.set_rxfh_fields = qhca_set_rxfh_fields,
+#else
+#define QHCA_RXH_XFRM_SUPPORTED	RXH_XFRM_SYM_XOR
+#define QHCA_RXH_XFRM_OR_XOR	0
+#define QHCA_RXFH_FIELDS_BY_RXNFC
+#define QHCA_ETHTOOL_RSS						\
+	.cap_rss_sym_xor_supported = 1,
+struct ethtool_rxfh_fields {
+	u32 data;
+	u32 flow_type;
+	u32 rss_context;
+};
+
+static inline struct ethtool_rxfh_fields
+qhca_rxfh_fields(const struct ethtool_rxnfc *nfc)
+{
+	bool ctx = nfc->flow_type & FLOW_RSS;
+
+	return (struct ethtool_rxfh_fields) {
+		.data = nfc->data,
+		.flow_type = nfc->flow_type & ~FLOW_RSS,
+		.rss_context = ctx ? nfc->rss_context : 0,
+	};
+}
+#endif
+
+/*
+ * 6.17: a page pool is given to a NAPI instance by a function. The instance is
+ * off, and the pool is not anybody's.
+ */
+#include <net/page_pool/types.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define qhca_pool_use_napi	page_pool_enable_direct_recycling
+#else
+static inline void qhca_pool_use_napi(struct page_pool *pool,
+				      struct napi_struct *napi)
+{
+	WRITE_ONCE(pool->p.napi, napi);
+}
+#endif
+
+/* 6.15: the function that gives a whole buffer has another name. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#define qhca_pool_alloc_netmem	page_pool_alloc_netmems
+#else
+#define qhca_pool_alloc_netmem	page_pool_alloc_netmem
+#endif
+
+/* Later a queue may be configured by itself: Kbuild looks. */
+#ifdef QHCA_HAVE_QUEUE_CONFIG
+#define QHCA_QCFG_PARAM		struct netdev_queue_config *qcfg,
+#else
+#define QHCA_QCFG_PARAM
+#endif
+
+/* Before 6.14 all frames are split, or none. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#define QHCA_ETHTOOL_HDS_THRS	ETHTOOL_RING_USE_HDS_THRS
+static inline void
+qhca_set_hds_thresh(struct kernel_ethtool_ringparam *kring, u32 thresh, u32 max)
+{
+	kring->hds_thresh = thresh;
+	kring->hds_thresh_max = max;
+}
+
+static inline u32
+qhca_get_hds_thresh(const struct kernel_ethtool_ringparam *kring)
+{
+	return kring->hds_thresh;
+}
+#else
+#define QHCA_ETHTOOL_HDS_THRS	0
+static inline void
+qhca_set_hds_thresh(struct kernel_ethtool_ringparam *kring, u32 thresh, u32 max)
+{
+}
+
+static inline u32
+qhca_get_hds_thresh(const struct kernel_ethtool_ringparam *kring)
+{
+	return 0;
+}
+#endif
+
+/* What the core holds when it calls an operation of a net_device. Sleeps. */
+static inline void qhca_netdev_lock(struct net_device *netdev)
+{
+	rtnl_lock();
+	qhca_netdev_lock_ops(netdev);
+}
+
+static inline void qhca_netdev_unlock(struct net_device *netdev)
+{
+	qhca_netdev_unlock_ops(netdev);
+	rtnl_unlock();
+}
 
 #endif /* QHCA_COMPAT_H */

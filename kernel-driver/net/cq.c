@@ -1,85 +1,145 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Completion queues of the net_device. */
+/* Completion queues of the net_device, and pages of doorbell records. */
+#include <linux/dma-mapping.h>
+
 #include "netdev.h"
+
+static_assert(sizeof(struct qhca_eth_cqe) == sizeof(struct qhca_cqe));
+
+int qhca_net_dbrecs_alloc(struct qhca_netdev *priv, struct qhca_net_dbrecs *d)
+{
+	d->recs = dma_alloc_coherent(qhca_dma_dev(priv->dev), SZ_4K, &d->dma,
+				     GFP_KERNEL);
+	return d->recs ? 0 : -ENOMEM;
+}
+
+void qhca_net_dbrecs_free(struct qhca_netdev *priv, struct qhca_net_dbrecs *d)
+{
+	if (d->recs)
+		dma_free_coherent(qhca_dma_dev(priv->dev), SZ_4K, d->recs,
+				  d->dma);
+	d->recs = NULL;
+}
 
 static void net_cq_comp(struct qhca_core_cq *core_cq)
 {
 	struct qhca_net_cq *cq = container_of(core_cq, struct qhca_net_cq, cq);
 
-	napi_schedule_irqoff(&cq->priv->napi);
+	napi_schedule_irqoff(&cq->ch->napi);
 }
 
 /*
- * Make a CQ of 1 << @shift entries with its record at index @dbrec of
- * priv->dbrecs; on error nothing is left behind.
+ * Allocate a CQ of 1 << @shift entries for a queue of @ch, with the record
+ * QHCA_DBREC_CQ of @dbrecs. 0 or -ENOMEM.
  */
-int qhca_net_cq_create(struct qhca_netdev *priv, struct qhca_net_cq *cq,
-		       u8 shift, int dbrec,
-		       const struct qhca_coalesce *coalesce)
+int qhca_net_cq_alloc(struct qhca_net_cq *cq, struct qhca_channel *ch,
+		      u8 shift, const struct qhca_net_dbrecs *dbrecs)
 {
-	struct qhca_dev *dev = priv->dev;
+	cq->ch = ch;
+	cq->shift = shift;
+	cq->dbrec = &dbrecs->recs[QHCA_DBREC_CQ];
+	cq->dbrec_dma = qhca_net_dbrec_dma(dbrecs, QHCA_DBREC_CQ);
+	return qhca_queue_buf_alloc(ch->priv->dev, &cq->buf,
+				    sizeof(struct qhca_eth_cqe) << shift);
+}
+
+/* Also if qhca_net_cq_alloc() has failed or was not called. */
+void qhca_net_cq_free(struct qhca_net_cq *cq)
+{
+	if (cq->ch)
+		qhca_queue_buf_free(cq->ch->priv->dev, &cq->buf);
+}
+
+/* No entry is valid: the phase of the lap before the first. */
+static void net_cq_clear(struct qhca_net_cq *cq)
+{
+	struct qhca_eth_cqe *cqe;
+	u32 i;
+
+	for (i = 0; i < BIT(cq->shift); i++) {
+		cqe = qhca_queue_buf_ptr(&cq->buf, i * sizeof(*cqe));
+		memset(cqe, 0, sizeof(*cqe));
+	}
+	memset(cq->dbrec, 0, sizeof(*cq->dbrec));
+	cq->cons = 0;
+}
+
+/* From now on completions schedule NAPI. 0 or an error. */
+static int net_cq_attach(struct qhca_net_cq *cq)
+{
+	int err = qhca_cq_register(cq->ch->priv->dev, &cq->cq);
+
+	cq->live = !err;
+	return err;
+}
+
+/*
+ * Make the device's CQ; from now on its completions schedule NAPI. One that was
+ * only quiesced goes on, without what waits in it. On error nothing is left
+ * behind.
+ */
+int qhca_net_cq_start(struct qhca_net_cq *cq,
+		      const struct qhca_coalesce *coalesce)
+{
+	struct qhca_dev *dev = cq->ch->priv->dev;
+	u16 vector = cq->ch->vector;
 	struct qhca_cqc cqc = {};
 	int err;
 
-	memset(cq, 0, sizeof(*cq));
-	cq->priv = priv;
-	cq->shift = shift;
-	cq->dbrec = &priv->dbrecs[dbrec];
-	memset(cq->dbrec, 0, sizeof(*cq->dbrec));
-	err = qhca_queue_buf_alloc(dev, &cq->buf,
-				   sizeof(struct qhca_cqe) << shift);
-	if (err)
-		return err;
+	if (cq->made) {
+		while (qhca_net_cq_next(cq))
+			;
+		qhca_net_cq_publish(cq);
+		return net_cq_attach(cq);
+	}
+	net_cq_clear(cq);
 	cqc.buf = cq->buf.table.desc;
-	cqc.dbrec = cpu_to_le64(qhca_netdev_dbrec_dma(priv, cq->dbrec));
-	cqc.eqn = cpu_to_le32(qhca_comp_vector_eqn(dev, 0));
-	cqc.shift = shift;
+	cqc.dbrec = cpu_to_le64(cq->dbrec_dma);
+	cqc.eqn = cpu_to_le32(qhca_comp_vector_eqn(dev, vector));
+	cqc.shift = cq->shift;
 	cqc.mod_count = cpu_to_le16(coalesce->count);
 	cqc.mod_usec = cpu_to_le16(coalesce->usec);
 	err = qhca_aq_create(dev, QHCA_CMD_CREATE_CQ, &cqc, sizeof(cqc),
 			     &cq->cq.cqn);
 	if (err)
-		goto err_buf;
-	cq->cq.comp_vector = 0;
+		return err;
+	cq->cq.comp_vector = vector;
 	cq->cq.comp = net_cq_comp;
-	err = qhca_cq_register(dev, &cq->cq);
-	if (err)
-		goto err_cq;
+	err = net_cq_attach(cq);
+	if (err) {
+		qhca_aq_destroy_sure(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
+		return err;
+	}
 	cq->made = true;
 	return 0;
-
-err_cq:
-	qhca_aq_destroy_sure(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
-err_buf:
-	qhca_queue_buf_free(dev, &cq->buf);
-	return err;
 }
 
 /* From now on completions do not schedule NAPI any more. Sleeps. */
 void qhca_net_cq_quiesce(struct qhca_net_cq *cq)
 {
-	if (cq->made)
-		qhca_cq_unregister(cq->priv->dev, &cq->cq);
+	if (cq->live)
+		qhca_cq_unregister(cq->ch->priv->dev, &cq->cq);
+	cq->live = false;
 }
 
-/* After qhca_net_cq_quiesce(), with NAPI off and the queue gone. */
-void qhca_net_cq_destroy(struct qhca_net_cq *cq)
+/* Undo qhca_net_cq_start(), with NAPI off and the queue gone. Sleeps. */
+void qhca_net_cq_stop(struct qhca_net_cq *cq)
 {
 	struct qhca_dev *dev;
 
 	if (!cq->made)
 		return;
-	dev = cq->priv->dev;
+	dev = cq->ch->priv->dev;
+	qhca_net_cq_quiesce(cq);
 	qhca_aq_destroy_sure(dev, QHCA_CMD_DESTROY_CQ, cq->cq.cqn);
 	cq->made = false;
-	qhca_queue_buf_free(dev, &cq->buf);
 }
 
 /* Take the next CQE, or NULL. It stays valid until qhca_net_cq_publish(). */
-struct qhca_cqe *qhca_net_cq_next(struct qhca_net_cq *cq)
+struct qhca_eth_cqe *qhca_net_cq_next(struct qhca_net_cq *cq)
 {
 	u32 slot = cq->cons & (BIT(cq->shift) - 1);
-	struct qhca_cqe *cqe;
+	struct qhca_eth_cqe *cqe;
 
 	cqe = qhca_queue_buf_ptr(&cq->buf, slot * sizeof(*cqe));
 	if (!qhca_phase_ok(READ_ONCE(cqe->phase), cq->cons, cq->shift))
@@ -99,7 +159,7 @@ void qhca_net_cq_publish(struct qhca_net_cq *cq)
 /* Ask for an event; it comes at once if there is a CQE not yet taken. */
 void qhca_net_cq_arm(struct qhca_net_cq *cq)
 {
-	qhca_db_ring(cq->priv->dev, QHCA_DB_CQ_ARM, cq->cq.cqn, 0,
+	qhca_db_ring(cq->ch->priv->dev, QHCA_DB_CQ_ARM, cq->cq.cqn, 0,
 		     cq->cons);
 }
 
@@ -112,7 +172,7 @@ int qhca_net_cq_moderate(struct qhca_net_cq *cq,
 		.mod_usec = cpu_to_le16(coalesce->usec),
 	};
 
-	return qhca_aq_modify(cq->priv->dev, QHCA_CMD_MODIFY_CQ,
+	return qhca_aq_modify(cq->ch->priv->dev, QHCA_CMD_MODIFY_CQ,
 			      cq->cq.cqn, QHCA_CQ_M_MODERATION, &cqc,
 			      sizeof(cqc));
 }

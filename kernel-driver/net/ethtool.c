@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /* ethtool: what the net_device reports and lets change. */
-#include <linux/ethtool.h>
+#include <linux/ethtool_netlink.h>
 #include <linux/log2.h>
 
+#include "ethtool.h"
 #include "netdev.h"
 
 static const char * const sw_stat_names[] = {
 	"drv_tx_ring_full",
 	"drv_tx_linearized",
 	"drv_rx_alloc_failed",
+	"drv_tx_large",
+	"drv_rx_split",
 };
+
+/* statistics of each channel, behind those */
+#define QUEUE_STATS	4
 
 static void ethtool_get_drvinfo(struct net_device *netdev,
 				struct ethtool_drvinfo *info)
@@ -50,8 +56,13 @@ static void ethtool_get_ringparam(struct net_device *netdev,
 
 	ring->rx_max_pending = limit;
 	ring->tx_max_pending = limit;
-	ring->rx_pending = priv->rx_depth;
-	ring->tx_pending = priv->tx_depth;
+	ring->rx_pending = priv->params.rx_depth;
+	ring->tx_pending = priv->params.tx_depth;
+	kring->tcp_data_split = priv->params.split ?
+				ETHTOOL_TCP_DATA_SPLIT_ENABLED :
+				ETHTOOL_TCP_DATA_SPLIT_DISABLED;
+	qhca_set_hds_thresh(kring, priv->params.hds_thresh,
+			    QHCA_ETH_MAX_FRAME);
 }
 
 static u32 ethtool_ring_depth(struct qhca_netdev *priv, u32 want)
@@ -60,37 +71,70 @@ static u32 ethtool_ring_depth(struct qhca_netdev *priv, u32 want)
 		       qhca_netdev_ring_limit(priv->dev));
 }
 
+/*
+ * Take into @params whether frames are split; not, if the user leaves it to us. 0
+ * or an error.
+ */
+static int ethtool_set_split(struct qhca_netdev *priv,
+			     struct qhca_net_params *params,
+			     const struct kernel_ethtool_ringparam *kring,
+			     struct netlink_ext_ack *extack)
+{
+	u32 i;
+
+	params->split = kring->tcp_data_split == ETHTOOL_TCP_DATA_SPLIT_ENABLED;
+	params->hds_thresh = qhca_get_hds_thresh(kring);
+	if (params->split &&
+	    !(priv->dev->caps.features & QHCA_FEAT_ETH_HDS)) {
+		NL_SET_ERR_MSG(extack, "the device cannot split frames");
+		return -EOPNOTSUPP;
+	}
+	if (params->split && !params->hds_thresh)
+		return 0;
+	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
+		if (!qhca_rx_data_provided(priv->netdev, i))
+			continue;
+		NL_SET_ERR_MSG(extack,
+			       "a queue has a memory provider, which needs all frames split");
+		return -EBUSY;
+	}
+	return 0;
+}
+
 static int ethtool_set_ringparam(struct net_device *netdev,
 				 struct ethtool_ringparam *ring,
 				 struct kernel_ethtool_ringparam *kring,
 				 struct netlink_ext_ack *extack)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
-	u32 rx = priv->rx_depth, tx = priv->tx_depth;
+	struct qhca_net_params params = priv->params;
 	int err;
 
 	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
 		return -EINVAL;
-	priv->rx_depth = ethtool_ring_depth(priv, ring->rx_pending);
-	priv->tx_depth = ethtool_ring_depth(priv, ring->tx_pending);
-	if (priv->rx_depth == rx && priv->tx_depth == tx)
+	params.rx_depth = ethtool_ring_depth(priv, ring->rx_pending);
+	params.tx_depth = ethtool_ring_depth(priv, ring->tx_pending);
+	err = ethtool_set_split(priv, &params, kring, extack);
+	if (err)
+		return err;
+	if (params.rx_depth == priv->params.rx_depth &&
+	    params.tx_depth == priv->params.tx_depth &&
+	    params.split == priv->params.split &&
+	    params.hds_thresh == priv->params.hds_thresh)
 		return 0;
-	err = qhca_netdev_restart(priv);
-	if (!err)
-		return 0;
-	NL_SET_ERR_MSG(extack, "queues of that size could not be made");
-	priv->rx_depth = rx;
-	priv->tx_depth = tx;
-	if (netif_running(netdev) && !priv->up && qhca_netdev_up(priv))
-		netdev_err(netdev, "and neither those of the old size\n");
+	err = qhca_netdev_change(priv, &params);
+	if (err)
+		NL_SET_ERR_MSG(extack, "such queues could not be made");
 	return err;
 }
 
 static void ethtool_get_channels(struct net_device *netdev,
 				 struct ethtool_channels *ch)
 {
-	ch->max_combined = 1;
-	ch->combined_count = 1;
+	struct qhca_netdev *priv = netdev_priv(netdev);
+
+	ch->max_combined = priv->max_ch;
+	ch->combined_count = priv->params.channels;
 }
 
 static int ethtool_get_coalesce(struct net_device *netdev,
@@ -100,11 +144,42 @@ static int ethtool_get_coalesce(struct net_device *netdev,
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
-	c->rx_coalesce_usecs = priv->rx_coalesce.usec;
-	c->rx_max_coalesced_frames = priv->rx_coalesce.count;
-	c->tx_coalesce_usecs = priv->tx_coalesce.usec;
-	c->tx_max_coalesced_frames = priv->tx_coalesce.count;
+	c->rx_coalesce_usecs = priv->params.rx_coalesce.usec;
+	c->rx_max_coalesced_frames = priv->params.rx_coalesce.count;
+	c->tx_coalesce_usecs = priv->params.tx_coalesce.usec;
+	c->tx_max_coalesced_frames = priv->params.tx_coalesce.count;
 	return 0;
+}
+
+/* The core has looked at the limit, and at tables and filters. */
+static int ethtool_set_channels(struct net_device *netdev,
+				struct ethtool_channels *ch)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	struct qhca_net_params params = priv->params;
+
+	params.channels = ch->combined_count;
+	if (params.channels == priv->params.channels)
+		return 0;
+	return qhca_netdev_change(priv, &params);
+}
+
+/* Event moderation of all CQs there are. 0 or an error. */
+static int ethtool_moderate(struct qhca_netdev *priv,
+			    const struct qhca_coalesce *rx,
+			    const struct qhca_coalesce *tx)
+{
+	int err = 0;
+	u32 i;
+
+	if (!priv->up)
+		return 0;
+	for (i = 0; i < priv->num_ch && !err; i++) {
+		err = qhca_net_cq_moderate(&priv->ch[i].rx->cq, rx);
+		if (!err)
+			err = qhca_net_cq_moderate(&priv->ch[i].tx->cq, tx);
+	}
+	return err;
 }
 
 static int ethtool_set_coalesce(struct net_device *netdev,
@@ -129,29 +204,27 @@ static int ethtool_set_coalesce(struct net_device *netdev,
 		NL_SET_ERR_MSG(extack, "at most 65535 us or frames");
 		return -ERANGE;
 	}
-	if (priv->up) {
-		err = qhca_net_cq_moderate(&priv->rxq.cq, &rx);
-		if (err)
-			return err;
-		err = qhca_net_cq_moderate(&priv->txq.cq, &tx);
-		if (err) {
-			/* a device that refuses this too is dead */
-			qhca_net_cq_moderate(&priv->rxq.cq, &priv->rx_coalesce);
-			return err;
-		}
+	err = ethtool_moderate(priv, &rx, &tx);
+	if (err) {
+		/* a device that refuses this too is dead */
+		ethtool_moderate(priv, &priv->params.rx_coalesce,
+				 &priv->params.tx_coalesce);
+		return err;
 	}
 	/* for the queues to come as well */
-	priv->rx_coalesce = rx;
-	priv->tx_coalesce = tx;
+	priv->params.rx_coalesce = rx;
+	priv->params.tx_coalesce = tx;
 	return 0;
 }
 
 static int ethtool_get_sset_count(struct net_device *netdev, int sset)
 {
+	struct qhca_netdev *priv = netdev_priv(netdev);
 	int i, n = ARRAY_SIZE(sw_stat_names);
 
 	if (sset != ETH_SS_STATS)
 		return -EOPNOTSUPP;
+	n += priv->params.channels * QUEUE_STATS;
 	for (i = 0; i < QHCA_STAT_COUNT; i++)
 		n += !!qhca_stat_names[i];
 	return n;
@@ -159,6 +232,7 @@ static int ethtool_get_sset_count(struct net_device *netdev, int sset)
 
 static void ethtool_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 {
+	struct qhca_netdev *priv = netdev_priv(netdev);
 	int i;
 
 	if (sset != ETH_SS_STATS)
@@ -169,6 +243,12 @@ static void ethtool_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 	}
 	for (i = 0; i < ARRAY_SIZE(sw_stat_names); i++)
 		ethtool_puts(&data, sw_stat_names[i]);
+	for (i = 0; i < priv->params.channels; i++) {
+		ethtool_sprintf(&data, "rx%d_packets", i);
+		ethtool_sprintf(&data, "rx%d_bytes", i);
+		ethtool_sprintf(&data, "tx%d_packets", i);
+		ethtool_sprintf(&data, "tx%d_bytes", i);
+	}
 }
 
 static void ethtool_get_stats(struct net_device *netdev,
@@ -186,12 +266,31 @@ static void ethtool_get_stats(struct net_device *netdev,
 		if (qhca_stat_names[i])
 			*data++ = le64_to_cpu(hw[i]);
 	}
-	*data++ = priv->tx_busy;
-	*data++ = priv->tx_linearized;
-	*data++ = priv->rx_alloc_failed;
+	memset(data, 0, ARRAY_SIZE(sw_stat_names) * sizeof(*data));
+	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
+		data[0] += u64_stats_read(&priv->tx_stats[i].stop);
+		data[1] += u64_stats_read(&priv->tx_stats[i].linearized);
+		data[2] += u64_stats_read(&priv->rx_stats[i].alloc_failed);
+		data[3] += u64_stats_read(&priv->tx_stats[i].gso_packets);
+		data[4] += u64_stats_read(&priv->rx_stats[i].split);
+	}
+	data += ARRAY_SIZE(sw_stat_names);
+	for (i = 0; i < priv->params.channels; i++) {
+		*data++ = u64_stats_read(&priv->rx_stats[i].packets);
+		*data++ = u64_stats_read(&priv->rx_stats[i].bytes);
+		*data++ = u64_stats_read(&priv->tx_stats[i].packets);
+		*data++ = u64_stats_read(&priv->tx_stats[i].bytes);
+	}
 }
 
 const struct ethtool_ops qhca_ethtool_ops = {
+	QHCA_ETHTOOL_NEEDS_RTNL
+	QHCA_ETHTOOL_RSS
+	.rxfh_per_ctx_key = 1,
+	.rxfh_priv_size = sizeof(struct qhca_rss),
+	.rxfh_max_num_contexts = QHCA_RSS_CONTEXTS,
+	.supported_ring_params = ETHTOOL_RING_USE_TCP_DATA_SPLIT |
+				 QHCA_ETHTOOL_HDS_THRS,
 	.supported_coalesce_params = ETHTOOL_COALESCE_USECS |
 				     ETHTOOL_COALESCE_MAX_FRAMES,
 	.get_drvinfo = ethtool_get_drvinfo,
@@ -200,10 +299,20 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.get_ringparam = ethtool_get_ringparam,
 	.set_ringparam = ethtool_set_ringparam,
 	.get_channels = ethtool_get_channels,
+	.set_channels = ethtool_set_channels,
 	.get_coalesce = ethtool_get_coalesce,
 	.set_coalesce = ethtool_set_coalesce,
 	.get_sset_count = ethtool_get_sset_count,
 	.get_strings = ethtool_get_strings,
 	.get_ethtool_stats = ethtool_get_stats,
+	.get_rxnfc = qhca_get_rxnfc,
+	.set_rxnfc = qhca_set_rxnfc,
+	.get_rxfh_key_size = qhca_get_rxfh_key_size,
+	.get_rxfh_indir_size = qhca_get_rxfh_indir_size,
+	.get_rxfh = qhca_get_rxfh,
+	.set_rxfh = qhca_set_rxfh,
+	.create_rxfh_context = qhca_create_rxfh_context,
+	.modify_rxfh_context = qhca_modify_rxfh_context,
+	.remove_rxfh_context = qhca_remove_rxfh_context,
 	.get_ts_info = ethtool_op_get_ts_info,
 };

@@ -1,48 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The net_device: its life, its queues coming up and going down. */
-#include <linux/dma-mapping.h>
 #include <linux/if_vlan.h>
 #include <linux/log2.h>
-#include <linux/rtnetlink.h>
+
+#include <net/netdev_queues.h>
 
 #include "netdev.h"
 #include "qhca_net.h"
 
 #define WATCHDOG_TIMEOUT	(10 * HZ)
 
-static int netdev_poll(struct napi_struct *napi, int budget)
+/*
+ * Tell the device what the stack has set: address and MTU; and who receives:
+ * @qpn or @rqn, or none of the two.
+ */
+static int netdev_set_port(struct qhca_netdev *priv, u32 rqn, u32 qpn)
 {
-	struct qhca_netdev *priv = container_of(napi, struct qhca_netdev, napi);
-	bool more = qhca_tx_poll(priv, budget);
-	int done;
-
-	if (!budget)	/* netpoll: sending only */
-		return 0;
-	done = qhca_rx_poll(priv, budget);
-	if (more || done == budget)
-		return budget;
-	if (napi_complete_done(napi, done)) {
-		qhca_net_cq_arm(&priv->txq.cq);
-		qhca_net_cq_arm(&priv->rxq.cq);
-	}
-	return done;
-}
-
-/* Tell the device what the stack has set: address, MTU, receive queue. */
-static int netdev_set_port(struct qhca_netdev *priv, u32 rqn)
-{
+	u64 mask = QHCA_PORT_M_MAC | QHCA_PORT_M_MTU | QHCA_PORT_M_ETH_RQN;
 	struct qhca_port port = {
 		.mtu = cpu_to_le32(priv->netdev->mtu),
 		.eth_rqn = cpu_to_le32(rqn),
+		.eth_qpn = cpu_to_le32(qpn),
 	};
 
+	if (qhca_rss_supported(priv->dev))
+		mask |= QHCA_PORT_M_ETH_QPN;
 	ether_addr_copy(port.mac, priv->netdev->dev_addr);
-	return qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_PORT, 0,
-			      QHCA_PORT_M_MAC | QHCA_PORT_M_MTU |
-			      QHCA_PORT_M_ETH_RQN, &port, sizeof(port));
+	return qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_PORT, 0, mask, &port,
+			      sizeof(port));
 }
 
-/* Under rtnl, as what it looks at and what it sets belong together. */
+/* The queues, contexts and filters are there: frames may come. 0 or an error. */
+static int netdev_attach_port(struct qhca_netdev *priv)
+{
+	if (priv->rss.qp.made)
+		return netdev_set_port(priv, QHCA_ETH_RQ_NONE,
+				       priv->rss.qp.qpn);
+	return netdev_set_port(priv, priv->ch[0].rqn, QHCA_ETH_QP_NONE);
+}
+
+static int netdev_detach_port(struct qhca_netdev *priv)
+{
+	return netdev_set_port(priv, QHCA_ETH_RQ_NONE, QHCA_ETH_QP_NONE);
+}
+
+/* Under the locks, as what it looks at and what it sets belong together. */
 static void netdev_update_carrier(struct qhca_netdev *priv)
 {
 	u32 status = readl(priv->dev->regs + QHCA_REG_STATUS);
@@ -54,95 +56,263 @@ static void netdev_update_carrier(struct qhca_netdev *priv)
 		netif_carrier_off(priv->netdev);
 }
 
-static void netdev_free_dbrecs(struct qhca_netdev *priv)
+/* Queues of all channels, allocated and not started. */
+struct netdev_queues {
+	struct qhca_tx_queue *tx[QHCA_MAX_CHANNELS];
+	struct qhca_rx_queue *rx[QHCA_MAX_CHANNELS];
+};
+
+static void netdev_free_queues(struct netdev_queues *qs)
 {
-	dma_free_coherent(qhca_dma_dev(priv->dev), SZ_4K, priv->dbrecs,
-			  priv->dbrecs_dma);
-	priv->dbrecs = NULL;
+	int i;
+
+	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
+		qhca_tx_free(qs->tx[i]);
+		qhca_rx_free(qs->rx[i]);
+	}
+	memset(qs, 0, sizeof(*qs));
 }
 
-/* Make the queues and start traffic. Under rtnl. */
-int qhca_netdev_up(struct qhca_netdev *priv)
+/* Channels that have queues go on with them. 0 or an error. */
+static int netdev_alloc_queues(struct qhca_netdev *priv,
+			       const struct qhca_net_params *params,
+			       struct netdev_queues *qs)
+{
+	struct qhca_tx_queue *tx;
+	struct qhca_rx_queue *rx;
+	u32 i;
+
+	memset(qs, 0, sizeof(*qs));
+	for (i = 0; i < params->channels; i++) {
+		tx = qhca_tx_alloc(&priv->ch[i], params);
+		if (IS_ERR(tx)) {
+			netdev_free_queues(qs);
+			return PTR_ERR(tx);
+		}
+		qs->tx[i] = tx;
+		rx = qhca_rx_alloc(&priv->ch[i], params);
+		if (IS_ERR(rx)) {
+			netdev_free_queues(qs);
+			return PTR_ERR(rx);
+		}
+		qs->rx[i] = rx;
+	}
+	return 0;
+}
+
+/* @qs and the queues of the channels change places; none is started. */
+static void netdev_swap_queues(struct qhca_netdev *priv,
+			       struct netdev_queues *qs)
+{
+	int i;
+
+	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
+		swap(priv->ch[i].tx, qs->tx[i]);
+		swap(priv->ch[i].rx, qs->rx[i]);
+	}
+}
+
+/* There are as many channels as have queues: add or remove NAPI instances. */
+static int netdev_set_channels(struct qhca_netdev *priv, u32 n)
 {
 	int err;
 
-	priv->dbrecs = dma_alloc_coherent(qhca_dma_dev(priv->dev), SZ_4K,
-					  &priv->dbrecs_dma, GFP_KERNEL);
-	if (!priv->dbrecs)
-		return -ENOMEM;
-	netif_napi_add(priv->netdev, &priv->napi, netdev_poll);
-	err = qhca_tx_create(priv);
+	for (; priv->num_ch > n; priv->num_ch--)
+		qhca_channel_del(&priv->ch[priv->num_ch - 1]);
+	for (; priv->num_ch < n; priv->num_ch++)
+		qhca_channel_add(&priv->ch[priv->num_ch]);
+	if (!n)
+		return 0;
+	err = netif_set_real_num_queues(priv->netdev, n, n);
 	if (err)
-		goto err_napi;
-	err = qhca_rx_create(priv);
-	if (err)
-		goto err_tx;
-	qhca_netdev_stats_read(priv, false);
-	err = netdev_set_port(priv, priv->rxq.num);
-	if (err)
-		goto err_rx;
-	WRITE_ONCE(priv->up, true);
-	napi_enable(&priv->napi);
-	qhca_net_cq_arm(&priv->txq.cq);
-	qhca_net_cq_arm(&priv->rxq.cq);
-	netif_tx_wake_all_queues(priv->netdev);
-	netdev_update_carrier(priv);
-	return 0;
-
-err_rx:
-	qhca_rx_stop(priv);
-	qhca_rx_destroy(priv);
-err_tx:
-	qhca_tx_stop(priv);
-	qhca_tx_destroy(priv);
-err_napi:
-	netif_napi_del(&priv->napi);
-	netdev_free_dbrecs(priv);
+		netdev_err(priv->netdev, "%u queues not set: %d\n", n, err);
 	return err;
 }
 
-/* Undo qhca_netdev_up(); does nothing if it is down. Under rtnl. */
-void qhca_netdev_down(struct qhca_netdev *priv)
+static void netdev_stop_queues(struct qhca_netdev *priv)
 {
+	u32 i;
+
+	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
+		if (priv->ch[i].rx)
+			qhca_rx_stop(priv->ch[i].rx);
+		if (priv->ch[i].tx)
+			qhca_tx_stop(priv->ch[i].tx);
+	}
+}
+
+static int netdev_start_queues(struct qhca_netdev *priv,
+			       const struct qhca_net_params *params)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < params->channels && !err; i++) {
+		err = qhca_tx_start(priv->ch[i].tx, &params->tx_coalesce);
+		if (!err)
+			err = qhca_rx_start(priv->ch[i].rx,
+					    &params->rx_coalesce);
+	}
+	if (err)
+		netdev_stop_queues(priv);
+	return err;
+}
+
+/*
+ * Start traffic with the queues that the channels have; the carrier stays as
+ * it is. On error nothing is started.
+ */
+static int netdev_start(struct qhca_netdev *priv,
+			const struct qhca_net_params *params)
+{
+	u32 i;
 	int err;
+
+	err = netdev_set_channels(priv, params->channels);
+	if (err)
+		goto err_channels;
+	err = netdev_start_queues(priv, params);
+	if (err)
+		goto err_channels;
+	err = qhca_rss_start(priv);
+	if (err)
+		goto err_queues;
+	qhca_netdev_stats_read(priv, false);
+	err = netdev_attach_port(priv);
+	if (err)
+		goto err_rss;
+	if (qhca_rss_supported(priv->dev))
+		qhca_ntuple_start(priv);
+	WRITE_ONCE(priv->up, true);
+	for (i = 0; i < priv->num_ch; i++)
+		qhca_channel_enable(&priv->ch[i]);
+	netif_tx_wake_all_queues(priv->netdev);
+	return 0;
+
+err_rss:
+	qhca_rss_stop(priv);
+err_queues:
+	netdev_stop_queues(priv);
+err_channels:
+	netdev_set_channels(priv, 0);
+	return err;
+}
+
+/* Undo netdev_start(). The channels keep their queues, and NAPI instances. */
+static void netdev_halt(struct qhca_netdev *priv)
+{
+	u32 i;
+	int err;
+
+	WRITE_ONCE(priv->up, false);
+	netif_tx_disable(priv->netdev);
+	err = netdev_detach_port(priv);
+	if (err && err != -EIO)
+		netdev_err(priv->netdev, "port not detached: %d\n", err);
+	qhca_ntuple_stop(priv);
+	qhca_rss_stop(priv);
+	qhca_netdev_stats_read(priv, true);
+	for (i = 0; i < priv->num_ch; i++)
+		qhca_channel_disable(&priv->ch[i]);
+	/* NAPI may have woken it in the meantime */
+	netif_tx_disable(priv->netdev);
+	netdev_stop_queues(priv);
+}
+
+/* Make the queues and start traffic. Under qhca_netdev_lock(). */
+static int netdev_up(struct qhca_netdev *priv)
+{
+	struct netdev_queues qs;
+	int err;
+
+	err = netdev_alloc_queues(priv, &priv->params, &qs);
+	if (err)
+		return err;
+	netdev_swap_queues(priv, &qs);
+	err = netdev_start(priv, &priv->params);
+	if (err) {
+		netdev_swap_queues(priv, &qs);
+		netdev_free_queues(&qs);
+		return err;
+	}
+	netdev_update_carrier(priv);
+	return 0;
+}
+
+/* Undo netdev_up(); does nothing if it is down. Under qhca_netdev_lock(). */
+static void netdev_down(struct qhca_netdev *priv)
+{
+	struct netdev_queues qs = {};
 
 	if (!priv->up)
 		return;
-	WRITE_ONCE(priv->up, false);
-	netif_tx_disable(priv->netdev);
 	netif_carrier_off(priv->netdev);
-	err = netdev_set_port(priv, QHCA_ETH_RQ_NONE);
-	if (err && err != -EIO)
-		netdev_err(priv->netdev, "port not detached: %d\n", err);
-	qhca_netdev_stats_read(priv, true);
-	qhca_rx_stop(priv);
-	qhca_tx_stop(priv);
-	napi_disable(&priv->napi);
-	/* NAPI may have woken it in the meantime */
-	netif_tx_disable(priv->netdev);
-	qhca_rx_destroy(priv);
-	qhca_tx_destroy(priv);
-	netif_napi_del(&priv->napi);
-	netdev_free_dbrecs(priv);
+	netdev_halt(priv);
+	netdev_set_channels(priv, 0);
+	netdev_swap_queues(priv, &qs);
+	netdev_free_queues(&qs);
 }
 
-/* Remake the queues, with new sizes for example. Under rtnl. */
-int qhca_netdev_restart(struct qhca_netdev *priv)
+/**
+ * qhca_netdev_change - other queues
+ * @priv: net_device
+ * @params: what they are to be
+ *
+ * The link stays. What needs memory comes first: for want of it nothing
+ * changes. If the device refuses the new queues the old ones come back; if it
+ * refuses these, too, the net_device is without queues until it is remade or
+ * comes up again.
+ *
+ * Under qhca_netdev_lock(). Sleeps.
+ *
+ * Return: 0 or an error, with @priv->params as before.
+ */
+int qhca_netdev_change(struct qhca_netdev *priv,
+		       const struct qhca_net_params *params)
 {
-	if (!priv->up)
+	struct netdev_queues qs;
+	int err;
+
+	if (!priv->up) {
+		err = netif_set_real_num_queues(priv->netdev, params->channels,
+						params->channels);
+		if (err)
+			return err;
+		priv->params = *params;
+		if (!netif_is_rxfh_configured(priv->netdev))
+			qhca_rss_set_default(&priv->rss, params->channels);
 		return 0;
-	qhca_netdev_down(priv);
-	return qhca_netdev_up(priv);
+	}
+	err = netdev_alloc_queues(priv, params, &qs);
+	if (err)
+		return err;
+	netdev_halt(priv);
+	netdev_swap_queues(priv, &qs);
+	err = netdev_start(priv, params);
+	if (!err) {
+		priv->params = *params;
+		netdev_free_queues(&qs);
+		return 0;
+	}
+	netdev_swap_queues(priv, &qs);
+	netdev_free_queues(&qs);
+	if (netdev_start(priv, &priv->params)) {
+		netdev_err(priv->netdev, "and neither those before\n");
+		netif_carrier_off(priv->netdev);
+		netdev_swap_queues(priv, &qs);
+		netdev_free_queues(&qs);
+	}
+	return err;
 }
 
 static int netdev_open(struct net_device *netdev)
 {
-	return qhca_netdev_up(netdev_priv(netdev));
+	return netdev_up(netdev_priv(netdev));
 }
 
 static int netdev_stop(struct net_device *netdev)
 {
-	qhca_netdev_down(netdev_priv(netdev));
+	netdev_down(netdev_priv(netdev));
 	return 0;
 }
 
@@ -178,16 +348,31 @@ static int netdev_change_mtu(struct net_device *netdev, int mtu)
 	return err;
 }
 
+/* Filters that are switched off are gone. */
+static int netdev_set_features(struct net_device *netdev,
+			       netdev_features_t features)
+{
+	if (!(features & NETIF_F_NTUPLE))
+		qhca_ntuple_flush(netdev_priv(netdev));
+	return 0;
+}
+
 static void netdev_tx_timeout(struct net_device *netdev, unsigned int queue)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
+	const struct qhca_tx_queue *q;
 
-	netdev_warn(netdev, "transmit timeout: %u posted, %u rung, %u completed\n",
-		    priv->txq.prod, priv->txq.rung, priv->txq.cons);
+	/* the queues are being exchanged; netdev_halt() has waited for us */
+	if (!READ_ONCE(priv->up))
+		return;
+	q = priv->ch[queue].tx;
+	netdev_warn(netdev,
+		    "transmit timeout, queue %u: %u posted, %u rung, %u completed\n",
+		    queue, q->prod, q->rung, q->cons);
 	qhca_health_report(priv->dev, QHCA_NETDEV_REPORT_TX);
 }
 
-/* Recreate the queues, if there are any. 0 or an error. Takes rtnl. */
+/* Recreate the queues, if there are any. 0 or an error. Takes the locks. */
 int qhca_netdev_remake(struct qhca_dev *dev)
 {
 	struct qhca_netdev *priv = netdev_priv(dev->netdev);
@@ -195,14 +380,14 @@ int qhca_netdev_remake(struct qhca_dev *dev)
 
 	if (!qhca_dev_check_alive(dev))
 		return -EIO;
-	rtnl_lock();
+	qhca_netdev_lock(priv->netdev);
 	if (netif_device_present(priv->netdev)) {
-		qhca_netdev_down(priv);
+		netdev_down(priv);
 		/* also if they could not be made the last time */
 		if (netif_running(priv->netdev))
-			err = qhca_netdev_up(priv);
+			err = netdev_up(priv);
 	}
-	rtnl_unlock();
+	qhca_netdev_unlock(priv->netdev);
 	if (err)
 		netdev_err(priv->netdev, "queues not remade: %d\n", err);
 	return err;
@@ -212,10 +397,12 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_open = netdev_open,
 	.ndo_stop = netdev_stop,
 	.ndo_start_xmit = qhca_xmit,
-	.ndo_set_rx_mode = qhca_set_rx_mode,
+	.QHCA_RX_MODE_OP = qhca_set_rx_mode,
 	.ndo_set_mac_address = netdev_set_mac_address,
 	.ndo_validate_addr = eth_validate_addr,
 	.ndo_change_mtu = netdev_change_mtu,
+	.ndo_set_features = netdev_set_features,
+	.ndo_features_check = qhca_features_check,
 	.ndo_tx_timeout = netdev_tx_timeout,
 	.ndo_get_stats64 = qhca_netdev_get_stats64,
 };
@@ -225,10 +412,10 @@ static void netdev_link_work(struct work_struct *work)
 	struct qhca_netdev *priv = container_of(work, struct qhca_netdev,
 						link_work);
 
-	rtnl_lock();
+	qhca_netdev_lock(priv->netdev);
 	if (priv->up)
 		netdev_update_carrier(priv);
-	rtnl_unlock();
+	qhca_netdev_unlock(priv->netdev);
 }
 
 /*
@@ -282,10 +469,10 @@ static void netdev_pause(struct qhca_dev *dev)
 	struct net_device *netdev = dev->netdev;
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
-	rtnl_lock();
+	qhca_netdev_lock(netdev);
 	netif_device_detach(netdev);
-	qhca_netdev_down(priv);
-	rtnl_unlock();
+	netdev_down(priv);
+	qhca_netdev_unlock(netdev);
 	cancel_work_sync(&priv->rx_mode_work);
 	cancel_work_sync(&priv->link_work);
 	cancel_work_sync(&priv->stats_work);
@@ -299,13 +486,13 @@ static int netdev_resume(struct qhca_dev *dev)
 	int err;
 
 	qhca_netdev_stats_restart(priv);
-	rtnl_lock();
-	err = netdev_set_port(priv, QHCA_ETH_RQ_NONE);
+	qhca_netdev_lock(netdev);
+	err = netdev_detach_port(priv);
 	if (!err && netif_running(netdev))
-		err = qhca_netdev_up(priv);
+		err = netdev_up(priv);
 	if (!err)
 		netif_device_attach(netdev);
-	rtnl_unlock();
+	qhca_netdev_unlock(netdev);
 	if (!err)
 		schedule_work(&priv->rx_mode_work);
 	return err;
@@ -330,11 +517,41 @@ static void netdev_init_features(struct net_device *netdev, u64 caps)
 	netdev->hw_features = NETIF_F_SG | NETIF_F_HW_VLAN_CTAG_TX;
 	if (caps & QHCA_FEAT_ETH_CSUM)
 		netdev->hw_features |= NETIF_F_HW_CSUM | NETIF_F_RXCSUM;
+	if (caps & QHCA_FEAT_ETH_LSO && caps & QHCA_FEAT_ETH_CSUM)
+		netdev->hw_features |= NETIF_F_TSO | NETIF_F_TSO6 |
+				       NETIF_F_TSO_ECN | NETIF_F_GSO_UDP_L4;
+	if (caps & QHCA_FEAT_ETH_RSS)
+		netdev->hw_features |= NETIF_F_RXHASH | NETIF_F_NTUPLE;
 	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA;
-	netdev->vlan_features = netdev->features & ~NETIF_F_HW_VLAN_CTAG_TX;
+	netdev->vlan_features = netdev->features &
+				~(NETIF_F_HW_VLAN_CTAG_TX | NETIF_F_NTUPLE);
 	/* the device always takes the tag out */
 	netdev->features |= NETIF_F_HW_VLAN_CTAG_RX;
 	netdev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;
+}
+
+/* As they are without settings; @limit as of qhca_netdev_ring_limit(). */
+static void netdev_init_queues(struct qhca_netdev *priv, u32 limit)
+{
+	struct qhca_net_params *p = &priv->params;
+	u32 i;
+
+	for (i = 0; i < QHCA_MAX_CHANNELS; i++)
+		qhca_channel_init(priv, i);
+	qhca_queue_stats_init(priv);
+	INIT_LIST_HEAD(&priv->rss_list);
+	priv->max_ch = 1;
+	if (qhca_rss_supported(priv->dev))
+		priv->max_ch = min(QHCA_MAX_CHANNELS,
+				   priv->dev->caps.max_eth_queues);
+	p->channels = min3((u32)netif_get_num_default_rss_queues(),
+			   priv->max_ch, priv->dev->num_comp_vectors);
+	qhca_rss_init(&priv->rss, p->channels);
+	p->tx_depth = min(limit, QHCA_TX_DEPTH_DEF);
+	p->rx_depth = min(limit, QHCA_RX_DEPTH_DEF);
+	/* a sender is in no hurry to learn that a frame has gone */
+	p->tx_coalesce.count = 32;
+	p->tx_coalesce.usec = 50;
 }
 
 /* Undo netdev_create(). */
@@ -351,6 +568,7 @@ static void netdev_destroy(struct qhca_dev *dev)
 	cancel_work_sync(&priv->rx_mode_work);
 	cancel_work_sync(&priv->link_work);
 	cancel_work_sync(&priv->stats_work);
+	qhca_ntuple_flush(priv);
 	free_netdev(netdev);
 }
 
@@ -377,18 +595,15 @@ static int netdev_create(struct qhca_dev *dev)
 			QHCA_RING_MIN, dev->caps.max_qp_wr, dev->caps.max_cqe);
 		return -EPROTO;
 	}
-	netdev = alloc_etherdev(sizeof(*priv));
+	netdev = alloc_etherdev_mqs(sizeof(*priv), QHCA_MAX_CHANNELS,
+				    QHCA_MAX_CHANNELS);
 	if (!netdev)
 		return -ENOMEM;
 	SET_NETDEV_DEV(netdev, qhca_dma_dev(dev));
 	priv = netdev_priv(netdev);
 	priv->dev = dev;
 	priv->netdev = netdev;
-	priv->tx_depth = min(limit, QHCA_TX_DEPTH_DEF);
-	priv->rx_depth = min(limit, QHCA_RX_DEPTH_DEF);
-	/* a sender is in no hurry to learn that a frame has gone */
-	priv->tx_coalesce.count = 32;
-	priv->tx_coalesce.usec = 50;
+	netdev_init_queues(priv, limit);
 	priv->speed = le32_to_cpu(port.speed);
 	INIT_WORK(&priv->rx_mode_work, qhca_rx_mode_work);
 	INIT_WORK(&priv->link_work, netdev_link_work);
@@ -400,7 +615,9 @@ static int netdev_create(struct qhca_dev *dev)
 	netdev->netdev_ops = &qhca_netdev_ops;
 	netdev->ethtool_ops = &qhca_ethtool_ops;
 	netdev->watchdog_timeo = WATCHDOG_TIMEOUT;
-	netdev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
+	netdev->stat_ops = &qhca_netdev_stat_ops;
+	netdev->queue_mgmt_ops = &qhca_queue_mgmt_ops;
+	qhca_netdev_request_lock(netdev);
 	netdev->min_mtu = ETH_MIN_MTU;
 	netdev->max_mtu = clamp_t(u32, le32_to_cpu(port.max_mtu), ETH_DATA_LEN,
 				  QHCA_ETH_MAX_FRAME - VLAN_ETH_HLEN);
@@ -408,7 +625,9 @@ static int netdev_create(struct qhca_dev *dev)
 	netif_carrier_off(netdev);
 	/* before others can open it: events of the link look here */
 	WRITE_ONCE(dev->netdev, netdev);
-	err = register_netdev(netdev);
+	err = netif_set_real_num_queues(netdev, priv->params.channels,
+					priv->params.channels) ?:
+	      register_netdev(netdev);
 	if (err)
 		netdev_destroy(dev);
 	return err;

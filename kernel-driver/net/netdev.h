@@ -1,14 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The net_device: private to this folder, and to debug/. */
+/*
+ * The net_device: private to this folder, and to debug/.
+ *
+ * A channel is a NAPI instance on a completion vector, with a send queue and a
+ * receive queue. Queues have a life of their own: memory is allocated first,
+ * then the queue is started, which makes the device's objects; stopping undoes
+ * that, and when it has returned the device does no DMA for the queue. So
+ * queues can be exchanged while the others run, and what can fail for want of
+ * memory fails before anything was stopped.
+ */
 #ifndef QHCA_NETDEV_H
 #define QHCA_NETDEV_H
 
 #include <linux/etherdevice.h>
 #include <linux/netdevice.h>
+#include <linux/u64_stats_sync.h>
+#include <net/netmem.h>
 
+#include "ntuple.h"
+#include "qhca_compat.h"
 #include "qhca_core.h"
+#include "rss.h"
 
 struct page_pool;
+struct qhca_channel;
+struct qhca_netdev;
+
+#define QHCA_MAX_CHANNELS	16U
 
 #define QHCA_TX_DEPTH_DEF	512U
 #define QHCA_RX_DEPTH_DEF	1024U
@@ -17,17 +35,91 @@ struct page_pool;
 
 #define QHCA_TX_STRIDE		9	/* header and QHCA_ETH_MAX_SGE segments */
 #define QHCA_RX_STRIDE		4	/* one segment */
+#define QHCA_RX_DATA_STRIDE	4
+
+/* Event moderation, for struct qhca_cqc. */
+struct qhca_coalesce {
+	u16 count;
+	u16 usec;
+};
+
+/* What the administrator sets, and queues are made by. */
+struct qhca_net_params {
+	u32 channels;
+	u32 tx_depth;
+	u32 rx_depth;
+	bool split;		/* headers from data */
+	u32 hds_thresh;		/* longer frames are split, bytes */
+	struct qhca_coalesce tx_coalesce;
+	struct qhca_coalesce rx_coalesce;
+};
+
+/* The doorbell records of one queue: a page. */
+struct qhca_net_dbrecs {
+	struct qhca_dbrec *recs;
+	dma_addr_t dma;
+};
+
+/* records are a cache line apart */
+enum {
+	QHCA_DBREC_CQ = 0,
+	QHCA_DBREC_RQ = 8,
+	QHCA_DBREC_DATA = 16,
+};
+
+static inline dma_addr_t qhca_net_dbrec_dma(const struct qhca_net_dbrecs *d,
+					    int index)
+{
+	return d->dma + index * sizeof(*d->recs);
+}
 
 /* A CQ of an Ethernet queue. */
 struct qhca_net_cq {
 	struct qhca_core_cq cq;
-	struct qhca_netdev *priv;
+	struct qhca_channel *ch;
 	struct qhca_queue_buf buf;
 	struct qhca_dbrec *dbrec;
+	dma_addr_t dbrec_dma;
 	u32 cons;
 	u8 shift;
-	bool made;
+	bool made;		/* the device knows it */
+	bool live;		/* its completions schedule NAPI */
 };
+
+/* ---------------------------------------------------------- statistics -- */
+
+/* Of a queue number, over all queues that have had it. */
+struct qhca_tx_stats {
+	struct u64_stats_sync xmit_sync;	/* by the sender */
+	u64_stats_t stop;		/* queue stopped: ring full */
+	u64_stats_t linearized;
+	u64_stats_t dropped;		/* no memory, no mapping */
+	u64_stats_t csum_none;
+	u64_stats_t needs_csum;
+	u64_stats_t gso_packets;	/* large sends, and what became of them */
+	u64_stats_t gso_bytes;
+	u64_stats_t gso_wire_packets;
+	u64_stats_t gso_wire_bytes;
+	struct u64_stats_sync napi_sync;	/* by NAPI */
+	u64_stats_t packets;
+	u64_stats_t bytes;
+	u64_stats_t errors;		/* completed with an error */
+	u64_stats_t wake;
+};
+
+struct qhca_rx_stats {
+	struct u64_stats_sync sync;	/* by NAPI */
+	u64_stats_t packets;
+	u64_stats_t bytes;
+	u64_stats_t alloc_failed;
+	u64_stats_t dropped;		/* no memory for the skb */
+	u64_stats_t errors;		/* completions that made no sense */
+	u64_stats_t split;		/* headers from data */
+	u64_stats_t csum_unnecessary;
+	u64_stats_t csum_none;
+};
+
+/* ------------------------------------------------------------- queues -- */
 
 /* A mapped segment; our own note of it: the device can write into WQEs. */
 struct qhca_tx_seg {
@@ -37,40 +129,131 @@ struct qhca_tx_seg {
 
 struct qhca_tx_buf {
 	struct sk_buff *skb;
-	u32 bytes;		/* as reported to BQL */
+	u32 bytes;		/* on the wire, as reported to BQL */
+	u16 packets;
 	u16 nsegs;
 };
 
-struct qhca_txq {
+/**
+ * struct qhca_tx_queue - a send queue
+ * @cq: its CQ
+ * @priv: net_device
+ * @txq: the stack's queue
+ * @stats: of this queue number
+ * @dbrecs: doorbell records
+ * @buf: ring
+ * @bufs: what each WQE sends
+ * @segs: QHCA_ETH_MAX_SGE per WQE
+ * @num: the device's number
+ * @prod: next WQE to write
+ * @rung: @prod at the last doorbell
+ * @cons: oldest WQE not completed; by NAPI
+ * @shift: log2 of the depth
+ * @index: queue number
+ * @made: the device knows it
+ */
+struct qhca_tx_queue {
 	struct qhca_net_cq cq;
+	struct qhca_netdev *priv;
+	struct netdev_queue *txq;
+	struct qhca_tx_stats *stats;
+	struct qhca_net_dbrecs dbrecs;
 	struct qhca_queue_buf buf;
 	struct qhca_tx_buf *bufs;
-	struct qhca_tx_seg *segs;	/* QHCA_ETH_MAX_SGE per WQE */
+	struct qhca_tx_seg *segs;
 	u32 num;
-	u32 prod;		/* next WQE to write */
-	u32 rung;		/* prod at the last doorbell */
-	u32 cons;		/* oldest WQE not completed; by NAPI */
+	u32 prod;
+	u32 rung;
+	u32 cons;
 	u8 shift;
+	u8 index;
 	bool made;
 };
 
-struct qhca_rxq {
-	struct qhca_net_cq cq;
+/**
+ * struct qhca_rx_data - the data ring of a receive queue that splits frames
+ * @buf: ring; of no size if the queue does not split
+ * @pool: where buffers come from: whole pages, or what a memory provider has,
+ *	which the CPU may not be able to read
+ * @bufs: the buffer of each WQE
+ * @dbrec: the ring's record
+ * @hds_thresh: longer frames are split, bytes
+ * @prod: next WQE to write
+ * @cons: oldest WQE not completed
+ * @shift: log2 of the depth
+ */
+struct qhca_rx_data {
 	struct qhca_queue_buf buf;
 	struct page_pool *pool;
-	struct page **pages;
+	netmem_ref *bufs;
 	struct qhca_dbrec *dbrec;
-	u32 num;
+	u32 hds_thresh;
 	u32 prod;
 	u32 cons;
 	u8 shift;
+};
+
+/**
+ * struct qhca_rx_queue - a receive queue
+ * @cq: its CQ
+ * @priv: net_device
+ * @ch: channel
+ * @stats: of this queue number
+ * @dbrecs: doorbell records
+ * @buf: ring
+ * @pool: where buffers come from
+ * @pages: the buffer of each WQE
+ * @data: if it splits frames, the ring of payload buffers
+ * @dbrec: the ring's record
+ * @prod: next WQE to write
+ * @cons: oldest WQE not completed
+ * @shift: log2 of the depth
+ * @index: queue number
+ * @split: it splits headers from data
+ * @made: the device knows it
+ */
+struct qhca_rx_queue {
+	struct qhca_net_cq cq;
+	struct qhca_netdev *priv;
+	struct qhca_channel *ch;
+	struct qhca_rx_stats *stats;
+	struct qhca_net_dbrecs dbrecs;
+	struct qhca_queue_buf buf;
+	struct page_pool *pool;
+	struct page **pages;
+	struct qhca_rx_data data;
+	struct qhca_dbrec *dbrec;
+	u32 prod;
+	u32 cons;
+	u8 shift;
+	u8 index;
+	bool split;
 	bool made;
 };
 
-/* Event moderation, for struct qhca_cqc. */
-struct qhca_coalesce {
-	u16 count;
-	u16 usec;
+/**
+ * struct qhca_channel - a NAPI instance and its queues
+ * @napi: polls both queues
+ * @refill: polls again where buffers are short
+ * @priv: net_device
+ * @tx: send queue; replaced under the locks of the net_device, with NAPI off
+ * @rx: receive queue; the same
+ * @rqn: the device's number of the receive queue, or QHCA_ETH_RQ_NONE; it stays
+ *	when a single receive queue is replaced
+ * @direct: RSS QP over this receive queue alone, made on demand
+ * @index: its number, and that of its queues
+ * @vector: completion vector; channels share them if there are more channels
+ */
+struct qhca_channel {
+	struct napi_struct napi;
+	struct timer_list refill;
+	struct qhca_netdev *priv;
+	struct qhca_tx_queue *tx;
+	struct qhca_rx_queue *rx;
+	u32 rqn;
+	struct qhca_rss_qp direct;
+	u16 index;
+	u16 vector;
 };
 
 /* Counters of the device that the stack's statistics show. */
@@ -84,16 +267,16 @@ enum {
 struct qhca_netdev {
 	struct qhca_dev *dev;
 	struct net_device *netdev;
-	struct napi_struct napi;
-	struct qhca_txq txq;
-	struct qhca_rxq rxq;
-	struct qhca_dbrec *dbrecs;	/* a page of records */
-	dma_addr_t dbrecs_dma;
-	bool up;			/* under rtnl */
-	u32 tx_depth;			/* for the next time it comes up */
-	u32 rx_depth;
-	struct qhca_coalesce tx_coalesce;
-	struct qhca_coalesce rx_coalesce;
+	struct qhca_channel ch[QHCA_MAX_CHANNELS];
+	u32 num_ch;			/* that have queues: up */
+	u32 max_ch;
+	bool up;			/* under qhca_netdev_lock() */
+	struct qhca_net_params params;	/* for the next time it comes up */
+	struct qhca_rss rss;		/* the default context */
+	struct list_head rss_list;	/* the others */
+	u32 pdn;			/* of RSS QPs; if have_pd */
+	bool have_pd;
+	struct qhca_ntuple *ntuple[QHCA_NTUPLE_MAX];	/* by location */
 	u32 speed;			/* Mb/s */
 	struct work_struct rx_mode_work;
 	struct work_struct link_work;
@@ -101,58 +284,114 @@ struct qhca_netdev {
 	struct mutex stats_lock;	/* protects hw_last */
 	u64 hw_last[QHCA_NETDEV_HW_STATS];	/* as last read from the device */
 	atomic64_t hw_total[QHCA_NETDEV_HW_STATS];	/* over all its resets */
-	u64 tx_busy;			/* queue stopped: ring full */
-	u64 rx_alloc_failed;
-	u64 tx_linearized;
+	struct qhca_tx_stats tx_stats[QHCA_MAX_CHANNELS];
+	struct qhca_rx_stats rx_stats[QHCA_MAX_CHANNELS];
 };
-
-/* records are a cache line apart */
-enum {
-	QHCA_DBREC_TX_CQ = 0,
-	QHCA_DBREC_RX_CQ = 8,
-	QHCA_DBREC_RX_RQ = 16,
-};
-
-static inline dma_addr_t qhca_netdev_dbrec_dma(struct qhca_netdev *priv,
-					       struct qhca_dbrec *rec)
-{
-	return priv->dbrecs_dma + (rec - priv->dbrecs) * sizeof(*rec);
-}
 
 /* netdev.c */
-int qhca_netdev_up(struct qhca_netdev *priv);
-void qhca_netdev_down(struct qhca_netdev *priv);
+int qhca_netdev_change(struct qhca_netdev *priv,
+		       const struct qhca_net_params *params);
 u32 qhca_netdev_ring_limit(struct qhca_dev *dev);
 int qhca_netdev_remake(struct qhca_dev *dev);
-int qhca_netdev_restart(struct qhca_netdev *priv);
+
+/* channel.c */
+void qhca_channel_init(struct qhca_netdev *priv, u32 index);
+void qhca_channel_add(struct qhca_channel *ch);
+void qhca_channel_del(struct qhca_channel *ch);
+void qhca_channel_enable(struct qhca_channel *ch);
+void qhca_channel_disable(struct qhca_channel *ch);
 
 /* cq.c */
-int qhca_net_cq_create(struct qhca_netdev *priv, struct qhca_net_cq *cq,
-		       u8 shift, int dbrec,
-		       const struct qhca_coalesce *coalesce);
+int qhca_net_dbrecs_alloc(struct qhca_netdev *priv, struct qhca_net_dbrecs *d);
+void qhca_net_dbrecs_free(struct qhca_netdev *priv, struct qhca_net_dbrecs *d);
+int qhca_net_cq_alloc(struct qhca_net_cq *cq, struct qhca_channel *ch,
+		      u8 shift, const struct qhca_net_dbrecs *dbrecs);
+void qhca_net_cq_free(struct qhca_net_cq *cq);
+int qhca_net_cq_start(struct qhca_net_cq *cq,
+		      const struct qhca_coalesce *coalesce);
 void qhca_net_cq_quiesce(struct qhca_net_cq *cq);
-void qhca_net_cq_destroy(struct qhca_net_cq *cq);
-struct qhca_cqe *qhca_net_cq_next(struct qhca_net_cq *cq);
+void qhca_net_cq_stop(struct qhca_net_cq *cq);
+struct qhca_eth_cqe *qhca_net_cq_next(struct qhca_net_cq *cq);
 void qhca_net_cq_publish(struct qhca_net_cq *cq);
 void qhca_net_cq_arm(struct qhca_net_cq *cq);
 int qhca_net_cq_moderate(struct qhca_net_cq *cq,
 			 const struct qhca_coalesce *coalesce);
 
 /* tx.c */
-int qhca_tx_create(struct qhca_netdev *priv);
-void qhca_tx_stop(struct qhca_netdev *priv);
-void qhca_tx_destroy(struct qhca_netdev *priv);
 netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev);
-bool qhca_tx_poll(struct qhca_netdev *priv, int budget);
+netdev_features_t qhca_features_check(struct sk_buff *skb,
+				      struct net_device *netdev,
+				      netdev_features_t features);
+bool qhca_tx_poll(struct qhca_tx_queue *q, int budget);
+void qhca_tx_drop_all(struct qhca_tx_queue *q);
+
+/* tx_ring.c */
+struct qhca_tx_queue *qhca_tx_alloc(struct qhca_channel *ch,
+				    const struct qhca_net_params *params);
+void qhca_tx_free(struct qhca_tx_queue *q);
+int qhca_tx_start(struct qhca_tx_queue *q, const struct qhca_coalesce *c);
+void qhca_tx_stop(struct qhca_tx_queue *q);
 
 /* rx.c */
-int qhca_rx_create(struct qhca_netdev *priv);
-void qhca_rx_stop(struct qhca_netdev *priv);
-void qhca_rx_destroy(struct qhca_netdev *priv);
-int qhca_rx_poll(struct qhca_netdev *priv, int budget);
+int qhca_rx_poll(struct qhca_rx_queue *q, int budget);
+
+/* rx_ring.c */
+struct qhca_rx_queue *qhca_rx_alloc(struct qhca_channel *ch,
+				    const struct qhca_net_params *params);
+void qhca_rx_free(struct qhca_rx_queue *q);
+int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c);
+void qhca_rx_suspend(struct qhca_rx_queue *q);
+void qhca_rx_stop(struct qhca_rx_queue *q);
+void qhca_rx_fill(struct qhca_rx_queue *q);
+
+static inline u32 qhca_rx_room(const struct qhca_rx_queue *q)
+{
+	return BIT(q->shift) - (q->prod - q->cons);
+}
+
+static inline struct page **qhca_rx_page(struct qhca_rx_queue *q, u32 index)
+{
+	return &q->pages[index & (BIT(q->shift) - 1)];
+}
+
+/* bytes before the frame in its first buffer, and in all others */
+#define QHCA_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
+/* bytes of a frame in one buffer: the tail is for struct skb_shared_info */
+#define QHCA_RX_BUF_LEN	(SKB_WITH_OVERHEAD(PAGE_SIZE) - QHCA_RX_HEADROOM)
+
+/* rx_data.c */
+int qhca_rx_data_alloc(struct qhca_rx_queue *q,
+		       const struct qhca_net_params *params);
+void qhca_rx_data_free(struct qhca_rx_queue *q);
+void qhca_rx_data_describe(const struct qhca_rx_queue *q,
+			   struct qhca_eth_qc *qc);
+void qhca_rx_data_reset(struct qhca_rx_queue *q);
+bool qhca_rx_data_ready(const struct qhca_rx_queue *q);
+void qhca_rx_data_fill(struct qhca_rx_queue *q);
+void qhca_rx_data_drop(struct qhca_rx_queue *q, u32 n);
+void qhca_rx_data_drop_all(struct qhca_rx_queue *q);
+void qhca_rx_data_add(struct qhca_rx_queue *q, struct sk_buff *skb, u32 n,
+		      u32 len);
+bool qhca_rx_data_provided(struct net_device *netdev, u32 index);
+
+static inline u32 qhca_rx_data_posted(const struct qhca_rx_queue *q)
+{
+	return q->data.prod - q->data.cons;
+}
+
+/*
+ * Does it lack buffers for the data of a frame? None may complete then, and
+ * cause another poll.
+ */
+static inline bool qhca_rx_short(const struct qhca_rx_queue *q)
+{
+	return q->made && q->split &&
+	       qhca_rx_data_posted(q) < MAX_SKB_FRAGS;
+}
 
 /* rx_mode.c */
-void qhca_set_rx_mode(struct net_device *netdev);
+QHCA_RX_MODE_RETURNS
+qhca_set_rx_mode(struct net_device *netdev QHCA_RX_MODE_PARAMS);
 void qhca_rx_mode_work(struct work_struct *work);
 
 /* stats.c */
@@ -163,6 +402,25 @@ void qhca_netdev_stats_restart(struct qhca_netdev *priv);
 void qhca_netdev_stats_work(struct work_struct *work);
 void qhca_netdev_get_stats64(struct net_device *netdev,
 			     struct rtnl_link_stats64 *stats);
+
+/* queue_mgmt.c */
+struct netdev_queue_mgmt_ops;
+extern const struct netdev_queue_mgmt_ops qhca_queue_mgmt_ops;
+
+/* queue_stats.c */
+struct netdev_queue_stats_rx;
+struct netdev_queue_stats_tx;
+struct netdev_stat_ops;
+extern const struct netdev_stat_ops qhca_netdev_stat_ops;
+void qhca_queue_stats_init(struct qhca_netdev *priv);
+
+/* Count one in a statistic of a queue. */
+static inline void qhca_stat_inc(struct u64_stats_sync *sync, u64_stats_t *what)
+{
+	u64_stats_update_begin(sync);
+	u64_stats_inc(what);
+	u64_stats_update_end(sync);
+}
 
 /* what the net_device reports to devlink health */
 enum {

@@ -13,11 +13,13 @@ struct rx_mode {
 	struct qhca_mac list[QHCA_MC_LIST_MAX];
 };
 
-void qhca_set_rx_mode(struct net_device *netdev)
+QHCA_RX_MODE_RETURNS
+qhca_set_rx_mode(struct net_device *netdev QHCA_RX_MODE_PARAMS)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
 	schedule_work(&priv->rx_mode_work);
+	return QHCA_RX_MODE_OK;
 }
 
 static void rx_mode_snapshot(struct net_device *netdev, struct rx_mode *m)

@@ -68,14 +68,56 @@ void qhca_netdev_stats_work(struct work_struct *work)
 		qhca_netdev_stats_read(priv, true);
 }
 
+static void stats_add_tx(struct rtnl_link_stats64 *to, struct qhca_tx_stats *s)
+{
+	u64 packets, bytes, errors, dropped;
+	unsigned int start;
+
+	do {
+		start = u64_stats_fetch_begin(&s->napi_sync);
+		packets = u64_stats_read(&s->packets);
+		bytes = u64_stats_read(&s->bytes);
+		errors = u64_stats_read(&s->errors);
+	} while (u64_stats_fetch_retry(&s->napi_sync, start));
+	do {
+		start = u64_stats_fetch_begin(&s->xmit_sync);
+		dropped = u64_stats_read(&s->dropped);
+	} while (u64_stats_fetch_retry(&s->xmit_sync, start));
+	to->tx_packets += packets;
+	to->tx_bytes += bytes;
+	to->tx_errors += errors;
+	to->tx_dropped += dropped;
+}
+
+static void stats_add_rx(struct rtnl_link_stats64 *to, struct qhca_rx_stats *s)
+{
+	u64 packets, bytes, errors, dropped;
+	unsigned int start;
+
+	do {
+		start = u64_stats_fetch_begin(&s->sync);
+		packets = u64_stats_read(&s->packets);
+		bytes = u64_stats_read(&s->bytes);
+		errors = u64_stats_read(&s->errors);
+		dropped = u64_stats_read(&s->dropped);
+	} while (u64_stats_fetch_retry(&s->sync, start));
+	to->rx_packets += packets;
+	to->rx_bytes += bytes;
+	to->rx_errors += errors;
+	to->rx_dropped += dropped;
+}
+
 /* ndo_get_stats64; any context */
 void qhca_netdev_get_stats64(struct net_device *netdev,
 			     struct rtnl_link_stats64 *stats)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
+	int i;
 
-	/* with what DEV_STATS_INC() has counted */
-	dev_get_tstats64(netdev, stats);
+	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
+		stats_add_tx(stats, &priv->tx_stats[i]);
+		stats_add_rx(stats, &priv->rx_stats[i]);
+	}
 	stats->rx_missed_errors +=
 		atomic64_read(&priv->hw_total[QHCA_NETDEV_RX_MISSED]);
 	stats->rx_errors +=

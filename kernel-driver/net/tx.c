@@ -2,6 +2,8 @@
 /* Ethernet transmit: skb to WQE, and back when it is sent. */
 #include <linux/dma-mapping.h>
 #include <linux/if_vlan.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
 #include <net/netdev_queues.h>
 
 #include "netdev.h"
@@ -10,33 +12,33 @@
 /* wake the queue when this much is free again */
 #define TX_WAKE(q)	(BIT((q)->shift) / 4)
 
-static struct qhca_eth_wqe *tx_wqe(struct qhca_txq *q, u32 index)
+static struct qhca_eth_wqe *tx_wqe(struct qhca_tx_queue *q, u32 index)
 {
 	u32 slot = index & (BIT(q->shift) - 1);
 
 	return qhca_queue_buf_ptr(&q->buf, (size_t)slot << QHCA_TX_STRIDE);
 }
 
-static struct qhca_tx_buf *tx_buf(struct qhca_txq *q, u32 index)
+static struct qhca_tx_buf *tx_buf(struct qhca_tx_queue *q, u32 index)
 {
 	return &q->bufs[index & (BIT(q->shift) - 1)];
 }
 
-static struct qhca_tx_seg *tx_segs(struct qhca_txq *q, u32 index)
+static struct qhca_tx_seg *tx_segs(struct qhca_tx_queue *q, u32 index)
 {
 	return &q->segs[(index & (BIT(q->shift) - 1)) * (size_t)TX_MAX_SEGS];
 }
 
-static u32 tx_free_entries(struct qhca_txq *q)
+static u32 tx_free_entries(struct qhca_tx_queue *q)
 {
 	return BIT(q->shift) - (q->prod - READ_ONCE(q->cons));
 }
 
 /* The first segment was mapped as one piece, the others are page fragments. */
-static void tx_unmap(struct qhca_netdev *priv, const struct qhca_tx_seg *segs,
+static void tx_unmap(struct qhca_tx_queue *q, const struct qhca_tx_seg *segs,
 		     u16 nsegs)
 {
-	struct device *dma = qhca_dma_dev(priv->dev);
+	struct device *dma = qhca_dma_dev(q->priv->dev);
 	u16 i;
 
 	for (i = 0; i < nsegs; i++) {
@@ -50,10 +52,10 @@ static void tx_unmap(struct qhca_netdev *priv, const struct qhca_tx_seg *segs,
 }
 
 /* Returns the number of segments, or -ENOMEM with nothing left mapped. */
-static int tx_map(struct qhca_netdev *priv, struct sk_buff *skb,
+static int tx_map(struct qhca_tx_queue *q, struct sk_buff *skb,
 		  struct qhca_tx_seg *segs)
 {
-	struct device *dma = qhca_dma_dev(priv->dev);
+	struct device *dma = qhca_dma_dev(q->priv->dev);
 	dma_addr_t addr;
 	int i, n = 0;
 
@@ -70,7 +72,7 @@ static int tx_map(struct qhca_netdev *priv, struct sk_buff *skb,
 			continue;
 		addr = skb_frag_dma_map(dma, frag, 0, len, DMA_TO_DEVICE);
 		if (dma_mapping_error(dma, addr)) {
-			tx_unmap(priv, segs, n);
+			tx_unmap(q, segs, n);
 			return -ENOMEM;
 		}
 		segs[n].addr = addr;
@@ -92,6 +94,14 @@ static void tx_fill_segs(struct qhca_eth_wqe *wqe,
 	}
 }
 
+/* Bytes up to the end of the TCP or UDP header. */
+static u32 tx_hdr_len(const struct sk_buff *skb)
+{
+	if (skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4)
+		return skb_transport_offset(skb) + sizeof(struct udphdr);
+	return skb_tcp_all_headers(skb);
+}
+
 static void tx_fill_header(struct sk_buff *skb, struct qhca_eth_wqe *wqe,
 			   u16 nsegs)
 {
@@ -99,7 +109,11 @@ static void tx_fill_header(struct sk_buff *skb, struct qhca_eth_wqe *wqe,
 	wqe->opcode = QHCA_WQE_ETH_SEND;
 	wqe->flags = QHCA_WQE_F_SIGNALED;
 	wqe->num_sge = cpu_to_le16(nsegs);
-	if (skb->ip_summed == CHECKSUM_PARTIAL) {
+	if (skb_is_gso(skb)) {
+		wqe->flags |= QHCA_WQE_F_ETH_LSO;
+		wqe->mss = cpu_to_le16(skb_shinfo(skb)->gso_size);
+		wqe->hdr_len = cpu_to_le16(tx_hdr_len(skb));
+	} else if (skb->ip_summed == CHECKSUM_PARTIAL) {
 		wqe->flags |= QHCA_WQE_F_ETH_CSUM;
 		wqe->csum_start = cpu_to_le16(skb_checksum_start_offset(skb));
 		wqe->csum_offset = cpu_to_le16(skb->csum_offset);
@@ -110,39 +124,81 @@ static void tx_fill_header(struct sk_buff *skb, struct qhca_eth_wqe *wqe,
 	}
 }
 
-static void tx_ring(struct qhca_netdev *priv, struct qhca_txq *q)
+static void tx_ring(struct qhca_tx_queue *q)
 {
 	if (q->rung == q->prod)
 		return;
 	q->rung = q->prod;
-	qhca_db_ring(priv->dev, QHCA_DB_ETH_SQ, q->num, 0, q->prod);
+	qhca_db_ring(q->priv->dev, QHCA_DB_ETH_SQ, q->num, 0, q->prod);
 }
 
+/* What goes over the wire: frames, and their bytes. */
+static void tx_fill_size(const struct sk_buff *skb, struct qhca_tx_buf *buf)
+{
+	buf->packets = 1;
+	buf->bytes = skb->len;
+	if (!skb_is_gso(skb))
+		return;
+	buf->packets = skb_shinfo(skb)->gso_segs;
+	buf->bytes += (buf->packets - 1) * tx_hdr_len(skb);
+}
+
+/* Under the lock of the stack's queue. */
+static void tx_count_offloads(struct qhca_tx_queue *q,
+			      const struct sk_buff *skb,
+			      const struct qhca_tx_buf *buf)
+{
+	struct qhca_tx_stats *s = q->stats;
+
+	u64_stats_update_begin(&s->xmit_sync);
+	if (skb->ip_summed == CHECKSUM_PARTIAL)
+		u64_stats_inc(&s->needs_csum);
+	else
+		u64_stats_inc(&s->csum_none);
+	if (skb_is_gso(skb)) {
+		u64_stats_inc(&s->gso_packets);
+		u64_stats_add(&s->gso_bytes, skb->len);
+		u64_stats_add(&s->gso_wire_packets, buf->packets);
+		u64_stats_add(&s->gso_wire_bytes, buf->bytes);
+	}
+	u64_stats_update_end(&s->xmit_sync);
+}
+
+/* ndo_features_check: headers that the device cannot repeat are not for it. */
+netdev_features_t qhca_features_check(struct sk_buff *skb,
+				      struct net_device *netdev,
+				      netdev_features_t features)
+{
+	if (skb_is_gso(skb) && tx_hdr_len(skb) > QHCA_ETH_LSO_HDR_MAX)
+		features &= ~NETIF_F_GSO_MASK;
+	return vlan_features_check(skb, features);
+}
+
+/* ndo_start_xmit */
 netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 {
-	struct netdev_queue *txq = netdev_get_tx_queue(netdev, 0);
 	struct qhca_netdev *priv = netdev_priv(netdev);
-	struct qhca_txq *q = &priv->txq;
+	struct qhca_tx_queue *q = priv->ch[skb_get_queue_mapping(skb)].tx;
 	struct qhca_eth_wqe *wqe;
 	struct qhca_tx_buf *buf;
 	int nsegs;
 
 	if (unlikely(!tx_free_entries(q))) {
 		/* cannot be: the queue was stopped before */
-		netif_tx_stop_queue(txq);
-		tx_ring(priv, q);
+		netif_tx_stop_queue(q->txq);
+		tx_ring(q);
 		return NETDEV_TX_BUSY;
 	}
 	if (skb_put_padto(skb, ETH_ZLEN))
 		goto dropped;
 	if (unlikely(skb_shinfo(skb)->nr_frags >= TX_MAX_SEGS)) {
 		/* only on kernels with more fragments than the device takes */
-		priv->tx_linearized++;
+		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->linearized);
 		if (skb_linearize(skb))
 			goto drop;
 	}
 
-	nsegs = tx_map(priv, skb, tx_segs(q, q->prod));
+	nsegs = tx_map(q, skb, tx_segs(q, q->prod));
 	if (nsegs < 0)
 		goto drop;
 	wqe = tx_wqe(q, q->prod);
@@ -151,46 +207,57 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	buf = tx_buf(q, q->prod);
 	buf->skb = skb;
 	buf->nsegs = nsegs;
-	buf->bytes = skb->len;
+	tx_fill_size(skb, buf);
+	tx_count_offloads(q, skb, buf);
 	skb_tx_timestamp(skb);
 	q->prod++;
-	if (!netif_txq_maybe_stop(txq, tx_free_entries(q), 1, TX_WAKE(q)))
-		priv->tx_busy++;
-	if (__netdev_tx_sent_queue(txq, buf->bytes, netdev_xmit_more()))
-		tx_ring(priv, q);
+	if (!netif_txq_maybe_stop(q->txq, tx_free_entries(q), 1, TX_WAKE(q)))
+		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->stop);
+	if (__netdev_tx_sent_queue(q->txq, buf->bytes, netdev_xmit_more()))
+		tx_ring(q);
 	return NETDEV_TX_OK;
 
 drop:
 	dev_kfree_skb_any(skb);
 dropped:
-	DEV_STATS_INC(netdev, tx_dropped);
+	qhca_stat_inc(&q->stats->xmit_sync, &q->stats->dropped);
 	/* those before it may have waited for this one's doorbell */
 	if (!netdev_xmit_more())
-		tx_ring(priv, q);
+		tx_ring(q);
 	return NETDEV_TX_OK;
 }
 
-static void tx_complete_one(struct qhca_netdev *priv, struct qhca_txq *q,
-			    u32 index, int budget, u32 *bytes)
+static void tx_complete_one(struct qhca_tx_queue *q, u32 index, int budget,
+			    u32 *packets, u32 *bytes)
 {
 	struct qhca_tx_buf *buf = tx_buf(q, index);
 
-	tx_unmap(priv, tx_segs(q, index), buf->nsegs);
+	tx_unmap(q, tx_segs(q, index), buf->nsegs);
+	*packets += buf->packets;
 	*bytes += buf->bytes;
 	napi_consume_skb(buf->skb, budget);
 	buf->skb = NULL;
+}
+
+static void tx_count_sent(struct qhca_tx_queue *q, u32 packets, u32 bytes)
+{
+	struct qhca_tx_stats *s = q->stats;
+
+	u64_stats_update_begin(&s->napi_sync);
+	u64_stats_add(&s->packets, packets);
+	u64_stats_add(&s->bytes, bytes);
+	u64_stats_update_end(&s->napi_sync);
 }
 
 /*
  * Take completions of sent frames, a lap of the ring at most. Returns true if
  * there may be more. Runs in NAPI context, with budget 0 from netpoll.
  */
-bool qhca_tx_poll(struct qhca_netdev *priv, int budget)
+bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 {
-	struct netdev_queue *txq = netdev_get_tx_queue(priv->netdev, 0);
-	struct qhca_txq *q = &priv->txq;
 	u32 left = BIT(q->shift), cons = q->cons, packets = 0, bytes = 0;
-	struct qhca_cqe *cqe = NULL;
+	struct net_device *netdev = q->priv->netdev;
+	struct qhca_eth_cqe *cqe = NULL;
 	bool taken = false;
 
 	while (left-- && (cqe = qhca_net_cq_next(&q->cq))) {
@@ -199,22 +266,19 @@ bool qhca_tx_poll(struct qhca_netdev *priv, int budget)
 
 		taken = true;
 		if (unlikely(cqe->status != QHCA_WC_SUCCESS)) {
-			DEV_STATS_INC(priv->netdev, tx_errors);
-			netdev_dbg(priv->netdev,
-				   "send: status %u syndrome %#x\n",
+			qhca_stat_inc(&q->stats->napi_sync, &q->stats->errors);
+			netdev_dbg(netdev, "send: status %u syndrome %#x\n",
 				   cqe->status, cqe->syndrome);
 		}
 		/* pairs with nothing: prod is only compared, never trusted */
 		if (unlikely(!n || n > READ_ONCE(q->prod) - cons)) {
-			netdev_warn_once(priv->netdev,
+			netdev_warn_once(netdev,
 					 "completion of send WQE %u, which is not there\n",
 					 index);
 			continue;
 		}
-		while (n--) {
-			tx_complete_one(priv, q, cons++, budget, &bytes);
-			packets++;
-		}
+		while (n--)
+			tx_complete_one(q, cons++, budget, &packets, &bytes);
 	}
 	/* also those that made no sense: they do not come again */
 	if (taken)
@@ -226,85 +290,21 @@ bool qhca_tx_poll(struct qhca_netdev *priv, int budget)
 	 * as many completions as there are slots, so not before it is told.
 	 */
 	smp_store_release(&q->cons, cons);
-	dev_sw_netstats_tx_add(priv->netdev, packets, bytes);
-	__netif_txq_completed_wake(txq, packets, bytes, tx_free_entries(q),
-				   TX_WAKE(q), !READ_ONCE(priv->up));
+	tx_count_sent(q, packets, bytes);
+	if (!__netif_txq_completed_wake(q->txq, packets, bytes,
+					tx_free_entries(q), TX_WAKE(q),
+					!READ_ONCE(q->priv->up)))
+		qhca_stat_inc(&q->stats->napi_sync, &q->stats->wake);
 	return cqe;
 }
 
-int qhca_tx_create(struct qhca_netdev *priv)
+/* Drop all frames that are not completed, when the device has forgotten them. */
+void qhca_tx_drop_all(struct qhca_tx_queue *q)
 {
-	struct qhca_dev *dev = priv->dev;
-	struct qhca_txq *q = &priv->txq;
-	struct qhca_eth_qc qc = {};
-	int err;
+	u32 packets = 0, bytes = 0;
 
-	BUILD_BUG_ON(sizeof(struct qhca_eth_wqe) +
-		     TX_MAX_SEGS * sizeof(struct qhca_eth_seg) >
-		     BIT(QHCA_TX_STRIDE));
-
-	memset(q, 0, sizeof(*q));
-	q->shift = ilog2(priv->tx_depth);
-	err = qhca_net_cq_create(priv, &q->cq, q->shift, QHCA_DBREC_TX_CQ,
-				 &priv->tx_coalesce);
-	if (err)
-		return err;
-	q->bufs = kvcalloc(priv->tx_depth, sizeof(*q->bufs), GFP_KERNEL);
-	q->segs = kvcalloc((size_t)priv->tx_depth * TX_MAX_SEGS,
-			   sizeof(*q->segs), GFP_KERNEL);
-	if (!q->bufs || !q->segs) {
-		err = -ENOMEM;
-		goto err;
+	for (; q->cons != q->prod; q->cons++) {
+		tx_complete_one(q, q->cons, 0, &packets, &bytes);
+		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->dropped);
 	}
-	err = qhca_queue_buf_alloc(dev, &q->buf,
-				   priv->tx_depth << QHCA_TX_STRIDE);
-	if (err)
-		goto err;
-	qc.buf = q->buf.table.desc;
-	qc.cqn = cpu_to_le32(q->cq.cq.cqn);
-	qc.shift = q->shift;
-	qc.stride = QHCA_TX_STRIDE;
-	err = qhca_aq_create(dev, QHCA_CMD_CREATE_ETH_SQ, &qc, sizeof(qc),
-			     &q->num);
-	if (err)
-		goto err;
-	q->made = true;
-	netdev_tx_reset_queue(netdev_get_tx_queue(priv->netdev, 0));
-	return 0;
-
-err:
-	qhca_net_cq_quiesce(&q->cq);
-	qhca_tx_destroy(priv);
-	return err;
-}
-
-/* The device stops sending; no interrupt of this queue comes any more. */
-void qhca_tx_stop(struct qhca_netdev *priv)
-{
-	struct qhca_txq *q = &priv->txq;
-
-	if (!q->made)
-		return;
-	qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
-	q->made = false;
-	qhca_net_cq_quiesce(&q->cq);
-}
-
-/* After qhca_tx_stop(), with NAPI off: frames not sent are dropped. */
-void qhca_tx_destroy(struct qhca_netdev *priv)
-{
-	struct qhca_txq *q = &priv->txq;
-	u32 bytes = 0;
-
-	for (; q->bufs && q->cons != q->prod; q->cons++) {
-		tx_complete_one(priv, q, q->cons, 0, &bytes);
-		DEV_STATS_INC(priv->netdev, tx_dropped);
-	}
-	netdev_tx_reset_queue(netdev_get_tx_queue(priv->netdev, 0));
-	qhca_net_cq_destroy(&q->cq);
-	qhca_queue_buf_free(priv->dev, &q->buf);
-	kvfree(q->segs);
-	kvfree(q->bufs);
-	q->segs = NULL;
-	q->bufs = NULL;
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Channels: a NAPI instance on a completion vector, for a pair of queues. */
+#include "netdev.h"
+
+/* until applications may have given buffers back */
+#define REFILL_WAIT	(HZ / 50 + 1)
+
+static int channel_poll(struct napi_struct *napi, int budget)
+{
+	struct qhca_channel *ch = container_of(napi, struct qhca_channel, napi);
+	bool more = qhca_tx_poll(ch->tx, budget);
+	int done;
+
+	if (!budget)	/* netpoll: sending only */
+		return 0;
+	done = qhca_rx_poll(ch->rx, budget);
+	if (more || done == budget)
+		return budget;
+	if (qhca_rx_short(ch->rx))
+		mod_timer(&ch->refill, jiffies + REFILL_WAIT);
+	if (napi_complete_done(napi, done)) {
+		qhca_net_cq_arm(&ch->tx->cq);
+		qhca_net_cq_arm(&ch->rx->cq);
+	}
+	return done;
+}
+
+static void channel_refill(struct timer_list *timer)
+{
+	struct qhca_channel *ch = container_of(timer, struct qhca_channel,
+					       refill);
+
+	napi_schedule(&ch->napi);
+}
+
+/* Channel @index of @priv, once in the life of the net_device. */
+void qhca_channel_init(struct qhca_netdev *priv, u32 index)
+{
+	struct qhca_channel *ch = &priv->ch[index];
+
+	ch->priv = priv;
+	ch->index = index;
+	ch->rqn = QHCA_ETH_RQ_NONE;
+	timer_setup(&ch->refill, channel_refill, 0);
+}
+
+/* Make its NAPI instance, off. Under qhca_netdev_lock(). */
+void qhca_channel_add(struct qhca_channel *ch)
+{
+	struct qhca_netdev *priv = ch->priv;
+
+	/* there may be other vectors after a reset */
+	ch->vector = ch->index % priv->dev->num_comp_vectors;
+	qhca_napi_add(priv->netdev, &ch->napi, channel_poll, ch->index);
+	qhca_napi_set_irq(&ch->napi,
+			  qhca_comp_vector_irq(priv->dev, ch->vector));
+}
+
+/* Undo qhca_channel_add(). It may be off only. */
+void qhca_channel_del(struct qhca_channel *ch)
+{
+	qhca_napi_del(&ch->napi);
+}
+
+/* With queues that are started: take completions, and show who takes them. */
+void qhca_channel_enable(struct qhca_channel *ch)
+{
+	struct net_device *netdev = ch->priv->netdev;
+
+	qhca_napi_enable(&ch->napi);
+	netif_queue_set_napi(netdev, ch->index, NETDEV_QUEUE_TYPE_RX,
+			     &ch->napi);
+	netif_queue_set_napi(netdev, ch->index, NETDEV_QUEUE_TYPE_TX,
+			     &ch->napi);
+	qhca_net_cq_arm(&ch->tx->cq);
+	qhca_net_cq_arm(&ch->rx->cq);
+}
+
+/* NAPI does not run when it returns, and will not. Sleeps. */
+void qhca_channel_disable(struct qhca_channel *ch)
+{
+	struct net_device *netdev = ch->priv->netdev;
+
+	netif_queue_set_napi(netdev, ch->index, NETDEV_QUEUE_TYPE_RX, NULL);
+	netif_queue_set_napi(netdev, ch->index, NETDEV_QUEUE_TYPE_TX, NULL);
+	qhca_napi_disable(&ch->napi);
+	timer_delete_sync(&ch->refill);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of ethtool operations share. */
+#ifndef QHCA_ETHTOOL_H
+#define QHCA_ETHTOOL_H
+
+#include <linux/ethtool.h>
+
+#include "qhca_compat.h"
+
+/* ethtool_rxfh.c */
+u32 qhca_get_rxfh_key_size(struct net_device *netdev);
+u32 qhca_get_rxfh_indir_size(struct net_device *netdev);
+int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh);
+int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
+		  struct netlink_ext_ack *extack);
+int qhca_create_rxfh_context(struct net_device *netdev,
+			     struct ethtool_rxfh_context *ctx,
+			     const struct ethtool_rxfh_param *rxfh,
+			     struct netlink_ext_ack *extack);
+int qhca_modify_rxfh_context(struct net_device *netdev,
+			     struct ethtool_rxfh_context *ctx,
+			     const struct ethtool_rxfh_param *rxfh,
+			     struct netlink_ext_ack *extack);
+int qhca_remove_rxfh_context(struct net_device *netdev,
+			     struct ethtool_rxfh_context *ctx, u32 rss_context,
+			     struct netlink_ext_ack *extack);
+int qhca_get_rxfh_fields(struct net_device *netdev,
+			 struct ethtool_rxfh_fields *f);
+int qhca_set_rxfh_fields(struct net_device *netdev,
+			 const struct ethtool_rxfh_fields *f,
+			 struct netlink_ext_ack *extack);
+
+/* ethtool_rxnfc.c */
+u32 qhca_get_rx_ring_count(struct net_device *netdev);
+int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *nfc,
+		   u32 *locs);
+int qhca_set_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *nfc);
+
+#endif /* QHCA_ETHTOOL_H */

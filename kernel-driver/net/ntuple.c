@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The rules of ethtool -N: each is a flow of the device to an RSS QP, which has
+ * a context's table or a single queue. The location is the priority: where
+ * several rules match, the lowest has the frame.
+ *
+ * Rules outlive the queues: flows are made when these have started and go
+ * before they stop. All under qhca_netdev_lock().
+ */
+#include <linux/slab.h>
+
+#include "netdev.h"
+#include "ntuple.h"
+#include "ntuple_match.h"
+#include "rss.h"
+
+/* The QP that a rule leads to. 0 or an error. */
+static int ntuple_target(struct qhca_netdev *priv, const struct qhca_ntuple *r,
+			 u32 *qpn)
+{
+	const struct qhca_rss *rss;
+
+	if (r->fs.ring_cookie == RX_CLS_FLOW_DISC) {
+		*qpn = priv->rss.qp.qpn;	/* any: nobody gets it */
+		return 0;
+	}
+	if (r->fs.flow_type & FLOW_RSS) {
+		rss = qhca_rss_find(priv, r->rss_context);
+		if (!rss)
+			return -ENOENT;
+		*qpn = rss->qp.qpn;
+		return 0;
+	}
+	return qhca_rss_direct(priv, r->fs.ring_cookie, qpn);
+}
+
+/* The device's flow of a rule. 0 or an error. */
+static int ntuple_make(struct qhca_netdev *priv, struct qhca_ntuple *r)
+{
+	struct qhca_flow flow = {
+		.type = QHCA_FLOW_NORMAL,
+		.flags = QHCA_FLOW_F_ADDR_FILTER,
+		.priority = cpu_to_le16(r->fs.location),
+	};
+	u32 qpn;
+	int err;
+
+	err = qhca_ntuple_match(&r->fs, &flow.value, &flow.mask);
+	if (err)
+		return err;
+	err = ntuple_target(priv, r, &qpn);
+	if (err)
+		return err;
+	flow.qpn = cpu_to_le32(qpn);
+	if (r->fs.ring_cookie == RX_CLS_FLOW_DISC)
+		flow.flags |= QHCA_FLOW_F_DROP;
+	err = qhca_aq_create(priv->dev, QHCA_CMD_CREATE_FLOW, &flow,
+			     sizeof(flow), &r->flow);
+	r->made = !err;
+	/* the table is full, or has too many different masks */
+	return err == -ENOMEM ? -ENOSPC : err;
+}
+
+static void ntuple_unmake(struct qhca_netdev *priv, struct qhca_ntuple *r)
+{
+	if (r->made)
+		qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_FLOW, r->flow);
+	r->made = false;
+}
+
+/* 0 if the rule leads somewhere, else an error. */
+static int ntuple_check(struct qhca_netdev *priv, const struct qhca_ntuple *r)
+{
+	struct qhca_flow_match value, mask;
+	u64 cookie = r->fs.ring_cookie;
+
+	if (cookie == RX_CLS_FLOW_WAKE)
+		return -EOPNOTSUPP;
+	if (r->fs.flow_type & FLOW_RSS && !qhca_rss_find(priv, r->rss_context))
+		return -ENOENT;
+	if (cookie != RX_CLS_FLOW_DISC &&
+	    (ethtool_get_flow_spec_ring_vf(cookie) ||
+	     ethtool_get_flow_spec_ring(cookie) >= priv->params.channels))
+		return -EINVAL;
+	return qhca_ntuple_match(&r->fs, &value, &mask);
+}
+
+/* A location for a rule that leaves the choice to us, or an error. */
+static int ntuple_choose(struct qhca_netdev *priv, u32 location)
+{
+	int i;
+
+	if (!(location & RX_CLS_LOC_SPECIAL))
+		return location < QHCA_NTUPLE_MAX ? (int)location : -EINVAL;
+	if (location == RX_CLS_LOC_LAST) {
+		for (i = QHCA_NTUPLE_MAX - 1; i >= 0; i--) {
+			if (!priv->ntuple[i])
+				return i;
+		}
+		return -ENOSPC;
+	}
+	if (location != RX_CLS_LOC_ANY && location != RX_CLS_LOC_FIRST)
+		return -EINVAL;
+	for (i = 0; i < QHCA_NTUPLE_MAX; i++) {
+		if (!priv->ntuple[i])
+			return i;
+	}
+	return -ENOSPC;
+}
+
+/**
+ * qhca_ntuple_insert - add a rule
+ * @priv: net_device
+ * @fs: the rule; its location may be special, and becomes the one chosen
+ * @rss_context: with FLOW_RSS: where to
+ *
+ * A rule at the same location is replaced.
+ *
+ * Return: 0, -EINVAL (location, queue, contradiction), -ENOENT (no such
+ * context), -EOPNOTSUPP (what the device cannot look at or do), -ENOSPC (no
+ * location, or the device's table is full), -ENOMEM, -EIO; with an error
+ * nothing has changed.
+ */
+int qhca_ntuple_insert(struct qhca_netdev *priv,
+		       struct ethtool_rx_flow_spec *fs, u32 rss_context)
+{
+	int loc = ntuple_choose(priv, fs->location);
+	struct qhca_ntuple *r, *old;
+	int err;
+
+	if (loc < 0)
+		return loc;
+	r = kzalloc(sizeof(*r), GFP_KERNEL);
+	if (!r)
+		return -ENOMEM;
+	r->fs = *fs;
+	r->fs.location = loc;
+	r->rss_context = rss_context;
+	err = ntuple_check(priv, r);
+	if (err)
+		goto err;
+	old = priv->ntuple[loc];
+	if (priv->up) {
+		/* not both at once: equals would each get the frame */
+		if (old)
+			ntuple_unmake(priv, old);
+		err = ntuple_make(priv, r);
+		if (err) {
+			if (old && ntuple_make(priv, old))
+				netdev_err(priv->netdev,
+					   "filter %d not restored\n", loc);
+			goto err;
+		}
+	}
+	priv->ntuple[loc] = r;
+	kfree(old);
+	fs->location = loc;
+	return 0;
+err:
+	kfree(r);
+	return err;
+}
+
+/* Delete the rule at @location. 0, -EINVAL or -ENOENT. */
+int qhca_ntuple_delete(struct qhca_netdev *priv, u32 location)
+{
+	struct qhca_ntuple *r;
+
+	if (location >= QHCA_NTUPLE_MAX)
+		return -EINVAL;
+	r = priv->ntuple[location];
+	if (!r)
+		return -ENOENT;
+	ntuple_unmake(priv, r);
+	priv->ntuple[location] = NULL;
+	kfree(r);
+	return 0;
+}
+
+/* Does a rule lead to this context? */
+bool qhca_ntuple_uses(struct qhca_netdev *priv, u32 rss_context)
+{
+	const struct qhca_ntuple *r;
+	int i;
+
+	for (i = 0; i < QHCA_NTUPLE_MAX; i++) {
+		r = priv->ntuple[i];
+		if (r && r->fs.flow_type & FLOW_RSS &&
+		    r->rss_context == rss_context)
+			return true;
+	}
+	return false;
+}
+
+u32 qhca_ntuple_count(struct qhca_netdev *priv)
+{
+	u32 n = 0;
+	int i;
+
+	for (i = 0; i < QHCA_NTUPLE_MAX; i++)
+		n += !!priv->ntuple[i];
+	return n;
+}
+
+/* Make the flows of all rules; the RSS contexts have started. */
+void qhca_ntuple_start(struct qhca_netdev *priv)
+{
+	struct qhca_ntuple *r;
+	int i, err;
+
+	for (i = 0; i < QHCA_NTUPLE_MAX; i++) {
+		r = priv->ntuple[i];
+		err = r ? ntuple_make(priv, r) : 0;
+		/* frames go by the rest of the rules */
+		if (err)
+			netdev_err(priv->netdev, "filter %d not set: %d\n", i,
+				   err);
+	}
+}
+
+/* Undo qhca_ntuple_start(); the rules stay. */
+void qhca_ntuple_stop(struct qhca_netdev *priv)
+{
+	int i;
+
+	for (i = 0; i < QHCA_NTUPLE_MAX; i++) {
+		if (priv->ntuple[i])
+			ntuple_unmake(priv, priv->ntuple[i]);
+	}
+}
+
+/* Delete all rules. */
+void qhca_ntuple_flush(struct qhca_netdev *priv)
+{
+	u32 i;
+
+	for (i = 0; i < QHCA_NTUPLE_MAX; i++) {
+		if (priv->ntuple[i])
+			qhca_ntuple_delete(priv, i);
+	}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Exchanging one receive queue while the others run, for the stack: when a
+ * memory provider is bound to it, for example. The number that the device knows
+ * the queue by stays, so tables and filters go on.
+ */
+#include <net/netdev_queues.h>
+
+#include "netdev.h"
+
+/* What the core keeps for us between the steps. */
+struct queue_mem {
+	struct qhca_rx_queue *q;
+};
+
+static int queue_mem_alloc(struct net_device *netdev, QHCA_QCFG_PARAM
+			   void *per_queue_mem, int index)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	struct queue_mem *mem = per_queue_mem;
+	struct qhca_rx_queue *q;
+
+	q = qhca_rx_alloc(&priv->ch[index], &priv->params);
+	if (IS_ERR(q))
+		return PTR_ERR(q);
+	mem->q = q;
+	return 0;
+}
+
+/* One that could not be started again stays with its channel, stopped. */
+static void queue_mem_free(struct net_device *netdev, void *per_queue_mem)
+{
+	struct queue_mem *mem = per_queue_mem;
+
+	if (mem->q && mem->q != mem->q->ch->rx)
+		qhca_rx_free(mem->q);
+	mem->q = NULL;
+}
+
+static int queue_start(struct net_device *netdev, QHCA_QCFG_PARAM
+		       void *per_queue_mem, int index)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	struct qhca_channel *ch = &priv->ch[index];
+	struct queue_mem *mem = per_queue_mem;
+	bool again = mem->q == ch->rx;
+	int err;
+
+	err = qhca_rx_start(mem->q, &priv->params.rx_coalesce);
+	if (err && !again)
+		return err;	/* the one before follows */
+	ch->rx = mem->q;
+	/* the channel sends, if nothing else */
+	qhca_channel_enable(ch);
+	if (err) {
+		netdev_err(netdev, "receive queue %d not restarted: %d\n",
+			   index, err);
+		qhca_health_report(priv->dev, QHCA_NETDEV_REPORT_RX);
+	}
+	return err;
+}
+
+static int queue_stop(struct net_device *netdev, void *per_queue_mem,
+		      int index)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	struct qhca_channel *ch = &priv->ch[index];
+	struct queue_mem *mem = per_queue_mem;
+
+	/* a device that was reset has no queues until it works again */
+	if (!priv->up)
+		return -ENETDOWN;
+	qhca_channel_disable(ch);
+	qhca_rx_suspend(ch->rx);
+	mem->q = ch->rx;
+	return 0;
+}
+
+const struct netdev_queue_mgmt_ops qhca_queue_mgmt_ops = {
+	.ndo_queue_mem_size = sizeof(struct queue_mem),
+	.ndo_queue_mem_alloc = queue_mem_alloc,
+	.ndo_queue_mem_free = queue_mem_free,
+	.ndo_queue_start = queue_start,
+	.ndo_queue_stop = queue_stop,
+};

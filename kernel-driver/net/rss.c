@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receive side scaling: each RSS context is a QP of type RSS over an indirection
+ * table of receive queues. The port's QP has the default context; filters name
+ * the others.
+ *
+ * What the administrator has set lives here; the device's objects are made when
+ * the queues have started and go before they stop. All under qhca_netdev_lock().
+ */
+#include <linux/ethtool.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "netdev.h"
+#include "rss.h"
+
+#define RSS_BY_ADDRS	(QHCA_HASH_BY_SRC_IP | QHCA_HASH_BY_DST_IP)
+#define RSS_FIELDS_DEF	(QHCA_HASH_BY_MASK << QHCA_HASH_TCP4_SHIFT |	\
+			 QHCA_HASH_BY_MASK << QHCA_HASH_UDP4_SHIFT |	\
+			 RSS_BY_ADDRS << QHCA_HASH_IPV4_SHIFT |		\
+			 QHCA_HASH_BY_MASK << QHCA_HASH_TCP6_SHIFT |	\
+			 QHCA_HASH_BY_MASK << QHCA_HASH_UDP6_SHIFT |	\
+			 RSS_BY_ADDRS << QHCA_HASH_IPV6_SHIFT)
+
+static const u8 rss_shifts[] = {
+	QHCA_HASH_TCP4_SHIFT, QHCA_HASH_UDP4_SHIFT, QHCA_HASH_IPV4_SHIFT,
+	QHCA_HASH_TCP6_SHIFT, QHCA_HASH_UDP6_SHIFT, QHCA_HASH_IPV6_SHIFT,
+};
+
+/* Spread over the first @n queues. */
+void qhca_rss_set_default(struct qhca_rss *rss, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < QHCA_RSS_ENTRIES; i++)
+		rss->indir[i] = ethtool_rxfh_indir_default(i, n);
+}
+
+/* A context with a random key, over the first @n queues. */
+void qhca_rss_init(struct qhca_rss *rss, u32 n)
+{
+	memset(rss, 0, sizeof(*rss));
+	INIT_LIST_HEAD(&rss->list);
+	rss->fields = RSS_FIELDS_DEF;
+	get_random_bytes(rss->key, sizeof(rss->key));
+	qhca_rss_set_default(rss, n);
+}
+
+/* The context with number @id; 0 is the default one. NULL: there is none. */
+struct qhca_rss *qhca_rss_find(struct qhca_netdev *priv, u32 id)
+{
+	struct qhca_rss *rss;
+
+	if (!id)
+		return &priv->rss;
+	list_for_each_entry(rss, &priv->rss_list, list) {
+		if (rss->id == id)
+			return rss;
+	}
+	return NULL;
+}
+
+/* Does each type of frame hash source and destination, or neither? */
+bool qhca_rss_fields_symmetric(u32 fields)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rss_shifts); i++) {
+		u32 f = fields >> rss_shifts[i];
+
+		if (!(f & QHCA_HASH_BY_SRC_IP) != !(f & QHCA_HASH_BY_DST_IP) ||
+		    !(f & QHCA_HASH_BY_SRC_PORT) !=
+		    !(f & QHCA_HASH_BY_DST_PORT))
+			return false;
+	}
+	return true;
+}
+
+static void rss_fill_hash(struct qhca_qpc *qpc, const struct qhca_rss *rss)
+{
+	u32 fields = QHCA_HASH_BY_TYPE | rss->fields;
+
+	if (rss->input_xfrm & RXH_XFRM_SYM_XOR)
+		fields |= QHCA_HASH_SYM_XOR;
+	if (rss->input_xfrm & QHCA_RXH_XFRM_OR_XOR)
+		fields |= QHCA_HASH_SYM_OR_XOR;
+	qpc->rx_hash_fields = cpu_to_le32(fields);
+	qpc->rx_hash_func = QHCA_HASH_TOEPLITZ;
+	memcpy(qpc->rx_hash_key, rss->key, sizeof(qpc->rx_hash_key));
+}
+
+static int rss_make_rqt(struct qhca_netdev *priv, const u32 *queues, u32 n,
+			u32 *rqtn)
+{
+	__le32 rqns[QHCA_RSS_ENTRIES];
+	struct qhca_aq_req req = {
+		.opcode = QHCA_CMD_CREATE_RQT,
+		.arg = QHCA_RQT_ETH_RQ,
+		.in = rqns,
+		.in_len = n * sizeof(*rqns),
+	};
+	u32 i;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		if (queues[i] >= priv->num_ch)
+			return -EINVAL;
+		rqns[i] = cpu_to_le32(priv->ch[queues[i]].rqn);
+	}
+	err = qhca_aq_exec(priv->dev, &req);
+	if (!err)
+		*rqtn = req.obj;
+	return err;
+}
+
+/*
+ * Make an RSS QP over @n queues of channels with the hash of @rss. 0 or an
+ * error.
+ */
+int qhca_rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss *rss,
+		     const u32 *queues, u32 n, struct qhca_rss_qp *qp)
+{
+	struct qhca_qpc *qpc;
+	int err;
+
+	qpc = kzalloc(sizeof(*qpc), GFP_KERNEL);
+	if (!qpc)
+		return -ENOMEM;
+	err = rss_make_rqt(priv, queues, n, &qp->rqtn);
+	if (err)
+		goto out;
+	qpc->type = QHCA_QPT_RSS;
+	qpc->pd = cpu_to_le32(priv->pdn);
+	qpc->rqtn = cpu_to_le32(qp->rqtn);
+	rss_fill_hash(qpc, rss);
+	err = qhca_aq_create(priv->dev, QHCA_CMD_CREATE_QP, qpc, sizeof(*qpc),
+			     &qp->qpn);
+	if (err)
+		qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_RQT, qp->rqtn);
+	else
+		qp->made = true;
+out:
+	kfree(qpc);
+	return err;
+}
+
+/* Undo qhca_rss_make_qp(); no flow names it. Does nothing if it is not made. */
+void qhca_rss_unmake_qp(struct qhca_netdev *priv, struct qhca_rss_qp *qp)
+{
+	if (!qp->made)
+		return;
+	qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_QP, qp->qpn);
+	qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_RQT, qp->rqtn);
+	qp->made = false;
+}
+
+/* The QP of a context takes the hash and the table of @want, in one step. */
+static int rss_modify(struct qhca_netdev *priv, struct qhca_rss_qp *qp,
+		      const struct qhca_rss *want)
+{
+	struct qhca_qpc *qpc;
+	u32 rqtn, old;
+	int err;
+
+	qpc = kzalloc(sizeof(*qpc), GFP_KERNEL);
+	if (!qpc)
+		return -ENOMEM;
+	err = rss_make_rqt(priv, want->indir, QHCA_RSS_ENTRIES, &rqtn);
+	if (err)
+		goto out;
+	qpc->rqtn = cpu_to_le32(rqtn);
+	rss_fill_hash(qpc, want);
+	err = qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_QP, qp->qpn,
+			     QHCA_QP_M_RX_HASH | QHCA_QP_M_RQTN, qpc,
+			     sizeof(*qpc));
+	old = err ? rqtn : qp->rqtn;
+	if (!err)
+		qp->rqtn = rqtn;
+	qhca_aq_destroy_sure(priv->dev, QHCA_CMD_DESTROY_RQT, old);
+out:
+	kfree(qpc);
+	return err;
+}
+
+/* The QPs over a single queue take the hash of the default context. */
+static void rss_rehash_direct(struct qhca_netdev *priv)
+{
+	struct qhca_qpc *qpc;
+	int err = 0;
+	u32 i;
+
+	qpc = kzalloc(sizeof(*qpc), GFP_KERNEL);
+	if (!qpc)
+		err = -ENOMEM;
+	else
+		rss_fill_hash(qpc, &priv->rss);
+	for (i = 0; i < priv->num_ch && !err; i++) {
+		if (priv->ch[i].direct.made)
+			err = qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_QP,
+					     priv->ch[i].direct.qpn,
+					     QHCA_QP_M_RX_HASH, qpc,
+					     sizeof(*qpc));
+	}
+	if (err)
+		netdev_warn(priv->netdev,
+			    "filtered frames keep the hash they had: %d\n",
+			    err);
+	kfree(qpc);
+}
+
+/*
+ * Change a context to the table, key, fields and transformation of @want. 0, or
+ * an error with nothing changed.
+ */
+int qhca_rss_change(struct qhca_netdev *priv, struct qhca_rss *rss,
+		    const struct qhca_rss *want)
+{
+	int err = 0;
+
+	if (rss->qp.made)
+		err = rss_modify(priv, &rss->qp, want);
+	if (err)
+		return err;
+	memcpy(rss->indir, want->indir, sizeof(rss->indir));
+	memcpy(rss->key, want->key, sizeof(rss->key));
+	rss->fields = want->fields;
+	rss->input_xfrm = want->input_xfrm;
+	/* frames that filters send to a queue have the default context's hash */
+	if (rss == &priv->rss)
+		rss_rehash_direct(priv);
+	return 0;
+}
+
+/*
+ * The QP over receive queue @i alone, made if there is none. 0 or an error; the
+ * queues are started.
+ */
+int qhca_rss_direct(struct qhca_netdev *priv, u32 i, u32 *qpn)
+{
+	struct qhca_rss_qp *qp = &priv->ch[i].direct;
+	int err = 0;
+
+	if (i >= priv->num_ch)
+		return -EINVAL;
+	if (!qp->made)
+		err = qhca_rss_make_qp(priv, &priv->rss, &i, 1, qp);
+	if (!err)
+		*qpn = qp->qpn;
+	return err;
+}
+
+/* Add a context, with its QP if the queues are started. 0 or an error. */
+int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss *rss)
+{
+	int err = 0;
+
+	if (priv->up)
+		err = qhca_rss_make_qp(priv, rss, rss->indir, QHCA_RSS_ENTRIES,
+				       &rss->qp);
+	if (!err)
+		list_add_tail(&rss->list, &priv->rss_list);
+	return err;
+}
+
+/* No filter names it. */
+void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss *rss)
+{
+	list_del(&rss->list);
+	qhca_rss_unmake_qp(priv, &rss->qp);
+}
+
+/*
+ * Make the device's objects of all contexts; the queues are started. 0, or an
+ * error with nothing left behind.
+ */
+int qhca_rss_start(struct qhca_netdev *priv)
+{
+	struct qhca_rss *rss;
+	int err;
+
+	if (!qhca_rss_supported(priv->dev))
+		return 0;
+	if (!netif_is_rxfh_configured(priv->netdev))
+		qhca_rss_set_default(&priv->rss, priv->num_ch);
+	err = qhca_aq_create(priv->dev, QHCA_CMD_ALLOC_PD, NULL, 0, &priv->pdn);
+	if (err)
+		return err;
+	priv->have_pd = true;
+	err = qhca_rss_make_qp(priv, &priv->rss, priv->rss.indir,
+			       QHCA_RSS_ENTRIES, &priv->rss.qp);
+	list_for_each_entry(rss, &priv->rss_list, list) {
+		if (err)
+			break;
+		err = qhca_rss_make_qp(priv, rss, rss->indir, QHCA_RSS_ENTRIES,
+				       &rss->qp);
+	}
+	if (err)
+		qhca_rss_stop(priv);
+	return err;
+}
+
+/* Undo qhca_rss_start(), after the port and all filters let go of the QPs. */
+void qhca_rss_stop(struct qhca_netdev *priv)
+{
+	struct qhca_rss *rss;
+	u32 i;
+
+	for (i = 0; i < QHCA_MAX_CHANNELS; i++)
+		qhca_rss_unmake_qp(priv, &priv->ch[i].direct);
+	qhca_rss_unmake_qp(priv, &priv->rss.qp);
+	list_for_each_entry(rss, &priv->rss_list, list)
+		qhca_rss_unmake_qp(priv, &rss->qp);
+	if (priv->have_pd)
+		qhca_aq_destroy_sure(priv->dev, QHCA_CMD_FREE_PD, priv->pdn);
+	priv->have_pd = false;
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The life of a receive queue, and posting its buffers. */
+#include <linux/dma-mapping.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <net/page_pool/helpers.h>
+
+#include "netdev.h"
+
+/* Post buffers until the rings are full or memory is short. In NAPI context. */
+void qhca_rx_fill(struct qhca_rx_queue *q)
+{
+	u32 old = q->prod;
+
+	if (q->split)
+		qhca_rx_data_fill(q);
+	while (qhca_rx_room(q)) {
+		u32 slot = q->prod & (BIT(q->shift) - 1);
+		struct qhca_eth_seg *seg;
+		struct page *page;
+
+		page = page_pool_dev_alloc_pages(q->pool);
+		if (!page) {
+			qhca_stat_inc(&q->stats->sync, &q->stats->alloc_failed);
+			break;
+		}
+		seg = qhca_queue_buf_ptr(&q->buf,
+					 (size_t)slot << QHCA_RX_STRIDE);
+		memset(seg, 0, sizeof(*seg));
+		seg->addr = cpu_to_le64(page_pool_get_dma_addr(page) +
+					QHCA_RX_HEADROOM);
+		seg->len = cpu_to_le32(QHCA_RX_BUF_LEN);
+		*qhca_rx_page(q, q->prod) = page;
+		q->prod++;
+	}
+	if (q->prod == old)
+		return;
+	dma_wmb();	/* WQEs before the index */
+	WRITE_ONCE(q->dbrec->index, cpu_to_le32(q->prod));
+}
+
+/*
+ * Undo qhca_rx_alloc(), of a queue that is stopped, or was suspended and has
+ * been replaced. NULL does nothing.
+ */
+void qhca_rx_free(struct qhca_rx_queue *q)
+{
+	if (!q)
+		return;
+	qhca_net_cq_stop(&q->cq);
+	if (q->pool)
+		page_pool_destroy(q->pool);
+	kvfree(q->pages);
+	qhca_rx_data_free(q);
+	qhca_queue_buf_free(q->priv->dev, &q->buf);
+	qhca_net_cq_free(&q->cq);
+	qhca_net_dbrecs_free(q->priv, &q->dbrecs);
+	kfree(q);
+}
+
+static int rx_make_pool(struct qhca_rx_queue *q, u32 depth)
+{
+	struct page_pool_params pp = {
+		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
+		.pool_size = depth,
+		.nid = NUMA_NO_NODE,
+		.dev = qhca_dma_dev(q->priv->dev),
+		.netdev = q->priv->netdev,
+		.queue_idx = q->index,
+		.dma_dir = DMA_FROM_DEVICE,
+		.offset = QHCA_RX_HEADROOM,
+		.max_len = QHCA_RX_BUF_LEN,
+	};
+	struct page_pool *pool = page_pool_create(&pp);
+
+	if (IS_ERR(pool))
+		return PTR_ERR(pool);
+	q->pool = pool;
+	return 0;
+}
+
+/*
+ * Memory of a receive queue for @ch, which goes on with the one it has.
+ * Returns the queue, or an error pointer. Sleeps.
+ */
+struct qhca_rx_queue *qhca_rx_alloc(struct qhca_channel *ch,
+				    const struct qhca_net_params *params)
+{
+	struct qhca_netdev *priv = ch->priv;
+	u32 depth = params->rx_depth;
+	struct qhca_rx_queue *q;
+	int err;
+
+	q = kzalloc(sizeof(*q), GFP_KERNEL);
+	if (!q)
+		return ERR_PTR(-ENOMEM);
+	q->priv = priv;
+	q->ch = ch;
+	q->index = ch->index;
+	q->stats = &priv->rx_stats[ch->index];
+	q->shift = ilog2(depth);
+	err = qhca_net_dbrecs_alloc(priv, &q->dbrecs);
+	if (err)
+		goto err;
+	q->dbrec = &q->dbrecs.recs[QHCA_DBREC_RQ];
+	err = qhca_net_cq_alloc(&q->cq, ch, q->shift, &q->dbrecs);
+	if (err)
+		goto err;
+	err = qhca_queue_buf_alloc(priv->dev, &q->buf, depth << QHCA_RX_STRIDE);
+	if (err)
+		goto err;
+	q->pages = kvcalloc(depth, sizeof(*q->pages), GFP_KERNEL);
+	if (!q->pages) {
+		err = -ENOMEM;
+		goto err;
+	}
+	err = rx_make_pool(q, depth);
+	if (!err && params->split)
+		err = qhca_rx_data_alloc(q, params);
+	if (!err)
+		return q;
+err:
+	qhca_rx_free(q);
+	return ERR_PTR(err);
+}
+
+/* With NAPI off: it does not own the pool any more, and buffers go back. */
+static void rx_drop_all(struct qhca_rx_queue *q)
+{
+	page_pool_disable_direct_recycling(q->pool);
+	for (; q->cons != q->prod; q->cons++) {
+		page_pool_put_full_page(q->pool, *qhca_rx_page(q, q->cons),
+					false);
+		*qhca_rx_page(q, q->cons) = NULL;
+	}
+	if (q->split)
+		qhca_rx_data_drop_all(q);
+}
+
+/* The device's queue: a new one, or the channel's with another's rings. */
+static int rx_make(struct qhca_rx_queue *q)
+{
+	u64 mask = QHCA_ETH_RQ_M_RINGS | QHCA_ETH_RQ_M_STATE;
+	struct qhca_dev *dev = q->priv->dev;
+	struct qhca_channel *ch = q->ch;
+	struct qhca_eth_qc qc = {};
+
+	qc.buf = q->buf.table.desc;
+	qc.dbrec = cpu_to_le64(qhca_net_dbrec_dma(&q->dbrecs, QHCA_DBREC_RQ));
+	qc.cqn = cpu_to_le32(q->cq.cq.cqn);
+	qc.shift = q->shift;
+	qc.stride = QHCA_RX_STRIDE;
+	if (q->split) {
+		qhca_rx_data_describe(q, &qc);
+		mask |= QHCA_ETH_RQ_M_HDS_THRESH;
+	}
+	if (ch->rqn == QHCA_ETH_RQ_NONE)
+		return qhca_aq_create(dev, QHCA_CMD_CREATE_ETH_RQ, &qc,
+				      sizeof(qc), &ch->rqn);
+	qc.state = QHCA_WQS_RDY;
+	return qhca_aq_modify(dev, QHCA_CMD_MODIFY_ETH_RQ, ch->rqn, mask, &qc,
+			      sizeof(qc));
+}
+
+/* The device's queue stops and keeps its number. */
+static void rx_reset(struct qhca_rx_queue *q)
+{
+	struct qhca_eth_qc qc = { .state = QHCA_WQS_RESET };
+	struct qhca_channel *ch = q->ch;
+	int err;
+
+	err = qhca_aq_modify(q->priv->dev, QHCA_CMD_MODIFY_ETH_RQ, ch->rqn,
+			     QHCA_ETH_RQ_M_STATE, &qc, sizeof(qc));
+	if (!err || err == -EIO)
+		return;
+	/* its buffers are freed in any case */
+	qhca_aq_destroy_sure(q->priv->dev, QHCA_CMD_DESTROY_ETH_RQ, ch->rqn);
+	ch->rqn = QHCA_ETH_RQ_NONE;
+}
+
+/*
+ * Make the device's objects, with event moderation @c, and post buffers. If the
+ * channel has a queue that is suspended, this one takes its place and number. On
+ * error nothing is left behind. NAPI is off.
+ */
+int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
+{
+	bool alone = q->ch->rqn == QHCA_ETH_RQ_NONE;
+	int err;
+
+	q->prod = 0;
+	q->cons = 0;
+	memset(q->dbrec, 0, sizeof(*q->dbrec));
+	if (q->split)
+		qhca_rx_data_reset(q);
+	err = qhca_net_cq_start(&q->cq, c);
+	if (err)
+		return err;
+	err = rx_make(q);
+	if (err)
+		goto err_cq;
+	q->made = true;
+	qhca_pool_use_napi(q->pool, &q->ch->napi);
+	if (q->split)
+		qhca_pool_use_napi(q->data.pool, &q->ch->napi);
+	/* NAPI is off; softirqs off is what the pool's fast path wants */
+	local_bh_disable();
+	qhca_rx_fill(q);
+	local_bh_enable();
+	if (q->prod == q->cons || (q->split && !qhca_rx_data_ready(q))) {
+		if (alone)
+			qhca_rx_stop(q);
+		else	/* tables name it */
+			qhca_rx_suspend(q);
+		return -ENOMEM;
+	}
+	return 0;
+
+err_cq:
+	qhca_net_cq_stop(&q->cq);
+	return err;
+}
+
+/*
+ * Stop the queue: when it returns the device writes no buffer any more, and they
+ * are back in the pool. The channel keeps the number, and the CQ lives, until
+ * this queue or another is started in its place. NAPI is off.
+ */
+void qhca_rx_suspend(struct qhca_rx_queue *q)
+{
+	if (!q->made)
+		return;
+	rx_reset(q);
+	q->made = false;
+	qhca_net_cq_quiesce(&q->cq);
+	rx_drop_all(q);
+}
+
+/*
+ * Undo qhca_rx_start(): as qhca_rx_suspend(), but the device's objects are gone;
+ * no table names the queue. Does nothing if the queue was not started.
+ */
+void qhca_rx_stop(struct qhca_rx_queue *q)
+{
+	struct qhca_channel *ch = q->ch;
+
+	if (ch->rqn != QHCA_ETH_RQ_NONE)
+		qhca_aq_destroy_sure(q->priv->dev, QHCA_CMD_DESTROY_ETH_RQ,
+				     ch->rqn);
+	ch->rqn = QHCA_ETH_RQ_NONE;
+	q->made = false;
+	qhca_net_cq_stop(&q->cq);
+	rx_drop_all(q);
+}
