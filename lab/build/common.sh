@@ -64,6 +64,30 @@ key() {
     } | sha256sum | cut -c1-12
 }
 
+# kernels QUESTION WHAT: an answer of lab/qhca_lab/kernels.py.
+kernels() {
+    PYTHONPATH=$QHCA_TOP/lab python3 -c '
+import sys
+from qhca_lab import kernels
+sys.exit(kernels.main(sys.argv[1:]))' "$@"
+}
+
+# kernel_for WHAT: what is built for another kernel than the guest image's, called
+# $kernel, goes to $out, and is built against $kdir.
+kernel_for() {
+    kernel=$(kernels name "$1")
+    [ -n "$kernel" ] || die "the guest image's kernel needs no --kernel"
+    out=$BUILD/kernels/$kernel
+    [ -d "$out/headers" ] || "$QHCA_TOP/lab/build/make-kernel" --headers "$1"
+    kdir=$(in_root "$out/headers")
+    # A build tree, and its source if that is elsewhere, must be seen in the root.
+    if [ "$kernel" != newest ]; then
+        QHCA_BIND="$kdir ${QHCA_BIND:-}"
+        [ ! -L "$kdir/source" ] || QHCA_BIND="$(in_root "$kdir/source") $QHCA_BIND"
+        export QHCA_BIND
+    fi
+}
+
 # packages FILE: its words without the comments.
 packages() { sed 's/#.*//' "$1" | tr -s ' \t\n' ' '; }
 

@@ -35,7 +35,7 @@ def start(lab) -> None:
                     "id": "capture0",
                     "netdev": "net0",
                     "file": str(path),
-                    "maxlen": 65536,
+                    "maxlen": pcapng.SNAPLEN,
                     # "rx" is what the wire receives: the guest's own frames.
                     "queue": "rx" if several else "all",
                 },

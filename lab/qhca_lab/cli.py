@@ -17,7 +17,7 @@ import time
 import tty
 from pathlib import Path
 
-from . import capture, fault_cli, pair, replay
+from . import capture, fault_cli, kernels, pair, replay
 from .channel import CHUNK, Channel
 from .errors import CommandFailed, CommandTimeout, LabError
 from .guest import Guest, exit_status
@@ -35,6 +35,7 @@ EXAMPLES = """\
 examples:
   qhca-lab up                               two guests with qhca
   qhca-lab up --nic qhca,rxe                qhca in a, Soft-RoCE in b
+  qhca-lab up --kernel newest               on the newest kernel of the backports
   qhca-lab up --nic qhca --append swiotlb=force -- -gdb tcp::123{n}
   qhca-lab exec a -- sh -c 'ibv_devinfo -d $IBDEV'
   qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX'
@@ -80,7 +81,7 @@ def cmd_up(args) -> int:
         link=args.link, mtu=args.mtu, mem=args.mem, smp=args.smp, iommu=args.iommu,
         loss=args.loss, loss_match=args.loss_match, seed=args.seed, share=args.share,
         load=args.load, append=args.append, qemu=args.rest,
-        cold=args.cold,
+        cold=args.cold, kernel=kernels.kernel(args.kernel or kernels.usual()).what,
         **({} if args.timeout is None else {"boot_timeout": args.timeout}),
     )  # fmt: skip
     Lab.up(args.name, nics, options, progress=say, replace=args.replace)
@@ -273,7 +274,9 @@ def cmd_status(args) -> int:
     if args.json:
         print(json.dumps(status, indent=1))
     else:
-        print(f"lab {status['name']}, link {status['link']}, logs in {status['logs']}")
+        kernel = status["kernel"]
+        told = "" if kernel == kernels.DEFAULT else f"kernel {kernel}, "
+        print(f"lab {status['name']}, {told}link {status['link']}, logs in {status['logs']}")
         for name, g in status["guests"].items():
             state = "up" if g["alive"] else "DEAD"
             if g["frozen"]:
@@ -367,7 +370,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--guests", type=int, metavar="N", help="number of guests (default 2)")
     p.add_argument("--nic", default="qhca", metavar="NIC[,NIC...]",
                    help="adapter of all guests, or of each: qhca, rxe (Soft-RoCE over "
-                   "virtio-net) or none; device properties as qhca:PROP=VALUE")
+                   "virtio-net) or none; device properties as qhca:PROP=VALUE; on a dgram "
+                   "link with nothing but qhca, large sends pass the wire whole unless "
+                   "qhca:super-frames=off is given")
     p.add_argument("--link", default="auto", choices=("auto", "dgram", "switch"),
                    help="dgram connects two guests, switch (a bridge) any number")
     p.add_argument("--mtu", type=int, default=9000, help="MTU of the interfaces (default 9000)")
@@ -384,6 +389,10 @@ def parser() -> argparse.ArgumentParser:
                    help="module parameter of the driver; may be repeated")
     p.add_argument("--append", action="append", default=[], metavar="KERNELARGS",
                    help="further kernel arguments")
+    p.add_argument("--kernel", metavar="KERNEL",
+                   help="default (Debian 13's), newest (of the backports), or the folder of a "
+                   "kernel build tree; 'make kernel KERNEL=...' builds what it needs (default: "
+                   "$QHCA_KERNEL or 'default')")
     p.add_argument("--cold", action="store_true",
                    help="boot each guest (default: start copies of a booted one)")
     p.add_argument("--timeout", type=float, metavar="SECONDS",

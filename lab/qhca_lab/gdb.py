@@ -49,7 +49,7 @@ def check_modules(guest, loaded: dict[str, str], force: bool, running: bool = Tr
     """Are the modules whose build IDs are LOADED those of the build folder? What
     is not known passes. RUNNING: the guest does, so LOADED are those of now."""
     for module, there in loaded.items():
-        ko = paths.BUILD / "driver" / f"{module}.ko"
+        ko = guest.driver / f"{module}.ko"
         here = Elf(ko.read_bytes()).section(BUILD_ID).hex()
         if there and here and there != here:
             other_build(force, (
@@ -99,18 +99,18 @@ def check_process(pid: int, base: int, binary: Path, force: bool) -> None:
             "again: lab/qhca-lab up --replace"))
 
 
-def module_lines(directory: Path, found: dict[str, dict[str, str]]) -> list[str]:
-    """gdb's commands that load the modules' symbols; copies go to DIRECTORY."""
+def module_lines(guest, found: dict[str, dict[str, str]]) -> list[str]:
+    """gdb's commands that load the modules' symbols; copies go to the guest's folder."""
     lines = []
     for module, addresses in found.items():
         addresses = dict(addresses)
         text = addresses.pop(".text")
-        ko = directory / f"{module}.ko"
+        ko = guest.dir / f"{module}.ko"
         # The kernel's linker script gives some sections an address. gdb then takes
         # the symbols of one for those of another.
         command = [
             str(paths.TOP / "lab" / "in-root"), "objcopy", "--change-section-address", "*=0",
-            str(paths.BUILD / "driver" / f"{module}.ko"), str(ko),
+            str(guest.driver / f"{module}.ko"), str(ko),
         ]  # fmt: skip
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)
         if done.returncode:
@@ -158,7 +158,7 @@ def kernel(guest, _command: str, force: bool) -> list[str]:
         # Leaving would resume the guest. One that was stopped before stays stopped.
         *([] if running else
           ["python gdb.events.gdb_exiting.connect(lambda _event: gdb.execute('disconnect'))"]),
-        *module_lines(guest.dir, found),
+        *module_lines(guest, found),
         f"source {paths.TOP}/lab/gdb/kernel.py",
     ]
 

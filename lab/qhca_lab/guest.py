@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
-from . import process, qmp
+from . import paths, process, qmp
 from .channel import Channel
 from .errors import CommandFailed, CommandTimeout, LabError
 
@@ -43,6 +43,13 @@ class Result:
         return text
 
 
+# What the kernel prints when something is wrong with it or with the driver.
+# All of this is of a level that reaches the console.
+KERNEL_TROUBLE = re.compile(
+    r"BUG:|Oops|WARNING:|Call Trace|general protection|hung task|blocked for more"
+    r"|refcount_t|DMAR: \[(DMA|INTR|Fault)|soft lockup|rcu:.*stall|UBSAN|KASAN"
+    r"|Kernel panic|page allocation failure|Unable to handle"
+)
 BUILD_ID = re.compile(r"^build (\w+) ([0-9a-f]+)$", re.MULTILINE)
 SECTION = re.compile(r"^section (\w+) (\S+) (0x[0-9a-f]+)$", re.MULTILINE)
 
@@ -241,6 +248,11 @@ class Guest:
         self.ip: str = state["ip"]
         self.ip6: str = state["ip6"]
         self.nic: str = state["nic"]
+
+    @property
+    def driver(self) -> Path:
+        """The folder of the driver's build for its kernel."""
+        return Path(self.state.get("driver") or paths.BUILD / "driver")
 
     @property
     def alive(self) -> bool:

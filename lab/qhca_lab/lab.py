@@ -12,7 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
-from . import freeze, machine, paths, process, saved_guest, sched
+from . import freeze, kernels, machine, paths, process, saved_guest, sched
 from .errors import LabError
 from .guest import Guest, build_ids, sections
 from .link import Link
@@ -64,6 +64,8 @@ class Options:
     boot_timeout: float = dataclasses.field(default_factory=usual_boot_timeout)
     # Boot each guest, even if they could start from a saved one.
     cold: bool = False
+    # default, newest or the folder of a build tree; see kernels.py.
+    kernel: str = dataclasses.field(default_factory=kernels.usual)
     # Another QEMU than the one that was built.
     binary: str | None = None
     # The lab ends with the program that starts it, even when that is killed.
@@ -168,6 +170,7 @@ class Lab:
                     "mac": machine.mac_of(number),
                     "ip": f"10.99.0.{number}",
                     "ip6": f"fd99::{number:x}",
+                    "driver": str(kernels.kernel(options.kernel).driver),
                     "process": None,
                 }
             lab = cls(state, directory)
@@ -183,6 +186,8 @@ class Lab:
         begin = time.monotonic()
         link = Link(self, options)
         link.start()
+        for guest in self.guests:
+            guest.state["super_frames"] = link.takes_super_frames()
         with saved_guest.guest_for(options, self._boot_blank, say) as base:
             for guest in self.guests:
                 netdev, fds = link.netdev(guest.name)
@@ -283,6 +288,7 @@ class Lab:
             "name": self.name,
             "logs": str(self.logs),
             "link": self.state.get("link"),
+            "kernel": self.state["options"].get("kernel", kernels.DEFAULT),
             "guests": {
                 g.name: {
                     "alive": g.alive,
@@ -326,9 +332,11 @@ def check_request(nics: list[str], options: Options) -> None:
         raise LabError("--mtu is 68 to 9000")
     if options.share and not Path(options.share).is_dir():
         raise LabError(f"{options.share}: no such folder to share")
-    for path in (paths.QEMU, paths.GUEST / "vmlinuz", paths.GUEST / "root.img"):
+    kernel = kernels.kernel(options.kernel)
+    for path in (paths.QEMU, paths.GUEST / "root.img"):
         if not path.exists():
             raise LabError(f"{path} is missing: run 'make build' first")
+    kernel.check()
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from . import process, sched
+from . import machine, process, sched
 from .errors import LabError
 
 HERE = Path(__file__).resolve().parent
@@ -50,6 +50,18 @@ class Link:
                 s.detach() for s in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
             ]
         self.lab.save()
+
+    def takes_super_frames(self) -> bool:
+        """May large sends pass this wire whole? All adapters on it must be the lab's
+        own, of this build; a bridge has an MTU. If the user says of any adapter
+        whether it does, the others do not change it."""
+        nics = [machine.split_nic(guest.state["nic"]) for guest in self.lab.guests]
+        return (
+            self.kind == "dgram"
+            and not self.options.binary
+            and all(kind in ("qhca", "none") for kind, _properties in nics)
+            and not any(p.startswith("super-frames=") for _kind, props in nics for p in props)
+        )
 
     def _helper(self, what: str, args: list[str], **kwargs) -> subprocess.Popen:
         """Start a helper process that the lab ends when it goes down."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from . import kernels
 from .channel import PORTS
 from .errors import LabError
 from .paths import BUILD, GUEST, QEMU, TOP
@@ -57,6 +58,10 @@ def settings(guest: dict, options) -> dict[str, str]:
         "ip6": guest["ip6"],
         "mtu": str(options.mtu),
     }
+    kernel = kernels.kernel(options.kernel)
+    if kernel.name:
+        # As the guest sees it; qhca-load looks there.
+        told["driver"] = f"/qhca/build/{kernel.driver.relative_to(BUILD)}"
     if options.load:
         told["load"] = ",".join(options.load)
     return told
@@ -97,6 +102,8 @@ def nic_device(guest: dict) -> list[str]:
     patience = os.environ.get("QHCA_MIN_ACK_TIMEOUT")
     if kind == "qhca" and patience:
         parts.append(f"min-ack-timeout={patience}")
+    if kind == "qhca" and guest.get("super_frames"):
+        parts.append("super-frames=on")
     return ["-device", ",".join(parts + properties)]
 
 
@@ -140,7 +147,8 @@ def command_line(
     args += accelerator()
     args += ["-smp", str(options.smp), "-m", str(options.mem)]
     args += ["-nodefaults", "-no-user-config", "-display", "none"]
-    args += ["-kernel", str(GUEST / "vmlinuz"), "-initrd", str(GUEST / "initrd")]
+    kernel = kernels.kernel(options.kernel)
+    args += ["-kernel", str(kernel.vmlinuz), "-initrd", str(kernel.initrd)]
     args += ["-append", kernel_arguments(guest, options)]
     if options.iommu:
         args += ["-device", "intel-iommu,intremap=on"]
@@ -173,6 +181,10 @@ def command_line(
     args += share("lab", TOP / "lab" / "guest", True)
     args += share("build", BUILD.resolve(), True)
     args += share("share", Path(options.share or directory / "share").resolve(), False)
+    if kernel.modules:
+        # All other devices keep the slots they have without it.
+        args += ["-drive", f"file={kernel.modules},format=raw,if=none,id=modules,readonly=on",
+                 "-device", "virtio-blk-pci,drive=modules,addr=1d"]
     args += netdev + ["-device", PORT]
     args += ["-incoming", "defer", "-S"] if saved else nic_device(guest)
     words = {"name": guest["name"], "n": str(guest["number"]), "dir": str(directory.parent)}

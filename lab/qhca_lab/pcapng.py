@@ -12,7 +12,10 @@ from pathlib import Path
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _OPT_END, _OPT_COMMENT = 0, 1
 _SHB_USERAPPL, _IF_NAME, _IF_TSRESOL, _EPB_FLAGS = 4, 2, 9, 2
-_ETHERNET, _SNAPLEN, _NANOSECONDS = 1, 65536, b"\x09"
+_ETHERNET, _NANOSECONDS = 1, b"\x09"
+
+# No frame is longer, not even a super-frame: QEMU's NET_BUFSIZE.
+SNAPLEN = 68 << 10
 
 
 @dataclasses.dataclass
@@ -49,7 +52,7 @@ def write(target: Path, interfaces: list[str], packets: Iterable[Packet], commen
         f.write(_block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1),
                        options + _option(_SHB_USERAPPL, b"qhca-lab")))
         for name in interfaces:
-            f.write(_block(_INTERFACE, struct.pack("<HHI", _ETHERNET, 0, _SNAPLEN),
+            f.write(_block(_INTERFACE, struct.pack("<HHI", _ETHERNET, 0, SNAPLEN),
                            _option(_IF_NAME, name.encode())
                            + _option(_IF_TSRESOL, _NANOSECONDS)))
         for p in packets:

@@ -54,7 +54,7 @@ class Device:
         self.cqe: dict[tuple[int, int], list[int]] = defaultdict(list)
         self.eqe: dict[tuple[int, int], list[int]] = defaultdict(list)
         self.doorbell: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        self.marker: dict[int, int] = {}
+        self.marker: dict[int, list[int]] = defaultdict(list)
         self._by_index: dict[tuple[int, int], Message] = {}
         self._sent: dict[int, list[Message]] = defaultdict(list)
         self._rung: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -84,7 +84,7 @@ class Device:
             self.context[number - 1] = number
 
     def _on_marker(self, number, f):
-        self.marker[f["value"]] = number
+        self.marker[f["value"]].append(number)
 
     def _on_wqe(self, number, f):
         known = self._by_index.get((f["qpn"], f["index"]))

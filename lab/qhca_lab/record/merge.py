@@ -82,15 +82,21 @@ def _key(event: GuestEvent) -> tuple | None:
 
 
 def _marks(node: _Node) -> list[tuple[int, float, int]]:
-    begun, marks = {}, []
+    begun, spans = {}, defaultdict(list)
     for event in node.source.guest.events:
         value = event.fields.get("value")
         if event.name == "qhca_marker_begin":
             begun[value] = event.clock
-        elif event.name == "qhca_marker" and value in begun and value in node.device.marker:
-            time = node.device.records[node.device.marker[value]].time
-            marks.append((begun.pop(value), time, event.clock))
-    return marks
+        elif event.name == "qhca_marker" and value in begun:
+            spans[value].append((begun.pop(value), event.clock))
+    marks = []
+    for value, found in spans.items():
+        numbers = node.device.marker[value]
+        # A value that was written again is there as often on both sides, or unclear.
+        if len(numbers) == len(found):
+            marks += [(before, node.device.records[n].time, after)
+                      for (before, after), n in zip(found, numbers)]
+    return sorted(marks)
 
 
 def _orders(node: _Node) -> list[Order]:

@@ -55,6 +55,8 @@ def device_event(kind: str, fields: dict) -> str | None:
         return f"doorbell {fields.get('doorbell_name', '')}".rstrip()
     if kind == "data":
         return "data written" if fields.get("write") else "data read"
+    if kind == "eth_data":
+        return "frame data written" if fields.get("write") else "frame data read"
     return _DEVICE.get(kind, kind)
 
 

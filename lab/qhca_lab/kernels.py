@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernels that guests can boot.
+
+Which one is said by a word, as `qhca-lab up --kernel` takes it:
+
+default     that of the guest image, Debian 13's
+newest      the newest one of the suite's backports
+FOLDER      the build tree of a kernel
+
+All but the default have a folder below build/kernels, which `make kernel` fills
+(lab/build/make-kernel): the driver for it, and "image", a link to what boots. The
+name of what that leads to is a hash of what it was made of.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from .errors import LabError
+from .paths import BUILD, GUEST
+
+DEFAULT = "default"
+NEWEST = "newest"
+# Words that will mean a kernel one day: no folder is looked for.
+RESERVED = ("debug",)
+KNOWN = f"{DEFAULT}, {NEWEST} or the folder of a kernel build tree"
+
+BZIMAGE = "arch/x86/boot/bzImage"
+
+
+def usual() -> str:
+    """The kernel of labs that are told nothing: $QHCA_KERNEL."""
+    return os.environ.get("QHCA_KERNEL") or DEFAULT
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A kernel for guests. Nothing of it need be there: see check()."""
+
+    # How it was called: a word, or the whole path of a build tree.
+    what: str
+    # Its folder below build/kernels; "" for the default.
+    name: str
+
+    @property
+    def tree(self) -> Path | None:
+        """The build tree it is of."""
+        return Path(self.what) if os.sep in self.what else None
+
+    @property
+    def folder(self) -> Path:
+        """Where products that depend on the kernel are: driver, guest-modules."""
+        return BUILD / "kernels" / self.name if self.name else BUILD
+
+    @property
+    def image(self) -> Path:
+        """The folder of what QEMU boots, by the name that tells its contents."""
+        return (self.folder / "image").resolve() if self.name else GUEST
+
+    @property
+    def vmlinuz(self) -> Path:
+        return self.image / "vmlinuz"
+
+    @property
+    def initrd(self) -> Path:
+        return self.image / "initrd"
+
+    @property
+    def modules(self) -> Path | None:
+        """The disk with its modules; None if they are in the guest image."""
+        return self.image / "modules.img" if self.name else None
+
+    @property
+    def driver(self) -> Path:
+        """The folder of the driver that is built for it."""
+        return self.folder / "driver"
+
+    @property
+    def version(self) -> str:
+        """What `uname -r` will say."""
+        return (self.image / "version").read_text().strip()
+
+    @property
+    def command(self) -> str:
+        """What builds it."""
+        return f"make kernel KERNEL={shlex.quote(self.what)}" if self.name else "make build"
+
+    def check(self) -> None:
+        """LabError unless all of it is there, and still what it was made of."""
+        needed = [self.vmlinuz, self.initrd]
+        if self.name:
+            needed += [self.modules, *(self.driver / "guest" / f"{m}.ko" for m in
+                                       ("qhca", "qhca_ib"))]
+        for path in needed:
+            if not path.exists():
+                raise LabError(f"{path} is missing: run '{self.command}' first")
+        if self.tree and stamp(self.tree) != (self.image / "stamp").read_text().strip():
+            raise LabError(f"the kernel in {self.tree} was built anew: run '{self.command}'")
+
+
+def kernel(what: str) -> Kernel:
+    """The kernel WHAT; LabError for a word that is none."""
+    if what in ("", DEFAULT):
+        return Kernel(DEFAULT, "")
+    if what == NEWEST:
+        return Kernel(NEWEST, NEWEST)
+    if what in RESERVED:
+        raise LabError(f"the lab has no kernel {what!r} yet: use {KNOWN}")
+    tree = Path(what).expanduser()
+    if not tree.is_dir():
+        raise LabError(f"unknown kernel {what!r}: use {KNOWN}")
+    tree = tree.resolve()
+    return Kernel(str(tree), f"tree-{hashlib.sha256(str(tree).encode()).hexdigest()[:12]}")
+
+
+def tree_modules(tree: Path) -> list[Path]:
+    """The modules of a build tree, as paths in it."""
+    try:
+        lines = (tree / "modules.order").read_text().split()
+    except OSError:
+        raise LabError(f"{tree} has no modules.order: run 'make bzImage modules' there") from None
+    # Whatever they are called in it: .ko before Linux 6.3, then .o.
+    return [Path(line).with_suffix(".ko") for line in lines]
+
+
+def stamp(tree: Path) -> str:
+    """A hash that is another one when the kernel in TREE was built anew."""
+    told = []
+    for path in [Path(BZIMAGE), *tree_modules(tree)]:
+        try:
+            info = (tree / path).stat()
+        except OSError:
+            raise LabError(f"{tree} has no {path}: run 'make bzImage modules' there") from None
+        told.append(f"{path} {info.st_size} {info.st_mtime_ns}")
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:12]
+
+
+def main(argv: list[str]) -> int:
+    """For the scripts in lab/build: what they would otherwise work out again.
+
+    name WHAT       its folder below build/kernels
+    tree WHAT       the whole path of a build tree
+    stamp FOLDER    stamp() of a build tree
+    modules FOLDER  its modules, one a line
+    """
+    question, what = argv
+    try:
+        if question == "name":
+            print(kernel(what).name)
+        elif question == "tree":
+            print(kernel(what).tree)
+        elif question == "stamp":
+            print(stamp(Path(what)))
+        elif question == "modules":
+            print(*tree_modules(Path(what)), sep="\n")
+    except LabError as error:
+        print(f"qhca: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two guests as the selftests' "hardware mode" wants them.
+
+Tests run in guest a, on the adapter of the lab's wire; guest b is the remote end.
+Commands reach it by ssh over a second wire, so that a test may take the adapter
+down. Guest a has four more adapters of the same kind, p1 wired to p2 and p3 to
+p4, for the tests that look at both ends of a cable (net/forwarding/lib.sh).
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import LabError
+from ..guest import KERNEL_TROUBLE, Guest
+from ..lab import Lab, Options
+from ..paths import BUILD, TOP
+
+# What a user calls an adapter, its kind in a lab, and QEMU's device.
+NICS = {"qhca": ("qhca", "qhca"), "virtio-net": ("rxe", "virtio-net-pci")}
+TREE = "/var/tmp/selftests"
+TESTS = f"{TREE}/tools/testing/selftests"
+PORTS = 4
+
+# Guest b's end of the second wire: sshd with keys made now.
+SERVE = """\
+set -e
+dev=$(basename $(dirname $(grep -l 52:54:00:51:cb:02 /sys/class/net/*/address)))
+ip link set $dev up && ip address replace 10.98.0.2/24 dev $dev
+install -d -m 700 /run/sshd /run/qhca-ssh
+ssh-keygen -q -t ed25519 -N '' -f /run/qhca-ssh/host <<<y >/dev/null
+cat >/run/qhca-ssh/authorized
+cat >/run/qhca-ssh/config <<END
+HostKey /run/qhca-ssh/host
+AuthorizedKeysFile /run/qhca-ssh/authorized
+PermitRootLogin prohibit-password
+UsePAM no
+MaxSessions 1000
+SetEnv PATH=$PATH
+END
+/usr/sbin/sshd -f /run/qhca-ssh/config
+"""
+# Guest a's key; its public half is printed.
+KEY = """\
+set -e
+dev=$(basename $(dirname $(grep -l 52:54:00:51:cb:01 /sys/class/net/*/address)))
+ip link set $dev up && ip address replace 10.98.0.1/24 dev $dev
+install -d -m 700 /run/qhca-ssh ~/.ssh
+ssh-keygen -q -t ed25519 -N '' -f /run/qhca-ssh/key <<<y >/dev/null
+cat >~/.ssh/config <<END
+Host 10.98.0.2
+User root
+IdentityFile /run/qhca-ssh/key
+ControlPath /run/qhca-ssh/master
+StrictHostKeyChecking no
+UserKnownHostsFile /dev/null
+LogLevel ERROR
+END
+cat /run/qhca-ssh/key.pub
+"""
+# One connection for all commands: the handshake is slow on an emulated CPU.
+CONNECT = "ssh -f -N -o ControlMaster=yes 10.98.0.2 </dev/null >/dev/null 2>&1 && ssh 10.98.0.2 true"
+# ethtool_lib.sh looks for link modes in a header. csum.py of 6.12 asks for
+# cfg.remote_ifname, which only later kernels' env.py sets. Who ends a command of the
+# test library ends its shell: bash has become the command, dash waits for it.
+UNPACK = f"""\
+set -e
+mkdir -p {TREE} && tar -x -C {TREE} -f /qhca/build/$1/guest.tar
+ln -sf bash /bin/sh
+install -D -m 644 {TREE}/include/uapi/linux/ethtool.h /usr/include/linux/ethtool.h
+cp /qhca/lab/selftests/remote_lab.py {TESTS}/drivers/net/lib/py/
+env={TESTS}/drivers/net/lib/py/env.py
+grep -q remote_ifname $env ||
+    sed -i 's/^\\( *\\)self.ifname = .*/&\\n\\1self.remote_ifname = self.env.get("REMOTE_IFNAME")/' $env
+sysctl -qw net.core.optmem_max=1000000
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+"""
+# What a test may have left running, or taken away.
+TIDY = "pkill -x 'iperf3|socat|nc|csum|tcp_mmap|msg_zerocopy|ncdevmem|toeplitz'; qhca-net; true"
+
+
+def wires(nic: str) -> list[str]:
+    """QEMU's arguments for the second wire and the further adapters. The second wire's
+    has no RSS: rss_ctx.py looks at all adapters that have, and wants a table of each."""
+    device = NICS[nic][1]
+    args = [
+        "-netdev", "dgram,id=ssh,local.type=unix,local.path={dir}/ssh-{name},"
+        "remote.type=unix,remote.path={dir}/ssh-{peer}",
+        "-device", "e1000e,netdev=ssh,mac=52:54:00:51:cb:0{n},romfile=",
+    ]  # fmt: skip
+    for port in range(1, PORTS + 1):
+        # 1 and 2, 3 and 4
+        peer = (port - 1 ^ 1) + 1
+        args += [
+            "-netdev", f"dgram,id=p{port},local.type=unix,local.path={{dir}}/{{name}}-p{port},"
+            f"remote.type=unix,remote.path={{dir}}/{{name}}-p{peer}",
+            "-device", f"{device},netdev=p{port},mac={port_mac(port)}",
+        ]  # fmt: skip
+    return args
+
+
+def port_mac(port: int) -> str:
+    return f"52:54:00:51:cc:0{port}"
+
+
+class Place:
+    """The lab, up and prepared, in a with statement; `release` is the kernel's."""
+
+    def __init__(self, nic: str, say: Callable[[str], None], name: str = "selftests", **options):
+        self.nic = nic
+        self.say = say
+        self.name = name
+        self.options = options
+        self.lab: Lab | None = None
+        self.release = ""
+        self.tests: Path | None = None
+        self.env: dict[str, str] = {}
+        self.ports: list[str] = []
+        self._marks: dict[str, int] = {}
+
+    @property
+    def a(self) -> Guest:
+        return self.lab["a"]
+
+    @property
+    def b(self) -> Guest:
+        return self.lab["b"]
+
+    def __enter__(self) -> Place:
+        self.boot()
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        if self.lab:
+            self.lab.down()
+
+    def boot(self) -> None:
+        """Bring the lab up, anew if it was."""
+        if self.lab:
+            self.lab.down()
+        options = Options(mtu=1500, mem="2G", tied=True, qemu=wires(self.nic), **self.options)
+        self.lab = Lab.up(self.name, [NICS[self.nic][0]] * 2, options, progress=self.say,
+                          replace=True)
+        self.release = self.a.run("uname -r").out.strip()
+        tree = self._build()
+        self.tests = tree / "tools/testing/selftests"
+        where = str(tree.relative_to(BUILD))
+        for guest in (self.a, self.b):
+            guest.run(["/bin/bash", "-c", UNPACK, "unpack", where], 300)
+        public = self.a.run(KEY).out
+        self.b.run(SERVE, 120, input=public)
+        self.a.run(CONNECT, 120)
+        find = "; ".join(f"grep -l {port_mac(p)} /sys/class/net/*/address"
+                         for p in range(1, PORTS + 1))
+        self.ports = [line.split("/")[-2] for line in self.a.run(find).out.split()]
+        self.env = {
+            "NETIF": self.a.environment()["NETDEV"],
+            "LOCAL_V4": self.a.ip, "LOCAL_V6": self.a.ip6,
+            "REMOTE_V4": self.b.ip, "REMOTE_V6": self.b.ip6,
+            "REMOTE_TYPE": "lab", "REMOTE_ARGS": "10.98.0.2",
+            "REMOTE_IFNAME": self.b.environment()["NETDEV"],
+            # The ports are there: lib.sh need not make any.
+            "NETIF_CREATE": "no", "PYTHONUNBUFFERED": "1",
+        }  # fmt: skip
+        self._mark()
+        self.tidy()
+
+    def _build(self) -> Path:
+        """The selftests of the guests' kernel."""
+        script = str(TOP / "lab" / "build" / "build-selftests")
+        built = subprocess.run([script, self.release], check=False, stdout=subprocess.PIPE,
+                               text=True)
+        if built.returncode:
+            raise LabError(f"the selftests of Linux {self.release} do not build")
+        return Path(built.stdout.strip())
+
+    def _mark(self) -> None:
+        self._marks = {g.name: len(g.console()) for g in self.lab.guests}
+
+    def tidy(self) -> list[str]:
+        """Make the guests ready for the next test; what their kernels complained of
+        since the last time."""
+        for guest in (self.a, self.b):
+            guest.run(TIDY, 120)
+        # Tests of RSS want more queues than two CPUs have, if the adapter has them.
+        self.a.run("ethtool -L $NETDEV combined 4", 120, check=False)
+        found = [f"guest {g.name}: {line}" for g in self.lab.guests
+                 for line in g.console()[self._marks[g.name]:].splitlines()
+                 if KERNEL_TROUBLE.search(line)]
+        self._mark()
+        return found

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which selftests there are, and how each is run.
+
+Those of drivers/net and drivers/net/hw are what their makefiles name: one more
+in the next kernel is run without a change here. Those of net/ are programs for
+two machines: two_ends.py runs them, here is what they must show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import CommandFailed, CommandTimeout, LabError
+from . import two_ends
+from .ktap import FAIL, PASS, SKIP, Case, parse
+from .place import TESTS, Place
+
+# Seconds for one test: rss_ctx.py takes a quarter of an hour on a busy host.
+LIMIT = 3600
+FOLDERS = ("drivers/net", "drivers/net/hw")
+# What the gate runs of them: quick, and of every kind one.
+SHORT = {"drivers/net/ping.py", "drivers/net/queues.py", "drivers/net/stats.py",
+         "net/msg_zerocopy"}  # fmt: skip
+
+
+# Tests that want something else than an adapter of one port and fail, rather than
+# skip themselves, where it is not: what the table says of them.
+OTHER_HARDWARE = {
+    "drivers/net/netcons_basic.sh":
+        "not run: tests no adapter but netdevsim, which Debian's kernel lacks",
+    "drivers/net/hw/ethtool.sh": "not run: wants a PHY that negotiates its speed with the partner's",
+    "drivers/net/hw/ethtool_extended_state.sh":
+        "not run: wants a PHY that negotiates, and a port without a cable",
+    "drivers/net/hw/hw_stats_l3.sh": "not run: wants a switch that routes and counts what it does",
+    "drivers/net/hw/hw_stats_l3_gre.sh":
+        "not run: wants a switch that routes and counts what it does",
+}  # fmt: skip
+
+
+@dataclasses.dataclass
+class Program:
+    """A selftest: its path below tools/testing/selftests, and what runs it. RUN
+    returns the cases and all that was printed."""
+
+    name: str
+    run: Callable[[Place], tuple[list[Case], str]]
+
+    @property
+    def short(self) -> bool:
+        return self.name in SHORT
+
+
+def _listed(makefile: str) -> list[str]:
+    """The programs that a makefile of the selftests runs (TEST_PROGS)."""
+    text = re.sub(r"\\\n", " ", makefile)
+    text = re.sub(r"#.*", "", text)
+    found = re.findall(r"^TEST_PROGS\s*[:+]?=(.*)$", text, re.MULTILINE)
+    return [word for line in found for word in line.split() if re.fullmatch(r"[\w.-]+", word)]
+
+
+def _script(name: str) -> Callable[[Place], tuple[list[Case], str]]:
+    """A test in one file, with the ports that it asks for as its arguments."""
+
+    def run(place: Place) -> tuple[list[Case], str]:
+        folder, _, file = name.rpartition("/")
+        text = (place.tests / name).read_text()
+        number = re.search(r"^NUM_NETIFS=(\d+)", text, re.MULTILINE)
+        ports = place.ports[: int(number[1])] if number else []
+        line = f"exec 2>&1; cd {TESTS}/{folder} && exec ./{file} {' '.join(ports)}"
+        job = place.a.start(line, env=place.env)
+        ended = job.join(LIMIT)
+        result = job.result()
+        job.kill()
+        return parse(name, result.out, result.rc if ended else None), result.out
+
+    return run
+
+
+def _other(name: str) -> Callable[[Place], tuple[list[Case], str]]:
+    """A test for hardware of another kind."""
+    reason = OTHER_HARDWARE[name]
+    return lambda _place: ([Case("", SKIP, reason)], reason)
+
+
+def programs(tests: Path, everything: bool = False) -> list[Program]:
+    """All tests, of the tree TESTS (tools/testing/selftests). EVERYTHING: those for other
+    hardware are run, too."""
+    names = [f"{folder}/{file}" for folder in FOLDERS
+             for file in sorted(_listed((tests / folder / "Makefile").read_text()))]
+    found = [Program(n, _other(n) if n in OTHER_HARDWARE and not everything else _script(n))
+             for n in names]
+    # Later kernels have them elsewhere, with a script that runs both ends.
+    pairs = {"net/msg_zerocopy": msg_zerocopy, "net/tcp_mmap": tcp_mmap,
+             "net/ncdevmem": ncdevmem, "net/toeplitz": toeplitz}  # fmt: skip
+    return found + [Program(n, run) for n, run in pairs.items() if (tests / f"{n}.c").exists()]
+
+
+# ------------------------------------------------------- programs with two ends
+
+
+class Refused(LabError):
+    """The adapter refuses a setting; the text is ethtool's."""
+
+
+def _cases(cases: dict[str, Callable[[list[str]], None]]) -> tuple[list[Case], str]:
+    """Run CASES by name: each is called with a list to which it adds what was printed.
+    It raises Refused if the adapter cannot do it, another LabError if it fails."""
+    told: list[str] = []
+    found = []
+    for name, case in cases.items():
+        told.append(f"-- {name}")
+        try:
+            case(told)
+            found.append(Case(name, PASS))
+        except Refused as error:
+            found.append(Case(name, SKIP, str(error)))
+        except (CommandFailed, CommandTimeout) as error:
+            told.append(error.result.describe())
+            words = (error.result.err or error.result.out).strip().splitlines()
+            found.append(Case(name, FAIL, words[-1] if words else str(error).splitlines()[0]))
+        except LabError as error:
+            told.append(str(error))
+            found.append(Case(name, FAIL, str(error).splitlines()[0]))
+    return found, "\n".join(told)
+
+
+def _set(place: Place, line: str) -> None:
+    """Set the adapter by ethtool, or raise Refused."""
+    result = place.a.run(f"ethtool {line.replace('DEV', place.env['NETIF'])}", check=False)
+    if result.rc:
+        raise Refused(" ".join((result.err or result.out).split()))
+
+
+@contextlib.contextmanager
+def _setting(place: Place, *lines: str):
+    """Undo by LINES, arguments of ethtool, what the block has set."""
+    try:
+        yield
+    finally:
+        for line in lines:
+            with contextlib.suppress(Refused):
+                _set(place, line)
+
+
+def msg_zerocopy(place: Place) -> tuple[list[Case], str]:
+    """Every send is notified, and none was copied; all are without scatter-gather."""
+
+    def case(ip: int, protocol: str, want: str):
+        def run(told: list[str]) -> None:
+            sent, notified, zc = two_ends.msg_zerocopy(place.a, place.b, TESTS, ip, protocol, 1400)
+            told.append(f"tx={sent} txc={notified} zc={zc}")
+            if sent != notified or zc != want:
+                raise LabError(f"zc={zc}, {notified} notifications of {sent} sends")
+
+        return run
+
+    def without(told: list[str]) -> None:
+        _set(place, "-K DEV sg off")
+        case(4, "tcp", "n")(told)
+
+    cases = {f"{p} v{ip}": case(ip, p, "y") for p in ("tcp", "udp") for ip in (4, 6)}
+    with _setting(place, "-K DEV sg on"):
+        return _cases(cases | {"tcp v4, sg off": without})
+
+
+def tcp_mmap(place: Place) -> tuple[list[Case], str]:
+    """With header split whole pages arrive and are mapped, without it none is."""
+
+    def case(ip: int, split: str):
+        def run(told: list[str]) -> None:
+            try:
+                _set(place, f"-G DEV tcp-data-split {split}")
+            except Refused:
+                # Without the setting it is off.
+                if split == "on":
+                    raise
+            for guest in (place.a, place.b):
+                guest.run(f"ip link set $NETDEV mtu {two_ends.PAGE_MTU[ip]}")
+            got = two_ends.tcp_mmap(place.a, place.b, TESTS, ip)
+            told.append(got.said)
+            if (got.percent < 99) if split == "on" else (got.percent > 0):
+                raise LabError(f"{got.percent} % mapped")
+
+        return run
+
+    try:
+        with _setting(place, "-G DEV tcp-data-split off"):
+            return _cases({f"v{ip}, tcp-data-split {split}": case(ip, split)
+                           for ip in (4, 6) for split in ("on", "off")})
+    finally:
+        for guest in (place.a, place.b):
+            guest.run("ip link set $NETDEV mtu 1500")
+
+
+def ncdevmem(place: Place) -> tuple[list[Case], str]:
+    """b sends a pattern to a's device memory; a checks every byte (-v 7)."""
+    mib = 16
+
+    def case(ip: int):
+        def run(told: list[str]) -> None:
+            _set(place, f"-L DEV combined {two_ends.DEVMEM_QUEUES}")
+            _set(place, "-G DEV tcp-data-split on")
+            with two_ends.ncdevmem(place.a, place.b, TESTS, ip) as devmem:
+                devmem.send(mib).wait(two_ends.LIMIT, check=True)
+                try:
+                    received = devmem.received()
+                finally:
+                    told.append(devmem.job.stderr[-2000:])
+            if received != mib << 20:
+                raise LabError(f"{received} bytes of {mib << 20}")
+
+        return run
+
+    with _setting(place, "-X DEV default", "-G DEV tcp-data-split off"):
+        return _cases({f"v{ip}": case(ip) for ip in (4, 6)})
+
+
+def toeplitz(place: Place) -> tuple[list[Case], str]:
+    """b sends packets; a computes their hash and compares it with the adapter's."""
+
+    def case(ip: int, protocol: str, rss: bool):
+        def run(told: list[str]) -> None:
+            shown = place.a.run("ethtool -x $NETDEV", check=False)
+            key = re.search(r"^((?:[0-9a-f]{2}:){39}[0-9a-f]{2})$", shown.out, re.MULTILINE)
+            if not key:
+                raise Refused(f"no RSS key: {' '.join((shown.err or shown.out).split())}")
+            if "receive-hashing: on" not in place.a.run("ethtool -k $NETDEV").out:
+                raise Refused("the adapter reports no hash: receive-hashing is off")
+            if protocol == "udp":
+                _set(place, f"-N DEV rx-flow-hash udp{ip} sdfn")
+            cpus = f"-C {_queue_cpus(place)}" if rss else ""
+            flag = "-t" if protocol == "tcp" else "-u"
+            job = place.a.start(
+                f"exec stdbuf -oL {TESTS}/net/toeplitz -{ip} {flag} -d 8000 -i $NETDEV "
+                f"-k {key[1]} -T 30000 {cpus} -s -v")
+            udp = "-u" if protocol == "udp" else ""
+            sender = place.b.start(f"while :; do echo x | nc -{ip} {udp} -w 0 "
+                                   f"{two_ends.address(place.a, ip)} 8000; done")
+            try:
+                job.join(two_ends.LIMIT)
+            finally:
+                sender.kill()
+                result = job.result()
+                job.kill()
+            told.append(f"{result.out[-1000:]}\n{result.err}")
+            if result.rc != 0:
+                words = (result.err.strip() or result.out.strip() or "no output").splitlines()
+                raise LabError(words[-1])
+
+        return run
+
+    return _cases({f"{protocol} v{ip}{', rss' if rss else ''}": case(ip, protocol, rss)
+                   for rss in (False, True) for protocol in ("tcp", "udp") for ip in (4, 6)})
+
+
+def _queue_cpus(place: Place) -> str:
+    """The CPUs that take the interrupts of the receive queues, in their order."""
+    script = ("for i in $(ls /sys/class/net/$NETDEV/device/msi_irqs | sort -n); do "
+              "grep -qE -- '(rx|input|comp|queue|TxRx)' /sys/kernel/irq/$i/actions && "
+              "cat /proc/irq/$i/effective_affinity_list; done; true")
+    return ",".join(place.a.run(script).out.split())

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Results of the selftests: kept in a file, and written as a document."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from ..paths import BUILD
+from .ktap import PASS, Case
+
+HEAD = """\
+<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
+# Selftests
+
+The kernel has tests for network drivers, which its maintainers run on real adapters: `tools/testing/selftests/drivers/net`, `drivers/net/hw`, and
+programs in `net` that need an adapter. The lab runs them between two guests, with the adapter as their `NETIF`
+([hardware mode](https://docs.kernel.org/dev-tools/testing-devices.html)), from Debian's source of the kernel that the guests run.
+
+<!-- not run: it takes a quarter of an hour -->
+```
+make test-selftests                                  # qhca
+lab/run/selftests --nic virtio-net                   # the same list on virtio-net
+lab/run/selftests --only 'rss_ctx|tcp_mmap' --show   # some of them, with all that they print
+lab/run/selftests --write                            # this document, from the last runs
+```
+
+`xfail` is what the test itself expects of an adapter without the feature.
+`–`: the last run on this adapter left the case out.
+Some cases have time limits for real machines, and fail on a host that is busy with something else: `csum.py` gives a sender one second for 100 packets,
+`rss_ctx.py` five seconds for 20 000 and 0.2 seconds for a new key.
+Tests for other hardware that do not skip themselves are not run, unless with `--all`. The tests run as they are, with one exception: `csum.py` of 6.12 asks for an
+attribute that its own `env.py` does not set; the lab adds it.
+"""
+HOW = {"pass": "pass", "fail": "**fail**", "skip": "skip", "xfail": "xfail"}
+
+
+def results_file(nic: str, release: str) -> Path:
+    return BUILD / "selftests" / f"results-{nic}-{release}.json"
+
+
+def save(nic: str, release: str, results: dict[str, list[Case]]) -> None:
+    """Keep RESULTS, by test; those of other tests that are there stay."""
+    path = results_file(nic, release)
+    kept = load(path) if path.exists() else {}
+    kept.update(results)
+    text = {name: [vars(c) for c in cases] for name, cases in sorted(kept.items())}
+    path.write_text(json.dumps(text, indent=1) + "\n")
+
+
+def load(path: Path) -> dict[str, list[Case]]:
+    text = json.loads(path.read_text())
+    return {name: [Case(**c) for c in cases] for name, cases in text.items()}
+
+
+def counts(results: dict[str, list[Case]]) -> str:
+    """How many passed, ...: "12 pass, 1 skip"."""
+    number = Counter(c.verdict for cases in results.values() for c in cases)
+    return ", ".join(f"{number[word]} {word}" for word in HOW if number[word])
+
+
+def _cell(case: Case | None) -> str:
+    if case is None:
+        return "–"
+    # A reason may hold what Markdown takes for more than text.
+    reason = case.reason.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    return HOW[case.verdict] + (f": {reason[:160]}" if reason and case.verdict != PASS else "")
+
+
+def document() -> str:
+    """All results that are kept, as Markdown; newest kernel last."""
+    kept: dict[str, dict[str, dict[str, list[Case]]]] = {}
+    for path in sorted((BUILD / "selftests").glob("results-*.json")):
+        for nic in ("qhca", "virtio-net"):
+            release = path.stem.removeprefix(f"results-{nic}-")
+            if release != path.stem:
+                kept.setdefault(release, {})[nic] = load(path)
+    text = HEAD
+    for release in sorted(kept, key=lambda r: [int(n) for n in r.split("-")[0].split("+")[0].split(".")]):
+        nics = kept[release]
+        text += f"\n## Linux {release.split('-')[0].split('+')[0]}\n\n"
+        text += "; ".join(f"{nic}: {counts(found)}" for nic, found in nics.items()) + ".\n\n"
+        text += f"| test | case | {' | '.join(nics)} |\n|---|---|{'---|' * len(nics)}\n"
+        for name in sorted({n for found in nics.values() for n in found}):
+            by_nic = [{c.name: c for c in found.get(name, [])} for found in nics.values()]
+            cases = list(dict.fromkeys(c for cases in by_nic for c in cases))
+            for number, case in enumerate(cases):
+                cells = " | ".join(_cell(cases_.get(case)) for cases_ in by_nic)
+                text += f"| {f'`{name}`' if number == 0 else ''} | {case} | {cells} |\n"
+    return text
