@@ -35,7 +35,10 @@ export GATE
 BUILT ?=
 built = $(if $(BUILT),,$(1))
 
-.PHONY: deps root qemu driver provider progs image build
+# Another kernel for the guests, beside Debian's: newest, or a kernel's build tree.
+KERNEL ?= $(filter-out default,$(QHCA_KERNEL))
+
+.PHONY: deps root qemu driver provider progs image kernel build
 deps: ## Install the packages that the host needs (by sudo if not root)
 	@lab/build/deps
 
@@ -51,14 +54,20 @@ driver: root ## Build the Linux driver
 provider: root ## Build the rdma-core provider
 	@lab/build/build-provider
 
-progs: root ## Build the programs and modules that guest tests run
+progs: root ## Build programs, modules and selftests that guest tests run
 	@lab/build/build-progs
 	@lab/build/build-test-modules
+	@lab/build/build-selftests >/dev/null
 
 image: root ## Make the guest image (@image@, once)
 	@lab/build/make-image
 
-build: qemu driver provider progs image ## All of the above (@run_first@, then seconds)
+kernel: root ## Make KERNEL=newest (or a build tree) ready for guests, with driver (@kernel@)
+	@lab/build/make-kernel '$(KERNEL)'
+	@lab/build/build-driver --kernel '$(KERNEL)'
+	@lab/build/build-test-modules --kernel '$(KERNEL)'
+
+build: qemu driver provider progs image $(if $(KERNEL),kernel) ## All of the above (@run_first@, then seconds)
 
 # ----------------------------------------------------------------- running
 
@@ -79,17 +88,18 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 # QEMU takes four times as long to build beside anything else.
 LANES = "test-guest-pair" "test-manual test-provider test-driver \
 	check-style driver-newest test-engine$(1) test-lab test-device test-bare test-docs \
-	test-guest-labs test-pyverbs"
+	test-guest-labs $(if $(1),test-selftests) test-pyverbs"
 
 .PHONY: test test-all
 test: build ## The gate: build everything, run all but long tests (@test@)
 	@GATE=1 lab/gate/run-tests $(call LANES)
 
 test-all: build ## All tests, including the long ones (@test_all@)
+	@$(MAKE) --no-print-directory kernel KERNEL=newest
 	@GATE= lab/gate/run-tests $(call LANES,-all)
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
-	test-pyverbs test-docs test-guest
+	test-pyverbs test-docs test-guest test-selftests
 
 test-manual: $(call built,root) ## Compare docs/hardware.md with the contract header (seconds)
 	$(IN_ROOT) $(PYTEST) tests/manual $(ARGS)
@@ -150,6 +160,9 @@ test-guest-pair test-guest-labs: test-guest-%: $(call built,build)
 NIC ?= qhca
 test-pyverbs: $(call built,build) ## Run rdma-core's tests in a guest; NIC=rxe: on Soft-RoCE (@test_pyverbs@)
 	@tests/pyverbs/run --nic $(NIC) $(ARGS)
+
+test-selftests: $(call built,build) ## Run the kernel's selftests of network drivers in guests
+	@lab/run/selftests $(if $(GATE),--short) $(ARGS)
 
 .PHONY: bench
 bench: build ## Measure qhca against Soft-RoCE -> build/bench.json (@bench@)

@@ -15,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from labs import KERNEL_TROUBLE, RECIPES, TOP, Manager  # noqa: E402
+from qhca_lab import kernels  # noqa: E402
 from qhca_lab.paths import BUILD  # noqa: E402
 
 _failed = pytest.StashKey[bool]()
@@ -106,6 +107,7 @@ loss_pair = _fixture("loss_pair")
 big = _fixture("big")
 trio = _fixture("trio")
 fresh_pair = _fixture("fresh_pair")
+newest_pair = _fixture("newest_pair")
 
 
 class Programs:
@@ -132,10 +134,27 @@ def progs():
 
 
 @pytest.fixture(scope="session")
+def selftests():
+    """Builds the selftests of the kernel that labs boot; called, it says where
+    tools/testing/selftests is in a guest."""
+    script = str(TOP / "lab" / "build" / "build-selftests")
+    release = kernels.kernel(kernels.usual()).version
+    built = subprocess.run([script, release], check=False, capture_output=True, text=True)
+    if built.returncode:
+        pytest.fail(f"the kernel's selftests do not build:\n{built.stderr}", pytrace=False)
+    tree = Path(built.stdout.strip()).relative_to(BUILD)
+    return lambda: f"/qhca/build/{tree}/tools/testing/selftests"
+
+
+@pytest.fixture(scope="session")
 def modules():
-    """Builds tests/guest/kmod; called with a name it says where that .ko is."""
-    script = str(TOP / "lab" / "build" / "build-test-modules")
-    built = subprocess.run([script], check=False, capture_output=True, text=True)
+    """Builds tests/guest/kmod for the kernel that labs boot; called with a name it says
+    where that .ko is."""
+    kernel = kernels.kernel(kernels.usual())
+    words = [str(TOP / "lab" / "build" / "build-test-modules")]
+    words += ["--kernel", kernel.what] if kernel.name else []
+    built = subprocess.run(words, check=False, capture_output=True, text=True)
     if built.returncode:
         pytest.fail(f"the test modules do not build:\n{built.stderr}", pytrace=False)
-    return lambda name: f"/qhca/build/guest-modules/{name}.ko"
+    folder = f"/qhca/build/{kernel.folder.relative_to(BUILD)}/guest-modules"
+    return lambda name: f"{folder}/{name}.ko"

@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import json
 import os
-import re
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,19 +17,13 @@ sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import Background, Guest, Lab, LabError, Options, Result  # noqa: E402
 from qhca_lab import capture as wire_capture  # noqa: E402
-from qhca_lab import machine  # noqa: E402
+from qhca_lab import kernels, machine  # noqa: E402
 from qhca_lab import pair as programs  # noqa: E402
+from qhca_lab.guest import KERNEL_TROUBLE  # noqa: E402, F401
+from qhca_lab.paths import BUILD  # noqa: E402
 
 # Two test runs side by side need two names.
 LAB_NAME = os.environ.get("QHCA_TEST_LAB", "test")
-
-# What the kernel prints when something is wrong with it or with the driver.
-# All of this is of a level that reaches the console.
-KERNEL_TROUBLE = re.compile(
-    r"BUG:|Oops|WARNING:|Call Trace|general protection|hung task|blocked for more"
-    r"|refcount_t|DMAR: \[(DMA|INTR|Fault)|soft lockup|rcu:.*stall|UBSAN|KASAN"
-    r"|Kernel panic|page allocation failure|Unable to handle"
-)
 
 
 class TestJob(Background):
@@ -159,6 +153,11 @@ class TestGuest(Guest):
             yield
         finally:
             put({name: before[name] for name in settings})
+
+    @property
+    def build(self) -> str:
+        """The guest's path of what is built for its kernel: driver/, guest-modules/."""
+        return f"/qhca/build/{self.driver.parent.relative_to(BUILD)}"
 
     def load_driver(self, *parameters: str) -> None:
         """Load qhca.ko and qhca_ib.ko; parameters as MODULE.NAME=VALUE."""
@@ -317,7 +316,27 @@ RECIPES = {
     "big": (["qhca"], {"mem": "2G"}),
     "trio": (["qhca", "qhca", "qhca"], {}),
     "fresh_pair": (["qhca", "qhca"], {}),
+    "newest_pair": (["qhca", "qhca"], {"kernel": "newest"}),
 }
+
+
+def lacks(option: str) -> bool:
+    """Was the kernel that labs boot built without OPTION ("CONFIG_...")? Then a test
+    that needs it is skipped. Never so on the default kernel, where tests fail."""
+    kernel = kernels.kernel(kernels.usual())
+    if not kernel.name:
+        return False
+    config = (kernel.folder / "headers" / ".config").read_text().splitlines()
+    return f"{option}=y" not in config and f"{option}=m" not in config
+
+
+def build_kernel(what: str) -> kernels.Kernel:
+    """`make kernel` for WHAT, quick if it is built."""
+    done = subprocess.run(["make", "-s", "kernel", f"KERNEL={what}"], cwd=TOP, check=False,
+                          capture_output=True, text=True)
+    if done.returncode:
+        raise LabError(f"make kernel KERNEL={what}:\n{done.stdout}{done.stderr}")
+    return kernels.kernel(what)
 
 
 class Manager:
@@ -343,6 +362,8 @@ class Manager:
             self.say(f"lab {kind}: booting {' and '.join(nics)} ...")
             begin = time.monotonic()
             try:
+                if "kernel" in options:
+                    build_kernel(options["kernel"])
                 self.lab = TestLab.up(LAB_NAME, nics, Options(tied=True, **options), replace=True)
             except LabError as error:
                 self.failed[kind] = str(error).splitlines()[0]

@@ -46,7 +46,7 @@ def test_ud_srq(pair, progs):
 
 def test_masked_atomics(pair, modules):
     """A verb of the kernel: a module does some when it is loaded."""
-    pair.a.run(f"insmod {modules('masked_atomics')} ibdev=$IBDEV gid_index=$GIDX"
+    pair.a.run(f"insmod {modules('masked_atomics')} netdev=$NETDEV gid_index=$GIDX"
                " || { dmesg | tail -3 >&2; exit 1; }")
     pair.a.run("dmesg | grep 'masked_atomics: 10 cases are right'")
     pair.a.run("rmmod masked_atomics")

@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from labs import lacks
 from test_kernel_verbs import nvme
 
 # write at random, read all of it back, compare the checksums in it
@@ -217,10 +218,15 @@ def verified_smc(server, client, progs):
                 guest.run("modprobe -r smc_diag smc", timeout=60, check=False)
 
 
+needs_smc = pytest.mark.skipif(lacks("CONFIG_SMC"), reason="this kernel is built without SMC")
+
+
+@needs_smc
 def test_smc(pair, progs):
     verified_smc(pair.b, pair.a, progs)
 
 
+@needs_smc
 @pytest.mark.parametrize("role", ["qhca-serves", "rxe-serves"])
 def test_smc_with_soft_roce(mixed, progs, role):
     verified_smc(*((mixed.a, mixed.b) if role == "qhca-serves" else (mixed.b, mixed.a)), progs)

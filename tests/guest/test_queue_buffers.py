@@ -19,6 +19,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from contract import CONST, decode  # noqa: E402
+from labs import run_pair  # noqa: E402
+from qhca_lab.record import Recording  # noqa: E402
+from test_capture import tshark  # noqa: E402
+from timeline import Trace  # noqa: E402
 
 PAGE = 4096
 VALID, TABLE = CONST["QHCA_BTE_VALID"], CONST["QHCA_BTE_TABLE"]
@@ -134,6 +138,18 @@ def open_qbuf(lab, progs, options=""):
         q.finish()
 
 
+@contextlib.contextmanager
+def open_scattered(lab, progs, options):
+    """open_qbuf() with a ring that is not contiguous: memory that has just become free in
+    one piece may make one so, whatever the program does."""
+    for _ in range(20):
+        with open_qbuf(lab, progs, f"{options} --scatter") as (first, qpc):
+            if runs(first["pfns"]) > 1:
+                yield first, qpc
+                return
+    pytest.fail("20 rings came out contiguous")
+
+
 def make_room(guest):
     """Free memory in huge pages, after all that a guest has done."""
     guest.run("sync; echo 3 > /proc/sys/vm/drop_caches; echo 1 > /proc/sys/vm/compact_memory")
@@ -214,20 +230,28 @@ def test_06_pages_stay_under_pressure(pair, progs):
 
 
 def umem(guest, qpn):
-    """What the driver keeps of the SQ's memory (debugfs)."""
+    """What the driver of the QP's device keeps of the SQ's memory (debugfs):
+    its fields, and the (address, length) of each SG entry."""
     text = guest.run(f"cat /sys/kernel/debug/qhca/{guest.pci}/qps/{qpn}").out
     sq = re.search(r"^sq:?\n((?:[ \t]+.*\n?)+)", text, re.M)
     assert sq, text
-    return dict(re.findall(r"^\s+(\w+):\s*(.*)$", sq.group(1), re.M)), text
+    rows = re.findall(r"^\s+(\w+):\s*(.*)$", sq.group(1), re.M)
+    sg = [tuple(int(part, 0) for part in value.split(" + "))
+          for name, value in rows if name == "sg"]
+    return {name: value for name, value in rows if name != "sg"}, sg
 
 
-def test_07_umem_records_length_and_address(pair, progs):
-    with open_qbuf(pair, progs, "--depth 1024") as (first, _):
-        fields, text = umem(pair.a, first["qpn"])
-        assert int(fields["va"], 0) == first["sq"], text
-        assert int(fields["length"], 0) == first["sq_len"], text
-        assert int(fields["sg_entries"], 0) >= 1, text
-        assert "access" in fields, text
+@pytest.mark.parametrize("scatter", ["", "--scatter"], ids=["as-it-comes", "scattered"])
+def test_07_umem_records_the_memory(pair, progs, scatter):
+    """Length, address, access, and a scatter list that is the pages of the ring."""
+    with open_qbuf(pair, progs, f"--depth 1024 {scatter}") as (first, _):
+        fields, sg = umem(pair.a, first["qpn"])
+        assert int(fields["va"], 0) == first["sq"]
+        assert int(fields["length"], 0) == first["sq_len"] == sum(size for _, size in sg)
+        assert int(fields["access"], 0) == CONST["QHCA_ACCESS_LOCAL_WRITE"]
+        assert int(fields["sg_entries"], 0) == len(sg)
+        pages = [(addr + at) >> 12 for addr, size in sg for at in range(0, size, PAGE)]
+        assert pages == first["pfns"]
 
 
 def test_08_dma_address_is_not_the_virtual_one(pair, progs):
@@ -238,8 +262,7 @@ def test_08_dma_address_is_not_the_virtual_one(pair, progs):
 
 
 def test_09_scattered_pages(pair, progs):
-    with open_qbuf(pair, progs, "--depth 4096 --scatter --messages 9000") as (first, qpc):
-        assert runs(first["pfns"]) > 1, "the pages came out contiguous"
+    with open_scattered(pair, progs, "--depth 4096 --messages 9000") as (first, qpc):
         assert frames(pair, pair.a, qpc.sq) == first["pfns"]
 
 
@@ -430,38 +453,55 @@ def test_22_wqe_at_a_buffer_boundary(pair, progs):
     assert runs(f["pfns"][:3]) > 1
 
 
-def test_23_peer_comes_from_the_qpc(pair, progs):
-    """A SEND's WQE names no peer; the packet's destination is QPC.dest_qpn."""
-    with pair.trace("a", "qhca_tx") as trace:
-        out = json.loads(pair.a.run(f"{progs.path('datapath')} 3").out)
-    wqe = decode("qhca_sq_wqe", bytes.fromhex(out["wqe"]))
-    assert wqe.remote.addr == 0 and wqe.remote.rkey == 0
-    peers = {int(m.group(1), 0) for line in trace.lines
-             if (m := re.search(rf"qhca_tx qpn (?:{out['qpn']:#x}|{out['qpn']}) peer (\w+)", line))}
-    assert peers == {out["peer"]}
+def run_peers(lab, progs):
+    """One message on each of two QPs, from a to b; what a's program prints."""
+    def line(guest):
+        return f"{progs.path('peers')} {guest.gid_index(guest.ip)} {guest.gid_index(guest.ip6)}"
+
+    _, result = run_pair(lab.b, lab.a, line(lab.b), f"{line(lab.a)} {lab.b.ip}")
+    return json.loads(result.out)
 
 
-def test_24_bad_qpn_and_unmapped_iova(pair, progs):
-    """Clean errors; the MR's table entry is broken from outside, see test_faults."""
+def test_23_peer_comes_from_the_qpc(pair, progs, tmp_path):
+    """The same WQE, byte for byte, on two QPs: each packet goes to the GID and the
+    QPN in its QPC."""
+    path = tmp_path / "peers.pcapng"
+    with pair.capture(path):
+        first, second = run_peers(pair, progs)
+    assert first["wqe"] == second["wqe"]
+    assert [first["gid"], second["gid"]] == [f"::ffff:{pair.b.ip}", pair.b.ip6]
+    send_only = 4
+    rows = {tuple(filter(None, row.split("\t"))) for row in tshark(
+        path, "-Y", f"infiniband.bth.opcode == {send_only}", "-T", "fields",
+        "-e", "ip.dst", "-e", "ipv6.dst", "-e", "infiniband.bth.destqp")}
+    assert rows == {(pair.b.ip, f"{first['peer']:#08x}"), (pair.b.ip6, f"{second['peer']:#08x}")}
+
+
+def test_24_bad_qpn(pair, progs):
+    """A doorbell for no QP is counted, and nothing else happens to anyone; an IOVA
+    that is not mapped: test_faults."""
+    before = pair.a.ethtool_stat("db_bad_object")
     out = json.loads(pair.a.run(f"{progs.path('badinput')} bad_qpn").out)
+    assert pair.a.ethtool_stat("db_bad_object") == before + 1
     assert out["local"] == 0 and out["bystander"] == 1
 
 
 def test_25_swim_lanes(pair, progs, tmp_path):
-    """One trace shows user, kernel driver and device in the right order."""
-    with pair.trace("a", "qhca_*") as trace:
-        out = json.loads(pair.a.run(f"{progs.path('datapath')} 1").out)
-    # the program and the driver write markers into the device's MARKER register
-    # through debugfs; they carry the guest's clock
-    lanes = []
-    for line in trace.lines:
-        if "qhca_marker" in line:
-            lanes.append("user")
-        elif "qhca_command" in line:
-            lanes.append("driver")
-        elif (m := re.search(r"qhca_(?:wqe|tx|rx) qpn (\w+)", line)) \
-                and int(m[1], 0) in (out["qpn"], out["peer"]):
-            lanes.append("device")      # not what the network interface does
-    assert out["moved"] == 1
-    first = {lane: lanes.index(lane) for lane in ("user", "driver", "device")}
-    assert first["driver"] < first["user"] < first["device"], first
+    """One recording shows user, kernel driver and device in order: the QP's creation
+    through the driver, then a message past it."""
+    with Recording(pair, tmp_path) as recording:
+        sender, _ = run_peers(pair, progs)
+    assert recording.result.problems == []
+    trace = Trace(json.loads((tmp_path / "trace.json").read_text()))
+    qpn = sender["qpn"]
+    life = [e for e in trace.events if e["cat"] == "driver" and e["pid"] == 1
+            and e["args"].get("qpn") == qpn]
+    assert [e["args"]["event"] for e in life] == ["create_qp"] + ["modify_qp"] * 3 + ["destroy_qp"]
+    steps = next(steps for _, _, _, steps in trace.flow("message") if steps[0]["pid"] == 1
+                 and (steps[0]["args"]["qpn"], steps[0]["args"]["opcode_name"]) == (qpn, "SEND"))
+    assert [(e["pid"], e["cat"], e["args"]["event"]) for e in steps] == [
+        (1, "provider", "wqe"), (1, "provider", "doorbell"), (1, "device", "doorbell"),
+        (1, "device", "qpc"), (1, "device", "wqe"), (1, "device", "tx"),
+        (2, "device", "rx"), (2, "device", "cqe"), (2, "provider", "poll")]
+    times = [e["ts"] for e in life[:-1] + steps + life[-1:]]
+    assert times == sorted(times)

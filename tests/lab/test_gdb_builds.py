@@ -37,6 +37,10 @@ class FakeGuest:
 
     name = "a"
 
+    @property
+    def driver(self):
+        return paths.BUILD / "driver"
+
     def __init__(self, rc=0):
         self.rc = rc
         self.asked = []

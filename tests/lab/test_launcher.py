@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import Lab, LabError, Options, capture, lab, machine, paths, pcapng, process  # noqa: E402
 from qhca_lab.channel import HEADER, MAGIC, Channel  # noqa: E402
+from qhca_lab.link import Link  # noqa: E402
 from qhca_lab.relay import is_roce  # noqa: E402
 
 
@@ -166,6 +168,30 @@ def test_kernel_arguments_carry_the_settings():
     assert "qhcalab.nic=qhca" in words and "qhcalab.ip=10.99.0.2" in words
     assert "intel_iommu=on" in words and "swiotlb=force" in words
     assert "vectors=4" in machine.nic_device(guest)[-1]
+    assert "super-frames" not in machine.nic_device(guest)[-1]
+    guest["super_frames"] = True
+    assert "super-frames=on" in machine.nic_device(guest)[-1]
+
+
+@pytest.mark.parametrize(
+    "nics, options, want",
+    [
+        (["qhca", "qhca"], {}, True),
+        (["qhca:vectors=4", "none"], {}, True),
+        (["qhca", "qhca"], {"loss": 1.0}, True),
+        (["qhca", "rxe"], {}, False),
+        (["qhca", "qhca"], {"link": "switch"}, False),
+        (["qhca", "qhca", "qhca"], {}, False),
+        (["qhca", "qhca:super-frames=off"], {}, False),
+        (["qhca:super-frames=on", "qhca"], {}, False),
+        (["qhca", "qhca"], {"binary": "/usr/bin/qemu-system-x86_64"}, False),
+    ],
+)
+def test_super_frames_only_among_equals(nics, options, want):
+    """One adapter that does not know them would lose them all."""
+    guests = [types.SimpleNamespace(state={"nic": nic}) for nic in nics]
+    link = Link(types.SimpleNamespace(guests=guests), Options(**options))
+    assert link.takes_super_frames() is want
 
 
 def test_help_and_wrong_use():

@@ -4,6 +4,7 @@ events, two messages of two packets each way), and made-up ones."""
 
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -268,6 +269,17 @@ def test_without_marks():
     merged = merge(both)
     assert any("guest a: driver and provider are missing" in p for p in merged.problems)
     assert not [e for e in Trace(merged.trace).events if e["pid"] == 1 and e["cat"] == "driver"]
+
+
+def test_marks_of_one_value():
+    """A program may write what it likes to the marker file, also the same twice."""
+    one = {"device": (r'("kind":"marker".*"value":)\d+', r"\g<1>7"),
+           "guest": (r"(qhca_marker.*value=)\S+ \(\d+\)", r"\g<1>0x7 (7)")}
+    both = sources(lambda name, what, text: re.sub(*one[what], text))
+    merged = merge(both)
+    assert not merged.problems
+    clocks = Trace(merged.trace).other["clocks"]
+    assert all(c["guest_disorder_ns"] == 0 for c in clocks.values())
 
 
 def test_nothing_recorded():

@@ -7,6 +7,14 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/sched.h>
+#include <linux/version.h>
+
+/* all mappings of pages pass by it, those of umems with on-demand paging, too */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#define MAPS "dma_map_phys"
+#else
+#define MAPS "dma_map_page_attrs"
+#endif
 
 static char *comm = "python3";
 module_param(comm, charp, 0444);
@@ -24,7 +32,7 @@ static int map_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 }
 
 static struct kretprobe map = {
-	.kp.symbol_name = "dma_map_page_attrs",
+	.kp.symbol_name = MAPS,
 	.handler = map_return,
 };
 

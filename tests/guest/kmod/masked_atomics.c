@@ -11,9 +11,9 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
-static char *ibdev;
-module_param(ibdev, charp, 0444);
-MODULE_PARM_DESC(ibdev, "name of the RDMA device");
+static char *netdev;
+module_param(netdev, charp, 0444);
+MODULE_PARM_DESC(netdev, "interface of the RDMA device");
 static int gid_index;
 module_param(gid_index, int, 0444);
 MODULE_PARM_DESC(gid_index, "index of its GID");
@@ -284,11 +284,16 @@ static void take_down(struct test *t)
 
 static int __init masked_atomics_init(void)
 {
+	struct net_device *ndev;
 	struct test t = { 0 };
 	int ret;
 
-	t.dev = ibdev ? ib_device_get_by_name(ibdev, RDMA_DRIVER_UNKNOWN) :
-			NULL;
+	/* newer kernels find none by its name for us */
+	ndev = netdev ? dev_get_by_name(&init_net, netdev) : NULL;
+	if (!ndev)
+		return -ENODEV;
+	t.dev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
+	dev_put(ndev);
 	if (!t.dev)
 		return -ENODEV;
 	ret = run(&t);

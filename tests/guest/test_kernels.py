@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests with another kernel: the newest of the backports, and that of a build tree."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import debian_tree
+import pytest
+from labs import LAB_NAME, TOP, TestLab, build_kernel, run_pair
+
+from qhca_lab import LabError, Options, kernels, saved_guest
+from qhca_lab.elf import BUILD_ID, Elf
+
+pytestmark = pytest.mark.long("builds the driver for another kernel and boots guests with it")
+
+
+def ping(guest, peer):
+    guest.run(f"ping -c 3 -i 0.2 -W 5 {peer.ip}")
+    guest.run(f"ping -6 -c 3 -i 0.2 -W 5 {peer.ip6}")
+
+
+def works(lab, kernel):
+    """The lab's guests run KERNEL with the driver that was built for it: frames and
+    messages pass, both ways."""
+    for guest, peer in ((lab.a, lab.b), (lab.b, lab.a)):
+        assert guest.run("uname -r").out.strip() == kernel.version
+        for module in ("qhca", "qhca_ib"):
+            note = Elf((kernel.driver / f"{module}.ko").read_bytes()).section(BUILD_ID).hex()
+            assert guest.run(f"od -An -v -tx1 /sys/module/{module}/notes/.note.gnu.build-id | "
+                             "tr -d ' \\n'").out == note
+        ping(guest, peer)
+        _, client = run_pair(guest, peer, "ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 200")
+        assert "200 iters in" in client.out
+    # A module that no guest has loaded, from the disk that came with the kernel.
+    assert lab.a.run("findmnt -no SOURCE /usr/lib/modules").out.strip() == "/dev/vdb"
+    lab.a.run("modprobe rdma_rxe && grep -q ^rdma_rxe /proc/modules")
+
+
+def test_newest(newest_pair):
+    kernel = kernels.kernel("newest")
+    default = (kernels.kernel("default").image / "version").read_text()
+    newer = [[int(n) for n in v.split("-")[0].split("+")[0].split(".")[:2]]
+             for v in (kernel.version, default)]
+    assert newer[0] > newer[1]
+    works(newest_pair, kernel)
+
+
+def test_newest_starts_from_its_own_copy(newest_pair):
+    """A lab with the other kernel starts from a saved guest with that kernel."""
+    def booted(what):
+        return saved_guest.HOME / saved_guest._key(Options(kernel=what))
+
+    assert (booted("newest") / "memory").exists()
+    assert booted("newest") != booted("default")
+
+
+def test_newest_driver_comes_and_goes(newest_pair):
+    """qhca-load finds the driver for the guest's kernel."""
+    a = newest_pair.a
+    a.run("qhca-unload && ! grep -q ^qhca /proc/modules")
+    a.load_driver()
+    a.setup_nic()
+    ping(a, newest_pair.b)
+
+
+def test_newest_in_gdb(newest_pair):
+    """gdb's commands read the driver's objects in that kernel."""
+    done = subprocess.run([TOP / "lab/qhca-gdb", "--name", LAB_NAME, "kernel", "a", "--",
+                           "-batch", "-ex", "qhca-devices", "-ex", "qhca-qps"],
+                          capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    text = done.stdout + done.stderr
+    assert done.returncode == 0 and newest_pair.a.ibdev in text and "GSI RTS kernel" in text, text
+
+
+def test_newest_is_shown(newest_pair):
+    assert newest_pair.status()["kernel"] == "newest"
+    said = subprocess.run([TOP / "lab/qhca-lab", "--name", LAB_NAME, "status"],
+                          capture_output=True, text=True, check=True).stdout
+    assert "kernel newest, link" in said
+
+
+@pytest.fixture(scope="module")
+def tree():
+    """A build tree, at a place that the build root does not know."""
+    home = Path(tempfile.mkdtemp(prefix="qhca-tree-", dir="/var/tmp"))
+    folder = home / "linux"
+    debian_tree.make(folder)
+    yield folder
+    shutil.rmtree(kernels.kernel(str(folder)).folder, ignore_errors=True)
+    shutil.rmtree(home)
+
+
+def test_a_build_tree(manager, tree):
+    manager.drop()
+    options = Options(tied=True, kernel=str(tree))
+    with pytest.raises(LabError, match="is missing: run 'make kernel KERNEL="):
+        TestLab.up(LAB_NAME, ["qhca", "qhca"], options, replace=True)
+    kernel = build_kernel(str(tree))
+    with TestLab.up(LAB_NAME, ["qhca", "qhca"], options, replace=True) as lab:
+        works(lab, kernel)
+        # What was not in the tree is not in the guest.
+        assert lab.a.run("modprobe dummy", check=False).rc != 0
+    before = kernel.image
+    os.utime(tree / kernels.BZIMAGE)
+    with pytest.raises(LabError, match="built anew: run 'make kernel KERNEL="):
+        TestLab.up(LAB_NAME, ["qhca", "qhca"], options, replace=True)
+    build_kernel(str(tree))
+    assert kernel.image != before
+    kernel.check()

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The net device's queues: channels, RSS, filters, large sends."""
+
+import ipaddress
+import re
+import struct
+
+import pytest
+
+from test_driver import function_reset, ping
+
+KEY = bytes(range(1, 41))
+KEY_TEXT = ":".join(f"{b:02x}" for b in KEY)
+
+
+def toeplitz(data, key=KEY):
+    """RSS hash of the bytes of a frame's fields."""
+    value, window = 0, int.from_bytes(key, "big")
+    width = 8 * len(key)
+    for i in range(8 * len(data)):
+        if data[i // 8] >> (7 - i % 8) & 1:
+            value ^= window >> (width - 32 - i) & 0xFFFFFFFF
+    return value
+
+
+def udp_hash(src, dst, sport, dport, symmetric=False):
+    s, d = ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed
+    if symmetric:
+        s = d = bytes(x ^ y for x, y in zip(s, d))
+        sport = dport = sport ^ dport
+    return toeplitz(s + d + struct.pack(">HH", sport, dport))
+
+
+def send_udp(guest, dst, flows, count=5, size=64):
+    """Send COUNT datagrams in each flow of (source port, destination port)."""
+    family = "AF_INET6" if ":" in dst else "AF_INET"
+    guest.run("python3 -", input=f"""
+import socket
+for sport, dport in {flows!r}:
+    s = socket.socket(socket.{family}, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("", sport))
+    for i in range({count}):
+        try:
+            s.sendto(bytes({size}), ({dst!r}, dport))
+        except ConnectionRefusedError:
+            pass
+    s.close()
+""")
+
+
+def per_queue(guest, what="rx"):
+    """Packets that each queue has had."""
+    text = guest.run("ethtool -S $NETDEV").out
+    found = re.findall(rf"^ *{what}(\d+)_packets: (\d+)", text, re.MULTILINE)
+    return [int(n) for _, n in sorted((int(q), n) for q, n in found)]
+
+
+def received(guest, action, wanted):
+    """Packets that each queue gets by an action that brings at least WANTED."""
+    before = per_queue(guest)
+
+    def delta():
+        return [n - b for n, b in zip(per_queue(guest), before)]
+
+    action()
+    return guest._until(lambda: sum(d := delta()) >= wanted and d, 30, "packets are missing")
+
+
+def known(pair):
+    """Neighbours know each other, so that nothing but the test's frames is sent."""
+    pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=30)
+    pair.b.run(f"ping -c 1 -W 5 {pair.a.ip}")
+
+
+@pytest.fixture
+def queues(pair):
+    """Both guests with four channels and a known key; as before at the end."""
+    before = {}
+    for g in pair:
+        text = g.run(f"ethtool -l {g.netdev}").out
+        before[g.name] = re.findall(r"Combined:\s+(\d+)", text)[1]
+        g.run(f"ethtool -L {g.netdev} combined 4 && ethtool -X {g.netdev} equal 4 hkey {KEY_TEXT}")
+    known(pair)
+    yield pair
+    for g in pair:
+        g.run(f"for i in $(ethtool -n {g.netdev} | sed -n 's/^Filter: //p'); do "
+              f"ethtool -N {g.netdev} delete $i; done", check=False)
+        for i in range(1, 4):
+            g.run(f"ethtool -X {g.netdev} context {i} delete", check=False)
+        g.run(f"ethtool -X {g.netdev} default; ethtool -L {g.netdev} combined {before[g.name]}")
+    ping(pair)
+
+
+def test_channels(pair):
+    """Any number of channels up to 16, while frames come and the link stays."""
+    a, dev = pair.a, pair.a.netdev
+    was = re.findall(r"Combined:\s+(\d+)", a.run(f"ethtool -l {dev}").out)
+    assert was[0] == "16"
+    changes = a.run(f"cat /sys/class/net/{dev}/carrier_changes").out
+    job = pair.b.start(f"ping -q -i 0.01 {a.ip}")
+    try:
+        for n in (1, 3, 16, 2):
+            a.run(f"ethtool -L {dev} combined {n}", timeout=120)
+            shown = re.findall(r"Combined:\s+(\d+)", a.run(f"ethtool -l {dev}").out)
+            assert shown[1] == str(n)
+            for kind in ("rx", "tx"):
+                assert int(a.run(f"ls /sys/class/net/{dev}/queues | grep -c {kind}-").out) == n
+            assert len(per_queue(a)) == n
+            a.run(f"ping -c 3 -i 0.1 -W 5 {pair.b.ip}")
+        for wrong in ("combined 17", "combined 0", "rx 2"):
+            assert a.run(f"ethtool -L {dev} {wrong}", check=False).rc, wrong
+        # a table keeps the queues that it names
+        a.run(f"ethtool -L {dev} combined 4 && ethtool -X {dev} equal 4")
+        assert a.run(f"ethtool -L {dev} combined 2", check=False).rc
+        a.run(f"ethtool -X {dev} default && ethtool -L {dev} combined 2")
+        a.run(f"ethtool -G {dev} rx 256 tx 256 && ethtool -G {dev} rx 1024 tx 512")
+    finally:
+        job.kill()
+        a.run(f"ethtool -X {dev} default; ethtool -L {dev} combined {was[1]}")
+    assert a.run(f"cat /sys/class/net/{dev}/carrier_changes").out == changes
+    ping(pair)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_rss_spreads_by_hash(queues, family):
+    """Each flow goes to the queue that its hash says, and to no other."""
+    a, b = queues.a, queues.b
+    src, dst = (a.ip, b.ip) if family == 4 else (a.ip6, b.ip6)
+    flows = [(20000 + 7 * i, 9) for i in range(40)]
+    want = [0] * 4
+    for sport, dport in flows:
+        want[udp_hash(src, dst, sport, dport) % 128 % 4] += 5
+    assert min(want) > 0
+    got = received(b, lambda: send_udp(a, dst, flows), 200)
+    # and perhaps a frame of the background
+    assert all(g >= w for g, w in zip(got, want)) and sum(got) - sum(want) < 20, (got, want)
+
+
+def test_rss_table_and_key(queues):
+    """The table says which queues receive; the symmetric hash forgets the direction."""
+    a, b, dev = queues.a, queues.b, queues.b.netdev
+    shown = b.run(f"ethtool -x {dev}").out
+    assert KEY_TEXT in shown and "toeplitz: on" in shown
+    flows = [(21000 + i, 9) for i in range(30)]
+    b.run(f"ethtool -X {dev} weight 1 0 0 1")
+    got = received(b, lambda: send_udp(a, b.ip, flows), 150)
+    assert got[1] == got[2] == 0 and got[0] and got[3]
+    # only addresses: one queue has all
+    b.run(f"ethtool -X {dev} equal 4 && ethtool -N {dev} rx-flow-hash udp4 sd")
+    shown = b.run(f"ethtool -n {dev} rx-flow-hash udp4").out
+    assert "IP SA" in shown and "L4 bytes" not in shown
+    got = received(b, lambda: send_udp(a, b.ip, flows), 150)
+    assert max(got) >= 150
+    for wrong in ("udp4 m", "ether sd"):
+        assert b.run(f"ethtool -N {dev} rx-flow-hash {wrong}", check=False).rc, wrong
+    b.run(f"ethtool -N {dev} rx-flow-hash udp4 sdfn")
+    b.run(f"ethtool -X {dev} xfrm symmetric-xor")
+    want = [0] * 4
+    for sport, dport in flows:
+        want[udp_hash(a.ip, b.ip, sport, dport, True) % 128 % 4] += 5
+    got = received(b, lambda: send_udp(a, b.ip, flows), 150)
+    assert all(g >= w for g, w in zip(got, want)), (got, want)
+    assert b.run(f"ethtool -N {dev} rx-flow-hash udp4 s", check=False).rc
+    b.run(f"ethtool -X {dev} xfrm none")
+
+
+def test_contexts_and_filters(queues):
+    """Rules lead to a context, a queue or nowhere, also after a reset of the adapter."""
+    a, b, dev = queues.a, queues.b, queues.b.netdev
+    out = b.run(f"ethtool -X {dev} context new start 2 equal 1").out
+    context = int(re.search(r"is (\d+)", out)[1])
+
+    def rule(text, check=True):
+        found = re.search(r"ID (\d+)", b.run(f"ethtool -N {dev} flow-type {text}", check=check).out)
+        return int(found[1]) if found else None
+
+    def to(port, wanted=100):
+        return received(b, lambda: send_udp(a, b.ip, [(22000 + i, port) for i in range(20)]), wanted)
+
+    in_context = rule(f"udp4 dst-port 7001 context {context}")
+    in_queue = rule("udp4 dst-port 7002 action 3")
+    dropped = rule("udp4 dst-port 7003 action -1")
+    rule(f"tcp6 dst-ip {b.ip6} src-port 5 action 1")
+    shown = b.run(f"ethtool -n {dev}").out
+    assert "Total 4 rules" in shown and f"Direct to RSS Context {context}\n" in shown, shown
+
+    def act():
+        assert to(7001)[2] >= 100
+        assert to(7002)[3] >= 100
+        before = b.ethtool_stat("eth_rx_packets")
+        send_udp(a, b.ip, [(23000, 7003)], count=50)
+        got = to(7002)
+        assert got[3] >= 100 and b.ethtool_stat("eth_rx_packets") - before < 150
+    act()
+    b.run(f"ethtool -G {dev} rx 512")
+    act()
+    function_reset(b)
+    b.setup_nic()
+    known(queues)
+    act()
+    b.run(f"ethtool -G {dev} rx 1024")
+    # what cannot be
+    for wrong in ("udp4 dst-port 1 action 99", "udp4 dst-port 1 context 40",
+                  "sctp4 dst-port 1 action 1", "udp4 dst-port 1 action 1 loc 100000"):
+        assert rule(wrong, check=False) is None, wrong
+    assert b.run(f"ethtool -X {dev} context {context} delete", check=False).rc
+    assert b.run(f"ethtool -N {dev} delete 77", check=False).rc
+    assert b.run(f"ethtool -L {dev} combined 2", check=False).rc
+    # the lower location has the frame
+    rule(f"udp4 dst-port 7002 action 1 loc {in_queue + 200}")
+    assert to(7002)[3] >= 100
+    b.run(f"ethtool -N {dev} delete {in_queue}")
+    assert to(7002)[1] >= 100
+    for one in (in_context, dropped):
+        b.run(f"ethtool -N {dev} delete {one}")
+    b.run(f"ethtool -X {dev} context {context} delete")
+    # off: no rules
+    b.run(f"ethtool -K {dev} ntuple off")
+    assert "Total 0 rules" in b.run(f"ethtool -n {dev}").out
+    assert rule("udp4 dst-port 7004 action 1", check=False) is None
+    b.run(f"ethtool -K {dev} ntuple on")
+
+
+RECEIVE = """
+import hashlib, socket, sys
+s = socket.create_server(("", {port}), family=socket.{family}, dualstack_ipv6=False)
+print("ready", flush=True)
+c, _ = s.accept()
+h, n = hashlib.sha256(), 0
+while data := c.recv(1 << 16):
+    h.update(data)
+    n += len(data)
+print(n, h.hexdigest(), flush=True)
+"""
+SEND = """
+import hashlib, random, socket
+data = random.Random(1).randbytes(3000001)
+with socket.create_connection(({dst!r}, {port})) as s:
+    s.sendall(data)
+print(len(data), hashlib.sha256(data).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("mtu", [1500, 9000])
+@pytest.mark.parametrize("family", [4, 6])
+def test_tcp_segmentation(pair, family, mtu):
+    """Large sends of TCP arrive whole, with the switch on and off."""
+    a, b = pair.a, pair.b
+    pair.set_mtu(mtu)
+    dst = b.ip if family == 4 else b.ip6
+    try:
+        for switch in ("on", "off"):
+            a.run(f"ethtool -K {a.netdev} tso {switch}")
+            before = a.ethtool_stat("drv_tx_large")
+            text = RECEIVE.format(port=5301, family="AF_INET" if family == 4 else "AF_INET6")
+            job = b.start("python3 -", input=text)
+            job.wait_for("ready")
+            sent = a.run("python3 -", input=SEND.format(dst=dst, port=5301)).out
+            assert job.wait(60).rc == 0
+            assert job.out_so_far().splitlines()[-1] == sent.strip()
+            assert (a.ethtool_stat("drv_tx_large") > before) == (switch == "on")
+    finally:
+        a.run(f"ethtool -K {a.netdev} tso on")
+    bad = b.run("nstat -az | awk '/InCsumErrors/ {s += $2} END {print s + 0}'").out
+    assert int(bad) == 0, "checksum errors at the receiver"
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_udp_segmentation(pair, family):
+    """One send of many datagrams: the device cuts it."""
+    a, b = pair.a, pair.b
+    dst = b.ip if family == 4 else b.ip6
+    name = "AF_INET" if family == 4 else "AF_INET6"
+    a.wait_for(f"ping -c 1 -W 1 {dst}", timeout=30)
+    job = b.start("python3 -", input=f"""
+import socket
+s = socket.socket(socket.{name}, socket.SOCK_DGRAM)
+s.bind(("", 5302))
+s.settimeout(60)
+print("ready", flush=True)
+got = [s.recv(65536) for i in range(11)]
+print([len(x) for x in got], [x[0] for x in got], flush=True)
+""")
+    job.wait_for("ready")
+    before = a.ethtool_stat("drv_tx_large")
+    a.run("python3 -", input=f"""
+import socket
+s = socket.socket(socket.{name}, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_UDP, 103, 1200)
+s.sendto(b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77, ({dst!r}, 5302))
+""")
+    assert job.wait(90).rc == 0
+    assert job.out_so_far().splitlines()[-1] == f"{[1200] * 10 + [77]} {list(range(11))}"
+    assert a.ethtool_stat("drv_tx_large") == before + 1
+
+
+def transfer(a, b, dst, port):
+    """3,000,001 bytes over TCP from A to B, at DST; the hashes of both are the same."""
+    family = "AF_INET6" if ":" in dst else "AF_INET"
+    job = b.start("python3 -", input=RECEIVE.format(port=port, family=family))
+    job.wait_for("ready")
+    sent = a.run("python3 -", input=SEND.format(dst=dst, port=port)).out
+    assert job.wait(60).rc == 0
+    assert job.out_so_far().splitlines()[-1] == sent.strip()
+
+
+@pytest.mark.parametrize("mtu", [1500, 4148, 9000])
+def test_header_data_split(pair, mtu):
+    """Split frames arrive whole, in queues that are exchanged while the link stays."""
+    a, b, dev = pair.a, pair.b, pair.b.netdev
+    shown = b.run(f"ethtool -g {dev}").out
+    assert re.findall(r"TCP data split:\s+(\w+)", shown)[-1] == "off", shown
+    pair.set_mtu(mtu)
+    changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
+    try:
+        b.run(f"ethtool -G {dev} tcp-data-split on")
+        shown = b.run(f"ethtool -g {dev}").out
+        assert re.findall(r"TCP data split:\s+(\w+)", shown)[-1] == "on", shown
+        split = b.ethtool_stat("drv_rx_split")
+        for dst in (b.ip, b.ip6):
+            transfer(a, b, dst, 5303)
+        assert b.ethtool_stat("drv_rx_split") - split >= 2 * 3000001 // mtu
+        # frames of neither TCP nor UDP, fragments, and other rings
+        a.run(f"ping -c 3 -i 0.1 -s 20000 -W 10 {b.ip}")
+        b.run(f"ethtool -G {dev} rx 256")
+        transfer(a, b, b.ip, 5303)
+        b.run(f"ethtool -L {dev} combined 3")
+        transfer(a, b, b.ip6, 5303)
+        b.run(f"ethtool -G {dev} tcp-data-split off")
+        split = b.ethtool_stat("drv_rx_split")
+        transfer(a, b, b.ip, 5303)
+        assert b.ethtool_stat("drv_rx_split") == split
+    finally:
+        b.run(f"ethtool -L {dev} combined 2; ethtool -G {dev} rx 1024 tcp-data-split auto")
+    assert b.run(f"cat /sys/class/net/{dev}/carrier_changes").out == changes
+    ping(pair)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Reliable Datagram Sockets: the interface of RDS over RDMA line by line, traffic
+with RDMA in both directions, and MSG_ZEROCOPY, which Linux has for RDS over TCP
+only.  The programs are in progs/rds.
+"""
+
+import contextlib
+import json
+import re
+
+import pytest
+
+from labs import run_pair
+from test_fault_injection import faults
+
+# 7 retries, not the 1 of RDS: on a busy host an acknowledgment may be late, and
+# an RDMA operation is not repeated on a new connection.
+RETRIES = 7
+
+
+@contextlib.contextmanager
+def rds(*guests, transport="rds_rdma", parameters=f"rds_ib_retry_count={RETRIES}"):
+    """RDS, freshly loaded."""
+    try:
+        for guest in guests:
+            guest.run(f"modprobe {transport} {parameters}")
+        yield
+    finally:
+        for guest in guests:
+            guest.run(f"modprobe -r {transport} rds", timeout=120)
+
+
+def interface(server, client, progs, groups):
+    """rdstest: @client lends memory, @server accesses it."""
+    program = progs.path("rdstest")
+    _served, result = run_pair(server, client, f"{program} serve",
+                               f"{program} run {server.ip} {groups}", timeout=300)
+    plan = int(re.match(r"1\.\.(\d+)\n", result.out)[1])
+    assert plan == len(re.findall(r"^ok ", result.out, re.MULTILINE)), result.out
+
+
+@pytest.fixture(name="repaired")
+def repaired_soft_roce(mixed, modules):
+    """
+    qhca and Soft-RoCE, for RDS.  By its source, Linux 6.12's Soft-RoCE does not
+    report flushed receives to a CQ that is armed for solicited completions, as RDS
+    arms it: a connection that breaks would never end, and rds_rdma not be unloaded.
+    """
+    mixed.b.run(f"insmod {modules('rxe_flush')}")
+    try:
+        yield mixed
+    finally:
+        mixed.b.run("rmmod rxe_flush")
+
+
+ALL = "first register transfer status refused"
+
+
+def roles(lab, lender):
+    """(server, client) so that guest @lender lends."""
+    return (lab.b, lab.a) if lender == "a" else (lab.a, lab.b)
+
+
+# the entry of a region's table, which what is sent and received does not have
+BAD_TABLE = {"action": "table-error", "kind": "data", "count": 1}
+
+
+def other_error(lab, progs, lender):
+    """The lender's adapter fails: the other side gets OTHER_ERROR."""
+    with faults(lab, **{lender: [BAD_TABLE]}) as listed:
+        interface(*roles(lab, lender), progs, "fault")
+        assert listed(lender)[0]["hits"] == 1
+
+
+def busy(lab, progs, lender, modules):
+    """A region cannot be mapped for DMA: EBUSY, and the next one can."""
+    lab[lender].run(f"insmod {modules('fail_map_sg')} nth=1")
+    try:
+        interface(*roles(lab, lender), progs, "busy")
+        assert lab[lender].run("cat /sys/module/fail_map_sg/parameters/nth").out == "0\n"
+    finally:
+        lab[lender].run("rmmod fail_map_sg")
+
+
+OTHER_WAY = pytest.mark.long("the other way round is in the gate")
+
+
+@pytest.mark.parametrize("lender", ["a", pytest.param("b", marks=OTHER_WAY)])
+def test_interface(pair, progs, modules, lender):
+    with rds(*pair):
+        interface(*roles(pair, lender), progs, ALL)
+        other_error(pair, progs, lender)
+        busy(pair, progs, lender, modules)
+
+
+@pytest.mark.long("between two of qhca it is in the gate")
+@pytest.mark.parametrize("lender", ["a", "b"], ids=["qhca-lends", "rxe-lends"])
+def test_interface_with_soft_roce(repaired, progs, lender):
+    with rds(*repaired):
+        interface(*roles(repaired, lender), progs, ALL)
+        if lender == "a":
+            other_error(repaired, progs, lender)
+
+
+# ------------------------------------------------------------------- stress
+
+
+def stress(active, passive, progs, options, timeout=240):
+    """rdsstress: all that was sent has arrived once, in order and right."""
+    program = progs.path("rdsstress")
+    with rds(active, passive):
+        before = {g: g.ethtool_stat("roce_tx_bytes") for g in (active, passive)
+                  if g.nic == "qhca"}
+        served, result = run_pair(passive, active, program,
+                                  f"{program} -s {passive.ip} -v -z {options}", timeout=timeout)
+        pattern = r"requests (\d+) out (\d+) in, ACKs (\d+) out (\d+) in, " \
+                  r"read (\d+) K, written (\d+) K"
+        counts = [[int(n) for n in re.search(pattern, side.out).groups()]
+                  for side in (result, served)]
+        for guest, sent in before.items():
+            assert guest.ethtool_stat("roce_tx_bytes") > sent
+    (out, into, acks_out, acks_in, *_), (back, got, *_) = counts
+    assert out == got == acks_in > 0 and into == back == acks_out > 0
+    return counts
+
+
+SHORT = "-T 2 -t 2 -d 4 -q 256 -a 256 -D 40000 -M 0"
+WITHOUT_RDMA = "-T 2 -t 2 -d 4 -q 9000 -a 100"
+
+
+@pytest.mark.parametrize("options", [
+    SHORT,
+    pytest.param(WITHOUT_RDMA, marks=pytest.mark.long("the same with RDMA is in the gate")),
+])
+def test_stress(pair, progs, options):
+    stress(pair.a, pair.b, progs, options)
+
+
+@pytest.mark.long("READ and WRITE in turn are in the gate")
+def test_stress_modes(pair, progs):
+    """-M 1 has READs only, -M 2 WRITEs only."""
+    for mode, (reads, writes) in {1: (True, False), 2: (False, True)}.items():
+        for counts in stress(pair.b, pair.a, progs, f"-T 1 -D 8192 -M {mode}"):
+            assert (counts[4] > 0, counts[5] > 0) == (reads, writes)
+
+
+@pytest.mark.long("between two of qhca it is in the gate")
+@pytest.mark.parametrize("active", ["a", "b"], ids=["qhca-active", "rxe-active"])
+def test_stress_with_soft_roce(repaired, progs, active):
+    stress(*reversed(roles(repaired, active)), progs, SHORT)
+
+
+@pytest.mark.long("ten minutes; a run of seconds is in the gate")
+def test_long_stress(pair, progs):
+    stress(pair.a, pair.b, progs, "-T 600 -t 4 -d 8 -q 2000 -a 300 -D 64K -M 0", timeout=1500)
+
+
+# --------------------------------------------------------------- MSG_ZEROCOPY
+
+TX_BYTES = "cat /sys/class/net/$NETDEV/statistics/tx_bytes"
+
+
+def zerocopy(server, client, progs, options):
+    """rdszcopy over RDS-TCP; what the client found."""
+    program = progs.path("rdszcopy")
+    served, result = run_pair(server, client, f"{program} serve",
+                              f"{program} send {server.ip} {options}")
+    sent = json.loads(result.out)
+    assert json.loads(served.out) == {"received": sent["sent"], "wrong": 0}
+    return sent
+
+
+@pytest.mark.long("its receiver once found 150000 wrong bytes, and why is not known yet")
+def test_zerocopy_over_tcp(pair, progs):
+    """
+    Each message comes back as a cookie, and RDS copies nothing on its way out.
+    It is the interface that does not run over RDMA (test_interface).
+    """
+    a, b = pair.a, pair.b
+    with rds(a, b, transport="rds_tcp", parameters=""):
+        before = [a.ethtool_stat("roce_tx_bytes"), a.run(TX_BYTES).out]
+        for size, count in ((60000, 200), (1, 20), (1 << 20, 8)):
+            assert zerocopy(b, a, progs, f"{count} {size}") == \
+                {"sent": count, "completed": count, "copied": 0}
+        copied = zerocopy(b, a, progs, "20 60000 copy")
+        # RDS also counts what it then has no room for
+        assert copied["completed"] == 0 and copied["copied"] >= 20 * 60000
+        assert a.ethtool_stat("roce_tx_bytes") == before[0]
+        assert int(a.run(TX_BYTES).out) - int(before[1]) > 200 * 60000 + (8 << 20)

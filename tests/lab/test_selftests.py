@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the kernel's selftests print, as results and as a document."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "lab"))
+
+from qhca_lab.selftests import programs, table  # noqa: E402
+from qhca_lab.selftests.ktap import FAIL, PASS, SKIP, XFAIL, Case, parse  # noqa: E402
+
+KTAP = """\
+KTAP version 1
+1..5
+ok 1 stats.check_pause # XFAIL pause not supported by the device
+ok 2 stats.by_ifindex
+# Exception| Traceback (most recent call last):
+# Exception|   File "/x/stats.py", line 3, in down
+# Exception|     ip("link set down")
+# Exception| net.lib.py.utils.CmdExitFailure: Command failed: ip link set down
+# Exception| STDOUT: b''
+# Exception| STDERR: b'netlink error: Operation not supported\\n'
+not ok 3 stats.down
+# Check| At /x/stats.py, line 9, in more:
+# Check|     ksft_eq(1, 2)
+# Check failed 1 != 2 too few
+not ok 4 stats.more
+ok 5 stats.queues # SKIP already at 1
+# Totals: pass:1 fail:2 xfail:1 xpass:0 skip:1 error:0
+"""
+
+SHELL = """\
+TEST: force speed 1000 on both ends                                 [ OK ]
+TEST: rx-pkts64to64 on eth2                                         [FAIL]
+\tbucket is empty
+TEST: eth2 does not support tx histogram counters                   [XFAIL]
+"""
+
+
+def test_ktap():
+    assert parse("drivers/net/stats.py", KTAP, 1) == [
+        Case("check_pause", XFAIL, "pause not supported by the device"),
+        Case("by_ifindex", PASS),
+        Case("down", FAIL, "netlink error: Operation not supported (ip link set down)"),
+        Case("more", FAIL, "Check failed 1 != 2 too few"),
+        Case("queues", SKIP, "already at 1"),
+    ]
+
+
+def test_lines_of_shell_tests():
+    assert parse("drivers/net/hw/ethtool_rmon.sh", SHELL, 1) == [
+        Case("force speed 1000 on both ends", PASS),
+        Case("rx-pkts64to64 on eth2", FAIL, "bucket is empty"),
+        Case("eth2 does not support tx histogram counters", XFAIL),
+    ]
+    said = "TEST: SKIP: dev eth1 does not support loopback feature     [ OK ]\n"
+    assert parse("drivers/net/hw/loopback.sh", said, 4) == [
+        Case("", SKIP, "dev eth1 does not support loopback feature")]
+
+
+@pytest.mark.parametrize("output, status, case", [
+    ("", 0, Case("", PASS)),
+    ("SKIP: jq not installed\n", 4, Case("", SKIP, "jq not installed")),
+    ("Cannot open\n", 1, Case("", FAIL, "exit status 1: Cannot open")),
+    ("half a\n", None, Case("", FAIL, "did not end; its last words: half a")),
+    ("1..3\n", 1, Case("", FAIL, "3 cases were not run: 1..3")),
+])
+def test_one_that_tells_no_cases(output, status, case):
+    assert parse("drivers/net/hw/x.sh", output, status) == [case]
+
+
+def test_failing_status_without_a_failed_case():
+    """No test passes that says in any way that it did not."""
+    cases = parse("drivers/net/ping.py", "1..1\nok 1 ping.v4\n", 1)
+    assert cases[0].verdict == PASS and cases[1].verdict == FAIL
+    cases = parse("drivers/net/ping.py", "1..2\nok 1 ping.v4\n", 0)
+    assert cases[1] == Case("", FAIL, "1 cases were not run: ok 1 ping.v4")
+
+
+def test_tests_of_a_makefile(tmp_path):
+    """Whatever a makefile of the kernel names is run."""
+    for folder, text in (("drivers/net", "TEST_PROGS := \\\n\ta.sh \\\n\tb.py \\\n# end\n"),
+                         ("drivers/net/hw", "TEST_PROGS = c.py\nTEST_PROGS += d.py\n"
+                          "TEST_PROGS_EXTENDED := e.py\n")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "Makefile").write_text(text)
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "tcp_mmap.c").write_text("")
+    assert [p.name for p in programs.programs(tmp_path)] == [
+        "drivers/net/a.sh", "drivers/net/b.py", "drivers/net/hw/c.py", "drivers/net/hw/d.py",
+        "net/tcp_mmap"]
+
+
+def test_document(tmp_path, monkeypatch):
+    """Both adapters side by side; a later run of some tests keeps the others."""
+    monkeypatch.setattr(table, "BUILD", tmp_path)
+    (tmp_path / "selftests").mkdir()
+    release = "6.12.1+deb13-amd64"
+    table.save("qhca", release, {"x.py": [Case("one", FAIL, "a | b")], "y.sh": [Case("", PASS)]})
+    table.save("qhca", release, {"x.py": [Case("one", PASS), Case("two", SKIP, "no a|b")]})
+    table.save("virtio-net", release, {"x.py": [Case("one", FAIL, "<x>")]})
+    table.save("qhca", "6.9.1-amd64", {"z.py": [Case("", PASS)]})
+    text = table.document()
+    assert text.index("## Linux 6.9.1") < text.index("## Linux 6.12.1")
+    assert "qhca: 2 pass, 1 skip; virtio-net: 1 fail." in text
+    assert "| `x.py` | one | pass | **fail**: &lt;x> |\n|  | two | skip: no a\\|b | – |" in text
+    assert "| `y.sh` |  | pass | – |" in text
