@@ -289,17 +289,30 @@ def test_lost_interrupt(pair):
     ping(pair)
 
 
+@contextlib.contextmanager
+def one_channel(guest):
+    """All that the net_device receives comes over its first channel, vector 1."""
+    guest.run(f"ethtool -X {guest.netdev} equal 1")
+    try:
+        yield
+    finally:
+        guest.run(f"ethtool -X {guest.netdev} default")
+
+
 def test_lost_interrupt_by_a_fault(pair):
     """The same where the adapter does not send it, and nothing is masked."""
     a = pair.a
     _, errors, recoveries = counts(a, "eq")
-    fault.add(a, {"action": "lose-interrupt", "vector": 1, "nth": 1})
-    try:
-        job = pair.b.start(f"ping -c 1 -W 60 {a.ip}")
-        assert job.wait(90).rc == 0
-        assert fault.listed(a)["faults"][0]["hits"] == 1
-    finally:
-        fault.remove(a)
+    with one_channel(a):
+        fault.add(a, {"action": "lose-interrupt", "vector": 1, "nth": 1})
+        try:
+            job = pair.b.start(f"ping -c 1 -W 60 {a.ip}")
+            assert job.wait(90).rc == 0
+            assert fault.listed(a)["faults"][0]["hits"] == 1
+        finally:
+            fault.remove(a)
+    # what was lost may have been the interrupt of a frame sent: the ping needs it not
+    a._until(lambda: counts(a, "eq")[2] > recoveries, 60, "the lost interrupt's recovery")
     _, now, mended = counts(a, "eq")
     assert now - errors == mended - recoveries > 0
     ping(pair)

@@ -171,7 +171,6 @@ def zerocopy(server, client, progs, options):
     return sent
 
 
-@pytest.mark.long("its receiver once found 150000 wrong bytes, and why is not known yet")
 def test_zerocopy_over_tcp(pair, progs):
     """
     Each message comes back as a cookie, and RDS copies nothing on its way out.

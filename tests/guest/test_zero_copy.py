@@ -50,12 +50,8 @@ def test_msg_zerocopy(pair, selftests, small_buffers, ip, protocol):
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
 def test_msg_zerocopy_without_sg(pair, selftests, small_buffers, protocol):
     """An adapter that gathers nothing gets copies, and the sender is told."""
-    dev = pair.a.netdev
-    pair.a.run(f"ethtool -K {dev} sg off")
-    try:
+    with two_ends.without_sg(pair.a):
         sent, notified, zc = msg_zerocopy(pair, selftests, 4, protocol)
-    finally:
-        pair.a.run(f"ethtool -K {dev} sg on")
     assert sent == notified and sent > 10
     assert zc == "n"
 

@@ -160,7 +160,8 @@ def msg_zerocopy(place: Place) -> tuple[list[Case], str]:
 
     def without(told: list[str]) -> None:
         _set(place, "-K DEV sg off")
-        case(4, "tcp", "n")(told)
+        with two_ends.without_sg(place.a):
+            case(4, "tcp", "n")(told)
 
     cases = {f"{p} v{ip}": case(ip, p, "y") for p in ("tcp", "udp") for ip in (4, 6)}
     with _setting(place, "-K DEV sg on"):

@@ -2,7 +2,7 @@
 """The selftests of net/ that are programs for two machines, each run once.
 
 A and B are guests, FOLDER is where tools/testing/selftests lies in them, IP is 4 or
-6. An adapter is not set here: see programs.py. A run that shows nothing raises
+6. What a case asks of the adapter is set by programs.py. A run that shows nothing raises
 LabError.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import json
 import re
 
 from ..errors import LabError
@@ -39,6 +40,18 @@ def _running(job: Background):
 
 ZEROCOPY_PORT = 8000
 _SENT = re.compile(r"^tx=(\d+) \(\d+ MB\) txc=(\d+) zc=([yn])$", re.MULTILINE)
+
+
+@contextlib.contextmanager
+def without_sg(guest: Guest):
+    """GUEST's adapter gathers nothing, and each frame that TCP sends is a packet of
+    its own: what Linux itself cuts into frames it copies without telling the sender."""
+    segments = json.loads(guest.run("ip -d -j link show $NETDEV").out)[0]["gso_max_segs"]
+    guest.run("ethtool -K $NETDEV sg off && ip link set $NETDEV gso_max_segs 1")
+    try:
+        yield
+    finally:
+        guest.run(f"ip link set $NETDEV gso_max_segs {segments}; ethtool -K $NETDEV sg on")
 
 
 def msg_zerocopy(a: Guest, b: Guest, folder: str, ip: int, protocol: str,

@@ -66,9 +66,9 @@ void control_add(struct control *c, int type, const void *data, size_t len)
 	c->len += CMSG_SPACE(len);
 }
 
-int endpoint_send(const struct endpoint *e, const struct sockaddr_in *to,
-		  const void *data, size_t len, const struct control *c,
-		  int flags)
+int endpoint_send_first(const struct endpoint *e, const struct sockaddr_in *to,
+			const void *data, size_t len, const struct control *c,
+			int flags)
 {
 	struct iovec v = { .iov_base = (void *)data, .iov_len = len };
 	struct msghdr m = {
@@ -79,11 +79,18 @@ int endpoint_send(const struct endpoint *e, const struct sockaddr_in *to,
 		.msg_control = c ? (void *)c->data : NULL,
 		.msg_controllen = c ? c->len : 0,
 	};
-	ssize_t n = sendmsg(e->fd, &m, flags | MSG_DONTWAIT);
+	ssize_t n = sendmsg(e->fd, &m, flags);
 
 	if (n < 0)
 		return -errno;
 	return (size_t)n == len ? 0 : -EIO;
+}
+
+int endpoint_send(const struct endpoint *e, const struct sockaddr_in *to,
+		  const void *data, size_t len, const struct control *c,
+		  int flags)
+{
+	return endpoint_send_first(e, to, data, len, c, flags | MSG_DONTWAIT);
 }
 
 /* Take what recvmsg() has: 1 a message, 0 notifications only. */

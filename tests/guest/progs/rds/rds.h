@@ -63,10 +63,21 @@ void endpoint_close(struct endpoint *e);
 /* Append a control message of SOL_RDS; @data is copied. */
 void control_add(struct control *c, int type, const void *data, size_t len);
 
-/* Send @len bytes to @to; @c may be NULL.  -EAGAIN if it would block. */
+/*
+ * Send @len bytes to @to; @c may be NULL.  -EAGAIN if it would block.
+ *
+ * Over TCP the first message to @to must be one of endpoint_send_first(): Linux
+ * sends what comes before it knows the connection's number of paths over path 0,
+ * and what comes after that over the socket's own path, which may overtake it.
+ */
 int endpoint_send(const struct endpoint *e, const struct sockaddr_in *to,
 		  const void *data, size_t len, const struct control *c,
 		  int flags);
+
+/* The same, but wait until the connection is up. */
+int endpoint_send_first(const struct endpoint *e, const struct sockaddr_in *to,
+			const void *data, size_t len, const struct control *c,
+			int flags);
 
 /* Wait @ms for a message and put up to @size bytes of it into @data. */
 int endpoint_receive(struct endpoint *e, void *data, size_t size,

@@ -152,9 +152,9 @@ static void send_one(struct sender *s, uint32_t number, bool zerocopy)
 	for (;;) {
 		struct pollfd p = { .fd = s->e.fd, .events = POLLOUT };
 
-		err = endpoint_send(&s->e, &s->to, s->buffer[b], s->job.bytes,
-				    zerocopy ? &c : NULL,
-				    zerocopy ? MSG_ZEROCOPY : 0);
+		err = (number ? endpoint_send : endpoint_send_first)(
+			&s->e, &s->to, s->buffer[b], s->job.bytes,
+			zerocopy ? &c : NULL, zerocopy ? MSG_ZEROCOPY : 0);
 		if (err != -EAGAIN && err != -ENOBUFS)
 			break;
 		poll(&p, 1, 100);
