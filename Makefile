@@ -84,19 +84,19 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 
 # ----------------------------------------------------------------- testing
 
-# Two lanes side by side, of about the same length. Everything is built before, as
-# QEMU takes four times as long to build beside anything else.
-LANES = "test-guest-pair" "test-manual test-provider test-driver \
-	check-style driver-newest test-engine$(1) test-lab test-device test-bare test-docs \
-	test-guest-labs $(if $(1),test-selftests) test-pyverbs"
+# Two at a time, the long ones first. Everything is built before, as QEMU takes four
+# times as long to build beside anything else.
+TESTS = test-manual test-provider test-driver test-guest-pair-1 test-guest-pair-2 \
+	test-guest-pair-3 test-guest-labs test-engine$(1) test-docs check-style \
+	$(if $(1),test-selftests) test-pyverbs test-device test-lab driver-newest test-bare
 
 .PHONY: test test-all
 test: build ## The gate: build everything, run all but long tests (@test@)
-	@GATE=1 lab/gate/run-tests $(call LANES)
+	@GATE=1 lab/gate/run-tests $(call TESTS)
 
 test-all: build ## All tests, including the long ones (@test_all@)
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
-	@GATE= lab/gate/run-tests $(call LANES,-all)
+	@GATE= lab/gate/run-tests $(call TESTS,-all)
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest test-selftests
@@ -149,13 +149,15 @@ test-docs: $(call built,build) ## Execute all commands of the documents (@test_d
 test-guest: $(call built,build) ## Test in booted guests (@test_guest@)
 	$(HOST_PYTEST) --durations=10 $(or $(GUEST_TESTS),tests/guest) $(ARGS)
 
-# The same in two halves, for two lanes: the tests that share one pair of guests, and
-# the others. Labs that run side by side need different names.
-.PHONY: test-guest-pair test-guest-labs
-test-guest-%: export QHCA_TEST_LAB = $*
-test-guest-pair test-guest-labs: test-guest-%: $(call built,build)
-	$(HOST_PYTEST) -m '$(if $(filter labs,$*),not )pair$(if $(GATE), and not long)' \
-		tests/guest $(ARGS)
+# The same in parts that run side by side: the tests that share one pair of guests, in
+# three thirds, and the others. Labs that run side by side need different names.
+.PHONY: test-guest-labs test-guest-pair-1 test-guest-pair-2 test-guest-pair-3
+test-guest-labs test-guest-pair-%: export QHCA_TEST_LAB = $(@:test-guest-%=%)
+test-guest-labs: $(call built,build)
+	$(HOST_PYTEST) -m 'not pair$(if $(GATE), and not long)' tests/guest $(ARGS)
+
+test-guest-pair-1 test-guest-pair-2 test-guest-pair-3: test-guest-pair-%: $(call built,build)
+	$(HOST_PYTEST) -m 'pair$(if $(GATE), and not long)' --third $* tests/guest $(ARGS)
 
 NIC ?= qhca
 test-pyverbs: $(call built,build) ## Run rdma-core's tests in a guest; NIC=rxe: on Soft-RoCE (@test_pyverbs@)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/gate/run-tests: lanes, verdicts, counts, and what is left when it is stopped."""
+"""lab/gate/run-tests: two side by side, verdicts, counts, and what is left when it is stopped."""
 
 import importlib.machinery
 import importlib.util
@@ -39,28 +39,37 @@ def make(tmp_path):
 
 
 def test_all_run_even_when_one_fails(tests, make, capsys):
-    runner = tests.Runner([["good", "bad", "after"]], make(
+    runner = tests.Runner(["good", "bad", "after"], make(
         'good() { echo fine; }; bad() { echo "what is wrong"; exit 3; }; after() { :; }'))
-    assert not runner.run(True)
+    assert not runner.run(2)
     assert [t.status for t in runner.targets] == [0, 3, 0]
     shown = capsys.readouterr().out
     assert "what is wrong" in shown and "fine" not in shown
     assert tests.summary(runner.targets, 1.0).splitlines()[-1] == "2 passed, 1 failed, 0 skipped"
 
 
-def test_lanes_run_side_by_side(tests, make):
-    """Each waits for the other: in one lane they would never end."""
+def test_two_run_side_by_side(tests, make):
+    """Each waits for the other: one after the other they would never end."""
     meet = 'touch "$d/$1"; until [ -e "$d/$2" ]; do sleep 0.02; done'
-    runner = tests.Runner([["left"], ["right"]], make(
+    runner = tests.Runner(["left", "right"], make(
         f"meet() {{ {meet}; }}; left() {{ meet l r; }}; right() {{ meet r l; }}"))
-    assert runner.run(True)
+    assert runner.run(2)
 
 
-def test_one_lane_after_the_other(tests, make, tmp_path):
+def test_whoever_is_free_takes_the_next(tests, make):
+    """The long one ends when all others have been run beside it."""
+    runner = tests.Runner(["long", "one", "two", "three"], make(
+        'long() { until [ -e "$d/three" ]; do sleep 0.02; done; }\n'
+        'one() { touch "$d/one"; }; two() { [ -e "$d/one" ] && touch "$d/two"; }\n'
+        'three() { [ -e "$d/two" ] && touch "$d/three"; }'))
+    assert runner.run(2)
+
+
+def test_one_after_the_other(tests, make):
     one = 'mkdir "$d/only" || exit 1; sleep 0.05; rmdir "$d/only"'
-    runner = tests.Runner([["left"], ["right"]],
+    runner = tests.Runner(["left", "right"],
                           make(f"left() {{ {one}; }}; right() {{ {one}; }}"))
-    assert runner.run(False)
+    assert runner.run(1)
 
 
 REPORT = """<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1">
@@ -69,11 +78,11 @@ REPORT = """<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1"
 
 def test_counts(tests, make):
     """From pytest's report; from the log of who says it; else a target is one."""
-    runner = tests.Runner([["suite", "talk", "plain"]], make(
+    runner = tests.Runner(["suite", "talk", "plain"], make(
         f"suite() {{ cat >\"$QHCA_TEST_REPORT\" <<'END'\n{REPORT}\nEND\nexit 1; }}\n"
         'talk() { echo "1 passed, 0 failed"; echo "all: 40 passed, 0 failed, 3 skipped"; }\n'
         "plain() { :; }"))
-    assert not runner.run(True)
+    assert not runner.run(2)
     suite, talk, plain = runner.targets
     assert suite.counts == {"passed": 2, "failed": 2, "skipped": 1}
     assert talk.counts == {"passed": 40, "failed": 0, "skipped": 3}
@@ -84,16 +93,16 @@ def test_counts(tests, make):
 
 def test_a_target_that_fails_without_a_failed_test(tests, make):
     """It counts: something of it did not run."""
-    runner = tests.Runner([["talk"]], make('talk() { echo "9 passed, 0 failed"; exit 1; }'))
-    assert not runner.run(True)
+    runner = tests.Runner(["talk"], make('talk() { echo "9 passed, 0 failed"; exit 1; }'))
+    assert not runner.run(2)
     assert tests.summary(runner.targets, 1.0).splitlines()[-1] == "9 passed, 1 failed, 0 skipped"
 
 
 def test_an_old_report_is_none(tests, make, tmp_path):
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "make-died.xml").write_text(REPORT)
-    runner = tests.Runner([["died"]], make("died() { exit 1; }"))
-    assert not runner.run(True)
+    runner = tests.Runner(["died"], make("died() { exit 1; }"))
+    assert not runner.run(2)
     assert runner.targets[0].counts == {}
 
 
@@ -105,7 +114,7 @@ def test_ctrl_c_ends_what_runs(tmp_path):
     make.chmod(0o755)
     env = dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}", QHCA_BUILD=str(tmp_path))
     # A shell lets what it starts in the background ignore SIGINT.
-    runner = subprocess.Popen([str(TOP / "lab" / "gate" / "run-tests"), "never never-too"], env=env,
+    runner = subprocess.Popen([str(TOP / "lab" / "gate" / "run-tests"), "never", "never-too"], env=env,
                               stdout=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 60
     while not (tmp_path / "pid").exists():
