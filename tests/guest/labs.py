@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import ipaddress
 import json
 import os
@@ -81,9 +82,10 @@ class TestGuest(Guest):
     def ibdev(self) -> str:
         return self.environment()["IBDEV"]
 
-    @property
+    @functools.cached_property
     def pci(self) -> str:
-        """PCI address of the adapter, as in sysfs."""
+        """PCI address of the adapter, as in sysfs. An adapter that is plugged again
+        has the same: it goes into the same slot."""
         line = "basename $(readlink -f /sys/class/net/$NETDEV/device)"
         if self.nic == "rxe":
             line = "basename $(readlink -f /sys/class/net/$NETDEV/device/..)"
