@@ -35,7 +35,7 @@ export GATE
 BUILT ?=
 built = $(if $(BUILT),,$(1))
 
-# Another kernel for the guests, beside Debian's: newest, or a kernel's build tree.
+# Another kernel for the guests, beside Debian's: newest, debug, or a kernel's build tree.
 KERNEL ?= $(filter-out default,$(QHCA_KERNEL))
 
 .PHONY: deps root qemu driver provider progs image kernel build
@@ -62,7 +62,7 @@ progs: root ## Build programs, modules and selftests that guest tests run
 image: root ## Make the guest image (@image@, once)
 	@lab/build/make-image
 
-kernel: root ## Make KERNEL=newest (or a build tree) ready for guests, with driver (@kernel@)
+kernel: root ## Make KERNEL=newest (debug, a build tree) ready for guests, with driver (@kernel@)
 	@lab/build/make-kernel '$(KERNEL)'
 	@lab/build/build-driver --kernel '$(KERNEL)'
 	@lab/build/build-test-modules --kernel '$(KERNEL)'

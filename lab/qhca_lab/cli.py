@@ -390,8 +390,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--append", action="append", default=[], metavar="KERNELARGS",
                    help="further kernel arguments")
     p.add_argument("--kernel", metavar="KERNEL",
-                   help="default (Debian 13's), newest (of the backports), or the folder of a "
-                   "kernel build tree; 'make kernel KERNEL=...' builds what it needs (default: "
+                   help="default (Debian 13's), newest (of the backports), debug (KASAN, "
+                   "lockdep, kmemleak), or the folder of a kernel build tree; 'make kernel KERNEL=...' builds what it needs (default: "
                    "$QHCA_KERNEL or 'default')")
     p.add_argument("--cold", action="store_true",
                    help="boot each guest (default: start copies of a booted one)")

@@ -5,6 +5,8 @@ Which one is said by a word, as `qhca-lab up --kernel` takes it:
 
 default     that of the guest image, Debian 13's
 newest      the newest one of the suite's backports
+debug       one of the default's series with KASAN, lockdep, kmemleak and others of
+            their kind (lab/build/make-debug-kernel)
 FOLDER      the build tree of a kernel
 
 All but the default have a folder below build/kernels, which `make kernel` fills
@@ -26,9 +28,8 @@ from .paths import BUILD, GUEST
 
 DEFAULT = "default"
 NEWEST = "newest"
-# Words that will mean a kernel one day: no folder is looked for.
-RESERVED = ("debug",)
-KNOWN = f"{DEFAULT}, {NEWEST} or the folder of a kernel build tree"
+DEBUG = "debug"
+KNOWN = f"{DEFAULT}, {NEWEST}, {DEBUG} or the folder of a kernel build tree"
 
 BZIMAGE = "arch/x86/boot/bzImage"
 
@@ -49,7 +50,10 @@ class Kernel:
 
     @property
     def tree(self) -> Path | None:
-        """The build tree it is of."""
+        """The build tree it is of; that of "debug" need not be there."""
+        if self.what == DEBUG:
+            link = self.folder / "tree"
+            return link.readlink() if link.is_symlink() else link
         return Path(self.what) if os.sep in self.what else None
 
     @property
@@ -107,10 +111,8 @@ def kernel(what: str) -> Kernel:
     """The kernel WHAT; LabError for a word that is none."""
     if what in ("", DEFAULT):
         return Kernel(DEFAULT, "")
-    if what == NEWEST:
-        return Kernel(NEWEST, NEWEST)
-    if what in RESERVED:
-        raise LabError(f"the lab has no kernel {what!r} yet: use {KNOWN}")
+    if what in (NEWEST, DEBUG):
+        return Kernel(what, what)
     tree = Path(what).expanduser()
     if not tree.is_dir():
         raise LabError(f"unknown kernel {what!r}: use {KNOWN}")

@@ -64,7 +64,7 @@ class Options:
     boot_timeout: float = dataclasses.field(default_factory=usual_boot_timeout)
     # Boot each guest, even if they could start from a saved one.
     cold: bool = False
-    # default, newest or the folder of a build tree; see kernels.py.
+    # default, newest, debug or the folder of a build tree; see kernels.py.
     kernel: str = dataclasses.field(default_factory=kernels.usual)
     # Another QEMU than the one that was built.
     binary: str | None = None
