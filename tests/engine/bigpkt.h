@@ -21,7 +21,7 @@ struct big {
     bool tagged, v6, tcp;
     uint16_t tci;
     unsigned opts;              /* bytes of IPv4 options */
-    unsigned ext[3], exts;      /* IPv6 extension headers: bytes of each */
+    unsigned ext[9], exts;      /* IPv6 extension headers: bytes of each */
     unsigned tcp_opts;          /* bytes of TCP options */
     uint16_t id, ports[2];
     uint32_t seq;
@@ -114,7 +114,7 @@ static inline unsigned big_hdr_len(const struct big *b)
 static inline size_t big_frame(const struct big *b, uint8_t *f, unsigned number,
                                uint32_t from, uint32_t len)
 {
-    static const uint8_t ext_type[3] = { 0, 60, 43 };
+    static const uint8_t ext_type[9] = { 0, 60, 43, 60, 60, 60, 60, 60, 60 };
     unsigned l3 = big_l3(b), l4 = big_l4(b), hdr = big_hdr_len(b), at, i;
     uint8_t *ip = f + l3, *t = f + l4, proto = b->tcp ? 6 : 17;
     uint32_t sum, l4_len = hdr - l4 + len;

@@ -393,6 +393,20 @@ static void bad_headers(void **state)
     for (i = 0; i < sizeof(ext) / sizeof(ext[0]); i++) {
         refused(&q, &b, &ext[i]);
     }
+    /* eight extension headers, not nine */
+    b.exts = 9;
+    for (i = 0; i < b.exts; i++) {
+        b.ext[i] = 8;
+    }
+    refused(&q, &b, &(struct rule){ "nine extension headers", 14, 0x60 });
+    b.exts = 8;
+    post_big(&q, &b, 100, SIGNALED);
+    ring(&q);
+    world_settle(&u->w, 1000000);
+    expect_cqe(&q, QHCA_WC_SUCCESS, 0);
+    assert_int_equal(expect_cut(&b, 100, 0, false), 10);
+    wire_forget();
+    b.exts = 2;
     /* only one tag */
     b.tagged = true;
     refused(&q, &b, &(struct rule){ "two tags", 17, 0 });

@@ -17,14 +17,18 @@
 #define EXT_DESTINATION     60
 #define EXT_UNIT            8
 
-/* Exact length of the TCP or UDP header at h->l4; 0: inconsistent. */
-static size_t l4_hlen(const struct qhca_headers *h)
+/*
+ * Exact length of the TCP or UDP header at h->l4; 0: inconsistent.  @sized: the
+ * lengths in the headers count.
+ */
+static size_t l4_hlen(const struct qhca_headers *h, bool sized)
 {
     size_t len;
 
     if (h->l4_proto == QHCA_PROTO_UDP) {
         return h->l4_len >= UDP_HLEN &&
-               qhca_get_be16(h->l4 + 4) == h->l4_len ? UDP_HLEN : 0;
+               (!sized || qhca_get_be16(h->l4 + 4) == h->l4_len) ? UDP_HLEN :
+                                                                   0;
     }
     if (h->l4_len < TCP_HLEN) {
         return 0;
@@ -35,7 +39,7 @@ static size_t l4_hlen(const struct qhca_headers *h)
 
 /* TCP or UDP may follow: @proto at byte @at of the IP packet, of @end bytes. */
 static void parse_l4(struct qhca_headers *h, uint8_t proto, size_t at,
-                     size_t end)
+                     size_t end, bool sized)
 {
     if ((proto != QHCA_PROTO_TCP && proto != QHCA_PROTO_UDP) ||
         end < at + PORTS_LEN) {
@@ -45,11 +49,11 @@ static void parse_l4(struct qhca_headers *h, uint8_t proto, size_t at,
     h->l4 = h->l3 + at;
     h->l4_len = end - at;
     if (h->whole && !h->fragment) {
-        h->l4_hlen = l4_hlen(h);
+        h->l4_hlen = l4_hlen(h, sized);
     }
 }
 
-static void parse_ip4(struct qhca_headers *h)
+static void parse_ip4(struct qhca_headers *h, bool sized)
 {
     const uint8_t *ip = h->l3;
     size_t total;
@@ -65,11 +69,12 @@ static void parse_ip4(struct qhca_headers *h)
     h->proto = ip[9];
     h->frag = qhca_get_be16(ip + 6);
     h->fragment = h->frag & QHCA_IP4_FRAGMENT;
-    total = qhca_get_be16(ip + 2);
+    total = sized ? qhca_get_be16(ip + 2) : h->l3_len;
     h->whole = total >= h->ip_len && total <= h->l3_len;
     h->payload = total - h->ip_len;
     if (!(h->frag & QHCA_IP4_OFFSET)) {
-        parse_l4(h, h->proto, h->ip_len, h->whole ? total : h->l3_len);
+        parse_l4(h, h->proto, h->ip_len, h->whole ? total : h->l3_len,
+                 sized);
     }
 }
 
@@ -80,7 +85,7 @@ static bool is_ext(uint8_t proto)
 }
 
 /* Follow the extension headers of an IPv6 packet of @end bytes. */
-static void parse_ext(struct qhca_headers *h, size_t end)
+static void parse_ext(struct qhca_headers *h, size_t end, bool sized)
 {
     size_t at = QHCA_IP6_HLEN, len;
     uint8_t proto = h->proto;
@@ -105,10 +110,10 @@ static void parse_ext(struct qhca_headers *h, size_t end)
         proto = ext[0];
         at += len;
     }
-    parse_l4(h, proto, at, end);
+    parse_l4(h, proto, at, end, sized);
 }
 
-static void parse_ip6(struct qhca_headers *h)
+static void parse_ip6(struct qhca_headers *h, bool sized)
 {
     const uint8_t *ip = h->l3;
 
@@ -118,13 +123,13 @@ static void parse_ip6(struct qhca_headers *h)
     h->version = 6;
     h->ip_len = QHCA_IP6_HLEN;
     h->proto = ip[6];
-    h->payload = qhca_get_be16(ip + 4);
+    h->payload = sized ? qhca_get_be16(ip + 4) : h->l3_len - QHCA_IP6_HLEN;
     h->whole = h->payload <= h->l3_len - QHCA_IP6_HLEN;
-    parse_ext(h, h->whole ? QHCA_IP6_HLEN + h->payload : h->l3_len);
+    parse_ext(h, h->whole ? QHCA_IP6_HLEN + h->payload : h->l3_len, sized);
 }
 
-void qhca_headers_parse(const uint8_t *frame, size_t len,
-                        struct qhca_headers *h)
+static void parse(const uint8_t *frame, size_t len, bool sized,
+                  struct qhca_headers *h)
 {
     *h = (struct qhca_headers){
         .ethertype = qhca_get_be16(frame + 12),
@@ -138,8 +143,20 @@ void qhca_headers_parse(const uint8_t *frame, size_t len,
         h->l3_len -= QHCA_VLAN_HLEN;
     }
     if (h->ethertype == QHCA_ETHERTYPE_IP4) {
-        parse_ip4(h);
+        parse_ip4(h, sized);
     } else if (h->ethertype == QHCA_ETHERTYPE_IP6) {
-        parse_ip6(h);
+        parse_ip6(h, sized);
     }
+}
+
+void qhca_headers_parse(const uint8_t *frame, size_t len,
+                        struct qhca_headers *h)
+{
+    parse(frame, len, true, h);
+}
+
+void qhca_headers_parse_unsized(const uint8_t *frame, size_t len,
+                                struct qhca_headers *h)
+{
+    parse(frame, len, false, h);
 }

@@ -52,4 +52,11 @@ struct qhca_headers {
 void qhca_headers_parse(const uint8_t *frame, size_t len,
                         struct qhca_headers *h);
 
+/**
+ * The same for headers of a packet yet to be made: whatever the length fields
+ * of IP and UDP hold, the packet is taken to end after @len bytes.
+ */
+void qhca_headers_parse_unsized(const uint8_t *frame, size_t len,
+                                struct qhca_headers *h);
+
 #endif /* QHCA_HEADERS_H */

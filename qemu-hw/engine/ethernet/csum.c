@@ -12,6 +12,12 @@
 #include "base/bytes.h"
 #include "base/headers.h"
 
+/* Both addresses of an IP header. */
+#define IP4_ADDRS           12
+#define IP4_ADDRS_LEN       8
+#define IP6_ADDRS           8
+#define IP6_ADDRS_LEN       32
+
 static uint16_t csum_fold(uint64_t sum)
 {
     sum = (sum & 0xffffffff) + (sum >> 32);
@@ -37,19 +43,30 @@ uint16_t qhca_csum(const void *buf, size_t len, uint16_t seed)
     return csum_fold(sum);
 }
 
-/* The pseudo header of RFC 9293 3.1 and RFC 8200 8.1. */
-static uint16_t csum_pseudo(const uint8_t *addrs, size_t addr_len,
-                            uint8_t proto, size_t len)
+/*
+ * The sum of the pseudo header of RFC 9293 3.1 and RFC 8200 8.1, for @len bytes
+ * of @proto in the packet at @ip.
+ */
+static uint16_t csum_pseudo(const uint8_t *ip, uint8_t version, uint8_t proto,
+                            size_t len)
 {
+    bool v4 = version == 4;
     uint8_t tail[8] = { 0 };
 
     qhca_put_be32(tail, (uint32_t)len);
     tail[7] = proto;
-    return qhca_csum(tail, sizeof(tail), qhca_csum(addrs, addr_len, 0));
+    return qhca_csum(tail, sizeof(tail),
+                     qhca_csum(ip + (v4 ? IP4_ADDRS : IP6_ADDRS),
+                               v4 ? IP4_ADDRS_LEN : IP6_ADDRS_LEN, 0));
 }
 
-bool qhca_csum_l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
-                     const uint8_t *addrs, size_t addr_len)
+bool qhca_csum_ip_ok(const uint8_t *ip, uint8_t version, size_t len)
+{
+    return version == 6 || qhca_csum(ip, len, 0) == 0xffff;
+}
+
+bool qhca_csum_l4_ok(const uint8_t *ip, uint8_t version, const uint8_t *l4,
+                     size_t len, uint8_t proto)
 {
     switch (proto) {
     case QHCA_PROTO_TCP:
@@ -67,15 +84,7 @@ bool qhca_csum_l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
     default:
         return false;
     }
-    return qhca_csum(l4, len, csum_pseudo(addrs, addr_len, proto, len)) ==
-           0xffff;
-}
-
-/* The addresses for the pseudo header, and their length. */
-static const uint8_t *addresses(const struct qhca_headers *h, size_t *len)
-{
-    *len = h->version == 4 ? 8 : 32;
-    return h->l3 + (h->version == 4 ? 12 : 8);
+    return qhca_csum(l4, len, csum_pseudo(ip, version, proto, len)) == 0xffff;
 }
 
 /*
@@ -90,9 +99,7 @@ static bool csum_known(const struct qhca_headers *h)
 void qhca_csum_verdict(const uint8_t *frame, size_t len,
                        struct qhca_csum_verdict *v)
 {
-    const uint8_t *addrs;
     struct qhca_headers h;
-    size_t addr_len;
 
     v->sum = qhca_csum(frame + QHCA_ETH_HLEN, len - QHCA_ETH_HLEN, 0);
     v->l3_ok = false;
@@ -101,12 +108,9 @@ void qhca_csum_verdict(const uint8_t *frame, size_t len,
     if (h.tagged || !h.version || !h.whole) {
         return;
     }
-    v->l3_ok = h.version == 6 || qhca_csum(h.l3, h.ip_len, 0) == 0xffff;
-    if (v->l3_ok && csum_known(&h)) {
-        addrs = addresses(&h, &addr_len);
-        v->l4_ok = qhca_csum_l4_ok(h.l4, h.l4_len, h.l4_proto, addrs,
-                                   addr_len);
-    }
+    v->l3_ok = qhca_csum_ip_ok(h.l3, h.version, h.ip_len);
+    v->l4_ok = v->l3_ok && csum_known(&h) &&
+               qhca_csum_l4_ok(h.l3, h.version, h.l4, h.l4_len, h.l4_proto);
 }
 
 static void put_sum(uint8_t *at, uint16_t sum)
@@ -115,14 +119,16 @@ static void put_sum(uint8_t *at, uint16_t sum)
     memcpy(at, &sum, 2);
 }
 
-void qhca_csum_fill_ip4(uint8_t *ip, size_t len)
+void qhca_csum_fill_ip(uint8_t *ip, uint8_t version, size_t len)
 {
-    memset(ip + 10, 0, 2);
-    put_sum(ip + 10, qhca_csum(ip, len, 0));
+    if (version == 4) {
+        memset(ip + 10, 0, 2);
+        put_sum(ip + 10, qhca_csum(ip, len, 0));
+    }
 }
 
-void qhca_csum_fill_l4(uint8_t *l4, size_t len, uint8_t proto,
-                       const uint8_t *addrs, size_t addr_len)
+void qhca_csum_fill_l4(const uint8_t *ip, uint8_t version, uint8_t *l4,
+                       size_t len, uint8_t proto)
 {
     size_t at = proto == QHCA_PROTO_TCP ? 16 : 6;
     uint16_t sum;
@@ -131,29 +137,22 @@ void qhca_csum_fill_l4(uint8_t *l4, size_t len, uint8_t proto,
         return;
     }
     memset(l4 + at, 0, 2);
-    sum = qhca_csum(l4, len, csum_pseudo(addrs, addr_len, proto, len));
+    sum = qhca_csum(l4, len, csum_pseudo(ip, version, proto, len));
     /* In UDP 0 means "no checksum"; 0xffff is the same number */
     put_sum(l4 + at, sum == 0xffff && proto == QHCA_PROTO_UDP ? 0 : sum);
 }
 
 void qhca_csum_fill(uint8_t *frame, size_t len)
 {
-    const uint8_t *addrs;
     struct qhca_headers h;
-    size_t addr_len;
-    uint8_t *ip;
 
     qhca_headers_parse(frame, len, &h);
     if (!h.version || !h.whole) {
         return;
     }
-    ip = frame + (h.l3 - frame);
-    if (h.version == 4) {
-        qhca_csum_fill_ip4(ip, h.ip_len);
-    }
+    qhca_csum_fill_ip(frame + (h.l3 - frame), h.version, h.ip_len);
     if (csum_known(&h)) {
-        addrs = addresses(&h, &addr_len);
-        qhca_csum_fill_l4(frame + (h.l4 - frame), h.l4_len, h.l4_proto,
-                          addrs, addr_len);
+        qhca_csum_fill_l4(h.l3, h.version, frame + (h.l4 - frame), h.l4_len,
+                          h.l4_proto);
     }
 }

@@ -33,21 +33,28 @@ void qhca_csum_verdict(const uint8_t *frame, size_t len,
 void qhca_csum_fill(uint8_t *frame, size_t len);
 
 /**
+ * Is the checksum of the IPv4 header of @len bytes right?  True for IPv6, which
+ * has none.
+ */
+bool qhca_csum_ip_ok(const uint8_t *ip, uint8_t version, size_t len);
+
+/** Fill in the checksum of an IPv4 header; nothing for IPv6. */
+void qhca_csum_fill_ip(uint8_t *ip, uint8_t version, size_t len);
+
+/**
  * Is the checksum of a TCP segment or UDP datagram of @len bytes right?
  * Parameters as below.  False if there is none.
  */
-bool qhca_csum_l4_ok(const uint8_t *l4, size_t len, uint8_t proto,
-                     const uint8_t *addrs, size_t addr_len);
-
-/** Fill in the checksum of an IPv4 header of @len bytes, options included. */
-void qhca_csum_fill_ip4(uint8_t *ip, size_t len);
+bool qhca_csum_l4_ok(const uint8_t *ip, uint8_t version, const uint8_t *l4,
+                     size_t len, uint8_t proto);
 
 /**
  * Fill in the checksum of a TCP segment or UDP datagram of @len bytes; @proto
- * is QHCA_PROTO_*.  @addrs has both IP addresses, @addr_len bytes in all.
- * Leaves other protocols, and what is too short for a checksum, as it is.
+ * is QHCA_PROTO_*.  The IP header at @ip, of @version 4 or 6, has the
+ * addresses.  Leaves other protocols, and what is too short for a checksum, as
+ * it is.
  */
-void qhca_csum_fill_l4(uint8_t *l4, size_t len, uint8_t proto,
-                       const uint8_t *addrs, size_t addr_len);
+void qhca_csum_fill_l4(const uint8_t *ip, uint8_t version, uint8_t *l4,
+                       size_t len, uint8_t proto);
 
 #endif /* QHCA_CSUM_H */

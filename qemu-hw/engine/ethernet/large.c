@@ -10,12 +10,8 @@
 #include "base/bytes.h"
 #include "base/headers.h"
 
-#define TCP_HLEN            20
-#define UDP_HLEN            8
-
 /* Offsets in the headers, and flags of TCP. */
 #define TCP_SEQ             4
-#define TCP_OFFSET          12
 #define TCP_FLAGS           13
 #define TCP_FIN             0x01
 #define TCP_PSH             0x08
@@ -24,87 +20,26 @@
 #define UDP_LEN             4
 #define IP4_LEN             2
 #define IP4_ID              4
-#define IP4_ADDRS           12
 #define IP6_LEN             4
-#define IP6_ADDRS           8
-
-/* Next header: those that may stand before TCP and UDP. */
-#define IP6_HOP_BY_HOP      0
-#define IP6_ROUTING         43
-#define IP6_DEST_OPTIONS    60
-
-static bool large_ip4(const uint8_t *hdr, size_t len, struct qhca_large *l)
-{
-    const uint8_t *ip = hdr + l->l3;
-    size_t end = l->l3 + QHCA_IP4_HLEN, ihl;
-
-    if (len < end || ip[0] >> 4 != 4) {
-        return false;
-    }
-    ihl = (ip[0] & 15) * 4;
-    if (ihl < QHCA_IP4_HLEN || (qhca_get_be16(ip + 6) & QHCA_IP4_FRAGMENT)) {
-        return false;
-    }
-    l->version = 4;
-    l->proto = ip[9];
-    l->l4 = (uint16_t)(l->l3 + ihl);
-    return true;
-}
-
-static bool large_ip6(const uint8_t *hdr, size_t len, struct qhca_large *l)
-{
-    const uint8_t *ip = hdr + l->l3;
-    size_t at = l->l3 + QHCA_IP6_HLEN;
-
-    if (len < at || ip[0] >> 4 != 6) {
-        return false;
-    }
-    l->version = 6;
-    l->proto = ip[6];
-    while (l->proto == IP6_HOP_BY_HOP || l->proto == IP6_ROUTING ||
-           l->proto == IP6_DEST_OPTIONS) {
-        if (at + 8 > len) {
-            return false;
-        }
-        l->proto = hdr[at];
-        at += 8 + hdr[at + 1] * 8;
-    }
-    if (at > len) {
-        return false;
-    }
-    l->l4 = (uint16_t)at;
-    return true;
-}
 
 bool qhca_large_parse(const uint8_t *hdr, size_t len, bool tag,
                       struct qhca_large *l)
 {
-    uint16_t type;
-    size_t need;
+    struct qhca_headers h;
 
-    l->l3 = QHCA_ETH_HLEN;
-    if (len < QHCA_ETH_HLEN + QHCA_VLAN_HLEN) {
+    if (len < QHCA_ETH_HLEN) {
         return false;
     }
-    type = qhca_get_be16(hdr + 12);
-    if (type == QHCA_ETHERTYPE_VLAN && tag) {
-        type = qhca_get_be16(hdr + 16);
-        l->l3 += QHCA_VLAN_HLEN;
-    }
-    if (!(type == QHCA_ETHERTYPE_IP4 && large_ip4(hdr, len, l)) &&
-        !(type == QHCA_ETHERTYPE_IP6 && large_ip6(hdr, len, l))) {
+    qhca_headers_parse_unsized(hdr, len, &h);
+    if ((h.tagged && !tag) || !h.version || !h.l4_hlen) {
         return false;
     }
-    need = l->l4 + (l->proto == QHCA_PROTO_TCP ? TCP_HLEN : UDP_HLEN);
-    if (need > len) {
-        return false;
-    }
-    if (l->proto == QHCA_PROTO_TCP) {
-        l->hdr_len = (uint16_t)(l->l4 + (hdr[l->l4 + TCP_OFFSET] >> 4) * 4);
-        return l->hdr_len >= need && l->hdr_len <= len;
-    }
-    l->hdr_len = (uint16_t)need;
-    return l->proto == QHCA_PROTO_UDP;
+    l->l3 = (uint16_t)(h.l3 - hdr);
+    l->l4 = (uint16_t)(h.l4 - hdr);
+    l->hdr_len = (uint16_t)(l->l4 + h.l4_hlen);
+    l->version = h.version;
+    l->proto = h.l4_proto;
+    return true;
 }
 
 uint32_t qhca_large_ip_len(const struct qhca_large *l, const uint8_t *frame)
@@ -118,14 +53,11 @@ uint32_t qhca_large_ip_len(const struct qhca_large *l, const uint8_t *frame)
 bool qhca_large_sum_ok(const struct qhca_large *l, const uint8_t *frame,
                        size_t len)
 {
-    const uint8_t *ip = frame + l->l3, *l4 = frame + l->l4;
-    size_t l4_len = len - l->l4;
+    const uint8_t *ip = frame + l->l3;
 
-    if (l->version == 6) {
-        return qhca_csum_l4_ok(l4, l4_len, l->proto, ip + IP6_ADDRS, 32);
-    }
-    return qhca_csum(ip, l->l4 - l->l3, 0) == 0xffff &&
-           qhca_csum_l4_ok(l4, l4_len, l->proto, ip + IP4_ADDRS, 8);
+    return qhca_csum_ip_ok(ip, l->version, l->l4 - l->l3) &&
+           qhca_csum_l4_ok(ip, l->version, frame + l->l4, len - l->l4,
+                           l->proto);
 }
 
 bool qhca_large_is_roce(const struct qhca_large *l, const uint8_t *frame)
@@ -171,10 +103,6 @@ void qhca_large_finish(const struct qhca_large *l, uint8_t *frame,
     } else {
         qhca_put_be16(l4 + UDP_LEN, (uint16_t)l4_len);
     }
-    if (l->version == 4) {
-        qhca_csum_fill_ip4(ip, l->l4 - l->l3);
-        qhca_csum_fill_l4(l4, l4_len, l->proto, ip + IP4_ADDRS, 8);
-    } else {
-        qhca_csum_fill_l4(l4, l4_len, l->proto, ip + IP6_ADDRS, 32);
-    }
+    qhca_csum_fill_ip(ip, l->version, l->l4 - l->l3);
+    qhca_csum_fill_l4(ip, l->version, l4, l4_len, l->proto);
 }
