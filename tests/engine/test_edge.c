@@ -4,7 +4,7 @@
  * rings, many events at once, a reset with everything in use.
  */
 #include "unit.h"
-#include "ethernet/csum.h"
+#include "verdict.h"
 
 static void configurations(void **state)
 {
@@ -441,17 +441,17 @@ static void ipv6_verdict(void **state)
     memcpy(pseudo + 32, "\0\0\0\x21\0\0\0\x06", 8);
     sum = (uint16_t)~qhca_csum(f + 54, 33, qhca_csum(pseudo, 40, 0));
     memcpy(f + 70, &sum, 2);
-    qhca_csum_verdict(f, sizeof(f), &v);
+    verdict(f, sizeof(f), &v);
     assert_true(v.l3_ok && v.l4_ok);
     assert_int_equal(v.sum, qhca_csum(f + 14, sizeof(f) - 14, 0));
     f[86] ^= 4;
-    qhca_csum_verdict(f, sizeof(f), &v);
+    verdict(f, sizeof(f), &v);
     assert_true(v.l3_ok && !v.l4_ok);
     f[18] = 0xff;                       /* longer than the frame */
-    qhca_csum_verdict(f, sizeof(f), &v);
+    verdict(f, sizeof(f), &v);
     assert_true(!v.l3_ok && !v.l4_ok);
     f[14] = 0x40;                       /* not version 6 */
-    qhca_csum_verdict(f, sizeof(f), &v);
+    verdict(f, sizeof(f), &v);
     assert_true(!v.l3_ok && !v.l4_ok);
     for (i = 14; i < sizeof(f); i++) {  /* cut anywhere */
         uint8_t *cut = malloc(i);
@@ -459,7 +459,7 @@ static void ipv6_verdict(void **state)
         memcpy(cut, f, i);
         cut[13] = i & 1 ? 0xdd : 0;
         cut[12] = i & 1 ? 0x86 : 8;
-        qhca_csum_verdict(cut, i, &v);
+        verdict(cut, i, &v);
         free(cut);
     }
 }

@@ -13,7 +13,7 @@
 #include "rng.h"
 #include "base/bytes.h"
 #include "base/headers.h"
-#include "ethernet/csum.h"
+#include "verdict.h"
 
 /* Builds a frame from its front; l3 and l4 are offsets. */
 struct pkt {
@@ -337,19 +337,19 @@ static void checksums(void **state)
             tcp(&p, 4, 33);
         }
         finish(&p, 9);
-        qhca_csum_verdict(p.b, p.len, &v);
+        verdict(p.b, p.len, &v);
         assert_false(v.l4_ok);
         qhca_csum_fill(p.b, p.len);
-        qhca_csum_verdict(p.b, p.len, &v);
+        verdict(p.b, p.len, &v);
         assert_true(v.l3_ok && v.l4_ok);
         for (j = 0; j < 33; j++) {
             p.b[p.len - 10 - j] ^= 1;
-            qhca_csum_verdict(p.b, p.len, &v);
+            verdict(p.b, p.len, &v);
             assert_false(v.l4_ok);
             p.b[p.len - 10 - j] ^= 1;
         }
         p.b[p.len - 1] ^= 1;                    /* padding */
-        qhca_csum_verdict(p.b, p.len, &v);
+        verdict(p.b, p.len, &v);
         assert_true(v.l4_ok);
     }
     /* its pseudo header has an address that only the last station knows */
@@ -359,7 +359,7 @@ static void checksums(void **state)
     finish(&p, 0);
     qhca_csum_fill(p.b, p.len);
     assert_int_equal(qhca_get_be16(p.b + p.l4 + 16), 0);
-    qhca_csum_verdict(p.b, p.len, &v);
+    verdict(p.b, p.len, &v);
     assert_false(v.l4_ok);
 }
 

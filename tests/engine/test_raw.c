@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Raw packet QPs: sending, receiving, errors, delivery to ourselves. */
 #include "rawfix.h"
-#include "ethernet/csum.h"
+#include "verdict.h"
 
 #define SIG QHCA_WQE_F_SIGNALED
 
@@ -211,7 +211,7 @@ static void checksums(void **state)
     assert_true(gcq_poll(&b->cq, &c));
     assert_true(c.flags & QHCA_CQE_F_L3_OK && c.flags & QHCA_CQE_F_L4_OK);
     gbuf_read(&b->mr.buf, c.wr_id * SLOT, got, FRAME);
-    qhca_csum_verdict(got, FRAME, &v);
+    verdict(got, FRAME, &v);
     assert_true(v.l3_ok && v.l4_ok);
     assert_memory_equal(got + 42, frame + 42, FRAME - 42);
     /* TCP over IPv6 */

@@ -180,7 +180,7 @@ static uint32_t room(const struct big *b, uint16_t mss)
 
 /*
  * Write the super-frame of @len bytes of payload from @from on, with its
- * trailer if it stands for several frames.
+ * trailer if it represents several frames.
  */
 static size_t super_frame(const struct big *b, uint8_t *f, uint16_t mss,
                           uint32_t from, uint32_t len)
@@ -515,7 +515,7 @@ static void damaged(void **state)
     unmake(&t);
 }
 
-/* Dropped and filtered frames count as the frames that they stand for. */
+/* Dropped and filtered frames count as the frames that they represent. */
 static void counted(void **state)
 {
     struct unit *u = *state;

@@ -8,6 +8,7 @@
  * ready, so a blocked wire costs nothing.
  */
 #include "adapter/adapter.h"
+#include "ethernet/flow.h"
 #include "queues/tags.h"
 
 #define SLICE               32  /* packets of one QP per turn */
@@ -176,27 +177,36 @@ void qhca_set_link(struct qhca *e, bool up)
     qhca_debug_point(e);
 }
 
+/* Does the frame fit the port's MTU, or do those that it represents? */
+static bool rx_fits(const struct qhca *e, const struct qhca_eth_frame *f)
+{
+    const struct qhca_super *s = &f->super;
+
+    return f->h.l3_len <= e->mtu ||
+           (s->segs && (uint32_t)s->l.hdr_len - s->l.l3 + s->size <= e->mtu);
+}
+
 void qhca_receive(struct qhca *e, const void *frame, size_t len)
 {
-    const uint8_t *f = frame;
-    size_t header = 14;
+    struct qhca_eth_frame f;
 
     if (!qhca_active(e) || !e->link) {
         return;
     }
-    if (len >= 14 && qhca_get_be16(f + 12) == QHCA_ETHERTYPE_VLAN) {
-        header = 18;
+    if (len < QHCA_ETH_HLEN) {
+        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+        return;
     }
-    if (len < header ||
-        (len > header + e->mtu && !qhca_super_fits(e, f, len))) {
+    qhca_eth_frame_parse(e, &f, frame, len);
+    if (qhca_headers_cut(&f.h) || !rx_fits(e, &f)) {
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
         return;
     }
     if (e->sniff) {
-        e->sniff(e, f, len);
+        e->sniff(e, frame, len);
     }
-    if (!qhca_roce_rx(e, f, len)) {
-        qhca_eth_rx(e, f, len);
+    if (!qhca_roce_rx(e, frame, len, &f.h)) {
+        qhca_eth_rx(e, &f);
     }
     qhca_finish(e);
 }

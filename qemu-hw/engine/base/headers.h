@@ -59,4 +59,10 @@ void qhca_headers_parse(const uint8_t *frame, size_t len,
 void qhca_headers_parse_unsized(const uint8_t *frame, size_t len,
                                 struct qhca_headers *h);
 
+/** Does the frame end within its VLAN tag? */
+static inline bool qhca_headers_cut(const struct qhca_headers *h)
+{
+    return !h->tagged && h->ethertype == QHCA_ETHERTYPE_VLAN;
+}
+
 #endif /* QHCA_HEADERS_H */

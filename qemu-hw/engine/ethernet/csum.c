@@ -10,7 +10,6 @@
 
 #include "ethernet/csum.h"
 #include "base/bytes.h"
-#include "base/headers.h"
 
 /* Both addresses of an IP header. */
 #define IP4_ADDRS           12
@@ -96,21 +95,15 @@ static bool csum_known(const struct qhca_headers *h)
     return h->l4_proto && !h->fragment && !h->routed;
 }
 
-void qhca_csum_verdict(const uint8_t *frame, size_t len,
+void qhca_csum_verdict(const struct qhca_headers *h, size_t len,
                        struct qhca_csum_verdict *v)
 {
-    struct qhca_headers h;
-
-    v->sum = qhca_csum(frame + QHCA_ETH_HLEN, len - QHCA_ETH_HLEN, 0);
-    v->l3_ok = false;
-    v->l4_ok = false;
-    qhca_headers_parse(frame, len, &h);
-    if (h.tagged || !h.version || !h.whole) {
-        return;
-    }
-    v->l3_ok = qhca_csum_ip_ok(h.l3, h.version, h.ip_len);
-    v->l4_ok = v->l3_ok && csum_known(&h) &&
-               qhca_csum_l4_ok(h.l3, h.version, h.l4, h.l4_len, h.l4_proto);
+    v->sum = qhca_csum(h->l3, len, 0);
+    v->l3_ok = h->version && h->whole &&
+               qhca_csum_ip_ok(h->l3, h->version, h->ip_len);
+    v->l4_ok = v->l3_ok && csum_known(h) &&
+               qhca_csum_l4_ok(h->l3, h->version, h->l4, h->l4_len,
+                               h->l4_proto);
 }
 
 static void put_sum(uint8_t *at, uint16_t sum)

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/headers.h"
+
 /**
  * The ones' complement sum, folded to 16 bits and not complemented, of @len
  * bytes taken as little-endian 16-bit words; an odd last byte is the low half
@@ -16,13 +18,16 @@ uint16_t qhca_csum(const void *buf, size_t len, uint16_t seed);
 
 /** What an Ethernet receive completion reports about checksums. */
 struct qhca_csum_verdict {
-    uint16_t sum;               /* of everything from byte 14 on */
+    uint16_t sum;               /* of all bytes behind the ethertype */
     int l3_ok;                  /* IPv4 header checksum correct, or IPv6 */
     int l4_ok;                  /* TCP or UDP checksum correct */
 };
 
-/** Check the checksums of an untagged frame of @len >= 14 bytes. */
-void qhca_csum_verdict(const uint8_t *frame, size_t len,
+/**
+ * Check the checksums of a frame with the headers @h.  @len: how many bytes
+ * from h->l3 on count, at least to the end of the IP packet if h->whole.
+ */
+void qhca_csum_verdict(const struct qhca_headers *h, size_t len,
                        struct qhca_csum_verdict *v);
 
 /**

@@ -54,7 +54,7 @@ bool qhca_lso_begin(struct qhca *e, struct qhca_eth_q *q,
 /**
  * Build the next frame of @q's large send at @frame, without a tag that the
  * WQE wants inserted: *@len bytes, followed by a trailer if it is a
- * super-frame; *@frames gets how many frames it stands for.  It is then sent
+ * super-frame; *@frames gets how many frames it represents.  It is then sent
  * and passed to qhca_lso_sent(), or built again later.  Returns false with *@f
  * set if the payload cannot be read, which ends the large send.
  */

@@ -205,8 +205,7 @@ static void eth_rx_judge(const struct qhca_eth_frame *f, size_t len,
     uint16_t flags = f->h.tagged ? QHCA_CQE_F_VLAN : 0;
     struct qhca_csum_verdict v;
 
-    /* Start in the addresses, so that the ethertype is at byte 12. */
-    qhca_csum_verdict(f->data + tag_len(f), len, &v);
+    qhca_csum_verdict(&f->h, len - QHCA_ETH_HLEN, &v);
     cqe->csum = qhca_le32(v.sum);
     flags |= v.l3_ok ? QHCA_CQE_F_L3_OK : 0;
     flags |= v.l4_ok ? QHCA_CQE_F_L4_OK : 0;
@@ -338,30 +337,22 @@ static void port_rx(struct qhca *e, const struct qhca_eth_frame *f)
     }
 }
 
-void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len)
+void qhca_eth_rx(struct qhca *e, struct qhca_eth_frame *f)
 {
-    struct qhca_eth_frame f;
-
-    if (len < QHCA_ETH_HLEN) {
+    if (!f->super.segs && f->len > QHCA_ETH_MAX_FRAME) {
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
         return;
     }
-    qhca_eth_frame_parse(e, &f, frame, len);
-    if (!f.super.segs && len > QHCA_ETH_MAX_FRAME) {
-        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
-        return;
-    }
-    if (!e->eth->flows || !qhca_flow_rx(e, &f, false)) {
-        port_rx(e, &f);
+    qhca_eth_frame_key(f);
+    if (!e->eth->flows || !qhca_flow_rx(e, f, false)) {
+        port_rx(e, f);
     }
 }
 
-void qhca_eth_rx_own(struct qhca *e, const uint8_t *frame, size_t len)
+void qhca_eth_rx_own(struct qhca *e, struct qhca_eth_frame *f)
 {
-    struct qhca_eth_frame f;
-
     if (e->eth->flows) {
-        qhca_eth_frame_parse(e, &f, frame, len);
-        qhca_flow_rx(e, &f, true);
+        qhca_eth_frame_key(f);
+        qhca_flow_rx(e, f, true);
     }
 }

@@ -95,7 +95,7 @@ static bool insert_csum(const struct qhca_eth_tx_wqe *w, uint8_t *frame,
 
 /*
  * Build the frame of @w, or the next one if it is large, in e->eth->eth_frame:
- * its start, or NULL with *@f set.  *@frames gets how many it stands for; if it
+ * its start, or NULL with *@f set.  *@frames gets how many it represents; if it
  * is a super-frame, a trailer follows its *@len bytes.
  */
 static uint8_t *eth_tx_build(struct qhca *e, struct qhca_eth_q *q,

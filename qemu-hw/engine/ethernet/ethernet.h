@@ -10,6 +10,8 @@
 #include "ethernet/eth_lso.h"
 #include "ethernet/super.h"
 
+struct qhca_eth_frame;          /* flow.h */
+
 /* Room for a super-frame with VLAN tag and trailer. */
 #define QHCA_ETH_FRAME_BUF  (QHCA_ETH_HLEN + QHCA_VLAN_HLEN +           \
                              QHCA_ETH_SUPER_IP_MAX + QHCA_SUPER_TRAILER)
@@ -87,14 +89,12 @@ void qhca_port_set_qp(struct qhca *e, struct qhca_qp *qp);
 
 /* ---- eth_rx.c, eth_tx.c ---- */
 /**
- * Receive a frame that is not RoCE, from the wire or sent by one of our raw
- * packet QPs to the port: rules may take it, then the port.
+ * Receive a parsed frame that is not RoCE, from the wire or sent by one of our
+ * raw packet QPs to the port: rules may take it, then the port.
  */
-void qhca_eth_rx(struct qhca *e, const uint8_t *frame, size_t len);
-/**
- * Offer the rules a frame that one of our raw packet QPs sent to a group.
- */
-void qhca_eth_rx_own(struct qhca *e, const uint8_t *frame, size_t len);
+void qhca_eth_rx(struct qhca *e, struct qhca_eth_frame *f);
+/** Offer the rules a parsed frame that a raw packet QP of ours sent to a group. */
+void qhca_eth_rx_own(struct qhca *e, struct qhca_eth_frame *f);
 /*
  * Send at most @budget frames of Ethernet queues; returns frames sent.  A
  * super-frame counts as many as its bytes would fill, and may exceed @budget.

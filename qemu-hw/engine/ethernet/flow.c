@@ -187,6 +187,7 @@ static void flow_sniff(struct qhca *e, const void *frame, size_t len)
 
     if (e->eth->flows->special[QHCA_FLOW_SNIFFER] && len >= QHCA_ETH_HLEN) {
         qhca_eth_frame_parse(e, &f, frame, len);
+        qhca_eth_frame_key(&f);
         by_default(e, QHCA_FLOW_SNIFFER, &f);
     }
 }

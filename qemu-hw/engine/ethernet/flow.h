@@ -15,11 +15,11 @@ struct qhca_eth_frame {
     const uint8_t *data;
     size_t len;                 /* at least 14 */
     struct qhca_headers h;
-    struct qhca_flow_match k;   /* what rules match on */
+    struct qhca_flow_match k;   /* what rules match on and RSS hashes */
     struct qhca_super super;    /* if super.segs */
 };
 
-/* The frames that @f stands for. */
+/* The frames that @f represents. */
 static inline uint32_t qhca_eth_frames(const struct qhca_eth_frame *f)
 {
     return f->super.segs ? f->super.segs : 1;
@@ -34,11 +34,13 @@ struct qhca_steer {
 
 /* ---- flow_key.c ---- */
 /**
- * Parse the @len >= 14 bytes at @data, which must outlive @f.  The trailer of a
- * super-frame is not part of @f.
+ * Parse the @len >= 14 bytes at @data, which must outlive @f; leaves f->k alone.
+ * The trailer of a super-frame is not part of @f.
  */
 void qhca_eth_frame_parse(const struct qhca *e, struct qhca_eth_frame *f,
                           const uint8_t *data, size_t len);
+/** Fill in f->k: before rules or RSS see the frame. */
+void qhca_eth_frame_key(struct qhca_eth_frame *f);
 
 /* ---- flow.c ---- */
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The fields of a frame that flow rules match on. */
+/* A frame: its headers, and the fields that flow rules match on. */
 #include "ethernet/flow.h"
 
 static void key_ip4(const uint8_t *ip, struct qhca_flow_match *k)
@@ -25,19 +25,25 @@ static void key_ip6(const uint8_t *ip, struct qhca_flow_match *k)
 void qhca_eth_frame_parse(const struct qhca *e, struct qhca_eth_frame *f,
                           const uint8_t *data, size_t len)
 {
+    f->data = data;
+    f->len = len;
+    memset(&f->super, 0, sizeof(f->super));
+    qhca_headers_parse(data, len, &f->h);
+    if (e->cfg.super_frames &&
+        qhca_super_parse(data, len, &f->h, &f->super)) {
+        f->len = f->super.len;
+        f->h.l3_len = f->len - f->super.l.l3;
+    }
+}
+
+void qhca_eth_frame_key(struct qhca_eth_frame *f)
+{
     const struct qhca_headers *h = &f->h;
     struct qhca_flow_match *k = &f->k;
 
-    memset(&f->super, 0, sizeof(f->super));
-    if (e->cfg.super_frames && qhca_super_parse(data, len, &f->super)) {
-        len = f->super.len;
-    }
-    f->data = data;
-    f->len = len;
-    qhca_headers_parse(data, len, &f->h);
     memset(k, 0, sizeof(*k));
-    memcpy(k->dmac, data, 6);
-    memcpy(k->smac, data + 6, 6);
+    memcpy(k->dmac, f->data, 6);
+    memcpy(k->smac, f->data + 6, 6);
     if (h->tagged) {
         k->tagged = 1;
         qhca_put_be16((uint8_t *)&k->vlan, h->tci);

@@ -8,7 +8,6 @@
 #include "ethernet/csum.h"
 #include "rdma/qhca-hw.h"
 #include "base/bytes.h"
-#include "base/headers.h"
 
 /* Offsets in the headers, and flags of TCP. */
 #define TCP_SEQ             4
@@ -22,6 +21,20 @@
 #define IP4_ID              4
 #define IP6_LEN             4
 
+bool qhca_large_from(const uint8_t *frame, const struct qhca_headers *h,
+                     struct qhca_large *l)
+{
+    if (!h->version || !h->l4_hlen) {
+        return false;
+    }
+    l->l3 = (uint16_t)(h->l3 - frame);
+    l->l4 = (uint16_t)(h->l4 - frame);
+    l->hdr_len = (uint16_t)(l->l4 + h->l4_hlen);
+    l->version = h->version;
+    l->proto = h->l4_proto;
+    return true;
+}
+
 bool qhca_large_parse(const uint8_t *hdr, size_t len, bool tag,
                       struct qhca_large *l)
 {
@@ -31,23 +44,7 @@ bool qhca_large_parse(const uint8_t *hdr, size_t len, bool tag,
         return false;
     }
     qhca_headers_parse_unsized(hdr, len, &h);
-    if ((h.tagged && !tag) || !h.version || !h.l4_hlen) {
-        return false;
-    }
-    l->l3 = (uint16_t)(h.l3 - hdr);
-    l->l4 = (uint16_t)(h.l4 - hdr);
-    l->hdr_len = (uint16_t)(l->l4 + h.l4_hlen);
-    l->version = h.version;
-    l->proto = h.l4_proto;
-    return true;
-}
-
-uint32_t qhca_large_ip_len(const struct qhca_large *l, const uint8_t *frame)
-{
-    const uint8_t *ip = frame + l->l3;
-
-    return l->version == 4 ? qhca_get_be16(ip + IP4_LEN) :
-                             qhca_get_be16(ip + IP6_LEN) + QHCA_IP6_HLEN;
+    return (tag || !h.tagged) && qhca_large_from(hdr, &h, l);
 }
 
 bool qhca_large_sum_ok(const struct qhca_large *l, const uint8_t *frame,

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/headers.h"
+
 /** Where the headers of a large packet are, in bytes from its start. */
 struct qhca_large {
     uint16_t l3, l4;
@@ -31,8 +33,12 @@ struct qhca_large_part {
 bool qhca_large_parse(const uint8_t *hdr, size_t len, bool tag,
                       struct qhca_large *l);
 
-/** The length of the IP packet at @frame, by its header. */
-uint32_t qhca_large_ip_len(const struct qhca_large *l, const uint8_t *frame);
+/**
+ * The same from the parsed headers @h of @frame, so that its lengths are
+ * consistent, too.
+ */
+bool qhca_large_from(const uint8_t *frame, const struct qhca_headers *h,
+                     struct qhca_large *l);
 
 /**
  * Are the checksums right: of IPv4, and of TCP or UDP?  @len: of the frame, up

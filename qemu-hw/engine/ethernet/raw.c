@@ -81,19 +81,23 @@ static bool raw_transmit(struct qhca *e, uint32_t len)
 {
     const uint8_t *frame = e->eth->eth_frame;
     bool own = !memcmp(frame, e->mac, 6);
+    struct qhca_eth_frame f;
 
     if (!own && !qhca_tx(e, frame, len)) {
         return false;
     }
     qhca_count(e, QHCA_STAT_RAW_TX_PACKETS);
     e->stats[QHCA_STAT_RAW_TX_BYTES] += len;
+    if (own || frame[0] & 1) {
+        qhca_eth_frame_parse(e, &f, frame, len);
+    }
     if (own) {
         if (e->sniff) {
             e->sniff(e, frame, len);
         }
-        qhca_eth_rx(e, frame, len);
+        qhca_eth_rx(e, &f);
     } else if (frame[0] & 1) {
-        qhca_eth_rx_own(e, frame, len);
+        qhca_eth_rx_own(e, &f);
     }
     return true;
 }
@@ -170,12 +174,10 @@ static uint8_t raw_scatter(struct qhca *e, struct qhca_qp *qp,
 static void fill_cqe(struct qhca_cqe *cqe, const struct qhca_qp *qp,
                      const struct qhca_eth_frame *f, uint32_t tag)
 {
-    /* start in the addresses, so that the ethertype is at byte 12 */
-    size_t off = f->h.tagged ? QHCA_VLAN_HLEN : 0;
     struct qhca_csum_verdict v;
     uint16_t flags = 0;
 
-    qhca_csum_verdict(f->data + off, f->len - off, &v);
+    qhca_csum_verdict(&f->h, f->h.l3_len, &v);
     flags |= v.l3_ok ? QHCA_CQE_F_L3_OK : 0;
     flags |= v.l4_ok ? QHCA_CQE_F_L4_OK : 0;
     cqe->vlan = qhca_le16(QHCA_VLAN_NONE);

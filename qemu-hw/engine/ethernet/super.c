@@ -23,17 +23,19 @@ void qhca_super_trailer(uint8_t *to, uint16_t size, uint16_t segs)
     qhca_put_be16(to + AT_SEGS, segs);
 }
 
-bool qhca_super_parse(const uint8_t *frame, size_t len, struct qhca_super *s)
+bool qhca_super_parse(const uint8_t *frame, size_t len,
+                      const struct qhca_headers *h, struct qhca_super *s)
 {
-    size_t head = len < QHCA_ETH_LSO_HDR_MAX ? len : QHCA_ETH_LSO_HDR_MAX, end;
     const uint8_t *trailer;
     uint16_t size, segs;
+    size_t end;
 
     s->segs = 0;
-    if (!qhca_large_parse(frame, head, true, &s->l)) {
+    if (!qhca_large_from(frame, h, &s->l) ||
+        s->l.hdr_len > QHCA_ETH_LSO_HDR_MAX) {
         return false;
     }
-    end = s->l.l3 + qhca_large_ip_len(&s->l, frame);
+    end = s->l.l4 + h->l4_len;
     if (end <= s->l.hdr_len || end - s->l.l3 > QHCA_ETH_SUPER_IP_MAX ||
         (end + QHCA_SUPER_TRAILER != len &&
          (end + QHCA_SUPER_TRAILER > len || len > PADDED))) {
@@ -62,12 +64,4 @@ uint32_t qhca_super_chunk(const struct qhca_large *l, const uint8_t *hdr,
 
     n = n < QHCA_ETH_SUPER_SEGS_MAX ? n : QHCA_ETH_SUPER_SEGS_MAX;
     return !n || qhca_large_is_roce(l, hdr) ? size : n * size;
-}
-
-bool qhca_super_fits(const struct qhca *e, const uint8_t *frame, size_t len)
-{
-    struct qhca_super s;
-
-    return e->cfg.super_frames && qhca_super_parse(frame, len, &s) &&
-           (uint32_t)s.l.hdr_len - s.l.l3 + s.size <= e->mtu;
 }

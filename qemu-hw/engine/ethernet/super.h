@@ -16,17 +16,18 @@ struct qhca_super {
     struct qhca_large l;
     uint32_t len;               /* of the frame, without the trailer */
     uint16_t size;              /* payload bytes of each frame but the last */
-    uint16_t segs;              /* frames it stands for: 2 .. SEGS_MAX */
+    uint16_t segs;              /* frames it represents: 2 .. SEGS_MAX */
 };
 
 /** Write the trailer of a frame of @segs frames of @size bytes of payload. */
 void qhca_super_trailer(uint8_t *to, uint16_t size, uint16_t segs);
 
 /**
- * Is the frame of @len >= 14 bytes a super-frame?  Then fills in *@s; else sets
- * s->segs to 0.
+ * Is the frame of @len bytes, with the headers @h, a super-frame?  Then fills
+ * in *@s; else sets s->segs to 0.
  */
-bool qhca_super_parse(const uint8_t *frame, size_t len, struct qhca_super *s);
+bool qhca_super_parse(const uint8_t *frame, size_t len,
+                      const struct qhca_headers *h, struct qhca_super *s);
 
 /**
  * The most payload of @size bytes each that a super-frame with the headers @l
@@ -34,11 +35,5 @@ bool qhca_super_parse(const uint8_t *frame, size_t len, struct qhca_super *s);
  */
 uint32_t qhca_super_chunk(const struct qhca_large *l, const uint8_t *hdr,
                           uint16_t size);
-
-/**
- * Is the frame from the wire, longer than the port's MTU, a super-frame of
- * frames that are not?
- */
-bool qhca_super_fits(const struct qhca *e, const uint8_t *frame, size_t len);
 
 #endif /* QHCA_SUPER_H */

@@ -33,6 +33,7 @@ bool qhca_loopback_pending(struct qhca *e)
 unsigned qhca_loopback_run(struct qhca *e, unsigned budget)
 {
     struct qhca_xport_dev *xd = e->xd;
+    struct qhca_headers h;
     unsigned done = 0;
 
     while (done < budget && xd->loop_head != xd->loop_tail) {
@@ -45,7 +46,8 @@ unsigned qhca_loopback_run(struct qhca *e, unsigned budget)
             e->sniff(e, f->data, f->len);
         }
         xd->looping = true;
-        qhca_roce_rx(e, f->data, f->len);
+        qhca_headers_parse(f->data, f->len, &h);
+        qhca_roce_rx(e, f->data, f->len, &h);
         xd->looping = false;
         xd->loop_tail++;
         done++;

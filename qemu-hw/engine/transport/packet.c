@@ -203,33 +203,32 @@ static bool check_icrc(struct qhca_rx *rx, const uint8_t *bth, uint32_t body)
     return crc == got || rx->crc_twice;
 }
 
-enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
-                           struct qhca_rx *rx)
+/* qhca_parse() of a frame of @len bytes whose headers have been parsed. */
+static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
+                                    size_t len, const struct qhca_headers *h,
+                                    struct qhca_rx *rx)
 {
     const uint8_t *ip, *udp, *bth;
     size_t l3, udp_len;
     uint8_t gid[16];
-    struct qhca_headers h;
     struct qhca_op_info info;
     uint32_t body;
 
-    if (len < QHCA_ETH_HLEN || len > QHCA_ETH_MAX_FRAME ||
-        ((frame[0] & 1) && !e->xd->mc_groups)) {
+    if (len > QHCA_ETH_MAX_FRAME || ((frame[0] & 1) && !e->xd->mc_groups)) {
         return QHCA_PARSE_NOT_OURS;
     }
-    qhca_headers_parse(frame, len, &h);
-    if (!h.version || !h.whole || h.proto != QHCA_PROTO_UDP) {
+    if (!h->version || !h->whole || h->proto != QHCA_PROTO_UDP) {
         return QHCA_PARSE_NOT_OURS;
     }
     /* QHCA_VLAN_NONE is all ones; VID 4095 is reserved */
-    if (h.tagged && (h.tci & VLAN_VID) == VLAN_VID) {
+    if (h->tagged && (h->tci & VLAN_VID) == VLAN_VID) {
         return QHCA_PARSE_NOT_OURS;
     }
-    rx->tci = h.tagged ? h.tci : QHCA_VLAN_NONE;
-    rx->v6 = h.version == 6;
-    ip = h.l3;
-    udp = ip + h.ip_len;
-    l3 = h.payload;
+    rx->tci = h->tagged ? h->tci : QHCA_VLAN_NONE;
+    rx->v6 = h->version == 6;
+    ip = h->l3;
+    udp = ip + h->ip_len;
+    l3 = h->payload;
     if (rx->v6) {
         memcpy(gid, ip + 24, 16);
         memcpy(rx->sgid, ip + 8, 16);
@@ -238,7 +237,7 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         }
     } else {
         /* RoCEv2 uses no IP options and is never fragmented. */
-        if (h.ip_len != QHCA_IP4_HLEN || (h.frag & QHCA_IP4_FRAGMENT)) {
+        if (h->ip_len != QHCA_IP4_HLEN || (h->frag & QHCA_IP4_FRAGMENT)) {
             return QHCA_PARSE_NOT_OURS;
         }
         gid_from_ip4(gid, ip + 16);
@@ -316,6 +315,18 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         rx->ext += QHCA_XRCETH_LEN;
     }
     return QHCA_PARSE_OK;
+}
+
+enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
+                           struct qhca_rx *rx)
+{
+    struct qhca_headers h;
+
+    if (len < QHCA_ETH_HLEN) {
+        return QHCA_PARSE_NOT_OURS;
+    }
+    qhca_headers_parse(frame, len, &h);
+    return parse_packet(e, frame, len, &h, rx);
 }
 
 enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
@@ -547,11 +558,12 @@ void qhca_rx_deliver(struct qhca *e, const struct qhca_rx *rx)
     }
 }
 
-bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len)
+bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len,
+                  const struct qhca_headers *h)
 {
     struct qhca_rx rx;
 
-    switch (qhca_parse(e, frame, len, &rx)) {
+    switch (parse_packet(e, frame, len, h, &rx)) {
     case QHCA_PARSE_NOT_OURS:
         return false;
     case QHCA_PARSE_BAD:

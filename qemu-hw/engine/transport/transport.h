@@ -235,10 +235,12 @@ void qhca_xport_sq_doorbell(struct qhca *e, struct qhca_qp *qp);
 /** QHCA_DB_RQ: in ERR, flush the receives posted since. */
 void qhca_xport_rq_doorbell(struct qhca *e, struct qhca_qp *qp);
 /**
- * Handle a frame from the wire or loopback.  True: a RoCEv2 packet for one of
- * our GIDs, delivered or dropped; false: leave it to the Ethernet function.
+ * Handle a frame with the headers @h from the wire or loopback.  True: a RoCEv2
+ * packet for one of our GIDs, delivered or dropped; false: leave it to the
+ * Ethernet function.
  */
-bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len);
+bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len,
+                  const struct qhca_headers *h);
 /** Deliver at most @budget looped-back frames; returns how many. */
 unsigned qhca_loopback_run(struct qhca *e, unsigned budget);
 /* Are there frames in the loopback ring? */
