@@ -13,7 +13,7 @@
 
 #define ERQ_SHIFT 4
 #define ERQ_DEPTH (1u << ERQ_SHIFT)
-#define ERQ_MEM 65536           /* bytes of buffers per ring */
+#define ERQ_MEM 131072          /* bytes of buffers per ring */
 
 /* A ring of receive WQEs; buffers are taken from its memory in order. */
 struct erq_ring {

@@ -31,6 +31,8 @@ struct qhca_adapter {
 void qhca_work(struct qhca *e, unsigned budget);
 /* To end each entry point: kick() if work is left, update the timer. */
 void qhca_finish(struct qhca *e);
+/* The same where more frames may join those that are being merged. */
+void qhca_finish_merging(struct qhca *e);
 /* Compute the earliest deadline and pass it to set_timer if need be. */
 void qhca_timer_update(struct qhca *e);
 

@@ -278,6 +278,7 @@ void qhca_admin_run(struct qhca *e)
 {
     unsigned n;
 
+    qhca_gro_flush(e);          /* commands may stop its queue */
     e->command_end = e->cost + ADMIN_COST;
     for (n = 0; n < ADMIN_BATCH && e->ad->asq_cons != e->ad->asq_prod; n++) {
         if (!qhca_active(e) || (n && qhca_command_spent(e)) || !run_one(e)) {

@@ -46,7 +46,7 @@ static bool work_pending(struct qhca *e)
 {
     return !qhca_list_empty(&e->q->ready) || eth_pending(e) ||
            qhca_loopback_pending(e) || !qhca_list_empty(&e->q->eq_work) ||
-           !qhca_list_empty(&e->q->tm_work) ||
+           !qhca_list_empty(&e->q->tm_work) || qhca_gro_pending(e) ||
            e->ad->asq_cons != e->ad->asq_prod;
 }
 
@@ -78,6 +78,16 @@ void qhca_work(struct qhca *e, unsigned budget)
 }
 
 void qhca_finish(struct qhca *e)
+{
+    if (qhca_active(e)) {
+        qhca_gro_flush(e);
+    } else {
+        qhca_gro_forget(e, NULL);
+    }
+    qhca_finish_merging(e);
+}
+
+void qhca_finish_merging(struct qhca *e)
 {
     if (e->faults) {
         e->hooks->finish(e);
@@ -208,5 +218,5 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
     if (!qhca_roce_rx(e, frame, len, &f.h)) {
         qhca_eth_rx(e, &f);
     }
-    qhca_finish(e);
+    qhca_finish_merging(e);
 }

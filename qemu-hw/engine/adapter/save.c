@@ -33,7 +33,7 @@ SAVED_SIZE(struct qhca, 824);
 SAVED_SIZE(struct qhca_memory, 200);
 SAVED_SIZE(struct qhca_queues, 824);
 SAVED_SIZE(struct qhca_xport_dev, 15744);
-SAVED_SIZE(struct qhca_ethernet, 79128);
+SAVED_SIZE(struct qhca_ethernet, 144728);
 SAVED_SIZE(struct qhca_adapter, 272);
 
 /* ---- configuration and registers ---- */
@@ -512,6 +512,7 @@ static void save_work(struct qhca_io *io)
     check_waiting(io);
     save_loopback(io);
     save_last_acks(io);
+    qhca_io_gro(io);
     IO(io, e->kicked);
     IO(io, e->ad->timer_set);
 }
@@ -598,7 +599,7 @@ static void load_owe(struct qhca *e)
     if (kicked) {
         qhca_kick(e);
     }
-    qhca_finish(e);
+    qhca_finish_merging(e);
 }
 
 bool qhca_load(struct qhca *e, const void *buf, size_t len, char *why,

@@ -72,7 +72,7 @@ enum qhca_trace_kind {
     QHCA_TR_MSIX,
     /*
      * num = queue, index, b = frame bytes, len = frames that a super-frame
-     * stands for; else 0
+     * or a merged packet represents; else 0
      */
     QHCA_TR_ETH_TX,
     /*

@@ -9,7 +9,7 @@
 size_t qhca_eth_q_bad(const struct qhca *e, const struct qhca_eth_q *q)
 {
     uint8_t min = q->is_sq ? 6 : RQ_STRIDE, max = q->is_sq ? 9 : RQ_STRIDE;
-    uint8_t known = q->is_sq ? 0 : QHCA_ETH_Q_F_HDS |
+    uint8_t known = q->is_sq ? 0 : QHCA_ETH_Q_F_HDS | QHCA_ETH_Q_F_GRO |
                     (e->cfg.super_frames ? QHCA_ETH_Q_F_SUPER : 0);
     bool hds = q->flags & QHCA_ETH_Q_F_HDS;
 
@@ -112,6 +112,7 @@ void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q)
     if (!q->is_sq && e->eth->eth_rqn == q->num) {
         e->eth->eth_rqn = QHCA_ETH_RQ_NONE;
     }
+    qhca_gro_forget(e, q);
     qhca_list_del(&q->ready);
     qhca_event_forget(&q->ev);
     q->cq->refs--;
@@ -189,7 +190,7 @@ static void ring_clear(struct qhca_eth_ring *r)
     r->head = r->tail = 0;
 }
 
-/* A frame is delivered in one go, so nothing is in flight. */
+/* Nothing is in flight, as no command runs while frames are merged. */
 static void rq_set_state(struct qhca_eth_q *q, uint8_t state)
 {
     if (state == QHCA_WQS_RESET) {

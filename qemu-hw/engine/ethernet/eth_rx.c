@@ -223,6 +223,10 @@ static void eth_rx_count(struct qhca *e, const struct qhca_eth_frame *f)
 {
     uint32_t n = qhca_eth_frames(f);
 
+    if (f->merged) {
+        qhca_count(e, QHCA_STAT_ETH_RX_GRO_PACKETS);
+        e->stats[QHCA_STAT_ETH_RX_GRO_FRAMES] += n;
+    }
     e->stats[QHCA_STAT_ETH_RX_PACKETS] += n;
     e->stats[QHCA_STAT_ETH_RX_BYTES] += f->len - tag_len(f) +
         (n - 1) * (size_t)(f->super.l.hdr_len - tag_len(f));
@@ -235,7 +239,7 @@ static void eth_rx_piece(struct qhca *e, void *to,
                          const struct qhca_eth_frame *f,
                          const struct qhca_steer *s)
 {
-    qhca_eth_rq_rx(e, to, f, s);
+    qhca_eth_rq_put(e, to, f, s);
 }
 
 /* Find buffers for both parts.  If not RX_OK, *@why gets the syndrome. */
@@ -276,10 +280,18 @@ static void eth_rx_deliver(struct qhca *e, struct qhca_eth_q *q,
     eth_rx_complete(e, q, s, cqe);
 }
 
-void qhca_eth_rq_rx(struct qhca *e, struct qhca_eth_q *q,
-                    const struct qhca_eth_frame *f,
-                    const struct qhca_steer *steer)
+/* May the queue get the super-frame whole? */
+static bool eth_rx_whole(const struct qhca_eth_q *q,
+                         const struct qhca_eth_frame *f)
 {
+    return !f->super.segs || f->merged || (q->flags & QHCA_ETH_Q_F_SUPER);
+}
+
+void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
+                     const struct qhca_eth_frame *f,
+                     const struct qhca_steer *steer)
+{
+    enum rx_result r;
     union eth_cqe cqe = {
         .eth = {
             .vlan = qhca_le16(f->h.tagged ? f->h.tci : QHCA_VLAN_NONE),
@@ -296,12 +308,18 @@ void qhca_eth_rq_rx(struct qhca *e, struct qhca_eth_q *q,
         drop(e, q, f);
         return;
     }
-    if (f->super.segs && !(q->flags & QHCA_ETH_Q_F_SUPER)) {
+    if (!eth_rx_whole(q, f)) {
         qhca_super_deliver(e, f, eth_rx_piece, q, steer);
         return;
     }
     eth_rx_plan(q, f, &s);
-    switch (eth_rx_find(e, q, &s, &why)) {
+    r = eth_rx_find(e, q, &s, &why);
+    if (f->merged && (r == RX_NO_BUFFER || r == RX_BAD_BUFFER)) {
+        /* nothing is consumed: as many of its frames as there is room for */
+        qhca_super_deliver(e, f, eth_rx_piece, q, steer);
+        return;
+    }
+    switch (r) {
     case RX_OK:
         eth_rx_deliver(e, q, f, &s, &cqe);
         break;
@@ -317,6 +335,14 @@ void qhca_eth_rq_rx(struct qhca *e, struct qhca_eth_q *q,
         qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
         qhca_eth_q_fail(e, q, why);
         break;
+    }
+}
+
+void qhca_eth_rq_rx(struct qhca *e, struct qhca_eth_q *q,
+                    const struct qhca_eth_frame *f, const struct qhca_steer *s)
+{
+    if (!qhca_gro_take(e, q, f, s)) {
+        qhca_eth_rq_put(e, q, f, s);
     }
 }
 

@@ -41,6 +41,25 @@ struct qhca_eth_q {
     struct qhca_lso lso;        /* SQ: the WQE at the tail, if large */
 };
 
+/* How a frame came to its queue. */
+struct qhca_steer {
+    uint32_t hash;
+    uint8_t hash_type;          /* QHCA_HASH_TYPE_* */
+    uint32_t tag;               /* of the flow */
+};
+
+/*
+ * Frames that were received for an RQ with QHCA_ETH_Q_F_GRO and are being
+ * merged.  Nothing is held while commands are executed.
+ */
+struct qhca_gro {
+    struct qhca_eth_q *q;       /* NULL: nothing is held */
+    struct qhca_steer steer;    /* of each frame */
+    struct qhca_super super;    /* of the packet so far: 1.. frames */
+    /* headers of the first frame, but for PSH; payload of all */
+    uint8_t frame[QHCA_ETH_FRAME_BUF];
+};
+
 /* This layer's part of the adapter. */
 struct qhca_ethernet {
     struct qhca_idr eth_sqs, eth_rqs;
@@ -54,6 +73,7 @@ struct qhca_ethernet {
     uint64_t mc_hash[QHCA_HASH_SLOTS];      /* addresses, 0: none */
     uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* frame being built */
     uint8_t cut[QHCA_ETH_MAX_FRAME];        /* frame out of a super-frame */
+    struct qhca_gro gro;
 };
 
 /* ---- QP types of this layer ---- */
@@ -93,7 +113,7 @@ void qhca_port_set_qp(struct qhca *e, struct qhca_qp *qp);
  * raw packet QPs to the port: rules may take it, then the port.
  */
 void qhca_eth_rx(struct qhca *e, struct qhca_eth_frame *f);
-/** Offer the rules a parsed frame that a raw packet QP of ours sent to a group. */
+/** Offer the rules a parsed frame that our raw packet QP sent to a group. */
 void qhca_eth_rx_own(struct qhca *e, struct qhca_eth_frame *f);
 /*
  * Send at most @budget frames of Ethernet queues; returns frames sent.  A
@@ -104,6 +124,17 @@ unsigned qhca_eth_run(struct qhca *e, unsigned budget);
 bool qhca_eth_tx_check(const struct qhca_eth_q *q,
                        const struct qhca_eth_tx_wqe *w,
                        struct qhca_eth_failure *f);
+
+/* ---- eth_gro.c ---- */
+/** Deliver what is held; before commands, and to end each run. */
+void qhca_gro_flush(struct qhca *e);
+/** Drop what is held for @q; NULL: for any queue. */
+void qhca_gro_forget(struct qhca *e, const struct qhca_eth_q *q);
+/** Is anything held, which needs a run? */
+static inline bool qhca_gro_pending(const struct qhca *e)
+{
+    return e->eth->gro.q;
+}
 
 /* ---- commands ---- */
 /* port.c */
@@ -127,6 +158,7 @@ void qhca_eth_qs_free(struct qhca *e);
 /* ---- saved state ---- */
 void qhca_io_eth_qs(struct qhca_io *io);
 void qhca_io_port(struct qhca_io *io);
+void qhca_io_gro(struct qhca_io *io);
 void qhca_io_rqts(struct qhca_io *io);
 void qhca_io_flows(struct qhca_io *io);
 

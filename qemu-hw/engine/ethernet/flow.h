@@ -17,6 +17,7 @@ struct qhca_eth_frame {
     struct qhca_headers h;
     struct qhca_flow_match k;   /* what rules match on and RSS hashes */
     struct qhca_super super;    /* if super.segs */
+    bool merged;                /* eth_gro.c made the super-frame */
 };
 
 /* The frames that @f represents. */
@@ -25,17 +26,10 @@ static inline uint32_t qhca_eth_frames(const struct qhca_eth_frame *f)
     return f->super.segs ? f->super.segs : 1;
 }
 
-/* How a frame came to its queue. */
-struct qhca_steer {
-    uint32_t hash;
-    uint8_t hash_type;          /* QHCA_HASH_TYPE_* */
-    uint32_t tag;               /* of the flow */
-};
-
 /* ---- flow_key.c ---- */
 /**
- * Parse the @len >= 14 bytes at @data, which must outlive @f; leaves f->k alone.
- * The trailer of a super-frame is not part of @f.
+ * Parse the @len >= 14 bytes at @data, which must outlive @f; leaves f->k
+ * alone.  The trailer of a super-frame is not part of @f.
  */
 void qhca_eth_frame_parse(const struct qhca *e, struct qhca_eth_frame *f,
                           const uint8_t *data, size_t len);
@@ -61,6 +55,18 @@ void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp,
 /** Deliver a frame to an Ethernet RQ, whatever its state. */
 void qhca_eth_rq_rx(struct qhca *e, struct qhca_eth_q *q,
                     const struct qhca_eth_frame *f, const struct qhca_steer *s);
+/** The same without merging it with others. */
+void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
+                     const struct qhca_eth_frame *f,
+                     const struct qhca_steer *s);
+
+/* ---- eth_gro.c ---- */
+/**
+ * Merge @f into the packet that is held, or begin one with it.  False: deliver
+ * @f as it is; nothing is held then, so that it comes after earlier frames.
+ */
+bool qhca_gro_take(struct qhca *e, struct qhca_eth_q *q,
+                   const struct qhca_eth_frame *f, const struct qhca_steer *s);
 
 /* ---- eth_super.c ---- */
 typedef void qhca_eth_deliver(struct qhca *e, void *to,

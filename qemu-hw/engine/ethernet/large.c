@@ -88,18 +88,26 @@ static void large_tcp(uint8_t *tcp, const struct qhca_large_part *p)
     }
 }
 
+void qhca_large_headers(const struct qhca_large *l, uint8_t *hdr,
+                        const struct qhca_large_part *p)
+{
+    uint8_t *l4 = hdr + l->l4;
+
+    large_l3(l, hdr + l->l3, l->hdr_len - l->l3 + p->len, p->number);
+    if (l->proto == QHCA_PROTO_TCP) {
+        large_tcp(l4, p);
+    } else {
+        qhca_put_be16(l4 + UDP_LEN, (uint16_t)(l->hdr_len - l->l4 + p->len));
+    }
+}
+
 void qhca_large_finish(const struct qhca_large *l, uint8_t *frame,
                        const struct qhca_large_part *p)
 {
     uint8_t *ip = frame + l->l3, *l4 = frame + l->l4;
     size_t l4_len = l->hdr_len - l->l4 + p->len;
 
-    large_l3(l, ip, l->hdr_len - l->l3 + p->len, p->number);
-    if (l->proto == QHCA_PROTO_TCP) {
-        large_tcp(l4, p);
-    } else {
-        qhca_put_be16(l4 + UDP_LEN, (uint16_t)l4_len);
-    }
+    qhca_large_headers(l, frame, p);
     qhca_csum_fill_ip(ip, l->version, l->l4 - l->l3);
     qhca_csum_fill_l4(ip, l->version, l4, l4_len, l->proto);
 }

@@ -51,6 +51,13 @@ bool qhca_large_sum_ok(const struct qhca_large *l, const uint8_t *frame,
 bool qhca_large_is_roce(const struct qhca_large *l, const uint8_t *frame);
 
 /**
+ * Turn @hdr, the headers of the large packet @l, into those of part @p:
+ * lengths, identification, sequence number and flags, but not checksums.
+ */
+void qhca_large_headers(const struct qhca_large *l, uint8_t *hdr,
+                        const struct qhca_large_part *p);
+
+/**
  * Turn the @frame, which has the headers of the large packet @l and the payload
  * of part @p behind them, into a frame of its own: lengths, identification,
  * sequence number, flags, checksums.

@@ -18,7 +18,7 @@ const struct qhca_name qhca_names_feature[] = {
     N(QHCA_FEAT_, ATOMIC_WRITE), N(QHCA_FEAT_, MASKED_ATOMIC),
     N(QHCA_FEAT_, CQ_RESIZE), N(QHCA_FEAT_, SRQ_RESIZE),
     N(QHCA_FEAT_, ETH_LSO), N(QHCA_FEAT_, ETH_RSS), N(QHCA_FEAT_, ETH_HDS),
-    N(QHCA_FEAT_, ETH_SUPER),
+    N(QHCA_FEAT_, ETH_SUPER), N(QHCA_FEAT_, ETH_GRO),
     END
 };
 
@@ -303,7 +303,7 @@ const struct qhca_name qhca_names_hash_type[] = {
 };
 
 const struct qhca_name qhca_names_eth_q_flag[] = {
-    N(QHCA_ETH_Q_F_, HDS), N(QHCA_ETH_Q_F_, SUPER),
+    N(QHCA_ETH_Q_F_, HDS), N(QHCA_ETH_Q_F_, SUPER), N(QHCA_ETH_Q_F_, GRO),
     END
 };
 
@@ -352,6 +352,8 @@ const struct qhca_name qhca_names_stat[] = {
     { QHCA_STAT_RAW_RX_DROPPED, "raw-rx-dropped" },
     { QHCA_STAT_RAW_TX_PACKETS, "raw-tx-packets" },
     { QHCA_STAT_RAW_TX_BYTES, "raw-tx-bytes" },
+    { QHCA_STAT_ETH_RX_GRO_PACKETS, "eth-rx-gro-packets" },
+    { QHCA_STAT_ETH_RX_GRO_FRAMES, "eth-rx-gro-frames" },
     { QHCA_STAT_ROCE_RX_PACKETS, "roce-rx-packets" },
     { QHCA_STAT_ROCE_RX_BYTES, "roce-rx-bytes" },
     { QHCA_STAT_ROCE_TX_PACKETS, "roce-tx-packets" },

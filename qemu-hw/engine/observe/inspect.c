@@ -461,6 +461,12 @@ static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
         qhca_emit_dec(em, "mss", q->lso.mss);
         qhca_emit_end(em);
     }
+    if (e->eth->gro.q == q) {
+        qhca_emit_begin(em, "merging");
+        qhca_emit_dec(em, "frames", e->eth->gro.super.segs);
+        qhca_emit_dec(em, "bytes", e->eth->gro.super.len);
+        qhca_emit_end(em);
+    }
     if (q->ring.dbrec) {
         qhca_look_dbrec(e, q->ring.dbrec, em);
     }

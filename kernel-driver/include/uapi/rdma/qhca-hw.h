@@ -98,6 +98,7 @@
 #define QHCA_FEAT_ETH_RSS		(1ULL << 24)	/* RQTs of Ethernet RQs, flows to them, QHCA_HASH_BY_TYPE */
 #define QHCA_FEAT_ETH_HDS		(1ULL << 25)	/* QHCA_ETH_Q_F_HDS: header/data split */
 #define QHCA_FEAT_ETH_SUPER		(1ULL << 26)	/* super-frames: QHCA_ETH_Q_F_SUPER */
+#define QHCA_FEAT_ETH_GRO		(1ULL << 27)	/* QHCA_ETH_Q_F_GRO: frames are merged on receive */
 
 #define QHCA_CTRL_ENABLE		(1U << 0)	/* 0 -> 1 starts the admin queue; 1 -> 0 is the same as RESET */
 #define QHCA_CTRL_RESET			(1U << 1)	/* write 1: all objects vanish, all registers take their reset value; reads as 0 */
@@ -574,12 +575,12 @@ struct qhca_eth_cqe {
 	__le16	header_len;	/* 0x22: receive: bytes in the header ring of a split frame; 0: not split */
 	__le32	csum;		/* 0x24: receive: 15:0 ones' complement sum of the stored bytes from byte 14 on */
 	__le32	data_index;	/* 0x28: split frame: counter of the first WQE in the data ring */
-	__le16	gso_size;	/* 0x2c: super-frame: payload bytes of each of its frames; else 0 */
+	__le16	gso_size;	/* 0x2c: super-frame, merged packet: payload bytes of each of its frames; else 0 */
 	__le16	vlan;		/* 0x2e: receive: TCI or QHCA_VLAN_NONE */
 	__le64	timestamp;	/* 0x30: device clock, nanoseconds */
 	__le16	num_wqe;	/* 0x38: receive: buffers used of the ring */
 	__u8	num_data;	/* 0x3a: split frame: buffers used of the data ring */
-	__u8	gso_segs;	/* 0x3b: super-frame: frames it stands for; else 0 */
+	__u8	gso_segs;	/* 0x3b: super-frame, merged packet: frames it represents; else 0 */
 	__u8	rsvd2[3];
 	__u8	phase;		/* 0x3f: bit 0 */
 };
@@ -1220,9 +1221,16 @@ struct qhca_eth_qc {
 /*
  * Super-frames: adapters that know of each other send the frames of a large
  * send as one.  An RQ with this flag receives it so, gso_size and gso_segs say
- * what it stands for; all others receive the frames, cut by the device.
+ * what it represents; all others receive the frames, cut by the device.
  */
 #define QHCA_ETH_Q_F_SUPER		(1U << 1)
+
+/*
+ * Merge frames of one TCP flow that arrive one after another: the RQ receives
+ * them as one packet, described like a super-frame by gso_size and gso_segs.
+ * Cutting it as a large send is cut gives back the same frames.
+ */
+#define QHCA_ETH_Q_F_GRO		(1U << 2)
 
 /*
  * MODIFY_ETH_RQ.  RDY to RESET: after the completion no DMA and no CQE for this
@@ -1416,6 +1424,8 @@ struct qhca_flow {
 #define QHCA_STAT_RAW_RX_DROPPED	11	/* no receive WQE, too long, not in a receiving state */
 #define QHCA_STAT_RAW_TX_PACKETS	12	/* frames sent by raw packet QPs */
 #define QHCA_STAT_RAW_TX_BYTES		13
+#define QHCA_STAT_ETH_RX_GRO_PACKETS	14	/* merged packets received by RQs with QHCA_ETH_Q_F_GRO */
+#define QHCA_STAT_ETH_RX_GRO_FRAMES	15	/* frames in them */
 #define QHCA_STAT_ROCE_RX_PACKETS	16
 #define QHCA_STAT_ROCE_RX_BYTES		17
 #define QHCA_STAT_ROCE_TX_PACKETS	18
