@@ -230,16 +230,9 @@ static inline uint32_t rqt_of(struct unit *u, const uint32_t *num, unsigned n)
 static inline struct qhca_qpc erss_context(struct unit *u, uint32_t rqtn,
                                            uint32_t fields)
 {
-    struct qhca_qpc c;
+    struct qhca_qpc c = guest_rss_context(&u->g, rqtn, fields);
     unsigned i;
 
-    memset(&c, 0, sizeof(c));
-    c.type = QHCA_QPT_RSS;
-    c.pd = u->g.pd;
-    c.uar = u->g.uar;
-    c.rqtn = rqtn;
-    c.rx_hash_fields = fields;
-    c.rx_hash_func = QHCA_HASH_TOEPLITZ;
     for (i = 0; i < sizeof(c.rx_hash_key); i++) {
         c.rx_hash_key[i] = (uint8_t)(i * 37 + 11);
     }

@@ -104,6 +104,19 @@ static const struct guest_config fuzz_guest = {
     .db_shift = 12, .aq_shift = 2, .eqs = 2, .eq_shift = 3, .irq_ns = 100,
 };
 
+/* An adapter with its driver; @cfg NULL: of fuzz_config(). */
+static inline void fuzz_open(struct world *w, struct guest *g,
+                             const struct qhca_config *cfg)
+{
+    struct qhca_config usual;
+
+    die_aborts = true;
+    fuzz_config(&usual);
+    world_init(w, 1, 1, cfg ? cfg : &usual);
+    w->wire.filter = fuzz_swallow;
+    guest_start(g, &w->node[0], 1, &fuzz_guest);
+}
+
 /* The target: one run from power-on to power-off. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

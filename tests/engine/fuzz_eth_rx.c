@@ -93,16 +93,11 @@ static struct qhca_eth_qc context(struct queue *q, bool hds)
 
 static void open_all(struct eth *t)
 {
-    struct qhca_config cfg;
     struct qhca_eth_qc c;
     unsigned i;
 
-    die_aborts = true;
     memset(t, 0, sizeof(*t));
-    fuzz_config(&cfg);
-    world_init(&t->w, 1, 1, &cfg);
-    t->w.wire.filter = fuzz_swallow;
-    guest_start(&t->g, &t->w.node[0], 1, &fuzz_guest);
+    fuzz_open(&t->w, &t->g, NULL);
     for (i = 0; i < QUEUES; i++) {
         gcq_create(&t->q[i].cq, &t->g, 6, NULL, t->g.eq[1].eqn);
         ring_open(t, &t->q[i].ring[0]);
@@ -245,16 +240,9 @@ static void rss(struct eth *t, struct fz *f)
 {
     struct qhca_port port = { .eth_rqn = fz_u8(f) & 3 };
     uint8_t k = fz_u8(f);
-    struct qhca_qpc c;
+    struct qhca_qpc c = guest_rss_context(&t->g, k % NUMBERS, fields(f));
     struct gcmd m;
 
-    memset(&c, 0, sizeof(c));
-    c.type = QHCA_QPT_RSS;
-    c.pd = t->g.pd;
-    c.uar = t->g.uar;
-    c.rqtn = k % NUMBERS;
-    c.rx_hash_fields = fields(f);
-    c.rx_hash_func = 1;
     fz_bytes(f, c.rx_hash_key, 8);
     switch (k >> 4 & 7) {
     case 0:

@@ -47,16 +47,11 @@ static void open_all(struct raw *r)
         .type = QHCA_QPT_RAW, .sq_shift = 3, .sq_stride = 8, .rq_shift = 3,
         .rq_stride = 6, .scq = &r->cq, .rcq = &r->cq,
     };
-    struct qhca_config cfg;
     struct gqp_attr a;
     unsigned i;
 
-    die_aborts = true;
     memset(r, 0, sizeof(*r));
-    fuzz_config(&cfg);
-    world_init(&r->w, 1, 1, &cfg);
-    r->w.wire.filter = fuzz_swallow;
-    guest_start(&r->g, &r->w.node[0], 1, &fuzz_guest);
+    fuzz_open(&r->w, &r->g, NULL);
     gcq_create(&r->cq, &r->g, 8, NULL, r->g.eq[1].eqn);
     gmr_create(&r->mr, &r->g, MR, IOVA, QHCA_ACCESS_MASK, NULL);
     gbuf_allow(&r->mr.buf, 0, MR, GMEM_RW);

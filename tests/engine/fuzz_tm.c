@@ -57,15 +57,10 @@ static void open(struct ft *t)
         .ops = &gbuf_flat4k,
     };
     struct gbuf_shape tree = { QHCA_BUF_TREE, 2, 12, 12 };
-    struct qhca_config cfg;
     unsigned i;
 
-    die_aborts = true;
     memset(t, 0, sizeof(*t));
-    fuzz_config(&cfg);
-    world_init(&t->w, 1, 1, &cfg);
-    t->w.wire.filter = fuzz_swallow;
-    guest_start(&t->g, &t->w.node[0], 1, &fuzz_guest);
+    fuzz_open(&t->w, &t->g, NULL);
     gcq_create(&t->cq, &t->g, 8, NULL, t->g.eq[1].eqn);
     gcq_create(&t->tmcq, &t->g, 8, NULL, t->g.eq[1].eqn);
     gsrq_create_tm(&t->srq, &t->g, 3, 6, NULL, NULL, &ti);

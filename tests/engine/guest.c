@@ -101,6 +101,21 @@ uint8_t guest_simple(struct guest *g, uint8_t op, uint32_t obj)
     return guest_cmd(g, &c);
 }
 
+struct qhca_qpc guest_rss_context(const struct guest *g, uint32_t rqtn,
+                                  uint32_t fields)
+{
+    struct qhca_qpc c;
+
+    memset(&c, 0, sizeof(c));
+    c.type = QHCA_QPT_RSS;
+    c.pd = g->pd;
+    c.uar = g->uar;
+    c.rqtn = rqtn;
+    c.rx_hash_fields = fields;
+    c.rx_hash_func = QHCA_HASH_TOEPLITZ;
+    return c;
+}
+
 uint32_t guest_create(struct guest *g, uint8_t op, const void *in,
                       uint32_t in_len)
 {

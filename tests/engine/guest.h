@@ -93,6 +93,9 @@ uint8_t guest_cmd(struct guest *g, struct gcmd *c);
 uint32_t guest_must(struct guest *g, struct gcmd *c);
 /* obj -> status, for commands without structures */
 uint8_t guest_simple(struct guest *g, uint8_t op, uint32_t obj);
+/** The context of an RSS QP over table @rqtn, with a key of 0. */
+struct qhca_qpc guest_rss_context(const struct guest *g, uint32_t rqtn,
+                                  uint32_t fields);
 uint32_t guest_create(struct guest *g, uint8_t op, const void *in,
                       uint32_t in_len);
 void guest_query(struct guest *g, uint8_t op, uint32_t obj, void *out,

@@ -615,6 +615,32 @@ static void budget(void **state)
     unmake(&q);
 }
 
+/* ---- a large send that waits for the wire ---- */
+
+/* Send @b in ten frames, of which @n leave; returns the headers' length. */
+static unsigned begin(struct sq *q, const struct big *b, unsigned n)
+{
+    unsigned hdr;
+
+    wire_stop = n;
+    hdr = post_big(q, b, 1000, SIGNALED);
+    ring(q);
+    world_run(&q->u->w, 100000);
+    assert_int_equal(wire_n, n);
+    return hdr;
+}
+
+/* The wire is free again: the others leave. */
+static void complete(struct sq *q, const struct big *b)
+{
+    q->u->w.wire.refuse = 0;
+    world_settle(&q->u->w, 1000000);
+    assert_int_equal(wire_n, 10);
+    assert_int_equal(expect_cut(b, 1000, 0, false), 10);
+    expect_cqe(q, QHCA_WC_SUCCESS, 0);
+    unmake(q);
+}
+
 /* ---- hostile guests ---- */
 
 /* Once begun, changes of headers and WQE have no effect. */
@@ -629,22 +655,13 @@ static void changed(void **state)
     for (k = 0; k < 20; k++) {
         make(&q, u);
         big_random(&b, &u->g.rng, 10000);
-        wire_stop = 1 + k % 5;
-        hdr = post_big(&q, &b, 1000, SIGNALED);
-        ring(&q);
-        world_run(&u->w, 100000);
-        assert_int_equal(wire_n, wire_stop);
+        hdr = begin(&q, &b, 1 + k % 5);
         for (i = 0; i < sizeof(junk); i++) {
             junk[i] = (uint8_t)rng_u32(&u->g.rng);
         }
         put(&q, 0, junk, hdr);
         gbuf_write(&q.ring, 0, junk, sizeof(junk));
-        u->w.wire.refuse = 0;
-        world_settle(&u->w, 1000000);
-        assert_int_equal(wire_n, 10);
-        assert_int_equal(expect_cut(&b, 1000, 0, false), 10);
-        expect_cqe(&q, QHCA_WC_SUCCESS, 0);
-        unmake(&q);
+        complete(&q, &b);
     }
 }
 
@@ -699,11 +716,7 @@ static void halfway(struct sq *q, struct unit *u, struct big *b)
     big_random(b, &u->g.rng, 10000);
     b->tagged = b->v6 = false;
     b->opts = 0;
-    wire_stop = 4;
-    post_big(q, b, 1000, SIGNALED);
-    ring(q);
-    world_run(&u->w, 100000);
-    assert_int_equal(wire_n, 4);
+    begin(q, b, 4);
     assert_true(inside(q)->lso.active);
     assert_int_equal(inside(q)->lso.sent, 4000);
 }
@@ -774,11 +787,7 @@ static void spoilt(void **state)
     sq->ring.tail++;
     BAD((void)0, "not in the ring");
     sq->ring.tail--;
-    u->w.wire.refuse = 0;
-    world_settle(&u->w, 1000000);
-    assert_int_equal(expect_cut(&b, 1000, 0, false), 10);
-    expect_cqe(&q, QHCA_WC_SUCCESS, 0);
-    unmake(&q);
+    complete(&q, &b);
 #undef BAD
 }
 

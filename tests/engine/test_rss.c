@@ -213,15 +213,8 @@ static uint32_t rqt_make(struct side *s, const uint32_t *wqn, unsigned n)
 static struct qhca_qpc rss_context(struct side *s, uint32_t rqtn,
                                    uint32_t fields)
 {
-    struct qhca_qpc c;
+    struct qhca_qpc c = guest_rss_context(&s->g, rqtn, fields);
 
-    memset(&c, 0, sizeof(c));
-    c.type = QHCA_QPT_RSS;
-    c.pd = s->g.pd;
-    c.uar = s->g.uar;
-    c.rqtn = rqtn;
-    c.rx_hash_fields = fields;
-    c.rx_hash_func = QHCA_HASH_TOEPLITZ;
     memcpy(c.rx_hash_key, key, 40);
     return c;
 }
