@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target: Ethernet receive queues.  Frames that are valid, or nearly so,
- * arrive while queues with and without header/data split are stopped, given
- * other rings and restarted, tables and hashes are exchanged, rules come and
- * go, and the adapter is saved and loaded.  The device may write only to
- * buffers that are posted at that moment.
+ * arrive, also as super-frames and in runs that can be merged, while queues are
+ * stopped, given other rings and flags and restarted, tables and hashes are
+ * exchanged, rules come and go, and the adapter is saved and loaded.  The
+ * device may write only to buffers that are posted at that moment.
  */
 #include <stdlib.h>
 
+#include "bigpkt.h"
 #include "ethframe.h"
 #include "fuzz.h"
 #include "reborn.h"
@@ -91,20 +92,57 @@ static struct qhca_eth_qc context(struct queue *q, bool hds)
     return c;
 }
 
-static void open_all(struct eth *t)
+/* The port's frames are spread over all queues. */
+static void spread(struct eth *t)
 {
+    const uint32_t num[4] = {
+        t->q[0].num, t->q[1].num, t->q[2].num, t->q[1].num,
+    };
+    struct gcmd m = {
+        .op = QHCA_CMD_CREATE_RQT, .arg = QHCA_RQT_ETH_RQ, .in = num,
+        .in_len = sizeof(num),
+    };
+    struct qhca_port port = { .promisc = 1 };
+    struct qhca_qpc c;
+    unsigned i;
+
+    guest_must(&t->g, &m);
+    c = guest_rss_context(&t->g, m.robj, QHCA_HASH_MASK);
+    for (i = 0; i < sizeof(c.rx_hash_key); i++) {
+        c.rx_hash_key[i] = (uint8_t)(i * 29 + 3);
+    }
+    t->qpn = guest_create(&t->g, QHCA_CMD_CREATE_QP, &c, sizeof(c));
+    port.eth_qpn = t->qpn;
+    m = (struct gcmd){
+        .op = QHCA_CMD_MODIFY_PORT, .in = &port, .in_len = sizeof(port),
+        .mask = QHCA_PORT_M_ETH_QPN | QHCA_PORT_M_PROMISC,
+    };
+    guest_must(&t->g, &m);
+}
+
+/* @how: bits of the world in which the input plays. */
+static void open_all(struct eth *t, uint8_t how)
+{
+    struct qhca_config cfg;
     struct qhca_eth_qc c;
     unsigned i;
 
     memset(t, 0, sizeof(*t));
-    fuzz_open(&t->w, &t->g, NULL);
+    fuzz_config(&cfg);
+    cfg.super_frames = how & 1;
+    fuzz_open(&t->w, &t->g, &cfg);
     for (i = 0; i < QUEUES; i++) {
         gcq_create(&t->q[i].cq, &t->g, 6, NULL, t->g.eq[1].eqn);
         ring_open(t, &t->q[i].ring[0]);
         ring_open(t, &t->q[i].ring[1]);
         c = context(&t->q[i], i);
+        c.flags |= how & 4 ? QHCA_ETH_Q_F_GRO : 0;
+        c.flags |= how & 1 && i == 1 ? QHCA_ETH_Q_F_SUPER : 0;
         t->q[i].num = guest_create(&t->g, QHCA_CMD_CREATE_ETH_RQ, &c,
                                    sizeof(c));
+    }
+    if (how & 2) {
+        spread(t);
     }
 }
 
@@ -148,6 +186,11 @@ static void poll(struct eth *t, struct queue *q)
               c.header_len, c.byte_len);
         CHECK(!c.header_len || c.status || c.num_data, "a split without data");
         CHECK(c.header_len || c.status || !c.num_data, "data without a split");
+        CHECK(!c.gso_segs == !c.gso_size && c.gso_segs != 1 &&
+              (c.status || !c.gso_segs ||
+               c.byte_len > c.gso_size * (c.gso_segs - 1u)),
+              "%u frames of %u bytes in %u", c.gso_segs, c.gso_size,
+              c.byte_len);
         take(t, &q->ring[0], c.wqe_index, c.num_wqe,
              c.header_len ? c.header_len : c.byte_len);
         if (c.num_data) {
@@ -187,6 +230,8 @@ static void modify(struct eth *t, struct fz *f)
 
     c.state = how >> 3 & 1;
     c.hds_thresh = k & 8 ? fz_u16(f) % 600 : 0;
+    c.flags |= k & 16 ? QHCA_ETH_Q_F_GRO : 0;
+    c.flags |= k & 32 ? QHCA_ETH_Q_F_SUPER : 0;
     if (how & 0x80) {
         fz_spoil(f, &c, sizeof(c));
         /* these must stay what they are, whatever the device is told */
@@ -292,13 +337,67 @@ static void flow(struct eth *t, struct fz *f)
     cmd(t, QHCA_CMD_CREATE_FLOW, 0, &c, sizeof(c), 0, 0);
 }
 
+static void arrive(struct eth *t, const uint8_t *b, size_t len)
+{
+    uint8_t *exact = malloc(len);       /* the sanitizer sees its end */
+
+    CHECK(exact, "no memory");
+    memcpy(exact, b, len);
+    world_inject(&t->w, 0, exact, len);
+    free(exact);
+}
+
+/* A large packet, as a super-frame or as its frames; one may be spoilt. */
+static void large(struct eth *t, struct fz *f, uint8_t k)
+{
+    unsigned n = 1 + fz_u8(f) % 12, odd = fz_u8(f), i;
+    static uint8_t b[BIG_HDR_MAX + BIG_PAYLOAD_MAX + 8];
+    uint16_t mss = (uint16_t)(1 + fz_u16(f) % 1500);
+    static struct big p;
+    struct rng r;
+    size_t len;
+
+    rng_init(&r, fz_u8(f));
+    big_random(&p, &r, n * mss - (odd & 64 ? rng_below(&r, mss) : 0));
+    memcpy(p.dmac, t->w.node[0].mac, 6);
+    if (k & 32) {               /* what can be merged */
+        p.tcp = true;
+        p.opts = p.exts = 0;
+        p.flags = 0x10 | (p.flags & 8);
+    }
+    if (k & 64) {
+        len = big_frame(&p, b, 0, 0, p.len);
+        memcpy(b + len, "QSFG", 4);
+        big_put16(b + len + 4, mss);
+        big_put16(b + len + 6, n);
+        len += 8;
+        if (odd & 128) {
+            fz_spoil(f, odd & 1 ? b + len - 8 : b, odd & 1 ? 8 : 100);
+        }
+        arrive(t, b, len);
+        return;
+    }
+    for (i = 0; i < n; i++) {
+        len = p.len - i * mss < mss ? p.len - i * mss : mss;
+        len = big_frame(&p, b, i, i * mss, (uint32_t)len);
+        if (odd & 128 && (odd & 15) == i) {
+            fz_spoil(f, b, len < 100 ? len : 100);
+        }
+        arrive(t, b, len);
+    }
+}
+
 static void frame(struct eth *t, struct fz *f)
 {
-    uint8_t k = fz_u8(f), *exact;
+    uint8_t k = fz_u8(f);
     static struct made m;
     struct rng r;
     unsigned i;
 
+    if (k & 16) {
+        large(t, f, k);
+        return;
+    }
     rng_init(&r, fz_u16(f));
     made_frame(&m, &r, t->w.node[0].mac, k & 1 ? NOTHING : k % ODDS);
     if (k & 2) {
@@ -307,10 +406,7 @@ static void frame(struct eth *t, struct fz *f)
     if (k & 4) {
         m.b[0] ^= 1;
     }
-    exact = malloc(m.len);      /* the sanitizer sees its end */
-    memcpy(exact, m.b, m.len);
-    world_inject(&t->w, 0, exact, m.len);
-    free(exact);
+    arrive(t, m.b, m.len);
     for (i = 0; k & 8 && i < QUEUES; i++) {
         poll(t, &t->q[i]);
     }
@@ -354,7 +450,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned i;
     uint8_t k;
 
-    open_all(&t);
+    open_all(&t, size ? data[size - 1] : 0);
     for (i = 0; fz_more(&f) && i < 400; i++) {
         k = fz_u8(&f);
         switch (k & 15) {
