@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The Ethernet function under random frames, from every adapter to another one
- * or to all; some are cut out of large sends.  A frame arrives unchanged, in
- * order and complete, and each frame is either received or counted as dropped.
+ * or to all; some are cut out of large sends.  They are received by several
+ * queues, which may split headers from payload, take super-frames whole and
+ * merge frames.  A frame arrives unchanged, in order and complete, and each
+ * frame is either received or counted as dropped.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,6 +19,8 @@
 #define ETHERTYPE 0x88b5        /* for local experiments */
 #define TCP_HEAD 54             /* headers of a large send: IPv4, TCP */
 #define LARGE_MAX 30000         /* its payload */
+#define QUEUES_MAX 4            /* that receive */
+#define ENTRIES 8               /* of the indirection table */
 
 struct note {                   /* a frame that was sent */
     unsigned src;
@@ -37,24 +41,34 @@ struct eth_all {
     uint64_t expected, got;     /* deliveries */
 };
 
-struct rxbuf {
-    uint64_t addr;
-    uint32_t len;
+/* A ring of receive buffers of rx_len bytes each. */
+struct rxring {
+    struct gbuf ring;
+    uint64_t dbrec, mem;        /* DMA addresses */
+    uint32_t prod, cons;
+};
+
+struct rxq {
+    struct rxring ring, data;   /* data: with QHCA_ETH_Q_F_HDS */
+    uint32_t num;
+    uint8_t flags;              /* QHCA_ETH_Q_F_* */
+    uint32_t hds_thresh;
 };
 
 struct eth {
     struct ep *ep;
     struct eth_all *all;
     unsigned index;
-    struct gbuf sq, rq;
-    uint32_t sqn, rqn;
+    struct gbuf sq;
+    uint32_t sqn;
     uint8_t sq_shift, sq_stride, rq_shift;
-    uint32_t sq_prod, sq_cons, rq_prod, rq_cons;
-    uint64_t dbrec, tx, rx;     /* DMA addresses */
-    struct rxbuf *buf;
+    uint32_t sq_prod, sq_cons;
+    uint64_t tx;                /* DMA address */
+    struct rxq q[QUEUES_MAX];
+    unsigned queues;
+    uint32_t rqtn, qpn;         /* with several queues */
     bool *signalled;
     uint32_t rx_len;            /* of every receive buffer */
-    bool super;                 /* receives super-frames whole */
     uint32_t to_send, unsignalled;
     uint64_t last[WORLD_NODES]; /* place() of the latest frame from each */
 };
@@ -66,22 +80,37 @@ static unsigned max_seg(const struct eth *x)
     return n > QHCA_ETH_MAX_SGE ? QHCA_ETH_MAX_SGE : n;
 }
 
-static void post_rx(struct eth *x)
+/* The buffer of counter @index. */
+static uint64_t rx_addr(const struct eth *x, const struct rxring *r,
+                        uint32_t index)
 {
-    struct gmem *m = x->ep->g->m;
-    uint32_t mask = (1u << x->rq_shift) - 1;
+    return r->mem + (uint64_t)(index & ((1u << x->rq_shift) - 1)) * SLOT + 1;
+}
 
-    while (!((x->rq_prod - x->rq_cons) >> x->rq_shift)) {
-        uint32_t i = x->rq_prod & mask;
-        struct qhca_eth_seg s = { .addr = x->rx + (uint64_t)i * SLOT + 1,
+static void post_ring(struct eth *x, struct rxring *r)
+{
+    while (!((r->prod - r->cons) >> x->rq_shift)) {
+        uint64_t slot = r->prod & ((1u << x->rq_shift) - 1);
+        struct qhca_eth_seg s = { .addr = rx_addr(x, r, r->prod),
                                   .len = x->rx_len };
 
-        gbuf_write(&x->rq, (uint64_t)i << 4, &s, sizeof(s));
-        gmem_allow(m, s.addr, s.len, GMEM_W);
-        x->buf[i] = (struct rxbuf){ s.addr, s.len };
-        x->rq_prod++;
+        gbuf_write(&r->ring, slot << 4, &s, sizeof(s));
+        gmem_allow(x->ep->g->m, s.addr, s.len, GMEM_W);
+        r->prod++;
     }
-    guest_dbrec_set(x->ep->g, x->dbrec, x->rq_prod);
+    guest_dbrec_set(x->ep->g, r->dbrec, r->prod);
+}
+
+static void post_rx(struct eth *x)
+{
+    unsigned i;
+
+    for (i = 0; i < x->queues; i++) {
+        post_ring(x, &x->q[i].ring);
+        if (x->q[i].flags & QHCA_ETH_Q_F_HDS) {
+            post_ring(x, &x->q[i].data);
+        }
+    }
 }
 
 /* A frame's place in the order of all: number, and offset in the payload. */
@@ -117,6 +146,12 @@ static uint32_t fill_plain(uint8_t *f, uint64_t id, const struct note *note)
     return note->len;
 }
 
+/* Frames without CWR, URG and the like can be merged. */
+static uint8_t tcp_flags(uint64_t id)
+{
+    return id & 1 ? 0x18 : 0xf9;
+}
+
 /*
  * A TCP segment whose sequence number, unlike any real one, says which it is;
  * lengths and checksums are left to the device.
@@ -131,10 +166,10 @@ static uint32_t fill_large(uint8_t *f, uint64_t id, const struct note *note)
     f[23] = 6;
     put_be(f + 26, 0x0a000000u + note->src, 4);
     put_be(f + 30, 0x0a000000u + note->dst, 4);
-    put_be(f + 34, 5001, 2);
+    put_be(f + 34, 5001 + (uint32_t)id % 7, 2);
     put_be(f + 36, 5002, 2);
     put_be(f + 38, (uint32_t)id << 16, 4);
-    put_be(f + 46, 0x50f9, 2);
+    put_be(f + 46, 0x5000 | tcp_flags(id), 2);
     pattern_bytes(id, 0, f + TCP_HEAD, note->len);
     return TCP_HEAD + note->len;
 }
@@ -259,43 +294,63 @@ static void sent(struct eth *x, const struct qhca_cqe *c)
 }
 
 /*
- * Check a frame of a large send, or a super-frame, which has all of its
- * payload; returns its place.
+ * The payload of a frame of a large send, from @from on: of several frames if
+ * it is a super-frame, which has all of it, or was merged.
  */
-static uint64_t got_large(struct eth *x, const struct qhca_eth_cqe *c,
-                          const uint8_t *f, uint32_t len,
+static uint32_t payload(const struct eth *x, const struct rxq *q,
+                        const struct qhca_eth_cqe *c, const struct note *n,
+                        uint32_t from)
+{
+    uint32_t left = n->len - from, len = c->byte_len - TCP_HEAD;
+
+    if (!c->gso_segs) {
+        CHECK(x->ep->s->lossy || !(q->flags & QHCA_ETH_Q_F_SUPER) ||
+              n->len <= n->mss, "a super-frame was cut");
+        return left < n->mss ? left : n->mss;
+    }
+    CHECK(q->flags & (QHCA_ETH_Q_F_SUPER | QHCA_ETH_Q_F_GRO) &&
+          len <= left && (len == left || !(len % n->mss)) &&
+          c->gso_segs > 1 && c->gso_size == n->mss &&
+          c->gso_segs == (len + n->mss - 1) / n->mss &&
+          (q->flags & QHCA_ETH_Q_F_GRO || len == n->len),
+          "packet of %u frames of %u bytes, from %u on", c->gso_segs,
+          c->gso_size, from);
+    return len;
+}
+
+/* Check a frame of a large send, or several; returns its place. */
+static uint64_t got_large(struct eth *x, const struct rxq *q,
+                          const struct qhca_eth_cqe *c, const uint8_t *f,
                           const struct note **note)
 {
     uint32_t seq = get_be(f + 38, 4), from = seq & 0xffff, want, least;
     uint64_t id = seq >> 16;
     const struct note *n = &x->all->note[id];
-    uint8_t data[LARGE_MAX];
+    uint8_t data[LARGE_MAX], flags = tcp_flags(id);
 
     CHECK(id < x->all->notes && n->mss && from < n->len && !(from % n->mss),
           "a frame of no large send: %#x", seq);
-    want = n->len - from < n->mss ? n->len - from : n->mss;
-    if (c->gso_segs) {
-        want = n->len;
-        CHECK(x->super && !from && c->gso_size == n->mss &&
-              c->gso_segs == (n->len + n->mss - 1) / n->mss,
-              "super-frame of %u of %u bytes, from %u on", c->gso_segs,
-              c->gso_size, from);
-    } else {
-        CHECK(!x->super || n->len <= n->mss, "a super-frame was cut");
-    }
-    /* the wire pads what is short, with its tag; not what is cut behind it */
-    least = !x->ep->s->w.wire.pad ||
+    want = payload(x, q, c, n, from);
+    /*
+     * The wire pads what is short, with its tag; not what is cut behind it.
+     * Padding is not stored with the payload.
+     */
+    least = !x->ep->s->w.wire.pad || c->header_len || c->gso_segs ||
             (n->len > n->mss && x->ep->s->w.frame_max == WORLD_SUPER_MAX) ? 0 :
             n->vlan == QHCA_VLAN_NONE ? 60 : 56;
-    CHECK(len == (want + TCP_HEAD < least ? least : want + TCP_HEAD),
-          "frame of %u bytes, sent %u", len, want + TCP_HEAD);
+    CHECK(c->byte_len == (want + TCP_HEAD < least ? least : want + TCP_HEAD),
+          "frame of %u bytes, sent %u", c->byte_len, want + TCP_HEAD);
     CHECK(get_be(f + 16, 2) == want + 40 &&
           get_be(f + 18, 2) == (uint16_t)(id + from / n->mss),
           "length or identification");
-    CHECK(f[47] == (0x70 | (from ? 0 : 0x80) |
-                    (from + want == n->len ? 9 : 0)), "flags %#x", f[47]);
+    CHECK(f[47] == ((flags & 0x70) | (from ? 0 : flags & 0x80) |
+                    (from + want == n->len ? flags & 9 : 0)),
+          "flags %#x", f[47]);
     CHECK((c->flags & QHCA_CQE_F_L3_OK) && (c->flags & QHCA_CQE_F_L4_OK),
           "checksums of a large send");
+    CHECK(!(q->flags & QHCA_ETH_Q_F_HDS) == !c->header_len ||
+          c->byte_len <= q->hds_thresh || c->byte_len == least,
+          "%u bytes, %u of them headers", c->byte_len, c->header_len);
     pattern_bytes(id, 0, data, n->len);
     CHECK(!memcmp(f + TCP_HEAD, data + from, want), "frame %" PRIu64 ", %u "
           "is spoilt", id, from);
@@ -326,41 +381,68 @@ static uint64_t got_plain(struct eth *x, const uint8_t *f, uint32_t len,
     return place(id, 0);
 }
 
-static void received(struct eth *x, const struct qhca_eth_cqe *c)
+/* Take @n buffers back, which have @len bytes of a frame. */
+static void take_buffers(struct eth *x, struct rxring *r, uint32_t index,
+                         unsigned n, uint8_t *to, uint32_t len)
 {
     struct gmem *m = x->ep->g->m;
+    uint64_t at;
+    uint32_t part;
+
+    CHECK(index == r->cons, "Ethernet receive in buffer %u, next is %u", index,
+          r->cons);
+    CHECK(n == (len + x->rx_len - 1) / x->rx_len && n <= r->prod - r->cons,
+          "%u bytes in %u buffers of %u", len, n, x->rx_len);
+    for (; n; n--, len -= part, to += part) {
+        at = rx_addr(x, r, r->cons++);
+        part = len < x->rx_len ? len : x->rx_len;
+        memcpy(to, gmem_ptr(m, at, part), part);
+        gmem_deny(m, at, x->rx_len, GMEM_W);
+    }
+}
+
+static struct rxq *queue_of(struct eth *x, uint32_t num)
+{
+    unsigned i;
+
+    for (i = 0; i < x->queues && x->q[i].num != num; i++) {
+    }
+    CHECK(i < x->queues, "a completion of queue %u", num);
+    return &x->q[i];
+}
+
+static void received(struct eth *x, const struct qhca_eth_cqe *c)
+{
+    struct rxq *q = queue_of(x, c->num);
     uint8_t f[LARGE_MAX + 64];
-    uint32_t len = c->byte_len, done = 0, i;
+    uint32_t len = c->byte_len, head = c->header_len ? c->header_len : len;
     const struct note *note;
     uint64_t at;
 
-    CHECK(c->status == QHCA_WC_SUCCESS && c->opcode == QHCA_CQE_OP_ETH_RECV &&
-          c->num == x->rqn, "Ethernet receive: %s, opcode %#x",
-          sim_wc_name(c->status), c->opcode);
-    CHECK(c->wqe_index == x->rq_cons, "Ethernet receive in buffer %u, next "
-          "is %u", c->wqe_index, x->rq_cons);
-    CHECK(len <= (c->gso_segs ? TCP_HEAD + LARGE_MAX : BODY_MAX),
-          "a frame of %u bytes", len);
-    CHECK(c->num_wqe == (len + x->rx_len - 1) / x->rx_len &&
-          c->num_wqe <= x->rq_prod - x->rq_cons,
-          "%u bytes in %u buffers of %u", len, c->num_wqe, x->rx_len);
-    for (i = 0; i < c->num_wqe; i++) {
-        struct rxbuf *b = &x->buf[x->rq_cons++ & ((1u << x->rq_shift) - 1)];
-        uint32_t n = b->len < len - done ? b->len : len - done;
-
-        memcpy(f + done, gmem_ptr(m, b->addr, n), n);
-        gmem_deny(m, b->addr, b->len, GMEM_W);
-        done += n;
+    CHECK(c->status == QHCA_WC_SUCCESS && c->opcode == QHCA_CQE_OP_ETH_RECV,
+          "Ethernet receive: %s, opcode %#x", sim_wc_name(c->status),
+          c->opcode);
+    CHECK(len >= TCP_HEAD && len <= (c->gso_segs ? TCP_HEAD + LARGE_MAX :
+                                     BODY_MAX), "a frame of %u bytes", len);
+    CHECK(head == len || (q->flags & QHCA_ETH_Q_F_HDS && head == TCP_HEAD),
+          "split after %u bytes", head);
+    take_buffers(x, &q->ring, c->wqe_index, c->num_wqe, f, head);
+    if (c->header_len) {
+        take_buffers(x, &q->data, c->data_index, c->num_data, f + head,
+                     len - head);
     }
-    CHECK(len >= TCP_HEAD, "a frame of %u bytes", len);
-    at = get_be(f + 12, 2) == 0x0800 ? got_large(x, c, f, len, &note) :
+    at = get_be(f + 12, 2) == 0x0800 ? got_large(x, q, c, f, &note) :
                                        got_plain(x, f, len, &note);
     CHECK((note->all || note->dst == x->index) && note->src != x->index,
           "a frame for somebody else");
     CHECK(c->vlan == note->vlan && !(c->flags & QHCA_CQE_F_VLAN) ==
           (note->vlan == QHCA_VLAN_NONE), "tag %#x, sent %#x", c->vlan,
           note->vlan);
-    CHECK(x->last[note->src] < at, "frames out of order");
+    CHECK(c->hash_type == (x->queues > 1 && f[12] == 8 ?
+                           QHCA_HASH_TYPE_L4 : QHCA_HASH_TYPE_NONE),
+          "hash type %u", c->hash_type);
+    CHECK(x->last[note->src] < at || x->ep->s->w.wire.dup ||
+          x->ep->s->w.wire.reorder, "frames out of order");
     x->last[note->src] = at;
     x->all->got += c->gso_segs ? c->gso_segs : 1;
 }
@@ -408,10 +490,54 @@ static bool eth_idle(struct ep *ep)
 static void eth_dump(struct ep *ep)
 {
     struct eth *x = ep->app;
+    unsigned i;
 
-    fprintf(stderr, "Ethernet %s: %u to send, SQ %u..%u, RQ %u..%u\n",
-            ep->g->m->name, x->to_send, x->sq_cons, x->sq_prod, x->rq_cons,
-            x->rq_prod);
+    fprintf(stderr, "Ethernet %s: %u to send, SQ %u..%u, RQs",
+            ep->g->m->name, x->to_send, x->sq_cons, x->sq_prod);
+    for (i = 0; i < x->queues; i++) {
+        fprintf(stderr, " %u..%u", x->q[i].ring.cons, x->q[i].ring.prod);
+    }
+    fprintf(stderr, "\n");
+}
+
+/* Any number arrives of what is lost or comes twice. */
+static bool adds_up(const struct eth_all *all, const struct sim *s,
+                    uint64_t dropped)
+{
+    const struct wire *w = &s->w.wire;
+
+    return all->got + dropped == all->expected ||
+           (w->drop && all->got + dropped < all->expected) || w->dup;
+}
+
+static void free_ring(struct eth *x, struct rxring *r)
+{
+    gbuf_free(&r->ring);
+    gmem_release(x->ep->g->m, r->mem, (uint64_t)SLOT << x->rq_shift);
+    guest_dbrec_free(x->ep->g, r->dbrec);
+}
+
+static void stop_receiving(struct eth *x)
+{
+    struct guest *g = x->ep->g;
+    struct qhca_port port = { .eth_qpn = QHCA_ETH_QP_NONE };
+    struct gcmd cmd = { .op = QHCA_CMD_MODIFY_PORT, .in = &port,
+                        .in_len = sizeof(port),
+                        .mask = QHCA_PORT_M_ETH_QPN };
+    unsigned i;
+
+    if (x->queues > 1) {
+        guest_must(g, &cmd);
+        CHECK(guest_simple(g, QHCA_CMD_DESTROY_QP, x->qpn) == QHCA_ST_OK &&
+              guest_simple(g, QHCA_CMD_DESTROY_RQT, x->rqtn) == QHCA_ST_OK,
+              "DESTROY of RSS");
+    }
+    for (i = 0; i < x->queues; i++) {
+        CHECK(guest_simple(g, QHCA_CMD_DESTROY_ETH_RQ, x->q[i].num) ==
+              QHCA_ST_OK, "DESTROY_ETH_RQ");
+        free_ring(x, &x->q[i].ring);
+        free_ring(x, &x->q[i].data);
+    }
 }
 
 static void eth_finish(struct ep *ep)
@@ -431,23 +557,18 @@ static void eth_finish(struct ep *ep)
             CHECK(!st[QHCA_STAT_ETH_RX_ERRORS] &&
                   !st[QHCA_STAT_ETH_TX_ERRORS], "Ethernet errors");
         }
-        CHECK(all->got + dropped == all->expected, "%" PRIu64 " frames to "
+        CHECK(adds_up(all, ep->s, dropped), "%" PRIu64 " frames to "
               "arrive, %" PRIu64 " did, %" PRIu64 " counted as dropped",
               all->expected, all->got, dropped);
     }
     CHECK(guest_simple(ep->g, QHCA_CMD_DESTROY_ETH_SQ, x->sqn) ==
-          QHCA_ST_OK &&
-          guest_simple(ep->g, QHCA_CMD_DESTROY_ETH_RQ, x->rqn) ==
-          QHCA_ST_OK, "DESTROY_ETH");
+          QHCA_ST_OK, "DESTROY_ETH_SQ");
+    stop_receiving(x);
     gbuf_free(&x->sq);
-    gbuf_free(&x->rq);
     gmem_release(ep->g->m, x->tx, (uint64_t)TX_SLOT << x->sq_shift);
-    gmem_release(ep->g->m, x->rx, (uint64_t)SLOT << x->rq_shift);
-    guest_dbrec_free(ep->g, x->dbrec);
     ep->app = NULL;
     if (!--all->alive) {
         for (i = 0; i < all->members; i++) {
-            free(all->member[i]->buf);
             free(all->member[i]->signalled);
             free(all->member[i]);
         }
@@ -467,16 +588,95 @@ static void make_queue(struct eth *x, struct gbuf *b, uint8_t shift,
     gbuf_allow(b, 0, b->len, GMEM_R);
 }
 
+static void make_ring(struct eth *x, struct rxring *r)
+{
+    make_queue(x, &r->ring, x->rq_shift, 4);
+    r->mem = gmem_alloc(x->ep->g->m, (uint64_t)SLOT << x->rq_shift, 12, 0);
+    r->dbrec = guest_dbrec(x->ep->g, false);
+}
+
+static void make_rq(struct eth *x, struct rxq *q)
+{
+    struct guest *g = x->ep->g;
+    struct rng *r = &g->rng;
+    struct qhca_eth_qc c;
+
+    make_ring(x, &q->ring);
+    make_ring(x, &q->data);
+    memset(&c, 0, sizeof(c));
+    c.buf = q->ring.ring.d;
+    c.dbrec = q->ring.dbrec;
+    c.cqn = x->ep->rcq->cq.cqn;
+    c.shift = x->rq_shift;
+    c.stride = 4;
+    /* one that takes 64 KiB in at most 64 buffers */
+    if (x->ep->s->w.frame_max == WORLD_SUPER_MAX && x->rx_len >= 512 &&
+        rng_pct(r, 50)) {
+        c.flags |= QHCA_ETH_Q_F_SUPER;
+    }
+    c.flags |= rng_pct(r, 50) ? QHCA_ETH_Q_F_GRO : 0;
+    if (rng_pct(r, 50)) {
+        c.flags |= QHCA_ETH_Q_F_HDS;
+        c.data_buf = q->data.ring.d;
+        c.data_dbrec = q->data.dbrec;
+        c.data_shift = x->rq_shift;
+        q->hds_thresh = (uint32_t)rng_below(r, 300);
+        c.hds_thresh = q->hds_thresh;
+    }
+    q->flags = c.flags;
+    q->num = guest_create(g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
+}
+
+/* Spread the port's frames over all queues; returns the mask for the port. */
+static uint64_t make_rss(struct eth *x, struct qhca_port *port)
+{
+    struct guest *g = x->ep->g;
+    uint32_t num[ENTRIES];
+    struct gcmd cmd = { .op = QHCA_CMD_CREATE_RQT, .arg = QHCA_RQT_ETH_RQ,
+                        .in = num, .in_len = sizeof(num) };
+    struct qhca_qpc c;
+    unsigned i;
+
+    for (i = 0; i < ENTRIES; i++) {
+        num[i] = x->q[rng_below(&g->rng, x->queues)].num;
+    }
+    x->rqtn = guest_must(g, &cmd);
+    c = guest_rss_context(g, x->rqtn, QHCA_HASH_MASK);
+    for (i = 0; i < sizeof(c.rx_hash_key); i++) {
+        c.rx_hash_key[i] = (uint8_t)rng_u32(&g->rng);
+    }
+    x->qpn = guest_create(g, QHCA_CMD_CREATE_QP, &c, sizeof(c));
+    port->eth_qpn = x->qpn;
+    return QHCA_PORT_M_ETH_QPN;
+}
+
+static void make_receiver(struct eth *x)
+{
+    struct guest *g = x->ep->g;
+    struct qhca_port port;
+    struct gcmd cmd = { .op = QHCA_CMD_MODIFY_PORT, .in = &port,
+                        .in_len = sizeof(port),
+                        .mask = QHCA_PORT_M_ETH_RQN };
+    unsigned i;
+
+    for (i = 0; i < x->queues; i++) {
+        make_rq(x, &x->q[i]);
+    }
+    memset(&port, 0, sizeof(port));
+    port.eth_rqn = x->q[0].num;
+    if (x->queues > 1) {
+        cmd.mask = make_rss(x, &port);
+    }
+    guest_must(g, &cmd);
+    post_rx(x);
+}
+
 static void make(struct sim *s, struct eth_all *all, struct guest *g,
                  unsigned frames)
 {
     struct rng *r = &g->rng;
     struct ep *ep = sim_ep(s, g);
     struct eth *x = calloc(1, sizeof(*x));
-    struct qhca_port port;
-    struct gcmd cmd = { .op = QHCA_CMD_MODIFY_PORT, .in = &port,
-                        .in_len = sizeof(port),
-                        .mask = QHCA_PORT_M_ETH_RQN };
     struct qhca_eth_qc c;
 
     CHECK(x, "no memory");
@@ -497,20 +697,15 @@ static void make(struct sim *s, struct eth_all *all, struct guest *g,
     /* a frame takes at most 64 buffers */
     x->rx_len = (uint32_t)rng_range(r, BODY_MAX / 64 + 1, 9000);
     x->rq_shift = (uint8_t)rng_range(r, 7, 8);
-    x->super = s->w.frame_max == WORLD_SUPER_MAX && x->rx_len >= 512 &&
-               rng_pct(r, 50);
+    x->queues = (unsigned)rng_range(r, 1, QUEUES_MAX);
     make_queue(x, &x->sq, x->sq_shift, x->sq_stride);
-    make_queue(x, &x->rq, x->rq_shift, 4);
     x->tx = gmem_alloc(g->m, (uint64_t)TX_SLOT << x->sq_shift, 12, 0);
-    x->rx = gmem_alloc(g->m, (uint64_t)SLOT << x->rq_shift, 12, 0);
-    x->dbrec = guest_dbrec(g, false);
-    x->buf = calloc(1u << x->rq_shift, sizeof(*x->buf));
     x->signalled = calloc(1u << x->sq_shift, sizeof(*x->signalled));
-    CHECK(x->buf && x->signalled, "no memory");
+    CHECK(x->signalled, "no memory");
     ep->scq = sim_cq(s, g, (enum cq_mode)rng_below(r, 3),
                      1u << x->sq_shift);
     ep->rcq = sim_cq(s, g, (enum cq_mode)rng_below(r, 3),
-                     1u << x->rq_shift);
+                     x->queues << x->rq_shift);
     ep->scq->room = ep->rcq->room = 0;
     ep->scq->owner = ep->rcq->owner = ep;
     memset(&c, 0, sizeof(c));
@@ -519,18 +714,7 @@ static void make(struct sim *s, struct eth_all *all, struct guest *g,
     c.shift = x->sq_shift;
     c.stride = x->sq_stride;
     x->sqn = guest_create(g, QHCA_CMD_CREATE_ETH_SQ, &c, sizeof(c));
-    memset(&c, 0, sizeof(c));
-    c.buf = x->rq.d;
-    c.dbrec = x->dbrec;
-    c.cqn = ep->rcq->cq.cqn;
-    c.shift = x->rq_shift;
-    c.stride = 4;
-    c.flags = x->super ? QHCA_ETH_Q_F_SUPER : 0;
-    x->rqn = guest_create(g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
-    memset(&port, 0, sizeof(port));
-    port.eth_rqn = x->rqn;
-    guest_must(g, &cmd);
-    post_rx(x);
+    make_receiver(x);
 }
 
 void eth_group(struct sim *s, unsigned frames)

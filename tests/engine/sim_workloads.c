@@ -201,10 +201,15 @@ static void build_err(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 0, 3), 100, 30000, false);
 }
 
-/* Ethernet frames and RC traffic share the wire. */
+/*
+ * Ethernet frames and RC traffic share the wire, which may lose, double and
+ * delay, but damages no frames: nobody would notice before TCP.
+ */
 static void build_eth(struct sim *s)
 {
-    wire_random(&s->w.wire, &s->rng, false);
+    s->lossy = rng_pct(&s->rng, 30);
+    wire_random(&s->w.wire, &s->rng, s->lossy);
+    s->w.wire.corrupt = s->w.wire.truncate = 0;
     eth_group(s, 300);
     some_pairs(s, (unsigned)rng_range(&s->rng, 0, 3), 50, 30000, false);
 }
