@@ -20,8 +20,10 @@ def queue_entry(machine: Machine, number: int) -> dict:
     context = look["context"]
     entry = {"number": number, "state": context["state_name"],
              "ring": ring_entry(context, ""), "data": None,
-             "dropped": context["dropped"], "cqn": context["cqn"],
+             "dropped": context["dropped"], "cqn": context["cqn"], "flags": context["flags_names"],
              "port": look["port"], "rqts": look["rqts"]}
+    if "merging" in look:
+        entry["merging"] = look["merging"]["frames"]
     if "data_ring" in look:
         entry["data"] = ring_entry(context, "data_")
         entry["hds_thresh"] = context["hds_thresh"]
@@ -115,8 +117,8 @@ def overview_lines(look: dict, width: int = 0) -> list[render.Line]:
     lines.append([("title", "receive queues")])
     rows = [{"number": str(q["number"]), "state": q["state"], "ring": ring_text(q["ring"]),
              "data": ring_text(q["data"]), "thresh": q.get("hds_thresh", ""),
-             "dropped": q["dropped"], "cqn": q["cqn"],
-             "tables": " ".join(map(str, q["rqts"])),
+             "dropped": q["dropped"], "cqn": q["cqn"], "flags": q["flags"],
+             "merging": q.get("merging", ""), "tables": " ".join(map(str, q["rqts"])),
              "why": q.get("syndrome", "")} for q in look["queues"]]
     lines += render.table(rows, width, keep=True) if rows else [[("dim", "none")]]
     for s in look["spread"]:
@@ -177,6 +179,7 @@ def frame(machine: Machine, queue: int, cqe: dict) -> dict:
     return {
         "completion": cqe["index"], "status": cqe["status_name"], "bytes": cqe["byte_len"],
         "header_len": cqe["header_len"], "rss_hash": cqe["rss_hash"],
+        "gso_segs": cqe["gso_segs"], "gso_size": cqe["gso_size"],
         "ring": pieces(machine, queue, "rq", cqe["wqe_index"], cqe["num_wqe"], head),
         "data": pieces(machine, queue, "data", cqe["data_index"], cqe["num_data"],
                        cqe["byte_len"] - head),
@@ -198,6 +201,8 @@ def frame_lines(found: list[dict]) -> list[render.Line]:
     lines: list[render.Line] = []
     for f in found:
         what = f"split after {f['header_len']} B" if f["header_len"] else "whole"
+        if f["gso_segs"]:
+            what += f", {f['gso_segs']} frames of {f['gso_size']} B"
         lines.append([("title", f"completion {f['completion']}"),
                       ("number", f": {f['bytes']} B, {what}, {f['status']}")])
         rows = max(len(f["ring"]), len(f["data"]))

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Ethernet receive queues: contexts, states, header/data split, RSS over them.
+"""Ethernet receive queues: contexts, states, header/data split, merging, RSS over them.
 
 Where a frame is split, and which queue its hash picks, is computed here from
 scapy's headers and from the definition of the Toeplitz hash.
 """
+
+import os
+import signal
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from adapter import CQ, EQ, direct
@@ -137,7 +142,7 @@ def tcp(length: int = 1000, **fields):
 # ---- contexts ----
 
 @pytest.mark.parametrize("split, field, value", [
-    (False, "flags", 4), (True, "flags", 0x81), (True, "data_shift", 16),
+    (False, "flags", 8), (True, "flags", 0x81), (True, "data_shift", 16),
     (False, "data_shift", SHIFT), (True, "data_dbrec", 0x100004),
     (False, "data_dbrec", 0x100000), (False, "hds_thresh", 1), (False, "state", 1),
     (True, "stride", 5), (False, "data_buf", direct(0x100000, 16 << SHIFT)),
@@ -315,6 +320,57 @@ def test_no_data_buffer(queue):
     assert (cqe.wqe_index, cqe.data_index) == (0, 0)
     assert rest == bytes(tcp(400))[54:]
     assert q.query().dropped == 1
+
+
+# ---- merging ----
+
+@contextmanager
+def asleep(machine):
+    """QEMU does not run: frames that are sent meanwhile arrive in one go."""
+    process = machine.process.pid
+    os.kill(process, signal.SIGSTOP)
+    stat = Path(f"/proc/{process}/stat")
+    until(lambda: stat.read_text().rpartition(")")[2][1] == "T", "QEMU to stop")
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+def segment(number: int, count: int = 1, flags: str = "A", size: int = 400):
+    """COUNT segments in one packet, from this one on."""
+    payload = bytes((i * 11 ^ i >> 8) & 0xFF for i in range(size * (number + count)))
+    return bytes(ether() / IP(src="10.0.0.2", id=7 + number, flags="DF")
+                 / TCP(flags=flags, seq=0xFFFFFF00 + size * number & 0xFFFFFFFF, ack=5,
+                       options=OPTIONS[1:]) / Raw(payload[size * number:]))
+
+
+@pytest.mark.parametrize("split", [0, 512])
+def test_merge(queue, split):
+    """What arrives together is received as one packet, up to the frame with PSH."""
+    q = queue(split, flags=C.QHCA_ETH_Q_F_GRO | (C.QHCA_ETH_Q_F_HDS if split else 0))
+    m = q.adapter.m
+    with asleep(m):
+        for i in range(6):
+            m.send_frame(segment(i, flags="PA" if i == 3 else "A"))
+    whole = segment(0, 4, "PA")
+    for wanted, count in (whole, 4), (segment(4, 2), 2):
+        cqe, first, rest = q.receive()
+        assert (cqe.gso_size, cqe.gso_segs) == (400, count)
+        assert cqe.flags & C.QHCA_CQE_F_L3_OK and cqe.flags & C.QHCA_CQE_F_L4_OK
+        assert first + rest == wanted
+        assert cqe.header_len == (66 if split else 0)
+    assert q.adapter.stat("ETH_RX_GRO_PACKETS") == 2
+    assert q.adapter.stat("ETH_RX_GRO_FRAMES") == q.adapter.stat("ETH_RX_PACKETS") == 6
+
+
+def test_merge_waits_for_nothing(queue):
+    """A frame is received although none follows it."""
+    q = queue(flags=C.QHCA_ETH_Q_F_GRO)
+    for i in range(3):
+        q.adapter.m.send_frame(segment(i))
+        cqe, first, _ = q.receive()
+        assert (cqe.gso_segs, first) == (0, segment(i))
 
 
 # ---- RSS over them ----

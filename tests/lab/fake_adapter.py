@@ -71,6 +71,7 @@ def eth_cqe(index: int, queue: int, wqe: int, **fields) -> dict:
     return {"index": index, "mark": "consumed", "opcode": 192, "opcode_name": "ETH_RECV",
             "status": 0, "status_name": "SUCCESS", "num": queue, "wqe_index": wqe, "num_wqe": 1,
             "byte_len": 60, "header_len": 0, "data_index": 0, "num_data": 0, "rss_hash": 7,
+            "gso_segs": 0, "gso_size": 0,
             **fields}
 
 

@@ -15,8 +15,9 @@ def eth(lab):  # noqa: F811
     a = lab["a"]
     a.port["eth_qpn"] = 2
     a.eth_rqs = {0: eth_rq(0, False), 1: eth_rq(1, True, dropped=4),
-                 2: eth_rq(2, False, state=2, state_name="ERR", syndrome=0x24,
-                           syndrome_name="DB_INDEX")}
+                 2: eth_rq(2, False, flags_names="SUPER|GRO", state=2, state_name="ERR",
+                           syndrome=0x24, syndrome_name="DB_INDEX")}
+    a.eth_rqs[2]["merging"] = {"frames": 77, "bytes": 9000}
     a.rss_qps = {2: rss([0, 1, 2, 1] * 32, hash_names="BY_TYPE|SYM_XOR",
                         tcp4="SRC_IP|DST_IP|SRC_PORT|DST_PORT", udp4="SRC_IP|DST_IP", ipv4="",
                         tcp6="", udp6="", ipv6="")}
@@ -28,7 +29,8 @@ def eth(lab):  # noqa: F811
 @pytest.fixture
 def received(eth):
     """Four completions in CQ 1, two of queue 1; its header ring has gone round."""
-    cqes = {0: eth_cqe(0, 1, 3, header_len=66, byte_len=1066, data_index=4, num_data=3),
+    cqes = {0: eth_cqe(0, 1, 3, header_len=66, byte_len=1066, data_index=4, num_data=3,
+                       gso_segs=2, gso_size=600),
             1: eth_cqe(1, 0, 3), 2: dict(eth_cqe(2, 1, 4), opcode_name="ETH_SEND"),
             3: eth_cqe(3, 1, 4, byte_len=90)}
     eth.eth_rings[("cq", 1, None)] = {"depth": 64, "producer": 4,
@@ -49,6 +51,7 @@ def test_overview(eth, scope):  # noqa: F811
     assert "5..12 (7 of 8)" in rows["0"] and "9..20 (11 of 16)" not in rows["0"]
     assert "9..20 (11 of 16)" in rows["1"] and " 100 " in rows["1"] and " 4 " in rows["1"]
     assert "ERR" in rows["2"] and "DB_INDEX" in rows["2"]
+    assert "SUPER|GRO" in rows["2"] and " 77 " in rows["2"] and "HDS" in rows["1"]
     assert "table 0 of 128 entries" in text and "queues 0 1 2 1, 32 times" in text
     assert "tcp4  SRC_IP|DST_IP|SRC_PORT|DST_PORT" in text and "ipv4  -" in text
     assert "dst_port=7777 l4=17" in rows["5"] and "all frames" in rows["6"]
@@ -87,7 +90,7 @@ def test_frames(received, scope):  # noqa: F811
     assert whole["data"] == [] and whole["ring"][0]["bytes"] == 90
     status, text = scope("eth", "1")
     assert status == 0
-    assert "completion 0: 1066 B, split after 66 B, SUCCESS" in text
+    assert "completion 0: 1066 B, split after 66 B, 2 frames of 600 B, SUCCESS" in text
     assert "completion 3: 90 B, whole, SUCCESS" in text
     assert "  3: posted again  4: 0x10640 400 of 400 B" in text
     assert "  4: 0x10400 90 of 256 B" in text
