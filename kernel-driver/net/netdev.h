@@ -34,8 +34,7 @@ struct qhca_netdev;
 #define QHCA_RING_MAX		8192U
 
 #define QHCA_TX_STRIDE		9	/* header and QHCA_ETH_MAX_SGE segments */
-#define QHCA_RX_STRIDE		4	/* one segment */
-#define QHCA_RX_DATA_STRIDE	4
+#define QHCA_RX_STRIDE		4	/* one segment; of both rings */
 
 /* Event moderation, for struct qhca_cqc. */
 struct qhca_coalesce {
@@ -340,9 +339,12 @@ struct qhca_rx_queue *qhca_rx_alloc(struct qhca_channel *ch,
 				    const struct qhca_net_params *params);
 void qhca_rx_free(struct qhca_rx_queue *q);
 int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c);
-void qhca_rx_suspend(struct qhca_rx_queue *q);
+int qhca_rx_suspend(struct qhca_rx_queue *q);
 void qhca_rx_stop(struct qhca_rx_queue *q);
 void qhca_rx_fill(struct qhca_rx_queue *q);
+void qhca_rx_write(struct qhca_queue_buf *ring, u32 slot, dma_addr_t addr,
+		   u32 len);
+void qhca_rx_publish(struct qhca_dbrec *dbrec, u32 prod);
 
 static inline u32 qhca_rx_room(const struct qhca_rx_queue *q)
 {

@@ -66,12 +66,17 @@ static int queue_stop(struct net_device *netdev, void *per_queue_mem,
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_channel *ch = &priv->ch[index];
 	struct queue_mem *mem = per_queue_mem;
+	int err;
 
 	/* a device that was reset has no queues until it works again */
 	if (!priv->up)
 		return -ENETDOWN;
 	qhca_channel_disable(ch);
-	qhca_rx_suspend(ch->rx);
+	err = qhca_rx_suspend(ch->rx);
+	if (err) {
+		qhca_channel_enable(ch);
+		return err;
+	}
 	mem->q = ch->rx;
 	return 0;
 }

@@ -68,7 +68,7 @@ int qhca_rx_data_alloc(struct qhca_rx_queue *q,
 	d->hds_thresh = params->hds_thresh;
 	d->dbrec = &q->dbrecs.recs[QHCA_DBREC_DATA];
 	err = qhca_queue_buf_alloc(q->priv->dev, &d->buf,
-				   depth << QHCA_RX_DATA_STRIDE);
+				   depth << QHCA_RX_STRIDE);
 	if (err)
 		return err;
 	d->bufs = kvcalloc(depth, sizeof(*d->bufs), GFP_KERNEL);
@@ -124,8 +124,6 @@ void qhca_rx_data_fill(struct qhca_rx_queue *q)
 	u32 old = d->prod;
 
 	while (qhca_rx_data_posted(q) < BIT(d->shift)) {
-		u32 slot = d->prod & (BIT(d->shift) - 1);
-		struct qhca_eth_seg *seg;
 		netmem_ref mem;
 
 		mem = qhca_pool_alloc_netmem(d->pool, GFP_ATOMIC | __GFP_NOWARN);
@@ -133,18 +131,13 @@ void qhca_rx_data_fill(struct qhca_rx_queue *q)
 			qhca_stat_inc(&q->stats->sync, &q->stats->alloc_failed);
 			break;
 		}
-		seg = qhca_queue_buf_ptr(&d->buf,
-					 (size_t)slot << QHCA_RX_DATA_STRIDE);
-		memset(seg, 0, sizeof(*seg));
-		seg->addr = cpu_to_le64(page_pool_get_dma_addr_netmem(mem));
-		seg->len = cpu_to_le32(DATA_BUF_LEN);
+		qhca_rx_write(&d->buf, d->prod & (BIT(d->shift) - 1),
+			      page_pool_get_dma_addr_netmem(mem), DATA_BUF_LEN);
 		*data_buf(d, d->prod) = mem;
 		d->prod++;
 	}
-	if (d->prod == old)
-		return;
-	dma_wmb();	/* WQEs before the index */
-	WRITE_ONCE(d->dbrec->index, cpu_to_le32(d->prod));
+	if (d->prod != old)
+		qhca_rx_publish(d->dbrec, d->prod);
 }
 
 static void data_put(struct qhca_rx_data *d, u32 n, bool napi)

@@ -7,6 +7,25 @@
 
 #include "netdev.h"
 
+/* Write the WQE in slot @slot of a receive ring: a buffer of @len bytes. */
+void qhca_rx_write(struct qhca_queue_buf *ring, u32 slot, dma_addr_t addr,
+		   u32 len)
+{
+	struct qhca_eth_seg *seg;
+
+	seg = qhca_queue_buf_ptr(ring, (size_t)slot << QHCA_RX_STRIDE);
+	memset(seg, 0, sizeof(*seg));
+	seg->addr = cpu_to_le64(addr);
+	seg->len = cpu_to_le32(len);
+}
+
+/* The WQEs before @prod are the device's. */
+void qhca_rx_publish(struct qhca_dbrec *dbrec, u32 prod)
+{
+	dma_wmb();	/* WQEs before the index */
+	WRITE_ONCE(dbrec->index, cpu_to_le32(prod));
+}
+
 /* Post buffers until the rings are full or memory is short. In NAPI context. */
 void qhca_rx_fill(struct qhca_rx_queue *q)
 {
@@ -15,8 +34,6 @@ void qhca_rx_fill(struct qhca_rx_queue *q)
 	if (q->split)
 		qhca_rx_data_fill(q);
 	while (qhca_rx_room(q)) {
-		u32 slot = q->prod & (BIT(q->shift) - 1);
-		struct qhca_eth_seg *seg;
 		struct page *page;
 
 		page = page_pool_dev_alloc_pages(q->pool);
@@ -24,19 +41,14 @@ void qhca_rx_fill(struct qhca_rx_queue *q)
 			qhca_stat_inc(&q->stats->sync, &q->stats->alloc_failed);
 			break;
 		}
-		seg = qhca_queue_buf_ptr(&q->buf,
-					 (size_t)slot << QHCA_RX_STRIDE);
-		memset(seg, 0, sizeof(*seg));
-		seg->addr = cpu_to_le64(page_pool_get_dma_addr(page) +
-					QHCA_RX_HEADROOM);
-		seg->len = cpu_to_le32(QHCA_RX_BUF_LEN);
+		qhca_rx_write(&q->buf, q->prod & (BIT(q->shift) - 1),
+			      page_pool_get_dma_addr(page) + QHCA_RX_HEADROOM,
+			      QHCA_RX_BUF_LEN);
 		*qhca_rx_page(q, q->prod) = page;
 		q->prod++;
 	}
-	if (q->prod == old)
-		return;
-	dma_wmb();	/* WQEs before the index */
-	WRITE_ONCE(q->dbrec->index, cpu_to_le32(q->prod));
+	if (q->prod != old)
+		qhca_rx_publish(q->dbrec, q->prod);
 }
 
 /*
@@ -162,22 +174,6 @@ static int rx_make(struct qhca_rx_queue *q)
 			      sizeof(qc));
 }
 
-/* The device's queue stops and keeps its number. */
-static void rx_reset(struct qhca_rx_queue *q)
-{
-	struct qhca_eth_qc qc = { .state = QHCA_WQS_RESET };
-	struct qhca_channel *ch = q->ch;
-	int err;
-
-	err = qhca_aq_modify(q->priv->dev, QHCA_CMD_MODIFY_ETH_RQ, ch->rqn,
-			     QHCA_ETH_RQ_M_STATE, &qc, sizeof(qc));
-	if (!err || err == -EIO)
-		return;
-	/* its buffers are freed in any case */
-	qhca_aq_destroy_sure(q->priv->dev, QHCA_CMD_DESTROY_ETH_RQ, ch->rqn);
-	ch->rqn = QHCA_ETH_RQ_NONE;
-}
-
 /*
  * Make the device's objects, with event moderation @c, and post buffers. If the
  * channel has a queue that is suspended, this one takes its place and number. On
@@ -185,7 +181,6 @@ static void rx_reset(struct qhca_rx_queue *q)
  */
 int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 {
-	bool alone = q->ch->rqn == QHCA_ETH_RQ_NONE;
 	int err;
 
 	q->prod = 0;
@@ -196,10 +191,6 @@ int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 	err = qhca_net_cq_start(&q->cq, c);
 	if (err)
 		return err;
-	err = rx_make(q);
-	if (err)
-		goto err_cq;
-	q->made = true;
 	qhca_pool_use_napi(q->pool, &q->ch->napi);
 	if (q->split)
 		qhca_pool_use_napi(q->data.pool, &q->ch->napi);
@@ -207,33 +198,42 @@ int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 	local_bh_disable();
 	qhca_rx_fill(q);
 	local_bh_enable();
-	if (q->prod == q->cons || (q->split && !qhca_rx_data_ready(q))) {
-		if (alone)
-			qhca_rx_stop(q);
-		else	/* tables name it */
-			qhca_rx_suspend(q);
-		return -ENOMEM;
+	/* before the device has a queue that tables may name */
+	if (q->prod == q->cons || (q->split && !qhca_rx_data_ready(q)))
+		err = -ENOMEM;
+	else
+		err = rx_make(q);
+	if (err) {
+		qhca_net_cq_stop(&q->cq);
+		rx_drop_all(q);
+		return err;
 	}
+	q->made = true;
 	return 0;
-
-err_cq:
-	qhca_net_cq_stop(&q->cq);
-	return err;
 }
 
 /*
- * Stop the queue: when it returns the device writes no buffer any more, and they
- * are back in the pool. The channel keeps the number, and the CQ lives, until
- * this queue or another is started in its place. NAPI is off.
+ * Stop the queue: when it returns 0 the device writes no buffer any more, and
+ * they are back in the pool. The channel keeps the number, and the CQ lives,
+ * until this queue or another is started in its place. If the device refuses,
+ * an error, and the queue goes on: tables name it, so it cannot be destroyed.
+ * NAPI is off.
  */
-void qhca_rx_suspend(struct qhca_rx_queue *q)
+int qhca_rx_suspend(struct qhca_rx_queue *q)
 {
+	struct qhca_eth_qc qc = { .state = QHCA_WQS_RESET };
+	int err;
+
 	if (!q->made)
-		return;
-	rx_reset(q);
+		return 0;
+	err = qhca_aq_modify(q->priv->dev, QHCA_CMD_MODIFY_ETH_RQ, q->ch->rqn,
+			     QHCA_ETH_RQ_M_STATE, &qc, sizeof(qc));
+	if (err && err != -EIO)
+		return err;
 	q->made = false;
 	qhca_net_cq_quiesce(&q->cq);
 	rx_drop_all(q);
+	return 0;
 }
 
 /*
