@@ -12,6 +12,7 @@ static const char * const sw_stat_names[] = {
 	"drv_rx_alloc_failed",
 	"drv_tx_large",
 	"drv_rx_split",
+	"drv_rx_large",
 };
 
 /* statistics of each channel, behind those */
@@ -273,6 +274,7 @@ static void ethtool_get_stats(struct net_device *netdev,
 		data[2] += u64_stats_read(&priv->rx_stats[i].alloc_failed);
 		data[3] += u64_stats_read(&priv->tx_stats[i].gso_packets);
 		data[4] += u64_stats_read(&priv->rx_stats[i].split);
+		data[5] += u64_stats_read(&priv->rx_stats[i].large_packets);
 	}
 	data += ARRAY_SIZE(sw_stat_names);
 	for (i = 0; i < priv->params.channels; i++) {

@@ -348,12 +348,31 @@ static int netdev_change_mtu(struct net_device *netdev, int mtu)
 	return err;
 }
 
-/* Filters that are switched off are gone. */
+/* Who wants each frame by itself gets it so. */
+static netdev_features_t netdev_fix_features(struct net_device *netdev,
+					     netdev_features_t features)
+{
+	if (!(features & NETIF_F_GRO))
+		features &= ~NETIF_F_GRO_HW;
+	return features;
+}
+
+/* Filters that are switched off are gone. 0 or an error. */
 static int netdev_set_features(struct net_device *netdev,
 			       netdev_features_t features)
 {
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	struct qhca_net_params params = priv->params;
+	int err;
+
+	params.large = features & NETIF_F_GRO_HW;
+	if (params.large != priv->params.large) {
+		err = qhca_netdev_change(priv, &params);
+		if (err)
+			return err;
+	}
 	if (!(features & NETIF_F_NTUPLE))
-		qhca_ntuple_flush(netdev_priv(netdev));
+		qhca_ntuple_flush(priv);
 	return 0;
 }
 
@@ -401,6 +420,7 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_set_mac_address = netdev_set_mac_address,
 	.ndo_validate_addr = eth_validate_addr,
 	.ndo_change_mtu = netdev_change_mtu,
+	.ndo_fix_features = netdev_fix_features,
 	.ndo_set_features = netdev_set_features,
 	.ndo_features_check = qhca_features_check,
 	.ndo_tx_timeout = netdev_tx_timeout,
@@ -522,9 +542,12 @@ static void netdev_init_features(struct net_device *netdev, u64 caps)
 				       NETIF_F_TSO_ECN | NETIF_F_GSO_UDP_L4;
 	if (caps & QHCA_FEAT_ETH_RSS)
 		netdev->hw_features |= NETIF_F_RXHASH | NETIF_F_NTUPLE;
+	if (caps & QHCA_FEAT_ETH_SUPER && caps & QHCA_FEAT_ETH_CSUM)
+		netdev->hw_features |= NETIF_F_GRO_HW;
 	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA;
 	netdev->vlan_features = netdev->features &
-				~(NETIF_F_HW_VLAN_CTAG_TX | NETIF_F_NTUPLE);
+				~(NETIF_F_HW_VLAN_CTAG_TX | NETIF_F_NTUPLE |
+				  NETIF_F_GRO_HW);
 	/* the device always takes the tag out */
 	netdev->features |= NETIF_F_HW_VLAN_CTAG_RX;
 	netdev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;
@@ -622,6 +645,7 @@ static int netdev_create(struct qhca_dev *dev)
 	netdev->max_mtu = clamp_t(u32, le32_to_cpu(port.max_mtu), ETH_DATA_LEN,
 				  QHCA_ETH_MAX_FRAME - VLAN_ETH_HLEN);
 	netdev_init_features(netdev, dev->caps.features);
+	priv->params.large = netdev->features & NETIF_F_GRO_HW;
 	netif_carrier_off(netdev);
 	/* before others can open it: events of the link look here */
 	WRITE_ONCE(dev->netdev, netdev);

@@ -47,6 +47,7 @@ struct qhca_net_params {
 	u32 channels;
 	u32 tx_depth;
 	u32 rx_depth;
+	bool large;		/* packets that stand for many frames */
 	bool split;		/* headers from data */
 	u32 hds_thresh;		/* longer frames are split, bytes */
 	struct qhca_coalesce tx_coalesce;
@@ -114,6 +115,10 @@ struct qhca_rx_stats {
 	u64_stats_t dropped;		/* no memory for the skb */
 	u64_stats_t errors;		/* completions that made no sense */
 	u64_stats_t split;		/* headers from data */
+	u64_stats_t large_packets;	/* that stand for many frames */
+	u64_stats_t large_bytes;
+	u64_stats_t large_wire_packets;	/* these frames */
+	u64_stats_t large_wire_bytes;
 	u64_stats_t csum_unnecessary;
 	u64_stats_t csum_none;
 };
@@ -208,6 +213,7 @@ struct qhca_rx_data {
  * @cons: oldest WQE not completed
  * @shift: log2 of the depth
  * @index: queue number
+ * @large: it takes packets that stand for many frames
  * @split: it splits headers from data
  * @made: the device knows it
  */
@@ -226,6 +232,7 @@ struct qhca_rx_queue {
 	u32 cons;
 	u8 shift;
 	u8 index;
+	bool large;
 	bool split;
 	bool made;
 };
@@ -361,6 +368,12 @@ static inline struct page **qhca_rx_page(struct qhca_rx_queue *q, u32 index)
 /* bytes of a frame in one buffer: the tail is for struct skb_shared_info */
 #define QHCA_RX_BUF_LEN	(SKB_WITH_OVERHEAD(PAGE_SIZE) - QHCA_RX_HEADROOM)
 
+/* the most that a frame takes: its first one becomes the head of the skb */
+#define QHCA_RX_MAX_BUFS	(1 + MAX_SKB_FRAGS)
+
+/* rx_large.c */
+u32 qhca_rx_large(struct sk_buff *skb, u32 size, u32 segs);
+
 /* rx_data.c */
 int qhca_rx_data_alloc(struct qhca_rx_queue *q,
 		       const struct qhca_net_params *params);
@@ -382,13 +395,14 @@ static inline u32 qhca_rx_data_posted(const struct qhca_rx_queue *q)
 }
 
 /*
- * Does it lack buffers for the data of a frame? None may complete then, and
- * cause another poll.
+ * Does it lack buffers for a frame? None may complete then, and cause another
+ * poll.
  */
 static inline bool qhca_rx_short(const struct qhca_rx_queue *q)
 {
-	return q->made && q->split &&
-	       qhca_rx_data_posted(q) < MAX_SKB_FRAGS;
+	return q->made && (q->prod - q->cons < QHCA_RX_MAX_BUFS ||
+			   (q->split &&
+			    qhca_rx_data_posted(q) < MAX_SKB_FRAGS));
 }
 
 /* rx_mode.c */

@@ -16,6 +16,11 @@ static void rx_read(struct qhca_rx_stats *s, struct netdev_queue_stats_rx *to)
 				 u64_stats_read(&s->dropped);
 		to->csum_unnecessary = u64_stats_read(&s->csum_unnecessary);
 		to->csum_none = u64_stats_read(&s->csum_none);
+		to->hw_gro_packets = u64_stats_read(&s->large_packets);
+		to->hw_gro_bytes = u64_stats_read(&s->large_bytes);
+		to->hw_gro_wire_packets =
+			u64_stats_read(&s->large_wire_packets);
+		to->hw_gro_wire_bytes = u64_stats_read(&s->large_wire_bytes);
 	} while (u64_stats_fetch_retry(&s->sync, start));
 }
 
@@ -74,6 +79,10 @@ static void stat_base(struct net_device *netdev,
 	rx->alloc_fail = 0;
 	rx->csum_unnecessary = 0;
 	rx->csum_none = 0;
+	rx->hw_gro_packets = 0;
+	rx->hw_gro_bytes = 0;
+	rx->hw_gro_wire_packets = 0;
+	rx->hw_gro_wire_bytes = 0;
 	tx->packets = 0;
 	tx->bytes = 0;
 	tx->hw_drop_errors = 0;
@@ -92,6 +101,10 @@ static void stat_base(struct net_device *netdev,
 		rx->alloc_fail += r.alloc_fail;
 		rx->csum_unnecessary += r.csum_unnecessary;
 		rx->csum_none += r.csum_none;
+		rx->hw_gro_packets += r.hw_gro_packets;
+		rx->hw_gro_bytes += r.hw_gro_bytes;
+		rx->hw_gro_wire_packets += r.hw_gro_wire_packets;
+		rx->hw_gro_wire_bytes += r.hw_gro_wire_bytes;
 	}
 	for (i = netdev->real_num_tx_queues; i < QHCA_MAX_CHANNELS; i++) {
 		tx_read(&priv->tx_stats[i], &t);

@@ -3,7 +3,8 @@
  * Ethernet receive: page-pool pages, one per receive WQE. A frame larger than
  * one buffer takes several in a row; the first becomes the skb's head without
  * a copy, the others its fragments. Of a frame that was split the headers are
- * copied, and the data buffers become fragments.
+ * copied, and the data buffers become fragments. A packet that stands for many
+ * frames is one frame here.
  */
 #include <linux/dma-mapping.h>
 #include <linux/if_vlan.h>
@@ -12,7 +13,6 @@
 #include "netdev.h"
 
 #define RX_FILL_BATCH	16
-#define RX_MAX_BUFS	(1 + MAX_SKB_FRAGS)
 
 /* What one poll has received. */
 struct rx_count {
@@ -20,6 +20,10 @@ struct rx_count {
 	u32 bytes;
 	u32 csum_ok;
 	u32 split;
+	u32 large_packets;
+	u32 large_bytes;
+	u32 large_wire_packets;
+	u32 large_wire_bytes;
 };
 
 /* Give the next @n buffers back to the pool. */
@@ -105,7 +109,7 @@ static struct sk_buff *rx_build_split(struct qhca_rx_queue *q, u32 nbufs,
 static bool rx_fits(u32 nbufs, u32 head, u32 ndata, u32 len)
 {
 	if (!head)
-		return len >= ETH_HLEN && !ndata && nbufs <= RX_MAX_BUFS &&
+		return len >= ETH_HLEN && !ndata && nbufs <= QHCA_RX_MAX_BUFS &&
 		       nbufs == DIV_ROUND_UP(len, QHCA_RX_BUF_LEN);
 	return head >= ETH_HLEN && head < len &&
 	       nbufs == DIV_ROUND_UP(head, QHCA_RX_BUF_LEN) &&
@@ -140,8 +144,9 @@ static void rx_offloads(struct qhca_rx_queue *q, struct sk_buff *skb,
 	/* nobody else can sum what the CPU cannot read */
 	if ((netdev->features & NETIF_F_RXCSUM || !skb_frags_readable(skb)) &&
 	    rx_sums_ok(flags)) {
-		skb->ip_summed = CHECKSUM_UNNECESSARY;
-		count->csum_ok++;
+		if (!skb_is_gso(skb))
+			skb->ip_summed = CHECKSUM_UNNECESSARY;
+		count->csum_ok += max_t(u32, cqe->gso_segs, 1);
 	}
 	if (flags & QHCA_CQE_F_VLAN)
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q),
@@ -149,6 +154,28 @@ static void rx_offloads(struct qhca_rx_queue *q, struct sk_buff *skb,
 	rx_hash(netdev, skb, cqe);
 	skb_record_rx_queue(skb, q->index);
 	skb->protocol = eth_type_trans(skb, netdev);
+}
+
+/*
+ * Make the skb stand for the frames that the device says, and count them. False
+ * if it cannot: nobody could see that one of them was damaged.
+ */
+static bool rx_large(struct qhca_rx_queue *q, struct sk_buff *skb,
+		     const struct qhca_eth_cqe *cqe, struct rx_count *count)
+{
+	u32 segs = cqe->gso_segs, hdr = 0;
+
+	if (q->large && rx_sums_ok(le16_to_cpu(cqe->flags)))
+		hdr = qhca_rx_large(skb, le16_to_cpu(cqe->gso_size), segs);
+	if (unlikely(!hdr))
+		return false;
+	count->large_packets++;
+	count->large_bytes += skb->len;
+	count->large_wire_packets += segs;
+	count->large_wire_bytes += skb->len + (segs - 1) * hdr;
+	count->packets += segs - 1;
+	count->bytes += (segs - 1) * hdr;
+	return true;
 }
 
 /* One completion: one frame, or an error that cost buffers. */
@@ -187,15 +214,17 @@ static void rx_one(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe,
 		qhca_stat_inc(&q->stats->sync, &q->stats->dropped);
 		return;
 	}
-	if (unlikely(!skb_frags_readable(skb) &&
-		     !rx_sums_ok(le16_to_cpu(cqe->flags)))) {
+	if (unlikely((cqe->gso_segs && !rx_large(q, skb, cqe, count)) ||
+		     (!skb_frags_readable(skb) &&
+		      !rx_sums_ok(le16_to_cpu(cqe->flags))))) {
 		qhca_stat_inc(&q->stats->sync, &q->stats->errors);
 		napi_consume_skb(skb, 1);
 		return;
 	}
 	rx_offloads(q, skb, cqe, count);
 	count->packets++;
-	count->split += !!head;
+	if (head)
+		count->split += max_t(u32, cqe->gso_segs, 1);
 	count->bytes += len;
 	napi_gro_receive(&q->ch->napi, skb);
 	return;
@@ -212,6 +241,10 @@ static void rx_count_add(struct qhca_rx_stats *s, const struct rx_count *count)
 	u64_stats_add(&s->packets, count->packets);
 	u64_stats_add(&s->bytes, count->bytes);
 	u64_stats_add(&s->split, count->split);
+	u64_stats_add(&s->large_packets, count->large_packets);
+	u64_stats_add(&s->large_bytes, count->large_bytes);
+	u64_stats_add(&s->large_wire_packets, count->large_wire_packets);
+	u64_stats_add(&s->large_wire_bytes, count->large_wire_bytes);
 	u64_stats_add(&s->csum_unnecessary, count->csum_ok);
 	u64_stats_add(&s->csum_none, count->packets - count->csum_ok);
 	u64_stats_update_end(&s->sync);
@@ -227,7 +260,9 @@ int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 	struct qhca_eth_cqe *cqe;
 	int done = 0;
 
-	BUILD_BUG_ON(QHCA_RX_BUF_LEN * RX_MAX_BUFS < QHCA_ETH_MAX_FRAME);
+	BUILD_BUG_ON(QHCA_RX_BUF_LEN * QHCA_RX_MAX_BUFS <
+		     ETH_HLEN + QHCA_ETH_SUPER_IP_MAX);
+	BUILD_BUG_ON(PAGE_SIZE * MAX_SKB_FRAGS < QHCA_ETH_SUPER_IP_MAX);
 
 	if (unlikely(!q->made))	/* it could not be restarted */
 		return 0;

@@ -92,7 +92,7 @@ void qhca_rx_data_describe(const struct qhca_rx_queue *q,
 {
 	dma_addr_t dbrec = qhca_net_dbrec_dma(&q->dbrecs, QHCA_DBREC_DATA);
 
-	qc->flags = QHCA_ETH_Q_F_HDS;
+	qc->flags |= QHCA_ETH_Q_F_HDS;
 	qc->data_buf = q->data.buf.table.desc;
 	qc->data_dbrec = cpu_to_le64(dbrec);
 	qc->hds_thresh = cpu_to_le32(q->data.hds_thresh);

@@ -111,6 +111,7 @@ struct qhca_rx_queue *qhca_rx_alloc(struct qhca_channel *ch,
 	q->index = ch->index;
 	q->stats = &priv->rx_stats[ch->index];
 	q->shift = ilog2(depth);
+	q->large = params->large;
 	err = qhca_net_dbrecs_alloc(priv, &q->dbrecs);
 	if (err)
 		goto err;
@@ -162,6 +163,8 @@ static int rx_make(struct qhca_rx_queue *q)
 	qc.cqn = cpu_to_le32(q->cq.cq.cqn);
 	qc.shift = q->shift;
 	qc.stride = QHCA_RX_STRIDE;
+	if (q->large)
+		qc.flags |= QHCA_ETH_Q_F_SUPER;
 	if (q->split) {
 		qhca_rx_data_describe(q, &qc);
 		mask |= QHCA_ETH_RQ_M_HDS_THRESH;

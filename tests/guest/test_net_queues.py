@@ -295,10 +295,11 @@ s.sendto(b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77, ({ds
     assert a.ethtool_stat("drv_tx_large") == before + 1
 
 
-def transfer(a, b, dst, port):
-    """3,000,001 bytes over TCP from A to B, at DST; the hashes of both are the same."""
+def transfer(a, b, dst, port, python="python3 -"):
+    """3,000,001 bytes over TCP from A to B, at DST, where PYTHON runs Python; the hashes
+    of both are the same."""
     family = "AF_INET6" if ":" in dst else "AF_INET"
-    job = b.start("python3 -", input=RECEIVE.format(port=port, family=family))
+    job = b.start(python, input=RECEIVE.format(port=port, family=family))
     job.wait_for("ready")
     sent = a.run("python3 -", input=SEND.format(dst=dst, port=port)).out
     assert job.wait(60).rc == 0

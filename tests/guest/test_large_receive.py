@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Received packets that stand for many frames: what sockets, the next hop and the
+statistics make of them, and what switches them off."""
+
+import contextlib
+import json
+import re
+
+import pytest
+
+from test_net_queues import transfer
+
+CHECKSUM_ERRORS = "nstat -az | awk '/InCsumErrors/ {s += $2} END {print s + 0}'"
+
+
+def shown(guest, feature="rx-gro-hw"):
+    """What ethtool says of a feature: "on", "off [requested on]", ..."""
+    text = guest.run(f"ethtool -k {guest.netdev}").out
+    return re.search(rf"^{feature}: (.*)$", text, re.MULTILINE)[1]
+
+
+@contextlib.contextmanager
+def switched(guest, feature, value):
+    """One feature of ethtool's, as it was again after the block."""
+    guest.run(f"ethtool -K {guest.netdev} {feature} {value}")
+    try:
+        yield
+    finally:
+        back = "on" if value == "off" else "off"
+        guest.run(f"ethtool -K {guest.netdev} {feature} {back}")
+
+
+@contextlib.contextmanager
+def counted(guest):
+    """How much the guest received in the block: "large" packets, and frames that they
+    stand for."""
+    def now():
+        large = guest.ethtool_stat("drv_rx_large")
+        link = json.loads(guest.run(f"ip -s -j link show {guest.netdev}").out)
+        return large, link[0]["stats64"]["rx"]["packets"]
+
+    before, found = now(), {}
+    yield found
+    found.update({k: n - b for k, n, b in zip(("large", "frames"), now(), before)})
+
+
+@pytest.mark.parametrize("mtu", [1500, 9000])
+@pytest.mark.parametrize("family", [4, 6])
+def test_tcp(pair, family, mtu):
+    """A stream arrives whole, in large packets if they are switched on. The statistics
+    count frames in any case."""
+    a, b = pair.a, pair.b
+    pair.set_mtu(mtu)
+    dst = b.ip if family == 4 else b.ip6
+    errors = b.run(CHECKSUM_ERRORS).out
+    assert shown(b) == "on"
+    with counted(b) as on:
+        transfer(a, b, dst, 5311)
+    with switched(b, "rx-gro-hw", "off"), counted(b) as off:
+        transfer(a, b, dst, 5312)
+    least = 3000001 // mtu
+    assert 0 < on["large"] < least and on["frames"] >= least, on
+    assert off["large"] == 0 and off["frames"] >= least, off
+    assert b.run(CHECKSUM_ERRORS).out == errors
+
+
+@pytest.mark.parametrize("feature", ["rx", "gro"])
+def test_switched_off_with_another(pair, feature):
+    """Without checksums or GRO there are no large packets; they come back with it."""
+    a, b = pair.a, pair.b
+    with switched(b, feature, "off"):
+        assert shown(b) == "off [requested on]"
+        with counted(b) as off:
+            transfer(a, b, b.ip, 5313)
+    assert shown(b) == "on"
+    with counted(b) as on:
+        transfer(a, b, b.ip, 5314)
+    assert off["large"] == 0 < on["large"]
+
+
+DATAGRAMS = """
+import socket
+s = socket.socket(socket.{family}, socket.SOCK_DGRAM)
+s.bind(("", {port}))
+s.settimeout(60)
+s.setsockopt(socket.SOL_UDP, 104, {gro})
+print("ready", flush=True)
+got = b""
+sizes = []
+while len(got) < 10 * 1200 + 77:
+    data, extra, *_ = s.recvmsg(65536, 64)
+    got += data
+    sizes.append((len(data), int.from_bytes(extra[0][2], "little") if extra else 0))
+want = b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77
+print("right" if got == want else "wrong", sizes, flush=True)
+"""
+SEND = """
+import socket
+s = socket.socket(socket.{family}, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_UDP, 103, 1200)
+s.sendto(b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77, ({dst!r}, {port}))
+"""
+
+
+@pytest.mark.parametrize("gro", [0, 1])
+@pytest.mark.parametrize("family", [4, 6])
+def test_udp(pair, family, gro):
+    """A socket gets single datagrams, or all of them at once if it asks for that."""
+    a, b = pair.a, pair.b
+    dst = b.ip if family == 4 else b.ip6
+    fields = {"family": "AF_INET" if family == 4 else "AF_INET6", "port": 5315 + gro,
+              "gro": gro, "dst": dst}
+    a.wait_for(f"ping -c 1 -W 1 {dst}", timeout=30)
+    errors = b.run(CHECKSUM_ERRORS).out
+    job = b.start("python3 -", input=DATAGRAMS.format(**fields))
+    job.wait_for("ready")
+    with counted(b) as n:
+        a.run("python3 -", input=SEND.format(**fields))
+        assert job.wait(90).rc == 0
+    want = [(10 * 1200 + 77, 1200)] if gro else [(1200, 0)] * 10 + [(77, 0)]
+    assert job.out_so_far().splitlines()[-1] == f"right {want}"
+    assert n["large"] == 1 and n["frames"] >= 11
+    assert b.run(CHECKSUM_ERRORS).out == errors
+
+
+@contextlib.contextmanager
+def inner_network(pair):
+    """A network namespace behind b, to which b forwards; runs a command in it. The way
+    there cannot take large packets."""
+    a, b = pair.a, pair.b
+    b.run("ip netns add inner && ip link add outside type veth peer name inside netns inner && "
+          "ip addr add 10.96.0.1/24 dev outside && ip link set outside up && "
+          "ip netns exec inner ip addr add 10.96.0.2/24 dev inside && "
+          "ip netns exec inner ip link set inside up && "
+          "ip netns exec inner ip route add default via 10.96.0.1 && "
+          "ethtool -K outside tso off gso off tx-udp-segmentation off tx off && "
+          "ip netns exec inner ethtool -K inside gro off && "
+          "sysctl -qw net.ipv4.ip_forward=1")
+    try:
+        a.run(f"ip route add 10.96.0.0/24 via {b.ip}")
+        yield "ip netns exec inner python3 -"
+    finally:
+        a.run("ip route del 10.96.0.0/24", check=False)
+        b.run("sysctl -qw net.ipv4.ip_forward=0; ip netns del inner; ip link del outside",
+              check=False)
+
+
+def test_forwarded(pair):
+    """The next hop gets frames again, and what arrives there is right."""
+    a, b = pair.a, pair.b
+    pair.set_mtu(1500)
+    with inner_network(pair) as python:
+        fields = {"family": "AF_INET", "port": 5317, "gro": 0, "dst": "10.96.0.2"}
+        inside = f"{CHECKSUM_ERRORS.replace('nstat', 'ip netns exec inner nstat')}"
+        job = b.start(python, input=DATAGRAMS.format(**fields))
+        job.wait_for("ready")
+        with counted(b) as udp:
+            a.run("python3 -", input=SEND.format(**fields))
+            assert job.wait(90).rc == 0
+        want = [(1200, 0)] * 10 + [(77, 0)]
+        assert job.out_so_far().splitlines()[-1] == f"right {want}"
+        with counted(b) as tcp:
+            transfer(a, b, "10.96.0.2", 5318, python)
+        assert b.run(inside).out.strip() == "0"
+        hop = json.loads(b.run("ip -s -j link show outside").out)[0]["stats64"]["tx"]
+        assert hop["packets"] >= 3000001 // 1500 and hop["bytes"] / hop["packets"] <= 1514
+    assert udp["large"] == 1 and tcp["large"] > 0
+
+
+def test_with_header_split(pair):
+    """The payload of a large packet goes to data buffers, whole pages of it."""
+    a, b = pair.a, pair.b
+    try:
+        b.run(f"ethtool -G {b.netdev} tcp-data-split on")
+        with counted(b) as n:
+            for dst in (b.ip, b.ip6):
+                transfer(a, b, dst, 5319)
+    finally:
+        b.run(f"ethtool -G {b.netdev} tcp-data-split off")
+    assert n["large"] > 0
+
+
+def test_changed_under_traffic(pair):
+    """Ten changes while a stream comes; the link stays."""
+    a, b, dev = pair.a, pair.b, pair.b.netdev
+    changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
+    job = a.start(f"ping -q -i 0.01 {b.ip}")
+    try:
+        for _ in range(5):
+            b.run(f"ethtool -K {dev} rx-gro-hw off && ethtool -K {dev} rx-gro-hw on")
+        transfer(a, b, b.ip, 5320)
+    finally:
+        job.kill()
+    assert b.run(f"cat /sys/class/net/{dev}/carrier_changes").out == changes
