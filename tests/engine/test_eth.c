@@ -21,13 +21,14 @@ struct eth {
 static uint8_t wire[WORLD_FRAME_MAX];
 static size_t wire_len;
 static unsigned wire_frames;
+static uint64_t wire_at;
 
 static bool tap(struct world *w, unsigned src, uint8_t *frame, size_t *len)
 {
-    (void)w;
     (void)src;
     memcpy(wire, frame, *len);
     wire_len = *len;
+    wire_at = w->now;
     wire_frames++;
     return true;
 }
@@ -874,6 +875,45 @@ static void dead_queues(void **state)
     unmake(u, &t);
 }
 
+/*
+ * The times of frames: of a received one when it came, of a sent one when it
+ * left, however long it was in the ring before.
+ */
+static void stamps(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1,
+                              .flags = QHCA_WQE_F_SIGNALED };
+    struct qhca_eth_seg seg = { .len = 60 };
+    struct qhca_cqe cqe;
+    uint64_t posted, came;
+    uint8_t f[200];
+    struct eth t;
+
+    udp_frame(f, 200, u->n->mac);
+    make(u, &t, 6);
+    put(u, &t, 0, f, 60);
+    seg.addr = t.mem;
+    u->w.wire.refuse = 65536;
+    post_send(&t, &h, &seg, 1);
+    posted = u->w.now;
+    ring(u, &t);
+    assert_int_equal(wire_frames, 0);
+    u->w.wire.refuse = 0;
+    world_settle(&u->w, 1000000);
+    assert_true(gcq_poll(&t.scq, &cqe));
+    assert_true(wire_at > posted);
+    assert_int_equal(cqe.timestamp, wire_at);
+    post_recv(u, &t, 256, 200);
+    world_run(&u->w, 777);
+    came = u->w.now;
+    world_inject(&u->w, 0, f, 200);
+    world_run(&u->w, 1000);
+    assert_true(gcq_poll(&t.rcq, &cqe));
+    assert_int_equal(cqe.timestamp, came);
+    unmake(u, &t);
+}
+
 static void bad_contexts(void **state)
 {
     struct unit *u = *state;
@@ -918,6 +958,7 @@ int main(void)
         UNIT(receive_mtu),
         UNIT(receive_hostile),
         UNIT(dead_queues),
+        UNIT(stamps),
         UNIT(bad_contexts),
     };
 

@@ -577,7 +577,7 @@ struct qhca_eth_cqe {
 	__le32	data_index;	/* 0x28: split frame: counter of the first WQE in the data ring */
 	__le16	gso_size;	/* 0x2c: super-frame, merged packet: payload bytes of each of its frames; else 0 */
 	__le16	vlan;		/* 0x2e: receive: TCI or QHCA_VLAN_NONE */
-	__le64	timestamp;	/* 0x30: device clock, nanoseconds */
+	__le64	timestamp;	/* 0x30: device clock, nanoseconds: when the frame came, or had left */
 	__le16	num_wqe;	/* 0x38: receive: buffers used of the ring */
 	__u8	num_data;	/* 0x3a: split frame: buffers used of the data ring */
 	__u8	gso_segs;	/* 0x3b: super-frame, merged packet: frames it represents; else 0 */
