@@ -316,5 +316,6 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.create_rxfh_context = qhca_create_rxfh_context,
 	.modify_rxfh_context = qhca_modify_rxfh_context,
 	.remove_rxfh_context = qhca_remove_rxfh_context,
-	.get_ts_info = ethtool_op_get_ts_info,
+	.get_ts_info = qhca_get_ts_info,
+	.get_ts_stats = qhca_get_ts_stats,
 };

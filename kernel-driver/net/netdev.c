@@ -425,6 +425,8 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_features_check = qhca_features_check,
 	.ndo_tx_timeout = netdev_tx_timeout,
 	.ndo_get_stats64 = qhca_netdev_get_stats64,
+	.ndo_hwtstamp_get = qhca_hwtstamp_get,
+	.ndo_hwtstamp_set = qhca_hwtstamp_set,
 };
 
 static void netdev_link_work(struct work_struct *work)
@@ -591,6 +593,7 @@ static void netdev_destroy(struct qhca_dev *dev)
 	cancel_work_sync(&priv->rx_mode_work);
 	cancel_work_sync(&priv->link_work);
 	cancel_work_sync(&priv->stats_work);
+	qhca_ptp_destroy(priv);
 	qhca_ntuple_flush(priv);
 	free_netdev(netdev);
 }
@@ -647,6 +650,7 @@ static int netdev_create(struct qhca_dev *dev)
 	netdev_init_features(netdev, dev->caps.features);
 	priv->params.large = netdev->features & NETIF_F_GRO_HW;
 	netif_carrier_off(netdev);
+	qhca_ptp_create(priv);
 	/* before others can open it: events of the link look here */
 	WRITE_ONCE(dev->netdev, netdev);
 	err = netif_set_real_num_queues(netdev, priv->params.channels,

@@ -18,6 +18,7 @@
 #include <net/netmem.h>
 
 #include "ntuple.h"
+#include "ptp.h"
 #include "qhca_compat.h"
 #include "qhca_core.h"
 #include "rss.h"
@@ -105,6 +106,8 @@ struct qhca_tx_stats {
 	u64_stats_t bytes;
 	u64_stats_t errors;		/* completed with an error */
 	u64_stats_t wake;
+	u64_stats_t stamped;		/* sent, with their times */
+	u64_stats_t unstamped;		/* the same was wanted, but not sent */
 };
 
 struct qhca_rx_stats {
@@ -136,6 +139,7 @@ struct qhca_tx_buf {
 	u32 bytes;		/* on the wire, as reported to BQL */
 	u16 packets;
 	u16 nsegs;
+	bool stamp;		/* the sender wants to know when it left */
 };
 
 /**
@@ -290,6 +294,7 @@ struct qhca_netdev {
 	struct mutex stats_lock;	/* protects hw_last */
 	u64 hw_last[QHCA_NETDEV_HW_STATS];	/* as last read from the device */
 	atomic64_t hw_total[QHCA_NETDEV_HW_STATS];	/* over all its resets */
+	struct qhca_ptp ptp;
 	struct qhca_tx_stats tx_stats[QHCA_MAX_CHANNELS];
 	struct qhca_rx_stats rx_stats[QHCA_MAX_CHANNELS];
 };

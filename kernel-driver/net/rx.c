@@ -152,6 +152,7 @@ static void rx_offloads(struct qhca_rx_queue *q, struct sk_buff *skb,
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q),
 				       le16_to_cpu(cqe->vlan));
 	rx_hash(netdev, skb, cqe);
+	qhca_ptp_rx(&q->priv->ptp, skb, le64_to_cpu(cqe->timestamp));
 	skb_record_rx_queue(skb, q->index);
 	skb->protocol = eth_type_trans(skb, netdev);
 }

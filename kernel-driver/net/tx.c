@@ -209,6 +209,7 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	buf->nsegs = nsegs;
 	tx_fill_size(skb, buf);
 	tx_count_offloads(q, skb, buf);
+	buf->stamp = qhca_ptp_tx_begin(&priv->ptp, skb);
 	skb_tx_timestamp(skb);
 	q->prod++;
 	if (!netif_txq_maybe_stop(q->txq, tx_free_entries(q), 1, TX_WAKE(q)))
@@ -235,8 +236,21 @@ static void tx_complete_one(struct qhca_tx_queue *q, u32 index, int budget,
 	tx_unmap(q, tx_segs(q, index), buf->nsegs);
 	*packets += buf->packets;
 	*bytes += buf->bytes;
+	if (unlikely(buf->stamp))
+		qhca_stat_inc(&q->stats->napi_sync, &q->stats->unstamped);
+	buf->stamp = false;
 	napi_consume_skb(buf->skb, budget);
 	buf->skb = NULL;
+}
+
+/* Tell the sender when the frame left. Of a large send it is the last one. */
+static void tx_stamp(struct qhca_tx_queue *q, struct qhca_tx_buf *buf,
+		     const struct qhca_eth_cqe *cqe)
+{
+	if (cqe->status != QHCA_WC_SUCCESS)
+		return;
+	qhca_ptp_tx_done(q, buf->skb, le64_to_cpu(cqe->timestamp));
+	buf->stamp = false;
 }
 
 static void tx_count_sent(struct qhca_tx_queue *q, u32 packets, u32 bytes)
@@ -277,6 +291,8 @@ bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 					 index);
 			continue;
 		}
+		if (unlikely(tx_buf(q, index)->stamp))
+			tx_stamp(q, tx_buf(q, index), cqe);
 		while (n--)
 			tx_complete_one(q, cons++, budget, &packets, &bytes);
 	}
