@@ -95,8 +95,10 @@ def programs(tests: Path, everything: bool = False) -> list[Program]:
              for n in names]
     # Later kernels have them elsewhere, with a script that runs both ends.
     pairs = {"net/msg_zerocopy": msg_zerocopy, "net/tcp_mmap": tcp_mmap,
-             "net/ncdevmem": ncdevmem, "net/toeplitz": toeplitz}  # fmt: skip
-    return found + [Program(n, run) for n, run in pairs.items() if (tests / f"{n}.c").exists()]
+             "net/ncdevmem": ncdevmem, "net/toeplitz": toeplitz,
+             "net/timestamping": timestamping}  # fmt: skip
+    found += [Program(n, run) for n, run in pairs.items() if (tests / f"{n}.c").exists()]
+    return found + ([Program("ptp/phc.sh", phc)] if (tests / "ptp/phc.sh").exists() else [])
 
 
 # ------------------------------------------------------- programs with two ends
@@ -256,6 +258,63 @@ def toeplitz(place: Place) -> tuple[list[Case], str]:
 
     return _cases({f"{protocol} v{ip}{', rss' if rss else ''}": case(ip, protocol, rss)
                    for rss in (False, True) for protocol in ("tcp", "udp") for ip in (4, 6)})
+
+
+def timestamping(place: Place) -> tuple[list[Case], str]:
+    """hwtstamp_config sets what timestamping then uses: frames of both guests come with
+    the adapter's times, at the sender and at the receiver."""
+    tool = f"{TESTS}/net/hwtstamp_config $NETDEV"
+
+    def setting(tx: str, rx: str, want: str):
+        def run(told: list[str]) -> None:
+            result = place.a.run(f"{tool} {tx} {rx}", check=False)
+            told.append(f"{result.out}{result.err}")
+            if "not supported" in result.err:
+                raise Refused(result.err.strip())
+            shown = place.a.run(tool).out
+            if result.rc or f"tx_type = {tx}\nrx_filter = {want}\n" not in shown:
+                raise LabError(f"{result.err.strip()} {' '.join(shown.split())}")
+
+        return run
+
+    def stamped(tx: str, rx: str, received: str):
+        def run(told: list[str]) -> None:
+            program = f"exec stdbuf -oL {TESTS}/net/timestamping $NETDEV"
+            raw = "SOF_TIMESTAMPING_RAW_HARDWARE"
+            jobs = [g.start(f"{program} SOF_TIMESTAMPING_{kind}_HARDWARE {raw}")
+                    for g, kind in ((place.a, tx), (place.b, rx))]
+            try:
+                job = jobs[0] if received == "error" else jobs[1]
+                job.wait_for(rf"received {received} data.*\n(.*\n)*?.*HW raw [1-9]", two_ends.LIMIT)
+            finally:
+                for job in jobs:
+                    job.kill()
+                    told.append(job.stdout[-2000:] + job.stderr[-500:])
+                if "not supported" in "".join(job.stderr for job in jobs):
+                    raise Refused("no hardware timestamps")
+
+        return run
+
+    try:
+        return _cases({
+            "hwtstamp_config on all": setting("ON", "ALL", "ALL"),
+            "hwtstamp_config off none": setting("OFF", "NONE", "NONE"),
+            "hwtstamp_config, a filter": setting("ON", "PTP_V2_EVENT", "ALL"),
+            "send": stamped("TX", "RX", "error"),
+            "receive": stamped("TX", "RX", "regular"),
+        })  # fmt: skip
+    finally:
+        for guest in (place.a, place.b):
+            guest.run(f"{tool} OFF NONE", check=False)
+
+
+def phc(place: Place) -> tuple[list[Case], str]:
+    """The adapter's PTP clock, by linuxptp's phc_ctl."""
+    shown = place.a.run("ls $(readlink -f /sys/class/net/$NETDEV/device)/ptp", check=False)
+    if shown.rc:
+        return [Case("", SKIP, "the adapter has no PTP clock")], shown.err
+    result = place.a.run(f"{TESTS}/ptp/phc.sh /dev/{shown.out.strip()} 2>&1", LIMIT, check=False)
+    return parse("ptp/phc.sh", result.out, result.rc), result.out
 
 
 def _queue_cpus(place: Place) -> str:
