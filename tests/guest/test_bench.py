@@ -8,16 +8,18 @@ import subprocess
 import pytest
 
 from labs import TOP
-from qhca_lab.paths import BUILD
+from qhca_lab.paths import BUILD, QEMU
 
 pytestmark = pytest.mark.long("measures for a minute or more")
 
-CASE = ["--only", "^write 64 KiB", "--rounds", "1", "--seconds", "1"]
+SHORT = ["--rounds", "1", "--seconds", "1"]
+CASE = ["--only", "^write 64 KiB", *SHORT]
 
 
 @pytest.fixture
 def bench(pair, tmp_path):
-    """Run lab/bench/measure with the kept pair out of its way; its results."""
+    """Run lab/bench/measure with the kept pair out of its way; its results, and in
+    `said` what it printed."""
     pair.freeze()
 
     def run(name, *options):
@@ -25,7 +27,10 @@ def bench(pair, tmp_path):
         kept = target.read_bytes() if target.exists() else None
         target.unlink(missing_ok=True)
         try:
-            subprocess.run([TOP / "lab/bench/measure", *CASE, *options], check=True, timeout=900)
+            words = options if "--only" in options else [*CASE, *options]
+            done = subprocess.run([TOP / "lab/bench/measure", *words], check=True, timeout=900,
+                                  stdout=subprocess.PIPE, text=True)
+            run.said = done.stdout
             return json.loads(target.read_text())
         finally:
             if kept is None:
@@ -44,6 +49,31 @@ def test_against_soft_roce(bench):
     assert case["qhca"] > 0 and case["rxe"] > 0
     assert case["ratio"] == case["qhca"] / case["rxe"]
     assert told["host"] and told["cpus"] == os.cpu_count()
+
+
+def test_against_a_qemu(bench):
+    """The same QEMU, so that only the way is tested."""
+    (case,) = bench("bench-against.json", "--against", str(QEMU))["results"]
+    assert case["now"] > 0 and case["before"] > 0
+    assert case["ratio"] == case["now"] / case["before"]
+
+
+def test_net(bench, tmp_path):
+    """Speed and price of each adapter, and a comparison with those of an earlier run."""
+    only = ["--net", "--only", "^TCP, 4 streams$|^ncdevmem$", *SHORT]
+    told = bench("bench.json", *only)["net"]
+    tcp, devmem = told["results"]
+    assert not tcp["errors"]
+    for adapter in ("qhca", "virtio"):
+        assert tcp[adapter]["speed"] > 0
+        assert tcp[adapter]["qemu"] > tcp[adapter]["loop"] > 0 and tcp[adapter]["guest"] > 0
+    assert tcp["ratio"] == tcp["qhca"]["speed"] / tcp["virtio"]["speed"]
+    assert devmem["qhca"]["speed"] > 0
+    assert devmem["virtio"] is None and list(devmem["errors"]) == ["virtio"]
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(json.dumps({"net": told}))
+    bench("bench.json", *only, "--against", str(earlier))
+    assert f"before of {earlier}" in bench.said and "against virtio" in bench.said
 
 
 def test_tracing(bench):

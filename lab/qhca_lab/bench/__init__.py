@@ -3,6 +3,8 @@
 
 perftest   the cases, and one measurement by perftest
 softroce   qhca and Soft-RoCE in the same two guests; what the host can do
-against    the device of this tree and that of another revision
+revisions  the device of this tree and that of another revision
+net        the net device and virtio-net, in turns
+results    the file that keeps the figures
 tracing    what breaks and recordings cost while they are on
 """

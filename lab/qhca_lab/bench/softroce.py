@@ -12,11 +12,12 @@ import time
 from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
+from . import results as results_file
 from .perftest import NAME, measure, qhca_ends, say
 
 
 def host_limits() -> dict:
-    """memcpy and socket rates of the host, by bench.d/host.c."""
+    """memcpy and socket rates of the host, by lab/bench/host.c."""
     out = BUILD / "bench"
     out.mkdir(parents=True, exist_ok=True)
     in_root = str(TOP / "lab" / "in-root")
@@ -138,12 +139,11 @@ def compare(args, cases) -> int:
     print("\nthe host itself:")
     for key, value in host.items():
         print(f"  {key:28} {value:>12,}")
-    target = BUILD / "bench.json"
-    target.write_text(json.dumps({
+    target = results_file.keep(None, {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel, "mtu": options.mtu,
         "host": host, "results": results,
-    }, indent=1) + "\n")  # fmt: skip
+    })  # fmt: skip
     print(f"\n{target}")
     if any(e["errors"] for e in results):
         return 1

@@ -81,6 +81,15 @@ mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 TIDY = "pkill -x 'iperf3|socat|nc|csum|tcp_mmap|msg_zerocopy|ncdevmem|toeplitz'; qhca-net; true"
 
 
+def build(release: str) -> Path:
+    """Build the selftests of the kernel that calls itself RELEASE: the tree, on the host."""
+    script = str(TOP / "lab" / "build" / "build-selftests")
+    built = subprocess.run([script, release], check=False, stdout=subprocess.PIPE, text=True)
+    if built.returncode:
+        raise LabError(f"the selftests of Linux {release} do not build")
+    return Path(built.stdout.strip())
+
+
 def wires(nic: str) -> list[str]:
     """QEMU's arguments for the second wire and the further adapters. The second wire's
     has no RSS: rss_ctx.py looks at all adapters that have, and wants a table of each."""
@@ -144,7 +153,7 @@ class Place:
         self.lab = Lab.up(self.name, [NICS[self.nic][0]] * 2, options, progress=self.say,
                           replace=True)
         self.release = self.a.run("uname -r").out.strip()
-        tree = self._build()
+        tree = build(self.release)
         self.tests = tree / "tools/testing/selftests"
         where = str(tree.relative_to(BUILD))
         for guest in (self.a, self.b):
@@ -166,15 +175,6 @@ class Place:
         }  # fmt: skip
         self._mark()
         self.tidy()
-
-    def _build(self) -> Path:
-        """The selftests of the guests' kernel."""
-        script = str(TOP / "lab" / "build" / "build-selftests")
-        built = subprocess.run([script, self.release], check=False, stdout=subprocess.PIPE,
-                               text=True)
-        if built.returncode:
-            raise LabError(f"the selftests of Linux {self.release} do not build")
-        return Path(built.stdout.strip())
 
     def _mark(self) -> None:
         self._marks = {g.name: len(g.console()) for g in self.lab.guests}

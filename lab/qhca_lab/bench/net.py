@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""TCP over the net device of qhca and over virtio-net, in turns.
+
+Two labs, each with a wire of its own of the same kind: two guests with qhca, two with
+virtio-net. While one is measured, the other is stopped. With the speed comes the
+price of a GiB in CPU time: of both guests by their own clocks, and of both QEMUs by
+the host's, which has device, wire and the emulation of the guests' CPUs in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .. import pair
+from ..errors import CommandFailed, LabError
+from ..guest import Guest
+from ..lab import Lab, Options
+from ..paths import BUILD
+from ..selftests import place, two_ends
+from . import results
+from .perftest import NAME, say
+
+GIB = 1 << 30
+MIB = 1 << 20
+# The kind of adapter in each lab, by the name that the table has for it.
+ADAPTERS = {"qhca": "qhca", "virtio": "rxe"}
+# Seconds of one run that may pass on a slow host.
+PATIENCE = 300
+
+
+# ------------------------------------------------------------------- CPU time
+
+
+@dataclasses.dataclass
+class Cpu:
+    """Seconds of CPU time: of the guests by their own account, of their QEMUs, and of
+    these the main loops, in which most of the device runs."""
+
+    guest: float
+    qemu: float
+    loop: float
+
+    def since(self, before: Cpu) -> Cpu:
+        return Cpu(*(now - then for now, then in
+                     zip(dataclasses.astuple(self), dataclasses.astuple(before))))
+
+
+def guest_seconds(stat: str, hertz: int) -> float:
+    """What the CPUs of a guest have worked, of its /proc/stat and its ticks a second."""
+    words = stat.splitlines()[0].split()
+    user, nice, system, _idle, _iowait, irq, softirq = (int(n) for n in words[1:8])
+    return (user + nice + system + irq + softirq) / hertz
+
+
+def process_seconds(stat: str, hertz: int) -> float:
+    """What a process or thread has worked, of its line in /proc/PID/stat."""
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / hertz
+
+
+def cpu_now(lab: Lab) -> Cpu:
+    """The CPU time of all guests of LAB up to now."""
+    hertz = os.sysconf("SC_CLK_TCK")
+    total = Cpu(0.0, 0.0, 0.0)
+    for guest in lab.guests:
+        ticks, _, stat = guest.run("getconf CLK_TCK; cat /proc/stat").out.partition("\n")
+        pid = guest.state["process"]["pid"]
+        total.guest += guest_seconds(stat, int(ticks))
+        total.qemu += process_seconds(Path(f"/proc/{pid}/stat").read_text(), hertz)
+        total.loop += process_seconds(Path(f"/proc/{pid}/task/{pid}/stat").read_text(), hertz)
+    return total
+
+
+# ---------------------------------------------------------------------- cases
+
+
+@dataclasses.dataclass
+class Run:
+    """What one run has moved, in how many seconds."""
+
+    bytes: int
+    seconds: float
+
+    @property
+    def speed(self) -> float:
+        """MiB/s."""
+        return self.bytes / MIB / self.seconds
+
+
+def iperf_result(text: str) -> Run:
+    """What the receiver got, of iperf3's JSON; LabError says why there is nothing."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        raise LabError(f"iperf3 tells no result: {text.strip()[-200:]}") from None
+    if "error" in told:
+        raise LabError(f"iperf3: {told['error']}")
+    got = told["end"]["sum_received"]
+    if not got["bytes"] or not got["seconds"]:
+        raise LabError("iperf3: nothing was received")
+    return Run(got["bytes"], got["seconds"])
+
+
+def iperf(lab: Lab, seconds: int, streams: int, zero_copy: bool) -> Run:
+    """iperf3 from a to b. ZERO_COPY: it sends pages of a file, by sendfile()."""
+    options = f"-t {seconds} -P {streams}" + (" -Z" if zero_copy else "")
+    try:
+        _, client = pair.run_checked(lab, ("b", "iperf3 -s -1"),
+                                     ("a", f"iperf3 -J {options} -c $PEER"), PATIENCE)
+    except CommandFailed as error:
+        # It tells in JSON, too, why it fails.
+        return iperf_result(error.result.out)
+    return iperf_result(client.out)
+
+
+@contextlib.contextmanager
+def split_pages(lab: Lab, adapter: str):
+    """A page of payload in each frame, in buffers of its own if the adapter can."""
+    a, b = lab["a"], lab["b"]
+    for guest in (a, b):
+        guest.run(f"ip link set $NETDEV mtu {two_ends.PAGE_MTU[4]}")
+    if adapter == "qhca":
+        a.run("ethtool -G $NETDEV tcp-data-split on")
+    try:
+        yield
+    finally:
+        if adapter == "qhca":
+            a.run("ethtool -G $NETDEV tcp-data-split off")
+        for guest in (a, b):
+            guest.run(f"ip link set $NETDEV mtu {Options().mtu}")
+
+
+def tcp_mmap(lab: Lab, adapter: str, seconds: int, folder: str) -> Run:
+    """The kernel's tcp_mmap: a maps what b sends, or copies what it cannot map."""
+    with split_pages(lab, adapter):
+        got = two_ends.tcp_mmap(lab["a"], lab["b"], folder, 4, 48 * seconds)
+    return Run(int(got.mib * MIB), got.seconds)
+
+
+def ncdevmem(lab: Lab, adapter: str, seconds: int, folder: str) -> Run:
+    """The kernel's ncdevmem: what b sends goes to device memory of a's."""
+    a = lab["a"]
+    mib = 16 * seconds
+    queues = re.findall(r"Combined:\s*(\d+)", a.run("ethtool -l $NETDEV").out)
+    if int(queues[0]) < two_ends.DEVMEM_QUEUES:
+        raise NotPossible(f"{queues[0]} queues")
+    a.run(f"ethtool -L $NETDEV combined {two_ends.DEVMEM_QUEUES}")
+    try:
+        with (split_pages(lab, adapter),
+              two_ends.ncdevmem(a, lab["b"], folder, 4, check=False) as devmem):
+            took = devmem.send_zeros(mib)
+            received = devmem.received()
+    finally:
+        a.run("ethtool -K $NETDEV ntuple off && ethtool -K $NETDEV ntuple on && "
+              f"ethtool -X $NETDEV default && ethtool -L $NETDEV combined {queues[1]}")
+    if received != mib * MIB:
+        raise LabError(f"ncdevmem received {received} bytes of {mib} MiB")
+    return Run(received, took)
+
+
+class NotPossible(LabError):
+    """The adapter lacks what the case needs."""
+
+
+# title: (lab, adapter, seconds, folder of the selftests) -> Run
+CASES: dict[str, Callable[[Lab, str, int, str], Run]] = {
+    f"TCP, {streams} stream{'s' * (streams > 1)}{', zero copy' * zero_copy}":
+        lambda lab, _adapter, seconds, _folder, streams=streams, zero_copy=zero_copy:
+            iperf(lab, seconds, streams, zero_copy)
+    for zero_copy in (False, True) for streams in (1, 4)
+} | {"tcp_mmap": tcp_mmap, "ncdevmem": ncdevmem}
+
+
+# ----------------------------------------------------------------- comparison
+
+
+def sample(lab: Lab, adapter: str, case: str, seconds: int, folder: str) -> dict:
+    """One run of a case: MiB/s, and CPU seconds a GiB."""
+    before = cpu_now(lab)
+    run = CASES[case](lab, adapter, seconds, folder)
+    cpu = cpu_now(lab).since(before)
+    gib = run.bytes / GIB
+    return {"speed": run.speed, "guest": cpu.guest / gib, "qemu": cpu.qemu / gib,
+            "loop": cpu.loop / gib}
+
+
+def entry_of(case: str, samples: dict[str, list[dict]], errors: dict[str, str]) -> dict:
+    """The medians of a case's samples, and by how much qhca is faster."""
+    entry = {"case": case, "unit": "MiB/s", "errors": errors, "samples": samples}
+    for adapter, got in samples.items():
+        entry[adapter] = {key: statistics.median(s[key] for s in got)
+                          for key in ("speed", "guest", "qemu", "loop")} if got else None
+    if all(entry[adapter] for adapter in ADAPTERS):
+        entry["ratio"] = entry["qhca"]["speed"] / entry["virtio"]["speed"]
+    return entry
+
+
+def measure(labs: dict[str, Lab], case: str, args, folder: str) -> dict:
+    """A case on each adapter, in turn; failures are kept."""
+    samples: dict[str, list[dict]] = {name: [] for name in labs}
+    errors: dict[str, str] = {}
+    for number in range(args.rounds):
+        for name in sorted(labs, reverse=number % 2):
+            if name in errors:
+                continue
+            labs[name].thaw()
+            try:
+                samples[name].append(sample(labs[name], name, case, args.seconds, folder))
+            except NotPossible as error:
+                errors[name] = f"not possible: {error}"
+            except LabError as error:
+                errors[name] = str(error)
+                say(f"{case} on {name} failed: {str(error).splitlines()[0]}")
+            finally:
+                labs[name].freeze()
+    return entry_of(case, samples, errors)
+
+
+HEAD = (f"{'':22} {'qhca':>9} {'virtio':>9} {'MiB/s':6} {'':>7}   CPU s/GiB: "
+        f"{'guests':>15} {'QEMUs':>15} {'main loops':>15}")
+
+
+def row(entry: dict) -> str:
+    """Of a result one line: speeds, and each price as qhca/virtio."""
+
+    def figure(adapter: str, key: str, form: str) -> str:
+        return "-" if entry[adapter] is None else format(entry[adapter][key], form)
+
+    ratio = f"{entry['ratio']:6.1f} x" if "ratio" in entry else ""
+    text = (f"{entry['case']:22} {figure('qhca', 'speed', ',.0f'):>9} "
+            f"{figure('virtio', 'speed', ',.0f'):>9} {'MiB/s':6} {ratio:>8} {'':>13}")
+    for key in ("guest", "qemu", "loop"):
+        both = f"{figure('qhca', key, '.2f')} / {figure('virtio', key, '.2f')}"
+        text += f" {both:>15}"
+    return text
+
+
+def earlier(path: str) -> dict[str, dict]:
+    """The cases of an earlier run, of the file that it has left."""
+    try:
+        told = json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise LabError(f"{path}: {error}") from None
+    if not isinstance(told, dict) or "net" not in told:
+        raise LabError(f"{path}: no figures of --net")
+    return {entry["case"]: entry for entry in told["net"]["results"]}
+
+
+def against_row(now: dict, before: dict | None) -> str:
+    """A case's figures of qhca, now and before; above 1 is better."""
+    then = before.get("qhca") if before else None
+    if not now["qhca"] or not then:
+        return f"{now['case']:22} {'-':>9}"
+    text = f"{now['case']:22} {now['qhca']['speed']:>9,.0f} {then['speed']:>9,.0f} MiB/s  "
+    text += f"{now['qhca']['speed'] / then['speed']:6.2f} x"
+    if "ratio" in now and "ratio" in before:
+        text += f"   against virtio {now['ratio']:.1f} x, before {before['ratio']:.1f} x"
+    return text + f"   QEMUs {now['qhca']['qemu']:.2f} s/GiB, before {then['qemu']:.2f}"
+
+
+def guests_with_selftests(lab: Lab) -> str:
+    """Build the selftests of the guests' kernel; their folder in a guest."""
+    tree = place.build(lab["a"].run("uname -r").out.strip())
+    return f"/qhca/build/{tree.relative_to(BUILD)}/tools/testing/selftests"
+
+
+def compare(args, cases) -> int:
+    """Measure CASES, print the table, put it into build/bench.json; the exit status."""
+    before = earlier(args.against) if args.against else {}
+    minutes = len(cases) * args.rounds * 2 * (args.seconds + 7) / 60
+    say(f"booting four guests; then about {minutes:.0f} minutes")
+    found = []
+    with contextlib.ExitStack() as stack:
+        labs = {}
+        for name, nic in ADAPTERS.items():
+            labs[name] = stack.enter_context(Lab.up(
+                f"{NAME}-net-{name}", [nic, nic], Options(smp=args.smp, tied=True),
+                progress=say, replace=True))
+            folder = guests_with_selftests(labs[name])
+            labs[name].freeze()
+        for case in cases:
+            found.append(measure(labs, case, args, folder))
+            say(row(found[-1]))
+        labs["qhca"].thaw()
+        kernel = labs["qhca"]["a"].run("uname -r").out.strip()
+        for lab in labs.values():
+            lab.thaw()
+    print(f"\n{HEAD}")
+    for entry in found:
+        print(row(entry))
+    if before:
+        print(f"\nqhca, and before of {args.against}:")
+        for entry in found:
+            print(against_row(entry, before.get(entry["case"])))
+    target = results.keep("net", {
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel,
+        "results": found,
+    })  # fmt: skip
+    print(f"\n{target}")
+    failed = [e for e in found
+              if any(not text.startswith("not possible") for text in e["errors"].values())]
+    return int(bool(failed))
