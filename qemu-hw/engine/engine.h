@@ -127,7 +127,11 @@ void qhca_reg_write(struct qhca *e, uint64_t off, uint64_t val,
 void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val,
                    unsigned size);
 
-/** Receive a frame from the wire (no FCS); drops it if there is no room. */
+/**
+ * Receive a frame from the wire (no FCS); drops it if there is no room.  It may
+ * be held until the next qhca_run(), for which kick() is called then, to be
+ * merged with frames that follow.
+ */
 void qhca_receive(struct qhca *e, const void *frame, size_t len);
 /** Do a bounded batch of pending work; calls kick() if there is more. */
 void qhca_run(struct qhca *e);

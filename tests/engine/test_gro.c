@@ -694,6 +694,53 @@ static void order(void **state)
     erq_free(&q[1]);
 }
 
+/* A rule gives the queue a copy of each frame: what differs stays apart. */
+static void steered_twice(void **state)
+{
+    struct unit *u = *state;
+    static struct flow w;
+    struct qhca_eth_cqe c;
+    struct erss by_port, by_rule;
+    struct qhca_flow rule;
+    struct erq q;
+    uint32_t num;
+    unsigned i, k;
+
+    begin(u, &q, GRO);
+    erss_make(u, &by_port, &q, 1, 0, QHCA_HASH_SRC_PORT_TCP);
+    erss_make(u, &by_rule, &q, 1, 0, QHCA_HASH_DST_PORT_TCP);
+    assert_int_equal(erq_port(u, QHCA_PORT_M_ETH_QPN, by_port.qpn), QHCA_ST_OK);
+    for (k = 0; k < 2; k++) {
+        calm(u, &w, k);
+        w.b.ports[0] = 1000;
+        w.b.ports[1] = 2000;
+        memset(&rule, 0, sizeof(rule));
+        /* another hash, or another tag */
+        rule.qpn = k ? by_port.qpn : by_rule.qpn;
+        rule.flags = QHCA_FLOW_F_DONT_TRAP;
+        rule.tag = k * 9;
+        num = guest_create(&u->g, QHCA_CMD_CREATE_FLOW, &rule, sizeof(rule));
+        post(&q, ERQ_DEPTH, 8000);
+        for (i = 0; i < 4; i++) {
+            next_arrives(u, &w, 100);
+        }
+        node_drain(u->n);
+        for (i = 0; i < 8; i++) {
+            assert_true(erq_poll(&q, &c));
+            assert_int_equal(c.gso_segs, 0);
+            assert_int_equal(c.flow_tag, i & 1 ? 0 : k * 9);
+        }
+        assert_false(erq_poll(&q, &c));
+        assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_FLOW, num),
+                         QHCA_ST_OK);
+    }
+    assert_int_equal(erq_port(u, QHCA_PORT_M_ETH_QPN, QHCA_ETH_QP_NONE),
+                     QHCA_ST_OK);
+    erss_free(&by_rule);
+    erss_free(&by_port);
+    erq_free(&q);
+}
+
 /* A queue that is stopped, destroyed or reset while frames are held. */
 static void stopped(void **state)
 {
@@ -846,6 +893,7 @@ int main(void)
         UNIT(push),
         UNIT(unsuitable),
         UNIT(order),
+        UNIT(steered_twice),
         UNIT(stopped),
         UNIT_HOSTILE(reset_drops),
         UNIT(saved_and_loaded),
