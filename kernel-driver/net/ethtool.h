@@ -36,4 +36,11 @@ int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *nfc,
 		   u32 *locs);
 int qhca_set_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *nfc);
 
+/* ethtool_stats.c */
+void qhca_get_eth_mac_stats(struct net_device *netdev,
+			    struct ethtool_eth_mac_stats *s);
+void qhca_get_rmon_stats(struct net_device *netdev,
+			 struct ethtool_rmon_stats *s,
+			 const struct ethtool_rmon_hist_range **ranges);
+
 #endif /* QHCA_ETHTOOL_H */

@@ -750,8 +750,11 @@ static void receive_mtu(void **state)
     memcpy(f + 12, "\x81\x00\x00\x05\x08\x00", 6);
     world_inject(&u->w, 0, f, 1519);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 2);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_OVERSIZE), 2);
     world_inject(&u->w, 0, f, 17);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 3);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_UNDERSIZE), 1);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_FRAMES), 1);
     assert_false(gcq_poll(&t.rcq, &cqe));
     world_inject(&u->w, 0, f, 1518);
     assert_true(gcq_poll(&t.rcq, &cqe));
@@ -914,6 +917,55 @@ static void stamps(void **state)
     unmake(u, &t);
 }
 
+/* Frames by size, with FCS and padding, received and sent. */
+static void port_counters(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1 };
+    /* lengths without FCS: two of each size */
+    static const uint16_t len[] = {
+        14, 60, 61, 123, 124, 251, 252, 507, 508, 1019, 1020, 1514, 1515, 9230,
+    };
+    struct qhca_eth_seg seg;
+    static uint8_t f[9230];
+    uint64_t octets = 0;
+    struct eth t;
+    unsigned i;
+
+    make(u, &t, 6);
+    seg.addr = t.mem;
+    for (i = 0; i < 14; i++) {
+        memcpy(f, i == 1 ? "\xff\xff\xff\xff\xff\xff" :
+               i == 2 ? "\x01\0\x5e\0\0\1" : "\x02\0\0\0\0\x09", 6);
+        world_inject(&u->w, 0, f, len[i]);
+        seg.len = len[i];
+        put(u, &t, 0, f, len[i]);
+        post_send(&t, &h, &seg, 1);
+        ring(u, &t);
+        octets += len[i] < 60 ? 64 : len[i] + 4;
+    }
+    for (i = 0; i < 7; i++) {
+        assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_64 + i), 2);
+        assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_64 + i), 2);
+    }
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_FRAMES), 14);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_FRAMES), 14);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_OCTETS), octets);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_OCTETS), octets);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_BROADCAST), 1);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_BROADCAST), 1);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_MULTICAST), 1);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_MULTICAST), 1);
+    /* without a link nothing is sent */
+    node_set_link(u->n, false);
+    post_send(&t, &h, &seg, 1);
+    ring(u, &t);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), 15);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_FRAMES), 14);
+    node_set_link(u->n, true);
+    unmake(u, &t);
+}
+
 static void bad_contexts(void **state)
 {
     struct unit *u = *state;
@@ -959,6 +1011,7 @@ int main(void)
         UNIT(receive_hostile),
         UNIT(dead_queues),
         UNIT(stamps),
+        UNIT(port_counters),
         UNIT(bad_contexts),
     };
 

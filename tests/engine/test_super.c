@@ -207,12 +207,51 @@ static void random_big(struct big *b, struct rng *r, uint16_t *mss)
     }
 }
 
+/* What the port's counters must say of frames. */
+struct port {
+    uint64_t frames, octets, sizes[7];
+};
+
+/* A packet of @len bytes of payload passes in pieces of @mss. */
+static void port_add(struct port *p, const struct big *b, uint32_t len,
+                     uint16_t mss)
+{
+    static const uint16_t from[] = { 0, 65, 128, 256, 512, 1024, 1519 };
+    size_t part, octets;
+    unsigned i;
+
+    for (; len; len -= (uint32_t)part) {
+        part = len < mss ? len : mss;
+        octets = big_hdr_len(b) + part + 4;
+        octets = octets < 64 ? 64 : octets;
+        i = 6;
+        while (octets < from[i]) {
+            i--;
+        }
+        p->sizes[i]++;
+        p->frames++;
+        p->octets += octets;
+    }
+}
+
+static void port_check(struct unit *u, const struct port *p, unsigned frames)
+{
+    unsigned i;
+
+    assert_int_equal(unit_stat(u, frames), p->frames);
+    assert_int_equal(unit_stat(u, frames + 1), p->octets);
+    for (i = 0; i < 7; i++) {
+        assert_int_equal(unit_stat(u, frames + 4 + i), p->sizes[i]);
+    }
+}
+
 /* As few frames as possible, each a multiple of the mss. */
 static void sends(struct unit *u, unsigned rounds)
 {
     static struct big b;
     static uint8_t f[FRAME_MAX];
     uint64_t frames = 0, bytes = 0;
+    struct port port = { 0 };
     uint32_t from, len;
     struct eth t;
     uint16_t mss;
@@ -239,6 +278,8 @@ static void sends(struct unit *u, unsigned rounds)
         u->e = u->n->e;
         assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), frames);
         assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_BYTES), bytes);
+        port_add(&port, &b, b.len, mss);
+        port_check(u, &port, QHCA_STAT_PORT_TX_FRAMES);
     }
     unmake(&t);
 }
@@ -336,6 +377,7 @@ static void receives(struct unit *u, uint8_t flags)
     static uint8_t f[FRAME_MAX];
     struct rng *r = &u->g.rng;
     uint64_t frames = 0, bytes = 0;
+    struct port port = { 0 };
     uint32_t from, len, all;
     struct eth t;
     uint16_t mss;
@@ -367,6 +409,8 @@ static void receives(struct unit *u, uint8_t flags)
         bytes += all + (uint64_t)n * (big_hdr_len(&b) - (b.tagged ? 4 : 0));
         assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_PACKETS), frames);
         assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_BYTES), bytes);
+        port_add(&port, &b, all, mss);
+        port_check(u, &port, QHCA_STAT_PORT_RX_FRAMES);
     }
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 0);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), 0);

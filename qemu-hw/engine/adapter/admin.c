@@ -13,7 +13,7 @@
 #define ADMIN_BATCH         32
 #define ADMIN_COST          1024    /* memory accesses; see qhca_cost() */
 #define ADMIN_MAX_IN        (QHCA_MC_LIST_MAX * sizeof(struct qhca_mac))
-#define ADMIN_MAX_OUT       512
+#define ADMIN_MAX_OUT       768
 
 #define F_IN_ANY            1   /* input of any length from 0 to in bytes */
 #define F_OUT_SHORT         2   /* output may be truncated */

@@ -196,6 +196,26 @@ static bool rx_fits(const struct qhca *e, const struct qhca_eth_frame *f)
            (s->segs && (uint32_t)s->l.hdr_len - s->l.l3 + s->size <= e->mtu);
 }
 
+static void rx_refuse(struct qhca *e, unsigned why)
+{
+    qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+    qhca_count(e, why);
+}
+
+/* A frame has arrived that is well formed. */
+static void rx_count(struct qhca *e, const struct qhca_eth_frame *f)
+{
+    const struct qhca_super *s = &f->super;
+    struct qhca_wire_frames as = { .n = 1, .last = f->len };
+
+    if (s->segs) {
+        as.n = s->segs;
+        as.len = (size_t)s->l.hdr_len + s->size;
+        as.last = s->len - (s->segs - 1) * (size_t)s->size;
+    }
+    qhca_wire_count_rx(e, f->data, &as);
+}
+
 void qhca_receive(struct qhca *e, const void *frame, size_t len)
 {
     struct qhca_eth_frame f;
@@ -204,14 +224,19 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
         return;
     }
     if (len < QHCA_ETH_HLEN) {
-        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+        rx_refuse(e, QHCA_STAT_PORT_RX_UNDERSIZE);
         return;
     }
     qhca_eth_frame_parse(e, &f, frame, len);
-    if (qhca_headers_cut(&f.h) || !rx_fits(e, &f)) {
-        qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
+    if (qhca_headers_cut(&f.h)) {
+        rx_refuse(e, QHCA_STAT_PORT_RX_UNDERSIZE);
         return;
     }
+    if (!rx_fits(e, &f)) {
+        rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE);
+        return;
+    }
+    rx_count(e, &f);
     if (e->sniff) {
         e->sniff(e, frame, len);
     }

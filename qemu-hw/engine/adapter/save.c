@@ -29,7 +29,7 @@ SAVED_SIZE(struct qhca_tag, 104);
 SAVED_SIZE(struct qhca_tm, 248);
 SAVED_SIZE(struct qhca_tm_job, 48);
 SAVED_SIZE(struct qhca_tm_qp, 3120);
-SAVED_SIZE(struct qhca, 824);
+SAVED_SIZE(struct qhca, 1080);
 SAVED_SIZE(struct qhca_memory, 200);
 SAVED_SIZE(struct qhca_queues, 824);
 SAVED_SIZE(struct qhca_xport_dev, 15744);
@@ -79,7 +79,7 @@ static void save_registers(struct qhca_io *io)
     struct qhca *e = io->e;
     uint32_t i;
 
-    qhca_io_section(io, "regs", 1);
+    qhca_io_section(io, "regs", 2);
     IO(io, e->ad->ctrl);
     IO(io, e->ad->aq_ctrl);
     IO(io, e->ad->db_shift);

@@ -121,6 +121,17 @@ static inline uint64_t qhca_now(struct qhca *e)
  * and retry in the next run (the caller stays on the ready list).
  */
 bool qhca_tx(struct qhca *e, const void *frame, size_t len);
+/* How many frames a frame represents: all have @len bytes but the last. */
+struct qhca_wire_frames {
+    uint32_t n;
+    size_t len, last;
+};
+/* qhca_tx() for a frame that represents several. */
+bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,
+                   const struct qhca_wire_frames *as);
+/* Count frames that have arrived; @frame has the header of all. */
+void qhca_wire_count_rx(struct qhca *e, const void *frame,
+                        const struct qhca_wire_frames *as);
 
 /* ---- statistics, trace.c ---- */
 /* Increment counter @stat (QHCA_STAT_*). */

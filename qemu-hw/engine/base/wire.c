@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The interface to the environment: sending frames, requesting a run. */
+/*
+ * The interface to the environment: sending frames, requesting a run; counters
+ * of what the wire carries.
+ */
 #include "base/base.h"
 
 void qhca_kick(struct qhca *e)
@@ -10,7 +13,63 @@ void qhca_kick(struct qhca *e)
     }
 }
 
+/* ---- the port's counters, as those of an Ethernet MAC ---- */
+
+#define MIN_FRAME           60
+#define FCS                 4
+
+/* The counters of one direction, in the order of QHCA_STAT_PORT_RX_*. */
+enum { FRAMES, OCTETS, MULTICAST, BROADCAST, SIZES };
+
+_Static_assert(QHCA_STAT_PORT_RX_FRAMES + SIZES == QHCA_STAT_PORT_RX_64 &&
+               QHCA_STAT_PORT_TX_FRAMES + SIZES == QHCA_STAT_PORT_TX_64 &&
+               QHCA_STAT_PORT_RX_64 + 6 == QHCA_STAT_PORT_RX_LARGE &&
+               QHCA_STAT_PORT_TX_64 + 6 == QHCA_STAT_PORT_TX_LARGE,
+               "the order of the counters");
+
+static void count_size(uint64_t *stat, uint32_t n, size_t len)
+{
+    static const uint16_t most[] = { 64, 127, 255, 511, 1023, 1518 };
+    size_t octets = (len < MIN_FRAME ? MIN_FRAME : len) + FCS;
+    unsigned i = 0;
+
+    while (i < sizeof(most) / sizeof(most[0]) && octets > most[i]) {
+        i++;
+    }
+    stat[SIZES + i] += n;
+    stat[OCTETS] += (uint64_t)n * octets;
+}
+
+static void count_frames(uint64_t *stat, const uint8_t *frame,
+                         const struct qhca_wire_frames *as)
+{
+    static const uint8_t broadcast[] = { 255, 255, 255, 255, 255, 255 };
+
+    stat[FRAMES] += as->n;
+    if (frame[0] & 1) {
+        stat[memcmp(frame, broadcast, 6) ? MULTICAST : BROADCAST] += as->n;
+    }
+    count_size(stat, as->n - 1, as->len);
+    count_size(stat, 1, as->last);
+}
+
+void qhca_wire_count_rx(struct qhca *e, const void *frame,
+                        const struct qhca_wire_frames *as)
+{
+    count_frames(&e->stats[QHCA_STAT_PORT_RX_FRAMES], frame, as);
+}
+
+/* ---- sending ---- */
+
 bool qhca_tx(struct qhca *e, const void *frame, size_t len)
+{
+    const struct qhca_wire_frames one = { .n = 1, .last = len };
+
+    return qhca_tx_super(e, frame, len, &one);
+}
+
+bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,
+                   const struct qhca_wire_frames *as)
 {
     if (!e->link) {
         return true;            /* link down: the frame is lost */
@@ -22,6 +81,7 @@ bool qhca_tx(struct qhca *e, const void *frame, size_t len)
         e->tx_blocked = true;
         return false;
     }
+    count_frames(&e->stats[QHCA_STAT_PORT_TX_FRAMES], frame, as);
     if (e->sniff) {
         e->sniff(e, frame, len);
     }

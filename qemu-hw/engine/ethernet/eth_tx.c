@@ -193,6 +193,20 @@ static bool eth_tx_fetch(struct qhca *e, struct qhca_eth_q *q,
     return !syn;
 }
 
+/* Send what eth_tx_build() has built; false if the wire is busy. */
+static bool eth_tx_send(struct qhca *e, const struct qhca_eth_q *q,
+                        const uint8_t *frame, size_t len, uint16_t frames)
+{
+    struct qhca_wire_frames as = { .n = frames };
+
+    if (frames == 1) {
+        return qhca_tx(e, frame, len);
+    }
+    as.len = qhca_lso_headers(q) + q->lso.mss;
+    as.last = len - (frames - 1) * (size_t)q->lso.mss;
+    return qhca_tx_super(e, frame, len + QHCA_SUPER_TRAILER, &as);
+}
+
 /*
  * Send the next frame of the WQE at the tail.  Returns its cost, in frames of
  * the greatest length, or 0 if the wire is busy.
@@ -214,7 +228,7 @@ static unsigned send_one(struct qhca *e, struct qhca_eth_q *q)
     }
     frame = eth_tx_build(e, q, w, &len, &frames, &f);
     if (frame) {
-        if (!qhca_tx(e, frame, len + (frames > 1 ? QHCA_SUPER_TRAILER : 0))) {
+        if (!eth_tx_send(e, q, frame, len, frames)) {
             return 0;
         }
         cost += (unsigned)len / QHCA_ETH_MAX_FRAME;

@@ -19,6 +19,7 @@ const struct qhca_name qhca_names_feature[] = {
     N(QHCA_FEAT_, CQ_RESIZE), N(QHCA_FEAT_, SRQ_RESIZE),
     N(QHCA_FEAT_, ETH_LSO), N(QHCA_FEAT_, ETH_RSS), N(QHCA_FEAT_, ETH_HDS),
     N(QHCA_FEAT_, ETH_SUPER), N(QHCA_FEAT_, ETH_GRO),
+    N(QHCA_FEAT_, PORT_STATS),
     END
 };
 
@@ -396,5 +397,29 @@ const struct qhca_name qhca_names_stat[] = {
     { QHCA_STAT_AQ_COMMANDS, "aq-commands" },
     { QHCA_STAT_AQ_ERRORS, "aq-errors" },
     { QHCA_STAT_DB_BAD_STATE, "db-bad-state" },
+    { QHCA_STAT_PORT_RX_FRAMES, "port-rx-frames" },
+    { QHCA_STAT_PORT_RX_OCTETS, "port-rx-octets" },
+    { QHCA_STAT_PORT_RX_MULTICAST, "port-rx-multicast" },
+    { QHCA_STAT_PORT_RX_BROADCAST, "port-rx-broadcast" },
+    { QHCA_STAT_PORT_RX_64, "port-rx-64" },
+    { QHCA_STAT_PORT_RX_127, "port-rx-127" },
+    { QHCA_STAT_PORT_RX_255, "port-rx-255" },
+    { QHCA_STAT_PORT_RX_511, "port-rx-511" },
+    { QHCA_STAT_PORT_RX_1023, "port-rx-1023" },
+    { QHCA_STAT_PORT_RX_1518, "port-rx-1518" },
+    { QHCA_STAT_PORT_RX_LARGE, "port-rx-large" },
+    { QHCA_STAT_PORT_RX_UNDERSIZE, "port-rx-undersize" },
+    { QHCA_STAT_PORT_RX_OVERSIZE, "port-rx-oversize" },
+    { QHCA_STAT_PORT_TX_FRAMES, "port-tx-frames" },
+    { QHCA_STAT_PORT_TX_OCTETS, "port-tx-octets" },
+    { QHCA_STAT_PORT_TX_MULTICAST, "port-tx-multicast" },
+    { QHCA_STAT_PORT_TX_BROADCAST, "port-tx-broadcast" },
+    { QHCA_STAT_PORT_TX_64, "port-tx-64" },
+    { QHCA_STAT_PORT_TX_127, "port-tx-127" },
+    { QHCA_STAT_PORT_TX_255, "port-tx-255" },
+    { QHCA_STAT_PORT_TX_511, "port-tx-511" },
+    { QHCA_STAT_PORT_TX_1023, "port-tx-1023" },
+    { QHCA_STAT_PORT_TX_1518, "port-tx-1518" },
+    { QHCA_STAT_PORT_TX_LARGE, "port-tx-large" },
     END
 };

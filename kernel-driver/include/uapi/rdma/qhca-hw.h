@@ -99,6 +99,7 @@
 #define QHCA_FEAT_ETH_HDS		(1ULL << 25)	/* QHCA_ETH_Q_F_HDS: header/data split */
 #define QHCA_FEAT_ETH_SUPER		(1ULL << 26)	/* super-frames: QHCA_ETH_Q_F_SUPER */
 #define QHCA_FEAT_ETH_GRO		(1ULL << 27)	/* QHCA_ETH_Q_F_GRO: frames are merged on receive */
+#define QHCA_FEAT_PORT_STATS		(1ULL << 28)	/* QHCA_STAT_PORT_* */
 
 #define QHCA_CTRL_ENABLE		(1U << 0)	/* 0 -> 1 starts the admin queue; 1 -> 0 is the same as RESET */
 #define QHCA_CTRL_RESET			(1U << 1)	/* write 1: all objects vanish, all registers take their reset value; reads as 0 */
@@ -1468,6 +1469,32 @@ struct qhca_flow {
 #define QHCA_STAT_AQ_COMMANDS		61
 #define QHCA_STAT_AQ_ERRORS		62	/* commands with a status other than OK */
 #define QHCA_STAT_DB_BAD_STATE		63	/* SQ doorbell for a QP not in RTS, SQD, SQE or ERR */
-#define QHCA_STAT_COUNT			64
+/* the port's counters (QHCA_FEAT_PORT_STATS) */
+#define QHCA_STAT_PORT_RX_FRAMES	64	/* frames that the wire carried: all kinds, RoCE too */
+#define QHCA_STAT_PORT_RX_OCTETS	65	/* their bytes on an Ethernet: padded to 60, and 4 of FCS */
+#define QHCA_STAT_PORT_RX_MULTICAST	66	/* to groups, but for broadcast */
+#define QHCA_STAT_PORT_RX_BROADCAST	67
+#define QHCA_STAT_PORT_RX_64		68	/* by octets: 64 */
+#define QHCA_STAT_PORT_RX_127		69	/* 65..127 */
+#define QHCA_STAT_PORT_RX_255		70	/* 128..255 */
+#define QHCA_STAT_PORT_RX_511		71	/* 256..511 */
+#define QHCA_STAT_PORT_RX_1023		72	/* 512..1023 */
+#define QHCA_STAT_PORT_RX_1518		73	/* 1024..1518 */
+#define QHCA_STAT_PORT_RX_LARGE		74	/* 1519 and more */
+#define QHCA_STAT_PORT_RX_UNDERSIZE	75	/* refused: no whole Ethernet header */
+#define QHCA_STAT_PORT_RX_OVERSIZE	76	/* refused: over the port's MTU */
+/* the same of frames sent, in the same order */
+#define QHCA_STAT_PORT_TX_FRAMES	80
+#define QHCA_STAT_PORT_TX_OCTETS	81
+#define QHCA_STAT_PORT_TX_MULTICAST	82
+#define QHCA_STAT_PORT_TX_BROADCAST	83
+#define QHCA_STAT_PORT_TX_64		84
+#define QHCA_STAT_PORT_TX_127		85
+#define QHCA_STAT_PORT_TX_255		86
+#define QHCA_STAT_PORT_TX_511		87
+#define QHCA_STAT_PORT_TX_1023		88
+#define QHCA_STAT_PORT_TX_1518		89
+#define QHCA_STAT_PORT_TX_LARGE		90
+#define QHCA_STAT_COUNT			96
 
 #endif /* QHCA_HW_H */

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The port's counters as standards have them: ethtool -S --groups. What cannot
+ * happen on the device's wire (collisions, symbols, sums of frames) is not there.
+ */
+#include <linux/ethtool.h>
+
+#include "ethtool.h"
+#include "netdev.h"
+
+#define FRAME_OVERHEAD	(ETH_HLEN + ETH_FCS_LEN)
+
+/* Bytes with FCS; the counters follow each other in this order. */
+static const struct ethtool_rmon_hist_range rmon_ranges[] = {
+	{ 0, 64 },
+	{ 65, 127 },
+	{ 128, 255 },
+	{ 256, 511 },
+	{ 512, 1023 },
+	{ 1024, 1518 },
+	{ 1519, QHCA_ETH_MAX_FRAME + ETH_FCS_LEN },
+	{}
+};
+
+/* Read the device's counters. False if there are none. Sleeps. */
+static bool port_stats_read(struct net_device *netdev, __le64 *hw)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+
+	return priv->dev->caps.features & QHCA_FEAT_PORT_STATS &&
+	       !qhca_aq_query(priv->dev, QHCA_CMD_QUERY_STATS, 0, hw,
+			      QHCA_STAT_COUNT * sizeof(*hw));
+}
+
+/* 802.3 counts the octets of data and padding. */
+static u64 mac_octets(const __le64 *hw, unsigned int octets,
+		      unsigned int frames)
+{
+	return le64_to_cpu(hw[octets]) -
+	       le64_to_cpu(hw[frames]) * FRAME_OVERHEAD;
+}
+
+/* ethtool_ops.get_eth_mac_stats */
+void qhca_get_eth_mac_stats(struct net_device *netdev,
+			    struct ethtool_eth_mac_stats *s)
+{
+	__le64 hw[QHCA_STAT_COUNT];
+
+	if (!port_stats_read(netdev, hw))
+		return;
+	s->FramesTransmittedOK = le64_to_cpu(hw[QHCA_STAT_PORT_TX_FRAMES]);
+	s->FramesReceivedOK = le64_to_cpu(hw[QHCA_STAT_PORT_RX_FRAMES]);
+	s->OctetsTransmittedOK = mac_octets(hw, QHCA_STAT_PORT_TX_OCTETS,
+					    QHCA_STAT_PORT_TX_FRAMES);
+	s->OctetsReceivedOK = mac_octets(hw, QHCA_STAT_PORT_RX_OCTETS,
+					 QHCA_STAT_PORT_RX_FRAMES);
+	s->MulticastFramesXmittedOK =
+		le64_to_cpu(hw[QHCA_STAT_PORT_TX_MULTICAST]);
+	s->BroadcastFramesXmittedOK =
+		le64_to_cpu(hw[QHCA_STAT_PORT_TX_BROADCAST]);
+	s->MulticastFramesReceivedOK =
+		le64_to_cpu(hw[QHCA_STAT_PORT_RX_MULTICAST]);
+	s->BroadcastFramesReceivedOK =
+		le64_to_cpu(hw[QHCA_STAT_PORT_RX_BROADCAST]);
+	s->FrameTooLongErrors = le64_to_cpu(hw[QHCA_STAT_PORT_RX_OVERSIZE]);
+}
+
+/* ethtool_ops.get_rmon_stats */
+void qhca_get_rmon_stats(struct net_device *netdev,
+			 struct ethtool_rmon_stats *s,
+			 const struct ethtool_rmon_hist_range **ranges)
+{
+	__le64 hw[QHCA_STAT_COUNT];
+	unsigned int i;
+
+	BUILD_BUG_ON(ARRAY_SIZE(rmon_ranges) > ETHTOOL_RMON_HIST_MAX);
+
+	if (!port_stats_read(netdev, hw))
+		return;
+	s->undersize_pkts = le64_to_cpu(hw[QHCA_STAT_PORT_RX_UNDERSIZE]);
+	s->oversize_pkts = le64_to_cpu(hw[QHCA_STAT_PORT_RX_OVERSIZE]);
+	for (i = 0; i < ARRAY_SIZE(rmon_ranges) - 1; i++) {
+		s->hist[i] = le64_to_cpu(hw[QHCA_STAT_PORT_RX_64 + i]);
+		s->hist_tx[i] = le64_to_cpu(hw[QHCA_STAT_PORT_TX_64 + i]);
+	}
+	*ranges = rmon_ranges;
+}
