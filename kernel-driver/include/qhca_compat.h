@@ -277,6 +277,13 @@ static inline void qhca_pool_use_napi(struct page_pool *pool,
 #define qhca_pool_alloc_netmem	page_pool_alloc_netmem
 #endif
 
+/* Later a sample is passed by reference: Kbuild looks. */
+#ifdef QHCA_HAVE_NET_DIM_BY_REFERENCE
+#define qhca_net_dim(dim, sample)	net_dim(dim, sample)
+#else
+#define qhca_net_dim(dim, sample)	net_dim(dim, *(sample))
+#endif
+
 /* Later a queue may be configured by itself: Kbuild looks. */
 #ifdef QHCA_HAVE_QUEUE_CONFIG
 #define QHCA_QCFG_PARAM		struct netdev_queue_config *qcfg,

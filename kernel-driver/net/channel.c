@@ -18,6 +18,7 @@ static int channel_poll(struct napi_struct *napi, int budget)
 		return budget;
 	if (qhca_rx_short(ch->rx))
 		mod_timer(&ch->refill, jiffies + REFILL_WAIT);
+	qhca_dim_poll(ch);
 	if (napi_complete_done(napi, done)) {
 		qhca_net_cq_arm(&ch->tx->cq);
 		qhca_net_cq_arm(&ch->rx->cq);
@@ -41,6 +42,7 @@ void qhca_channel_init(struct qhca_netdev *priv, u32 index)
 	ch->priv = priv;
 	ch->index = index;
 	ch->rqn = QHCA_ETH_RQ_NONE;
+	qhca_dim_init(ch);
 	timer_setup(&ch->refill, channel_refill, 0);
 }
 
@@ -84,5 +86,6 @@ void qhca_channel_disable(struct qhca_channel *ch)
 	netif_queue_set_napi(netdev, ch->index, NETDEV_QUEUE_TYPE_RX, NULL);
 	netif_queue_set_napi(netdev, ch->index, NETDEV_QUEUE_TYPE_TX, NULL);
 	qhca_napi_disable(&ch->napi);
+	qhca_dim_cancel(ch);
 	timer_delete_sync(&ch->refill);
 }

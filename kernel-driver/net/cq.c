@@ -25,6 +25,7 @@ static void net_cq_comp(struct qhca_core_cq *core_cq)
 {
 	struct qhca_net_cq *cq = container_of(core_cq, struct qhca_net_cq, cq);
 
+	WRITE_ONCE(cq->events, cq->events + 1);
 	napi_schedule_irqoff(&cq->ch->napi);
 }
 

@@ -138,20 +138,6 @@ static void ethtool_get_channels(struct net_device *netdev,
 	ch->combined_count = priv->params.channels;
 }
 
-static int ethtool_get_coalesce(struct net_device *netdev,
-				struct ethtool_coalesce *c,
-				struct kernel_ethtool_coalesce *kc,
-				struct netlink_ext_ack *extack)
-{
-	struct qhca_netdev *priv = netdev_priv(netdev);
-
-	c->rx_coalesce_usecs = priv->params.rx_coalesce.usec;
-	c->rx_max_coalesced_frames = priv->params.rx_coalesce.count;
-	c->tx_coalesce_usecs = priv->params.tx_coalesce.usec;
-	c->tx_max_coalesced_frames = priv->params.tx_coalesce.count;
-	return 0;
-}
-
 /* The core has looked at the limit, and at tables and filters. */
 static int ethtool_set_channels(struct net_device *netdev,
 				struct ethtool_channels *ch)
@@ -163,59 +149,6 @@ static int ethtool_set_channels(struct net_device *netdev,
 	if (params.channels == priv->params.channels)
 		return 0;
 	return qhca_netdev_change(priv, &params);
-}
-
-/* Event moderation of all CQs there are. 0 or an error. */
-static int ethtool_moderate(struct qhca_netdev *priv,
-			    const struct qhca_coalesce *rx,
-			    const struct qhca_coalesce *tx)
-{
-	int err = 0;
-	u32 i;
-
-	if (!priv->up)
-		return 0;
-	for (i = 0; i < priv->num_ch && !err; i++) {
-		err = qhca_net_cq_moderate(&priv->ch[i].rx->cq, rx);
-		if (!err)
-			err = qhca_net_cq_moderate(&priv->ch[i].tx->cq, tx);
-	}
-	return err;
-}
-
-static int ethtool_set_coalesce(struct net_device *netdev,
-				struct ethtool_coalesce *c,
-				struct kernel_ethtool_coalesce *kc,
-				struct netlink_ext_ack *extack)
-{
-	struct qhca_coalesce rx = {
-		.usec = c->rx_coalesce_usecs,
-		.count = c->rx_max_coalesced_frames,
-	};
-	struct qhca_coalesce tx = {
-		.usec = c->tx_coalesce_usecs,
-		.count = c->tx_max_coalesced_frames,
-	};
-	struct qhca_netdev *priv = netdev_priv(netdev);
-	int err;
-
-	if (c->rx_coalesce_usecs > U16_MAX || c->tx_coalesce_usecs > U16_MAX ||
-	    c->rx_max_coalesced_frames > U16_MAX ||
-	    c->tx_max_coalesced_frames > U16_MAX) {
-		NL_SET_ERR_MSG(extack, "at most 65535 us or frames");
-		return -ERANGE;
-	}
-	err = ethtool_moderate(priv, &rx, &tx);
-	if (err) {
-		/* a device that refuses this too is dead */
-		ethtool_moderate(priv, &priv->params.rx_coalesce,
-				 &priv->params.tx_coalesce);
-		return err;
-	}
-	/* for the queues to come as well */
-	priv->params.rx_coalesce = rx;
-	priv->params.tx_coalesce = tx;
-	return 0;
 }
 
 static int ethtool_get_sset_count(struct net_device *netdev, int sset)
@@ -294,7 +227,8 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.supported_ring_params = ETHTOOL_RING_USE_TCP_DATA_SPLIT |
 				 QHCA_ETHTOOL_HDS_THRS,
 	.supported_coalesce_params = ETHTOOL_COALESCE_USECS |
-				     ETHTOOL_COALESCE_MAX_FRAMES,
+				     ETHTOOL_COALESCE_MAX_FRAMES |
+				     QHCA_COALESCE_ADAPTIVE,
 	.get_drvinfo = ethtool_get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = ethtool_get_link_ksettings,
@@ -302,8 +236,10 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.set_ringparam = ethtool_set_ringparam,
 	.get_channels = ethtool_get_channels,
 	.set_channels = ethtool_set_channels,
-	.get_coalesce = ethtool_get_coalesce,
-	.set_coalesce = ethtool_set_coalesce,
+	.get_coalesce = qhca_get_coalesce,
+	.set_coalesce = qhca_set_coalesce,
+	.get_per_queue_coalesce = qhca_get_queue_coalesce,
+	.set_per_queue_coalesce = qhca_set_queue_coalesce,
 	.get_sset_count = ethtool_get_sset_count,
 	.get_strings = ethtool_get_strings,
 	.get_ethtool_stats = ethtool_get_stats,

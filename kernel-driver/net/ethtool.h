@@ -36,6 +36,18 @@ int qhca_get_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *nfc,
 		   u32 *locs);
 int qhca_set_rxnfc(struct net_device *netdev, struct ethtool_rxnfc *nfc);
 
+/* ethtool_coalesce.c */
+int qhca_get_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
+		      struct kernel_ethtool_coalesce *kc,
+		      struct netlink_ext_ack *extack);
+int qhca_set_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
+		      struct kernel_ethtool_coalesce *kc,
+		      struct netlink_ext_ack *extack);
+int qhca_get_queue_coalesce(struct net_device *netdev, u32 queue,
+			    struct ethtool_coalesce *c);
+int qhca_set_queue_coalesce(struct net_device *netdev, u32 queue,
+			    struct ethtool_coalesce *c);
+
 /* ethtool_stats.c */
 void qhca_get_eth_mac_stats(struct net_device *netdev,
 			    struct ethtool_eth_mac_stats *s);

@@ -148,10 +148,11 @@ static int netdev_start_queues(struct qhca_netdev *priv,
 	u32 i;
 
 	for (i = 0; i < params->channels && !err; i++) {
-		err = qhca_tx_start(priv->ch[i].tx, &params->tx_coalesce);
+		err = qhca_tx_start(priv->ch[i].tx,
+				    &params->tx_coalesce[i]);
 		if (!err)
 			err = qhca_rx_start(priv->ch[i].rx,
-					    &params->rx_coalesce);
+					    &params->rx_coalesce[i]);
 	}
 	if (err)
 		netdev_stop_queues(priv);
@@ -561,8 +562,13 @@ static void netdev_init_queues(struct qhca_netdev *priv, u32 limit)
 	struct qhca_net_params *p = &priv->params;
 	u32 i;
 
-	for (i = 0; i < QHCA_MAX_CHANNELS; i++)
+	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
 		qhca_channel_init(priv, i);
+		p->rx_coalesce[i].adaptive = QHCA_COALESCE_ADAPTIVE;
+		/* a sender is in no hurry to learn that a frame has gone */
+		p->tx_coalesce[i].count = 32;
+		p->tx_coalesce[i].usec = 50;
+	}
 	qhca_queue_stats_init(priv);
 	INIT_LIST_HEAD(&priv->rss_list);
 	priv->max_ch = 1;
@@ -574,9 +580,6 @@ static void netdev_init_queues(struct qhca_netdev *priv, u32 limit)
 	qhca_rss_init(&priv->rss, p->channels);
 	p->tx_depth = min(limit, QHCA_TX_DEPTH_DEF);
 	p->rx_depth = min(limit, QHCA_RX_DEPTH_DEF);
-	/* a sender is in no hurry to learn that a frame has gone */
-	p->tx_coalesce.count = 32;
-	p->tx_coalesce.usec = 50;
 }
 
 /* Undo netdev_create(). */

@@ -17,6 +17,7 @@
 #include <linux/u64_stats_sync.h>
 #include <net/netmem.h>
 
+#include "dim.h"
 #include "ntuple.h"
 #include "ptp.h"
 #include "qhca_compat.h"
@@ -41,6 +42,7 @@ struct qhca_netdev;
 struct qhca_coalesce {
 	u16 count;
 	u16 usec;
+	bool adaptive;		/* the two above are not in use */
 };
 
 /* What the administrator sets, and queues are made by. */
@@ -51,8 +53,8 @@ struct qhca_net_params {
 	bool large;		/* packets that stand for many frames */
 	bool split;		/* headers from data */
 	u32 hds_thresh;		/* longer frames are split, bytes */
-	struct qhca_coalesce tx_coalesce;
-	struct qhca_coalesce rx_coalesce;
+	struct qhca_coalesce tx_coalesce[QHCA_MAX_CHANNELS];
+	struct qhca_coalesce rx_coalesce[QHCA_MAX_CHANNELS];
 };
 
 /* The doorbell records of one queue: a page. */
@@ -82,6 +84,7 @@ struct qhca_net_cq {
 	struct qhca_dbrec *dbrec;
 	dma_addr_t dbrec_dma;
 	u32 cons;
+	u16 events;		/* so far, modulo 2^16 */
 	u8 shift;
 	bool made;		/* the device knows it */
 	bool live;		/* its completions schedule NAPI */
@@ -250,6 +253,8 @@ struct qhca_rx_queue {
  * @rx: receive queue; the same
  * @rqn: the device's number of the receive queue, or QHCA_ETH_RQ_NONE; it stays
  *	when a single receive queue is replaced
+ * @rx_dim: adaptive moderation of the receive queue
+ * @tx_dim: the same of the send queue
  * @direct: RSS QP over this receive queue alone, made on demand
  * @index: its number, and that of its queues
  * @vector: completion vector; channels share them if there are more channels
@@ -261,6 +266,8 @@ struct qhca_channel {
 	struct qhca_tx_queue *tx;
 	struct qhca_rx_queue *rx;
 	u32 rqn;
+	struct dim rx_dim;
+	struct dim tx_dim;
 	struct qhca_rss_qp direct;
 	u16 index;
 	u16 vector;

@@ -46,7 +46,7 @@ static int queue_start(struct net_device *netdev, QHCA_QCFG_PARAM
 	bool again = mem->q == ch->rx;
 	int err;
 
-	err = qhca_rx_start(mem->q, &priv->params.rx_coalesce);
+	err = qhca_rx_start(mem->q, &priv->params.rx_coalesce[index]);
 	if (err && !again)
 		return err;	/* the one before follows */
 	ch->rx = mem->q;

@@ -184,14 +184,16 @@ static int rx_make(struct qhca_rx_queue *q)
  */
 int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 {
+	struct qhca_coalesce now = *c;
 	int err;
 
+	qhca_dim_rx_now(q->ch, &now);
 	q->prod = 0;
 	q->cons = 0;
 	memset(q->dbrec, 0, sizeof(*q->dbrec));
 	if (q->split)
 		qhca_rx_data_reset(q);
-	err = qhca_net_cq_start(&q->cq, c);
+	err = qhca_net_cq_start(&q->cq, &now);
 	if (err)
 		return err;
 	qhca_pool_use_napi(q->pool, &q->ch->napi);

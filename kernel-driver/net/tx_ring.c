@@ -68,13 +68,15 @@ err:
  */
 int qhca_tx_start(struct qhca_tx_queue *q, const struct qhca_coalesce *c)
 {
+	struct qhca_coalesce now = *c;
 	struct qhca_eth_qc qc = {};
 	int err;
 
+	qhca_dim_tx_now(q->cq.ch, &now);
 	q->prod = 0;
 	q->rung = 0;
 	q->cons = 0;
-	err = qhca_net_cq_start(&q->cq, c);
+	err = qhca_net_cq_start(&q->cq, &now);
 	if (err)
 		return err;
 	qc.buf = q->buf.table.desc;

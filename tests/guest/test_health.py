@@ -350,11 +350,13 @@ def test_refused_coalescing_is_not_kept(pair, dying):
     """What the device did not take is not what the next queues get."""
     a = dying
     def shown():
-        return re.findall(r"^[rt]x-(?:usecs|frames):.*", a.run("ethtool -c $NETDEV").out, re.M)
+        return re.findall(r"^(?:Adaptive|[rt]x-(?:usecs|frames):).*",
+                          a.run("ethtool -c $NETDEV").out, re.M)
     before = shown()
     _, errors, recoveries = counts(a, "device")
     # Without DMA no command is carried out; recovering makes it bus master again.
-    refused = a.run(f"setpci -s {a.pci} COMMAND=0:4; ethtool -C {a.netdev} rx-usecs 77 tx-usecs 78",
+    refused = a.run(f"setpci -s {a.pci} COMMAND=0:4; "
+                    f"ethtool -C {a.netdev} adaptive-rx off rx-usecs 77 tx-usecs 78",
                     timeout=20, check=False)
     assert refused.rc, refused.describe()
     wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The net device under way: counters of the port."""
+"""The net device under way: counters of the port, adaptive moderation, changes under traffic."""
 
 import json
+import re
+
+import pytest
 
 from test_driver import ping
 
@@ -48,3 +51,107 @@ for size in {list(sizes)}:
     # no pause frames on this wire, and nobody says there are
     refused = a.run("ethtool -A $NETDEV rx on", check=False)
     assert refused.rc and "not supported" in refused.err, refused.describe()
+
+
+def moderation(pair, guest, kind):
+    """(frames, us) of each queue's CQ, as the device has them."""
+    found = []
+    queues = pair.qmp(guest.name, "qhca-inspect", object=f"eth-{kind}")["look"]
+    for queue in queues["objects"]:
+        context = pair.qmp(guest.name, "qhca-inspect", object=f"eth-{kind}",
+                           number=queue["number"])["look"]["context"]
+        cq = pair.qmp(guest.name, "qhca-inspect", object="cq",
+                      number=context["cqn"])["look"]["context"]
+        found.append((cq["mod_count"], cq["mod_usec"]))
+    return found
+
+
+def test_moderation_of_one_queue(pair):
+    """Each queue has its own moderation, which an exchange of all queues keeps."""
+    a, dev = pair.a, pair.a.netdev
+    was = re.findall(r"Combined:\s+(\d+)", a.run(f"ethtool -l {dev}").out)[1]
+    try:
+        a.run(f"ethtool -L {dev} combined 2")
+        assert "Adaptive RX: on  TX: off" in a.run(f"ethtool -c {dev}").out
+        # what would have no effect is refused
+        assert a.run(f"ethtool -C {dev} rx-usecs 5", check=False).rc
+        a.run(f"ethtool -Q {dev} queue_mask 2 -C adaptive-rx off "
+              "rx-usecs 33 rx-frames 7 tx-usecs 9")
+        assert a.run(f"ethtool -Q {dev} queue_mask 4 -C tx-usecs 9", check=False).rc
+        for _ in range(2):
+            shown = a.run(f"ethtool -Q {dev} queue_mask 3 -c").out
+            first, second = shown.split("Queue: 1")
+            assert "Adaptive RX: on" in first and re.search(r"tx-usecs:\s+50\b", first), shown
+            assert "Adaptive RX: off" in second and re.search(r"rx-usecs:\s+33\b", second), shown
+            assert (7, 33) in moderation(pair, a, "rq")
+            assert sorted(moderation(pair, a, "sq")) == [(32, 9), (32, 50)]
+            a.run(f"ethtool -G {dev} rx 512")
+    finally:
+        a.run(f"ethtool -G {dev} rx 1024; ethtool -L {dev} combined {was}; "
+              f"ethtool -C {dev} adaptive-rx off adaptive-tx off; "
+              f"ethtool -C {dev} adaptive-rx on rx-usecs 0 rx-frames 0 tx-usecs 50 tx-frames 32")
+    ping(pair)
+
+
+def test_adaptive_moderation(pair):
+    """Under traffic the algorithm chooses, of both directions; switched off, it is silent."""
+    a, b, dev = pair.a, pair.b, pair.b.netdev
+    b.run(f"ethtool -C {dev} adaptive-tx on")
+    begin = {kind: moderation(pair, b, kind) for kind in ("rq", "sq")}
+    traffic = b.start("iperf3 -s")
+    a.wait_port(b.ip, 5201)
+    client = a.start(f"iperf3 -c {b.ip} -t 300 --bidir")
+    try:
+        b._until(lambda: all(moderation(pair, b, kind) != begin[kind] for kind in begin), 120,
+                 "nothing was adapted")
+        b.run(f"ethtool -C {dev} adaptive-rx off adaptive-tx off")
+        b.run(f"ethtool -C {dev} rx-usecs 21 rx-frames 20 tx-usecs 23 tx-frames 22")
+        b.run(f"ping -c 20 -i 0.05 {a.ip}")
+        assert set(moderation(pair, b, "rq")) == {(20, 21)}
+        assert set(moderation(pair, b, "sq")) == {(22, 23)}
+    finally:
+        client.kill()
+        traffic.kill()
+        b.run(f"ethtool -C {dev} adaptive-rx on rx-usecs 0 rx-frames 0 tx-usecs 50 tx-frames 32",
+              check=False)
+    ping(pair)
+
+
+@pytest.mark.long("a dozen changes, each while the wire is full")
+def test_changes_under_traffic(pair):
+    """Threaded NAPI, MTU, rings, split, channels, moderation: the link stays, TCP goes on."""
+    a, b, dev = pair.a, pair.b, pair.b.netdev
+    channels = re.findall(r"Combined:\s+(\d+)", b.run(f"ethtool -l {dev}").out)[1]
+    changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
+    server = b.start("iperf3 -s")
+    a.wait_port(b.ip, 5201)
+    client = a.start(f"iperf3 -c {b.ip} -t 600 --bidir")
+    packets = f"cat /sys/class/net/{dev}/statistics/rx_packets"
+    try:
+        for line in (
+            f"echo 1 > /sys/class/net/{dev}/threaded",
+            f"ethtool -G {dev} rx 64 tx 64",
+            f"ip link set {dev} mtu 3000",
+            f"ethtool -G {dev} rx 2048 tx 1024",
+            f"ethtool -G {dev} tcp-data-split on",
+            f"ethtool -L {dev} combined 4",
+            f"ethtool -C {dev} adaptive-tx on",
+            f"ethtool -G {dev} rx 256",
+            f"echo 0 > /sys/class/net/{dev}/threaded",
+            f"ip link set {dev} mtu 1500",
+            f"ethtool -G {dev} tcp-data-split off",
+            f"ethtool -L {dev} combined 1",
+        ):
+            b.run(line)
+            before = int(b.run(packets).out)
+            b.wait_for(f"test $({packets}) -gt {before + 100}", 60)
+        assert client.running, client.result().describe()
+    finally:
+        client.kill()
+        server.kill()
+        b.run(f"echo 0 > /sys/class/net/{dev}/threaded; ethtool -C {dev} adaptive-tx off; "
+              f"ethtool -G {dev} rx 1024 tx 512 tcp-data-split off; "
+              f"ethtool -L {dev} combined {channels}", check=False)
+        pair.set_mtu(1500)
+    assert b.run(f"cat /sys/class/net/{dev}/carrier_changes").out == changes
+    ping(pair)

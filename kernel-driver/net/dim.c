@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Adaptive event moderation. After each poll that leaves nothing the kernel's
+ * algorithm (lib/dim) looks at events, packets and bytes since it looked last, and
+ * at times asks for another moderation. That is an admin command, which sleeps:
+ * a work item gives it.
+ */
+#include "netdev.h"
+
+/* the device's timer begins with the first completion after an event */
+#define DIM_MODE	DIM_CQ_PERIOD_MODE_START_FROM_EQE
+/* where to begin: that of net_dim_get_def_rx_moderation() */
+#define DIM_FIRST	1
+
+static void dim_set(struct qhca_coalesce *c, struct dim_cq_moder m)
+{
+	if (!c->adaptive)
+		return;
+	c->count = m.pkts;
+	c->usec = m.usec;
+}
+
+/* Moderation @c of the receive CQ as it is now: of a fixed one nothing changes. */
+void qhca_dim_rx_now(const struct qhca_channel *ch, struct qhca_coalesce *c)
+{
+	dim_set(c, net_dim_get_rx_moderation(DIM_MODE, ch->rx_dim.profile_ix));
+}
+
+void qhca_dim_tx_now(const struct qhca_channel *ch, struct qhca_coalesce *c)
+{
+	dim_set(c, net_dim_get_tx_moderation(DIM_MODE, ch->tx_dim.profile_ix));
+}
+
+/*
+ * A moderation that became a fixed one stays: whoever sets it switches this off
+ * first, and then waits for us.
+ */
+static void dim_apply(struct dim *dim, struct qhca_net_cq *cq,
+		      const struct qhca_coalesce *c)
+{
+	if (c->adaptive && qhca_net_cq_moderate(cq, c))
+		netdev_dbg(cq->ch->priv->netdev, "channel %u not moderated\n",
+			   cq->ch->index);
+	dim->state = DIM_START_MEASURE;
+}
+
+static void dim_rx_work(struct work_struct *work)
+{
+	struct qhca_channel *ch = container_of(work, struct qhca_channel,
+					       rx_dim.work);
+	struct qhca_coalesce c = {
+		.adaptive = READ_ONCE(ch->priv->params.rx_coalesce[ch->index]
+				      .adaptive),
+	};
+
+	qhca_dim_rx_now(ch, &c);
+	dim_apply(&ch->rx_dim, &ch->rx->cq, &c);
+}
+
+static void dim_tx_work(struct work_struct *work)
+{
+	struct qhca_channel *ch = container_of(work, struct qhca_channel,
+					       tx_dim.work);
+	struct qhca_coalesce c = {
+		.adaptive = READ_ONCE(ch->priv->params.tx_coalesce[ch->index]
+				      .adaptive),
+	};
+
+	qhca_dim_tx_now(ch, &c);
+	dim_apply(&ch->tx_dim, &ch->tx->cq, &c);
+}
+
+/* Once in the life of a channel. */
+void qhca_dim_init(struct qhca_channel *ch)
+{
+	ch->rx_dim.mode = DIM_MODE;
+	ch->tx_dim.mode = DIM_MODE;
+	ch->rx_dim.profile_ix = DIM_FIRST;
+	ch->tx_dim.profile_ix = DIM_FIRST;
+	INIT_WORK(&ch->rx_dim.work, dim_rx_work);
+	INIT_WORK(&ch->tx_dim.work, dim_tx_work);
+}
+
+static void dim_cancel(struct dim *dim)
+{
+	/* one that did not run leaves this undone */
+	if (cancel_work_sync(&dim->work))
+		dim->state = DIM_START_MEASURE;
+}
+
+/*
+ * When it returns no work item runs; none will, if NAPI is off or the moderation
+ * a fixed one. Sleeps.
+ */
+void qhca_dim_cancel(struct qhca_channel *ch)
+{
+	dim_cancel(&ch->rx_dim);
+	dim_cancel(&ch->tx_dim);
+}
+
+static void dim_look(struct dim *dim, const struct qhca_net_cq *cq, u64 packets,
+		     u64 bytes)
+{
+	struct dim_sample sample = {};
+
+	dim_update_sample(READ_ONCE(cq->events), packets, bytes, &sample);
+	qhca_net_dim(dim, &sample);
+}
+
+/* In NAPI context, which is the only writer of the statistics. */
+void qhca_dim_poll(struct qhca_channel *ch)
+{
+	const struct qhca_net_params *p = &ch->priv->params;
+
+	if (READ_ONCE(p->rx_coalesce[ch->index].adaptive) && ch->rx->made)
+		dim_look(&ch->rx_dim, &ch->rx->cq,
+			 u64_stats_read(&ch->rx->stats->packets),
+			 u64_stats_read(&ch->rx->stats->bytes));
+	if (READ_ONCE(p->tx_coalesce[ch->index].adaptive))
+		dim_look(&ch->tx_dim, &ch->tx->cq,
+			 u64_stats_read(&ch->tx->stats->packets),
+			 u64_stats_read(&ch->tx->stats->bytes));
+}

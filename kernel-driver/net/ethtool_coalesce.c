@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/* ethtool -c, -C: event moderation, of all queues or of one. */
+#include <linux/ethtool.h>
+
+#include "ethtool.h"
+#include "netdev.h"
+
+static void coalesce_show(const struct qhca_netdev *priv, u32 queue,
+			  struct ethtool_coalesce *c)
+{
+	const struct qhca_coalesce *rx = &priv->params.rx_coalesce[queue];
+	const struct qhca_coalesce *tx = &priv->params.tx_coalesce[queue];
+
+	c->use_adaptive_rx_coalesce = rx->adaptive;
+	c->rx_coalesce_usecs = rx->usec;
+	c->rx_max_coalesced_frames = rx->count;
+	c->use_adaptive_tx_coalesce = tx->adaptive;
+	c->tx_coalesce_usecs = tx->usec;
+	c->tx_max_coalesced_frames = tx->count;
+}
+
+/* 0, or an error with @extack, which may be NULL. */
+static int coalesce_take(struct qhca_coalesce *to, u32 usecs, u32 frames,
+			 bool adaptive, struct netlink_ext_ack *extack)
+{
+	if (usecs > U16_MAX || frames > U16_MAX) {
+		NL_SET_ERR_MSG(extack, "at most 65535 us or frames");
+		return -ERANGE;
+	}
+	if (to->adaptive && adaptive &&
+	    (usecs != to->usec || frames != to->count)) {
+		NL_SET_ERR_MSG(extack,
+			       "the moderation is adaptive: switch that off first");
+		return -EINVAL;
+	}
+	to->usec = usecs;
+	to->count = frames;
+	WRITE_ONCE(to->adaptive, adaptive);
+	return 0;
+}
+
+/* Tell the device the moderation of the CQs of @ch. 0 or an error. */
+static int coalesce_tell(struct qhca_channel *ch)
+{
+	struct qhca_coalesce rx = ch->priv->params.rx_coalesce[ch->index];
+	struct qhca_coalesce tx = ch->priv->params.tx_coalesce[ch->index];
+	int err;
+
+	qhca_dim_cancel(ch);
+	qhca_dim_rx_now(ch, &rx);
+	qhca_dim_tx_now(ch, &tx);
+	err = qhca_net_cq_moderate(&ch->rx->cq, &rx);
+	return err ?: qhca_net_cq_moderate(&ch->tx->cq, &tx);
+}
+
+/* Set that of queues @from to before @to. 0 or an error: then nothing changes. */
+static int coalesce_set(struct qhca_netdev *priv, u32 from, u32 to,
+			const struct ethtool_coalesce *c,
+			struct netlink_ext_ack *extack)
+{
+	struct qhca_net_params *p = &priv->params, old = *p;
+	int err = 0;
+	u32 i;
+
+	for (i = from; i < to && !err; i++) {
+		err = coalesce_take(&p->rx_coalesce[i], c->rx_coalesce_usecs,
+				    c->rx_max_coalesced_frames,
+				    c->use_adaptive_rx_coalesce, extack);
+		if (!err)
+			err = coalesce_take(&p->tx_coalesce[i],
+					    c->tx_coalesce_usecs,
+					    c->tx_max_coalesced_frames,
+					    c->use_adaptive_tx_coalesce,
+					    extack);
+	}
+	for (i = from; i < min(to, priv->num_ch) && priv->up && !err; i++)
+		err = coalesce_tell(&priv->ch[i]);
+	if (!err)
+		return 0;
+	*p = old;
+	/* a device that refuses this too is dead */
+	for (i = from; i < min(to, priv->num_ch) && priv->up; i++)
+		coalesce_tell(&priv->ch[i]);
+	return err;
+}
+
+/* ethtool_ops.get_coalesce: where queues differ, that of the first. */
+int qhca_get_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
+		      struct kernel_ethtool_coalesce *kc,
+		      struct netlink_ext_ack *extack)
+{
+	coalesce_show(netdev_priv(netdev), 0, c);
+	return 0;
+}
+
+/* ethtool_ops.set_coalesce: also of queues to come. */
+int qhca_set_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
+		      struct kernel_ethtool_coalesce *kc,
+		      struct netlink_ext_ack *extack)
+{
+	return coalesce_set(netdev_priv(netdev), 0, QHCA_MAX_CHANNELS, c,
+			    extack);
+}
+
+int qhca_get_queue_coalesce(struct net_device *netdev, u32 queue,
+			    struct ethtool_coalesce *c)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+
+	if (queue >= priv->params.channels)
+		return -EINVAL;
+	coalesce_show(priv, queue, c);
+	return 0;
+}
+
+int qhca_set_queue_coalesce(struct net_device *netdev, u32 queue,
+			    struct ethtool_coalesce *c)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+
+	if (queue >= priv->params.channels)
+		return -EINVAL;
+	return coalesce_set(priv, queue, queue + 1, c, NULL);
+}
