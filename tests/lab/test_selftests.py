@@ -50,6 +50,33 @@ def test_ktap():
     ]
 
 
+LINUX_7 = """\
+KTAP version 1
+1..2
+# Exception| Traceback (most recent call last):
+# Exception|     raise CmdExitFailure("Command failed", self)
+# Exception| net.lib.py.utils.CmdExitFailure: Command failed
+# Exception| CMD: ip link set dev eth5 xdp obj x.bpf.o sec xdp
+# Exception|   EXIT: 255
+# Exception|   STDERR: Error opening object x.bpf.o: No such file or directory
+# Exception|           Cannot initialize ELF context!
+# Exception|
+not ok 1 hds.set_xdp
+# Exception| net.lib.py.utils.CmdExitFailure: Command failed
+# Exception| CMD: false
+# Exception|   EXIT: 1
+not ok 2 hds.more
+"""
+
+
+def test_command_that_failed_as_linux_7_tells_it():
+    assert parse("drivers/net/hds.py", LINUX_7, 1) == [
+        Case("set_xdp", FAIL, "Cannot initialize ELF context! "
+             "(ip link set dev eth5 xdp obj x.bpf.o sec xdp)"),
+        Case("more", FAIL, "net.lib.py.utils.CmdExitFailure: Command failed (false)"),
+    ]
+
+
 def test_lines_of_shell_tests():
     assert parse("drivers/net/hw/ethtool_rmon.sh", SHELL, 1) == [
         Case("force speed 1000 on both ends", PASS),
@@ -64,6 +91,10 @@ def test_lines_of_shell_tests():
 @pytest.mark.parametrize("output, status, case", [
     ("", 0, Case("", PASS)),
     ("SKIP: jq not installed\n", 4, Case("", SKIP, "jq not installed")),
+    ("net.lib.py.ksft.KsftSkipEx: LOCAL_PREFIX_V6 required\n", 1,
+     Case("", SKIP, "LOCAL_PREFIX_V6 required")),
+    ("x.YnlException: Family 'psp' not supported by the kernel\n", 1,
+     Case("", SKIP, "Family 'psp' not supported by the kernel")),
     ("Cannot open\n", 1, Case("", FAIL, "exit status 1: Cannot open")),
     ("half a\n", None, Case("", FAIL, "did not end; its last words: half a")),
     ("1..3\n", 1, Case("", FAIL, "3 cases were not run: 1..3")),

@@ -13,6 +13,8 @@ STATUS_SKIP = 4
 _KTAP = re.compile(r"^(not )?ok \d+ (?:- )?(\S+)(?:\s+# ?(SKIP|XFAIL)?\s*(.*))?$")
 _SHELL = re.compile(r"^(TEST|SKIP|INFO): (.*?)\s+\[\s*(OK|FAIL|SKIP|XFAIL)\s*\]$")
 _SHELL_WORDS = {"OK": PASS, "FAIL": FAIL, "SKIP": SKIP, "XFAIL": XFAIL}
+# A test that cannot begin: it is skipped before ksft_run() could say so.
+_SKIPPED = re.compile(r"KsftSkipEx: (.*)$|YnlException: (Family \S+ not supported by the kernel)$")
 _WHY = re.compile(r"^# (?:Check failed|Exception\|\s+(?!File|\^|at )\S+(?:Error|Exception|Ex|Failure)\b)")
 
 
@@ -26,11 +28,23 @@ class Case:
     reason: str = ""
 
 
+def _last(lines: list[str], word: str) -> int:
+    """Where the last line with WORD is, the length if there is none."""
+    found = [i for i, line in enumerate(lines) if word in line]
+    return found[-1] if found else len(lines)
+
+
 def _reason(lines: list[str]) -> str:
     """Why a case failed, from the diagnostics before its result."""
     told = [line for line in lines if _WHY.match(line)]
     text = re.sub(r"^# (Exception\| )?", "", (told or lines[-1:] or [""])[-1])
-    # A command that failed: the last that it wrote.
+    # A command that failed: the last that it wrote. Linux 7 tells it in lines of their own.
+    command = re.search(r"^# Exception\| CMD: (.+)$", "\n".join(lines), re.MULTILINE)
+    if told and command and "Command failed" in text:
+        wrote = [re.sub(r"^# Exception\|\s*(STDERR: )?", "", line)
+                 for line in lines[_last(lines, "STDERR: "):]]
+        wrote = [line.strip() for line in wrote if line.strip()]
+        return f"{wrote[-1]} ({command[1]})" if wrote else f"{text.strip()} ({command[1]})"
     said = re.search(r"^# Exception\| STDERR: b['\"](.+)['\"]$", "\n".join(lines), re.MULTILINE)
     if told and "Command failed" in text and said:
         command = text.partition("Command failed: ")[2]
@@ -80,6 +94,8 @@ def parse(test: str, output: str, status: int | None) -> list[Case]:
         cases.append(Case("", FAIL, f"did not end; its last words: {last}"))
     elif planned is not None and len(cases) < planned:
         cases.append(Case("", FAIL, f"{planned - len(cases)} cases were not run: {last}"))
+    elif status not in (0, STATUS_SKIP) and not cases and (skipped := _SKIPPED.search(last)):
+        cases.append(Case("", SKIP, skipped[1] or skipped[2]))
     elif status == STATUS_SKIP and not cases:
         cases.append(Case("", SKIP, last))
     elif status not in (0, STATUS_SKIP) and all(c.verdict != FAIL for c in cases):

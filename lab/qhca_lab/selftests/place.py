@@ -70,6 +70,7 @@ set -e
 mkdir -p {TREE} && tar -x -C {TREE} -f /qhca/build/$1/guest.tar
 ln -sf bash /bin/sh
 install -D -m 644 {TREE}/include/uapi/linux/ethtool.h /usr/include/linux/ethtool.h
+[ ! -e {TREE}/later/usr/sbin/ethtool ] || install {TREE}/later/usr/sbin/ethtool /usr/local/sbin
 cp /qhca/lab/selftests/remote_lab.py {TESTS}/drivers/net/lib/py/
 env={TESTS}/drivers/net/lib/py/env.py
 grep -q remote_ifname $env ||
