@@ -320,6 +320,30 @@ qhca_get_hds_thresh(const struct kernel_ethtool_ringparam *kring)
 }
 #endif
 
+/*
+ * Later an XDP frame's flags tell of its fragments, and an operation of the
+ * net_device may set its XDP features under the lock of its own. Kbuild looks.
+ */
+#include <net/xdp.h>
+static inline void qhca_xdp_skb_frags(struct sk_buff *skb, u8 nr_frags,
+				      u32 size, u32 truesize,
+				      struct xdp_buff *xdp)
+{
+#ifdef QHCA_HAVE_XDP_FRAGS_INFO
+	xdp_update_skb_frags_info(skb, nr_frags, size, truesize,
+				  xdp_buff_get_skb_flags(xdp));
+#else
+	xdp_update_skb_shared_info(skb, nr_frags, size, truesize,
+				   xdp_buff_is_frag_pfmemalloc(xdp));
+#endif
+}
+
+#ifdef QHCA_HAVE_XDP_FEATURES_LOCKED
+#define qhca_xdp_set_features	xdp_set_features_flag_locked
+#else
+#define qhca_xdp_set_features	xdp_set_features_flag
+#endif
+
 /* What the core holds when it calls an operation of a net_device. Sleeps. */
 static inline void qhca_netdev_lock(struct net_device *netdev)
 {

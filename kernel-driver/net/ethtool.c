@@ -5,6 +5,7 @@
 
 #include "ethtool.h"
 #include "netdev.h"
+#include "xdp.h"
 
 static const char * const sw_stat_names[] = {
 	"drv_tx_ring_full",
@@ -16,7 +17,7 @@ static const char * const sw_stat_names[] = {
 };
 
 /* statistics of each channel, behind those */
-#define QUEUE_STATS	4
+#define QUEUE_STATS	10
 
 static void ethtool_get_drvinfo(struct net_device *netdev,
 				struct ethtool_drvinfo *info)
@@ -90,6 +91,11 @@ static int ethtool_set_split(struct qhca_netdev *priv,
 		NL_SET_ERR_MSG(extack, "the device cannot split frames");
 		return -EOPNOTSUPP;
 	}
+	if (params->split && priv->xdp_prog) {
+		NL_SET_ERR_MSG(extack,
+			       "not with an XDP program: it sees whole frames");
+		return -EOPNOTSUPP;
+	}
 	if (params->split && !params->hds_thresh)
 		return 0;
 	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
@@ -126,6 +132,8 @@ static int ethtool_set_ringparam(struct net_device *netdev,
 	err = qhca_netdev_change(priv, &params);
 	if (err)
 		NL_SET_ERR_MSG(extack, "such queues could not be made");
+	else
+		qhca_xdp_show_features(priv);
 	return err;
 }
 
@@ -180,8 +188,14 @@ static void ethtool_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 	for (i = 0; i < priv->params.channels; i++) {
 		ethtool_sprintf(&data, "rx%d_packets", i);
 		ethtool_sprintf(&data, "rx%d_bytes", i);
+		ethtool_sprintf(&data, "rx%d_xdp_packets", i);
+		ethtool_sprintf(&data, "rx%d_xdp_drops", i);
+		ethtool_sprintf(&data, "rx%d_xdp_tx", i);
+		ethtool_sprintf(&data, "rx%d_xdp_redirects", i);
 		ethtool_sprintf(&data, "tx%d_packets", i);
 		ethtool_sprintf(&data, "tx%d_bytes", i);
+		ethtool_sprintf(&data, "tx%d_xdp_xmit", i);
+		ethtool_sprintf(&data, "tx%d_xdp_drops", i);
 	}
 }
 
@@ -211,10 +225,19 @@ static void ethtool_get_stats(struct net_device *netdev,
 	}
 	data += ARRAY_SIZE(sw_stat_names);
 	for (i = 0; i < priv->params.channels; i++) {
-		*data++ = u64_stats_read(&priv->rx_stats[i].packets);
-		*data++ = u64_stats_read(&priv->rx_stats[i].bytes);
-		*data++ = u64_stats_read(&priv->tx_stats[i].packets);
-		*data++ = u64_stats_read(&priv->tx_stats[i].bytes);
+		struct qhca_rx_stats *rx = &priv->rx_stats[i];
+		struct qhca_tx_stats *tx = &priv->tx_stats[i];
+
+		*data++ = u64_stats_read(&rx->packets);
+		*data++ = u64_stats_read(&rx->bytes);
+		*data++ = u64_stats_read(&rx->xdp_packets);
+		*data++ = u64_stats_read(&rx->xdp_drops);
+		*data++ = u64_stats_read(&rx->xdp_tx);
+		*data++ = u64_stats_read(&rx->xdp_redirects);
+		*data++ = u64_stats_read(&tx->packets);
+		*data++ = u64_stats_read(&tx->bytes);
+		*data++ = u64_stats_read(&tx->xdp_xmit);
+		*data++ = u64_stats_read(&tx->xdp_drops);
 	}
 }
 

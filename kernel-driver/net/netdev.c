@@ -7,6 +7,7 @@
 
 #include "netdev.h"
 #include "qhca_net.h"
+#include "xdp.h"
 
 #define WATCHDOG_TIMEOUT	(10 * HZ)
 
@@ -342,6 +343,10 @@ static int netdev_change_mtu(struct net_device *netdev, int mtu)
 	struct qhca_port port = { .mtu = cpu_to_le32(mtu) };
 	int err;
 
+	if (!qhca_xdp_mtu_ok(priv, mtu)) {
+		netdev_dbg(netdev, "an MTU of %d is too large for XDP\n", mtu);
+		return -EINVAL;
+	}
 	err = qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_PORT, 0,
 			     QHCA_PORT_M_MTU, &port, sizeof(port));
 	if (!err)
@@ -353,7 +358,9 @@ static int netdev_change_mtu(struct net_device *netdev, int mtu)
 static netdev_features_t netdev_fix_features(struct net_device *netdev,
 					     netdev_features_t features)
 {
-	if (!(features & NETIF_F_GRO))
+	struct qhca_netdev *priv = netdev_priv(netdev);
+
+	if (!(features & NETIF_F_GRO) || priv->xdp_prog)
 		features &= ~NETIF_F_GRO_HW;
 	return features;
 }
@@ -367,7 +374,9 @@ static int netdev_set_features(struct net_device *netdev,
 	int err;
 
 	params.large = features & NETIF_F_GRO_HW;
-	if (params.large != priv->params.large) {
+	if (params.xdp) {	/* queues for that are without */
+		priv->params.large = params.large;
+	} else if (params.large != priv->params.large) {
 		err = qhca_netdev_change(priv, &params);
 		if (err)
 			return err;
@@ -428,6 +437,8 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_get_stats64 = qhca_netdev_get_stats64,
 	.ndo_hwtstamp_get = qhca_hwtstamp_get,
 	.ndo_hwtstamp_set = qhca_hwtstamp_set,
+	.ndo_bpf = qhca_bpf,
+	.ndo_xdp_xmit = qhca_xdp_xmit,
 };
 
 static void netdev_link_work(struct work_struct *work)
@@ -652,6 +663,7 @@ static int netdev_create(struct qhca_dev *dev)
 				  QHCA_ETH_MAX_FRAME - VLAN_ETH_HLEN);
 	netdev_init_features(netdev, dev->caps.features);
 	priv->params.large = netdev->features & NETIF_F_GRO_HW;
+	qhca_xdp_init(priv);
 	netif_carrier_off(netdev);
 	qhca_ptp_create(priv);
 	/* before others can open it: events of the link look here */

@@ -16,6 +16,7 @@
 #include <linux/netdevice.h>
 #include <linux/u64_stats_sync.h>
 #include <net/netmem.h>
+#include <net/xdp.h>
 
 #include "dim.h"
 #include "ntuple.h"
@@ -24,6 +25,7 @@
 #include "qhca_core.h"
 #include "rss.h"
 
+struct bpf_prog;
 struct page_pool;
 struct qhca_channel;
 struct qhca_netdev;
@@ -51,6 +53,7 @@ struct qhca_net_params {
 	u32 tx_depth;
 	u32 rx_depth;
 	bool large;		/* packets that stand for many frames */
+	bool xdp;		/* buffers for XDP programs */
 	bool split;		/* headers from data */
 	u32 hds_thresh;		/* longer frames are split, bytes */
 	struct qhca_coalesce tx_coalesce[QHCA_MAX_CHANNELS];
@@ -104,6 +107,8 @@ struct qhca_tx_stats {
 	u64_stats_t gso_bytes;
 	u64_stats_t gso_wire_packets;
 	u64_stats_t gso_wire_bytes;
+	u64_stats_t xdp_xmit;		/* frames without an skb */
+	u64_stats_t xdp_drops;		/* no room, no mapping */
 	struct u64_stats_sync napi_sync;	/* by NAPI */
 	u64_stats_t packets;
 	u64_stats_t bytes;
@@ -127,6 +132,10 @@ struct qhca_rx_stats {
 	u64_stats_t large_wire_bytes;
 	u64_stats_t csum_unnecessary;
 	u64_stats_t csum_none;
+	u64_stats_t xdp_packets;	/* that a program has seen */
+	u64_stats_t xdp_drops;
+	u64_stats_t xdp_tx;		/* sent back */
+	u64_stats_t xdp_redirects;
 };
 
 /* ------------------------------------------------------------- queues -- */
@@ -137,11 +146,21 @@ struct qhca_tx_seg {
 	u32 len;
 };
 
+enum qhca_tx_kind {
+	QHCA_TX_SKB,
+	QHCA_TX_FRAME,		/* of XDP, mapped for this */
+	QHCA_TX_OWN_FRAME,	/* of XDP, in buffers of the channel's pool */
+};
+
 struct qhca_tx_buf {
-	struct sk_buff *skb;
-	u32 bytes;		/* on the wire, as reported to BQL */
+	union {
+		struct sk_buff *skb;
+		struct xdp_frame *frame;
+	};
+	u32 bytes;		/* on the wire; of an skb, as reported to BQL */
 	u16 packets;
-	u16 nsegs;
+	u8 nsegs;
+	u8 kind;
 	bool stamp;		/* the sender wants to know when it left */
 };
 
@@ -216,10 +235,14 @@ struct qhca_rx_data {
  * @pages: the buffer of each WQE
  * @data: if it splits frames, the ring of payload buffers
  * @dbrec: the ring's record
+ * @xdp_rxq: what programs and the frames they redirect know of the queue
  * @prod: next WQE to write
  * @cons: oldest WQE not completed
+ * @headroom: bytes before a frame in its first buffer, and in all others
+ * @buf_len: bytes of a frame in one buffer
  * @shift: log2 of the depth
  * @index: queue number
+ * @xdp: its buffers are such that programs can work on them
  * @large: it takes packets that stand for many frames
  * @split: it splits headers from data
  * @made: the device knows it
@@ -235,10 +258,14 @@ struct qhca_rx_queue {
 	struct page **pages;
 	struct qhca_rx_data data;
 	struct qhca_dbrec *dbrec;
+	struct xdp_rxq_info xdp_rxq;
 	u32 prod;
 	u32 cons;
+	u16 headroom;
+	u16 buf_len;
 	u8 shift;
 	u8 index;
+	bool xdp;
 	bool large;
 	bool split;
 	bool made;
@@ -288,6 +315,7 @@ struct qhca_netdev {
 	u32 num_ch;			/* that have queues: up */
 	u32 max_ch;
 	bool up;			/* under qhca_netdev_lock() */
+	struct bpf_prog *xdp_prog;	/* written under the same */
 	struct qhca_net_params params;	/* for the next time it comes up */
 	struct qhca_rss rss;		/* the default context */
 	struct list_head rss_list;	/* the others */
@@ -375,10 +403,10 @@ static inline struct page **qhca_rx_page(struct qhca_rx_queue *q, u32 index)
 	return &q->pages[index & (BIT(q->shift) - 1)];
 }
 
-/* bytes before the frame in its first buffer, and in all others */
+/* without XDP */
 #define QHCA_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
 /* bytes of a frame in one buffer: the tail is for struct skb_shared_info */
-#define QHCA_RX_BUF_LEN	(SKB_WITH_OVERHEAD(PAGE_SIZE) - QHCA_RX_HEADROOM)
+#define QHCA_RX_BUF_LEN(headroom)	(SKB_WITH_OVERHEAD(PAGE_SIZE) - (headroom))
 
 /* the most that a frame takes: its first one becomes the head of the skb */
 #define QHCA_RX_MAX_BUFS	(1 + MAX_SKB_FRAGS)

@@ -10,21 +10,10 @@
 #include <linux/if_vlan.h>
 #include <net/page_pool/helpers.h>
 
-#include "netdev.h"
+#include "rx.h"
+#include "xdp.h"
 
 #define RX_FILL_BATCH	16
-
-/* What one poll has received. */
-struct rx_count {
-	u32 packets;
-	u32 bytes;
-	u32 csum_ok;
-	u32 split;
-	u32 large_packets;
-	u32 large_bytes;
-	u32 large_wire_packets;
-	u32 large_wire_bytes;
-};
 
 /* Give the next @n buffers back to the pool. */
 static void rx_drop(struct qhca_rx_queue *q, u32 n)
@@ -38,7 +27,7 @@ static void rx_drop(struct qhca_rx_queue *q, u32 n)
 }
 
 /* Take the next buffer, @len bytes of it for the CPU. */
-static struct page *rx_take(struct qhca_rx_queue *q, u32 len)
+struct page *qhca_rx_take(struct qhca_rx_queue *q, u32 len)
 {
 	struct page *page = *qhca_rx_page(q, q->cons);
 
@@ -46,13 +35,14 @@ static struct page *rx_take(struct qhca_rx_queue *q, u32 len)
 	q->cons++;
 	dma_sync_single_range_for_cpu(qhca_dma_dev(q->priv->dev),
 				      page_pool_get_dma_addr(page),
-				      QHCA_RX_HEADROOM, len, DMA_FROM_DEVICE);
+				      q->headroom, len,
+				      page_pool_get_dma_dir(q->pool));
 	return page;
 }
 
 static struct sk_buff *rx_build(struct qhca_rx_queue *q, u32 nbufs, u32 len)
 {
-	u32 part = min_t(u32, len, QHCA_RX_BUF_LEN);
+	u32 part = min_t(u32, len, q->buf_len);
 	struct sk_buff *skb;
 	struct page *page;
 	u32 i;
@@ -63,15 +53,15 @@ static struct sk_buff *rx_build(struct qhca_rx_queue *q, u32 nbufs, u32 len)
 		rx_drop(q, nbufs);
 		return NULL;
 	}
-	rx_take(q, part);
+	qhca_rx_take(q, part);
 	skb_mark_for_recycle(skb);
-	skb_reserve(skb, QHCA_RX_HEADROOM);
+	skb_reserve(skb, q->headroom);
 	__skb_put(skb, part);
 	for (i = 1; i < nbufs; i++) {
 		len -= part;
-		part = min_t(u32, len, QHCA_RX_BUF_LEN);
-		page = rx_take(q, part);
-		skb_add_rx_frag(skb, i - 1, page, QHCA_RX_HEADROOM, part,
+		part = min_t(u32, len, q->buf_len);
+		page = qhca_rx_take(q, part);
+		skb_add_rx_frag(skb, i - 1, page, q->headroom, part,
 				PAGE_SIZE);
 	}
 	return skb;
@@ -94,9 +84,9 @@ static struct sk_buff *rx_build_split(struct qhca_rx_queue *q, u32 nbufs,
 		return NULL;
 	}
 	for (; nbufs; nbufs--) {
-		part = min_t(u32, left, QHCA_RX_BUF_LEN);
-		page = rx_take(q, part);
-		skb_put_data(skb, page_address(page) + QHCA_RX_HEADROOM, part);
+		part = min_t(u32, left, q->buf_len);
+		page = qhca_rx_take(q, part);
+		skb_put_data(skb, page_address(page) + q->headroom, part);
 		page_pool_put_full_page(q->pool, page, true);
 		left -= part;
 	}
@@ -106,13 +96,14 @@ static struct sk_buff *rx_build_split(struct qhca_rx_queue *q, u32 nbufs,
 }
 
 /* Are these the numbers of buffers that the frame's parts take? */
-static bool rx_fits(u32 nbufs, u32 head, u32 ndata, u32 len)
+static bool rx_fits(const struct qhca_rx_queue *q, u32 nbufs, u32 head,
+		    u32 ndata, u32 len)
 {
 	if (!head)
 		return len >= ETH_HLEN && !ndata && nbufs <= QHCA_RX_MAX_BUFS &&
-		       nbufs == DIV_ROUND_UP(len, QHCA_RX_BUF_LEN);
+		       nbufs == DIV_ROUND_UP(len, q->buf_len);
 	return head >= ETH_HLEN && head < len &&
-	       nbufs == DIV_ROUND_UP(head, QHCA_RX_BUF_LEN) &&
+	       nbufs == DIV_ROUND_UP(head, q->buf_len) &&
 	       ndata == DIV_ROUND_UP(len - head, PAGE_SIZE) &&
 	       ndata <= MAX_SKB_FRAGS;
 }
@@ -136,7 +127,7 @@ static bool rx_sums_ok(u16 flags)
 }
 
 static void rx_offloads(struct qhca_rx_queue *q, struct sk_buff *skb,
-			const struct qhca_eth_cqe *cqe, struct rx_count *count)
+			const struct qhca_eth_cqe *cqe, struct qhca_rx_count *count)
 {
 	struct net_device *netdev = q->priv->netdev;
 	u16 flags = le16_to_cpu(cqe->flags);
@@ -147,6 +138,8 @@ static void rx_offloads(struct qhca_rx_queue *q, struct sk_buff *skb,
 		if (!skb_is_gso(skb))
 			skb->ip_summed = CHECKSUM_UNNECESSARY;
 		count->csum_ok += max_t(u32, cqe->gso_segs, 1);
+	} else {
+		count->csum_none++;
 	}
 	if (flags & QHCA_CQE_F_VLAN)
 		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q),
@@ -162,7 +155,7 @@ static void rx_offloads(struct qhca_rx_queue *q, struct sk_buff *skb,
  * if it cannot: nobody could see that one of them was damaged.
  */
 static bool rx_large(struct qhca_rx_queue *q, struct sk_buff *skb,
-		     const struct qhca_eth_cqe *cqe, struct rx_count *count)
+		     const struct qhca_eth_cqe *cqe, struct qhca_rx_count *count)
 {
 	u32 segs = cqe->gso_segs, hdr = 0;
 
@@ -179,9 +172,31 @@ static bool rx_large(struct qhca_rx_queue *q, struct sk_buff *skb,
 	return true;
 }
 
+/* The frame of a completion, NULL if it is gone. */
+static struct sk_buff *rx_get(struct qhca_rx_queue *q,
+			      const struct qhca_eth_cqe *cqe,
+			      struct qhca_rx_count *count)
+{
+	struct bpf_prog *prog = READ_ONCE(q->priv->xdp_prog);
+	u32 nbufs = le16_to_cpu(cqe->num_wqe);
+	u32 head = le16_to_cpu(cqe->header_len);
+	u32 len = le32_to_cpu(cqe->byte_len);
+	struct sk_buff *skb;
+
+	if (prog && q->xdp)
+		return qhca_xdp_rx(q, prog, cqe, count);
+	if (head)
+		skb = rx_build_split(q, nbufs, head, cqe->num_data, len);
+	else
+		skb = rx_build(q, nbufs, len);
+	if (unlikely(!skb))
+		qhca_stat_inc(&q->stats->sync, &q->stats->dropped);
+	return skb;
+}
+
 /* One completion: one frame, or an error that cost buffers. */
 static void rx_one(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe,
-		   struct rx_count *count)
+		   struct qhca_rx_count *count)
 {
 	u32 nbufs = le16_to_cpu(cqe->num_wqe);
 	u32 head = le16_to_cpu(cqe->header_len);
@@ -205,16 +220,11 @@ static void rx_one(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe,
 		qhca_rx_data_drop(q, ndata);
 		return;
 	}
-	if (unlikely(!rx_fits(nbufs, head, ndata, len)))
+	if (unlikely(!rx_fits(q, nbufs, head, ndata, len)))
 		goto bad;
-	if (head)
-		skb = rx_build_split(q, nbufs, head, ndata, len);
-	else
-		skb = rx_build(q, nbufs, len);
-	if (unlikely(!skb)) {
-		qhca_stat_inc(&q->stats->sync, &q->stats->dropped);
+	skb = rx_get(q, cqe, count);
+	if (!skb)
 		return;
-	}
 	if (unlikely((cqe->gso_segs && !rx_large(q, skb, cqe, count)) ||
 		     (!skb_frags_readable(skb) &&
 		      !rx_sums_ok(le16_to_cpu(cqe->flags))))) {
@@ -236,7 +246,7 @@ bad:
 	qhca_rx_data_drop(q, ndata);
 }
 
-static void rx_count_add(struct qhca_rx_stats *s, const struct rx_count *count)
+static void rx_count_add(struct qhca_rx_stats *s, const struct qhca_rx_count *count)
 {
 	u64_stats_update_begin(&s->sync);
 	u64_stats_add(&s->packets, count->packets);
@@ -247,7 +257,11 @@ static void rx_count_add(struct qhca_rx_stats *s, const struct rx_count *count)
 	u64_stats_add(&s->large_wire_packets, count->large_wire_packets);
 	u64_stats_add(&s->large_wire_bytes, count->large_wire_bytes);
 	u64_stats_add(&s->csum_unnecessary, count->csum_ok);
-	u64_stats_add(&s->csum_none, count->packets - count->csum_ok);
+	u64_stats_add(&s->csum_none, count->csum_none);
+	u64_stats_add(&s->xdp_packets, count->xdp_packets);
+	u64_stats_add(&s->xdp_drops, count->xdp_drops);
+	u64_stats_add(&s->xdp_tx, count->xdp_tx);
+	u64_stats_add(&s->xdp_redirects, count->xdp_redirects);
 	u64_stats_update_end(&s->sync);
 }
 
@@ -257,12 +271,14 @@ static void rx_count_add(struct qhca_rx_stats *s, const struct rx_count *count)
  */
 int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 {
-	struct rx_count count = {};
+	struct qhca_rx_count count = {};
 	struct qhca_eth_cqe *cqe;
 	int done = 0;
 
-	BUILD_BUG_ON(QHCA_RX_BUF_LEN * QHCA_RX_MAX_BUFS <
+	BUILD_BUG_ON(QHCA_RX_BUF_LEN(QHCA_RX_HEADROOM) * QHCA_RX_MAX_BUFS <
 		     ETH_HLEN + QHCA_ETH_SUPER_IP_MAX);
+	BUILD_BUG_ON(QHCA_RX_BUF_LEN(QHCA_XDP_HEADROOM) * QHCA_RX_MAX_BUFS <
+		     QHCA_ETH_MAX_FRAME);
 	BUILD_BUG_ON(PAGE_SIZE * MAX_SKB_FRAGS < QHCA_ETH_SUPER_IP_MAX);
 
 	if (unlikely(!q->made))	/* it could not be restarted */
@@ -285,6 +301,7 @@ int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 		qhca_net_cq_publish(&q->cq);
 	if (count.packets)
 		rx_count_add(q->stats, &count);
+	qhca_xdp_flush(q, &count);
 	qhca_rx_fill(q);
 	return q->prod == q->cons ? budget : done;
 }

@@ -6,6 +6,7 @@
 #include <net/page_pool/helpers.h>
 
 #include "netdev.h"
+#include "xdp.h"
 
 /* Write the WQE in slot @slot of a receive ring: a buffer of @len bytes. */
 void qhca_rx_write(struct qhca_queue_buf *ring, u32 slot, dma_addr_t addr,
@@ -42,8 +43,8 @@ void qhca_rx_fill(struct qhca_rx_queue *q)
 			break;
 		}
 		qhca_rx_write(&q->buf, q->prod & (BIT(q->shift) - 1),
-			      page_pool_get_dma_addr(page) + QHCA_RX_HEADROOM,
-			      QHCA_RX_BUF_LEN);
+			      page_pool_get_dma_addr(page) + q->headroom,
+			      q->buf_len);
 		*qhca_rx_page(q, q->prod) = page;
 		q->prod++;
 	}
@@ -60,6 +61,8 @@ void qhca_rx_free(struct qhca_rx_queue *q)
 	if (!q)
 		return;
 	qhca_net_cq_stop(&q->cq);
+	if (xdp_rxq_info_is_reg(&q->xdp_rxq))
+		xdp_rxq_info_unreg(&q->xdp_rxq);
 	if (q->pool)
 		page_pool_destroy(q->pool);
 	kvfree(q->pages);
@@ -79,16 +82,25 @@ static int rx_make_pool(struct qhca_rx_queue *q, u32 depth)
 		.dev = qhca_dma_dev(q->priv->dev),
 		.netdev = q->priv->netdev,
 		.queue_idx = q->index,
-		.dma_dir = DMA_FROM_DEVICE,
-		.offset = QHCA_RX_HEADROOM,
-		.max_len = QHCA_RX_BUF_LEN,
+		/* a program may send back what it has written */
+		.dma_dir = q->xdp ? DMA_BIDIRECTIONAL : DMA_FROM_DEVICE,
+		.offset = q->headroom,
+		.max_len = q->buf_len,
 	};
 	struct page_pool *pool = page_pool_create(&pp);
+	int err;
 
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	q->pool = pool;
-	return 0;
+	if (!q->xdp)
+		return 0;
+	err = __xdp_rxq_info_reg(&q->xdp_rxq, q->priv->netdev, q->index, 0,
+				 PAGE_SIZE);
+	if (err)
+		return err;
+	return xdp_rxq_info_reg_mem_model(&q->xdp_rxq, MEM_TYPE_PAGE_POOL,
+					  pool);
 }
 
 /*
@@ -111,7 +123,10 @@ struct qhca_rx_queue *qhca_rx_alloc(struct qhca_channel *ch,
 	q->index = ch->index;
 	q->stats = &priv->rx_stats[ch->index];
 	q->shift = ilog2(depth);
-	q->large = params->large;
+	q->xdp = params->xdp;
+	q->large = params->large && !q->xdp;
+	q->headroom = q->xdp ? QHCA_XDP_HEADROOM : QHCA_RX_HEADROOM;
+	q->buf_len = QHCA_RX_BUF_LEN(q->headroom);
 	err = qhca_net_dbrecs_alloc(priv, &q->dbrecs);
 	if (err)
 		goto err;

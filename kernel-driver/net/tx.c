@@ -6,9 +6,8 @@
 #include <linux/udp.h>
 #include <net/netdev_queues.h>
 
-#include "netdev.h"
+#include "tx.h"
 
-#define TX_MAX_SEGS	QHCA_ETH_MAX_SGE
 /* wake the queue when this much is free again */
 #define TX_WAKE(q)	(BIT((q)->shift) / 4)
 
@@ -26,12 +25,8 @@ static struct qhca_tx_buf *tx_buf(struct qhca_tx_queue *q, u32 index)
 
 static struct qhca_tx_seg *tx_segs(struct qhca_tx_queue *q, u32 index)
 {
-	return &q->segs[(index & (BIT(q->shift) - 1)) * (size_t)TX_MAX_SEGS];
-}
-
-static u32 tx_free_entries(struct qhca_tx_queue *q)
-{
-	return BIT(q->shift) - (q->prod - READ_ONCE(q->cons));
+	return &q->segs[(index & (BIT(q->shift) - 1)) *
+			(size_t)QHCA_ETH_MAX_SGE];
 }
 
 /* The first segment was mapped as one piece, the others are page fragments. */
@@ -51,23 +46,27 @@ static void tx_unmap(struct qhca_tx_queue *q, const struct qhca_tx_seg *segs,
 	}
 }
 
-/* Returns the number of segments, or -ENOMEM with nothing left mapped. */
-static int tx_map(struct qhca_tx_queue *q, struct sk_buff *skb,
-		  struct qhca_tx_seg *segs)
+/*
+ * Map @len bytes at @data, and fragments. Returns the number of @segs, or -ENOMEM
+ * with nothing left mapped.
+ */
+int qhca_tx_map(struct qhca_tx_queue *q, void *data, u32 len,
+		const skb_frag_t *frags, u32 nfrags, struct qhca_tx_seg *segs)
 {
 	struct device *dma = qhca_dma_dev(q->priv->dev);
 	dma_addr_t addr;
-	int i, n = 0;
+	u32 i;
+	int n = 0;
 
-	addr = dma_map_single(dma, skb->data, skb_headlen(skb), DMA_TO_DEVICE);
+	addr = dma_map_single(dma, data, len, DMA_TO_DEVICE);
 	if (dma_mapping_error(dma, addr))
 		return -ENOMEM;
 	segs[n].addr = addr;
-	segs[n++].len = skb_headlen(skb);
-	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
-		skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
-		u32 len = skb_frag_size(frag);
+	segs[n++].len = len;
+	for (i = 0; i < nfrags; i++) {
+		const skb_frag_t *frag = &frags[i];
 
+		len = skb_frag_size(frag);
 		if (!len)
 			continue;
 		addr = skb_frag_dma_map(dma, frag, 0, len, DMA_TO_DEVICE);
@@ -102,13 +101,9 @@ static u32 tx_hdr_len(const struct sk_buff *skb)
 	return skb_tcp_all_headers(skb);
 }
 
-static void tx_fill_header(struct sk_buff *skb, struct qhca_eth_wqe *wqe,
-			   u16 nsegs)
+/* What the device is to do with the frame. */
+static void tx_offloads(struct sk_buff *skb, struct qhca_eth_wqe *wqe)
 {
-	memset(wqe, 0, sizeof(*wqe));
-	wqe->opcode = QHCA_WQE_ETH_SEND;
-	wqe->flags = QHCA_WQE_F_SIGNALED;
-	wqe->num_sge = cpu_to_le16(nsegs);
 	if (skb_is_gso(skb)) {
 		wqe->flags |= QHCA_WQE_F_ETH_LSO;
 		wqe->mss = cpu_to_le16(skb_shinfo(skb)->gso_size);
@@ -124,7 +119,32 @@ static void tx_fill_header(struct sk_buff *skb, struct qhca_eth_wqe *wqe,
 	}
 }
 
-static void tx_ring(struct qhca_tx_queue *q)
+/*
+ * Write the next WQE, for what @buf describes, whose segments are in
+ * qhca_tx_segs(); with flags and fields of @offloads, or none. The device sends it
+ * after qhca_tx_ring(). There is room.
+ */
+void qhca_tx_post(struct qhca_tx_queue *q, const struct qhca_tx_buf *buf,
+		  const struct qhca_eth_wqe *offloads)
+{
+	struct qhca_eth_wqe *wqe = tx_wqe(q, q->prod);
+
+	if (offloads)
+		*wqe = *offloads;
+	else
+		memset(wqe, 0, sizeof(*wqe));
+	wqe->opcode = QHCA_WQE_ETH_SEND;
+	wqe->flags |= QHCA_WQE_F_SIGNALED;
+	wqe->num_sge = cpu_to_le16(buf->nsegs);
+	tx_fill_segs(wqe, qhca_tx_segs(q), buf->nsegs);
+	*tx_buf(q, q->prod) = *buf;
+	q->prod++;
+	if (!netif_txq_maybe_stop(q->txq, qhca_tx_room(q), 1, TX_WAKE(q)))
+		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->stop);
+}
+
+/* Tell the device of all that is posted. */
+void qhca_tx_ring(struct qhca_tx_queue *q)
 {
 	if (q->rung == q->prod)
 		return;
@@ -179,43 +199,39 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_tx_queue *q = priv->ch[skb_get_queue_mapping(skb)].tx;
-	struct qhca_eth_wqe *wqe;
-	struct qhca_tx_buf *buf;
+	struct qhca_tx_buf buf = { .skb = skb, .kind = QHCA_TX_SKB };
+	struct qhca_eth_wqe offloads = {};
 	int nsegs;
 
-	if (unlikely(!tx_free_entries(q))) {
+	if (unlikely(!qhca_tx_room(q))) {
 		/* cannot be: the queue was stopped before */
 		netif_tx_stop_queue(q->txq);
-		tx_ring(q);
+		qhca_tx_ring(q);
 		return NETDEV_TX_BUSY;
 	}
 	if (skb_put_padto(skb, ETH_ZLEN))
 		goto dropped;
-	if (unlikely(skb_shinfo(skb)->nr_frags >= TX_MAX_SEGS)) {
+	if (unlikely(skb_shinfo(skb)->nr_frags >= QHCA_ETH_MAX_SGE)) {
 		/* only on kernels with more fragments than the device takes */
 		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->linearized);
 		if (skb_linearize(skb))
 			goto drop;
 	}
 
-	nsegs = tx_map(q, skb, tx_segs(q, q->prod));
+	nsegs = qhca_tx_map(q, skb->data, skb_headlen(skb),
+			    skb_shinfo(skb)->frags, skb_shinfo(skb)->nr_frags,
+			    qhca_tx_segs(q));
 	if (nsegs < 0)
 		goto drop;
-	wqe = tx_wqe(q, q->prod);
-	tx_fill_header(skb, wqe, nsegs);
-	tx_fill_segs(wqe, tx_segs(q, q->prod), nsegs);
-	buf = tx_buf(q, q->prod);
-	buf->skb = skb;
-	buf->nsegs = nsegs;
-	tx_fill_size(skb, buf);
-	tx_count_offloads(q, skb, buf);
-	buf->stamp = qhca_ptp_tx_begin(&priv->ptp, skb);
+	buf.nsegs = nsegs;
+	tx_fill_size(skb, &buf);
+	tx_count_offloads(q, skb, &buf);
+	tx_offloads(skb, &offloads);
+	buf.stamp = qhca_ptp_tx_begin(&priv->ptp, skb);
 	skb_tx_timestamp(skb);
-	q->prod++;
-	if (!netif_txq_maybe_stop(q->txq, tx_free_entries(q), 1, TX_WAKE(q)))
-		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->stop);
-	if (__netdev_tx_sent_queue(q->txq, buf->bytes, netdev_xmit_more()))
-		tx_ring(q);
+	qhca_tx_post(q, &buf, &offloads);
+	if (__netdev_tx_sent_queue(q->txq, buf.bytes, netdev_xmit_more()))
+		qhca_tx_ring(q);
 	return NETDEV_TX_OK;
 
 drop:
@@ -224,22 +240,35 @@ dropped:
 	qhca_stat_inc(&q->stats->xmit_sync, &q->stats->dropped);
 	/* those before it may have waited for this one's doorbell */
 	if (!netdev_xmit_more())
-		tx_ring(q);
+		qhca_tx_ring(q);
 	return NETDEV_TX_OK;
 }
 
+/* What has been completed. */
+struct tx_done {
+	u32 packets;
+	u32 bytes;
+	u32 skb_bytes;		/* of which BQL knows */
+};
+
 static void tx_complete_one(struct qhca_tx_queue *q, u32 index, int budget,
-			    u32 *packets, u32 *bytes)
+			    struct tx_done *done)
 {
 	struct qhca_tx_buf *buf = tx_buf(q, index);
 
-	tx_unmap(q, tx_segs(q, index), buf->nsegs);
-	*packets += buf->packets;
-	*bytes += buf->bytes;
+	if (buf->kind != QHCA_TX_OWN_FRAME)
+		tx_unmap(q, tx_segs(q, index), buf->nsegs);
+	done->packets += buf->packets;
+	done->bytes += buf->bytes;
 	if (unlikely(buf->stamp))
 		qhca_stat_inc(&q->stats->napi_sync, &q->stats->unstamped);
 	buf->stamp = false;
-	napi_consume_skb(buf->skb, budget);
+	if (buf->kind == QHCA_TX_SKB) {
+		done->skb_bytes += buf->bytes;
+		napi_consume_skb(buf->skb, budget);
+	} else {
+		xdp_return_frame(buf->frame);
+	}
 	buf->skb = NULL;
 }
 
@@ -253,13 +282,13 @@ static void tx_stamp(struct qhca_tx_queue *q, struct qhca_tx_buf *buf,
 	buf->stamp = false;
 }
 
-static void tx_count_sent(struct qhca_tx_queue *q, u32 packets, u32 bytes)
+static void tx_count_sent(struct qhca_tx_queue *q, const struct tx_done *done)
 {
 	struct qhca_tx_stats *s = q->stats;
 
 	u64_stats_update_begin(&s->napi_sync);
-	u64_stats_add(&s->packets, packets);
-	u64_stats_add(&s->bytes, bytes);
+	u64_stats_add(&s->packets, done->packets);
+	u64_stats_add(&s->bytes, done->bytes);
 	u64_stats_update_end(&s->napi_sync);
 }
 
@@ -269,9 +298,10 @@ static void tx_count_sent(struct qhca_tx_queue *q, u32 packets, u32 bytes)
  */
 bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 {
-	u32 left = BIT(q->shift), cons = q->cons, packets = 0, bytes = 0;
+	u32 left = BIT(q->shift), cons = q->cons;
 	struct net_device *netdev = q->priv->netdev;
 	struct qhca_eth_cqe *cqe = NULL;
+	struct tx_done done = {};
 	bool taken = false;
 
 	while (left-- && (cqe = qhca_net_cq_next(&q->cq))) {
@@ -294,21 +324,23 @@ bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 		if (unlikely(tx_buf(q, index)->stamp))
 			tx_stamp(q, tx_buf(q, index), cqe);
 		while (n--)
-			tx_complete_one(q, cons++, budget, &packets, &bytes);
+			tx_complete_one(q, cons++, budget, &done);
 	}
 	/* also those that made no sense: they do not come again */
 	if (taken)
 		qhca_net_cq_publish(&q->cq);
-	if (!packets)
+	if (cons == q->cons)
 		return cqe;
 	/*
 	 * The slots may be written again once this is seen. The CQ has room for
 	 * as many completions as there are slots, so not before it is told.
 	 */
 	smp_store_release(&q->cons, cons);
-	tx_count_sent(q, packets, bytes);
-	if (!__netif_txq_completed_wake(q->txq, packets, bytes,
-					tx_free_entries(q), TX_WAKE(q),
+	tx_count_sent(q, &done);
+	if (!done.skb_bytes)
+		smp_mb();	/* which the next line has otherwise */
+	if (!__netif_txq_completed_wake(q->txq, done.packets, done.skb_bytes,
+					qhca_tx_room(q), TX_WAKE(q),
 					!READ_ONCE(q->priv->up)))
 		qhca_stat_inc(&q->stats->napi_sync, &q->stats->wake);
 	return cqe;
@@ -317,10 +349,10 @@ bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 /* Drop all frames that are not completed, when the device has forgotten them. */
 void qhca_tx_drop_all(struct qhca_tx_queue *q)
 {
-	u32 packets = 0, bytes = 0;
+	struct tx_done done = {};
 
 	for (; q->cons != q->prod; q->cons++) {
-		tx_complete_one(q, q->cons, 0, &packets, &bytes);
+		tx_complete_one(q, q->cons, 0, &done);
 		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->dropped);
 	}
 }

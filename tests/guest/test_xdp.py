@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""XDP programs in the net device's driver: what becomes of frames, in one buffer and in
+several, and of the programs when the queues change."""
+
+import contextlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ftrace import INSTANCE, events
+from test_driver import function_reset, ping
+from test_large_receive import shown
+from test_net_queues import KEY_TEXT, send_udp, transfer, udp_hash
+
+SCRIPTS = Path(__file__).parent / "scripts"
+# section of the program, MTU, bytes of a datagram
+SIZES = {"single": ("xdp", 1500, 1400), "several": ("xdp.frags", 9000, 8900)}
+L4_ANY = 1 << 3  # XDP_RSS_L4
+
+
+@contextlib.contextmanager
+def attached(guest, progs, section="xdp"):
+    """The tests' program at the guest's adapter."""
+    dev = guest.netdev
+    guest.run(f"ip link set dev {dev} xdpdrv obj {progs.path('xdp.bpf.o')} sec {section}")
+    try:
+        yield
+    finally:
+        guest.run(f"ip link set dev {dev} xdpdrv off")
+
+
+@pytest.fixture(params=SIZES)
+def program(request, pair, progs):
+    """A pair, with the program at b; the bytes of a datagram that tests send."""
+    section, mtu, size = SIZES[request.param]
+    pair.set_mtu(mtu)
+    pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=30)
+    pair.b.run(f"ping -c 1 -W 5 {pair.a.ip}")
+    with attached(pair.b, progs, section):
+        yield pair, size
+
+
+def counters(guest):
+    """The counters of all queues for XDP, added up."""
+    found = {}
+    for side, name, value in re.findall(r"^ *([rt]x)\d+_(xdp_\w+): (\d+)$",
+                                        guest.run("ethtool -S $NETDEV").out, re.MULTILINE):
+        key = f"{side}_{name}"
+        found[key] = found.get(key, 0) + int(value)
+    return found
+
+
+@contextlib.contextmanager
+def counted(guest):
+    """How much the counters went up in the block; those that did not are left out."""
+    before, found = counters(guest), {}
+    yield found
+    found.update({k: n - before[k] for k, n in counters(guest).items() if n != before[k]})
+
+
+ECHO = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(({dst!r}, {port}))
+s.settimeout(30)
+for i in range({count}):
+    sent = bytes((i + j) % 251 for j in range({size}))
+    s.send(sent)
+    got = s.recv(65536)
+    want = (sent + bytes({longer}))[:{upto}]
+    assert got == want, (i, len(got), got[:8])
+print("right")
+"""
+
+
+def echo(a, b, port, size, count=20, longer=0, upto=65536):
+    out = a.run("python3 -", input=ECHO.format(dst=b.ip, port=port, size=size, count=count,
+                                               longer=longer, upto=upto)).out
+    assert out.strip() == "right"
+
+
+def test_pass(program, pair):
+    """A stream arrives whole, a datagram also when the program has moved its head."""
+    a, b = pair.a, pair.b
+    with counted(b) as n:
+        for dst in (b.ip, b.ip6):
+            transfer(a, b, dst, 7120)
+        job = b.start("python3 -", input="""
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", 7107))
+s.settimeout(60)
+print("ready", flush=True)
+print(len(s.recv(65536)), flush=True)
+""")
+        job.wait_for("ready")
+        send_udp(a, b.ip, [(7200, 7107)], count=1, size=program[1])
+        assert job.wait(90).rc == 0
+    assert job.out_so_far().split()[-1] == str(program[1])
+    assert n.keys() == {"rx_xdp_packets"}
+
+
+def test_drop(program, pair):
+    """No socket gets what the program drops."""
+    a, b = pair.a, pair.b
+    with counted(b) as n:
+        send_udp(a, b.ip, [(7200, 7101)], count=200, size=program[1])
+        b._until(lambda: counters(b)["rx_xdp_drops"] >= 200, 30, "frames are not dropped")
+        unreachable = b.run("nstat -az UdpNoPorts | awk '/NoPorts/ {print $2}'").out
+    assert n["rx_xdp_drops"] >= 200 and "tx_xdp_xmit" not in n
+    send_udp(a, b.ip, [(7200, 7101)], count=10)
+    assert b.run("nstat -az UdpNoPorts | awk '/NoPorts/ {print $2}'").out == unreachable
+
+
+@pytest.mark.parametrize("port,counter", [(7102, "rx_xdp_tx"), (7103, "rx_xdp_redirects")])
+def test_sent_back(program, pair, port, counter):
+    """Each byte of what the program sends back, or redirects, is right."""
+    a, b = pair.a, pair.b
+    with counted(b) as n:
+        echo(a, b, port, program[1], count=50)
+    assert n[counter] == n["tx_xdp_xmit"] == 50
+    assert "rx_xdp_drops" not in n and "tx_xdp_drops" not in n
+
+
+def test_many_sent_back(program, pair):
+    """More than the rings hold come at once. Those that come back are right, and the
+    adapter goes on."""
+    a, b = pair.a, pair.b
+    for port in (7102, 7103):
+        send_udp(a, b.ip, [(7300 + i, port) for i in range(8)], count=400, size=program[1])
+        echo(a, b, port, program[1], count=5)
+    ping(pair)
+
+
+def test_resized(program, pair):
+    """A program cuts a datagram, across its buffers, and makes one longer."""
+    a, b = pair.a, pair.b
+    size = program[1]
+    echo(a, b, 7105, size, upto=100)
+    # as much as fits the last buffer
+    longer = 1000 if size < 2000 else size
+    echo(a, b, 7106, longer - 64, longer=64)
+
+
+def test_aborted(program, pair):
+    """It leaves a trace."""
+    a, b = pair.a, pair.b
+    with counted(b) as n, events(b, "xdp"):
+        send_udp(a, b.ip, [(7200, 7104)], count=10, size=program[1])
+        b.wait_for(f"test $(grep -c 'xdp_exception.*action=ABORTED' {INSTANCE}/trace) -ge 10")
+        b.run(f"echo 0 > {INSTANCE}/events/xdp/enable")
+    assert n["rx_xdp_drops"] >= 10
+
+
+def test_queues_change(program, pair):
+    """The program stays with other rings, other channels, a reset of the adapter, an
+    interface that goes down."""
+    a, b, dev = pair.a, pair.b, pair.b.netdev
+    was = re.findall(r"Combined:\s+(\d+)", b.run(f"ethtool -l {dev}").out)[1]
+    try:
+        for command in (f"ethtool -G {dev} rx 256 tx 128", f"ethtool -L {dev} combined 3"):
+            b.run(command)
+            echo(a, b, 7102, program[1], count=5)
+        function_reset(b)
+        a.wait_for(f"ping -c 1 -W 1 {b.ip}", timeout=30)
+        echo(a, b, 7103, program[1], count=5)
+        b.run(f"sysctl -qw net.ipv6.conf.{dev}.keep_addr_on_down=1")
+        b.run(f"ip link set {dev} down && ip link set {dev} up")
+        a.wait_for(f"ping -c 1 -W 1 {b.ip}", timeout=30)
+        echo(a, b, 7102, program[1], count=5)
+    finally:
+        b.run(f"ethtool -G {dev} rx 1024 tx 512; ethtool -L {dev} combined {was}; "
+              f"sysctl -qw net.ipv6.conf.{dev}.keep_addr_on_down=0")
+
+
+def test_large_packets_are_off(pair, progs):
+    """A program sees frames: packets that stand for many are off, and come back."""
+    b = pair.b
+    pair.set_mtu(1500)
+    assert shown(b) == "on"
+    with attached(b, progs):
+        assert shown(b) == "off [requested on]"
+        large = b.ethtool_stat("drv_rx_large")
+        transfer(pair.a, b, b.ip, 7121)
+        assert b.ethtool_stat("drv_rx_large") == large
+    assert shown(b) == "on"
+    transfer(pair.a, b, b.ip, 7122)
+    assert b.ethtool_stat("drv_rx_large") > large
+
+
+def test_attached_under_traffic(pair, progs):
+    """Programs come and go and change places while frames do."""
+    a, b, dev = pair.a, pair.b, pair.b.netdev
+    pair.set_mtu(1500)
+    changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
+    job = a.start(f"ping -q -i 0.01 {b.ip}")
+    try:
+        for _ in range(3):
+            with attached(b, progs):
+                b.run(f"ip -force link set dev {dev} xdpdrv obj {progs.path('xdp.bpf.o')} "
+                      "sec xdp.frags")
+        transfer(a, b, b.ip, 7123)
+    finally:
+        job.kill()
+    assert b.run(f"cat /sys/class/net/{dev}/carrier_changes").out == changes
+
+
+def test_refused(pair, progs):
+    """What does not go together is refused, with a reason, from both sides."""
+    b, dev = pair.b, pair.b.netdev
+    attach = f"ip link set dev {dev} xdpdrv obj {progs.path('xdp.bpf.o')} sec xdp"
+    pair.set_mtu(1500)
+
+    def refused(command, why):
+        result = b.run(command, check=False)
+        assert result.rc and why in result.out + result.err, result.describe()
+
+    b.run(f"ethtool -G {dev} tcp-data-split on")
+    try:
+        refused(attach, "split")
+    finally:
+        b.run(f"ethtool -G {dev} tcp-data-split off")
+    b.run(f"ip link set {dev} mtu 9000")
+    refused(attach, "MTU")
+    b.run(f"ip link set {dev} mtu 1500")
+    with attached(b, progs):
+        refused(f"ethtool -G {dev} tcp-data-split on", "XDP")
+        refused(f"ip link set {dev} mtu 9000", "")
+        echo(pair.a, b, 7102, 1000, count=3)
+
+
+@pytest.mark.parametrize("vlan", [None, 42])
+def test_metadata(pair, vlan):
+    """A program is told the RSS hash, and the tag that the adapter has taken out."""
+    a, b, dev = pair.a, pair.b, pair.b.netdev
+    src, dst = a.ip, b.ip
+    pair.set_mtu(1500)
+    b.run(f"ethtool -X {dev} hkey {KEY_TEXT}")
+    b.run("mkdir -p /tmp/scripts")
+    b.put(SCRIPTS / "xdp_metadata.py", "/tmp/scripts/xdp_metadata.py")
+    try:
+        if vlan:
+            src, dst = "10.95.0.1", "10.95.0.2"
+            for g, ip in ((a, src), (b, dst)):
+                g.run(f"ip link add link {g.netdev} name v{vlan} type vlan id {vlan} && "
+                      f"ip addr add {ip}/24 dev v{vlan} && ip link set v{vlan} up")
+        job = b.start(f"python3 /tmp/scripts/xdp_metadata.py {dev} 7110")
+        job.wait_for("ready", 60)
+        a.wait_for(f"ping -c 1 -W 1 {dst}", timeout=30)
+        send_udp(a, dst, [(7200, 7110)], count=1)
+        assert job.wait(60).rc == 0
+    finally:
+        for g in (a, b):
+            g.run(f"ip link del v{vlan}" if vlan else "true", check=False)
+    told = json.loads(job.out_so_far().splitlines()[-1])
+    assert told == {"hash": udp_hash(src, dst, 7200, 7110), "type": L4_ANY,
+                    "vlan": [0x8100, vlan] if vlan else None}
+
+
+def test_bounce_buffers(swiotlb_pair, progs):
+    """The kernel copies between what programs see and what the adapter does."""
+    a, b = swiotlb_pair.a, swiotlb_pair.b
+    for section, mtu, size in SIZES.values():
+        swiotlb_pair.set_mtu(mtu)
+        a.wait_for(f"ping -c 1 -W 1 {b.ip}", timeout=30)
+        with attached(b, progs, section):
+            for port in (7102, 7103):
+                echo(a, b, port, size, count=20)
+            echo(a, b, 7105, size, upto=100)
+            transfer(a, b, b.ip, 7124)
+
+
+def test_unloaded(pair, progs):
+    """The driver goes with a program attached, and comes back without one."""
+    b, dev = pair.b, pair.b.netdev
+    pair.set_mtu(1500)
+    b.run(f"ip link set dev {dev} xdpdrv obj {progs.path('xdp.bpf.o')} sec xdp")
+    echo(pair.a, b, 7102, 1000, count=3)
+    b.run("/qhca/lab/bin/qhca-unload", 60)
+    b.load_driver()
+    b.setup_nic()
+    assert "xdp" not in b.run(f"ip link show {b.netdev}").out
+    ping(pair)
