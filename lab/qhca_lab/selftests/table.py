@@ -30,7 +30,7 @@ lab/run/selftests --write                            # this document, from the l
 `–`: the last run on this adapter left the case out.
 Some cases have time limits for real machines, and fail on a host that is busy with something else: `csum.py` gives a sender one second for 100 packets,
 `rss_ctx.py` five seconds for 20 000 and 0.2 seconds for a new key, `so_txtime.py` 0.1 seconds until both hosts have started, `gro.py` 0.2 ms for packets that belong together.
-Tests for other hardware that do not skip themselves are not run, unless with `--all`. The tests run as they are, with two exceptions: `csum.py` of 6.12 asks for an
+Tests for other hardware that do not skip themselves are not run, unless with `--all`. The tests run as they are, with two exceptions. `csum.py` of 6.12 asks for an
 attribute that its own `env.py` does not set; the lab adds it. Those of later kernels get a later ethtool, as they want its answers in JSON, and a later liburing.
 """
 HOW = {"pass": "pass", "fail": "**fail**", "skip": "skip", "xfail": "xfail"}
