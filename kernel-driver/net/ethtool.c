@@ -119,6 +119,12 @@ static int ethtool_set_ringparam(struct net_device *netdev,
 
 	if (ring->rx_mini_pending || ring->rx_jumbo_pending)
 		return -EINVAL;
+	if (ring->rx_pending < QHCA_RING_MIN ||
+	    ring->tx_pending < QHCA_RING_MIN) {
+		NL_SET_ERR_MSG_FMT(extack, "a ring has at least %u entries",
+				   QHCA_RING_MIN);
+		return -EINVAL;
+	}
 	params.rx_depth = ethtool_ring_depth(priv, ring->rx_pending);
 	params.tx_depth = ethtool_ring_depth(priv, ring->tx_pending);
 	err = ethtool_set_split(priv, &params, kring, extack);

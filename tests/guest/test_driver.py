@@ -215,6 +215,17 @@ def test_ring_sizes(pair, depth):
         a.run(f"ethtool -G {dev} rx 1024 tx 512")
 
 
+@pytest.mark.parametrize("ring", ["rx", "tx"])
+def test_rings_that_are_too_small(pair, ring):
+    """What is refused changes nothing."""
+    a, dev = pair.a, pair.a.netdev
+    before = a.run(f"ethtool -g {dev}").out
+    for depth in (0, 1, 63):
+        refused = a.run(f"ethtool -G {dev} {ring} {depth}", check=False)
+        assert refused.rc and "at least 64" in refused.err, refused.describe()
+    assert a.run(f"ethtool -g {dev}").out == before
+
+
 def test_flood_of_small_rings(pair):
     """More than the rings hold, both ways: frames may be lost, queues do not stop."""
     a, b = pair.a, pair.b
