@@ -282,4 +282,4 @@ def test_unloaded(pair, progs):
     b.load_driver()
     b.setup_nic()
     assert "xdp" not in b.run(f"ip link show {b.netdev}").out
-    ping(pair)
+    pair.a.wait_for(f"ping -c 1 -W 1 {b.ip}", timeout=30)
