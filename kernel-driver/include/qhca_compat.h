@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Differences between the kernels we build for, 6.12 to 7.x.  The sources use
- * the newer names; this is the only file with conditions on the version.
+ * the newer names.  Kbuild looks into the headers for what a kernel has: a
+ * release named here is the first that had it, and updates of older ones may
+ * have it, too.
  */
 #ifndef QHCA_COMPAT_H
 #define QHCA_COMPAT_H
@@ -15,16 +17,13 @@
 #error "qhca needs Linux 6.12 or newer"
 #endif
 
-/*
- * The DMA block iterator has moved out of the rdma headers that all include,
- * also in 6.12.y: Kbuild looks where it is.
- */
+/* The DMA block iterator has moved out of the rdma headers that all include. */
 #ifdef QHCA_HAVE_RDMA_ITER_H
 #include <rdma/iter.h>
 #endif
 
 /* 6.17: user MRs may come with a DMA handle, which we do not have */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#ifdef QHCA_HAVE_DMAH
 #define QHCA_DMAH_PARAM		struct ib_dmah *dmah,
 #define QHCA_DMAH_GIVEN		(dmah)
 #else
@@ -32,7 +31,7 @@
 #define QHCA_DMAH_GIVEN		false
 #endif
 
-/* 6.18: the grace period has moved to the operations; see Kbuild */
+/* 6.18: the grace period has moved to the operations */
 #ifdef QHCA_HAVE_HEALTH_OPS_GRACE
 #define QHCA_HEALTH_GRACE(ms)	.default_graceful_period = (ms),
 #define qhca_health_create(devlink, ops, grace, priv) \
@@ -43,7 +42,7 @@
 #endif
 
 /* 7.2: user memory may also come from a buffer descriptor */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+#ifndef QHCA_HAVE_UMEM_GET_VA
 #define ib_umem_get_va(device, addr, size, access) \
 	ib_umem_get(device, addr, size, access)
 #endif
@@ -52,7 +51,7 @@
  * 6.15: counters are told the port of a QP, and the core allocates what the
  * driver has beside struct rdma_counter: nothing here
  */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#ifdef QHCA_HAVE_SIZE_RDMA_COUNTER
 #define QHCA_COUNTER_PORT_PARAM	, u32 port
 #define QHCA_COUNTER_OBJ_SIZE	.size_rdma_counter = sizeof(struct rdma_counter),
 #else
@@ -68,7 +67,7 @@
  */
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 #include <rdma/ib_umem_odp.h>
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#ifdef QHCA_HAVE_ODP_HMM_MAP
 /* 6.16: the driver maps for DMA */
 #include <linux/hmm.h>
 #include <linux/pci-p2pdma.h>
@@ -133,8 +132,7 @@ static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
 #endif
 
 /*
- * Later only applications resize CQs, and the depth has no sign: Kbuild
- * looks which it is.
+ * Later only applications resize CQs, and the depth has no sign.
  */
 #ifdef QHCA_HAVE_RESIZE_USER_CQ
 #define QHCA_RESIZE_CQ_OP	resize_user_cq
@@ -149,7 +147,7 @@ static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
  * operations if the driver wants it; NAPI instances get a number, by which their
  * settings survive.
  */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#ifdef QHCA_HAVE_NETDEV_OPS_LOCK
 #include <net/netdev_lock.h>
 static inline void qhca_netdev_request_lock(struct net_device *netdev)
 {
@@ -186,7 +184,7 @@ static inline void qhca_netdev_unlock_ops(struct net_device *netdev)
 
 /*
  * 7.3: such a net_device is asked for its receive filter where it may sleep,
- * and its ethtool operations hold rtnl only where it says so: Kbuild looks.
+ * and its ethtool operations hold rtnl only where it says so.
  */
 #ifdef QHCA_HAVE_RX_MODE_ASYNC
 #define QHCA_RX_MODE_OP		ndo_set_rx_mode_async
@@ -216,7 +214,7 @@ static inline void qhca_netdev_unlock_ops(struct net_device *netdev)
  * symmetric transformation.
  */
 #include <linux/ethtool.h>
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#ifdef QHCA_HAVE_RXFH_FIELDS
 #define QHCA_RXH_XFRM_SUPPORTED	(RXH_XFRM_SYM_XOR | RXH_XFRM_SYM_OR_XOR)
 #define QHCA_RXH_XFRM_OR_XOR	RXH_XFRM_SYM_OR_XOR
 #ifdef QHCA_HAVE_RX_RING_COUNT
@@ -260,7 +258,7 @@ qhca_rxfh_fields(const struct ethtool_rxnfc *nfc)
  * off, and the pool is not anybody's.
  */
 #include <net/page_pool/types.h>
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#ifdef QHCA_HAVE_POOL_DIRECT_RECYCLING
 #define qhca_pool_use_napi	page_pool_enable_direct_recycling
 #else
 static inline void qhca_pool_use_napi(struct page_pool *pool,
@@ -271,20 +269,20 @@ static inline void qhca_pool_use_napi(struct page_pool *pool,
 #endif
 
 /* 6.15: the function that gives a whole buffer has another name. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#ifdef QHCA_HAVE_POOL_ALLOC_NETMEMS
 #define qhca_pool_alloc_netmem	page_pool_alloc_netmems
 #else
 #define qhca_pool_alloc_netmem	page_pool_alloc_netmem
 #endif
 
-/* Later a sample is passed by reference: Kbuild looks. */
+/* Later a sample is passed by reference. */
 #ifdef QHCA_HAVE_NET_DIM_BY_REFERENCE
 #define qhca_net_dim(dim, sample)	net_dim(dim, sample)
 #else
 #define qhca_net_dim(dim, sample)	net_dim(dim, *(sample))
 #endif
 
-/* Later a queue may be configured by itself: Kbuild looks. */
+/* Later a queue may be configured by itself. */
 #ifdef QHCA_HAVE_QUEUE_CONFIG
 #define QHCA_QCFG_PARAM		struct netdev_queue_config *qcfg,
 #else
@@ -292,7 +290,7 @@ static inline void qhca_pool_use_napi(struct page_pool *pool,
 #endif
 
 /* Before 6.14 all frames are split, or none. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#ifdef QHCA_HAVE_HDS_THRESH
 #define QHCA_ETHTOOL_HDS_THRS	ETHTOOL_RING_USE_HDS_THRS
 static inline void
 qhca_set_hds_thresh(struct kernel_ethtool_ringparam *kring, u32 thresh, u32 max)
@@ -322,7 +320,7 @@ qhca_get_hds_thresh(const struct kernel_ethtool_ringparam *kring)
 
 /*
  * Later an XDP frame's flags tell of its fragments, and an operation of the
- * net_device may set its XDP features under the lock of its own. Kbuild looks.
+ * net_device may set its XDP features under the lock of its own.
  */
 #include <net/xdp.h>
 static inline void qhca_xdp_skb_frags(struct sk_buff *skb, u8 nr_frags,
