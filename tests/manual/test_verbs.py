@@ -93,6 +93,10 @@ def test_all_functions_are_listed():
     assert not missing and not unknown
 
 
+# What updates of Linux 6.12 brought.
+LATER_IN_6_12 = {"pre_destroy_cq", "post_destroy_cq"}
+
+
 def test_kernel_operations():
     """All are listed, and those the driver sets are the ones that say yes."""
     body = re.search(r"^struct ib_device_ops \{(.*?)^\};", kernel_header(), re.S | re.M)[1]
@@ -100,7 +104,9 @@ def test_kernel_operations():
     operations = set(re.findall(r"\(\*(\w+)\)\s*\(", body)) - {"setup"}
     assert len(operations) > 100
     table = {n: a for s, n, a, _ in ROWS if s == "Kernel operations" and not n.startswith("IB_")}
-    assert set(table) == operations
+    assert operations <= set(table)
+    # the headers of an older update do not have all that are listed
+    assert set(table) - operations <= LATER_IN_6_12
     have = set_operations("kernel-driver/*/*.c") & operations
     assert {n for n, a in table.items() if a == "yes"} == have
 
