@@ -52,7 +52,7 @@ struct qhca_net_params {
 	u32 channels;
 	u32 tx_depth;
 	u32 rx_depth;
-	bool large;		/* packets that stand for many frames */
+	bool large;		/* packets that hold many frames */
 	bool xdp;		/* buffers for XDP programs */
 	bool split;		/* headers from data */
 	u32 hds_thresh;		/* longer frames are split, bytes */
@@ -126,7 +126,7 @@ struct qhca_rx_stats {
 	u64_stats_t dropped;		/* no memory for the skb */
 	u64_stats_t errors;		/* completions that made no sense */
 	u64_stats_t split;		/* headers from data */
-	u64_stats_t large_packets;	/* that stand for many frames */
+	u64_stats_t large_packets;	/* that hold many frames */
 	u64_stats_t large_bytes;
 	u64_stats_t large_wire_packets;	/* these frames */
 	u64_stats_t large_wire_bytes;
@@ -243,7 +243,7 @@ struct qhca_rx_data {
  * @shift: log2 of the depth
  * @index: queue number
  * @xdp: its buffers are such that programs can work on them
- * @large: it takes packets that stand for many frames
+ * @large: it takes packets that hold many frames
  * @split: it splits headers from data
  * @made: the device knows it
  */

@@ -3,7 +3,7 @@
  * Ethernet receive: page-pool pages, one per receive WQE. A frame larger than
  * one buffer takes several in a row; the first becomes the skb's head without
  * a copy, the others its fragments. Of a frame that was split the headers are
- * copied, and the data buffers become fragments. A packet that stands for many
+ * copied, and the data buffers become fragments. A packet that holds many
  * frames is one frame here.
  */
 #include <linux/dma-mapping.h>
@@ -151,7 +151,7 @@ static void rx_offloads(struct qhca_rx_queue *q, struct sk_buff *skb,
 }
 
 /*
- * Make the skb stand for the frames that the device says, and count them. False
+ * Make the skb hold the frames that the device says, and count them. False
  * if it cannot: nobody could see that one of them was damaged.
  */
 static bool rx_large(struct qhca_rx_queue *q, struct sk_buff *skb,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Received packets that stand for many frames. The stack gets them as its own GRO
+ * Received packets that hold many frames. The stack gets them as its own GRO
  * would have made them: segmentation can make the frames again, for a socket that
  * wants single datagrams or for the next hop.
  */
@@ -108,7 +108,7 @@ static __sum16 large_pseudo_sum(const struct sk_buff *skb,
 }
 
 /**
- * qhca_rx_large - make a GSO packet of one that stands for many frames
+ * qhca_rx_large - make a GSO packet of one that holds many frames
  * @skb: it, from the Ethernet header on; the device found its checksums right
  * @size: bytes of payload in each frame but the last
  * @segs: number of frames

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Attaching XDP programs. With one, all receive queues have buffers in which it can
- * make room and write, and packets that stand for many frames are off.
+ * make room and write, and packets that hold many frames are off.
  */
 #include <linux/bpf.h>
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Received packets that stand for many frames: what sockets, the next hop and the
+"""Received packets that hold many frames: what sockets, the next hop and the
 statistics make of them, and what switches them off."""
 
 import contextlib
@@ -33,7 +33,7 @@ def switched(guest, feature, value):
 @contextlib.contextmanager
 def counted(guest):
     """How much the guest received in the block: "large" packets, and frames that they
-    stand for."""
+    hold."""
     def now():
         large = guest.ethtool_stat("drv_rx_large")
         link = json.loads(guest.run(f"ip -s -j link show {guest.netdev}").out)

@@ -176,7 +176,7 @@ def test_queues_change(program, pair):
 
 
 def test_large_packets_are_off(pair, progs):
-    """A program sees frames: packets that stand for many are off, and come back."""
+    """A program sees frames: packets that hold many are off, and come back."""
     b = pair.b
     pair.set_mtu(1500)
     assert shown(b) == "on"

@@ -1273,7 +1273,7 @@ struct qhca_eth_wqe {
 #define QHCA_ETH_LSO_MAX		65536	/* payload bytes of a large send */
 #define QHCA_ETH_LSO_HDR_MAX		256	/* bytes of its headers */
 #define QHCA_ETH_SUPER_IP_MAX		65535	/* bytes of the IP packet in a super-frame */
-#define QHCA_ETH_SUPER_SEGS_MAX		128	/* frames it stands for */
+#define QHCA_ETH_SUPER_SEGS_MAX		128	/* frames in it */
 
 /* one segment of a frame to send, or one receive buffer (a whole receive WQE) */
 struct qhca_eth_seg {
