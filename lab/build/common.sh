@@ -88,6 +88,24 @@ kernel_for() {
     fi
 }
 
+# guest_headers: the headers that the build root holds, which are those of one kernel,
+# the guest image's: /usr/src/linux-headers-RELEASE, as they are named in the root.
+guest_headers() { (cd "$BUILD/root" && printf '/%s\n' usr/src/linux-headers-*-"$QHCA_ARCH"); }
+
+# unpack_linux DEB SERIES FOLDER [PATTERN...]: unpack the kernel's source out of
+# Debian's package of it, or what matches the patterns, below FOLDER.
+unpack_linux() {
+    local deb=$1 name=linux-source-$2 folder=$3
+    shift 3
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    "$QHCA_TOP/lab/in-root" sh -c 'deb=$1 name=$2 folder=$3
+        shift 3
+        dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/$name.tar.xz" |
+            tar -xJ -C "$folder" --strip-components=1 --wildcards \
+                --no-wildcards-match-slash "$@"' \
+        sh "$deb" "$name" "$folder" "${@/#/$name/}"
+}
+
 # packages FILE: its words without the comments.
 packages() { sed 's/#.*//' "$1" | tr -s ' \t\n' ' '; }
 

@@ -15,8 +15,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from labs import KERNEL_TROUBLE, RECIPES, TOP, Manager  # noqa: E402
-from qhca_lab import kernels  # noqa: E402
+from qhca_lab import LabError, kernels  # noqa: E402
 from qhca_lab.paths import BUILD  # noqa: E402
+from qhca_lab.selftests import place  # noqa: E402
 
 _failed = pytest.StashKey[bool]()
 
@@ -150,13 +151,11 @@ def progs():
 def selftests():
     """Builds the selftests of the kernel that labs boot; called, it says where
     tools/testing/selftests is in a guest."""
-    script = str(TOP / "lab" / "build" / "build-selftests")
-    release = kernels.kernel(kernels.usual()).version
-    built = subprocess.run([script, release], check=False, capture_output=True, text=True)
-    if built.returncode:
-        pytest.fail(f"the kernel's selftests do not build:\n{built.stderr}", pytrace=False)
-    tree = Path(built.stdout.strip()).relative_to(BUILD)
-    return lambda: f"/qhca/build/{tree}/tools/testing/selftests"
+    try:
+        folder = place.shared(kernels.kernel(kernels.usual()).version)
+    except LabError as error:
+        pytest.fail(str(error), pytrace=False)
+    return lambda: folder
 
 
 @pytest.fixture(scope="session")

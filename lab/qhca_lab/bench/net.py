@@ -23,7 +23,6 @@ from .. import pair
 from ..errors import CommandFailed, LabError
 from ..guest import Guest
 from ..lab import Lab, Options
-from ..paths import BUILD
 from ..selftests import place, two_ends
 from . import results
 from .perftest import NAME, say
@@ -266,12 +265,6 @@ def against_row(now: dict, before: dict | None) -> str:
     return text + f"   QEMUs {now['qhca']['qemu']:.2f} s/GiB, before {then['qemu']:.2f}"
 
 
-def guests_with_selftests(lab: Lab) -> str:
-    """Build the selftests of the guests' kernel; their folder in a guest."""
-    tree = place.build(lab["a"].run("uname -r").out.strip())
-    return f"/qhca/build/{tree.relative_to(BUILD)}/tools/testing/selftests"
-
-
 def compare(args, cases) -> int:
     """Measure CASES, print the table, put it into build/bench.json; the exit status."""
     before = earlier(args.against) if args.against else {}
@@ -284,13 +277,12 @@ def compare(args, cases) -> int:
             labs[name] = stack.enter_context(Lab.up(
                 f"{NAME}-net-{name}", [nic, nic], Options(smp=args.smp, tied=True),
                 progress=say, replace=True))
-            folder = guests_with_selftests(labs[name])
+            kernel = labs[name]["a"].run("uname -r").out.strip()
+            folder = place.shared(kernel)
             labs[name].freeze()
         for case in cases:
             found.append(measure(labs, case, args, folder))
             say(row(found[-1]))
-        labs["qhca"].thaw()
-        kernel = labs["qhca"]["a"].run("uname -r").out.strip()
         for lab in labs.values():
             lab.thaw()
     print(f"\n{HEAD}")

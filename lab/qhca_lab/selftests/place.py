@@ -91,6 +91,11 @@ def build(release: str) -> Path:
     return Path(built.stdout.strip())
 
 
+def shared(release: str) -> str:
+    """Build them; where a guest sees tools/testing/selftests of the tree."""
+    return f"/qhca/build/{build(release).relative_to(BUILD)}/tools/testing/selftests"
+
+
 def wires(nic: str) -> list[str]:
     """QEMU's arguments for the second wire and the further adapters. The second wire's
     has no RSS: rss_ctx.py looks at all adapters that have, and wants a table of each."""
