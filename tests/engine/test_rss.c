@@ -438,7 +438,7 @@ static void hostile_state(void **state)
     not_loaded(e, saved, len, at - 15, rqtn + 1,
                "its RQ table does not exist");
     not_loaded(e, saved, len, at - 10, QHCA_HASH_MASK + 1,
-               "its hash is unknown");
+               "it is none that could be made");
 
     /* after all this, everything exists and can be destroyed */
     free(s);

@@ -104,23 +104,23 @@ static void unmake(struct objects *o)
     X(e->mtu, 60000, "its MTU is out of range")                              \
     X(e->eth->eth_rqn, 12, "its receive queue does not exist")               \
     X(*filter(e), 0x020000000001, "is not a multicast address")                 \
-    X(eq->shift, 0, "its size is out of range")                              \
-    X(eq->vector, 60000, "there is no such vector")                          \
+    X(eq->shift, 0, "it is none that could be made")                         \
+    X(eq->vector, 60000, "it is none that could be made")                    \
     X(eq->prod, eq->cons + (1u << eq->shift) + 1, "more events than it")     \
-    X(cq->shift, 30, "its size is out of range")                             \
-    X(cq->uar, 9999, "its UAR does not exist")                               \
-    X(cq->dbrec, 4, "its doorbell record is misaligned")                     \
+    X(cq->shift, 30, "it is none that could be made")                        \
+    X(cq->uar, 9999, "it is none that could be made")                        \
+    X(cq->dbrec, 4, "it is none that could be made")                         \
     X(cq->state, 9, "its state is unknown")                                  \
     X(cq->arm, 9, "its state is unknown")                                    \
     X(cq->prod, cq->cons + 17, "more completions than it holds")             \
-    X(srq->shift, 20, "its size is out of range")                            \
-    X(srq->stride, 4, "its size is out of range")                            \
-    X(srq->pd, 9999, "its PD or UAR does not exist")                         \
-    X(srq->dbrec, 2, "its doorbell record is misaligned")                    \
-    X(srq->flags, 0x80, "its flags are unknown")                             \
-    X(srq->flags, QHCA_SRQ_F_XRC, "it has not what its flags say")           \
+    X(srq->shift, 20, "it is none that could be made")                       \
+    X(srq->stride, 4, "it is none that could be made")                       \
+    X(srq->pd, 9999, "it is none that could be made")                        \
+    X(srq->dbrec, 2, "it is none that could be made")                        \
+    X(srq->flags, 0x80, "it is none that could be made")                     \
+    X(srq->flags, QHCA_SRQ_F_XRC, "it is none that could be made")           \
     X(srq->state, 7, "its state is unknown")                                 \
-    X(srq->limit, 9, "more receives than it holds")                          \
+    X(srq->limit, 9, "it is none that could be made")                        \
     X(srq->head, srq->tail + 9, "more receives than it holds")               \
     X(tm->ops_head, tm->ops_tail + 17, "more tag operations than the ring")  \
     X(tm->inactive, 5, "the first inactive tag is not in the list")          \

@@ -517,6 +517,27 @@ void qhca_io_rqts(struct qhca_io *io)
     qhca_io_table_end(io, &io->e->eth->rqts);
 }
 
+/* What is needed before its table is loaded; io_rss() checks the rest. */
+static bool rss_valid(struct qhca *e, const struct qhca_qp *qp)
+{
+    return qp->state == QHCA_QPS_RTR && !qp->scq && !qp->rcq && !qp->srq &&
+           !qp->xrcd && !qp->sq_stride && !qp->rq_stride &&
+           qhca_idr_get(&e->mem->uars, qp->uar) &&
+           qhca_idr_get(&e->mem->pds, qp->pd);
+}
+
+/* Could CREATE_QP and MODIFY_QP have made this RSS QP? */
+static bool rss_could_be(struct qhca *e, const struct qhca_qp *qp)
+{
+    struct qhca_cmd c = { 0 };
+    struct qhca_qpc in;
+
+    qhca_qp_describe(qp, &in);
+    qhca_rss_query(qp, &in);
+    in.state = QHCA_QPS_RESET;
+    return qhca_qp_check_create(e, &c, &in) == QHCA_ST_OK;
+}
+
 static void io_rss(struct qhca_io *io, struct qhca_qp *qp)
 {
     struct qhca_rss *rss = qp->rss;
@@ -533,7 +554,6 @@ static void io_rss(struct qhca_io *io, struct qhca_qp *qp)
                     "its RQ table does not exist");
     IO(io, rss->fields);
     qhca_io_bytes(io, rss->key, sizeof(rss->key));
-    NEED(io, t && rss_fields_ok(rss->fields), "its hash is unknown");
     if (io->saving) {
         return;
     }
@@ -544,10 +564,12 @@ static void io_rss(struct qhca_io *io, struct qhca_qp *qp)
     rss->rqt = t;
     t->refs++;
     qp->rss = rss;
+    NEED(io, rss_could_be(io->e, qp), "it is none that could be made");
 }
 
 const struct qhca_qp_ops qhca_rss_qp_ops = {
     .check = rss_check,
+    .valid = rss_valid,
     .init = rss_init,
     .free = rss_free,
     .error = qhca_xport_error,

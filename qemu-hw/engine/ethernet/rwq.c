@@ -168,6 +168,34 @@ uint8_t qhca_cmd_destroy_wq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
+/* What CREATE_WQ and MODIFY_WQ set. */
+static void wq_describe(const struct qhca_qp *wq, struct qhca_wqc *out)
+{
+    memset(out, 0, sizeof(*out));
+    qhca_table_describe(&wq->rq, &out->buf);
+    out->dbrec = qhca_le64(wq->rq_dbrec);
+    out->cookie = qhca_le64(wq->cookie);
+    out->wqn = qhca_le32(wq->qpn);
+    out->pd = qhca_le32(wq->pd);
+    out->uar = qhca_le32(wq->uar);
+    out->cqn = wq->rcq ? qhca_le32(wq->rcq->cqn) : 0;
+    out->shift = wq->rq_shift;
+    out->stride = wq->rq_stride;
+    out->flags = wq->flags & QHCA_QP_F_STRIP_VLAN ? QHCA_WQ_F_STRIP_VLAN : 0;
+}
+
+static bool wq_valid(struct qhca *e, const struct qhca_qp *wq)
+{
+    struct qhca_cmd c = { 0 };
+    struct qhca_wqc in;
+
+    wq_describe(wq, &in);
+    return wq_check_create(e, &c, &in) == QHCA_ST_OK &&
+           wq->state <= QHCA_QPS_ERR && wq->state == qp_state[wq_state(wq)] &&
+           !(wq->flags & ~QHCA_QP_F_STRIP_VLAN) &&
+           !wq->sq_stride && !wq->scq && !wq->srq && !wq->xrcd;
+}
+
 uint8_t qhca_cmd_query_wq(struct qhca *e, struct qhca_cmd *c)
 {
     const struct qhca_qp *wq = wq_get(e, c->obj);
@@ -176,16 +204,7 @@ uint8_t qhca_cmd_query_wq(struct qhca *e, struct qhca_cmd *c)
     if (!wq) {
         return QHCA_ST_BAD_OBJ;
     }
-    qhca_table_describe(&wq->rq, &out->buf);
-    out->dbrec = qhca_le64(wq->rq_dbrec);
-    out->cookie = qhca_le64(wq->cookie);
-    out->wqn = qhca_le32(wq->qpn);
-    out->pd = qhca_le32(wq->pd);
-    out->uar = qhca_le32(wq->uar);
-    out->cqn = qhca_le32(wq->rcq->cqn);
-    out->shift = wq->rq_shift;
-    out->stride = wq->rq_stride;
-    out->flags = wq->flags & QHCA_QP_F_STRIP_VLAN ? QHCA_WQ_F_STRIP_VLAN : 0;
+    wq_describe(wq, out);
     out->state = wq_state(wq);
     out->head = qhca_le32(wq->rq_head);
     out->tail = qhca_le32(wq->rq_tail);
@@ -208,6 +227,7 @@ static bool wq_run(struct qhca *e, struct qhca_qp *wq, unsigned *budget)
 }
 
 const struct qhca_qp_ops qhca_wq_ops = {
+    .valid = wq_valid,
     .init = qhca_xport_init,
     .free = qhca_xport_free,
     .error = qhca_xport_error,

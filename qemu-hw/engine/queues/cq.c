@@ -276,13 +276,9 @@ uint8_t qhca_cmd_destroy_cq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-bool qhca_query_cq(struct qhca *e, uint32_t cqn, struct qhca_cqc *out)
+/* What CREATE_CQ and MODIFY_CQ set. */
+static void cq_describe(const struct qhca_cq *cq, struct qhca_cqc *out)
 {
-    const struct qhca_cq *cq = qhca_idr_get(&e->q->cqs, cqn);
-
-    if (!cq) {
-        return false;
-    }
     memset(out, 0, sizeof(*out));
     qhca_table_describe(&cq->buf, &out->buf);
     out->dbrec = qhca_le64(cq->dbrec);
@@ -292,6 +288,25 @@ bool qhca_query_cq(struct qhca *e, uint32_t cqn, struct qhca_cqc *out)
     out->shift = cq->shift;
     out->mod_count = qhca_le16(cq->mod_count);
     out->mod_usec = qhca_le16(cq->mod_usec);
+}
+
+bool qhca_cq_valid(struct qhca *e, const struct qhca_cq *cq)
+{
+    struct qhca_cmd c = { 0 };
+    struct qhca_cqc in;
+
+    cq_describe(cq, &in);
+    return cq_check_create(e, &c, &in) == QHCA_ST_OK;
+}
+
+bool qhca_query_cq(struct qhca *e, uint32_t cqn, struct qhca_cqc *out)
+{
+    const struct qhca_cq *cq = qhca_idr_get(&e->q->cqs, cqn);
+
+    if (!cq) {
+        return false;
+    }
+    cq_describe(cq, out);
     out->state = cq->state;
     out->arm = cq->arm;
     out->prod = qhca_le32(cq->prod);

@@ -242,12 +242,9 @@ static void eq_free(struct qhca_eq *eq)
     free(eq);
 }
 
-uint8_t qhca_cmd_create_eq(struct qhca *e, struct qhca_cmd *c)
+static uint8_t eq_check_create(struct qhca *e, struct qhca_cmd *c,
+                               const struct qhca_eqc *in)
 {
-    const struct qhca_eqc *in = c->in;
-    struct qhca_eq *eq;
-    bool ok;
-
     if (in->shift < 1 || in->shift > QHCA_MAX_EQ_SHIFT) {
         return qhca_bad(c, offsetof(struct qhca_eqc, shift));
     }
@@ -256,6 +253,19 @@ uint8_t qhca_cmd_create_eq(struct qhca *e, struct qhca_cmd *c)
     }
     if (qhca_le16(in->vector) >= e->cfg.num_vectors) {
         return qhca_bad(c, offsetof(struct qhca_eqc, vector));
+    }
+    return QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_create_eq(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_eqc *in = c->in;
+    uint8_t st = eq_check_create(e, c, in);
+    struct qhca_eq *eq;
+    bool ok;
+
+    if (st) {
+        return st;
     }
     eq = calloc(1, sizeof(*eq));
     if (!eq) {
@@ -300,6 +310,25 @@ uint8_t qhca_cmd_destroy_eq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
+/* What CREATE_EQ set. */
+static void eq_describe(const struct qhca_eq *eq, struct qhca_eqc *out)
+{
+    memset(out, 0, sizeof(*out));
+    qhca_table_describe(&eq->buf, &out->buf);
+    out->eqn = qhca_le32(eq->eqn);
+    out->shift = eq->shift;
+    out->vector = qhca_le16(eq->vector);
+}
+
+bool qhca_eq_valid(struct qhca *e, const struct qhca_eq *eq)
+{
+    struct qhca_cmd c = { 0 };
+    struct qhca_eqc in;
+
+    eq_describe(eq, &in);
+    return eq_check_create(e, &c, &in) == QHCA_ST_OK;
+}
+
 uint8_t qhca_cmd_query_eq(struct qhca *e, struct qhca_cmd *c)
 {
     const struct qhca_eq *eq = qhca_idr_get(&e->q->eqs, c->obj);
@@ -308,10 +337,7 @@ uint8_t qhca_cmd_query_eq(struct qhca *e, struct qhca_cmd *c)
     if (!eq) {
         return QHCA_ST_BAD_OBJ;
     }
-    qhca_table_describe(&eq->buf, &out->buf);
-    out->eqn = qhca_le32(eq->eqn);
-    out->shift = eq->shift;
-    out->vector = qhca_le16(eq->vector);
+    eq_describe(eq, out);
     out->prod = qhca_le32(eq->prod);
     out->cons = qhca_le32(eq->cons);
     out->armed = eq->armed;

@@ -100,6 +100,11 @@ struct qhca_qp_ops {
     /* CREATE_QP: validate @in; returns QHCA_ST_*.  NULL: default check. */
     uint8_t (*check)(struct qhca *e, struct qhca_cmd *c,
                      const struct qhca_qpc *in);
+    /*
+     * Loading: could a command have made this QP?  What save() loads is not
+     * there yet.  NULL: by the check of CREATE_QP.
+     */
+    bool (*valid)(struct qhca *e, const struct qhca_qp *qp);
     /* Set up its state; @in: NULL when loading.  False: out of memory. */
     bool (*init)(struct qhca *e, struct qhca_qp *qp,
                  const struct qhca_qpc *in);
@@ -200,6 +205,14 @@ struct qhca_queues {
     struct qhca_cq **mod_heap;  /* by mod_deadline, earliest first */
     uint32_t mod_used;
 };
+
+/*
+ * Loading: could a command have made this object?  The buffers are checked
+ * when their tables are set up, indices by who loads them.
+ */
+bool qhca_eq_valid(struct qhca *e, const struct qhca_eq *eq);
+bool qhca_cq_valid(struct qhca *e, const struct qhca_cq *cq);
+bool qhca_srq_valid(struct qhca *e, const struct qhca_srq *srq);
 
 /* ---- interrupt.c ---- */
 /* Raise @vector: count, trace and, unless a fault suppresses it, send it. */

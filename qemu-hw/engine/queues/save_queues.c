@@ -18,12 +18,10 @@ static void save_eq(struct qhca_io *io, void *obj)
     IO(io, q->prod);
     IO(io, q->cons);
     IO(io, q->armed);
-    NEED(io, q->shift >= 1 && q->shift <= QHCA_MAX_EQ_SHIFT,
-         "its size is out of range");
+    NEED(io, qhca_eq_valid(io->e, q), "it is none that could be made");
     qhca_io_buf(io, &q->buf, io->failed ? 0 :
                 sizeof(struct qhca_eqe) << q->shift, true);
     NEED(io, q->buf.len, "it has no buffer");
-    NEED(io, q->vector < io->e->cfg.num_vectors, "there is no such vector");
     if (io->saving ||
         !NEED(io, q->prod - q->cons <= 1u << q->shift,
               "more events than it holds")) {
@@ -72,12 +70,11 @@ static void save_cq(struct qhca_io *io, void *obj)
     IO(io, c->last_solicited);
     IO(io, c->since_event);
     IO(io, c->unreported);
-    NEED(io, c->shift <= QHCA_MAX_CQ_SHIFT, "its size is out of range");
+    NEED(io, c->eq, "it has no EQ");
+    NEED(io, qhca_cq_valid(e, c), "it is none that could be made");
     qhca_io_buf(io, &c->buf, io->failed ? 0 :
                 sizeof(struct qhca_cqe) << c->shift, true);
-    NEED(io, c->eq && c->buf.len, "it has no EQ or no buffer");
-    NEED(io, qhca_idr_get(&e->mem->uars, c->uar), "its UAR does not exist");
-    NEED(io, !(c->dbrec & 7), "its doorbell record is misaligned");
+    NEED(io, c->buf.len, "it has no buffer");
     NEED(io, c->state <= QHCA_CQ_ERR && c->arm <= QHCA_ARM_SOLICITED,
          "its state is unknown");
     if (io->saving ||
@@ -140,7 +137,6 @@ static void save_srq(struct qhca_io *io, void *obj)
 {
     struct qhca_srq tmp = { 0 }, *s = obj ? obj : &tmp;
     struct qhca *e = io->e;
-    bool own_cq;
 
     IO(io, s->srqn);
     qhca_io_about(io, "SRQ", s->srqn);
@@ -159,23 +155,13 @@ static void save_srq(struct qhca_io *io, void *obj)
     IO(io, s->limit);
     IO(io, s->head);
     IO(io, s->tail);
-    NEED(io, s->shift <= QHCA_MAX_WQ_SHIFT && s->stride >= 5 &&
-         s->stride <= 9, "its size is out of range");
+    NEED(io, qhca_srq_valid(e, s), "it is none that could be made");
     qhca_io_buf(io, &s->buf, io->failed ? 0 : 1ULL << (s->shift + s->stride),
                 true);
     qhca_io_buf(io, &s->idx, io->failed ? 0 : 4ULL << s->shift, true);
     NEED(io, s->buf.len && s->idx.len, "it has no buffer");
-    NEED(io, qhca_idr_get(&e->mem->pds, s->pd) &&
-         qhca_idr_get(&e->mem->uars, s->uar), "its PD or UAR does not exist");
-    NEED(io, !(s->dbrec & 7), "its doorbell record is misaligned");
-    NEED(io, !s->flags || s->flags == QHCA_SRQ_F_TM ||
-         s->flags == QHCA_SRQ_F_XRC, "its flags are unknown");
-    own_cq = s->flags & (QHCA_SRQ_F_TM | QHCA_SRQ_F_XRC);
-    NEED(io, own_cq == !!s->cq && !(s->flags & QHCA_SRQ_F_XRC) == !s->xrcd,
-         "it has not what its flags say");
     NEED(io, s->state <= QHCA_SRQ_ERR, "its state is unknown");
-    NEED(io, io->failed || (s->limit <= 1u << s->shift &&
-                            s->head - s->tail <= 1u << s->shift),
+    NEED(io, s->head - s->tail <= 1u << s->shift,
          "more receives than it holds");
     if (io->failed) {
         return;

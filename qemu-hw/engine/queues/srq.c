@@ -199,14 +199,10 @@ uint8_t qhca_cmd_destroy_srq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-uint8_t qhca_cmd_query_srq(struct qhca *e, struct qhca_cmd *c)
+/* What CREATE_SRQ and MODIFY_SRQ set, without tag matching. */
+static void srq_describe(const struct qhca_srq *srq, struct qhca_srqc *out)
 {
-    const struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, c->obj);
-    struct qhca_srqc *out = c->out;
-
-    if (!srq) {
-        return QHCA_ST_BAD_OBJ;
-    }
+    memset(out, 0, sizeof(*out));
     qhca_table_describe(&srq->buf, &out->buf);
     qhca_table_describe(&srq->idx, &out->idx);
     out->dbrec = qhca_le64(srq->dbrec);
@@ -216,10 +212,30 @@ uint8_t qhca_cmd_query_srq(struct qhca *e, struct qhca_cmd *c)
     out->shift = srq->shift;
     out->stride = srq->stride;
     out->flags = srq->flags;
-    out->state = srq->state;
     out->xrcd = srq->xrcd ? qhca_le32(srq->xrcd->xrcd) : 0;
     out->cqn = srq->cq ? qhca_le32(srq->cq->cqn) : 0;
     out->limit = qhca_le32(srq->limit);
+}
+
+bool qhca_srq_valid(struct qhca *e, const struct qhca_srq *srq)
+{
+    struct qhca_cmd c = { 0 };
+    struct qhca_srqc in;
+
+    srq_describe(srq, &in);
+    return srq_check_create(e, &c, &in) == QHCA_ST_OK;
+}
+
+uint8_t qhca_cmd_query_srq(struct qhca *e, struct qhca_cmd *c)
+{
+    const struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, c->obj);
+    struct qhca_srqc *out = c->out;
+
+    if (!srq) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    srq_describe(srq, out);
+    out->state = srq->state;
     out->head = qhca_le32(srq->head);
     out->tail = qhca_le32(srq->tail);
     if (srq->tm) {

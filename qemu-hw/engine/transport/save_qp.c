@@ -380,33 +380,6 @@ static void save_refs(struct qhca_io *io, struct qhca_qp *qp)
                            "its XRC domain does not exist");
 }
 
-/* RSS QPs and WQs are created with checks of their own. */
-static const char *check_receiver(struct qhca *e, const struct qhca_qp *qp)
-{
-    bool wq = qp->type == QHCA_QPT_WQ;
-
-    if (wq ? qp->state != QHCA_QPS_RESET && qp->state != QHCA_QPS_RTR &&
-        qp->state != QHCA_QPS_ERR : qp->state != QHCA_QPS_RTR) {
-        return "its state is unknown";
-    }
-    if (!qhca_idr_get(&e->mem->uars, qp->uar) ||
-        !qhca_idr_get(&e->mem->pds, qp->pd)) {
-        return "its PD or UAR does not exist";
-    }
-    if (qp->scq || !qp->rcq != !wq || qp->srq || qp->xrcd) {
-        return "its CQs do not match its type";
-    }
-    if (qp->flags & ~(wq ? QHCA_QP_F_STRIP_VLAN : 0)) {
-        return "its flags are invalid";
-    }
-    if (qp->rq_shift > QHCA_MAX_WQ_SHIFT || qp->sq_stride ||
-        (wq ? qp->rq_stride < 5 || qp->rq_stride > 9 || (qp->rq_dbrec & 7) :
-         qp->rq_stride)) {
-        return "its rings are invalid";
-    }
-    return NULL;
-}
-
 /* Could CREATE_QP have made this QP? */
 static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
 {
@@ -417,8 +390,8 @@ static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
     if ((qp->type == QHCA_QPT_GSI) != (qp->qpn == QPN_GSI) || !qp->qpn) {
         return "its number is reserved";
     }
-    if (qp->type == QHCA_QPT_WQ || qp->type == QHCA_QPT_RSS) {
-        return check_receiver(e, qp);
+    if (qp->ops->valid) {
+        return qp->ops->valid(e, qp) ? NULL : "it is none that could be made";
     }
     if (qp->state > QHCA_QPS_ERR) {
         return "its state is unknown";
