@@ -65,6 +65,7 @@ static void ethtool_get_ringparam(struct net_device *netdev,
 				ETHTOOL_TCP_DATA_SPLIT_DISABLED;
 	qhca_set_hds_thresh(kring, priv->params.hds_thresh,
 			    QHCA_ETH_MAX_FRAME);
+	kring->rx_buf_len = priv->params.rx_size;
 }
 
 static u32 ethtool_ring_depth(struct qhca_netdev *priv, u32 want)
@@ -108,6 +109,29 @@ static int ethtool_set_split(struct qhca_netdev *priv,
 	return 0;
 }
 
+/* Take the size of receive buffers into @params. 0 or an error. */
+static int ethtool_set_rx_size(const struct qhca_netdev *priv,
+			       struct qhca_net_params *params, u32 size,
+			       struct netlink_ext_ack *extack)
+{
+	if (!size)		/* the user does not say */
+		return 0;
+	if (!is_power_of_2(size) || size < PAGE_SIZE ||
+	    size > QHCA_RX_SIZE_MAX) {
+		NL_SET_ERR_MSG_FMT(extack,
+				   "receive buffers are powers of two from %lu to %u bytes",
+				   PAGE_SIZE, QHCA_RX_SIZE_MAX);
+		return -EINVAL;
+	}
+	if (size > PAGE_SIZE && priv->xdp_prog) {
+		NL_SET_ERR_MSG(extack,
+			       "an XDP program works on buffers of one page");
+		return -EOPNOTSUPP;
+	}
+	params->rx_size = size;
+	return 0;
+}
+
 static int ethtool_set_ringparam(struct net_device *netdev,
 				 struct ethtool_ringparam *ring,
 				 struct kernel_ethtool_ringparam *kring,
@@ -128,10 +152,14 @@ static int ethtool_set_ringparam(struct net_device *netdev,
 	params.rx_depth = ethtool_ring_depth(priv, ring->rx_pending);
 	params.tx_depth = ethtool_ring_depth(priv, ring->tx_pending);
 	err = ethtool_set_split(priv, &params, kring, extack);
+	if (!err)
+		err = ethtool_set_rx_size(priv, &params, kring->rx_buf_len,
+					  extack);
 	if (err)
 		return err;
 	if (params.rx_depth == priv->params.rx_depth &&
 	    params.tx_depth == priv->params.tx_depth &&
+	    params.rx_size == priv->params.rx_size &&
 	    params.split == priv->params.split &&
 	    params.hds_thresh == priv->params.hds_thresh)
 		return 0;
@@ -253,7 +281,8 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.rxfh_per_ctx_key = 1,
 	.rxfh_priv_size = sizeof(struct qhca_rss),
 	.rxfh_max_num_contexts = QHCA_RSS_CONTEXTS,
-	.supported_ring_params = ETHTOOL_RING_USE_TCP_DATA_SPLIT |
+	.supported_ring_params = ETHTOOL_RING_USE_RX_BUF_LEN |
+				 ETHTOOL_RING_USE_TCP_DATA_SPLIT |
 				 QHCA_ETHTOOL_HDS_THRS,
 	.supported_coalesce_params = ETHTOOL_COALESCE_USECS |
 				     ETHTOOL_COALESCE_MAX_FRAMES |

@@ -591,6 +591,7 @@ static void netdev_init_queues(struct qhca_netdev *priv, u32 limit)
 	qhca_rss_init(&priv->rss, p->channels);
 	p->tx_depth = min(limit, QHCA_TX_DEPTH_DEF);
 	p->rx_depth = min(limit, QHCA_RX_DEPTH_DEF);
+	p->rx_size = PAGE_SIZE;
 }
 
 /* Undo netdev_create(). */

@@ -52,6 +52,7 @@ struct qhca_net_params {
 	u32 channels;
 	u32 tx_depth;
 	u32 rx_depth;
+	u32 rx_size;		/* of a receive buffer, with headroom and tail */
 	bool large;		/* packets that hold many frames */
 	bool xdp;		/* buffers for XDP programs */
 	bool split;		/* headers from data */
@@ -240,6 +241,7 @@ struct qhca_rx_data {
  * @cons: oldest WQE not completed
  * @headroom: bytes before a frame in its first buffer, and in all others
  * @buf_len: bytes of a frame in one buffer
+ * @buf_size: of one buffer; pages in a row
  * @shift: log2 of the depth
  * @index: queue number
  * @xdp: its buffers are such that programs can work on them
@@ -263,6 +265,7 @@ struct qhca_rx_queue {
 	u32 cons;
 	u16 headroom;
 	u16 buf_len;
+	u16 buf_size;
 	u8 shift;
 	u8 index;
 	bool xdp;
@@ -406,7 +409,10 @@ static inline struct page **qhca_rx_page(struct qhca_rx_queue *q, u32 index)
 /* without XDP */
 #define QHCA_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
 /* bytes of a frame in one buffer: the tail is for struct skb_shared_info */
-#define QHCA_RX_BUF_LEN(headroom)	(SKB_WITH_OVERHEAD(PAGE_SIZE) - (headroom))
+#define QHCA_RX_BUF_LEN(size, headroom)	\
+	((u16)(SKB_WITH_OVERHEAD(size) - (headroom)))
+/* the largest, whose length a u16 can hold */
+#define QHCA_RX_SIZE_MAX	32768U
 
 /* the most that a frame takes: its first one becomes the head of the skb */
 #define QHCA_RX_MAX_BUFS	(1 + MAX_SKB_FRAGS)

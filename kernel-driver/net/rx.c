@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ethernet receive: page-pool pages, one per receive WQE. A frame larger than
+ * Ethernet receive: page-pool buffers, one per receive WQE. A frame larger than
  * one buffer takes several in a row; the first becomes the skb's head without
  * a copy, the others its fragments. Of a frame that was split the headers are
  * copied, and the data buffers become fragments. A packet that holds many
@@ -48,7 +48,7 @@ static struct sk_buff *rx_build(struct qhca_rx_queue *q, u32 nbufs, u32 len)
 	u32 i;
 
 	page = *qhca_rx_page(q, q->cons);
-	skb = napi_build_skb(page_address(page), PAGE_SIZE);
+	skb = napi_build_skb(page_address(page), q->buf_size);
 	if (unlikely(!skb)) {
 		rx_drop(q, nbufs);
 		return NULL;
@@ -62,7 +62,7 @@ static struct sk_buff *rx_build(struct qhca_rx_queue *q, u32 nbufs, u32 len)
 		part = min_t(u32, len, q->buf_len);
 		page = qhca_rx_take(q, part);
 		skb_add_rx_frag(skb, i - 1, page, q->headroom, part,
-				PAGE_SIZE);
+				q->buf_size);
 	}
 	return skb;
 }
@@ -275,9 +275,11 @@ int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 	struct qhca_eth_cqe *cqe;
 	int done = 0;
 
-	BUILD_BUG_ON(QHCA_RX_BUF_LEN(QHCA_RX_HEADROOM) * QHCA_RX_MAX_BUFS <
+	BUILD_BUG_ON(QHCA_RX_MAX_BUFS *
+		     QHCA_RX_BUF_LEN(PAGE_SIZE, QHCA_RX_HEADROOM) <
 		     ETH_HLEN + QHCA_ETH_SUPER_IP_MAX);
-	BUILD_BUG_ON(QHCA_RX_BUF_LEN(QHCA_XDP_HEADROOM) * QHCA_RX_MAX_BUFS <
+	BUILD_BUG_ON(QHCA_RX_MAX_BUFS *
+		     QHCA_RX_BUF_LEN(PAGE_SIZE, QHCA_XDP_HEADROOM) <
 		     QHCA_ETH_MAX_FRAME);
 	BUILD_BUG_ON(PAGE_SIZE * MAX_SKB_FRAGS < QHCA_ETH_SUPER_IP_MAX);
 

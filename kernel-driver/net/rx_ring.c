@@ -77,6 +77,7 @@ static int rx_make_pool(struct qhca_rx_queue *q, u32 depth)
 {
 	struct page_pool_params pp = {
 		.flags = PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV,
+		.order = get_order(q->buf_size),
 		.pool_size = depth,
 		.nid = NUMA_NO_NODE,
 		.dev = qhca_dma_dev(q->priv->dev),
@@ -126,7 +127,8 @@ struct qhca_rx_queue *qhca_rx_alloc(struct qhca_channel *ch,
 	q->xdp = params->xdp;
 	q->large = params->large && !q->xdp;
 	q->headroom = q->xdp ? QHCA_XDP_HEADROOM : QHCA_RX_HEADROOM;
-	q->buf_len = QHCA_RX_BUF_LEN(q->headroom);
+	q->buf_size = params->rx_size;
+	q->buf_len = QHCA_RX_BUF_LEN(q->buf_size, q->headroom);
 	err = qhca_net_dbrecs_alloc(priv, &q->dbrecs);
 	if (err)
 		goto err;

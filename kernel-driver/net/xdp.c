@@ -27,6 +27,11 @@ static int xdp_check(struct qhca_netdev *priv, const struct bpf_prog *prog,
 			       "not while headers are split from data (tcp-data-split)");
 		return -EOPNOTSUPP;
 	}
+	if (priv->params.rx_size > PAGE_SIZE) {
+		NL_SET_ERR_MSG(extack,
+			       "not with receive buffers of more than a page (rx-buf-len)");
+		return -EOPNOTSUPP;
+	}
 	if (!prog->aux->xdp_has_frags &&
 	    priv->netdev->mtu > QHCA_XDP_MTU_MAX) {
 		NL_SET_ERR_MSG_FMT(extack,

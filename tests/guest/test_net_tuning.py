@@ -7,6 +7,7 @@ import re
 import pytest
 
 from test_driver import ping
+from test_net_queues import transfer
 
 
 def groups(guest):
@@ -51,6 +52,46 @@ for size in {list(sizes)}:
     # no pause frames on this wire, and nobody says there are
     refused = a.run("ethtool -A $NETDEV rx on", check=False)
     assert refused.rc and "not supported" in refused.err, refused.describe()
+
+
+def buffer_size(pair, guest):
+    """Bytes of a receive buffer, of the driver, and of a frame in one, of the device."""
+    shown = guest.run(f"ethtool -g {guest.netdev}").out
+    queue = pair.qmp(guest.name, "qhca-inspect", object="eth-rq")["look"]["objects"][0]
+
+    def ring(**which):
+        return pair.qmp(guest.name, "qhca-ring", object="eth-rq", number=queue["number"],
+                        ring="rq", count=1, **which)["look"]
+
+    last = ring(index=ring()["producer"] - 1 & 0xffffffff)["entries"][0]
+    return int(re.findall(r"RX Buf Len:\s+(\d+)", shown)[-1]), last["len"]
+
+
+def test_buffer_size(pair):
+    """Receive buffers of other sizes, exchanged under traffic; the link stays."""
+    a, b, dev = pair.a, pair.b, pair.b.netdev
+    pair.set_mtu(9000)
+    changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
+    job = a.start(f"exec ping -q -i 0.01 -s 8000 {b.ip}")
+    try:
+        for size in (32768, 8192, 4096):
+            b.run(f"ethtool -G {dev} rx-buf-len {size}")
+            told, room = buffer_size(pair, b)
+            # the rest is headroom, and what the stack keeps of a packet
+            assert told == size and size - 600 < room < size
+            transfer(a, b, b.ip, 5304)
+        for size, why in ((2048, "powers of two"), (12288, "powers of two"), (65536, "from 4096")):
+            refused = b.run(f"ethtool -G {dev} rx-buf-len {size}", check=False)
+            assert refused.rc and why in refused.err, refused.describe()
+        # smaller frames and split ones fit into large buffers as well
+        b.run(f"ethtool -G {dev} rx-buf-len 16384 rx 128 tcp-data-split on")
+        pair.set_mtu(1500)
+        transfer(a, b, b.ip, 5304)
+    finally:
+        job.kill()
+        b.run(f"ethtool -G {dev} rx-buf-len 4096 rx 1024 tcp-data-split auto")
+    assert b.run(f"cat /sys/class/net/{dev}/carrier_changes").out == changes
+    ping(pair)
 
 
 def moderation(pair, guest, kind):

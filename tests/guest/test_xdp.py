@@ -222,11 +222,17 @@ def test_refused(pair, progs):
         refused(attach, "split")
     finally:
         b.run(f"ethtool -G {dev} tcp-data-split off")
+    b.run(f"ethtool -G {dev} rx-buf-len 8192")
+    try:
+        refused(attach, "buffers")
+    finally:
+        b.run(f"ethtool -G {dev} rx-buf-len 4096")
     b.run(f"ip link set {dev} mtu 9000")
     refused(attach, "MTU")
     b.run(f"ip link set {dev} mtu 1500")
     with attached(b, progs):
         refused(f"ethtool -G {dev} tcp-data-split on", "XDP")
+        refused(f"ethtool -G {dev} rx-buf-len 8192", "XDP")
         refused(f"ip link set {dev} mtu 9000", "")
         echo(pair.a, b, 7102, 1000, count=3)
 
