@@ -122,6 +122,7 @@ big = _fixture("big")
 trio = _fixture("trio")
 fresh_pair = _fixture("fresh_pair")
 newest_pair = _fixture("newest_pair")
+bare_pair = _fixture("bare_pair")
 
 
 class Programs:

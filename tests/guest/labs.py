@@ -306,6 +306,9 @@ class TestLab(Lab):
             return False
 
 
+# QEMU without the device's observers: lab/build/build-qemu-bare.
+BARE = BUILD / "bin" / "qemu-system-x86_64-bare"
+
 RECIPES = {
     # name: (adapters, options); in the order in which the tests run
     "rxe_pair": (["rxe", "rxe"], {}),
@@ -319,6 +322,7 @@ RECIPES = {
     "trio": (["qhca", "qhca", "qhca"], {}),
     "fresh_pair": (["qhca", "qhca"], {}),
     "newest_pair": (["qhca", "qhca"], {"kernel": "newest"}),
+    "bare_pair": (["qhca", "qhca"], {"binary": str(BARE)}),
 }
 
 
@@ -330,6 +334,14 @@ def lacks(option: str) -> bool:
         return False
     config = (kernel.folder / "headers" / ".config").read_text().splitlines()
     return f"{option}=y" not in config and f"{option}=m" not in config
+
+
+def build_bare() -> None:
+    """A link of the QEMU that is built, without the observers; seconds."""
+    done = subprocess.run([str(TOP / "lab" / "build" / "build-qemu-bare")], check=False,
+                          capture_output=True, text=True)
+    if done.returncode:
+        raise LabError(f"lab/build/build-qemu-bare:\n{done.stdout}{done.stderr}")
 
 
 def build_kernel(what: str) -> kernels.Kernel:
@@ -366,6 +378,8 @@ class Manager:
             try:
                 if "kernel" in options:
                     build_kernel(options["kernel"])
+                if options.get("binary") == str(BARE):
+                    build_bare()
                 self.lab = TestLab.up(LAB_NAME, nics, Options(tied=True, **options), replace=True)
             except LabError as error:
                 self.failed[kind] = str(error).splitlines()[0]
