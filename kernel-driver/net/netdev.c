@@ -556,7 +556,8 @@ static void netdev_init_features(struct net_device *netdev, u64 caps)
 				       NETIF_F_TSO_ECN | NETIF_F_GSO_UDP_L4;
 	if (caps & QHCA_FEAT_ETH_RSS)
 		netdev->hw_features |= NETIF_F_RXHASH | NETIF_F_NTUPLE;
-	if (caps & QHCA_FEAT_ETH_SUPER && caps & QHCA_FEAT_ETH_CSUM)
+	if (caps & (QHCA_FEAT_ETH_SUPER | QHCA_FEAT_ETH_GRO) &&
+	    caps & QHCA_FEAT_ETH_CSUM)
 		netdev->hw_features |= NETIF_F_GRO_HW;
 	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA;
 	netdev->vlan_features = netdev->features &

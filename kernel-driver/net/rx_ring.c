@@ -167,6 +167,18 @@ static void rx_drop_all(struct qhca_rx_queue *q)
 		qhca_rx_data_drop_all(q);
 }
 
+/* How the device may give out packets that hold many frames. */
+static u32 rx_large_flags(u64 features)
+{
+	u32 flags = 0;
+
+	if (features & QHCA_FEAT_ETH_SUPER)
+		flags |= QHCA_ETH_Q_F_SUPER;
+	if (features & QHCA_FEAT_ETH_GRO)
+		flags |= QHCA_ETH_Q_F_GRO;
+	return flags;
+}
+
 /* The device's queue: a new one, or the channel's with another's rings. */
 static int rx_make(struct qhca_rx_queue *q)
 {
@@ -181,7 +193,7 @@ static int rx_make(struct qhca_rx_queue *q)
 	qc.shift = q->shift;
 	qc.stride = QHCA_RX_STRIDE;
 	if (q->large)
-		qc.flags |= QHCA_ETH_Q_F_SUPER;
+		qc.flags |= rx_large_flags(dev->caps.features);
 	if (q->split) {
 		qhca_rx_data_describe(q, &qc);
 		mask |= QHCA_ETH_RQ_M_HDS_THRESH;

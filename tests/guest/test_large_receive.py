@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Received packets that hold many frames: what sockets, the next hop and the
-statistics make of them, and what switches them off."""
+statistics make of them, and what switches them off. They come as super-frames, or the
+device merges frames that came one by one."""
 
 import contextlib
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from test_net_queues import transfer
 
+STAMPS = Path(__file__).parent / "scripts" / "stamps.py"
+RX_ALL = 1      # linux/net_tstamp.h
 CHECKSUM_ERRORS = "nstat -az | awk '/InCsumErrors/ {s += $2} END {print s + 0}'"
 
 
@@ -32,16 +36,29 @@ def switched(guest, feature, value):
 
 @contextlib.contextmanager
 def counted(guest):
-    """How much the guest received in the block: "large" packets, and frames that they
-    hold."""
+    """What the guest received in the block: "large" packets, all "frames", and the packets
+    "merged" by the device."""
     def now():
-        large = guest.ethtool_stat("drv_rx_large")
         link = json.loads(guest.run(f"ip -s -j link show {guest.netdev}").out)
-        return large, link[0]["stats64"]["rx"]["packets"]
+        return {"large": guest.ethtool_stat("drv_rx_large"),
+                "frames": link[0]["stats64"]["rx"]["packets"],
+                "merged": guest.ethtool_stat("eth_rx_gro_packets"),
+                "merged frames": guest.ethtool_stat("eth_rx_gro_frames")}
 
     before, found = now(), {}
     yield found
-    found.update({k: n - b for k, n, b in zip(("large", "frames"), now(), before)})
+    found.update({k: n - before[k] for k, n in now().items()})
+
+
+@contextlib.contextmanager
+def one_by_one(guest):
+    """What the guest sends goes in single frames."""
+    try:
+        with switched(guest, "tx-tcp-segmentation", "off"), \
+                switched(guest, "tx-tcp6-segmentation", "off"):
+            yield
+    finally:
+        guest.run(f"ethtool -K {guest.netdev} tso on")
 
 
 @pytest.mark.parametrize("mtu", [1500, 9000])
@@ -62,6 +79,52 @@ def test_tcp(pair, family, mtu):
     assert 0 < on["large"] < least and on["frames"] >= least, on
     assert off["large"] == 0 and off["frames"] >= least, off
     assert b.run(CHECKSUM_ERRORS).out == errors
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("family", [4, 6])
+def test_merged(pair, family, split):
+    """The device merges the frames of a stream, and gives them out one by one when it is
+    switched off. What arrives is right in any case."""
+    a, b = pair.a, pair.b
+    pair.set_mtu(1500)
+    dst = b.ip if family == 4 else b.ip6
+    errors = b.run(CHECKSUM_ERRORS).out
+    try:
+        b.run(f"ethtool -G {b.netdev} tcp-data-split {'on' if split else 'auto'}")
+        with one_by_one(a):
+            with counted(b) as on:
+                transfer(a, b, dst, 5321)
+            with switched(b, "rx-gro-hw", "off"), counted(b) as off:
+                transfer(a, b, dst, 5322)
+    finally:
+        b.run(f"ethtool -G {b.netdev} tcp-data-split auto")
+    least = 3000001 // 1500
+    assert 0 < on["merged"] <= on["large"] and on["merged frames"] >= 2 * on["merged"], on
+    assert on["frames"] >= least, on
+    assert off["merged"] == off["large"] == 0 and off["frames"] >= least, off
+    assert b.run(CHECKSUM_ERRORS).out == errors
+
+
+def test_merged_and_stamped(pair):
+    """A packet that holds many frames has a time: of when it came, one after the other."""
+    a, b = pair.a, pair.b
+    pair.set_mtu(1500)
+    b.put(STAMPS, "/tmp/stamps.py")
+    b.run(f"python3 /tmp/stamps.py configure 0 {RX_ALL}")
+    try:
+        with one_by_one(a), counted(b) as n:
+            job = b.start("python3 /tmp/stamps.py receive_stream")
+            job.wait_for("ready")
+            a.run(f"head -c 3000001 /dev/zero >/dev/tcp/{b.ip}/9999")
+            result = job.wait(90)
+    finally:
+        b.run("python3 /tmp/stamps.py configure 0 0")
+    assert result.rc == 0, result.describe()
+    before, stamps, after = json.loads(result.out.splitlines()[-1])
+    assert n["merged"] > 0
+    assert len(stamps) > 1 and stamps == sorted(stamps), stamps
+    assert before <= stamps[0] and stamps[-1] <= after, (before, stamps, after)
 
 
 @pytest.mark.parametrize("feature", ["rx", "gro"])
@@ -145,6 +208,10 @@ def inner_network(pair):
               check=False)
 
 
+def hop_counts(guest):
+    return json.loads(guest.run("ip -s -j link show outside").out)[0]["stats64"]["tx"]
+
+
 def test_forwarded(pair):
     """The next hop gets frames again, and what arrives there is right."""
     a, b = pair.a, pair.b
@@ -161,10 +228,53 @@ def test_forwarded(pair):
         assert job.out_so_far().splitlines()[-1] == f"right {want}"
         with counted(b) as tcp:
             transfer(a, b, "10.96.0.2", 5318, python)
+        with one_by_one(a), counted(b) as merged:
+            transfer(a, b, "10.96.0.2", 5323, python)
         assert b.run(inside).out.strip() == "0"
-        hop = json.loads(b.run("ip -s -j link show outside").out)[0]["stats64"]["tx"]
-        assert hop["packets"] >= 3000001 // 1500 and hop["bytes"] / hop["packets"] <= 1514
-    assert udp["large"] == 1 and tcp["large"] > 0
+        hop = hop_counts(b)
+        assert hop["packets"] >= 2 * (3000001 // 1500) and hop["bytes"] / hop["packets"] <= 1514
+    assert udp["large"] == 1 and tcp["large"] > 0 and merged["merged"] > 0
+
+
+@contextlib.contextmanager
+def bridged_network(pair):
+    """A network namespace in a VLAN of a's, to which b is the bridge; runs a command in it.
+    The way there cannot take large packets."""
+    a, b = pair.a, pair.b
+    b.run("ip netns add inner && ip link add outside type veth peer name inside netns inner && "
+          "ip link add link $NETDEV name vlan96 type vlan id 96 && "
+          "ip link add br96 type bridge && "
+          "for dev in outside vlan96; do ip link set $dev master br96 up || exit; done && "
+          "ip link set br96 up && "
+          "ip netns exec inner ip addr add 10.96.0.2/24 dev inside && "
+          "ip netns exec inner ip link set inside up && "
+          "ethtool -K outside tso off gso off tx-udp-segmentation off tx off && "
+          "ip netns exec inner ethtool -K inside gro off")
+    try:
+        a.run("ip link add link $NETDEV name vlan96 type vlan id 96 && "
+              "ip addr add 10.96.0.1/24 dev vlan96 && ip link set vlan96 up")
+        a.wait_for("ping -c 1 -W 1 10.96.0.2")
+        yield "ip netns exec inner python3 -"
+    finally:
+        a.run("ip link del vlan96", check=False)
+        b.run("ip netns del inner; ip link del outside; ip link del br96; ip link del vlan96",
+              check=False)
+
+
+def test_bridged(pair):
+    """As test_forwarded, for a bridge, in a VLAN."""
+    a, b = pair.a, pair.b
+    pair.set_mtu(1500)
+    with bridged_network(pair) as python:
+        with counted(b) as whole:
+            transfer(a, b, "10.96.0.2", 5324, python)
+        with one_by_one(a), counted(b) as merged:
+            transfer(a, b, "10.96.0.2", 5325, python)
+        errors = f"{CHECKSUM_ERRORS.replace('nstat', 'ip netns exec inner nstat')}"
+        assert b.run(errors).out.strip() == "0"
+        hop = hop_counts(b)
+        assert hop["packets"] >= 2 * (3000001 // 1500) and hop["bytes"] / hop["packets"] <= 1518
+    assert whole["large"] > 0 and merged["merged"] > 0
 
 
 def test_with_header_split(pair):

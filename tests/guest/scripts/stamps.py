@@ -97,6 +97,29 @@ def receive():
     print(json.dumps([before, stamp(control), after]))
 
 
+def receive_stream():
+    """Receive what one connection sends; when its parts came, and the clock before and
+    after."""
+    clock = clock_id()
+    with socket.create_server(("", 9999)) as server:
+        server.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RX_HARDWARE | RAW_HARDWARE)
+        server.settimeout(LIMIT)
+        before = time.clock_gettime_ns(clock)
+        print("ready", flush=True)
+        s, _ = server.accept()
+        with s:
+            s.settimeout(LIMIT)
+            s.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RX_HARDWARE | RAW_HARDWARE)
+            stamps = []
+            while True:
+                data, control, _, _ = s.recvmsg(1 << 20, 1000)
+                if not data:
+                    break
+                stamps.append(stamp(control))
+        after = time.clock_gettime_ns(clock)
+    print(json.dumps([before, stamps, after]))
+
+
 class Timex(ctypes.Structure):
     _fields_ = [
         ("modes", ctypes.c_uint), ("offset", ctypes.c_long), ("freq", ctypes.c_long),
