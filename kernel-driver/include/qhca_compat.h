@@ -183,6 +183,19 @@ static inline void qhca_netdev_unlock_ops(struct net_device *netdev)
 #endif
 
 /*
+ * 6.16: the stack may send memory that is not the kernel's, mapped for the device
+ * by its owner. Later a net_device may also do so without DMA.
+ */
+static inline void qhca_netdev_send_netmem(struct net_device *netdev)
+{
+#ifdef QHCA_HAVE_NETMEM_TX_MODE
+	netdev->netmem_tx = NETMEM_TX_DMA;
+#elif defined(QHCA_HAVE_NETMEM_TX)
+	netdev->netmem_tx = true;
+#endif
+}
+
+/*
  * 7.3: such a net_device is asked for its receive filter where it may sleep,
  * and its ethtool operations hold rtnl only where it says so.
  */

@@ -660,6 +660,7 @@ static int netdev_create(struct qhca_dev *dev)
 	netdev->stat_ops = &qhca_netdev_stat_ops;
 	netdev->queue_mgmt_ops = &qhca_queue_mgmt_ops;
 	qhca_netdev_request_lock(netdev);
+	qhca_netdev_send_netmem(netdev);
 	netdev->min_mtu = ETH_MIN_MTU;
 	netdev->max_mtu = clamp_t(u32, le32_to_cpu(port.max_mtu), ETH_DATA_LEN,
 				  QHCA_ETH_MAX_FRAME - VLAN_ETH_HLEN);

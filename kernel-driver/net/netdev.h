@@ -141,10 +141,14 @@ struct qhca_rx_stats {
 
 /* ------------------------------------------------------------- queues -- */
 
-/* A mapped segment; our own note of it: the device can write into WQEs. */
+/*
+ * A mapped segment; our own note of it: the device can write into WQEs. One that
+ * is @lent stays mapped: it is memory of its owner's, not the kernel's.
+ */
 struct qhca_tx_seg {
 	dma_addr_t addr;
 	u32 len;
+	bool lent;
 };
 
 enum qhca_tx_kind {

@@ -37,6 +37,8 @@ static void tx_unmap(struct qhca_tx_queue *q, const struct qhca_tx_seg *segs,
 	u16 i;
 
 	for (i = 0; i < nsegs; i++) {
+		if (segs[i].lent)
+			continue;
 		if (i)
 			dma_unmap_page(dma, segs[i].addr, segs[i].len,
 				       DMA_TO_DEVICE);
@@ -61,8 +63,7 @@ int qhca_tx_map(struct qhca_tx_queue *q, void *data, u32 len,
 	addr = dma_map_single(dma, data, len, DMA_TO_DEVICE);
 	if (dma_mapping_error(dma, addr))
 		return -ENOMEM;
-	segs[n].addr = addr;
-	segs[n++].len = len;
+	segs[n++] = (struct qhca_tx_seg){ .addr = addr, .len = len };
 	for (i = 0; i < nfrags; i++) {
 		const skb_frag_t *frag = &frags[i];
 
@@ -74,8 +75,11 @@ int qhca_tx_map(struct qhca_tx_queue *q, void *data, u32 len,
 			tx_unmap(q, segs, n);
 			return -ENOMEM;
 		}
-		segs[n].addr = addr;
-		segs[n++].len = len;
+		segs[n++] = (struct qhca_tx_seg){
+			.addr = addr,
+			.len = len,
+			.lent = skb_frag_is_net_iov(frag),
+		};
 	}
 	return n;
 }
