@@ -4,9 +4,11 @@
 import ipaddress
 import re
 import struct
+from pathlib import Path
 
 import pytest
 
+from qhca_lab import fault
 from test_driver import function_reset, ping
 
 KEY = bytes(range(1, 41))
@@ -336,3 +338,39 @@ def test_header_data_split(pair, mtu):
         b.run(f"ethtool -L {dev} combined 2; ethtool -G {dev} rx 1024 tcp-data-split auto")
     assert b.run(f"cat /sys/class/net/{dev}/carrier_changes").out == changes
     ping(pair)
+
+
+REFUSED = Path(__file__).parent / "scripts" / "bind_rx.py"
+
+
+def test_queue_not_exchanged(queues):
+    """The device refuses to suspend a queue that is to be exchanged: who wanted that is
+    told, and the queue goes on as it was, with the link and the other queues."""
+    a, b, dev = queues.a, queues.b, queues.b.netdev
+    changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
+    b.put(REFUSED, "/tmp/bind_rx.py")
+    b.run("test -c /dev/udmabuf || modprobe udmabuf")
+    try:
+        # all that comes goes to queue 2; it is the third that is listed
+        b.run(f"ethtool -G {dev} tcp-data-split on && ethtool -X {dev} start 2 equal 1")
+        shown = b.run("cat /sys/kernel/debug/qhca/*/queues").out
+        number = int(re.findall(r"^rx_rq (\d+)", shown, re.MULTILINE)[2])
+        rule = {"action": "dma-error", "kind": "command", "access": "read", "number": number}
+        fault.add(b, rule)
+        try:
+            assert b.run("python3 /tmp/bind_rx.py 2").out == "EFAULT\n"
+            assert [f["hits"] for f in fault.listed(b)["faults"]] == [1]
+        finally:
+            fault.remove(b)
+        before = per_queue(b)
+        transfer(a, b, b.ip, 5306)
+        ping(queues)
+        assert per_queue(b)[2] - before[2] >= 3000001 // 9000
+        assert f"rx_rq {number} " in b.run("cat /sys/kernel/debug/qhca/*/queues").out
+        # and it can still be exchanged
+        job = b.start("python3 /tmp/bind_rx.py 2", input="")
+        assert job.wait(60).out == "bound\n"
+        transfer(a, b, b.ip, 5307)
+    finally:
+        b.run(f"ethtool -X {dev} default; ethtool -G {dev} tcp-data-split auto")
+    assert b.run(f"cat /sys/class/net/{dev}/carrier_changes").out == changes
