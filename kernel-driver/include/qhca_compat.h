@@ -355,6 +355,71 @@ static inline void qhca_xdp_skb_frags(struct sk_buff *skb, u8 nr_frags,
 #define qhca_xdp_set_features	xdp_set_features_flag
 #endif
 
+/*
+ * AF_XDP. Later a buffer is added to a frame in one step, and what an application
+ * asks for each frame is read but once. Updates of older kernels have some of it.
+ */
+#if IS_ENABLED(CONFIG_XDP_SOCKETS)
+#include <linux/vmalloc.h>
+#include <net/xdp_sock_drv.h>
+#ifdef QHCA_HAVE_XSK_FRAG_STEP
+#define qhca_xsk_frag_step	xsk_pool_get_rx_frag_step
+#else
+#define qhca_xsk_frag_step	xsk_pool_get_rx_frame_size
+#endif
+
+/* False if the frame has as many as it can. */
+static inline bool qhca_xsk_add_frag(struct xdp_buff *xdp,
+				     struct xdp_buff *frag)
+{
+#ifdef QHCA_HAVE_XSK_ADD_FRAG_TO_LIST
+	struct skb_shared_info *info = xdp_get_shared_info_from_buff(xdp);
+	u32 len = frag->data_end - frag->data;
+
+	if (!xdp_buff_has_frags(xdp)) {
+		info->nr_frags = 0;
+		info->xdp_frags_size = 0;
+		xdp_buff_set_frags_flag(xdp);
+	}
+	if (info->nr_frags == MAX_SKB_FRAGS)
+		return false;
+	__skb_fill_page_desc_noacc(info, info->nr_frags++,
+				   vmalloc_to_page(frag->data),
+				   offset_in_page(frag->data), len);
+	info->xdp_frags_size += len;
+	xsk_buff_add_frag(frag);
+	return true;
+#else
+	return xsk_buff_add_frag(xdp, frag);
+#endif
+}
+
+/*
+ * Have @ops put into @priv what the application asks for the frame that @desc begins,
+ * and note in @compl what it wants to know of it.
+ */
+static inline void
+qhca_xsk_tx_metadata(struct xsk_buff_pool *pool, const struct xdp_desc *desc,
+		     const struct xsk_tx_metadata_ops *ops, void *priv,
+		     struct xsk_tx_metadata_compl *compl)
+{
+	struct xsk_tx_metadata *meta;
+
+#ifdef QHCA_HAVE_XSK_METADATA_OPTIONS
+	meta = xsk_buff_get_metadata(pool, desc->addr, desc->options);
+#else
+	meta = xsk_buff_get_metadata(pool, desc->addr);
+#endif
+#ifdef QHCA_HAVE_XSK_METADATA_POOL
+	xsk_tx_metadata_request(pool, &meta, ops, priv);
+#else
+	xsk_tx_metadata_request(meta, ops, priv);
+#endif
+	compl->tx_timestamp = NULL;
+	xsk_tx_metadata_to_compl(meta, compl);
+}
+#endif
+
 /* What the core holds when it calls an operation of a net_device. Sleeps. */
 static inline void qhca_netdev_lock(struct net_device *netdev)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Channels: a NAPI instance on a completion vector, for a pair of queues. */
 #include "netdev.h"
+#include "xsk.h"
 
 /* until applications may have given buffers back */
 #define REFILL_WAIT	(HZ / 50 + 1)
@@ -13,10 +14,13 @@ static int channel_poll(struct napi_struct *napi, int budget)
 
 	if (!budget)	/* netpoll: sending only */
 		return 0;
+	if (ch->tx->xsk)
+		more |= qhca_xsk_tx(ch->tx);
 	done = qhca_rx_poll(ch->rx, budget);
 	if (more || done == budget)
 		return budget;
-	if (qhca_rx_short(ch->rx))
+	if (qhca_rx_short(ch->rx) ||
+	    (ch->rx->xsk && qhca_xsk_wants_timer(ch->rx)))
 		mod_timer(&ch->refill, jiffies + REFILL_WAIT);
 	qhca_dim_poll(ch);
 	if (napi_complete_done(napi, done)) {
@@ -76,6 +80,7 @@ void qhca_channel_enable(struct qhca_channel *ch)
 			     &ch->napi);
 	qhca_net_cq_arm(&ch->tx->cq);
 	qhca_net_cq_arm(&ch->rx->cq);
+	qhca_xsk_look(ch);
 }
 
 /* NAPI does not run when it returns, and will not. Sleeps. */

@@ -6,6 +6,7 @@
 #include "ethtool.h"
 #include "netdev.h"
 #include "xdp.h"
+#include "xsk.h"
 
 static const char * const sw_stat_names[] = {
 	"drv_tx_ring_full",
@@ -17,7 +18,7 @@ static const char * const sw_stat_names[] = {
 };
 
 /* statistics of each channel, behind those */
-#define QUEUE_STATS	10
+#define QUEUE_STATS	13
 
 static void ethtool_get_drvinfo(struct net_device *netdev,
 				struct ethtool_drvinfo *info)
@@ -96,6 +97,11 @@ static int ethtool_set_split(struct qhca_netdev *priv,
 		NL_SET_ERR_MSG(extack,
 			       "not with an XDP program: it sees whole frames");
 		return -EOPNOTSUPP;
+	}
+	if (params->split && qhca_xsk_in_use(priv)) {
+		NL_SET_ERR_MSG(extack,
+			       "not with AF_XDP sockets that receive without a copy");
+		return -EBUSY;
 	}
 	if (params->split && !params->hds_thresh)
 		return 0;
@@ -226,10 +232,13 @@ static void ethtool_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 		ethtool_sprintf(&data, "rx%d_xdp_drops", i);
 		ethtool_sprintf(&data, "rx%d_xdp_tx", i);
 		ethtool_sprintf(&data, "rx%d_xdp_redirects", i);
+		ethtool_sprintf(&data, "rx%d_xsk_packets", i);
+		ethtool_sprintf(&data, "rx%d_xsk_starved", i);
 		ethtool_sprintf(&data, "tx%d_packets", i);
 		ethtool_sprintf(&data, "tx%d_bytes", i);
 		ethtool_sprintf(&data, "tx%d_xdp_xmit", i);
 		ethtool_sprintf(&data, "tx%d_xdp_drops", i);
+		ethtool_sprintf(&data, "tx%d_xsk_packets", i);
 	}
 }
 
@@ -268,10 +277,13 @@ static void ethtool_get_stats(struct net_device *netdev,
 		*data++ = u64_stats_read(&rx->xdp_drops);
 		*data++ = u64_stats_read(&rx->xdp_tx);
 		*data++ = u64_stats_read(&rx->xdp_redirects);
+		*data++ = u64_stats_read(&rx->xsk_packets);
+		*data++ = u64_stats_read(&rx->xsk_starved);
 		*data++ = u64_stats_read(&tx->packets);
 		*data++ = u64_stats_read(&tx->bytes);
 		*data++ = u64_stats_read(&tx->xdp_xmit);
 		*data++ = u64_stats_read(&tx->xdp_drops);
+		*data++ = u64_stats_read(&tx->xsk_packets);
 	}
 }
 

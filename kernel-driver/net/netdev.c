@@ -8,6 +8,7 @@
 #include "netdev.h"
 #include "qhca_net.h"
 #include "xdp.h"
+#include "xsk.h"
 
 #define WATCHDOG_TIMEOUT	(10 * HZ)
 
@@ -242,7 +243,7 @@ static int netdev_up(struct qhca_netdev *priv)
 }
 
 /* Undo netdev_up(); does nothing if it is down. Under qhca_netdev_lock(). */
-static void netdev_down(struct qhca_netdev *priv)
+void qhca_netdev_down(struct qhca_netdev *priv)
 {
 	struct netdev_queues qs = {};
 
@@ -314,7 +315,7 @@ static int netdev_open(struct net_device *netdev)
 
 static int netdev_stop(struct net_device *netdev)
 {
-	netdev_down(netdev_priv(netdev));
+	qhca_netdev_down(netdev_priv(netdev));
 	return 0;
 }
 
@@ -345,6 +346,12 @@ static int netdev_change_mtu(struct net_device *netdev, int mtu)
 
 	if (!qhca_xdp_mtu_ok(priv, mtu)) {
 		netdev_dbg(netdev, "an MTU of %d is too large for XDP\n", mtu);
+		return -EINVAL;
+	}
+	if (!qhca_xsk_mtu_ok(priv, mtu)) {
+		netdev_info(netdev,
+			    "an MTU of %d is too large for the buffers of AF_XDP sockets\n",
+			    mtu);
 		return -EINVAL;
 	}
 	err = qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_PORT, 0,
@@ -411,7 +418,7 @@ int qhca_netdev_remake(struct qhca_dev *dev)
 		return -EIO;
 	qhca_netdev_lock(priv->netdev);
 	if (netif_device_present(priv->netdev)) {
-		netdev_down(priv);
+		qhca_netdev_down(priv);
 		/* also if they could not be made the last time */
 		if (netif_running(priv->netdev))
 			err = netdev_up(priv);
@@ -439,6 +446,7 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_hwtstamp_set = qhca_hwtstamp_set,
 	.ndo_bpf = qhca_bpf,
 	.ndo_xdp_xmit = qhca_xdp_xmit,
+	.ndo_xsk_wakeup = qhca_xsk_wakeup,
 };
 
 static void netdev_link_work(struct work_struct *work)
@@ -505,7 +513,7 @@ static void netdev_pause(struct qhca_dev *dev)
 
 	qhca_netdev_lock(netdev);
 	netif_device_detach(netdev);
-	netdev_down(priv);
+	qhca_netdev_down(priv);
 	qhca_netdev_unlock(netdev);
 	cancel_work_sync(&priv->rx_mode_work);
 	cancel_work_sync(&priv->link_work);

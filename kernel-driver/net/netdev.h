@@ -17,6 +17,7 @@
 #include <linux/u64_stats_sync.h>
 #include <net/netmem.h>
 #include <net/xdp.h>
+#include <net/xdp_sock.h>
 
 #include "dim.h"
 #include "ntuple.h"
@@ -29,6 +30,7 @@ struct bpf_prog;
 struct page_pool;
 struct qhca_channel;
 struct qhca_netdev;
+struct xsk_buff_pool;
 
 #define QHCA_MAX_CHANNELS	16U
 
@@ -110,6 +112,7 @@ struct qhca_tx_stats {
 	u64_stats_t gso_wire_bytes;
 	u64_stats_t xdp_xmit;		/* frames without an skb */
 	u64_stats_t xdp_drops;		/* no room, no mapping */
+	u64_stats_t xsk_packets;	/* out of an application's pool */
 	struct u64_stats_sync napi_sync;	/* by NAPI */
 	u64_stats_t packets;
 	u64_stats_t bytes;
@@ -137,6 +140,8 @@ struct qhca_rx_stats {
 	u64_stats_t xdp_drops;
 	u64_stats_t xdp_tx;		/* sent back */
 	u64_stats_t xdp_redirects;
+	u64_stats_t xsk_packets;	/* into an application's pool */
+	u64_stats_t xsk_starved;	/* the pool had nothing, the ring is empty */
 };
 
 /* ------------------------------------------------------------- queues -- */
@@ -155,18 +160,34 @@ enum qhca_tx_kind {
 	QHCA_TX_SKB,
 	QHCA_TX_FRAME,		/* of XDP, mapped for this */
 	QHCA_TX_OWN_FRAME,	/* of XDP, in buffers of the channel's pool */
+	QHCA_TX_XSK,		/* descriptors of AF_XDP */
+	QHCA_TX_XSK_BUFF,	/* of XDP, in buffers of AF_XDP */
 };
 
 struct qhca_tx_buf {
 	union {
 		struct sk_buff *skb;
 		struct xdp_frame *frame;
+		struct xdp_buff *xdp;
+		struct xsk_tx_metadata_compl compl;
 	};
 	u32 bytes;		/* on the wire; of an skb, as reported to BQL */
 	u16 packets;
+	u16 descs;		/* of AF_XDP, that complete with it */
 	u8 nsegs;
 	u8 kind;
 	bool stamp;		/* the sender wants to know when it left */
+};
+
+/* A frame of AF_XDP while its descriptors are taken. */
+struct qhca_xsk_part {
+	struct qhca_tx_seg segs[QHCA_ETH_MAX_SGE];
+	struct qhca_eth_wqe offloads;
+	struct xsk_tx_metadata_compl compl;
+	u32 bytes;
+	u16 descs;
+	u8 nsegs;
+	bool begin;		/* the next descriptor begins a frame */
 };
 
 /**
@@ -179,6 +200,8 @@ struct qhca_tx_buf {
  * @buf: ring
  * @bufs: what each WQE sends
  * @segs: QHCA_ETH_MAX_SGE per WQE
+ * @xsk: pool of AF_XDP, or NULL
+ * @xsk_part: what was taken of a frame in it
  * @num: the device's number
  * @prod: next WQE to write
  * @rung: @prod at the last doorbell
@@ -196,6 +219,8 @@ struct qhca_tx_queue {
 	struct qhca_queue_buf buf;
 	struct qhca_tx_buf *bufs;
 	struct qhca_tx_seg *segs;
+	struct xsk_buff_pool *xsk;
+	struct qhca_xsk_part xsk_part;
 	u32 num;
 	u32 prod;
 	u32 rung;
@@ -238,6 +263,8 @@ struct qhca_rx_data {
  * @buf: ring
  * @pool: where buffers come from
  * @pages: the buffer of each WQE
+ * @xsk: pool of AF_XDP, from which they come instead, or NULL
+ * @xsk_bufs: the buffer of each WQE then
  * @data: if it splits frames, the ring of payload buffers
  * @dbrec: the ring's record
  * @xdp_rxq: what programs and the frames they redirect know of the queue
@@ -261,7 +288,11 @@ struct qhca_rx_queue {
 	struct qhca_net_dbrecs dbrecs;
 	struct qhca_queue_buf buf;
 	struct page_pool *pool;
-	struct page **pages;
+	struct xsk_buff_pool *xsk;
+	union {
+		struct page **pages;
+		struct xdp_buff **xsk_bufs;
+	};
 	struct qhca_rx_data data;
 	struct qhca_dbrec *dbrec;
 	struct xdp_rxq_info xdp_rxq;
@@ -285,6 +316,9 @@ struct qhca_rx_queue {
  * @priv: net_device
  * @tx: send queue; replaced under the locks of the net_device, with NAPI off
  * @rx: receive queue; the same
+ * @xsk_pool: pool of AF_XDP for its queues, or NULL; under qhca_netdev_lock()
+ * @xsk_rxq: what its buffers tell of where they are; the pool may keep it longer
+ *	than any receive queue of the channel lives
  * @rqn: the device's number of the receive queue, or QHCA_ETH_RQ_NONE; it stays
  *	when a single receive queue is replaced
  * @rx_dim: adaptive moderation of the receive queue
@@ -299,6 +333,8 @@ struct qhca_channel {
 	struct qhca_netdev *priv;
 	struct qhca_tx_queue *tx;
 	struct qhca_rx_queue *rx;
+	struct xsk_buff_pool *xsk_pool;
+	struct xdp_rxq_info xsk_rxq;
 	u32 rqn;
 	struct dim rx_dim;
 	struct dim tx_dim;
@@ -344,6 +380,7 @@ struct qhca_netdev {
 /* netdev.c */
 int qhca_netdev_change(struct qhca_netdev *priv,
 		       const struct qhca_net_params *params);
+void qhca_netdev_down(struct qhca_netdev *priv);
 u32 qhca_netdev_ring_limit(struct qhca_dev *dev);
 int qhca_netdev_remake(struct qhca_dev *dev);
 
@@ -450,9 +487,9 @@ static inline u32 qhca_rx_data_posted(const struct qhca_rx_queue *q)
  */
 static inline bool qhca_rx_short(const struct qhca_rx_queue *q)
 {
-	return q->made && (q->prod - q->cons < QHCA_RX_MAX_BUFS ||
-			   (q->split &&
-			    qhca_rx_data_posted(q) < MAX_SKB_FRAGS));
+	return q->made && !q->xsk &&
+	       (q->prod - q->cons < QHCA_RX_MAX_BUFS ||
+		(q->split && qhca_rx_data_posted(q) < MAX_SKB_FRAGS));
 }
 
 /* rx_mode.c */

@@ -12,12 +12,17 @@
 
 #include "rx.h"
 #include "xdp.h"
+#include "xsk.h"
 
 #define RX_FILL_BATCH	16
 
 /* Give the next @n buffers back to the pool. */
 static void rx_drop(struct qhca_rx_queue *q, u32 n)
 {
+	if (q->xsk) {
+		qhca_xsk_drop(q, n);
+		return;
+	}
 	while (n--) {
 		page_pool_put_full_page(q->pool, *qhca_rx_page(q, q->cons),
 					true);
@@ -183,6 +188,8 @@ static struct sk_buff *rx_get(struct qhca_rx_queue *q,
 	u32 len = le32_to_cpu(cqe->byte_len);
 	struct sk_buff *skb;
 
+	if (q->xsk)
+		return qhca_xsk_rx(q, prog, cqe, count);
 	if (prog && q->xdp)
 		return qhca_xdp_rx(q, prog, cqe, count);
 	if (head)
@@ -262,12 +269,13 @@ static void rx_count_add(struct qhca_rx_stats *s, const struct qhca_rx_count *co
 	u64_stats_add(&s->xdp_drops, count->xdp_drops);
 	u64_stats_add(&s->xdp_tx, count->xdp_tx);
 	u64_stats_add(&s->xdp_redirects, count->xdp_redirects);
+	u64_stats_add(&s->xsk_packets, count->xsk_packets);
 	u64_stats_update_end(&s->sync);
 }
 
 /*
  * Hand up at most @budget frames; returns how many, or @budget to be called
- * again because no buffer could be posted.
+ * again because no buffer could be posted: not if an application has them.
  */
 int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 {
@@ -305,5 +313,5 @@ int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 		rx_count_add(q->stats, &count);
 	qhca_xdp_flush(q, &count);
 	qhca_rx_fill(q);
-	return q->prod == q->cons ? budget : done;
+	return q->prod == q->cons && !q->xsk ? budget : done;
 }

@@ -24,12 +24,14 @@ struct qhca_rx_count {
 	u32 xdp_drops;
 	u32 xdp_tx;
 	u32 xdp_redirects;
+	u32 xsk_packets;
 };
 
 /* A frame as a program sees it, and what the device tells of it. */
 struct qhca_xdp_buff {
 	struct xdp_buff xdp;
 	const struct qhca_eth_cqe *cqe;
+	struct xdp_buff *next;	/* of a pool: of a frame that is sent back */
 };
 
 /* rx.c */

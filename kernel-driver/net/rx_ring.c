@@ -7,6 +7,7 @@
 
 #include "netdev.h"
 #include "xdp.h"
+#include "xsk.h"
 
 /* Write the WQE in slot @slot of a receive ring: a buffer of @len bytes. */
 void qhca_rx_write(struct qhca_queue_buf *ring, u32 slot, dma_addr_t addr,
@@ -32,6 +33,10 @@ void qhca_rx_fill(struct qhca_rx_queue *q)
 {
 	u32 old = q->prod;
 
+	if (q->xsk) {
+		qhca_xsk_fill(q);
+		return;
+	}
 	if (q->split)
 		qhca_rx_data_fill(q);
 	while (qhca_rx_room(q)) {
@@ -125,7 +130,8 @@ struct qhca_rx_queue *qhca_rx_alloc(struct qhca_channel *ch,
 	q->stats = &priv->rx_stats[ch->index];
 	q->shift = ilog2(depth);
 	q->xdp = params->xdp;
-	q->large = params->large && !q->xdp;
+	q->xsk = ch->xsk_pool;
+	q->large = params->large && !q->xdp && !q->xsk;
 	q->headroom = q->xdp ? QHCA_XDP_HEADROOM : QHCA_RX_HEADROOM;
 	q->buf_size = params->rx_size;
 	q->buf_len = QHCA_RX_BUF_LEN(q->buf_size, q->headroom);
@@ -144,7 +150,10 @@ struct qhca_rx_queue *qhca_rx_alloc(struct qhca_channel *ch,
 		err = -ENOMEM;
 		goto err;
 	}
-	err = rx_make_pool(q, depth);
+	if (q->xsk)
+		qhca_xsk_rx_init(q);
+	else
+		err = rx_make_pool(q, depth);
 	if (!err && params->split)
 		err = qhca_rx_data_alloc(q, params);
 	if (!err)
@@ -157,6 +166,10 @@ err:
 /* With NAPI off: it does not own the pool any more, and buffers go back. */
 static void rx_drop_all(struct qhca_rx_queue *q)
 {
+	if (q->xsk) {
+		qhca_xsk_drop(q, q->prod - q->cons);
+		return;
+	}
 	page_pool_disable_direct_recycling(q->pool);
 	for (; q->cons != q->prod; q->cons++) {
 		page_pool_put_full_page(q->pool, *qhca_rx_page(q, q->cons),
@@ -225,7 +238,8 @@ int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 	err = qhca_net_cq_start(&q->cq, &now);
 	if (err)
 		return err;
-	qhca_pool_use_napi(q->pool, &q->ch->napi);
+	if (!q->xsk)
+		qhca_pool_use_napi(q->pool, &q->ch->napi);
 	if (q->split)
 		qhca_pool_use_napi(q->data.pool, &q->ch->napi);
 	/* NAPI is off; softirqs off is what the pool's fast path wants */
@@ -233,7 +247,8 @@ int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 	qhca_rx_fill(q);
 	local_bh_enable();
 	/* before the device has a queue that tables may name */
-	if (q->prod == q->cons || (q->split && !qhca_rx_data_ready(q)))
+	if ((q->prod == q->cons && !q->xsk) ||
+	    (q->split && !qhca_rx_data_ready(q)))
 		err = -ENOMEM;
 	else
 		err = rx_make(q);

@@ -4,16 +4,21 @@
 #include <linux/filter.h>
 #include <linux/if_vlan.h>
 #include <net/page_pool/helpers.h>
+#include <net/xdp_sock_drv.h>
 
 #include "rx.h"
 #include "xdp.h"
+#include "xsk.h"
 
 /* Send the frame back. False: it still belongs to the caller. */
 static bool rx_xdp_tx(struct qhca_rx_queue *q, struct xdp_buff *xdp)
 {
 	bool own = xdp->rxq->mem.type == MEM_TYPE_PAGE_POOL;
-	struct xdp_frame *frame = xdp_convert_buff_to_frame(xdp);
+	struct xdp_frame *frame;
 
+	if (q->xsk)
+		return qhca_xsk_tx_back(q->ch, xdp);
+	frame = xdp_convert_buff_to_frame(xdp);
 	if (unlikely(!frame))
 		return false;
 	if (unlikely(!qhca_xdp_tx(q->ch, frame, own))) {
@@ -64,7 +69,10 @@ bool qhca_xdp_run(struct qhca_rx_queue *q, struct bpf_prog *prog,
 	}
 	trace_xdp_exception(netdev, prog, act);
 drop:
-	xdp_return_buff(xdp);
+	if (q->xsk)
+		xsk_buff_free(xdp);
+	else
+		xdp_return_buff(xdp);
 	count->xdp_drops++;
 	return false;
 }

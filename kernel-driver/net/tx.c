@@ -7,6 +7,7 @@
 #include <net/netdev_queues.h>
 
 #include "tx.h"
+#include "xsk.h"
 
 /* wake the queue when this much is free again */
 #define TX_WAKE(q)	(BIT((q)->shift) / 4)
@@ -253,6 +254,7 @@ struct tx_done {
 	u32 packets;
 	u32 bytes;
 	u32 skb_bytes;		/* of which BQL knows */
+	u32 descs;		/* of AF_XDP */
 };
 
 static void tx_complete_one(struct qhca_tx_queue *q, u32 index, int budget,
@@ -260,7 +262,7 @@ static void tx_complete_one(struct qhca_tx_queue *q, u32 index, int budget,
 {
 	struct qhca_tx_buf *buf = tx_buf(q, index);
 
-	if (buf->kind != QHCA_TX_OWN_FRAME)
+	if (buf->kind <= QHCA_TX_FRAME)	/* mapped for this */
 		tx_unmap(q, tx_segs(q, index), buf->nsegs);
 	done->packets += buf->packets;
 	done->bytes += buf->bytes;
@@ -270,6 +272,8 @@ static void tx_complete_one(struct qhca_tx_queue *q, u32 index, int budget,
 	if (buf->kind == QHCA_TX_SKB) {
 		done->skb_bytes += buf->bytes;
 		napi_consume_skb(buf->skb, budget);
+	} else if (buf->kind >= QHCA_TX_XSK) {
+		done->descs += qhca_xsk_tx_release(buf);
 	} else {
 		xdp_return_frame(buf->frame);
 	}
@@ -282,7 +286,10 @@ static void tx_stamp(struct qhca_tx_queue *q, struct qhca_tx_buf *buf,
 {
 	if (cqe->status != QHCA_WC_SUCCESS)
 		return;
-	qhca_ptp_tx_done(q, buf->skb, le64_to_cpu(cqe->timestamp));
+	if (buf->kind == QHCA_TX_XSK)
+		qhca_xsk_tx_stamp(q, buf, le64_to_cpu(cqe->timestamp));
+	else
+		qhca_ptp_tx_done(q, buf->skb, le64_to_cpu(cqe->timestamp));
 	buf->stamp = false;
 }
 
@@ -341,6 +348,8 @@ bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 	 */
 	smp_store_release(&q->cons, cons);
 	tx_count_sent(q, &done);
+	if (done.descs)
+		qhca_xsk_tx_completed(q, done.descs);
 	if (!done.skb_bytes)
 		smp_mb();	/* which the next line has otherwise */
 	if (!__netif_txq_completed_wake(q->txq, done.packets, done.skb_bytes,
@@ -359,4 +368,6 @@ void qhca_tx_drop_all(struct qhca_tx_queue *q)
 		tx_complete_one(q, q->cons, 0, &done);
 		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->dropped);
 	}
+	if (done.descs)
+		qhca_xsk_tx_completed(q, done.descs);
 }

@@ -4,6 +4,7 @@
 #include <linux/slab.h>
 
 #include "netdev.h"
+#include "xsk.h"
 
 /* Undo qhca_tx_alloc(). NULL does nothing. */
 void qhca_tx_free(struct qhca_tx_queue *q)
@@ -42,6 +43,7 @@ struct qhca_tx_queue *qhca_tx_alloc(struct qhca_channel *ch,
 	q->txq = netdev_get_tx_queue(priv->netdev, ch->index);
 	q->stats = &priv->tx_stats[ch->index];
 	q->shift = ilog2(depth);
+	q->xsk = ch->xsk_pool;
 	err = qhca_net_dbrecs_alloc(priv, &q->dbrecs);
 	if (err)
 		goto err;
@@ -76,6 +78,7 @@ int qhca_tx_start(struct qhca_tx_queue *q, const struct qhca_coalesce *c)
 	q->prod = 0;
 	q->rung = 0;
 	q->cons = 0;
+	qhca_xsk_tx_forget(q);
 	err = qhca_net_cq_start(&q->cq, &now);
 	if (err)
 		return err;
@@ -102,9 +105,13 @@ void qhca_tx_stop(struct qhca_tx_queue *q)
 {
 	if (!q->made)
 		return;
-	qhca_aq_destroy_sure(q->priv->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
+	/* frames without an skb come also while the stack's queue is stopped */
+	__netif_tx_lock_bh(q->txq);
 	q->made = false;
+	__netif_tx_unlock_bh(q->txq);
+	qhca_aq_destroy_sure(q->priv->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
 	qhca_net_cq_stop(&q->cq);
 	qhca_tx_drop_all(q);
+	qhca_xsk_tx_forget(q);
 	netdev_tx_reset_queue(q->txq);
 }

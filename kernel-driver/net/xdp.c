@@ -9,6 +9,7 @@
 
 #include "rx.h"
 #include "xdp.h"
+#include "xsk.h"
 
 /* Can the program of the net_device see frames of an MTU of @mtu? */
 bool qhca_xdp_mtu_ok(struct qhca_netdev *priv, u32 mtu)
@@ -103,6 +104,9 @@ int qhca_bpf(struct net_device *netdev, struct netdev_bpf *bpf)
 			return xdp_attach(priv, bpf->prog, bpf->extack);
 		xdp_detach(priv);
 		return 0;
+	case XDP_SETUP_XSK_POOL:
+		return qhca_xsk_setup_pool(priv, bpf->xsk.pool,
+					   bpf->xsk.queue_id);
 	default:
 		return -EINVAL;
 	}
@@ -116,7 +120,7 @@ static xdp_features_t xdp_features(const struct qhca_netdev *priv)
 	if (priv->params.split)
 		return send;
 	return send | NETDEV_XDP_ACT_BASIC | NETDEV_XDP_ACT_REDIRECT |
-	       NETDEV_XDP_ACT_RX_SG;
+	       NETDEV_XDP_ACT_RX_SG | QHCA_XSK_FEATURES;
 }
 
 /* Before the net_device is registered. */
@@ -124,6 +128,7 @@ void qhca_xdp_init(struct qhca_netdev *priv)
 {
 	priv->netdev->xdp_features = xdp_features(priv);
 	priv->netdev->xdp_metadata_ops = &qhca_xdp_metadata_ops;
+	qhca_xsk_init(priv->netdev);
 }
 
 /* The queues have changed: say what is possible now. Under the locks. */

@@ -124,6 +124,44 @@ def test_sent_back(program, pair, port, counter):
     assert "rx_xdp_drops" not in n and "tx_xdp_drops" not in n
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_from_another_device(pair, progs, size):
+    """What a program redirects to the adapter from another device goes out, though the
+    adapter has no program of its own."""
+    section, mtu, length = SIZES[size]
+    a, b = pair.a, pair.b
+    pair.set_mtu(mtu)
+    number = int(b.run(f"cat /sys/class/net/{b.netdev}/ifindex").out)
+    mac = a.run("cat /sys/class/net/$NETDEV/address").out.strip()
+    job = a.start("python3 -", input=f"""
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", {7500 + number}))
+s.settimeout(60)
+print("ready", flush=True)
+assert all(s.recv(65536) == bytes((i + j) % 251 for j in range({length})) for i in range(50))
+""")
+    job.wait_for("ready")
+    try:
+        b.run("ip netns add other && ip link add v0 type veth peer name v1 netns other && "
+              f"ip link set v0 mtu {mtu} up && ip link set dev v0 xdpdrv "
+              f"obj {progs.path('xdp.bpf.o')} sec {section}")
+        b.run(f"ip netns exec other sh -c 'ip link set v1 mtu {mtu} up && ethtool -K v1 tx off && "
+              f"ip addr add {b.ip}/32 dev v1 && ip route add {a.ip} dev v1 && "
+              f"ip neigh add {a.ip} lladdr {mac} dev v1'")
+        with counted(b) as n:
+            b.run("ip netns exec other python3 -", input=f"""
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(50):
+    s.sendto(bytes((i + j) % 251 for j in range({length})), ({a.ip!r}, {7500 + number}))
+""")
+            assert job.wait(90).rc == 0, job.result().describe()
+    finally:
+        b.run("ip link del v0; ip netns del other", check=False)
+    assert n == {"tx_xdp_xmit": 50}
+
+
 def test_many_sent_back(program, pair):
     """More than the rings hold come at once. Those that come back are right, and the
     adapter goes on."""

@@ -8,6 +8,7 @@
  *   7105  cut to 100 bytes of payload, sent back
  *   7106  64 bytes of zeroes longer, sent back
  *   7107  passed with metadata, its head moved to and fro
+ *   7500 + N  redirected to the net device with number N, below 100
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -97,10 +98,14 @@ inline_ int pass(struct xdp_md *ctx)
 inline_ int act(struct xdp_md *ctx)
 {
 	struct frame *f = headers(ctx);
+	__u16 port;
 
 	if (!f)
 		return XDP_PASS;
-	switch (SWAP16(f->udp.dest)) {
+	port = SWAP16(f->udp.dest);
+	if (port >= 7500 && port < 7600)
+		return (int)bpf_redirect(port - 7500, 0);
+	switch (port) {
 	case 7101:
 		return XDP_DROP;
 	case 7102:
