@@ -250,6 +250,7 @@ static void modify(struct eth *t, struct fz *f)
     CHECK(st == QHCA_ST_OK || st == QHCA_ST_BAD_PARAM ||
           st == QHCA_ST_BAD_STATE || st == QHCA_ST_BAD_TABLE ||
           st == QHCA_ST_BAD_OBJ, "MODIFY_ETH_RQ: %u", st);
+    poll(t, q);         /* what was held back came before the command */
     if (query(t, q).state == QHCA_WQS_RESET) {
         ring_rewind(t, &q->ring[0]);
         ring_rewind(t, &q->ring[1]);
