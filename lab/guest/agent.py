@@ -38,6 +38,8 @@ HEADER = struct.Struct(">cI")
 CHUNK = 32768
 PIPE = 65536  # what a pipe holds, pipe(7)
 CGROUP = "/sys/fs/cgroup/qhca"
+# What a Python program ignores and others do not expect to be ignored.
+RESTORED = [signal.SIGPIPE, signal.SIGXFSZ]
 # How long output may still arrive from children after a command has ended.
 GRACE = 0.3
 
@@ -46,6 +48,7 @@ import boot  # noqa: E402
 import guestenv  # noqa: E402
 
 sel = selectors.DefaultSelector()
+home = None  # the agent's own Cgroup
 
 
 class Booting:
@@ -64,13 +67,54 @@ class Booting:
         return cls.pid is not None
 
 
+class Cgroup:
+    """A control group for the processes of one command. An empty one is used again:
+    to make and to remove them takes longer than to start the command.
+
+    The agent enters it to start the command, and leaves it at once: so all that the
+    command starts is in it, and the agent needs not be copied by fork() first, as it
+    must for a function to be called in the child."""
+
+    free = []
+    left = []
+    count = 0
+
+    def __init__(self):
+        Cgroup.count += 1
+        self.path = f"{CGROUP}/s{Cgroup.count}"
+        os.makedirs(self.path, exist_ok=True)
+        self.procs = os.open(f"{self.path}/cgroup.procs", os.O_RDWR)
+
+    @classmethod
+    def take(cls):
+        """One without processes."""
+        if not cls.free:
+            cls.free = [c for c in cls.left if c.empty()]
+            cls.left = [c for c in cls.left if c not in cls.free]
+        return cls.free.pop() if cls.free else cls()
+
+    def empty(self):
+        return not os.pread(self.procs, 64, 0)
+
+    def give_back(self):
+        """The command has ended, but perhaps not all that it has started."""
+        (Cgroup.free if self.empty() else Cgroup.left).append(self)
+
+    def __enter__(self):
+        os.write(self.procs, b"0")
+
+    def __exit__(self, *_exc):
+        os.write(home.procs, b"0")
+
+    def kill(self):
+        with open(f"{self.path}/cgroup.kill", "w") as f:
+            f.write("1")
+
+
 class Session:
     """One command and its three streams."""
 
-    count = 0
-
     def __init__(self, port, request):
-        Session.count += 1
         self.port = port
         self.stdin = None
         self.pending = bytearray()
@@ -78,68 +122,91 @@ class Session:
         self.outputs = {}
         self.paused = False
         self.ended = None
-        self.cgroup = f"{CGROUP}/s{Session.count}"
-        os.makedirs(self.cgroup, exist_ok=True)
-        self.start(request)
+        self.tty = bool(request.get("tty"))
+        self.cgroup = Cgroup.take()
+        try:
+            self.start(request)
+        except BaseException:
+            self.cgroup.give_back()
+            raise
+        for fd in (self.stdin, *self.outputs):
+            os.set_blocking(fd, False)
+        for fd in self.outputs:
+            self.watch(fd)
+        self.pidfd = os.pidfd_open(self.pid)
+        sel.register(self.pidfd, selectors.EVENT_READ, self.on_exit)
 
     def start(self, request):
-        env = guestenv.environment(request.get("user") or "root")
+        """Start the command; sets pid, stdin and outputs."""
+        user = request.get("user") or "root"
+        env = guestenv.environment(user)
         env.update(request.get("env") or {})
-        user = request.get("user")
+        folder = request.get("cwd") or env["HOME"]
+        if self.tty or user != "root":
+            self.start_slowly(request, user, env, folder)
+            return
+        theirs, self.stdin = os.pipe()
+        out, their_out = os.pipe()
+        err, their_err = os.pipe()
+        try:
+            os.chdir(folder)
+            os.environ["PATH"] = env["PATH"]  # where posix_spawnp() looks
+            with self.cgroup:
+                self.pid = os.posix_spawnp(
+                    request["argv"][0], request["argv"], env, setsid=True,
+                    setsigdef=RESTORED, file_actions=[
+                        (os.POSIX_SPAWN_DUP2, fd, n)
+                        for n, fd in enumerate((theirs, their_out, their_err))
+                    ],
+                )  # fmt: skip
+        except BaseException:
+            for fd in (self.stdin, out, err):
+                os.close(fd)
+            raise
+        finally:
+            os.chdir("/")
+            for fd in (theirs, their_out, their_err):
+                os.close(fd)
+        self.outputs = {out: b"O", err: b"E"}
+
+    def start_slowly(self, request, user, env, folder):
+        """The same for a terminal or another user: what posix_spawn() cannot."""
         kwargs = {}
-        if user and user != "root":
+        if user != "root":
             entry = pwd.getpwnam(user)
             kwargs = dict(user=entry.pw_uid, group=entry.pw_gid, extra_groups=[])
-        self.tty = bool(request.get("tty"))
-        cgroup_procs = os.open(f"{self.cgroup}/cgroup.procs", os.O_WRONLY)
-        master = slave = None
         if self.tty:
             master, slave = os.openpty()
             self.resize(master, request)
             env["TERM"] = request.get("term") or "vt100"
-            streams = dict(stdin=slave, stdout=slave, stderr=slave)
+            ours, theirs = (master,), (slave, slave, slave)
+            kwargs["preexec_fn"] = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         else:
-            streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-
-        def enter():
-            os.write(cgroup_procs, b"0")
-            if slave is not None:
-                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
+            pipes = os.pipe(), os.pipe(), os.pipe()
+            ours = pipes[0][1], pipes[1][0], pipes[2][0]
+            theirs = pipes[0][0], pipes[1][1], pipes[2][1]
         try:
-            self.process = subprocess.Popen(
-                request["argv"],
-                cwd=request.get("cwd") or env["HOME"],
-                env=env,
-                start_new_session=True,
-                preexec_fn=enter,
-                **streams,
-                **kwargs,
-            )
+            with self.cgroup:
+                child = subprocess.Popen(
+                    request["argv"], cwd=folder, env=env, start_new_session=True,
+                    stdin=theirs[0], stdout=theirs[1], stderr=theirs[2], **kwargs,
+                )  # fmt: skip
+            child.returncode = 0  # reap() waits for it, nobody else
+            self.pid = child.pid
+        except BaseException:
+            for fd in ours:
+                os.close(fd)
+            raise
         finally:
-            os.close(cgroup_procs)
-            if slave is not None:
-                os.close(slave)
-        if self.tty:
-            self.stdin = master
-            self.add_output(master, b"O")
-        else:
-            self.stdin = self.process.stdin.fileno()
-            self.add_output(self.process.stdout.fileno(), b"O")
-            self.add_output(self.process.stderr.fileno(), b"E")
-        os.set_blocking(self.stdin, False)
-        self.pidfd = os.pidfd_open(self.process.pid)
-        sel.register(self.pidfd, selectors.EVENT_READ, self.on_exit)
+            for fd in set(theirs):
+                os.close(fd)
+        self.stdin = ours[0]
+        self.outputs = {master: b"O"} if self.tty else {ours[1]: b"O", ours[2]: b"E"}
 
     @staticmethod
     def resize(fd, request):
         rows, cols = int(request.get("rows") or 24), int(request.get("cols") or 80)
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
-
-    def add_output(self, fd, kind):
-        os.set_blocking(fd, False)
-        self.outputs[fd] = kind
-        self.watch(fd)
 
     def watch(self, fd):
         """(Re)register FD for what this session wants of it just now."""
@@ -171,6 +238,8 @@ class Session:
             else:
                 self.outputs.pop(fd)
                 self.watch(fd)
+                if fd != self.stdin:
+                    os.close(fd)
                 self.maybe_finish()
 
     def feed(self, data):
@@ -191,7 +260,7 @@ class Session:
         if self.eof and not self.pending and not self.tty:
             self.stdin = None
             self.watch(fd)
-            self.process.stdin.close()
+            os.close(fd)
         else:
             self.watch(fd)
 
@@ -213,9 +282,12 @@ class Session:
         sel.unregister(self.pidfd)
         os.close(self.pidfd)
         self.pidfd = None
-        self.process.wait()
+        self.reap()
         self.ended = time.monotonic()
         self.maybe_finish()
+
+    def reap(self):
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def maybe_finish(self):
         """Report the end once the command is gone and its output is out."""
@@ -227,8 +299,7 @@ class Session:
         self.drain()
         if self.port.session is not self:
             return  # the host has gone away
-        code = self.process.returncode
-        result = {"status": code} if code >= 0 else {"signal": -code}
+        result = {"status": self.code} if self.code >= 0 else {"signal": -self.code}
         self.port.send(b"X", json.dumps(result).encode())
         self.close(kill=False)
 
@@ -249,41 +320,28 @@ class Session:
 
     def signal(self, number):
         try:
-            os.killpg(self.process.pid, number)
+            os.killpg(self.pid, number)
         except ProcessLookupError:
             pass
 
     def close(self, kill):
         if kill:
             try:
-                with open(f"{self.cgroup}/cgroup.kill", "w") as f:
-                    f.write("1")
+                self.cgroup.kill()
             except OSError:
                 self.signal(signal.SIGKILL)
         for fd in set(self.outputs) | ({self.stdin} - {None}):
             if fd in sel.get_map():
                 sel.unregister(fd)
+            os.close(fd)
         self.outputs = {}
+        self.stdin = None
         if self.pidfd is not None:
             sel.unregister(self.pidfd)
             os.close(self.pidfd)
-            self.process.wait()
-        if self.tty:
-            os.close(self.stdin)
-        else:
-            for stream in (
-                self.process.stdin,
-                self.process.stdout,
-                self.process.stderr,
-            ):
-                try:
-                    stream.close()
-                except OSError:
-                    pass
-        try:
-            os.rmdir(self.cgroup)  # fails, rightly, when it left children
-        except OSError:
-            pass
+            self.pidfd = None
+            self.reap()
+        self.cgroup.give_back()
         self.port.session = None
 
 
@@ -418,6 +476,7 @@ class Port:
 
 
 def main():
+    global home
     # The SIGIO of a port wakes the loop through this pair.
     ours, theirs = socket.socketpair()
     for end in (ours, theirs):
@@ -426,6 +485,8 @@ def main():
     signal.signal(signal.SIGIO, lambda *_: None)
 
     def drain(_fd, _events):
+        nonlocal called
+        called = True
         try:
             while ours.recv(4096):
                 pass
@@ -433,28 +494,35 @@ def main():
             pass
 
     sel.register(ours, selectors.EVENT_READ, drain)
-    os.makedirs(CGROUP, exist_ok=True)
+    home = Cgroup()
+    with home:
+        pass  # it stays there
     # The adapter is set up beside us: the host looks at the log.
     Booting.start(boot.main)
     ports = []
     known = set()
     scan_until = time.monotonic() + 60
+    called = idle = True
     while True:
-        if time.monotonic() < scan_until:
+        if idle and time.monotonic() < scan_until:
             for path in glob.glob("/dev/virtio-ports/qhca.*"):
                 if path not in known:
                     known.add(path)
                     ports.append(Port(path))
         busy = any(p.session and p.session.ended is not None for p in ports)
         booting = Booting.going_on() or len(ports) == 0
-        for key, events in sel.select(0.1 if busy or booting else 2.0):
+        ready = sel.select(0.1 if busy or booting else 2.0)
+        idle = not ready
+        for key, events in ready:
             # A callback may have closed what a later event is about.
             if key.fd in sel.get_map() and sel.get_map()[key.fd].data == key.data:
                 key.data(key.fd, events)
         for port in ports:
-            port.check()
+            if called or idle:
+                port.check()
             if port.session:
                 port.session.maybe_finish()
+        called = False
 
 
 if __name__ == "__main__":

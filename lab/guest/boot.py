@@ -54,7 +54,7 @@ def mount_kernel(kind, target):
 
 def command(*words):
     """Run a program; its words are in the log."""
-    env = {"PATH": PATH, "LANG": "C.UTF-8"}
+    env = {"PATH": PATH, "LC_CTYPE": "C.UTF-8"}
     done = subprocess.run(words, env=env, stdout=1, stderr=1, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise Failed(f"{' '.join(words)}: status {done.returncode}")

@@ -25,9 +25,10 @@ class Channel:
     Closing before the end kills the command in the guest.
     """
 
-    def __init__(self, guest_dir: Path, request: dict):
+    def __init__(self, guest_dir: Path, request: dict, stdin: bytes | None = None):
         """Take a free port of the guest whose sockets are in GUEST_DIR, send
-        REQUEST. Raises LabError when all ports are busy or QEMU is gone."""
+        REQUEST and, unless it is None, all of its STDIN. Raises LabError when all
+        ports are busy or QEMU is gone."""
         self._lock = None
         self._socket = None
         self._take_port(guest_dir)
@@ -36,7 +37,13 @@ class Channel:
         self._synced = False
         self._in = bytearray()
         self._out = bytearray(MAGIC)
-        self.send(b"R", json.dumps(dict(request, id=ident)).encode())
+        self._queue(b"R", json.dumps(dict(request, id=ident)).encode())
+        # In one go: each message that comes alone wakes the guest.
+        if stdin is not None:
+            self._queue(b"I", stdin)
+            if stdin:
+                self._queue(b"I")
+        self.flush()
 
     def _take_port(self, guest_dir: Path) -> None:
         for number in range(PORTS):
@@ -71,11 +78,14 @@ class Channel:
         """Bytes accepted by send() and not yet taken by the guest."""
         return len(self._out)
 
-    def send(self, kind: bytes, data: bytes = b"") -> None:
-        """Queue a message; long data is cut in pieces."""
+    def _queue(self, kind: bytes, data: bytes = b"") -> None:
         for at in range(0, len(data) or 1, CHUNK):
             piece = data[at : at + CHUNK]
             self._out += HEADER.pack(kind, len(piece)) + piece
+
+    def send(self, kind: bytes, data: bytes = b"") -> None:
+        """Queue a message; long data is cut in pieces."""
+        self._queue(kind, data)
         self.flush()
 
     def flush(self) -> None:

@@ -89,11 +89,7 @@ class Background:
         self.guest = guest
         self.command = command if isinstance(command, str) else shlex.join(command)
         self._begin = time.monotonic()
-        self._channel = Channel(
-            guest.dir, dict(request, argv=argv_of(command))
-        )
-        self._channel.send(b"I", stdin) if stdin else None
-        self._channel.send(b"I")
+        self._channel = Channel(guest.dir, dict(request, argv=argv_of(command)), stdin)
         self._chunks: dict[bytes, list[bytes]] = {b"O": [], b"E": []}
         self._reply: dict | None = None
         self._error: LabError | None = None
