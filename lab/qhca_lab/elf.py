@@ -1,58 +1,56 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reading programs, libraries and kernel modules: sections, and which build it is."""
+"""Reading programs, libraries and kernel modules by pyelftools: which build a file is
+of, where its sections are."""
 
 from __future__ import annotations
 
-import struct
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection
 
 from .errors import LabError
 
-_LOAD = 1
 # What the linker writes of a build: the same source and options, the same bytes.
 BUILD_ID = ".note.gnu.build-id"
 
 
-class Elf:
-    """As much of a 64-bit little-endian ELF file as is needed."""
-
-    def __init__(self, data: bytes):
-        self.data = data
-        if data[:6] != b"\x7fELF\x02\x01":
+@contextlib.contextmanager
+def opened(file) -> Iterator[ELFFile]:
+    """FILE, open for reading bytes, as ELF; what is wrong with it is a LabError."""
+    try:
+        elf = ELFFile(file)
+        if elf.elfclass != 64 or not elf.little_endian:
             raise LabError("not a 64-bit little-endian ELF file")
-        (phoff, shoff) = self.unpack("<QQ", 32)
-        phentsize, phnum, shentsize, shnum, names = self.unpack("<HHHHH", 54)
-        self.loads = []
-        for n in range(phnum):
-            kind, _flags, offset, vaddr, _paddr, filesz = self.unpack("<IIQQQQ", phoff + n * phentsize)
-            if kind == _LOAD:
-                self.loads.append((vaddr, filesz, offset))
-        raw = [self.unpack("<IIQQQQ", shoff + n * shentsize) for n in range(shnum)]
-        table = raw[names] if names < len(raw) else None
-        self.sections = {}
-        for name, _kind, _flags, addr, offset, size in raw:
-            if table:
-                self.sections.setdefault(self.text(table[4] + name), (addr, offset, size))
+        yield elf
+    except LabError:
+        raise
+    except Exception as error:      # pyelftools, and what it builds on, raise many
+        raise LabError(f"no ELF file, or a damaged one: {error}") from None
 
-    def unpack(self, layout: str, at: int) -> tuple:
-        try:
-            return struct.unpack_from(layout, self.data, at)
-        except (struct.error, OverflowError):
-            raise LabError("the ELF file is cut short or damaged") from None
 
-    def text(self, at: int) -> str:
-        end = self.data.find(b"\0", at) if at < len(self.data) else -1
-        if end < 0:
-            raise LabError("the ELF file is cut short or damaged")
-        return self.data[at:end].decode("ascii", "replace")
+def build_id(path: Path) -> tuple[int, bytes]:
+    """Address and contents of a file's build ID, as it is in memory; 0 and nothing if
+    it has none."""
+    with open(path, "rb") as file, opened(file) as elf:
+        section = elf.get_section_by_name(BUILD_ID)
+        return (section["sh_addr"], section.data()) if section else (0, b"")
 
-    def offset(self, address: int) -> int:
-        """Where in the file ADDRESS is."""
-        for vaddr, size, offset in self.loads:
-            if vaddr <= address < vaddr + size:
-                return address - vaddr + offset
-        raise LabError(f"address {address:#x} is not in the file")
 
-    def section(self, name: str) -> bytes:
-        """The contents of a section; empty if there is none of that name."""
-        _addr, offset, size = self.sections.get(name, (0, 0, 0))
-        return self.data[offset:offset + size]
+def notes(elf: ELFFile, section: str, owner: str) -> Iterator[bytes]:
+    """What the notes of OWNER in a section hold. Of which kind they are it does not say:
+    pyelftools takes all owners' kinds for GNU's."""
+    found = elf.get_section_by_name(section)
+    if isinstance(found, NoteSection):
+        for note in found.iter_notes():
+            if note["n_name"] == owner:
+                yield note["n_descdata"]
+
+
+def offset(elf: ELFFile, address: int) -> int:
+    """Where in the file ADDRESS is."""
+    for place in elf.address_offsets(address):
+        return place
+    raise LabError(f"address {address:#x} is not in the file")

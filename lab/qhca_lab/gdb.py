@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import mmap
 import os
 import shlex
 import subprocess
@@ -12,7 +11,7 @@ import sys
 from pathlib import Path
 
 from . import paths
-from .elf import BUILD_ID, Elf
+from .elf import build_id
 from .errors import LabError
 from .guest import build_ids, sections
 from .lab import Lab
@@ -50,7 +49,7 @@ def check_modules(guest, loaded: dict[str, str], force: bool, running: bool = Tr
     is not known passes. RUNNING: the guest does, so LOADED are those of now."""
     for module, there in loaded.items():
         ko = guest.driver / f"{module}.ko"
-        here = Elf(ko.read_bytes()).section(BUILD_ID).hex()
+        here = build_id(ko)[1].hex()
         if there and here and there != here:
             other_build(force, (
                 f"the driver in guest {guest.name} is of another build than {ko}: "
@@ -80,11 +79,7 @@ def check_provider(guest, force: bool) -> None:
 
 def check_process(pid: int, base: int, binary: Path, force: bool) -> None:
     """Does process PID run BINARY, loaded at BASE, and no older build of it?"""
-    with open(binary, "rb") as file, \
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:   # some 100 MB
-        elf = Elf(data)
-        note = elf.section(BUILD_ID)
-        address = elf.sections.get(BUILD_ID, (0, 0, 0))[0]
+    address, note = build_id(binary)
     try:
         with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
             memory.seek(base + address)

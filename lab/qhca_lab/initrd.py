@@ -4,42 +4,37 @@ an archive with what is to be in /qhca. Linux unpacks both, one over the other."
 
 from __future__ import annotations
 
-import stat
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
+from .errors import LabError
+from .paths import BUILD, TOP, in_root
+
+# Linux wants archives that follow another to begin at a multiple of this.
 ALIGN = 4
-
-
-def _entry(inode: int, name: str, mode: int, data: bytes = b"") -> bytes:
-    """One member in the cpio format "newc"."""
-    raw = name.encode() + b"\0"
-    fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(raw), 0)
-    head = b"070701" + b"".join(b"%08X" % value for value in fields) + raw
-    return _pad(head) + _pad(data)
-
-
-def _pad(data: bytes) -> bytes:
-    return data + b"\0" * (-len(data) % ALIGN)
+# In the folder $1, all of it; the order does not depend on the file system's.
+CPIO = "cd \"$1\" && find . -mindepth 1 | LC_ALL=C sort | cpio -o -H newc -R 0:0 --reproducible --quiet"
 
 
 def archive(files: dict[str, Path | bytes]) -> bytes:
     """A cpio archive of FILES: paths in it, and what they hold (a path of the
     host, or bytes). Folders come by themselves."""
-    parts, folders, inode = [], set(), 0
-    for name in sorted(files):
-        for parent in reversed(Path(name).parents):
-            if str(parent) != "." and parent not in folders:
-                folders.add(parent)
-                inode += 1
-                parts.append(_entry(inode, str(parent), stat.S_IFDIR | 0o755))
-        source = files[name]
-        inode += 1
-        if isinstance(source, bytes):
-            parts.append(_entry(inode, name, stat.S_IFREG | 0o755, source))
-        else:
-            mode = stat.S_IFREG | (source.stat().st_mode & 0o777)
-            parts.append(_entry(inode, name, mode, source.read_bytes()))
-    return b"".join(parts) + _entry(0, "TRAILER!!!", 0)
+    with tempfile.TemporaryDirectory(dir=BUILD) as name:
+        for path, source in files.items():
+            target = Path(name, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(source, bytes):
+                target.write_bytes(source)
+                target.chmod(0o755)
+            else:
+                shutil.copy(source, target)
+        made = subprocess.run([str(TOP / "lab" / "in-root"), "sh", "-c", CPIO, "sh",
+                               str(in_root(Path(name)))], capture_output=True)  # fmt: skip
+    if made.returncode:
+        raise LabError(f"cpio: {made.stderr.decode(errors='replace').strip()}")
+    return made.stdout
 
 
 def tree(folder: Path, below: str) -> dict[str, Path]:
@@ -53,4 +48,5 @@ def tree(folder: Path, below: str) -> dict[str, Path]:
 
 def build(base: Path, files: dict[str, Path | bytes], target: Path) -> None:
     """Write the initramfs BASE with FILES added to TARGET."""
-    target.write_bytes(_pad(base.read_bytes()) + archive(files))
+    head = base.read_bytes()
+    target.write_bytes(head + bytes(-len(head) % ALIGN) + archive(files))

@@ -19,7 +19,6 @@ import dataclasses
 import fcntl
 import hashlib
 import json
-import mmap
 import os
 import secrets
 import shutil
@@ -69,12 +68,10 @@ def usable(options) -> bool:
 def _qemu_build() -> str:
     """The build ID of QEMU: which source, which compiler, which options."""
     real = QEMU.with_name(QEMU.name + ".real")
-    with open(real if real.exists() else QEMU, "rb") as f:
-        with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            note = elf.Elf(data).section(elf.BUILD_ID)
+    _address, note = elf.build_id(real if real.exists() else QEMU)
     if not note:
         raise LabError(f"{real} has no build ID: build QEMU with 'make qemu'")
-    return bytes(note).hex()
+    return note.hex()
 
 
 def _recipe() -> bytes:

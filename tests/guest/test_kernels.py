@@ -12,7 +12,7 @@ import pytest
 from labs import LAB_NAME, TOP, TestLab, build_kernel, run_pair
 
 from qhca_lab import LabError, Options, kernels, saved_guest
-from qhca_lab.elf import BUILD_ID, Elf
+from qhca_lab.elf import build_id
 
 pytestmark = pytest.mark.long("builds the driver for another kernel and boots guests with it")
 
@@ -28,7 +28,7 @@ def works(lab, kernel):
     for guest, peer in ((lab.a, lab.b), (lab.b, lab.a)):
         assert guest.run("uname -r").out.strip() == kernel.version
         for module in ("qhca", "qhca_ib"):
-            note = Elf((kernel.driver / f"{module}.ko").read_bytes()).section(BUILD_ID).hex()
+            note = build_id(kernel.driver / f"{module}.ko")[1].hex()
             assert guest.run(f"od -An -v -tx1 /sys/module/{module}/notes/.note.gnu.build-id | "
                              "tr -d ' \\n'").out == note
         ping(guest, peer)

@@ -12,24 +12,24 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import LabError, gdb, paths, process  # noqa: E402
-from qhca_lab.elf import BUILD_ID, Elf  # noqa: E402
+from qhca_lab.elf import build_id  # noqa: E402
 from qhca_lab.guest import build_ids, sections  # noqa: E402
 
 PROGRAM = "#include <unistd.h>\nint main(void) { write(1, \"\\n\", 1); pause(); }\n"
 
 
-def compile_to(target, build_id, *words):
-    """A program, or what WORDS make of it, with a BUILD_ID of 20 bytes."""
+def compile_to(target, byte, *words):
+    """A program, or what WORDS make of it, whose build ID is 20 times BYTE."""
     target.parent.mkdir(parents=True, exist_ok=True)
     new = target.with_suffix(".new")
-    subprocess.run(["gcc", "-x", "c", "-", "-o", new, f"-Wl,--build-id=0x{build_id * 20}", *words],
+    subprocess.run(["gcc", "-x", "c", "-", "-o", new, f"-Wl,--build-id=0x{byte * 20}", *words],
                    input=PROGRAM, text=True, check=True)
     new.rename(target)      # as make does: the old one lives on in its process
     return target
 
 
 def note_of(path):
-    return Elf(path.read_bytes()).section(BUILD_ID).hex()
+    return build_id(path)[1].hex()
 
 
 class FakeGuest:

@@ -19,6 +19,10 @@ from qhca_lab.record import clocks, device_log, ftrace, roce, trace_format, usdt
 # ----------------------------------------------------------------- probe points
 
 
+# Kinds of sections.
+PROGBITS, STRTAB, NOTE = 1, 3, 7
+
+
 def library(notes: bytes, base: int = 0x2000) -> bytes:
     """An ELF file with text at 0x1000 (file offset 0x400), counters at 0x3000
     (0x800) and NOTES."""
@@ -27,19 +31,19 @@ def library(notes: bytes, base: int = 0x2000) -> bytes:
     at = {"notes": 0xA00, "names": 0xF00, "sections": 0x1000}
     body[0xA00 : 0xA00 + len(notes)] = notes
     body[0xF00 : 0xF00 + len(names)] = names
-    body[:6] = b"\x7fELF\x02\x01"
+    body[:16] = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
     struct.pack_into("<QQ", body, 32, 64, at["sections"])
     struct.pack_into("<HHHHH", body, 54, 56, 2, 64, 4, 3)
     struct.pack_into("<IIQQQQ", body, 64, 1, 5, 0x400, 0x1000, 0, 0x200)
     struct.pack_into("<IIQQQQ", body, 64 + 56, 1, 6, 0x800, 0x3000, 0, 0x100)
     sections = [
-        (0, 0, 0, 0),
-        (names.index(b".note"), 0, at["notes"], len(notes)),
-        (names.index(b".stapsdt.base"), base, 0, 1),
-        (names.index(b".shstrtab"), 0, at["names"], len(names)),
+        (0, 0, 0, 0, 0),
+        (names.index(b".note"), NOTE, 0, at["notes"], len(notes)),
+        (names.index(b".stapsdt.base"), PROGBITS, base, 0, 1),
+        (names.index(b".shstrtab"), STRTAB, 0, at["names"], len(names)),
     ]
-    for name, address, offset, size in sections:
-        body += struct.pack("<IIQQQQ", name, 1, 0, address, offset, size).ljust(64, b"\0")
+    for name, kind, address, offset, size in sections:
+        body += struct.pack("<IIQQQQ", name, kind, 0, address, offset, size).ljust(64, b"\0")
     return bytes(body)
 
 

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 import struct
 
-from ..elf import Elf
+from .. import elf
 from ..errors import LabError
 
-_NOTES_NAME = b"stapsdt\0"
 # Registers of x86-64 in all their widths, and what the kernel calls them.
 _REGISTERS = {}
 for _n in ("ax", "bx", "cx", "dx"):
@@ -77,39 +77,25 @@ def argument(text: str) -> str:
 def probes(data: bytes, provider: str) -> dict[str, Probe]:
     """The probe points of PROVIDER in the library DATA, by name; LabError when
     it is no such library or a point cannot be watched."""
-    elf = Elf(data)
     found: dict[str, Probe] = {}
-    if ".note.stapsdt" not in elf.sections:
-        return found
-    base_now = elf.sections.get(".stapsdt.base", (0, 0, 0))[0]
-    _addr, at, size = elf.sections[".note.stapsdt"]
-    end = at + size
-    while at + 12 <= end:
-        name_size, size, kind = elf.unpack("<III", at)
-        at += 12
-        owner = data[at : at + name_size]
-        at += (name_size + 3) & ~3
-        body = data[at : at + size]
-        at += (size + 3) & ~3
-        if at > len(data) or at - 3 > end + 3:
-            raise LabError("the library's probe points are cut short or damaged")
-        if owner != _NOTES_NAME or kind != 3:
-            continue
-        texts = body[24:].split(b"\0")
-        if len(body) < 24 or len(texts) < 4:
-            raise LabError("the library's probe points are cut short or damaged")
-        pc, base, counter = struct.unpack_from("<QQQ", body)
-        moved = base_now - base if base_now else 0
-        owner_name, name, words = (t.decode("ascii", "replace") for t in texts[:3])
-        if owner_name != provider:
-            continue
-        if name in found:
-            raise LabError(f"probe point {name} is there more than once")
-        found[name] = Probe(
-            provider,
-            name,
-            elf.offset(pc + moved),
-            elf.offset(counter + moved) if counter else 0,
-            tuple(argument(w) for w in words.split()),
-        )
+    with elf.opened(io.BytesIO(data)) as library:
+        base_now = library.get_section_by_name(".stapsdt.base")
+        for body in elf.notes(library, ".note.stapsdt", "stapsdt"):
+            texts = body[24:].split(b"\0")
+            if len(body) < 24 or len(texts) < 4:
+                raise LabError("the library's probe points are cut short or damaged")
+            pc, base, counter = struct.unpack_from("<QQQ", body)
+            moved = base_now["sh_addr"] - base if base_now else 0
+            owner_name, name, words = (t.decode("ascii", "replace") for t in texts[:3])
+            if owner_name != provider:
+                continue
+            if name in found:
+                raise LabError(f"probe point {name} is there more than once")
+            found[name] = Probe(
+                provider,
+                name,
+                elf.offset(library, pc + moved),
+                elf.offset(library, counter + moved) if counter else 0,
+                tuple(argument(w) for w in words.split()),
+            )
     return found
