@@ -289,9 +289,13 @@ struct got {
 /* Is it a datagram whose payload is as it must be? */
 static bool right(const uint8_t *frame, size_t len)
 {
-	size_t i, payload = len - HEADERS;
+	const struct udphdr *udp = (const void *)(frame + HEADERS - sizeof(*udp));
+	size_t i, payload;
 
 	if (len < HEADERS)
+		return false;
+	payload = ntohs(udp->len) - sizeof(*udp);	/* a short frame is padded */
+	if (payload > len - HEADERS)
 		return false;
 	for (i = 1; i < payload; i++)
 		if (frame[HEADERS + i] != (uint8_t)(frame[HEADERS] + i))
