@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Protection domains and XRC domains: to the device both are numbers. The core
- * keeps the list of target QPs in an XRC domain and their openers.
- */
+/* Protection domains: to the device they are numbers. */
 #include "qhca_ib.h"
 
 #define UVERBS_MODULE_NAME qhca_ib
@@ -61,22 +58,3 @@ const struct uapi_definition qhca_ib_pd_defs[] = {
 				&UVERBS_OBJECT(UVERBS_OBJECT_PD)),
 	{}
 };
-
-/* ---------------------------------------------------------- XRC domains -- */
-
-/* ib_device_ops.alloc_xrcd */
-int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
-{
-	if (qhca_ib_udata_none(udata))
-		return -EOPNOTSUPP;
-	return qhca_aq_create(to_qdev(ibxrcd->device)->qdev,
-			      QHCA_CMD_ALLOC_XRCD, NULL, 0,
-			      &to_qxrcd(ibxrcd)->xrcd);
-}
-
-/* ib_device_ops.dealloc_xrcd */
-int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
-{
-	return qhca_ib_destroy(to_qdev(ibxrcd->device), QHCA_CMD_FREE_XRCD,
-			       to_qxrcd(ibxrcd)->xrcd);
-}

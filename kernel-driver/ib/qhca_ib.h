@@ -513,6 +513,8 @@ extern const struct uapi_definition qhca_ib_clock_defs[];
 extern const struct uapi_definition qhca_ib_pd_defs[];
 int qhca_ib_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* xrc.c */
 int qhca_ib_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 int qhca_ib_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
