@@ -4,6 +4,7 @@
 #define QHCA_DIM_H
 
 #include <linux/dim.h>
+#include <linux/ethtool.h>
 
 struct qhca_channel;
 struct qhca_coalesce;
