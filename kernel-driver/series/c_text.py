@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""C sources as lines of text: conditionals decided, constructs cut.
+
+Kernel style is what makes this possible: a statement begins a line and ends one.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+class CutError(Exception):
+    """A rule that does not fit the sources any more."""
+
+
+CONDITION = re.compile(
+    r"^\s*#\s*(?:(ifdef|ifndef)\s+(\w+)"
+    r"|if\s+(!?)(?:IS_ENABLED|IS_REACHABLE|defined)\s*\(?(\w+)\)?\s*(?:/\*.*)?$"
+    r"|(if|else|endif)\b)")
+
+
+def decide(text: str, values: dict[str, bool]) -> str:
+    """@text as if the preprocessor knew @values, as unifdef does."""
+    out = []
+    stack: list[tuple[bool | None, bool]] = []  # (the condition if it is known, taken)
+    on = True
+    lines = text.split("\n")
+    i = 0
+    while i < len(lines):
+        line = lines[i]
+        i += 1
+        m = CONDITION.match(line)
+        if not m:
+            if on:
+                out.append(line)
+            continue
+        kind = m[1] or ("if" if m[4] or m[5] == "if" else m[5])
+        if kind in ("ifdef", "ifndef", "if"):
+            name = m[2] or m[4]
+            known = values.get(name)
+            if known is not None and (kind == "ifndef" or m[3]):
+                known = not known
+            stack.append((known, on))
+            if known is None:
+                if on:
+                    out.append(line)
+            else:
+                on = on and known
+        elif kind == "else":
+            known, outer = stack[-1]
+            if known is None:
+                if on:
+                    out.append(line)
+            else:
+                stack[-1] = (not known, outer)
+                on = outer and not known
+        else:
+            known, outer = stack.pop()
+            if known is None and on:
+                out.append(line)
+            on = outer
+    return "\n".join(out)
+
+
+def bare(lines: list[str]) -> list[str]:
+    """@lines without comments and the content of strings."""
+    text = "\n".join(lines)
+
+    def blank(m: re.Match) -> str:
+        if m[0].startswith(("/", "//")):
+            return re.sub(r"[^\n]", " ", m[0])
+        return m[0][0] + " " * (len(m[0]) - 2) + m[0][-1]
+
+    text = re.sub(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", blank, text,
+                  flags=re.S)
+    return text.split("\n")
+
+
+def indent(line: str) -> int:
+    return len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())
+
+
+LABEL = re.compile(r"^(\w+|\s*case\b.*|\s*default):$")
+
+
+class Source:
+    """A file of which parts are cut."""
+
+    def __init__(self, name: str, text: str):
+        self.name = name
+        self.lines = text.split("\n")
+        self.bare = bare(self.lines)
+
+    def text(self) -> str:
+        """What is left, without blank lines that lost their neighbours."""
+        text = "\n".join(self.lines)
+        text = re.sub(r"\n{3,}", "\n\n", text)
+        text = re.sub(r"\{\n\n", "{\n", text)
+        # a block of one statement has no braces
+        text = re.sub(r"^(\t+)((?:if|for|while) \([^\n]*\)) \{\n(\1\t[^\n;{}]*;)\n\1\}\n(?!\1else)",
+                      r"\1\2\n\3\n", text, flags=re.M)
+        return re.sub(r"\n\n(\t*\})", r"\n\1", text).rstrip("\n") + "\n"
+
+    def depths(self) -> list[int]:
+        """Open parentheses at the beginning of each line."""
+        depth, result = 0, []
+        for line in self.bare:
+            result.append(depth)
+            if line.startswith("#"):
+                continue
+            depth += line.count("(") - line.count(")")
+        return result
+
+    def directive(self, i: int) -> tuple[int, int]:
+        """Where the directive of line @i begins and ends."""
+        end = i
+        if re.match(r"\s*#\s*if", self.lines[i]):
+            depth = 1
+            while depth:
+                end += 1
+                if re.match(r"\s*#\s*if", self.lines[end]):
+                    depth += 1
+                elif re.match(r"\s*#\s*endif", self.lines[end]):
+                    depth -= 1
+        else:
+            while self.lines[end].endswith("\\"):
+                end += 1
+        return i, end
+
+    def doc_entry(self, i: int) -> tuple[int, int]:
+        """A line of a comment, with what continues it."""
+        end = i
+        while not self.lines[i].endswith("*/") and \
+                not re.match(r"\s*\*(/| @| *$)", self.lines[end + 1]):
+            end += 1
+        return i, end
+
+    def branch(self, i: int) -> tuple[int, int]:
+        """A label or case, with what is behind it up to the next one."""
+        end = i
+        while not (indent(self.bare[end + 1]) <= indent(self.bare[i]) and
+                   self.bare[end + 1].strip() and
+                   (LABEL.match(self.bare[end + 1]) or self.bare[end + 1].strip() == "}")):
+            end += 1
+        return i, end
+
+    def construct(self, i: int) -> tuple[int, int]:
+        """First and last line of the smallest thing that has line @i and can be cut."""
+        if self.lines[i].lstrip().startswith("#"):
+            return self.directive(i)
+        if not self.bare[i].strip():
+            return self.doc_entry(i)
+        if LABEL.match(self.bare[i].rstrip()):
+            return self.branch(i)
+        depths = self.depths()
+        start = i
+        while start:
+            before = self.bare[start - 1].rstrip()
+            if depths[start] <= 0 and (not before.strip() or before.lstrip().startswith("#") or
+                                       before.endswith((";", "{", "}", ",", ":"))):
+                break
+            start -= 1
+        end, round_, curly = start, 0, 0
+        while True:
+            line = self.bare[end]
+            round_ += line.count("(") - line.count(")")
+            curly += line.count("{") - line.count("}")
+            done = line.rstrip().endswith((";", ",", "}")) and not round_ and not curly
+            following = self.bare[end + 1].strip() if end + 1 < len(self.bare) else ""
+            if done and not following.startswith("else"):
+                return start, end
+            if done and not line.strip().startswith("}"):
+                raise CutError(f"{self.name}:{start + 1}: this has an else: {self.lines[start]}")
+            end += 1
+            if end == len(self.bare):
+                raise CutError(f"{self.name}:{start + 1}: no end: {self.lines[start]}")
+
+    def with_comment(self, start: int, end: int) -> int:
+        """Where the comment begins that belongs to what is to be cut."""
+        top = start
+        while top and not self.bare[top - 1].strip() and self.lines[top - 1].strip():
+            top -= 1
+        if top == start or not self.lines[top].lstrip().startswith(("/*", "//")):
+            return start
+        after = self.lines[end + 1].strip() if end + 1 < len(self.lines) else ""
+        if indent(self.lines[start]) or not after or after.startswith(("}", "#")):
+            return top
+        return start
+
+    def cut(self, i: int) -> None:
+        """Cut what line @i is a part of."""
+        start, end = self.construct(i)
+        if self.bare[i].strip():
+            start = self.with_comment(start, end)
+        del self.lines[start:end + 1]
+        del self.bare[start:end + 1]
+
+    def cut_matching(self, pattern: str) -> int:
+        """
+        Cut all that has a line with @pattern, which is of a comment if it begins like one;
+        returns how many these were.
+        """
+        expr, n = re.compile(pattern), 0
+        comment = pattern.startswith((r" \*", r"/\*"))
+        while True:
+            found = [i for i, line in enumerate(self.lines if comment else self.bare)
+                     if expr.search(line)]
+            if not found:
+                return n
+            self.cut(found[0])
+            n += 1
+
+    def cut_names(self, names: re.Pattern) -> None:
+        """Cut all that mentions one of @names."""
+        i = 0
+        while i < len(self.bare):
+            if not self.bare[i].startswith("#include") and names.search(self.bare[i]):
+                self.cut(i)
+                i = max(0, i - 40)
+            else:
+                i += 1
+
+    def cut_unused(self, before: str) -> None:
+        """Cut static functions and objects that nobody uses now, and somebody did in @before."""
+        static = re.compile(r"^static (?:[\w\s]|\*)+?\*?\b(\w+)(?:\(|\[\w*\] =|\[\]| =)", re.M)
+        changed = True
+        while changed:
+            changed = False
+            text = "\n".join(self.bare)
+            for m in static.finditer(text):
+                if len(re.findall(rf"\b{m[1]}\b", text)) == 1 and \
+                        len(re.findall(rf"\b{m[1]}\b", before)) > 1:
+                    self.cut(text[:m.start()].count("\n") + m[0].count("\n"))
+                    changed = True
+                    break
