@@ -69,6 +69,10 @@ kernel: root ## Make KERNEL=newest (debug, a build tree) ready for guests, with 
 
 build: qemu driver provider progs image $(if $(KERNEL),kernel) ## All of the above (@run_first@, then seconds)
 
+.PHONY: patches
+patches: root ## Write the series for QEMU, Linux and rdma-core to build/patches
+	@lab/build/make-patches
+
 # ----------------------------------------------------------------- running
 
 .PHONY: run shell debug

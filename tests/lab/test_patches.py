@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The series of patches for QEMU, Linux and rdma-core: they can be written, and nothing is
+forgotten. That they apply to pristine sources and that each patch builds takes long."""
+
+import importlib.machinery
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "lab"))
+
+from qhca_lab.paths import BUILD  # noqa: E402
+
+DRIVER = TOP / "kernel-driver"
+PROVIDER = TOP / "rdma-core-provider"
+
+
+def load(path: Path):
+    """A Python script without a suffix as a module."""
+    loader = importlib.machinery.SourceFileLoader(path.name.replace("-", "_"), str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+make_patches = load(DRIVER / "make-patches")
+
+
+def in_root(*command: str | Path) -> str:
+    """Its output; pytest shows what it says when it fails."""
+    done = subprocess.run([str(TOP / "lab/in-root"), *map(str, command)], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert not done.returncode, done.stdout
+    return done.stdout
+
+
+def added(out: Path) -> Counter:
+    """{file: number of patches that create it} of a series."""
+    return Counter(m for patch in out.rglob("*.patch") for m in
+                   re.findall(r"^--- /dev/null\n\+\+\+ b/(\S+)", patch.read_text(), re.M))
+
+
+def covers(out: Path) -> list[Path]:
+    return sorted(out.rglob("0000-cover-letter.patch"))
+
+
+def source(package: str) -> Path:
+    """The tarball that the build has fetched."""
+    cache = Path(os.environ.get("QHCA_CACHE", BUILD / "cache"))
+    found = sorted(cache.glob(f"source/{package}_*.orig.tar.*"))
+    if not found:
+        pytest.skip(f"no source of {package} yet: make build fetches it")
+    return found[-1]
+
+
+# ------------------------------------------------------------------- the driver
+
+@pytest.fixture(params=["old", "new"])
+def linux(tmp_path, request):
+    """As much of a Linux tree as a series looks at: one without, one with all that Kbuild
+    asks for."""
+    tree = tmp_path / "linux"
+    for file, (_, _, anchor) in make_patches.HOOKS.items():
+        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+        (tree / file).write_text(f"{anchor}\n")
+    (tree / "MAINTAINERS").write_text("QEMU\nM:\tx\n\nQIB DRIVER\nM:\ty\n")
+    kbuild = (DRIVER / "Kbuild").read_text()
+    new = request.param == "new"
+    for pattern, header, _ in make_patches.compat.CALL.findall(kbuild):
+        file = tree / "include" / header
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as f:
+            f.write(pattern.replace(".*", " ") + "\n" if new else "\n")
+    for header, _ in make_patches.compat.PRESENT.findall(kbuild):
+        if new:
+            (tree / "include" / header).write_text("\n")
+    (tree / "include/linux").mkdir(exist_ok=True)
+    (tree / "include/linux/slab.h").write_text("#define kzalloc_obj(P, ...)\n" if new else "\n")
+    return tree
+
+
+def test_each_file_of_the_driver_is_in_one_patch():
+    series = make_patches.Series()
+    files = Counter(series.sources())
+    assert not [f for f, n in files.items() if n != 1]
+    here = {str(f.relative_to(DRIVER)) for f in DRIVER.rglob("*")
+            if f.is_file() and "series" not in f.relative_to(DRIVER).parts and
+            "__pycache__" not in f.parts and not f.name.endswith((".mod.c", ".o", ".ko", ".cmd"))}
+    rest = here - set(files)
+    assert rest == set(series.rules["not_sent"])
+    assert set(files) <= here
+
+
+def test_the_driver_is_cut_and_put_together(linux, tmp_path):
+    """Each file comes with one patch, and the last tree is the driver, without the
+    differences between kernels."""
+    out = tmp_path / "out"
+    in_root(DRIVER / "make-patches", "--author", "A <a@b>", linux, out)
+    series = make_patches.Series()
+    new = added(out)
+    assert set(new.values()) == {1}
+    wanted = {make_patches.destination(f) for f in series.sources()
+              if not f.startswith("include/uapi")}
+    assert wanted <= set(new)
+    assert len(covers(out)) == 1 and "*** " not in covers(out)[0].read_text()
+    text = "".join(p.read_text() for p in out.glob("*.patch"))
+    assert "QHCA_HAVE" not in text and "qhca_compat" not in text
+    full = series.load(linux)
+    last = series.stage(len(series.patches) - 1, full)
+    for file, resolved in full.items():
+        if not file.startswith("include/uapi"):
+            assert len(last[make_patches.destination(file)].split()) >= \
+                len(resolved.split()) - 10, file
+
+
+def test_a_later_feature_is_not_there_before(linux):
+    series = make_patches.Series()
+    full = series.load(linux)
+    subjects = [p["subject"] for p in series.patches]
+    n = subjects.index("RDMA/qhca: memory windows")
+    before, after = series.stage(n - 1, full), series.stage(n, full)
+    main = "drivers/infiniband/hw/qhca/main.c"
+    assert "alloc_mw" not in before[main] and "alloc_mw" in after[main]
+    assert "drivers/infiniband/hw/qhca/mw.c" not in before
+    # of the debugging aids nothing is left in the tree before
+    last = subjects.index("qhca: debugging aids")
+    assert not [f for f, t in series.stage(last - 1, full).items()
+                if "trace_qhca" in t or "CONFIG_QHCA_DEBUG" in t and "debug.h" not in f]
+
+
+def test_user_space_gets_what_the_provider_needs_and_not_more():
+    """The two halves of the contract are the whole of it."""
+    whole = make_patches.uapi.paragraphs((DRIVER / "include/uapi/rdma/qhca-hw.h").read_text())
+    names = set().union(*map(make_patches.uapi.defined, whole)) - {"QHCA_HW_H"}
+    user, kernel = make_patches.headers().values()
+    of = [set().union(*map(make_patches.uapi.defined, make_patches.uapi.paragraphs(t)))
+          for t in (user, kernel)]
+    assert names <= of[0] | of[1]
+    assert not of[0] & of[1]
+    assert {"qhca_cqe", "qhca_wqe_ctrl", "QHCA_DB_SQ", "qhca_alloc_ucontext_resp"} <= of[0]
+    assert {"qhca_qpc", "QHCA_CMD_CREATE_QP", "QHCA_REG_CTRL"} <= of[1]
+
+
+# ------------------------------------------------------------- provider, device
+
+def test_each_file_of_the_provider_is_in_one_patch(tmp_path):
+    tree, out = tmp_path / "rdma-core", tmp_path / "out"
+    tree.mkdir()
+    in_root("tar", "-xf", source("rdma-core"), "-C", tree, "--strip-components=1")
+    in_root(PROVIDER / "make-patches", tree, out)
+    new = added(out)
+    assert set(new.values()) == {1}
+    files = {"providers/qhca/" + str(f.relative_to(PROVIDER / "qhca"))
+             for f in (PROVIDER / "qhca").rglob("*") if f.is_file()}
+    assert set(new) == files | {"kernel-headers/rdma/qhca-abi.h"}
+    text = "".join(p.read_text() for p in out.glob("*.patch"))
+    for file in ("MAINTAINERS", "README.md", "CMakeLists.txt", "debian/copyright", "debian/control",
+                 "debian/ibverbs-providers.install", "redhat/rdma-core.spec",
+                 "suse/rdma-core.spec", "libibverbs/verbs.h", "kernel-headers/CMakeLists.txt"):
+        assert f"+++ b/{file}\n" in text, file
+    assert "*** " not in covers(out)[0].read_text()
+
+
+def test_each_file_of_the_device_is_in_one_patch(tmp_path):
+    out = tmp_path / "out"
+    in_root(TOP / "qemu-hw/make-patches", source("qemu"), out)
+    new = added(out)
+    assert set(new.values()) == {1}
+    assert set(new) == {str(f) for f in load(TOP / "qemu-hw/apply-overlay").wanted()}
+    assert len(covers(out)) == 5
+    assert not [c for c in covers(out) if "*** " in c.read_text()]
+
+
+# -------------------------------------------------------------------------- long
+
+@pytest.mark.long("it builds each patch: half an hour, and the first time an hour")
+@pytest.mark.parametrize("project", ["rdma-core", "linux", "qemu"])
+def test_the_series_apply_and_build(project):
+    for script in ("make-patches", "test-patches"):
+        done = subprocess.run([str(TOP / "lab/build" / script), project], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert not done.returncode, done.stdout[-8000:]
