@@ -88,11 +88,12 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 
 # ----------------------------------------------------------------- testing
 
-# Two at a time, the long ones first. Everything is built before, as QEMU takes four
-# times as long to build beside anything else.
-TESTS = test-manual test-provider test-driver test-guest-pair-1 test-guest-pair-2 \
-	test-guest-pair-3 test-guest-labs test-engine$(1) test-docs check-style \
-	$(if $(1),test-selftests) test-pyverbs test-device test-lab driver-newest test-bare
+# Two at a time. The last two share what they run, so that both end together whatever
+# came before. Everything is built before, as QEMU takes four times as long to build
+# beside anything else.
+TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
+	check-style $(if $(1),test-selftests) test-pyverbs test-device test-lab driver-newest \
+	test-bare test-guest-pair-first test-guest-pair-last
 
 .PHONY: test test-all
 test: build ## The gate: build everything, run all but long tests (@test@)
@@ -153,15 +154,15 @@ test-docs: $(call built,build) ## Execute all commands of the documents (@test_d
 test-guest: $(call built,build) ## Test in booted guests (@test_guest@)
 	$(HOST_PYTEST) --durations=10 $(or $(GUEST_TESTS),tests/guest) $(ARGS)
 
-# The same in parts that run side by side: the tests that share one pair of guests, in
-# three thirds, and the others. Labs that run side by side need different names.
-.PHONY: test-guest-labs test-guest-pair-1 test-guest-pair-2 test-guest-pair-3
+# The same in parts that run side by side: the tests that share one pair of guests, on
+# two such pairs, and the others. Labs that run side by side need different names.
+.PHONY: test-guest-labs test-guest-pair-first test-guest-pair-last
 test-guest-labs test-guest-pair-%: export QHCA_TEST_LAB = $(@:test-guest-%=%)
 test-guest-labs: $(call built,build)
 	$(HOST_PYTEST) -m 'not pair$(if $(GATE), and not long)' tests/guest $(ARGS)
 
-test-guest-pair-1 test-guest-pair-2 test-guest-pair-3: test-guest-pair-%: $(call built,build)
-	$(HOST_PYTEST) -m 'pair$(if $(GATE), and not long)' --third $* tests/guest $(ARGS)
+test-guest-pair-first test-guest-pair-last: test-guest-pair-%: $(call built,build)
+	$(HOST_PYTEST) -m 'pair$(if $(GATE), and not long)' --shared $* tests/guest $(ARGS)
 
 NIC ?= qhca
 test-pyverbs: $(call built,build) ## Run rdma-core's tests in a guest; NIC=rxe: on Soft-RoCE (@test_pyverbs@)

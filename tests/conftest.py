@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What all tests that pytest runs have in common."""
 
+import hashlib
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,53 @@ import pytest
 _report = os.environ.get("QHCA_TEST_REPORT")
 _times = _report and os.path.splitext(_report)[0] + ".times"
 _begun = {}
+# A folder of claims: runs that are told of the same one share the tests.
+_claims = os.environ.get("QHCA_TESTS_CLAIMED")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--shared", choices=("first", "last"),
+                     help="share the tests with another run, each once: which files first")
+
+
+def _claimed(items, folder):
+    """Those of ITEMS that no other run has taken, each taken as late as it can be."""
+    for item in items:
+        name = hashlib.sha1(item.nodeid.encode()).hexdigest()
+        try:
+            os.close(os.open(Path(folder, name), os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        yield item
+
+
+def _files_backwards(items):
+    """The files in the opposite order, the tests of each in their own."""
+    files = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    return [item for path in reversed(files) for item in files[path]]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """Two runs with --shared meet in the middle: so both end at the same time, however
+    long their tests take."""
+    how = session.config.getoption("--shared")
+    if not how or not _claims or session.config.option.collectonly or session.testsfailed:
+        return None
+    order = session.items if how == "first" else _files_backwards(session.items)
+    mine = _claimed(order, _claims)
+    item = next(mine, None)
+    while item:
+        following = next(mine, None)
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+        item = following
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -30,27 +30,14 @@ def lab_of(item):
     return None
 
 
-def pytest_addoption(parser):
-    parser.addoption("--third", type=int, choices=(1, 2, 3),
-                     help="run only the first, second or last third of the tests")
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_collection_modifyitems(config, items):
-    """Tests of one lab follow each other; -m pair picks those of the first pair, and
-    --third a third of what is picked."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests of one lab follow each other; -m pair picks those of the first pair."""
     order = list(RECIPES)
     for item in items:
         if lab_of(item) == "pair":
             item.add_marker("pair")
     items.sort(key=lambda i: order.index(lab_of(i)) if lab_of(i) else -1)
-    yield
-    third = config.getoption("--third")
-    if third:
-        cut = [round(n * len(items) / 3) for n in range(4)]
-        chosen = items[cut[third - 1] : cut[third]]
-        config.hook.pytest_deselected(items=items[: cut[third - 1]] + items[cut[third] :])
-        items[:] = chosen
 
 
 @pytest.hookimpl(hookwrapper=True)

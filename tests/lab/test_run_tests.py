@@ -133,3 +133,49 @@ def state(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
         return "Z"
+
+
+SHARED = """
+import os, time
+from pathlib import Path
+import pytest
+
+@pytest.fixture(scope="module")
+def module():
+    yield
+    print("module ends")
+
+@pytest.mark.parametrize("n", range({count}))
+def test(module, n):
+    ready = Path(os.environ["READY"])
+    (ready / os.environ["WHO"]).touch()
+    # whoever is first waits for the other, so that both take part
+    while len(list(ready.iterdir())) < 2:
+        time.sleep(0.01)
+"""
+
+
+def test_shared_tests_run_once(tmp_path):
+    """Two runs with --shared run each test once, between them, and begin at two ends."""
+    ready, claimed, folder = tmp_path / "ready", tmp_path / "claimed", tmp_path / "tests"
+    for path in (ready, claimed, folder):
+        path.mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "conftest.py").write_text((TOP / "tests/conftest.py").read_text())
+    for name, count in (("a", 9), ("b", 40), ("c", 9)):
+        (folder / f"test_{name}.py").write_text(SHARED.format(count=count))
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-v", "--shared", which],
+            env=dict(os.environ, QHCA_TESTS_CLAIMED=str(claimed), READY=str(ready), WHO=which,
+                     QHCA_TEST_REPORT=""),
+            stdout=subprocess.PIPE, text=True, cwd=folder)
+        for which in ("first", "last")
+    ]
+    ran = []
+    for run in runs:
+        said = run.communicate(timeout=300)[0]
+        assert run.returncode == 0, said
+        ran.append([line.split()[0] for line in said.splitlines() if " PASSED" in line])
+    assert ran[0][0] == "test_a.py::test[0]" and ran[1][0] == "test_c.py::test[0]"
+    assert len(ran[0] + ran[1]) == len(set(ran[0] + ran[1])) == 58
