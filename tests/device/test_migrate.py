@@ -19,7 +19,7 @@ ENGINE = b"Sconfig\0"           # how the engine's part of the state begins
 
 
 def until(what, say):
-    limit = time.monotonic() + 20
+    limit = time.monotonic() + 120
     while not what():
         assert time.monotonic() < limit, say
         time.sleep(0.01)
@@ -131,7 +131,7 @@ def refusal(path, device=DEVICE):
               "the state is neither taken nor refused")
         loaded = True
     except (EOFError, OSError):
-        machine.process.wait(20)
+        machine.process.wait(60)
     if loaded:
         # What was taken must be lived with.
         try:

@@ -86,8 +86,8 @@ def test_page_fault_stalls_only_its_qp(pair, odp):
         pair.a.run("rmmod null_blk")
     assert result["status"] == [0, 0]
     assert min(result["slow_ms"]) > 2000
-    assert result["ops"] > 100
-    assert result["longest_ms"] < 1000
+    assert result["ops"] > 10
+    assert result["longest_ms"] < min(result["slow_ms"]) / 2
 
 
 def test_memory_that_is_gone(odp):
@@ -138,14 +138,14 @@ def test_prefetch(pair, progs, really):
     keeper = guest.start("exec 3> /tmp/odp.fifo; while [ ! -e /tmp/odp.go ]; do sleep 0.1; done; "
                          "echo >&3")
     try:
-        guest.wait_for("grep -q lkey /tmp/odp.out", timeout=60)
+        guest.wait_for("grep -q lkey /tmp/odp.out")
         result = json.loads(guest.run("cat /tmp/odp.out").out)
         faults = guest.ethtool_stat("page_faults") - before
         shown = json.loads(guest.run("rdma -j statistic show mr").out)
     finally:
         guest.run("touch /tmp/odp.go")
-        keeper.wait(30)
-        job.wait(30)
+        keeper.wait()
+        job.wait()
     einval, enoent, efault, eperm, eopnotsupp = 22, 2, 14, 1, 95
     assert result["errors"] == [einval, enoent, efault, eperm, eperm, eopnotsupp, 0, 0]
     if really:
