@@ -8,9 +8,14 @@ whatever an earlier host program left half sent is skipped; the guest answers
 with MAGIC and the session's own id, so that the host can do the same.
 
 host to guest   R JSON {id, argv, cwd, env, user, tty, rows, cols}
+                  or {id, python, cwd, env}: run the Python program on stdin, like
+                     "python3 -", but in a copy of the agent, which has loaded Python:
+                     an emulated CPU takes half a second for that
+                  or {id, ask}: "environment", or a list of files to read; no process
                   or {id, resume}: become a guest of a lab, see boot.py
                 I bytes for stdin, none = end of file
                 S JSON {signal}     W JSON {rows, cols}
+                K kill the command and all its children
 guest to host   O bytes of stdout   E bytes of stderr
                 X JSON {status} or {signal} or {error}; the last message
 
@@ -31,17 +36,24 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
+import traceback
 
 MAGIC = bytes.fromhex("f1716863615f73796e63ff0d0a1a00c5")
 HEADER = struct.Struct(">cI")
 CHUNK = 32768
 PIPE = 65536  # what a pipe holds, pipe(7)
 CGROUP = "/sys/fs/cgroup/qhca"
+# Where Debian's packages for Python are, which the agent itself does without.
+PACKAGES = "/usr/lib/python3/dist-packages"
 # What a Python program ignores and others do not expect to be ignored.
 RESTORED = [signal.SIGPIPE, signal.SIGXFSZ]
 # How long output may still arrive from children after a command has ended.
 GRACE = 0.3
+# A host that seems to be away may be one that has closed a connection and opened the
+# next one already: its messages overtake the kernel's news of both.
+AWAY = 1.0
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import boot  # noqa: E402
@@ -111,6 +123,58 @@ class Cgroup:
             f.write("1")
 
 
+def spawn(argv, env, streams):
+    """Start a program in a session of its own, with three STREAMS; its process id."""
+    os.environ["PATH"] = env["PATH"]  # where posix_spawnp() looks
+    actions = [(os.POSIX_SPAWN_DUP2, fd, n) for n, fd in enumerate(streams)]
+    return os.posix_spawnp(
+        argv[0], argv, env, setsid=True, setsigdef=RESTORED, file_actions=actions
+    )
+
+
+def fork_python(env, streams):
+    """Run the Python program on stdin in a child like that."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        os.setsid()
+        for n, fd in enumerate(streams):
+            os.dup2(fd, n)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        status = run_python(env)
+    finally:
+        os._exit(status)
+
+
+def run_python(env):
+    """Run the program on stdin as one of its own; its exit status."""
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = ["-"]
+    sys.path.append(PACKAGES)
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(fd, mode, encoding="utf-8", closefd=False) for fd, mode in enumerate("rww")
+    )
+    status = 0
+    try:
+        exec(compile(sys.stdin.read(), "<stdin>", "exec"), {"__name__": "__main__"})
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if status and not isinstance(error.code, int):
+            print(error.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    threading._shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status & 0xFF
+
+
 class Session:
     """One command and its three streams."""
 
@@ -145,27 +209,24 @@ class Session:
         if self.tty or user != "root":
             self.start_slowly(request, user, env, folder)
             return
-        theirs, self.stdin = os.pipe()
-        out, their_out = os.pipe()
-        err, their_err = os.pipe()
+        stdin, self.stdin = os.pipe()
+        out, stdout = os.pipe()
+        err, stderr = os.pipe()
+        theirs = stdin, stdout, stderr
         try:
             os.chdir(folder)
-            os.environ["PATH"] = env["PATH"]  # where posix_spawnp() looks
             with self.cgroup:
-                self.pid = os.posix_spawnp(
-                    request["argv"][0], request["argv"], env, setsid=True,
-                    setsigdef=RESTORED, file_actions=[
-                        (os.POSIX_SPAWN_DUP2, fd, n)
-                        for n, fd in enumerate((theirs, their_out, their_err))
-                    ],
-                )  # fmt: skip
+                if "python" in request:
+                    self.pid = fork_python(env, theirs)
+                else:
+                    self.pid = spawn(request["argv"], env, theirs)
         except BaseException:
             for fd in (self.stdin, out, err):
                 os.close(fd)
             raise
         finally:
             os.chdir("/")
-            for fd in (theirs, their_out, their_err):
+            for fd in theirs:
                 os.close(fd)
         self.outputs = {out: b"O", err: b"E"}
 
@@ -324,12 +385,15 @@ class Session:
         except ProcessLookupError:
             pass
 
+    def kill(self):
+        try:
+            self.cgroup.kill()
+        except OSError:
+            self.signal(signal.SIGKILL)
+
     def close(self, kill):
         if kill:
-            try:
-                self.cgroup.kill()
-            except OSError:
-                self.signal(signal.SIGKILL)
+            self.kill()
         for fd in set(self.outputs) | ({self.stdin} - {None}):
             if fd in sel.get_map():
                 sel.unregister(fd)
@@ -343,6 +407,15 @@ class Session:
             self.reap()
         self.cgroup.give_back()
         self.port.session = None
+
+
+def whole(path):
+    """All of a file, or nothing."""
+    try:
+        with open(path) as f:
+            return f.read()
+    except OSError:
+        return ""
 
 
 class Port:
@@ -359,30 +432,43 @@ class Port:
         self.session = None
         self.attached = False
         self.synced = False
+        self.away = None  # since when the host seems to be
         self.check()
 
     def check(self):
         """Look whether the host is there. A port without host is not polled,
         for it would always be ready."""
-        if self.attached:
+        if self.attached and self.away is None:
             return
         try:
             data = os.read(self.fd, CHUNK)
         except BlockingIOError:
             data = None
         except OSError:
-            return
+            data = b""
         if data == b"":
+            if self.attached and time.monotonic() - self.away > AWAY:
+                self.detach()
             return
         self.attached = True
+        self.away = None
         sel.register(self.fd, selectors.EVENT_READ, self.on_event)
         if data:
             self.receive(data)
+        self.flush()
+
+    def look_again(self):
+        """The host seems to have gone."""
+        if self.away is None:
+            sel.unregister(self.fd)
+            if self.session or self.inbuf or self.out:
+                self.away = time.monotonic()
+            else:
+                self.detach()
 
     def detach(self):
-        if self.attached:
-            sel.unregister(self.fd)
         self.attached = self.synced = False
+        self.away = None
         self.inbuf.clear()
         self.out.clear()
         if self.session:
@@ -397,11 +483,11 @@ class Port:
             except OSError:
                 data = b""
             if data == b"":
-                self.detach()
+                self.look_again()
                 return
             if data:
                 self.receive(data)
-        if self.attached and events & selectors.EVENT_WRITE:
+        if self.away is None and events & selectors.EVENT_WRITE:
             self.flush()
 
     def receive(self, data):
@@ -432,6 +518,9 @@ class Port:
                 Booting.start(boot.resume, request["resume"])
                 self.send(b"X", json.dumps({"status": 0}).encode())
                 return
+            if "ask" in request:
+                self.answer(request["ask"])
+                return
             try:
                 self.session = Session(self, request)
             except (OSError, KeyError, subprocess.SubprocessError) as error:
@@ -447,10 +536,23 @@ class Port:
                 self.session.feed(payload)
             else:
                 self.session.end_input()
+        elif kind == b"K":
+            self.session.kill()
         elif kind == b"S":
             self.session.signal(int(json.loads(payload)["signal"]))
         elif kind == b"W" and self.session.tty:
             self.session.resize(self.session.stdin, json.loads(payload))
+
+    def answer(self, question):
+        """What the agent can tell by itself."""
+        if question == "environment":
+            env = guestenv.environment()
+            told = "".join(f"{key}={value}\n" for key, value in env.items())
+        else:
+            told = "".join(map(whole, question))
+        for at in range(0, len(told), CHUNK):
+            self.send(b"O", told[at : at + CHUNK].encode())
+        self.send(b"X", json.dumps({"status": 0}).encode())
 
     def send(self, kind, data):
         self.out += HEADER.pack(kind, len(data)) + data
@@ -464,9 +566,9 @@ class Port:
         except BlockingIOError:
             pass
         except OSError:
-            self.detach()
+            self.look_again()
             return
-        if self.attached:
+        if self.attached and self.away is None:
             want = selectors.EVENT_READ
             if self.out:
                 want |= selectors.EVENT_WRITE
@@ -511,14 +613,15 @@ def main():
                     ports.append(Port(path))
         busy = any(p.session and p.session.ended is not None for p in ports)
         booting = Booting.going_on() or len(ports) == 0
-        ready = sel.select(0.1 if busy or booting else 2.0)
+        away = any(p.away is not None for p in ports)
+        ready = sel.select(0.1 if busy or booting or away else 2.0)
         idle = not ready
         for key, events in ready:
             # A callback may have closed what a later event is about.
             if key.fd in sel.get_map() and sel.get_map()[key.fd].data == key.data:
                 key.data(key.fd, events)
         for port in ports:
-            if called or idle:
+            if called or idle or port.away is not None:
                 port.check()
             if port.session:
                 port.session.maybe_finish()

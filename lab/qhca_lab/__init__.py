@@ -8,7 +8,7 @@
 """
 
 from .errors import CommandFailed, CommandTimeout, LabError
-from .guest import Background, Guest, Result
+from .guest import Background, Guest, Python, Result
 from .lab import Lab, Options
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "Lab",
     "LabError",
     "Options",
+    "Python",
     "Result",
 ]

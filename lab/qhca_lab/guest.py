@@ -50,6 +50,8 @@ KERNEL_TROUBLE = re.compile(
     r"|refcount_t|DMAR: \[(DMA|INTR|Fault)|soft lockup|rcu:.*stall|UBSAN|KASAN"
     r"|Kernel panic|page allocation failure|Unable to handle"
 )
+# Seconds for a guest to say that a command was killed; one that is stopped cannot.
+KILL_PATIENCE = 2.0
 BUILD_ID = re.compile(r"^build (\w+) ([0-9a-f]+)$", re.MULTILINE)
 SECTION = re.compile(r"^section (\w+) (\S+) (0x[0-9a-f]+)$", re.MULTILINE)
 
@@ -74,9 +76,20 @@ def exit_status(reply: dict) -> int:
     return reply["status"]
 
 
-def argv_of(command: str | list[str]) -> list[str]:
-    """A string is for the guest's shell, a list is run as it is."""
-    return ["/bin/bash", "-c", command] if isinstance(command, str) else list(command)
+class Python(str):
+    """A command that is a program in Python. It is run like "python3 -", but sooner: the
+    guest's agent has loaded Python already."""
+
+
+def request_of(command: str | list[str], stdin: bytes) -> tuple[dict, bytes]:
+    """What the agent is asked, and given as stdin: a string is for the guest's shell, a list
+    is run as it is."""
+    if isinstance(command, Python):
+        assert not stdin
+        return {"python": True}, command.encode()
+    if isinstance(command, str):
+        return {"argv": ["/bin/bash", "-c", command]}, stdin
+    return {"argv": list(command)}, stdin
 
 
 class Background:
@@ -89,7 +102,8 @@ class Background:
         self.guest = guest
         self.command = command if isinstance(command, str) else shlex.join(command)
         self._begin = time.monotonic()
-        self._channel = Channel(guest.dir, dict(request, argv=argv_of(command)), stdin)
+        what, stdin = request_of(command, stdin)
+        self._channel = Channel(guest.dir, {**request, **what}, stdin)
         self._chunks: dict[bytes, list[bytes]] = {b"O": [], b"E": []}
         self._reply: dict | None = None
         self._error: LabError | None = None
@@ -104,12 +118,18 @@ class Background:
     def _pump(self) -> None:
         channel = self._channel
         try:
-            while self._reply is None and not self._closing:
+            end = None
+            while self._reply is None:
+                if self._closing and end is None:
+                    end = time.monotonic() + KILL_PATIENCE
+                    channel.send(b"K")
+                if end is not None and time.monotonic() > end:
+                    break
                 poll = select.poll()
                 want = select.POLLIN | (select.POLLOUT if channel.wants_write else 0)
                 poll.register(channel.fileno(), want)
                 poll.register(self._wake_r, select.POLLIN)
-                for fd, _events in poll.poll(1000):
+                for fd, _events in poll.poll(100 if end else 1000):
                     if fd == self._wake_r:
                         os.read(self._wake_r, 64)
                 while self._pending:
@@ -156,11 +176,12 @@ class Background:
         self._wake()
 
     def kill(self) -> None:
-        """Kill the command with all its children; harmless when it ended."""
+        """Kill the command with all its children; harmless when it ended. A guest that
+        is stopped kills it as soon as it runs."""
         if self.running:
             self._closing = True
             self._wake()
-            self._done.wait(5)
+            self._done.wait(2 * KILL_PATIENCE)
 
     def join(self, timeout: float) -> bool:
         """Wait at most TIMEOUT seconds for the end; whether it has come."""
@@ -262,7 +283,7 @@ class Guest:
         cwd: str | None = None,
         user: str | None = None,
     ) -> Background:
-        """Start a command (a shell line or an argument list), do not wait."""
+        """Start a command (a shell line, an argument list, Python), do not wait."""
         if isinstance(input, str):
             input = input.encode()
         request = {"env": env or {}, "cwd": cwd, "user": user}
@@ -284,7 +305,8 @@ class Guest:
 
     def listening(self) -> set[str]:
         """Local addresses of its listening TCP sockets, as /proc/net/tcp has them."""
-        rows = [line.split() for line in self.run("cat /proc/net/tcp*").out.splitlines()]
+        text = self.read("/proc/net/tcp", "/proc/net/tcp6")
+        rows = [line.split() for line in text.splitlines()]
         return {row[1] for row in rows if row[3] == "0A"}
 
     def wait_listening(self, port: int, timeout: float = 30.0) -> None:
@@ -346,8 +368,16 @@ class Guest:
 
     def environment(self, timeout: float = 30.0) -> dict:
         """IBDEV, GIDX, NETDEV, ... as the guest has them now."""
-        lines = self.run(["env"], timeout).out.splitlines()
+        lines = self._ask("environment", timeout).splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def read(self, *files: str) -> str:
+        """Text files of the guest, one behind the other; those that are missing are empty."""
+        return self._ask(list(files))
+
+    def _ask(self, what: str | list[str], timeout: float = 60.0) -> str:
+        """What the agent knows without starting a program."""
+        return Background(self, [], b"", {"ask": what}).wait(timeout, check=True).out
 
     def console(self) -> str:
         """All that the guest's serial console has shown."""

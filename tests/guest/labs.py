@@ -16,7 +16,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from qhca_lab import Background, Guest, Lab, LabError, Options, Result  # noqa: E402
+from qhca_lab import Background, Guest, Lab, LabError, Options, Python, Result  # noqa: E402, F401
 from qhca_lab import capture as wire_capture  # noqa: E402
 from qhca_lab import kernels, machine  # noqa: E402
 from qhca_lab import pair as programs  # noqa: E402
@@ -25,12 +25,21 @@ from qhca_lab.paths import BUILD  # noqa: E402
 
 # Two test runs side by side need two names.
 LAB_NAME = os.environ.get("QHCA_TEST_LAB", "test")
+# Seconds for whatever takes a second or a few here: a host may be ten times slower, and
+# busy. Nobody waits for so long but for a failure.
+PATIENCE = 120.0
 
 
 class TestJob(Background):
     """A background command."""
 
     __test__ = False
+
+    def wait(self, timeout: float = PATIENCE, check: bool = False) -> Result:
+        return super().wait(timeout, check)
+
+    def wait_for(self, pattern: str, timeout: float = PATIENCE):
+        return super().wait_for(pattern, timeout)
 
     def out_so_far(self) -> str:
         return self.stdout
@@ -57,7 +66,7 @@ class TestGuest(Guest):
         self.jobs = [j for j in self.jobs if j.running] + [job]
         return job
 
-    def run(self, command, timeout=60.0, check=True, **kwargs) -> Result:
+    def run(self, command, timeout=PATIENCE, check=True, **kwargs) -> Result:
         """Run to the end. A failure is an AssertionError with all that helps."""
         result = self.start(command, **kwargs).wait(timeout)
         if check:
@@ -105,28 +114,29 @@ class TestGuest(Guest):
         if ip.version == 4:
             ip = ipaddress.ip_address(f"::ffff:{address}")
         gid = ip.packed.hex(":", 2)
+        # No program but the shell: 64 would take it seconds to start.
         script = (
-            "cd /sys/class/infiniband/$IBDEV/ports/1; for i in $(seq 0 63); do "
-            f'if [ "$(cat gids/$i 2>/dev/null)" = {gid} ] && '
-            '[ "$(cat gid_attrs/types/$i 2>/dev/null)" = "RoCE v2" ]; '
-            "then echo $i; break; fi; done"
+            "cd /sys/class/infiniband/$IBDEV/ports/1; for i in {0..63}; do "
+            f"gid=; read -r gid 2>/dev/null <gids/$i; [ \"$gid\" = {gid} ] || continue; "
+            "type=; read -r type 2>/dev/null <gid_attrs/types/$i; "
+            '[ "$type" != "RoCE v2" ] || { echo $i; break; }; done'
         )
         text = self.run(script).out.strip()
         return int(text) if text else None
 
-    def wait_gid(self, address: str, timeout: float = 20) -> int:
+    def wait_gid(self, address: str, timeout: float = PATIENCE) -> int:
         """Wait for the GID of ADDRESS, return its index."""
         return self._until(
             lambda: self.gid_index(address), timeout, f"no GID for {address}", some=True
         )
 
-    def wait_no_gid(self, address: str, timeout: float = 20) -> None:
+    def wait_no_gid(self, address: str, timeout: float = PATIENCE) -> None:
         """Wait until ADDRESS has no GID."""
         self._until(
             lambda: self.gid_index(address) is None, timeout, f"GID of {address} stays"
         )
 
-    def setup_nic(self, timeout: float = 60) -> None:
+    def setup_nic(self, timeout: float = PATIENCE) -> None:
         """Addresses and MTU as at boot, after the interface came anew."""
         self._until(
             lambda: "NETDEV" in self.environment(), timeout, "no network interface"
@@ -163,7 +173,7 @@ class TestGuest(Guest):
 
     def load_driver(self, *parameters: str) -> None:
         """Load qhca.ko and qhca_ib.ko; parameters as MODULE.NAME=VALUE."""
-        self.run(["/qhca/lab/bin/qhca-load", *parameters], 60)
+        self.run(["/qhca/lab/bin/qhca-load", *parameters])
 
     # ------------------------------------------------------------------ waiting
 
@@ -178,12 +188,12 @@ class TestGuest(Guest):
             )
             time.sleep(0.1)
 
-    def wait_for(self, command: str, timeout: float = 30) -> None:
+    def wait_for(self, command: str, timeout: float = PATIENCE) -> None:
         """Wait until a shell command succeeds."""
         loop = f"until ( {command} ) >/dev/null 2>&1; do sleep 0.1; done"
         self.run(loop, timeout)
 
-    def wait_port(self, ip: str, port: int, timeout: float = 30) -> None:
+    def wait_port(self, ip: str, port: int, timeout: float = PATIENCE) -> None:
         """Wait until a server listens on PORT at the guest with address IP."""
         guests = self.lab.guests if self.lab else [self]
         owner = next((g for g in guests if ip in (g.ip, g.ip6)), self)
@@ -248,8 +258,9 @@ class TestLab(Lab):
     def set_mtu(self, mtu: int) -> None:
         """Set the MTU of all interfaces, until the test ends."""
         self.mtu_was_set = True
-        for guest in self.guests:
-            guest.run(f"ip link set $NETDEV mtu {mtu}")
+        jobs = [guest.start(f"ip link set $NETDEV mtu {mtu}") for guest in self.guests]
+        for job in jobs:
+            job.wait(check=True)
 
     def reset_mtu(self) -> None:
         """Give the interfaces the MTU of the boot again, if a test has changed it."""
@@ -257,7 +268,7 @@ class TestLab(Lab):
             self.set_mtu(Options().mtu)
             self.mtu_was_set = False
 
-    def unplug(self, guest: str, timeout: float = 60) -> None:
+    def unplug(self, guest: str, timeout: float = PATIENCE) -> None:
         """Pull the adapter out of a running guest; waits until it is gone."""
         with self[guest].qmp() as qmp:
             qmp.command("device_del", {"id": "nic0"})
@@ -298,8 +309,8 @@ class TestLab(Lab):
         try:
             for guest in self.guests:
                 if guest.nic == "none":
-                    guest.run("true", 20)
-                elif "GIDX" not in guest.environment(20):
+                    guest.run("true", 60)
+                elif "GIDX" not in guest.environment(60):
                     return False
             return True
         except (AssertionError, LabError):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from physmem import _stub
+from labs import PATIENCE
 from qhca_lab import fault
 from test_dmabuf import SCRIPTS
 from test_driver import debugfs, function_reset, ping, set_command
@@ -29,8 +30,7 @@ def devlink(guest, verb, reporter):
 
 def act(guest, verb, reporter, check=True):
     """test, recover, or dump clear."""
-    return guest.run(f"devlink health {verb} pci/{guest.pci} reporter {reporter}",
-                     timeout=60, check=check)
+    return guest.run(f"devlink health {verb} pci/{guest.pci} reporter {reporter}", check=check)
 
 
 def counts(guest, reporter):
@@ -38,8 +38,8 @@ def counts(guest, reporter):
     return h["state"], h["error"], h["recover"]
 
 
-def wait_counts(guest, reporter, *want, timeout=40):
-    guest._until(lambda: counts(guest, reporter) == want, timeout,
+def wait_counts(guest, reporter, *want):
+    guest._until(lambda: counts(guest, reporter) == want, PATIENCE,
                  f"reporter {reporter}: not {want}, but {counts(guest, reporter)}")
 
 
@@ -77,7 +77,7 @@ def test_what_is_shown(pair):
     def quiet():
         eqs = devlink(a, "diagnose", "eq")["eqs"]
         return all(e["armed"] and e["device prod"] == e["cons"] for e in eqs) and eqs
-    eqs = a._until(quiet, 20, "EQs are not empty")
+    eqs = a._until(quiet, PATIENCE, "EQs are not empty")
     assert [str(e["eqn"]) for e in eqs] == re.findall(r"^eq (\d+)", queues, re.MULTILINE)
     for eq in eqs:
         assert eq["armed"] and not eq["waiting"]
@@ -125,7 +125,7 @@ def test_dump_of_a_real_death(pair, dying):
     a = dying
     _, errors, recoveries = counts(a, "device")
     # In one go: a frame that came in between would fail first, and at another place.
-    a.run(f"setpci -s {a.pci} COMMAND=0:4; ethtool -S {a.netdev}", timeout=20, check=False)
+    a.run(f"setpci -s {a.pci} COMMAND=0:4; ethtool -S {a.netdev}", check=False)
     # recovering makes it bus master again
     wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
     dump = devlink(a, "dump show", "device")
@@ -177,7 +177,7 @@ def test_absent_registers(pair, dying):
     _, errors, recoveries = counts(a, "device")
     set_command(a, 2, False)
     try:
-        a.run(f"ethtool -S {a.netdev}", timeout=20, check=False)
+        a.run(f"ethtool -S {a.netdev}", check=False)
         wait_counts(a, "device", "error", errors + 1, recoveries)
         refused = act(a, "recover", "device", check=False)
         assert refused.rc and "registers do not answer" in refused.err, refused.describe()
@@ -198,8 +198,8 @@ def test_reset_behind_the_drivers_back(pair, dying):
     jobs = [pair.b.start(play)]
     a.wait_port(pair.b.ip, 18515)
     jobs.append(a.start(f"{play} {pair.b.ip}"))
-    a._until(lambda: fault.listed(a)["faults"][0]["hits"], 40, "no reset")
-    a.run(f"ethtool -S {a.netdev}", timeout=40, check=False)    # a command without an answer
+    a._until(lambda: fault.listed(a)["faults"][0]["hits"], PATIENCE, "no reset")
+    a.run(f"ethtool -S {a.netdev}", check=False)    # a command without an answer
     wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
     for job in jobs:
         job.kill()
@@ -327,7 +327,7 @@ def test_lost_interrupt_by_a_fault(pair):
         finally:
             fault.remove(a)
     # what was lost may have been the interrupt of a frame sent: the ping needs it not
-    a._until(lambda: counts(a, "eq")[2] > recoveries, 60, "the lost interrupt's recovery")
+    a._until(lambda: counts(a, "eq")[2] > recoveries, PATIENCE, "the lost interrupt's recovery")
     _, now, mended = counts(a, "eq")
     assert now - errors == mended - recoveries > 0
     ping(pair)
@@ -349,10 +349,10 @@ def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
         fault.add(a, {"action": "lose-interrupt", "vector": 2, "nth": 1})
         try:
             job = a.start("taskset -c 0 python3 -u /tmp/scripts/rescue.py destroy")
-            job.wait_for("event lost", timeout=60)
-            a._until(lambda: counts(a, "eq")[0] == "error", 20, "no error to recover from")
-            a.run(f"taskset -c 1 devlink health recover pci/{a.pci} reporter eq", timeout=60)
-            assert "destroy: done" in job.wait(60).out
+            job.wait_for("event lost")
+            a._until(lambda: counts(a, "eq")[0] == "error", PATIENCE, "no error to recover from")
+            a.run(f"taskset -c 1 devlink health recover pci/{a.pci} reporter eq")
+            assert "destroy: done" in job.wait().out
         finally:
             fault.remove(a)
             seen = a.run("cd /sys/module/rescue_race/parameters && "
@@ -371,8 +371,7 @@ def test_refused_coalescing_is_not_kept(pair, dying):
     _, errors, recoveries = counts(a, "device")
     # Without DMA no command is carried out; recovering makes it bus master again.
     refused = a.run(f"setpci -s {a.pci} COMMAND=0:4; "
-                    f"ethtool -C {a.netdev} adaptive-rx off rx-usecs 77 tx-usecs 78",
-                    timeout=20, check=False)
+                    f"ethtool -C {a.netdev} adaptive-rx off rx-usecs 77 tx-usecs 78", check=False)
     assert refused.rc, refused.describe()
     wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
     assert shown() == before
@@ -395,14 +394,14 @@ def test_all_at_once(pair, dying, rounds):
         assert ended.rc == 0
     for job in jobs:
         job.kill()
-    a._until(lambda: not a.run("pgrep devlink", check=False).out, 60, "devlink hangs")
+    a._until(lambda: not a.run("pgrep devlink", check=False).out, PATIENCE, "devlink hangs")
 
     def well():
         """A death may not have been reported yet."""
         if counts(a, "device")[0] != "healthy":
             act(a, "recover", "device")
         return devlink(a, "diagnose", "device")["state"] == "works"
-    a._until(well, 60, "the device does not recover")
+    a._until(well, PATIENCE, "the device does not recover")
     for reporter in ("tx", "rx", "eq"):
         act(a, "recover", reporter)
     a.setup_nic()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from labs import Python
 from test_net_queues import transfer
 
 STAMPS = Path(__file__).parent / "scripts" / "stamps.py"
@@ -173,12 +174,12 @@ def test_udp(pair, family, gro):
     dst = b.ip if family == 4 else b.ip6
     fields = {"family": "AF_INET" if family == 4 else "AF_INET6", "port": 5315 + gro,
               "gro": gro, "dst": dst}
-    a.wait_for(f"ping -c 1 -W 1 {dst}", timeout=30)
+    a.wait_for(f"ping -c 1 -W 1 {dst}")
     errors = b.run(CHECKSUM_ERRORS).out
-    job = b.start("python3 -", input=DATAGRAMS.format(**fields))
+    job = b.start(Python(DATAGRAMS.format(**fields)))
     job.wait_for("ready")
     with counted(b) as n:
-        a.run("python3 -", input=SEND.format(**fields))
+        a.run(Python(SEND.format(**fields)))
         assert job.wait(90).rc == 0
     want = [(10 * 1200 + 77, 1200)] if gro else [(1200, 0)] * 10 + [(77, 0)]
     assert job.out_so_far().splitlines()[-1] == f"right {want}"
@@ -188,8 +189,8 @@ def test_udp(pair, family, gro):
 
 @contextlib.contextmanager
 def inner_network(pair):
-    """A network namespace behind b, to which b forwards; runs a command in it. The way
-    there cannot take large packets."""
+    """A network namespace behind b, to which b forwards; starts a program in Python in it.
+    The way there cannot take large packets."""
     a, b = pair.a, pair.b
     b.run("ip netns add inner && ip link add outside type veth peer name inside netns inner && "
           "ip addr add 10.96.0.1/24 dev outside && ip link set outside up && "
@@ -201,7 +202,7 @@ def inner_network(pair):
           "sysctl -qw net.ipv4.ip_forward=1")
     try:
         a.run(f"ip route add 10.96.0.0/24 via {b.ip}")
-        yield "ip netns exec inner python3 -"
+        yield lambda text: b.start("ip netns exec inner python3 -", input=text)
     finally:
         a.run("ip route del 10.96.0.0/24", check=False)
         b.run("sysctl -qw net.ipv4.ip_forward=0; ip netns del inner; ip link del outside",
@@ -216,20 +217,20 @@ def test_forwarded(pair):
     """The next hop gets frames again, and what arrives there is right."""
     a, b = pair.a, pair.b
     pair.set_mtu(1500)
-    with inner_network(pair) as python:
+    with inner_network(pair) as start:
         fields = {"family": "AF_INET", "port": 5317, "gro": 0, "dst": "10.96.0.2"}
         inside = f"{CHECKSUM_ERRORS.replace('nstat', 'ip netns exec inner nstat')}"
-        job = b.start(python, input=DATAGRAMS.format(**fields))
+        job = start(DATAGRAMS.format(**fields))
         job.wait_for("ready")
         with counted(b) as udp:
-            a.run("python3 -", input=SEND.format(**fields))
+            a.run(Python(SEND.format(**fields)))
             assert job.wait(90).rc == 0
         want = [(1200, 0)] * 10 + [(77, 0)]
         assert job.out_so_far().splitlines()[-1] == f"right {want}"
         with counted(b) as tcp:
-            transfer(a, b, "10.96.0.2", 5318, python)
+            transfer(a, b, "10.96.0.2", 5318, start)
         with one_by_one(a), counted(b) as merged:
-            transfer(a, b, "10.96.0.2", 5323, python)
+            transfer(a, b, "10.96.0.2", 5323, start)
         assert b.run(inside).out.strip() == "0"
         hop = hop_counts(b)
         assert hop["packets"] >= 2 * (3000001 // 1500) and hop["bytes"] / hop["packets"] <= 1514
@@ -238,8 +239,8 @@ def test_forwarded(pair):
 
 @contextlib.contextmanager
 def bridged_network(pair):
-    """A network namespace in a VLAN of a's, to which b is the bridge; runs a command in it.
-    The way there cannot take large packets."""
+    """A network namespace in a VLAN of a's, to which b is the bridge; starts a program in
+    Python in it. The way there cannot take large packets."""
     a, b = pair.a, pair.b
     b.run("ip netns add inner && ip link add outside type veth peer name inside netns inner && "
           "ip link add link $NETDEV name vlan96 type vlan id 96 && "
@@ -254,7 +255,7 @@ def bridged_network(pair):
         a.run("ip link add link $NETDEV name vlan96 type vlan id 96 && "
               "ip addr add 10.96.0.1/24 dev vlan96 && ip link set vlan96 up")
         a.wait_for("ping -c 1 -W 1 10.96.0.2")
-        yield "ip netns exec inner python3 -"
+        yield lambda text: b.start("ip netns exec inner python3 -", input=text)
     finally:
         a.run("ip link del vlan96", check=False)
         b.run("ip netns del inner; ip link del outside; ip link del br96; ip link del vlan96",
@@ -265,11 +266,11 @@ def test_bridged(pair):
     """As test_forwarded, for a bridge, in a VLAN."""
     a, b = pair.a, pair.b
     pair.set_mtu(1500)
-    with bridged_network(pair) as python:
+    with bridged_network(pair) as start:
         with counted(b) as whole:
-            transfer(a, b, "10.96.0.2", 5324, python)
+            transfer(a, b, "10.96.0.2", 5324, start)
         with one_by_one(a), counted(b) as merged:
-            transfer(a, b, "10.96.0.2", 5325, python)
+            transfer(a, b, "10.96.0.2", 5325, start)
         errors = f"{CHECKSUM_ERRORS.replace('nstat', 'ip netns exec inner nstat')}"
         assert b.run(errors).out.strip() == "0"
         hop = hop_counts(b)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from labs import PATIENCE, Python
 from qhca_lab import fault
 from test_driver import function_reset, ping
 
@@ -36,7 +37,7 @@ def udp_hash(src, dst, sport, dport, symmetric=False):
 def send_udp(guest, dst, flows, count=5, size=64):
     """Send COUNT datagrams in each flow of (source port, destination port)."""
     family = "AF_INET6" if ":" in dst else "AF_INET"
-    guest.run("python3 -", input=f"""
+    guest.run(Python(f"""
 import socket
 for sport, dport in {flows!r}:
     s = socket.socket(socket.{family}, socket.SOCK_DGRAM)
@@ -48,7 +49,7 @@ for sport, dport in {flows!r}:
         except ConnectionRefusedError:
             pass
     s.close()
-""")
+"""))
 
 
 def per_queue(guest, what="rx"):
@@ -66,12 +67,12 @@ def received(guest, action, wanted):
         return [n - b for n, b in zip(per_queue(guest), before)]
 
     action()
-    return guest._until(lambda: sum(d := delta()) >= wanted and d, 30, "packets are missing")
+    return guest._until(lambda: sum(d := delta()) >= wanted and d, PATIENCE, "packets are missing")
 
 
 def known(pair):
     """Neighbours know each other, so that nothing but the test's frames is sent."""
-    pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=30)
+    pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}")
     pair.b.run(f"ping -c 1 -W 5 {pair.a.ip}")
 
 
@@ -256,10 +257,10 @@ def test_tcp_segmentation(pair, family, mtu):
             a.run(f"ethtool -K {a.netdev} tso {switch}")
             before = a.ethtool_stat("drv_tx_large")
             text = RECEIVE.format(port=5301, family="AF_INET" if family == 4 else "AF_INET6")
-            job = b.start("python3 -", input=text)
+            job = b.start(Python(text))
             job.wait_for("ready")
-            sent = a.run("python3 -", input=SEND.format(dst=dst, port=5301)).out
-            assert job.wait(60).rc == 0
+            sent = a.run(Python(SEND.format(dst=dst, port=5301))).out
+            assert job.wait().rc == 0
             assert job.out_so_far().splitlines()[-1] == sent.strip()
             assert (a.ethtool_stat("drv_tx_large") > before) == (switch == "on")
     finally:
@@ -274,8 +275,8 @@ def test_udp_segmentation(pair, family):
     a, b = pair.a, pair.b
     dst = b.ip if family == 4 else b.ip6
     name = "AF_INET" if family == 4 else "AF_INET6"
-    a.wait_for(f"ping -c 1 -W 1 {dst}", timeout=30)
-    job = b.start("python3 -", input=f"""
+    a.wait_for(f"ping -c 1 -W 1 {dst}")
+    job = b.start(Python(f"""
 import socket
 s = socket.socket(socket.{name}, socket.SOCK_DGRAM)
 s.bind(("", 5302))
@@ -283,28 +284,29 @@ s.settimeout(60)
 print("ready", flush=True)
 got = [s.recv(65536) for i in range(11)]
 print([len(x) for x in got], [x[0] for x in got], flush=True)
-""")
+"""))
     job.wait_for("ready")
     before = a.ethtool_stat("drv_tx_large")
-    a.run("python3 -", input=f"""
+    a.run(Python(f"""
 import socket
 s = socket.socket(socket.{name}, socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_UDP, 103, 1200)
 s.sendto(b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77, ({dst!r}, 5302))
-""")
+"""))
     assert job.wait(90).rc == 0
     assert job.out_so_far().splitlines()[-1] == f"{[1200] * 10 + [77]} {list(range(11))}"
     assert a.ethtool_stat("drv_tx_large") == before + 1
 
 
-def transfer(a, b, dst, port, python="python3 -"):
-    """3,000,001 bytes over TCP from A to B, at DST, where PYTHON runs Python; the hashes
-    of both are the same."""
+def transfer(a, b, dst, port, start=None):
+    """3,000,001 bytes over TCP from A to B, at DST, where START starts a program in
+    Python; the hashes of both are the same."""
     family = "AF_INET6" if ":" in dst else "AF_INET"
-    job = b.start(python, input=RECEIVE.format(port=port, family=family))
+    text = RECEIVE.format(port=port, family=family)
+    job = start(text) if start else b.start(Python(text))
     job.wait_for("ready")
-    sent = a.run("python3 -", input=SEND.format(dst=dst, port=port)).out
-    assert job.wait(60).rc == 0
+    sent = a.run(Python(SEND.format(dst=dst, port=port))).out
+    assert job.wait().rc == 0
     assert job.out_so_far().splitlines()[-1] == sent.strip()
 
 

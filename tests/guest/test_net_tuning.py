@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from labs import PATIENCE, Python
 from test_driver import ping
 from test_net_queues import transfer
 
@@ -29,19 +30,19 @@ def test_port_counters(pair):
     # bytes of payload of UDP, and the size that it belongs to: 46 more on the wire
     sizes = {0: 0, 30: 65, 100: 128, 300: 256, 700: 512, 1200: 1024, 3000: 1519}
     before = {g.name: groups(g) for g in pair}
-    a.run("python3 -", input=f"""
+    a.run(Python(f"""
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for size in {list(sizes)}:
     for i in range(40):
         s.sendto(bytes(size), ("{b.ip}", 9))
-""")
+"""))
 
     def grown(guest, names):
         after = groups(guest)
         return [after[n] - before[guest.name][n] for n in names]
 
-    b._until(lambda: min(grown(b, [("rx", low) for low in sizes.values()])) >= 40, 30,
+    b._until(lambda: min(grown(b, [("rx", low) for low in sizes.values()])) >= 40, PATIENCE,
              "frames are missing")
     assert min(grown(a, [("tx", low) for low in sizes.values()])) >= 40
     # none of it counts in the other direction; there may be a few others

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ftrace import INSTANCE, events
+from labs import PATIENCE, Python
 from test_driver import function_reset, ping
 from test_large_receive import shown
 from test_net_queues import KEY_TEXT, send_udp, transfer, udp_hash
@@ -36,7 +37,7 @@ def program(request, pair, progs):
     """A pair, with the program at b; the bytes of a datagram that tests send."""
     section, mtu, size = SIZES[request.param]
     pair.set_mtu(mtu)
-    pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=30)
+    pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}")
     pair.b.run(f"ping -c 1 -W 5 {pair.a.ip}")
     with attached(pair.b, progs, section):
         yield pair, size
@@ -76,8 +77,8 @@ print("right")
 
 
 def echo(a, b, port, size, count=20, longer=0, upto=65536):
-    out = a.run("python3 -", input=ECHO.format(dst=b.ip, port=port, size=size, count=count,
-                                               longer=longer, upto=upto)).out
+    out = a.run(Python(ECHO.format(dst=b.ip, port=port, size=size, count=count, longer=longer,
+                                   upto=upto))).out
     assert out.strip() == "right"
 
 
@@ -87,14 +88,14 @@ def test_pass(program, pair):
     with counted(b) as n:
         for dst in (b.ip, b.ip6):
             transfer(a, b, dst, 7120)
-        job = b.start("python3 -", input="""
+        job = b.start(Python("""
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("", 7107))
 s.settimeout(60)
 print("ready", flush=True)
 print(len(s.recv(65536)), flush=True)
-""")
+"""))
         job.wait_for("ready")
         send_udp(a, b.ip, [(7200, 7107)], count=1, size=program[1])
         assert job.wait(90).rc == 0
@@ -107,7 +108,7 @@ def test_drop(program, pair):
     a, b = pair.a, pair.b
     with counted(b) as n:
         send_udp(a, b.ip, [(7200, 7101)], count=200, size=program[1])
-        b._until(lambda: counters(b)["rx_xdp_drops"] >= 200, 30, "frames are not dropped")
+        b._until(lambda: counters(b)["rx_xdp_drops"] >= 200, PATIENCE, "frames are not dropped")
         unreachable = b.run("nstat -az UdpNoPorts | awk '/NoPorts/ {print $2}'").out
     assert n["rx_xdp_drops"] >= 200 and "tx_xdp_xmit" not in n
     send_udp(a, b.ip, [(7200, 7101)], count=10)
@@ -202,11 +203,11 @@ def test_queues_change(program, pair):
             b.run(command)
             echo(a, b, 7102, program[1], count=5)
         function_reset(b)
-        a.wait_for(f"ping -c 1 -W 1 {b.ip}", timeout=30)
+        a.wait_for(f"ping -c 1 -W 1 {b.ip}")
         echo(a, b, 7103, program[1], count=5)
         b.run(f"sysctl -qw net.ipv6.conf.{dev}.keep_addr_on_down=1")
         b.run(f"ip link set {dev} down && ip link set {dev} up")
-        a.wait_for(f"ping -c 1 -W 1 {b.ip}", timeout=30)
+        a.wait_for(f"ping -c 1 -W 1 {b.ip}")
         echo(a, b, 7102, program[1], count=5)
     finally:
         b.run(f"ethtool -G {dev} rx 1024 tx 512; ethtool -L {dev} combined {was}; "
@@ -292,9 +293,9 @@ def test_metadata(pair, vlan):
                       f"ip addr add {ip}/24 dev v{vlan} && ip link set v{vlan} up")
         job = b.start(f"python3 /tmp/scripts/xdp_metadata.py {dev} 7110")
         job.wait_for("ready", 60)
-        a.wait_for(f"ping -c 1 -W 1 {dst}", timeout=30)
+        a.wait_for(f"ping -c 1 -W 1 {dst}")
         send_udp(a, dst, [(7200, 7110)], count=1)
-        assert job.wait(60).rc == 0
+        assert job.wait().rc == 0
     finally:
         for g in (a, b):
             g.run(f"ip link del v{vlan}" if vlan else "true", check=False)
@@ -308,7 +309,7 @@ def test_bounce_buffers(swiotlb_pair, progs):
     a, b = swiotlb_pair.a, swiotlb_pair.b
     for section, mtu, size in SIZES.values():
         swiotlb_pair.set_mtu(mtu)
-        a.wait_for(f"ping -c 1 -W 1 {b.ip}", timeout=30)
+        a.wait_for(f"ping -c 1 -W 1 {b.ip}")
         with attached(b, progs, section):
             for port in (7102, 7103):
                 echo(a, b, port, size, count=20)
@@ -326,4 +327,4 @@ def test_unloaded(pair, progs):
     b.load_driver()
     b.setup_nic()
     assert "xdp" not in b.run(f"ip link show {b.netdev}").out
-    pair.a.wait_for(f"ping -c 1 -W 1 {b.ip}", timeout=30)
+    pair.a.wait_for(f"ping -c 1 -W 1 {b.ip}")

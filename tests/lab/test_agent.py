@@ -130,7 +130,6 @@ def test_programs_that_are_missing(run, request_):
 
 def test_terminal(run):
     port = run("tty -s && stty size; kill -9 $$", tty=True, rows=7, cols=70)
-    until_it_ended(port)
     deadline = time.monotonic() + 30
     while port.end is None:
         assert time.monotonic() < deadline
@@ -149,3 +148,83 @@ def test_control_groups_are_used_again(run):
     assert agent.Cgroup.take() is not one
     processes(one).write_text("")
     assert agent.Cgroup.take() is one
+
+
+def test_python_without_a_new_interpreter(run):
+    """A program that is run in a copy of the agent is one like any other."""
+    def outcome(text):
+        port = run("", python=True, env={"WORD": "here"})
+        port.session.feed(text.encode())
+        port.session.end_input()
+        deadline = time.monotonic() + 30
+        while port.end is None:
+            assert time.monotonic() < deadline
+            turn(0.1)
+        return port.end["status"], port.text(b"O").decode(), port.text(b"E").decode()
+
+    assert outcome("import os, sys\nprint(os.environ['WORD'], __name__, sys.argv,"
+                   " os.listdir('/proc/self/fd')[:4], os.getsid(0) == os.getpid())") == (
+        0, "here __main__ ['-'] ['0', '1', '2', '3'] True\n", "")
+    assert outcome("raise SystemExit(7)") == (7, "", "")
+    assert outcome("import sys; sys.exit('no')") == (1, "", "no\n")
+    status, out, err = outcome("print('ä')\n1 / 0")
+    assert (status, out) == (1, "ä\n") and 'File "<stdin>", line 2' in err
+    assert "SyntaxError" in outcome("1 +")[2]
+    assert outcome("import threading\nthreading.Thread(target=lambda: print('late')).start()") == (
+        0, "late\n", "")
+
+
+def test_questions(tmp_path, monkeypatch):
+    """Answers need no process."""
+    (tmp_path / "one").write_text("1\n" * agent.CHUNK)
+    monkeypatch.setattr(agent.guestenv, "environment", lambda: {"NODE": "a", "GIDX": "1"})
+    port = Port()
+    agent.Port.answer(port, [str(tmp_path / "missing"), str(tmp_path / "one")])
+    assert port.text(b"O") == b"1\n" * agent.CHUNK and port.end == {"status": 0}
+    agent.Port.answer(port, "environment")
+    assert port.text(b"O").endswith(b"1\nNODE=a\nGIDX=1\n")
+
+
+def test_a_host_that_is_away_for_a_moment(monkeypatch):
+    """The news that the last connection was closed may come after the first words of the
+    next: the command that these began goes on. If nobody comes back, it is killed."""
+    class Session:
+        killed = False
+
+        def close(self, kill):
+            Session.killed = kill
+
+        def pause(self, _on):
+            pass
+
+    mine, theirs = os.pipe()
+    answers = []
+
+    def read(_fd, _size):
+        if not answers:
+            raise BlockingIOError
+        return answers.pop(0)
+
+    port = object.__new__(agent.Port)
+    vars(port).update(fd=mine, inbuf=bytearray(), out=bytearray(), session=Session(),
+                      attached=True, synced=True, away=None)
+    monkeypatch.setattr(agent.os, "read", read)
+    agent.sel.register(mine, agent.selectors.EVENT_READ, port.on_event)
+    try:
+        answers.append(b"")
+        port.on_event(mine, agent.selectors.EVENT_READ)
+        assert port.away is not None and mine not in agent.sel.get_map()
+        answers.append(b"")
+        port.check()                            # still away, but not for long
+        assert port.away is not None and not Session.killed
+        port.check()                            # and here it is
+        assert port.away is None and port.attached and mine in agent.sel.get_map()
+        answers.append(b"")
+        port.on_event(mine, agent.selectors.EVENT_READ)
+        monkeypatch.setattr(agent, "AWAY", -1)  # the time is over
+        answers.append(b"")
+        port.check()
+        assert Session.killed and not port.attached
+    finally:
+        for fd in (mine, theirs):
+            os.close(fd)
