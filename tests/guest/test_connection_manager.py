@@ -32,10 +32,10 @@ TOOLS = {
 def tool(server, client, name, address):
     """One tool, with the server at @address; both sides say that all went well."""
     serve, ask, port, pattern, times = TOOLS[name]
-    job = server.start("timeout 60 " + serve.format(ip=address))
+    job = server.start("timeout 120 " + serve.format(ip=address))
     server.wait_for(f"rdma res show cm_id | grep -q 'LISTEN.*:{port}'")
-    result = client.run("timeout 60 " + ask.format(ip=address), timeout=70)
-    served = job.wait(60)
+    result = client.run("timeout 120 " + ask.format(ip=address), timeout=140)
+    served = job.wait()
     assert served.rc == 0, served.describe()
     assert len(re.findall(pattern, result.out)) == times, result.out
 
@@ -46,7 +46,7 @@ def rcopy(server, client):
     client.run(f"dd if=/dev/urandom of={path} bs=1000 count=3001 status=none")
     job = server.start(f"rm -f {path}; rcopy")
     server.wait_for("rdma res show cm_id | grep -q 'LISTEN.*:7427'")
-    client.run(f"timeout 60 rcopy {path} {server.ip}:{path}", timeout=70)
+    client.run(f"timeout 120 rcopy {path} {server.ip}:{path}", timeout=140)
     want = client.run(f"sha256sum < {path}; rm {path}").out
     assert server.run(f"sha256sum < {path}; rm {path}").out == want
     job.kill()
@@ -177,7 +177,7 @@ def test_many_gids(pair):
             tool(pair.b, pair.a, "rping", f"10.97.2.{end}")
             line = "ibv_rc_pingpong -d $IBDEV -c -n 20 -s 2000 -g "
             run_pair(pair.b, pair.a, line + str(where[1][end]),
-                     line + f"{where[0][end]} {pair.b.ip}", timeout=60)
+                     line + f"{where[0][end]} {pair.b.ip}")
     finally:
         for n, guest in enumerate(pair.guests, 1):
             guest.run(change % ("del", n), check=False)
@@ -206,4 +206,4 @@ def test_many_connections(pair, progs, count):
         # rings, a doorbell record and librdmacm's own objects, for each
         assert out["grown_kib"] < 32 * count, out
     for guest, was in zip(pair.guests, before):
-        guest.wait_for(f"test \"$(rdma res show)\" = '{was.rstrip(chr(10))}'", timeout=30)
+        guest.wait_for(f"test \"$(rdma res show)\" = '{was.rstrip(chr(10))}'")

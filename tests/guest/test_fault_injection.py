@@ -214,7 +214,7 @@ def test_late_interrupts(pair, progs):
             time.sleep(0.05)
     # now the events come, all of them
     for job in (job_a, job_b):
-        result = job.wait(60)
+        result = job.wait()
         assert result.rc == 0, result.describe()
         well(json.loads(result.out))
 

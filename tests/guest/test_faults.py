@@ -28,14 +28,14 @@ class Paused:
         # a FIFO opens when both ends do: keep it open until the end
         self.keeper = self.guest.start("exec 3> /tmp/bad.fifo; while [ ! -e /tmp/bad.go ]; "
                                        "do sleep 0.1; done; echo go >&3")
-        self.guest.wait_for("grep -q ready /tmp/bad.err", timeout=60)
+        self.guest.wait_for("grep -q ready /tmp/bad.err")
         text = self.guest.run("cat /tmp/bad.err").out
         self.numbers = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", text)}
 
     def go(self):
         self.guest.run("touch /tmp/bad.go")
-        assert self.job.wait(60).rc == 0
-        self.keeper.wait(10)
+        assert self.job.wait().rc == 0
+        self.keeper.wait()
         return json.loads(self.guest.run("cat /tmp/bad.out").out)
 
 

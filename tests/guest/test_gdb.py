@@ -143,5 +143,5 @@ def test_what_is_not_there_is_said(pair):
                         (["--name", LAB_NAME, "kernel", "z"], "no guest 'z'"),
                         (["--name", LAB_NAME, "provider", "a"], "name the program")]:
         done = subprocess.run([str(TOP / "lab/qhca-gdb"), *words], capture_output=True, text=True,
-                              timeout=60, stdin=subprocess.DEVNULL)
+                              timeout=300, stdin=subprocess.DEVNULL)
         assert done.returncode == 125 and said in done.stderr, done.stderr

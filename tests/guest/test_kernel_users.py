@@ -72,11 +72,11 @@ def nfs(server, client):
     try:
         server.run(NFS_SERVER)
         client.run(f"mkdir -p /mnt/n; mount -t nfs -o vers=4.2,proto=rdma,port=20049,sec=sys"
-                   f" {server.ip}:/ /mnt/n", timeout=60)
+                   f" {server.ip}:/ /mnt/n")
         yield
     finally:
-        client.run("umount -f /mnt/n; modprobe -r rpcrdma", timeout=60, check=False)
-        server.run(NO_NFS_SERVER, timeout=60, check=False)
+        client.run("umount -f /mnt/n; modprobe -r rpcrdma", check=False)
+        server.run(NO_NFS_SERVER, check=False)
 
 
 def verified_nfs(server, client):
@@ -152,13 +152,13 @@ def srp(target, initiator):
         target.run(SRP_TARGET, env=env)
         initiator.run("modprobe -a ib_srp sd_mod")
         initiator.run(f"echo id_ext={number},ioc_guid={number},dest={target.ip}:{SRP_PORT}"
-                      " > /sys/class/infiniband_srp/srp-$IBDEV-1/add_target", timeout=30)
+                      " > /sys/class/infiniband_srp/srp-$IBDEV-1/add_target")
         initiator.wait_for(SRP_DISK)
         yield "/dev/" + initiator.run(SRP_DISK).out.split("/")[3]
     finally:
         initiator.run("for r in /sys/class/srp_remote_ports/*; do [ ! -e $r/delete ] ||"
-                      " echo 1 > $r/delete; done; modprobe -r ib_srp", timeout=60, check=False)
-        target.run(NO_SRP_TARGET, env=env, timeout=60, check=False)
+                      " echo 1 > $r/delete; done; modprobe -r ib_srp", check=False)
+        target.run(NO_SRP_TARGET, env=env, check=False)
 
 
 @pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
@@ -201,9 +201,8 @@ def verified_smc(server, client, progs):
             before = client.ethtool_stat("roce_tx_bytes") if client.nic == "qhca" else 0
             job = server.start(f"{progs.path('smc')} serve {port}")
             client.wait_port(server.ip, port)
-            sent = json.loads(client.run(f"{progs.path('smc')} send {server.ip} {port} {size}",
-                                         timeout=60).out)
-            assert json.loads(job.wait(30).out) == sent
+            sent = json.loads(client.run(f"{progs.path('smc')} send {server.ip} {port} {size}").out)
+            assert json.loads(job.wait().out) == sent
             assert sent["bytes"] == size
             reasons = [guest.run(f"{progs.path('smc')} why").out for guest in (server, client)]
             assert reasons == ["", ""], f"fallen back to TCP: {reasons}"
@@ -215,7 +214,7 @@ def verified_smc(server, client, progs):
                 assert client.ethtool_stat("roce_tx_bytes") - before > size
         finally:
             for guest in (server, client):
-                guest.run("modprobe -r smc_diag smc", timeout=60, check=False)
+                guest.run("modprobe -r smc_diag smc", check=False)
 
 
 needs_smc = pytest.mark.skipif(lacks("CONFIG_SMC"), reason="this kernel is built without SMC")

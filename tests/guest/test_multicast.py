@@ -12,18 +12,17 @@ import pytest
 def mckey(receivers, sender, group, count=10, tries=1):
     """The sender's datagrams reach each of the receivers, in one of so many TRIES."""
     jobs = [
-        guest.start(f"stdbuf -oL timeout 60 mckey -m {group} -b {guest.ip} -C {count}")
+        guest.start(f"stdbuf -oL timeout 120 mckey -m {group} -b {guest.ip} -C {count}")
         for guest in receivers
     ]
     for job in jobs:
         job.wait_for("joined dgid")
     while tries and any(job.running for job in jobs):
         tries -= 1
-        result = sender.run(f"timeout 30 mckey -s -m {group} -b {sender.ip} -C {count}",
-                            timeout=60)
+        result = sender.run(f"timeout 100 mckey -s -m {group} -b {sender.ip} -C {count}")
         assert "return status 0" in result.out, result.out
     for job in jobs:
-        assert job.wait(60).rc == 0, job.out_so_far()
+        assert job.wait().rc == 0, job.out_so_far()
         assert "return status 0" in job.out_so_far()
 
 
@@ -43,7 +42,7 @@ def test_members_on_both_sides(pair):
 def test_nobody_joined(pair):
     """Packets of a group without members are no business of the RDMA engine."""
     before = pair.b.ethtool_stat("roce_rx_packets")
-    result = pair.a.run(f"timeout 30 mckey -s -m 239.77.0.9 -b {pair.a.ip} -C 10", timeout=60)
+    result = pair.a.run(f"timeout 100 mckey -s -m 239.77.0.9 -b {pair.a.ip} -C 10")
     assert "return status 0" in result.out
     assert pair.b.ethtool_stat("roce_rx_packets") == before
 

@@ -46,7 +46,7 @@ def test_checksum_offload(pair, offload, udp):
         assert f"tx-checksumming: {offload}" in shown
         flags = "-u -b 5M -l 1000" if udp else ""
         _, client = run_pair(pair.b, pair.a, "iperf3 -s -1",
-                             f"iperf3 -J -t 2 {flags} -c {pair.b.ip}", timeout=60)
+                             f"iperf3 -J -t 2 {flags} -c {pair.b.ip}")
         assert json.loads(client.out)["end"]["sum"]["bytes"] if udp else True
         bad = pair.b.run("nstat -az | awk '/InCsumErrors/ {s += $2} END {print s + 0}'").out
         assert int(bad) == 0, "checksum errors at the receiver"
@@ -97,7 +97,7 @@ def test_missed_frames(pair):
     finally:
         a.run(f"echo 0 > {knobs}/napi_defer_hard_irqs; echo 0 > {knobs}/gro_flush_timeout; "
               f"ethtool -G {dev} rx 1024")
-    a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=30)
+    a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}")
     now_stack, now_device = missed()
     assert now_device > device, "no frame was dropped: the test shows nothing"
     assert now_stack - stack == now_device - device
@@ -110,13 +110,13 @@ def test_link_down_and_up(pair):
     a = pair.a
     pair.set_link("a", False)
     try:
-        a.wait_for(f"grep -qx 0 /sys/class/net/{a.netdev}/carrier", timeout=20)
-        a.wait_for("grep -q DOWN /sys/class/infiniband/$IBDEV/ports/1/state", timeout=20)
+        a.wait_for(f"grep -qx 0 /sys/class/net/{a.netdev}/carrier")
+        a.wait_for("grep -q DOWN /sys/class/infiniband/$IBDEV/ports/1/state")
     finally:
         pair.set_link("a", True)
-    a.wait_for(f"grep -qx 1 /sys/class/net/{a.netdev}/carrier", timeout=20)
-    a.wait_for("grep -q ACTIVE /sys/class/infiniband/$IBDEV/ports/1/state", timeout=20)
-    a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}", timeout=30)
+    a.wait_for(f"grep -qx 1 /sys/class/net/{a.netdev}/carrier")
+    a.wait_for("grep -q ACTIVE /sys/class/infiniband/$IBDEV/ports/1/state")
+    a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}")
 
 
 def test_vlan(pair):
@@ -125,10 +125,10 @@ def test_vlan(pair):
         g.run(f"ip link add link {g.netdev} name v42 type vlan id 42 && "
               f"ip addr add 10.98.0.{host}/24 dev v42 && ip link set v42 up")
     try:
-        pair.a.wait_for("ping -c 1 -W 1 10.98.0.2", timeout=20)
+        pair.a.wait_for("ping -c 1 -W 1 10.98.0.2")
         gidx = {g.name: g.wait_gid(ip) for g, ip in ((pair.a, "10.98.0.1"), (pair.b, "10.98.0.2"))}
         run_pair(pair.b, pair.a, f"ibv_rc_pingpong -d $IBDEV -g {gidx['b']} -c -n 100",
-                 f"ibv_rc_pingpong -d $IBDEV -g {gidx['a']} -c -n 100 {pair.b.ip}", timeout=60)
+                 f"ibv_rc_pingpong -d $IBDEV -g {gidx['a']} -c -n 100 {pair.b.ip}")
     finally:
         for g in (pair.a, pair.b):
             g.run("ip link del v42", check=False)

@@ -36,7 +36,7 @@ def exchange(pair, wanted=True):
     job = pair.b.start("python3 /tmp/stamps.py receive")
     job.wait_for("ready")
     sent = stamps(pair.a, "send", pair.b.ip, int(wanted))
-    result = job.wait(60)
+    result = job.wait()
     assert result.rc == 0, result.describe()
     return sent, json.loads(result.out.splitlines()[-1])
 

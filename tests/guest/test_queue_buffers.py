@@ -115,7 +115,7 @@ class Qbuf:
         self.guest.run(f"rm -f {self.fifo}; mkfifo {self.fifo}; rm -f /tmp/qbuf.out")
         self.job = self.guest.start(
             f"stdbuf -oL {progs.path('qbuf')} --hold {self.fifo} {options} > /tmp/qbuf.out", env=env)
-        self.guest.wait_for("grep -q pfns /tmp/qbuf.out", timeout=60)
+        self.guest.wait_for("grep -q pfns /tmp/qbuf.out")
         self.first = json.loads(self.guest.run("head -1 /tmp/qbuf.out").out)
         self.last = None
 

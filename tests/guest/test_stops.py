@@ -27,7 +27,7 @@ def status(qmp):
 def stopped(qmp):
     """Wait for a stop; what QHCA_STOP told of it."""
     event = qmp.wait_event("QHCA_STOP", 60)["data"]["stop"]["look"]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while status(qmp) != "debug":
         assert time.monotonic() < deadline, "the machine did not stop"
         time.sleep(0.02)

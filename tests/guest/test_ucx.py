@@ -42,7 +42,7 @@ def test_ucx(pair, family, transports):
         client.wait_port(server.ip, PORT)
         result = client.run(f"{LINE} {test} {server.ip}",
                             env=ucx(client, addresses["a"], transports), timeout=120)
-        served = job.wait(60)
+        served = job.wait()
         assert served.rc == 0, f"server, {test}: {served.out}\n{served.err}"
         final = re.search(r"^Final:\s+(\d+)", result.out, re.M)
         assert final and int(final.group(1)) == 20, f"{test}: {result.out}\n{result.err}"
@@ -67,4 +67,4 @@ def test_open_mpi(pair):
     pair.b.wait_listening(13338)
     result = pair.a.run(MPIRUN, env=env, timeout=180)
     assert sorted(result.out.split("\n")) == ["", "rank 0: done", "rank 1: done"], result.out
-    assert job.wait(60).rc == 0
+    assert job.wait().rc == 0
