@@ -134,14 +134,14 @@ def test_from_another_device(pair, progs, size):
     pair.set_mtu(mtu)
     number = int(b.run(f"cat /sys/class/net/{b.netdev}/ifindex").out)
     mac = a.run("cat /sys/class/net/$NETDEV/address").out.strip()
-    job = a.start("python3 -", input=f"""
+    job = a.start(Python(f"""
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("", {7500 + number}))
 s.settimeout(60)
 print("ready", flush=True)
 assert all(s.recv(65536) == bytes((i + j) % 251 for j in range({length})) for i in range(50))
-""")
+"""))
     job.wait_for("ready")
     try:
         b.run("ip netns add other && ip link add v0 type veth peer name v1 netns other && "

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from labs import TOP
+from labs import TOP, Python
 from test_driver import function_reset, ping
 from test_net_queues import known, transfer
 from test_xdp import attached, echo
@@ -105,7 +105,7 @@ for i in range({count}):
 
 
 def send(guest, dst, count, size=1000, ports=(PORT + 1,)):
-    guest.run("python3 -", input=SEND.format(dst=dst, count=count, size=size, ports=ports))
+    guest.run(Python(SEND.format(dst=dst, count=count, size=size, ports=ports)))
 
 
 def stat(guest, name):
@@ -157,7 +157,7 @@ print("right", flush=True)
 @contextlib.contextmanager
 def receiving(guest, count, size, port=7310):
     """A socket of the stack gets what the block sends."""
-    job = guest.start("python3 -", input=RECEIVE.format(port=port, count=count, size=size))
+    job = guest.start(Python(RECEIVE.format(port=port, count=count, size=size)))
     job.wait_for("ready")
     yield
     assert job.wait(90).rc == 0, job.result().describe()
@@ -261,7 +261,7 @@ def test_two_queues(two, progs):
             stack.callback(b.run, f"ethtool -N {b.netdev} delete {rule}")
         x = stack.enter_context(sockets(b, progs, queues="0,1", port=7320))
         x.tell("recv 300 60000")
-        a.run("python3 -", input=f"""
+        a.run(Python(f"""
 import socket
 both = []
 for q in (0, 1):
@@ -272,7 +272,7 @@ for i in range(200):
     both[i % 4 == 0].sendto(bytes((i + j) & 255 for j in range(500)), ({b.ip!r}, 7320))
 for i in range(100):
     both[1].sendto(bytes((i + j) & 255 for j in range(500)), ({b.ip!r}, 7320))
-""")
+"""))
         assert received(x, 300, None)["queues"] == [150, 150]
         # the stack has no other queues: what the program passes comes as copies
         ping(two)
@@ -283,14 +283,14 @@ def test_unbound_under_traffic(two, progs):
     """Sockets come and go while frames do; the link stays, and so do the other queues."""
     a, b = two.a, two.b
     changes = b.run("cat /sys/class/net/$NETDEV/carrier_changes").out
-    job = a.start("python3 -", input=f"""
+    job = a.start(Python(f"""
 import socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 while True:
     for i in range(50):
         s.sendto(bytes((i + j) & 255 for j in range(900)), ({b.ip!r}, {PORT + 1}))
     time.sleep(0.01)
-""")
+"""))
     other = a.start(f"ping -q -i 0.02 {b.ip}")
     try:
         for i in range(3):
@@ -351,7 +351,7 @@ def test_queues_change(two, progs):
     a, b, dev = two.a, two.b, two.b.netdev
 
     def works(x):
-        a.wait_for(f"ping -c 1 -W 1 {b.ip}", timeout=30)
+        a.wait_for(f"ping -c 1 -W 1 {b.ip}")
         x.tell("recv 30 60000")
         send(a, b.ip, 30)
         received(x, 30, None)
