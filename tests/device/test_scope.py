@@ -119,7 +119,7 @@ def test_break_step_continue(rts, scope, answer):
     qpn = rts.qp.num
     scope("break", "doorbell", "--qpn", qpn, "--once")
     post(rts, 5)
-    stop = answer("wait", "--timeout", 20)
+    stop = answer("wait", "--timeout", 120)
     assert (stop["run"], stop["look"]["why"]) == ("debug", "break")
     assert answer("ring", "qp", qpn, "sq")["look"]["next"] == 0
     for n in range(1, 4):
@@ -142,7 +142,7 @@ def test_panes_of_the_real_device(rts, scope):
     """Each pane has what the device shows; a stop moves the cursor."""
     scope("break", "wqe", "--once")
     post(rts, 2)
-    scope("wait", "--timeout", 20)
+    scope("wait", "--timeout", 120)
     with Scope.of_lab("qt") as tool:
         model = Model(tool)
         model.refresh()

@@ -79,7 +79,7 @@ def turn(seconds=0.0):
 
 
 def until_it_ended(port):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while port.session.ended is None:
         assert time.monotonic() < deadline, "the command does not end"
         turn(0.1)
@@ -87,7 +87,7 @@ def until_it_ended(port):
 
 def test_output_and_status(run):
     port = run("echo out; echo err >&2; exit 3")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while port.end is None:
         assert time.monotonic() < deadline
         turn(0.1)
@@ -130,7 +130,7 @@ def test_programs_that_are_missing(run, request_):
 
 def test_terminal(run):
     port = run("tty -s && stty size; kill -9 $$", tty=True, rows=7, cols=70)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while port.end is None:
         assert time.monotonic() < deadline
         turn(0.1)
@@ -156,7 +156,7 @@ def test_python_without_a_new_interpreter(run):
         port = run("", python=True, env={"WORD": "here"})
         port.session.feed(text.encode())
         port.session.end_input()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while port.end is None:
             assert time.monotonic() < deadline
             turn(0.1)

@@ -17,7 +17,7 @@ def debug(*words, terminal=True, **environment):
     env.pop("TMUX", None)
     if not terminal:
         done = subprocess.run([DEBUG, *words], env=env, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=30)
+                              stdin=subprocess.DEVNULL, timeout=120)
         return done.returncode, done.stdout
     ours, theirs = pty.openpty()
     with subprocess.Popen([DEBUG, *words], env=env, stdin=theirs, stdout=theirs,

@@ -79,7 +79,7 @@ def test_a_late_answer_is_no_answer(lab):
     qemu, late = lab.guests[0].qemu, threading.Event()
 
     def slow(_arguments):
-        late.wait(20)
+        late.wait(120)
         return "slow"
     qemu.answers.update({"slow": slow, "quick": "quick"})
     with lab.guests[0].tool_qmp() as tool:
@@ -88,7 +88,7 @@ def test_a_late_answer_is_no_answer(lab):
             tool.command("slow")
         late.set()
         qemu.event("NOISE")
-        assert tool.wait_event("NOISE", 20)
+        assert tool.wait_event("NOISE", 120)
         tool._timeout = 20
         assert tool.command("quick") == "quick"
         assert [e["event"] for e in tool.poll_events()] == []
@@ -186,7 +186,7 @@ def test_the_thread_that_reads_commands_is_preferred():
     def run(name):
         libc.prctl(15, name.encode(), 0, 0, 0)      # PR_SET_NAME
         tids[name] = threading.get_native_id()
-        end.wait(20)
+        end.wait(120)
 
     names = ("IO mon_iothread", "CPU 0/TCG")
     threads = [threading.Thread(target=run, args=(name,)) for name in names]
@@ -256,7 +256,7 @@ def test_all_are_told_before_one_is_waited_for(lab):
         told.clear()
 
         def late(arguments, command=command):
-            assert told.wait(10), "the second guest waits for the first's answer"
+            assert told.wait(60), "the second guest waits for the first's answer"
             return plain[command](arguments)
 
         def tell(_arguments, command=command):

@@ -60,7 +60,7 @@ def opened(lab):
 
 
 def until(condition, what):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, f"not within 20 s: {what}"
         time.sleep(0.02)
