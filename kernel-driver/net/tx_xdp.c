@@ -99,7 +99,8 @@ bool qhca_xdp_tx(struct qhca_channel *ch, struct xdp_frame *frame, bool own)
 	__netif_tx_lock(q->txq, smp_processor_id());
 	/* the watchdog: it may wait for frames without an skb */
 	txq_trans_cond_update(q->txq);
-	sent = xdp_post(q, frame, own);
+	/* not if it could not be restarted */
+	sent = q->made && xdp_post(q, frame, own);
 	__netif_tx_unlock(q->txq);
 	return sent;
 }
