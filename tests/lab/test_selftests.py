@@ -3,6 +3,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -139,3 +140,46 @@ def test_document(tmp_path, monkeypatch):
     assert "qhca: 2 pass, 1 skip; virtio-net: 1 fail." in text
     assert "| `x.py` | one | pass | **fail**: &lt;x> |\n|  | two | skip: no a\\|b | – |" in text
     assert "| `y.sh` |  | pass | – |" in text
+
+
+def test_document_says_why(tmp_path, monkeypatch):
+    """A failure that is understood has its reason, for the adapter that it is about."""
+    monkeypatch.setattr(table, "BUILD", tmp_path)
+    monkeypatch.setattr(table, "UNDERSTOOD", {"x.py": "it cannot"})
+    (tmp_path / "selftests").mkdir()
+    for nic in ("qhca", "virtio-net"):
+        table.save(nic, "6.12.1-amd64", {"x.py": [Case("one", FAIL, "1 != 0"), Case("two", PASS)]})
+    assert "| one | **fail**: 1 != 0 (it cannot) | **fail**: 1 != 0 |\n|  | two | pass | pass |" \
+        in table.document()
+
+
+class FakeJob:
+    stdout = ""
+
+    def join(self, _limit):
+        return True
+
+    def result(self):
+        return SimpleNamespace(out="ok 1 x.y\n", rc=0)
+
+    def kill(self):
+        pass
+
+
+@pytest.mark.parametrize("text, ends, remote", [
+    ("NUM_NETIFS=2\n", "eth1 eth2", "lab"),
+    (': "${DRIVER_TEST_CONFORMANT:=yes}"\nNUM_NETIFS=2\n', "", "ssh"),
+])
+def test_ends_of_a_cable(tmp_path, text, ends, remote):
+    """Shell tests get two ports of one guest, or if they can the two guests."""
+    (tmp_path / "x.sh").write_text(text)
+    started = []
+
+    def start(line, env):
+        started.append((line.partition("exec ./x.sh")[2].strip(), env["REMOTE_TYPE"]))
+        return FakeJob()
+
+    place = SimpleNamespace(tests=tmp_path, ports=["eth1", "eth2", "eth3"],
+                            env={"REMOTE_TYPE": "lab"}, a=SimpleNamespace(start=start))
+    cases, _ = programs._script("./x.sh")(place)
+    assert started == [(ends, remote)] and cases == [Case("y", PASS)]

@@ -23,6 +23,8 @@ NICS = {"qhca": ("qhca", "qhca"), "virtio-net": ("rxe", "virtio-net-pci")}
 TREE = "/var/tmp/selftests"
 TESTS = f"{TREE}/tools/testing/selftests"
 PORTS = 4
+# Addresses of namespaces behind guest a's adapter.
+BEHIND = "fd98::/64"
 
 # Guest b's end of the second wire: sshd with keys made now.
 SERVE = """\
@@ -78,6 +80,8 @@ grep -q remote_ifname $env ||
 sysctl -qw net.core.optmem_max=1000000
 mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 """
+# The adapters of both ends must not have one name.
+RENAME = "ip link set $NETDEV down && ip link set $NETDEV name remote0 && qhca-net"
 # What a test may have left running, or taken away.
 TIDY = "pkill -x 'iperf3|socat|nc|csum|tcp_mmap|msg_zerocopy|ncdevmem|toeplitz'; qhca-net; true"
 
@@ -164,6 +168,7 @@ class Place:
         where = str(tree.relative_to(BUILD))
         for guest in (self.a, self.b):
             guest.run(["/bin/bash", "-c", UNPACK, "unpack", where], 300)
+        self.b.run(RENAME)
         public = self.a.run(KEY).out
         self.b.run(SERVE, 120, input=public)
         self.a.run(CONNECT, 120)
@@ -176,8 +181,11 @@ class Place:
             "REMOTE_V4": self.b.ip, "REMOTE_V6": self.b.ip6,
             "REMOTE_TYPE": "lab", "REMOTE_ARGS": "10.98.0.2",
             "REMOTE_IFNAME": self.b.environment()["NETDEV"],
+            "LOCAL_PREFIX_V6": BEHIND,
             # The ports are there: lib.sh need not make any.
             "NETIF_CREATE": "no", "PYTHONUNBUFFERED": "1",
+            # An emulated CPU: tests with limits of time have others for that.
+            "KSFT_MACHINE_SLOW": "yes",
         }  # fmt: skip
         self._mark()
         self.tidy()
@@ -190,6 +198,7 @@ class Place:
         since the last time."""
         for guest in (self.a, self.b):
             guest.run(TIDY, 120)
+        self.b.run(f"ip -6 route replace {BEHIND} via {self.a.ip6}")
         # Tests of RSS want more queues than two CPUs have, if the adapter has them.
         self.a.run("ethtool -L $NETDEV combined 4", 120, check=False)
         found = [f"guest {g.name}: {line}" for g in self.lab.guests
