@@ -295,11 +295,27 @@ static inline void qhca_pool_use_napi(struct page_pool *pool,
 #define qhca_net_dim(dim, sample)	net_dim(dim, *(sample))
 #endif
 
-/* Later a queue may be configured by itself. */
+/* Later a queue may be configured by itself, and have pages of its own size. */
 #ifdef QHCA_HAVE_QUEUE_CONFIG
 #define QHCA_QCFG_PARAM		struct netdev_queue_config *qcfg,
 #else
 #define QHCA_QCFG_PARAM
+#endif
+
+#ifdef QHCA_HAVE_QUEUE_PAGE_SIZE
+#include <net/netdev_queues.h>
+static inline u32 qhca_queue_page_size(struct net_device *netdev, u32 index)
+{
+	struct netdev_queue_config qcfg;
+
+	netdev_queue_config(netdev, index, &qcfg);
+	return qcfg.rx_page_size;
+}
+#else
+static inline u32 qhca_queue_page_size(struct net_device *netdev, u32 index)
+{
+	return PAGE_SIZE;
+}
 #endif
 
 /* Before 6.14 all frames are split, or none. */

@@ -238,6 +238,7 @@ struct qhca_tx_queue {
  * @bufs: the buffer of each WQE
  * @dbrec: the ring's record
  * @hds_thresh: longer frames are split, bytes
+ * @buf_len: bytes of a buffer, a power of two of pages
  * @prod: next WQE to write
  * @cons: oldest WQE not completed
  * @shift: log2 of the depth
@@ -248,6 +249,7 @@ struct qhca_rx_data {
 	netmem_ref *bufs;
 	struct qhca_dbrec *dbrec;
 	u32 hds_thresh;
+	u32 buf_len;
 	u32 prod;
 	u32 cons;
 	u8 shift;

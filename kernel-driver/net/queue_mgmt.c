@@ -4,9 +4,13 @@
  * memory provider is bound to it, for example. The number that the device knows
  * the queue by stays, so tables and filters go on.
  */
+#include <linux/log2.h>
 #include <net/netdev_queues.h>
 
 #include "netdev.h"
+
+/* of a buffer of the data ring, bytes */
+#define QHCA_DATA_SIZE_MAX	SZ_64K
 
 /* What the core keeps for us between the steps. */
 struct queue_mem {
@@ -81,10 +85,38 @@ static int queue_stop(struct net_device *netdev, void *per_queue_mem,
 	return 0;
 }
 
+#ifdef QHCA_HAVE_QUEUE_PAGE_SIZE
+static void queue_default_config(struct net_device *netdev,
+				 struct netdev_queue_config *qcfg)
+{
+	qcfg->rx_page_size = PAGE_SIZE;
+}
+
+static int queue_check_config(struct net_device *netdev,
+			      struct netdev_queue_config *qcfg,
+			      struct netlink_ext_ack *extack)
+{
+	u32 size = qcfg->rx_page_size;
+
+	if (is_power_of_2(size) && size >= PAGE_SIZE &&
+	    size <= QHCA_DATA_SIZE_MAX)
+		return 0;
+	NL_SET_ERR_MSG_FMT(extack,
+			   "the page size must be a power of two from %lu to %u",
+			   PAGE_SIZE, QHCA_DATA_SIZE_MAX);
+	return -EINVAL;
+}
+#endif
+
 const struct netdev_queue_mgmt_ops qhca_queue_mgmt_ops = {
 	.ndo_queue_mem_size = sizeof(struct queue_mem),
 	.ndo_queue_mem_alloc = queue_mem_alloc,
 	.ndo_queue_mem_free = queue_mem_free,
 	.ndo_queue_start = queue_start,
 	.ndo_queue_stop = queue_stop,
+#ifdef QHCA_HAVE_QUEUE_PAGE_SIZE
+	.ndo_default_qcfg = queue_default_config,
+	.ndo_validate_qcfg = queue_check_config,
+	.supported_params = QCFG_RX_PAGE_SIZE,
+#endif
 };

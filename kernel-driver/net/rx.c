@@ -109,7 +109,7 @@ static bool rx_fits(const struct qhca_rx_queue *q, u32 nbufs, u32 head,
 		       nbufs == DIV_ROUND_UP(len, q->buf_len);
 	return head >= ETH_HLEN && head < len &&
 	       nbufs == DIV_ROUND_UP(head, q->buf_len) &&
-	       ndata == DIV_ROUND_UP(len - head, PAGE_SIZE) &&
+	       ndata == DIV_ROUND_UP(len - head, q->data.buf_len) &&
 	       ndata <= MAX_SKB_FRAGS;
 }
 

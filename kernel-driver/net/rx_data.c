@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The data ring of a receive queue that splits headers from data: payload goes
- * to whole pages, or to the memory of a provider, which the CPU never touches.
+ * to whole pages, or to the memory of a provider, which the CPU never touches. A
+ * provider may want buffers of several pages.
  */
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
@@ -10,8 +11,6 @@
 #include <net/page_pool/helpers.h>
 
 #include "netdev.h"
-
-#define DATA_BUF_LEN	PAGE_SIZE
 
 static netmem_ref *data_buf(const struct qhca_rx_data *d, u32 index)
 {
@@ -38,7 +37,8 @@ static int data_make_pool(struct qhca_rx_queue *q, u32 depth)
 		.netdev = q->priv->netdev,
 		.queue_idx = q->index,
 		.dma_dir = DMA_FROM_DEVICE,
-		.max_len = DATA_BUF_LEN,
+		.order = get_order(q->data.buf_len),
+		.max_len = q->data.buf_len,
 	};
 	struct page_pool *pool;
 
@@ -66,6 +66,7 @@ int qhca_rx_data_alloc(struct qhca_rx_queue *q,
 	q->split = true;
 	d->shift = ilog2(depth);
 	d->hds_thresh = params->hds_thresh;
+	d->buf_len = qhca_queue_page_size(q->priv->netdev, q->index);
 	d->dbrec = &q->dbrecs.recs[QHCA_DBREC_DATA];
 	err = qhca_queue_buf_alloc(q->priv->dev, &d->buf,
 				   depth << QHCA_RX_STRIDE);
@@ -132,7 +133,7 @@ void qhca_rx_data_fill(struct qhca_rx_queue *q)
 			break;
 		}
 		qhca_rx_write(&d->buf, d->prod & (BIT(d->shift) - 1),
-			      page_pool_get_dma_addr_netmem(mem), DATA_BUF_LEN);
+			      page_pool_get_dma_addr_netmem(mem), d->buf_len);
 		*data_buf(d, d->prod) = mem;
 		d->prod++;
 	}
@@ -175,14 +176,14 @@ void qhca_rx_data_add(struct qhca_rx_queue *q, struct sk_buff *skb, u32 n,
 
 	for (i = 0; i < n; i++) {
 		netmem_ref mem = *data_buf(d, d->cons);
-		u32 part = min_t(u32, len, DATA_BUF_LEN);
+		u32 part = min_t(u32, len, d->buf_len);
 		dma_addr_t dma = page_pool_get_dma_addr_netmem(mem);
 
 		*data_buf(d, d->cons++) = 0;
 		if (!netmem_is_net_iov(mem))
 			dma_sync_single_for_cpu(qhca_dma_dev(q->priv->dev), dma,
 						part, DMA_FROM_DEVICE);
-		skb_add_rx_frag_netmem(skb, i, mem, 0, part, DATA_BUF_LEN);
+		skb_add_rx_frag_netmem(skb, i, mem, 0, part, d->buf_len);
 		len -= part;
 	}
 }
