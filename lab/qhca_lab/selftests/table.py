@@ -39,6 +39,8 @@ UNDERSTOOD = {
     "drivers/net/hw/gro_hw.py":
         "the adapter merges frames of one flow that are there at the same time, and holds none "
         "back; an emulated CPU sends them one by one, and the test mixes flows",
+    "drivers/net/hw/toeplitz.py":
+        "all that came were right, but on a busy host fewer come in its four seconds than it wants",
 }
 HOW = {"pass": "pass", "fail": "**fail**", "skip": "skip", "xfail": "xfail"}
 
