@@ -16,13 +16,15 @@ class CutError(Exception):
 CONDITION = re.compile(
     r"^\s*#\s*(?:(ifdef|ifndef)\s+(\w+)"
     r"|if\s+(!?)(?:IS_ENABLED|IS_REACHABLE|defined)\s*\(?(\w+)\)?\s*(?:/\*.*)?$"
-    r"|(if|else|endif)\b)")
+    r"|(if|elif|else|endif)\b)")
+ELIF = re.compile(r"^\s*#\s*elif\s+defined\s*\(?(\w+)\)?\s*$")
 
 
 def decide(text: str, values: dict[str, bool]) -> str:
     """@text as if the preprocessor knew @values, as unifdef does."""
     out = []
-    stack: list[tuple[bool | None, bool]] = []  # (the condition if it is known, taken)
+    # of each #if: has a branch been taken, None if that is not known; what is around it
+    stack: list[tuple[bool | None, bool]] = []
     on = True
     lines = text.split("\n")
     i = 0
@@ -46,13 +48,23 @@ def decide(text: str, values: dict[str, bool]) -> str:
                     out.append(line)
             else:
                 on = on and known
+        elif kind == "elif":
+            known, outer = stack[-1]
+            if known is None:
+                if on:
+                    out.append(line)
+                continue
+            m = ELIF.match(line)
+            if not m or m[1] not in values:
+                raise CutError(f"cannot decide: {line}")
+            on = outer and not known and values[m[1]]
+            stack[-1] = (known or values[m[1]], outer)
         elif kind == "else":
             known, outer = stack[-1]
             if known is None:
                 if on:
                     out.append(line)
             else:
-                stack[-1] = (not known, outer)
                 on = outer and not known
         else:
             known, outer = stack.pop()

@@ -177,6 +177,15 @@ def resolve(files: dict[str, str], kbuild: str, include: Path, rules: dict) -> d
         text = Source(name, macros.expand(text))
         if empty:
             text.cut_names(re.compile(r"^\t+(" + "|".join(empty) + r")\b"))
+        if home.endswith(".c"):
+            last = re.findall(r"^#include .*\n", files[home], re.M)[-1]
+            head, _, tail = text.text().rstrip("\n").partition("static inline")
+            # what the shorter first line leaves to the arguments, if it has them
+            first, _, args = tail.partition("(")
+            if "\n" not in first:
+                args = shifted("(" + args, -len(" inline"))[1:]
+            files[home] = files[home].replace(last, f"{last}\n{head}static{first}({args}\n")
+            continue
         place = files[home].rindex("\n#endif")
         files[home] = files[home][:place] + "\n" + text.text().rstrip("\n") + "\n" + \
             files[home][place:]
