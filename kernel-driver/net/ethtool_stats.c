@@ -8,8 +8,6 @@
 #include "ethtool.h"
 #include "netdev.h"
 
-#define FRAME_OVERHEAD	(ETH_HLEN + ETH_FCS_LEN)
-
 /* Bytes with FCS; the counters follow each other in this order. */
 static const struct ethtool_rmon_hist_range rmon_ranges[] = {
 	{ 0, 64 },
@@ -32,15 +30,11 @@ static bool port_stats_read(struct net_device *netdev, __le64 *hw)
 			      QHCA_STAT_COUNT * sizeof(*hw));
 }
 
-/* 802.3 counts the octets of data and padding. */
-static u64 mac_octets(const __le64 *hw, unsigned int octets,
-		      unsigned int frames)
-{
-	return le64_to_cpu(hw[octets]) -
-	       le64_to_cpu(hw[frames]) * FRAME_OVERHEAD;
-}
-
-/* ethtool_ops.get_eth_mac_stats */
+/*
+ * ethtool_ops.get_eth_mac_stats. The octets are those of whole frames with FCS, as
+ * the kernel's own test of these counters wants them, and other adapters have
+ * them; 802.3 counts data and padding only.
+ */
 void qhca_get_eth_mac_stats(struct net_device *netdev,
 			    struct ethtool_eth_mac_stats *s)
 {
@@ -50,10 +44,8 @@ void qhca_get_eth_mac_stats(struct net_device *netdev,
 		return;
 	s->FramesTransmittedOK = le64_to_cpu(hw[QHCA_STAT_PORT_TX_FRAMES]);
 	s->FramesReceivedOK = le64_to_cpu(hw[QHCA_STAT_PORT_RX_FRAMES]);
-	s->OctetsTransmittedOK = mac_octets(hw, QHCA_STAT_PORT_TX_OCTETS,
-					    QHCA_STAT_PORT_TX_FRAMES);
-	s->OctetsReceivedOK = mac_octets(hw, QHCA_STAT_PORT_RX_OCTETS,
-					 QHCA_STAT_PORT_RX_FRAMES);
+	s->OctetsTransmittedOK = le64_to_cpu(hw[QHCA_STAT_PORT_TX_OCTETS]);
+	s->OctetsReceivedOK = le64_to_cpu(hw[QHCA_STAT_PORT_RX_OCTETS]);
 	s->MulticastFramesXmittedOK =
 		le64_to_cpu(hw[QHCA_STAT_PORT_TX_MULTICAST]);
 	s->BroadcastFramesXmittedOK =
