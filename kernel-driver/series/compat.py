@@ -107,6 +107,12 @@ class Macros:
         while m := names.search(text, at):
             params, body = self.bodies[m[1]]
             end = m.end()
+            comment = text[text.rfind("\n", 0, m.start()) + 1:m.start()].lstrip()
+            if comment.startswith(("*", "/*")):     # it only speaks of it
+                name = re.match(r"\w*", body)[0] or m[1]
+                text = text[:m.start()] + name + text[end:]
+                at = m.start() + len(name)
+                continue
             if params is not None:
                 args, end = arguments(text, m.end())
                 args = [re.sub(r"\s+", " ", arg) for arg in args]
