@@ -7,11 +7,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import NoteSection
+from typing import TYPE_CHECKING
 
 from .errors import LabError
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
 
 # What the linker writes of a build: the same source and options, the same bytes.
 BUILD_ID = ".note.gnu.build-id"
@@ -20,6 +21,12 @@ BUILD_ID = ".note.gnu.build-id"
 @contextlib.contextmanager
 def opened(file) -> Iterator[ELFFile]:
     """FILE, open for reading bytes, as ELF; what is wrong with it is a LabError."""
+    # Here, as most of the lab does without: also with a Python that is not the system's.
+    try:
+        from elftools.elf.elffile import ELFFile
+    except ImportError:
+        raise LabError("python3-pyelftools is missing ('make deps' installs it), or this is "
+                       "not the system's Python, /usr/bin/python3") from None
     try:
         elf = ELFFile(file)
         if elf.elfclass != 64 or not elf.little_endian:
@@ -43,7 +50,7 @@ def notes(elf: ELFFile, section: str, owner: str) -> Iterator[bytes]:
     """What the notes of OWNER in a section hold. Of which kind they are it does not say:
     pyelftools takes all owners' kinds for GNU's."""
     found = elf.get_section_by_name(section)
-    if isinstance(found, NoteSection):
+    if found and found["sh_type"] == "SHT_NOTE":
         for note in found.iter_notes():
             if note["n_name"] == owner:
                 yield note["n_descdata"]
