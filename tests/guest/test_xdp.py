@@ -137,6 +137,8 @@ def test_from_another_device(pair, progs, size):
     job = a.start(Python(f"""
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+# SO_RCVBUFFORCE: a busy host lets datagrams wait
+s.setsockopt(socket.SOL_SOCKET, 33, 1 << 22)
 s.bind(("", {7500 + number}))
 s.settimeout(60)
 print("ready", flush=True)
