@@ -191,7 +191,7 @@ static bool wq_valid(struct qhca *e, const struct qhca_qp *wq)
 
     wq_describe(wq, &in);
     return wq_check_create(e, &c, &in) == QHCA_ST_OK &&
-           wq->state <= QHCA_QPS_ERR && wq->state == qp_state[wq_state(wq)] &&
+           wq->state == qp_state[wq_state(wq)] &&
            !(wq->flags & ~QHCA_QP_F_STRIP_VLAN) &&
            !wq->sq_stride && !wq->scq && !wq->srq && !wq->xrcd;
 }
