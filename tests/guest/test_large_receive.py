@@ -188,25 +188,35 @@ def test_udp(pair, family, gro):
 
 
 @contextlib.contextmanager
-def inner_network(pair):
-    """A network namespace behind b, to which b forwards; starts a program in Python in it.
-    The way there cannot take large packets."""
-    a, b = pair.a, pair.b
-    b.run("ip netns add inner && ip link add outside type veth peer name inside netns inner && "
-          "ip addr add 10.96.0.1/24 dev outside && ip link set outside up && "
-          "ip netns exec inner ip addr add 10.96.0.2/24 dev inside && "
-          "ip netns exec inner ip link set inside up && "
-          "ip netns exec inner ip route add default via 10.96.0.1 && "
-          "ethtool -K outside tso off gso off tx-udp-segmentation off tx off && "
-          "ip netns exec inner ethtool -K inside gro off && "
-          "sysctl -qw net.ipv4.ip_forward=1")
+def inner_namespace(guest):
+    """A network namespace of a guest with 10.96.0.2, behind its interface `outside`; starts
+    a program in Python in it. The way there cannot take large packets."""
     try:
-        a.run(f"ip route add 10.96.0.0/24 via {b.ip}")
-        yield lambda text: b.start("ip netns exec inner python3 -", input=text)
+        guest.run(
+            "ip netns add inner && ip link add outside type veth peer name inside netns inner && "
+            "ip link set outside up && ip netns exec inner ip addr add 10.96.0.2/24 dev inside && "
+            "ip netns exec inner ip link set inside up && "
+            "ethtool -K outside tso off gso off tx-udp-segmentation off tx off && "
+            "ip netns exec inner ethtool -K inside gro off")
+        yield lambda text: guest.start("ip netns exec inner python3 -", input=text)
     finally:
-        a.run("ip route del 10.96.0.0/24", check=False)
-        b.run("sysctl -qw net.ipv4.ip_forward=0; ip netns del inner; ip link del outside",
-              check=False)
+        guest.run("ip netns del inner; ip link del outside", check=False)
+
+
+@contextlib.contextmanager
+def inner_network(pair):
+    """Such a namespace behind b, to which b forwards."""
+    a, b = pair.a, pair.b
+    with inner_namespace(b) as start:
+        try:
+            b.run("ip addr add 10.96.0.1/24 dev outside && "
+                  "ip netns exec inner ip route add default via 10.96.0.1 && "
+                  "sysctl -qw net.ipv4.ip_forward=1")
+            a.run(f"ip route add 10.96.0.0/24 via {b.ip}")
+            yield start
+        finally:
+            a.run("ip route del 10.96.0.0/24", check=False)
+            b.run("sysctl -qw net.ipv4.ip_forward=0")
 
 
 def hop_counts(guest):
@@ -239,27 +249,21 @@ def test_forwarded(pair):
 
 @contextlib.contextmanager
 def bridged_network(pair):
-    """A network namespace in a VLAN of a's, to which b is the bridge; starts a program in
-    Python in it. The way there cannot take large packets."""
+    """Such a namespace in a VLAN of a's, to which b is the bridge."""
     a, b = pair.a, pair.b
-    b.run("ip netns add inner && ip link add outside type veth peer name inside netns inner && "
-          "ip link add link $NETDEV name vlan96 type vlan id 96 && "
-          "ip link add br96 type bridge && "
-          "for dev in outside vlan96; do ip link set $dev master br96 up || exit; done && "
-          "ip link set br96 up && "
-          "ip netns exec inner ip addr add 10.96.0.2/24 dev inside && "
-          "ip netns exec inner ip link set inside up && "
-          "ethtool -K outside tso off gso off tx-udp-segmentation off tx off && "
-          "ip netns exec inner ethtool -K inside gro off")
-    try:
-        a.run("ip link add link $NETDEV name vlan96 type vlan id 96 && "
-              "ip addr add 10.96.0.1/24 dev vlan96 && ip link set vlan96 up")
-        a.wait_for("ping -c 1 -W 1 10.96.0.2")
-        yield lambda text: b.start("ip netns exec inner python3 -", input=text)
-    finally:
-        a.run("ip link del vlan96", check=False)
-        b.run("ip netns del inner; ip link del outside; ip link del br96; ip link del vlan96",
-              check=False)
+    with inner_namespace(b) as start:
+        try:
+            b.run("ip link add link $NETDEV name vlan96 type vlan id 96 && "
+                  "ip link add br96 type bridge && "
+                  "for dev in outside vlan96; do ip link set $dev master br96 up || exit; done && "
+                  "ip link set br96 up")
+            a.run("ip link add link $NETDEV name vlan96 type vlan id 96 && "
+                  "ip addr add 10.96.0.1/24 dev vlan96 && ip link set vlan96 up")
+            a.wait_for("ping -c 1 -W 1 10.96.0.2")
+            yield start
+        finally:
+            a.run("ip link del vlan96", check=False)
+            b.run("ip link del br96; ip link del vlan96", check=False)
 
 
 def test_bridged(pair):
