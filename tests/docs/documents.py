@@ -15,7 +15,7 @@ In an output block "..." stands for anything in a line, and a line of nothing bu
 
 Comments that come before a block (a reader does not see them):
 
-<!-- numbers vary -->        in the next output, each number may be another
+<!-- numbers vary -->        in the next output, each number may be another, and its sign, too
 <!-- exit status: 1 -->      the next commands fail, with this status
 <!-- deadline: 120 s -->     the next commands may take so long (otherwise 120 s, with a boot in
                              them 300 s)
@@ -42,8 +42,11 @@ _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,})(?P<word>.*)$")
 _COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
 # Commands that somebody would type; in a block that is said not to be any.
 _TYPED = re.compile(r"^(\$ |sudo |make( |$)|lab/\w|\./\w|ibv_\w+ |rdma \w|echo .*>)")
-_NUMBER = re.compile(r"(?<![A-Za-z_.])(0x[0-9a-fA-F]+|\d+(\.\d+)?)")
-
+# A minus is part of a number where it can be no hyphen; then it may come and go, too.
+_NUMBER = re.compile(r"(?<![A-Za-z_.])(?P<sign>(?:^|(?<=[ \t(=:]))-?)?(0x[0-9a-fA-F]+|\d+(\.\d+)?)")
+# A date of another day has other words.
+_DATE = re.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d:\d\d|"
+                   r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d")
 
 # All that a hidden command may be: what is shown must work for who types just that.
 _TIDYING = re.compile(r"(rm|mkdir)( [\w./-]+)+")
@@ -210,6 +213,10 @@ def _take_fence(document, pending, lines, at, fence) -> int:
     elif word == "output":
         if pending.after is None:
             raise DocumentError(f"{where}: output, but no commands (```sh) before it")
+        date = _DATE.search(text)
+        if date:
+            raise DocumentError(f"{where}: a date is another one tomorrow, write ... for it: "
+                                f"{date[0]}")
         pending.after.output.append(Output(begin + 2, text, pending.vary))
         pending.vary = False
         pending.must_be_empty(begin)
@@ -245,7 +252,8 @@ def _pattern(line: str, vary: bool) -> re.Pattern:
         out, last = "", 0
         for number in _NUMBER.finditer(piece) if vary else ():
             out += re.escape(piece[last:number.start()])
-            out += r"0x[0-9a-fA-F]+" if number[0].startswith("0x") else r"\d+(?:\.\d+)?"
+            out += "-?" if number["sign"] is not None else ""
+            out += r"0x[0-9a-fA-F]+" if "0x" in number[0] else r"\d+(?:\.\d+)?"
             last = number.end()
         pieces.append(out + re.escape(piece[last:]))
     text = ".*".join(pieces)

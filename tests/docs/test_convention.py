@@ -62,6 +62,8 @@ one 5
         ("```output\nx\n```", "no commands"),
         ("```sh\nls\n```\n# Next\n```output\nx\n```", "no commands"),
         ("```sh\nls\n", "without end"),
+        ("```sh\nls\n```\n```output\nMon Nov 23 13:32:33 2026\n```", "tomorrow"),
+        ("```sh\nls\n```\n```output\nlog of Nov  3\n```", "tomorrow"),
         ("<!-- not run:\n", "without end"),
         ("<!-- not run: -->\n```\nls\n```", "not understood"),
         ("<!-- deadline: long -->\n```sh\nls\n```", "not understood"),
@@ -102,6 +104,8 @@ def test_a_reason_lets_a_block_be():
     "expected, got, vary",
     [
         ("a\nb", "a\nb\n", False),
+        ("off by 458754ns", "off by -23631ns", True),
+        ("off by -23631ns, x=5", "off by 8ns, x=-2", True),
         ("a ... c", "a b b c", False),
         ("a\n...\nd", "a\nb\nc\nd", False),
         ("a\n...\nd", "a\nd", False),
@@ -119,6 +123,7 @@ def test_output_that_fits(expected, got, vary):
 @pytest.mark.parametrize(
     "expected, got, vary",
     [
+        ("a file-5", "a file--7", True),
         ("a\nb", "a", False),
         ("a", "a\nb", False),
         ("a ... c", "a b d", False),
