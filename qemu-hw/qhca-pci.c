@@ -273,8 +273,9 @@ static void qhca_class_defaults(ObjectClass *klass)
     qhca_class_property(klass, "x-run-budget", cfg.run_budget,
                         "packets sent per run, 0: the engine's default");
     object_class_property_set_description(klass, "super-frames",
-                        "large sends pass the wire whole; on only if every "
-                        "adapter on the wire is a qhca with it on");
+                        "large sends and RDMA messages pass the wire whole; "
+                        "on only if every adapter on the wire is a qhca with "
+                        "it on");
     object_class_property_set_description(klass, "faults",
                         "faults on demand: rules with semicolons between, "
                         "or a file of them");

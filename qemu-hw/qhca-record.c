@@ -299,19 +299,24 @@ void qhca_record_event(QhcaState *s, const struct qhca_trace *t)
     }
 }
 
-void qhca_record_frame(QhcaState *s, bool out, const void *frame, size_t len,
-                       uint64_t time)
+typedef struct {
+    QhcaRecorder *r;
+    const char *kind;
+    uint64_t time;
+} QhcaRecordedFrame;
+
+static void qhca_record_packet(void *opaque, const void *frame, size_t len)
 {
     static const char digit[] = "0123456789abcdef";
-    QhcaRecorder *r = s->record;
+    QhcaRecordedFrame *f = opaque;
+    QhcaRecorder *r = f->r;
     struct qhca_emit em = qhca_record_emit(r);
     const uint8_t *p = frame;
     size_t i, keep = MIN(len, r->frame_bytes);
 
-    qhca_record_may_sync(s, time);
     qhca_line_begin(r);
-    qhca_emit_text(&em, "kind", out ? "frame_out" : "frame_in");
-    qhca_emit_dec(&em, "time", time);
+    qhca_emit_text(&em, "kind", f->kind);
+    qhca_emit_dec(&em, "time", f->time);
     qhca_emit_dec(&em, "bytes", len);
     qhca_put_name(r, "data");
     qhca_put_char(r, '"');
@@ -321,6 +326,17 @@ void qhca_record_frame(QhcaState *s, bool out, const void *frame, size_t len,
     }
     qhca_put_char(r, '"');
     qhca_line_count(r);
+}
+
+void qhca_record_frame(QhcaState *s, bool out, const void *frame, size_t len,
+                       uint64_t time)
+{
+    QhcaRecordedFrame f = {
+        .r = s->record, .kind = out ? "frame_out" : "frame_in", .time = time,
+    };
+
+    qhca_record_may_sync(s, time);
+    qhca_each_packet(frame, len, qhca_record_packet, &f);
 }
 
 /* ---- begin and end ---- */

@@ -12,7 +12,7 @@ import os
 import struct
 from pathlib import Path
 
-from . import pcapng
+from . import pcapng, super_frame
 from .errors import LabError
 
 _PCAP = struct.Struct("<IHHiIII")
@@ -68,7 +68,8 @@ def stop(lab, target: Path) -> int:
 def read_pcap(path: Path, interface: int) -> list[pcapng.Packet]:
     """Frames of a filter-dump file.
 
-    The times are shifted so that the last frame has the file's own time. A
+    A super-frame of RoCEv2 is taken apart into its packets, which get its time. The
+    times are shifted so that the last frame has the file's own time. A
     frame cut short by QEMU's end is left out.
     """
     data = path.read_bytes()
@@ -81,7 +82,10 @@ def read_pcap(path: Path, interface: int) -> list[pcapng.Packet]:
         if at + kept > len(data):
             break
         time = (seconds * 1000000 + micros) * 1000
-        frames.append(pcapng.Packet(time, interface, None, length, data[at : at + kept]))
+        frame = data[at : at + kept]
+        for packet in super_frame.cut(frame) if kept == length else [frame]:
+            whole = len(packet) if packet is not frame else length
+            frames.append(pcapng.Packet(time, interface, None, whole, packet))
         at += kept
     shift = written - frames[-1].time if frames else 0
     for frame in frames:

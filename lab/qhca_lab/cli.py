@@ -371,7 +371,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--nic", default="qhca", metavar="NIC[,NIC...]",
                    help="adapter of all guests, or of each: qhca, rxe (Soft-RoCE over "
                    "virtio-net) or none; device properties as qhca:PROP=VALUE; on a dgram "
-                   "link with nothing but qhca, large sends pass the wire whole unless "
+                   "link with nothing but qhca, large messages pass the wire whole unless "
                    "qhca:super-frames=off is given")
     p.add_argument("--link", default="auto", choices=("auto", "dgram", "switch"),
                    help="dgram connects two guests, switch (a bridge) any number")

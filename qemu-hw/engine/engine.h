@@ -100,7 +100,8 @@ struct qhca_config {
     uint32_t run_budget;        /* packets sent per qhca_run(), 0: default */
     uint32_t min_ack_timeout;   /* minimum ACK timeout exponent, 0..31 */
     uint64_t dm_size;           /* device memory: 0, or a power of two */
-    bool super_frames;          /* all on the wire take super-frames */
+    bool super_frames;          /* all on the wire take super-frames, */
+                                /* of Ethernet and of RoCEv2 */
 };
 
 /** Fill @cfg with the default limits; leaves mac alone. */
@@ -133,6 +134,13 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val,
  * merged with frames that follow.
  */
 void qhca_receive(struct qhca *e, const void *frame, size_t len);
+/**
+ * Call @fn for each packet that a frame on the wire stands for: for all packets
+ * of a super-frame of RoCEv2, else for the frame itself.  Needs no adapter.
+ */
+void qhca_each_packet(const void *frame, size_t len,
+                      void (*fn)(void *opaque, const void *frame, size_t len),
+                      void *opaque);
 /** Do a bounded batch of pending work; calls kick() if there is more. */
 void qhca_run(struct qhca *e);
 /** To be called when the deadline given to set_timer() has passed. */

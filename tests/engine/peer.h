@@ -171,8 +171,9 @@ static inline void peer_attr_default(struct gqp_attr *a)
     a->dest_qpn = PEER_QPN;
 }
 
-/* @a NULL: the defaults. */
-static inline struct peer *peer_new(uint8_t type, const struct gqp_attr *a)
+/* @a, @adapter NULL: the defaults. */
+static inline struct peer *peer_new_as(uint8_t type, const struct gqp_attr *a,
+                                       const struct qhca_config *adapter)
 {
     static const struct guest_config cfg = {
         .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
@@ -184,7 +185,7 @@ static inline struct peer *peer_new(uint8_t type, const struct gqp_attr *a)
     };
 
     p->f = calloc(PEER_FRAMES, sizeof(*p->f));
-    world_init(&p->w, 2, 1, NULL);
+    world_init(&p->w, 2, 1, adapter);
     wire_perfect(&p->w.wire);
     p->w.wire.filter = peer_filter;
     p->n = &p->w.node[0];
@@ -210,6 +211,11 @@ static inline struct peer *peer_new(uint8_t type, const struct gqp_attr *a)
     gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
     gqp_to_rts(&p->qp, &p->a);
     return p;
+}
+
+static inline struct peer *peer_new(uint8_t type, const struct gqp_attr *a)
+{
+    return peer_new_as(type, a, NULL);
 }
 
 static inline void peer_free(struct peer *p)
@@ -300,7 +306,7 @@ struct pkt {                    /* a packet to the adapter */
     size_t len;
 };
 
-/* Build it at @b (4400 bytes); returns the frame's length. */
+/* Build it at @b (4400 bytes and more, if the data is longer); returns the frame's length. */
 static inline size_t peer_build(struct peer *p, const struct pkt *k,
                                 uint8_t *b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The run loop, the wire, time.
+ * The run loop, the readiness of the wire, time.
  *
  * All work is done in batches.  A QP with work is on the ready list; the loop
  * takes QPs in turn, gives each a slice, and moves those with more to do to the
@@ -185,63 +185,4 @@ void qhca_set_link(struct qhca *e, bool up)
         qhca_async_event(e, &e->q->port_ev, QHCA_EV_PORT, 0);
     }
     qhca_debug_point(e);
-}
-
-/* Does the frame fit the port's MTU, or do those that it represents? */
-static bool rx_fits(const struct qhca *e, const struct qhca_eth_frame *f)
-{
-    const struct qhca_super *s = &f->super;
-
-    return f->h.l3_len <= e->mtu ||
-           (s->segs && (uint32_t)s->l.hdr_len - s->l.l3 + s->size <= e->mtu);
-}
-
-static void rx_refuse(struct qhca *e, unsigned why)
-{
-    qhca_count(e, QHCA_STAT_ETH_RX_ERRORS);
-    qhca_count(e, why);
-}
-
-/* A frame has arrived that is well formed. */
-static void rx_count(struct qhca *e, const struct qhca_eth_frame *f)
-{
-    const struct qhca_super *s = &f->super;
-    struct qhca_wire_frames as = { .n = 1, .last = f->len };
-
-    if (s->segs) {
-        as.n = s->segs;
-        as.len = (size_t)s->l.hdr_len + s->size;
-        as.last = s->len - (s->segs - 1) * (size_t)s->size;
-    }
-    qhca_wire_count_rx(e, f->data, &as);
-}
-
-void qhca_receive(struct qhca *e, const void *frame, size_t len)
-{
-    struct qhca_eth_frame f;
-
-    if (!qhca_active(e) || !e->link) {
-        return;
-    }
-    if (len < QHCA_ETH_HLEN) {
-        rx_refuse(e, QHCA_STAT_PORT_RX_UNDERSIZE);
-        return;
-    }
-    qhca_eth_frame_parse(e, &f, frame, len);
-    if (qhca_headers_cut(&f.h)) {
-        rx_refuse(e, QHCA_STAT_PORT_RX_UNDERSIZE);
-        return;
-    }
-    if (!rx_fits(e, &f)) {
-        rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE);
-        return;
-    }
-    rx_count(e, &f);
-    if (e->sniff) {
-        e->sniff(e, frame, len);
-    }
-    if (!qhca_roce_rx(e, frame, len, &f.h)) {
-        qhca_eth_rx(e, &f);
-    }
-    qhca_finish_merging(e);
 }

@@ -32,7 +32,7 @@ SAVED_SIZE(struct qhca_tm_qp, 3120);
 SAVED_SIZE(struct qhca, 1080);
 SAVED_SIZE(struct qhca_memory, 200);
 SAVED_SIZE(struct qhca_queues, 824);
-SAVED_SIZE(struct qhca_xport_dev, 15744);
+SAVED_SIZE(struct qhca_xport_dev, 81344);
 SAVED_SIZE(struct qhca_ethernet, 144728);
 SAVED_SIZE(struct qhca_adapter, 272);
 

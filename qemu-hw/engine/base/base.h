@@ -121,10 +121,10 @@ static inline uint64_t qhca_now(struct qhca *e)
  * and retry in the next run (the caller stays on the ready list).
  */
 bool qhca_tx(struct qhca *e, const void *frame, size_t len);
-/* How many frames a frame represents: all have @len bytes but the last. */
+/* The frames that a frame stands for, and their lengths. */
 struct qhca_wire_frames {
     uint32_t n;
-    size_t len, last;
+    size_t first, len, last;    /* if n is 1, only last is used */
 };
 /* qhca_tx() for a frame that represents several. */
 bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,

@@ -49,7 +49,10 @@ static void count_frames(uint64_t *stat, const uint8_t *frame,
     if (frame[0] & 1) {
         stat[memcmp(frame, broadcast, 6) ? MULTICAST : BROADCAST] += as->n;
     }
-    count_size(stat, as->n - 1, as->len);
+    if (as->n > 1) {
+        count_size(stat, 1, as->first);
+        count_size(stat, as->n - 2, as->len);
+    }
     count_size(stat, 1, as->last);
 }
 

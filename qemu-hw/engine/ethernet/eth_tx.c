@@ -202,7 +202,7 @@ static bool eth_tx_send(struct qhca *e, const struct qhca_eth_q *q,
     if (frames == 1) {
         return qhca_tx(e, frame, len);
     }
-    as.len = qhca_lso_headers(q) + q->lso.mss;
+    as.first = as.len = qhca_lso_headers(q) + q->lso.mss;
     as.last = len - (frames - 1) * (size_t)q->lso.mss;
     return qhca_tx_super(e, frame, len + QHCA_SUPER_TRAILER, &as);
 }

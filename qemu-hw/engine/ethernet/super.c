@@ -3,11 +3,6 @@
 #include "ethernet/super.h"
 #include "base/base.h"
 
-/* The trailer, big-endian. */
-#define MAGIC               0x51534647  /* QSFG */
-#define AT_SIZE             4
-#define AT_SEGS             6
-
 /* The shortest frame of Ethernet, tagged: the wire may have padded it. */
 #define PADDED              64
 
@@ -16,17 +11,9 @@ static uint32_t super_segs(uint32_t payload, uint16_t size)
     return (payload + size - 1) / size;
 }
 
-void qhca_super_trailer(uint8_t *to, uint16_t size, uint16_t segs)
-{
-    qhca_put_be32(to, MAGIC);
-    qhca_put_be16(to + AT_SIZE, size);
-    qhca_put_be16(to + AT_SEGS, segs);
-}
-
 bool qhca_super_parse(const uint8_t *frame, size_t len,
                       const struct qhca_headers *h, struct qhca_super *s)
 {
-    const uint8_t *trailer;
     uint16_t size, segs;
     size_t end;
 
@@ -41,11 +28,7 @@ bool qhca_super_parse(const uint8_t *frame, size_t len,
          (end + QHCA_SUPER_TRAILER > len || len > PADDED))) {
         return false;
     }
-    trailer = frame + end;
-    size = qhca_get_be16(trailer + AT_SIZE);
-    segs = qhca_get_be16(trailer + AT_SEGS);
-    if (qhca_get_be32(trailer) != MAGIC || !size || segs < 2 ||
-        segs > QHCA_ETH_SUPER_SEGS_MAX ||
+    if (!qhca_super_read(frame + end, &size, &segs) ||
         super_segs((uint32_t)(end - s->l.hdr_len), size) != segs ||
         s->l.hdr_len + size > QHCA_ETH_MAX_FRAME ||
         qhca_large_is_roce(&s->l, frame)) {

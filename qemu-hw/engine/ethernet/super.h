@@ -8,9 +8,8 @@
 #define QHCA_SUPER_H
 
 #include "engine.h"
+#include "base/super.h"
 #include "ethernet/large.h"
-
-#define QHCA_SUPER_TRAILER  8   /* bytes */
 
 struct qhca_super {
     struct qhca_large l;
@@ -18,9 +17,6 @@ struct qhca_super {
     uint16_t size;              /* payload bytes of each frame but the last */
     uint16_t segs;              /* frames it represents: 2 .. SEGS_MAX */
 };
-
-/** Write the trailer of a frame of @segs frames of @size bytes of payload. */
-void qhca_super_trailer(uint8_t *to, uint16_t size, uint16_t segs);
 
 /**
  * Is the frame of @len bytes, with the headers @h, a super-frame?  Then fills

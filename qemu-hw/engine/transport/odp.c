@@ -115,7 +115,7 @@ void qhca_odp_keep(struct qhca_qp *qp, unsigned side,
     forget_frame(s);
     s->frame = malloc(rx->frame_len);
     if (s->frame) {
-        memcpy(s->frame, rx->eth, rx->frame_len);
+        qhca_rx_frame(rx, s->frame);
         s->frame_len = rx->frame_len;
     } else {
         s->dropped = true;

@@ -8,15 +8,13 @@
 #define DEFAULT_PKEY    0xffff
 /* Including pad: the largest MTU there is, whatever the link allows. */
 #define PAYLOAD_MAX     4096
-/* Upper bound for the extended headers of a packet. */
-#define EXT_MAX         64
-
 /* Received packets are kept (odp.c) and saved whole. */
 _Static_assert(QHCA_ETH_HLEN + QHCA_VLAN_HLEN + QHCA_IP6_HLEN +
-               QHCA_UDP_HLEN + QHCA_BTH_LEN + EXT_MAX + PAYLOAD_MAX +
+               QHCA_UDP_HLEN + QHCA_BTH_LEN + QHCA_EXT_MAX + PAYLOAD_MAX +
                QHCA_ICRC_LEN <= QHCA_FRAME_MAX,
                "a received packet may be too long to be loaded");
-_Static_assert(QHCA_XRCETH_LEN + QHCA_ATETH_LEN + QHCA_MASKS_LEN <= EXT_MAX,
+_Static_assert(QHCA_XRCETH_LEN + QHCA_ATETH_LEN + QHCA_MASKS_LEN <=
+               QHCA_EXT_MAX,
                "extended headers");
 
 #define RC_REQ(f, ext) { QHCA_OPF_VALID | (f), (ext) }
@@ -203,10 +201,23 @@ static bool check_icrc(struct qhca_rx *rx, const uint8_t *bth, uint32_t body)
     return crc == got || rx->crc_twice;
 }
 
-/* qhca_parse() of a frame of @len bytes whose headers have been parsed. */
+/* Take the XRCETH, which is the first extended header. */
+static void take_xrceth(struct qhca_rx *rx)
+{
+    rx->srqn = 0;
+    if (rx->flags & QHCA_OPF_XRCETH) {
+        rx->srqn = qhca_get_be32(rx->ext) & QHCA_PSN_MASK;
+        rx->ext += QHCA_XRCETH_LEN;
+    }
+}
+
+/*
+ * qhca_parse() of a frame of @len bytes whose headers have been parsed; @super:
+ * it is a super-frame.
+ */
 static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
                                     size_t len, const struct qhca_headers *h,
-                                    struct qhca_rx *rx)
+                                    bool super, struct qhca_rx *rx)
 {
     const uint8_t *ip, *udp, *bth;
     size_t l3, udp_len;
@@ -214,7 +225,8 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
     struct qhca_op_info info;
     uint32_t body;
 
-    if (len > QHCA_ETH_MAX_FRAME || ((frame[0] & 1) && !e->xd->mc_groups)) {
+    if ((len > QHCA_ETH_MAX_FRAME && !super) ||
+        ((frame[0] & 1) && !e->xd->mc_groups)) {
         return QHCA_PARSE_NOT_OURS;
     }
     if (!h->version || !h->whole || h->proto != QHCA_PROTO_UDP) {
@@ -268,6 +280,7 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
     rx->ip = ip;
     /* Exclude padding added by Ethernet. */
     rx->frame_len = (uint32_t)(udp + l3 - frame);
+    rx->super = NULL;
     rx->qpn = 0;
     rx->psn = 0;
     rx->opcode = 0;
@@ -297,7 +310,7 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
         return QHCA_PARSE_BAD;  /* transport version must be 0 */
     }
     body -= info.ext;
-    if (body < rx->pad || (body & 3) || body > PAYLOAD_MAX ||
+    if (body < rx->pad || (body & 3) || (body > PAYLOAD_MAX && !super) ||
         (!(info.flags & QHCA_OPF_PAYLOAD) && body)) {
         return QHCA_PARSE_BAD;
     }
@@ -307,13 +320,10 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
     }
     rx->bth = bth;
     rx->ext = bth + QHCA_BTH_LEN;
-    rx->payload = rx->ext + info.ext;
+    rx->ext_end = rx->ext + info.ext;
+    rx->payload = rx->ext_end;
     rx->payload_len = body - rx->pad;
-    rx->srqn = 0;
-    if (info.flags & QHCA_OPF_XRCETH) {
-        rx->srqn = qhca_get_be32(rx->ext) & QHCA_PSN_MASK;
-        rx->ext += QHCA_XRCETH_LEN;
-    }
+    take_xrceth(rx);
     return QHCA_PARSE_OK;
 }
 
@@ -326,7 +336,16 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         return QHCA_PARSE_NOT_OURS;
     }
     qhca_headers_parse(frame, len, &h);
-    return parse_packet(e, frame, len, &h, rx);
+    return parse_packet(e, frame, len, &h, false, rx);
+}
+
+void qhca_rx_frame(const struct qhca_rx *rx, uint8_t *to)
+{
+    if (rx->super) {
+        qhca_part_frame(rx->eth, rx->ip, rx->super->bth, rx->part, to);
+    } else {
+        memcpy(to, rx->eth, rx->frame_len);
+    }
 }
 
 enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
@@ -357,6 +376,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
                !memcmp(av->dmac, e->mac, 6) ||
                !memcmp(av->dmac, "\0\0\0\0\0\0", 6));
     f->wire = !f->loop;
+    f->packets = 1;
     f->crc_twice = false;
     if ((av->dmac[0] & 1) && e->xd->mc_groups &&
         qhca_mcg_find(e, av->dgid, av->dmac)) {
@@ -428,28 +448,75 @@ void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
                   (psn & QHCA_PSN_MASK));
 }
 
+uint32_t qhca_frame_seal(uint8_t *ip, bool v6, uint8_t *bth, uint32_t body)
+{
+    uint16_t udp_len = (uint16_t)(QHCA_UDP_HLEN + body + QHCA_ICRC_LEN);
+
+    qhca_put_be16(bth - QHCA_UDP_HLEN + 4, udp_len);
+    if (v6) {
+        qhca_put_be16(ip + 4, udp_len);
+    } else {
+        qhca_put_be16(ip + 2, (uint16_t)(QHCA_IP4_HLEN + udp_len));
+        qhca_put_be16(ip + 10, 0);
+        qhca_put_be16(ip + 10, (uint16_t)~ip4_sum(ip));
+    }
+    return qhca_icrc(ip, v6, (size_t)(bth + body - ip));
+}
+
+/* Count and trace packets that have been sent in a frame of @len bytes. */
+static void packets_sent(struct qhca *e, uint32_t num, const uint8_t *bth,
+                         size_t len)
+{
+    e->stats[QHCA_STAT_ROCE_TX_PACKETS]++;
+    e->stats[QHCA_STAT_ROCE_TX_BYTES] += len;
+    if (qhca_tracing(e)) {
+        trace_packet(e, QHCA_TR_TX, num,
+                     qhca_get_be32(bth + 4) & QHCA_PSN_MASK, bth, len);
+    }
+}
+
+/* Send a finished frame as a super-frame. */
+static enum qhca_send super_end(struct qhca *e, const struct qhca_frame *f,
+                                uint32_t num, uint32_t ext, uint32_t payload,
+                                size_t len)
+{
+    const struct qhca_super_packet s = {
+        .eth = f->data, .ip = f->ip, .bth = f->bth,
+        .payload = f->bth + QHCA_BTH_LEN + ext, .payload_len = payload,
+        .size = f->mtu, .n = f->packets,
+    };
+    struct qhca_wire_frames as;
+    struct qhca_part p;
+    uint32_t k;
+
+    qhca_super_trailer(f->data + len, f->mtu, f->packets);
+    qhca_super_packet_frames(&s, &as);
+    if (!qhca_tx_super(e, f->data, len + QHCA_SUPER_TRAILER, &as)) {
+        return QHCA_BLOCKED;
+    }
+    for (k = 0; k < s.n; k++) {
+        qhca_super_packet_part(&s, k, &p);
+        packets_sent(e, num, p.hdr, p.frame_len);
+    }
+    return QHCA_SENT;
+}
+
 enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
                               uint32_t num, uint32_t ext, uint32_t payload)
 {
     uint32_t pad = -payload & 3;
     uint32_t body = QHCA_BTH_LEN + ext + payload + pad;
-    uint32_t udp_len = QHCA_UDP_HLEN + body + QHCA_ICRC_LEN;
     uint8_t *end = f->bth + body;
     size_t len = (size_t)(end + QHCA_ICRC_LEN - f->data);
     uint32_t crc;
 
     memset(end - pad, 0, pad);
-    qhca_put_be16(f->bth - QHCA_UDP_HLEN + 4, (uint16_t)udp_len);
-    if (f->v6) {
-        qhca_put_be16(f->ip + 4, (uint16_t)udp_len);
-    } else {
-        qhca_put_be16(f->ip + 2, (uint16_t)(QHCA_IP4_HLEN + udp_len));
-        qhca_put_be16(f->ip + 10, 0);
-        qhca_put_be16(f->ip + 10, (uint16_t)~ip4_sum(f->ip));
-    }
-    crc = qhca_icrc(f->ip, f->v6, (size_t)(end - f->ip));
+    crc = qhca_frame_seal(f->ip, f->v6, f->bth, body);
     qhca_put_le32(end, f->crc_twice ? qhca_icrc_twice(crc, f->bth, body) :
                                       crc);
+    if (f->packets > 1) {
+        return super_end(e, f, num, ext, payload, len);
+    }
     if (qhca_faulty(e, QHCA_FLT_AT_PACKET)) {
         e->hooks->tx(e, f, num, ext, payload, (uint32_t)len);
     } else {
@@ -461,12 +528,7 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
             qhca_loop_commit(e, (uint32_t)len);
         }
     }
-    e->stats[QHCA_STAT_ROCE_TX_PACKETS]++;
-    e->stats[QHCA_STAT_ROCE_TX_BYTES] += len;
-    if (qhca_tracing(e)) {
-        trace_packet(e, QHCA_TR_TX, num,
-                     qhca_get_be32(f->bth + 4) & QHCA_PSN_MASK, f->bth, len);
-    }
+    packets_sent(e, num, f->bth, len);
     return QHCA_SENT;
 }
 
@@ -558,26 +620,73 @@ void qhca_rx_deliver(struct qhca *e, const struct qhca_rx *rx)
     }
 }
 
+/* Count a packet that cannot be delivered; true: it was for us. */
+static bool rx_bad(struct qhca *e, const struct qhca_rx *rx,
+                   enum qhca_parse why)
+{
+    switch (why) {
+    case QHCA_PARSE_BAD:
+        qhca_rx_drop(e, rx, QHCA_STAT_ROCE_RX_MALFORMED);
+        return true;
+    case QHCA_PARSE_ICRC:
+        qhca_rx_drop(e, rx, QHCA_STAT_ROCE_ICRC_ERRORS);
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len,
                   const struct qhca_headers *h)
 {
     struct qhca_rx rx;
+    enum qhca_parse got = parse_packet(e, frame, len, h, false, &rx);
 
-    switch (parse_packet(e, frame, len, h, &rx)) {
-    case QHCA_PARSE_NOT_OURS:
-        return false;
-    case QHCA_PARSE_BAD:
-        qhca_rx_drop(e, &rx, QHCA_STAT_ROCE_RX_MALFORMED);
-        return true;
-    case QHCA_PARSE_ICRC:
-        qhca_rx_drop(e, &rx, QHCA_STAT_ROCE_ICRC_ERRORS);
-        return true;
-    case QHCA_PARSE_OK:
-        break;
+    if (got != QHCA_PARSE_OK) {
+        return rx_bad(e, &rx, got);
     }
     if (qhca_faulty(e, QHCA_FLT_AT_PACKET)) {
         e->hooks->rx(e, &rx);
     } else {
+        qhca_rx_deliver(e, &rx);
+    }
+    return true;
+}
+
+/* Turn the super-frame @rx into its packet @p. */
+static void rx_part(struct qhca_rx *rx, const struct qhca_part *p)
+{
+    rx->part = p;
+    rx->bth = p->hdr;
+    rx->ext = p->hdr + QHCA_BTH_LEN;
+    rx->ext_end = p->hdr + p->hdr_len;
+    rx->payload = p->data;
+    rx->payload_len = p->len;
+    rx->frame_len = p->frame_len;
+    rx->flags = p->info.flags;
+    rx->opcode = p->hdr[0];
+    rx->se = p->hdr[1] & 0x80;
+    rx->pad = (p->hdr[1] >> 4) & 3;
+    rx->ackreq = p->hdr[8] & 0x80;
+    rx->psn = qhca_get_be32(p->hdr + 8) & QHCA_PSN_MASK;
+    take_xrceth(rx);
+}
+
+bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
+                        size_t len, const struct qhca_headers *h)
+{
+    struct qhca_rx rx;
+    struct qhca_part p;
+    enum qhca_parse got = parse_packet(e, s->eth, len, h, true, &rx);
+    uint32_t k;
+
+    if (got != QHCA_PARSE_OK) {
+        return rx_bad(e, &rx, got);
+    }
+    rx.super = s;
+    for (k = 0; k < s->n && qhca_active(e); k++) {
+        qhca_super_packet_part(s, k, &p);
+        rx_part(&rx, &p);
         qhca_rx_deliver(e, &rx);
     }
     return true;

@@ -309,34 +309,37 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
 }
 
 /*
- * Should AckReq be set?  Yes where software waits for the ACK: signaled
- * messages, READs and atomics, and the last message posted.  Otherwise, and
- * within long messages, at least twice per window, so that it advances before
- * it is used up.  Other unsignaled messages are covered by a later ACK; see
- * ask_now() for when none comes.
+ * Should AckReq be set, in the last of @n packets?  Yes where software waits
+ * for the ACK: signaled messages, READs and atomics, and the last message
+ * posted.  Otherwise, and within long messages, at least twice per window, so
+ * that it advances before it is used up.  Other unsignaled messages are covered
+ * by a later ACK; see ask_now() for when none comes.
  */
 static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
-                     bool last)
+                     uint32_t n, bool last)
 {
     const struct qhca_xport *xp = qp->xp;
     bool probe;
 
     return xp->ask || qhca_wnd_limited(xp, w, &probe) ||
-           xp->since_ack + 1 >= qhca_wnd_ack_interval(xp) ||
+           xp->since_ack + n >= qhca_wnd_ack_interval(xp) ||
            (last && ((w->flags & QHCA_WQE_F_SIGNALED) ||
                      qhca_wqe_is_rd(w->opcode) ||
                      xp->cur + 1 == qp->sq_head));
 }
 
-/* A packet of @w, covering @psns PSNs, was sent: advance the cursor. */
+/*
+ * @n packets of @w, covering @psns PSNs, were sent: advance the cursor.  What
+ * is sent again is sent packet by packet.
+ */
 static void req_sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
-                     uint32_t psns, bool ack)
+                     uint32_t n, uint32_t psns, bool ack)
 {
     struct qhca_xport *xp = qp->xp;
     bool last;
 
-    qp->tx_packets++;
-    xp->since_ack = ack ? 0 : xp->since_ack + 1;
+    qp->tx_packets += n;
+    xp->since_ack = ack ? 0 : xp->since_ack + n;
     if (qhca_qp_reliable(qp) &&
         qhca_psn_dist(xp->snd_psn, xp->una_psn) <
         qhca_psn_dist(xp->max_psn, xp->una_psn)) {
@@ -379,8 +382,32 @@ static void req_sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
     }
 }
 
+/*
+ * How many packets of @w, from the cursor on, may be sent together as @f?  What
+ * is sent again is not: if super-frames were lost on their way, packets may not
+ * be.
+ */
+static uint32_t req_together(struct qhca *e, const struct qhca_qp *qp,
+                             const struct qhca_swqe *w,
+                             const struct qhca_frame *f)
+{
+    const struct qhca_xport *xp = qp->xp;
+    uint32_t left = w->npkts - xp->cur_pkt, n, room;
+    bool probe;
+
+    if (qhca_wqe_is_rd(w->opcode) || left < 2 || xp->snd_psn != xp->max_psn ||
+        qhca_wnd_limited(xp, w, &probe)) {
+        return 1;
+    }
+    n = qhca_super_packet_most(e, f, qhca_mtu_bytes(qp->path_mtu));
+    room = xp->wnd + xp->rd_psns - qhca_psn_dist(xp->snd_psn, xp->una_psn);
+    n = n < room ? n : room;
+    return n < left ? n : left;
+}
+
+/* Send what is at the cursor; *@packets gets how many packets that was. */
 static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
-                                 struct qhca_swqe *w)
+                                 struct qhca_swqe *w, uint32_t *packets)
 {
     struct qhca_xport *xp = qp->xp;
     bool rd = qhca_wqe_is_rd(w->opcode), first, last, ack;
@@ -389,16 +416,8 @@ static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
     const uint8_t *masks = NULL;
     struct qhca_frame f;
     uint8_t op, syn = QHCA_SYN_NONE;
+    uint32_t n;
 
-    off = xp->cur_pkt * mtu;
-    first = rd || xp->cur_pkt == 0;
-    last = rd || xp->cur_pkt + 1 == w->npkts;
-    len = rd && w->opcode != QHCA_WQE_ATOMIC_WRITE ? 0 :
-          last ? w->len - off : mtu;
-    psns = rd ? qhca_wnd_rd_psns(xp, w) : 1;
-    /* part of a READ; other requests cover the whole message */
-    dma_len = rd && xp->cur_pkt + psns != w->npkts ? psns * mtu :
-              w->len - off;
     if (qhca_wqe_is_masked(w->opcode)) {
         masks = qhca_req_wqe(e, qp, w, xp->cur, false, &syn);
         if (!masks) {
@@ -415,18 +434,35 @@ static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
     case QHCA_BAD_AV:
         return local_error(e, qp, w, QHCA_SYN_WQE_AV);
     }
+    n = req_together(e, qp, w, &f);
+again:
+    off = xp->cur_pkt * mtu;
+    first = rd || xp->cur_pkt == 0;
+    last = rd || xp->cur_pkt + n == w->npkts;
+    len = rd && w->opcode != QHCA_WQE_ATOMIC_WRITE ? 0 :
+          last ? w->len - off : n * mtu;
+    psns = rd ? qhca_wnd_rd_psns(xp, w) : n;
+    /* part of a READ; other requests cover the whole message */
+    dma_len = rd && xp->cur_pkt + psns != w->npkts ? psns * mtu :
+              w->len - off;
+    f.packets = (uint16_t)n;
+    f.mtu = (uint16_t)mtu;
     f.crc_twice = w->opcode == QHCA_WQE_FLUSH && xp->crc_twice &&
                   qp->type == QHCA_QPT_RC;
     op = bth_op(w, first, last) | (masks ? QHCA_CLASS_OWN :
                                    qhca_qp_class(qp));
     info = qhca_op_info(op);
-    ack = qhca_qp_reliable(qp) && want_ack(qp, w, last);
+    ack = qhca_qp_reliable(qp) && want_ack(qp, w, n, last);
     qhca_frame_bth(&f, op, last && (w->flags & QHCA_WQE_F_SOLICITED) &&
                    ((info.flags & QHCA_OPF_SEND) ||
                     (info.flags & QHCA_OPF_IMM)),
                    ack, len, qp->dest_qpn, xp->snd_psn);
     ext = put_ext(f.bth + QHCA_BTH_LEN, w, info, off, dma_len, masks);
     syn = req_gather(e, qp, w, off, f.bth + QHCA_BTH_LEN + ext, len);
+    if (syn && n > 1) {
+        n = 1;                  /* as far as there is something to send */
+        goto again;
+    }
     if (syn == QHCA_SYN_PAGE_FAULT &&
         qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
         return STEP_WAIT;
@@ -439,7 +475,8 @@ static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
     }
 
     qhca_odp_passed(qp, QHCA_FAULT_SEND);
-    req_sent(e, qp, w, psns, ack);
+    req_sent(e, qp, w, n, psns, ack);
+    *packets = n;
     return STEP_SENT;
 }
 
@@ -460,8 +497,9 @@ static enum step ask_now(struct qhca *e, struct qhca_qp *qp, uint8_t state)
     return wait_for(xp, state);
 }
 
-/* Do the next step at the cursor. */
-static enum step req_step(struct qhca *e, struct qhca_qp *qp)
+/* Do the next step at the cursor; *@packets: how many were sent. */
+static enum step req_step(struct qhca *e, struct qhca_qp *qp,
+                          uint32_t *packets)
 {
     struct qhca_xport *xp = qp->xp;
     uint32_t outstanding;
@@ -548,19 +586,21 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp)
     if (qhca_wnd_limited(xp, w, &probe) && !probe) {
         return ask_now(e, qp, QHCA_REQ_WAIT_CREDITS);
     }
-    return req_send_packet(e, qp, w);
+    return req_send_packet(e, qp, w, packets);
 }
 
 bool qhca_req_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
+    uint32_t packets = 0;
+
     while (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) {
         if (!*budget) {
             return true;
         }
-        switch (req_step(e, qp)) {
+        switch (req_step(e, qp, &packets)) {
         case STEP_SENT:
             qp->xp->req_state = QHCA_REQ_ACTIVE;
-            --*budget;
+            *budget -= packets < *budget ? packets : *budget;
             qhca_debug_point(e);
             break;
         case STEP_AGAIN:

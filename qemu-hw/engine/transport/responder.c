@@ -142,7 +142,7 @@ static void message_done(struct qhca *e, struct qhca_qp *qp,
         cqe.imm = qhca_le32(key);
         cqe.flags = qhca_le16(QHCA_CQE_F_INV);
     } else if (rx->flags & QHCA_OPF_IMM) {
-        memcpy(&cqe.imm, rx->payload - QHCA_IMM_LEN, 4);
+        memcpy(&cqe.imm, rx->ext_end - QHCA_IMM_LEN, 4);
         cqe.flags = qhca_le16(QHCA_CQE_F_IMM);
     } else if (rx->flags & QHCA_OPF_WRITE) {
         return;                 /* no completion */

@@ -156,13 +156,68 @@ uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len);
  */
 uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len);
 
+/* ---- super_packet.c: packets of a message that pass the wire as one ---- */
+/* Upper bound for the extended headers of a packet. */
+#define QHCA_EXT_MAX        64
+
+struct qhca_super_packet {
+    const uint8_t *eth, *ip, *bth, *payload;
+    uint32_t payload_len;       /* of all its packets, without pad */
+    uint16_t size;              /* path MTU */
+    uint16_t n;                 /* packets: 2 .. QHCA_ETH_SUPER_SEGS_MAX */
+};
+
+/* One of its packets. */
+struct qhca_part {
+    uint8_t hdr[QHCA_BTH_LEN + QHCA_EXT_MAX];   /* BTH, extended headers */
+    uint32_t hdr_len;
+    const uint8_t *data;        /* payload, inside the super-frame */
+    uint32_t len;               /* without pad */
+    uint32_t frame_len;         /* of its frame, from Ethernet to ICRC */
+    struct qhca_op_info info;
+};
+
+/**
+ * Is the frame of @len bytes, with the headers @h, a super-frame of RoCEv2?
+ * Then fills in *@s, which points into @frame.  Looks at its form, not at the
+ * ICRC, nor whether it is for us.
+ */
+bool qhca_super_packet_find(const uint8_t *frame, size_t len,
+                            const struct qhca_headers *h,
+                            struct qhca_super_packet *s);
+/** Is its ICRC right? */
+bool qhca_super_packet_intact(const struct qhca_super_packet *s);
+/** Describe packet number @k, 0 .. s->n - 1. */
+void qhca_super_packet_part(const struct qhca_super_packet *s, uint32_t k,
+                            struct qhca_part *p);
+/**
+ * Write packet number @k as a frame, with its own ICRC, to @to, which has room
+ * for QHCA_FRAME_MAX bytes.  Returns the length.
+ */
+uint32_t qhca_super_packet_cut(const struct qhca_super_packet *s, uint32_t k,
+                               uint8_t *to);
+/** The lengths of the frames that it stands for. */
+void qhca_super_packet_frames(const struct qhca_super_packet *s,
+                              struct qhca_wire_frames *as);
+/** Write @p, a packet out of the super-frame with these headers, as a frame. */
+uint32_t qhca_part_frame(const uint8_t *eth, const uint8_t *ip,
+                         const uint8_t *bth, const struct qhca_part *p,
+                         uint8_t *to);
+
 /* ---- packet.c: received packets ---- */
 struct qhca_rx {
     const uint8_t *eth;         /* frame */
     const uint8_t *ip;          /* IP header */
     const uint8_t *bth;
     const uint8_t *ext;         /* extended headers, after any XRCETH */
+    const uint8_t *ext_end;
     const uint8_t *payload;
+    /*
+     * Its super-frame, and which packet of it; or NULL.  Then eth and ip are
+     * those of the super-frame, and bth and ext stand by themselves.
+     */
+    const struct qhca_super_packet *super;
+    const struct qhca_part *part;
     uint32_t frame_len, payload_len;
     uint32_t flags;             /* QHCA_OPF_* */
     uint32_t srqn;              /* from the XRCETH, else 0 */
@@ -184,6 +239,8 @@ enum qhca_parse {
     QHCA_PARSE_OK
 };
 
+/** Copy the frame of @rx, of rx->frame_len bytes, to @to. */
+void qhca_rx_frame(const struct qhca_rx *rx, uint8_t *to);
 /** Validate and parse a frame; @rx gets pointers into @frame. */
 enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
                            struct qhca_rx *rx);
@@ -217,13 +274,16 @@ static inline uint8_t qhca_qp_class(const struct qhca_qp *qp)
 
 /* ---- packet.c: packets to send ---- */
 struct qhca_frame {
-    uint8_t *data;              /* frame buffer, QHCA_FRAME_MAX bytes */
+    uint8_t *data;              /* frame buffer: QHCA_FRAME_MAX bytes, or if */
+                                /* it is for the wire, SUPER_FRAME_MAX */
     uint8_t *ip;
     uint8_t *bth;               /* extended headers are at bth + 12 */
     bool v6;
     bool loop;                  /* deliver to ourselves ... */
     bool wire;                  /* ... and, multicast, to the wire as well */
     bool crc_twice;             /* use Soft-RoCE's ICRC of a FLUSH */
+    uint16_t packets;           /* more than 1: a super-frame of so many ... */
+    uint16_t mtu;               /* ... with this path MTU */
 };
 
 enum qhca_send {
@@ -243,6 +303,16 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
 void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
                     bool ackreq, uint32_t payload, uint32_t qpn,
                     uint32_t psn);
+/**
+ * How many packets of @mtu bytes may leave as one frame like @f?  At least 1.
+ */
+uint32_t qhca_super_packet_most(struct qhca *e, const struct qhca_frame *f,
+                                uint32_t mtu);
+/**
+ * Write the lengths and the IPv4 checksum of a packet whose BTH, extended
+ * headers, payload and pad are the @body bytes at @bth.  Returns the ICRC.
+ */
+uint32_t qhca_frame_seal(uint8_t *ip, bool v6, uint8_t *bth, uint32_t body);
 /**
  * Complete and send the frame, with @ext bytes of extended headers and @payload
  * bytes of payload.  @num: our QPN, for the trace.

@@ -101,12 +101,33 @@ static void read_failed(struct qhca *e, struct qhca_qp *qp,
                                        QHCA_EV_QP_FATAL);
 }
 
-/* Send the next packet of @r; *@done: it was the last. */
+/*
+ * How many packets of READ @r may be sent together as @f?  A duplicate's are
+ * sent alone: if super-frames were lost on their way, packets may not be.
+ */
+static uint32_t rspq_together(struct qhca *e, const struct qhca_qp *qp,
+                              const struct qhca_resp *r,
+                              const struct qhca_frame *f)
+{
+    uint32_t left = qhca_packets(r->left, qp->path_mtu), n;
+
+    if (r->uncounted || left < 2) {
+        return 1;
+    }
+    n = qhca_super_packet_most(e, f, qhca_mtu_bytes(qp->path_mtu));
+    return n < left ? n : left;
+}
+
+/*
+ * Send the next packets of @r, of which there are *@packets; *@done: the last
+ * was among them.
+ */
 static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
-                                   struct qhca_resp *r, bool *done)
+                                   struct qhca_resp *r, uint32_t *packets,
+                                   bool *done)
 {
     struct qhca_xport *xp = qp->xp;
-    uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), len = 0, ext = 0;
+    uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), len = 0, ext = 0, n = 1;
     uint8_t op = QHCA_OP_ACK, aeth = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED, syn;
     enum qhca_send sent;
     struct qhca_frame f;
@@ -116,6 +137,7 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
         return sent;
     }
     *done = true;
+    *packets = 1;
     switch (r->kind) {
     case QHCA_RESP_ACK:
         aeth = r->syndrome;
@@ -128,18 +150,23 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
         ext += QHCA_ATACK_LEN;
         break;
     case QHCA_RESP_READ:
-        *done = r->left <= mtu;
-        len = *done ? r->left : mtu;
+        n = rspq_together(e, qp, r, &f);
+    again:
+        *done = r->left <= n * mtu;
+        len = *done ? r->left : n * mtu;
         op = r->started ? (*done ? QHCA_OP_READ_RESP_LAST :
                            QHCA_OP_READ_RESP_MIDDLE) :
              *done ? QHCA_OP_READ_RESP_ONLY : QHCA_OP_READ_RESP_FIRST;
-        if (op != QHCA_OP_READ_RESP_MIDDLE) {
-            ext = put_aeth(&f, aeth, xp->msn);
-        }
+        ext = op == QHCA_OP_READ_RESP_MIDDLE ? 0 :
+              put_aeth(&f, aeth, xp->msn);
         syn = qhca_mr_read(e, qhca_qp_pd(e, qp, r->srqn), false, r->rkey,
                            r->va,
                            f.bth + QHCA_BTH_LEN + ext, len,
                            QHCA_ACCESS_REMOTE_READ, qp->qpn);
+        if (syn && n > 1) {
+            n = 1;              /* as far as there is something to send */
+            goto again;
+        }
         if (syn == QHCA_SYN_PAGE_FAULT) {
             e->mem->fault.len += r->left - len;
             if (qhca_odp_stall(e, qp, QHCA_FAULT_READ)) {
@@ -152,6 +179,8 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
             *done = false;      /* the queue has changed */
             return QHCA_SENT;
         }
+        f.packets = (uint16_t)n;
+        f.mtu = (uint16_t)mtu;
         break;
     }
     qhca_frame_bth(&f, op | qhca_qp_class(qp), false, false, len, qp->dest_qpn,
@@ -160,14 +189,15 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
     if (sent != QHCA_SENT) {
         return sent;
     }
-    qp->tx_packets++;
+    *packets = n;
+    qp->tx_packets += n;
     qhca_odp_passed(qp, QHCA_FAULT_READ);
     if (r->kind == QHCA_RESP_ACK) {
         qhca_count(e, QHCA_STAT_ROCE_ACK_TX);
     }
     if (!*done) {
         r->started = true;
-        r->psn = qhca_psn_add(r->psn, 1);
+        r->psn = qhca_psn_add(r->psn, n);
         r->va += len;
         r->left -= len;
     }
@@ -222,7 +252,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
 
     while (qhca_rsp_owed(qp) && *budget) {
         struct qhca_resp *r = qhca_rspq_at(xp, xp->rspq_tail);
-        uint32_t tail = xp->rspq_tail;
+        uint32_t tail = xp->rspq_tail, packets = 1;
         bool done = false;
 
         if (qhca_odp_waits(qp, QHCA_ODP_READ)) {
@@ -234,7 +264,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
             continue;
         }
         r->rnr = false;
-        switch (rspq_respond(e, qp, r, &done)) {
+        switch (rspq_respond(e, qp, r, &packets, &done)) {
         case QHCA_BLOCKED:
             return QHCA_BLOCKED;
         case QHCA_BAD_AV:
@@ -244,7 +274,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
         case QHCA_SENT:
             break;
         }
-        --*budget;
+        *budget -= packets < *budget ? packets : *budget;
         /* An injected fault may have emptied the queue meanwhile. */
         if (done && xp->rspq_tail == tail) {
             rspq_done(xp, r);
@@ -258,7 +288,7 @@ void qhca_rsp_send_last(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
     struct qhca_resp *r;
-    uint32_t tail;
+    uint32_t tail, packets;
     bool done;
 
     e->xd->parting = true;
@@ -267,7 +297,7 @@ void qhca_rsp_send_last(struct qhca *e, struct qhca_qp *qp)
         r = qhca_rspq_at(xp, tail);
         /* What answers a FLUSH or an ATOMIC WRITE is a READ without data. */
         if ((r->kind == QHCA_RESP_READ && r->left) ||
-            rspq_respond(e, qp, r, &done) != QHCA_SENT ||
+            rspq_respond(e, qp, r, &packets, &done) != QHCA_SENT ||
             xp->rspq_tail != tail) {
             break;
         }

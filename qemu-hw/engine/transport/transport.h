@@ -7,6 +7,7 @@
 #ifndef QHCA_TRANSPORT_H
 #define QHCA_TRANSPORT_H
 
+#include "base/super.h"
 #include "queues/queues.h"
 
 /* Most send WQEs of one RC QP in flight, a power of two. */
@@ -32,6 +33,9 @@
 #define QHCA_RSPQ           32
 /* Largest RoCEv2 frame: VLAN, IPv6, BTH, XRCETH, RETH, ImmDt, 4 KiB, ICRC. */
 #define QHCA_FRAME_MAX      4352
+/* Largest super-frame: VLAN, an IP packet of the greatest length, trailer. */
+#define QHCA_SUPER_FRAME_MAX (QHCA_ETH_HLEN + QHCA_VLAN_HLEN + \
+                              QHCA_ETH_SUPER_IP_MAX + QHCA_SUPER_TRAILER)
 #define QHCA_LOOP_SLOTS     64
 /* Atomic results kept for duplicates: as many as can be in progress. */
 #define QHCA_ATOMICS_KEPT   16
@@ -102,6 +106,7 @@ struct qhca_atomic_res {        /* kept for duplicates */
 };
 
 struct qhca_odp;                /* odp.c */
+struct qhca_super_packet;       /* roce.h */
 
 /* The transport state of a QP. */
 struct qhca_xport {
@@ -201,7 +206,8 @@ struct qhca_xport_dev {
     int16_t gid_hash[QHCA_HASH_SLOTS];      /* index of the GID; -1: none */
     struct qhca_mcg_group **mcgs;   /* hash of groups; NULL: never used */
     uint32_t mc_groups;         /* number of groups */
-    _Alignas(64) uint8_t frame[QHCA_FRAME_MAX];
+    _Alignas(64) uint8_t frame[QHCA_SUPER_FRAME_MAX];
+    uint8_t piece[QHCA_FRAME_MAX];      /* cut out of a super-frame */
     _Alignas(16) uint8_t wqe[1024];     /* UD WQE being sent */
 };
 
@@ -241,6 +247,12 @@ void qhca_xport_rq_doorbell(struct qhca *e, struct qhca_qp *qp);
  */
 bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len,
                   const struct qhca_headers *h);
+/**
+ * The same for the super-frame @s: delivers its packets.  False: leave it to
+ * the Ethernet function, as frames.
+ */
+bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
+                        size_t len, const struct qhca_headers *h);
 /** Deliver at most @budget looped-back frames; returns how many. */
 unsigned qhca_loopback_run(struct qhca *e, unsigned budget);
 /* Are there frames in the loopback ring? */

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cutting super-frames of RoCEv2: packets of a message that passed the wire as one
+(the manual, section 16). A capture shows the packets, as on a wire without them."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+_MAGIC = b"QSFG"
+_TRAILER = struct.Struct(">4sHH")
+_UDP, _PORT = 17, 4791
+_BTH = 12
+# Operations of SEND, RDMA WRITE and READ response: of a packet in the middle, of the
+# first, and for each that ends a message, the one without its beginning.
+_SEND = (0x01, 0x00, {0x02: 0x02, 0x03: 0x03, 0x04: 0x02, 0x05: 0x03, 0x16: 0x16, 0x17: 0x16})
+_WRITE = (0x07, 0x06, {0x08: 0x08, 0x09: 0x09, 0x0A: 0x08, 0x0B: 0x09})
+_READ = (0x0E, 0x0D, {0x0F: 0x0F, 0x10: 0x0F})
+_BEGINS = {0x00, 0x04, 0x05, 0x17, 0x06, 0x0A, 0x0B, 0x0D, 0x10}
+# Bytes of extended headers at the beginning and at the end of a message. An AETH is
+# both, and there is one even in a packet that is both.
+_RETH = {0x06: 16, 0x0A: 16, 0x0B: 16}
+_TAIL = {0x03: 4, 0x05: 4, 0x16: 4, 0x17: 4, 0x09: 4, 0x0B: 4, 0x0D: 4, 0x0F: 4, 0x10: 4}
+_XRC = 0xA0
+
+
+def cut(frame: bytes) -> list[bytes]:
+    """The packets of FRAME as frames, if it is a super-frame of RoCEv2 and intact;
+    else FRAME itself."""
+    return _cut(frame) or [frame]
+
+
+def _cut(frame: bytes) -> list[bytes] | None:
+    if len(frame) < 70:
+        return None
+    magic, size, count = _TRAILER.unpack_from(frame, len(frame) - _TRAILER.size)
+    ip = 18 if frame[12:14] == b"\x81\x00" else 14
+    six = frame[ip] >> 4 == 6
+    udp = ip + (40 if six else 20)
+    if (
+        magic != _MAGIC
+        or count < 2
+        or frame[ip + (6 if six else 9)] != _UDP
+        or int.from_bytes(frame[udp + 2 : udp + 4], "big") != _PORT
+    ):
+        return None
+    bth = udp + 8
+    op, kind = frame[bth] & 0x1F, frame[bth] & 0xE0
+    family = next((f for f in (_SEND, _WRITE, _READ) if op in (f[0], f[1]) or op in f[2]), None)
+    end = len(frame) - _TRAILER.size - 4
+    if family is None or _icrc(frame[ip:end], six) != frame[end : end + 4]:
+        return None
+    middle, first, lasts = family
+    at = bth + _BTH
+    xrceth = frame[at : at + 4] if kind == _XRC and family is not _READ else b""
+    at += len(xrceth)
+    reth = frame[at : at + _RETH.get(op, 0)]
+    at += len(reth)
+    tail = frame[at : at + _TAIL.get(op, 0)]
+    at += len(tail)
+    payload = frame[at : end - (frame[bth + 1] >> 4 & 3)]
+    psn = int.from_bytes(frame[bth + 9 : bth + 12], "big")
+    made = []
+    for number in range(count):
+        data = payload[number * size : (number + 1) * size]
+        ends = number + 1 == count
+        what = first if number == 0 and op in _BEGINS else lasts.get(op, middle) if ends else middle
+        pad = -len(data) % 4
+        flags = frame[bth + 1] & (0xCF if ends else 0x4F) | pad << 4
+        ack = frame[bth + 8] & 0x80 if ends else 0
+        head = bytes([kind | what, flags]) + frame[bth + 2 : bth + 8]
+        head += bytes([ack]) + ((psn + number) & 0xFFFFFF).to_bytes(3, "big")
+        head += xrceth + (reth if what == 0x06 else b"") + (tail if what in _TAIL else b"")
+        made.append(_seal(frame[:bth], ip, six, head + data + bytes(pad)))
+    return made
+
+
+def _seal(head: bytes, ip: int, six: bool, body: bytes) -> bytes:
+    """The frame with the headers HEAD up to UDP, its lengths, checksum and ICRC right."""
+    out = bytearray(head + body)
+    length = 8 + len(body) + 4
+    struct.pack_into(">H", out, len(head) - 4, length)
+    if six:
+        struct.pack_into(">H", out, ip + 4, length)
+    else:
+        struct.pack_into(">H", out, ip + 2, 20 + length)
+        struct.pack_into(">H", out, ip + 10, 0)
+        total = sum(struct.unpack_from(">10H", out, ip))
+        total = (total & 0xFFFF) + (total >> 16)
+        struct.pack_into(">H", out, ip + 10, ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
+    return bytes(out + _icrc(out[ip:], six))
+
+
+def _icrc(packet: bytes, six: bool) -> bytes:
+    """ICRC of the packet from its IP header on, without the ICRC (annex A17.3.3)."""
+    masked = bytearray(packet)
+    if six:
+        masked[0] |= 0x0F  # traffic class, flow label, hop limit
+        masked[1] = masked[2] = masked[3] = masked[7] = 0xFF
+    else:
+        masked[1] = masked[8] = masked[10] = masked[11] = 0xFF
+    udp = 40 if six else 20
+    masked[udp + 6] = masked[udp + 7] = 0xFF
+    masked[udp + 8 + 4] = 0xFF
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(masked)))
