@@ -176,7 +176,7 @@ static int qhca_vm_post_load(void *opaque, int version_id)
     g_byte_array_unref(s->incoming);
     s->incoming = NULL;
     if (!ok) {
-        error_report("qhca: the saved state is broken: %s", why);
+        error_report("qhca: the saved state cannot be loaded: %s", why);
         return -EINVAL;
     }
     if (!qhca_replayed()) {

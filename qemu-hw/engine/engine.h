@@ -163,10 +163,11 @@ void qhca_set_tracing(struct qhca *e, bool on);
  */
 bool qhca_save(struct qhca *e, void **buf, size_t *len);
 /**
- * Load the saved state of an adapter with the same configuration.  @buf is not
- * trusted.  Calls kick and set_timer again for whatever was pending; the state
- * of the wire, the vectors and a debugger is not included.  On failure returns
- * false, resets the adapter and puts the reason into @why (@size bytes).
+ * Load the saved state of an adapter with the same configuration, which this
+ * release or an earlier one has saved.  @buf is not trusted.  Calls kick and
+ * set_timer again for whatever was pending; the state of the wire, the vectors
+ * and a debugger is not included.  On failure returns false, resets the adapter
+ * and puts the reason into @why (@size bytes).
  */
 bool qhca_load(struct qhca *e, const void *buf, size_t len, char *why,
                size_t size);

@@ -154,9 +154,10 @@ def test_another_configuration(rts, tmp_path):
 
 
 @pytest.mark.parametrize("section,at,value,said", [
-    (b"Sregs\0\0\0", 9 + 5 + 1, 0xFF, "a register has unknown bits"),
-    (b"Scq\0\0\0\0\0", 9 + 1, 9, "a version this device does not know"),
-    (b"Send\0\0\0\0", 1, 0x58, "another section comes here"),
+    (b"Sregs\0\0\0", 9 + 5 + 5 + 1, 0xFF, "a register has unknown bits"),
+    (b"Scq\0\0\0\0\0", 9 + 1, 9, "cq: the section has version 9, and this release reads"),
+    (b"Scq\0\0\0\0\0", 9 + 5 + 1, 0, "the section ends too early"),
+    (b"Send\0\0\0\0", 1, 0x58, "end: an unknown section comes here: Xnd, version 1"),
 ])
 def test_spoilt(rts, tmp_path, section, at, value, said):
     """What is wrong with a state is told."""

@@ -295,7 +295,6 @@ void qhca_io_admin(struct qhca_io *io)
     struct qhca_aq_job *job = &e->ad->job;
     const struct qhca_cq *cq;
 
-    qhca_io_section(io, "admin", 1);
     IO(io, job->busy);
     if (!job->busy) {
         return;

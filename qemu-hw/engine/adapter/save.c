@@ -11,30 +11,30 @@
 #include "transport/rc.h"
 #include "base/save.h"
 
-/* If one of these fails: update the code that saves the structure, too. */
-SAVED_SIZE(struct qhca_table, 184);
-SAVED_SIZE(struct qhca_event_src, 32);
-SAVED_SIZE(struct qhca_eq, 248);
-SAVED_SIZE(struct qhca_cq, 328);
-SAVED_SIZE(struct qhca_xrcd, 24);
-SAVED_SIZE(struct qhca_srq, 472);
-SAVED_SIZE(struct qhca_mr, 224);
-SAVED_SIZE(struct qhca_mw, 264);
-SAVED_SIZE(struct qhca_swqe, 80);
-SAVED_SIZE(struct qhca_resp, 32);
-SAVED_SIZE(struct qhca_xport, 2048);
-SAVED_SIZE(struct qhca_qp, 728);
-SAVED_SIZE(struct qhca_eth_q, 1312);
-SAVED_SIZE(struct qhca_tag, 104);
-SAVED_SIZE(struct qhca_tm, 248);
-SAVED_SIZE(struct qhca_tm_job, 48);
-SAVED_SIZE(struct qhca_tm_qp, 3120);
-SAVED_SIZE(struct qhca, 1080);
-SAVED_SIZE(struct qhca_memory, 200);
-SAVED_SIZE(struct qhca_queues, 824);
-SAVED_SIZE(struct qhca_xport_dev, 81344);
-SAVED_SIZE(struct qhca_ethernet, 144728);
-SAVED_SIZE(struct qhca_adapter, 272);
+/* If one of these fails, it says what to do. */
+SAVED_SIZE_OF_MANY(struct qhca_table, 184);
+SAVED_SIZE_OF_MANY(struct qhca_event_src, 32);
+SAVED_SIZE(struct qhca_eq, 248, eq, 1);
+SAVED_SIZE(struct qhca_cq, 328, cq, 2);
+SAVED_SIZE(struct qhca_xrcd, 24, xrcd, 1);
+SAVED_SIZE(struct qhca_srq, 472, srq, 1);
+SAVED_SIZE(struct qhca_mr, 224, mr, 1);
+SAVED_SIZE(struct qhca_mw, 264, mw, 1);
+SAVED_SIZE(struct qhca_swqe, 80, qp, 2);
+SAVED_SIZE(struct qhca_resp, 32, qp, 2);
+SAVED_SIZE(struct qhca_xport, 2048, qp, 2);
+SAVED_SIZE(struct qhca_qp, 728, qp, 2);
+SAVED_SIZE(struct qhca_eth_q, 1312, ethq, 2);
+SAVED_SIZE(struct qhca_tag, 104, srq, 1);
+SAVED_SIZE(struct qhca_tm, 248, srq, 1);
+SAVED_SIZE(struct qhca_tm_job, 48, qp, 2);
+SAVED_SIZE(struct qhca_tm_qp, 3120, qp, 2);
+SAVED_SIZE_OF_MANY(struct qhca, 1080);
+SAVED_SIZE_OF_MANY(struct qhca_memory, 200);
+SAVED_SIZE_OF_MANY(struct qhca_queues, 824);
+SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 81344);
+SAVED_SIZE_OF_MANY(struct qhca_ethernet, 144728);
+SAVED_SIZE_OF_MANY(struct qhca_adapter, 272);
 
 /* ---- configuration and registers ---- */
 
@@ -44,7 +44,6 @@ static void save_config(struct qhca_io *io)
     struct qhca_config c = io->e->cfg;
     const struct qhca_config *now = &io->e->cfg;
 
-    qhca_io_section(io, "config", 2);
     qhca_io_bytes(io, c.mac, sizeof(c.mac));
     IO(io, c.num_vectors);
     IO(io, c.max_qp);
@@ -72,14 +71,16 @@ static void save_config(struct qhca_io *io)
          "this device has another speed or device memory (speed, dm-size)");
     NEED(io, c.super_frames == now->super_frames,
          "only one of the devices has super-frames");
+    if (!io->saving && !io->failed) {
+        qhca_reset(io->e);      /* what is not loaded is as after this */
+    }
 }
 
 static void save_registers(struct qhca_io *io)
 {
     struct qhca *e = io->e;
-    uint32_t i;
+    uint32_t i, n = QHCA_STAT_COUNT;
 
-    qhca_io_section(io, "regs", 2);
     IO(io, e->ad->ctrl);
     IO(io, e->ad->aq_ctrl);
     IO(io, e->ad->db_shift);
@@ -104,7 +105,9 @@ static void save_registers(struct qhca_io *io)
     NEED(io, io->failed || !e->ready_flag || e->fatal ||
          e->ad->asq_prod - e->ad->asq_cons <= 1u << e->ad->aq_shift,
          "more commands than the admin queue holds");
-    for (i = 0; i < QHCA_STAT_COUNT; i++) {
+    IO(io, n);                  /* counters: an older state has fewer */
+    NEED(io, n <= QHCA_STAT_COUNT, "it has more counters than this device");
+    for (i = 0; i < n && !io->failed; i++) {
         IO(io, e->stats[i]);
     }
 }
@@ -136,7 +139,6 @@ static void save_numbers(struct qhca_io *io)
 {
     struct qhca *e = io->e;
 
-    qhca_io_section(io, "numbers", 1);
     qhca_io_table(io, &e->mem->uars);
     NEED(io, !e->ready_flag || e->mem->uars.max == qhca_db_pages(e),
          "there are not as many UARs as the doorbell pages allow");
@@ -169,7 +171,6 @@ static void save_xrcd(struct qhca_io *io, void *obj)
 
 static void save_xrcds(struct qhca_io *io)
 {
-    qhca_io_section(io, "xrcd", 1);
     qhca_io_table(io, &io->e->q->xrcds);
     qhca_io_each(io, &io->e->q->xrcds, NULL, save_xrcd);
     qhca_io_table_end(io, &io->e->q->xrcds);
@@ -181,7 +182,6 @@ static void save_gids(struct qhca_io *io)
     uint32_t i;
     bool is;
 
-    qhca_io_section(io, "gid", 1);
     for (i = 0; i < e->cfg.max_gid && !io->failed; i++) {
         is = e->xd->gids[i].type != QHCA_GID_NONE;
         IO(io, is);
@@ -493,14 +493,16 @@ static void save_last_acks(struct qhca_io *io)
     }
 }
 
+static void save_events(struct qhca_io *io)
+{
+    qhca_io_each(io, &io->e->q->eqs, NULL, eq_events);
+}
+
 static void save_work(struct qhca_io *io)
 {
     struct qhca *e = io->e;
     unsigned i;
 
-    qhca_io_section(io, "events", 1);
-    qhca_io_each(io, &e->q->eqs, NULL, eq_events);
-    qhca_io_section(io, "work", 2);
     save_list(io, &e->q->ready, &by_qp);
     save_list(io, &e->q->blocked, &by_qp);
     save_list(io, &e->eth->eth_ready, &by_eth);
@@ -512,7 +514,6 @@ static void save_work(struct qhca_io *io)
     check_waiting(io);
     save_loopback(io);
     save_last_acks(io);
-    qhca_io_gro(io);
     IO(io, e->kicked);
     IO(io, e->ad->timer_set);
 }
@@ -534,42 +535,39 @@ static void check_empty(struct qhca_io *io)
     NEED(io, !e->ready_flag || e->mem->uars.slot[0], "UAR 0 does not exist");
 }
 
-static void save_everything(struct qhca_io *io)
-{
-    save_config(io);
-    if (io->failed) {
-        return;
-    }
-    if (!io->saving) {
-        qhca_reset(io->e);
-    }
-    save_registers(io);
-    save_numbers(io);
-    save_gids(io);
-    save_xrcds(io);
-    qhca_io_eqs(io);
-    qhca_io_cqs(io);
-    qhca_io_admin(io);
-    qhca_io_srqs(io);
-    qhca_io_mrs(io);
-    qhca_io_qps(io, false);
-    qhca_io_mws(io);
-    qhca_io_eth_qs(io);
-    qhca_io_rqts(io);
-    qhca_io_qps(io, true);
-    qhca_io_port(io);
-    qhca_io_mcgs(io);
-    qhca_io_flows(io);
-    save_work(io);
-    qhca_io_section(io, "end", 1);
-    check_empty(io);
-}
+/* In this order: an object comes after those it refers to. */
+static const struct qhca_section sections[] = {
+    QHCA_SECTION(config, save_config),
+    QHCA_SECTION(regs, save_registers),
+    QHCA_SECTION(numbers, save_numbers),
+    QHCA_SECTION(gid, save_gids),
+    QHCA_SECTION(xrcd, save_xrcds),
+    QHCA_SECTION(eq, qhca_io_eqs),
+    QHCA_SECTION(cq, qhca_io_cqs),
+    QHCA_SECTION(admin, qhca_io_admin),
+    QHCA_SECTION(srq, qhca_io_srqs),
+    QHCA_SECTION(mr, qhca_io_mrs),
+    QHCA_SECTION(qp, qhca_io_qps),
+    QHCA_SECTION(mw, qhca_io_mws),
+    QHCA_SECTION(ethq, qhca_io_eth_qs),
+    QHCA_SECTION(rqt, qhca_io_rqts),
+    QHCA_SECTION(rss, qhca_io_rss_qps),
+    QHCA_SECTION(port, qhca_io_port),
+    QHCA_SECTION(mcg, qhca_io_mcgs),
+    QHCA_SECTION(flow, qhca_io_flows),
+    QHCA_SECTION(events, save_events),
+    QHCA_SECTION(work, save_work),
+    QHCA_SECTION(gro, qhca_io_gro),
+    QHCA_SECTION(end, check_empty),
+};
+
+#define SECTIONS (sizeof(sections) / sizeof(sections[0]))
 
 bool qhca_save(struct qhca *e, void **buf, size_t *len)
 {
     struct qhca_io io = { .e = e, .saving = true };
 
-    save_everything(&io);
+    qhca_io_sections(&io, sections, SECTIONS);
     if (io.failed) {
         free(io.out);
         return false;
@@ -610,7 +608,7 @@ bool qhca_load(struct qhca *e, const void *buf, size_t len, char *why,
     if (e->hooks) {
         e->hooks->forget_stop(e);
     }
-    save_everything(&io);
+    qhca_io_sections(&io, sections, SECTIONS);
     NEED(&io, io.pos == io.len, "there is more than a state");
     if (!io.failed) {
         load_owe(e);

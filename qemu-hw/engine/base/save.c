@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Saved state, the encoding: fields, sections, object numbers. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -9,6 +12,8 @@
 #define TYPE_BOOL           'b'
 #define TYPE_BYTES          'B'
 #define TYPE_SECTION        'S'
+
+#define NAME_LEN            8       /* of a section, padded by zeros */
 
 bool qhca_io_need(struct qhca_io *io, bool ok, const char *why)
 {
@@ -47,7 +52,8 @@ static void io_put(struct qhca_io *io, const void *p, size_t len)
 /* Yields zeros if fewer than @len bytes are left. */
 static void io_get(struct qhca_io *io, void *p, size_t len)
 {
-    if (NEED(io, len <= io->len - io->pos, "the state ends too early")) {
+    if (NEED(io, len <= io->len - io->pos, io->version ?
+             "the section ends too early" : "the state ends too early")) {
         memcpy(p, io->in + io->pos, len);
         io->pos += len;
     } else {
@@ -146,28 +152,133 @@ void qhca_io_bytes(struct qhca_io *io, void *p, size_t len)
     }
 }
 
-void qhca_io_section(struct qhca_io *io, const char *name, uint32_t version)
+/* ---- sections ---- */
+
+/* Loading has failed with this text, which is formatted. */
+static void io_refuse(struct qhca_io *io, const char *format, ...)
 {
-    char seen[8] = "", want[8] = "";
-    uint32_t v = version;
+    va_list args;
+
+    if (!io->failed) {
+        va_start(args, format);
+        vsnprintf(io->text, sizeof(io->text), format, args);
+        va_end(args);
+        qhca_io_need(io, false, io->text);
+    }
+}
+
+static void save_section(struct qhca_io *io, const struct qhca_section *s)
+{
+    char name[NAME_LEN] = "";
+    uint32_t len = 0;
+    size_t start;
     unsigned i;
 
-    for (i = 0; i < sizeof(want) && name[i]; i++) {
-        want[i] = name[i];
+    for (i = 0; i < sizeof(name) && s->name[i]; i++) {
+        name[i] = s->name[i];
     }
-    qhca_io_about(io, name, 0);
+    io->version = s->writes;
     io_mark(io, TYPE_SECTION);
-    if (io->saving) {
-        io_put(io, want, sizeof(want));
-    } else {
-        io_get(io, seen, sizeof(seen));
-        NEED(io, !memcmp(seen, want, sizeof(want)),
-             "another section comes here");
+    io_put(io, name, sizeof(name));
+    IO(io, io->version);
+    IO(io, len);
+    start = io->len;
+    s->fn(io);
+    if (io->failed) {
+        return;
     }
-    IO(io, v);
-    NEED(io, v == version, "the section has a version this device does not "
-         "know");
+    if (io->len - start > UINT32_MAX) {
+        io->failed = true;
+        return;
+    }
+    for (i = 0; i < 4; i++) {
+        io->out[start - 4 + i] = (uint8_t)((io->len - start) >> 8 * i);
+    }
 }
+
+/* Loading: the next section's name, ended by a 0. */
+static void load_name(struct qhca_io *io, char name[NAME_LEN + 1])
+{
+    io_mark(io, TYPE_SECTION);
+    io_get(io, name, NAME_LEN);
+    name[NAME_LEN] = 0;
+}
+
+/* What follows the name of section @s. */
+static void load_section(struct qhca_io *io, const struct qhca_section *s)
+{
+    size_t end = io->len;
+    uint32_t version = 0, len = 0;
+
+    IO(io, version);
+    if (!version || version < s->reads || version > s->writes) {
+        io_refuse(io, "the section has version %" PRIu32 ", and this release "
+                  "reads %" PRIu32 " to %" PRIu32 ": the state is of %s",
+                  version, s->reads ? s->reads : 1, s->writes,
+                  version > s->writes ? "a newer release" : "one too old");
+    }
+    IO(io, len);
+    if (!NEED(io, len <= io->len - io->pos, "the state ends too early")) {
+        return;
+    }
+    io->version = version;
+    io->len = io->pos + len;
+    s->fn(io);
+    NEED(io, io->pos == io->len, "the section is longer than its fields");
+    io->len = end;
+    io->version = 0;
+}
+
+/* Section @name comes where another was to come; @s are all. */
+static void wrong_section(struct qhca_io *io, const struct qhca_section *s,
+                          unsigned n, char *name)
+{
+    uint32_t version = 0;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        if (!strcmp(s[i].name, name)) {
+            io_refuse(io, "another section comes here: %s", name);
+        }
+    }
+    IO(io, version);
+    for (i = 0; name[i]; i++) {
+        name[i] = name[i] > ' ' && name[i] <= '~' ? name[i] : '?';
+    }
+    io_refuse(io, "an unknown section comes here: %s, version %" PRIu32
+              ": the state is of a newer release", name, version);
+}
+
+void qhca_io_sections(struct qhca_io *io, const struct qhca_section *s,
+                      unsigned n)
+{
+    char name[NAME_LEN + 1] = "";
+    bool named = false;         /* of the section that is next */
+    unsigned i;
+
+    for (i = 0; i < n && !io->failed; i++) {
+        qhca_io_about(io, s[i].name, 0);
+        if (io->saving) {
+            save_section(io, &s[i]);
+            continue;
+        }
+        if (!named && (s[i].reads || io->pos != io->len)) {
+            load_name(io, name);
+            named = true;
+        }
+        if (named && !strcmp(s[i].name, name)) {
+            load_section(io, &s[i]);
+            named = false;
+        } else if (s[i].reads) {
+            wrong_section(io, s, n, name);
+        }
+    }
+    if (named) {
+        wrong_section(io, s, n, name);
+    }
+}
+
+/* ---- object numbers ---- */
 
 void *qhca_io_ref(struct qhca_io *io, struct qhca_idr *t, bool is,
                   uint32_t num, const char *why)

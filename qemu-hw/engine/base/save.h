@@ -4,7 +4,9 @@
  *
  * Each structure is described once, by a function that passes each field to
  * IO(): the same function saves and loads, so the two cannot diverge.  Each
- * field carries its type, each section its name and version.
+ * field carries its type, each section its name, version and length.
+ *
+ * A state that an earlier release saved is loaded, too: see sections.h.
  *
  * Saved state is as untrusted as a packet: each loaded value must pass NEED()
  * in the same function before it is used.  Pointers are saved as object
@@ -19,6 +21,7 @@
 
 #include "engine.h"
 #include "base/idr.h"
+#include "base/sections.h"
 
 struct qhca_io {
     struct qhca *e;
@@ -28,11 +31,13 @@ struct qhca_io {
     uint8_t *out;               /* saving: grows */
     size_t room;
     const uint8_t *in;          /* loading */
-    size_t len, pos;
+    size_t len, pos;            /* @len: to the end of the section */
+    uint32_t version;           /* of the section */
     /* for the error message: the object being processed, and what is wrong */
     const char *what;
     uint32_t num;
     const char *why;
+    char text[128];             /* of a message with numbers */
 };
 
 /* Save or load one field.  After a failure, fields load as 0. */
@@ -47,8 +52,25 @@ void qhca_io_bytes(struct qhca_io *io, void *p, size_t len);
     uint8_t : qhca_io_u8, uint16_t : qhca_io_u16,                       \
     uint32_t : qhca_io_u32, uint64_t : qhca_io_u64)(io, &(field))
 
-/* Begin a section.  Loading fails unless @name and @version match. */
-void qhca_io_section(struct qhca_io *io, const char *name, uint32_t version);
+/*
+ * A field that the section has since @since (see sections.h).  From an older
+ * state it is not loaded: it keeps its value, which is what a reset or the
+ * creation of the object gives, 0 unless set before.
+ */
+#define IO_SINCE(io, since, field) do {                                     \
+    if ((io)->version >= (since)) {                                         \
+        IO(io, field);                                                      \
+    }                                                                       \
+} while (0)
+
+/*
+ * Save or load the @n sections @s, in this order, up to a failure.  Loading
+ * fails, with the names and the versions, at a section that is not in @s, is of
+ * a version that is not read, or is missing; and if a function has not consumed
+ * exactly the length of its section.  Sections do not nest.
+ */
+void qhca_io_sections(struct qhca_io *io, const struct qhca_section *s,
+                      unsigned n);
 /* Use NEED(), which skips evaluating @ok after a failure. */
 bool qhca_io_need(struct qhca_io *io, bool ok, const char *why);
 /*
@@ -91,15 +113,27 @@ void qhca_io_each(struct qhca_io *io, struct qhca_idr *t,
                   void (*fn)(struct qhca_io *io, void *obj));
 
 /*
- * Fails the build when a field is added.  Pass the new field to IO() with the
- * other fields of the structure, unless a loaded adapter can do without it;
- * then update the size.
+ * Fails the build when a field is added to a structure that is saved in
+ * @section, which is in @version now.  Pass the new field to IO_SINCE() with
+ * the other fields of the structure, and raise the section's version in
+ * sections.h; a field that a loaded adapter can do without needs neither.  Then
+ * update size and version.
  */
+#define SAVED_SIZE(type, size, section, version) _Static_assert(            \
+    QHCA_IS_SIZE(type, size) && QHCA_WRITES_##section == (version),         \
+    #type " has changed, or section " #section ", which had version "       \
+    #version ": pass a new field to IO_SINCE(), raise the version of "      \
+    "section " #section " in sections.h, then state both here")
+/* The same for a structure with fields in several sections. */
+#define SAVED_SIZE_OF_MANY(type, size) _Static_assert(                      \
+    QHCA_IS_SIZE(type, size), #type " has changed: pass a new field to "    \
+    "IO_SINCE(), raise the version of its section in sections.h, then "     \
+    "state the size here")
+
 #if UINTPTR_MAX == UINT64_MAX
-#define SAVED_SIZE(type, size) _Static_assert(sizeof(type) == (size),   \
-    #type " has changed: save the new field, too; see save.h")
+#define QHCA_IS_SIZE(type, size) (sizeof(type) == (size))
 #else
-#define SAVED_SIZE(type, size) _Static_assert(1, "")
+#define QHCA_IS_SIZE(type, size) true
 #endif
 
 #endif /* QHCA_SAVE_H */

@@ -168,7 +168,7 @@ void qhca_gro_forget(struct qhca *e, const struct qhca_eth_q *q)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct qhca_gro, 65600);
+SAVED_SIZE(struct qhca_gro, 65600, gro, 1);
 
 /* Could frames have become what is held? */
 static bool gro_valid(struct qhca_gro *g)
@@ -189,7 +189,6 @@ void qhca_io_gro(struct qhca_io *io)
 {
     struct qhca_gro *g = &io->e->eth->gro;
 
-    qhca_io_section(io, "gro", 1);
     g->q = qhca_io_ref(io, &io->e->eth->eth_rqs, g->q, g->q ? g->q->num : 0,
                        "frames are merged for no queue");
     if (!g->q) {

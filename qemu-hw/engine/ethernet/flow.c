@@ -393,9 +393,9 @@ void qhca_flows_free(struct qhca *e)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct rule, 120);
-SAVED_SIZE(struct group, 68);
-SAVED_SIZE(struct qhca_flows, 12600);
+SAVED_SIZE(struct rule, 120, flow, 1);
+SAVED_SIZE(struct group, 68, flow, 1);
+SAVED_SIZE(struct qhca_flows, 12600, flow, 1);
 
 static void io_rule(struct qhca_io *io, void *obj)
 {
@@ -455,7 +455,6 @@ void qhca_io_flows(struct qhca_io *io)
     uint64_t age = e->eth->flows ? e->eth->flows->age : 0;
     bool is = e->eth->flows;
 
-    qhca_io_section(io, "flow", 1);
     qhca_io_table(io, &e->eth->flow_table);
     IO(io, is);
     IO(io, age);

@@ -470,8 +470,8 @@ void qhca_rqts_free(struct qhca *e)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct rqt, 16);
-SAVED_SIZE(struct qhca_rss, 56);
+SAVED_SIZE(struct rqt, 16, rqt, 2);
+SAVED_SIZE(struct qhca_rss, 56, rss, 2);
 
 static void io_rqt(struct qhca_io *io, void *obj)
 {
@@ -511,7 +511,6 @@ static void io_rqt(struct qhca_io *io, void *obj)
 
 void qhca_io_rqts(struct qhca_io *io)
 {
-    qhca_io_section(io, "rqt", 2);
     qhca_io_table(io, &io->e->eth->rqts);
     qhca_io_each(io, &io->e->eth->rqts, NULL, io_rqt);
     qhca_io_table_end(io, &io->e->eth->rqts);

@@ -106,7 +106,6 @@ void qhca_io_eth_qs(struct qhca_io *io)
 {
     struct qhca *e = io->e;
 
-    qhca_io_section(io, "ethq", 2);
     qhca_io_table(io, &e->eth->eth_sqs);
     qhca_io_each(io, &e->eth->eth_sqs, NULL, eth_sq);
     qhca_io_table_end(io, &e->eth->eth_sqs);
@@ -120,7 +119,6 @@ void qhca_io_port(struct qhca_io *io)
     struct qhca *e = io->e;
     struct qhca_qp *qp = e->eth->eth_qp;
 
-    qhca_io_section(io, "port", 1);
     qhca_io_bytes(io, e->mac, sizeof(e->mac));
     IO(io, e->eth->promisc);
     IO(io, e->eth->allmulti);

@@ -77,7 +77,6 @@ static void save_mr(struct qhca_io *io, void *obj)
 
 void qhca_io_mrs(struct qhca_io *io)
 {
-    qhca_io_section(io, "mr", 1);
     qhca_io_table(io, &io->e->mem->mrs);
     qhca_io_each(io, &io->e->mem->mrs, is_region, save_mr);
 }

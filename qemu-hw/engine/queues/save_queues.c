@@ -41,7 +41,6 @@ static void save_eq(struct qhca_io *io, void *obj)
 
 void qhca_io_eqs(struct qhca_io *io)
 {
-    qhca_io_section(io, "eq", 1);
     qhca_io_table(io, &io->e->q->eqs);
     qhca_io_each(io, &io->e->q->eqs, NULL, save_eq);
     qhca_io_table_end(io, &io->e->q->eqs);
@@ -124,7 +123,6 @@ static void save_moderation(struct qhca_io *io)
 
 void qhca_io_cqs(struct qhca_io *io)
 {
-    qhca_io_section(io, "cq", 2);
     qhca_io_table(io, &io->e->q->cqs);
     qhca_io_each(io, &io->e->q->cqs, NULL, save_cq);
     qhca_io_table_end(io, &io->e->q->cqs);
@@ -193,7 +191,6 @@ static void save_srq(struct qhca_io *io, void *obj)
 
 void qhca_io_srqs(struct qhca_io *io)
 {
-    qhca_io_section(io, "srq", 1);
     qhca_io_table(io, &io->e->q->srqs);
     qhca_io_each(io, &io->e->q->srqs, NULL, save_srq);
     qhca_io_table_end(io, &io->e->q->srqs);
@@ -256,7 +253,6 @@ static void save_mw(struct qhca_io *io, void *obj)
 
 void qhca_io_mws(struct qhca_io *io)
 {
-    qhca_io_section(io, "mw", 1);
     qhca_io_each(io, &io->e->mem->mrs, is_window, save_mw);
     qhca_io_table_end(io, &io->e->mem->mrs);
 }

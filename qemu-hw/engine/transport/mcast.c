@@ -241,7 +241,7 @@ void qhca_mcgs_free(struct qhca *e)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct qhca_mcg_group, 544);
+SAVED_SIZE(struct qhca_mcg_group, 544, mcg, 1);
 
 static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
 {
@@ -279,7 +279,6 @@ void qhca_io_mcgs(struct qhca_io *io)
     struct qhca_mcg_group *g;
     uint32_t n = io->e->xd->mc_groups, i;
 
-    qhca_io_section(io, "mcg", 1);
     IO(io, n);
     NEED(io, n <= QHCA_MC_GROUPS_MAX, "too many multicast groups");
     if (!io->saving) {

@@ -530,15 +530,14 @@ static bool is_not_rss(const void *obj)
     return !save_is_rss(obj);
 }
 
-void qhca_io_qps(struct qhca_io *io, bool rss)
+void qhca_io_qps(struct qhca_io *io)
 {
-    if (!rss) {
-        qhca_io_section(io, "qp", 2);
-        qhca_io_table(io, &io->e->q->qps);
-        qhca_io_each(io, &io->e->q->qps, is_not_rss, one_qp);
-    } else {
-        qhca_io_section(io, "rss", 1);
-        qhca_io_each(io, &io->e->q->qps, save_is_rss, one_qp);
-        qhca_io_table_end(io, &io->e->q->qps);
-    }
+    qhca_io_table(io, &io->e->q->qps);
+    qhca_io_each(io, &io->e->q->qps, is_not_rss, one_qp);
+}
+
+void qhca_io_rss_qps(struct qhca_io *io)
+{
+    qhca_io_each(io, &io->e->q->qps, save_is_rss, one_qp);
+    qhca_io_table_end(io, &io->e->q->qps);
 }

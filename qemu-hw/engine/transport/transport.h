@@ -383,8 +383,8 @@ qhca_cmd_fn qhca_cmd_query_fault, qhca_cmd_resume_fault;
 qhca_cmd_fn qhca_cmd_attach_mc, qhca_cmd_detach_mc;
 
 /* ---- saved state ---- */
-/* Save or load the QPs of type RSS (@rss), or all others. */
-void qhca_io_qps(struct qhca_io *io, bool rss);
+void qhca_io_qps(struct qhca_io *io);       /* all but RSS QPs */
+void qhca_io_rss_qps(struct qhca_io *io);
 void qhca_io_xport(struct qhca_io *io, struct qhca_qp *qp);
 void qhca_io_mcgs(struct qhca_io *io);
 
