@@ -306,6 +306,31 @@ void gmem_release(struct gmem *m, uint64_t addr, uint64_t len)
     pages_set(m, off, len, false);
 }
 
+bool gmem_next_page(const struct gmem *m, uint64_t *addr)
+{
+    uint64_t p = (*addr - m->base) / GMEM_PAGE;
+
+    for (; p < GMEM_SPAN / GMEM_PAGE; p++) {
+        if (p % 64 == 0 && !m->mapped[p / 64]) {
+            p += 63;
+        } else if (m->mapped[p / 64] >> p % 64 & 1) {
+            *addr = m->base + p * GMEM_PAGE;
+            return true;
+        }
+    }
+    return false;
+}
+
+void gmem_map_page(struct gmem *m, uint64_t addr)
+{
+    uint64_t off = addr - m->base;
+
+    CHECK(addr % GMEM_PAGE == 0 && inside(m, addr, GMEM_PAGE) &&
+          pages_are(m, off, GMEM_PAGE, false), "no free page at %#llx",
+          (unsigned long long)addr);
+    pages_set(m, off, GMEM_PAGE, true);
+}
+
 void *gmem_ptr(struct gmem *m, uint64_t addr, uint64_t len)
 {
     CHECK(inside(m, addr, len) &&

@@ -71,6 +71,10 @@ void gmem_allow(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits);
 void gmem_deny(struct gmem *m, uint64_t addr, uint64_t len, unsigned bits);
 /* The CPU's view; ends the test unless all of it is mapped. */
 void *gmem_ptr(struct gmem *m, uint64_t addr, uint64_t len);
+/* The first mapped page at or behind *@addr; false: none. */
+bool gmem_next_page(const struct gmem *m, uint64_t *addr);
+/* Map the page at @addr, which is not mapped. */
+void gmem_map_page(struct gmem *m, uint64_t addr);
 /* An address with no byte mapped within @len. */
 uint64_t gmem_unmapped(struct gmem *m, uint64_t len);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Sections of a saved state: what a release writes, those that follow read; what
- * is newer, unknown, missing or of a wrong length is refused and named.
+ * Sections of a saved state: what a release writes, those that follow read;
+ * what is newer, unknown, missing or of a wrong length is refused and named.
  *
  * Releases of a small invented adapter stand for those of the real one.
  */
