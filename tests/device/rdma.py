@@ -121,10 +121,11 @@ class QP:
 
     def write_send(self, sge: tuple[int, int, int], wr_id: int = 0,
                    opcode: int = C.QHCA_WQE_SEND, flags: int = C.QHCA_WQE_F_SIGNALED,
-                   **ctrl) -> None:
-        """Write a send WQE with one SGE (addr, len, key); no doorbell."""
+                   remote: tuple[int, int] = (0, 0), **ctrl) -> None:
+        """Write a send WQE with one SGE (addr, len, key), @remote (addr, key); no doorbell."""
         wqe = struct("qhca_sq_wqe")(ctrl=struct("qhca_wqe_ctrl")(
             opcode=opcode, flags=flags, num_sge=1, wr_id=wr_id, **ctrl))
+        wqe.remote.addr, wqe.remote.rkey = remote
         data = bytes(wqe) + bytes(struct("qhca_sge")(*sge))
         slot = self.sq_prod & ((1 << self.SHIFT) - 1)
         self.adapter.m.write_mem(self.sq + (slot << self.SQ_STRIDE), data)
