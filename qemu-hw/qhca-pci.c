@@ -227,6 +227,7 @@ static const Property qhca_properties[] = {
     QHCA_PROP("max-eth-queues", max_eth_queues),
     QHCA_PROP("speed", speed),
     QHCA_PROP("min-ack-timeout", min_ack_timeout),
+    QHCA_PROP("gro-hold", gro_hold),
     QHCA_PROP("x-run-budget", run_budget),
     DEFINE_PROP_BOOL("super-frames", QhcaState, cfg.super_frames, false),
     DEFINE_PROP_STRING("faults", QhcaState, faults),
@@ -270,6 +271,9 @@ static void qhca_class_defaults(ObjectClass *klass)
     qhca_class_property(klass, "min-ack-timeout", cfg.min_ack_timeout,
                         "the shortest local ACK timeout as its code, 0 to 31: "
                         "4.096 us << code");
+    qhca_class_property(klass, "gro-hold", cfg.gro_hold,
+                        "how long received frames are held to be merged with "
+                        "later ones, in microseconds; 0: not at all");
     qhca_class_property(klass, "x-run-budget", cfg.run_budget,
                         "packets sent per run, 0: the engine's default");
     object_class_property_set_description(klass, "super-frames",

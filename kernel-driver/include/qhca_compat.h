@@ -132,6 +132,23 @@ static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
 #endif
 
 /*
+ * GSO: CWR in all segments is what accurate ECN does. 6.18: outer and inner
+ * identifications are told apart; before, only the inner one counted.
+ */
+#ifdef QHCA_HAVE_GSO_ACCECN
+#define QHCA_GSO_CWR		SKB_GSO_TCP_ACCECN
+#else
+#define QHCA_GSO_CWR		SKB_GSO_TCP_ECN
+#endif
+#ifdef QHCA_HAVE_GSO_FIXEDID_INNER
+#define QHCA_GSO_FIXEDID_OUTER	SKB_GSO_TCP_FIXEDID
+#define QHCA_GSO_FIXEDID_INNER	SKB_GSO_TCP_FIXEDID_INNER
+#else
+#define QHCA_GSO_FIXEDID_OUTER	0
+#define QHCA_GSO_FIXEDID_INNER	SKB_GSO_TCP_FIXEDID
+#endif
+
+/*
  * Later only applications resize CQs, and the depth has no sign.
  */
 #ifdef QHCA_HAVE_RESIZE_USER_CQ

@@ -461,7 +461,7 @@ static inline struct page **qhca_rx_page(struct qhca_rx_queue *q, u32 index)
 #define QHCA_RX_MAX_BUFS	(1 + MAX_SKB_FRAGS)
 
 /* rx_large.c */
-u32 qhca_rx_large(struct sk_buff *skb, u32 size, u32 segs);
+u32 qhca_rx_large(struct sk_buff *skb, const struct qhca_eth_cqe *cqe);
 
 /* rx_data.c */
 int qhca_rx_data_alloc(struct qhca_rx_queue *q,

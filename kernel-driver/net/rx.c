@@ -165,7 +165,7 @@ static bool rx_large(struct qhca_rx_queue *q, struct sk_buff *skb,
 	u32 segs = cqe->gso_segs, hdr = 0;
 
 	if (q->large && rx_sums_ok(le16_to_cpu(cqe->flags)))
-		hdr = qhca_rx_large(skb, le16_to_cpu(cqe->gso_size), segs);
+		hdr = qhca_rx_large(skb, cqe);
 	if (unlikely(!hdr))
 		return false;
 	count->large_packets++;

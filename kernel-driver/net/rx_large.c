@@ -18,42 +18,65 @@
 
 /* Where the headers are, from the start of the frame. */
 struct large {
+	u32 l3;
 	u32 l4;
 	u32 payload;
 	u8 proto;
 	bool v6;
+	/* the segment is in an IP packet that is in another one */
+	bool tunnel;
+	bool outer_v6;
 };
+
+static const void *large_at(const struct sk_buff *skb, u32 at, u32 len)
+{
+	return skb_headlen(skb) < at + len ? NULL : skb->data + at;
+}
 
 static bool large_ip4(const struct sk_buff *skb, struct large *l)
 {
-	const struct iphdr *ip = (const void *)(skb->data + ETH_HLEN);
+	const struct iphdr *ip = large_at(skb, l->l3, sizeof(*ip));
 
-	if (skb_headlen(skb) < ETH_HLEN + sizeof(*ip) || ip->version != 4 ||
-	    ip->ihl < 5 || ip_is_fragment(ip) ||
-	    ETH_HLEN + ntohs(ip->tot_len) != skb->len)
+	if (!ip || ip->version != 4 || ip->ihl < 5 || ip_is_fragment(ip) ||
+	    l->l3 + ntohs(ip->tot_len) != skb->len)
 		return false;
-	l->l4 = ETH_HLEN + ip->ihl * 4;
+	l->l4 = l->l3 + ip->ihl * 4;
 	l->proto = ip->protocol;
-	l->v6 = false;
 	return true;
 }
 
 static bool large_ip6(const struct sk_buff *skb, struct large *l)
 {
-	const struct ipv6hdr *ip = (const void *)(skb->data + ETH_HLEN);
+	const struct ipv6hdr *ip = large_at(skb, l->l3, sizeof(*ip));
 	__be16 frag;
 	int l4;
 
-	if (skb_headlen(skb) < ETH_HLEN + sizeof(*ip) || ip->version != 6 ||
-	    ETH_HLEN + sizeof(*ip) + ntohs(ip->payload_len) != skb->len)
+	if (!ip || ip->version != 6 ||
+	    l->l3 + sizeof(*ip) + ntohs(ip->payload_len) != skb->len)
 		return false;
 	l->proto = ip->nexthdr;
-	l4 = ipv6_skip_exthdr(skb, ETH_HLEN + sizeof(*ip), &l->proto, &frag);
+	l4 = ipv6_skip_exthdr(skb, l->l3 + sizeof(*ip), &l->proto, &frag);
 	if (l4 < 0 || frag)
 		return false;
 	l->l4 = l4;
-	l->v6 = true;
 	return true;
+}
+
+static bool large_ip(const struct sk_buff *skb, struct large *l)
+{
+	return l->v6 ? large_ip6(skb, l) : large_ip4(skb, l);
+}
+
+/* What is in the IP packet, if that is another one. */
+static bool large_tunnel(const struct sk_buff *skb, struct large *l)
+{
+	if (l->proto != IPPROTO_IPIP && l->proto != IPPROTO_IPV6)
+		return true;
+	l->tunnel = true;
+	l->outer_v6 = l->v6;
+	l->v6 = l->proto == IPPROTO_IPV6;
+	l->l3 = l->l4;
+	return large_ip(skb, l) && l->proto == IPPROTO_TCP;
 }
 
 static bool large_l4(const struct sk_buff *skb, struct large *l)
@@ -78,14 +101,11 @@ static bool large_l4(const struct sk_buff *skb, struct large *l)
 
 static bool large_parse(const struct sk_buff *skb, struct large *l)
 {
-	switch (((const struct ethhdr *)skb->data)->h_proto) {
-	case htons(ETH_P_IP):
-		return large_ip4(skb, l) && large_l4(skb, l);
-	case htons(ETH_P_IPV6):
-		return large_ip6(skb, l) && large_l4(skb, l);
-	default:
-		return false;
-	}
+	__be16 type = ((const struct ethhdr *)skb->data)->h_proto;
+
+	*l = (struct large){ .l3 = ETH_HLEN, .v6 = type == htons(ETH_P_IPV6) };
+	return (l->v6 || type == htons(ETH_P_IP)) && large_ip(skb, l) &&
+	       large_tunnel(skb, l) && large_l4(skb, l);
 }
 
 /* What CHECKSUM_PARTIAL wants to find in the field. */
@@ -95,29 +115,72 @@ static __sum16 large_pseudo_sum(const struct sk_buff *skb,
 	u32 len = skb->len - l->l4;
 
 	if (l->v6) {
-		const struct ipv6hdr *ip = (void *)(skb->data + ETH_HLEN);
+		const struct ipv6hdr *ip = (void *)(skb->data + l->l3);
 
 		return ~csum_ipv6_magic(&ip->saddr, &ip->daddr, len, l->proto,
 					0);
 	} else {
-		const struct iphdr *ip = (void *)(skb->data + ETH_HLEN);
+		const struct iphdr *ip = (void *)(skb->data + l->l3);
 
 		return ~csum_tcpudp_magic(ip->saddr, ip->daddr, len, l->proto,
 					  0);
 	}
 }
 
+/*
+ * Segmentation repeats the identification of an IPv4 header only if nobody may
+ * fragment the packet, and fails otherwise.
+ */
+static bool large_df(const struct sk_buff *skb, u32 at)
+{
+	const struct iphdr *ip = (const void *)(skb->data + at);
+
+	return ip->version == 4 && ip->frag_off & htons(IP_DF);
+}
+
+/* How the frames differ, for segmentation. */
+static u32 large_tcp_type(const struct sk_buff *skb, const struct large *l,
+			  u16 flags)
+{
+	const struct tcphdr *th = (const void *)(skb->data + l->l4);
+	u32 type = l->v6 ? SKB_GSO_TCPV6 : SKB_GSO_TCPV4;
+
+	/* the first frame only had it, unless the device says more */
+	if (th->cwr)
+		type |= flags & QHCA_CQE_F_CWR ? QHCA_GSO_CWR : SKB_GSO_TCP_ECN;
+	if (!l->tunnel) {
+		if (flags & QHCA_CQE_F_SAME_ID && large_df(skb, l->l3))
+			type |= SKB_GSO_TCP_FIXEDID;
+		return type;
+	}
+	type |= l->outer_v6 ? SKB_GSO_IPXIP6 : SKB_GSO_IPXIP4;
+	if (flags & QHCA_CQE_F_SAME_ID && large_df(skb, ETH_HLEN))
+		type |= QHCA_GSO_FIXEDID_OUTER;
+	if (flags & QHCA_CQE_F_SAME_INNER_ID && large_df(skb, l->l3))
+		type |= QHCA_GSO_FIXEDID_INNER;
+	return type;
+}
+
+/* Where segmentation finds what is in the tunnel. */
+static void large_inner(struct sk_buff *skb, const struct large *l)
+{
+	skb->encapsulation = 1;
+	skb_set_inner_protocol(skb, htons(l->v6 ? ETH_P_IPV6 : ETH_P_IP));
+	skb_set_inner_network_header(skb, l->l3);
+	skb_set_inner_transport_header(skb, l->l4);
+}
+
 /**
  * qhca_rx_large - make a GSO packet of one that holds many frames
  * @skb: it, from the Ethernet header on; the device found its checksums right
- * @size: bytes of payload in each frame but the last
- * @segs: number of frames
+ * @cqe: what the device says about it
  *
  * Return: bytes of the headers, which each of its frames had; 0 if the packet is
  * not what the device says.
  */
-u32 qhca_rx_large(struct sk_buff *skb, u32 size, u32 segs)
+u32 qhca_rx_large(struct sk_buff *skb, const struct qhca_eth_cqe *cqe)
 {
+	u32 size = le16_to_cpu(cqe->gso_size), segs = cqe->gso_segs;
 	struct skb_shared_info *info = skb_shinfo(skb);
 	struct large l;
 
@@ -129,10 +192,10 @@ u32 qhca_rx_large(struct sk_buff *skb, u32 size, u32 segs)
 
 		th->check = large_pseudo_sum(skb, &l);
 		skb->csum_offset = offsetof(struct tcphdr, check);
-		info->gso_type = l.v6 ? SKB_GSO_TCPV6 : SKB_GSO_TCPV4;
-		/* the first frame only had it */
-		if (th->cwr)
-			info->gso_type |= SKB_GSO_TCP_ECN;
+		info->gso_type = large_tcp_type(skb, &l,
+						le16_to_cpu(cqe->flags));
+		if (l.tunnel)
+			large_inner(skb, &l);
 	} else {
 		struct udphdr *uh = (void *)(skb->data + l.l4);
 

@@ -102,6 +102,11 @@ struct qhca_config {
     uint64_t dm_size;           /* device memory: 0, or a power of two */
     bool super_frames;          /* all on the wire take super-frames, */
                                 /* of Ethernet and of RoCEv2 */
+    /*
+     * How long frames are held to be merged with later ones, in microseconds,
+     * 0..1000000.  0: only until the end of the next run.
+     */
+    uint32_t gro_hold;
 };
 
 /** Fill @cfg with the default limits; leaves mac alone. */
@@ -130,8 +135,8 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val,
 
 /**
  * Receive a frame from the wire (no FCS); drops it if there is no room.  It may
- * be held until the next qhca_run(), for which kick() is called then, to be
- * merged with frames that follow.
+ * be held to be merged with frames that follow: until the next qhca_run(), for
+ * which kick() is called then, or as long as gro_hold says.
  */
 void qhca_receive(struct qhca *e, const void *frame, size_t len);
 /**

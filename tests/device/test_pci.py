@@ -107,7 +107,7 @@ def test_device_memory_is_memory(adapter):
     ("vectors=0", "vectors"), ("dm-size=4095", "dm-size"), ("dm-size=12k", "dm-size"),
     ("dm-size=128G", "dm-size"), ("vectors=2049", "vectors"), ("max-qp=17", ""),
     ("max-qp=8", ""), ("mac=01:00:00:00:00:01", ""), ("max-gid=0", ""),
-    ("min-ack-timeout=32", "min-ack-timeout"),
+    ("min-ack-timeout=32", "min-ack-timeout"), ("gro-hold=1000001", "gro-hold"),
 ])
 def test_bad_property(option, text):
     with pytest.raises(RuntimeError) as error:

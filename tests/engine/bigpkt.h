@@ -176,6 +176,36 @@ static inline size_t big_frame(const struct big *b, uint8_t *f, unsigned number,
 }
 
 /*
+ * Put the untagged frame of @n bytes into an IPv4 or (@v6) IPv6 packet, whose
+ * header has @junk where nobody looks and the identification @id; returns its
+ * new length.
+ */
+static inline size_t big_wrap(uint8_t *f, size_t n, bool v6,
+                              const uint8_t *junk, uint32_t id)
+{
+    unsigned hdr = v6 ? 40 : 20;
+    uint8_t *ip = f + 14, proto = ip[0] >> 4 == 4 ? 4 : 41;
+
+    memmove(ip + hdr, ip, n - 14);
+    memcpy(ip, junk, hdr);
+    big_put16(ip - 2, v6 ? 0x86dd : 0x0800);
+    if (v6) {
+        ip[0] = (uint8_t)(0x60 | (ip[0] & 15));
+        big_put16(ip + 4, (uint32_t)n - 14);
+        ip[6] = proto;
+    } else {
+        ip[0] = 0x45;
+        big_put16(ip + 2, (uint32_t)n - 14 + hdr);
+        big_put16(ip + 4, id);
+        big_put16(ip + 6, 0);
+        ip[9] = proto;
+        big_put16(ip + 10, 0);
+        big_put16(ip + 10, ~big_sum(ip, hdr, 0));
+    }
+    return n + hdr;
+}
+
+/*
  * Write the headers as software hands them over: what the device sets has any
  * value.  Returns their length.
  */

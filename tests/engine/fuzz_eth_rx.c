@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Fuzz target: Ethernet receive queues.  Frames that are valid, or nearly so,
- * arrive, also as super-frames and in runs that can be merged, while queues are
- * stopped, given other rings and flags and restarted, tables and hashes are
- * exchanged, rules come and go, and the adapter is saved and loaded.  The
- * device may write only to buffers that are posted at that moment.
+ * arrive, also as super-frames, in runs that can be merged and in tunnels,
+ * while queues are stopped, given other rings and flags and restarted, tables
+ * and hashes are exchanged, rules come and go, and the adapter is saved and
+ * loaded.  The device may write only to buffers that are posted at that moment.
  */
 #include <stdlib.h>
 
@@ -130,6 +130,7 @@ static void open_all(struct eth *t, uint8_t how)
     memset(t, 0, sizeof(*t));
     fuzz_config(&cfg);
     cfg.super_frames = how & 1;
+    cfg.gro_hold = how & 8 ? 2 : 0;
     fuzz_open(&t->w, &t->g, &cfg);
     for (i = 0; i < QUEUES; i++) {
         gcq_create(&t->q[i].cq, &t->g, 6, NULL, t->g.eq[1].eqn);
@@ -363,8 +364,9 @@ static void large(struct eth *t, struct fz *f, uint8_t k)
     memcpy(p.dmac, t->w.node[0].mac, 6);
     if (k & 32) {               /* what can be merged */
         p.tcp = true;
-        p.opts = p.exts = 0;
+        p.opts = 0;
         p.flags = 0x10 | (p.flags & 8);
+        p.tagged &= !(k & 128);
     }
     if (k & 64) {
         len = big_frame(&p, b, 0, 0, p.len);
@@ -381,6 +383,9 @@ static void large(struct eth *t, struct fz *f, uint8_t k)
     for (i = 0; i < n; i++) {
         len = p.len - i * mss < mss ? p.len - i * mss : mss;
         len = big_frame(&p, b, i, i * mss, (uint32_t)len);
+        if ((k & 160) == 160) {
+            len = big_wrap(b, len, odd & 32, p.junk + 200, i);
+        }
         if (odd & 128 && (odd & 15) == i) {
             fz_spoil(f, b, len < 100 ? len : 100);
         }

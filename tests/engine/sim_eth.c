@@ -3,8 +3,8 @@
  * The Ethernet function under random frames, from every adapter to another one
  * or to all; some are cut out of large sends.  They are received by several
  * queues, which may split headers from payload, take super-frames whole and
- * merge frames.  A frame arrives unchanged, in order and complete, and each
- * frame is either received or counted as dropped.
+ * merge frames.  A frame arrives unchanged, complete and in the order of its
+ * flow, and each frame is either received or counted as dropped.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +21,8 @@
 #define LARGE_MAX 30000         /* its payload */
 #define QUEUES_MAX 4            /* that receive */
 #define ENTRIES 8               /* of the indirection table */
+#define PORTS 7                 /* of TCP, of flows between two addresses */
+#define FLOWS (WORLD_NODES * PORTS)     /* of TCP, from an adapter */
 
 struct note {                   /* a frame that was sent */
     unsigned src;
@@ -70,7 +72,8 @@ struct eth {
     bool *signalled;
     uint32_t rx_len;            /* of every receive buffer */
     uint32_t to_send, unsignalled;
-    uint64_t last[WORLD_NODES]; /* place() of the latest frame from each */
+    /* place() of the latest frame from each, of each flow; 0: of no flow */
+    uint64_t last[WORLD_NODES][1 + FLOWS];
 };
 
 static unsigned max_seg(const struct eth *x)
@@ -146,10 +149,12 @@ static uint32_t fill_plain(uint8_t *f, uint64_t id, const struct note *note)
     return note->len;
 }
 
-/* Frames without CWR, URG and the like can be merged. */
+/* Frames without URG and the like can be merged. */
 static uint8_t tcp_flags(uint64_t id)
 {
-    return id & 1 ? 0x18 : 0xf9;
+    static const uint8_t flags[4] = { 0xf9, 0x18, 0xd8, 0x10 };
+
+    return flags[id % 4];
 }
 
 /*
@@ -166,7 +171,7 @@ static uint32_t fill_large(uint8_t *f, uint64_t id, const struct note *note)
     f[23] = 6;
     put_be(f + 26, 0x0a000000u + note->src, 4);
     put_be(f + 30, 0x0a000000u + note->dst, 4);
-    put_be(f + 34, 5001 + (uint32_t)id % 7, 2);
+    put_be(f + 34, 5001 + (uint32_t)id % PORTS, 2);
     put_be(f + 36, 5002, 2);
     put_be(f + 38, (uint32_t)id << 16, 4);
     put_be(f + 46, 0x5000 | tcp_flags(id), 2);
@@ -411,13 +416,21 @@ static struct rxq *queue_of(struct eth *x, uint32_t num)
     return &x->q[i];
 }
 
+/* A flow stays in order; others may overtake it while it is merged. */
+static unsigned flow_of(const struct note *n, uint64_t at)
+{
+    unsigned port = (unsigned)((at - 1) >> 32) % PORTS;
+
+    return n->mss ? 1 + n->dst * PORTS + port : 0;
+}
+
 static void received(struct eth *x, const struct qhca_eth_cqe *c)
 {
     struct rxq *q = queue_of(x, c->num);
     uint8_t f[LARGE_MAX + 64];
     uint32_t len = c->byte_len, head = c->header_len ? c->header_len : len;
     const struct note *note;
-    uint64_t at;
+    uint64_t at, *last;
 
     CHECK(c->status == QHCA_WC_SUCCESS && c->opcode == QHCA_CQE_OP_ETH_RECV,
           "Ethernet receive: %s, opcode %#x", sim_wc_name(c->status),
@@ -441,9 +454,10 @@ static void received(struct eth *x, const struct qhca_eth_cqe *c)
     CHECK(c->hash_type == (x->queues > 1 && f[12] == 8 ?
                            QHCA_HASH_TYPE_L4 : QHCA_HASH_TYPE_NONE),
           "hash type %u", c->hash_type);
-    CHECK(x->last[note->src] < at || x->ep->s->w.wire.dup ||
-          x->ep->s->w.wire.reorder, "frames out of order");
-    x->last[note->src] = at;
+    last = &x->last[note->src][flow_of(note, at)];
+    CHECK(*last < at || x->ep->s->w.wire.dup || x->ep->s->w.wire.reorder,
+          "frames out of order");
+    *last = at;
     x->all->got += c->gso_segs ? c->gso_segs : 1;
 }
 

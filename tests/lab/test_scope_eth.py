@@ -17,7 +17,7 @@ def eth(lab):  # noqa: F811
     a.eth_rqs = {0: eth_rq(0, False), 1: eth_rq(1, True, dropped=4),
                  2: eth_rq(2, False, flags_names="SUPER|GRO", state=2, state_name="ERR",
                            syndrome=0x24, syndrome_name="DB_INDEX")}
-    a.eth_rqs[2]["merging"] = {"frames": 77, "bytes": 9000}
+    a.eth_rqs[2]["merging"] = {"packets": 2, "frames": 77, "bytes": 9000}
     a.rss_qps = {2: rss([0, 1, 2, 1] * 32, hash_names="BY_TYPE|SYM_XOR",
                         tcp4="SRC_IP|DST_IP|SRC_PORT|DST_PORT", udp4="SRC_IP|DST_IP", ipv4="",
                         tcp6="", udp6="", ipv6="")}

@@ -144,6 +144,7 @@ struct qhca *qhca_new(const struct qhca_config *cfg,
     qhca_list_init(&e->eth->eth_ready);
     qhca_list_init(&e->q->tm_work);
     qhca_list_init(&e->q->eq_work);
+    qhca_gro_init(&e->eth->gro);
     if (!alloc_all(e)) {
         adapter_free_all(e);
         return NULL;

@@ -244,6 +244,13 @@ static bool run_one(struct qhca *e)
         qhca_fatal(e, QHCA_FATAL_AQ_DMA);
         return false;
     }
+    /*
+     * A command may stop the queue of what is held.  This one cannot, and
+     * software that adapts the moderation gives it while frames arrive.
+     */
+    if (cmd.opcode != QHCA_CMD_MODIFY_CQ) {
+        qhca_gro_flush(e);
+    }
     memset(&c, 0, sizeof(c));
     c.obj = qhca_le32(cmd.obj);
     c.mask = qhca_le64(cmd.mask);
@@ -278,7 +285,6 @@ void qhca_admin_run(struct qhca *e)
 {
     unsigned n;
 
-    qhca_gro_flush(e);          /* commands may stop its queue */
     e->command_end = e->cost + ADMIN_COST;
     for (n = 0; n < ADMIN_BATCH && e->ad->asq_cons != e->ad->asq_prod; n++) {
         if (!qhca_active(e) || (n && qhca_command_spent(e)) || !run_one(e)) {

@@ -80,9 +80,9 @@ void qhca_work(struct qhca *e, unsigned budget)
 void qhca_finish(struct qhca *e)
 {
     if (qhca_active(e)) {
-        qhca_gro_flush(e);
+        qhca_gro_run(e);
     } else {
-        qhca_gro_forget(e, NULL);
+        qhca_gro_forget(e);
     }
     qhca_finish_merging(e);
 }
@@ -125,6 +125,8 @@ void qhca_timer_update(struct qhca *e)
         next = qhca_xport_deadline(e);
         deadline = next < deadline ? next : deadline;
         next = qhca_cq_deadline(e);
+        deadline = next < deadline ? next : deadline;
+        next = qhca_gro_deadline(e);
         deadline = next < deadline ? next : deadline;
     }
     /*

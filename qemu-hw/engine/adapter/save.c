@@ -24,7 +24,7 @@ SAVED_SIZE(struct qhca_swqe, 80, qp, 2);
 SAVED_SIZE(struct qhca_resp, 32, qp, 2);
 SAVED_SIZE(struct qhca_xport, 2048, qp, 2);
 SAVED_SIZE(struct qhca_qp, 728, qp, 2);
-SAVED_SIZE(struct qhca_eth_q, 1312, ethq, 2);
+SAVED_SIZE(struct qhca_eth_q, 1320, ethq, 2);
 SAVED_SIZE(struct qhca_tag, 104, srq, 1);
 SAVED_SIZE(struct qhca_tm, 248, srq, 1);
 SAVED_SIZE(struct qhca_tm_job, 48, qp, 2);
@@ -33,7 +33,7 @@ SAVED_SIZE_OF_MANY(struct qhca, 1080);
 SAVED_SIZE_OF_MANY(struct qhca_memory, 200);
 SAVED_SIZE_OF_MANY(struct qhca_queues, 824);
 SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 81344);
-SAVED_SIZE_OF_MANY(struct qhca_ethernet, 144728);
+SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2403672);
 SAVED_SIZE_OF_MANY(struct qhca_adapter, 272);
 
 /* ---- configuration and registers ---- */

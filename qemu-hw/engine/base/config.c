@@ -4,6 +4,7 @@
 
 #define DM_MIN              (1ULL << 12)
 #define DM_MAX              (1ULL << 36)
+#define GRO_HOLD_MAX        1000000     /* us */
 
 void qhca_config_default(struct qhca_config *cfg)
 {
@@ -21,6 +22,7 @@ void qhca_config_default(struct qhca_config *cfg)
     cfg->min_ack_timeout = 0;
     cfg->dm_size = 16 << 20;
     cfg->super_frames = false;
+    cfg->gro_hold = 0;
 }
 
 static bool pow2_in(uint32_t v, uint32_t min, uint32_t max)
@@ -58,6 +60,9 @@ const char *qhca_config_bad(const struct qhca_config *cfg)
     }
     if (cfg->min_ack_timeout > 31) {
         return "min-ack-timeout must be 0 to 31";
+    }
+    if (cfg->gro_hold > GRO_HOLD_MAX) {
+        return "gro-hold must be 0 to 1000000";
     }
     if (!pow2_in(cfg->max_eth_queues, 1, 256)) {
         return "the limit of Ethernet queues must be a power of two from 1 "

@@ -78,7 +78,7 @@ static void parse_ip4(struct qhca_headers *h, bool sized)
     }
 }
 
-static bool is_ext(uint8_t proto)
+bool qhca_headers_is_ext(uint8_t proto)
 {
     return proto == EXT_HOP_BY_HOP || proto == EXT_ROUTING ||
            proto == EXT_FRAGMENT || proto == EXT_DESTINATION;
@@ -92,7 +92,7 @@ static void parse_ext(struct qhca_headers *h, size_t end, bool sized)
     const uint8_t *ext;
     unsigned n;
 
-    for (n = 0; is_ext(proto); n++) {
+    for (n = 0; qhca_headers_is_ext(proto); n++) {
         if (n == QHCA_IP6_EXT_MAX || end < at + EXT_UNIT) {
             return;
         }
@@ -147,6 +147,24 @@ static void parse(const uint8_t *frame, size_t len, bool sized,
     } else if (h->ethertype == QHCA_ETHERTYPE_IP6) {
         parse_ip6(h, sized);
     }
+}
+
+bool qhca_headers_parse_inner(const struct qhca_headers *h,
+                              struct qhca_headers *inner)
+{
+    if (!h->version || !h->whole || h->fragment ||
+        (h->proto != QHCA_PROTO_IP4 && h->proto != QHCA_PROTO_IP6)) {
+        return false;
+    }
+    *inner = (struct qhca_headers){
+        .l3 = h->l3 + h->ip_len, .l3_len = h->payload,
+    };
+    if (h->proto == QHCA_PROTO_IP4) {
+        parse_ip4(inner, true);
+    } else {
+        parse_ip6(inner, true);
+    }
+    return true;
 }
 
 void qhca_headers_parse(const uint8_t *frame, size_t len,

@@ -17,8 +17,10 @@
 #define QHCA_ETHERTYPE_VLAN 0x8100
 #define QHCA_ETHERTYPE_IP6  0x86dd
 
+#define QHCA_PROTO_IP4      4   /* IPv4 in IP */
 #define QHCA_PROTO_TCP      6
 #define QHCA_PROTO_UDP      17
+#define QHCA_PROTO_IP6      41  /* IPv6 in IP */
 
 #define QHCA_IP4_OFFSET     0x1fff  /* of frag; not 0: not the first */
 #define QHCA_IP4_FRAGMENT   0x3fff  /* of frag; not 0: a fragment */
@@ -58,6 +60,17 @@ void qhca_headers_parse(const uint8_t *frame, size_t len,
  */
 void qhca_headers_parse_unsized(const uint8_t *frame, size_t len,
                                 struct qhca_headers *h);
+
+/**
+ * Parse the IP packet in the IP packet @h: a tunnel of RFC 2003 or RFC 2473.
+ * False if it holds none directly behind its header, or is not there as a
+ * whole; @inner is then undefined.  Ethernet's fields of @inner are 0.
+ */
+bool qhca_headers_parse_inner(const struct qhca_headers *h,
+                              struct qhca_headers *inner);
+
+/** Is it an extension header of IPv6 that is followed? */
+bool qhca_headers_is_ext(uint8_t proto);
 
 /** Does the frame end within its VLAN tag? */
 static inline bool qhca_headers_cut(const struct qhca_headers *h)

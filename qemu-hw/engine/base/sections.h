@@ -46,7 +46,7 @@ enum qhca_section_version {
     QHCA_WRITES_flow = 1,       QHCA_READS_flow = 1,
     QHCA_WRITES_events = 1,     QHCA_READS_events = 1,
     QHCA_WRITES_work = 3,       QHCA_READS_work = 3,
-    QHCA_WRITES_gro = 1,        QHCA_READS_gro = 1,
+    QHCA_WRITES_gro = 2,        QHCA_READS_gro = 2,
     QHCA_WRITES_end = 1,        QHCA_READS_end = 1,
 };
 

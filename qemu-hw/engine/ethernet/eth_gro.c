@@ -1,211 +1,321 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receive coalescing: frames of one TCP flow that arrive one after another for
- * an RQ with QHCA_ETH_Q_F_GRO become one packet, which is what a super-frame
- * is.
+ * Receive coalescing: frames of a TCP flow that arrive for an RQ with
+ * QHCA_ETH_Q_F_GRO become one packet, which is what a super-frame is.
  *
- * A frame joins only if cutting the packet would give back exactly this frame.
- * So there is one rule of what its headers must be, that of large.c.  One
- * packet at a time is held, and no longer than until the next run of the
- * engine.
+ * A packet is held until it is complete, or something must not overtake it, or
+ * its place is needed, or the time is over: cfg.gro_hold, or 0 for the end of
+ * the next run of the engine.
  */
 #include "ethernet/flow.h"
-#include "ethernet/csum.h"
 #include "base/save.h"
 
 #define TCP_FLAGS           13
-#define TCP_SUM             16
 #define TCP_PSH             0x08
-#define TCP_ACK             0x10
-#define TCP_RESERVED        0x0f    /* of the byte before the flags */
-#define IP4_SUM             10
 
-/* Bytes of payload held. */
-static uint32_t held(const struct qhca_gro *g)
-{
-    return g->super.len - g->super.l.hdr_len;
-}
-
-static uint8_t *held_flags(struct qhca_gro *g)
-{
-    return g->frame + g->super.l.l4 + TCP_FLAGS;
-}
-
-/*
- * 0xffff is as right as 0, but only the latter is computed: the frame could not
- * be made again.
- */
-static bool odd_sums(const struct qhca_large *l, const uint8_t *frame)
-{
-    return qhca_get_be16(frame + l->l4 + TCP_SUM) == 0xffff ||
-           (l->version == 4 &&
-            qhca_get_be16(frame + l->l3 + IP4_SUM) == 0xffff);
-}
-
-/* May @f be part of a packet, or begin one?  *@l gets where its headers are. */
-static bool gro_suits(const struct qhca_eth_q *q,
-                      const struct qhca_eth_frame *f, struct qhca_large *l)
-{
-    const uint8_t *tcp = f->h.l4;
-    size_t ip = f->h.version == 4 ? QHCA_IP4_HLEN : QHCA_IP6_HLEN;
-
-    return (q->flags & QHCA_ETH_Q_F_GRO) && q->state == QHCA_WQS_RDY &&
-           !f->super.segs && f->h.l4_proto == QHCA_PROTO_TCP &&
-           qhca_large_from(f->data, &f->h, l) &&
-           l->l4 == l->l3 + ip && f->h.l4_len > f->h.l4_hlen &&
-           l->l4 + f->h.l4_len == f->len &&
-           (tcp[TCP_FLAGS] & ~TCP_PSH) == TCP_ACK &&
-           !(tcp[TCP_FLAGS - 1] & TCP_RESERVED) && !odd_sums(l, f->data) &&
-           qhca_large_sum_ok(l, f->data, f->len);
-}
-
-/* Is @f the frame that follows what is held? */
-static bool gro_follows(const struct qhca_gro *g,
-                        const struct qhca_eth_frame *f,
-                        const struct qhca_large *l)
-{
-    const struct qhca_super *s = &g->super;
-    struct qhca_large_part p = {
-        .number = s->segs, .from = held(g),
-        .len = (uint32_t)(f->len - l->hdr_len), .total = UINT32_MAX,
-    };
-    uint8_t want[QHCA_ETH_LSO_HDR_MAX];
-
-    if (l->hdr_len != s->l.hdr_len || p.len > s->size) {
-        return false;
-    }
-    memcpy(want, g->frame, l->hdr_len);
-    qhca_large_headers(&s->l, want, &p);
-    /* the sums are right; PSH may end the packet */
-    want[l->l4 + TCP_FLAGS] |= f->data[l->l4 + TCP_FLAGS] & TCP_PSH;
-    memcpy(want + l->l4 + TCP_SUM, f->data + l->l4 + TCP_SUM, 2);
-    if (l->version == 4) {
-        memcpy(want + l->l3 + IP4_SUM, f->data + l->l3 + IP4_SUM, 2);
-    }
-    return !memcmp(want, f->data, l->hdr_len);
-}
-
-/* Will no other frame fit behind what is held? */
-static bool gro_full(const struct qhca_gro *g)
-{
-    const struct qhca_super *s = &g->super;
-
-    return held(g) + s->size > qhca_super_chunk(&s->l, g->frame, s->size);
-}
-
-/* Add the payload of the frame that follows. */
-static void gro_add(struct qhca *e, const struct qhca_eth_frame *f)
+/* Deliver @p, which is then gone. */
+static void gro_deliver(struct qhca *e, struct qhca_gro_packet *p)
 {
     struct qhca_gro *g = &e->eth->gro;
-    uint16_t hdr_len = g->super.l.hdr_len;
-    uint32_t len = (uint32_t)f->len - hdr_len;
-    bool push = f->data[g->super.l.l4 + TCP_FLAGS] & TCP_PSH;
+    uint8_t *data = e->eth->merged;
+    struct qhca_eth_frame f = {
+        .data = data, .len = p->super.len, .came = p->since,
+    };
+    struct qhca_large_part all = {
+        .len = qhca_gro_payload(p), .total = qhca_gro_payload(p),
+    };
+    struct qhca_steer steer = p->steer;
+    struct qhca_eth_q *q = p->q;
 
-    memcpy(g->frame + g->super.len, f->data + hdr_len, len);
-    g->super.len += len;
-    g->super.segs++;
-    if (push) {
-        *held_flags(g) |= TCP_PSH;
+    qhca_gro_gather(g, p, data);
+    if (p->super.segs > 1) {
+        qhca_large_finish(&p->super.l, data, &all);
+        f.super = p->super;
+        f.merged = true;
     }
-    if (push || len < g->super.size || gro_full(g)) {
-        qhca_gro_flush(e);
+    qhca_gro_remove(g, p);
+    qhca_headers_parse(f.data, f.len, &f.h);
+    qhca_eth_rq_put(e, q, &f, &steer);
+}
+
+/* Add the payload of the frame that follows, for which there is room. */
+static void gro_add(struct qhca *e, struct qhca_gro_packet *p,
+                    const struct qhca_eth_frame *f,
+                    const struct qhca_gro_frame *x)
+{
+    struct qhca_gro *g = &e->eth->gro;
+    uint32_t len = x->len - x->l.hdr_len;
+
+    qhca_gro_append(g, p, f->data + x->l.hdr_len, len);
+    p->super.segs++;
+    if (x->push) {
+        qhca_gro_headers(g, p)[x->l.l4 + TCP_FLAGS] |= TCP_PSH;
     }
+    if (x->push || len < p->super.size || qhca_gro_full(p)) {
+        gro_deliver(e, p);
+    }
+}
+
+/* Make room for @len more bytes of @p.  False: it had to go itself. */
+static bool gro_make_room(struct qhca *e, struct qhca_gro_packet *p,
+                          uint32_t len)
+{
+    struct qhca_gro *g = &e->eth->gro;
+
+    /* a queue that stops takes its packets with it */
+    while (p->q && !qhca_gro_room(g, p, len)) {
+        gro_deliver(e, qhca_gro_oldest(g));
+    }
+    return p->q;
+}
+
+/* Hold @f as the first frame of a packet.  False: its queue has stopped. */
+static bool gro_begin(struct qhca *e, struct qhca_eth_q *q,
+                      const struct qhca_eth_frame *f,
+                      const struct qhca_gro_frame *x,
+                      const struct qhca_steer *s)
+{
+    struct qhca_gro *g = &e->eth->gro;
+    struct qhca_gro_packet *p;
+
+    for (;;) {
+        p = qhca_gro_in_the_way(g, &x->key);
+        if (!p && !qhca_gro_room(g, NULL, x->len)) {
+            p = qhca_gro_oldest(g);
+        }
+        if (!p) {
+            break;
+        }
+        gro_deliver(e, p);
+    }
+    if (q->state != QHCA_WQS_RDY) {
+        return false;
+    }
+    p = qhca_gro_new(g, &x->key);
+    p->q = q;
+    p->steer = *s;
+    p->since = qhca_now(e);
+    p->super = (struct qhca_super){
+        .l = x->l, .segs = 1, .size = (uint16_t)(x->len - x->l.hdr_len),
+    };
+    qhca_gro_append(g, p, f->data, x->len);
+    return true;
+}
+
+/* Do both come to the queue in the same way? */
+static bool same_steer(const struct qhca_steer *a, const struct qhca_steer *b)
+{
+    return a->hash == b->hash && a->hash_type == b->hash_type &&
+           a->tag == b->tag;
 }
 
 bool qhca_gro_take(struct qhca *e, struct qhca_eth_q *q,
                    const struct qhca_eth_frame *f, const struct qhca_steer *s)
 {
     struct qhca_gro *g = &e->eth->gro;
-    struct qhca_large l;
-    bool suits = gro_suits(q, f, &l);
+    struct qhca_gro_packet *p = NULL;
+    struct qhca_gro_frame x;
 
-    if (suits && g->q == q && g->steer.hash == s->hash &&
-        g->steer.hash_type == s->hash_type && g->steer.tag == s->tag &&
-        gro_follows(g, f, &l)) {
-        gro_add(e, f);
-        return true;
-    }
-    qhca_gro_flush(e);
-    if (!suits || (f->h.l4[TCP_FLAGS] & TCP_PSH)) {
+    if (!(q->flags & QHCA_ETH_Q_F_GRO)) {
         return false;
     }
-    g->q = q;
-    g->steer = *s;
-    g->super = (struct qhca_super){
-        .l = l, .len = (uint32_t)f->len, .segs = 1,
-        .size = (uint16_t)(f->len - l.hdr_len),
-    };
-    memcpy(g->frame, f->data, f->len);
-    return true;
+    qhca_gro_look(q, f, &x);
+    if (x.order == QHCA_GRO_ALL) {
+        qhca_gro_flush(e);
+    } else if (x.order == QHCA_GRO_FLOW) {
+        p = qhca_gro_find(g, &x.key);
+    }
+    if (p && x.suits && same_steer(&p->steer, s) &&
+        qhca_gro_follows(g, p, f, &x)) {
+        if (gro_make_room(e, p, x.len - x.l.hdr_len)) {
+            gro_add(e, p, f, &x);
+            return true;
+        }
+    } else if (p) {
+        gro_deliver(e, p);
+    }
+    /* a padded frame ends a packet, and so does PSH */
+    return x.suits && !x.push && !x.padded && gro_begin(e, q, f, &x, s);
 }
 
 void qhca_gro_flush(struct qhca *e)
 {
-    struct qhca_gro *g = &e->eth->gro;
-    struct qhca_eth_frame f = { .data = g->frame, .len = g->super.len };
-    struct qhca_large_part all = { .len = held(g), .total = held(g) };
-    struct qhca_eth_q *q = g->q;
+    struct qhca_gro_packet *p;
 
-    if (!q) {
-        return;
+    while ((p = qhca_gro_oldest(&e->eth->gro))) {
+        gro_deliver(e, p);
     }
-    g->q = NULL;
-    if (g->super.segs > 1) {
-        qhca_large_finish(&g->super.l, g->frame, &all);
-        f.super = g->super;
-        f.merged = true;
-    }
-    qhca_headers_parse(f.data, f.len, &f.h);
-    qhca_eth_rq_put(e, q, &f, &g->steer);
 }
 
-void qhca_gro_forget(struct qhca *e, const struct qhca_eth_q *q)
+static uint64_t hold_ns(const struct qhca *e)
 {
-    if (!q || e->eth->gro.q == q) {
-        e->eth->gro.q = NULL;
+    return e->cfg.gro_hold * 1000ULL;
+}
+
+void qhca_gro_run(struct qhca *e)
+{
+    struct qhca_gro *g = &e->eth->gro;
+    struct qhca_gro_packet *p;
+    uint64_t now;
+
+    if (!g->held) {
+        return;
     }
+    now = qhca_now(e);
+    /* a loaded one may be of a clock that was ahead: it waits no longer */
+    while ((p = qhca_gro_oldest(g)) && now - p->since >= hold_ns(e)) {
+        gro_deliver(e, p);
+    }
+}
+
+void qhca_gro_stop(struct qhca *e, struct qhca_eth_q *q)
+{
+    struct qhca_gro *g = &e->eth->gro;
+    struct qhca_eth_frame f = { .data = NULL };
+    unsigned i;
+
+    for (i = 0; g->held && i < g->packets_new; i++) {
+        if (g->packet[i].q == q) {
+            f.super.segs = g->packet[i].super.segs;
+            qhca_eth_rq_drop(e, q, &f);
+            qhca_gro_remove(g, &g->packet[i]);
+        }
+    }
+}
+
+void qhca_gro_forget(struct qhca *e)
+{
+    if (e->eth->gro.held) {
+        qhca_gro_init(&e->eth->gro);
+    }
+}
+
+bool qhca_gro_pending(const struct qhca *e)
+{
+    return e->eth->gro.held && !e->cfg.gro_hold;
+}
+
+uint64_t qhca_gro_deadline(const struct qhca *e)
+{
+    const struct qhca_gro_packet *p = qhca_gro_oldest(&e->eth->gro);
+
+    return p && e->cfg.gro_hold ? p->since + hold_ns(e) : UINT64_MAX;
 }
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct qhca_gro, 65600, gro, 1);
+SAVED_SIZE(struct qhca_gro_packet, 152, gro, 2);
+SAVED_SIZE(struct qhca_gro, 2258984, gro, 2);
 
-/* Could frames have become what is held? */
-static bool gro_valid(struct qhca_gro *g)
+#define SINCE_MAX           (1ULL << 62)
+
+/*
+ * The packet @p, of @q and nowhere yet, whose bytes are at @data: could frames
+ * have become it?  The first of them is still there as it was.  *@key gets its
+ * flow.
+ */
+static bool gro_valid(const struct qhca_gro_packet *p, struct qhca_eth_q *q,
+                      const uint8_t *data, struct qhca_gro_frame *x)
 {
-    struct qhca_super *s = &g->super;
-    uint32_t head = s->len < QHCA_ETH_LSO_HDR_MAX ? s->len :
-                                                    QHCA_ETH_LSO_HDR_MAX;
+    const struct qhca_super *s = &p->super;
+    uint32_t rest = (s->segs - 1) * (uint32_t)s->size;
+    struct qhca_eth_frame f = { .data = data };
+    struct qhca_gro_packet as = *p;
 
-    return (g->q->flags & QHCA_ETH_Q_F_GRO) && s->segs && s->size &&
-           s->size <= QHCA_ETH_MAX_FRAME &&
-           qhca_large_parse(g->frame, head, true, &s->l) &&
-           s->l.proto == QHCA_PROTO_TCP &&
-           s->len == s->l.hdr_len + (uint32_t)s->segs * s->size &&
-           !gro_full(g);
+    if (!s->segs || !s->size || s->len < rest ||
+        s->len - rest < QHCA_ETH_HLEN || s->len - rest > QHCA_ETH_MAX_FRAME) {
+        return false;
+    }
+    f.len = s->len - rest;
+    qhca_headers_parse(data, f.len, &f.h);
+    qhca_gro_look(q, &f, x);
+    if (!x->suits || x->padded || x->push ||
+        s->size != f.len - x->l.hdr_len) {
+        return false;
+    }
+    as.super.l = x->l;
+    return !qhca_gro_full(&as) &&
+           (!s->l.same_id || x->l.version == 4) &&
+           (!s->l.same_outer_id || x->l.outer_version == 4) &&
+           (s->segs > 1 || !(s->l.same_id | s->l.same_outer_id));
+}
+
+/* Hold what was loaded, if it is right. */
+static void gro_loaded(struct qhca_io *io, const struct qhca_gro_packet *was,
+                       struct qhca_eth_q *q, const uint8_t *data)
+{
+    struct qhca_gro *g = &io->e->eth->gro;
+    struct qhca_gro_packet *p = qhca_gro_oldest(g);
+    struct qhca_gro_frame x;
+
+    if (!NEED(io, gro_valid(was, q, data, &x),
+              "what is merged cannot have been received") ||
+        !NEED(io, was->since < SINCE_MAX && (!p || was->since >=
+              qhca_container(g->oldest.prev, struct qhca_gro_packet,
+                             age)->since), "what is merged is out of order") ||
+        !NEED(io, !qhca_gro_find(g, &x.key) &&
+              !qhca_gro_in_the_way(g, &x.key) &&
+              qhca_gro_room(g, NULL, was->super.len),
+              "more is merged than there is room for")) {
+        return;
+    }
+    p = qhca_gro_new(g, &x.key);
+    p->q = q;
+    p->steer = was->steer;
+    p->since = was->since;
+    p->super = was->super;
+    p->super.l = x.l;
+    p->super.l.same_id = was->super.l.same_id;
+    p->super.l.same_outer_id = was->super.l.same_outer_id;
+    p->super.len = 0;
+    qhca_gro_append(g, p, data, was->super.len);
+}
+
+static void io_packet(struct qhca_io *io, struct qhca_gro_packet *p)
+{
+    struct qhca_gro *g = &io->e->eth->gro;
+    uint8_t *data = io->e->eth->merged;
+    struct qhca_gro_packet was = { .q = NULL };
+    struct qhca_eth_q *q = p ? p->q : NULL;
+
+    if (p) {
+        was = *p;
+        qhca_gro_gather(g, p, data);
+    }
+    q = qhca_io_ref(io, &io->e->eth->eth_rqs, true, q ? q->num : 0,
+                    "frames are merged for no queue");
+    IO(io, was.steer.hash);
+    IO(io, was.steer.hash_type);
+    IO(io, was.steer.tag);
+    IO(io, was.since);
+    IO(io, was.super.size);
+    IO(io, was.super.segs);
+    IO(io, was.super.l.same_id);
+    IO(io, was.super.l.same_outer_id);
+    IO(io, was.super.len);
+    if (NEED(io, was.super.len <= sizeof(io->e->eth->merged),
+             "what is merged is too long")) {
+        qhca_io_bytes(io, data, was.super.len);
+    }
+    if (!io->saving && NEED(io, q, "frames are merged for no queue")) {
+        gro_loaded(io, &was, q, data);
+    }
 }
 
 void qhca_io_gro(struct qhca_io *io)
 {
     struct qhca_gro *g = &io->e->eth->gro;
+    struct qhca_list *l = &g->oldest;
+    uint32_t n = g->held, i;
 
-    g->q = qhca_io_ref(io, &io->e->eth->eth_rqs, g->q, g->q ? g->q->num : 0,
-                       "frames are merged for no queue");
-    if (!g->q) {
-        return;
+    IO(io, n);
+    NEED(io, n <= QHCA_GRO_PACKETS, "too many packets are merged");
+    for (i = 0; i < n && !io->failed; i++) {
+        l = l->next;
+        io_packet(io, io->saving ? qhca_container(l, struct qhca_gro_packet,
+                                                  age) : NULL);
     }
-    IO(io, g->steer.hash);
-    IO(io, g->steer.hash_type);
-    IO(io, g->steer.tag);
-    IO(io, g->super.size);
-    IO(io, g->super.segs);
-    IO(io, g->super.len);
-    if (NEED(io, g->super.len <= sizeof(g->frame),
-             "what is merged is too long")) {
-        qhca_io_bytes(io, g->frame, g->super.len);
-    }
-    NEED(io, gro_valid(g), "what is merged cannot have been received");
     if (io->failed) {
-        g->q = NULL;
+        qhca_gro_init(g);
     }
 }

@@ -170,7 +170,7 @@ bool qhca_lso_sent(struct qhca_eth_q *q)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct qhca_lso, 808, ethq, 2);
+SAVED_SIZE(struct qhca_lso, 816, ethq, 2);
 
 void qhca_io_lso(struct qhca_io *io, struct qhca_eth_q *q)
 {

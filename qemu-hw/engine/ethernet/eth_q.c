@@ -112,7 +112,7 @@ void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q)
     if (!q->is_sq && e->eth->eth_rqn == q->num) {
         e->eth->eth_rqn = QHCA_ETH_RQ_NONE;
     }
-    qhca_gro_forget(e, q);
+    qhca_gro_stop(e, q);
     qhca_list_del(&q->ready);
     qhca_event_forget(&q->ev);
     q->cq->refs--;
@@ -128,6 +128,7 @@ void qhca_eth_q_fail(struct qhca *e, struct qhca_eth_q *q, uint8_t syndrome)
     q->state = QHCA_WQS_ERR;
     q->syndrome = syndrome;
     qhca_list_del(&q->ready);
+    qhca_gro_stop(e, q);
     qhca_async_event(e, &q->ev, q->is_sq ? QHCA_EV_ETH_SQ_ERR :
                      QHCA_EV_ETH_RQ_ERR, syndrome);
 }

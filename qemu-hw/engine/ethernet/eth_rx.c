@@ -198,6 +198,21 @@ static void trace_rx(struct qhca *e, const struct qhca_eth_q *q,
     qhca_trace_emit(e, &t);
 }
 
+/*
+ * How the frames of a merged packet differ.  Their checksums were right, and so
+ * are its own, even in a tunnel, into which qhca_csum_verdict() does not look.
+ */
+static uint16_t merged_flags(const struct qhca_large *l)
+{
+    bool same = l->outer_version ? l->same_outer_id : l->same_id;
+    bool inner = l->outer_version && l->same_id;
+
+    return QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK |
+           (same ? QHCA_CQE_F_SAME_ID : 0) |
+           (inner ? QHCA_CQE_F_SAME_INNER_ID : 0) |
+           (l->cwr ? QHCA_CQE_F_CWR : 0);
+}
+
 /* Checksums of the @len bytes that were stored. */
 static void eth_rx_judge(const struct qhca_eth_frame *f, size_t len,
                          struct qhca_eth_cqe *cqe)
@@ -209,11 +224,14 @@ static void eth_rx_judge(const struct qhca_eth_frame *f, size_t len,
     cqe->csum = qhca_le32(v.sum);
     flags |= v.l3_ok ? QHCA_CQE_F_L3_OK : 0;
     flags |= v.l4_ok ? QHCA_CQE_F_L4_OK : 0;
+    if (f->merged) {
+        flags |= merged_flags(&f->super.l);
+    }
     cqe->flags = qhca_le16(flags);
 }
 
-static void drop(struct qhca *e, struct qhca_eth_q *q,
-                 const struct qhca_eth_frame *f)
+void qhca_eth_rq_drop(struct qhca *e, struct qhca_eth_q *q,
+                      const struct qhca_eth_frame *f)
 {
     e->stats[QHCA_STAT_ETH_RX_DROPPED] += qhca_eth_frames(f);
     q->dropped += qhca_eth_frames(f);
@@ -297,6 +315,7 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
             .vlan = qhca_le16(f->h.tagged ? f->h.tci : QHCA_VLAN_NONE),
             .rss_hash = qhca_le32(steer->hash),
             .hash_type = steer->hash_type, .flow_tag = qhca_le32(steer->tag),
+            .timestamp = qhca_le64(f->came),
             .gso_size = qhca_le16(f->super.segs ? f->super.size : 0),
             .gso_segs = (uint8_t)f->super.segs,
         },
@@ -305,7 +324,7 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
     uint8_t why;
 
     if (q->state != QHCA_WQS_RDY) {
-        drop(e, q, f);
+        qhca_eth_rq_drop(e, q, f);
         return;
     }
     if (!eth_rx_whole(q, f)) {
@@ -324,7 +343,7 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
         eth_rx_deliver(e, q, f, &s, &cqe);
         break;
     case RX_NO_BUFFER:
-        drop(e, q, f);
+        qhca_eth_rq_drop(e, q, f);
         break;
     case RX_BAD_BUFFER:
         cqe.eth.status = QHCA_WC_LOC_LEN_ERR;

@@ -25,6 +25,7 @@ void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
                f->data + super->l.hdr_len + p.from, p.len);
         qhca_large_finish(&super->l, frame, &p);
         qhca_eth_frame_parse(e, &piece, frame, super->l.hdr_len + p.len);
+        piece.came = f->came;
         deliver(e, to, &piece, s);
     }
 }

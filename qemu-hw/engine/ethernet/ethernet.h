@@ -8,6 +8,7 @@
 
 #include "transport/roce.h"
 #include "ethernet/eth_lso.h"
+#include "ethernet/gro.h"
 #include "ethernet/super.h"
 
 struct qhca_eth_frame;          /* flow.h */
@@ -41,25 +42,6 @@ struct qhca_eth_q {
     struct qhca_lso lso;        /* SQ: the WQE at the tail, if large */
 };
 
-/* How a frame came to its queue. */
-struct qhca_steer {
-    uint32_t hash;
-    uint8_t hash_type;          /* QHCA_HASH_TYPE_* */
-    uint32_t tag;               /* of the flow */
-};
-
-/*
- * Frames that were received for an RQ with QHCA_ETH_Q_F_GRO and are being
- * merged.  Nothing is held while commands are executed.
- */
-struct qhca_gro {
-    struct qhca_eth_q *q;       /* NULL: nothing is held */
-    struct qhca_steer steer;    /* of each frame */
-    struct qhca_super super;    /* of the packet so far: 1.. frames */
-    /* headers of the first frame, but for PSH; payload of all */
-    uint8_t frame[QHCA_ETH_FRAME_BUF];
-};
-
 /* This layer's part of the adapter. */
 struct qhca_ethernet {
     struct qhca_idr eth_sqs, eth_rqs;
@@ -73,6 +55,7 @@ struct qhca_ethernet {
     uint64_t mc_hash[QHCA_HASH_SLOTS];      /* addresses, 0: none */
     uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* frame being built */
     uint8_t cut[QHCA_ETH_MAX_FRAME];        /* frame out of a super-frame */
+    uint8_t merged[QHCA_ETH_FRAME_BUF];     /* packet that leaves gro */
     struct qhca_gro gro;
 };
 
@@ -126,15 +109,18 @@ bool qhca_eth_tx_check(const struct qhca_eth_q *q,
                        struct qhca_eth_failure *f);
 
 /* ---- eth_gro.c ---- */
-/** Deliver what is held; before commands, and to end each run. */
+/** Deliver all that is held; before commands. */
 void qhca_gro_flush(struct qhca *e);
-/** Drop what is held for @q; NULL: for any queue. */
-void qhca_gro_forget(struct qhca *e, const struct qhca_eth_q *q);
-/** Is anything held, which needs a run? */
-static inline bool qhca_gro_pending(const struct qhca *e)
-{
-    return e->eth->gro.q;
-}
+/** Deliver what has been held for long enough; to end each run. */
+void qhca_gro_run(struct qhca *e);
+/** Drop what is held for @q, which has stopped, and count it. */
+void qhca_gro_stop(struct qhca *e, struct qhca_eth_q *q);
+/** Forget all that is held. */
+void qhca_gro_forget(struct qhca *e);
+/** Is anything held that the next run delivers? */
+bool qhca_gro_pending(const struct qhca *e);
+/** When qhca_gro_run() is needed, in ns; UINT64_MAX: never. */
+uint64_t qhca_gro_deadline(const struct qhca *e);
 
 /* ---- commands ---- */
 /* port.c */

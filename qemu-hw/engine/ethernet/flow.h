@@ -18,6 +18,7 @@ struct qhca_eth_frame {
     struct qhca_flow_match k;   /* what rules match on and RSS hashes */
     struct qhca_super super;    /* if super.segs */
     bool merged;                /* eth_gro.c made the super-frame */
+    uint64_t came;              /* ns: when, if it was held; else 0 */
 };
 
 /* The frames that @f represents. */
@@ -60,10 +61,47 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
                      const struct qhca_eth_frame *f,
                      const struct qhca_steer *s);
 
+/** Count @f as dropped by @q. */
+void qhca_eth_rq_drop(struct qhca *e, struct qhca_eth_q *q,
+                      const struct qhca_eth_frame *f);
+
+/* ---- gro_frame.c ---- */
+/* Which frames that are held a frame must not overtake. */
+enum qhca_gro_order {
+    QHCA_GRO_NONE,
+    QHCA_GRO_FLOW,              /* those of its flow */
+    QHCA_GRO_ALL,               /* any: its flow cannot be told */
+};
+
+/* What merging must know of a frame. */
+struct qhca_gro_frame {
+    enum qhca_gro_order order;
+    struct qhca_gro_key key;    /* if QHCA_GRO_FLOW */
+    bool suits;                 /* may be merged; if so: */
+    bool push, padded;
+    uint32_t len;               /* without padding */
+    struct qhca_large l;
+};
+
+/** Find out about @f, which came to @q. */
+void qhca_gro_look(const struct qhca_eth_q *q, const struct qhca_eth_frame *f,
+                   struct qhca_gro_frame *x);
+/**
+ * Is @f, about which @x tells, the frame that follows those in @p?  May then
+ * note in p->super.l how their headers differ.
+ */
+bool qhca_gro_follows(struct qhca_gro *g, struct qhca_gro_packet *p,
+                      const struct qhca_eth_frame *f,
+                      const struct qhca_gro_frame *x);
+/** Bytes of payload that are held. */
+uint32_t qhca_gro_payload(const struct qhca_gro_packet *p);
+/** Will no byte fit behind what is held? */
+bool qhca_gro_full(const struct qhca_gro_packet *p);
+
 /* ---- eth_gro.c ---- */
 /**
- * Merge @f into the packet that is held, or begin one with it.  False: deliver
- * @f as it is; nothing is held then, so that it comes after earlier frames.
+ * Merge @f into the packet that is held of its flow, or begin one with it.
+ * False: deliver @f as it is; what it must not overtake is delivered.
  */
 bool qhca_gro_take(struct qhca *e, struct qhca_eth_q *q,
                    const struct qhca_eth_frame *f, const struct qhca_steer *s);

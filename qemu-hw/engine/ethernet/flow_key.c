@@ -28,6 +28,7 @@ void qhca_eth_frame_parse(const struct qhca *e, struct qhca_eth_frame *f,
     f->data = data;
     f->len = len;
     f->merged = false;
+    f->came = 0;
     memset(&f->super, 0, sizeof(f->super));
     qhca_headers_parse(data, len, &f->h);
     if (e->cfg.super_frames &&

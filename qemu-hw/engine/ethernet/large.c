@@ -27,11 +27,11 @@ bool qhca_large_from(const uint8_t *frame, const struct qhca_headers *h,
     if (!h->version || !h->l4_hlen) {
         return false;
     }
-    l->l3 = (uint16_t)(h->l3 - frame);
-    l->l4 = (uint16_t)(h->l4 - frame);
-    l->hdr_len = (uint16_t)(l->l4 + h->l4_hlen);
-    l->version = h->version;
-    l->proto = h->l4_proto;
+    *l = (struct qhca_large){
+        .l3 = (uint16_t)(h->l3 - frame), .l4 = (uint16_t)(h->l4 - frame),
+        .hdr_len = (uint16_t)(h->l4 - frame + h->l4_hlen),
+        .version = h->version, .proto = h->l4_proto,
+    };
     return true;
 }
 
@@ -53,6 +53,9 @@ bool qhca_large_sum_ok(const struct qhca_large *l, const uint8_t *frame,
     const uint8_t *ip = frame + l->l3;
 
     return qhca_csum_ip_ok(ip, l->version, l->l4 - l->l3) &&
+           (!l->outer_version ||
+            qhca_csum_ip_ok(frame + l->outer, l->outer_version,
+                            l->l3 - l->outer)) &&
            qhca_csum_l4_ok(ip, l->version, frame + l->l4, len - l->l4,
                            l->proto);
 }
@@ -63,12 +66,13 @@ bool qhca_large_is_roce(const struct qhca_large *l, const uint8_t *frame)
            qhca_get_be16(frame + l->l4 + UDP_DEST) == QHCA_ROCE_UDP_PORT;
 }
 
-static void large_l3(const struct qhca_large *l, uint8_t *ip, uint32_t bytes,
+/* The packet at @ip has @bytes; @number: added to its identification. */
+static void large_l3(uint8_t version, uint8_t *ip, uint32_t bytes,
                      uint32_t number)
 {
     uint16_t id;
 
-    if (l->version == 4) {
+    if (version == 4) {
         id = qhca_get_be16(ip + IP4_ID);
         qhca_put_be16(ip + IP4_LEN, (uint16_t)bytes);
         qhca_put_be16(ip + IP4_ID, (uint16_t)(id + number));
@@ -77,10 +81,11 @@ static void large_l3(const struct qhca_large *l, uint8_t *ip, uint32_t bytes,
     }
 }
 
-static void large_tcp(uint8_t *tcp, const struct qhca_large_part *p)
+static void large_tcp(const struct qhca_large *l, uint8_t *tcp,
+                      const struct qhca_large_part *p)
 {
     qhca_put_be32(tcp + TCP_SEQ, qhca_get_be32(tcp + TCP_SEQ) + p->from);
-    if (p->from) {
+    if (p->from && !l->cwr) {
         tcp[TCP_FLAGS] &= (uint8_t)~TCP_CWR;
     }
     if (p->from + p->len < p->total) {
@@ -93,9 +98,15 @@ void qhca_large_headers(const struct qhca_large *l, uint8_t *hdr,
 {
     uint8_t *l4 = hdr + l->l4;
 
-    large_l3(l, hdr + l->l3, l->hdr_len - l->l3 + p->len, p->number);
+    if (l->outer_version) {
+        large_l3(l->outer_version, hdr + l->outer,
+                 l->hdr_len - l->outer + p->len,
+                 l->same_outer_id ? 0 : p->number);
+    }
+    large_l3(l->version, hdr + l->l3, l->hdr_len - l->l3 + p->len,
+             l->same_id ? 0 : p->number);
     if (l->proto == QHCA_PROTO_TCP) {
-        large_tcp(l4, p);
+        large_tcp(l, l4, p);
     } else {
         qhca_put_be16(l4 + UDP_LEN, (uint16_t)(l->hdr_len - l->l4 + p->len));
     }
@@ -108,6 +119,10 @@ void qhca_large_finish(const struct qhca_large *l, uint8_t *frame,
     size_t l4_len = l->hdr_len - l->l4 + p->len;
 
     qhca_large_headers(l, frame, p);
+    if (l->outer_version) {
+        qhca_csum_fill_ip(frame + l->outer, l->outer_version,
+                          l->l3 - l->outer);
+    }
     qhca_csum_fill_ip(ip, l->version, l->l4 - l->l3);
     qhca_csum_fill_l4(ip, l->version, l4, l4_len, l->proto);
 }

@@ -15,6 +15,12 @@ struct qhca_large {
     uint16_t hdr_len;           /* end of the TCP or UDP header */
     uint8_t version;            /* of IP: 4 or 6 */
     uint8_t proto;              /* QHCA_PROTO_TCP or QHCA_PROTO_UDP */
+    /* only of packets that are merged from frames; else 0 */
+    uint8_t outer_version;      /* of an IP header around that at l3, or 0 */
+    uint16_t outer;             /* where it is */
+    /* IPv4: all frames have the same identification; else it counts up */
+    bool same_id, same_outer_id;
+    bool cwr;                   /* TCP: CWR is in all frames, or in the first */
 };
 
 /** One frame of a large packet: which part of the payload it has. */
@@ -39,6 +45,12 @@ bool qhca_large_parse(const uint8_t *hdr, size_t len, bool tag,
  */
 bool qhca_large_from(const uint8_t *frame, const struct qhca_headers *h,
                      struct qhca_large *l);
+
+/** Where the outermost IP header is. */
+static inline uint16_t qhca_large_ip(const struct qhca_large *l)
+{
+    return l->outer_version ? l->outer : l->l3;
+}
 
 /**
  * Are the checksums right: of IPv4, and of TCP or UDP?  @len: of the frame, up

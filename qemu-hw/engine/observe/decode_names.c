@@ -159,6 +159,8 @@ const struct qhca_name qhca_names_cqe_flag[] = {
     N(QHCA_CQE_F_, L3_OK), N(QHCA_CQE_F_, L4_OK), N(QHCA_CQE_F_, SRQ),
     N(QHCA_CQE_F_, SRQN), N(QHCA_CQE_F_, TM_SYNC_REQ),
     N(QHCA_CQE_F_, TM_MATCH), N(QHCA_CQE_F_, TM_DATA_VALID),
+    N(QHCA_CQE_F_, CWR), N(QHCA_CQE_F_, SAME_ID),
+    N(QHCA_CQE_F_, SAME_INNER_ID),
     END
 };
 

@@ -443,6 +443,31 @@ static void look_xrcd(const struct qhca_xrcd *x, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
+/* The packets that are held for @q. */
+static void look_merging(const struct qhca_gro *g, const struct qhca_eth_q *q,
+                         const struct qhca_emit *em)
+{
+    uint32_t packets = 0, frames = 0, bytes = 0;
+    const struct qhca_gro_packet *p;
+    const struct qhca_list *l;
+
+    for (l = g->oldest.next; l != &g->oldest; l = l->next) {
+        p = qhca_container(l, struct qhca_gro_packet, age);
+        if (p->q == q) {
+            packets++;
+            frames += p->super.segs;
+            bytes += p->super.len;
+        }
+    }
+    if (packets) {
+        qhca_emit_begin(em, "merging");
+        qhca_emit_dec(em, "packets", packets);
+        qhca_emit_dec(em, "frames", frames);
+        qhca_emit_dec(em, "bytes", bytes);
+        qhca_emit_end(em);
+    }
+}
+
 static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
                      const struct qhca_emit *em)
 {
@@ -461,12 +486,7 @@ static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
         qhca_emit_dec(em, "mss", q->lso.mss);
         qhca_emit_end(em);
     }
-    if (e->eth->gro.q == q) {
-        qhca_emit_begin(em, "merging");
-        qhca_emit_dec(em, "frames", e->eth->gro.super.segs);
-        qhca_emit_dec(em, "bytes", e->eth->gro.super.len);
-        qhca_emit_end(em);
-    }
+    look_merging(&e->eth->gro, q, em);
     if (q->ring.dbrec) {
         qhca_look_dbrec(e, q->ring.dbrec, em);
     }

@@ -88,7 +88,9 @@ bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
     if (syn) {
         return cq_fail(e, cq, syn);
     }
-    cqe->timestamp = qhca_le64(qhca_now(e));
+    if (!cqe->timestamp) {
+        cqe->timestamp = qhca_le64(qhca_now(e));
+    }
     cqe->phase = !((cq->prod >> cq->shift) & 1);
     off = cq->prod & ((1u << cq->shift) - 1);
     off *= sizeof(*cqe);

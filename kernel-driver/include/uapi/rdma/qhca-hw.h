@@ -559,6 +559,9 @@ struct qhca_cqe {
 #define QHCA_CQE_F_TM_SYNC_REQ		(1U << 10)	/* tags added wait until software has told the right count of unexpected messages */
 #define QHCA_CQE_F_TM_MATCH		(1U << 11)	/* TM_RECV: a tag matched; wqe_index holds its handle */
 #define QHCA_CQE_F_TM_DATA_VALID	(1U << 12)	/* TM_RECV: the data is complete, the tag's entry is free */
+#define QHCA_CQE_F_CWR			(1U << 13)	/* merged packet: all of its frames have CWR, not only the first */
+#define QHCA_CQE_F_SAME_ID		(1U << 14)	/* merged packet: its frames have one IPv4 identification; in a tunnel: the outer */
+#define QHCA_CQE_F_SAME_INNER_ID	(1U << 15)	/* merged packet, in a tunnel: its frames have one inner IPv4 identification */
 
 /* CQEs of Ethernet queues: struct qhca_cqe, read as follows. */
 struct qhca_eth_cqe {

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The table of flows of receive coalescing.  A packet is found by the hash of
+ * its flow; a peer that knows the hash can fill a chain, which is therefore
+ * short.
+ */
+#include "ethernet/gro.h"
+#include "base/bytes.h"
+#include "rdma/qhca-hw.h"
+
+_Static_assert(sizeof(struct qhca_gro_key) % 4 == 0, "hashed in words");
+_Static_assert(QHCA_GRO_PIECE >= QHCA_ETH_LSO_HDR_MAX, "headers in one piece");
+
+void qhca_gro_init(struct qhca_gro *g)
+{
+    g->held = 0;
+    qhca_list_init(&g->oldest);
+    memset(g->chain, 0, sizeof(g->chain));
+    g->packets_free = g->packets_new = 0;
+    g->pieces_free = g->pieces_new = 0;
+    g->pieces_left = QHCA_GRO_PIECES;
+}
+
+static uint16_t key_chain(const struct qhca_gro_key *key)
+{
+    const uint8_t *p = (const uint8_t *)key;
+    uint64_t h = 0;
+    size_t i;
+
+    for (i = 0; i < sizeof(*key); i += 4) {
+        h = (h ^ qhca_get_be32(p + i)) * 0x9e3779b97f4a7c15ULL;
+        h ^= h >> 29;
+    }
+    return (uint16_t)(h % QHCA_GRO_CHAINS);
+}
+
+struct qhca_gro_packet *qhca_gro_find(struct qhca_gro *g,
+                                      const struct qhca_gro_key *key)
+{
+    struct qhca_gro_packet *p;
+    uint16_t i;
+
+    for (i = g->held ? g->chain[key_chain(key)] : 0; i; i = p->next) {
+        p = &g->packet[i - 1];
+        if (!memcmp(&p->key, key, sizeof(*key))) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+struct qhca_gro_packet *qhca_gro_oldest(const struct qhca_gro *g)
+{
+    return g->held ? qhca_container(g->oldest.next, struct qhca_gro_packet,
+                                    age) : NULL;
+}
+
+struct qhca_gro_packet *qhca_gro_in_the_way(struct qhca_gro *g,
+                                            const struct qhca_gro_key *key)
+{
+    struct qhca_gro_packet *p, *last = NULL;
+    unsigned n = 0;
+    uint16_t i;
+
+    if (g->held == QHCA_GRO_PACKETS) {
+        return qhca_gro_oldest(g);
+    }
+    /* the newest is the first */
+    for (i = g->chain[key_chain(key)]; i; i = p->next) {
+        p = &g->packet[i - 1];
+        last = p;
+        n++;
+    }
+    return n < QHCA_GRO_CHAIN_MAX ? NULL : last;
+}
+
+struct qhca_gro_packet *qhca_gro_new(struct qhca_gro *g,
+                                     const struct qhca_gro_key *key)
+{
+    uint16_t i = g->packets_free;
+    struct qhca_gro_packet *p;
+
+    if (i) {
+        g->packets_free = g->packet[i - 1].next;
+    } else {
+        i = ++g->packets_new;
+    }
+    p = &g->packet[i - 1];
+    *p = (struct qhca_gro_packet){ .key = *key, .chain = key_chain(key) };
+    p->next = g->chain[p->chain];
+    g->chain[p->chain] = i;
+    qhca_list_add_tail(&g->oldest, &p->age);
+    g->held++;
+    return p;
+}
+
+/* Pieces that @len bytes take. */
+static uint32_t pieces(uint32_t len)
+{
+    return (len + QHCA_GRO_PIECE - 1) / QHCA_GRO_PIECE;
+}
+
+bool qhca_gro_room(const struct qhca_gro *g, const struct qhca_gro_packet *p,
+                   uint32_t len)
+{
+    uint32_t has = p ? p->super.len : 0;
+
+    return pieces(has + len) - pieces(has) <= g->pieces_left;
+}
+
+static void add_piece(struct qhca_gro *g, struct qhca_gro_packet *p)
+{
+    uint16_t i = g->pieces_free;
+
+    if (i) {
+        g->pieces_free = g->piece_next[i - 1];
+    } else {
+        i = ++g->pieces_new;
+    }
+    g->pieces_left--;
+    g->piece_next[i - 1] = 0;
+    if (p->last) {
+        g->piece_next[p->last - 1] = i;
+    } else {
+        p->first = i;
+    }
+    p->last = i;
+}
+
+void qhca_gro_append(struct qhca_gro *g, struct qhca_gro_packet *p,
+                     const uint8_t *data, uint32_t len)
+{
+    uint32_t at, part;
+
+    for (; len; len -= part, data += part, p->super.len += part) {
+        at = p->super.len % QHCA_GRO_PIECE;
+        if (!at) {
+            add_piece(g, p);
+        }
+        part = QHCA_GRO_PIECE - at < len ? QHCA_GRO_PIECE - at : len;
+        memcpy(g->piece[p->last - 1] + at, data, part);
+    }
+}
+
+uint8_t *qhca_gro_headers(struct qhca_gro *g, const struct qhca_gro_packet *p)
+{
+    return g->piece[p->first - 1];
+}
+
+void qhca_gro_gather(const struct qhca_gro *g, const struct qhca_gro_packet *p,
+                     uint8_t *to)
+{
+    uint32_t left = p->super.len, part;
+    uint16_t i;
+
+    for (i = p->first; i; i = g->piece_next[i - 1], to += part, left -= part) {
+        part = left < QHCA_GRO_PIECE ? left : QHCA_GRO_PIECE;
+        memcpy(to, g->piece[i - 1], part);
+    }
+}
+
+void qhca_gro_remove(struct qhca_gro *g, struct qhca_gro_packet *p)
+{
+    uint16_t i = (uint16_t)(p - g->packet + 1), *link = &g->chain[p->chain];
+
+    while (*link != i) {
+        link = &g->packet[*link - 1].next;
+    }
+    *link = p->next;
+    if (p->first) {
+        g->pieces_left += pieces(p->super.len);
+        g->piece_next[p->last - 1] = g->pieces_free;
+        g->pieces_free = p->first;
+    }
+    qhca_list_del(&p->age);
+    p->q = NULL;
+    p->next = g->packets_free;
+    g->packets_free = i;
+    g->held--;
+}
