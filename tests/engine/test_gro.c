@@ -1256,7 +1256,7 @@ static void tunnels(void **state)
         post(&q, ERQ_DEPTH, 8000);
     }
     /* what is not like this passes as it is */
-    for (k = 0; k < 6; k++) {
+    for (k = 0; k < 7; k++) {
         calm(u, &w, false);
         w.tunnel = 4;
         for (i = 0; i < 3; i++) {
@@ -1284,7 +1284,9 @@ static void tunnels(void **state)
                 f[42] ^= 1;
                 break;
             }
-            if (k) {
+            if (k == 6) {       /* bad outer checksum of IP */
+                f[24] ^= 1;
+            } else if (k) {
                 repair_ip(f, 14, len);
             } else {
                 big_put16(f + 24, 0);

@@ -65,8 +65,7 @@ static bool gro_suits(const struct qhca_eth_q *q,
     }
     end = l->l4 + h->l4_len;
     if (tunnel) {
-        if (!no_options(&f->h, h->l3) ||
-            f->h.l3 + f->h.ip_len + f->h.payload != f->data + end) {
+        if (!no_options(&f->h, h->l3)) {
             return false;
         }
         l->outer = (uint16_t)(f->h.l3 - f->data);
