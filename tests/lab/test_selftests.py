@@ -10,7 +10,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from qhca_lab.selftests import programs, table  # noqa: E402
+from qhca_lab.selftests import place, programs, table  # noqa: E402
 from qhca_lab.selftests.ktap import FAIL, PASS, SKIP, XFAIL, Case, parse  # noqa: E402
 
 KTAP = """\
@@ -151,6 +151,19 @@ def test_document_says_why(tmp_path, monkeypatch):
         table.save(nic, "6.12.1-amd64", {"x.py": [Case("one", FAIL, "1 != 0"), Case("two", PASS)]})
     assert "| one | **fail**: 1 != 0 (it cannot) | **fail**: 1 != 0 |\n|  | two | pass | pass |" \
         in table.document()
+
+
+@pytest.mark.parametrize("nic, boots", [
+    ("qhca", ["gro-hold=70000", "gro-hold=1000000", ""]), ("virtio-net", []),
+])
+def test_adapter_of_its_own(monkeypatch, nic, boots):
+    """The lab boots anew before a test that wants other properties, and behind the last."""
+    found = []
+    where = place.Place(nic, print)
+    monkeypatch.setattr(where, "boot", lambda: found.append(where.properties))
+    for test in ("net/ping.py", "net/gro.py", "net/hw/gro_hw.py", "net/hw/irq.py"):
+        where.prepare(f"drivers/{test}")
+    assert found == boots
 
 
 class FakeJob:

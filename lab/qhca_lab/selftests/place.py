@@ -23,6 +23,13 @@ NICS = {"qhca": ("qhca", "qhca"), "virtio-net": ("rxe", "virtio-net-pci")}
 TREE = "/var/tmp/selftests"
 TESTS = f"{TREE}/tools/testing/selftests"
 PORTS = 4
+# Properties of guest a's adapter that a test wants, by its name and the adapter. The
+# frames that are to be merged come one by one from an emulated CPU. One test sends
+# bursts 0.1 s apart, which must not be merged; the other has 512 flows in turn.
+PROPERTIES = {
+    "drivers/net/gro.py": {"qhca": "gro-hold=70000"},
+    "drivers/net/hw/gro_hw.py": {"qhca": "gro-hold=1000000"},
+}
 # Addresses of namespaces behind guest a's adapter.
 BEHIND = "fd98::/64"
 
@@ -137,6 +144,7 @@ class Place:
         self.tests: Path | None = None
         self.env: dict[str, str] = {}
         self.ports: list[str] = []
+        self.properties = ""
         self._marks: dict[str, int] = {}
 
     @property
@@ -155,13 +163,21 @@ class Place:
         if self.lab:
             self.lab.down()
 
+    def prepare(self, test: str) -> None:
+        """Bring the lab up anew if TEST wants another adapter."""
+        properties = PROPERTIES.get(test, {}).get(self.nic, "")
+        if properties != self.properties:
+            self.properties = properties
+            self.boot()
+
     def boot(self) -> None:
         """Bring the lab up, anew if it was."""
         if self.lab:
             self.lab.down()
         options = Options(mtu=1500, mem="2G", tied=True, qemu=wires(self.nic), **self.options)
-        self.lab = Lab.up(self.name, [NICS[self.nic][0]] * 2, options, progress=self.say,
-                          replace=True)
+        kind = NICS[self.nic][0]
+        nics = [f"{kind}:{self.properties}" if self.properties else kind, kind]
+        self.lab = Lab.up(self.name, nics, options, progress=self.say, replace=True)
         self.release = self.a.run("uname -r").out.strip()
         tree = build(self.release)
         self.tests = tree / "tools/testing/selftests"
