@@ -337,11 +337,12 @@ def asleep(machine):
         os.kill(process, signal.SIGCONT)
 
 
-def segment(number: int, count: int = 1, flags: str = "A", size: int = 400):
-    """COUNT segments in one packet, from this one on."""
+def segment(number: int, count: int = 1, flags: str = "A", size: int = 400, port: int = 20):
+    """COUNT segments in one packet, from this one on, of the flow from PORT."""
     payload = bytes((i * 11 ^ i >> 8) & 0xFF for i in range(size * (number + count)))
     return bytes(ether() / IP(src="10.0.0.2", id=7 + number, flags="DF")
-                 / TCP(flags=flags, seq=0xFFFFFF00 + size * number & 0xFFFFFFFF, ack=5,
+                 / TCP(sport=port, flags=flags, ack=5,
+                       seq=0xFFFFFF00 + size * number & 0xFFFFFFFF,
                        options=OPTIONS[1:]) / Raw(payload[size * number:]))
 
 
@@ -362,6 +363,19 @@ def test_merge(queue, split):
         assert cqe.header_len == (66 if split else 0)
     assert q.adapter.stat("ETH_RX_GRO_PACKETS") == 2
     assert q.adapter.stat("ETH_RX_GRO_FRAMES") == q.adapter.stat("ETH_RX_PACKETS") == 6
+
+
+def test_merge_flows_in_turn(queue):
+    """Frames of several flows that arrive in turn: a packet of each."""
+    q = queue(flags=C.QHCA_ETH_Q_F_GRO)
+    with asleep(q.adapter.m):
+        for i in range(3):
+            for port in (20, 30, 40):
+                q.adapter.m.send_frame(segment(i, port=port))
+    for port in (20, 30, 40):
+        cqe, first, _ = q.receive()
+        assert (cqe.gso_segs, first) == (3, segment(0, 3, port=port))
+        assert not cqe.flags & C.QHCA_CQE_F_SAME_ID
 
 
 def test_merge_waits_for_nothing(queue):
