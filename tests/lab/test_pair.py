@@ -34,14 +34,37 @@ c.send(b"hello"); c.close()
 """
 
 
+class Network:
+    """A network of the tests' own: what else listens on this host is no server of theirs."""
+
+    def __init__(self):
+        root = os.getuid() == 0
+        self._holder = subprocess.Popen(
+            ["unshare", "--net", *([] if root else ["--user", "--map-root-user"]),
+             "sh", "-c", "ip link set lo up && echo up && exec sleep infinity"],
+            stdout=subprocess.PIPE, env=dict(os.environ, PATH="/usr/sbin:/usr/bin:/sbin:/bin"))
+        assert self._holder.stdout.readline() == b"up\n"
+        self.enter = ["nsenter", f"--target={self._holder.pid}", "--net",
+                      *([] if root else ["--user", "--preserve-credentials"])]
+
+    def read(self, file):
+        path = Path(f"/proc/{self._holder.pid}/net/{file}")
+        return path.read_text() if path.exists() else ""
+
+    def close(self):
+        self._holder.kill()
+        self._holder.wait()
+        self._holder.stdout.close()
+
+
 class Job:
     """Background, on this host."""
 
     def __init__(self, guest, command, env):
         self.guest, self.command = guest, command
         argv = ["/bin/bash", "-c", command] if isinstance(command, str) else command
-        self._child = subprocess.Popen(argv, env={**os.environ, **env}, text=True,
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        self._child = subprocess.Popen([*guest.network.enter, *argv], env={**os.environ, **env},
+                                       text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        start_new_session=True)
         self._texts = {}
         self._threads = [threading.Thread(target=self._read, args=a, daemon=True)
@@ -82,17 +105,17 @@ class Job:
 
 
 class Guest:
-    def __init__(self, name):
+    def __init__(self, name, network):
         self.name, self.ip, self.alive = name, f"address of {name}", True
-        self.jobs = []
+        self.network, self.jobs = network, []
 
     def start(self, command, env=None):
         self.jobs.append(Job(self, command, env or {}))
         return self.jobs[-1]
 
     def listening(self):
-        rows = [line.split() for file in ("tcp", "tcp6") if Path(f"/proc/net/{file}").exists()
-                for line in Path(f"/proc/net/{file}").read_text().splitlines()]
+        rows = [line.split() for file in ("tcp", "tcp6")
+                for line in self.network.read(file).splitlines()]
         return {row[1] for row in rows if row[3] == "0A"}
 
     def processes(self):
@@ -102,10 +125,17 @@ class Guest:
         return ""
 
 
+@pytest.fixture(scope="module")
+def network():
+    network = Network()
+    yield network
+    network.close()
+
+
 @pytest.fixture
-def lab(monkeypatch):
+def lab(monkeypatch, network):
     monkeypatch.setattr(pair, "run_state", lambda guest: pair.RUNNING)
-    guests = {name: Guest(name) for name in "abc"}
+    guests = {name: Guest(name, network) for name in "abc"}
     yield guests
     for guest in guests.values():
         for job in guest.jobs:
@@ -218,7 +248,7 @@ def test_a_client_of_the_host(lab, programs, capfd):
     class Named(dict):
         name = "mylab"
 
-    command = ["bash", "-c", f"{client}; echo in $QHCA_LAB; exit 5"]
+    command = [*lab["b"].network.enter, "bash", "-c", f"{client}; echo in $QHCA_LAB; exit 5"]
     assert pair.run_host_client(Named(lab), ("b", f"export PEER=none; {server}"), command) == 5
     said = capfd.readouterr().out
     assert "client of address of b" in said and "in mylab" in said
