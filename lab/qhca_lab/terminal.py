@@ -52,8 +52,8 @@ class Terminal:
     def resize(self, width: int, height: int) -> None:
         self._tmux("resize-window", "-t", "t", "-x", str(width), "-y", str(height))
 
-    def wait(self, pattern: str, seconds: float = 20.0) -> str:
-        """Wait until PATTERN is seen; the screen then."""
+    def wait(self, pattern: str, seconds: float = 120.0) -> str:
+        """Wait until PATTERN is seen; the screen then. So long only a slow host takes."""
         deadline = time.monotonic() + seconds
         while True:
             text = self.screen()

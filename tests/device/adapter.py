@@ -40,9 +40,9 @@ class Ring:
         lap = (self.cons >> self.shift) & 1
         return entry if (entry.phase & 1) == (lap ^ 1) else None
 
-    def take(self, timeout: float = 5.0):
+    def take(self):
         """Wait for the next entry and take it."""
-        entry = until(self.peek, f"an entry in a ring of {self.kind.__name__}", timeout)
+        entry = until(self.peek, f"an entry in a ring of {self.kind.__name__}")
         self.cons += 1
         return entry
 
@@ -76,8 +76,8 @@ class CQ(Ring):
                                  shift=shift, **fields)
         self.num = adapter.command(C.QHCA_CMD_CREATE_CQ, data=cqc).obj
 
-    def take(self, timeout: float = 5.0):
-        cqe = super().take(timeout)
+    def take(self):
+        cqe = super().take()
         self.adapter.m.store(self.dbrec, self.cons & 0xFFFFFFFF, 4)
         return cqe
 

@@ -36,7 +36,7 @@ class FakeGuest:
         self.qemu = FakeQemu(directory)
         self.alive = True
 
-    def tool_qmp(self, timeout=2.0):
+    def tool_qmp(self, timeout=60.0):
         return qmp.open_free(self.dir, timeout)
 
 

@@ -109,8 +109,9 @@ def test_an_old_report_is_none(tests, make, tmp_path):
 def test_ctrl_c_ends_what_runs(tmp_path):
     """The target's children, too."""
     make = tmp_path / "make"
-    make.write_text(f"#!/bin/sh\nsleep 600 & echo $! >{tmp_path}/pid.new\n"
-                    f"mv {tmp_path}/pid.new {tmp_path}/pid\nwait\n")
+    # two of them run at once
+    make.write_text(f"#!/bin/sh\nsleep 600 & echo $! >{tmp_path}/pid.$$\n"
+                    f"mv {tmp_path}/pid.$$ {tmp_path}/pid\nwait\n")
     make.chmod(0o755)
     env = dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}", QHCA_BUILD=str(tmp_path))
     # A shell lets what it starts in the background ignore SIGINT.

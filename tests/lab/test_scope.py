@@ -70,7 +70,7 @@ def answer(scope):
 def until(condition, what):
     deadline = time.monotonic() + 120
     while not condition():
-        assert time.monotonic() < deadline, f"not within 20 s: {what}"
+        assert time.monotonic() < deadline, f"not within 120 s: {what}"
         time.sleep(0.01)
 
 
@@ -438,7 +438,7 @@ def test_standing_alone(scope, lab, answer):
     assert answer("together", "off") == {"together": False}
     scope("break", "doorbell")
     lab["a"].meet()
-    assert scope("wait", "--timeout", 5)[0] == 0
+    assert scope("wait", "--timeout", 120)[0] == 0
     time.sleep(0.1)
     assert lab["b"].state == "running"
     assert answer("together", "on") == {"together": True}
