@@ -127,7 +127,7 @@ def test_packets(pair, tmp_path):
     ("ib_atomic_bw -n 8", "FETCH_ADD"), ("ib_send_bw -c UD -s 1000 -n 8", "SEND")])
 def test_operations(pair, tmp_path, command, opcode):
     """perftest: all that was posted is there and crosses to the peer."""
-    merged, trace = record(pair, tmp_path, f"{command} -d $IBDEV -x $GIDX")
+    merged, trace = record(pair, tmp_path, f"{command} -d $IBDEV -x $GIDX -F")
     assert merged.problems == []
     in_order(trace)
     posted = [e for e in trace.of("provider", "wqe", opcode_name=opcode) if e["pid"] == 1]
