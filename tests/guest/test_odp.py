@@ -55,7 +55,7 @@ def test_behind_an_iommu(iommu_pair, progs):
     guest = iommu_pair.a
     errors = guest.ethtool_stat("dma_errors")
     for case in ("fork", "churn 4", "implicit"):
-        result = json.loads(guest.run(f"{progs.path('odp')} {case}", timeout=120).out)
+        result = json.loads(guest.run(f"{progs.path('odp')} {case}", timeout=300).out)
         assert result.get("good", result.get("parent")) == 1
     assert guest.ethtool_stat("dma_errors") == errors
 
