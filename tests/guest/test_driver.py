@@ -4,6 +4,7 @@ The core driver against a device that misbehaves or goes away, and its kernel
 queues in every buffer layout.
 """
 
+import contextlib
 import re
 
 import pytest
@@ -41,6 +42,21 @@ def set_command(guest, bit, on):
 def ping(pair):
     pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}")
     pair.a.run(f"ping -c 5 -i 0.1 -W 5 -s 8000 {pair.b.ip}")
+
+
+@contextlib.contextmanager
+def known_neighbours(pair):
+    """No guest has to ask for the other's address: that would be a frame more, and who asks
+    gives up after three seconds, before a lost interrupt is found."""
+    ends = [(pair.a, pair.b), (pair.b, pair.a)]
+    for guest, peer in ends:
+        mac = peer.run("cat /sys/class/net/$NETDEV/address").out.strip()
+        guest.run(f"ip neigh replace {peer.ip} lladdr {mac} dev $NETDEV nud permanent")
+    try:
+        yield
+    finally:
+        for guest, peer in ends:
+            guest.run(f"ip neigh del {peer.ip} dev $NETDEV")
 
 
 def function_reset(guest):
