@@ -178,7 +178,7 @@ def test_reset_while_all_is_changed(pair):
         job.kill()
     # the loops ended anywhere, and what waits for a lock ends when it has it
     a.wait_for("! pgrep -x 'ip|ethtool|ping'")
-    a.run(f"ip link set {dev} promisc off; ip link set {dev} up")
+    a.run(f"ip link set {dev} promisc off; ip link set {dev} up; ethtool -G {dev} rx 1024 tx 512")
     a.setup_nic()
     ping(pair)
 
