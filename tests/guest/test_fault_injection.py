@@ -11,7 +11,7 @@ import struct
 import time
 
 import pytest
-from labs import wire_capture
+from labs import PATIENCE, wire_capture
 from qhca_lab import fault, scenario
 
 PORT = 18601
@@ -231,7 +231,7 @@ def test_link_down(pair, progs):
             a, b = pingpong(pair, progs, "--timeout 17")
     well(dict(a, events=[]), dict(b, events=[]))
     assert up["a"]["roce-timeouts"] >= 1
-    assert changes() >= before + 2
+    pair.a._until(lambda: changes() >= before + 2, PATIENCE, "the carrier does not come back")
 
 
 # -------------------------------------------------------------- determinism
