@@ -40,6 +40,13 @@ class Events(list):
         return found[0]
 
 
+def so_far(guest):
+    """The events that there are by now."""
+    text = guest.run(f"cat {INSTANCE}/trace").out
+    assert "LOST" not in text
+    return Events(Event(*m.groups()) for m in map(LINE.search, text.splitlines()) if m)
+
+
 @contextlib.contextmanager
 def events(guest, *systems):
     """All events of the SYSTEMs ("qhca", "qhca_ib" if none is given)."""
@@ -50,9 +57,7 @@ def events(guest, *systems):
         for system in systems or ("qhca", "qhca_ib"):
             guest.run(f"echo 1 > {INSTANCE}/events/{system}/enable")
         yield found
-        text = guest.run(f"cat {INSTANCE}/trace").out
-        assert "LOST" not in text
-        found += [Event(*m.groups()) for m in map(LINE.search, text.splitlines()) if m]
+        found += so_far(guest)
     finally:
         guest.run(f"for e in {INSTANCE}/events/qhca*; do echo 0 > $e/enable; done;"
                   f" rmdir {INSTANCE}")

@@ -3,8 +3,8 @@
 
 import re
 
-from ftrace import TRACING, events
-from labs import TOP
+from ftrace import TRACING, events, so_far
+from labs import PATIENCE, TOP
 from test_connection_manager import tool
 from test_pingpong import pingpong
 
@@ -81,8 +81,17 @@ def test_commands_and_their_answers(pair):
 
 def test_kernel_user(pair):
     """The connection manager's MADs: each is posted, rung and polled."""
+    def settled():
+        """The kernel parts from the peer in its own time, when rping has ended."""
+        now = so_far(pair.a)
+        return len(now.of("qhca_post_send", qpn=1)) == \
+            len(now.of("qhca_poll_cq", qpn=1, opcode="SEND")) and \
+            len(now.of("qhca_post_recv", num=1)) == \
+            len(now.of("qhca_poll_cq", qpn=1, opcode="RECV"))
+
     with events(pair.a, "qhca_ib") as trace:
         tool(pair.b, pair.a, "rping", pair.b.ip)
+        pair.a._until(settled, PATIENCE, "a MAD is under way")
     posted = trace.of("qhca_post_send", qpn=1)
     assert posted and all(e.opcode == "SEND" and e.bytes == 256 for e in posted)
     polled = {e.index: e for e in trace.of("qhca_poll_cq", qpn=1, opcode="SEND")}
