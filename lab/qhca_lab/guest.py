@@ -52,6 +52,8 @@ KERNEL_TROUBLE = re.compile(
 )
 # Seconds for a guest to say that a command was killed; one that is stopped cannot.
 KILL_PATIENCE = 2.0
+# Seconds for a guest to say what its processes do; one that hangs cannot.
+PS_PATIENCE = 60.0
 BUILD_ID = re.compile(r"^build (\w+) ([0-9a-f]+)$", re.MULTILINE)
 SECTION = re.compile(r"^section (\w+) (\S+) (0x[0-9a-f]+)$", re.MULTILINE)
 
@@ -393,7 +395,7 @@ class Guest:
         job = self.start("ps --ppid 2 -p 2 -N -o pid,stat,wchan:24,time,args | tail -n 12; "
                          "for p in $(ps -eo pid=,stat= | awk '$2 ~ /^D/ { print $1 }'); do "
                          "echo \"stack of $p\"; cat /proc/$p/stack; done; rdma res show qp")
-        job._done.wait(10)
+        job._done.wait(PS_PATIENCE)
         job.kill()
         return f"--- processes of guest {self.name}\n{job.stdout.rstrip()}"
 

@@ -144,8 +144,9 @@ def test_pair_command_that_hangs(rxe_pair):
     assert done.returncode == 124 and "a: begun" in done.stdout
     for words in ("processes of guest a", "hrtimer_nanosleep", "processes of guest b"):
         assert words in done.stderr
-    rxe_pair.a.run("! pgrep -x -f 'sleep 4242'")
-    rxe_pair.b.run("! pgrep ibv_rc_pingpong")
+    # what is killed is gone in its own time
+    rxe_pair.a.wait_for("! pgrep -x -f 'sleep 4242'")
+    rxe_pair.b.wait_for("! pgrep ibv_rc_pingpong")
 
 
 def test_capture(rxe_pair, tmp_path):
