@@ -44,7 +44,7 @@ def test_rc_pingpong_path_mtu(pair, mtu):
 def test_rc_pingpong_ipv6(pair):
     """The same over an IPv6 GID."""
     server, client = pair.b, pair.a
-    gidx = {g.name: g.gid_index(g.ip6) for g in (server, client)}
+    gidx = {g.name: g.wait_gid(g.ip6) for g in (server, client)}
     run_pair(server, client, f"ibv_rc_pingpong -d $IBDEV -g {gidx[server.name]} -c -n 100",
              f"ibv_rc_pingpong -d $IBDEV -g {gidx[client.name]} -c -n 100 {server.ip}")
 

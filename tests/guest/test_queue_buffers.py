@@ -456,7 +456,7 @@ def test_22_wqe_at_a_buffer_boundary(pair, progs):
 def run_peers(lab, progs):
     """One message on each of two QPs, from a to b; what a's program prints."""
     def line(guest):
-        return f"{progs.path('peers')} {guest.gid_index(guest.ip)} {guest.gid_index(guest.ip6)}"
+        return f"{progs.path('peers')} {guest.wait_gid(guest.ip)} {guest.wait_gid(guest.ip6)}"
 
     _, result = run_pair(lab.b, lab.a, line(lab.b), f"{line(lab.a)} {lab.b.ip}")
     return json.loads(result.out)
