@@ -189,6 +189,8 @@ class Lab:
         for guest in self.guests:
             guest.state["super_frames"] = link.takes_super_frames()
         with saved_guest.guest_for(options, self._boot_blank, say) as base:
+            # A saved guest that was made here, or waited for, has had a time of its own.
+            deadline = time.monotonic() + options.boot_timeout
             for guest in self.guests:
                 netdev, fds = link.netdev(guest.name)
                 self._launch(guest, netdev, fds, options, saved=base.disk if base else None)
@@ -196,10 +198,10 @@ class Lab:
             say(f"lab {self.name}: {len(self.guests)} guest(s) {how}, link {link.kind}")
             if base:
                 for guest in self.guests:
-                    self._wait_sockets(guest, begin + options.boot_timeout)
+                    self._wait_sockets(guest, deadline)
                 base.load(self.guests, options)
         for guest in self.guests:
-            self._wait_ready(guest, begin + options.boot_timeout)
+            self._wait_ready(guest, deadline)
             sched.prefer_monitor(guest.state["process"]["pid"])
             self.save()
             say(f"guest {guest.name} ({guest.nic}) is ready at {guest.ip} "
