@@ -52,8 +52,9 @@ RESTORED = [signal.SIGPIPE, signal.SIGXFSZ]
 # How long output may still arrive from children after a command has ended.
 GRACE = 0.3
 # A host that seems to be away may be one that has closed a connection and opened the
-# next one already: its messages overtake the kernel's news of both.
-AWAY = 1.0
+# next one already: its messages overtake the kernel's news of both, by much where CPUs
+# are short.
+AWAY = 10.0
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import boot  # noqa: E402
