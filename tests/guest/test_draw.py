@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from labs import TOP
-from test_queue_buffers import PAGE, Qbuf, layout
+from test_queue_buffers import PAGE, Qbuf, layout, make_room
 
 sys.path.insert(0, str(TOP / "lab"))
 
@@ -65,6 +65,8 @@ def pages_shown(root):
 
 @pytest.mark.parametrize("form,text,options,env", FORMS, ids=[f[0] for f in FORMS])
 def test_figures_of_each_form(pair, progs, tmp_path, form, text, options, env):
+    if env:
+        make_room(pair.a)
     with layout(pair.a, text):
         q = Qbuf(pair, progs, f"{options} --nocap --messages 20", env=env)
     try:
