@@ -136,7 +136,7 @@ RDS_RECEIVE = """
 import hashlib, socket, sys
 s, digest = socket.socket(21, socket.SOCK_SEQPACKET), hashlib.sha256()
 s.bind((sys.argv[1], 7000))
-s.settimeout(30)
+s.settimeout(100)
 open("/tmp/rds.bound", "w").close()
 for _ in range(100):
     digest.update(s.recv(1 << 16))

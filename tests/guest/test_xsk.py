@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from labs import TOP, Python
+from labs import PATIENCE, TOP, Python
 from test_driver import function_reset, ping
 from test_net_queues import known, transfer
 from test_xdp import attached, echo
@@ -77,7 +77,7 @@ def sockets(guest, progs, queues="1", port=PORT, options="", fill=400):
         # the kernel lets go of an earlier socket's queue in its own time
         return None if x.bound == {"errno": errno.EBUSY} else x
 
-    x = guest._until(bound, 30, "the queue stays busy")
+    x = guest._until(bound, PATIENCE, "the queue stays busy")
     try:
         assert x.bound == {"bound": len(queues.split(","))}, x.bound
         if fill:
