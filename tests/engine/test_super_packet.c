@@ -655,6 +655,63 @@ static void malformed(void **state)
     peer_free(p);
 }
 
+/* Is the frame of @len bytes, with @extra bytes inserted at @at, taken for one? */
+static bool found_with(const uint8_t *frame, size_t len, size_t at,
+                       const uint8_t *extra, size_t n)
+{
+    static uint8_t b[2 * BIG];
+    struct qhca_super_packet s;
+    struct qhca_headers h;
+
+    memcpy(b, frame, at);
+    memcpy(b + at, extra, n);
+    memcpy(b + at + n, frame + at, len - at);
+    if (b[14] >> 4 == 6) {
+        peer_put16(b + 18, ((unsigned)b[18] << 8 | b[19]) + (unsigned)n);
+        b[20] = n ? 0 : 17;             /* hop-by-hop options */
+    } else {
+        b[14] = (uint8_t)(0x45 + n / 4);
+        peer_put16(b + 16, ((unsigned)b[16] << 8 | b[17]) + (unsigned)n);
+    }
+    qhca_headers_parse(b, len + n, &h);
+    assert_int_equal(h.l4_hlen, 8);
+    return qhca_super_packet_find(b, len + n, &h, &s);
+}
+
+/*
+ * A packet that is cut has the headers of the super-frame; so they must not be
+ * longer than those of a packet can be.
+ */
+static void no_options(void **state)
+{
+    static uint8_t four[BIG + 100], six[BIG + 100], ext[2048];
+    struct peer *p = super_peer(QHCA_QPT_RC, NULL);
+    struct pkt k = { .op = SEND_ONLY, .data = data, .len = 4 * MTU };
+    size_t len = peer_build(p, &k, four);
+
+    (void)state;
+    memcpy(four + len, "QSFG\1\0\0\4", TRAILER);
+    len += TRAILER;
+    memset(ext, 1, 40);                 /* IPv4: no operation */
+    assert_true(found_with(four, len, 34, ext, 0));
+    assert_false(found_with(four, len, 34, ext, 4));
+    assert_false(found_with(four, len, 34, ext, 40));
+
+    memcpy(six, four, 12);
+    memcpy(six + 12, "\x86\xdd\x60\0\0\0", 6);
+    memcpy(six + 18, four + 38, 2);     /* the length of UDP */
+    memset(six + 20, 0, 34);
+    memcpy(six + 54, four + 34, len - 34);
+    len += 20;
+    ext[0] = 17;                        /* UDP follows */
+    ext[1] = sizeof(ext) / 8 - 1;
+    assert_true(found_with(six, len, 54, ext, 0));
+    assert_false(found_with(six, len, 54, ext, sizeof(ext)));
+    ext[1] = 0;
+    assert_false(found_with(six, len, 54, ext, 8));
+    peer_free(p);
+}
+
 /* ---- READ ---- */
 
 static void read_responses(void **state)
@@ -780,6 +837,7 @@ int main(void)
         cmocka_unit_test(executed),
         cmocka_unit_test(refused),
         cmocka_unit_test(malformed),
+        cmocka_unit_test(no_options),
         cmocka_unit_test(read_responses),
         cmocka_unit_test(read_data),
         cmocka_unit_test(cut_for_who_looks),

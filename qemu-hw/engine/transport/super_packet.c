@@ -163,6 +163,10 @@ bool qhca_super_packet_find(const uint8_t *frame, size_t len,
         qhca_get_be16(h->l4 + 2) != QHCA_ROCE_UDP_PORT) {
         return false;
     }
+    /* No IP options, no extension headers: what is cut has room for none. */
+    if (h->l4 != h->l3 + (h->version == 4 ? QHCA_IP4_HLEN : QHCA_IP6_HLEN)) {
+        return false;
+    }
     end = h->l4 + h->l4_len;
     if ((size_t)(end - frame) + QHCA_SUPER_TRAILER != len ||
         !qhca_super_read(end, &s->size, &s->n)) {
@@ -182,7 +186,7 @@ bool qhca_super_packet_find(const uint8_t *frame, size_t len,
     }
     body -= info.ext;
     pad = (s->bth[1] & PAD_MASK) >> 4;
-    if (body < pad) {
+    if (body < pad || (body & 3)) {
         return false;
     }
     s->payload = s->bth + QHCA_BTH_LEN + info.ext;
