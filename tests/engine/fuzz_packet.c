@@ -7,6 +7,7 @@
  * accessed.
  */
 #include "fuzz_pair.h"
+#include "base/super.h"
 #include "transport/rc.h"
 
 static void post_work(struct fq *q, struct fz *f)
@@ -40,9 +41,20 @@ static void post_work(struct fq *q, struct fz *f)
     }
 }
 
-static void packet(struct fq *q, struct fz *f)
+/* Make the packet a super-frame, more or less; returns the trailer's length. */
+static size_t add_trailer(uint8_t *to, unsigned kind, size_t payload)
 {
-    uint8_t b[2048] = { 0 }, *ip = b + 14, *udp = ip + 20, *bth = udp + 8;
+    uint16_t size = (uint16_t)(256u << (kind & 1));
+
+    qhca_super_trailer(to, size, (uint16_t)((payload + size - 1) / size +
+                                            (kind & 4 ? 1 : 0)));
+    return QHCA_SUPER_TRAILER;
+}
+
+/* @kind 1..5: as a super-frame. */
+static void packet(struct fq *q, struct fz *f, unsigned kind)
+{
+    uint8_t b[4096] = { 0 }, *ip = b + 14, *udp = ip + 20, *bth = udp + 8;
     uint8_t how = fz_u8(f), op = fz_u8(f), x[16], *ext = bth + 12;
     struct gqp *qp = &q->qp[(how & 7) % FQ_QPS];
     struct qhca_op_info info = qhca_op_info(op);
@@ -76,6 +88,9 @@ static void packet(struct fq *q, struct fz *f)
     /* extended headers and payload from the input; keys mostly valid */
     body = how & 0x40 ? fz_u16(f) % 1500 : info.ext + fz_u8(f) % 3 * 256u +
            fz_u8(f) % 8;
+    if (kind - 1 < 5) {
+        body += 256u * (kind + 1);
+    }
     fz_bytes(f, bth + 12, body < 64 ? body : 64);
     if (!(how & 0x80)) {
         if (info.flags & QHCA_OPF_XRCETH) {
@@ -113,6 +128,9 @@ static void packet(struct fq *q, struct fz *f)
         qhca_put_be16(ip + 10, (uint16_t)~((sum & 0xffff) + (sum >> 16)));
     }
     qhca_put_le32(bth + 12 + body, qhca_icrc(ip, false, len - 4));
+    if (kind - 1 < 5 && body >= info.ext) {
+        len += add_trailer(b + 14 + len, kind, body - info.ext);
+    }
     if (how == 0xff) {          /* sometimes corrupt the packet as a whole */
         fz_spoil(f, b, 14 + len);
     }
@@ -159,7 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             fq_serve(&q, (what >> 4) % FQ_QPS, fz_u8(&f));
             break;
         default:
-            packet(&q, &f);
+            packet(&q, &f, what >> 4);
         }
     }
     fq_close(&q);

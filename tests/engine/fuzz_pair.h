@@ -53,6 +53,7 @@ static inline void fq_open(struct fq *q, bool self)
     die_aborts = true;
     memset(q, 0, sizeof(*q));
     fuzz_config(&cfg);
+    cfg.super_frames = true;
     world_init(&q->w, 1, 1, &cfg);
     q->w.wire.filter = fuzz_swallow;
     guest_start(&q->g, &q->w.node[0], 1, &fuzz_guest);
