@@ -59,7 +59,8 @@ class Device:
         self._sent: dict[int, list[Message]] = defaultdict(list)
         self._rung: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._last: dict[tuple, int] = {}
-        self._frame_out: tuple | None = None
+        self._frames_out: list[tuple] = []  # sent together, of no packet yet
+        self._frames_out_time: int | None = None
         self._frames: list[tuple] = []
         self._made: dict[tuple, list[int]] = defaultdict(list)
         self._unsent: dict[tuple, list[int]] = defaultdict(list)
@@ -121,9 +122,13 @@ class Device:
         return header and (header.opcode, header.qpn, header.psn)
 
     def _on_frame_out(self, number, f):
-        self._frame_out = (number, self._header(number))
-        if self._frame_out[1]:
-            self._frames.append(self._frame_out)
+        # The packets of a super-frame are recorded together.
+        if self.records[number].time != self._frames_out_time:
+            self._frames_out, self._frames_out_time = [], self.records[number].time
+        frame = (number, self._header(number))
+        if frame[1]:
+            self._frames_out.append(frame)
+            self._frames.append(frame)
 
     def _on_frame_in(self, number, f):
         header = self._header(number)
@@ -145,15 +150,17 @@ class Device:
                     self.packet_of[frame].append(near)
 
     def _on_tx(self, number, f):
-        # The frame was recorded right before the packet; one that stays within the
-        # adapter has none.
+        # The frame was recorded right before the packet, those of a super-frame before
+        # the first packet; one that stays within the adapter has none.
         header = (f["opcode"], f["peer"], f["psn"])
         self._made[header].append(number)
-        if self._frame_out and self._frame_out[1] == header:
-            self._join(number, self._frame_out[0])
-        else:
+        frame = next((n for n, of in self._frames_out if of == header), None)
+        if frame is None:
             self._unsent[header].append(number)
-        self._frame_out = None
+            self._frames_out = []
+        else:
+            self._join(number, frame)
+            self._frames_out = [other for other in self._frames_out if other[0] > frame]
         qpn = f["qpn"]
         if is_response(f["opcode"]):
             request = self._last.get(("request", qpn))
