@@ -405,6 +405,25 @@ def test_a_packet_that_is_sent_again():
     ]
 
 
+def test_packets_of_a_super_frame():
+    """Their frames are recorded together, before the first packet is traced; the peer
+    may have executed them by then."""
+    a, b = Made(), Made()
+    wqe(a, 1000, 0, 1)
+    for psn in (1, 2, 3):
+        a.frame(True, 2000, SEND, 6, psn)
+    for psn in (1, 2, 3):
+        a.add("tx", 2000 + 20_000 * psn, qpn=5, peer=6, psn=psn, opcode=SEND,
+              opcode_name="RC SEND_ONLY", bytes=62)
+        b.packet(False, 3000, SEND, 6, 5, psn)
+    merged = merge([Source("a", a.log(), None), Source("b", b.log(), None)])
+    assert merged.problems == []
+    crossings = [(x["args"]["psn"], y["args"]["psn"]) for f in Trace(merged.trace).flows
+                 for x, y in zip(f[3], f[3][1:])
+                 if (x["args"]["event"], y["args"]["event"]) == ("tx", "rx")]
+    assert sorted(crossings) == [(1, 1), (2, 2), (3, 3)]
+
+
 def test_a_packet_sent_again_in_the_moment_it_came():
     """It is the first one that came: the second went a moment too late for it."""
     a, b = Made(), Made()
