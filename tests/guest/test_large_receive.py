@@ -107,6 +107,35 @@ def test_merged(pair, family, split):
     assert b.run(CHECKSUM_ERRORS).out == errors
 
 
+TUNNELS = {
+    4: ("type ipip local {0.ip} remote {1.ip}", "10.97.0."),
+    6: ("type ip6tnl mode any local {0.ip6} remote {1.ip6}", "10.97.0."),
+    66: ("type ip6tnl mode ip6ip6 local {0.ip6} remote {1.ip6}", "fd97::"),
+}
+
+
+@pytest.mark.parametrize("kind", TUNNELS)
+def test_merged_in_a_tunnel(pair, kind):
+    """IP in IP: the stack takes the merged packets out of the tunnel as it would its own."""
+    a, b = pair.a, pair.b
+    pair.set_mtu(1500)
+    args, net = TUNNELS[kind]
+    length = 64 if kind == 66 else 24
+    errors = b.run(CHECKSUM_ERRORS).out
+    try:
+        for near, far, number in (a, b, 1), (b, a, 2):
+            near.run(f"ip link add tunnel {args.format(near, far)} && ip link set tunnel up && "
+                     f"ip addr add {net}{number}/{length} dev tunnel "
+                     f"{'nodad' if kind == 66 else ''}")
+        with counted(b) as n:
+            transfer(a, b, f"{net}2", 5331)
+    finally:
+        for guest in a, b:
+            guest.run("ip link del tunnel", check=False)
+    assert 0 < n["merged"] <= n["large"] and n["merged frames"] >= 2 * n["merged"], n
+    assert b.run(CHECKSUM_ERRORS).out == errors
+
+
 def test_merged_and_stamped(pair):
     """A packet that holds many frames has a time: of when it came, one after the other."""
     a, b = pair.a, pair.b
