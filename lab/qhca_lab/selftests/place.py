@@ -72,8 +72,9 @@ cat /run/qhca-ssh/key.pub
 # One connection for all commands: the handshake is slow on an emulated CPU.
 CONNECT = "ssh -f -N -o ControlMaster=yes 10.98.0.2 </dev/null >/dev/null 2>&1 && ssh 10.98.0.2 true"
 # ethtool_lib.sh looks for link modes in a header. csum.py of 6.12 asks for
-# cfg.remote_ifname, which only later kernels' env.py sets. Who ends a command of the
-# test library ends its shell: bash has become the command, dash waits for it.
+# cfg.remote_ifname, which only later kernels' env.py sets. gro.py wants PPPoE in the
+# kernel, where Debian has a module. Who ends a command of the test library ends its
+# shell: bash has become the command, dash waits for it.
 UNPACK = f"""\
 set -e
 mkdir -p {TREE} && tar -x -C {TREE} -f /qhca/build/$1/guest.tar
@@ -85,6 +86,7 @@ env={TESTS}/drivers/net/lib/py/env.py
 grep -q remote_ifname $env ||
     sed -i 's/^\\( *\\)self.ifname = .*/&\\n\\1self.remote_ifname = self.env.get("REMOTE_IFNAME")/' $env
 sysctl -qw net.core.optmem_max=1000000
+modprobe -q pppoe || true
 mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 """
 # The adapters of both ends must not have one name.
