@@ -107,10 +107,11 @@ def test_merged(pair, family, split):
     assert b.run(CHECKSUM_ERRORS).out == errors
 
 
+# The limit of encapsulations would be an option between the two headers.
 TUNNELS = {
     4: ("type ipip local {0.ip} remote {1.ip}", "10.97.0."),
-    6: ("type ip6tnl mode any local {0.ip6} remote {1.ip6}", "10.97.0."),
-    66: ("type ip6tnl mode ip6ip6 local {0.ip6} remote {1.ip6}", "fd97::"),
+    6: ("type ip6tnl mode any encaplimit none local {0.ip6} remote {1.ip6}", "10.97.0."),
+    66: ("type ip6tnl mode ip6ip6 encaplimit none local {0.ip6} remote {1.ip6}", "fd97::"),
 }
 
 
