@@ -23,8 +23,8 @@ DATAGRAM = 8000
 
 @pytest.fixture
 def small_buffers(pair):
-    """msg_zerocopy waits half a second for its last notifications: no more is on
-    its way than a slow host sends by then. The rest is as in msg_zerocopy.sh."""
+    """Little is on its way when msg_zerocopy waits for its last notifications. The rest is
+    as in msg_zerocopy.sh."""
     setting = "net.ipv4.tcp_wmem"
     before = pair.a.run(f"sysctl -n {setting} net.core.optmem_max").out.split("\n")
     pair.a.run(f"sysctl -qw {setting}='4096 65536 131072' net.core.optmem_max=1000000")
