@@ -1592,6 +1592,12 @@ static void bad_states(void **state)
     BAD((p->super.size = 100, p->super.segs = 128,
          p->super.len = p->super.l.hdr_len + 12800),
         "cannot have been received");
+    BAD((p->super.size = 100, p->super.segs = 129,
+         p->super.len = p->super.l.hdr_len + 12900),
+        "cannot have been received");
+    BAD((p->super.size = 100, p->super.segs = 256,
+         p->super.len = p->super.l.hdr_len + 25600),
+        "cannot have been received");
     BAD(o->super.l.same_id = true, "cannot have been received");
     BAD(o->super.l.same_outer_id = true, "cannot have been received");
     BAD((p->super.segs = 1, p->super.len = p->super.l.hdr_len + 1000,

@@ -159,7 +159,7 @@ static uint32_t payload_max(const struct qhca_large *l)
 
 bool qhca_gro_full(const struct qhca_gro_packet *p)
 {
-    return p->super.segs == QHCA_ETH_SUPER_SEGS_MAX ||
+    return p->super.segs >= QHCA_ETH_SUPER_SEGS_MAX ||
            qhca_gro_payload(p) >= payload_max(&p->super.l);
 }
 
