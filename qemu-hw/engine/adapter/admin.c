@@ -250,6 +250,9 @@ static bool run_one(struct qhca *e)
      */
     if (cmd.opcode != QHCA_CMD_MODIFY_CQ) {
         qhca_gro_flush(e);
+        if (!qhca_active(e)) {
+            return false;       /* what was held could not be delivered */
+        }
     }
     memset(&c, 0, sizeof(c));
     c.obj = qhca_le32(cmd.obj);
