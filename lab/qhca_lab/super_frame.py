@@ -21,7 +21,9 @@ _BEGINS = {0x00, 0x04, 0x05, 0x17, 0x06, 0x0A, 0x0B, 0x0D, 0x10}
 # both, and there is one even in a packet that is both.
 _RETH = {0x06: 16, 0x0A: 16, 0x0B: 16}
 _TAIL = {0x03: 4, 0x05: 4, 0x16: 4, 0x17: 4, 0x09: 4, 0x0B: 4, 0x0D: 4, 0x0F: 4, 0x10: 4}
-_XRC = 0xA0
+_RC, _UC, _XRC = 0x00, 0x20, 0xA0
+_MTUS = (256, 512, 1024, 2048, 4096)
+_MOST = 128  # packets in a super-frame
 
 
 def cut(frame: bytes) -> list[bytes]:
@@ -31,24 +33,31 @@ def cut(frame: bytes) -> list[bytes]:
 
 
 def _cut(frame: bytes) -> list[bytes] | None:
-    if len(frame) < 70:
-        return None
-    magic, size, count = _TRAILER.unpack_from(frame, len(frame) - _TRAILER.size)
     ip = 18 if frame[12:14] == b"\x81\x00" else 14
-    six = frame[ip] >> 4 == 6
+    six = frame[ip - 2 : ip] == b"\x86\xdd"
     udp = ip + (40 if six else 20)
+    bth = udp + 8
+    end = len(frame) - _TRAILER.size - 4  # of the payload and its pad
     if (
-        magic != _MAGIC
-        or count < 2
+        end < bth + _BTH
+        or (frame[ip] >> 4 != 6 if six else frame[ip - 2 : ip + 1] != b"\x08\x00\x45")
         or frame[ip + (6 if six else 9)] != _UDP
-        or int.from_bytes(frame[udp + 2 : udp + 4], "big") != _PORT
+        or _number(frame, udp + 2) != _PORT
+        or _number(frame, ip + (4 if six else 2)) != end + 4 - (udp if six else ip)
+        or _number(frame, udp + 4) != end + 4 - udp
     ):
         return None
-    bth = udp + 8
+    magic, size, count = _TRAILER.unpack_from(frame, end + 4)
     op, kind = frame[bth] & 0x1F, frame[bth] & 0xE0
     family = next((f for f in (_SEND, _WRITE, _READ) if op in (f[0], f[1]) or op in f[2]), None)
-    end = len(frame) - _TRAILER.size - 4
-    if family is None or _icrc(frame[ip:end], six) != frame[end : end + 4]:
+    if (
+        magic != _MAGIC
+        or not 2 <= count <= _MOST
+        or size not in _MTUS
+        or family is None
+        or kind not in (_RC, _UC, _XRC)
+        or (kind == _UC and op > 0x0B)
+    ):
         return None
     middle, first, lasts = family
     at = bth + _BTH
@@ -58,7 +67,16 @@ def _cut(frame: bytes) -> list[bytes] | None:
     at += len(reth)
     tail = frame[at : at + _TAIL.get(op, 0)]
     at += len(tail)
-    payload = frame[at : end - (frame[bth + 1] >> 4 & 3)]
+    pad = frame[bth + 1] >> 4 & 3
+    payload = frame[at : end - pad]
+    before = (count - 1) * size
+    if (
+        (end - at) % 4
+        or not before < len(payload) <= len(payload) + pad <= before + size
+        or _icrc(frame[ip:end], six) != frame[end : end + 4]
+        or (not six and _sum(frame[ip : ip + 20]) != 0xFFFF)
+    ):
+        return None
     psn = int.from_bytes(frame[bth + 9 : bth + 12], "big")
     made = []
     for number in range(count):
@@ -85,10 +103,19 @@ def _seal(head: bytes, ip: int, six: bool, body: bytes) -> bytes:
     else:
         struct.pack_into(">H", out, ip + 2, 20 + length)
         struct.pack_into(">H", out, ip + 10, 0)
-        total = sum(struct.unpack_from(">10H", out, ip))
-        total = (total & 0xFFFF) + (total >> 16)
-        struct.pack_into(">H", out, ip + 10, ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
+        struct.pack_into(">H", out, ip + 10, ~_sum(out[ip : ip + 20]) & 0xFFFF)
     return bytes(out + _icrc(out[ip:], six))
+
+
+def _number(frame: bytes, at: int) -> int:
+    return int.from_bytes(frame[at : at + 2], "big")
+
+
+def _sum(header: bytes) -> int:
+    """Of an IPv4 header without options; valid: 0xffff."""
+    total = sum(struct.unpack(">10H", header))
+    total = (total & 0xFFFF) + (total >> 16)
+    return (total & 0xFFFF) + (total >> 16)
 
 
 def _icrc(packet: bytes, six: bool) -> bytes:
