@@ -275,7 +275,8 @@ static void qhca_class_defaults(ObjectClass *klass)
                         "how long received frames are held to be merged with "
                         "later ones, in microseconds; 0: not at all");
     qhca_class_property(klass, "x-run-budget", cfg.run_budget,
-                        "packets sent per run, 0: the engine's default");
+                        "packets sent per run, but at least one frame; "
+                        "0: the engine's default");
     object_class_property_set_description(klass, "super-frames",
                         "large sends and RDMA messages pass the wire whole; "
                         "on only if every adapter on the wire is a qhca with "

@@ -203,12 +203,14 @@ static void same_frame(const struct pframe *a, const struct pframe *b)
     assert_memory_equal(x, y, a->len - 4);
 }
 
+/* But memory is looked up for what is read at a time. */
 static void same_stats(struct peer *a, struct peer *b)
 {
     unsigned i;
 
     for (i = 0; i < QHCA_STAT_COUNT; i++) {
-        if (qhca_stat(a->e, i) != qhca_stat(b->e, i)) {
+        if (i != QHCA_STAT_TABLE_WALKS &&
+            qhca_stat(a->e, i) != qhca_stat(b->e, i)) {
             fail_msg("counter %u is %" PRIu64 " and %" PRIu64, i,
                      qhca_stat(a->e, i), qhca_stat(b->e, i));
         }
@@ -360,6 +362,70 @@ static void as_far_as_it_goes(void **state)
     peer_cqe(p, scq, 1, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_KEY_INVALID);
     peer_expect_nothing(p);
     peer_free(p);
+}
+
+/* A region of two pages, of which the second is not valid. */
+static uint32_t half_a_region(struct peer *p)
+{
+    uint64_t table = gmem_alloc(&p->n->mem, 4096, 12, 0);
+    uint64_t page = gmem_alloc(&p->n->mem, 4096, 12, 0);
+    uint64_t entry = page | QHCA_BTE_VALID;
+    struct qhca_mpt m = {
+        .buf = { .addr = table, .len = 8192, .entries = 2,
+                 .form = QHCA_BUF_FLAT, .hops = 1, .page_shift = 12 },
+        .iova = PEER_IOVA, .len = 8192, .pd = p->g.pd,
+        .access = QHCA_ACCESS_REMOTE_READ,
+    };
+
+    memcpy(gmem_ptr(&p->n->mem, table, 8), &entry, 8);
+    gmem_allow(&p->n->mem, table, 16, GMEM_R);
+    gmem_allow(&p->n->mem, page, 4096, GMEM_R);
+    return guest_create(&p->g, QHCA_CMD_CREATE_MR, &m, sizeof(m));
+}
+
+/* An error in the middle is found, counted and traced once. */
+static void one_error(void **state)
+{
+    struct peer *p, *q, *each[2];
+    uint32_t key, i, k, n = 10 * MTU;
+    struct gwr wr = { .opcode = QHCA_WQE_SEND, .wr_id = 1, .num_sge = 1 };
+    unsigned reads;
+
+    (void)state;
+    for (reads = 0; reads < 2; reads++) {
+        each[0] = p = super_peer(QHCA_QPT_RC, NULL);
+        each[1] = q = peer_new(QHCA_QPT_RC, NULL);
+        for (i = 0; i < 2; i++) {
+            key = half_a_region(each[i]);
+            wr.sge[0] = (struct qhca_sge){
+                .addr = PEER_IOVA + 4096 - 6 * MTU, .len = n, .lkey = key,
+            };
+            if (reads) {
+                peer_tx(each[i], .op = READ_REQ, .psn = each[i]->a.rq_psn,
+                        .va = PEER_IOVA + 4096 - 6 * MTU, .rkey = key,
+                        .dmalen = n);
+            } else {
+                peer_post(each[i], wr, 0, 0);
+            }
+            for (k = 0; k < 6; k++) {
+                peer_next(each[i]);
+            }
+            if (!reads) {
+                peer_run(each[i]);
+                peer_ack(each[i], each[i]->a.sq_psn + 5, 0x1f);
+                peer_cqe(each[i], scq, 1, QHCA_WC_LOC_PROT_ERR,
+                         QHCA_SYN_TABLE_INVALID);
+            }
+            peer_run(each[i]);
+            assert_int_equal(guest_simple(&each[i]->g, QHCA_CMD_DESTROY_MR,
+                                          key), QHCA_ST_OK);
+        }
+        assert_int_equal(supers, 0);
+        assert_int_equal(qhca_stat(p->e, QHCA_STAT_TABLE_FAULTS), 1);
+        same_stats(p, q);
+        peer_free(p);
+        peer_free(q);
+    }
 }
 
 static void nobody(struct qhca *e, const void *frame, size_t len)
@@ -825,6 +891,46 @@ static void cut_for_who_looks(void **state)
     peer_free(p);
 }
 
+static unsigned writes;
+
+/* As somebody who stops the adapter at the third packet, and adds a rule. */
+static void third(void *opaque, uint64_t addr, size_t len, bool write)
+{
+    struct peer *p = opaque;
+    struct qhca_fault_rule rule;
+    char err[160];
+
+    (void)addr;
+    (void)len;
+    if (write && ++writes == 3) {
+        assert_true(qhca_fault_parse("drop direction=in count=1", &rule,
+                                     err, sizeof(err)));
+        assert_null(qhca_fault_add(p->e, &rule));
+    }
+}
+
+/* A rule that comes up in the middle holds for the packets that are left. */
+static void rule_in_the_middle(void **state)
+{
+    struct peer *p = super_peer(QHCA_QPT_RC, NULL);
+    uint32_t s = p->a.rq_psn;
+
+    (void)state;
+    writes = 0;
+    p->n->mem.watch = third;
+    p->n->mem.watch_opaque = p;
+    tx_super(p, (struct pkt){ .op = WRITE_ONLY, .psn = s, .va = PEER_IOVA,
+                              .rkey = p->mr.key, .dmalen = 8 * MTU,
+                              .data = data, .len = 8 * MTU });
+    p->n->mem.watch = NULL;
+    /* the fourth is lost, and the fifth shows it */
+    peer_expect_aeth(p, 0x60, s + 3);
+    peer_expect_nothing(p);
+    is_in_memory(p, 0, data, 3 * MTU);
+    assert_int_equal(qhca_fault_next(p->e, 0)->hits, 1);
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -832,6 +938,7 @@ int main(void)
         cmocka_unit_test(window),
         cmocka_unit_test(again_as_packets),
         cmocka_unit_test(as_far_as_it_goes),
+        cmocka_unit_test(one_error),
         cmocka_unit_test(watched),
         cmocka_unit_test(unreliable),
         cmocka_unit_test(executed),
@@ -841,6 +948,7 @@ int main(void)
         cmocka_unit_test(read_responses),
         cmocka_unit_test(read_data),
         cmocka_unit_test(cut_for_who_looks),
+        cmocka_unit_test(rule_in_the_middle),
     };
     unsigned i;
 

@@ -34,19 +34,15 @@ static bool super_fits(const struct qhca *e, const struct qhca_super_packet *s,
     return most - l2 <= e->mtu;
 }
 
-/* Receive the packets one by one: somebody looks, or they are not for us. */
-static void super_cut(struct qhca *e, const struct qhca_super_packet *s)
+/* Receive packets from number @k on one by one: somebody looks at them. */
+static void super_cut(struct qhca *e, const struct qhca_super_packet *s,
+                      uint32_t k)
 {
     uint8_t *piece = e->xd->piece;
     struct qhca_eth_frame f;
-    uint32_t k, len;
+    uint32_t len;
 
-    /* Cut, they would have a correct ICRC. */
-    if (!qhca_super_packet_intact(s)) {
-        e->stats[QHCA_STAT_ROCE_ICRC_ERRORS] += s->n;
-        return;
-    }
-    for (k = 0; k < s->n && qhca_active(e); k++) {
+    for (; k < s->n && qhca_active(e); k++) {
         len = qhca_super_packet_cut(s, k, piece);
         qhca_eth_frame_parse(e, &f, piece, len);
         rx_frame(e, piece, len, &f);
@@ -57,6 +53,7 @@ static void rx_super(struct qhca *e, const struct qhca_super_packet *s,
                      const struct qhca_eth_frame *f)
 {
     struct qhca_wire_frames as;
+    uint32_t done = 0;
 
     qhca_super_packet_frames(s, &as);
     if (!super_fits(e, s, &as)) {
@@ -64,9 +61,16 @@ static void rx_super(struct qhca *e, const struct qhca_super_packet *s,
         return;
     }
     qhca_wire_count_rx(e, f->data, &as);
-    if (e->sniff || qhca_faulty(e, QHCA_FLT_AT_PACKET) ||
-        !qhca_roce_rx_super(e, s, f->len, &f->h)) {
-        super_cut(e, s);
+    if ((e->sniff || qhca_faulty(e, QHCA_FLT_AT_PACKET)) &&
+        qhca_super_packet_intact(s)) {
+        super_cut(e, s, 0);
+    } else if (qhca_roce_rx_super(e, s, f->len, &f->h, &done)) {
+        super_cut(e, s, done);
+    } else if (qhca_super_packet_intact(s)) {
+        super_cut(e, s, 0);
+    } else {
+        /* Cut, its frames would be correct. */
+        e->stats[QHCA_STAT_ETH_RX_ERRORS] += s->n;
     }
 }
 

@@ -63,6 +63,7 @@ struct qhca {
     uint8_t mac[6];             /* the port's current address */
     uint32_t mtu;
     bool tx_blocked;            /* send() returned false */
+    bool trying;                /* if an access fails, it is repeated */
     bool kicked;
     /* budgets */
     uint32_t list_reads;        /* of buffer tables: they cost budget too */

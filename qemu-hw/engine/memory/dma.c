@@ -13,13 +13,21 @@ static bool dma_hit(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
            e->hooks->dma_fails(e, kind, num, addr, len, write);
 }
 
+/* A failed access counts once, though it may be tried before; see e->trying. */
+static bool dma_read_failed(struct qhca *e)
+{
+    if (!e->trying) {
+        qhca_count(e, QHCA_STAT_DMA_ERRORS);
+    }
+    return false;
+}
+
 bool qhca_dma_read(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                    void *buf, size_t len)
 {
     if (addr + len < addr || dma_hit(e, kind, num, addr, len, false) ||
         !e->ops.dma_read(e->opaque, addr, buf, len)) {
-        qhca_count(e, QHCA_STAT_DMA_ERRORS);
-        return false;
+        return dma_read_failed(e);
     }
     return true;
 }
@@ -39,8 +47,7 @@ bool qhca_dm_read(struct qhca *e, uint64_t off, void *buf, size_t len)
 {
     if (off + len < off || off + len > e->cfg.dm_size ||
         !e->ops.dm_read(e->opaque, off, buf, len)) {
-        qhca_count(e, QHCA_STAT_DMA_ERRORS);
-        return false;
+        return dma_read_failed(e);
     }
     return true;
 }

@@ -145,10 +145,12 @@ static void trace_walk(struct qhca *e, uint32_t num, uint64_t off,
 
 static uint8_t table_fault(struct qhca *e, uint32_t num, uint8_t syndrome)
 {
-    qhca_guest_error(e, QHCA_STAT_TABLE_FAULTS, num,
-                     syndrome == QHCA_SYN_TABLE_DMA ?
-                     "buffer table not readable" :
-                     "buffer-table entry not valid");
+    if (!e->trying) {
+        qhca_guest_error(e, QHCA_STAT_TABLE_FAULTS, num,
+                         syndrome == QHCA_SYN_TABLE_DMA ?
+                         "buffer table not readable" :
+                         "buffer-table entry not valid");
+    }
     return syndrome;
 }
 

@@ -107,8 +107,7 @@ struct qhca_op_info qhca_op_info(uint8_t op)
     }
 }
 
-/* Ones' complement sum of an IPv4 header without options; valid: 0xffff. */
-static uint16_t ip4_sum(const uint8_t *ip)
+uint16_t qhca_ip4_sum(const uint8_t *ip)
 {
     uint32_t sum = 0;
     unsigned i;
@@ -289,7 +288,7 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
         l3 < QHCA_UDP_HLEN + QHCA_BTH_LEN + QHCA_ICRC_LEN) {
         return QHCA_PARSE_BAD;
     }
-    if (!rx->v6 && ip4_sum(ip) != 0xffff) {
+    if (!rx->v6 && qhca_ip4_sum(ip) != 0xffff) {
         return QHCA_PARSE_BAD;
     }
     bth = udp + QHCA_UDP_HLEN;
@@ -377,6 +376,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
                !memcmp(av->dmac, "\0\0\0\0\0\0", 6));
     f->wire = !f->loop;
     f->packets = 1;
+    f->mtu = 0;
     f->crc_twice = false;
     if ((av->dmac[0] & 1) && e->xd->mc_groups &&
         qhca_mcg_find(e, av->dgid, av->dmac)) {
@@ -458,13 +458,13 @@ uint32_t qhca_frame_seal(uint8_t *ip, bool v6, uint8_t *bth, uint32_t body)
     } else {
         qhca_put_be16(ip + 2, (uint16_t)(QHCA_IP4_HLEN + udp_len));
         qhca_put_be16(ip + 10, 0);
-        qhca_put_be16(ip + 10, (uint16_t)~ip4_sum(ip));
+        qhca_put_be16(ip + 10, (uint16_t)~qhca_ip4_sum(ip));
     }
     return qhca_icrc(ip, v6, (size_t)(bth + body - ip));
 }
 
-/* Count and trace packets that have been sent in a frame of @len bytes. */
-static void packets_sent(struct qhca *e, uint32_t num, const uint8_t *bth,
+/* Count and trace a packet that has been sent, whose frame has @len bytes. */
+static void packet_sent(struct qhca *e, uint32_t num, const uint8_t *bth,
                          size_t len)
 {
     e->stats[QHCA_STAT_ROCE_TX_PACKETS]++;
@@ -496,7 +496,7 @@ static enum qhca_send super_end(struct qhca *e, const struct qhca_frame *f,
     }
     for (k = 0; k < s.n; k++) {
         qhca_super_packet_part(&s, k, &p);
-        packets_sent(e, num, p.hdr, p.frame_len);
+        packet_sent(e, num, p.hdr, p.frame_len);
     }
     return QHCA_SENT;
 }
@@ -528,7 +528,7 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
             qhca_loop_commit(e, (uint32_t)len);
         }
     }
-    packets_sent(e, num, f->bth, len);
+    packet_sent(e, num, f->bth, len);
     return QHCA_SENT;
 }
 
@@ -673,19 +673,21 @@ static void rx_part(struct qhca_rx *rx, const struct qhca_part *p)
 }
 
 bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
-                        size_t len, const struct qhca_headers *h)
+                        size_t len, const struct qhca_headers *h,
+                        uint32_t *done)
 {
     struct qhca_rx rx;
     struct qhca_part p;
     enum qhca_parse got = parse_packet(e, s->eth, len, h, true, &rx);
-    uint32_t k;
 
+    *done = s->n;
     if (got != QHCA_PARSE_OK) {
         return rx_bad(e, &rx, got);
     }
     rx.super = s;
-    for (k = 0; k < s->n && qhca_active(e); k++) {
-        qhca_super_packet_part(s, k, &p);
+    for (*done = 0; *done < s->n && qhca_active(e) &&
+         !qhca_faulty(e, QHCA_FLT_AT_PACKET); ++*done) {
+        qhca_super_packet_part(s, *done, &p);
         rx_part(&rx, &p);
         qhca_rx_deliver(e, &rx);
     }

@@ -388,15 +388,14 @@ static void req_sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
  * be.
  */
 static uint32_t req_together(struct qhca *e, const struct qhca_qp *qp,
-                             const struct qhca_swqe *w,
-                             const struct qhca_frame *f)
+                             const struct qhca_swqe *w, struct qhca_frame *f)
 {
     const struct qhca_xport *xp = qp->xp;
     uint32_t left = w->npkts - xp->cur_pkt, n, room;
     bool probe;
 
     if (qhca_wqe_is_rd(w->opcode) || left < 2 || xp->snd_psn != xp->max_psn ||
-        qhca_wnd_limited(xp, w, &probe)) {
+        (w->marks & QHCA_SW_ALONE) || qhca_wnd_limited(xp, w, &probe)) {
         return 1;
     }
     n = qhca_super_packet_most(e, f, qhca_mtu_bytes(qp->path_mtu));
@@ -446,7 +445,6 @@ again:
     dma_len = rd && xp->cur_pkt + psns != w->npkts ? psns * mtu :
               w->len - off;
     f.packets = (uint16_t)n;
-    f.mtu = (uint16_t)mtu;
     f.crc_twice = w->opcode == QHCA_WQE_FLUSH && xp->crc_twice &&
                   qp->type == QHCA_QPT_RC;
     op = bth_op(w, first, last) | (masks ? QHCA_CLASS_OWN :
@@ -458,9 +456,12 @@ again:
                     (info.flags & QHCA_OPF_IMM)),
                    ack, len, qp->dest_qpn, xp->snd_psn);
     ext = put_ext(f.bth + QHCA_BTH_LEN, w, info, off, dma_len, masks);
+    e->trying = n > 1;
     syn = req_gather(e, qp, w, off, f.bth + QHCA_BTH_LEN + ext, len);
+    e->trying = false;
     if (syn && n > 1) {
-        n = 1;                  /* as far as there is something to send */
+        w->marks |= QHCA_SW_ALONE;      /* send what there is before it */
+        n = 1;
         goto again;
     }
     if (syn == QHCA_SYN_PAGE_FAULT &&

@@ -156,6 +156,10 @@ uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len);
  */
 uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len);
 
+/* ---- packet.c ---- */
+/** Ones' complement sum of an IPv4 header without options; valid: 0xffff. */
+uint16_t qhca_ip4_sum(const uint8_t *ip);
+
 /* ---- super_packet.c: packets of a message that pass the wire as one ---- */
 /* Upper bound for the extended headers of a packet. */
 #define QHCA_EXT_MAX        64
@@ -185,7 +189,7 @@ struct qhca_part {
 bool qhca_super_packet_find(const uint8_t *frame, size_t len,
                             const struct qhca_headers *h,
                             struct qhca_super_packet *s);
-/** Is its ICRC right? */
+/** Are its ICRC and the checksum of IPv4 right? */
 bool qhca_super_packet_intact(const struct qhca_super_packet *s);
 /** Describe packet number @k, 0 .. s->n - 1. */
 void qhca_super_packet_part(const struct qhca_super_packet *s, uint32_t k,
@@ -305,8 +309,9 @@ void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
                     uint32_t psn);
 /**
  * How many packets of @mtu bytes may leave as one frame like @f?  At least 1.
+ * If more, sets f->mtu; then f->packets may be set to as many.
  */
-uint32_t qhca_super_packet_most(struct qhca *e, const struct qhca_frame *f,
+uint32_t qhca_super_packet_most(struct qhca *e, struct qhca_frame *f,
                                 uint32_t mtu);
 /**
  * Write the lengths and the IPv4 checksum of a packet whose BTH, extended

@@ -43,7 +43,7 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
                      qhca_packets(w->len, qp->path_mtu);
 
     if (w->marks & ~(QHCA_SW_STARTED | QHCA_SW_RD | QHCA_SW_DONE |
-                     QHCA_SW_SPLIT) ||
+                     QHCA_SW_SPLIT | QHCA_SW_ALONE) ||
         1u << (w->chunk & 31) > QHCA_WINDOW_PKTS || w->chunk > 31 ||
         ((w->marks & (QHCA_SW_RD | QHCA_SW_SPLIT)) && !rd) ||
         w->srqn > QHCA_PSN_MASK) {
@@ -207,7 +207,7 @@ static void save_requester(struct qhca_io *io, struct qhca_xport *xp)
 
 static void save_response(struct qhca_io *io, struct qhca_resp *r)
 {
-    bool ack = r->ack, rnr = r->rnr;
+    bool ack = r->ack, rnr = r->rnr, alone = r->alone;
     uint32_t srqn = r->srqn;
 
     IO(io, r->kind);
@@ -221,6 +221,7 @@ static void save_response(struct qhca_io *io, struct qhca_resp *r)
     IO(io, r->ack_psn);
     IO(io, ack);
     IO(io, rnr);
+    IO(io, alone);
     IO(io, srqn);
     NEED(io, r->kind <= QHCA_RESP_ATOMIC && PSN_OK(r->psn) &&
          PSN_OK(r->ack_psn) && srqn <= QHCA_PSN_MASK &&
@@ -228,6 +229,7 @@ static void save_response(struct qhca_io *io, struct qhca_resp *r)
     if (!io->saving) {
         r->ack = ack;
         r->rnr = rnr;
+        r->alone = alone;
         r->srqn = srqn & QHCA_PSN_MASK;
     }
 }

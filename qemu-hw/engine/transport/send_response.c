@@ -106,12 +106,11 @@ static void read_failed(struct qhca *e, struct qhca_qp *qp,
  * sent alone: if super-frames were lost on their way, packets may not be.
  */
 static uint32_t rspq_together(struct qhca *e, const struct qhca_qp *qp,
-                              const struct qhca_resp *r,
-                              const struct qhca_frame *f)
+                              const struct qhca_resp *r, struct qhca_frame *f)
 {
     uint32_t left = qhca_packets(r->left, qp->path_mtu), n;
 
-    if (r->uncounted || left < 2) {
+    if (r->uncounted || r->alone || left < 2) {
         return 1;
     }
     n = qhca_super_packet_most(e, f, qhca_mtu_bytes(qp->path_mtu));
@@ -159,12 +158,15 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
              *done ? QHCA_OP_READ_RESP_ONLY : QHCA_OP_READ_RESP_FIRST;
         ext = op == QHCA_OP_READ_RESP_MIDDLE ? 0 :
               put_aeth(&f, aeth, xp->msn);
+        e->trying = n > 1;
         syn = qhca_mr_read(e, qhca_qp_pd(e, qp, r->srqn), false, r->rkey,
                            r->va,
                            f.bth + QHCA_BTH_LEN + ext, len,
                            QHCA_ACCESS_REMOTE_READ, qp->qpn);
+        e->trying = false;
         if (syn && n > 1) {
-            n = 1;              /* as far as there is something to send */
+            r->alone = true;    /* send what there is before it */
+            n = 1;
             goto again;
         }
         if (syn == QHCA_SYN_PAGE_FAULT) {
@@ -180,7 +182,6 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
             return QHCA_SENT;
         }
         f.packets = (uint16_t)n;
-        f.mtu = (uint16_t)mtu;
         break;
     }
     qhca_frame_bth(&f, op | qhca_qp_class(qp), false, false, len, qp->dest_qpn,

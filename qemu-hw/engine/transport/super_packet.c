@@ -198,11 +198,13 @@ bool qhca_super_packet_intact(const struct qhca_super_packet *s)
 {
     const uint8_t *crc = s->payload + s->payload_len + (-s->payload_len & 3);
 
-    return qhca_icrc(s->ip, s->ip[0] >> 4 == 6, (size_t)(crc - s->ip)) ==
-           qhca_get_le32(crc);
+    bool v6 = s->ip[0] >> 4 == 6;
+
+    return (v6 || qhca_ip4_sum(s->ip) == 0xffff) &&
+           qhca_icrc(s->ip, v6, (size_t)(crc - s->ip)) == qhca_get_le32(crc);
 }
 
-uint32_t qhca_super_packet_most(struct qhca *e, const struct qhca_frame *f,
+uint32_t qhca_super_packet_most(struct qhca *e, struct qhca_frame *f,
                                 uint32_t mtu)
 {
     uint32_t n = (QHCA_ETH_SUPER_IP_MAX - QHCA_IP6_HLEN - QHCA_UDP_HLEN -
@@ -216,6 +218,7 @@ uint32_t qhca_super_packet_most(struct qhca *e, const struct qhca_frame *f,
         e->debugging || e->sniff) {
         return 1;
     }
+    f->mtu = (uint16_t)mtu;
     return n < QHCA_ETH_SUPER_SEGS_MAX ? n : QHCA_ETH_SUPER_SEGS_MAX;
 }
 

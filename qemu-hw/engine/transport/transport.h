@@ -65,6 +65,7 @@ struct qhca_swqe {
 #define QHCA_SW_RD          2   /* counted in rd_out */
 #define QHCA_SW_DONE        4   /* local operation executed */
 #define QHCA_SW_SPLIT       8   /* READ: split into several requests */
+#define QHCA_SW_ALONE       16  /* memory failed: packets are sent alone */
 
 /*
  * The WQEs of one QP in flight.  An idle QP has none; unused blocks are on a
@@ -92,6 +93,7 @@ struct qhca_resp {
     uint32_t ack_psn;           /* if ack: acknowledge this afterwards */
     uint32_t ack:1;
     uint32_t rnr:1;             /* READ waiting for a page: RNR NAK first */
+    uint32_t alone:1;           /* READ: as QHCA_SW_ALONE */
     uint32_t srqn:24;           /* XRC READ: SRQ that provides the PD */
 };
 
@@ -248,11 +250,13 @@ void qhca_xport_rq_doorbell(struct qhca *e, struct qhca_qp *qp);
 bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len,
                   const struct qhca_headers *h);
 /**
- * The same for the super-frame @s: delivers its packets.  False: leave it to
- * the Ethernet function, as frames.
+ * The same for the super-frame @s: delivers its packets.  *@done gets how many:
+ * fewer than all if rules for packets have come up, and the rest must be cut.
+ * False: leave it to the Ethernet function, as frames.
  */
 bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
-                        size_t len, const struct qhca_headers *h);
+                        size_t len, const struct qhca_headers *h,
+                        uint32_t *done);
 /** Deliver at most @budget looped-back frames; returns how many. */
 unsigned qhca_loopback_run(struct qhca *e, unsigned budget);
 /* Are there frames in the loopback ring? */
