@@ -829,6 +829,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct qhca_config cfg;
 
         fuzz_config(&cfg);
+        cfg.super_frames = true;        /* as fq_open() */
         memcpy(cfg.mac, q.w.node[0].mac, 6);
         e = qhca_new(&cfg, &arena_ops, &a, &err);
         CHECK(e, "qhca_new: %s", err);
