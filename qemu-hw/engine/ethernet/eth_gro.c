@@ -51,7 +51,7 @@ static void gro_add(struct qhca *e, struct qhca_gro_packet *p,
     if (x->push) {
         qhca_gro_headers(g, p)[x->l.l4 + TCP_FLAGS] |= TCP_PSH;
     }
-    if (x->push || len < p->super.size || qhca_gro_full(p)) {
+    if (x->push || x->padded || len < p->super.size || qhca_gro_full(p)) {
         gro_deliver(e, p);
     }
 }
@@ -195,11 +195,16 @@ bool qhca_gro_pending(const struct qhca *e)
     return e->eth->gro.held && !e->cfg.gro_hold;
 }
 
-uint64_t qhca_gro_deadline(const struct qhca *e)
+uint64_t qhca_gro_deadline(struct qhca *e)
 {
     const struct qhca_gro_packet *p = qhca_gro_oldest(&e->eth->gro);
+    uint64_t now;
 
-    return p && e->cfg.gro_hold ? p->since + hold_ns(e) : UINT64_MAX;
+    if (!p || !e->cfg.gro_hold) {
+        return UINT64_MAX;
+    }
+    now = qhca_now(e);
+    return p->since > now ? now : p->since + hold_ns(e);
 }
 
 /* ---- saved state ---- */

@@ -120,7 +120,7 @@ void qhca_gro_forget(struct qhca *e);
 /** Is anything held that the next run delivers? */
 bool qhca_gro_pending(const struct qhca *e);
 /** When qhca_gro_run() is needed, in ns; UINT64_MAX: never. */
-uint64_t qhca_gro_deadline(const struct qhca *e);
+uint64_t qhca_gro_deadline(struct qhca *e);
 
 /* ---- commands ---- */
 /* port.c */
