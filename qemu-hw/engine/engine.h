@@ -73,6 +73,25 @@ struct qhca_ops {
     void (*set_timer)(void *opaque, uint64_t deadline);
     /* Call qhca_run() soon, but not from within this call. */
     void (*kick)(void *opaque);
+    /*
+     * Memory links; all NULL if there are none.  Say where the @len bytes of
+     * guest memory at DMA address @addr are in the regions that the peers of
+     * all links may read.  False: not there, or not in one piece.
+     */
+    bool (*dma_share)(void *opaque, uint64_t addr, size_t len,
+                      uint32_t *region, uint64_t *off);
+    /* Ring the bell of the peer of link @id: it calls qhca_memlink_bell(). */
+    void (*memlink_bell)(void *opaque, unsigned id);
+    /*
+     * The peer of link @id is copying from memory that must be revoked: wait a
+     * moment.  False: it has taken too long.
+     */
+    bool (*memlink_wait)(void *opaque, unsigned id);
+    /*
+     * Link @id is not used any more: detach it, but not from within this call.
+     * @why: static text.
+     */
+    void (*memlink_cut)(void *opaque, unsigned id, const char *why);
     /* May be NULL.  One trace event, valid during the call; see trace.h. */
     void (*trace)(void *opaque, const struct qhca_trace *t);
     /*
@@ -154,6 +173,37 @@ void qhca_timer(struct qhca *e);
 void qhca_tx_ready(struct qhca *e);
 /** Set the link up or down; raises the port event. */
 void qhca_set_link(struct qhca *e, bool up);
+
+/* A region of a peer's memory, readable here. */
+struct qhca_memlink_region {
+    const uint8_t *base;
+    uint64_t len;
+};
+
+/* Size of a ring; it begins as zeros, aligned to 4096. */
+#define QHCA_MEMLINK_RING_BYTES 0x101000
+
+/* A memory link to another adapter of this host; see memlink/memlink.h. */
+struct qhca_memlink_config {
+    uint8_t mac[6];             /* of the peer */
+    uint64_t token;             /* random, the same at both ends */
+    void *tx, *rx;              /* the rings: the peer's rx and tx */
+    const struct qhca_memlink_region *region;   /* copied */
+    unsigned regions;
+};
+
+/**
+ * Use a memory link; returns its number, or 0 if there are too many or memory
+ * is short.  Rings and regions stay until qhca_memlink_detach() or qhca_free().
+ */
+unsigned qhca_memlink_attach(struct qhca *e,
+                             const struct qhca_memlink_config *c);
+/** The link is gone; packets take the wire. */
+void qhca_memlink_detach(struct qhca *e, unsigned id);
+/** The peer of link @id, if there is still one, has rung our bell. */
+void qhca_memlink_bell(struct qhca *e, unsigned id);
+/** May packets use links?  Initially not.  Else they use the wire. */
+void qhca_memlinks_allow(struct qhca *e, bool allowed);
 
 /**
  * Turn the trace operation on or off; initially on, if there is one.  Not part

@@ -394,6 +394,12 @@ bool gmem_dev_read(struct gmem *m, uint64_t addr, void *buf, size_t len)
     return true;
 }
 
+bool gmem_dev_share(struct gmem *m, uint64_t addr, size_t len, uint64_t *off)
+{
+    *off = addr - m->base;
+    return dev_access(m, addr, len, false);
+}
+
 bool gmem_dev_write(struct gmem *m, uint64_t addr, const void *buf,
                     size_t len)
 {

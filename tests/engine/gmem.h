@@ -82,6 +82,8 @@ uint64_t gmem_unmapped(struct gmem *m, uint64_t len);
 bool gmem_dev_read(struct gmem *m, uint64_t addr, void *buf, size_t len);
 bool gmem_dev_write(struct gmem *m, uint64_t addr, const void *buf,
                     size_t len);
+/* May the device have others read this for it?  *@off: where in m->data. */
+bool gmem_dev_share(struct gmem *m, uint64_t addr, size_t len, uint64_t *off);
 bool gmem_dev_cas64(struct gmem *m, uint64_t addr, uint64_t cmp,
                     uint64_t swap, uint64_t *old);
 

@@ -15,6 +15,7 @@ static const char *program;
 static struct sim *current;
 static bool sabotage;
 static unsigned reborn;
+static bool memlinks;
 
 const char *sim_wc_name(unsigned status)
 {
@@ -440,7 +441,8 @@ static void check_counters(struct sim *s)
         CHECK(s->injects || s->hostile ||   /* a reset clears them */
               st[QHCA_STAT_ROCE_TX_PACKETS] +
               st[QHCA_STAT_ETH_TX_PACKETS] +
-              st[QHCA_STAT_RAW_TX_PACKETS] >= w->node[i].tx_frames,
+              st[QHCA_STAT_RAW_TX_PACKETS] + w->node[i].markers >=
+              w->node[i].tx_frames,
               "%" PRIu64 " + %" PRIu64 " packets counted, %" PRIu64
               " frames sent", st[QHCA_STAT_ROCE_TX_PACKETS],
               st[QHCA_STAT_ETH_TX_PACKETS], w->node[i].tx_frames);
@@ -500,9 +502,43 @@ static bool lie(struct world *w, unsigned src, uint8_t *frame, size_t *len)
     return true;
 }
 
+/*
+ * Now and then an adapter no longer wants to use its links, or does again: all
+ * packets go over to the wire and back, in order.
+ */
+static void toggle_memlinks(void *opaque, uint64_t arg)
+{
+    struct sim *s = opaque;
+    struct rng *r = &s->w.memlink_rng;
+    struct node *n = &s->w.node[rng_below(r, s->w.nodes)];
+
+    if (arg) {
+        node_memlinks_allow(n, rng_pct(r, 80));
+    }
+    if (!s->ending) {
+        world_call(&s->w, s->w.now + 1000 + rng_log(r, 2000000),
+                   toggle_memlinks, s, 1);
+    }
+}
+
 struct totals {
+    uint64_t records, named, revoked;
     uint64_t runs, frames, messages, bytes, virtual_ns;
 };
+
+/* Count what has passed by memory links. */
+static void count_records(const struct qhca *e, struct totals *t)
+{
+    struct qhca_list *i;
+
+    for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
+        struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
+
+        t->records += l->sent;
+        t->named += l->sent_refs;
+        t->revoked += l->revoked;
+    }
+}
 
 static void run_one(const struct sim_workload *wl, uint64_t seed,
                     FILE *log, bool trace, const char *pcap,
@@ -517,7 +553,8 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     rng_init(&s->rng, seed);
     s->limit_ns = 300ULL * 1000000000;
     snprintf(die_replay, sizeof(die_replay), "%s --workload %s --seed %"
-             PRIu64 " --reborn %u --log", program, wl->name, seed, reborn);
+             PRIu64 " --reborn %u%s --log", program, wl->name, seed, reborn,
+             memlinks ? " --memlinks" : "");
     current = s;
     die_hook = dump;
     nodes = (unsigned)rng_range(&s->rng, 2, WORLD_NODES);
@@ -543,6 +580,11 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     for (i = 0; i < s->w.nodes; i++) {
         s->w.node[i].kick_ns = rng_log(&s->rng, 3000);
         sim_start_guest(s, i);
+    }
+    /* (No random number of the wire or the workload is drawn for it.) */
+    if ((seed & 2 || memlinks) && !wl->wire_only && !reborn && !sabotage) {
+        world_memlinks(&s->w);
+        toggle_memlinks(s, 0);
     }
     wl->build(s);
     if (sabotage) {
@@ -592,6 +634,9 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
         CHECK(s->w.node[i].mem.mapped_pages == 0,
               "%" PRIu64 " pages of the guest still mapped: the test leaks",
               s->w.node[i].mem.mapped_pages);
+    }
+    for (i = 0; i < s->w.nodes; i++) {
+        count_records(s->w.node[i].e, t);
     }
     t->runs++;
     t->frames += s->w.frames;
@@ -645,7 +690,7 @@ static void usage(FILE *f)
             "usage: sim [--seed N | --seeds FROM..TO | --time SECONDS | "
             "--seeds-file FILE]\n"
             "           [--workload NAME|all] [--log] [--trace] "
-            "[--pcap FILE] [--reborn N] [--sabotage]\n\n"
+            "[--pcap FILE] [--reborn N]\n           [--memlinks] [--sabotage]\n\n"
             "  --seed N        one run\n"
             "  --seeds A..B    one run per seed\n"
             "  --time SECONDS  new seeds until the time is over\n"
@@ -655,6 +700,8 @@ static void usage(FILE *f)
             "  --pcap FILE     the frames as they arrive (one seed)\n"
             "  --reborn N      one event in N finds its adapter saved, and "
             "loaded into a new one\n"
+            "  --memlinks      memory links in all runs, not in every other "
+            "pair of seeds\n"
             "  --sabotage      the wire spoils payload and repairs the ICRC: "
             "must fail\n\n"
             "workloads:\n");
@@ -691,8 +738,10 @@ static void report(const char *what, const struct totals *t, double t0)
     double s = now_s() - t0;
 
     printf("%-10s %6" PRIu64 " runs, %9" PRIu64 " frames, %8" PRIu64
+           " records (%" PRIu64 " named, %" PRIu64 " revoked), %8" PRIu64
            " messages, %7.1f MiB, %8.3f s virtual, %6.1f s, %.0f frames/s\n",
-           what, t->runs, t->frames, t->messages,
+           what, t->runs, t->frames, t->records, t->named, t->revoked,
+           t->messages,
            (double)t->bytes / 1048576, (double)t->virtual_ns / 1e9, s,
            s > 0 ? (double)t->frames / s : 0);
     fflush(stdout);
@@ -712,7 +761,8 @@ int main(int argc, char **argv)
         { "time", 1, NULL, 't' }, { "workload", 1, NULL, 'w' },
         { "log", 0, NULL, 'l' }, { "trace", 0, NULL, 'T' },
         { "pcap", 1, NULL, 'p' }, { "seeds-file", 1, NULL, 'f' },
-        { "sabotage", 0, NULL, 'S' }, { "reborn", 1, NULL, 'R' }, { "help", 0, NULL, 'h' },
+        { "sabotage", 0, NULL, 'S' }, { "reborn", 1, NULL, 'R' },
+        { "memlinks", 0, NULL, 'M' }, { "help", 0, NULL, 'h' },
         { NULL, 0, NULL, 0 }
     };
     const char *pcap = NULL, *workload = "all", *file = NULL;
@@ -772,6 +822,9 @@ int main(int argc, char **argv)
             break;
         case 'S':
             sabotage = true;
+            break;
+        case 'M':
+            memlinks = true;
             break;
         default:
             usage(c == 'h' ? stdout : stderr);

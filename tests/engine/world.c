@@ -16,7 +16,7 @@ struct frame {
     uint8_t b[WORLD_SUPER_MAX];
 };
 
-enum kind { EV_RX, EV_RUN, EV_TIMER, EV_TX_READY, EV_CALL };
+enum kind { EV_RX, EV_RUN, EV_TIMER, EV_TX_READY, EV_BELL, EV_CALL };
 
 struct world_event {
     uint64_t t, seq;
@@ -286,6 +286,11 @@ static void tx_wait(struct node *n, uint64_t t)
     }
 }
 
+static unsigned f_type(const uint8_t *frame)
+{
+    return frame[12] << 8 | frame[13];
+}
+
 static bool op_send(void *opaque, const void *frame, size_t len)
 {
     struct node *n = opaque;
@@ -327,6 +332,7 @@ static bool op_send(void *opaque, const void *frame, size_t len)
     }
     n->tx_frames++;
     n->tx_bytes += len;
+    n->markers += f_type(frame) == 0x88b5;
     w->frames++;
     f = frame_get(w, frame, len);
     if (c->filter && !c->filter(w, n->id, f->b, &f->len)) {
@@ -370,6 +376,84 @@ static void op_kick(void *opaque)
     }
 }
 
+/* ---- memory links ---- */
+
+static bool op_dma_share(void *opaque, uint64_t addr, size_t len,
+                         uint32_t *region, uint64_t *off)
+{
+    struct node *n = opaque;
+
+    *region = 0;
+    return gmem_dev_share(&n->mem, addr, len, off);
+}
+
+/* The link that node @n knows as @id, and the node at its other end. */
+static struct world_memlink *memlink_of(struct node *n, unsigned id,
+                                        unsigned *peer)
+{
+    struct world *w = n->w;
+    unsigned i, a, b;
+
+    for (i = 0; i < w->nodes; i++) {
+        a = i < n->id ? i : n->id;
+        b = i < n->id ? n->id : i;
+        if (a != b && w->memlink[a][b].up &&
+            w->memlink[a][b].id[n->id == b] == id) {
+            *peer = i;
+            return &w->memlink[a][b];
+        }
+    }
+    return NULL;
+}
+
+static void op_memlink_bell(void *opaque, unsigned id)
+{
+    struct node *n = opaque;
+    struct world *w = n->w;
+    struct world_memlink *l;
+    unsigned peer;
+
+    l = memlink_of(n, id, &peer);
+    if (l) {
+        w->bells++;
+        push(w, (struct world_event){
+                 .t = w->now + rng_below(&w->memlink_rng, 3000),
+                 .kind = EV_BELL, .node = peer,
+                 .arg = l->id[peer > n->id] });
+    }
+}
+
+/* One thread: whoever is copying is stopped, and will not finish. */
+static bool op_memlink_wait(void *opaque, unsigned id)
+{
+    (void)opaque;
+    (void)id;
+    return false;
+}
+
+static void memlink_lost(void *opaque, uint64_t arg)
+{
+    struct world *w = opaque;
+
+    world_memlink_down(w, (unsigned)arg >> 8, (unsigned)arg & 0xff);
+}
+
+static void op_memlink_cut(void *opaque, unsigned id, const char *why)
+{
+    struct node *n = opaque;
+    unsigned peer;
+
+    if (memlink_of(n, id, &peer)) {
+        n->w->cuts++;
+        if (n->w->log) {
+            fprintf(n->w->log, "%12.3f us  %c    cuts the link to %c: %s\n",
+                    (double)n->w->now / 1000, 'a' + (int)n->id,
+                    'a' + (int)peer, why);
+        }
+        world_call(n->w, n->w->now, memlink_lost, n->w, n->id << 8 | peer);
+    }
+}
+
 static void op_trace(void *opaque, const struct qhca_trace *t)
 {
     struct node *n = opaque;
@@ -406,6 +490,10 @@ static const struct qhca_ops ops = {
     .clock = op_clock,
     .set_timer = op_set_timer,
     .kick = op_kick,
+    .dma_share = op_dma_share,
+    .memlink_bell = op_memlink_bell,
+    .memlink_wait = op_memlink_wait,
+    .memlink_cut = op_memlink_cut,
     .trace = op_trace,
     .stop = op_stop,
 };
@@ -413,7 +501,7 @@ static const struct qhca_ops ops = {
 /* ---- calls into the engine ---- */
 
 enum call { CALL_REG, CALL_DB, CALL_LINK, CALL_RX, CALL_RUN, CALL_TIMER,
-            CALL_TX_READY };
+            CALL_TX_READY, CALL_BELL, CALL_ALLOW, CALL_DETACH };
 
 /*
  * A call that may be stopped has a thread of its own, which waits inside
@@ -470,6 +558,15 @@ static void do_call(struct node_call *c)
         break;
     case CALL_TX_READY:
         qhca_tx_ready(n->e);
+        break;
+    case CALL_BELL:
+        qhca_memlink_bell(n->e, (unsigned)c->v);
+        break;
+    case CALL_ALLOW:
+        qhca_memlinks_allow(n->e, c->v);
+        break;
+    case CALL_DETACH:
+        qhca_memlink_detach(n->e, (unsigned)c->v);
         break;
     }
 }
@@ -711,6 +808,9 @@ static void handle(struct world *w, struct world_event *ev)
         n->tx_waiting = false;
         call(n, (struct node_call){ .kind = CALL_TX_READY });
         break;
+    case EV_BELL:
+        call(n, (struct node_call){ .kind = CALL_BELL, .v = ev->arg });
+        break;
     case EV_CALL:
         ev->fn(ev->opaque, ev->arg);
         break;
@@ -783,6 +883,88 @@ void world_inject(struct world *w, unsigned node, const void *frame,
     leave(n);
 }
 
+/* ---- memory links ---- */
+
+void node_memlinks_allow(struct node *n, bool allowed)
+{
+    call(n, (struct node_call){ .kind = CALL_ALLOW, .v = allowed });
+}
+
+void node_memlink_bell(struct node *n, unsigned id)
+{
+    call(n, (struct node_call){ .kind = CALL_BELL, .v = id });
+}
+
+void world_memlink_up(struct world *w, unsigned a, unsigned b)
+{
+    struct world_memlink *l = &w->memlink[a < b ? a : b][a < b ? b : a];
+    unsigned i, node[2] = { a < b ? a : b, a < b ? b : a };
+    uint64_t token = rng_u64(&w->memlink_rng);
+
+    CHECK(!l->up && a != b, "nodes %u and %u are linked already", a, b);
+    for (i = 0; i < 2; i++) {
+        l->ring[i] = aligned_alloc(4096, QHCA_MEMLINK_RING_BYTES);
+        CHECK(l->ring[i], "no memory");
+        memset(l->ring[i], 0, QHCA_MEMLINK_RING_BYTES);
+    }
+    l->up = true;
+    for (i = 0; i < 2; i++) {
+        struct node *peer = &w->node[node[!i]];
+        struct qhca_memlink_region region = {
+            .base = peer->mem.data, .len = GMEM_SPAN,
+        };
+        struct qhca_memlink_config c = {
+            .token = token, .tx = l->ring[i], .rx = l->ring[!i],
+            .region = &region, .regions = 1,
+        };
+
+        memcpy(c.mac, peer->mac, 6);
+        l->id[i] = qhca_memlink_attach(w->node[node[i]].e, &c);
+        CHECK(l->id[i], "qhca_memlink_attach");
+    }
+}
+
+struct qhca_shring *world_memlink_ring(struct world *w, unsigned from,
+                                       unsigned to)
+{
+    return from < to ? w->memlink[from][to].ring[0] :
+                       w->memlink[to][from].ring[1];
+}
+
+void world_memlink_down(struct world *w, unsigned a, unsigned b)
+{
+    struct world_memlink *l = &w->memlink[a < b ? a : b][a < b ? b : a];
+
+    if (!l->up) {
+        return;
+    }
+    if (w->node[a].stands || w->node[b].stands) {
+        /* Not while a call is stopped, which may use the rings. */
+        world_call(w, w->now + 1000, memlink_lost, w, a << 8 | b);
+        return;
+    }
+    call(&w->node[a], (struct node_call){ .kind = CALL_DETACH,
+                                          .v = l->id[a > b] });
+    call(&w->node[b], (struct node_call){ .kind = CALL_DETACH,
+                                          .v = l->id[a < b] });
+    l->up = false;
+    free(l->ring[0]);
+    free(l->ring[1]);
+}
+
+void world_memlinks(struct world *w)
+{
+    unsigned i, j;
+
+    w->memlinks = true;
+    for (i = 0; i < w->nodes; i++) {
+        for (j = i + 1; j < w->nodes; j++) {
+            world_memlink_up(w, i, j);
+        }
+        node_memlinks_allow(&w->node[i], true);
+    }
+}
+
 /* ---- life ---- */
 
 void wire_perfect(struct wire *wire)
@@ -839,6 +1021,7 @@ void world_init(struct world *w, unsigned nodes, uint64_t seed,
     memset(w, 0, sizeof(*w));
     rng_init(&w->rng, seed);
     rng_init(&w->reborn_rng, ~seed);
+    rng_init(&w->memlink_rng, seed ^ 0x6d656d6c696e6b);
     wire_perfect(&w->wire);
     w->nodes = nodes;
     memset(&c, 0, sizeof(c));
@@ -874,6 +1057,14 @@ void world_fini(struct world *w)
         call_abandon(&w->node[i]);
         qhca_free(w->node[i].e);
         gmem_fini(&w->node[i].mem);
+    }
+    for (i = 0; i < WORLD_NODES * WORLD_NODES; i++) {
+        struct world_memlink *l = &w->memlink[0][0] + i;
+
+        if (l->up) {
+            free(l->ring[0]);
+            free(l->ring[1]);
+        }
     }
     while (w->heap_len) {
         struct world_event ev = pop(w);

@@ -65,7 +65,7 @@ struct node {
     void *opaque;               /* of the guest's software */
     /* statistics */
     uint64_t tx_frames, tx_bytes, rx_frames, rx_bytes, runs, timers;
-    uint64_t refused;
+    uint64_t refused, markers;
     unsigned depth;             /* calls into the engine, to catch re-entry */
     /* the debugger: see node_continue() */
     uint64_t stops;
@@ -75,6 +75,13 @@ struct node {
     void (*on_trace)(struct node *n, const struct qhca_trace *t);
     struct node_call *stands;   /* a call within ops.stop(), or NULL */
     struct node_call *later, **later_end;   /* made meanwhile */
+};
+
+/* A memory link between two nodes. */
+struct world_memlink {
+    void *ring[2];              /* written by the first, by the second */
+    unsigned id[2];             /* as the first and the second know it */
+    bool up;
 };
 
 struct world_event;
@@ -96,12 +103,17 @@ struct world {
     FILE *log;                  /* a line per packet */
     FILE *pcap;
     bool trace;                 /* the engines' trace events too */
+    /* between nodes i < j: [i][j]; see world_memlinks() */
+    struct world_memlink memlink[WORLD_NODES][WORLD_NODES];
+    bool memlinks;
+    struct rng memlink_rng;
     /* one event in @reborn saves the adapter and loads it anew; 0: none */
     unsigned reborn;
     struct rng reborn_rng;
     /* statistics */
     uint64_t events, frames, dropped, duplicated, reordered, corrupted;
     uint64_t truncated, filtered, delivered, births, overrun;
+    uint64_t bells, cuts;
 };
 
 /* Create @nodes adapters, with MACs; @cfg may be NULL. */
@@ -114,6 +126,17 @@ void wire_perfect(struct wire *wire);
 /* A random wire; @loss: also drops and corruption. */
 void wire_random(struct wire *wire, struct rng *r, bool loss);
 
+/* Connect all adapters by memory links, and allow their use. */
+void world_memlinks(struct world *w);
+/* Connect two, which are not; the rings are new. */
+void world_memlink_up(struct world *w, unsigned a, unsigned b);
+/* Both ends lose their link, and what is in the rings. */
+void world_memlink_down(struct world *w, unsigned a, unsigned b);
+/* One end's ring for what it sends to the other. */
+struct qhca_shring *world_memlink_ring(struct world *w, unsigned from,
+                                       unsigned to);
+void node_memlinks_allow(struct node *n, bool allowed);
+void node_memlink_bell(struct node *n, unsigned id);
 /* Run one event; false if none is left. */
 bool world_step(struct world *w);
 /* Run events until @t (absolute, ns); time is then @t. */

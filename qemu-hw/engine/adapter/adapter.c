@@ -9,6 +9,7 @@
 /* All parts of an adapter in a single allocation. */
 struct whole {
     struct qhca e;
+    struct qhca_memlinks ml;
     struct qhca_memory mem;
     struct qhca_queues q;
     struct qhca_xport_dev xd;
@@ -23,6 +24,7 @@ static struct qhca *alloc_parts(void)
     if (!w) {
         return NULL;
     }
+    w->e.ml = &w->ml;
     w->e.mem = &w->mem;
     w->e.q = &w->q;
     w->e.xd = &w->xd;
@@ -139,6 +141,7 @@ struct qhca *qhca_new(const struct qhca_config *cfg,
     e->opaque = opaque;
     e->link = true;
     e->ad->timer_set = UINT64_MAX;
+    qhca_memlinks_init(e);
     qhca_list_init(&e->q->ready);
     qhca_list_init(&e->q->blocked);
     qhca_list_init(&e->eth->eth_ready);
@@ -192,6 +195,7 @@ void qhca_free(struct qhca *e)
     if (!e) {
         return;
     }
+    qhca_memlinks_free(e);
     objects_free(e);
     qhca_xport_dev_free(e);
     if (e->hooks) {
@@ -202,6 +206,7 @@ void qhca_free(struct qhca *e)
 
 void qhca_reset(struct qhca *e)
 {
+    qhca_memlink_revoke_all(e);
     objects_free(e);
     qhca_xport_dev_reset(e);
     reset_values(e);
@@ -215,6 +220,7 @@ void qhca_reset(struct qhca *e)
         e->ad->timer_set = UINT64_MAX;
         e->ops.set_timer(e->opaque, UINT64_MAX);
     }
+    qhca_memlinks_reset(e);
     if (e->faults) {
         e->hooks->reset(e);
         qhca_timer_update(e);

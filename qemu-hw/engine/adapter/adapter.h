@@ -26,9 +26,15 @@ struct qhca_adapter {
     uint64_t timer_set;         /* the deadline last given to set_timer */
 };
 
+/* ---- receive.c ---- */
+/* Receive what memory links have brought, at most @budget packets. */
+unsigned qhca_memlinks_rx(struct qhca *e, unsigned budget);
+
 /* ---- run.c ---- */
 /* Work until @budget is used up or nothing is left. */
 void qhca_work(struct qhca *e, unsigned budget);
+/* QPs that waited for a memory link are ready now. */
+void qhca_memlinks_woken(struct qhca *e);
 /* To end each entry point: kick() if work is left, update the timer. */
 void qhca_finish(struct qhca *e);
 /* The same where more frames may join those that are being merged. */

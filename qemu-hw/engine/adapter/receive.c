@@ -74,6 +74,91 @@ static void rx_super(struct qhca *e, const struct qhca_super_packet *s,
     }
 }
 
+/* ---- memory links ---- */
+
+/* Does the adapter receive anything at all? */
+static bool rx_deaf(const struct qhca *e)
+{
+    return !qhca_active(e) || !e->link;
+}
+
+static void rx_record(struct qhca *e, const struct qhca_memlink_frame *f)
+{
+    struct qhca_super_packet s;
+    struct qhca_wire_frames as;
+    struct qhca_payload payload;
+    struct qhca_headers h;
+    uint32_t done = 0;
+
+    qhca_headers_parse(f->head, f->len, &h);
+    if (!qhca_super_packet_shared(e, f, &h, &payload, &s)) {
+        qhca_count(e, QHCA_STAT_ROCE_RX_MALFORMED);
+        return;
+    }
+    qhca_super_packet_frames(&s, &as);
+    if (!super_fits(e, &s, &as)) {
+        rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE);
+        return;
+    }
+    if (f->lost) {
+        qhca_roce_lost(e, &s, f->len, &h);
+        return;
+    }
+    qhca_wire_count_rx(e, f->head, &as);
+    if (e->sniff || qhca_faulty(e, QHCA_FLT_AT_PACKET)) {
+        super_cut(e, &s, 0);
+    } else if (!qhca_roce_rx_super(e, &s, f->len, &h, &done)) {
+        super_cut(e, &s, 0);
+    } else {
+        super_cut(e, &s, done);
+    }
+}
+
+/* Receive from @l; returns how many packets. */
+static unsigned rx_memlink(struct qhca *e, struct qhca_memlink *l,
+                           unsigned budget)
+{
+    struct qhca_memlink_frame f;
+    unsigned used = 0;
+
+    while (used < budget) {
+        if (!qhca_memlink_next(e, l, &f)) {
+            qhca_memlink_pause(e, l);
+            break;
+        }
+        if (!rx_deaf(e)) {
+            rx_record(e, &f);
+        }
+        qhca_memlink_done(e, l);
+        used += f.packets;
+        qhca_debug_point(e);
+    }
+    return used;
+}
+
+unsigned qhca_memlinks_rx(struct qhca *e, unsigned budget)
+{
+    struct qhca_list *first = e->ml->all.next, *i;
+    unsigned used = 0;
+    bool pending = false;
+
+    /* The first is the last next time. */
+    if (e->ml->n > 1) {
+        qhca_list_del(first);
+        qhca_list_add_tail(&e->ml->all, first);
+    }
+    for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
+        struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
+
+        if (l->pending && used < budget) {
+            used += rx_memlink(e, l, budget - used);
+        }
+        pending |= l->pending;
+    }
+    e->ml->pending = pending;
+    return used;
+}
+
 /* ---- all frames ---- */
 
 /* Does the frame fit the port's MTU, or do those that it represents? */
@@ -104,7 +189,7 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
     struct qhca_super_packet s;
     struct qhca_eth_frame f;
 
-    if (!qhca_active(e) || !e->link) {
+    if (rx_deaf(e)) {
         return;
     }
     if (len < QHCA_ETH_HLEN) {
@@ -123,7 +208,9 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
         return;
     } else {
         rx_count(e, &f);
-        rx_frame(e, frame, len, &f);
+        if (!qhca_memlink_marker(e, frame, len)) {
+            rx_frame(e, frame, len, &f);
+        }
     }
     qhca_finish_merging(e);
 }

@@ -12,6 +12,7 @@
 #include "queues/tags.h"
 
 #define SLICE               32  /* packets of one QP per turn */
+#define DROP_BUDGET         4096    /* packets of links that are not wanted */
 #define LIST_READS          32  /* list reads that count as one packet */
 
 /* Run the first QP of the ready list for a slice; returns the budget used. */
@@ -20,16 +21,21 @@ static unsigned run_qp(struct qhca *e, unsigned budget)
     struct qhca_qp *qp = qhca_container(e->q->ready.next, struct qhca_qp,
                                         ready);
     unsigned slice = budget < SLICE ? budget : SLICE, left = slice, used;
+    struct qhca_list *list = &e->q->ready;
     uint32_t reads = e->list_reads;
     bool more;
 
     qhca_list_del(&qp->ready);
+    e->tx_wait = NULL;
     more = qp->ops->run(e, qp, &left);
     if (more) {
+        if (left == slice && e->tx_wait) {
+            list = e->tx_wait;
+        } else if (left == slice && e->tx_blocked) {
+            list = &e->q->blocked;
+        }
         qhca_list_del(&qp->ready);
-        qhca_list_add_tail(left == slice && e->tx_blocked ? &e->q->blocked :
-                                                            &e->q->ready,
-                           &qp->ready);
+        qhca_list_add_tail(list, &qp->ready);
     }
     /* A QP without work costs 1, or nothing would bound the loop. */
     used = left == slice ? 1 : slice - left;
@@ -47,7 +53,19 @@ static bool work_pending(struct qhca *e)
     return !qhca_list_empty(&e->q->ready) || eth_pending(e) ||
            qhca_loopback_pending(e) || !qhca_list_empty(&e->q->eq_work) ||
            !qhca_list_empty(&e->q->tm_work) || qhca_gro_pending(e) ||
+           !qhca_list_empty(&e->ml->woken) || e->ml->pending ||
            e->ad->asq_cons != e->ad->asq_prod;
+}
+
+void qhca_memlinks_woken(struct qhca *e)
+{
+    struct qhca_list *l;
+
+    while (!qhca_list_empty(&e->ml->woken)) {
+        l = e->ml->woken.next;
+        qhca_list_del(l);
+        qhca_list_add_tail(&e->q->ready, l);
+    }
 }
 
 void qhca_work(struct qhca *e, unsigned budget)
@@ -56,8 +74,13 @@ void qhca_work(struct qhca *e, unsigned budget)
 
     while (budget && qhca_active(e)) {
         used = 0;
-        if (!qhca_list_empty(&e->q->tm_work)) {
-            used = qhca_tm_run(e, budget < SLICE ? budget : SLICE);
+        qhca_memlinks_woken(e);
+        if (e->ml->pending) {
+            used = qhca_memlinks_rx(e, budget < SLICE ? budget : SLICE);
+        }
+        if (!qhca_list_empty(&e->q->tm_work) && used < budget) {
+            used += qhca_tm_run(e, budget - used < SLICE ? budget - used :
+                                                           SLICE);
         }
         if (qhca_loopback_pending(e) && used < budget) {
             used += qhca_loopback_run(e, budget - used < SLICE ?
@@ -93,6 +116,7 @@ void qhca_finish_merging(struct qhca *e)
         e->hooks->finish(e);
     }
     qhca_debug_point(e);
+    qhca_memlinks_update(e);
     if (qhca_active(e) && work_pending(e)) {
         qhca_kick(e);
     }
@@ -110,6 +134,12 @@ void qhca_run(struct qhca *e)
         qhca_admin_run(e);
         qhca_eq_run(e);
         qhca_work(e, e->cfg.run_budget);
+    } else if (e->ml->pending) {
+        /* Drop what is there. */
+        qhca_memlinks_rx(e, DROP_BUDGET);
+        if (e->ml->pending) {
+            qhca_kick(e);
+        }
     }
     qhca_finish(e);
 }
@@ -125,6 +155,8 @@ void qhca_timer_update(struct qhca *e)
         next = qhca_xport_deadline(e);
         deadline = next < deadline ? next : deadline;
         next = qhca_cq_deadline(e);
+        deadline = next < deadline ? next : deadline;
+        next = qhca_memlinks_deadline(e);
         deadline = next < deadline ? next : deadline;
         next = qhca_gro_deadline(e);
         deadline = next < deadline ? next : deadline;
@@ -148,6 +180,7 @@ void qhca_timer(struct qhca *e)
         e->hooks->timer(e, now);
     }
     if (qhca_active(e)) {
+        qhca_memlinks_timer(e, now);
         qhca_xport_timer(e, now);
         qhca_cq_timer(e, now);
         qhca_work(e, e->cfg.run_budget);

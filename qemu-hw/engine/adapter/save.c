@@ -29,10 +29,10 @@ SAVED_SIZE(struct qhca_tag, 104, srq, 1);
 SAVED_SIZE(struct qhca_tm, 248, srq, 1);
 SAVED_SIZE(struct qhca_tm_job, 48, qp, 2);
 SAVED_SIZE(struct qhca_tm_qp, 3120, qp, 2);
-SAVED_SIZE_OF_MANY(struct qhca, 1080);
+SAVED_SIZE_OF_MANY(struct qhca, 1136);
 SAVED_SIZE_OF_MANY(struct qhca_memory, 200);
 SAVED_SIZE_OF_MANY(struct qhca_queues, 824);
-SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 81344);
+SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 85696);
 SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2403672);
 SAVED_SIZE_OF_MANY(struct qhca_adapter, 272);
 
@@ -567,6 +567,9 @@ bool qhca_save(struct qhca *e, void **buf, size_t *len)
 {
     struct qhca_io io = { .e = e, .saving = true };
 
+    /* Links are not saved; what waits for one is to be run. */
+    qhca_memlinks_wake(e);
+    qhca_memlinks_woken(e);
     qhca_io_sections(&io, sections, SECTIONS);
     if (io.failed) {
         free(io.out);

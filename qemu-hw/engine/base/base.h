@@ -38,6 +38,7 @@
 
 /* Per-layer state; see the headers of the layers. */
 struct qhca_io;
+struct qhca_memlinks;
 struct qhca_memory;
 struct qhca_queues;
 struct qhca_xport_dev;
@@ -52,6 +53,7 @@ struct qhca {
     struct qhca_config cfg;
     struct qhca_ops ops;
     void *opaque;
+    struct qhca_memlinks *ml;
     struct qhca_memory *mem;
     struct qhca_queues *q;
     struct qhca_xport_dev *xd;
@@ -63,6 +65,8 @@ struct qhca {
     uint8_t mac[6];             /* the port's current address */
     uint32_t mtu;
     bool tx_blocked;            /* send() returned false */
+    /* Where the QP that is being run must wait, if not for the wire. */
+    struct qhca_list *tx_wait;
     bool trying;                /* if an access fails, it is repeated */
     bool kicked;
     /* budgets */
@@ -132,6 +136,9 @@ bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,
                    const struct qhca_wire_frames *as);
 /* Count frames that have arrived; @frame has the header of all. */
 void qhca_wire_count_rx(struct qhca *e, const void *frame,
+                        const struct qhca_wire_frames *as);
+/* Count frames that have left another way than by qhca_tx(). */
+void qhca_wire_count_tx(struct qhca *e, const void *frame,
                         const struct qhca_wire_frames *as);
 
 /* ---- statistics, trace.c ---- */

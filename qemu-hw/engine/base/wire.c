@@ -62,6 +62,12 @@ void qhca_wire_count_rx(struct qhca *e, const void *frame,
     count_frames(&e->stats[QHCA_STAT_PORT_RX_FRAMES], frame, as);
 }
 
+void qhca_wire_count_tx(struct qhca *e, const void *frame,
+                        const struct qhca_wire_frames *as)
+{
+    count_frames(&e->stats[QHCA_STAT_PORT_TX_FRAMES], frame, as);
+}
+
 /* ---- sending ---- */
 
 bool qhca_tx(struct qhca *e, const void *frame, size_t len)
@@ -84,7 +90,7 @@ bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,
         e->tx_blocked = true;
         return false;
     }
-    count_frames(&e->stats[QHCA_STAT_PORT_TX_FRAMES], frame, as);
+    qhca_wire_count_tx(e, frame, as);
     if (e->sniff) {
         e->sniff(e, frame, len);
     }

@@ -7,6 +7,7 @@
 #define QHCA_MEMORY_H
 
 #include "base/base.h"
+#include "memlink/memlink.h"
 
 #define QHCA_BUF_BLOCK      8   /* table entries per read: 64 bytes */
 
@@ -147,6 +148,13 @@ uint8_t qhca_mr_write(struct qhca *e, uint32_t pd, bool privileged,
                       uint32_t key, uint64_t addr, const void *buf,
                       size_t len, uint32_t access, uint32_t qpn);
 /*
+ * Check as for qhca_mr_read(), then describe the bytes for a memory link's
+ * record (qhca_memlink_refs_add()) in place of copying them.
+ */
+uint8_t qhca_mr_share(struct qhca *e, uint32_t pd, bool privileged,
+                      uint32_t key, uint64_t addr, size_t len,
+                      uint32_t access, uint32_t qpn);
+/*
  * An atomic operation on 8 bytes. swap_op: if they equal cmp_add in the bits of
  * mask, replace the bits of swap_mask by those of swap.  Otherwise add cmp_add;
  * each bit set in mask is the top bit of a field, out of which no carry
@@ -217,7 +225,7 @@ uint8_t qhca_mw_bind(struct qhca *e, uint32_t pd, uint32_t qpn,
                      struct qhca_list *windows,
                      const struct qhca_sq_wqe *wqe);
 /* Unbind @mw: it no longer grants access. */
-void qhca_mw_unbind(struct qhca_mw *mw);
+void qhca_mw_unbind(struct qhca *e, struct qhca_mw *mw);
 /* Unbind the type 2 windows of a QP that is being destroyed. */
 void qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows);
 

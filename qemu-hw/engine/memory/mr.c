@@ -218,6 +218,42 @@ uint8_t qhca_mr_read(struct qhca *e, uint32_t pd, bool privileged,
     return syn ? syn : mr_copy(e, mr, off, buf, len, false, qpn);
 }
 
+uint8_t qhca_mr_share(struct qhca *e, uint32_t pd, bool privileged,
+                      uint32_t key, uint64_t addr, size_t len,
+                      uint32_t access, uint32_t qpn)
+{
+    uint64_t off, at, run = len;
+    struct qhca_mr *mr;
+    uint8_t syn = mr_find(e, pd, privileged, key, addr, len, access, qpn, &mr,
+                          &off);
+    uint32_t n;
+
+    if (!syn && mr) {
+        qhca_memlink_refs_key(e, key >> QHCA_KEY_INDEX_SHIFT);
+        qhca_memlink_refs_key(e, mr->key >> QHCA_KEY_INDEX_SHIFT);
+        if (mr_is_dm(mr)) {
+            e->ml->out.unfit = true;
+        }
+    }
+    at = off;
+    while (!syn && len && !e->ml->out.unfit) {
+        if (mr) {
+            syn = mr_walk(e, mr, off, len, false, &at, &run);
+            if (syn) {
+                break;
+            }
+        }
+        n = (uint32_t)(run < len ? run : len);
+        qhca_memlink_refs_add(e, at, n);
+        if (qhca_tracing(e) && !e->ml->out.unfit) {
+            trace_data(e, qpn, at, n, false);
+        }
+        off += n;
+        len -= n;
+    }
+    return syn;
+}
+
 uint8_t qhca_mr_write(struct qhca *e, uint32_t pd, bool privileged,
                       uint32_t key, uint64_t addr, const void *buf,
                       size_t len, uint32_t access, uint32_t qpn)
@@ -417,7 +453,7 @@ uint8_t qhca_mr_invalidate(struct qhca *e, uint32_t pd, uint32_t key,
         if (mw->qpn && mw->qpn != qpn) {
             return QHCA_SYN_MW_QP;
         }
-        qhca_mw_unbind(mw);
+        qhca_mw_unbind(e, mw);
         return QHCA_SYN_NONE;
     }
     if (!(mr->flags & QHCA_MR_F_FAST_REG)) {
@@ -428,6 +464,7 @@ uint8_t qhca_mr_invalidate(struct qhca *e, uint32_t pd, uint32_t key,
     }
     /* If the peer invalidated it first, it just stays free. */
     mr->state = QHCA_MR_FREE;
+    qhca_memlink_revoke_key(e, key >> QHCA_KEY_INDEX_SHIFT);
     return QHCA_SYN_NONE;
 }
 
@@ -438,6 +475,7 @@ void qhca_mr_sync(struct qhca *e, uint32_t index)
     /* It may have been destroyed before the doorbell was handled. */
     if (mr && (mr->flags & QHCA_MR_F_ODP)) {
         qhca_table_forget(&mr->buf);
+        qhca_memlink_revoke_key(e, index);
     }
 }
 
@@ -687,6 +725,7 @@ uint8_t qhca_cmd_modify_mr(struct qhca *e, struct qhca_cmd *c)
     if (st) {
         return st;
     }
+    qhca_memlink_revoke_key(e, mr->key >> QHCA_KEY_INDEX_SHIFT);
     if (c->mask & QHCA_MR_M_TRANS) {
         mr->buf = map;
         mr->iova = qhca_le64(in->iova);
@@ -706,8 +745,9 @@ uint8_t qhca_cmd_modify_mr(struct qhca *e, struct qhca_cmd *c)
 static void mr_free(struct qhca *e, struct qhca_mr *mr)
 {
     if (mr->flags & QHCA_MR_F_MW) {
-        qhca_mw_unbind(qhca_mr_mw(mr));
+        qhca_mw_unbind(e, qhca_mr_mw(mr));
     }
+    qhca_memlink_revoke_key(e, mr->key >> QHCA_KEY_INDEX_SHIFT);
     e->mem->pd_refs[mr->pd]--;
     qhca_idr_del(&e->mem->mrs, mr->key >> QHCA_KEY_INDEX_SHIFT);
     free(mr);

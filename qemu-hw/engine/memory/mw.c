@@ -8,11 +8,12 @@
 
 #include "memory/memory.h"
 
-void qhca_mw_unbind(struct qhca_mw *mw)
+void qhca_mw_unbind(struct qhca *e, struct qhca_mw *mw)
 {
     if (!mw->bound) {
         return;
     }
+    qhca_memlink_revoke_key(e, mw->mr.key >> QHCA_KEY_INDEX_SHIFT);
     mw->bound->windows--;
     mw->bound = NULL;
     mw->mr.state = QHCA_MR_FREE;
@@ -25,7 +26,8 @@ void qhca_mw_unbind(struct qhca_mw *mw)
 void qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows)
 {
     while (!qhca_list_empty(windows)) {
-        qhca_mw_unbind(qhca_container(windows->next, struct qhca_mw, link));
+        qhca_mw_unbind(e, qhca_container(windows->next, struct qhca_mw,
+                                         link));
         qhca_cost(e, 1);
     }
 }
@@ -95,7 +97,7 @@ uint8_t qhca_mw_bind(struct qhca *e, uint32_t pd, uint32_t qpn,
         if (type2) {
             return QHCA_SYN_KEY_BOUNDS;
         }
-        qhca_mw_unbind(mw);
+        qhca_mw_unbind(e, mw);
         mw->mr.key = key;
         return QHCA_SYN_NONE;
     }
@@ -104,7 +106,7 @@ uint8_t qhca_mw_bind(struct qhca *e, uint32_t pd, uint32_t qpn,
     if (syn) {
         return syn;
     }
-    qhca_mw_unbind(mw);
+    qhca_mw_unbind(e, mw);
     mw->bound = mr;
     mr->windows++;
     mw->off = addr - mr->iova;

@@ -119,7 +119,8 @@ struct qhca_qp_ops {
      * requests.  Takes 1 off *@budget for each unit of work (packet sent, WQE
      * flushed or executed) and stops at 0.  Returns true if more can be done
      * now (stay on the ready list); true without using budget while
-     * e->tx_blocked is set means that it only waits for the wire.
+     * e->tx_blocked or e->tx_wait is set means that it only waits for the wire,
+     * or on that list.
      */
     bool (*run)(struct qhca *e, struct qhca_qp *qp, unsigned *budget);
     /*
@@ -357,6 +358,10 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
                       const uint8_t *sges, uint32_t num,
                       struct qhca_sgpos *pos, uint32_t off, void *buf,
                       uint32_t len, bool write);
+/* The same, but describe the bytes for a memory link: see qhca_mr_share(). */
+uint8_t qhca_sgl_share(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+                       const uint8_t *sges, uint32_t num,
+                       struct qhca_sgpos *pos, uint32_t off, uint32_t len);
 
 /* ---- qp.c ---- */
 /* RC and XRC: messages are acknowledged. */

@@ -6,7 +6,7 @@ void qhca_qp_schedule(struct qhca *e, struct qhca_qp *qp)
 {
     /* A blocked QP may now have work that does not need the wire. */
     if (!qhca_list_empty(&qp->ready)) {
-        if (!e->tx_blocked) {
+        if (!e->tx_blocked && !e->ml->waiting) {
             return;
         }
         qhca_list_del(&qp->ready);

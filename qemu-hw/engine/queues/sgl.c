@@ -34,13 +34,32 @@ uint8_t qhca_sgl_check(const uint8_t *wqe, uint8_t stride, uint32_t header,
     return QHCA_SYN_NONE;
 }
 
-uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
-                      const uint8_t *sges, uint32_t num,
-                      struct qhca_sgpos *pos, uint32_t off, void *buf,
-                      uint32_t len, bool write)
+enum sgl_what { SGL_READ, SGL_WRITE, SGL_SHARE };
+
+/* Copy or share @len bytes of one SGE. */
+static uint8_t sgl_part(struct qhca *e, const struct qhca_qp *qp, uint32_t pd,
+                        uint32_t lkey, uint64_t addr, uint8_t *p,
+                        uint32_t len, enum sgl_what what)
 {
     bool privileged = qp->flags & QHCA_QP_F_PRIVILEGED;
-    uint8_t *p = buf;
+
+    switch (what) {
+    case SGL_WRITE:
+        return qhca_mr_write(e, pd, privileged, lkey, addr, p, len,
+                             QHCA_ACCESS_LOCAL_WRITE, qp->qpn);
+    case SGL_SHARE:
+        return qhca_mr_share(e, pd, privileged, lkey, addr, len, 0, qp->qpn);
+    default:
+        return qhca_mr_read(e, pd, privileged, lkey, addr, p, len, 0,
+                            qp->qpn);
+    }
+}
+
+static uint8_t sgl_walk(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+                        const uint8_t *sges, uint32_t num,
+                        struct qhca_sgpos *pos, uint32_t off, uint8_t *p,
+                        uint32_t len, enum sgl_what what)
+{
 
     if (pos->off != off) {
         if (off < pos->off) {
@@ -83,13 +102,7 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
             n = len;
         }
         addr = qhca_le64(s.addr) + pos->sge_off;
-        if (write) {
-            syn = qhca_mr_write(e, pd, privileged, qhca_le32(s.lkey), addr,
-                                p, n, QHCA_ACCESS_LOCAL_WRITE, qp->qpn);
-        } else {
-            syn = qhca_mr_read(e, pd, privileged, qhca_le32(s.lkey), addr,
-                               p, n, 0, qp->qpn);
-        }
+        syn = sgl_part(e, qp, pd, qhca_le32(s.lkey), addr, p, n, what);
         if (syn == QHCA_SYN_PAGE_FAULT) {
             /* the rest of the SGE will be needed too */
             e->mem->fault.len += qhca_le32(s.len) - pos->sge_off - n;
@@ -97,7 +110,7 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
         if (syn) {
             return syn;
         }
-        p += n;
+        p += p ? n : 0;
         len -= n;
         pos->off += n;
         pos->sge_off += n;
@@ -107,4 +120,20 @@ uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
         }
     }
     return QHCA_SYN_NONE;
+}
+
+uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+                      const uint8_t *sges, uint32_t num,
+                      struct qhca_sgpos *pos, uint32_t off, void *buf,
+                      uint32_t len, bool write)
+{
+    return sgl_walk(e, qp, pd, sges, num, pos, off, buf, len,
+                    write ? SGL_WRITE : SGL_READ);
+}
+
+uint8_t qhca_sgl_share(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+                       const uint8_t *sges, uint32_t num,
+                       struct qhca_sgpos *pos, uint32_t off, uint32_t len)
+{
+    return sgl_walk(e, qp, pd, sges, num, pos, off, NULL, len, SGL_SHARE);
 }

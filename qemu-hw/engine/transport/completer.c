@@ -194,6 +194,17 @@ void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp)
     comp_retry(e, qp, QHCA_SYN_TIMEOUT);
 }
 
+void qhca_comp_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
+{
+    struct qhca_xport *xp = qp->xp;
+
+    if (comp_alive(qp) && !qhca_odp_waits(qp, QHCA_ODP_LAND) &&
+        qhca_psn_dist(psn, xp->una_psn) <
+        qhca_psn_dist(xp->max_psn, xp->una_psn)) {
+        comp_lacks(e, qp);
+    }
+}
+
 void qhca_comp_resume(struct qhca *e, struct qhca_qp *qp, bool again)
 {
     struct qhca_xport *xp = qp->xp;

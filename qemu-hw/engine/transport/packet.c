@@ -16,6 +16,10 @@ _Static_assert(QHCA_ETH_HLEN + QHCA_VLAN_HLEN + QHCA_IP6_HLEN +
 _Static_assert(QHCA_XRCETH_LEN + QHCA_ATETH_LEN + QHCA_MASKS_LEN <=
                QHCA_EXT_MAX,
                "extended headers");
+_Static_assert(QHCA_ETH_HLEN + QHCA_VLAN_HLEN + QHCA_IP6_HLEN +
+               QHCA_UDP_HLEN + QHCA_BTH_LEN + QHCA_EXT_MAX <=
+               QHCA_SHRING_HEAD_MAX,
+               "a record has too little room for headers");
 
 #define RC_REQ(f, ext) { QHCA_OPF_VALID | (f), (ext) }
 #define RESP(f, ext)   { QHCA_OPF_VALID | QHCA_OPF_RESP | (f), (ext) }
@@ -211,13 +215,16 @@ static void take_xrceth(struct qhca_rx *rx)
 }
 
 /*
- * qhca_parse() of a frame of @len bytes whose headers have been parsed; @super:
- * it is a super-frame.
+ * qhca_parse() of a frame of @len bytes whose headers have been parsed; @s: the
+ * super-frame that it is, or NULL.
  */
 static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
                                     size_t len, const struct qhca_headers *h,
-                                    bool super, struct qhca_rx *rx)
+                                    const struct qhca_super_packet *s,
+                                    struct qhca_rx *rx)
 {
+    /* Of a memory link: no payload here, no ICRC. */
+    bool super = s, shared = s && s->shared;
     const uint8_t *ip, *udp, *bth;
     size_t l3, udp_len;
     uint8_t gid[16];
@@ -302,14 +309,19 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
     info = qhca_op_info(rx->opcode);
     rx->flags = info.flags;
     body = (uint32_t)(l3 - QHCA_UDP_HLEN - QHCA_BTH_LEN - QHCA_ICRC_LEN);
-    if (!check_icrc(rx, bth, body)) {
+    rx->crc_twice = false;
+    if (!shared && !check_icrc(rx, bth, body)) {
         return QHCA_PARSE_ICRC;
     }
     if ((bth[1] & 0x0f) != 0 || !info.flags || body < info.ext) {
         return QHCA_PARSE_BAD;  /* transport version must be 0 */
     }
     body -= info.ext;
-    if (body < rx->pad || (body & 3) || (body > PAYLOAD_MAX && !super) ||
+    if (shared) {
+        body = rx->pad;         /* checked by qhca_super_packet_shared() */
+    }
+    if (body < rx->pad || ((body & 3) && !shared) ||
+        (body > PAYLOAD_MAX && !super) ||
         (!(info.flags & QHCA_OPF_PAYLOAD) && body)) {
         return QHCA_PARSE_BAD;
     }
@@ -335,7 +347,7 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         return QHCA_PARSE_NOT_OURS;
     }
     qhca_headers_parse(frame, len, &h);
-    return parse_packet(e, frame, len, &h, false, rx);
+    return parse_packet(e, frame, len, &h, NULL, rx);
 }
 
 void qhca_rx_frame(const struct qhca_rx *rx, uint8_t *to)
@@ -377,10 +389,24 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
     f->wire = !f->loop;
     f->packets = 1;
     f->mtu = 0;
+    f->ml = NULL;
+    f->refs = false;
     f->crc_twice = false;
     if ((av->dmac[0] & 1) && e->xd->mc_groups &&
         qhca_mcg_find(e, av->dgid, av->dmac)) {
         f->loop = true;         /* local members get a copy */
+    }
+    if (f->wire && !f->loop) {
+        switch (qhca_memlink_way(e, av->dmac, e->xd->parting, &f->ml)) {
+        case QHCA_WAY_WAIT:
+            return QHCA_BLOCKED;
+        case QHCA_WAY_LINK:
+            f->wire = false;
+            break;
+        case QHCA_WAY_WIRE:
+            f->ml = NULL;
+            break;
+        }
     }
     if (f->wire && e->tx_blocked && !e->xd->parting) {
         return QHCA_BLOCKED;
@@ -391,7 +417,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
     }
 
     p = f->data;
-    memcpy(p, f->wire ? av->dmac : e->xd->gids[own].mac, 6);
+    memcpy(p, f->wire || f->ml ? av->dmac : e->xd->gids[own].mac, 6);
     memcpy(p + 6, g->mac, 6);
     p += 12;
     if (vlan != QHCA_VLAN_NONE) {
@@ -448,7 +474,8 @@ void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
                   (psn & QHCA_PSN_MASK));
 }
 
-uint32_t qhca_frame_seal(uint8_t *ip, bool v6, uint8_t *bth, uint32_t body)
+/* Write the lengths and the IPv4 checksum: see qhca_frame_seal(). */
+static void frame_lengths(uint8_t *ip, bool v6, uint8_t *bth, uint32_t body)
 {
     uint16_t udp_len = (uint16_t)(QHCA_UDP_HLEN + body + QHCA_ICRC_LEN);
 
@@ -460,18 +487,43 @@ uint32_t qhca_frame_seal(uint8_t *ip, bool v6, uint8_t *bth, uint32_t body)
         qhca_put_be16(ip + 10, 0);
         qhca_put_be16(ip + 10, (uint16_t)~qhca_ip4_sum(ip));
     }
+}
+
+uint32_t qhca_frame_seal(uint8_t *ip, bool v6, uint8_t *bth, uint32_t body)
+{
+    frame_lengths(ip, v6, bth, body);
     return qhca_icrc(ip, v6, (size_t)(bth + body - ip));
 }
 
 /* Count and trace a packet that has been sent, whose frame has @len bytes. */
 static void packet_sent(struct qhca *e, uint32_t num, const uint8_t *bth,
-                         size_t len)
+                        size_t len)
 {
     e->stats[QHCA_STAT_ROCE_TX_PACKETS]++;
     e->stats[QHCA_STAT_ROCE_TX_BYTES] += len;
     if (qhca_tracing(e)) {
         trace_packet(e, QHCA_TR_TX, num,
                      qhca_get_be32(bth + 4) & QHCA_PSN_MASK, bth, len);
+    }
+}
+
+/* Count and trace the packets of @s, whose frames are @as. */
+static void super_sent(struct qhca *e, uint32_t num,
+                       const struct qhca_super_packet *s,
+                       const struct qhca_wire_frames *as)
+{
+    struct qhca_part p;
+    uint32_t k;
+
+    if (!qhca_tracing(e)) {
+        e->stats[QHCA_STAT_ROCE_TX_PACKETS] += as->n;
+        e->stats[QHCA_STAT_ROCE_TX_BYTES] +=
+            as->last + (as->n > 1 ? as->first + (as->n - 2) * as->len : 0);
+        return;
+    }
+    for (k = 0; k < s->n; k++) {
+        qhca_super_packet_head(s, k, &p);
+        packet_sent(e, num, p.hdr, p.frame_len);
     }
 }
 
@@ -486,19 +538,33 @@ static enum qhca_send super_end(struct qhca *e, const struct qhca_frame *f,
         .size = f->mtu, .n = f->packets,
     };
     struct qhca_wire_frames as;
-    struct qhca_part p;
-    uint32_t k;
 
     qhca_super_trailer(f->data + len, f->mtu, f->packets);
     qhca_super_packet_frames(&s, &as);
     if (!qhca_tx_super(e, f->data, len + QHCA_SUPER_TRAILER, &as)) {
         return QHCA_BLOCKED;
     }
-    for (k = 0; k < s.n; k++) {
-        qhca_super_packet_part(&s, k, &p);
-        packet_sent(e, num, p.hdr, p.frame_len);
-    }
+    super_sent(e, num, &s, &as);
     return QHCA_SENT;
+}
+
+/* Send a finished frame over its memory link, which has room for it. */
+static void memlink_end(struct qhca *e, const struct qhca_frame *f,
+                        uint32_t num, uint32_t ext, uint32_t payload)
+{
+    const struct qhca_super_packet s = {
+        .eth = f->data, .ip = f->ip, .bth = f->bth,
+        .payload_len = payload, .size = f->mtu, .n = f->packets,
+    };
+    uint32_t len = (uint32_t)(f->bth + QHCA_BTH_LEN + ext - f->data);
+    struct qhca_wire_frames as;
+
+    frame_lengths(f->ip, f->v6, f->bth, QHCA_BTH_LEN + ext);
+    qhca_memlink_send(e, f->ml, f->data, len, payload, f->mtu, f->packets,
+                      f->refs);
+    qhca_super_packet_frames(&s, &as);
+    qhca_wire_count_tx(e, f->data, &as);
+    super_sent(e, num, &s, &as);
 }
 
 enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
@@ -510,6 +576,10 @@ enum qhca_send qhca_frame_end(struct qhca *e, struct qhca_frame *f,
     size_t len = (size_t)(end + QHCA_ICRC_LEN - f->data);
     uint32_t crc;
 
+    if (f->ml) {
+        memlink_end(e, f, num, ext, payload);
+        return QHCA_SENT;
+    }
     memset(end - pad, 0, pad);
     crc = qhca_frame_seal(f->ip, f->v6, f->bth, body);
     qhca_put_le32(end, f->crc_twice ? qhca_icrc_twice(crc, f->bth, body) :
@@ -591,6 +661,27 @@ void qhca_rx_note(struct qhca *e, struct qhca_qp *qp,
     }
 }
 
+void qhca_roce_lost(struct qhca *e, const struct qhca_super_packet *s,
+                    size_t len, const struct qhca_headers *h)
+{
+    struct qhca_qp *qp;
+    struct qhca_rx rx;
+
+    if (parse_packet(e, s->eth, len, h, s, &rx) != QHCA_PARSE_OK || rx.mcg) {
+        return;
+    }
+    qp = qhca_qp_get(e, rx.qpn);
+    if (!qp || !qhca_qp_reliable(qp) || !qhca_state_receives(qp, &rx) ||
+        !qhca_class_fits(qp, &rx) || !peer_fits(e, qp, &rx)) {
+        return;
+    }
+    if (rx.flags & QHCA_OPF_RESP) {
+        qhca_comp_lost(e, qp, rx.psn);
+    } else if (rx.psn == qp->xp->exp_psn) {
+        qhca_rsp_ask_again(e, qp);
+    }
+}
+
 void qhca_rx_deliver(struct qhca *e, const struct qhca_rx *rx)
 {
     struct qhca_qp *qp;
@@ -640,7 +731,7 @@ bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len,
                   const struct qhca_headers *h)
 {
     struct qhca_rx rx;
-    enum qhca_parse got = parse_packet(e, frame, len, h, false, &rx);
+    enum qhca_parse got = parse_packet(e, frame, len, h, NULL, &rx);
 
     if (got != QHCA_PARSE_OK) {
         return rx_bad(e, &rx, got);
@@ -678,7 +769,7 @@ bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
 {
     struct qhca_rx rx;
     struct qhca_part p;
-    enum qhca_parse got = parse_packet(e, s->eth, len, h, true, &rx);
+    enum qhca_parse got = parse_packet(e, s->eth, len, h, s, &rx);
 
     *done = s->n;
     if (got != QHCA_PARSE_OK) {

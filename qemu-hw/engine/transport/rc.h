@@ -169,6 +169,8 @@ void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_rx *rx);
 /* The QP's ACK timer expired. */
 void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp);
+/* The response @psn has come without its data, which will never come. */
+void qhca_comp_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn);
 /* The QP's RNR timer expired. */
 void qhca_comp_rnr_over(struct qhca *e, struct qhca_qp *qp);
 /*

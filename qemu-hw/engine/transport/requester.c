@@ -44,6 +44,37 @@ static uint8_t req_gather(struct qhca *e, struct qhca_qp *qp,
                          &qp->xp->snd_pos, off, buf, len, false);
 }
 
+/*
+ * Have the record of a memory link name these bytes; *@named: it could be done.
+ * Only what is acknowledged is named: its memory stays as it is until then.
+ */
+static uint8_t req_share(struct qhca *e, struct qhca_qp *qp,
+                         struct qhca_swqe *w, uint32_t off, uint32_t len,
+                         struct qhca_memlink *ml, bool *named)
+{
+    const uint8_t *sges;
+    uint8_t syn = QHCA_SYN_NONE;
+
+    *named = false;
+    if (!qhca_qp_reliable(qp) || (w->flags & QHCA_WQE_F_INLINE) ||
+        !qhca_memlink_refs_begin(e, ml, qp->qpn)) {
+        return QHCA_SYN_NONE;
+    }
+    if (w->num == 1) {
+        syn = qhca_mr_share(e, qhca_sq_pd(qp),
+                            qp->flags & QHCA_QP_F_PRIVILEGED, w->lkey,
+                            w->laddr + off, len, 0, qp->qpn);
+    } else {
+        sges = qhca_req_wqe(e, qp, w, qp->xp->cur, false, &syn);
+        if (sges) {
+            syn = qhca_sgl_share(e, qp, qhca_sq_pd(qp), sges, w->num,
+                                 &qp->xp->snd_pos, off, len);
+        }
+    }
+    *named = !syn && !e->ml->out.unfit;
+    return syn;
+}
+
 /* ---- completion at the tail ---- */
 
 void qhca_req_complete(struct qhca *e, struct qhca_qp *qp)
@@ -383,12 +414,13 @@ static void req_sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
 }
 
 /*
- * How many packets of @w, from the cursor on, may be sent together as @f?  What
- * is sent again is not: if super-frames were lost on their way, packets may not
- * be.
+ * How many packets of @w, from the cursor on, may be sent together as @f, whose
+ * payload is copied or, with @refs, named?  What is sent again is not: if
+ * super-frames were lost on their way, packets may not be.
  */
 static uint32_t req_together(struct qhca *e, const struct qhca_qp *qp,
-                             const struct qhca_swqe *w, struct qhca_frame *f)
+                             const struct qhca_swqe *w, struct qhca_frame *f,
+                             bool refs)
 {
     const struct qhca_xport *xp = qp->xp;
     uint32_t left = w->npkts - xp->cur_pkt, n, room;
@@ -398,7 +430,7 @@ static uint32_t req_together(struct qhca *e, const struct qhca_qp *qp,
         (w->marks & QHCA_SW_ALONE) || qhca_wnd_limited(xp, w, &probe)) {
         return 1;
     }
-    n = qhca_super_packet_most(e, f, qhca_mtu_bytes(qp->path_mtu));
+    n = qhca_super_packet_most(e, f, qhca_mtu_bytes(qp->path_mtu), refs);
     room = xp->wnd + xp->rd_psns - qhca_psn_dist(xp->snd_psn, xp->una_psn);
     n = n < room ? n : room;
     return n < left ? n : left;
@@ -409,7 +441,7 @@ static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
                                  struct qhca_swqe *w, uint32_t *packets)
 {
     struct qhca_xport *xp = qp->xp;
-    bool rd = qhca_wqe_is_rd(w->opcode), first, last, ack;
+    bool rd = qhca_wqe_is_rd(w->opcode), first, last, ack, copy = false;
     uint32_t mtu = qhca_mtu_bytes(qp->path_mtu), off, len, ext, psns, dma_len;
     struct qhca_op_info info;
     const uint8_t *masks = NULL;
@@ -433,7 +465,7 @@ static enum step req_send_packet(struct qhca *e, struct qhca_qp *qp,
     case QHCA_BAD_AV:
         return local_error(e, qp, w, QHCA_SYN_WQE_AV);
     }
-    n = req_together(e, qp, w, &f);
+    n = req_together(e, qp, w, &f, true);
 again:
     off = xp->cur_pkt * mtu;
     first = rd || xp->cur_pkt == 0;
@@ -457,7 +489,18 @@ again:
                    ack, len, qp->dest_qpn, xp->snd_psn);
     ext = put_ext(f.bth + QHCA_BTH_LEN, w, info, off, dma_len, masks);
     e->trying = n > 1;
-    syn = req_gather(e, qp, w, off, f.bth + QHCA_BTH_LEN + ext, len);
+    if (f.ml && n > 1 && !copy) {
+        syn = req_share(e, qp, w, off, len, f.ml, &f.refs);
+        if (!syn && !f.refs) {
+            e->trying = false;
+            copy = true;
+            n = req_together(e, qp, w, &f, false);
+            goto again;
+        }
+    } else {
+        f.refs = false;
+        syn = req_gather(e, qp, w, off, qhca_frame_payload(&f, ext), len);
+    }
     e->trying = false;
     if (syn && n > 1) {
         w->marks |= QHCA_SW_ALONE;      /* send what there is before it */

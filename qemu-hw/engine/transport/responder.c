@@ -190,6 +190,12 @@ static bool do_send(struct qhca *e, struct qhca_qp *qp,
     uint32_t len = rx->payload_len;
     uint8_t syn;
 
+    if (qp->tm && (rx->flags & QHCA_OPF_START) && rx->super &&
+        rx->super->shared) {
+        /* It has headers, and its sender could change them meanwhile. */
+        memmove(e->xd->bounce, data, len);
+        data = e->xd->bounce;
+    }
     if (rx->flags & QHCA_OPF_START) {
         syn = qp->tm ? qhca_tm_recv_start(e, qp, &data, &len, whole) :
                        qhca_recv_take(e, qp);

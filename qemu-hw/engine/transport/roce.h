@@ -164,11 +164,22 @@ uint16_t qhca_ip4_sum(const uint8_t *ip);
 /* Upper bound for the extended headers of a packet. */
 #define QHCA_EXT_MAX        64
 
+/* A payload in several pieces, which others may change at any time. */
+struct qhca_payload {
+    const struct qhca_piece *piece;
+    uint32_t pieces;
+    uint32_t i, at;             /* the piece looked at last begins there */
+    uint8_t *bounce;            /* where packets that straddle pieces go */
+};
+
 struct qhca_super_packet {
-    const uint8_t *eth, *ip, *bth, *payload;
+    const uint8_t *eth, *ip, *bth;
+    const uint8_t *payload;     /* or NULL: see shared */
+    struct qhca_payload *shared;        /* by a memory link, else NULL */
     uint32_t payload_len;       /* of all its packets, without pad */
     uint16_t size;              /* path MTU */
-    uint16_t n;                 /* packets: 2 .. QHCA_ETH_SUPER_SEGS_MAX */
+    uint16_t n;                 /* packets: 2 .. QHCA_ETH_SUPER_SEGS_MAX; */
+                                /* over a memory link: from 1 on */
 };
 
 /* One of its packets. */
@@ -189,9 +200,21 @@ struct qhca_part {
 bool qhca_super_packet_find(const uint8_t *frame, size_t len,
                             const struct qhca_headers *h,
                             struct qhca_super_packet *s);
+/**
+ * The same for the record @f of a memory link, with the headers @h and the
+ * payload @p, which is filled in, too.  It may stand for a single packet.
+ */
+bool qhca_super_packet_shared(struct qhca *e,
+                              const struct qhca_memlink_frame *f,
+                              const struct qhca_headers *h,
+                              struct qhca_payload *p,
+                              struct qhca_super_packet *s);
 /** Are its ICRC and the checksum of IPv4 right? */
 bool qhca_super_packet_intact(const struct qhca_super_packet *s);
-/** Describe packet number @k, 0 .. s->n - 1. */
+/** Describe packet number @k, 0 .. s->n - 1, but for its payload. */
+void qhca_super_packet_head(const struct qhca_super_packet *s, uint32_t k,
+                            struct qhca_part *p);
+/** Describe packet number @k, with its payload. */
 void qhca_super_packet_part(const struct qhca_super_packet *s, uint32_t k,
                             struct qhca_part *p);
 /**
@@ -288,7 +311,16 @@ struct qhca_frame {
     bool crc_twice;             /* use Soft-RoCE's ICRC of a FLUSH */
     uint16_t packets;           /* more than 1: a super-frame of so many ... */
     uint16_t mtu;               /* ... with this path MTU */
+    struct qhca_memlink *ml;    /* not for the wire but for this link ... */
+    bool refs;                  /* ... and names its payload */
 };
+
+/** Where its payload goes, behind @ext bytes of extended headers. */
+static inline uint8_t *qhca_frame_payload(const struct qhca_frame *f,
+                                          uint32_t ext)
+{
+    return f->ml ? qhca_memlink_payload(f->ml) : f->bth + QHCA_BTH_LEN + ext;
+}
 
 enum qhca_send {
     QHCA_SENT,
@@ -309,10 +341,11 @@ void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
                     uint32_t psn);
 /**
  * How many packets of @mtu bytes may leave as one frame like @f?  At least 1.
- * If more, sets f->mtu; then f->packets may be set to as many.
+ * If more, sets f->mtu; then f->packets may be set to as many.  @refs: if their
+ * payload is named, not copied.
  */
 uint32_t qhca_super_packet_most(struct qhca *e, struct qhca_frame *f,
-                                uint32_t mtu);
+                                uint32_t mtu, bool refs);
 /**
  * Write the lengths and the IPv4 checksum of a packet whose BTH, extended
  * headers, payload and pad are the @body bytes at @bth.  Returns the ICRC.

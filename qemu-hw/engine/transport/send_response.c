@@ -106,15 +106,42 @@ static void read_failed(struct qhca *e, struct qhca_qp *qp,
  * sent alone: if super-frames were lost on their way, packets may not be.
  */
 static uint32_t rspq_together(struct qhca *e, const struct qhca_qp *qp,
-                              const struct qhca_resp *r, struct qhca_frame *f)
+                              const struct qhca_resp *r, struct qhca_frame *f,
+                              bool refs)
 {
     uint32_t left = qhca_packets(r->left, qp->path_mtu), n;
 
     if (r->uncounted || r->alone || left < 2) {
         return 1;
     }
-    n = qhca_super_packet_most(e, f, qhca_mtu_bytes(qp->path_mtu));
+    n = qhca_super_packet_most(e, f, qhca_mtu_bytes(qp->path_mtu), refs);
     return n < left ? n : left;
+}
+
+/*
+ * Read the data of the packets of READ @r in @f, or have a memory link's record
+ * name it; f->refs says which.  @copy: do not name it.
+ */
+static uint8_t rspq_read(struct qhca *e, struct qhca_qp *qp,
+                         const struct qhca_resp *r, struct qhca_frame *f,
+                         uint32_t ext, uint32_t len, bool copy)
+{
+    uint32_t pd = qhca_qp_pd(e, qp, r->srqn);
+    uint8_t syn;
+
+    f->refs = false;
+    if (copy) {
+        return qhca_mr_read(e, pd, false, r->rkey, r->va,
+                            qhca_frame_payload(f, ext), len,
+                            QHCA_ACCESS_REMOTE_READ, qp->qpn);
+    }
+    if (!qhca_memlink_refs_begin(e, f->ml, qp->qpn)) {
+        return QHCA_SYN_NONE;
+    }
+    syn = qhca_mr_share(e, pd, false, r->rkey, r->va, len,
+                        QHCA_ACCESS_REMOTE_READ, qp->qpn);
+    f->refs = !syn && !e->ml->out.unfit;
+    return syn;
 }
 
 /*
@@ -130,6 +157,7 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
     uint8_t op = QHCA_OP_ACK, aeth = QHCA_AETH_ACK | QHCA_ACK_UNLIMITED, syn;
     enum qhca_send sent;
     struct qhca_frame f;
+    bool copy = false;
 
     sent = qhca_frame_begin(e, &qp->av, qp->qpn, qp->dest_qpn, &f);
     if (sent != QHCA_SENT) {
@@ -149,7 +177,7 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
         ext += QHCA_ATACK_LEN;
         break;
     case QHCA_RESP_READ:
-        n = rspq_together(e, qp, r, &f);
+        n = rspq_together(e, qp, r, &f, true);
     again:
         *done = r->left <= n * mtu;
         len = *done ? r->left : n * mtu;
@@ -159,11 +187,14 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
         ext = op == QHCA_OP_READ_RESP_MIDDLE ? 0 :
               put_aeth(&f, aeth, xp->msn);
         e->trying = n > 1;
-        syn = qhca_mr_read(e, qhca_qp_pd(e, qp, r->srqn), false, r->rkey,
-                           r->va,
-                           f.bth + QHCA_BTH_LEN + ext, len,
-                           QHCA_ACCESS_REMOTE_READ, qp->qpn);
+        copy |= !f.ml || n == 1;
+        syn = len ? rspq_read(e, qp, r, &f, ext, len, copy) : QHCA_SYN_NONE;
         e->trying = false;
+        if (!syn && !copy && !f.refs) {
+            copy = true;
+            n = rspq_together(e, qp, r, &f, false);
+            goto again;
+        }
         if (syn && n > 1) {
             r->alone = true;    /* send what there is before it */
             n = 1;

@@ -64,7 +64,36 @@ static uint32_t part_ext(uint8_t *to, const uint8_t **from, uint32_t whole,
     return len;
 }
 
-void qhca_super_packet_part(const struct qhca_super_packet *s, uint32_t k,
+/* The @len bytes at @off of a payload that is shared, in one piece. */
+static const uint8_t *shared_at(struct qhca_payload *p, uint32_t off,
+                                uint32_t len)
+{
+    uint32_t done, n, from;
+
+    if (off < p->at) {
+        p->i = 0;
+        p->at = 0;
+    }
+    while (off - p->at >= p->piece[p->i].len && p->i + 1 < p->pieces) {
+        p->at += p->piece[p->i++].len;
+    }
+    from = off - p->at;
+    if (len <= p->piece[p->i].len - from) {
+        return p->piece[p->i].data + from;
+    }
+    for (done = 0; done < len; done += n) {
+        n = p->piece[p->i].len - from;
+        n = n < len - done ? n : len - done;
+        memcpy(p->bounce + done, p->piece[p->i].data + from, n);
+        if (done + n < len) {
+            p->at += p->piece[p->i++].len;
+            from = 0;
+        }
+    }
+    return p->bounce;
+}
+
+void qhca_super_packet_head(const struct qhca_super_packet *s, uint32_t k,
                             struct qhca_part *p)
 {
     uint32_t whole = qhca_op_info(s->bth[0]).flags, flags, psn;
@@ -72,10 +101,10 @@ void qhca_super_packet_part(const struct qhca_super_packet *s, uint32_t k,
     const uint8_t *ext = s->bth + QHCA_BTH_LEN;
     uint8_t *to = p->hdr + QHCA_BTH_LEN;
 
-    p->data = s->payload + (size_t)k * s->size;
     p->len = end ? s->payload_len - k * s->size : s->size;
+    p->data = NULL;
     memcpy(p->hdr, s->bth, QHCA_BTH_LEN);
-    p->hdr[0] = part_op(s->bth[0], !k && (whole & QHCA_OPF_START),
+    p->hdr[0] = s->n == 1 ? s->bth[0] : part_op(s->bth[0], !k && (whole & QHCA_OPF_START),
                         end && (whole & QHCA_OPF_END));
     p->info = qhca_op_info(p->hdr[0]);
     flags = p->info.flags;
@@ -91,9 +120,21 @@ void qhca_super_packet_part(const struct qhca_super_packet *s, uint32_t k,
     to += part_ext(to, &ext, whole, flags, QHCA_OPF_AETH, QHCA_AETH_LEN);
     to += part_ext(to, &ext, whole, flags, QHCA_OPF_IMM, QHCA_IMM_LEN);
     part_ext(to, &ext, whole, flags, QHCA_OPF_INV, QHCA_IETH_LEN);
+    if (s->n == 1) {
+        /* Of any kind. */
+        memcpy(p->hdr + QHCA_BTH_LEN, s->bth + QHCA_BTH_LEN, p->info.ext);
+    }
     p->hdr_len = QHCA_BTH_LEN + p->info.ext;
     p->frame_len = (uint32_t)(s->bth - s->eth) + p->hdr_len + p->len +
                    (-p->len & 3) + QHCA_ICRC_LEN;
+}
+
+void qhca_super_packet_part(const struct qhca_super_packet *s, uint32_t k,
+                            struct qhca_part *p)
+{
+    qhca_super_packet_head(s, k, p);
+    p->data = s->shared ? shared_at(s->shared, k * s->size, p->len) :
+                          s->payload + (size_t)k * s->size;
 }
 
 uint32_t qhca_part_frame(const uint8_t *eth, const uint8_t *ip,
@@ -129,13 +170,16 @@ void qhca_super_packet_frames(const struct qhca_super_packet *s,
     struct qhca_part p;
 
     as->n = s->n;
-    qhca_super_packet_part(s, 0, &p);
-    as->first = p.frame_len;
-    qhca_super_packet_part(s, s->n - 1u, &p);
-    as->last = p.frame_len;
     as->len = 0;
+    as->first = 0;
+    if (s->n > 1) {
+        qhca_super_packet_head(s, 0, &p);
+        as->first = p.frame_len;
+    }
+    qhca_super_packet_head(s, s->n - 1u, &p);
+    as->last = p.frame_len;
     if (s->n > 2) {
-        qhca_super_packet_part(s, 1, &p);
+        qhca_super_packet_head(s, 1, &p);
         as->len = p.frame_len;
     }
 }
@@ -190,8 +234,45 @@ bool qhca_super_packet_find(const uint8_t *frame, size_t len,
         return false;
     }
     s->payload = s->bth + QHCA_BTH_LEN + info.ext;
+    s->shared = NULL;
     s->payload_len = body - pad;
     return sizes_ok(s, body);
+}
+
+bool qhca_super_packet_shared(struct qhca *e,
+                              const struct qhca_memlink_frame *f,
+                              const struct qhca_headers *h,
+                              struct qhca_payload *p,
+                              struct qhca_super_packet *s)
+{
+    uint32_t head = QHCA_UDP_HLEN + QHCA_BTH_LEN + QHCA_ICRC_LEN, pad;
+    struct qhca_op_info info;
+
+    if (h->l4_proto != QHCA_PROTO_UDP || !h->l4_hlen ||
+        qhca_get_be16(h->l4 + 2) != QHCA_ROCE_UDP_PORT ||
+        h->l4 != h->l3 + (h->version == 4 ? QHCA_IP4_HLEN : QHCA_IP6_HLEN) ||
+        h->l4 + h->l4_len != f->head + f->len || h->l4_len < head) {
+        return false;
+    }
+    *p = (struct qhca_payload) {
+        .piece = f->piece, .pieces = f->pieces, .bounce = e->xd->bounce,
+    };
+    *s = (struct qhca_super_packet) {
+        .eth = f->head, .ip = h->l3, .bth = h->l4 + QHCA_UDP_HLEN,
+        .shared = p, .payload_len = f->payload, .size = f->mtu,
+        .n = f->packets,
+    };
+    info = qhca_op_info(s->bth[0]);
+    pad = (s->bth[1] & PAD_MASK) >> 4;
+    if (!info.flags || h->l4_len != head + info.ext ||
+        pad != (-f->payload & 3)) {
+        return false;
+    }
+    if (s->n > 1) {
+        return op_suits(info.flags) && sizes_ok(s, f->payload + pad);
+    }
+    return info.flags & QHCA_OPF_PAYLOAD ? f->payload <= qhca_mtu_bytes(5) :
+                                           !f->payload;
 }
 
 bool qhca_super_packet_intact(const struct qhca_super_packet *s)
@@ -205,7 +286,7 @@ bool qhca_super_packet_intact(const struct qhca_super_packet *s)
 }
 
 uint32_t qhca_super_packet_most(struct qhca *e, struct qhca_frame *f,
-                                uint32_t mtu)
+                                uint32_t mtu, bool refs)
 {
     uint32_t n = (QHCA_ETH_SUPER_IP_MAX - QHCA_IP6_HLEN - QHCA_UDP_HLEN -
                   QHCA_BTH_LEN - QHCA_EXT_MAX - QHCA_ICRC_LEN) / mtu;
@@ -214,6 +295,10 @@ uint32_t qhca_super_packet_most(struct qhca *e, struct qhca_frame *f,
      * Faults, steps and sniffers are about packets; so they are what is sent as
      * long as anybody looks.
      */
+    if (f->ml) {
+        f->mtu = (uint16_t)mtu;
+        return refs || n > QHCA_MEMLINK_PACKETS ? QHCA_MEMLINK_PACKETS : n;
+    }
     if (!e->cfg.super_frames || !f->wire || f->loop || e->fault_sites ||
         e->debugging || e->sniff) {
         return 1;

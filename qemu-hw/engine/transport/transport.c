@@ -75,6 +75,7 @@ static void xport_start(struct qhca_qp *qp)
 /* Discard everything: the QP is in RESET, or being destroyed. */
 static void xport_clear(struct qhca *e, struct qhca_qp *qp)
 {
+    qhca_memlink_revoke_qp(e, qp->qpn);
     qhca_timer_stop(e, qp);
     qhca_window_put(e, qp);
     qhca_odp_free(qp);
@@ -115,6 +116,7 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
 
+    qhca_memlink_revoke_qp(e, qp->qpn);
     qhca_timer_stop(e, qp);
     qhca_odp_cancel(qp, QHCA_ODP_SEND | QHCA_ODP_LAND);
     xp->req_state = QHCA_REQ_IDLE;

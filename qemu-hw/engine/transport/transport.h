@@ -210,6 +210,7 @@ struct qhca_xport_dev {
     uint32_t mc_groups;         /* number of groups */
     _Alignas(64) uint8_t frame[QHCA_SUPER_FRAME_MAX];
     uint8_t piece[QHCA_FRAME_MAX];      /* cut out of a super-frame */
+    uint8_t bounce[QHCA_FRAME_MAX];     /* payload of one of its packets */
     _Alignas(16) uint8_t wqe[1024];     /* UD WQE being sent */
 };
 
@@ -257,6 +258,12 @@ bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len,
 bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
                         size_t len, const struct qhca_headers *h,
                         uint32_t *done);
+/**
+ * Take @s, whose payload is lost: have its sender send it again, if its QP
+ * waits for it.
+ */
+void qhca_roce_lost(struct qhca *e, const struct qhca_super_packet *s,
+                    size_t len, const struct qhca_headers *h);
 /** Deliver at most @budget looped-back frames; returns how many. */
 unsigned qhca_loopback_run(struct qhca *e, unsigned budget);
 /* Are there frames in the loopback ring? */

@@ -88,10 +88,10 @@ static enum qhca_send ud_send_packet(struct qhca *e, struct qhca_qp *qp,
         ext += QHCA_IMM_LEN;
     }
     if (p[1] & QHCA_WQE_F_INLINE) {
-        memcpy(h + ext, data, len);
+        memcpy(qhca_frame_payload(&f, ext), data, len);
     } else {
-        *syn = qhca_sgl_copy(e, qp, qp->pd, data, num, &pos, 0, h + ext, len,
-                             false);
+        *syn = qhca_sgl_copy(e, qp, qp->pd, data, num, &pos, 0,
+                             qhca_frame_payload(&f, ext), len, false);
         if (*syn) {
             return QHCA_SENT;
         }
@@ -150,7 +150,8 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 
     while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head &&
            !qhca_odp_waits(qp, QHCA_ODP_SEND)) {
-        if (!*budget || e->tx_blocked) {
+        /* Which way a datagram takes is in its WQE. */
+        if (!*budget || (e->tx_blocked && !e->ml->n)) {
             return true;
         }
         syn = qhca_sq_fetch(e, qp, qp->sq_next, e->xd->wqe, &addr);

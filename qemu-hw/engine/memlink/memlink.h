@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory links: RoCEv2 between two adapters of one host, without the wire.
+ *
+ * Each direction is a ring (shared_ring.h).  A record has the headers of a
+ * packet, or of up to QHCA_MEMLINK_PACKETS packets of one message; its payload
+ * follows, or is named by its place in the sender's memory, which the receiver
+ * can read and copies to where it belongs: the only copy on the way.
+ *
+ * Packets between two adapters go either over the link or over the wire, never
+ * over both at a time, so that their order is kept.  Going over to the link,
+ * the sender puts a marker on the wire and waits until the peer has seen it:
+ * all that was sent before it has arrived.  (A first marker, for which nothing
+ * waits, finds out whether the wire leads to the peer at all.)  Going back, it
+ * waits until the ring is empty.
+ */
+#ifndef QHCA_MEMLINK_H
+#define QHCA_MEMLINK_H
+
+#include "base/base.h"
+#include "memlink/shared_ring.h"
+
+/* Most packets in a record; with the largest path MTU these are 512 KiB. */
+#define QHCA_MEMLINK_PACKETS    128
+/* Most pieces of the sender's memory in a record. */
+#define QHCA_MEMLINK_SEGS       (QHCA_MEMLINK_PACKETS + 32)
+/* Room that a record needs, and what is kept for those who cannot wait. */
+#define QHCA_MEMLINK_ROOM       (sizeof(struct qhca_shring_record) + 0x10000 + \
+                                 0x4000)
+/* Most records that name memory, not yet consumed, for each link. */
+#define QHCA_MEMLINK_REFS       64
+/* Most memory regions and windows behind a record. */
+#define QHCA_MEMLINK_KEYS       8
+
+/* Where the payload of a record is, in the sender's memory. */
+struct qhca_memlink_refs {
+    bool unfit;                 /* cannot be described: copy it */
+    uint32_t segs, keys;
+    uint32_t qpn;
+    uint32_t key[QHCA_MEMLINK_KEYS];    /* indices */
+    struct qhca_shring_seg seg[QHCA_MEMLINK_SEGS];
+};
+
+/* A piece of a received payload, in this process's address space. */
+struct qhca_piece {
+    const uint8_t *data;
+    uint32_t len;
+};
+
+/* A record that was received and checked. */
+struct qhca_memlink_frame {
+    /*
+     * The frame's headers, a copy, followed by zeros in place of the ICRC; as
+     * if it had no payload.
+     */
+    const uint8_t *head;
+    uint32_t len;
+    uint32_t payload;           /* bytes, of all packets */
+    uint16_t mtu, packets;
+    bool lost;                  /* the payload was revoked */
+    const struct qhca_piece *piece;
+    uint32_t pieces;
+};
+
+enum qhca_memlink_state {
+    QHCA_MEMLINK_WIRE,          /* the wire is used */
+    QHCA_MEMLINK_PROBE,         /* the wire is used, a marker was sent */
+    QHCA_MEMLINK_HOLD,          /* waiting for the second marker */
+    QHCA_MEMLINK_UP,            /* the link is used */
+    QHCA_MEMLINK_DRAIN          /* waiting for the ring to be empty */
+};
+
+struct qhca_memlink {
+    struct qhca_list link;      /* all links of the adapter */
+    struct qhca_list same_hash;
+    struct qhca_list waiting;   /* of QPs, by qhca_qp.ready */
+    unsigned id;
+    uint8_t mac[6];
+    uint8_t state;              /* enum qhca_memlink_state */
+    bool dead;                  /* cut: not used any more */
+    bool pending;               /* the ring may hold something for us */
+    uint64_t token;
+    uint32_t marker;            /* the last one sent */
+    unsigned tries;             /* HOLD: how often it will be sent yet */
+    uint64_t retry_at;          /* no marker before, ns */
+    uint64_t deadline;          /* something must have happened, ns; 0: none */
+    uint32_t seen_cons;         /* how far the peer was then */
+    struct qhca_shring_tx tx;
+    struct qhca_shring_rx rx;
+    struct qhca_shring_record *rec;       /* reserved, to be sent next */
+    struct qhca_memlink_ref {
+        uint32_t pos, qpn, keys, key[QHCA_MEMLINK_KEYS];
+    } ref[QHCA_MEMLINK_REFS];
+    uint32_t ref_head, ref_tail;
+    uint64_t sent, sent_refs, received, lost, revoked;  /* records */
+    unsigned regions;
+    struct qhca_memlink_region region[];
+};
+
+#define QHCA_MEMLINK_HASH   64
+
+/* The links of an adapter. */
+struct qhca_memlinks {
+    unsigned n, last_id;
+    bool allowed;               /* by the environment */
+    bool usable;                /* as told to the peers */
+    bool pending;               /* a ring may hold something for us */
+    bool waiting;               /* a QP waits for a link */
+    bool refs;                  /* a record may still name memory */
+    struct qhca_list all;
+    struct qhca_list hash[QHCA_MEMLINK_HASH];
+    struct qhca_list woken;     /* QPs that waited and should be run */
+    struct qhca_memlink_refs out;       /* of the record being made */
+    struct qhca_piece piece[QHCA_MEMLINK_SEGS];
+    uint8_t head[QHCA_SHRING_HEAD_MAX + 4];
+};
+
+void qhca_memlinks_init(struct qhca *e);
+/* Detach all links, without a word to the environment. */
+void qhca_memlinks_free(struct qhca *e);
+/* The adapter was reset; the links stay. */
+void qhca_memlinks_reset(struct qhca *e);
+/* Tell the peers if packets may not use the links for now, or again. */
+void qhca_memlinks_update(struct qhca *e);
+/* The earliest deadline, ns; UINT64_MAX: none. */
+uint64_t qhca_memlinks_deadline(const struct qhca *e);
+/* Handle deadlines that have passed. */
+void qhca_memlinks_timer(struct qhca *e, uint64_t now);
+/* All QPs that wait for a link shall be run. */
+void qhca_memlinks_wake(struct qhca *e);
+
+/* ---- sending ---- */
+
+enum qhca_memlink_way {
+    QHCA_WAY_WIRE,              /* use the wire */
+    QHCA_WAY_LINK,              /* *@l has room for a record at l->rec */
+    QHCA_WAY_WAIT               /* for *@l: see e->tx_wait */
+};
+
+/*
+ * Which way does the next packet to the MAC address @mac take?  @parting: it is
+ * the last of its QP and cannot wait.
+ */
+enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
+                                       bool parting, struct qhca_memlink **l);
+/* Where the payload of the record is written, unless memory is named. */
+static inline uint8_t *qhca_memlink_payload(const struct qhca_memlink *l)
+{
+    return (uint8_t *)(l->rec + 1);
+}
+/* Begin to describe memory of QP @qpn for a record to @l; false: not now. */
+bool qhca_memlink_refs_begin(struct qhca *e, struct qhca_memlink *l,
+                             uint32_t qpn);
+/* Add the @len bytes at DMA address @addr, or find that it is unfit. */
+void qhca_memlink_refs_add(struct qhca *e, uint64_t addr, uint32_t len);
+/* The memory belongs to the region or window with this index. */
+void qhca_memlink_refs_key(struct qhca *e, uint32_t index);
+/*
+ * Send the record: @len bytes of headers at @head, and @payload bytes, which
+ * have been written or, with @refs, described.
+ */
+void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
+                       const uint8_t *head, uint32_t len, uint32_t payload,
+                       uint16_t mtu, uint16_t packets, bool refs);
+
+/*
+ * Revoke what has been named of a region or window, of a QP, or of all memory:
+ * on return no peer reads it.  A peer that does not stop is cut off.
+ */
+void qhca_memlink_revoke_key(struct qhca *e, uint32_t index);
+void qhca_memlink_revoke_qp(struct qhca *e, uint32_t qpn);
+void qhca_memlink_revoke_all(struct qhca *e);
+
+/* ---- receiving ---- */
+
+/*
+ * The next record of @l; false: none, or the peer has broken the rules and was
+ * cut off.  The frame is valid until qhca_memlink_done().
+ */
+bool qhca_memlink_next(struct qhca *e, struct qhca_memlink *l,
+                       struct qhca_memlink_frame *f);
+void qhca_memlink_done(struct qhca *e, struct qhca_memlink *l);
+/* No more records are received now: let the peer know what it waits for. */
+void qhca_memlink_pause(struct qhca *e, struct qhca_memlink *l);
+/* Is it a marker for one of our links?  Then it is handled. */
+bool qhca_memlink_marker(struct qhca *e, const uint8_t *frame, size_t len);
+/* Cut @l off: it is not used any more; @why for the log, static. */
+void qhca_memlink_cut(struct qhca *e, struct qhca_memlink *l,
+                      const char *why);
+
+#endif /* QHCA_MEMLINK_H */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Memory links: sending records, and revoking what they name. */
+#include "memlink/memlink.h"
+
+bool qhca_memlink_refs_begin(struct qhca *e, struct qhca_memlink *l,
+                             uint32_t qpn)
+{
+    struct qhca_memlink_refs *r = &e->ml->out;
+
+    /* Records are consumed in order. */
+    while (l->ref_tail != l->ref_head &&
+           qhca_shring_consumed(&l->tx, l->ref[l->ref_tail %
+                                             QHCA_MEMLINK_REFS].pos)) {
+        l->ref_tail++;
+    }
+    r->unfit = l->ref_head - l->ref_tail == QHCA_MEMLINK_REFS;
+    r->segs = 0;
+    r->keys = 0;
+    r->qpn = qpn;
+    return !r->unfit;
+}
+
+void qhca_memlink_refs_add(struct qhca *e, uint64_t addr, uint32_t len)
+{
+    struct qhca_memlink_refs *r = &e->ml->out;
+    struct qhca_shring_seg *s = &r->seg[r->segs];
+    uint32_t region;
+    uint64_t off;
+
+    qhca_cost(e, 1);
+    if (r->unfit || !e->ops.dma_share(e->opaque, addr, len, &region, &off)) {
+        r->unfit = true;
+        return;
+    }
+    if (r->segs && s[-1].region == region && s[-1].off + s[-1].len == off) {
+        s[-1].len += len;
+        return;
+    }
+    if (r->segs == QHCA_MEMLINK_SEGS) {
+        r->unfit = true;
+        return;
+    }
+    *s = (struct qhca_shring_seg) { .off = off, .len = len, .region = region };
+    r->segs++;
+}
+
+void qhca_memlink_refs_key(struct qhca *e, uint32_t index)
+{
+    struct qhca_memlink_refs *r = &e->ml->out;
+    uint32_t i;
+
+    for (i = 0; i < r->keys; i++) {
+        if (r->key[i] == index) {
+            return;
+        }
+    }
+    if (r->keys == QHCA_MEMLINK_KEYS) {
+        r->unfit = true;
+    } else {
+        r->key[r->keys++] = index;
+    }
+}
+
+/* Remember what the next record names. */
+static void remember(struct qhca *e, struct qhca_memlink *l)
+{
+    const struct qhca_memlink_refs *r = &e->ml->out;
+    struct qhca_memlink_ref *ref = &l->ref[l->ref_head++ % QHCA_MEMLINK_REFS];
+
+    ref->pos = qhca_shring_at(&l->tx);
+    ref->qpn = r->qpn;
+    ref->keys = r->keys;
+    memcpy(ref->key, r->key, r->keys * sizeof(r->key[0]));
+    e->ml->refs = true;
+    l->sent_refs++;
+}
+
+void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
+                       const uint8_t *head, uint32_t len, uint32_t payload,
+                       uint16_t mtu, uint16_t packets, bool refs)
+{
+    const struct qhca_memlink_refs *r = &e->ml->out;
+    struct qhca_shring_record *rec = l->rec;
+    uint32_t body = payload;
+
+    rec->payload = payload;
+    rec->head = (uint16_t)len;
+    rec->mtu = mtu;
+    rec->packets = packets;
+    rec->segs = 0;
+    memcpy(rec->heads, head, len);
+    if (refs) {
+        rec->segs = (uint16_t)r->segs;
+        body = r->segs * (uint32_t)sizeof(r->seg[0]);
+        memcpy(rec + 1, r->seg, body);
+        remember(e, l);
+    }
+    l->sent++;
+    l->rec = NULL;
+    if (qhca_shring_send(&l->tx, rec, (uint32_t)sizeof(*rec) + body,
+                         refs ? QHCA_SHRING_REFS : QHCA_SHRING_INLINE)) {
+        e->ops.memlink_bell(e->opaque, l->id);
+    }
+}
+
+/* ---- revoking ---- */
+
+/* On return the peer does not read what @ref names. */
+static void revoke(struct qhca *e, struct qhca_memlink *l,
+                   const struct qhca_memlink_ref *ref)
+{
+    uint32_t state = QHCA_SHRING_COPYING;
+
+    while (!l->dead && state == QHCA_SHRING_COPYING &&
+           !qhca_shring_consumed(&l->tx, ref->pos)) {
+        state = qhca_shring_revoke(&l->tx, ref->pos);
+        if (state == QHCA_SHRING_COPYING &&
+            !e->ops.memlink_wait(e->opaque, l->id)) {
+            qhca_memlink_cut(e, l, "the peer does not finish a copy");
+        }
+    }
+    l->revoked += state == QHCA_SHRING_REVOKED;
+}
+
+enum match { MATCH_ALL, MATCH_KEY, MATCH_QP };
+
+static bool matches(const struct qhca_memlink_ref *ref, enum match what,
+                    uint32_t num)
+{
+    uint32_t i;
+
+    for (i = 0; what == MATCH_KEY && i < ref->keys; i++) {
+        if (ref->key[i] == num) {
+            return true;
+        }
+    }
+    return what == MATCH_ALL || (what == MATCH_QP && ref->qpn == num);
+}
+
+static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
+{
+    bool refs = false;
+    struct qhca_list *i;
+    uint32_t k;
+
+    if (!e->ml->refs) {
+        return;
+    }
+    for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
+        struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
+
+        for (k = l->ref_tail; k != l->ref_head; k++) {
+            const struct qhca_memlink_ref *ref = &l->ref[k %
+                                                         QHCA_MEMLINK_REFS];
+
+            if (qhca_shring_consumed(&l->tx, ref->pos)) {
+                l->ref_tail = k + 1;
+            } else if (matches(ref, what, num)) {
+                revoke(e, l, ref);
+            }
+            if (l->dead) {
+                break;
+            }
+        }
+        refs |= l->ref_tail != l->ref_head;
+    }
+    e->ml->refs = refs;
+}
+
+void qhca_memlink_revoke_key(struct qhca *e, uint32_t index)
+{
+    revoke_matching(e, MATCH_KEY, index);
+}
+
+void qhca_memlink_revoke_qp(struct qhca *e, uint32_t qpn)
+{
+    revoke_matching(e, MATCH_QP, qpn);
+}
+
+void qhca_memlink_revoke_all(struct qhca *e)
+{
+    revoke_matching(e, MATCH_ALL, 0);
+}
