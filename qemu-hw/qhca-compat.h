@@ -16,6 +16,15 @@ typedef const void QhcaClassData;
 typedef void QhcaClassData;
 #endif
 
+#if __has_include("system/ramblock.h")
+#include "system/ramblock.h"
+#include "system/ramlist.h"
+#else
+#include "exec/cpu-common.h"
+#include "exec/ramblock.h"
+#include "exec/ramlist.h"
+#endif
+
 #if __has_include("hw/core/qdev-properties.h")
 #include "hw/core/qdev-properties.h"
 #else

@@ -98,6 +98,7 @@ void qhca_leave(QhcaState *s)
         bitmap_zero(s->raised, s->cfg.num_vectors);
         s->any_raised = false;
     }
+    qhca_memlink_update(s);
     s->in_engine = false;
     if (s->any_raised) {
         /*
@@ -143,6 +144,12 @@ void qhca_do_call(QhcaState *s, const QhcaCall *c)
         break;
     case QHCA_CALL_TX_READY:
         qhca_tx_ready(s->engine);
+        break;
+    case QHCA_CALL_BELL:
+        qhca_memlink_bell(s->engine, c->val);
+        if (s->run_at_once) {
+            qhca_run_now(s);
+        }
         break;
     }
 }
@@ -253,6 +260,7 @@ static void qhca_bh(void *opaque)
         }
         if (s->engine && !s->stands) {
             qhca_net_resume(s);
+            qhca_memlink_resume(s);
         }
     }
     object_unref(OBJECT(s));
@@ -266,6 +274,9 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
         qhca_record_sync(s, running);
     }
     qhca_stop_vm_change(s, running);
+    if (s->memlink && qhca_enter(s)) {
+        qhca_leave(s);          /* a stopped machine uses no memory links */
+    }
     if (running && !qhca_replayed()) {
         qhca_later(s);
     }
@@ -285,6 +296,10 @@ const struct qhca_ops qhca_glue_ops = {
     .clock = qhca_op_clock,
     .set_timer = qhca_op_set_timer,
     .kick = qhca_op_kick,
+    .dma_share = qhca_op_dma_share,
+    .memlink_bell = qhca_op_memlink_bell,
+    .memlink_wait = qhca_op_memlink_wait,
+    .memlink_cut = qhca_op_memlink_cut,
     .trace = qhca_op_trace,
     .stop = qhca_op_stop,
 };

@@ -179,6 +179,9 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
         pci_register_bar(dev, QHCA_BAR_DM, PCI_BASE_ADDRESS_MEM_TYPE_64 |
                          PCI_BASE_ADDRESS_MEM_PREFETCH, &s->dm);
     }
+    if (!qhca_memlink_init(s, errp)) {
+        goto err_glue;
+    }
     dev->config_write = qhca_pci_config_write;
     qhca_net_init(s);
     return;
@@ -195,11 +198,17 @@ static void qhca_pci_exit(PCIDevice *dev)
 {
     QhcaState *s = QHCA(dev);
 
+    qhca_memlink_exit(s);
     /* The engine first, or it might send through a NIC being deleted. */
     qhca_glue_exit(s);
     qhca_net_exit(s);
     msix_uninit(dev, &s->regs, &s->regs);
     pcie_cap_exit(dev);
+}
+
+static void qhca_pci_finalize(Object *obj)
+{
+    qhca_memlink_finalize(QHCA(obj));
 }
 
 static void qhca_pci_reset_hold(Object *obj, ResetType type)
@@ -230,6 +239,7 @@ static const Property qhca_properties[] = {
     QHCA_PROP("gro-hold", gro_hold),
     QHCA_PROP("x-run-budget", run_budget),
     DEFINE_PROP_BOOL("super-frames", QhcaState, cfg.super_frames, false),
+    DEFINE_PROP_STRING("memlink", QhcaState, memlink_dir),
     DEFINE_PROP_STRING("faults", QhcaState, faults),
     DEFINE_PROP_UNSIGNED_NODEFAULT("dm-size", QhcaState, cfg.dm_size,
                                    qdev_prop_size, uint64_t),
@@ -281,6 +291,10 @@ static void qhca_class_defaults(ObjectClass *klass)
                         "large sends and RDMA messages pass the wire whole; "
                         "on only if every adapter on the wire is a qhca with "
                         "it on");
+    object_class_property_set_description(klass, "memlink",
+                        "a directory where adapters of this host find each "
+                        "other: RDMA between them then passes through their "
+                        "guests' memory, which must be shared");
     object_class_property_set_description(klass, "faults",
                         "faults on demand: rules with semicolons between, "
                         "or a file of them");
@@ -315,6 +329,7 @@ static const TypeInfo qhca_types[] = {
         .name = TYPE_QHCA,
         .parent = TYPE_PCI_DEVICE,
         .instance_size = sizeof(QhcaState),
+        .instance_finalize = qhca_pci_finalize,
         .class_init = qhca_class_init,
         .interfaces = (InterfaceInfo[]) {
             { INTERFACE_PCIE_DEVICE },

@@ -22,6 +22,7 @@
 #define TYPE_QHCA "qhca"
 OBJECT_DECLARE_SIMPLE_TYPE(QhcaState, QHCA)
 
+typedef struct QhcaMemlink QhcaMemlink;
 typedef struct QhcaRecorder QhcaRecorder;
 
 struct QhcaState {
@@ -63,6 +64,8 @@ struct QhcaState {
     bool tx_refused;            /* the engine waits for qhca_tx_ready() */
     bool rx_refused;            /* the backend waits for a flush */
     bool link_changed;          /* not reported to the engine yet */
+    char *memlink_dir;          /* property: where other adapters are */
+    QhcaMemlink *memlink;       /* or NULL */
     char *faults;               /* property: rules, or a file with rules */
     VMChangeStateEntry *vm_change;
     QhcaRecorder *record;       /* or NULL */
@@ -88,6 +91,7 @@ typedef struct QhcaCall {
         QHCA_CALL_TIMER,
         QHCA_CALL_LINK,         /* val: up? */
         QHCA_CALL_TX_READY,
+        QHCA_CALL_BELL,         /* val: number of the memory link */
     } kind;
     uint64_t addr, val;
     size_t size;
@@ -166,6 +170,23 @@ void qhca_net_reset(QhcaState *s);
 /** Handle what was deferred: link changes, frames refused either way. */
 void qhca_net_resume(QhcaState *s);
 bool qhca_op_send(void *opaque, const void *frame, size_t len);
+
+/* ---- qhca-memlink.c: links to adapters of other processes ---- */
+/** If the property is set, listen and look for others; false: *@errp. */
+bool qhca_memlink_init(QhcaState *s, Error **errp);
+/** Disconnect; call before qhca_glue_exit(). */
+void qhca_memlink_exit(QhcaState *s);
+/** Free what a call of the engine was still using at qhca_memlink_exit(). */
+void qhca_memlink_finalize(QhcaState *s);
+/** Within a call: tell the engine if it may use links now. */
+void qhca_memlink_update(QhcaState *s);
+/** Handle bells that rang while the engine could not be called. */
+void qhca_memlink_resume(QhcaState *s);
+bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,
+                       uint32_t *region, uint64_t *off);
+void qhca_op_memlink_bell(void *opaque, unsigned id);
+bool qhca_op_memlink_wait(void *opaque, unsigned id);
+void qhca_op_memlink_cut(void *opaque, unsigned id, const char *why);
 
 /*
  * ---- Observers: qhca-observe-stub.c has these functions instead for a device

@@ -373,8 +373,10 @@ def parser() -> argparse.ArgumentParser:
                    "virtio-net) or none; device properties as qhca:PROP=VALUE; on a dgram "
                    "link with nothing but qhca, large messages pass the wire whole unless "
                    "qhca:super-frames=off is given")
-    p.add_argument("--link", default="auto", choices=("auto", "dgram", "switch"),
-                   help="dgram connects two guests, switch (a bridge) any number")
+    p.add_argument("--link", default="auto", choices=("auto", "dgram", "switch", "memory"),
+                   help="dgram connects two guests, switch (a bridge) any number; with "
+                   "memory, RDMA passes through the guests' memory as well: much faster, but "
+                   "the QEMUs can read each other's guests")
     p.add_argument("--mtu", type=int, default=9000, help="MTU of the interfaces (default 9000)")
     p.add_argument("--mem", default="1G", help="memory of a guest (default 1G)")
     p.add_argument("--smp", type=int, default=2, help="CPUs of a guest (default 2)")

@@ -188,6 +188,7 @@ class Lab:
         link.start()
         for guest in self.guests:
             guest.state["super_frames"] = link.takes_super_frames()
+            guest.state["memlink"] = str(link.memory) if link.memory else None
         with saved_guest.guest_for(options, self._boot_blank, say) as base:
             # A saved guest that was made here, or waited for, has had a time of its own.
             deadline = time.monotonic() + options.boot_timeout
@@ -195,7 +196,7 @@ class Lab:
                 netdev, fds = link.netdev(guest.name)
                 self._launch(guest, netdev, fds, options, saved=base.disk if base else None)
             how = "start from the saved one" if base else "boot"
-            say(f"lab {self.name}: {len(self.guests)} guest(s) {how}, link {link.kind}")
+            say(f"lab {self.name}: {len(self.guests)} guest(s) {how}, link {self.state['link']}")
             if base:
                 for guest in self.guests:
                     self._wait_sockets(guest, deadline)
@@ -322,13 +323,15 @@ def check_request(nics: list[str], options: Options) -> None:
     for nic in nics:
         if machine.split_nic(nic)[0] not in NICS:
             raise LabError(f"unknown adapter {nic!r}: use one of {', '.join(NICS)}")
-    if options.link not in ("auto", "dgram", "switch"):
-        raise LabError(f"unknown link {options.link!r}: dgram or switch")
+    if options.link not in ("auto", "dgram", "switch", "memory"):
+        raise LabError(f"unknown link {options.link!r}: dgram, switch or memory")
+    if options.link == "memory" and any(machine.split_nic(nic)[0] == "rxe" for nic in nics):
+        raise LabError("a memory link joins qhcas only; Soft-RoCE needs --link dgram or switch")
     if options.link == "dgram" and len(nics) > 2:
         raise LabError("a dgram link joins two guests; use --link switch for more")
     if not 0 <= options.loss <= 100:
         raise LabError("--loss is a percentage, 0 to 100")
-    if options.loss and (len(nics) != 2 or options.link == "switch"):
+    if options.loss and (len(nics) != 2 or options.link in ("switch", "memory")):
         raise LabError("--loss works on the dgram link of two guests")
     if not 68 <= options.mtu <= 9000:
         raise LabError("--mtu is 68 to 9000")

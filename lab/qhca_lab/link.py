@@ -8,6 +8,8 @@ dgram   two guests, a pair of unix datagram sockets: no frame is lost. They are
 switch  any number, a Linux bridge with a tap per guest, in a network
         namespace of its own: nothing of the host's network is touched and an
         ordinary user may do it
+memory  one of these, and RDMA between the adapters passes through their guests'
+        memory (qemu-hw/engine/memlink) as long as nobody looks at packets
 """
 
 from __future__ import annotations
@@ -32,14 +34,19 @@ class Link:
         self.lab = lab
         self.options = options
         kind = options.link
-        if kind == "auto":
+        if kind in ("auto", "memory"):
             kind = "dgram" if len(lab.guests) <= 2 else "switch"
         self.kind = kind
+        # Where the adapters find each other for memory links, if they shall.
+        self.memory = lab.dir / "memlink" if options.link == "memory" else None
         self._holder = None
         self._ends: list[int] = []  # of the socket pair, not yet given away
 
     def start(self) -> None:
         self.lab.state["link"] = self.kind
+        if self.memory:
+            self.memory.mkdir(mode=0o700)
+            self.lab.state["link"] = f"{self.kind}, memory"
         if self.kind == "switch":
             self._start_bridge()
         elif self.options.loss:

@@ -104,6 +104,8 @@ def nic_device(guest: dict) -> list[str]:
         parts.append(f"min-ack-timeout={patience}")
     if kind == "qhca" and guest.get("super_frames"):
         parts.append("super-frames=on")
+    if kind == "qhca" and guest.get("memlink"):
+        parts.append(f"memlink={guest['memlink']}")
     return ["-device", ",".join(parts + properties)]
 
 
@@ -131,6 +133,15 @@ def drive(saved: Path | None, disk: Path | None) -> str:
     return f"file={(GUEST / 'root.img').resolve()},format=raw,{common},snapshot=on"
 
 
+def memory(guest: dict, size: str) -> list[str]:
+    """The guest's memory. Peers of a memory link map it; it has the name that it
+    would have otherwise, so that a saved guest can be loaded into it."""
+    if not guest.get("memlink"):
+        return ["-m", size]
+    return ["-object", f"memory-backend-memfd,id=pc.ram,size={size},share=on",
+            "-machine", "memory-backend=pc.ram", "-m", size]
+
+
 def command_line(
     guest: dict, netdev: list[str], directory: Path, logs: Path, options,
     saved: Path | None = None, disk: Path | None = None,
@@ -145,7 +156,7 @@ def command_line(
             # Threads have names: sched.py, gdb and top tell them apart.
             "-name", f"qhca-{guest['name']},debug-threads=on", "-machine", machine]
     args += accelerator()
-    args += ["-smp", str(options.smp), "-m", str(options.mem)]
+    args += ["-smp", str(options.smp)] + memory(guest, str(options.mem))
     args += ["-nodefaults", "-no-user-config", "-display", "none"]
     kernel = kernels.kernel(options.kernel)
     args += ["-kernel", str(kernel.vmlinuz), "-initrd", str(kernel.initrd)]

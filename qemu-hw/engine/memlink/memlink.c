@@ -271,10 +271,8 @@ static bool memlinks_usable(const struct qhca *e)
 
 void qhca_memlinks_allow(struct qhca *e, bool allowed)
 {
-    if (e->ml->allowed != allowed) {
-        e->ml->allowed = allowed;
-        qhca_memlinks_update(e);
-    }
+    e->ml->allowed = allowed;
+    qhca_memlinks_update(e);
 }
 
 void qhca_memlinks_update(struct qhca *e)

@@ -326,10 +326,20 @@ static uint32_t count_of(struct qhca *e, enum qhca_object object)
     return count;
 }
 
+static void look_mac(const struct qhca_emit *em, const char *name,
+                     const uint8_t a[6])
+{
+    char text[18];
+
+    snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", a[0], a[1],
+             a[2], a[3], a[4], a[5]);
+    qhca_emit_text(em, name, text);
+}
+
 /* The frames that the Ethernet function accepts. */
 static void look_filter(struct qhca *e, const struct qhca_emit *em)
 {
-    char text[18];
+    uint8_t mac[8];
     unsigned i;
 
     qhca_emit_begin(em, "filter");
@@ -340,14 +350,40 @@ static void look_filter(struct qhca *e, const struct qhca_emit *em)
         uint64_t a = e->eth->mc_hash[i];
 
         if (a) {
-            snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x",
-                     (unsigned)(a >> 40) & 0xff, (unsigned)(a >> 32) & 0xff,
-                     (unsigned)(a >> 24) & 0xff, (unsigned)(a >> 16) & 0xff,
-                     (unsigned)(a >> 8) & 0xff, (unsigned)a & 0xff);
-            qhca_emit_text(em, NULL, text);
+            qhca_put_be64(mac, a);
+            look_mac(em, NULL, mac + 2);
         }
     }
     qhca_emit_end(em);
+    qhca_emit_end(em);
+}
+
+/* Links to the memory of other adapters. */
+static void look_memlinks(const struct qhca *e, const struct qhca_emit *em)
+{
+    static const char *const states[] = {
+        [QHCA_MEMLINK_WIRE] = "wire",
+        [QHCA_MEMLINK_PROBE] = "probe",
+        [QHCA_MEMLINK_HOLD] = "hold",
+        [QHCA_MEMLINK_UP] = "up",
+        [QHCA_MEMLINK_DRAIN] = "drain",
+    };
+    struct qhca_list *i;
+
+    qhca_emit_list(em, "memlinks");
+    for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
+        struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
+
+        qhca_emit_begin(em, NULL);
+        look_mac(em, "peer", l->mac);
+        qhca_emit_text(em, "state", l->dead ? "cut" : states[l->state]);
+        qhca_emit_dec(em, "sent", l->sent);
+        qhca_emit_dec(em, "named", l->sent_refs);
+        qhca_emit_dec(em, "revoked", l->revoked);
+        qhca_emit_dec(em, "received", l->received);
+        qhca_emit_dec(em, "lost", l->lost);
+        qhca_emit_end(em);
+    }
     qhca_emit_end(em);
 }
 
@@ -376,6 +412,7 @@ static void look_device(struct qhca *e, const struct qhca_emit *em)
     qhca_emit_flag(em, "wire_blocked", e->tx_blocked);
     qhca_emit_dec(em, "device_memory", e->cfg.dm_size);
     look_filter(e, em);
+    look_memlinks(e, em);
     qhca_emit_begin(em, "objects");
     for (o = 0; o < QHCA_OBJECTS; o++) {
         if (table_of(e, o)) {

@@ -104,8 +104,10 @@ void qhca_super_packet_head(const struct qhca_super_packet *s, uint32_t k,
     p->len = end ? s->payload_len - k * s->size : s->size;
     p->data = NULL;
     memcpy(p->hdr, s->bth, QHCA_BTH_LEN);
-    p->hdr[0] = s->n == 1 ? s->bth[0] : part_op(s->bth[0], !k && (whole & QHCA_OPF_START),
-                        end && (whole & QHCA_OPF_END));
+    if (s->n > 1) {
+        p->hdr[0] = part_op(s->bth[0], !k && (whole & QHCA_OPF_START),
+                            end && (whole & QHCA_OPF_END));
+    }
     p->info = qhca_op_info(p->hdr[0]);
     flags = p->info.flags;
     psn = qhca_psn_add(qhca_get_be32(s->bth + 8) & QHCA_PSN_MASK, k);

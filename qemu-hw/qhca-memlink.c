@@ -1,0 +1,814 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * qhca: memory links to other adapters of this host (engine/memlink).
+ *
+ * An adapter with the property "memlink" listens on a socket in that directory,
+ * named by its MAC address, and connects to those whose names come before its
+ * own.  The one that connects makes the rings.  Both tell each other which
+ * parts of their guests' memory they share, and pass the descriptors; each maps
+ * the other's memory for reading only.  From then on the socket carries bells,
+ * and its end means that the peer is gone.
+ *
+ * The peer is another process of the same user.  It is not trusted: its memory
+ * must be sealed against shrinking, or a read could raise SIGBUS, and nothing
+ * here ever waits for it, but for the end of a copy (qhca_op_memlink_wait()).
+ */
+#include "qemu/osdep.h"
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include "hw/pci/pci.h"
+#include "qapi/error.h"
+#include "qemu/cutils.h"
+#include "qemu/error-report.h"
+#include "qemu/guest-random.h"
+#include "qemu/main-loop.h"
+#include "qhca-compat.h"
+#include "qhca.h"
+
+#define QHCA_MEMLINK_PEERS      64
+#define QHCA_MEMLINK_REGIONS    8
+#define QHCA_MEMLINK_SCAN_MS    1000
+/* A peer that has not introduced itself by then is disconnected, scans. */
+#define QHCA_MEMLINK_SCANS      5
+/* How long the guest waits for a peer's copy, microseconds. */
+#define QHCA_MEMLINK_WAIT_US    2000
+/* Bells that are read at a time. */
+#define QHCA_MEMLINK_BELLS      16
+
+#define QHCA_MEMLINK_MAGIC      0x71684d4c
+#define QHCA_MEMLINK_VERSION    1
+
+/* The first message of each end; from the connecting one with its rings. */
+typedef struct QhcaMemlinkHello {
+    uint32_t magic, version;
+    uint8_t mac[6];
+    uint16_t rings;             /* descriptors of rings: 2 or 0 */
+    uint32_t regions;
+    uint64_t token;
+    struct {
+        uint64_t off, size;
+    } region[QHCA_MEMLINK_REGIONS];
+} QhcaMemlinkHello;
+
+typedef struct QhcaMemlinkPeer QhcaMemlinkPeer;
+
+struct QhcaMemlinkPeer {
+    QhcaMemlink *m;
+    QLIST_ENTRY(QhcaMemlinkPeer) next;
+    int fd;
+    bool connecting;            /* our end made the connection */
+    bool said;                  /* its hello was accepted */
+    bool dead;                  /* to be removed */
+    bool rung;                  /* while the machine was stopped */
+    unsigned id;                /* the engine's number, 0: not attached */
+    unsigned scans;             /* since it was connected */
+    uint8_t mac[6];
+    char name[16];              /* of its socket, if connecting */
+    uint64_t token;
+    void *ring[2];              /* that of the connecting end is the first */
+    struct qhca_memlink_region region[QHCA_MEMLINK_REGIONS];
+    unsigned regions;
+    int64_t waits, waited;      /* since when, and when last, us */
+};
+
+struct QhcaMemlink {
+    QhcaState *s;
+    char *dir;
+    char name[16];              /* of our socket */
+    int fd;                     /* it listens */
+    QEMUTimer *scan;
+    QEMUBH *reap;
+    unsigned peers;
+    QLIST_HEAD(, QhcaMemlinkPeer) list;
+    /* Our guest's memory that peers may read. */
+    struct {
+        uint8_t *host;
+        uint64_t off, size;
+        int fd;
+    } region[QHCA_MEMLINK_REGIONS];
+    unsigned regions;
+    RAMBlockNotifier removed;
+    int direct;                 /* no IOMMU: 1, there is one: 0, unknown: -1 */
+};
+
+/* ---- memory ---- */
+
+static bool qhca_memlink_sealed(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    return seals >= 0 && (seals & F_SEAL_SHRINK);
+}
+
+static int qhca_memlink_add_block(RAMBlock *rb, void *opaque)
+{
+    QhcaMemlink *m = opaque;
+    int fd = qemu_ram_get_fd(rb);
+    unsigned n = m->regions;
+
+    if (fd >= 0 && qemu_ram_is_shared(rb) && qhca_memlink_sealed(fd) &&
+        n < QHCA_MEMLINK_REGIONS) {
+        m->region[n].host = qemu_ram_get_host_addr(rb);
+        m->region[n].off = rb->fd_offset;
+        m->region[n].size = qemu_ram_get_used_length(rb);
+        m->region[n].fd = fd;
+        m->regions++;
+    }
+    return 0;
+}
+
+static void qhca_memlink_block_removed(RAMBlockNotifier *n, void *host,
+                                       size_t size, size_t max_size)
+{
+    QhcaMemlink *m = container_of(n, QhcaMemlink, removed);
+    unsigned i;
+
+    for (i = 0; i < m->regions; i++) {
+        if (m->region[i].host == host) {
+            m->regions = i;     /* the numbers of the others must stay */
+        }
+    }
+}
+
+bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,
+                       uint32_t *region, uint64_t *off)
+{
+    QhcaState *s = opaque;
+    QhcaMemlink *m = s->memlink;
+    MemTxAttrs attrs = { .memory = 1 };
+    hwaddr xlat, run = len;
+    uint8_t *host = NULL;
+    MemoryRegion *mr;
+    unsigned i;
+
+    if (unlikely(s->gone || !m)) {
+        return false;
+    }
+    if (m->direct < 0) {
+        /* Behind an IOMMU a mapping may end without a word to the device. */
+        m->direct = pci_device_iommu_address_space(PCI_DEVICE(s)) ==
+                    &address_space_memory;
+    }
+    if (!m->direct) {
+        return false;
+    }
+    WITH_RCU_READ_LOCK_GUARD() {
+        mr = address_space_translate(pci_get_address_space(PCI_DEVICE(s)),
+                                     addr, &xlat, &run, false, attrs);
+        if (run == len && memory_access_is_direct(mr, false, attrs)) {
+            host = (uint8_t *)memory_region_get_ram_ptr(mr) + xlat;
+        }
+    }
+    for (i = 0; host && i < m->regions; i++) {
+        if (host >= m->region[i].host && len <= m->region[i].size &&
+            host - m->region[i].host <= m->region[i].size - len) {
+            *region = i;
+            *off = host - m->region[i].host;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- peers ---- */
+
+static QhcaMemlinkPeer *qhca_memlink_peer(QhcaMemlink *m, unsigned id)
+{
+    QhcaMemlinkPeer *p;
+
+    QLIST_FOREACH(p, &m->list, next) {
+        if (p->id == id && !p->dead) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* Disconnect; what the engine may still use goes later. */
+static void qhca_memlink_drop(QhcaMemlinkPeer *p)
+{
+    if (!p->dead) {
+        p->dead = true;
+        qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
+        close(p->fd);
+        if (p->m->reap) {
+            qemu_bh_schedule(p->m->reap);
+        }
+    }
+}
+
+static void qhca_memlink_free(QhcaMemlinkPeer *p)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        if (p->ring[i]) {
+            munmap(p->ring[i], QHCA_MEMLINK_RING_BYTES);
+        }
+    }
+    for (i = 0; i < p->regions; i++) {
+        munmap((void *)p->region[i].base, p->region[i].len);
+    }
+    g_free(p);
+}
+
+static QhcaMemlinkPeer *qhca_memlink_take_dead(QhcaMemlink *m)
+{
+    QhcaMemlinkPeer *p;
+
+    QLIST_FOREACH(p, &m->list, next) {
+        if (p->dead) {
+            QLIST_REMOVE(p, next);
+            m->peers--;
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* Remove dead peers, unless the engine is in the midst of something. */
+static void qhca_memlink_reap(void *opaque)
+{
+    QhcaMemlink *m = opaque;
+    QhcaState *s = m->s;
+    QhcaMemlinkPeer *p;
+
+    object_ref(OBJECT(s));      /* an interrupt may unplug us */
+    while (qhca_enter(s)) {
+        p = qhca_memlink_take_dead(m);
+        if (p && p->id) {
+            qhca_memlink_detach(s->engine, p->id);
+        }
+        qhca_leave(s);
+        if (!p) {
+            break;
+        }
+        qhca_memlink_free(p);
+    }
+    object_unref(OBJECT(s));    /* if there are more: at the next scan */
+}
+
+/* Does anything here want to see packets on the wire? */
+static bool qhca_memlink_wanted(QhcaState *s)
+{
+    NetClientState *nc = s->nic ? qemu_get_queue(s->nic) : NULL;
+
+    return nc && nc->peer && QTAILQ_EMPTY(&nc->peer->filters) && !s->record &&
+           runstate_is_running();
+}
+
+void qhca_memlink_update(QhcaState *s)
+{
+    if (s->memlink) {
+        qhca_memlinks_allow(s->engine, qhca_memlink_wanted(s));
+    }
+}
+
+/* Give the links whose ends know each other to the engine. */
+static void qhca_memlink_attach_all(QhcaMemlink *m)
+{
+    QhcaState *s = m->s;
+    QhcaMemlinkPeer *p;
+
+    if (!qhca_enter(s)) {
+        return;                 /* at the next scan */
+    }
+    QLIST_FOREACH(p, &m->list, next) {
+        struct qhca_memlink_config c = {
+            .token = p->token,
+            .tx = p->ring[!p->connecting],
+            .rx = p->ring[p->connecting],
+            .region = p->region,
+            .regions = p->regions,
+        };
+
+        if (p->said && !p->dead && !p->id) {
+            memcpy(c.mac, p->mac, sizeof(c.mac));
+            p->id = qhca_memlink_attach(s->engine, &c);
+            if (!p->id) {
+                qhca_memlink_drop(p);
+            }
+        }
+    }
+    qhca_leave(s);
+}
+
+/* ---- introducing ourselves ---- */
+
+static void qhca_memlink_say_hello(QhcaMemlinkPeer *p, const int *rings)
+{
+    QhcaMemlink *m = p->m;
+    QhcaMemlinkHello h = {
+        .magic = QHCA_MEMLINK_MAGIC,
+        .version = QHCA_MEMLINK_VERSION,
+        .rings = rings ? 2 : 0,
+        .token = p->token,
+    };
+    union {
+        struct cmsghdr hdr;
+        char buf[CMSG_SPACE((2 + QHCA_MEMLINK_REGIONS) * sizeof(int))];
+    } control = { };
+    struct iovec iov = { .iov_base = &h, .iov_len = sizeof(h) };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1,
+    };
+    int fd[2 + QHCA_MEMLINK_REGIONS];
+    unsigned n = 0, i;
+
+    memcpy(h.mac, m->s->cfg.mac, sizeof(h.mac));
+    for (i = 0; rings && i < 2; i++) {
+        fd[n++] = rings[i];
+    }
+    for (i = 0; i < m->regions; i++) {
+        h.region[i].off = m->region[i].off;
+        h.region[i].size = m->region[i].size;
+        h.regions++;
+        fd[n++] = m->region[i].fd;
+    }
+    if (n) {
+        msg.msg_control = control.buf;
+        msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        control.hdr.cmsg_level = SOL_SOCKET;
+        control.hdr.cmsg_type = SCM_RIGHTS;
+        control.hdr.cmsg_len = CMSG_LEN(n * sizeof(int));
+        memcpy(CMSG_DATA(&control.hdr), fd, n * sizeof(int));
+    }
+    if (sendmsg(p->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(h)) {
+        qhca_memlink_drop(p);
+    }
+}
+
+/* Map @len bytes of the peer's at @off of @fd; NULL: it must not be. */
+static void *qhca_memlink_map(int fd, uint64_t off, uint64_t len, int prot)
+{
+    struct stat st;
+    void *p;
+
+    if (fstat(fd, &st) || !len || off > st.st_size ||
+        len > st.st_size - off || !qhca_memlink_sealed(fd)) {
+        return NULL;
+    }
+    p = mmap(NULL, len, prot, MAP_SHARED, fd, off);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Is the hello of @len bytes, with @n descriptors, as it must be? */
+static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
+                                           const QhcaMemlinkHello *h,
+                                           size_t len, const int *fd,
+                                           unsigned n)
+{
+    unsigned rings = p->connecting ? 0 : 2, i;
+    QhcaMemlinkPeer *other;
+
+    if (len != sizeof(*h) || h->magic != QHCA_MEMLINK_MAGIC) {
+        return "it is no qhca";
+    }
+    if (h->version != QHCA_MEMLINK_VERSION) {
+        return "it is of another version";
+    }
+    if (h->rings != rings || h->regions > QHCA_MEMLINK_REGIONS ||
+        n != rings + h->regions) {
+        return "its descriptors are not those that it announces";
+    }
+    QLIST_FOREACH(other, &p->m->list, next) {
+        if (other != p && other->said && !other->dead &&
+            !memcmp(other->mac, h->mac, sizeof(other->mac))) {
+            return "there is a link to its MAC address already";
+        }
+    }
+    for (i = 0; i < rings; i++) {
+        p->ring[i] = qhca_memlink_map(fd[i], 0, QHCA_MEMLINK_RING_BYTES,
+                                      PROT_READ | PROT_WRITE);
+        if (!p->ring[i]) {
+            return "a ring cannot be mapped";
+        }
+    }
+    for (i = 0; i < h->regions; i++) {
+        p->region[i].len = h->region[i].size;
+        p->region[i].base = qhca_memlink_map(fd[rings + i], h->region[i].off,
+                                             h->region[i].size, PROT_READ);
+        if (!p->region[i].base) {
+            return "its memory cannot be mapped, or is not sealed";
+        }
+        p->regions++;
+    }
+    memcpy(p->mac, h->mac, sizeof(p->mac));
+    if (!p->connecting) {
+        p->token = h->token;
+    }
+    return NULL;
+}
+
+/* Read the peer's hello; false: not there yet, or refused. */
+static bool qhca_memlink_hear_hello(QhcaMemlinkPeer *p)
+{
+    QhcaMemlinkHello h;
+    union {
+        struct cmsghdr hdr;
+        char buf[CMSG_SPACE((2 + QHCA_MEMLINK_REGIONS) * sizeof(int))];
+    } control;
+    struct iovec iov = { .iov_base = &h, .iov_len = sizeof(h) };
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1,
+        .msg_control = control.buf, .msg_controllen = sizeof(control.buf),
+    };
+    int fd[2 + QHCA_MEMLINK_REGIONS];
+    const char *wrong = "it closed the connection";
+    struct cmsghdr *c;
+    ssize_t len;
+    unsigned n = 0, i;
+
+    len = recvmsg(p->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return false;
+    }
+    c = len > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+        n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(fd, CMSG_DATA(c), n * sizeof(int));
+    }
+    if (len > 0) {
+        wrong = msg.msg_flags & (MSG_CTRUNC | MSG_TRUNC) ?
+                "its hello is too long" :
+                qhca_memlink_take_hello(p, &h, len, fd, n);
+    }
+    for (i = 0; i < n; i++) {
+        close(fd[i]);
+    }
+    if (wrong) {
+        if (len > 0) {
+            warn_report("qhca: no memory link to a peer: %s", wrong);
+        }
+        qhca_memlink_drop(p);
+        return false;
+    }
+    p->said = true;
+    return true;
+}
+
+/* ---- bells ---- */
+
+static void qhca_memlink_rung(QhcaMemlinkPeer *p)
+{
+    QhcaState *s = p->m->s;
+    bool running = runstate_is_running();
+
+    if (!running || (s->in_engine && !s->stands)) {
+        p->rung = true;         /* see qhca_memlink_resume() */
+        if (running) {
+            qhca_later(s);
+        }
+        return;
+    }
+    p->rung = false;
+    s->run_at_once = !s->stands;
+    qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_BELL, .val = p->id });
+}
+
+static void qhca_memlink_readable(void *opaque)
+{
+    QhcaMemlinkPeer *p = opaque;
+    bool rung = false;
+    ssize_t len = 0;
+    char bell[8];
+    unsigned i;
+
+    if (!p->said) {
+        if (qhca_memlink_hear_hello(p)) {
+            if (!p->connecting) {
+                qhca_memlink_say_hello(p, NULL);
+            }
+            qhca_memlink_attach_all(p->m);
+        }
+        return;
+    }
+    for (i = 0; i < QHCA_MEMLINK_BELLS; i++) {
+        len = recv(p->fd, bell, sizeof(bell), MSG_DONTWAIT);
+        if (len <= 0) {
+            break;
+        }
+        rung = true;
+    }
+    if (!len || (len < 0 && errno != EAGAIN && errno != EINTR)) {
+        qhca_memlink_drop(p);
+    } else if (rung && p->id) {
+        qhca_memlink_rung(p);
+    }
+}
+
+void qhca_memlink_resume(QhcaState *s)
+{
+    QhcaMemlinkPeer *p;
+
+again:
+    if (s->memlink && !s->in_engine) {
+        QLIST_FOREACH(p, &s->memlink->list, next) {
+            if (p->rung && !p->dead && p->id) {
+                qhca_memlink_rung(p);
+                goto again;     /* the list may be another now */
+            }
+        }
+    }
+}
+
+void qhca_op_memlink_bell(void *opaque, unsigned id)
+{
+    QhcaState *s = opaque;
+    QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
+
+    /* If there is no room, the peer has bells enough. */
+    if (p && send(p->fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+        errno != EAGAIN && errno != EINTR) {
+        qhca_memlink_drop(p);
+    }
+}
+
+bool qhca_op_memlink_wait(void *opaque, unsigned id)
+{
+    QhcaState *s = opaque;
+    QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
+    int64_t now = g_get_monotonic_time();
+
+    if (!p) {
+        return false;
+    }
+    if (now - p->waited > QHCA_MEMLINK_WAIT_US) {
+        p->waits = now;         /* another copy */
+    }
+    p->waited = now;
+    if (now - p->waits > QHCA_MEMLINK_WAIT_US) {
+        return false;
+    }
+    sched_yield();
+    return true;
+}
+
+void qhca_op_memlink_cut(void *opaque, unsigned id, const char *why)
+{
+    QhcaState *s = opaque;
+    QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
+
+    if (p) {
+        warn_report("qhca: memory link to %02x:%02x:%02x:%02x:%02x:%02x cut: "
+                    "%s", p->mac[0], p->mac[1], p->mac[2], p->mac[3],
+                    p->mac[4], p->mac[5], why);
+        qhca_memlink_drop(p);
+    }
+}
+
+/* ---- finding each other ---- */
+
+static QhcaMemlinkPeer *qhca_memlink_new_peer(QhcaMemlink *m, int fd)
+{
+    QhcaMemlinkPeer *p = g_new0(QhcaMemlinkPeer, 1);
+
+    p->m = m;
+    p->fd = fd;
+    m->peers++;
+    QLIST_INSERT_HEAD(&m->list, p, next);
+    qemu_set_fd_handler(fd, qhca_memlink_readable, NULL, p);
+    return p;
+}
+
+static void qhca_memlink_accept(void *opaque)
+{
+    QhcaMemlink *m = opaque;
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+    int fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0) {
+        return;
+    }
+    if (m->peers == QHCA_MEMLINK_PEERS ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
+        cred.uid != geteuid()) {
+        close(fd);
+        return;
+    }
+    qhca_memlink_new_peer(m, fd);
+}
+
+static bool qhca_memlink_address(QhcaMemlink *m, const char *name,
+                                 struct sockaddr_un *to)
+{
+    memset(to, 0, sizeof(*to));
+    to->sun_family = AF_UNIX;
+    return snprintf(to->sun_path, sizeof(to->sun_path), "%s/%s", m->dir,
+                    name) < sizeof(to->sun_path);
+}
+
+static int qhca_memlink_make_ring(void **ring)
+{
+    int fd = memfd_create("qhca-memlink", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    *ring = NULL;
+    if (fd < 0) {
+        return -1;
+    }
+    if (ftruncate(fd, QHCA_MEMLINK_RING_BYTES) ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+        close(fd);
+        return -1;
+    }
+    *ring = qhca_memlink_map(fd, 0, QHCA_MEMLINK_RING_BYTES,
+                             PROT_READ | PROT_WRITE);
+    if (!*ring) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void qhca_memlink_connect(QhcaMemlink *m, const char *name)
+{
+    struct sockaddr_un to;
+    QhcaMemlinkPeer *p;
+    int rings[2] = { -1, -1 }, i;
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0) {
+        return;
+    }
+    if (!qhca_memlink_address(m, name, &to) ||
+        connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+        close(fd);              /* a socket without an adapter, or busy */
+        return;
+    }
+    p = qhca_memlink_new_peer(m, fd);
+    p->connecting = true;
+    pstrcpy(p->name, sizeof(p->name), name);
+    qemu_guest_getrandom_nofail(&p->token, sizeof(p->token));
+    for (i = 0; i < 2; i++) {
+        rings[i] = qhca_memlink_make_ring(&p->ring[i]);
+    }
+    if (rings[0] >= 0 && rings[1] >= 0) {
+        qhca_memlink_say_hello(p, rings);
+    } else {
+        qhca_memlink_drop(p);
+    }
+    for (i = 0; i < 2; i++) {
+        if (rings[i] >= 0) {
+            close(rings[i]);
+        }
+    }
+}
+
+static bool qhca_memlink_connected(QhcaMemlink *m, const char *name)
+{
+    QhcaMemlinkPeer *p;
+
+    QLIST_FOREACH(p, &m->list, next) {
+        if (p->connecting && !strcmp(p->name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Look for new adapters, and after those that are half connected. */
+static void qhca_memlink_scan(void *opaque)
+{
+    QhcaMemlink *m = opaque;
+    QhcaState *s = m->s;
+    QhcaMemlinkPeer *p;
+    const char *name;
+    GDir *dir;
+
+    QLIST_FOREACH(p, &m->list, next) {
+        if (!p->said && ++p->scans > QHCA_MEMLINK_SCANS) {
+            qhca_memlink_drop(p);
+        }
+    }
+    dir = g_dir_open(m->dir, 0, NULL);
+    while (dir && (name = g_dir_read_name(dir))) {
+        if (strlen(name) == strlen(m->name) && strcmp(name, m->name) < 0 &&
+            m->peers < QHCA_MEMLINK_PEERS && !qhca_memlink_connected(m, name)) {
+            qhca_memlink_connect(m, name);
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+    timer_mod(m->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+                       QHCA_MEMLINK_SCAN_MS);
+    object_ref(OBJECT(s));      /* an interrupt may unplug us */
+    qhca_memlink_attach_all(m);
+    qhca_memlink_reap(m);
+    /* Which also finds out if somebody has begun to look at the wire. */
+    object_unref(OBJECT(s));
+}
+
+/* ---- the life of it all ---- */
+
+static bool qhca_memlink_listen(QhcaMemlink *m, Error **errp)
+{
+    struct sockaddr_un to;
+    int fd;
+
+    if (!qhca_memlink_address(m, m->name, &to)) {
+        error_setg(errp, "qhca: memlink: the path is too long: %s", m->dir);
+        return false;
+    }
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        error_setg_errno(errp, errno, "qhca: memlink: socket");
+        return false;
+    }
+    /* The socket of an earlier process, or of another adapter? */
+    if (!connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+        error_setg(errp, "qhca: memlink: %s is in use: two adapters have the "
+                   "same MAC address", to.sun_path);
+        close(fd);
+        return false;
+    }
+    if (errno == ECONNREFUSED) {
+        unlink(to.sun_path);
+    }
+    if (bind(fd, (struct sockaddr *)&to, sizeof(to)) || listen(fd, 16)) {
+        error_setg_errno(errp, errno, "qhca: memlink: %s", to.sun_path);
+        close(fd);
+        return false;
+    }
+    m->fd = fd;
+    qemu_set_fd_handler(fd, qhca_memlink_accept, NULL, m);
+    return true;
+}
+
+bool qhca_memlink_init(QhcaState *s, Error **errp)
+{
+    const uint8_t *mac = s->cfg.mac;
+    QhcaMemlink *m;
+
+    /* What a peer does is in no recording of this machine. */
+    if (!s->memlink_dir || qhca_replayed()) {
+        return true;
+    }
+    m = g_new0(QhcaMemlink, 1);
+    m->s = s;
+    m->dir = g_strdup(s->memlink_dir);
+    m->direct = -1;
+    snprintf(m->name, sizeof(m->name), "%02x%02x%02x%02x%02x%02x", mac[0],
+             mac[1], mac[2], mac[3], mac[4], mac[5]);
+    if (!qhca_memlink_listen(m, errp)) {
+        g_free(m->dir);
+        g_free(m);
+        return false;
+    }
+    s->memlink = m;
+    QLIST_INIT(&m->list);
+    qemu_ram_foreach_block(qhca_memlink_add_block, m);
+    if (!m->regions) {
+        warn_report("qhca: memlink: the guest's memory is not shared, so "
+                    "payload is copied twice; use memory-backend-memfd");
+    }
+    m->removed.ram_block_removed = qhca_memlink_block_removed;
+    ram_block_notifier_add(&m->removed);
+    m->reap = qemu_bh_new(qhca_memlink_reap, m);
+    m->scan = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_memlink_scan, m);
+    timer_mod(m->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME));
+    return true;
+}
+
+void qhca_memlink_exit(QhcaState *s)
+{
+    QhcaMemlink *m = s->memlink;
+    struct sockaddr_un to;
+    QhcaMemlinkPeer *p;
+
+    if (!m) {
+        return;
+    }
+    timer_free(m->scan);
+    m->scan = NULL;
+    qemu_set_fd_handler(m->fd, NULL, NULL, NULL);
+    close(m->fd);
+    qhca_memlink_address(m, m->name, &to);
+    unlink(to.sun_path);
+    ram_block_notifier_remove(&m->removed);
+    m->regions = 0;
+    QLIST_FOREACH(p, &m->list, next) {
+        qhca_memlink_drop(p);
+    }
+    qhca_memlink_reap(m);
+    qemu_bh_delete(m->reap);
+    m->reap = NULL;
+}
+
+void qhca_memlink_finalize(QhcaState *s)
+{
+    QhcaMemlink *m = s->memlink;
+    QhcaMemlinkPeer *p, *next;
+
+    if (m) {
+        /* Those that a call of the engine was using at exit. */
+        QLIST_FOREACH_SAFE(p, &m->list, next, next) {
+            qhca_memlink_free(p);
+        }
+        g_free(m->dir);
+        g_free(m);
+        s->memlink = NULL;
+    }
+}
