@@ -38,7 +38,11 @@ class Link:
             kind = "dgram" if len(lab.guests) <= 2 else "switch"
         self.kind = kind
         # Where the adapters find each other for memory links, if they shall.
-        self.memory = lab.dir / "memlink" if options.link == "memory" else None
+        wanted = options.link == "memory" or (
+            options.link == "auto" and os.environ.get("QHCA_LINK") == "memory"
+            and self.takes_memory_links()
+        )
+        self.memory = lab.dir / "memlink" if wanted else None
         self._holder = None
         self._ends: list[int] = []  # of the socket pair, not yet given away
 
@@ -57,6 +61,16 @@ class Link:
                 s.detach() for s in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
             ]
         self.lab.save()
+
+    def takes_memory_links(self) -> bool:
+        """May RDMA leave this wire out? Not if the wire is to lose frames."""
+        nics = [machine.split_nic(guest.state["nic"])[0] for guest in self.lab.guests]
+        return (
+            nics.count("qhca") > 1
+            and "rxe" not in nics
+            and not self.options.binary
+            and not self.options.loss
+        )
 
     def takes_super_frames(self) -> bool:
         """May large sends pass this wire whole? All adapters on it must be the lab's

@@ -331,6 +331,8 @@ RECIPES = {
     "loss_pair": (["qhca", "qhca"], {"loss": 1.0, "seed": 7}),
     "big": (["qhca"], {"mem": "2G"}),
     "trio": (["qhca", "qhca", "qhca"], {}),
+    "memory_pair": (["qhca", "qhca"], {"link": "memory"}),
+    "memory_trio": (["qhca", "qhca", "qhca"], {"link": "memory"}),
     "fresh_pair": (["qhca", "qhca"], {}),
     "newest_pair": (["qhca", "qhca"], {"kernel": "newest"}),
     "bare_pair": (["qhca", "qhca"], {"binary": str(BARE)}),

@@ -72,6 +72,8 @@ def test_bad_lab_names(name):
         (["none"] * 2, {"mtu": 10000}, "mtu"),
         (["none"] * 2, {"share": "/no/such"}, "no such folder"),
         (["none"] * 2, {"link": "carrier-pigeon"}, "unknown link"),
+        (["qhca", "rxe"], {"link": "memory"}, "qhcas only"),
+        (["qhca"] * 2, {"link": "memory", "loss": 1.0}, "--loss"),
     ],
 )
 def test_what_cannot_work_is_said_at_once(nics, options, complaint):
@@ -192,6 +194,41 @@ def test_super_frames_only_among_equals(nics, options, want):
     guests = [types.SimpleNamespace(state={"nic": nic}) for nic in nics]
     link = Link(types.SimpleNamespace(guests=guests), Options(**options))
     assert link.takes_super_frames() is want
+
+
+@pytest.mark.parametrize(
+    "nics, options, want",
+    [
+        (["qhca", "qhca"], {}, True),
+        (["qhca", "none", "qhca"], {"iommu": True}, True),
+        (["qhca", "none"], {}, False),
+        (["qhca", "rxe", "qhca"], {}, False),
+        (["qhca", "qhca"], {"loss": 1.0}, False),
+        (["qhca", "qhca"], {"binary": "/usr/bin/qemu-system-x86_64"}, False),
+    ],
+)
+def test_memory_links_only_among_equals(monkeypatch, tmp_path, nics, options, want):
+    """Where all can take part, and only if they are asked for."""
+    guests = [types.SimpleNamespace(state={"nic": nic}) for nic in nics]
+    lab = types.SimpleNamespace(guests=guests, dir=tmp_path)
+    monkeypatch.delenv("QHCA_LINK", raising=False)
+    link = Link(lab, Options(**options))
+    assert link.takes_memory_links() is want and link.memory is None
+    monkeypatch.setenv("QHCA_LINK", "memory")
+    assert bool(Link(lab, Options(**options)).memory) is want
+
+
+def test_memory_link_on_the_command_line(tmp_path):
+    """The adapter gets the folder, and the guest memory that others can map under
+    the name that a saved guest's memory has."""
+    guest = {"name": "a", "number": 1, "nic": "qhca", "mac": "52:54:00:00:00:01",
+             "ip": "10.0.0.1", "ip6": "fd99::1", "memlink": None}
+    plain = " ".join(machine.command_line(guest, [], tmp_path, tmp_path, Options()))
+    assert "memlink" not in plain and "memory-backend" not in plain
+    guest["memlink"] = "/run/lab/memlink"
+    line = " ".join(machine.command_line(guest, [], tmp_path, tmp_path, Options(link="memory")))
+    assert "memlink=/run/lab/memlink" in line
+    assert "memory-backend-memfd,id=pc.ram,size=1G,share=on" in line
 
 
 def test_help_and_wrong_use():
