@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """RDMA through the guests' memory (lab/qhca-lab up --link memory), and its ways back."""
 
-import os
 import re
-import signal
 import time
 
 import pytest
@@ -39,10 +37,16 @@ def wait_linked(lab):
         time.sleep(0.05)
 
 
+def states(one, other):
+    """The states of the links between two guests, one for each direction."""
+    return [link["state"] for guest, peer in ((one, other), (other, one))
+            for link in memlinks(guest) if link["peer"] == peer.state["mac"]]
+
+
 def go_over(server, client):
     """Make traffic until it takes the links."""
     deadline = time.monotonic() + PATIENCE
-    while {"up"} != {link["state"] for g in (server, client) for link in memlinks(g)}:
+    while states(server, client) != ["up", "up"]:
         assert time.monotonic() < deadline, (memlinks(server), memlinks(client))
         pingpong(server, client, "ibv_rc_pingpong", "-n 100")
 
@@ -71,8 +75,8 @@ def test_payload_is_named(linked, program, options):
     assert after["named"] - before["named"] >= least
 
 
-@pytest.mark.parametrize("options", ["-s 1 -n 200", "-s 4097 -n 200", "-s 1000000 -n 30 -r 20"])
-@pytest.mark.parametrize("program", ["ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong"])
+@pytest.mark.parametrize("options", ["-s 4097 -n 200", "-s 1000000 -n 30 -r 20"])
+@pytest.mark.parametrize("program", ["ibv_rc_pingpong", "ibv_uc_pingpong"])
 def test_data(linked, program, options):
     """What arrives is what was sent."""
     before = sent(linked.a)
@@ -80,7 +84,10 @@ def test_data(linked, program, options):
     assert sent(linked.a) > before
 
 
-@pytest.mark.parametrize("program", ["ops", "mwpeer", "extops"])
+@pytest.mark.parametrize("program", [
+    "ops", "mwpeer",
+    pytest.param("extops", marks=pytest.mark.long("the simulation has them, too")),
+])
 def test_operations(linked, progs, program):
     """All operations, each checked by its program, with rights that end meanwhile."""
     before = sent(linked.a)
@@ -127,18 +134,7 @@ def test_reset_in_traffic(linked):
     go_over(linked.b, linked.a)
 
 
-def test_peer_dies(linked):
-    """A peer's QEMU that is killed in traffic costs its connections, nothing else."""
-    linked.b.start(f"{WRITE} 1000000")
-    linked.b.wait_listening(18515)
-    client = linked.a.start(f"{WRITE} 1000000 {linked.b.ip}")
-    flow(linked.a, 1000)
-    os.kill(linked.b.state["process"]["pid"], signal.SIGKILL)
-    assert client.wait().rc != 0
-    assert memlinks(linked.a) == []
-    run_pair(linked.a, linked.a, "ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 100")
-
-
+@pytest.mark.long("a lab of three for one test; the simulation links up to four adapters")
 def test_three_guests(memory_trio):
     """On a switch, too, each has links to both others."""
     wait_linked(memory_trio)
