@@ -4,6 +4,8 @@
  * guest memory that is plain memory.  The figures include both ends, polling
  * and posting, so an adapter in a QEMU of its own achieves about twice as much.
  * Slowness is never a failure here.
+ *
+ * Without a word the two exchange frames; with "link" they have a memory link.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,6 +28,9 @@ struct frames {
 static struct world w;
 static struct frames wire[2];   /* to node i */
 static uint64_t ticks;
+static void *rings[2];          /* of the memory link, from node i */
+static unsigned bell[2];        /* for node i: the number of its link, or 0 */
+static unsigned link_id[2];
 
 static bool fast_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
@@ -113,11 +118,44 @@ static void fast_kick(void *opaque)
     n->kicked = true;
 }
 
+static bool fast_share(void *opaque, uint64_t addr, size_t len,
+                       uint32_t *region, uint64_t *off)
+{
+    struct node *n = opaque;
+
+    *region = 0;
+    *off = addr - n->mem.base;
+    return *off < GMEM_SPAN && len <= GMEM_SPAN - *off;
+}
+
+static void fast_bell(void *opaque, unsigned id)
+{
+    struct node *n = opaque;
+
+    (void)id;
+    bell[!n->id] = link_id[!n->id];
+}
+
+static bool fast_wait(void *opaque, unsigned id)
+{
+    (void)opaque;
+    (void)id;
+    return false;
+}
+
+static void fast_cut(void *opaque, unsigned id, const char *why)
+{
+    (void)opaque;
+    die("link %u was cut: %s", id, why);
+}
+
 static const struct qhca_ops ops = {
     .dma_read = fast_read, .dma_write = fast_write,
     .dma_store64 = fast_store64, .dma_fence = fast_fence,
     .dma_cas64 = fast_cas64, .msix = fast_msix, .send = fast_send,
     .clock = fast_clock, .set_timer = fast_timer, .kick = fast_kick,
+    .dma_share = fast_share, .memlink_bell = fast_bell,
+    .memlink_wait = fast_wait, .memlink_cut = fast_cut,
 };
 
 /* One round: all pending work at both ends. */
@@ -138,6 +176,10 @@ static void pump(void)
             w.node[!i].tx_waiting = false;
             qhca_tx_ready(w.node[!i].e);
         }
+        if (bell[i]) {
+            qhca_memlink_bell(n->e, bell[i]);
+            bell[i] = 0;
+        }
         if (n->kicked) {
             n->kicked = false;
             qhca_run(n->e);
@@ -146,11 +188,12 @@ static void pump(void)
     ticks += 100;
 }
 
+/* The CPU's time, as others may be at work. */
 static double now_s(void)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -163,7 +206,32 @@ struct end {
 
 static struct end end[2];
 
-static void setup(uint8_t mtu)
+/* Link the two; frames go over to the link by themselves. */
+static void link_up(void)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        rings[i] = aligned_alloc(4096, QHCA_MEMLINK_RING_BYTES);
+        CHECK(rings[i], "no memory");
+        memset(rings[i], 0, QHCA_MEMLINK_RING_BYTES);
+    }
+    for (i = 0; i < 2; i++) {
+        struct qhca_memlink_region region = {
+            .base = w.node[!i].mem.data, .len = GMEM_SPAN,
+        };
+        struct qhca_memlink_config c = {
+            .tx = rings[i], .rx = rings[!i], .region = &region, .regions = 1,
+        };
+
+        memcpy(c.mac, w.node[!i].mac, 6);
+        link_id[i] = qhca_memlink_attach(w.node[i].e, &c);
+        CHECK(link_id[i], "qhca_memlink_attach");
+        qhca_memlinks_allow(w.node[i].e, true);
+    }
+}
+
+static void setup(uint8_t mtu, bool linked)
 {
     static const struct gbuf_shape big = { QHCA_BUF_TREE, 2, 12, 12 };
     static const struct guest_config cfg = {
@@ -215,6 +283,9 @@ static void setup(uint8_t mtu)
         gqp_to_rtr(&end[i].qp, &w.node[!i], &a[i]);
         gqp_to_rts(&end[i].qp, &a[i]);
     }
+    if (linked) {
+        link_up();
+    }
 }
 
 static void teardown(void)
@@ -228,6 +299,10 @@ static void teardown(void)
         guest_stop(&end[i].g);
         qhca_free(w.node[i].e);
         gmem_fini(&w.node[i].mem);
+    }
+    for (i = 0; i < 2; i++) {
+        free(rings[i]);
+        rings[i] = NULL;
     }
 }
 
@@ -338,7 +413,8 @@ static void host_memcpy(void)
 int main(int argc, char **argv)
 {
     static const uint32_t sizes[] = { 8, 256, 4096, 65536, 1 << 20 };
-    double seconds = argc > 1 ? strtod(argv[1], NULL) : 0.5;
+    bool linked = argc > 1 && !strcmp(argv[argc - 1], "link");
+    double seconds = argc > 1 + linked ? strtod(argv[1], NULL) : 0.5;
     unsigned i;
 
     for (i = 0; i < 2; i++) {
@@ -348,14 +424,14 @@ int main(int argc, char **argv)
     }
     printf("idle QP: %zu bytes\n", qhca_qp_footprint());
     host_memcpy();
-    setup(5);
+    setup(5, linked);
     for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         run("WRITE", QHCA_WQE_RDMA_WRITE, sizes[i], seconds);
         run("READ", QHCA_WQE_RDMA_READ, sizes[i], seconds);
         run("SEND", QHCA_WQE_SEND, sizes[i], seconds);
     }
     teardown();
-    setup(3);
+    setup(3, linked);
     run("WRITE/1024", QHCA_WQE_RDMA_WRITE, 65536, seconds);
     teardown();
     free(wire[0].data);
