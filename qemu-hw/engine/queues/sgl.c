@@ -60,7 +60,6 @@ static uint8_t sgl_walk(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
                         struct qhca_sgpos *pos, uint32_t off, uint8_t *p,
                         uint32_t len, enum sgl_what what)
 {
-
     if (pos->off != off) {
         if (off < pos->off) {
             memset(pos, 0, sizeof(*pos));
