@@ -2,17 +2,26 @@
 /* Memory links: sending records, and revoking what they name. */
 #include "memlink/memlink.h"
 
-bool qhca_memlink_refs_begin(struct qhca *e, struct qhca_memlink *l,
-                             uint32_t qpn)
+/*
+ * Forget what names no memory any more.  Each record sent does it, or positions
+ * would be remembered for so long that they come again.
+ */
+static void forget_consumed(struct qhca_memlink *l)
 {
-    struct qhca_memlink_refs *r = &e->ml->out;
-
     /* Records are consumed in order. */
     while (l->ref_tail != l->ref_head &&
            qhca_shring_consumed(&l->tx, l->ref[l->ref_tail %
                                              QHCA_MEMLINK_REFS].pos)) {
         l->ref_tail++;
     }
+}
+
+bool qhca_memlink_refs_begin(struct qhca *e, struct qhca_memlink *l,
+                             uint32_t qpn)
+{
+    struct qhca_memlink_refs *r = &e->ml->out;
+
+    forget_consumed(l);
     r->unfit = l->ref_head - l->ref_tail == QHCA_MEMLINK_REFS;
     r->segs = 0;
     r->keys = 0;
@@ -83,6 +92,7 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
     struct qhca_shring_record *rec = l->rec;
     uint32_t body = payload;
 
+    forget_consumed(l);
     rec->payload = payload;
     rec->head = (uint16_t)len;
     rec->mtu = mtu;
