@@ -58,7 +58,10 @@ void qhca_memlinks_init(struct qhca *e)
 
 /* ---- waiting ---- */
 
-/* The QPs that wait for @l shall be run. */
+/*
+ * The QPs that wait for @l shall be run.  The deadline stays until they get
+ * what they waited for, or a peer that rings its bell would be given for ever.
+ */
 static void wake_waiting(struct qhca *e, struct qhca_memlink *l)
 {
     struct qhca_list *i;
@@ -69,7 +72,6 @@ static void wake_waiting(struct qhca *e, struct qhca_memlink *l)
         qhca_list_add_tail(&e->ml->woken, i);
         qhca_kick(e);
     }
-    l->deadline = 0;
 }
 
 void qhca_memlinks_wake(struct qhca *e)
@@ -139,6 +141,7 @@ static void link_late(struct qhca *e, struct qhca_memlink *l, uint64_t now)
         send_marker(e, l, l->marker);
     } else if (l->state == QHCA_MEMLINK_HOLD) {
         l->state = QHCA_MEMLINK_WIRE;
+        l->deadline = 0;
         l->retry_at = now + PATIENCE_NS;
         wake_waiting(e, l);
     } else if (qhca_list_empty(&l->waiting)) {
@@ -240,6 +243,7 @@ void qhca_memlink_cut(struct qhca *e, struct qhca_memlink *l, const char *why)
         l->dead = true;
         l->state = QHCA_MEMLINK_WIRE;
         l->pending = false;
+        l->deadline = 0;
         l->ref_tail = l->ref_head;
         qhca_list_del(&l->same_hash);
         wake_waiting(e, l);
@@ -354,17 +358,21 @@ static enum qhca_memlink_way take_room(struct qhca *e, struct qhca_memlink *l,
 
     switch (qhca_shring_reserve(&l->tx, need, &l->rec)) {
     case QHCA_SHRING_OK:
-        return QHCA_WAY_LINK;
+        break;
     case QHCA_SHRING_NONE:
         if (qhca_shring_want_room(&l->tx, need) &&
             qhca_shring_reserve(&l->tx, need, &l->rec) == QHCA_SHRING_OK) {
-            return QHCA_WAY_LINK;
+            break;
         }
         return link_wait(e, l, PATIENCE_NS);
     default:
         qhca_memlink_cut(e, l, "the peer has broken the ring's rules");
         return QHCA_WAY_WIRE;
     }
+    if (!parting) {
+        l->deadline = 0;
+    }
+    return QHCA_WAY_LINK;
 }
 
 static struct qhca_memlink *find_link(struct qhca *e, const uint8_t mac[6])
@@ -401,6 +409,7 @@ enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
     case QHCA_MEMLINK_HOLD:
         if (marker_seen(l)) {
             l->state = QHCA_MEMLINK_UP;
+            l->deadline = 0;
             break;
         }
         return parting ? QHCA_WAY_WIRE : link_wait(e, l, HOLD_NS);
@@ -414,6 +423,7 @@ enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
         l->state = QHCA_MEMLINK_UP;
     } else if (qhca_shring_drained(&l->tx)) {
         l->state = QHCA_MEMLINK_WIRE;
+        l->deadline = 0;
         return QHCA_WAY_WIRE;
     } else {
         l->state = QHCA_MEMLINK_DRAIN;
