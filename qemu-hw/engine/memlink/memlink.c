@@ -205,6 +205,7 @@ unsigned qhca_memlink_attach(struct qhca *e,
 static void link_remove(struct qhca *e, struct qhca_memlink *l)
 {
     wake_waiting(e, l);
+    qhca_memlink_abandon(l);
     qhca_list_del(&l->link);
     qhca_list_del(&l->same_hash);
     e->ml->n--;
@@ -244,7 +245,7 @@ void qhca_memlink_cut(struct qhca *e, struct qhca_memlink *l, const char *why)
         l->state = QHCA_MEMLINK_WIRE;
         l->pending = false;
         l->deadline = 0;
-        l->ref_tail = l->ref_head;
+        qhca_memlink_abandon(l);
         qhca_list_del(&l->same_hash);
         wake_waiting(e, l);
         e->ops.memlink_cut(e->opaque, l->id, why);

@@ -170,6 +170,8 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
 void qhca_memlink_revoke_key(struct qhca *e, uint32_t index);
 void qhca_memlink_revoke_qp(struct qhca *e, uint32_t qpn);
 void qhca_memlink_revoke_all(struct qhca *e);
+/* The same for a link that ends; but a copy that goes on is not waited for. */
+void qhca_memlink_abandon(struct qhca_memlink *l);
 
 /* ---- receiving ---- */
 

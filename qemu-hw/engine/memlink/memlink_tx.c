@@ -177,6 +177,17 @@ static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
     e->ml->refs = refs;
 }
 
+void qhca_memlink_abandon(struct qhca_memlink *l)
+{
+    uint32_t pos;
+
+    for (; l->ref_tail != l->ref_head; l->ref_tail++) {
+        pos = l->ref[l->ref_tail % QHCA_MEMLINK_REFS].pos;
+        l->revoked += !qhca_shring_consumed(&l->tx, pos) &&
+                      qhca_shring_revoke(&l->tx, pos) == QHCA_SHRING_REVOKED;
+    }
+}
+
 void qhca_memlink_revoke_key(struct qhca *e, uint32_t index)
 {
     revoke_matching(e, MATCH_KEY, index);
