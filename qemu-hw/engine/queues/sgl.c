@@ -109,7 +109,9 @@ static uint8_t sgl_walk(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
         if (syn) {
             return syn;
         }
-        p += p ? n : 0;
+        if (p) {
+            p += n;
+        }
         len -= n;
         pos->off += n;
         pos->sge_off += n;
