@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fixture of the tests of memory links: three adapters on a perfect wire, all of
- * them linked, with a QP on each of the first two.
+ * Fixture of the tests of memory links: three adapters on a perfect wire, all
+ * of them linked, with a QP on each of the first two.
  */
 #ifndef QHCA_TEST_MEMLINKFIX_H
 #define QHCA_TEST_MEMLINKFIX_H

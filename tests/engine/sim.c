@@ -433,6 +433,7 @@ static void check_counters(struct sim *s)
 {
     unsigned i;
 
+    CHECK(!s->w.cuts, "%" PRIu64 " memory links cut off", s->w.cuts);
     for (i = 0; i < s->w.nodes; i++) {
         uint64_t st[QHCA_STAT_COUNT];
         struct world *w = &s->w;
@@ -502,9 +503,35 @@ static bool lie(struct world *w, unsigned src, uint8_t *frame, size_t *len)
     return true;
 }
 
+static void memlink_returns(void *opaque, uint64_t arg)
+{
+    struct sim *s = opaque;
+    unsigned a = (unsigned)arg >> 8, b = (unsigned)arg & 0xff;
+
+    if (!s->w.memlink[a][b].up) {
+        world_memlink_up(&s->w, a, b);
+    }
+}
+
+/* A link dies, with all that is in its rings; later there is a new one. */
+static void memlink_dies(struct sim *s)
+{
+    struct rng *r = &s->w.memlink_rng;
+    unsigned a = (unsigned)rng_below(r, s->w.nodes - 1);
+    unsigned b = (unsigned)rng_range(r, a + 1, s->w.nodes - 1);
+
+    if (s->w.memlink[a][b].up) {
+        world_memlink_down(&s->w, a, b);
+        s->deaths++;
+        world_call(&s->w, s->w.now + 1 + rng_log(r, 1000000),
+                   memlink_returns, s, a << 8 | b);
+    }
+}
+
 /*
  * Now and then an adapter no longer wants to use its links, or does again: all
- * packets go over to the wire and back, in order.
+ * packets go over to the wire and back, in order.  Where frames get lost, links
+ * do as well.
  */
 static void toggle_memlinks(void *opaque, uint64_t arg)
 {
@@ -514,6 +541,9 @@ static void toggle_memlinks(void *opaque, uint64_t arg)
 
     if (arg) {
         node_memlinks_allow(n, rng_pct(r, 80));
+        if (s->lossy && !s->no_deaths && rng_pct(r, 4)) {
+            memlink_dies(s);
+        }
     }
     if (!s->ending) {
         world_call(&s->w, s->w.now + 1000 + rng_log(r, 2000000),
@@ -522,7 +552,7 @@ static void toggle_memlinks(void *opaque, uint64_t arg)
 }
 
 struct totals {
-    uint64_t records, named, revoked;
+    uint64_t records, named, revoked, deaths;
     uint64_t runs, frames, messages, bytes, virtual_ns;
 };
 
@@ -584,6 +614,7 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     /* (No random number of the wire or the workload is drawn for it.) */
     if ((seed & 2 || memlinks) && !wl->wire_only && !reborn && !sabotage) {
         world_memlinks(&s->w);
+        s->w.bell_ns = rng_log(&s->w.memlink_rng, 50000);
         toggle_memlinks(s, 0);
     }
     wl->build(s);
@@ -639,6 +670,7 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
         count_records(s->w.node[i].e, t);
     }
     t->runs++;
+    t->deaths += s->deaths;
     t->frames += s->w.frames;
     t->messages += s->messages;
     t->bytes += s->bytes;
@@ -738,10 +770,11 @@ static void report(const char *what, const struct totals *t, double t0)
     double s = now_s() - t0;
 
     printf("%-10s %6" PRIu64 " runs, %9" PRIu64 " frames, %8" PRIu64
-           " records (%" PRIu64 " named, %" PRIu64 " revoked), %8" PRIu64
+           " records (%" PRIu64 " named, %" PRIu64 " revoked, %" PRIu64
+           " links lost), %8" PRIu64
            " messages, %7.1f MiB, %8.3f s virtual, %6.1f s, %.0f frames/s\n",
            what, t->runs, t->frames, t->records, t->named, t->revoked,
-           t->messages,
+           t->deaths, t->messages,
            (double)t->bytes / 1048576, (double)t->virtual_ns / 1e9, s,
            s > 0 ? (double)t->frames / s : 0);
     fflush(stdout);

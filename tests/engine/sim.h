@@ -88,6 +88,8 @@ struct sim {
     uint32_t by_qpn_len[WORLD_NODES];
     uint64_t next_id;           /* of payload streams */
     bool lossy;                 /* the wire loses or corrupts frames */
+    uint64_t deaths;            /* of memory links */
+    bool no_deaths;             /* a late marker would be a strange frame */
     bool corrupts;
     bool injects;               /* fault injection: more is sent than counted */
     uint64_t limit_ns;          /* virtual time by which all must be done */

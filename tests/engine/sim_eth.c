@@ -737,6 +737,7 @@ void eth_group(struct sim *s, unsigned frames)
     unsigned i;
 
     CHECK(all, "no memory");
+    s->no_deaths = true;
     for (i = 0; i < s->w.nodes; i++) {
         make(s, all, &s->g[i], frames);
     }

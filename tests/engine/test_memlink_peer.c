@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory links: peers that do not receive, that break the rules, that are reset;
- * and links that end while QPs wait for them.
+ * Memory links: peers that do not receive, that break the rules, that are
+ * reset; and links that end while QPs wait for them.
  */
 #include "memlinkfix.h"
 #include "reborn.h"
@@ -674,8 +674,8 @@ static void cons_lies(void **state)
 /* ---- tag matching ---- */
 
 /*
- * A message with headers is copied before they are looked at: its sender changes
- * it as soon as the receiver's adapter has touched its own memory.
+ * A message with headers is copied before they are looked at: its sender
+ * changes it as soon as the receiver's adapter has touched its own memory.
  */
 static struct fix *tm_fix;
 

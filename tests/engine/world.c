@@ -417,7 +417,7 @@ static void op_memlink_bell(void *opaque, unsigned id)
     if (l) {
         w->bells++;
         push(w, (struct world_event){
-                 .t = w->now + rng_below(&w->memlink_rng, 3000),
+                 .t = w->now + rng_below(&w->memlink_rng, w->bell_ns),
                  .kind = EV_BELL, .node = peer,
                  .arg = l->id[peer > n->id] });
     }
@@ -957,6 +957,7 @@ void world_memlinks(struct world *w)
     unsigned i, j;
 
     w->memlinks = true;
+    w->bell_ns = 3000;
     for (i = 0; i < w->nodes; i++) {
         for (j = i + 1; j < w->nodes; j++) {
             world_memlink_up(w, i, j);

@@ -106,6 +106,7 @@ struct world {
     /* between nodes i < j: [i][j]; see world_memlinks() */
     struct world_memlink memlink[WORLD_NODES][WORLD_NODES];
     bool memlinks;
+    uint64_t bell_ns;           /* maximum delay of a bell */
     struct rng memlink_rng;
     /* one event in @reborn saves the adapter and loads it anew; 0: none */
     unsigned reborn;
