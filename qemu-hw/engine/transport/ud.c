@@ -198,11 +198,21 @@ static uint8_t store_grh(struct qhca *e, struct qhca_qp *qp,
                          const struct qhca_rx *rx)
 {
     uint8_t grh[QHCA_GRH_LEN] = { 0 };
+    uint8_t *ip4 = grh + QHCA_GRH_LEN - QHCA_IP4_HLEN;
+    uint16_t len = (uint16_t)(rx->frame_len - (uint32_t)(rx->ip - rx->eth));
 
     if (rx->v6) {
         memcpy(grh, rx->ip, QHCA_IP6_HLEN);
     } else {
-        memcpy(grh + QHCA_GRH_LEN - QHCA_IP4_HLEN, rx->ip, QHCA_IP4_HLEN);
+        memcpy(ip4, rx->ip, QHCA_IP4_HLEN);
+    }
+    /* Over a memory link headers come without the lengths of the payload. */
+    if (rx->super && rx->v6) {
+        qhca_put_be16(grh + 4, (uint16_t)(len - QHCA_IP6_HLEN));
+    } else if (rx->super) {
+        qhca_put_be16(ip4 + 2, len);
+        qhca_put_be16(ip4 + 10, 0);
+        qhca_put_be16(ip4 + 10, (uint16_t)~qhca_ip4_sum(ip4));
     }
     return qhca_recv_data(e, qp, grh, sizeof(grh));
 }
