@@ -424,7 +424,8 @@ static bool qhca_memlink_hear_hello(QhcaMemlinkPeer *p)
     if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
         return false;
     }
-    c = len > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+    /* An empty message may have descriptors, too. */
+    c = len >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
         n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(fd, CMSG_DATA(c), n * sizeof(int));
