@@ -573,19 +573,25 @@ static QhcaMemlinkPeer *qhca_memlink_new_peer(QhcaMemlink *m, int fd)
     return p;
 }
 
+/* Is the other end a process of our user?  Others get no memory. */
+static bool qhca_memlink_same_user(int fd)
+{
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+
+    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) &&
+           cred.uid == geteuid();
+}
+
 static void qhca_memlink_accept(void *opaque)
 {
     QhcaMemlink *m = opaque;
-    struct ucred cred;
-    socklen_t len = sizeof(cred);
     int fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0) {
         return;
     }
-    if (m->peers == QHCA_MEMLINK_PEERS ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
-        cred.uid != geteuid()) {
+    if (m->peers == QHCA_MEMLINK_PEERS || !qhca_memlink_same_user(fd)) {
         close(fd);
         return;
     }
@@ -634,7 +640,8 @@ static void qhca_memlink_connect(QhcaMemlink *m, const char *name)
         return;
     }
     if (!qhca_memlink_address(m, name, &to) ||
-        connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+        connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+        !qhca_memlink_same_user(fd)) {
         close(fd);              /* a socket without an adapter, or busy */
         return;
     }
