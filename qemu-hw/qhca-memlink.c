@@ -456,15 +456,19 @@ static void qhca_memlink_rung(QhcaMemlinkPeer *p)
     QhcaState *s = p->m->s;
     bool running = runstate_is_running();
 
-    if (!running || (s->in_engine && !s->stands)) {
-        p->rung = true;         /* see qhca_memlink_resume() */
-        if (running) {
+    if (!running || s->in_engine) {
+        /*
+         * See qhca_memlink_resume().  A stopped call ends with a BH; the calls
+         * that wait for it are not for bells, since a reset drops those.
+         */
+        p->rung = true;
+        if (running && !s->stands) {
             qhca_later(s);
         }
         return;
     }
     p->rung = false;
-    s->run_at_once = !s->stands;
+    s->run_at_once = true;
     qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_BELL, .val = p->id });
 }
 
@@ -504,7 +508,7 @@ void qhca_memlink_resume(QhcaState *s)
     QhcaMemlinkPeer *p;
 
 again:
-    if (s->memlink && !s->in_engine) {
+    if (s->memlink && !s->in_engine && runstate_is_running()) {
         QLIST_FOREACH(p, &s->memlink->list, next) {
             if (p->rung && !p->dead && p->id) {
                 qhca_memlink_rung(p);

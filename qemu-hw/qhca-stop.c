@@ -293,6 +293,7 @@ void qhca_stop_abandon(QhcaState *s)
     qhca_stop_enter(s);
     if (s->engine) {
         qhca_debug_release(s->engine, false);
+        qhca_later(s);          /* for what waited for the call's end */
     }
 }
 
