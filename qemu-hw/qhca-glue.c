@@ -274,9 +274,7 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
         qhca_record_sync(s, running);
     }
     qhca_stop_vm_change(s, running);
-    if (s->memlink && qhca_enter(s)) {
-        qhca_leave(s);          /* a stopped machine uses no memory links */
-    }
+    qhca_memlink_vm_change(s);
     if (running && !qhca_replayed()) {
         qhca_later(s);
     }

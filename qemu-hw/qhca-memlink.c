@@ -265,6 +265,15 @@ void qhca_memlink_update(QhcaState *s)
     }
 }
 
+/* A stopped machine uses no links. */
+void qhca_memlink_vm_change(QhcaState *s)
+{
+    if (s->memlink && qhca_enter(s)) {
+        qhca_memlink_update(s);
+        s->in_engine = false;   /* no interrupts: they might unplug us */
+    }
+}
+
 /* Give the links whose ends know each other to the engine. */
 static void qhca_memlink_attach_all(QhcaMemlink *m)
 {
@@ -801,12 +810,16 @@ void qhca_memlink_exit(QhcaState *s)
     unlink(to.sun_path);
     ram_block_notifier_remove(&m->removed);
     m->regions = 0;
-    QLIST_FOREACH(p, &m->list, next) {
-        qhca_memlink_drop(p);
-    }
-    qhca_memlink_reap(m);
     qemu_bh_delete(m->reap);
     m->reap = NULL;
+    QLIST_FOREACH(p, &m->list, next) {
+        if (p->id && qhca_enter(s)) {
+            qhca_memlink_detach(s->engine, p->id);
+            p->id = 0;
+            s->in_engine = false;       /* no interrupts any more */
+        }
+        qhca_memlink_drop(p);
+    }
 }
 
 void qhca_memlink_finalize(QhcaState *s)
@@ -815,7 +828,7 @@ void qhca_memlink_finalize(QhcaState *s)
     QhcaMemlinkPeer *p, *next;
 
     if (m) {
-        /* Those that a call of the engine was using at exit. */
+        /* A call of the engine may have been using them until now. */
         QLIST_FOREACH_SAFE(p, &m->list, next, next) {
             qhca_memlink_free(p);
         }

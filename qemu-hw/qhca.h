@@ -176,10 +176,12 @@ bool qhca_op_send(void *opaque, const void *frame, size_t len);
 bool qhca_memlink_init(QhcaState *s, Error **errp);
 /** Disconnect; call before qhca_glue_exit(). */
 void qhca_memlink_exit(QhcaState *s);
-/** Free what a call of the engine was still using at qhca_memlink_exit(). */
+/** Free what a call of the engine may have used since qhca_memlink_exit(). */
 void qhca_memlink_finalize(QhcaState *s);
 /** Within a call: tell the engine if it may use links now. */
 void qhca_memlink_update(QhcaState *s);
+/** The machine starts or stops. */
+void qhca_memlink_vm_change(QhcaState *s);
 /** Handle bells that rang while the engine could not be called. */
 void qhca_memlink_resume(QhcaState *s);
 bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,
