@@ -76,7 +76,7 @@ struct QhcaMemlink {
     QhcaState *s;
     char *dir;
     char name[16];              /* of our socket */
-    int fd;                     /* it listens */
+    int fd;                     /* it listens; -1: no */
     QEMUTimer *scan;
     QEMUBH *reap;
     unsigned peers;
@@ -89,6 +89,7 @@ struct QhcaMemlink {
     } region[QHCA_MEMLINK_REGIONS];
     unsigned regions;
     RAMBlockNotifier removed;
+    bool told;                  /* that we cannot listen */
     int direct;                 /* no IOMMU: 1, there is one: 0, unknown: -1 */
 };
 
@@ -265,10 +266,62 @@ void qhca_memlink_update(QhcaState *s)
     }
 }
 
+static bool qhca_memlink_address(QhcaMemlink *m, const char *name,
+                                 struct sockaddr_un *to)
+{
+    memset(to, 0, sizeof(*to));
+    to->sun_family = AF_UNIX;
+    return snprintf(to->sun_path, sizeof(to->sun_path), "%s/%s", m->dir,
+                    name) < sizeof(to->sun_path);
+}
+
+/*
+ * Has the other end of a migration our MAC address?  It may be of this host, too.
+ */
+static bool qhca_memlink_elsewhere(void)
+{
+    return runstate_check(RUN_STATE_INMIGRATE) ||
+           runstate_check(RUN_STATE_FINISH_MIGRATE) ||
+           runstate_check(RUN_STATE_POSTMIGRATE);
+}
+
+static void qhca_memlink_unlisten(QhcaMemlink *m)
+{
+    struct sockaddr_un to;
+
+    if (m->fd >= 0) {
+        /* In this order: from close() on, another adapter may bind here. */
+        qhca_memlink_address(m, m->name, &to);
+        unlink(to.sun_path);
+        qemu_set_fd_handler(m->fd, NULL, NULL, NULL);
+        close(m->fd);
+        m->fd = -1;
+    }
+}
+
+/* The peers shall find whoever goes on with this machine. */
+static void qhca_memlink_leave_to_other(QhcaMemlink *m)
+{
+    QhcaMemlinkPeer *p;
+
+    qhca_memlink_unlisten(m);
+    QLIST_FOREACH(p, &m->list, next) {
+        qhca_memlink_drop(p);
+    }
+}
+
 /* A stopped machine uses no links. */
 void qhca_memlink_vm_change(QhcaState *s)
 {
-    if (s->memlink && qhca_enter(s)) {
+    if (!s->memlink) {
+        return;
+    }
+    if (qhca_memlink_elsewhere()) {
+        qhca_memlink_leave_to_other(s->memlink);
+    } else if (runstate_is_running() && s->memlink->fd < 0) {
+        timer_mod(s->memlink->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME));
+    }
+    if (qhca_enter(s)) {
         qhca_memlink_update(s);
         s->in_engine = false;   /* no interrupts: they might unplug us */
     }
@@ -611,15 +664,6 @@ static void qhca_memlink_accept(void *opaque)
     qhca_memlink_new_peer(m, fd);
 }
 
-static bool qhca_memlink_address(QhcaMemlink *m, const char *name,
-                                 struct sockaddr_un *to)
-{
-    memset(to, 0, sizeof(*to));
-    to->sun_family = AF_UNIX;
-    return snprintf(to->sun_path, sizeof(to->sun_path), "%s/%s", m->dir,
-                    name) < sizeof(to->sun_path);
-}
-
 static int qhca_memlink_make_ring(void **ring)
 {
     int fd = memfd_create("qhca-memlink", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -689,41 +733,6 @@ static bool qhca_memlink_connected(QhcaMemlink *m, const char *name)
     return false;
 }
 
-/* Look for new adapters, and after those that are half connected. */
-static void qhca_memlink_scan(void *opaque)
-{
-    QhcaMemlink *m = opaque;
-    QhcaState *s = m->s;
-    QhcaMemlinkPeer *p;
-    const char *name;
-    GDir *dir;
-
-    QLIST_FOREACH(p, &m->list, next) {
-        if (!p->said && ++p->scans > QHCA_MEMLINK_SCANS) {
-            qhca_memlink_drop(p);
-        }
-    }
-    dir = g_dir_open(m->dir, 0, NULL);
-    while (dir && (name = g_dir_read_name(dir))) {
-        if (strlen(name) == strlen(m->name) && strcmp(name, m->name) < 0 &&
-            m->peers < QHCA_MEMLINK_PEERS && !qhca_memlink_connected(m, name)) {
-            qhca_memlink_connect(m, name);
-        }
-    }
-    if (dir) {
-        g_dir_close(dir);
-    }
-    timer_mod(m->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
-                       QHCA_MEMLINK_SCAN_MS);
-    object_ref(OBJECT(s));      /* an interrupt may unplug us */
-    qhca_memlink_attach_all(m);
-    qhca_memlink_reap(m);
-    /* Which also finds out if somebody has begun to look at the wire. */
-    object_unref(OBJECT(s));
-}
-
-/* ---- the life of it all ---- */
-
 static bool qhca_memlink_listen(QhcaMemlink *m, Error **errp)
 {
     struct sockaddr_un to;
@@ -754,9 +763,56 @@ static bool qhca_memlink_listen(QhcaMemlink *m, Error **errp)
         return false;
     }
     m->fd = fd;
+    m->told = false;
     qemu_set_fd_handler(fd, qhca_memlink_accept, NULL, m);
     return true;
 }
+
+/* Look for new adapters, and after those that are half connected. */
+static void qhca_memlink_scan(void *opaque)
+{
+    QhcaMemlink *m = opaque;
+    QhcaState *s = m->s;
+    QhcaMemlinkPeer *p;
+    Error *err = NULL;
+    const char *name;
+    GDir *dir;
+
+    QLIST_FOREACH(p, &m->list, next) {
+        if (!p->said && ++p->scans > QHCA_MEMLINK_SCANS) {
+            qhca_memlink_drop(p);
+        }
+    }
+    if (m->fd < 0 && !qhca_memlink_elsewhere() &&
+        !qhca_memlink_listen(m, &err)) {
+        /* The other end of a migration will end soon. */
+        if (!m->told) {
+            m->told = true;
+            warn_report_err(err);
+        } else {
+            error_free(err);
+        }
+    }
+    dir = m->fd < 0 ? NULL : g_dir_open(m->dir, 0, NULL);
+    while (dir && (name = g_dir_read_name(dir))) {
+        if (strlen(name) == strlen(m->name) && strcmp(name, m->name) < 0 &&
+            m->peers < QHCA_MEMLINK_PEERS && !qhca_memlink_connected(m, name)) {
+            qhca_memlink_connect(m, name);
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+    timer_mod(m->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+                       QHCA_MEMLINK_SCAN_MS);
+    object_ref(OBJECT(s));      /* an interrupt may unplug us */
+    qhca_memlink_attach_all(m);
+    qhca_memlink_reap(m);
+    /* Which also finds out if somebody has begun to look at the wire. */
+    object_unref(OBJECT(s));
+}
+
+/* ---- the life of it all ---- */
 
 bool qhca_memlink_init(QhcaState *s, Error **errp)
 {
@@ -773,7 +829,8 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
     m->direct = -1;
     snprintf(m->name, sizeof(m->name), "%02x%02x%02x%02x%02x%02x", mac[0],
              mac[1], mac[2], mac[3], mac[4], mac[5]);
-    if (!qhca_memlink_listen(m, errp)) {
+    m->fd = -1;
+    if (!qhca_memlink_elsewhere() && !qhca_memlink_listen(m, errp)) {
         g_free(m->dir);
         g_free(m);
         return false;
@@ -796,7 +853,6 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
 void qhca_memlink_exit(QhcaState *s)
 {
     QhcaMemlink *m = s->memlink;
-    struct sockaddr_un to;
     QhcaMemlinkPeer *p;
 
     if (!m) {
@@ -804,10 +860,7 @@ void qhca_memlink_exit(QhcaState *s)
     }
     timer_free(m->scan);
     m->scan = NULL;
-    qemu_set_fd_handler(m->fd, NULL, NULL, NULL);
-    close(m->fd);
-    qhca_memlink_address(m, m->name, &to);
-    unlink(to.sun_path);
+    qhca_memlink_unlisten(m);
     ram_block_notifier_remove(&m->removed);
     m->regions = 0;
     qemu_bh_delete(m->reap);
