@@ -31,6 +31,10 @@
 #define QHCA_MEMLINK_SCAN_MS    1000
 /* A peer that has not introduced itself by then is disconnected, scans. */
 #define QHCA_MEMLINK_SCANS      5
+/* Connections that are accepted between two scans. */
+#define QHCA_MEMLINK_ACCEPTS    16
+/* The same warning comes again only after so many scans. */
+#define QHCA_MEMLINK_QUIET      60
 /* How long the guest waits for a peer's copy, microseconds. */
 #define QHCA_MEMLINK_WAIT_US    2000
 /* Bells that are read at a time. */
@@ -80,6 +84,9 @@ struct QhcaMemlink {
     QEMUTimer *scan;
     QEMUBH *reap;
     unsigned peers;
+    unsigned accepts;           /* since the last scan */
+    const char *warned;         /* the last warning, static, or NULL ... */
+    unsigned quiet;             /* ... for so many scans yet */
     QLIST_HEAD(, QhcaMemlinkPeer) list;
     /* Our guest's memory that peers may read. */
     struct {
@@ -197,6 +204,17 @@ static void qhca_memlink_drop(QhcaMemlinkPeer *p)
             qemu_bh_schedule(p->m->reap);
         }
     }
+}
+
+/* Peers may come and go wrong all the time: do not fill the log. */
+static bool qhca_memlink_warns(QhcaMemlink *m, const char *why)
+{
+    if (m->warned == why) {
+        return false;
+    }
+    m->warned = why;
+    m->quiet = QHCA_MEMLINK_QUIET;
+    return true;
 }
 
 static void qhca_memlink_free(QhcaMemlinkPeer *p)
@@ -501,7 +519,7 @@ static bool qhca_memlink_hear_hello(QhcaMemlinkPeer *p)
         close(fd[i]);
     }
     if (wrong) {
-        if (len > 0) {
+        if (len > 0 && qhca_memlink_warns(p->m, wrong)) {
             warn_report("qhca: no memory link to a peer: %s", wrong);
         }
         qhca_memlink_drop(p);
@@ -618,9 +636,11 @@ void qhca_op_memlink_cut(void *opaque, unsigned id, const char *why)
     QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
 
     if (p) {
-        warn_report("qhca: memory link to %02x:%02x:%02x:%02x:%02x:%02x cut: "
-                    "%s", p->mac[0], p->mac[1], p->mac[2], p->mac[3],
-                    p->mac[4], p->mac[5], why);
+        if (qhca_memlink_warns(p->m, why)) {
+            warn_report("qhca: memory link to %02x:%02x:%02x:%02x:%02x:%02x "
+                        "cut: %s", p->mac[0], p->mac[1], p->mac[2], p->mac[3],
+                        p->mac[4], p->mac[5], why);
+        }
         qhca_memlink_drop(p);
     }
 }
@@ -654,6 +674,9 @@ static void qhca_memlink_accept(void *opaque)
     QhcaMemlink *m = opaque;
     int fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+    if (++m->accepts == QHCA_MEMLINK_ACCEPTS) {
+        qemu_set_fd_handler(m->fd, NULL, NULL, NULL);   /* until the scan */
+    }
     if (fd < 0) {
         return;
     }
@@ -783,6 +806,13 @@ static void qhca_memlink_scan(void *opaque)
             qhca_memlink_drop(p);
         }
     }
+    if (m->quiet && !--m->quiet) {
+        m->warned = NULL;
+    }
+    if (m->accepts >= QHCA_MEMLINK_ACCEPTS && m->fd >= 0) {
+        qemu_set_fd_handler(m->fd, qhca_memlink_accept, NULL, m);
+    }
+    m->accepts = 0;
     if (m->fd < 0 && !qhca_memlink_elsewhere() &&
         !qhca_memlink_listen(m, &err)) {
         /* The other end of a migration will end soon. */
