@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include "hw/pci/pci.h"
+#include "migration/misc.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
 #include "qemu/error-report.h"
@@ -150,7 +151,8 @@ bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,
     MemoryRegion *mr;
     unsigned i;
 
-    if (unlikely(s->gone || !m)) {
+    /* What has not come yet a peer would make a page of zeros. */
+    if (unlikely(s->gone || !m || migration_in_incoming_postcopy())) {
         return false;
     }
     if (m->direct < 0) {
