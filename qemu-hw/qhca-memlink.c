@@ -29,6 +29,8 @@
 
 #define QHCA_MEMLINK_PEERS      64
 #define QHCA_MEMLINK_REGIONS    8
+/* Most memory of a peer that is mapped; a sparse file may have any size. */
+#define QHCA_MEMLINK_MOST       (1ULL << 40)
 #define QHCA_MEMLINK_SCAN_MS    1000
 /* A peer that has not introduced itself by then is disconnected, scans. */
 #define QHCA_MEMLINK_SCANS      5
@@ -96,6 +98,7 @@ struct QhcaMemlink {
         int fd;
     } region[QHCA_MEMLINK_REGIONS];
     unsigned regions;
+    uint64_t shared;            /* their sizes */
     RAMBlockNotifier removed;
     bool told;                  /* that we cannot listen */
     int direct;                 /* no IOMMU: 1, there is one: 0, unknown: -1 */
@@ -113,16 +116,18 @@ static bool qhca_memlink_sealed(int fd)
 static int qhca_memlink_add_block(RAMBlock *rb, void *opaque)
 {
     QhcaMemlink *m = opaque;
+    uint64_t size = qemu_ram_get_used_length(rb);
     int fd = qemu_ram_get_fd(rb);
     unsigned n = m->regions;
 
     if (fd >= 0 && qemu_ram_is_shared(rb) && qhca_memlink_sealed(fd) &&
-        n < QHCA_MEMLINK_REGIONS) {
+        n < QHCA_MEMLINK_REGIONS && size <= QHCA_MEMLINK_MOST - m->shared) {
         m->region[n].host = qemu_ram_get_host_addr(rb);
         m->region[n].off = rb->fd_offset;
-        m->region[n].size = qemu_ram_get_used_length(rb);
+        m->region[n].size = size;
         m->region[n].fd = fd;
         m->regions++;
+        m->shared += size;
     }
     return 0;
 }
@@ -432,7 +437,11 @@ static void *qhca_memlink_map(int fd, uint64_t off, uint64_t len, int prot)
         return NULL;
     }
     p = mmap(NULL, len, prot, MAP_SHARED, fd, off);
-    return p == MAP_FAILED ? NULL : p;
+    if (p == MAP_FAILED) {
+        return NULL;
+    }
+    qemu_madvise(p, len, QEMU_MADV_DONTDUMP);
+    return p;
 }
 
 /* Is the hello of @len bytes, with @n descriptors, as it must be? */
@@ -442,6 +451,7 @@ static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
                                            unsigned n)
 {
     unsigned rings = p->connecting ? 0 : 2, i;
+    uint64_t left = QHCA_MEMLINK_MOST;
     QhcaMemlinkPeer *other;
 
     if (len != sizeof(*h) || h->magic != QHCA_MEMLINK_MAGIC) {
@@ -468,6 +478,10 @@ static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
         }
     }
     for (i = 0; i < h->regions; i++) {
+        if (h->region[i].size > left) {
+            return "it has too much memory";
+        }
+        left -= h->region[i].size;
         p->region[i].len = h->region[i].size;
         p->region[i].base = qhca_memlink_map(fd[rings + i], h->region[i].off,
                                              h->region[i].size, PROT_READ);
