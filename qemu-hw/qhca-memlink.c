@@ -911,12 +911,11 @@ void qhca_memlink_exit(QhcaState *s)
     m->regions = 0;
     qemu_bh_delete(m->reap);
     m->reap = NULL;
+    if (!QLIST_EMPTY(&m->list) && qhca_enter(s)) {
+        qhca_reset(s->engine);  /* waits for copies of the guest's memory */
+        s->in_engine = false;   /* no interrupts any more */
+    }
     QLIST_FOREACH(p, &m->list, next) {
-        if (p->id && qhca_enter(s)) {
-            qhca_memlink_detach(s->engine, p->id);
-            p->id = 0;
-            s->in_engine = false;       /* no interrupts any more */
-        }
         qhca_memlink_drop(p);
     }
 }
