@@ -440,7 +440,7 @@ static void *qhca_memlink_map(int fd, uint64_t off, uint64_t len, int prot)
     if (p == MAP_FAILED) {
         return NULL;
     }
-    qemu_madvise(p, len, QEMU_MADV_DONTDUMP);
+    madvise(p, len, MADV_DONTDUMP);
     return p;
 }
 
