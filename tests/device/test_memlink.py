@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+Memory links: adapters of a host whose packets leave the wire, and come back to it when
+somebody looks, and whatever becomes of the peer.
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
+
+from layout import C  # noqa: E402
+from machine import Machine, until  # noqa: E402
+from memlink import MARKER, ROCE, ROOM, SECOND, SHARED, End, Net, Route  # noqa: E402
+from qhca_lab import capture  # noqa: E402
+
+WRITE, READ, SEND = C.QHCA_WQE_RDMA_WRITE, C.QHCA_WQE_RDMA_READ, C.QHCA_WQE_SEND
+LENGTHS = (0, 1, 3, 1023, 1024, 1025, 4096, 65537, 300_000, ROOM)
+
+
+@pytest.fixture
+def folder():
+    path = Path(tempfile.mkdtemp(prefix="qhca-ml."))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def lab(folder):
+    """A function that makes an end, number @n."""
+    net, ends = Net(), []
+
+    def make(n: int, *options: str, start: bool = True, **how) -> End:
+        end = End(net, folder, n, *options, **how)
+        ends.append(end)
+        return end.start() if start else end
+
+    make.net = net
+    yield make
+    for end in ends:
+        if end.m in net.ports:
+            end.close()
+
+
+@pytest.fixture
+def pair(lab):
+    """Two ends, an RC QP each, and nothing on the wire."""
+    return Route(lab(1), lab(2)).up()
+
+
+# ---- packets and data ----
+
+@pytest.mark.parametrize("kind", ["RC", "UC", "UD"])
+def test_data(pair, kind):
+    """Messages of all kinds and lengths: the data is right, and only markers are frames."""
+    route = pair if kind == "RC" else Route(pair.a, pair.b, getattr(C, f"QHCA_QPT_{kind}"))
+    kinds = {"RC": (WRITE, SEND, READ), "UC": (WRITE, SEND), "UD": (SEND,)}[kind]
+    for opcode in kinds:
+        for length in LENGTHS:
+            if kind != "UD" or length <= 4096:
+                assert route.move(opcode, length) == 0
+    assert {f[12:14] for f in pair.net.frames} <= {MARKER, ROCE}
+
+
+@pytest.mark.observe
+def test_what_is_shown(pair):
+    a, b = pair.a, pair.b
+    before = a.link(b)
+    assert before["state"] == "up" and not before["revoked"] and not before["lost"]
+    pair.move(WRITE, 40_000)
+    pair.move(WRITE, 64)
+    link = a.link(b)
+    assert link["sent"] - before["sent"] == 2       # 40 packets in one record
+    assert link["named"] - before["named"] == 1
+    assert b.link(a)["received"] == link["sent"]
+    assert a.adapter.stat("ROCE_TX_PACKETS") == b.adapter.stat("ROCE_RX_PACKETS")
+
+
+@pytest.mark.observe
+@pytest.mark.parametrize("why", ["memory is not shared", "the memory is not sealed", "iommu"])
+def test_memory_that_cannot_be_named(lab, why):
+    """Then all payload is in the records."""
+    options, memory = (), SHARED
+    if why == "memory is not shared":
+        memory = ()
+    elif why == "the memory is not sealed":
+        memory = (SHARED[0], SHARED[1] + ",seal=off", *SHARED[2:])
+    else:
+        options = ("-device", "intel-iommu,intremap=off")
+    route = Route(lab(1, *options, memory=memory), lab(2, *options, memory=memory)).up()
+    for opcode in (WRITE, SEND, READ):
+        assert route.move(opcode, 300_000) == 0
+    for a, b in ((route.a, route.b), (route.b, route.a)):
+        assert a.link(b)["named"] == 0 and a.link(b)["sent"] > 5
+
+
+def test_three_adapters(lab):
+    """Each has a link to each; one of them dies, and the other two go on."""
+    a, b, c = lab(1), lab(2), lab(3)
+    routes = [Route(a, b).up(), Route(b, c).up(), Route(c, a).up()]
+    for route in routes:
+        for opcode in (WRITE, SEND, READ):
+            assert route.move(opcode, 70_000) == 0
+    c.kill()
+    assert routes[0].move(WRITE, 70_000) == 0
+
+
+@pytest.mark.observe
+def test_two_adapters_of_one_machine(lab, folder):
+    """They have a link to each other, too."""
+    second = f"qhca,id=r,addr=5.0,mac=02:00:00:00:00:03,memlink={folder}"
+    a, b = lab(1, "-device", second), lab(2)
+    until(lambda: set(a.links()) == {b.mac, "02:00:00:00:00:03"}, "links")
+    until(lambda: len(b.links()) == 2, "links")
+    assert Route(a, b).up().move(WRITE, 70_000) == 0
+
+
+# ---- somebody looks ----
+
+def look_for(pair, begin, end, at_once: bool = True):
+    """From begin() on packets are on the wire, from end() on they are on the link."""
+    begin()
+    if not at_once:
+        pair.down()
+    before = len(pair.net.frames)
+    assert pair.move(WRITE, 5000) >= 6      # packets and an acknowledge
+    assert pair.move(READ, 5000) >= 6
+    seen = [f for f in pair.net.frames[before:] if f[12:14] == ROCE]
+    end()
+    pair.up()
+    assert pair.move(WRITE, 5000) == 0
+    return seen
+
+
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+def test_capture(pair, who, tmp_path):
+    """A filter of the netdev sees all packets, at the latest a second after it began."""
+    m = (pair.a if who == "sender" else pair.b).m
+    path = tmp_path / "pcap"
+    seen = look_for(
+        pair, lambda: m.qmp("object-add", **{
+            "qom-type": "filter-dump", "id": "f", "netdev": "wire", "file": str(path),
+            "maxlen": 65536}),
+        lambda: m.qmp("object-del", id="f"), at_once=False)
+    captured = [p.data for p in capture.read_pcap(path, 0)]
+    assert all(frame in captured for frame in seen)
+
+
+@pytest.mark.observe
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+def test_recording(pair, who, tmp_path):
+    m = (pair.a if who == "sender" else pair.b).m
+    path = tmp_path / "record"
+    seen = look_for(pair, lambda: m.qmp("qhca-record-start", file=str(path)),
+                    lambda: m.qmp("qhca-record-stop"))
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    frames = [r for r in records if r["kind"] in ("frame_in", "frame_out")]
+    assert len(frames) >= len(seen)
+
+
+@pytest.mark.observe
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+def test_fault_rule(pair, who):
+    m = (pair.a if who == "sender" else pair.b).m
+    look_for(pair, lambda: m.qmp("qhca-fault-add", fault={"action": "drop", "nth": 100_000}),
+             lambda: m.qmp("qhca-fault-remove"))
+
+
+@pytest.mark.observe
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+def test_break(pair, who):
+    m = (pair.a if who == "sender" else pair.b).m
+    look_for(pair, lambda: m.qmp("qhca-break-add", condition={"on": "packet", "psn": 0xABCDEF}),
+             lambda: m.qmp("qhca-break-remove"))
+
+
+def test_link_down(pair):
+    """Set down, the wire carries nothing, and neither does the link; QPs time out."""
+    pair.b.m.qmp("set_link", name="wire", up=False)
+    data = pair.post(WRITE, 5000)
+    pair.a.m.clock_step(SECOND)
+    assert not pair.a.cq.peek()
+    pair.b.m.qmp("set_link", name="wire", up=True)
+    pair.net.until(lambda: (pair.a.m.clock_step(SECOND // 10), pair.a.cq.peek())[1], "the rest")
+    pair.check(WRITE, data)
+    pair.up()
+
+
+# ---- the end of a peer, of an adapter, of a machine's time ----
+
+def test_peer_killed(lab):
+    """
+    In traffic: the QP ends as if the wire were cut.  Another one with its MAC address
+    takes its place, over the socket that was left, and the link is back.
+    """
+    a, b = lab(1), lab(2)
+    route = Route(a, b, timeout=10, retry_cnt=1).up()
+    files = a.files()
+    for _ in range(12):
+        route.post(WRITE, ROOM)
+    b.kill()
+    assert b.socket().exists()
+
+    def ended() -> bool:
+        a.m.clock_step(SECOND // 10)
+        return a.cq.peek()
+
+    route.net.until(ended, "the QP's end")
+    statuses = [route.completed(a).status for _ in range(12)]
+    good = statuses.count(C.QHCA_WC_SUCCESS)
+    assert statuses == ([C.QHCA_WC_SUCCESS] * good + [C.QHCA_WC_RETRY_EXC_ERR]
+                        + [C.QHCA_WC_WR_FLUSH_ERR] * (11 - good))[:12]
+    assert a.files() < files
+    route = Route(a, lab(2)).up()
+    assert route.move(READ, 70_000) == 0
+    assert a.files() == files
+
+
+def test_peer_stopped_by_its_host(lab):
+    """Nobody waits for it: packets take the wire.  When it goes on, so does all."""
+    a, b, c = lab(1), lab(2), lab(3)
+    route, other = Route(a, b, timeout=20).up(), Route(a, c).up()
+    route.move(WRITE, ROOM)
+    b.suspend(True)
+    try:
+        data = [route.post(WRITE, ROOM, clean=False) for _ in range(14)][-1]
+        assert other.move(WRITE, 300_000) == 0
+        for _ in range(3):
+            a.m.clock_step(SECOND)          # it does not receive: the link is cut
+        assert other.move(READ, 300_000) == 0
+    finally:
+        b.suspend(False)
+    for _ in range(13):
+        route.net.until(lambda: (a.m.clock_step(SECOND // 2), a.cq.peek())[1], "messages")
+        assert a.cq.take().status == C.QHCA_WC_SUCCESS
+    route.net.until(lambda: (a.m.clock_step(SECOND // 2), a.cq.peek())[1], "the last message")
+    route.check(WRITE, data)
+    assert route.up().move(WRITE, 300_000) == 0
+
+
+def test_stop_and_cont(pair):
+    """A stopped machine gets nothing; then it gets all."""
+    a, b = pair.a, pair.b
+    b.m.qmp("stop")
+    data = [pair.post(SEND, 50_000) for _ in range(3)][-1]
+    a.m.qmp("query-status")
+    assert not a.cq.peek() and not b.cq.peek()
+    b.m.qmp("cont")
+    for end in (a, b):
+        for _ in range(2):
+            pair.net.until(lambda: (a.m.clock_step(SECOND // 50), end.cq.peek())[1], "messages")
+            assert end.cq.take().status == C.QHCA_WC_SUCCESS
+    pair.net.until(lambda: (a.m.clock_step(SECOND // 50), a.cq.peek())[1], "the last message")
+    pair.check(SEND, data)
+    assert pair.up().move(SEND, 50_000) == 0
+
+
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+def test_reset(pair, who):
+    """In traffic; what the adapter sent before is no longer read."""
+    a, b = pair.a, pair.b
+    for _ in range(10):
+        pair.post(WRITE, ROOM)
+    end = a if who == "sender" else b
+    end.adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
+    end.adapter.start_admin()
+    end.setup()
+    route = Route(a, b).up()
+    for opcode in (WRITE, SEND, READ):
+        for _ in range(3):
+            route.net.until(lambda: not a.cq.peek() or a.cq.take() is None, "old completions")
+        assert route.move(opcode, 70_000) == 0
