@@ -229,7 +229,7 @@ def test_peer_stopped_by_its_host(lab):
     b.suspend(True)
     try:
         data = [route.post(WRITE, ROOM, clean=False) for _ in range(14)][-1]
-        assert other.move(WRITE, 300_000) == 0
+        assert other.move(READ, 300_000) == 0
         for _ in range(3):
             a.m.clock_step(SECOND)          # it does not receive: the link is cut
         assert other.move(READ, 300_000) == 0
