@@ -829,8 +829,9 @@ static void qhca_memlink_scan(void *opaque)
         qemu_set_fd_handler(m->fd, qhca_memlink_accept, NULL, m);
     }
     m->accepts = 0;
-    if (m->fd < 0 && !qhca_memlink_elsewhere() &&
-        !qhca_memlink_listen(m, &err)) {
+    if (qhca_memlink_elsewhere()) {
+        qhca_memlink_leave_to_other(m);         /* it was stopped already */
+    } else if (m->fd < 0 && !qhca_memlink_listen(m, &err)) {
         /* The other end of a migration will end soon. */
         if (!m->told) {
             m->told = true;

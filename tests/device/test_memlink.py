@@ -14,10 +14,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
+from adapter import Adapter  # noqa: E402
 from layout import C  # noqa: E402
 from machine import Machine, until  # noqa: E402
 from memlink import MARKER, ROCE, ROOM, SECOND, SHARED, End, Net, Route  # noqa: E402
 from qhca_lab import capture  # noqa: E402
+from test_migrate import save  # noqa: E402
+from test_unplug import INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug  # noqa: E402
 
 WRITE, READ, SEND = C.QHCA_WQE_RDMA_WRITE, C.QHCA_WQE_RDMA_READ, C.QHCA_WQE_SEND
 LENGTHS = (0, 1, 3, 1023, 1024, 1025, 4096, 65537, 300_000, ROOM)
@@ -275,3 +278,102 @@ def test_reset(pair, who):
         for _ in range(3):
             route.net.until(lambda: not a.cq.peek() or a.cq.take() is None, "old completions")
         assert route.move(opcode, 70_000) == 0
+
+
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+def test_unplug(lab, who):
+    """In traffic; the other one times out, and with the next adapter the link is back."""
+    ends = {}
+    for n, name in ((1, "sender"), (2, "receiver")):
+        if name == who:
+            end = ends[name] = lab(
+                n, "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+                "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1", place="bus=rp",
+                start=False)
+            slot = Slot(end.m)
+            end.start(slot.adapter)
+        else:
+            ends[name] = lab(n)
+    a, b = ends["sender"], ends["receiver"]
+    gone, stays = (a, b) if who == "sender" else (b, a)
+    route = Route(a, b, timeout=10, retry_cnt=1).up()
+    files = stays.files()
+    for _ in range(12):
+        route.post(WRITE, ROOM)
+    unplug(slot)
+    assert not gone.socket().exists()
+    stays.m.clock_step(10 * SECOND)
+    if stays is a:
+        statuses = {route.completed(a).status for _ in range(12)}
+        assert C.QHCA_WC_RETRY_EXC_ERR in statuses
+    until(lambda: stays.files() < files, "the link's end")
+    gone.m.qmp("device_add", driver="qhca", id="q", bus="rp", netdev="wire", mac=gone.mac,
+               memlink=str(gone.folder))
+    at = slot.exp + SLOT_CONTROL
+    control = slot.port.config(at, 2)
+    slot.port.config_write(at, control & ~(POWER_OFF | INDICATOR_OFF) | 0x100, 2)
+    gone.start(Adapter(gone.m, slot=0, bus=1, memory=0x4000000))
+    assert Route(a, b).up().move(WRITE, 300_000) == 0
+    assert stays.files() == files
+
+
+def test_snapshot(pair, tmp_path):
+    """
+    Saved and loaded again, in traffic: the state is that of an adapter on a wire, and
+    its link is another one.
+    """
+    a, b = pair.a, pair.b
+    data = [pair.post(WRITE, 100_000) for _ in range(10)][-1]
+    save(a.m, tmp_path / "state")
+    until(lambda: not a.socket().exists(), "another machine to be free to go on")
+    new = Machine("-incoming", f"file:{tmp_path / 'state'}", *a.options, device=a.device)
+    a.close()
+    a.m = a.adapter.m = new
+    pair.net.plug(new)
+    until(lambda: new.qmp("query-status")["status"] == "paused", "the state to be loaded")
+    new.qmp("cont")
+    for _ in range(9):
+        pair.net.until(lambda: (new.clock_step(SECOND // 50), a.cq.peek())[1], "messages")
+        assert a.cq.take().status == C.QHCA_WC_SUCCESS
+    pair.net.until(lambda: (new.clock_step(SECOND // 50), a.cq.peek())[1], "the last message")
+    pair.check(WRITE, data)
+    assert pair.up().move(READ, 300_000) == 0
+
+
+@pytest.mark.parametrize("who", ["sender", "receiver"])
+def test_live_migration(lab, who):
+    """
+    Within the host, so that for a time two machines have the MAC address: the source
+    has the links until it stops, and then the destination gets them.
+    """
+    a, b = lab(1), lab(2)
+    route = Route(a, b).up()
+    end = a if who == "sender" else b
+    files = (b if who == "sender" else a).files()
+    old = end.m
+    new = Machine("-incoming", "defer", *end.options, device=end.device)
+    try:
+        path = f"{new.dir}/migrate"
+        new.qmp("migrate-incoming", uri=f"unix:{path}")
+        assert route.move(WRITE, 300_000) == 0
+        data = [route.post(WRITE, 100_000) for _ in range(10)][-1]
+        old.qmp("migrate", uri=f"unix:{path}")
+        route.net.until(lambda: old.qmp("query-migrate").get("status") == "completed",
+                        "the migration")
+        route.net.unplug(old)
+        route.net.plug(new)
+        until(lambda: new.qmp("query-status")["running"], "the machine to go on")
+    except BaseException:
+        new.close(check=False)
+        raise
+    end.m = end.adapter.m = new
+    for _ in range(9):
+        route.net.until(lambda: (a.m.clock_step(SECOND // 50), a.cq.peek())[1], "messages")
+        assert a.cq.take().status == C.QHCA_WC_SUCCESS
+    route.net.until(lambda: (a.m.clock_step(SECOND // 50), a.cq.peek())[1], "the last message")
+    route.check(WRITE, data)
+    assert route.up().move(READ, 300_000) == 0      # and the old one is still there
+    assert (b if who == "sender" else a).files() == files
+    assert old.process.poll() is None
+    old.close()
+    assert route.move(READ, 300_000) == 0
