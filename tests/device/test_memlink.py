@@ -5,7 +5,10 @@ somebody looks, and whatever becomes of the peer.
 """
 
 import json
+import os
+import random
 import shutil
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -14,11 +17,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
-from adapter import Adapter  # noqa: E402
+from adapter import CAP_EXP, Adapter  # noqa: E402
 from layout import C  # noqa: E402
+from live import ACCESS  # noqa: E402
 from machine import Machine, until  # noqa: E402
-from memlink import MARKER, ROCE, ROOM, SECOND, SHARED, End, Net, Route  # noqa: E402
+from memlink import (F_SEAL_GROW, F_SEAL_SHRINK, MARKER, ROCE, ROOM, SECOND,  # noqa: E402
+                     SHARED, End, Net, Peer, Route, sealed)
 from qhca_lab import capture  # noqa: E402
+from rdma import MR, QP  # noqa: E402
 from test_migrate import save  # noqa: E402
 from test_unplug import INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug  # noqa: E402
 
@@ -377,3 +383,222 @@ def test_live_migration(lab, who):
     assert old.process.poll() is None
     old.close()
     assert route.move(READ, 300_000) == 0
+
+
+# ---- hostile peers: only their own link suffers ----
+
+@pytest.fixture
+def victim(lab):
+    """An end with a good link, which is there and free of other links at the end."""
+    other, end = lab(1), lab(2)
+    route = Route(other, end).up()
+    files = end.files()
+    yield end
+    until(lambda: end.files() == files, "descriptors to be closed")
+    assert route.move(WRITE, 300_000) == 0 and route.move(READ, 300_000) == 0
+    assert end.adapter.stat("AQ_COMMANDS")
+
+
+BIG = 1 << 45
+HELLOS = {
+    "nothing": lambda: {"length": 0, "fds": []},
+    "nothing, with descriptors": lambda: {"length": 0},
+    "a byte": lambda: {"length": 1},
+    "too short": lambda: {"length": Peer.HELLO.size - 1},
+    "too long": lambda: {"length": Peer.HELLO.size + 1},
+    "no magic": lambda: {"magic": 0},
+    "another version": lambda: {"version": 2},
+    "no rings": lambda: {"rings": 0},
+    "too many rings": lambda: {"rings": 0xFFFF},
+    "no descriptors": lambda: {"fds": []},
+    "one descriptor": lambda: {"fds": [sealed(Peer.RING)]},
+    "too many descriptors": lambda: {"fds": [sealed(Peer.RING) for _ in range(100)]},
+    "too many regions": lambda: {"regions": 9, "fds": [sealed(Peer.RING) for _ in range(10)]},
+    "regions without end": lambda: {"regions": 0xFFFFFFFE},
+    "rings too small": lambda: {"fds": [sealed(Peer.RING - 4096) for _ in range(2)]},
+    "rings not sealed": lambda: {"fds": [sealed(Peer.RING, 0) for _ in range(2)]},
+    "rings that cannot grow": lambda: {"fds": [sealed(Peer.RING, F_SEAL_GROW)
+                                              for _ in range(2)]},
+    "rings that cannot be written": lambda: {"fds": [sealed(Peer.RING, F_SEAL_SHRINK | 8)
+                                                     for _ in range(2)]},
+    "pipes": lambda: {"fds": [*os.pipe()]},
+    "a socket": lambda: {"fds": [sealed(Peer.RING), socket.socket().detach()]},
+    "folders": lambda: {"fds": [os.open("/", os.O_RDONLY), os.open("/", os.O_RDONLY)]},
+    "an ordinary file": lambda: {"fds": [os.open(__file__, os.O_RDONLY) for _ in range(2)]},
+    "memory not sealed": lambda: {"fds": [*RINGS(), sealed(4096, 0)], "memory": 4096},
+    "a pipe for memory": lambda: {"fds": [*RINGS(), *os.pipe()], "memory": 4096},
+    "memory of no size": lambda: {"fds": [*RINGS(), sealed(4096)], "memory": 0},
+    "memory behind its end": lambda: {"fds": [*RINGS(), sealed(4096)], "memory": 8192},
+    "memory at an odd place": lambda: {"fds": [*RINGS(), sealed(8192)], "spaces": [1, 4096]},
+    "memory that wraps": lambda: {"fds": [*RINGS(), sealed(8192)],
+                                  "spaces": [(1 << 64) - 4096, 8192]},
+    "memory without end": lambda: {"fds": [*RINGS(), sealed(BIG)], "memory": BIG},
+}
+
+
+def RINGS() -> list[int]:
+    return [sealed(Peer.RING), sealed(Peer.RING)]
+
+
+def test_wrong_hellos(victim):
+    """Each is refused, and nothing of it is kept."""
+    for what, make in HELLOS.items():
+        for _ in range(2):
+            peer = Peer(victim).hello(**make())
+            assert peer.cut_off(), what
+            peer.close()
+
+
+def test_connections_that_say_nothing(victim):
+    """Many come and go, many stay: the others are found nevertheless."""
+    for _ in range(40):
+        Peer(victim).close()
+    silent = [Peer(victim) for _ in range(5)]
+    good = Peer(victim).hello().answer()
+    for peer in silent:
+        assert peer.cut_off()       # within some seconds
+        peer.close()
+    good.bell()
+    good.close()
+
+
+def test_another_with_the_same_address(victim):
+    first = Peer(victim).hello().answer()
+    second = Peer(victim).hello()
+    assert second.cut_off()
+    first.close()
+    second.close()
+    Peer(victim).hello().answer().close()
+
+
+def test_bells_without_end(victim, lab):
+    peer = Peer(victim).hello().answer()
+    for _ in range(20_000):
+        peer.bell()
+    victim.adapter.command(C.QHCA_CMD_NOP)
+    peer.sock.send(b"x" * 5000)             # a long one, and one with descriptors
+    socket.send_fds(peer.sock, [b"!"], [peer.memory[0]] if peer.memory else [0])
+    victim.adapter.command(C.QHCA_CMD_NOP)
+    peer.close()
+
+
+def test_garbage_in_the_ring(victim):
+    """Whatever is there: the link is cut, and nothing else happens."""
+    dice = random.Random(7)
+    for turn in range(24):
+        peer = Peer(victim).hello().answer()
+        size = dice.choice((64, 192, 4096, 1 << 20))
+        data = bytearray(dice.randbytes(min(size, 8192)))
+        prod = size
+        if turn % 4 == 1:                   # a plausible start of a record
+            data[0:8] = dice.randint(1, 6).to_bytes(4, "little") + size.to_bytes(4, "little")
+        elif turn % 4 == 2:                 # more in the ring than it holds
+            prod = (1 << 20) + 64
+        elif turn % 4 == 3:                 # a record of no length
+            data = bytearray(4096)
+        peer.put(bytes(data), prod)
+        peer.set_word(0, peer.WANTS_ROOM, dice.getrandbits(32))
+        for at in (peer.CONS, peer.SLEEPS, peer.REFUSES, peer.SEEN):
+            peer.set_word(1, at, dice.getrandbits(32))
+        peer.bell()
+        assert peer.cut_off()
+        peer.close()
+
+
+def test_ring_that_changes_all_the_time(victim):
+    """While the adapter reads it."""
+    dice = random.Random(8)
+    peer = Peer(victim).hello().answer()
+    try:
+        for _ in range(3000):
+            peer.put(bytes([dice.randint(0, 6), 0, 0, 0, 0, dice.randint(0, 255), 0, 0]), 65536)
+            peer.set_word(0, peer.PROD, dice.randrange(0, 1 << 20, 64))
+            peer.bell()
+    except (BrokenPipeError, ConnectionResetError):
+        pass                                # cut off, as it should be
+    peer.close()
+
+
+class Honest:
+    """A peer that does what makes the victim use the link, up to a point."""
+
+    def __init__(self, victim: End):
+        self.victim, self.net = victim, victim.net
+        self.peer = Peer(victim).hello().answer()
+        s = victim
+        self.qp = QP(s.adapter, s.cq, s.pd)
+        self.qp.to_init(ACCESS & ~C.QHCA_ACCESS_LOCAL_WRITE)
+        self.qp.to_rtr(psn=100, dest_qpn=0x1234, ip="10.99.0.9", mac="02:00:00:00:00:09")
+        self.qp.to_rts(psn=100, timeout=0)
+
+    def markers(self) -> None:
+        """See those of the wire."""
+        for frame in self.net.frames:
+            if frame[12:14] == MARKER and frame[:6] == self.peer.mac:
+                assert frame[18:26] == self.peer.token.to_bytes(8, "big")
+                number = int.from_bytes(frame[26:30], "big")
+                self.peer.set_word(1, self.peer.SEEN, number)
+        self.peer.bell()
+
+    def post(self, length: int) -> None:
+        self.qp.post_send((self.victim.mr.iova, length, self.victim.mr.key),
+                          opcode=WRITE, remote=(0x1000, 1))
+
+    def named(self) -> "Honest":
+        """The first record in the ring is one that names memory."""
+        self.post(64)
+        self.net.until(lambda: any(f[12:14] == MARKER and f[:6] == self.peer.mac
+                                   for f in self.net.frames), "a marker")
+        self.markers()
+        self.post(40_000)
+        self.net.until(lambda: (self.markers(), self.peer.word(1, self.peer.PROD))[1],
+                       "a record")
+        assert self.state() == self.peer.REFS
+        return self
+
+    def state(self) -> int:
+        return self.peer.word(1, self.peer.DATA)
+
+
+@pytest.mark.parametrize("end", ["deregister", "destroy", "reset", "patience"])
+def test_what_is_named_is_revoked(victim, end):
+    """A peer that does not read it in time must not read it later."""
+    h = Honest(victim).named()
+    if end == "deregister":
+        victim.adapter.command(C.QHCA_CMD_DESTROY_MR, victim.mr.key)
+        victim.mr = MR(victim.adapter, victim.pd, 2 * ROOM, ACCESS)
+    elif end == "destroy":
+        victim.adapter.command(C.QHCA_CMD_DESTROY_QP, h.qp.num)
+    elif end == "reset":
+        control = victim.adapter.capability(CAP_EXP) + 8
+        victim.adapter.config_write(control, 0x8000, 2)
+    else:
+        for _ in range(15):
+            h.post(ROOM)
+        for _ in range(3):
+            victim.m.clock_step(SECOND)
+        assert h.peer.cut_off()
+    assert h.state() == h.peer.REVOKED
+    h.peer.close()
+    if end == "reset":
+        victim.adapter.start()
+        victim.setup()
+
+
+def test_peer_that_is_copying_for_ever(victim):
+    """It is not waited for: it is cut off."""
+    h = Honest(victim).named()
+    h.peer.set_word(1, h.peer.DATA, 4)      # COPYING
+    victim.adapter.command(C.QHCA_CMD_DESTROY_QP, h.qp.num)
+    assert h.peer.cut_off()
+    h.peer.close()
+
+
+def test_memory_of_the_peer_that_is_cut_short(victim):
+    """It cannot be: what is mapped is sealed."""
+    memory = sealed(1 << 20)
+    peer = Peer(victim).hello([*RINGS(), os.dup(memory)], memory=1 << 20).answer()
+    with pytest.raises(PermissionError):
+        os.ftruncate(memory, 4096)
+    os.close(memory)
+    peer.close()
