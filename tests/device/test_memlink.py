@@ -391,12 +391,12 @@ def test_live_migration(lab, who):
 def victim(lab):
     """An end with a good link, which is there and free of other links at the end."""
     other, end = lab(1), lab(2)
-    route = Route(other, end).up()
+    Route(other, end).up()
     files = end.files()
     yield end
     until(lambda: end.files() == files, "descriptors to be closed")
+    route = Route(other, end).up()
     assert route.move(WRITE, 300_000) == 0 and route.move(READ, 300_000) == 0
-    assert end.adapter.stat("AQ_COMMANDS")
 
 
 BIG = 1 << 45
@@ -491,7 +491,7 @@ def test_garbage_in_the_ring(victim):
         data = bytearray(dice.randbytes(min(size, 8192)))
         prod = size
         if turn % 4 == 1:                   # a plausible start of a record
-            data[0:8] = dice.randint(1, 6).to_bytes(4, "little") + size.to_bytes(4, "little")
+            data[0:8] = dice.randint(2, 6).to_bytes(4, "little") + size.to_bytes(4, "little")
         elif turn % 4 == 2:                 # more in the ring than it holds
             prod = (1 << 20) + 64
         elif turn % 4 == 3:                 # a record of no length
@@ -573,8 +573,8 @@ def test_what_is_named_is_revoked(victim, end):
         control = victim.adapter.capability(CAP_EXP) + 8
         victim.adapter.config_write(control, 0x8000, 2)
     else:
-        for _ in range(15):
-            h.post(ROOM)
+        h.peer.set_word(1, h.peer.REFUSES, 1)       # what comes next must wait
+        h.post(64)
         for _ in range(3):
             victim.m.clock_step(SECOND)
         assert h.peer.cut_off()
