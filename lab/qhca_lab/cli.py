@@ -277,6 +277,8 @@ def cmd_status(args) -> int:
         kernel = status["kernel"]
         told = "" if kernel == kernels.DEFAULT else f"kernel {kernel}, "
         print(f"lab {status['name']}, {told}link {status['link']}, logs in {status['logs']}")
+        if status["accel"]:
+            print(f"  guests run under {status['accel']}")
         for name, g in status["guests"].items():
             state = "up" if g["alive"] else "DEAD"
             if g["frozen"]:

@@ -12,7 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
-from . import freeze, kernels, machine, paths, process, saved_guest, sched
+from . import accel, freeze, kernels, machine, paths, process, saved_guest, sched
 from .errors import LabError
 from .guest import Guest, build_ids, sections
 from .link import Link
@@ -66,6 +66,8 @@ class Options:
     cold: bool = False
     # default, newest, debug or the folder of a build tree; see kernels.py.
     kernel: str = dataclasses.field(default_factory=kernels.usual)
+    # tcg, kvm or another word of QEMU's; auto: what works, see accel.py.
+    accel: str = dataclasses.field(default_factory=accel.wanted)
     # Another QEMU than the one that was built.
     binary: str | None = None
     # The lab ends with the program that starts it, even when that is killed.
@@ -146,6 +148,8 @@ class Lab:
         directory = paths.lab_dir(name)
         with lock(directory):
             clear_predecessor(name, directory, replace, say)
+            choice = accel.choose(options, say)
+            options = dataclasses.replace(options, accel=choice.name)
             directory.mkdir(mode=0o700)
             logs = paths.BUILD / "log" / f"lab-{name}"
             shutil.rmtree(logs, ignore_errors=True)
@@ -155,6 +159,7 @@ class Lab:
                 "top": str(paths.TOP),
                 "logs": str(logs),
                 "options": dataclasses.asdict(options),
+                "accel": str(choice),
                 "guests": {},
                 "helpers": [],
                 "up": time.time(),
@@ -196,7 +201,8 @@ class Lab:
                 netdev, fds = link.netdev(guest.name)
                 self._launch(guest, netdev, fds, options, saved=base.disk if base else None)
             how = "start from the saved one" if base else "boot"
-            say(f"lab {self.name}: {len(self.guests)} guest(s) {how}, link {self.state['link']}")
+            say(f"lab {self.name}: {len(self.guests)} guest(s) {how}, link {self.state['link']}, "
+                f"under {self.state['accel']}")
             if base:
                 for guest in self.guests:
                     self._wait_sockets(guest, deadline)
@@ -291,6 +297,7 @@ class Lab:
             "name": self.name,
             "logs": str(self.logs),
             "link": self.state.get("link"),
+            "accel": self.state.get("accel"),
             "kernel": self.state["options"].get("kernel", kernels.DEFAULT),
             "guests": {
                 g.name: {

@@ -25,6 +25,7 @@ KERNEL_ARGS = (
 # string instructions copy and clear by them, and TCG executes these byte by byte
 # (a pipe: 175 MiB/s instead of 650). Tables of five levels take longer to walk.
 TCG_CPU = "max,la57=off,svm=off,erms=off,fsrm=off,fzrm=off,fsrs=off,fsrc=off"
+MACHINE = "q35,usb=off,sata=off,smbus=off,hpet=off"
 
 
 def mac_of(number: int) -> str:
@@ -32,9 +33,8 @@ def mac_of(number: int) -> str:
     return f"52:54:00:51:ca:{number:02x}"
 
 
-def accelerator() -> list[str]:
-    """TCG, because /dev/kvm may be there without working; QHCA_ACCEL forces."""
-    accel = os.environ.get("QHCA_ACCEL", "tcg")
+def accelerator(accel: str) -> list[str]:
+    """Of ACCEL, which accel.py has chosen, QEMU's arguments."""
     if accel == "tcg":
         return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", TCG_CPU]
     if accel == "kvm":
@@ -149,13 +149,13 @@ def command_line(
     """All of QEMU's arguments for GUEST (a state dictionary). With SAVED, the
     disk of a saved guest, it waits for that guest's memory, and has no adapter
     yet. With DISK it writes to that image."""
-    machine = "q35,usb=off,sata=off,smbus=off,hpet=off"
-    if options.iommu and os.environ.get("QHCA_ACCEL") == "kvm":
+    machine = MACHINE
+    if options.iommu and options.accel == "kvm":
         machine += ",kernel-irqchip=split"
     args = [options.binary or str(QEMU),
             # Threads have names: sched.py, gdb and top tell them apart.
             "-name", f"qhca-{guest['name']},debug-threads=on", "-machine", machine]
-    args += accelerator()
+    args += accelerator(options.accel)
     args += ["-smp", str(options.smp)] + memory(guest, str(options.mem))
     args += ["-nodefaults", "-no-user-config", "-display", "none"]
     kernel = kernels.kernel(options.kernel)

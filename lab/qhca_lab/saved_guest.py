@@ -61,7 +61,7 @@ def usable(options) -> bool:
         options.cold
         or options.qemu
         or options.binary
-        or os.environ.get("QHCA_ACCEL", "tcg") != "tcg"
+        or options.accel != "tcg"
     )
 
 

@@ -18,6 +18,13 @@ def test_status_and_streams_pass_through(rxe_pair):
     assert rxe_pair.a.run(["/no/such/program"], check=False).rc == 127
 
 
+def test_accelerator(rxe_pair):
+    """QEMU runs under what the lab says."""
+    told = rxe_pair.status()["accel"]
+    assert told.startswith(("KVM (", "TCG (")), told
+    assert rxe_pair.qmp("a", "query-kvm")["enabled"] is told.startswith("KVM"), told
+
+
 def test_environment(rxe_pair):
     """IBDEV and GIDX name the adapter and its RoCEv2 IPv4 GID."""
     for guest in rxe_pair:

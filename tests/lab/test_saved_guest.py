@@ -55,7 +55,7 @@ def boots(tmp_path, monkeypatch):
     monkeypatch.setattr(saved_guest, "HOME", tmp_path / "saved")
     monkeypatch.setattr(saved_guest, "_qemu_build", lambda: "aa")
     monkeypatch.setattr(saved_guest.qcow2, "create", lambda path, _backing: path.touch())
-    monkeypatch.delenv("QHCA_ACCEL", raising=False)
+    monkeypatch.setenv("QHCA_ACCEL", "tcg")
     return Boots()
 
 
@@ -91,6 +91,7 @@ def test_stale(boots, monkeypatch):
     monkeypatch.setattr(machine, "TCG_CPU", "qemu64")
     found.append(use(boots))
     assert len(set(found)) == len(found) == boots.count
+    assert saved_guest._key(Options(accel="kvm")) != saved_guest._key(Options())
 
 
 def test_recipe_has_the_guests_own_programs():

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What executes the guests' instructions: KVM where it works, else TCG.
+
+That /dev/kvm can be opened says little: under some hypervisors a guest of it stops
+in its first instructions. So a guest is tried: the lab's kernel and initramfs, with
+busybox as init, which says a word on the console. The answer is kept for as long as
+the host runs, for that kernel, that QEMU and that CPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from . import kernels, machine, process
+from .paths import BUILD, QEMU
+
+AUTO = "auto"
+KVM = Path("/dev/kvm")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+CPUINFO = Path("/proc/cpuinfo")
+KEPT = BUILD / "accel.json"
+
+# What the trial guest says when its first process runs.
+WORD = "qhca-lab: user space"
+# Init is busybox: its words are "echo WORD"; then the kernel finds init gone, and ends.
+TRIAL_ARGS = f'loglevel=7 panic=-1 rdinit=/bin/busybox -- echo "{WORD}"'
+# Seconds without a further byte on the console after which a trial guest hangs, and
+# seconds for all of it. Where KVM works a guest takes one.
+SILENCE = 10.0
+LIMIT = 60.0
+# QEMU stops such a guest, and goes on running.
+BROKEN = re.compile(r"KVM internal error.*|KVM: entry failed.*|error: kvm run failed.*")
+# A line of the console without its time stamp.
+STAMP = re.compile(r"^\[ *\d+\.\d+\] *")
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """The accelerator NAME, as QEMU's -accel has it, and why it was taken."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name.split(',')[0].upper()} ({self.why})"
+
+
+def wanted() -> str:
+    """What labs are told to take: $QHCA_ACCEL, or to find out."""
+    return os.environ.get("QHCA_ACCEL") or AUTO
+
+
+def choose(options, say=lambda _text: None) -> Choice:
+    """The accelerator for a lab with OPTIONS. SAY is told when that takes a while."""
+    if options.accel != AUTO:
+        return Choice(options.accel, "QHCA_ACCEL")
+    why = _closed()
+    if not why:
+        why = _tried(options, say)
+    return Choice("tcg", f"KVM: {why}") if why else Choice("kvm", "a trial guest came up")
+
+
+def _closed() -> str:
+    """Why /dev/kvm cannot even be opened, or ""."""
+    try:
+        os.close(os.open(KVM, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        return f"{KVM}: {error.strerror}"
+    return ""
+
+
+def _tried(options, say) -> str:
+    """trial() of what is in OPTIONS, of this boot of the host: "" or why not."""
+    qemu = Path(options.binary or QEMU)
+    kernel = kernels.kernel(options.kernel)
+    boot, key = BOOT_ID.read_text().strip(), _key(qemu, kernel)
+    KEPT.parent.mkdir(parents=True, exist_ok=True)
+    # Who comes second waits for the first one's answer.
+    with open(KEPT.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = _kept(boot)
+        if key not in kept:
+            say("trying whether a guest comes up under KVM (once per boot of this host)")
+            kept[key] = trial(qemu, kernel)
+            new = KEPT.with_suffix(".new")
+            new.write_text(json.dumps({"boot": boot, "answers": kept}, indent=1) + "\n")
+            new.replace(KEPT)
+        return kept[key]
+
+
+def _kept(boot: str) -> dict[str, str]:
+    """The answers of this BOOT of the host."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        told = json.loads(KEPT.read_text())
+        if told["boot"] == boot:
+            return dict(told["answers"])
+    return {}
+
+
+def _key(qemu: Path, kernel: kernels.Kernel) -> str:
+    """What the answer depends on, beside the boot of the host."""
+    cpu = next((line for line in CPUINFO.read_text().splitlines()
+                if line.startswith("model name")), "")
+    # What our wrapper runs, if it is one. None of them is read: each takes too long.
+    real = qemu.with_name(qemu.name + ".real")
+    files = []
+    for path in (real if real.exists() else qemu, kernel.vmlinuz, kernel.initrd):
+        info = path.stat()
+        files.append(f"{path.resolve()} {info.st_size} {info.st_mtime_ns}")
+    return hashlib.sha256("\n".join([cpu, *files]).encode()).hexdigest()[:16]
+
+
+def command_line(qemu: Path, kernel: kernels.Kernel, console: Path) -> list[str]:
+    """QEMU's arguments for a trial guest: a small one of those that labs have."""
+    return [
+        str(qemu), "-name", "qhca-trial", "-machine", machine.MACHINE,
+        *machine.accelerator("kvm"), "-smp", "2", "-m", "256M",
+        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-kernel", str(kernel.vmlinuz), "-initrd", str(kernel.initrd),
+        "-append", f"{machine.KERNEL_ARGS} {TRIAL_ARGS}",
+        "-chardev", f"file,id=console,path={console}", "-serial", "chardev:console",
+    ]  # fmt: skip
+
+
+def trial(qemu: Path, kernel: kernels.Kernel) -> str:
+    """Boot a guest under KVM: "" if it came up, else why it did not."""
+    with tempfile.TemporaryDirectory(prefix="qhca-trial-") as name:
+        console, log = Path(name, "console"), Path(name, "qemu.log")
+        with open(log, "wb") as f:
+            child = process.spawn(command_line(qemu, kernel, console), True, stdout=f, stderr=f)
+        try:
+            return _watch(child, console, log)
+        finally:
+            child.kill()
+            child.wait()
+
+
+def _watch(child: subprocess.Popen, console: Path, log: Path) -> str:
+    """Until the guest has said its word, QEMU or the guest has ended, or nothing comes
+    any more."""
+    begin = heard = time.monotonic()
+    size = 0
+    while True:
+        # Looked at first: what an ended QEMU has written is then all there.
+        ended = child.poll() is not None
+        said, complaint = _text(console), _text(log)
+        # The kernel shows its command line, too, but not at the begin of a line.
+        if re.search(f"^{re.escape(WORD)}", said, re.MULTILINE):
+            return ""
+        now = time.monotonic()
+        if len(said) > size:
+            size, heard = len(said), now
+        broken = BROKEN.search(complaint)
+        if broken:
+            return f"the trial guest did not come up: {broken[0].strip()}"
+        if ended:
+            return f"the trial guest did not come up: {_last(complaint) or 'QEMU ended'}"
+        if now - heard > SILENCE or now - begin > LIMIT:
+            last = STAMP.sub("", _last(said))
+            return ("the trial guest did not come up: it hung " +
+                    (f"after '{last}'" if last else "before its kernel said a word"))
+        time.sleep(0.02)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def _last(text: str) -> str:
+    """The last line of TEXT, short enough for a line of ours."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:120] if lines else ""
