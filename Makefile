@@ -172,7 +172,7 @@ test-selftests: $(call built,build) ## Run the kernel's selftests of network dri
 	@lab/run/selftests $(if $(GATE),--short) $(ARGS)
 
 .PHONY: bench
-bench: build ## Measure qhca against Soft-RoCE (ARGS=--net: virtio-net) -> build/bench.json (@bench@)
+bench: build ## Measure qhca against Soft-RoCE (ARGS: --net, --scale) -> build/bench.json (@bench@)
 	@lab/bench/measure $(ARGS)
 
 .PHONY: figures

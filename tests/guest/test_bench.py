@@ -4,13 +4,15 @@
 import json
 import os
 import subprocess
+import types
 
 import pytest
 
-from labs import TOP
+from labs import TOP, LabError
+from qhca_lab.bench import scale
 from qhca_lab.paths import BUILD, QEMU
 
-pytestmark = pytest.mark.long("measures for a minute or more")
+long = pytest.mark.long("measures for a minute or more")
 
 SHORT = ["--rounds", "1", "--seconds", "1"]
 CASE = ["--only", "^write 64 KiB", *SHORT]
@@ -42,6 +44,7 @@ def bench(pair, tmp_path):
     pair.thaw()
 
 
+@long
 def test_against_soft_roce(bench):
     told = bench("bench.json")
     (case,) = told["results"]
@@ -51,6 +54,7 @@ def test_against_soft_roce(bench):
     assert told["host"] and told["cpus"] == os.cpu_count()
 
 
+@long
 def test_against_a_qemu(bench):
     """The same QEMU, so that only the way is tested."""
     (case,) = bench("bench-against.json", "--against", str(QEMU))["results"]
@@ -58,6 +62,7 @@ def test_against_a_qemu(bench):
     assert case["ratio"] == case["now"] / case["before"]
 
 
+@long
 def test_net(bench, tmp_path):
     """Speed and price of each adapter, and a comparison with those of an earlier run."""
     only = ["--net", "--only", "^TCP, 4 streams$|^ncdevmem$", *SHORT]
@@ -76,9 +81,58 @@ def test_net(bench, tmp_path):
     assert f"before of {earlier}" in bench.said and "against virtio" in bench.said
 
 
+@long
 def test_tracing(bench):
     (case,) = bench("bench-tracing.json", "--tracing")["results"]
     assert all(case[way] > 0 for way in ("off", "break", "device", "guests", "record"))
+
+
+@long
+def test_scale(bench):
+    told = bench("bench.json", "--scale", "--only", "^100 QPs$", *SHORT)["scale"]
+    assert [row["case"] for row in told["results"]] == \
+        ["1 QP"] * 2 + ["100 QPs, 100 active"] * 2 + ["100 QPs, 1 active"] * 2
+    assert "memory of each of 100 QPs" in bench.said
+
+
+def scaled(lab, case, way):
+    """A short measurement of CASE; each row is whole."""
+    args = types.SimpleNamespace(rounds=2, seconds=0.1)
+    rows = scale.measure(lab, {"case": case}, args, way)
+    for row in rows:
+        assert len(row["samples"]) == 2 and row["rate"] > 0 and row["ratio"] > 0
+        assert set(row["qemu"]) == {guest.name for guest in lab}
+        assert sum(row["qemu"].values()) > sum(row["loop"].values()) > 0
+        assert scale.line(row)
+    return rows
+
+
+def test_many_qps(pair, progs):
+    """All of 200 QPs write, and two of them."""
+    rows = scaled(pair, scale.Case(qps=200, active=(200, 2)), scale.two_guests)
+    assert [(row["case"], row["size"]) for row in rows] == [
+        (f"case, {active} active", size) for active in (200, 2) for size in scale.SIZES]
+    assert all(set(row["memory"]) == {"qemu", "guest"} for row in rows)
+
+
+def test_many_mrs(pair, progs):
+    rows = scaled(pair, scale.Case(mrs=3000), scale.two_guests)
+    assert [row["case"] for row in rows] == ["case"] * 2 and "memory" not in rows[0]
+
+
+def test_all_to_all(trio, progs):
+    """Each of three guests writes to both others."""
+    rows = scaled(trio, scale.Case(guests=3), scale.all_to_all)
+    assert [row["size"] for row in rows] == list(scale.SIZES)
+
+
+def test_traffic_that_fails(pair, progs):
+    """How the program ended is shown."""
+    with scale.Traffic(pair.a, pair.b, scale.FIRST_PORT, [(scale.LARGE, 1)], ms=600000) as flow:
+        flow.begin()
+        pair.a.run("pkill -KILL traffic")
+        with pytest.raises(LabError, match="status 137"):
+            flow.finish()
 
 
 def test_nonsense():

@@ -2,8 +2,12 @@
 """Figures of lab/bench/measure: what programs tell, what is compared, what is kept."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
+import time
+import types
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import LabError  # noqa: E402
-from qhca_lab.bench import net, results  # noqa: E402
+from qhca_lab.bench import net, perftest, results, scale, softroce  # noqa: E402
 
 # As iperf3 3.18 writes it, with what is not looked at left out.
 IPERF = {
@@ -115,6 +119,103 @@ def test_one_part_of_the_file_keeps_the_others(tmp_path, monkeypatch):
         {"when": "now", "results": [2], "net": {"results": [3]}}
 
 
+HOST = {"memcpy_64k_mib_s": 10000, "unix_dgram_64b_frames_s": 1000000}
+
+
+@pytest.mark.parametrize("case, unit, qhca, words", [
+    ("write 64 KiB", "MiB/s", 3999.0, "0.40 of memcpy_64k_mib_s aim: at least 0.4, MISSED"),
+    ("write 64 KiB", "MiB/s", 4000.0, "0.40 of memcpy_64k_mib_s aim: at least 0.4, reached"),
+    ("send 8 B rate", "msg/s", 90000.0, "0.09 of unix_dgram_64b_frames_s aim: at least 0.4, MISSED"),
+    ("send 2 B latency", "us", 20.0, "20.0 us aim: at most 20 us, reached"),
+    ("send 2 B latency", "us", 20.1, "20.1 us aim: at most 20 us, MISSED"),
+])
+def test_aims_beside_the_host(case, unit, qhca, words):
+    entry = {"case": case, "unit": unit, "qhca": qhca}
+    entry["host"] = softroce.beside_host(entry, HOST)
+    assert softroce.host_row(entry).split() == [*case.split(), *words.split()]
+
+
+def test_no_aim_beside_the_host():
+    """Of what has no limit of that kind, and of what was not measured."""
+    assert softroce.beside_host({"case": "register 256 MiB, huge pages", "qhca": 1.0}, HOST) is None
+    assert softroce.beside_host({"case": "write 64 KiB", "qhca": None}, HOST) is None
+
+
+def test_every_case_of_perftest_has_an_aim():
+    titles = {case[0] for case in perftest.CASES if case[4] is not None}
+    assert titles == set(softroce.HOST_AIMS)
+
+
+# --------------------------------------------------------------------- many of all
+
+
+def of_two(rate, a=1e-5, b=2e-5):
+    return {"rate": rate, "qemu": {"a": a, "b": b}, "loop": {"a": a / 2, "b": b / 2}}
+
+
+def test_row_of_many():
+    """Ratios are those of neighbours: other load comes and goes."""
+    row = scale.entry_of("1,000 QPs, 1,000 active", 8, [
+        (of_two(80000), of_two(100000)), (of_two(9000), of_two(10000)),
+        (of_two(70000), of_two(100000))])
+    assert row["ratio"] == 0.8 and row["rate"] == 70000
+    assert scale.line(row).split() == (
+        "1,000 QPs, 1,000 active 8 B 70,000 msg/s 0.80 per msg: a 10.0 (5.0) b 20.0 (10.0) "
+        "(aim 0.8: reached)").split()
+    row["ratio"] = 0.79
+    assert scale.line(row).endswith("(aim 0.8: MISSED)")
+
+
+def test_rows_of_the_one_beside():
+    rows = [scale.entry_of("10 MRs", size, [(of_two(1), of_two(rate, 3e-6))] * 2)
+            for size, rate in ((8, 100), (65536, 7), (8, 300), (8, 500))]
+    small, large = scale.one_qp(rows)
+    assert (small["size"], small["rate"], small["ratio"]) == (8, 300, 1.0)
+    assert large["rate"] == 7 and large["qemu"]["a"] == 3e-6
+    assert scale.line(small).split()[:2] == ["1", "QP"]
+
+
+def test_row_of_large_writes():
+    """Told in MiB: 16 writes of 64 KiB each."""
+    row = scale.entry_of("4 guests", 65536, [(of_two(1600, 1e-4, 2e-4), of_two(3200))])
+    assert scale.line(row).split() == (
+        "4 guests 64 KiB 100 MiB/s 0.50 per MiB: a 1,600.0 (800.0) b 3,200.0 (1,600.0)").split()
+
+
+def test_cpu_time_of_a_process():
+    """All of its threads, and the first one."""
+    def work():
+        begin = time.thread_time()
+        while time.thread_time() - begin < 0.05:
+            pass
+
+    guest = types.SimpleNamespace(state={"process": {"pid": os.getpid()}})
+    before, first = scale.qemu_seconds(guest)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    after, _ = scale.qemu_seconds(guest)
+    assert after - before >= 0.05
+    work()
+    assert scale.qemu_seconds(guest)[0] - after >= 0.05
+    assert scale.qemu_seconds(guest)[1] > first
+
+
+def test_memory_of_a_qemu():
+    """All but its guest's memory."""
+    def mapping(size, rss):
+        return f"7f00-7f01 rw-p 00:00 0 /a: b\nSize: {size} kB\nRss: {rss} kB\nPss: 1 kB\n"
+
+    assert scale.qemu_memory(mapping(64, 60) + mapping(1048576, 500000) + mapping(20, 4)) == 64 << 10
+
+
+def test_memory_of_a_qp():
+    took = {"qemu": 1536.0, "guest": 10240.0}
+    rows = [{"qps": 100, "memory": took}, {"qps": 100, "memory": took}, {"case": "10 MRs"}]
+    assert scale.memory_lines(rows) == [
+        "memory of each of 100 QPs: 1.5 KiB in QEMU, 10.0 KiB in the guest"]
+
+
 def test_cases_of_each_kind():
     """--only chooses among the cases of what is measured, and names them."""
     def refused(*words):
@@ -127,3 +228,6 @@ def test_cases_of_each_kind():
     said = refused("--net")
     assert "TCP, 4 streams, zero copy" in said and "ncdevmem" in said
     assert "write 64 KiB" not in said
+    said = refused("--scale")
+    assert "10,000 QPs" in said and "100,000 MRs" in said and "4 guests" in said
+    assert "alone" in refused("--scale", "--net") and "alone" in refused("--scale", "--tracing")

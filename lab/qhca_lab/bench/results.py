@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""build/bench.json: the figures of the last runs, those of --net in a part of their own."""
+"""build/bench.json: the figures of the last runs, those of --net and --scale in parts of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..paths import BUILD
 
-PARTS = ("net",)
+PARTS = ("net", "scale")
 
 
 def keep(part: str | None, figures: dict) -> Path:

@@ -15,6 +15,18 @@ from ..paths import BUILD, TOP
 from . import results as results_file
 from .perftest import NAME, measure, qhca_ends, say
 
+# What the host's own figures are, and the share of each that the adapter is to reach in
+# the same run; of a latency the most microseconds.
+HOST_AIMS = {
+    f"{verb} {size}": (f"memcpy_{key}_mib_s", share)
+    for verb in ("write", "read", "send")
+    for size, key, share in (("4 KiB", "4k", 0.12), ("64 KiB", "64k", 0.4), ("1 MiB", "1m", 0.6))
+} | {
+    f"{verb} 8 B rate": ("unix_dgram_64b_frames_s", 0.4) for verb in ("write", "send")
+} | {
+    f"{verb} 2 B latency": (None, 20.0) for verb in ("write", "read", "send")
+}
+
 
 def host_limits() -> dict:
     """memcpy and socket rates of the host, by lab/bench/host.c."""
@@ -114,6 +126,28 @@ def row(entry: dict) -> str:
     return text
 
 
+def beside_host(entry: dict, host: dict) -> dict | None:
+    """How a case stands beside what the HOST can do; None if nothing says how it should."""
+    value, aim = entry.get("qhca"), HOST_AIMS.get(entry["case"])
+    if value is None or aim is None:
+        return None
+    of, least = aim
+    if of is None:
+        return {"of": None, "figure": value, "aim": least, "reached": value <= least}
+    return {"of": of, "figure": value / host[of], "aim": least,
+            "reached": value / host[of] >= least}
+
+
+def host_row(entry: dict) -> str:
+    """Of a case that beside_host() knows one line."""
+    told = entry["host"]
+    figure = f"{told['figure']:8.2f} of {told['of']}" if told["of"] else \
+        f"{told['figure']:8.1f} {entry['unit']}"
+    limit = f"at least {told['aim']}" if told["of"] else f"at most {told['aim']:.0f} {entry['unit']}"
+    return (f"  {entry['case']:18} {figure:36} aim: {limit}, "
+            f"{'reached' if told['reached'] else 'MISSED'}")
+
+
 def compare(args, cases) -> int:
     """Measure, print the table, write build/bench.json; the exit status."""
     say("what the host can do ...")
@@ -131,21 +165,30 @@ def compare(args, cases) -> int:
             for number, guest in enumerate(lab.guests, 1)
         }
         results = run_cases(lab, adapters, cases, args.rounds, args.seconds)
-        kernel = lab["a"].run("uname -r").out.strip()
+        kernel, accel = lab["a"].run("uname -r").out.strip(), lab.state["accel"]
 
     print(f"\n{'':18} {'qhca':>12} {'Soft-RoCE':>12} {'unit':6} {'better by':>10}")
     for entry in results:
         print(row(entry))
-    print("\nthe host itself:")
+    print(f"\nguests run under {accel}; the host itself:")
     for key, value in host.items():
         print(f"  {key:28} {value:>12,}")
+    for entry in results:
+        entry["host"] = beside_host(entry, host)
+    judged = [entry for entry in results if entry["host"]]
+    if judged:
+        print("\nqhca beside the host:")
+        for entry in judged:
+            print(host_row(entry))
     target = results_file.keep(None, {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel, "mtu": options.mtu,
+        "accel": accel,
         "host": host, "results": results,
     })  # fmt: skip
     print(f"\n{target}")
     if any(e["errors"] for e in results):
         return 1
     missed = [e for e in results if e["aim"] and e.get("ratio", 0) < e["aim"]]
+    missed += [e for e in judged if not e["host"]["reached"]]
     return 1 if args.strict and missed else 0

@@ -175,7 +175,7 @@ void qv_qp_connect_path(struct qv_dev *d, struct qv_qp *q,
 	const bool serves = type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
+		.path_mtu = path->mtu ? path->mtu : IBV_MTU_1024,
 		.dest_qp_num = path->qpn,
 		.rq_psn = 0x1000,
 		.max_dest_rd_atomic = 4,

@@ -31,6 +31,7 @@ struct qv_path {
 	union ibv_gid gid;
 	uint32_t qpn;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;	/* RC */
+	enum ibv_mtu mtu;		/* 0: 1024 */
 };
 
 struct qv_qp {

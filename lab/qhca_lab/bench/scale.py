@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Many QPs, many MRs, many guests: does the price of a message stay the same?
+
+RDMA WRITEs of 8 bytes and of 64 KiB, by the program "traffic" of the tests. What is
+compared is measured at once, one after the other in the same guests: a case, and one
+QP with one MR that does the same, so that other load on the host affects both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import statistics
+import time
+from pathlib import Path
+
+from ..errors import CommandTimeout, LabError
+from ..guest import Background, Guest
+from ..lab import Lab, Options
+from . import results
+from .perftest import NAME, say
+
+MIB = 1 << 20
+PROGRAM = "/qhca/build/guest-progs/traffic"
+SMALL, LARGE = 8, 65536
+SIZES = (SMALL, LARGE)
+FIRST_PORT = 20000
+# Seconds for a phase, and for all that is made before: 10,000 QPs on a slow host.
+PATIENCE = 600.0
+# The rate with this many active QPs is to be at least this share of the rate of one.
+AIM_QPS, AIM = 1000, 0.8
+
+
+# -------------------------------------------------------------------- traffic
+
+
+@dataclasses.dataclass
+class Phase:
+    """What a phase has moved: `all` writes, of which WRITES in US microseconds count."""
+
+    size: int
+    active: int
+    writes: int
+    us: int
+    all: int
+
+    @property
+    def rate(self) -> float:
+        """Writes a second."""
+        return self.writes * 1e6 / self.us
+
+
+class Traffic:
+    """The program in guests A and B, connected: A writes, or BOTH do."""
+
+    def __init__(self, a: Guest, b: Guest, port: int, phases: list[tuple[int, int]],
+                 qps: int = 1, mrs: int = 1, ms: int = 3000, both: bool = False):
+        words = [str(n) for n in (qps, mrs, ms)] + [f"{size}:{n}" for size, n in phases]
+
+        def program(server: str) -> list[str]:
+            return [PROGRAM, *(["-b"] if both else []), str(port), server, *words]
+
+        self._jobs: list[Background] = [b.start(program("-"))]
+        try:
+            b.wait_listening(port, PATIENCE)
+            self._jobs.append(a.start(program(b.ip)))
+            for job in self._jobs:
+                job.wait_for("^ready$", PATIENCE)
+        except BaseException:
+            self.end()
+            raise
+        # Those that write, and how many phases they have told of.
+        self._writers = self._jobs if both else self._jobs[1:]
+        self._told = 0
+
+    def begin(self) -> None:
+        """Start the next phase."""
+        for job in self._writers:
+            job.signal(signal.SIGUSR1)
+
+    def finish(self) -> list[Phase]:
+        """What the phase that was begun has moved, of each one that writes."""
+        deadline = time.monotonic() + PATIENCE
+        found = [self._wait(job, deadline) for job in self._writers]
+        self._told += 1
+        return found
+
+    def _wait(self, job: Background, deadline: float) -> Phase:
+        while True:
+            running = job.running
+            lines = [line for line in job.stdout.split("\n")[:-1] if line.startswith("{")]
+            if len(lines) > self._told:
+                return Phase(**json.loads(lines[self._told]))
+            if not running:
+                raise LabError(f"guest {job.guest.name}: {job.result().describe()}\n"
+                               f"{job.guest.evidence()}")
+            if time.monotonic() > deadline:
+                raise CommandTimeout(f"guest {job.guest.name}: a phase does not end\n"
+                                     f"{job.result().describe()}", job.result())
+            job.join(0.01)
+
+    def end(self) -> None:
+        for job in self._jobs:
+            job.kill()
+
+    def __enter__(self) -> Traffic:
+        return self
+
+    def __exit__(self, *_exc) -> None:
+        self.end()
+
+
+def qemu_seconds(guest: Guest) -> tuple[float, float]:
+    """CPU time of a guest's QEMU so far, and of its main loop's thread, to the nanosecond."""
+    pid = guest.state["process"]["pid"]
+    # The clock of a process, as clock_getcpuclockid(3) tells it.
+    whole = time.clock_gettime(~pid << 3 | 2)
+    loop = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]
+    return whole, int(loop) / 1e9
+
+
+def sample(lab: Lab, flows: list[Traffic]) -> dict:
+    """One phase of all FLOWS at once: writes a second of all together, and of each
+    guest's QEMU the CPU time of a write."""
+    before = {g.name: qemu_seconds(g) for g in lab.guests}
+    for flow in flows:
+        flow.begin()
+    phases = [phase for flow in flows for phase in flow.finish()]
+    after = {g.name: qemu_seconds(g) for g in lab.guests}
+    writes = sum(phase.all for phase in phases)
+    return {
+        "rate": sum(phase.rate for phase in phases),
+        "qemu": {n: (after[n][0] - before[n][0]) / writes for n in after},
+        "loop": {n: (after[n][1] - before[n][1]) / writes for n in after},
+    }
+
+
+# --------------------------------------------------------------------- memory
+
+
+def qemu_memory(smaps: str) -> int:
+    """Resident bytes of a QEMU besides its guest's memory, which is the largest
+    mapping, of /proc/PID/smaps."""
+    maps: list[dict[str, int]] = []
+    for line in smaps.splitlines():
+        key, _, rest = line.partition(":")
+        if key == "Size":
+            maps.append({})
+        if key in ("Size", "Rss"):
+            maps[-1][key] = int(rest.split()[0]) << 10
+    guest = max(maps, key=lambda m: m["Size"])
+    return sum(m["Rss"] for m in maps) - guest["Rss"]
+
+
+def memory(guest: Guest) -> dict[str, int]:
+    """What is taken now, in bytes: in QEMU by the device, in the guest by all."""
+    pid = guest.state["process"]["pid"]
+    told = dict(line.split(":") for line in guest.read("/proc/meminfo").splitlines())
+    available = int(told["MemAvailable"].split()[0]) << 10
+    return {"qemu": qemu_memory(Path(f"/proc/{pid}/smaps").read_text()), "guest": -available}
+
+
+# ---------------------------------------------------------------------- cases
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """QPs and MRs of two guests; ACTIVE: how many of the QPs are, in turns. Or, with
+    GUESTS, one QP each way between any two of so many guests."""
+
+    qps: int = 1
+    active: tuple[int, ...] = (1,)
+    mrs: int = 1
+    guests: int = 0
+
+
+CASES = {
+    f"{n:,} QPs": Case(qps=n, active=(n, n // 100)) for n in (100, 1000, 10000)
+} | {
+    f"{n:,} MRs": Case(mrs=n) for n in (10, 1000, 100000)
+} | {
+    f"{n} guests": Case(guests=n) for n in (2, 4)
+}
+
+
+def title(name: str, case: Case, active: int) -> str:
+    return f"{name}, {active:,} active" if len(case.active) > 1 else name
+
+
+def middle(samples: list[dict]) -> dict:
+    """The medians of several of sample(), or of what this returns."""
+    return {
+        "rate": statistics.median(s["rate"] for s in samples),
+        **{part: {guest: statistics.median(s[part][guest] for s in samples)
+                  for guest in samples[0][part]} for part in ("qemu", "loop")},
+    }
+
+
+def entry_of(name: str, size: int, samples: list[tuple[dict, dict]]) -> dict:
+    """Of pairs (case, one QP) the medians, and the share of one QP's rate."""
+    return {
+        "case": name, "size": size,
+        **middle([case for case, _one in samples]),
+        "ratio": statistics.median(case["rate"] / one["rate"] for case, one in samples),
+        "one": middle([one for _case, one in samples]),
+        "samples": [[case["rate"], one["rate"]] for case, one in samples],
+    }
+
+
+def one_qp(rows: list[dict]) -> list[dict]:
+    """The rows of the one QP that was measured beside ROWS."""
+    return [{"case": "1 QP", "size": size, "ratio": 1.0,
+             **middle([row["one"] for row in rows if row["size"] == size])} for size in SIZES]
+
+
+def two_guests(lab: Lab, one: Traffic, name: str, case: Case, args) -> list[dict]:
+    """The rows of a case of two guests. ONE: a flow of one QP with the phases SIZES."""
+    a, b = lab["a"], lab["b"]
+    before = memory(a)
+    phases = [(size, active) for active in case.active for size in SIZES]
+    found: dict[tuple[int, int], list] = {(active, size): [] for size, active in phases}
+    with Traffic(a, b, FIRST_PORT + 1, phases, case.qps, case.mrs, int(args.seconds * 1000)) as flow:
+        after = memory(a)
+        for _round in range(args.rounds):
+            for size, active in phases:
+                reference = sample(lab, [one])
+                found[active, size].append((sample(lab, [flow]), reference))
+    rows = [entry_of(title(name, case, active), size, samples)
+            for (active, size), samples in found.items()]
+    if case.qps > 1:
+        for row in rows:
+            row["qps"] = case.qps
+            row["memory"] = {part: (after[part] - before[part]) / case.qps for part in after}
+    return rows
+
+
+def all_to_all(lab: Lab, one: Traffic, name: str, case: Case, args) -> list[dict]:
+    """The rows of a case of many guests, of which any two write to each other."""
+    guests = lab.guests[:case.guests]
+    pairs = [(a, b) for a in guests for b in guests if a.name < b.name]
+    with contextlib.ExitStack() as stack:
+        flows = [stack.enter_context(
+            Traffic(a, b, FIRST_PORT + 1 + n, [(size, 1) for size in SIZES],
+                    ms=int(args.seconds * 1000), both=True)) for n, (a, b) in enumerate(pairs)]
+        found: dict[int, list] = {size: [] for size in SIZES}
+        for _round in range(args.rounds):
+            for size in SIZES:
+                reference = sample(lab, [one])
+                found[size].append((sample(lab, flows), reference))
+    return [entry_of(name, size, samples) for size, samples in found.items()]
+
+
+def measure(lab: Lab, cases: dict[str, Case], args, way) -> list[dict]:
+    """WAY, of the two above, of each of CASES, beside one QP."""
+    rows = []
+    with Traffic(lab["a"], lab["b"], FIRST_PORT, [(size, 1) for size in SIZES],
+                 ms=int(args.seconds * 1000)) as one:
+        for name, case in cases.items():
+            for row in way(lab, one, name, case, args):
+                rows.append(row)
+                say(line(row))
+    return rows
+
+
+# ---------------------------------------------------------------------- table
+
+
+HEAD = (f"{'RDMA WRITE':24} {'':8} {'rate':>12} {'':7} {'of one QP':>9}   "
+        "CPU us, QEMUs (of that main loops)")
+
+
+def line(row: dict) -> str:
+    """A row of the table. What a write costs is told of a message or of a MiB."""
+    small = row["size"] == SMALL
+    rate = row["rate"] if small else row["rate"] * row["size"] / MIB
+    unit, per = ("msg/s", 1) if small else ("MiB/s", MIB / row["size"])
+    price = "  ".join(f"{name} {row['qemu'][name] * per * 1e6:,.1f} "
+                      f"({row['loop'][name] * per * 1e6:,.1f})" for name in row["qemu"])
+    text = (f"{row['case']:24} {'8 B' if small else '64 KiB':8} {rate:>12,.0f} {unit:7} "
+            f"{row['ratio']:>9.2f}   per {unit[:3]}: {price}")
+    return text + verdict(row)
+
+
+def verdict(row: dict) -> str:
+    """Whether the aim is reached, where there is one."""
+    if row["case"] != title(f"{AIM_QPS:,} QPs", Case(active=(AIM_QPS, 1)), AIM_QPS):
+        return ""
+    return f"  (aim {AIM}: {'reached' if row['ratio'] >= AIM else 'MISSED'})"
+
+
+def compare(args, names: list[str]) -> int:
+    """Measure the cases of these NAMES, print the table, put it into build/bench.json;
+    the exit status."""
+    cases = {name: CASES[name] for name in names}
+    seconds = sum(len(c.active) for c in cases.values()) * len(SIZES) * 2 * args.rounds
+    say(f"about {seconds * (args.seconds + 2) / 60 + 2:.0f} minutes")
+    rows = []
+    for way, wanted, guests in (
+        (two_guests, {n: c for n, c in cases.items() if not c.guests}, 2),
+        (all_to_all, {n: c for n, c in cases.items() if c.guests}, 4),
+    ):
+        if wanted:
+            with Lab.up(NAME, ["qhca"] * guests, Options(smp=args.smp, tied=True), progress=say,
+                        replace=True) as lab:
+                accel = lab.state["accel"]
+                found = measure(lab, wanted, args, way)
+                rows += one_qp(found) + found
+    print(f"\n{HEAD}")
+    for row in rows:
+        print(line(row))
+    print("", *memory_lines(rows), sep="\n")
+    print(f"guests run under {accel}, {os.cpu_count()} CPUs; each figure is the median of "
+          f"{args.rounds} rounds,\nin which one QP of the same guests was measured just before")
+    target = results.keep("scale", {
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "cpus": os.cpu_count(), "smp": args.smp, "accel": accel, "results": rows,
+    })  # fmt: skip
+    print(target)
+    return int(args.strict and any("MISSED" in verdict(row) for row in rows))
+
+
+def memory_lines(rows: list[dict]) -> list[str]:
+    """What a QP takes, of each number of them."""
+    found = {row["qps"]: row["memory"] for row in rows if "memory" in row}
+    return [f"memory of each of {qps:,} QPs: {took['qemu'] / 1024:.1f} KiB in QEMU, "
+            f"{took['guest'] / 1024:.1f} KiB in the guest" for qps, took in found.items()]
