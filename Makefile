@@ -171,9 +171,13 @@ test-pyverbs: $(call built,build) ## Run rdma-core's tests in a guest; NIC=rxe: 
 test-selftests: $(call built,build) ## Run the kernel's selftests of network drivers in guests
 	@lab/run/selftests $(if $(GATE),--short) $(ARGS)
 
-.PHONY: bench
+.PHONY: bench profile
 bench: build ## Measure qhca against Soft-RoCE (ARGS: --net, --scale) -> build/bench.json (@bench@)
 	@lab/bench/measure $(ARGS)
+
+profile: build ## Flame graphs of both QEMUs under load -> build/profile (installs linux-perf)
+	@lab/build/deps linux-perf
+	@lab/bench/profile $(ARGS)
 
 .PHONY: figures
 figures: build ## Draw the figures of docs/images from running guests (@figures@)

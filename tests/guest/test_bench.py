@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/bench/measure measures what it says: a short run of each kind. No figure is judged."""
+"""lab/bench/measure and profile do what they say: a short run of each kind. No figure is judged."""
 
 import json
 import os
+import shutil
 import subprocess
 import types
 
@@ -133,6 +134,23 @@ def test_traffic_that_fails(pair, progs):
         pair.a.run("pkill -KILL traffic")
         with pytest.raises(LabError, match="status 137"):
             flow.finish()
+
+
+@long
+@pytest.mark.skipif(not shutil.which("perf"), reason="perf is missing: 'make profile' installs it")
+def test_profile(pair):
+    """Graphs of both QEMUs, in which the device is at work."""
+    pair.freeze()
+    try:
+        subprocess.run([TOP / "lab/bench/profile", "--only", "write-64k", "--seconds", "2"],
+                       check=True, timeout=900)
+    finally:
+        pair.thaw()
+    run, = json.loads((BUILD / "profile/profile.json").read_text())["runs"].values()
+    for guest in "ab":
+        assert sum(run["us"][guest]["others"].values()) > 0
+        assert "qhca_" in (BUILD / f"profile/write-64k-{guest}.txt").read_text()
+        assert "qhca_" in (BUILD / f"profile/write-64k-{guest}.svg").read_text()
 
 
 def test_nonsense():

@@ -9,6 +9,7 @@ import sys
 
 from .. import pair
 from ..errors import LabError
+from ..guest import Result
 
 NAME = "bench"
 SIZES = {"4 KiB": 4096, "64 KiB": 65536, "1 MiB": 1 << 20}
@@ -48,25 +49,34 @@ def qhca_ends(lab) -> dict:
     return ends
 
 
-def measure(lab, ends: dict, case: tuple, seconds: int) -> float:
-    """One run of CASE, one of CASES, from a to b, or in a alone; the figure in its
-    unit."""
-    _title, unit, program, options, column, _aim = case
-    a = lab["a"]
-    if column is None:
-        env = {"IBDEV": ends["a"]["device"], "GIDX": str(ends["a"]["index"])}
-        out = a.run(f"/qhca/build/guest-progs/{program} {options}", timeout=120, env=env).out
-        return float(json.loads(out)["register"])
+def command_line(end: dict, case: tuple, seconds: int) -> str:
+    """A case's program, as one of both ENDS runs it; the client has the server's address
+    behind it."""
+    _title, _unit, program, options, *_ = case
+    return f"{program} -d {end['device']} -x {end['index']} -F {options} -D {seconds}"
 
-    def line(end):
-        return (f"{program} -d {end['device']} -x {end['index']} -F "
-                f"{options} -D {seconds}")
 
-    _served, result = pair.run_checked(
-        lab, ("b", line(ends["b"])), ("a", f"{line(ends['a'])} {ends['b']['ip']}"),
-        timeout=60 + 10 * seconds)
+def figure(result: Result, case: tuple) -> float:
+    """What a client of perftest has measured, in the unit of its CASE."""
+    _title, unit, _program, _options, column, _aim = case
     rows = re.findall(r"^ *\d+ +\d+ +[\d. \t]+$", result.out, re.M)
     if not rows:
         raise LabError(f"no result line\n{result.describe()}")
     value = float(rows[-1].split()[column])
     return value * 1e6 if unit == "msg/s" else value
+
+
+def measure(lab, ends: dict, case: tuple, seconds: int) -> float:
+    """One run of CASE, one of CASES, from a to b, or in a alone; the figure in its
+    unit."""
+    _title, _unit, program, options, column, _aim = case
+    a = lab["a"]
+    if column is None:
+        env = {"IBDEV": ends["a"]["device"], "GIDX": str(ends["a"]["index"])}
+        out = a.run(f"/qhca/build/guest-progs/{program} {options}", timeout=120, env=env).out
+        return float(json.loads(out)["register"])
+    _served, result = pair.run_checked(
+        lab, ("b", command_line(ends["b"], case, seconds)),
+        ("a", f"{command_line(ends['a'], case, seconds)} {ends['b']['ip']}"),
+        timeout=60 + 10 * seconds)
+    return figure(result, case)
