@@ -125,7 +125,8 @@ HOST = {"memcpy_64k_mib_s": 10000, "unix_dgram_64b_frames_s": 1000000}
 @pytest.mark.parametrize("case, unit, qhca, words", [
     ("write 64 KiB", "MiB/s", 3999.0, "0.40 of memcpy_64k_mib_s aim: at least 0.4, MISSED"),
     ("write 64 KiB", "MiB/s", 4000.0, "0.40 of memcpy_64k_mib_s aim: at least 0.4, reached"),
-    ("send 8 B rate", "msg/s", 90000.0, "0.09 of unix_dgram_64b_frames_s aim: at least 0.4, MISSED"),
+    ("send 8 B rate", "msg/s", 90000.0,
+     "0.09 of unix_dgram_64b_frames_s aim: at least 0.4, MISSED"),
     ("send 2 B latency", "us", 20.0, "20.0 us aim: at most 20 us, reached"),
     ("send 2 B latency", "us", 20.1, "20.1 us aim: at most 20 us, MISSED"),
 ])
@@ -206,7 +207,8 @@ def test_memory_of_a_qemu():
     def mapping(size, rss):
         return f"7f00-7f01 rw-p 00:00 0 /a: b\nSize: {size} kB\nRss: {rss} kB\nPss: 1 kB\n"
 
-    assert scale.qemu_memory(mapping(64, 60) + mapping(1048576, 500000) + mapping(20, 4)) == 64 << 10
+    text = mapping(64, 60) + mapping(1048576, 500000) + mapping(20, 4)
+    assert scale.qemu_memory(text) == 64 << 10
 
 
 def test_memory_of_a_qp():

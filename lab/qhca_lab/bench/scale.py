@@ -222,7 +222,8 @@ def two_guests(lab: Lab, one: Traffic, name: str, case: Case, args) -> list[dict
     before = memory(a)
     phases = [(size, active) for active in case.active for size in SIZES]
     found: dict[tuple[int, int], list] = {(active, size): [] for size, active in phases}
-    with Traffic(a, b, FIRST_PORT + 1, phases, case.qps, case.mrs, int(args.seconds * 1000)) as flow:
+    ms = int(args.seconds * 1000)
+    with Traffic(a, b, FIRST_PORT + 1, phases, case.qps, case.mrs, ms) as flow:
         after = memory(a)
         for _round in range(args.rounds):
             for size, active in phases:

@@ -143,7 +143,8 @@ def host_row(entry: dict) -> str:
     told = entry["host"]
     figure = f"{told['figure']:8.2f} of {told['of']}" if told["of"] else \
         f"{told['figure']:8.1f} {entry['unit']}"
-    limit = f"at least {told['aim']}" if told["of"] else f"at most {told['aim']:.0f} {entry['unit']}"
+    limit = f"at least {told['aim']}" if told["of"] else \
+        f"at most {told['aim']:.0f} {entry['unit']}"
     return (f"  {entry['case']:18} {figure:36} aim: {limit}, "
             f"{'reached' if told['reached'] else 'MISSED'}")
 
