@@ -203,11 +203,12 @@ def test_cpu_time_of_a_process():
 
 
 def test_memory_of_a_qemu():
-    """All but its guest's memory."""
+    """All but guests' memory, its own and a peer's."""
     def mapping(size, rss):
         return f"7f00-7f01 rw-p 00:00 0 /a: b\nSize: {size} kB\nRss: {rss} kB\nPss: 1 kB\n"
 
-    text = mapping(64, 60) + mapping(1048576, 500000) + mapping(20, 4)
+    text = "".join(mapping(*sizes) for sizes in
+                   ((64, 60), (1048576, 500000), (20, 4), (1048576, 7000)))
     assert scale.qemu_memory(text) == 64 << 10
 
 

@@ -142,8 +142,8 @@ def sample(lab: Lab, flows: list[Traffic]) -> dict:
 
 
 def qemu_memory(smaps: str) -> int:
-    """Resident bytes of a QEMU besides its guest's memory, which is the largest
-    mapping, of /proc/PID/smaps."""
+    """Resident bytes of a QEMU, of /proc/PID/smaps, besides the memory of its guest, and
+    of others that it sees: these are its largest mappings."""
     maps: list[dict[str, int]] = []
     for line in smaps.splitlines():
         key, _, rest = line.partition(":")
@@ -151,8 +151,8 @@ def qemu_memory(smaps: str) -> int:
             maps.append({})
         if key in ("Size", "Rss"):
             maps[-1][key] = int(rest.split()[0]) << 10
-    guest = max(maps, key=lambda m: m["Size"])
-    return sum(m["Rss"] for m in maps) - guest["Rss"]
+    guest = max(m["Size"] for m in maps)
+    return sum(m["Rss"] for m in maps if m["Size"] < guest)
 
 
 def memory(guest: Guest) -> dict[str, int]:
