@@ -146,7 +146,7 @@ def profile(args, runs: list[str]) -> int:
     known = {case[0]: case for case in CASES}
     told = {}
     with Lab.up(NAME, None, Options(smp=args.smp, tied=True), progress=say, replace=True) as lab:
-        ends, accel = qhca_ends(lab), lab.state["accel"]
+        ends, accel, link = qhca_ends(lab), lab.state["accel"], lab.state["link"]
         for name in runs:
             case = known[RUNS[name]]
             data = FOLDER / f"{name}.data"
@@ -168,8 +168,8 @@ def profile(args, runs: list[str]) -> int:
     target = FOLDER / "profile.json"
     target.write_text(json.dumps({
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "accel": accel,
-        "seconds": args.seconds, "runs": told}, indent=1) + "\n")
-    print(f"\nguests run under {accel}; flame graphs are in {FOLDER}")
+        "link": link, "seconds": args.seconds, "runs": told}, indent=1) + "\n")
+    print(f"\nguests run under {accel}, link {link}; flame graphs are in {FOLDER}")
     return 0
 
 

@@ -298,7 +298,7 @@ def compare(args, names: list[str]) -> int:
     cases = {name: CASES[name] for name in names}
     seconds = sum(len(c.active) for c in cases.values()) * len(SIZES) * 2 * args.rounds
     say(f"about {seconds * (args.seconds + 2) / 60 + 2:.0f} minutes")
-    rows = []
+    rows, links = [], []
     for way, wanted, guests in (
         (two_guests, {n: c for n, c in cases.items() if not c.guests}, 2),
         (all_to_all, {n: c for n, c in cases.items() if c.guests}, 4),
@@ -307,17 +307,20 @@ def compare(args, names: list[str]) -> int:
             with Lab.up(NAME, ["qhca"] * guests, Options(smp=args.smp, tied=True), progress=say,
                         replace=True) as lab:
                 accel = lab.state["accel"]
+                links.append(lab.state["link"])
                 found = measure(lab, wanted, args, way)
                 rows += one_qp(found) + found
     print(f"\n{HEAD}")
     for row in rows:
         print(line(row))
     print("", *memory_lines(rows), sep="\n")
-    print(f"guests run under {accel}, {os.cpu_count()} CPUs; each figure is the median of "
-          f"{args.rounds} rounds,\nin which one QP of the same guests was measured just before")
+    print(f"guests run under {accel}, {os.cpu_count()} CPUs, link {' and '.join(links)}; each "
+          f"figure is the median\nof {args.rounds} rounds, in which one QP of the same guests was "
+          "measured just before")
     target = results.keep("scale", {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "cpus": os.cpu_count(), "smp": args.smp, "accel": accel, "results": rows,
+        "cpus": os.cpu_count(), "smp": args.smp, "accel": accel, "links": links,
+        "results": rows,
     })  # fmt: skip
     print(target)
     return int(args.strict and any("MISSED" in verdict(row) for row in rows))

@@ -166,12 +166,13 @@ def compare(args, cases) -> int:
             for number, guest in enumerate(lab.guests, 1)
         }
         results = run_cases(lab, adapters, cases, args.rounds, args.seconds)
-        kernel, accel = lab["a"].run("uname -r").out.strip(), lab.state["accel"]
+        kernel = lab["a"].run("uname -r").out.strip()
+        accel, link = lab.state["accel"], lab.state["link"]
 
     print(f"\n{'':18} {'qhca':>12} {'Soft-RoCE':>12} {'unit':6} {'better by':>10}")
     for entry in results:
         print(row(entry))
-    print(f"\nguests run under {accel}; the host itself:")
+    print(f"\nguests run under {accel}, link {link}; the host itself:")
     for key, value in host.items():
         print(f"  {key:28} {value:>12,}")
     for entry in results:
@@ -184,7 +185,7 @@ def compare(args, cases) -> int:
     target = results_file.keep(None, {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cpus": os.cpu_count(), "smp": args.smp, "guest_kernel": kernel, "mtu": options.mtu,
-        "accel": accel,
+        "accel": accel, "link": link,
         "host": host, "results": results,
     })  # fmt: skip
     print(f"\n{target}")
