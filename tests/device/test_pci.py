@@ -128,7 +128,8 @@ def test_bad_property_leaves_nothing():
 
 def test_not_on_conventional_pci():
     with pytest.raises(RuntimeError, match="PCI Express"):
-        Machine(machine="pc", device="qhca")
+        Machine("-device", "pci-bridge,id=conventional,chassis_nr=1",
+                device="qhca,bus=conventional,addr=1")
 
 
 def test_help():
