@@ -38,9 +38,16 @@ built = $(if $(BUILT),,$(1))
 # Another kernel for the guests, beside Debian's: newest, debug, or a kernel's build tree.
 KERNEL ?= $(filter-out default,$(QHCA_KERNEL))
 
-.PHONY: deps root qemu driver provider progs image kernel build
+.PHONY: deps prepare root qemu driver provider progs image kernel build
 deps: ## Install the packages that the host needs (by sudo if not root)
 	@lab/build/deps
+
+# What takes one CPU or waits for the mirror: two such things at a time.
+prepare: deps
+	@lab/build/make-root guest
+	@lab/build/build-qemu --configure & \
+		lab/build/make-image && lab/build/build-provider; status=$$?; \
+		wait $$! && exit $$status
 
 root: deps ## Make the Debian 13 build root (@root@, once)
 	@lab/build/make-root build
@@ -67,7 +74,7 @@ kernel: root ## Make KERNEL=newest (debug, a build tree) ready for guests, with 
 	@lab/build/build-driver --kernel '$(KERNEL)'
 	@lab/build/build-test-modules --kernel '$(KERNEL)'
 
-build: qemu driver provider progs image $(if $(KERNEL),kernel) ## All of the above (@run_first@, then seconds)
+build: prepare qemu driver provider progs image $(if $(KERNEL),kernel) ## All of the above (@run_first@, then seconds)
 
 .PHONY: patches
 patches: root ## Write the series for QEMU, Linux and rdma-core to build/patches
