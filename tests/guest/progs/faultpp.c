@@ -9,6 +9,7 @@
  *   --timeout CODE        default 20, 4 s: no delay of a busy host comes near
  *   --retry N --rnr-retry N --rnr-timer CODE
  *   --rkey DELTA          name a key that is not the other's
+ *   --odp range|implicit  its memory is paged on demand
  *   --events              sleep until a completion event comes, do not poll
  *   --wait MS             for each completion (default 60000)
  *
@@ -38,6 +39,7 @@ struct hello {
 static struct qv_dev dev;
 static struct qv_qp q;
 static struct ibv_mr *mr;
+static uint8_t *memory;	/* the second half is for what is received */
 static struct ibv_comp_channel *channel;
 static int len = 64, iters = 10, wait_ms = 60000, wrong;
 static int fd = -1;	/* the link to the other */
@@ -150,7 +152,7 @@ static int next(struct ibv_cq *cq)
 
 static void post_recv(void)
 {
-	struct ibv_sge s = { (uintptr_t)mr->addr + HALF, len, mr->lkey };
+	struct ibv_sge s = { (uintptr_t)memory + HALF, len, mr->lkey };
 
 	int err = qv_recv(&q, 1, &s, 1);
 
@@ -160,16 +162,16 @@ static void post_recv(void)
 
 static int send_one(enum ibv_wr_opcode op, int message, const struct hello *to)
 {
-	struct ibv_sge s = { (uintptr_t)mr->addr, len, mr->lkey };
+	struct ibv_sge s = { (uintptr_t)memory, len, mr->lkey };
 	int status;
 
 	if (op != IBV_WR_RDMA_READ)
-		fill(mr->addr, message);
+		fill(memory, message);
 	if (qv_send(&q, op, message, &s, 1, to->addr, to->rkey))
 		return -2;
 	status = next(q.scq);
 	if (!status && op == IBV_WR_RDMA_READ)
-		check(mr->addr, 0);
+		check(memory, 0);
 	return status;
 }
 
@@ -178,7 +180,7 @@ static int receive_one(int message)
 	int status = next(q.rcq);
 
 	if (!status) {
-		check((uint8_t *)mr->addr + HALF, message);
+		check(memory + HALF, message);
 		post_recv();
 	}
 	return status;
@@ -209,6 +211,21 @@ static int work(bool first, enum ibv_wr_opcode op, const struct hello *to,
 		}
 	}
 	return i;
+}
+
+/* Memory of both halves; @odp: "range", "implicit" or NULL, then it is pinned. */
+static void make_memory(const char *odp)
+{
+	const int all = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+			IBV_ACCESS_LOCAL_WRITE;
+
+	mr = qv_mr(&dev, 2 * HALF, odp ? all | IBV_ACCESS_ON_DEMAND : all);
+	memory = mr->addr;
+	if (odp && !strcmp(odp, "implicit")) {
+		mr = ibv_reg_mr(dev.pd, NULL, SIZE_MAX, all | IBV_ACCESS_ON_DEMAND);
+		if (!mr)
+			qv_die("ibv_reg_mr", errno);
+	}
 }
 
 static void report(int done, int status)
@@ -245,10 +262,9 @@ int main(int argc, char **argv)
 		{ "retry", 1, NULL, 'r' }, { "rnr-retry", 1, NULL, 'R' },
 		{ "rnr-timer", 1, NULL, 'T' }, { "rkey", 1, NULL, 'k' },
 		{ "events", 0, NULL, 'e' }, { "wait", 1, NULL, 'w' },
+		{ "odp", 1, NULL, 'd' },
 		{ NULL, 0, NULL, 0 }
 	};
-	const int all = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
-			IBV_ACCESS_LOCAL_WRITE;
 	enum ibv_wr_opcode op = IBV_WR_SEND;
 	struct hello mine = { .addr = 0 }, yours;
 	struct qv_path path = { .timeout = 20, .retry_cnt = 7,
@@ -256,6 +272,7 @@ int main(int argc, char **argv)
 	int c, status = 0, done = 0, i;
 	uint32_t delta = 0;
 	bool first, active, events = false;
+	const char *odp = NULL;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
@@ -291,6 +308,9 @@ int main(int argc, char **argv)
 		case 'w':
 			wait_ms = atoi(optarg);
 			break;
+		case 'd':
+			odp = optarg;
+			break;
 		default:
 			return 1;
 		}
@@ -300,7 +320,7 @@ int main(int argc, char **argv)
 	first = optind < argc;
 	active = first || op == IBV_WR_SEND;
 	qv_open(&dev);
-	mr = qv_mr(&dev, 2 * HALF, all);
+	make_memory(odp);
 	if (events)
 		create_with_events();
 	else
@@ -314,9 +334,9 @@ int main(int argc, char **argv)
 	mine.gid = dev.gid;
 	mine.qpn = q.qp->qp_num;
 	mine.rkey = mr->rkey;
-	mine.addr = (uintptr_t)mr->addr + HALF;
-	fill(mr->addr, 0);
-	fill((uint8_t *)mr->addr + HALF, 0);
+	mine.addr = (uintptr_t)memory + HALF;
+	fill(memory, 0);
+	fill(memory + HALF, 0);
 	qv_tell(fd, &mine, sizeof(mine));
 	qv_hear(fd, &yours, sizeof(yours));
 	path.gid = yours.gid;
