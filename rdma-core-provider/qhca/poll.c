@@ -35,13 +35,14 @@ struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci)
 /*
  * The device could not read the WQE, so it does not know its wr_id.  We do: the
  * ring is our memory, and the slot is not free before the completion is taken.
+ * A QP whose send side is the device's has no ring.
  */
 static void qhca_cqe_fill_wr_id(const struct qhca_qp *qp, struct qhca_cqe *cqe,
 				uint32_t index)
 {
 	const struct qhca_wqe_ctrl *ctrl;
 
-	if (!QHCA_SYN_IS_WQE_LOST(cqe->syndrome))
+	if (!QHCA_SYN_IS_WQE_LOST(cqe->syndrome) || !qp->sq.ring)
 		return;
 	if (cqe->status != QHCA_WC_LOC_QP_OP_ERR &&
 	    cqe->status != QHCA_WC_WR_FLUSH_ERR)
@@ -120,7 +121,7 @@ static bool qhca_cqe_retire_srq(struct qhca_cq *cq, struct qhca_cqe *cqe,
 
 	srq = qhca_srq_find(to_qctx(cq->vcq.cq.context),
 			    le32toh(cqe->src_qpn));
-	if (!srq)
+	if (!srq || srq->cq != cq)
 		return false;
 	if (le16toh(cqe->flags) & QHCA_CQE_F_SRQ)
 		qhca_retire_shared(cq, srq, cqe, false, ci, retired);
@@ -138,14 +139,17 @@ static bool qhca_cqe_retire_srq(struct qhca_cq *cq, struct qhca_cqe *cqe,
  *
  * @cqe: is at counter @ci; those before it were read
  *
- * Returns false if no QP of this process has the number, which a working
- * device does not do; the CQE is then to be dropped.
+ * Returns false if no QP of this process has the number, or one whose queue
+ * completes elsewhere, which a working device does not do; the CQE is then to
+ * be dropped.  So a QP is known to no CQ but its own, which forget it when it
+ * goes.
  */
 bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe, uint32_t ci,
 		     struct qhca_retired *retired)
 {
 	uint32_t qpn = le32toh(cqe->qpn);
 	struct qhca_qp *qp = cq->last_qp;
+	bool recv;
 
 	if (unlikely(le16toh(cqe->flags) & QHCA_CQE_F_SRQN))
 		return qhca_cqe_retire_srq(cq, cqe, ci, retired);
@@ -153,9 +157,12 @@ bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe, uint32_t ci,
 		qp = qhca_qp_find(to_qctx(cq->vcq.cq.context), qpn);
 		if (!qp)
 			return false;
-		cq->last_qp = qp;
 	}
-	if (!(cqe->opcode & QHCA_CQE_OP_RECV)) {
+	recv = cqe->opcode & QHCA_CQE_OP_RECV;
+	if (unlikely((recv ? qp->recv_cq : qp->send_cq) != cq))
+		return false;
+	cq->last_qp = qp;
+	if (!recv) {
 		if (unlikely(cqe->status))
 			qhca_cqe_fill_wr_id(qp, cqe, le32toh(cqe->wqe_index));
 		qhca_retire_own(cq, qp, cqe, ci, retired);

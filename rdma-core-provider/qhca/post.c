@@ -19,6 +19,10 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 		*bad_wr = wr;
 		return EINVAL;
 	}
+	if (!sq->ring) {
+		*bad_wr = wr;
+		return EOPNOTSUPP;
+	}
 	if (qhca_is_gone(ibv_qp->context)) {
 		*bad_wr = wr;
 		return EIO;
@@ -76,7 +80,7 @@ int qhca_rq_post(struct qhca_context *ctx, struct qhca_rq *rq, uint32_t num,
 			*bad_wr = wr;
 			break;
 		}
-		qhca_trace_recv_wqe(num, head, rq->ring +
+		qhca_trace_recv_wqe(num, head, rq->max_sge, rq->ring +
 				    ((size_t)qhca_slot(head, rq->shift) <<
 				     rq->stride));
 		head++;
@@ -137,7 +141,7 @@ int qhca_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 		srq->first_free = srq->next[number];
 		srq->next[number] = QHCA_SRQ_BUSY;
 		srq->index[qhca_slot(head++, srq->shift)] = htole32(number);
-		qhca_trace_recv_wqe(srq->srqn, number, srq->ring +
+		qhca_trace_recv_wqe(srq->srqn, number, srq->max_sge, srq->ring +
 				    ((size_t)number << srq->stride));
 	}
 	if (head != srq->head) {

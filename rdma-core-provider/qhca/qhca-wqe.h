@@ -252,24 +252,29 @@ static inline int qhca_wqe_set_sges(const struct qhca_wqe_rules *rules,
 /*
  * Appends @len bytes of inline data; may be called several times for a WQE.
  * READs and atomics bring data in, so they cannot be inline.
+ *
+ * @used: bytes that the WQE has, 0 at first.  The WQE says so too, but the
+ *	  device can write to it.
+ *
  * Returns 0, EINVAL for a wrong opcode, or ENOMEM for too many bytes.
  */
 static inline int qhca_wqe_add_inline(const struct qhca_wqe_rules *rules,
-				      void *slot, const void *data, size_t len)
+				      void *slot, uint32_t *used,
+				      const void *data, size_t len)
 {
 	struct qhca_wqe_ctrl *ctrl = slot;
-	size_t used = ctrl->flags & QHCA_WQE_F_INLINE ?
-		      le16toh(ctrl->num_sge) : 0;
 
 	if (ctrl->opcode >= QHCA_WQE_RDMA_READ &&
 	    ctrl->opcode != QHCA_WQE_RAW_SEND)
 		return EINVAL;
-	if (len > rules->max_inline - used)
+	if (len > rules->max_inline - *used)
 		return ENOMEM;
 	if (len)
-		memcpy((char *)slot + qhca_wqe_header(rules) + used, data, len);
+		memcpy((char *)slot + qhca_wqe_header(rules) + *used, data,
+		       len);
+	*used += len;
 	ctrl->flags |= QHCA_WQE_F_INLINE;
-	ctrl->num_sge = htole16(used + len);
+	ctrl->num_sge = htole16(*used);
 	return 0;
 }
 
@@ -288,6 +293,7 @@ static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 				       void *slot, const struct ibv_send_wr *wr)
 {
 	struct qhca_wqe_ctrl *ctrl = slot;
+	uint32_t used = 0;
 	int i, ret;
 
 	/* The structure has no place for what FLUSH needs: see ibv_wr_flush. */
@@ -351,9 +357,9 @@ static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 		return qhca_wqe_set_sges(rules, slot, wr->sg_list,
 					 wr->num_sge);
 	/* An empty message is inline with no byte. */
-	ret = qhca_wqe_add_inline(rules, slot, NULL, 0);
+	ret = qhca_wqe_add_inline(rules, slot, &used, NULL, 0);
 	for (i = 0; !ret && i < wr->num_sge; i++)
-		ret = qhca_wqe_add_inline(rules, slot,
+		ret = qhca_wqe_add_inline(rules, slot, &used,
 					  (const void *)(uintptr_t)
 					  wr->sg_list[i].addr,
 					  wr->sg_list[i].length);

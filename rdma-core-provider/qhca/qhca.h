@@ -144,6 +144,7 @@ struct qhca_sq {
 	/* extended posting, between wr_start and wr_complete */
 	uint32_t		new_head;
 	void			*cur;		/* the WQE being built */
+	uint32_t		inline_len;	/* data in it */
 	int			err;
 	struct qhca_queue_buf	buf;
 };

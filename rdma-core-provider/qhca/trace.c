@@ -18,11 +18,14 @@ QHCA_TRACE_DEFINE(recv_wqe);
 QHCA_TRACE_DEFINE(doorbell);
 QHCA_TRACE_DEFINE(poll);
 
-static uint64_t qhca_sges_len(const void *at, unsigned int num)
+/* @num is what the WQE says, to which the device can write: @max at most. */
+static uint64_t qhca_sges_len(const void *at, uint32_t num, uint32_t max)
 {
 	const struct qhca_sge *sge = at;
 	uint64_t len = 0;
 
+	if (num > max)
+		num = max;
 	while (num--)
 		len += le32toh(sge++->len);
 	return len;
@@ -40,15 +43,18 @@ void qhca_trace_wqe_at(const struct qhca_sq *sq, uint32_t qpn, uint32_t index)
 	uint64_t bytes;
 
 	bytes = flags & QHCA_WQE_F_INLINE ? num :
-		qhca_sges_len(slot + qhca_wqe_header(&sq->rules), num);
+		qhca_sges_len(slot + qhca_wqe_header(&sq->rules), num,
+			      sq->rules.max_sge);
 	STAP_PROBE6(qhca, wqe, qpn, index, opcode, flags, wr_id, bytes);
 }
 
-void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, const void *slot)
+void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, uint32_t max_sge,
+			    const void *slot)
 {
 	const struct qhca_rq_wqe *wqe = slot;
 	uint64_t wr_id = le64toh(wqe->wr_id);
-	uint64_t bytes = qhca_sges_len(wqe + 1, le16toh(wqe->num_sge));
+	uint64_t bytes = qhca_sges_len(wqe + 1, le16toh(wqe->num_sge),
+				       max_sge);
 
 	STAP_PROBE4(qhca, recv_wqe, num, index, wr_id, bytes);
 }
@@ -79,7 +85,8 @@ void qhca_trace_wqe_at(const struct qhca_sq *sq, uint32_t qpn, uint32_t index)
 {
 }
 
-void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, const void *slot)
+void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, uint32_t max_sge,
+			    const void *slot)
 {
 }
 

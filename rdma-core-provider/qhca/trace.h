@@ -38,8 +38,12 @@ QHCA_TRACE_COUNTER(poll);
 
 /* A send WQE was written; its doorbell comes later. */
 void qhca_trace_wqe_at(const struct qhca_sq *sq, uint32_t qpn, uint32_t index);
-/* A receive WQE; @num: QPN, WQN or SRQN, @index: as in a CQE. */
-void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, const void *slot);
+/*
+ * A receive WQE; @num: QPN, WQN or SRQN, @index: as in a CQE, @max_sge: of the
+ * queue.
+ */
+void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, uint32_t max_sge,
+			    const void *slot);
 /* A doorbell is about to be rung: its offset, QHCA_DB_*, and what it says. */
 void qhca_trace_doorbell_at(uint32_t offset, uint32_t num, uint32_t index);
 /* The application gets the completion of the CQE with counter @ci. */

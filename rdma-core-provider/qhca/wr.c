@@ -53,6 +53,7 @@ static void *qhca_wr_begin(struct ibv_qp_ex *ibv_qp, enum ibv_wr_opcode op)
 	uint32_t tail;
 
 	sq->cur = NULL;
+	sq->inline_len = 0;
 	if (sq->err)
 		return NULL;
 	tail = atomic_load_explicit(&sq->tail, memory_order_acquire);
@@ -177,7 +178,8 @@ static void qhca_wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey,
 
 	qhca_wr_rdma(qp, IBV_WR_ATOMIC_WRITE, rkey, addr);
 	if (sq->cur)
-		sq->err = qhca_wqe_add_inline(&sq->rules, sq->cur, data, 8);
+		sq->err = qhca_wqe_add_inline(&sq->rules, sq->cur,
+					      &sq->inline_len, data, 8);
 }
 
 static void qhca_wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
@@ -238,10 +240,12 @@ static void qhca_wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num,
 
 	if (!sq->cur || sq->err)
 		return;
-	sq->err = qhca_wqe_add_inline(&sq->rules, sq->cur, NULL, 0);
+	sq->err = qhca_wqe_add_inline(&sq->rules, sq->cur, &sq->inline_len,
+				      NULL, 0);
 	for (i = 0; !sq->err && i < num; i++)
 		sq->err = qhca_wqe_add_inline(&sq->rules, sq->cur,
-					      list[i].addr, list[i].length);
+					      &sq->inline_len, list[i].addr,
+					      list[i].length);
 }
 
 static void qhca_wr_set_inline_data(struct ibv_qp_ex *qp, void *addr,

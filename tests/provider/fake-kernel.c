@@ -104,10 +104,10 @@ int ibv_cmd_get_context(struct verbs_context *ctx, struct ibv_get_context *cmd,
     }
     r->db_mmap_key = 0;
     r->db_mmap_size = sysconf(_SC_PAGESIZE);
-    r->max_qp_wr = 32768;
-    r->max_cqe = 1 << 22;
-    r->max_srq_wr = 32768;
-    r->max_sge = 30;
+    r->max_qp_wr = fake.limit ? fake.limit : 32768;
+    r->max_cqe = fake.limit ? fake.limit : 1 << 22;
+    r->max_srq_wr = fake.limit ? fake.limit : 32768;
+    r->max_sge = fake.limit ? fake.limit : 30;
     r->max_inline = fake.max_inline;
     r->features = fake.features;
     return 0;

@@ -25,6 +25,7 @@ struct fake {
     bool no_status;             /* a driver that has none; for the next context */
     uint64_t features;          /* to offer to the next context */
     uint32_t max_inline;
+    uint32_t limit;             /* of entries and SGEs; 0: what is usual */
     int fail;                   /* error of the next command; then 0 */
     int mapped;                 /* ranges marked dontfork and not yet dofork */
     uint32_t next_qpn;          /* number of the next QP */
