@@ -174,6 +174,7 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
     uint32_t page;
     uint64_t reg;
 
+    qhca_call_begins(e);
     qhca_count(e, QHCA_STAT_DOORBELLS);
     if (!qhca_active(e) || off >= QHCA_BAR_DB_SIZE) {
         bad_object(e, num);

@@ -121,7 +121,7 @@ static unsigned rx_memlink(struct qhca *e, struct qhca_memlink *l,
     struct qhca_memlink_frame f;
     unsigned used = 0;
 
-    while (used < budget) {
+    while (used < budget && !qhca_call_spent(e)) {
         if (!qhca_memlink_next(e, l, &f)) {
             qhca_memlink_pause(e, l);
             break;
@@ -192,6 +192,7 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
     if (rx_deaf(e)) {
         return;
     }
+    qhca_call_begins(e);
     if (len < QHCA_ETH_HLEN) {
         rx_refuse(e, QHCA_STAT_PORT_RX_UNDERSIZE);
         return;

@@ -241,6 +241,7 @@ static void reg_write32(struct qhca *e, uint64_t off, uint32_t val)
 
 void qhca_reg_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
 {
+    qhca_call_begins(e);
     if (size == 8 && is_reg64(off)) {
         reg_write64(e, off, val);
     } else if (size == 4 && is_reg64(off)) {

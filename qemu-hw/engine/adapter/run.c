@@ -20,7 +20,9 @@ static unsigned run_qp(struct qhca *e, unsigned budget)
 {
     struct qhca_qp *qp = qhca_container(e->q->ready.next, struct qhca_qp,
                                         ready);
-    unsigned slice = budget < SLICE ? budget : SLICE, left = slice, used;
+    /* a frame that sniffers see costs as much as many */
+    unsigned most = e->sniff ? 1 : SLICE;
+    unsigned slice = budget < most ? budget : most, left = slice, used;
     struct qhca_list *list = &e->q->ready;
     uint32_t reads = e->list_reads;
     bool more;
@@ -72,7 +74,7 @@ void qhca_work(struct qhca *e, unsigned budget)
 {
     unsigned used;
 
-    while (budget && qhca_active(e)) {
+    while (budget && qhca_active(e) && !qhca_call_spent(e)) {
         used = 0;
         qhca_memlinks_woken(e);
         if (e->ml->pending) {
@@ -125,6 +127,7 @@ void qhca_finish_merging(struct qhca *e)
 
 void qhca_run(struct qhca *e)
 {
+    qhca_call_begins(e);
     e->kicked = false;
     if (qhca_active(e)) {
         if (e->faults) {
@@ -175,6 +178,7 @@ void qhca_timer(struct qhca *e)
 {
     uint64_t now = qhca_now(e);
 
+    qhca_call_begins(e);
     e->ad->timer_set = UINT64_MAX;
     if (e->faults) {
         e->hooks->timer(e, now);
@@ -192,6 +196,7 @@ void qhca_tx_ready(struct qhca *e)
 {
     struct qhca_list *l;
 
+    qhca_call_begins(e);
     e->tx_blocked = false;
     if (e->faults) {
         e->hooks->flush(e);    /* these frames are older */

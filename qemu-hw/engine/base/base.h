@@ -73,6 +73,7 @@ struct qhca {
     uint32_t list_reads;        /* of buffer tables: they cost budget too */
     uint32_t cost;              /* total so far, see qhca_cost() */
     uint32_t command_end;       /* cost at which commands stop in this run */
+    uint32_t call_begin;        /* cost at which this call of the engine began */
     uint64_t stats[QHCA_STAT_COUNT];
     /* Gets a copy of each frame on the wire; NULL: no capture. */
     void (*sniff)(struct qhca *e, const void *frame, size_t len);
@@ -95,6 +96,26 @@ struct qhca {
 static inline void qhca_cost(struct qhca *e, uint32_t n)
 {
     e->cost += n;
+}
+/*
+ * What one call of the engine costs, in memory accesses.  The budget in packets
+ * is what ends it usually; but a packet can go to many, and into many pieces.
+ * Work stops at CALL_COST, and is done later.  What cannot wait, a frame from
+ * the wire, gets as far as CALL_COST_MAX, and is lost for the others.
+ */
+#define QHCA_CALL_COST      4096
+#define QHCA_CALL_COST_MAX  12288
+static inline void qhca_call_begins(struct qhca *e)
+{
+    e->call_begin = e->cost;
+}
+static inline bool qhca_call_spent(const struct qhca *e)
+{
+    return e->cost - e->call_begin >= QHCA_CALL_COST;
+}
+static inline bool qhca_call_exhausted(const struct qhca *e)
+{
+    return e->cost - e->call_begin >= QHCA_CALL_COST_MAX;
 }
 /* Has the command used up its share of this run? */
 static inline bool qhca_command_spent(const struct qhca *e)
