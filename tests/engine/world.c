@@ -569,6 +569,9 @@ static void do_call(struct node_call *c)
         qhca_memlink_detach(n->e, (unsigned)c->v);
         break;
     }
+    if (n->on_call) {
+        n->on_call(n);
+    }
 }
 
 static void op_stop(void *opaque)
@@ -880,6 +883,9 @@ void world_inject(struct world *w, unsigned node, const void *frame,
     }
     enter(n);
     qhca_receive(n->e, frame, len);     /* so that a sanitizer knows its end */
+    if (n->on_call) {
+        n->on_call(n);
+    }
     leave(n);
 }
 

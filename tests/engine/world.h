@@ -67,6 +67,7 @@ struct node {
     uint64_t tx_frames, tx_bytes, rx_frames, rx_bytes, runs, timers;
     uint64_t refused, markers;
     unsigned depth;             /* calls into the engine, to catch re-entry */
+    void (*on_call)(struct node *n);    /* after each call into the engine */
     /* the debugger: see node_continue() */
     uint64_t stops;
     void (*on_stop)(struct node *n);    /* may inspect, and step */

@@ -248,11 +248,9 @@ static bool run_one(struct qhca *e)
      * A command may stop the queue of what is held.  This one cannot, and
      * software that adapts the moderation gives it while frames arrive.
      */
-    if (cmd.opcode != QHCA_CMD_MODIFY_CQ) {
-        qhca_gro_flush(e);
-        if (!qhca_active(e)) {
-            return false;       /* what was held could not be delivered */
-        }
+    if (cmd.opcode != QHCA_CMD_MODIFY_CQ &&
+        (!qhca_gro_flush(e) || !qhca_active(e))) {
+        return false;           /* more is held, or cannot be delivered */
     }
     memset(&c, 0, sizeof(c));
     c.obj = qhca_le32(cmd.obj);

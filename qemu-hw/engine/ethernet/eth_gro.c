@@ -109,6 +109,26 @@ static bool same_steer(const struct qhca_steer *a, const struct qhca_steer *b)
            a->tag == b->tag;
 }
 
+/* Packet @p is lost. */
+static void gro_drop(struct qhca *e, struct qhca_gro_packet *p)
+{
+    struct qhca_eth_frame f = { .super.segs = p->super.segs };
+
+    qhca_eth_rq_drop(e, p->q, &f);
+    qhca_gro_remove(&e->eth->gro, p);
+}
+
+/* A frame must not overtake what is held: what takes too long is lost. */
+static void gro_flush_now(struct qhca *e)
+{
+    struct qhca_gro_packet *p;
+
+    qhca_gro_flush(e);
+    while ((p = qhca_gro_oldest(&e->eth->gro))) {
+        gro_drop(e, p);
+    }
+}
+
 bool qhca_gro_take(struct qhca *e, struct qhca_eth_q *q,
                    const struct qhca_eth_frame *f, const struct qhca_steer *s)
 {
@@ -121,7 +141,7 @@ bool qhca_gro_take(struct qhca *e, struct qhca_eth_q *q,
     }
     qhca_gro_look(q, f, &x);
     if (x.order == QHCA_GRO_ALL) {
-        qhca_gro_flush(e);
+        gro_flush_now(e);
     } else if (x.order == QHCA_GRO_FLOW) {
         p = qhca_gro_find(g, &x.key);
     }
@@ -138,13 +158,18 @@ bool qhca_gro_take(struct qhca *e, struct qhca_eth_q *q,
     return x.suits && !x.push && !x.padded && gro_begin(e, q, f, &x, s);
 }
 
-void qhca_gro_flush(struct qhca *e)
+bool qhca_gro_flush(struct qhca *e)
 {
-    struct qhca_gro_packet *p;
+    struct qhca_gro_packet *p = qhca_gro_oldest(&e->eth->gro);
 
-    while ((p = qhca_gro_oldest(&e->eth->gro))) {
+    while (p) {
         gro_deliver(e, p);
+        p = qhca_gro_oldest(&e->eth->gro);
+        if (qhca_call_spent(e)) {
+            break;
+        }
     }
+    return !p;
 }
 
 static uint64_t hold_ns(const struct qhca *e)
@@ -165,20 +190,20 @@ void qhca_gro_run(struct qhca *e)
     /* a loaded one may be of a clock that was ahead: it waits no longer */
     while ((p = qhca_gro_oldest(g)) && now - p->since >= hold_ns(e)) {
         gro_deliver(e, p);
+        if (qhca_call_spent(e)) {
+            break;              /* a kick or the timer goes on with it */
+        }
     }
 }
 
 void qhca_gro_stop(struct qhca *e, struct qhca_eth_q *q)
 {
     struct qhca_gro *g = &e->eth->gro;
-    struct qhca_eth_frame f = { .data = NULL };
     unsigned i;
 
     for (i = 0; g->held && i < g->packets_new; i++) {
         if (g->packet[i].q == q) {
-            f.super.segs = g->packet[i].super.segs;
-            qhca_eth_rq_drop(e, q, &f);
-            qhca_gro_remove(g, &g->packet[i]);
+            gro_drop(e, &g->packet[i]);
         }
     }
 }

@@ -246,7 +246,7 @@ unsigned qhca_eth_run(struct qhca *e, unsigned budget)
     struct qhca_eth_q *q;
     unsigned n = 0;
 
-    while (n < budget && !e->tx_blocked &&
+    while (n < budget && !e->tx_blocked && !qhca_call_spent(e) &&
            !qhca_list_empty(&e->eth->eth_ready)) {
         q = qhca_container(e->eth->eth_ready.next, struct qhca_eth_q, ready);
         qhca_list_del(&q->ready);

@@ -109,8 +109,11 @@ bool qhca_eth_tx_check(const struct qhca_eth_q *q,
                        struct qhca_eth_failure *f);
 
 /* ---- eth_gro.c ---- */
-/** Deliver all that is held; before commands. */
-void qhca_gro_flush(struct qhca *e);
+/**
+ * Deliver all that is held; before commands.  False: this call of the engine
+ * has done enough, and some of it is still held.
+ */
+bool qhca_gro_flush(struct qhca *e);
 /** Deliver what has been held for long enough; to end each run. */
 void qhca_gro_run(struct qhca *e);
 /** Drop what is held for @q, which has stopped, and count it. */

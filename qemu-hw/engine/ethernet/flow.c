@@ -112,9 +112,14 @@ static struct rule *next_rule(struct qhca_flows *f,
 static void flow_give(struct qhca *e, struct rule *r,
                       const struct qhca_eth_frame *f)
 {
-    if (!(r->flags & QHCA_FLOW_F_DROP)) {
-        qhca_raw_rx(e, r->qp, f, r->tag);
+    if (r->flags & QHCA_FLOW_F_DROP) {
+        return;
     }
+    if (qhca_call_exhausted(e)) {
+        qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
+        return;
+    }
+    qhca_raw_rx(e, r->qp, f, r->tag);
 }
 
 /*

@@ -36,7 +36,8 @@ unsigned qhca_loopback_run(struct qhca *e, unsigned budget)
     struct qhca_headers h;
     unsigned done = 0;
 
-    while (done < budget && xd->loop_head != xd->loop_tail) {
+    while (done < budget && xd->loop_head != xd->loop_tail &&
+           !qhca_call_spent(e)) {
         struct qhca_loop_frame *f =
             &xd->loop[xd->loop_tail % QHCA_LOOP_SLOTS];
 

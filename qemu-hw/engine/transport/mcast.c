@@ -102,7 +102,11 @@ void qhca_mcg_rx(struct qhca *e, const struct qhca_rx *rx)
             continue;
         }
         qhca_rx_note(e, qp, rx);
-        qhca_ud_rx(e, qp, rx);
+        if (qhca_call_exhausted(e)) {
+            qhca_rx_drop(e, rx, QHCA_STAT_UD_DROPPED);
+        } else {
+            qhca_ud_rx(e, qp, rx);
+        }
     }
 }
 

@@ -1425,7 +1425,7 @@ struct qhca_flow {
 #define QHCA_STAT_ETH_RX_MULTICAST	8
 #define QHCA_STAT_RAW_RX_PACKETS	9	/* frames given to raw packet QPs and WQs */
 #define QHCA_STAT_RAW_RX_BYTES		10
-#define QHCA_STAT_RAW_RX_DROPPED	11	/* no receive WQE, too long, not in a receiving state */
+#define QHCA_STAT_RAW_RX_DROPPED	11	/* no receive WQE, too long, not in a receiving state, too many at one time */
 #define QHCA_STAT_RAW_TX_PACKETS	12	/* frames sent by raw packet QPs */
 #define QHCA_STAT_RAW_TX_BYTES		13
 #define QHCA_STAT_ETH_RX_GRO_PACKETS	14	/* merged packets received by RQs with QHCA_ETH_Q_F_GRO */
@@ -1452,7 +1452,7 @@ struct qhca_flow {
 #define QHCA_STAT_ROCE_RNR_EXCEEDED	35
 #define QHCA_STAT_ROCE_ACK_TX		36
 #define QHCA_STAT_ROCE_ACK_RX		37
-#define QHCA_STAT_UD_DROPPED		38	/* UD: no receive WQE, bad Q_Key, too long; UC: no receive WQE */
+#define QHCA_STAT_UD_DROPPED		38	/* UD: no receive WQE, bad Q_Key, too long, too many members at one time; UC: no receive WQE */
 #define QHCA_STAT_ROCE_RX_MULTICAST	39	/* packets for a group with members, each counted once */
 #define QHCA_STAT_PAGE_FAULTS		44	/* QHCA_EV_PAGE_FAULT raised for so many */
 #define QHCA_STAT_PAGE_FAULT_DROPS	45	/* packets dropped while their QP waited for a page */

@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How much one call of the engine can be made to do.  QEMU's big lock is held
+ * meanwhile, so whatever a guest or a peer asks for, there is a limit: of DMA
+ * accesses, of their bytes and of frames.  Each scene asks for as much as its
+ * kind of work allows; what is left must be done by later calls.
+ *
+ * The test counts by itself, in the adapter's table of operations; it does not
+ * use the engine's own accounts.
+ */
+#include <stdio.h>
+
+#include "bigpkt.h"
+#include "unit.h"
+
+/* The budget of one call. */
+#define CALLS_MAX   14000u
+#define BYTES_MAX   (4u << 20)
+#define FRAMES_MAX  512u
+
+#define IOVA        0x500000000000ull
+#define PAGE        4096u
+#define REGION      (1u << 20)
+#define SGES        30u
+
+/* Each access to a page of its own takes three more. */
+static const struct gbuf_shape tree = { QHCA_BUF_TREE, 3, 12, 12 };
+
+struct cost {
+    uint64_t calls, bytes, frames;
+};
+
+static struct {
+    struct qhca_ops ops;        /* what is counted goes on to these */
+    struct cost now, most;
+    unsigned engine_calls;
+} t;
+
+static void count(size_t bytes)
+{
+    t.now.calls++;
+    t.now.bytes += bytes;
+}
+
+static bool count_read(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    count(len);
+    return t.ops.dma_read(opaque, addr, buf, len);
+}
+
+static bool count_write(void *opaque, uint64_t addr, const void *buf,
+                        size_t len)
+{
+    count(len);
+    return t.ops.dma_write(opaque, addr, buf, len);
+}
+
+static bool count_store64(void *opaque, uint64_t addr, uint64_t val)
+{
+    count(8);
+    return t.ops.dma_store64(opaque, addr, val);
+}
+
+static bool count_cas64(void *opaque, uint64_t addr, uint64_t cmp,
+                        uint64_t swap, uint64_t *old)
+{
+    count(8);
+    return t.ops.dma_cas64(opaque, addr, cmp, swap, old);
+}
+
+static bool count_send(void *opaque, const void *frame, size_t len)
+{
+    t.now.frames++;
+    return t.ops.send(opaque, frame, len);
+}
+
+static void most(uint64_t *most, uint64_t now)
+{
+    *most = now > *most ? now : *most;
+}
+
+static void called(struct node *n)
+{
+    (void)n;
+    t.engine_calls++;
+    most(&t.most.calls, t.now.calls);
+    most(&t.most.bytes, t.now.bytes);
+    most(&t.most.frames, t.now.frames);
+    t.now = (struct cost){ 0 };
+}
+
+/* Count from now on, on all nodes, which have the same operations. */
+static void watch(struct world *w)
+{
+    unsigned i;
+
+    memset(&t, 0, sizeof(t));
+    t.ops = w->node[0].e->ops;
+    for (i = 0; i < w->nodes; i++) {
+        struct qhca_ops *ops = &w->node[i].e->ops;
+
+        ops->dma_read = count_read;
+        ops->dma_write = count_write;
+        ops->dma_store64 = count_store64;
+        ops->dma_cas64 = count_cas64;
+        ops->send = count_send;
+        w->node[i].on_call = called;
+    }
+}
+
+static void within_budget(const char *scene)
+{
+    printf("%s: %u calls of the engine, at most %u accesses, %u bytes, "
+           "%u frames\n", scene, t.engine_calls, (unsigned)t.most.calls, (unsigned)t.most.bytes,
+           (unsigned)t.most.frames);
+    assert_in_range(t.most.calls, 0, CALLS_MAX);
+    assert_in_range(t.most.bytes, 0, BYTES_MAX);
+    assert_in_range(t.most.frames, 0, FRAMES_MAX);
+}
+
+/* ---- what the scenes have in common ---- */
+
+static void large_mtu(struct unit *u)
+{
+    struct qhca_port port = { .mtu = 9216 };
+
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0, QHCA_PORT_M_MTU,
+                              &port, sizeof(port), NULL), QHCA_ST_OK);
+}
+
+/* @len bytes in as many SGEs as there can be, each in another page. */
+static void scatter(struct qhca_sge *sge, uint32_t key, uint32_t len)
+{
+    uint32_t part = (len + SGES - 1) / SGES;
+    unsigned i;
+
+    for (i = 0; i < SGES; i++) {
+        sge[i].addr = IOVA + i * 2 * PAGE + PAGE - part / 2;
+        sge[i].len = part < len ? part : len;
+        sge[i].lkey = key;
+        len -= sge[i].len;
+    }
+}
+
+static void make_region(struct unit *u, struct gmr *mr)
+{
+    gmr_create(mr, &u->g, REGION, IOVA, QHCA_ACCESS_MASK, &tree);
+    gbuf_allow(&mr->buf, 0, REGION, GMEM_RW);
+}
+
+/* A receive queue of @n WQEs, each of which takes @len bytes in small parts. */
+static void make_receiver(struct unit *u, struct gqp *qp, struct gcq *cq,
+                          const struct gmr *mr, uint8_t type, unsigned n,
+                          uint32_t len)
+{
+    struct gqp_init in = {
+        .type = type, .sq_stride = 7, .rq_stride = 9, .sq = &tree, .rq = &tree,
+        .scq = cq, .rcq = cq,
+    };
+    struct qhca_sge sge[SGES];
+    struct gqp_attr a;
+
+    while (1u << in.rq_shift < n) {
+        in.rq_shift++;
+    }
+    gcq_create(cq, &u->g, in.rq_shift + 1, &tree, u->g.eq[1].eqn);
+    gqp_create(qp, &u->g, &in);
+    gqp_attr_default(&a);
+    if (type == QHCA_QPT_UD) {
+        gqp_to_init(qp, &a);
+        gqp_to_rtr(qp, NULL, &a);
+        gqp_to_rts(qp, &a);
+    } else {
+        assert_int_equal(gqp_state(qp, QHCA_QPS_INIT), QHCA_ST_OK);
+        assert_int_equal(gqp_state(qp, QHCA_QPS_RTR), QHCA_ST_OK);
+        assert_int_equal(gqp_state(qp, QHCA_QPS_RTS), QHCA_ST_OK);
+    }
+    scatter(sge, mr->key, len);
+    while (n--) {
+        assert_true(gqp_post_recv(qp, n, sge, SGES));
+    }
+}
+
+static void free_receiver(struct gqp *qp, struct gcq *cq)
+{
+    assert_int_equal(gqp_destroy(qp), QHCA_ST_OK);
+    assert_int_equal(gcq_destroy(cq), QHCA_ST_OK);
+}
+
+static unsigned completions(struct gcq *cq)
+{
+    struct qhca_cqe c;
+    unsigned n = 0;
+
+    while (gcq_poll(cq, &c)) {
+        assert_int_equal(c.status, QHCA_WC_SUCCESS);
+        n++;
+    }
+    return n;
+}
+
+/* ---- scenes ---- */
+
+#define COPIES 64u              /* members of a group; sniffers of a frame */
+#define MESSAGES 40u
+
+/* Each datagram to a group goes to all its members, and each is costly. */
+static void multicast(void **state)
+{
+    static struct gqp qp[COPIES], tx;
+    static struct gcq cq[COPIES], tx_cq;
+    struct unit *u = *state;
+    struct gqp_init in = {
+        .type = QHCA_QPT_UD, .sq_shift = 6, .sq_stride = 10, .sq = &tree,
+        .scq = &tx_cq, .rcq = &tx_cq,
+    };
+    struct qhca_mcg mcg = { .mgid = { 0xff, 0x0e, [15] = 9 } };
+    struct gwr wr = { .opcode = QHCA_WQE_SEND, .num_sge = SGES,
+                      .dest_qpn = 0xffffff };
+    struct gqp_attr a;
+    unsigned i, got = 0;
+    struct gmr mr;
+
+    large_mtu(u);
+    make_region(u, &mr);
+    gqp_attr_default(&a);
+    for (i = 0; i < COPIES; i++) {
+        make_receiver(u, &qp[i], &cq[i], &mr, QHCA_QPT_UD, MESSAGES,
+                      PAGE + 40);
+        assert_int_equal(unit_cmd(u, QHCA_CMD_ATTACH_MC, qp[i].qpn, 0, &mcg,
+                                  sizeof(mcg), NULL), QHCA_ST_OK);
+    }
+    gcq_create(&tx_cq, &u->g, 7, &tree, u->g.eq[1].eqn);
+    gqp_create(&tx, &u->g, &in);
+    gqp_to_init(&tx, &a);
+    gqp_to_rtr(&tx, NULL, &a);
+    gqp_to_rts(&tx, &a);
+    guest_av(&u->g, u->n, 1, &wr.av);
+    memcpy(wr.av.dgid, mcg.mgid, 16);
+    memcpy(wr.av.dmac, "\x33\x33\0\0\0\x09", 6);
+    wr.qkey = a.qkey;
+    scatter(wr.sge, mr.key, PAGE);
+    for (i = 0; i < MESSAGES; i++) {
+        assert_true(gqp_post_send(&tx, &wr));
+    }
+    watch(&u->w);
+    gqp_ring(&tx);
+    assert_true(world_settle(&u->w, 1000000000));
+    for (i = 0; i < COPIES; i++) {
+        got += completions(&cq[i]);
+    }
+    assert_int_equal(got, COPIES * MESSAGES);
+    within_budget("multicast");
+    for (i = 0; i < COPIES; i++) {
+        assert_int_equal(unit_cmd(u, QHCA_CMD_DETACH_MC, qp[i].qpn, 0, &mcg,
+                                  sizeof(mcg), NULL), QHCA_ST_OK);
+        free_receiver(&qp[i], &cq[i]);
+    }
+    free_receiver(&tx, &tx_cq);
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+}
+
+/* Each frame that is sent goes to all sniffers. */
+static void sniffers(void **state)
+{
+    static struct gqp qp[COPIES], tx;
+    static struct gcq cq[COPIES], tx_cq;
+    static uint32_t flow[COPIES];
+    struct unit *u = *state;
+    struct gqp_init in = {
+        .type = QHCA_QPT_RAW, .sq_shift = 6, .sq_stride = 10, .sq = &tree,
+        .scq = &tx_cq, .rcq = &tx_cq,
+    };
+    struct gwr wr = { .opcode = QHCA_WQE_RAW_SEND, .num_sge = SGES };
+    unsigned i, got = 0;
+    uint8_t st;
+    struct gmr mr;
+
+    large_mtu(u);
+    make_region(u, &mr);
+    for (i = 0; i < COPIES; i++) {
+        struct qhca_flow f = { .type = QHCA_FLOW_SNIFFER };
+
+        make_receiver(u, &qp[i], &cq[i], &mr, QHCA_QPT_RAW, MESSAGES, 9030);
+        f.qpn = qp[i].qpn;
+        flow[i] = guest_create(&u->g, QHCA_CMD_CREATE_FLOW, &f, sizeof(f));
+    }
+    gcq_create(&tx_cq, &u->g, 7, &tree, u->g.eq[1].eqn);
+    gqp_create(&tx, &u->g, &in);
+    for (st = QHCA_QPS_INIT; st <= QHCA_QPS_RTS; st++) {
+        assert_int_equal(gqp_state(&tx, st), QHCA_ST_OK);
+    }
+    scatter(wr.sge, mr.key, 9000);
+    for (i = 0; i < MESSAGES; i++) {
+        assert_true(gqp_post_send(&tx, &wr));
+    }
+    watch(&u->w);
+    gqp_ring(&tx);
+    assert_true(world_settle(&u->w, 1000000000));
+    for (i = 0; i < COPIES; i++) {
+        got += completions(&cq[i]);
+    }
+    assert_int_equal(got, COPIES * MESSAGES);
+    within_budget("sniffers");
+    for (i = 0; i < COPIES; i++) {
+        assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_FLOW, flow[i]),
+                         QHCA_ST_OK);
+        free_receiver(&qp[i], &cq[i]);
+    }
+    free_receiver(&tx, &tx_cq);
+    assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
+}
+
+/* All requests of a QP that ends are completed, of both queues. */
+static void flushed_queues(void **state)
+{
+    enum { SHIFT = 15 };
+    struct unit *u = *state;
+    struct gqp_init in = {
+        .type = QHCA_QPT_RC, .sq_shift = SHIFT, .sq_stride = 6,
+        .rq_shift = SHIFT, .rq_stride = 5, .sq = &tree, .rq = &tree,
+    };
+    struct gwr wr = { .opcode = QHCA_WQE_SEND };
+    struct gqp_attr a;
+    struct qhca_cqe c;
+    struct gqp qp;
+    struct gcq cq;
+    unsigned i, n = 0;
+
+    gcq_create(&cq, &u->g, SHIFT + 1, &tree, u->g.eq[1].eqn);
+    in.scq = in.rcq = &cq;
+    gqp_create(&qp, &u->g, &in);
+    gqp_attr_default(&a);
+    gqp_to_init(&qp, &a);
+    gqp_to_rtr(&qp, u->n, &a);
+    gqp_to_rts(&qp, &a);
+    for (i = 0; i < 1u << SHIFT; i++) {
+        assert_true(gqp_post_send(&qp, &wr));
+        assert_true(gqp_post_recv(&qp, i, NULL, 0));
+    }
+    watch(&u->w);
+    assert_int_equal(gqp_state(&qp, QHCA_QPS_ERR), QHCA_ST_OK);
+    gqp_ring(&qp);
+    assert_true(world_settle(&u->w, 1000000000));
+    while (gcq_poll(&cq, &c)) {
+        assert_int_equal(c.status, QHCA_WC_WR_FLUSH_ERR);
+        n++;
+    }
+    assert_int_equal(n, 2u << SHIFT);
+    within_budget("flushed queues");
+    free_receiver(&qp, &cq);
+}
+
+/* An RC WRITE arrives as one frame, whose packets the sniffers see one by one. */
+static void sniffed_super_packets(void **state)
+{
+    enum { LEN = 60000 };
+    static const struct guest_config cfg = {
+        .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
+    };
+    static struct gqp qp[COPIES], rc[2];
+    static struct gcq cq[COPIES], rc_cq[2];
+    static uint32_t flow[COPIES];
+    static struct guest g;
+    struct unit u = { 0 };
+    struct gqp_init in = {
+        .type = QHCA_QPT_RC, .sq_shift = 2, .sq_stride = 7,
+    };
+    struct gwr wr = { .opcode = QHCA_WQE_RDMA_WRITE, .num_sge = 1,
+                      .flags = QHCA_WQE_F_SIGNALED, .remote_addr = IOVA };
+    struct qhca_config config = { 0 };
+    struct gmr mr[2], parts;
+    struct gqp_attr a;
+    unsigned i;
+
+    (void)state;
+    qhca_config_default(&config);
+    config.super_frames = true;
+    world_init(&u.w, 2, 1, &config);
+    wire_perfect(&u.w.wire);
+    u.n = &u.w.node[1];
+    u.e = u.n->e;
+    u.m = &u.n->mem;
+    guest_start(&g, &u.w.node[0], 1, &cfg);
+    guest_start(&u.g, u.n, 2, &cfg);
+    make_region(&u, &parts);
+    for (i = 0; i < COPIES; i++) {
+        struct qhca_flow f = { .type = QHCA_FLOW_SNIFFER };
+
+        make_receiver(&u, &qp[i], &cq[i], &parts, QHCA_QPT_RAW, 256, 500);
+        f.qpn = qp[i].qpn;
+        flow[i] = guest_create(&u.g, QHCA_CMD_CREATE_FLOW, &f, sizeof(f));
+    }
+    gqp_attr_default(&a);
+    a.path_mtu = 1;             /* 256 bytes */
+    for (i = 0; i < 2; i++) {
+        struct guest *of = i ? &u.g : &g;
+
+        gmr_create(&mr[i], of, LEN, IOVA, QHCA_ACCESS_MASK, NULL);
+        gbuf_allow(&mr[i].buf, 0, LEN, GMEM_RW);
+        gcq_create(&rc_cq[i], of, 4, NULL, of->eq[1].eqn);
+        in.scq = in.rcq = &rc_cq[i];
+        gqp_create(&rc[i], of, &in);
+    }
+    for (i = 0; i < 2; i++) {
+        a.dest_qpn = rc[!i].qpn;
+        gqp_to_init(&rc[i], &a);
+        gqp_to_rtr(&rc[i], &u.w.node[!i], &a);
+        gqp_to_rts(&rc[i], &a);
+    }
+    wr.sge[0] = (struct qhca_sge){ IOVA, LEN, mr[0].key };
+    wr.rkey = mr[1].key;
+    assert_true(gqp_post_send(&rc[0], &wr));
+    watch(&u.w);
+    gqp_ring(&rc[0]);
+    assert_true(world_settle(&u.w, 1000000000));
+    assert_int_equal(completions(&rc_cq[0]), 1);
+    /* what the sniffers did not get is counted */
+    assert_true(unit_stat(&u, QHCA_STAT_RAW_RX_DROPPED) > 0);
+    within_budget("sniffed super-packets");
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(gqp_destroy(&rc[i]), QHCA_ST_OK);
+        assert_int_equal(gcq_destroy(&rc_cq[i]), QHCA_ST_OK);
+        assert_int_equal(gmr_destroy(&mr[i]), QHCA_ST_OK);
+    }
+    for (i = 0; i < COPIES; i++) {
+        assert_int_equal(guest_simple(&u.g, QHCA_CMD_DESTROY_FLOW, flow[i]),
+                         QHCA_ST_OK);
+        free_receiver(&qp[i], &cq[i]);
+    }
+    assert_int_equal(gmr_destroy(&parts), QHCA_ST_OK);
+    guest_stop(&g);
+    guest_stop(&u.g);
+    world_fini(&u.w);
+}
+
+/* ---- a search ---- */
+
+#define PAIRS 4u
+#define SEEDS 10u
+
+struct ends {
+    struct guest g;
+    struct gcq cq;
+    struct gmr mr;
+    struct gqp qp[PAIRS];
+};
+
+/* A request of any kind and size, of any number of pieces anywhere. */
+static void any_request(struct rng *r, struct gwr *wr, uint32_t lkey,
+                        uint32_t rkey)
+{
+    static const uint8_t opcodes[] = {
+        QHCA_WQE_SEND, QHCA_WQE_RDMA_WRITE, QHCA_WQE_RDMA_WRITE_IMM,
+        QHCA_WQE_RDMA_READ, QHCA_WQE_FETCH_ADD,
+    };
+    bool atomic;
+    unsigned i;
+
+    memset(wr, 0, sizeof(*wr));
+    wr->opcode = opcodes[rng_below(r, sizeof(opcodes))];
+    atomic = wr->opcode == QHCA_WQE_FETCH_ADD;
+    wr->flags = rng_pct(r, 50) ? QHCA_WQE_F_SIGNALED : 0;
+    wr->num_sge = atomic ? 1 : (unsigned)rng_below(r, SGES + 1);
+    for (i = 0; i < wr->num_sge; i++) {
+        wr->sge[i].lkey = lkey;
+        wr->sge[i].len = atomic ? 8 : (uint32_t)rng_below(r, rng_pct(r, 50) ?
+                                                          64 : 16384);
+        wr->sge[i].addr = IOVA + rng_below(r, REGION - 16384);
+    }
+    wr->rkey = rkey;
+    wr->remote_addr = IOVA + (rng_below(r, REGION / 4) & ~7ull);
+}
+
+/* Two adapters at work, in ways that the seed decides. */
+static void search(uint64_t seed, struct cost *worst)
+{
+    static const struct guest_config cfg = {
+        .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
+    };
+    static struct ends end[2];
+    struct qhca_config config = { 0 };
+    struct gbuf_shape shape;
+    struct gqp_init in = {
+        .type = QHCA_QPT_RC, .sq_shift = 5, .sq_stride = 10, .rq_shift = 5,
+        .rq_stride = 9,
+    };
+    struct qhca_sge whole = { .addr = IOVA, .len = REGION };
+    struct gqp_attr a;
+    struct qhca_cqe c;
+    struct world w;
+    struct gwr wr;
+    struct rng r;
+    unsigned i, k, n;
+
+    rng_init(&r, seed);
+    qhca_config_default(&config);
+    config.super_frames = seed & 1;
+    world_init(&w, 2, seed, &config);
+    wire_perfect(&w.wire);
+    gqp_attr_default(&a);
+    a.path_mtu = (uint8_t)(1 + rng_below(&r, 5));
+    for (i = 0; i < 2; i++) {
+        struct ends *x = &end[i];
+        struct unit u = { .n = &w.node[i], .e = w.node[i].e };
+
+        guest_start(&x->g, &w.node[i], seed, &cfg);
+        u.g = x->g;
+        large_mtu(&u);
+        x->g = u.g;
+        gbuf_shape_random(&shape, &r, REGION);
+        gmr_create(&x->mr, &x->g, REGION, IOVA, QHCA_ACCESS_MASK, &shape);
+        gbuf_allow(&x->mr.buf, 0, REGION, GMEM_RW);
+        gcq_create(&x->cq, &x->g, 10, &tree, x->g.eq[1].eqn);
+        in.scq = in.rcq = &x->cq;
+        in.sq = in.rq = rng_pct(&r, 50) ? &tree : NULL;
+        for (k = 0; k < PAIRS; k++) {
+            gqp_create(&x->qp[k], &x->g, &in);
+        }
+    }
+    for (i = 0; i < 2 * PAIRS; i++) {
+        struct gqp *qp = &end[i & 1].qp[i / 2];
+
+        a.dest_qpn = end[!(i & 1)].qp[i / 2].qpn;
+        gqp_to_init(qp, &a);
+        gqp_to_rtr(qp, &w.node[!(i & 1)], &a);
+        gqp_to_rts(qp, &a);
+        whole.lkey = end[i & 1].mr.key;
+        for (n = 0; n < 32; n++) {
+            assert_true(gqp_post_recv(qp, n, &whole, 1));
+            any_request(&r, &wr, whole.lkey, end[!(i & 1)].mr.key);
+            assert_true(gqp_post_send(qp, &wr));
+        }
+    }
+    watch(&w);
+    for (i = 0; i < 2 * PAIRS; i++) {
+        gqp_ring(&end[i & 1].qp[i / 2]);
+    }
+    assert_true(world_settle(&w, 1000000000));
+    most(&worst->calls, t.most.calls);
+    most(&worst->bytes, t.most.bytes);
+    most(&worst->frames, t.most.frames);
+    for (i = 0; i < 2; i++) {
+        while (gcq_poll(&end[i].cq, &c)) {
+            assert_int_equal(c.status, QHCA_WC_SUCCESS);
+        }
+        for (k = 0; k < PAIRS; k++) {
+            assert_int_equal(gqp_destroy(&end[i].qp[k]), QHCA_ST_OK);
+        }
+        assert_int_equal(gcq_destroy(&end[i].cq), QHCA_ST_OK);
+        assert_int_equal(gmr_destroy(&end[i].mr), QHCA_ST_OK);
+        guest_stop(&end[i].g);
+    }
+    world_fini(&w);
+}
+
+static void connected_traffic(void **state)
+{
+    struct cost worst = { 0 };
+    unsigned calls = 0;
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        search(seed, &worst);
+        calls += t.engine_calls;
+    }
+    t.most = worst;
+    t.engine_calls = calls;
+    within_budget("connected traffic");
+}
+
+/* ---- Ethernet receive ---- */
+
+#define FLOWS 1000u
+#define PIECE 68u               /* 30 of them hold a frame */
+#define TCP_FRAME 2040u
+
+static int setup_merging(void **state)
+{
+    struct qhca_config cfg = { 0 };
+
+    qhca_config_default(&cfg);
+    cfg.gro_hold = 1000000;
+    return unit_setup_as(state, &cfg);
+}
+
+/* A TCP segment of flow @id, the first of many. */
+static void tcp_frame(struct unit *u, uint8_t *f, unsigned id)
+{
+    uint8_t *ip = f + 14, *tcp = ip + 20;
+    uint32_t l4 = TCP_FRAME - 34;
+
+    memset(f, 0, TCP_FRAME);
+    memcpy(f, u->n->mac, 6);
+    memcpy(f + 6, "\x02\0\0\0\0\7", 6);
+    big_put16(f + 12, 0x0800);
+    ip[0] = 0x45;
+    big_put16(ip + 2, TCP_FRAME - 14);
+    big_put16(ip + 6, 0x4000);
+    ip[8] = 64;
+    ip[9] = 6;
+    big_put32(ip + 12, 0x0a000000 + id);
+    big_put32(ip + 16, 0x0a630001);
+    big_put16(ip + 10, ~big_sum(ip, 20, 0));
+    big_put16(tcp, 1000 + id);
+    big_put16(tcp + 2, 80);
+    tcp[12] = 0x50;
+    tcp[13] = 0x10;
+    big_put16(tcp + 14, 1000);
+    big_put16(tcp + 16, ~big_sum(tcp, l4, big_sum(ip + 12, 8, 6 + l4)));
+}
+
+/* Packets of many flows are held, and a command wants all of them delivered. */
+static void merged_flows(void **state)
+{
+    enum { SHIFT = 15 };
+    struct unit *u = *state;
+    struct qhca_eth_qc c = {
+        .shift = SHIFT, .stride = 4, .flags = QHCA_ETH_Q_F_GRO,
+    };
+    uint64_t mem = gmem_alloc(u->m, PAGE, 12, 0), dbrec;
+    struct qhca_eth_seg seg = { .addr = mem, .len = PIECE };
+    struct qhca_port port = { 0 };
+    uint8_t frame[TCP_FRAME];
+    uint32_t rqn;
+    struct gbuf ring;
+    struct gcq cq;
+    unsigned i;
+
+    large_mtu(u);
+    gmem_allow(u->m, mem, PAGE, GMEM_W);
+    gcq_create(&cq, &u->g, SHIFT, &tree, u->g.eq[1].eqn);
+    gbuf_make(&ring, u->m, sizeof(seg) << SHIFT, &tree, true, 0, &u->g.rng);
+    gbuf_allow(&ring, 0, ring.len, GMEM_R);
+    dbrec = guest_dbrec(&u->g, false);
+    for (i = 0; i < 1u << SHIFT; i++) {
+        gbuf_write(&ring, i * sizeof(seg), &seg, sizeof(seg));
+    }
+    guest_dbrec_set(&u->g, dbrec, 1u << SHIFT);
+    c.buf = ring.d;
+    c.dbrec = dbrec;
+    c.cqn = cq.cqn;
+    rqn = guest_create(&u->g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
+    port.eth_rqn = rqn;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0, QHCA_PORT_M_ETH_RQN,
+                              &port, sizeof(port), NULL), QHCA_ST_OK);
+    watch(&u->w);
+    for (i = 0; i < FLOWS; i++) {
+        tcp_frame(u, frame, i);
+        world_inject(&u->w, 0, frame, TCP_FRAME);
+    }
+    assert_true(u->e->eth->gro.held > FLOWS * 9 / 10);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_NOP, 0), QHCA_ST_OK);
+    assert_int_equal(u->e->eth->gro.held, 0);
+    /* what was not received was dropped, and counted */
+    assert_int_equal(completions(&cq) +
+                     unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), FLOWS);
+    within_budget("merged flows");
+    port.eth_rqn = QHCA_ETH_RQ_NONE;
+    assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_PORT, 0, QHCA_PORT_M_ETH_RQN,
+                              &port, sizeof(port), NULL), QHCA_ST_OK);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_ETH_RQ, rqn),
+                     QHCA_ST_OK);
+    gbuf_free(&ring);
+    guest_dbrec_free(&u->g, dbrec);
+    gmem_release(u->m, mem, PAGE);
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        UNIT(multicast),
+        UNIT(sniffers),
+        UNIT(flushed_queues),
+        cmocka_unit_test(sniffed_super_packets),
+        cmocka_unit_test(connected_traffic),
+        cmocka_unit_test_setup_teardown(merged_flows, setup_merging,
+                                        unit_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
