@@ -139,6 +139,16 @@ test-driver: $(call built,root) ## Unit tests of the driver, and its parts (seco
 	@lab/build/build-driver
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
+# Nothing stops them before their time but what they find.
+.PHONY: fuzz soak
+fuzz: root ## Fuzz engine and provider on all CPUs, each target for TIME=300 seconds
+	@lab/build/build-provider
+	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile fuzz TIME='$(TIME)'
+	$(IN_ROOT) $(MAKE) -C tests/provider fuzz TIME='$(TIME)'
+
+soak: root ## Simulate the engine with new seeds on all CPUs, for TIME=600 seconds
+	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile soak TIME='$(TIME)'
+
 .PHONY: check-style driver-newest
 check-style: $(call built,qemu) ## checkpatch over device and driver, sparse (@check_style@)
 	@lab/build/check-style

@@ -725,7 +725,8 @@ static void usage(FILE *f)
             "[--pcap FILE] [--reborn N]\n           [--memlinks] [--sabotage]\n\n"
             "  --seed N        one run\n"
             "  --seeds A..B    one run per seed\n"
-            "  --time SECONDS  new seeds until the time is over\n"
+            "  --time SECONDS  new seeds until the time is over; with "
+            "--seed N from N on\n"
             "  --seeds-file F  lines of: workload seed (# comments)\n"
             "  --log           a line per packet on standard output\n"
             "  --trace         and the engines' trace events\n"
@@ -803,7 +804,7 @@ int main(int argc, char **argv)
     const struct sim_workload *w;
     struct totals all;
     FILE *log = NULL;
-    bool trace = false;
+    bool trace = false, given = false;
     double limit = 0, start = now_s();
     uint64_t seed;
     int c;
@@ -823,6 +824,7 @@ int main(int argc, char **argv)
         switch (c) {
         case 's':
             from = to = strtoull(optarg, NULL, 0);
+            given = true;
             break;
         case 'r':
             if (sscanf(optarg, "%" SCNu64 "..%" SCNu64, &from, &to) != 2) {
@@ -832,8 +834,6 @@ int main(int argc, char **argv)
             break;
         case 't':
             limit = strtod(optarg, NULL);
-            from = (uint64_t)time(NULL) * 1000000;
-            to = UINT64_MAX - 1;
             break;
         case 'w':
             workload = optarg;
@@ -871,6 +871,7 @@ int main(int argc, char **argv)
     }
     if (limit > 0) {
         /* all workloads in turn, for each seed */
+        from = given ? from : (uint64_t)time(NULL) * 1000000;
         printf("seeds from %" PRIu64 "\n", from);
         fflush(stdout);
         for (seed = from; now_s() - start < limit; seed++) {
