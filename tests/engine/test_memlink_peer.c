@@ -8,6 +8,16 @@
 
 #define LEN 8192u               /* of the message that is tampered with */
 
+static unsigned cuts;
+
+static void count_cut(void *opaque, unsigned id, const char *why)
+{
+    (void)opaque;
+    (void)id;
+    assert_non_null(why);
+    cuts++;
+}
+
 /* ---- peers that do not receive ---- */
 
 /* Fill the ring of side @from until its QP, of type UC, waits. */
@@ -139,6 +149,24 @@ static void receives_slowly(void **state)
     fix_run(f, 1 * MS);
     all_sent(f, 0);
     assert_int_equal(f->packets, 0);
+    fix_free(f);
+}
+
+/* It was cut off, and its environment does not detach it for long. */
+static void cut(void **state)
+{
+    struct fix *f = fill(0);
+
+    (void)state;
+    f->s[0].e->ops.memlink_cut = count_cut;
+    cuts = 0;
+    qhca_memlink_cut(f->s[0].e, fix_link(f, 0, 1), "test");
+    qhca_memlink_cut(f->s[0].e, fix_link(f, 0, 1), "again");
+    assert_int_equal(cuts, 1);
+    fix_run(f, 10 * MS);
+    all_sent(f, 0);
+    assert_true(f->packets > 100);
+    assert_non_null(fix_link(f, 0, 1));
     fix_free(f);
 }
 
@@ -290,16 +318,6 @@ struct hostile {
     struct qhca_shring_record rec;
     struct qhca_shring_seg seg[QHCA_MEMLINK_SEGS + 2];
 };
-
-static unsigned cuts;
-
-static void count_cut(void *opaque, unsigned id, const char *why)
-{
-    (void)opaque;
-    (void)id;
-    assert_non_null(why);
-    cuts++;
-}
 
 static void attach(struct hostile *h)
 {
@@ -465,6 +483,11 @@ static void break_rec(struct hostile *h, unsigned how,
     case 25:
         rec->len = 0x10000;
         break;
+    case 26:
+        rec->segs = 3;
+        h->seg[2] = h->seg[1];
+        h->seg[1].len = 0;      /* right in all */
+        break;
     }
 }
 
@@ -476,7 +499,7 @@ static void malformed(void **state)
 
     (void)state;
     hostile_new(&h);
-    for (how = 0; how < 26; how++) {
+    for (how = 0; how < 27; how++) {
         struct qhca_shring_record rec;
 
         segs_of(&h);
@@ -746,7 +769,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(never_receives), cmocka_unit_test(receives_slowly),
-        cmocka_unit_test(detached), cmocka_unit_test(saved),
+        cmocka_unit_test(cut), cmocka_unit_test(detached),
+        cmocka_unit_test(saved),
         cmocka_unit_test(saved_only), cmocka_unit_test(gone_meanwhile),
         cmocka_unit_test(last_ack), cmocka_unit_test(reset_peer),
         cmocka_unit_test(malformed), cmocka_unit_test(malformed_packet),
