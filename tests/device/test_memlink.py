@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 from adapter import CAP_EXP, Adapter  # noqa: E402
 from layout import C  # noqa: E402
 from live import ACCESS  # noqa: E402
-from machine import Machine, until  # noqa: E402
+from machine import TIMEOUT, Machine, until  # noqa: E402
 from memlink import (F_SEAL_GROW, F_SEAL_SHRINK, MARKER, ROCE, ROOM, SECOND,  # noqa: E402
                      SHARED, End, Net, Peer, Route, sealed)
 from qhca_lab import capture  # noqa: E402
@@ -604,3 +604,66 @@ def test_memory_of_the_peer_that_is_cut_short(victim):
         os.ftruncate(memory, 4096)
     os.close(memory)
     peer.close()
+
+
+# ---- the folder ----
+
+@pytest.mark.parametrize("where, why", [
+    ("missing", "No such file"), ("file", "Not a directory"), ("x" * 120, "too long")])
+def test_folder_that_is_none(folder, where, why):
+    (folder / "file").write_text("")
+    with pytest.raises(RuntimeError, match=why):
+        Machine(device=f"qhca,memlink={folder / where}")
+
+
+def test_two_with_one_address(lab):
+    a = lab(1)
+    with pytest.raises(RuntimeError, match="two adapters have the same MAC address"):
+        Machine(device=a.device)
+    assert Route(a, lab(2)).up().move(WRITE, 5000) == 0
+
+
+def test_other_files_in_the_folder(lab, folder):
+    """Names that come first, of all kinds: nobody waits for them."""
+    (folder / "000000000000").mkdir()
+    (folder / "000000000001").write_text("file")
+    os.mkfifo(folder / "000000000002")
+    (folder / "000000000003").symlink_to("/dev/zero")
+    (folder / "000000000004").symlink_to("nothing")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gone:
+        gone.bind(str(folder / "000000000005"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as full:
+        stream.bind(str(folder / "000000000006"))
+        stream.listen()
+        full.bind(str(folder / "000000000007"))
+        full.listen(0)          # and nobody accepts
+        (folder / ("y" * 200)).write_text("")
+        assert Route(lab(1), lab(2)).up().move(WRITE, 5000) == 0
+
+
+def test_socket_of_another_user(lab, folder):
+    """Whoever it is gets no memory."""
+    if os.geteuid():
+        pytest.skip("only root can be somebody else")
+    folder.chmod(0o777)
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if not child:
+        try:
+            os.setgid(65534)
+            os.setuid(65534)
+            trap = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            trap.bind(str(folder / "000000000001"))
+            trap.listen()
+            theirs.send(b"ready")
+            victim, _ = trap.accept()
+            theirs.send(b"got %d" % len(victim.recv(4096)))
+        finally:
+            os._exit(0)
+    theirs.close()
+    ours.settimeout(TIMEOUT)
+    assert ours.recv(16) == b"ready"
+    lab(2)
+    assert ours.recv(16) == b"got 0"
+    os.waitpid(child, 0)
