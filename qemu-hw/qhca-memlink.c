@@ -300,9 +300,7 @@ static bool qhca_memlink_address(QhcaMemlink *m, const char *name,
                     name) < sizeof(to->sun_path);
 }
 
-/*
- * Has the other end of a migration our MAC address?  It may be of this host, too.
- */
+/* Has the other end of a migration our MAC address?  It may be here, too. */
 static bool qhca_memlink_elsewhere(void)
 {
     return runstate_check(RUN_STATE_INMIGRATE) ||
