@@ -222,7 +222,8 @@ def test_peer_killed(lab):
     b.kill()
     assert b.socket().exists()
     route.post(WRITE, ROOM, clean=False)
-    route.net.until(lambda: (a.m.clock_step(SECOND // 10), a.cq.peek())[1], "the QP's end")
+    route.net.until(lambda: (a.m.clock_step(SECOND // 10), route.qa.query().state)[1]
+                    == C.QHCA_QPS_ERR, "the QP's end")
     check_end([route.completed(a).status for _ in range(13)])
     assert a.files() < files
     route = Route(a, lab(2)).up()
@@ -310,8 +311,12 @@ def test_unplug(lab, who):
     assert not gone.socket().exists()
     if stays is a:
         route.post(WRITE, ROOM, clean=False)
-    stays.m.clock_step(10 * SECOND)
-    if stays is a:
+
+        def ended() -> bool:
+            a.m.clock_step(SECOND // 10)
+            return route.qa.query().state == C.QHCA_QPS_ERR
+
+        route.net.until(ended, "the QP's end")
         check_end([route.completed(a).status for _ in range(13)])
     until(lambda: stays.files() < files, "the link's end")
     gone.m.qmp("device_add", driver="qhca", id="q", bus="rp", netdev="wire", mac=gone.mac,
