@@ -95,12 +95,12 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 
 # ----------------------------------------------------------------- testing
 
-# Two at a time. The last two share what they run, so that both end together whatever
-# came before. Everything is built before, as QEMU takes four times as long to build
-# beside anything else.
+# Three at a time, the long ones first. Two share what they run, and short ones that need
+# one CPU come beside them and after them, so that all end together. Everything is built
+# before, as QEMU takes four times as long to build beside anything else.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
-	check-style $(if $(1),test-selftests) test-pyverbs test-device test-lab driver-newest \
-	test-bare test-guest-pair-first test-guest-pair-last
+	check-style $(if $(1),test-selftests) test-pyverbs test-guest-pair-first \
+	test-guest-pair-last test-device test-lab driver-newest test-bare
 
 .PHONY: test test-all
 test: build ## The gate: build everything, run all but long tests (@test@)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/gate/run-tests: two side by side, verdicts, counts, and what is left when it is stopped."""
+"""lab/gate/run-tests: side by side, verdicts, counts, and what is left when it is stopped."""
 
 import importlib.machinery
 import importlib.util
@@ -63,6 +63,16 @@ def test_whoever_is_free_takes_the_next(tests, make):
         'one() { touch "$d/one"; }; two() { [ -e "$d/one" ] && touch "$d/two"; }\n'
         'three() { [ -e "$d/two" ] && touch "$d/three"; }'))
     assert runner.run(2)
+
+
+def test_a_third_needs_memory(tests, monkeypatch):
+    monkeypatch.setattr(tests.os, "sched_getaffinity", lambda _: {0, 1})
+    for free, number in ((tests.ROOM, 3), (tests.ROOM - 1, 2)):
+        monkeypatch.setattr(tests.Path, "read_text",
+                            lambda _, free=free: f"MemTotal: 1 kB\nMemAvailable:  {free << 10} kB\n")
+        assert tests.usual_number() == number
+    monkeypatch.setattr(tests.os, "sched_getaffinity", lambda _: {0})
+    assert tests.usual_number() == 1
 
 
 def test_one_after_the_other(tests, make):
