@@ -3,8 +3,8 @@
  * Fuzz target: the peer of a memory link.  Rings and regions are the input's:
  * it writes records, more or less correct ones and to the PSNs that QPs expect,
  * indices, flags and the states of records; it rings bells, answers markers,
- * receives what the adapter sends, or does not.  Meanwhile memory is taken back,
- * QPs come and go, links are cut and attached again.
+ * receives what the adapter sends, or does not.  Meanwhile memory is taken
+ * back, QPs come and go, links are cut and attached again.
  */
 #include <stdlib.h>
 
