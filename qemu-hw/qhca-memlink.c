@@ -291,6 +291,15 @@ void qhca_memlink_update(QhcaState *s)
     }
 }
 
+/* Within a call of the engine, which is over soon, what is named stays so. */
+void qhca_memlink_no_dma(QhcaState *s)
+{
+    if (s->memlink && qhca_enter(s)) {
+        qhca_memlinks_revoke(s->engine);
+        s->in_engine = false;   /* no interrupts: they are DMA, too */
+    }
+}
+
 static bool qhca_memlink_address(QhcaMemlink *m, const char *name,
                                  struct sockaddr_un *to)
 {

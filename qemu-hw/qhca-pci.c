@@ -7,6 +7,7 @@
 #include "qemu/bitops.h"
 #include "qemu/host-utils.h"
 #include "qemu/module.h"
+#include "qemu/range.h"
 #include "qapi/error.h"
 #include "hw/core/cpu.h"
 #include "hw/pci/msix.h"
@@ -85,6 +86,10 @@ static void qhca_pci_config_write(PCIDevice *dev, uint32_t addr, uint32_t val,
                                   int len)
 {
     pci_default_write_config(dev, addr, val, len);
+    if (range_covers_byte(addr, len, PCI_COMMAND) &&
+        !(pci_get_word(dev->config + PCI_COMMAND) & PCI_COMMAND_MASTER)) {
+        qhca_memlink_no_dma(QHCA(dev));
+    }
     pcie_cap_flr_write_config(dev, addr, val, len);
 }
 

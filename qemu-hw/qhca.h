@@ -180,6 +180,8 @@ void qhca_memlink_exit(QhcaState *s);
 void qhca_memlink_finalize(QhcaState *s);
 /** Within a call: tell the engine if it may use links now. */
 void qhca_memlink_update(QhcaState *s);
+/** The guest has taken the bus from the function. */
+void qhca_memlink_no_dma(QhcaState *s);
 /** The machine starts or stops. */
 void qhca_memlink_vm_change(QhcaState *s);
 /** Handle bells that rang while the engine could not be called. */

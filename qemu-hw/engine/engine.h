@@ -202,6 +202,11 @@ unsigned qhca_memlink_attach(struct qhca *e,
 void qhca_memlink_detach(struct qhca *e, unsigned id);
 /** The peer of link @id, if there is still one, has rung our bell. */
 void qhca_memlink_bell(struct qhca *e, unsigned id);
+/**
+ * DMA has been switched off: revoke what peers may still read, and wait until
+ * none reads it.  dma_share() must refuse from now on.
+ */
+void qhca_memlinks_revoke(struct qhca *e);
 /** May packets use links?  Initially not.  Else they use the wire. */
 void qhca_memlinks_allow(struct qhca *e, bool allowed);
 

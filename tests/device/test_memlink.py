@@ -567,7 +567,7 @@ class Honest:
         return self.peer.word(1, self.peer.DATA)
 
 
-@pytest.mark.parametrize("end", ["deregister", "destroy", "reset", "patience"])
+@pytest.mark.parametrize("end", ["deregister", "destroy", "reset", "bus master", "patience"])
 def test_what_is_named_is_revoked(victim, end):
     """A peer that does not read it in time must not read it later."""
     h = Honest(victim).named()
@@ -579,6 +579,10 @@ def test_what_is_named_is_revoked(victim, end):
     elif end == "reset":
         control = victim.adapter.capability(CAP_EXP) + 8
         victim.adapter.config_write(control, 0x8000, 2)
+    elif end == "bus master":
+        victim.adapter.set_master(False)
+        assert h.state() == h.peer.REVOKED
+        victim.adapter.set_master(True)
     else:
         h.peer.set_word(1, h.peer.REFUSES, 1)       # what comes next must wait
         h.post(64)

@@ -274,6 +274,11 @@ static bool memlinks_usable(const struct qhca *e)
            !e->sniff && qhca_active(e);
 }
 
+void qhca_memlinks_revoke(struct qhca *e)
+{
+    qhca_memlink_revoke_all(e);
+}
+
 void qhca_memlinks_allow(struct qhca *e, bool allowed)
 {
     e->ml->allowed = allowed;
