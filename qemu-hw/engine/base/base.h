@@ -73,7 +73,7 @@ struct qhca {
     uint32_t list_reads;        /* of buffer tables: they cost budget too */
     uint32_t cost;              /* total so far, see qhca_cost() */
     uint32_t command_end;       /* cost at which commands stop in this run */
-    uint32_t call_begin;        /* cost at which this call of the engine began */
+    uint32_t call_begin;        /* cost at which this call began */
     uint64_t stats[QHCA_STAT_COUNT];
     /* Gets a copy of each frame on the wire; NULL: no capture. */
     void (*sniff)(struct qhca *e, const void *frame, size_t len);
