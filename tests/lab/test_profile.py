@@ -107,7 +107,7 @@ def test_costs_of_a_message():
     ((*CPU, "helper_stq_mmu", "do_st_mmio_leN"), "way from a store to the device"),
     ((*CPU, "cpu_stq_mmu", "qhca_db_write", "walk", "flatview_read", "[libc.so.6]"),
      "engine: DMA, walks of tables"),
-    ((*LOOP[:2], "qhca_op_memlink_bell", "event_notifier_set"), "memory link: bells"),
+    ((*LOOP[:2], "qhca_op_memlink_bell", "__send", "sock_sendmsg_[k]"), "memory link: bells"),
     ((flame.MAIN, "qhca_memlink_rung", "qhca_call", "qhca_rx", "qhca_memlink_next"),
      "memory link: rings"),
     ((flame.MAIN, "main", "strange"), "other"),
