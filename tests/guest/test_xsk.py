@@ -27,8 +27,16 @@ OTHERS = pytest.mark.long("others of the same kind are in the gate")
 _numbers = itertools.count()
 
 
+def receive_queues(guest):
+    """The adapter's Ethernet receive queues. Who gives one other rings gives it another CQ."""
+    look = guest.lab.qmp(guest.name, "qhca-inspect", object="eth-rq")["look"]
+    return {(queue["number"], queue["cqn"]) for queue in look["objects"]}
+
+
 class Xsk:
-    """The program xsk in a guest."""
+    """The program xsk in a guest. `queues`: how many are its own, without a copy."""
+
+    queues = 0
 
     def __init__(self, guest, progs, arguments):
         self.guest = guest
@@ -55,11 +63,20 @@ class Xsk:
         self.tell(command)
         return self.answer()
 
-    def quit(self):
-        if self.job.running:
+    def end(self, kill=False):
+        """The program ends. The kernel takes the queues from it some time after the sockets
+        are closed, in a work item; the driver then gives them other rings. Until then MTU,
+        rings and channels cannot be changed."""
+        had, running = receive_queues(self.guest), self.job.running
+        if kill:
+            self.job.kill()
+        elif running:
             self.tell("quit")
             assert self.job.wait(60).rc == 0
-        self.guest.run(f"rm -f {self.pipe}")
+        if running:
+            self.guest._until(lambda: len(had - receive_queues(self.guest)) >= self.queues,
+                              PATIENCE, "the queues stay with the sockets")
+            self.guest.run(f"rm -f {self.pipe}")
 
 
 @contextlib.contextmanager
@@ -80,13 +97,14 @@ def sockets(guest, progs, queues="1", port=PORT, options="", fill=400):
     x = guest._until(bound, PATIENCE, "the queue stays busy")
     try:
         assert x.bound == {"bound": len(queues.split(","))}, x.bound
+        if x.ask("state")["zerocopy"]:
+            x.queues = x.bound["bound"]
         if fill:
             x.ask(f"fill {fill}")
         yield x
-        x.quit()
+        x.end()
     finally:
-        x.job.kill()
-        guest.run("sleep 0.3")  # the kernel takes the queue from it in its own time
+        x.end(kill=True)
         for rule in rules:
             guest.run(f"ethtool -N {dev} delete {rule}", check=False)
 
@@ -309,7 +327,7 @@ while True:
             with sockets(b, progs, port=PORT + 1) as x:
                 received(x, 200)
                 if dies:
-                    x.job.kill()
+                    x.end(kill=True)
         transfer(a, b, b.ip, 7322)
     finally:
         job.kill()
