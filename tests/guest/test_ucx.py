@@ -21,8 +21,10 @@ TRANSPORTS = ["rc,ud,self", "ud,self"]
 
 
 def ucx(guest, address, transports):
-    """Tells UCX which adapter, GID and transports to use, and no others."""
+    """Tells UCX which adapter, GID and transports to use, and no others. Its module for a
+    GPU comes with a compiler for it, 200 MB to load and to relocate at each start."""
     return {
+        "UCX_MODULES": "^rocm*",
         "UCX_NET_DEVICES": f"{guest.ibdev}:1",
         "UCX_IB_GID_INDEX": str(guest.wait_gid(address)),
         "UCX_TLS": transports,
@@ -55,7 +57,7 @@ def test_ucx(pair, family, transports):
 MPIRUN = (
     "exec mpirun --allow-run-as-root -np 2 --host a:1,b:1 --map-by node"
     " --prtemca plm_ssh_agent 'python3 /tmp/mpi.py agent' --mca pml ucx"
-    " -x UCX_NET_DEVICES -x UCX_IB_GID_INDEX -x UCX_TLS python3 /tmp/mpi.py program"
+    " -x UCX_NET_DEVICES -x UCX_IB_GID_INDEX -x UCX_TLS -x UCX_MODULES python3 /tmp/mpi.py program"
 )
 
 
