@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lab itself, with Soft-RoCE only: what every other test stands on."""
+"""The lab itself: what every other test stands on."""
 
 import os
 import subprocess
@@ -11,66 +11,66 @@ from labs import LAB_NAME, TOP, LabError, run_pair
 from qhca_lab import CommandTimeout
 
 
-def test_status_and_streams_pass_through(rxe_pair):
-    result = rxe_pair.a.run("echo out; echo err >&2; exit 7", check=False)
+def test_status_and_streams_pass_through(mixed):
+    result = mixed.a.run("echo out; echo err >&2; exit 7", check=False)
     assert (result.rc, result.out, result.err) == (7, "out\n", "err\n")
-    assert rxe_pair.a.run("kill -9 $$", check=False).rc == 137
-    assert rxe_pair.a.run(["/no/such/program"], check=False).rc == 127
+    assert mixed.a.run("kill -9 $$", check=False).rc == 137
+    assert mixed.a.run(["/no/such/program"], check=False).rc == 127
 
 
-def test_accelerator(rxe_pair):
+def test_accelerator(mixed):
     """QEMU runs under what the lab says."""
-    told = rxe_pair.status()["accel"]
+    told = mixed.status()["accel"]
     assert told.startswith(("KVM (", "TCG (")), told
-    assert rxe_pair.qmp("a", "query-kvm")["enabled"] is told.startswith("KVM"), told
+    assert mixed.qmp("a", "query-kvm")["enabled"] is told.startswith("KVM"), told
 
 
-def test_environment(rxe_pair):
+def test_environment(mixed):
     """IBDEV and GIDX name the adapter and its RoCEv2 IPv4 GID."""
-    for guest in rxe_pair:
+    for guest in mixed:
         text = guest.run("ibv_devinfo -v -d $IBDEV | grep 'GID\\['").out
         index = guest.run("echo $GIDX").out.strip()
         line = next(t for t in text.splitlines() if f"GID[{index:>3}]" in t)
         assert f"::ffff:{guest.ip}" in line and "RoCE v2" in line
 
 
-def test_input_of_a_mebibyte(rxe_pair):
+def test_input_of_a_mebibyte(mixed):
     data = os.urandom(1 << 20)
-    out = rxe_pair.a.run("md5sum", input=data).out
+    out = mixed.a.run("md5sum", input=data).out
     local = subprocess.run(["md5sum"], input=data, capture_output=True, check=True)
     assert out == local.stdout.decode()
 
 
-def test_many_commands_at_once(rxe_pair):
-    jobs = [rxe_pair.a.start(f"sleep 0.5; echo {n}") for n in range(8)]
+def test_many_commands_at_once(mixed):
+    jobs = [mixed.a.start(f"sleep 0.5; echo {n}") for n in range(8)]
     assert [job.wait().out for job in jobs] == [f"{n}\n" for n in range(8)]
 
 
-def test_copy_both_ways(rxe_pair, tmp_path):
+def test_copy_both_ways(mixed, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "data").write_bytes(os.urandom(300000))
-    rxe_pair.a.put(folder, "/tmp/copied")
-    rxe_pair.a.get("/tmp/copied", tmp_path / "back")
+    mixed.a.put(folder, "/tmp/copied")
+    mixed.a.get("/tmp/copied", tmp_path / "back")
     assert (tmp_path / "back" / "data").read_bytes() == (folder / "data").read_bytes()
 
 
-def test_hanging_command_is_killed(rxe_pair):
+def test_hanging_command_is_killed(mixed):
     """With its children, also those in a session of their own."""
-    job = rxe_pair.a.start("echo begun; setsid sleep 4242 & sleep 4242")
-    rxe_pair.a.wait_for("test $(pgrep -c -x -f 'sleep 4242') = 2")
+    job = mixed.a.start("echo begun; setsid sleep 4242 & sleep 4242")
+    mixed.a.wait_for("test $(pgrep -c -x -f 'sleep 4242') = 2")
     with pytest.raises(CommandTimeout) as caught:
         job.wait(0.1)
     for words in ("begun", "processes of guest a", "hrtimer_nanosleep", "console"):
         assert words in str(caught.value)
     deadline = time.monotonic() + 120
-    while rxe_pair.a.run("pgrep -x -f 'sleep 4242'", check=False).rc == 0:
+    while mixed.a.run("pgrep -x -f 'sleep 4242'", check=False).rc == 0:
         assert time.monotonic() < deadline, "the command still runs"
 
 
-def test_second_lab_of_that_name_is_refused(rxe_pair):
+def test_second_lab_of_that_name_is_refused(mixed):
     with pytest.raises(LabError, match="already up"):
-        type(rxe_pair).up(rxe_pair.name, ["rxe"])
+        type(mixed).up(mixed.name, ["rxe"])
 
 
 # Takes a function that nothing needs off the bus and puts it back, on CPU 1.
@@ -122,6 +122,7 @@ def test_a_cpu_keeps_its_timer_while_another_maps_memory(rxe_pair):
     assert int(sleeps) > 500 and float(worst) < 4, result.out
 
 
+@pytest.mark.long("a pair of its own, without our adapter; mixed has a Soft-RoCE")
 @pytest.mark.parametrize("options", ["-s 4096 -n 200", "-s 65536 -n 20", "-s 4096 -n 100 -e"])
 def test_rc_pingpong_over_rxe(rxe_pair, options):
     line = f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c {options}"
@@ -138,28 +139,28 @@ def pair_command(*words):
     # listens on no TCP port
     ["rping -s -v -C 3", "--client-command", "rping -c -v -C 3 -a $PEER"],
 ], ids=["listens", "waits"])
-def test_pair_command(rxe_pair, words):
+def test_pair_command(mixed, words):
     done = pair_command(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     labels = [line[:3] for line in done.stdout.splitlines()]
     assert labels == sorted(labels) and set(labels) == {"a: ", "b: "}
 
 
-def test_pair_command_that_hangs(rxe_pair):
+def test_pair_command_that_hangs(mixed):
     done = pair_command("ibv_rc_pingpong -d $IBDEV -g $GIDX", "--timeout", "3",
                         "--client-command", "echo begun; sleep 4242")
     assert done.returncode == 124 and "a: begun" in done.stdout
     for words in ("processes of guest a", "hrtimer_nanosleep", "processes of guest b"):
         assert words in done.stderr
     # what is killed is gone in its own time
-    rxe_pair.a.wait_for("! pgrep -x -f 'sleep 4242'")
-    rxe_pair.b.wait_for("! pgrep ibv_rc_pingpong")
+    mixed.a.wait_for("! pgrep -x -f 'sleep 4242'")
+    mixed.b.wait_for("! pgrep ibv_rc_pingpong")
 
 
-def test_capture(rxe_pair, tmp_path):
+def test_capture(mixed, tmp_path):
     path = tmp_path / "ping.pcapng"
-    with rxe_pair.capture(path):
-        rxe_pair.a.run(f"ping -c 3 -i 0.2 {rxe_pair.b.ip}")
+    with mixed.capture(path):
+        mixed.a.run(f"ping -c 3 -i 0.2 {mixed.b.ip}")
     lines = subprocess.run(
         ["tshark", "-n", "-r", str(path), "-Y", "icmp"],
         capture_output=True, text=True, check=True,
