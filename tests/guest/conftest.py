@@ -109,7 +109,7 @@ big = _fixture("big")
 trio = _fixture("trio")
 memory_pair = _fixture("memory_pair")
 memory_trio = _fixture("memory_trio")
-fresh_pair = _fixture("fresh_pair")
+rough_pair = _fixture("rough_pair")
 newest_pair = _fixture("newest_pair")
 bare_pair = _fixture("bare_pair")
 

@@ -363,9 +363,9 @@ def test_scenario(pair, name, side, counter):
 
 
 @pytest.mark.expects_dmesg
-def test_fatal(fresh_pair, progs):
+def test_fatal(rough_pair, progs):
     """The device fails under load; the driver, loaded anew, brings it back."""
-    lab = fresh_pair
+    lab = rough_pair
     with faults(lab, a=[{"action": "fatal", "at": "packet", "qp-type": "rc", "nth": 9}]):
         a, _b = pingpong(lab, progs, "--wait 10000 --timeout 18 --retry 1")
     assert any("catastrophic" in event or "fatal" in event for event in a["events"]), a

@@ -103,9 +103,9 @@ def test_nvme_over_rdma(pair, direction):
         assert kernel_qps.count("type RC state RTS") == 3, kernel_qps
 
 
-def test_nvme_device_dies(fresh_pair):
+def test_nvme_device_dies(rough_pair):
     """The adapter stops under a kernel user: its requests end, nothing hangs."""
-    pair = fresh_pair
+    pair = rough_pair
     with nvme(pair.b, pair.a):
         reader = pair.a.start("dd if=/dev/nvme0n1 of=/dev/null bs=64k iflag=direct")
         before = pair.a.ethtool_stat("roce_rx_packets")

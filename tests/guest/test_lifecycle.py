@@ -136,9 +136,9 @@ ROUNDS = [1, pytest.param(100, marks=pytest.mark.long("ten minutes of the same")
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
-def test_hot_unplug_in_traffic(fresh_pair, rounds):
+def test_hot_unplug_in_traffic(rough_pair, rounds):
     """The device is pulled while busy; then plugged in again."""
-    pair = fresh_pair
+    pair = rough_pair
     for _ in range(rounds):
         server, client = traffic(pair)
         pair.unplug("a")
@@ -172,9 +172,9 @@ def told(jobs):
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
-def test_hot_unplug_of_the_idle(fresh_pair, rounds):
+def test_hot_unplug_of_the_idle(rough_pair, rounds):
     """Who has nothing under way hears of it, too."""
-    pair = fresh_pair
+    pair = rough_pair
     for _ in range(rounds):
         jobs = idle_applications(pair.a)
         pair.unplug("a")
