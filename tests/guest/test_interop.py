@@ -23,10 +23,10 @@ PERFTEST = [
     ("ib_send_bw", "-s 65536 -n 50"),
     ("ib_write_bw", "-s 65536 -n 50"),
     ("ib_read_bw", "-s 65536 -n 50"),
-    ("ib_send_lat", "-s 2 -n 200"),
+    ("ib_send_lat", "-s 2 -n 100"),
     ("ib_send_lat", "-e -s 64 -n 50"),  # an event too many, and one end runs ahead
-    ("ib_write_lat", "-s 2 -n 200"),
-    ("ib_read_lat", "-s 2 -n 200"),
+    ("ib_write_lat", "-s 2 -n 100"),
+    ("ib_read_lat", "-s 2 -n 100"),
 ]
 
 

@@ -71,13 +71,13 @@ PERFTEST = [
     ("ib_write_bw", "-s 1048576 -n 20"),
     ("ib_write_bw", "-s 4096 -n 1000 -q 4"),
     ("ib_read_bw", "-s 65536 -n 200"),
-    ("ib_send_lat", "-s 2 -n 500"),
-    ("ib_write_lat", "-s 2 -n 500"),
-    ("ib_read_lat", "-s 2 -n 500"),
+    ("ib_send_lat", "-s 2 -n 200"),
+    ("ib_write_lat", "-s 2 -n 200"),
+    ("ib_read_lat", "-s 2 -n 200"),
     ("ib_send_bw", "-s 4096 -n 500 -b"),
     ("ib_write_bw", "-s 4096 -n 500 -b"),
     ("ib_send_bw", "-s 1024 -n 500 -c UD"),
-    ("ib_send_lat", "-s 64 -n 300 -c UD"),
+    ("ib_send_lat", "-s 64 -n 150 -c UD"),
     ("ib_send_bw", "-s 4096 -n 300 -e"),
 ]
 
