@@ -27,7 +27,7 @@ void qhca_debug_table_fields(const struct qhca_buf_table *t,
 		{ .name = "first", .value = plan->first, .hex = true },
 		/* of the table; without one, of the buffer */
 		{ .name = "addr", .value = le64_to_cpu(t->desc.addr),
-		  .hex = true },
+		  .hex = true, .secret = true },
 	};
 
 	memcpy(fields, all, sizeof(all));

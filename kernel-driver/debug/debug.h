@@ -53,6 +53,7 @@ struct qhca_debug_field {
 	const char *text;	/* or NULL: a number */
 	u64 value;
 	bool hex;
+	bool secret;		/* an address */
 };
 
 #define QHCA_DEBUG_TABLE_FIELDS	9

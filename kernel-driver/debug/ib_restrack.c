@@ -3,6 +3,7 @@
  * "rdma resource show": with -r the contexts as the device has them
  * (struct qhca_qpc and so on), with -dd how their buffers are described.
  */
+#include <linux/capability.h>
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
 #include <rdma/restrack.h>
@@ -71,6 +72,25 @@ static int restrack_put_hex(struct sk_buff *msg, const char *prefix,
 	return rdma_nl_put_driver_u64_hex(msg, full, value);
 }
 
+/*
+ * Where something lies and which packet comes next is the owner's business:
+ * anybody may list the objects of all, and the core shows no keys either to
+ * who has not got this right.
+ */
+static bool restrack_shows_secrets(void)
+{
+	return capable(CAP_NET_ADMIN);
+}
+
+/* An address, of memory or for the device. */
+static int restrack_put_addr(struct sk_buff *msg, const char *prefix,
+			     const char *name, u64 value)
+{
+	if (!restrack_shows_secrets())
+		return 0;
+	return restrack_put_hex(msg, prefix, name, value);
+}
+
 static int restrack_fill_table(struct sk_buff *msg, const char *prefix,
 			       const struct qhca_buf_table *t)
 {
@@ -81,6 +101,8 @@ static int restrack_fill_table(struct sk_buff *msg, const char *prefix,
 
 	qhca_debug_table_fields(t, f);
 	for (i = 0; i < ARRAY_SIZE(f); i++) {
+		if (f[i].secret && !restrack_shows_secrets())
+			continue;
 		snprintf(full, sizeof(full), "%s%s", prefix, f[i].name);
 		if (f[i].text)
 			err = rdma_nl_put_driver_string(msg, full, f[i].text);
@@ -100,8 +122,8 @@ static int restrack_fill_table(struct sk_buff *msg, const char *prefix,
 static int restrack_fill_buf(struct sk_buff *msg, const char *prefix,
 			     const struct qhca_ib_queue_buf *buf)
 {
-	if (buf->umem && restrack_put_hex(msg, prefix, "va",
-					  buf->umem->address))
+	if (buf->umem && restrack_put_addr(msg, prefix, "va",
+					   buf->umem->address))
 		return -EMSGSIZE;
 	return restrack_fill_table(msg, prefix, qhca_ib_queue_buf_table(buf));
 }
@@ -137,14 +159,16 @@ static int restrack_fill_qpc(struct sk_buff *msg, const struct qhca_ib_qp *qp,
 	if (qp->rq.stride &&
 	    (restrack_put_u32(msg, "", "rq_head", le32_to_cpu(c->rq_head)) ||
 	     restrack_put_u32(msg, "", "rq_tail", le32_to_cpu(c->rq_tail)) ||
-	     restrack_put_hex(msg, "", "rq_dbrec", le64_to_cpu(c->rq_dbrec))))
+	     restrack_put_addr(msg, "", "rq_dbrec", le64_to_cpu(c->rq_dbrec))))
 		return -EMSGSIZE;
 	if (qhca_ib_qp_is_ud(qp) || qhca_ib_qp_is_raw(qp))
 		return 0;
-	if (restrack_put_u32(msg, "", "snd_psn", le32_to_cpu(c->snd_psn)) ||
-	    restrack_put_u32(msg, "", "una_psn", le32_to_cpu(c->una_psn)) ||
-	    restrack_put_u32(msg, "", "exp_psn", le32_to_cpu(c->exp_psn)) ||
-	    restrack_put_u32(msg, "", "msn", le32_to_cpu(c->msn)) ||
+	if (restrack_shows_secrets() &&
+	    (restrack_put_u32(msg, "", "snd_psn", le32_to_cpu(c->snd_psn)) ||
+	     restrack_put_u32(msg, "", "una_psn", le32_to_cpu(c->una_psn)) ||
+	     restrack_put_u32(msg, "", "exp_psn", le32_to_cpu(c->exp_psn))))
+		return -EMSGSIZE;
+	if (restrack_put_u32(msg, "", "msn", le32_to_cpu(c->msn)) ||
 	    restrack_put_u32(msg, "", "retry_left", c->retry_left) ||
 	    restrack_put_u32(msg, "", "rnr_left", c->rnr_left) ||
 	    restrack_put_u32(msg, "", "req_state", c->req_state) ||
@@ -163,7 +187,7 @@ static int restrack_fill_cqc(struct sk_buff *msg, const struct qhca_cqc *c)
 	    restrack_put_u32(msg, "", "cons", le32_to_cpu(c->cons)) ||
 	    restrack_put_u32(msg, "", "arm", c->arm) ||
 	    restrack_put_u32(msg, "", "state", c->state) ||
-	    restrack_put_hex(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
+	    restrack_put_addr(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -175,7 +199,7 @@ static int restrack_fill_srqc(struct sk_buff *msg, const struct qhca_srqc *c)
 	    restrack_put_u32(msg, "", "tail", le32_to_cpu(c->tail)) ||
 	    restrack_put_u32(msg, "", "limit", le32_to_cpu(c->limit)) ||
 	    restrack_put_u32(msg, "", "state", c->state) ||
-	    restrack_put_hex(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
+	    restrack_put_addr(msg, "", "dbrec", le64_to_cpu(c->dbrec)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -274,7 +298,7 @@ static int restrack_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 	mutex_lock(&to_qdev(ibmr->device)->mr_lock);
 	err = restrack_put_hex(msg, "", "access", mr->access);
 	if (!err && mr->umem)
-		err = restrack_put_hex(msg, "", "va", mr->umem->address);
+		err = restrack_put_addr(msg, "", "va", mr->umem->address);
 	if (!err && (mr->umem || (mr->odp && mr->table.nmem)))
 		err = restrack_fill_table(msg, "", &mr->table);
 	if (!err && mr->odp)
