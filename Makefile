@@ -46,7 +46,7 @@ deps: ## Install the packages that the host needs (by sudo if not root)
 prepare: deps
 	@lab/build/make-root guest
 	@lab/build/build-qemu --configure & \
-		lab/build/make-image && lab/build/build-provider; status=$$?; \
+		lab/build/make-image --beside && lab/build/build-provider; status=$$?; \
 		wait $$! && exit $$status
 
 root: deps ## Make the Debian 13 build root (@root@, once)
