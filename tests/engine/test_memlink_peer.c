@@ -222,6 +222,18 @@ static void saved_only(void **state)
     fix_free(f);
 }
 
+/* An adapter that is freed asks for nothing any more, though a QP waits. */
+static void freed_meanwhile(void **state)
+{
+    static struct fix *f;       /* its software stays: it has no adapter */
+
+    (void)state;
+    f = fill(0);
+    assert_false(f->s[0].n->kicked);
+    qhca_free(f->s[0].e);
+    assert_false(f->s[0].n->kicked);
+}
+
 /* A QP that waits is destroyed, or its adapter is reset: nobody waits. */
 static void gone_meanwhile(void **state)
 {
@@ -770,7 +782,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(never_receives), cmocka_unit_test(receives_slowly),
         cmocka_unit_test(cut), cmocka_unit_test(detached),
-        cmocka_unit_test(saved),
+        cmocka_unit_test(saved), cmocka_unit_test(freed_meanwhile),
         cmocka_unit_test(saved_only), cmocka_unit_test(gone_meanwhile),
         cmocka_unit_test(last_ack), cmocka_unit_test(reset_peer),
         cmocka_unit_test(malformed), cmocka_unit_test(malformed_packet),

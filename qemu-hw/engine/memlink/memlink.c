@@ -202,9 +202,9 @@ unsigned qhca_memlink_attach(struct qhca *e,
     return l->id;
 }
 
+/* No QP waits for @l any more. */
 static void link_remove(struct qhca *e, struct qhca_memlink *l)
 {
-    wake_waiting(e, l);
     qhca_memlink_abandon(l);
     qhca_list_del(&l->link);
     qhca_list_del(&l->same_hash);
@@ -217,6 +217,7 @@ void qhca_memlink_detach(struct qhca *e, unsigned id)
     struct qhca_memlink *l = memlink_get(e, id);
 
     if (l) {
+        wake_waiting(e, l);
         link_remove(e, l);
         qhca_kick(e);
     }
@@ -224,9 +225,14 @@ void qhca_memlink_detach(struct qhca *e, unsigned id)
 
 void qhca_memlinks_free(struct qhca *e)
 {
+    struct qhca_memlink *l;
+
     while (!qhca_list_empty(&e->ml->all)) {
-        link_remove(e, qhca_container(e->ml->all.next, struct qhca_memlink,
-                                      link));
+        l = qhca_container(e->ml->all.next, struct qhca_memlink, link);
+        while (!qhca_list_empty(&l->waiting)) {
+            qhca_list_del(l->waiting.next);     /* no kick: QPs end, too */
+        }
+        link_remove(e, l);
     }
 }
 
