@@ -106,12 +106,16 @@ class End:
 
 
 class Route:
-    """QPs of one type from end @a to end @b and back."""
+    """QPs of one type from end @a to end @b and back. PSNs begin far from those of earlier
+    ones: after a reset a QP may have the number of one that packets are still sent to."""
+
+    psn = 100
 
     def __init__(self, a: End, b: End, kind: int = C.QHCA_QPT_RC, mtu: int = 3,
                  timeout: int = 14, retry_cnt: int = 7):
         self.a, self.b, self.net, self.kind = a, b, a.net, kind
         self.dice = random.Random(1)
+        Route.psn = psn = (Route.psn + 0x10000) & 0xFFFFFF
         fields = {"sq_stride": 7, "sq_shift": 3} if kind == C.QHCA_QPT_UD else {}
         self.qa, self.qb = (QP(e.adapter, e.cq, e.pd, type=kind, **fields) for e in (a, b))
         if fields:
@@ -119,18 +123,18 @@ class Route:
         for qp, other, to in ((self.qa, self.qb, b), (self.qb, self.qa, a)):
             if kind == C.QHCA_QPT_RC:
                 qp.to_init(ACCESS & ~C.QHCA_ACCESS_LOCAL_WRITE)
-                qp.to_rtr(psn=100, dest_qpn=other.num, ip=to.ip, mac=to.mac, mtu=mtu)
-                qp.to_rts(psn=100, timeout=timeout, retry_cnt=retry_cnt)
+                qp.to_rtr(psn=psn, dest_qpn=other.num, ip=to.ip, mac=to.mac, mtu=mtu)
+                qp.to_rts(psn=psn, timeout=timeout, retry_cnt=retry_cnt)
             elif kind == C.QHCA_QPT_UC:
                 qp.to_init(C.QHCA_ACCESS_REMOTE_WRITE)
                 qp.modify("STATE", "AV", "PATH_MTU", "DEST_QPN", "RQ_PSN",
                           state=C.QHCA_QPS_RTR, av=self.address(to), path_mtu=mtu,
-                          dest_qpn=other.num, rq_psn=100)
-                qp.modify("STATE", "SQ_PSN", state=C.QHCA_QPS_RTS, sq_psn=100)
+                          dest_qpn=other.num, rq_psn=psn)
+                qp.modify("STATE", "SQ_PSN", state=C.QHCA_QPS_RTS, sq_psn=psn)
             else:
                 qp.modify("STATE", "PKEY_INDEX", "QKEY", state=C.QHCA_QPS_INIT, qkey=QKEY)
                 qp.modify("STATE", state=C.QHCA_QPS_RTR)
-                qp.modify("STATE", "SQ_PSN", state=C.QHCA_QPS_RTS, sq_psn=100)
+                qp.modify("STATE", "SQ_PSN", state=C.QHCA_QPS_RTS, sq_psn=psn)
 
     @staticmethod
     def address(to: End):
