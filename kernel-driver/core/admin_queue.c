@@ -167,35 +167,73 @@ static int aq_post(struct qhca_core *core, struct qhca_aq_slot *slot,
 }
 
 /*
- * Wait for the answer. Besides the interrupt the ring is looked at from time
- * to time: before there are interrupts, and in case one is lost.
+ * Count one more or one less who waits for the interrupt. Nobody wants it for a
+ * command that is answered while it is rung, as most are.
  */
-static int aq_wait_done(struct qhca_core *core, struct qhca_aq_slot *slot)
+static void aq_want_irq(struct qhca_core *core, int more)
+{
+	struct qhca_aq *aq = &core->aq;
+	bool wanted;
+
+	spin_lock_irq(&aq->lock);
+	wanted = aq->waiters;
+	aq->waiters += more;
+	if (aq->use_irq && wanted != !!aq->waiters)
+		writel(aq->waiters ? QHCA_AQ_CTRL_IRQ : 0,
+		       core->dev.regs + QHCA_REG_AQ_CTRL);
+	spin_unlock_irq(&aq->lock);
+}
+
+/* Use the interrupt from now on, or no longer. */
+void qhca_aq_use_irq(struct qhca_core *core, bool use)
+{
+	struct qhca_aq *aq = &core->aq;
+
+	spin_lock_irq(&aq->lock);
+	WRITE_ONCE(aq->use_irq, use);
+	if (use && aq->waiters)
+		writel(QHCA_AQ_CTRL_IRQ, core->dev.regs + QHCA_REG_AQ_CTRL);
+	spin_unlock_irq(&aq->lock);
+}
+
+/* Has the device answered? */
+static bool aq_answered(struct qhca_core *core, struct qhca_aq_slot *slot)
+{
+	qhca_aq_reap(core);
+	return try_wait_for_completion(&slot->done);
+}
+
+/*
+ * Wait for an answer that is not there yet. Besides the interrupt the ring is
+ * looked at from time to time: before there are interrupts, and in case one is
+ * lost.
+ */
+static void aq_wait_done(struct qhca_core *core, struct qhca_aq_slot *slot)
 {
 	struct qhca_aq *aq = &core->aq;
 	unsigned long deadline = jiffies + AQ_TIMEOUT;
 
-	for (;;) {
+	/* what was answered before this brings no interrupt */
+	aq_want_irq(core, 1);
+	while (!aq_answered(core, slot)) {
 		bool irq = READ_ONCE(aq->use_irq);
 
 		if (irq) {
 			if (wait_for_completion_timeout(&slot->done,
 							AQ_LOOK_INTERVAL))
 				break;
+			if (aq_answered(core, slot)) {
+				aq->late++;
+				break;
+			}
 		} else {
 			usleep_range(20, 100);
-		}
-		qhca_aq_reap(core);
-		if (try_wait_for_completion(&slot->done)) {
-			if (irq)
-				aq->late++;
-			break;
 		}
 		qhca_dev_check_alive(&core->dev);
 		if (time_after(jiffies, deadline))
 			qhca_kill(core, "admin command timed out");
 	}
-	return slot->err;
+	aq_want_irq(core, -1);
 }
 
 int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
@@ -213,8 +251,11 @@ int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
 
 	slot = aq_get_slot(aq);
 	err = aq_post(core, slot, req);
-	if (!err)
-		err = aq_wait_done(core, slot);
+	if (!err) {
+		if (!aq_answered(core, slot))
+			aq_wait_done(core, slot);
+		err = slot->err;
+	}
 	if (!err) {
 		req->status = slot->cqe.status;
 		req->result = le64_to_cpu(slot->cqe.result);

@@ -42,7 +42,8 @@ struct qhca_aq {
 	dma_addr_t sq_dma;
 	struct qhca_aq_cqe *cq;
 	dma_addr_t cq_dma;
-	bool use_irq;
+	bool use_irq;		/* there is an interrupt; under lock */
+	u32 waiters;		/* who wait for it; under lock */
 	u64 commands;
 	u64 late;		/* found by looking, not by the interrupt */
 	struct qhca_aq_slot slot[QHCA_AQ_DEPTH];
@@ -123,6 +124,7 @@ void qhca_aq_init(struct qhca_core *core);
 int qhca_aq_start(struct qhca_core *core);
 void qhca_aq_stop(struct qhca_core *core);
 void qhca_aq_reap(struct qhca_core *core);
+void qhca_aq_use_irq(struct qhca_core *core, bool use);
 void qhca_aq_abort(struct qhca_core *core);
 
 /* eq.c */

@@ -196,7 +196,7 @@ EXPORT_SYMBOL_GPL(qhca_event_unregister);
 
 /*
  * Allocate the vectors and request their interrupts; no EQ exists yet, but
- * admin completions come by interrupt from now on. 0 or an error.
+ * late admin completions come by interrupt from now on. 0 or an error.
  */
 int qhca_irq_init(struct qhca_core *core)
 {
@@ -249,8 +249,7 @@ int qhca_irq_init(struct qhca_core *core)
 			irq_set_affinity_and_hint(eq->irq, cpumask_of(cpu));
 		}
 	}
-	writel(QHCA_AQ_CTRL_IRQ, core->dev.regs + QHCA_REG_AQ_CTRL);
-	WRITE_ONCE(core->aq.use_irq, true);
+	qhca_aq_use_irq(core, true);
 	return 0;
 }
 
@@ -260,7 +259,7 @@ void qhca_irq_free(struct qhca_core *core)
 	u32 i;
 
 	/* callers that still wait for a command poll */
-	WRITE_ONCE(core->aq.use_irq, false);
+	qhca_aq_use_irq(core, false);
 	for (i = core->num_irqs; i-- > 0;) {
 		struct qhca_eq *eq = &core->eqs[i];
 

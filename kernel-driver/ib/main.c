@@ -190,7 +190,8 @@ static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 	xa_init(&dev->srqs);
 	xa_init(&dev->mrs);
 	xa_init(&dev->wqs);
-	mutex_init(&dev->qp_mutex);
+	atomic_set(&dev->qpn_leaving, 0);
+	init_waitqueue_head(&dev->qpn_wait);
 	mutex_init(&dev->mr_lock);
 	qhca_ib_counters_init(dev);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);

@@ -59,7 +59,8 @@
  * @srqs: SRQN -> struct qhca_ib_srq
  * @mrs: key index -> struct qhca_ib_mr
  * @wqs: WQN -> struct qhca_ib_wq
- * @qp_mutex: a number and its entry in @qps come and go together, see qp.c
+ * @qpn_leaving: QPs and WQs being destroyed, whose numbers may be given anew
+ * @qpn_wait: for those who wait for one of them, see qhca_ib_qpn_add()
  * @mr_lock: an MR in @mrs is not freed while it is held
  * @dm_pages: a bit for each page of device memory: it has an owner
  * @counters: counters of QPs, by number
@@ -87,7 +88,8 @@ struct qhca_ib_dev {
 	struct xarray srqs;
 	struct xarray mrs;
 	struct xarray wqs;
-	struct mutex qp_mutex;	/* see above */
+	atomic_t qpn_leaving;
+	wait_queue_head_t qpn_wait;
 	struct mutex mr_lock;	/* see above */
 	struct mutex dm_lock;	/* protects dm_pages */
 	unsigned long *dm_pages;
@@ -544,6 +546,10 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		      struct ib_udata *udata);
 int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void qhca_ib_qp_clean_cqs(struct qhca_ib_qp *qp);
+int qhca_ib_qpn_add(struct qhca_ib_dev *dev, struct xarray *xa, u32 num,
+		    void *obj);
+void qhca_ib_qpn_leave(struct qhca_ib_dev *dev);
+void qhca_ib_qpn_left(struct qhca_ib_dev *dev);
 
 static inline bool qhca_ib_qp_is_ud(const struct qhca_ib_qp *qp)
 {

@@ -2,9 +2,10 @@
 /*
  * Queue pairs: create and destroy.
  *
- * The device may give a destroyed QP's number to a new one at once. So the
- * number and its entry in dev->qps come and go together under qp_mutex, and
- * CQEs of the old QP are cleaned away under it.
+ * The device may give a destroyed QP's number to a new one at once, while the
+ * old one's CQEs are not yet cleaned away. So the new QP waits until the old one
+ * has left dev->qps; its creator has not heard of it before, and nothing of it
+ * is in a CQ.
  */
 #include <linux/log2.h>
 
@@ -340,25 +341,55 @@ void qhca_ib_qp_clean_cqs(struct qhca_ib_qp *qp)
 		qhca_ib_cq_clean(qp->scq, qp->qpn, NULL);
 }
 
+/**
+ * qhca_ib_qpn_add - enter a new QP or WQ under the number the device gave it
+ * @dev: the adapter
+ * @xa: dev->qps or dev->wqs
+ * @num: its number
+ * @obj: the QP or WQ
+ *
+ * Waits for the old owner of the number between qhca_ib_qpn_leave() and
+ * qhca_ib_qpn_left().
+ *
+ * Return: 0, -ENOMEM, or -EBUSY if the number's owner is not leaving.
+ */
+int qhca_ib_qpn_add(struct qhca_ib_dev *dev, struct xarray *xa, u32 num,
+		    void *obj)
+{
+	wait_event(dev->qpn_wait, !xa_load(xa, num) ||
+		   !atomic_read(&dev->qpn_leaving));
+	return xa_insert(xa, num, obj, GFP_KERNEL);
+}
+
+/* A QP or WQ is about to be destroyed, and its number with it. */
+void qhca_ib_qpn_leave(struct qhca_ib_dev *dev)
+{
+	atomic_inc(&dev->qpn_leaving);
+}
+
+/* It has left its xarray, or the device keeps it. */
+void qhca_ib_qpn_left(struct qhca_ib_dev *dev)
+{
+	atomic_dec(&dev->qpn_leaving);
+	wake_up_all(&dev->qpn_wait);
+}
+
 static int qp_hw_create(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			const struct qhca_qpc *qpc)
 {
 	int err;
 
-	mutex_lock(&dev->qp_mutex);
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_QP, qpc, sizeof(*qpc),
 			     &qp->qpn);
 	if (err)
-		goto out;
-	err = xa_insert(&dev->qps, qp->qpn, qp, GFP_KERNEL);
+		return err;
+	err = qhca_ib_qpn_add(dev, &dev->qps, qp->qpn, qp);
 	if (err)
 		qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_QP, qp->qpn);
-out:
-	mutex_unlock(&dev->qp_mutex);
 	return err;
 }
 
-/* The device has forgotten the QP: so do we. Under qp_mutex. */
+/* The device has forgotten the QP: so do we. */
 static void qp_forget(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	if (!qp->user) {
@@ -372,23 +403,23 @@ static int qp_hw_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	int err;
 
-	mutex_lock(&dev->qp_mutex);
+	qhca_ib_qpn_leave(dev);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
 	trace_qhca_destroy_qp(dev, qp->qpn, err);
 	if (!err)
 		qp_forget(dev, qp);
-	mutex_unlock(&dev->qp_mutex);
+	qhca_ib_qpn_left(dev);
 	return err;
 }
 
 /* Where there is no way back. */
 static void qp_hw_destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
-	mutex_lock(&dev->qp_mutex);
+	qhca_ib_qpn_leave(dev);
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_QP, qp->qpn);
 	trace_qhca_destroy_qp(dev, qp->qpn, 0);
 	qp_forget(dev, qp);
-	mutex_unlock(&dev->qp_mutex);
+	qhca_ib_qpn_left(dev);
 }
 
 static void qp_report_caps(const struct qhca_ib_qp *qp, struct ib_qp_cap *cap)

@@ -37,22 +37,18 @@ static int wq_check_sizes(struct qhca_ib_dev *dev,
 	return min(sges, caps->max_sge) < attr->max_sge ? -EINVAL : 0;
 }
 
-/* The number and its entry in dev->wqs come together, as with QPs. */
 static int wq_hw_create(struct qhca_ib_dev *dev, struct qhca_ib_wq *wq,
 			const struct qhca_wqc *wqc)
 {
 	int err;
 
-	mutex_lock(&dev->qp_mutex);
 	err = qhca_aq_create(dev->qdev, QHCA_CMD_CREATE_WQ, wqc, sizeof(*wqc),
 			     &wq->wqn);
-	if (!err) {
-		err = xa_insert(&dev->wqs, wq->wqn, wq, GFP_KERNEL);
-		if (err)
-			qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_WQ,
-					     wq->wqn);
-	}
-	mutex_unlock(&dev->qp_mutex);
+	if (err)
+		return err;
+	err = qhca_ib_qpn_add(dev, &dev->wqs, wq->wqn, wq);
+	if (err)
+		qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_WQ, wq->wqn);
 	return err;
 }
 
@@ -136,10 +132,10 @@ struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 	if (!err)
 		return &wq->ibwq;
 
-	mutex_lock(&dev->qp_mutex);
+	qhca_ib_qpn_leave(dev);
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_WQ, wq->wqn);
 	xa_erase(&dev->wqs, wq->wqn);
-	mutex_unlock(&dev->qp_mutex);
+	qhca_ib_qpn_left(dev);
 	qhca_ib_ref_kill(&wq->ref);
 err_bufs:
 	wq_put_bufs(dev, wq, uc);
@@ -211,11 +207,11 @@ int qhca_ib_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata)
 	struct qhca_ib_wq *wq = to_qwq(ibwq);
 	int err;
 
-	mutex_lock(&dev->qp_mutex);
+	qhca_ib_qpn_leave(dev);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_WQ, wq->wqn);
 	if (!err)
 		xa_erase(&dev->wqs, wq->wqn);
-	mutex_unlock(&dev->qp_mutex);
+	qhca_ib_qpn_left(dev);
 	if (err)
 		return err;
 	qhca_ib_ref_kill(&wq->ref);

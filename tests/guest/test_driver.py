@@ -123,6 +123,21 @@ def test_layout_refused(pair):
     assert pair.a.run(f"cat {knob}").out == before
 
 
+def test_commands_need_no_interrupt(pair):
+    """A command that is answered while it is rung is taken at once: no interrupt comes for it."""
+    a = pair.a
+
+    def interrupts():
+        line = a.run(f"grep 'qhca-async@{a.pci}' /proc/interrupts").out
+        return sum(int(word) for word in line.split()[1:] if word.isdigit())
+
+    before = interrupts()
+    said = a.run(f"for i in $(seq 100); do cat {debugfs(a)}/stats; done").out
+    commands = [int(n) for n in re.findall(r"^aq_commands (\d+)$", said, re.MULTILINE)]
+    assert commands[-1] - commands[0] >= 99
+    assert interrupts() - before < 50  # other commands and events may need some
+
+
 @pytest.mark.parametrize("bit", [2, 4], ids=["memory", "bus-master"])
 def test_dead_device(pair, bit):
     """
