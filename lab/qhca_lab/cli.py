@@ -378,7 +378,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--link", default="auto", choices=("auto", "dgram", "switch", "memory"),
                    help="dgram connects two guests, switch (a bridge) any number; with "
                    "memory, RDMA passes through the guests' memory as well: much faster, but "
-                   "the QEMUs can read each other's guests")
+                   "the QEMUs can read each other's guests; auto (default) is memory if all "
+                   "adapters are qhcas and no frame is to be lost")
     p.add_argument("--mtu", type=int, default=9000, help="MTU of the interfaces (default 9000)")
     p.add_argument("--mem", default="1G", help="memory of a guest (default 1G)")
     p.add_argument("--smp", type=int, default=2, help="CPUs of a guest (default 2)")

@@ -10,6 +10,8 @@ switch  any number, a Linux bridge with a tap per guest, in a network
         ordinary user may do it
 memory  one of these, and RDMA between the adapters passes through their guests'
         memory (qemu-hw/engine/memlink) as long as nobody looks at packets
+auto    memory if all adapters can, and the wire loses nothing; QHCA_LINK=wire
+        leaves the memory out
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ class Link:
         self.kind = kind
         # Where the adapters find each other for memory links, if they shall.
         wanted = options.link == "memory" or (
-            options.link == "auto" and os.environ.get("QHCA_LINK") == "memory"
-            and self.takes_memory_links()
+            options.link == "auto" and self.takes_memory_links()
+            and os.environ.get("QHCA_LINK") != "wire"
         )
         self.memory = lab.dir / "memlink" if wanted else None
         self._holder = None

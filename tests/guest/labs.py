@@ -331,8 +331,8 @@ RECIPES = {
     "loss_pair": (["qhca", "qhca"], {"loss": 1.0, "seed": 7}),
     "big": (["qhca"], {"mem": "2G"}),
     "trio": (["qhca", "qhca", "qhca"], {}),
-    "memory_pair": (["qhca", "qhca"], {"link": "memory"}),
-    "memory_trio": (["qhca", "qhca", "qhca"], {"link": "memory"}),
+    # Without memory links.
+    "wire_pair": (["qhca", "qhca"], {"link": "dgram"}),
     # For tests that take the adapter out or break it: what they leave works, but if one
     # fails, tests of "pair" go on.
     "rough_pair": (["qhca", "qhca"], {}),

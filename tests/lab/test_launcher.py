@@ -208,14 +208,15 @@ def test_super_frames_only_among_equals(nics, options, want):
     ],
 )
 def test_memory_links_only_among_equals(monkeypatch, tmp_path, nics, options, want):
-    """Where all can take part, and only if they are asked for."""
+    """Where all can take part, unless the user wants a wire alone."""
     guests = [types.SimpleNamespace(state={"nic": nic}) for nic in nics]
     lab = types.SimpleNamespace(guests=guests, dir=tmp_path)
     monkeypatch.delenv("QHCA_LINK", raising=False)
     link = Link(lab, Options(**options))
-    assert link.takes_memory_links() is want and link.memory is None
-    monkeypatch.setenv("QHCA_LINK", "memory")
-    assert bool(Link(lab, Options(**options)).memory) is want
+    assert link.takes_memory_links() is want and bool(link.memory) is want
+    assert Link(lab, Options(link="switch", **options)).memory is None
+    monkeypatch.setenv("QHCA_LINK", "wire")
+    assert Link(lab, Options(**options)).memory is None
 
 
 def test_memory_link_on_the_command_line(tmp_path):

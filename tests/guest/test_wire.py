@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RDMA over the ordinary wire alone, in frames and in super-frames: the other labs of
+qhcas use it only while somebody looks at packets."""
+
+import pytest
+
+from labs import run_pair
+from test_pingpong import perftest, pingpong
+
+
+@pytest.mark.parametrize("program,options", [
+    ("ibv_rc_pingpong", "-s 1000000 -n 30 -r 20"), ("ibv_uc_pingpong", "-s 65537 -n 100 -e"),
+    ("ibv_ud_pingpong", "-s 2048 -n 300"), ("ibv_srq_pingpong", "-q 8 -s 10000 -n 300"),
+])
+def test_data(wire_pair, program, options):
+    """What arrives is what was sent."""
+    pingpong(wire_pair.b, wire_pair.a, program, options)
+
+
+@pytest.mark.parametrize("program,options", [
+    ("ib_write_bw", "-s 65536 -n 500"), ("ib_read_bw", "-s 1048576 -n 30"),
+    ("ib_send_bw", "-s 8 -n 5000"), ("ib_atomic_lat", "-n 300"),
+])
+def test_perftest(wire_pair, program, options):
+    """Each of the ways that payload takes."""
+    perftest(wire_pair.b, wire_pair.a, program, options)
+
+
+def test_operations(wire_pair, progs):
+    """All operations, each checked by its program."""
+    run_pair(wire_pair.b, wire_pair.a, progs.path("ops"))
