@@ -189,10 +189,10 @@ def test_kernel_arguments_carry_the_settings():
         (["qhca", "qhca"], {"binary": "/usr/bin/qemu-system-x86_64"}, False),
     ],
 )
-def test_super_frames_only_among_equals(nics, options, want):
+def test_super_frames_only_among_equals(tmp_path, nics, options, want):
     """One adapter that does not know them would lose them all."""
     guests = [types.SimpleNamespace(state={"nic": nic}) for nic in nics]
-    link = Link(types.SimpleNamespace(guests=guests), Options(**options))
+    link = Link(types.SimpleNamespace(guests=guests, dir=tmp_path), Options(**options))
     assert link.takes_super_frames() is want
 
 
