@@ -25,6 +25,7 @@ static void net_cq_comp(struct qhca_core_cq *core_cq)
 {
 	struct qhca_net_cq *cq = container_of(core_cq, struct qhca_net_cq, cq);
 
+	WRITE_ONCE(cq->armed, false);
 	WRITE_ONCE(cq->events, cq->events + 1);
 	napi_schedule_irqoff(&cq->ch->napi);
 }
@@ -68,8 +69,11 @@ static void net_cq_clear(struct qhca_net_cq *cq)
 /* From now on completions schedule NAPI. 0 or an error. */
 static int net_cq_attach(struct qhca_net_cq *cq)
 {
-	int err = qhca_cq_register(cq->ch->priv->dev, &cq->cq);
+	int err;
 
+	/* an event while nobody was registered is lost */
+	WRITE_ONCE(cq->armed, false);
+	err = qhca_cq_register(cq->ch->priv->dev, &cq->cq);
 	cq->live = !err;
 	return err;
 }
@@ -157,9 +161,18 @@ void qhca_net_cq_publish(struct qhca_net_cq *cq)
 	WRITE_ONCE(cq->dbrec->index, cpu_to_le32(cq->cons));
 }
 
-/* Ask for an event; it comes at once if there is a CQE not yet taken. */
+/*
+ * Ask for an event; it comes at once if there is a CQE not yet taken. Of the two
+ * CQs of a channel, mostly one alone has brought about the poll: the other is
+ * still armed, and a doorbell less is rung.
+ */
 void qhca_net_cq_arm(struct qhca_net_cq *cq)
 {
+	if (READ_ONCE(cq->armed) && cq->armed_cons == cq->cons)
+		return;
+	cq->armed_cons = cq->cons;
+	/* before the event can come */
+	WRITE_ONCE(cq->armed, true);
 	qhca_db_ring(cq->ch->priv->dev, QHCA_DB_CQ_ARM, cq->cq.cqn, 0,
 		     cq->cons);
 }

@@ -91,7 +91,9 @@ struct qhca_net_cq {
 	dma_addr_t dbrec_dma;
 	u32 cons;
 	u16 events;		/* so far, modulo 2^16 */
+	u32 armed_cons;		/* cons when it was armed */
 	u8 shift;
+	bool armed;		/* an event was asked for and has not come */
 	bool made;		/* the device knows it */
 	bool live;		/* its completions schedule NAPI */
 };
