@@ -40,8 +40,6 @@
 #define QHCA_MEMLINK_QUIET      60
 /* How long the guest waits for a peer's copy, microseconds. */
 #define QHCA_MEMLINK_WAIT_US    2000
-/* Bells that are read at a time. */
-#define QHCA_MEMLINK_BELLS      16
 
 #define QHCA_MEMLINK_MAGIC      0x71684d4c
 #define QHCA_MEMLINK_VERSION    1
@@ -578,10 +576,8 @@ static void qhca_memlink_rung(QhcaMemlinkPeer *p)
 static void qhca_memlink_readable(void *opaque)
 {
     QhcaMemlinkPeer *p = opaque;
-    bool rung = false;
-    ssize_t len = 0;
+    ssize_t len;
     char bell[8];
-    unsigned i;
 
     if (!p->said) {
         if (qhca_memlink_hear_hello(p)) {
@@ -592,16 +588,11 @@ static void qhca_memlink_readable(void *opaque)
         }
         return;
     }
-    for (i = 0; i < QHCA_MEMLINK_BELLS; i++) {
-        len = recv(p->fd, bell, sizeof(bell), MSG_DONTWAIT);
-        if (len <= 0) {
-            break;
-        }
-        rung = true;
-    }
+    /* A peer rings once each time we sleep: there is hardly ever another. */
+    len = recv(p->fd, bell, sizeof(bell), MSG_DONTWAIT);
     if (!len || (len < 0 && errno != EAGAIN && errno != EINTR)) {
         qhca_memlink_drop(p);
-    } else if (rung && p->id) {
+    } else if (len > 0 && p->id) {
         qhca_memlink_rung(p);
     }
 }
