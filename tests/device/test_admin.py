@@ -259,7 +259,8 @@ def test_life_rules(adapter):
 
 
 @pytest.mark.parametrize("fields", [
-    {"shift": 0}, {"shift": 17}, {"shift": 255}, {"vector": 0xFFFF}, {"flags": 1},
+    {"shift": 0}, {"shift": 17}, {"shift": 255}, {"vector": 0xFFFF}, {"flags": 2},
+    {"dbrec": 8}, {"flags": C.QHCA_EQ_F_RECORD, "dbrec": 4},
     {"buf": direct(0x100000, 64)}, {"buf": direct(0x100001, 1024)},
     {"buf": struct("qhca_buf")(addr=0x100000, len=1024, form=9)},
     {"buf": struct("qhca_buf")(addr=0x100000, len=1024, form=C.QHCA_BUF_TREE, hops=4,

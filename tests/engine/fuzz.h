@@ -102,6 +102,7 @@ static inline bool fuzz_swallow(struct world *w, unsigned src,
 
 static const struct guest_config fuzz_guest = {
     .db_shift = 12, .aq_shift = 2, .eqs = 2, .eq_shift = 3, .irq_ns = 100,
+    .records = 2,
 };
 
 /* An adapter with its driver; @cfg NULL: of fuzz_config(). */

@@ -141,15 +141,20 @@ void guest_stats(struct guest *g, uint64_t stats[QHCA_STAT_COUNT])
 void guest_doorbell(struct guest *g, uint32_t uar, unsigned off,
                     uint64_t val)
 {
+    struct geq *eq = NULL;
     unsigned i;
 
     for (i = 0; uar == 0 && off == QHCA_DB_EQ && i < g->eqs; i++) {
         if (g->eq[i].eqn == (val & QHCA_DB_NUM_MASK) &&
             val & QHCA_DB_EQ_ARM) {
-            g->eq[i].armed = true;
+            eq = &g->eq[i];
+            eq->armed = true;
         }
     }
     node_db_write(g->n, ((uint64_t)uar << g->db_shift) + off, val, 8);
+    if (eq && eq->dbrec) {
+        eq->armed = false;      /* the interrupt was raised, or is not due */
+    }
 }
 
 /* ---- doorbell records ---- */
@@ -185,18 +190,54 @@ uint32_t guest_dbrec_flags(struct guest *g, uint64_t addr)
 
 /* ---- events ---- */
 
-unsigned guest_poll_eq(struct guest *g, unsigned i)
+/* The entry at @index; false: it is not there. */
+static bool eq_entry(const struct geq *eq, uint32_t index,
+                     struct qhca_eqe *eqe)
+{
+    uint32_t slot = index & ((1u << eq->shift) - 1);
+
+    gbuf_read(&eq->buf, slot * sizeof(*eqe), eqe, sizeof(*eqe));
+    return (eqe->phase & 1) != (index >> eq->shift & 1);
+}
+
+bool geq_peek(const struct geq *eq, struct qhca_eqe *eqe)
+{
+    return eq_entry(eq, eq->cons, eqe);
+}
+
+void geq_tell(struct geq *eq)
+{
+    struct guest *g = eq->g;
+
+    guest_dbrec_set(g, eq->dbrec, eq->cons);
+    /* here a full barrier */
+    if (guest_dbrec_flags(g, eq->dbrec) & QHCA_DBREC_NOTIFY) {
+        guest_doorbell(g, 0, QHCA_DB_EQ, eq->eqn);
+    }
+}
+
+static void eq_ring(struct geq *eq, bool arm)
+{
+    guest_doorbell(eq->g, 0, QHCA_DB_EQ, eq->eqn | (arm ? QHCA_DB_EQ_ARM : 0) |
+                   (uint64_t)eq->cons << QHCA_DB_INDEX_SHIFT);
+}
+
+/* @lazy: if it has a record, perhaps not all of them. */
+static unsigned poll_eq(struct guest *g, unsigned i, bool lazy)
 {
     struct geq *eq = &g->eq[i];
     struct qhca_eqe e;
     unsigned n = 0;
 
     for (;;) {
-        uint32_t slot = eq->cons & ((1u << eq->shift) - 1);
-
-        gbuf_read(&eq->buf, slot * sizeof(e), &e, sizeof(e));
-        if ((e.phase & 1) == (eq->cons >> eq->shift & 1)) {
-            break;
+        if (!geq_peek(eq, &e)) {
+            if (!eq->dbrec) {
+                break;
+            }
+            geq_tell(eq);
+            if (!geq_peek(eq, &e)) {
+                return n;
+            }
         }
         eq->cons++;
         eq->events++;
@@ -218,13 +259,23 @@ unsigned guest_poll_eq(struct guest *g, unsigned i)
         }
         /* a small EQ must be emptied before it can continue */
         if (rng_pct(&g->rng, 10)) {
-            guest_doorbell(g, 0, QHCA_DB_EQ, eq->eqn |
-                           (uint64_t)eq->cons << QHCA_DB_INDEX_SHIFT);
+            if (!eq->dbrec) {
+                eq_ring(eq, false);
+            } else {
+                geq_tell(eq);
+                if (lazy && n & 1 && geq_peek(eq, &e)) {
+                    break;      /* its budget is used up: the rest later */
+                }
+            }
         }
     }
-    guest_doorbell(g, 0, QHCA_DB_EQ, eq->eqn | QHCA_DB_EQ_ARM |
-                   (uint64_t)eq->cons << QHCA_DB_INDEX_SHIFT);
+    eq_ring(eq, true);
     return n;
+}
+
+unsigned guest_poll_eq(struct guest *g, unsigned i)
+{
+    return poll_eq(g, i, false);
 }
 
 static void interrupt(void *opaque, uint64_t vector)
@@ -235,9 +286,23 @@ static void interrupt(void *opaque, uint64_t vector)
     for (i = 0; g->up && i < g->eqs; i++) {
         if (g->eq[i].scheduled && vector == i + 1) {
             g->eq[i].scheduled = false;
-            guest_poll_eq(g, i);
+            poll_eq(g, i, true);
         }
     }
+}
+
+/*
+ * With a record: there is an entry, and it is the only one that software has
+ * not consumed, unless software asked for an interrupt at once.
+ */
+static bool asked_by_record(const struct geq *eq)
+{
+    struct qhca_eqe e;
+    uint32_t index;
+
+    memcpy(&index, gmem_ptr(eq->g->m, eq->dbrec, 4), 4);
+    return eq_entry(eq, index, &e) &&
+           (eq->armed || !eq_entry(eq, index + 1, &e));
 }
 
 static void on_msix(struct node *n, unsigned vector)
@@ -247,8 +312,9 @@ static void on_msix(struct node *n, unsigned vector)
     if (!g->up || vector < 1 || vector > g->eqs) {
         return;
     }
-    if (!g->m->unchecked) {     /* a sane driver gets what it asked for */
-        CHECK(g->eq[vector - 1].armed, "%s: an interrupt of EQ %u, which is "
+    if (!g->m->unchecked && !g->irqs_held) {    /* a sane driver gets what it asked for */
+        CHECK(g->eq[vector - 1].dbrec ? asked_by_record(&g->eq[vector - 1]) :
+              g->eq[vector - 1].armed, "%s: an interrupt of EQ %u, which is "
               "not armed", g->m->name, g->eq[vector - 1].eqn);
     }
     g->eq[vector - 1].armed = false;
@@ -304,14 +370,16 @@ static void set_gids(struct guest *g)
     }
 }
 
-static void make_eq(struct guest *g, unsigned i, uint8_t shift, bool shapes)
+static void make_eq(struct guest *g, unsigned i,
+                    const struct guest_config *cfg)
 {
     struct geq *eq = &g->eq[i];
     struct gbuf_shape s = gbuf_direct;
+    uint8_t shift = (uint8_t)cfg->eq_shift;
     struct qhca_eqc c;
     uint64_t len = sizeof(struct qhca_eqe) << shift;
 
-    if (shapes) {
+    if (cfg->shapes) {
         gbuf_shape_random(&s, &g->rng, len);
     }
     eq->g = g;
@@ -324,6 +392,13 @@ static void make_eq(struct guest *g, unsigned i, uint8_t shift, bool shapes)
     c.buf = eq->buf.d;
     c.shift = shift;
     c.vector = (uint16_t)(i + 1);
+    if (cfg->records >> i & 1) {
+        eq->dbrec = gmem_alloc(g->m, 8, 12, i * 64);
+        gmem_allow(g->m, eq->dbrec, 8, GMEM_R);
+        gmem_allow(g->m, eq->dbrec + 4, 4, GMEM_W);
+        c.flags = QHCA_EQ_F_RECORD;
+        c.dbrec = eq->dbrec;
+    }
     eq->eqn = guest_create(g, QHCA_CMD_CREATE_EQ, &c, sizeof(c));
     CHECK(i || eq->eqn == QHCA_EQN_ASYNC, "the first EQ is number %u",
           eq->eqn);
@@ -347,6 +422,8 @@ void guest_start(struct guest *g, struct node *n, uint64_t seed,
         c.eq_shift = (uint32_t)rng_range(&g->rng, 1, 8);
         c.shapes = true;
         c.irq_ns = rng_log(&g->rng, 20000);
+        /* not drawn, so that seeds go on as they did before there were records */
+        c.records = seed & 2 ? (uint32_t)(seed >> 2) : 0;
     }
     g->n = n;
     g->m = &n->mem;
@@ -377,9 +454,11 @@ void guest_start(struct guest *g, struct node *n, uint64_t seed,
     n->opaque = g;
     g->up = true;
     for (i = 0; i < c.eqs; i++) {
-        make_eq(g, i, (uint8_t)c.eq_shift, c.shapes);
+        make_eq(g, i, &c);
         g->eqs = i + 1;
-        guest_doorbell(g, 0, QHCA_DB_EQ, g->eq[i].eqn | QHCA_DB_EQ_ARM);
+        if (!g->eq[i].dbrec) {
+            eq_ring(&g->eq[i], true);
+        }
     }
     g->uar = guest_create(g, QHCA_CMD_ALLOC_UAR, NULL, 0);
     CHECK(g->uar, "UAR 0 is the kernel's");
@@ -396,6 +475,9 @@ static void release(struct guest *g)
     g->n->on_msix = NULL;
     for (i = 0; i < g->eqs; i++) {
         gbuf_free(&g->eq[i].buf);
+        if (g->eq[i].dbrec) {
+            guest_dbrec_free(g, g->eq[i].dbrec);
+        }
     }
     gmem_release(g->m, g->asq, ring * sizeof(struct qhca_aq_cmd));
     gmem_release(g->m, g->acq, ring * sizeof(struct qhca_aq_cqe));

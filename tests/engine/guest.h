@@ -22,6 +22,7 @@ struct geq {
     struct gbuf buf;
     uint8_t shift;
     uint32_t cons;
+    uint64_t dbrec;             /* 0: the EQ has none */
     bool scheduled;             /* its interrupt handler will run */
     bool armed;                 /* an interrupt is requested */
     uint64_t events;
@@ -40,6 +41,7 @@ struct guest {
     struct geq eq[GUEST_EQS];
     unsigned eqs;
     uint64_t irq_ns;            /* maximum interrupt latency */
+    bool irqs_held;             /* an injected fault delays interrupts */
     /* event handlers; called outside of the engine */
     void (*on_cq_event)(struct guest *g, uint32_t cqn);
     void (*on_async)(struct guest *g, const struct qhca_eqe *eqe);
@@ -54,6 +56,7 @@ struct guest_config {
     uint32_t db_shift, aq_shift, eqs, eq_shift;
     bool shapes;                /* random buffer tables for the EQs */
     uint64_t irq_ns;
+    uint32_t records;           /* bit i: EQ i has a doorbell record */
 };
 
 /*
@@ -107,6 +110,13 @@ void guest_doorbell(struct guest *g, uint32_t uar, unsigned off,
                     uint64_t val);
 /* Handle the pending events of queue @i; returns how many. */
 unsigned guest_poll_eq(struct guest *g, unsigned i);
+/* Its next entry, if there is one. */
+bool geq_peek(const struct geq *eq, struct qhca_eqe *eqe);
+/*
+ * Of an EQ with a record: store the consumer index, and ring if the device has
+ * asked for that.  Then there may be an entry.
+ */
+void geq_tell(struct geq *eq);
 
 /* A doorbell record: 8 bytes; the device may read it and write its flags. */
 uint64_t guest_dbrec(struct guest *g, bool flags);

@@ -24,8 +24,12 @@ static bool not_admin(void *opaque, uint64_t addr)
     }
     for (i = 0; i < g->eqs; i++) {
         struct gbuf *b = &g->eq[i].buf;
+        uint64_t rec = g->eq[i].dbrec;
         size_t k;
 
+        if (rec && addr >= rec && addr < rec + sizeof(struct qhca_dbrec)) {
+            return false;
+        }
         for (k = 0; k < b->chunks + b->tables; k++) {
             struct gbuf_chunk *c = k < b->chunks ? &b->chunk[k] :
                                    &b->table[k - b->chunks];

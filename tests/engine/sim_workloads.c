@@ -108,6 +108,7 @@ static void build_faults(struct sim *s)
     for (i = 0; i < s->w.nodes; i++) {
         CHECK(!qhca_fault_seed(s->w.node[i].e, rng_u64(&s->rng)),
               "no memory");
+        s->g[i].irqs_held = true;
         for (n = (unsigned)rng_range(&s->rng, 0, 6); n; n--) {
             const char *r = rules[rng_below(&s->rng, sizeof(rules) /
                                                      sizeof(rules[0]))];

@@ -73,6 +73,9 @@ void scene_close(struct scene *s)
     for (i = 0; i < SCENE_NODES; i++) {
         for (k = 0; k < s->g[i].eqs; k++) {
             gbuf_free(&s->g[i].eq[k].buf);
+            if (s->g[i].eq[k].dbrec) {
+                guest_dbrec_free(&s->g[i], s->g[i].eq[k].dbrec);
+            }
         }
     }
     while ((f = s->first)) {

@@ -65,8 +65,10 @@ static void add_cq(struct scene *s, unsigned node, const struct gcq *cq)
 /* Two sides with a CQ, which is armed, and a region each. */
 static struct set *open_set(struct scene *s)
 {
-    static const struct guest_config cfg = {
-        .db_shift = 12, .aq_shift = 3, .eqs = 2, .eq_shift = 6,
+    static const struct guest_config cfg[] = {
+        { .db_shift = 12, .aq_shift = 3, .eqs = 2, .eq_shift = 6 },
+        { .db_shift = 12, .aq_shift = 3, .eqs = 2, .eq_shift = 6,
+          .records = 2 },
     };
     struct set *t = calloc(1, sizeof(*t));
     uint8_t *p;
@@ -79,7 +81,7 @@ static struct set *open_set(struct scene *s)
         struct side *d = &t->side[i];
 
         d->g = &s->g[i];
-        guest_start(d->g, &s->w.node[i], 1 + i, &cfg);
+        guest_start(d->g, &s->w.node[i], 1 + i, &cfg[i & 1]);
         gcq_create(&d->cq, d->g, 5, NULL, d->g->eq[1].eqn);
         add_cq(s, i, &d->cq);
         gcq_arm(&d->cq, false);

@@ -722,7 +722,8 @@ static void bad_contexts(void **state)
     CQ(c.shift = 7, QHCA_ST_BAD_TABLE, buf);    /* 128 * 64 > 4096 */
     EQ(q.shift = 0, QHCA_ST_BAD_PARAM, shift);
     EQ(q.shift = 17, QHCA_ST_BAD_PARAM, shift);
-    EQ(q.flags = 1, QHCA_ST_BAD_PARAM, flags);
+    EQ(q.flags = 2, QHCA_ST_BAD_PARAM, flags);
+    EQ(q.dbrec = 8, QHCA_ST_BAD_PARAM, dbrec);
     EQ(q.vector = WORLD_VECTORS, QHCA_ST_BAD_PARAM, vector);
     EQ(q.shift = 9, QHCA_ST_BAD_TABLE, buf);
     gbuf_free(&b);

@@ -106,6 +106,9 @@ static void unmake(struct objects *o)
     X(*filter(e), 0x020000000001, "is not a multicast address")                 \
     X(eq->shift, 0, "it is none that could be made")                         \
     X(eq->vector, 60000, "it is none that could be made")                    \
+    X(eq->flags, 2, "it is none that could be made")                         \
+    X(eq->dbrec, 8, "it is none that could be made")                         \
+    X(eq->notify, true, "it is armed as it cannot be")                       \
     X(eq->prod, eq->cons + (1u << eq->shift) + 1, "more events than it")     \
     X(cq->shift, 30, "it is none that could be made")                        \
     X(cq->uar, 9999, "it is none that could be made")                        \

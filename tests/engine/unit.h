@@ -26,21 +26,29 @@ struct unit {
 };
 
 /* @adapter: NULL for the default. */
-static inline int unit_setup_as(void **state,
-                                const struct qhca_config *adapter)
+static inline int unit_setup_with(void **state,
+                                  const struct qhca_config *adapter,
+                                  const struct guest_config *cfg)
 {
-    static const struct guest_config cfg = {
-        .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
-    };
     struct unit *u = calloc(1, sizeof(*u));
 
     world_init(&u->w, 1, 1, adapter);
     u->n = &u->w.node[0];
     u->e = u->n->e;
     u->m = &u->n->mem;
-    guest_start(&u->g, u->n, 1, &cfg);
+    guest_start(&u->g, u->n, 1, cfg);
     *state = u;
     return 0;
+}
+
+static inline int unit_setup_as(void **state,
+                                const struct qhca_config *adapter)
+{
+    static const struct guest_config cfg = {
+        .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
+    };
+
+    return unit_setup_with(state, adapter, &cfg);
 }
 
 static inline int unit_setup(void **state)

@@ -214,7 +214,12 @@ static bool op_dma_store64(void *opaque, uint64_t addr, uint64_t val)
 
 static void op_dma_fence(void *opaque)
 {
-    (void)opaque;               /* one thread: program order suffices */
+    struct node *n = opaque;
+
+    /* one thread: program order suffices */
+    if (n->on_fence) {
+        n->on_fence(n);
+    }
 }
 
 static bool op_dma_cas64(void *opaque, uint64_t addr, uint64_t cmp,

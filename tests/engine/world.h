@@ -68,6 +68,7 @@ struct node {
     uint64_t refused, markers;
     unsigned depth;             /* calls into the engine, to catch re-entry */
     void (*on_call)(struct node *n);    /* after each call into the engine */
+    void (*on_fence)(struct node *n);   /* what another CPU does just then */
     /* the debugger: see node_continue() */
     uint64_t stops;
     void (*on_stop)(struct node *n);    /* may inspect, and step */

@@ -14,7 +14,7 @@
 /* If one of these fails, it says what to do. */
 SAVED_SIZE_OF_MANY(struct qhca_table, 184);
 SAVED_SIZE_OF_MANY(struct qhca_event_src, 32);
-SAVED_SIZE(struct qhca_eq, 248, eq, 1);
+SAVED_SIZE(struct qhca_eq, 256, eq, 2);
 SAVED_SIZE(struct qhca_cq, 328, cq, 2);
 SAVED_SIZE(struct qhca_xrcd, 24, xrcd, 1);
 SAVED_SIZE(struct qhca_srq, 472, srq, 1);
@@ -592,6 +592,9 @@ static void load_owe(struct qhca *e)
         l = e->q->blocked.next;
         qhca_list_del(l);
         qhca_list_add_tail(&e->q->ready, l);
+    }
+    if (qhca_eqs_loaded(e)) {
+        kicked = true;
     }
     e->kicked = false;
     if (deadline != UINT64_MAX) {

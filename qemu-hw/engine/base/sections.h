@@ -31,7 +31,7 @@ enum qhca_section_version {
     QHCA_WRITES_numbers = 1,    QHCA_READS_numbers = 1,
     QHCA_WRITES_gid = 1,        QHCA_READS_gid = 1,
     QHCA_WRITES_xrcd = 1,       QHCA_READS_xrcd = 1,
-    QHCA_WRITES_eq = 1,         QHCA_READS_eq = 1,
+    QHCA_WRITES_eq = 2,         QHCA_READS_eq = 1,
     QHCA_WRITES_cq = 2,         QHCA_READS_cq = 2,
     QHCA_WRITES_admin = 1,      QHCA_READS_admin = 1,
     QHCA_WRITES_srq = 1,        QHCA_READS_srq = 1,

@@ -72,7 +72,8 @@ extern const struct qhca_name qhca_names_feature[], qhca_names_qp_type[],
     qhca_names_wq_flag[], qhca_names_hash[], qhca_names_flow_type[],
     qhca_names_flow_flag[], qhca_names_fault_action[],
     qhca_names_hash_type[], qhca_names_rqt[],
-    qhca_names_hash_by[], qhca_names_hash_mode[], qhca_names_eth_q_flag[];
+    qhca_names_hash_by[], qhca_names_hash_mode[], qhca_names_eth_q_flag[],
+    qhca_names_eq_flag[];
 
 /** Name of @val, or NULL. */
 const char *qhca_name_of(const struct qhca_name *names, uint64_t val);

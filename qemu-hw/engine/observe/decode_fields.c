@@ -167,12 +167,13 @@ const struct qhca_field qhca_fields_eqc[] = {
     SUB(qhca_eqc, buf, qhca_fields_buf),
     F(qhca_eqc, eqn, DEC),
     F(qhca_eqc, shift, DEC),
-    F(qhca_eqc, flags, DEC),
+    FLAGS(qhca_eqc, flags, qhca_names_eq_flag),
     F(qhca_eqc, vector, DEC),
     F(qhca_eqc, prod, DEC),
     F(qhca_eqc, cons, DEC),
     F(qhca_eqc, armed, DEC),
     RSVD(qhca_eqc, rsvd),
+    F(qhca_eqc, dbrec, HEX),
     END
 };
 

@@ -19,7 +19,7 @@ const struct qhca_name qhca_names_feature[] = {
     N(QHCA_FEAT_, CQ_RESIZE), N(QHCA_FEAT_, SRQ_RESIZE),
     N(QHCA_FEAT_, ETH_LSO), N(QHCA_FEAT_, ETH_RSS), N(QHCA_FEAT_, ETH_HDS),
     N(QHCA_FEAT_, ETH_SUPER), N(QHCA_FEAT_, ETH_GRO),
-    N(QHCA_FEAT_, PORT_STATS),
+    N(QHCA_FEAT_, PORT_STATS), N(QHCA_FEAT_, EQ_RECORD),
     END
 };
 
@@ -77,6 +77,11 @@ const struct qhca_name qhca_names_cq_state[] = {
 
 const struct qhca_name qhca_names_arm[] = {
     N(QHCA_ARM_, NONE), N(QHCA_ARM_, ANY), N(QHCA_ARM_, SOLICITED),
+    END
+};
+
+const struct qhca_name qhca_names_eq_flag[] = {
+    N(QHCA_EQ_F_, RECORD),
     END
 };
 

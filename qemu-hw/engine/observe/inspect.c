@@ -63,7 +63,10 @@ static void sum_eq(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "vector", eq->vector);
     qhca_emit_dec(em, "prod", eq->prod);
     qhca_emit_dec(em, "cons", eq->cons);
-    qhca_emit_flag(em, "armed", eq->armed);
+    qhca_emit_flags(em, "flags_names", qhca_names_eq_flag, eq->flags);
+    if (!(eq->flags & QHCA_EQ_F_RECORD)) {
+        qhca_emit_flag(em, "armed", eq->armed);
+    }
 }
 
 static void sum_mr(const struct qhca_emit *em, const void *obj)
@@ -454,11 +457,15 @@ static void look_srq(struct qhca *e, const struct qhca_srq *srq,
     }
 }
 
-static void look_eq(const struct qhca_eq *eq, const struct qhca_emit *em)
+static void look_eq(struct qhca *e, const struct qhca_eq *eq,
+                    const struct qhca_emit *em)
 {
     const struct qhca_list *l;
     unsigned n = 0;
 
+    if (eq->flags & QHCA_EQ_F_RECORD) {
+        qhca_look_dbrec(e, eq->dbrec, em);
+    }
     qhca_look_map(&eq->buf, "buffer", em);
     qhca_emit_dec(em, "users", eq->refs);
     for (l = eq->pending.next; l != &eq->pending; l = l->next) {
@@ -591,7 +598,7 @@ static void look_more(struct qhca *e, enum qhca_object object,
         look_srq(e, obj, em);
         break;
     case QHCA_OBJ_EQ:
-        look_eq(obj, em);
+        look_eq(e, obj, em);
         break;
     case QHCA_OBJ_MR:
         look_mr(e, obj, em);

@@ -120,6 +120,7 @@ static const char *device_ring(void *obj, enum qhca_ring ring,
         r->stride = 4;
         r->head = eq->prod;
         r->tail = eq->cons;
+        r->dbrec = eq->dbrec;
     }
     return NULL;
 }

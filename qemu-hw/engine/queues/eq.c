@@ -5,6 +5,11 @@
  * An event that finds its EQ full stays pending at its object: one bit per
  * event type, and the object is on a list of the EQ.  No event is lost, nothing
  * is allocated, and a guest that never reads its EQ costs nothing.
+ *
+ * With QHCA_EQ_F_RECORD software stores its consumer index in memory instead of
+ * ringing.  Whoever stores first, an entry or an index, and then looks at what
+ * the other has stored, with a full barrier in between, misses nothing: see the
+ * flag in qhca-hw.h.
  */
 #include <stdlib.h>
 
@@ -59,7 +64,75 @@ static uint32_t event_arg(struct qhca *e, struct qhca_event_src *src,
 
 static bool eq_full(const struct qhca_eq *eq)
 {
-    return eq->stalled || eq->prod - eq->cons >= 1u << eq->shift;
+    return eq->prod - eq->cons >= 1u << eq->shift;
+}
+
+/* Software says it has consumed what is before @cons; false: impossible. */
+static bool eq_consumed(struct qhca *e, struct qhca_eq *eq, uint32_t cons)
+{
+    if (cons - eq->cons > eq->prod - eq->cons) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, eq->eqn,
+                         "EQ consumer index out of range");
+        return false;
+    }
+    eq->cons = cons;
+    return true;
+}
+
+/* False: the record cannot be read.  An impossible index is ignored. */
+static bool eq_read_record(struct qhca *e, struct qhca_eq *eq)
+{
+    uint32_t cons;
+
+    if (!qhca_dbrec_read(e, QHCA_DMA_EQE, eq->eqn, eq->dbrec, &cons)) {
+        qhca_fatal(e, QHCA_FATAL_EQ);
+        return false;
+    }
+    eq_consumed(e, eq, cons);
+    return true;
+}
+
+/* Ask software to ring when it has consumed entries, or no longer. */
+static bool eq_ask(struct qhca *e, struct qhca_eq *eq, bool notify)
+{
+    uint32_t flags = notify ? qhca_le32(QHCA_DBREC_NOTIFY) : 0;
+
+    if (!qhca_dma_write(e, QHCA_DMA_EQE, eq->eqn, eq->dbrec +
+                        offsetof(struct qhca_dbrec, flags), &flags,
+                        sizeof(flags))) {
+        qhca_fatal(e, QHCA_FATAL_EQ);
+        return false;
+    }
+    eq->notify = notify;
+    return true;
+}
+
+/*
+ * Is there room for an event?  If not, a doorbell will tell when there is, or
+ * whoever ends the stall.  The record is not read again once software has been
+ * asked to ring: its doorbell comes after each new index.
+ */
+static bool eq_has_room(struct qhca *e, struct qhca_eq *eq)
+{
+    if (eq->stalled) {
+        return false;
+    }
+    if (!eq_full(eq)) {
+        return true;
+    }
+    if (!(eq->flags & QHCA_EQ_F_RECORD) || eq->notify ||
+        !eq_read_record(e, eq)) {
+        return false;
+    }
+    if (!eq_full(eq)) {
+        return true;
+    }
+    if (!eq_ask(e, eq, true)) {
+        return false;
+    }
+    /* Either the index is there now, or software will see the flag. */
+    e->ops.dma_fence(e->opaque);
+    return eq_read_record(e, eq) && !eq_full(eq);
 }
 
 static void eq_interrupt(struct qhca *e, struct qhca_eq *eq)
@@ -98,7 +171,13 @@ static void eq_write(struct qhca *e, struct qhca_eq *eq,
     if (qhca_tracing(e)) {
         qhca_trace_emit(e, &t);
     }
-    if (eq->armed) {
+    if (eq->flags & QHCA_EQ_F_RECORD) {
+        /* Either software's index is there now, or it will see the entry. */
+        e->ops.dma_fence(e->opaque);
+        if (eq_read_record(e, eq) && eq->prod - eq->cons == 1) {
+            eq_interrupt(e, eq);
+        }
+    } else if (eq->armed) {
         eq_interrupt(e, eq);
     }
 }
@@ -130,7 +209,7 @@ void qhca_event(struct qhca *e, struct qhca_eq *eq,
         eq->stalled = true;
     }
     /* Pending events go first, to keep the order. */
-    if (!eq_full(eq) && qhca_list_empty(&eq->pending)) {
+    if (qhca_list_empty(&eq->pending) && eq_has_room(e, eq)) {
         eq_write(e, eq, src, type);
         return;
     }
@@ -161,7 +240,7 @@ static bool eq_drain(struct qhca *e, struct qhca_eq *eq)
     struct qhca_event_src *src;
     unsigned n, kind;
 
-    for (n = 0; !qhca_list_empty(&eq->pending) && !eq_full(eq); n++) {
+    for (n = 0; !qhca_list_empty(&eq->pending) && eq_has_room(e, eq); n++) {
         if (n == EQ_BATCH) {
             return true;
         }
@@ -175,6 +254,9 @@ static bool eq_drain(struct qhca *e, struct qhca_eq *eq)
         if (e->fatal) {
             return false;
         }
+    }
+    if (eq->notify && qhca_list_empty(&eq->pending)) {
+        eq_ask(e, eq, false);
     }
     return false;
 }
@@ -209,24 +291,43 @@ void qhca_eqs_go_on(struct qhca *e)
     }
 }
 
+bool qhca_eqs_loaded(struct qhca *e)
+{
+    bool any = false;
+    struct qhca_eq *eq;
+    uint32_t n;
+
+    for (n = 0; n < qhca_idr_end(&e->q->eqs); n++) {
+        eq = qhca_idr_get(&e->q->eqs, n);
+        if (eq && !qhca_list_empty(&eq->pending) &&
+            qhca_list_empty(&eq->work) && !eq->notify &&
+            (eq->flags & QHCA_EQ_F_RECORD || !eq_full(eq))) {
+            qhca_list_add_tail(&e->q->eq_work, &eq->work);
+            any = true;
+        }
+    }
+    return any;
+}
+
 void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
                       bool arm)
 {
-    if (cons - eq->cons > eq->prod - eq->cons) {
-        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, eq->eqn,
-                         "EQ consumer index out of range");
+    bool record = eq->flags & QHCA_EQ_F_RECORD, waits;
+
+    if (record ? !eq_read_record(e, eq) : !eq_consumed(e, eq, cons)) {
         return;
     }
-    eq->cons = cons;
+    waits = eq->prod != eq->cons;
     if (eq_drain(e, eq) && qhca_list_empty(&eq->work)) {
         qhca_list_add_tail(&e->q->eq_work, &eq->work);
     }
     if (e->fatal || !arm) {
         return;
     }
-    if (eq->prod != eq->cons) {
+    if (record ? waits : eq->prod != eq->cons) {
         eq_interrupt(e, eq);
-    } else {
+    } else if (!record) {
+        /* with a record, the next event raises the vector in any case */
         eq->armed = true;
     }
 }
@@ -248,8 +349,11 @@ static uint8_t eq_check_create(struct qhca *e, struct qhca_cmd *c,
     if (in->shift < 1 || in->shift > QHCA_MAX_EQ_SHIFT) {
         return qhca_bad(c, offsetof(struct qhca_eqc, shift));
     }
-    if (in->flags) {
+    if (in->flags & ~QHCA_EQ_F_RECORD) {
         return qhca_bad(c, offsetof(struct qhca_eqc, flags));
+    }
+    if (in->flags & QHCA_EQ_F_RECORD ? qhca_le64(in->dbrec) & 7 : in->dbrec) {
+        return qhca_bad(c, offsetof(struct qhca_eqc, dbrec));
     }
     if (qhca_le16(in->vector) >= e->cfg.num_vectors) {
         return qhca_bad(c, offsetof(struct qhca_eqc, vector));
@@ -274,6 +378,8 @@ uint8_t qhca_cmd_create_eq(struct qhca *e, struct qhca_cmd *c)
     qhca_list_init(&eq->pending);
     qhca_list_init(&eq->work);
     eq->shift = in->shift;
+    eq->flags = in->flags;
+    eq->dbrec = qhca_le64(in->dbrec);
     eq->vector = qhca_le16(in->vector);
     if (qhca_table_init(&eq->buf, &in->buf,
                         sizeof(struct qhca_eqe) << eq->shift, true)) {
@@ -317,6 +423,8 @@ static void eq_describe(const struct qhca_eq *eq, struct qhca_eqc *out)
     qhca_table_describe(&eq->buf, &out->buf);
     out->eqn = qhca_le32(eq->eqn);
     out->shift = eq->shift;
+    out->flags = eq->flags;
+    out->dbrec = qhca_le64(eq->dbrec);
     out->vector = qhca_le16(eq->vector);
 }
 

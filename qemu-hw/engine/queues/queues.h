@@ -25,10 +25,12 @@ struct qhca_xport;
 struct qhca_eq {
     uint32_t eqn;
     struct qhca_table buf;
-    uint8_t shift;
+    uint64_t dbrec;             /* with QHCA_EQ_F_RECORD; else 0 */
+    uint8_t shift, flags;
     uint16_t vector;
     uint32_t prod, cons;
-    bool armed;
+    bool armed;                 /* never with QHCA_EQ_F_RECORD */
+    bool notify;                /* QHCA_DBREC_NOTIFY is set in the record */
     bool stalled;               /* injected fault: treat as full */
     uint32_t refs;              /* number of CQs on it */
     struct qhca_list pending;   /* struct qhca_event_src waiting for room */
@@ -243,13 +245,22 @@ void qhca_mod_del(struct qhca *e, struct qhca_cq *cq);
 /* QHCA_DB_CQ_ARM; counts invalid indices. */
 void qhca_cq_arm(struct qhca *e, struct qhca_cq *cq, uint32_t cons,
                  bool solicited);
-/* QHCA_DB_EQ: set the consumer index and, with @arm, arm the EQ. */
+/*
+ * QHCA_DB_EQ: set the consumer index and, with @arm, arm the EQ.  If the EQ has
+ * a record, its index counts, not @cons, and @arm raises the vector if there
+ * are entries.
+ */
 void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
                       bool arm);
 /* Write a batch of the events that were waiting for room. */
 void qhca_eq_run(struct qhca *e);
 /* Release all EQs that an injected fault has stalled. */
 void qhca_eqs_go_on(struct qhca *e);
+/*
+ * The same after loading: the fault is not saved.  Returns true if there is
+ * work for qhca_eq_run().
+ */
+bool qhca_eqs_loaded(struct qhca *e);
 /*
  * The pending bits in use: by completion events (@comp), or by all other
  * events.

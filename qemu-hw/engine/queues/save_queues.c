@@ -18,10 +18,15 @@ static void save_eq(struct qhca_io *io, void *obj)
     IO(io, q->prod);
     IO(io, q->cons);
     IO(io, q->armed);
+    IO_SINCE(io, 2, q->flags);
+    IO_SINCE(io, 2, q->dbrec);
+    IO_SINCE(io, 2, q->notify);
     NEED(io, qhca_eq_valid(io->e, q), "it is none that could be made");
     qhca_io_buf(io, &q->buf, io->failed ? 0 :
                 sizeof(struct qhca_eqe) << q->shift, true);
     NEED(io, q->buf.len, "it has no buffer");
+    NEED(io, q->flags & QHCA_EQ_F_RECORD ? !q->armed : !q->notify,
+         "it is armed as it cannot be");
     if (io->saving ||
         !NEED(io, q->prod - q->cons <= 1u << q->shift,
               "more events than it holds")) {

@@ -100,6 +100,7 @@
 #define QHCA_FEAT_ETH_SUPER		(1ULL << 26)	/* super-frames: QHCA_ETH_Q_F_SUPER */
 #define QHCA_FEAT_ETH_GRO		(1ULL << 27)	/* QHCA_ETH_Q_F_GRO: frames are merged on receive */
 #define QHCA_FEAT_PORT_STATS		(1ULL << 28)	/* QHCA_STAT_PORT_* */
+#define QHCA_FEAT_EQ_RECORD		(1ULL << 29)	/* QHCA_EQ_F_RECORD: doorbell records of EQs */
 
 #define QHCA_CTRL_ENABLE		(1U << 0)	/* 0 -> 1 starts the admin queue; 1 -> 0 is the same as RESET */
 #define QHCA_CTRL_RESET			(1U << 1)	/* write 1: all objects vanish, all registers take their reset value; reads as 0 */
@@ -114,7 +115,7 @@
 #define QHCA_FATAL_AQ_DMA		1	/* an admin ring could not be read or written */
 #define QHCA_FATAL_AQ_INDEX		2	/* ASQ doorbell more than the depth ahead */
 #define QHCA_FATAL_AQ_CONFIG		3	/* enabled with a bad AQ_SHIFT, DB_SHIFT or ring address */
-#define QHCA_FATAL_EQ			4	/* an event ring could not be written */
+#define QHCA_FATAL_EQ			4	/* an event ring could not be written, or an EQ's record not accessed */
 #define QHCA_FATAL_INTERNAL		5	/* the device itself failed */
 
 #define QHCA_AQ_CTRL_IRQ		(1U << 0)	/* raise MSI-X vector 0 after each admin completion */
@@ -129,7 +130,7 @@
  */
 #define QHCA_DB_SQ			0x000	/* send queue: QPN, producer index ("head") */
 #define QHCA_DB_CQ_ARM			0x008	/* completion queue: CQN, flags, consumer index */
-#define QHCA_DB_EQ			0x010	/* event queue (UAR 0 only): EQN, flags, consumer index */
+#define QHCA_DB_EQ			0x010	/* event queue (UAR 0 only): EQN, flags, consumer index (ignored with QHCA_EQ_F_RECORD) */
 #define QHCA_DB_ETH_SQ			0x018	/* Ethernet send queue (UAR 0 only): number, producer index */
 #define QHCA_DB_RQ			0x020	/* receive queue: QPN; index ignored: the device reads the doorbell record, see there */
 #define QHCA_DB_MR_SYNC			0x028	/* ODP MR (UAR 0 only): index of its key; see QHCA_MR_F_ODP */
@@ -142,8 +143,8 @@
 
 /*
  * Doorbell record: 8 bytes, 8-byte aligned, in memory; software writes index,
- * the device reads it when it needs it.  Used by RQ and SRQ (producer index)
- * and CQ (consumer index).
+ * the device reads it when it needs it.  Used by RQ and SRQ (producer index),
+ * CQ and EQ with QHCA_EQ_F_RECORD (consumer index).
  *
  * flags is written by the device.  When an RQ needs attention without a packet
  * (the QP entered the error state: receives posted from now on must be
@@ -151,7 +152,8 @@
  * Software that posts receives stores index, executes a full memory barrier, reads
  * flags, and if NOTIFY is set rings QHCA_DB_RQ.  So no receive is forgotten, and
  * in the normal states posting a receive causes no exit.  The
- * device clears flags when the QP leaves RESET for INIT.
+ * device clears flags when the QP leaves RESET for INIT.  With an EQ, NOTIFY
+ * means that events wait for room; see QHCA_EQ_F_RECORD.
  */
 struct qhca_dbrec {
 	__le32	index;
@@ -414,13 +416,33 @@ struct qhca_eqc {
 	struct qhca_buf	buf;		/* 0x00 */
 	__le32	eqn;		/* RO */
 	__u8	shift;		/* log2 of the depth, 1..16 */
-	__u8	flags;		/* 0 */
+	__u8	flags;		/* QHCA_EQ_F_* */
 	__le16	vector;		/* MSI-X vector, 0..VECTORS-1 */
 	__le32	prod;		/* RO */
-	__le32	cons;		/* RO: as last told by QHCA_DB_EQ */
-	__u8	armed;		/* RO */
-	__u8	rsvd[15];
+	__le32	cons;		/* RO: as last told by QHCA_DB_EQ, or read from the record */
+	__u8	armed;		/* RO; 0 with QHCA_EQ_F_RECORD */
+	__u8	rsvd[7];
+	__le64	dbrec;		/* 0x38: with QHCA_EQ_F_RECORD, DMA address of a struct qhca_dbrec: consumer index; else 0 */
 };
+
+/*
+ * QHCA_EQ_F_RECORD (QHCA_FEAT_EQ_RECORD): the consumer index lies in a doorbell
+ * record, and software need not ring after an interrupt.  When the device has
+ * written entry p it executes a full barrier and reads the index: if that is p,
+ * software had consumed everything else, and the device raises the vector; if
+ * not, software has yet to come to entry p.  Software consumes entries, stores
+ * the index, executes a full barrier, and looks for an entry once more before it
+ * returns.  So no event is forgotten.
+ *
+ * If it does not want to go on although there is an entry, it rings QHCA_DB_EQ
+ * with QHCA_DB_EQ_ARM: the device raises the vector at once.
+ *
+ * A device whose EQ is full sets QHCA_DBREC_NOTIFY in the record, executes a
+ * full barrier, and reads the index again; then it keeps the event.  Software
+ * that reads NOTIFY, after the barrier behind its store, rings QHCA_DB_EQ.
+ * The device clears NOTIFY when no event waits any more.
+ */
+#define QHCA_EQ_F_RECORD		(1U << 0)
 
 /*
  * Event queue entry.  The phase bit is 1 in the first lap; software clears
