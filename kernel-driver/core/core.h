@@ -54,6 +54,7 @@ struct qhca_aq {
 struct qhca_eq {
 	struct qhca_core *core;
 	struct qhca_queue_buf buf;
+	struct qhca_dbrec *rec;	/* for the consumer index; NULL: by doorbell */
 	u32 eqn;
 	u32 cons;
 	u8 shift;
@@ -83,6 +84,9 @@ struct qhca_core {
 	struct qhca_aq aq;
 	struct mutex start_lock; /* starting, stopping; taken before rtnl */
 	struct qhca_eq *eqs;	/* [0] is the asynchronous one */
+	void *eq_recs;		/* their records; NULL: they have none */
+	dma_addr_t eq_recs_dma;
+	size_t eq_recs_len;
 	u32 num_eqs;
 	u32 num_irqs;
 	struct xarray cqs;	/* CQN -> struct qhca_core_cq */

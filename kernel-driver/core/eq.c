@@ -6,8 +6,12 @@
  * asynchronous EQ, drained in its thread: handlers of asynchronous events may
  * sleep and run admin commands. Vectors 1..N carry one completion EQ each,
  * drained in the interrupt handler.
+ *
+ * A doorbell leaves the guest, so none is rung if the device can do without
+ * (QHCA_FEAT_EQ_RECORD): the consumer index is then in a record in memory.
  */
 #include <linux/cpumask.h>
+#include <linux/dma-mapping.h>
 #include <linux/log2.h>
 
 #include "core.h"
@@ -15,6 +19,7 @@
 
 #define EQ_ASYNC_SHIFT	10
 #define EQ_COMP_SHIFT	11
+#define EQ_REC_STRIDE	64	/* CPUs do not share a cache line */
 
 /* The entry at the consumer index if it is valid, else NULL. */
 static struct qhca_eqe *eq_peek(struct qhca_eq *eq)
@@ -30,11 +35,35 @@ static struct qhca_eqe *eq_peek(struct qhca_eq *eq)
 	return eqe;
 }
 
-/* Publish the consumer index and ask for the next event. */
-static void eq_arm(struct qhca_eq *eq)
+static void eq_ring(struct qhca_eq *eq, u64 flags)
 {
-	qhca_db_ring(&eq->core->dev, QHCA_DB_EQ, eq->eqn, QHCA_DB_EQ_ARM,
-		     eq->cons);
+	qhca_db_ring(&eq->core->dev, QHCA_DB_EQ, eq->eqn, flags, eq->cons);
+}
+
+/*
+ * Publish the consumer index; from now on the next event raises the vector.
+ * False if there is one that does not, which the caller must take; not if it
+ * can take no more (@budget is 0): then the vector comes back at once. See
+ * QHCA_EQ_F_RECORD for the protocol.
+ */
+static bool eq_done(struct qhca_eq *eq, u32 budget)
+{
+	if (!eq->rec) {
+		/* more than a lap at once: arming brings us back */
+		eq_ring(eq, QHCA_DB_EQ_ARM);
+		return true;
+	}
+	dma_mb();	/* the entries have been read */
+	WRITE_ONCE(eq->rec->index, cpu_to_le32(eq->cons));
+	mb();		/* index before looking at flags and ring */
+	if (le32_to_cpu(READ_ONCE(eq->rec->flags)) & QHCA_DBREC_NOTIFY)
+		eq_ring(eq, 0);
+	if (!eq_peek(eq))
+		return true;
+	if (budget)
+		return false;
+	eq_ring(eq, QHCA_DB_EQ_ARM);
+	return true;
 }
 
 static irqreturn_t eq_async_irq(int irq, void *data)
@@ -49,64 +78,72 @@ static irqreturn_t eq_async_irq(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
+static void eq_async_event(struct qhca_core *core, struct qhca_eqe *eqe)
+{
+	if (eqe->type == QHCA_EV_DEVICE_FATAL) {
+		/* which notifies everyone */
+		qhca_kill(core, "device reports a fatal error");
+		return;
+	}
+	core->client->event(&core->dev, eqe);
+	blocking_notifier_call_chain(&core->events, eqe->type, eqe);
+}
+
 static irqreturn_t eq_async_thread(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
-	struct qhca_core *core = eq->core;
 	u32 budget = BIT(eq->shift);
 	struct qhca_eqe *eqe, copy;
 
 	WRITE_ONCE(eq->busy, true);
-	/* More than a lap at once: arming brings us back. */
-	while (budget-- && (eqe = eq_peek(eq))) {
-		copy = *eqe;
-		trace_qhca_eqe(eq, eq->cons, &copy);
-		WRITE_ONCE(eq->cons, eq->cons + 1);
-		eq->events++;
-		if (copy.type == QHCA_EV_DEVICE_FATAL) {
-			/* which notifies everyone */
-			qhca_kill(core, "device reports a fatal error");
-			continue;
+	do {
+		for (; budget && (eqe = eq_peek(eq)); budget--) {
+			copy = *eqe;
+			trace_qhca_eqe(eq, eq->cons, &copy);
+			WRITE_ONCE(eq->cons, eq->cons + 1);
+			eq->events++;
+			eq_async_event(eq->core, &copy);
 		}
-		core->client->event(&core->dev, &copy);
-		blocking_notifier_call_chain(&core->events, copy.type, &copy);
-	}
+	} while (!eq_done(eq, budget));
 	WRITE_ONCE(eq->busy, false);
-	eq_arm(eq);
 	return IRQ_HANDLED;
+}
+
+static void eq_comp_event(struct qhca_eq *eq, const struct qhca_eqe *eqe)
+{
+	u32 cqn = le32_to_cpu(READ_ONCE(eqe->obj));
+	u8 type = READ_ONCE(eqe->type);
+	struct qhca_core_cq *cq;
+
+	trace_qhca_eqe(eq, eq->cons, eqe);
+	WRITE_ONCE(eq->cons, eq->cons + 1);
+	eq->events++;
+	/*
+	 * qhca_cq_unregister() waits for this interrupt handler and for
+	 * qhca_eq_rescue(), so the CQ found lives; for another EQ's CQ that is
+	 * not true.
+	 */
+	cq = type == QHCA_EV_CQ ? xa_load(&eq->core->cqs, cqn) : NULL;
+	if (cq && cq->comp_vector + 1 == eq->vector)
+		cq->comp(cq);
+	else
+		eq->stray++;
 }
 
 static irqreturn_t eq_comp_irq(int irq, void *data)
 {
 	struct qhca_eq *eq = data;
-	struct qhca_core *core = eq->core;
 	u32 budget = BIT(eq->shift);
-	struct qhca_core_cq *cq;
 	struct qhca_eqe *eqe;
 
 	/* pairs with eq_create(): buffer and shift are there */
 	if (!smp_load_acquire(&eq->made))
 		return IRQ_NONE;
 	trace_qhca_irq(eq);
-	while (budget-- && (eqe = eq_peek(eq))) {
-		u32 cqn = le32_to_cpu(READ_ONCE(eqe->obj));
-		u8 type = READ_ONCE(eqe->type);
-
-		trace_qhca_eqe(eq, eq->cons, eqe);
-		WRITE_ONCE(eq->cons, eq->cons + 1);
-		eq->events++;
-		/*
-		 * qhca_cq_unregister() waits for this interrupt handler and for
-		 * qhca_eq_rescue(), so the CQ found lives; for another EQ's CQ
-		 * that is not true.
-		 */
-		cq = type == QHCA_EV_CQ ? xa_load(&core->cqs, cqn) : NULL;
-		if (cq && cq->comp_vector + 1 == eq->vector)
-			cq->comp(cq);
-		else
-			eq->stray++;
-	}
-	eq_arm(eq);
+	do {
+		for (; budget && (eqe = eq_peek(eq)); budget--)
+			eq_comp_event(eq, eqe);
+	} while (!eq_done(eq, budget));
 	return IRQ_HANDLED;
 }
 
@@ -290,6 +327,13 @@ static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
 	eqc.buf = eq->buf.table.desc;
 	eqc.shift = shift;
 	eqc.vector = cpu_to_le16(eq->vector);
+	if (core->eq_recs) {
+		u32 offset = eq->vector * EQ_REC_STRIDE;
+
+		eq->rec = core->eq_recs + offset;
+		eqc.flags = QHCA_EQ_F_RECORD;
+		eqc.dbrec = cpu_to_le64(core->eq_recs_dma + offset);
+	}
 	err = qhca_aq_create(&core->dev, QHCA_CMD_CREATE_EQ, &eqc, sizeof(eqc),
 			     &eq->eqn);
 	if (err) {
@@ -298,7 +342,8 @@ static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
 	}
 	/* pairs with the interrupt handlers */
 	smp_store_release(&eq->made, true);
-	eq_arm(eq);
+	/* what has come so far raised a vector that nobody heard */
+	eq_ring(eq, QHCA_DB_EQ_ARM);
 	return 0;
 }
 
@@ -309,7 +354,20 @@ static void eq_destroy(struct qhca_core *core, struct qhca_eq *eq)
 	qhca_aq_destroy_sure(&core->dev, QHCA_CMD_DESTROY_EQ, eq->eqn);
 	WRITE_ONCE(eq->made, false);
 	synchronize_irq(eq->irq);
+	eq->rec = NULL;
 	qhca_queue_buf_free(&core->dev, &eq->buf);
+}
+
+/* Memory for the records of @n EQs, if the device knows them. 0 or -ENOMEM. */
+static int eq_recs_alloc(struct qhca_core *core, u32 n)
+{
+	if (!(core->dev.caps.features & QHCA_FEAT_EQ_RECORD))
+		return 0;
+	core->eq_recs_len = n * EQ_REC_STRIDE;
+	core->eq_recs = dma_alloc_coherent(qhca_dma_dev(&core->dev),
+					   core->eq_recs_len,
+					   &core->eq_recs_dma, GFP_KERNEL);
+	return core->eq_recs ? 0 : -ENOMEM;
 }
 
 /* Make the asynchronous EQ and as many completion EQs as there are vectors. */
@@ -324,6 +382,9 @@ int qhca_eqs_init(struct qhca_core *core)
 			core->dev.caps.max_eq);
 		return -ENOSPC;
 	}
+	err = eq_recs_alloc(core, n);
+	if (err)
+		return err;
 	for (i = 0; i < n; i++) {
 		err = eq_create(core, &core->eqs[i],
 				i ? EQ_COMP_SHIFT : EQ_ASYNC_SHIFT);
@@ -351,4 +412,8 @@ void qhca_eqs_free(struct qhca_core *core)
 {
 	while (core->num_eqs)
 		eq_destroy(core, &core->eqs[--core->num_eqs]);
+	if (core->eq_recs)
+		dma_free_coherent(qhca_dma_dev(&core->dev), core->eq_recs_len,
+				  core->eq_recs, core->eq_recs_dma);
+	core->eq_recs = NULL;
 }

@@ -202,7 +202,11 @@ static void dump_eq(struct qhca_core *core, struct qhca_eq *eq,
 					  le32_to_cpu(eqc.prod));
 		devlink_fmsg_u32_pair_put(m, "device cons",
 					  le32_to_cpu(eqc.cons));
-		devlink_fmsg_bool_pair_put(m, "armed", eqc.armed);
+		/* with a record: as the device will find it */
+		devlink_fmsg_bool_pair_put(m, "armed", eq->rec ?
+					   READ_ONCE(eq->rec->index) ==
+					   eqc.prod : eqc.armed);
+		devlink_fmsg_bool_pair_put(m, "record", eq->rec);
 	}
 	if (all)
 		dump_table(m, &eq->buf.table);
