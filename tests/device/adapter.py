@@ -48,19 +48,31 @@ class Ring:
 
 
 class EQ(Ring):
-    """An event queue, armed from the start."""
+    """An event queue, armed from the start; @record: with a doorbell record (at @dbrec)."""
 
     def __init__(self, adapter: "Adapter", vector: int = 1, shift: int = 6,
-                 arm: bool = True):
+                 arm: bool = True, record: bool = False, dbrec: int = 0):
         super().__init__(adapter, "qhca_eqe", shift)
+        self.dbrec = dbrec or (adapter.alloc(64) if record else 0)
         eqc = struct("qhca_eqc")(buf=direct(self.addr, self.size << shift),
-                                 shift=shift, vector=vector)
+                                 shift=shift, vector=vector, dbrec=self.dbrec,
+                                 flags=C.QHCA_EQ_F_RECORD if self.dbrec else 0)
         self.num = adapter.command(C.QHCA_CMD_CREATE_EQ, data=eqc).obj
-        if arm:
+        if arm and not self.dbrec:
             self.arm()
 
     def arm(self) -> None:
         self.adapter.ring(C.QHCA_DB_EQ, self.num | C.QHCA_DB_EQ_ARM, self.cons)
+
+    def notify(self) -> bool:
+        """Has the device asked for a doorbell?"""
+        return bool(self.adapter.m.load(self.dbrec + 4, 4) & C.QHCA_DBREC_NOTIFY)
+
+    def store(self) -> None:
+        """Store the consumer index in the record; ring only if the device asks."""
+        self.adapter.m.store(self.dbrec, self.cons & 0xFFFFFFFF, 4)
+        if self.notify():
+            self.adapter.ring(C.QHCA_DB_EQ, self.num, self.cons)
 
 
 class CQ(Ring):

@@ -8,6 +8,7 @@ import random
 import time
 
 import pytest
+from adapter import EQ
 from conftest import DEVICE
 from layout import C
 from machine import Machine
@@ -119,6 +120,23 @@ def test_interrupts(rts, moved):
     rts.adapter.m.send_frame(ack(rts.qp.num, RTS_PSN))
     until(lambda: rts.adapter.interrupted(1), "no interrupt")
     assert rts.eq.take().type == C.QHCA_EV_CQ
+
+
+def test_events_wait(adapter, moved):
+    """A full EQ with a record: what waits is written behind the move, and interrupts."""
+    eq = EQ(adapter, shift=1, record=True)
+    for up in (False, True, False):
+        adapter.m.qmp("set_link", name="wire", up=up)
+    assert adapter.interrupted(1)
+    assert eq.notify()
+    moved(adapter)
+    assert [eq.take().type for _ in range(2)] == [C.QHCA_EV_PORT] * 2
+    assert eq.peek() is None
+    eq.store()
+    # The link is up at the destination, which the event says that had to wait.
+    assert eq.take().type == C.QHCA_EV_PORT
+    assert adapter.interrupted(1)
+    assert not eq.notify()
 
 
 def refusal(path, device=DEVICE):
