@@ -423,7 +423,7 @@ void guest_start(struct guest *g, struct node *n, uint64_t seed,
         c.shapes = true;
         c.irq_ns = rng_log(&g->rng, 20000);
         /* not drawn, so that seeds go on as they did before there were records */
-        c.records = seed & 2 ? (uint32_t)(seed >> 2) : 0;
+        c.records = seed & 2 ? UINT32_MAX : 0;
     }
     g->n = n;
     g->m = &n->mem;
