@@ -157,6 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned i;
 
     fq_open(&q, true);
+    q.g.irqs_held = true;
     for (i = 0; fz_more(&f) && i < 300; i++) {
         uint8_t what = fz_u8(&f);
 
