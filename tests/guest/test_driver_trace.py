@@ -60,7 +60,7 @@ def test_life_of_a_connection(pair):
 
 
 def test_commands_and_their_answers(pair):
-    """Each command has one answer with its ticket; vector 0 brings it."""
+    """Each command has one answer with its ticket; most are taken without an interrupt."""
     with events(pair.a, "qhca") as trace:
         pair.a.run("ibv_devinfo >/dev/null; ip link set $NETDEV mtu 1400; qhca-net")
     open_ones, answered = {}, 0
@@ -76,7 +76,7 @@ def test_commands_and_their_answers(pair):
     assert answered > 2 and not open_ones
     doorbells = [e.doorbell for e in trace.of("qhca_aq_cmd")]
     assert doorbells == list(range(doorbells[0], doorbells[0] + len(doorbells)))
-    assert trace.of("qhca_irq", vector=0)
+    assert len(trace.of("qhca_irq", vector=0)) < answered
 
 
 def test_kernel_user(pair):
