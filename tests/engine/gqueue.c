@@ -432,6 +432,13 @@ void gqp_create(struct gqp *qp, struct guest *g, const struct gqp_init *i)
                   i->sq ? i->sq : &gbuf_direct, true, 0, &g->rng);
         gbuf_allow(&qp->sq, 0, qp->sq.len, GMEM_R);
         c.sq = qp->sq.d;
+        if (g->sq_records && (i->type == QHCA_QPT_RC ||
+                              i->type == QHCA_QPT_XRC_INI)) {
+            c.flags |= QHCA_QP_F_SQ_RECORD;
+        }
+        if (c.flags & QHCA_QP_F_SQ_RECORD) {
+            qp->sq_dbrec = c.sq_dbrec = guest_dbrec(g, true);
+        }
         qp->max_inline = (1u << i->sq_stride) - head;
         qp->max_send_sge = qp->max_inline / sizeof(struct qhca_sge);
         if (qp->max_inline > g->caps.max_inline) {
@@ -466,6 +473,9 @@ uint8_t gqp_destroy(struct gqp *qp)
     if (s == QHCA_ST_OK) {
         if (qp->sq_stride) {
             gbuf_free(&qp->sq);
+        }
+        if (qp->sq_dbrec) {
+            guest_dbrec_free(qp->g, qp->sq_dbrec);
         }
         if (qp->dbrec) {
             gbuf_free(&qp->rq);
@@ -609,6 +619,9 @@ void gqp_clear(struct gqp *qp)
     if (qp->dbrec) {
         guest_dbrec_set(qp->g, qp->dbrec, 0);
     }
+    if (qp->sq_dbrec) {
+        guest_dbrec_set(qp->g, qp->sq_dbrec, 0);
+    }
 }
 
 bool gqp_post_send(struct gqp *qp, const struct gwr *wr)
@@ -672,6 +685,12 @@ bool gqp_post_send(struct gqp *qp, const struct gwr *wr)
 void gqp_ring(struct gqp *qp)
 {
     qp->sq_rung = qp->sq_prod;
+    if (qp->sq_dbrec) {
+        guest_dbrec_set(qp->g, qp->sq_dbrec, qp->sq_prod);
+        if (!(guest_dbrec_flags(qp->g, qp->sq_dbrec) & QHCA_DBREC_NOTIFY)) {
+            return;
+        }
+    }
     guest_doorbell(qp->g, qp->uar, QHCA_DB_SQ, qp->qpn |
                    (uint64_t)qp->sq_prod << QHCA_DB_INDEX_SHIFT);
 }

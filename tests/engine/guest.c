@@ -424,10 +424,12 @@ void guest_start(struct guest *g, struct node *n, uint64_t seed,
         c.irq_ns = rng_log(&g->rng, 20000);
         /* not drawn, so that seeds go on as they did before there were records */
         c.records = seed & 2 ? UINT32_MAX : 0;
+        c.sq_records = seed & 1;
     }
     g->n = n;
     g->m = &n->mem;
     g->irq_ns = c.irq_ns;
+    g->sq_records = c.sq_records;
     g->db_shift = c.db_shift;
     g->aq_shift = c.aq_shift;
 

@@ -42,6 +42,7 @@ struct guest {
     unsigned eqs;
     uint64_t irq_ns;            /* maximum interrupt latency */
     bool irqs_held;             /* an injected fault delays interrupts */
+    bool sq_records;            /* as configured */
     /* event handlers; called outside of the engine */
     void (*on_cq_event)(struct guest *g, uint32_t cqn);
     void (*on_async)(struct guest *g, const struct qhca_eqe *eqe);
@@ -57,6 +58,7 @@ struct guest_config {
     bool shapes;                /* random buffer tables for the EQs */
     uint64_t irq_ns;
     uint32_t records;           /* bit i: EQ i has a doorbell record */
+    bool sq_records;            /* so have SQs, if their QPs can */
 };
 
 /*
@@ -238,7 +240,7 @@ struct gqp {
     uint8_t type, state;
     uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
     struct gbuf sq, rq;
-    uint64_t dbrec;
+    uint64_t dbrec, sq_dbrec;   /* 0: none */
     struct gcq *scq, *rcq;
     struct gsrq *srq;
     uint32_t sq_prod, sq_rung, sq_cons, rq_prod, rq_cons;

@@ -171,16 +171,17 @@ static inline void peer_attr_default(struct gqp_attr *a)
     a->dest_qpn = PEER_QPN;
 }
 
-/* @a, @adapter NULL: the defaults. */
-static inline struct peer *peer_new_as(uint8_t type, const struct gqp_attr *a,
-                                       const struct qhca_config *adapter)
+/* @a, @adapter NULL: the defaults.  @flags: QHCA_QP_F_*. */
+static inline struct peer *peer_new_with(uint8_t type, const struct gqp_attr *a,
+                                         const struct qhca_config *adapter,
+                                         uint8_t flags)
 {
     static const struct guest_config cfg = {
         .db_shift = 12, .aq_shift = 4, .eqs = 2, .eq_shift = 6,
     };
     struct peer *p = calloc(1, sizeof(*p));
     struct gqp_init qi = {
-        .type = type, .sq_shift = 9, .sq_stride = 8, .rq_shift = 6,
+        .type = type, .flags = flags, .sq_shift = 9, .sq_stride = 8, .rq_shift = 6,
         .rq_stride = 7,
     };
 
@@ -211,6 +212,12 @@ static inline struct peer *peer_new_as(uint8_t type, const struct gqp_attr *a,
     gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
     gqp_to_rts(&p->qp, &p->a);
     return p;
+}
+
+static inline struct peer *peer_new_as(uint8_t type, const struct gqp_attr *a,
+                                       const struct qhca_config *adapter)
+{
+    return peer_new_with(type, a, adapter, 0);
 }
 
 static inline struct peer *peer_new(uint8_t type, const struct gqp_attr *a)

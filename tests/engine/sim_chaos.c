@@ -126,6 +126,9 @@ static void drop_side(struct side *x)
     gbuf_free(&x->qp.sq);
     gbuf_free(&x->qp.rq);
     guest_dbrec_free(x->g, x->qp.dbrec);
+    if (x->qp.sq_dbrec) {
+        guest_dbrec_free(x->g, x->qp.sq_dbrec);
+    }
     gbuf_free(&x->scq.buf);
     guest_dbrec_free(x->g, x->scq.dbrec);
     gbuf_free(&x->rcq.buf);

@@ -618,6 +618,9 @@ static void run_doorbells(struct sim *s)
     /* an index beyond the ring */
     events = fx_async(&f.a, QHCA_EV_QP_FATAL);
     i = FX_DEPTH + 1 + (uint32_t)rng_below(f.r, 1000000);
+    if (f.a.qp.sq_dbrec) {
+        guest_dbrec_set(g, f.a.qp.sq_dbrec, i);
+    }
     guest_doorbell(g, g->uar, QHCA_DB_SQ, f.a.qp.qpn | (uint64_t)i << 32);
     CHECK(fx_state(&f.a) == QHCA_QPS_ERR, "index %u: state %u", i,
           fx_state(&f.a));

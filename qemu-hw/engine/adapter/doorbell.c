@@ -49,22 +49,10 @@ static void db_sq(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
                          "SQ doorbell in a state that sends nothing");
         return;
     }
-    /* Late: the WQEs of a newer doorbell are completed already. */
-    if (index - qp->sq_tail > UINT32_MAX - (1u << qp->sq_shift)) {
-        return;
+    if (qp->flags & QHCA_QP_F_SQ_RECORD ? qhca_sq_look(e, qp) :
+        qhca_sq_produced(e, qp, index)) {
+        qhca_xport_sq_doorbell(e, qp);
     }
-    if (index - qp->sq_tail > 1u << qp->sq_shift) {
-        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, num,
-                         "SQ producer index beyond the ring");
-        qhca_qp_error(e, qp, QHCA_SYN_DB_INDEX, QHCA_EV_QP_FATAL);
-        return;
-    }
-    /* Late: a newer doorbell has announced these WQEs already. */
-    if (index - qp->sq_tail <= qp->sq_head - qp->sq_tail) {
-        return;
-    }
-    qp->sq_head = index;
-    qhca_xport_sq_doorbell(e, qp);
 }
 
 static void db_rq(struct qhca *e, uint32_t uar, uint32_t num)

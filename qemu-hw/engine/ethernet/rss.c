@@ -471,7 +471,7 @@ void qhca_rqts_free(struct qhca *e)
 /* ---- saved state ---- */
 
 SAVED_SIZE(struct rqt, 16, rqt, 2);
-SAVED_SIZE(struct qhca_rss, 56, rss, 2);
+SAVED_SIZE(struct qhca_rss, 56, rss, 3);
 
 static void io_rqt(struct qhca_io *io, void *obj)
 {

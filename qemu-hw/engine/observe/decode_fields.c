@@ -111,6 +111,7 @@ const struct qhca_field qhca_fields_qpc[] = {
     F(qhca_qpc, rx_hash_func, DEC),
     RSVD(qhca_qpc, rsvd3),
     F(qhca_qpc, rx_hash_key, BYTES),
+    F(qhca_qpc, sq_dbrec, HEX),
     RSVD(qhca_qpc, rsvd4),
     END
 };

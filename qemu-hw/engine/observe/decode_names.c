@@ -20,6 +20,7 @@ const struct qhca_name qhca_names_feature[] = {
     N(QHCA_FEAT_, ETH_LSO), N(QHCA_FEAT_, ETH_RSS), N(QHCA_FEAT_, ETH_HDS),
     N(QHCA_FEAT_, ETH_SUPER), N(QHCA_FEAT_, ETH_GRO),
     N(QHCA_FEAT_, PORT_STATS), N(QHCA_FEAT_, EQ_RECORD),
+    N(QHCA_FEAT_, SQ_RECORD),
     END
 };
 
@@ -38,7 +39,7 @@ const struct qhca_name qhca_names_qp_state[] = {
 };
 
 const struct qhca_name qhca_names_qp_flag[] = {
-    N(QHCA_QP_F_, SRQ), N(QHCA_QP_F_, PRIVILEGED),
+    N(QHCA_QP_F_, SRQ), N(QHCA_QP_F_, PRIVILEGED), N(QHCA_QP_F_, SQ_RECORD),
     N(QHCA_QP_F_, BLOCK_MC_LOOP), N(QHCA_QP_F_, STRIP_VLAN),
     END
 };

@@ -53,6 +53,7 @@ static const char *qp_ring(struct qhca_qp *qp, enum qhca_ring ring,
         r->map = &qp->sq;
         r->shift = qp->sq_shift;
         r->stride = qp->sq_stride;
+        r->dbrec = qp->sq_dbrec;
         r->head = qp->sq_head;
         r->next = qp->sq_next;
         r->tail = qp->sq_tail;

@@ -53,6 +53,10 @@ static uint8_t qp_check_rings(struct qhca_cmd *c, const struct qhca_qpc *in)
     if (in->rq_stride && (qhca_le64(in->rq_dbrec) & 7)) {
         return qhca_bad(c, offsetof(struct qhca_qpc, rq_dbrec));
     }
+    if (in->flags & QHCA_QP_F_SQ_RECORD ? qhca_le64(in->sq_dbrec) & 7 :
+        in->sq_dbrec) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, sq_dbrec));
+    }
     return QHCA_ST_OK;
 }
 
@@ -148,7 +152,14 @@ static uint8_t qp_check_create(struct qhca *e, struct qhca_cmd *c,
         return qhca_bad(c, offsetof(struct qhca_qpc, state));
     }
     if (in->flags & ~(QHCA_QP_F_SRQ | QHCA_QP_F_PRIVILEGED |
-                      QHCA_QP_F_BLOCK_MC_LOOP | QHCA_QP_F_STRIP_VLAN)) {
+                      QHCA_QP_F_BLOCK_MC_LOOP | QHCA_QP_F_STRIP_VLAN |
+                      QHCA_QP_F_SQ_RECORD)) {
+        return qhca_bad(c, offsetof(struct qhca_qpc, flags));
+    }
+    /* Those whose packets are acknowledged, so that the device looks again. */
+    if ((in->flags & QHCA_QP_F_SQ_RECORD) &&
+        ((in->type != QHCA_QPT_RC && in->type != QHCA_QPT_XRC_INI) ||
+         !in->sq_stride)) {
         return qhca_bad(c, offsetof(struct qhca_qpc, flags));
     }
     if (((in->flags & QHCA_QP_F_STRIP_VLAN) && in->type != QHCA_QPT_RAW) ||
@@ -212,6 +223,7 @@ static uint8_t init_rings(struct qhca_qp *qp, const struct qhca_qpc *in)
     qp->rq_shift = in->rq_shift;
     qp->rq_stride = in->rq_stride;
     if (qp->sq_stride) {
+        qp->sq_dbrec = qhca_le64(in->sq_dbrec);
         st = qhca_table_init(&qp->sq, &in->sq,
                              1ULL << (qp->sq_shift + qp->sq_stride), true);
     }
@@ -361,6 +373,7 @@ void qhca_qp_clear(struct qhca_qp *qp)
     qp->min_rnr_timer = qp->max_rd_atomic = qp->max_dest_rd_atomic = 0;
     qp->en_sqd_event = qp->syndrome = 0;
     qp->sq_head = qp->sq_next = qp->sq_tail = 0;
+    qp->sq_awake = false;
     qp->rq_head = qp->rq_tail = 0;
     qp->tx_packets = qp->rx_packets = qp->retransmits = qp->timeouts = 0;
     qp->rnr_naks_rx = qp->seq_naks_rx = qp->duplicates = 0;
@@ -481,6 +494,7 @@ static void query_static(const struct qhca_qp *qp, struct qhca_qpc *out)
     qhca_table_describe(&qp->sq, &out->sq);
     qhca_table_describe(&qp->rq, &out->rq);
     out->rq_dbrec = qhca_le64(qp->rq_dbrec);
+    out->sq_dbrec = qhca_le64(qp->sq_dbrec);
     out->cookie = qhca_le64(qp->cookie);
 }
 

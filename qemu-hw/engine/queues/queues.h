@@ -154,7 +154,7 @@ struct qhca_qp {
     struct qhca_tm_qp *tm;      /* on a TM SRQ (tag_qp.h), or NULL */
     uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
     struct qhca_table sq, rq;
-    uint64_t rq_dbrec, cookie;
+    uint64_t rq_dbrec, sq_dbrec, cookie;
     /* attributes in CPU order, except av, which is as in memory */
     struct qhca_av av;
     uint32_t dest_qpn, qkey, sq_psn, rq_psn, access;
@@ -164,6 +164,7 @@ struct qhca_qp {
     uint8_t syndrome;
     /* ring counters */
     uint32_t sq_head, sq_next, sq_tail, rq_head, rq_tail;
+    bool sq_awake;              /* software need not ring: sq_record.c */
     /* per-QP statistics, as in struct qhca_qpc */
     uint64_t tx_packets, rx_packets, retransmits, timeouts;
     uint64_t rnr_naks_rx, seq_naks_rx, duplicates;
@@ -414,6 +415,24 @@ void qhca_qp_describe(const struct qhca_qp *qp, struct qhca_qpc *out);
 void qhca_qp_clear(struct qhca_qp *qp);
 /* Software need not ring for receives from now on; false: DMA failed. */
 bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp);
+
+/* ---- sq_record.c ---- */
+/*
+ * Software has produced WQEs up to @index.  Returns true if some are new; an
+ * index beyond the ring moves the QP to ERR.
+ */
+bool qhca_sq_produced(struct qhca *e, struct qhca_qp *qp, uint32_t index);
+/*
+ * The same with the index in the SQ's doorbell record; if that cannot be read,
+ * the QP goes to ERR.
+ */
+bool qhca_sq_look(struct qhca *e, struct qhca_qp *qp);
+/*
+ * Make software ring for each WQE it posts from now on, and look once more
+ * afterwards; or let it be, if the device will look by itself.  False: the
+ * record cannot be written.
+ */
+bool qhca_sq_notify(struct qhca *e, struct qhca_qp *qp, bool notify);
 /* Move the QP from RTS or SQD to SQE because of @syndrome. */
 void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome);
 

@@ -266,7 +266,7 @@ uint8_t qhca_cmd_resume_fault(struct qhca *e, struct qhca_cmd *c)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct qhca_odp_side, 56, qp, 2);
+SAVED_SIZE(struct qhca_odp_side, 56, qp, 3);
 
 static void io_side(struct qhca_io *io, struct qhca_odp_side *s)
 {

@@ -395,7 +395,9 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
         return st;
     }
     if (old == QHCA_QPS_RESET && next == QHCA_QPS_INIT &&
-        !qhca_qp_clear_notify(e, qp)) {
+        (!qhca_qp_clear_notify(e, qp) ||
+         ((qp->flags & QHCA_QP_F_SQ_RECORD) &&
+          !qhca_sq_notify(e, qp, true)))) {
         return QHCA_ST_DMA_FAULT;
     }
     if (next == QHCA_QPS_SQD && old != QHCA_QPS_SQD) {

@@ -11,6 +11,11 @@
 
 /* Half of the PSN space: the limit for outstanding PSNs (IBA 9.7.1). */
 #define PSN_SPAN    0x800000U
+/*
+ * With so many packets under way, software need not ring for more: the next
+ * acknowledgment comes before the wire runs dry.
+ */
+#define ENOUGH_PKTS 32
 
 /* Gather bytes @off .. @off + @len - 1 of the message into @buf. */
 static uint8_t req_gather(struct qhca *e, struct qhca_qp *qp,
@@ -541,6 +546,37 @@ static enum step ask_now(struct qhca *e, struct qhca_qp *qp, uint8_t state)
     return wait_for(xp, state);
 }
 
+/* Will an acknowledgment, or the timer, make us look for WQEs again? */
+static bool req_looks_again(const struct qhca_qp *qp)
+{
+    const struct qhca_xport *xp = qp->xp;
+
+    return qp->timeout &&
+           qhca_psn_dist(xp->snd_psn, xp->una_psn) >= ENOUGH_PKTS;
+}
+
+/*
+ * All WQEs known are sent.  Has software posted more without ringing?  If not,
+ * and nothing makes us look again, it has to ring from now on.
+ */
+static bool req_more_posted(struct qhca *e, struct qhca_qp *qp)
+{
+    if (!qp->sq_awake) {
+        return false;
+    }
+    if (qhca_sq_look(e, qp)) {
+        return true;
+    }
+    if (qp->state != QHCA_QPS_RTS || req_looks_again(qp)) {
+        return false;
+    }
+    if (!qhca_sq_notify(e, qp, true)) {
+        qhca_qp_error(e, qp, QHCA_SYN_WQE_DMA, QHCA_EV_QP_FATAL);
+        return false;
+    }
+    return qhca_sq_look(e, qp);
+}
+
 /* Do the next step at the cursor; *@packets: how many were sent. */
 static enum step req_step(struct qhca *e, struct qhca_qp *qp,
                           uint32_t *packets)
@@ -556,7 +592,11 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
         return STEP_WAIT;
     }
     if (xp->cur == qp->sq_next) {
-        if (qp->sq_next == qp->sq_head || qp->state != QHCA_QPS_RTS) {
+        if (qp->state != QHCA_QPS_RTS ||
+            (qp->sq_next == qp->sq_head && !req_more_posted(e, qp))) {
+            if (qp->state == QHCA_QPS_ERR) {
+                return STEP_AGAIN;      /* the record is a wrong one */
+            }
             return qp->sq_tail == qp->sq_next ?
                    wait_for(xp, QHCA_REQ_IDLE) :
                    ask_now(e, qp, QHCA_REQ_WAIT_ACK);
@@ -633,7 +673,7 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
     return req_send_packet(e, qp, w, packets);
 }
 
-bool qhca_req_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
+static bool req_steps(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
     uint32_t packets = 0;
 
@@ -666,4 +706,18 @@ bool qhca_req_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
         }
     }
     return true;
+}
+
+bool qhca_req_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
+{
+    bool more = req_steps(e, qp, budget);
+
+    if ((qp->flags & QHCA_QP_F_SQ_RECORD) && !qp->sq_awake &&
+        qp->state == QHCA_QPS_RTS &&
+        (qp->xp->cur != qp->sq_head || req_looks_again(qp)) &&
+        !qhca_sq_notify(e, qp, false)) {
+        qhca_qp_error(e, qp, QHCA_SYN_WQE_DMA, QHCA_EV_QP_FATAL);
+        return true;
+    }
+    return more;
 }

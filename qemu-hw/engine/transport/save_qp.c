@@ -476,6 +476,10 @@ static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
     IO(io, qp->rq_stride);
     IO(io, qp->rq_dbrec);
     IO(io, qp->cookie);
+    IO_SINCE(io, 3, qp->sq_dbrec);
+    IO_SINCE(io, 3, qp->sq_awake);
+    NEED(io, (qp->flags & QHCA_QP_F_SQ_RECORD) || !qp->sq_awake,
+         "it looks into a record that it does not have");
     if (!io->saving) {
         qp->sq_shift = sq_shift;
         qp->sq_stride = sq_stride;

@@ -125,6 +125,10 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     qhca_xport_unsend(xp);      /* UC: abandon the current message */
     xp->ask = false;
     xp->rd_out = 0;
+    if (qp->flags & QHCA_QP_F_SQ_RECORD) {
+        qhca_sq_notify(e, qp, true);
+        qhca_sq_look(e, qp);
+    }
     xp->sq_flush = true;
     if (qp->state == QHCA_QPS_ERR) {
         qhca_odp_cancel(qp, QHCA_ODP_RECV);

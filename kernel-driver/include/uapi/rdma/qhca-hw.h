@@ -101,6 +101,7 @@
 #define QHCA_FEAT_ETH_GRO		(1ULL << 27)	/* QHCA_ETH_Q_F_GRO: frames are merged on receive */
 #define QHCA_FEAT_PORT_STATS		(1ULL << 28)	/* QHCA_STAT_PORT_* */
 #define QHCA_FEAT_EQ_RECORD		(1ULL << 29)	/* QHCA_EQ_F_RECORD: doorbell records of EQs */
+#define QHCA_FEAT_SQ_RECORD		(1ULL << 30)	/* QHCA_QP_F_SQ_RECORD: doorbell records of SQs */
 
 #define QHCA_CTRL_ENABLE		(1U << 0)	/* 0 -> 1 starts the admin queue; 1 -> 0 is the same as RESET */
 #define QHCA_CTRL_RESET			(1U << 1)	/* write 1: all objects vanish, all registers take their reset value; reads as 0 */
@@ -143,8 +144,8 @@
 
 /*
  * Doorbell record: 8 bytes, 8-byte aligned, in memory; software writes index,
- * the device reads it when it needs it.  Used by RQ and SRQ (producer index),
- * CQ and EQ with QHCA_EQ_F_RECORD (consumer index).
+ * the device reads it when it needs it.  Used by RQ, SRQ and SQ with
+ * QHCA_QP_F_SQ_RECORD (producer index), CQ and EQ with QHCA_EQ_F_RECORD (consumer index).
  *
  * flags is written by the device.  When an RQ needs attention without a packet
  * (the QP entered the error state: receives posted from now on must be
@@ -153,7 +154,8 @@
  * flags, and if NOTIFY is set rings QHCA_DB_RQ.  So no receive is forgotten, and
  * in the normal states posting a receive causes no exit.  The
  * device clears flags when the QP leaves RESET for INIT.  With an EQ, NOTIFY
- * means that events wait for room; see QHCA_EQ_F_RECORD.
+ * means that events wait for room; see QHCA_EQ_F_RECORD.  With an SQ, it means
+ * that the device does not look for WQEs by itself; see QHCA_QP_F_SQ_RECORD.
  */
 struct qhca_dbrec {
 	__le32	index;
@@ -899,13 +901,28 @@ struct qhca_qpc {
 	__u8	rx_hash_func;	/* 0x154: RSS: QHCA_HASH_TOEPLITZ */
 	__u8	rsvd3[3];
 	__u8	rx_hash_key[40];	/* 0x158: RSS */
-	__u8	rsvd4[128];	/* 0x180 */
+	__le64	sq_dbrec;	/* 0x180: with QHCA_QP_F_SQ_RECORD, DMA address of a struct qhca_dbrec: SQ producer index; else 0 */
+	__u8	rsvd4[120];	/* 0x188 */
 };
 
 #define QHCA_QP_F_SRQ			(1U << 0)	/* receives come from srqn */
 #define QHCA_QP_F_PRIVILEGED		(1U << 1)	/* may use QHCA_LKEY_RESERVED; kernel QPs only */
 #define QHCA_QP_F_BLOCK_MC_LOOP		(1U << 2)	/* UD: what it sends to its own group does not come back to it */
 #define QHCA_QP_F_STRIP_VLAN		(1U << 3)	/* RAW: the VLAN tag of a received frame goes to the CQE */
+#define QHCA_QP_F_SQ_RECORD		(1U << 4)	/* RC and XRC_INI with an SQ: its producer index lies in sq_dbrec, see below */
+
+/*
+ * QHCA_QP_F_SQ_RECORD (QHCA_FEAT_SQ_RECORD): posting a send costs no exit while
+ * the device is at work on the queue.  Software that posts stores the producer
+ * index in the record, executes a full memory barrier, reads flags, and rings
+ * QHCA_DB_SQ if QHCA_DBREC_NOTIFY is set; the index in that doorbell is ignored.
+ * So doorbells may be rung in any order, and outside of the queue's lock.
+ *
+ * The device sets NOTIFY when the QP leaves RESET for INIT, clears it while
+ * something makes it read the index again (WQEs that wait to be sent, packets
+ * about to be acknowledged), sets it when there is no such thing any more or the
+ * QP enters ERR, and reads the index once more after each setting.
+ */
 
 #define QHCA_REQ_IDLE			0
 #define QHCA_REQ_ACTIVE			1	/* has something to send */

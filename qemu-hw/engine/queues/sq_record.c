@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Doorbell records of send queues: QHCA_QP_F_SQ_RECORD.
+ *
+ * Software stores the producer index and rings only if it sees NOTIFY.  The
+ * flag is set while nothing makes the device look by itself (sq_awake is false),
+ * and cleared while something will: WQEs that wait to be sent, or packets that
+ * the peer is about to acknowledge.
+ */
+#include "queues/queues.h"
+
+bool qhca_sq_produced(struct qhca *e, struct qhca_qp *qp, uint32_t index)
+{
+    /* Late: the WQEs of a newer doorbell are completed already. */
+    if (index - qp->sq_tail > UINT32_MAX - (1u << qp->sq_shift)) {
+        return false;
+    }
+    if (index - qp->sq_tail > 1u << qp->sq_shift) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, qp->qpn,
+                         "SQ producer index beyond the ring");
+        qhca_qp_error(e, qp, QHCA_SYN_DB_INDEX, QHCA_EV_QP_FATAL);
+        return false;
+    }
+    /* Late: a newer doorbell has announced these WQEs already. */
+    if (index - qp->sq_tail <= qp->sq_head - qp->sq_tail) {
+        return false;
+    }
+    qp->sq_head = index;
+    return true;
+}
+
+bool qhca_sq_look(struct qhca *e, struct qhca_qp *qp)
+{
+    uint32_t index;
+
+    if (!qhca_dbrec_read(e, QHCA_DMA_RECORD, qp->qpn, qp->sq_dbrec, &index)) {
+        qhca_qp_error(e, qp, QHCA_SYN_WQE_DMA, QHCA_EV_QP_FATAL);
+        return false;
+    }
+    return qhca_sq_produced(e, qp, index);
+}
+
+bool qhca_sq_notify(struct qhca *e, struct qhca_qp *qp, bool notify)
+{
+    uint32_t flags = notify ? qhca_le32(QHCA_DBREC_NOTIFY) : 0;
+
+    if (!qhca_dma_write(e, QHCA_DMA_RECORD, qp->qpn, qp->sq_dbrec +
+                        offsetof(struct qhca_dbrec, flags), &flags,
+                        sizeof(flags))) {
+        return false;
+    }
+    qp->sq_awake = !notify;
+    if (notify) {
+        e->ops.dma_fence(e->opaque);
+    }
+    return true;
+}
