@@ -257,6 +257,24 @@ static bool post_ring_full(struct qhca_ib_ring *ring)
 	return ring->head - tail >= BIT(ring->shift);
 }
 
+/*
+ * Tell the device; true: ring when the lock is given up. Without a record the
+ * order of doorbells matters, so this rings. See QHCA_QP_F_SQ_RECORD.
+ */
+static bool post_publish_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+{
+	struct qhca_dbrec *rec = qp->sq_dbrec.rec;
+
+	if (!rec) {
+		post_ring_doorbell(dev, QHCA_DB_SQ, qp->qpn, qp->sq.head);
+		return false;
+	}
+	dma_wmb();	/* WQEs before the index */
+	WRITE_ONCE(rec->index, cpu_to_le32(qp->sq.head));
+	mb();		/* index before looking at the flags */
+	return le32_to_cpu(READ_ONCE(rec->flags)) & QHCA_DBREC_NOTIFY;
+}
+
 /**
  * qhca_ib_post_send - ib_device_ops.post_send
  * @ibqp: a kernel user's QP
@@ -272,16 +290,18 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	unsigned long irq;
-	u32 first;
+	bool ring = false;
+	u32 first, head;
 	int err = 0;
 
 	spin_lock_irqsave(&qp->sq.lock, irq);
+	head = qp->sq.head;
 	if (unlikely(!qp->sq.stride || READ_ONCE(qp->state) < IB_QPS_RTS)) {
 		err = -EINVAL;
 		*bad = wr;
 		goto out;
 	}
-	first = qp->sq.head;
+	first = head;
 	for (; wr; wr = wr->next) {
 		err = post_ring_full(&qp->sq) ?
 		      -ENOMEM : post_write_sq_wqe(dev, qp, wr);
@@ -291,10 +311,13 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		}
 		qp->sq.head++;
 	}
-	if (qp->sq.head != first)
-		post_ring_doorbell(dev, QHCA_DB_SQ, qp->qpn, qp->sq.head);
+	head = qp->sq.head;
+	if (head != first)
+		ring = post_publish_sq(dev, qp);
 out:
 	spin_unlock_irqrestore(&qp->sq.lock, irq);
+	if (ring)
+		post_ring_doorbell(dev, QHCA_DB_SQ, qp->qpn, head);
 	qhca_ib_wake_if_dead(dev);
 	return err;
 }

@@ -286,6 +286,7 @@ struct qhca_ib_qp {
 	struct qhca_ib_ring sq;
 	struct qhca_ib_ring rq;
 	struct qhca_ib_dbrec rq_dbrec;
+	struct qhca_ib_dbrec sq_dbrec;
 	u32 qpn;
 	u8 type;		/* QHCA_QPT_* */
 	bool user;

@@ -145,15 +145,26 @@ static int qp_check_objects(const struct qhca_ib_qp *qp,
 
 /* ------------------------------------------------- memory of the rings -- */
 
+/* Can the SQ have a doorbell record? */
+static bool qp_sq_record(const struct qhca_ib_dev *dev,
+			 const struct qhca_ib_qp *qp)
+{
+	return (dev->qdev->caps.features & QHCA_FEAT_SQ_RECORD) &&
+	       (qp->type == QHCA_QPT_RC || qp->type == QHCA_QPT_XRC_INI);
+}
+
 static int qp_user_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		      const struct qhca_create_qp_req *req,
-		      const struct ib_qp_cap *cap)
+		      const struct ib_qp_cap *cap, struct qhca_ib_ucontext *uc)
 {
 	struct qhca_ib_ring *sq = &qp->sq;
+	int err;
 
 	if (!req->sq_addr)
 		return cap->max_send_wr || req->sq_len || req->sq_shift ||
-		       req->sq_stride ? -EINVAL : 0;
+		       req->sq_stride || req->sq_dbrec_addr ? -EINVAL : 0;
+	if (req->sq_dbrec_addr && !qp_sq_record(dev, qp))
+		return -EOPNOTSUPP;
 	if (req->sq_shift > QHCA_WQ_SHIFT_MAX ||
 	    req->sq_stride < QHCA_SQ_STRIDE_MIN ||
 	    req->sq_stride > QHCA_SQ_STRIDE_MAX ||
@@ -166,8 +177,11 @@ static int qp_user_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (sq->max_sge < cap->max_send_sge ||
 	    sq->max_inline < cap->max_inline_data)
 		return -EINVAL;
-	return qhca_ib_queue_buf_pin(dev, &sq->buf, req->sq_addr, req->sq_len,
-				     1ULL << (sq->shift + sq->stride));
+	err = qhca_ib_queue_buf_pin(dev, &sq->buf, req->sq_addr, req->sq_len,
+				    1ULL << (sq->shift + sq->stride));
+	if (err || !req->sq_dbrec_addr)
+		return err;
+	return qhca_ib_dbrec_pin(dev, uc, &qp->sq_dbrec, req->sq_dbrec_addr);
 }
 
 static int qp_user_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -204,6 +218,7 @@ static int qp_kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 {
 	struct qhca_ib_ring *sq = &qp->sq;
 	u32 bytes;
+	int err;
 
 	if (!cap->max_send_wr)
 		return 0;
@@ -221,8 +236,11 @@ static int qp_kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	    BIT(sq->shift) > dev->qdev->caps.max_qp_wr)
 		return -EINVAL;
 	qp_sq_capacity(dev, qp);
-	return qhca_ib_queue_buf_alloc(dev, &sq->buf,
-				       BIT(sq->shift + sq->stride));
+	err = qhca_ib_queue_buf_alloc(dev, &sq->buf,
+				      BIT(sq->shift + sq->stride));
+	if (err || !qp_sq_record(dev, qp))
+		return err;
+	return qhca_ib_dbrec_alloc(dev, &qp->sq_dbrec);
 }
 
 static int qp_kernel_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
@@ -257,7 +275,7 @@ static int qp_get_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	int err;
 
 	if (uc) {
-		err = qp_user_sq(dev, qp, req, cap);
+		err = qp_user_sq(dev, qp, req, cap, uc);
 		return err ? err : qp_user_rq(dev, qp, req, cap, uc);
 	}
 	err = qp_kernel_sq(dev, qp, cap);
@@ -270,6 +288,7 @@ static void qp_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	qhca_ib_queue_buf_free(dev, &qp->sq.buf);
 	qhca_ib_queue_buf_free(dev, &qp->rq.buf);
 	qhca_ib_dbrec_free(dev, uc, &qp->rq_dbrec);
+	qhca_ib_dbrec_free(dev, uc, &qp->sq_dbrec);
 }
 
 /* ------------------------------------------------------ in the device -- */
@@ -299,6 +318,10 @@ static void qp_fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
 		qpc->sq_shift = qp->sq.shift;
 		qpc->sq_stride = qp->sq.stride;
 		qpc->sq = qhca_ib_queue_buf_desc(&qp->sq.buf);
+	}
+	if (qp->sq_dbrec.rec || qp->sq_dbrec.page) {
+		qpc->flags |= QHCA_QP_F_SQ_RECORD;
+		qpc->sq_dbrec = cpu_to_le64(qp->sq_dbrec.dma);
 	}
 	if (qp->rq.stride) {
 		qpc->rq_shift = qp->rq.shift;
@@ -542,7 +565,8 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	qp->srq = attr->srq ? to_qsrq(attr->srq) : NULL;
 	qp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 
-	if (!qp_has_sq(qp) && (req.sq_addr || req.rq_addr || req.dbrec_addr))
+	if (!qp_has_sq(qp) && (req.sq_addr || req.sq_dbrec_addr ||
+			       req.rq_addr || req.dbrec_addr))
 		err = -EINVAL;
 	else if (!qp_has_rq(qp) && (req.rq_addr || req.dbrec_addr))
 		err = -EINVAL;

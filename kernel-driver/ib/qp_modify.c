@@ -172,6 +172,8 @@ static void qp_forget_wqes(struct qhca_ib_qp *qp)
 	spin_lock_irqsave(&qp->sq.lock, irq);
 	qp->sq.head = 0;
 	qp->sq.tail = 0;
+	if (qp->sq_dbrec.rec)
+		WRITE_ONCE(qp->sq_dbrec.rec->index, 0);
 	spin_unlock_irqrestore(&qp->sq.lock, irq);
 	spin_lock_irqsave(&qp->rq.lock, irq);
 	qp->rq.head = 0;

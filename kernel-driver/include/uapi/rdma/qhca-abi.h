@@ -123,6 +123,7 @@ struct qhca_create_qp_req {
 	__u8	rq_shift;
 	__u8	rq_stride;
 	__u32	comp_mask;		/* 0 */
+	__aligned_u64 sq_dbrec_addr;	/* SQ doorbell record (QHCA_QP_F_SQ_RECORD), or 0 */
 };
 
 struct qhca_create_qp_resp {
