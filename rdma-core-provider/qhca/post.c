@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Posting of work requests.  No system call: WQEs go into the ring, then one
- * doorbell (send) or one doorbell record (receive) covers them all.
+ * doorbell record covers them all, and a doorbell if the device asks for it.
  */
 #include <errno.h>
 
@@ -13,6 +13,7 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 	struct qhca_qp *qp = to_qqp(ibv_qp);
 	struct qhca_sq *sq = &qp->sq;
 	uint32_t head, tail;
+	bool ring = false;
 	int ret = 0;
 
 	if (ibv_qp->state < IBV_QPS_RTS) {
@@ -47,10 +48,13 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 	}
 	if (head != sq->head) {
 		sq->head = head;
-		qhca_db_ring(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
-			     head);
+		ring = qhca_sq_publish(to_qctx(ibv_qp->context), sq->dbrec,
+				       qp->qpn, head);
 	}
 	qhca_unlock(&sq->lock);
+	if (ring)
+		qhca_db_ring(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
+			     head);
 	return ret;
 }
 

@@ -14,8 +14,8 @@
  * Rings a doorbell: one 8-byte store.  What the device will read must have
  * been stored before, and the barrier makes it visible first.
  *
- * The caller holds the queue's lock, and doorbells of one queue must reach
- * the device in the order of the lock.  Uncached stores do so by themselves
+ * Unless the queue has a doorbell record, the caller holds its lock, and its
+ * doorbells must reach the device in the order of the lock.  Uncached stores do so by themselves
  * on x86 and arm64; elsewhere they are flushed before the lock is given up.
  */
 static inline void qhca_db_ring(struct qhca_context *ctx, unsigned int offset,
@@ -62,6 +62,28 @@ static inline uint32_t qhca_dbrec_flags(struct qhca_dbrec *rec)
 	flags = atomic_load_explicit((__force _Atomic(uint32_t) *)&rec->flags,
 				     memory_order_relaxed);
 	return le32toh((__force __le32)flags);
+}
+
+/*
+ * Announces sends up to @head; the caller holds the SQ's lock.  Returns true if
+ * it has to ring when it has given up the lock: with a record the order of
+ * doorbells does not matter.  Without one, this rings.
+ */
+static inline bool qhca_sq_publish(struct qhca_context *ctx,
+				   struct qhca_dbrec *rec, uint32_t qpn,
+				   uint32_t head)
+{
+	if (!rec) {
+		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, head);
+		return false;
+	}
+	qhca_dbrec_store(rec, head);
+	/*
+	 * Either the device sees the new index when it reads it after setting
+	 * NOTIFY, or we see NOTIFY here.
+	 */
+	qhca_full_barrier();
+	return qhca_dbrec_flags(rec) & QHCA_DBREC_NOTIFY;
 }
 
 #endif /* QHCA_DOORBELL_H */

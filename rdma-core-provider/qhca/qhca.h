@@ -140,6 +140,7 @@ struct qhca_sq {
 	uint8_t			stride;		/* log2 of WQE bytes */
 	uint32_t		head;		/* under the lock */
 	atomic_uint		tail;		/* written when polling */
+	struct qhca_dbrec	*dbrec;		/* or NULL */
 	struct qhca_wqe_rules	rules;
 	/* extended posting, between wr_start and wr_complete */
 	uint32_t		new_head;

@@ -12,6 +12,7 @@
 static void qhca_qp_release(struct qhca_context *ctx, struct qhca_qp *qp)
 {
 	qhca_dbrec_free(ctx, qp->rq.dbrec);
+	qhca_dbrec_free(ctx, qp->sq.dbrec);
 	qhca_queue_buf_free(&qp->sq.buf);
 	qhca_queue_buf_free(&qp->rq.buf);
 	qhca_parent_put(qp->parent);
@@ -115,7 +116,11 @@ static int qhca_sq_make(struct qhca_context *ctx, struct qhca_pd *parent,
 	if (ret)
 		return ret;
 	sq->ring = sq->buf.addr;
-	return 0;
+	if (!(ctx->features & QHCA_FEAT_SQ_RECORD) ||
+	    (attr->qp_type != IBV_QPT_RC && !sq->rules.xrc))
+		return 0;
+	sq->dbrec = qhca_dbrec_alloc(ctx);
+	return sq->dbrec ? 0 : ENOMEM;
 }
 
 /* Sizes and allocates a receive queue.  Returns 0 or an error number. */
@@ -261,6 +266,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 	cmd.rq_shift = qp->rq.shift;
 	cmd.rq_stride = qp->rq.stride;
 	cmd.dbrec_addr = (uintptr_t)qp->rq.dbrec;
+	cmd.sq_dbrec_addr = (uintptr_t)qp->sq.dbrec;
 	cmd.cookie = (uintptr_t)qp;
 	kattr = *attr;
 	kattr.comp_mask &= (target ? IBV_QP_INIT_ATTR_XRCD :
@@ -338,6 +344,8 @@ void qhca_qp_reset(struct qhca_qp *qp)
 		qhca_lock(&qp->sq.lock);
 		qp->sq.head = 0;
 		atomic_store(&qp->sq.tail, 0);
+		if (qp->sq.dbrec)
+			qhca_dbrec_store(qp->sq.dbrec, 0);
 		qhca_unlock(&qp->sq.lock);
 	}
 	if (!qp->rq.ring)

@@ -26,6 +26,7 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 	struct qhca_qp *qp = to_qqp_ex(ibv_qp);
 	struct qhca_sq *sq = &qp->sq;
 	int ret = sq->err;
+	bool ring = false;
 	uint32_t index;
 
 	if (!ret && sq->new_head != sq->head) {
@@ -33,11 +34,14 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 		for (index = sq->head; qhca_traced(wqe) &&
 		     index != sq->new_head; index++)
 			qhca_trace_wqe_at(sq, qp->qpn, index);
-		sq->head = sq->new_head;
-		qhca_db_ring(to_qctx(ibv_qp->qp_base.context), QHCA_DB_SQ,
-			     qp->qpn, 0, sq->head);
+		index = sq->head = sq->new_head;
+		ring = qhca_sq_publish(to_qctx(ibv_qp->qp_base.context),
+				       sq->dbrec, qp->qpn, index);
 	}
 	qhca_unlock(&sq->lock);
+	if (ring)
+		qhca_db_ring(to_qctx(ibv_qp->qp_base.context), QHCA_DB_SQ,
+			     qp->qpn, 0, index);
 	return ret;
 }
 

@@ -264,6 +264,72 @@ static void test_send_full(void **state)
     destroy(qp, cq, pd);
 }
 
+/* With a doorbell record: rung only if the device asks for it, old API and new. */
+static void test_send_record(void **state)
+{
+    struct ibv_qp_init_attr_ex attr = {
+        .qp_type = IBV_QPT_RC, .cap = { .max_send_wr = 64, .max_send_sge = 1 },
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .send_ops_flags = IBV_QP_EX_WITH_SEND,
+    };
+    struct qhca_dbrec *rec;
+    struct ibv_send_wr *bad;
+    struct ibv_qp_ex *ex;
+    struct ibv_qp *made;
+    struct ibv_pd *pd;
+    struct qhca_cq *cq;
+    struct qhca_qp *qp;
+
+    fake_close();
+    fake.features |= QHCA_FEAT_SQ_RECORD;
+    fake_open();
+    pd = fake_pd();
+    cq = fake_cq(64);
+    qp = fake_qp(pd, cq, NULL, IBV_QPT_UD);
+    assert_int_equal(fake.qp.sq_dbrec_addr, 0);
+    assert_null(qp->sq.dbrec);
+    assert_int_equal(qhca_destroy_qp(&qp->vqp.qp), 0);
+
+    attr.pd = pd;
+    attr.send_cq = attr.recv_cq = &cq->vcq.cq;
+    made = qhca_create_qp_ex(fake.context, &attr);
+    assert_non_null(made);
+    qp = to_qqp(made);
+    ex = &qp->vqp.qp_ex;
+    rec = qp->sq.dbrec;
+    assert_ptr_equal((void *)(uintptr_t)fake.qp.sq_dbrec_addr, rec);
+    assert_ptr_not_equal(rec, qp->rq.dbrec);
+    fake_qp_state(qp, IBV_QPS_RTS);
+
+    DB(SQ) = 0;
+    assert_int_equal(post_sends(qp, 3, &bad), 0);
+    assert_int_equal(le32toh(rec->index), 3);
+    assert_int_equal(DB(SQ), 0);
+    rec->flags = htole32(QHCA_DBREC_NOTIFY);
+    assert_int_equal(post_sends(qp, 2, &bad), 0);
+    assert_int_equal(le32toh(rec->index), 5);
+    assert_int_equal(DB(SQ), 5ULL << 32 | qp->qpn);
+
+    DB(SQ) = 0;
+    rec->flags = 0;
+    ibv_wr_start(ex);
+    ibv_wr_send(ex);
+    assert_int_equal(ibv_wr_complete(ex), 0);
+    assert_int_equal(le32toh(rec->index), 6);
+    assert_int_equal(DB(SQ), 0);
+    rec->flags = htole32(QHCA_DBREC_NOTIFY);
+    ibv_wr_start(ex);
+    ibv_wr_send(ex);
+    assert_int_equal(ibv_wr_complete(ex), 0);
+    assert_int_equal(DB(SQ), 7ULL << 32 | qp->qpn);
+
+    /* a QP in RESET has no WQE */
+    qhca_qp_reset(qp);
+    assert_int_equal(rec->index, 0);
+    destroy(qp, cq, pd);
+    fake.features &= ~QHCA_FEAT_SQ_RECORD;
+}
+
 /* A bad request in a list: those before it are posted, it changes nothing. */
 static void test_send_bad(void **state)
 {
@@ -1646,6 +1712,7 @@ int main(void)
         TEST(test_create_refused),
         TEST(test_post_states),
         TEST(test_send_full),
+        TEST(test_send_record),
         TEST(test_send_bad),
         TEST(test_wrap),
         TEST(test_recv_notify),
