@@ -68,7 +68,7 @@ static void alone(void **state)
     peer_free(p);
 }
 
-/* On a busy queue nobody rings, and what is posted goes out with the next ACK. */
+/* On a busy queue nobody rings: what is posted goes out with the next ACK. */
 static void busy(void **state)
 {
     struct peer *p = open_peer(NULL);
