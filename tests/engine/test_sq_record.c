@@ -210,6 +210,56 @@ static void error(void **state)
     peer_free(p);
 }
 
+/* What was posted silently before SQD, or in it, goes out in RTS. */
+static void drained(void **state)
+{
+    struct peer *p = open_peer(NULL);
+    uint32_t n = fill(p), i;
+
+    (void)state;
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+    assert_false(write8(p, n));
+    peer_ack(p, psn0(p) + n - 1, 0x1f);
+    assert_false(write8(p, n + 1));
+    peer_expect_nothing(p);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RTS), QHCA_ST_OK);
+    for (i = 0; i < 2; i++) {
+        peer_expect(p, WRITE_ONLY, psn0(p) + n + i);
+    }
+    assert_true(asked(p));
+    peer_free(p);
+}
+
+/*
+ * An ACK timeout that is set too late, when no timer runs any more: nothing
+ * makes the device look, so it asks for doorbells.
+ */
+static void late_timeout(void **state)
+{
+    struct qhca_qpc c = { .state = QHCA_QPS_SQD, .timeout = 14 };
+    struct gqp_attr a;
+    struct peer *p;
+    uint32_t i;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.timeout = 0;
+    p = open_peer(&a);
+    for (i = 0; i < ENOUGH + 8; i++) {
+        assert_true(write8(p, i));
+        peer_expect(p, WRITE_ONLY, psn0(p) + i);
+    }
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_SQD), QHCA_ST_OK);
+    assert_int_equal(gqp_modify(&p->qp, &c, QHCA_QP_M_STATE |
+                                QHCA_QP_M_TIMEOUT), QHCA_ST_OK);
+    assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RTS), QHCA_ST_OK);
+    peer_run(p);
+    assert_true(asked(p));
+    assert_true(write8(p, i));
+    peer_expect(p, WRITE_ONLY, psn0(p) + i);
+    peer_free(p);
+}
+
 static uint8_t syndrome(struct peer *p)
 {
     struct qhca_qpc c;
@@ -318,6 +368,8 @@ int main(void)
         cmocka_unit_test(no_timeout),
         cmocka_unit_test(race),
         cmocka_unit_test(error),
+        cmocka_unit_test(drained),
+        cmocka_unit_test(late_timeout),
         cmocka_unit_test(bad_index),
         cmocka_unit_test(old_index),
         cmocka_unit_test(failing),

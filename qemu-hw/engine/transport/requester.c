@@ -551,7 +551,7 @@ static bool req_looks_again(const struct qhca_qp *qp)
 {
     const struct qhca_xport *xp = qp->xp;
 
-    return qp->timeout &&
+    return xp->deadline &&
            qhca_psn_dist(xp->snd_psn, xp->una_psn) >= ENOUGH_PKTS;
 }
 

@@ -921,7 +921,7 @@ struct qhca_qpc {
  * The device sets NOTIFY when the QP leaves RESET for INIT, clears it while
  * something makes it read the index again (WQEs that wait to be sent, packets
  * about to be acknowledged), sets it when there is no such thing any more or the
- * QP enters ERR, and reads the index once more after each setting.
+ * QP enters ERR, and then reads the index once more.
  */
 
 #define QHCA_REQ_IDLE			0
