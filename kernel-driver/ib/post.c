@@ -258,21 +258,22 @@ static bool post_ring_full(struct qhca_ib_ring *ring)
 }
 
 /*
- * Tell the device; true: ring when the lock is given up. Without a record the
- * order of doorbells matters, so this rings. See QHCA_QP_F_SQ_RECORD.
+ * Tell the device; see QHCA_QP_F_SQ_RECORD. Under the SQ's lock, though the
+ * order of doorbells does not matter with a record: who drains the queue posts,
+ * and may destroy the QP when that has completed.
  */
-static bool post_publish_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
+static void post_publish_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	struct qhca_dbrec *rec = qp->sq_dbrec.rec;
 
-	if (!rec) {
-		post_ring_doorbell(dev, QHCA_DB_SQ, qp->qpn, qp->sq.head);
-		return false;
+	if (rec) {
+		dma_wmb();	/* WQEs before the index */
+		WRITE_ONCE(rec->index, cpu_to_le32(qp->sq.head));
+		mb();		/* index before looking at the flags */
+		if (!(le32_to_cpu(READ_ONCE(rec->flags)) & QHCA_DBREC_NOTIFY))
+			return;
 	}
-	dma_wmb();	/* WQEs before the index */
-	WRITE_ONCE(rec->index, cpu_to_le32(qp->sq.head));
-	mb();		/* index before looking at the flags */
-	return le32_to_cpu(READ_ONCE(rec->flags)) & QHCA_DBREC_NOTIFY;
+	post_ring_doorbell(dev, QHCA_DB_SQ, qp->qpn, qp->sq.head);
 }
 
 /**
@@ -290,18 +291,16 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	unsigned long irq;
-	bool ring = false;
-	u32 first, head;
+	u32 first;
 	int err = 0;
 
 	spin_lock_irqsave(&qp->sq.lock, irq);
-	head = qp->sq.head;
 	if (unlikely(!qp->sq.stride || READ_ONCE(qp->state) < IB_QPS_RTS)) {
 		err = -EINVAL;
 		*bad = wr;
 		goto out;
 	}
-	first = head;
+	first = qp->sq.head;
 	for (; wr; wr = wr->next) {
 		err = post_ring_full(&qp->sq) ?
 		      -ENOMEM : post_write_sq_wqe(dev, qp, wr);
@@ -311,13 +310,10 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		}
 		qp->sq.head++;
 	}
-	head = qp->sq.head;
-	if (head != first)
-		ring = post_publish_sq(dev, qp);
+	if (qp->sq.head != first)
+		post_publish_sq(dev, qp);
 out:
 	spin_unlock_irqrestore(&qp->sq.lock, irq);
-	if (ring)
-		post_ring_doorbell(dev, QHCA_DB_SQ, qp->qpn, head);
 	qhca_ib_wake_if_dead(dev);
 	return err;
 }

@@ -551,7 +551,11 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	if (err)
 		return err;
 	if (udata) {
-		err = qhca_ib_udata_in(udata, &req, sizeof(req));
+		/* an older provider ends before the SQ's doorbell record */
+		err = qhca_ib_udata_in_min(udata, &req,
+					   offsetof(struct qhca_create_qp_req,
+						    sq_dbrec_addr),
+					   sizeof(req));
 		if (err)
 			return err;
 		if (req.comp_mask)

@@ -72,7 +72,8 @@ static void ucontext_fill_resp(struct qhca_ib_ucontext *uc,
 	struct qhca_dev *qdev = to_qdev(uc->ibuc.device)->qdev;
 
 	memset(resp, 0, sizeof(*resp));
-	resp->comp_mask = QHCA_UCONTEXT_RESP_STATUS;
+	resp->comp_mask = QHCA_UCONTEXT_RESP_STATUS |
+			  QHCA_UCONTEXT_RESP_SQ_RECORD;
 	resp->db_mmap_key = rdma_user_mmap_get_offset(&uc->db->entry);
 	resp->db_mmap_size = BIT(qdev->db_shift);
 	resp->max_qp_wr = qdev->caps.max_qp_wr;

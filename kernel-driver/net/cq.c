@@ -168,9 +168,9 @@ void qhca_net_cq_publish(struct qhca_net_cq *cq)
  */
 void qhca_net_cq_arm(struct qhca_net_cq *cq)
 {
-	if (READ_ONCE(cq->armed) && cq->armed_cons == cq->cons)
+	if (READ_ONCE(cq->armed) && READ_ONCE(cq->armed_cons) == cq->cons)
 		return;
-	cq->armed_cons = cq->cons;
+	WRITE_ONCE(cq->armed_cons, cq->cons);
 	/* before the event can come */
 	WRITE_ONCE(cq->armed, true);
 	qhca_db_ring(cq->ch->priv->dev, QHCA_DB_CQ_ARM, cq->cq.cqn, 0,

@@ -18,6 +18,7 @@ struct qhca_alloc_ucontext_req {
 
 enum qhca_ucontext_resp_mask {
 	QHCA_UCONTEXT_RESP_STATUS = 1 << 0,	/* there is a status page */
+	QHCA_UCONTEXT_RESP_SQ_RECORD = 1 << 1,	/* create_qp knows sq_dbrec_addr */
 };
 
 struct qhca_alloc_ucontext_resp {
@@ -123,6 +124,7 @@ struct qhca_create_qp_req {
 	__u8	rq_shift;
 	__u8	rq_stride;
 	__u32	comp_mask;		/* 0 */
+	/* an older provider ends here; with QHCA_UCONTEXT_RESP_SQ_RECORD: */
 	__aligned_u64 sq_dbrec_addr;	/* SQ doorbell record (QHCA_QP_F_SQ_RECORD), or 0 */
 };
 
