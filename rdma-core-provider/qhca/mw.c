@@ -54,10 +54,13 @@ int qhca_dealloc_mw(struct ibv_mw *mw)
 int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *bind)
 {
+	struct qhca_context *ctx = to_qctx(ibv_qp->context);
 	struct qhca_qp *qp = to_qqp(ibv_qp);
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 	struct qhca_sq *sq = &qp->sq;
-	uint32_t tail;
+	uint32_t head = 0, tail;
+	uint32_t qpn = qp->qpn;
+	bool ring = false;
 	void *slot;
 	int ret;
 
@@ -82,11 +85,12 @@ int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,
 	if (ret)
 		goto out;
 	qhca_trace_wqe(sq, qp->qpn, sq->head);
-	sq->head++;
-	qhca_db_ring(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
-		     sq->head);
+	head = ++sq->head;
+	ring = qhca_sq_publish(ctx, sq->dbrec, qpn, head);
 	mw->rkey = rkey;
 out:
 	qhca_unlock(&sq->lock);
+	if (ring)
+		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, head);
 	return ret;
 }

@@ -10,8 +10,10 @@
 int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr)
 {
+	struct qhca_context *ctx = to_qctx(ibv_qp->context);
 	struct qhca_qp *qp = to_qqp(ibv_qp);
 	struct qhca_sq *sq = &qp->sq;
+	uint32_t qpn = qp->qpn;
 	uint32_t head, tail;
 	bool ring = false;
 	int ret = 0;
@@ -48,13 +50,12 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 	}
 	if (head != sq->head) {
 		sq->head = head;
-		ring = qhca_sq_publish(to_qctx(ibv_qp->context), sq->dbrec,
-				       qp->qpn, head);
+		ring = qhca_sq_publish(ctx, sq->dbrec, qpn, head);
 	}
 	qhca_unlock(&sq->lock);
+	/* The sends may be done, and the QP be gone. */
 	if (ring)
-		qhca_db_ring(to_qctx(ibv_qp->context), QHCA_DB_SQ, qp->qpn, 0,
-			     head);
+		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, head);
 	return ret;
 }
 

@@ -134,6 +134,10 @@ static int qhca_init_context(struct qhca_context *ctx, int cmd_fd,
 
 	ctx->page_size = sysconf(_SC_PAGESIZE);
 	ctx->features = resp->features;
+	/* The device may have what an older driver cannot make. */
+	if (!(resp->comp_mask & QHCA_UCONTEXT_RESP_SQ_RECORD) ||
+	    qhca_env("QHCA_ALWAYS_RING"))
+		ctx->features &= ~QHCA_FEAT_SQ_RECORD;
 	ctx->max_qp_wr = resp->max_qp_wr;
 	ctx->max_cqe = resp->max_cqe;
 	ctx->max_srq_wr = resp->max_srq_wr;

@@ -23,8 +23,10 @@ static void qhca_wr_start(struct ibv_qp_ex *ibv_qp)
 
 static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 {
+	struct qhca_context *ctx = to_qctx(ibv_qp->qp_base.context);
 	struct qhca_qp *qp = to_qqp_ex(ibv_qp);
 	struct qhca_sq *sq = &qp->sq;
+	uint32_t qpn = qp->qpn;
 	int ret = sq->err;
 	bool ring = false;
 	uint32_t index;
@@ -35,13 +37,12 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 		     index != sq->new_head; index++)
 			qhca_trace_wqe_at(sq, qp->qpn, index);
 		index = sq->head = sq->new_head;
-		ring = qhca_sq_publish(to_qctx(ibv_qp->qp_base.context),
-				       sq->dbrec, qp->qpn, index);
+		ring = qhca_sq_publish(ctx, sq->dbrec, qpn, index);
 	}
 	qhca_unlock(&sq->lock);
+	/* The sends may be done, and the QP be gone. */
 	if (ring)
-		qhca_db_ring(to_qctx(ibv_qp->qp_base.context), QHCA_DB_SQ,
-			     qp->qpn, 0, index);
+		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, index);
 	return ret;
 }
 

@@ -110,6 +110,9 @@ int ibv_cmd_get_context(struct verbs_context *ctx, struct ibv_get_context *cmd,
     r->max_sge = fake.limit ? fake.limit : 30;
     r->max_inline = fake.max_inline;
     r->features = fake.features;
+    if (!fake.old_driver) {
+        r->comp_mask |= QHCA_UCONTEXT_RESP_SQ_RECORD;
+    }
     return 0;
 }
 

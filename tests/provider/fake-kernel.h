@@ -24,6 +24,7 @@ struct fake {
     struct qhca_status_page *status;    /* the kernel's page */
     bool no_status;             /* a driver that has none; for the next context */
     uint64_t features;          /* to offer to the next context */
+    bool old_driver;            /* which knows nothing of SQ records */
     uint32_t max_inline;
     uint32_t limit;             /* of entries and SGEs; 0: what is usual */
     int fail;                   /* error of the next command; then 0 */

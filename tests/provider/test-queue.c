@@ -272,16 +272,34 @@ static void test_send_record(void **state)
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
         .send_ops_flags = IBV_QP_EX_WITH_SEND,
     };
+    struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED };
     struct qhca_dbrec *rec;
     struct ibv_send_wr *bad;
     struct ibv_qp_ex *ex;
     struct ibv_qp *made;
+    struct ibv_mw *mw;
     struct ibv_pd *pd;
     struct qhca_cq *cq;
     struct qhca_qp *qp;
 
     fake_close();
     fake.features |= QHCA_FEAT_SQ_RECORD;
+    fake.old_driver = true;
+    fake_open();
+    pd = fake_pd();
+    cq = fake_cq(64);
+    qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);
+    assert_int_equal(fake.qp.sq_dbrec_addr, 0);
+    destroy(qp, cq, pd);
+
+    fake_close();
+    fake.old_driver = false;
+    setenv("QHCA_ALWAYS_RING", "1", 1);
+    fake_open();
+    assert_false(to_qctx(fake.context)->features & QHCA_FEAT_SQ_RECORD);
+    unsetenv("QHCA_ALWAYS_RING");
+
+    fake_close();
     fake_open();
     pd = fake_pd();
     cq = fake_cq(64);
@@ -322,6 +340,18 @@ static void test_send_record(void **state)
     ibv_wr_send(ex);
     assert_int_equal(ibv_wr_complete(ex), 0);
     assert_int_equal(DB(SQ), 7ULL << 32 | qp->qpn);
+
+    /* so does the third way to post, binding a window */
+    mw = qhca_alloc_mw(pd, IBV_MW_TYPE_1);
+    assert_non_null(mw);
+    assert_int_equal(qhca_bind_mw(made, mw, &bind), 0);
+    assert_int_equal(le32toh(rec->index), 8);
+    assert_int_equal(DB(SQ), 8ULL << 32 | qp->qpn);
+    rec->flags = 0;
+    assert_int_equal(qhca_bind_mw(made, mw, &bind), 0);
+    assert_int_equal(le32toh(rec->index), 9);
+    assert_int_equal(DB(SQ), 8ULL << 32 | qp->qpn);
+    assert_int_equal(qhca_dealloc_mw(mw), 0);
 
     /* a QP in RESET has no WQE */
     qhca_qp_reset(qp);

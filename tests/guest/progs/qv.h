@@ -110,7 +110,7 @@ int qv_async(struct qv_dev *d, int ms);
 void qv_find_sq(struct qv_qp *q);
 /** Slot of SQ index @n. */
 void *qv_sq_slot(struct qv_qp *q, uint32_t n);
-/** Ring the SQ doorbell by hand. */
+/** Ring the SQ doorbell by hand; with QHCA_ALWAYS_RING its index counts. */
 void qv_ring(struct qv_dev *d, uint32_t qpn, uint32_t head);
 
 /** Page-aligned memory, touched; an MR with the given access over it. */
