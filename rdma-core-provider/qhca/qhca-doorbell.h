@@ -15,8 +15,9 @@
  * been stored before, and the barrier makes it visible first.
  *
  * Unless the queue has a doorbell record, the caller holds its lock, and its
- * doorbells must reach the device in the order of the lock.  Uncached stores do so by themselves
- * on x86 and arm64; elsewhere they are flushed before the lock is given up.
+ * doorbells must reach the device in the order of the lock.  Uncached stores
+ * do so by themselves on x86 and arm64; elsewhere they are flushed before the
+ * lock is given up.
  */
 static inline void qhca_db_ring(struct qhca_context *ctx, unsigned int offset,
 				uint32_t num, uint64_t flags, uint32_t index)
