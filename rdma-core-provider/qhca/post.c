@@ -92,13 +92,7 @@ int qhca_rq_post(struct qhca_context *ctx, struct qhca_rq *rq, uint32_t num,
 	}
 	if (head != rq->head) {
 		rq->head = head;
-		qhca_dbrec_store(rq->dbrec, head);
-		/*
-		 * Either the device sees the new index when it reads it after
-		 * setting NOTIFY, or we see NOTIFY here and tell it.
-		 */
-		qhca_full_barrier();
-		if (qhca_dbrec_flags(rq->dbrec) & QHCA_DBREC_NOTIFY)
+		if (qhca_dbrec_publish(rq->dbrec, head))
 			qhca_db_ring(ctx, QHCA_DB_RQ, num, 0, head);
 	}
 	qhca_unlock(&rq->lock);

@@ -66,6 +66,18 @@ static inline uint32_t qhca_dbrec_flags(struct qhca_dbrec *rec)
 }
 
 /*
+ * Publishes the index of a queue whose record has flags: those who post.
+ * Returns true if the device asks for a doorbell.  Either it sees the new index
+ * when it reads it after setting NOTIFY, or we see NOTIFY here.
+ */
+static inline bool qhca_dbrec_publish(struct qhca_dbrec *rec, uint32_t index)
+{
+	qhca_dbrec_store(rec, index);
+	qhca_full_barrier();
+	return qhca_dbrec_flags(rec) & QHCA_DBREC_NOTIFY;
+}
+
+/*
  * Announces sends up to @head; the caller holds the SQ's lock.  Returns true if
  * it has to ring when it has given up the lock: with a record the order of
  * doorbells does not matter.  Without one, this rings.
@@ -78,13 +90,7 @@ static inline bool qhca_sq_publish(struct qhca_context *ctx,
 		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, head);
 		return false;
 	}
-	qhca_dbrec_store(rec, head);
-	/*
-	 * Either the device sees the new index when it reads it after setting
-	 * NOTIFY, or we see NOTIFY here.
-	 */
-	qhca_full_barrier();
-	return qhca_dbrec_flags(rec) & QHCA_DBREC_NOTIFY;
+	return qhca_dbrec_publish(rec, head);
 }
 
 #endif /* QHCA_DOORBELL_H */
