@@ -86,3 +86,13 @@ bool qhca_dbrec_read(struct qhca *e, uint8_t kind, uint32_t num,
     *index = qhca_le32(v);
     return true;
 }
+
+bool qhca_dbrec_notify(struct qhca *e, uint8_t kind, uint32_t num,
+                       uint64_t addr, bool notify)
+{
+    uint32_t flags = notify ? qhca_le32(QHCA_DBREC_NOTIFY) : 0;
+
+    return qhca_dma_write(e, kind, num,
+                          addr + offsetof(struct qhca_dbrec, flags), &flags,
+                          sizeof(flags));
+}

@@ -124,6 +124,9 @@ bool qhca_dma_store64(struct qhca *e, uint8_t kind, uint32_t num,
 /* Read the index of the doorbell record at @addr; false: DMA failed. */
 bool qhca_dbrec_read(struct qhca *e, uint8_t kind, uint32_t num,
                      uint64_t addr, uint32_t *index);
+/* Set or clear QHCA_DBREC_NOTIFY in the record at @addr; false: DMA failed. */
+bool qhca_dbrec_notify(struct qhca *e, uint8_t kind, uint32_t num,
+                       uint64_t addr, bool notify);
 
 /* ---- mr.c: all memory access by key ---- */
 /*

@@ -95,11 +95,7 @@ static bool eq_read_record(struct qhca *e, struct qhca_eq *eq)
 /* Ask software to ring when it has consumed entries, or no longer. */
 static bool eq_ask(struct qhca *e, struct qhca_eq *eq, bool notify)
 {
-    uint32_t flags = notify ? qhca_le32(QHCA_DBREC_NOTIFY) : 0;
-
-    if (!qhca_dma_write(e, QHCA_DMA_EQE, eq->eqn, eq->dbrec +
-                        offsetof(struct qhca_dbrec, flags), &flags,
-                        sizeof(flags))) {
+    if (!qhca_dbrec_notify(e, QHCA_DMA_EQE, eq->eqn, eq->dbrec, notify)) {
         qhca_fatal(e, QHCA_FATAL_EQ);
         return false;
     }

@@ -381,12 +381,8 @@ void qhca_qp_clear(struct qhca_qp *qp)
 
 bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp)
 {
-    uint32_t none = 0;
-
     return !qp->rq_stride ||
-           qhca_dma_write(e, QHCA_DMA_RECORD, qp->qpn, qp->rq_dbrec +
-                          offsetof(struct qhca_dbrec, flags),
-                          &none, sizeof(none));
+           qhca_dbrec_notify(e, QHCA_DMA_RECORD, qp->qpn, qp->rq_dbrec, false);
 }
 
 void qhca_qp_free(struct qhca *e, struct qhca_qp *qp)

@@ -42,11 +42,8 @@ bool qhca_sq_look(struct qhca *e, struct qhca_qp *qp)
 
 bool qhca_sq_notify(struct qhca *e, struct qhca_qp *qp, bool notify)
 {
-    uint32_t flags = notify ? qhca_le32(QHCA_DBREC_NOTIFY) : 0;
-
-    if (!qhca_dma_write(e, QHCA_DMA_RECORD, qp->qpn, qp->sq_dbrec +
-                        offsetof(struct qhca_dbrec, flags), &flags,
-                        sizeof(flags))) {
+    if (!qhca_dbrec_notify(e, QHCA_DMA_RECORD, qp->qpn, qp->sq_dbrec,
+                           notify)) {
         return false;
     }
     qp->sq_awake = !notify;

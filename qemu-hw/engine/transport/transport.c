@@ -102,12 +102,8 @@ void qhca_xport_free(struct qhca *e, struct qhca_qp *qp)
  */
 static void ask_for_rq_doorbell(struct qhca *e, struct qhca_qp *qp)
 {
-    uint32_t flags = qhca_le32(QHCA_DBREC_NOTIFY);
-
     if (qp->rq_stride && !qp->srq) {
-        qhca_dma_write(e, QHCA_DMA_RECORD, qp->qpn,
-                       qp->rq_dbrec + offsetof(struct qhca_dbrec, flags),
-                       &flags, sizeof(flags));
+        qhca_dbrec_notify(e, QHCA_DMA_RECORD, qp->qpn, qp->rq_dbrec, true);
         e->ops.dma_fence(e->opaque);
     }
 }
