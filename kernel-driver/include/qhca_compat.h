@@ -244,6 +244,9 @@ static inline void qhca_netdev_send_netmem(struct net_device *netdev)
  * symmetric transformation.
  */
 #include <linux/ethtool.h>
+#ifndef RXH_IP6_FL	/* the IPv6 flow label */
+#define RXH_IP6_FL	BIT(9)
+#endif
 #ifdef QHCA_HAVE_RXFH_FIELDS
 #define QHCA_RXH_XFRM_SUPPORTED	(RXH_XFRM_SYM_XOR | RXH_XFRM_SYM_OR_XOR)
 #define QHCA_RXH_XFRM_OR_XOR	RXH_XFRM_SYM_OR_XOR

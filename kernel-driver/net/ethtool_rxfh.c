@@ -67,7 +67,7 @@ static int rxfh_merge(struct qhca_netdev *priv, struct qhca_rss *want,
 	}
 	if (want->input_xfrm && !qhca_rss_fields_symmetric(want->fields)) {
 		NL_SET_ERR_MSG(extack,
-			       "a symmetric hash needs source and destination together");
+			       "a symmetric hash needs source and destination together, and no flow label");
 		return -EINVAL;
 	}
 	return 0;
@@ -192,6 +192,23 @@ static const struct {
 	{ RXH_L4_B_2_3, QHCA_HASH_BY_DST_PORT },
 };
 
+/* The bit for the flow label of a type of frame; 0: there is none. */
+static u32 rxfh_label(const struct qhca_netdev *priv, u32 flow_type)
+{
+	if (!(priv->dev->caps.features & QHCA_FEAT_ETH_HASH_LABEL))
+		return 0;
+	switch (rxfh_shift(flow_type)) {
+	case QHCA_HASH_TCP6_SHIFT:
+		return QHCA_HASH_LABEL_TCP6;
+	case QHCA_HASH_UDP6_SHIFT:
+		return QHCA_HASH_LABEL_UDP6;
+	case QHCA_HASH_IPV6_SHIFT:
+		return QHCA_HASH_LABEL_IPV6;
+	default:
+		return 0;
+	}
+}
+
 int qhca_get_rxfh_fields(struct net_device *netdev,
 			 struct ethtool_rxfh_fields *f)
 {
@@ -211,6 +228,8 @@ int qhca_get_rxfh_fields(struct net_device *netdev,
 		if (rss->fields >> shift & rxfh_bits[i].by)
 			f->data |= rxfh_bits[i].rxh;
 	}
+	if (rss->fields & rxfh_label(priv, f->flow_type))
+		f->data |= RXH_IP6_FL;
 	return 0;
 }
 
@@ -220,7 +239,7 @@ int qhca_set_rxfh_fields(struct net_device *netdev,
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	int i, shift = rxfh_shift(f->flow_type);
-	u32 by = 0, data = f->data;
+	u32 by = 0, data = f->data, label = rxfh_label(priv, f->flow_type);
 	struct qhca_rss *rss, want;
 
 	if (!qhca_rss_supported(priv->dev))
@@ -249,16 +268,21 @@ int qhca_set_rxfh_fields(struct net_device *netdev,
 			by |= rxfh_bits[i].by;
 		data &= ~rxfh_bits[i].rxh;
 	}
+	want = *rss;
+	want.fields &= ~(QHCA_HASH_BY_MASK << shift | label);
+	if (label && data & RXH_IP6_FL) {
+		want.fields |= label;
+		data &= ~RXH_IP6_FL;
+	}
 	if (data) {
-		NL_SET_ERR_MSG(extack, "only IP addresses and ports are hashed");
+		NL_SET_ERR_MSG(extack,
+			       "only IP addresses, ports and IPv6 flow labels are hashed");
 		return -EINVAL;
 	}
-	want = *rss;
-	want.fields &= ~(QHCA_HASH_BY_MASK << shift);
 	want.fields |= by << shift;
 	if (want.input_xfrm && !qhca_rss_fields_symmetric(want.fields)) {
 		NL_SET_ERR_MSG(extack,
-			       "a symmetric hash needs source and destination together");
+			       "a symmetric hash needs source and destination together, and no flow label");
 		return -EINVAL;
 	}
 	return qhca_rss_change(priv, rss, &want);

@@ -23,10 +23,13 @@ static int netdev_set_port(struct qhca_netdev *priv, u32 rqn, u32 qpn)
 		.mtu = cpu_to_le32(priv->netdev->mtu),
 		.eth_rqn = cpu_to_le32(rqn),
 		.eth_qpn = cpu_to_le32(qpn),
+		.loopback = !!(priv->netdev->features & NETIF_F_LOOPBACK),
 	};
 
 	if (qhca_rss_supported(priv->dev))
 		mask |= QHCA_PORT_M_ETH_QPN;
+	if (priv->dev->caps.features & QHCA_FEAT_ETH_LOOPBACK)
+		mask |= QHCA_PORT_M_LOOPBACK;
 	ether_addr_copy(port.mac, priv->netdev->dev_addr);
 	return qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_PORT, 0, mask, &port,
 			      sizeof(port));
@@ -361,15 +364,31 @@ static int netdev_change_mtu(struct net_device *netdev, int mtu)
 	return err;
 }
 
-/* Who wants each frame by itself gets it so. */
+/*
+ * Who wants each frame by itself gets it so. LRO and hardware GRO are one thing
+ * for the device: it merges only what can be taken apart again.
+ */
 static netdev_features_t netdev_fix_features(struct net_device *netdev,
 					     netdev_features_t features)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
-	if (!(features & NETIF_F_GRO) || priv->xdp_prog)
+	if (!(features & NETIF_F_GRO))
 		features &= ~NETIF_F_GRO_HW;
+	if (features & NETIF_F_GRO_HW)
+		features &= ~NETIF_F_LRO;
+	if (priv->xdp_prog)
+		features &= ~(NETIF_F_GRO_HW | NETIF_F_LRO);
 	return features;
+}
+
+/* What is sent comes back, or it does not. 0 or an error. */
+static int netdev_set_loopback(struct qhca_netdev *priv, bool on)
+{
+	struct qhca_port port = { .loopback = on };
+
+	return qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_PORT, 0,
+			      QHCA_PORT_M_LOOPBACK, &port, sizeof(port));
 }
 
 /* Filters that are switched off are gone. 0 or an error. */
@@ -380,7 +399,14 @@ static int netdev_set_features(struct net_device *netdev,
 	struct qhca_net_params params = priv->params;
 	int err;
 
-	params.large = features & NETIF_F_GRO_HW;
+	if ((features ^ netdev->features) & NETIF_F_LOOPBACK) {
+		err = netdev_set_loopback(priv, features & NETIF_F_LOOPBACK);
+		if (err)
+			return err;
+		/* it holds, whatever becomes of the rest */
+		netdev->features ^= NETIF_F_LOOPBACK;
+	}
+	params.large = features & (NETIF_F_GRO_HW | NETIF_F_LRO);
 	if (params.xdp) {	/* queues for that are without */
 		priv->params.large = params.large;
 	} else if (params.large != priv->params.large) {
@@ -568,6 +594,11 @@ static void netdev_init_features(struct net_device *netdev, u64 caps)
 	    caps & QHCA_FEAT_ETH_CSUM)
 		netdev->hw_features |= NETIF_F_GRO_HW;
 	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA;
+	/* what users switch on who want it */
+	if (netdev->hw_features & NETIF_F_GRO_HW)
+		netdev->hw_features |= NETIF_F_LRO;
+	if (caps & QHCA_FEAT_ETH_LOOPBACK)
+		netdev->hw_features |= NETIF_F_LOOPBACK;
 	netdev->vlan_features = netdev->features &
 				~(NETIF_F_HW_VLAN_CTAG_TX | NETIF_F_NTUPLE |
 				  NETIF_F_GRO_HW);

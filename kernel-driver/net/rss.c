@@ -65,6 +65,10 @@ bool qhca_rss_fields_symmetric(u32 fields)
 {
 	int i;
 
+	/* each direction has a flow label of its own */
+	if (fields & (QHCA_HASH_LABEL_TCP6 | QHCA_HASH_LABEL_UDP6 |
+		      QHCA_HASH_LABEL_IPV6))
+		return false;
 	for (i = 0; i < ARRAY_SIZE(rss_shifts); i++) {
 		u32 f = fields >> rss_shifts[i];
 

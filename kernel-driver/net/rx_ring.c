@@ -207,6 +207,9 @@ static int rx_make(struct qhca_rx_queue *q)
 	qc.stride = QHCA_RX_STRIDE;
 	if (q->large)
 		qc.flags |= rx_large_flags(dev->caps.features);
+	/* GRO merges no IPv4 packet with something behind it */
+	if (dev->caps.features & QHCA_FEAT_ETH_UNPAD)
+		qc.flags |= QHCA_ETH_Q_F_UNPAD;
 	if (q->split) {
 		qhca_rx_data_describe(q, &qc);
 		mask |= QHCA_ETH_RQ_M_HDS_THRESH;

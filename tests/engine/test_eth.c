@@ -2,6 +2,7 @@
 /* The Ethernet function: send with offloads, filter, receive and scatter. */
 #include <string.h>
 
+#include "ethfix.h"
 #include "unit.h"
 #include "ethernet/csum.h"
 #include "emit.h"
@@ -506,6 +507,7 @@ static void looks(void **state)
     assert_null(qhca_inspect(u->e, QHCA_OBJ_DEVICE, 0, seen_start(&s)));
     SEEN(&s, "filter.promiscuous", "true");
     SEEN(&s, "filter.all_multicast", "false");
+    SEEN(&s, "filter.loopback", "false");
     SEEN(&s, "filter.multicast.0", "33:33:00:00:00:01");
     assert_null(seen_get(&s, "filter.multicast.1"));
     SEEN(&s, "objects.eth-sq", "1");
@@ -728,7 +730,108 @@ static void filter(void **state)
     p.eth_rqn = 5;
     set_port(u, QHCA_PORT_M_ETH_RQN, &p, QHCA_ST_BAD_OBJ);
     set_port(u, QHCA_PORT_M_ETH_QPN, &p, QHCA_ST_BAD_OBJ);
-    set_port(u, 1 << 6, &p, QHCA_ST_BAD_PARAM);
+    p.loopback = 2;
+    set_port(u, QHCA_PORT_M_LOOPBACK, &p, QHCA_ST_BAD_PARAM);
+    set_port(u, 1 << 7, &p, QHCA_ST_BAD_PARAM);
+    unmake(u, &t);
+}
+
+/* Send what is at the start of the frame memory, and receive it. */
+static void looped(struct unit *u, struct eth *t, const struct qhca_eth_wqe *h,
+                   size_t len, struct qhca_cqe *cqe)
+{
+    struct qhca_eth_seg seg = { .addr = t->mem, .len = (uint32_t)len };
+
+    post_recv(u, t, 4096, 4096);
+    post_send(t, h, &seg, 1);
+    ring(u, t);
+    assert_true(gcq_poll(&t->scq, cqe));
+    assert_int_equal(cqe->status, QHCA_WC_SUCCESS);
+    assert_true(gcq_poll(&t->rcq, cqe));
+    assert_int_equal(cqe->status, QHCA_WC_SUCCESS);
+}
+
+/* In loopback nothing leaves and nothing comes, whatever the link does. */
+static void loopback(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = {
+        .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1, .vlan = 42,
+        .flags = QHCA_WQE_F_SIGNALED | QHCA_WQE_F_ETH_VLAN,
+    };
+    struct qhca_port p = { .loopback = 1 }, got;
+    uint64_t sent = unit_stat(u, QHCA_STAT_PORT_TX_FRAMES);
+    struct qhca_eth_seg seg = { .len = 200 };
+    struct qhca_cqe cqe;
+    uint8_t f[200];
+    struct eth t;
+
+    make(u, &t, 6);
+    set_port(u, QHCA_PORT_M_LOOPBACK, &p, QHCA_ST_OK);
+    save_and_load(u);
+    guest_query(&u->g, QHCA_CMD_QUERY_PORT, 0, &got, sizeof(got));
+    assert_int_equal(got.loopback, 1);
+    node_set_link(u->n, false);
+    udp_frame(f, 200, u->n->mac);
+    put(u, &t, 0, f, 200);
+    looped(u, &t, &h, 200, &cqe);
+    assert_int_equal(cqe.flags, QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK |
+                     QHCA_CQE_F_VLAN);
+    assert_int_equal(cqe.vlan, 42);
+    assert_int_equal(cqe.byte_len, 200);
+    assert_memory_equal(gmem_ptr(u->m, t.mem + 4096, 200), f, 200);
+    node_set_link(u->n, true);
+    /* the address filter holds */
+    assert_int_equal(filtered(u, &t, (char *)u->n->mac), 1);
+    memcpy(f, "\x02\0\0\0\0\x09", 6);
+    put(u, &t, 0, f, 6);
+    seg.addr = t.mem;
+    post_send(&t, &h, &seg, 1);
+    ring(u, &t);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_FILTERED), 2);
+    assert_int_equal(wire_frames, 0);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_FRAMES), sent);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), 2);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_PACKETS), 1);
+    p.loopback = 0;
+    set_port(u, QHCA_PORT_M_LOOPBACK, &p, QHCA_ST_OK);
+    assert_int_equal(filtered(u, &t, (char *)u->n->mac), 0);
+    post_send(&t, &h, &seg, 1);
+    ring(u, &t);
+    assert_int_equal(wire_frames, 1);
+    unmake(u, &t);
+}
+
+/* A large send comes back as its frames. */
+static void loopback_large(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = {
+        .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1, .mss = 60, .hdr_len = 42,
+        .flags = QHCA_WQE_F_SIGNALED | QHCA_WQE_F_ETH_LSO,
+    };
+    struct qhca_port p = { .loopback = 1 };
+    struct qhca_cqe cqe;
+    uint8_t f[200];
+    struct eth t;
+
+    make(u, &t, 6);
+    set_port(u, QHCA_PORT_M_LOOPBACK, &p, QHCA_ST_OK);
+    udp_frame(f, 200, u->n->mac);
+    put(u, &t, 0, f, 200);
+    post_recv(u, &t, 8192, 4096);
+    post_recv(u, &t, 12288, 4096);
+    looped(u, &t, &h, 200, &cqe);       /* 60, 60 and 38 bytes */
+    assert_int_equal(cqe.byte_len, 102);
+    assert_true(gcq_poll(&t.rcq, &cqe));
+    assert_int_equal(cqe.byte_len, 102);
+    assert_true(gcq_poll(&t.rcq, &cqe));
+    assert_int_equal(cqe.byte_len, 80);
+    assert_int_equal(cqe.flags, QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK);
+    assert_memory_equal(gmem_ptr(u->m, t.mem + 8192 + 42, 60), f + 42, 60);
+    assert_memory_equal(gmem_ptr(u->m, t.mem + 12288 + 42, 60), f + 102, 60);
+    assert_memory_equal(gmem_ptr(u->m, t.mem + 4096 + 42, 38), f + 162, 38);
+    assert_int_equal(wire_frames, 0);
     unmake(u, &t);
 }
 
@@ -1007,6 +1110,8 @@ int main(void)
         UNIT(receive_scatter),
         UNIT(receive_verdict),
         UNIT(filter),
+        UNIT(loopback),
+        UNIT(loopback_large),
         UNIT(receive_mtu),
         UNIT(receive_hostile),
         UNIT(dead_queues),

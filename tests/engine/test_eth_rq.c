@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Ethernet queues as objects: contexts, states, queries, saved state. */
+#include "ethernet/csum.h"
 #include "ethfix.h"
 
 static uint8_t frame[200];
@@ -260,10 +261,90 @@ static void saved(void **state)
     erq_free(&q);
 }
 
+/* A frame of @len bytes with an IP packet of @packet bytes. */
+struct padded {
+    uint16_t ethertype, len, packet;
+    bool tagged;
+    uint16_t stored;            /* bytes of it, with QHCA_ETH_Q_F_UNPAD */
+};
+
+static size_t padded_make(uint8_t *b, const uint8_t *dmac,
+                          const struct padded *p)
+{
+    uint8_t *l3 = b + 14 + (p->tagged ? 4 : 0);
+    unsigned i;
+
+    for (i = 0; i < p->len; i++) {
+        b[i] = (uint8_t)(i * 7 + 1);
+    }
+    memcpy(b, dmac, 6);
+    if (p->tagged) {
+        qhca_put_be16(b + 12, 0x8100);
+    }
+    qhca_put_be16(l3 - 2, p->ethertype);
+    if (p->ethertype == 0x0800) {
+        l3[0] = 0x45;
+        l3[9] = 6;
+        qhca_put_be16(l3 + 2, p->packet);
+    } else {
+        l3[0] = 0x60;
+        qhca_put_be16(l3 + 4, (uint16_t)(p->packet - 40));
+    }
+    return p->len;
+}
+
+/* Padding is what follows an IP packet in a frame of the shortest length. */
+static void padding(void **state)
+{
+    struct unit *u = *state;
+    static const struct padded p[] = {
+        { 0x0800, 60, 41, false, 55 }, { 0x0800, 60, 46, false, 60 },
+        { 0x0800, 60, 20, false, 34 }, { 0x0800, 64, 41, true, 55 },
+        { 0x0800, 60, 41, true, 55 }, { 0x0800, 54, 30, false, 44 },
+        { 0x86dd, 60, 40, false, 54 },
+        /* longer than it need be, incomplete, no IP */
+        { 0x0800, 61, 41, false, 61 }, { 0x0800, 65, 41, true, 61 },
+        { 0x0800, 60, 47, false, 60 }, { 0x0800, 60, 19, false, 60 },
+        { 0x0806, 60, 41, false, 60 },
+    };
+    uint8_t b[80], plain[80], got[80];
+    struct qhca_eth_cqe c;
+    size_t len, all, want;
+    unsigned i, flag;
+    struct erq q[2];
+
+    erq_make(u, &q[0], 0);
+    erq_make(u, &q[1], QHCA_ETH_Q_F_UNPAD);
+    assert_int_equal(erq_query(&q[1]).flags, QHCA_ETH_Q_F_UNPAD);
+    for (flag = 0; flag < 2; flag++) {
+        assert_int_equal(erq_port(u, QHCA_PORT_M_ETH_RQN, q[flag].num),
+                         QHCA_ST_OK);
+        for (i = 0; i < sizeof(p) / sizeof(p[0]); i++) {
+            len = padded_make(b, u->n->mac, &p[i]);
+            all = len - (p[i].tagged ? 4 : 0);
+            memcpy(plain, b, 12);
+            memcpy(plain + 12, b + (p[i].tagged ? 16 : 12), all - 12);
+            want = flag ? p[i].stored : all;
+            erq_post(u, &q[flag].ring, 80, 0);
+            world_inject(&u->w, 0, b, len);
+            assert_true(erq_poll(&q[flag], &c));
+            assert_int_equal(c.byte_len, want);
+            assert_int_equal(c.csum, qhca_csum(plain + 14, want - 14, 0));
+            erq_read(u, &q[flag].ring, c.wqe_index, c.num_wqe, got, want);
+            assert_memory_equal(got, plain, want);
+        }
+    }
+    assert_int_equal(erq_port(u, QHCA_PORT_M_ETH_RQN, QHCA_ETH_RQ_NONE),
+                     QHCA_ST_OK);
+    erq_free(&q[0]);
+    erq_free(&q[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         UNIT(states), UNIT(other_rings), UNIT(contexts), UNIT(saved),
+        UNIT(padding),
     };
 
     return cmocka_run_group_tests_name("eth_rq", tests, NULL, NULL);

@@ -91,6 +91,7 @@ static void make_frame(uint8_t *b, const uint8_t *dmac, enum kind k,
     } else {
         qhca_put_be16(b + 12, 0x86dd);
         ip[0] = 0x60;
+        ip[3] = (uint8_t)(n * 53);      /* of the flow label */
         qhca_put_be16(ip + 4, LEN - 54);
         ip[6] = k == UDP6 ? 17 : k == OTHER6 ? 58 : k == FRAG6 ? 44 : 6;
         a = ip + 8;
@@ -112,6 +113,33 @@ static void make_frame(uint8_t *b, const uint8_t *dmac, enum kind k,
     }
 }
 
+#define LABELS (QHCA_HASH_LABEL_TCP6 | QHCA_HASH_LABEL_UDP6 |               \
+                QHCA_HASH_LABEL_IPV6)
+
+/* The bit of the flow label of this kind of frame, or 0. */
+static uint32_t label_of(enum kind k)
+{
+    return k < TCP6 || k == ARP ? 0 : k == TCP6 ? QHCA_HASH_LABEL_TCP6 :
+           k == UDP6 ? QHCA_HASH_LABEL_UDP6 : QHCA_HASH_LABEL_IPV6;
+}
+
+/* Toeplitz as its definition has it, bit by bit; the key is a ring. */
+static uint32_t by_definition(const uint8_t key[40], const uint8_t *in,
+                              size_t len)
+{
+    uint32_t hash = 0;
+    size_t i, k;
+
+    for (i = 0; i < len * 8; i++) {
+        for (k = 0; k < 32 && in[i / 8] & 0x80 >> i % 8; k++) {
+            size_t bit = (i + k) % 320;
+
+            hash ^= (key[bit / 8] & 0x80 >> bit % 8 ? 0x80000000u : 0) >> k;
+        }
+    }
+    return hash;
+}
+
 /*
  * The hash, from the frame's bytes and the manual alone; *@type gets
  * QHCA_HASH_TYPE_*.
@@ -123,7 +151,8 @@ static uint32_t expect(const struct qhca_qpc *c, const uint8_t *b, enum kind k,
     const uint8_t *a = b + (k >= TCP6 ? 22 : 26);
     const uint8_t *l4 = b + (k >= TCP6 ? 54 : 34);
     size_t size = k >= TCP6 ? 16 : 4, n = 0, i, at[5];
-    uint8_t pair[2][36], in[36];
+    bool label = c->rx_hash_fields & label_of(k);
+    uint8_t pair[2][36], in[40];
 
     at[0] = 0;
     at[1] = size;
@@ -150,9 +179,13 @@ static uint32_t expect(const struct qhca_qpc *c, const uint8_t *b, enum kind k,
             n += at[i + 1] - at[i];
         }
     }
-    *type = by & PORTS ? QHCA_HASH_TYPE_L4 : by ? QHCA_HASH_TYPE_L3 :
-            QHCA_HASH_TYPE_NONE;
-    return qhca_toeplitz(c->rx_hash_key, in, n);
+    if (label) {
+        qhca_put_be32(in + n, qhca_get_be32(b + 14) & 0xfffff);
+        n += 4;
+    }
+    *type = by & PORTS ? QHCA_HASH_TYPE_L4 :
+            by || label ? QHCA_HASH_TYPE_L3 : QHCA_HASH_TYPE_NONE;
+    return by_definition(c->rx_hash_key, in, n);
 }
 
 /* The queue that @frame goes to, with its CQE; it is as it was sent. */
@@ -206,6 +239,9 @@ static void by_type(void **state)
         QHCA_HASH_BY_DST_PORT << QHCA_HASH_UDP6_SHIFT,
         QHCA_HASH_BY_TYPE | PORTS << QHCA_HASH_TCP6_SHIFT |
         QHCA_HASH_BY_DST_IP << QHCA_HASH_IPV6_SHIFT,
+        ALL_FIELDS | LABELS, QHCA_HASH_BY_TYPE | LABELS,
+        ALL_FIELDS | QHCA_HASH_LABEL_TCP6, ALL_FIELDS | QHCA_HASH_LABEL_UDP6,
+        ALL_FIELDS | QHCA_HASH_LABEL_IPV6,
     };
     struct qhca_eth_cqe cqe;
     uint8_t frame[LEN], type;
@@ -488,7 +524,7 @@ static void refused(void **state)
 {
     struct unit *u = *state;
     static const uint32_t bad_fields[] = {
-        1u << 8, 1u << 24, QHCA_HASH_BY_TYPE | 1u << 26,
+        1u << 8, 1u << 24, 1u << 26, QHCA_HASH_BY_TYPE | 1u << 29,
         QHCA_HASH_BY_TYPE | PORTS << QHCA_HASH_IPV4_SHIFT,
         QHCA_HASH_BY_TYPE | PORTS << QHCA_HASH_IPV6_SHIFT,
         ALL_FIELDS | QHCA_HASH_SYM_XOR | QHCA_HASH_SYM_OR_XOR,
@@ -497,6 +533,8 @@ static void refused(void **state)
         QHCA_HASH_BY_DST_PORT << QHCA_HASH_UDP6_SHIFT,
         QHCA_HASH_BY_TYPE | QHCA_HASH_SYM_OR_XOR |
         QHCA_HASH_BY_DST_IP << QHCA_HASH_IPV6_SHIFT,
+        ALL_FIELDS | QHCA_HASH_SYM_XOR | QHCA_HASH_LABEL_TCP6,
+        ALL_FIELDS | QHCA_HASH_SYM_OR_XOR | QHCA_HASH_LABEL_IPV6,
     };
     struct qhca_wqc w = { .shift = 1, .stride = 5 };
     struct gqp_init in = {

@@ -130,6 +130,33 @@ static void inside(void **state)
     del_flow(a, no);
 }
 
+/* In loopback no frame leaves, whoever it is for. */
+static void loopback(void **state)
+{
+    struct fix *f = *state;
+    struct side *a = &f->s[0];
+    struct qhca_port p = { .loopback = 1 };
+    struct qhca_flow r = flow_dmac(&a->qp[1], other);
+    uint32_t no = add_flow(a, &r);
+    uint64_t frames = f->w.frames;
+    uint8_t frame[FRAME];
+    struct gcmd m = {
+        .op = QHCA_CMD_MODIFY_PORT, .mask = QHCA_PORT_M_LOOPBACK,
+        .in = &p, .in_len = sizeof(p),
+    };
+
+    assert_int_equal(guest_cmd(&a->g, &m), QHCA_ST_OK);
+    post_recv(a, &a->qp[1]);
+    make_frame(frame, other);
+    send_raw(f, a, &a->qp[0], frame, FRAME, 0);
+    assert_int_equal(got_raw(a, frame, FRAME, NULL), 2);
+    make_frame(frame, a->g.n->mac);
+    send_raw(f, a, &a->qp[0], frame, FRAME, 0);
+    assert_int_equal(got_eth(a), 1);
+    assert_int_equal(f->w.frames, frames);
+    del_flow(a, no);
+}
+
 /* A tagged frame to ourselves, through the Ethernet function's VLAN path. */
 static void own_tagged(void **state)
 {
@@ -438,7 +465,7 @@ static void not_a_roce_qp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIX(wire), FIX(roce_first), FIX(inside), FIX(own_tagged),
+        FIX(wire), FIX(roce_first), FIX(inside), FIX(loopback), FIX(own_tagged),
         FIX(strip_vlan), FIX(checksums), FIX(inline_data), FIX(bad_sends),
         FIX(drops), FIX(own_receive_fails), FIX(not_a_roce_qp),
     };

@@ -16,7 +16,12 @@ static void rx_frame(struct qhca *e, const void *frame, size_t len,
     if (e->sniff) {
         e->sniff(e, frame, len);
     }
-    if (!qhca_roce_rx(e, frame, len, &f->h)) {
+    if (qhca_roce_rx(e, frame, len, &f->h)) {
+        return;
+    }
+    if (e->eth->loopback) {
+        e->stats[QHCA_STAT_ETH_RX_FILTERED] += qhca_eth_frames(f);
+    } else {
         qhca_eth_rx(e, f);
     }
 }

@@ -41,7 +41,7 @@ enum qhca_section_version {
     QHCA_WRITES_ethq = 2,       QHCA_READS_ethq = 2,
     QHCA_WRITES_rqt = 2,        QHCA_READS_rqt = 2,
     QHCA_WRITES_rss = 3,        QHCA_READS_rss = 2,
-    QHCA_WRITES_port = 1,       QHCA_READS_port = 1,
+    QHCA_WRITES_port = 2,       QHCA_READS_port = 1,
     QHCA_WRITES_mcg = 1,        QHCA_READS_mcg = 1,
     QHCA_WRITES_flow = 1,       QHCA_READS_flow = 1,
     QHCA_WRITES_events = 1,     QHCA_READS_events = 1,

@@ -10,6 +10,7 @@ size_t qhca_eth_q_bad(const struct qhca *e, const struct qhca_eth_q *q)
 {
     uint8_t min = q->is_sq ? 6 : RQ_STRIDE, max = q->is_sq ? 9 : RQ_STRIDE;
     uint8_t known = q->is_sq ? 0 : QHCA_ETH_Q_F_HDS | QHCA_ETH_Q_F_GRO |
+                    QHCA_ETH_Q_F_UNPAD |
                     (e->cfg.super_frames ? QHCA_ETH_Q_F_SUPER : 0);
     bool hds = q->flags & QHCA_ETH_Q_F_HDS;
 

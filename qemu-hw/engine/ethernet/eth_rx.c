@@ -8,6 +8,7 @@
 
 #define MAX_BUFFERS         64  /* per frame and ring */
 #define ADDRESSES           12  /* bytes of a frame before the VLAN tag */
+#define ETH_SHORTEST        60  /* bytes to which a frame is padded */
 
 /* Buffers found in a ring, from its tail on, that are not yet consumed. */
 struct buffers {
@@ -141,6 +142,21 @@ struct split {
     struct buffers ring, data;
 };
 
+/* Bytes of the frame that are stored: all, but for padding and the tag. */
+static size_t eth_rx_len(const struct qhca_eth_q *q,
+                         const struct qhca_eth_frame *f)
+{
+    const struct qhca_headers *h = &f->h;
+    size_t len = f->len - tag_len(f), end;
+
+    if (!(q->flags & QHCA_ETH_Q_F_UNPAD) || len > ETH_SHORTEST ||
+        !h->version || !h->whole) {
+        return len;
+    }
+    end = QHCA_ETH_HLEN + h->ip_len + h->payload;
+    return end < len ? end : len;
+}
+
 /*
  * Split after the TCP or UDP header, if the queue does that and there is
  * something behind it.
@@ -150,7 +166,7 @@ static void eth_rx_plan(const struct qhca_eth_q *q,
 {
     const struct qhca_headers *h = &f->h;
 
-    s->head = f->len - tag_len(f);
+    s->head = eth_rx_len(q, f);
     s->payload = 0;
     s->ring.n = s->data.n = 0;
     if ((q->flags & QHCA_ETH_Q_F_HDS) && s->head > q->hds_thresh &&

@@ -4,7 +4,7 @@
  * wire is busy, the WQE stays in the ring and is gathered again later.  The
  * queues take turns frame by frame, also within a large send.
  */
-#include "ethernet/ethernet.h"
+#include "ethernet/flow.h"
 #include "ethernet/csum.h"
 
 #define ETH_HEADER          14
@@ -193,12 +193,28 @@ static bool eth_tx_fetch(struct qhca *e, struct qhca_eth_q *q,
     return !syn;
 }
 
+/* The port is in loopback: receive what would have been sent. */
+static void eth_tx_loop(struct qhca *e, const uint8_t *frame, size_t len)
+{
+    struct qhca_eth_frame f;
+
+    if (e->sniff) {
+        e->sniff(e, frame, len);
+    }
+    qhca_eth_frame_parse(e, &f, frame, len);
+    qhca_eth_rx(e, &f);
+}
+
 /* Send what eth_tx_build() has built; false if the wire is busy. */
 static bool eth_tx_send(struct qhca *e, const struct qhca_eth_q *q,
                         const uint8_t *frame, size_t len, uint16_t frames)
 {
     struct qhca_wire_frames as = { .n = frames };
 
+    if (e->eth->loopback) {
+        eth_tx_loop(e, frame, len + (frames > 1 ? QHCA_SUPER_TRAILER : 0));
+        return true;
+    }
     if (frames == 1) {
         return qhca_tx(e, frame, len);
     }

@@ -50,6 +50,7 @@ struct qhca_ethernet {
     struct qhca_idr flow_table, rqts;
     /* port */
     bool promisc, allmulti;
+    bool loopback;              /* what is sent comes back */
     uint32_t eth_rqn;
     struct qhca_qp *eth_qp;     /* RSS QP in place of eth_rqn, or NULL */
     uint64_t mc_hash[QHCA_HASH_SLOTS];      /* addresses, 0: none */

@@ -7,6 +7,7 @@ void qhca_port_reset(struct qhca *e)
     memcpy(e->mac, e->cfg.mac, sizeof(e->mac));
     e->eth->promisc = false;
     e->eth->allmulti = false;
+    e->eth->loopback = false;
     e->mtu = QHCA_MAX_MTU;
     e->eth->eth_rqn = QHCA_ETH_RQ_NONE;
     e->eth->eth_qp = NULL;
@@ -98,6 +99,7 @@ uint8_t qhca_cmd_query_port(struct qhca *e, struct qhca_cmd *c)
     out->link = e->link;
     out->promisc = e->eth->promisc;
     out->allmulti = e->eth->allmulti;
+    out->loopback = e->eth->loopback;
     out->mtu = qhca_le32(e->mtu);
     out->eth_rqn = qhca_le32(e->eth->eth_rqn);
     out->eth_qpn = qhca_le32(e->eth->eth_qp ? e->eth->eth_qp->qpn :
@@ -109,7 +111,8 @@ uint8_t qhca_cmd_query_port(struct qhca *e, struct qhca_cmd *c)
 
 #define PORT_MASK (QHCA_PORT_M_MAC | QHCA_PORT_M_PROMISC |              \
                    QHCA_PORT_M_ALLMULTI | QHCA_PORT_M_MTU |             \
-                   QHCA_PORT_M_ETH_RQN | QHCA_PORT_M_ETH_QPN)
+                   QHCA_PORT_M_ETH_RQN | QHCA_PORT_M_ETH_QPN |      \
+                   QHCA_PORT_M_LOOPBACK)
 
 bool qhca_port_qp_ok(const struct qhca_qp *qp)
 {
@@ -134,6 +137,9 @@ static uint8_t check_port(struct qhca *e, struct qhca_cmd *c,
     }
     if ((c->mask & QHCA_PORT_M_ALLMULTI) && in->allmulti > 1) {
         return qhca_bad(c, offsetof(struct qhca_port, allmulti));
+    }
+    if ((c->mask & QHCA_PORT_M_LOOPBACK) && in->loopback > 1) {
+        return qhca_bad(c, offsetof(struct qhca_port, loopback));
     }
     if ((c->mask & QHCA_PORT_M_MTU) &&
         (mtu < QHCA_MIN_MTU || mtu > QHCA_MAX_MTU)) {
@@ -177,6 +183,9 @@ uint8_t qhca_cmd_modify_port(struct qhca *e, struct qhca_cmd *c)
     }
     if (c->mask & QHCA_PORT_M_ALLMULTI) {
         e->eth->allmulti = in->allmulti;
+    }
+    if (c->mask & QHCA_PORT_M_LOOPBACK) {
+        e->eth->loopback = in->loopback;
     }
     if (c->mask & QHCA_PORT_M_MTU) {
         e->mtu = qhca_le32(in->mtu);

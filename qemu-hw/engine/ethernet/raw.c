@@ -3,7 +3,8 @@
  * Raw packet QPs: a message is a whole Ethernet frame, without FCS.
  *
  * A multicast frame goes to the wire and to our own flows; one sent to the
- * port's own address stays inside, as no switch would send it back.  A page
+ * port's own address stays inside, as no switch would send it back, and so does
+ * every frame while the port is in loopback.  A page
  * fault stalls a QP; for a WQ it is an error.
  */
 #include "ethernet/flow.h"
@@ -80,7 +81,7 @@ static uint8_t raw_gather(struct qhca *e, struct qhca_qp *qp, uint16_t num,
 static bool raw_transmit(struct qhca *e, uint32_t len)
 {
     const uint8_t *frame = e->eth->eth_frame;
-    bool own = !memcmp(frame, e->mac, 6);
+    bool own = e->eth->loopback || !memcmp(frame, e->mac, 6);
     struct qhca_eth_frame f;
 
     if (!own && !qhca_tx(e, frame, len)) {

@@ -8,7 +8,7 @@
 #include "ethernet/flow.h"
 #include "base/save.h"
 
-#define HASH_INPUT_MAX      36  /* two IPv6 addresses, two ports */
+#define HASH_INPUT_MAX      40  /* two IPv6 addresses, two ports, a label */
 
 struct rqt {
     uint32_t num, refs;
@@ -33,9 +33,12 @@ uint32_t qhca_toeplitz(const uint8_t key[40], const uint8_t *in, size_t len)
     unsigned bit;
     size_t i;
 
-    /* The window holds the 32 bits of the key in use, then the next 8. */
+    /*
+     * The window holds the 32 bits of the key in use, then the next 8.  Only
+     * a flow label needs more than the key has: it starts again.
+     */
     for (i = 0; i < len; i++) {
-        window = window << 8 | key[i + 4];
+        window = window << 8 | key[(i + 4) % 40];
         for (bit = 0; bit < 8; bit++) {
             if (in[i] & (0x80 >> bit)) {
                 hash ^= (uint32_t)(window >> (8 - bit));
@@ -120,6 +123,19 @@ static uint32_t rss_selected(uint32_t f, const struct qhca_eth_frame *fr)
     return f >> shift & QHCA_HASH_BY_MASK;
 }
 
+/* Is the flow label of a frame of this type hashed? */
+static bool rss_label_wanted(uint32_t f, const struct qhca_eth_frame *fr)
+{
+    if (fr->k.l3 != 6) {
+        return false;
+    }
+    if (fr->h.fragment || !fr->k.l4) {
+        return f & QHCA_HASH_LABEL_IPV6;
+    }
+    return f & (fr->k.l4 == QHCA_PROTO_TCP ? QHCA_HASH_LABEL_TCP6 :
+                                             QHCA_HASH_LABEL_UDP6);
+}
+
 /* Add source and destination, mixed if the hash is to be symmetric. */
 static void rss_put_pair(uint32_t f, struct hash_input *in, bool by_src,
                          bool by_dst, const uint8_t *src, const uint8_t *dst,
@@ -146,9 +162,6 @@ static void rss_by_type(uint32_t f, const struct qhca_eth_frame *fr,
     const uint8_t *src, *dst;
     size_t len;
 
-    if (!by) {
-        return;
-    }
     rss_addresses(&fr->k, &src, &dst, &len);
     rss_put_pair(f, in, by & QHCA_HASH_BY_SRC_IP, by & QHCA_HASH_BY_DST_IP,
                  src, dst, len, QHCA_HASH_TYPE_L3);
@@ -156,6 +169,9 @@ static void rss_by_type(uint32_t f, const struct qhca_eth_frame *fr,
                  by & QHCA_HASH_BY_DST_PORT,
                  (const uint8_t *)&fr->k.src_port,
                  (const uint8_t *)&fr->k.dst_port, 2, QHCA_HASH_TYPE_L4);
+    /* a label alone says as much as addresses */
+    rss_put(in, rss_label_wanted(f, fr), &fr->k.flow_label, 4,
+            in->type ? in->type : QHCA_HASH_TYPE_L3);
 }
 
 struct qhca_qp *qhca_rss_pick(const struct qhca_qp *qp,
@@ -187,6 +203,8 @@ struct qhca_qp *qhca_rss_pick(const struct qhca_qp *qp,
 static bool rss_fields_ok(uint32_t f)
 {
     const uint32_t syms = QHCA_HASH_SYM_XOR | QHCA_HASH_SYM_OR_XOR;
+    const uint32_t labels = QHCA_HASH_LABEL_TCP6 | QHCA_HASH_LABEL_UDP6 |
+        QHCA_HASH_LABEL_IPV6;
     const uint32_t ports = QHCA_HASH_BY_SRC_PORT | QHCA_HASH_BY_DST_PORT;
     /* bit 0 of each type's four */
     const uint32_t each = 1u << QHCA_HASH_TCP4_SHIFT |
@@ -197,14 +215,18 @@ static bool rss_fields_ok(uint32_t f)
     if (!(f & QHCA_HASH_BY_TYPE)) {
         return !(f & ~QHCA_HASH_MASK);
     }
-    if (f & ~(QHCA_HASH_BY_TYPE | syms | each * QHCA_HASH_BY_MASK) ||
+    if (f & ~(QHCA_HASH_BY_TYPE | syms | labels | each * QHCA_HASH_BY_MASK) ||
         f & (ports << QHCA_HASH_IPV4_SHIFT | ports << QHCA_HASH_IPV6_SHIFT) ||
         (f & syms) == syms) {
         return false;
     }
-    /* source and destination of a symmetric hash go together */
-    return !(f & syms) || !((f ^ f >> 1) & each * (QHCA_HASH_BY_SRC_IP |
-                                                   QHCA_HASH_BY_SRC_PORT));
+    /*
+     * Source and destination of a symmetric hash go together; each direction
+     * has a label of its own.
+     */
+    return !(f & syms) ||
+           (!(f & labels) && !((f ^ f >> 1) & each * (QHCA_HASH_BY_SRC_IP |
+                                                      QHCA_HASH_BY_SRC_PORT)));
 }
 
 static uint8_t rss_check_hash(struct qhca_cmd *c, const struct qhca_qpc *in)

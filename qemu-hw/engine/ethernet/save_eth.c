@@ -136,4 +136,5 @@ void qhca_io_port(struct qhca_io *io)
         qhca_port_set_qp(e, qp);
     }
     mc_list(io);
+    IO_SINCE(io, 2, e->eth->loopback);
 }

@@ -291,7 +291,8 @@ const struct qhca_name qhca_names_hash[] = {
 
 const struct qhca_name qhca_names_hash_mode[] = {
     N(QHCA_HASH_, BY_TYPE), N(QHCA_HASH_, SYM_XOR),
-    N(QHCA_HASH_, SYM_OR_XOR),
+    N(QHCA_HASH_, SYM_OR_XOR), N(QHCA_HASH_, LABEL_TCP6),
+    N(QHCA_HASH_, LABEL_UDP6), N(QHCA_HASH_, LABEL_IPV6),
     END
 };
 

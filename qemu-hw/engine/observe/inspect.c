@@ -348,6 +348,7 @@ static void look_filter(struct qhca *e, const struct qhca_emit *em)
     qhca_emit_begin(em, "filter");
     qhca_emit_flag(em, "promiscuous", e->eth->promisc);
     qhca_emit_flag(em, "all_multicast", e->eth->allmulti);
+    qhca_emit_flag(em, "loopback", e->eth->loopback);
     qhca_emit_list(em, "multicast");
     for (i = 0; i < QHCA_HASH_SLOTS; i++) {
         uint64_t a = e->eth->mc_hash[i];

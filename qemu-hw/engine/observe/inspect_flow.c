@@ -115,7 +115,8 @@ static const struct {
 static void look_hash(uint32_t fields, const struct qhca_emit *em)
 {
     const uint32_t modes = QHCA_HASH_BY_TYPE | QHCA_HASH_SYM_XOR |
-                           QHCA_HASH_SYM_OR_XOR;
+                           QHCA_HASH_SYM_OR_XOR | QHCA_HASH_LABEL_TCP6 |
+                           QHCA_HASH_LABEL_UDP6 | QHCA_HASH_LABEL_IPV6;
     unsigned i;
 
     if (!(fields & QHCA_HASH_BY_TYPE)) {

@@ -102,6 +102,9 @@
 #define QHCA_FEAT_PORT_STATS		(1ULL << 28)	/* QHCA_STAT_PORT_* */
 #define QHCA_FEAT_EQ_RECORD		(1ULL << 29)	/* QHCA_EQ_F_RECORD: doorbell records of EQs */
 #define QHCA_FEAT_SQ_RECORD		(1ULL << 30)	/* QHCA_QP_F_SQ_RECORD: doorbell records of SQs */
+#define QHCA_FEAT_ETH_HASH_LABEL	(1ULL << 33)	/* QHCA_HASH_LABEL_*: RSS by IPv6 flow label */
+#define QHCA_FEAT_ETH_LOOPBACK		(1ULL << 34)	/* QHCA_PORT_M_LOOPBACK */
+#define QHCA_FEAT_ETH_UNPAD		(1ULL << 35)	/* QHCA_ETH_Q_F_UNPAD: padding is not stored */
 
 #define QHCA_CTRL_ENABLE		(1U << 0)	/* 0 -> 1 starts the admin queue; 1 -> 0 is the same as RESET */
 #define QHCA_CTRL_RESET			(1U << 1)	/* write 1: all objects vanish, all registers take their reset value; reads as 0 */
@@ -359,7 +362,8 @@ struct qhca_port {
 	__u8	link;		/* RO: 1 up, 0 down */
 	__u8	promisc;	/* 1: take every frame */
 	__u8	allmulti;	/* 1: take every multicast frame */
-	__u8	rsvd0[3];
+	__u8	loopback;	/* 1: frames that the Ethernet function sends come back to it (QHCA_FEAT_ETH_LOOPBACK) */
+	__u8	rsvd0[2];
 	__le32	mtu;		/* Ethernet payload bytes accepted, 68..9216; frames over it are dropped in receive */
 	__le32	eth_rqn;	/* Ethernet RQ that gets frames not meant for the engine; QHCA_ETH_RQ_NONE: dropped */
 	__le32	speed;		/* RO: Mb/s */
@@ -379,6 +383,7 @@ struct qhca_port {
 #define QHCA_PORT_M_MTU			(1ULL << 3)
 #define QHCA_PORT_M_ETH_RQN		(1ULL << 4)
 #define QHCA_PORT_M_ETH_QPN		(1ULL << 5)
+#define QHCA_PORT_M_LOOPBACK		(1ULL << 6)
 
 struct qhca_mac {
 	__u8	mac[6];
@@ -1276,6 +1281,12 @@ struct qhca_eth_qc {
 #define QHCA_ETH_Q_F_GRO		(1U << 2)
 
 /*
+ * What follows the IP packet in a frame of the shortest length is padding of
+ * Ethernet: an RQ with this flag gets the frame without it.
+ */
+#define QHCA_ETH_Q_F_UNPAD		(1U << 3)
+
+/*
  * MODIFY_ETH_RQ.  RDY to RESET: after the completion no DMA and no CQE for this
  * queue; its counters are 0, its number stays in the tables that name it, and
  * frames for it are dropped.  RINGS needs the state RESET; RESET to RDY may
@@ -1387,10 +1398,16 @@ struct qhca_wqc {
  * source | destination, then source ^ destination; so both directions of a
  * connection have one hash.  Source and destination must then be chosen
  * together, and only one of the two may be set.
+ *
+ * LABEL_* (QHCA_FEAT_ETH_HASH_LABEL), not with SYM_*: the flow label of such an
+ * IPv6 frame comes last, as 4 bytes; the upper 12 bits are 0.
  */
 #define QHCA_HASH_BY_TYPE		(1U << 31)
 #define QHCA_HASH_SYM_XOR		(1U << 24)
 #define QHCA_HASH_SYM_OR_XOR		(1U << 25)
+#define QHCA_HASH_LABEL_TCP6		(1U << 26)
+#define QHCA_HASH_LABEL_UDP6		(1U << 27)
+#define QHCA_HASH_LABEL_IPV6		(1U << 28)
 #define QHCA_HASH_BY_SRC_IP		0x1U
 #define QHCA_HASH_BY_DST_IP		0x2U
 #define QHCA_HASH_BY_SRC_PORT		0x4U
