@@ -2,7 +2,8 @@
 /*
  * Fuzz target: Ethernet send queues.  Large sends that are valid, or nearly so,
  * are posted; their headers and WQEs change before and while they are sent, on
- * a wire that is busy at times; the adapter is saved and loaded on the way.
+ * a wire that is busy at times or in loopback, where they are received and
+ * merged; the adapter is saved and loaded on the way.
  */
 #include "bigpkt.h"
 #include "fuzz.h"
@@ -20,6 +21,11 @@ struct eth {
     struct gbuf ring;
     uint64_t mem;
     uint32_t sqn, prod, done;
+    /* what comes back in loopback */
+    struct gcq rcq;
+    struct gbuf rring;
+    uint64_t dbrec, rmem;
+    uint32_t rqn, posted;
 };
 
 static bool check_frame(struct world *w, unsigned src, uint8_t *frame,
@@ -45,6 +51,84 @@ static void open_sq(struct eth *t)
     t->prod = t->done = 0;
 }
 
+/* Take what has arrived; its buffers are free again. */
+static void receive(struct eth *t)
+{
+    struct qhca_eth_cqe c;
+    struct qhca_cqe any;
+
+    while (gcq_poll(&t->rcq, &any)) {
+        memcpy(&c, &any, sizeof(c));
+        CHECK(c.num == t->rqn && c.num_wqe <= DEPTH, "%u buffers of queue %u",
+              c.num_wqe, c.num);
+        t->posted += c.num_wqe;
+    }
+    guest_dbrec_set(&t->g, t->dbrec, t->posted);
+}
+
+static void open_rq(struct eth *t)
+{
+    struct qhca_port port = { .promisc = 1 };
+    struct gcmd m = {
+        .op = QHCA_CMD_MODIFY_PORT, .in = &port, .in_len = sizeof(port),
+        .mask = QHCA_PORT_M_ETH_RQN | QHCA_PORT_M_PROMISC,
+    };
+    struct qhca_eth_qc c;
+    struct qhca_eth_seg seg;
+    unsigned i;
+
+    gcq_create(&t->rcq, &t->g, 8, NULL, t->g.eq[1].eqn);
+    gbuf_make(&t->rring, t->g.m, DEPTH << 4, &gbuf_direct, true, 0,
+              &t->g.rng);
+    t->dbrec = guest_dbrec(&t->g, false);
+    t->rmem = gmem_alloc(t->g.m, SLOT * DEPTH, 12, 0);
+    for (i = 0; i < DEPTH; i++) {
+        seg = (struct qhca_eth_seg){ .addr = t->rmem + i * SLOT, .len = SLOT };
+        gbuf_write(&t->rring, i << 4, &seg, sizeof(seg));
+    }
+    t->posted = DEPTH;
+    guest_dbrec_set(&t->g, t->dbrec, t->posted);
+    memset(&c, 0, sizeof(c));
+    c.buf = t->rring.d;
+    c.dbrec = t->dbrec;
+    c.cqn = t->rcq.cqn;
+    c.shift = SHIFT;
+    c.stride = 4;
+    c.flags = QHCA_ETH_Q_F_GRO | QHCA_ETH_Q_F_UNPAD;
+    t->rqn = guest_create(&t->g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
+    port.eth_rqn = t->rqn;
+    guest_must(&t->g, &m);
+}
+
+static void close_rq(struct eth *t)
+{
+    struct qhca_port port = { .eth_rqn = QHCA_ETH_RQ_NONE };
+    struct gcmd m = {
+        .op = QHCA_CMD_MODIFY_PORT, .in = &port, .in_len = sizeof(port),
+        .mask = QHCA_PORT_M_ETH_RQN,
+    };
+
+    guest_must(&t->g, &m);
+    CHECK(guest_simple(&t->g, QHCA_CMD_DESTROY_ETH_RQ, t->rqn) ==
+          QHCA_ST_OK, "DESTROY_ETH_RQ");
+    receive(t);
+    CHECK(gcq_destroy(&t->rcq) == QHCA_ST_OK, "DESTROY_CQ");
+    gbuf_free(&t->rring);
+    guest_dbrec_free(&t->g, t->dbrec);
+    gmem_release(t->g.m, t->rmem, SLOT * DEPTH);
+}
+
+static void loopback(struct eth *t, bool on)
+{
+    struct qhca_port port = { .loopback = on };
+    struct gcmd m = {
+        .op = QHCA_CMD_MODIFY_PORT, .in = &port, .in_len = sizeof(port),
+        .mask = QHCA_PORT_M_LOOPBACK,
+    };
+
+    guest_must(&t->g, &m);
+}
+
 static void open_all(struct eth *t)
 {
     struct qhca_config cfg;
@@ -61,6 +145,7 @@ static void open_all(struct eth *t)
     t->mem = gmem_alloc(t->g.m, SLOT * DEPTH, 12, 0);
     t->g.m->unchecked = true;
     open_sq(t);
+    open_rq(t);
 }
 
 static void poll(struct eth *t)
@@ -155,9 +240,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case 6:
             world_run(&t.w, 1u << (k >> 3));
             poll(&t);
+            receive(&t);
             break;
         default:
-            if (k >> 3 == 31) {
+            if (k & 16 && k & 32) {
+                loopback(&t, k & 64);
+            } else if (k >> 3 == 9) {
                 close_sq(&t);
                 open_sq(&t);
             } else {
@@ -168,6 +256,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     t.w.wire.refuse = 0;
     CHECK(world_settle(&t.w, 100000000000ULL), "the adapter never rests");
     close_sq(&t);
+    close_rq(&t);
     CHECK(gcq_destroy(&t.cq) == QHCA_ST_OK, "DESTROY_CQ");
     gbuf_free(&t.ring);
     gmem_release(t.g.m, t.mem, SLOT * DEPTH);

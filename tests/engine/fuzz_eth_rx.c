@@ -138,6 +138,7 @@ static void open_all(struct eth *t, uint8_t how)
         ring_open(t, &t->q[i].ring[1]);
         c = context(&t->q[i], i);
         c.flags |= how & 4 ? QHCA_ETH_Q_F_GRO : 0;
+        c.flags |= how & 16 ? QHCA_ETH_Q_F_UNPAD : 0;
         c.flags |= how & 1 && i == 1 ? QHCA_ETH_Q_F_SUPER : 0;
         t->q[i].num = guest_create(&t->g, QHCA_CMD_CREATE_ETH_RQ, &c,
                                    sizeof(c));
@@ -233,6 +234,7 @@ static void modify(struct eth *t, struct fz *f)
     c.hds_thresh = k & 8 ? fz_u16(f) % 600 : 0;
     c.flags |= k & 16 ? QHCA_ETH_Q_F_GRO : 0;
     c.flags |= k & 32 ? QHCA_ETH_Q_F_SUPER : 0;
+    c.flags |= k & 64 ? QHCA_ETH_Q_F_UNPAD : 0;
     if (how & 0x80) {
         fz_spoil(f, &c, sizeof(c));
         /* these must stay what they are, whatever the device is told */

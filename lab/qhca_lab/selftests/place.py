@@ -30,6 +30,10 @@ PROPERTIES = {
     "drivers/net/gro.py": {"qhca": "gro-hold=70000"},
     "drivers/net/hw/gro_hw.py": {"qhca": "gro-hold=1000000"},
 }
+# CPUs of both guests, of tests that want more than the usual two. RPS is tried with
+# two CPUs to which no receive queue's interrupt goes, of which there are four.
+CPUS = {"drivers/net/hw/toeplitz.py": 6}
+USUAL_CPUS = 2
 # Addresses of namespaces behind guest a's adapter.
 BEHIND = "fd98::/64"
 
@@ -147,6 +151,7 @@ class Place:
         self.env: dict[str, str] = {}
         self.ports: list[str] = []
         self.properties = ""
+        self.cpus = USUAL_CPUS
         self._marks: dict[str, int] = {}
 
     @property
@@ -166,17 +171,18 @@ class Place:
             self.lab.down()
 
     def prepare(self, test: str) -> None:
-        """Bring the lab up anew if TEST wants another adapter."""
-        properties = PROPERTIES.get(test, {}).get(self.nic, "")
-        if properties != self.properties:
-            self.properties = properties
+        """Bring the lab up anew if TEST wants another adapter, or more CPUs."""
+        wanted = PROPERTIES.get(test, {}).get(self.nic, ""), CPUS.get(test, USUAL_CPUS)
+        if wanted != (self.properties, self.cpus):
+            self.properties, self.cpus = wanted
             self.boot()
 
     def boot(self) -> None:
         """Bring the lab up, anew if it was."""
         if self.lab:
             self.lab.down()
-        options = Options(mtu=1500, mem="2G", tied=True, qemu=wires(self.nic), **self.options)
+        options = Options(mtu=1500, mem="2G", smp=self.cpus, tied=True, qemu=wires(self.nic),
+                          **self.options)
         kind = NICS[self.nic][0]
         nics = [f"{kind}:{self.properties}" if self.properties else kind, kind]
         self.lab = Lab.up(self.name, nics, options, progress=self.say, replace=True)
