@@ -83,6 +83,8 @@ const char * const qhca_stat_names[QHCA_STAT_COUNT] = {
 	[QHCA_STAT_PORT_RX_LARGE] = "port_rx_large",
 	[QHCA_STAT_PORT_RX_UNDERSIZE] = "port_rx_undersize",
 	[QHCA_STAT_PORT_RX_OVERSIZE] = "port_rx_oversize",
+	[QHCA_STAT_PORT_RX_CONTROL] = "port_rx_control",
+	[QHCA_STAT_PORT_RX_PAUSE] = "port_rx_pause",
 	[QHCA_STAT_PORT_TX_FRAMES] = "port_tx_frames",
 	[QHCA_STAT_PORT_TX_OCTETS] = "port_tx_octets",
 	[QHCA_STAT_PORT_TX_MULTICAST] = "port_tx_multicast",
@@ -94,4 +96,6 @@ const char * const qhca_stat_names[QHCA_STAT_COUNT] = {
 	[QHCA_STAT_PORT_TX_1023] = "port_tx_1023",
 	[QHCA_STAT_PORT_TX_1518] = "port_tx_1518",
 	[QHCA_STAT_PORT_TX_LARGE] = "port_tx_large",
+	[QHCA_STAT_PORT_TX_CONTROL] = "port_tx_control",
+	[QHCA_STAT_PORT_TX_PAUSE] = "port_tx_pause",
 };

@@ -49,6 +49,32 @@ static int ethtool_get_link_ksettings(struct net_device *netdev,
 	return 0;
 }
 
+static void ethtool_get_pauseparam(struct net_device *netdev,
+				   struct ethtool_pauseparam *pause)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+
+	pause->rx_pause = priv->rx_pause;
+}
+
+/* The device obeys PAUSE frames, but has no buffers that would make it send any. */
+static int ethtool_set_pauseparam(struct net_device *netdev,
+				  struct ethtool_pauseparam *pause)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	struct qhca_port port = { .pause_rx = !!pause->rx_pause };
+	int err;
+
+	if (!(priv->dev->caps.features & QHCA_FEAT_PAUSE) ||
+	    pause->autoneg || pause->tx_pause)
+		return -EOPNOTSUPP;
+	err = qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_PORT, 0,
+			     QHCA_PORT_M_PAUSE, &port, sizeof(port));
+	if (!err)
+		priv->rx_pause = port.pause_rx;
+	return err;
+}
+
 static void ethtool_get_ringparam(struct net_device *netdev,
 				  struct ethtool_ringparam *ring,
 				  struct kernel_ethtool_ringparam *kring,
@@ -304,6 +330,9 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.get_link_ksettings = ethtool_get_link_ksettings,
 	.get_ringparam = ethtool_get_ringparam,
 	.set_ringparam = ethtool_set_ringparam,
+	.get_pauseparam = ethtool_get_pauseparam,
+	.set_pauseparam = ethtool_set_pauseparam,
+	.get_pause_stats = qhca_get_pause_stats,
 	.get_channels = ethtool_get_channels,
 	.set_channels = ethtool_set_channels,
 	.get_coalesce = qhca_get_coalesce,
@@ -314,6 +343,7 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.get_strings = ethtool_get_strings,
 	.get_ethtool_stats = ethtool_get_stats,
 	.get_eth_mac_stats = qhca_get_eth_mac_stats,
+	.get_eth_ctrl_stats = qhca_get_eth_ctrl_stats,
 	.get_rmon_stats = qhca_get_rmon_stats,
 	.get_rxnfc = qhca_get_rxnfc,
 	.set_rxnfc = qhca_set_rxnfc,

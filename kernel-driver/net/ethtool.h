@@ -51,6 +51,10 @@ int qhca_set_queue_coalesce(struct net_device *netdev, u32 queue,
 /* ethtool_stats.c */
 void qhca_get_eth_mac_stats(struct net_device *netdev,
 			    struct ethtool_eth_mac_stats *s);
+void qhca_get_eth_ctrl_stats(struct net_device *netdev,
+			     struct ethtool_eth_ctrl_stats *s);
+void qhca_get_pause_stats(struct net_device *netdev,
+			  struct ethtool_pause_stats *s);
 void qhca_get_rmon_stats(struct net_device *netdev,
 			 struct ethtool_rmon_stats *s,
 			 const struct ethtool_rmon_hist_range **ranges);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The port's counters as standards have them: ethtool -S --groups. What cannot
- * happen on the device's wire (collisions, symbols, sums of frames) is not there.
+ * The port's counters as standards have them: ethtool -S --groups, and -a with
+ * -I. What cannot happen on the device's wire (collisions, symbols, sums of
+ * frames) is not there.
  */
 #include <linux/ethtool.h>
 
@@ -55,6 +56,36 @@ void qhca_get_eth_mac_stats(struct net_device *netdev,
 	s->BroadcastFramesReceivedOK =
 		le64_to_cpu(hw[QHCA_STAT_PORT_RX_BROADCAST]);
 	s->FrameTooLongErrors = le64_to_cpu(hw[QHCA_STAT_PORT_RX_OVERSIZE]);
+}
+
+/* ethtool_ops.get_eth_ctrl_stats */
+void qhca_get_eth_ctrl_stats(struct net_device *netdev,
+			     struct ethtool_eth_ctrl_stats *s)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	__le64 hw[QHCA_STAT_COUNT];
+
+	if (!(priv->dev->caps.features & QHCA_FEAT_PAUSE) ||
+	    !port_stats_read(netdev, hw))
+		return;
+	s->MACControlFramesTransmitted =
+		le64_to_cpu(hw[QHCA_STAT_PORT_TX_CONTROL]);
+	s->MACControlFramesReceived =
+		le64_to_cpu(hw[QHCA_STAT_PORT_RX_CONTROL]);
+}
+
+/* ethtool_ops.get_pause_stats */
+void qhca_get_pause_stats(struct net_device *netdev,
+			  struct ethtool_pause_stats *s)
+{
+	struct qhca_netdev *priv = netdev_priv(netdev);
+	__le64 hw[QHCA_STAT_COUNT];
+
+	if (!(priv->dev->caps.features & QHCA_FEAT_PAUSE) ||
+	    !port_stats_read(netdev, hw))
+		return;
+	s->tx_pause_frames = le64_to_cpu(hw[QHCA_STAT_PORT_TX_PAUSE]);
+	s->rx_pause_frames = le64_to_cpu(hw[QHCA_STAT_PORT_RX_PAUSE]);
 }
 
 /* ethtool_ops.get_rmon_stats */

@@ -24,12 +24,15 @@ static int netdev_set_port(struct qhca_netdev *priv, u32 rqn, u32 qpn)
 		.eth_rqn = cpu_to_le32(rqn),
 		.eth_qpn = cpu_to_le32(qpn),
 		.loopback = !!(priv->netdev->features & NETIF_F_LOOPBACK),
+		.pause_rx = priv->rx_pause,
 	};
 
 	if (qhca_rss_supported(priv->dev))
 		mask |= QHCA_PORT_M_ETH_QPN;
 	if (priv->dev->caps.features & QHCA_FEAT_ETH_LOOPBACK)
 		mask |= QHCA_PORT_M_LOOPBACK;
+	if (priv->dev->caps.features & QHCA_FEAT_PAUSE)
+		mask |= QHCA_PORT_M_PAUSE;
 	ether_addr_copy(port.mac, priv->netdev->dev_addr);
 	return qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_PORT, 0, mask, &port,
 			      sizeof(port));

@@ -370,6 +370,7 @@ struct qhca_netdev {
 	bool have_pd;
 	struct qhca_ntuple *ntuple[QHCA_NTUPLE_MAX];	/* by location */
 	u32 speed;			/* Mb/s */
+	bool rx_pause;			/* the device obeys PAUSE frames */
 	struct work_struct rx_mode_work;
 	struct work_struct link_work;
 	struct work_struct stats_work;

@@ -732,7 +732,7 @@ static void filter(void **state)
     set_port(u, QHCA_PORT_M_ETH_QPN, &p, QHCA_ST_BAD_OBJ);
     p.loopback = 2;
     set_port(u, QHCA_PORT_M_LOOPBACK, &p, QHCA_ST_BAD_PARAM);
-    set_port(u, 1 << 7, &p, QHCA_ST_BAD_PARAM);
+    set_port(u, 1 << 8, &p, QHCA_ST_BAD_PARAM);
     unmake(u, &t);
 }
 
@@ -832,6 +832,99 @@ static void loopback_large(void **state)
     assert_memory_equal(gmem_ptr(u->m, t.mem + 12288 + 42, 60), f + 102, 60);
     assert_memory_equal(gmem_ptr(u->m, t.mem + 4096 + 42, 38), f + 162, 38);
     assert_int_equal(wire_frames, 0);
+    unmake(u, &t);
+}
+
+/* A PAUSE frame of @quanta, to @dmac. */
+static void pause_frame(uint8_t f[60], const uint8_t *dmac, uint16_t quanta)
+{
+    memset(f, 0, 60);
+    memcpy(f, dmac, 6);
+    f[6] = 2;
+    qhca_put_be16(f + 12, 0x8808);
+    qhca_put_be16(f + 14, 1);
+    qhca_put_be16(f + 16, quanta);
+}
+
+/* Send one frame; how long it takes until it leaves, in ns. */
+static uint64_t paused(struct unit *u, struct eth *t)
+{
+    struct qhca_eth_wqe h = { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1 };
+    struct qhca_eth_seg seg = { .addr = t->mem, .len = 60 };
+    uint64_t begin = u->w.now;
+    unsigned sent = wire_frames;
+
+    post_send(t, &h, &seg, 1);
+    ring(u, t);
+    assert_int_equal(wire_frames, sent + 1);
+    return wire_at - begin;
+}
+
+/* Nothing is sent while a peer wants a pause, if the port obeys. */
+static void flow_control(void **state)
+{
+    static const uint8_t group[6] = { 1, 0x80, 0xc2, 0, 0, 1 };
+    struct unit *u = *state;
+    struct qhca_port p = { .pause_rx = 1 }, got;
+    /* 1000 quanta of 512 bits at u->e->cfg.speed Mb/s */
+    uint64_t ns = 1000ULL * 512 * 1000 / u->e->cfg.speed, took;
+    uint8_t f[60], zero[60] = { 0 };
+    struct qhca_cqe cqe;
+    struct eth t;
+
+    make(u, &t, 6);
+    put(u, &t, 0, zero, 60);
+    pause_frame(f, group, 1000);
+    world_inject(&u->w, 0, f, 60);
+    assert_in_range(paused(u, &t), 0, ns / 2);  /* not asked to obey */
+    set_port(u, QHCA_PORT_M_PAUSE, &p, QHCA_ST_OK);
+    guest_query(&u->g, QHCA_CMD_QUERY_PORT, 0, &got, sizeof(got));
+    assert_int_equal(got.pause_rx, 1);
+    world_inject(&u->w, 0, f, 60);
+    took = paused(u, &t);
+    assert_in_range(took, ns, ns + ns / 2);
+    assert_in_range(paused(u, &t), 0, ns / 2);  /* over */
+    /* to the port's own address, and across a saved state */
+    pause_frame(f, u->n->mac, 1000);
+    world_inject(&u->w, 0, f, 60);
+    save_and_load(u);
+    assert_in_range(paused(u, &t), ns, ns + ns / 2);
+    /* 0 ends a pause, and so does who no longer obeys */
+    world_inject(&u->w, 0, f, 60);
+    pause_frame(f, group, 0);
+    world_inject(&u->w, 0, f, 60);
+    assert_in_range(paused(u, &t), 0, ns / 2);
+    pause_frame(f, group, 65535);
+    world_inject(&u->w, 0, f, 60);
+    p.pause_rx = 0;
+    set_port(u, QHCA_PORT_M_PAUSE, &p, QHCA_ST_OK);
+    assert_in_range(paused(u, &t), 0, ns / 2);
+    /* no PAUSE: another opcode, another address, tagged, cut off */
+    p.pause_rx = 1;
+    set_port(u, QHCA_PORT_M_PAUSE, &p, QHCA_ST_OK);
+    pause_frame(f, group, 65535);
+    f[15] = 2;
+    world_inject(&u->w, 0, f, 60);
+    pause_frame(f, (const uint8_t *)"\1\0\x5e\0\0\1", 65535);
+    world_inject(&u->w, 0, f, 60);
+    pause_frame(f, group, 65535);
+    world_inject(&u->w, 0, f, 17);
+    memmove(f + 16, f + 12, 44);
+    qhca_put_be16(f + 12, 0x8100);
+    world_inject(&u->w, 0, f, 60);
+    assert_in_range(paused(u, &t), 0, ns / 2);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_CONTROL), 9);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_PAUSE), 8);
+    /* one of software is sent, and counted */
+    pause_frame(f, group, 5);
+    put(u, &t, 0, f, 60);
+    paused(u, &t);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_CONTROL), 1);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_PAUSE), 1);
+    p.pause_rx = 2;
+    set_port(u, QHCA_PORT_M_PAUSE, &p, QHCA_ST_BAD_PARAM);
+    /* they went no further */
+    assert_false(gcq_poll(&t.rcq, &cqe));
     unmake(u, &t);
 }
 
@@ -1112,6 +1205,7 @@ int main(void)
         UNIT(filter),
         UNIT(loopback),
         UNIT(loopback_large),
+        UNIT(flow_control),
         UNIT(receive_mtu),
         UNIT(receive_hostile),
         UNIT(dead_queues),

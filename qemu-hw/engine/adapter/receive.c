@@ -19,6 +19,9 @@ static void rx_frame(struct qhca *e, const void *frame, size_t len,
     if (qhca_roce_rx(e, frame, len, &f->h)) {
         return;
     }
+    if (qhca_pause_rx(e, f)) {
+        return;
+    }
     if (e->eth->loopback) {
         e->stats[QHCA_STAT_ETH_RX_FILTERED] += qhca_eth_frames(f);
     } else {

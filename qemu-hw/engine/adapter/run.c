@@ -163,6 +163,8 @@ void qhca_timer_update(struct qhca *e)
         deadline = next < deadline ? next : deadline;
         next = qhca_gro_deadline(e);
         deadline = next < deadline ? next : deadline;
+        next = qhca_tx_pause_deadline(e);
+        deadline = next < deadline ? next : deadline;
     }
     /*
      * Only ever move it earlier: deadlines mostly move away (each ACK does
@@ -174,12 +176,35 @@ void qhca_timer_update(struct qhca *e)
     }
 }
 
+/* The wire takes frames again: those that wait for it go on. */
+static void tx_resume(struct qhca *e)
+{
+    struct qhca_list *l;
+
+    e->tx_blocked = false;
+    if (e->faults) {
+        e->hooks->flush(e);    /* these frames are older */
+    }
+    if (qhca_active(e)) {
+        qhca_last_acks_send(e);
+    }
+    while (!e->tx_blocked && !qhca_list_empty(&e->q->blocked)) {
+        l = e->q->blocked.next;
+        qhca_list_del(l);
+        qhca_list_add_tail(&e->q->ready, l);
+    }
+}
+
 void qhca_timer(struct qhca *e)
 {
     uint64_t now = qhca_now(e);
 
     qhca_call_begins(e);
     e->ad->timer_set = UINT64_MAX;
+    if (now >= qhca_tx_pause_deadline(e)) {
+        e->tx_paused = 0;
+        tx_resume(e);
+    }
     if (e->faults) {
         e->hooks->timer(e, now);
     }
@@ -194,21 +219,8 @@ void qhca_timer(struct qhca *e)
 
 void qhca_tx_ready(struct qhca *e)
 {
-    struct qhca_list *l;
-
     qhca_call_begins(e);
-    e->tx_blocked = false;
-    if (e->faults) {
-        e->hooks->flush(e);    /* these frames are older */
-    }
-    if (qhca_active(e)) {
-        qhca_last_acks_send(e);
-    }
-    while (!e->tx_blocked && !qhca_list_empty(&e->q->blocked)) {
-        l = e->q->blocked.next;
-        qhca_list_del(l);
-        qhca_list_add_tail(&e->q->ready, l);
-    }
+    tx_resume(e);
     qhca_finish(e);
 }
 

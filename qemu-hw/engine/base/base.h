@@ -64,7 +64,8 @@ struct qhca {
     bool ready_flag, link;
     uint8_t mac[6];             /* the port's current address */
     uint32_t mtu;
-    bool tx_blocked;            /* send() returned false */
+    bool tx_blocked;            /* send() returned false, or paused */
+    uint64_t tx_paused;         /* ns: until when, see qhca_tx_pause(); or 0 */
     /* Where the QP that is being run must wait, if not for the wire. */
     struct qhca_list *tx_wait;
     bool trying;                /* if an access fails, it is repeated */
@@ -158,6 +159,13 @@ bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,
 /* Count frames that have arrived; @frame has the header of all. */
 void qhca_wire_count_rx(struct qhca *e, const void *frame,
                         const struct qhca_wire_frames *as);
+/**
+ * Send nothing for @quanta of 512 bit times, or go on if that is 0; what is to
+ * be sent waits as for a busy wire.
+ */
+void qhca_tx_pause(struct qhca *e, uint16_t quanta);
+/** When a pause ends, in ns; UINT64_MAX: there is none. */
+uint64_t qhca_tx_pause_deadline(struct qhca *e);
 /* Count frames that have left another way than by qhca_tx(). */
 void qhca_wire_count_tx(struct qhca *e, const void *frame,
                         const struct qhca_wire_frames *as);

@@ -16,6 +16,8 @@
 #define QHCA_ETHERTYPE_IP4  0x0800
 #define QHCA_ETHERTYPE_VLAN 0x8100
 #define QHCA_ETHERTYPE_IP6  0x86dd
+#define QHCA_ETHERTYPE_CONTROL  0x8808  /* MAC control */
+#define QHCA_CONTROL_PAUSE  1   /* its opcode: PAUSE */
 
 #define QHCA_PROTO_IP4      4   /* IPv4 in IP */
 #define QHCA_PROTO_TCP      6

@@ -4,6 +4,8 @@
  * of what the wire carries.
  */
 #include "base/base.h"
+#include "base/bytes.h"
+#include "base/headers.h"
 
 void qhca_kick(struct qhca *e)
 {
@@ -13,18 +15,51 @@ void qhca_kick(struct qhca *e)
     }
 }
 
+/* ---- flow control ---- */
+
+#define PAUSE_BITS          512 /* bit times of a quantum of pause */
+
+/* ns that @quanta last; cfg.speed is in Mb/s. */
+static uint64_t pause_ns(const struct qhca *e, uint16_t quanta)
+{
+    return quanta * (uint64_t)PAUSE_BITS * 1000 /
+           (e->cfg.speed ? e->cfg.speed : 1);
+}
+
+void qhca_tx_pause(struct qhca *e, uint16_t quanta)
+{
+    e->tx_paused = qhca_now(e) + pause_ns(e, quanta);
+}
+
+uint64_t qhca_tx_pause_deadline(struct qhca *e)
+{
+    uint64_t now;
+
+    if (!e->tx_paused) {
+        return UINT64_MAX;
+    }
+    now = qhca_now(e);
+    /* no pause is longer: the clock was set back */
+    return e->tx_paused > now + pause_ns(e, UINT16_MAX) ? now : e->tx_paused;
+}
+
 /* ---- the port's counters, as those of an Ethernet MAC ---- */
 
 #define MIN_FRAME           60
 #define FCS                 4
 
 /* The counters of one direction, in the order of QHCA_STAT_PORT_RX_*. */
-enum { FRAMES, OCTETS, MULTICAST, BROADCAST, SIZES };
+enum { FRAMES, OCTETS, MULTICAST, BROADCAST, SIZES,
+       CONTROL = QHCA_STAT_PORT_RX_CONTROL - QHCA_STAT_PORT_RX_FRAMES,
+       PAUSE = QHCA_STAT_PORT_RX_PAUSE - QHCA_STAT_PORT_RX_FRAMES };
 
 _Static_assert(QHCA_STAT_PORT_RX_FRAMES + SIZES == QHCA_STAT_PORT_RX_64 &&
                QHCA_STAT_PORT_TX_FRAMES + SIZES == QHCA_STAT_PORT_TX_64 &&
                QHCA_STAT_PORT_RX_64 + 6 == QHCA_STAT_PORT_RX_LARGE &&
-               QHCA_STAT_PORT_TX_64 + 6 == QHCA_STAT_PORT_TX_LARGE,
+               QHCA_STAT_PORT_TX_64 + 6 == QHCA_STAT_PORT_TX_LARGE &&
+               QHCA_STAT_PORT_TX_FRAMES + CONTROL ==
+               QHCA_STAT_PORT_TX_CONTROL &&
+               QHCA_STAT_PORT_TX_FRAMES + PAUSE == QHCA_STAT_PORT_TX_PAUSE,
                "the order of the counters");
 
 static void count_size(uint64_t *stat, uint32_t n, size_t len)
@@ -52,6 +87,11 @@ static void count_frames(uint64_t *stat, const uint8_t *frame,
     if (as->n > 1) {
         count_size(stat, 1, as->first);
         count_size(stat, as->n - 2, as->len);
+    } else if (qhca_get_be16(frame + 12) == QHCA_ETHERTYPE_CONTROL) {
+        stat[CONTROL]++;
+        stat[PAUSE] += as->last >= QHCA_ETH_HLEN + 2 &&
+                       qhca_get_be16(frame + QHCA_ETH_HLEN) ==
+                       QHCA_CONTROL_PAUSE;
     }
     count_size(stat, 1, as->last);
 }
@@ -84,6 +124,10 @@ bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,
         return true;            /* link down: the frame is lost */
     }
     if (e->tx_blocked) {
+        return false;
+    }
+    if (e->tx_paused && qhca_now(e) < qhca_tx_pause_deadline(e)) {
+        e->tx_blocked = true;
         return false;
     }
     if (!e->ops.send(e->opaque, frame, len)) {

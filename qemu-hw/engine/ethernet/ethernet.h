@@ -51,6 +51,7 @@ struct qhca_ethernet {
     /* port */
     bool promisc, allmulti;
     bool loopback;              /* what is sent comes back */
+    bool pause_rx;              /* PAUSE frames are obeyed */
     uint32_t eth_rqn;
     struct qhca_qp *eth_qp;     /* RSS QP in place of eth_rqn, or NULL */
     uint64_t mc_hash[QHCA_HASH_SLOTS];      /* addresses, 0: none */

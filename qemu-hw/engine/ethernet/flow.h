@@ -27,6 +27,13 @@ static inline uint32_t qhca_eth_frames(const struct qhca_eth_frame *f)
     return f->super.segs ? f->super.segs : 1;
 }
 
+/* ---- pause.c ---- */
+/**
+ * Obey @f, if it is a PAUSE frame and the port does that: it is then of no use
+ * to anybody else, and true is returned.
+ */
+bool qhca_pause_rx(struct qhca *e, const struct qhca_eth_frame *f);
+
 /* ---- flow_key.c ---- */
 /**
  * Parse the @len >= 14 bytes at @data, which must outlive @f; leaves f->k

@@ -8,6 +8,8 @@ void qhca_port_reset(struct qhca *e)
     e->eth->promisc = false;
     e->eth->allmulti = false;
     e->eth->loopback = false;
+    e->eth->pause_rx = false;
+    e->tx_paused = 0;
     e->mtu = QHCA_MAX_MTU;
     e->eth->eth_rqn = QHCA_ETH_RQ_NONE;
     e->eth->eth_qp = NULL;
@@ -100,6 +102,7 @@ uint8_t qhca_cmd_query_port(struct qhca *e, struct qhca_cmd *c)
     out->promisc = e->eth->promisc;
     out->allmulti = e->eth->allmulti;
     out->loopback = e->eth->loopback;
+    out->pause_rx = e->eth->pause_rx;
     out->mtu = qhca_le32(e->mtu);
     out->eth_rqn = qhca_le32(e->eth->eth_rqn);
     out->eth_qpn = qhca_le32(e->eth->eth_qp ? e->eth->eth_qp->qpn :
@@ -112,7 +115,7 @@ uint8_t qhca_cmd_query_port(struct qhca *e, struct qhca_cmd *c)
 #define PORT_MASK (QHCA_PORT_M_MAC | QHCA_PORT_M_PROMISC |              \
                    QHCA_PORT_M_ALLMULTI | QHCA_PORT_M_MTU |             \
                    QHCA_PORT_M_ETH_RQN | QHCA_PORT_M_ETH_QPN |      \
-                   QHCA_PORT_M_LOOPBACK)
+                   QHCA_PORT_M_LOOPBACK | QHCA_PORT_M_PAUSE)
 
 bool qhca_port_qp_ok(const struct qhca_qp *qp)
 {
@@ -140,6 +143,9 @@ static uint8_t check_port(struct qhca *e, struct qhca_cmd *c,
     }
     if ((c->mask & QHCA_PORT_M_LOOPBACK) && in->loopback > 1) {
         return qhca_bad(c, offsetof(struct qhca_port, loopback));
+    }
+    if ((c->mask & QHCA_PORT_M_PAUSE) && in->pause_rx > 1) {
+        return qhca_bad(c, offsetof(struct qhca_port, pause_rx));
     }
     if ((c->mask & QHCA_PORT_M_MTU) &&
         (mtu < QHCA_MIN_MTU || mtu > QHCA_MAX_MTU)) {
@@ -186,6 +192,12 @@ uint8_t qhca_cmd_modify_port(struct qhca *e, struct qhca_cmd *c)
     }
     if (c->mask & QHCA_PORT_M_LOOPBACK) {
         e->eth->loopback = in->loopback;
+    }
+    if (c->mask & QHCA_PORT_M_PAUSE) {
+        e->eth->pause_rx = in->pause_rx;
+        if (!in->pause_rx && e->tx_paused) {
+            e->tx_paused = qhca_now(e);     /* over */
+        }
     }
     if (c->mask & QHCA_PORT_M_MTU) {
         e->mtu = qhca_le32(in->mtu);

@@ -137,4 +137,6 @@ void qhca_io_port(struct qhca_io *io)
     }
     mc_list(io);
     IO_SINCE(io, 2, e->eth->loopback);
+    IO_SINCE(io, 2, e->eth->pause_rx);
+    IO_SINCE(io, 2, e->tx_paused);
 }

@@ -210,6 +210,7 @@ const struct qhca_field qhca_fields_port[] = {
     F(qhca_port, promisc, DEC),
     F(qhca_port, allmulti, DEC),
     F(qhca_port, loopback, DEC),
+    F(qhca_port, pause_rx, DEC),
     RSVD(qhca_port, rsvd0),
     F(qhca_port, mtu, DEC),
     F(qhca_port, eth_rqn, DEC),

@@ -419,6 +419,8 @@ const struct qhca_name qhca_names_stat[] = {
     { QHCA_STAT_PORT_RX_LARGE, "port-rx-large" },
     { QHCA_STAT_PORT_RX_UNDERSIZE, "port-rx-undersize" },
     { QHCA_STAT_PORT_RX_OVERSIZE, "port-rx-oversize" },
+    { QHCA_STAT_PORT_RX_CONTROL, "port-rx-control" },
+    { QHCA_STAT_PORT_RX_PAUSE, "port-rx-pause" },
     { QHCA_STAT_PORT_TX_FRAMES, "port-tx-frames" },
     { QHCA_STAT_PORT_TX_OCTETS, "port-tx-octets" },
     { QHCA_STAT_PORT_TX_MULTICAST, "port-tx-multicast" },
@@ -430,5 +432,7 @@ const struct qhca_name qhca_names_stat[] = {
     { QHCA_STAT_PORT_TX_1023, "port-tx-1023" },
     { QHCA_STAT_PORT_TX_1518, "port-tx-1518" },
     { QHCA_STAT_PORT_TX_LARGE, "port-tx-large" },
+    { QHCA_STAT_PORT_TX_CONTROL, "port-tx-control" },
+    { QHCA_STAT_PORT_TX_PAUSE, "port-tx-pause" },
     END
 };

@@ -414,6 +414,8 @@ static void look_device(struct qhca *e, const struct qhca_emit *em)
     qhca_emit_end(em);
     qhca_emit_dec(em, "clock", qhca_now(e));
     qhca_emit_flag(em, "wire_blocked", e->tx_blocked);
+    qhca_emit_flag(em, "obeys_pause", e->eth->pause_rx);
+    qhca_emit_flag(em, "paused", e->tx_paused);
     qhca_emit_dec(em, "device_memory", e->cfg.dm_size);
     look_filter(e, em);
     look_memlinks(e, em);

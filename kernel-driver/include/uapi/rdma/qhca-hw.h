@@ -105,6 +105,7 @@
 #define QHCA_FEAT_ETH_HASH_LABEL	(1ULL << 33)	/* QHCA_HASH_LABEL_*: RSS by IPv6 flow label */
 #define QHCA_FEAT_ETH_LOOPBACK		(1ULL << 34)	/* QHCA_PORT_M_LOOPBACK */
 #define QHCA_FEAT_ETH_UNPAD		(1ULL << 35)	/* QHCA_ETH_Q_F_UNPAD: padding is not stored */
+#define QHCA_FEAT_PAUSE			(1ULL << 36)	/* QHCA_PORT_M_PAUSE: flow control, counters of MAC control frames */
 
 #define QHCA_CTRL_ENABLE		(1U << 0)	/* 0 -> 1 starts the admin queue; 1 -> 0 is the same as RESET */
 #define QHCA_CTRL_RESET			(1U << 1)	/* write 1: all objects vanish, all registers take their reset value; reads as 0 */
@@ -363,7 +364,8 @@ struct qhca_port {
 	__u8	promisc;	/* 1: take every frame */
 	__u8	allmulti;	/* 1: take every multicast frame */
 	__u8	loopback;	/* 1: frames that the Ethernet function sends come back to it (QHCA_FEAT_ETH_LOOPBACK) */
-	__u8	rsvd0[2];
+	__u8	pause_rx;	/* 1: obey PAUSE frames (QHCA_FEAT_PAUSE) */
+	__u8	rsvd0;
 	__le32	mtu;		/* Ethernet payload bytes accepted, 68..9216; frames over it are dropped in receive */
 	__le32	eth_rqn;	/* Ethernet RQ that gets frames not meant for the engine; QHCA_ETH_RQ_NONE: dropped */
 	__le32	speed;		/* RO: Mb/s */
@@ -384,6 +386,7 @@ struct qhca_port {
 #define QHCA_PORT_M_ETH_RQN		(1ULL << 4)
 #define QHCA_PORT_M_ETH_QPN		(1ULL << 5)
 #define QHCA_PORT_M_LOOPBACK		(1ULL << 6)
+#define QHCA_PORT_M_PAUSE		(1ULL << 7)
 
 struct qhca_mac {
 	__u8	mac[6];
@@ -1542,6 +1545,8 @@ struct qhca_flow {
 #define QHCA_STAT_PORT_RX_LARGE		74	/* 1519 and more */
 #define QHCA_STAT_PORT_RX_UNDERSIZE	75	/* refused: no whole Ethernet header */
 #define QHCA_STAT_PORT_RX_OVERSIZE	76	/* refused: over the port's MTU */
+#define QHCA_STAT_PORT_RX_CONTROL	77	/* MAC control frames (QHCA_FEAT_PAUSE) ... */
+#define QHCA_STAT_PORT_RX_PAUSE		78	/* ... that are PAUSE */
 /* the same of frames sent, in the same order */
 #define QHCA_STAT_PORT_TX_FRAMES	80
 #define QHCA_STAT_PORT_TX_OCTETS	81
@@ -1554,6 +1559,8 @@ struct qhca_flow {
 #define QHCA_STAT_PORT_TX_1023		88
 #define QHCA_STAT_PORT_TX_1518		89
 #define QHCA_STAT_PORT_TX_LARGE		90
+#define QHCA_STAT_PORT_TX_CONTROL	93
+#define QHCA_STAT_PORT_TX_PAUSE		94
 #define QHCA_STAT_COUNT			96
 
 #endif /* QHCA_HW_H */
