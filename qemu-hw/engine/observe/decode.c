@@ -40,7 +40,7 @@ void qhca_emit_flags(const struct qhca_emit *em, const char *label,
         if (names->val && (val & names->val) == names->val) {
             n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s",
                                   n ? "|" : "", names->name);
-            val &= ~(uint64_t)names->val;
+            val &= ~names->val;
         }
     }
     if (val && n < sizeof(text)) {

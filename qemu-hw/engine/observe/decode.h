@@ -10,7 +10,7 @@
 #include "../base/trace.h"
 
 struct qhca_name {
-    uint32_t val;
+    uint64_t val;
     const char *name;           /* NULL: end of the table */
 };
 
@@ -55,7 +55,7 @@ extern const struct qhca_field qhca_fields_buf[], qhca_fields_av[],
     qhca_fields_eth_seg[], qhca_fields_tm_wqe[], qhca_fields_xrc[],
     qhca_fields_masked[], qhca_fields_fault[], qhca_fields_dbrec[],
     qhca_fields_wqc[], qhca_fields_flow_match[], qhca_fields_flow[],
-    qhca_fields_eth_cqe[];
+    qhca_fields_eth_cqe[], qhca_fields_shaperc[];
 
 extern const struct qhca_name qhca_names_feature[], qhca_names_qp_type[],
     qhca_names_qp_state[], qhca_names_qp_flag[], qhca_names_req_state[],
