@@ -169,7 +169,7 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
     } else if (object < 0) {
         wrong = "no such kind of object; try device, qp, cq, srq, eq, mr, "
                 "pd, uar, xrcd, gid, mcg, eth-sq, eth-rq, wq, rqt, rss, "
-                "flow, mw, stop, or faults";
+                "flow, mw, shaper, stop, or faults";
     } else if (ring && !strcmp(ring, "tree")) {
         tree.ring = qhca_ring_default(object);
         wrong = qhca_inspect_tree(s->engine, &tree, &em);

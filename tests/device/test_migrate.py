@@ -10,9 +10,10 @@ import time
 import pytest
 from adapter import EQ
 from conftest import DEVICE
-from layout import C
+from layout import C, struct
 from machine import Machine
-from rdma import BTH, Setup, ack, packet, parse
+from rdma import BTH, PEER_MAC, Setup, ack, packet, parse
+from test_ethernet import Ethernet, frame_to
 
 RTS_PSN, RTR_PSN = 200, 100
 FIRST, LAST = 0x00, 0x02
@@ -65,6 +66,23 @@ def roce(machine):
 @pytest.fixture
 def rts(adapter):
     return Setup(adapter, "rts")
+
+
+def test_shaper_waits(adapter, moved):
+    """A queue waits for its shaper: it goes on in the other QEMU."""
+    eth = Ethernet(adapter)
+    number = adapter.command(C.QHCA_CMD_CREATE_SHAPER, data=struct("qhca_shaperc")(
+        rate=1000000, weight=1)).obj
+    adapter.command(C.QHCA_CMD_MODIFY_ETH_SQ, eth.sqn, struct("qhca_eth_qc")(shaper=number),
+                    mask=C.QHCA_ETH_SQ_M_SHAPER)
+    for _ in range(3):
+        eth.send(frame_to(PEER_MAC, 986))
+    moved(adapter)
+    for frames in (1, 2):
+        adapter.m.clock_step(8 * 10**6 - 1000)
+        assert adapter.stat("ETH_TX_PACKETS") == frames
+        adapter.m.clock_step(1000)
+        assert adapter.stat("ETH_TX_PACKETS") == frames + 1
 
 
 def test_requester_in_flight(rts, moved):

@@ -56,6 +56,7 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
     struct qhca_qpc *qp = (void *)in;
     struct qhca_mpt *mr = (void *)in;
     struct qhca_eth_qc *eth = (void *)in;
+    struct qhca_shaperc *shaper = (void *)in;
     struct qhca_wqc *wq = (void *)in;
     struct qhca_flow *flow = (void *)in;
     struct qhca_port *port = (void *)in;
@@ -168,6 +169,16 @@ static uint32_t template(struct fz *f, uint8_t op, uint8_t *in)
             split(f, eth);
         }
         return sizeof(*eth);
+    case QHCA_CMD_MODIFY_ETH_SQ:
+        eth->shaper = k & 3;
+        return sizeof(*eth);
+    case QHCA_CMD_CREATE_SHAPER:
+    case QHCA_CMD_MODIFY_SHAPER:
+        shaper->rate = (uint64_t)k << 20;
+        shaper->burst = k;
+        shaper->parent = k >> 2 & 3;
+        shaper->weight = 1 | k;
+        return sizeof(*shaper);
     case QHCA_CMD_ATTACH_MC:
     case QHCA_CMD_DETACH_MC:
         memcpy(in, "\xff\x0e", 2);
@@ -277,6 +288,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             continue;
         }
         op = what % 0x52;
+        if (op >= 0x08 && op <= 0x0b) {     /* no commands: the last ones */
+            op += QHCA_CMD_CREATE_SHAPER - 0x08;
+        }
         memset(&c, 0, sizeof(c));
         c.op = op;
         k = fz_u8(&f);

@@ -192,6 +192,7 @@ static void busy(struct fq *q, struct fz *f)
 struct ethernet {
     uint64_t mem;
     uint32_t sqn, rqn[ETH_RQS], rqtn, qpn, rule;
+    uint32_t shaper[2];         /* the SQ's, and its parent */
 };
 
 static uint64_t eth_at(const struct ethernet *x, unsigned page)
@@ -306,6 +307,18 @@ static void eth_large(struct fq *q, struct ethernet *x, uint32_t len)
     node_drain(&q->w.node[0]);
 }
 
+/* They let a frame through now and then; the first may wait. */
+static void eth_shapers(struct fq *q, struct ethernet *x, uint8_t k)
+{
+    struct qhca_shaperc c = { .weight = 3, .burst = k };
+
+    c.rate = k & 1 ? 1 : 0;
+    x->shaper[1] = guest_create(&q->g, QHCA_CMD_CREATE_SHAPER, &c, sizeof(c));
+    c.rate = k & 2 ? 1000000 : 0;
+    c.parent = x->shaper[1];
+    x->shaper[0] = guest_create(&q->g, QHCA_CMD_CREATE_SHAPER, &c, sizeof(c));
+}
+
 static void eth_open(struct fq *q, struct ethernet *x, struct fz *f)
 {
     struct qhca_eth_qc c;
@@ -321,6 +334,8 @@ static void eth_open(struct fq *q, struct ethernet *x, struct fz *f)
     c.cqn = q->cq.cqn;
     c.shift = ETH_SHIFT;
     c.stride = 7;
+    eth_shapers(q, x, k);
+    c.shaper = x->shaper[0];
     x->sqn = guest_create(&q->g, QHCA_CMD_CREATE_ETH_SQ, &c, sizeof(c));
     for (i = 0; i < ETH_RQS; i++) {
         eth_rq(q, x, i, k | 2);
@@ -359,6 +374,8 @@ static void eth_close(struct fq *q, struct ethernet *x)
         { QHCA_CMD_DESTROY_ETH_RQ, x->rqn[0] },
         { QHCA_CMD_DESTROY_ETH_RQ, x->rqn[1] },
         { QHCA_CMD_DESTROY_ETH_RQ, x->rqn[2] },
+        { QHCA_CMD_DESTROY_SHAPER, x->shaper[0] },
+        { QHCA_CMD_DESTROY_SHAPER, x->shaper[1] },
     };
     unsigned i;
 
@@ -652,6 +669,32 @@ static void packet(struct qhca *e, struct qhca_qp *qp, struct fz *f)
     qhca_receive(e, b, (size_t)(bth - b) + len + 4);
 }
 
+/* Shapers: other rates and parents; some go. */
+static void drive_shapers(struct qhca *e, struct arena *a, struct fz *f)
+{
+    struct qhca_shaperc c;
+    struct qhca_shaper *s;
+    unsigned n;
+    uint8_t k;
+
+    for (n = 0; n < 8 && qhca_active(e); n++) {
+        s = qhca_idr_get(&e->eth->shapers, n);
+        if (!s) {
+            continue;
+        }
+        k = fz_u8(f);
+        memset(&c, 0, sizeof(c));
+        c.rate = k & 8 ? 0 : k;
+        c.parent = k >> 4 & 3;
+        c.weight = k;
+        command(e, a, QHCA_CMD_MODIFY_SHAPER, n, k & 7, &c, sizeof(c));
+        if (k & 0x80) {
+            command(e, a, QHCA_CMD_DESTROY_SHAPER, n, 0, NULL, 0);
+        }
+        qhca_timer(e);
+    }
+}
+
 /* Ethernet queues: frames, doorbells, other states, rings and thresholds. */
 static void drive_eth(struct qhca *e, struct arena *a, struct fz *f)
 {
@@ -660,6 +703,7 @@ static void drive_eth(struct qhca *e, struct arena *a, struct fz *f)
     unsigned i, n;
     uint8_t k;
 
+    drive_shapers(e, a, f);
     for (n = 0; n < 8 && qhca_active(e); n++) {
         for (i = 0; i < 4; i++) {
             eth_frame(e, f);

@@ -83,9 +83,21 @@ static void wipe_eth_q(struct qhca_eth_q *q)
     wipe_map(&q->ring.buf);
     wipe_map(&q->data.buf);
     q->cq = NULL;
-    WIPE(q->ready);
+    WIPE(q->turn.ready);
+    q->turn.up = NULL;          /* compared in saved form */
     if (!q->lso.active) {
         WIPE(q->lso);           /* an earlier one */
+    }
+}
+
+static void wipe_shaper(struct qhca_shaper *s)
+{
+    WIPE(s->turn.ready);
+    WIPE(s->ready);
+    s->turn.up = NULL;
+    s->wait_pos = s->wait_pos != QHCA_SHAPER_AWAKE;
+    if (!s->wait_pos) {
+        s->until = 0;
     }
 }
 
@@ -185,6 +197,7 @@ static void compare(struct qhca *a, struct qhca *b)
     COMPARE(qhca_srq, q->srqs, wipe_srq);
     COMPARE(qhca_mr, mem->mrs, wipe_mr);
     COMPARE(qhca_qp, q->qps, wipe_qp);
+    COMPARE(qhca_shaper, eth->shapers, wipe_shaper);
     COMPARE(qhca_eth_q, eth->eth_sqs, wipe_eth_q);
     COMPARE(qhca_eth_q, eth->eth_rqs, wipe_eth_q);
     for (n = 0; n < qhca_idr_end(&a->q->qps); n++) {

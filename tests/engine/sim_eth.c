@@ -72,6 +72,7 @@ struct eth {
     bool *signalled;
     uint32_t rx_len;            /* of every receive buffer */
     uint32_t to_send, unsignalled;
+    uint32_t shaper[2];         /* the SQ's and its parent; 0: none */
     /* place() of the latest frame from each, of each flow; 0: of no flow */
     uint64_t last[WORLD_NODES][1 + FLOWS];
 };
@@ -577,6 +578,11 @@ static void eth_finish(struct ep *ep)
     }
     CHECK(guest_simple(ep->g, QHCA_CMD_DESTROY_ETH_SQ, x->sqn) ==
           QHCA_ST_OK, "DESTROY_ETH_SQ");
+    for (i = 0; i < 2; i++) {
+        CHECK(!x->shaper[i] ||
+              guest_simple(ep->g, QHCA_CMD_DESTROY_SHAPER, x->shaper[i]) ==
+              QHCA_ST_OK, "DESTROY_SHAPER");
+    }
     stop_receiving(x);
     gbuf_free(&x->sq);
     gmem_release(ep->g->m, x->tx, (uint64_t)TX_SLOT << x->sq_shift);
@@ -685,6 +691,28 @@ static void make_receiver(struct eth *x)
     post_rx(x);
 }
 
+/*
+ * Mostly the SQ is in a shaper, and often that in another: it waits
+ * often, but never long.  They have random numbers of their own.
+ */
+static void make_shapers(struct eth *x)
+{
+    struct guest *g = x->ep->g;
+    struct qhca_shaperc c;
+    struct rng r;
+    unsigned i;
+
+    rng_init(&r, x->to_send * 8 + x->index);
+    for (i = 2; i-- && rng_pct(&r, 70);) {
+        memset(&c, 0, sizeof(c));
+        c.rate = rng_range(&r, 1, 20) * 1000000000;
+        c.burst = (uint32_t)rng_below(&r, 100000);
+        c.weight = (uint8_t)rng_range(&r, 1, 255);
+        c.parent = x->shaper[1];
+        x->shaper[i] = guest_create(g, QHCA_CMD_CREATE_SHAPER, &c, sizeof(c));
+    }
+}
+
 static void make(struct sim *s, struct eth_all *all, struct guest *g,
                  unsigned frames)
 {
@@ -727,6 +755,8 @@ static void make(struct sim *s, struct eth_all *all, struct guest *g,
     c.cqn = ep->scq->cq.cqn;
     c.shift = x->sq_shift;
     c.stride = x->sq_stride;
+    make_shapers(x);
+    c.shaper = x->shaper[0];
     x->sqn = guest_create(g, QHCA_CMD_CREATE_ETH_SQ, &c, sizeof(c));
     make_receiver(x);
 }

@@ -237,6 +237,7 @@ static void end_all(struct guest *g)
     destroy_all(g, &e->q->xrcds, QHCA_CMD_FREE_XRCD, NULL);
     destroy_all(g, &e->eth->eth_sqs, QHCA_CMD_DESTROY_ETH_SQ, NULL);
     destroy_all(g, &e->eth->eth_rqs, QHCA_CMD_DESTROY_ETH_RQ, NULL);
+    destroy_all(g, &e->eth->shapers, QHCA_CMD_DESTROY_SHAPER, NULL);
     destroy_all(g, &e->q->cqs, QHCA_CMD_DESTROY_CQ, NULL);
     destroy_all(g, &e->q->eqs, QHCA_CMD_DESTROY_EQ, NULL);
     destroy_all(g, &e->mem->pds, QHCA_CMD_FREE_PD, NULL);

@@ -648,10 +648,9 @@ static void large(struct set *t, uint64_t ring, unsigned i, uint32_t len)
     memcpy(gmem_ptr(a->g->m, ring + (i << 7), sizeof(w)), &w, sizeof(w));
 }
 
-/* Large sends of A, which the wire does not take at once; B merges them. */
-static void build_eth(struct scene *s)
+/* Two large sends of A, through @shaper; B merges their frames. */
+static void send_through(struct set *t, uint32_t shaper)
 {
-    struct set *t = open_set(s);
     struct side *a = &t->side[A], *b = &t->side[B];
     uint64_t ring = gmem_alloc(a->g->m, GMEM_PAGE, 12, 0);
     struct qhca_mac list = { .mac = "\x33\x33\0\0\0\x01" };
@@ -664,6 +663,7 @@ static void build_eth(struct scene *s)
     c.cqn = a->cq.cqn;
     c.shift = 3;
     c.stride = 7;
+    c.shaper = shaper;
     sqn = guest_create(a->g, QHCA_CMD_CREATE_ETH_SQ, &c, sizeof(c));
     set_port(b->g, QHCA_PORT_M_ETH_RQN, eth_rq(t, B, QHCA_ETH_Q_F_GRO));
     guest_must(b->g, &(struct gcmd){
@@ -671,9 +671,28 @@ static void build_eth(struct scene *s)
     });
     large(t, ring, 0, 1900);
     large(t, ring, 1, 1500);
-    s->w.wire.refuse = 16384;   /* a frame in four */
+    t->s->w.wire.refuse = shaper ? 0 : 16384;      /* a frame in four */
     guest_doorbell(a->g, 0, QHCA_DB_ETH_SQ,
                    sqn | 2ULL << QHCA_DB_INDEX_SHIFT);
+}
+
+/* The wire does not take them at once. */
+static void build_eth(struct scene *s)
+{
+    send_through(open_set(s), QHCA_SHAPER_NONE);
+}
+
+/* A shaper does not let them through at once, nor does its parent. */
+static void build_shaper(struct scene *s)
+{
+    struct set *t = open_set(s);
+    struct guest *g = t->side[A].g;
+    struct qhca_shaperc c = { .rate = 20000000, .burst = 300, .weight = 1 };
+
+    c.parent = guest_create(g, QHCA_CMD_CREATE_SHAPER, &c, sizeof(c));
+    c.rate = 10000000;
+    c.weight = 7;
+    send_through(t, guest_create(g, QHCA_CMD_CREATE_SHAPER, &c, sizeof(c)));
 }
 
 /* An RQ table of @n queues of this kind, and an RSS QP over it. */
@@ -776,6 +795,7 @@ const struct scene_kind scene_kinds[] = {
     { "mw", build_mw, 7 },
     { "raw", build_raw, 3 },
     { "eth", build_eth, 5 },
+    { "shaper", build_shaper, 5 },
     { "rss", build_rss, 7 },
     { NULL, NULL, 0 }
 };

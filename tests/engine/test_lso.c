@@ -598,7 +598,7 @@ static void budget(void **state)
     post_big(&q, &b, 1, SIGNALED);
     inside(&q)->ring.head++;
     q.prod = inside(&q)->ring.head;
-    qhca_list_add_tail(&u->e->eth->eth_ready, &inside(&q)->ready);
+    qhca_list_add_tail(&u->e->eth->eth_ready, &inside(&q)->turn.ready);
     n = qhca_eth_run(u->e, 7);
     assert_int_equal(n, 7);
     assert_int_equal(wire_n, 7);

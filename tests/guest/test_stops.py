@@ -251,6 +251,6 @@ def counters(lab, guest):
 def test_json_is_plain(pair):
     """All of the device fits plain JSON: what tools get is what is said."""
     for kind in ("device", "qp", "cq", "srq", "eq", "mr", "pd", "uar", "xrcd", "gid", "mcg",
-                 "eth-sq", "eth-rq", "wq", "rqt", "rss", "flow", "mw"):
+                 "eth-sq", "eth-rq", "wq", "rqt", "rss", "flow", "mw", "shaper"):
         seen = look(pair, pair.a, "qhca-inspect", object=kind)
         assert json.loads(json.dumps(seen)) == seen

@@ -71,6 +71,7 @@ static bool alloc_all(struct qhca *e)
            qhca_idr_init(&e->q->qps, cfg->max_qp, 2) &&
            qhca_idr_init(&e->eth->flow_table, QHCA_FLOWS_MAX, 0) &&
            qhca_idr_init(&e->eth->rqts, QHCA_RQTS_MAX, 0) &&
+           qhca_idr_init(&e->eth->shapers, QHCA_MAX_SHAPERS, 1) &&
            qhca_idr_init(&e->eth->eth_sqs, cfg->max_eth_queues, 0) &&
            qhca_idr_init(&e->eth->eth_rqs, cfg->max_eth_queues, 0);
 }
@@ -87,6 +88,7 @@ static void adapter_free_all(struct qhca *e)
     qhca_idr_free(&e->q->qps);
     qhca_idr_free(&e->eth->flow_table);
     qhca_idr_free(&e->eth->rqts);
+    qhca_idr_free(&e->eth->shapers);
     qhca_idr_free(&e->eth->eth_sqs);
     qhca_idr_free(&e->eth->eth_rqs);
     free(e->mem->pd_refs);
@@ -170,6 +172,7 @@ static void objects_free(struct qhca *e)
     qhca_qps_free(e);
     qhca_rqts_free(e);
     qhca_eth_qs_free(e);
+    qhca_shapers_free(e);
     qhca_srqs_free(e);
     qhca_xrcds_free(e);
     qhca_mrs_free(e);
@@ -179,6 +182,7 @@ static void objects_free(struct qhca *e)
     qhca_idr_reset(&e->q->qps, e->q->qps.size);
     qhca_idr_reset(&e->eth->flow_table, e->eth->flow_table.size);
     qhca_idr_reset(&e->eth->rqts, e->eth->rqts.size);
+    qhca_idr_reset(&e->eth->shapers, e->eth->shapers.size);
     qhca_idr_reset(&e->eth->eth_sqs, e->eth->eth_sqs.size);
     qhca_idr_reset(&e->eth->eth_rqs, e->eth->eth_rqs.size);
     qhca_idr_reset(&e->q->srqs, e->q->srqs.size);

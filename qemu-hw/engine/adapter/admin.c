@@ -94,6 +94,8 @@ static const struct command commands[] = {
     [QHCA_CMD_DESTROY_ETH_SQ] = { qhca_cmd_destroy_eth_sq, 0, 0, 0 },
     [QHCA_CMD_QUERY_ETH_SQ] = {
         qhca_cmd_query_eth_sq, 0, sizeof(struct qhca_eth_qc), 0 },
+    [QHCA_CMD_MODIFY_ETH_SQ] = {
+        qhca_cmd_modify_eth_sq, sizeof(struct qhca_eth_qc), 0, 0 },
     [QHCA_CMD_CREATE_ETH_RQ] = {
         qhca_cmd_create_eth_rq, sizeof(struct qhca_eth_qc), 0, 0 },
     [QHCA_CMD_MODIFY_ETH_RQ] = {
@@ -114,6 +116,13 @@ static const struct command commands[] = {
     [QHCA_CMD_CREATE_FLOW] = {
         qhca_cmd_create_flow, sizeof(struct qhca_flow), 0, 0 },
     [QHCA_CMD_DESTROY_FLOW] = { qhca_cmd_destroy_flow, 0, 0, 0 },
+    [QHCA_CMD_CREATE_SHAPER] = {
+        qhca_cmd_create_shaper, sizeof(struct qhca_shaperc), 0, 0 },
+    [QHCA_CMD_DESTROY_SHAPER] = { qhca_cmd_destroy_shaper, 0, 0, 0 },
+    [QHCA_CMD_MODIFY_SHAPER] = {
+        qhca_cmd_modify_shaper, sizeof(struct qhca_shaperc), 0, 0 },
+    [QHCA_CMD_QUERY_SHAPER] = {
+        qhca_cmd_query_shaper, 0, sizeof(struct qhca_shaperc), 0 },
 };
 
 _Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_OUT &&

@@ -117,9 +117,7 @@ static void db_eth(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
         return;
     }
     q->ring.head = index;
-    if (q->state == QHCA_WQS_RDY && qhca_list_empty(&q->ready)) {
-        qhca_list_add_tail(&e->eth->eth_ready, &q->ready);
-    }
+    qhca_eth_wake(e, q);
 }
 
 static void db_mr_sync(struct qhca *e, uint32_t uar, uint32_t num)

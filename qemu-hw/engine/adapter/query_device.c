@@ -67,6 +67,7 @@ uint8_t qhca_cmd_query_device(struct qhca *e, struct qhca_cmd *c)
     out->dm_size = qhca_le64(e->cfg.dm_size);
     out->fw_version = qhca_le32(QHCA_FW_VERSION);
     out->max_xrcd = dev_room(&e->q->xrcds);
+    out->max_shapers = dev_room(&e->eth->shapers);
     return QHCA_ST_OK;
 }
 

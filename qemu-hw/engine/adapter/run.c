@@ -161,6 +161,8 @@ void qhca_timer_update(struct qhca *e)
         deadline = next < deadline ? next : deadline;
         next = qhca_memlinks_deadline(e);
         deadline = next < deadline ? next : deadline;
+        next = qhca_shaper_deadline(e);
+        deadline = next < deadline ? next : deadline;
         next = qhca_gro_deadline(e);
         deadline = next < deadline ? next : deadline;
         next = qhca_tx_pause_deadline(e);
@@ -212,6 +214,7 @@ void qhca_timer(struct qhca *e)
         qhca_memlinks_timer(e, now);
         qhca_xport_timer(e, now);
         qhca_cq_timer(e, now);
+        qhca_shaper_timer(e, now);
         qhca_work(e, e->cfg.run_budget);
     }
     qhca_finish(e);

@@ -24,7 +24,7 @@ SAVED_SIZE(struct qhca_swqe, 80, qp, 3);
 SAVED_SIZE(struct qhca_resp, 32, qp, 3);
 SAVED_SIZE(struct qhca_xport, 2048, qp, 3);
 SAVED_SIZE(struct qhca_qp, 736, qp, 3);
-SAVED_SIZE(struct qhca_eth_q, 1320, ethq, 2);
+SAVED_SIZE_OF_MANY(struct qhca_eth_q, 1336);
 SAVED_SIZE(struct qhca_tag, 104, srq, 1);
 SAVED_SIZE(struct qhca_tm, 248, srq, 1);
 SAVED_SIZE(struct qhca_tm_job, 48, qp, 3);
@@ -33,7 +33,7 @@ SAVED_SIZE_OF_MANY(struct qhca, 1152);
 SAVED_SIZE_OF_MANY(struct qhca_memory, 200);
 SAVED_SIZE_OF_MANY(struct qhca_queues, 824);
 SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 85696);
-SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2403672);
+SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2405776);
 SAVED_SIZE_OF_MANY(struct qhca_adapter, 272);
 
 /* ---- configuration and registers ---- */
@@ -338,18 +338,6 @@ static struct qhca_list *timer_link(struct qhca *e, uint32_t num)
     return qp && qp->type != QHCA_QPT_RSS ? &qp->xp->timer : NULL;
 }
 
-static uint32_t eth_num(struct qhca_list *l)
-{
-    return qhca_container(l, struct qhca_eth_q, ready)->num;
-}
-
-static struct qhca_list *eth_link(struct qhca *e, uint32_t num)
-{
-    struct qhca_eth_q *q = qhca_idr_get(&e->eth->eth_sqs, num);
-
-    return q && q->state == QHCA_WQS_RDY ? &q->ready : NULL;
-}
-
 static uint32_t tm_num(struct qhca_list *l)
 {
     return qhca_container(l, struct qhca_tm, work)->srq->srqn;
@@ -376,7 +364,7 @@ static struct qhca_list *eq_link(struct qhca *e, uint32_t num)
 
 static const struct listing by_qp = { qp_num, qp_link };
 static const struct listing by_timer = { timer_num, timer_link };
-static const struct listing by_eth = { eth_num, eth_link };
+static const struct listing by_eth = { qhca_turn_num, qhca_turn_link };
 static const struct listing by_tm = { tm_num, tm_link };
 static const struct listing by_eq = { eq_num, eq_link };
 
@@ -520,16 +508,18 @@ static void save_work(struct qhca_io *io)
 
 /* ---- the whole ---- */
 
-/* Nothing exists before the adapter is enabled. */
-static void check_empty(struct qhca_io *io)
+/* What only the whole shows; nothing exists before the adapter is enabled. */
+static void check_whole(struct qhca_io *io)
 {
-    const struct qhca *e = io->e;
+    struct qhca *e = io->e;
 
+    NEED(io, qhca_shapers_loaded_ok(e),
+         "a shaper waits for ever, or not at all");
     NEED(io, e->ready_flag ||
          !(e->mem->uars.used | e->mem->pds.used | e->mem->mrs.used |
            e->q->xrcds.used | e->q->eqs.used | e->q->cqs.used |
            e->q->srqs.used | e->q->qps.used | e->eth->eth_sqs.used |
-           e->eth->eth_rqs.used |
+           e->eth->eth_rqs.used | e->eth->shapers.used |
            (e->xd->last_ack_head - e->xd->last_ack_tail)),
          "it has objects and was never enabled");
     NEED(io, !e->ready_flag || e->mem->uars.slot[0], "UAR 0 does not exist");
@@ -550,6 +540,7 @@ static const struct qhca_section sections[] = {
     QHCA_SECTION(qp, qhca_io_qps),
     QHCA_SECTION(mw, qhca_io_mws),
     QHCA_SECTION(ethq, qhca_io_eth_qs),
+    QHCA_SECTION(shaper, qhca_io_shapers),
     QHCA_SECTION(rqt, qhca_io_rqts),
     QHCA_SECTION(rss, qhca_io_rss_qps),
     QHCA_SECTION(port, qhca_io_port),
@@ -558,7 +549,7 @@ static const struct qhca_section sections[] = {
     QHCA_SECTION(events, save_events),
     QHCA_SECTION(work, save_work),
     QHCA_SECTION(gro, qhca_io_gro),
-    QHCA_SECTION(end, check_empty),
+    QHCA_SECTION(end, check_whole),
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))

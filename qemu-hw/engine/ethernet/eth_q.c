@@ -80,10 +80,21 @@ static uint8_t take_rings(struct qhca *e, struct qhca_cmd *c,
     return st || !hds ? st : ring_init(&q->data, &in->data_buf);
 }
 
+/* Find the shaper of an SQ; *@up is NULL if it has none. */
+static bool find_shaper(struct qhca *e, const struct qhca_eth_qc *in,
+                        struct qhca_shaper **up)
+{
+    uint32_t num = qhca_le32(in->shaper);
+
+    *up = qhca_idr_get(&e->eth->shapers, num);
+    return *up || num == QHCA_SHAPER_NONE;
+}
+
 static uint8_t eth_q_create(struct qhca *e, struct qhca_cmd *c, bool is_sq)
 {
     const struct qhca_eth_qc *in = c->in;
     struct qhca_eth_q tmp = { .is_sq = is_sq, .state = QHCA_WQS_RDY }, *q;
+    struct qhca_shaper *up;
     uint8_t st;
 
     tmp.hds_thresh = qhca_le32(in->hds_thresh);
@@ -94,6 +105,12 @@ static uint8_t eth_q_create(struct qhca *e, struct qhca_cmd *c, bool is_sq)
     if (in->state) {
         return qhca_bad(c, offsetof(struct qhca_eth_qc, state));
     }
+    if (!is_sq && in->shaper) {
+        return qhca_bad(c, offsetof(struct qhca_eth_qc, shaper));
+    }
+    if (!find_shaper(e, in, &up)) {
+        return qhca_bad_obj(c, offsetof(struct qhca_eth_qc, shaper));
+    }
     q = malloc(sizeof(*q));
     if (!q || !qhca_idr_add(is_sq ? &e->eth->eth_sqs : &e->eth->eth_rqs, q,
                             &tmp.num)) {
@@ -101,7 +118,8 @@ static uint8_t eth_q_create(struct qhca *e, struct qhca_cmd *c, bool is_sq)
         return QHCA_ST_NO_RESOURCES;
     }
     *q = tmp;
-    qhca_list_init(&q->ready);
+    qhca_turn_init(&q->turn, false);
+    qhca_turn_move(e, &q->turn, up);
     qhca_event_init(&q->ev, q->num);
     q->cq->refs++;
     c->obj = q->num;
@@ -114,7 +132,8 @@ void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q)
         e->eth->eth_rqn = QHCA_ETH_RQ_NONE;
     }
     qhca_gro_stop(e, q);
-    qhca_list_del(&q->ready);
+    qhca_turn_del(e, &q->turn);
+    qhca_turn_move(e, &q->turn, NULL);
     qhca_event_forget(&q->ev);
     q->cq->refs--;
     qhca_idr_del(q->is_sq ? &e->eth->eth_sqs : &e->eth->eth_rqs, q->num);
@@ -128,7 +147,7 @@ void qhca_eth_q_fail(struct qhca *e, struct qhca_eth_q *q, uint8_t syndrome)
     }
     q->state = QHCA_WQS_ERR;
     q->syndrome = syndrome;
-    qhca_list_del(&q->ready);
+    qhca_turn_del(e, &q->turn);
     qhca_gro_stop(e, q);
     qhca_async_event(e, &q->ev, q->is_sq ? QHCA_EV_ETH_SQ_ERR :
                      QHCA_EV_ETH_RQ_ERR, syndrome);
@@ -235,6 +254,27 @@ uint8_t qhca_cmd_modify_eth_rq(struct qhca *e, struct qhca_cmd *c)
 
 /* ---- the other commands ---- */
 
+uint8_t qhca_cmd_modify_eth_sq(struct qhca *e, struct qhca_cmd *c)
+{
+    struct qhca_eth_q *q = qhca_idr_get(&e->eth->eth_sqs, c->obj);
+    const struct qhca_eth_qc *in = c->in;
+    struct qhca_shaper *up;
+
+    if (!q) {
+        return QHCA_ST_BAD_OBJ;
+    }
+    if (c->mask & ~QHCA_ETH_SQ_M_SHAPER) {
+        return QHCA_ST_BAD_PARAM;
+    }
+    if (c->mask & QHCA_ETH_SQ_M_SHAPER) {
+        if (!find_shaper(e, in, &up)) {
+            return qhca_bad_obj(c, offsetof(struct qhca_eth_qc, shaper));
+        }
+        qhca_turn_move(e, &q->turn, up);
+    }
+    return QHCA_ST_OK;
+}
+
 static uint8_t eth_q_destroy(struct qhca *e, struct qhca_cmd *c,
                              struct qhca_idr *t)
 {
@@ -271,6 +311,8 @@ void qhca_eth_q_query(const struct qhca_eth_q *q, struct qhca_eth_qc *out)
     out->tail = qhca_le32(q->ring.tail);
     out->dropped = qhca_le64(q->dropped);
     out->syndrome = q->syndrome;
+    out->waits = qhca_turn_waits(&q->turn) != NULL;
+    out->shaper = qhca_le32(q->turn.up ? q->turn.up->num : QHCA_SHAPER_NONE);
 }
 
 static uint8_t eth_q_query(struct qhca_cmd *c, const struct qhca_idr *t)

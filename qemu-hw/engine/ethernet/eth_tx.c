@@ -2,7 +2,8 @@
 /*
  * Ethernet send queues.  A frame is gathered into e->eth->eth_frame; if the
  * wire is busy, the WQE stays in the ring and is gathered again later.  The
- * queues take turns frame by frame, also within a large send.
+ * queues take turns frame by frame, also within a large send, or as their
+ * shapers say.
  */
 #include "ethernet/flow.h"
 #include "ethernet/csum.h"
@@ -154,19 +155,21 @@ static void eth_tx_complete(struct qhca *e, struct qhca_eth_q *q,
     }
 }
 
-static void eth_tx_count(struct qhca *e, const struct qhca_eth_q *q,
-                         size_t len, uint16_t frames)
+static void eth_tx_count(struct qhca *e, struct qhca_eth_q *q, size_t len,
+                         uint16_t frames)
 {
+    uint32_t bytes = (uint32_t)len;
     struct qhca_trace t = {
         .kind = QHCA_TR_ETH_TX, .num = q->num, .index = q->ring.tail, .b = len,
         .len = frames > 1 ? frames : 0,
     };
 
-    e->stats[QHCA_STAT_ETH_TX_PACKETS] += frames;
-    e->stats[QHCA_STAT_ETH_TX_BYTES] += len;
     if (frames > 1) {
-        e->stats[QHCA_STAT_ETH_TX_BYTES] += (frames - 1) * qhca_lso_headers(q);
+        bytes += (frames - 1) * (uint32_t)qhca_lso_headers(q);
     }
+    e->stats[QHCA_STAT_ETH_TX_PACKETS] += frames;
+    e->stats[QHCA_STAT_ETH_TX_BYTES] += bytes;
+    qhca_turn_sent(q, bytes, frames);
     if (qhca_tracing(e)) {
         qhca_trace_emit(e, &t);
     }
@@ -257,19 +260,25 @@ static unsigned send_one(struct qhca *e, struct qhca_eth_q *q)
     return cost;
 }
 
+void qhca_eth_wake(struct qhca *e, struct qhca_eth_q *q)
+{
+    if (q->state == QHCA_WQS_RDY) {
+        qhca_turn_add(e, &q->turn);
+    }
+}
+
 unsigned qhca_eth_run(struct qhca *e, unsigned budget)
 {
     struct qhca_eth_q *q;
     unsigned n = 0;
 
-    while (n < budget && !e->tx_blocked && !qhca_call_spent(e) &&
-           !qhca_list_empty(&e->eth->eth_ready)) {
-        q = qhca_container(e->eth->eth_ready.next, struct qhca_eth_q, ready);
-        qhca_list_del(&q->ready);
-        n += send_one(e, q);
-        if (q->ring.head != q->ring.tail && q->state == QHCA_WQS_RDY) {
-            qhca_list_add_tail(&e->eth->eth_ready, &q->ready);
+    while (n < budget && !e->tx_blocked && !qhca_call_spent(e)) {
+        q = qhca_turn_next(e);
+        if (!q) {
+            break;
         }
+        n += send_one(e, q);
+        qhca_turn_over(e, q);
     }
     return n;
 }

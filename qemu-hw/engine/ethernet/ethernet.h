@@ -9,6 +9,7 @@
 #include "transport/roce.h"
 #include "ethernet/eth_lso.h"
 #include "ethernet/gro.h"
+#include "ethernet/shaper.h"
 #include "ethernet/super.h"
 
 struct qhca_eth_frame;          /* flow.h */
@@ -38,14 +39,16 @@ struct qhca_eth_q {
     uint32_t hds_thresh;
     uint32_t users;             /* RQ: entries of RQTs that name it */
     uint64_t dropped;           /* RQ: see struct qhca_eth_qc */
-    struct qhca_list ready;     /* SQ with work: in e->eth->eth_ready */
+    struct qhca_turn turn;      /* SQ: ready while it has work */
     struct qhca_lso lso;        /* SQ: the WQE at the tail, if large */
 };
 
 /* This layer's part of the adapter. */
 struct qhca_ethernet {
     struct qhca_idr eth_sqs, eth_rqs;
-    struct qhca_list eth_ready; /* send queues with work */
+    struct qhca_list eth_ready; /* turns of the port's members with work */
+    struct qhca_idr shapers;
+    struct qhca_shaper_waits shaper_waits;
     struct qhca_flows *flows;   /* flow.c; NULL if there are no rules */
     struct qhca_idr flow_table, rqts;
     /* port */
@@ -105,6 +108,8 @@ void qhca_eth_rx_own(struct qhca *e, struct qhca_eth_frame *f);
  * super-frame counts as many as its bytes would fill, and may exceed @budget.
  */
 unsigned qhca_eth_run(struct qhca *e, unsigned budget);
+/* The SQ @q has work: it takes its turn, unless it does so already. */
+void qhca_eth_wake(struct qhca *e, struct qhca_eth_q *q);
 /* Is @w a WQE that @q may hold?  If not, sets *@f.  Reads no data. */
 bool qhca_eth_tx_check(const struct qhca_eth_q *q,
                        const struct qhca_eth_tx_wqe *w,
@@ -138,16 +143,21 @@ qhca_cmd_fn qhca_cmd_create_wq, qhca_cmd_modify_wq, qhca_cmd_destroy_wq;
 qhca_cmd_fn qhca_cmd_query_wq;
 /* eth_q.c */
 qhca_cmd_fn qhca_cmd_create_eth_sq, qhca_cmd_destroy_eth_sq;
-qhca_cmd_fn qhca_cmd_query_eth_sq;
+qhca_cmd_fn qhca_cmd_query_eth_sq, qhca_cmd_modify_eth_sq;
 qhca_cmd_fn qhca_cmd_create_eth_rq, qhca_cmd_destroy_eth_rq;
 qhca_cmd_fn qhca_cmd_modify_eth_rq, qhca_cmd_query_eth_rq;
+/* shaper.c */
+qhca_cmd_fn qhca_cmd_create_shaper, qhca_cmd_destroy_shaper;
+qhca_cmd_fn qhca_cmd_modify_shaper, qhca_cmd_query_shaper;
 /* Destroy all objects of a kind; nothing may refer to them. */
 void qhca_flows_free(struct qhca *e);
 void qhca_rqts_free(struct qhca *e);
 void qhca_eth_qs_free(struct qhca *e);
+void qhca_shapers_free(struct qhca *e);
 
 /* ---- saved state ---- */
 void qhca_io_eth_qs(struct qhca_io *io);
+void qhca_io_shapers(struct qhca_io *io);
 void qhca_io_port(struct qhca_io *io);
 void qhca_io_gro(struct qhca_io *io);
 void qhca_io_rqts(struct qhca_io *io);

@@ -56,7 +56,7 @@ static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
         return;
     }
     *q = tmp;
-    qhca_list_init(&q->ready);
+    qhca_turn_init(&q->turn, false);
     qhca_event_init(&q->ev, q->num);
     if (qhca_io_place(io, is_sq ? &e->eth->eth_sqs : &e->eth->eth_rqs, q,
                       q->num)) {

@@ -247,7 +247,7 @@ const struct qhca_field qhca_fields_caps[] = {
     F(qhca_dev_caps, max_msg_size, DEC),
     F(qhca_dev_caps, fw_version, DEC),
     F(qhca_dev_caps, max_xrcd, DEC),
-    RSVD(qhca_dev_caps, rsvd0),
+    F(qhca_dev_caps, max_shapers, DEC),
     F(qhca_dev_caps, dm_size, DEC),
     RSVD(qhca_dev_caps, rsvd),
     END
@@ -354,7 +354,26 @@ const struct qhca_field qhca_fields_eth_qc[] = {
     F(qhca_eth_qc, data_tail, DEC),
     F(qhca_eth_qc, dropped, DEC),
     ENUM(qhca_eth_qc, syndrome, qhca_names_syn),
+    F(qhca_eth_qc, waits, DEC),
     RSVD(qhca_eth_qc, rsvd1),
+    F(qhca_eth_qc, shaper, DEC),
+    END
+};
+
+const struct qhca_field qhca_fields_shaperc[] = {
+    F(qhca_shaperc, rate, DEC),
+    F(qhca_shaperc, burst, DEC),
+    F(qhca_shaperc, parent, DEC),
+    F(qhca_shaperc, weight, DEC),
+    F(qhca_shaperc, waits, DEC),
+    RSVD(qhca_shaperc, rsvd0),
+    F(qhca_shaperc, members, DEC),
+    F(qhca_shaperc, tokens, DEC),
+    F(qhca_shaperc, debt, DEC),
+    RSVD(qhca_shaperc, rsvd1),
+    F(qhca_shaperc, frames, DEC),
+    F(qhca_shaperc, bytes, DEC),
+    F(qhca_shaperc, held, DEC),
     END
 };
 
@@ -535,6 +554,7 @@ const struct qhca_layout qhca_layouts[] = {
     LAYOUT(qhca_eth_cqe, eth_cqe),
     LAYOUT(qhca_eqe, eqe),
     LAYOUT(qhca_eth_qc, eth_qc),
+    LAYOUT(qhca_shaperc, shaperc),
     LAYOUT(qhca_wqe_ctrl, ctrl),
     LAYOUT(qhca_wqe_remote, remote),
     LAYOUT(qhca_sge, sge),

@@ -109,7 +109,11 @@ static void sum_eth(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "tail", q->ring.tail);
     qhca_emit_dec(em, "cqn", q->cq->cqn);
     qhca_emit_flag(em, "dead", q->state == QHCA_WQS_ERR);
-    if (!q->is_sq) {
+    if (q->is_sq) {
+        qhca_emit_dec(em, "shaper", q->turn.up ? q->turn.up->num :
+                                                 QHCA_SHAPER_NONE);
+        qhca_emit_flag(em, "waits", qhca_turn_waits(&q->turn));
+    } else {
         qhca_emit_flag(em, "split", q->flags & QHCA_ETH_Q_F_HDS);
         qhca_emit_dec(em, "dropped", q->dropped);
     }
@@ -159,6 +163,7 @@ TABLE(eth_sqs, eth)
 TABLE(eth_rqs, eth)
 TABLE(rqts, eth)
 TABLE(flow_table, eth)
+TABLE(shapers, eth)
 
 /* Properties of each kind; NULL if a kind does not have one. */
 static const struct kind {
@@ -241,6 +246,11 @@ static const struct kind {
         .name = "mw", .table = mrs, .is = is_mw,
         .summary = sum_mw, .query = qhca_cmd_query_mr,
         .fields = qhca_fields_mpt, .size = sizeof(struct qhca_mpt),
+    },
+    [QHCA_OBJ_SHAPER] = {
+        .name = "shaper", .table = shapers,
+        .summary = qhca_sum_shaper, .query = qhca_cmd_query_shaper,
+        .fields = qhca_fields_shaperc, .size = sizeof(struct qhca_shaperc),
     },
 };
 
@@ -544,7 +554,9 @@ static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
         qhca_look_map(&q->data.buf, "buffer", em);
         qhca_emit_end(em);
     }
-    if (!q->is_sq) {
+    if (q->is_sq) {
+        qhca_look_held(q, em);
+    } else {
         qhca_look_steered(e, q, em);
     }
 }
@@ -632,6 +644,9 @@ static void look_more(struct qhca *e, enum qhca_object object,
     case QHCA_OBJ_ETH_SQ:
     case QHCA_OBJ_ETH_RQ:
         look_eth(e, obj, em);
+        break;
+    case QHCA_OBJ_SHAPER:
+        qhca_look_shaper(e, obj, em);
         break;
     default:
         break;

@@ -47,6 +47,7 @@ enum qhca_object {
     QHCA_OBJ_RSS,               /* RSS QP; number: QPN */
     QHCA_OBJ_FLOW,              /* steering rule */
     QHCA_OBJ_MW,                /* memory window; number: key */
+    QHCA_OBJ_SHAPER,
     QHCA_OBJECTS
 };
 

@@ -88,6 +88,12 @@ void qhca_sum_rqt(const struct qhca_emit *em, const void *obj);
 void qhca_sum_rss(const struct qhca_emit *em, const void *obj);
 void qhca_sum_flow(const struct qhca_emit *em, const void *obj);
 uint8_t qhca_look_query_flow(struct qhca *e, struct qhca_cmd *c);
+/* inspect_shaper.c */
+void qhca_sum_shaper(const struct qhca_emit *em, const void *obj);
+void qhca_look_shaper(struct qhca *e, const struct qhca_shaper *s,
+                      const struct qhca_emit *em);
+/* Which shaper holds @q back, if one does. */
+void qhca_look_held(const struct qhca_eth_q *q, const struct qhca_emit *em);
 void qhca_look_tm(const struct qhca_srq *srq, const struct qhca_emit *em);
 void qhca_look_map(const struct qhca_table *m, const char *name,
                    const struct qhca_emit *em);

@@ -102,6 +102,7 @@
 #define QHCA_FEAT_PORT_STATS		(1ULL << 28)	/* QHCA_STAT_PORT_* */
 #define QHCA_FEAT_EQ_RECORD		(1ULL << 29)	/* QHCA_EQ_F_RECORD: doorbell records of EQs */
 #define QHCA_FEAT_SQ_RECORD		(1ULL << 30)	/* QHCA_QP_F_SQ_RECORD: doorbell records of SQs */
+#define QHCA_FEAT_ETH_SHAPER		(1ULL << 32)	/* shapers: rate limits of Ethernet SQs */
 #define QHCA_FEAT_ETH_HASH_LABEL	(1ULL << 33)	/* QHCA_HASH_LABEL_*: RSS by IPv6 flow label */
 #define QHCA_FEAT_ETH_LOOPBACK		(1ULL << 34)	/* QHCA_PORT_M_LOOPBACK */
 #define QHCA_FEAT_ETH_UNPAD		(1ULL << 35)	/* QHCA_ETH_Q_F_UNPAD: padding is not stored */
@@ -318,6 +319,7 @@ struct qhca_aq_cqe {
 #define QHCA_CMD_MODIFY_ETH_RQ		0x44	/* in: struct qhca_eth_qc, mask QHCA_ETH_RQ_M_* */
 #define QHCA_CMD_QUERY_ETH_RQ		0x45	/* out: struct qhca_eth_qc */
 #define QHCA_CMD_QUERY_ETH_SQ		0x46	/* out: struct qhca_eth_qc */
+#define QHCA_CMD_MODIFY_ETH_SQ		0x47	/* in: struct qhca_eth_qc, mask QHCA_ETH_SQ_M_* */
 #define QHCA_CMD_CREATE_WQ		0x48	/* in: struct qhca_wqc; obj <- WQN; state RESET */
 #define QHCA_CMD_MODIFY_WQ		0x49	/* in: struct qhca_wqc, mask QHCA_WQ_M_* */
 #define QHCA_CMD_DESTROY_WQ		0x4a	/* after its completion no DMA for this WQ */
@@ -326,6 +328,10 @@ struct qhca_aq_cqe {
 #define QHCA_CMD_DESTROY_RQT		0x4d
 #define QHCA_CMD_CREATE_FLOW		0x50	/* in: struct qhca_flow; obj <- its number */
 #define QHCA_CMD_DESTROY_FLOW		0x51	/* after its completion the rule has no effect */
+#define QHCA_CMD_CREATE_SHAPER		0x58	/* in: struct qhca_shaperc; obj <- number */
+#define QHCA_CMD_DESTROY_SHAPER		0x59
+#define QHCA_CMD_MODIFY_SHAPER		0x5a	/* in: struct qhca_shaperc, mask QHCA_SHAPER_M_* */
+#define QHCA_CMD_QUERY_SHAPER		0x5b	/* out: struct qhca_shaperc */
 
 /* QUERY_DEVICE: limits and identity */
 struct qhca_dev_caps {
@@ -352,7 +358,7 @@ struct qhca_dev_caps {
 	__le32	max_msg_size;	/* bytes */
 	__le32	fw_version;	/* 31:24 major, 23:16 minor, 15:0 patch */
 	__le32	max_xrcd;
-	__u8	rsvd0[4];
+	__le32	max_shapers;	/* 0: no QHCA_FEAT_ETH_SHAPER */
 	__le64	dm_size;	/* bytes of device memory, all of QHCA_BAR_DM; 0: none */
 	__u8	rsvd[8];
 };
@@ -1257,7 +1263,10 @@ struct qhca_eth_qc {
 	__le32	data_tail;	/* 0x6c */
 	__le64	dropped;	/* 0x70: RQ: frames for it that found no buffer, or it not in RDY */
 	__u8	syndrome;	/* 0x78: QHCA_SYN_* that brought it to ERR */
-	__u8	rsvd1[7];
+	__u8	waits;		/* 0x79: SQ: 1: it has frames, and a shaper holds them back */
+	__u8	rsvd1[2];
+	/* not read-only */
+	__le32	shaper;		/* 0x7c: SQ: that it is a member of, or QHCA_SHAPER_NONE; RQ: 0 */
 };
 
 /*
@@ -1340,6 +1349,43 @@ struct qhca_eth_seg {
 
 #define QHCA_ETH_MAX_FRAME		9234	/* 9216 + header and one VLAN tag */
 #define QHCA_ETH_MAX_SGE		30
+
+/*
+ * Shapers (QHCA_FEAT_ETH_SHAPER).  A shaper is a token bucket over its members:
+ * Ethernet SQs, and other shapers.  Each frame takes its bytes, without FCS, out
+ * of the bucket of each shaper on the way from its SQ to the port, and may leave
+ * a debt there.  While one of them is in debt no frame leaves this way.  Members
+ * that have frames share what their shaper lets through by weight, in bytes.
+ */
+struct qhca_shaperc {
+	__le64	rate;		/* 0x00: bits per second, 0: no limit */
+	__le32	burst;		/* 0x08: bytes that the bucket holds */
+	__le32	parent;		/* 0x0c: shaper that it is a member of, or QHCA_SHAPER_NONE */
+	__u8	weight;		/* 0x10: its share of the parent, 1..255; an SQ has 1 */
+	/* read-only */
+	__u8	waits;		/* 0x11: 1: it is in debt, and members have frames */
+	__u8	rsvd0[6];
+	__le32	members;	/* 0x18 */
+	__le32	tokens;		/* 0x1c: bytes in the bucket */
+	__le32	debt;		/* 0x20: bytes that it lacks */
+	__u8	rsvd1[4];
+	__le64	frames;		/* 0x28: that it let through */
+	__le64	bytes;		/* 0x30: the same in bytes */
+	__le64	held;		/* 0x38: how often it made its members wait */
+};
+
+#define QHCA_SHAPER_NONE		0U		/* a member of the port */
+#define QHCA_SHAPER_RATE_MAX		1000000000000ULL	/* 1 Tb/s */
+#define QHCA_SHAPER_BURST_MAX		(1U << 30)
+#define QHCA_SHAPER_DEPTH_MAX		8		/* shapers between an SQ and the port */
+
+/* MODIFY_SHAPER */
+#define QHCA_SHAPER_M_RATE		(1ULL << 0)	/* rate, burst */
+#define QHCA_SHAPER_M_PARENT		(1ULL << 1)	/* parent */
+#define QHCA_SHAPER_M_WEIGHT		(1ULL << 2)	/* weight */
+
+/* MODIFY_ETH_SQ */
+#define QHCA_ETH_SQ_M_SHAPER		(1ULL << 0)	/* shaper */
 
 /* ------------------------------------- raw packets, RSS, flow steering -- */
 /*
