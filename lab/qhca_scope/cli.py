@@ -672,8 +672,8 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
     p.add_argument("--count", type=typed(32), default=64, metavar="N",
                    help="print at most N entries (default 64)")
 
-    p = command("eth", cmd_eth, "show the Ethernet function: queues, RSS tables, filters; with a "
-                "queue, the frames in it", "examples: scope eth; scope eth 3 --count 64")
+    p = command("eth", cmd_eth, "show the Ethernet function: queues, RSS tables, filters, "
+                "shapers; with a queue, the frames in it", "examples: scope eth; scope eth 3 --count 64")
     p.add_argument("queue", nargs="?", type=typed(32), metavar="QUEUE",
                    help="a receive queue: its last frames and their buffers")
     p.add_argument("--count", type=typed(32), default=16, metavar="N",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The Ethernet function of an adapter: receive queues, how frames are spread
-over them, filters, and the buffers of frames that were split."""
+over them, filters, shapers, and the buffers of frames that were split."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def overview(machine: Machine) -> dict:
         "queues": [queue_entry(machine, n) for n in machine.numbers("eth-rq")],
         "spread": [s for s in spread if s],
         "filters": machine.all("flow")["look"]["objects"],
+        "shapers": machine.all("shaper")["look"]["objects"],
     }
 
 
@@ -133,6 +134,13 @@ def overview_lines(look: dict, width: int = 0) -> list[render.Line]:
              "match": match_text(f), "qpn": f["qpn"], "tag": f["tag"],
              "flags": f["flags_names"]} for f in look["filters"]]
     lines += render.table(rows, width, keep=True) if rows else [[("dim", "none")]]
+    if look["shapers"]:
+        lines.append([("title", "shapers of send queues")])
+        rows = [{"number": str(s["number"]), "rate": s["rate"] or "-", "burst": s["burst"],
+                 "parent": s["parent"] or "port", "weight": s["weight"], "members": s["members"],
+                 "bytes": s["bytes"], "waits": "yes" if s["waits"] else "no"}
+                for s in look["shapers"]]
+        lines += render.table(rows, width, keep=True)
     return lines
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from fake_qemu import FakeQemu, Refuse
 
 KINDS = ["device", "qp", "cq", "srq", "eq", "mr", "gid", "mcg", "eth-rq", "rss", "flow",
-         "novelty"]
+         "shaper", "novelty"]
 EVENTS = [
     {"on": "doorbell", "fields": ["number", "peer", "index", "code"],
      "codes": [{"code": 0, "name": "SQ"}, {"code": 8, "name": "CQ_ARM"}], "syndromes": []},
@@ -90,6 +90,7 @@ class FakeAdapter(FakeQemu):
         self.eth_rqs: dict[int, dict] = {}
         self.rss_qps: dict[int, dict] = {}
         self.flows: dict[int, dict] = {}
+        self.shapers: dict[int, dict] = {}
         self.eth_rings: dict[tuple, dict] = {}  # (object, number, ring): depth, entries, ...
         self.answers.update({
             "query-qmp-schema": SCHEMA,
@@ -119,12 +120,13 @@ class FakeAdapter(FakeQemu):
         if kind == "mcg" and "number" in a:
             raise Refuse("objects of this kind are only shown all at once")
         numbers = {"eth-rq": self.eth_rqs, "rss": self.rss_qps, "flow": self.flows,
+                   "shaper": self.shapers,
                    "qp": self.qps, "novelty": {1: {"shine": 3}, 2: {"shine": 4}}}.get(kind, {})
         if "number" not in a:
             some = sorted(n for n in numbers if n >= a.get("from", 0))
             count = a.get("count", 64)
             name = "qpn" if kind == "qp" else "number"
-            if kind == "flow":
+            if kind in ("flow", "shaper"):
                 return self.look({"object": kind, "more": len(some) > count,
                                   "objects": [numbers[n] for n in some[:count]]})
             return self.look({"object": kind, "more": len(some) > count,

@@ -58,6 +58,20 @@ def test_overview(eth, scope):  # noqa: F811
     assert "dst_port=4608/0xff00" in rows["7"]
 
 
+def test_shapers(eth, scope):  # noqa: F811
+    """Rate limits of send queues; without any there is no such table."""
+    assert "shapers" not in scope("eth")[1]
+    common = {"members": 2, "bytes": 77000, "weight": 9}
+    eth.shapers = {1: dict(common, number=1, rate=0, burst=0, parent=0, waits=False),
+                   2: dict(common, number=2, rate=8000000, burst=3028, parent=1, waits=True)}
+    status, text = scope("eth")
+    assert status == 0 and "shapers of send queues" in text
+    rows = text.split("shapers of send queues")[1].splitlines()
+    assert rows[2].split() == ["1", "-", "0", "port", "9", "2", "77000", "no"]
+    assert rows[3].split() == ["2", "8000000", "3028", "1", "9", "2", "77000", "yes"]
+    assert scope("eth", "--get", "shapers.1.rate") == (0, "8000000\n")
+
+
 def test_overview_as_json(eth, scope):  # noqa: F811
     look = json.loads(scope("eth", "--json")[1])
     assert look["guest"] == "a" and look["port"] == {"eth_rqn": None, "eth_qpn": 2}
