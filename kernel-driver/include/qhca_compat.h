@@ -200,6 +200,16 @@ static inline void qhca_netdev_unlock_ops(struct net_device *netdev)
 #endif
 
 /*
+ * 6.13: the stack's shapers, whose operations are under the lock that the others
+ * have taken since 6.15.
+ */
+#ifdef QHCA_HAVE_NET_SHAPERS
+#define QHCA_NETDEV_SHAPER_OPS	.net_shaper_ops = &qhca_shaper_ops,
+#else
+#define QHCA_NETDEV_SHAPER_OPS
+#endif
+
+/*
  * 6.16: the stack may send memory that is not the kernel's, mapped for the device
  * by its owner. Later a net_device may also do so without DMA.
  */

@@ -7,10 +7,9 @@
 
 #include "netdev.h"
 #include "qhca_net.h"
+#include "shaper.h"
 #include "xdp.h"
 #include "xsk.h"
-
-#define WATCHDOG_TIMEOUT	(10 * HZ)
 
 /*
  * Tell the device what the stack has set: address and MTU; and who receives:
@@ -120,6 +119,16 @@ static void netdev_swap_queues(struct qhca_netdev *priv,
 	}
 }
 
+/* The stack forgets what belongs to queues that are no more. 0 or an error. */
+static int netdev_set_real_queues(struct qhca_netdev *priv, u32 n)
+{
+	int err = netif_set_real_num_queues(priv->netdev, n, n);
+
+	if (!err)
+		qhca_shaper_shrink(priv, n);
+	return err;
+}
+
 /* There are as many channels as have queues: add or remove NAPI instances. */
 static int netdev_set_channels(struct qhca_netdev *priv, u32 n)
 {
@@ -131,7 +140,7 @@ static int netdev_set_channels(struct qhca_netdev *priv, u32 n)
 		qhca_channel_add(&priv->ch[priv->num_ch]);
 	if (!n)
 		return 0;
-	err = netif_set_real_num_queues(priv->netdev, n, n);
+	err = netdev_set_real_queues(priv, n);
 	if (err)
 		netdev_err(priv->netdev, "%u queues not set: %d\n", n, err);
 	return err;
@@ -180,9 +189,12 @@ static int netdev_start(struct qhca_netdev *priv,
 	err = netdev_set_channels(priv, params->channels);
 	if (err)
 		goto err_channels;
-	err = netdev_start_queues(priv, params);
+	err = qhca_shaper_start(priv);
 	if (err)
 		goto err_channels;
+	err = netdev_start_queues(priv, params);
+	if (err)
+		goto err_shapers;
 	err = qhca_rss_start(priv);
 	if (err)
 		goto err_queues;
@@ -202,6 +214,8 @@ err_rss:
 	qhca_rss_stop(priv);
 err_queues:
 	netdev_stop_queues(priv);
+err_shapers:
+	qhca_shaper_stop(priv);
 err_channels:
 	netdev_set_channels(priv, 0);
 	return err;
@@ -226,6 +240,7 @@ static void netdev_halt(struct qhca_netdev *priv)
 	/* NAPI may have woken it in the meantime */
 	netif_tx_disable(priv->netdev);
 	netdev_stop_queues(priv);
+	qhca_shaper_stop(priv);
 }
 
 /* Make the queues and start traffic. Under qhca_netdev_lock(). */
@@ -283,8 +298,7 @@ int qhca_netdev_change(struct qhca_netdev *priv,
 	int err;
 
 	if (!priv->up) {
-		err = netif_set_real_num_queues(priv->netdev, params->channels,
-						params->channels);
+		err = netdev_set_real_queues(priv, params->channels);
 		if (err)
 			return err;
 		priv->params = *params;
@@ -471,6 +485,8 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_features_check = qhca_features_check,
 	.ndo_tx_timeout = netdev_tx_timeout,
 	.ndo_get_stats64 = qhca_netdev_get_stats64,
+	.ndo_set_tx_maxrate = qhca_set_tx_maxrate,
+	QHCA_NETDEV_SHAPER_OPS
 	.ndo_hwtstamp_get = qhca_hwtstamp_get,
 	.ndo_hwtstamp_set = qhca_hwtstamp_set,
 	.ndo_bpf = qhca_bpf,
@@ -653,6 +669,7 @@ static void netdev_destroy(struct qhca_dev *dev)
 	cancel_work_sync(&priv->stats_work);
 	qhca_ptp_destroy(priv);
 	qhca_ntuple_flush(priv);
+	qhca_shaper_destroy(priv);
 	free_netdev(netdev);
 }
 
@@ -687,6 +704,11 @@ static int netdev_create(struct qhca_dev *dev)
 	priv = netdev_priv(netdev);
 	priv->dev = dev;
 	priv->netdev = netdev;
+	err = qhca_shaper_init(priv);
+	if (err) {
+		free_netdev(netdev);
+		return err;
+	}
 	netdev_init_queues(priv, limit);
 	priv->speed = le32_to_cpu(port.speed);
 	INIT_WORK(&priv->rx_mode_work, qhca_rx_mode_work);
@@ -698,7 +720,7 @@ static int netdev_create(struct qhca_dev *dev)
 	ether_addr_copy(netdev->perm_addr, port.perm_mac);
 	netdev->netdev_ops = &qhca_netdev_ops;
 	netdev->ethtool_ops = &qhca_ethtool_ops;
-	netdev->watchdog_timeo = WATCHDOG_TIMEOUT;
+	netdev->watchdog_timeo = QHCA_WATCHDOG_TIMEOUT;
 	netdev->stat_ops = &qhca_netdev_stat_ops;
 	netdev->queue_mgmt_ops = &qhca_queue_mgmt_ops;
 	qhca_netdev_request_lock(netdev);

@@ -30,9 +30,12 @@ struct bpf_prog;
 struct page_pool;
 struct qhca_channel;
 struct qhca_netdev;
+struct qhca_shapers;
 struct xsk_buff_pool;
 
 #define QHCA_MAX_CHANNELS	16U
+
+#define QHCA_WATCHDOG_TIMEOUT	(10 * HZ)
 
 #define QHCA_TX_DEPTH_DEF	512U
 #define QHCA_RX_DEPTH_DEF	1024U
@@ -205,6 +208,7 @@ struct qhca_xsk_part {
  * @xsk: pool of AF_XDP, or NULL
  * @xsk_part: what was taken of a frame in it
  * @num: the device's number
+ * @shaper: the device's shaper that it is a member of, or QHCA_SHAPER_NONE
  * @prod: next WQE to write
  * @rung: @prod at the last doorbell
  * @cons: oldest WQE not completed; by NAPI
@@ -224,6 +228,7 @@ struct qhca_tx_queue {
 	struct xsk_buff_pool *xsk;
 	struct qhca_xsk_part xsk_part;
 	u32 num;
+	u32 shaper;
 	u32 prod;
 	u32 rung;
 	u32 cons;
@@ -370,6 +375,7 @@ struct qhca_netdev {
 	bool have_pd;
 	struct qhca_ntuple *ntuple[QHCA_NTUPLE_MAX];	/* by location */
 	u32 speed;			/* Mb/s */
+	struct qhca_shapers *shapers;	/* under the lock of the net_device */
 	bool rx_pause;			/* the device obeys PAUSE frames */
 	struct work_struct rx_mode_work;
 	struct work_struct link_work;

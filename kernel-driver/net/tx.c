@@ -347,6 +347,8 @@ bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 	 * as many completions as there are slots, so not before it is told.
 	 */
 	smp_store_release(&q->cons, cons);
+	/* it makes progress, however slow */
+	txq_trans_cond_update(q->txq);
 	tx_count_sent(q, &done);
 	if (done.descs)
 		qhca_xsk_tx_completed(q, done.descs);

@@ -3,7 +3,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
-#include "netdev.h"
+#include "shaper.h"
 #include "xsk.h"
 
 /* Undo qhca_tx_alloc(). NULL does nothing. */
@@ -86,6 +86,8 @@ int qhca_tx_start(struct qhca_tx_queue *q, const struct qhca_coalesce *c)
 	qc.cqn = cpu_to_le32(q->cq.cq.cqn);
 	qc.shift = q->shift;
 	qc.stride = QHCA_TX_STRIDE;
+	q->shaper = qhca_shaper_of_queue(q->priv, q->index);
+	qc.shaper = cpu_to_le32(q->shaper);
 	err = qhca_aq_create(q->priv->dev, QHCA_CMD_CREATE_ETH_SQ, &qc,
 			     sizeof(qc), &q->num);
 	if (err) {
