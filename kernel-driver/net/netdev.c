@@ -607,6 +607,11 @@ static void netdev_init_features(struct net_device *netdev, u64 caps)
 	if (caps & QHCA_FEAT_ETH_LSO && caps & QHCA_FEAT_ETH_CSUM)
 		netdev->hw_features |= NETIF_F_TSO | NETIF_F_TSO6 |
 				       NETIF_F_TSO_ECN | NETIF_F_GSO_UDP_L4;
+	if (caps & QHCA_FEAT_ETH_TUNNEL && netdev->hw_features & NETIF_F_TSO)
+		netdev->hw_features |= NETIF_F_GSO_UDP_TUNNEL |
+				       NETIF_F_GSO_UDP_TUNNEL_CSUM |
+				       NETIF_F_GSO_GRE | NETIF_F_GSO_IPXIP4 |
+				       NETIF_F_GSO_IPXIP6;
 	if (caps & QHCA_FEAT_ETH_RSS)
 		netdev->hw_features |= NETIF_F_RXHASH | NETIF_F_NTUPLE;
 	if (caps & (QHCA_FEAT_ETH_SUPER | QHCA_FEAT_ETH_GRO) &&
@@ -621,6 +626,8 @@ static void netdev_init_features(struct net_device *netdev, u64 caps)
 	netdev->vlan_features = netdev->features &
 				~(NETIF_F_HW_VLAN_CTAG_TX | NETIF_F_NTUPLE |
 				  NETIF_F_GRO_HW);
+	netdev->hw_enc_features = netdev->vlan_features |
+				  NETIF_F_HW_VLAN_CTAG_TX;
 	/* the device always takes the tag out */
 	netdev->features |= NETIF_F_HW_VLAN_CTAG_RX;
 	netdev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;

@@ -2,8 +2,11 @@
 /* Ethernet transmit: skb to WQE, and back when it is sent. */
 #include <linux/dma-mapping.h>
 #include <linux/if_vlan.h>
+#include <linux/log2.h>
 #include <linux/tcp.h>
 #include <linux/udp.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
 #include <net/netdev_queues.h>
 
 #include "tx.h"
@@ -98,12 +101,28 @@ static void tx_fill_segs(struct qhca_eth_wqe *wqe,
 	}
 }
 
-/* Bytes up to the end of the TCP or UDP header. */
+#define TX_GSO_IPXIP	(SKB_GSO_IPXIP4 | SKB_GSO_IPXIP6)
+
+/* The kinds of tunnel that the device is told of. */
+#define TX_GSO_TUNNEL	(SKB_GSO_UDP_TUNNEL | SKB_GSO_UDP_TUNNEL_CSUM | \
+			 SKB_GSO_GRE | TX_GSO_IPXIP)
+
+/* Of a GSO packet: which of these it is in, or 0. */
+static u32 tx_tunnel(const struct sk_buff *skb)
+{
+	return skb_shinfo(skb)->gso_type & TX_GSO_TUNNEL;
+}
+
+/* Bytes up to the end of the TCP or UDP header, the inner one in a tunnel. */
 static u32 tx_hdr_len(const struct sk_buff *skb)
 {
-	if (skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4)
-		return skb_transport_offset(skb) + sizeof(struct udphdr);
-	return skb_tcp_all_headers(skb);
+	bool udp = skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4;
+
+	if (tx_tunnel(skb))
+		return udp ? skb_inner_transport_offset(skb) + sizeof(struct udphdr) :
+			     skb_inner_tcp_all_headers(skb);
+	return udp ? skb_transport_offset(skb) + sizeof(struct udphdr) :
+		     skb_tcp_all_headers(skb);
 }
 
 /* What the device is to do with the frame. */
@@ -113,6 +132,9 @@ static void tx_offloads(struct sk_buff *skb, struct qhca_eth_wqe *wqe)
 		wqe->flags |= QHCA_WQE_F_ETH_LSO;
 		wqe->mss = cpu_to_le16(skb_shinfo(skb)->gso_size);
 		wqe->hdr_len = cpu_to_le16(tx_hdr_len(skb));
+		if (tx_tunnel(skb))
+			wqe->inner_l3 =
+				cpu_to_le16(skb_inner_network_offset(skb));
 	} else if (skb->ip_summed == CHECKSUM_PARTIAL) {
 		wqe->flags |= QHCA_WQE_F_ETH_CSUM;
 		wqe->csum_start = cpu_to_le16(skb_checksum_start_offset(skb));
@@ -189,12 +211,44 @@ static void tx_count_offloads(struct qhca_tx_queue *q,
 	u64_stats_update_end(&s->xmit_sync);
 }
 
+/* Offset of what follows the outer IP header; negative: it is not found. */
+static int tx_outer_end(const struct sk_buff *skb)
+{
+	int at = skb_network_offset(skb);
+	__be16 frag_off;
+	u8 proto;
+
+	if (ip_hdr(skb)->version == 4)
+		return at + ip_hdrlen(skb);
+	proto = ipv6_hdr(skb)->nexthdr;
+	return ipv6_skip_exthdr(skb, at + sizeof(struct ipv6hdr), &proto,
+				&frag_off);
+}
+
+/*
+ * The device sets two IP headers in each frame, and repeats what is between
+ * them: there must not be a third one. Two kinds at once are FOU, or a tunnel in
+ * a tunnel.
+ */
+static bool tx_tunnel_ok(const struct sk_buff *skb)
+{
+	u32 kinds = tx_tunnel(skb);
+
+	if (!kinds)
+		return true;
+	if (!is_power_of_2(kinds))
+		return false;
+	return !(kinds & TX_GSO_IPXIP) ||
+	       tx_outer_end(skb) == skb_inner_network_offset(skb);
+}
+
 /* ndo_features_check: headers that the device cannot repeat are not for it. */
 netdev_features_t qhca_features_check(struct sk_buff *skb,
 				      struct net_device *netdev,
 				      netdev_features_t features)
 {
-	if (skb_is_gso(skb) && tx_hdr_len(skb) > QHCA_ETH_LSO_HDR_MAX)
+	if (skb_is_gso(skb) && (tx_hdr_len(skb) > QHCA_ETH_LSO_HDR_MAX ||
+				!tx_tunnel_ok(skb)))
 		features &= ~NETIF_F_GSO_MASK;
 	return vlan_features_check(skb, features);
 }

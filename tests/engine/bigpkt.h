@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Large packets for tests of segmentation: a random TCP segment or UDP datagram
- * of any size, and each of the frames that it must be cut into.  Written from
- * the protocols, byte by byte, without the engine's code.
+ * of any size, perhaps in a tunnel, and each of the frames that it must be cut
+ * into.  Written from the protocols, byte by byte, without the engine's code.
  */
 #ifndef QHCA_TEST_BIGPKT_H
 #define QHCA_TEST_BIGPKT_H
@@ -16,6 +16,18 @@
 #define BIG_PAYLOAD_MAX 65536u
 #define BIG_HDR_MAX 300u
 
+/* The headers around a packet in a tunnel. */
+struct big_outer {
+    bool is;                    /* it is in one */
+    bool v6;
+    unsigned opts;              /* bytes of IPv4 options */
+    unsigned ext[2], exts;      /* IPv6 extension headers: bytes of each */
+    uint8_t proto;              /* behind IP */
+    bool sum;                   /* UDP: with a checksum */
+    unsigned more;              /* bytes between that and the inner IP header */
+    uint16_t id;
+};
+
 struct big {
     uint8_t dmac[6], smac[6];
     bool tagged, v6, tcp;
@@ -26,6 +38,7 @@ struct big {
     uint16_t id, ports[2];
     uint32_t seq;
     uint8_t flags;              /* of TCP */
+    struct big_outer outer;     /* the tag is before it */
     uint8_t junk[BIG_HDR_MAX];  /* content of all that is not looked at */
     uint8_t payload[BIG_PAYLOAD_MAX];
     uint32_t len;               /* of the payload */
@@ -87,24 +100,130 @@ static inline void big_random(struct big *b, struct rng *r, uint32_t len)
     b->len = len;
 }
 
-static inline unsigned big_l3(const struct big *b)
+/* The outermost IP header. */
+static inline unsigned big_ip(const struct big *b)
 {
     return b->tagged ? 18 : 14;
 }
 
+static inline unsigned big_ip_len(bool v6, unsigned opts, const unsigned *ext,
+                                  unsigned exts)
+{
+    unsigned len = v6 ? 40 : 20 + opts, i;
+
+    for (i = 0; v6 && i < exts; i++) {
+        len += ext[i];
+    }
+    return len;
+}
+
+/* In a tunnel: what follows the outer IP header. */
+static inline unsigned big_outer_l4(const struct big *b)
+{
+    const struct big_outer *o = &b->outer;
+
+    return big_ip(b) + big_ip_len(o->v6, o->opts, o->ext, o->exts);
+}
+
+static inline unsigned big_l3(const struct big *b)
+{
+    return !b->outer.is ? big_ip(b) : big_outer_l4(b) + b->outer.more +
+                                      (b->outer.proto == 17 ? 8 : 0);
+}
+
+/* The field inner_l3 of its WQE. */
+static inline uint16_t big_inner_l3(const struct big *b)
+{
+    return (uint16_t)(b->outer.is ? big_l3(b) : 0);
+}
+
 static inline unsigned big_l4(const struct big *b)
 {
-    unsigned at = big_l3(b) + (b->v6 ? 40 : 20 + b->opts), i;
-
-    for (i = 0; b->v6 && i < b->exts; i++) {
-        at += b->ext[i];
-    }
-    return at;
+    return big_l3(b) + big_ip_len(b->v6, b->opts, b->ext, b->exts);
 }
 
 static inline unsigned big_hdr_len(const struct big *b)
 {
     return big_l4(b) + (b->tcp ? 20 + b->tcp_opts : 8);
+}
+
+/* Put @b into any tunnel, and shorten options until a device takes it. */
+static inline void big_tunnel(struct big *b, struct rng *r)
+{
+    static const uint8_t proto[] = { 17, 17, 17, 47, 4, 41, 50 };
+    struct big_outer *o = &b->outer;
+    unsigned i;
+
+    *o = (struct big_outer){
+        .is = true, .v6 = rng_pct(r, 50), .sum = rng_pct(r, 50),
+        .opts = rng_pct(r, 30) ? 4 * (unsigned)rng_below(r, 11) : 0,
+        .exts = rng_pct(r, 30) ? (unsigned)rng_below(r, 3) : 0,
+        .proto = proto[rng_below(r, sizeof(proto))],
+        .more = (unsigned)rng_log(r, 40), .id = (uint16_t)rng_u32(r),
+    };
+    for (i = 0; i < o->exts; i++) {
+        o->ext[i] = 8 * (unsigned)rng_range(r, 1, 4);
+    }
+    if (big_hdr_len(b) > 256) {
+        o->opts = o->exts = 0;
+    }
+    if (big_hdr_len(b) > 256) {
+        b->opts = b->exts = 0;
+    }
+}
+
+/*
+ * Write the IP header of a packet of @bytes at @ip, where its junk is; returns
+ * the sum of its addresses.
+ */
+static inline uint32_t big_put_ip(uint8_t *ip, bool v6, unsigned opts,
+                                  const unsigned *exts_len, unsigned exts,
+                                  uint8_t proto, uint32_t id, size_t bytes)
+{
+    static const uint8_t ext_type[9] = { 0, 60, 43, 60, 60, 60, 60, 60, 60 };
+    unsigned at, i;
+
+    if (v6) {
+        ip[0] = (uint8_t)(0x60 | (ip[0] & 15));
+        big_put16(ip + 4, (uint32_t)bytes - 40);
+        ip[6] = exts ? ext_type[0] : proto;
+        ip[7] = 64;
+        for (at = 40, i = 0; i < exts; i++) {
+            ip[at] = i + 1 < exts ? ext_type[i + 1] : proto;
+            ip[at + 1] = (uint8_t)(exts_len[i] / 8 - 1);
+            at += exts_len[i];
+        }
+        return big_sum(ip + 8, 32, 0);
+    }
+    ip[0] = (uint8_t)(0x45 + opts / 4);
+    big_put16(ip + 2, (uint32_t)bytes);
+    big_put16(ip + 4, id);
+    big_put16(ip + 6, 0x4000);
+    ip[8] = 64;
+    ip[9] = proto;
+    big_put16(ip + 10, 0);
+    big_put16(ip + 10, ~big_sum(ip, 20 + opts, 0));
+    return big_sum(ip + 12, 8, 0);
+}
+
+/* Write the outer headers of a frame of @n bytes, whose inner ones are right. */
+static inline void big_put_outer(const struct big *b, uint8_t *f,
+                                 unsigned number, size_t n)
+{
+    const struct big_outer *o = &b->outer;
+    unsigned l3 = big_ip(b), l4 = big_outer_l4(b);
+    uint32_t sum = big_put_ip(f + l3, o->v6, o->opts, o->ext, o->exts,
+                              o->proto, o->id + number, n - l3);
+    uint32_t bytes = (uint32_t)n - l4;
+
+    if (o->proto == 17) {
+        big_put16(f + l4 + 4, bytes);
+        big_put16(f + l4 + 6, 0);
+        sum = ~big_sum(f + l4, bytes, sum + 17 + bytes) & 0xffff;
+        if (o->sum) {
+            big_put16(f + l4 + 6, sum ? sum : 0xffff);
+        }
+    }
 }
 
 /*
@@ -114,11 +233,10 @@ static inline unsigned big_hdr_len(const struct big *b)
 static inline size_t big_frame(const struct big *b, uint8_t *f, unsigned number,
                                uint32_t from, uint32_t len)
 {
-    static const uint8_t ext_type[9] = { 0, 60, 43, 60, 60, 60, 60, 60, 60 };
-    unsigned l3 = big_l3(b), l4 = big_l4(b), hdr = big_hdr_len(b), at, i;
-    uint8_t *ip = f + l3, *t = f + l4, proto = b->tcp ? 6 : 17;
+    unsigned l3 = big_l3(b), l4 = big_l4(b), hdr = big_hdr_len(b), at;
+    bool v6 = b->outer.is ? b->outer.v6 : b->v6;
+    uint8_t *t = f + l4, proto = b->tcp ? 6 : 17;
     uint32_t sum, l4_len = hdr - l4 + len;
-    uint8_t next;
 
     memcpy(f, b->junk, hdr);
     memcpy(f, b->dmac, 6);
@@ -127,30 +245,9 @@ static inline size_t big_frame(const struct big *b, uint8_t *f, unsigned number,
         big_put16(f + 12, 0x8100);
         big_put16(f + 14, b->tci);
     }
-    big_put16(ip - 2, b->v6 ? 0x86dd : 0x0800);
-    if (b->v6) {
-        ip[0] = (uint8_t)(0x60 | (ip[0] & 15));
-        big_put16(ip + 4, hdr - l3 - 40 + len);
-        next = b->exts ? ext_type[0] : proto;
-        ip[6] = next;
-        ip[7] = 64;
-        for (at = 40, i = 0; i < b->exts; i++) {
-            ip[at] = i + 1 < b->exts ? ext_type[i + 1] : proto;
-            ip[at + 1] = (uint8_t)(b->ext[i] / 8 - 1);
-            at += b->ext[i];
-        }
-        sum = big_sum(ip + 8, 32, proto);
-    } else {
-        ip[0] = (uint8_t)(0x45 + b->opts / 4);
-        big_put16(ip + 2, hdr - l3 + len);
-        big_put16(ip + 4, b->id + number);
-        big_put16(ip + 6, 0x4000);
-        ip[8] = 64;
-        ip[9] = proto;
-        big_put16(ip + 10, 0);
-        big_put16(ip + 10, ~big_sum(ip, 20 + b->opts, 0));
-        sum = big_sum(ip + 12, 8, proto);
-    }
+    big_put16(f + big_ip(b) - 2, v6 ? 0x86dd : 0x0800);
+    sum = proto + big_put_ip(f + l3, b->v6, b->opts, b->ext, b->exts, proto,
+                             b->id + number, hdr - l3 + len);
     big_put16(t, b->ports[0]);
     big_put16(t + 2, b->ports[1]);
     memcpy(t + (b->tcp ? 20 + b->tcp_opts : 8), b->payload + from, len);
@@ -172,6 +269,9 @@ static inline size_t big_frame(const struct big *b, uint8_t *f, unsigned number,
     big_put16(t + at, 0);
     sum = ~big_sum(t, l4_len, sum) & 0xffff;
     big_put16(t + at, !sum && !b->tcp ? 0xffff : sum);
+    if (b->outer.is) {
+        big_put_outer(b, f, number, hdr + len);
+    }
     return hdr + len;
 }
 
@@ -205,6 +305,15 @@ static inline size_t big_wrap(uint8_t *f, size_t n, bool v6,
     return n + hdr;
 }
 
+/* What the device sets in the header at @ip has any value. */
+static inline void big_any_ip(uint8_t *ip, bool v6, struct rng *r)
+{
+    big_put16(ip + (v6 ? 4 : 2), rng_u32(r));
+    if (!v6) {
+        big_put16(ip + 10, rng_u32(r));
+    }
+}
+
 /*
  * Write the headers as software hands them over: what the device sets has any
  * value.  Returns their length.
@@ -219,13 +328,18 @@ static inline unsigned big_headers(const struct big *b, uint8_t *f,
     empty = *b;
     empty.len = 0;
     big_frame(&empty, whole, 0, 0, 0);
-    big_put16(whole + l3 + (b->v6 ? 4 : 2), rng_u32(r));
-    if (!b->v6) {
-        big_put16(whole + l3 + 10, rng_u32(r));
-    }
+    big_any_ip(whole + l3, b->v6, r);
     big_put16(whole + l4 + (b->tcp ? 16 : 6), rng_u32(r));
     if (!b->tcp) {
         big_put16(whole + l4 + 4, rng_u32(r));
+    }
+    if (b->outer.is) {
+        big_any_ip(whole + big_ip(b), b->outer.v6, r);
+    }
+    if (b->outer.is && b->outer.proto == 17) {
+        big_put16(whole + big_outer_l4(b) + 4, rng_u32(r));
+        big_put16(whole + big_outer_l4(b) + 6,
+                  b->outer.sum ? (uint32_t)rng_range(r, 1, 0xffff) : 0);
     }
     memcpy(f, whole, hdr);
     return hdr;

@@ -186,12 +186,16 @@ static void send(struct eth *t, struct fz *f)
     }
     rng_init(&r, fz_u16(f));
     big_random(&b, &r, fz_u16(f) % 6000);
+    if (rng_pct(&r, 40)) {
+        big_tunnel(&b, &r);
+    }
     memset(&w, 0, sizeof(w));
     w.h.opcode = QHCA_WQE_ETH_SEND;
     w.h.flags = QHCA_WQE_F_ETH_LSO | QHCA_WQE_F_SIGNALED |
                 (b.tagged ? 0 : fz_u8(f) & QHCA_WQE_F_ETH_VLAN);
     w.h.mss = (uint16_t)(b.len / 100 + fz_u8(f) * 8);
     w.h.hdr_len = (uint16_t)big_headers(&b, data, &r);
+    w.h.inner_l3 = big_inner_l3(&b);
     memcpy(data + w.h.hdr_len, b.payload, b.len);
     fz_spoil(f, data, w.h.hdr_len);
     len = w.h.hdr_len + b.len;

@@ -275,31 +275,43 @@ static void eth_spread(struct fq *q, struct ethernet *x)
     guest_must(&q->g, &set);
 }
 
-/* A large send of @len bytes; the wire is busy before it ends, mostly. */
-static void eth_large(struct fq *q, struct ethernet *x, uint32_t len)
+static void eth_ip4(uint8_t *ip, uint8_t proto)
+{
+    ip[0] = 0x45;
+    ip[8] = 64;
+    ip[9] = proto;
+}
+
+/*
+ * A large send of @len bytes, perhaps in a tunnel; the wire is busy before it
+ * ends, mostly.
+ */
+static void eth_large(struct fq *q, struct ethernet *x, uint32_t len,
+                      bool tunnel)
 {
     uint8_t *f = gmem_ptr(q->g.m, eth_at(x, AT_DATA), 8192);
+    uint16_t l3 = tunnel ? 34 : 14;
     struct {
         struct qhca_eth_wqe h;
         struct qhca_eth_seg seg;
     } w;
 
-    memset(f, 0, 54);
+    memset(f, 0, l3 + 40);
     memcpy(f, q->peer.mac, 6);
     memcpy(f + 6, q->w.node[0].mac, 6);
     qhca_put_be16(f + 12, 0x0800);
-    f[14] = 0x45;
-    f[22] = 64;
-    f[23] = QHCA_PROTO_TCP;
-    f[46] = 0x50;
+    eth_ip4(f + 14, QHCA_PROTO_IP4);
+    eth_ip4(f + l3, QHCA_PROTO_TCP);
+    f[l3 + 32] = 0x50;
     memset(&w, 0, sizeof(w));
     w.h.opcode = QHCA_WQE_ETH_SEND;
     w.h.flags = QHCA_WQE_F_ETH_LSO | QHCA_WQE_F_SIGNALED;
     w.h.num_sge = 1;
     w.h.mss = 100;
-    w.h.hdr_len = 54;
+    w.h.hdr_len = l3 + 40;
+    w.h.inner_l3 = tunnel ? l3 : 0;
     w.seg = (struct qhca_eth_seg){ .addr = eth_at(x, AT_DATA),
-                                   .len = 54 + len };
+                                   .len = w.h.hdr_len + len };
     memcpy(gmem_ptr(q->g.m, eth_at(x, AT_SQ), sizeof(w)), &w, sizeof(w));
     q->w.wire.refuse = 16384;   /* a frame in four */
     guest_doorbell(&q->g, 0, QHCA_DB_ETH_SQ,
@@ -355,7 +367,7 @@ static void eth_open(struct fq *q, struct ethernet *x, struct fz *f)
         c.state = QHCA_WQS_RESET;
         guest_must(&q->g, &stop);
     }
-    eth_large(q, x, 1 + k * 16u);
+    eth_large(q, x, 1 + k * 16u, k & 1);
 }
 
 static void eth_close(struct fq *q, struct ethernet *x)

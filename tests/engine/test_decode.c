@@ -216,6 +216,7 @@ static void eth(void **state)
     SEEN(&s, "flags_names", "ETH_LSO");
     SEEN(&s, "mss", "1448");
     SEEN(&s, "hdr_len", "66");
+    SEEN(&s, "inner_l3", "0");
     done(&s);
 }
 

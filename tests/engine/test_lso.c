@@ -128,7 +128,7 @@ static unsigned post_big(struct sq *q, const struct big *b, uint16_t mss,
     struct rng *r = &q->u->g.rng;
     struct qhca_eth_wqe h = {
         .opcode = QHCA_WQE_ETH_SEND, .flags = LSO | flags, .mss = mss,
-        .vlan = 0x2abc,
+        .vlan = 0x2abc, .inner_l3 = big_inner_l3(b),
     };
     static uint8_t all[BIG_HDR_MAX + BIG_PAYLOAD_MAX];
     struct qhca_eth_seg seg[QHCA_ETH_MAX_SGE];
@@ -198,8 +198,11 @@ static void expect_cqe(struct sq *q, uint8_t status, uint8_t syndrome)
     assert_false(gcq_poll(&q->cq, &cqe));
 }
 
-/* Any headers, payload, mss and segments, against the test's own frames. */
-static void cuts(struct unit *u, unsigned rounds)
+/*
+ * Any headers, payload, mss and segments, against the test's own frames;
+ * @tunnels: so many in 100 are in a tunnel.
+ */
+static void cuts(struct unit *u, unsigned rounds, unsigned tunnels)
 {
     static struct big b;
     struct rng *r = &u->g.rng;
@@ -213,6 +216,9 @@ static void cuts(struct unit *u, unsigned rounds)
     make(&q, u);
     for (i = 0; i < rounds; i++) {
         big_random(&b, r, 1 + (uint32_t)rng_log(r, BIG_PAYLOAD_MAX - 1));
+        if (rng_pct(r, tunnels)) {
+            big_tunnel(&b, r);
+        }
         vlan = !b.tagged && rng_pct(r, 40);
         hdr_len = big_hdr_len(&b);
         mss = (uint16_t)rng_range(r, 1 + b.len / 500, QHCA_ETH_MAX_FRAME - 4 -
@@ -249,7 +255,15 @@ static void cut(void **state)
     struct unit *u = *state;
 
     assert_true(qhca_features(u->e) & QHCA_FEAT_ETH_LSO);
-    cuts(u, 300);
+    cuts(u, 300, 0);
+}
+
+static void cut_tunnel(void **state)
+{
+    struct unit *u = *state;
+
+    assert_true(qhca_features(u->e) & QHCA_FEAT_ETH_TUNNEL);
+    cuts(u, 300, 100);
 }
 
 /* The same on a wire that is busy now and then. */
@@ -258,7 +272,7 @@ static void cut_busy(void **state)
     struct unit *u = *state;
 
     u->w.wire.refuse = 8000;
-    cuts(u, 60);
+    cuts(u, 60, 50);
     assert_true(u->n->refused > 100);
 }
 
@@ -269,7 +283,7 @@ static void cut_reborn(void **state)
 
     u->w.wire.refuse = 8000;
     u->w.reborn = 2;
-    cuts(u, 60);
+    cuts(u, 60, 50);
     assert_true(u->w.births > 50);
     u->w.reborn = 0;
 }
@@ -424,6 +438,154 @@ static void bad_headers(void **state)
     world_settle(&u->w, 1000000);
     expect_cqe(&q, QHCA_WC_SUCCESS, 0);
     assert_int_equal(expect_cut(&b, 100, 0, false), 10);
+    unmake(&q);
+}
+
+/* As refused(), with another inner_l3. */
+static void refused_at(struct sq *q, const struct big *b, uint16_t inner_l3)
+{
+    uint64_t off = (uint64_t)(q->prod & (DEPTH - 1)) << STRIDE;
+
+    post_big(q, b, 100, 0);
+    gbuf_write(&q->ring, off + offsetof(struct qhca_eth_wqe, inner_l3),
+               &inner_l3, sizeof(inner_l3));
+    ring(q);
+    assert_true(world_settle(&q->u->w, 1000000));
+    if (wire_n) {
+        fail_msg("inner_l3 %u: a frame is sent", inner_l3);
+    }
+    expect_cqe(q, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_LENGTH);
+}
+
+/* Tunnels other than the manual's. */
+static void bad_tunnels(void **state)
+{
+    /* Ethernet, IPv4, UDP, 8 bytes, at 50 IPv4, at 70 TCP, to 90 */
+    static const struct rule udp4[] = {
+        { "ARP", 13, 6 }, { "a tag within", 12, 0x81 },
+        { "outer version 6", 14, 0x65 }, { "outer IHL 4", 14, 0x44 },
+        { "outer header up to the inner one", 14, 0x4f },
+        { "outer more fragments", 20, 0x20 }, { "outer fragment", 21, 1 },
+        { "inner version 0", 50, 5 }, { "inner version 6", 50, 0x65 },
+        { "inner IHL 4", 50, 0x44 }, { "inner IHL one more", 50, 0x46 },
+        { "inner more fragments", 56, 0x20 }, { "inner fragment", 57, 1 },
+        { "inner GRE", 59, 47 }, { "inner UDP, longer", 59, 17 },
+        { "data offset 4", 82, 0x40 }, { "data offset 6", 82, 0x60 },
+    };
+    /* Ethernet, IPv6, at 54 two extension headers, at 70 IPv6, at 110 UDP */
+    static const struct rule ip6[] = {
+        { "fragment header", 20, 44 }, { "fragment header, second", 54, 44 },
+        { "chain beyond the inner header", 63, 1 },
+        { "chain goes on", 62, 60 }, { "no room for UDP", 62, 17 },
+        { "inner version 4", 70, 0x45 }, { "inner ESP", 76, 50 },
+        { "inner TCP, shorter", 76, 6 }, { "IPv4", 12, 8 },
+    };
+    static const uint16_t bad[] = {
+        1, 13, 14, 33, 34, 41, 49, 51, 69, 70, 89, 90, 91, 255, 256, 257,
+        0x8000, 0xffff,
+    };
+    struct unit *u = *state;
+    static struct big b;
+    struct sq q;
+    unsigned i;
+
+    make(&q, u);
+    big_random(&b, &u->g.rng, 1000);
+    b.tagged = b.v6 = false;
+    b.tcp = true;
+    b.opts = b.exts = b.tcp_opts = 0;
+    b.outer = (struct big_outer){ .is = true, .proto = 17, .more = 8 };
+    assert_int_equal(big_hdr_len(&b), 90);
+    for (i = 0; i < sizeof(udp4) / sizeof(udp4[0]); i++) {
+        refused(&q, &b, &udp4[i]);
+    }
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        refused_at(&q, &b, bad[i]);
+    }
+    /* two tags are one too many; with ETH_VLAN, one */
+    b.tagged = true;
+    b.tci = 0x88a8;
+    refused(&q, &b, &(struct rule){ "another tag", 12, 0x88 });
+    post_big(&q, &b, 100, VLAN);
+    ring(&q);
+    world_settle(&u->w, 1000000);
+    expect_cqe(&q, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_LENGTH);
+    assert_int_equal(wire_n, 0);
+    b.tagged = b.tcp = false;
+    b.v6 = true;
+    b.outer = (struct big_outer){ .is = true, .v6 = true, .proto = 41,
+                                  .exts = 2, .ext = { 8, 8 } };
+    assert_int_equal(big_hdr_len(&b), 118);
+    for (i = 0; i < sizeof(ip6) / sizeof(ip6[0]); i++) {
+        refused(&q, &b, &ip6[i]);
+    }
+    /* the queue goes on */
+    post_big(&q, &b, 100, SIGNALED);
+    ring(&q);
+    world_settle(&u->w, 1000000);
+    expect_cqe(&q, QHCA_WC_SUCCESS, 0);
+    assert_int_equal(expect_cut(&b, 100, 0, false), 10);
+    unmake(&q);
+}
+
+/* The form of VXLAN, by hand; the sums are those of RFC 1071. */
+static void tunnel_by_hand(void **state)
+{
+    struct unit *u = *state;
+    static const uint8_t hdr[92] =
+        "\x02\0\0\0\0\x09\x02\0\0\0\0\x01\x08\0"
+        /* IPv4, identification 0x00ff */
+        "\x45\0\0\0\x00\xff\x40\0\x40\x11\0\0\x0a\0\0\x01\x0a\0\0\x02"
+        /* UDP with a checksum to fill in, VXLAN */
+        "\x04\xd2\x12\xb5\0\0\0\x01\x08\0\0\0\0\0\x64\0"
+        "\x02\0\0\0\0\x08\x02\0\0\0\0\x07\x08\0"
+        /* IPv4, identification 0xffff; UDP */
+        "\x45\0\0\0\xff\xff\x40\0\x40\x11\0\0\xc0\0\x02\x01\xc0\0\x02\x02"
+        "\x04\xd2\0\x50\0\0\0\0";
+    uint8_t all[95];
+    struct qhca_eth_wqe h = {
+        .opcode = QHCA_WQE_ETH_SEND, .flags = LSO, .mss = 2, .hdr_len = 92,
+        .inner_l3 = 64, .num_sge = 1,
+    };
+    struct qhca_eth_seg seg = { .len = 95 };
+    struct sq q;
+
+    make(&q, u);
+    memcpy(all, hdr, 92);
+    memcpy(all + 92, "abc", 3);
+    put(&q, 0, all, 95);
+    seg.addr = q.mem;
+    post(&q, &h, &seg);
+    all[40] = all[41] = 0;              /* and one without */
+    put(&q, 100, all, 95);
+    seg.addr += 100;
+    post(&q, &h, &seg);
+    ring(&q);
+    world_settle(&u->w, 1000000);
+    assert_int_equal(wire_n, 4);
+    assert_int_equal(wire[0].len, 94);
+    assert_int_equal(wire[1].len, 93);
+    /* outer total length and identification, UDP length */
+    assert_memory_equal(wire[0].b + 16, "\x00\x50\x00\xff", 4);
+    assert_memory_equal(wire[1].b + 16, "\x00\x4f\x01\x00", 4);
+    assert_memory_equal(wire[0].b + 38, "\x00\x3c", 2);
+    assert_memory_equal(wire[1].b + 38, "\x00\x3b", 2);
+    /* what is between stays */
+    assert_memory_equal(wire[1].b + 42, hdr + 42, 22);
+    /* inner total length and identification, UDP length */
+    assert_memory_equal(wire[0].b + 66, "\x00\x1e\xff\xff", 4);
+    assert_memory_equal(wire[1].b + 66, "\x00\x1d\x00\x00", 4);
+    assert_memory_equal(wire[0].b + 88, "\x00\x0a", 2);
+    assert_memory_equal(wire[1].b + 88, "\x00\x09", 2);
+    /* the sum of a datagram and its pseudo header is 0xffff */
+    assert_int_equal(big_sum(wire[0].b + 34, 60, 10 * 256 * 2 + 3 + 17 + 60),
+                     0xffff);
+    assert_int_equal(big_sum(wire[0].b + 84, 10, 0xc000 * 2 + 0x201 + 0x202 +
+                                                17 + 10), 0xffff);
+    assert_memory_equal(wire[2].b + 40, "\0\0", 2);
+    assert_memory_equal(wire[3].b + 40, "\0\0", 2);
+    assert_memory_equal(wire[2].b + 42, wire[0].b + 42, 52);
+    assert_memory_equal(wire[3].b + 42, wire[1].b + 42, 51);
     unmake(&q);
 }
 
@@ -784,11 +946,49 @@ static void spoilt(void **state)
     BAD(s->w.seg[0].len = 200000, "cannot have begun");
     BAD(s->hdr[12] = 1, "cannot have begun");
     BAD(s->hdr[14] = 0x4f, "cannot have begun");
+    BAD(s->w.h.inner_l3 = 34, "cannot have begun");
     sq->ring.tail++;
     BAD((void)0, "not in the ring");
     sq->ring.tail--;
     complete(&q, &b);
 #undef BAD
+}
+
+/*
+ * Section "ethq" of version 2 is of a release without tunnels: where inner_l3 is
+ * now, a guest had anything.
+ */
+static void older(void **state)
+{
+    static const char section[] = "Sethq\0\0\0\0";
+    struct unit *u = *state;
+    const struct qhca_eth_q *was;
+    uint8_t *saved, *at;
+    struct qhca *e;
+    static struct big b;
+    const char *err;
+    char why[160];
+    struct sq q;
+    size_t len;
+
+    halfway(&q, u, &b);
+    inside(&q)->lso.w.h.inner_l3 = 34;
+    assert_true(qhca_save(u->e, (void **)&saved, &len));
+    at = memmem(saved, len, section, 9);
+    assert_non_null(at);
+    assert_int_equal(at[10], 3);
+    at[10] = 2;
+    e = qhca_new(&u->e->cfg, &u->e->ops, u->n, &err);
+    assert_non_null(e);
+    assert_true(qhca_load(e, saved, len, why, sizeof(why)));
+    was = qhca_idr_get(&e->eth->eth_sqs, q.num);
+    assert_true(was->lso.active);
+    assert_int_equal(was->lso.w.h.inner_l3, 0);
+    assert_int_equal(was->lso.l.outer_version, 0);
+    qhca_free(e);
+    free(saved);
+    inside(&q)->lso.w.h.inner_l3 = 0;
+    complete(&q, &b);
 }
 
 /* What an observer sees of it. */
@@ -805,12 +1005,21 @@ static void looks(void **state)
     SEEN(&s, "large_send.payload", "10000");
     SEEN(&s, "large_send.sent", "4000");
     SEEN(&s, "large_send.mss", "1000");
+    assert_null(seen_get(&s, "large_send.inner_l3"));
     u->w.wire.refuse = 0;
     world_settle(&u->w, 1000000);
     assert_null(qhca_inspect(u->e, QHCA_OBJ_ETH_SQ, q.num, seen_start(&s)));
     assert_null(seen_get(&s, "large_send.sent"));
+    /* in a tunnel */
+    b.outer = (struct big_outer){ .is = true, .proto = 47, .more = 4 };
+    wire_forget();
+    begin(&q, &b, 2);
+    assert_null(qhca_inspect(u->e, QHCA_OBJ_ETH_SQ, q.num, seen_start(&s)));
+    SEEN(&s, "large_send.inner_l3", "38");
     free(s.text);
     u->m->unchecked = false;
+    u->w.wire.refuse = 0;
+    world_settle(&u->w, 1000000);
     unmake(&q);
 }
 
@@ -835,10 +1044,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         UNIT(cut),
+        UNIT(cut_tunnel),
         UNIT(cut_busy),
         UNIT(cut_reborn),
         UNIT(by_hand),
         UNIT(bad_headers),
+        UNIT(bad_tunnels),
+        UNIT(tunnel_by_hand),
         UNIT(lengths),
         UNIT(longest_headers),
         UNIT(turns),
@@ -847,6 +1059,7 @@ int main(void)
         UNIT(unreadable),
         UNIT(destroyed),
         UNIT(spoilt),
+        UNIT(older),
         UNIT(looks),
         UNIT(link_down),
     };

@@ -138,7 +138,7 @@ static void send(struct eth *t, const struct big *b, uint16_t mss)
     static uint8_t all[BIG_HDR_MAX + BIG_PAYLOAD_MAX];
     struct qhca_eth_wqe h = {
         .opcode = QHCA_WQE_ETH_SEND, .flags = LSO | SIGNALED, .mss = mss,
-        .num_sge = 2,
+        .num_sge = 2, .inner_l3 = big_inner_l3(b),
     };
     struct qhca_eth_seg seg[2];
     uint64_t off = (t->sq_prod++ & 3) << 9;
@@ -175,7 +175,7 @@ static uint32_t room(const struct big *b, uint16_t mss)
     uint32_t n = (65535 - (big_hdr_len(b) - big_l3(b))) / mss;
 
     n = n > 128 ? 128 : n;
-    return n < 2 ? mss : n * mss;
+    return n < 2 || b->outer.is ? mss : n * mss;
 }
 
 /*
@@ -245,7 +245,10 @@ static void port_check(struct unit *u, const struct port *p, unsigned frames)
     }
 }
 
-/* As few frames as possible, each a multiple of the mss. */
+/*
+ * As few frames as possible, each a multiple of the mss; but in a tunnel, all of
+ * them.
+ */
 static void sends(struct unit *u, unsigned rounds)
 {
     static struct big b;
@@ -261,6 +264,10 @@ static void sends(struct unit *u, unsigned rounds)
     make(&t, u, 0);
     for (i = 0; i < rounds; i++) {
         random_big(&b, &u->g.rng, &mss);
+        if (rng_pct(&u->g.rng, 20)) {
+            big_tunnel(&b, &u->g.rng);
+            mss = mss < b.len / 150 ? (uint16_t)(b.len / 150) : mss;
+        }
         wire_n = 0;
         send(&t, &b, mss);
         for (from = 0, n = 0; from < b.len; from += len, n++) {

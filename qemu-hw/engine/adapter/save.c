@@ -33,7 +33,7 @@ SAVED_SIZE_OF_MANY(struct qhca, 1152);
 SAVED_SIZE_OF_MANY(struct qhca_memory, 200);
 SAVED_SIZE_OF_MANY(struct qhca_queues, 824);
 SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 85696);
-SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2405776);
+SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2413968);
 SAVED_SIZE_OF_MANY(struct qhca_adapter, 272);
 
 /* ---- configuration and registers ---- */

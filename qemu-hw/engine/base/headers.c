@@ -37,10 +37,17 @@ static size_t l4_hlen(const struct qhca_headers *h, bool sized)
     return len >= TCP_HLEN && len <= h->l4_len ? len : 0;
 }
 
-/* TCP or UDP may follow: @proto at byte @at of the IP packet, of @end bytes. */
+/*
+ * IP and its extension headers are followed by @proto, perhaps TCP or UDP, at
+ * byte @at of the IP packet, of @end bytes.
+ */
 static void parse_l4(struct qhca_headers *h, uint8_t proto, size_t at,
                      size_t end, bool sized)
 {
+    if (at <= end) {
+        h->upper = proto;
+        h->upper_at = at;
+    }
     if ((proto != QHCA_PROTO_TCP && proto != QHCA_PROTO_UDP) ||
         end < at + PORTS_LEN) {
         return;
@@ -165,6 +172,15 @@ bool qhca_headers_parse_inner(const struct qhca_headers *h,
         parse_ip6(inner, true);
     }
     return true;
+}
+
+void qhca_headers_parse_ip_unsized(const uint8_t *ip, size_t len,
+                                   struct qhca_headers *h)
+{
+    *h = (struct qhca_headers){ .l3 = ip, .l3_len = len };
+    /* at most one of them takes it */
+    parse_ip4(h, false);
+    parse_ip6(h, false);
 }
 
 void qhca_headers_parse(const uint8_t *frame, size_t len,

@@ -42,6 +42,9 @@ struct qhca_headers {
     size_t payload;             /* bytes after the IP header, if whole */
     bool fragment;              /* part of a packet */
     bool routed;                /* IPv6: on its way to another destination */
+    /* what is behind IP and the extension headers that are followed: */
+    uint8_t upper;              /* its protocol */
+    size_t upper_at;            /* from l3; 0: the headers do not end */
     /* TCP or UDP; IPv6: after hop-by-hop, routing, destination options */
     uint8_t l4_proto;           /* 0: other, no ports, or a later fragment */
     /* valid only if l4_proto is not 0: */
@@ -62,6 +65,10 @@ void qhca_headers_parse(const uint8_t *frame, size_t len,
  */
 void qhca_headers_parse_unsized(const uint8_t *frame, size_t len,
                                 struct qhca_headers *h);
+
+/** The same for an IP packet of either version; Ethernet's fields are 0. */
+void qhca_headers_parse_ip_unsized(const uint8_t *ip, size_t len,
+                                   struct qhca_headers *h);
 
 /**
  * Parse the IP packet in the IP packet @h: a tunnel of RFC 2003 or RFC 2473.

@@ -234,8 +234,8 @@ uint64_t qhca_gro_deadline(struct qhca *e)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct qhca_gro_packet, 152, gro, 2);
-SAVED_SIZE(struct qhca_gro, 2258984, gro, 2);
+SAVED_SIZE(struct qhca_gro_packet, 160, gro, 2);
+SAVED_SIZE(struct qhca_gro, 2267176, gro, 2);
 
 #define SINCE_MAX           (1ULL << 62)
 

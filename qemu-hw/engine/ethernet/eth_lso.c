@@ -97,8 +97,12 @@ static bool lso_measure(struct qhca_lso *s)
 static bool lso_parse(const struct qhca *e, struct qhca_lso *s)
 {
     uint16_t hdr_len = qhca_le16(s->w.h.hdr_len);
+    uint16_t inner_l3 = qhca_le16(s->w.h.inner_l3);
+    bool tag = !lso_tag(s);
 
-    if (!qhca_large_parse(s->hdr, hdr_len, !lso_tag(s), &s->l) ||
+    if (!(inner_l3 ? qhca_large_parse_tunnel(s->hdr, hdr_len, tag, inner_l3,
+                                             &s->l) :
+                     qhca_large_parse(s->hdr, hdr_len, tag, &s->l)) ||
         s->l.hdr_len != hdr_len) {
         return false;
     }
@@ -170,7 +174,7 @@ bool qhca_lso_sent(struct qhca_eth_q *q)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct qhca_lso, 816, ethq, 2);
+SAVED_SIZE(struct qhca_lso, 816, ethq, 3);
 
 void qhca_io_lso(struct qhca_io *io, struct qhca_eth_q *q)
 {
@@ -182,6 +186,9 @@ void qhca_io_lso(struct qhca_io *io, struct qhca_eth_q *q)
         return;
     }
     qhca_io_bytes(io, &s->w, sizeof(s->w));
+    if (io->version < 3) {
+        s->w.h.inner_l3 = 0;    /* these bytes were reserved, and ignored */
+    }
     qhca_io_bytes(io, s->hdr, sizeof(s->hdr));
     IO(io, s->sent);
     NEED(io, q->ring.head != q->ring.tail,

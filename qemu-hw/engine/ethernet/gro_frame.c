@@ -70,6 +70,7 @@ static bool gro_suits(const struct qhca_eth_q *q,
         }
         l->outer = (uint16_t)(f->h.l3 - f->data);
         l->outer_version = f->h.version;
+        l->outer_l4 = l->l3;
     }
     x->padded = f->len != end;
     if (x->padded && f->len > PADDED + (f->h.tagged ? QHCA_VLAN_HLEN : 0)) {

@@ -17,6 +17,7 @@
 #define TCP_CWR             0x80
 #define UDP_DEST            2
 #define UDP_LEN             4
+#define UDP_SUM             6
 #define IP4_LEN             2
 #define IP4_ID              4
 #define IP6_LEN             4
@@ -47,6 +48,28 @@ bool qhca_large_parse(const uint8_t *hdr, size_t len, bool tag,
     return (tag || !h.tagged) && qhca_large_from(hdr, &h, l);
 }
 
+bool qhca_large_parse_tunnel(const uint8_t *hdr, size_t len, bool tag,
+                             uint16_t inner_l3, struct qhca_large *l)
+{
+    struct qhca_headers h, inner;
+
+    if (inner_l3 < QHCA_ETH_HLEN || inner_l3 > len) {
+        return false;
+    }
+    qhca_headers_parse_unsized(hdr, inner_l3, &h);
+    qhca_headers_parse_ip_unsized(hdr + inner_l3, len - inner_l3, &inner);
+    if ((h.tagged && !tag) || !h.version || h.fragment || !h.upper_at ||
+        (h.upper == QHCA_PROTO_UDP && !h.l4_hlen) ||
+        !qhca_large_from(hdr, &inner, l)) {
+        return false;
+    }
+    l->outer_version = h.version;
+    l->outer = (uint16_t)(h.l3 - hdr);
+    l->outer_l4 = (uint16_t)(l->outer + h.upper_at);
+    l->outer_udp = h.upper == QHCA_PROTO_UDP;
+    return true;
+}
+
 bool qhca_large_sum_ok(const struct qhca_large *l, const uint8_t *frame,
                        size_t len)
 {
@@ -55,7 +78,7 @@ bool qhca_large_sum_ok(const struct qhca_large *l, const uint8_t *frame,
     return qhca_csum_ip_ok(ip, l->version, l->l4 - l->l3) &&
            (!l->outer_version ||
             qhca_csum_ip_ok(frame + l->outer, l->outer_version,
-                            l->l3 - l->outer)) &&
+                            l->outer_l4 - l->outer)) &&
            qhca_csum_l4_ok(ip, l->version, frame + l->l4, len - l->l4,
                            l->proto);
 }
@@ -93,6 +116,12 @@ static void large_tcp(const struct qhca_large *l, uint8_t *tcp,
     }
 }
 
+/* The @bytes of UDP at @udp are of one frame. */
+static void large_udp(uint8_t *udp, uint32_t bytes)
+{
+    qhca_put_be16(udp + UDP_LEN, (uint16_t)bytes);
+}
+
 void qhca_large_headers(const struct qhca_large *l, uint8_t *hdr,
                         const struct qhca_large_part *p)
 {
@@ -103,12 +132,29 @@ void qhca_large_headers(const struct qhca_large *l, uint8_t *hdr,
                  l->hdr_len - l->outer + p->len,
                  l->same_outer_id ? 0 : p->number);
     }
+    if (l->outer_udp) {
+        large_udp(hdr + l->outer_l4, l->hdr_len - l->outer_l4 + p->len);
+    }
     large_l3(l->version, hdr + l->l3, l->hdr_len - l->l3 + p->len,
              l->same_id ? 0 : p->number);
     if (l->proto == QHCA_PROTO_TCP) {
         large_tcp(l, l4, p);
     } else {
-        qhca_put_be16(l4 + UDP_LEN, (uint16_t)(l->hdr_len - l->l4 + p->len));
+        large_udp(l4, l->hdr_len - l->l4 + p->len);
+    }
+}
+
+/* The outer checksums of a frame of @len bytes whose inner ones are right. */
+static void large_finish_outer(const struct qhca_large *l, uint8_t *frame,
+                               size_t len)
+{
+    uint8_t *ip = frame + l->outer, *l4 = frame + l->outer_l4;
+
+    qhca_csum_fill_ip(ip, l->outer_version, l->outer_l4 - l->outer);
+    /* A tunnel may do without a checksum of its own. */
+    if (l->outer_udp && qhca_get_be16(l4 + UDP_SUM)) {
+        qhca_csum_fill_l4(ip, l->outer_version, l4, len - l->outer_l4,
+                          QHCA_PROTO_UDP);
     }
 }
 
@@ -119,10 +165,9 @@ void qhca_large_finish(const struct qhca_large *l, uint8_t *frame,
     size_t l4_len = l->hdr_len - l->l4 + p->len;
 
     qhca_large_headers(l, frame, p);
-    if (l->outer_version) {
-        qhca_csum_fill_ip(frame + l->outer, l->outer_version,
-                          l->l3 - l->outer);
-    }
     qhca_csum_fill_ip(ip, l->version, l->l4 - l->l3);
     qhca_csum_fill_l4(ip, l->version, l4, l4_len, l->proto);
+    if (l->outer_version) {
+        large_finish_outer(l, frame, l->hdr_len + p->len);
+    }
 }

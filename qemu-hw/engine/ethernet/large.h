@@ -15,10 +15,15 @@ struct qhca_large {
     uint16_t hdr_len;           /* end of the TCP or UDP header */
     uint8_t version;            /* of IP: 4 or 6 */
     uint8_t proto;              /* QHCA_PROTO_TCP or QHCA_PROTO_UDP */
-    /* only of packets that are merged from frames; else 0 */
-    uint8_t outer_version;      /* of an IP header around that at l3, or 0 */
+    /* only in a tunnel; else 0 */
+    uint8_t outer_version;      /* of the IP header around that at l3 */
     uint16_t outer;             /* where it is */
-    /* IPv4: all frames have the same identification; else it counts up */
+    uint16_t outer_l4;          /* what follows it and its extension headers */
+    bool outer_udp;             /* this is UDP */
+    /*
+     * Only of packets that are merged from frames; else 0.  IPv4: all frames
+     * have the same identification; else it counts up.
+     */
     bool same_id, same_outer_id;
     bool cwr;                   /* TCP: CWR is in all frames, or in the first */
 };
@@ -38,6 +43,13 @@ struct qhca_large_part {
  */
 bool qhca_large_parse(const uint8_t *hdr, size_t len, bool tag,
                       struct qhca_large *l);
+
+/**
+ * The same of a packet in a tunnel, whose IP header is at @inner_l3: before it
+ * come Ethernet, IPv4 or IPv6 and not a fragment, perhaps UDP, and anything.
+ */
+bool qhca_large_parse_tunnel(const uint8_t *hdr, size_t len, bool tag,
+                             uint16_t inner_l3, struct qhca_large *l);
 
 /**
  * The same from the parsed headers @h of @frame, so that its lengths are

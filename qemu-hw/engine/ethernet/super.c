@@ -46,5 +46,7 @@ uint32_t qhca_super_chunk(const struct qhca_large *l, const uint8_t *hdr,
     uint32_t n = (QHCA_ETH_SUPER_IP_MAX - (l->hdr_len - l->l3)) / size;
 
     n = n < QHCA_ETH_SUPER_SEGS_MAX ? n : QHCA_ETH_SUPER_SEGS_MAX;
-    return !n || qhca_large_is_roce(l, hdr) ? size : n * size;
+    /* A receiver looks for the trailer where the outermost packet ends. */
+    return !n || l->outer_version || qhca_large_is_roce(l, hdr) ? size :
+                                                                  n * size;
 }

@@ -427,7 +427,7 @@ const struct qhca_field qhca_fields_eth_wqe[] = {
     F(qhca_eth_wqe, vlan, DEC),
     F(qhca_eth_wqe, mss, DEC),
     F(qhca_eth_wqe, hdr_len, DEC),
-    RSVD(qhca_eth_wqe, rsvd),
+    F(qhca_eth_wqe, inner_l3, DEC),
     END
 };
 

@@ -541,6 +541,9 @@ static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
         qhca_emit_dec(em, "payload", q->lso.total);
         qhca_emit_dec(em, "sent", q->lso.sent);
         qhca_emit_dec(em, "mss", q->lso.mss);
+        if (q->lso.l.outer_version) {
+            qhca_emit_dec(em, "inner_l3", q->lso.l.l3);
+        }
         qhca_emit_end(em);
     }
     look_merging(&e->eth->gro, q, em);

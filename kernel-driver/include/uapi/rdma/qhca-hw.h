@@ -102,6 +102,7 @@
 #define QHCA_FEAT_PORT_STATS		(1ULL << 28)	/* QHCA_STAT_PORT_* */
 #define QHCA_FEAT_EQ_RECORD		(1ULL << 29)	/* QHCA_EQ_F_RECORD: doorbell records of EQs */
 #define QHCA_FEAT_SQ_RECORD		(1ULL << 30)	/* QHCA_QP_F_SQ_RECORD: doorbell records of SQs */
+#define QHCA_FEAT_ETH_TUNNEL		(1ULL << 31)	/* inner_l3: segmentation in tunnels */
 #define QHCA_FEAT_ETH_SHAPER		(1ULL << 32)	/* shapers: rate limits of Ethernet SQs */
 #define QHCA_FEAT_ETH_HASH_LABEL	(1ULL << 33)	/* QHCA_HASH_LABEL_*: RSS by IPv6 flow label */
 #define QHCA_FEAT_ETH_LOOPBACK		(1ULL << 34)	/* QHCA_PORT_M_LOOPBACK */
@@ -1318,7 +1319,7 @@ struct qhca_eth_wqe {
 	__le16	vlan;		/* ETH_VLAN: TCI to insert */
 	__le16	mss;		/* 0x0a: ETH_LSO: payload bytes of a segment */
 	__le16	hdr_len;	/* 0x0c: ETH_LSO: bytes of the headers, to the end of the TCP or UDP header */
-	__u8	rsvd[2];
+	__le16	inner_l3;	/* 0x0e: ETH_LSO: where the IP header of a packet in a tunnel is, or 0 */
 };
 
 #define QHCA_WQE_F_ETH_CSUM		(1U << 4)	/* not with ETH_LSO */
@@ -1332,6 +1333,11 @@ struct qhca_eth_wqe {
  * payload length; TCP sequence number, FIN and PSH only in the last frame, CWR
  * only in the first; UDP length; and the TCP or UDP checksum, whatever these
  * held.
+ *
+ * In a tunnel (QHCA_FEAT_ETH_TUNNEL) inner_l3 is the byte where the inner IP
+ * header begins, and this holds for the inner headers.  Of the outer ones the
+ * device sets those of IP as above; if UDP follows, its length and, unless that
+ * is 0, its checksum.  It repeats all that is between them as it is.
  */
 #define QHCA_WQE_F_ETH_LSO		(1U << 6)
 
