@@ -502,6 +502,9 @@ static void bad_tunnels(void **state)
     for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         refused_at(&q, &b, bad[i]);
     }
+    b.outer.proto = 47;
+    refused(&q, &b, &(struct rule){ "GRE, more fragments", 20, 0x20 });
+    b.outer.proto = 17;
     /* two tags are one too many; with ETH_VLAN, one */
     b.tagged = true;
     b.tci = 0x88a8;
