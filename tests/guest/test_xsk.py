@@ -457,6 +457,7 @@ def test_device_uses_the_applications_pages(two, progs, tmp_path):
 def test_bounce_buffers(swiotlb_pair, progs):
     """Where the adapter cannot reach the application's memory the kernel copies."""
     a, b = swiotlb_pair.a, swiotlb_pair.b
+    swiotlb_pair.set_mtu(1500)
     known(swiotlb_pair)
     with sockets(b, progs, port=PORT + 1) as x:
         x.tell("echo 60 60000")

@@ -34,11 +34,17 @@ which the lab asks for (`KSFT_MACHINE_SLOW`). For `gro.py` and `gro_hw.py` qhca 
 CPU sends one every 0.1 ms, and the second wants the frames of 512 flows merged that come in turn.
 Tests for other hardware that do not skip themselves are not run, unless with `--all`. The tests run as they are, with two exceptions. `csum.py` of 6.12 asks for an
 attribute that its own `env.py` does not set; the lab adds it. Those of later kernels get a later ethtool, as they want its answers in JSON, and a later liburing.
+
+What qhca skips, it lacks for one of these reasons:
+
+- It has one port, no embedded switch and no cryptography: `devlink_port_split.py`, `devlink_rate_*`, `hw_stats_l3*`, `macsec.py`, `ipsec_vxlan.py`, `psp.py`.
+- Its wire is a socket of QEMU, not a PHY: no negotiation of speeds, no FEC, no frame preemption, no collisions and no damaged frames that could be counted
+  (`ethtool.sh`, `ethtool_extended_state.sh`, `ethtool_mm.sh`, `check_fec`, `eth-mac` counters).
+- Its indirection tables have 128 entries for any number of queues, so they never grow (`resize_*`), and it runs no BPF programs itself (`test_xdp_offload`).
+- Debian's kernel is built without what the test needs: function error injection (`pp_alloc_fail.py`), netdevsim, PSP.
 """
 # Why cases of qhca fail that are understood, by their test.
 UNDERSTOOD = {
-    "drivers/net/gro.py":
-        "the kernel's own GRO merges no frame that Ethernet has padded; the adapter does, see hw_",
     "drivers/net/hw/toeplitz.py":
         "all that came were right, but on a busy host fewer come in its four seconds than it wants",
 }
