@@ -206,7 +206,7 @@ static inline uint32_t big_put_ip(uint8_t *ip, bool v6, unsigned opts,
     return big_sum(ip + 12, 8, 0);
 }
 
-/* Write the outer headers of a frame of @n bytes, whose inner ones are right. */
+/* Write the outer headers of a frame of @n bytes whose inner ones are right. */
 static inline void big_put_outer(const struct big *b, uint8_t *f,
                                  unsigned number, size_t n)
 {

@@ -958,8 +958,8 @@ static void spoilt(void **state)
 }
 
 /*
- * Section "ethq" of version 2 is of a release without tunnels: where inner_l3 is
- * now, a guest had anything.
+ * Section "ethq" of version 2 is of a release without tunnels: where inner_l3
+ * is now, a guest had anything.
  */
 static void older(void **state)
 {

@@ -246,8 +246,8 @@ static void port_check(struct unit *u, const struct port *p, unsigned frames)
 }
 
 /*
- * As few frames as possible, each a multiple of the mss; but in a tunnel, all of
- * them.
+ * As few frames as possible, each a multiple of the mss; but in a tunnel, all
+ * of them.
  */
 static void sends(struct unit *u, unsigned rounds)
 {
