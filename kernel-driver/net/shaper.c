@@ -179,24 +179,52 @@ static void shaper_prune(struct qhca_netdev *priv, bool all)
 	} while (more);
 }
 
-/*
- * A queue may be silent for as long as the slowest shaper needs for a large send
- * of each queue: the watchdog has to wait.
- */
-static void shaper_set_watchdog(struct qhca_netdev *priv)
+/* Of how many parts the one at @place gets one, if all with its parent send. */
+static u64 shape_parts(struct qhca_netdev *priv, u32 place)
 {
 	const struct qhca_shaper_plan *plan = &priv->shapers->plan;
-	u64 bits = SZ_64K * 8ULL * max(priv->num_ch, 1U), rate, slowest = 0;
+	const struct qhca_shape *shape = &plan->shape[place];
+	u32 i, sum = 0;
+
+	for (i = QHCA_SHAPE_QUEUE; i < QHCA_SHAPES; i++)
+		if (plan->shape[i].parent == shape->parent &&
+		    (i < QHCA_SHAPE_NODE ?
+		     i - QHCA_SHAPE_QUEUE < priv->num_ch :
+		     plan->shape[i].used))
+			sum += plan->shape[i].weight ?: 1;
+	return DIV_ROUND_UP(sum, shape->weight ?: 1);
+}
+
+/* Jiffies that a large send of a queue takes, if all others send, too. */
+static u64 shaper_patience(struct qhca_netdev *priv, u32 queue)
+{
+	const struct qhca_shaper_plan *plan = &priv->shapers->plan;
+	u64 parts = 1, rate, most = 0;
+	u32 place = QHCA_SHAPE_QUEUE + queue, depth;
+
+	for (depth = 0; depth < QHCA_SHAPER_DEPTH_MAX; depth++) {
+		rate = shape_wanted(priv, place) ? shape_rate(plan, place) : 0;
+		if (rate)
+			most = max(most, div64_u64(SZ_64K * 8ULL * HZ * parts,
+						   rate));
+		if (!place)
+			break;
+		parts = min(parts * shape_parts(priv, place), BIT_ULL(24));
+		place = plan->shape[place].parent;
+	}
+	return most;
+}
+
+/* A queue may be silent that long: the watchdog has to wait. */
+static void shaper_set_watchdog(struct qhca_netdev *priv)
+{
+	u64 most = 0;
 	u32 i;
 
-	for (i = 0; i < QHCA_SHAPES; i++) {
-		rate = shape_wanted(priv, i) ? shape_rate(plan, i) : 0;
-		if (rate && (!slowest || rate < slowest))
-			slowest = rate;
-	}
-	rate = slowest ? div64_u64(bits * HZ, slowest) : 0;
+	for (i = 0; i < priv->num_ch; i++)
+		most = max(most, shaper_patience(priv, i));
 	WRITE_ONCE(priv->netdev->watchdog_timeo,
-		   clamp_t(u64, rate, QHCA_WATCHDOG_TIMEOUT, WATCHDOG_MAX));
+		   clamp_t(u64, 2 * most, QHCA_WATCHDOG_TIMEOUT, WATCHDOG_MAX));
 }
 
 /* Make the device's shapers as planned. 0 or an error. Sleeps. */

@@ -772,9 +772,12 @@ static void loopback(void **state)
     guest_query(&u->g, QHCA_CMD_QUERY_PORT, 0, &got, sizeof(got));
     assert_int_equal(got.loopback, 1);
     node_set_link(u->n, false);
+    u->e->tx_blocked = true;            /* nor does it wait for the wire */
     udp_frame(f, 200, u->n->mac);
     put(u, &t, 0, f, 200);
     looped(u, &t, &h, 200, &cqe);
+    assert_true(u->e->tx_blocked);
+    u->e->tx_blocked = false;
     assert_int_equal(cqe.flags, QHCA_CQE_F_L3_OK | QHCA_CQE_F_L4_OK |
                      QHCA_CQE_F_VLAN);
     assert_int_equal(cqe.vlan, 42);
@@ -789,9 +792,19 @@ static void loopback(void **state)
     post_send(&t, &h, &seg, 1);
     ring(u, &t);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_FILTERED), 2);
+    /* and so does the MTU: 200 bytes and a tag */
+    memcpy(f, u->n->mac, 6);
+    put(u, &t, 0, f, 6);
+    p.mtu = 185;
+    set_port(u, QHCA_PORT_M_MTU, &p, QHCA_ST_OK);
+    post_send(&t, &h, &seg, 1);
+    ring(u, &t);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_ERRORS), 1);
+    p.mtu = 1500;
+    set_port(u, QHCA_PORT_M_MTU, &p, QHCA_ST_OK);
     assert_int_equal(wire_frames, 0);
     assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_FRAMES), sent);
-    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), 2);
+    assert_int_equal(unit_stat(u, QHCA_STAT_ETH_TX_PACKETS), 3);
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_PACKETS), 1);
     p.loopback = 0;
     set_port(u, QHCA_PORT_M_LOOPBACK, &p, QHCA_ST_OK);
@@ -860,6 +873,16 @@ static uint64_t paused(struct unit *u, struct eth *t)
     return wire_at - begin;
 }
 
+/* A clock that is later each time it is read. */
+static uint64_t (*ticking_clock)(void *opaque);
+
+static uint64_t ticking(void *opaque)
+{
+    static uint64_t n;
+
+    return ticking_clock(opaque) + ++n;
+}
+
 /* Nothing is sent while a peer wants a pause, if the port obeys. */
 static void flow_control(void **state)
 {
@@ -872,6 +895,7 @@ static void flow_control(void **state)
     struct qhca_cqe cqe;
     struct eth t;
 
+    ticking_clock = u->e->ops.clock;
     make(u, &t, 6);
     put(u, &t, 0, zero, 60);
     pause_frame(f, group, 1000);
@@ -915,6 +939,11 @@ static void flow_control(void **state)
     assert_in_range(paused(u, &t), 0, ns / 2);
     assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_CONTROL), 9);
     assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_PAUSE), 8);
+    /* a state whose clock was ahead; the clock goes on while it is asked */
+    u->e->ops.clock = ticking;
+    u->e->tx_paused = u->w.now + (1ULL << 40);
+    assert_in_range(paused(u, &t), 0, ns / 2);
+    u->e->ops.clock = ticking_clock;
     /* one of software is sent, and counted */
     pause_frame(f, group, 5);
     put(u, &t, 0, f, 60);

@@ -169,15 +169,6 @@ unsigned qhca_memlinks_rx(struct qhca *e, unsigned budget)
 
 /* ---- all frames ---- */
 
-/* Does the frame fit the port's MTU, or do those that it represents? */
-static bool rx_fits(const struct qhca *e, const struct qhca_eth_frame *f)
-{
-    const struct qhca_super *s = &f->super;
-
-    return f->h.l3_len <= e->mtu ||
-           (s->segs && (uint32_t)s->l.hdr_len - s->l.l3 + s->size <= e->mtu);
-}
-
 /* A frame has arrived that is well formed. */
 static void rx_count(struct qhca *e, const struct qhca_eth_frame *f)
 {
@@ -212,7 +203,7 @@ void qhca_receive(struct qhca *e, const void *frame, size_t len)
     }
     if (e->cfg.super_frames && qhca_super_packet_find(frame, len, &f.h, &s)) {
         rx_super(e, &s, &f);
-    } else if (!rx_fits(e, &f)) {
+    } else if (!qhca_eth_fits(e, &f)) {
         rx_refuse(e, QHCA_STAT_PORT_RX_OVERSIZE);
         return;
     } else {

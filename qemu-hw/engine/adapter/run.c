@@ -47,7 +47,7 @@ static unsigned run_qp(struct qhca *e, unsigned budget)
 
 static bool eth_pending(const struct qhca *e)
 {
-    return !e->tx_blocked && !qhca_list_empty(&e->eth->eth_ready);
+    return !qhca_eth_blocked(e) && !qhca_list_empty(&e->eth->eth_ready);
 }
 
 static bool work_pending(struct qhca *e)
@@ -154,6 +154,10 @@ void qhca_timer_update(struct qhca *e)
     if (e->faults) {
         deadline = e->hooks->deadline(e);
     }
+    if (e->tx_paused) {
+        next = qhca_tx_pause_deadline(e, qhca_now(e));
+        deadline = next < deadline ? next : deadline;
+    }
     if (qhca_active(e)) {
         next = qhca_xport_deadline(e);
         deadline = next < deadline ? next : deadline;
@@ -164,8 +168,6 @@ void qhca_timer_update(struct qhca *e)
         next = qhca_shaper_deadline(e);
         deadline = next < deadline ? next : deadline;
         next = qhca_gro_deadline(e);
-        deadline = next < deadline ? next : deadline;
-        next = qhca_tx_pause_deadline(e);
         deadline = next < deadline ? next : deadline;
     }
     /*
@@ -203,7 +205,7 @@ void qhca_timer(struct qhca *e)
 
     qhca_call_begins(e);
     e->ad->timer_set = UINT64_MAX;
-    if (now >= qhca_tx_pause_deadline(e)) {
+    if (e->tx_paused && now >= qhca_tx_pause_deadline(e, now)) {
         e->tx_paused = 0;
         tx_resume(e);
     }

@@ -164,8 +164,8 @@ void qhca_wire_count_rx(struct qhca *e, const void *frame,
  * be sent waits as for a busy wire.
  */
 void qhca_tx_pause(struct qhca *e, uint16_t quanta);
-/** When a pause ends, in ns; UINT64_MAX: there is none. */
-uint64_t qhca_tx_pause_deadline(struct qhca *e);
+/** When the pause ends that there is (e->tx_paused), in ns; @now: the time. */
+uint64_t qhca_tx_pause_deadline(const struct qhca *e, uint64_t now);
 /* Count frames that have left another way than by qhca_tx(). */
 void qhca_wire_count_tx(struct qhca *e, const void *frame,
                         const struct qhca_wire_frames *as);

@@ -31,16 +31,17 @@ void qhca_tx_pause(struct qhca *e, uint16_t quanta)
     e->tx_paused = qhca_now(e) + pause_ns(e, quanta);
 }
 
-uint64_t qhca_tx_pause_deadline(struct qhca *e)
+uint64_t qhca_tx_pause_deadline(const struct qhca *e, uint64_t now)
 {
-    uint64_t now;
-
-    if (!e->tx_paused) {
-        return UINT64_MAX;
-    }
-    now = qhca_now(e);
     /* no pause is longer: the clock was set back */
     return e->tx_paused > now + pause_ns(e, UINT16_MAX) ? now : e->tx_paused;
+}
+
+static bool wire_paused(struct qhca *e)
+{
+    uint64_t now = e->tx_paused ? qhca_now(e) : 0;
+
+    return e->tx_paused && now < qhca_tx_pause_deadline(e, now);
 }
 
 /* ---- the port's counters, as those of an Ethernet MAC ---- */
@@ -126,7 +127,7 @@ bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,
     if (e->tx_blocked) {
         return false;
     }
-    if (e->tx_paused && qhca_now(e) < qhca_tx_pause_deadline(e)) {
+    if (wire_paused(e)) {
         e->tx_blocked = true;
         return false;
     }

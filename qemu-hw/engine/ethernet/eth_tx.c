@@ -205,6 +205,10 @@ static void eth_tx_loop(struct qhca *e, const uint8_t *frame, size_t len)
         e->sniff(e, frame, len);
     }
     qhca_eth_frame_parse(e, &f, frame, len);
+    if (qhca_headers_cut(&f.h) || !qhca_eth_fits(e, &f)) {
+        e->stats[QHCA_STAT_ETH_RX_ERRORS] += qhca_eth_frames(&f);
+        return;
+    }
     qhca_eth_rx(e, &f);
 }
 
@@ -272,7 +276,7 @@ unsigned qhca_eth_run(struct qhca *e, unsigned budget)
     struct qhca_eth_q *q;
     unsigned n = 0;
 
-    while (n < budget && !e->tx_blocked && !qhca_call_spent(e)) {
+    while (n < budget && !qhca_eth_blocked(e) && !qhca_call_spent(e)) {
         q = qhca_turn_next(e);
         if (!q) {
             break;

@@ -64,6 +64,12 @@ struct qhca_ethernet {
     struct qhca_gro gro;
 };
 
+/* Do frames of the Ethernet function wait for the wire? */
+static inline bool qhca_eth_blocked(const struct qhca *e)
+{
+    return e->tx_blocked && !e->eth->loopback;
+}
+
 /* ---- QP types of this layer ---- */
 extern const struct qhca_qp_ops qhca_raw_qp_ops, qhca_rss_qp_ops;
 extern const struct qhca_qp_ops qhca_wq_ops;

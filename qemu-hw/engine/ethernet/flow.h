@@ -41,6 +41,8 @@ bool qhca_pause_rx(struct qhca *e, const struct qhca_eth_frame *f);
  */
 void qhca_eth_frame_parse(const struct qhca *e, struct qhca_eth_frame *f,
                           const uint8_t *data, size_t len);
+/** Does the frame fit the port's MTU, or do those that it represents? */
+bool qhca_eth_fits(const struct qhca *e, const struct qhca_eth_frame *f);
 /** Fill in f->k: before rules or RSS see the frame. */
 void qhca_eth_frame_key(struct qhca_eth_frame *f);
 

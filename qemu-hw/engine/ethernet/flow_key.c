@@ -38,6 +38,14 @@ void qhca_eth_frame_parse(const struct qhca *e, struct qhca_eth_frame *f,
     }
 }
 
+bool qhca_eth_fits(const struct qhca *e, const struct qhca_eth_frame *f)
+{
+    const struct qhca_super *s = &f->super;
+
+    return f->h.l3_len <= e->mtu ||
+           (s->segs && (uint32_t)s->l.hdr_len - s->l.l3 + s->size <= e->mtu);
+}
+
 void qhca_eth_frame_key(struct qhca_eth_frame *f)
 {
     const struct qhca_headers *h = &f->h;

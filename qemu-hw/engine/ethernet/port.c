@@ -173,6 +173,19 @@ void qhca_port_set_qp(struct qhca *e, struct qhca_qp *qp)
     }
 }
 
+/* Raw packet QPs that wait for the wire need not any more. */
+static void port_set_loopback(struct qhca *e, bool on)
+{
+    struct qhca_list *l;
+
+    e->eth->loopback = on;
+    while (on && !qhca_list_empty(&e->q->blocked)) {
+        l = e->q->blocked.next;
+        qhca_list_del(l);
+        qhca_list_add_tail(&e->q->ready, l);
+    }
+}
+
 uint8_t qhca_cmd_modify_port(struct qhca *e, struct qhca_cmd *c)
 {
     const struct qhca_port *in = c->in;
@@ -191,7 +204,7 @@ uint8_t qhca_cmd_modify_port(struct qhca *e, struct qhca_cmd *c)
         e->eth->allmulti = in->allmulti;
     }
     if (c->mask & QHCA_PORT_M_LOOPBACK) {
-        e->eth->loopback = in->loopback;
+        port_set_loopback(e, in->loopback);
     }
     if (c->mask & QHCA_PORT_M_PAUSE) {
         e->eth->pause_rx = in->pause_rx;

@@ -113,7 +113,7 @@ static bool raw_send(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 
     while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head &&
            !qhca_odp_waits(qp, QHCA_ODP_SEND)) {
-        if (!*budget || e->tx_blocked || qhca_call_spent(e)) {
+        if (!*budget || qhca_eth_blocked(e) || qhca_call_spent(e)) {
             return true;
         }
         len = 0;
