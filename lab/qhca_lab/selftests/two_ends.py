@@ -111,8 +111,8 @@ def tcp_mmap(a: Guest, b: Guest, folder: str, ip: int, mib: int = 64) -> Mapped:
 # --------------------------------------------------------------------- ncdevmem
 
 # Sender and receiver have the same port, as the filter wants; the next run takes
-# another one, because the sender's stays taken for a minute.
-_devmem_ports = itertools.count(5201)
+# another one, because the sender's stays taken for a minute; iperf3 has 5201.
+_devmem_ports = itertools.count(5301)
 # Its defaults: the last 8 of 16 queues take what it receives.
 DEVMEM_QUEUES = 16
 # yes(1) writes it, the newline becomes the zero: 1 2 3 4 5 6 0, as -v 7 wants.
