@@ -142,7 +142,7 @@ def tcp(length: int = 1000, **fields):
 # ---- contexts ----
 
 @pytest.mark.parametrize("split, field, value", [
-    (False, "flags", 8), (True, "flags", 0x81), (True, "data_shift", 16),
+    (False, "flags", 0x10), (True, "flags", 0x81), (True, "data_shift", 16),
     (False, "data_shift", SHIFT), (True, "data_dbrec", 0x100004),
     (False, "data_dbrec", 0x100000), (False, "hds_thresh", 1), (False, "state", 1),
     (True, "stride", 5), (False, "data_buf", direct(0x100000, 16 << SHIFT)),

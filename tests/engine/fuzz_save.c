@@ -319,12 +319,15 @@ static void eth_large(struct fq *q, struct ethernet *x, uint32_t len,
     node_drain(&q->w.node[0]);
 }
 
-/* They let a frame through now and then; the first may wait. */
+/*
+ * They let a frame through now and then; the first may wait, but not for so long
+ * that the timer, which is never set to a later time, outlives the test.
+ */
 static void eth_shapers(struct fq *q, struct ethernet *x, uint8_t k)
 {
     struct qhca_shaperc c = { .weight = 3, .burst = k };
 
-    c.rate = k & 1 ? 1 : 0;
+    c.rate = k & 1 ? 100000 : 0;
     x->shaper[1] = guest_create(&q->g, QHCA_CMD_CREATE_SHAPER, &c, sizeof(c));
     c.rate = k & 2 ? 1000000 : 0;
     c.parent = x->shaper[1];
