@@ -64,7 +64,9 @@ def entries(path):
 def netdev(settings):
     """The interface with the lab's MAC address."""
     for name in entries(NET):
-        if read(f"{NET}/{name}/address") == settings.get("mac"):
+        # One on top of it, a VLAN or a bridge, may have the same address.
+        if (os.path.exists(f"{NET}/{name}/device")
+                and read(f"{NET}/{name}/address") == settings.get("mac")):
             return name
     return None
 
