@@ -4,6 +4,7 @@ Memory links: adapters of a host whose packets leave the wire, and come back to 
 somebody looks, and whatever becomes of the peer.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -512,7 +513,9 @@ def test_garbage_in_the_ring(victim):
         peer.set_word(0, peer.WANTS_ROOM, dice.getrandbits(32))
         for at in (peer.CONS, peer.SLEEPS, peer.REFUSES, peer.SEEN):
             peer.set_word(1, at, dice.getrandbits(32))
-        peer.bell()
+        # it may have looked by itself already
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            peer.bell()
         assert peer.cut_off()
         peer.close()
 
