@@ -27,7 +27,7 @@ lab/run/selftests --write                            # this document, from the l
 ```
 
 `xfail` is what the test itself expects of an adapter without the feature.
-`–`: the last run on this adapter left the case out.
+`–`: the last run on this adapter left the case out. A test that was not run again keeps its last result.
 Some cases have time limits for real machines, and fail on a host that is busy with something else: `csum.py` gives a sender one second for 100 packets,
 `rss_ctx.py` five seconds for 20 000 and 0.2 seconds for a new key, `gro.py` 0.2 ms for packets that belong together. Others have longer ones for slow machines,
 which the lab asks for (`KSFT_MACHINE_SLOW`). For `gro.py` and `gro_hw.py` qhca holds frames back for 70 ms and 1 s (`gro-hold`), because an emulated
