@@ -183,8 +183,6 @@ void qhca_timer_update(struct qhca *e)
 /* The wire takes frames again: those that wait for it go on. */
 static void tx_resume(struct qhca *e)
 {
-    struct qhca_list *l;
-
     e->tx_blocked = false;
     if (e->faults) {
         e->hooks->flush(e);    /* these frames are older */
@@ -192,10 +190,8 @@ static void tx_resume(struct qhca *e)
     if (qhca_active(e)) {
         qhca_last_acks_send(e);
     }
-    while (!e->tx_blocked && !qhca_list_empty(&e->q->blocked)) {
-        l = e->q->blocked.next;
-        qhca_list_del(l);
-        qhca_list_add_tail(&e->q->ready, l);
+    if (!e->tx_blocked) {
+        qhca_qps_unblock(e);
     }
 }
 

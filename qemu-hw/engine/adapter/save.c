@@ -576,14 +576,9 @@ static void load_owe(struct qhca *e)
 {
     uint64_t deadline = e->ad->timer_set;
     bool kicked = e->kicked || e->xd->last_ack_head != e->xd->last_ack_tail;
-    struct qhca_list *l;
 
     /* Assume the wire is free; the next send will tell. */
-    while (!qhca_list_empty(&e->q->blocked)) {
-        l = e->q->blocked.next;
-        qhca_list_del(l);
-        qhca_list_add_tail(&e->q->ready, l);
-    }
+    qhca_qps_unblock(e);
     if (qhca_eqs_loaded(e)) {
         kicked = true;
     }

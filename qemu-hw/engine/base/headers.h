@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define QHCA_ETH_HLEN       14
+#define QHCA_ETH_SHORTEST   60  /* without FCS: a frame is padded to it */
 #define QHCA_VLAN_HLEN      4
 #define QHCA_IP4_HLEN       20
 #define QHCA_IP6_HLEN       40

@@ -46,7 +46,6 @@ static bool wire_paused(struct qhca *e)
 
 /* ---- the port's counters, as those of an Ethernet MAC ---- */
 
-#define MIN_FRAME           60
 #define FCS                 4
 
 /* The counters of one direction, in the order of QHCA_STAT_PORT_RX_*. */
@@ -66,7 +65,7 @@ _Static_assert(QHCA_STAT_PORT_RX_FRAMES + SIZES == QHCA_STAT_PORT_RX_64 &&
 static void count_size(uint64_t *stat, uint32_t n, size_t len)
 {
     static const uint16_t most[] = { 64, 127, 255, 511, 1023, 1518 };
-    size_t octets = (len < MIN_FRAME ? MIN_FRAME : len) + FCS;
+    size_t octets = (len < QHCA_ETH_SHORTEST ? QHCA_ETH_SHORTEST : len) + FCS;
     unsigned i = 0;
 
     while (i < sizeof(most) / sizeof(most[0]) && octets > most[i]) {

@@ -8,7 +8,6 @@
 
 #define MAX_BUFFERS         64  /* per frame and ring */
 #define ADDRESSES           12  /* bytes of a frame before the VLAN tag */
-#define ETH_SHORTEST        60  /* bytes to which a frame is padded */
 
 /* Buffers found in a ring, from its tail on, that are not yet consumed. */
 struct buffers {
@@ -149,7 +148,7 @@ static size_t eth_rx_len(const struct qhca_eth_q *q,
     const struct qhca_headers *h = &f->h;
     size_t len = f->len - tag_len(f), end;
 
-    if (!(q->flags & QHCA_ETH_Q_F_UNPAD) || len > ETH_SHORTEST ||
+    if (!(q->flags & QHCA_ETH_Q_F_UNPAD) || len > QHCA_ETH_SHORTEST ||
         !h->version || !h->whole) {
         return len;
     }

@@ -17,9 +17,6 @@
 #define IP4_ID              4
 #define IP4_SUM             10
 
-/* The shortest frame of Ethernet, without FCS: others are padded to it. */
-#define PADDED              60
-
 /*
  * 0xffff is as right as 0, but only the latter is computed: the frame could not
  * be made again.
@@ -73,7 +70,8 @@ static bool gro_suits(const struct qhca_eth_q *q,
         l->outer_l4 = l->l3;
     }
     x->padded = f->len != end;
-    if (x->padded && f->len > PADDED + (f->h.tagged ? QHCA_VLAN_HLEN : 0)) {
+    if (x->padded && f->len > QHCA_ETH_SHORTEST +
+                              (f->h.tagged ? QHCA_VLAN_HLEN : 0)) {
         return false;
     }
     l->cwr = h->l4[TCP_FLAGS] & TCP_CWR;

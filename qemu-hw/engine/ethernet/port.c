@@ -176,13 +176,9 @@ void qhca_port_set_qp(struct qhca *e, struct qhca_qp *qp)
 /* Raw packet QPs that wait for the wire need not any more. */
 static void port_set_loopback(struct qhca *e, bool on)
 {
-    struct qhca_list *l;
-
     e->eth->loopback = on;
-    while (on && !qhca_list_empty(&e->q->blocked)) {
-        l = e->q->blocked.next;
-        qhca_list_del(l);
-        qhca_list_add_tail(&e->q->ready, l);
+    if (on) {
+        qhca_qps_unblock(e);
     }
 }
 

@@ -4,7 +4,7 @@
 #include "base/base.h"
 
 /* The shortest frame of Ethernet, tagged: the wire may have padded it. */
-#define PADDED              64
+#define PADDED              (QHCA_ETH_SHORTEST + QHCA_VLAN_HLEN)
 
 static uint32_t super_segs(uint32_t payload, uint16_t size)
 {

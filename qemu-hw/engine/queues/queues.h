@@ -290,6 +290,8 @@ void qhca_cq_free(struct qhca *e, struct qhca_cq *cq);
  * entry point returns, or after a kick().
  */
 void qhca_qp_schedule(struct qhca *e, struct qhca_qp *qp);
+/* QPs that wait for the wire try again; if it is still busy, they wait anew. */
+void qhca_qps_unblock(struct qhca *e);
 
 /* ---- SRQs: wqe_fetch.c ---- */
 /* Put the SRQ in the error state; returns @syn. */
