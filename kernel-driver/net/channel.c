@@ -24,7 +24,7 @@ static int channel_poll(struct napi_struct *napi, int budget)
 		mod_timer(&ch->refill, jiffies + REFILL_WAIT);
 	qhca_dim_poll(ch);
 	if (napi_complete_done(napi, done)) {
-		qhca_net_cq_arm(&ch->tx->cq);
+		qhca_tx_arm(ch->tx);
 		qhca_net_cq_arm(&ch->rx->cq);
 	}
 	return done;

@@ -105,7 +105,7 @@ struct qhca_net_cq {
 
 /* Of a queue number, over all queues that have had it. */
 struct qhca_tx_stats {
-	struct u64_stats_sync xmit_sync;	/* by the sender */
+	struct u64_stats_sync sync;	/* under the lock of the stack's queue */
 	u64_stats_t stop;		/* queue stopped: ring full */
 	u64_stats_t linearized;
 	u64_stats_t dropped;		/* no memory, no mapping */
@@ -118,7 +118,6 @@ struct qhca_tx_stats {
 	u64_stats_t xdp_xmit;		/* frames without an skb */
 	u64_stats_t xdp_drops;		/* no room, no mapping */
 	u64_stats_t xsk_packets;	/* out of an application's pool */
-	struct u64_stats_sync napi_sync;	/* by NAPI */
 	u64_stats_t packets;
 	u64_stats_t bytes;
 	u64_stats_t errors;		/* completed with an error */
@@ -211,7 +210,7 @@ struct qhca_xsk_part {
  * @shaper: the device's shaper that it is a member of, or QHCA_SHAPER_NONE
  * @prod: next WQE to write
  * @rung: @prod at the last doorbell
- * @cons: oldest WQE not completed; by NAPI
+ * @cons: oldest WQE not completed
  * @shift: log2 of the depth
  * @index: queue number
  * @made: the device knows it
@@ -424,6 +423,7 @@ netdev_features_t qhca_features_check(struct sk_buff *skb,
 				      struct net_device *netdev,
 				      netdev_features_t features);
 bool qhca_tx_poll(struct qhca_tx_queue *q, int budget);
+void qhca_tx_arm(struct qhca_tx_queue *q);
 void qhca_tx_drop_all(struct qhca_tx_queue *q);
 
 /* tx_ring.c */

@@ -169,7 +169,7 @@ void qhca_ptp_tx_done(struct qhca_tx_queue *q, struct sk_buff *skb, u64 cycles)
 	};
 
 	skb_tstamp_tx(skb, &stamps);
-	qhca_stat_inc(&q->stats->napi_sync, &q->stats->stamped);
+	qhca_stat_inc(&q->stats->sync, &q->stats->stamped);
 }
 
 /* ndo_hwtstamp_get */

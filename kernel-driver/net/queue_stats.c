@@ -29,14 +29,11 @@ static void tx_read(struct qhca_tx_stats *s, struct netdev_queue_stats_tx *to)
 	unsigned int start;
 
 	do {
-		start = u64_stats_fetch_begin(&s->napi_sync);
+		start = u64_stats_fetch_begin(&s->sync);
 		to->packets = u64_stats_read(&s->packets);
 		to->bytes = u64_stats_read(&s->bytes);
 		to->hw_drop_errors = u64_stats_read(&s->errors);
 		to->wake = u64_stats_read(&s->wake);
-	} while (u64_stats_fetch_retry(&s->napi_sync, start));
-	do {
-		start = u64_stats_fetch_begin(&s->xmit_sync);
 		to->stop = u64_stats_read(&s->stop);
 		to->csum_none = u64_stats_read(&s->csum_none);
 		to->needs_csum = u64_stats_read(&s->needs_csum);
@@ -45,7 +42,7 @@ static void tx_read(struct qhca_tx_stats *s, struct netdev_queue_stats_tx *to)
 		to->hw_gso_wire_packets =
 			u64_stats_read(&s->gso_wire_packets);
 		to->hw_gso_wire_bytes = u64_stats_read(&s->gso_wire_bytes);
-	} while (u64_stats_fetch_retry(&s->xmit_sync, start));
+	} while (u64_stats_fetch_retry(&s->sync, start));
 }
 
 static void stat_queue_rx(struct net_device *netdev, int i,
@@ -133,8 +130,7 @@ void qhca_queue_stats_init(struct qhca_netdev *priv)
 	int i;
 
 	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
-		u64_stats_init(&priv->tx_stats[i].xmit_sync);
-		u64_stats_init(&priv->tx_stats[i].napi_sync);
+		u64_stats_init(&priv->tx_stats[i].sync);
 		u64_stats_init(&priv->rx_stats[i].sync);
 	}
 }

@@ -74,15 +74,12 @@ static void stats_add_tx(struct rtnl_link_stats64 *to, struct qhca_tx_stats *s)
 	unsigned int start;
 
 	do {
-		start = u64_stats_fetch_begin(&s->napi_sync);
+		start = u64_stats_fetch_begin(&s->sync);
 		packets = u64_stats_read(&s->packets);
 		bytes = u64_stats_read(&s->bytes);
 		errors = u64_stats_read(&s->errors);
-	} while (u64_stats_fetch_retry(&s->napi_sync, start));
-	do {
-		start = u64_stats_fetch_begin(&s->xmit_sync);
 		dropped = u64_stats_read(&s->dropped);
-	} while (u64_stats_fetch_retry(&s->xmit_sync, start));
+	} while (u64_stats_fetch_retry(&s->sync, start));
 	to->tx_packets += packets;
 	to->tx_bytes += bytes;
 	to->tx_errors += errors;

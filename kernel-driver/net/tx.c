@@ -149,7 +149,7 @@ static void tx_offloads(struct sk_buff *skb, struct qhca_eth_wqe *wqe)
 /*
  * Write the next WQE, for what @buf describes, whose segments are in
  * qhca_tx_segs(); with flags and fields of @offloads, or none. The device sends it
- * after qhca_tx_ring(). There is room.
+ * after qhca_tx_flush(). There is room.
  */
 void qhca_tx_post(struct qhca_tx_queue *q, const struct qhca_tx_buf *buf,
 		  const struct qhca_eth_wqe *offloads)
@@ -167,11 +167,11 @@ void qhca_tx_post(struct qhca_tx_queue *q, const struct qhca_tx_buf *buf,
 	*tx_buf(q, q->prod) = *buf;
 	q->prod++;
 	if (!netif_txq_maybe_stop(q->txq, qhca_tx_room(q), 1, TX_WAKE(q)))
-		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->stop);
+		qhca_stat_inc(&q->stats->sync, &q->stats->stop);
 }
 
 /* Tell the device of all that is posted. */
-void qhca_tx_ring(struct qhca_tx_queue *q)
+static void tx_ring(struct qhca_tx_queue *q)
 {
 	if (q->rung == q->prod)
 		return;
@@ -197,7 +197,7 @@ static void tx_count_offloads(struct qhca_tx_queue *q,
 {
 	struct qhca_tx_stats *s = q->stats;
 
-	u64_stats_update_begin(&s->xmit_sync);
+	u64_stats_update_begin(&s->sync);
 	if (skb->ip_summed == CHECKSUM_PARTIAL)
 		u64_stats_inc(&s->needs_csum);
 	else
@@ -208,7 +208,7 @@ static void tx_count_offloads(struct qhca_tx_queue *q,
 		u64_stats_add(&s->gso_wire_packets, buf->packets);
 		u64_stats_add(&s->gso_wire_bytes, buf->bytes);
 	}
-	u64_stats_update_end(&s->xmit_sync);
+	u64_stats_update_end(&s->sync);
 }
 
 /* Offset of what follows the outer IP header; negative: it is not found. */
@@ -265,14 +265,14 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	if (unlikely(!qhca_tx_room(q))) {
 		/* cannot be: the queue was stopped before */
 		netif_tx_stop_queue(q->txq);
-		qhca_tx_ring(q);
+		qhca_tx_flush(q);
 		return NETDEV_TX_BUSY;
 	}
 	if (skb_put_padto(skb, ETH_ZLEN))
 		goto dropped;
 	if (unlikely(skb_shinfo(skb)->nr_frags >= QHCA_ETH_MAX_SGE)) {
 		/* only on kernels with more fragments than the device takes */
-		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->linearized);
+		qhca_stat_inc(&q->stats->sync, &q->stats->linearized);
 		if (skb_linearize(skb))
 			goto drop;
 	}
@@ -290,16 +290,16 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	skb_tx_timestamp(skb);
 	qhca_tx_post(q, &buf, &offloads);
 	if (__netdev_tx_sent_queue(q->txq, buf.bytes, netdev_xmit_more()))
-		qhca_tx_ring(q);
+		qhca_tx_flush(q);
 	return NETDEV_TX_OK;
 
 drop:
 	dev_kfree_skb_any(skb);
 dropped:
-	qhca_stat_inc(&q->stats->xmit_sync, &q->stats->dropped);
+	qhca_stat_inc(&q->stats->sync, &q->stats->dropped);
 	/* those before it may have waited for this one's doorbell */
 	if (!netdev_xmit_more())
-		qhca_tx_ring(q);
+		qhca_tx_flush(q);
 	return NETDEV_TX_OK;
 }
 
@@ -321,7 +321,7 @@ static void tx_complete_one(struct qhca_tx_queue *q, u32 index, int budget,
 	done->packets += buf->packets;
 	done->bytes += buf->bytes;
 	if (unlikely(buf->stamp))
-		qhca_stat_inc(&q->stats->napi_sync, &q->stats->unstamped);
+		qhca_stat_inc(&q->stats->sync, &q->stats->unstamped);
 	buf->stamp = false;
 	if (buf->kind == QHCA_TX_SKB) {
 		done->skb_bytes += buf->bytes;
@@ -351,17 +351,18 @@ static void tx_count_sent(struct qhca_tx_queue *q, const struct tx_done *done)
 {
 	struct qhca_tx_stats *s = q->stats;
 
-	u64_stats_update_begin(&s->napi_sync);
+	u64_stats_update_begin(&s->sync);
 	u64_stats_add(&s->packets, done->packets);
 	u64_stats_add(&s->bytes, done->bytes);
-	u64_stats_update_end(&s->napi_sync);
+	u64_stats_update_end(&s->sync);
 }
 
 /*
  * Take completions of sent frames, a lap of the ring at most. Returns true if
- * there may be more. Runs in NAPI context, with budget 0 from netpoll.
+ * there may be more. @budget is NAPI's, or 0 elsewhere. Under the lock of the
+ * stack's queue.
  */
-bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
+static bool tx_reap(struct qhca_tx_queue *q, int budget)
 {
 	u32 left = BIT(q->shift), cons = q->cons;
 	struct net_device *netdev = q->priv->netdev;
@@ -375,12 +376,11 @@ bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 
 		taken = true;
 		if (unlikely(cqe->status != QHCA_WC_SUCCESS)) {
-			qhca_stat_inc(&q->stats->napi_sync, &q->stats->errors);
+			qhca_stat_inc(&q->stats->sync, &q->stats->errors);
 			netdev_dbg(netdev, "send: status %u syndrome %#x\n",
 				   cqe->status, cqe->syndrome);
 		}
-		/* pairs with nothing: prod is only compared, never trusted */
-		if (unlikely(!n || n > READ_ONCE(q->prod) - cons)) {
+		if (unlikely(!n || n > q->prod - cons)) {
 			netdev_warn_once(netdev,
 					 "completion of send WQE %u, which is not there\n",
 					 index);
@@ -396,23 +396,86 @@ bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 		qhca_net_cq_publish(&q->cq);
 	if (cons == q->cons)
 		return cqe;
-	/*
-	 * The slots may be written again once this is seen. The CQ has room for
-	 * as many completions as there are slots, so not before it is told.
-	 */
-	smp_store_release(&q->cons, cons);
+	/* qhca_tx_poll() looks without the lock */
+	WRITE_ONCE(q->cons, cons);
 	/* it makes progress, however slow */
 	txq_trans_cond_update(q->txq);
 	tx_count_sent(q, &done);
 	if (done.descs)
 		qhca_xsk_tx_completed(q, done.descs);
-	if (!done.skb_bytes)
-		smp_mb();	/* which the next line has otherwise */
 	if (!__netif_txq_completed_wake(q->txq, done.packets, done.skb_bytes,
 					qhca_tx_room(q), TX_WAKE(q),
 					!READ_ONCE(q->priv->up)))
-		qhca_stat_inc(&q->stats->napi_sync, &q->stats->wake);
+		qhca_stat_inc(&q->stats->sync, &q->stats->wake);
 	return cqe;
+}
+
+/* Has the device sends to complete? Without the lock, it was so a moment ago. */
+static bool tx_pending(const struct qhca_tx_queue *q)
+{
+	return READ_ONCE(q->rung) != READ_ONCE(q->cons);
+}
+
+/**
+ * qhca_tx_flush - tell the device of all that is posted
+ * @q: send queue
+ *
+ * While its wire takes them, the device sends frames before the store to the
+ * doorbell is done, so most are complete on return: take them here, and have no
+ * event for them. What is left brings about NAPI. On a queue of AF_XDP, whose
+ * buffers go back in NAPI only, everything does.
+ *
+ * Under the lock of the stack's queue.
+ */
+void qhca_tx_flush(struct qhca_tx_queue *q)
+{
+	tx_ring(q);
+	if (q->xsk)
+		return;
+	tx_reap(q, 0);
+	/* an event that was asked for comes for later completions, too */
+	if (tx_pending(q) && !READ_ONCE(q->cq.armed))
+		qhca_net_cq_arm(&q->cq);
+}
+
+/**
+ * qhca_tx_poll - take completions of sent frames
+ * @q: send queue
+ * @budget: of NAPI; 0 from netpoll, which may have interrupted a sender
+ *
+ * In NAPI context.
+ *
+ * Return: true if there may be more.
+ */
+bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
+{
+	bool more;
+
+	if (!tx_pending(q))
+		return false;
+	if (budget)
+		__netif_tx_lock(q->txq, smp_processor_id());
+	else if (!__netif_tx_trylock(q->txq))
+		return true;
+	more = tx_reap(q, budget);
+	__netif_tx_unlock(q->txq);
+	return more;
+}
+
+/**
+ * qhca_tx_arm - ask for an event when a send completes, at the end of NAPI
+ * @q: send queue
+ *
+ * If none is under way, qhca_tx_flush() does it for those that follow.
+ */
+void qhca_tx_arm(struct qhca_tx_queue *q)
+{
+	if (!q->xsk && !tx_pending(q))
+		return;
+	__netif_tx_lock(q->txq, smp_processor_id());
+	if (q->xsk || tx_pending(q))
+		qhca_net_cq_arm(&q->cq);
+	__netif_tx_unlock(q->txq);
 }
 
 /* Drop all frames that are not completed, when the device has forgotten them. */
@@ -422,8 +485,9 @@ void qhca_tx_drop_all(struct qhca_tx_queue *q)
 
 	for (; q->cons != q->prod; q->cons++) {
 		tx_complete_one(q, q->cons, 0, &done);
-		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->dropped);
+		qhca_stat_inc(&q->stats->sync, &q->stats->dropped);
 	}
+	q->rung = q->prod;
 	if (done.descs)
 		qhca_xsk_tx_completed(q, done.descs);
 }

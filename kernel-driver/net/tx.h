@@ -7,7 +7,7 @@
 
 static inline u32 qhca_tx_room(const struct qhca_tx_queue *q)
 {
-	return BIT(q->shift) - (q->prod - READ_ONCE(q->cons));
+	return BIT(q->shift) - (q->prod - q->cons);
 }
 
 /* Where the segments of the next WQE go, QHCA_ETH_MAX_SGE at most. */
@@ -21,6 +21,6 @@ int qhca_tx_map(struct qhca_tx_queue *q, void *data, u32 len,
 		const skb_frag_t *frags, u32 nfrags, struct qhca_tx_seg *segs);
 void qhca_tx_post(struct qhca_tx_queue *q, const struct qhca_tx_buf *buf,
 		  const struct qhca_eth_wqe *offloads);
-void qhca_tx_ring(struct qhca_tx_queue *q);
+void qhca_tx_flush(struct qhca_tx_queue *q);
 
 #endif /* QHCA_TX_H */

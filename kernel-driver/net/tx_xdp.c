@@ -73,11 +73,11 @@ static bool xdp_post(struct qhca_tx_queue *q, struct xdp_frame *frame, bool own)
 		goto dropped;
 	buf.nsegs = n;
 	qhca_tx_post(q, &buf, NULL);
-	qhca_stat_inc(&q->stats->xmit_sync, &q->stats->xdp_xmit);
+	qhca_stat_inc(&q->stats->sync, &q->stats->xdp_xmit);
 	return true;
 
 dropped:
-	qhca_stat_inc(&q->stats->xmit_sync, &q->stats->xdp_drops);
+	qhca_stat_inc(&q->stats->sync, &q->stats->xdp_drops);
 	return false;
 }
 
@@ -111,7 +111,7 @@ void qhca_xdp_tx_flush(struct qhca_channel *ch)
 	struct qhca_tx_queue *q = ch->tx;
 
 	__netif_tx_lock(q->txq, smp_processor_id());
-	qhca_tx_ring(q);
+	qhca_tx_flush(q);
 	__netif_tx_unlock(q->txq);
 }
 
@@ -139,7 +139,7 @@ int qhca_xdp_xmit(struct net_device *netdev, int n, struct xdp_frame **frames,
 				break;
 		}
 		if (flags & XDP_XMIT_FLUSH)
-			qhca_tx_ring(q);
+			qhca_tx_flush(q);
 	}
 	__netif_tx_unlock(txq);
 	return sent;

@@ -81,7 +81,7 @@ static void xsk_tx_desc(struct qhca_tx_queue *q, const struct xdp_desc *desc)
 	if (likely(p->nsegs <= QHCA_ETH_MAX_SGE))
 		xsk_tx_post(q);
 	else	/* its descriptors complete with the next frame's */
-		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->xdp_drops);
+		qhca_stat_inc(&q->stats->sync, &q->stats->xdp_drops);
 }
 
 /* Post at most a budget, true if there may be more. Under the lock. */
@@ -98,10 +98,10 @@ static bool xsk_tx_some(struct qhca_tx_queue *q)
 		return false;
 	for (i = 0; i < n; i++)
 		xsk_tx_desc(q, &q->xsk->tx_descs[i]);
-	qhca_tx_ring(q);
-	u64_stats_update_begin(&q->stats->xmit_sync);
+	qhca_tx_flush(q);
+	u64_stats_update_begin(&q->stats->sync);
 	u64_stats_add(&q->stats->xsk_packets, q->prod - old);
-	u64_stats_update_end(&q->stats->xmit_sync);
+	u64_stats_update_end(&q->stats->sync);
 	return n == QHCA_XSK_TX_BUDGET;
 }
 
@@ -192,9 +192,9 @@ bool qhca_xsk_tx_back(struct qhca_channel *ch, struct xdp_buff *xdp)
 	if (likely(sent)) {
 		buf.nsegs = xsk_tx_chain(q, xdp);
 		qhca_tx_post(q, &buf, NULL);
-		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->xdp_xmit);
+		qhca_stat_inc(&q->stats->sync, &q->stats->xdp_xmit);
 	} else {
-		qhca_stat_inc(&q->stats->xmit_sync, &q->stats->xdp_drops);
+		qhca_stat_inc(&q->stats->sync, &q->stats->xdp_drops);
 	}
 	__netif_tx_unlock(q->txq);
 	return sent;
@@ -224,7 +224,7 @@ void qhca_xsk_tx_stamp(struct qhca_tx_queue *q, struct qhca_tx_buf *buf,
 	ktime_t time = qhca_ptp_time(&q->priv->ptp, cycles);
 
 	xsk_tx_metadata_complete(&buf->compl, &qhca_xsk_tx_metadata_ops, &time);
-	qhca_stat_inc(&q->stats->napi_sync, &q->stats->stamped);
+	qhca_stat_inc(&q->stats->sync, &q->stats->stamped);
 }
 
 /* @descs more descriptors are completed: applications get them back. */
