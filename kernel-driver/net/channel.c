@@ -24,8 +24,8 @@ static int channel_poll(struct napi_struct *napi, int budget)
 		mod_timer(&ch->refill, jiffies + REFILL_WAIT);
 	qhca_dim_poll(ch);
 	if (napi_complete_done(napi, done)) {
-		qhca_tx_arm(ch->tx);
 		qhca_net_cq_arm(&ch->rx->cq);
+		qhca_tx_arm(ch->tx);
 	}
 	return done;
 }
@@ -68,6 +68,14 @@ void qhca_channel_del(struct qhca_channel *ch)
 	qhca_napi_del(&ch->napi);
 }
 
+/* Have it poll now. Process context. */
+void qhca_channel_look(struct qhca_channel *ch)
+{
+	local_bh_disable();
+	napi_schedule(&ch->napi);
+	local_bh_enable();	/* it runs here */
+}
+
 /* With queues that are started: take completions, and show who takes them. */
 void qhca_channel_enable(struct qhca_channel *ch)
 {
@@ -78,9 +86,11 @@ void qhca_channel_enable(struct qhca_channel *ch)
 			     &ch->napi);
 	netif_queue_set_napi(netdev, ch->index, NETDEV_QUEUE_TYPE_TX,
 			     &ch->napi);
-	qhca_net_cq_arm(&ch->tx->cq);
-	qhca_net_cq_arm(&ch->rx->cq);
-	qhca_xsk_look(ch);
+	/*
+	 * An event while it was off has done nothing, and does not come again:
+	 * look, and arm the CQs afterwards.
+	 */
+	qhca_channel_look(ch);
 }
 
 /* NAPI does not run when it returns, and will not. Sleeps. */

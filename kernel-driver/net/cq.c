@@ -162,9 +162,9 @@ void qhca_net_cq_publish(struct qhca_net_cq *cq)
 }
 
 /*
- * Ask for an event; it comes at once if there is a CQE not yet taken. Of the two
- * CQs of a channel, mostly one alone has brought about the poll: the other is
- * still armed, and a doorbell less is rung.
+ * Ask for an event; it comes at once if there is a CQE not yet taken and not yet
+ * reported. A CQ that is still armed, as another one has brought about the poll,
+ * needs no doorbell.
  */
 void qhca_net_cq_arm(struct qhca_net_cq *cq)
 {

@@ -107,7 +107,10 @@ static void dim_look(struct dim *dim, const struct qhca_net_cq *cq, u64 packets,
 	qhca_net_dim(dim, &sample);
 }
 
-/* In NAPI context, which is the only writer of the statistics. */
+/*
+ * In NAPI context, which is the only writer of the statistics of @ch->rx. Those of
+ * sending count also what completed at the doorbell, without an event.
+ */
 void qhca_dim_poll(struct qhca_channel *ch)
 {
 	const struct qhca_net_params *p = &ch->priv->params;

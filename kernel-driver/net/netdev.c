@@ -237,8 +237,6 @@ static void netdev_halt(struct qhca_netdev *priv)
 	qhca_netdev_stats_read(priv, true);
 	for (i = 0; i < priv->num_ch; i++)
 		qhca_channel_disable(&priv->ch[i]);
-	/* NAPI may have woken it in the meantime */
-	netif_tx_disable(priv->netdev);
 	netdev_stop_queues(priv);
 	qhca_shaper_stop(priv);
 }

@@ -210,7 +210,7 @@ struct qhca_xsk_part {
  * @shaper: the device's shaper that it is a member of, or QHCA_SHAPER_NONE
  * @prod: next WQE to write
  * @rung: @prod at the last doorbell
- * @cons: oldest WQE not completed
+ * @cons: oldest WQE not completed; as @rung, also read without the lock of @txq
  * @shift: log2 of the depth
  * @index: queue number
  * @made: the device knows it
@@ -398,6 +398,7 @@ int qhca_netdev_remake(struct qhca_dev *dev);
 void qhca_channel_init(struct qhca_netdev *priv, u32 index);
 void qhca_channel_add(struct qhca_channel *ch);
 void qhca_channel_del(struct qhca_channel *ch);
+void qhca_channel_look(struct qhca_channel *ch);
 void qhca_channel_enable(struct qhca_channel *ch);
 void qhca_channel_disable(struct qhca_channel *ch);
 

@@ -160,7 +160,7 @@ void qhca_ptp_destroy(struct qhca_netdev *priv)
 
 /*
  * @skb of @q, for which qhca_ptp_tx_begin() was true, left when the device
- * clock was @cycles. In NAPI context.
+ * clock was @cycles. Under the lock of the stack's queue.
  */
 void qhca_ptp_tx_done(struct qhca_tx_queue *q, struct sk_buff *skb, u64 cycles)
 {

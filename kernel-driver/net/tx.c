@@ -405,7 +405,7 @@ static bool tx_reap(struct qhca_tx_queue *q, int budget)
 		qhca_xsk_tx_completed(q, done.descs);
 	if (!__netif_txq_completed_wake(q->txq, done.packets, done.skb_bytes,
 					qhca_tx_room(q), TX_WAKE(q),
-					!READ_ONCE(q->priv->up)))
+					!READ_ONCE(q->priv->up) || !q->made))
 		qhca_stat_inc(&q->stats->sync, &q->stats->wake);
 	return cqe;
 }
@@ -414,6 +414,30 @@ static bool tx_reap(struct qhca_tx_queue *q, int budget)
 static bool tx_pending(const struct qhca_tx_queue *q)
 {
 	return READ_ONCE(q->rung) != READ_ONCE(q->cons);
+}
+
+/*
+ * May completions be taken here? From netpoll with interrupts off, those of frames
+ * without an skb may not: their buffers belong to page pools.
+ */
+static bool tx_may_reap(struct qhca_tx_queue *q)
+{
+	u32 i;
+
+	if (likely(!irqs_disabled()))
+		return true;
+	for (i = q->cons; i != q->rung; i++) {
+		if (tx_buf(q, i)->kind != QHCA_TX_SKB)
+			return false;
+	}
+	return true;
+}
+
+/* Ask for an event if something is to complete; one that was asked for comes. */
+static void tx_arm(struct qhca_tx_queue *q)
+{
+	if (tx_pending(q) && !READ_ONCE(q->cq.armed))
+		qhca_net_cq_arm(&q->cq);
 }
 
 /**
@@ -432,10 +456,11 @@ void qhca_tx_flush(struct qhca_tx_queue *q)
 	tx_ring(q);
 	if (q->xsk)
 		return;
-	tx_reap(q, 0);
-	/* an event that was asked for comes for later completions, too */
-	if (tx_pending(q) && !READ_ONCE(q->cq.armed))
-		qhca_net_cq_arm(&q->cq);
+	if (tx_may_reap(q))
+		tx_reap(q, 0);
+	/* pairs with napi_schedule() of an event, after which it was not armed */
+	smp_mb();
+	tx_arm(q);
 }
 
 /**
@@ -457,7 +482,7 @@ bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
 		__netif_tx_lock(q->txq, smp_processor_id());
 	else if (!__netif_tx_trylock(q->txq))
 		return true;
-	more = tx_reap(q, budget);
+	more = tx_may_reap(q) && tx_reap(q, budget);
 	__netif_tx_unlock(q->txq);
 	return more;
 }
@@ -473,8 +498,10 @@ void qhca_tx_arm(struct qhca_tx_queue *q)
 	if (!q->xsk && !tx_pending(q))
 		return;
 	__netif_tx_lock(q->txq, smp_processor_id());
-	if (q->xsk || tx_pending(q))
+	if (q->xsk)
 		qhca_net_cq_arm(&q->cq);
+	else
+		tx_arm(q);
 	__netif_tx_unlock(q->txq);
 }
 

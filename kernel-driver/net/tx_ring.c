@@ -94,8 +94,11 @@ int qhca_tx_start(struct qhca_tx_queue *q, const struct qhca_coalesce *c)
 		qhca_net_cq_stop(&q->cq);
 		return err;
 	}
-	q->made = true;
 	netdev_tx_reset_queue(q->txq);
+	/* frames without an skb come also while the stack's queue is stopped */
+	__netif_tx_lock_bh(q->txq);
+	q->made = true;
+	__netif_tx_unlock_bh(q->txq);
 	return 0;
 }
 
@@ -107,9 +110,10 @@ void qhca_tx_stop(struct qhca_tx_queue *q)
 {
 	if (!q->made)
 		return;
-	/* frames without an skb come also while the stack's queue is stopped */
 	__netif_tx_lock_bh(q->txq);
 	q->made = false;
+	/* a redirected frame may have woken it, when it took completions */
+	netif_tx_stop_queue(q->txq);
 	__netif_tx_unlock_bh(q->txq);
 	qhca_aq_destroy_sure(q->priv->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
 	qhca_net_cq_stop(&q->cq);

@@ -236,16 +236,6 @@ int qhca_xsk_setup_pool(struct qhca_netdev *priv, struct xsk_buff_pool *pool,
 	return 0;
 }
 
-/* NAPI looks into the rings of sockets, if the channel has any. */
-void qhca_xsk_look(struct qhca_channel *ch)
-{
-	if (!ch->xsk_pool)
-		return;
-	local_bh_disable();
-	napi_schedule(&ch->napi);
-	local_bh_enable();	/* it runs here */
-}
-
 /* ndo_xsk_wakeup: an application has filled a ring. */
 int qhca_xsk_wakeup(struct net_device *netdev, u32 index, u32 flags)
 {
@@ -257,6 +247,6 @@ int qhca_xsk_wakeup(struct net_device *netdev, u32 index, u32 flags)
 		     !READ_ONCE(priv->ch[index].xsk_pool)))
 		return -EINVAL;
 	/* NAPI that is off looks when it is on again */
-	qhca_xsk_look(&priv->ch[index]);
+	qhca_channel_look(&priv->ch[index]);
 	return 0;
 }

@@ -21,7 +21,6 @@ void qhca_xsk_init(struct net_device *netdev);
 int qhca_xsk_setup_pool(struct qhca_netdev *priv, struct xsk_buff_pool *pool,
 			u16 index);
 int qhca_xsk_wakeup(struct net_device *netdev, u32 index, u32 flags);
-void qhca_xsk_look(struct qhca_channel *ch);
 bool qhca_xsk_mtu_ok(struct qhca_netdev *priv, u32 mtu);
 bool qhca_xsk_in_use(const struct qhca_netdev *priv);
 
@@ -62,10 +61,6 @@ static inline int qhca_xsk_wakeup(struct net_device *netdev, u32 index,
 				  u32 flags)
 {
 	return -EOPNOTSUPP;
-}
-
-static inline void qhca_xsk_look(struct qhca_channel *ch)
-{
 }
 
 static inline bool qhca_xsk_mtu_ok(struct qhca_netdev *priv, u32 mtu)
