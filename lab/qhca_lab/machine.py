@@ -12,11 +12,13 @@ from .errors import LabError
 from .paths import BUILD, GUEST, QEMU, TOP
 from .qmp import SPARE, Qmp
 
-# Kernel arguments: no mitigations and expedited grace periods because an
+# Kernel arguments: no mitigations, no hooks of security modules, no accounting of
+# memory, pages that are not cleared twice and expedited grace periods because an
 # emulated CPU pays dearly for them; warnings reach the console.
 KERNEL_ARGS = (
     "console=ttyS0 root=/dev/vda rw net.ifnames=0 loglevel=5 mitigations=off "
-    "rcupdate.rcu_expedited=1 tsc=reliable no_timer_check audit=0 apparmor=0 "
+    "rcupdate.rcu_expedited=1 tsc=reliable no_timer_check audit=0 "
+    "lsm=capability cgroup_disable=memory init_on_alloc=0 "
     "systemd.show_status=0 panic=0"
 )
 
