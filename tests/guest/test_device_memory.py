@@ -3,7 +3,7 @@
 
 import pytest
 
-from test_dmabuf import run_script
+from test_dmabuf import said_by_each
 
 TESTS = ["all_of_it", "cleared", "separate", "alignment", "part_of_it", "permissions",
          "both_ends", "imported", "imported_memory", "killed"]
@@ -11,4 +11,5 @@ TESTS = ["all_of_it", "cleared", "separate", "alignment", "part_of_it", "permiss
 
 @pytest.mark.parametrize("name", TESTS)
 def test_device_memory(pair, name):
-    assert f"{name}: done" in run_script(pair.a, "dm", name).out
+    said = said_by_each(pair.a, "dm", *TESTS)
+    assert f"{name}: done" in said, said

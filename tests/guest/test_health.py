@@ -12,7 +12,7 @@ import pytest
 from physmem import _stub
 from labs import PATIENCE
 from qhca_lab import fault
-from test_dmabuf import SCRIPTS
+from test_dmabuf import scripts
 from test_driver import debugfs, function_reset, known_neighbours, ping, set_command
 from test_lifecycle import restore
 
@@ -327,9 +327,6 @@ def test_lost_interrupt_by_a_fault(pair):
 def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
     """Nobody frees a CQ whose callback runs, whoever runs it."""
     a = pair.a
-    for file in ("rc.py", "rescue.py"):
-        a.run("mkdir -p /tmp/scripts")
-        a.put(SCRIPTS / file, f"/tmp/scripts/{file}")
     # One CPU for commands and the application, the other for the rescue, which
     # holds interrupts off.
     irq = a.run("sed -n 's/^ *\\([0-9]*\\):.*qhca-async@.*/\\1/p' /proc/interrupts").out.strip()
@@ -340,7 +337,7 @@ def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
         act(a, "test", "eq")    # devlink recovers only what is in error
         fault.add(a, {"action": "lose-interrupt", "vector": 2, "nth": 1})
         try:
-            job = a.start("taskset -c 0 python3 -u /tmp/scripts/rescue.py destroy")
+            job = a.start(f"taskset -c 0 python3 -u {scripts(a)}/rescue.py destroy")
             job.wait_for("event lost")
             a._until(lambda: counts(a, "eq")[0] == "error", PATIENCE, "no error to recover from")
             a.run(f"taskset -c 1 devlink health recover pci/{a.pci} reporter eq")

@@ -7,7 +7,7 @@ kernel no oops, nothing leaks, QEMU lives, and all can start again.
 import pytest
 
 from labs import PATIENCE
-from test_dmabuf import SCRIPTS, run_script
+from test_dmabuf import run_script, scripts
 from test_pingpong import pingpong
 
 DRIVER = "/sys/bus/pci/drivers/qhca"
@@ -155,10 +155,7 @@ IDLE = ["idle_busy", "idle_event"]
 
 def idle_applications(guest):
     """Each waits in its own way for what does not come."""
-    guest.run("mkdir -p /tmp/scripts")
-    for file in ("rc.py", "gone.py"):
-        guest.put(SCRIPTS / file, f"/tmp/scripts/{file}")
-    jobs = {name: guest.start(f"python3 -u /tmp/scripts/gone.py {name}") for name in IDLE}
+    jobs = {name: guest.start(f"python3 -u {scripts(guest)}/gone.py {name}") for name in IDLE}
     for job in jobs.values():
         job.wait_for("ready", timeout=120)
     return jobs

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from labs import TOP
-from test_dmabuf import run_script
+from test_dmabuf import said_by_each, scripts
 
 sys.path.insert(0, str(TOP / "tests"))
 
@@ -39,9 +39,7 @@ def rdma(guest, *words):
 def application(pair):
     """Job and numbers of an application in guest a."""
     guest = pair.a
-    guest.run("mkdir -p /tmp/scripts")
-    guest.put(TOP / "tests/guest/scripts/rc.py", "/tmp/scripts/rc.py")
-    job = guest.start("cd /tmp/scripts; mkfifo hold 2>/dev/null; exec 3<>hold; "
+    job = guest.start(f"cd {scripts(guest)}; mkfifo hold 2>/dev/null; exec 3<>hold; "
                       f"python3 -c '{ONE_OF_ALL}' <&3 > numbers")
     guest.wait_for("test -s /tmp/scripts/numbers")
     numbers = [int(n) for n in guest.run("cat /tmp/scripts/numbers").out.split()]
@@ -100,6 +98,10 @@ def test_raw_resources(pair, application):
     assert any(s.pd == qps[a_qpn].pd and 1 << s.shift >= 10 for s in srqs)
 
 
-@pytest.mark.parametrize("name", ["port_counters", "bound", "destroyed", "automatic", "refused"])
+COUNTERS = ["port_counters", "bound", "destroyed", "automatic", "refused"]
+
+
+@pytest.mark.parametrize("name", COUNTERS)
 def test_counters(pair, name):
-    assert f"{name}: done" in run_script(pair.a, "counters", name).out
+    said = said_by_each(pair.a, "counters", *COUNTERS)
+    assert f"{name}: done" in said, said

@@ -5,17 +5,16 @@ several, and of the programs when the queues change."""
 import contextlib
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from ftrace import INSTANCE, events
 from labs import PATIENCE, Python
+from test_dmabuf import scripts
 from test_driver import function_reset, ping
 from test_large_receive import shown
 from test_net_queues import KEY_TEXT, send_udp, transfer, udp_hash
 
-SCRIPTS = Path(__file__).parent / "scripts"
 # section of the program, MTU, bytes of a datagram
 SIZES = {"single": ("xdp", 1500, 1400), "several": ("xdp.frags", 9000, 8900)}
 L4_ANY = 1 << 3  # XDP_RSS_L4
@@ -285,15 +284,13 @@ def test_metadata(pair, vlan):
     src, dst = a.ip, b.ip
     pair.set_mtu(1500)
     b.run(f"ethtool -X {dev} hkey {KEY_TEXT}")
-    b.run("mkdir -p /tmp/scripts")
-    b.put(SCRIPTS / "xdp_metadata.py", "/tmp/scripts/xdp_metadata.py")
     try:
         if vlan:
             src, dst = "10.95.0.1", "10.95.0.2"
             for g, ip in ((a, src), (b, dst)):
                 g.run(f"ip link add link {g.netdev} name v{vlan} type vlan id {vlan} && "
                       f"ip addr add {ip}/24 dev v{vlan} && ip link set v{vlan} up")
-        job = b.start(f"python3 /tmp/scripts/xdp_metadata.py {dev} 7110")
+        job = b.start(f"python3 {scripts(b)}/xdp_metadata.py {dev} 7110")
         job.wait_for("ready", 60)
         a.wait_for(f"ping -c 1 -W 1 {dst}")
         send_udp(a, dst, [(7200, 7110)], count=1)

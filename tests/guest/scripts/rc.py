@@ -135,9 +135,14 @@ def refused(error, function, *args, **kwargs):
 
 
 def main(module):
-    """Run the functions named on the command line: python3 SCRIPT NAME..."""
-    for name in sys.argv[1:]:
+    """Run the functions named on the command line: python3 SCRIPT NAME... Of several, each
+    runs in a process of its own, and one that fails is no matter to the others."""
+    names = sys.argv[1:]
+    for name in names:
+        if len(names) > 1 and os.fork():
+            os.wait()
+            continue
         getattr(module, name)()
         print(f"{name}: done")
-    sys.stdout.flush()
-    os._exit(0)             # see keep()
+        sys.stdout.flush()
+        os._exit(0)         # see keep()
