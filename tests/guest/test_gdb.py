@@ -126,17 +126,22 @@ def test_engine_objects(pair, qbuf):
     pair.a.run("true")
 
 
-@pytest.mark.parametrize("kind, command, words", [
-    ("kernel", "qhca-qp", "the QPN is missing"),
-    ("kernel", "qhca-qp 99999", "no QP 99999"),
-    ("kernel", "qhca-table mr 0x1", "no MR with key 0x1"),
-    ("kernel", "qhca-table qp 1 xq", "sq|rq"),
-    ("kernel", "qhca-table qp 1 sq 0x10000000", "behind the end"),
-    ("engine", "qhca-qp 99999", "no QP 99999"),
-    ("engine", "qhca-walk 1 sq", "INDEX"),
-])
-def test_mistakes_are_named(pair, kind, command, words):
-    assert words in gdb(kind, "a", command, status=1)
+@pytest.mark.parametrize("kind, mistakes", [
+    ("kernel", {
+        "qhca-qp": "the QPN is missing",
+        "qhca-qp 99999": "no QP 99999",
+        "qhca-table mr 0x1": "no MR with key 0x1",
+        "qhca-table qp 1 xq": "sq|rq",
+        "qhca-table qp 1 sq 0x10000000": "behind the end",
+    }),
+    ("engine", {"qhca-qp 99999": "no QP 99999", "qhca-walk 1 sq": "INDEX"}),
+], ids=["kernel", "engine"])
+def test_mistakes_are_named(pair, kind, mistakes):
+    """One after the other: a gdb for each would read all symbols again."""
+    text, at = gdb(kind, "a", *mistakes, status=1), 0
+    for command, words in mistakes.items():
+        at = text.find(words, at) + 1
+        assert at, f"{command} does not say {words!r}:\n{text}"
 
 
 def test_what_is_not_there_is_said(pair):
