@@ -220,7 +220,7 @@ def test_walk_is_the_pagemap(pair, progs, form):
 def test_frozen_for_longer_than_a_timer(pair, progs):
     """Both guests are stopped together: no timer (1 s) runs out, nothing is sent again."""
     before = {g.name: counters(pair, g) for g in pair}
-    program = f"{progs.path('faultpp')} --timeout 18 --iters 20000"
+    program = f"{progs.path('faultpp')} --timeout 18 --iters 6000"
     server = pair.b.start(program)
     pair.b.wait_listening(PORT)
     client = pair.a.start(f"{program} {pair.b.ip}")
