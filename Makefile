@@ -162,7 +162,7 @@ test-device: $(call built,qemu) ## Test the device over qtest, without guests (@
 .PHONY: test-bare
 test-bare: $(call built,qemu) ## The device without its observers: built, and tested over qtest
 	@lab/build/build-qemu-bare
-	$(IN_ROOT) env QHCA_QEMU=$(BARE) $(PYTEST) -m 'not observe$(if $(GATE), and not long)' \
+	$(IN_ROOT) env QHCA_QEMU=$(BARE) $(PYTEST) -m 'not observe$(if $(GATE), and not long and not once)' \
 		tests/device $(ARGS)
 
 test-docs: $(call built,build) ## Execute all commands of the documents (@test_docs@)

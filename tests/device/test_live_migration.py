@@ -8,6 +8,8 @@ loses in a switch-over the protocol repairs.
 import pytest
 from live import Live
 
+pytestmark = pytest.mark.once("test_migrate saves and loads in both builds")
+
 
 def travel(live: Live, movers, messages: int) -> None:
     """Move the sides in turn, with @messages between moves."""

@@ -29,6 +29,8 @@ from rdma import MR, QP  # noqa: E402
 from test_migrate import save  # noqa: E402
 from test_unplug import INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug  # noqa: E402
 
+pytestmark = pytest.mark.once("what leaves the wire passes no observer")
+
 WRITE, READ, SEND = C.QHCA_WQE_RDMA_WRITE, C.QHCA_WQE_RDMA_READ, C.QHCA_WQE_SEND
 LENGTHS = (0, 1, 3, 1023, 1024, 1025, 4096, 65537, 300_000, ROOM)
 

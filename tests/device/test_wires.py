@@ -16,6 +16,8 @@ from test_migrate import save
 from test_unplug import INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug
 from wires import WIRES, Wire
 
+pytestmark = pytest.mark.once("no observer is in the way between QP and wire")
+
 MTU = 4096
 FIRST_PSN = 200
 PACKETS = 60                    # fewer than may be sent before the first acknowledge (64)
