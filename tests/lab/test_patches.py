@@ -98,6 +98,9 @@ def test_each_file_of_the_driver_is_in_one_patch():
     assert set(files) <= here
 
 
+@pytest.mark.parametrize("linux", [
+    pytest.param("old", marks=pytest.mark.long("the newer tree is in the gate")), "new",
+], indirect=True)
 def test_the_driver_is_cut_and_put_together(linux, tmp_path):
     """Each file comes with one patch, and the last tree is the driver, without the
     differences between kernels."""
