@@ -160,7 +160,7 @@ static void storm(uint8_t type, uint8_t cls, unsigned n, uint64_t seed)
 }
 
 /* test_storm [PACKETS [SEED]] */
-static unsigned packets = 60000;
+static unsigned packets = 15000;
 static uint64_t first_seed = 1;
 
 static void rc(void **state)
