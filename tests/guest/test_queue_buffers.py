@@ -19,7 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from contract import CONST, decode  # noqa: E402
-from labs import run_pair  # noqa: E402
+from labs import PATIENCE, run_pair  # noqa: E402
 from qhca_lab.record import Recording  # noqa: E402
 from test_capture import tshark  # noqa: E402
 from timeline import Trace  # noqa: E402
@@ -112,19 +112,22 @@ class Qbuf:
     def __init__(self, lab, progs, options, env=None):
         self.guest = lab.a
         self.fifo = "/tmp/qbuf.fifo"
-        self.guest.run(f"rm -f {self.fifo}; mkfifo {self.fifo}; rm -f /tmp/qbuf.out")
+        self.guest.run(f"rm -f {self.fifo} /tmp/qbuf.out; mkfifo {self.fifo}")
         self.job = self.guest.start(
             f"stdbuf -oL {progs.path('qbuf')} --hold {self.fifo} {options} > /tmp/qbuf.out", env=env)
-        self.guest.wait_for("grep -q pfns /tmp/qbuf.out")
-        self.first = json.loads(self.guest.run("head -1 /tmp/qbuf.out").out)
+        self.guest._until(lambda: "\n" in self.said(), PATIENCE, "qbuf is silent")
+        self.first = json.loads(self.said().splitlines()[0])
         self.last = None
+
+    def said(self):
+        return self.guest.read("/tmp/qbuf.out")
 
     def finish(self, timeout=120):
         if self.last is None:
             self.guest.run(f"echo go > {self.fifo}")
             result = self.job.wait(timeout)
             assert result.rc == 0, result.err
-            self.last = json.loads(self.guest.run("tail -1 /tmp/qbuf.out").out)
+            self.last = json.loads(self.said().splitlines()[-1])
         return self.last
 
 

@@ -82,7 +82,7 @@ def go(qbuf):
 def end(qbuf):
     result = qbuf.job.wait(PATIENCE)
     assert result.rc == 0, result.err
-    return json.loads(qbuf.guest.run("tail -1 /tmp/qbuf.out").out)
+    return json.loads(qbuf.said().splitlines()[-1])
 
 
 def until(condition, what):

@@ -221,7 +221,7 @@ int main(int argc, char **argv)
 	}
 	qv_open(&dev);
 	if (scatter)
-		scatter_memory(192UL << 20);
+		scatter_memory(48UL << 20);
 	pin0 = qv_vm("VmPin");
 	nb = read_maps(before);
 	qv_rc_pair(&dev, &a, &b, &cap);
