@@ -64,6 +64,7 @@ def test_bad_input(pair, progs, case):
         assert guest.ethtool_stat(counter) == before + (2 if case == "beyond_ring" else 1)
 
 
+@pytest.mark.long("each of them is in the gate, with another QP beside it")
 def test_all_cases_at_once(pair, progs):
     """Many misbehaving processes and one honest pingpong at the same time."""
     bad = " & ".join(f"{progs.path('badinput')} {c} >/dev/null" for c in CASES)

@@ -108,6 +108,7 @@ def scaled(lab, case, way):
     return rows
 
 
+@pytest.mark.long("a measurement; test_scale has thousands of objects")
 def test_many_qps(pair, progs):
     """All of 200 QPs write, and two of them."""
     rows = scaled(pair, scale.Case(qps=200, active=(200, 2)), scale.two_guests)
@@ -116,11 +117,13 @@ def test_many_qps(pair, progs):
     assert all(set(row["memory"]) == {"qemu", "guest"} for row in rows)
 
 
+@pytest.mark.long("a measurement; test_scale has thousands of objects")
 def test_many_mrs(pair, progs):
     rows = scaled(pair, scale.Case(mrs=3000), scale.two_guests)
     assert [row["case"] for row in rows] == ["case"] * 2 and "memory" not in rows[0]
 
 
+@pytest.mark.long("a measurement; test_switch has three guests that reach each other")
 def test_all_to_all(trio, progs):
     """Each of three guests writes to both others."""
     rows = scaled(trio, scale.Case(guests=3), scale.all_to_all)

@@ -56,11 +56,13 @@ def address(guest, family):
     return guest.ip if family == "IPv4" else guest.ip6
 
 
-FAMILIES = ["IPv4", "IPv6"]
+# The address is only in the messages that connect: of IPv6 one tool is enough.
+IPV6 = pytest.mark.long("rping has IPv6 in the gate")
+CASES = [(name, "IPv4") for name in TOOLS] + [
+    pytest.param(name, "IPv6", marks=[] if name == "rping" else [IPV6]) for name in TOOLS]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name,family", CASES)
 def test_tool(pair, name, family):
     tool(pair.b, pair.a, name, address(pair.b, family))
 
@@ -69,15 +71,17 @@ def test_rcopy(pair):
     rcopy(pair.b, pair.a)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name,family", CASES)
 @pytest.mark.parametrize("role", ["qhca-serves", "rxe-serves"])
 def test_tool_with_soft_roce(mixed, role, name, family):
     server, client = (mixed.a, mixed.b) if role == "qhca-serves" else (mixed.b, mixed.a)
     tool(server, client, name, address(server, family))
 
 
-@pytest.mark.parametrize("role", ["qhca-serves", "rxe-serves"])
+OTHER_WAY = pytest.mark.long("the other way round is in the gate")
+
+
+@pytest.mark.parametrize("role", ["qhca-serves", pytest.param("rxe-serves", marks=OTHER_WAY)])
 def test_rcopy_with_soft_roce(mixed, role):
     rcopy(*((mixed.a, mixed.b) if role == "qhca-serves" else (mixed.b, mixed.a)))
 
@@ -129,7 +133,7 @@ def test_vlan(pair, tmp_path):
     tool(pair.b, pair.a, "rping", pair.b.ip)
 
 
-@pytest.mark.parametrize("role", ["qhca-serves", "rxe-serves"])
+@pytest.mark.parametrize("role", [pytest.param("qhca-serves", marks=OTHER_WAY), "rxe-serves"])
 def test_vlan_with_soft_roce(mixed, role, tmp_path):
     path = tmp_path / "vlan.pcapng"
     with vlan(mixed), mixed.capture(path):
@@ -160,6 +164,7 @@ def gids(guest):
     return table
 
 
+@pytest.mark.long("waits for forty addresses; test_netdev has GIDs that follow addresses")
 def test_many_gids(pair):
     """Each address of a port is a GID of its own, for connections and for verbs."""
     ends, last = range(20, 40), 39

@@ -13,13 +13,14 @@ from labs import PATIENCE, Python, run_pair
 from physmem import write64
 from test_pingpong import pingpong
 
+OTHERS = pytest.mark.long("each form has one in the gate; test_queue_buffers has more")
 LAYOUTS = [
-    ("direct", "direct", 0),
+    pytest.param("direct", "direct", 0, marks=pytest.mark.long("rings are so without a knob")),
     ("list", "list", 0),
-    ("flat", "flat", 1),
+    pytest.param("flat", "flat", 1, marks=OTHERS),
     ("flat page_shift=13", "flat", 1),
-    ("tree hops=1", "tree", 1),
-    ("tree hops=2", "tree", 2),
+    pytest.param("tree hops=1", "tree", 1, marks=OTHERS),
+    pytest.param("tree hops=2", "tree", 2, marks=OTHERS),
     ("tree hops=3 page_shift=14 table_shift=13", "tree", 3),
 ]
 
@@ -63,7 +64,7 @@ def function_reset(guest):
     guest.run(f"echo 1 > /sys/bus/pci/devices/{guest.pci}/reset")
 
 
-@pytest.mark.parametrize("text,form,hops", LAYOUTS, ids=[t for t, _, _ in LAYOUTS])
+@pytest.mark.parametrize("text,form,hops", LAYOUTS, ids=lambda value: value)
 def test_kernel_queue_layout(pair, text, form, hops):
     """EQs, CQs and Ethernet queues work in the layout that was asked for."""
     a = pair.a
@@ -83,7 +84,10 @@ def test_kernel_queue_layout(pair, text, form, hops):
         ping(pair)
 
 
-@pytest.mark.parametrize("queue,told", [("rx_rq", "receive"), ("tx_sq", "send")])
+@pytest.mark.parametrize("queue,told", [
+    ("rx_rq", "receive"),
+    pytest.param("tx_sq", "send", marks=pytest.mark.long("receiving is in the gate")),
+])
 def test_stopped_queue(pair, queue, told):
     """The device cannot read a ring any more and stops: the driver makes a new one."""
     a, dev = pair.a, pair.a.netdev
@@ -138,7 +142,9 @@ def test_commands_need_no_interrupt(pair):
     assert interrupts() - before < 50  # other commands and events may need some
 
 
-@pytest.mark.parametrize("bit", [2, 4], ids=["memory", "bus-master"])
+@pytest.mark.parametrize("bit", [
+    pytest.param(2, marks=pytest.mark.long("test_unbind_dead_device has no registers, too")), 4,
+], ids=["memory", "bus-master"])
 def test_dead_device(pair, bit):
     """
     Registers do not answer, or DMA fails: the driver says so, no command waits
@@ -175,6 +181,7 @@ def test_unbind_dead_device(pair):
     ping(pair)
 
 
+@pytest.mark.long("ten resets; one in traffic is in test_lifecycle")
 def test_reset_while_all_is_changed(pair):
     """Function resets against ifdown, ring sizes, MTU, filters and statistics."""
     a, dev, pci = pair.a, pair.a.netdev, pair.a.pci
@@ -223,7 +230,7 @@ def test_multicast_filter(pair):
     send = (
         "python3 -c \"import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
         f"s.setsockopt(0, socket.IP_MULTICAST_IF, socket.inet_aton('{b.ip}'))\n"
-        "for i in range(20): s.sendto(b'{text}', ('{group}', 7777)); time.sleep(0.1)\""
+        "for i in range(20): s.sendto(b'{text}', ('{group}', 7777)); time.sleep(0.01)\""
     )
     job = a.start(listen)
     a.wait_for("ip maddr | grep -q 239.1.2.3")
@@ -236,7 +243,11 @@ def test_multicast_filter(pair):
     assert job.wait().out.strip() == "joined"
 
 
-@pytest.mark.parametrize("depth", [64, 200, 8192])
+SIZES = pytest.mark.long("more of the same: 200 is rounded, and no default")
+
+
+@pytest.mark.parametrize("depth", [pytest.param(64, marks=SIZES), 200,
+                                   pytest.param(8192, marks=SIZES)])
 def test_ring_sizes(pair, depth):
     a, dev = pair.a, pair.a.netdev
     rounded = 1 << (depth - 1).bit_length()
@@ -260,6 +271,7 @@ def test_rings_that_are_too_small(pair, ring):
     assert a.run(f"ethtool -g {dev}").out == before
 
 
+@pytest.mark.long("40,000 datagrams; test_netdev has frames for which there is no buffer")
 def test_flood_of_small_rings(pair):
     """More than the rings hold, both ways: frames may be lost, queues do not stop."""
     a, b = pair.a, pair.b
@@ -358,6 +370,7 @@ def test_netconsole(pair):
         a.run("rmmod netconsole")
 
 
+@pytest.mark.long("unloads and loads twice; test-driver looks at what is built so")
 def test_without_debugging(pair):
     """CONFIG_QHCA_DEBUG=n: all works, and nothing of debug/ is there."""
     a = pair.a

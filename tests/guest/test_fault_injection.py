@@ -96,7 +96,8 @@ def test_lost_in_the_middle(pair, progs):
 @pytest.mark.parametrize("side, rule", [
     ("a", {"action": "drop", "opcode": "request", "qp-type": "rc", "skip": 4}),
     ("b", {"action": "no-ack", "qp-type": "rc", "skip": 4}),
-    ("b", {"action": "drop", "direction": "in", "qp-type": "rc", "skip": 10}),
+    pytest.param("b", {"action": "drop", "direction": "in", "qp-type": "rc", "skip": 10},
+                 marks=pytest.mark.long("to a, it is as if b did not answer")),
 ])
 def test_silence(pair, progs, side, rule):
     """Retries run out: exactly as many as the QP has."""
@@ -124,6 +125,7 @@ def test_spoilt(pair, progs):
     assert up["b"]["roce-icrc-errors"] == 0
 
 
+@pytest.mark.long("tests/engine has these faults in virtual time")
 def test_late_twice_and_out_of_order(pair, progs):
     rules = [
         {"action": "delay", "time": "20ms", "opcode": "request", "every": 3},
@@ -187,6 +189,7 @@ def test_bad_rkey(pair, progs):
     assert b["events"] and b["state"] == ERR, b
 
 
+@pytest.mark.long("test_semantics has a CQ that overflows, in a fifth of a second")
 def test_cq_overflow(pair, progs):
     """The CQ is lost, with an event; so is the QP."""
     with faults(pair, a=[{"action": "cq-overflow", "qp-type": "rc", "nth": 4, "count": 1}]):
@@ -349,7 +352,8 @@ gives_up = pytest.mark.long("a server waits until it gives up")
     pytest.param("dead-peer", "a", "roce-retry-exceeded", marks=gives_up),
     ("link-flap", "", "roce-timeouts"),  # of who sends while it is out
     pytest.param("cq-overflow", "a", "cq-overflows", marks=gives_up),
-    ("random-loss", "a", "roce-retransmits"),
+    pytest.param("random-loss", "a", "roce-retransmits",
+                 marks=pytest.mark.long("test_platform has a wire that loses")),
 ])
 def test_scenario(pair, name, side, counter):
     """Each does what it says, and leaves nothing behind."""

@@ -65,7 +65,9 @@ def test_broken_mr(pair, progs, side, expected, entry):
     assert out["state"] == ERR
 
 
-@pytest.mark.parametrize("entry", [0, NOWHERE], ids=["invalid-entry", "unmapped-address"])
+@pytest.mark.parametrize("entry", [
+    0, pytest.param(NOWHERE, marks=pytest.mark.long("regions have it in the gate")),
+], ids=["invalid-entry", "unmapped-address"])
 def test_broken_sq(pair, progs, entry):
     """A WQE cannot be fetched: local work queue catastrophic error."""
     with layout(pair.a, "flat page_shift=12"):

@@ -39,7 +39,9 @@ def qbuf(pair, progs):
 
 
 @pytest.mark.parametrize("kind, walk", [("kernel", "qhca-table qp {qpn} sq {offset}"),
-                                        ("engine", "qhca-walk {qpn} sq {index}")])
+                                        pytest.param(
+                                            "engine", "qhca-walk {qpn} sq {index}",
+                                            marks=pytest.mark.long("test_stops has QEMU's walk"))])
 def test_the_walk_is_the_pagemap(qbuf, kind, walk):
     """What gdb finds through the tables is where the application's pages are."""
     qpn, pfns, stride = qbuf.first["qpn"], qbuf.first["pfns"], qbuf.first["stride"]
@@ -64,6 +66,7 @@ def test_kernel_objects(pair, qbuf):
     assert "GSI RTS kernel" in text
 
 
+@pytest.mark.long("test_kernel_objects has QPs and CQs, the walk has tables")
 def test_kernel_regions(pair):
     """The driver's memory regions are those that the device has, by their keys."""
     pair.a.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -s 20000")

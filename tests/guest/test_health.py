@@ -154,6 +154,7 @@ def test_stays_dead_when_told(pair, dying):
     ping(pair)
 
 
+@pytest.mark.long("test_stays_dead_when_told has a device that is left dead")
 def test_dies_too_often(pair, dying):
     """Within the grace period of the last recovery it stays dead."""
     a = dying
@@ -171,6 +172,7 @@ def test_dies_too_often(pair, dying):
     ping(pair)
 
 
+@pytest.mark.long("test_driver has a device that does not answer")
 def test_absent_registers(pair, dying):
     """No recovery is tried where nobody answers; the error says so."""
     a = dying
@@ -189,6 +191,7 @@ def test_absent_registers(pair, dying):
     ping(pair)
 
 
+@pytest.mark.long("test_dump_of_a_real_death has a device that fails by itself")
 def test_reset_behind_the_drivers_back(pair, dying):
     """The device forgets all in the middle of a packet, and tells nobody."""
     a = dying
@@ -208,7 +211,8 @@ def test_reset_behind_the_drivers_back(pair, dying):
     ping(pair)
 
 
-@pytest.mark.parametrize("reporter", ["tx", "rx"])
+@pytest.mark.parametrize("reporter", [
+    pytest.param("tx", marks=pytest.mark.long("the other direction is in the gate")), "rx"])
 def test_queues_are_remade(pair, reporter):
     """A stopped queue gets a successor, by itself or when told."""
     a = pair.a
@@ -307,6 +311,7 @@ def one_channel(guest):
         guest.run(f"ethtool -X {guest.netdev} default")
 
 
+@pytest.mark.long("test_lost_interrupt masks it, and the rescue is the same")
 def test_lost_interrupt_by_a_fault(pair):
     """The same where the adapter does not send it, and nothing is masked."""
     a = pair.a
@@ -324,6 +329,7 @@ def test_lost_interrupt_by_a_fault(pair):
     ping(pair)
 
 
+@pytest.mark.long("a rare race; test_lost_interrupt has the rescue")
 def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
     """Nobody frees a CQ whose callback runs, whoever runs it."""
     a = pair.a
@@ -366,7 +372,8 @@ def test_refused_coalescing_is_not_kept(pair, dying):
     assert shown() == before
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(10, marks=pytest.mark.long("more of the same"))])
+@pytest.mark.long("each of these is in the gate by itself")
+@pytest.mark.parametrize("rounds", [2, 10])
 def test_all_at_once(pair, dying, rounds):
     """Deaths, recoveries and function resets, each at any time."""
     a, pci = dying, dying.pci

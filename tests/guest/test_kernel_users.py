@@ -31,12 +31,15 @@ def verified_nvme(target, host):
         fio(host, "--filename=/dev/nvme0n1 --bs=4k-128k --ioengine=libaio --iodepth=8")
 
 
-@pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
+OTHER_WAY = pytest.mark.long("the other way round is in the gate")
+
+
+@pytest.mark.parametrize("direction", ["a-to-b", pytest.param("b-to-a", marks=OTHER_WAY)])
 def test_nvme(pair, direction):
     verified_nvme(*((pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)))
 
 
-@pytest.mark.parametrize("role", ["qhca-target", "rxe-target"])
+@pytest.mark.parametrize("role", ["qhca-target", pytest.param("rxe-target", marks=OTHER_WAY)])
 def test_nvme_with_soft_roce(mixed, role):
     """Fast registration on one side, SEND with invalidate from the other."""
     verified_nvme(*((mixed.a, mixed.b) if role == "qhca-target" else (mixed.b, mixed.a)))
@@ -161,6 +164,7 @@ def srp(target, initiator):
         target.run(NO_SRP_TARGET, env=env, check=False)
 
 
+@pytest.mark.long("a target is set up and a disk verified; NVMe over RDMA stays in the gate")
 @pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
 def test_srp(pair, direction):
     target, initiator = (pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)
@@ -226,6 +230,6 @@ def test_smc(pair, progs):
 
 
 @needs_smc
-@pytest.mark.parametrize("role", ["qhca-serves", "rxe-serves"])
+@pytest.mark.parametrize("role", [pytest.param("qhca-serves", marks=OTHER_WAY), "rxe-serves"])
 def test_smc_with_soft_roce(mixed, progs, role):
     verified_smc(*((mixed.a, mixed.b) if role == "qhca-serves" else (mixed.b, mixed.a)), progs)

@@ -87,6 +87,7 @@ def test_datagrams_by_connection_manager(pair):
     assert "return status 0" in result.out
 
 
+@pytest.mark.long("test_kernel_users has NVMe, with fio")
 @pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
 def test_nvme_over_rdma(pair, direction):
     """What is written comes back, in large requests and in small ones."""
@@ -103,6 +104,7 @@ def test_nvme_over_rdma(pair, direction):
         assert kernel_qps.count("type RC state RTS") == 3, kernel_qps
 
 
+@pytest.mark.long("test_health has a device that dies, test_kernel_users NVMe")
 def test_nvme_device_dies(rough_pair):
     """The adapter stops under a kernel user: its requests end, nothing hangs."""
     pair = rough_pair

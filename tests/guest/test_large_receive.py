@@ -62,8 +62,12 @@ def one_by_one(guest):
         guest.run(f"ethtool -K {guest.netdev} tso on")
 
 
-@pytest.mark.parametrize("mtu", [1500, 9000])
-@pytest.mark.parametrize("family", [4, 6])
+# Each family once, and each value of the other parameter.
+CROSSED = pytest.mark.long("each of the two values is in the gate, with another partner")
+
+
+@pytest.mark.parametrize("family,mtu", [(4, 1500), pytest.param(4, 9000, marks=CROSSED),
+                                        pytest.param(6, 1500, marks=CROSSED), (6, 9000)])
 def test_tcp(pair, family, mtu):
     """A stream arrives whole, in large packets if they are switched on. The statistics
     count frames in any case."""
@@ -82,8 +86,9 @@ def test_tcp(pair, family, mtu):
     assert b.run(CHECKSUM_ERRORS).out == errors
 
 
-@pytest.mark.parametrize("split", [False, True])
-@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("family,split", [pytest.param(4, False, marks=CROSSED), (4, True),
+                                          pytest.param(6, False, marks=CROSSED),
+                                          pytest.param(6, True, marks=CROSSED)])
 def test_merged(pair, family, split):
     """The device merges the frames of a stream, and gives them out one by one when it is
     switched off. What arrives is right in any case."""
@@ -115,7 +120,8 @@ TUNNELS = {
 }
 
 
-@pytest.mark.parametrize("kind", TUNNELS)
+@pytest.mark.parametrize("kind", [
+    4, *(pytest.param(kind, marks=pytest.mark.long("the others are like it")) for kind in (6, 66))])
 def test_merged_in_a_tunnel(pair, kind):
     """IP in IP: the stack takes the merged packets out of the tunnel as it would its own."""
     a, b = pair.a, pair.b
@@ -137,6 +143,7 @@ def test_merged_in_a_tunnel(pair, kind):
     assert b.run(CHECKSUM_ERRORS).out == errors
 
 
+@pytest.mark.long("test_ptp has stamps, test_merged the packets")
 def test_merged_and_stamped(pair):
     """A packet that holds many frames has a time: of when it came, one after the other."""
     a, b = pair.a, pair.b
@@ -158,7 +165,8 @@ def test_merged_and_stamped(pair):
     assert before <= stamps[0] and stamps[-1] <= after, (before, stamps, after)
 
 
-@pytest.mark.parametrize("feature", ["rx", "gro"])
+@pytest.mark.parametrize("feature", [
+    pytest.param("rx", marks=pytest.mark.long("GRO needs checksums, too")), "gro"])
 def test_switched_off_with_another(pair, feature):
     """Without checksums or GRO there are no large packets; they come back with it."""
     a, b = pair.a, pair.b
@@ -196,8 +204,8 @@ s.sendto(b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77, ({ds
 """
 
 
-@pytest.mark.parametrize("gro", [0, 1])
-@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("family,gro", [pytest.param(4, 0, marks=CROSSED), (4, 1),
+                                        (6, 0), pytest.param(6, 1, marks=CROSSED)])
 def test_udp(pair, family, gro):
     """A socket gets single datagrams, or all of them at once if it asks for that."""
     a, b = pair.a, pair.b
@@ -296,6 +304,7 @@ def bridged_network(pair):
             b.run("ip link del br96; ip link del vlan96", check=False)
 
 
+@pytest.mark.long("test_forwarded has the next hop, by routes")
 def test_bridged(pair):
     """As test_forwarded, for a bridge, in a VLAN."""
     a, b = pair.a, pair.b

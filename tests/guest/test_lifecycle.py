@@ -76,7 +76,9 @@ def test_flr_in_traffic(pair):
     restore(pair, pair.a)
 
 
-@pytest.mark.parametrize("recovers", [1, 0], ids=["comes-back", "given-up"])
+@pytest.mark.parametrize("recovers", [
+    1, pytest.param(0, marks=pytest.mark.long("test_driver unbinds a device that is dead")),
+], ids=["comes-back", "given-up"])
 def test_bus_error(pair, modules, recovers):
     """The kernel's error recovery, as AER begins it; who is given up is removed."""
     a, pci = pair.a, pair.a.pci
@@ -92,7 +94,8 @@ def test_bus_error(pair, modules, recovers):
     restore(pair, a)
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(10, marks=AGAIN)])
+@pytest.mark.long("a leak of a round is small; the other tests here load and unload in the gate")
+@pytest.mark.parametrize("rounds", [3, 10])
 def test_load_unload_loop(pair, rounds):
     """In and out again: the kernel's memory does not shrink with it."""
     def unload():
@@ -168,6 +171,7 @@ def told(jobs):
         assert result.rc == 0 and f"{name}: done" in result.out, f"{name}: {result.describe()}"
 
 
+@pytest.mark.long("hot unplug in traffic and the idle at a death are in the gate")
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_hot_unplug_of_the_idle(rough_pair, rounds):
     """Who has nothing under way hears of it, too."""
@@ -180,6 +184,7 @@ def test_hot_unplug_of_the_idle(rough_pair, rounds):
         restore(pair, pair.a)
 
 
+@pytest.mark.long("the idle at a death are in the gate, and who is unbound in traffic")
 def test_unbind_under_the_idle(pair):
     pci = pair.a.pci
     jobs = idle_applications(pair.a)
@@ -205,7 +210,11 @@ def test_death_under_the_idle(pair):
     restore(pair, a)
 
 
-@pytest.mark.parametrize("name", ["reset", "dead", "exits_late", "unbound"])
+LIKE_UNBOUND = pytest.mark.long("reset and unbound are in the gate")
+
+
+@pytest.mark.parametrize("name", ["reset", pytest.param("dead", marks=LIKE_UNBOUND),
+                                  pytest.param("exits_late", marks=LIKE_UNBOUND), "unbound"])
 def test_verbs_of_a_device_that_goes(pair, name):
     """An application with one of everything: the event, the errors, the end."""
     try:

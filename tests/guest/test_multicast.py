@@ -30,6 +30,7 @@ def mckey(receivers, sender, group, count=10, send=mckey_sends):
         assert "return status 0" in job.out_so_far()
 
 
+@pytest.mark.long("test_members_on_both_sides has a receiver beyond the wire, too")
 @pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
 def test_mckey(pair, direction):
     sender, receiver = (pair.a, pair.b) if direction == "a-to-b" else (pair.b, pair.a)
@@ -69,7 +70,8 @@ def test_with_soft_roce(mixed, sender):
         mckey([receiver], source, "239.77.0.3", send=group_sends)
 
 
-@pytest.mark.parametrize("family", ["4", "6"])
+@pytest.mark.parametrize("family", [
+    pytest.param("4", marks=pytest.mark.long("mckey has groups of IPv4")), "6"])
 def test_by_plain_verbs(pair, progs, family):
     """Members get it, the sender too unless it asked not to; bad requests fail."""
     guest = pair.a

@@ -125,7 +125,8 @@ def test_channels(pair):
     ping(pair)
 
 
-@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("family", [
+    pytest.param(4, marks=pytest.mark.long("test_rss_table_and_key has IPv4")), 6])
 def test_rss_spreads_by_hash(queues, family):
     """Each flow goes to the queue that its hash says, and to no other."""
     a, b = queues.a, queues.b
@@ -245,8 +246,11 @@ print(len(data), hashlib.sha256(data).hexdigest())
 """
 
 
-@pytest.mark.parametrize("mtu", [1500, 9000])
-@pytest.mark.parametrize("family", [4, 6])
+CROSSED = pytest.mark.long("each of the two values is in the gate, with another partner")
+
+
+@pytest.mark.parametrize("family,mtu", [(4, 1500), pytest.param(4, 9000, marks=CROSSED),
+                                        pytest.param(6, 1500, marks=CROSSED), (6, 9000)])
 def test_tcp_segmentation(pair, family, mtu):
     """Large sends of TCP arrive whole, with the switch on and off."""
     a, b = pair.a, pair.b
@@ -311,7 +315,11 @@ def transfer(a, b, dst, port, start=None):
     assert job.out_so_far().splitlines()[-1] == sent.strip()
 
 
-@pytest.mark.parametrize("mtu", [1500, 4148, 9000])
+OTHER_MTU = pytest.mark.long("the MTU with the most pages is in the gate")
+
+
+@pytest.mark.parametrize("mtu", [pytest.param(1500, marks=OTHER_MTU),
+                                 pytest.param(4148, marks=OTHER_MTU), 9000])
 def test_header_data_split(pair, mtu):
     """Split frames arrive whole, in queues that are exchanged while the link stays."""
     a, b, dev = pair.a, pair.b, pair.b.netdev
@@ -346,6 +354,7 @@ def test_header_data_split(pair, mtu):
 REFUSED = Path(__file__).parent / "scripts" / "bind_rx.py"
 
 
+@pytest.mark.long("the device refuses a command, which is rare")
 def test_queue_not_exchanged(queues):
     """The device refuses to suspend a queue that is to be exchanged: who wanted that is
     told, and the queue goes on as it was, with the link and the other queues."""

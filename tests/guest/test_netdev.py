@@ -9,7 +9,8 @@ from labs import run_pair
 from test_driver import known_neighbours
 
 
-@pytest.mark.parametrize("mtu", [1500, 9000])
+@pytest.mark.parametrize("mtu", [
+    1500, pytest.param(9000, marks=pytest.mark.long("the other tests have this MTU"))])
 def test_ping(pair, mtu):
     pair.set_mtu(mtu)
     for size in (0, 56, mtu - 28):
@@ -35,8 +36,13 @@ def test_iperf_while_rdma_runs(pair, mtu):
     assert json.loads(out)["end"]["sum_received"]["bytes"] > 1 << 20
 
 
-@pytest.mark.parametrize("udp", [False, True], ids=["tcp", "udp"])
-@pytest.mark.parametrize("offload", ["on", "off"])
+CROSSED = pytest.mark.long("each of the two values is in the gate, with another partner")
+
+
+@pytest.mark.parametrize("offload,udp", [
+    ("on", False), pytest.param("on", True, marks=CROSSED),
+    pytest.param("off", False, marks=CROSSED), ("off", True),
+], ids=["on-tcp", "on-udp", "off-tcp", "off-udp"])
 def test_checksum_offload(pair, offload, udp):
     """Data arrive whole with checksum and scatter-gather offload on and off."""
     dev = pair.a.netdev

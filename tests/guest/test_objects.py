@@ -16,7 +16,9 @@ from contract import decode  # noqa: E402
 
 KINDS = {"qp": ("qhca_qpc", "qpn"), "cq": ("qhca_cqc", "cqn"),
          "srq": ("qhca_srqc", "srqn"), "mr": ("qhca_mpt", "key")}
-LAYOUTS = ["auto", "flat page_shift=12", "tree hops=2 page_shift=12", "list"]
+OTHERS = pytest.mark.long("what the driver chooses and two hops are in the gate")
+LAYOUTS = ["auto", pytest.param("flat page_shift=12", marks=OTHERS), "tree hops=2 page_shift=12",
+           pytest.param("list", marks=OTHERS)]
 
 
 def number(value):

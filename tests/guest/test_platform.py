@@ -11,13 +11,14 @@ from test_fault_injection import pingpong as faultpp
 from test_fault_injection import well
 from test_pingpong import perftest, pingpong
 
+ALIKE = pytest.mark.long("long and short messages, both ways of a QP, are in the gate")
 PERFTESTS = [
     ("ib_send_bw", "-s 65536 -n 100"),
-    ("ib_write_bw", "-s 65536 -n 100"),
+    pytest.param("ib_write_bw", "-s 65536 -n 100", marks=ALIKE),
     ("ib_read_bw", "-s 65536 -n 100"),
-    ("ib_send_lat", "-s 2 -n 200"),
+    pytest.param("ib_send_lat", "-s 2 -n 200", marks=ALIKE),
     ("ib_write_lat", "-s 2 -n 200"),
-    ("ib_read_lat", "-s 2 -n 200"),
+    pytest.param("ib_read_lat", "-s 2 -n 200", marks=ALIKE),
 ]
 
 
@@ -57,6 +58,8 @@ def test_swiotlb_behind_iommu(swiotlb_iommu_pair):
     everything(swiotlb_iommu_pair)
 
 
+BOUNCED = pytest.mark.long("a boot of its own; with an IOMMU the driver's DMA is in the gate")
+
 # a TCP stream, and the digest of what went in and of what came out
 SEND = """
 import hashlib, os, socket, sys
@@ -73,6 +76,7 @@ print(digest.hexdigest())
 """
 
 
+@BOUNCED
 def test_swiotlb_net_device(swiotlb_pair):
     """Every frame goes through bounce buffers, and comes out as it went in."""
     pair = swiotlb_pair
@@ -100,6 +104,7 @@ print("registered" if mr else c.get_errno())
 """
 
 
+@BOUNCED
 def test_swiotlb_refuses_applications(swiotlb_pair, progs):
     """
     An application's memory would be a copy that nobody keeps up to date: memory
@@ -144,6 +149,7 @@ print(digest.hexdigest())
 """
 
 
+@BOUNCED
 def test_swiotlb_kernel_users(swiotlb_pair):
     """Users in the kernel can synchronise their memory: for them RDMA works."""
     a, b = swiotlb_pair.a, swiotlb_pair.b
@@ -161,8 +167,7 @@ def test_swiotlb_kernel_users(swiotlb_pair):
             guest.run("modprobe -r rds_rdma rds")
 
 
-@pytest.mark.parametrize("program,options", PERFTESTS,
-                         ids=[f"{p} {o}" for p, o in PERFTESTS])
+@pytest.mark.parametrize("program,options", PERFTESTS)
 def test_loss_perftest(loss_pair, program, options):
     """1 % of all frames vanish: every run ends with all its messages."""
     row = perftest(loss_pair.b, loss_pair.a, program, options, timeout=400)

@@ -295,7 +295,11 @@ def test_12_list_form(pair, progs):
             assert frames(pair, pair.a, qpc.sq) == first["pfns"]
 
 
-@pytest.mark.parametrize("shift", [12, 13, 16, 21])
+BETWEEN = pytest.mark.long("the smallest and the largest are in the gate")
+
+
+@pytest.mark.parametrize("shift", [12, pytest.param(13, marks=BETWEEN),
+                                   pytest.param(16, marks=BETWEEN), 21])
 def test_13_equal_size_buffers(pair, progs, shift):
     """4K, 8K, 64K and 2M buffers: the size is in the QPC once, no lengths."""
     # rings in huge pages are contiguous enough for all of them

@@ -194,6 +194,7 @@ def zerocopy(server, client, progs, options):
     return sent
 
 
+@pytest.mark.long("test_zero_copy has TCP's")
 def test_zerocopy_over_tcp(pair, progs):
     """
     Each message comes back as a cookie, and RDS copies nothing on its way out.

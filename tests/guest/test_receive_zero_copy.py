@@ -51,7 +51,7 @@ def queues(pair):
                    f"ethtool -X {dev} default && ethtool -L {dev} combined {before}")
 
 
-@pytest.mark.parametrize("ip", [4, 6])
+@pytest.mark.parametrize("ip", [4, pytest.param(6, marks=pytest.mark.long("IPv4 is in the gate"))])
 def test_tcp_mmap(pair, selftests, ip):
     """With split pages are mapped, without it none is. Both throughputs are printed."""
     with split(pair, ip):

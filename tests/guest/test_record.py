@@ -53,7 +53,11 @@ def tshark(path, *args):
                           capture_output=True, text=True, timeout=120).stdout.splitlines()
 
 
-@pytest.mark.parametrize("events", ["", "-e"], ids=["polling", "events"])
+OTHERS = pytest.mark.long("others of the same kind are in the gate")
+
+
+@pytest.mark.parametrize("events", ["", pytest.param("-e", marks=OTHERS)],
+                         ids=["polling", "events"])
 def test_pingpong(pair, tmp_path, events):
     """Every message, from its store to the peer's poll, and its acknowledge back."""
     n = 20
@@ -123,8 +127,9 @@ def test_packets(pair, tmp_path):
 
 @pytest.mark.parametrize("command,opcode", [
     ("ib_write_bw -s 5000 -n 8", "RDMA_WRITE"),
-    ("ib_read_bw -s 5000 -n 8", "RDMA_READ"),
-    ("ib_atomic_bw -n 8", "FETCH_ADD"), ("ib_send_bw -c UD -s 1000 -n 8", "SEND")])
+    pytest.param("ib_read_bw -s 5000 -n 8", "RDMA_READ", marks=OTHERS),
+    pytest.param("ib_atomic_bw -n 8", "FETCH_ADD", marks=OTHERS),
+    ("ib_send_bw -c UD -s 1000 -n 8", "SEND")])
 def test_operations(pair, tmp_path, command, opcode):
     """perftest: all that was posted is there and crosses to the peer."""
     merged, trace = record(pair, tmp_path, f"{command} -d $IBDEV -x $GIDX -F")
@@ -138,6 +143,7 @@ def test_operations(pair, tmp_path, command, opcode):
     assert [f for f in trace.flow("completion") if f[3][-1]["args"]["event"] == "poll"]
 
 
+@pytest.mark.long("tests/lab has recordings of packets that are lost")
 def test_loss(loss_pair, progs, tmp_path):
     """Packets that a wire loses are told, and arrows go with those that came."""
     merged, trace = record(loss_pair, tmp_path,
@@ -155,6 +161,7 @@ def test_loss(loss_pair, progs, tmp_path):
         assert kinds(steps)[-1] == "poll"
 
 
+@pytest.mark.long("2000 messages; tests/lab/test_record_parts has clocks over a standstill")
 def test_standstill(pair, tmp_path):
     """A freeze in mid-run is not in the trace, and tears nothing apart."""
     recording = Recording(pair, tmp_path)
@@ -178,6 +185,7 @@ def test_standstill(pair, tmp_path):
     assert all(kinds(f[3])[-1] == "poll" for f in trace.flow("message"))
 
 
+@pytest.mark.long("tests/lab/test_record_parts has traces with losses")
 def test_little_room(pair, tmp_path):
     """What does not fit is counted and told; what is there is right."""
     merged, trace = record(pair, tmp_path,
@@ -201,6 +209,7 @@ def test_without_provider(pair, tmp_path):
     assert len(trace.flow("message")) == 10
 
 
+@pytest.mark.long("of recordings that are refused or were killed; the others go well")
 def test_one_at_a_time(pair, tmp_path):
     """A second recording is refused and harms nothing; --clean helps after a kill."""
     first = Recording(pair, tmp_path / "one")
@@ -222,6 +231,7 @@ def lab(*args, **kwargs):
                           capture_output=True, text=True, timeout=180, **kwargs)
 
 
+@pytest.mark.long("docs/how-to/record-a-run.md has the command; its errors alone are here")
 def test_command_line(pair, tmp_path):
     """Output and exit status of what runs pass through; errors are told."""
     script = tmp_path / "script"
@@ -252,6 +262,7 @@ def test_rxe_peer(mixed, tmp_path):
     assert not tshark(tmp_path / "wire.pcapng", "-Y", "_ws.malformed")
 
 
+@pytest.mark.long("test_pingpong has two; the third is one more of the same")
 def test_three_guests(trio, tmp_path):
     """Over a switch; every pair of adapters is brought together."""
     recording = Recording(trio, tmp_path)

@@ -16,6 +16,7 @@ def test_many_objects(pair, progs, qps, mrs):
     assert pair.a.run("rdma res show").out == before
 
 
+@pytest.mark.long("test_lifecycle has a process that is killed in traffic")
 def test_many_objects_of_a_killed_process(pair, progs):
     """What a process leaves behind is destroyed for it."""
     before = pair.a.run("rdma res show").out

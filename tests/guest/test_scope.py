@@ -95,6 +95,7 @@ def until(condition, what):
 # -------------------------------------------------------------------- looks
 
 
+@pytest.mark.long("tests/device/test_scope has each kind")
 def test_every_kind_can_be_listed_and_shown(tool, qbuf):
     """What the device's schema has, whatever that is by now."""
     kinds = tool.run("nonsense", status=2).split("kinds: ")[1].split(";")[0].split(", ")
@@ -120,6 +121,7 @@ def test_what_is_shown_is_what_the_driver_made(tool, pair, qbuf):
     assert "no qp 77777" in tool.run("qp", 77777, status=3)
 
 
+@pytest.mark.long("test_stops has the same walks, tests/device/test_scope how they are shown")
 @pytest.mark.parametrize("form", ["tree hops=2 page_shift=12 table_shift=12", "list"])
 def test_walks_lead_to_the_applications_pages(tool, pair, progs, form):
     """The page frames in the tree are those of the application's pagemap."""
@@ -199,6 +201,7 @@ def test_peer_stands_while_somebody_else_lets_go(tool, pair, qbuf):
     assert end(qbuf)["moved"] == 300
 
 
+@pytest.mark.long("stands four seconds; test_stops freezes for longer than a timer")
 def test_standing_long_costs_no_retry(tool, pair, progs):
     """Two guests, many stops, each longer than the ACK timeout of half a second, which
     no delay of the host comes near: nothing is sent again."""
@@ -285,7 +288,11 @@ def keep(terminal, name):
         Path(folder, f"scope-{name}.ansi").write_text(terminal.screen(colour=True))
 
 
-@pytest.mark.parametrize("width, height", [(80, 24), (160, 50), (200, 60)])
+OTHER_SIZES = pytest.mark.long("tests/lab/test_tui has terminals of other sizes")
+
+
+@pytest.mark.parametrize("width, height", [
+    pytest.param(80, 24, marks=OTHER_SIZES), (160, 50), pytest.param(200, 60, marks=OTHER_SIZES)])
 def test_terminal_interface(tool, pair, qbuf, width, height):
     """The panes show the QP; each step moves the ring's mark; after the end the
     guests run and the program's messages all arrive."""

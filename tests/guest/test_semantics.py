@@ -19,6 +19,7 @@ def run(guest, progs, line):
     return json.loads(guest.run(f"{progs.path(name)} {arguments}", timeout=90).out)
 
 
+@pytest.mark.long("hundreds of combinations; tests/engine and test_bad_input have what is refused")
 def test_rights(pair, progs):
     """Each operation with each set of rights, of the region and of the QP."""
     out = run(pair.a, progs, "rights")
@@ -33,6 +34,7 @@ def test_states(pair, progs):
     assert out["tried"] > 1000
 
 
+@pytest.mark.long("the times in milliseconds; tests/engine has them in virtual time")
 def test_retries(pair, progs):
     """RNR and retry exhaustion come not before the times the QPs' own values say.
     Not too late either: tests/engine looks at that, where no host is busy."""
@@ -68,6 +70,7 @@ def test_mistakes_of_others(pair, progs, case):
     assert run(pair.a, progs, f"mistakes {case}") == {case: "ok"}
 
 
+@pytest.mark.long("sixty at once; test_scale has as many objects of one")
 def test_many_processes_at_once(pair, progs):
     """Sixty programs with a context each; all data is right."""
     program = progs.path("mistakes")

@@ -199,9 +199,14 @@ def test_context_is_the_drivers(pair, progs):
     q.finish()
 
 
+FEWER = pytest.mark.long("three hops are in the gate, and test_queue_buffers reads the tables")
+
+
 @pytest.mark.parametrize("form", [
-    "flat page_shift=12", "tree hops=1 page_shift=12 table_shift=12",
-    "tree hops=2 page_shift=12 table_shift=12", "tree hops=3 page_shift=12 table_shift=12", "list",
+    pytest.param("flat page_shift=12", marks=FEWER),
+    pytest.param("tree hops=1 page_shift=12 table_shift=12", marks=FEWER),
+    pytest.param("tree hops=2 page_shift=12 table_shift=12", marks=FEWER),
+    "tree hops=3 page_shift=12 table_shift=12", "list",
 ])
 def test_walk_is_the_pagemap(pair, progs, form):
     """The walk shown leads to the page frames the application's pagemap has."""

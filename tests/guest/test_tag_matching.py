@@ -6,6 +6,8 @@ adapter, also one that knows nothing of tags.
 
 import json
 
+import pytest
+
 from labs import run_pair
 
 PROGRAM = "/qhca/build/guest-progs/tm"
@@ -27,6 +29,7 @@ def test_loopback(pair):
     transfer(pair.a, pair.a)
 
 
+@pytest.mark.long("Soft-RoCE needs 40 s for it; two of ours are in the gate")
 def test_soft_roce_sends(mixed):
     """Soft-RoCE answers the adapter's READs and takes its FINs."""
     transfer(mixed.a, mixed.b)

@@ -17,7 +17,8 @@ PORT = 13337
 TESTS = TOP / "tests/guest/scripts/ucx.tests"
 LINE = f"exec ucx_perftest -P 0 -p {PORT} -n 20 -w 2 -b /tmp/ucx.tests"
 
-TRANSPORTS = ["rc,ud,self", "ud,self"]
+TRANSPORTS = ["rc,ud,self",
+              pytest.param("ud,self", marks=pytest.mark.long("RC is connected by means of UD"))]
 
 
 def ucx(guest, address, transports):
@@ -61,6 +62,7 @@ MPIRUN = (
 )
 
 
+@pytest.mark.long("twenty seconds of starting programs; test_ucx has what it stands on")
 def test_open_mpi(pair):
     """Messages of all protocols and a collective operation, over UCX alone."""
     for guest in pair:

@@ -17,6 +17,8 @@ from test_net_queues import KEY_TEXT, send_udp, transfer, udp_hash
 
 # section of the program, MTU, bytes of a datagram
 SIZES = {"single": ("xdp", 1500, 1400), "several": ("xdp.frags", 9000, 8900)}
+SEVERAL = pytest.mark.long("frames in several buffers are in the gate, and streams in one")
+ALIKE = [pytest.param("single", marks=SEVERAL), "several"]
 L4_ANY = 1 << 3  # XDP_RSS_L4
 
 
@@ -31,7 +33,7 @@ def attached(guest, progs, section="xdp"):
         guest.run(f"ip link set dev {dev} xdpdrv off")
 
 
-@pytest.fixture(params=SIZES)
+@pytest.fixture(params=ALIKE)
 def program(request, pair, progs):
     """A pair, with the program at b; the bytes of a datagram that tests send."""
     section, mtu, size = SIZES[request.param]
@@ -81,6 +83,7 @@ def echo(a, b, port, size, count=20, longer=0, upto=65536):
     assert out.strip() == "right"
 
 
+@pytest.mark.parametrize("program", SIZES, indirect=True)
 def test_pass(program, pair):
     """A stream arrives whole, a datagram also when the program has moved its head."""
     a, b = pair.a, pair.b
@@ -124,7 +127,7 @@ def test_sent_back(program, pair, port, counter):
     assert "rx_xdp_drops" not in n and "tx_xdp_drops" not in n
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", ALIKE)
 def test_from_another_device(pair, progs, size):
     """What a program redirects to the adapter from another device goes out, though the
     adapter has no program of its own."""
@@ -164,6 +167,7 @@ for i in range(50):
     assert n == {"tx_xdp_xmit": 50}
 
 
+@pytest.mark.long("test_sent_back has each byte, test_xsk more frames than a ring holds")
 def test_many_sent_back(program, pair):
     """More than the rings hold come at once. Those that come back are right, and the
     adapter goes on."""
@@ -277,7 +281,8 @@ def test_refused(pair, progs):
         echo(pair.a, b, 7102, 1000, count=3)
 
 
-@pytest.mark.parametrize("vlan", [None, 42])
+@pytest.mark.parametrize("vlan", [
+    pytest.param(None, marks=pytest.mark.long("with a tag, the hash is shown, too")), 42])
 def test_metadata(pair, vlan):
     """A program is told the RSS hash, and the tag that the adapter has taken out."""
     a, b, dev = pair.a, pair.b, pair.b.netdev
@@ -303,6 +308,7 @@ def test_metadata(pair, vlan):
                     "vlan": [0x8100, vlan] if vlan else None}
 
 
+@pytest.mark.long("another lab: the kernel bounces what the adapter sees")
 def test_bounce_buffers(swiotlb_pair, progs):
     """The kernel copies between what programs see and what the adapter does."""
     a, b = swiotlb_pair.a, swiotlb_pair.b

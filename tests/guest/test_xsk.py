@@ -149,7 +149,8 @@ def received(x, sent, command="recv"):
     return got
 
 
-@pytest.mark.parametrize("options", ["", "-c", pytest.param("-n", marks=OTHERS),
+@pytest.mark.parametrize("options", ["", pytest.param("-c", marks=OTHERS),
+                                     pytest.param("-n", marks=OTHERS),
                                      pytest.param("-k 2048", marks=OTHERS),
                                      pytest.param("-H 192", marks=OTHERS)])
 def test_receive(two, progs, options):
@@ -238,6 +239,7 @@ def test_echo(two, progs):
             assert x.answer()["frames"] == 60
 
 
+@pytest.mark.long("test_xdp has frames in several buffers")
 def test_several_buffers(two, progs):
     """With XDP_USE_SG a frame may have several chunks, in both directions."""
     a, b = two.a, two.b
@@ -279,6 +281,7 @@ def test_fill_ring_empty(two, progs, options):
             received(x, 64, None)
 
 
+@pytest.mark.long("test_receive has a socket at one queue, and the rest goes on")
 def test_two_queues(two, progs):
     """Each queue has a socket of its own, with memory of its own."""
     a, b = two.a, two.b
@@ -309,6 +312,7 @@ for i in range(100):
         transfer(a, b, b.ip, 7321)
 
 
+@pytest.mark.long("test_queues_change has all that happens to a bound socket")
 def test_unbound_under_traffic(two, progs):
     """Sockets come and go while frames do; the link stays, and so do the other queues."""
     a, b = two.a, two.b
@@ -336,6 +340,7 @@ while True:
     transfer(b, a, a.ip, 7326)
 
 
+@pytest.mark.long("test_xdp has each action of a program, in the driver's own buffers")
 def test_programs_pass(two, progs):
     """Without a socket that takes frames all actions of programs are right in its buffers,
     and no buffer is lost: far more frames come than there are."""

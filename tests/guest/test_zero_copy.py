@@ -37,8 +37,11 @@ def msg_zerocopy(pair, selftests, ip, protocol):
     return two_ends.msg_zerocopy(pair.a, pair.b, selftests(), ip, protocol, DATAGRAM)
 
 
+IPV6 = pytest.mark.long("the adapter looks at the same pages as for IPv4")
+
+
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
-@pytest.mark.parametrize("ip", [4, 6])
+@pytest.mark.parametrize("ip", [4, pytest.param(6, marks=IPV6)])
 def test_msg_zerocopy(pair, selftests, small_buffers, ip, protocol):
     """The kernel's selftest: every send is notified, none was copied."""
     sent, notified, zc = msg_zerocopy(pair, selftests, ip, protocol)
@@ -47,7 +50,8 @@ def test_msg_zerocopy(pair, selftests, small_buffers, ip, protocol):
     assert zc == "y"
 
 
-@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+@pytest.mark.parametrize("protocol", [
+    "tcp", pytest.param("udp", marks=pytest.mark.long("TCP is in the gate"))])
 def test_msg_zerocopy_without_sg(pair, selftests, small_buffers, protocol):
     """An adapter that gathers nothing gets copies, and the sender is told."""
     with two_ends.without_sg(pair.a):
