@@ -120,8 +120,8 @@ TUNNELS = {
 }
 
 
-@pytest.mark.parametrize("kind", [
-    4, *(pytest.param(kind, marks=pytest.mark.long("the others are like it")) for kind in (6, 66))])
+@pytest.mark.long("test_merged has the packets, and the stack their tunnels")
+@pytest.mark.parametrize("kind", TUNNELS)
 def test_merged_in_a_tunnel(pair, kind):
     """IP in IP: the stack takes the merged packets out of the tunnel as it would its own."""
     a, b = pair.a, pair.b

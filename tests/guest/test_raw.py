@@ -46,7 +46,7 @@ def test_a_port_is_steered_away_from_the_kernel(pair, raw):
     said = json.loads(job.out_so_far().splitlines()[-1])
     assert said == {"got": list(range(20)), "checked": 20}
     assert b.ethtool_stat("eth_rx_packets") - before < 20
-    a.run(f"ping -c 3 -W 2 {b.ip}")
+    a.run(f"ping -c 3 -i 0.1 -W 2 {b.ip}")
     # without the rule they are the kernel's again
     before = b.ethtool_stat("eth_rx_packets")
     assert raw(a, f"send $IBDEV {mac(a)} {mac(b)} 7777 20") == {"sent": 20}
