@@ -119,6 +119,7 @@ def test_fault_rule(linked):
     go_over(linked.b, linked.a)
 
 
+@pytest.mark.long("tests/device/test_memlink resets either side in traffic")
 def test_reset_in_traffic(linked):
     """An adapter that is reset in traffic comes back, and its link with it."""
     server = linked.b.start(f"{WRITE} 1000000")

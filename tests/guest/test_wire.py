@@ -8,9 +8,14 @@ from labs import run_pair
 from test_pingpong import perftest, pingpong
 
 
+ALIKE = pytest.mark.long("large messages and small ones are in the gate")
+
+
 @pytest.mark.parametrize("program,options", [
-    ("ibv_rc_pingpong", "-s 1000000 -n 30 -r 20"), ("ibv_uc_pingpong", "-s 65537 -n 100 -e"),
-    ("ibv_ud_pingpong", "-s 2048 -n 300"), ("ibv_srq_pingpong", "-q 8 -s 10000 -n 300"),
+    ("ibv_rc_pingpong", "-s 1000000 -n 30 -r 20"),
+    pytest.param("ibv_uc_pingpong", "-s 65537 -n 100 -e", marks=ALIKE),
+    ("ibv_ud_pingpong", "-s 2048 -n 300"),
+    pytest.param("ibv_srq_pingpong", "-q 8 -s 10000 -n 300", marks=ALIKE),
 ])
 def test_data(wire_pair, program, options):
     """What arrives is what was sent."""
@@ -18,8 +23,9 @@ def test_data(wire_pair, program, options):
 
 
 @pytest.mark.parametrize("program,options", [
-    ("ib_write_bw", "-s 65536 -n 500"), ("ib_read_bw", "-s 1048576 -n 30"),
-    ("ib_send_bw", "-s 8 -n 5000"), ("ib_atomic_lat", "-n 300"),
+    pytest.param("ib_write_bw", "-s 65536 -n 500", marks=ALIKE),
+    ("ib_read_bw", "-s 1048576 -n 30"), ("ib_send_bw", "-s 8 -n 5000"),
+    pytest.param("ib_atomic_lat", "-n 300", marks=ALIKE),
 ])
 def test_perftest(wire_pair, program, options):
     """Each of the ways that payload takes."""
