@@ -354,7 +354,7 @@ def test_header_data_split(pair, mtu):
 REFUSED = Path(__file__).parent / "scripts" / "bind_rx.py"
 
 
-@pytest.mark.long("the device refuses a command, which is rare")
+@pytest.mark.long("an exchange that the device refuses; those that succeed are in the gate")
 def test_queue_not_exchanged(queues):
     """The device refuses to suspend a queue that is to be exchanged: who wanted that is
     told, and the queue goes on as it was, with the link and the other queues."""

@@ -66,7 +66,7 @@ def buffer_size(pair, guest):
     return int(re.findall(r"RX Buf Len:\s+(\d+)", shown)[-1]), last["len"]
 
 
-@pytest.mark.long("test_receive_zero_copy and test_driver exchange rings, too")
+@pytest.mark.long("every size in turn; tests/device/test_eth_rq has frames in several buffers")
 def test_buffer_size(pair):
     """Receive buffers of other sizes, exchanged under traffic; the link stays."""
     a, b, dev = pair.a, pair.b, pair.b.netdev

@@ -209,7 +209,7 @@ def test_without_provider(pair, tmp_path):
     assert len(trace.flow("message")) == 10
 
 
-@pytest.mark.long("of recordings that are refused or were killed; the others go well")
+@pytest.mark.long("recordings that are refused or killed; the gate has those that end well")
 def test_one_at_a_time(pair, tmp_path):
     """A second recording is refused and harms nothing; --clean helps after a kill."""
     first = Recording(pair, tmp_path / "one")
