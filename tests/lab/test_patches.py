@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "lab"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
-from qhca_lab.paths import BUILD  # noqa: E402
+# As the build root names them: the checkout's own path may have a space.
+from qhca_lab.paths import BUILD, TOP  # noqa: E402
 
 DRIVER = TOP / "kernel-driver"
 PROVIDER = TOP / "rdma-core-provider"
