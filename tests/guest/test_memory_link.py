@@ -113,7 +113,7 @@ def test_fault_rule(linked):
     """A rule for packets meets them, on the wire; afterwards the link is used again."""
     with faults(linked, a=[{"action": "drop", "opcode": "WRITE_MIDDLE", "nth": 20}]) as listed:
         before = [sent(g) for g in linked.guests]
-        perftest(linked.b, linked.a, "ib_write_bw", "-s 65536 -n 50 -u 8")
+        perftest(linked.b, linked.a, "ib_write_bw", "-s 65536 -n 50")
         assert [sent(g) for g in linked.guests] == before
         assert listed("a")[0]["hits"]
     go_over(linked.b, linked.a)
