@@ -61,13 +61,7 @@ static bool work_pending(struct qhca *e)
 
 void qhca_memlinks_woken(struct qhca *e)
 {
-    struct qhca_list *l;
-
-    while (!qhca_list_empty(&e->ml->woken)) {
-        l = e->ml->woken.next;
-        qhca_list_del(l);
-        qhca_list_add_tail(&e->q->ready, l);
-    }
+    qhca_list_splice_tail(&e->q->ready, &e->ml->woken);
 }
 
 void qhca_work(struct qhca *e, unsigned budget)

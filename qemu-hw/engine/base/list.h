@@ -43,4 +43,17 @@ static inline void qhca_list_del(struct qhca_list *n)
     qhca_list_init(n);
 }
 
+/** Append all elements of the list @from to the list @head. */
+static inline void qhca_list_splice_tail(struct qhca_list *head,
+                                         struct qhca_list *from)
+{
+    if (!qhca_list_empty(from)) {
+        from->next->prev = head->prev;
+        from->prev->next = head;
+        head->prev->next = from->next;
+        head->prev = from->prev;
+        qhca_list_init(from);
+    }
+}
+
 #endif /* QHCA_LIST_H */

@@ -64,12 +64,8 @@ void qhca_memlinks_init(struct qhca *e)
  */
 static void wake_waiting(struct qhca *e, struct qhca_memlink *l)
 {
-    struct qhca_list *i;
-
-    while (!qhca_list_empty(&l->waiting)) {
-        i = l->waiting.next;
-        qhca_list_del(i);
-        qhca_list_add_tail(&e->ml->woken, i);
+    if (!qhca_list_empty(&l->waiting)) {
+        qhca_list_splice_tail(&e->ml->woken, &l->waiting);
         qhca_kick(e);
     }
 }
@@ -229,9 +225,8 @@ void qhca_memlinks_free(struct qhca *e)
 
     while (!qhca_list_empty(&e->ml->all)) {
         l = qhca_container(e->ml->all.next, struct qhca_memlink, link);
-        while (!qhca_list_empty(&l->waiting)) {
-            qhca_list_del(l->waiting.next);     /* no kick: QPs end, too */
-        }
+        /* no kick: QPs end, too */
+        qhca_list_splice_tail(&e->ml->woken, &l->waiting);
         link_remove(e, l);
     }
 }

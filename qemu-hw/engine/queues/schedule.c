@@ -16,11 +16,5 @@ void qhca_qp_schedule(struct qhca *e, struct qhca_qp *qp)
 
 void qhca_qps_unblock(struct qhca *e)
 {
-    struct qhca_list *l;
-
-    while (!qhca_list_empty(&e->q->blocked)) {
-        l = e->q->blocked.next;
-        qhca_list_del(l);
-        qhca_list_add_tail(&e->q->ready, l);
-    }
+    qhca_list_splice_tail(&e->q->ready, &e->q->blocked);
 }
