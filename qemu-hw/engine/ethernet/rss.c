@@ -440,6 +440,7 @@ uint8_t qhca_cmd_create_rqt(struct qhca *e, struct qhca_cmd *c)
         c->arg > QHCA_RQT_ETH_RQ) {
         return QHCA_ST_BAD_PARAM;
     }
+    qhca_cost(e, n);
     for (i = 0; i < n; i++) {
         if (!rqt_named(e, kind, named(c, i))) {
             return qhca_bad_obj(c, 4 * i);
@@ -468,6 +469,7 @@ uint8_t qhca_cmd_destroy_rqt(struct qhca *e, struct qhca_cmd *c)
     if (t->refs) {
         return QHCA_ST_BUSY;
     }
+    qhca_cost(e, t->size);
     for (i = 0; i < t->size; i++) {
         if (t->kind == QHCA_RQT_WQ) {
             t->queue[i].wq->users--;

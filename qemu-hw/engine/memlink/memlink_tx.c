@@ -132,6 +132,8 @@ static void revoke(struct qhca *e, struct qhca_memlink *l,
     l->revoked += state == QHCA_SHRING_REVOKED;
 }
 
+#define REFS_PER_ACCESS     8   /* to look at them costs as much as one */
+
 enum match { MATCH_ALL, MATCH_KEY, MATCH_QP };
 
 static bool matches(const struct qhca_memlink_ref *ref, enum match what,
@@ -149,9 +151,9 @@ static bool matches(const struct qhca_memlink_ref *ref, enum match what,
 
 static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
 {
+    uint32_t looked_at = 0, k;
     bool refs = false;
     struct qhca_list *i;
-    uint32_t k;
 
     if (!e->ml->refs) {
         return;
@@ -163,6 +165,7 @@ static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
             const struct qhca_memlink_ref *ref = &l->ref[k %
                                                          QHCA_MEMLINK_REFS];
 
+            looked_at++;
             if (qhca_shring_consumed(&l->tx, ref->pos)) {
                 l->ref_tail = k + 1;
             } else if (matches(ref, what, num)) {
@@ -175,6 +178,7 @@ static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
         refs |= l->ref_tail != l->ref_head;
     }
     e->ml->refs = refs;
+    qhca_cost(e, looked_at / REFS_PER_ACCESS);
 }
 
 void qhca_memlink_abandon(struct qhca_memlink *l)

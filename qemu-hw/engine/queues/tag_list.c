@@ -7,6 +7,8 @@
 
 #include "queues/tags.h"
 
+#define TAGS_PER_ACCESS     8   /* entries to look at cost as much as one */
+
 static uint8_t tag_check(const struct qhca_srqc *in, size_t *bad)
 {
     uint32_t max_tags = qhca_le32(in->max_tags);
@@ -121,15 +123,20 @@ void qhca_tm_unlink(struct qhca_tm *tm, struct qhca_tag *t)
     tm->count--;
 }
 
-struct qhca_tag *qhca_tm_match(struct qhca_tm *tm, uint64_t tag)
+struct qhca_tag *qhca_tm_match(struct qhca *e, struct qhca_tm *tm,
+                               uint64_t tag)
 {
+    struct qhca_tag *found = NULL;
+    uint32_t looked_at = 0;
     uint16_t i;
 
-    for (i = tm->first; i != QHCA_TM_NONE && i != tm->inactive;
+    for (i = tm->first; i != QHCA_TM_NONE && i != tm->inactive && !found;
          i = tm->tags[i].next) {
+        looked_at++;
         if ((tag & tm->tags[i].mask) == tm->tags[i].tag) {
-            return &tm->tags[i];
+            found = &tm->tags[i];
         }
     }
-    return NULL;
+    qhca_cost(e, looked_at / TAGS_PER_ACCESS);
+    return found;
 }

@@ -60,7 +60,8 @@ void qhca_tm_append(struct qhca_tm *tm, uint16_t num);
 /* Remove an entry from the list. */
 void qhca_tm_unlink(struct qhca_tm *tm, struct qhca_tag *t);
 /* The oldest active entry that matches @tag, or NULL. */
-struct qhca_tag *qhca_tm_match(struct qhca_tm *tm, uint64_t tag);
+struct qhca_tag *qhca_tm_match(struct qhca *e, struct qhca_tm *tm,
+                               uint64_t tag);
 /* A counter changed: activate all entries if the counters are now equal. */
 static inline void qhca_tm_sync(struct qhca_tm *tm)
 {
