@@ -15,6 +15,7 @@
 
 struct rule {
     struct rule *next;          /* in its bucket or list, sorted by order */
+    struct rule **place;        /* what points to it there */
     struct rule **head;         /* head of that list */
     uint64_t order;             /* priority, then age */
     struct qhca_flow_match value;       /* masked */
@@ -80,23 +81,35 @@ static bool flow_applies(const struct rule *r, bool accepted)
     return accepted || !(r->flags & QHCA_FLOW_F_ADDR_FILTER);
 }
 
-/* The first NORMAL rule after order @after that @k matches. */
-static struct rule *next_rule(struct qhca_flows *f,
-                              const struct qhca_flow_match *k, uint64_t after,
-                              bool accepted)
+/* Look at one more rule; false: that is too much for this call. */
+static bool flow_step(struct qhca *e)
 {
+    qhca_cost(e, 1);
+    return !qhca_call_exhausted(e);
+}
+
+/*
+ * The first NORMAL rule after order @after that @k matches.  A guest can give
+ * all its rules the same hash, so what is looked at has a cost; *@lost is set
+ * if that is too much.
+ */
+static struct rule *next_rule(struct qhca *e, const struct qhca_flow_match *k,
+                              uint64_t after, bool accepted, bool *lost)
+{
+    struct qhca_flows *f = e->eth->flows;
     struct rule *best = NULL, *r;
     struct qhca_flow_match masked;
     unsigned i;
 
-    for (i = 0; i < f->groups; i++) {
+    for (i = 0; i < f->groups && !*lost; i++) {
         struct group *g = &f->group[i];
 
         if (!g->rules) {
             continue;
         }
         mask_match(k, &g->mask, &masked);
-        for (r = *bucket_of(f, g, &masked); r; r = r->next) {
+        *lost = !flow_step(e);
+        for (r = *bucket_of(f, g, &masked); r && !*lost; r = r->next) {
             if (r->order > after && flow_same(r, g, &masked) &&
                 flow_applies(r, accepted)) {
                 if (!best || r->order < best->order) {
@@ -104,9 +117,10 @@ static struct rule *next_rule(struct qhca_flows *f,
                 }
                 break;          /* sorted by order */
             }
+            *lost = !flow_step(e);
         }
     }
-    return best;
+    return *lost ? NULL : best;
 }
 
 static void flow_give(struct qhca *e, struct rule *r,
@@ -122,6 +136,28 @@ static void flow_give(struct qhca *e, struct rule *r,
     qhca_raw_rx(e, r->qp, f, r->tag);
 }
 
+/* Deliver to the QPs of rules with the match and priority of @r. */
+static void flow_give_twins(struct qhca *e, struct rule *r,
+                            const struct qhca_eth_frame *f, bool accepted,
+                            unsigned copies)
+{
+    struct rule *twin;
+
+    for (twin = r->next; twin && copies < QHCA_FLOW_COPIES_MAX;
+         twin = twin->next) {
+        if (!flow_step(e)) {
+            qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
+            break;
+        }
+        if (twin->order >> 48 == r->order >> 48 &&
+            flow_same(twin, r->group, &r->value) &&
+            flow_applies(twin, accepted)) {
+            flow_give(e, twin, f);
+            copies++;
+        }
+    }
+}
+
 /*
  * Deliver to the QP of the best rule and to those of equivalent rules (same
  * match and priority).  After a DONT_TRAP rule, continue with the next best.
@@ -132,28 +168,24 @@ static bool by_rules(struct qhca *e, const struct qhca_eth_frame *f,
 {
     unsigned copies = 0;
     uint64_t after = 0;
-    struct rule *r, *twin;
+    bool lost = false;
+    struct rule *r;
 
     while (copies < QHCA_FLOW_COPIES_MAX &&
-           (r = next_rule(e->eth->flows, &f->k, after, accepted))) {
+           (r = next_rule(e, &f->k, after, accepted, &lost))) {
         flow_give(e, r, f);
         copies++;
         after = r->order;
-        if (r->flags & QHCA_FLOW_F_DONT_TRAP) {
-            continue;
+        if (!(r->flags & QHCA_FLOW_F_DONT_TRAP)) {
+            flow_give_twins(e, r, f, accepted, copies);
+            return true;
         }
-        for (twin = r->next; twin && copies < QHCA_FLOW_COPIES_MAX;
-             twin = twin->next) {
-            if (twin->order >> 48 == r->order >> 48 &&
-                flow_same(twin, r->group, &r->value) &&
-                flow_applies(twin, accepted)) {
-                flow_give(e, twin, f);
-                copies++;
-            }
-        }
-        return true;
     }
-    return false;
+    if (lost) {
+        /* whose it is remains unknown */
+        qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
+    }
+    return lost;
 }
 
 static bool by_default(struct qhca *e, uint8_t type,
@@ -300,6 +332,10 @@ static void flow_insert(struct qhca *e, struct rule *r)
         p = &(*p)->next;
     }
     r->next = *p;
+    r->place = p;
+    if (r->next) {
+        r->next->place = &r->next;
+    }
     *p = r;
 }
 
@@ -354,13 +390,10 @@ void qhca_flow_get(const void *rule, struct qhca_flow *out, uint32_t *num)
 
 static void rule_free(struct qhca *e, struct rule *r)
 {
-    struct rule **p = r->head;
-
-    while (*p != r) {
-        qhca_cost(e, 1);
-        p = &(*p)->next;
+    *r->place = r->next;
+    if (r->next) {
+        r->next->place = r->place;
     }
-    *p = r->next;
     if (r->group) {
         r->group->rules--;
     }
@@ -398,7 +431,7 @@ void qhca_flows_free(struct qhca *e)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct rule, 120, flow, 1);
+SAVED_SIZE(struct rule, 128, flow, 1);
 SAVED_SIZE(struct group, 68, flow, 1);
 SAVED_SIZE(struct qhca_flows, 12600, flow, 1);
 
