@@ -11,6 +11,8 @@
 #include "base/save.h"
 
 #define SLOTS               1024
+/* No packet has to be compared with more, whatever groups a guest makes. */
+#define SLOT_GROUPS_MAX     64
 
 struct qhca_mcg_group {
     struct qhca_mcg_group *next;        /* next in the hash slot */
@@ -131,6 +133,18 @@ static void remove_group(struct qhca *e, struct qhca_mcg_group **p)
     free(g);
 }
 
+/* Groups that share slot @slot. */
+static unsigned mcg_sharing(const struct qhca *e, unsigned slot)
+{
+    const struct qhca_mcg_group *g;
+    unsigned n = 0;
+
+    for (g = e->xd->mcgs[slot]; g; g = g->next) {
+        n++;
+    }
+    return n;
+}
+
 /* Find or create group @gid; NULL: out of memory, or too many groups. */
 static struct qhca_mcg_group **mcg_get_group(struct qhca *e,
                                              const uint8_t gid[16])
@@ -147,7 +161,8 @@ static struct qhca_mcg_group **mcg_get_group(struct qhca *e,
     if (*p) {
         return p;
     }
-    if (e->xd->mc_groups == QHCA_MC_GROUPS_MAX) {
+    if (e->xd->mc_groups == QHCA_MC_GROUPS_MAX ||
+        mcg_sharing(e, slot_of(gid)) == SLOT_GROUPS_MAX) {
         return NULL;
     }
     *p = calloc(1, sizeof(**p));
