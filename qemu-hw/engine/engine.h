@@ -117,6 +117,8 @@ struct qhca_config {
     uint32_t max_eth_queues;
     uint32_t speed;             /* Mb/s, as reported to the guest */
     uint32_t run_budget;        /* packets sent per qhca_run(), 0: default */
+    /* up to so many objects a reset destroys at once, 0: default */
+    uint32_t reset_budget;
     uint32_t min_ack_timeout;   /* minimum ACK timeout exponent, 0..31 */
     uint64_t dm_size;           /* device memory: 0, or a power of two */
     bool super_frames;          /* all on the wire take super-frames, */

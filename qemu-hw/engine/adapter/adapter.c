@@ -5,32 +5,45 @@
 #include "adapter/adapter.h"
 
 #define RUN_BUDGET          256 /* packets per qhca_run() */
+#define RESET_BUDGET        512 /* objects per qhca_reset() */
 
-/* All parts of an adapter in a single allocation. */
-struct whole {
-    struct qhca e;
-    struct qhca_memlinks ml;
+/* The parts of an adapter that have objects: a reset can replace them. */
+struct contents {
     struct qhca_memory mem;
     struct qhca_queues q;
     struct qhca_xport_dev xd;
     struct qhca_ethernet eth;
+};
+
+/* The others, in a single allocation. */
+struct shell {
+    struct qhca e;
+    struct qhca_memlinks ml;
     struct qhca_adapter ad;
 };
 
+static void use_contents(struct qhca *e, struct contents *c)
+{
+    e->mem = &c->mem;
+    e->q = &c->q;
+    e->xd = &c->xd;
+    e->eth = &c->eth;
+}
+
 static struct qhca *alloc_parts(void)
 {
-    struct whole *w = calloc(1, sizeof(*w));
+    struct shell *s = calloc(1, sizeof(*s));
+    struct contents *c = calloc(1, sizeof(*c));
 
-    if (!w) {
+    if (!s || !c) {
+        free(s);
+        free(c);
         return NULL;
     }
-    w->e.ml = &w->ml;
-    w->e.mem = &w->mem;
-    w->e.q = &w->q;
-    w->e.xd = &w->xd;
-    w->e.eth = &w->eth;
-    w->e.ad = &w->ad;
-    return &w->e;
+    s->e.ml = &s->ml;
+    s->e.ad = &s->ad;
+    use_contents(&s->e, c);
+    return &s->e;
 }
 
 /* The operations of each QP type. */
@@ -76,8 +89,9 @@ static bool alloc_all(struct qhca *e)
            qhca_idr_init(&e->eth->eth_rqs, cfg->max_eth_queues, 0);
 }
 
-static void adapter_free_all(struct qhca *e)
+void qhca_adapter_free(struct qhca *e)
 {
+    qhca_xport_dev_free(e);
     qhca_idr_free(&e->mem->uars);
     qhca_idr_free(&e->mem->pds);
     qhca_idr_free(&e->q->xrcds);
@@ -96,6 +110,7 @@ static void adapter_free_all(struct qhca *e)
     free(e->xd->gids);
     free(e->xd->mcgs);
     free(e->q->mod_heap);
+    free(qhca_container(e->mem, struct contents, mem));
     free(e);
 }
 
@@ -118,6 +133,43 @@ static void reset_values(struct qhca *e)
     qhca_event_init(&e->q->port_ev, 0);
 }
 
+struct qhca *qhca_adapter_alloc(const struct qhca_config *cfg)
+{
+    struct qhca *e = alloc_parts();
+
+    if (!e) {
+        return NULL;
+    }
+    e->cfg = *cfg;
+    set_qp_ops(e);
+    qhca_memlinks_init(e);
+    qhca_list_init(&e->q->ready);
+    qhca_list_init(&e->q->blocked);
+    qhca_list_init(&e->eth->eth_ready);
+    qhca_list_init(&e->q->tm_work);
+    qhca_list_init(&e->q->eq_work);
+    qhca_gro_init(&e->eth->gro);
+    if (!alloc_all(e)) {
+        qhca_adapter_free(e);
+        return NULL;
+    }
+    qhca_event_init(&e->q->port_ev, 0);
+    if (!qhca_xport_dev_init(e)) {
+        qhca_adapter_free(e);
+        return NULL;
+    }
+    return e;
+}
+
+void qhca_swap_contents(struct qhca *a, struct qhca *b)
+{
+    struct contents *of_a = qhca_container(a->mem, struct contents, mem);
+    struct contents *of_b = qhca_container(b->mem, struct contents, mem);
+
+    use_contents(a, of_b);
+    use_contents(b, of_a);
+}
+
 struct qhca *qhca_new(const struct qhca_config *cfg,
                       const struct qhca_ops *ops, void *opaque,
                       const char **err)
@@ -129,69 +181,24 @@ struct qhca *qhca_new(const struct qhca_config *cfg,
         return NULL;
     }
     *err = "out of memory";
-    e = alloc_parts();
+    e = qhca_adapter_alloc(cfg);
     if (!e) {
         return NULL;
     }
-    e->cfg = *cfg;
     if (!e->cfg.run_budget) {
         e->cfg.run_budget = RUN_BUDGET;
     }
-    set_qp_ops(e);
+    if (!e->cfg.reset_budget) {
+        e->cfg.reset_budget = RESET_BUDGET;
+    }
     e->ops = *ops;
     e->tracing = ops->trace != NULL;
     e->opaque = opaque;
     e->link = true;
     e->ad->timer_set = UINT64_MAX;
-    qhca_memlinks_init(e);
-    qhca_list_init(&e->q->ready);
-    qhca_list_init(&e->q->blocked);
-    qhca_list_init(&e->eth->eth_ready);
-    qhca_list_init(&e->q->tm_work);
-    qhca_list_init(&e->q->eq_work);
-    qhca_gro_init(&e->eth->gro);
-    if (!alloc_all(e)) {
-        adapter_free_all(e);
-        return NULL;
-    }
     reset_values(e);
-    if (!qhca_xport_dev_init(e)) {
-        adapter_free_all(e);
-        return NULL;
-    }
     *err = NULL;
     return e;
-}
-
-/* Destroy all objects. */
-static void objects_free(struct qhca *e)
-{
-    /* Users before what they use. */
-    qhca_mcgs_free(e);
-    qhca_flows_free(e);
-    qhca_qps_free(e);
-    qhca_rqts_free(e);
-    qhca_eth_qs_free(e);
-    qhca_shapers_free(e);
-    qhca_srqs_free(e);
-    qhca_xrcds_free(e);
-    qhca_mrs_free(e);
-    qhca_cqs_free(e);
-    qhca_event_forget(&e->q->port_ev);
-    qhca_eqs_free(e);
-    qhca_idr_reset(&e->q->qps, e->q->qps.size);
-    qhca_idr_reset(&e->eth->flow_table, e->eth->flow_table.size);
-    qhca_idr_reset(&e->eth->rqts, e->eth->rqts.size);
-    qhca_idr_reset(&e->eth->shapers, e->eth->shapers.size);
-    qhca_idr_reset(&e->eth->eth_sqs, e->eth->eth_sqs.size);
-    qhca_idr_reset(&e->eth->eth_rqs, e->eth->eth_rqs.size);
-    qhca_idr_reset(&e->q->srqs, e->q->srqs.size);
-    qhca_idr_reset(&e->mem->mrs, e->mem->mrs.size);
-    qhca_idr_reset(&e->q->cqs, e->q->cqs.size);
-    qhca_idr_reset(&e->q->eqs, e->q->eqs.size);
-    qhca_idr_reset(&e->mem->pds, e->mem->pds.size);
-    qhca_idr_reset(&e->q->xrcds, e->q->xrcds.size);
-    qhca_idr_reset(&e->mem->uars, e->mem->uars.size);
 }
 
 void qhca_free(struct qhca *e)
@@ -200,18 +207,18 @@ void qhca_free(struct qhca *e)
         return;
     }
     qhca_memlinks_free(e);
-    objects_free(e);
-    qhca_xport_dev_free(e);
+    qhca_remains_end(e);
+    qhca_objects_free(e);
     if (e->hooks) {
         e->hooks->free(e);
     }
-    adapter_free_all(e);
+    qhca_adapter_free(e);
 }
 
 void qhca_reset(struct qhca *e)
 {
     qhca_memlink_revoke_all(e);
-    objects_free(e);
+    qhca_objects_remove(e);
     qhca_xport_dev_reset(e);
     reset_values(e);
     /*
@@ -228,5 +235,8 @@ void qhca_reset(struct qhca *e)
     if (e->faults) {
         e->hooks->reset(e);
         qhca_timer_update(e);
+    }
+    if (e->ad->remains) {
+        qhca_kick(e);
     }
 }

@@ -15,6 +15,14 @@ struct qhca_aq_job {
     struct qhca_cqc in;
 };
 
+/* Objects left over from before a reset, still to be destroyed. */
+struct qhca_remains {
+    struct qhca_remains *next;
+    struct qhca *of;            /* an adapter that holds only these objects */
+    unsigned kind;              /* being destroyed, see teardown.c */
+    uint32_t num;               /* of the next one */
+};
+
 /* This layer's part of the adapter. */
 struct qhca_adapter {
     uint32_t ctrl, aq_ctrl, db_shift, aq_shift;
@@ -24,7 +32,33 @@ struct qhca_adapter {
     uint32_t latch_read, latch_write;       /* half of a 64-bit register */
     uint64_t latch_read_off, latch_write_off;   /* which register; 0: none */
     uint64_t timer_set;         /* the deadline last given to set_timer */
+    struct qhca_remains *remains;       /* oldest first; NULL: none */
+    struct qhca_remains *spare; /* without objects */
 };
+
+/* ---- adapter.c ---- */
+/* An adapter with empty tables and without operations; NULL: out of memory. */
+struct qhca *qhca_adapter_alloc(const struct qhca_config *cfg);
+/* Free one without objects and links. */
+void qhca_adapter_free(struct qhca *e);
+/* Exchange the objects of two adapters of the same configuration. */
+void qhca_swap_contents(struct qhca *a, struct qhca *b);
+
+/* ---- teardown.c ---- */
+/* Destroy all objects; the tables are empty then. */
+void qhca_objects_free(struct qhca *e);
+/*
+ * For a reset: the tables are empty then.  Many objects are not destroyed at
+ * once, but by qhca_remains_free().
+ */
+void qhca_objects_remove(struct qhca *e);
+/*
+ * Destroy objects left over from before a reset: at most @budget, or fewer that
+ * have many parts.
+ */
+void qhca_remains_free(struct qhca *e, unsigned budget);
+/* Destroy all of them, and free what they used. */
+void qhca_remains_end(struct qhca *e);
 
 /* ---- receive.c ---- */
 /* Receive what memory links have brought, at most @budget packets. */

@@ -214,14 +214,17 @@ static bool admin_complete(struct qhca *e, uint32_t index,
 
 /* Keep what an unfinished command needs to continue. */
 static void admin_interrupted(struct qhca *e, const struct qhca_aq_cmd *cmd,
-                              const uint8_t *in)
+                              const struct qhca_cmd *c)
 {
     struct qhca_aq_job *job = &e->ad->job;
 
     if (!job->busy) {
+        memset(job, 0, sizeof(*job));
         job->busy = true;
         job->cmd = *cmd;
-        memcpy(&job->in, in, sizeof(job->in));
+        if (commands[cmd->opcode].in) {
+            memcpy(&job->in, c->in, sizeof(job->in));
+        }
     }
 }
 
@@ -269,7 +272,7 @@ static bool run_one(struct qhca *e)
     c.out = out;
     status = e->ad->job.busy ? go_on(e, &c) : admin_execute(e, &cmd, &c, in);
     if (status == QHCA_ST_AGAIN) {
-        admin_interrupted(e, &cmd, in);
+        admin_interrupted(e, &cmd, &c);
         return false;
     }
     e->ad->job.busy = false;
@@ -295,6 +298,8 @@ void qhca_admin_run(struct qhca *e)
 {
     unsigned n;
 
+    /* No guest makes objects, reset by reset, more quickly than they go. */
+    qhca_remains_free(e, 8 * ADMIN_BATCH);
     e->command_end = e->cost + ADMIN_COST;
     for (n = 0; n < ADMIN_BATCH && e->ad->asq_cons != e->ad->asq_prod; n++) {
         if (!qhca_active(e) || (n && qhca_command_spent(e)) || !run_one(e)) {
@@ -304,6 +309,16 @@ void qhca_admin_run(struct qhca *e)
 }
 
 /* ---- saved state ---- */
+
+/* Those that are done in parts. */
+static bool can_be_unfinished(const struct qhca_aq_cmd *cmd)
+{
+    return (cmd->opcode == QHCA_CMD_MODIFY_CQ &&
+            (qhca_le64(cmd->mask) & QHCA_CQ_M_RESIZE)) ||
+           cmd->opcode == QHCA_CMD_DESTROY_EQ ||
+           cmd->opcode == QHCA_CMD_DESTROY_QP ||
+           cmd->opcode == QHCA_CMD_DESTROY_SRQ;
+}
 
 void qhca_io_admin(struct qhca_io *io)
 {
@@ -317,11 +332,15 @@ void qhca_io_admin(struct qhca_io *io)
     }
     qhca_io_bytes(io, &job->cmd, sizeof(job->cmd));
     qhca_io_bytes(io, &job->in, sizeof(job->in));
-    cq = qhca_idr_get(&e->q->cqs, qhca_le32(job->cmd.obj));
-    if (NEED(io, e->ready_flag && e->ad->asq_cons != e->ad->asq_prod &&
-             job->cmd.opcode == QHCA_CMD_MODIFY_CQ &&
-             (qhca_le64(job->cmd.mask) & QHCA_CQ_M_RESIZE) && cq,
-             "an unfinished command is invalid")) {
-        qhca_io_cq_resize(io, cq);
+    if (!NEED(io, e->ready_flag && e->ad->asq_cons != e->ad->asq_prod &&
+              can_be_unfinished(&job->cmd),
+              "an unfinished command is invalid")) {
+        return;
+    }
+    if (job->cmd.opcode == QHCA_CMD_MODIFY_CQ) {
+        cq = qhca_idr_get(&e->q->cqs, qhca_le32(job->cmd.obj));
+        if (NEED(io, cq, "an unfinished command is invalid")) {
+            qhca_io_cq_resize(io, cq);
+        }
     }
 }

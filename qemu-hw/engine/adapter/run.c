@@ -13,6 +13,7 @@
 
 #define SLICE               32  /* packets of one QP per turn */
 #define DROP_BUDGET         4096    /* packets of links that are not wanted */
+#define REMAINS_BUDGET      1024    /* objects from before a reset */
 #define LIST_READS          32  /* list reads that count as one packet */
 
 /* Run the first QP of the ready list for a slice; returns the budget used. */
@@ -113,7 +114,7 @@ void qhca_finish_merging(struct qhca *e)
     }
     qhca_debug_point(e);
     qhca_memlinks_update(e);
-    if (qhca_active(e) && work_pending(e)) {
+    if ((qhca_active(e) && work_pending(e)) || e->ad->remains) {
         qhca_kick(e);
     }
     qhca_timer_update(e);
@@ -123,6 +124,7 @@ void qhca_run(struct qhca *e)
 {
     qhca_call_begins(e);
     e->kicked = false;
+    qhca_remains_free(e, REMAINS_BUDGET);
     if (qhca_active(e)) {
         if (e->faults) {
             e->hooks->flush(e);

@@ -3,6 +3,7 @@
  * Saving and loading an adapter: the state as a whole, the registers, and the
  * lists of objects with work to do.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,25 +17,25 @@ SAVED_SIZE_OF_MANY(struct qhca_table, 184);
 SAVED_SIZE_OF_MANY(struct qhca_event_src, 32);
 SAVED_SIZE(struct qhca_eq, 256, eq, 2);
 SAVED_SIZE(struct qhca_cq, 328, cq, 2);
-SAVED_SIZE(struct qhca_xrcd, 24, xrcd, 1);
+SAVED_SIZE(struct qhca_xrcd, 32, xrcd, 1);
 SAVED_SIZE(struct qhca_srq, 472, srq, 1);
 SAVED_SIZE(struct qhca_mr, 224, mr, 1);
 SAVED_SIZE(struct qhca_mw, 264, mw, 1);
 SAVED_SIZE(struct qhca_swqe, 80, qp, 3);
 SAVED_SIZE(struct qhca_resp, 32, qp, 3);
 SAVED_SIZE(struct qhca_xport, 2048, qp, 3);
-SAVED_SIZE(struct qhca_qp, 736, qp, 3);
+SAVED_SIZE(struct qhca_qp, 744, qp, 3);
 SAVED_SIZE_OF_MANY(struct qhca_eth_q, 1336);
 SAVED_SIZE(struct qhca_tag, 104, srq, 1);
 SAVED_SIZE(struct qhca_tm, 248, srq, 1);
 SAVED_SIZE(struct qhca_tm_job, 48, qp, 3);
 SAVED_SIZE(struct qhca_tm_qp, 3120, qp, 3);
-SAVED_SIZE_OF_MANY(struct qhca, 1152);
+SAVED_SIZE_OF_MANY(struct qhca, 1160);
 SAVED_SIZE_OF_MANY(struct qhca_memory, 200);
 SAVED_SIZE_OF_MANY(struct qhca_queues, 824);
 SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 85696);
 SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2413968);
-SAVED_SIZE_OF_MANY(struct qhca_adapter, 272);
+SAVED_SIZE_OF_MANY(struct qhca_adapter, 288);
 
 /* ---- configuration and registers ---- */
 
@@ -603,6 +604,8 @@ bool qhca_load(struct qhca *e, const void *buf, size_t len, char *why,
     qhca_io_sections(&io, sections, SECTIONS);
     NEED(&io, io.pos == io.len, "there is more than a state");
     if (!io.failed) {
+        /* What it had before is not part of the state: no call is owed. */
+        qhca_remains_free(e, UINT_MAX);
         load_owe(e);
         return true;
     }

@@ -19,6 +19,7 @@ void qhca_config_default(struct qhca_config *cfg)
     cfg->max_eth_queues = 64;
     cfg->speed = 100000;
     cfg->run_budget = 0;
+    cfg->reset_budget = 0;
     cfg->min_ack_timeout = 0;
     cfg->dm_size = 16 << 20;
     cfg->super_frames = false;

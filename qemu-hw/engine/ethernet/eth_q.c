@@ -356,21 +356,20 @@ uint8_t qhca_cmd_query_eth_rq(struct qhca *e, struct qhca_cmd *c)
     return eth_q_query(c, &e->eth->eth_rqs);
 }
 
-static void free_kind(struct qhca *e, struct qhca_idr *t)
+static bool eth_q_discard(struct qhca *e, struct qhca_eth_q *q)
 {
-    struct qhca_eth_q *q;
-    uint32_t n;
-
-    for (n = 0; n < qhca_idr_end(t); n++) {
-        q = qhca_idr_get(t, n);
-        if (q) {
-            qhca_eth_q_free(e, q);
-        }
+    if (q) {
+        qhca_eth_q_free(e, q);
     }
+    return q;
 }
 
-void qhca_eth_qs_free(struct qhca *e)
+bool qhca_eth_sq_discard(struct qhca *e, uint32_t num)
 {
-    free_kind(e, &e->eth->eth_sqs);
-    free_kind(e, &e->eth->eth_rqs);
+    return eth_q_discard(e, qhca_idr_get(&e->eth->eth_sqs, num));
+}
+
+bool qhca_eth_rq_discard(struct qhca *e, uint32_t num)
+{
+    return eth_q_discard(e, qhca_idr_get(&e->eth->eth_rqs, num));
 }

@@ -155,11 +155,14 @@ qhca_cmd_fn qhca_cmd_modify_eth_rq, qhca_cmd_query_eth_rq;
 /* shaper.c */
 qhca_cmd_fn qhca_cmd_create_shaper, qhca_cmd_destroy_shaper;
 qhca_cmd_fn qhca_cmd_modify_shaper, qhca_cmd_query_shaper;
-/* Destroy all objects of a kind; nothing may refer to them. */
-void qhca_flows_free(struct qhca *e);
-void qhca_rqts_free(struct qhca *e);
-void qhca_eth_qs_free(struct qhca *e);
-void qhca_shapers_free(struct qhca *e);
+/* Destroy object @num, which nothing refers to; false: there is none. */
+bool qhca_flow_discard(struct qhca *e, uint32_t num);
+bool qhca_rqt_discard(struct qhca *e, uint32_t num);
+bool qhca_eth_sq_discard(struct qhca *e, uint32_t num);
+bool qhca_eth_rq_discard(struct qhca *e, uint32_t num);
+bool qhca_shaper_discard(struct qhca *e, uint32_t num);
+/* Take shaper @num out of others; false: there is none. */
+bool qhca_shaper_isolate(struct qhca *e, uint32_t num);
 
 /* ---- saved state ---- */
 void qhca_io_eth_qs(struct qhca_io *io);

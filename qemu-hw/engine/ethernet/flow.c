@@ -416,17 +416,14 @@ uint8_t qhca_cmd_destroy_flow(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-void qhca_flows_free(struct qhca *e)
+bool qhca_flow_discard(struct qhca *e, uint32_t num)
 {
-    struct rule *r;
-    uint32_t n;
+    struct rule *r = qhca_idr_get(&e->eth->flow_table, num);
 
-    for (n = 0; n < qhca_idr_end(&e->eth->flow_table); n++) {
-        r = qhca_idr_get(&e->eth->flow_table, n);
-        if (r) {
-            rule_free(e, r);
-        }
+    if (r) {
+        rule_free(e, r);
     }
+    return r;
 }
 
 /* ---- saved state ---- */

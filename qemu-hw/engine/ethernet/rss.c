@@ -482,14 +482,13 @@ uint8_t qhca_cmd_destroy_rqt(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-void qhca_rqts_free(struct qhca *e)
+bool qhca_rqt_discard(struct qhca *e, uint32_t num)
 {
-    uint32_t n;
+    struct rqt *t = qhca_idr_del(&e->eth->rqts, num);
 
     /* The WQs are gone already, and the Ethernet RQs are next. */
-    for (n = 0; n < qhca_idr_end(&e->eth->rqts); n++) {
-        free(qhca_idr_get(&e->eth->rqts, n));
-    }
+    free(t);
+    return t;
 }
 
 /* ---- saved state ---- */

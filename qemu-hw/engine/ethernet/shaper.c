@@ -210,23 +210,23 @@ uint8_t qhca_cmd_query_shaper(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-void qhca_shapers_free(struct qhca *e)
+bool qhca_shaper_isolate(struct qhca *e, uint32_t num)
 {
-    struct qhca_shaper *s;
-    uint32_t n;
+    struct qhca_shaper *s = qhca_idr_get(&e->eth->shapers, num);
 
-    /* the SQs are gone; members before the shapers that they are in */
-    for (n = 0; n < qhca_idr_end(&e->eth->shapers); n++) {
-        s = qhca_idr_get(&e->eth->shapers, n);
-        if (s) {
-            qhca_shaper_quiet(e, s);
-            qhca_turn_move(e, &s->turn, NULL);
-        }
+    if (s) {
+        qhca_shaper_quiet(e, s);
+        qhca_turn_move(e, &s->turn, NULL);
     }
-    for (n = 0; n < qhca_idr_end(&e->eth->shapers); n++) {
-        s = qhca_idr_get(&e->eth->shapers, n);
-        if (s) {
-            shaper_free(e, s);
-        }
+    return s;
+}
+
+bool qhca_shaper_discard(struct qhca *e, uint32_t num)
+{
+    struct qhca_shaper *s = qhca_idr_get(&e->eth->shapers, num);
+
+    if (s) {
+        shaper_free(e, s);
     }
+    return s;
 }

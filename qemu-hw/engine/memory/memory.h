@@ -229,8 +229,11 @@ uint8_t qhca_mw_bind(struct qhca *e, uint32_t pd, uint32_t qpn,
                      const struct qhca_sq_wqe *wqe);
 /* Unbind @mw: it no longer grants access. */
 void qhca_mw_unbind(struct qhca *e, struct qhca_mw *mw);
-/* Unbind the type 2 windows of a QP that is being destroyed. */
-void qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows);
+/*
+ * Unbind the type 2 windows of a QP that is to be destroyed.  False: the
+ * command's budget is used up, and not all are done.
+ */
+bool qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows);
 
 /* ---- pd.c: protection domains and user access regions ---- */
 qhca_cmd_fn qhca_cmd_alloc_uar, qhca_cmd_free_uar;
@@ -238,8 +241,12 @@ qhca_cmd_fn qhca_cmd_alloc_pd, qhca_cmd_free_pd;
 /* mr.c, mw.c */
 qhca_cmd_fn qhca_cmd_create_mr, qhca_cmd_destroy_mr, qhca_cmd_query_mr;
 qhca_cmd_fn qhca_cmd_modify_mr, qhca_cmd_create_mw;
-/* Destroy all windows and regions, without asking for references. */
-void qhca_mrs_free(struct qhca *e);
+/*
+ * Destroy region or window @num without asking for references; false: there is
+ * none.  qhca_mw_discard() destroys windows only, which go first.
+ */
+bool qhca_mw_discard(struct qhca *e, uint32_t num);
+bool qhca_mr_discard(struct qhca *e, uint32_t num);
 
 /* ---- save_mr.c ---- */
 /*

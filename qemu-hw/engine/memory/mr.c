@@ -798,22 +798,23 @@ uint8_t qhca_cmd_query_mr(struct qhca *e, struct qhca_cmd *c)
     return qhca_query_mr(e, c->obj, c->out) ? QHCA_ST_OK : QHCA_ST_BAD_OBJ;
 }
 
-static void mr_free_all(struct qhca *e, bool windows)
+bool qhca_mw_discard(struct qhca *e, uint32_t num)
 {
-    struct qhca_mr *mr;
-    uint32_t n;
+    struct qhca_mr *mr = qhca_idr_get(&e->mem->mrs, num);
 
-    for (n = 0; n < qhca_idr_end(&e->mem->mrs); n++) {
-        mr = qhca_idr_get(&e->mem->mrs, n);
-        if (mr && !(mr->flags & QHCA_MR_F_MW) == !windows) {
-            mr_free(e, mr);
-        }
+    if (!mr || !(mr->flags & QHCA_MR_F_MW)) {
+        return false;
     }
+    mr_free(e, mr);
+    return true;
 }
 
-void qhca_mrs_free(struct qhca *e)
+bool qhca_mr_discard(struct qhca *e, uint32_t num)
 {
-    /* windows first: they point to their region */
-    mr_free_all(e, true);
-    mr_free_all(e, false);
+    struct qhca_mr *mr = qhca_idr_get(&e->mem->mrs, num);
+
+    if (mr) {
+        mr_free(e, mr);
+    }
+    return mr;
 }

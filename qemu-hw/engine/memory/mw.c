@@ -23,13 +23,17 @@ void qhca_mw_unbind(struct qhca *e, struct qhca_mw *mw)
     }
 }
 
-void qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows)
+bool qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows)
 {
     while (!qhca_list_empty(windows)) {
+        if (qhca_command_spent(e)) {
+            return false;
+        }
         qhca_mw_unbind(e, qhca_container(windows->next, struct qhca_mw,
                                          link));
         qhca_cost(e, 1);
     }
+    return true;
 }
 
 /* Find the window for the new key @key, if a QP of @pd may bind it. */

@@ -321,15 +321,12 @@ uint8_t qhca_cmd_query_cq(struct qhca *e, struct qhca_cmd *c)
     return qhca_query_cq(e, c->obj, c->out) ? QHCA_ST_OK : QHCA_ST_BAD_OBJ;
 }
 
-void qhca_cqs_free(struct qhca *e)
+bool qhca_cq_discard(struct qhca *e, uint32_t num)
 {
-    struct qhca_cq *cq;
-    uint32_t n;
+    struct qhca_cq *cq = qhca_idr_get(&e->q->cqs, num);
 
-    for (n = 0; n < qhca_idr_end(&e->q->cqs); n++) {
-        cq = qhca_idr_get(&e->q->cqs, n);
-        if (cq) {
-            qhca_cq_free(e, cq);
-        }
+    if (cq) {
+        qhca_cq_free(e, cq);
     }
+    return cq;
 }

@@ -328,12 +328,17 @@ void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
     }
 }
 
+static void forget_first(struct qhca_eq *eq)
+{
+    qhca_event_forget(qhca_container(eq->pending.next, struct qhca_event_src,
+                                     link));
+}
+
 static void eq_free(struct qhca_eq *eq)
 {
     /* Pending events can no longer be delivered. */
     while (!qhca_list_empty(&eq->pending)) {
-        qhca_event_forget(qhca_container(eq->pending.next,
-                                         struct qhca_event_src, link));
+        forget_first(eq);
     }
     qhca_list_del(&eq->work);
     free(eq);
@@ -407,6 +412,14 @@ uint8_t qhca_cmd_destroy_eq(struct qhca *e, struct qhca_cmd *c)
     if (eq->refs) {
         return QHCA_ST_BUSY;
     }
+    /* Each object of the adapter may have an event pending here. */
+    while (!qhca_list_empty(&eq->pending)) {
+        if (qhca_command_spent(e)) {
+            return QHCA_ST_AGAIN;
+        }
+        qhca_cost(e, 1);
+        forget_first(eq);
+    }
     qhca_idr_del(&e->q->eqs, c->obj);
     eq_free(eq);
     return QHCA_ST_OK;
@@ -448,17 +461,14 @@ uint8_t qhca_cmd_query_eq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-void qhca_eqs_free(struct qhca *e)
+bool qhca_eq_discard(struct qhca *e, uint32_t num)
 {
-    struct qhca_eq *eq;
-    uint32_t n;
+    struct qhca_eq *eq = qhca_idr_del(&e->q->eqs, num);
 
-    for (n = 0; n < qhca_idr_end(&e->q->eqs); n++) {
-        eq = qhca_idr_del(&e->q->eqs, n);
-        if (eq) {
-            eq_free(eq);
-        }
+    if (eq) {
+        eq_free(eq);
     }
+    return eq;
 }
 
 void qhca_fatal(struct qhca *e, uint8_t reason)

@@ -388,7 +388,6 @@ bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp)
 void qhca_qp_free(struct qhca *e, struct qhca_qp *qp)
 {
     qp->ops->free(e, qp);
-    qhca_mw_unbind_all(e, &qp->windows);
     qhca_list_del(&qp->ready);
     qhca_event_forget(&qp->ev);
     qp_detach(e, qp);
@@ -405,6 +404,9 @@ uint8_t qhca_cmd_destroy_qp(struct qhca *e, struct qhca_cmd *c)
     if (qp->users) {
         return QHCA_ST_BUSY;
     }
+    if (!qhca_mw_unbind_all(e, &qp->windows)) {
+        return QHCA_ST_AGAIN;
+    }
     if (qp->ops->give_up) {
         qp->ops->give_up(e, qp);
     }
@@ -412,17 +414,14 @@ uint8_t qhca_cmd_destroy_qp(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-void qhca_qps_free(struct qhca *e)
+bool qhca_qp_discard(struct qhca *e, uint32_t num)
 {
-    struct qhca_qp *qp;
-    uint32_t n;
+    struct qhca_qp *qp = qhca_qp_get(e, num);
 
-    for (n = 0; n < qhca_idr_end(&e->q->qps); n++) {
-        qp = qhca_qp_get(e, n);
-        if (qp) {
-            qhca_qp_free(e, qp);
-        }
+    if (qp) {
+        qhca_qp_free(e, qp);
     }
+    return qp;
 }
 
 void qhca_qp_trace_state(struct qhca *e, struct qhca_qp *qp, uint8_t old)

@@ -72,6 +72,7 @@ struct qhca_xrcd {              /* XRC domain */
     uint32_t xrcd;
     uint32_t refs;              /* number of SRQs and QPs in it */
     struct qhca_list targets;   /* its XRC_TGT QPs */
+    uint32_t sweep;             /* incremented when one begins, see xrc.c */
 };
 
 struct qhca_srq {
@@ -84,6 +85,7 @@ struct qhca_srq {
     struct qhca_table buf, idx;
     uint64_t dbrec;
     uint8_t shift, stride, flags, state;
+    bool going;                 /* XRC: being destroyed */
     uint32_t limit;
     uint32_t head, tail;
     uint32_t refs;
@@ -174,6 +176,7 @@ struct qhca_qp {
     struct qhca_list ready;     /* in e->q->ready while it has work */
     struct qhca_xrcd *xrcd;     /* XRC target */
     struct qhca_list xrc_link;  /* in xrcd->targets */
+    uint32_t xrc_sweep;         /* xrcd->sweep when it was last swept */
     struct qhca_list windows;   /* type 2 windows bound by it */
     struct qhca_xport *xp;      /* the transport's state */
 };
@@ -306,8 +309,11 @@ struct qhca_srq *qhca_xrc_srq(struct qhca *e, const struct qhca_qp *qp,
 /* A message for @srq begins: target @qp uses its PD and SRQ until unbound. */
 void qhca_xrc_bind(struct qhca_qp *qp, struct qhca_srq *srq);
 void qhca_xrc_unbind(struct qhca_qp *qp);
-/* XRC SRQ @srq is being destroyed: detach it from all targets. */
-void qhca_xrc_srq_gone(struct qhca *e, struct qhca_srq *srq);
+/*
+ * XRC SRQ @srq is to be destroyed: detach it from all targets.  False: the
+ * command's budget is used up, and not all are done.
+ */
+bool qhca_xrc_srq_going(struct qhca *e, struct qhca_srq *srq);
 /* PD for a request to @srqn on @qp (XRC target or other); 0: none. */
 static inline uint32_t qhca_qp_pd(struct qhca *e, const struct qhca_qp *qp,
                                   uint32_t srqn)
@@ -453,12 +459,12 @@ qhca_cmd_fn qhca_cmd_query_srq;
 qhca_cmd_fn qhca_cmd_create_qp, qhca_cmd_destroy_qp;
 qhca_cmd_fn qhca_cmd_query_qp;
 
-/* Destroy all objects of a kind; nothing may refer to them any more. */
-void qhca_qps_free(struct qhca *e);
-void qhca_srqs_free(struct qhca *e);
-void qhca_xrcds_free(struct qhca *e);
-void qhca_cqs_free(struct qhca *e);
-void qhca_eqs_free(struct qhca *e);
+/* Destroy object @num, which nothing refers to; false: there is none. */
+bool qhca_qp_discard(struct qhca *e, uint32_t num);
+bool qhca_srq_discard(struct qhca *e, uint32_t num);
+bool qhca_xrcd_discard(struct qhca *e, uint32_t num);
+bool qhca_cq_discard(struct qhca *e, uint32_t num);
+bool qhca_eq_discard(struct qhca *e, uint32_t num);
 
 /* ---- save or load all objects of a kind: save_queues.c, save_tags.c ---- */
 void qhca_io_eqs(struct qhca_io *io);

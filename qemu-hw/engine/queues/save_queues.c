@@ -226,6 +226,7 @@ static void save_mw(struct qhca_io *io, void *obj)
     NEED(io, !b == (w->mr.state == QHCA_MR_FREE) &&
          !qp == !(b && w->mr.flags == QHCA_MR_F_MW2),
          "it is half bound");
+    NEED(io, !qp || qhca_qp_connected(qp), "its QP is none that binds windows");
     NEED(io, !b || (!is_window(b) && b->state == QHCA_MR_VALID &&
                     w->off <= b->len && w->mr.len &&
                     w->mr.len <= b->len - w->off &&

@@ -171,7 +171,6 @@ uint8_t qhca_cmd_modify_srq(struct qhca *e, struct qhca_cmd *c)
 static void srq_free(struct qhca *e, struct qhca_srq *srq)
 {
     if (srq->xrcd) {
-        qhca_xrc_srq_gone(e, srq);
         srq->xrcd->refs--;
     }
     qhca_event_forget(&srq->ev);
@@ -194,6 +193,9 @@ uint8_t qhca_cmd_destroy_srq(struct qhca *e, struct qhca_cmd *c)
     }
     if (srq->refs) {
         return QHCA_ST_BUSY;
+    }
+    if (srq->xrcd && !qhca_xrc_srq_going(e, srq)) {
+        return QHCA_ST_AGAIN;
     }
     srq_free(e, srq);
     return QHCA_ST_OK;
@@ -244,15 +246,12 @@ uint8_t qhca_cmd_query_srq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-void qhca_srqs_free(struct qhca *e)
+bool qhca_srq_discard(struct qhca *e, uint32_t num)
 {
-    struct qhca_srq *srq;
-    uint32_t n;
+    struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, num);
 
-    for (n = 0; n < qhca_idr_end(&e->q->srqs); n++) {
-        srq = qhca_idr_get(&e->q->srqs, n);
-        if (srq) {
-            srq_free(e, srq);
-        }
+    if (srq) {
+        srq_free(e, srq);
     }
+    return srq;
 }

@@ -46,17 +46,14 @@ uint8_t qhca_cmd_free_xrcd(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-void qhca_xrcds_free(struct qhca *e)
+bool qhca_xrcd_discard(struct qhca *e, uint32_t num)
 {
-    struct qhca_xrcd *x;
-    uint32_t n;
+    struct qhca_xrcd *x = qhca_idr_get(&e->q->xrcds, num);
 
-    for (n = 0; n < qhca_idr_end(&e->q->xrcds); n++) {
-        x = qhca_idr_get(&e->q->xrcds, n);
-        if (x) {
-            xrcd_free(e, x);
-        }
+    if (x) {
+        xrcd_free(e, x);
     }
+    return x;
 }
 
 struct qhca_srq *qhca_xrc_srq(struct qhca *e, const struct qhca_qp *qp,
@@ -64,7 +61,7 @@ struct qhca_srq *qhca_xrc_srq(struct qhca *e, const struct qhca_qp *qp,
 {
     struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, srqn);
 
-    return srq && srq->xrcd == qp->xrcd ? srq : NULL;
+    return srq && srq->xrcd == qp->xrcd && !srq->going ? srq : NULL;
 }
 
 void qhca_xrc_bind(struct qhca_qp *qp, struct qhca_srq *srq)
@@ -81,14 +78,35 @@ void qhca_xrc_unbind(struct qhca_qp *qp)
     }
 }
 
-void qhca_xrc_srq_gone(struct qhca *e, struct qhca_srq *srq)
+/* What a target costs: it may have many responses to look at. */
+#define SWEEP_COST          8
+
+/*
+ * There can be many targets, so this is done in parts: those that are done are
+ * at the end of the list, with the number of this sweep.
+ */
+bool qhca_xrc_srq_going(struct qhca *e, struct qhca_srq *srq)
 {
-    struct qhca_list *l;
+    struct qhca_xrcd *x = srq->xrcd;
+    struct qhca_qp *qp;
 
-    for (l = srq->xrcd->targets.next; l != &srq->xrcd->targets; l = l->next) {
-        struct qhca_qp *qp = qhca_container(l, struct qhca_qp, xrc_link);
-
-        qhca_cost(e, 1);
-        qp->ops->forget_srq(qp, srq);
+    if (!srq->going) {
+        srq->going = true;
+        x->sweep++;
     }
+    while (!qhca_list_empty(&x->targets)) {
+        qp = qhca_container(x->targets.next, struct qhca_qp, xrc_link);
+        if (qp->xrc_sweep == x->sweep) {
+            break;
+        }
+        if (qhca_command_spent(e)) {
+            return false;
+        }
+        qhca_cost(e, SWEEP_COST);
+        qp->ops->forget_srq(qp, srq);
+        qp->xrc_sweep = x->sweep;
+        qhca_list_del(&qp->xrc_link);
+        qhca_list_add_tail(&x->targets, &qp->xrc_link);
+    }
+    return true;
 }

@@ -10,7 +10,6 @@
 #include "transport/rc.h"
 #include "base/save.h"
 
-#define SLOTS               1024
 /* No packet has to be compared with more, whatever groups a guest makes. */
 #define SLOT_GROUPS_MAX     64
 
@@ -26,7 +25,7 @@ static unsigned slot_of(const uint8_t gid[16])
     uint64_t h = qhca_get_le64(gid) ^
                  qhca_get_le64(gid + 8) * 0x9e3779b97f4a7c15ULL;
 
-    return (unsigned)((h * 0x9e3779b97f4a7c15ULL) >> 54) & (SLOTS - 1);
+    return (unsigned)((h * 0x9e3779b97f4a7c15ULL) >> 54) & (QHCA_MCG_SLOTS - 1);
 }
 
 static bool is_ip4(const uint8_t gid[16])
@@ -152,7 +151,7 @@ static struct qhca_mcg_group **mcg_get_group(struct qhca *e,
     struct qhca_mcg_group **p;
 
     if (!e->xd->mcgs) {
-        e->xd->mcgs = calloc(SLOTS, sizeof(*e->xd->mcgs));
+        e->xd->mcgs = calloc(QHCA_MCG_SLOTS, sizeof(*e->xd->mcgs));
         if (!e->xd->mcgs) {
             return NULL;
         }
@@ -182,7 +181,7 @@ void qhca_mcg_each(struct qhca *e,
     const struct qhca_mcg_group *g;
     unsigned i;
 
-    for (i = 0; e->xd->mcgs && i < SLOTS; i++) {
+    for (i = 0; e->xd->mcgs && i < QHCA_MCG_SLOTS; i++) {
         for (g = e->xd->mcgs[i]; g; g = g->next) {
             fn(opaque, g->gid, g->qp, g->members);
         }
@@ -247,15 +246,14 @@ uint8_t qhca_cmd_detach_mc(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-void qhca_mcgs_free(struct qhca *e)
+bool qhca_mcg_discard(struct qhca *e, uint32_t slot)
 {
-    unsigned i;
+    bool any = e->xd->mcgs[slot];
 
-    for (i = 0; e->xd->mcgs && i < SLOTS; i++) {
-        while (e->xd->mcgs[i]) {
-            remove_group(e, &e->xd->mcgs[i]);
-        }
+    while (e->xd->mcgs[slot]) {
+        remove_group(e, &e->xd->mcgs[slot]);
     }
+    return any;
 }
 
 /* ---- saved state ---- */
@@ -306,7 +304,7 @@ void qhca_io_mcgs(struct qhca_io *io)
         }
         return;
     }
-    for (i = 0; io->e->xd->mcgs && i < SLOTS; i++) {
+    for (i = 0; io->e->xd->mcgs && i < QHCA_MCG_SLOTS; i++) {
         for (g = io->e->xd->mcgs[i]; g; g = g->next) {
             io_group(io, g);
         }

@@ -329,7 +329,7 @@ static void connected_free(struct qhca *e, struct qhca_qp *qp)
     qhca_xport_free(e, qp);
 }
 
-/* See qhca_xrc_srq_gone(). */
+/* See qhca_xrc_srq_going(). */
 static void connected_forget_srq(struct qhca_qp *qp,
                                  const struct qhca_srq *srq)
 {

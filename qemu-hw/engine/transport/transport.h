@@ -358,8 +358,12 @@ void qhca_mcg_each(struct qhca *e,
                    void (*fn)(void *opaque, const uint8_t gid[16],
                               struct qhca_qp *const *qp, unsigned n),
                    void *opaque);
-/* Free all multicast groups. */
-void qhca_mcgs_free(struct qhca *e);
+/*
+ * Free the multicast groups of hash slot @slot, of QHCA_MCG_SLOTS; false: there
+ * are none.  Some group must exist.
+ */
+#define QHCA_MCG_SLOTS      1024
+bool qhca_mcg_discard(struct qhca *e, uint32_t slot);
 
 /* ---- gid.c ---- */
 /* Validate a used entry: 1 + offset of the field that is wrong, or 0. */

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Destroying all objects.  A guest can have hundreds of thousands and reset the
+ * adapter by a single store, so the reset only puts them aside, as an adapter
+ * of their own with nothing to do.  Later calls of the engine destroy them.
+ *
+ * What they leave are megabytes of empty tables, which the next such reset
+ * takes: allocating them anew takes milliseconds.  There are few of them, as
+ * making objects destroys eight times as many that were put aside.
+ */
+#include <limits.h>
+#include <stdlib.h>
+
+#include "adapter/adapter.h"
+#include "ethernet/flow.h"
+
+/* A number without an object costs a fraction of one with. */
+#define NONE_COST           1
+#define OBJECT_COST         64
+
+#define TABLE(name, part, idr)                                          \
+    static const struct qhca_idr *name##_table(const struct qhca *e)    \
+    {                                                                   \
+        return &e->part->idr;                                           \
+    }
+
+TABLE(flow, eth, flow_table)
+TABLE(mr, mem, mrs)
+TABLE(qp, q, qps)
+TABLE(rqt, eth, rqts)
+TABLE(eth_sq, eth, eth_sqs)
+TABLE(eth_rq, eth, eth_rqs)
+TABLE(shaper, eth, shapers)
+TABLE(srq, q, srqs)
+TABLE(xrcd, q, xrcds)
+TABLE(cq, q, cqs)
+TABLE(eq, q, eqs)
+
+/*
+ * Users before what they use.  Multicast groups have no numbers, but slots of a
+ * hash.  A QP has several parts, so it costs as much as several objects.
+ */
+static const struct {
+    bool (*discard)(struct qhca *e, uint32_t num);
+    const struct qhca_idr *(*table)(const struct qhca *e);
+    unsigned weight;
+} kinds[] = {
+    { qhca_mcg_discard, NULL, 4 },
+    { qhca_flow_discard, flow_table, 1 },
+    { qhca_mw_discard, mr_table, 1 },
+    { qhca_qp_discard, qp_table, 4 },
+    { qhca_rqt_discard, rqt_table, 1 },
+    { qhca_eth_sq_discard, eth_sq_table, 1 },
+    { qhca_eth_rq_discard, eth_rq_table, 1 },
+    { qhca_shaper_isolate, shaper_table, 1 },
+    { qhca_shaper_discard, shaper_table, 1 },
+    { qhca_srq_discard, srq_table, 1 },
+    { qhca_xrcd_discard, xrcd_table, 1 },
+    { qhca_mr_discard, mr_table, 1 },
+    { qhca_cq_discard, cq_table, 1 },
+    { qhca_eq_discard, eq_table, 1 },
+};
+
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static uint32_t kind_end(const struct qhca *e, unsigned kind)
+{
+    if (!kinds[kind].table) {
+        return e->xd->mc_groups ? QHCA_MCG_SLOTS : 0;
+    }
+    return qhca_idr_end(kinds[kind].table(e));
+}
+
+/* All objects are gone. */
+static void tables_reset(struct qhca *e)
+{
+    qhca_idr_reset(&e->q->qps, e->q->qps.size);
+    qhca_idr_reset(&e->eth->flow_table, e->eth->flow_table.size);
+    qhca_idr_reset(&e->eth->rqts, e->eth->rqts.size);
+    qhca_idr_reset(&e->eth->shapers, e->eth->shapers.size);
+    qhca_idr_reset(&e->eth->eth_sqs, e->eth->eth_sqs.size);
+    qhca_idr_reset(&e->eth->eth_rqs, e->eth->eth_rqs.size);
+    qhca_idr_reset(&e->q->srqs, e->q->srqs.size);
+    qhca_idr_reset(&e->mem->mrs, e->mem->mrs.size);
+    qhca_idr_reset(&e->q->cqs, e->q->cqs.size);
+    qhca_idr_reset(&e->q->eqs, e->q->eqs.size);
+    qhca_idr_reset(&e->mem->pds, e->mem->pds.size);
+    qhca_idr_reset(&e->q->xrcds, e->q->xrcds.size);
+    qhca_idr_reset(&e->mem->uars, e->mem->uars.size);
+}
+
+void qhca_objects_free(struct qhca *e)
+{
+    unsigned kind;
+    uint32_t n;
+
+    for (kind = 0; kind < KINDS; kind++) {
+        for (n = 0; n < kind_end(e, kind); n++) {
+            kinds[kind].discard(e, n);
+        }
+    }
+    qhca_event_forget(&e->q->port_ev);
+    tables_reset(e);
+}
+
+/* ---- in parts ---- */
+
+static bool objects_few(const struct qhca *e)
+{
+    uint64_t cost = (uint64_t)e->xd->mc_groups * OBJECT_COST;
+    unsigned kind;
+
+    for (kind = 0; kind < KINDS; kind++) {
+        if (kinds[kind].table) {
+            const struct qhca_idr *t = kinds[kind].table(e);
+
+            cost += (uint64_t)t->used * kinds[kind].weight * OBJECT_COST +
+                    qhca_idr_end(t) * NONE_COST;
+        }
+    }
+    return cost <= (uint64_t)e->cfg.reset_budget * OBJECT_COST;
+}
+
+/* Empty tables, used before or not; NULL: out of memory. */
+static struct qhca_remains *empty_tables(struct qhca *e)
+{
+    struct qhca_remains *r = e->ad->spare;
+
+    if (r) {
+        e->ad->spare = r->next;
+    } else {
+        r = calloc(1, sizeof(*r));
+        if (r) {
+            r->of = qhca_adapter_alloc(&e->cfg);
+        }
+        if (r && !r->of) {
+            free(r);
+            return NULL;
+        }
+    }
+    if (r) {
+        r->next = NULL;
+        r->kind = 0;
+        r->num = 0;
+    }
+    return r;
+}
+
+/* Nothing of the adapter leads to the objects any more; false: no memory. */
+static bool objects_put_aside(struct qhca *e)
+{
+    struct qhca_remains *r = empty_tables(e), **p = &e->ad->remains;
+    struct qhca *of;
+
+    if (!r) {
+        return false;
+    }
+    of = r->of;
+    /* QPs that wait for a memory link are in lists of the link. */
+    qhca_memlinks_wake(e);
+    qhca_memlinks_woken(e);
+    qhca_swap_contents(e, of);
+    /* Frames that are held will not be delivered. */
+    qhca_gro_init(&of->eth->gro);
+    qhca_event_forget(&of->q->port_ev);
+    of->kicked = true;          /* it is never run */
+    e->sniff = NULL;
+    e->tx_wait = NULL;
+    while (*p) {
+        p = &(*p)->next;
+    }
+    *p = r;
+    return true;
+}
+
+void qhca_objects_remove(struct qhca *e)
+{
+    if (objects_few(e) || !objects_put_aside(e)) {
+        qhca_objects_free(e);
+    }
+}
+
+/* Look at the next number; what that costs, or 0 if there is none. */
+static unsigned remains_step(struct qhca_remains *r)
+{
+    while (r->kind < KINDS && r->num >= kind_end(r->of, r->kind)) {
+        r->kind++;
+        r->num = 0;
+    }
+    if (r->kind == KINDS) {
+        return 0;
+    }
+    return kinds[r->kind].discard(r->of, r->num++) ?
+           kinds[r->kind].weight * OBJECT_COST : NONE_COST;
+}
+
+/* Destroy some of the oldest; they have cost *@cost so far, at most @most. */
+static void remains_some(struct qhca *e, uint64_t most, uint64_t *cost)
+{
+    struct qhca_remains *r = e->ad->remains;
+    unsigned step = 1;
+
+    while (*cost < most && (step = remains_step(r))) {
+        *cost += step;
+    }
+    if (!step) {
+        tables_reset(r->of);
+        e->ad->remains = r->next;
+        r->next = e->ad->spare;
+        e->ad->spare = r;
+    }
+}
+
+void qhca_remains_free(struct qhca *e, unsigned budget)
+{
+    uint64_t cost = 0;
+
+    while (e->ad->remains && cost < (uint64_t)budget * OBJECT_COST) {
+        remains_some(e, (uint64_t)budget * OBJECT_COST, &cost);
+    }
+    qhca_cost(e, (uint32_t)(cost / OBJECT_COST));
+}
+
+void qhca_remains_end(struct qhca *e)
+{
+    struct qhca_remains *r;
+
+    qhca_remains_free(e, UINT_MAX);
+    while ((r = e->ad->spare)) {
+        e->ad->spare = r->next;
+        qhca_adapter_free(r->of);
+        free(r);
+    }
+}
