@@ -594,6 +594,7 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     cfg.dm_size = GMEM_SPAN;
     cfg.super_frames = seed % 2;
     cfg.gro_hold = seed % 3 ? 0 : 20;
+    cfg.reset_budget = seed % 2 ? 0 : 1;
     if (reborn) {
         /* tables for more than a run has: zeroing larger ones is half the time */
         cfg.max_qp = cfg.max_cq = cfg.max_srq = cfg.max_mr = 1u << 12;

@@ -668,6 +668,90 @@ static void merged_flows(void **state)
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }
 
+/* ---- Ethernet send ---- */
+
+#define SQS         16u
+#define SEND_SHIFT  5           /* of each ring */
+#define SEND_STRIDE 9
+#define SEND_SEGS   30u
+
+/* Fill a send queue: frames of as many pieces as can be, or large sends. */
+static uint32_t make_sender(struct unit *u, struct gcq *cq, struct gbuf *ring,
+                            uint64_t mem, bool large)
+{
+    struct qhca_eth_qc c = { .shift = SEND_SHIFT, .stride = SEND_STRIDE };
+    struct qhca_eth_wqe h = {
+        .opcode = QHCA_WQE_ETH_SEND, .num_sge = SEND_SEGS,
+        .flags = large ? QHCA_WQE_F_ETH_LSO : 0,
+        .hdr_len = large ? 54 : 0, .mss = large ? 8 : 0,
+    };
+    struct qhca_eth_seg seg[SEND_SEGS];
+    unsigned i;
+
+    gcq_create(cq, &u->g, SEND_SHIFT + 1, &tree, u->g.eq[1].eqn);
+    gbuf_make(ring, u->m, 1ull << (SEND_SHIFT + SEND_STRIDE), &tree, true, 0,
+              &u->g.rng);
+    gbuf_allow(ring, 0, ring->len, GMEM_R);
+    for (i = 0; i < SEND_SEGS; i++) {
+        seg[i].addr = mem;
+        seg[i].len = large ? 2000 : 50;
+    }
+    for (i = 0; i < 1u << SEND_SHIFT; i++) {
+        gbuf_write(ring, (uint64_t)i << SEND_STRIDE, &h, sizeof(h));
+        gbuf_write(ring, ((uint64_t)i << SEND_STRIDE) + sizeof(h), seg,
+                   sizeof(seg));
+    }
+    c.buf = ring->d;
+    c.cqn = cq->cqn;
+    return guest_create(&u->g, QHCA_CMD_CREATE_ETH_SQ, &c, sizeof(c));
+}
+
+static void send_all(struct unit *u, const char *scene, bool large)
+{
+    static struct gbuf ring[SQS];
+    static struct gcq cq[SQS];
+    uint64_t mem = gmem_alloc(u->m, PAGE, 12, 0), before;
+    uint32_t sqn[SQS];
+    uint8_t head[54] = { 2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 7, 8, 0,
+                         0x45, [20] = 0x40, 0, 64, 6, [46] = 0x50, 0x10 };
+    unsigned i;
+
+    large_mtu(u);
+    memcpy(gmem_ptr(u->m, mem, PAGE), head, sizeof(head));
+    gmem_allow(u->m, mem, PAGE, GMEM_R);
+    for (i = 0; i < SQS; i++) {
+        sqn[i] = make_sender(u, &cq[i], &ring[i], mem, large);
+    }
+    before = unit_stat(u, QHCA_STAT_PORT_TX_FRAMES);
+    watch(&u->w);
+    for (i = 0; i < SQS; i++) {
+        guest_doorbell(&u->g, 0, QHCA_DB_ETH_SQ, sqn[i] |
+                       1ull << (SEND_SHIFT + QHCA_DB_INDEX_SHIFT));
+    }
+    assert_true(world_settle(&u->w, 10000000000));
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_FRAMES) - before,
+                     (SQS << SEND_SHIFT) *
+                     (large ? (SEND_SEGS * 2000 - 54 + 7) / 8 : 1));
+    within_budget(scene);
+    for (i = 0; i < SQS; i++) {
+        assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_ETH_SQ, sqn[i]),
+                         QHCA_ST_OK);
+        assert_int_equal(gcq_destroy(&cq[i]), QHCA_ST_OK);
+        gbuf_free(&ring[i]);
+    }
+    gmem_release(u->m, mem, PAGE);
+}
+
+static void frames_of_pieces(void **state)
+{
+    send_all(*state, "frames of many pieces", false);
+}
+
+static void large_sends(void **state)
+{
+    send_all(*state, "large sends", true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -678,6 +762,8 @@ int main(void)
         cmocka_unit_test(connected_traffic),
         cmocka_unit_test_setup_teardown(merged_flows, setup_merging,
                                         unit_teardown),
+        UNIT(frames_of_pieces),
+        UNIT(large_sends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
