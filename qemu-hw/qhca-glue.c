@@ -93,8 +93,11 @@ void qhca_leave(QhcaState *s)
         return;
     }
     if (unlikely(s->reset_wanted)) {
+        QhcaCallTime begin = qhca_trace_call_begins();
+
         s->reset_wanted = false;
         qhca_reset(s->engine);
+        qhca_trace_call_ended(s, "reset", &begin);
         bitmap_zero(s->raised, s->cfg.num_vectors);
         s->any_raised = false;
     }
@@ -116,6 +119,14 @@ void qhca_leave(QhcaState *s)
 
 void qhca_do_call(QhcaState *s, const QhcaCall *c)
 {
+    static const char *const names[] = {
+        [QHCA_CALL_REG] = "register", [QHCA_CALL_DB] = "doorbell",
+        [QHCA_CALL_RX] = "receive", [QHCA_CALL_RUN] = "run",
+        [QHCA_CALL_TIMER] = "timer", [QHCA_CALL_LINK] = "link",
+        [QHCA_CALL_TX_READY] = "tx-ready", [QHCA_CALL_BELL] = "bell",
+    };
+    QhcaCallTime begin = qhca_trace_call_begins();
+
     switch (c->kind) {
     case QHCA_CALL_REG:
         qhca_reg_write(s->engine, c->addr, c->val, c->size);
@@ -152,6 +163,7 @@ void qhca_do_call(QhcaState *s, const QhcaCall *c)
         }
         break;
     }
+    qhca_trace_call_ended(s, names[c->kind], &begin);
 }
 
 void qhca_call(QhcaState *s, const QhcaCall *c)

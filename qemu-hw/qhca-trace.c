@@ -5,6 +5,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
+#include "qemu/timer.h"
 #include "engine/base/trace.h"
 #include "qhca.h"
 #include "trace.h"
@@ -20,8 +21,43 @@ static void qhca_trace_guest_error(const char *dev,
 
 bool qhca_trace_wanted(const QhcaState *s)
 {
-    return s->record || trace_events_enabled_count ||
+    /* qhca_call is none of the engine's, and measures the engine without. */
+    int own = trace_event_get_state(TRACE_QHCA_CALL) ? 1 : 0;
+
+    return s->record || trace_events_enabled_count > own ||
            qemu_loglevel_mask(LOG_GUEST_ERROR);
+}
+
+static int64_t qhca_cpu_clock(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * NANOSECONDS_PER_SECOND + t.tv_nsec;
+}
+
+QhcaCallTime qhca_trace_call_begins(void)
+{
+    QhcaCallTime t = { 0, 0 };
+
+    if (trace_event_get_state_backends(TRACE_QHCA_CALL)) {
+        t.cpu = qhca_cpu_clock();
+        t.host = get_clock();
+    }
+    return t;
+}
+
+void qhca_trace_call_ended(QhcaState *s, const char *what,
+                           const QhcaCallTime *begin)
+{
+    const char *dev = DEVICE(s)->id ? DEVICE(s)->id : TYPE_QHCA;
+
+    if (begin->host) {
+        int64_t host = get_clock() - begin->host;
+
+        trace_qhca_call(what, host, qhca_cpu_clock() - begin->cpu,
+                        qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), dev);
+    }
 }
 
 void qhca_op_trace(void *opaque, const struct qhca_trace *t)

@@ -230,9 +230,18 @@ bool qhca_faults_load(QhcaState *s, Error **errp);
 void qhca_class_counters(ObjectClass *klass);
 
 /* ---- qhca-trace.c ---- */
+/** When a call of the engine began, in ns; 0: nobody wants to know. */
+typedef struct QhcaCallTime {
+    int64_t host, cpu;
+} QhcaCallTime;
+
 void qhca_op_trace(void *opaque, const struct qhca_trace *t);
 /** Is the trace used by a recording, a trace event or the error log? */
 bool qhca_trace_wanted(const QhcaState *s);
+/** For the event of a call of the engine: when it begins, and that it ended. */
+QhcaCallTime qhca_trace_call_begins(void);
+void qhca_trace_call_ended(QhcaState *s, const char *what,
+                           const QhcaCallTime *begin);
 
 /* ---- qhca-record.c: only while s->record is set ---- */
 /** Record a trace event. */

@@ -9,9 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from adapter import Adapter  # noqa: E402
-from machine import Machine  # noqa: E402
-
-DEVICE = "qhca,id=q,addr=4.0,mac=02:00:00:00:00:01"
+from machine import DEVICE, Machine  # noqa: E402
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("QHCA_BUILD", TOP / "build"))
 QEMU = Path(os.environ.get("QHCA_QEMU", BUILD / "bin/qemu-system-x86_64"))
+DEVICE = "qhca,id=q,addr=4.0,mac=02:00:00:00:00:01"
 TIMEOUT = 120.0
 # Of what is freed the small pieces go unwritten into a cache, if there is one.
 OVERWRITE_FREED = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"

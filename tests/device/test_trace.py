@@ -35,6 +35,23 @@ def test_trace_events():
         assert re.search(r" time 123456789 dev q$", line), line
 
 
+def test_calls_of_the_engine():
+    """What held the big lock and how long; without the cost of the engine's own events."""
+    with Machine("-trace", "qhca_call", device=DEVICE) as m:
+        adapter = Adapter(m)
+        adapter.start()
+        s = Setup(adapter, "rts")
+        s.qp.post_send(s.sge(8))
+        m.receive_frame()
+        m.send_frame(ack(s.qp.num, 200))
+        s.cq.take()
+        lines = m.log.read_text().splitlines()
+    called = [re.fullmatch(r".*qhca_call (\S+) ns \d+ cpu \d+ time 0 dev q", line)
+              for line in lines]
+    assert all(called), lines
+    assert {"register", "doorbell", "receive"} <= {match[1] for match in called}
+
+
 def test_guest_errors_are_logged():
     with Machine("-d", "guest_errors", device=DEVICE) as m:
         adapter = Adapter(m)

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""
+How long a hostile guest can keep QEMU's big lock: the longest call of the engine, in CPU
+time, for the costliest scenes that we know and for random guests. Each scene has an
+adapter of its own; the device's trace event qhca_call tells what a call took.
+
+    lab/in-root python3 tests/device/longest_call.py [SCENE...]
+
+It measures, and fails only if QEMU dies. The engine's tests (test_cost*.c) hold the work
+of a call to its limits, by count.
+"""
+
+import re
+import sys
+
+from adapter import Adapter
+from layout import C, struct
+from machine import DEVICE, Machine
+from rdma import Setup
+
+AIM_MS = 2
+PAGE = 4096
+SGES = 30
+COPIES = 64
+# The least of several counts: a call may be the first one to touch some code or memory.
+ROUNDS = 3
+
+
+def tree(adapter: Adapter, length: int):
+    """A buffer of LENGTH bytes in single pages, with a table of three hops."""
+    pages = length // PAGE
+    assert pages <= 512
+    root, middle, leaf, data = (adapter.alloc(size) for size in (PAGE, PAGE, PAGE, length))
+
+    def table(at, entries):
+        adapter.m.write_mem(at, b"".join(e.to_bytes(8, "little") for e in entries))
+
+    table(root, [middle | C.QHCA_BTE_TABLE | C.QHCA_BTE_VALID])
+    table(middle, [leaf | C.QHCA_BTE_TABLE | C.QHCA_BTE_VALID])
+    table(leaf, [data + PAGE * i | C.QHCA_BTE_VALID for i in range(pages)])
+    return struct("qhca_buf")(addr=root, len=length, form=C.QHCA_BUF_TREE, hops=3,
+                              page_shift=12, table_shift=12)
+
+
+def burst(adapter: Adapter, count: int, data: bytes = b"", **fields) -> int:
+    """COUNT times the same command, 256 at a time; the last object's number."""
+    depth = 1 << adapter.aq_shift
+    if data:
+        adapter.m.write_mem(adapter.scratch, data)
+        fields |= {"in_addr": adapter.scratch, "in_len": len(data)}
+    commands = bytes(struct("qhca_aq_cmd")(**fields)) * depth
+    adapter.m.write_mem(adapter.asq, commands)
+    done = 0
+    while done < count:
+        now = min(depth, count - done)
+        adapter.aq_prod += now
+        adapter.ring_admin()
+        done += now
+        for _ in range(now):
+            while (cqe := adapter.acq.take()) is None:
+                pass
+            assert cqe.status == C.QHCA_ST_OK, cqe.status
+    return cqe.obj
+
+
+def mark(adapter: Adapter) -> None:
+    """What comes from here on is the scene, not its preparation."""
+    adapter.m.mark = len(adapter.m.log.read_text())
+
+
+def raw_receivers(adapter: Adapter, setup: Setup, count: int, flow) -> None:
+    """COUNT raw QPs, each with one receive of many small pieces, and a flow of type FLOW."""
+    region = struct("qhca_mpt")(buf=tree(adapter, 128 * PAGE), iova=1 << 40, len=128 * PAGE,
+                                key=1, pd=setup.pd, access=C.QHCA_ACCESS_LOCAL_WRITE)
+    key = adapter.command(C.QHCA_CMD_CREATE_MR, data=region).obj
+    wqe = bytes(struct("qhca_rq_wqe")(num_sge=SGES))
+    for i in range(SGES):
+        # over the border of two pages
+        wqe += bytes(struct("qhca_sge")((1 << 40) + 2 * i * PAGE + PAGE - 150, 301, key))
+    for _ in range(count):
+        ring, record = adapter.alloc(PAGE), adapter.alloc(64)
+        rq = struct("qhca_buf")(addr=ring, len=2 * 512, form=C.QHCA_BUF_DIRECT)
+        adapter.m.write_mem(ring, wqe)
+        qpc = struct("qhca_qpc")(type=C.QHCA_QPT_RAW, pd=setup.pd, send_cqn=setup.cq.num,
+                                 recv_cqn=setup.cq.num, rq=rq, rq_shift=1, rq_stride=9,
+                                 rq_dbrec=record)
+        qpn = adapter.command(C.QHCA_CMD_CREATE_QP, data=qpc).obj
+        for state in (C.QHCA_QPS_INIT, C.QHCA_QPS_RTR):
+            adapter.command(C.QHCA_CMD_MODIFY_QP, qpn, struct("qhca_qpc")(state=state),
+                            mask=C.QHCA_QP_M_STATE)
+        adapter.m.store(record, 1, 4)
+        adapter.command(C.QHCA_CMD_CREATE_FLOW, data=struct("qhca_flow")(qpn=qpn, type=flow))
+
+
+def sniffers(adapter: Adapter) -> None:
+    """A frame of which 64 sniffers get copies, each into 30 pieces on two pages."""
+    setup = Setup(adapter, "reset", type=C.QHCA_QPT_RAW)
+    raw_receivers(adapter, setup, COPIES, C.QHCA_FLOW_SNIFFER)
+    mark(adapter)
+    adapter.m.send_frame(b"\x02\0\0\0\0\7" * 2 + b"\x88\xb5" + bytes(9000))
+    adapter.command(C.QHCA_CMD_NOP)
+
+
+def with_windows(adapter: Adapter, count: int) -> None:
+    setup = Setup(adapter, "rts")
+    window = struct("qhca_mpt")(flags=C.QHCA_MR_F_MW2, pd=setup.pd)
+    burst(adapter, count, bytes(window), opcode=C.QHCA_CMD_CREATE_MW)
+
+
+def to_reset(adapter: Adapter) -> None:
+    adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
+    adapter.start_admin(8)
+
+
+def reset(adapter: Adapter) -> None:
+    """A reset of an adapter with 200,000 memory windows."""
+    with_windows(adapter, 200000)
+    mark(adapter)
+    to_reset(adapter)
+    for _ in range(100):
+        adapter.command(C.QHCA_CMD_NOP)
+
+
+def resets(adapter: Adapter) -> None:
+    """Ten resets, each of 2,000 memory windows."""
+    mark(adapter)
+    for _ in range(10):
+        with_windows(adapter, 2000)
+        to_reset(adapter)
+
+
+def rules(adapter: Adapter) -> None:
+    """A frame that must pass 4,000 rules, and is wanted by 64 others."""
+    setup = Setup(adapter, "reset", type=C.QHCA_QPT_RAW)
+    for count, flags in ((4000, C.QHCA_FLOW_F_ADDR_FILTER), (64, C.QHCA_FLOW_F_DONT_TRAP)):
+        rule = struct("qhca_flow")(qpn=setup.qp.num, flags=flags)
+        burst(adapter, count, bytes(rule), opcode=C.QHCA_CMD_CREATE_FLOW)
+    mark(adapter)
+    adapter.m.send_frame(b"\x02\0\0\0\0\7" * 2 + b"\x88\xb5" + bytes(50))
+    adapter.command(C.QHCA_CMD_NOP)
+
+
+def windows(adapter: Adapter) -> None:
+    """The end of a QP that has bound 30,000 memory windows."""
+    setup = Setup(adapter, "reset")
+    shift = 15
+    ring = adapter.alloc(1 << shift + 6)
+    qpc = struct("qhca_qpc")(
+        type=C.QHCA_QPT_RC, pd=setup.pd, send_cqn=setup.cq.num, recv_cqn=setup.cq.num,
+        sq=struct("qhca_buf")(addr=ring, len=1 << shift + 6, form=C.QHCA_BUF_DIRECT),
+        sq_shift=shift, sq_stride=6)
+    qp = setup.qp
+    qp.num = adapter.command(C.QHCA_CMD_CREATE_QP, data=qpc).obj
+    for step in (qp.to_init, qp.to_rtr, qp.to_rts):
+        step()
+    region = struct("qhca_mpt")(buf=tree(adapter, PAGE), iova=PAGE, len=PAGE, key=1,
+                                pd=setup.pd, access=C.QHCA_ACCESS_MW_BIND |
+                                C.QHCA_ACCESS_LOCAL_WRITE)
+    key = adapter.command(C.QHCA_CMD_CREATE_MR, data=region).obj
+    count = 30000
+    window = struct("qhca_mpt")(flags=C.QHCA_MR_F_MW2, pd=setup.pd)
+    last = burst(adapter, count, bytes(window), opcode=C.QHCA_CMD_CREATE_MW)
+    step = 1 << C.QHCA_KEY_INDEX_SHIFT
+    wqes = bytearray()
+    for i in range(count):
+        wqe = struct("qhca_sq_wqe")(ctrl=struct("qhca_wqe_ctrl")(
+            opcode=C.QHCA_WQE_BIND_MW, arg0=PAGE, arg1=64))
+        wqe.remote.addr, wqe.remote.rkey = key, last - step * (count - 1 - i)
+        wqe.remote.arg = C.QHCA_ACCESS_REMOTE_READ
+        wqes += bytes(wqe).ljust(64, b"\0")
+    adapter.m.write_mem(ring, bytes(wqes))
+    mark(adapter)
+    adapter.ring(C.QHCA_DB_SQ, qp.num, count)
+    while qp.query().sq_tail != count:
+        pass
+    adapter.command(C.QHCA_CMD_DESTROY_QP, qp.num)
+    assert adapter.query(C.QHCA_CMD_QUERY_MR, last, "qhca_mpt").mw_qpn == 0
+
+
+def flush(adapter: Adapter) -> None:
+    """The end of a QP with 32,768 receives."""
+    setup = Setup(adapter, "reset")
+    shift = 15
+    ring, record = adapter.alloc(1 << shift + 5), adapter.alloc(64)
+    cq_size = 64 << 16
+    cqc = struct("qhca_cqc")(
+        buf=struct("qhca_buf")(addr=adapter.alloc(cq_size), len=cq_size,
+                               form=C.QHCA_BUF_DIRECT), shift=16, eqn=setup.eq.num,
+        dbrec=adapter.alloc(64))
+    cqn = adapter.command(C.QHCA_CMD_CREATE_CQ, data=cqc).obj
+    qpc = struct("qhca_qpc")(
+        type=C.QHCA_QPT_RC, pd=setup.pd, send_cqn=cqn, recv_cqn=cqn,
+        rq=struct("qhca_buf")(addr=ring, len=1 << shift + 5, form=C.QHCA_BUF_DIRECT),
+        rq_shift=shift, rq_stride=5, rq_dbrec=record)
+    qp = setup.qp
+    qp.num = adapter.command(C.QHCA_CMD_CREATE_QP, data=qpc).obj
+    for step in (qp.to_init, qp.to_rtr, qp.to_rts):
+        step()
+    adapter.m.store(record, 1 << shift, 4)
+    mark(adapter)
+    qp.modify("STATE", state=C.QHCA_QPS_ERR)
+    while adapter.query(C.QHCA_CMD_QUERY_CQ, cqn, "qhca_cqc").prod != 1 << shift:
+        pass
+
+
+def hostile(adapter: Adapter) -> None:
+    """Random guests: commands, doorbells, rings, registers and frames."""
+    from test_hostile import Guest
+
+    mark(adapter)
+    guest = Guest(adapter, 1)
+    acts = [guest.command, guest.doorbell, guest.wqe, guest.frame, guest.register, guest.time]
+    for _ in range(2000):
+        guest.r.choice(acts)()
+        while adapter.m.receive_frame(0):
+            pass
+        if adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_FATAL:
+            adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
+            adapter.start_admin()
+            guest.setup()
+
+
+SCENES = (sniffers, rules, flush, windows, reset, resets, hostile)
+
+
+def measure(scene) -> tuple[int, int, str]:
+    """Calls of the engine in SCENE; what the longest took, in ns of CPU, and was for."""
+    with Machine("-trace", "qhca_call", device=DEVICE) as m:
+        m.mark = 0
+        adapter = Adapter(m)
+        adapter.start(8)
+        scene(adapter)
+        text = m.log.read_text()[m.mark:]
+    calls = [(int(ns), what) for what, ns in
+             re.findall(r"qhca_call (\S+) ns \d+ cpu (\d+)", text)]
+    return len(calls), *max(calls)
+
+
+def main(names: list[str]) -> int:
+    known = {scene.__name__: scene for scene in SCENES}
+    if unknown := set(names) - set(known):
+        print(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}", file=sys.stderr)
+        return 2
+    worst = 0
+    print(f"{'scene':10} {'calls':>7} {'longest':>9}  in a call for")
+    for name in names or known:
+        calls, ns, what = min((measure(known[name]) for _ in range(ROUNDS)), key=lambda r: r[1])
+        worst = max(worst, ns)
+        print(f"{name:10} {calls:7} {ns / 1e6:6.3f} ms  {what:9} {known[name].__doc__}", flush=True)
+    print(f"aim: at most {AIM_MS} ms: {'reached' if worst <= AIM_MS * 1e6 else 'missed'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
