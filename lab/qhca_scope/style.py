@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
+import locale
 import os
 import shutil
 import sys
@@ -12,6 +14,15 @@ CODES = {
     "title": "1", "key": "36", "dim": "2", "good": "32", "warn": "33", "bad": "31",
     "path": "1;33", "number": "", "name": "1",
 }
+
+
+def terminal_encoding() -> str:
+    """That of the locale. In the C locale Python itself speaks UTF-8 nevertheless, and so
+    does what asks Python, as urwid."""
+    try:
+        return codecs.lookup(locale.getencoding()).name
+    except LookupError:
+        return "ascii"
 
 
 @dataclasses.dataclass
@@ -30,6 +41,8 @@ class Style:
         tty = stream.isatty()
         plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "dumb") == "dumb"
         encoding = (getattr(stream, "encoding", None) or "ascii").lower()
+        if tty and encoding.startswith("utf"):
+            encoding = terminal_encoding()
         return cls(
             colour=colour == "always" or (colour == "auto" and tty and not plain),
             width=shutil.get_terminal_size().columns if tty else 0,

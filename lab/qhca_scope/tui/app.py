@@ -15,7 +15,7 @@ from qhca_lab import LabError
 from qhca_lab.qmp import wait_any
 
 from .. import render
-from ..style import ASCII
+from ..style import ASCII, terminal_encoding
 from ..errors import ScopeError, Usage
 from . import panes
 from .cleanup import Cleanup
@@ -159,6 +159,7 @@ class App:
         self.model = model
         self.cleanup = cleanup
         self.colours = self._colours(colour)
+        urwid.set_encoding(terminal_encoding())
         self.unicode = urwid.supports_unicode()
         self.focus = page or "context"
         self.side_by_side: bool | None = None       # None: as the room is
