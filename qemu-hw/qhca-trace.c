@@ -50,10 +50,9 @@ QhcaCallTime qhca_trace_call_begins(void)
 void qhca_trace_call_ended(QhcaState *s, const char *what,
                            const QhcaCallTime *begin)
 {
-    const char *dev = DEVICE(s)->id ? DEVICE(s)->id : TYPE_QHCA;
-
-    if (begin->host) {
+    if (unlikely(begin->host)) {
         int64_t host = get_clock() - begin->host;
+        const char *dev = DEVICE(s)->id ? DEVICE(s)->id : TYPE_QHCA;
 
         trace_qhca_call(what, host, qhca_cpu_clock() - begin->cpu,
                         qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), dev);
