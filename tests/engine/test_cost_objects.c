@@ -17,7 +17,6 @@
 #define COST_MAX    16000u      /* what the engine accounts for */
 
 static struct {
-    struct qhca *e;
     unsigned freed, most_freed; /* in this call, in the most expensive one */
     uint32_t cost, most_cost;
     unsigned calls;
@@ -65,8 +64,7 @@ static void within_limits(const char *scene)
 
 static uint32_t make_window(struct unit *u)
 {
-    struct qhca_mpt c = { .flags = QHCA_MR_F_MW2,
-                          .pd = u->g.pd };
+    struct qhca_mpt c = { .flags = QHCA_MR_F_MW2, .pd = u->g.pd };
 
     return guest_create(&u->g, QHCA_CMD_CREATE_MW, &c, sizeof(c));
 }
@@ -183,20 +181,6 @@ static void reset_and_end(void **state)
 #define BOUND       3000u
 #define IOVA        0x7000000ull
 
-static void bind(struct unit *u, const struct gqp *qp, uint32_t window,
-                 const struct gmr *mr)
-{
-    struct qhca_sq_wqe wqe = {
-        .ctrl = { .opcode = QHCA_WQE_BIND_MW, .arg0 = IOVA, .arg1 = 64 },
-        .remote = { .addr = mr->key, .rkey = window,
-                    .arg = QHCA_ACCESS_REMOTE_READ },
-    };
-    struct qhca_qp *by = qhca_qp_get(u->e, qp->qpn);
-
-    assert_int_equal(qhca_mw_bind(u->e, by->pd, by->qpn, &by->windows, &wqe),
-                     QHCA_SYN_NONE);
-}
-
 /* A QP is destroyed that has bound thousands of windows. */
 static void windows_of(struct unit *u, unsigned reborn)
 {
@@ -215,7 +199,8 @@ static void windows_of(struct unit *u, unsigned reborn)
                QHCA_ACCESS_MW_BIND | QHCA_ACCESS_LOCAL_WRITE, NULL);
     for (i = 0; i < BOUND; i++) {
         window[i] = make_window(u);
-        bind(u, &qp, window[i], &mr);
+        assert_int_equal(unit_bind(u, qp.qpn, window[i], mr.key, IOVA, 64,
+                                   QHCA_ACCESS_REMOTE_READ), QHCA_SYN_NONE);
     }
     watch(u);
     u->w.reborn = reborn;
@@ -341,16 +326,6 @@ static void events_of_an_eq(void **state)
 
 /* ---- searches ---- */
 
-/* The slot of a group, as transport/mcast.c has it. */
-static unsigned group_slot(const uint8_t gid[16])
-{
-    uint64_t h = qhca_get_le64(gid) ^
-                 qhca_get_le64(gid + 8) * 0x9e3779b97f4a7c15ULL;
-
-    return (unsigned)((h * 0x9e3779b97f4a7c15ULL) >> 54) &
-           (QHCA_MCG_SLOTS - 1);
-}
-
 /* Multicast groups that share a slot of the hash: some are refused. */
 static void groups_alike(void **state)
 {
@@ -367,7 +342,7 @@ static void groups_alike(void **state)
     gqp_create(&qp, &u->g, &in);
     for (i = 0; taken + refused < 100; i++) {
         memcpy(mcg.mgid + 12, &i, sizeof(i));
-        if (group_slot(mcg.mgid)) {
+        if (qhca_mcg_slot(mcg.mgid)) {
             continue;
         }
         if (unit_cmd(u, QHCA_CMD_ATTACH_MC, qp.qpn, 0, &mcg, sizeof(mcg),
@@ -379,7 +354,7 @@ static void groups_alike(void **state)
     }
     assert_int_equal(taken, 64);
     /* another slot has room */
-    while (!group_slot(mcg.mgid)) {
+    while (!qhca_mcg_slot(mcg.mgid)) {
         mcg.mgid[15]++;
     }
     assert_int_equal(unit_cmd(u, QHCA_CMD_ATTACH_MC, qp.qpn, 0, &mcg,

@@ -64,13 +64,7 @@ static uint8_t destroy(struct mw_world *w, uint32_t key)
 static uint8_t bind(struct mw_world *w, unsigned qp, uint32_t key,
                     uint32_t mr, uint64_t addr, uint64_t len, uint32_t flags)
 {
-    struct qhca_sq_wqe wqe = {
-        .ctrl = { .opcode = QHCA_WQE_BIND_MW, .arg0 = addr, .arg1 = len },
-        .remote = { .addr = mr, .rkey = key, .arg = flags },
-    };
-    struct qhca_qp *by = qhca_qp_get(w->u->e, w->qp[qp].qpn);
-
-    return qhca_mw_bind(w->u->e, by->pd, by->qpn, &by->windows, &wqe);
+    return unit_bind(w->u, w->qp[qp].qpn, key, mr, addr, len, flags);
 }
 
 static uint8_t check(struct mw_world *w, unsigned qp, uint32_t key,

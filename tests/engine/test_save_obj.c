@@ -217,13 +217,9 @@ static void bound_by_another(void **state)
     const struct qhca_config cfg = u->e->cfg;
     struct gqp_init in = { .sq_shift = 2, .sq_stride = 7 };
     struct qhca_mpt c = { .flags = QHCA_MR_F_MW2, .pd = u->g.pd };
-    struct qhca_sq_wqe wqe = {
-        .ctrl = { .opcode = QHCA_WQE_BIND_MW, .arg0 = 0x1000, .arg1 = 64 },
-        .remote = { .arg = QHCA_ACCESS_REMOTE_READ },
-    };
     struct qhca_mw *mw;
-    struct qhca_qp *by;
     struct gqp qp[2];
+    uint32_t window;
     struct gmr mr;
     struct gcq cq;
     unsigned i;
@@ -236,21 +232,19 @@ static void bound_by_another(void **state)
     }
     gmr_create(&mr, &u->g, 4096, 0x1000,
                QHCA_ACCESS_MW_BIND | QHCA_ACCESS_LOCAL_WRITE, NULL);
-    wqe.remote.addr = mr.key;
-    wqe.remote.rkey = guest_create(&u->g, QHCA_CMD_CREATE_MW, &c, sizeof(c));
-    by = qhca_qp_get(u->e, qp[0].qpn);
-    assert_int_equal(qhca_mw_bind(u->e, by->pd, by->qpn, &by->windows, &wqe),
-                     QHCA_SYN_NONE);
+    window = guest_create(&u->g, QHCA_CMD_CREATE_MW, &c, sizeof(c));
+    assert_int_equal(unit_bind(u, qp[0].qpn, window, mr.key, 0x1000, 64,
+                               QHCA_ACCESS_REMOTE_READ), QHCA_SYN_NONE);
     assert_string_equal(node_loads(u->n, &cfg), "");
-    mw = qhca_mr_mw(qhca_mr_get_cmd(u->e, wqe.remote.rkey));
+    mw = qhca_mr_mw(qhca_mr_get_cmd(u->e, window));
     mw->qpn = qp[1].qpn;
     assert_non_null(strstr(node_loads(u->n, &cfg), "none that binds"));
     mw->qpn = qp[0].qpn;
     for (i = 0; i < 2; i++) {
         assert_int_equal(gqp_destroy(&qp[i]), QHCA_ST_OK);
     }
-    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR,
-                                  wqe.remote.rkey), QHCA_ST_OK);
+    assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_MR, window),
+                     QHCA_ST_OK);
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
     assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
 }

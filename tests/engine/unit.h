@@ -100,6 +100,20 @@ static inline uint8_t unit_cmd(struct unit *u, uint8_t op, uint32_t obj,
     return status;
 }
 
+/* What BIND_MW of QP @qpn does with window @key; QHCA_SYN_*. */
+static inline uint8_t unit_bind(struct unit *u, uint32_t qpn, uint32_t key,
+                                uint32_t mr, uint64_t addr, uint64_t len,
+                                uint32_t flags)
+{
+    struct qhca_sq_wqe wqe = {
+        .ctrl = { .opcode = QHCA_WQE_BIND_MW, .arg0 = addr, .arg1 = len },
+        .remote = { .addr = mr, .rkey = key, .arg = flags },
+    };
+    struct qhca_qp *by = qhca_qp_get(u->e, qpn);
+
+    return qhca_mw_bind(u->e, by->pd, by->qpn, &by->windows, &wqe);
+}
+
 #define UNIT(f) \
     cmocka_unit_test_setup_teardown(f, unit_setup, unit_teardown)
 #define UNIT_HOSTILE(f) \

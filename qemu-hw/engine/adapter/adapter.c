@@ -149,12 +149,7 @@ struct qhca *qhca_adapter_alloc(const struct qhca_config *cfg)
     qhca_list_init(&e->q->tm_work);
     qhca_list_init(&e->q->eq_work);
     qhca_gro_init(&e->eth->gro);
-    if (!alloc_all(e)) {
-        qhca_adapter_free(e);
-        return NULL;
-    }
-    qhca_event_init(&e->q->port_ev, 0);
-    if (!qhca_xport_dev_init(e)) {
+    if (!alloc_all(e) || !qhca_xport_dev_init(e)) {
         qhca_adapter_free(e);
         return NULL;
     }

@@ -325,6 +325,7 @@ void qhca_io_admin(struct qhca_io *io)
     struct qhca *e = io->e;
     struct qhca_aq_job *job = &e->ad->job;
     const struct qhca_cq *cq;
+    bool resize;
 
     IO(io, job->busy);
     if (!job->busy) {
@@ -332,15 +333,11 @@ void qhca_io_admin(struct qhca_io *io)
     }
     qhca_io_bytes(io, &job->cmd, sizeof(job->cmd));
     qhca_io_bytes(io, &job->in, sizeof(job->in));
-    if (!NEED(io, e->ready_flag && e->ad->asq_cons != e->ad->asq_prod &&
-              can_be_unfinished(&job->cmd),
-              "an unfinished command is invalid")) {
-        return;
-    }
-    if (job->cmd.opcode == QHCA_CMD_MODIFY_CQ) {
-        cq = qhca_idr_get(&e->q->cqs, qhca_le32(job->cmd.obj));
-        if (NEED(io, cq, "an unfinished command is invalid")) {
-            qhca_io_cq_resize(io, cq);
-        }
+    resize = job->cmd.opcode == QHCA_CMD_MODIFY_CQ;
+    cq = qhca_idr_get(&e->q->cqs, qhca_le32(job->cmd.obj));
+    if (NEED(io, e->ready_flag && e->ad->asq_cons != e->ad->asq_prod &&
+             can_be_unfinished(&job->cmd) && (cq || !resize),
+             "an unfinished command is invalid") && resize) {
+        qhca_io_cq_resize(io, cq);
     }
 }

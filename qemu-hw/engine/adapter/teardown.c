@@ -128,22 +128,20 @@ static struct qhca_remains *empty_tables(struct qhca *e)
 
     if (r) {
         e->ad->spare = r->next;
-    } else {
-        r = calloc(1, sizeof(*r));
-        if (r) {
-            r->of = qhca_adapter_alloc(&e->cfg);
-        }
-        if (r && !r->of) {
-            free(r);
-            return NULL;
-        }
-    }
-    if (r) {
         r->next = NULL;
         r->kind = 0;
         r->num = 0;
+        return r;
     }
-    return r;
+    r = calloc(1, sizeof(*r));
+    if (r) {
+        r->of = qhca_adapter_alloc(&e->cfg);
+        if (r->of) {
+            return r;
+        }
+        free(r);
+    }
+    return NULL;
 }
 
 /* Nothing of the adapter leads to the objects any more; false: no memory. */
@@ -194,29 +192,28 @@ static unsigned remains_step(struct qhca_remains *r)
            kinds[r->kind].weight * OBJECT_COST : NONE_COST;
 }
 
-/* Destroy some of the oldest; they have cost *@cost so far, at most @most. */
-static void remains_some(struct qhca *e, uint64_t most, uint64_t *cost)
+/* The oldest have no objects any more. */
+static void remains_spare(struct qhca *e)
 {
     struct qhca_remains *r = e->ad->remains;
-    unsigned step = 1;
 
-    while (*cost < most && (step = remains_step(r))) {
-        *cost += step;
-    }
-    if (!step) {
-        tables_reset(r->of);
-        e->ad->remains = r->next;
-        r->next = e->ad->spare;
-        e->ad->spare = r;
-    }
+    tables_reset(r->of);
+    e->ad->remains = r->next;
+    r->next = e->ad->spare;
+    e->ad->spare = r;
 }
 
 void qhca_remains_free(struct qhca *e, unsigned budget)
 {
-    uint64_t cost = 0;
+    uint64_t most = (uint64_t)budget * OBJECT_COST, cost = 0;
+    unsigned step;
 
-    while (e->ad->remains && cost < (uint64_t)budget * OBJECT_COST) {
-        remains_some(e, (uint64_t)budget * OBJECT_COST, &cost);
+    while (e->ad->remains && cost < most) {
+        step = remains_step(e->ad->remains);
+        cost += step;
+        if (!step) {
+            remains_spare(e);
+        }
     }
     qhca_cost(e, (uint32_t)(cost / OBJECT_COST));
 }

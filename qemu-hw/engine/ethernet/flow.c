@@ -15,8 +15,7 @@
 
 struct rule {
     struct rule *next;          /* in its bucket or list, sorted by order */
-    struct rule **place;        /* what points to it there */
-    struct rule **head;         /* head of that list */
+    struct rule **place;        /* what points to it; before, the list's head */
     uint64_t order;             /* priority, then age */
     struct qhca_flow_match value;       /* masked */
     struct group *group;        /* for NORMAL rules */
@@ -307,7 +306,7 @@ static bool flow_place(struct qhca_flows *f, const struct qhca_flow *in,
     struct qhca_flow_match mask = in->mask;
 
     if (r->type != QHCA_FLOW_NORMAL) {
-        r->head = &f->special[r->type];
+        r->place = &f->special[r->type];
         r->order = ++f->age;
         return true;
     }
@@ -317,7 +316,7 @@ static bool flow_place(struct qhca_flows *f, const struct qhca_flow *in,
         return false;
     }
     mask_match(&in->value, &mask, &r->value);
-    r->head = bucket_of(f, r->group, &r->value);
+    r->place = bucket_of(f, r->group, &r->value);
     r->order = (uint64_t)qhca_le16(in->priority) << 48 | ++f->age;
     r->group->rules++;
     return true;
@@ -325,7 +324,7 @@ static bool flow_place(struct qhca_flows *f, const struct qhca_flow *in,
 
 static void flow_insert(struct qhca *e, struct rule *r)
 {
-    struct rule **p = r->head;
+    struct rule **p = r->place;
 
     while (*p && (*p)->order < r->order) {
         qhca_cost(e, 1);
@@ -428,7 +427,7 @@ bool qhca_flow_discard(struct qhca *e, uint32_t num)
 
 /* ---- saved state ---- */
 
-SAVED_SIZE(struct rule, 128, flow, 1);
+SAVED_SIZE(struct rule, 120, flow, 1);
 SAVED_SIZE(struct group, 68, flow, 1);
 SAVED_SIZE(struct qhca_flows, 12600, flow, 1);
 

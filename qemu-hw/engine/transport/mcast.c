@@ -20,7 +20,7 @@ struct qhca_mcg_group {
     struct qhca_qp *qp[QHCA_MC_QPS_MAX];
 };
 
-static unsigned slot_of(const uint8_t gid[16])
+unsigned qhca_mcg_slot(const uint8_t gid[16])
 {
     uint64_t h = qhca_get_le64(gid) ^
                  qhca_get_le64(gid + 8) * 0x9e3779b97f4a7c15ULL;
@@ -60,7 +60,7 @@ static void group_mac(const uint8_t gid[16], uint8_t mac[6])
 
 static struct qhca_mcg_group **mcg_find(struct qhca *e, const uint8_t gid[16])
 {
-    struct qhca_mcg_group **p = &e->xd->mcgs[slot_of(gid)];
+    struct qhca_mcg_group **p = &e->xd->mcgs[qhca_mcg_slot(gid)];
 
     while (*p && memcmp((*p)->gid, gid, 16)) {
         qhca_cost(e, 1);
@@ -161,7 +161,7 @@ static struct qhca_mcg_group **mcg_get_group(struct qhca *e,
         return p;
     }
     if (e->xd->mc_groups == QHCA_MC_GROUPS_MAX ||
-        mcg_sharing(e, slot_of(gid)) == SLOT_GROUPS_MAX) {
+        mcg_sharing(e, qhca_mcg_slot(gid)) == SLOT_GROUPS_MAX) {
         return NULL;
     }
     *p = calloc(1, sizeof(**p));

@@ -358,11 +358,13 @@ void qhca_mcg_each(struct qhca *e,
                    void (*fn)(void *opaque, const uint8_t gid[16],
                               struct qhca_qp *const *qp, unsigned n),
                    void *opaque);
-/*
- * Free the multicast groups of hash slot @slot, of QHCA_MCG_SLOTS; false: there
- * are none.  Some group must exist.
- */
 #define QHCA_MCG_SLOTS      1024
+/* The slot of the hash, of QHCA_MCG_SLOTS, that group @gid belongs to. */
+unsigned qhca_mcg_slot(const uint8_t gid[16]);
+/*
+ * Free the multicast groups of @slot; false: there are none.  Some group must
+ * exist.
+ */
 bool qhca_mcg_discard(struct qhca *e, uint32_t slot);
 
 /* ---- gid.c ---- */
