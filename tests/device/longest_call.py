@@ -14,10 +14,11 @@ of a call to its limits, by count.
 import re
 import sys
 
-from adapter import Adapter
+from adapter import CQ, Adapter
 from layout import C, struct
 from machine import DEVICE, Machine
-from rdma import Setup
+from rdma import QP, Setup
+from test_hostile import Guest
 
 AIM_MS = 2
 PAGE = 4096
@@ -25,6 +26,17 @@ SGES = 30
 COPIES = 64
 # The least of several counts: a call may be the first one to touch some code or memory.
 ROUNDS = 3
+
+
+class DeepQP(QP):
+    """One with rings of 32,768 WQEs."""
+
+    SHIFT = 15
+
+    def to_rts(self) -> None:
+        self.to_init()
+        self.to_rtr()
+        super().to_rts()
 
 
 def tree(adapter: Adapter, length: int):
@@ -102,10 +114,10 @@ def sniffers(adapter: Adapter) -> None:
     adapter.command(C.QHCA_CMD_NOP)
 
 
-def with_windows(adapter: Adapter, count: int) -> None:
-    setup = Setup(adapter, "rts")
-    window = struct("qhca_mpt")(flags=C.QHCA_MR_F_MW2, pd=setup.pd)
-    burst(adapter, count, bytes(window), opcode=C.QHCA_CMD_CREATE_MW)
+def make_windows(adapter: Adapter, pd: int, count: int) -> int:
+    """The key of the last of COUNT memory windows; the others' are before it."""
+    window = struct("qhca_mpt")(flags=C.QHCA_MR_F_MW2, pd=pd)
+    return burst(adapter, count, bytes(window), opcode=C.QHCA_CMD_CREATE_MW)
 
 
 def to_reset(adapter: Adapter) -> None:
@@ -115,7 +127,7 @@ def to_reset(adapter: Adapter) -> None:
 
 def reset(adapter: Adapter) -> None:
     """A reset of an adapter with 200,000 memory windows."""
-    with_windows(adapter, 200000)
+    make_windows(adapter, Setup(adapter).pd, 200000)
     mark(adapter)
     to_reset(adapter)
     for _ in range(100):
@@ -126,7 +138,7 @@ def resets(adapter: Adapter) -> None:
     """Ten resets, each of 2,000 memory windows."""
     mark(adapter)
     for _ in range(10):
-        with_windows(adapter, 2000)
+        make_windows(adapter, Setup(adapter).pd, 2000)
         to_reset(adapter)
 
 
@@ -144,23 +156,14 @@ def rules(adapter: Adapter) -> None:
 def windows(adapter: Adapter) -> None:
     """The end of a QP that has bound 30,000 memory windows."""
     setup = Setup(adapter, "reset")
-    shift = 15
-    ring = adapter.alloc(1 << shift + 6)
-    qpc = struct("qhca_qpc")(
-        type=C.QHCA_QPT_RC, pd=setup.pd, send_cqn=setup.cq.num, recv_cqn=setup.cq.num,
-        sq=struct("qhca_buf")(addr=ring, len=1 << shift + 6, form=C.QHCA_BUF_DIRECT),
-        sq_shift=shift, sq_stride=6)
-    qp = setup.qp
-    qp.num = adapter.command(C.QHCA_CMD_CREATE_QP, data=qpc).obj
-    for step in (qp.to_init, qp.to_rtr, qp.to_rts):
-        step()
+    qp = DeepQP(adapter, setup.cq, setup.pd)
+    qp.to_rts()
     region = struct("qhca_mpt")(buf=tree(adapter, PAGE), iova=PAGE, len=PAGE, key=1,
                                 pd=setup.pd, access=C.QHCA_ACCESS_MW_BIND |
                                 C.QHCA_ACCESS_LOCAL_WRITE)
     key = adapter.command(C.QHCA_CMD_CREATE_MR, data=region).obj
     count = 30000
-    window = struct("qhca_mpt")(flags=C.QHCA_MR_F_MW2, pd=setup.pd)
-    last = burst(adapter, count, bytes(window), opcode=C.QHCA_CMD_CREATE_MW)
+    last = make_windows(adapter, setup.pd, count)
     step = 1 << C.QHCA_KEY_INDEX_SHIFT
     wqes = bytearray()
     for i in range(count):
@@ -169,7 +172,7 @@ def windows(adapter: Adapter) -> None:
         wqe.remote.addr, wqe.remote.rkey = key, last - step * (count - 1 - i)
         wqe.remote.arg = C.QHCA_ACCESS_REMOTE_READ
         wqes += bytes(wqe).ljust(64, b"\0")
-    adapter.m.write_mem(ring, bytes(wqes))
+    adapter.m.write_mem(qp.sq, bytes(wqes))
     mark(adapter)
     adapter.ring(C.QHCA_DB_SQ, qp.num, count)
     while qp.query().sq_tail != count:
@@ -181,44 +184,20 @@ def windows(adapter: Adapter) -> None:
 def flush(adapter: Adapter) -> None:
     """The end of a QP with 32,768 receives."""
     setup = Setup(adapter, "reset")
-    shift = 15
-    ring, record = adapter.alloc(1 << shift + 5), adapter.alloc(64)
-    cq_size = 64 << 16
-    cqc = struct("qhca_cqc")(
-        buf=struct("qhca_buf")(addr=adapter.alloc(cq_size), len=cq_size,
-                               form=C.QHCA_BUF_DIRECT), shift=16, eqn=setup.eq.num,
-        dbrec=adapter.alloc(64))
-    cqn = adapter.command(C.QHCA_CMD_CREATE_CQ, data=cqc).obj
-    qpc = struct("qhca_qpc")(
-        type=C.QHCA_QPT_RC, pd=setup.pd, send_cqn=cqn, recv_cqn=cqn,
-        rq=struct("qhca_buf")(addr=ring, len=1 << shift + 5, form=C.QHCA_BUF_DIRECT),
-        rq_shift=shift, rq_stride=5, rq_dbrec=record)
-    qp = setup.qp
-    qp.num = adapter.command(C.QHCA_CMD_CREATE_QP, data=qpc).obj
-    for step in (qp.to_init, qp.to_rtr, qp.to_rts):
-        step()
-    adapter.m.store(record, 1 << shift, 4)
+    cq = CQ(adapter, setup.eq, shift=DeepQP.SHIFT + 1)
+    qp = DeepQP(adapter, cq, setup.pd)
+    qp.to_rts()
+    adapter.m.store(qp.dbrec, 1 << qp.SHIFT, 4)
     mark(adapter)
     qp.modify("STATE", state=C.QHCA_QPS_ERR)
-    while adapter.query(C.QHCA_CMD_QUERY_CQ, cqn, "qhca_cqc").prod != 1 << shift:
+    while adapter.query(C.QHCA_CMD_QUERY_CQ, cq.num, "qhca_cqc").prod != 1 << qp.SHIFT:
         pass
 
 
 def hostile(adapter: Adapter) -> None:
     """Random guests: commands, doorbells, rings, registers and frames."""
-    from test_hostile import Guest
-
     mark(adapter)
-    guest = Guest(adapter, 1)
-    acts = [guest.command, guest.doorbell, guest.wqe, guest.frame, guest.register, guest.time]
-    for _ in range(2000):
-        guest.r.choice(acts)()
-        while adapter.m.receive_frame(0):
-            pass
-        if adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_FATAL:
-            adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
-            adapter.start_admin()
-            guest.setup()
+    Guest(adapter, 1).live(2000)
 
 
 SCENES = (sniffers, rules, flush, windows, reset, resets, hostile)

@@ -96,22 +96,24 @@ class Guest:
     def time(self) -> None:
         self.m.clock_step(self.r.choice([1000, 10**6, 10**9]))
 
+    def live(self, rounds: int) -> None:
+        """So many random acts; the adapter is reset when that is all that helps."""
+        acts = [self.command, self.doorbell, self.wqe, self.frame, self.register, self.time]
+        for _ in range(rounds):
+            self.r.choice(acts)()
+            while self.m.receive_frame(0):
+                pass
+            if self.a.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_FATAL:
+                self.a.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
+                self.a.start_admin()
+                self.setup()
+
 
 @pytest.mark.parametrize("seed", [*range(4), *(
     pytest.param(seed, marks=pytest.mark.long("four seeds are in the gate, and test-engine fuzzes"))
     for seed in range(4, 8))])
 def test_random_guest(adapter, seed):
-    guest = Guest(adapter, seed)
-    acts = [guest.command, guest.doorbell, guest.wqe, guest.frame, guest.register,
-            guest.time]
-    for _ in range(ROUNDS):
-        guest.r.choice(acts)()
-        while adapter.m.receive_frame(0):
-            pass
-        if adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_FATAL:
-            adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
-            adapter.start_admin()
-            guest.setup()
+    Guest(adapter, seed).live(ROUNDS)
     adapter.m.qmp("query-status")
     adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
     while adapter.m.receive_frame(0.05):
