@@ -17,8 +17,8 @@ CODES = {
 
 
 def terminal_encoding() -> str:
-    """That of the locale. In the C locale Python itself speaks UTF-8 nevertheless, and so
-    does what asks Python, as urwid."""
+    """The encoding of the locale. In the C locale Python itself uses UTF-8 all the same, and
+    so does whatever asks Python, such as urwid."""
     try:
         return codecs.lookup(locale.getencoding()).name
     except LookupError:
