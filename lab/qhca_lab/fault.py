@@ -16,7 +16,7 @@ ACTIONS = (
     "drop", "delay", "duplicate", "reorder", "corrupt", "corrupt-icrc",
     "corrupt-payload", "no-ack", "rnr", "dma-error", "table-error",
     "cq-overflow", "stall-events", "hold-interrupt", "lose-interrupt", "fatal",
-    "reset", "link-down",
+    "reset", "link-down", "garbage",
 )  # fmt: skip
 
 # What number= is called where it has a better name.
@@ -94,7 +94,8 @@ def one_of(*words: str):
 
 PLAIN = {
     "action": one_of(*ACTIONS),
-    "at": one_of("now", "packet", "recv", "dma", "table", "cqe", "event", "interrupt"),
+    "at": one_of("now", "packet", "recv", "dma", "table", "cqe", "event", "interrupt",
+                 "register"),
     "peer": lambda v, f: number(v, f, 0, 2**32 - 1),
     "opcode": text,
     "syndrome": lambda v, f: number(v, f, 0, 255),

@@ -23,7 +23,7 @@ TOLD = (
 
 OPTIONS = {
     "at": "where fatal, reset and link-down happen: now, packet, recv, dma, table, cqe, event, "
-          "interrupt",
+          "interrupt; garbage: dma (default), register",
     "peer": "QPN of the other side",
     "psn": "packet sequence number, or FIRST-LAST",
     "rel-psn": "the same, relative to the first PSN of the QP",

@@ -30,6 +30,8 @@ static bool read_back(const struct qhca_fault_rule *f)
 static bool deadly(const struct qhca_fault_rule *f)
 {
     return f->action == QHCA_FLT_FATAL || f->action == QHCA_FLT_RESET ||
+           (f->action == QHCA_FLT_GARBAGE && f->at == QHCA_FLT_AT_DMA &&
+            (!(f->fields & QHCA_FLT_KIND) || f->kind != QHCA_DMA_DATA)) ||
            ((f->action == QHCA_FLT_DMA_ERROR ||
              f->action == QHCA_FLT_TABLE_ERROR) &&
             (!(f->fields & QHCA_FLT_KIND) || f->kind == QHCA_DMA_COMMAND ||
@@ -57,7 +59,8 @@ static void some_text(struct fq *q, struct fz *f)
         " rel-psn=3", " opcode=request", " opcode=ACK,4", " nth=2",
         " every=3", " count=1", " probability=0.5", " time=3us",
         " packets=2", " direction=both", " kind=data", " kind=wqe",
-        " access=read", " index=0-2", " at=packet", " address=0-0xffff",
+        " access=read", " index=0-2", " at=packet", " at=register", "garbage",
+        " address=0-0xffff",
         " qp-type=rc", " syndrome=0x60", "\n", ";", "seed 3\n", "#",
     };
     char text[600] = "", err[64];
@@ -83,7 +86,7 @@ static void some_text(struct fq *q, struct fz *f)
     }
     /* All lines at once, except rules that can kill the adapter. */
     if (!strstr(text, "fatal") && !strstr(text, "reset") &&
-        !strstr(text, "-error")) {
+        !strstr(text, "-error") && !strstr(text, "garbage")) {
         qhca_fault_parse_all(q->g.n->e, text, err, sizeof(err));
     }
 }

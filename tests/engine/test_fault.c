@@ -574,6 +574,71 @@ static void dma_fatal(void **state)
     peer_drop(p);
 }
 
+/* The first CQE of a send queue in memory, after one send; @rules: or NULL. */
+static void garbage_cqe(const char *rules, struct qhca_cqe *cqe)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    char err[256];
+
+    assert_true(!rules || qhca_fault_parse_all(p->e, rules, err, sizeof(err)));
+    post(p, 1, 1, 10);
+    peer_expect(p, SEND_ONLY, p->a.sq_psn);
+    peer_ack(p, p->a.sq_psn, 0x1f);
+    assert_true(!rules || hits(p->e, 1) > 0);
+    gbuf_read(&p->scq.buf, 0, cqe, sizeof(*cqe));
+    peer_free(p);
+}
+
+/* What the adapter writes is random: the same for a seed, and nothing else. */
+static void garbage(void **state)
+{
+    struct qhca_cqe good, a, again;
+    uint8_t got[10];
+    struct peer *p;
+    unsigned seed, differ = 0;
+    char text[64];
+    uint64_t id;
+
+    (void)state;
+    garbage_cqe(NULL, &good);
+    for (seed = 1; seed <= 20; seed++) {
+        snprintf(text, sizeof(text), "seed %u\ngarbage kind=cqe", seed);
+        garbage_cqe(text, &a);
+        garbage_cqe(text, &again);
+        assert_memory_equal(&a, &again, sizeof(a));
+        differ += memcmp(&a, &good, sizeof(a)) != 0;
+    }
+    assert_true(differ >= 19);
+
+    /* the payload, and only that */
+    p = with("garbage kind=data");
+    peer_recv(p, 1, 1000, 100);
+    request(p, 0, 10);
+    assert_int_equal(hits(p->e, 1), 1);
+    peer_cqe(p, rcq, 1, QHCA_WC_SUCCESS, 0);
+    gbuf_read(&p->mr.buf, 1000, got, sizeof(got));
+    assert_memory_not_equal(got, peer_data(0, sizeof(got)), sizeof(got));
+    peer_free(p);
+
+    /* an unspecific rule spares the driver's commands */
+    p = with("garbage");
+    assert_int_equal(peer_state(p), QHCA_QPS_RTS);
+    assert_int_equal(hits(p->e, 1), 0);
+    peer_free(p);
+
+    /* registers, all or one of them */
+    p = with("garbage at=register number=0");
+    id = node_reg_read(p->n, QHCA_REG_ID, 4);
+    assert_true(id != QHCA_ID_MAGIC);
+    assert_int_equal(id >> 32, 0);
+    assert_int_equal(node_reg_read(p->n, QHCA_REG_VECTORS, 4),
+                     p->e->cfg.num_vectors);
+    assert_int_equal(hits(p->e, 1), 1);
+    qhca_fault_remove(p->e, 0);
+    assert_int_equal(node_reg_read(p->n, QHCA_REG_ID, 4), QHCA_ID_MAGIC);
+    peer_free(p);
+}
+
 static void table(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
@@ -832,6 +897,7 @@ static void text(void **state)
         "hold-interrupt vector=2", "stall-events eqn=0",
         "fatal at=dma kind=cqe nth=3", "link-down time=3600s", "reset",
         "rnr qpn=5 count=18446744073709551615",
+        "garbage kind=cqe nth=2", "garbage at=register number=8",
     };
     struct qhca_fault_rule f, g;
     char a[QHCA_FAULT_TEXT], b[QHCA_FAULT_TEXT], err[256];
@@ -880,6 +946,11 @@ static void text(void **state)
     bad_rule("dma-error address=2-1", "before it begins");
     bad_rule("drop at=dma", "leave 'at' out");
     bad_rule("fatal nth=3", "give 'at'");
+    bad_rule("garbage access=read", "leave 'access' out");
+    bad_rule("garbage at=cqe", "leave 'at' out");
+    bad_rule("garbage kind=table", "writes no tables");
+    bad_rule("garbage at=register kind=cqe", "its offset");
+    bad_rule("fatal at=register", "only garbage");
     bad_rule("fatal at=noon", "packet");
 }
 
@@ -957,6 +1028,7 @@ int main(void)
         cmocka_unit_test(rnr),
         cmocka_unit_test(dma),
         cmocka_unit_test(dma_fatal),
+        cmocka_unit_test(garbage),
         cmocka_unit_test(table),
         cmocka_unit_test(overflow),
         cmocka_unit_test(interrupts),

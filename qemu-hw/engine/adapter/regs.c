@@ -99,7 +99,7 @@ static void bad_access(struct qhca *e, uint64_t off)
                      "register access of a wrong size, place or time");
 }
 
-uint64_t qhca_reg_read(struct qhca *e, uint64_t off, unsigned size)
+static uint64_t reg_read(struct qhca *e, uint64_t off, unsigned size)
 {
     uint64_t val;
     uint32_t val32;
@@ -125,6 +125,15 @@ uint64_t qhca_reg_read(struct qhca *e, uint64_t off, unsigned size)
     }
     bad_access(e, off);
     return 0;
+}
+
+uint64_t qhca_reg_read(struct qhca *e, uint64_t off, unsigned size)
+{
+    uint64_t val = reg_read(e, off, size);
+
+    /* A debugger that stopped the adapter sees what is there. */
+    return qhca_faulty(e, QHCA_FLT_AT_REGISTER) && !e->halted ?
+           e->hooks->reg_value(e, off, size, val) : val;
 }
 
 static void trace_write(struct qhca *e, uint64_t off, uint64_t val)

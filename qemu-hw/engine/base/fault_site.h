@@ -13,6 +13,7 @@ enum qhca_fault_at {
     QHCA_FLT_AT_CQE,            /* number: CQN; peer: QPN */
     QHCA_FLT_AT_EVENT,          /* number: EQN; peer: object */
     QHCA_FLT_AT_INTERRUPT,      /* number: vector */
+    QHCA_FLT_AT_REGISTER,       /* one is read; number: its offset */
     QHCA_FLT_ATS
 };
 

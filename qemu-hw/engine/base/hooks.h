@@ -28,8 +28,13 @@ struct qhca_hooks {
     /* qhca_set_tracing() */
     void (*tracing)(struct qhca *e, bool on);
     /* ---- with a rule for the site, see qhca_faulty(); true: must fail ---- */
+    /*
+     * @data: of a write, what is written; *@data may be replaced. NULL: it is
+     * not known yet, or a read.
+     */
     bool (*dma_fails)(struct qhca *e, uint8_t kind, uint32_t num,
-                      uint64_t addr, size_t len, bool write);
+                      uint64_t addr, size_t len, bool write,
+                      const void **data);
     bool (*table_fails)(struct qhca *e, const struct qhca_table *t,
                         uint32_t num, uint64_t index);
     bool (*recv_fails)(struct qhca *e, const struct qhca_qp *qp);
@@ -38,6 +43,9 @@ struct qhca_hooks {
     bool (*event_fails)(struct qhca *e, uint32_t eqn, uint32_t obj);
     /* True: the interrupt is lost, or the observer will send it later. */
     bool (*irq_fails)(struct qhca *e, uint32_t vector);
+    /* What the driver reads instead of @val. */
+    uint64_t (*reg_value)(struct qhca *e, uint64_t off, unsigned size,
+                          uint64_t val);
     /*
      * Send a finished frame of QP @num as the rules demand.  It counts as sent
      * whatever happens to it.

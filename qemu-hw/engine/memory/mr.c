@@ -365,7 +365,8 @@ uint8_t qhca_mr_atomic(struct qhca *e, uint32_t pd, uint32_t key,
         return syn;
     }
     if ((!dm && qhca_faulty(e, QHCA_FLT_AT_DMA) &&
-         e->hooks->dma_fails(e, QHCA_DMA_DATA, qpn, at, 8, true)) ||
+         e->hooks->dma_fails(e, QHCA_DMA_DATA, qpn, at, 8, true,
+                             NULL)) ||
         !atomic_at(e, dm, at, op, old)) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);
         return QHCA_SYN_DATA_DMA;

@@ -32,6 +32,7 @@ const struct qhca_name qhca_names_fault_action[] = {
     { QHCA_FLT_FATAL, "fatal" },
     { QHCA_FLT_RESET, "reset" },
     { QHCA_FLT_LINK_DOWN, "link-down" },
+    { QHCA_FLT_GARBAGE, "garbage" },
     { 0, NULL }
 };
 
@@ -44,6 +45,7 @@ static const char *const at_name[QHCA_FLT_ATS] = {
     [QHCA_FLT_AT_CQE] = "cqe",
     [QHCA_FLT_AT_EVENT] = "event",
     [QHCA_FLT_AT_INTERRUPT] = "interrupt",
+    [QHCA_FLT_AT_REGISTER] = "register",
 };
 
 static const char *const dma_name[QHCA_DMAS] = {
@@ -85,6 +87,7 @@ uint8_t qhca_fault_default_at(uint8_t action)
     case QHCA_FLT_RNR:
         return QHCA_FLT_AT_RECV;
     case QHCA_FLT_DMA_ERROR:
+    case QHCA_FLT_GARBAGE:
         return QHCA_FLT_AT_DMA;
     case QHCA_FLT_TABLE_ERROR:
         return QHCA_FLT_AT_TABLE;
@@ -145,7 +148,8 @@ static bool fault_matches(const struct qhca_fault_rule *f,
             (s->addr <= f->addr_last && s->addr + (s->len - 1) >= f->addr)) &&
            (!(has & QHCA_FLT_INDEX) ||
             (s->index >= f->index && s->index <= f->index_last)) &&
-           (f->action != QHCA_FLT_CORRUPT_PAYLOAD || s->has_payload);
+           (f->action != QHCA_FLT_CORRUPT_PAYLOAD || s->has_payload) &&
+           (f->action != QHCA_FLT_GARBAGE || s->can_be_garbage);
 }
 
 /*
@@ -359,21 +363,72 @@ static bool of_rdma(uint8_t kind)
            kind != QHCA_DMA_ETH;
 }
 
-bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
-                    size_t len, bool write)
+/*
+ * Spoil @len bytes: one of them or a word at random, or all by zeros, ones or
+ * at random. What is nearly right gets further, so that is more likely.
+ */
+static void garble(uint8_t *p, size_t len, uint64_t draw)
 {
+    static const uint8_t fill[] = { 0x00, 0xff };
+    unsigned how = draw % 8;
+    size_t i = 0, end = len;
+
+    if (how < 3) {
+        i = (draw >> 8) % len;
+        end = i + 1;
+    } else if (how < 5) {
+        i = (draw >> 8) % len & ~(size_t)3;
+        end = i + 4 < len ? i + 4 : len;
+    } else if (how < 7) {
+        memset(p, fill[how - 5], len);
+        return;
+    }
+    for (; i < end; i++) {
+        draw = fault_mix(draw);
+        p[i] ^= 1 + draw % UINT8_MAX;   /* never what it was */
+    }
+}
+
+bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
+                    size_t len, bool write, const void **data)
+{
+    struct qhca_faults *fs = e->faults;
     struct qhca_fault_site s = {
         .at = QHCA_FLT_AT_DMA, .kind = kind, .number = num, .addr = addr,
         .len = len, .access = write ? QHCA_FLT_WRITE : QHCA_FLT_READ,
         .spared = !of_rdma(kind),
+        .can_be_garbage = data && len <= sizeof(fs->garbage),
     };
     struct qhca_fault_hits h;
 
     if (kind == QHCA_DMA_WQE || kind == QHCA_DMA_DATA) {
         know_qp(e, &s, num);
     }
-    return len && qhca_fault_ask(e, &s, &h) &&
-           qhca_fault_has(&h, QHCA_FLT_DMA_ERROR);
+    if (!len || !qhca_fault_ask(e, &s, &h)) {
+        return false;
+    }
+    if (qhca_fault_has(&h, QHCA_FLT_GARBAGE)) {
+        memcpy(fs->garbage, *data, len);
+        garble(fs->garbage, len, h.draw);
+        *data = fs->garbage;
+    }
+    return qhca_fault_has(&h, QHCA_FLT_DMA_ERROR);
+}
+
+uint64_t qhca_fault_register(struct qhca *e, uint64_t off, unsigned size,
+                             uint64_t val)
+{
+    struct qhca_fault_site s = {
+        .at = QHCA_FLT_AT_REGISTER, .number = (uint32_t)off,
+        .can_be_garbage = true,
+    };
+    struct qhca_fault_hits h;
+    uint64_t le = qhca_le64(val);
+
+    if (qhca_fault_ask(e, &s, &h)) {
+        garble((uint8_t *)&le, size, h.draw);
+    }
+    return qhca_le64(le);
 }
 
 bool qhca_fault_table(struct qhca *e, const struct qhca_table *m,
@@ -564,6 +619,7 @@ static const uint32_t at_fields[QHCA_FLT_ATS] = {
     [QHCA_FLT_AT_CQE] = QHCA_FLT_NUMBER | QHCA_FLT_PEER | QHCA_FLT_QP_TYPE,
     [QHCA_FLT_AT_EVENT] = QHCA_FLT_NUMBER | QHCA_FLT_PEER,
     [QHCA_FLT_AT_INTERRUPT] = QHCA_FLT_NUMBER,
+    [QHCA_FLT_AT_REGISTER] = QHCA_FLT_NUMBER,
 };
 
 static const char *const at_wrong[QHCA_FLT_ATS] = {
@@ -586,6 +642,7 @@ static const char *const at_wrong[QHCA_FLT_ATS] = {
     [QHCA_FLT_AT_EVENT] =
         "at an event there are only number (EQN) and peer (object)",
     [QHCA_FLT_AT_INTERRUPT] = "at an interrupt there is only number (vector)",
+    [QHCA_FLT_AT_REGISTER] = "at a register there is only number (its offset)",
 };
 
 static const char *check_match(const struct qhca_fault_rule *f)
@@ -641,10 +698,18 @@ static const char *fault_check(const struct qhca_fault_rule *f)
                       f->action == QHCA_FLT_REORDER ? QHCA_FLT_PACKETS : 0;
 
     if (f->at >= QHCA_FLT_ATS) {
-        return "no such place: now, packet, recv, dma, table, cqe, event or "
-               "interrupt";
+        return "no such place: now, packet, recv, dma, table, cqe, event, "
+               "interrupt or register";
     }
-    if (!fault_anywhere(f->action) &&
+    if (f->at == QHCA_FLT_AT_REGISTER && f->action != QHCA_FLT_GARBAGE) {
+        return "at a register there is only garbage";
+    }
+    if (f->action == QHCA_FLT_GARBAGE && f->at != QHCA_FLT_AT_DMA &&
+        f->at != QHCA_FLT_AT_REGISTER) {
+        return "garbage is written by DMA or read from a register: leave 'at' "
+               "out, or make it register";
+    }
+    if (!fault_anywhere(f->action) && f->at != QHCA_FLT_AT_REGISTER &&
         f->at != qhca_fault_default_at(f->action)) {
         return "this action happens at its own place only: leave 'at' out; "
                "fatal, reset and link-down can happen anywhere";
@@ -662,6 +727,15 @@ static const char *fault_check(const struct qhca_fault_rule *f)
     }
     if (number && (!f->packets || f->packets > PACKETS_MAX)) {
         return "the number of packets must be 1 to 256";
+    }
+    if (f->action == QHCA_FLT_GARBAGE && (f->fields & QHCA_FLT_ACCESS) &&
+        f->access != QHCA_FLT_WRITE) {
+        return "garbage is what the adapter writes: leave 'access' out";
+    }
+    if (f->action == QHCA_FLT_GARBAGE && (f->fields & QHCA_FLT_KIND) &&
+        f->kind == QHCA_DMA_TABLE) {
+        return "the adapter writes no tables: command, wqe, cqe, eqe, record, "
+               "data or ethernet";
     }
     if ((f->fields & QHCA_FLT_CHANCE) && f->chance > QHCA_FAULT_PPM) {
         return "a probability is 0 to 1";
@@ -685,6 +759,11 @@ static void fill_in(struct qhca_fault_rule *f)
         f->fields |= QHCA_FLT_OPCODE;
         memset(f->opcode, 0, sizeof(f->opcode));
         qhca_fault_opcode("response", f->opcode);
+    }
+    if (f->action == QHCA_FLT_GARBAGE && f->at == QHCA_FLT_AT_DMA &&
+        !(f->fields & QHCA_FLT_ACCESS)) {
+        f->fields |= QHCA_FLT_ACCESS;
+        f->access = QHCA_FLT_WRITE;
     }
     if (fault_anywhere(f->action) && !(f->fields & QHCA_FLT_COUNT)) {
         f->fields |= QHCA_FLT_COUNT;

@@ -48,6 +48,8 @@ enum qhca_fault_action {
     QHCA_FLT_FATAL,             /* fatal device error, reported */
     QHCA_FLT_RESET,             /* the device resets itself */
     QHCA_FLT_LINK_DOWN,         /* for ns, or until the rule is removed */
+    /* at a DMA write, or where a register is read: other bytes instead */
+    QHCA_FLT_GARBAGE,
     QHCA_FLT_ACTIONS
 };
 

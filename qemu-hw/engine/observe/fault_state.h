@@ -13,6 +13,7 @@
 #define QHCA_FAULT_STREAMS  2048    /* a power of two */
 #define QHCA_FAULT_FRAMES   512
 #define QHCA_FAULT_VECTORS  2048
+#define QHCA_FAULT_GARBAGE  (1 << 17)   /* bytes; longer writes do not match */
 
 /* What a rule has counted for one object. */
 struct qhca_fault_stream {
@@ -58,6 +59,7 @@ struct qhca_faults {
     uint32_t irq_rule[QHCA_FAULT_VECTORS];
     uint64_t irq_until[QHCA_FAULT_VECTORS];
     uint8_t spoilt[QHCA_ETH_MAX_FRAME];     /* a received packet, modified */
+    uint8_t garbage[QHCA_FAULT_GARBAGE];    /* written instead */
     struct qhca_fault_frame frame[QHCA_FAULT_FRAMES];
 };
 
@@ -69,6 +71,7 @@ struct qhca_fault_site {
     bool has_qp;                /* qp_type is valid */
     bool has_rel;               /* rel is valid */
     bool has_payload;
+    bool can_be_garbage;
     bool spared;                /* only by rules with number, kind or address */
     uint32_t number, peer, psn, rel;
     uint64_t addr, len, index;
@@ -106,7 +109,7 @@ void qhca_fault_frames_due(struct qhca *e, uint64_t now);
 
 /* ---- see struct qhca_hooks ---- */
 bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
-                    size_t len, bool write);
+                    size_t len, bool write, const void **data);
 bool qhca_fault_table(struct qhca *e, const struct qhca_table *t,
                       uint32_t num, uint64_t index);
 bool qhca_fault_recv(struct qhca *e, const struct qhca_qp *qp);
@@ -114,6 +117,8 @@ bool qhca_fault_cqe(struct qhca *e, const struct qhca_cq *cq,
                     const struct qhca_cqe *cqe);
 bool qhca_fault_event(struct qhca *e, uint32_t eqn, uint32_t obj);
 bool qhca_fault_irq(struct qhca *e, uint32_t vector);
+uint64_t qhca_fault_register(struct qhca *e, uint64_t off, unsigned size,
+                             uint64_t val);
 void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
                    uint32_t ext, uint32_t payload, uint32_t len);
 void qhca_fault_rx(struct qhca *e, const struct qhca_rx *rx);

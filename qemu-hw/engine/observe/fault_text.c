@@ -348,8 +348,8 @@ static bool rule_field(struct parser *p, const char *name, const char *val)
     } else if (!strcmp(name, "at")) {
         f->fields |= QHCA_FLT_AT;
         if (!by_name(qhca_fault_at_name, val, &f->at)) {
-            return wrong(p, "at=%s: now, packet, recv, dma, table, cqe, event "
-                         "or interrupt is wanted", val);
+            return wrong(p, "at=%s: now, packet, recv, dma, table, cqe, event, "
+                         "interrupt or register is wanted", val);
         }
     } else if (!strcmp(name, "time")) {
         f->fields |= QHCA_FLT_NS;
@@ -413,7 +413,7 @@ bool qhca_fault_parse(const char *line, struct qhca_fault_rule *f, char *err,
                              "corrupt-payload, no-ack, rnr, dma-error, "
                              "table-error, cq-overflow, stall-events, "
                              "hold-interrupt, lose-interrupt, fatal, reset, "
-                             "link-down", word);
+                             "link-down, garbage", word);
             }
             continue;
         }

@@ -22,6 +22,7 @@ static const struct qhca_hooks observers = {
     .cqe_fails = qhca_fault_cqe,
     .event_fails = qhca_fault_event,
     .irq_fails = qhca_fault_irq,
+    .reg_value = qhca_fault_register,
     .tx = qhca_fault_tx,
     .rx = qhca_fault_rx,
     .set_link = qhca_fault_set_link,
