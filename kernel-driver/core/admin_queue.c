@@ -277,13 +277,15 @@ int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
 }
 EXPORT_SYMBOL_GPL(qhca_aq_exec);
 
-void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj)
+void qhca_aq_destroyed(struct qhca_dev *dev, u8 opcode, u32 obj, int err)
 {
 	struct qhca_core *core = qhca_to_core(dev);
-	int err = qhca_aq_destroy(dev, opcode, obj);
 
-	/* dead, or it does not know the object: it uses nothing of it */
-	if (!err || err == -EIO || err == -ENOENT)
+	/*
+	 * Of a dead one nothing is used. An object that it does not know is
+	 * none that it has stopped using: then one of us is wrong about numbers.
+	 */
+	if (!err || err == -EIO)
 		return;
 	dev_err(qhca_dma_dev(&core->dev),
 		"command %#x on object %u refused: %d\n", opcode, obj, err);
@@ -291,6 +293,12 @@ void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj)
 	/* another CPU may be killing it, and not have reset it yet */
 	while (!qhca_dev_dead(dev))
 		usleep_range(100, 200);
+}
+EXPORT_SYMBOL_GPL(qhca_aq_destroyed);
+
+void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj)
+{
+	qhca_aq_destroyed(dev, opcode, obj, qhca_aq_destroy(dev, opcode, obj));
 }
 EXPORT_SYMBOL_GPL(qhca_aq_destroy_sure);
 

@@ -15,6 +15,13 @@
 
 #define READY_TIMEOUT_MS	5000
 
+/* No device has more: see device_limit_caps(). */
+#define CAPS_MAX_WR		SZ_32K
+#define CAPS_MAX_CQE		SZ_4M
+#define CAPS_MAX_SGE		64
+#define CAPS_MAX_INLINE		SZ_1K
+#define CAPS_MAX_GID		1024
+
 bool qhca_dev_dead(struct qhca_dev *dev)
 {
 	return test_bit(QHCA_F_DEAD, &qhca_to_core(dev)->flags);
@@ -50,6 +57,13 @@ void qhca_kill(struct qhca_core *core, const char *why)
 	qhca_aq_abort(core);
 	schedule_work(&core->fatal_work);
 }
+
+/* For those who see that the device does what no working one does. */
+void qhca_dev_kill(struct qhca_dev *dev, const char *why)
+{
+	qhca_kill(qhca_to_core(dev), why);
+}
+EXPORT_SYMBOL_GPL(qhca_dev_kill);
 
 /*
  * Look whether the device is there and well; kills it if not. Any context.
@@ -122,6 +136,27 @@ static int device_enable(struct qhca_core *core)
 	return -EIO;
 }
 
+/*
+ * Users of RDMA divide by some of these and allocate by others, so a device that
+ * is broken does not get through with any number.
+ */
+static int device_limit_caps(struct qhca_core *core, struct qhca_caps *c)
+{
+	if (!c->max_qp_wr || !c->max_cqe || !c->max_sge || !c->max_gid) {
+		dev_err(qhca_dma_dev(&core->dev),
+			"it has no WQEs, CQEs, SGEs or GIDs\n");
+		return -EPROTO;
+	}
+	c->max_qp_wr = min_t(u32, c->max_qp_wr, CAPS_MAX_WR);
+	c->max_srq_wr = min_t(u32, c->max_srq_wr, CAPS_MAX_WR);
+	c->max_cqe = min_t(u32, c->max_cqe, CAPS_MAX_CQE);
+	c->max_sge = min_t(u32, c->max_sge, CAPS_MAX_SGE);
+	c->max_inline = min_t(u32, c->max_inline, CAPS_MAX_INLINE);
+	c->max_gid = min_t(u32, c->max_gid, CAPS_MAX_GID);
+	c->max_rd_atomic = min_t(u32, c->max_rd_atomic, U8_MAX);
+	return 0;
+}
+
 static int device_query_caps(struct qhca_core *core)
 {
 	struct qhca_caps *c = &core->dev.caps;
@@ -154,6 +189,9 @@ static int device_query_caps(struct qhca_core *core)
 	c->max_rd_atomic = le32_to_cpu(d.max_rd_atomic);
 	c->max_msg_size = le32_to_cpu(d.max_msg_size);
 	c->fw_version = le32_to_cpu(d.fw_version);
+	err = device_limit_caps(core, c);
+	if (err)
+		return err;
 	/* its BAR may have found no room */
 	c->dm_size = min_t(u64, le64_to_cpu(d.dm_size),
 			   pci_resource_len(core->dev.pdev, QHCA_BAR_DM));

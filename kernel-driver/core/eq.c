@@ -109,6 +109,12 @@ static irqreturn_t eq_async_thread(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
+/* The index of a CQ in core->cqs. */
+static unsigned long eq_cq_key(u32 comp_vector, u32 cqn)
+{
+	return (unsigned long)comp_vector << 32 | cqn;
+}
+
 static void eq_comp_event(struct qhca_eq *eq, const struct qhca_eqe *eqe)
 {
 	u32 cqn = le32_to_cpu(READ_ONCE(eqe->obj));
@@ -120,11 +126,12 @@ static void eq_comp_event(struct qhca_eq *eq, const struct qhca_eqe *eqe)
 	eq->events++;
 	/*
 	 * qhca_cq_unregister() waits for this interrupt handler and for
-	 * qhca_eq_rescue(), so the CQ found lives; for another EQ's CQ that is
-	 * not true.
+	 * qhca_eq_rescue(), so the CQ found lives. A CQ of another EQ, for which
+	 * that is not true, is not found.
 	 */
-	cq = type == QHCA_EV_CQ ? xa_load(&eq->core->cqs, cqn) : NULL;
-	if (cq && cq->comp_vector + 1 == eq->vector)
+	cq = type == QHCA_EV_CQ ?
+	     xa_load(&eq->core->cqs, eq_cq_key(eq->vector - 1, cqn)) : NULL;
+	if (cq)
 		cq->comp(cq);
 	else
 		eq->stray++;
@@ -202,7 +209,9 @@ int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq)
 {
 	if (WARN_ON_ONCE(cq->comp_vector >= dev->num_comp_vectors))
 		return -EINVAL;
-	return xa_insert_irq(&qhca_to_core(dev)->cqs, cq->cqn, cq, GFP_KERNEL);
+	return xa_insert_irq(&qhca_to_core(dev)->cqs,
+			     eq_cq_key(cq->comp_vector, cq->cqn), cq,
+			     GFP_KERNEL);
 }
 EXPORT_SYMBOL_GPL(qhca_cq_register);
 
@@ -211,7 +220,7 @@ void qhca_cq_unregister(struct qhca_dev *dev, struct qhca_core_cq *cq)
 	struct qhca_core *core = qhca_to_core(dev);
 	struct qhca_eq *eq = &core->eqs[cq->comp_vector + 1];
 
-	xa_erase_irq(&core->cqs, cq->cqn);
+	xa_erase_irq(&core->cqs, eq_cq_key(cq->comp_vector, cq->cqn));
 	synchronize_irq(eq->irq);
 	/* a rescue from now on does not find the CQ */
 	mutex_lock(&eq->rescue_lock);

@@ -267,7 +267,8 @@ static int health_create_reporters(struct qhca_core *core)
 					     &health_eq_ops, 0);
 	for (i = 0; !err && i < client->num_reporters; i++)
 		err = health_create_reporter(core, QHCA_REPORT_CLIENT + i,
-					     client->reporters[i].ops, 0);
+					     client->reporters[i].ops,
+					     client->reporters[i].grace);
 	if (err)
 		health_destroy_reporters(&core->health);
 	return err;

@@ -216,10 +216,14 @@ static inline int qhca_aq_destroy(struct qhca_dev *dev, u8 opcode, u32 obj)
  * @obj: its number
  *
  * When it returns the device does no DMA for the object. If it refuses the
- * command it is declared dead, which costs all users their adapter: who can
- * keep the object and try again later uses qhca_aq_destroy().
+ * command, or does not know the object, it is declared dead, which costs all
+ * users their adapter: who can keep the object and try again later uses
+ * qhca_aq_destroy(), and qhca_aq_destroyed() for answers that make no sense.
  */
 void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj);
+
+/* The same when the command has been answered already, by @err. */
+void qhca_aq_destroyed(struct qhca_dev *dev, u8 opcode, u32 obj, int err);
 
 /*
  * True once the device is dead (fatal error, admin timeout) or gone.  It does
@@ -227,6 +231,13 @@ void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj);
  * command failed with -EIO, memory may be freed.
  */
 bool qhca_dev_dead(struct qhca_dev *dev);
+
+/*
+ * Declare the device dead, as what it has written cannot be true.  @why is a
+ * constant.  Any context, also under spinlocks; on return it does no DMA any
+ * more, unless another caller is at it.  What follows happens in a work.
+ */
+void qhca_dev_kill(struct qhca_dev *dev, const char *why);
 
 /* names of the counters of QUERY_STATS; NULL where an index has no meaning */
 extern const char * const qhca_stat_names[QHCA_STAT_COUNT];
@@ -263,8 +274,8 @@ u32 qhca_comp_vector_eqn(struct qhca_dev *dev, u32 comp_vector);
 int qhca_comp_vector_irq(struct qhca_dev *dev, u32 comp_vector);
 
 /*
- * Register after CREATE_CQ and before the CQ is armed; -EBUSY if the number
- * is taken, -ENOMEM.  Unregister after DESTROY_CQ; it sleeps, and when it
+ * Register after CREATE_CQ and before the CQ is armed; -EBUSY if the vector has
+ * a CQ of this number, -ENOMEM.  Unregister after DESTROY_CQ; it sleeps, and when it
  * returns @comp does not run and will not run.
  */
 int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq);
@@ -308,10 +319,13 @@ enum {
  * struct qhca_reporter - a reporter of the client's
  * @ops: devlink's; the private pointer is the struct qhca_dev
  * @message: what is wrong
+ * @grace: milliseconds after a recovery without another; newer kernels find it
+ *	in @ops
  */
 struct qhca_reporter {
 	const struct devlink_health_reporter_ops *ops;
 	const char *message;
+	u64 grace;
 };
 
 /**
