@@ -24,7 +24,8 @@ static int channel_poll(struct napi_struct *napi, int budget)
 		mod_timer(&ch->refill, jiffies + REFILL_WAIT);
 	qhca_dim_poll(ch);
 	if (napi_complete_done(napi, done)) {
-		qhca_net_cq_arm(&ch->rx->cq);
+		if (likely(qhca_rx_works(ch->rx)))
+			qhca_net_cq_arm(&ch->rx->cq);
 		qhca_tx_arm(ch->tx);
 	}
 	return done;
@@ -46,6 +47,7 @@ void qhca_channel_init(struct qhca_netdev *priv, u32 index)
 	ch->priv = priv;
 	ch->index = index;
 	ch->rqn = QHCA_ETH_RQ_NONE;
+	ch->sqn = QHCA_ETH_SQ_NONE;
 	qhca_dim_init(ch);
 	timer_setup(&ch->refill, channel_refill, 0);
 }

@@ -78,6 +78,17 @@ static int net_cq_attach(struct qhca_net_cq *cq)
 	return err;
 }
 
+/* Forget what waits in it: a lap at most, whatever the device writes. */
+static void net_cq_drain(struct qhca_net_cq *cq)
+{
+	struct qhca_eth_cqe cqe;
+	u32 left = BIT(cq->shift);
+
+	while (left-- && qhca_net_cq_next(cq, &cqe))
+		;
+	qhca_net_cq_publish(cq);
+}
+
 /*
  * Make the device's CQ; from now on its completions schedule NAPI. One that was
  * only quiesced goes on, without what waits in it. On error nothing is left
@@ -92,9 +103,7 @@ int qhca_net_cq_start(struct qhca_net_cq *cq,
 	int err;
 
 	if (cq->made) {
-		while (qhca_net_cq_next(cq))
-			;
-		qhca_net_cq_publish(cq);
+		net_cq_drain(cq);
 		return net_cq_attach(cq);
 	}
 	net_cq_clear(cq);
@@ -140,18 +149,23 @@ void qhca_net_cq_stop(struct qhca_net_cq *cq)
 	cq->made = false;
 }
 
-/* Take the next CQE, or NULL. It stays valid until qhca_net_cq_publish(). */
-struct qhca_eth_cqe *qhca_net_cq_next(struct qhca_net_cq *cq)
+/*
+ * Take the next CQE, if there is one: a copy, as what has been checked must not
+ * change any more, whatever the device writes.
+ */
+bool qhca_net_cq_next(struct qhca_net_cq *cq, struct qhca_eth_cqe *cqe)
 {
 	u32 slot = cq->cons & (BIT(cq->shift) - 1);
-	struct qhca_eth_cqe *cqe;
+	const struct qhca_eth_cqe *entry;
 
-	cqe = qhca_queue_buf_ptr(&cq->buf, slot * sizeof(*cqe));
-	if (!qhca_phase_ok(READ_ONCE(cqe->phase), cq->cons, cq->shift))
-		return NULL;
+	entry = qhca_queue_buf_ptr(&cq->buf, slot * sizeof(*entry));
+	if (!qhca_phase_ok(READ_ONCE(entry->phase), cq->cons, cq->shift))
+		return false;
 	dma_rmb();	/* the rest of the entry is as old as the phase */
+	*cqe = *entry;
+	barrier();	/* the compiler must not read the entry again */
 	cq->cons++;
-	return cqe;
+	return true;
 }
 
 /* Let the device write over all CQEs taken. */

@@ -5,6 +5,12 @@
 #include "netdev.h"
 #include "qhca_debug.h"
 
+/*
+ * Queues that stop so soon after they were remade stay so until somebody says
+ * "recover": else a bad device would have us make new ones all the time.
+ */
+#define QUEUE_GRACE_MS	500
+
 /* New queues, for both directions. */
 static int netdev_health_recover(struct devlink_health_reporter *r, void *ctx,
 				 struct netlink_ext_ack *extack)
@@ -30,6 +36,7 @@ static const struct devlink_health_reporter_ops netdev_health_tx_ops = {
 	.diagnose = qhca_debug_ptr(qhca_debug_tx_diagnose),
 	.dump = qhca_debug_ptr(qhca_debug_tx_dump),
 	.test = netdev_health_tx_test,
+	QHCA_HEALTH_GRACE(QUEUE_GRACE_MS)
 };
 
 static int netdev_health_rx_test(struct devlink_health_reporter *r,
@@ -46,9 +53,17 @@ static const struct devlink_health_reporter_ops netdev_health_rx_ops = {
 	.diagnose = qhca_debug_ptr(qhca_debug_rx_diagnose),
 	.dump = qhca_debug_ptr(qhca_debug_rx_dump),
 	.test = netdev_health_rx_test,
+	QHCA_HEALTH_GRACE(QUEUE_GRACE_MS)
 };
 
 const struct qhca_reporter qhca_netdev_reporters[QHCA_NETDEV_REPORTERS] = {
-	{ &netdev_health_tx_ops, "the send queue has stopped" },
-	{ &netdev_health_rx_ops, "the receive queue has stopped" },
+	{
+		.ops = &netdev_health_tx_ops,
+		.message = "the send queue has stopped",
+		.grace = QUEUE_GRACE_MS,
+	}, {
+		.ops = &netdev_health_rx_ops,
+		.message = "the receive queue has stopped",
+		.grace = QUEUE_GRACE_MS,
+	},
 };

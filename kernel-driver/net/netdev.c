@@ -176,6 +176,19 @@ static int netdev_start_queues(struct qhca_netdev *priv,
 	return err;
 }
 
+/**
+ * qhca_netdev_report - a queue has stopped
+ * @priv: net_device
+ * @what: QHCA_NETDEV_REPORT_*
+ *
+ * devlink hears of it once, as new queues for all are what mends it. Any context.
+ */
+void qhca_netdev_report(struct qhca_netdev *priv, unsigned int what)
+{
+	if (!test_and_set_bit(what, &priv->reported))
+		qhca_health_report(priv->dev, what);
+}
+
 /*
  * Start traffic with the queues that the channels have; the carrier stays as
  * it is. On error nothing is started.
@@ -186,6 +199,9 @@ static int netdev_start(struct qhca_netdev *priv,
 	u32 i;
 	int err;
 
+	/* those before are gone, and nobody speaks of them any more */
+	clear_bit(QHCA_NETDEV_REPORT_TX, &priv->reported);
+	clear_bit(QHCA_NETDEV_REPORT_RX, &priv->reported);
 	err = netdev_set_channels(priv, params->channels);
 	if (err)
 		goto err_channels;
@@ -503,6 +519,34 @@ static void netdev_link_work(struct work_struct *work)
 	qhca_netdev_unlock(priv->netdev);
 }
 
+/* Has one of our queues the number @num? Without the locks. */
+static bool netdev_has_queue(struct qhca_netdev *priv, bool tx, u32 num)
+{
+	const struct qhca_channel *ch;
+
+	if (num == QHCA_ETH_RQ_NONE)
+		return false;
+	for (ch = priv->ch; ch < priv->ch + QHCA_MAX_CHANNELS; ch++) {
+		if (num == (tx ? READ_ONCE(ch->sqn) : READ_ONCE(ch->rqn)))
+			return true;
+	}
+	return false;
+}
+
+/* The device has stopped queue @num for good: have new ones made. */
+static void netdev_queue_stopped(struct qhca_netdev *priv, bool tx, u32 num,
+				 u8 syndrome)
+{
+	/* not one that is gone; its event may have waited */
+	if (!netdev_has_queue(priv, tx, num))
+		return;
+	if (net_ratelimit())
+		netdev_err(priv->netdev, "%s queue %u stopped, syndrome %#x\n",
+			   tx ? "send" : "receive", num, syndrome);
+	qhca_netdev_report(priv, tx ? QHCA_NETDEV_REPORT_TX :
+				      QHCA_NETDEV_REPORT_RX);
+}
+
 /*
  * An asynchronous event. The thread that takes them must not wait for rtnl:
  * others wait for the thread.
@@ -511,7 +555,6 @@ static void netdev_event(struct qhca_dev *dev, const struct qhca_eqe *eqe)
 {
 	struct net_device *netdev = READ_ONCE(dev->netdev);
 	struct qhca_netdev *priv;
-	bool tx = false;
 
 	if (!netdev)
 		return;
@@ -521,15 +564,9 @@ static void netdev_event(struct qhca_dev *dev, const struct qhca_eqe *eqe)
 		schedule_work(&priv->link_work);
 		break;
 	case QHCA_EV_ETH_SQ_ERR:
-		tx = true;
-		fallthrough;
 	case QHCA_EV_ETH_RQ_ERR:
-		/* the device stopped a queue for good: recreate them */
-		netdev_err(netdev, "%s queue %u stopped, syndrome %#x\n",
-			   tx ? "send" : "receive", le32_to_cpu(eqe->obj),
-			   eqe->syndrome);
-		qhca_health_report(dev, tx ? QHCA_NETDEV_REPORT_TX
-					   : QHCA_NETDEV_REPORT_RX);
+		netdev_queue_stopped(priv, eqe->type == QHCA_EV_ETH_SQ_ERR,
+				     le32_to_cpu(eqe->obj), eqe->syndrome);
 		break;
 	}
 }

@@ -37,6 +37,8 @@ struct xsk_buff_pool;
 
 #define QHCA_WATCHDOG_TIMEOUT	(10 * HZ)
 
+#define QHCA_ETH_SQ_NONE	QHCA_ETH_RQ_NONE
+
 #define QHCA_TX_DEPTH_DEF	512U
 #define QHCA_RX_DEPTH_DEF	1024U
 #define QHCA_RING_MIN		64U
@@ -287,6 +289,7 @@ struct qhca_rx_data {
  * @large: it takes packets that hold many frames
  * @split: it splits headers from data
  * @made: the device knows it
+ * @broken: the device said of it what makes no sense: it is left alone
  */
 struct qhca_rx_queue {
 	struct qhca_net_cq cq;
@@ -315,6 +318,7 @@ struct qhca_rx_queue {
 	bool large;
 	bool split;
 	bool made;
+	bool broken;
 };
 
 /**
@@ -328,7 +332,8 @@ struct qhca_rx_queue {
  * @xsk_rxq: what its buffers tell of where they are; the pool may keep it longer
  *	than any receive queue of the channel lives
  * @rqn: the device's number of the receive queue, or QHCA_ETH_RQ_NONE; it stays
- *	when a single receive queue is replaced
+ *	when a single receive queue is replaced; read without a lock, too
+ * @sqn: that of the send queue, or QHCA_ETH_SQ_NONE; the same
  * @rx_dim: adaptive moderation of the receive queue
  * @tx_dim: the same of the send queue
  * @direct: RSS QP over this receive queue alone, made on demand
@@ -344,6 +349,7 @@ struct qhca_channel {
 	struct xsk_buff_pool *xsk_pool;
 	struct xdp_rxq_info xsk_rxq;
 	u32 rqn;
+	u32 sqn;
 	struct dim rx_dim;
 	struct dim tx_dim;
 	struct qhca_rss_qp direct;
@@ -376,6 +382,7 @@ struct qhca_netdev {
 	u32 speed;			/* Mb/s */
 	struct qhca_shapers *shapers;	/* under the lock of the net_device */
 	bool rx_pause;			/* the device obeys PAUSE frames */
+	unsigned long reported;		/* of these queues; QHCA_NETDEV_REPORT_* */
 	struct work_struct rx_mode_work;
 	struct work_struct link_work;
 	struct work_struct stats_work;
@@ -392,6 +399,7 @@ int qhca_netdev_change(struct qhca_netdev *priv,
 		       const struct qhca_net_params *params);
 void qhca_netdev_down(struct qhca_netdev *priv);
 u32 qhca_netdev_ring_limit(struct qhca_dev *dev);
+void qhca_netdev_report(struct qhca_netdev *priv, unsigned int what);
 int qhca_netdev_remake(struct qhca_dev *dev);
 
 /* channel.c */
@@ -412,7 +420,7 @@ int qhca_net_cq_start(struct qhca_net_cq *cq,
 		      const struct qhca_coalesce *coalesce);
 void qhca_net_cq_quiesce(struct qhca_net_cq *cq);
 void qhca_net_cq_stop(struct qhca_net_cq *cq);
-struct qhca_eth_cqe *qhca_net_cq_next(struct qhca_net_cq *cq);
+bool qhca_net_cq_next(struct qhca_net_cq *cq, struct qhca_eth_cqe *cqe);
 void qhca_net_cq_publish(struct qhca_net_cq *cq);
 void qhca_net_cq_arm(struct qhca_net_cq *cq);
 int qhca_net_cq_moderate(struct qhca_net_cq *cq,
@@ -493,13 +501,19 @@ static inline u32 qhca_rx_data_posted(const struct qhca_rx_queue *q)
 	return q->data.prod - q->data.cons;
 }
 
+/* Not if it could not be restarted, or waits for that. */
+static inline bool qhca_rx_works(const struct qhca_rx_queue *q)
+{
+	return q->made && !q->broken;
+}
+
 /*
  * Does it lack buffers for a frame? None may complete then, and cause another
  * poll.
  */
 static inline bool qhca_rx_short(const struct qhca_rx_queue *q)
 {
-	return q->made && !q->xsk &&
+	return qhca_rx_works(q) && !q->xsk &&
 	       (q->prod - q->cons < QHCA_RX_MAX_BUFS ||
 		(q->split && qhca_rx_data_posted(q) < MAX_SKB_FRAGS));
 }

@@ -100,16 +100,26 @@ static struct sk_buff *rx_build_split(struct qhca_rx_queue *q, u32 nbufs,
 	return skb;
 }
 
+/* Do @len bytes take @n buffers of @size bytes? At most a ring of them. */
+static bool rx_takes(u32 len, u32 n, u32 size)
+{
+	return n && len <= n * size && len > (n - 1) * size;
+}
+
 /* Are these the numbers of buffers that the frame's parts take? */
 static bool rx_fits(const struct qhca_rx_queue *q, u32 nbufs, u32 head,
 		    u32 ndata, u32 len)
 {
 	if (!head)
-		return len >= ETH_HLEN && !ndata && nbufs <= QHCA_RX_MAX_BUFS &&
-		       nbufs == DIV_ROUND_UP(len, q->buf_len);
-	return head >= ETH_HLEN && head < len &&
-	       nbufs == DIV_ROUND_UP(head, q->buf_len) &&
-	       ndata == DIV_ROUND_UP(len - head, q->data.buf_len) &&
+		return !ndata && rx_takes(len, nbufs, q->buf_len);
+	return q->split && head < len && rx_takes(head, nbufs, q->buf_len) &&
+	       rx_takes(len - head, ndata, q->data.buf_len);
+}
+
+/* Can the stack have such a frame? It may be longer than the MTU allows. */
+static bool rx_wanted(u32 nbufs, u32 head, u32 ndata, u32 len)
+{
+	return (head ?: len) >= ETH_HLEN && nbufs <= QHCA_RX_MAX_BUFS &&
 	       ndata <= MAX_SKB_FRAGS;
 }
 
@@ -201,8 +211,28 @@ static struct sk_buff *rx_get(struct qhca_rx_queue *q,
 	return skb;
 }
 
-/* One completion: one frame, or an error that cost buffers. */
-static void rx_one(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe,
+/*
+ * Does the completion begin with the next buffers, and have as many as posted?
+ * Else nobody knows which ones the device still has.
+ */
+static bool rx_in_step(const struct qhca_rx_queue *q,
+		       const struct qhca_eth_cqe *cqe)
+{
+	u32 nbufs = le16_to_cpu(cqe->num_wqe);
+
+	if (le32_to_cpu(cqe->wqe_index) != q->cons || !nbufs ||
+	    nbufs > q->prod - q->cons)
+		return false;
+	return !cqe->num_data ||
+	       (le32_to_cpu(cqe->data_index) == q->data.cons &&
+		cqe->num_data <= qhca_rx_data_posted(q));
+}
+
+/*
+ * One completion: one frame, or an error that cost buffers. False if it makes no
+ * sense; all buffers are still posted then.
+ */
+static bool rx_one(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe,
 		   struct qhca_rx_count *count)
 {
 	u32 nbufs = le16_to_cpu(cqe->num_wqe);
@@ -211,33 +241,31 @@ static void rx_one(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe,
 	u32 ndata = cqe->num_data;
 	struct sk_buff *skb;
 
-	if (unlikely(nbufs > q->prod - q->cons ||
-		     ndata > qhca_rx_data_posted(q))) {
-		netdev_warn_once(q->priv->netdev,
-				 "frame in %u + %u buffers, %u + %u are posted\n",
-				 nbufs, ndata, q->prod - q->cons,
-				 qhca_rx_data_posted(q));
-		nbufs = min(nbufs, q->prod - q->cons);
-		ndata = min(ndata, qhca_rx_data_posted(q));
-		goto bad;
-	}
+	if (unlikely(!rx_in_step(q, cqe)))
+		return false;
 	if (unlikely(cqe->status != QHCA_WC_SUCCESS)) {
 		/* counted by the device */
 		rx_drop(q, nbufs);
 		qhca_rx_data_drop(q, ndata);
-		return;
+		return true;
 	}
 	if (unlikely(!rx_fits(q, nbufs, head, ndata, len)))
-		goto bad;
+		return false;
+	if (unlikely(!rx_wanted(nbufs, head, ndata, len))) {
+		qhca_stat_inc(&q->stats->sync, &q->stats->errors);
+		rx_drop(q, nbufs);
+		qhca_rx_data_drop(q, ndata);
+		return true;
+	}
 	skb = rx_get(q, cqe, count);
 	if (!skb)
-		return;
+		return true;
 	if (unlikely((cqe->gso_segs && !rx_large(q, skb, cqe, count)) ||
 		     (!skb_frags_readable(skb) &&
 		      !rx_sums_ok(le16_to_cpu(cqe->flags))))) {
 		qhca_stat_inc(&q->stats->sync, &q->stats->errors);
 		napi_consume_skb(skb, 1);
-		return;
+		return true;
 	}
 	rx_offloads(q, skb, cqe, count);
 	count->packets++;
@@ -245,12 +273,27 @@ static void rx_one(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe,
 		count->split += max_t(u32, cqe->gso_segs, 1);
 	count->bytes += len;
 	napi_gro_receive(&q->ch->napi, skb);
-	return;
+	return true;
+}
 
-bad:
+/*
+ * The device cannot be believed any more: let it have the buffers until the queue
+ * is stopped, and have others made.
+ */
+static void rx_break(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe)
+{
+	q->broken = true;
 	qhca_stat_inc(&q->stats->sync, &q->stats->errors);
-	rx_drop(q, nbufs);
-	qhca_rx_data_drop(q, ndata);
+	if (net_ratelimit())
+		netdev_err(q->priv->netdev,
+			   "receive queue %u: %u bytes (headers %u) in %u buffers from %u, %u from %u; posted are %u from %u, %u from %u\n",
+			   q->index, le32_to_cpu(cqe->byte_len),
+			   le16_to_cpu(cqe->header_len),
+			   le16_to_cpu(cqe->num_wqe),
+			   le32_to_cpu(cqe->wqe_index), cqe->num_data,
+			   le32_to_cpu(cqe->data_index), q->prod - q->cons,
+			   q->cons, qhca_rx_data_posted(q), q->data.cons);
+	qhca_netdev_report(q->priv, QHCA_NETDEV_REPORT_RX);
 }
 
 static void rx_count_add(struct qhca_rx_stats *s, const struct qhca_rx_count *count)
@@ -280,7 +323,7 @@ static void rx_count_add(struct qhca_rx_stats *s, const struct qhca_rx_count *co
 int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 {
 	struct qhca_rx_count count = {};
-	struct qhca_eth_cqe *cqe;
+	struct qhca_eth_cqe cqe;
 	int done = 0;
 
 	BUILD_BUG_ON(QHCA_RX_MAX_BUFS *
@@ -291,11 +334,14 @@ int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 		     QHCA_ETH_MAX_FRAME);
 	BUILD_BUG_ON(PAGE_SIZE * MAX_SKB_FRAGS < QHCA_ETH_SUPER_IP_MAX);
 
-	if (unlikely(!q->made))	/* it could not be restarted */
+	if (unlikely(!qhca_rx_works(q)))
 		return 0;
 
-	while (done < budget && (cqe = qhca_net_cq_next(&q->cq))) {
-		rx_one(q, cqe, &count);
+	while (done < budget && qhca_net_cq_next(&q->cq, &cqe)) {
+		if (unlikely(!rx_one(q, &cqe, &count))) {
+			rx_break(q, &cqe);
+			break;
+		}
 		done++;
 		if (qhca_rx_room(q) >= RX_FILL_BATCH) {
 			/*
@@ -312,6 +358,8 @@ int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 	if (count.packets)
 		rx_count_add(q->stats, &count);
 	qhca_xdp_flush(q, &count);
+	if (unlikely(q->broken))
+		return done;
 	qhca_rx_fill(q);
 	return q->prod == q->cons && !q->xsk ? budget : done;
 }

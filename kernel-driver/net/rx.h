@@ -30,7 +30,7 @@ struct qhca_rx_count {
 /* A frame as a program sees it, and what the device tells of it. */
 struct qhca_xdp_buff {
 	struct xdp_buff xdp;
-	const struct qhca_eth_cqe *cqe;
+	const struct qhca_eth_cqe *cqe;	/* while the program runs */
 	struct xdp_buff *next;	/* of a pool: of a frame that is sent back */
 };
 

@@ -199,6 +199,8 @@ static int rx_make(struct qhca_rx_queue *q)
 	struct qhca_dev *dev = q->priv->dev;
 	struct qhca_channel *ch = q->ch;
 	struct qhca_eth_qc qc = {};
+	u32 num;
+	int err;
 
 	qc.buf = q->buf.table.desc;
 	qc.dbrec = cpu_to_le64(qhca_net_dbrec_dma(&q->dbrecs, QHCA_DBREC_RQ));
@@ -214,9 +216,15 @@ static int rx_make(struct qhca_rx_queue *q)
 		qhca_rx_data_describe(q, &qc);
 		mask |= QHCA_ETH_RQ_M_HDS_THRESH;
 	}
-	if (ch->rqn == QHCA_ETH_RQ_NONE)
-		return qhca_aq_create(dev, QHCA_CMD_CREATE_ETH_RQ, &qc,
-				      sizeof(qc), &ch->rqn);
+	if (ch->rqn == QHCA_ETH_RQ_NONE) {
+		err = qhca_aq_create(dev, QHCA_CMD_CREATE_ETH_RQ, &qc,
+				     sizeof(qc), &num);
+		if (!err && num == QHCA_ETH_RQ_NONE)
+			err = -EPROTO;	/* it would count as not made */
+		if (!err)
+			WRITE_ONCE(ch->rqn, num);
+		return err;
+	}
 	qc.state = QHCA_WQS_RDY;
 	return qhca_aq_modify(dev, QHCA_CMD_MODIFY_ETH_RQ, ch->rqn, mask, &qc,
 			      sizeof(qc));
@@ -233,6 +241,7 @@ int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 	int err;
 
 	qhca_dim_rx_now(q->ch, &now);
+	q->broken = false;
 	q->prod = 0;
 	q->cons = 0;
 	memset(q->dbrec, 0, sizeof(*q->dbrec));
@@ -299,7 +308,7 @@ void qhca_rx_stop(struct qhca_rx_queue *q)
 	if (ch->rqn != QHCA_ETH_RQ_NONE)
 		qhca_aq_destroy_sure(q->priv->dev, QHCA_CMD_DESTROY_ETH_RQ,
 				     ch->rqn);
-	ch->rqn = QHCA_ETH_RQ_NONE;
+	WRITE_ONCE(ch->rqn, QHCA_ETH_RQ_NONE);
 	q->made = false;
 	qhca_net_cq_stop(&q->cq);
 	rx_drop_all(q);

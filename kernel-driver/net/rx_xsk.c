@@ -79,7 +79,7 @@ void qhca_xsk_fill(struct qhca_rx_queue *q)
 /* Must we look for buffers from time to time, as nobody tells us of them? */
 bool qhca_xsk_wants_timer(const struct qhca_rx_queue *q)
 {
-	return !xsk_uses_need_wakeup(q->xsk) &&
+	return qhca_rx_works(q) && !xsk_uses_need_wakeup(q->xsk) &&
 	       q->prod - q->cons < QHCA_RX_MAX_BUFS;
 }
 

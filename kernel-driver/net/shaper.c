@@ -16,6 +16,7 @@
 /* A shaper of the device. */
 struct shaper_obj {
 	struct qhca_shaperc has;	/* as the device knows it */
+	u32 parent;	/* its place; the device's numbers need not differ */
 	u32 num;
 	bool made;
 };
@@ -99,14 +100,13 @@ static int shaper_put(struct qhca_netdev *priv, u32 place)
 			mask |= QHCA_SHAPER_M_PARENT;
 		if (c.weight != obj->has.weight)
 			mask |= QHCA_SHAPER_M_WEIGHT;
-		if (!mask)
-			return 0;
-		err = qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_SHAPER,
-				     obj->num, mask, &c, sizeof(c));
+		err = mask ? qhca_aq_modify(priv->dev, QHCA_CMD_MODIFY_SHAPER,
+					    obj->num, mask, &c, sizeof(c)) : 0;
 	}
 	if (err)
 		return err;
 	obj->made = true;
+	obj->parent = shape->parent;
 	obj->has = c;
 	return 0;
 }
@@ -142,11 +142,10 @@ static int shaper_attach(struct qhca_netdev *priv, struct qhca_tx_queue *q)
 static bool shaper_has_members(struct qhca_netdev *priv, u32 place)
 {
 	const struct shaper_obj *obj = priv->shapers->obj;
-	__le32 num = cpu_to_le32(obj[place].num);
 	u32 i;
 
 	for (i = 1; i < QHCA_SHAPES; i++)
-		if (obj[i].made && obj[i].has.parent == num)
+		if (obj[i].made && obj[i].parent == place)
 			return true;
 	return false;
 }

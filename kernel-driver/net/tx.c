@@ -366,28 +366,29 @@ static bool tx_reap(struct qhca_tx_queue *q, int budget)
 {
 	u32 left = BIT(q->shift), cons = q->cons;
 	struct net_device *netdev = q->priv->netdev;
-	struct qhca_eth_cqe *cqe = NULL;
+	bool taken = false, more = false;
 	struct tx_done done = {};
-	bool taken = false;
+	struct qhca_eth_cqe cqe;
 
-	while (left-- && (cqe = qhca_net_cq_next(&q->cq))) {
-		u32 index = le32_to_cpu(cqe->wqe_index);
+	while (left-- && (more = qhca_net_cq_next(&q->cq, &cqe))) {
+		u32 index = le32_to_cpu(cqe.wqe_index);
 		u32 n = index - cons + 1;
 
 		taken = true;
-		if (unlikely(cqe->status != QHCA_WC_SUCCESS)) {
+		if (unlikely(cqe.status != QHCA_WC_SUCCESS)) {
 			qhca_stat_inc(&q->stats->sync, &q->stats->errors);
 			netdev_dbg(netdev, "send: status %u syndrome %#x\n",
-				   cqe->status, cqe->syndrome);
+				   cqe.status, cqe.syndrome);
 		}
-		if (unlikely(!n || n > q->prod - cons)) {
+		/* what the device was not told of cannot be sent */
+		if (unlikely(!n || n > q->rung - cons)) {
 			netdev_warn_once(netdev,
 					 "completion of send WQE %u, which is not there\n",
 					 index);
 			continue;
 		}
 		if (unlikely(tx_buf(q, index)->stamp))
-			tx_stamp(q, tx_buf(q, index), cqe);
+			tx_stamp(q, tx_buf(q, index), &cqe);
 		while (n--)
 			tx_complete_one(q, cons++, budget, &done);
 	}
@@ -395,7 +396,7 @@ static bool tx_reap(struct qhca_tx_queue *q, int budget)
 	if (taken)
 		qhca_net_cq_publish(&q->cq);
 	if (cons == q->cons)
-		return cqe;
+		return more;
 	/* qhca_tx_poll() looks without the lock */
 	WRITE_ONCE(q->cons, cons);
 	/* it makes progress, however slow */
@@ -407,7 +408,7 @@ static bool tx_reap(struct qhca_tx_queue *q, int budget)
 					qhca_tx_room(q), TX_WAKE(q),
 					!READ_ONCE(q->priv->up) || !q->made))
 		qhca_stat_inc(&q->stats->sync, &q->stats->wake);
-	return cqe;
+	return more;
 }
 
 /* Has the device sends to complete? Without the lock, it was so a moment ago. */

@@ -94,6 +94,7 @@ int qhca_tx_start(struct qhca_tx_queue *q, const struct qhca_coalesce *c)
 		qhca_net_cq_stop(&q->cq);
 		return err;
 	}
+	WRITE_ONCE(q->cq.ch->sqn, q->num);
 	netdev_tx_reset_queue(q->txq);
 	/* frames without an skb come also while the stack's queue is stopped */
 	__netif_tx_lock_bh(q->txq);
@@ -116,6 +117,7 @@ void qhca_tx_stop(struct qhca_tx_queue *q)
 	netif_tx_stop_queue(q->txq);
 	__netif_tx_unlock_bh(q->txq);
 	qhca_aq_destroy_sure(q->priv->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);
+	WRITE_ONCE(q->cq.ch->sqn, QHCA_ETH_SQ_NONE);
 	qhca_net_cq_stop(&q->cq);
 	qhca_tx_drop_all(q);
 	qhca_xsk_tx_forget(q);
