@@ -6,14 +6,30 @@
 #include "qhca_ib.h"
 #include "qhca_ib_trace.h"
 
+/**
+ * qhca_ib_cq_call - call the handler of a CQ
+ * @cq: the CQ
+ *
+ * That of a kernel user only if it waits for that: what a handler needs may not
+ * be there before its user arms the CQ (ib_alloc_cq()), and the one of a CQ that
+ * is only polled complains. An event for an earlier arming that comes after the
+ * call is left out: the user is about to arm the CQ anew, and polls after that.
+ */
+void qhca_ib_cq_call(struct qhca_ib_cq *cq)
+{
+	if (!cq->user && !xchg(&cq->armed, 0))
+		return;
+	if (cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+}
+
 /* hard interrupt context */
 static void cq_comp(struct qhca_core_cq *core)
 {
-	struct ib_cq *ibcq = &container_of(core, struct qhca_ib_cq, core)->ibcq;
+	struct qhca_ib_cq *cq = container_of(core, struct qhca_ib_cq, core);
 
-	trace_qhca_cq_event(to_qdev(ibcq->device), core->cqn);
-	if (ibcq->comp_handler)
-		ibcq->comp_handler(ibcq, ibcq->cq_context);
+	trace_qhca_cq_event(to_qdev(cq->ibcq.device), core->cqn);
+	qhca_ib_cq_call(cq);
 }
 
 static int cq_user_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
@@ -45,7 +61,8 @@ static int cq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 	int err;
 
 	cq->shift = order_base_2(cqe);
-	if (BIT(cq->shift) > dev->qdev->caps.max_cqe)
+	if (cq->shift > QHCA_CQ_SHIFT_MAX ||
+	    BIT(cq->shift) > dev->qdev->caps.max_cqe)
 		return -EINVAL;
 	err = qhca_ib_queue_buf_alloc(dev, &cq->buf,
 				      sizeof(struct qhca_cqe) << cq->shift);
@@ -64,7 +81,12 @@ static int cq_register(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 	int err;
 
 	do {
-		err = qhca_cq_register(dev->qdev, &cq->core);
+		err = xa_insert(&dev->cqs, cq->cqn, cq, GFP_KERNEL);
+		if (!err) {
+			err = qhca_cq_register(dev->qdev, &cq->core);
+			if (err)
+				xa_erase(&dev->cqs, cq->cqn);
+		}
 		if (err != -EBUSY)
 			return err;
 		usleep_range(1000, 2000);
@@ -93,13 +115,8 @@ static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 	cq->core.comp_vector = vector;
 	cq->core.comp = cq_comp;
 	err = cq_register(dev, cq);
-	if (err)
-		goto err_destroy;
-	err = xa_err(xa_store(&dev->cqs, cq->cqn, cq, GFP_KERNEL));
 	if (!err)
 		return 0;
-	qhca_cq_unregister(dev->qdev, &cq->core);
-err_destroy:
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	trace_qhca_destroy_cq(dev, cq->cqn, 0);
 	return err;
@@ -141,6 +158,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	cq->user = udata;
 	spin_lock_init(&cq->lock);
 	mutex_init(&cq->resize);
+	xa_init_flags(&cq->qps, XA_FLAGS_LOCK_IRQ);
 	INIT_LIST_HEAD(&cq->send_qps);
 	INIT_LIST_HEAD(&cq->recv_qps);
 	qhca_ib_ref_init(&cq->ref);
@@ -191,6 +209,7 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 		return err;
 	}
 	cq_gone(dev, cq);
+	xa_destroy(&cq->qps);
 	qhca_ib_dbrec_free(dev, udata_to_quc(udata), &cq->dbrec);
 	qhca_ib_queue_buf_free(dev, &cq->buf);
 	return 0;
@@ -230,6 +249,12 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	unsigned long irq;
 
 	spin_lock_irqsave(&cq->lock, irq);
+	/*
+	 * Before the doorbell, which may bring an event at once, and before
+	 * looking if the device is dead: who wakes the CQs of a dead one leaves
+	 * out those that are not armed.
+	 */
+	smp_store_mb(cq->armed, 1);
 	trace_qhca_doorbell(dev, QHCA_DB_CQ_ARM, cq->cqn, arm, cq->ci);
 	qhca_db_ring(dev->qdev, QHCA_DB_CQ_ARM, cq->cqn, arm, cq->ci);
 	missed = qhca_ib_cq_has_cqe(cq);

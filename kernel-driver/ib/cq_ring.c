@@ -18,14 +18,16 @@
  * The CQEs of other QPs move towards the newest and keep their order. The
  * device may go on writing behind those that were valid at the start.
  *
+ * All of this holds for a device that keeps to the rules; whatever another one
+ * writes, no more than a lap is looked at and nothing beside the ring written.
+ *
  * Return: number of CQEs taken out; the new consumer index is @ci plus that.
  */
 u32 qhca_cq_ring_clean(struct qhca_cq_ring *ring, u32 ci, u32 qpn)
 {
 	u32 mask = BIT(ring->shift) - 1;
-	struct qhca_cqe *cqe, *to;
-	u32 prod, freed = 0;
-	u8 phase;
+	struct qhca_cqe *cqe, copy;
+	u32 prod, to, freed = 0;
 
 	for (prod = ci; prod - ci <= mask; prod++) {
 		cqe = ring->at(ring, prod & mask);
@@ -35,16 +37,16 @@ u32 qhca_cq_ring_clean(struct qhca_cq_ring *ring, u32 ci, u32 qpn)
 	dma_rmb();	/* the rest of the CQEs is as old as their phases */
 
 	while (prod-- != ci) {
-		cqe = ring->at(ring, prod & mask);
-		if (le32_to_cpu(cqe->qpn) == qpn) {
-			ring->dropped(ring, cqe);
+		copy = *ring->at(ring, prod & mask);
+		barrier();	/* the device cannot change it any more */
+		if (le32_to_cpu(copy.qpn) == qpn) {
+			ring->dropped(ring, &copy);
 			freed++;
 		} else if (freed) {
-			to = ring->at(ring, (prod + freed) & mask);
+			to = prod + freed;
 			/* it may land in another lap */
-			phase = to->phase;
-			*to = *cqe;
-			to->phase = phase;
+			copy.phase = !((to >> ring->shift) & 1);
+			*ring->at(ring, to & mask) = copy;
 		}
 	}
 	return freed;

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Doorbell records. An application's records share pages, which are pinned
- * once; a kernel queue's come from a DMA pool.
+ * once. So do those of kernel queues; which parts of a page are free is not
+ * kept in the page, as in a DMA pool: the device can write there.
  */
+#include <linux/dma-mapping.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
+
+/* a cache line each: kernel queues do not disturb each other */
+#define DBREC_STRIDE	64
+#define DBRECS_PER_PAGE	(PAGE_SIZE / DBREC_STRIDE)
 
 static struct qhca_ib_dbrec_page *dbrec_page_new(struct qhca_ib_dev *dev,
 						 unsigned long va)
@@ -73,11 +79,75 @@ out:
 	return err;
 }
 
+/* A page with records of kernel queues. */
+struct dbrec_chunk {
+	struct list_head list;
+	void *cpu;
+	dma_addr_t dma;
+	DECLARE_BITMAP(busy, DBRECS_PER_PAGE);
+};
+
+/* A chunk with a free record. Under dev->dbrec_lock. */
+static struct dbrec_chunk *dbrec_chunk_get(struct qhca_ib_dev *dev)
+{
+	struct dbrec_chunk *chunk;
+
+	list_for_each_entry(chunk, &dev->dbrec_chunks, list) {
+		if (!bitmap_full(chunk->busy, DBRECS_PER_PAGE))
+			return chunk;
+	}
+	chunk = kzalloc(sizeof(*chunk), GFP_KERNEL);
+	if (!chunk)
+		return NULL;
+	chunk->cpu = dma_alloc_coherent(qhca_dma_dev(dev->qdev), PAGE_SIZE,
+					&chunk->dma, GFP_KERNEL);
+	if (!chunk->cpu) {
+		kfree(chunk);
+		return NULL;
+	}
+	list_add(&chunk->list, &dev->dbrec_chunks);
+	return chunk;
+}
+
 /* A doorbell record for a kernel queue, zero. 0 or -ENOMEM. */
 int qhca_ib_dbrec_alloc(struct qhca_ib_dev *dev, struct qhca_ib_dbrec *dbrec)
 {
-	dbrec->rec = dma_pool_zalloc(dev->dbrecs, GFP_KERNEL, &dbrec->dma);
-	return dbrec->rec ? 0 : -ENOMEM;
+	struct dbrec_chunk *chunk;
+	unsigned long n;
+
+	mutex_lock(&dev->dbrec_lock);
+	chunk = dbrec_chunk_get(dev);
+	if (chunk) {
+		n = find_first_zero_bit(chunk->busy, DBRECS_PER_PAGE);
+		__set_bit(n, chunk->busy);
+		dbrec->rec = chunk->cpu + n * DBREC_STRIDE;
+		dbrec->dma = chunk->dma + n * DBREC_STRIDE;
+		memset(dbrec->rec, 0, DBREC_STRIDE);
+	}
+	mutex_unlock(&dev->dbrec_lock);
+	return chunk ? 0 : -ENOMEM;
+}
+
+static void dbrec_put(struct qhca_ib_dev *dev, struct qhca_ib_dbrec *dbrec)
+{
+	struct dbrec_chunk *chunk;
+
+	mutex_lock(&dev->dbrec_lock);
+	list_for_each_entry(chunk, &dev->dbrec_chunks, list) {
+		unsigned long at = (void *)dbrec->rec - chunk->cpu;
+
+		if (at >= PAGE_SIZE)
+			continue;
+		__clear_bit(at / DBREC_STRIDE, chunk->busy);
+		if (bitmap_empty(chunk->busy, DBRECS_PER_PAGE)) {
+			list_del(&chunk->list);
+			dma_free_coherent(qhca_dma_dev(dev->qdev), PAGE_SIZE,
+					  chunk->cpu, chunk->dma);
+			kfree(chunk);
+		}
+		break;
+	}
+	mutex_unlock(&dev->dbrec_lock);
 }
 
 /* Give back either; harmless on one that is all zero. */
@@ -87,7 +157,7 @@ void qhca_ib_dbrec_free(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
 	struct qhca_ib_dbrec_page *page = dbrec->page;
 
 	if (dbrec->rec)
-		dma_pool_free(dev->dbrecs, dbrec->rec, dbrec->dma);
+		dbrec_put(dev, dbrec);
 	if (page) {
 		mutex_lock(&uc->dbrec_lock);
 		if (!--page->users) {

@@ -129,8 +129,8 @@ static void event_call_cqs(struct qhca_ib_dev *dev, bool user)
 				   offsetof(struct qhca_ib_cq, ref));
 		if (!cq)
 			continue;
-		if (cq->user == user && cq->ibcq.comp_handler)
-			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+		if (cq->user == user)
+			qhca_ib_cq_call(cq);
 		qhca_ib_ref_put(&cq->ref);
 	}
 }
@@ -365,19 +365,19 @@ void qhca_ib_flush_users(struct qhca_ib_dev *dev)
  * @opcode: QHCA_CMD_DESTROY_*, QHCA_CMD_FREE_*
  * @obj: its number
  *
- * Return: 0 when the device uses nothing of the object any more, which is
- * also so when it is dead or does not know it; else an error, and the object
- * lives.
+ * The core keeps away from objects that others use, so the device has no reason
+ * to refuse. If it does it is declared dead: kernel users, and processes that
+ * end, cannot keep an object.
+ *
+ * Return: 0, and the device uses nothing of the object any more; -EBUSY for an
+ * MR that has memory windows, and it lives.
  */
 int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj)
 {
 	int err = qhca_aq_destroy(dev->qdev, opcode, obj);
 
-	if (err == -EIO)
-		return 0;
-	/* an MR that has memory windows is none of our mistakes */
-	if (err && (err != -EBUSY || opcode != QHCA_CMD_DESTROY_MR))
-		ibdev_warn(&dev->ibdev, "command %#x on object %#x: %d\n",
-			   opcode, obj, err);
-	return err == -ENOENT ? 0 : err;
+	if (err == -EBUSY && opcode == QHCA_CMD_DESTROY_MR)
+		return err;
+	qhca_aq_destroyed(dev->qdev, opcode, obj, err);
+	return 0;
 }

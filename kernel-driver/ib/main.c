@@ -182,7 +182,6 @@ static bool main_user_memory_ok(struct device *pci)
 
 static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 {
-	struct device *pci = &dev->qdev->pdev->dev;
 	int err;
 
 	xa_init(&dev->qps);
@@ -193,6 +192,8 @@ static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 	atomic_set(&dev->qpn_leaving, 0);
 	init_waitqueue_head(&dev->qpn_wait);
 	mutex_init(&dev->mr_lock);
+	mutex_init(&dev->dbrec_lock);
+	INIT_LIST_HEAD(&dev->dbrec_chunks);
 	qhca_ib_counters_init(dev);
 	INIT_WORK(&dev->flush_work, qhca_ib_flush_work);
 	err = qhca_ib_dm_init(dev);
@@ -207,11 +208,8 @@ static int qhca_ib_init_dev(struct qhca_ib_dev *dev)
 				      WQ_MAX_ACTIVE);
 	if (!dev->odp_wq)
 		goto err_status;
-	/* a cache line each: kernel queues do not disturb each other */
-	dev->dbrecs = dma_pool_create("qhca_dbrec", pci, 64, 64, 0);
-	if (dev->dbrecs)
-		return 0;
-	destroy_workqueue(dev->odp_wq);
+	return 0;
+
 err_status:
 	free_page((unsigned long)dev->status);
 err_dm:
@@ -231,7 +229,8 @@ static void qhca_ib_free_dev(struct qhca_ib_dev *dev)
 	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->mrs);
 	xa_destroy(&dev->wqs);
-	dma_pool_destroy(dev->dbrecs);
+	WARN_ON(!list_empty(&dev->dbrec_chunks));
+	mutex_destroy(&dev->dbrec_lock);
 	/* processes that have it mapped keep it */
 	free_page((unsigned long)dev->status);
 	qhca_ib_dm_exit(dev);

@@ -38,7 +38,8 @@ static struct qhca_ib_odp *odp_get_by_key(struct qhca_ib_dev *dev, u32 key,
 /* Provide what the device asks for; 0 also if it should ask again. */
 static int odp_provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
 {
-	u64 addr = le64_to_cpu(f->addr), len = le64_to_cpu(f->len);
+	u64 len = min_t(u64, le64_to_cpu(f->len), SZ_1M);
+	u64 addr = le64_to_cpu(f->addr);
 	unsigned int flags = f->flags & QHCA_FAULT_WRITE ? QHCA_ODP_WRITE : 0;
 	struct qhca_ib_odp *odp;
 	int ret;

@@ -2,8 +2,13 @@
 /*
  * Polling of kernel CQs. Any context; cq->lock, then the lock of a queue or SRQ.
  *
- * A QP leaves dev->qps after its CQEs were cleaned away under cq->lock, so the
- * QP that a CQE names lives as long as that lock is held.
+ * A QP leaves cq->qps under cq->lock, so the QP that a CQE names lives as long as
+ * that lock is held.
+ *
+ * The device can write the rings at any time, and may be broken or hostile. So a
+ * CQE is copied and the copy checked: it must name a QP of this CQ and a WQE that
+ * this QP has posted. What the user gets then is the wr_id that was kept. A device
+ * that completes anything else is declared dead.
  */
 #include "cq_ring.h"
 #include "qhca_ib.h"
@@ -20,6 +25,19 @@ static struct qhca_cqe *poll_cq_entry(struct qhca_ib_cq *cq, u32 index)
 		return NULL;
 	dma_rmb();	/* the rest of the CQE is as old as its phase */
 	return cqe;
+}
+
+/* Copy that CQE, so that what is checked is what is used. False: there is none. */
+static bool poll_copy_cqe(struct qhca_ib_cq *cq, u32 index,
+			  struct qhca_cqe *copy)
+{
+	struct qhca_cqe *cqe = poll_cq_entry(cq, index);
+
+	if (!cqe)
+		return false;
+	*copy = *cqe;
+	barrier();	/* the ring is not read again in place of the copy */
+	return true;
 }
 
 /* True if there is a CQE to poll; under cq->lock. */
@@ -97,39 +115,13 @@ static void poll_fill_ud(struct ib_wc *wc, const struct qhca_cqe *cqe,
 	}
 }
 
-/* What a WQE of a queue was posted with. */
-static u64 poll_wqe_wr_id(struct qhca_ib_ring *ring, u32 index, bool sq)
-{
-	size_t off = (size_t)(index & (BIT(ring->shift) - 1)) << ring->stride;
-	void *wqe = qhca_queue_buf_ptr(&ring->buf.kbuf, off);
-
-	return le64_to_cpu(sq ? ((struct qhca_wqe_ctrl *)wqe)->wr_id
-			      : ((struct qhca_rq_wqe *)wqe)->wr_id);
-}
-
-/*
- * True if the device could not read the WQE of a CQE and so does not know its
- * wr_id. We do: the ring is our memory, and the slot is not free yet.
- */
-static bool poll_wqe_lost(const struct qhca_cqe *cqe)
-{
-	return !(cqe->opcode & QHCA_CQE_OP_RECV) &&
-	       (cqe->status == QHCA_WC_LOC_QP_OP_ERR ||
-		cqe->status == QHCA_WC_WR_FLUSH_ERR) &&
-	       QHCA_SYN_IS_WQE_LOST(cqe->syndrome);
-}
-
 static void poll_fill_wc(struct ib_wc *wc, const struct qhca_cqe *cqe,
-			 struct qhca_ib_qp *qp)
+			 struct qhca_ib_qp *qp, u64 wr_id)
 {
 	u16 flags = le16_to_cpu(cqe->flags);
 
 	memset(wc, 0, sizeof(*wc));
-	if (unlikely(poll_wqe_lost(cqe)))
-		wc->wr_id = poll_wqe_wr_id(&qp->sq, le32_to_cpu(cqe->wqe_index),
-					   true);
-	else
-		wc->wr_id = le64_to_cpu(cqe->wr_id);
+	wc->wr_id = wr_id;
 	/* the values follow the verbs' */
 	wc->status = cqe->status <= IB_WC_GENERAL_ERR ? cqe->status
 						      : IB_WC_GENERAL_ERR;
@@ -184,26 +176,97 @@ static void poll_cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
 	memset(done, 0, sizeof(*done));
 }
 
+/* The device has written what it never should: no more of it. */
+static void poll_nonsense(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
+			  const struct qhca_cqe *cqe)
+{
+	if (qhca_dev_dead(dev->qdev))
+		return;
+	ibdev_err_ratelimited(&dev->ibdev,
+			      "CQ %#x: no such WR: QP %#x, opcode %#x, WQE %u, %u bytes\n",
+			      cq->cqn, le32_to_cpu(cqe->qpn), cqe->opcode,
+			      le32_to_cpu(cqe->wqe_index),
+			      le32_to_cpu(cqe->byte_len));
+	qhca_dev_kill(dev->qdev, "it completes what was not posted");
+}
+
+static bool poll_is_recv(const struct qhca_cqe *cqe)
+{
+	return cqe->opcode & QHCA_CQE_OP_RECV;
+}
+
+static bool poll_is_srq(const struct qhca_cqe *cqe)
+{
+	return poll_is_recv(cqe) && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ);
+}
+
+/* The QP of this CQ that a CQE is about, or NULL. @last: that of the CQE before. */
+static struct qhca_ib_qp *poll_qp(struct qhca_ib_cq *cq,
+				  const struct qhca_cqe *cqe,
+				  struct qhca_ib_qp *last)
+{
+	u32 qpn = le32_to_cpu(cqe->qpn);
+	struct qhca_ib_qp *qp = last;
+
+	if (!qp || qp->qpn != qpn)
+		qp = xa_load(&cq->qps, qpn);
+	if (!qp || (poll_is_recv(cqe) ? qp->rcq : qp->scq) != cq)
+		return NULL;
+	return poll_is_srq(cqe) == (poll_is_recv(cqe) && qp->srq) ? qp : NULL;
+}
+
+/* Can a receive with room for @room bytes have completed like this? */
+static bool poll_recv_ok(const struct qhca_ib_qp *qp,
+			 const struct qhca_cqe *cqe, u32 room)
+{
+	u32 len = le32_to_cpu(cqe->byte_len);
+
+	switch (cqe->opcode) {
+	case QHCA_CQE_OP_RECV:
+		/* of one that failed nobody reads the length */
+		if (cqe->status != QHCA_WC_SUCCESS)
+			return true;
+		/* the users take off a GRH without looking */
+		if (qhca_ib_qp_is_ud(qp) && len < sizeof(struct ib_grh))
+			return false;
+		return len <= room;
+	case QHCA_CQE_OP_RECV_RDMA_IMM:
+		/* the length is what the peer has written elsewhere */
+		return !qhca_ib_qp_is_ud(qp);
+	default:
+		return false;
+	}
+}
+
 /*
- * Add the WQE of a CQE, the one at @ci, to those retired. What does not go
- * together with it is given back now, as the CQEs before this one were read.
+ * Take the WQE of a CQE, the one at @ci, from its SQ or RQ: @wr is what was
+ * posted. It is added to those retired; what does not go together with it is given
+ * back now, as the CQEs before this one were read. False if this cannot be.
  */
-static void poll_retire_wqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
-			    const struct qhca_cqe *cqe, u32 ci,
-			    struct retired *done)
+static bool poll_take_ring(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
+			   const struct qhca_cqe *cqe, u32 ci,
+			   struct retired *done, struct qhca_ib_wr *wr)
 {
 	u32 index = le32_to_cpu(cqe->wqe_index);
-	bool recv = cqe->opcode & QHCA_CQE_OP_RECV;
+	bool recv = poll_is_recv(cqe);
+	struct qhca_ib_ring *ring = recv ? &qp->rq : &qp->sq;
+	u32 tail, posted;
 
-	if (recv && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ)) {
-		if (done->srq)
-			poll_cq_advance(cq, ci, done);
-		done->srq = qp->srq;
-		done->srq_wqe = index;
-		return;
-	}
 	if (done->qp && done->qp != qp)
 		poll_cq_advance(cq, ci, done);
+	tail = ring->tail;
+	if (recv && done->rq)
+		tail = done->rq_tail;
+	else if (!recv && done->sq)
+		tail = done->sq_tail;
+	/* pairs with post_ring_add() */
+	posted = smp_load_acquire(&ring->head) - tail;
+	/* receives complete one by one, a send with those before it */
+	if (index - tail >= (recv ? min(posted, 1U) : posted))
+		return false;
+	*wr = ring->wr[index & (BIT(ring->shift) - 1)];
+	if (recv && !poll_recv_ok(qp, cqe, wr->len))
+		return false;
 	done->qp = qp;
 	if (recv) {
 		done->rq = true;
@@ -212,27 +275,55 @@ static void poll_retire_wqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 		done->sq = true;
 		done->sq_tail = index + 1;
 	}
+	return true;
+}
+
+/* The same for a receive of an SRQ. */
+static bool poll_take_srq(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
+			  const struct qhca_cqe *cqe, u32 ci,
+			  struct retired *done, struct qhca_ib_wr *wr)
+{
+	u32 index = le32_to_cpu(cqe->wqe_index);
+
+	if (done->srq)
+		poll_cq_advance(cq, ci, done);
+	if (!qhca_ib_srq_take_wqe(qp->srq, index, wr))
+		return false;
+	/* one that does not pass stays taken: the device is finished anyway */
+	if (!poll_recv_ok(qp, cqe, wr->len))
+		return false;
+	done->srq = qp->srq;
+	done->srq_wqe = index;
+	return true;
+}
+
+static bool poll_take_wqe(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
+			  const struct qhca_cqe *cqe, u32 ci,
+			  struct retired *done, struct qhca_ib_wr *wr)
+{
+	if (poll_is_srq(cqe))
+		return poll_take_srq(cq, qp, cqe, ci, done, wr);
+	return poll_take_ring(cq, qp, cqe, ci, done, wr);
 }
 
 static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
 		       struct ib_wc *wc)
 {
+	u32 ci = cq->ci, end = ci + BIT(cq->shift);
 	struct qhca_ib_qp *qp = NULL;
 	struct retired done = {};
-	struct qhca_cqe *cqe;
-	u32 ci = cq->ci;
+	struct qhca_ib_wr wr;
+	struct qhca_cqe cqe;
 	int n = 0;
 
-	for (; n < num && (cqe = poll_cq_entry(cq, ci)); ci++) {
-		u32 qpn = le32_to_cpu(cqe->qpn);
-
-		if (!qp || qp->qpn != qpn)
-			qp = xa_load(&dev->qps, qpn);
-		if (WARN_ON_ONCE(!qp))
-			continue;
-		trace_qhca_poll_cq(dev, cq->cqn, ci, cqe);
-		poll_fill_wc(&wc[n++], cqe, qp);
-		poll_retire_wqe(cq, qp, cqe, ci, &done);
+	/* a lap at most: who goes on writing does not keep us here */
+	for (; n < num && ci != end && poll_copy_cqe(cq, ci, &cqe); ci++) {
+		trace_qhca_poll_cq(dev, cq->cqn, ci, &cqe);
+		qp = poll_qp(cq, &cqe, qp);
+		if (likely(qp && poll_take_wqe(cq, qp, &cqe, ci, &done, &wr)))
+			poll_fill_wc(&wc[n++], &cqe, qp, wr.wr_id);
+		else
+			poll_nonsense(dev, cq, &cqe);
 	}
 	if (ci != cq->ci)
 		poll_cq_advance(cq, ci, &done);
@@ -243,12 +334,15 @@ static int poll_flush_ring(struct qhca_ib_qp *qp, bool sq, int num,
 			   struct ib_wc *wc)
 {
 	struct qhca_ib_ring *ring = sq ? &qp->sq : &qp->rq;
+	u32 mask = BIT(ring->shift) - 1, left;
 	int n = 0;
 
 	spin_lock(&ring->lock);
-	while (n < num && ring->tail != ring->head) {
+	/* posting keeps to the depth, but a loop here must end in any case */
+	left = min(ring->head - ring->tail, mask + 1);
+	for (; n < num && left; left--) {
 		memset(&wc[n], 0, sizeof(*wc));
-		wc[n].wr_id = poll_wqe_wr_id(ring, ring->tail, sq);
+		wc[n].wr_id = ring->wr[ring->tail & mask].wr_id;
 		wc[n].status = IB_WC_WR_FLUSH_ERR;
 		wc[n].vendor_err = QHCA_SYN_FLUSH;
 		wc[n].opcode = sq ? IB_WC_SEND : IB_WC_RECV;
@@ -339,10 +433,15 @@ static void poll_clean_dropped(struct qhca_cq_ring *ring,
 			       const struct qhca_cqe *cqe)
 {
 	struct clean *c = container_of(ring, struct clean, ring);
+	u32 index = le32_to_cpu(cqe->wqe_index);
+	struct qhca_ib_wr wr;
 
-	if (c->srq && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ))
-		qhca_ib_srq_free_wqe_locked(c->srq,
-					    le32_to_cpu(cqe->wqe_index));
+	if (!c->srq || !poll_is_srq(cqe))
+		return;
+	if (qhca_ib_srq_take_wqe(c->srq, index, &wr))
+		qhca_ib_srq_free_wqe_locked(c->srq, index);
+	else
+		poll_nonsense(to_qdev(c->cq->ibcq.device), c->cq, cqe);
 }
 
 static void poll_clean_locked(struct clean *c, u32 qpn)

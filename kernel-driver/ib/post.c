@@ -115,24 +115,24 @@ static int post_write_reg_mr(struct qhca_sq_wqe *wqe,
 }
 
 /* The stride of kernel RC queues has room for it, see kernel_sq(). */
-static void post_write_masked(struct qhca_masked_wqe *wqe,
+static void post_write_masked(struct qhca_masked_wqe *wqe, u8 op,
 			      const struct ib_atomic_wr *wr)
 {
 	wqe->remote.addr = cpu_to_le64(wr->remote_addr);
 	wqe->remote.rkey = cpu_to_le32(wr->rkey);
 	wqe->ctrl.arg0 = cpu_to_le64(wr->compare_add);
 	wqe->mask = cpu_to_le64(wr->compare_add_mask);
-	if (wqe->ctrl.opcode == QHCA_WQE_MASKED_COMP_SWAP) {
+	if (op == QHCA_WQE_MASKED_COMP_SWAP) {
 		wqe->ctrl.arg1 = cpu_to_le64(wr->swap);
 		wqe->swap_mask = cpu_to_le64(wr->swap_mask);
 	}
 }
 
 /* The fields that depend on the opcode, for connected QPs. */
-static int post_write_connected(struct qhca_sq_wqe *wqe,
+static int post_write_connected(struct qhca_sq_wqe *wqe, u8 op,
 				const struct ib_send_wr *wr)
 {
-	switch (wqe->ctrl.opcode) {
+	switch (op) {
 	case QHCA_WQE_RDMA_WRITE:
 	case QHCA_WQE_RDMA_WRITE_IMM:
 	case QHCA_WQE_RDMA_READ:
@@ -144,12 +144,13 @@ static int post_write_connected(struct qhca_sq_wqe *wqe,
 		wqe->remote.addr = cpu_to_le64(atomic_wr(wr)->remote_addr);
 		wqe->remote.rkey = cpu_to_le32(atomic_wr(wr)->rkey);
 		wqe->ctrl.arg0 = cpu_to_le64(atomic_wr(wr)->compare_add);
-		if (wqe->ctrl.opcode == QHCA_WQE_COMP_SWAP)
+		if (op == QHCA_WQE_COMP_SWAP)
 			wqe->ctrl.arg1 = cpu_to_le64(atomic_wr(wr)->swap);
 		return 0;
 	case QHCA_WQE_MASKED_COMP_SWAP:
 	case QHCA_WQE_MASKED_FETCH_ADD:
-		post_write_masked((struct qhca_masked_wqe *)wqe, atomic_wr(wr));
+		post_write_masked((struct qhca_masked_wqe *)wqe, op,
+				  atomic_wr(wr));
 		return 0;
 	case QHCA_WQE_REG_MR:
 		return post_write_reg_mr(wqe, reg_wr(wr));
@@ -186,7 +187,10 @@ static u8 post_wqe_flags(const struct qhca_ib_qp *qp,
 	return flags;
 }
 
-/* Write one WQE into the slot at sq.head. */
+/*
+ * Write one WQE into the slot at sq.head. The device can write there, too:
+ * nothing is read back.
+ */
 static int post_write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			     const struct ib_send_wr *wr)
 {
@@ -198,6 +202,7 @@ static int post_write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	bool masked = op == QHCA_WQE_MASKED_COMP_SWAP ||
 		      op == QHCA_WQE_MASKED_FETCH_ADD;
 	size_t header = sizeof(struct qhca_sq_wqe);
+	u8 flags = post_wqe_flags(qp, wr);
 	void *data;
 	int n;
 
@@ -216,13 +221,12 @@ static int post_write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	data = wqe + header;
 	memset(wqe, 0, header);
 	ctrl->opcode = op;
-	ctrl->flags = post_wqe_flags(qp, wr);
 	ctrl->imm = post_wqe_imm(op, wr);
 	ctrl->wr_id = cpu_to_le64(wr->wr_id);
 	if (qhca_ib_qp_is_ud(qp))
 		n = post_write_ud(wqe, ud_wr(wr));
 	else
-		n = post_write_connected(wqe, wr);
+		n = post_write_connected(wqe, op, wr);
 	if (n)
 		return n;
 
@@ -230,14 +234,16 @@ static int post_write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		n = post_write_inline(data, wr, qp->sq.max_inline);
 		if (n < 0)
 			return n;
-		ctrl->flags |= QHCA_WQE_F_INLINE;
+		flags |= QHCA_WQE_F_INLINE;
 	} else {
 		n = wr->num_sge;
 		if (n > qp->sq.max_sge)
 			return -EINVAL;
 		post_write_sges(data, wr->sg_list, n);
 	}
+	ctrl->flags = flags;
 	ctrl->num_sge = cpu_to_le16(n);
+	qp->sq.wr[slot].wr_id = wr->wr_id;
 	trace_qhca_post_send(dev, qp, qp->sq.head, wr, ctrl);
 	return 0;
 }
@@ -251,10 +257,17 @@ static void post_ring_doorbell(struct qhca_ib_dev *dev, u32 reg, u32 qpn,
 
 static bool post_ring_full(struct qhca_ib_ring *ring)
 {
-	/* pairs with cq_advance(): a slot is written when it is done with */
+	/* pairs with poll_cq_advance(): a slot is written when it is done with */
 	u32 tail = smp_load_acquire(&ring->tail);
 
 	return ring->head - tail >= BIT(ring->shift);
+}
+
+/* The slot at head is written. */
+static void post_ring_add(struct qhca_ib_ring *ring)
+{
+	/* pairs with poll_take_ring(): what was posted is in ring->wr */
+	smp_store_release(&ring->head, ring->head + 1);
 }
 
 /*
@@ -308,7 +321,7 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 			*bad = wr;
 			break;
 		}
-		qp->sq.head++;
+		post_ring_add(&qp->sq);
 	}
 	if (qp->sq.head != first)
 		post_publish_sq(dev, qp);
@@ -318,11 +331,21 @@ out:
 	return err;
 }
 
-/* Write a receive WQE for RQ or SRQ; the SGEs fit. */
-void qhca_ib_write_rq_wqe(void *wqe, const struct ib_recv_wr *wr)
+/*
+ * Write a receive WQE for RQ or SRQ, and keep what polling needs of it; the SGEs
+ * fit.
+ */
+void qhca_ib_write_rq_wqe(void *wqe, struct qhca_ib_wr *kept,
+			  const struct ib_recv_wr *wr)
 {
 	struct qhca_rq_wqe *rq = wqe;
+	u64 len = 0;
+	int i;
 
+	for (i = 0; i < wr->num_sge; i++)
+		len += wr->sg_list[i].length;
+	kept->wr_id = wr->wr_id;
+	kept->len = min_t(u64, len, U32_MAX);
 	memset(rq, 0, sizeof(*rq));
 	rq->wr_id = cpu_to_le64(wr->wr_id);
 	rq->num_sge = cpu_to_le16(wr->num_sge);
@@ -378,9 +401,9 @@ int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		slot = qp->rq.head & (BIT(qp->rq.shift) - 1);
 		qhca_ib_write_rq_wqe(qhca_queue_buf_ptr(&qp->rq.buf.kbuf,
 							slot << qp->rq.stride),
-				     wr);
+				     &qp->rq.wr[slot], wr);
 		trace_qhca_post_recv(dev, qp->qpn, qp->rq.head, slot, wr);
-		qp->rq.head++;
+		post_ring_add(&qp->rq);
 	}
 	if (qp->rq.head != first)
 		post_publish_rq(dev, qp);

@@ -52,7 +52,7 @@
  * @ibdev: what the core sees
  * @qdev: the adapter
  * @status: the page that contexts map, to learn that the device is gone
- * @dbrecs: doorbell records of kernel queues
+ * @dbrec_chunks: pages with doorbell records of kernel queues
  * @user_memory: the device can use applications' memory, see umem.c
  * @qps: QPN -> struct qhca_ib_qp
  * @cqs: CQN -> struct qhca_ib_cq
@@ -81,7 +81,8 @@ struct qhca_ib_dev {
 	struct ib_device ibdev;
 	struct qhca_dev *qdev;
 	struct qhca_status_page *status;
-	struct dma_pool *dbrecs;
+	struct mutex dbrec_lock;	/* protects dbrec_chunks */
+	struct list_head dbrec_chunks;
 	bool user_memory;
 	struct xarray qps;
 	struct xarray cqs;
@@ -223,6 +224,8 @@ struct qhca_ib_cq {
 	struct mutex resize;	/* protects buf and shift of user CQs */
 	struct qhca_debug_files debug;
 	/* kernel CQs */
+	int armed;		/* its user waits for an event; by xchg() */
+	struct xarray qps;	/* QPN -> kernel QP that uses it; erased under lock */
 	spinlock_t lock;	/* protects what follows; taken before ring.lock */
 	u32 ci;
 	struct list_head send_qps;	/* kernel QPs, by their scq_entry */
@@ -230,11 +233,24 @@ struct qhca_ib_cq {
 };
 
 /**
+ * struct qhca_ib_wr - what a kernel user has posted
+ * @wr_id: its user calls through it, so the device's word for it is no good
+ * @len: receives: bytes that fit
+ *
+ * In memory that the device cannot reach.
+ */
+struct qhca_ib_wr {
+	u64 wr_id;
+	u32 len;
+};
+
+/**
  * struct qhca_ib_ring - SQ or RQ
  * @buf: ring
+ * @wr: kernel QPs: what was posted, by slot
  * @lock: kernel QPs: protects @head, and posting
  * @head: next WQE to write
- * @tail: oldest WQE not completed; written when polling
+ * @tail: oldest WQE not completed; written under the CQ's lock
  * @shift: log2 of the depth
  * @stride: log2 of WQE bytes; 0: there is no such queue
  * @max_sge: SGEs that fit in a WQE
@@ -242,6 +258,7 @@ struct qhca_ib_cq {
  */
 struct qhca_ib_ring {
 	struct qhca_ib_queue_buf buf;
+	struct qhca_ib_wr *wr;
 	spinlock_t lock;	/* see above */
 	u32 head;
 	u32 tail;
@@ -270,11 +287,14 @@ struct qhca_ib_srq {
 	/* kernel SRQs */
 	spinlock_t lock;	/* protects what follows */
 	u32 head;		/* of the index ring */
-	u32 *next_free;		/* by WQE number */
+	struct qhca_ib_wr *wr;	/* by WQE number */
+	u32 *next_free;		/* by WQE number; or one of the following */
 	u32 first_free;		/* QHCA_IB_SRQ_END: none */
 };
 
 #define QHCA_IB_SRQ_END		U32_MAX
+#define QHCA_IB_SRQ_POSTED	(U32_MAX - 1)	/* the device has it */
+#define QHCA_IB_SRQ_TAKEN	(U32_MAX - 2)	/* completed, not yet free */
 
 struct qhca_ib_qp {
 	struct ib_qp ibqp;
@@ -535,6 +555,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void qhca_ib_cq_call(struct qhca_ib_cq *cq);
 
 /* poll.c */
 int qhca_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
@@ -595,7 +616,8 @@ int qhca_ib_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad);
 int qhca_ib_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad);
-void qhca_ib_write_rq_wqe(void *wqe, const struct ib_recv_wr *wr);
+void qhca_ib_write_rq_wqe(void *wqe, struct qhca_ib_wr *kept,
+			  const struct ib_recv_wr *wr);
 
 /* srq.c */
 int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
@@ -606,6 +628,8 @@ int qhca_ib_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 int qhca_ib_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			  const struct ib_recv_wr **bad);
+bool qhca_ib_srq_take_wqe(struct qhca_ib_srq *srq, u32 index,
+			  struct qhca_ib_wr *wr);
 void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index);
 void qhca_ib_srq_free_wqe_locked(struct qhca_ib_srq *srq, u32 index);
 

@@ -236,6 +236,9 @@ static int qp_kernel_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	    BIT(sq->shift) > dev->qdev->caps.max_qp_wr)
 		return -EINVAL;
 	qp_sq_capacity(dev, qp);
+	sq->wr = kvcalloc(BIT(sq->shift), sizeof(*sq->wr), GFP_KERNEL);
+	if (!sq->wr)
+		return -ENOMEM;
 	err = qhca_ib_queue_buf_alloc(dev, &sq->buf,
 				      BIT(sq->shift + sq->stride));
 	if (err || !qp_sq_record(dev, qp))
@@ -260,6 +263,9 @@ static int qp_kernel_rq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	    BIT(rq->shift) > dev->qdev->caps.max_qp_wr)
 		return -EINVAL;
 	qp_rq_capacity(dev, rq);
+	rq->wr = kvcalloc(BIT(rq->shift), sizeof(*rq->wr), GFP_KERNEL);
+	if (!rq->wr)
+		return -ENOMEM;
 	err = qhca_ib_queue_buf_alloc(dev, &rq->buf,
 				      BIT(rq->shift + rq->stride));
 	if (err)
@@ -289,6 +295,8 @@ static void qp_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	qhca_ib_queue_buf_free(dev, &qp->rq.buf);
 	qhca_ib_dbrec_free(dev, uc, &qp->rq_dbrec);
 	qhca_ib_dbrec_free(dev, uc, &qp->sq_dbrec);
+	kvfree(qp->sq.wr);
+	kvfree(qp->rq.wr);
 }
 
 /* ------------------------------------------------------ in the device -- */
@@ -332,26 +340,37 @@ static void qp_fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
 	qpc->cookie = cpu_to_le64(cookie);
 }
 
-static void qp_link_cqs(struct qhca_ib_qp *qp)
+/* From now on polling finds the QP. 0 or -ENOMEM; qp_unlink_cqs() in any case. */
+static int qp_link_cqs(struct qhca_ib_qp *qp)
 {
 	unsigned long irq;
+	int err;
 
+	err = xa_insert_irq(&qp->scq->qps, qp->qpn, qp, GFP_KERNEL);
+	if (!err && qp->rcq != qp->scq)
+		err = xa_insert_irq(&qp->rcq->qps, qp->qpn, qp, GFP_KERNEL);
+	if (err)
+		return err;
 	spin_lock_irqsave(&qp->scq->lock, irq);
 	list_add_tail(&qp->scq_entry, &qp->scq->send_qps);
 	spin_unlock_irqrestore(&qp->scq->lock, irq);
 	spin_lock_irqsave(&qp->rcq->lock, irq);
 	list_add_tail(&qp->rcq_entry, &qp->rcq->recv_qps);
 	spin_unlock_irqrestore(&qp->rcq->lock, irq);
+	return 0;
 }
 
+/* Nobody who polls uses the QP when this returns. */
 static void qp_unlink_cqs(struct qhca_ib_qp *qp)
 {
 	unsigned long irq;
 
 	spin_lock_irqsave(&qp->scq->lock, irq);
+	xa_erase(&qp->scq->qps, qp->qpn);
 	list_del(&qp->scq_entry);
 	spin_unlock_irqrestore(&qp->scq->lock, irq);
 	spin_lock_irqsave(&qp->rcq->lock, irq);
+	xa_erase(&qp->rcq->qps, qp->qpn);
 	list_del(&qp->rcq_entry);
 	spin_unlock_irqrestore(&qp->rcq->lock, irq);
 }
@@ -462,6 +481,8 @@ static void qp_init(struct qhca_ib_qp *qp, bool user)
 	mutex_init(&qp->mutex);
 	spin_lock_init(&qp->sq.lock);
 	spin_lock_init(&qp->rq.lock);
+	INIT_LIST_HEAD(&qp->scq_entry);
+	INIT_LIST_HEAD(&qp->rcq_entry);
 	qhca_ib_ref_init(&qp->ref);
 	INIT_WORK(&qp->fault_work, qhca_ib_fault_work);
 }
@@ -590,8 +611,11 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	if (err)
 		goto err_bufs;
 	trace_qhca_create_qp(dev, qp, &qpc);
-	if (!qp->user)
-		qp_link_cqs(qp);
+	if (!qp->user) {
+		err = qp_link_cqs(qp);
+		if (err)
+			goto err_qp;
+	}
 	ibqp->qp_num = qp->qpn;
 	qp_report_caps(qp, &attr->cap);
 

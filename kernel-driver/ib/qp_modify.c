@@ -163,24 +163,32 @@ static int qp_current_state(struct qhca_ib_qp *qp,
 	return *cur == attr->cur_qp_state ? 0 : -EINVAL;
 }
 
-/* The device has reset the QP: the rings are empty, old CQEs are void. */
+/*
+ * The device has reset the QP: the rings are empty, old CQEs are void. Tails
+ * change under the lock of the CQ only, so that polling can hold an index against
+ * head and tail.
+ */
 static void qp_forget_wqes(struct qhca_ib_qp *qp)
 {
 	unsigned long irq;
 
 	qhca_ib_qp_clean_cqs(qp);
-	spin_lock_irqsave(&qp->sq.lock, irq);
+	spin_lock_irqsave(&qp->scq->lock, irq);
+	spin_lock(&qp->sq.lock);
 	qp->sq.head = 0;
 	qp->sq.tail = 0;
 	if (qp->sq_dbrec.rec)
 		WRITE_ONCE(qp->sq_dbrec.rec->index, 0);
-	spin_unlock_irqrestore(&qp->sq.lock, irq);
-	spin_lock_irqsave(&qp->rq.lock, irq);
+	spin_unlock(&qp->sq.lock);
+	spin_unlock_irqrestore(&qp->scq->lock, irq);
+	spin_lock_irqsave(&qp->rcq->lock, irq);
+	spin_lock(&qp->rq.lock);
 	qp->rq.head = 0;
 	qp->rq.tail = 0;
 	if (qp->rq_dbrec.rec)
 		WRITE_ONCE(qp->rq_dbrec.rec->index, 0);
-	spin_unlock_irqrestore(&qp->rq.lock, irq);
+	spin_unlock(&qp->rq.lock);
+	spin_unlock_irqrestore(&qp->rcq->lock, irq);
 }
 
 static int qp_modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,

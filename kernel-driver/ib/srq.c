@@ -101,8 +101,9 @@ static int srq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	    BIT(srq->shift) > dev->qdev->caps.max_srq_wr)
 		return -EINVAL;
 	srq_capacity(dev, srq);
+	srq->wr = kvcalloc(BIT(srq->shift), sizeof(*srq->wr), GFP_KERNEL);
 	srq->next_free = kvcalloc(BIT(srq->shift), sizeof(u32), GFP_KERNEL);
-	if (!srq->next_free)
+	if (!srq->wr || !srq->next_free)
 		return -ENOMEM;
 	for (i = 0; i < BIT(srq->shift); i++)
 		srq->next_free[i] = i + 1;
@@ -127,6 +128,8 @@ static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	qhca_ib_queue_buf_free(dev, &srq->buf);
 	kvfree(srq->next_free);
 	srq->next_free = NULL;
+	kvfree(srq->wr);
+	srq->wr = NULL;
 }
 
 /* Where there is no way back. */
@@ -336,15 +339,35 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/*
- * A receive of a kernel SRQ has completed: its WQE can be posted again. Under
- * srq->lock.
+/**
+ * qhca_ib_srq_take_wqe - a receive of a kernel SRQ has completed
+ * @srq: the SRQ
+ * @index: number of the WQE, as the device says
+ * @wr: what it was posted with
+ *
+ * Other CQs may be polled at the same time, so who takes a WQE first has it:
+ * a device that completes it twice gets no second completion, and not its number
+ * into the list of the free ones twice.
+ *
+ * Return: true; the caller frees the WQE with qhca_ib_srq_free_wqe(). False if
+ * the device does not have this WQE.
  */
+bool qhca_ib_srq_take_wqe(struct qhca_ib_srq *srq, u32 index,
+			  struct qhca_ib_wr *wr)
+{
+	/* pairs with srq_post_one() */
+	if (index >= BIT(srq->shift) ||
+	    cmpxchg(&srq->next_free[index], QHCA_IB_SRQ_POSTED,
+		    QHCA_IB_SRQ_TAKEN) != QHCA_IB_SRQ_POSTED)
+		return false;
+	*wr = srq->wr[index];
+	return true;
+}
+
+/* A WQE that was taken can be posted again. Under srq->lock. */
 void qhca_ib_srq_free_wqe_locked(struct qhca_ib_srq *srq, u32 index)
 {
-	if (WARN_ON_ONCE(srq->user || index >= BIT(srq->shift)))
-		return;
-	srq->next_free[index] = srq->first_free;
+	WRITE_ONCE(srq->next_free[index], srq->first_free);
 	srq->first_free = index;
 }
 
@@ -371,7 +394,9 @@ static int srq_post_one(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	srq->first_free = srq->next_free[index];
 	qhca_ib_write_rq_wqe(qhca_queue_buf_ptr(&srq->buf.kbuf,
 						(size_t)index << srq->stride),
-			     wr);
+			     &srq->wr[index], wr);
+	/* pairs with qhca_ib_srq_take_wqe(): what was posted is in srq->wr */
+	smp_store_release(&srq->next_free[index], QHCA_IB_SRQ_POSTED);
 	slot = qhca_queue_buf_ptr(&srq->idx.kbuf,
 				  (srq->head & (BIT(srq->shift) - 1)) *
 				  sizeof(*slot));

@@ -121,6 +121,8 @@ struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 	wq = kzalloc(sizeof(*wq), GFP_KERNEL);
 	if (!wq)
 		return ERR_PTR(-ENOMEM);
+	/* the core sets it when we return, and it can be found before */
+	wq->ibwq.device = ibpd->device;
 	qhca_ib_ref_init(&wq->ref);
 	err = wq_make(dev, wq, uc, &req, to_qpd(ibpd)->pdn,
 		      to_qcq(attr->cq)->cqn, flags);

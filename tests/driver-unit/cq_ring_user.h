@@ -15,5 +15,6 @@ typedef uint32_t u32;
 #define READ_ONCE(x)    (*(volatile __typeof__(x) *)&(x))
 #define le32_to_cpu(x)  le32toh(x)
 #define dma_rmb()       __atomic_thread_fence(__ATOMIC_ACQUIRE)
+#define barrier()       __asm__ volatile("" ::: "memory")
 
 #endif /* CQ_RING_USER_H */

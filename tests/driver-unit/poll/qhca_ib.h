@@ -17,14 +17,16 @@ typedef uint16_t u16;
 typedef uint64_t u64;
 
 #define __force
+#define likely(x)               (x)
 #define unlikely(x)             (x)
+#define min(a, b)               ((a) < (b) ? (a) : (b))
 #define le16_to_cpu(x)          le16toh(x)
 #define le64_to_cpu(x)          le64toh(x)
 #define cpu_to_le32(x)          htole32(x)
 #define mb()                    __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define WRITE_ONCE(x, v)        (*(volatile __typeof__(x) *)&(x) = (v))
 #define smp_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
-#define WARN_ON_ONCE(x)         ({ bool bad_ = (x); if (bad_) abort(); bad_; })
+#define smp_load_acquire(p)     __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define container_of(p, type, member) \
     ((type *)((char *)(p) - offsetof(type, member)))
 
@@ -82,9 +84,15 @@ enum {
 
 enum { RDMA_NETWORK_IPV4 = 2, RDMA_NETWORK_IPV6 = 3 };
 
+struct ib_grh {
+    u8 bytes[40];
+};
+
 struct ib_device {
     int unused;
 };
+
+#define ibdev_err_ratelimited(ibdev, ...)   ((void)(ibdev))
 
 struct ib_qp {
     struct ib_device *device;
@@ -118,10 +126,22 @@ struct ib_wc {
 /* ---------------------------------------------------------- the driver */
 
 #define QHCA_IB_PORT    1
+#define QPS_MAX         4
+
+struct qhca_ib_qp;
 
 struct qhca_queue_buf {
     char *mem;
 };
+
+struct xarray {
+    struct qhca_ib_qp *qp[QPS_MAX];
+};
+
+static inline struct qhca_ib_qp *xa_load(struct xarray *xa, u32 index)
+{
+    return index < QPS_MAX ? xa->qp[index] : NULL;
+}
 
 struct qhca_ib_cq {
     struct ib_cq ibcq;
@@ -133,21 +153,24 @@ struct qhca_ib_cq {
     } dbrec;
     u32 cqn;
     u8 shift;
+    struct xarray qps;
     spinlock_t lock;
     u32 ci;
     struct list_head send_qps;
     struct list_head recv_qps;
 };
 
+struct qhca_ib_wr {
+    u64 wr_id;
+    u32 len;
+};
+
 struct qhca_ib_ring {
-    struct {
-        struct qhca_queue_buf kbuf;
-    } buf;
+    struct qhca_ib_wr *wr;
     spinlock_t lock;
     u32 head;
     u32 tail;
     u8 shift;
-    u8 stride;
 };
 
 struct qhca_ib_srq {
@@ -156,6 +179,8 @@ struct qhca_ib_srq {
 
 struct qhca_ib_qp {
     struct ib_qp ibqp;
+    struct qhca_ib_cq *scq;
+    struct qhca_ib_cq *rcq;
     struct qhca_ib_srq *srq;
     struct qhca_ib_ring sq;
     struct qhca_ib_ring rq;
@@ -165,18 +190,10 @@ struct qhca_ib_qp {
     struct list_head rcq_entry;
 };
 
-#define QPS_MAX 2
-
 struct qhca_ib_dev {
     struct ib_device ibdev;
-    struct qhca_ib_qp **qps;    /* by number; stands for the xarray */
     bool *qdev;                 /* is it dead? */
 };
-
-static inline struct qhca_ib_qp *xa_load(struct qhca_ib_qp ***qps, u32 qpn)
-{
-    return qpn < QPS_MAX ? (*qps)[qpn] : NULL;
-}
 
 static inline bool qhca_dev_dead(bool *dead)
 {
@@ -205,6 +222,9 @@ static inline bool qhca_ib_qp_is_ud(const struct qhca_ib_qp *qp)
 }
 
 /* The test's. */
+void qhca_dev_kill(bool *dead, const char *why);
+bool qhca_ib_srq_take_wqe(struct qhca_ib_srq *srq, u32 index,
+                          struct qhca_ib_wr *wr);
 void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index);
 void qhca_ib_srq_free_wqe_locked(struct qhca_ib_srq *srq, u32 index);
 
