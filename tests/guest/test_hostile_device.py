@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An adapter that lies: what it writes into memory, and what its registers say, is now and
+then garbage. Driver and applications may fail, but neither crash nor hang, the kernel
+suffers nothing, and all works again with an adapter that is well."""
+
+from pathlib import Path
+
+import pytest
+from labs import PATIENCE, run_pair
+from qhca_lab import fault
+
+HOSTILE = Path(__file__).with_name("scripts") / "hostile"
+
+LIES = {
+    "completions": {"kind": "cqe", "probability": 0.05},
+    "events": {"kind": "eqe", "probability": 0.2},
+    "commands": {"kind": "command", "probability": 0.05},
+    "records": {"kind": "record", "probability": 0.3},
+    "net": {"kind": "ethernet", "probability": 0.05},
+    "registers": {"at": "register", "probability": 0.5},
+    "all": {},
+}
+
+
+def lie(what, seed):
+    first = (what, seed) == ("all", 1)
+    marks = () if first else pytest.mark.long("all of them, with one seed, are in the gate")
+    return pytest.param(what, seed, marks=marks)
+
+
+def well(pair):
+    """The driver of guest a comes back, and so does traffic."""
+    a, b = pair.a, pair.b
+    a.run("qhca-unload", 5 * PATIENCE)
+    a.load_driver()
+    a.setup_nic()
+    a.run(f"ping -c 3 -i 0.2 -W 5 {b.ip}")
+    run_pair(a, b, "ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 100")
+
+
+@pytest.mark.parametrize("what, seed", [lie(w, s) for w in LIES for s in (1, 2, 3)])
+def test_lies(rough_pair, what, seed):
+    a, b = rough_pair.a, rough_pair.b
+    lies = [LIES[what]] if LIES[what] else [rule for rule in LIES.values() if rule]
+    environment = dict(a.environment(), IP=a.ip, PCI=a.pci)
+    fault.remove(a)
+    fault.seed(a, seed)
+    for rule in lies:
+        fault.add(a, {"action": "garbage", **rule})
+    try:
+        said = a.run(["/bin/bash", "-c", HOSTILE.read_text(), "hostile", b.ip],
+                     10 * PATIENCE, env=environment)
+        hits = sum(rule["hits"] for rule in fault.listed(a)["faults"])
+    finally:
+        fault.remove(a)
+        well(rough_pair)
+    assert hits, said.out
