@@ -48,8 +48,22 @@ class Result:
 KERNEL_TROUBLE = re.compile(
     r"BUG:|Oops|WARNING:|Call Trace|general protection|hung task|blocked for more"
     r"|refcount_t|DMAR: \[(DMA|INTR|Fault)|soft lockup|rcu:.*stall|UBSAN|KASAN"
-    r"|Kernel panic|page allocation failure|Unable to handle"
+    r"|Kernel panic|page allocation failure|Unable to handle|non-static key|ODEBUG:"
+    r"|unregister_netdevice: waiting"
 )
+# What the kernel "debug" prints although nothing is wrong: an application may register
+# the same memory twice, which the check of DMA mappings of 6.12 does not know.
+KERNEL_FALSE_ALARM = re.compile(
+    r"^.*\[ cut here \].*\n.*cacheline tracking EEXIST.*\n(?:.*\n)*?.*---\[ end trace .*\n",
+    re.MULTILINE)
+
+
+def kernel_trouble(text: str) -> list[str]:
+    """The lines of a console that say that something is wrong."""
+    return [line for line in KERNEL_FALSE_ALARM.sub("", text).splitlines()
+            if KERNEL_TROUBLE.search(line)]
+
+
 # Seconds for a guest to say that a command was killed; one that is stopped cannot.
 KILL_PATIENCE = 2.0
 # Seconds for a guest to say what its processes do; one that hangs cannot.

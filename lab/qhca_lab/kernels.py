@@ -90,6 +90,11 @@ class Kernel:
         return (self.image / "version").read_text().strip()
 
     @property
+    def pace(self) -> float:
+        """How many times slower than the default one it is: for time limits."""
+        return 10.0 if self.what == DEBUG else 1.0
+
+    @property
     def command(self) -> str:
         """What builds it."""
         return f"make kernel KERNEL={shlex.quote(self.what)}" if self.name else "make build"

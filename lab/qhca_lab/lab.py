@@ -45,6 +45,11 @@ def usual_boot_timeout() -> float:
     return seconds
 
 
+def boot_limit(options: Options) -> float:
+    """Seconds for a boot with the kernel of @options."""
+    return options.boot_timeout * kernels.kernel(options.kernel).pace
+
+
 @dataclasses.dataclass
 class Options:
     """What `up` can be told. Sizes as QEMU takes them, times in seconds."""
@@ -196,7 +201,7 @@ class Lab:
             guest.state["memlink"] = str(link.memory) if link.memory else None
         with saved_guest.guest_for(options, self._boot_blank, say) as base:
             # A saved guest that was made here, or waited for, has had a time of its own.
-            deadline = time.monotonic() + options.boot_timeout
+            deadline = time.monotonic() + boot_limit(options)
             for guest in self.guests:
                 netdev, fds = link.netdev(guest.name)
                 self._launch(guest, netdev, fds, options, saved=base.disk if base else None)
@@ -236,7 +241,7 @@ class Lab:
         guest = self.guest_class(state["name"], state, directory, logs)
         self._launch(guest, [], [], options, disk=disk)
         try:
-            self._wait_ready(guest, time.monotonic() + options.boot_timeout)
+            self._wait_ready(guest, time.monotonic() + boot_limit(options))
         except BaseException:
             process.end(state["process"])
             raise

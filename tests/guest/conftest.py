@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from labs import KERNEL_TROUBLE, RECIPES, TOP, Manager  # noqa: E402
+from labs import RECIPES, TOP, Manager, kernel_trouble  # noqa: E402
 from qhca_lab import LabError, kernels  # noqa: E402
 from qhca_lab.paths import BUILD  # noqa: E402
 from qhca_lab.selftests import place  # noqa: E402
@@ -74,8 +74,7 @@ def _lab(request, manager, kind):
     trouble = [
         f"guest {guest.name}: {line}"
         for guest in lab
-        for line in guest.dmesg_since_mark().splitlines()
-        if KERNEL_TROUBLE.search(line)
+        for line in kernel_trouble(guest.dmesg_since_mark())
     ]
     dead = [guest for guest in lab if not guest.alive]
     evidence = "\n".join(guest.evidence(60) for guest in lab) if trouble or dead else ""
@@ -111,6 +110,7 @@ wire_pair = _fixture("wire_pair")
 rough_pair = _fixture("rough_pair")
 newest_pair = _fixture("newest_pair")
 bare_pair = _fixture("bare_pair")
+debug_pair = _fixture("debug_pair")
 
 
 class Programs:

@@ -20,7 +20,7 @@ from qhca_lab import Background, Guest, Lab, LabError, Options, Python, Result  
 from qhca_lab import capture as wire_capture  # noqa: E402
 from qhca_lab import kernels, machine  # noqa: E402
 from qhca_lab import pair as programs  # noqa: E402
-from qhca_lab.guest import KERNEL_TROUBLE  # noqa: E402, F401
+from qhca_lab.guest import kernel_trouble  # noqa: E402, F401
 from qhca_lab.paths import BUILD  # noqa: E402
 
 # Two test runs side by side need two names.
@@ -29,17 +29,16 @@ LAB_NAME = os.environ.get("QHCA_TEST_LAB", "test")
 # busy. Nobody waits for so long but for a failure.
 PATIENCE = 120.0
 
-
 class TestJob(Background):
     """A background command."""
 
     __test__ = False
 
     def wait(self, timeout: float = PATIENCE, check: bool = False) -> Result:
-        return super().wait(timeout, check)
+        return super().wait(timeout * self.guest.pace, check)
 
     def wait_for(self, pattern: str, timeout: float = PATIENCE):
-        return super().wait_for(pattern, timeout)
+        return super().wait_for(pattern, timeout * self.guest.pace)
 
     def out_so_far(self) -> str:
         return self.stdout
@@ -74,6 +73,15 @@ class TestGuest(Guest):
                 f"guest {self.name}: {result.describe()}\n{self.evidence(15)}"
             )
         return result
+
+    @property
+    def pace(self) -> float:
+        """Limits are for the default kernel: how much longer this one may take."""
+        kernel = self.lab.status()["kernel"] if self.lab else kernels.DEFAULT
+        return kernels.kernel(kernel).pace
+
+    def _ask(self, what, timeout: float = 60.0) -> str:
+        return super()._ask(what, timeout * self.pace)
 
     def end_jobs(self) -> None:
         """Kill what a test left running."""
@@ -178,7 +186,7 @@ class TestGuest(Guest):
     # ------------------------------------------------------------------ waiting
 
     def _until(self, question, timeout: float, complaint: str, some: bool = False):
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * self.pace
         while True:
             answer = question()
             if answer if not some else answer is not None:
@@ -215,7 +223,8 @@ def run_pair(server: TestGuest, client: TestGuest, line: str, client_line: str |
     """Run a server and its client, LINE with the server's address behind it if nothing
     else is said. Both must succeed; their results."""
     return programs.run_checked(server.lab, (server.name, line),
-                                (client.name, client_line or f"{line} {server.ip}"), timeout)
+                                (client.name, client_line or f"{line} {server.ip}"),
+                                timeout * server.pace)
 
 
 class Trace:
@@ -338,6 +347,7 @@ RECIPES = {
     "rough_pair": (["qhca", "qhca"], {}),
     "newest_pair": (["qhca", "qhca"], {"kernel": "newest"}),
     "bare_pair": (["qhca", "qhca"], {"binary": str(BARE)}),
+    "debug_pair": (["qhca", "qhca"], {"kernel": "debug", "mem": "2G"}),
 }
 
 
@@ -400,6 +410,9 @@ class Manager:
                 self.failed[kind] = str(error).splitlines()[0]
                 raise
             self.kind = kind
+            for guest in self.lab if self.lab.a.pace > 1 else ():
+                # By default it tells one error only, and that may be a false alarm.
+                guest.run("echo 1 >/sys/kernel/debug/dma-api/all_errors")
             self.say(f"lab {kind}: up after {time.monotonic() - begin:.0f} s")
         return self.lab
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import LabError
-from ..guest import KERNEL_TROUBLE, Guest
+from ..guest import Guest, kernel_trouble
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
 
@@ -226,7 +226,6 @@ class Place:
         # Tests of RSS want more queues than two CPUs have, if the adapter has them.
         self.a.run("ethtool -L $NETDEV combined 4", 120, check=False)
         found = [f"guest {g.name}: {line}" for g in self.lab.guests
-                 for line in g.console()[self._marks[g.name]:].splitlines()
-                 if KERNEL_TROUBLE.search(line)]
+                 for line in kernel_trouble(g.console()[self._marks[g.name]:])]
         self._mark()
         return found

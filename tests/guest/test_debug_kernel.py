@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests with the kernel "debug": KASAN, lockdep and their kind watch the driver while it
+works, while allocations fail, and when it goes. Whatever they report fails a test."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from labs import PATIENCE, run_pair
+from qhca_lab import LabError, kernels
+
+FAULTS = "/sys/kernel/debug"
+FAIL_EACH = Path(__file__).with_name("scripts") / "fail-each"
+
+
+def not_built():
+    try:
+        kernels.kernel("debug").check()
+    except LabError as error:
+        return str(error)
+    return ""
+
+
+pytestmark = [
+    pytest.mark.long("boots guests with a kernel that is ten times slower"),
+    pytest.mark.skipif(bool(not_built()), reason="'make kernel KERNEL=debug' was not run: it "
+                       "builds a kernel, which takes half an hour or more"),
+]
+
+
+def debug_module(name):
+    return f"/qhca/build/kernels/debug/driver/guest/{name}.ko"
+
+
+def functions(guest):
+    """(name, module, address) of all functions of the kernel."""
+    for line in guest.run("cat /proc/kallsyms").out.splitlines():
+        address, kind, name, *module = line.split()
+        if kind in "tT":
+            yield name, module[0][1:-1] if module else "", int(address, 16)
+
+
+@pytest.fixture
+def failing(debug_pair):
+    """Guest a, where allocations can be made to fail in tasks that ask for it: those of the
+    driver, and of the core above it if its code lies between the modules."""
+    guest = debug_pair.a
+    text = list(functions(guest))
+    ours = [at for _, module, at in text if module in ("qhca", "qhca_ib")]
+    start, end = min(ours), max(ours) + 0x1000
+    # kmemleak allocates with each allocation, and can do without.
+    (leak_start,) = (at for name, _, at in text if name == "kmemleak_alloc")
+    leak_end = leak_start + 0x1000
+    # No copy from or to an application fails, nor does one count.
+    guest.run(f"echo 1 >{FAULTS}/fail_usercopy/require-start; "
+              f"echo 2 >{FAULTS}/fail_usercopy/require-end")
+    for kind in ("failslab", "fail_page_alloc"):
+        settings = {"ignore-gfp-wait": "N", "verbose": 0, "times": 10**9,
+                    "stacktrace-depth": 32, "require-start": hex(start),
+                    "require-end": hex(end), "reject-start": hex(leak_start),
+                    "reject-end": hex(leak_end)}
+        if kind == "fail_page_alloc":
+            settings |= {"min-order": 0, "ignore-gfp-highmem": "N"}
+        for name, value in settings.items():
+            guest.run(f"echo {value} >{FAULTS}/{kind}/{name}")
+    return guest
+
+
+def fail_each(guest, command, undo):
+    """How many allocations of COMMAND failed, one after the other; see the script."""
+    done = guest.run(["/bin/bash", "-c", FAIL_EACH.read_text(), "fail-each", command, undo],
+                     20 * PATIENCE)
+    return int(done.out.split()[-2])
+
+
+def leaked(guest):
+    for _ in range(3):      # what is new must be seen twice, and be old enough
+        guest.run(f"echo scan >{FAULTS}/kmemleak; sleep 6")
+    return guest.run(f"cat {FAULTS}/kmemleak").out
+
+
+def test_kunit(debug_pair):
+    """The driver's own tests, in the kernel."""
+    a = debug_pair.a
+    a.run(f"modprobe kunit && insmod {debug_module('qhca_kunit')}", 6 * PATIENCE)
+    try:
+        kunit_passed(a)
+    finally:
+        a.run("rmmod qhca_kunit")
+
+
+def kunit_passed(a):
+    for suite in ("qhca_buf_table", "qhca_cq_ring", "qhca_wqe"):
+        told = a.run(f"cat {FAULTS}/kunit/{suite}/results").out
+        assert re.search(rf"^ok \d+ {suite}", told, re.M) and "not ok" not in told, told
+
+
+@pytest.mark.parametrize("line", [
+    "ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 200",
+    "ibv_rc_pingpong -d $IBDEV -g $GIDX -o -n 100",
+    "ibv_uc_pingpong -d $IBDEV -g $GIDX -n 200",
+    "ibv_ud_pingpong -d $IBDEV -g $GIDX -s 1024 -n 200",
+    "ibv_srq_pingpong -d $IBDEV -g $GIDX -n 200",
+    "ibv_xsrq_pingpong -d $IBDEV -g $GIDX -n 200",
+])
+def test_pingpong(debug_pair, line):
+    run_pair(debug_pair.a, debug_pair.b, line)
+
+
+def test_connection_manager(debug_pair):
+    run_pair(debug_pair.a, debug_pair.b, "rping -s -C 50 -a 0.0.0.0",
+             f"rping -c -C 50 -a {debug_pair.a.ip}")
+
+
+def test_traffic_of_the_net_device(debug_pair):
+    a, b = debug_pair.a, debug_pair.b
+    server = b.start("iperf3 -s -1")
+    a.wait_port(b.ip, 5201)
+    a.run(f"iperf3 -c {b.ip} -t 5")
+    server.wait(check=True)
+
+
+def test_failed_allocations_of_objects(failing, progs):
+    """Each kind of object, while each allocation of its creation and its destruction
+    fails in turn: ENOMEM or the next best, and nothing is left that is in the way."""
+    told = json.loads(failing.run(progs.path("fail_alloc"), 6 * PATIENCE).out)
+    assert told["why"] == "" and told["failed"] > 100, told
+
+
+# Each buffer of a ring is an allocation.
+SMALL = "ethtool -L $NETDEV combined 1; ethtool -G $NETDEV rx 64 tx 64"
+NET = {
+    # what: (before, command, undo, allocations at least)
+    "up": ("ip link set $NETDEV down", "ip link set $NETDEV up", "ip link set $NETDEV down", 20),
+    "channels": ("", "ethtool -L $NETDEV combined 2", "ethtool -L $NETDEV combined 1", 20),
+    "rings": ("", "ethtool -G $NETDEV rx 128 tx 128", "ethtool -G $NETDEV rx 64 tx 64", 20),
+    "mtu": ("", "ip link set $NETDEV mtu 4000", "ip link set $NETDEV mtu 1500", 1),
+    "split": ("", "ethtool -G $NETDEV tcp-data-split on",
+              "ethtool -G $NETDEV tcp-data-split off", 20),
+    "filter": ("", "ethtool -N $NETDEV flow-type udp4 dst-port 4000 action 0 loc 5",
+               "ethtool -N $NETDEV delete 5 || :", 2),
+    "context": ("", "ethtool -X $NETDEV context new equal 1",
+                "ethtool -X $NETDEV context 1 delete || :", 2),
+}
+
+
+@pytest.mark.parametrize("what", NET)
+def test_failed_allocations_of_the_net_device(failing, what):
+    before, command, undo, least = NET[what]
+    failing.run(f"{SMALL}; {before}")
+    try:
+        assert fail_each(failing, command, undo) >= least
+    finally:
+        failing.run("ip link set $NETDEV up; ethtool -G $NETDEV rx 1024 tx 1024; qhca-net")
+
+
+def test_failed_allocations_of_the_probe(failing):
+    """The adapter is bound to its driver, while each allocation of that fails in turn."""
+    driver = "/sys/bus/pci/drivers/qhca"
+    failing.run(f"echo {failing.pci} >{driver}/unbind")
+    faults = fail_each(failing, f"/bin/echo {failing.pci} >{driver}/bind",
+                       f"[ ! -e {driver}/{failing.pci} ] || echo {failing.pci} >{driver}/unbind")
+    assert faults > 50
+    failing.run(f"echo {failing.pci} >{driver}/bind")
+    failing.setup_nic()
+
+
+def test_nothing_is_left(debug_pair):
+    """Objects were made and destroyed, and have failed to be; the driver goes, and kmemleak
+    finds nothing."""
+    for guest in debug_pair:
+        guest.run("qhca-unload")
+        told = leaked(guest)
+        assert not told, told
+        guest.load_driver()
+        guest.setup_nic()
