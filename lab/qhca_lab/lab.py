@@ -294,6 +294,11 @@ class Lab:
         those that were stopped."""
         return freeze.thaw(self)
 
+    @property
+    def kernel(self) -> str:
+        """The kernel of its guests, as `up` was told."""
+        return self.state["options"].get("kernel", kernels.DEFAULT)
+
     def status(self) -> dict:
         """A description for people and scripts. "run" is QEMU's run state, as
         in freeze.run_state(); "frozen" says that virtual time is stopped."""
@@ -303,7 +308,7 @@ class Lab:
             "logs": str(self.logs),
             "link": self.state.get("link"),
             "accel": self.state.get("accel"),
-            "kernel": self.state["options"].get("kernel", kernels.DEFAULT),
+            "kernel": self.kernel,
             "guests": {
                 g.name: {
                     "alive": g.alive,

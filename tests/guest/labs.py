@@ -29,6 +29,7 @@ LAB_NAME = os.environ.get("QHCA_TEST_LAB", "test")
 # busy. Nobody waits for so long but for a failure.
 PATIENCE = 120.0
 
+
 class TestJob(Background):
     """A background command."""
 
@@ -77,8 +78,7 @@ class TestGuest(Guest):
     @property
     def pace(self) -> float:
         """Limits are for the default kernel: how much longer this one may take."""
-        kernel = self.lab.status()["kernel"] if self.lab else kernels.DEFAULT
-        return kernels.kernel(kernel).pace
+        return kernels.kernel(self.lab.kernel if self.lab else kernels.DEFAULT).pace
 
     def _ask(self, what, timeout: float = 60.0) -> str:
         return super()._ask(what, timeout * self.pace)
