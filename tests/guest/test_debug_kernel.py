@@ -52,18 +52,18 @@ def failing(debug_pair):
     # kmemleak allocates with each allocation, and can do without.
     (leak_start,) = (at for name, _, at in text if name == "kmemleak_alloc")
     leak_end = leak_start + 0x1000
-    # No copy from or to an application fails, nor does one count.
-    guest.run(f"echo 1 >{FAULTS}/fail_usercopy/require-start; "
-              f"echo 2 >{FAULTS}/fail_usercopy/require-end")
-    for kind in ("failslab", "fail_page_alloc"):
-        settings = {"ignore-gfp-wait": "N", "verbose": 0, "times": 10**9,
-                    "stacktrace-depth": 32, "require-start": hex(start),
-                    "require-end": hex(end), "reject-start": hex(leak_start),
-                    "reject-end": hex(leak_end)}
-        if kind == "fail_page_alloc":
-            settings |= {"min-order": 0, "ignore-gfp-highmem": "N"}
-        for name, value in settings.items():
-            guest.run(f"echo {value} >{FAULTS}/{kind}/{name}")
+    alloc = {"ignore-gfp-wait": "N", "verbose": 0, "times": 10**9, "stacktrace-depth": 32,
+             "require-start": hex(start), "require-end": hex(end),
+             "reject-start": hex(leak_start), "reject-end": hex(leak_end)}
+    settings = {
+        "failslab": alloc,
+        "fail_page_alloc": alloc | {"min-order": 0, "ignore-gfp-highmem": "N"},
+        # No copy from or to an application fails, nor does one count.
+        "fail_usercopy": {"require-start": 1, "require-end": 2},
+    }
+    guest.run("set -e\n" + "".join(f"echo {value} >{FAULTS}/{kind}/{name}\n"
+                                   for kind, values in settings.items()
+                                   for name, value in values.items()))
     return guest
 
 
