@@ -275,8 +275,8 @@ int qhca_comp_vector_irq(struct qhca_dev *dev, u32 comp_vector);
 
 /*
  * Register after CREATE_CQ and before the CQ is armed; -EBUSY if the vector has
- * a CQ of this number, -ENOMEM.  Unregister after DESTROY_CQ; it sleeps, and when it
- * returns @comp does not run and will not run.
+ * a CQ of this number, -ENOMEM.  Unregister after DESTROY_CQ; it sleeps, and
+ * when it returns @comp does not run and will not run.
  */
 int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq);
 void qhca_cq_unregister(struct qhca_dev *dev, struct qhca_core_cq *cq);

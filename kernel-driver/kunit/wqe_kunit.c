@@ -88,6 +88,14 @@ static void *wq_last(struct kunit *test, struct wq_rig *r)
 	return r->sq + (((head - 1) & (WQ_DEPTH - 1)) << WQ_STRIDE);
 }
 
+/* The WQE of a WR that must be taken. */
+static void *wq_posted(struct kunit *test, struct wq_rig *r,
+		       const struct ib_send_wr *wr)
+{
+	KUNIT_ASSERT_EQ(test, wq_post(r, wr), 0);
+	return wq_last(test, r);
+}
+
 static const struct ib_sge wq_sges[] = {
 	{ 0x1122334455667788, 0x01020304, 0xa0b0c0d0 },
 	{ 0x99aabbccddeeff00, 0x11121314, 0xe0f00010 },
@@ -118,8 +126,7 @@ static void wq_test_send(struct kunit *test)
 	struct wq_rig *r = wq_rig_new(test, QHCA_QPT_RC);
 	u8 *wqe;
 
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr), 0);
-	wqe = wq_last(test, r);
+	wqe = wq_posted(test, r, &wr);
 	KUNIT_EXPECT_MEMEQ(test, wqe, head, sizeof(head));
 	KUNIT_EXPECT_MEMEQ(test, wqe + 48, wq_sge_bytes, sizeof(wq_sge_bytes));
 	KUNIT_EXPECT_EQ(test, r->sq_wr[0].wr_id, wr.wr_id);
@@ -128,11 +135,11 @@ static void wq_test_send(struct kunit *test)
 
 	/* sq_sig_all is as the flag */
 	wr.send_flags = 0;
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr), 0);
-	KUNIT_EXPECT_EQ(test, ((u8 *)wq_last(test, r))[1], 0);
+	wqe = wq_posted(test, r, &wr);
+	KUNIT_EXPECT_EQ(test, wqe[1], 0);
 	r->qp.sig_all = true;
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr), 0);
-	KUNIT_EXPECT_EQ(test, ((u8 *)wq_last(test, r))[1], 1);
+	wqe = wq_posted(test, r, &wr);
+	KUNIT_EXPECT_EQ(test, wqe[1], 1);
 }
 
 static void wq_test_send_inv(struct kunit *test)
@@ -145,13 +152,11 @@ static void wq_test_send_inv(struct kunit *test)
 	struct wq_rig *r = wq_rig_new(test, QHCA_QPT_RC);
 	u8 *wqe;
 
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr), 0);
-	wqe = wq_last(test, r);
+	wqe = wq_posted(test, r, &wr);
 	KUNIT_EXPECT_EQ(test, wqe[0], 0x02);
 	KUNIT_EXPECT_MEMEQ(test, wqe + 4, key, 4);
 	wr.opcode = IB_WR_LOCAL_INV;
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr), 0);
-	wqe = wq_last(test, r);
+	wqe = wq_posted(test, r, &wr);
 	KUNIT_EXPECT_EQ(test, wqe[0], 0x20);
 	KUNIT_EXPECT_MEMEQ(test, wqe + 4, key, 4);
 }
@@ -179,8 +184,7 @@ static void wq_test_rdma(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		wr.wr.opcode = ops[i].from;
-		KUNIT_ASSERT_EQ(test, wq_post(r, &wr.wr), 0);
-		wqe = wq_last(test, r);
+		wqe = wq_posted(test, r, &wr.wr);
 		KUNIT_EXPECT_EQ(test, wqe[0], ops[i].to);
 		KUNIT_EXPECT_MEMEQ(test, wqe + 32, remote, sizeof(remote));
 		KUNIT_EXPECT_MEMEQ(test, wqe + 48, wq_sge_bytes, 16);
@@ -201,8 +205,7 @@ static void wq_test_atomics(struct kunit *test)
 	u8 *wqe;
 
 	wr.wr.opcode = IB_WR_ATOMIC_CMP_AND_SWP;
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr.wr), 0);
-	wqe = wq_last(test, r);
+	wqe = wq_posted(test, r, &wr.wr);
 	word = (const __le64 *)wqe;
 	KUNIT_EXPECT_EQ(test, wqe[0], 0x18);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(word[2]), wr.compare_add);
@@ -212,16 +215,14 @@ static void wq_test_atomics(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, wqe + 48, wq_sge_bytes, 16);
 
 	wr.wr.opcode = IB_WR_ATOMIC_FETCH_AND_ADD;
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr.wr), 0);
-	wqe = wq_last(test, r);
+	wqe = wq_posted(test, r, &wr.wr);
 	word = (const __le64 *)wqe;
 	KUNIT_EXPECT_EQ(test, wqe[0], 0x19);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(word[2]), wr.compare_add);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(word[3]), 0);
 
 	wr.wr.opcode = IB_WR_MASKED_ATOMIC_CMP_AND_SWP;
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr.wr), 0);
-	wqe = wq_last(test, r);
+	wqe = wq_posted(test, r, &wr.wr);
 	word = (const __le64 *)wqe;
 	KUNIT_EXPECT_EQ(test, wqe[0], 0x1a);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(word[3]), wr.swap);
@@ -230,8 +231,7 @@ static void wq_test_atomics(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, wqe + 64, wq_sge_bytes, 16);
 
 	wr.wr.opcode = IB_WR_MASKED_ATOMIC_FETCH_AND_ADD;
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr.wr), 0);
-	wqe = wq_last(test, r);
+	wqe = wq_posted(test, r, &wr.wr);
 	word = (const __le64 *)wqe;
 	KUNIT_EXPECT_EQ(test, wqe[0], 0x1b);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(word[2]), wr.compare_add);
@@ -264,8 +264,7 @@ static void wq_test_reg_mr(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wq_post(r, &wr.wr), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, r->qp.sq.head, 0);
 	wr.access = IB_ACCESS_LOCAL_WRITE;
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr.wr), 0);
-	word = wq_last(test, r);
+	word = wq_posted(test, r, &wr.wr);
 	KUNIT_EXPECT_EQ(test, *(u8 *)word, 0x21);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(word[2]), 0x7f0000001234);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(word[3]), 0x2345);
@@ -295,8 +294,7 @@ static void wq_test_ud(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wq_post(r, &wr.wr), -EINVAL);
 	wr.pkey_index = 0;
 	memset(&ah->av, 0x3c, sizeof(ah->av));
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr.wr), 0);
-	wqe = wq_last(test, r);
+	wqe = wq_posted(test, r, &wr.wr);
 	KUNIT_EXPECT_EQ(test, wqe[0], 0x00);
 	KUNIT_EXPECT_MEMEQ(test, wqe + 32, dest, sizeof(dest));
 	KUNIT_EXPECT_MEMEQ(test, wqe + 48, &ah->av, 48);
@@ -319,8 +317,7 @@ static void wq_test_inline(struct kunit *test)
 	struct wq_rig *r = wq_rig_new(test, QHCA_QPT_RC);
 	u8 *wqe;
 
-	KUNIT_ASSERT_EQ(test, wq_post(r, &wr), 0);
-	wqe = wq_last(test, r);
+	wqe = wq_posted(test, r, &wr);
 	KUNIT_EXPECT_EQ(test, wqe[1], QHCA_WQE_F_INLINE);
 	KUNIT_EXPECT_EQ(test, wqe[2], 32);
 	KUNIT_EXPECT_MEMEQ(test, wqe + 48, data, 32);
