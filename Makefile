@@ -137,6 +137,7 @@ test-provider: $(call built,root) ## Unit tests of the provider (seconds)
 
 test-driver: $(call built,root) ## Unit tests of the driver, and its parts (seconds)
 	@lab/build/build-driver
+	@lab/build/build-driver --nodebug
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
 # Nothing stops them before their time but what they find.

@@ -76,9 +76,14 @@ class TestGuest(Guest):
         return result
 
     @property
+    def kernel(self) -> str:
+        """Its kernel, as `up` was told."""
+        return self.lab.kernel if self.lab else kernels.DEFAULT
+
+    @property
     def pace(self) -> float:
         """Limits are for the default kernel: how much longer this one may take."""
-        return kernels.kernel(self.lab.kernel if self.lab else kernels.DEFAULT).pace
+        return kernels.kernel(self.kernel).pace
 
     def _ask(self, what, timeout: float = 60.0) -> str:
         return super()._ask(what, timeout * self.pace)
@@ -367,6 +372,15 @@ def build_bare() -> None:
                           capture_output=True, text=True)
     if done.returncode:
         raise LabError(f"lab/build/build-qemu-bare:\n{done.stdout}{done.stderr}")
+
+
+def build_nodebug(kernel: str) -> None:
+    """The driver for KERNEL without what only debugs, in the folder nodebug of its build."""
+    what = [] if kernel == kernels.DEFAULT else ["--kernel", kernel]
+    done = subprocess.run([str(TOP / "lab" / "build" / "build-driver"), *what, "--nodebug"],
+                          check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise LabError(f"lab/build/build-driver --nodebug:\n{done.stdout}{done.stderr}")
 
 
 def build_kernel(what: str) -> kernels.Kernel:

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from labs import PATIENCE, Python, run_pair
+from labs import PATIENCE, Python, build_nodebug, run_pair
 from physmem import write64
 from test_pingpong import pingpong
 
@@ -374,6 +374,7 @@ def test_netconsole(pair):
 def test_without_debugging(pair):
     """CONFIG_QHCA_DEBUG=n: all works, and nothing of debug/ is there."""
     a = pair.a
+    build_nodebug(a.kernel)
     try:
         a.run("/qhca/lab/bin/qhca-unload")
         for module in ("qhca", "qhca_ib"):
