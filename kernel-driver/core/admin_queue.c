@@ -277,22 +277,40 @@ int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req)
 }
 EXPORT_SYMBOL_GPL(qhca_aq_exec);
 
+int qhca_aq_create_arg(struct qhca_dev *dev, u8 opcode, u64 arg, const void *in,
+		       u32 in_len, u32 *obj)
+{
+	struct qhca_aq_req req = {
+		.opcode = opcode, .arg = arg, .in = in, .in_len = in_len,
+	};
+	int err = qhca_aq_exec(dev, &req);
+
+	if (err)
+		return err;
+	/* doorbells, packets and the RDMA core have 24 bits for it */
+	if (req.obj > QHCA_DB_NUM_MASK && opcode != QHCA_CMD_CREATE_MR &&
+	    opcode != QHCA_CMD_CREATE_MW) {
+		dev_err(qhca_dma_dev(dev), "command %#x made object %#x\n",
+			opcode, req.obj);
+		qhca_dev_kill_sure(dev, "it gives numbers that no object has");
+		return -EIO;
+	}
+	*obj = req.obj;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(qhca_aq_create_arg);
+
 void qhca_aq_destroyed(struct qhca_dev *dev, u8 opcode, u32 obj, int err)
 {
-	struct qhca_core *core = qhca_to_core(dev);
-
 	/*
 	 * Of a dead one nothing is used. An object that it does not know is
 	 * none that it has stopped using: then one of us is wrong about numbers.
 	 */
 	if (!err || err == -EIO)
 		return;
-	dev_err(qhca_dma_dev(&core->dev),
-		"command %#x on object %u refused: %d\n", opcode, obj, err);
-	qhca_kill(core, "it keeps an object that has to go");
-	/* another CPU may be killing it, and not have reset it yet */
-	while (!qhca_dev_dead(dev))
-		usleep_range(100, 200);
+	dev_err(qhca_dma_dev(dev), "command %#x on object %u refused: %d\n",
+		opcode, obj, err);
+	qhca_dev_kill_sure(dev, "it keeps an object that has to go");
 }
 EXPORT_SYMBOL_GPL(qhca_aq_destroyed);
 

@@ -65,6 +65,17 @@ void qhca_dev_kill(struct qhca_dev *dev, const char *why)
 }
 EXPORT_SYMBOL_GPL(qhca_dev_kill);
 
+void qhca_dev_kill_sure(struct qhca_dev *dev, const char *why)
+{
+	struct qhca_core *core = qhca_to_core(dev);
+
+	qhca_kill(core, why);
+	/* another CPU may be killing it, and not have reset it yet */
+	while (test_bit(QHCA_F_KILLED, &core->flags) && !qhca_dev_dead(dev))
+		usleep_range(100, 200);
+}
+EXPORT_SYMBOL_GPL(qhca_dev_kill_sure);
+
 /*
  * Look whether the device is there and well; kills it if not. Any context.
  * The device has been enabled. Where nothing answers, a read gives all ones on

@@ -563,6 +563,10 @@ bool qhca_ib_cq_has_cqe(struct qhca_ib_cq *cq);
 bool qhca_ib_cq_has_flush(struct qhca_ib_cq *cq);
 void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq);
 
+/* drain.c */
+void qhca_ib_drain_sq(struct ib_qp *ibqp);
+void qhca_ib_drain_rq(struct ib_qp *ibqp);
+
 /* qp.c */
 int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		      struct ib_udata *udata);

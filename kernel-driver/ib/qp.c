@@ -393,14 +393,21 @@ void qhca_ib_qp_clean_cqs(struct qhca_ib_qp *qp)
  * Waits for the old owner of the number between qhca_ib_qpn_leave() and
  * qhca_ib_qpn_left().
  *
- * Return: 0, -ENOMEM, or -EBUSY if the number's owner is not leaving.
+ * Return: 0, -ENOMEM, or -EIO if the number's owner is not leaving: then the
+ * device has given it twice, and is declared dead.
  */
 int qhca_ib_qpn_add(struct qhca_ib_dev *dev, struct xarray *xa, u32 num,
 		    void *obj)
 {
+	int err;
+
 	wait_event(dev->qpn_wait, !xa_load(xa, num) ||
 		   !atomic_read(&dev->qpn_leaving));
-	return xa_insert(xa, num, obj, GFP_KERNEL);
+	err = xa_insert(xa, num, obj, GFP_KERNEL);
+	if (err != -EBUSY)
+		return err;
+	qhca_dev_kill_sure(dev->qdev, "it gives a number twice");
+	return -EIO;
 }
 
 /* A QP or WQ is about to be destroyed, and its number with it. */

@@ -164,18 +164,26 @@ struct qhca_aq_req {
  */
 int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req);
 
-/* CREATE_*: *@obj gets the number of the new object. */
+/**
+ * qhca_aq_create_arg - make an object
+ * @dev: device
+ * @opcode: QHCA_CMD_CREATE_*, QHCA_CMD_ALLOC_*
+ * @arg: command specific
+ * @in: input structure or NULL
+ * @in_len: its bytes
+ * @obj: out: number of the new object, at most QHCA_DB_NUM_MASK; of an MR or
+ *	memory window its key, of 32 bits; untouched on error
+ *
+ * Return: as qhca_aq_exec(). A number that no object can have is -EIO, and the
+ * device is declared dead.
+ */
+int qhca_aq_create_arg(struct qhca_dev *dev, u8 opcode, u64 arg, const void *in,
+		       u32 in_len, u32 *obj);
+
 static inline int qhca_aq_create(struct qhca_dev *dev, u8 opcode,
 				 const void *in, u32 in_len, u32 *obj)
 {
-	struct qhca_aq_req req = {
-		.opcode = opcode, .in = in, .in_len = in_len,
-	};
-	int err = qhca_aq_exec(dev, &req);
-
-	if (!err)
-		*obj = req.obj;
-	return err;
+	return qhca_aq_create_arg(dev, opcode, 0, in, in_len, obj);
 }
 
 /* MODIFY_*, SET_* */
@@ -238,6 +246,9 @@ bool qhca_dev_dead(struct qhca_dev *dev);
  * more, unless another caller is at it.  What follows happens in a work.
  */
 void qhca_dev_kill(struct qhca_dev *dev, const char *why);
+
+/* The same; sleeps until it is dead, also if another caller is at it. */
+void qhca_dev_kill_sure(struct qhca_dev *dev, const char *why);
 
 /* names of the counters of QUERY_STATS; NULL where an index has no meaning */
 extern const char * const qhca_stat_names[QHCA_STAT_COUNT];

@@ -97,24 +97,16 @@ static int rss_make_rqt(struct qhca_netdev *priv, const u32 *queues, u32 n,
 			u32 *rqtn)
 {
 	__le32 rqns[QHCA_RSS_ENTRIES];
-	struct qhca_aq_req req = {
-		.opcode = QHCA_CMD_CREATE_RQT,
-		.arg = QHCA_RQT_ETH_RQ,
-		.in = rqns,
-		.in_len = n * sizeof(*rqns),
-	};
 	u32 i;
-	int err;
 
 	for (i = 0; i < n; i++) {
 		if (queues[i] >= priv->num_ch)
 			return -EINVAL;
 		rqns[i] = cpu_to_le32(priv->ch[queues[i]].rqn);
 	}
-	err = qhca_aq_exec(priv->dev, &req);
-	if (!err)
-		*rqtn = req.obj;
-	return err;
+	return qhca_aq_create_arg(priv->dev, QHCA_CMD_CREATE_RQT,
+				  QHCA_RQT_ETH_RQ, rqns, n * sizeof(*rqns),
+				  rqtn);
 }
 
 /*

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Draining of a kernel user's QP: it goes to the error state, and when a last
+ * WR has completed, so have all before it. Otherwise than the core's, it has a
+ * limit: a device that does not complete that WR is declared dead, and then
+ * polling does it (poll_dead()).
+ */
+#include "qhca_ib.h"
+
+/* A device that works flushes at once; the CQ's user has to poll, too. */
+#define DRAIN_TIMEOUT		(30 * HZ)
+/* How often a CQ is polled whose user does so only when it likes. */
+#define DRAIN_POLL_INTERVAL	(HZ / 20)
+
+struct drain {
+	struct ib_cqe cqe;
+	struct completion done;
+};
+
+static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	complete(&container_of(wc->wr_cqe, struct drain, cqe)->done);
+}
+
+static void drain_init(struct drain *drain)
+{
+	drain->cqe.done = drain_done;
+	init_completion(&drain->done);
+}
+
+/* The QP posts nothing more. 0 or an error. */
+static int drain_begin(struct ib_qp *ibqp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	int err = ib_modify_qp(ibqp, &attr, IB_QP_STATE);
+
+	if (!err)
+		return 0;
+	/* any QP may go there, and those of a dead device are there */
+	qhca_dev_kill_sure(to_qdev(ibqp->device)->qdev, "it does not stop a QP");
+	err = ib_modify_qp(ibqp, &attr, IB_QP_STATE);
+	WARN_ONCE(err, "cannot drain QP %#x: %d\n", ibqp->qp_num, err);
+	return err;
+}
+
+/* Has the last WR completed within @timeout jiffies? */
+static bool drain_wait_for(struct ib_cq *cq, struct drain *drain,
+			   unsigned long timeout)
+{
+	unsigned long end = jiffies + timeout;
+
+	if (cq->poll_ctx != IB_POLL_DIRECT)
+		return wait_for_completion_timeout(&drain->done, timeout);
+	do {
+		ib_process_cq_direct(cq, -1);
+		if (wait_for_completion_timeout(&drain->done,
+						DRAIN_POLL_INTERVAL))
+			return true;
+	} while (time_before(jiffies, end));
+	return false;
+}
+
+/* Wait for the last WR, which has been posted. */
+static void drain_wait(struct ib_qp *ibqp, struct ib_cq *cq,
+		       struct drain *drain)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+
+	if (drain_wait_for(cq, drain, DRAIN_TIMEOUT))
+		return;
+	ibdev_err(&dev->ibdev, "QP %#x is not flushed\n", ibqp->qp_num);
+	qhca_dev_kill(dev->qdev, "it does not flush a QP");
+	/* the WR is on our stack: it has to come back */
+	while (!drain_wait_for(cq, drain, DRAIN_TIMEOUT))
+		qhca_ib_wake_if_dead(dev);
+}
+
+/* ib_device_ops.drain_sq; of a connected QP: a datagram would need an address */
+void qhca_ib_drain_sq(struct ib_qp *ibqp)
+{
+	struct ib_ud_wr wr = { .wr.opcode = IB_WR_SEND };
+	const struct ib_send_wr *bad;
+	struct drain drain;
+	int err;
+
+	if (drain_begin(ibqp))
+		return;
+	drain_init(&drain);
+	wr.wr.wr_cqe = &drain.cqe;
+	err = ib_post_send(ibqp, &wr.wr, &bad);
+	if (WARN_ONCE(err, "cannot drain the SQ of QP %#x: %d\n",
+		      ibqp->qp_num, err))
+		return;
+	drain_wait(ibqp, ibqp->send_cq, &drain);
+}
+
+/* ib_device_ops.drain_rq; of a QP without SRQ */
+void qhca_ib_drain_rq(struct ib_qp *ibqp)
+{
+	struct ib_recv_wr wr = {};
+	const struct ib_recv_wr *bad;
+	struct drain drain;
+	int err;
+
+	if (drain_begin(ibqp))
+		return;
+	drain_init(&drain);
+	wr.wr_cqe = &drain.cqe;
+	err = ib_post_recv(ibqp, &wr, &bad);
+	if (WARN_ONCE(err, "cannot drain the RQ of QP %#x: %d\n",
+		      ibqp->qp_num, err))
+		return;
+	drain_wait(ibqp, ibqp->recv_cq, &drain);
+}
