@@ -18,6 +18,7 @@ import sys
 import time
 
 import guestenv
+import sections
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/qhca/lab/bin"
 LOG = "/run/qhca-boot.log"
@@ -103,7 +104,7 @@ def set_up(settings):
         f"{dev} has no RoCE v2 GID for {settings['ip']}",
     )
     # A debugger that comes while the guest is stopped cannot ask.
-    command("qhca-sections")
+    sections.show()
 
 
 def main():
