@@ -97,9 +97,10 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 
 # Three at a time, the long ones first. Two share what they run, and short ones that need
 # one CPU come beside them and after them, so that all end together. Everything is built
-# before, as QEMU takes four times as long to build beside anything else.
+# before, as QEMU takes four times as long to build beside anything else. Some of the
+# kernel's selftests have limits for real machines: they run alone.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
-	check-style $(if $(1),test-selftests) test-pyverbs test-guest-pair-first \
+	check-style test-pyverbs test-guest-pair-first \
 	test-guest-pair-last test-device test-lab driver-newest test-bare
 
 .PHONY: test test-all
@@ -108,7 +109,7 @@ test: build ## The gate: build everything, run all but long tests (@test@)
 
 test-all: build ## All tests, including the long ones (@test_all@)
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
-	@GATE= lab/gate/run-tests $(call TESTS,-all)
+	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-selftests
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest test-selftests
@@ -142,10 +143,12 @@ test-driver: $(call built,root) ## Unit tests of the driver, and its parts (seco
 
 # Nothing stops them before their time but what they find.
 .PHONY: fuzz soak
-fuzz: root ## Fuzz engine and provider on all CPUs, each target for TIME=300 seconds
+fuzz: root ## Fuzz engine, provider and device on all CPUs, each target for TIME=300 seconds
 	@lab/build/build-provider
+	@lab/build/build-qemu --fuzz
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile fuzz TIME='$(TIME)'
 	$(IN_ROOT) $(MAKE) -C tests/provider fuzz TIME='$(TIME)'
+	$(IN_ROOT) env TIME='$(or $(TIME),300)' tests/device/fuzz
 
 soak: root ## Simulate the engine with new seeds on all CPUs, for TIME=600 seconds
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile soak TIME='$(TIME)'

@@ -75,6 +75,16 @@ def test_a_third_needs_memory(tests, monkeypatch):
     assert tests.usual_number() == 1
 
 
+def test_some_run_alone(tests, make):
+    """Not before all others have ended, and one after the other."""
+    runner = tests.Runner(["left", "right"], make(
+        'left() { sleep 0.1; touch "$d/left"; }; right() { touch "$d/right"; }\n'
+        'first() { [ -e "$d/left" ] && [ -e "$d/right" ] && sleep 0.1 && touch "$d/first"; }\n'
+        'second() { [ -e "$d/first" ]; }'), alone=["first", "second"])
+    assert runner.run(2)
+    assert [t.name for t in runner.targets] == ["left", "right", "first", "second"]
+
+
 def test_one_after_the_other(tests, make):
     one = 'mkdir "$d/only" || exit 1; sleep 0.05; rmdir "$d/only"'
     runner = tests.Runner(["left", "right"],
