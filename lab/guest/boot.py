@@ -18,6 +18,7 @@ import sys
 import time
 
 import guestenv
+import provider
 import sections
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/qhca/lab/bin"
@@ -76,7 +77,9 @@ def wait(question, complaint):
 def set_up(settings):
     """The adapter of a guest with SETTINGS gets driver and addresses."""
     socket.sethostname(settings["name"])
-    command("ip", "link", "set", "lo", "up")
+    # A copy of the saved guest has done this, and loaded the modules below.
+    if guestenv.read("/sys/class/net/lo/operstate") == "down":
+        command("ip", "link", "set", "lo", "up")
     mount_kernel("debugfs", "/sys/kernel/debug")
     mount_kernel("tracefs", "/sys/kernel/tracing")
     mount_kernel("hugetlbfs", "/dev/hugepages")
@@ -85,7 +88,7 @@ def set_up(settings):
     if nic == "none":
         return
     if nic == "qhca":
-        command("qhca-provider")
+        provider.install()
         command("qhca-load", *filter(None, settings.get("load", "").split(",")))
     elif nic == "rxe":
         command("modprobe", "-a", "virtio_net", "rdma_rxe")
@@ -97,7 +100,9 @@ def set_up(settings):
     command("qhca-net", dev)
     if nic == "rxe":
         command("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", dev)
-    command("modprobe", "-q", "-a", "ib_uverbs", "rdma_ucm")
+    modules = [m for m in ("ib_uverbs", "rdma_ucm") if not os.path.exists(f"/sys/module/{m}")]
+    if modules:
+        command("modprobe", "-q", "-a", *modules)
     # The address must be in the GID table before anybody connects.
     wait(
         lambda: guestenv.environment().get("GIDX"),

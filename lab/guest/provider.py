@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Install the provider library of the build in this guest.
+
+A module of its own, as boot.py calls it: each program that it does not start brings the
+guest up sooner.
+"""
+
+import glob
+import os
+import shutil
+import sys
+
+BUILT = "/qhca/build/provider/libqhca-rdmav*.so"
+LIBRARIES = "/usr/lib/x86_64-linux-gnu/libibverbs"
+DRIVERS = "/etc/libibverbs.d"
+
+
+def install():
+    """Programs that use the old library keep it. OSError if there is none to install."""
+    found = glob.glob(BUILT)
+    if len(found) != 1:
+        raise FileNotFoundError("no libqhca-rdmav*.so in build/provider: build it first")
+    new = f"{LIBRARIES}/.qhca.new"
+    shutil.copyfile(found[0], new)
+    os.rename(new, f"{LIBRARIES}/{os.path.basename(found[0])}")
+    os.makedirs(DRIVERS, exist_ok=True)
+    with open(f"{DRIVERS}/qhca.driver", "w") as f:
+        f.write("driver qhca\n")
+
+
+if __name__ == "__main__":
+    try:
+        install()
+    except OSError as error:
+        sys.exit(str(error))
