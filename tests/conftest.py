@@ -11,6 +11,7 @@ import pytest
 
 _report = os.environ.get("QHCA_TEST_REPORT")
 _times = _report and os.path.splitext(_report)[0] + ".times"
+_failures = _report and os.path.splitext(_report)[0] + ".failed"
 _begun = {}
 # A folder of claims: runs that are told of the same one share the tests.
 _claims = os.environ.get("QHCA_TESTS_CLAIMED")
@@ -67,6 +68,7 @@ def pytest_configure(config):
     if _report and not config.option.xmlpath:
         config.option.xmlpath = _report
         open(_times, "w").close()
+        open(_failures, "w").close()
 
 
 def pytest_collection_modifyitems(items):
@@ -75,6 +77,13 @@ def pytest_collection_modifyitems(items):
         for mark in item.iter_markers("long"):
             if not (mark.args and isinstance(mark.args[0], str) and mark.args[0]):
                 raise pytest.UsageError(f"{item.nodeid}: long() without a reason")
+
+
+def pytest_runtest_logreport(report):
+    """What failed, as soon as it is known: a run of an hour tells it at its end."""
+    if _failures and report.failed:
+        with open(_failures, "a") as f:
+            f.write(f"==== {report.nodeid} ({report.when})\n{report.longreprtext}\n")
 
 
 def pytest_runtest_logstart(nodeid):
