@@ -86,14 +86,16 @@ def gdb(made, commands):
 
 def test_reverse_to_the_doorbell(alone):
     """Forward to a completion, and back: to the store that rang, exactly."""
+    qpn = min(int(n, 16) for n in re.findall(r"local address:.*QPN (0x[0-9a-f]+)",
+                                             console(alone, "a")))
     where = ["monitor info replay", "p/x $pc", "x/i $pc-3"]
     out = gdb(alone, [
-        "monitor qhca_break state number=2 code=3", "continue",
+        f"monitor qhca_break state number={qpn} code=3", "continue",
         "monitor savevm ready", "monitor qhca_delete",
-        "monitor qhca_break doorbell number=2 code=0", "continue", *where,
-        "monitor qhca_delete", "monitor qhca_break cqe peer=2 index=2", "continue",
+        f"monitor qhca_break doorbell number={qpn} code=0", "continue", *where,
+        "monitor qhca_delete", f"monitor qhca_break cqe peer={qpn} index=2", "continue",
         "monitor info replay", "monitor qhca_delete",
-        "monitor qhca_break doorbell number=2 code=0", "reverse-continue", *where,
+        f"monitor qhca_break doorbell number={qpn} code=0", "reverse-continue", *where,
         "monitor qhca_delete", "reverse-stepi", *where, "stepi", *where,
         "kill",
     ])
