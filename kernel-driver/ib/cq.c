@@ -117,9 +117,6 @@ static int cq_create(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, u32 uar,
 	err = cq_register(dev, cq);
 	if (!err)
 		return 0;
-	/* its owner's is not to be destroyed in place of ours */
-	if (err == -EBUSY)
-		qhca_dev_kill_sure(dev->qdev, "it gives a number twice");
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	trace_qhca_destroy_cq(dev, cq->cqn, 0);
 	return err;

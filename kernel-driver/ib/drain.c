@@ -9,6 +9,8 @@
 
 /* A device that works flushes at once; the CQ's user has to poll, too. */
 #define DRAIN_TIMEOUT		(30 * HZ)
+/* So often a CQ's user that has something to poll may let it pass. */
+#define DRAIN_TRIES		4
 /* How often a CQ is polled whose user does so only when it likes. */
 #define DRAIN_POLL_INTERVAL	(HZ / 20)
 
@@ -28,19 +30,23 @@ static void drain_init(struct drain *drain)
 	init_completion(&drain->done);
 }
 
-/* The QP posts nothing more. 0 or an error. */
-static int drain_begin(struct ib_qp *ibqp)
+/* The QP executes nothing more; true if there is something to drain. */
+static bool drain_begin(struct ib_qp *ibqp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	int err = ib_modify_qp(ibqp, &attr, IB_QP_STATE);
+	int err;
 
+	/* nothing has been posted, and from there it cannot go to ERR */
+	if (READ_ONCE(to_qqp(ibqp)->state) == IB_QPS_RESET)
+		return false;
+	err = ib_modify_qp(ibqp, &attr, IB_QP_STATE);
 	if (!err)
-		return 0;
-	/* any QP may go there, and those of a dead device are there */
-	qhca_dev_kill_sure(to_qdev(ibqp->device)->qdev, "it does not stop a QP");
+		return true;
+	/* from all other states it can, and on a dead device it has */
+	qhca_dev_kill_sure(to_qdev(ibqp->device)->qdev, "it keeps a QP going");
 	err = ib_modify_qp(ibqp, &attr, IB_QP_STATE);
 	WARN_ONCE(err, "cannot drain QP %#x: %d\n", ibqp->qp_num, err);
-	return err;
+	return !err;
 }
 
 /* Has the last WR completed within @timeout jiffies? */
@@ -60,22 +66,44 @@ static bool drain_wait_for(struct ib_cq *cq, struct drain *drain,
 	return false;
 }
 
-/* Wait for the last WR, which has been posted. */
-static void drain_wait(struct ib_qp *ibqp, struct ib_cq *cq,
-		       struct drain *drain)
+/*
+ * Is it the device that the last WR of @ring waits for? Not when that has been
+ * polled, and hardly when there is something else to poll: then the CQ's user
+ * is slow, unless the device does not tell it.
+ */
+static bool drain_is_device_late(struct qhca_ib_cq *cq,
+				 struct qhca_ib_ring *ring, bool patient)
 {
-	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	bool late;
 
-	if (drain_wait_for(cq, drain, DRAIN_TIMEOUT))
-		return;
-	ibdev_err(&dev->ibdev, "QP %#x is not flushed\n", ibqp->qp_num);
-	qhca_dev_kill(dev->qdev, "it does not flush a QP");
-	/* the WR is on our stack: it has to come back */
-	while (!drain_wait_for(cq, drain, DRAIN_TIMEOUT))
-		qhca_ib_wake_if_dead(dev);
+	spin_lock_irq(&cq->lock);
+	late = READ_ONCE(ring->head) != ring->tail &&
+	       !(patient && qhca_ib_cq_has_cqe(cq));
+	spin_unlock_irq(&cq->lock);
+	return late;
 }
 
-/* ib_device_ops.drain_sq; of a connected QP: a datagram would need an address */
+/* Wait for the last WR, which has been posted to @ring. */
+static void drain_wait(struct ib_qp *ibqp, struct qhca_ib_ring *ring,
+		       struct ib_cq *cq, struct drain *drain)
+{
+	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
+	int left = DRAIN_TRIES;
+
+	/* the WR is on our stack: it has to come back in any case */
+	while (!drain_wait_for(cq, drain, DRAIN_TIMEOUT)) {
+		left -= left > 0;
+		if (qhca_dev_dead(dev->qdev)) {
+			qhca_ib_wake_if_dead(dev);
+		} else if (drain_is_device_late(to_qcq(cq), ring, left)) {
+			ibdev_err(&dev->ibdev, "QP %#x is not flushed\n",
+				  ibqp->qp_num);
+			qhca_dev_kill(dev->qdev, "it does not flush a QP");
+		}
+	}
+}
+
+/* ib_device_ops.drain_sq; of a connected QP, as a datagram needs an address */
 void qhca_ib_drain_sq(struct ib_qp *ibqp)
 {
 	struct ib_ud_wr wr = { .wr.opcode = IB_WR_SEND };
@@ -83,7 +111,7 @@ void qhca_ib_drain_sq(struct ib_qp *ibqp)
 	struct drain drain;
 	int err;
 
-	if (drain_begin(ibqp))
+	if (!drain_begin(ibqp))
 		return;
 	drain_init(&drain);
 	wr.wr.wr_cqe = &drain.cqe;
@@ -91,7 +119,7 @@ void qhca_ib_drain_sq(struct ib_qp *ibqp)
 	if (WARN_ONCE(err, "cannot drain the SQ of QP %#x: %d\n",
 		      ibqp->qp_num, err))
 		return;
-	drain_wait(ibqp, ibqp->send_cq, &drain);
+	drain_wait(ibqp, &to_qqp(ibqp)->sq, ibqp->send_cq, &drain);
 }
 
 /* ib_device_ops.drain_rq; of a QP without SRQ */
@@ -102,7 +130,7 @@ void qhca_ib_drain_rq(struct ib_qp *ibqp)
 	struct drain drain;
 	int err;
 
-	if (drain_begin(ibqp))
+	if (!drain_begin(ibqp))
 		return;
 	drain_init(&drain);
 	wr.wr_cqe = &drain.cqe;
@@ -110,5 +138,5 @@ void qhca_ib_drain_rq(struct ib_qp *ibqp)
 	if (WARN_ONCE(err, "cannot drain the RQ of QP %#x: %d\n",
 		      ibqp->qp_num, err))
 		return;
-	drain_wait(ibqp, ibqp->recv_cq, &drain);
+	drain_wait(ibqp, &to_qqp(ibqp)->rq, ibqp->recv_cq, &drain);
 }

@@ -7,6 +7,8 @@ which needs kernel QPs and CQs, fast registration and draining.
 import contextlib
 
 import pytest
+from labs import PATIENCE
+from qhca_lab import fault
 
 PORT = 4420
 NQN = "qhca-test"
@@ -122,6 +124,30 @@ def test_nvme_device_dies(rough_pair):
     pair.a.load_driver()
     pair.a.setup_nic()
     test_connection_manager(pair, "a-to-b")
+
+
+@pytest.mark.long("takes the half minute that the driver gives the device")
+def test_completions_that_never_come(rough_pair):
+    """A kernel user drains its QP, and the device does not flush it: the driver declares
+    the device dead, and so the user gets its WRs back and nothing hangs."""
+    a = rough_pair.a
+    with nvme(rough_pair.b, a):
+        a.run(f"devlink health set pci/{a.pci} reporter device auto_recover false")
+        # A CQ that has overflowed gets no more completions, not even flushed ones.
+        fault.add(a, {"action": "cq-overflow", "qp-type": "rc", "count": 1})
+        try:
+            reader = a.start("dd if=/dev/nvme0n1 of=/dev/null bs=64k count=100 iflag=direct")
+            a._until(lambda: fault.listed(a)["faults"][0]["hits"], PATIENCE, "no completion")
+        finally:
+            fault.remove(a)
+        assert "does not flush a QP" not in a.run("dmesg").out
+        a.run(DISCONNECT, 2 * PATIENCE)
+        assert "it does not flush a QP" in a.run("dmesg").out
+        assert reader.wait().rc != 0
+    a.run("qhca-unload")
+    a.load_driver()
+    a.setup_nic()
+    test_connection_manager(rough_pair, "a-to-b")
 
 
 def test_port_events(pair):
