@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Draining of a kernel user's QP: it goes to the error state, and when a last
- * WR has completed, so have all before it. Otherwise than the core's, it has a
- * limit: a device that does not complete that WR is declared dead, and then
- * polling does it (poll_dead()).
+ * WR has completed, so have all before it. Unlike the core's, it has a limit:
+ * a device that does not complete that WR is declared dead, and then polling
+ * does it (poll_dead()).
  */
 #include "qhca_ib.h"
 
 /* A device that works flushes at once; the CQ's user has to poll, too. */
 #define DRAIN_TIMEOUT		(30 * HZ)
-/* So often a CQ's user that has something to poll may let it pass. */
+/* How many of them a user may let pass that has CQEs to poll. */
 #define DRAIN_TRIES		4
-/* How often a CQ is polled whose user does so only when it likes. */
+/* Between two polls of a CQ that has no other context to be polled in. */
 #define DRAIN_POLL_INTERVAL	(HZ / 20)
 
 struct drain {
@@ -24,18 +24,17 @@ static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&container_of(wc->wr_cqe, struct drain, cqe)->done);
 }
 
-static void drain_init(struct drain *drain)
-{
-	drain->cqe.done = drain_done;
-	init_completion(&drain->done);
-}
-
-/* The QP executes nothing more; true if there is something to drain. */
-static bool drain_begin(struct ib_qp *ibqp)
+/*
+ * The QP executes nothing more. True if there is something to drain, by a last
+ * WR with the CQE of @drain.
+ */
+static bool drain_begin(struct ib_qp *ibqp, struct drain *drain)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	int err;
 
+	drain->cqe.done = drain_done;
+	init_completion(&drain->done);
 	/* nothing has been posted, and from there it cannot go to ERR */
 	if (READ_ONCE(to_qqp(ibqp)->state) == IB_QPS_RESET)
 		return false;
@@ -83,19 +82,21 @@ static bool drain_is_device_late(struct qhca_ib_cq *cq,
 	return late;
 }
 
-/* Wait for the last WR, which has been posted to @ring. */
-static void drain_wait(struct ib_qp *ibqp, struct qhca_ib_ring *ring,
-		       struct ib_cq *cq, struct drain *drain)
+/* Posting the last WR to @ring returned @err: if 0, wait for that WR. */
+static void drain_end(struct ib_qp *ibqp, struct qhca_ib_ring *ring,
+		      struct ib_cq *cq, struct drain *drain, int err)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
-	int left = DRAIN_TRIES;
+	int tries = 0;
 
+	if (WARN_ONCE(err, "cannot drain QP %#x: %d\n", ibqp->qp_num, err))
+		return;
 	/* the WR is on our stack: it has to come back in any case */
 	while (!drain_wait_for(cq, drain, DRAIN_TIMEOUT)) {
-		left -= left > 0;
 		if (qhca_dev_dead(dev->qdev)) {
 			qhca_ib_wake_if_dead(dev);
-		} else if (drain_is_device_late(to_qcq(cq), ring, left)) {
+		} else if (drain_is_device_late(to_qcq(cq), ring,
+						++tries < DRAIN_TRIES)) {
 			ibdev_err(&dev->ibdev, "QP %#x is not flushed\n",
 				  ibqp->qp_num);
 			qhca_dev_kill(dev->qdev, "it does not flush a QP");
@@ -109,34 +110,22 @@ void qhca_ib_drain_sq(struct ib_qp *ibqp)
 	struct ib_ud_wr wr = { .wr.opcode = IB_WR_SEND };
 	const struct ib_send_wr *bad;
 	struct drain drain;
-	int err;
 
-	if (!drain_begin(ibqp))
-		return;
-	drain_init(&drain);
 	wr.wr.wr_cqe = &drain.cqe;
-	err = ib_post_send(ibqp, &wr.wr, &bad);
-	if (WARN_ONCE(err, "cannot drain the SQ of QP %#x: %d\n",
-		      ibqp->qp_num, err))
-		return;
-	drain_wait(ibqp, &to_qqp(ibqp)->sq, ibqp->send_cq, &drain);
+	if (drain_begin(ibqp, &drain))
+		drain_end(ibqp, &to_qqp(ibqp)->sq, ibqp->send_cq, &drain,
+			  ib_post_send(ibqp, &wr.wr, &bad));
 }
 
 /* ib_device_ops.drain_rq; of a QP without SRQ */
 void qhca_ib_drain_rq(struct ib_qp *ibqp)
 {
-	struct ib_recv_wr wr = {};
 	const struct ib_recv_wr *bad;
+	struct ib_recv_wr wr = {};
 	struct drain drain;
-	int err;
 
-	if (!drain_begin(ibqp))
-		return;
-	drain_init(&drain);
 	wr.wr_cqe = &drain.cqe;
-	err = ib_post_recv(ibqp, &wr, &bad);
-	if (WARN_ONCE(err, "cannot drain the RQ of QP %#x: %d\n",
-		      ibqp->qp_num, err))
-		return;
-	drain_wait(ibqp, &to_qqp(ibqp)->rq, ibqp->recv_cq, &drain);
+	if (drain_begin(ibqp, &drain))
+		drain_end(ibqp, &to_qqp(ibqp)->rq, ibqp->recv_cq, &drain,
+			  ib_post_recv(ibqp, &wr, &bad));
 }
