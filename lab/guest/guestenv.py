@@ -21,17 +21,23 @@ MOST = 65536
 _found = {}
 
 
-def read(path):
-    """The text of a small file, or None. Without Python's own files: each command of
-    a guest reads some, and an emulated CPU takes a millisecond for each."""
+def read_bytes(path):
+    """A small file, or None. Without Python's own files: each command of a guest reads
+    some, and an emulated CPU takes a millisecond for each."""
     try:
         fd = os.open(path, os.O_RDONLY)
         try:
-            return os.read(fd, MOST).decode().strip()
+            return os.read(fd, MOST)
         finally:
             os.close(fd)
     except OSError:
         return None
+
+
+def read(path):
+    """The text of a small file, or None."""
+    data = read_bytes(path)
+    return None if data is None else data.decode().strip()
 
 
 def from_kernel():

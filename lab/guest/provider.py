@@ -17,8 +17,8 @@ DRIVERS = "/etc/libibverbs.d"
 
 def install():
     """Programs that use the old library keep it. OSError if there is none to install."""
-    found = glob.glob(BUILT)
-    if len(found) != 1:
+    found = sorted(glob.glob(BUILT))
+    if not found:
         raise FileNotFoundError("no libqhca-rdmav*.so in build/provider: build it first")
     new = f"{LIBRARIES}/.qhca.new"
     shutil.copyfile(found[0], new)

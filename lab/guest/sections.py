@@ -6,25 +6,11 @@ A module of its own, as boot.py calls it: a program for each file takes a guest 
 a second.
 """
 
-import os
+import guestenv
 
 MODULES = ("qhca", "qhca_ib")
 SECTIONS = (".text", ".data", ".bss", ".rodata", ".init.text", ".exit.text",
             ".data..ro_after_init", ".data..read_mostly")  # fmt: skip
-# More than any of the files has; the kernel wants each read at once.
-MOST = 4096
-
-
-def whole(path):
-    """The bytes of a small file, or None."""
-    try:
-        fd = os.open(path, os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        return os.read(fd, MOST)
-    finally:
-        os.close(fd)
 
 
 def show():
@@ -32,10 +18,10 @@ def show():
     for module in MODULES:
         folder = f"/sys/module/{module}"
         for name in SECTIONS:
-            address = whole(f"{folder}/sections/{name}")
+            address = guestenv.read(f"{folder}/sections/{name}")
             if address:
-                print(f"section {module} {name} {address.decode().strip()}")
-        note = whole(f"{folder}/notes/.note.gnu.build-id")
+                print(f"section {module} {name} {address}")
+        note = guestenv.read_bytes(f"{folder}/notes/.note.gnu.build-id")
         if note:
             print(f"build {module} {note.hex()}")
 
