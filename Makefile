@@ -148,7 +148,7 @@ fuzz: root ## Fuzz engine, provider and device on all CPUs, each target for TIME
 	@lab/build/build-qemu --fuzz
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile fuzz TIME='$(TIME)'
 	$(IN_ROOT) $(MAKE) -C tests/provider fuzz TIME='$(TIME)'
-	$(IN_ROOT) env TIME='$(or $(TIME),300)' tests/device/fuzz
+	$(IN_ROOT) env TIME='$(TIME)' tests/device/fuzz
 
 soak: root ## Simulate the engine with new seeds on all CPUs, for TIME=600 seconds
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile soak TIME='$(TIME)'

@@ -39,9 +39,9 @@ def write(size: int, base: int, offset: int, value: int) -> bytes:
     return bytes([OP_WRITE]) + packed.pack("<BBxxIQ", size, base, offset, value)
 
 
-def pattern(data: bytes, index: int = 0, stride: int = 0) -> bytes:
-    """Memory reads as DATA, whose byte INDEX grows by STRIDE from one to the next."""
-    return bytes([OP_ADD_DMA_PATTERN, index, stride]) + data
+def pattern(data: bytes) -> bytes:
+    """Memory reads as DATA, again and again, with no byte that grows."""
+    return bytes([OP_ADD_DMA_PATTERN, 0, 0]) + data
 
 
 def seed(base: int, opcodes: list[int]) -> bytes:

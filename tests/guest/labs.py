@@ -366,29 +366,27 @@ def lacks(option: str) -> bool:
     return f"{option}=y" not in config and f"{option}=m" not in config
 
 
+def build(*command: str) -> None:
+    """Run a COMMAND of the checkout that builds something; it is quick if that is there."""
+    done = subprocess.run(command, cwd=TOP, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise LabError(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
+
+
 def build_bare() -> None:
     """A link of the QEMU that is built, without the observers; seconds."""
-    done = subprocess.run([str(TOP / "lab" / "build" / "build-qemu-bare")], check=False,
-                          capture_output=True, text=True)
-    if done.returncode:
-        raise LabError(f"lab/build/build-qemu-bare:\n{done.stdout}{done.stderr}")
+    build("lab/build/build-qemu-bare")
 
 
 def build_nodebug(kernel: str) -> None:
     """The driver for KERNEL without what only debugs, in the folder nodebug of its build."""
     what = [] if kernel == kernels.DEFAULT else ["--kernel", kernel]
-    done = subprocess.run([str(TOP / "lab" / "build" / "build-driver"), *what, "--nodebug"],
-                          check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise LabError(f"lab/build/build-driver --nodebug:\n{done.stdout}{done.stderr}")
+    build("lab/build/build-driver", *what, "--nodebug")
 
 
 def build_kernel(what: str) -> kernels.Kernel:
     """`make kernel` for WHAT, quick if it is built."""
-    done = subprocess.run(["make", "-s", "kernel", f"KERNEL={what}"], cwd=TOP, check=False,
-                          capture_output=True, text=True)
-    if done.returncode:
-        raise LabError(f"make kernel KERNEL={what}:\n{done.stdout}{done.stderr}")
+    build("make", "-s", "kernel", f"KERNEL={what}")
     return kernels.kernel(what)
 
 

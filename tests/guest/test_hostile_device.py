@@ -30,7 +30,7 @@ def well(pair):
     """The driver of guest a comes back, and so does traffic."""
     a, b = pair.a, pair.b
     # udev, or a recovery, may just be at it
-    a.wait_for("qhca-unload 2>/dev/null", 5 * PATIENCE)
+    a.wait_for("qhca-unload", 5 * PATIENCE)
     a.load_driver()
     a.setup_nic()
     a.run(f"ping -c 3 -i 0.2 -W 5 {b.ip}")
