@@ -63,48 +63,70 @@ static void set_qp_ops(struct qhca *e)
     e->q->xport_size = sizeof(struct qhca_xport);
 }
 
+/* Tables of object numbers. */
+struct table {
+    struct qhca_idr *idr;
+    uint32_t max, first;        /* numbers: first .. max - 1 */
+};
+
+#define UARS    (QHCA_BAR_DB_SIZE >> 12)
+
+/* Call @fn for each table, until it returns false. */
+static bool each_table(struct qhca *e, bool (*fn)(const struct table *t))
+{
+    const struct qhca_config *cfg = &e->cfg;
+    const struct table tables[] = {
+        { &e->mem->uars, UARS, 1 },
+        { &e->mem->pds, cfg->max_pd, 1 },
+        { &e->q->xrcds, QHCA_MAX_XRCD, 1 },
+        { &e->q->eqs, cfg->max_eq, 1 },
+        { &e->q->cqs, cfg->max_cq, 1 },
+        { &e->q->srqs, cfg->max_srq, 1 },
+        { &e->mem->mrs, cfg->max_mr, 1 },
+        { &e->q->qps, cfg->max_qp, 2 },
+        { &e->eth->flow_table, QHCA_FLOWS_MAX, 0 },
+        { &e->eth->rqts, QHCA_RQTS_MAX, 0 },
+        { &e->eth->shapers, QHCA_MAX_SHAPERS, 1 },
+        { &e->eth->eth_sqs, cfg->max_eth_queues, 0 },
+        { &e->eth->eth_rqs, cfg->max_eth_queues, 0 },
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        if (!fn(&tables[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool table_init(const struct table *t)
+{
+    return qhca_idr_init(t->idr, t->max, t->first);
+}
+
+static bool table_free(const struct table *t)
+{
+    qhca_idr_free(t->idr);
+    return true;
+}
+
 static bool alloc_all(struct qhca *e)
 {
     const struct qhca_config *cfg = &e->cfg;
-    uint32_t uars = QHCA_BAR_DB_SIZE >> 12;
 
     e->mem->pd_refs = calloc(cfg->max_pd, sizeof(*e->mem->pd_refs));
-    e->mem->uar_refs = calloc(uars, sizeof(*e->mem->uar_refs));
+    e->mem->uar_refs = calloc(UARS, sizeof(*e->mem->uar_refs));
     e->xd->gids = calloc(cfg->max_gid, sizeof(*e->xd->gids));
     e->q->mod_heap = calloc(cfg->max_cq, sizeof(*e->q->mod_heap));
     return e->mem->pd_refs && e->mem->uar_refs && e->xd->gids &&
-           e->q->mod_heap &&
-           qhca_idr_init(&e->mem->uars, uars, 1) &&
-           qhca_idr_init(&e->mem->pds, cfg->max_pd, 1) &&
-           qhca_idr_init(&e->q->xrcds, QHCA_MAX_XRCD, 1) &&
-           qhca_idr_init(&e->q->eqs, cfg->max_eq, 1) &&
-           qhca_idr_init(&e->q->cqs, cfg->max_cq, 1) &&
-           qhca_idr_init(&e->q->srqs, cfg->max_srq, 1) &&
-           qhca_idr_init(&e->mem->mrs, cfg->max_mr, 1) &&
-           qhca_idr_init(&e->q->qps, cfg->max_qp, 2) &&
-           qhca_idr_init(&e->eth->flow_table, QHCA_FLOWS_MAX, 0) &&
-           qhca_idr_init(&e->eth->rqts, QHCA_RQTS_MAX, 0) &&
-           qhca_idr_init(&e->eth->shapers, QHCA_MAX_SHAPERS, 1) &&
-           qhca_idr_init(&e->eth->eth_sqs, cfg->max_eth_queues, 0) &&
-           qhca_idr_init(&e->eth->eth_rqs, cfg->max_eth_queues, 0);
+           e->q->mod_heap && each_table(e, table_init);
 }
 
 void qhca_adapter_free(struct qhca *e)
 {
     qhca_xport_dev_free(e);
-    qhca_idr_free(&e->mem->uars);
-    qhca_idr_free(&e->mem->pds);
-    qhca_idr_free(&e->q->xrcds);
-    qhca_idr_free(&e->q->eqs);
-    qhca_idr_free(&e->q->cqs);
-    qhca_idr_free(&e->q->srqs);
-    qhca_idr_free(&e->mem->mrs);
-    qhca_idr_free(&e->q->qps);
-    qhca_idr_free(&e->eth->flow_table);
-    qhca_idr_free(&e->eth->rqts);
-    qhca_idr_free(&e->eth->shapers);
-    qhca_idr_free(&e->eth->eth_sqs);
-    qhca_idr_free(&e->eth->eth_rqs);
+    each_table(e, table_free);
     free(e->mem->pd_refs);
     free(e->mem->uar_refs);
     free(e->xd->gids);

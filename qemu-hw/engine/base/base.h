@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "base/bytes.h"
 #include "base/command.h"
+#include "base/fault_site.h"
 #include "base/headers.h"
 #include "base/hooks.h"
 #include "base/idr.h"
@@ -183,9 +184,17 @@ static inline bool qhca_tracing(const struct qhca *e)
 }
 /* Set the time of @t and emit it; call only if qhca_tracing(). */
 void qhca_trace_emit(struct qhca *e, struct qhca_trace *t);
+void qhca_trace_guest_error(struct qhca *e, unsigned stat, uint32_t num,
+                            const char *text);
 /* Count @stat and trace a guest error on object @num; @text is static. */
-void qhca_guest_error(struct qhca *e, unsigned stat, uint32_t num,
-                      const char *text);
+static inline void qhca_guest_error(struct qhca *e, unsigned stat,
+                                    uint32_t num, const char *text)
+{
+    qhca_count(e, stat);
+    if (qhca_tracing(e)) {
+        qhca_trace_guest_error(e, stat, num, text);
+    }
+}
 
 /* ---- observers: see base/hooks.h ---- */
 /* Does @at (QHCA_FLT_AT_*) have a rule?  Check before calling a hook. */

@@ -72,22 +72,58 @@ const char *qhca_config_bad(const struct qhca_config *cfg)
     return NULL;
 }
 
+/* What every adapter can do. */
+static const uint64_t always[] = {
+    QHCA_FEAT_RC,
+    QHCA_FEAT_UC,
+    QHCA_FEAT_UD,
+    QHCA_FEAT_XRC,
+    QHCA_FEAT_ATOMIC,
+    QHCA_FEAT_FLUSH,
+    QHCA_FEAT_ATOMIC_WRITE,
+    QHCA_FEAT_MASKED_ATOMIC,
+    QHCA_FEAT_MCAST,
+    QHCA_FEAT_RAW_PACKET,
+    QHCA_FEAT_FLOW,
+    QHCA_FEAT_RSS,
+    QHCA_FEAT_SRQ,
+    QHCA_FEAT_FAST_REG,
+    QHCA_FEAT_LIST_FORM,
+    QHCA_FEAT_ODP,
+    QHCA_FEAT_TAG_MATCHING,
+    QHCA_FEAT_MW,
+    QHCA_FEAT_REREG,
+    QHCA_FEAT_CQ_RESIZE,
+    QHCA_FEAT_SRQ_RESIZE,
+    QHCA_FEAT_EQ_RECORD,
+    QHCA_FEAT_SQ_RECORD,
+    QHCA_FEAT_ETH_CSUM,
+    QHCA_FEAT_ETH_LSO,
+    QHCA_FEAT_ETH_RSS,
+    QHCA_FEAT_ETH_HDS,
+    QHCA_FEAT_ETH_GRO,
+    QHCA_FEAT_ETH_TUNNEL,
+    QHCA_FEAT_ETH_SHAPER,
+    QHCA_FEAT_ETH_HASH_LABEL,
+    QHCA_FEAT_ETH_LOOPBACK,
+    QHCA_FEAT_ETH_UNPAD,
+    QHCA_FEAT_PORT_STATS,
+    QHCA_FEAT_PAUSE,
+};
+
 uint64_t qhca_features(const struct qhca *e)
 {
-    uint64_t dm = e->cfg.dm_size ? QHCA_FEAT_DM : 0;
-    uint64_t super = e->cfg.super_frames ? QHCA_FEAT_ETH_SUPER : 0;
+    uint64_t features = 0;
+    unsigned i;
 
-    return dm | super | QHCA_FEAT_RC | QHCA_FEAT_UC | QHCA_FEAT_UD |
-           QHCA_FEAT_XRC | QHCA_FEAT_ATOMIC | QHCA_FEAT_FLUSH |
-           QHCA_FEAT_ATOMIC_WRITE | QHCA_FEAT_MASKED_ATOMIC |
-           QHCA_FEAT_MCAST | QHCA_FEAT_RAW_PACKET | QHCA_FEAT_FLOW |
-           QHCA_FEAT_RSS | QHCA_FEAT_SRQ | QHCA_FEAT_FAST_REG |
-           QHCA_FEAT_LIST_FORM | QHCA_FEAT_ETH_CSUM | QHCA_FEAT_ODP |
-           QHCA_FEAT_TAG_MATCHING | QHCA_FEAT_MW | QHCA_FEAT_REREG |
-           QHCA_FEAT_CQ_RESIZE | QHCA_FEAT_SRQ_RESIZE | QHCA_FEAT_ETH_LSO |
-           QHCA_FEAT_ETH_RSS | QHCA_FEAT_ETH_HDS | QHCA_FEAT_ETH_GRO |
-           QHCA_FEAT_PORT_STATS | QHCA_FEAT_EQ_RECORD | QHCA_FEAT_SQ_RECORD |
-           QHCA_FEAT_ETH_TUNNEL | QHCA_FEAT_ETH_SHAPER |
-           QHCA_FEAT_ETH_HASH_LABEL | QHCA_FEAT_ETH_LOOPBACK |
-           QHCA_FEAT_ETH_UNPAD | QHCA_FEAT_PAUSE;
+    for (i = 0; i < sizeof(always) / sizeof(always[0]); i++) {
+        features |= always[i];
+    }
+    if (e->cfg.dm_size) {
+        features |= QHCA_FEAT_DM;
+    }
+    if (e->cfg.super_frames) {
+        features |= QHCA_FEAT_ETH_SUPER;
+    }
+    return features;
 }

@@ -52,15 +52,12 @@ void qhca_trace_emit(struct qhca *e, struct qhca_trace *t)
     e->ops.trace(e->opaque, t);
 }
 
-void qhca_guest_error(struct qhca *e, unsigned stat, uint32_t num,
-                      const char *text)
+void qhca_trace_guest_error(struct qhca *e, unsigned stat, uint32_t num,
+                            const char *text)
 {
     struct qhca_trace t = {
         .kind = QHCA_TR_GUEST_ERROR, .num = num, .a = stat, .text = text,
     };
 
-    qhca_count(e, stat);
-    if (qhca_tracing(e)) {
-        qhca_trace_emit(e, &t);
-    }
+    qhca_trace_emit(e, &t);
 }

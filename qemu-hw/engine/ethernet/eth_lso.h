@@ -4,26 +4,11 @@
 #define QHCA_ETH_LSO_H
 
 #include "engine.h"
+#include "ethernet/eth_wqe.h"
 #include "ethernet/large.h"
 
 struct qhca_eth_q;
 struct qhca_io;
-
-#define QHCA_ETH_MAX_WQE    512
-
-/* An Ethernet send WQE. */
-struct qhca_eth_tx_wqe {
-    struct qhca_eth_wqe h;
-    struct qhca_eth_seg seg[QHCA_ETH_MAX_WQE / sizeof(struct qhca_eth_seg) -
-                            1];
-};
-
-_Static_assert(sizeof(struct qhca_eth_tx_wqe) == QHCA_ETH_MAX_WQE, "one WQE");
-
-/* Why no frame could be built: a completion status and the reason. */
-struct qhca_eth_failure {
-    uint8_t status, syndrome;
-};
 
 /*
  * A large send in progress.  WQE and headers are read once, when it begins:

@@ -8,8 +8,10 @@
 
 #include "transport/roce.h"
 #include "ethernet/eth_lso.h"
+#include "ethernet/eth_wqe.h"
 #include "ethernet/gro.h"
 #include "ethernet/shaper.h"
+#include "ethernet/steer.h"
 #include "ethernet/super.h"
 
 struct qhca_eth_frame;          /* flow.h */
@@ -50,7 +52,8 @@ struct qhca_ethernet {
     struct qhca_idr shapers;
     struct qhca_shaper_waits shaper_waits;
     struct qhca_flows *flows;   /* flow.c; NULL if there are no rules */
-    struct qhca_idr flow_table, rqts;
+    struct qhca_idr flow_table;
+    struct qhca_idr rqts;
     /* port */
     bool promisc, allmulti;
     bool loopback;              /* what is sent comes back */
@@ -71,7 +74,8 @@ static inline bool qhca_eth_blocked(const struct qhca *e)
 }
 
 /* ---- QP types of this layer ---- */
-extern const struct qhca_qp_ops qhca_raw_qp_ops, qhca_rss_qp_ops;
+extern const struct qhca_qp_ops qhca_raw_qp_ops;
+extern const struct qhca_qp_ops qhca_rss_qp_ops;
 extern const struct qhca_qp_ops qhca_wq_ops;
 
 /* ---- eth_q.c ---- */
@@ -149,7 +153,8 @@ qhca_cmd_fn qhca_cmd_create_wq, qhca_cmd_modify_wq, qhca_cmd_destroy_wq;
 qhca_cmd_fn qhca_cmd_query_wq;
 /* eth_q.c */
 qhca_cmd_fn qhca_cmd_create_eth_sq, qhca_cmd_destroy_eth_sq;
-qhca_cmd_fn qhca_cmd_query_eth_sq, qhca_cmd_modify_eth_sq;
+qhca_cmd_fn qhca_cmd_query_eth_sq;
+qhca_cmd_fn qhca_cmd_modify_eth_sq;
 qhca_cmd_fn qhca_cmd_create_eth_rq, qhca_cmd_destroy_eth_rq;
 qhca_cmd_fn qhca_cmd_modify_eth_rq, qhca_cmd_query_eth_rq;
 /* shaper.c */

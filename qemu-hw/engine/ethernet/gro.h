@@ -7,6 +7,7 @@
 #define QHCA_GRO_H
 
 #include "base/list.h"
+#include "ethernet/steer.h"
 #include "ethernet/super.h"
 
 struct qhca_eth_q;
@@ -17,13 +18,6 @@ struct qhca_eth_q;
 #define QHCA_GRO_PIECE      2048
 #define QHCA_GRO_CHAINS     2048
 #define QHCA_GRO_CHAIN_MAX  8
-
-/* How a frame came to its queue. */
-struct qhca_steer {
-    uint32_t hash;
-    uint8_t hash_type;          /* QHCA_HASH_TYPE_* */
-    uint32_t tag;               /* of the flow */
-};
 
 /** What makes two frames one flow.  What is not used is 0. */
 struct qhca_gro_key {

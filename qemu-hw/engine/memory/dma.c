@@ -4,14 +4,18 @@
 
 #define COST_SHIFT  10      /* log2 of the bytes that cost one access */
 
+static void dma_cost(struct qhca *e, size_t len)
+{
+    qhca_cost(e, 1 + (uint32_t)(len >> COST_SHIFT));
+}
+
 /*
- * Account for an access; returns true if an injected fault lets it fail. It may
- * also replace *@data, what is written; NULL for a read.
+ * Does an injected fault let the access fail?  It may also replace *@data, what
+ * is written; NULL for a read.
  */
 static bool dma_hit(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                     size_t len, const void **data)
 {
-    qhca_cost(e, 1 + (uint32_t)(len >> COST_SHIFT));
     return qhca_faulty(e, QHCA_FLT_AT_DMA) &&
            e->hooks->dma_fails(e, kind, num, addr, len, data != NULL,
                                data);
@@ -29,6 +33,7 @@ static bool dma_read_failed(struct qhca *e)
 bool qhca_dma_read(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                    void *buf, size_t len)
 {
+    dma_cost(e, len);
     if (addr + len < addr || dma_hit(e, kind, num, addr, len, NULL) ||
         !e->ops.dma_read(e->opaque, addr, buf, len)) {
         return dma_read_failed(e);
@@ -39,6 +44,7 @@ bool qhca_dma_read(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
 bool qhca_dma_write(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                     const void *buf, size_t len)
 {
+    dma_cost(e, len);
     if (addr + len < addr || dma_hit(e, kind, num, addr, len, &buf) ||
         !e->ops.dma_write(e->opaque, addr, buf, len)) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);
@@ -71,9 +77,10 @@ bool qhca_dma_store64(struct qhca *e, uint8_t kind, uint32_t num,
 {
     uint64_t word = qhca_le64(val);
     const void *data = &word;
-    bool hit = dma_hit(e, kind, num, addr, sizeof(word), &data);
 
-    if (hit || !e->ops.dma_store64(e->opaque, addr, qhca_get_le64(data))) {
+    dma_cost(e, sizeof(word));
+    if (dma_hit(e, kind, num, addr, sizeof(word), &data) ||
+        !e->ops.dma_store64(e->opaque, addr, qhca_get_le64(data))) {
         qhca_count(e, QHCA_STAT_DMA_ERRORS);
         return false;
     }

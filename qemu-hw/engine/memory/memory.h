@@ -240,7 +240,8 @@ qhca_cmd_fn qhca_cmd_alloc_uar, qhca_cmd_free_uar;
 qhca_cmd_fn qhca_cmd_alloc_pd, qhca_cmd_free_pd;
 /* mr.c, mw.c */
 qhca_cmd_fn qhca_cmd_create_mr, qhca_cmd_destroy_mr, qhca_cmd_query_mr;
-qhca_cmd_fn qhca_cmd_modify_mr, qhca_cmd_create_mw;
+qhca_cmd_fn qhca_cmd_modify_mr;
+qhca_cmd_fn qhca_cmd_create_mw;
 /*
  * Destroy region or window @num without asking for references; false: there is
  * none.  qhca_mw_discard() destroys windows only, which go first.

@@ -198,7 +198,9 @@ static inline struct qhca_cq *qhca_recv_cq(const struct qhca_qp *qp)
 
 /* The adapter's queue state. */
 struct qhca_queues {
-    struct qhca_idr xrcds, eqs, cqs, srqs, qps;
+    struct qhca_idr eqs, cqs, qps;
+    struct qhca_idr srqs;
+    struct qhca_idr xrcds;
     const struct qhca_qp_ops *qp_ops[QHCA_QPT_RSS + 1];     /* by type */
     const struct qhca_qp_ops *wq_ops;
     size_t xport_size;          /* sizeof(struct qhca_xport) */
@@ -329,6 +331,11 @@ static inline uint32_t qhca_qp_pd(struct qhca *e, const struct qhca_qp *qp,
 
 /* ---- wqe_fetch.c ---- */
 /*
+ * Software has produced WQEs up to @index.  Returns true if some are new; an
+ * index beyond the ring moves the QP to ERR.
+ */
+bool qhca_sq_produced(struct qhca *e, struct qhca_qp *qp, uint32_t index);
+/*
  * Fetch send WQE @index (whole stride, 1 << sq_stride bytes) into @wqe.  *@addr
  * gets its DMA address for the trace.  Returns QHCA_SYN_*.
  */
@@ -421,18 +428,15 @@ uint8_t qhca_qp_check_create(struct qhca *e, struct qhca_cmd *c,
 void qhca_qp_describe(const struct qhca_qp *qp, struct qhca_qpc *out);
 /* Reset the QP to what CREATE_QP set; it goes to RESET. */
 void qhca_qp_clear(struct qhca_qp *qp);
+/* Move the QP from RTS or SQD to SQE because of @syndrome. */
+void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome);
 /* Software need not ring for receives from now on; false: DMA failed. */
 bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp);
 
 /* ---- sq_record.c ---- */
 /*
- * Software has produced WQEs up to @index.  Returns true if some are new; an
- * index beyond the ring moves the QP to ERR.
- */
-bool qhca_sq_produced(struct qhca *e, struct qhca_qp *qp, uint32_t index);
-/*
- * The same with the index in the SQ's doorbell record; if that cannot be read,
- * the QP goes to ERR.
+ * qhca_sq_produced() with the index in the SQ's doorbell record; if that cannot
+ * be read, the QP goes to ERR.
  */
 bool qhca_sq_look(struct qhca *e, struct qhca_qp *qp);
 /*
@@ -441,8 +445,6 @@ bool qhca_sq_look(struct qhca *e, struct qhca_qp *qp);
  * record cannot be written.
  */
 bool qhca_sq_notify(struct qhca *e, struct qhca_qp *qp, bool notify);
-/* Move the QP from RTS or SQD to SQE because of @syndrome. */
-void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome);
 
 /* ---- commands ---- */
 /* xrc.c */
@@ -450,7 +452,8 @@ qhca_cmd_fn qhca_cmd_alloc_xrcd, qhca_cmd_free_xrcd;
 /* eq.c */
 qhca_cmd_fn qhca_cmd_create_eq, qhca_cmd_destroy_eq, qhca_cmd_query_eq;
 /* cq.c */
-qhca_cmd_fn qhca_cmd_create_cq, qhca_cmd_modify_cq, qhca_cmd_destroy_cq;
+qhca_cmd_fn qhca_cmd_create_cq, qhca_cmd_destroy_cq;
+qhca_cmd_fn qhca_cmd_modify_cq;
 qhca_cmd_fn qhca_cmd_query_cq;
 /* srq.c */
 qhca_cmd_fn qhca_cmd_create_srq, qhca_cmd_modify_srq, qhca_cmd_destroy_srq;

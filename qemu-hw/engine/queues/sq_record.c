@@ -9,26 +9,6 @@
  */
 #include "queues/queues.h"
 
-bool qhca_sq_produced(struct qhca *e, struct qhca_qp *qp, uint32_t index)
-{
-    /* Late: the WQEs of a newer doorbell are completed already. */
-    if (index - qp->sq_tail > UINT32_MAX - (1u << qp->sq_shift)) {
-        return false;
-    }
-    if (index - qp->sq_tail > 1u << qp->sq_shift) {
-        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, qp->qpn,
-                         "SQ producer index beyond the ring");
-        qhca_qp_error(e, qp, QHCA_SYN_DB_INDEX, QHCA_EV_QP_FATAL);
-        return false;
-    }
-    /* Late: a newer doorbell has announced these WQEs already. */
-    if (index - qp->sq_tail <= qp->sq_head - qp->sq_tail) {
-        return false;
-    }
-    qp->sq_head = index;
-    return true;
-}
-
 bool qhca_sq_look(struct qhca *e, struct qhca_qp *qp)
 {
     uint32_t index;

@@ -23,6 +23,8 @@
 #define QHCA_ATACK_LEN      8
 #define QHCA_ICRC_LEN       4
 #define QHCA_GRH_LEN        40
+/* Upper bound for the extended headers of a packet. */
+#define QHCA_EXT_MAX        64
 
 /* ---- opcodes (IBA table 35): class in 7:5, operation in 4:0 ---- */
 #define QHCA_CLASS_RC       0x00
@@ -161,9 +163,6 @@ uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len);
 uint16_t qhca_ip4_sum(const uint8_t *ip);
 
 /* ---- super_packet.c: packets of a message that pass the wire as one ---- */
-/* Upper bound for the extended headers of a packet. */
-#define QHCA_EXT_MAX        64
-
 /* A payload in several pieces, which others may change at any time. */
 struct qhca_payload {
     const struct qhca_piece *piece;

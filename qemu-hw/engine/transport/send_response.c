@@ -284,7 +284,8 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
 
     while (qhca_rsp_owed(qp) && *budget) {
         struct qhca_resp *r = qhca_rspq_at(xp, xp->rspq_tail);
-        uint32_t tail = xp->rspq_tail, packets = 1;
+        uint32_t tail = xp->rspq_tail;
+        uint32_t packets = 1;
         bool done = false;
 
         if (qhca_odp_waits(qp, QHCA_ODP_READ)) {

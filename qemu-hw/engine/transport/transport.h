@@ -108,7 +108,8 @@ struct qhca_atomic_res {        /* kept for duplicates */
 };
 
 struct qhca_odp;                /* odp.c */
-struct qhca_super_packet;       /* roce.h */
+struct qhca_rx;                 /* roce.h */
+struct qhca_super_packet;
 
 /* The transport state of a QP. */
 struct qhca_xport {
