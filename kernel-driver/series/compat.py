@@ -172,7 +172,7 @@ def resolve(files: dict[str, str], kbuild: str, include: Path, rules: dict) -> d
         source = Source(name, text)
         source.cut_matching(r"\bif \(false\)")
         if empty:
-            source.cut_names(re.compile(r"\b(" + "|".join(empty) + r")\b"))
+            source.cut_names(re.compile(r"\b(" + "|".join(empty) + r")\b").search)
         files[name] = source.text()
     for name, text in left.items():
         if name in empty:
@@ -182,7 +182,7 @@ def resolve(files: dict[str, str], kbuild: str, include: Path, rules: dict) -> d
         home = rules["homes"][name]
         text = Source(name, macros.expand(text))
         if empty:
-            text.cut_names(re.compile(r"^\t+(" + "|".join(empty) + r")\b"))
+            text.cut_names(re.compile(r"^\t+(" + "|".join(empty) + r")\b").search)
         if home.endswith(".c"):
             last = re.findall(r"^#include .*\n", files[home], re.M)[-1]
             head, _, tail = text.text().rstrip("\n").partition("static inline")

@@ -7,6 +7,7 @@ Kernel style is what makes this possible: a statement begins a line and ends one
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 
 class CutError(Exception):
@@ -93,34 +94,40 @@ def indent(line: str) -> int:
 
 
 LABEL = re.compile(r"^(\w+|\s*case\b.*|\s*default):$")
+# a macro that stands for a definition
+MACRO = re.compile(r"^[A-Z][A-Z0-9_]*\([^()]*\)$")
 
 
 class Source:
-    """A file of which parts are cut."""
+    """A file of which parts are cut. @braces: also around a single statement."""
 
-    def __init__(self, name: str, text: str):
-        self.name = name
+    def __init__(self, name: str, text: str, braces: bool = False):
+        self.name, self.braces = name, braces
         self.lines = text.split("\n")
         self.bare = bare(self.lines)
+        self.doubts: list[tuple[str, str]] = []
 
     def text(self) -> str:
         """What is left, without blank lines that lost their neighbours."""
         text = "\n".join(self.lines)
         text = re.sub(r"\n{3,}", "\n\n", text)
         text = re.sub(r"\{\n\n", "{\n", text)
-        # a block of one statement has no braces
-        text = re.sub(r"^(\t+)((?:if|for|while) \([^\n]*\)) \{\n(\1\t[^\n;{}]*;)\n\1\}\n(?!\1else)",
-                      r"\1\2\n\3\n", text, flags=re.M)
-        return re.sub(r"\n\n(\t*\})", r"\n\1", text).rstrip("\n") + "\n"
+        if not self.braces:
+            text = re.sub(r"^(\t+)((?:if|for|while) \([^\n]*\)) \{\n(\1\t[^\n;{}]*;)\n\1\}\n(?!\1else)",
+                          r"\1\2\n\3\n", text, flags=re.M)
+        return re.sub(r"\n\n([ \t]*\})", r"\n\1", text).rstrip("\n") + "\n"
 
-    def depths(self) -> list[int]:
-        """Open parentheses at the beginning of each line."""
-        depth, result = 0, []
-        for line in self.bare:
-            result.append(depth)
-            if line.startswith("#"):
-                continue
-            depth += line.count("(") - line.count(")")
+    def depths(self, i: int) -> dict[int, int]:
+        """Open parentheses at the beginning of the lines up to @i, where there may be any."""
+        first = i
+        while first and not re.match(r"[^\s)]", self.bare[first]):
+            first -= 1
+        depth, result = 0, {}
+        for n in range(first, i + 1):
+            result[n] = depth
+            line = self.bare[n]
+            if not line.startswith("#"):
+                depth += line.count("(") - line.count(")")
         return result
 
     def directive(self, i: int) -> tuple[int, int]:
@@ -164,12 +171,14 @@ class Source:
             return self.doc_entry(i)
         if LABEL.match(self.bare[i].rstrip()):
             return self.branch(i)
-        depths = self.depths()
+        if MACRO.match(self.bare[i]):
+            return i, i
+        depths = self.depths(i)
         start = i
         while start:
             before = self.bare[start - 1].rstrip()
-            if depths[start] <= 0 and (not before.strip() or before.lstrip().startswith("#") or
-                                       before.endswith((";", "{", "}", ",", ":"))):
+            if depths.get(start, 0) <= 0 and (not before.strip() or before.lstrip().startswith("#") or
+                                       before.endswith((";", "{", "}", ",", ":")) or MACRO.match(before)):
                 break
             start -= 1
         end, round_, curly = start, 0, 0
@@ -199,35 +208,60 @@ class Source:
             return top
         return start
 
-    def cut(self, i: int) -> None:
-        """Cut what line @i is a part of."""
+    def cut(self, i: int, doubtful: bool = False) -> None:
+        """Cut what line @i is a part of; @doubtful: see note_doubt()."""
         start, end = self.construct(i)
+        if doubtful:
+            self.note_doubt(start, end)
         if self.bare[i].strip():
             start = self.with_comment(start, end)
         del self.lines[start:end + 1]
         del self.bare[start:end + 1]
 
+    def matching(self, pattern: str) -> list[int]:
+        """
+        The lines with @pattern: of the code without what strings hold, unless the pattern has
+        a quotation mark itself, or the beginning of a comment or of its next line.
+        """
+        expr = re.compile(pattern)
+        comment = r"/\*" in pattern or pattern.startswith((r" \*", r"^ \*"))
+        text = self.lines if comment or '"' in pattern else self.bare
+        return [i for i, line in enumerate(text)
+                if expr.search(line) and (comment or self.bare[i].strip())]
+
     def cut_matching(self, pattern: str) -> int:
-        """
-        Cut all that has a line with @pattern, which is of a comment if it begins like one;
-        returns how many these were.
-        """
-        expr, n = re.compile(pattern), 0
-        comment = pattern.startswith((r" \*", r"/\*"))
-        while True:
-            found = [i for i, line in enumerate(self.lines if comment else self.bare)
-                     if expr.search(line)]
-            if not found:
-                return n
+        """Cut all that has a line with @pattern (see matching()); returns how many these were."""
+        n = 0
+        while found := self.matching(pattern):
             self.cut(found[0])
             n += 1
+        return n
 
-    def cut_names(self, names: re.Pattern) -> None:
-        """Cut all that mentions one of @names."""
+    def note_doubt(self, start: int, end: int) -> None:
+        """
+        Remember that these lines are about to be cut by themselves if something is decided
+        there, and in which function: what is left has to be said by a rule.
+        """
+        lines = self.bare[start:end + 1]
+        if not indent(lines[0]) or LABEL.match(lines[0].rstrip()):
+            return
+        if re.match(r"\s*return\b", lines[0]) or any(
+                re.match(r"\s*\} else", x) and indent(x) == indent(lines[0]) for x in lines):
+            head = start
+            while head and not re.match(r"[A-Za-z]", self.bare[head]):
+                head -= 1
+            self.doubts.append((self.lines[head], "\n".join(self.lines[start:end + 1])))
+
+    def doubt(self) -> str | None:
+        """A construct that should not have been cut by itself, of what is still there."""
+        return next((cut for head, cut in self.doubts if head in self.lines), None)
+
+    def cut_names(self, mentioned: Callable[[str], bool]) -> None:
+        """Cut all of which a line has something that must not be @mentioned."""
         i = 0
         while i < len(self.bare):
-            if not self.bare[i].startswith("#include") and names.search(self.bare[i]):
-                self.cut(i)
+            if not self.bare[i].startswith("#include") and mentioned(self.bare[i]):
+                self.cut(i, doubtful=True)
                 i = max(0, i - 40)
             else:
                 i += 1
