@@ -172,13 +172,55 @@ def test_each_file_of_the_provider_is_in_one_patch(tmp_path):
 
 
 def test_each_file_of_the_device_is_in_one_patch(tmp_path):
+    """It also says if the last tree is not the overlay's."""
     out = tmp_path / "out"
     in_root(TOP / "qemu-hw/make-patches", source("qemu"), out)
     new = added(out)
     assert set(new.values()) == {1}
-    assert set(new) == {str(f) for f in load(TOP / "qemu-hw/apply-overlay").wanted()}
-    assert len(covers(out)) == 5
+    files = {str(f) for f in load(TOP / "qemu-hw/apply-overlay").wanted()}
+    assert set(new) == files - {"hw/net/qhca/qhca-compat.h"}
+    assert len(covers(out)) == 9
     assert not [c for c in covers(out) if "*** " in c.read_text()]
+    text = "".join(p.read_text() for p in out.rglob("*.patch"))
+    assert "qhca-compat" not in text and "__has_include" not in text
+
+
+@pytest.fixture(scope="module")
+def device():
+    """The series of the device, its stages, and number of the patch that ends a series."""
+    series = load(TOP / "qemu-hw/make-patches").Series()
+    last, n = {}, 0
+    for s in series.series:
+        n += len(s["patch"])
+        last[s["name"]] = n - 1
+    return series, series.load(set()), last
+
+
+def test_the_device_comes_first_and_can_be_reviewed(device):
+    series, stages, last = device
+    lines, code = series.lines(stages, last["device"])
+    print(f"{lines} lines, {code} of them code")
+    assert lines <= 12000
+    tree = series.tree(stages, last["device"])
+    text = "".join(t for f, t in tree.items() if f.endswith((".c", ".h")))
+    for later in ("srq->", "xrc_", "mcg", "memlink", "shaper_", "qhca_io_", "QHCA_TR_", "e->hooks",
+                  "QHCA_FEAT_ODP", "QHCA_WQE_FLUSH", "flow_rx", "dm_size"):
+        assert later not in text, later
+    for there in ("QHCA_QPT_RC", "QHCA_QPT_UC", "QHCA_QPT_UD", "QHCA_BUF_TREE", "unmigratable",
+                  "qhca_cmd_create_eth_sq", "QHCA_WQE_RDMA_READ"):
+        assert there in text, there
+
+
+def test_a_cut_that_leaves_a_question_is_refused():
+    """What is decided with the help of a name cannot be cut by it."""
+    text = ("int f(int x)\n{\n    if (%s) {\n        g();\n    } else {\n        h();\n    }\n"
+            "    return %s;\n}\n")
+    stages = sys.modules["stages"]
+    for mentions in (("qhca_a(x)", "x"), ("x", "qhca_a(x)")):
+        files = {"a.c": "int qhca_a(int x)\n{\n    return x;\n}\n", "b.c": text % mentions}
+        patches = [{"subject": "b", "files": ["b.c"]}, {"subject": "a", "files": ["a.c"]}]
+        with pytest.raises(make_patches.CutError, match="what is left"):
+            stages.Stages(patches, files, braces=True).stage(0)
 
 
 # -------------------------------------------------------------------------- long
