@@ -4,6 +4,7 @@
 #include <linux/slab.h>
 
 #include "shaper.h"
+#include "tx.h"
 #include "xsk.h"
 
 /* Undo qhca_tx_alloc(). NULL does nothing. */
