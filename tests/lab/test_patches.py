@@ -115,9 +115,9 @@ def test_the_driver_is_cut_and_put_together(linux, tmp_path):
     assert len(covers(out)) == 1 and "*** " not in covers(out)[0].read_text()
     text = "".join(p.read_text() for p in out.glob("*.patch"))
     assert "QHCA_HAVE" not in text and "qhca_compat" not in text
-    full = series.load(linux)
-    last = series.stage(len(series.patches) - 1, full)
-    for file, resolved in full.items():
+    stages = series.load(linux)
+    last = series.tree(stages, len(series.patches) - 1)
+    for file, resolved in stages.full.items():
         if not file.startswith("include/uapi"):
             assert len(last[make_patches.destination(file)].split()) >= \
                 len(resolved.split()) - 10, file
@@ -125,16 +125,16 @@ def test_the_driver_is_cut_and_put_together(linux, tmp_path):
 
 def test_a_later_feature_is_not_there_before(linux):
     series = make_patches.Series()
-    full = series.load(linux)
+    stages = series.load(linux)
     subjects = [p["subject"] for p in series.patches]
     n = subjects.index("RDMA/qhca: memory windows")
-    before, after = series.stage(n - 1, full), series.stage(n, full)
+    before, after = series.tree(stages, n - 1), series.tree(stages, n)
     main = "drivers/infiniband/hw/qhca/main.c"
     assert "alloc_mw" not in before[main] and "alloc_mw" in after[main]
     assert "drivers/infiniband/hw/qhca/mw.c" not in before
     # of the debugging aids nothing is left in the tree before
     last = subjects.index("qhca: debugging aids")
-    assert not [f for f, t in series.stage(last - 1, full).items()
+    assert not [f for f, t in series.tree(stages, last - 1).items()
                 if "trace_qhca" in t or "CONFIG_QHCA_DEBUG" in t and "debug.h" not in f]
 
 
@@ -221,6 +221,20 @@ def test_a_cut_that_leaves_a_question_is_refused():
         patches = [{"subject": "b", "files": ["b.c"]}, {"subject": "a", "files": ["a.c"]}]
         with pytest.raises(make_patches.CutError, match="what is left"):
             stages.Stages(patches, files, braces=True).stage(0)
+
+
+@pytest.mark.parametrize("rule", [
+    {"cut": {"a.c": ["h\\("]}}, {"cut": {"a.c": ['"no such text"']}},
+    {"swap": [["a.c", "h(", "i("]]}, {"swap": [["none.c", "f(", "g("]]},
+])
+def test_a_rule_that_finds_nothing_is_refused(rule):
+    """Also one whose text is only in a string, which is no code."""
+    files = {"a.c": 'const char *f(void)\n{\n    return "h(";\n}\n'}
+    if "swap" in rule:
+        files["a.c"] = files["a.c"].replace("h(", "k(")
+    patches = [{"subject": "a", "files": ["a.c"]}, {"subject": "later", "files": []} | rule]
+    with pytest.raises(make_patches.CutError, match="later: .* has no"):
+        sys.modules["stages"].Stages(patches, files)
 
 
 # -------------------------------------------------------------------------- long

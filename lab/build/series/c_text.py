@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """C sources as lines of text: conditionals decided, constructs cut.
 
-Kernel style is what makes this possible: a statement begins a line and ends one.
+The style of the kernel, and of QEMU, makes this possible: a statement begins a line and
+ends one.
 """
 
 from __future__ import annotations
@@ -94,6 +95,9 @@ def indent(line: str) -> int:
 
 
 LABEL = re.compile(r"^(\w+|\s*case\b.*|\s*default):$")
+# braces around a single statement, without an else
+BRACES = re.compile(r"^(\t+)((?:if|for|while) \([^\n]*\)) \{\n(\1\t[^\n;{}]*;)\n\1\}\n(?!\1else)",
+                    re.M)
 # a macro that stands for a definition
 MACRO = re.compile(r"^[A-Z][A-Z0-9_]*\([^()]*\)$")
 
@@ -113,8 +117,7 @@ class Source:
         text = re.sub(r"\n{3,}", "\n\n", text)
         text = re.sub(r"\{\n\n", "{\n", text)
         if not self.braces:
-            text = re.sub(r"^(\t+)((?:if|for|while) \([^\n]*\)) \{\n(\1\t[^\n;{}]*;)\n\1\}\n(?!\1else)",
-                          r"\1\2\n\3\n", text, flags=re.M)
+            text = BRACES.sub(r"\1\2\n\3\n", text)
         return re.sub(r"\n\n([ \t]*\})", r"\n\1", text).rstrip("\n") + "\n"
 
     def depths(self, i: int) -> dict[int, int]:
@@ -163,6 +166,12 @@ class Source:
             end += 1
         return i, end
 
+    def ends_construct(self, i: int) -> bool:
+        """Line @i is not continued by the next one."""
+        line = self.bare[i].strip()
+        return (not line or line.startswith("#") or line.endswith((";", "{", "}", ",", ":")) or
+                bool(MACRO.match(self.bare[i].rstrip())))
+
     def construct(self, i: int) -> tuple[int, int]:
         """First and last line of the smallest thing that has line @i and can be cut."""
         if self.lines[i].lstrip().startswith("#"):
@@ -175,11 +184,7 @@ class Source:
             return i, i
         depths = self.depths(i)
         start = i
-        while start:
-            before = self.bare[start - 1].rstrip()
-            if depths.get(start, 0) <= 0 and (not before.strip() or before.lstrip().startswith("#") or
-                                       before.endswith((";", "{", "}", ",", ":")) or MACRO.match(before)):
-                break
+        while start and (depths.get(start, 0) > 0 or not self.ends_construct(start - 1)):
             start -= 1
         end, round_, curly = start, 0, 0
         while True:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 
 from c_text import CutError, Source, bare, decide
 
@@ -48,11 +49,25 @@ class Stages:
 
     def __init__(self, patches: list[dict], full: dict[str, str], braces: bool = False):
         self.patches, self.full, self.braces = patches, full, braces
+        self.check()
 
-    @functools.cache
-    def whole(self, file: str) -> Source:
-        """The last state of @file."""
-        return Source(file, self.full[file], self.braces)
+    def check(self) -> None:
+        """Each rule must find something in the last state of its file."""
+        whole = functools.cache(lambda file: Source(file, self.full[file], self.braces))
+        for p in self.patches:
+            for file, text, _ in p.get("swap", []):
+                if text not in self.full.get(file, ""):
+                    raise CutError(f"{p['subject']}: {file} has not: {text!r}")
+            for file, pattern, maybe in self.cuts(p):
+                if not maybe and not whole(file).matching(pattern):
+                    raise CutError(f"{p['subject']}: {file} has no line {pattern}")
+
+    @staticmethod
+    def cuts(patch: dict) -> Iterator[tuple[str, str, bool]]:
+        """File, pattern, and if not every version has it: that begins with a question mark."""
+        for file, patterns in patch.get("cut", {}).items():
+            for pattern in patterns:
+                yield file, pattern.removeprefix("?"), pattern.startswith("?")
 
     def absent(self, n: int) -> set[str]:
         """The files that no patch up to @n brings."""
@@ -66,10 +81,6 @@ class Stages:
                  for f, t in self.full.items() if f not in self.absent(n)}
         for p in later:
             for file, text, before in p.get("swap", []):
-                if file not in self.full:
-                    raise CutError(f"swap in {file}, which the series does not have")
-                if text not in self.full[file]:
-                    raise CutError(f"{p['subject']}: {file} has no longer: {text!r}")
                 if file in texts:
                     texts[file] = texts[file].replace(text, before)
         return texts
@@ -95,14 +106,9 @@ class Stages:
         sources = {f: Source(f, t, self.braces) for f, t in texts.items()
                    if f.endswith((".c", ".h"))}
         for p in self.patches[n + 1:]:
-            for file, patterns in p.get("cut", {}).items():
-                for pattern in patterns:
-                    # what not every version has begins with a question mark
-                    maybe, pattern = pattern.startswith("?"), pattern.removeprefix("?")
-                    if not maybe and not self.whole(file).matching(pattern):
-                        raise CutError(f"{p['subject']}: {file} has no line {pattern}")
-                    if file in sources:
-                        sources[file].cut_matching(pattern)
+            for file, pattern, _ in self.cuts(p):
+                if file in sources:
+                    sources[file].cut_matching(pattern)
         names = Names(self.gone(n, sources))
         for source in sources.values():
             source.cut_names(names.search)
