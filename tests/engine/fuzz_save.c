@@ -636,8 +636,8 @@ static void packet(struct qhca *e, struct qhca_qp *qp, struct fz *f)
     uint8_t *ip = b + 14, *bth = ip + 28, op;
     uint32_t len, psn, pad, sum = 0, i;
 
-    if (qp->type == QHCA_QPT_WQ || qp->type == QHCA_QPT_RSS ||
-        qp->type == QHCA_QPT_RAW || g->type != QHCA_GID_ROCE_V2) {
+    if (qp->type == QHCA_QPT_RSS || qp->type == QHCA_QPT_RAW ||
+        g->type != QHCA_GID_ROCE_V2) {
         return;
     }
     op = qhca_qp_connected(qp) ? ops[pick & 15] : QHCA_OP_SEND_ONLY;
@@ -819,18 +819,22 @@ static void drive(struct qhca *e, struct arena *a, struct fz *f)
 static void destroy(struct qhca *e, struct arena *a)
 {
     struct qhca_qp *qp;
+    struct qhca_wq *wq;
     unsigned n;
-    bool wq;
 
     for (n = 0; n < 32 && qhca_active(e); n++) {
         qp = qhca_qp_get(e, n);
-        if (!qp || qp->users) {
+        wq = qhca_wq_get(e, n);
+        if (!qp && !wq) {
             continue;
         }
-        wq = qp->type == QHCA_QPT_WQ;
+        if (wq ? wq->users : qp->users) {
+            continue;
+        }
         command(e, a, wq ? QHCA_CMD_DESTROY_WQ : QHCA_CMD_DESTROY_QP, n, 0,
                 NULL, 0);
-        CHECK(!qhca_active(e) || !qhca_qp_get(e, n), "DESTROY_QP");
+        CHECK(!qhca_active(e) || !qhca_idr_get(&e->q->qps, n),
+              "DESTROY_QP, DESTROY_WQ");
     }
 }
 

@@ -101,6 +101,24 @@ static void wipe_shaper(struct qhca_shaper *s)
     }
 }
 
+static void wipe_recv(struct qhca_recv *r)
+{
+    WIPE(r->pos);
+    if (!r->held) {
+        WIPE(r->wqe);
+        r->index = r->len = r->cap = r->sges = 0;
+    }
+}
+
+static void wipe_wq(struct qhca_wq *q)
+{
+    wipe_src(&q->ev);
+    wipe_map(&q->ring.buf);
+    wipe_recv(&q->recv);
+    WIPE(q->flush);
+    q->cq = NULL;
+}
+
 static void wipe_xport(struct qhca_xport *xp)
 {
     unsigned i;
@@ -108,7 +126,7 @@ static void wipe_xport(struct qhca_xport *xp)
     xp->qp = NULL;
     WIPE(xp->snd_pos);
     WIPE(xp->rd_pos);
-    WIPE(xp->recv_pos);
+    wipe_recv(&xp->recv);
     WIPE(xp->timer);
     WIPE(xp->rspq);             /* a ring: compared in saved form */
     xp->rspq_head -= xp->rspq_tail;
@@ -119,10 +137,6 @@ static void wipe_xport(struct qhca_xport *xp)
     if (!xp->deadline) {
         xp->timer_class = 0;
     }
-    if (!xp->recv_held) {
-        WIPE(xp->recv);
-        xp->recv_index = xp->recv_len = xp->recv_cap = xp->recv_sges = 0;
-    }
     for (i = 0; i < QHCA_ATOMICS_KEPT; i++) {
         WIPE(xp->atomics[i]);   /* has padding: compared in saved form */
     }
@@ -132,7 +146,7 @@ static void wipe_qp(struct qhca_qp *q)
 {
     wipe_src(&q->ev);
     wipe_map(&q->sq);
-    wipe_map(&q->rq);
+    wipe_map(&q->rq.buf);
     q->xp = NULL;               /* see compare_xport() */
     WIPE(q->ready);
     WIPE(q->xrc_link);
@@ -156,7 +170,27 @@ static void differ(const char *what, uint32_t num, const void *a,
     }
 }
 
-#define COMPARE(type, table, wipe) do {                                     \
+#define COMPARE(type, table, wipe)                                          \
+    COMPARE_IF(type, table, wipe, always)
+
+static bool always(const void *obj)
+{
+    (void)obj;
+    return true;
+}
+
+/* QPs and WQs have their numbers in one table. */
+static bool is_wq(const void *obj)
+{
+    return ((const struct qhca_qpn_owner *)obj)->is_wq;
+}
+
+static bool is_qp(const void *obj)
+{
+    return !is_wq(obj);
+}
+
+#define COMPARE_IF(type, table, wipe, is) do {                                     \
     uint32_t n_;                                                            \
     CHECK(a->table.used == b->table.used, "%u " #table " became %u",        \
           a->table.used, b->table.used);                                    \
@@ -164,10 +198,10 @@ static void differ(const char *what, uint32_t num, const void *a,
         const struct type *x_ = qhca_idr_get(&a->table, n_);              \
         const struct type *y_ = qhca_idr_get(&b->table, n_);              \
         struct type s_, t_;                                                 \
-        if (!x_) {                                                          \
+        if (!x_ || !is(x_)) {                                               \
             continue;                                                       \
         }                                                                   \
-        CHECK(y_, #type " %u is lost", n_);                                 \
+        CHECK(y_ && is(y_), #type " %u is lost", n_);                       \
         memcpy(&s_, x_, sizeof(s_));                                        \
         memcpy(&t_, y_, sizeof(t_));                                        \
         wipe(&s_);                                                          \
@@ -196,7 +230,8 @@ static void compare(struct qhca *a, struct qhca *b)
     COMPARE(qhca_cq, q->cqs, wipe_cq);
     COMPARE(qhca_srq, q->srqs, wipe_srq);
     COMPARE(qhca_mr, mem->mrs, wipe_mr);
-    COMPARE(qhca_qp, q->qps, wipe_qp);
+    COMPARE_IF(qhca_qp, q->qps, wipe_qp, is_qp);
+    COMPARE_IF(qhca_wq, q->qps, wipe_wq, is_wq);
     COMPARE(qhca_shaper, eth->shapers, wipe_shaper);
     COMPARE(qhca_eth_q, eth->eth_sqs, wipe_eth_q);
     COMPARE(qhca_eth_q, eth->eth_rqs, wipe_eth_q);

@@ -164,14 +164,15 @@ static void detach_all(struct guest *g)
     }
 }
 
-static bool is_rss(const void *obj)
-{
-    return ((const struct qhca_qp *)obj)->type == QHCA_QPT_RSS;
-}
-
 static bool is_wq(const void *obj)
 {
-    return ((const struct qhca_qp *)obj)->type == QHCA_QPT_WQ;
+    return ((const struct qhca_qpn_owner *)obj)->is_wq;
+}
+
+static bool is_rss(const void *obj)
+{
+    return !is_wq(obj) &&
+           ((const struct qhca_qp *)obj)->type == QHCA_QPT_RSS;
 }
 
 /* QPs go to the error state first: what they were doing is flushed. */
@@ -186,7 +187,7 @@ static void end_qps(struct guest *g)
     c.state = QHCA_QPS_ERR;
     for (n = 0; n < qhca_idr_end(&e->q->qps); n++) {
         qp = qhca_qp_get(e, n);
-        if (qp && !is_wq(qp)) {
+        if (qp) {
             must(g, QHCA_CMD_MODIFY_QP, n, QHCA_QP_M_STATE, &c, sizeof(c));
             world_run(g->n->w, 100000);
             CHECK(qp->state == QHCA_QPS_ERR, "QP %u has state %u", n,

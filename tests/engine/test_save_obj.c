@@ -15,9 +15,9 @@ struct objects {
     struct gcq cq;
     struct gmr mr;
     struct gsrq srq, tm;
-    struct gbuf esq, erq;
-    uint64_t dbrec;
-    uint32_t esqn, erqn, mwk;
+    struct gbuf esq, erq, wq;
+    uint64_t dbrec, wq_dbrec;
+    uint32_t esqn, erqn, mwk, wqn;
 };
 
 static void make(struct objects *o, struct unit *u)
@@ -31,6 +31,8 @@ static void make(struct objects *o, struct unit *u)
         .opcode = QHCA_WQE_TAG_ADD, .handle = 3, .tag = 7, .num_sge = 1,
         .sge[0] = { IOVA, 64, 0 },
     };
+    struct qhca_wqc wqc = { .shift = 3, .stride = 5, .uar = u->g.uar,
+                            .pd = u->g.pd };
     struct qhca_eth_qc c;
     uint32_t n;
 
@@ -61,6 +63,12 @@ static void make(struct objects *o, struct unit *u)
     c.stride = 4;
     c.dbrec = o->dbrec;
     o->erqn = guest_create(&u->g, QHCA_CMD_CREATE_ETH_RQ, &c, sizeof(c));
+    gbuf_make(&o->wq, u->m, 32 << 3, &gbuf_direct, true, 0, &u->g.rng);
+    o->wq_dbrec = guest_dbrec(&u->g, false);
+    wqc.buf = o->wq.d;
+    wqc.cqn = o->cq.cqn;
+    wqc.dbrec = o->wq_dbrec;
+    o->wqn = guest_create(&u->g, QHCA_CMD_CREATE_WQ, &wqc, sizeof(wqc));
     assert_int_equal(unit_cmd(u, QHCA_CMD_SET_MC_LIST, 0, 0, &list,
                               sizeof(list), NULL), QHCA_ST_OK);
 }
@@ -73,6 +81,10 @@ static void unmake(struct objects *o)
                      QHCA_ST_OK);
     assert_int_equal(guest_simple(g, QHCA_CMD_DESTROY_ETH_RQ, o->erqn),
                      QHCA_ST_OK);
+    assert_int_equal(guest_simple(g, QHCA_CMD_DESTROY_WQ, o->wqn),
+                     QHCA_ST_OK);
+    gbuf_free(&o->wq);
+    guest_dbrec_free(g, o->wq_dbrec);
     gbuf_free(&o->esq);
     gbuf_free(&o->erq);
     guest_dbrec_free(g, o->dbrec);
@@ -138,7 +150,7 @@ static void unmake(struct objects *o)
     X(mw->mr.state, QHCA_MR_VALID, "it is half bound")                       \
     X(esq->ring.shift, 20, "its size is out of range")                       \
     X(esq->ring.stride, 5, "it is none that could be made")                  \
-    X(esq->ring.head, esq->ring.tail + 9, "more frames than it holds")       \
+    X(esq->ring.head, esq->ring.tail + 9, "more WQEs than it holds")         \
     X(esq->state, QHCA_WQS_RESET, "its state is unknown")                    \
     X(esq->flags, QHCA_ETH_Q_F_HDS, "it has no buffer, or one too many")     \
     X(erq->ring.dbrec, erq->ring.dbrec + 1, "it is none that could be made") \
@@ -146,9 +158,23 @@ static void unmake(struct objects *o)
     X(erq->data.stride, 5, "it is none that could be made")                  \
     X(erq->hds_thresh, 1, "it is none that could be made")                   \
     X(erq->data.shift, 1, "it is none that could be made")                   \
-    X(erq->data.head, 1, "more frames than it holds")                        \
+    X(erq->data.head, 1, "more WQEs than it holds")                          \
     X(erq->flags, 0x80, "it is none that could be made")                     \
-    X(erq->num, 0xffff, "an object's number is taken or out of range")
+    X(erq->num, 0xffff, "an object's number is taken or out of range")       \
+    X(wq->state, 3, "it is none that could be made")                         \
+    X(wq->flags, 2, "it is none that could be made")                         \
+    X(wq->pd, 9999, "it is none that could be made")                         \
+    X(wq->uar, 9999, "it is none that could be made")                        \
+    X(wq->ring.shift, 20, "its size is out of range")                        \
+    X(wq->ring.shift, 4, "a buffer table is not allowed")                    \
+    X(wq->ring.stride, 4, "it is none that could be made")                   \
+    X(wq->ring.stride, 10, "its size is out of range")                       \
+    X(wq->ring.dbrec, wq->ring.dbrec + 4, "it is none that could be made")   \
+    X(wq->ring.head, 1, "it is not in use, but has WQEs")                    \
+    X(wq->ring.head, 9, "more WQEs than it holds")                           \
+    X(wq->recv.held, true, "it is not in use, but has WQEs")                 \
+    X(wq->wqn, 0, "it is none that could be made")                           \
+    X(wq->wqn, 0xffff, "an object's number is taken or out of range")
 
 /* The slot of the only address in the filter. */
 static uint64_t *filter(struct qhca *e)
@@ -174,6 +200,7 @@ static void spoilt(void **state)
     struct qhca_mr *mr;
     struct qhca_mw *mw;
     struct qhca_eth_q *esq, *erq;
+    struct qhca_wq *wq;
     unsigned bad = 0;
 
     make(&o, u);
@@ -186,6 +213,7 @@ static void spoilt(void **state)
     mw = qhca_mr_mw(qhca_mr_get_cmd(e, o.mwk));
     esq = qhca_idr_get(&e->eth->eth_sqs, o.esqn);
     erq = qhca_idr_get(&e->eth->eth_rqs, o.erqn);
+    wq = qhca_wq_get(e, o.wqn);
     assert_string_equal(node_loads(u->n, &cfg), "");
 #define ONE(field, val, want) do {                                          \
         __typeof__(field) keep = (field);                                   \

@@ -77,7 +77,7 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
     X(RC, RTS, qp->xp->req_state = QHCA_REQ_WAIT_RNR)                         \
     X(RC, RTS, qp->xp->rsp_op = QHCA_RSPOP_SEND)                              \
     X(RC, SQD, qp->sq_head = 10; qp->sq_next = 5)                            \
-    X(RC, INIT, qp->rq_head = 1)                                             \
+    X(RC, INIT, qp->rq.head = 1)                                             \
     X(RC, INIT, qp->xp->naked = true)                                         \
     X(RC, RESET, qp->xp->exp_psn = 1)                                         \
     X(RC, RTS, qp->flags |= QHCA_QP_F_STRIP_VLAN)                            \
@@ -89,7 +89,7 @@ static struct peer *peer_in(uint8_t type, uint8_t state)
     X(RC, RTS, qp->av.flags = 1)                                             \
     X(RC, RTS, qp->av.dgid[0] = 0xff)                                        \
     X(RC, RTS, qp->av.sgid_index = qhca_le16(60000))                         \
-    X(UD, RTS, qp->rq_stride = 4)
+    X(UD, RTS, qp->rq.stride = 4)
 
 static void impossible(void **state)
 {

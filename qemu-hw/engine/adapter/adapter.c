@@ -59,7 +59,7 @@ static void set_qp_ops(struct qhca *e)
     ops[QHCA_QPT_GSI] = &qhca_ud_qp_ops;
     ops[QHCA_QPT_RAW] = &qhca_raw_qp_ops;
     ops[QHCA_QPT_RSS] = &qhca_rss_qp_ops;
-    e->q->wq_ops = &qhca_wq_ops;
+    e->q->saved_wq_ops = &qhca_saved_wq_ops;
     e->q->xport_size = sizeof(struct qhca_xport);
 }
 
@@ -168,6 +168,7 @@ struct qhca *qhca_adapter_alloc(const struct qhca_config *cfg)
     qhca_list_init(&e->q->ready);
     qhca_list_init(&e->q->blocked);
     qhca_list_init(&e->eth->eth_ready);
+    qhca_list_init(&e->eth->wq_flush);
     qhca_list_init(&e->q->tm_work);
     qhca_list_init(&e->q->eq_work);
     qhca_gro_init(&e->eth->gro);

@@ -21,46 +21,50 @@ static void bad_owner(struct qhca *e, uint32_t num)
                      "doorbell in a page of another owner");
 }
 
-/* The QP @num, if @uar may ring its doorbell. */
-static struct qhca_qp *owned_qp(struct qhca *e, uint32_t uar, uint32_t num)
+/* May @uar ring the doorbells of QP or WQ @num? */
+static bool may_ring(struct qhca *e, uint32_t uar, uint32_t num)
 {
-    struct qhca_qp *qp = qhca_qp_get(e, num);
+    const struct qhca_qp *qp = qhca_qp_get(e, num);
+    const struct qhca_wq *wq = qhca_wq_get(e, num);
 
-    if (!qp) {
+    if (!qp && !wq) {
         bad_object(e, num);
-        return NULL;
+        return false;
     }
-    if (qp->uar != uar) {
+    if ((wq ? wq->uar : qp->uar) != uar) {
         bad_owner(e, num);
-        return NULL;
+        return false;
     }
-    return qp;
+    return true;
 }
 
 static void db_sq(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
 {
-    struct qhca_qp *qp = owned_qp(e, uar, num);
+    struct qhca_qp *qp = qhca_qp_get(e, num);
 
-    if (!qp) {
+    if (!may_ring(e, uar, num)) {
         return;
     }
-    if (!qp->sq_stride || qp->tm || qp->state < QHCA_QPS_RTS) {
+    if (!qp || !qp->sq_stride || qp->tm || qp->state < QHCA_QPS_RTS) {
         qhca_guest_error(e, QHCA_STAT_DB_BAD_STATE, num,
                          "SQ doorbell in a state that sends nothing");
-        return;
-    }
-    if (qp->flags & QHCA_QP_F_SQ_RECORD ? qhca_sq_look(e, qp) :
-        qhca_sq_produced(e, qp, index)) {
+    } else if (qp->flags & QHCA_QP_F_SQ_RECORD ? qhca_sq_look(e, qp) :
+               qhca_sq_produced(e, qp, index)) {
         qhca_xport_sq_doorbell(e, qp);
     }
 }
 
 static void db_rq(struct qhca *e, uint32_t uar, uint32_t num)
 {
-    struct qhca_qp *qp = owned_qp(e, uar, num);
+    struct qhca_qp *qp = qhca_qp_get(e, num);
 
-    if (qp && qp->state == QHCA_QPS_ERR) {
+    if (!may_ring(e, uar, num)) {
+        return;
+    }
+    if (qp) {
         qhca_xport_rq_doorbell(e, qp);
+    } else {
+        qhca_wq_doorbell(e, qhca_wq_get(e, num));
     }
 }
 

@@ -55,6 +55,7 @@ static bool work_pending(struct qhca *e)
 {
     return !qhca_list_empty(&e->q->ready) || eth_pending(e) ||
            qhca_loopback_pending(e) || !qhca_list_empty(&e->q->eq_work) ||
+           qhca_wqs_pending(e) ||
            !qhca_list_empty(&e->q->tm_work) || qhca_gro_pending(e) ||
            !qhca_list_empty(&e->ml->woken) || e->ml->pending ||
            e->ad->asq_cons != e->ad->asq_prod;
@@ -85,6 +86,10 @@ void qhca_work(struct qhca *e, unsigned budget)
         }
         if (!qhca_list_empty(&e->q->ready) && used < budget) {
             used += run_qp(e, budget - used);
+        }
+        if (qhca_wqs_pending(e) && used < budget) {
+            used += qhca_wqs_flush(e, budget - used < SLICE ? budget - used :
+                                                              SLICE);
         }
         if (eth_pending(e) && used < budget) {
             used += qhca_eth_run(e, budget - used < SLICE ? budget - used :

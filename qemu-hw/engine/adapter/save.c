@@ -24,7 +24,7 @@ SAVED_SIZE(struct qhca_mw, 264, mw, 1);
 SAVED_SIZE(struct qhca_swqe, 80, qp, 3);
 SAVED_SIZE(struct qhca_resp, 32, qp, 3);
 SAVED_SIZE(struct qhca_xport, 2048, qp, 3);
-SAVED_SIZE(struct qhca_qp, 744, qp, 3);
+SAVED_SIZE(struct qhca_qp, 752, qp, 3);
 SAVED_SIZE_OF_MANY(struct qhca_eth_q, 1336);
 SAVED_SIZE(struct qhca_tag, 104, srq, 1);
 SAVED_SIZE(struct qhca_tm, 248, srq, 1);
@@ -34,7 +34,7 @@ SAVED_SIZE_OF_MANY(struct qhca, 1160);
 SAVED_SIZE_OF_MANY(struct qhca_memory, 200);
 SAVED_SIZE_OF_MANY(struct qhca_queues, 824);
 SAVED_SIZE_OF_MANY(struct qhca_xport_dev, 85696);
-SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2413968);
+SAVED_SIZE_OF_MANY(struct qhca_ethernet, 2413984);
 SAVED_SIZE_OF_MANY(struct qhca_adapter, 288);
 
 /* ---- configuration and registers ---- */
@@ -212,6 +212,7 @@ static struct qhca_event_src *save_source(struct qhca *e, unsigned kind,
     struct qhca_eth_q *q;
     struct qhca_srq *s;
     struct qhca_qp *qp;
+    struct qhca_wq *wq;
     struct qhca_cq *cq;
 
     switch (kind) {
@@ -219,7 +220,8 @@ static struct qhca_event_src *save_source(struct qhca *e, unsigned kind,
         return num ? NULL : &e->q->port_ev;
     case SRC_QP:
         qp = qhca_qp_get(e, num);
-        return qp ? &qp->ev : NULL;
+        wq = qhca_wq_get(e, num);
+        return qp ? &qp->ev : wq ? &wq->ev : NULL;
     case SRC_CQ:
     case SRC_COMP:
         cq = qhca_idr_get(&e->q->cqs, num);
@@ -386,6 +388,10 @@ static void save_list(struct qhca_io *io, struct qhca_list *head,
             l = l->next;
         }
         IO(io, num);
+        /* WQs of older states: these that flush are known. */
+        if (!io->saving && by == &by_qp && qhca_wq_get(io->e, num)) {
+            continue;
+        }
         if (!io->saving) {
             l = by->link(io->e, num);
             if (NEED(io, l && qhca_list_empty(l),
@@ -526,6 +532,12 @@ static void check_whole(struct qhca_io *io)
     NEED(io, !e->ready_flag || e->mem->uars.slot[0], "UAR 0 does not exist");
 }
 
+static void save_qps(struct qhca_io *io)
+{
+    qhca_io_qps(io);
+    qhca_io_wqs_of_qps(io);
+}
+
 /* In this order: an object comes after those it refers to. */
 static const struct qhca_section sections[] = {
     QHCA_SECTION(config, save_config),
@@ -538,7 +550,8 @@ static const struct qhca_section sections[] = {
     QHCA_SECTION(admin, qhca_io_admin),
     QHCA_SECTION(srq, qhca_io_srqs),
     QHCA_SECTION(mr, qhca_io_mrs),
-    QHCA_SECTION(qp, qhca_io_qps),
+    QHCA_SECTION(qp, save_qps),
+    QHCA_SECTION(wq, qhca_io_wqs),
     QHCA_SECTION(mw, qhca_io_mws),
     QHCA_SECTION(ethq, qhca_io_eth_qs),
     QHCA_SECTION(shaper, qhca_io_shapers),

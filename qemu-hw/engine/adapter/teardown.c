@@ -49,6 +49,7 @@ static const struct {
     { qhca_flow_discard, flow_table, 1 },
     { qhca_mw_discard, mr_table, 1 },
     { qhca_qp_discard, qp_table, 4 },
+    { qhca_wq_discard, qp_table, 1 },
     { qhca_rqt_discard, rqt_table, 1 },
     { qhca_eth_sq_discard, eth_sq_table, 1 },
     { qhca_eth_rq_discard, eth_rq_table, 1 },

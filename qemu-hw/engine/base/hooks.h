@@ -37,7 +37,7 @@ struct qhca_hooks {
                       const void **data);
     bool (*table_fails)(struct qhca *e, const struct qhca_table *t,
                         uint32_t num, uint64_t index);
-    bool (*recv_fails)(struct qhca *e, const struct qhca_qp *qp);
+    bool (*recv_fails)(struct qhca *e, uint32_t num);
     bool (*cqe_fails)(struct qhca *e, const struct qhca_cq *cq,
                       const struct qhca_cqe *cqe);
     bool (*event_fails)(struct qhca *e, uint32_t eqn, uint32_t obj);

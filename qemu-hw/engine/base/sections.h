@@ -37,6 +37,7 @@ enum qhca_section_version {
     QHCA_WRITES_srq = 1,        QHCA_READS_srq = 1,
     QHCA_WRITES_mr = 1,         QHCA_READS_mr = 1,
     QHCA_WRITES_qp = 3,         QHCA_READS_qp = 2,
+    QHCA_WRITES_wq = 1,         QHCA_READS_wq = QHCA_SECTION_NEW,
     QHCA_WRITES_mw = 1,         QHCA_READS_mw = 1,
     QHCA_WRITES_ethq = 3,       QHCA_READS_ethq = 2,
     QHCA_WRITES_shaper = 1,     QHCA_READS_shaper = QHCA_SECTION_NEW,

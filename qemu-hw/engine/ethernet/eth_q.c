@@ -35,7 +35,7 @@ size_t qhca_eth_q_bad(const struct qhca *e, const struct qhca_eth_q *q)
     return hds || !q->hds_thresh ? 0 : offsetof(struct qhca_eth_qc, hds_thresh);
 }
 
-static uint8_t ring_init(struct qhca_eth_ring *r, const struct qhca_buf *d)
+static uint8_t ring_init(struct qhca_wqe_ring *r, const struct qhca_buf *d)
 {
     uint8_t st = qhca_table_init(&r->buf, d, 1ULL << (r->shift + r->stride),
                                  true);
@@ -57,10 +57,10 @@ static uint8_t take_rings(struct qhca *e, struct qhca_cmd *c,
     size_t bad;
     uint8_t st;
 
-    q->ring = (struct qhca_eth_ring){
+    q->ring = (struct qhca_wqe_ring){
         .dbrec = qhca_le64(in->dbrec), .shift = in->shift, .stride = stride,
     };
-    q->data = (struct qhca_eth_ring){
+    q->data = (struct qhca_wqe_ring){
         .dbrec = qhca_le64(in->data_dbrec), .shift = in->data_shift,
         .stride = RQ_STRIDE,
     };
@@ -204,20 +204,13 @@ static uint8_t rq_check_modify(struct qhca *e, struct qhca_cmd *c,
     return bad ? qhca_bad(c, bad) : QHCA_ST_OK;
 }
 
-/* Back to the start of the ring. */
-static void ring_clear(struct qhca_eth_ring *r)
-{
-    qhca_table_forget(&r->buf);
-    r->head = r->tail = 0;
-}
-
 /* Nothing is in flight, as no command runs while frames are merged. */
 static void rq_set_state(struct qhca_eth_q *q, uint8_t state)
 {
     if (state == QHCA_WQS_RESET) {
         qhca_event_forget(&q->ev);
-        ring_clear(&q->ring);
-        ring_clear(&q->data);
+        qhca_ring_clear(&q->ring);
+        qhca_ring_clear(&q->data);
         q->syndrome = QHCA_SYN_NONE;
     }
     q->state = state;

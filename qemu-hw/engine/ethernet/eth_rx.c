@@ -31,7 +31,7 @@ static enum rx_result eth_rx_dead(struct buffers *b, uint8_t syndrome)
 
 /* Read the receive WQE b->n entries past the tail. */
 static enum rx_result eth_rx_peek(struct qhca *e, uint32_t num,
-                                  struct qhca_eth_ring *r, struct buffers *b)
+                                  struct qhca_wqe_ring *r, struct buffers *b)
 {
     uint32_t depth = 1u << r->shift, index = r->tail + b->n, head;
     uint64_t off = index & (depth - 1), addr, run;
@@ -62,7 +62,7 @@ static enum rx_result eth_rx_peek(struct qhca *e, uint32_t num,
 
 /* Find buffers for @len bytes, without consuming them. */
 static enum rx_result eth_rx_collect(struct qhca *e, uint32_t num,
-                                     struct qhca_eth_ring *r, size_t len,
+                                     struct qhca_wqe_ring *r, size_t len,
                                      struct buffers *b)
 {
     enum rx_result result;

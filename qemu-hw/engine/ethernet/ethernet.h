@@ -20,20 +20,12 @@ struct qhca_eth_frame;          /* flow.h */
 #define QHCA_ETH_FRAME_BUF  (QHCA_ETH_HLEN + QHCA_VLAN_HLEN +           \
                              QHCA_ETH_SUPER_IP_MAX + QHCA_SUPER_TRAILER)
 
-/* A ring of WQEs, and its counters. */
-struct qhca_eth_ring {
-    struct qhca_table buf;
-    uint64_t dbrec;             /* RQ */
-    uint8_t shift, stride;
-    uint32_t head, tail;
-};
-
 struct qhca_eth_q {
     uint32_t num;
     struct qhca_event_src ev;
     struct qhca_cq *cq;
-    struct qhca_eth_ring ring;
-    struct qhca_eth_ring data;  /* with QHCA_ETH_Q_F_HDS: of payload */
+    struct qhca_wqe_ring ring;
+    struct qhca_wqe_ring data;  /* with QHCA_ETH_Q_F_HDS: of payload */
     bool is_sq;
     uint8_t flags;              /* QHCA_ETH_Q_F_* */
     uint8_t state;              /* QHCA_WQS_*; an SQ is never in RESET */
@@ -45,6 +37,23 @@ struct qhca_eth_q {
     struct qhca_lso lso;        /* SQ: the WQE at the tail, if large */
 };
 
+/* A receive queue that belongs to no QP: RSS spreads frames over many. */
+struct qhca_wq {
+    struct qhca_qpn_owner owner;
+    uint32_t wqn;
+    struct qhca_event_src ev;
+    uint8_t state;              /* QHCA_WQS_* */
+    uint8_t flags;              /* QHCA_WQ_F_* */
+    uint8_t syndrome;           /* in ERR: why */
+    uint32_t pd, uar;
+    struct qhca_cq *cq;
+    struct qhca_wqe_ring ring;
+    struct qhca_recv recv;
+    uint64_t cookie, rx_packets;
+    uint32_t users;             /* entries of RQTs that name it */
+    struct qhca_list flush;     /* in ERR, with WQEs: in e->eth->wq_flush */
+};
+
 /* This layer's part of the adapter. */
 struct qhca_ethernet {
     struct qhca_idr eth_sqs, eth_rqs;
@@ -54,6 +63,7 @@ struct qhca_ethernet {
     struct qhca_flows *flows;   /* flow.c; NULL if there are no rules */
     struct qhca_idr flow_table;
     struct qhca_idr rqts;
+    struct qhca_list wq_flush;  /* WQs whose WQEs are to be flushed */
     /* port */
     bool promisc, allmulti;
     bool loopback;              /* what is sent comes back */
@@ -76,7 +86,6 @@ static inline bool qhca_eth_blocked(const struct qhca *e)
 /* ---- QP types of this layer ---- */
 extern const struct qhca_qp_ops qhca_raw_qp_ops;
 extern const struct qhca_qp_ops qhca_rss_qp_ops;
-extern const struct qhca_qp_ops qhca_wq_ops;
 
 /* ---- eth_q.c ---- */
 void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q);
@@ -142,12 +151,34 @@ bool qhca_gro_pending(const struct qhca *e);
 /** When qhca_gro_run() is needed, in ns; UINT64_MAX: never. */
 uint64_t qhca_gro_deadline(struct qhca *e);
 
+/* ---- wq.c ---- */
+/* The WQ with number @wqn, or NULL. */
+static inline struct qhca_wq *qhca_wq_get(struct qhca *e, uint32_t wqn)
+{
+    struct qhca_qpn_owner *o = qhca_idr_get(&e->q->qps, wqn);
+
+    return o && o->is_wq ? qhca_container(o, struct qhca_wq, owner) : NULL;
+}
+/** Could commands have made @wq?  Its ring has no buffer yet. */
+bool qhca_wq_valid(struct qhca *e, const struct qhca_wq *wq);
+/* Take the references of a new WQ with a number. */
+void qhca_wq_attach(struct qhca *e, struct qhca_wq *wq);
+/** QHCA_DB_RQ: in ERR, flush the receives posted since. */
+void qhca_wq_doorbell(struct qhca *e, struct qhca_wq *wq);
+/** Is there a WQE to flush? */
+static inline bool qhca_wqs_pending(const struct qhca *e)
+{
+    return !qhca_list_empty(&e->eth->wq_flush);
+}
+/** Flush at most @budget WQEs; returns how many, and 1 for a WQ without. */
+unsigned qhca_wqs_flush(struct qhca *e, unsigned budget);
+
 /* ---- commands ---- */
 /* port.c */
 qhca_cmd_fn qhca_cmd_query_port, qhca_cmd_modify_port, qhca_cmd_set_mc_list;
 /* flow.c */
 qhca_cmd_fn qhca_cmd_create_flow, qhca_cmd_destroy_flow;
-/* rss.c, rwq.c */
+/* rss.c, wq.c */
 qhca_cmd_fn qhca_cmd_create_rqt, qhca_cmd_destroy_rqt;
 qhca_cmd_fn qhca_cmd_create_wq, qhca_cmd_modify_wq, qhca_cmd_destroy_wq;
 qhca_cmd_fn qhca_cmd_query_wq;
@@ -163,6 +194,7 @@ qhca_cmd_fn qhca_cmd_modify_shaper, qhca_cmd_query_shaper;
 /* Destroy object @num, which nothing refers to; false: there is none. */
 bool qhca_flow_discard(struct qhca *e, uint32_t num);
 bool qhca_rqt_discard(struct qhca *e, uint32_t num);
+bool qhca_wq_discard(struct qhca *e, uint32_t num);
 bool qhca_eth_sq_discard(struct qhca *e, uint32_t num);
 bool qhca_eth_rq_discard(struct qhca *e, uint32_t num);
 bool qhca_shaper_discard(struct qhca *e, uint32_t num);
@@ -174,6 +206,10 @@ void qhca_io_eth_qs(struct qhca_io *io);
 void qhca_io_shapers(struct qhca_io *io);
 void qhca_io_port(struct qhca_io *io);
 void qhca_io_gro(struct qhca_io *io);
+void qhca_io_wqs(struct qhca_io *io);
+/* Older states have WQs as QPs of a type of their own: make them WQs. */
+void qhca_io_wqs_of_qps(struct qhca_io *io);
+extern const struct qhca_qp_ops qhca_saved_wq_ops;
 void qhca_io_rqts(struct qhca_io *io);
 void qhca_io_flows(struct qhca_io *io);
 

@@ -440,8 +440,7 @@ static void io_rule(struct qhca_io *io, void *obj)
     memset(&in, 0, sizeof(in));
     IO(io, r->num);
     qhca_io_about(io, "flow", r->num);
-    r->qp = qhca_io_ref(io, &e->q->qps, true, r->qp ? r->qp->qpn : 0,
-                        "its QP does not exist");
+    r->qp = qhca_io_qp(io, true, r->qp, "its QP does not exist");
     IO(io, r->tag);
     IO(io, r->type);
     IO(io, r->flags);

@@ -60,6 +60,20 @@ void qhca_flow_get(const void *rule, struct qhca_flow *out, uint32_t *num);
 /** Deliver a frame to a QP of type RAW or RSS; @tag: of the flow, or 0. */
 void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp,
                  const struct qhca_eth_frame *f, uint32_t tag);
+/* A frame and the receive WQE that gets it, of a raw packet QP or a WQ. */
+struct qhca_raw_recv {
+    const struct qhca_eth_frame *f;
+    struct qhca_recv *recv;     /* held */
+    struct qhca_sgl_user user;
+    bool strip;                 /* the VLAN tag goes into the CQE */
+};
+/** Is the frame too long for the WQE? */
+bool qhca_raw_too_long(const struct qhca_raw_recv *r);
+/** Store the frame, which is not too long.  Returns QHCA_SYN_*. */
+uint8_t qhca_raw_store(struct qhca *e, const struct qhca_raw_recv *r);
+/** The frame is stored: count it, and fill in the rest of @cqe. */
+void qhca_raw_stored(struct qhca *e, const struct qhca_raw_recv *r,
+                     uint32_t tag, struct qhca_cqe *cqe);
 
 /* ---- eth_rx.c ---- */
 /** Deliver a frame to an Ethernet RQ, whatever its state. */
@@ -127,6 +141,11 @@ void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,
                         qhca_eth_deliver *deliver, void *to,
                         const struct qhca_steer *s);
 
+/* ---- wq.c ---- */
+/** Deliver a frame to the WQ @to. */
+void qhca_wq_rx(struct qhca *e, void *to, const struct qhca_eth_frame *f,
+                const struct qhca_steer *s);
+
 /* ---- rss.c ---- */
 /** Fill in the RSS fields of the context of @qp, of type RSS. */
 void qhca_rss_query(const struct qhca_qp *qp, struct qhca_qpc *out);
@@ -149,7 +168,7 @@ bool qhca_rss_is_eth(const struct qhca_qp *qp);
  * The queue that receives a frame: a WQ, or NULL and in *@rq an Ethernet RQ.
  * @s gets the hash.
  */
-struct qhca_qp *qhca_rss_pick(const struct qhca_qp *qp,
+struct qhca_wq *qhca_rss_pick(const struct qhca_qp *qp,
                               const struct qhca_eth_frame *f,
                               struct qhca_eth_q **rq, struct qhca_steer *s);
 /** Toeplitz hash of @len <= 36 bytes. */

@@ -4,8 +4,7 @@
  *
  * A multicast frame goes to the wire and to our own flows; one sent to the
  * port's own address stays inside, as no switch would send it back, and so does
- * every frame while the port is in loopback.  A page
- * fault stalls a QP; for a WQ it is an error.
+ * every frame while the port is in loopback.
  */
 #include "ethernet/flow.h"
 #include "transport/roce.h"
@@ -57,8 +56,8 @@ static uint8_t raw_gather(struct qhca *e, struct qhca_qp *qp, uint16_t num,
     if (p[1] & QHCA_WQE_F_INLINE) {
         memcpy(frame, data, len);
     } else {
-        syn = qhca_sgl_copy(e, qp, qp->pd, data, num, &pos, 0, frame, len,
-                            false);
+        syn = qhca_sgl_copy(e, qhca_sgl_qp(qp, qp->pd), data, num, &pos, 0,
+                            frame, len, false);
         if (syn) {
             *status = QHCA_WC_LOC_PROT_ERR;
             return syn;
@@ -158,46 +157,64 @@ static bool raw_receives(const struct qhca_qp *qp)
     return qp->state >= QHCA_QPS_RTR && qp->state <= QHCA_QPS_SQE;
 }
 
-/* Store the frame without the @skip bytes that follow the addresses. */
-static uint8_t raw_scatter(struct qhca *e, struct qhca_qp *qp,
-                           const uint8_t *frame, size_t len, size_t skip)
+/* Bytes behind the addresses that are not stored. */
+static size_t raw_skipped(const struct qhca_raw_recv *r)
 {
+    return r->strip && r->f->h.tagged ? QHCA_VLAN_HLEN : 0;
+}
+
+bool qhca_raw_too_long(const struct qhca_raw_recv *r)
+{
+    return r->f->len - raw_skipped(r) > r->recv->cap;
+}
+
+uint8_t qhca_raw_store(struct qhca *e, const struct qhca_raw_recv *r)
+{
+    const struct qhca_eth_frame *f = r->f;
+    size_t skip = raw_skipped(r);
     uint8_t syn;
 
     if (!skip) {
-        return qhca_recv_data(e, qp, frame, (uint32_t)len);
+        return qhca_recv_store(e, r->recv, r->user, f->data,
+                               (uint32_t)f->len);
     }
-    syn = qhca_recv_data(e, qp, frame, 12);
-    return syn ? syn : qhca_recv_data(e, qp, frame + 12 + skip,
-                                      (uint32_t)(len - 12 - skip));
+    syn = qhca_recv_store(e, r->recv, r->user, f->data, 12);
+    return syn ? syn : qhca_recv_store(e, r->recv, r->user,
+                                       f->data + 12 + skip,
+                                       (uint32_t)(f->len - 12 - skip));
 }
 
-static void fill_cqe(struct qhca_cqe *cqe, const struct qhca_qp *qp,
-                     const struct qhca_eth_frame *f, uint32_t tag)
+void qhca_raw_stored(struct qhca *e, const struct qhca_raw_recv *r,
+                     uint32_t tag, struct qhca_cqe *cqe)
 {
+    const struct qhca_eth_frame *f = r->f;
     struct qhca_csum_verdict v;
     uint16_t flags = 0;
 
+    qhca_count(e, QHCA_STAT_RAW_RX_PACKETS);
+    e->stats[QHCA_STAT_RAW_RX_BYTES] += f->len;
     qhca_csum_verdict(&f->h, f->h.l3_len, &v);
     flags |= v.l3_ok ? QHCA_CQE_F_L3_OK : 0;
     flags |= v.l4_ok ? QHCA_CQE_F_L4_OK : 0;
     cqe->vlan = qhca_le16(QHCA_VLAN_NONE);
-    if (f->h.tagged && (qp->flags & QHCA_QP_F_STRIP_VLAN)) {
+    if (raw_skipped(r)) {
         cqe->vlan = qhca_le16(f->h.tci);
         flags |= QHCA_CQE_F_VLAN;
     }
     cqe->flags = qhca_le16(flags);
     cqe->src_qpn = qhca_le32(tag);
-    cqe->byte_len = qhca_le32(qp->xp->recv_len);
+    cqe->byte_len = qhca_le32(r->recv->len);
 }
 
-/* Deliver a frame to a raw packet QP or a WQ. */
-static void raw_receive(struct qhca *e, struct qhca_qp *qp,
-                        const struct qhca_eth_frame *f, uint32_t tag)
+static void raw_receive(struct qhca *e, void *to,
+                        const struct qhca_eth_frame *f,
+                        const struct qhca_steer *s)
 {
-    size_t len = f->len, skip = f->h.tagged &&
-           (qp->flags & QHCA_QP_F_STRIP_VLAN) ? QHCA_VLAN_HLEN : 0;
-    struct qhca_xport *xp = qp->xp;
+    struct qhca_qp *qp = to;
+    struct qhca_raw_recv r = {
+        .f = f, .recv = &qp->xp->recv, .user = qhca_sgl_qp(qp, qp->pd),
+        .strip = qp->flags & QHCA_QP_F_STRIP_VLAN,
+    };
     struct qhca_cqe cqe = { 0 };
     uint8_t syn;
 
@@ -206,21 +223,20 @@ static void raw_receive(struct qhca *e, struct qhca_qp *qp,
         return;
     }
     syn = qhca_recv_take(e, qp);
-    if (syn == QHCA_SYN_RNR || (!syn && len - skip > xp->recv_cap)) {
+    if (syn == QHCA_SYN_RNR || (!syn && qhca_raw_too_long(&r))) {
         qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
         return;
     }
     if (!syn) {
-        syn = raw_scatter(e, qp, f->data, len, skip);
+        syn = qhca_raw_store(e, &r);
     }
-    /* Page faults are reported by QPN only, and a WQ has none: an error. */
-    if (syn == QHCA_SYN_PAGE_FAULT && qp->type == QHCA_QPT_RAW &&
+    if (syn == QHCA_SYN_PAGE_FAULT &&
         qhca_odp_stall(e, qp, QHCA_FAULT_RECV)) {
         qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
         return;
     }
     if (syn) {
-        bool held = xp->recv_held;
+        bool held = r.recv->held;
 
         qhca_recv_error(e, qp, syn == QHCA_SYN_WQE_SGE ?
                         QHCA_WC_LOC_QP_OP_ERR : QHCA_WC_LOC_PROT_ERR, syn);
@@ -229,18 +245,20 @@ static void raw_receive(struct qhca *e, struct qhca_qp *qp,
     }
     qhca_odp_passed(qp, QHCA_FAULT_RECV);
     qp->rx_packets++;
-    qhca_count(e, QHCA_STAT_RAW_RX_PACKETS);
-    e->stats[QHCA_STAT_RAW_RX_BYTES] += len;
-    fill_cqe(&cqe, qp, f, tag);
+    qhca_raw_stored(e, &r, s->tag, &cqe);
     qhca_recv_complete(e, qp, &cqe, QHCA_CQE_OP_RAW_RECV, QHCA_WC_SUCCESS,
                        QHCA_SYN_NONE, false);
 }
 
-static void raw_receive_piece(struct qhca *e, void *to,
-                              const struct qhca_eth_frame *f,
-                              const struct qhca_steer *s)
+static void raw_deliver(struct qhca *e, qhca_eth_deliver *deliver, void *to,
+                        const struct qhca_eth_frame *f,
+                        const struct qhca_steer *s)
 {
-    raw_receive(e, to, f, s->tag);
+    if (f->super.segs) {
+        qhca_super_deliver(e, f, deliver, to, s);
+    } else {
+        deliver(e, to, f, s);
+    }
 }
 
 void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp,
@@ -248,15 +266,16 @@ void qhca_raw_rx(struct qhca *e, struct qhca_qp *qp,
 {
     struct qhca_steer s = { .tag = tag };
     struct qhca_eth_q *rq;
+    struct qhca_wq *wq;
 
-    if (qp->type == QHCA_QPT_RSS) {
-        qp->rx_packets += qhca_eth_frames(f);
-        qp = qhca_rss_pick(qp, f, &rq, &s);
+    if (qp->type != QHCA_QPT_RSS) {
+        raw_deliver(e, raw_receive, qp, f, &s);
+        return;
     }
-    if (qp && f->super.segs) {
-        qhca_super_deliver(e, f, raw_receive_piece, qp, &s);
-    } else if (qp) {
-        raw_receive(e, qp, f, tag);
+    qp->rx_packets += qhca_eth_frames(f);
+    wq = qhca_rss_pick(qp, f, &rq, &s);
+    if (wq) {
+        raw_deliver(e, qhca_wq_rx, wq, f, &s);
     } else {
         qhca_eth_rq_rx(e, rq, f, &s);
     }

@@ -15,7 +15,7 @@ struct rqt {
     uint32_t size;              /* a power of two */
     uint8_t kind;               /* QHCA_RQT_* */
     union {
-        struct qhca_qp *wq;
+        struct qhca_wq *wq;
         struct qhca_eth_q *rq;
     } queue[];
 };
@@ -174,7 +174,7 @@ static void rss_by_type(uint32_t f, const struct qhca_eth_frame *fr,
             in->type ? in->type : QHCA_HASH_TYPE_L3);
 }
 
-struct qhca_qp *qhca_rss_pick(const struct qhca_qp *qp,
+struct qhca_wq *qhca_rss_pick(const struct qhca_qp *qp,
                               const struct qhca_eth_frame *f,
                               struct qhca_eth_q **rq, struct qhca_steer *s)
 {
@@ -385,19 +385,15 @@ uint32_t qhca_rqt_queue(const void *rqt, uint32_t i)
 {
     const struct rqt *t = rqt;
 
-    return t->kind == QHCA_RQT_WQ ? t->queue[i].wq->qpn : t->queue[i].rq->num;
+    return t->kind == QHCA_RQT_WQ ? t->queue[i].wq->wqn : t->queue[i].rq->num;
 }
 
 /* Does @num name a queue of this kind? */
 static bool rqt_named(struct qhca *e, uint8_t kind, uint32_t num)
 {
-    const struct qhca_qp *wq;
-
-    if (kind == QHCA_RQT_ETH_RQ) {
-        return qhca_idr_get(&e->eth->eth_rqs, num);
-    }
-    wq = qhca_qp_get(e, num);
-    return wq && wq->type == QHCA_QPT_WQ;
+    return kind == QHCA_RQT_ETH_RQ ?
+           qhca_idr_get(&e->eth->eth_rqs, num) != NULL :
+           qhca_wq_get(e, num) != NULL;
 }
 
 /* Append queue @num, for which rqt_named() holds. */
@@ -406,7 +402,7 @@ static void rqt_append(struct qhca *e, struct rqt *t, uint32_t num)
     uint32_t i = t->size++;
 
     if (t->kind == QHCA_RQT_WQ) {
-        t->queue[i].wq = qhca_qp_get(e, num);
+        t->queue[i].wq = qhca_wq_get(e, num);
         t->queue[i].wq->users++;
     } else {
         t->queue[i].rq = qhca_idr_get(&e->eth->eth_rqs, num);
@@ -543,7 +539,7 @@ void qhca_io_rqts(struct qhca_io *io)
 static bool rss_valid(struct qhca *e, const struct qhca_qp *qp)
 {
     return qp->state == QHCA_QPS_RTR && !qp->scq && !qp->rcq && !qp->srq &&
-           !qp->xrcd && !qp->sq_stride && !qp->rq_stride &&
+           !qp->xrcd && !qp->sq_stride && !qp->rq.stride &&
            qhca_idr_get(&e->mem->uars, qp->uar) &&
            qhca_idr_get(&e->mem->pds, qp->pd);
 }

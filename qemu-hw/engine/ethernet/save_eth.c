@@ -5,23 +5,6 @@
 #include "ethernet/ethernet.h"
 #include "base/save.h"
 
-/* A ring of @q; @is: it has this one. */
-static void save_ring(struct qhca_io *io, struct qhca_eth_ring *r, bool is)
-{
-    IO(io, r->dbrec);
-    IO(io, r->shift);
-    IO(io, r->stride);
-    IO(io, r->head);
-    IO(io, r->tail);
-    NEED(io, r->shift <= QHCA_MAX_WQ_SHIFT && r->stride <= 9,
-         "its size is out of range");
-    qhca_io_buf(io, &r->buf, io->failed ? 0 : 1ULL << (r->shift + r->stride),
-                true);
-    NEED(io, !r->buf.len == !is, "it has no buffer, or one too many");
-    NEED(io, r->head - r->tail <= (is ? 1u << r->shift : 0),
-         "more frames than it holds");
-}
-
 static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
 {
     struct qhca_eth_q tmp = { .is_sq = is_sq }, *q = obj ? obj : &tmp;
@@ -36,8 +19,8 @@ static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
     IO(io, q->syndrome);
     IO(io, q->hds_thresh);
     IO(io, q->dropped);
-    save_ring(io, &q->ring, true);
-    save_ring(io, &q->data, q->flags & QHCA_ETH_Q_F_HDS);
+    qhca_io_ring(io, &q->ring, true);
+    qhca_io_ring(io, &q->data, q->flags & QHCA_ETH_Q_F_HDS);
     NEED(io, !qhca_eth_q_bad(e, q) && q->data.stride == 4,
          "it is none that could be made");
     NEED(io, q->state <= QHCA_WQS_ERR && (!is_sq || q->state),
@@ -129,8 +112,7 @@ void qhca_io_port(struct qhca_io *io)
     NEED(io, e->eth->eth_rqn == QHCA_ETH_RQ_NONE ||
          qhca_idr_get(&e->eth->eth_rqs, e->eth->eth_rqn),
          "its receive queue does not exist");
-    qp = qhca_io_ref(io, &e->q->qps, qp, qp ? qp->qpn : 0,
-                     "its RSS QP does not exist");
+    qp = qhca_io_qp(io, qp, qp, "its RSS QP does not exist");
     if (!io->saving && qp &&
         NEED(io, qhca_port_qp_ok(qp), "its RSS QP is none over its queues")) {
         qhca_port_set_qp(e, qp);

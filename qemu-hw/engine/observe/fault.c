@@ -346,7 +346,8 @@ bool qhca_fault_ask(struct qhca *e, const struct qhca_fault_site *s,
 
 /* ---- all places except packets ---- */
 
-static void know_qp(struct qhca *e, struct qhca_fault_site *s, uint32_t qpn)
+static const struct qhca_qp *know_qp(struct qhca *e, struct qhca_fault_site *s,
+                                     uint32_t qpn)
 {
     const struct qhca_qp *qp = qhca_qp_get(e, qpn);
 
@@ -354,6 +355,7 @@ static void know_qp(struct qhca *e, struct qhca_fault_site *s, uint32_t qpn)
         s->has_qp = true;
         s->qp_type = qp->type;
     }
+    return qp;
 }
 
 /* RDMA traffic; not the driver's commands and events, nor Ethernet. */
@@ -447,14 +449,13 @@ bool qhca_fault_table(struct qhca *e, const struct qhca_table *m,
            qhca_fault_has(&h, QHCA_FLT_TABLE_ERROR);
 }
 
-bool qhca_fault_recv(struct qhca *e, const struct qhca_qp *qp)
+bool qhca_fault_recv(struct qhca *e, uint32_t num)
 {
-    struct qhca_fault_site s = {
-        .at = QHCA_FLT_AT_RECV, .number = qp->qpn, .has_qp = true,
-        .qp_type = qp->type, .peer = qp->dest_qpn,
-    };
+    struct qhca_fault_site s = { .at = QHCA_FLT_AT_RECV, .number = num };
+    const struct qhca_qp *qp = know_qp(e, &s, num);
     struct qhca_fault_hits h;
 
+    s.peer = qp ? qp->dest_qpn : 0;
     return qhca_fault_ask(e, &s, &h) && qhca_fault_has(&h, QHCA_FLT_RNR);
 }
 

@@ -112,7 +112,7 @@ bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                     size_t len, bool write, const void **data);
 bool qhca_fault_table(struct qhca *e, const struct qhca_table *t,
                       uint32_t num, uint64_t index);
-bool qhca_fault_recv(struct qhca *e, const struct qhca_qp *qp);
+bool qhca_fault_recv(struct qhca *e, uint32_t num);
 bool qhca_fault_cqe(struct qhca *e, const struct qhca_cq *cq,
                     const struct qhca_cqe *cqe);
 bool qhca_fault_event(struct qhca *e, uint32_t eqn, uint32_t obj);

@@ -20,8 +20,8 @@ static void sum_qp(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "sq_head", qp->sq_head);
     qhca_emit_dec(em, "sq_next", qp->sq_next);
     qhca_emit_dec(em, "sq_tail", qp->sq_tail);
-    qhca_emit_dec(em, "rq_head", qp->rq_head);
-    qhca_emit_dec(em, "rq_tail", qp->rq_tail);
+    qhca_emit_dec(em, "rq_head", qp->rq.head);
+    qhca_emit_dec(em, "rq_tail", qp->rq.tail);
     qhca_emit_dec(em, "tx_packets", qp->tx_packets);
     qhca_emit_dec(em, "rx_packets", qp->rx_packets);
 }
@@ -122,7 +122,7 @@ static void sum_eth(const struct qhca_emit *em, const void *obj)
 /* Some tables hold objects of more than one kind. */
 static bool is_qp(const void *obj)
 {
-    return ((const struct qhca_qp *)obj)->type != QHCA_QPT_WQ;
+    return !((const struct qhca_qpn_owner *)obj)->is_wq;
 }
 
 static bool is_wq(const void *obj)
@@ -132,7 +132,7 @@ static bool is_wq(const void *obj)
 
 static bool look_is_rss(const void *obj)
 {
-    return ((const struct qhca_qp *)obj)->rss;
+    return is_qp(obj) && ((const struct qhca_qp *)obj)->rss;
 }
 
 static bool is_mw(const void *obj)

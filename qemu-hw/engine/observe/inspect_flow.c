@@ -4,27 +4,27 @@
 
 void qhca_sum_wq(const struct qhca_emit *em, const void *obj)
 {
-    const struct qhca_qp *wq = obj;
+    const struct qhca_wq *wq = obj;
 
-    qhca_emit_dec(em, "wqn", wq->qpn);
-    qhca_emit_enum(em, "state", "state_name", qhca_names_qp_state, wq->state,
+    qhca_emit_dec(em, "wqn", wq->wqn);
+    qhca_emit_enum(em, "state", "state_name", qhca_names_wq_state, wq->state,
                    false);
-    qhca_emit_dec(em, "depth", 1u << wq->rq_shift);
-    qhca_emit_dec(em, "head", wq->rq_head);
-    qhca_emit_dec(em, "tail", wq->rq_tail);
-    qhca_emit_dec(em, "cqn", wq->rcq->cqn);
+    qhca_emit_dec(em, "depth", 1u << wq->ring.shift);
+    qhca_emit_dec(em, "head", wq->ring.head);
+    qhca_emit_dec(em, "tail", wq->ring.tail);
+    qhca_emit_dec(em, "cqn", wq->cq->cqn);
     qhca_emit_dec(em, "pd", wq->pd);
     qhca_emit_dec(em, "rx_packets", wq->rx_packets);
 }
 
-void qhca_look_wq(struct qhca *e, struct qhca_qp *wq,
+void qhca_look_wq(struct qhca *e, struct qhca_wq *wq,
                   const struct qhca_emit *em)
 {
     qhca_emit_dec(em, "users", wq->users);
     qhca_emit_dec(em, "rx_packets", wq->rx_packets);
-    qhca_emit_flag(em, "flushing", wq->xp->rq_flush);
-    qhca_look_dbrec(e, wq->rq_dbrec, em);
-    qhca_look_map(&wq->rq, "buffer", em);
+    qhca_emit_flag(em, "flushing", !qhca_list_empty(&wq->flush));
+    qhca_look_dbrec(e, wq->ring.dbrec, em);
+    qhca_look_map(&wq->ring.buf, "buffer", em);
 }
 
 void qhca_sum_rqt(const struct qhca_emit *em, const void *obj)

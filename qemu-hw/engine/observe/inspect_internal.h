@@ -73,7 +73,7 @@ void qhca_look_entry(const struct qhca_emit *em, const struct qhca_table *m,
 void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
                   const struct qhca_emit *em);
 /* inspect_flow.c: WQs, indirection tables, RSS, steering rules */
-void qhca_look_wq(struct qhca *e, struct qhca_qp *wq,
+void qhca_look_wq(struct qhca *e, struct qhca_wq *wq,
                   const struct qhca_emit *em);
 void qhca_look_rqt(const void *rqt, const struct qhca_emit *em);
 /* The RSS QPs over indirection table @rqt. */

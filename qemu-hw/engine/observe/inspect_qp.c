@@ -203,12 +203,12 @@ static void look_responder(struct qhca_qp *qp, const struct qhca_emit *em)
         qhca_emit_dec(em, "left", xp->wr_left);
         qhca_emit_end(em);
     }
-    if (xp->recv_held) {
+    if (xp->recv.held) {
         qhca_emit_begin(em, "receive");
-        qhca_emit_dec(em, "index", xp->recv_index);
-        qhca_emit_dec(em, "received", xp->recv_len);
-        qhca_emit_dec(em, "capacity", xp->recv_cap);
-        qhca_decode_recv_wqe(em, xp->recv, sizeof(xp->recv));
+        qhca_emit_dec(em, "index", xp->recv.index);
+        qhca_emit_dec(em, "received", xp->recv.len);
+        qhca_emit_dec(em, "capacity", xp->recv.cap);
+        qhca_decode_recv_wqe(em, xp->recv.wqe, sizeof(xp->recv.wqe));
         qhca_emit_end(em);
     }
     qhca_emit_flag(em, "nak_sent", xp->naked);
@@ -272,9 +272,9 @@ void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
     if (qp->sq_stride && !qp->tm) {
         qhca_look_map(&qp->sq, "sq_buffer", em);
     }
-    if (qp->rq_stride) {
-        qhca_look_dbrec(e, qp->rq_dbrec, em);
-        qhca_look_map(&qp->rq, "rq_buffer", em);
+    if (qp->rq.stride) {
+        qhca_look_dbrec(e, qp->rq.dbrec, em);
+        qhca_look_map(&qp->rq.buf, "rq_buffer", em);
     }
     look_requester(e, qp, em);
     if (qhca_qp_connected(qp)) {

@@ -45,6 +45,20 @@ enum qhca_ring qhca_ring_default(enum qhca_object object)
 
 static const char no_ring[] = "the object has no such ring";
 
+static const char *wqe_ring(struct qhca_wqe_ring *q, struct qhca_ring_info *r)
+{
+    if (!q->buf.len) {
+        return no_ring;
+    }
+    r->map = &q->buf;
+    r->shift = q->shift;
+    r->stride = q->stride;
+    r->head = q->head;
+    r->tail = q->tail;
+    r->dbrec = q->dbrec;
+    return NULL;
+}
+
 static const char *qp_ring(struct qhca_qp *qp, enum qhca_ring ring,
                            struct qhca_ring_info *r)
 {
@@ -59,16 +73,7 @@ static const char *qp_ring(struct qhca_qp *qp, enum qhca_ring ring,
         r->tail = qp->sq_tail;
         return NULL;
     }
-    if (ring == QHCA_RING_RQ && qp->rq_stride) {
-        r->map = &qp->rq;
-        r->shift = qp->rq_shift;
-        r->stride = qp->rq_stride;
-        r->head = qp->rq_head;
-        r->tail = qp->rq_tail;
-        r->dbrec = qp->rq_dbrec;
-        return NULL;
-    }
-    return no_ring;
+    return ring == QHCA_RING_RQ ? wqe_ring(&qp->rq, r) : no_ring;
 }
 
 static const char *srq_ring(struct qhca_srq *srq, enum qhca_ring ring,
@@ -132,35 +137,24 @@ _Static_assert(sizeof(struct qhca_cqe) == 1 << 6 &&
 static const char *eth_ring(struct qhca_eth_q *obj, enum qhca_ring ring,
                             struct qhca_ring_info *r)
 {
-    struct qhca_eth_ring *q = ring == QHCA_RING_DATA ? &obj->data : &obj->ring;
-
-    if (!q->buf.len) {
-        return no_ring;
-    }
-    r->map = &q->buf;
-    r->shift = q->shift;
-    r->stride = q->stride;
-    r->head = q->head;
-    r->tail = q->tail;
-    r->dbrec = q->dbrec;
-    return NULL;
+    return wqe_ring(ring == QHCA_RING_DATA ? &obj->data : &obj->ring, r);
 }
 
 const char *qhca_ring_find(struct qhca *e, enum qhca_object object,
                            uint32_t number, enum qhca_ring ring,
                            struct qhca_ring_info *r)
 {
+    struct qhca_wq *wq;
     void *obj = NULL;
 
     switch (object) {
     case QHCA_OBJ_QP:
-    case QHCA_OBJ_WQ:
         obj = qhca_qp_get(e, number);
-        if (obj && (((struct qhca_qp *)obj)->type == QHCA_QPT_WQ) !=
-            (object == QHCA_OBJ_WQ)) {
-            obj = NULL;
-        }
         return obj ? qp_ring(obj, ring, r) : "no such object";
+    case QHCA_OBJ_WQ:
+        wq = qhca_wq_get(e, number);
+        return !wq ? "no such object" :
+               ring == QHCA_RING_RQ ? wqe_ring(&wq->ring, r) : no_ring;
     case QHCA_OBJ_SRQ:
         obj = qhca_idr_get(&e->q->srqs, number);
         return obj ? srq_ring(obj, ring, r) : "no such object";

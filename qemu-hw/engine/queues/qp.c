@@ -220,17 +220,17 @@ static uint8_t init_rings(struct qhca_qp *qp, const struct qhca_qpc *in)
 
     qp->sq_shift = in->sq_shift;
     qp->sq_stride = in->sq_stride;
-    qp->rq_shift = in->rq_shift;
-    qp->rq_stride = in->rq_stride;
+    qp->rq.shift = in->rq_shift;
+    qp->rq.stride = in->rq_stride;
     if (qp->sq_stride) {
         qp->sq_dbrec = qhca_le64(in->sq_dbrec);
         st = qhca_table_init(&qp->sq, &in->sq,
                              1ULL << (qp->sq_shift + qp->sq_stride), true);
     }
-    if (!st && qp->rq_stride) {
-        qp->rq_dbrec = qhca_le64(in->rq_dbrec);
-        st = qhca_table_init(&qp->rq, &in->rq,
-                             1ULL << (qp->rq_shift + qp->rq_stride), true);
+    if (!st && qp->rq.stride) {
+        qp->rq.dbrec = qhca_le64(in->rq_dbrec);
+        st = qhca_table_init(&qp->rq.buf, &in->rq,
+                             1ULL << (qp->rq.shift + qp->rq.stride), true);
     }
     return st;
 }
@@ -241,10 +241,10 @@ static bool qp_attach(struct qhca *e, struct qhca_qp *qp,
 {
     if (qp->type == QHCA_QPT_GSI) {
         qp->qpn = QPN_GSI;
-        if (!qhca_idr_add_at(&e->q->qps, qp, QPN_GSI)) {
+        if (!qhca_idr_add_at(&e->q->qps, &qp->owner, QPN_GSI)) {
             return false;
         }
-    } else if (!qhca_idr_add(&e->q->qps, qp, &qp->qpn)) {
+    } else if (!qhca_idr_add(&e->q->qps, &qp->owner, &qp->qpn)) {
         return false;
     }
     qp->uar = qhca_le32(in->uar);
@@ -297,7 +297,7 @@ static void qp_detach(struct qhca *e, struct qhca_qp *qp)
 void qhca_qp_set_type(struct qhca *e, struct qhca_qp *qp, uint8_t type)
 {
     qp->type = type;
-    qp->ops = type == QHCA_QPT_WQ ? e->q->wq_ops :
+    qp->ops = type == QHCA_QPT_SAVED_WQ ? e->q->saved_wq_ops :
               type <= QHCA_QPT_RSS ? e->q->qp_ops[type] : NULL;
 }
 
@@ -365,7 +365,7 @@ void qhca_qp_clear(struct qhca_qp *qp)
     qhca_list_del(&qp->ready);
     qhca_event_forget(&qp->ev);
     qhca_table_forget(&qp->sq);
-    qhca_table_forget(&qp->rq);
+    qhca_ring_clear(&qp->rq);
     memset(&qp->av, 0, sizeof(qp->av));
     qp->dest_qpn = qp->qkey = qp->sq_psn = qp->rq_psn = qp->access = 0;
     qp->pkey_index = 0;
@@ -374,15 +374,14 @@ void qhca_qp_clear(struct qhca_qp *qp)
     qp->en_sqd_event = qp->syndrome = 0;
     qp->sq_head = qp->sq_next = qp->sq_tail = 0;
     qp->sq_awake = false;
-    qp->rq_head = qp->rq_tail = 0;
     qp->tx_packets = qp->rx_packets = qp->retransmits = qp->timeouts = 0;
     qp->rnr_naks_rx = qp->seq_naks_rx = qp->duplicates = 0;
 }
 
 bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp)
 {
-    return !qp->rq_stride ||
-           qhca_dbrec_notify(e, QHCA_DMA_RECORD, qp->qpn, qp->rq_dbrec, false);
+    return !qp->rq.stride ||
+           qhca_dbrec_notify(e, QHCA_DMA_RECORD, qp->qpn, qp->rq.dbrec, false);
 }
 
 void qhca_qp_free(struct qhca *e, struct qhca_qp *qp)
@@ -398,7 +397,7 @@ uint8_t qhca_cmd_destroy_qp(struct qhca *e, struct qhca_cmd *c)
 {
     struct qhca_qp *qp = qhca_qp_get(e, c->obj);
 
-    if (!qp || qp->type == QHCA_QPT_WQ) {
+    if (!qp) {
         return QHCA_ST_BAD_OBJ;
     }
     if (qp->users) {
@@ -484,11 +483,11 @@ static void query_static(const struct qhca_qp *qp, struct qhca_qpc *out)
         out->sq_shift = qp->sq_shift;
         out->sq_stride = qp->sq_stride;
     }
-    out->rq_shift = qp->rq_shift;
-    out->rq_stride = qp->rq_stride;
+    out->rq_shift = qp->rq.shift;
+    out->rq_stride = qp->rq.stride;
     qhca_table_describe(&qp->sq, &out->sq);
-    qhca_table_describe(&qp->rq, &out->rq);
-    out->rq_dbrec = qhca_le64(qp->rq_dbrec);
+    qhca_table_describe(&qp->rq.buf, &out->rq);
+    out->rq_dbrec = qhca_le64(qp->rq.dbrec);
     out->sq_dbrec = qhca_le64(qp->sq_dbrec);
     out->cookie = qhca_le64(qp->cookie);
 }
@@ -532,18 +531,18 @@ bool qhca_query_qp(struct qhca *e, uint32_t qpn, struct qhca_qpc *out)
 {
     struct qhca_qp *qp = qhca_qp_get(e, qpn);
 
-    if (!qp || qp->type == QHCA_QPT_WQ) {
+    if (!qp) {
         return false;
     }
     qhca_qp_describe(qp, out);
     out->sq_head = qhca_le32(qp->sq_head);
     out->sq_next = qhca_le32(qp->sq_next);
     out->sq_tail = qhca_le32(qp->sq_tail);
-    out->rq_head = qhca_le32(qp->rq_head);
-    out->rq_tail = qhca_le32(qp->rq_tail);
+    out->rq_head = qhca_le32(qp->rq.head);
+    out->rq_tail = qhca_le32(qp->rq.tail);
     out->syndrome = qp->syndrome;
     query_leaf(&qp->sq, &out->sq_leaf, &out->sq_leaf_page);
-    query_leaf(&qp->rq, &out->rq_leaf, &out->rq_leaf_page);
+    query_leaf(&qp->rq.buf, &out->rq_leaf, &out->rq_leaf_page);
     out->tx_packets = qhca_le64(qp->tx_packets);
     out->rx_packets = qhca_le64(qp->rx_packets);
     out->retransmits = qhca_le64(qp->retransmits);

@@ -91,10 +91,23 @@ struct qhca_srq {
     uint32_t refs;
 };
 
+/* A ring of WQEs, and its counters. */
+struct qhca_wqe_ring {
+    struct qhca_table buf;
+    uint64_t dbrec;             /* of receive queues */
+    uint8_t shift, stride;      /* log2: WQEs, bytes of one; stride 0: none */
+    uint32_t head, tail;
+};
+
 /* ---- QP ---- */
 
-/* A WQ is a struct qhca_qp of this type that has only a receive queue. */
-#define QHCA_QPT_WQ         0x80
+/* QPs and WQs share their numbers; each has this as its first member. */
+struct qhca_qpn_owner {
+    bool is_wq;
+};
+
+/* In states of older releases: a WQ, which becomes one when it is loaded. */
+#define QHCA_QPT_SAVED_WQ   0x80
 
 /*
  * Operations of a QP type, supplied by the layers above.  This layer knows
@@ -142,6 +155,7 @@ struct qhca_qp_ops {
 };
 
 struct qhca_qp {
+    struct qhca_qpn_owner owner;
     uint32_t qpn;
     const struct qhca_qp_ops *ops;
     struct qhca_event_src ev;
@@ -154,9 +168,10 @@ struct qhca_qp {
     struct qhca_cq *scq, *rcq;
     struct qhca_srq *srq;
     struct qhca_tm_qp *tm;      /* on a TM SRQ (tag_qp.h), or NULL */
-    uint8_t sq_shift, sq_stride, rq_shift, rq_stride;
-    struct qhca_table sq, rq;
-    uint64_t rq_dbrec, sq_dbrec, cookie;
+    struct qhca_wqe_ring rq;
+    uint8_t sq_shift, sq_stride;
+    struct qhca_table sq;
+    uint64_t sq_dbrec, cookie;
     /* attributes in CPU order, except av, which is as in memory */
     struct qhca_av av;
     uint32_t dest_qpn, qkey, sq_psn, rq_psn, access;
@@ -165,7 +180,7 @@ struct qhca_qp {
     uint8_t max_rd_atomic, max_dest_rd_atomic, en_sqd_event;
     uint8_t syndrome;
     /* ring counters */
-    uint32_t sq_head, sq_next, sq_tail, rq_head, rq_tail;
+    uint32_t sq_head, sq_next, sq_tail;
     bool sq_awake;              /* software need not ring: sq_record.c */
     /* per-QP statistics, as in struct qhca_qpc */
     uint64_t tx_packets, rx_packets, retransmits, timeouts;
@@ -198,11 +213,12 @@ static inline struct qhca_cq *qhca_recv_cq(const struct qhca_qp *qp)
 
 /* The adapter's queue state. */
 struct qhca_queues {
-    struct qhca_idr eqs, cqs, qps;
+    struct qhca_idr eqs, cqs;
+    struct qhca_idr qps;        /* struct qhca_qpn_owner */
     struct qhca_idr srqs;
     struct qhca_idr xrcds;
     const struct qhca_qp_ops *qp_ops[QHCA_QPT_RSS + 1];     /* by type */
-    const struct qhca_qp_ops *wq_ops;
+    const struct qhca_qp_ops *saved_wq_ops;
     size_t xport_size;          /* sizeof(struct qhca_xport) */
     struct qhca_event_src port_ev;
     uint32_t tm_tags;           /* total of all TM SRQs */
@@ -342,6 +358,17 @@ bool qhca_sq_produced(struct qhca *e, struct qhca_qp *qp, uint32_t index);
 uint8_t qhca_sq_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
                       void *wqe, uint64_t *addr);
 /*
+ * Take the next receive WQE of the ring of queue @num: see qhca_rq_take().
+ */
+uint8_t qhca_ring_take(struct qhca *e, struct qhca_wqe_ring *r, uint32_t num,
+                       void *wqe, uint32_t *len, uint32_t *index);
+/* Back to the start of the ring. */
+static inline void qhca_ring_clear(struct qhca_wqe_ring *r)
+{
+    qhca_table_forget(&r->buf);
+    r->head = r->tail = 0;
+}
+/*
  * Take the next receive WQE of the QP's RQ or SRQ into @wqe (whole stride, up
  * to QHCA_MAX_RQ_WQE bytes; *@len gets it).  *@index gets the counter (RQ) or
  * the WQE number (SRQ).  Returns QHCA_SYN_NONE, QHCA_SYN_RNR if there is none,
@@ -361,6 +388,21 @@ struct qhca_sgpos {
     uint32_t sge;
     uint32_t sge_off;
 };
+/* On whose behalf memory is accessed. */
+struct qhca_sgl_user {
+    uint32_t num;               /* QPN or WQN */
+    uint32_t pd;                /* of the keys */
+    bool privileged;            /* see QHCA_QP_F_PRIVILEGED */
+};
+/* @qp, by keys of @pd: its own, or that of its SRQ. */
+static inline struct qhca_sgl_user qhca_sgl_qp(const struct qhca_qp *qp,
+                                               uint32_t pd)
+{
+    return (struct qhca_sgl_user){
+        .num = qp->qpn, .pd = pd,
+        .privileged = qp->flags & QHCA_QP_F_PRIVILEGED,
+    };
+}
 /* Sum of the lengths of @num SGEs at @sges. */
 uint64_t qhca_sgl_len(const uint8_t *sges, uint32_t num);
 /*
@@ -381,14 +423,44 @@ uint8_t qhca_sgl_check(const uint8_t *wqe, uint8_t stride, uint32_t header,
  * @write from it.  @pos caches the position for the next call.  The caller has
  * checked that off + len is in range.  Returns QHCA_SYN_*.
  */
-uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_sgl_user user,
                       const uint8_t *sges, uint32_t num,
                       struct qhca_sgpos *pos, uint32_t off, void *buf,
                       uint32_t len, bool write);
 /* The same, but describe the bytes for a memory link: see qhca_mr_share(). */
-uint8_t qhca_sgl_share(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+uint8_t qhca_sgl_share(struct qhca *e, struct qhca_sgl_user user,
                        const uint8_t *sges, uint32_t num,
                        struct qhca_sgpos *pos, uint32_t off, uint32_t len);
+
+/* ---- recv_wqe.c ---- */
+/* A receive WQE, from the first packet of a message to the completion. */
+struct qhca_recv {
+    bool held;                  /* @wqe is not completed */
+    uint32_t index;             /* as qhca_rq_take() gives it */
+    uint32_t len, cap;          /* bytes received, and that fit */
+    uint32_t sges;
+    struct qhca_sgpos pos;
+    uint8_t wqe[QHCA_MAX_RQ_WQE];
+};
+/* A message begins: nothing of it is stored. */
+static inline void qhca_recv_begin(struct qhca_recv *r)
+{
+    r->len = 0;
+    memset(&r->pos, 0, sizeof(r->pos));
+}
+/*
+ * The @len bytes of r->wqe were fetched: hold them.  Returns QHCA_SYN_NONE, or
+ * QHCA_SYN_WQE_SGE if the WQE is invalid; it is held all the same.
+ */
+uint8_t qhca_recv_hold(struct qhca_recv *r, uint32_t len);
+/* Append @len bytes to the WQE held.  Returns QHCA_SYN_*. */
+uint8_t qhca_recv_store(struct qhca *e, struct qhca_recv *r,
+                        struct qhca_sgl_user user, const void *buf,
+                        uint32_t len);
+/* Fill in @cqe what is the same for each receive of queue @num. */
+void qhca_recv_cqe(const struct qhca_recv *r, uint32_t num,
+                   struct qhca_cqe *cqe, uint8_t opcode, uint8_t status,
+                   uint8_t syndrome);
 
 /* ---- qp.c ---- */
 /* RC and XRC: messages are acknowledged. */
@@ -405,7 +477,9 @@ static inline bool qhca_qp_connected(const struct qhca_qp *qp)
 /* The QP with number @qpn, or NULL. */
 static inline struct qhca_qp *qhca_qp_get(struct qhca *e, uint32_t qpn)
 {
-    return qhca_idr_get(&e->q->qps, qpn);
+    struct qhca_qpn_owner *o = qhca_idr_get(&e->q->qps, qpn);
+
+    return o && !o->is_wq ? qhca_container(o, struct qhca_qp, owner) : NULL;
 }
 /*
  * Move a QP to ERR (or SQE), with trace and event; there is no other way.
@@ -470,6 +544,16 @@ bool qhca_cq_discard(struct qhca *e, uint32_t num);
 bool qhca_eq_discard(struct qhca *e, uint32_t num);
 
 /* ---- save or load all objects of a kind: save_queues.c, save_tags.c ---- */
+/* A ring of WQEs; @is: there is one. */
+void qhca_io_ring(struct qhca_io *io, struct qhca_wqe_ring *r, bool is);
+/* A receive WQE: whether it is held, and its bytes; the rest is recomputed. */
+void qhca_io_recv(struct qhca_io *io, struct qhca_recv *r);
+/*
+ * An optional reference to a QP: saves that there is one, and its number.
+ * Returns the QP, or NULL if there is none or loading failed with @why.
+ */
+struct qhca_qp *qhca_io_qp(struct qhca_io *io, bool is,
+                           const struct qhca_qp *qp, const char *why);
 void qhca_io_eqs(struct qhca_io *io);
 void qhca_io_cqs(struct qhca_io *io);
 void qhca_io_cq_resize(struct qhca_io *io, const struct qhca_cq *cq);

@@ -1,9 +1,63 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Saved state: EQs, CQs, SRQs, memory windows. */
+/* Saved state: EQs, CQs, SRQs, memory windows, receive WQEs. */
 #include <stdlib.h>
 
 #include "queues/queues.h"
 #include "base/save.h"
+
+/* ---- what several kinds of objects have ---- */
+
+struct qhca_qp *qhca_io_qp(struct qhca_io *io, bool is,
+                           const struct qhca_qp *qp, const char *why)
+{
+    struct qhca_qpn_owner *o = qhca_io_ref(io, &io->e->q->qps, is,
+                                           qp ? qp->qpn : 0, why);
+
+    if (!o || !NEED(io, !o->is_wq, why)) {
+        return NULL;
+    }
+    return qhca_container(o, struct qhca_qp, owner);
+}
+
+void qhca_io_ring(struct qhca_io *io, struct qhca_wqe_ring *r, bool is)
+{
+    IO(io, r->dbrec);
+    IO(io, r->shift);
+    IO(io, r->stride);
+    IO(io, r->head);
+    IO(io, r->tail);
+    NEED(io, r->shift <= QHCA_MAX_WQ_SHIFT && r->stride <= 9,
+         "its size is out of range");
+    qhca_io_buf(io, &r->buf, io->failed ? 0 : 1ULL << (r->shift + r->stride),
+                true);
+    NEED(io, !r->buf.len == !is, "it has no buffer, or one too many");
+    NEED(io, r->head - r->tail <= (is ? 1u << r->shift : 0),
+         "more WQEs than it holds");
+}
+
+void qhca_io_recv(struct qhca_io *io, struct qhca_recv *r)
+{
+    uint32_t header = sizeof(struct qhca_rq_wqe);
+    uint64_t cap;
+
+    IO(io, r->held);
+    if (!r->held) {
+        return;
+    }
+    IO(io, r->index);
+    IO(io, r->len);
+    IO(io, r->sges);
+    qhca_io_bytes(io, r->wqe, sizeof(r->wqe));
+    if (io->saving ||
+        !NEED(io, r->sges <= QHCA_MAX_SGE &&
+              r->sges <= (sizeof(r->wqe) - header) / sizeof(struct qhca_sge),
+              "its receive has too many SGEs")) {
+        return;
+    }
+    cap = qhca_sgl_len(r->wqe + header, r->sges);
+    r->cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
+    NEED(io, r->len <= r->cap, "its receive holds more data than fits");
+}
 
 /* ---- EQs ---- */
 
@@ -218,8 +272,7 @@ static void save_mw(struct qhca_io *io, void *obj)
     b = qhca_io_ref(io, &io->e->mem->mrs, b,
                     b ? b->key >> QHCA_KEY_INDEX_SHIFT : 0,
                     "its region does not exist");
-    qp = qhca_io_ref(io, &io->e->q->qps, qp, qp ? qp->qpn : 0,
-                     "its QP does not exist");
+    qp = qhca_io_qp(io, qp, qp, "its QP does not exist");
     IO(io, w->off);
     NEED(io, w->mr.flags == QHCA_MR_F_MW1 || w->mr.flags == QHCA_MR_F_MW2,
          "it is no window");

@@ -37,25 +37,24 @@ uint8_t qhca_sgl_check(const uint8_t *wqe, uint8_t stride, uint32_t header,
 enum sgl_what { SGL_READ, SGL_WRITE, SGL_SHARE };
 
 /* Copy or share @len bytes of one SGE. */
-static uint8_t sgl_part(struct qhca *e, const struct qhca_qp *qp, uint32_t pd,
+static uint8_t sgl_part(struct qhca *e, struct qhca_sgl_user user,
                         uint32_t lkey, uint64_t addr, uint8_t *p,
                         uint32_t len, enum sgl_what what)
 {
-    bool privileged = qp->flags & QHCA_QP_F_PRIVILEGED;
-
     switch (what) {
     case SGL_WRITE:
-        return qhca_mr_write(e, pd, privileged, lkey, addr, p, len,
-                             QHCA_ACCESS_LOCAL_WRITE, qp->qpn);
+        return qhca_mr_write(e, user.pd, user.privileged, lkey, addr, p, len,
+                             QHCA_ACCESS_LOCAL_WRITE, user.num);
     case SGL_SHARE:
-        return qhca_mr_share(e, pd, privileged, lkey, addr, len, 0, qp->qpn);
+        return qhca_mr_share(e, user.pd, user.privileged, lkey, addr, len, 0,
+                             user.num);
     default:
-        return qhca_mr_read(e, pd, privileged, lkey, addr, p, len, 0,
-                            qp->qpn);
+        return qhca_mr_read(e, user.pd, user.privileged, lkey, addr, p, len,
+                            0, user.num);
     }
 }
 
-static uint8_t sgl_walk(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+static uint8_t sgl_walk(struct qhca *e, struct qhca_sgl_user user,
                         const uint8_t *sges, uint32_t num,
                         struct qhca_sgpos *pos, uint32_t off, uint8_t *p,
                         uint32_t len, enum sgl_what what)
@@ -101,7 +100,7 @@ static uint8_t sgl_walk(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
             n = len;
         }
         addr = qhca_le64(s.addr) + pos->sge_off;
-        syn = sgl_part(e, qp, pd, qhca_le32(s.lkey), addr, p, n, what);
+        syn = sgl_part(e, user, qhca_le32(s.lkey), addr, p, n, what);
         if (syn == QHCA_SYN_PAGE_FAULT) {
             /* the rest of the SGE will be needed too */
             e->mem->fault.len += qhca_le32(s.len) - pos->sge_off - n;
@@ -123,18 +122,18 @@ static uint8_t sgl_walk(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
     return QHCA_SYN_NONE;
 }
 
-uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+uint8_t qhca_sgl_copy(struct qhca *e, struct qhca_sgl_user user,
                       const uint8_t *sges, uint32_t num,
                       struct qhca_sgpos *pos, uint32_t off, void *buf,
                       uint32_t len, bool write)
 {
-    return sgl_walk(e, qp, pd, sges, num, pos, off, buf, len,
+    return sgl_walk(e, user, sges, num, pos, off, buf, len,
                     write ? SGL_WRITE : SGL_READ);
 }
 
-uint8_t qhca_sgl_share(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+uint8_t qhca_sgl_share(struct qhca *e, struct qhca_sgl_user user,
                        const uint8_t *sges, uint32_t num,
                        struct qhca_sgpos *pos, uint32_t off, uint32_t len)
 {
-    return sgl_walk(e, qp, pd, sges, num, pos, off, NULL, len, SGL_SHARE);
+    return sgl_walk(e, user, sges, num, pos, off, NULL, len, SGL_SHARE);
 }

@@ -80,34 +80,32 @@ static uint8_t read_head(struct qhca *e, uint64_t dbrec, uint32_t depth,
     return QHCA_SYN_NONE;
 }
 
-static uint8_t rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
-                       uint32_t *len, uint32_t *index)
+uint8_t qhca_ring_take(struct qhca *e, struct qhca_wqe_ring *r, uint32_t num,
+                       void *wqe, uint32_t *len, uint32_t *index)
 {
-    uint32_t depth = 1u << qp->rq_shift;
+    uint32_t depth = 1u << r->shift;
     uint64_t off, addr;
     uint8_t syn;
 
-    if (!qp->rq_stride) {
+    if (!r->stride) {
         return QHCA_SYN_RNR;
     }
-    if (qp->rq_head == qp->rq_tail) {
-        syn = read_head(e, qp->rq_dbrec, depth, qp->rq_tail, qp->qpn,
-                        &qp->rq_head);
+    if (r->head == r->tail) {
+        syn = read_head(e, r->dbrec, depth, r->tail, num, &r->head);
         if (syn) {
             return syn;
         }
-        if (qp->rq_head == qp->rq_tail) {
+        if (r->head == r->tail) {
             return QHCA_SYN_RNR;
         }
     }
-    *index = qp->rq_tail;
-    *len = 1u << qp->rq_stride;
-    off = qp->rq_tail & (depth - 1);
-    syn = wqe_fetch(e, &qp->rq, off << qp->rq_stride, qp->qpn, wqe, *len,
-                    &addr);
+    *index = r->tail;
+    *len = 1u << r->stride;
+    off = r->tail & (depth - 1);
+    syn = wqe_fetch(e, &r->buf, off << r->stride, num, wqe, *len, &addr);
     if (!syn) {
-        qp->rq_tail++;
-        qhca_recv_trace(e, qp->qpn, *index, addr, wqe);
+        r->tail++;
+        qhca_recv_trace(e, num, *index, addr, wqe);
     }
     return syn;
 }
@@ -191,5 +189,5 @@ uint8_t qhca_rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
                      uint32_t *len, uint32_t *index)
 {
     return qp->srq ? srq_take(e, qp, wqe, len, index) :
-                     rq_take(e, qp, wqe, len, index);
+                     qhca_ring_take(e, &qp->rq, qp->qpn, wqe, len, index);
 }

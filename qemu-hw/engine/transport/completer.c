@@ -310,7 +310,7 @@ static uint8_t comp_store(struct qhca *e, struct qhca_qp *qp,
     if (!sges) {
         return syn;
     }
-    return qhca_sgl_copy(e, qp, qhca_sq_pd(qp), sges, w->num,
+    return qhca_sgl_copy(e, qhca_sgl_qp(qp, qhca_sq_pd(qp)), sges, w->num,
                          &qp->xp->rd_pos, off, (void *)data, len, true);
 }
 

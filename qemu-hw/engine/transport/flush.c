@@ -57,12 +57,12 @@ static bool flush_recv(struct qhca *e, struct qhca_qp *qp)
     struct qhca_xport *xp = qp->xp;
     uint32_t len;
 
-    if (!xp->recv_held) {
+    if (!xp->recv.held) {
         if (qp->srq ||
-            qhca_rq_take(e, qp, xp->recv, &len, &xp->recv_index)) {
+            qhca_rq_take(e, qp, xp->recv.wqe, &len, &xp->recv.index)) {
             return false;
         }
-        xp->recv_held = true;
+        xp->recv.held = true;
     }
     qhca_recv_error(e, qp, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
     return true;

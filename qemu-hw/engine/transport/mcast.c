@@ -280,8 +280,8 @@ static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
     }
     for (i = 0; i < n && !io->failed; i++) {
         g = p ? *p : g;
-        qp = qhca_io_ref(io, &io->e->q->qps, true, io->saving ? g->qp[i]->qpn :
-                         0, "a multicast group member does not exist");
+        qp = qhca_io_qp(io, true, io->saving ? g->qp[i] : NULL,
+                        "a multicast group member does not exist");
         if (NEED(io, qp && qp->type == QHCA_QPT_UD &&
                  (io->saving || place(g, qp) == g->members),
                  "a multicast group member is invalid") && !io->saving) {

@@ -382,7 +382,7 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
     const struct qhca_qpc *in = c->in;
     uint8_t old, next, st;
 
-    if (!qp || qp->type == QHCA_QPT_WQ) {
+    if (!qp) {
         return QHCA_ST_BAD_OBJ;
     }
     if (qp->ops->modify) {

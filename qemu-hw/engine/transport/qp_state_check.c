@@ -23,7 +23,7 @@ static bool qp_untouched(const struct qhca_qp *qp)
     memset(&xp.timer, 0, sizeof(xp.timer));     /* points to itself */
     return !memcmp(&xp, &fresh, sizeof(xp)) &&
            !(qp->sq_head | qp->sq_next | qp->sq_tail |
-             qp->rq_head | qp->rq_tail);
+             qp->rq.head | qp->rq.tail);
 }
 
 /* Nothing in flight, no ACK outstanding. */
@@ -111,18 +111,18 @@ static const char *qp_always(const struct qhca_qp *qp)
         return "the WQEs in flight are missing";
     }
     if (qhca_qp_connected(qp) && !qp->path_mtu &&
-        (xp->win || xp->recv_held || xp->rspq_head != xp->rspq_tail)) {
+        (xp->win || xp->recv.held || xp->rspq_head != xp->rspq_tail)) {
         return "it has no path MTU";
     }
     /* The SRQ of a target may have been destroyed during its message. */
-    if (live && xp->rsp_op == QHCA_RSPOP_SEND && !xp->recv_held &&
+    if (live && xp->rsp_op == QHCA_RSPOP_SEND && !xp->recv.held &&
         !qp->xrcd) {
         return "it receives a message without a receive WQE";
     }
-    if (qp->tm && qp->tm->kind >= QHCA_TM_EAGER && !xp->recv_held) {
+    if (qp->tm && qp->tm->kind >= QHCA_TM_EAGER && !xp->recv.held) {
         return "it holds a tag, but no receive";
     }
-    if (xp->recv_held && !qhca_recv_cq(qp)) {
+    if (xp->recv.held && !qhca_recv_cq(qp)) {
         return "it holds a receive, but has no CQ for it";
     }
     return NULL;

@@ -45,7 +45,7 @@ static uint8_t req_gather(struct qhca *e, struct qhca_qp *qp,
         memcpy(buf, data + off, len);
         return QHCA_SYN_NONE;
     }
-    return qhca_sgl_copy(e, qp, qhca_sq_pd(qp), data, w->num,
+    return qhca_sgl_copy(e, qhca_sgl_qp(qp, qhca_sq_pd(qp)), data, w->num,
                          &qp->xp->snd_pos, off, buf, len, false);
 }
 
@@ -72,8 +72,8 @@ static uint8_t req_share(struct qhca *e, struct qhca_qp *qp,
     } else {
         sges = qhca_req_wqe(e, qp, w, qp->xp->cur, false, &syn);
         if (sges) {
-            syn = qhca_sgl_share(e, qp, qhca_sq_pd(qp), sges, w->num,
-                                 &qp->xp->snd_pos, off, len);
+            syn = qhca_sgl_share(e, qhca_sgl_qp(qp, qhca_sq_pd(qp)), sges,
+                                 w->num, &qp->xp->snd_pos, off, len);
         }
     }
     *named = !syn && !e->ml->out.unfit;

@@ -58,7 +58,7 @@ static void receive_error(struct qhca *e, struct qhca_qp *qp, uint8_t syn)
 {
     struct qhca_xport *xp = qp->xp;
     uint8_t status = QHCA_WC_LOC_PROT_ERR, nak = QHCA_NAK_OP;
-    bool held = xp->recv_held;
+    bool held = xp->recv.held;
 
     if (syn == QHCA_SYN_RQ_LENGTH) {
         status = QHCA_WC_LOC_LEN_ERR;
@@ -148,7 +148,7 @@ static void message_done(struct qhca *e, struct qhca_qp *qp,
         return;                 /* no completion */
     }
     if (qp->tm && !(rx->flags & QHCA_OPF_WRITE)) {
-        cqe.byte_len = qhca_le32(xp->recv_len);
+        cqe.byte_len = qhca_le32(xp->recv.len);
         qhca_tm_recv_done(e, qp, &cqe, rx->se);
         return;
     }
@@ -156,7 +156,7 @@ static void message_done(struct qhca *e, struct qhca_qp *qp,
         op = QHCA_CQE_OP_RECV_RDMA_IMM;
         cqe.byte_len = qhca_le32(xp->wr_len);
     } else {
-        cqe.byte_len = qhca_le32(xp->recv_len);
+        cqe.byte_len = qhca_le32(xp->recv.len);
     }
     qhca_recv_complete(e, qp, &cqe, op, QHCA_WC_SUCCESS, QHCA_SYN_NONE,
                        rx->se);

@@ -257,32 +257,6 @@ static void save_responses(struct qhca_io *io, struct qhca_xport *xp)
     }
 }
 
-/* The receive WQE held: save its bytes; the rest is recomputed. */
-static void save_receive(struct qhca_io *io, struct qhca_xport *xp)
-{
-    uint64_t cap;
-
-    IO(io, xp->recv_held);
-    if (!xp->recv_held) {
-        return;
-    }
-    IO(io, xp->recv_index);
-    IO(io, xp->recv_len);
-    IO(io, xp->recv_sges);
-    qhca_io_bytes(io, xp->recv, sizeof(xp->recv));
-    if (io->saving ||
-        !NEED(io, xp->recv_sges <= QHCA_MAX_SGE &&
-              xp->recv_sges <= (sizeof(xp->recv) -
-                                sizeof(struct qhca_rq_wqe)) /
-              sizeof(struct qhca_sge), "its receive has too many SGEs")) {
-        return;
-    }
-    cap = qhca_sgl_len(xp->recv + sizeof(struct qhca_rq_wqe), xp->recv_sges);
-    xp->recv_cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap;
-    NEED(io, xp->recv_len <= xp->recv_cap,
-         "its receive holds more data than fits");
-}
-
 static void save_responder(struct qhca_io *io, struct qhca_xport *xp)
 {
     unsigned i;
@@ -302,7 +276,7 @@ static void save_responder(struct qhca_io *io, struct qhca_xport *xp)
          xp->rsp_op <= QHCA_RSPOP_SKIP &&
          xp->atomic_next < QHCA_ATOMICS_KEPT,
          "its responder's state is unknown");
-    save_receive(io, xp);
+    qhca_io_recv(io, &xp->recv);
     save_responses(io, xp);
     for (i = 0; i < QHCA_ATOMICS_KEPT; i++) {
         IO(io, xp->atomics[i].valid);
@@ -353,8 +327,8 @@ static void save_counters(struct qhca_io *io, struct qhca_qp *qp)
     IO(io, qp->sq_head);
     IO(io, qp->sq_next);
     IO(io, qp->sq_tail);
-    IO(io, qp->rq_head);
-    IO(io, qp->rq_tail);
+    IO(io, qp->rq.head);
+    IO(io, qp->rq.tail);
     IO(io, qp->tx_packets);
     IO(io, qp->rx_packets);
     IO(io, qp->retransmits);
@@ -416,8 +390,8 @@ static void save_check_rings(struct qhca_io *io, const struct qhca_qp *qp)
     NEED(io, qp->sq_head - qp->sq_tail <= depth &&
          qp->sq_next - qp->sq_tail <= qp->sq_head - qp->sq_tail,
          "its send ring's counters are inconsistent");
-    NEED(io, qp->rq_head - qp->rq_tail <=
-         (qp->rq_stride ? 1u << qp->rq_shift : 0),
+    NEED(io, qp->rq.head - qp->rq.tail <=
+         (qp->rq.stride ? 1u << qp->rq.shift : 0),
          "its receive ring's counters are inconsistent");
 }
 
@@ -426,7 +400,7 @@ static bool save_attach(struct qhca_io *io, struct qhca_qp *qp)
 {
     struct qhca *e = io->e;
 
-    if (!qhca_io_place(io, &e->q->qps, qp, qp->qpn)) {
+    if (!qhca_io_place(io, &e->q->qps, &qp->owner, qp->qpn)) {
         return false;
     }
     e->mem->uar_refs[qp->uar]++;
@@ -472,9 +446,9 @@ static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
     sq_stride = qp->tm ? 0 : qp->sq_stride;
     IO(io, sq_shift);
     IO(io, sq_stride);
-    IO(io, qp->rq_shift);
-    IO(io, qp->rq_stride);
-    IO(io, qp->rq_dbrec);
+    IO(io, qp->rq.shift);
+    IO(io, qp->rq.stride);
+    IO(io, qp->rq.dbrec);
     IO(io, qp->cookie);
     IO_SINCE(io, 3, qp->sq_dbrec);
     IO_SINCE(io, 3, qp->sq_awake);
@@ -488,9 +462,9 @@ static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
     }
     qhca_io_buf(io, &qp->sq, io->failed || !sq_stride ? 0 :
                 1ULL << (sq_shift + sq_stride), true);
-    qhca_io_buf(io, &qp->rq, io->failed || !qp->rq_stride ? 0 :
-                1ULL << (qp->rq_shift + qp->rq_stride), true);
-    NEED(io, !sq_stride == !qp->sq.len && !qp->rq_stride == !qp->rq.len,
+    qhca_io_buf(io, &qp->rq.buf, io->failed || !qp->rq.stride ? 0 :
+                1ULL << (qp->rq.shift + qp->rq.stride), true);
+    NEED(io, !sq_stride == !qp->sq.len && !qp->rq.stride == !qp->rq.buf.len,
          "its buffers do not match its rings");
     if (io->saving) {
         return qp;
@@ -528,18 +502,21 @@ static void one_qp(struct qhca_io *io, void *obj)
 
 static bool save_is_rss(const void *obj)
 {
-    return ((const struct qhca_qp *)obj)->type == QHCA_QPT_RSS;
+    const struct qhca_qpn_owner *o = obj;
+
+    return !o->is_wq && qhca_container(o, const struct qhca_qp, owner)->type ==
+           QHCA_QPT_RSS;
 }
 
-static bool is_not_rss(const void *obj)
+static bool is_other_qp(const void *obj)
 {
-    return !save_is_rss(obj);
+    return !((const struct qhca_qpn_owner *)obj)->is_wq && !save_is_rss(obj);
 }
 
 void qhca_io_qps(struct qhca_io *io)
 {
     qhca_io_table(io, &io->e->q->qps);
-    qhca_io_each(io, &io->e->q->qps, is_not_rss, one_qp);
+    qhca_io_each(io, &io->e->q->qps, is_other_qp, one_qp);
 }
 
 void qhca_io_rss_qps(struct qhca_io *io)

@@ -33,15 +33,15 @@ static void tm_recv_hold(struct qhca *e, struct qhca_qp *qp, struct qhca_tag *t)
     qhca_tm_unlink(qp->srq->tm, t);
     t->state = QHCA_TAG_TAKEN;
     qp->tm->tag = t;
-    memcpy(xp->recv, &wqe, sizeof(wqe));
-    memcpy(xp->recv + sizeof(wqe), t->sge, t->num_sge * sizeof(t->sge[0]));
-    memset(&xp->recv_pos, 0, sizeof(xp->recv_pos));
-    xp->recv_held = true;
-    xp->recv_index = t->handle;
-    xp->recv_len = 0;
-    xp->recv_cap = t->cap;
-    xp->recv_sges = t->num_sge;
-    qhca_recv_trace(e, qp->qpn, t->handle, 0, xp->recv);
+    memcpy(xp->recv.wqe, &wqe, sizeof(wqe));
+    memcpy(xp->recv.wqe + sizeof(wqe), t->sge, t->num_sge * sizeof(t->sge[0]));
+    memset(&xp->recv.pos, 0, sizeof(xp->recv.pos));
+    xp->recv.held = true;
+    xp->recv.index = t->handle;
+    xp->recv.len = 0;
+    xp->recv.cap = t->cap;
+    xp->recv.sges = t->num_sge;
+    qhca_recv_trace(e, qp->qpn, t->handle, 0, xp->recv.wqe);
 }
 
 /* No matching entry: take the next receive WQE of the SRQ. */
@@ -50,7 +50,7 @@ static uint8_t tm_recv_unmatched(struct qhca *e, struct qhca_qp *qp,
 {
     uint8_t syn = qhca_recv_take(e, qp);
 
-    if (syn != QHCA_SYN_RNR && qp->xp->recv_held) {
+    if (syn != QHCA_SYN_RNR && qp->xp->recv.held) {
         qp->tm->kind = QHCA_TM_NO_TAG;
     }
     if (!syn && counts) {
@@ -69,8 +69,8 @@ static uint8_t tm_recv_again(struct qhca_qp *qp, const uint8_t **data,
 {
     struct qhca_tm_qp *tq = qp->tm;
 
-    qp->xp->recv_len = 0;
-    memset(&qp->xp->recv_pos, 0, sizeof(qp->xp->recv_pos));
+    qp->xp->recv.len = 0;
+    memset(&qp->xp->recv.pos, 0, sizeof(qp->xp->recv.pos));
     if (tq->kind == QHCA_TM_EAGER) {
         if (*len < sizeof(struct qhca_tmh)) {
             return QHCA_SYN_BAD_PACKET;
@@ -79,7 +79,7 @@ static uint8_t tm_recv_again(struct qhca_qp *qp, const uint8_t **data,
         *len -= sizeof(struct qhca_tmh);
     } else if (tq->kind == QHCA_TM_INCOMPLETE) {
         *data = tq->headers;
-        *len = qp->xp->recv_cap < QHCA_TM_HEADERS ? qp->xp->recv_cap :
+        *len = qp->xp->recv.cap < QHCA_TM_HEADERS ? qp->xp->recv.cap :
                                                    QHCA_TM_HEADERS;
     }
     return QHCA_SYN_NONE;
@@ -148,7 +148,7 @@ static bool tell_match(struct qhca *e, struct qhca_qp *qp,
     cqe->wr_id = qhca_le64(tq->tag->wr_id);
     cqe->qpn = qhca_le32(qp->qpn);
     cqe->wqe_index = qhca_le32(tq->tag->handle);
-    cqe->byte_len = qhca_le32(qp->xp->recv_len);
+    cqe->byte_len = qhca_le32(qp->xp->recv.len);
     cqe->src_qpn = qhca_le32(qp->srq->srqn);
     cqe->opcode = QHCA_CQE_OP_TM_RECV;
     cqe->flags |= qhca_le16(QHCA_CQE_F_SRQN);

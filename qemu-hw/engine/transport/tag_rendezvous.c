@@ -88,7 +88,7 @@ void qhca_tm_qp_drop(struct qhca *e, struct qhca_qp *qp, bool write)
         }
         rndv_release(tq->tag);
         tq->tag = NULL;
-        qp->xp->recv_held = false;
+        qp->xp->recv.held = false;
     } else if (tq->kind == QHCA_TM_UNEXPECTED) {
         qp->srq->tm->seen--;
         qhca_tm_sync(qp->srq->tm);
@@ -127,7 +127,7 @@ void qhca_tm_rndv_start(struct qhca *e, struct qhca_qp *qp, bool solicited)
     rndv_queue(e, qp, tq->tag, tq->headers, solicited);
     tq->tag = NULL;
     tq->kind = QHCA_TM_PLAIN;
-    qp->xp->recv_held = false;
+    qp->xp->recv.held = false;
 }
 
 void qhca_tm_wqe(const struct qhca_qp *qp, uint32_t index, void *wqe)

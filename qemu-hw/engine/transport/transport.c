@@ -102,8 +102,8 @@ void qhca_xport_free(struct qhca *e, struct qhca_qp *qp)
  */
 static void ask_for_rq_doorbell(struct qhca *e, struct qhca_qp *qp)
 {
-    if (qp->rq_stride && !qp->srq) {
-        qhca_dbrec_notify(e, QHCA_DMA_RECORD, qp->qpn, qp->rq_dbrec, true);
+    if (qp->rq.stride && !qp->srq) {
+        qhca_dbrec_notify(e, QHCA_DMA_RECORD, qp->qpn, qp->rq.dbrec, true);
         e->ops.dma_fence(e->opaque);
     }
 }
@@ -339,7 +339,7 @@ static void connected_forget_srq(struct qhca_qp *qp,
 
     if (qp->srq == srq) {
         qhca_xrc_unbind(qp);
-        xp->recv_held = false;
+        xp->recv.held = false;
     }
     /* Its number may be reused. */
     for (i = xp->rspq_tail; i != xp->rspq_head; i++) {

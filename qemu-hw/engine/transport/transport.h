@@ -163,10 +163,7 @@ struct qhca_xport {
     uint32_t rspq_head, rspq_tail;
     uint64_t wr_va;             /* WRITE: address of the next byte */
     uint32_t wr_rkey, wr_left, wr_len;
-    bool recv_held;             /* recv[] holds an uncompleted WQE */
-    uint32_t recv_index, recv_len, recv_cap, recv_sges;
-    struct qhca_sgpos recv_pos;
-    uint8_t recv[512];
+    struct qhca_recv recv;
     struct qhca_resp rspq[QHCA_RSPQ];
     struct qhca_atomic_res atomics[QHCA_ATOMICS_KEPT];
 };
@@ -325,7 +322,7 @@ void qhca_odp_cancel(struct qhca_qp *qp, unsigned sides);
 /* Cancel all sides and free the page fault state. */
 void qhca_odp_free(struct qhca_qp *qp);
 
-/* ---- recv_wqe.c: receive WQEs ---- */
+/* ---- qp_receive.c ---- */
 /*
  * Ensure that a receive WQE is held.  Returns QHCA_SYN_NONE, QHCA_SYN_RNR, or
  * what is wrong with the WQE.

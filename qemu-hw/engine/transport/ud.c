@@ -90,7 +90,7 @@ static enum qhca_send ud_send_packet(struct qhca *e, struct qhca_qp *qp,
     if (p[1] & QHCA_WQE_F_INLINE) {
         memcpy(qhca_frame_payload(&f, ext), data, len);
     } else {
-        *syn = qhca_sgl_copy(e, qp, qp->pd, data, num, &pos, 0,
+        *syn = qhca_sgl_copy(e, qhca_sgl_qp(qp, qp->pd), data, num, &pos, 0,
                              qhca_frame_payload(&f, ext), len, false);
         if (*syn) {
             return QHCA_SENT;
@@ -236,7 +236,7 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
     }
     syn = qhca_recv_take(e, qp);
     if (syn == QHCA_SYN_RNR ||
-        (!syn && QHCA_GRH_LEN + rx->payload_len > xp->recv_cap)) {
+        (!syn && QHCA_GRH_LEN + rx->payload_len > xp->recv.cap)) {
         qhca_rx_drop(e, rx, QHCA_STAT_UD_DROPPED);
         return;
     }
@@ -251,7 +251,7 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
         return;
     }
     if (syn) {
-        bool held = xp->recv_held;
+        bool held = xp->recv.held;
 
         qhca_recv_error(e, qp, syn == QHCA_SYN_WQE_SGE ?
                         QHCA_WC_LOC_QP_OP_ERR : QHCA_WC_LOC_PROT_ERR, syn);
@@ -260,7 +260,7 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
     }
     qhca_odp_passed(qp, QHCA_FAULT_RECV);
     cqe.src_qpn = qhca_le32(qhca_get_be32(rx->ext + 4) & QHCA_PSN_MASK);
-    cqe.byte_len = qhca_le32(xp->recv_len);
+    cqe.byte_len = qhca_le32(xp->recv.len);
     if (rx->flags & QHCA_OPF_IMM) {
         memcpy(&cqe.imm, rx->ext + QHCA_DETH_LEN, QHCA_IMM_LEN);
         flags |= QHCA_CQE_F_IMM;
