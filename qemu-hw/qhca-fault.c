@@ -5,7 +5,7 @@
 #include "qapi/qapi-commands-qhca.h"
 #include "engine/observe/breakpoint.h"
 #include "engine/observe/fault.h"
-#include "qhca-debug.h"
+#include "qhca-inspect.h"
 
 /* The enumerations of the schema must match those of the engine. */
 QEMU_BUILD_BUG_ON((int)QHCA_FAULT_ACTION__MAX != QHCA_FLT_ACTIONS);
@@ -147,9 +147,9 @@ void qmp_qhca_fault_remove(const char *device, bool has_id, uint32_t id,
     if (!s) {
         return;
     }
-    if (qhca_debug_stopped(s->engine)) {
-        error_setg(errp, "The adapter stands in the middle of its work: let "
-                   "it go on first");
+    if (qhca_break_stopped(s->engine)) {
+        error_setg(errp, "The adapter is stopped in the middle of its work: "
+                   "resume it first");
     } else if ((has_id && !id) ||
                !qhca_fault_remove(s->engine, has_id ? id : 0)) {
         error_setg(errp, "There is no fault %u", id);

@@ -168,7 +168,7 @@ void qhca_do_call(QhcaState *s, const QhcaCall *c)
 
 void qhca_call(QhcaState *s, const QhcaCall *c)
 {
-    if (unlikely(s->stands) && !qhca_stop_ready(s)) {
+    if (unlikely(s->stopped) && !qhca_stop_ready(s)) {
         qhca_stop_later(s, c);
     } else if (qhca_enter(s)) {
         if (likely(!qhca_stop_wanted(s) || qhca_replayed())) {
@@ -224,7 +224,7 @@ static void qhca_timer_cb(void *opaque)
         }
         return;
     }
-    if (s->stands ? !qhca_stop_ready(s) : s->in_engine) {
+    if (s->stopped ? !qhca_stop_ready(s) : s->in_engine) {
         /* Stopped by a debugger, or in a nested event loop: retry. */
         qhca_op_set_timer(s, now + 1);
         return;
@@ -256,21 +256,21 @@ static void qhca_bh(void *opaque)
 {
     QhcaState *s = opaque;
 
-    if ((s->in_engine && !s->stands) || s->in_net) {
+    if ((s->in_engine && !s->stopped) || s->in_net) {
         qhca_later(s); /* in a nested event loop: later */
         return;
     }
     object_ref(OBJECT(s));      /* an interrupt may unplug us */
-    if (s->any_raised && !s->stands) {
+    if (s->any_raised && !s->stopped) {
         qhca_notify(s);
     }
     /* Do not change the memory of a stopped machine: see qhca_vm_change(). */
-    if (runstate_is_running() && (!s->stands || qhca_stop_ready(s))) {
+    if (runstate_is_running() && (!s->stopped || qhca_stop_ready(s))) {
         if (s->run_wanted && s->engine) {
             s->run_wanted = false;
             qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_RUN });
         }
-        if (s->engine && !s->stands) {
+        if (s->engine && !s->stopped) {
             qhca_net_resume(s);
             qhca_memlink_resume(s);
         }

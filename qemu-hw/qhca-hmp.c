@@ -12,7 +12,7 @@
 #include "qemu/cutils.h"
 #include "engine/observe/breakpoint.h"
 #include "engine/observe/fault.h"
-#include "qhca-debug.h"
+#include "qhca-inspect.h"
 
 /* ---- an emitter that prints ---- */
 
@@ -148,7 +148,7 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
     bool one = qdict_haskey(qdict, "number");
     uint32_t number = qdict_get_try_int(qdict, "number", 0);
     int object = qhca_lookup(object_name, what), which;
-    struct qhca_ring_look look = { .object = object, .number = number };
+    struct qhca_ring_query look = { .object = object, .number = number };
     struct qhca_tree_look tree = {
         .object = object, .number = number, .max = QHCA_LOOK_MAX,
     };
@@ -163,7 +163,7 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
         return;
     }
     if (!strcmp(what, "stop")) {
-        qhca_debug_show(s->engine, true, &em);
+        qhca_break_show(s->engine, true, &em);
     } else if (!strcmp(what, "faults")) {
         qhca_info_faults(mon, s);
     } else if (object < 0) {

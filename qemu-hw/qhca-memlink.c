@@ -563,7 +563,7 @@ static void qhca_memlink_rung(QhcaMemlinkPeer *p)
          * that wait for it are not for bells, since a reset drops those.
          */
         p->rung = true;
-        if (running && !s->stands) {
+        if (running && !s->stopped) {
             qhca_later(s);
         }
         return;

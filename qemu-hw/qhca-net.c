@@ -128,7 +128,7 @@ static bool qhca_net_can_receive(NetClientState *nc)
 {
     QhcaState *s = qemu_get_nic_opaque(nc);
 
-    if (s->in_engine && !s->stands && !s->gone) {
+    if (s->in_engine && !s->stopped && !s->gone) {
         s->rx_refused = true;
         qhca_later(s);
         return false;
@@ -147,7 +147,7 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *buf,
     }
     if (s->engine && !s->gone) {
         qhca_net_begin(s);
-        if (!s->stands) {
+        if (!s->stopped) {
             now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
             s->run_at_once = now - s->last_rx > QHCA_RX_ALONE_NS;
             s->last_rx = now;

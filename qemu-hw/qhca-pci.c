@@ -26,7 +26,7 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned size)
     QhcaState *s = opaque;
     uint64_t val = 0;
 
-    if (unlikely(s->stands) && !qhca_stop_ready(s)) {
+    if (unlikely(s->stopped) && !qhca_stop_ready(s)) {
         val = qhca_reg_read(s->engine, addr, size);
     } else if (qhca_enter(s)) {
         val = qhca_reg_read(s->engine, addr, size);

@@ -9,7 +9,7 @@
 #include "qobject/qlist.h"
 #include "qobject/qnum.h"
 #include "qobject/qstring.h"
-#include "qhca-debug.h"
+#include "qhca-inspect.h"
 
 #define QHCA_LIST_DEFAULT   64
 #define QHCA_ENTRIES        8
@@ -99,7 +99,7 @@ QhcaState *qhca_find(const char *device, Error **errp)
         error_setg(errp, device ? "There is no qhca device '%s'" :
                                   "There is no qhca device%s", device ?: "");
     } else if (!QHCA(obj)->engine ||
-               (!QHCA(obj)->stands && !qhca_enter(QHCA(obj)))) {
+               (!QHCA(obj)->stopped && !qhca_enter(QHCA(obj)))) {
         error_setg(errp, "The device is busy or gone");
     } else {
         return QHCA(obj);
@@ -109,14 +109,14 @@ QhcaState *qhca_find(const char *device, Error **errp)
 
 void qhca_find_end(QhcaState *s)
 {
-    if (!s->stands) {
+    if (!s->stopped) {
         qhca_leave(s);
     }
 }
 
 /* Wrap the output @j about @s in a QhcaLook; leaves the engine. */
-static QhcaLook *qhca_look_end(QhcaState *s, QhcaJson *j, const char *wrong,
-                               Error **errp)
+static QhcaLook *qhca_inspect_end(QhcaState *s, QhcaJson *j, const char *wrong,
+                                  Error **errp)
 {
     QhcaLook *look = NULL;
 
@@ -152,7 +152,7 @@ QhcaLook *qmp_qhca_inspect(const char *device, QhcaObject object,
         wrong = qhca_inspect_all(s->engine, object, has_from ? from : 0,
                                  has_count ? count : QHCA_LIST_DEFAULT, &em);
     }
-    return qhca_look_end(s, &j, wrong, errp);
+    return qhca_inspect_end(s, &j, wrong, errp);
 }
 
 QhcaLook *qmp_qhca_ring(const char *device, QhcaObject object,
@@ -161,7 +161,7 @@ QhcaLook *qmp_qhca_ring(const char *device, QhcaObject object,
                         uint32_t count, Error **errp)
 {
     QhcaState *s = qhca_find(device, errp);
-    struct qhca_ring_look look = {
+    struct qhca_ring_query look = {
         .object = object,
         .number = number,
         .ring = has_ring ? ring : qhca_ring_default(object),
@@ -177,7 +177,7 @@ QhcaLook *qmp_qhca_ring(const char *device, QhcaObject object,
         return NULL;
     }
     wrong = qhca_inspect_ring(s->engine, &look, &em);
-    return qhca_look_end(s, &j, wrong, errp);
+    return qhca_inspect_end(s, &j, wrong, errp);
 }
 
 QhcaLook *qmp_qhca_walk(const char *device, QhcaObject object,
@@ -211,7 +211,7 @@ QhcaLook *qmp_qhca_walk(const char *device, QhcaObject object,
         return NULL;
     }
     wrong = qhca_inspect_walk(s->engine, &look, &em);
-    return qhca_look_end(s, &j, wrong, errp);
+    return qhca_inspect_end(s, &j, wrong, errp);
 }
 
 QhcaLook *qmp_qhca_tree(const char *device, QhcaObject object,
@@ -235,7 +235,7 @@ QhcaLook *qmp_qhca_tree(const char *device, QhcaObject object,
         return NULL;
     }
     wrong = qhca_inspect_tree(s->engine, &look, &em);
-    return qhca_look_end(s, &j, wrong, errp);
+    return qhca_inspect_end(s, &j, wrong, errp);
 }
 
 /* ---- counters ---- */

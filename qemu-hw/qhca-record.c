@@ -14,7 +14,7 @@
 #include "qapi/qapi-commands-qhca.h"
 #include "system/system.h"
 #include "engine/observe/decode.h"
-#include "qhca-debug.h"
+#include "qhca-inspect.h"
 
 #define QHCA_RECORD_LIMIT   (256 * MiB)
 #define QHCA_RECORD_MIN     (64 * KiB)

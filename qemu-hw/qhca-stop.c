@@ -15,7 +15,7 @@
 #include "system/runstate.h"
 #include "system/replay.h"
 #include "engine/observe/breakpoint.h"
-#include "qhca-debug.h"
+#include "qhca-inspect.h"
 
 /* Frames kept while the engine is stopped and the machine not yet. */
 #define QHCA_LATER_MAX      1024
@@ -27,7 +27,7 @@ QEMU_BUILD_BUG_ON((int)QHCA_STOP_ON__MAX != QHCA_ONS);
 
 /* ---- stopping and resuming ---- */
 
-static QhcaLook *qhca_look_wrap(QhcaState *s, QhcaJson *j)
+static QhcaLook *qhca_inspect_wrap(QhcaState *s, QhcaJson *j)
 {
     QhcaLook *look = g_new0(QhcaLook, 1);
 
@@ -42,8 +42,8 @@ static QhcaLook *qhca_stop_look(QhcaState *s, bool trail)
     QhcaJson j;
     struct qhca_emit em = qhca_json_emit(&j);
 
-    qhca_debug_show(s->engine, trail, &em);
-    return qhca_look_wrap(s, &j);
+    qhca_break_show(s->engine, trail, &em);
+    return qhca_inspect_wrap(s, &j);
 }
 
 /*
@@ -64,7 +64,7 @@ static void qhca_stop_bh(void *opaque)
     QhcaState *s = opaque;
     QhcaLook *look;
 
-    if (!s->stands) {
+    if (!s->stopped) {
         return;                 /* reset in the meantime */
     }
     if (!runstate_is_running()) {
@@ -94,7 +94,7 @@ static void qhca_stop_replayed(QhcaState *s)
     if (replay_mode == REPLAY_MODE_PLAY && replay_running_debug()) {
         /* gdb searches backwards for the last stop: report this one. */
         replay_breakpoint();
-        qhca_debug_gone_on(s->engine);
+        qhca_break_gone_on(s->engine);
         return;
     }
     look = qhca_stop_look(s, false);
@@ -119,7 +119,7 @@ void qhca_op_stop(void *opaque)
     if (s->gone || !qemu_in_coroutine() || qemu_coroutine_self() != s->co) {
         return;
     }
-    s->stands = true;
+    s->stopped = true;
     s->told = false;
     s->go_on = false;
     qhca_stop_cpu(s->owner);
@@ -139,9 +139,9 @@ static void coroutine_fn qhca_stop_entry(void *opaque)
 /* Run the call until it is over or stopped. */
 static void qhca_stop_enter(QhcaState *s)
 {
-    s->stands = false;
+    s->stopped = false;
     qemu_coroutine_enter(s->co);
-    if (!s->stands) {
+    if (!s->stopped) {
         s->co = NULL;
         if (s->owner) {
             object_unref(OBJECT(s->owner));
@@ -208,21 +208,21 @@ bool qhca_stop_ready(QhcaState *s)
     QhcaCall *c;
 
     if (!s->go_on) {
-        return !s->stands;
+        return !s->stopped;
     }
     s->go_on = false;
     object_ref(OBJECT(s));
     qhca_stop_enter(s);
-    while (s->engine && !s->stands && !g_queue_is_empty(s->later)) {
+    while (s->engine && !s->stopped && !g_queue_is_empty(s->later)) {
         c = g_queue_pop_head(s->later);
         qhca_call(s, c);
         qhca_call_free(c);
     }
-    if (!s->stands && s->bh) {
+    if (!s->stopped && s->bh) {
         qemu_bh_schedule(s->bh);
     }
     object_unref(OBJECT(s));
-    return !s->stands;
+    return !s->stopped;
 }
 
 /*
@@ -234,7 +234,7 @@ static void qhca_stop_work(CPUState *cpu, run_on_cpu_data data)
 {
     QhcaState *s = data.host_ptr;
 
-    if (s->stands && runstate_is_running() && !qhca_stop_ready(s)) {
+    if (s->stopped && runstate_is_running() && !qhca_stop_ready(s)) {
         qhca_stop_cpu(cpu);
     }
     object_unref(OBJECT(s));
@@ -259,11 +259,11 @@ void qhca_stop_vm_change(QhcaState *s, bool running)
 {
     if (qhca_replayed()) {
         if (running && s->engine && !s->in_engine) {
-            qhca_debug_gone_on(s->engine);
+            qhca_break_gone_on(s->engine);
         }
         return;
     }
-    if (!running || !s->stands) {
+    if (!running || !s->stopped) {
         s->go_on = false;
         return;
     }
@@ -279,7 +279,7 @@ void qhca_stop_abandon(QhcaState *s)
 {
     QhcaCall *c;
 
-    if (!s->stands) {
+    if (!s->stopped) {
         return;
     }
     while ((c = g_queue_pop_head(s->later))) {
@@ -289,10 +289,10 @@ void qhca_stop_abandon(QhcaState *s)
     qhca_stop_let(s->owner);
     s->go_on = false;
     s->reset_wanted = true;     /* no interrupts either */
-    qhca_debug_release(s->engine, true);
+    qhca_break_release(s->engine, true);
     qhca_stop_enter(s);
     if (s->engine) {
-        qhca_debug_release(s->engine, false);
+        qhca_break_release(s->engine, false);
         qhca_later(s);          /* for what waited for the call's end */
     }
 }
@@ -305,7 +305,7 @@ bool qhca_stop_wanted(const QhcaState *s)
 void qhca_stop_init(QhcaState *s)
 {
     if (qhca_replayed()) {
-        qhca_debug_watch_only(s->engine);
+        qhca_break_watch_only(s->engine);
     }
     s->later = g_queue_new();
     s->stop_bh = qemu_bh_new(qhca_stop_bh, s);
@@ -431,7 +431,7 @@ void qmp_qhca_step(const char *device, bool has_on, QhcaStopOn on,
     if (!s) {
         return;
     }
-    wrong = qhca_debug_step(s->engine, has_on ? on : QHCA_STOP_ON_WQE,
+    wrong = qhca_break_step(s->engine, has_on ? on : QHCA_STOP_ON_WQE,
                             has_count ? count : 1);
     qhca_find_end(s);
     if (wrong) {
@@ -446,7 +446,7 @@ void qmp_qhca_step_cancel(const char *device, Error **errp)
     QhcaState *s = qhca_find(device, errp);
 
     if (s) {
-        qhca_debug_step_cancel(s->engine);
+        qhca_break_step_cancel(s->engine);
         qhca_find_end(s);
     }
 }
@@ -461,8 +461,8 @@ QhcaLook *qmp_qhca_query_names(const char *device, Error **errp)
     if (!s) {
         return NULL;
     }
-    qhca_debug_names(&em);
-    look = qhca_look_wrap(s, &j);
+    qhca_break_names(&em);
+    look = qhca_inspect_wrap(s, &j);
     qhca_find_end(s);
     return look;
 }

@@ -10,7 +10,7 @@
 #include "qhca.h"
 #include "trace.h"
 
-static void qhca_trace_guest_error(const char *dev,
+static void qhca_trace_error_event(const char *dev,
                                    const struct qhca_trace *t)
 {
     const char *text = t->text ? t->text : "";
@@ -81,7 +81,7 @@ void qhca_op_trace(void *opaque, const struct qhca_trace *t)
         trace_qhca_doorbell(t->num, t->addr, t->a, t->index, t->time, dev);
         break;
     case QHCA_TR_GUEST_ERROR:
-        qhca_trace_guest_error(dev, t);
+        qhca_trace_error_event(dev, t);
         break;
     case QHCA_TR_QP_STATE:
         trace_qhca_qp_state(t->num, t->a, t->b, t->syndrome, t->time, dev);

@@ -73,7 +73,7 @@ struct QhcaState {
 
     /* A debugger's stop: see qhca-stop.c. */
     Coroutine *co;              /* the call that may be stopped, or NULL */
-    bool stands;                /* ... and is stopped */
+    bool stopped;                /* ... and is stopped */
     bool told;                  /* ... and the stop was reported */
     bool go_on;                 /* the machine runs again: resume the call */
     CPUState *owner;            /* the vCPU that made the call, or NULL */

@@ -7,7 +7,7 @@
  * accessed.
  */
 #include "fuzz_pair.h"
-#include "base/super.h"
+#include "base/super_trailer.h"
 #include "transport/rc.h"
 
 static void post_work(struct fq *q, struct fz *f)

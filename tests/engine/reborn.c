@@ -17,9 +17,9 @@
 /* Wipe what may differ before copies are compared. */
 #define WIPE(x) memset(&(x), 0, sizeof(x))
 
-static void wipe_map(struct qhca_table *m)
+static void wipe_map(struct qhca_buf_table *m)
 {
-    struct qhca_table keep = *m;
+    struct qhca_buf_table keep = *m;
 
     memset(m, 0, sizeof(*m));
     m->addr = keep.addr;

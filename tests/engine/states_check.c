@@ -228,7 +228,7 @@ static void end_all(struct guest *g)
 
     must(g, QHCA_CMD_MODIFY_PORT, 0,
          QHCA_PORT_M_ETH_RQN | QHCA_PORT_M_ETH_QPN, &port, sizeof(port));
-    destroy_all(g, &e->eth->flow_table, QHCA_CMD_DESTROY_FLOW, NULL);
+    destroy_all(g, &e->eth->flow_idr, QHCA_CMD_DESTROY_FLOW, NULL);
     detach_all(g);
     destroy_all(g, &e->q->qps, QHCA_CMD_DESTROY_QP, is_rss);
     destroy_all(g, &e->eth->rqts, QHCA_CMD_DESTROY_RQT, NULL);

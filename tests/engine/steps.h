@@ -58,12 +58,12 @@ static inline void steps_seen(struct node *n, const struct qhca_trace *t)
 
 static inline void steps_stopped(struct node *n)
 {
-    const struct qhca_debug *d = n->e->dbg;
+    const struct qhca_breaks *d = n->e->dbg;
 
     CHECK(!d->by_break && d->on == steps.on, "a stop that nobody asked for");
     CHECK(steps.stops < STEPS_MAX, "more than %u stops", STEPS_MAX);
     steps.stop[steps.stops++] = d->why;
-    qhca_debug_step(n->e, steps.on, steps.n);
+    qhca_break_step(n->e, steps.on, steps.n);
     n->go_at_once = true;
 }
 
@@ -72,7 +72,7 @@ static inline void steps_begin(struct node *n)
 {
     if (steps.n) {
         n->on_stop = steps_stopped;
-        CHECK(!qhca_debug_step(n->e, steps.on, steps.n), "no step");
+        CHECK(!qhca_break_step(n->e, steps.on, steps.n), "no step");
     } else {
         n->on_trace = steps_seen;
     }
@@ -83,7 +83,7 @@ static inline void steps_end(struct node *n)
 {
     n->on_trace = NULL;
     n->on_stop = NULL;
-    qhca_debug_step_cancel(n->e);
+    qhca_break_step_cancel(n->e);
 }
 
 /* Only the position in the trail and host addresses may differ. */

@@ -447,7 +447,7 @@ static void looks(void **state)
     struct qhca_eth_seg seg[2] = { { .len = 60 }, { .len = 7 } };
     struct qhca_mac list = { .mac = "\x33\x33\0\0\0\x01" };
     struct qhca_port port = { .promisc = 1 };
-    struct qhca_ring_look l = { .ring = QHCA_RING_SQ };
+    struct qhca_ring_query l = { .ring = QHCA_RING_SQ };
     uint8_t frame[67] = { 2 };
     struct seen s = { 0 };
     char want[24];

@@ -328,7 +328,7 @@ static void keep_trace(struct node *n, const struct qhca_trace *t)
 static void looks(void **state)
 {
     struct unit *u = *state;
-    struct qhca_ring_look l = {
+    struct qhca_ring_query l = {
         .object = QHCA_OBJ_ETH_RQ, .ring = QHCA_RING_DATA,
     };
     struct seen s = { 0 };

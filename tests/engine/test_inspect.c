@@ -63,7 +63,7 @@ static const char *look(struct peer *p, struct seen *s,
 }
 
 static const char *ring(struct peer *p, struct seen *s,
-                        const struct qhca_ring_look *l)
+                        const struct qhca_ring_query *l)
 {
     const char *wrong;
 
@@ -134,7 +134,7 @@ static void rings(void **state)
         { QHCA_OBJ_ETH_RQ, QHCA_RING_RQ }, { QHCA_OBJ_WQ, QHCA_RING_RQ },
     };
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
-    struct qhca_ring_look l = { .object = QHCA_OBJ_SRQ };
+    struct qhca_ring_query l = { .object = QHCA_OBJ_SRQ };
     struct qhca_sge sge = { .addr = 0x500000000040, .len = 77 };
     struct seen s = { 0 };
     struct gsrq srq;
@@ -163,19 +163,19 @@ static void rings(void **state)
     SEEN(&s, "stride", "4");
     SEEN(&s, "consumer", "0");
 
-    l = (struct qhca_ring_look){ .object = QHCA_OBJ_EQ };
+    l = (struct qhca_ring_query){ .object = QHCA_OBJ_EQ };
     l.ring = qhca_ring_default(QHCA_OBJ_EQ);
     assert_null(ring(p, &s, &l));
     SEEN(&s, "ring", "eq");
     SEEN(&s, "stride", "16");
-    l = (struct qhca_ring_look){ .object = QHCA_OBJ_QP,
+    l = (struct qhca_ring_query){ .object = QHCA_OBJ_QP,
                                  .number = p->qp.qpn,
                                  .ring = QHCA_RING_RQ };
     assert_null(ring(p, &s, &l));
     SEEN(&s, "ring", "rq");
 
     for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-        l = (struct qhca_ring_look){ .object = none[i].object,
+        l = (struct qhca_ring_query){ .object = none[i].object,
                                      .ring = none[i].ring,
                                      .number = i < 2 ? p->qp.qpn :
                                          i < 4 ? srq.srqn : 0 };
@@ -200,7 +200,7 @@ static void rings(void **state)
 static void window(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
-    struct qhca_ring_look l = {
+    struct qhca_ring_query l = {
         .object = QHCA_OBJ_QP, .number = p->qp.qpn, .ring = QHCA_RING_SQ,
     };
     struct seen s = { 0 };
@@ -276,7 +276,7 @@ static void window(void **state)
 static void hostile(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
-    struct qhca_ring_look l = {
+    struct qhca_ring_query l = {
         .object = QHCA_OBJ_QP, .number = p->qp.qpn, .ranged = true,
         .count = 1,
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The RC requester and completer, packet by packet. */
+/* The RC requester and the acknowledgments it gets, packet by packet. */
 #include "peer.h"
 #include "adapter/adapter.h"
 

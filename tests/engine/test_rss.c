@@ -150,7 +150,7 @@ static struct qhca_wqc wq_query(struct wq *w)
 static void looks(struct side *b, const uint32_t *wqn, uint32_t rqtn,
                   uint32_t qpn, uint32_t flow)
 {
-    struct qhca_ring_look l = {
+    struct qhca_ring_query l = {
         .object = QHCA_OBJ_WQ, .number = wqn[1], .ring = QHCA_RING_RQ,
     };
     struct qhca *e = b->g.n->e;

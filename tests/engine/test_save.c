@@ -106,19 +106,19 @@ static void watch_only(void **state)
     (void)state;
     stops = 0;
     p->n->on_stop = count_stop;
-    qhca_debug_watch_only(p->e);
+    qhca_break_watch_only(p->e);
     assert_null(qhca_break_add(p->e, &b));
     post(p, 3);
     assert_int_equal(stops, 1);
-    assert_false(qhca_debug_stopped(p->e));
+    assert_false(qhca_break_stopped(p->e));
     peer_expect(p, SEND_ONLY, p->a.sq_psn);
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 1);
     peer_expect(p, SEND_ONLY, p->a.sq_psn + 2);
-    qhca_debug_gone_on(p->e);
-    assert_null(qhca_debug_step(p->e, QHCA_ON_PACKET_IN, 1));
+    qhca_break_gone_on(p->e);
+    assert_null(qhca_break_step(p->e, QHCA_ON_PACKET_IN, 1));
     peer_ack(p, p->a.sq_psn + 2, 0x1f);
     assert_int_equal(stops, 2);
-    assert_false(qhca_debug_stopped(p->e));
+    assert_false(qhca_break_stopped(p->e));
     peer_free(p);
 }
 

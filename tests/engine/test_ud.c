@@ -282,7 +282,7 @@ static void at_wqe(struct node *n)
     assert_int_equal(t->index, wqes[i]);
     assert_int_equal(t->b, wqes[i] + TURNS * i);
     wqes[i]++;
-    assert_null(qhca_debug_step(n->e, QHCA_ON_WQE, 1));
+    assert_null(qhca_break_step(n->e, QHCA_ON_WQE, 1));
     n->go_at_once = true;
 }
 
@@ -303,7 +303,7 @@ static void stepped_by_turns(void **state)
     gqp_to_rtr(&qp[1], NULL, &p->a);
     gqp_to_rts(&qp[1], &p->a);
     p->n->on_stop = at_wqe;
-    assert_null(qhca_debug_step(p->e, QHCA_ON_WQE, 1));
+    assert_null(qhca_break_step(p->e, QHCA_ON_WQE, 1));
     p->w.wire.refuse = 65536;
     for (i = 0; i < 2; i++) {
         p->qp = qp[i];
@@ -321,7 +321,7 @@ static void stepped_by_turns(void **state)
     assert_int_equal(peer_waiting(p), 2 * TURNS);
     p->tail = p->head;
     p->n->on_stop = NULL;
-    qhca_debug_step_cancel(p->e);
+    qhca_break_step_cancel(p->e);
     assert_int_equal(gqp_destroy(&qp[1]), QHCA_ST_OK);
     peer_free(p);
 }

@@ -582,7 +582,7 @@ static void do_call(struct node_call *c)
 static void op_stop(void *opaque)
 {
     struct node *n = opaque;
-    struct node_call *c = n->stands;
+    struct node_call *c = n->stopped;
 
     sem_post(&c->back);
     while (sem_wait(&c->go)) {
@@ -603,7 +603,7 @@ static void *call_thread(void *opaque)
 /* Wait until the call is over, or stopped again. */
 static void call_wait(struct node *n)
 {
-    struct node_call *c = n->stands;
+    struct node_call *c = n->stopped;
 
     for (;;) {
         while (sem_wait(&c->back)) {
@@ -625,7 +625,7 @@ static void call_wait(struct node *n)
     pthread_join(c->thread, NULL);
     sem_destroy(&c->go);
     sem_destroy(&c->back);
-    n->stands = NULL;
+    n->stopped = NULL;
     free(c);
     leave(n);
 }
@@ -635,7 +635,7 @@ static void call(struct node *n, struct node_call c)
     struct node_call *own;
 
     c.n = n;
-    if (!n->stands && !qhca_debugging(n->e)) {
+    if (!n->stopped && !qhca_debugging(n->e)) {
         enter(n);
         do_call(&c);
         leave(n);
@@ -644,7 +644,7 @@ static void call(struct node *n, struct node_call c)
     own = calloc(1, sizeof(*own));
     CHECK(own, "no memory");
     *own = c;
-    if (n->stands) {
+    if (n->stopped) {
         if (!n->later) {
             n->later_end = &n->later;
         }
@@ -653,7 +653,7 @@ static void call(struct node *n, struct node_call c)
         return;
     }
     enter(n);
-    n->stands = own;
+    n->stopped = own;
     sem_init(&own->go, 0, 0);
     sem_init(&own->back, 0, 0);
     CHECK(!pthread_create(&own->thread, NULL, call_thread, own),
@@ -665,11 +665,11 @@ void node_continue(struct node *n)
 {
     struct node_call *c;
 
-    if (n->stands) {
-        sem_post(&n->stands->go);
+    if (n->stopped) {
+        sem_post(&n->stopped->go);
         call_wait(n);
     }
-    while (n->later && !n->stands) {
+    while (n->later && !n->stopped) {
         c = n->later;
         n->later = c->next;
         c->next = NULL;
@@ -682,7 +682,7 @@ uint64_t node_reg_read(struct node *n, uint64_t off, unsigned size)
 {
     uint64_t v;
 
-    if (n->stands) {
+    if (n->stopped) {
         return qhca_reg_read(n->e, off, size);
     }
     enter(n);
@@ -720,12 +720,12 @@ static void call_abandon(struct node *n)
         }
         free(c);
     }
-    if (n->stands) {
-        qhca_debug_release(n->e, true);
-        sem_post(&n->stands->go);
+    if (n->stopped) {
+        qhca_break_release(n->e, true);
+        sem_post(&n->stopped->go);
         call_wait(n);
-        CHECK(!n->stands, "a stop in spite of all");
-        qhca_debug_release(n->e, false);
+        CHECK(!n->stopped, "a stop in spite of all");
+        qhca_break_release(n->e, false);
     }
 }
 
@@ -742,7 +742,7 @@ void node_drain(struct node *n)
     unsigned i;
 
     /* the queued EV_RUN will find nothing to do, which is harmless */
-    for (i = 0; n->kicked && !n->stands; i++) {
+    for (i = 0; n->kicked && !n->stopped; i++) {
         CHECK(i < 1000000, "the engine asks to be run for ever");
         n->kicked = false;
         call(n, (struct node_call){ .kind = CALL_RUN });
@@ -836,7 +836,7 @@ bool world_step(struct world *w)
     w->now = ev.t;
     w->events++;
     if (w->reborn && !w->node[ev.node].depth &&
-        !qhca_debug_stopped(w->node[ev.node].e) && !w->node[ev.node].mem.fail_64k &&
+        !qhca_break_stopped(w->node[ev.node].e) && !w->node[ev.node].mem.fail_64k &&
         !rng_below(&w->reborn_rng, w->reborn)) {
         node_reborn(&w->node[ev.node], &ops);
         w->births++;
@@ -881,7 +881,7 @@ void world_inject(struct world *w, unsigned node, const void *frame,
     log_frame(w, node, (int)node, frame, len, "injected");
     n->rx_frames++;
     n->rx_bytes += len;
-    if (n->stands || qhca_debugging(n->e)) {
+    if (n->stopped || qhca_debugging(n->e)) {
         call(n, (struct node_call){ .kind = CALL_RX,
                                     .frame = frame_get(w, frame, len) });
         return;
@@ -949,7 +949,7 @@ void world_memlink_down(struct world *w, unsigned a, unsigned b)
     if (!l->up) {
         return;
     }
-    if (w->node[a].stands || w->node[b].stands) {
+    if (w->node[a].stopped || w->node[b].stopped) {
         /* Not while a call is stopped, which may use the rings. */
         world_call(w, w->now + 1000, memlink_lost, w, a << 8 | b);
         return;

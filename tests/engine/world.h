@@ -75,7 +75,7 @@ struct node {
     bool go_at_once;            /* on_stop() resumes at once */
     uint64_t *traced;           /* number of events of each kind, unless NULL */
     void (*on_trace)(struct node *n, const struct qhca_trace *t);
-    struct node_call *stands;   /* a call within ops.stop(), or NULL */
+    struct node_call *stopped;   /* a call within ops.stop(), or NULL */
     struct node_call *later, **later_end;   /* made meanwhile */
 };
 

@@ -276,7 +276,7 @@ def test_quit_may_keep(opened, lab):
     assert len(lab["a"].breaks) == 1 and lab["a"].state == "debug"
 
 
-def test_looking_changes_nothing(opened, lab):
+def test_inspect_qping_changes_nothing(opened, lab):
     """Who only looked, leaves a guest at somebody's break where it is."""
     lab["a"].add({"condition": {"on": "doorbell"}})
     lab["a"].meet()

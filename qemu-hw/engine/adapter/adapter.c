@@ -63,19 +63,19 @@ static void set_qp_ops(struct qhca *e)
     e->q->xport_size = sizeof(struct qhca_xport);
 }
 
-/* Tables of object numbers. */
-struct table {
+/* Object numbers of each kind. */
+struct numbers {
     struct qhca_idr *idr;
     uint32_t max, first;        /* numbers: first .. max - 1 */
 };
 
 #define UARS    (QHCA_BAR_DB_SIZE >> 12)
 
-/* Call @fn for each table, until it returns false. */
-static bool each_table(struct qhca *e, bool (*fn)(const struct table *t))
+/* Call @fn for each kind, until it returns false. */
+static bool each_numbers(struct qhca *e, bool (*fn)(const struct numbers *t))
 {
     const struct qhca_config *cfg = &e->cfg;
-    const struct table tables[] = {
+    const struct numbers all[] = {
         { &e->mem->uars, UARS, 1 },
         { &e->mem->pds, cfg->max_pd, 1 },
         { &e->q->xrcds, QHCA_MAX_XRCD, 1 },
@@ -84,7 +84,7 @@ static bool each_table(struct qhca *e, bool (*fn)(const struct table *t))
         { &e->q->srqs, cfg->max_srq, 1 },
         { &e->mem->mrs, cfg->max_mr, 1 },
         { &e->q->qps, cfg->max_qp, 2 },
-        { &e->eth->flow_table, QHCA_FLOWS_MAX, 0 },
+        { &e->eth->flow_idr, QHCA_FLOWS_MAX, 0 },
         { &e->eth->rqts, QHCA_RQTS_MAX, 0 },
         { &e->eth->shapers, QHCA_MAX_SHAPERS, 1 },
         { &e->eth->eth_sqs, cfg->max_eth_queues, 0 },
@@ -92,20 +92,20 @@ static bool each_table(struct qhca *e, bool (*fn)(const struct table *t))
     };
     unsigned i;
 
-    for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-        if (!fn(&tables[i])) {
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (!fn(&all[i])) {
             return false;
         }
     }
     return true;
 }
 
-static bool table_init(const struct table *t)
+static bool numbers_init(const struct numbers *t)
 {
     return qhca_idr_init(t->idr, t->max, t->first);
 }
 
-static bool table_free(const struct table *t)
+static bool numbers_free(const struct numbers *t)
 {
     qhca_idr_free(t->idr);
     return true;
@@ -120,13 +120,13 @@ static bool alloc_all(struct qhca *e)
     e->xd->gids = calloc(cfg->max_gid, sizeof(*e->xd->gids));
     e->q->mod_heap = calloc(cfg->max_cq, sizeof(*e->q->mod_heap));
     return e->mem->pd_refs && e->mem->uar_refs && e->xd->gids &&
-           e->q->mod_heap && each_table(e, table_init);
+           e->q->mod_heap && each_numbers(e, numbers_init);
 }
 
 void qhca_adapter_free(struct qhca *e)
 {
     qhca_xport_dev_free(e);
-    each_table(e, table_free);
+    each_numbers(e, numbers_free);
     free(e->mem->pd_refs);
     free(e->mem->uar_refs);
     free(e->xd->gids);

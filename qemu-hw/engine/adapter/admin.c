@@ -229,7 +229,7 @@ static void admin_interrupted(struct qhca *e, const struct qhca_aq_cmd *cmd,
 }
 
 /* Continue the command of e->ad->job. */
-static uint8_t go_on(struct qhca *e, struct qhca_cmd *c)
+static uint8_t cmd_continue(struct qhca *e, struct qhca_cmd *c)
 {
     c->in = &e->ad->job.in;
     c->in_len = sizeof(e->ad->job.in);
@@ -238,7 +238,7 @@ static uint8_t go_on(struct qhca *e, struct qhca_cmd *c)
 }
 
 /* Run one command, or a part of one; false: stop for now. */
-static bool run_one(struct qhca *e)
+static bool cmd_run(struct qhca *e)
 {
     uint32_t index = e->ad->asq_cons;
     uint32_t slot = index & ((1u << e->ad->aq_shift) - 1);
@@ -270,7 +270,8 @@ static bool run_one(struct qhca *e)
     c.arg = qhca_le64(cmd.arg);
     c.in = in;
     c.out = out;
-    status = e->ad->job.busy ? go_on(e, &c) : admin_execute(e, &cmd, &c, in);
+    status = e->ad->job.busy ? cmd_continue(e, &c) :
+                               admin_execute(e, &cmd, &c, in);
     if (status == QHCA_ST_AGAIN) {
         admin_interrupted(e, &cmd, &c);
         return false;
@@ -302,7 +303,7 @@ void qhca_admin_run(struct qhca *e)
     qhca_remains_free(e, 8 * ADMIN_BATCH);
     e->command_end = e->cost + ADMIN_COST;
     for (n = 0; n < ADMIN_BATCH && e->ad->asq_cons != e->ad->asq_prod; n++) {
-        if (!qhca_active(e) || (n && qhca_command_spent(e)) || !run_one(e)) {
+        if (!qhca_active(e) || (n && qhca_command_spent(e)) || !cmd_run(e)) {
             return;
         }
     }

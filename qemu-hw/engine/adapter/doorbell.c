@@ -198,13 +198,13 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
         break;
     case QHCA_DB_MR_SYNC:
         db_mr_sync(e, page, num);
-        qhca_debug_point(e);
+        qhca_break_point(e);
         return;                 /* the driver holds locks: no other work */
     case QHCA_DB_TM:
         db_tm(e, page, num, index);
         break;
     }
-    qhca_debug_point(e);
+    qhca_break_point(e);
     qhca_work(e, DB_BUDGET);
     qhca_finish(e);
 }

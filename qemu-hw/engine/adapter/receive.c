@@ -139,7 +139,7 @@ static unsigned rx_memlink(struct qhca *e, struct qhca_memlink *l,
         }
         qhca_memlink_done(e, l);
         used += f.packets;
-        qhca_debug_point(e);
+        qhca_break_point(e);
     }
     return used;
 }

@@ -117,7 +117,7 @@ void qhca_finish_merging(struct qhca *e)
     if (e->faults) {
         e->hooks->finish(e);
     }
-    qhca_debug_point(e);
+    qhca_break_point(e);
     qhca_memlinks_update(e);
     if ((qhca_active(e) && work_pending(e)) || e->ad->remains) {
         qhca_kick(e);
@@ -238,5 +238,5 @@ void qhca_set_link(struct qhca *e, bool up)
     if (qhca_active(e)) {
         qhca_async_event(e, &e->q->port_ev, QHCA_EV_PORT, 0);
     }
-    qhca_debug_point(e);
+    qhca_break_point(e);
 }

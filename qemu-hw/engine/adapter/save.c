@@ -13,7 +13,7 @@
 #include "base/save.h"
 
 /* If one of these fails, it says what to do. */
-SAVED_SIZE_OF_MANY(struct qhca_table, 184);
+SAVED_SIZE_OF_MANY(struct qhca_buf_table, 184);
 SAVED_SIZE_OF_MANY(struct qhca_event_src, 32);
 SAVED_SIZE(struct qhca_eq, 256, eq, 2);
 SAVED_SIZE(struct qhca_cq, 328, cq, 2);
@@ -140,14 +140,14 @@ static void save_numbers(struct qhca_io *io)
 {
     struct qhca *e = io->e;
 
-    qhca_io_table(io, &e->mem->uars);
+    qhca_io_numbers(io, &e->mem->uars);
     NEED(io, !e->ready_flag || e->mem->uars.max == qhca_db_pages(e),
          "there are not as many UARs as the doorbell pages allow");
     save_number(io, &e->mem->uars, e->mem->uar_refs);
-    qhca_io_table_end(io, &e->mem->uars);
-    qhca_io_table(io, &e->mem->pds);
+    qhca_io_numbers_end(io, &e->mem->uars);
+    qhca_io_numbers(io, &e->mem->pds);
     save_number(io, &e->mem->pds, e->mem->pd_refs);
-    qhca_io_table_end(io, &e->mem->pds);
+    qhca_io_numbers_end(io, &e->mem->pds);
 }
 
 static void save_xrcd(struct qhca_io *io, void *obj)
@@ -172,9 +172,9 @@ static void save_xrcd(struct qhca_io *io, void *obj)
 
 static void save_xrcds(struct qhca_io *io)
 {
-    qhca_io_table(io, &io->e->q->xrcds);
+    qhca_io_numbers(io, &io->e->q->xrcds);
     qhca_io_each(io, &io->e->q->xrcds, NULL, save_xrcd);
-    qhca_io_table_end(io, &io->e->q->xrcds);
+    qhca_io_numbers_end(io, &io->e->q->xrcds);
 }
 
 static void save_gids(struct qhca_io *io)

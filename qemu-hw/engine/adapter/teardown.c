@@ -19,12 +19,12 @@
 #define OBJECT_COST         64
 
 #define TABLE(name, part, idr)                                          \
-    static const struct qhca_idr *name##_table(const struct qhca *e)    \
+    static const struct qhca_idr *name##_idr(const struct qhca *e)    \
     {                                                                   \
         return &e->part->idr;                                           \
     }
 
-TABLE(flow, eth, flow_table)
+TABLE(flow, eth, flow_idr)
 TABLE(mr, mem, mrs)
 TABLE(qp, q, qps)
 TABLE(rqt, eth, rqts)
@@ -42,41 +42,41 @@ TABLE(eq, q, eqs)
  */
 static const struct {
     bool (*discard)(struct qhca *e, uint32_t num);
-    const struct qhca_idr *(*table)(const struct qhca *e);
+    const struct qhca_idr *(*idr)(const struct qhca *e);
     unsigned weight;
 } kinds[] = {
     { qhca_mcg_discard, NULL, 4 },
-    { qhca_flow_discard, flow_table, 1 },
-    { qhca_mw_discard, mr_table, 1 },
-    { qhca_qp_discard, qp_table, 4 },
-    { qhca_wq_discard, qp_table, 1 },
-    { qhca_rqt_discard, rqt_table, 1 },
-    { qhca_eth_sq_discard, eth_sq_table, 1 },
-    { qhca_eth_rq_discard, eth_rq_table, 1 },
-    { qhca_shaper_isolate, shaper_table, 1 },
-    { qhca_shaper_discard, shaper_table, 1 },
-    { qhca_srq_discard, srq_table, 1 },
-    { qhca_xrcd_discard, xrcd_table, 1 },
-    { qhca_mr_discard, mr_table, 1 },
-    { qhca_cq_discard, cq_table, 1 },
-    { qhca_eq_discard, eq_table, 1 },
+    { qhca_flow_discard, flow_idr, 1 },
+    { qhca_mw_discard, mr_idr, 1 },
+    { qhca_qp_discard, qp_idr, 4 },
+    { qhca_wq_discard, qp_idr, 1 },
+    { qhca_rqt_discard, rqt_idr, 1 },
+    { qhca_eth_sq_discard, eth_sq_idr, 1 },
+    { qhca_eth_rq_discard, eth_rq_idr, 1 },
+    { qhca_shaper_isolate, shaper_idr, 1 },
+    { qhca_shaper_discard, shaper_idr, 1 },
+    { qhca_srq_discard, srq_idr, 1 },
+    { qhca_xrcd_discard, xrcd_idr, 1 },
+    { qhca_mr_discard, mr_idr, 1 },
+    { qhca_cq_discard, cq_idr, 1 },
+    { qhca_eq_discard, eq_idr, 1 },
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static uint32_t kind_end(const struct qhca *e, unsigned kind)
 {
-    if (!kinds[kind].table) {
+    if (!kinds[kind].idr) {
         return e->xd->mc_groups ? QHCA_MCG_SLOTS : 0;
     }
-    return qhca_idr_end(kinds[kind].table(e));
+    return qhca_idr_end(kinds[kind].idr(e));
 }
 
 /* All objects are gone. */
-static void tables_reset(struct qhca *e)
+static void numbers_reset(struct qhca *e)
 {
     qhca_idr_reset(&e->q->qps, e->q->qps.size);
-    qhca_idr_reset(&e->eth->flow_table, e->eth->flow_table.size);
+    qhca_idr_reset(&e->eth->flow_idr, e->eth->flow_idr.size);
     qhca_idr_reset(&e->eth->rqts, e->eth->rqts.size);
     qhca_idr_reset(&e->eth->shapers, e->eth->shapers.size);
     qhca_idr_reset(&e->eth->eth_sqs, e->eth->eth_sqs.size);
@@ -101,7 +101,7 @@ void qhca_objects_free(struct qhca *e)
         }
     }
     qhca_event_forget(&e->q->port_ev);
-    tables_reset(e);
+    numbers_reset(e);
 }
 
 /* ---- in parts ---- */
@@ -112,8 +112,8 @@ static bool objects_few(const struct qhca *e)
     unsigned kind;
 
     for (kind = 0; kind < KINDS; kind++) {
-        if (kinds[kind].table) {
-            const struct qhca_idr *t = kinds[kind].table(e);
+        if (kinds[kind].idr) {
+            const struct qhca_idr *t = kinds[kind].idr(e);
 
             cost += (uint64_t)t->used * kinds[kind].weight * OBJECT_COST +
                     qhca_idr_end(t) * NONE_COST;
@@ -123,7 +123,7 @@ static bool objects_few(const struct qhca *e)
 }
 
 /* Empty tables, used before or not; NULL: out of memory. */
-static struct qhca_remains *empty_tables(struct qhca *e)
+static struct qhca_remains *empty_contents(struct qhca *e)
 {
     struct qhca_remains *r = e->ad->spare;
 
@@ -148,7 +148,7 @@ static struct qhca_remains *empty_tables(struct qhca *e)
 /* Nothing of the adapter leads to the objects any more; false: no memory. */
 static bool objects_put_aside(struct qhca *e)
 {
-    struct qhca_remains *r = empty_tables(e), **p = &e->ad->remains;
+    struct qhca_remains *r = empty_contents(e), **p = &e->ad->remains;
     struct qhca *of;
 
     if (!r) {
@@ -198,7 +198,7 @@ static void remains_spare(struct qhca *e)
 {
     struct qhca_remains *r = e->ad->remains;
 
-    tables_reset(r->of);
+    numbers_reset(r->of);
     e->ad->remains = r->next;
     r->next = e->ad->spare;
     e->ad->spare = r;

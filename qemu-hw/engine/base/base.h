@@ -46,7 +46,7 @@ struct qhca_xport_dev;
 struct qhca_ethernet;
 struct qhca_adapter;
 /* State of the observers (observe/). */
-struct qhca_debug;
+struct qhca_breaks;
 struct qhca_faults;
 
 /* An adapter: what all layers share, and pointers to each layer's own state. */
@@ -86,7 +86,7 @@ struct qhca {
     bool halted;                /* inside ops.stop() */
     bool watch_only;            /* report stops, but do not halt */
     uint32_t fault_sites;       /* bit per QHCA_FLT_AT_*: has a rule */
-    struct qhca_debug *dbg;     /* NULL: never used */
+    struct qhca_breaks *dbg;     /* NULL: never used */
     struct qhca_faults *faults; /* NULL: there was never a rule */
 };
 
@@ -203,7 +203,7 @@ static inline bool qhca_faulty(const struct qhca *e, unsigned at)
     return e->fault_sites & 1u << at;
 }
 /* Take a pending stop, now that its cause is fully accounted for. */
-static inline void qhca_debug_point(struct qhca *e)
+static inline void qhca_break_point(struct qhca *e)
 {
     if (e->debugging) {
         e->hooks->stop_due(e);

@@ -135,8 +135,8 @@ static void parse_ip6(struct qhca_headers *h, bool sized)
     parse_ext(h, h->whole ? QHCA_IP6_HLEN + h->payload : h->l3_len, sized);
 }
 
-static void parse(const uint8_t *frame, size_t len, bool sized,
-                  struct qhca_headers *h)
+static void headers_parse(const uint8_t *frame, size_t len, bool sized,
+                          struct qhca_headers *h)
 {
     *h = (struct qhca_headers){
         .ethertype = qhca_get_be16(frame + 12),
@@ -186,11 +186,11 @@ void qhca_headers_parse_ip_unsized(const uint8_t *ip, size_t len,
 void qhca_headers_parse(const uint8_t *frame, size_t len,
                         struct qhca_headers *h)
 {
-    parse(frame, len, true, h);
+    headers_parse(frame, len, true, h);
 }
 
 void qhca_headers_parse_unsized(const uint8_t *frame, size_t len,
                                 struct qhca_headers *h)
 {
-    parse(frame, len, false, h);
+    headers_parse(frame, len, false, h);
 }

@@ -11,7 +11,7 @@ struct qhca_cqe;
 struct qhca_frame;
 struct qhca_qp;
 struct qhca_rx;
-struct qhca_table;
+struct qhca_buf_table;
 struct qhca_trace;
 
 /*
@@ -35,7 +35,7 @@ struct qhca_hooks {
     bool (*dma_fails)(struct qhca *e, uint8_t kind, uint32_t num,
                       uint64_t addr, size_t len, bool write,
                       const void **data);
-    bool (*table_fails)(struct qhca *e, const struct qhca_table *t,
+    bool (*table_fails)(struct qhca *e, const struct qhca_buf_table *t,
                         uint32_t num, uint64_t index);
     bool (*recv_fails)(struct qhca *e, uint32_t num);
     bool (*cqe_fails)(struct qhca *e, const struct qhca_cq *cq,

@@ -294,7 +294,7 @@ void *qhca_io_ref(struct qhca_io *io, struct qhca_idr *t, bool is,
     return obj;
 }
 
-void qhca_io_table(struct qhca_io *io, struct qhca_idr *t)
+void qhca_io_numbers(struct qhca_io *io, struct qhca_idr *t)
 {
     uint8_t *seen = NULL;
     uint32_t i, n, at, max = t->max, fresh = t->fresh, count = t->count;
@@ -348,7 +348,7 @@ bool qhca_io_place(struct qhca_io *io, struct qhca_idr *t, void *obj,
     return true;
 }
 
-void qhca_io_table_end(struct qhca_io *io, const struct qhca_idr *t)
+void qhca_io_numbers_end(struct qhca_io *io, const struct qhca_idr *t)
 {
     uint32_t n, given = t->fresh - t->first, low = 0;
 

@@ -98,12 +98,12 @@ void *qhca_io_ref(struct qhca_io *io, struct qhca_idr *t, bool is,
  * The numbers of a table, saved before its objects: which were never handed
  * out, and in which order freed ones will be reused.
  */
-void qhca_io_table(struct qhca_io *io, struct qhca_idr *t);
+void qhca_io_numbers(struct qhca_io *io, struct qhca_idr *t);
 /* Loading: assign number @num to @obj; false: failed. */
 bool qhca_io_place(struct qhca_io *io, struct qhca_idr *t, void *obj,
                    uint32_t num);
 /* Loading: check that each number handed out is either in use or free. */
-void qhca_io_table_end(struct qhca_io *io, const struct qhca_idr *t);
+void qhca_io_numbers_end(struct qhca_io *io, const struct qhca_idr *t);
 /*
  * Save or load all objects of @t for which @is(obj) holds (NULL: all) by fn(io,
  * obj); when loading, obj is NULL.

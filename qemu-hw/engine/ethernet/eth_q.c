@@ -37,8 +37,8 @@ size_t qhca_eth_q_bad(const struct qhca *e, const struct qhca_eth_q *q)
 
 static uint8_t ring_init(struct qhca_wqe_ring *r, const struct qhca_buf *d)
 {
-    uint8_t st = qhca_table_init(&r->buf, d, 1ULL << (r->shift + r->stride),
-                                 true);
+    uint8_t st = qhca_buf_table_init(&r->buf, d, 1ULL << (r->shift + r->stride),
+                                     true);
 
     r->buf.kind = QHCA_DMA_ETH;
     return st;
@@ -285,7 +285,7 @@ static uint8_t eth_q_destroy(struct qhca *e, struct qhca_cmd *c,
 
 void qhca_eth_q_query(const struct qhca_eth_q *q, struct qhca_eth_qc *out)
 {
-    qhca_table_describe(&q->ring.buf, &out->buf);
+    qhca_buf_table_describe(&q->ring.buf, &out->buf);
     out->dbrec = qhca_le64(q->ring.dbrec);
     out->cqn = qhca_le32(q->cq->cqn);
     out->shift = q->ring.shift;
@@ -293,7 +293,7 @@ void qhca_eth_q_query(const struct qhca_eth_q *q, struct qhca_eth_qc *out)
     out->flags = q->flags;
     out->state = q->state;
     if (q->flags & QHCA_ETH_Q_F_HDS) {
-        qhca_table_describe(&q->data.buf, &out->data_buf);
+        qhca_buf_table_describe(&q->data.buf, &out->data_buf);
         out->data_dbrec = qhca_le64(q->data.dbrec);
         out->data_shift = q->data.shift;
         out->hds_thresh = qhca_le32(q->hds_thresh);

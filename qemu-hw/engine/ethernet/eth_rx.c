@@ -51,7 +51,7 @@ static enum rx_result eth_rx_peek(struct qhca *e, uint32_t num,
             return RX_NO_BUFFER;
         }
     }
-    syn = qhca_table_walk(e, &r->buf, off << r->stride, num, &addr, &run);
+    syn = qhca_buf_table_walk(e, &r->buf, off << r->stride, num, &addr, &run);
     if (!syn &&
         !qhca_dma_read(e, QHCA_DMA_ETH, num, addr, &b->seg[b->n],
                        sizeof(b->seg[0]))) {

@@ -182,8 +182,8 @@ static bool eth_tx_fetch(struct qhca *e, struct qhca_eth_q *q,
     uint64_t off = q->ring.tail & ((1u << q->ring.shift) - 1), addr, run;
     uint8_t syn;
 
-    syn = qhca_table_walk(e, &q->ring.buf, off << q->ring.stride, q->num,
-                          &addr, &run);
+    syn = qhca_buf_table_walk(e, &q->ring.buf, off << q->ring.stride, q->num,
+                              &addr, &run);
     if (!syn && !qhca_dma_read(e, QHCA_DMA_ETH, q->num, addr, w,
                                1u << q->ring.stride)) {
         syn = QHCA_SYN_WQE_DMA;
@@ -234,7 +234,7 @@ static bool eth_tx_send(struct qhca *e, const struct qhca_eth_q *q,
  * Send the next frame of the WQE at the tail.  Returns its cost, in frames of
  * the greatest length, or 0 if the wire is busy.
  */
-static unsigned send_one(struct qhca *e, struct qhca_eth_q *q)
+static unsigned eth_tx_frame(struct qhca *e, struct qhca_eth_q *q)
 {
     unsigned cost = 1;
     struct qhca_eth_failure f = { 0, 0 };
@@ -281,7 +281,7 @@ unsigned qhca_eth_run(struct qhca *e, unsigned budget)
         if (!q) {
             break;
         }
-        n += send_one(e, q);
+        n += eth_tx_frame(e, q);
         qhca_turn_over(e, q);
     }
     return n;

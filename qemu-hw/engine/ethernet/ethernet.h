@@ -12,7 +12,7 @@
 #include "ethernet/gro.h"
 #include "ethernet/shaper.h"
 #include "ethernet/steer.h"
-#include "ethernet/super.h"
+#include "ethernet/super_frame.h"
 
 struct qhca_eth_frame;          /* flow.h */
 
@@ -61,7 +61,7 @@ struct qhca_ethernet {
     struct qhca_idr shapers;
     struct qhca_shaper_waits shaper_waits;
     struct qhca_flows *flows;   /* flow.c; NULL if there are no rules */
-    struct qhca_idr flow_table;
+    struct qhca_idr flow_idr;
     struct qhca_idr rqts;
     struct qhca_list wq_flush;  /* WQs whose WQEs are to be flushed */
     /* port */

@@ -350,7 +350,7 @@ uint8_t qhca_cmd_create_flow(struct qhca *e, struct qhca_cmd *c)
     }
     r = calloc(1, sizeof(*r));
     if (!flows_begin(e) || !r ||
-        !qhca_idr_add(&e->eth->flow_table, r, &r->num)) {
+        !qhca_idr_add(&e->eth->flow_idr, r, &r->num)) {
         free(r);
         return QHCA_ST_NO_RESOURCES;
     }
@@ -359,7 +359,7 @@ uint8_t qhca_cmd_create_flow(struct qhca *e, struct qhca_cmd *c)
     r->tag = qhca_le32(in->tag);
     r->qp = qp;
     if (!flow_place(e->eth->flows, in, r)) {
-        qhca_idr_del(&e->eth->flow_table, r->num);
+        qhca_idr_del(&e->eth->flow_idr, r->num);
         free(r);
         return QHCA_ST_NO_RESOURCES;
     }
@@ -397,7 +397,7 @@ static void rule_free(struct qhca *e, struct rule *r)
         r->group->rules--;
     }
     r->qp->users--;
-    qhca_idr_del(&e->eth->flow_table, r->num);
+    qhca_idr_del(&e->eth->flow_idr, r->num);
     free(r);
     if (!--e->eth->flows->rules) {
         flows_end(e);
@@ -406,7 +406,7 @@ static void rule_free(struct qhca *e, struct rule *r)
 
 uint8_t qhca_cmd_destroy_flow(struct qhca *e, struct qhca_cmd *c)
 {
-    struct rule *r = qhca_idr_get(&e->eth->flow_table, c->obj);
+    struct rule *r = qhca_idr_get(&e->eth->flow_idr, c->obj);
 
     if (!r) {
         return QHCA_ST_BAD_OBJ;
@@ -417,7 +417,7 @@ uint8_t qhca_cmd_destroy_flow(struct qhca *e, struct qhca_cmd *c)
 
 bool qhca_flow_discard(struct qhca *e, uint32_t num)
 {
-    struct rule *r = qhca_idr_get(&e->eth->flow_table, num);
+    struct rule *r = qhca_idr_get(&e->eth->flow_idr, num);
 
     if (r) {
         rule_free(e, r);
@@ -431,7 +431,7 @@ SAVED_SIZE(struct rule, 120, flow, 1);
 SAVED_SIZE(struct group, 68, flow, 1);
 SAVED_SIZE(struct qhca_flows, 12600, flow, 1);
 
-static void io_rule(struct qhca_io *io, void *obj)
+static void save_rule(struct qhca_io *io, void *obj)
 {
     struct rule tmp = { .next = NULL }, *r = obj ? obj : &tmp;
     struct qhca *e = io->e;
@@ -466,13 +466,13 @@ static void io_rule(struct qhca_io *io, void *obj)
         return;
     }
     *r = tmp;
-    if (!qhca_io_place(io, &e->eth->flow_table, r, r->num)) {
+    if (!qhca_io_place(io, &e->eth->flow_idr, r, r->num)) {
         free(r);
         return;
     }
     if (!NEED(io, flow_place(e->eth->flows, &in, r),
               "there are too many masks")) {
-        qhca_idr_del(&e->eth->flow_table, r->num);
+        qhca_idr_del(&e->eth->flow_idr, r->num);
         free(r);
         return;
     }
@@ -488,14 +488,14 @@ void qhca_io_flows(struct qhca_io *io)
     uint64_t age = e->eth->flows ? e->eth->flows->age : 0;
     bool is = e->eth->flows;
 
-    qhca_io_table(io, &e->eth->flow_table);
+    qhca_io_numbers(io, &e->eth->flow_idr);
     IO(io, is);
     IO(io, age);
     if (!io->saving && is && !io->failed) {
         NEED(io, flows_begin(e), "out of memory");
     }
     if (is && !io->failed) {
-        qhca_io_each(io, &e->eth->flow_table, NULL, io_rule);
+        qhca_io_each(io, &e->eth->flow_idr, NULL, save_rule);
     }
     if (!io->saving && e->eth->flows) {
         e->eth->flows->age = age;
@@ -504,5 +504,5 @@ void qhca_io_flows(struct qhca_io *io)
             NEED(io, false, "flow state without a rule");
         }
     }
-    qhca_io_table_end(io, &e->eth->flow_table);
+    qhca_io_numbers_end(io, &e->eth->flow_idr);
 }

@@ -53,7 +53,7 @@ void qhca_eth_frame_key(struct qhca_eth_frame *f);
  * if it goes to the Ethernet function.  Requires e->eth->flows.
  */
 bool qhca_flow_rx(struct qhca *e, const struct qhca_eth_frame *f, bool own);
-/** Rule @rule, of e->eth->flow_table, as created; *@num gets its number. */
+/** Rule @rule, of e->eth->flow_idr, as created; *@num gets its number. */
 void qhca_flow_get(const void *rule, struct qhca_flow *out, uint32_t *num);
 
 /* ---- raw.c ---- */

@@ -95,7 +95,7 @@ struct qhca_gro_packet *qhca_gro_new(struct qhca_gro *g,
 }
 
 /* Pieces that @len bytes take. */
-static uint32_t pieces(uint32_t len)
+static uint32_t gro_pieces(uint32_t len)
 {
     return (len + QHCA_GRO_PIECE - 1) / QHCA_GRO_PIECE;
 }
@@ -105,7 +105,7 @@ bool qhca_gro_room(const struct qhca_gro *g, const struct qhca_gro_packet *p,
 {
     uint32_t has = p ? p->super.len : 0;
 
-    return pieces(has + len) - pieces(has) <= g->pieces_left;
+    return gro_pieces(has + len) - gro_pieces(has) <= g->pieces_left;
 }
 
 static void add_piece(struct qhca_gro *g, struct qhca_gro_packet *p)
@@ -168,7 +168,7 @@ void qhca_gro_remove(struct qhca_gro *g, struct qhca_gro_packet *p)
     }
     *link = p->next;
     if (p->first) {
-        g->pieces_left += pieces(p->super.len);
+        g->pieces_left += gro_pieces(p->super.len);
         g->piece_next[p->last - 1] = g->pieces_free;
         g->pieces_free = p->first;
     }

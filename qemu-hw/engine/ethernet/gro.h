@@ -8,7 +8,7 @@
 
 #include "base/list.h"
 #include "ethernet/steer.h"
-#include "ethernet/super.h"
+#include "ethernet/super_frame.h"
 
 struct qhca_eth_q;
 

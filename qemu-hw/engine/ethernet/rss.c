@@ -421,7 +421,7 @@ static struct rqt *rqt_alloc(uint8_t kind, uint32_t n)
     return t;
 }
 
-static uint32_t named(const struct qhca_cmd *c, uint32_t i)
+static uint32_t rqt_queue_num(const struct qhca_cmd *c, uint32_t i)
 {
     return qhca_get_le32((const uint8_t *)c->in + 4 * i);
 }
@@ -438,7 +438,7 @@ uint8_t qhca_cmd_create_rqt(struct qhca *e, struct qhca_cmd *c)
     }
     qhca_cost(e, n);
     for (i = 0; i < n; i++) {
-        if (!rqt_named(e, kind, named(c, i))) {
+        if (!rqt_named(e, kind, rqt_queue_num(c, i))) {
             return qhca_bad_obj(c, 4 * i);
         }
     }
@@ -448,7 +448,7 @@ uint8_t qhca_cmd_create_rqt(struct qhca *e, struct qhca_cmd *c)
         return QHCA_ST_NO_RESOURCES;
     }
     for (i = 0; i < n; i++) {
-        rqt_append(e, t, named(c, i));
+        rqt_append(e, t, rqt_queue_num(c, i));
     }
     c->obj = t->num;
     return QHCA_ST_OK;
@@ -530,9 +530,9 @@ static void io_rqt(struct qhca_io *io, void *obj)
 
 void qhca_io_rqts(struct qhca_io *io)
 {
-    qhca_io_table(io, &io->e->eth->rqts);
+    qhca_io_numbers(io, &io->e->eth->rqts);
     qhca_io_each(io, &io->e->eth->rqts, NULL, io_rqt);
-    qhca_io_table_end(io, &io->e->eth->rqts);
+    qhca_io_numbers_end(io, &io->e->eth->rqts);
 }
 
 /* What is needed before its table is loaded; io_rss() checks the rest. */

@@ -89,12 +89,12 @@ void qhca_io_eth_qs(struct qhca_io *io)
 {
     struct qhca *e = io->e;
 
-    qhca_io_table(io, &e->eth->eth_sqs);
+    qhca_io_numbers(io, &e->eth->eth_sqs);
     qhca_io_each(io, &e->eth->eth_sqs, NULL, eth_sq);
-    qhca_io_table_end(io, &e->eth->eth_sqs);
-    qhca_io_table(io, &e->eth->eth_rqs);
+    qhca_io_numbers_end(io, &e->eth->eth_sqs);
+    qhca_io_numbers(io, &e->eth->eth_rqs);
     qhca_io_each(io, &e->eth->eth_rqs, NULL, eth_rq);
-    qhca_io_table_end(io, &e->eth->eth_rqs);
+    qhca_io_numbers_end(io, &e->eth->eth_rqs);
 }
 
 void qhca_io_port(struct qhca_io *io)

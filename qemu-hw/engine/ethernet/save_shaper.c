@@ -210,9 +210,9 @@ void qhca_io_shapers(struct qhca_io *io)
 {
     struct qhca_ethernet *eth = io->e->eth;
 
-    qhca_io_table(io, &eth->shapers);
+    qhca_io_numbers(io, &eth->shapers);
     qhca_io_each(io, &eth->shapers, NULL, io_bucket);
-    qhca_io_table_end(io, &eth->shapers);
+    qhca_io_numbers_end(io, &eth->shapers);
     qhca_io_each(io, &eth->shapers, NULL, io_shaper_up);
     qhca_io_each(io, &eth->eth_sqs, NULL, io_sq_up);
     qhca_io_each(io, &eth->shapers, NULL, io_ready);

@@ -84,7 +84,7 @@ void qhca_io_wqs(struct qhca_io *io)
     qhca_io_each(io, &io->e->q->qps, save_is_wq, io_wq);
 }
 
-/* ---- older states: a QP in RESET, RTR or ERR with only a receive queue ---- */
+/* ---- older states: a QP in RESET, RTR or ERR with only an RQ ---- */
 
 static void wq_fill(struct qhca_wq *wq, const struct qhca_qp *qp)
 {

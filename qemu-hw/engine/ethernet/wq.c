@@ -260,8 +260,8 @@ uint8_t qhca_cmd_create_wq(struct qhca *e, struct qhca_cmd *c)
     wq->pd = qhca_le32(in->pd);
     wq->uar = qhca_le32(in->uar);
     wq->cq = qhca_idr_get(&e->q->cqs, qhca_le32(in->cqn));
-    st = qhca_table_init(&wq->ring.buf, &in->buf,
-                         1ULL << (in->shift + in->stride), true);
+    st = qhca_buf_table_init(&wq->ring.buf, &in->buf,
+                             1ULL << (in->shift + in->stride), true);
     if (!st && !qhca_idr_add(&e->q->qps, &wq->owner, &wq->wqn)) {
         st = QHCA_ST_NO_RESOURCES;
     }
@@ -274,7 +274,7 @@ uint8_t qhca_cmd_create_wq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-static bool may_go(uint8_t from, uint8_t to)
+static bool wq_may_go(uint8_t from, uint8_t to)
 {
     static const bool table[3][3] = {
         [QHCA_WQS_RESET] = { true, true, false },
@@ -304,7 +304,7 @@ uint8_t qhca_cmd_modify_wq(struct qhca *e, struct qhca_cmd *c)
     if (to > QHCA_WQS_ERR) {
         return qhca_bad(c, offsetof(struct qhca_wqc, state));
     }
-    if (!may_go(wq->state, to)) {
+    if (!wq_may_go(wq->state, to)) {
         return QHCA_ST_BAD_STATE;
     }
     if (wq->state == QHCA_WQS_RESET && to == QHCA_WQS_RDY &&
@@ -361,7 +361,7 @@ bool qhca_wq_discard(struct qhca *e, uint32_t num)
 static void wq_describe(const struct qhca_wq *wq, struct qhca_wqc *out)
 {
     memset(out, 0, sizeof(*out));
-    qhca_table_describe(&wq->ring.buf, &out->buf);
+    qhca_buf_table_describe(&wq->ring.buf, &out->buf);
     out->dbrec = qhca_le64(wq->ring.dbrec);
     out->cookie = qhca_le64(wq->cookie);
     out->wqn = qhca_le32(wq->wqn);

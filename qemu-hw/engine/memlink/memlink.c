@@ -336,7 +336,7 @@ static bool marker_seen(const struct qhca_memlink *l)
 }
 
 /* The wire is used so far: can the link be used instead? */
-static enum qhca_memlink_way go_over(struct qhca *e, struct qhca_memlink *l)
+static enum qhca_memlink_way memlink_way(struct qhca *e, struct qhca_memlink *l)
 {
     uint64_t now;
 
@@ -424,7 +424,7 @@ enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
     case QHCA_MEMLINK_DRAIN:
         break;
     default:
-        return wanted && !parting ? go_over(e, l) : QHCA_WAY_WIRE;
+        return wanted && !parting ? memlink_way(e, l) : QHCA_WAY_WIRE;
     }
     if (wanted) {
         l->state = QHCA_MEMLINK_UP;

@@ -71,7 +71,7 @@ void qhca_memlink_refs_key(struct qhca *e, uint32_t index)
 }
 
 /* Remember what the next record names. */
-static void remember(struct qhca *e, struct qhca_memlink *l)
+static void memlink_remember(struct qhca *e, struct qhca_memlink *l)
 {
     const struct qhca_memlink_refs *r = &e->ml->out;
     struct qhca_memlink_ref *ref = &l->ref[l->ref_head++ % QHCA_MEMLINK_REFS];
@@ -103,7 +103,7 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
         rec->segs = (uint16_t)r->segs;
         body = r->segs * (uint32_t)sizeof(r->seg[0]);
         memcpy(rec + 1, r->seg, body);
-        remember(e, l);
+        memlink_remember(e, l);
     }
     l->sent++;
     l->rec = NULL;
@@ -116,8 +116,8 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
 /* ---- revoking ---- */
 
 /* On return the peer does not read what @ref names. */
-static void revoke(struct qhca *e, struct qhca_memlink *l,
-                   const struct qhca_memlink_ref *ref)
+static void memlink_revoke(struct qhca *e, struct qhca_memlink *l,
+                           const struct qhca_memlink_ref *ref)
 {
     uint32_t state = QHCA_SHRING_COPYING;
 
@@ -136,8 +136,8 @@ static void revoke(struct qhca *e, struct qhca_memlink *l,
 
 enum match { MATCH_ALL, MATCH_KEY, MATCH_QP };
 
-static bool matches(const struct qhca_memlink_ref *ref, enum match what,
-                    uint32_t num)
+static bool ref_matches(const struct qhca_memlink_ref *ref, enum match what,
+                        uint32_t num)
 {
     uint32_t i;
 
@@ -168,8 +168,8 @@ static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
             looked_at++;
             if (qhca_shring_consumed(&l->tx, ref->pos)) {
                 l->ref_tail = k + 1;
-            } else if (matches(ref, what, num)) {
-                revoke(e, l, ref);
+            } else if (ref_matches(ref, what, num)) {
+                memlink_revoke(e, l, ref);
             }
             if (l->dead) {
                 break;

@@ -15,7 +15,7 @@
  * A buffer as described by its table (struct qhca_buf), and what the walker
  * caches of it.
  */
-struct qhca_table {
+struct qhca_buf_table {
     uint64_t addr, len;         /* from the descriptor, in CPU order */
     uint32_t first, entries;
     uint8_t form, hops, page_shift, table_shift;
@@ -46,7 +46,7 @@ struct qhca_mr {
     uint64_t iova, len;
     uint32_t max_entries;
     uint32_t windows;           /* number of windows bound to it */
-    struct qhca_table buf;
+    struct qhca_buf_table buf;
 };
 
 #define QHCA_MR_F_MW (QHCA_MR_F_MW1 | QHCA_MR_F_MW2)
@@ -83,27 +83,29 @@ struct qhca_memory {
  * it into @m.  @queue: first must be 0, and no entry may straddle a page or
  * segment.  Returns QHCA_ST_OK or QHCA_ST_BAD_TABLE.
  */
-uint8_t qhca_table_init(struct qhca_table *m, const struct qhca_buf *d,
-                        uint64_t need, bool queue);
+uint8_t qhca_buf_table_init(struct qhca_buf_table *m, const struct qhca_buf *d,
+                            uint64_t need, bool queue);
 /*
  * Find the DMA address of byte @off of the buffer; *@run gets the number of
  * contiguous bytes from there (never past the buffer's end).  @num is the
  * object number for the trace.  The caller has checked that @off < len.
  * Returns QHCA_SYN_NONE or QHCA_SYN_TABLE_*.
  */
-uint8_t qhca_table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
-                        uint32_t num, uint64_t *addr, uint64_t *run);
+uint8_t qhca_buf_table_walk(struct qhca *e, struct qhca_buf_table *m,
+                            uint64_t off, uint32_t num, uint64_t *addr,
+                            uint64_t *run);
 /*
  * The same for a table with odp set.  Returns QHCA_SYN_PAGE_FAULT if the page
  * is missing or, with @write, is read-only.
  */
-uint8_t qhca_table_walk_odp(struct qhca *e, struct qhca_table *m,
-                            uint64_t off, bool write, uint32_t num,
-                            uint64_t *addr, uint64_t *run);
+uint8_t qhca_buf_table_walk_odp(struct qhca *e, struct qhca_buf_table *m,
+                                uint64_t off, bool write, uint32_t num,
+                                uint64_t *addr, uint64_t *run);
 /* Reconstruct the descriptor, for queries. */
-void qhca_table_describe(const struct qhca_table *m, struct qhca_buf *d);
+void qhca_buf_table_describe(const struct qhca_buf_table *m,
+                             struct qhca_buf *d);
 /* Drop all cached state: the buffer is used from its start again. */
-void qhca_table_forget(struct qhca_table *m);
+void qhca_buf_table_forget(struct qhca_buf_table *m);
 
 /* ---- DMA; failures are counted (dma.c) ---- */
 /*
@@ -252,9 +254,9 @@ bool qhca_mr_discard(struct qhca *e, uint32_t num);
 /* ---- save_mr.c ---- */
 /*
  * Save or load the descriptor of a buffer, not what is cached.  @need, @queue:
- * see qhca_table_init().
+ * see qhca_buf_table_init().
  */
-void qhca_io_buf(struct qhca_io *io, struct qhca_table *m, uint64_t need,
+void qhca_io_buf(struct qhca_io *io, struct qhca_buf_table *m, uint64_t need,
                  bool queue);
 void qhca_io_mrs(struct qhca_io *io);   /* regions only */
 /* Save or load the part common to regions and windows. */

@@ -162,9 +162,9 @@ static uint8_t mr_walk(struct qhca *e, struct qhca_mr *mr, uint64_t off,
     uint8_t syn;
 
     if (!(mr->flags & QHCA_MR_F_ODP)) {
-        return qhca_table_walk(e, &mr->buf, off, mr->key, at, run);
+        return qhca_buf_table_walk(e, &mr->buf, off, mr->key, at, run);
     }
-    syn = qhca_table_walk_odp(e, &mr->buf, off, write, mr->key, at, run);
+    syn = qhca_buf_table_walk_odp(e, &mr->buf, off, write, mr->key, at, run);
     if (syn == QHCA_SYN_PAGE_FAULT) {
         e->mem->fault.addr = mr->iova + off;
         e->mem->fault.len = want;
@@ -475,7 +475,7 @@ void qhca_mr_sync(struct qhca *e, uint32_t index)
 
     /* It may have been destroyed before the doorbell was handled. */
     if (mr && (mr->flags & QHCA_MR_F_ODP)) {
-        qhca_table_forget(&mr->buf);
+        qhca_buf_table_forget(&mr->buf);
         qhca_memlink_revoke_key(e, index);
     }
 }
@@ -491,7 +491,7 @@ uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
     struct qhca_mr *mr = qhca_idr_get(&e->mem->mrs,
                                       key >> QHCA_KEY_INDEX_SHIFT);
     struct qhca_buf d = { .form = QHCA_BUF_FLAT, .hops = 1 };
-    struct qhca_table map;
+    struct qhca_buf_table map;
 
     if (!mr || !(mr->flags & QHCA_MR_F_FAST_REG) ||
         mr->state != QHCA_MR_FREE) {
@@ -514,7 +514,7 @@ uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
     /* The offset of byte 0 in its page is that of its address. */
     d.first = d.page_shift <= QHCA_BUF_PAGE_SHIFT_MAX ?
               qhca_le32((uint32_t)(iova & ((1ULL << d.page_shift) - 1))) : 0;
-    if (qhca_table_init(&map, &d, 0, false)) {
+    if (qhca_buf_table_init(&map, &d, 0, false)) {
         return QHCA_SYN_TABLE_INVALID;
     }
     mr->buf = map;
@@ -577,7 +577,7 @@ static uint8_t mr_check_create(struct qhca *e, struct qhca_cmd *c,
 }
 
 /* Device memory is one block, which must contain the region. */
-static bool dm_ok(const struct qhca *e, const struct qhca_table *m)
+static bool dm_ok(const struct qhca *e, const struct qhca_buf_table *m)
 {
     return m->form == QHCA_BUF_DIRECT && m->len <= e->cfg.dm_size &&
            m->addr <= e->cfg.dm_size - m->len &&
@@ -585,7 +585,7 @@ static bool dm_ok(const struct qhca *e, const struct qhca_table *m)
 }
 
 /* Set up the table of a region with @flags (neither PHYS nor FAST_REG). */
-static uint8_t init_table(const struct qhca *e, struct qhca_table *m,
+static uint8_t init_table(const struct qhca *e, struct qhca_buf_table *m,
                           const struct qhca_mpt *in, uint8_t flags)
 {
     uint64_t len = qhca_le64(in->len);
@@ -594,7 +594,7 @@ static uint8_t init_table(const struct qhca *e, struct qhca_table *m,
     if (!len) {
         return QHCA_ST_OK;              /* zero length: no table */
     }
-    st = qhca_table_init(m, &in->buf, len, false);
+    st = qhca_buf_table_init(m, &in->buf, len, false);
     m->odp = flags & QHCA_MR_F_ODP;
     if (!st && (((flags & QHCA_MR_F_DM) && !dm_ok(e, m)) ||
                 (m->odp && m->form != QHCA_BUF_FLAT &&
@@ -606,7 +606,7 @@ static uint8_t init_table(const struct qhca *e, struct qhca_table *m,
 
 bool qhca_mr_valid(const struct qhca *e, const struct qhca_mr *mr)
 {
-    const struct qhca_table *m = &mr->buf;
+    const struct qhca_buf_table *m = &mr->buf;
     bool table = m->len, end = mr->iova + (mr->len - 1) >= mr->iova;
 
     if (!qhca_mr_access_ok(mr->access) || (mr->flags & ~MR_KINDS) ||
@@ -712,7 +712,7 @@ uint8_t qhca_cmd_modify_mr(struct qhca *e, struct qhca_cmd *c)
 {
     struct qhca_mr *mr = qhca_mr_get_cmd(e, c->obj);
     const struct qhca_mpt *in = c->in;
-    struct qhca_table map;
+    struct qhca_buf_table map;
     uint8_t st;
 
     if (!mr) {
@@ -777,7 +777,7 @@ bool qhca_query_mr(struct qhca *e, uint32_t key, struct qhca_mpt *out)
         return false;
     }
     memset(out, 0, sizeof(*out));
-    qhca_table_describe(&mr->buf, &out->buf);
+    qhca_buf_table_describe(&mr->buf, &out->buf);
     out->iova = qhca_le64(mr->iova);
     out->len = qhca_le64(mr->len);
     out->key = qhca_le32(mr->key);

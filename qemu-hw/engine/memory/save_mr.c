@@ -5,7 +5,7 @@
 #include "memory/memory.h"
 #include "base/save.h"
 
-void qhca_io_buf(struct qhca_io *io, struct qhca_table *m, uint64_t need,
+void qhca_io_buf(struct qhca_io *io, struct qhca_buf_table *m, uint64_t need,
                  bool queue)
 {
     struct qhca_buf d;
@@ -16,7 +16,7 @@ void qhca_io_buf(struct qhca_io *io, struct qhca_table *m, uint64_t need,
     IO(io, is);
     NEED(io, kind < QHCA_DMAS, "a buffer has an unknown kind");
     if (io->saving && is) {
-        qhca_table_describe(m, &d);
+        qhca_buf_table_describe(m, &d);
     }
     if (!io->saving) {
         memset(m, 0, sizeof(*m));
@@ -24,7 +24,7 @@ void qhca_io_buf(struct qhca_io *io, struct qhca_table *m, uint64_t need,
     if (is) {
         qhca_io_bytes(io, &d, sizeof(d));
         NEED(io, io->saving || io->failed ||
-             qhca_table_init(m, &d, need, queue) == QHCA_ST_OK,
+             qhca_buf_table_init(m, &d, need, queue) == QHCA_ST_OK,
              "a buffer table is not allowed");
     }
     m->kind = kind;
@@ -77,6 +77,6 @@ static void save_mr(struct qhca_io *io, void *obj)
 
 void qhca_io_mrs(struct qhca_io *io)
 {
-    qhca_io_table(io, &io->e->mem->mrs);
+    qhca_io_numbers(io, &io->e->mem->mrs);
     qhca_io_each(io, &io->e->mem->mrs, is_region, save_mr);
 }

@@ -20,21 +20,21 @@ static bool range_ok(uint64_t addr, uint64_t len)
     return addr + (len - 1) >= addr;
 }
 
-static bool shifts_ok(const struct qhca_table *m)
+static bool shifts_ok(const struct qhca_buf_table *m)
 {
     return m->page_shift >= QHCA_BUF_PAGE_SHIFT_MIN &&
            m->page_shift <= QHCA_BUF_PAGE_SHIFT_MAX &&
            m->first < (1ULL << m->page_shift);
 }
 
-static bool direct_ok(const struct qhca_table *m)
+static bool direct_ok(const struct qhca_buf_table *m)
 {
     return !m->hops && !m->page_shift && !m->table_shift && !m->entries &&
            range_ok(m->addr, m->first + m->len) &&
            !(m->queue && (m->addr & 63));
 }
 
-static bool list_ok(const struct qhca_table *m)
+static bool list_ok(const struct qhca_buf_table *m)
 {
     return !m->hops && !m->page_shift && !m->table_shift && !m->first &&
            m->entries && m->entries <= QHCA_BUF_LIST_MAX &&
@@ -42,7 +42,7 @@ static bool list_ok(const struct qhca_table *m)
            range_ok(m->addr, m->entries * sizeof(struct qhca_buf_seg));
 }
 
-static bool flat_ok(const struct qhca_table *m)
+static bool flat_ok(const struct qhca_buf_table *m)
 {
     return m->hops == 1 && !m->table_shift && shifts_ok(m) &&
            !(m->addr & 7) && m->entries &&
@@ -50,7 +50,7 @@ static bool flat_ok(const struct qhca_table *m)
            range_ok(m->addr, m->entries * 8ULL);
 }
 
-static bool tree_ok(const struct qhca_table *m)
+static bool tree_ok(const struct qhca_buf_table *m)
 {
     unsigned bits;
 
@@ -64,8 +64,8 @@ static bool tree_ok(const struct qhca_table *m)
     return bits >= 63 || (m->first + m->len - 1) >> bits == 0;
 }
 
-uint8_t qhca_table_init(struct qhca_table *m, const struct qhca_buf *d,
-                        uint64_t need, bool queue)
+uint8_t qhca_buf_table_init(struct qhca_buf_table *m, const struct qhca_buf *d,
+                            uint64_t need, bool queue)
 {
     bool ok = false;
 
@@ -102,7 +102,8 @@ uint8_t qhca_table_init(struct qhca_table *m, const struct qhca_buf *d,
     return ok ? QHCA_ST_OK : QHCA_ST_BAD_TABLE;
 }
 
-void qhca_table_describe(const struct qhca_table *m, struct qhca_buf *d)
+void qhca_buf_table_describe(const struct qhca_buf_table *m,
+                             struct qhca_buf *d)
 {
     memset(d, 0, sizeof(*d));
     d->addr = qhca_le64(m->addr);
@@ -115,7 +116,7 @@ void qhca_table_describe(const struct qhca_table *m, struct qhca_buf *d)
     d->table_shift = m->table_shift;
 }
 
-void qhca_table_forget(struct qhca_table *m)
+void qhca_buf_table_forget(struct qhca_buf_table *m)
 {
     m->leaf_valid = false;
     m->sub_valid = false;
@@ -143,7 +144,7 @@ static void trace_walk(struct qhca *e, uint32_t num, uint64_t off,
     qhca_trace_emit(e, &t);
 }
 
-static uint8_t table_fault(struct qhca *e, uint32_t num, uint8_t syndrome)
+static uint8_t table_error(struct qhca *e, uint32_t num, uint8_t syndrome)
 {
     if (!e->trying) {
         qhca_guest_error(e, QHCA_STAT_TABLE_FAULTS, num,
@@ -165,7 +166,7 @@ static bool entry_ok(uint64_t entry, bool table, unsigned shift)
 }
 
 /* TREE: walk from the root to the last-level table with @page's entry. */
-static uint8_t find_sub(struct qhca *e, struct qhca_table *m,
+static uint8_t find_sub(struct qhca *e, struct qhca_buf_table *m,
                         uint64_t page, uint32_t num)
 {
     unsigned bits = m->table_shift - 3, level;
@@ -201,7 +202,7 @@ static uint8_t find_sub(struct qhca *e, struct qhca_table *m,
 }
 
 /* Read the block of last-level entries with @page's entry. */
-static uint8_t read_block(struct qhca *e, struct qhca_table *m,
+static uint8_t read_block(struct qhca *e, struct qhca_buf_table *m,
                           uint64_t page, uint32_t num)
 {
     uint64_t block = page / QHCA_BUF_BLOCK, at, n = QHCA_BUF_BLOCK;
@@ -232,7 +233,7 @@ static uint8_t read_block(struct qhca *e, struct qhca_table *m,
 }
 
 /* On-demand paging: is the page present and, for @write, writable? */
-static bool table_present(const struct qhca_table *m, uint64_t entry,
+static bool table_present(const struct qhca_buf_table *m, uint64_t entry,
                           bool write)
 {
     return !m->odp || ((entry & QHCA_BTE_VALID) &&
@@ -240,7 +241,7 @@ static bool table_present(const struct qhca_table *m, uint64_t entry,
 }
 
 /* Make @page's leaf the current one. */
-static uint8_t walk_table(struct qhca *e, struct qhca_table *m,
+static uint8_t walk_table(struct qhca *e, struct qhca_buf_table *m,
                           uint64_t page, bool write, uint32_t num)
 {
     uint64_t entry;
@@ -254,7 +255,7 @@ static uint8_t walk_table(struct qhca *e, struct qhca_table *m,
         !table_present(m, qhca_le64(m->entry[slot]), write)) {
         syn = read_block(e, m, page, num);
         if (syn) {
-            return syn == QHCA_SYN_PAGE_FAULT ? syn : table_fault(e, num, syn);
+            return syn == QHCA_SYN_PAGE_FAULT ? syn : table_error(e, num, syn);
         }
     }
     entry = qhca_le64(m->entry[slot]);
@@ -265,7 +266,7 @@ static uint8_t walk_table(struct qhca *e, struct qhca_table *m,
         return QHCA_SYN_PAGE_FAULT;
     }
     if (!entry_ok(entry, false, m->page_shift)) {
-        return table_fault(e, num, QHCA_SYN_TABLE_INVALID);
+        return table_error(e, num, QHCA_SYN_TABLE_INVALID);
     }
     m->leaf = entry & QHCA_BTE_ADDR_MASK;
     m->leaf_write = entry & QHCA_BTE_WRITE;
@@ -275,7 +276,7 @@ static uint8_t walk_table(struct qhca *e, struct qhca_table *m,
 }
 
 /* The minimum length keeps packets from spanning thousands of segments. */
-static bool seg_ok(const struct qhca_table *m, uint32_t i, uint64_t addr,
+static bool seg_ok(const struct qhca_buf_table *m, uint32_t i, uint64_t addr,
                    uint64_t len, uint64_t start)
 {
     if (!len || !range_ok(addr, len) || start + len < start) {
@@ -291,7 +292,7 @@ static bool seg_ok(const struct qhca_table *m, uint32_t i, uint64_t addr,
  * LIST: add up lengths until the segment with byte @off is found, starting at
  * the segment found last if that precedes @off.
  */
-static uint8_t walk_list(struct qhca *e, struct qhca_table *m, uint64_t off,
+static uint8_t walk_list(struct qhca *e, struct qhca_buf_table *m, uint64_t off,
                          uint32_t num)
 {
     struct qhca_buf_seg seg[QHCA_LIST_CHUNK];
@@ -311,7 +312,7 @@ static uint8_t walk_list(struct qhca *e, struct qhca_table *m, uint64_t off,
         e->list_reads++;
         if (!qhca_dma_read(e, QHCA_DMA_TABLE, num, at, seg,
                            n * sizeof(seg[0]))) {
-            return table_fault(e, num, QHCA_SYN_TABLE_DMA);
+            return table_error(e, num, QHCA_SYN_TABLE_DMA);
         }
         for (j = 0; j < n; j++, i++) {
             addr = qhca_le64(seg[j].addr);
@@ -320,11 +321,11 @@ static uint8_t walk_list(struct qhca *e, struct qhca_table *m, uint64_t off,
                 trace_hop(e, num, at + j * sizeof(seg[0]), addr, i);
             }
             if (!(len & QHCA_BUF_SEG_VALID)) {
-                return table_fault(e, num, QHCA_SYN_TABLE_INVALID);
+                return table_error(e, num, QHCA_SYN_TABLE_INVALID);
             }
             len &= ~QHCA_BUF_SEG_VALID;
             if (!seg_ok(m, i, addr, len, start)) {
-                return table_fault(e, num, QHCA_SYN_TABLE_INVALID);
+                return table_error(e, num, QHCA_SYN_TABLE_INVALID);
             }
             if (off - start < len) {
                 m->leaf = addr;
@@ -337,11 +338,12 @@ static uint8_t walk_list(struct qhca *e, struct qhca_table *m, uint64_t off,
             start += len;
         }
     }
-    return table_fault(e, num, QHCA_SYN_TABLE_INVALID);
+    return table_error(e, num, QHCA_SYN_TABLE_INVALID);
 }
 
-static uint8_t table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
-                    bool write, uint32_t num, uint64_t *addr, uint64_t *run)
+static uint8_t table_walk(struct qhca *e, struct qhca_buf_table *m,
+                          uint64_t off, bool write, uint32_t num,
+                          uint64_t *addr, uint64_t *run)
 {
     uint64_t left = m->len - off, pos = off + m->first, in, n;
     uint8_t syn;
@@ -360,7 +362,7 @@ static uint8_t table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
         }
         if (qhca_faulty(e, QHCA_FLT_AT_TABLE) &&
             e->hooks->table_fails(e, m, num, m->leaf_page)) {
-            return table_fault(e, num, QHCA_SYN_TABLE_INVALID);
+            return table_error(e, num, QHCA_SYN_TABLE_INVALID);
         }
         in = off - m->leaf_off;
         *addr = m->leaf + in;
@@ -370,7 +372,7 @@ static uint8_t table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
         if (qhca_faulty(e, QHCA_FLT_AT_TABLE) &&
             e->hooks->table_fails(e, m, num, pos >> m->page_shift)) {
             return m->odp ? QHCA_SYN_PAGE_FAULT :
-                            table_fault(e, num, QHCA_SYN_TABLE_INVALID);
+                            table_error(e, num, QHCA_SYN_TABLE_INVALID);
         }
         if (!m->leaf_valid || m->leaf_page != pos >> m->page_shift ||
             (write && !m->leaf_write)) {
@@ -391,8 +393,9 @@ static uint8_t table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
     return QHCA_SYN_NONE;
 }
 
-uint8_t qhca_table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
-                        uint32_t num, uint64_t *addr, uint64_t *run)
+uint8_t qhca_buf_table_walk(struct qhca *e, struct qhca_buf_table *m,
+                            uint64_t off, uint32_t num, uint64_t *addr,
+                            uint64_t *run)
 {
     uint64_t pos = off + m->first, size = 1ULL << m->page_shift;
     uint64_t left = m->len - off, in = pos & (size - 1);
@@ -407,9 +410,9 @@ uint8_t qhca_table_walk(struct qhca *e, struct qhca_table *m, uint64_t off,
     return table_walk(e, m, off, false, num, addr, run);
 }
 
-uint8_t qhca_table_walk_odp(struct qhca *e, struct qhca_table *m,
-                            uint64_t off, bool write, uint32_t num,
-                            uint64_t *addr, uint64_t *run)
+uint8_t qhca_buf_table_walk_odp(struct qhca *e, struct qhca_buf_table *m,
+                                uint64_t off, bool write, uint32_t num,
+                                uint64_t *addr, uint64_t *run)
 {
     return table_walk(e, m, off, write, num, addr, run);
 }

@@ -106,7 +106,7 @@ const char *qhca_on_name(enum qhca_stop_on on)
 
 /* ---- on and off ---- */
 
-static struct qhca_debug *debug_get(struct qhca *e)
+static struct qhca_breaks *break_get(struct qhca *e)
 {
     if (!e->dbg) {
         e->dbg = calloc(1, sizeof(*e->dbg));
@@ -119,9 +119,9 @@ static struct qhca_debug *debug_get(struct qhca *e)
 }
 
 /* Watch events only while a condition, step or stop is pending. */
-static void debug_update(struct qhca *e)
+static void break_update(struct qhca *e)
 {
-    struct qhca_debug *d = e->dbg;
+    struct qhca_breaks *d = e->dbg;
 
     if (!e->debugging) {
         d->out = e->tracing;
@@ -189,11 +189,11 @@ static bool debug_matches(const struct qhca_break *b,
 }
 
 /* Report the stop and continue. */
-static void debug_watch(struct qhca *e)
+static void break_watch(struct qhca *e)
 {
-    struct qhca_debug *d = e->dbg;
+    struct qhca_breaks *d = e->dbg;
 
-    d->stood = true;
+    d->reported = true;
     d->step_left = 0;
     e->ops.stop(e->opaque);
     if (d->by_break && d->by.once) {
@@ -202,16 +202,16 @@ static void debug_watch(struct qhca *e)
 }
 
 /* Stop until the developer resumes the adapter. */
-static void debug_stand(struct qhca *e)
+static void break_wait(struct qhca *e)
 {
-    struct qhca_debug *d = e->dbg;
+    struct qhca_breaks *d = e->dbg;
 
     d->due = false;
     if (d->released || !e->ops.stop) {
         return;
     }
     if (e->watch_only) {
-        debug_watch(e);
+        break_watch(e);
         return;
     }
     e->halted = true;
@@ -222,25 +222,25 @@ static void debug_stand(struct qhca *e)
     e->ops.stop(e->opaque);
     e->halted = false;
     d->trail_next = 0;
-    debug_update(e);
+    break_update(e);
 }
 
 /*
  * A stop at a doorbell waits until the QP's new head is set, a stop at a packet
  * sent until it is counted; neither waits past another event.
  */
-static bool debug_waits(const struct qhca_trace *t)
+static bool break_waits(const struct qhca_trace *t)
 {
     return t->kind == QHCA_TR_DOORBELL || t->kind == QHCA_TR_TX;
 }
 
 /* Record the event @t and stop, now or soon. */
-static void debug_stop(struct qhca *e, const struct qhca_trace *t,
+static void break_stop(struct qhca *e, const struct qhca_trace *t,
                        const struct qhca_break *b)
 {
-    struct qhca_debug *d = e->dbg;
+    struct qhca_breaks *d = e->dbg;
 
-    if (d->stood) {
+    if (d->reported) {
         return;                 /* the machine is stopping already */
     }
     d->why = *t;
@@ -249,28 +249,28 @@ static void debug_stop(struct qhca *e, const struct qhca_trace *t,
     if (b) {
         d->by = *b;
     }
-    if (debug_waits(t)) {
+    if (break_waits(t)) {
         d->due = true;
     } else {
-        debug_stand(e);
+        break_wait(e);
     }
 }
 
-void qhca_debug_due(struct qhca *e)
+void qhca_break_due(struct qhca *e)
 {
     if (e->dbg->due) {
-        debug_stand(e);
+        break_wait(e);
     }
 }
 
 static void watch_event(struct qhca *e, const struct qhca_trace *t)
 {
-    struct qhca_debug *d = e->dbg;
+    struct qhca_breaks *d = e->dbg;
     const struct qhca_break *by = NULL;
     bool step;
     unsigned i;
 
-    qhca_debug_due(e);
+    qhca_break_due(e);
     if (t->again) {
         return;                 /* a retry: the wire was busy */
     }
@@ -284,11 +284,11 @@ static void watch_event(struct qhca *e, const struct qhca_trace *t)
     }
     step = d->step_left && is_on(t, d->step_on) && !--d->step_left;
     if (by || step) {
-        debug_stop(e, t, by);
+        break_stop(e, t, by);
     }
 }
 
-bool qhca_debug_event(struct qhca *e, const struct qhca_trace *t)
+bool qhca_break_event(struct qhca *e, const struct qhca_trace *t)
 {
     watch_event(e, t);
     return e->dbg->out;
@@ -314,7 +314,7 @@ unsigned qhca_on_fields(enum qhca_stop_on on)
 
 const char *qhca_break_add(struct qhca *e, struct qhca_break *b)
 {
-    struct qhca_debug *d = debug_get(e);
+    struct qhca_breaks *d = break_get(e);
 
     if (!d) {
         return "out of memory";
@@ -331,11 +331,11 @@ const char *qhca_break_add(struct qhca *e, struct qhca_break *b)
     b->id = ++d->last_id;
     b->hits = 0;
     d->brk[d->breaks++] = *b;
-    debug_update(e);
+    break_update(e);
     return NULL;
 }
 
-static void remove_at(struct qhca_debug *d, unsigned i)
+static void remove_at(struct qhca_breaks *d, unsigned i)
 {
     d->breaks--;
     memmove(&d->brk[i], &d->brk[i + 1], (d->breaks - i) * sizeof(d->brk[0]));
@@ -343,7 +343,7 @@ static void remove_at(struct qhca_debug *d, unsigned i)
 
 bool qhca_break_remove(struct qhca *e, uint32_t id)
 {
-    struct qhca_debug *d = e->dbg;
+    struct qhca_breaks *d = e->dbg;
     bool found = !id;
     unsigned i;
 
@@ -354,14 +354,14 @@ bool qhca_break_remove(struct qhca *e, uint32_t id)
         }
     }
     if (d) {
-        debug_update(e);
+        break_update(e);
     }
     return found;
 }
 
 const struct qhca_break *qhca_break_next(struct qhca *e, uint32_t id)
 {
-    struct qhca_debug *d = e->dbg;
+    struct qhca_breaks *d = e->dbg;
     unsigned i;
 
     for (i = 0; d && i < d->breaks; i++) {
@@ -372,13 +372,13 @@ const struct qhca_break *qhca_break_next(struct qhca *e, uint32_t id)
     return NULL;
 }
 
-void qhca_debug_tracing(struct qhca *e, bool on)
+void qhca_break_tracing(struct qhca *e, bool on)
 {
     e->dbg->out = on;
     e->tracing = on || e->debugging;
 }
 
-void qhca_debug_free(struct qhca *e)
+void qhca_break_free(struct qhca *e)
 {
     free(e->dbg);
     e->dbg = NULL;
@@ -386,7 +386,7 @@ void qhca_debug_free(struct qhca *e)
 
 /* ---- stopping and resuming ---- */
 
-bool qhca_debug_stopped(const struct qhca *e)
+bool qhca_break_stopped(const struct qhca *e)
 {
     return e->halted;
 }
@@ -396,29 +396,29 @@ bool qhca_debugging(const struct qhca *e)
     return e->debugging;
 }
 
-void qhca_debug_watch_only(struct qhca *e)
+void qhca_break_watch_only(struct qhca *e)
 {
     e->watch_only = true;
 }
 
-void qhca_debug_gone_on(struct qhca *e)
+void qhca_break_gone_on(struct qhca *e)
 {
-    if (e->dbg && e->dbg->stood) {
-        e->dbg->stood = false;
+    if (e->dbg && e->dbg->reported) {
+        e->dbg->reported = false;
         e->dbg->trail_next = 0;
-        debug_update(e);
+        break_update(e);
     }
 }
 
-void qhca_debug_forget_stop(struct qhca *e)
+void qhca_break_forget_stop(struct qhca *e)
 {
     if (e->dbg) {
         e->dbg->due = false;
-        qhca_debug_gone_on(e);
+        qhca_break_gone_on(e);
     }
 }
 
-void qhca_debug_release(struct qhca *e, bool on)
+void qhca_break_release(struct qhca *e, bool on)
 {
     if (e->dbg) {
         e->dbg->released = on;
@@ -426,10 +426,10 @@ void qhca_debug_release(struct qhca *e, bool on)
     }
 }
 
-const char *qhca_debug_step(struct qhca *e, enum qhca_stop_on on,
+const char *qhca_break_step(struct qhca *e, enum qhca_stop_on on,
                             uint64_t count)
 {
-    struct qhca_debug *d = debug_get(e);
+    struct qhca_breaks *d = break_get(e);
 
     if (!d) {
         return "out of memory";
@@ -445,24 +445,24 @@ const char *qhca_debug_step(struct qhca *e, enum qhca_stop_on on,
     }
     d->step_on = on;
     d->step_left = count;
-    debug_update(e);
+    break_update(e);
     return NULL;
 }
 
-void qhca_debug_step_cancel(struct qhca *e)
+void qhca_break_step_cancel(struct qhca *e)
 {
     if (e->dbg) {
         e->dbg->step_left = 0;
-        debug_update(e);
+        break_update(e);
     }
 }
 
 /* ---- showing ---- */
 
-void qhca_debug_show(struct qhca *e, bool trail, const struct qhca_emit *em)
+void qhca_break_show(struct qhca *e, bool trail, const struct qhca_emit *em)
 {
-    struct qhca_debug *d = e->dbg;
-    bool stopped = e->halted || (d && d->stood);
+    struct qhca_breaks *d = e->dbg;
+    bool stopped = e->halted || (d && d->reported);
     uint32_t i;
 
     qhca_emit_begin(em, NULL);

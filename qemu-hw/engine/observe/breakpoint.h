@@ -92,35 +92,35 @@ const struct qhca_break *qhca_break_next(struct qhca *e, uint32_t id);
  * stops the adapter and ends the step.  Does not resume a stopped adapter.
  * Returns NULL, or a static error text.
  */
-const char *qhca_debug_step(struct qhca *e, enum qhca_stop_on on,
+const char *qhca_break_step(struct qhca *e, enum qhca_stop_on on,
                             uint64_t count);
 /** Cancel a pending step.  A step that is complete is a stop like any other. */
-void qhca_debug_step_cancel(struct qhca *e);
+void qhca_break_step_cancel(struct qhca *e);
 /** Can a call of the engine lead to ops->stop()? */
 bool qhca_debugging(const struct qhca *e);
 /** Is the adapter stopped, that is, within ops->stop()? */
-bool qhca_debug_stopped(const struct qhca *e);
+bool qhca_break_stopped(const struct qhca *e);
 /**
  * From now on only report stops: ops.stop() returns at once and the adapter
  * continues as if there were no debugger.  For machines whose execution must
  * not depend on a debugger, as with record and replay.
  */
-void qhca_debug_watch_only(struct qhca *e);
+void qhca_break_watch_only(struct qhca *e);
 /**
  * Watch-only mode: the machine has resumed after the reported stop.  May be
  * called from ops.stop().
  */
-void qhca_debug_gone_on(struct qhca *e);
+void qhca_break_gone_on(struct qhca *e);
 /**
  * With @on, no event stops the adapter, so that a stopped call can run to its
  * end at once: for a reset or an unplug.
  */
-void qhca_debug_release(struct qhca *e, bool on);
+void qhca_break_release(struct qhca *e, bool on);
 /**
  * Emit the stop: its reason, the event and, with @trail, the events since the
  * adapter last resumed (at most the last 64).
  */
-void qhca_debug_show(struct qhca *e, bool trail, const struct qhca_emit *em);
+void qhca_break_show(struct qhca *e, bool trail, const struct qhca_emit *em);
 
 /** The fields (QHCA_BRK_*) that a condition on @on can compare. */
 unsigned qhca_on_fields(enum qhca_stop_on on);
@@ -128,6 +128,6 @@ unsigned qhca_on_fields(enum qhca_stop_on on);
  * Emit for each kind of event the fields a condition can compare, and the names
  * of its codes and syndromes.
  */
-void qhca_debug_names(const struct qhca_emit *em);
+void qhca_break_names(const struct qhca_emit *em);
 
 #endif /* QHCA_BREAKPOINT_H */

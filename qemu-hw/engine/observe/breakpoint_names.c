@@ -65,7 +65,7 @@ static void show_opcodes(const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-void qhca_debug_names(const struct qhca_emit *em)
+void qhca_break_names(const struct qhca_emit *em)
 {
     enum qhca_stop_on on;
     unsigned fields, i;

@@ -9,8 +9,8 @@
 #define SEED            1
 #define NS_MAX          (3600 * UINT64_C(1000000000))
 #define PACKETS_MAX     256
-#define STANDS          "the adapter stands in the middle of its work: let " \
-                        "it go on first"
+#define STOPPED         "the adapter is stopped in the middle of its work: " \
+                        "resume it first"
 
 /* In the order of their numbers. */
 const struct qhca_name qhca_names_fault_action[] = {
@@ -369,7 +369,7 @@ static bool of_rdma(uint8_t kind)
  * Spoil @len bytes: one of them or a word at random, or all by zeros, ones or
  * at random. What is nearly right gets further, so that is more likely.
  */
-static void garble(uint8_t *p, size_t len, uint64_t draw)
+static void fault_garble(uint8_t *p, size_t len, uint64_t draw)
 {
     static const uint8_t fill[] = { 0x00, 0xff };
     unsigned how = draw % 8;
@@ -411,7 +411,7 @@ bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
     }
     if (qhca_fault_has(&h, QHCA_FLT_GARBAGE)) {
         memcpy(fs->garbage, *data, len);
-        garble(fs->garbage, len, h.draw);
+        fault_garble(fs->garbage, len, h.draw);
         *data = fs->garbage;
     }
     return qhca_fault_has(&h, QHCA_FLT_DMA_ERROR);
@@ -428,12 +428,12 @@ uint64_t qhca_fault_register(struct qhca *e, uint64_t off, unsigned size,
     uint64_t le = qhca_le64(val);
 
     if (qhca_fault_ask(e, &s, &h)) {
-        garble((uint8_t *)&le, size, h.draw);
+        fault_garble((uint8_t *)&le, size, h.draw);
     }
     return qhca_le64(le);
 }
 
-bool qhca_fault_table(struct qhca *e, const struct qhca_table *m,
+bool qhca_fault_table(struct qhca *e, const struct qhca_buf_table *m,
                       uint32_t num, uint64_t index)
 {
     struct qhca_fault_site s = {
@@ -747,7 +747,7 @@ static const char *fault_check(const struct qhca_fault_rule *f)
     return check_match(f);
 }
 
-static void fill_in(struct qhca_fault_rule *f)
+static void fault_fill_in(struct qhca_fault_rule *f)
 {
     if (!(f->fields & QHCA_FLT_AT)) {
         f->at = qhca_fault_default_at(f->action);
@@ -784,7 +784,7 @@ const char *qhca_fault_check(struct qhca_fault_rule *f)
     if (f->action >= QHCA_FLT_ACTIONS) {
         return "no such action";
     }
-    fill_in(f);
+    fault_fill_in(f);
     return fault_check(f);
 }
 
@@ -834,7 +834,7 @@ const char *qhca_fault_add(struct qhca *e, struct qhca_fault_rule *f)
         return wrong;
     }
     if (e->halted && f->at == QHCA_FLT_AT_NOW) {
-        return STANDS;
+        return STOPPED;
     }
     if (fs->rules == QHCA_FAULTS_MAX) {
         return "there are 64 faults already: remove one";
@@ -858,7 +858,7 @@ const char *qhca_fault_add(struct qhca *e, struct qhca_fault_rule *f)
 }
 
 /* A rule is being removed: undo its effects. */
-static void let_go(struct qhca *e, const struct qhca_fault_rule *f)
+static void fault_let_go(struct qhca *e, const struct qhca_fault_rule *f)
 {
     if (e->faults->link_rule == f->id) {
         link_back(e);
@@ -888,7 +888,7 @@ bool qhca_fault_remove(struct qhca *e, uint32_t id)
         memmove(&fs->rule[i], &fs->rule[i + 1],
                 (fs->rules - i) * sizeof(fs->rule[0]));
         streams_forget(fs, f.id);
-        let_go(e, &f);
+        fault_let_go(e, &f);
     }
     if (fs) {
         qhca_fault_sites(e);
@@ -920,7 +920,7 @@ const char *qhca_fault_seed(struct qhca *e, uint64_t seed)
         return "out of memory";
     }
     if (e->halted) {
-        return STANDS;
+        return STOPPED;
     }
     fs->seed = seed;
     streams_forget(fs, 0);

@@ -49,7 +49,7 @@ static struct qhca_fault_frame *first_due(struct qhca_faults *fs)
 }
 
 /* Send to the wire and to ourselves; false: not now. */
-static bool go_out(struct qhca *e, struct qhca_fault_frame *fr)
+static bool fault_send(struct qhca *e, struct qhca_fault_frame *fr)
 {
     uint8_t *slot;
 
@@ -71,8 +71,8 @@ static bool go_out(struct qhca *e, struct qhca_fault_frame *fr)
     return true;
 }
 
-static void come_in(struct qhca *e, const uint8_t *frame, uint32_t len,
-                    bool looping)
+static void fault_deliver(struct qhca *e, const uint8_t *frame, uint32_t len,
+                          bool looping)
 {
     bool was = e->xd->looping;
     struct qhca_rx rx;
@@ -97,8 +97,8 @@ void qhca_fault_flush(struct qhca *e)
     while (qhca_active(e) && (fr = first_due(fs)) != NULL) {
         if (fr->in) {
             /* Keep the slot until done: delivery may hold more packets. */
-            come_in(e, fr->data, fr->len, fr->looping);
-        } else if (!go_out(e, fr)) {
+            fault_deliver(e, fr->data, fr->len, fr->looping);
+        } else if (!fault_send(e, fr)) {
             break;
         }
         fr->used = false;
@@ -111,7 +111,7 @@ void qhca_fault_flush(struct qhca *e)
 }
 
 /* A packet of the QP has passed: update those it had to overtake. */
-static void gone_by(struct qhca *e, uint32_t qpn, bool in, uint64_t before)
+static void fault_passed(struct qhca *e, uint32_t qpn, bool in, uint64_t before)
 {
     struct qhca_faults *fs = e->faults;
     unsigned i, seen = 0;
@@ -219,9 +219,9 @@ static bool fault_reordering(const struct qhca_faults *fs,
 }
 
 /* Hold back a packet if the faults @h delay or reorder it. */
-static bool kept_back(struct qhca *e, const struct qhca_fault_hits *h,
-                      struct qhca_fault_frame *what, const uint8_t *data,
-                      uint32_t len)
+static bool fault_holds_back(struct qhca *e, const struct qhca_fault_hits *h,
+                             struct qhca_fault_frame *what, const uint8_t *data,
+                             uint32_t len)
 {
     bool late = qhca_fault_has(h, QHCA_FLT_DELAY);
     bool after = qhca_fault_has(h, QHCA_FLT_REORDER);
@@ -325,7 +325,7 @@ void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
         return;
     }
     spoil_out(f, &h, ext, payload, len);
-    if (!kept_back(e, &h, &what, f->data, len)) {
+    if (!fault_holds_back(e, &h, &what, f->data, len)) {
         /* Queue it behind packets that are due, or if the wire is busy. */
         if (f->wire && (first_due(fs) || !qhca_tx(e, f->data, len))) {
             what.loop = false;
@@ -340,7 +340,7 @@ void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
     } else {
         fault_copies(e, &h, &what, f->data, len);
     }
-    gone_by(e, num, false, before);
+    fault_passed(e, num, false, before);
     qhca_fault_flush(e);
 }
 
@@ -404,10 +404,10 @@ void qhca_fault_rx(struct qhca *e, const struct qhca_rx *rxp)
         !spoil_in(e, &h, &rx)) {
         return;
     }
-    if (!kept_back(e, &h, &what, rx.eth, rx.frame_len)) {
+    if (!fault_holds_back(e, &h, &what, rx.eth, rx.frame_len)) {
         qhca_rx_deliver(e, &rx);
     }
     fault_copies(e, &h, &what, rx.eth, rx.frame_len);
-    gone_by(e, what.qpn, true, before);
+    fault_passed(e, what.qpn, true, before);
     qhca_fault_flush(e);
 }

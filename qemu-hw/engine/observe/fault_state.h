@@ -110,7 +110,7 @@ void qhca_fault_frames_due(struct qhca *e, uint64_t now);
 /* ---- see struct qhca_hooks ---- */
 bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                     size_t len, bool write, const void **data);
-bool qhca_fault_table(struct qhca *e, const struct qhca_table *t,
+bool qhca_fault_table(struct qhca *e, const struct qhca_buf_table *t,
                       uint32_t num, uint64_t index);
 bool qhca_fault_recv(struct qhca *e, uint32_t num);
 bool qhca_fault_cqe(struct qhca *e, const struct qhca_cq *cq,

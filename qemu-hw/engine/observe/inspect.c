@@ -130,7 +130,7 @@ static bool is_wq(const void *obj)
     return !is_qp(obj);
 }
 
-static bool look_is_rss(const void *obj)
+static bool inspect_is_rss(const void *obj)
 {
     return is_qp(obj) && ((const struct qhca_qp *)obj)->rss;
 }
@@ -162,14 +162,14 @@ TABLE(qps, q)
 TABLE(eth_sqs, eth)
 TABLE(eth_rqs, eth)
 TABLE(rqts, eth)
-TABLE(flow_table, eth)
+TABLE(flow_idr, eth)
 TABLE(shapers, eth)
 
 /* Properties of each kind; NULL if a kind does not have one. */
 static const struct kind {
     const char *name;
     /* The table with their numbers; NULL: not numbered. */
-    const struct qhca_idr *(*table)(const struct qhca *e);
+    const struct qhca_idr *(*idr)(const struct qhca *e);
     bool (*is)(const void *obj);        /* NULL: all objects of the table */
     summary_fn *summary;
     qhca_cmd_fn *query;
@@ -181,34 +181,34 @@ static const struct kind {
         .fields = qhca_fields_caps, .size = sizeof(struct qhca_dev_caps),
     },
     [QHCA_OBJ_QP] = {
-        .name = "qp", .table = qps, .is = is_qp,
+        .name = "qp", .idr = qps, .is = is_qp,
         .summary = sum_qp, .query = qhca_cmd_query_qp,
         .fields = qhca_fields_qpc, .size = sizeof(struct qhca_qpc),
     },
     [QHCA_OBJ_CQ] = {
-        .name = "cq", .table = cqs,
+        .name = "cq", .idr = cqs,
         .summary = sum_cq, .query = qhca_cmd_query_cq,
         .fields = qhca_fields_cqc, .size = sizeof(struct qhca_cqc),
     },
     [QHCA_OBJ_SRQ] = {
-        .name = "srq", .table = srqs,
+        .name = "srq", .idr = srqs,
         .summary = sum_srq, .query = qhca_cmd_query_srq,
         .fields = qhca_fields_srqc, .size = sizeof(struct qhca_srqc),
     },
     [QHCA_OBJ_EQ] = {
-        .name = "eq", .table = eqs,
+        .name = "eq", .idr = eqs,
         .summary = sum_eq, .query = qhca_cmd_query_eq,
         .fields = qhca_fields_eqc, .size = sizeof(struct qhca_eqc),
     },
     [QHCA_OBJ_MR] = {
-        .name = "mr", .table = mrs, .is = is_mr,
+        .name = "mr", .idr = mrs, .is = is_mr,
         .summary = sum_mr, .query = qhca_cmd_query_mr,
         .fields = qhca_fields_mpt, .size = sizeof(struct qhca_mpt),
     },
-    [QHCA_OBJ_PD] = { .name = "pd", .table = pds },
-    [QHCA_OBJ_UAR] = { .name = "uar", .table = uars },
+    [QHCA_OBJ_PD] = { .name = "pd", .idr = pds },
+    [QHCA_OBJ_UAR] = { .name = "uar", .idr = uars },
     [QHCA_OBJ_XRCD] = {
-        .name = "xrcd", .table = xrcds,
+        .name = "xrcd", .idr = xrcds,
     },
     [QHCA_OBJ_GID] = {
         .name = "gid", .query = qhca_cmd_query_gid,
@@ -216,39 +216,39 @@ static const struct kind {
     },
     [QHCA_OBJ_MCG] = { .name = "mcg" },
     [QHCA_OBJ_ETH_SQ] = {
-        .name = "eth-sq", .table = eth_sqs,
+        .name = "eth-sq", .idr = eth_sqs,
         .summary = sum_eth,
     },
     [QHCA_OBJ_ETH_RQ] = {
-        .name = "eth-rq", .table = eth_rqs,
+        .name = "eth-rq", .idr = eth_rqs,
         .summary = sum_eth,
     },
     [QHCA_OBJ_WQ] = {
-        .name = "wq", .table = qps, .is = is_wq,
+        .name = "wq", .idr = qps, .is = is_wq,
         .summary = qhca_sum_wq, .query = qhca_cmd_query_wq,
         .fields = qhca_fields_wqc, .size = sizeof(struct qhca_wqc),
     },
     [QHCA_OBJ_RQT] = {
-        .name = "rqt", .table = rqts,
+        .name = "rqt", .idr = rqts,
         .summary = qhca_sum_rqt,
     },
     [QHCA_OBJ_RSS] = {
-        .name = "rss", .table = qps, .is = look_is_rss,
+        .name = "rss", .idr = qps, .is = inspect_is_rss,
         .summary = qhca_sum_rss, .query = qhca_cmd_query_qp,
         .fields = qhca_fields_qpc, .size = sizeof(struct qhca_qpc),
     },
     [QHCA_OBJ_FLOW] = {
-        .name = "flow", .table = flow_table,
-        .summary = qhca_sum_flow, .query = qhca_look_query_flow,
+        .name = "flow", .idr = flow_idr,
+        .summary = qhca_sum_flow, .query = qhca_inspect_query_flow,
         .fields = qhca_fields_flow, .size = sizeof(struct qhca_flow),
     },
     [QHCA_OBJ_MW] = {
-        .name = "mw", .table = mrs, .is = is_mw,
+        .name = "mw", .idr = mrs, .is = is_mw,
         .summary = sum_mw, .query = qhca_cmd_query_mr,
         .fields = qhca_fields_mpt, .size = sizeof(struct qhca_mpt),
     },
     [QHCA_OBJ_SHAPER] = {
-        .name = "shaper", .table = shapers,
+        .name = "shaper", .idr = shapers,
         .summary = qhca_sum_shaper, .query = qhca_cmd_query_shaper,
         .fields = qhca_fields_shaperc, .size = sizeof(struct qhca_shaperc),
     },
@@ -264,14 +264,14 @@ const char *qhca_stat_name(unsigned index)
     return qhca_name_of(qhca_names_stat, index);
 }
 
-static const struct qhca_idr *table_of(struct qhca *e,
-                                       enum qhca_object object)
+static const struct qhca_idr *idr_of(struct qhca *e,
+                                     enum qhca_object object)
 {
-    return kinds[object].table ? kinds[object].table(e) : NULL;
+    return kinds[object].idr ? kinds[object].idr(e) : NULL;
 }
 
-void qhca_look_dbrec(struct qhca *e, uint64_t addr,
-                     const struct qhca_emit *em)
+void qhca_inspect_dbrec(struct qhca *e, uint64_t addr,
+                        const struct qhca_emit *em)
 {
     struct qhca_dbrec rec;
 
@@ -285,12 +285,12 @@ void qhca_look_dbrec(struct qhca *e, uint64_t addr,
     qhca_emit_end(em);
 }
 
-void qhca_look_map(const struct qhca_table *m, const char *name,
-                   const struct qhca_emit *em)
+void qhca_inspect_map(const struct qhca_buf_table *m, const char *name,
+                      const struct qhca_emit *em)
 {
     struct qhca_buf d;
 
-    qhca_table_describe(m, &d);
+    qhca_buf_table_describe(m, &d);
     qhca_emit_begin(em, name);
     qhca_decode(em, qhca_fields_buf, &d);
     if (m->leaf_valid) {
@@ -315,7 +315,7 @@ static void *object_get(struct qhca *e, enum qhca_object object,
     const struct kind *k = &kinds[object];
     void *obj = k->is == is_mr || k->is == is_mw ?
                 (void *)qhca_mr_get_cmd(e, number) :
-                qhca_idr_get(table_of(e, object), number);
+                qhca_idr_get(idr_of(e, object), number);
 
     return obj && k->is && !k->is(obj) ? NULL : obj;
 }
@@ -324,7 +324,7 @@ static void *object_get(struct qhca *e, enum qhca_object object,
 
 static uint32_t count_of(struct qhca *e, enum qhca_object object)
 {
-    const struct qhca_idr *t = table_of(e, object);
+    const struct qhca_idr *t = idr_of(e, object);
     const struct kind *k = &kinds[object];
     uint32_t n, count = 0;
 
@@ -339,8 +339,8 @@ static uint32_t count_of(struct qhca *e, enum qhca_object object)
     return count;
 }
 
-static void look_mac(const struct qhca_emit *em, const char *name,
-                     const uint8_t a[6])
+static void inspect_mac(const struct qhca_emit *em, const char *name,
+                        const uint8_t a[6])
 {
     char text[18];
 
@@ -350,7 +350,7 @@ static void look_mac(const struct qhca_emit *em, const char *name,
 }
 
 /* The frames that the Ethernet function accepts. */
-static void look_filter(struct qhca *e, const struct qhca_emit *em)
+static void inspect_filter(struct qhca *e, const struct qhca_emit *em)
 {
     uint8_t mac[8];
     unsigned i;
@@ -365,7 +365,7 @@ static void look_filter(struct qhca *e, const struct qhca_emit *em)
 
         if (a) {
             qhca_put_be64(mac, a);
-            look_mac(em, NULL, mac + 2);
+            inspect_mac(em, NULL, mac + 2);
         }
     }
     qhca_emit_end(em);
@@ -373,7 +373,7 @@ static void look_filter(struct qhca *e, const struct qhca_emit *em)
 }
 
 /* Links to the memory of other adapters. */
-static void look_memlinks(const struct qhca *e, const struct qhca_emit *em)
+static void inspect_memlinks(const struct qhca *e, const struct qhca_emit *em)
 {
     static const char *const states[] = {
         [QHCA_MEMLINK_WIRE] = "wire",
@@ -389,7 +389,7 @@ static void look_memlinks(const struct qhca *e, const struct qhca_emit *em)
         struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
 
         qhca_emit_begin(em, NULL);
-        look_mac(em, "peer", l->mac);
+        inspect_mac(em, "peer", l->mac);
         qhca_emit_text(em, "state", l->dead ? "cut" : states[l->state]);
         qhca_emit_dec(em, "sent", l->sent);
         qhca_emit_dec(em, "named", l->sent_refs);
@@ -401,7 +401,7 @@ static void look_memlinks(const struct qhca *e, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-static void look_device(struct qhca *e, const struct qhca_emit *em)
+static void inspect_device(struct qhca *e, const struct qhca_emit *em)
 {
     struct qhca_port port = { 0 };
     struct qhca_cmd c = { .out = &port };
@@ -427,11 +427,11 @@ static void look_device(struct qhca *e, const struct qhca_emit *em)
     qhca_emit_flag(em, "obeys_pause", e->eth->pause_rx);
     qhca_emit_flag(em, "paused", e->tx_paused);
     qhca_emit_dec(em, "device_memory", e->cfg.dm_size);
-    look_filter(e, em);
-    look_memlinks(e, em);
+    inspect_filter(e, em);
+    inspect_memlinks(e, em);
     qhca_emit_begin(em, "objects");
     for (o = 0; o < QHCA_OBJECTS; o++) {
-        if (table_of(e, o)) {
+        if (idr_of(e, o)) {
             qhca_emit_dec(em, kinds[o].name, count_of(e, o));
         }
     }
@@ -446,11 +446,11 @@ static void look_device(struct qhca *e, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-static void look_cq(struct qhca *e, const struct qhca_cq *cq,
-                    const struct qhca_emit *em)
+static void inspect_cq(struct qhca *e, const struct qhca_cq *cq,
+                       const struct qhca_emit *em)
 {
-    qhca_look_dbrec(e, cq->dbrec, em);
-    qhca_look_map(&cq->buf, "buffer", em);
+    qhca_inspect_dbrec(e, cq->dbrec, em);
+    qhca_inspect_map(&cq->buf, "buffer", em);
     qhca_emit_dec(em, "users", cq->refs);
     qhca_emit_dec(em, "unreported", cq->unreported);
     if (cq->mod_pos != QHCA_MOD_NONE) {
@@ -458,28 +458,28 @@ static void look_cq(struct qhca *e, const struct qhca_cq *cq,
     }
 }
 
-static void look_srq(struct qhca *e, const struct qhca_srq *srq,
-                     const struct qhca_emit *em)
+static void inspect_srq(struct qhca *e, const struct qhca_srq *srq,
+                        const struct qhca_emit *em)
 {
-    qhca_look_dbrec(e, srq->dbrec, em);
-    qhca_look_map(&srq->buf, "wqe_buffer", em);
-    qhca_look_map(&srq->idx, "index_buffer", em);
+    qhca_inspect_dbrec(e, srq->dbrec, em);
+    qhca_inspect_map(&srq->buf, "wqe_buffer", em);
+    qhca_inspect_map(&srq->idx, "index_buffer", em);
     qhca_emit_dec(em, "users", srq->refs);
     if (srq->tm) {
-        qhca_look_tm(srq, em);
+        qhca_inspect_tm(srq, em);
     }
 }
 
-static void look_eq(struct qhca *e, const struct qhca_eq *eq,
-                    const struct qhca_emit *em)
+static void inspect_eq(struct qhca *e, const struct qhca_eq *eq,
+                       const struct qhca_emit *em)
 {
     const struct qhca_list *l;
     unsigned n = 0;
 
     if (eq->flags & QHCA_EQ_F_RECORD) {
-        qhca_look_dbrec(e, eq->dbrec, em);
+        qhca_inspect_dbrec(e, eq->dbrec, em);
     }
-    qhca_look_map(&eq->buf, "buffer", em);
+    qhca_inspect_map(&eq->buf, "buffer", em);
     qhca_emit_dec(em, "users", eq->refs);
     for (l = eq->pending.next; l != &eq->pending; l = l->next) {
         n++;
@@ -487,7 +487,7 @@ static void look_eq(struct qhca *e, const struct qhca_eq *eq,
     qhca_emit_dec(em, "objects_waiting", n);
 }
 
-static void look_xrcd(const struct qhca_xrcd *x, const struct qhca_emit *em)
+static void inspect_xrcd(const struct qhca_xrcd *x, const struct qhca_emit *em)
 {
     const struct qhca_list *l;
 
@@ -501,8 +501,9 @@ static void look_xrcd(const struct qhca_xrcd *x, const struct qhca_emit *em)
 }
 
 /* The packets that are held for @q. */
-static void look_merging(const struct qhca_gro *g, const struct qhca_eth_q *q,
-                         const struct qhca_emit *em)
+static void inspect_merging(const struct qhca_gro *g,
+                            const struct qhca_eth_q *q,
+                            const struct qhca_emit *em)
 {
     uint32_t packets = 0, frames = 0, bytes = 0;
     const struct qhca_gro_packet *p;
@@ -525,8 +526,8 @@ static void look_merging(const struct qhca_gro *g, const struct qhca_eth_q *q,
     }
 }
 
-static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
-                     const struct qhca_emit *em)
+static void inspect_eth(struct qhca *e, const struct qhca_eth_q *q,
+                        const struct qhca_emit *em)
 {
     struct qhca_eth_qc qc = { .state = 0 };
 
@@ -546,31 +547,31 @@ static void look_eth(struct qhca *e, const struct qhca_eth_q *q,
         }
         qhca_emit_end(em);
     }
-    look_merging(&e->eth->gro, q, em);
+    inspect_merging(&e->eth->gro, q, em);
     if (q->ring.dbrec) {
-        qhca_look_dbrec(e, q->ring.dbrec, em);
+        qhca_inspect_dbrec(e, q->ring.dbrec, em);
     }
-    qhca_look_map(&q->ring.buf, "buffer", em);
+    qhca_inspect_map(&q->ring.buf, "buffer", em);
     if (q->flags & QHCA_ETH_Q_F_HDS) {
         qhca_emit_begin(em, "data_ring");
-        qhca_look_dbrec(e, q->data.dbrec, em);
-        qhca_look_map(&q->data.buf, "buffer", em);
+        qhca_inspect_dbrec(e, q->data.dbrec, em);
+        qhca_inspect_map(&q->data.buf, "buffer", em);
         qhca_emit_end(em);
     }
     if (q->is_sq) {
-        qhca_look_held(q, em);
+        qhca_inspect_held(q, em);
     } else {
-        qhca_look_steered(e, q, em);
+        qhca_inspect_steered(e, q, em);
     }
 }
 
-static void look_mr(struct qhca *e, const struct qhca_mr *mr,
-                    const struct qhca_emit *em)
+static void inspect_mr(struct qhca *e, const struct qhca_mr *mr,
+                       const struct qhca_emit *em)
 {
     uint32_t n;
 
     if (!(mr->flags & QHCA_MR_F_PHYS)) {
-        qhca_look_map(&mr->buf, "buffer", em);
+        qhca_inspect_map(&mr->buf, "buffer", em);
     }
     qhca_emit_list(em, "windows");
     for (n = 0; mr->windows && n < qhca_idr_end(&e->mem->mrs); n++) {
@@ -584,7 +585,7 @@ static void look_mr(struct qhca *e, const struct qhca_mr *mr,
     qhca_emit_end(em);
 }
 
-static void look_mw(const struct qhca_mw *mw, const struct qhca_emit *em)
+static void inspect_mw(const struct qhca_mw *mw, const struct qhca_emit *em)
 {
     qhca_emit_flag(em, "bound", mw->bound);
     if (!mw->bound) {
@@ -597,42 +598,42 @@ static void look_mw(const struct qhca_mw *mw, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-static void look_more(struct qhca *e, enum qhca_object object,
-                      uint32_t number, const struct qhca_emit *em)
+static void inspect_more(struct qhca *e, enum qhca_object object,
+                         uint32_t number, const struct qhca_emit *em)
 {
-    void *obj = table_of(e, object) ? object_get(e, object, number) : NULL;
+    void *obj = idr_of(e, object) ? object_get(e, object, number) : NULL;
 
     switch (object) {
     case QHCA_OBJ_DEVICE:
-        look_device(e, em);
+        inspect_device(e, em);
         break;
     case QHCA_OBJ_QP:
-        qhca_look_qp(e, obj, em);
+        qhca_inspect_qp(e, obj, em);
         break;
     case QHCA_OBJ_CQ:
-        look_cq(e, obj, em);
+        inspect_cq(e, obj, em);
         break;
     case QHCA_OBJ_SRQ:
-        look_srq(e, obj, em);
+        inspect_srq(e, obj, em);
         break;
     case QHCA_OBJ_EQ:
-        look_eq(e, obj, em);
+        inspect_eq(e, obj, em);
         break;
     case QHCA_OBJ_MR:
-        look_mr(e, obj, em);
+        inspect_mr(e, obj, em);
         break;
     case QHCA_OBJ_MW:
-        look_mw(obj, em);
+        inspect_mw(obj, em);
         break;
     case QHCA_OBJ_WQ:
-        qhca_look_wq(e, obj, em);
+        qhca_inspect_wq(e, obj, em);
         break;
     case QHCA_OBJ_RQT:
-        qhca_look_rqt(obj, em);
-        qhca_look_rqt_users(e, obj, em);
+        qhca_inspect_rqt(obj, em);
+        qhca_inspect_rqt_users(e, obj, em);
         break;
     case QHCA_OBJ_RSS:
-        qhca_look_rss(obj, em);
+        qhca_inspect_rss(obj, em);
         break;
     case QHCA_OBJ_PD:
         qhca_emit_dec(em, "users", e->mem->pd_refs[number]);
@@ -642,14 +643,14 @@ static void look_more(struct qhca *e, enum qhca_object object,
         qhca_emit_hex(em, "page", (uint64_t)number << e->ad->db_shift);
         break;
     case QHCA_OBJ_XRCD:
-        look_xrcd(obj, em);
+        inspect_xrcd(obj, em);
         break;
     case QHCA_OBJ_ETH_SQ:
     case QHCA_OBJ_ETH_RQ:
-        look_eth(e, obj, em);
+        inspect_eth(e, obj, em);
         break;
     case QHCA_OBJ_SHAPER:
-        qhca_look_shaper(e, obj, em);
+        qhca_inspect_shaper(e, obj, em);
         break;
     default:
         break;
@@ -667,7 +668,7 @@ const char *qhca_inspect(struct qhca *e, enum qhca_object object,
         return "objects of this kind are only shown all at once";
     }
     k = &kinds[object];
-    if ((table_of(e, object) && !object_get(e, object, number)) ||
+    if ((idr_of(e, object) && !object_get(e, object, number)) ||
         (k->query && k->query(e, &c) != QHCA_ST_OK)) {
         return "no such object";
     }
@@ -680,7 +681,7 @@ const char *qhca_inspect(struct qhca *e, enum qhca_object object,
         qhca_decode_as(em, "context", k->fields, context);
         qhca_emit_bytes(em, "raw", context, k->size);
     }
-    look_more(e, object, number, em);
+    inspect_more(e, object, number, em);
     qhca_emit_end(em);
     return NULL;
 }
@@ -725,9 +726,9 @@ static bool list_gids(struct qhca *e, uint32_t from, uint32_t max,
     return false;
 }
 
-static bool list_table(const struct qhca_idr *t, const struct kind *k,
-                       uint32_t from, uint32_t max,
-                       const struct qhca_emit *em)
+static bool list_idr(const struct qhca_idr *t, const struct kind *k,
+                     uint32_t from, uint32_t max,
+                     const struct qhca_emit *em)
 {
     uint32_t n;
 
@@ -761,7 +762,7 @@ const char *qhca_inspect_all(struct qhca *e, enum qhca_object object,
     if (object >= QHCA_OBJECTS || object == QHCA_OBJ_DEVICE) {
         return "there is one device";
     }
-    t = table_of(e, object);
+    t = idr_of(e, object);
     max = max < QHCA_LOOK_MAX ? max : QHCA_LOOK_MAX;
     /* The upper bits of a key are the number. */
     if (object == QHCA_OBJ_MR || object == QHCA_OBJ_MW) {
@@ -771,7 +772,7 @@ const char *qhca_inspect_all(struct qhca *e, enum qhca_object object,
     qhca_emit_text(em, "object", kinds[object].name);
     qhca_emit_list(em, "objects");
     if (t) {
-        more = list_table(t, &kinds[object], from, max, em);
+        more = list_idr(t, &kinds[object], from, max, em);
     } else if (object == QHCA_OBJ_GID) {
         more = list_gids(e, from, max, em);
     } else {

@@ -93,7 +93,7 @@ const char *qhca_inspect_all(struct qhca *e, enum qhca_object object,
  * Which entries of a ring.  Without @ranged, those from consumer to producer,
  * but at least 8 and at most 64.
  */
-struct qhca_ring_look {
+struct qhca_ring_query {
     enum qhca_object object;
     uint32_t number;
     enum qhca_ring ring;
@@ -104,7 +104,7 @@ struct qhca_ring_look {
 
 /** Emit entries of a ring and the state of each; errors as above. */
 const char *qhca_inspect_ring(struct qhca *e,
-                              const struct qhca_ring_look *look,
+                              const struct qhca_ring_query *look,
                               const struct qhca_emit *em);
 
 enum qhca_walk_by {

@@ -17,14 +17,14 @@ void qhca_sum_wq(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "rx_packets", wq->rx_packets);
 }
 
-void qhca_look_wq(struct qhca *e, struct qhca_wq *wq,
-                  const struct qhca_emit *em)
+void qhca_inspect_wq(struct qhca *e, struct qhca_wq *wq,
+                     const struct qhca_emit *em)
 {
     qhca_emit_dec(em, "users", wq->users);
     qhca_emit_dec(em, "rx_packets", wq->rx_packets);
     qhca_emit_flag(em, "flushing", !qhca_list_empty(&wq->flush));
-    qhca_look_dbrec(e, wq->ring.dbrec, em);
-    qhca_look_map(&wq->ring.buf, "buffer", em);
+    qhca_inspect_dbrec(e, wq->ring.dbrec, em);
+    qhca_inspect_map(&wq->ring.buf, "buffer", em);
 }
 
 void qhca_sum_rqt(const struct qhca_emit *em, const void *obj)
@@ -38,7 +38,7 @@ void qhca_sum_rqt(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "users", t.users);
 }
 
-void qhca_look_rqt(const void *rqt, const struct qhca_emit *em)
+void qhca_inspect_rqt(const void *rqt, const struct qhca_emit *em)
 {
     struct qhca_rqt_info t;
     uint32_t i;
@@ -54,8 +54,8 @@ void qhca_look_rqt(const void *rqt, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-void qhca_look_rqt_users(struct qhca *e, const void *rqt,
-                         const struct qhca_emit *em)
+void qhca_inspect_rqt_users(struct qhca *e, const void *rqt,
+                            const struct qhca_emit *em)
 {
     const struct qhca_qp *qp;
     uint32_t n;
@@ -70,7 +70,7 @@ void qhca_look_rqt_users(struct qhca *e, const void *rqt,
     qhca_emit_end(em);
 }
 
-static bool lists(const void *rqt, const struct qhca_eth_q *q)
+static bool rqt_lists(const void *rqt, const struct qhca_eth_q *q)
 {
     struct qhca_rqt_info t;
     uint32_t i;
@@ -84,8 +84,8 @@ static bool lists(const void *rqt, const struct qhca_eth_q *q)
     return false;
 }
 
-void qhca_look_steered(struct qhca *e, const struct qhca_eth_q *q,
-                       const struct qhca_emit *em)
+void qhca_inspect_steered(struct qhca *e, const struct qhca_eth_q *q,
+                          const struct qhca_emit *em)
 {
     const void *rqt;
     uint32_t n;
@@ -94,7 +94,7 @@ void qhca_look_steered(struct qhca *e, const struct qhca_eth_q *q,
     qhca_emit_list(em, "rqts");
     for (n = 0; n < qhca_idr_end(&e->eth->rqts); n++) {
         rqt = qhca_idr_get(&e->eth->rqts, n);
-        if (rqt && lists(rqt, q)) {
+        if (rqt && rqt_lists(rqt, q)) {
             qhca_emit_dec(em, NULL, n);
         }
     }
@@ -112,7 +112,7 @@ static const struct {
 };
 
 /* What the hash covers: one list of fields, or one for each type of frame. */
-static void look_hash(uint32_t fields, const struct qhca_emit *em)
+static void inspect_hash(uint32_t fields, const struct qhca_emit *em)
 {
     const uint32_t modes = QHCA_HASH_BY_TYPE | QHCA_HASH_SYM_XOR |
                            QHCA_HASH_SYM_OR_XOR | QHCA_HASH_LABEL_TCP6 |
@@ -140,22 +140,22 @@ void qhca_sum_rss(const struct qhca_emit *em, const void *obj)
     qhca_emit_enum(em, "state", "state_name", qhca_names_qp_state, qp->state,
                    false);
     qhca_emit_dec(em, "rqtn", qhca_le32(c.rqtn));
-    look_hash(qhca_le32(c.rx_hash_fields), em);
+    inspect_hash(qhca_le32(c.rx_hash_fields), em);
     qhca_emit_dec(em, "rx_packets", qp->rx_packets);
     qhca_emit_dec(em, "users", qp->users);
 }
 
 /* Which queue receives a frame, by the last bits of its hash. */
-void qhca_look_rss(const struct qhca_qp *qp, const struct qhca_emit *em)
+void qhca_inspect_rss(const struct qhca_qp *qp, const struct qhca_emit *em)
 {
     struct qhca_qpc c = { 0 };
 
     qhca_rss_query(qp, &c);
     qhca_emit_begin(em, "rss");
     qhca_emit_dec(em, "rqtn", qhca_le32(c.rqtn));
-    look_hash(qhca_le32(c.rx_hash_fields), em);
+    inspect_hash(qhca_le32(c.rx_hash_fields), em);
     qhca_emit_bytes(em, "hash_key", c.rx_hash_key, sizeof(c.rx_hash_key));
-    qhca_look_rqt(qhca_rss_rqt(qp), em);
+    qhca_inspect_rqt(qhca_rss_rqt(qp), em);
     qhca_emit_end(em);
 }
 
@@ -169,9 +169,9 @@ void qhca_sum_flow(const struct qhca_emit *em, const void *obj)
     qhca_decode(em, qhca_fields_flow, &f);
 }
 
-uint8_t qhca_look_query_flow(struct qhca *e, struct qhca_cmd *c)
+uint8_t qhca_inspect_query_flow(struct qhca *e, struct qhca_cmd *c)
 {
-    const void *rule = qhca_idr_get(&e->eth->flow_table, c->obj);
+    const void *rule = qhca_idr_get(&e->eth->flow_idr, c->obj);
     uint32_t num;
 
     if (!rule) {

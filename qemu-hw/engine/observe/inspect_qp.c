@@ -23,7 +23,7 @@ static const char *const fault_sides[QHCA_FAULT_SIDES] = {
 };
 
 /* The WQEs in flight, oldest first. */
-static void look_window(struct qhca_qp *qp, const struct qhca_emit *em)
+static void inspect_window(struct qhca_qp *qp, const struct qhca_emit *em)
 {
     uint32_t i;
 
@@ -61,7 +61,7 @@ static void look_window(struct qhca_qp *qp, const struct qhca_emit *em)
 }
 
 /* READs and atomics sent whose responses are missing. */
-static void look_outstanding(struct qhca_qp *qp, const struct qhca_emit *em)
+static void inspect_outstanding(struct qhca_qp *qp, const struct qhca_emit *em)
 {
     struct qhca_xport *xp = qp->xp;
     uint32_t i, mtu = qhca_mtu_bytes(qp->path_mtu);
@@ -96,8 +96,8 @@ static void look_outstanding(struct qhca_qp *qp, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-static void look_retransmission(struct qhca *e, struct qhca_qp *qp,
-                                const struct qhca_emit *em)
+static void inspect_retransmission(struct qhca *e, struct qhca_qp *qp,
+                                   const struct qhca_emit *em)
 {
     struct qhca_xport *xp = qp->xp;
     uint64_t now = qhca_now(e);
@@ -127,8 +127,8 @@ static void look_retransmission(struct qhca *e, struct qhca_qp *qp,
     qhca_emit_end(em);
 }
 
-static void look_requester(struct qhca *e, struct qhca_qp *qp,
-                           const struct qhca_emit *em)
+static void inspect_requester(struct qhca *e, struct qhca_qp *qp,
+                              const struct qhca_emit *em)
 {
     struct qhca_xport *xp = qp->xp;
 
@@ -150,13 +150,13 @@ static void look_requester(struct qhca *e, struct qhca_qp *qp,
     qhca_emit_dec(em, "credits", xp->credits);
     qhca_emit_flag(em, "flushing", xp->sq_flush);
     qhca_emit_flag(em, "drain_event_owed", xp->drain);
-    look_retransmission(e, qp, em);
-    look_outstanding(qp, em);
-    look_window(qp, em);
+    inspect_retransmission(e, qp, em);
+    inspect_outstanding(qp, em);
+    inspect_window(qp, em);
     qhca_emit_end(em);
 }
 
-static void look_responses(struct qhca_xport *xp, const struct qhca_emit *em)
+static void inspect_responses(struct qhca_xport *xp, const struct qhca_emit *em)
 {
     uint32_t i;
 
@@ -186,7 +186,7 @@ static void look_responses(struct qhca_xport *xp, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-static void look_responder(struct qhca_qp *qp, const struct qhca_emit *em)
+static void inspect_responder(struct qhca_qp *qp, const struct qhca_emit *em)
 {
     struct qhca_xport *xp = qp->xp;
     unsigned i;
@@ -214,7 +214,7 @@ static void look_responder(struct qhca_qp *qp, const struct qhca_emit *em)
     qhca_emit_flag(em, "nak_sent", xp->naked);
     qhca_emit_dec(em, "reads_pending", xp->rd_pending);
     qhca_emit_flag(em, "flushing", xp->rq_flush);
-    look_responses(xp, em);
+    inspect_responses(xp, em);
     qhca_emit_list(em, "atomics_kept");
     for (i = 0; i < QHCA_ATOMICS_KEPT; i++) {
         if (xp->atomics[i].valid) {
@@ -228,8 +228,8 @@ static void look_responder(struct qhca_qp *qp, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-static void look_faults(struct qhca *e, struct qhca_qp *qp,
-                        const struct qhca_emit *em)
+static void inspect_faults(struct qhca *e, struct qhca_qp *qp,
+                           const struct qhca_emit *em)
 {
     struct qhca_fault f[QHCA_FAULT_SIDES] = { { 0 } };
     struct qhca_cmd c = { .obj = qp->qpn, .out = f };
@@ -248,8 +248,8 @@ static void look_faults(struct qhca *e, struct qhca_qp *qp,
 }
 
 /* From which of our addresses to which of the peer's. */
-static void look_path(struct qhca *e, struct qhca_qp *qp,
-                      const struct qhca_emit *em)
+static void inspect_path(struct qhca *e, struct qhca_qp *qp,
+                         const struct qhca_emit *em)
 {
     uint16_t index = qhca_le16(qp->av.sgid_index);
 
@@ -264,29 +264,29 @@ static void look_path(struct qhca *e, struct qhca_qp *qp,
     qhca_emit_end(em);
 }
 
-void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
-                  const struct qhca_emit *em)
+void qhca_inspect_qp(struct qhca *e, struct qhca_qp *qp,
+                     const struct qhca_emit *em)
 {
     qhca_emit_flag(em, "has_work", !qhca_list_empty(&qp->ready));
     qhca_emit_dec(em, "users", qp->users);
     if (qp->sq_stride && !qp->tm) {
-        qhca_look_map(&qp->sq, "sq_buffer", em);
+        qhca_inspect_map(&qp->sq, "sq_buffer", em);
     }
     if (qp->rq.stride) {
-        qhca_look_dbrec(e, qp->rq.dbrec, em);
-        qhca_look_map(&qp->rq.buf, "rq_buffer", em);
+        qhca_inspect_dbrec(e, qp->rq.dbrec, em);
+        qhca_inspect_map(&qp->rq.buf, "rq_buffer", em);
     }
-    look_requester(e, qp, em);
+    inspect_requester(e, qp, em);
     if (qhca_qp_connected(qp)) {
-        look_responder(qp, em);
+        inspect_responder(qp, em);
         if (qp->state >= QHCA_QPS_RTR) {
-            look_path(e, qp, em);
+            inspect_path(e, qp, em);
         }
     }
     if (qp->rss) {
-        qhca_look_rss(qp, em);
+        qhca_inspect_rss(qp, em);
     }
-    look_faults(e, qp, em);
+    inspect_faults(e, qp, em);
     if (qp->tm) {
         qhca_emit_begin(em, "tag_matching");
         qhca_emit_dec(em, "receives", qp->tm->kind);
@@ -296,14 +296,14 @@ void qhca_look_qp(struct qhca *e, struct qhca_qp *qp,
 }
 
 /* The tag list, in search order. */
-void qhca_look_tm(const struct qhca_srq *srq, const struct qhca_emit *em)
+void qhca_inspect_tm(const struct qhca_srq *srq, const struct qhca_emit *em)
 {
     const struct qhca_tm *tm = srq->tm;
     bool active = true;
     uint16_t i;
 
     qhca_emit_begin(em, "tag_matching");
-    qhca_look_map(&tm->ops, "ops_buffer", em);
+    qhca_inspect_map(&tm->ops, "ops_buffer", em);
     qhca_emit_list(em, "tags");
     for (i = tm->first; i != QHCA_TM_NONE; i = tm->tags[i].next) {
         const struct qhca_tag *t = &tm->tags[i];

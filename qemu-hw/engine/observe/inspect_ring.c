@@ -179,8 +179,8 @@ const char *qhca_ring_find(struct qhca *e, enum qhca_object object,
 /* ---- showing it ---- */
 
 /* State of the entry with free-running @index, as far as the device knows. */
-static const char *look_mark(const struct qhca_ring_look *look,
-                             const struct qhca_ring_info *r, uint32_t index)
+static const char *inspect_mark(const struct qhca_ring_query *look,
+                                const struct qhca_ring_info *r, uint32_t index)
 {
     uint32_t held = r->head - r->tail;
 
@@ -200,7 +200,7 @@ static const char *look_mark(const struct qhca_ring_look *look,
 }
 
 static void decode_entry(const struct qhca_emit *em,
-                         const struct qhca_ring_look *look,
+                         const struct qhca_ring_query *look,
                          const struct qhca_ring_info *r, const uint8_t *p)
 {
     size_t len = (size_t)1 << r->stride;
@@ -243,12 +243,12 @@ static void decode_entry(const struct qhca_emit *em,
 }
 
 static void show_entry(struct qhca *e, const struct qhca_emit *em,
-                       const struct qhca_ring_look *look,
+                       const struct qhca_ring_query *look,
                        const struct qhca_ring_info *r, uint32_t index)
 {
     uint32_t slot = index & ((1u << r->shift) - 1);
     uint8_t entry[QHCA_MAX_SQ_WQE];
-    const char *text = look_mark(look, r, index);
+    const char *text = inspect_mark(look, r, index);
     uint64_t addr = 0;
 
     qhca_emit_begin(em, NULL);
@@ -292,7 +292,7 @@ static void usual_range(const struct qhca_ring_info *r, uint32_t *from,
 }
 
 const char *qhca_inspect_ring(struct qhca *e,
-                              const struct qhca_ring_look *look,
+                              const struct qhca_ring_query *look,
                               const struct qhca_emit *em)
 {
     struct qhca_ring_info r = { 0 };
@@ -322,9 +322,9 @@ const char *qhca_inspect_ring(struct qhca *e,
         qhca_emit_dec(em, "consumer", r.tail);
     }
     if (r.dbrec) {
-        qhca_look_dbrec(e, r.dbrec, em);
+        qhca_inspect_dbrec(e, r.dbrec, em);
     }
-    qhca_look_map(r.map, "buffer", em);
+    qhca_inspect_map(r.map, "buffer", em);
     qhca_emit_list(em, "entries");
     for (i = 0; i < count; i++) {
         show_entry(e, em, look, &r, from + i);

@@ -18,8 +18,9 @@ void qhca_sum_shaper(const struct qhca_emit *em, const void *obj)
 }
 
 /* Its members of one kind. */
-static void look_members(const struct qhca_shaper *s, const struct qhca_idr *t,
-                         bool shapers, const struct qhca_emit *em)
+static void inspect_members(const struct qhca_shaper *s,
+                            const struct qhca_idr *t, bool shapers,
+                            const struct qhca_emit *em)
 {
     const struct qhca_shaper *up;
     const void *obj;
@@ -40,13 +41,13 @@ static void look_members(const struct qhca_shaper *s, const struct qhca_idr *t,
     qhca_emit_end(em);
 }
 
-void qhca_look_shaper(struct qhca *e, const struct qhca_shaper *s,
-                      const struct qhca_emit *em)
+void qhca_inspect_shaper(struct qhca *e, const struct qhca_shaper *s,
+                         const struct qhca_emit *em)
 {
     const struct qhca_shaper *by = qhca_turn_waits(&s->turn);
 
-    look_members(s, &e->eth->eth_sqs, false, em);
-    look_members(s, &e->eth->shapers, true, em);
+    inspect_members(s, &e->eth->eth_sqs, false, em);
+    inspect_members(s, &e->eth->shapers, true, em);
     if (s->wait_pos != QHCA_SHAPER_AWAKE) {
         qhca_emit_dec(em, "until", s->until);
     } else if (by) {
@@ -54,7 +55,7 @@ void qhca_look_shaper(struct qhca *e, const struct qhca_shaper *s,
     }
 }
 
-void qhca_look_held(const struct qhca_eth_q *q, const struct qhca_emit *em)
+void qhca_inspect_held(const struct qhca_eth_q *q, const struct qhca_emit *em)
 {
     const struct qhca_shaper *by = qhca_turn_waits(&q->turn);
 

@@ -5,7 +5,7 @@
 struct tree {
     struct qhca *e;
     const struct qhca_emit *em;
-    const struct qhca_table *m;
+    const struct qhca_buf_table *m;
     uint64_t from;              /* first page to show */
     uint64_t last;              /* page of the buffer's last byte */
     uint32_t left;              /* entries that may still be shown */
@@ -31,9 +31,9 @@ static void show_node(struct tree *t, uint64_t table, unsigned level,
         return;
     }
     entry = qhca_le64(entry);
-    qhca_look_entry(t->em, t->m, table, index, entry, 0);
+    qhca_inspect_entry(t->em, t->m, table, index, entry, 0);
     qhca_emit_dec(t->em, "page", first);
-    fault = qhca_look_fault(t->m, entry, leaf);
+    fault = qhca_inspect_fault(t->m, entry, leaf);
     if (fault) {
         qhca_emit_text(t->em, "fault", fault);
     } else if (!leaf) {
@@ -80,8 +80,8 @@ static void show_list(struct tree *t)
             break;
         }
         qhca_emit_begin(t->em, NULL);
-        qhca_look_entry(t->em, t->m, t->m->addr, i, qhca_le64(seg.addr),
-                        qhca_le64(seg.len));
+        qhca_inspect_entry(t->em, t->m, t->m->addr, i, qhca_le64(seg.addr),
+                           qhca_le64(seg.len));
         qhca_emit_end(t->em);
     }
     qhca_emit_end(t->em);
@@ -97,9 +97,9 @@ const char *qhca_inspect_tree(struct qhca *e,
     };
     const struct qhca_mr *mr;
     struct qhca_ring_info r;
-    struct qhca_table phys;
-    const char *wrong = qhca_look_find(e, look->object, look->number,
-                                       look->ring, &r, &phys, &mr);
+    struct qhca_buf_table phys;
+    const char *wrong = qhca_inspect_find(e, look->object, look->number,
+                                          look->ring, &r, &phys, &mr);
 
     if (wrong) {
         return wrong;
@@ -111,7 +111,7 @@ const char *qhca_inspect_tree(struct qhca *e,
     if (!mr) {
         qhca_emit_text(em, "ring", qhca_ring_name(look->ring));
     }
-    qhca_look_map(t.m, "buffer", em);
+    qhca_inspect_map(t.m, "buffer", em);
     switch (t.m->form) {
     case QHCA_BUF_DIRECT:
         qhca_emit_hex(em, "address", t.m->addr + t.m->first);

@@ -21,8 +21,8 @@ bool qhca_peek(struct qhca *e, bool dm, uint64_t addr, void *buf, size_t len)
            e->ops.dm_read(e->opaque, addr, buf, len);
 }
 
-const char *qhca_look_fault(const struct qhca_table *m, uint64_t entry,
-                            bool leaf)
+const char *qhca_inspect_fault(const struct qhca_buf_table *m, uint64_t entry,
+                               bool leaf)
 {
     uint64_t low = (1ULL << (leaf ? m->page_shift : m->table_shift)) - 1;
 
@@ -38,7 +38,7 @@ const char *qhca_look_fault(const struct qhca_table *m, uint64_t entry,
            "the entry's address is not aligned" : NULL;
 }
 
-static void peek_list(struct qhca *e, const struct qhca_table *m,
+static void peek_list(struct qhca *e, const struct qhca_buf_table *m,
                       uint64_t off, struct qhca_path *p)
 {
     struct qhca_buf_seg seg[LIST_CHUNK];
@@ -76,7 +76,7 @@ static void peek_list(struct qhca *e, const struct qhca_table *m,
     p->fault = "the list ends before the byte";
 }
 
-static void peek_tables(struct qhca *e, const struct qhca_table *m,
+static void peek_tables(struct qhca *e, const struct qhca_buf_table *m,
                         uint64_t off, struct qhca_path *p)
 {
     uint64_t pos = off + m->first, page = pos >> m->page_shift;
@@ -105,7 +105,7 @@ static void peek_tables(struct qhca *e, const struct qhca_table *m,
             return;
         }
         h->entry = qhca_le64(entry);
-        p->fault = qhca_look_fault(m, h->entry, leaf);
+        p->fault = qhca_inspect_fault(m, h->entry, leaf);
         if (p->fault) {
             return;
         }
@@ -116,7 +116,7 @@ static void peek_tables(struct qhca *e, const struct qhca_table *m,
     p->run = low + 1 - (pos & low);
 }
 
-void qhca_peek_walk(struct qhca *e, const struct qhca_table *m,
+void qhca_peek_walk(struct qhca *e, const struct qhca_buf_table *m,
                     uint64_t off, struct qhca_path *p)
 {
     memset(p, 0, sizeof(*p));
@@ -141,7 +141,7 @@ void qhca_peek_walk(struct qhca *e, const struct qhca_table *m,
     }
 }
 
-const char *qhca_peek_entry(struct qhca *e, const struct qhca_table *m,
+const char *qhca_peek_entry(struct qhca *e, const struct qhca_buf_table *m,
                             uint64_t off, void *buf, size_t len,
                             uint64_t *addr)
 {
@@ -158,9 +158,9 @@ const char *qhca_peek_entry(struct qhca *e, const struct qhca_table *m,
 
 /* ---- showing it ---- */
 
-void qhca_look_entry(const struct qhca_emit *em, const struct qhca_table *m,
-                     uint64_t table, uint64_t index, uint64_t entry,
-                     uint64_t len)
+void qhca_inspect_entry(const struct qhca_emit *em,
+                        const struct qhca_buf_table *m, uint64_t table,
+                        uint64_t index, uint64_t entry, uint64_t len)
 {
     qhca_emit_dec(em, "index", index);
     if (m->form == QHCA_BUF_LIST) {
@@ -184,7 +184,7 @@ void qhca_look_entry(const struct qhca_emit *em, const struct qhca_table *m,
 
 /* At most @max entries of the hop's table, including the one on the path. */
 static void show_around(struct qhca *e, const struct qhca_emit *em,
-                        const struct qhca_table *m,
+                        const struct qhca_buf_table *m,
                         const struct qhca_hop *h, uint32_t max)
 {
     bool list = m->form == QHCA_BUF_LIST;
@@ -204,8 +204,8 @@ static void show_around(struct qhca *e, const struct qhca_emit *em,
             break;
         }
         qhca_emit_begin(em, NULL);
-        qhca_look_entry(em, m, h->table, i, qhca_le64(raw[0]),
-                        qhca_le64(raw[1]));
+        qhca_inspect_entry(em, m, h->table, i, qhca_le64(raw[0]),
+                           qhca_le64(raw[1]));
         if (i == h->index) {
             qhca_emit_flag(em, "marked", true);
         }
@@ -215,7 +215,7 @@ static void show_around(struct qhca *e, const struct qhca_emit *em,
 }
 
 static void show_path(struct qhca *e, const struct qhca_emit *em,
-                      const struct qhca_table *m,
+                      const struct qhca_buf_table *m,
                       const struct qhca_path *p, uint32_t entries)
 {
     unsigned i;
@@ -228,7 +228,7 @@ static void show_path(struct qhca *e, const struct qhca_emit *em,
         qhca_emit_dec(em, "level", i);
         qhca_emit_hex(em, "table", h->table);
         qhca_emit_dec(em, "used", h->used);
-        qhca_look_entry(em, m, h->table, h->index, h->entry, h->len);
+        qhca_inspect_entry(em, m, h->table, h->index, h->entry, h->len);
         if (entries) {
             show_around(e, em, m, h, entries);
         }
@@ -283,16 +283,16 @@ static const char *find_off(const struct qhca_walk_look *look,
     }
 }
 
-const char *qhca_look_find(struct qhca *e, enum qhca_object object,
-                           uint32_t number, enum qhca_ring ring,
-                           struct qhca_ring_info *r,
-                           struct qhca_table *phys,
-                           const struct qhca_mr **mrp)
+const char *qhca_inspect_find(struct qhca *e, enum qhca_object object,
+                              uint32_t number, enum qhca_ring ring,
+                              struct qhca_ring_info *r,
+                              struct qhca_buf_table *phys,
+                              const struct qhca_mr **mrp)
 {
     const struct qhca_mr *mr;
 
     memset(r, 0, sizeof(*r));
-    *phys = (struct qhca_table){ .len = UINT64_MAX };
+    *phys = (struct qhca_buf_table){ .len = UINT64_MAX };
     *mrp = NULL;
     if (object == QHCA_OBJ_MW) {
         return "a window has no table of its own: look at its region";
@@ -318,10 +318,10 @@ const char *qhca_inspect_walk(struct qhca *e,
 {
     const struct qhca_mr *mr;
     struct qhca_ring_info r;
-    struct qhca_table phys;
+    struct qhca_buf_table phys;
     struct qhca_path p;
-    const char *wrong = qhca_look_find(e, look->object, look->number,
-                                       look->ring, &r, &phys, &mr);
+    const char *wrong = qhca_inspect_find(e, look->object, look->number,
+                                          look->ring, &r, &phys, &mr);
     uint64_t off;
     bool dm;
 
@@ -344,7 +344,7 @@ const char *qhca_inspect_walk(struct qhca *e,
         qhca_emit_hex(em, "va", mr->iova + off);
     }
     qhca_emit_hex(em, "offset", off);
-    qhca_look_map(r.map, "buffer", em);
+    qhca_inspect_map(r.map, "buffer", em);
     show_path(e, em, r.map, &p, look->entries < QHCA_LOOK_MAX ?
                                 look->entries : QHCA_LOOK_MAX);
     if (p.fault) {

@@ -7,15 +7,15 @@
 
 static void observers_free(struct qhca *e)
 {
-    qhca_debug_free(e);
+    qhca_break_free(e);
     free(e->faults);
     e->faults = NULL;
 }
 
 static const struct qhca_hooks observers = {
-    .event = qhca_debug_event,
-    .stop_due = qhca_debug_due,
-    .tracing = qhca_debug_tracing,
+    .event = qhca_break_event,
+    .stop_due = qhca_break_due,
+    .tracing = qhca_break_tracing,
     .dma_fails = qhca_fault_dma,
     .table_fails = qhca_fault_table,
     .recv_fails = qhca_fault_recv,
@@ -31,7 +31,7 @@ static const struct qhca_hooks observers = {
     .deadline = qhca_fault_deadline,
     .timer = qhca_fault_timer,
     .flush = qhca_fault_flush,
-    .forget_stop = qhca_debug_forget_stop,
+    .forget_stop = qhca_break_forget_stop,
     .free = observers_free,
 };
 

@@ -94,7 +94,7 @@ bool qhca_cq_push(struct qhca *e, struct qhca_cq *cq, struct qhca_cqe *cqe,
     cqe->phase = !((cq->prod >> cq->shift) & 1);
     off = cq->prod & ((1u << cq->shift) - 1);
     off *= sizeof(*cqe);
-    if (qhca_table_walk(e, &cq->buf, off, cq->cqn, &addr, &run) ||
+    if (qhca_buf_table_walk(e, &cq->buf, off, cq->cqn, &addr, &run) ||
         !qhca_dma_write(e, kind, cq->cqn, addr, cqe, sizeof(*cqe) - 8) ||
         !qhca_dma_store64(e, kind, cq->cqn, addr + sizeof(*cqe) - 8,
                           qhca_get_le64((uint8_t *)cqe +
@@ -199,8 +199,8 @@ uint8_t qhca_cmd_create_cq(struct qhca *e, struct qhca_cmd *c)
     if (!cq) {
         return QHCA_ST_NO_RESOURCES;
     }
-    st = qhca_table_init(&cq->buf, &in->buf,
-                         sizeof(struct qhca_cqe) << in->shift, true);
+    st = qhca_buf_table_init(&cq->buf, &in->buf,
+                             sizeof(struct qhca_cqe) << in->shift, true);
     if (!st && !qhca_idr_add(&e->q->cqs, cq, &cq->cqn)) {
         st = QHCA_ST_NO_RESOURCES;
     }
@@ -282,7 +282,7 @@ uint8_t qhca_cmd_destroy_cq(struct qhca *e, struct qhca_cmd *c)
 static void cq_describe(const struct qhca_cq *cq, struct qhca_cqc *out)
 {
     memset(out, 0, sizeof(*out));
-    qhca_table_describe(&cq->buf, &out->buf);
+    qhca_buf_table_describe(&cq->buf, &out->buf);
     out->dbrec = qhca_le64(cq->dbrec);
     out->cqn = qhca_le32(cq->cqn);
     out->eqn = qhca_le32(cq->eq->eqn);

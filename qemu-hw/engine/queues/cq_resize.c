@@ -22,8 +22,8 @@ static uint8_t begin_resize(struct qhca *e, struct qhca_cmd *c,
     if (in->shift > QHCA_MAX_CQ_SHIFT) {
         return qhca_bad(c, offsetof(struct qhca_cqc, shift));
     }
-    st = qhca_table_init(&r->to, &in->buf, sizeof(struct qhca_cqe) << in->shift,
-                         true);
+    st = qhca_buf_table_init(&r->to, &in->buf,
+                             sizeof(struct qhca_cqe) << in->shift, true);
     if (st) {
         return st;
     }
@@ -61,11 +61,11 @@ static uint8_t copy_piece(struct qhca *e, struct qhca_cq *cq,
     uint64_t from, to, run, room;
 
     slot = r->pos & ((1u << cq->shift) - 1);
-    if (qhca_table_walk(e, &r->from, slot * 64ULL, cq->cqn, &from, &run)) {
+    if (qhca_buf_table_walk(e, &r->from, slot * 64ULL, cq->cqn, &from, &run)) {
         return QHCA_ST_DMA_FAULT;
     }
     slot = r->pos & ((1u << r->shift) - 1);
-    if (qhca_table_walk(e, &r->to, slot * 64ULL, cq->cqn, &to, &room)) {
+    if (qhca_buf_table_walk(e, &r->to, slot * 64ULL, cq->cqn, &to, &room)) {
         return QHCA_ST_DMA_FAULT;
     }
     run = run < room ? run : room;
@@ -125,6 +125,6 @@ void qhca_io_cq_resize(struct qhca_io *io, const struct qhca_cq *cq)
          "more CQEs copied than present");
     if (!io->saving && !io->failed) {
         r->from = cq->buf;
-        qhca_table_forget(&r->from);
+        qhca_buf_table_forget(&r->from);
     }
 }

@@ -155,7 +155,7 @@ static void eq_write(struct qhca *e, struct qhca_eq *eq,
     uint64_t off = eq->prod & ((1u << eq->shift) - 1), addr, run;
 
     off *= sizeof(eqe);
-    if (qhca_table_walk(e, &eq->buf, off, eq->eqn, &addr, &run) ||
+    if (qhca_buf_table_walk(e, &eq->buf, off, eq->eqn, &addr, &run) ||
         !qhca_dma_write(e, QHCA_DMA_EQE, eq->eqn, addr, &eqe, 8) ||
         !qhca_dma_store64(e, QHCA_DMA_EQE, eq->eqn, addr + 8,
                           qhca_get_le64((uint8_t *)&eqe + 8))) {
@@ -382,8 +382,8 @@ uint8_t qhca_cmd_create_eq(struct qhca *e, struct qhca_cmd *c)
     eq->flags = in->flags;
     eq->dbrec = qhca_le64(in->dbrec);
     eq->vector = qhca_le16(in->vector);
-    if (qhca_table_init(&eq->buf, &in->buf,
-                        sizeof(struct qhca_eqe) << eq->shift, true)) {
+    if (qhca_buf_table_init(&eq->buf, &in->buf,
+                            sizeof(struct qhca_eqe) << eq->shift, true)) {
         free(eq);
         return QHCA_ST_BAD_TABLE;
     }
@@ -429,7 +429,7 @@ uint8_t qhca_cmd_destroy_eq(struct qhca *e, struct qhca_cmd *c)
 static void eq_describe(const struct qhca_eq *eq, struct qhca_eqc *out)
 {
     memset(out, 0, sizeof(*out));
-    qhca_table_describe(&eq->buf, &out->buf);
+    qhca_buf_table_describe(&eq->buf, &out->buf);
     out->eqn = qhca_le32(eq->eqn);
     out->shift = eq->shift;
     out->flags = eq->flags;

@@ -224,13 +224,13 @@ static uint8_t init_rings(struct qhca_qp *qp, const struct qhca_qpc *in)
     qp->rq.stride = in->rq_stride;
     if (qp->sq_stride) {
         qp->sq_dbrec = qhca_le64(in->sq_dbrec);
-        st = qhca_table_init(&qp->sq, &in->sq,
-                             1ULL << (qp->sq_shift + qp->sq_stride), true);
+        st = qhca_buf_table_init(&qp->sq, &in->sq,
+                                 1ULL << (qp->sq_shift + qp->sq_stride), true);
     }
     if (!st && qp->rq.stride) {
         qp->rq.dbrec = qhca_le64(in->rq_dbrec);
-        st = qhca_table_init(&qp->rq.buf, &in->rq,
-                             1ULL << (qp->rq.shift + qp->rq.stride), true);
+        st = qhca_buf_table_init(&qp->rq.buf, &in->rq,
+                                 1ULL << (qp->rq.shift + qp->rq.stride), true);
     }
     return st;
 }
@@ -364,7 +364,7 @@ void qhca_qp_clear(struct qhca_qp *qp)
 {
     qhca_list_del(&qp->ready);
     qhca_event_forget(&qp->ev);
-    qhca_table_forget(&qp->sq);
+    qhca_buf_table_forget(&qp->sq);
     qhca_ring_clear(&qp->rq);
     memset(&qp->av, 0, sizeof(qp->av));
     qp->dest_qpn = qp->qkey = qp->sq_psn = qp->rq_psn = qp->access = 0;
@@ -485,8 +485,8 @@ static void query_static(const struct qhca_qp *qp, struct qhca_qpc *out)
     }
     out->rq_shift = qp->rq.shift;
     out->rq_stride = qp->rq.stride;
-    qhca_table_describe(&qp->sq, &out->sq);
-    qhca_table_describe(&qp->rq.buf, &out->rq);
+    qhca_buf_table_describe(&qp->sq, &out->sq);
+    qhca_buf_table_describe(&qp->rq.buf, &out->rq);
     out->rq_dbrec = qhca_le64(qp->rq.dbrec);
     out->sq_dbrec = qhca_le64(qp->sq_dbrec);
     out->cookie = qhca_le64(qp->cookie);
@@ -518,7 +518,7 @@ void qhca_qp_describe(const struct qhca_qp *qp, struct qhca_qpc *out)
     query_attributes(qp, out);
 }
 
-static void query_leaf(const struct qhca_table *m, __le64 *leaf,
+static void query_leaf(const struct qhca_buf_table *m, __le64 *leaf,
                        __le32 *page)
 {
     if (m->leaf_valid) {

@@ -24,7 +24,7 @@ struct qhca_xport;
 
 struct qhca_eq {
     uint32_t eqn;
-    struct qhca_table buf;
+    struct qhca_buf_table buf;
     uint64_t dbrec;             /* with QHCA_EQ_F_RECORD; else 0 */
     uint8_t shift, flags;
     uint16_t vector;
@@ -43,7 +43,7 @@ struct qhca_cq {
     struct qhca_event_src comp; /* completion events, on eq */
     struct qhca_eq *eq;
     uint32_t uar;
-    struct qhca_table buf;
+    struct qhca_buf_table buf;
     uint64_t dbrec;
     uint8_t shift;
     uint8_t state, arm;
@@ -62,7 +62,7 @@ struct qhca_cq {
 
 /* A MODIFY_CQ in progress, copying CQEs (cq_resize.c). */
 struct qhca_cq_resize {
-    struct qhca_table from, to;
+    struct qhca_buf_table from, to;
     uint8_t shift;              /* of the new ring */
     uint32_t cons;              /* consumer index when the command began */
     uint32_t pos;               /* counter of the next CQE to copy */
@@ -82,7 +82,7 @@ struct qhca_srq {
     struct qhca_event_src ev;
     uint32_t pd, uar;
     struct qhca_xrcd *xrcd;     /* XRC SRQs; else NULL */
-    struct qhca_table buf, idx;
+    struct qhca_buf_table buf, idx;
     uint64_t dbrec;
     uint8_t shift, stride, flags, state;
     bool going;                 /* XRC: being destroyed */
@@ -93,7 +93,7 @@ struct qhca_srq {
 
 /* A ring of WQEs, and its counters. */
 struct qhca_wqe_ring {
-    struct qhca_table buf;
+    struct qhca_buf_table buf;
     uint64_t dbrec;             /* of receive queues */
     uint8_t shift, stride;      /* log2: WQEs, bytes of one; stride 0: none */
     uint32_t head, tail;
@@ -170,7 +170,7 @@ struct qhca_qp {
     struct qhca_tm_qp *tm;      /* on a TM SRQ (tag_qp.h), or NULL */
     struct qhca_wqe_ring rq;
     uint8_t sq_shift, sq_stride;
-    struct qhca_table sq;
+    struct qhca_buf_table sq;
     uint64_t sq_dbrec, cookie;
     /* attributes in CPU order, except av, which is as in memory */
     struct qhca_av av;
@@ -365,7 +365,7 @@ uint8_t qhca_ring_take(struct qhca *e, struct qhca_wqe_ring *r, uint32_t num,
 /* Back to the start of the ring. */
 static inline void qhca_ring_clear(struct qhca_wqe_ring *r)
 {
-    qhca_table_forget(&r->buf);
+    qhca_buf_table_forget(&r->buf);
     r->head = r->tail = 0;
 }
 /*

@@ -100,9 +100,9 @@ static void save_eq(struct qhca_io *io, void *obj)
 
 void qhca_io_eqs(struct qhca_io *io)
 {
-    qhca_io_table(io, &io->e->q->eqs);
+    qhca_io_numbers(io, &io->e->q->eqs);
     qhca_io_each(io, &io->e->q->eqs, NULL, save_eq);
-    qhca_io_table_end(io, &io->e->q->eqs);
+    qhca_io_numbers_end(io, &io->e->q->eqs);
 }
 
 /* ---- CQs ---- */
@@ -182,9 +182,9 @@ static void save_moderation(struct qhca_io *io)
 
 void qhca_io_cqs(struct qhca_io *io)
 {
-    qhca_io_table(io, &io->e->q->cqs);
+    qhca_io_numbers(io, &io->e->q->cqs);
     qhca_io_each(io, &io->e->q->cqs, NULL, save_cq);
-    qhca_io_table_end(io, &io->e->q->cqs);
+    qhca_io_numbers_end(io, &io->e->q->cqs);
     save_moderation(io);
 }
 
@@ -250,9 +250,9 @@ static void save_srq(struct qhca_io *io, void *obj)
 
 void qhca_io_srqs(struct qhca_io *io)
 {
-    qhca_io_table(io, &io->e->q->srqs);
+    qhca_io_numbers(io, &io->e->q->srqs);
     qhca_io_each(io, &io->e->q->srqs, NULL, save_srq);
-    qhca_io_table_end(io, &io->e->q->srqs);
+    qhca_io_numbers_end(io, &io->e->q->srqs);
 }
 
 /* ---- memory windows: after the QPs, which they refer to ---- */
@@ -313,5 +313,5 @@ static void save_mw(struct qhca_io *io, void *obj)
 void qhca_io_mws(struct qhca_io *io)
 {
     qhca_io_each(io, &io->e->mem->mrs, is_window, save_mw);
-    qhca_io_table_end(io, &io->e->mem->mrs);
+    qhca_io_numbers_end(io, &io->e->mem->mrs);
 }

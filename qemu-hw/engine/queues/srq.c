@@ -68,10 +68,10 @@ uint8_t qhca_cmd_create_srq(struct qhca *e, struct qhca_cmd *c)
     if (!srq) {
         return QHCA_ST_NO_RESOURCES;
     }
-    st = qhca_table_init(&srq->buf, &in->buf,
-                         1ULL << (in->shift + in->stride), true);
+    st = qhca_buf_table_init(&srq->buf, &in->buf,
+                             1ULL << (in->shift + in->stride), true);
     if (!st) {
-        st = qhca_table_init(&srq->idx, &in->idx, 4ULL << in->shift, true);
+        st = qhca_buf_table_init(&srq->idx, &in->idx, 4ULL << in->shift, true);
     }
     if (!st && (in->flags & QHCA_SRQ_F_TM)) {
         size_t bad = 0;
@@ -114,8 +114,8 @@ uint8_t qhca_cmd_create_srq(struct qhca *e, struct qhca_cmd *c)
  * Shrinking is impossible, since any WQE may be posted.
  */
 static uint8_t srq_check_resize(struct qhca_cmd *c, const struct qhca_srq *srq,
-                                struct qhca_table *buf,
-                                struct qhca_table *idx)
+                                struct qhca_buf_table *buf,
+                                struct qhca_buf_table *idx)
 {
     const struct qhca_srqc *in = c->in;
     uint8_t st;
@@ -123,9 +123,10 @@ static uint8_t srq_check_resize(struct qhca_cmd *c, const struct qhca_srq *srq,
     if (in->shift > QHCA_MAX_WQ_SHIFT || in->shift < srq->shift) {
         return qhca_bad(c, offsetof(struct qhca_srqc, shift));
     }
-    st = qhca_table_init(buf, &in->buf, 1ULL << (in->shift + srq->stride),
-                         true);
-    return st ? st : qhca_table_init(idx, &in->idx, 4ULL << in->shift, true);
+    st = qhca_buf_table_init(buf, &in->buf, 1ULL << (in->shift + srq->stride),
+                             true);
+    return st ? st :
+           qhca_buf_table_init(idx, &in->idx, 4ULL << in->shift, true);
 }
 
 uint8_t qhca_cmd_modify_srq(struct qhca *e, struct qhca_cmd *c)
@@ -133,7 +134,7 @@ uint8_t qhca_cmd_modify_srq(struct qhca *e, struct qhca_cmd *c)
     struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, c->obj);
     const struct qhca_srqc *in = c->in;
     uint32_t limit = qhca_le32(in->limit);
-    struct qhca_table buf, idx;
+    struct qhca_buf_table buf, idx;
     uint8_t shift, st;
 
     if (!srq) {
@@ -205,8 +206,8 @@ uint8_t qhca_cmd_destroy_srq(struct qhca *e, struct qhca_cmd *c)
 static void srq_describe(const struct qhca_srq *srq, struct qhca_srqc *out)
 {
     memset(out, 0, sizeof(*out));
-    qhca_table_describe(&srq->buf, &out->buf);
-    qhca_table_describe(&srq->idx, &out->idx);
+    qhca_buf_table_describe(&srq->buf, &out->buf);
+    qhca_buf_table_describe(&srq->idx, &out->idx);
     out->dbrec = qhca_le64(srq->dbrec);
     out->srqn = qhca_le32(srq->srqn);
     out->pd = qhca_le32(srq->pd);

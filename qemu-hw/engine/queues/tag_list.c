@@ -42,8 +42,8 @@ uint8_t qhca_tm_create(struct qhca *e, struct qhca_srq *srq,
     if (!tm) {
         return QHCA_ST_NO_RESOURCES;
     }
-    st = qhca_table_init(&tm->ops, &in->ops,
-                         1ULL << (in->ops_shift + in->ops_stride), true);
+    st = qhca_buf_table_init(&tm->ops, &in->ops,
+                             1ULL << (in->ops_shift + in->ops_stride), true);
     if (st) {
         free(tm);
         return st;
@@ -75,7 +75,7 @@ void qhca_tm_query(const struct qhca_srq *srq, struct qhca_srqc *out)
 {
     const struct qhca_tm *tm = srq->tm;
 
-    qhca_table_describe(&tm->ops, &out->ops);
+    qhca_buf_table_describe(&tm->ops, &out->ops);
     out->ops_shift = tm->ops_shift;
     out->ops_stride = tm->ops_stride;
     out->max_tags = qhca_le32(tm->max_tags);

@@ -121,8 +121,8 @@ static uint8_t tag_op_step(struct qhca *e, struct qhca_tm *tm)
     union op op;
     uint8_t syn;
 
-    syn = qhca_table_walk(e, &tm->ops, off << tm->ops_stride, tm->srq->srqn,
-                          &addr, &run);
+    syn = qhca_buf_table_walk(e, &tm->ops, off << tm->ops_stride, tm->srq->srqn,
+                              &addr, &run);
     if (syn) {
         return syn;
     }

@@ -35,7 +35,7 @@ struct qhca_tag {
 struct qhca_tm {
     struct qhca_srq *srq;
     struct qhca_list work;      /* in e->q->tm_work: has operations */
-    struct qhca_table ops;
+    struct qhca_buf_table ops;
     uint8_t ops_shift, ops_stride;
     uint32_t ops_head, ops_tail;
     uint32_t max_tags, count;   /* count: entries in the list */

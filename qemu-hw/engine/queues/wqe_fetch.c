@@ -3,11 +3,11 @@
 #include "queues/queues.h"
 
 /* Read from @off of @m; entries do not straddle pages: one contiguous piece. */
-static uint8_t wqe_fetch(struct qhca *e, struct qhca_table *m, uint64_t off,
+static uint8_t wqe_fetch(struct qhca *e, struct qhca_buf_table *m, uint64_t off,
                          uint32_t num, void *buf, size_t len, uint64_t *addr)
 {
     uint64_t run;
-    uint8_t syn = qhca_table_walk(e, m, off, num, addr, &run);
+    uint8_t syn = qhca_buf_table_walk(e, m, off, num, addr, &run);
 
     if (syn) {
         return syn;

@@ -112,8 +112,8 @@ void qhca_mcg_rx(struct qhca *e, const struct qhca_rx *rx)
 }
 
 /* Index of @qp in @g, or g->members if it is not a member. */
-static unsigned place(const struct qhca_mcg_group *g,
-                      const struct qhca_qp *qp)
+static unsigned mcg_place(const struct qhca_mcg_group *g,
+                          const struct qhca_qp *qp)
 {
     unsigned i = 0;
 
@@ -208,7 +208,7 @@ uint8_t qhca_cmd_attach_mc(struct qhca *e, struct qhca_cmd *c)
         return QHCA_ST_NO_RESOURCES;
     }
     g = *p;
-    if (place(g, qp) < g->members) {
+    if (mcg_place(g, qp) < g->members) {
         return QHCA_ST_OK;
     }
     if (g->members == QHCA_MC_QPS_MAX) {
@@ -234,7 +234,7 @@ uint8_t qhca_cmd_detach_mc(struct qhca *e, struct qhca_cmd *c)
     if (!g) {
         return QHCA_ST_BAD_OBJ;
     }
-    i = place(g, qp);
+    i = mcg_place(g, qp);
     if (i == g->members) {
         return QHCA_ST_BAD_OBJ;
     }
@@ -283,7 +283,7 @@ static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
         qp = qhca_io_qp(io, true, io->saving ? g->qp[i] : NULL,
                         "a multicast group member does not exist");
         if (NEED(io, qp && qp->type == QHCA_QPT_UD &&
-                 (io->saving || place(g, qp) == g->members),
+                 (io->saving || mcg_place(g, qp) == g->members),
                  "a multicast group member is invalid") && !io->saving) {
             g->qp[g->members++] = qp;
             qp->users++;

@@ -187,7 +187,7 @@ static void odp_replay(struct qhca *e, struct qhca_qp *qp, unsigned side)
     } else if (rx.flags & QHCA_OPF_DETH) {
         qhca_ud_rx(e, qp, &rx);
     } else if (rx.flags & QHCA_OPF_RESP) {
-        qhca_comp_rx(e, qp, &rx);
+        qhca_ack_rx(e, qp, &rx);
     } else {
         qhca_rsp_rx(e, qp, &rx);
     }
@@ -205,7 +205,7 @@ static void odp_resume(struct qhca *e, struct qhca_qp *qp, unsigned side)
         again = s->dropped;
         s->dropped = false;
         if (side == QHCA_FAULT_SEND || side == QHCA_FAULT_LAND) {
-            qhca_comp_resume(e, qp, again);
+            qhca_ack_resume(e, qp, again);
         } else if (again) {
             qhca_rsp_ask_again(e, qp);
         }

@@ -676,7 +676,7 @@ void qhca_roce_lost(struct qhca *e, const struct qhca_super_packet *s,
         return;
     }
     if (rx.flags & QHCA_OPF_RESP) {
-        qhca_comp_lost(e, qp, rx.psn);
+        qhca_ack_lost(e, qp, rx.psn);
     } else if (rx.psn == qp->xp->exp_psn) {
         qhca_rsp_ask_again(e, qp);
     }
@@ -705,7 +705,7 @@ void qhca_rx_deliver(struct qhca *e, const struct qhca_rx *rx)
     if (rx->flags & QHCA_OPF_DETH) {
         qhca_ud_rx(e, qp, rx);
     } else if (rx->flags & QHCA_OPF_RESP) {
-        qhca_comp_rx(e, qp, rx);
+        qhca_ack_rx(e, qp, rx);
     } else {
         qhca_rsp_rx(e, qp, rx);
     }

@@ -184,7 +184,7 @@ static uint8_t bad_bit(struct qhca_cmd *c, uint64_t bits)
     return qhca_bad(c, field[__builtin_ctzll(bits)]);
 }
 
-static unsigned service(const struct qhca_qp *qp)
+static unsigned qp_service(const struct qhca_qp *qp)
 {
     switch (qp->type) {
     case QHCA_QPT_RC:
@@ -275,7 +275,7 @@ bool qhca_qp_attributes_ok(struct qhca *e, const struct qhca_qp *qp)
     qhca_qp_describe(qp, &c);
     /* The only attribute whose value after reset is not a valid one. */
     if (!c.path_mtu &&
-        !(attributes_got(service(qp), qp->state) & M(PATH_MTU))) {
+        !(attributes_got(qp_service(qp), qp->state) & M(PATH_MTU))) {
         mask &= ~M(PATH_MTU);
     }
     return !out_of_range(&c, mask) && !check_av(e, &c);
@@ -286,7 +286,7 @@ static uint8_t modify_check(struct qhca *e, struct qhca_cmd *c,
                             uint8_t next)
 {
     const struct transition *t;
-    unsigned svc = service(qp);
+    unsigned svc = qp_service(qp);
     uint64_t attrs = c->mask & ~M(STATE), bits;
     uint8_t off;
 

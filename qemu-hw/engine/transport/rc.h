@@ -163,21 +163,21 @@ bool qhca_wnd_limited(const struct qhca_xport *xp, const struct qhca_swqe *w,
 uint32_t qhca_wnd_rd_reqs(const struct qhca_swqe *w, uint32_t from,
                           uint32_t to);
 
-/* ---- completer.c ---- */
+/* ---- recv_ack.c ---- */
 /* Process a response to an RC QP or XRC initiator. */
-void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
-                  const struct qhca_rx *rx);
+void qhca_ack_rx(struct qhca *e, struct qhca_qp *qp,
+                 const struct qhca_rx *rx);
 /* The QP's ACK timer expired. */
-void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp);
+void qhca_ack_timeout(struct qhca *e, struct qhca_qp *qp);
 /* The response @psn has come without its data, which will never come. */
-void qhca_comp_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn);
+void qhca_ack_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn);
 /* The QP's RNR timer expired. */
-void qhca_comp_rnr_over(struct qhca *e, struct qhca_qp *qp);
+void qhca_ack_rnr_over(struct qhca *e, struct qhca_qp *qp);
 /*
  * The requester no longer waits for a page: restart its timer.  @again: request
  * responses that were dropped deliberately; does not count as a retry.
  */
-void qhca_comp_resume(struct qhca *e, struct qhca_qp *qp, bool again);
+void qhca_ack_resume(struct qhca *e, struct qhca_qp *qp, bool again);
 
 /* ---- responder.c ---- */
 /* Process a request to a connected QP. */

@@ -685,7 +685,7 @@ static bool req_steps(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
         case STEP_SENT:
             qp->xp->req_state = QHCA_REQ_ACTIVE;
             *budget -= packets < *budget ? packets : *budget;
-            qhca_debug_point(e);
+            qhca_break_point(e);
             break;
         case STEP_AGAIN:
             --*budget;

@@ -480,7 +480,7 @@ static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
     return qp;
 }
 
-static void one_qp(struct qhca_io *io, void *obj)
+static void save_qp(struct qhca_io *io, void *obj)
 {
     struct qhca_qp *qp = save_context(io, obj);
 
@@ -515,12 +515,12 @@ static bool is_other_qp(const void *obj)
 
 void qhca_io_qps(struct qhca_io *io)
 {
-    qhca_io_table(io, &io->e->q->qps);
-    qhca_io_each(io, &io->e->q->qps, is_other_qp, one_qp);
+    qhca_io_numbers(io, &io->e->q->qps);
+    qhca_io_each(io, &io->e->q->qps, is_other_qp, save_qp);
 }
 
 void qhca_io_rss_qps(struct qhca_io *io)
 {
-    qhca_io_each(io, &io->e->q->qps, save_is_rss, one_qp);
-    qhca_io_table_end(io, &io->e->q->qps);
+    qhca_io_each(io, &io->e->q->qps, save_is_rss, save_qp);
+    qhca_io_numbers_end(io, &io->e->q->qps);
 }

@@ -293,7 +293,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
                 return QHCA_BLOCKED;
             }
             --*budget;
-            qhca_debug_point(e);
+            qhca_break_point(e);
             continue;
         }
         r->rnr = false;
@@ -312,7 +312,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
         if (done && xp->rspq_tail == tail) {
             rspq_done(xp, r);
         }
-        qhca_debug_point(e);
+        qhca_break_point(e);
     }
     return QHCA_SENT;
 }
@@ -336,7 +336,7 @@ void qhca_rsp_send_last(struct qhca *e, struct qhca_qp *qp)
         }
         rspq_done(xp, r);
         qhca_cost(e, 1);
-        qhca_debug_point(e);
+        qhca_break_point(e);
     }
     e->xd->parting = false;
 }

@@ -123,9 +123,9 @@ void qhca_xport_timer(struct qhca *e, uint64_t now)
             left--;
             qhca_timer_stop(e, qp);
             if (cls < QHCA_TIMER_RNR) {
-                qhca_comp_timeout(e, qp);
+                qhca_ack_timeout(e, qp);
             } else {
-                qhca_comp_rnr_over(e, qp);
+                qhca_ack_rnr_over(e, qp);
             }
         }
         mask &= mask - 1;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RoCEv2: requester, completer, responder, datagrams, timers, page faults, GIDs
- * and multicast groups.  Internals are in roce.h (packets) and rc.h (a QP's
- * transport).
+ * RoCEv2: requester, responder, acknowledgments, datagrams, timers, page
+ * faults, GIDs and multicast groups.  Internals are in roce.h (packets) and
+ * rc.h (a QP's transport).
  */
 #ifndef QHCA_TRANSPORT_H
 #define QHCA_TRANSPORT_H
 
-#include "base/super.h"
+#include "base/super_trailer.h"
 #include "queues/queues.h"
 
 /* Most send WQEs of one RC QP in flight, a power of two. */

@@ -186,7 +186,7 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
             xp->max_psn = xp->snd_psn;
             qhca_dgram_done(e, qp, len, QHCA_WC_SUCCESS, QHCA_SYN_NONE, true);
         }
-        qhca_debug_point(e);
+        qhca_break_point(e);
     }
     xp->req_state = QHCA_REQ_IDLE;
     qhca_req_drained(e, qp);

@@ -68,7 +68,7 @@ struct qhca_create_cq_resp {
 	__u32	comp_mask;		/* 0 */
 };
 
-/* resize_cq: what the driver and the device then do stands at QHCA_CQ_M_RESIZE */
+/* resize_cq: what the driver and the device then do: see QHCA_CQ_M_RESIZE */
 struct qhca_resize_cq_req {
 	__aligned_u64 buf_addr;		/* page aligned */
 	__aligned_u64 buf_len;		/* as in struct qhca_create_cq_req */

@@ -879,7 +879,7 @@ struct qhca_qpc {
 	__u8	max_dest_rd_atomic;	/* 0x0bc: as responder */
 	__u8	en_sqd_event;	/* 0x0bd: with a change to SQD: 1 asks for QHCA_EV_SQ_DRAINED */
 	__u8	rsvd1[2];
-	/* read-only: where the machines stand */
+	/* read-only: progress of the queues and of the transport */
 	__le32	sq_head;	/* 0x0c0: producer index last rung */
 	__le32	sq_next;	/* 0x0c4: next WQE to be sent first */
 	__le32	sq_tail;	/* 0x0c8: oldest WQE not completed */

@@ -45,13 +45,13 @@ static struct qhca_qpc context(struct peer *p)
 
 static void show(struct peer *p, struct seen *s)
 {
-    qhca_debug_show(p->e, true, seen_start(s));
+    qhca_break_show(p->e, true, seen_start(s));
     assert_int_equal(s->depth, 0);
 }
 
 static void step(struct peer *p, enum qhca_stop_on on, uint64_t n)
 {
-    const char *wrong = qhca_debug_step(p->e, on, n);
+    const char *wrong = qhca_break_step(p->e, on, n);
 
     CHECK(!wrong, "%s", wrong);
     node_continue(p->n);
@@ -75,7 +75,7 @@ static void doorbell(void **state)
     reads = p->n->mem.reads;
     post(p, 3, 0x100, 10);
     assert_int_equal(p->n->stops, 1);
-    assert_true(qhca_debug_stopped(p->e));
+    assert_true(qhca_break_stopped(p->e));
     peer_expect_nothing(p);
     assert_int_equal(p->n->mem.reads, reads);
     assert_int_equal(context(p).sq_head, 3);
@@ -125,12 +125,12 @@ static void step_wqe(void **state)
     qhca_qp_get(p->e, p->qp.qpn)->xp->wnd = QHCA_WINDOW_PKTS;
     brk(p, (struct qhca_break){ .on = QHCA_ON_DOORBELL, .once = true });
     post(p, 60, 0, 2 * MTU + 1);
-    assert_true(qhca_debug_stopped(p->e));
+    assert_true(qhca_break_stopped(p->e));
     assert_null(qhca_break_next(p->e, 0));      /* removed by its hit */
     for (n = 1; n <= 8; n++) {
         step(p, QHCA_ON_WQE, n);
         done += n;
-        assert_true(qhca_debug_stopped(p->e));
+        assert_true(qhca_break_stopped(p->e));
         assert_int_equal(context(p).sq_next, done);
         assert_int_equal(peer_waiting(p), 3 * (done - 1));
     }
@@ -142,7 +142,7 @@ static void step_wqe(void **state)
     assert_non_null(seen_get(&s, "trail.0.kind"));
     node_continue(p->n);
     peer_run(p);
-    assert_false(qhca_debug_stopped(p->e));
+    assert_false(qhca_break_stopped(p->e));
     assert_int_equal(context(p).sq_next, 60);
     assert_int_equal(peer_waiting(p), 180);
     p->tail = p->head;
@@ -158,7 +158,7 @@ static void step_wqe(void **state)
 /* Stopped at CQE @index: it is in the ring, but software has not seen it. */
 static void cqe_waits(struct peer *p, uint32_t index)
 {
-    struct qhca_ring_look l = {
+    struct qhca_ring_query l = {
         .object = QHCA_OBJ_CQ, .number = p->scq.cqn, .ring = QHCA_RING_CQ,
         .ranged = true, .index = index, .count = 2,
     };
@@ -185,24 +185,24 @@ static void step_packet(void **state)
     post(p, 10, 0, 2 * MTU);
     for (n = 1; n <= 20; n++) {
         step(p, QHCA_ON_PACKET, 1);
-        assert_true(qhca_debug_stopped(p->e));
+        assert_true(qhca_break_stopped(p->e));
         assert_int_equal(peer_waiting(p), n);
     }
     /* the next is the ACK, not acted on yet */
     step(p, QHCA_ON_PACKET, 1);
-    assert_false(qhca_debug_stopped(p->e));
+    assert_false(qhca_break_stopped(p->e));
     peer_ack(p, p->a.sq_psn + 19, 0x1f);
-    assert_true(qhca_debug_stopped(p->e));
+    assert_true(qhca_break_stopped(p->e));
     assert_int_equal(context(p).sq_tail, 0);
     /* it completes ten WQEs: ten steps */
     for (n = 0; n < 10; n++) {
         assert_int_equal(context(p).sq_tail, n);
         step(p, QHCA_ON_CQE, 1);
-        assert_true(qhca_debug_stopped(p->e));
+        assert_true(qhca_break_stopped(p->e));
         cqe_waits(p, n);
     }
     step(p, QHCA_ON_CQE, 1);
-    assert_false(qhca_debug_stopped(p->e));
+    assert_false(qhca_break_stopped(p->e));
     for (n = 0; n < 10; n++) {
         peer_cqe(p, scq, n, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     }
@@ -287,7 +287,7 @@ static void ignore_and_limits(void **state)
     (void)state;
     brk(p, b);
     post(p, 10, 0, 10);
-    assert_true(qhca_debug_stopped(p->e));
+    assert_true(qhca_break_stopped(p->e));
     assert_int_equal(context(p).sq_next, 6);
     node_continue(p->n);
     peer_run(p);
@@ -300,8 +300,8 @@ static void ignore_and_limits(void **state)
         assert_null(qhca_break_add(p->e, &b));
     }
     assert_non_null(qhca_break_add(p->e, &b));
-    assert_non_null(qhca_debug_step(p->e, QHCA_ON_WQE, 0));
-    assert_non_null(qhca_debug_step(p->e, QHCA_ONS, 1));
+    assert_non_null(qhca_break_step(p->e, QHCA_ON_WQE, 0));
+    assert_non_null(qhca_break_step(p->e, QHCA_ONS, 1));
     assert_true(qhca_break_remove(p->e, 0));
     peer_ack(p, p->a.sq_psn + 9, 0x1f);
     p->tail = p->head;
@@ -356,10 +356,10 @@ static void reset_inside(void **state)
     (void)state;
     assert_null(qhca_break_add(p->e, &b));
     post(p, 5, 0, 3 * MTU);
-    assert_true(qhca_debug_stopped(p->e));
+    assert_true(qhca_break_stopped(p->e));
     node_db_write(p->n, 0, 0, 8);       /* queued, and then dropped */
     node_flr(p->n);
-    assert_false(qhca_debug_stopped(p->e));
+    assert_false(qhca_break_stopped(p->e));
     assert_false(qhca_query_qp(p->e, p->qp.qpn, &c));
     assert_int_equal(p->n->stops, 1);
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_DOORBELLS), 0);
@@ -519,7 +519,7 @@ static void all_stops(void **state)
     duo_check(q);
     for (i = 0; i < 2; i++) {
         assert_true(q->w.node[i].stops > 300);
-        assert_false(qhca_debug_stopped(q->w.node[i].e));
+        assert_false(qhca_break_stopped(q->w.node[i].e));
         assert_true(qhca_break_remove(q->w.node[i].e, 0));
     }
     duo_free(q);
@@ -535,7 +535,7 @@ static struct {
 /* At each stop: n events of the kind since the last one; then n more. */
 static void step_again(struct node *n)
 {
-    const struct qhca_debug *d = n->e->dbg;
+    const struct qhca_breaks *d = n->e->dbg;
     unsigned i, of_kind = 0;
 
     assert_false(d->by_break);
@@ -546,7 +546,7 @@ static void step_again(struct node *n)
     if (d->trail_next <= QHCA_TRAIL) {
         assert_int_equal(of_kind, stepping.n);
     }
-    assert_null(qhca_debug_step(n->e, stepping.on, stepping.n));
+    assert_null(qhca_break_step(n->e, stepping.on, stepping.n));
     n->go_at_once = true;
 }
 
@@ -569,7 +569,7 @@ static uint64_t run_steps(enum qhca_stop_on on, unsigned n,
     }
     if (n) {
         q->w.node[0].on_stop = step_again;
-        assert_null(qhca_debug_step(q->w.node[0].e, on, n));
+        assert_null(qhca_break_step(q->w.node[0].e, on, n));
     }
     duo_post(q);
     world_run(&q->w, 3000000);
@@ -650,7 +650,7 @@ static void names(void **state)
     char path[64];
 
     (void)state;
-    qhca_debug_names(seen_start(&s));
+    qhca_break_names(seen_start(&s));
     assert_int_equal(s.depth, 0);
     for (i = 0; i < QHCA_ONS; i++) {
         snprintf(path, sizeof(path), "events.%u.on", i);
@@ -681,24 +681,24 @@ static void cancel(void **state)
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);
 
     (void)state;
-    qhca_debug_step_cancel(p->e);       /* nothing was ever set */
+    qhca_break_step_cancel(p->e);       /* nothing was ever set */
     step(p, QHCA_ON_WQE, 3);
     post(p, 2, 0, 8);
     peer_run(p);
-    assert_false(qhca_debug_stopped(p->e));
-    qhca_debug_step_cancel(p->e);
+    assert_false(qhca_break_stopped(p->e));
+    qhca_break_step_cancel(p->e);
     post(p, 2, 2, 8);
     peer_run(p);
-    assert_false(qhca_debug_stopped(p->e));
+    assert_false(qhca_break_stopped(p->e));
     step(p, QHCA_ON_WQE, 1);
     post(p, 1, 4, 8);
     peer_run(p);
-    assert_true(qhca_debug_stopped(p->e));
-    qhca_debug_step_cancel(p->e);       /* stays stopped */
-    assert_true(qhca_debug_stopped(p->e));
+    assert_true(qhca_break_stopped(p->e));
+    qhca_break_step_cancel(p->e);       /* stays stopped */
+    assert_true(qhca_break_stopped(p->e));
     node_continue(p->n);
     peer_run(p);
-    assert_false(qhca_debug_stopped(p->e));
+    assert_false(qhca_break_stopped(p->e));
     peer_free(p);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The trailer of super-frames. */
 #include "base/base.h"
-#include "base/super.h"
+#include "base/super_trailer.h"
 
 /* Big-endian. */
 #define MAGIC               0x51534647  /* QSFG */

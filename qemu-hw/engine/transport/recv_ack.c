@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The completer: how responses and timeouts affect WQEs in flight (IBA 9.7.5,
- * 9.9.2).
+ * Responses of the peer: ACKs, NAKs, READ responses, and the lack of one: how
+ * they affect WQEs in flight (IBA 9.7.5, 9.9.2).
  */
 #include "transport/rc.h"
 
-static bool comp_alive(const struct qhca_qp *qp)
+static bool ack_alive(const struct qhca_qp *qp)
 {
     return qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD;
 }
@@ -26,11 +26,11 @@ static void una_step(struct qhca_xport *xp, uint32_t n)
  * Acknowledge everything before @target, una_psn .. max_psn.  Stops at a READ
  * or atomic whose response is missing, or if the QP fails; true: reached.
  */
-static bool comp_advance(struct qhca *e, struct qhca_qp *qp, uint32_t target)
+static bool ack_advance(struct qhca *e, struct qhca_qp *qp, uint32_t target)
 {
     struct qhca_xport *xp = qp->xp;
 
-    while (xp->una_psn != target && comp_alive(qp)) {
+    while (xp->una_psn != target && ack_alive(qp)) {
         struct qhca_swqe *w;
         uint32_t left, n;
 
@@ -55,12 +55,12 @@ static bool comp_advance(struct qhca *e, struct qhca_qp *qp, uint32_t target)
 }
 
 /* Handle an advance of una_psn from @una; snd_psn was @snd before. */
-static void comp_progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
-                          uint32_t una)
+static void ack_progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
+                         uint32_t una)
 {
     struct qhca_xport *xp = qp->xp;
 
-    if (xp->una_psn == una || !comp_alive(qp)) {
+    if (xp->una_psn == una || !ack_alive(qp)) {
         return;
     }
     xp->retry_left = qp->retry_cnt;
@@ -88,7 +88,7 @@ static void comp_progress(struct qhca *e, struct qhca_qp *qp, uint32_t snd,
 }
 
 /* Retransmit from una_psn on.  False: retries exhausted, QP in error. */
-static bool comp_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
+static bool ack_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 {
     struct qhca_xport *xp = qp->xp;
 
@@ -120,7 +120,7 @@ static bool comp_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
  * (implied NAK).  It may repeat that; go back only once per PSN, then rely on
  * the timer.
  */
-static void comp_lacks(struct qhca *e, struct qhca_qp *qp)
+static void ack_lacks(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
 
@@ -128,13 +128,13 @@ static void comp_lacks(struct qhca *e, struct qhca_qp *qp)
         (xp->back_valid && xp->back_psn == xp->una_psn)) {
         return;
     }
-    if (comp_retry(e, qp, QHCA_SYN_PSN_SEQ)) {
+    if (ack_retry(e, qp, QHCA_SYN_PSN_SEQ)) {
         xp->back_valid = true;
         xp->back_psn = xp->una_psn;
     }
 }
 
-static void comp_rnr(struct qhca *e, struct qhca_qp *qp, uint8_t code)
+static void ack_rnr(struct qhca *e, struct qhca_qp *qp, uint8_t code)
 {
     struct qhca_xport *xp = qp->xp;
 
@@ -157,20 +157,20 @@ static void comp_rnr(struct qhca *e, struct qhca_qp *qp, uint8_t code)
     qhca_timer_start(e, qp, QHCA_TIMER_RNR + code);
 }
 
-void qhca_comp_rnr_over(struct qhca *e, struct qhca_qp *qp)
+void qhca_ack_rnr_over(struct qhca *e, struct qhca_qp *qp)
 {
     qp->xp->req_state = QHCA_REQ_ACTIVE;
-    if (comp_alive(qp)) {
+    if (ack_alive(qp)) {
         /* una_psn is sent next; until then nothing is outstanding */
         qhca_qp_schedule(e, qp);
     }
 }
 
-void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp)
+void qhca_ack_timeout(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
 
-    if (!comp_alive(qp) || xp->una_psn == xp->max_psn) {
+    if (!ack_alive(qp) || xp->una_psn == xp->max_psn) {
         return;
     }
     if (qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND)) {
@@ -191,25 +191,25 @@ void qhca_comp_timeout(struct qhca *e, struct qhca_qp *qp)
     qp->timeouts++;
     qhca_count(e, QHCA_STAT_ROCE_TIMEOUTS);
     xp->back_valid = false;
-    comp_retry(e, qp, QHCA_SYN_TIMEOUT);
+    ack_retry(e, qp, QHCA_SYN_TIMEOUT);
 }
 
-void qhca_comp_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
+void qhca_ack_lost(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
 {
     struct qhca_xport *xp = qp->xp;
 
-    if (comp_alive(qp) && !qhca_odp_waits(qp, QHCA_ODP_LAND) &&
+    if (ack_alive(qp) && !qhca_odp_waits(qp, QHCA_ODP_LAND) &&
         qhca_psn_dist(psn, xp->una_psn) <
         qhca_psn_dist(xp->max_psn, xp->una_psn)) {
-        comp_lacks(e, qp);
+        ack_lacks(e, qp);
     }
 }
 
-void qhca_comp_resume(struct qhca *e, struct qhca_qp *qp, bool again)
+void qhca_ack_resume(struct qhca *e, struct qhca_qp *qp, bool again)
 {
     struct qhca_xport *xp = qp->xp;
 
-    if (!comp_alive(qp) || xp->una_psn == xp->max_psn ||
+    if (!ack_alive(qp) || xp->una_psn == xp->max_psn ||
         xp->req_state == QHCA_REQ_WAIT_RNR) {
         return;
     }
@@ -241,42 +241,42 @@ static void rx_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
 
     switch (syn & QHCA_AETH_TYPE) {
     case QHCA_AETH_ACK:
-        there = comp_advance(e, qp, qhca_psn_add(psn, 1));
+        there = ack_advance(e, qp, qhca_psn_add(psn, 1));
         if (there) {
             qhca_wnd_credits(xp, syn);
         }
-        comp_progress(e, qp, snd, una);
-        if (!there && comp_alive(qp)) {
-            comp_lacks(e, qp);
+        ack_progress(e, qp, snd, una);
+        if (!there && ack_alive(qp)) {
+            ack_lacks(e, qp);
         }
         return;
     case QHCA_AETH_RNR:
     case QHCA_AETH_NAK:
         /* all earlier PSNs have arrived */
-        there = comp_advance(e, qp, psn);
-        comp_progress(e, qp, snd, una);
+        there = ack_advance(e, qp, psn);
+        ack_progress(e, qp, snd, una);
         break;
     default:                    /* reserved */
-        there = comp_advance(e, qp, psn);
-        comp_progress(e, qp, snd, una);
-        if (there && comp_alive(qp)) {
+        there = ack_advance(e, qp, psn);
+        ack_progress(e, qp, snd, una);
+        if (there && ack_alive(qp)) {
             qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
         }
         return;
     }
-    if (!comp_alive(qp)) {
+    if (!ack_alive(qp)) {
         return;
     }
     if (!there) {
-        comp_lacks(e, qp);
+        ack_lacks(e, qp);
         return;
     }
     if ((syn & QHCA_AETH_TYPE) == QHCA_AETH_RNR) {
-        comp_rnr(e, qp, syn & 31);
+        ack_rnr(e, qp, syn & 31);
     } else if (syn == QHCA_NAK_SEQ) {
         qp->seq_naks_rx++;
         qhca_count(e, QHCA_STAT_ROCE_SEQ_NAK_RX);
-        comp_lacks(e, qp);
+        ack_lacks(e, qp);
     } else if (syn <= QHCA_NAK_OP) {
         qhca_req_fail(e, qp, fatal[syn - QHCA_NAK_SEQ].status,
                       fatal[syn - QHCA_NAK_SEQ].syndrome);
@@ -286,9 +286,9 @@ static void rx_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
 }
 
 /* Store response data at offset @off of the oldest WQE. */
-static uint8_t comp_store(struct qhca *e, struct qhca_qp *qp,
-                          struct qhca_swqe *w,
-                          uint32_t off, const void *data, uint32_t len)
+static uint8_t ack_store(struct qhca *e, struct qhca_qp *qp,
+                         struct qhca_swqe *w,
+                         uint32_t off, const void *data, uint32_t len)
 {
     const uint8_t *sges;
     uint8_t syn = QHCA_SYN_NONE;
@@ -363,13 +363,13 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
             qhca_req_fail(e, qp, QHCA_WC_BAD_RESP_ERR, QHCA_SYN_BAD_PACKET);
             return;
         }
-        syn = comp_store(e, qp, w, off, rx->payload, rx->payload_len);
+        syn = ack_store(e, qp, w, off, rx->payload, rx->payload_len);
     } else {
         uint64_t old = qhca_get_be64(rx->ext + QHCA_AETH_LEN);
 
         last = true;
         old = qhca_le64(old);
-        syn = comp_store(e, qp, w, 0, &old, sizeof(old));
+        syn = ack_store(e, qp, w, 0, &old, sizeof(old));
     }
     if (syn == QHCA_SYN_PAGE_FAULT &&
         qhca_odp_stall_rx(e, qp, QHCA_FAULT_LAND, rx)) {
@@ -392,20 +392,20 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
         qhca_req_complete(e, qp);
         qhca_req_reap(e, qp);
     }
-    if ((rx->flags & QHCA_OPF_AETH) && comp_alive(qp)) {
+    if ((rx->flags & QHCA_OPF_AETH) && ack_alive(qp)) {
         qhca_wnd_credits(xp, rx->ext[0]);
     }
-    comp_progress(e, qp, snd, una);
+    ack_progress(e, qp, snd, una);
 }
 
-void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
-                  const struct qhca_rx *rx)
+void qhca_ack_rx(struct qhca *e, struct qhca_qp *qp,
+                 const struct qhca_rx *rx)
 {
     struct qhca_xport *xp = qp->xp;
     bool ack = (rx->opcode & QHCA_OP_MASK) == QHCA_OP_ACK;
     uint32_t una, snd;
 
-    if (!comp_alive(qp)) {
+    if (!ack_alive(qp)) {
         return;
     }
     if (ack) {
@@ -434,15 +434,15 @@ void qhca_comp_rx(struct qhca *e, struct qhca_qp *qp,
     una = xp->una_psn;
     snd = xp->snd_psn;
     /* A response acknowledges everything before it. */
-    if (comp_advance(e, qp, rx->psn)) {
-        comp_progress(e, qp, snd, una);
-        if (comp_alive(qp)) {
+    if (ack_advance(e, qp, rx->psn)) {
+        ack_progress(e, qp, snd, una);
+        if (ack_alive(qp)) {
             rx_data(e, qp, rx);
         }
     } else {
-        comp_progress(e, qp, snd, una);
-        if (comp_alive(qp)) {
-            comp_lacks(e, qp);
+        ack_progress(e, qp, snd, una);
+        if (ack_alive(qp)) {
+            ack_lacks(e, qp);
         }
     }
 }

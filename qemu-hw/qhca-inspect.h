@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* qhca: shared by inspection and debugging over QMP and in the monitor. */
-#ifndef HW_NET_QHCA_DEBUG_H
-#define HW_NET_QHCA_DEBUG_H
+#ifndef HW_NET_QHCA_INSPECT_H
+#define HW_NET_QHCA_INSPECT_H
 
 #include "qobject/qobject.h"
 #include "engine/observe/inspect.h"
@@ -27,4 +27,4 @@ struct qhca_emit qhca_json_emit(QhcaJson *j);
 QhcaState *qhca_find(const char *device, Error **errp);
 void qhca_find_end(QhcaState *s);
 
-#endif /* HW_NET_QHCA_DEBUG_H */
+#endif /* HW_NET_QHCA_INSPECT_H */

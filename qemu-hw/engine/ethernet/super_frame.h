@@ -8,7 +8,7 @@
 #define QHCA_SUPER_H
 
 #include "engine.h"
-#include "base/super.h"
+#include "base/super_trailer.h"
 #include "ethernet/large.h"
 
 struct qhca_super {

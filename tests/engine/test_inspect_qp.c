@@ -30,7 +30,7 @@ static void look_qp(struct peer *p)
 static void ring(struct peer *p, enum qhca_object object, uint32_t number,
                  enum qhca_ring which)
 {
-    struct qhca_ring_look l = {
+    struct qhca_ring_query l = {
         .object = object, .number = number, .ring = which,
     };
 

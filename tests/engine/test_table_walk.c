@@ -22,20 +22,20 @@ static const struct gbuf_shape shapes[] = {
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 #define LEN (300u * 4096u + 40u)
 
-static void make(struct unit *u, struct gbuf *b, struct qhca_table *m,
+static void make(struct unit *u, struct gbuf *b, struct qhca_buf_table *m,
                  uint64_t len, const struct gbuf_shape *s, bool queue,
                  uint64_t first)
 {
     gbuf_make(b, u->m, len, s, queue, first, &u->g.rng);
-    assert_int_equal(qhca_table_init(m, &b->d, len, queue), QHCA_ST_OK);
+    assert_int_equal(qhca_buf_table_init(m, &b->d, len, queue), QHCA_ST_OK);
 }
 
 static void check_at(struct unit *u, const struct gbuf *b,
-                     struct qhca_table *m, uint64_t off)
+                     struct qhca_buf_table *m, uint64_t off)
 {
     uint64_t addr, run;
 
-    assert_int_equal(qhca_table_walk(u->e, m, off, 1, &addr, &run), 0);
+    assert_int_equal(qhca_buf_table_walk(u->e, m, off, 1, &addr, &run), 0);
     assert_int_equal(addr, gbuf_addr(b, off, NULL));
     assert_true(run > 0 && run <= b->len - off);
     assert_int_equal(addr + run - 1, gbuf_addr(b, off + run - 1, NULL));
@@ -44,7 +44,7 @@ static void check_at(struct unit *u, const struct gbuf *b,
 static void every_form(void **state)
 {
     struct unit *u = *state;
-    struct qhca_table m;
+    struct qhca_buf_table m;
     struct gbuf b;
     unsigned i, j;
     uint64_t first, off;
@@ -73,7 +73,7 @@ static void every_form(void **state)
 static void queue_entries(void **state)
 {
     struct unit *u = *state;
-    struct qhca_table m;
+    struct qhca_buf_table m;
     uint64_t addr, run, off;
     struct gbuf b;
     unsigned i;
@@ -81,7 +81,7 @@ static void queue_entries(void **state)
     for (i = 0; i < SHAPES; i++) {
         make(u, &b, &m, 1u << 20, &shapes[i], true, 0);
         for (off = 0; off < 1u << 20; off += 1024) {
-            assert_int_equal(qhca_table_walk(u->e, &m, off, 1, &addr, &run),
+            assert_int_equal(qhca_buf_table_walk(u->e, &m, off, 1, &addr, &run),
                              0);
             assert_int_equal(addr, gbuf_addr(&b, off, NULL));
             assert_true(run >= 1024);
@@ -94,14 +94,14 @@ static void queue_entries(void **state)
 static uint64_t table_reads(struct unit *u, const struct gbuf_shape *s,
                             unsigned step)
 {
-    struct qhca_table m;
+    struct qhca_buf_table m;
     uint64_t addr, run, off, before;
     struct gbuf b;
 
     make(u, &b, &m, 64 * 4096, s, true, 0);
     before = u->m->reads;
     for (off = 0; off < 64 * 4096; off += step) {
-        assert_int_equal(qhca_table_walk(u->e, &m, off, 1, &addr, &run), 0);
+        assert_int_equal(qhca_buf_table_walk(u->e, &m, off, 1, &addr, &run), 0);
     }
     before = u->m->reads - before;
     gbuf_free(&b);
@@ -140,7 +140,7 @@ static void bad_entries(void **state)
         { 0x8000, 0 }
     };
     uint64_t addr, run, faults = unit_stat(u, QHCA_STAT_TABLE_FAULTS);
-    struct qhca_table m;
+    struct qhca_buf_table m;
     struct gbuf b;
     unsigned i, j;
 
@@ -150,8 +150,8 @@ static void bad_entries(void **state)
             spoil(u, &b, 20 << 16, how[j].set, how[j].clear);
             check_at(u, &b, &m, (20 << 16) - 1);
             check_at(u, &b, &m, 21 << 16);
-            assert_int_equal(qhca_table_walk(u->e, &m, 20 << 16, 1, &addr,
-                                             &run), QHCA_SYN_TABLE_INVALID);
+            assert_int_equal(qhca_buf_table_walk(u->e, &m, 20 << 16, 1, &addr,
+                                                 &run), QHCA_SYN_TABLE_INVALID);
             assert_int_equal(unit_stat(u, QHCA_STAT_TABLE_FAULTS),
                              ++faults);
             /* the neighbours still work, and so does a repaired entry */
@@ -169,20 +169,20 @@ static void bad_upper_level(void **state)
     struct unit *u = *state;
     static const struct gbuf_shape tree3 = { QHCA_BUF_TREE, 3, 12, 12 };
     uint64_t addr, run, *root;
-    struct qhca_table m;
+    struct qhca_buf_table m;
     struct gbuf b;
 
     make(u, &b, &m, LEN, &tree3, false, 0);
     root = gmem_ptr(u->m, b.d.addr, 8);
     *root &= ~QHCA_BTE_VALID;
-    assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run),
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 0, 1, &addr, &run),
                      QHCA_SYN_TABLE_INVALID);
     *root |= QHCA_BTE_VALID;
     *root &= ~QHCA_BTE_TABLE;
-    assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run),
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 0, 1, &addr, &run),
                      QHCA_SYN_TABLE_INVALID);
     *root = gmem_unmapped(u->m, 4096) | QHCA_BTE_VALID | QHCA_BTE_TABLE;
-    assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run),
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 0, 1, &addr, &run),
                      QHCA_SYN_TABLE_DMA);
     gbuf_free(&b);
 }
@@ -192,7 +192,7 @@ static void bad_list(void **state)
     struct unit *u = *state;
     static const struct gbuf_shape list = { QHCA_BUF_LIST, 0, 0, 0 };
     struct qhca_buf_seg *seg, keep;
-    struct qhca_table m;
+    struct qhca_buf_table m;
     uint64_t addr, run;
     struct gbuf b;
 
@@ -202,29 +202,29 @@ static void bad_list(void **state)
     check_at(u, &b, &m, 64 * 4096 - 1);
 
     seg[0].len &= ~QHCA_BUF_SEG_VALID;
-    assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run),
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 0, 1, &addr, &run),
                      QHCA_SYN_TABLE_INVALID);
     seg[0].len = QHCA_BUF_SEG_VALID;
-    assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run),
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 0, 1, &addr, &run),
                      QHCA_SYN_TABLE_INVALID);
     /* an entry of a queue could straddle */
     seg[0].len = (keep.len & ~QHCA_BUF_SEG_VALID) + 64;
     seg[0].len |= QHCA_BUF_SEG_VALID;
-    assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run),
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 0, 1, &addr, &run),
                      QHCA_SYN_TABLE_INVALID);
     /* past the end of the address space */
     seg[0] = keep;
     seg[0].addr = UINT64_MAX - 4095 + 64;
-    assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run),
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 0, 1, &addr, &run),
                      QHCA_SYN_TABLE_INVALID);
     seg[0] = keep;
     check_at(u, &b, &m, 0);
     /* lengths that do not add up to the buffer's */
     m.entries = 1;
-    qhca_table_forget(&m);
+    qhca_buf_table_forget(&m);
     if (b.d.entries > 1) {
-        assert_int_equal(qhca_table_walk(u->e, &m, 64 * 4096 - 1, 1, &addr,
-                                         &run), QHCA_SYN_TABLE_INVALID);
+        assert_int_equal(qhca_buf_table_walk(u->e, &m, 64 * 4096 - 1, 1, &addr,
+                                             &run), QHCA_SYN_TABLE_INVALID);
     }
     gbuf_free(&b);
 }
@@ -245,21 +245,22 @@ static void short_segments(void **state)
         .form = QHCA_BUF_LIST,
     };
     struct qhca_buf_seg *seg = gmem_ptr(u->m, t, sizeof(segs));
-    struct qhca_table m;
+    struct qhca_buf_table m;
 
     gmem_allow(u->m, t, sizeof(segs), GMEM_R);
     memcpy(seg, segs, sizeof(segs));
-    assert_int_equal(qhca_table_init(&m, &d, 0, false), QHCA_ST_OK);
-    assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run), 0);
+    assert_int_equal(qhca_buf_table_init(&m, &d, 0, false), QHCA_ST_OK);
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 0, 1, &addr, &run), 0);
     assert_int_equal(addr, 0x10001);
-    assert_int_equal(qhca_table_walk(u->e, &m, d.len - 1, 1, &addr, &run), 0);
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, d.len - 1, 1, &addr, &run),
+                     0);
     assert_int_equal(addr, 0x40001);
     seg[1].len--;
-    qhca_table_forget(&m);
-    assert_int_equal(qhca_table_walk(u->e, &m, 0, 1, &addr, &run), 0);
-    assert_int_equal(qhca_table_walk(u->e, &m, 1, 1, &addr, &run),
+    qhca_buf_table_forget(&m);
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 0, 1, &addr, &run), 0);
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, 1, 1, &addr, &run),
                      QHCA_SYN_TABLE_INVALID);
-    assert_int_equal(qhca_table_walk(u->e, &m, d.len - 2, 1, &addr, &run),
+    assert_int_equal(qhca_buf_table_walk(u->e, &m, d.len - 2, 1, &addr, &run),
                      QHCA_SYN_TABLE_INVALID);
     gmem_release(u->m, t, sizeof(segs));
 }
@@ -357,18 +358,18 @@ static void bad_descriptors(void **state)
         { .addr = 0x1000, .len = 1ULL << 31, .form = 2, .hops = 1,
           .entries = 1, .page_shift = 31 },
     };
-    struct qhca_table m;
+    struct qhca_buf_table m;
     unsigned i;
 
     (void)state;
     for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        if (qhca_table_init(&m, &bad[i].d, bad[i].need, bad[i].queue) !=
+        if (qhca_buf_table_init(&m, &bad[i].d, bad[i].need, bad[i].queue) !=
             QHCA_ST_BAD_TABLE) {
             fail_msg("bad descriptor %u taken", i);
         }
     }
     for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        if (qhca_table_init(&m, &good[i], 0, false) != QHCA_ST_OK) {
+        if (qhca_buf_table_init(&m, &good[i], 0, false) != QHCA_ST_OK) {
             fail_msg("good descriptor %u refused", i);
         }
     }
@@ -378,14 +379,14 @@ static void bad_descriptors(void **state)
 static void round_trip(void **state)
 {
     struct unit *u = *state;
-    struct qhca_table m;
+    struct qhca_buf_table m;
     struct qhca_buf d;
     struct gbuf b;
     unsigned i;
 
     for (i = 0; i < SHAPES; i++) {
         make(u, &b, &m, LEN, &shapes[i], false, 0);
-        qhca_table_describe(&m, &d);
+        qhca_buf_table_describe(&m, &d);
         assert_memory_equal(&d, &b.d, sizeof(d));
         gbuf_free(&b);
     }
