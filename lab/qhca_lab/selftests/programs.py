@@ -22,24 +22,24 @@ from .place import TESTS, Place
 # Seconds for one test: rss_ctx.py takes a quarter of an hour on a busy host.
 LIMIT = 3600
 FOLDERS = ("drivers/net", "drivers/net/hw")
-# What the gate runs of them: quick, and of every kind one.
+# The tests that the gate runs: quick ones, one of each kind.
 SHORT = {"drivers/net/ping.py", "drivers/net/queues.py", "drivers/net/stats.py",
          "net/msg_zerocopy"}  # fmt: skip
 
 
-# Tests that want something else than an adapter of one port and fail, rather than
-# skip themselves, where it is not: what the table says of them.
+# Tests that need something other than an adapter with one port, and that fail without
+# it instead of skipping themselves: their text in the table.
 OTHER_HARDWARE = {
     "drivers/net/netcons_basic.sh":
-        "not run: tests no adapter but netdevsim, which Debian's kernel lacks",
+        "not run: tests only netdevsim, which Debian's kernel lacks",
     "drivers/net/netpoll_basic.py":
-        "not run: wants bpftrace, which is not in the image (QHCA_GUEST_PACKAGES=bpftrace, --all)",
-    "drivers/net/hw/ethtool.sh": "not run: wants a PHY that negotiates its speed with the partner's",
+        "not run: needs bpftrace, which is not in the image (QHCA_GUEST_PACKAGES=bpftrace, --all)",
+    "drivers/net/hw/ethtool.sh": "not run: needs a PHY that negotiates its speed with the partner",
     "drivers/net/hw/ethtool_extended_state.sh":
-        "not run: wants a PHY that negotiates, and a port without a cable",
-    "drivers/net/hw/hw_stats_l3.sh": "not run: wants a switch that routes and counts what it does",
+        "not run: needs a PHY that negotiates, and a port without a cable",
+    "drivers/net/hw/hw_stats_l3.sh": "not run: needs a switch that routes and counts",
     "drivers/net/hw/hw_stats_l3_gre.sh":
-        "not run: wants a switch that routes and counts what it does",
+        "not run: needs a switch that routes and counts",
 }  # fmt: skip
 
 

@@ -14,9 +14,9 @@ HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0-or-later -->
 # Selftests
 
-The kernel has tests for network drivers, which its maintainers run on real adapters: `tools/testing/selftests/drivers/net`, `drivers/net/hw`, and
+The kernel has selftests for network drivers, which its maintainers run on real adapters: `tools/testing/selftests/drivers/net`, `drivers/net/hw`, and
 programs in `net` that need an adapter. The lab runs them between two guests, with the adapter as their `NETIF`
-([hardware mode](https://docs.kernel.org/dev-tools/testing-devices.html)), from Debian's source of the kernel that the guests run.
+([hardware mode](https://docs.kernel.org/dev-tools/testing-devices.html)). They come from Debian's source of the guests' kernel.
 
 <!-- not run: it takes a quarter of an hour -->
 ```
@@ -26,27 +26,27 @@ lab/run/selftests --only 'rss_ctx|tcp_mmap' --show   # some of them, with all th
 lab/run/selftests --write                            # this document, from the last runs
 ```
 
-`xfail` is what the test itself expects of an adapter without the feature.
-`–`: the last run on this adapter left the case out. A test that was not run again keeps its last result.
-Some cases have time limits for real machines, and fail on a host that is busy with something else: `csum.py` gives a sender one second for 100 packets,
-`rss_ctx.py` five seconds for 20 000 and 0.2 seconds for a new key, `gro.py` 0.2 ms for packets that belong together. Others have longer ones for slow machines,
-which the lab asks for (`KSFT_MACHINE_SLOW`). For `gro.py` and `gro_hw.py` qhca holds frames back for 70 ms and 1 s (`gro-hold`), because an emulated
-CPU sends one every 0.1 ms, and the second wants the frames of 512 flows merged that come in turn.
-Tests for other hardware that do not skip themselves are not run, unless with `--all`. The tests run as they are, with two exceptions. `csum.py` of 6.12 asks for an
-attribute that its own `env.py` does not set; the lab adds it. Those of later kernels get a later ethtool, as they want its answers in JSON, and a later liburing.
+`xfail` is the result that the test itself expects from an adapter without the feature.
+`–` means that the last run on this adapter omitted the case. A test that was not run again keeps its last result.
+Some cases have time limits for real machines, and fail on a busy host: `csum.py` gives a sender one second for 100 packets,
+`rss_ctx.py` five seconds for 20 000 and 0.2 seconds for a new key, `gro.py` 0.2 ms for packets that belong together. Others have longer limits for slow machines,
+which the lab requests (`KSFT_MACHINE_SLOW`). For `gro.py` and `gro_hw.py` qhca holds frames back for 70 ms and 1 s (`gro-hold`), because an emulated
+CPU sends one every 0.1 ms, and `gro_hw.py` expects interleaved frames of 512 flows to be merged.
+Tests for other hardware that do not skip themselves are run only with `--all`. The tests run unmodified, with two exceptions. `csum.py` of 6.12 requires an
+attribute that its own `env.py` does not set; the lab adds it. Tests of later kernels get a later ethtool, because they need its JSON output, and a later liburing.
 
-What qhca skips, it lacks for one of these reasons:
+qhca skips tests for these reasons:
 
 - It has one port, no embedded switch and no cryptography: `devlink_port_split.py`, `devlink_rate_*`, `hw_stats_l3*`, `macsec.py`, `ipsec_vxlan.py`, `psp.py`.
-- Its wire is a socket of QEMU, not a PHY: no negotiation of speeds, no FEC, no frame preemption, no collisions and no damaged frames that could be counted
+- Its wire is a QEMU socket, not a PHY: no speed negotiation, no FEC, no frame preemption, no collisions and no corrupted frames to count
   (`ethtool.sh`, `ethtool_extended_state.sh`, `ethtool_mm.sh`, `check_fec`, `eth-mac` counters).
 - Its indirection tables have 128 entries for any number of queues, so they never grow (`resize_*`), and it runs no BPF programs itself (`test_xdp_offload`).
-- Debian's kernel is built without what the test needs: function error injection (`pp_alloc_fail.py`), netdevsim, PSP.
+- Debian's kernel is built without a feature that the test needs: function error injection (`pp_alloc_fail.py`), netdevsim, PSP.
 """
-# Why cases of qhca fail that are understood, by their test.
+# Known reasons for failures of qhca, by test.
 UNDERSTOOD = {
     "drivers/net/hw/toeplitz.py":
-        "all that came were right, but on a busy host fewer come in its four seconds than it wants",
+        "all received packets were correct, but on a busy host too few arrive in its four seconds",
 }
 HOW = {"pass": "pass", "fail": "**fail**", "skip": "skip", "xfail": "xfail"}
 
