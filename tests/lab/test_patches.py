@@ -127,13 +127,13 @@ def test_a_later_feature_is_not_there_before(linux):
     series = make_patches.Series()
     stages = series.load(linux)
     subjects = [p["subject"] for p in series.patches]
-    n = subjects.index("RDMA/qhca: memory windows")
+    n = subjects.index("RDMA/qhca: add memory windows")
     before, after = series.tree(stages, n - 1), series.tree(stages, n)
     main = "drivers/infiniband/hw/qhca/main.c"
     assert "alloc_mw" not in before[main] and "alloc_mw" in after[main]
     assert "drivers/infiniband/hw/qhca/mw.c" not in before
     # of the debugging aids nothing is left in the tree before
-    last = subjects.index("qhca: debugging aids")
+    last = subjects.index("qhca: add debugging aids")
     assert not [f for f, t in series.tree(stages, last - 1).items()
                 if "trace_qhca" in t or "CONFIG_QHCA_DEBUG" in t and "debug.h" not in f]
 
