@@ -67,7 +67,7 @@ def choose(options, say=lambda _text: None) -> Choice:
     why = _closed()
     if not why:
         why = _tried(options, say)
-    return Choice("tcg", f"KVM: {why}") if why else Choice("kvm", "a trial guest came up")
+    return Choice("tcg", f"KVM: {why}") if why else Choice("kvm", "a trial guest booted")
 
 
 def _closed() -> str:
@@ -90,7 +90,7 @@ def _tried(options, say) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         kept = _kept(boot)
         if key not in kept:
-            say("trying whether a guest comes up under KVM (once per boot of this host)")
+            say("testing whether a guest boots under KVM (once per boot of this host)")
             kept[key] = trial(qemu, kernel)
             new = KEPT.with_suffix(".new")
             new.write_text(json.dumps({"boot": boot, "answers": kept}, indent=1) + "\n")
@@ -162,13 +162,13 @@ def _watch(child: subprocess.Popen, console: Path, log: Path) -> str:
             size, heard = len(said), now
         broken = BROKEN.search(complaint)
         if broken:
-            return f"the trial guest did not come up: {broken[0].strip()}"
+            return f"the trial guest did not boot: {broken[0].strip()}"
         if ended:
-            return f"the trial guest did not come up: {_last(complaint) or 'QEMU ended'}"
+            return f"the trial guest did not boot: {_last(complaint) or 'QEMU ended'}"
         if now - heard > SILENCE or now - begin > LIMIT:
             last = STAMP.sub("", _last(said))
-            return ("the trial guest did not come up: it hung " +
-                    (f"after '{last}'" if last else "before its kernel said a word"))
+            return ("the trial guest did not boot: it hung " +
+                    (f"after '{last}'" if last else "before its kernel printed anything"))
         time.sleep(0.02)
 
 

@@ -23,7 +23,7 @@ _RECORD = struct.Struct("<IIII")
 def start(lab) -> None:
     """Begin a capture; LabError when one runs already."""
     if lab.state.get("capture"):
-        raise LabError("a capture runs already: 'qhca-lab capture --stop' ends it")
+        raise LabError("a capture is already running: 'qhca-lab capture --stop' ends it")
     several = len(lab.guests) > 2
     points = {}
     for guest in lab.guests if several else [lab["a"]]:
@@ -56,7 +56,7 @@ def stop(lab, target: Path) -> int:
     """End the capture, write TARGET, return the number of frames."""
     points = lab.state.pop("capture", None)
     if not points:
-        raise LabError("no capture runs")
+        raise LabError("no capture is running")
     lab.save()
     frames = []
     for index, (name, path) in enumerate(points.items()):

@@ -61,7 +61,7 @@ class Channel:
                 self._socket.connect(str(guest_dir / f"port{number}"))
             except OSError as error:
                 self.close()
-                raise LabError(f"the guest's QEMU does not answer: {error}") from error
+                raise LabError(f"the guest's QEMU does not respond: {error}") from error
             self._socket.setblocking(False)
             return
         raise LabError(f"all {PORTS} command ports of the guest are in use")

@@ -27,7 +27,7 @@ from .record import cli as record
 DESCRIPTION = """\
 Boot guests with RDMA adapters on one wire, and run programs in them.
 
-Guests are called a, b, c, ... and have the addresses 10.99.0.1, .2, .3 (and
+Guests are named a, b, c, ... and have the addresses 10.99.0.1, .2, .3 (and
 fd99::1, ...) on the adapter's interface. In a guest's commands IBDEV is its
 RDMA device and GIDX the index of its RoCEv2 GID for that address."""
 
@@ -35,7 +35,7 @@ EXAMPLES = """\
 examples:
   qhca-lab up                               two guests with qhca
   qhca-lab up --nic qhca,rxe                qhca in a, Soft-RoCE in b
-  qhca-lab up --kernel newest               on the newest kernel of the backports
+  qhca-lab up --kernel newest               on the newest backports kernel
   qhca-lab up --nic qhca --append swiotlb=force -- -gdb tcp::123{n}
   qhca-lab exec a -- sh -c 'ibv_devinfo -d $IBDEV'
   qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX'
@@ -48,8 +48,9 @@ Run a program in two guests: a server and its client.
 
 PROGRAM starts in guest b. When it waits for clients (it listens on a TCP port, or
 has slept for two seconds), PROGRAM ADDRESS-OF-B starts in guest a. Each line of
-output begins with the guest's name; the server's come after its end. What follows
--- runs on the host instead of the client, with the server's address in PEER.
+output begins with the guest's name; the server's output is shown after it ends. A
+command after -- runs on the host instead of the client, with the server's address
+in PEER.
 
 The exit status is the client's, or if that is 0 the server's."""
 
@@ -74,7 +75,7 @@ def cmd_up(args) -> int:
         if len(nics) == 1:
             nics *= args.guests
         elif len(nics) != args.guests:
-            raise LabError(f"--nic names {len(nics)} adapters, --guests {args.guests}")
+            raise LabError(f"--nic lists {len(nics)} adapters, but --guests is {args.guests}")
     elif len(nics) == 1:
         nics *= 2
     options = Options(
@@ -204,7 +205,7 @@ def cmd_pair(args) -> int:
     server = (args.server, args.program)
     if args.rest:
         if args.client or args.client_command:
-            raise LabError("the client is either the command after -- or one in a guest")
+            raise LabError("the client is either the command after -- or a program in a guest")
         return pair.run_host_client(lab, server, args.rest)
     client = (args.client or "a", args.client_command or f"{args.program} $PEER")
     try:
@@ -219,7 +220,7 @@ def cmd_copy(args) -> int:
     lab = Lab.load(args.name)
     source, target = remote(lab, args.source), remote(lab, args.target)
     if (source is None) == (target is None):
-        raise LabError("one side is GUEST:PATH, the other a path of the host")
+        raise LabError("one side must be GUEST:PATH, the other a path on the host")
     if target:
         target[0].put(args.source, target[1])
     else:
@@ -239,14 +240,14 @@ def cmd_capture(args) -> int:
     lab = Lab.load(args.name)
     if args.stop:
         if not args.file:
-            raise LabError("name the file: qhca-lab capture --stop FILE.pcapng")
+            raise LabError("specify the file: qhca-lab capture --stop FILE.pcapng")
         say(f"{capture.stop(lab, Path(args.file))} frames in {args.file}")
         return 0
     if args.start:
         capture.start(lab)
         return 0
     if not args.file:
-        raise LabError("name the file: qhca-lab capture FILE.pcapng")
+        raise LabError("specify the file: qhca-lab capture FILE.pcapng")
     capture.start(lab)
     stop = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -254,7 +255,7 @@ def cmd_capture(args) -> int:
     try:
         deadline = None if args.seconds is None else time.monotonic() + args.seconds
         if deadline is None:
-            say("capturing; Ctrl-C ends it")
+            say("capturing; press Ctrl-C to stop")
         while not stop and (deadline is None or time.monotonic() < deadline):
             time.sleep(0.1)
     finally:
@@ -367,47 +368,47 @@ def parser() -> argparse.ArgumentParser:
         return p
 
     p = command("up", cmd_up, "boot a lab and wait until its guests are ready. "
-                "Options after -- go to every QEMU; {n}, {name} and {dir} (the "
+                "Options after -- are passed to every QEMU; {n}, {name} and {dir} (the "
                 "lab's folder) in them are replaced")
     p.add_argument("--guests", type=int, metavar="N", help="number of guests (default 2)")
     p.add_argument("--nic", default="qhca", metavar="NIC[,NIC...]",
                    help="adapter of all guests, or of each: qhca, rxe (Soft-RoCE over "
                    "virtio-net) or none; device properties as qhca:PROP=VALUE; on a dgram "
-                   "link with nothing but qhca, large messages pass the wire whole unless "
+                   "link with only qhcas, large messages cross the wire as super-frames unless "
                    "qhca:super-frames=off is given")
     p.add_argument("--link", default="auto", choices=("auto", "dgram", "switch", "memory"),
                    help="dgram connects two guests, switch (a bridge) any number; with "
-                   "memory, RDMA passes through the guests' memory as well: much faster, but "
+                   "memory, RDMA also passes through the guests' memory: much faster, but "
                    "the QEMUs can read each other's guests; auto (default) is memory if all "
-                   "adapters are qhcas and no frame is to be lost")
+                   "adapters are qhcas and the wire is lossless")
     p.add_argument("--mtu", type=int, default=9000, help="MTU of the interfaces (default 9000)")
     p.add_argument("--mem", default="1G", help="memory of a guest (default 1G)")
     p.add_argument("--smp", type=int, default=2, help="CPUs of a guest (default 2)")
     p.add_argument("--iommu", action="store_true", help="add an Intel IOMMU and enable it")
     p.add_argument("--loss", type=float, default=0.0, metavar="PERCENT",
-                   help="lose this share of the frames (two guests only)")
+                   help="drop this share of the frames (two guests only)")
     p.add_argument("--loss-match", choices=("all", "roce"), default="all",
-                   help="which frames are lost (default: all)")
+                   help="which frames are dropped (default: all)")
     p.add_argument("--seed", type=int, default=1, help="seed of the losses (default 1)")
     p.add_argument("--share", metavar="DIR", help="host folder that guests see as /qhca/share")
     p.add_argument("--load", action="append", default=[], metavar="MODULE.PARAM=VALUE",
                    help="module parameter of the driver; may be repeated")
     p.add_argument("--append", action="append", default=[], metavar="KERNELARGS",
-                   help="further kernel arguments")
+                   help="additional kernel arguments")
     p.add_argument("--kernel", metavar="KERNEL",
-                   help="default (Debian 13's), newest (of the backports), debug (KASAN, "
+                   help="default (Debian 13's), newest (from the backports), debug (KASAN, "
                    "lockdep, kmemleak), or the folder of a kernel build tree; 'make kernel KERNEL=...' builds what it needs (default: "
                    "$QHCA_KERNEL or 'default')")
     p.add_argument("--cold", action="store_true",
                    help="boot each guest (default: start copies of a booted one)")
     p.add_argument("--timeout", type=float, metavar="SECONDS",
-                   help="time limit of the boot (default $QHCA_BOOT_TIMEOUT or 180)")
-    p.add_argument("--replace", action="store_true", help="first end a running lab of that name")
+                   help="time limit for booting (default $QHCA_BOOT_TIMEOUT or 180)")
+    p.add_argument("--replace", action="store_true", help="first shut down a running lab of that name")
 
     p = command("exec", cmd_exec, "run a command in a guest, with its streams and exit status")
     p.add_argument("guest")
     p.add_argument("--timeout", type=float, metavar="SECONDS",
-                   help="then kill it: status 124, and the end of the console is shown")
+                   help="kill it after this time: status 124, and the end of the console is shown")
     p.add_argument("--user", help="user to run it as (default root)")
     p.add_argument("--cwd", help="working directory")
     p.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
@@ -416,14 +417,14 @@ def parser() -> argparse.ArgumentParser:
                 epilog=PAIR_EXAMPLES,
                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.description = PAIR
-    p.add_argument("program", metavar="PROGRAM", help="a shell line")
+    p.add_argument("program", metavar="PROGRAM", help="a shell command line")
     p.add_argument("--server", default="b", metavar="GUEST", help="default b")
     p.add_argument("--client", metavar="GUEST", help="default a")
     p.add_argument("--client-command", metavar="COMMAND",
                    help="run this as the client; $PEER in it is the server's address")
     p.add_argument("--timeout", type=float, default=pair.TIMEOUT, metavar="SECONDS",
-                   help=f"kill both then; status 124 (default {pair.TIMEOUT:.0f}). Time in which "
-                   "a guest is stopped, as at a break, does not count")
+                   help=f"kill both after this time; status 124 (default {pair.TIMEOUT:.0f}). Time in "
+                   "which a guest is stopped, as at a break, does not count")
 
     p = command("shell", cmd_shell, "open a shell in a guest, or run another program after --")
     p.add_argument("guest", nargs="?", default="a")
@@ -436,7 +437,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("file", nargs="?")
     p.add_argument("--seconds", type=float, help="how long (default: until Ctrl-C)")
     group = p.add_mutually_exclusive_group()
-    group.add_argument("--start", action="store_true", help="start and return at once")
+    group.add_argument("--start", action="store_true", help="start and return immediately")
     group.add_argument("--stop", action="store_true", help="stop, and write FILE")
 
     record.add(command)
@@ -444,7 +445,7 @@ def parser() -> argparse.ArgumentParser:
     p = command("status", cmd_status, "show the guests; exit status 0 if all are up")
     p.add_argument("--json", action="store_true")
 
-    command("down", cmd_down, "end a lab; its logs stay in build/log")
+    command("down", cmd_down, "shut a lab down; its logs stay in build/log")
 
     p = command("qmp", cmd_qmp, "send a QMP command to a guest's QEMU")
     p.add_argument("guest")
@@ -462,18 +463,18 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--property", action="append", default=[], metavar="NAME=VALUE",
                    help="property of the adapter")
     p.add_argument("--append", action="append", default=[], metavar="KERNELARGS",
-                   help="further kernel arguments")
+                   help="additional kernel arguments")
     p.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS",
-                   help="for all of it (default 300)")
+                   help="time limit for all of it (default 300)")
 
     p = command("rr-replay", cmd_rr_replay, "replay a recording and compare its consoles; "
                 "or stop before the first instruction, for gdb")
     p.add_argument("dir", help="the recording")
     p.add_argument("guest", nargs="?", help="one guest (default: all, one after the other)")
     p.add_argument("--gdb", nargs="?", const="tcp:127.0.0.1:1234", metavar="WHERE",
-                   help="a gdb stub there, as for QEMU's -gdb (default tcp:127.0.0.1:1234)")
+                   help="open a gdbstub there, as for QEMU's -gdb (default tcp:127.0.0.1:1234)")
     p.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS",
-                   help="for each guest (default 300)")
+                   help="time limit for each guest (default 300)")
 
     p = command("log", cmd_log, "show a guest's console (or --qemu: QEMU's own log)")
     p.add_argument("guest")

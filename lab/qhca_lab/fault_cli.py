@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""qhca-lab fault: the command line of faults on demand."""
+"""qhca-lab fault: the command line for fault injection."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OPTIONS = {
     "index": "page of a buffer, or FIRST-LAST",
     "skip": "ignore the first X matches",
     "nth": "hit only match X",
-    "every": "hit one match in X",
+    "every": "hit every Xth match",
     "count": "hit at most X times",
     "probability": "of a hit, 0 to 1",
     "time": "like 250us, 3ms, 1s",
@@ -133,7 +133,7 @@ def cmd_run(args) -> int:
         sys.stdout.flush()
         show(outcome, found.about)
     if not all(f["hits"] for f in outcome.faults):
-        print("qhca-lab: note: a fault has not hit", file=sys.stderr)
+        print("qhca-lab: note: a fault was never hit", file=sys.stderr)
     if args.rest:
         return outcome.status["command"]
     return 0 if None not in outcome.status.values() else 124
@@ -141,7 +141,7 @@ def cmd_run(args) -> int:
 
 def add_parser(command) -> None:
     """Add "fault" by COMMAND, which makes a subparser."""
-    p = command("fault", None, "inject faults into an adapter, repeatably; see "
+    p = command("fault", None, "inject repeatable faults into an adapter; see "
                 "docs/how-to/inject-faults.md")
     sub = p.add_subparsers(dest="fault", required=True, metavar="WHAT")
 
@@ -172,9 +172,9 @@ def add_parser(command) -> None:
     what("scenarios", cmd_scenarios, "list the scenarios in lab/scenarios")
     q = what("check", cmd_check, "check scenario files")
     q.add_argument("scenario", nargs="+")
-    q = what("run", cmd_run, "run a scenario (a name or a .toml file) with a command of the "
-             "host after --, or with its own commands")
+    q = what("run", cmd_run, "run a scenario (a name or a .toml file) with a host command "
+             "after --, or with its own commands")
     q.add_argument("scenario")
-    q.add_argument("--seed", type=int, help="replaces the scenario's seed")
+    q.add_argument("--seed", type=int, help="override the scenario's seed")
     q.add_argument("--json", action="store_true")
 

@@ -20,13 +20,13 @@ DESCRIPTION = """\
 Debug with gdb, with the project's symbols and commands loaded ('help qhca-qps',
 ... in gdb; docs/how-to/debug-with-gdb.md).
 
-kernel GUEST            the guest's kernel, over QEMU's stub. The guest stops
-                        when gdb comes and goes on when it leaves
-provider GUEST COMMAND  a program in the guest (one shell line; $IBDEV and
+kernel GUEST            the guest's kernel, over QEMU's gdbstub. The guest is
+                        stopped while gdb is attached
+provider GUEST COMMAND  a program in the guest (one shell command line; $IBDEV and
                         $GIDX are set); gdb stops before its first instruction
 engine GUEST            QEMU itself: the engine inside the device
 
-What follows -- goes to gdb: qhca-gdb engine a -- -batch -ex qhca-qps"""
+Arguments after -- are passed to gdb: qhca-gdb engine a -- -batch -ex qhca-qps"""
 
 EXAMPLES = """\
 examples:
@@ -39,7 +39,7 @@ def other_build(force: bool, text: str) -> None:
     """gdb would show lines and values that are not those of what runs: TEXT says
     whose, and what to do. An error, or with FORCE a warning."""
     if not force:
-        raise LabError(f"{text}; with --force gdb starts all the same, and what it shows may "
+        raise LabError(f"{text}; with --force gdb starts anyway, but what it shows may "
                        "be wrong")
     print(f"qhca-gdb: warning: {text}", file=sys.stderr)
 
@@ -52,11 +52,11 @@ def check_modules(guest, loaded: dict[str, str], force: bool, running: bool = Tr
         here = build_id(ko)[1].hex()
         if there and here and there != here:
             other_build(force, (
-                f"the driver in guest {guest.name} is of another build than {ko}: "
-                + ("" if running else "let the guest go on first (lab/qhca-scope continue), "
-                   "for it is not known what was loaded since it booted; then ")
+                f"the driver in guest {guest.name} is from a different build than {ko}: "
+                + ("" if running else "let the guest continue first (lab/qhca-scope continue), "
+                   "as it is not known what it has loaded since it booted; then ")
                 + f"lab/qhca-lab exec {guest.name} -- sh -c 'qhca-unload && qhca-load && "
-                "qhca-net' loads this one, or boot the lab again"))
+                "qhca-net' loads this one, or restart the lab"))
             return
 
 
@@ -72,7 +72,7 @@ def check_provider(guest, force: bool) -> None:
     """Is the guest's libqhca that of the build folder?"""
     if guest.run(PROVIDER, 20, check=False).rc == 17:
         other_build(force, (
-            f"libqhca in guest {guest.name} is of another build than that in "
+            f"libqhca in guest {guest.name} is from a different build than that in "
             f"{paths.BUILD / 'provider'}: lab/qhca-lab exec {guest.name} -- qhca-provider "
             "installs this one"))
 
@@ -90,8 +90,8 @@ def check_process(pid: int, base: int, binary: Path, force: bool) -> None:
         running = b""           # there is nothing at that place
     if running != note:
         other_build(force, (
-            f"QEMU was built anew: process {pid} runs another one than {binary}. Boot the lab "
-            "again: lab/qhca-lab up --replace"))
+            f"QEMU was rebuilt: process {pid} does not run the current {binary}. Restart "
+            "the lab with lab/qhca-lab up --replace"))
 
 
 def module_lines(guest, found: dict[str, dict[str, str]]) -> list[str]:
@@ -109,7 +109,7 @@ def module_lines(guest, found: dict[str, dict[str, str]]) -> list[str]:
         ]  # fmt: skip
         done = subprocess.run(command, env=environment(), capture_output=True, text=True)
         if done.returncode:
-            raise LabError(f"no symbols of {module}: {done.stderr.strip()}")
+            raise LabError(f"no symbols for {module}: {done.stderr.strip()}")
         rest = " ".join(f"-s {name} {address}" for name, address in addresses.items())
         lines.append(f"add-symbol-file {ko} {text} {rest}")
     return lines
@@ -147,7 +147,7 @@ def kernel(guest, _command: str, force: bool) -> list[str]:
             {"command-line": f"gdbserver unix:{stub},server=on,wait=off"},
         )
     if not stub.exists():
-        raise LabError(f"QEMU of guest {guest.name} opens no stub for gdb: {answer.strip()}")
+        raise LabError(f"QEMU of guest {guest.name} opens no gdbstub: {answer.strip()}")
     return [
         f"target remote {stub}",
         # Leaving would resume the guest. One that was stopped before stays stopped.
@@ -161,10 +161,10 @@ def kernel(guest, _command: str, force: bool) -> list[str]:
 def provider(guest, command: str, force: bool) -> list[str]:
     """A program of the guest under gdbserver, its protocol through the agent."""
     if not command:
-        raise LabError("name the program: qhca-gdb provider GUEST 'COMMAND'")
+        raise LabError("give the program: qhca-gdb provider GUEST 'COMMAND'")
     have = guest.run("command -v gdbserver", 20, check=False)
     if have.rc != 0:
-        raise LabError("the guests have no gdbserver: 'make image', and boot them anew")
+        raise LabError("the guests have no gdbserver: run 'make image' and reboot them")
     check_provider(guest, force)
     words = [
         str(paths.TOP / "lab" / "qhca-lab"), "--name", guest.lab_name, "exec", guest.name,
@@ -190,7 +190,7 @@ def engine(guest, _command: str, force: bool) -> list[str]:
             break
     else:
         raise LabError(f"process {pid} does not run {binary}: the lab was started with "
-                       "another QEMU. Boot it again with that of the build folder")
+                       "another QEMU. Restart it with the QEMU in the build folder")
     check_process(pid, int(base, 16), binary, force)
     return [
         "handle SIGUSR1 nostop noprint pass",
@@ -211,7 +211,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--name", default=os.environ.get("QHCA_LAB", "lab"),
                      help="which lab (default: $QHCA_LAB or 'lab')")
     top.add_argument("--force", action="store_true",
-                     help="start also when what runs is of another build than the symbols")
+                     help="start even if running programs and symbols are from different builds")
     top.add_argument("kind", choices=KINDS)
     top.add_argument("guest")
     top.add_argument("command", nargs="?", default="", help="provider: the program")
@@ -224,7 +224,7 @@ def script(lab: Lab, kind: str, guest_name: str, command: str, force: bool) -> l
     if not guest.alive:
         raise LabError(f"QEMU of guest {guest.name} has ended: 'qhca-lab up' boots a lab")
     if guest.nic.split(":")[0] != "qhca" and kind != "provider":
-        raise LabError(f"guest {guest.name} has no qhca adapter but {guest.nic}")
+        raise LabError(f"guest {guest.name} has {guest.nic}, not a qhca adapter")
     guest.lab_name = lab.name
     return [
         "set confirm off",

@@ -109,7 +109,7 @@ class Kernel:
             if not path.exists():
                 raise LabError(f"{path} is missing: run '{self.command}' first")
         if self.tree and stamp(self.tree) != (self.image / "stamp").read_text().strip():
-            raise LabError(f"the kernel in {self.tree} was built anew: run '{self.command}'")
+            raise LabError(f"the kernel in {self.tree} was rebuilt: run '{self.command}'")
 
 
 def kernel(what: str) -> Kernel:

@@ -265,7 +265,7 @@ class Lab:
         try:
             result = job.wait(max(1.0, deadline - time.monotonic()), check=True)
         except LabError as error:
-            raise LabError(f"guest {guest.name} did not come up: {error}") from error
+            raise LabError(f"guest {guest.name} did not boot: {error}") from error
         guest.state["sections"] = sections(result.out)
         guest.state["build_ids"] = build_ids(result.out)
         last = (result.out.splitlines() or [""])[-1]
@@ -343,13 +343,13 @@ def check_request(nics: list[str], options: Options) -> None:
     if options.link not in ("auto", "dgram", "switch", "memory"):
         raise LabError(f"unknown link {options.link!r}: dgram, switch or memory")
     if options.link == "memory" and any(machine.split_nic(nic)[0] == "rxe" for nic in nics):
-        raise LabError("a memory link joins qhcas only; Soft-RoCE needs --link dgram or switch")
+        raise LabError("a memory link connects only qhcas; Soft-RoCE needs --link dgram or switch")
     if options.link == "dgram" and len(nics) > 2:
-        raise LabError("a dgram link joins two guests; use --link switch for more")
+        raise LabError("a dgram link connects two guests; use --link switch for more")
     if not 0 <= options.loss <= 100:
         raise LabError("--loss is a percentage, 0 to 100")
     if options.loss and (len(nics) != 2 or options.link in ("switch", "memory")):
-        raise LabError("--loss works on the dgram link of two guests")
+        raise LabError("--loss needs a dgram link between two guests")
     if not 68 <= options.mtu <= 9000:
         raise LabError("--mtu is 68 to 9000")
     if options.share and not Path(options.share).is_dir():
@@ -372,7 +372,7 @@ def lock(directory: Path):
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise LabError("another program keeps starting this lab") from None
+                    raise LabError("another program is repeatedly starting this lab") from None
                 time.sleep(0.1)
         yield
 
@@ -395,5 +395,5 @@ def clear_predecessor(name: str, directory: Path, replace: bool, say) -> None:
             "or choose another --name"
         )
     if running:
-        say(f"lab {name}: ending what an earlier run left")
+        say(f"lab {name}: cleaning up after an earlier run")
     old._stop()

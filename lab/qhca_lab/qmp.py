@@ -136,7 +136,7 @@ class Qmp:
             left = deadline - time.monotonic()
             ready, _, _ = select.select([self._socket], [], [], max(0.0, left))
             if not ready:
-                raise TimeoutError(f"QEMU says nothing for {timeout:g} s")
+                raise TimeoutError(f"no response from QEMU for {timeout:g} s")
             try:
                 data = self._socket.recv(1 << 16)
             except ConnectionError:

@@ -92,7 +92,7 @@ class RecordedRun:
         """Say at once why this cannot be replayed."""
         for path in (Path(self.state["kernel"]), Path(self.state["image"])):
             if not path.exists():
-                raise LabError(f"{path}, of which {self.dir} was recorded, is gone: record again")
+                raise LabError(f"{path}, which {self.dir} was recorded with, is gone: record again")
         if self.state["qemu"] != qemu_id():
             raise LabError(
                 f"{self.dir} was recorded with another build of QEMU, and only that can "
@@ -229,7 +229,7 @@ def record(directory: Path, guests: int = 1, command: str | None = None, mem: st
         recorded.state["status"] = {r.name: command_status(r.console) for r in runs}
         (recorded.dir / "run.json").write_text(json.dumps(recorded.state, indent=1))
     except BaseException:
-        say(f"nothing was recorded; what there is stays in {recorded.dir}")
+        say(f"nothing was recorded; partial files stay in {recorded.dir}")
         raise
     return recorded
 
@@ -247,7 +247,7 @@ def prepare(directory: Path, guests: int = 1, command: str | None = None, mem: s
         if not path.exists():
             raise LabError(f"{path} is missing: run 'make build' first")
     if "," in str(directory):
-        raise LabError("the folder's path may hold no comma")
+        raise LabError("the folder's path must not contain a comma")
     state = {
         "kernel": str((GUEST / "vmlinuz").resolve()),
         "image": str((GUEST / "root.img").resolve()),

@@ -172,7 +172,7 @@ def _key(options) -> str:
 def _make(directory: Path, options, boot, say) -> None:
     """Boot a guest and save it as DIRECTORY."""
     begin = time.monotonic()
-    say("booting the guest that labs start from (once, until something it is made of changes)")
+    say("booting the guest from which labs start (once, until its contents change)")
     new = directory.with_name(f"{directory.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()

@@ -79,7 +79,7 @@ def find(name: str) -> Path:
     path = HOME / f"{name}.toml"
     if not path.is_file():
         raise LabError(f"no scenario {name!r}: there are {', '.join(names())}, "
-                       "or name a file that ends in .toml")
+                       "or give a file that ends in .toml")
     return path
 
 
@@ -258,7 +258,7 @@ def _wait_counter(lab, trigger: Trigger, before: int, running) -> None:
     deadline = time.monotonic() + trigger.timeout
     while fault.counters(lab[trigger.guest])[trigger.counter] - before < trigger.at_least:
         if not running():
-            raise LabError(f"all ended before {trigger.counter} of guest {trigger.guest} "
+            raise LabError(f"all programs ended before {trigger.counter} of guest {trigger.guest} "
                            f"went up by {trigger.at_least}: run more, or lower at-least")
         if time.monotonic() > deadline:
             raise LabError(f"{trigger.counter} of guest {trigger.guest} did not go up by "
@@ -280,7 +280,7 @@ def run(lab, scenario: Scenario, command: list[str] | None = None) -> Outcome:
     """Let COMMAND (of the host) or the scenario's own commands run with its
     faults, and remove these in the end, come what may."""
     if not command and not scenario.run:
-        raise LabError(f"{scenario.path} has no [run]: say what to run behind --")
+        raise LabError(f"{scenario.path} has no [run]: give a command after --")
     set_up(lab, scenario)
     guests = [g for g in lab.guests if g.nic.split(":")[0] == "qhca"]
     before = {g.name: fault.counters(g) for g in guests}

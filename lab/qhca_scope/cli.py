@@ -46,7 +46,7 @@ exit status: 0 done, 1 error, 2 usage error, 3 no such object, 4 timeout,
 
 
 class Output:
-    """Where answers go: lines for people, or JSON for programs."""
+    """Where output goes: lines for people, or JSON for programs."""
 
     def __init__(self, args):
         self.get: str | None = args.get
@@ -107,7 +107,7 @@ def several(args, scope: Scope) -> list[Machine]:
 
 
 def answer(out: Output, machine: Machine, whole: dict, lines, **more) -> None:
-    """Print a look with the guest it is of."""
+    """Print an inspection result with its guest."""
     if out.json:
         out.data({"guest": machine.name, **more, **whole})
     else:
@@ -168,9 +168,9 @@ def cmd_show(args, scope: Scope, out: Output) -> int:
 
 
 def target(words: list[str]) -> tuple[dict, list[str]]:
-    """KIND NUMBER [RING] of WORDS, and what is left."""
+    """KIND NUMBER [RING] of WORDS, and the remaining words."""
     if len(words) < 2:
-        raise Usage("name an object: KIND NUMBER [RING]", "for example: qp 17 sq")
+        raise Usage("specify an object: KIND NUMBER [RING]", "for example: qp 17 sq")
     arguments = {"object": words[0], "number": number(words[1], 32)}
     rest = words[2:]
     if rest and not rest[0][:1].isdigit():
@@ -181,7 +181,7 @@ def target(words: list[str]) -> tuple[dict, list[str]]:
 def check_ring(machine: Machine, arguments: dict) -> None:
     known = machine.choices("qhca-ring", "ring")
     if "ring" in arguments and arguments["ring"] not in known:
-        raise Usage(f"no ring is called {arguments['ring']!r}", "there are: " + ", ".join(known))
+        raise Usage(f"no such ring: {arguments['ring']!r}", "there are: " + ", ".join(known))
 
 
 def cmd_ring(args, scope: Scope, out: Output) -> int:
@@ -204,7 +204,7 @@ def cmd_ring(args, scope: Scope, out: Output) -> int:
 
 
 def cmd_walk(args, scope: Scope, out: Output) -> int:
-    """The way through a buffer table."""
+    """The path through a buffer table."""
     arguments, rest = target(args.what)
     if rest:
         arguments["index"] = number(rest.pop(0), 32)
@@ -215,7 +215,7 @@ def cmd_walk(args, scope: Scope, out: Output) -> int:
             arguments[name] = getattr(args, name)
     ways = [n for n in ("index", "va", "offset") if n in arguments]
     if len(ways) != 1:
-        raise Usage("say where to: one of an index, --offset and --va",
+        raise Usage("give one of an index, --offset and --va",
                     "scope walk qp 17 sq 10; scope walk mr KEY --va ADDRESS")
     machine = chosen(args, scope)
     check_ring(machine, arguments)
@@ -305,7 +305,7 @@ def object_fields(args, event: dict) -> dict:
                         "it can be chosen by " + ", ".join(f"--{n}" for n in known))
         field = known[name]
         if field in fields or getattr(args, field) is not None:
-            raise Usage(f"--{name} is said twice: it is the {field} of a {args.on}")
+            raise Usage(f"--{name} is given twice: it is the {field} of a {args.on}")
         fields[field] = text
         bell = DOORBELLS.get(name) if args.on == "doorbell" and args.code is None else None
         if bell in [n["name"] for n in event["codes"]]:
@@ -314,7 +314,7 @@ def object_fields(args, event: dict) -> dict:
 
 
 def condition_of(args, machine: Machine) -> dict:
-    """The condition the options ask for; names become codes."""
+    """The condition that the options specify; names become codes."""
     events = machine.names()
     if args.on not in events:
         raise Usage(f"no event is called {args.on!r}", "there are: " + ", ".join(events))
@@ -403,7 +403,7 @@ def cmd_delete(args, scope: Scope, out: Output) -> int:
     there = [(m, info["id"]) for m in several(args, scope) for info in m.breaks()]
     gone = []
     if not args.ids and not args.all:
-        raise Usage("which break? scope delete ID, or --all",
+        raise Usage("specify a break: scope delete ID, or --all",
                     "scope breaks lists them")
     for text in args.ids:
         wanted = number(text, 32)
@@ -414,7 +414,7 @@ def cmd_delete(args, scope: Scope, out: Output) -> int:
                                               or "none"))
         if len(found) > 1:
             raise Usage(f"guests {', '.join(m.name for m, _ in found)} have a break {wanted}",
-                        "say which with --guest")
+                        "choose one with --guest")
         gone += found
     for machine, wanted in gone if args.ids else there:
         machine.remove_break(wanted)
@@ -427,7 +427,7 @@ def cmd_delete(args, scope: Scope, out: Output) -> int:
 
 
 def cmd_names(args, scope: Scope, out: Output) -> int:
-    """What a condition can ask for, and the names of codes."""
+    """The fields that a condition can have, and the names of codes."""
     names = chosen(args, scope).names()
     if args.on and args.on not in names:
         raise Usage(f"no event is called {args.on!r}", "there are: " + ", ".join(names))
@@ -507,7 +507,7 @@ def cmd_step(args, scope: Scope, out: Output) -> int:
         scope.wait_running_stop(machine, args.timeout)
     except ScopeError as error:
         if error.status == 4:
-            error.hint = (f"there were fewer than {args.count} {args.on}; the steps are "
+            error.hint = (f"there were fewer than {args.count} {args.on}; the steps were "
                           "cancelled and all guests run")
         raise
     return show_stop(machine, scope, out)
@@ -545,12 +545,12 @@ def cmd_together(args, scope: Scope, out: Output) -> int:
         out.data({"together": scope.together})
     else:
         out.say("a guest that stops at a break stops the others" if scope.together else
-                "a guest that stops at a break leaves the others running: they may run out of retries")
+                "a guest that stops at a break leaves the others running: they may exhaust their retries")
     return 0
 
 
 def cmd_watch(args, scope: Scope, out: Output) -> int:
-    """A line for each thing that happens."""
+    """A line for each stop or change."""
     return watch.watch(several(args, scope), out, args.trail)
 
 
@@ -612,10 +612,10 @@ def common_options() -> argparse.ArgumentParser:
                        "otherwise the first with a qhca)")
     group.add_argument("--json", action="store_true", help="print JSON")
     group.add_argument("--get", metavar="PATH",
-                       help="print one value of the JSON answer: --get look.event.qpn")
+                       help="print one value of the JSON output: --get look.event.qpn")
     group.add_argument("--wide", action="store_true", help="print all columns, even if lines get longer than the terminal")
     group.add_argument("--colour", "--color", choices=("auto", "always", "never"),
-                       help="colour (default: auto; NO_COLOR and TERM=dumb turn it off)")
+                       help="colour (default: auto; NO_COLOR and TERM=dumb disable it)")
     return common
 
 
@@ -677,7 +677,7 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
     p.add_argument("queue", nargs="?", type=typed(32), metavar="QUEUE",
                    help="a receive queue: its last frames and their buffers")
     p.add_argument("--count", type=typed(32), default=16, metavar="N",
-                   help="look at the last N completions of its CQ (default 16)")
+                   help="inspect the last N completions of its CQ (default 16)")
 
     p = command("counters", cmd_counters, "show the adapters' counters that are not 0",
                 "example: scope counters roce rx")
@@ -709,7 +709,7 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
                    help="ignore the first N matches")
     p.add_argument("--once", action="store_true", help="remove the break when it is met")
     p.add_argument("--wait", type=seconds, nargs="?", const=0.0, metavar="SECONDS",
-                   help="wait for the stop (default: without limit) and show it")
+                   help="wait for the stop (default: no limit) and show it")
 
     command("breaks", cmd_breaks, "list breaks and how often each has been met")
     p = command("delete", cmd_delete, "remove breaks")
@@ -734,10 +734,10 @@ def parser() -> tuple[argparse.ArgumentParser, dict]:
     p = command("wait", cmd_wait, "wait until a guest stops at a break, and show why")
     p.add_argument("--timeout", type=seconds, metavar="SECONDS", help="give up after this long")
     command("stop", cmd_stop, "show why an adapter stopped, and the events before it")
-    command("freeze", cmd_freeze, "stop all guests together, so that none runs out of retries")
+    command("freeze", cmd_freeze, "stop all guests together, so that none exhausts its retries")
     command("thaw", cmd_continue, "same as continue").set_defaults(wait=None)
     p = command("together", cmd_together, "show or set whether a guest that stops at a break "
-                "stops the others (default: on)")
+                "also stops the others (default: on)")
     p.add_argument("switch", nargs="?", choices=("on", "off"))
 
     p = command("watch", cmd_watch, "print a line for each stop and change until Ctrl-C")
@@ -765,7 +765,7 @@ VALUED = ("--lab", "--guest", "-g", "--get", "--colour", "--color")
 
 
 def with_command(argv: list[str], known: dict) -> list[str]:
-    """ARGV with "show" in front of a kind, and "tui" where nothing is."""
+    """ARGV with "show" before a kind, and "tui" if there is no command."""
     at = 0
     while at < len(argv) and argv[at].startswith("-"):
         if argv[at] in ("-h", "--help"):
@@ -779,7 +779,7 @@ def with_command(argv: list[str], known: dict) -> list[str]:
 
 
 def report(error: LabError, as_json: bool) -> None:
-    """An error where the answer would have gone, or for people."""
+    """Print an error as JSON in place of the output, or as text."""
     hint = getattr(error, "hint", "")
     if as_json:
         print(json.dumps({"error": str(error), "hint": hint}), flush=True)

@@ -120,7 +120,7 @@ class Machine:
             if "no such object" in str(error):
                 raise self._nothing(arguments["object"], arguments.get("number")) from error
             if "only shown all at once" in str(error):
-                raise Usage(str(error), f"leave the number out: scope {arguments['object']}"
+                raise Usage(str(error), f"omit the number: scope {arguments['object']}"
                             ) from error
             if "no such ring" in str(error):
                 raise Usage(str(error), "rings are sq and rq of a qp, cq, eq, of an srq "

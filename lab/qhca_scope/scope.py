@@ -123,7 +123,7 @@ class Scope:
         try:
             file = open(self.lab.dir / "scope.lock", "w")
         except OSError:
-            raise ScopeError(f"lab {self.lab.name} is not up any more") from None
+            raise ScopeError(f"lab {self.lab.name} is no longer up") from None
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self._held = 1
@@ -281,7 +281,7 @@ class Scope:
                 raise Usage(f"no event is called {on!r}", "there are: " + ", ".join(known))
             if machine.state() == RUNNING:
                 raise ScopeError(
-                    f"guest {machine.name} is running: there is nothing to step from",
+                    f"guest {machine.name} is running: it must be stopped to step",
                     f"stop it first: scope break {on} --once, or scope freeze",
                 )
             sync_daemon.ensure(self.lab)

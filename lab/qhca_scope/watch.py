@@ -26,7 +26,7 @@ def watch(machines, out, trail: bool) -> int:
         machine.qmp.poll_events()
     said(out, {"event": "watching", "guests": [m.name for m in machines]},
          [("dim", "watching " + ", ".join(f"guest {m.name}" for m in machines)
-           + "; Ctrl-C ends it")])
+           + "; press Ctrl-C to stop")])
     try:
         while machines:
             wait_any([m.qmp for m in machines], None)

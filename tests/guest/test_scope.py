@@ -272,7 +272,7 @@ def test_watch(tool, qbuf):
 
 
 def test_wrong_use(tool):
-    assert "nothing to step from" in tool.run("step", status=1)
+    assert "must be stopped to step" in tool.run("step", status=1)
     assert "no event is called" in tool.run("break", "nonsense", status=2)
     assert "it has a, b" in tool.run("--guest", "z", "qp", status=1)
     assert tool.json("qp", "77777", status=3)["hint"].startswith("there are: ")
@@ -330,7 +330,7 @@ def test_terminal_interface(tool, pair, qbuf, width, height):
         see("a step on packet: tx")
         keep(terminal, f"{width}x{height}")
         terminal.type("q")
-        see("remove them and let all guests go on")
+        see("remove them and resume all guests")
         terminal.type("y")
         see("status 0")
     assert tool.json("breaks")["breaks"] == []

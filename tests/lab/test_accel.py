@@ -60,8 +60,8 @@ def host(tmp_path, monkeypatch):
 
 def test_a_guest_comes_up(host):
     host.does(BOOTS)
-    assert host.choose() == accel.Choice("kvm", "a trial guest came up")
-    assert str(host.choose()) == "KVM (a trial guest came up)"
+    assert host.choose() == accel.Choice("kvm", "a trial guest booted")
+    assert str(host.choose()) == "KVM (a trial guest booted)"
     # It is killed at once, and not waited for.
     assert not Path(f"/proc/{host.pids[0]}").exists()
 
@@ -79,11 +79,11 @@ def test_a_guest_comes_up(host):
 ])
 def test_a_guest_that_ends(host, does, why):
     host.does(does)
-    assert host.choose() == accel.Choice("tcg", f"KVM: the trial guest did not come up: {why}")
+    assert host.choose() == accel.Choice("tcg", f"KVM: the trial guest did not boot: {why}")
 
 
 @pytest.mark.parametrize("says, why", [
-    ("", "it hung before its kernel said a word"),
+    ("", "it hung before its kernel printed anything"),
     ("printf '[    0.000000] Linux version 6\\n[    0.5] Mount-cache' >$console; ",
      "it hung after 'Mount-cache'"),
     # the kernel shows its command line, which has the word in it
@@ -93,7 +93,7 @@ def test_a_guest_that_ends(host, does, why):
 def test_a_guest_that_hangs(host, monkeypatch, says, why):
     monkeypatch.setattr(accel, "SILENCE", 0.5)
     host.does(f"{says}trap '' TERM; while :; do sleep 600; done")
-    assert host.choose() == accel.Choice("tcg", f"KVM: the trial guest did not come up: {why}")
+    assert host.choose() == accel.Choice("tcg", f"KVM: the trial guest did not boot: {why}")
     assert not Path(f"/proc/{host.pids[0]}").exists()
 
 

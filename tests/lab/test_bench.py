@@ -38,8 +38,8 @@ def test_iperf():
 @pytest.mark.parametrize("text, why", [
     ('{"start": {}, "error": "unable to connect to server: Connection refused"}',
      "iperf3: unable to connect to server: Connection refused"),
-    ("iperf3: parameter error\n", "iperf3 tells no result: iperf3: parameter error"),
-    ("", "iperf3 tells no result: "),
+    ("iperf3: parameter error\n", "iperf3 reports no result: iperf3: parameter error"),
+    ("", "iperf3 reports no result: "),
     ('{"end": {"sum_received": {"seconds": 3.0, "bytes": 0}}}', "iperf3: nothing was received"),
 ])
 def test_iperf_that_fails(text, why):

@@ -324,7 +324,7 @@ def test_text_stays_inside(width):
 
 @pytest.mark.parametrize("words,message", [
     (["table", "mr", "17", "--index", "1"], "use --offset or --va"),
-    (["ring", "mr", "17"], "no ring"),
+    (["ring", "mr", "17"], "not a ring"),
     (["table", "qp", "17", "--width", "10"], "--width 10"),
 ])
 def test_what_cannot_be_drawn_is_said(words, message):

@@ -110,10 +110,10 @@ def test_a_qemu_of_another_build(build, monkeypatch, capsys):
             compile_to(real, "a1")                  # the same again
             gdb.engine(guest, "", False)
             compile_to(real, "b2")
-            with pytest.raises(LabError, match="QEMU was built anew.*up --replace.*--force"):
+            with pytest.raises(LabError, match="QEMU was rebuilt.*up --replace.*--force"):
                 gdb.engine(guest, "", False)
             assert f"attach {child.pid}" in gdb.engine(guest, "", True)
-            assert "warning: QEMU was built anew" in capsys.readouterr().err
+            assert "warning: QEMU was rebuilt" in capsys.readouterr().err
             monkeypatch.setattr(paths, "QEMU", build / "bin" / "other")
             with pytest.raises(LabError, match="another QEMU"):
                 gdb.engine(guest, "", False)

@@ -128,7 +128,7 @@ def test_a_tree_that_was_built_anew(tree):
     for path in (tree / kernels.BZIMAGE, tree / "drivers/sub/b.ko"):
         before = path.stat()
         os.utime(path, (1, 1))
-        with pytest.raises(LabError, match=f"built anew: run 'make kernel KERNEL={tree}'"):
+        with pytest.raises(LabError, match=f"rebuilt: run 'make kernel KERNEL={tree}'"):
             kernel.check()
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
         kernel.check()

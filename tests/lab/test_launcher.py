@@ -72,7 +72,7 @@ def test_bad_lab_names(name):
         (["none"] * 2, {"mtu": 10000}, "mtu"),
         (["none"] * 2, {"share": "/no/such"}, "no such folder"),
         (["none"] * 2, {"link": "carrier-pigeon"}, "unknown link"),
-        (["qhca", "rxe"], {"link": "memory"}, "qhcas only"),
+        (["qhca", "rxe"], {"link": "memory"}, "only qhcas"),
         (["qhca"] * 2, {"link": "memory", "loss": 1.0}, "--loss"),
     ],
 )

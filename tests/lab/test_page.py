@@ -479,8 +479,8 @@ def test_command(tmp_path):
 
 @pytest.mark.parametrize("content,options,message", [
     (None, [], "No such file"),
-    ("{", [], "is no JSON"),
-    ("[" * 100000, [], "is no JSON"),
+    ("{", [], "is not JSON"),
+    ("[" * 100000, [], "is not JSON"),
     ("3", [], "no list 'traceEvents'"),
     ('{"traceEvents": {}}', [], "no list 'traceEvents'"),
     ('{"traceEvents": []}', ["x.svg"], "no message"),

@@ -288,7 +288,7 @@ def test_fit_does_not_hide_what_cannot_be():
 def test_fit_wrong():
     with pytest.raises(LabError, match="2 are needed"):
         clocks.fit([(1, 1, 2)], [])
-    with pytest.raises(LabError, match="at one time"):
+    with pytest.raises(LabError, match="the same time"):
         clocks.fit([(1, 1, 2), (1, 1, 2)], [])
     with pytest.raises(LabError, match="factor"):
         clocks.fit([(1, 1, 2), (3, 10**9, 4)], [])

@@ -189,14 +189,14 @@ def test_a_step_that_does_not_end_is_given_up(opened, lab):
     terminal.type("s")
     terminal.wait("steps: wqe")
     terminal.type("Escape")
-    terminal.wait("forgotten")
+    terminal.wait("are cancelled")
     assert lab["a"].steps is None
 
 
 def test_step_needs_a_stop(opened, lab):
     terminal = opened()
     terminal.type("s")
-    terminal.wait("nothing to step from")
+    terminal.wait("must be stopped to step")
     assert not lab["a"].asked("qhca-step")
 
 
@@ -219,7 +219,7 @@ def test_break_prompt_and_quit_removes_it(opened, lab):
     lab["a"].meet(number=18)
     terminal.wait("b: frozen")
     terminal.type("q")
-    terminal.wait("remove them and let all guests go on")
+    terminal.wait("remove them and resume all guests")
     terminal.type("y")
     terminal.wait("status 0")
     assert lab["a"].breaks == []

@@ -99,7 +99,7 @@ def iperf_result(text: str) -> Run:
     try:
         told = json.loads(text)
     except ValueError:
-        raise LabError(f"iperf3 tells no result: {text.strip()[-200:]}") from None
+        raise LabError(f"iperf3 reports no result: {text.strip()[-200:]}") from None
     if "error" in told:
         raise LabError(f"iperf3: {told['error']}")
     got = told["end"]["sum_received"]

@@ -89,7 +89,7 @@ def record(lab: Lab, ends: dict, case: tuple, seconds: int, file: Path) -> float
         if done.returncode:
             raise LabError(f"perf record: {done.stderr.strip()}")
         if not client.running:
-            raise LabError(f"perftest had ended before perf did\n{client.result().describe()}")
+            raise LabError(f"perftest ended before perf\n{client.result().describe()}")
         value = figure(client.wait(60 + 10 * long, check=True), case)
         pair.end_server(server)
         return value

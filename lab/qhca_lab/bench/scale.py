@@ -98,7 +98,7 @@ class Traffic:
                 raise LabError(f"guest {job.guest.name}: {job.result().describe()}\n"
                                f"{job.guest.evidence()}")
             if time.monotonic() > deadline:
-                raise CommandTimeout(f"guest {job.guest.name}: a phase does not end\n"
+                raise CommandTimeout(f"guest {job.guest.name}: a phase did not end\n"
                                      f"{job.result().describe()}", job.result())
             job.join(0.01)
 

@@ -151,7 +151,7 @@ def host_row(entry: dict) -> str:
 
 def compare(args, cases) -> int:
     """Measure, print the table, write build/bench.json; the exit status."""
-    say("what the host can do ...")
+    say("measuring the host ...")
     limits = [host_limits()]
     minutes = len(cases) * args.rounds * 2 * (args.seconds + 3) / 60
     say(f"booting two guests; then about {minutes:.0f} minutes")

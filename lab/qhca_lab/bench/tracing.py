@@ -58,7 +58,7 @@ def device(lab, folder: Path):
                 lost += qmp.command("qhca-record-stop")["lost"]
             (folder / guest.name).unlink(missing_ok=True)
     if lost:
-        raise LabError(f"{lost} events were lost, so that they cost less: take a smaller --seconds")
+        raise LabError(f"{lost} events were lost, which lowers the cost: use a smaller --seconds")
 
 
 @contextlib.contextmanager

@@ -30,8 +30,8 @@ def render_message(trace: dict, number: int | None = None) -> str:
     """The SVG of message NUMBER (from 1, commands count; default: the first message)."""
     recording = load(trace)
     if not recording.stories:
-        raise TraceError(f"there is no message in it: {recording.events} events, "
-                         "and no arrow joins them")
+        raise TraceError(f"the recording has no message: {recording.events} events, "
+                         "and no arrow connects them")
     if number is None:
         number = next((s.number for s in recording.stories if s.kind != "command"), 1)
     if not 1 <= number <= len(recording.stories):
@@ -49,7 +49,7 @@ def read(path: Path) -> dict:
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"{path} is no JSON: {error}") from error
+        raise TraceError(f"{path} is not JSON: {error}") from error
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True,
                         help="page.html for all messages, NAME.svg for one")
     parser.add_argument("--message", type=int, metavar="N",
-                        help="which message, for an SVG (default: the first)")
+                        help="the message to draw as an SVG (default: the first)")
     parser.add_argument("--list", action="store_true", help="print the messages' numbers, too")
     args = parser.parse_args(argv)
     try:

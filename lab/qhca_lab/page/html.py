@@ -70,7 +70,7 @@ def page(recording: Recording) -> str:
         )
     else:
         body.append(f'<main id="main"><p class="empty">There is no message to show: '
-                    f"{recording.events} events, and no arrow joins them.</p>"
+                    f"{recording.events} events, and no arrow connects them.</p>"
                     f"{_about(recording)}</main>")
     return (
         '<!DOCTYPE html>\n<html xmlns="http://www.w3.org/1999/xhtml" lang="en">\n<head>'

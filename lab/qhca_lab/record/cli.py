@@ -19,13 +19,13 @@ from . import ftrace, perfetto
 from .session import Recording, merge_folder
 
 TEXT = """\
-Record what happens in a lab while something runs in it: the provider, the
-driver, the adapter and the wire of every guest, on one clock. FOLDER gets
-trace.json (for ui.perfetto.dev), wire.pcapng (for Wireshark) and page.html.
+Record a lab while a program runs in it: the provider, the driver, the adapter
+and the wire of every guest, on one clock. FOLDER gets trace.json (for
+ui.perfetto.dev), wire.pcapng (for Wireshark) and page.html.
 
-What runs is --pair COMMAND, --server and --client, or a program of the host
-after -- (with QHCA_LAB in its environment, so that qhca-lab in it finds this lab);
-without any of these it is recorded until Ctrl-C or for --seconds."""
+The program is --pair COMMAND, --server and --client, or a program on the host
+after -- (with QHCA_LAB in its environment, so that qhca-lab in it finds this lab).
+Without any of these, record until Ctrl-C or for --seconds."""
 
 EXAMPLES = """\
 examples:
@@ -33,7 +33,7 @@ examples:
   qhca-lab record -o run --server b 'ib_write_bw -d $IBDEV -x $GIDX' \\
                          --client a 'ib_write_bw -d $IBDEV -x $GIDX -n 10 $PEER'
   qhca-lab record -o run -- ./my-test.sh
-  qhca-lab record -o run --merge              # make the files of FOLDER again
+  qhca-lab record -o run --merge              # rebuild the files of FOLDER
   qhca-lab record -o run --sql 'SELECT name, count(*) FROM slice GROUP BY name'"""
 
 
@@ -58,14 +58,14 @@ def add(command) -> None:
     p.add_argument("--frame-bytes", type=int, default=256, metavar="N",
                    help="bytes to keep of each frame (default 256)")
     p.add_argument("--no-provider", action="store_true",
-                   help="omit the provider's events, which cost most")
+                   help="omit the provider's events, which cost the most")
     p.add_argument("--merge", action="store_true",
                    help="only rebuild the files of FOLDER from FOLDER/raw")
     p.add_argument("--sql", metavar="QUERY",
-                   help="only query the recording in FOLDER by Perfetto's trace processor "
-                   "(lab/perfetto/fetch-perfetto gets it); prints tab-separated rows")
+                   help="only query the recording in FOLDER with Perfetto's trace processor "
+                   "(lab/perfetto/fetch-perfetto installs it); prints tab-separated rows")
     p.add_argument("--clean", action="store_true",
-                   help="only remove what a killed recording has left in the lab")
+                   help="only clean up the lab after a recording was killed")
 
 
 def say(text: str) -> None:
@@ -102,7 +102,7 @@ def _wait(seconds: float | None) -> int:
               for n in (signal.SIGINT, signal.SIGTERM)]
     try:
         if seconds is None:
-            say("recording; Ctrl-C ends it")
+            say("recording; press Ctrl-C to stop")
         end = None if seconds is None else time.monotonic() + seconds
         while not got and (end is None or time.monotonic() < end):
             time.sleep(0.1)
@@ -139,7 +139,7 @@ def run(args) -> int:
     if sum(ways) > 1:
         raise LabError("give one of --pair, --server with --client, --seconds, and -- COMMAND")
     if bool(args.server) != bool(args.client):
-        raise LabError("--server and --client go together")
+        raise LabError("--server and --client must be given together")
     what = args.pair or (args.rest and shlex.join(args.rest)) or None
     if args.server:
         what = f"{args.server[0]}: {args.server[1]}; {args.client[0]}: {args.client[1]}"

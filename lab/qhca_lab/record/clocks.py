@@ -127,7 +127,7 @@ def fit(marks: list[tuple[int, float, int]], orders: list[Order],
     """The line through MARKS (ticks before, adapter time, ticks after) that keeps
     all ORDERS, if one can; it is wanted up to UNTIL (ticks; default: the last mark). LabError with too few marks."""
     if len(marks) < 2:
-        raise LabError(f"{len(marks)} marks join a guest's clock to its adapter's: 2 are needed")
+        raise LabError(f"{len(marks)} marks relate a guest's clock to its adapter's: 2 are needed")
     marks = sorted(marks)
     base_ticks, base_time = marks[0][0], marks[0][1]
     known = []
@@ -140,7 +140,7 @@ def fit(marks: list[tuple[int, float, int]], orders: list[Order],
     last = min(marks[half:], key=lambda m: m[2] - m[0])
     span = (last[0] + last[2] - first[0] - first[2]) / 2
     if span <= 0:
-        raise LabError("the marks of a guest are all at one time")
+        raise LabError("all marks of a guest have the same time")
     rate = (last[1] - first[1]) / span
     if not 1e-3 < rate < 1e3:
         raise LabError(f"a guest's clock and its adapter's differ by a factor of {rate:.3g}")

@@ -546,7 +546,7 @@ def merge(sources: list[Source], about: dict | None = None) -> Merged:
         n.number: f"guest {n.name}" + (f" {n.source.ip}" if n.source.ip else "") for n in nodes
     }
     if arrows.backwards:
-        problems.append(f"{arrows.backwards} arrows would go back in time and were left out")
+        problems.append(f"{arrows.backwards} arrows would go back in time and were omitted")
     other = {
         "format": "qhca timeline", "version": 1, "clock": "nanoseconds since the start, "
         "less the time in which guest " + recorded[0].name + " was stopped", "clocks": clocks,

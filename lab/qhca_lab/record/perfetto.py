@@ -34,10 +34,10 @@ def query(trace: Path, *queries: str, timeout: float = 600) -> list[list[dict]]:
                               input=json.dumps(queries), capture_output=True, text=True,
                               check=False, timeout=timeout)
     except subprocess.TimeoutExpired:
-        raise LabError(f"Perfetto's trace processor has no answer after {timeout:.0f} s") from None
+        raise LabError(f"Perfetto's trace processor did not respond in {timeout:.0f} s") from None
     if done.returncode:
         before, mark, said = done.stderr.partition("perfetto: ")
-        raise LabError(f"Perfetto says: {(said if mark else before).strip()}")
+        raise LabError(f"Perfetto reports: {(said if mark else before).strip()}")
     return json.loads(done.stdout)
 
 

@@ -90,7 +90,7 @@ def probes(data: bytes, provider: str) -> dict[str, Probe]:
             if owner_name != provider:
                 continue
             if name in found:
-                raise LabError(f"probe point {name} is there more than once")
+                raise LabError(f"probe point {name} exists more than once")
             found[name] = Probe(
                 provider,
                 name,

@@ -71,7 +71,7 @@ def msg_zerocopy(a: Guest, b: Guest, folder: str, ip: int, protocol: str,
             raise LabError(f"the receiver has ended\n{server.result().describe()}")
     found = _SENT.search(said)
     if not found:
-        raise LabError(f"msg_zerocopy tells no result: {said}")
+        raise LabError(f"msg_zerocopy reports no result: {said}")
     return int(found[1]), int(found[2]), found[3]
 
 

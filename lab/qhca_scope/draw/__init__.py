@@ -38,17 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("object", metavar="KIND", choices=list(looks.OBJECTS),
                         help=f"one of {', '.join(looks.OBJECTS)}")
     parser.add_argument("number", metavar="NUMBER", type=_number,
-                        help="its number; of an MR its key")
+                        help="its number; for an MR its key")
     parser.add_argument("ring", nargs="?", default="", metavar="RING",
                         choices=["", *(r for r in looks.RINGS if r)],
                         help="sq, rq, cq, eq, srq, index or ops (default: the first it has)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--index", type=_number, metavar="N",
-                       help="the entry to mark, by its counter (default: the next to be worked on)")
+                       help="the entry to mark, by its counter (default: the next to be processed)")
     where.add_argument("--offset", type=_number, metavar="BYTES", help="the byte to mark")
     where.add_argument("--va", type=_number, metavar="ADDRESS", help="the byte to mark, of an MR")
     parser.add_argument("-o", "--output", default="-", metavar="FILE.svg",
-                        help="where to (default: standard output); with all a folder")
+                        help="output file (default: standard output); with all a folder")
     parser.add_argument("--width", type=int, default=frame.WIDTH, metavar="PX",
                         help=f"{frame.WIDTH_MIN} to {frame.WIDTH_MAX} (default {frame.WIDTH})")
 
@@ -105,7 +105,7 @@ def _usual_index(ask, subject: Subject) -> int:
 
 def _ring_look(ask, subject: Subject, args) -> dict:
     if not subject.stride:
-        raise DrawError("a memory region is no ring: draw va-dma, sgl or table")
+        raise DrawError("a memory region is not a ring: draw va-dma, sgl or table")
     more = {}
     if args.index is not None:
         more = {"index": max(args.index - 4, 0), "count": min(subject.depth, 12)}

@@ -80,7 +80,7 @@ def check_terminal() -> None:
     """Say what is missing for a terminal interface."""
     if urwid is None:
         raise ScopeError("the terminal interface needs python3-urwid",
-                         "make deps installs it; the commands work without: scope --help")
+                         "make deps installs it; the commands work without it: scope --help")
     commands = "commands work anywhere: scope ls, scope qp, scope --help"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Usage("the terminal interface needs a terminal", commands)
@@ -419,7 +419,7 @@ class App:
         elif key == "esc":
             if view.stepping:
                 model.cancel()
-                self.message = ("warn", "the steps that are left are forgotten")
+                self.message = ("warn", "the remaining steps are cancelled")
         elif key == "r":
             model.refresh()
         elif key == "?":
@@ -507,7 +507,7 @@ class App:
         parse.error = lambda text: said.append(text) or (_ for _ in ()).throw(Usage(text))
         args = parse.parse_args(words)
         if args.wait is not None:
-            raise Usage("a break is waited for in any case: leave --wait out")
+            raise Usage("the interface always waits for a break: omit --wait")
         machine = self.model.view.machine
         info = self.model.add_break(cli.condition_of(args, machine))
         self.message = ("good", cli.break_text(machine, info))
@@ -589,7 +589,7 @@ class App:
             return
         some = f"{len(self.model.own)} break(s) were set here" if self.model.own \
             else "guests are stopped"
-        self.popup("quit", f" {some}.\n\n y  remove them and let all guests go on\n"
+        self.popup("quit", f" {some}.\n\n y  remove them and resume all guests\n"
                    " k  keep all as it is\n n  stay here", {
                        "y": lambda: self._leave(True), "enter": lambda: self._leave(True),
                        "k": lambda: self._leave(False), "n": lambda: None, "esc": lambda: None})
