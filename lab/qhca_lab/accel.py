@@ -46,7 +46,7 @@ STAMP = re.compile(r"^\[ *\d+\.\d+\] *")
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The accelerator NAME, as QEMU's -accel has it, and why it was taken."""
+    """The accelerator NAME, as for QEMU's -accel, and why it was chosen."""
 
     name: str
     why: str
@@ -56,12 +56,12 @@ class Choice:
 
 
 def wanted() -> str:
-    """What labs are told to take: $QHCA_ACCEL, or to find out."""
+    """The accelerator that $QHCA_ACCEL requests; without it, test."""
     return os.environ.get("QHCA_ACCEL") or AUTO
 
 
 def choose(options, say=lambda _text: None) -> Choice:
-    """The accelerator for a lab with OPTIONS. SAY is told when that takes a while."""
+    """The accelerator for a lab with OPTIONS. SAY is called if this takes a while."""
     if options.accel != AUTO:
         return Choice(options.accel, "QHCA_ACCEL")
     why = _closed()
@@ -80,7 +80,7 @@ def _closed() -> str:
 
 
 def _tried(options, say) -> str:
-    """trial() of what is in OPTIONS, of this boot of the host: "" or why not."""
+    """The cached or new result of trial() for OPTIONS and this boot of the host: "" or why not."""
     qemu = Path(options.binary or QEMU)
     kernel = kernels.kernel(options.kernel)
     boot, key = BOOT_ID.read_text().strip(), _key(qemu, kernel)
@@ -99,7 +99,7 @@ def _tried(options, say) -> str:
 
 
 def _kept(boot: str) -> dict[str, str]:
-    """The answers of this BOOT of the host."""
+    """The cached results of this BOOT of the host."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         told = json.loads(KEPT.read_text())
         if told["boot"] == boot:
@@ -108,7 +108,7 @@ def _kept(boot: str) -> dict[str, str]:
 
 
 def _key(qemu: Path, kernel: kernels.Kernel) -> str:
-    """What the answer depends on, beside the boot of the host."""
+    """What the result depends on, besides the boot of the host."""
     cpu = next((line for line in CPUINFO.read_text().splitlines()
                 if line.startswith("model name")), "")
     # What our wrapper runs, if it is one. None of them is read: each takes too long.
@@ -121,7 +121,7 @@ def _key(qemu: Path, kernel: kernels.Kernel) -> str:
 
 
 def command_line(qemu: Path, kernel: kernels.Kernel, console: Path) -> list[str]:
-    """QEMU's arguments for a trial guest: a small one of those that labs have."""
+    """QEMU's arguments for a trial guest: a smaller version of a lab's guest."""
     return [
         str(qemu), "-name", "qhca-trial", "-machine", machine.MACHINE,
         *machine.accelerator("kvm"), "-smp", "2", "-m", "256M",
@@ -133,7 +133,7 @@ def command_line(qemu: Path, kernel: kernels.Kernel, console: Path) -> list[str]
 
 
 def trial(qemu: Path, kernel: kernels.Kernel) -> str:
-    """Boot a guest under KVM: "" if it came up, else why it did not."""
+    """Boot a guest under KVM: "" if it booted, otherwise why it did not."""
     with tempfile.TemporaryDirectory(prefix="qhca-trial-") as name:
         console, log = Path(name, "console"), Path(name, "qemu.log")
         with open(log, "wb") as f:
@@ -177,6 +177,6 @@ def _text(path: Path) -> str:
 
 
 def _last(text: str) -> str:
-    """The last line of TEXT, short enough for a line of ours."""
+    """The last line of TEXT, shortened to fit a line of output."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:120] if lines else ""

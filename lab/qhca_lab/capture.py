@@ -21,7 +21,7 @@ _RECORD = struct.Struct("<IIII")
 
 
 def start(lab) -> None:
-    """Begin a capture; LabError when one runs already."""
+    """Start a capture; LabError if one is already running."""
     if lab.state.get("capture"):
         raise LabError("a capture is already running: 'qhca-lab capture --stop' ends it")
     several = len(lab.guests) > 2

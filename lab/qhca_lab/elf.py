@@ -57,7 +57,7 @@ def notes(elf: ELFFile, section: str, owner: str) -> Iterator[bytes]:
 
 
 def offset(elf: ELFFile, address: int) -> int:
-    """Where in the file ADDRESS is."""
+    """The offset of ADDRESS in the file."""
     for place in elf.address_offsets(address):
         return place
     raise LabError(f"address {address:#x} is not in the file")

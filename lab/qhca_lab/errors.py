@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can go wrong in a lab, with text that says what to do."""
+"""Errors of a lab; their text says what to do."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "": 1}
 
 
 class FaultError(LabError):
-    """A field of a rule is wrong; `field` says which."""
+    """A field of a rule is invalid; `field` is its name."""
 
     def __init__(self, field: str, text: str):
         super().__init__(f"{field}: {text}")
@@ -121,7 +121,7 @@ FIELDS = [*NUMBERS, *PLAIN, *SPANS]
 
 
 def to_qmp(rule: dict) -> dict:
-    """What qhca-fault-add takes for RULE; FaultError names the field."""
+    """The arguments of qhca-fault-add for RULE; FaultError specifies the field."""
     fault: dict = {}
     for field, value in rule.items():
         if field in NUMBERS:
@@ -152,7 +152,7 @@ def _adapter(guest) -> None:
 
 
 def add(guest, rule: dict) -> dict:
-    """Add RULE to GUEST's adapter; what QMP answers."""
+    """Add RULE to GUEST's adapter; returns QMP's response."""
     _adapter(guest)
     fault = to_qmp(rule)
     with guest.qmp() as qmp:
@@ -174,7 +174,7 @@ def remove(guest, number: int | None = None) -> None:
 
 
 def seed(guest, number: int) -> None:
-    """Set the seed; all counts begin again."""
+    """Set the seed and reset all counts."""
     _adapter(guest)
     with guest.qmp() as qmp:
         qmp.command("qhca-fault-seed", {"seed": number})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Profiles of perf: stacks that are counted, and a flame graph of them as SVG."""
+"""Profiles of perf: counted stacks, and a flame graph of them as SVG."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST = 0.3
 
 
 def frame_name(name: str, file: str) -> str:
-    """How a frame is called in stacks."""
+    """The name of a frame in stacks."""
     if file.startswith("[kernel") or file.endswith((".ko", ".ko.xz")):
         return name + KERNEL
     if name != "[unknown]":

@@ -91,7 +91,7 @@ class Kernel:
 
     @property
     def pace(self) -> float:
-        """How many times slower than the default one it is: for time limits."""
+        """How many times slower than the default kernel it is: for time limits."""
         return 10.0 if self.what == DEBUG else 1.0
 
     @property
@@ -100,7 +100,7 @@ class Kernel:
         return f"make kernel KERNEL={shlex.quote(self.what)}" if self.name else "make build"
 
     def check(self) -> None:
-        """LabError unless all of it is there, and still what it was made of."""
+        """LabError unless all of it exists and is up to date."""
         needed = [self.vmlinuz, self.initrd]
         if self.name:
             needed += [self.modules, *(self.driver / "guest" / f"{m}.ko" for m in

@@ -52,7 +52,7 @@ def boot_limit(options: Options) -> float:
 
 @dataclasses.dataclass
 class Options:
-    """What `up` can be told. Sizes as QEMU takes them, times in seconds."""
+    """The options of `up`. Sizes as for QEMU, times in seconds."""
 
     link: str = "auto"
     mtu: int = 9000
@@ -249,7 +249,7 @@ class Lab:
 
     @staticmethod
     def _wait_sockets(guest: Guest, deadline: float) -> None:
-        """Wait until QEMU can be talked to."""
+        """Wait until QEMU's QMP socket accepts connections."""
         while not (guest.dir / "port0").exists():
             if not guest.alive:
                 raise LabError(f"QEMU of guest {guest.name} ended\n{guest.evidence()}")
@@ -259,7 +259,7 @@ class Lab:
 
     @classmethod
     def _wait_ready(cls, guest: Guest, deadline: float) -> None:
-        """Wait for the boot script's verdict; it says "ready" or why not."""
+        """Wait for the boot script's verdict: "ready", or why not."""
         cls._wait_sockets(guest, deadline)
         job = guest.start(WAIT_BOOTED)
         try:
@@ -296,7 +296,7 @@ class Lab:
 
     @property
     def kernel(self) -> str:
-        """The kernel of its guests, as `up` was told."""
+        """The kernel of its guests, as given to `up`."""
         return self.state["options"].get("kernel", kernels.DEFAULT)
 
     def status(self) -> dict:
@@ -334,7 +334,7 @@ class Lab:
 
 
 def check_request(nics: list[str], options: Options) -> None:
-    """Say at once what cannot work."""
+    """Reject invalid options immediately."""
     if not 1 <= len(nics) <= len(LETTERS):
         raise LabError(f"a lab has 1 to {len(LETTERS)} guests, not {len(nics)}")
     for nic in nics:
@@ -378,7 +378,7 @@ def lock(directory: Path):
 
 
 def clear_predecessor(name: str, directory: Path, replace: bool, say) -> None:
-    """Make place for a new lab NAME, or say that one is up."""
+    """Make room for a new lab NAME; LabError if it is up."""
     if not directory.exists():
         return
     try:

@@ -65,7 +65,7 @@ class Link:
         self.lab.save()
 
     def takes_memory_links(self) -> bool:
-        """May RDMA leave this wire out? Not if the wire is to lose frames."""
+        """May RDMA bypass this wire? Not if the wire is lossy."""
         nics = [machine.split_nic(guest.state["nic"])[0] for guest in self.lab.guests]
         return (
             nics.count("qhca") > 1

@@ -36,7 +36,7 @@ def mac_of(number: int) -> str:
 
 
 def accelerator(accel: str) -> list[str]:
-    """Of ACCEL, which accel.py has chosen, QEMU's arguments."""
+    """QEMU's arguments for ACCEL, as chosen by accel.py."""
     if accel == "tcg":
         return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", TCG_CPU]
     if accel == "kvm":
@@ -51,7 +51,7 @@ def split_nic(spec: str) -> tuple[str, list[str]]:
 
 
 def settings(guest: dict, options) -> dict[str, str]:
-    """What a guest is told about itself."""
+    """The parameters of a guest."""
     told = {
         "name": guest["name"],
         "nic": split_nic(guest["nic"])[0],
@@ -126,7 +126,7 @@ PORT = "pcie-root-port,id=rp0,chassis=1,slot=1,mem-reserve=2M,pref32-reserve=512
 
 
 def drive(saved: Path | None, disk: Path | None) -> str:
-    """The guest's disk: whatever it writes is forgotten, but for DISK."""
+    """The guest's disk: its writes are discarded, unless DISK is given."""
     common = "if=none,id=root,cache=unsafe"
     if disk:
         return f"file={disk},format=qcow2,{common}"

@@ -91,7 +91,7 @@ class TimeLimit:
 
 
 class Listening:
-    """Notices when something in GUEST starts to listen on a TCP port."""
+    """Detects when a program in GUEST starts to listen on a TCP port."""
 
     def __init__(self, guest: Guest):
         self.guest = guest
@@ -135,7 +135,7 @@ def start_server(guest: Guest, command: str | list[str], timeout: float = READY_
 
 
 def end_server(job: Background, grace: float = GRACE) -> Result:
-    """Wait for the server's end; LabError when it does not come within GRACE."""
+    """Wait until the server ends; LabError if it does not within GRACE."""
     limit = TimeLimit(grace, job.guest)
     while not job.join(0.05):
         if limit.over():

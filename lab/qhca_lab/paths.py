@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where things are: the checkout, its products, the place for sockets."""
+"""Paths: the checkout, its build products, the folder for sockets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def in_root(path: Path) -> Path:
 
 
 def run_base() -> Path:
-    """The private folder for labs' sockets and state, made when missing."""
+    """The private folder for labs' sockets and state, created if missing."""
     candidates = []
     if os.environ.get("QHCA_RUN"):
         candidates.append(Path(os.environ["QHCA_RUN"]))
@@ -74,7 +74,7 @@ def lab_dir(name: str) -> Path:
 
 
 def tag() -> str:
-    """What the folders of this checkout's labs begin with."""
+    """The prefix of the folders of this checkout's labs."""
     return hashlib.sha256(str(TOP).encode()).hexdigest()[:6]
 
 

@@ -47,7 +47,7 @@ def identity(pid: int) -> dict:
 
 
 def alive(who: dict) -> bool:
-    """Does the process remembered as WHO still run?"""
+    """Is the process remembered as WHO still running?"""
     return who["start"] is not None and start_time(who["pid"]) == who["start"]
 
 
@@ -67,7 +67,7 @@ def end(who: dict, grace: float = 3.0) -> None:
 
 
 def reap(pid: int) -> None:
-    """Collect PID if it is an ended child of ours."""
+    """Reap PID if it is an ended child of ours."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

@@ -20,7 +20,7 @@ SPARE = 6
 
 
 class QmpError(LabError):
-    """QEMU refused a command; `reply` is its error object."""
+    """QEMU rejected a command; `reply` is its error object."""
 
     def __init__(self, command: str, reply: dict):
         super().__init__(f"QMP {command}: {reply.get('desc', reply)}")
@@ -121,12 +121,12 @@ class Qmp:
             raise
 
     def fileno(self) -> int:
-        """For select(); wait_any() knows of what was read already, too."""
+        """For select(); wait_any() also knows about data that has been read already."""
         return self._socket.fileno()
 
     @property
     def pending(self) -> bool:
-        """Has something been read that poll_events() was not asked for?"""
+        """Has something been read that poll_events() has not returned yet?"""
         return bool(self.events) or b"\n" in self._buffer
 
     def _read(self, timeout: float) -> dict:
@@ -185,19 +185,19 @@ class Qmp:
             self.events.append(message)
 
     def command(self, name: str, arguments: dict | None = None):
-        """Run a command and return its value; QmpError when refused."""
+        """Run a command and return its value; QmpError if it is rejected."""
         self.send(name, arguments)
         return self.reply(name)
 
     def peek_events(self) -> list[dict]:
-        """All events that have come, without waiting; they are not taken."""
+        """All events that have arrived, without waiting; they are kept."""
         with contextlib.suppress(TimeoutError):
             while True:
                 self._read_event(0.0)
         return self.events
 
     def poll_events(self) -> list[dict]:
-        """Take all events that have come, without waiting."""
+        """Return and remove all events that have arrived, without waiting."""
         events = self.peek_events()
         self.events = []
         return events

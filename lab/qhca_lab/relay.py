@@ -47,7 +47,7 @@ def is_roce(frame: bytes) -> bool:
 
 
 class Direction(threading.Thread):
-    """Frames from SOURCE to the guest behind PEER."""
+    """Forward frames from SOURCE to the guest behind PEER."""
 
     def __init__(self, source, peer, options, salt):
         super().__init__(daemon=True)

@@ -54,7 +54,7 @@ fi
 
 
 def qemu_id() -> str:
-    """What tells one QEMU from another: only the same one can replay."""
+    """The identity of this QEMU: only the same build can replay."""
     real = QEMU.with_name(QEMU.name + ".real")
     path = real if real.exists() else QEMU
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -89,7 +89,7 @@ class RecordedRun:
         return self.dir / name
 
     def check(self) -> None:
-        """Say at once why this cannot be replayed."""
+        """LabError if this cannot be replayed."""
         for path in (Path(self.state["kernel"]), Path(self.state["image"])):
             if not path.exists():
                 raise LabError(f"{path}, which {self.dir} was recorded with, is gone: record again")
@@ -138,7 +138,7 @@ def command_line(recorded: RecordedRun, name: str, mode: str, console: Path,
 
 
 def payload(command: str) -> dict[str, Path | bytes]:
-    """What a recorded guest has in /qhca."""
+    """The contents of a recorded guest's /qhca."""
     files: dict[str, Path | bytes] = dict(initrd.tree(TOP / "lab" / "guest", "qhca/lab"))
     files["init"] = (TOP / "lab" / "guest" / "replay-initramfs").read_bytes()
     files["qhca/share/command"] = command.encode()
@@ -184,7 +184,7 @@ def start(name: str, args: list[str], console: Path, log: Path, fds=()) -> Run:
 
 
 def finish(runs: list[Run], timeout: float) -> None:
-    """Wait until all guests have ended by themselves."""
+    """Wait until all guests have ended on their own."""
     deadline = time.monotonic() + timeout
     try:
         for run in runs:
@@ -237,7 +237,7 @@ def record(directory: Path, guests: int = 1, command: str | None = None, mem: st
 def prepare(directory: Path, guests: int = 1, command: str | None = None, mem: str = "512M",
             properties: list[str] | None = None, append: list[str] | None = None,
             mtu: int = 9000) -> RecordedRun:  # fmt: skip
-    """A new folder with all that the guests' machines need; see record()."""
+    """A new folder with everything that the guests' machines need; see record()."""
     if guests not in (1, 2):
         raise LabError("1 or 2 guests can be recorded")
     directory = directory.resolve()
@@ -324,7 +324,7 @@ def replay_run(recorded: RecordedRun, name: str, extra: list[str] | None = None)
 
 
 def difference(recorded: Path, replayed: Path) -> str | None:
-    """Where two consoles differ, or None."""
+    """The first difference of two consoles, or None."""
     a, b = recorded.read_bytes(), replayed.read_bytes()
     if a == b:
         return None

@@ -75,14 +75,14 @@ def _qemu_build() -> str:
 
 
 def _recipe() -> bytes:
-    """What the guest has in its memory of ours, and how it came there."""
+    """Our files in the guest's memory, and what put them there."""
     files = [p for p in sorted((TOP / "lab" / "guest").rglob("*")) if p.is_file()]
     files += [Path(__file__), Path(machine.__file__)]
     return b"".join(p.name.encode() + b"\0" + p.read_bytes() for p in files)
 
 
 def _blank() -> dict:
-    """The state of a guest that is nobody yet."""
+    """The state of a guest that has no identity yet."""
     return {
         "name": "saved", "number": 0, "nic": "none", "mac": machine.mac_of(0),
         "ip": "", "ip6": "",
@@ -199,7 +199,7 @@ def _make(directory: Path, options, boot, say) -> None:
 
 
 def _evict(keep: Path) -> None:
-    """Remove those that were not used for longest, and what a crash left."""
+    """Remove the least recently used ones, and remains of a crash."""
     found = [p for p in HOME.iterdir() if p.is_dir() and p != keep]
     found.sort(key=lambda p: p.stat().st_mtime, reverse=True)
     whole = [p for p in found if not p.name.endswith(".new")]

@@ -29,7 +29,7 @@ TIMEOUT = 120.0
 
 @dataclasses.dataclass
 class Trigger:
-    """Faults are set when this counter of this guest has gone up so far."""
+    """Faults are added when this counter of this guest has increased by this much."""
 
     guest: str
     counter: str
@@ -63,7 +63,7 @@ class Scenario:
 
 
 class ScenarioError(LabError):
-    """Something in the file is wrong: says where and what would be right."""
+    """The file has an error: the text gives its place and the valid values."""
 
     def __init__(self, path: Path, line: int, text: str):
         super().__init__(f"{path}:{line}: {text}")
@@ -178,7 +178,7 @@ def _trigger(reader: _Reader) -> Trigger | None:
 
 
 def load(name: str) -> Scenario:
-    """Read the scenario NAME; ScenarioError names file, line and field."""
+    """Read the scenario NAME; ScenarioError gives file, line and field."""
     reader = _Reader(find(name))
     data = reader.data
     _known(reader, data, "")
@@ -245,7 +245,7 @@ def set_faults(lab, scenario: Scenario) -> None:
 
 
 def clear(lab, scenario: Scenario) -> list[dict]:
-    """Remove its faults; what they did."""
+    """Remove its faults; returns what they did."""
     done = []
     for name in sorted({g for g, _rule, _line in scenario.faults}):
         with contextlib.suppress(LabError):

@@ -112,7 +112,7 @@ def _number(frame: bytes, at: int) -> int:
 
 
 def _sum(header: bytes) -> int:
-    """Of an IPv4 header without options; valid: 0xffff."""
+    """The checksum of an IPv4 header without options; valid: 0xffff."""
     total = sum(struct.unpack(">10H", header))
     total = (total & 0xFFFF) + (total >> 16)
     return (total & 0xFFFF) + (total >> 16)

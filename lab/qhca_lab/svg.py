@@ -145,7 +145,7 @@ class Svg:
 
     @contextlib.contextmanager
     def group(self, tip: str = "", cls: str = "", **attributes) -> Iterator[None]:
-        """What is drawn in the block belongs together; TIP shows on hovering."""
+        """Group what is drawn in the block; TIP shows on hovering."""
         before = self._at
         self._at = self._add("g", cls, attributes)
         if tip:

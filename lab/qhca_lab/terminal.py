@@ -53,7 +53,7 @@ class Terminal:
         self._tmux("resize-window", "-t", "t", "-x", str(width), "-y", str(height))
 
     def wait(self, pattern: str, seconds: float = 120.0) -> str:
-        """Wait until PATTERN is seen; the screen then. So long only a slow host takes."""
+        """Wait until PATTERN appears; returns the screen. Only a slow host takes this long."""
         deadline = time.monotonic() + seconds
         while True:
             text = self.screen()
@@ -64,7 +64,7 @@ class Terminal:
             time.sleep(0.05)
 
     def pid(self) -> int:
-        """The process that is the window's: the shell."""
+        """The window's process: the shell."""
         return int(self._tmux("list-panes", "-t", "t", "-F", "#{pane_pid}"))
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ def picked(value, path: str):
 
 
 def chosen(args, scope: Scope) -> Machine:
-    """The machine a command is about."""
+    """The machine to which a command applies."""
     if args.guest:
         machine = scope[args.guest]
         if not machine.has_adapter:
@@ -102,7 +102,7 @@ def chosen(args, scope: Scope) -> Machine:
 
 
 def several(args, scope: Scope) -> list[Machine]:
-    """The guest that was named, or all with an adapter."""
+    """The given guest, or all with an adapter."""
     return [chosen(args, scope)] if args.guest else [m for m in scope.adapters if m.guest.alive]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can go wrong, each with what to do about it and an exit status."""
+"""Errors, each with a hint and an exit status."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class ScopeError(LabError):
 
 
 class Usage(ScopeError):
-    """The command line does not make sense."""
+    """The command line is invalid."""
 
     status = 2
 
 
 class NoSuchObject(ScopeError):
-    """There is no object of that number; the hint names some there are."""
+    """There is no object with that number; the hint lists some that exist."""
 
     status = 3
 
 
 class TookTooLong(ScopeError):
-    """What was waited for did not come in time."""
+    """The expected event did not happen in time."""
 
     status = 4

@@ -49,7 +49,7 @@ def spread_entry(machine: Machine, number: int) -> dict | None:
 
 
 def overview(machine: Machine) -> dict:
-    """All that decides which queue receives a frame."""
+    """Everything that determines which queue receives a frame."""
     port = machine.inspect("device")["port"]
     spread = [spread_entry(machine, n) for n in machine.numbers("rss")]
     return {
@@ -63,7 +63,7 @@ def overview(machine: Machine) -> dict:
 
 
 def folded(queues: list[int]) -> str:
-    """A table's queues, entry by entry, in few words."""
+    """A table's queues, entry by entry, in short form."""
     count = len(queues)
     for period in (p for p in range(1, count // 2 + 1) if count % p == 0):
         if queues == queues[:period] * (count // period):
@@ -88,7 +88,7 @@ def listed(queues: list[int]) -> str:
 
 
 def match_text(flow: dict) -> str:
-    """What a filter looks at: fields whose mask is not 0."""
+    """The match fields of a filter: those whose mask is not 0."""
     said = []
     for name, mask in flow["mask"].items():
         if render.nothing(mask) or (isinstance(mask, str) and not mask.strip("0:")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One guest's adapter as the tool sees it: looks, breaks, steps over QMP."""
+"""One guest's adapter as the tool sees it: inspection, breaks, steps over QMP."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Machine:
     # ----------------------------------------------------------- the device
 
     def command(self, name: str, arguments: dict | None = None):
-        """A QMP command; what QEMU refuses becomes an error with a way out."""
+        """Run a QMP command; a rejected one becomes an error with a hint."""
         try:
             return self.qmp.command(name, arguments)
         except QmpError as error:
@@ -99,7 +99,7 @@ class Machine:
         return self.choices("qhca-inspect", "object")
 
     def names(self) -> dict[str, dict]:
-        """Of each kind of event the fields, codes and syndromes of a break."""
+        """The fields, codes and syndromes of a break, for each kind of event."""
         if self._names is None:
             events = self.command("qhca-query-names")["look"]["events"]
             self._names = {e["on"]: e for e in events}
@@ -140,7 +140,7 @@ class Machine:
         )
 
     def inspect(self, kind: str, number: int | None = None) -> dict:
-        """What is seen of an object, or of the device."""
+        """The inspection result of an object, or of the device."""
         arguments = {} if number is None else {"number": number}
         return self.look("qhca-inspect", object=kind, **arguments)["look"]
 
@@ -193,7 +193,7 @@ class Machine:
         self.command("qhca-break-remove", {"id": number})
 
     def cancel_step(self) -> None:
-        """Forget the steps that are left. An older QEMU cannot: so be it."""
+        """Cancel the remaining steps. An older QEMU cannot do this; ignore that."""
         try:
             self.qmp.command("qhca-step-cancel")
         except QmpError as error:

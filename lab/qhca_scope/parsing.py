@@ -19,7 +19,7 @@ def number(text: str, bits: int = 64) -> int:
 
 
 def plain(name: str) -> str:
-    """A name without what people write differently: rc-send_only, "RC SEND_ONLY"."""
+    """A name in canonical form: rc-send_only, "RC SEND_ONLY"."""
     return re.sub(r"[ _-]+", "_", name.strip()).upper()
 
 

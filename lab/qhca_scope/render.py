@@ -127,7 +127,7 @@ def fields(item: dict, indent: int = 0, raw: bool = False) -> list[Line]:
 
 
 def nothing(value) -> bool:
-    """Does it say nothing: 0, empty, or all of its parts are?"""
+    """Is it insignificant: 0, empty, or made only of such parts?"""
     if isinstance(value, dict):
         return all(nothing(v) for v in merged(value).values())
     if isinstance(value, list):
@@ -248,7 +248,7 @@ def ring_marks(look: dict) -> list[str]:
 
 
 def ring_head(look: dict) -> Line:
-    """What there is to say of a whole ring."""
+    """The summary of a whole ring."""
     line: Line = [("title", f"{look['object']} {look['number']} {look['ring']}  ")]
     for key in ("producer", "next", "consumer"):
         if key in look:
@@ -372,7 +372,7 @@ def branch(entries: list[dict], pad: str) -> list[Line]:
 
 
 def look_lines(look: dict, width: int = 0, full: bool = False, raw: bool = False) -> list[Line]:
-    """Any look, by what it has."""
+    """Lines for any inspection result, by its contents."""
     if "objects" in look and isinstance(look["objects"], list):
         lines = table(look["objects"], width, full)
         if not look["objects"]:

@@ -116,7 +116,7 @@ class Scope:
 
     @contextlib.contextmanager
     def lock(self):
-        """No other tool checks and changes run states meanwhile."""
+        """Hold the lab's lock: no other tool checks or changes run states meanwhile."""
         if self._held:
             yield
             return
@@ -313,7 +313,7 @@ class Scope:
 
     @staticmethod
     def _stops_within(machine: Machine, seconds: float) -> bool:
-        """Has MACHINE told of a stop before so much time is over?"""
+        """Has MACHINE reported a stop within this time?"""
         deadline = time.monotonic() + seconds
         while True:
             if any(e["event"] == "QHCA_STOP" for e in machine.qmp.peek_events()):
@@ -344,7 +344,7 @@ class Scope:
 
     @staticmethod
     def _wait_event(machines: list[Machine], left: float | None) -> None:
-        """Wait until one of MACHINES tells of a stop, or LEFT seconds."""
+        """Wait until one of MACHINES reports a stop, or LEFT seconds."""
         deadline = None if left is None else time.monotonic() + left
         while True:
             for machine in machines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Colour, width and line-drawing characters that fit where the output goes."""
+"""Colour, width and line-drawing characters that suit the output."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Style:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code and text else text
 
     def draw(self, text: str) -> str:
-        """Lines and arrows, or what comes near in ASCII."""
+        """Lines and arrows, or their ASCII approximation."""
         return text if self.unicode else text.translate(ASCII)
 
 

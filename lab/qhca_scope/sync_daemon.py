@@ -67,7 +67,7 @@ def ensure(lab) -> None:
 
 
 def keep(scope) -> int:
-    """Be the sync daemon; returns when it is not needed any more."""
+    """Run the sync daemon; returns when it is no longer needed."""
     with open(lock_of(scope.lab), "a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -132,7 +132,7 @@ def handle(scope, machine, events: list[dict]) -> None:
 
 
 def ended(scope, machines, lock) -> bool:
-    """Is no sync daemon needed any more? Then the lock is released, too."""
+    """Is the sync daemon no longer needed? Then release the lock, too."""
     try:
         with scope.lock():
             # A machine without a break is stopped by gdb: its peers wait.
@@ -148,6 +148,6 @@ def ended(scope, machines, lock) -> bool:
 
 
 def needed(machine) -> bool:
-    """Has MACHINE a break or a step left, or is it stopped at one?"""
+    """Does MACHINE have a break or a pending step, or is it stopped at one?"""
     look = machine.stop_look()["look"]
     return bool(look["stopped"] or look.get("steps_left") or machine.breaks())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A line for each thing that happens to the adapters of a lab."""
+"""A line for each event of the adapters of a lab."""
 
 from __future__ import annotations
 

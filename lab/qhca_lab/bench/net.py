@@ -53,14 +53,14 @@ class Cpu:
 
 
 def guest_seconds(stat: str, hertz: int) -> float:
-    """What the CPUs of a guest have worked, of its /proc/stat and its ticks a second."""
+    """CPU time of a guest, from its /proc/stat and its ticks per second."""
     words = stat.splitlines()[0].split()
     user, nice, system, _idle, _iowait, irq, softirq = (int(n) for n in words[1:8])
     return (user + nice + system + irq + softirq) / hertz
 
 
 def process_seconds(stat: str, hertz: int) -> float:
-    """What a process or thread has worked, of its line in /proc/PID/stat."""
+    """CPU time of a process or thread, from its line in /proc/PID/stat."""
     fields = stat.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / hertz
 
@@ -83,7 +83,7 @@ def cpu_now(lab: Lab) -> Cpu:
 
 @dataclasses.dataclass
 class Run:
-    """What one run has moved, in how many seconds."""
+    """The bytes that one run has moved, and in how many seconds."""
 
     bytes: int
     seconds: float
@@ -95,7 +95,7 @@ class Run:
 
 
 def iperf_result(text: str) -> Run:
-    """What the receiver got, of iperf3's JSON; LabError says why there is nothing."""
+    """The receiver's result, from iperf3's JSON; LabError if there is none."""
     try:
         told = json.loads(text)
     except ValueError:
@@ -122,7 +122,7 @@ def iperf(lab: Lab, seconds: int, streams: int, zero_copy: bool) -> Run:
 
 @contextlib.contextmanager
 def split_pages(lab: Lab, adapter: str):
-    """A page of payload in each frame, in buffers of its own if the adapter can."""
+    """A page of payload in each frame, in separate buffers if the adapter supports it."""
     a, b = lab["a"], lab["b"]
     for guest in (a, b):
         guest.run(f"ip link set $NETDEV mtu {two_ends.PAGE_MTU[4]}")
@@ -145,7 +145,7 @@ def tcp_mmap(lab: Lab, adapter: str, seconds: int, folder: str) -> Run:
 
 
 def ncdevmem(lab: Lab, adapter: str, seconds: int, folder: str) -> Run:
-    """The kernel's ncdevmem: what b sends goes to device memory of a's."""
+    """The kernel's ncdevmem: data sent by b goes to device memory of a."""
     a = lab["a"]
     mib = 16 * seconds
     queues = re.findall(r"Combined:\s*(\d+)", a.run("ethtool -l $NETDEV").out)
@@ -182,7 +182,7 @@ CASES: dict[str, Callable[[Lab, str, int, str], Run]] = {
 
 
 def sample(lab: Lab, adapter: str, case: str, seconds: int, folder: str) -> dict:
-    """One run of a case: MiB/s, and CPU seconds a GiB."""
+    """One run of a case: MiB/s, and CPU seconds per GiB."""
     before = cpu_now(lab)
     run = CASES[case](lab, adapter, seconds, folder)
     cpu = cpu_now(lab).since(before)
@@ -192,7 +192,7 @@ def sample(lab: Lab, adapter: str, case: str, seconds: int, folder: str) -> dict
 
 
 def entry_of(case: str, samples: dict[str, list[dict]], errors: dict[str, str]) -> dict:
-    """The medians of a case's samples, and by how much qhca is faster."""
+    """The medians of a case's samples, and how much faster qhca is."""
     entry = {"case": case, "unit": "MiB/s", "errors": errors, "samples": samples}
     for adapter, got in samples.items():
         entry[adapter] = {key: statistics.median(s[key] for s in got)
@@ -228,7 +228,7 @@ HEAD = (f"{'':22} {'qhca':>9} {'virtio':>9} {'MiB/s':6} {'':>7}   CPU s/GiB: "
 
 
 def row(entry: dict) -> str:
-    """Of a result one line: speeds, and each price as qhca/virtio."""
+    """One line for a result: speeds, and each cost as qhca/virtio."""
 
     def figure(adapter: str, key: str, form: str) -> str:
         return "-" if entry[adapter] is None else format(entry[adapter][key], form)
@@ -243,7 +243,7 @@ def row(entry: dict) -> str:
 
 
 def earlier(path: str) -> dict[str, dict]:
-    """The cases of an earlier run, of the file that it has left."""
+    """The cases of an earlier run, from its file."""
     try:
         told = json.loads(Path(path).read_text())
     except (OSError, ValueError) as error:

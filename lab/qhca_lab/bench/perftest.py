@@ -57,7 +57,7 @@ def command_line(end: dict, case: tuple, seconds: int) -> str:
 
 
 def figure(result: Result, case: tuple) -> float:
-    """What a client of perftest has measured, in the unit of its CASE."""
+    """The result of a perftest client, in the unit of its CASE."""
     _title, unit, _program, _options, column, _aim = case
     rows = re.findall(r"^ *\d+ +\d+ +[\d. \t]+$", result.out, re.M)
     if not rows:

@@ -57,7 +57,7 @@ VCPU, REST = "vCPUs", "others"
 
 
 def purpose(frames: tuple[str, ...]) -> str:
-    """What the sample with these FRAMES, from the root, is spent for."""
+    """The purpose to which the sample with these FRAMES, from the root, is attributed."""
     for frame in reversed(frames):
         for name, pattern in PURPOSES:
             if pattern.search(frame):
@@ -66,7 +66,7 @@ def purpose(frames: tuple[str, ...]) -> str:
 
 
 def messages_per_second(case: tuple, value: float) -> float:
-    """Of the figure of a CASE of perftest; a latency is that of one way of two."""
+    """Messages per second from the figure of a CASE of perftest; a latency is half a round trip."""
     _title, unit, _program, options, *_ = case
     size = int(re.search(r"-s (\d+)", options)[1])
     return {"MiB/s": value * (1 << 20) / size, "msg/s": value, "us": 1e6 / value}[unit]
@@ -98,7 +98,7 @@ def record(lab: Lab, ends: dict, case: tuple, seconds: int, file: Path) -> float
 
 
 def stacks_of(file: Path) -> dict[int, flame.Stacks]:
-    """The samples in a FILE of perf's, by process."""
+    """The samples in a FILE of perf, by process."""
     with tempfile.TemporaryFile("w+") as said:
         script = subprocess.Popen(
             ["perf", "script", "-i", str(file), "--no-inline", "-F", "comm,pid,tid,ip,sym,dso"],
@@ -125,7 +125,7 @@ def costs(stacks: flame.Stacks, messages: float) -> dict[str, dict[str, float]]:
 
 
 def table(told: dict[str, dict[str, dict[str, float]]]) -> list[str]:
-    """Lines: CPU microseconds of a message, for each purpose of both guests' threads."""
+    """Lines: CPU microseconds per message, for each purpose of both guests' threads."""
     columns = [(guest, thread) for guest in told for thread in (VCPU, REST)]
     lines = [f"{'':32}" + "".join(f" {f'{guest}: {thread}':>12}" for guest, thread in columns)]
 

@@ -12,7 +12,7 @@ PARTS = ("net", "scale")
 
 
 def keep(part: str | None, figures: dict) -> Path:
-    """Replace PART (None: what is in no part) by FIGURES; the file."""
+    """Replace PART (None: everything outside the parts) by FIGURES; returns the file."""
     target = BUILD / "bench.json"
     try:
         old = json.loads(target.read_text())

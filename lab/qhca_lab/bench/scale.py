@@ -49,7 +49,7 @@ class Phase:
 
     @property
     def rate(self) -> float:
-        """Writes a second."""
+        """Writes per second."""
         return self.writes * 1e6 / self.us
 
 
@@ -82,7 +82,7 @@ class Traffic:
             job.signal(signal.SIGUSR1)
 
     def finish(self) -> list[Phase]:
-        """What the phase that was begun has moved, of each one that writes."""
+        """What the started phase has moved, for each writer."""
         deadline = time.monotonic() + PATIENCE
         found = [self._wait(job, deadline) for job in self._writers]
         self._told += 1
@@ -156,7 +156,7 @@ def qemu_memory(smaps: str) -> int:
 
 
 def memory(guest: Guest) -> dict[str, int]:
-    """What is taken now, in bytes: in QEMU by the device, in the guest by all."""
+    """Current memory use in bytes: of the device in QEMU, and of everything in the guest."""
     pid = guest.state["process"]["pid"]
     told = dict(line.split(":") for line in guest.read("/proc/meminfo").splitlines())
     available = int(told["MemAvailable"].split()[0]) << 10
@@ -191,7 +191,7 @@ def title(name: str, case: Case, active: int) -> str:
 
 
 def middle(samples: list[dict]) -> dict:
-    """The medians of several of sample(), or of what this returns."""
+    """The medians of several results of sample(), or of this function."""
     return {
         "rate": statistics.median(s["rate"] for s in samples),
         **{part: {guest: statistics.median(s[part][guest] for s in samples)
@@ -274,7 +274,7 @@ HEAD = (f"{'RDMA WRITE':24} {'':8} {'rate':>12} {'':7} {'of one QP':>9}   "
 
 
 def line(row: dict) -> str:
-    """A row of the table. What a write costs is told of a message or of a MiB."""
+    """A row of the table. The cost of a write is per message or per MiB."""
     small = row["size"] == SMALL
     rate = row["rate"] if small else row["rate"] * row["size"] / MIB
     unit, per = ("msg/s", 1) if small else ("MiB/s", MIB / row["size"])
@@ -286,7 +286,7 @@ def line(row: dict) -> str:
 
 
 def verdict(row: dict) -> str:
-    """Whether the aim is reached, where there is one."""
+    """Whether the goal is met, if there is one."""
     if row["case"] != title(f"{AIM_QPS:,} QPs", Case(active=(AIM_QPS, 1)), AIM_QPS):
         return ""
     return f"  (aim {AIM}: {'reached' if row['ratio'] >= AIM else 'MISSED'})"
@@ -327,7 +327,7 @@ def compare(args, names: list[str]) -> int:
 
 
 def memory_lines(rows: list[dict]) -> list[str]:
-    """What a QP takes, of each number of them."""
+    """The memory of a QP, for each number of QPs."""
     found = {row["qps"]: row["memory"] for row in rows if "memory" in row}
     return [f"memory of each of {qps:,} QPs: {took['qemu'] / 1024:.1f} KiB in QEMU, "
             f"{took['guest'] / 1024:.1f} KiB in the guest" for qps, took in found.items()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""qhca and Soft-RoCE in the same two guests, and what the host itself can do."""
+"""qhca and Soft-RoCE in the same two guests, and the rates of the host itself."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def row(entry: dict) -> str:
 
 
 def beside_host(entry: dict, host: dict) -> dict | None:
-    """How a case stands beside what the HOST can do; None if nothing says how it should."""
+    """How a case compares with the rates of the HOST; None if there is no goal for it."""
     value, aim = entry.get("qhca"), HOST_AIMS.get(entry["case"])
     if value is None or aim is None:
         return None
@@ -139,7 +139,7 @@ def beside_host(entry: dict, host: dict) -> dict | None:
 
 
 def host_row(entry: dict) -> str:
-    """Of a case that beside_host() knows one line."""
+    """One line for a case that beside_host() knows."""
     told = entry["host"]
     figure = f"{told['figure']:8.2f} of {told['of']}" if told["of"] else \
         f"{told['figure']:8.1f} {entry['unit']}"

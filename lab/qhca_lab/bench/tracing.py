@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What breaks and recordings cost while they are on, in turns in one lab."""
+"""The cost of active breaks and recordings, measured in turns in one lab."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def nothing(_lab, _folder: Path):
 
 @contextlib.contextmanager
 def break_set(lab, _folder: Path):
-    """A break that nothing meets, in each adapter."""
+    """A break that is never met, in each adapter."""
     try:
         for guest in lab.guests:
             with guest.qmp() as qmp:
@@ -77,7 +77,7 @@ def guests(lab, _folder: Path):
 
 @contextlib.contextmanager
 def everything(lab, folder: Path):
-    """What `qhca-lab record` switches on."""
+    """Everything that `qhca-lab record` enables."""
     with device(lab, folder), guests(lab, folder):
         yield
 

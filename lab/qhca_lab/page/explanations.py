@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a step means, for readers who see it for the first time."""
+"""Explanations of steps, for readers who see them for the first time."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def trouble(step: Step) -> bool:
 
 
 def say(args: dict, *keys: str) -> str:
-    """The first of KEYS that ARGS has, as text; "" when there is none."""
+    """The first of KEYS in ARGS, as text; "" if there is none."""
     for key in keys:
         if args.get(key) not in (None, ""):
             return str(args[key])

@@ -25,7 +25,7 @@ def text(value: object) -> str:
 
 
 def choose(stories: list[Story]) -> list[Story]:
-    """Those to draw: all, or the first ones, the slowest ones and those with trouble."""
+    """The messages to draw: all, or the first, the slowest and those with errors."""
     if len(stories) <= STORIES_MAX:
         return stories
     third = STORIES_MAX // 3
@@ -86,7 +86,7 @@ def page(recording: Recording) -> str:
 
 
 def _script(script: str) -> str:
-    """As the page has it: neither XML nor HTML finds markup in it."""
+    """Text escaped for the page: neither XML nor HTML finds markup in it."""
     return f"//<![CDATA[\n{script}//]]>"
 
 
@@ -143,7 +143,7 @@ def _item(recording: Recording, story: Story, longest: float) -> str:
 
 
 def _overview(recording: Recording, stories: list[Story]) -> str:
-    """All messages along the recording's time, to click at."""
+    """All messages along the recording's time, clickable."""
     begin = min(s.begin for s in stories)
     span = max(max(s.steps[-1].ts for s in stories) - begin, 1e-9)
     svg = Svg(OVERVIEW_W, "Overview", "All messages along the time of the recording", bare=True)

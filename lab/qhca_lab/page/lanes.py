@@ -128,7 +128,7 @@ def _body(svg: Svg, story: Story, y: float) -> float:
 
 
 def heading(recording: Recording, story: Story) -> str:
-    """What the message is, in one line."""
+    """The message in one line."""
     pids = list(dict.fromkeys(s.pid for s in story.steps if s.layer != "wire"))
     # a guest's name without its address
     where = " → ".join(" ".join(recording.guest(p).split(" ")[:2]) for p in pids[:2])
@@ -170,7 +170,7 @@ def _through(story: Story) -> list[tuple[int, int, str]]:
 
 
 def _waits(story: Story, indices: list[int]) -> set[int]:
-    """Steps before which much more time goes by than usual."""
+    """Steps before which much more time passes than usual."""
     gaps = {b: story.steps[b].ts - story.steps[a].ts
             for a, b in zip(indices, indices[1:], strict=False)}
     if len(gaps) < 3:

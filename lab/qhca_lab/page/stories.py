@@ -36,7 +36,7 @@ _RESULTS = ("create", "destroy", "modify", "reg", "dereg")
 
 
 class TraceError(LabError):
-    """A file that is no recording, and why."""
+    """A file that is not a recording, and why."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -116,7 +116,7 @@ class Chain:
 
     @property
     def key(self) -> tuple | None:
-        """Whose it is; None if it does not say."""
+        """The WQE it belongs to; None if unknown."""
         found = tuple(self.args.get(k) for k in ("guest", "qpn", "index"))
         return None if None in found or any(isinstance(f, (dict, list)) for f in found) else found
 

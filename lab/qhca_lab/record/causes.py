@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which event is the cause of which: by QPN, index and PSN."""
+"""Cause and effect of events, by QPN, index and PSN."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_response(opcode: int) -> bool:
 
 @dataclasses.dataclass(eq=False)
 class Message:
-    """A send WQE and what became of it; lists are in order of time."""
+    """A send WQE and its effects; lists are in order of time."""
 
     device: Device
     qpn: int
@@ -40,7 +40,7 @@ class Message:
 
 
 class Device:
-    """The records of one adapter, joined among themselves."""
+    """The records of one adapter, linked to each other."""
 
     def __init__(self, name: str, records: list[Record]):
         self.name = name

@@ -57,7 +57,7 @@ class HostClock:
         return a.host + (time - a.time) * (b.host - a.host) / (b.time - a.time)
 
     def still(self) -> list[tuple[float, float]]:
-        """Host times between which the machine was stopped."""
+        """Intervals of host time in which the machine was stopped."""
         found, since = [], None
         for number, sync in enumerate(self._syncs):
             if not sync.running and since is None:
@@ -111,7 +111,7 @@ class Line:
 
 
 def _room(orders: list[tuple[float, float, bool]], rate: float) -> tuple[float, float]:
-    """Between which values the offset lies at RATE; the first may be greater."""
+    """The bounds of the offset at RATE; the first may be greater."""
     low, high = float("-inf"), float("inf")
     for ticks, time, guest_first in orders:
         offset = time - rate * ticks
@@ -191,7 +191,7 @@ def _peak(function, low: float, high: float) -> float:
 
 
 def _edge(function, inside: float, outside: float) -> float:
-    """Where from INSIDE to OUTSIDE a concave FUNCTION stops being positive."""
+    """Where between INSIDE and OUTSIDE a concave FUNCTION stops being positive."""
     for _ in range(60):
         middle = (inside + outside) / 2
         if function(middle) > 0:

@@ -109,7 +109,7 @@ class Event:
 
 @dataclasses.dataclass
 class GuestLog:
-    """`lost`: events the buffer had no room for."""
+    """`lost`: events for which the buffer had no room."""
 
     clock: str
     events: list[Event]
@@ -141,7 +141,7 @@ def start(guest, buffer_kb: int, provider: bool = True) -> str | None:
 
 
 def library(guest) -> bytes:
-    """The provider's library as GUEST has it; empty when it has none."""
+    """The provider's library in GUEST; empty if it has none."""
     job = guest.start(["/bin/bash", "-c", f"[ ! -e {LIBRARY} ] || base64 {LIBRARY}"])
     return base64.b64decode(job.wait(30, check=True).out)
 
@@ -156,7 +156,7 @@ def stop(guest) -> str:
 
 
 def clean(guest) -> None:
-    """Leave nothing of a recording in GUEST; harmless when there is none."""
+    """Remove all traces of a recording from GUEST; harmless if there is none."""
     guest.run(["/bin/bash", "-c", _CLEAN], 60)
 
 
@@ -182,7 +182,7 @@ def parse_fields(text: str) -> dict:
 
 
 def parse(text: str, name: str = "the guest's trace") -> GuestLog:
-    """Read what stop() gave; lines that make no sense are told in `problems`."""
+    """Parse the result of stop(); unparsable lines are listed in `problems`."""
     log = GuestLog("", [], 0, [])
     bad = 0
     for line in text.split("\n"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From what guests and adapters recorded to one trace and one packet file."""
+"""Merge the records of guests and adapters into one trace and one packet file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRIVER, DEVICE = 1000001, 1000002  # threads; those of applications are real ids
 
 @dataclasses.dataclass
 class Source:
-    """What was recorded of one guest; None: nothing."""
+    """The records of one guest; None if there are none."""
 
     name: str
     device: DeviceLog | None
@@ -29,7 +29,7 @@ class Source:
 
 
 class _Node:
-    """A guest while its record is put on the lab's clock."""
+    """A guest while its records are converted to the lab's clock."""
 
     def __init__(self, number: int, source: Source):
         self.number = number
@@ -52,7 +52,7 @@ class _Node:
 
 
 def _key(event: GuestEvent) -> tuple | None:
-    """By what an event of a guest is found; None: by nothing."""
+    """The key of a guest's event; None if it has none."""
     f = event.fields
     try:
         match event.name:
@@ -100,7 +100,7 @@ def _marks(node: _Node) -> list[tuple[int, float, int]]:
 
 
 def _orders(node: _Node) -> list[Order]:
-    """Pairs of a guest's and its adapter's events of which one caused the other."""
+    """Pairs of a guest's and its adapter's events, one of which caused the other."""
     seen: dict[tuple, list[int]] = defaultdict(list)
     for event in node.source.guest.events:
         key = _key(event)
@@ -225,7 +225,7 @@ class _Arrows:
         self._interrupts()
 
     def _interrupts(self) -> None:
-        """What a CQE led to in its own adapter and guest, but for the poll."""
+        """The effects of a CQE in its own adapter and guest, except the poll."""
         self.events_of: dict[tuple[str, int], list[trace_format.Event]] = defaultdict(list)
         for node in self.nodes.values():
             if not node.device:
@@ -269,7 +269,7 @@ class _Arrows:
         return [written, *way] + ([polled] if polled else [])
 
     def draw(self, name: str, kind: str, events: list[trace_format.Event], **args) -> None:
-        """An arrow through EVENTS; what would go back in time is left out."""
+        """An arrow through EVENTS; steps that would go back in time are omitted."""
         way: list[trace_format.Event] = []
         for event in events:
             if way and event is way[-1]:
@@ -283,7 +283,7 @@ class _Arrows:
             self.drawn.update((id(a), id(b)) for a, b in zip(way, way[1:]))
 
     def posting(self, node: _Node, message) -> list[trace_format.Event]:
-        """From the application to the WQE fetched."""
+        """From the application to the fetched WQE."""
         fetched = node.points[message.fetched]
         way = []
         written = _before(node.keyed.get(("wqe", message.qpn, message.index), []), fetched.time)
@@ -320,7 +320,7 @@ class _Arrows:
                 self._message(node, message, completes.get(id(message)))
 
     def _crossing(self, node: _Node, number: int) -> list[trace_format.Event]:
-        """A packet out, and in at the peer, if it came there."""
+        """A packet out, and in at the peer, if it arrived there."""
         way = [node.points[number]]
         for to, into in self.received.get((node.name, number), ())[:1]:
             way.append(self.nodes[to].points[into])
@@ -364,7 +364,7 @@ class _Arrows:
         self.draw(label, "completion", back + self.completion(node, message.completion), **args)
 
     def packets(self) -> None:
-        """Packets that no other arrow goes along."""
+        """Packets that are in no other arrow."""
         for (name, number), came in self.received.items():
             for to, into in came:
                 a, b = self.nodes[name].points[number], self.nodes[to].points[into]
@@ -411,7 +411,7 @@ class _Arrows:
 
 
 def _comment(node: _Node, frame: int, lost: bool) -> str:
-    """Whose the frame is: QP, WQE, packet."""
+    """What the frame belongs to: QP, WQE, packet."""
     parts = []
     for number in node.device.packet_of.get(frame, ()):
         record = node.device.records[number]

@@ -48,7 +48,7 @@ _CODES = {
 
 
 def device_event(kind: str, fields: dict) -> str | None:
-    """What an adapter's event is called; None if it is not shown."""
+    """The name of an adapter's event; None if it is not shown."""
     if kind in _SILENT:
         return None
     if kind == "doorbell":
@@ -61,7 +61,7 @@ def device_event(kind: str, fields: dict) -> str | None:
 
 
 def guest_event(kind: str, fields: dict) -> str:
-    """What an event of driver or provider is called."""
+    """The name of a driver or provider event."""
     if kind == "doorbell":
         offset = fields.get("offset", fields.get("reg"))
         return f"doorbell {_DOORBELLS.get(offset, offset)}"

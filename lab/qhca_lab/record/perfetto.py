@@ -14,7 +14,7 @@ PROCESSOR = TOP / "lab" / "perfetto" / "processor.mjs"
 
 
 def folder() -> str:
-    """Where the processor is; LabError, with the way to get it, where it is not."""
+    """The path of the processor; LabError, with the way to install it, if it is missing."""
     got = subprocess.run([TOP / "lab" / "perfetto" / "fetch-perfetto", "--cached"], capture_output=True,
                          text=True, check=False)
     if got.returncode:

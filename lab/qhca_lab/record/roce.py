@@ -16,7 +16,7 @@ class RoceHeader:
 
 
 def roce_header(frame: bytes) -> RoceHeader | None:
-    """The BTH of FRAME; None if it is no RoCEv2 packet or too short to tell."""
+    """The BTH of FRAME; None if it is not a RoCEv2 packet or is too short to tell."""
     at = 12
     while frame[at : at + 2] in (b"\x81\x00", b"\x88\xa8"):
         at += 4

@@ -75,7 +75,7 @@ class Recording:
             raise
 
     def abort(self) -> None:
-        """End it without a result."""
+        """Stop it without a result."""
         for guest in self._tracing:
             try:
                 ftrace.clean(guest)
@@ -90,7 +90,7 @@ class Recording:
         self._tracing, self._devices = [], []
 
     def stop(self) -> Merged:
-        """End it, write trace.json and wire.pcapng; what came of it."""
+        """Stop it, write trace.json and wire.pcapng; returns the result."""
         for guest in self._tracing:
             try:
                 self._raw(guest.name, "guest").write_text(ftrace.stop(guest))
@@ -122,7 +122,7 @@ class Recording:
 
 
 def merge_folder(folder: Path, notes: list[str]) -> Merged:
-    """Make the files of FOLDER from FOLDER/raw; NOTES come before the problems."""
+    """Build the files of FOLDER from FOLDER/raw; NOTES precede the problems."""
     raw = folder / "raw"
     try:
         about = json.loads((raw / "about.json").read_text())

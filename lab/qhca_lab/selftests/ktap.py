@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What selftests print: KTAP, or the lines of net/forwarding/lib.sh."""
+"""The output of selftests: KTAP, or the lines of net/forwarding/lib.sh."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _reason(lines: list[str]) -> str:
 
 
 def _short(name: str, test: str) -> str:
-    """The name of a case without its test's."""
+    """The name of a case without that of its test."""
     return name.removeprefix(f"{test}.")
 
 

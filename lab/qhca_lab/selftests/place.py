@@ -109,7 +109,7 @@ def build(release: str) -> Path:
 
 
 def shared(release: str) -> str:
-    """Build them; where a guest sees tools/testing/selftests of the tree."""
+    """Build them; returns the guest's path of tools/testing/selftests of the tree."""
     return f"/qhca/build/{build(release).relative_to(BUILD)}/tools/testing/selftests"
 
 
@@ -171,14 +171,14 @@ class Place:
             self.lab.down()
 
     def prepare(self, test: str) -> None:
-        """Bring the lab up anew if TEST wants another adapter, or more CPUs."""
+        """Restart the lab if TEST needs another adapter, or more CPUs."""
         wanted = PROPERTIES.get(test, {}).get(self.nic, ""), CPUS.get(test, USUAL_CPUS)
         if wanted != (self.properties, self.cpus):
             self.properties, self.cpus = wanted
             self.boot()
 
     def boot(self) -> None:
-        """Bring the lab up, anew if it was."""
+        """Start the lab, or restart it."""
         if self.lab:
             self.lab.down()
         options = Options(mtu=1500, mem="2G", smp=self.cpus, tied=True, qemu=wires(self.nic),

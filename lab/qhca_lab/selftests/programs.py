@@ -65,7 +65,7 @@ def _listed(makefile: str) -> list[str]:
 
 
 def _script(name: str) -> Callable[[Place], tuple[list[Case], str]]:
-    """A test in one file, with the ports that it asks for as its arguments."""
+    """A test in one file, with the ports that it needs as its arguments."""
 
     def run(place: Place) -> tuple[list[Case], str]:
         folder, _, file = name.rpartition("/")
@@ -88,7 +88,7 @@ def _script(name: str) -> Callable[[Place], tuple[list[Case], str]]:
 
 
 def _other(name: str) -> Callable[[Place], tuple[list[Case], str]]:
-    """A test for hardware of another kind."""
+    """A test for other hardware."""
     reason = OTHER_HARDWARE[name]
     return lambda _place: ([Case("", SKIP, reason)], reason)
 
@@ -112,7 +112,7 @@ def programs(tests: Path, everything: bool = False) -> list[Program]:
 
 
 class Refused(LabError):
-    """The adapter refuses a setting; the text is ethtool's."""
+    """The adapter rejects a setting; the text is ethtool's."""
 
 
 def _cases(cases: dict[str, Callable[[list[str]], None]]) -> tuple[list[Case], str]:

@@ -56,7 +56,7 @@ def results_file(nic: str, release: str) -> Path:
 
 
 def save(nic: str, release: str, results: dict[str, list[Case]]) -> None:
-    """Keep RESULTS, by test; those of other tests that are there stay."""
+    """Save RESULTS, by test; existing ones of other tests are kept."""
     path = results_file(nic, release)
     kept = load(path) if path.exists() else {}
     kept.update(results)
@@ -85,7 +85,7 @@ def _cell(case: Case | None, understood: str = "") -> str:
 
 
 def document() -> str:
-    """All results that are kept, as Markdown; newest kernel last."""
+    """All saved results, as Markdown; newest kernel last."""
     kept: dict[str, dict[str, dict[str, list[Case]]]] = {}
     for path in sorted((BUILD / "selftests").glob("results-*.json")):
         for nic in ("qhca", "virtio-net"):

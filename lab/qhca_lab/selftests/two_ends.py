@@ -133,16 +133,16 @@ class Devmem:
     target: str
 
     def send(self, mib: int) -> Background:
-        """Begin to send MIB MiB of what ncdevmem checks."""
+        """Start to send MIB MiB of the pattern that ncdevmem checks."""
         return self.sender.start(f"{_PATTERN} | head -c {mib}M | nc -N -p {self.target}")
 
     def send_zeros(self, mib: int) -> float:
-        """Send MIB MiB that nobody checks, and wait until they are received: seconds."""
+        """Send MIB MiB unchecked, and wait until they are received; returns seconds."""
         line = f"head -c {mib}M /dev/zero | nc -N -p {self.target}"
         return self.sender.run(line, LIMIT).seconds
 
     def received(self) -> int:
-        """The bytes that ncdevmem has received and found right, after its end."""
+        """The bytes that ncdevmem has received and verified, after its end."""
         result = self.job.wait(LIMIT)
         totals = _TOTAL.findall(result.err)
         words = result.err.strip().splitlines() or ["no output"]

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _driver_texts(connection, subject: Subject) -> list[str]:
-    """What the driver of a lab's guest tells of SUBJECT; nothing if it cannot be asked."""
+    """What the guest's driver reports about SUBJECT; empty if it cannot be queried."""
     guest = getattr(connection, "guest", None)
     if guest is None or not connection.command("query-status", {}).get("running"):
         return []
@@ -70,7 +70,7 @@ def _driver_texts(connection, subject: Subject) -> list[str]:
 
 
 def _one_entry(ask, subject: Subject, args) -> tuple[dict, dict | None]:
-    """(walk, decoded entry or None) of what is to be marked."""
+    """(walk, decoded entry or None) of the place to mark."""
     where = {}
     if args.offset is not None:
         where["offset"] = args.offset
@@ -94,7 +94,7 @@ def _one_entry(ask, subject: Subject, args) -> tuple[dict, dict | None]:
 
 
 def _usual_index(ask, subject: Subject) -> int:
-    """The entry that is worked on next, else the last one that was."""
+    """The entry that is processed next, otherwise the last processed one."""
     look = ask("qhca-ring", object=subject.object, number=subject.number,
                ring=subject.ring, index=0, count=1)["look"]
     if "producer" not in look:
@@ -151,7 +151,7 @@ def figures(connection, args) -> dict[str, str]:
 
 
 def run(args, connection) -> int:
-    """Draw what ARGS ask for, over CONNECTION; see figures()."""
+    """Draw the figures requested by ARGS, over CONNECTION; see figures()."""
     if args.figure == "all" and args.output == "-":
         raise DrawError("all figures need a folder: -o FOLDER")
     drawn = figures(connection, args)

@@ -14,7 +14,7 @@ _SILENT_ZERO = {"imm", "srqn", "tag", "addr", "len"}
 
 
 def kind(entry: dict) -> str:
-    """What an entry is: opcode or event type."""
+    """The kind of an entry: opcode or event type."""
     for key in ("opcode_name", "type_name", "opcode", "type"):
         if key in entry:
             return str(entry[key])
@@ -22,7 +22,7 @@ def kind(entry: dict) -> str:
 
 
 def untouched(entry: dict) -> bool:
-    """Are all its bytes zero, as those of memory that nobody has written to?"""
+    """Are all its bytes zero, as in memory that has never been written?"""
     raw = entry.get("raw", "")
     return bool(raw) and not raw.strip("0")
 

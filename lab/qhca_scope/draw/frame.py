@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all figures have: a head with title and facts, a foot that explains."""
+"""Common parts of all figures: a head with title and facts, a foot that explains."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def end(svg: Svg, subject: Subject, *paragraphs: str) -> str:
 
 
 def more(count: int, what: str = "", plural: str = "") -> str:
-    """The words in the place of what is left out: "… 4092 more pages"."""
+    """The text in place of omitted items: "… 4092 more pages"."""
     word = what if count == 1 else plural or (what and what + "s")
     return f"… {count} more {word}".rstrip()

@@ -98,7 +98,7 @@ class Subject:
 
 
 def size(count: int) -> str:
-    """Bytes as people say them, without loss."""
+    """Bytes in human-readable form, exact."""
     for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if count >= 1 << shift and not count & ((1 << shift) - 1):
             return f"{count >> shift} {unit}"
@@ -106,7 +106,7 @@ def size(count: int) -> str:
 
 
 def about(count: int) -> str:
-    """Bytes as people say them, rounded."""
+    """Bytes in human-readable form, rounded."""
     for shift, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if count >= 1 << shift:
             return f"{count / (1 << shift):.3g} {unit}"
@@ -189,7 +189,7 @@ def walk(ask: Ask, subject: Subject, **where) -> dict:
 
 
 def _leaves(look: dict, at: int) -> list[Run]:
-    """The leaves from offset AT on that one walk to AT has shown."""
+    """The leaves from offset AT on that a single walk to AT has shown."""
     buffer, hops = look["buffer"], look["hops"]
     if not hops:
         return [Run(at, look.get("address"), buffer["len"] - at)]
@@ -220,7 +220,7 @@ def _leaves(look: dict, at: int) -> list[Run]:
 
 
 def merged(runs: list[Run]) -> list[Run]:
-    """RUNS with neighbours in one piece where the device's addresses go on."""
+    """RUNS with neighbours merged where the device's addresses are contiguous."""
     out: list[Run] = []
     for run in runs:
         last = out[-1] if out else None
@@ -266,7 +266,7 @@ def memory(ask: Ask, subject: Subject) -> list[Run]:
 
 
 def address_at(runs: list[Run], offset: int) -> int | None:
-    """The DMA address of a byte; None when it is not there or not known."""
+    """The DMA address of a byte; None if it is missing or unknown."""
     for run in runs:
         if run.offset <= offset < run.offset + run.length:
             return None if run.address is None else run.address + offset - run.offset

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The ring: as one thinks of it, entry by entry, and as it lies in memory."""
+"""The ring: as a circle of entries, and as it is laid out in memory."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def _tip(row: dict) -> str:
 
 
 def _memory(svg: Svg, subject: Subject, look: dict, numbers: Ring, y: float) -> None:
-    """The straight buffer that is used as a ring."""
+    """The linear buffer that is used as a ring."""
     x, w = frame.EDGE, svg.width - 2 * frame.EDGE
     svg.text(x, y, "In memory it is a straight buffer", "b t-ink")
     where = f"{subject.va:#x}" if subject.va is not None else "offset 0"

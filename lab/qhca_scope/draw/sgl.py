@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The scatter list: what the kernel keeps of a pinned buffer."""
+"""The scatter list that the kernel keeps for a pinned buffer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 9
 
 
 def _segments(subject: Subject, runs: list[Run]) -> tuple[list[tuple[int, int]], int]:
-    """([(DMA address, length)], number of all): the driver's, else reckoned."""
+    """([(DMA address, length)], total number): the driver's, otherwise computed."""
     if subject.driver and subject.driver["sg"]:
         sg = subject.driver["sg"]
         return sg, int(subject.driver.get("sg_entries", len(sg)))

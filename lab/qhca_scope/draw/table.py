@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The buffer table with the way to one entry marked: all forms, 0 to 3 hops."""
+"""The buffer table with the path to one entry marked: all forms, 0 to 3 hops."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _others(subject: Subject, look: dict, level: int) -> list[tuple[int, str, st
 
 def _table(svg: Svg, subject: Subject, look: dict, i: int, column: Column, x: float,
            w: float) -> Column:
-    """One table on the way, with small boxes for its sisters."""
+    """One table on the path, with small boxes for its siblings."""
     hop, last = look["hops"][i], i == len(look["hops"]) - 1
     fault = look.get("fault") if last else None
     sisters = _others(subject, look, i - 1) if i else []
@@ -194,7 +194,7 @@ def _page_number(look: dict) -> int:
 
 
 def _index_rule(subject: Subject, look: dict, i: int) -> str:
-    """How the index of hop I comes about."""
+    """How the index of hop I is computed."""
     buffer, hop = look["buffer"], look["hops"][i]
     if subject.form == "LIST":
         return "lengths added up until the offset is reached"
@@ -208,7 +208,7 @@ def _index_rule(subject: Subject, look: dict, i: int) -> str:
 
 
 def _page(svg: Svg, subject: Subject, look: dict, column: Column, x: float, w: float) -> None:
-    """What the last entry points to: the page with the bytes, or what is wrong."""
+    """What the last entry points to: the page with the bytes, or the error."""
     hops = look["hops"]
     sisters = _others(subject, look, len(hops) - 1) if hops else []
     y = _minis(svg, column, [s for s in sisters if s[0] < column.marked], x, TOP, w)

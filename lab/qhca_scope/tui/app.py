@@ -101,7 +101,7 @@ def text_row(line: render.Line, width: int, unicode: bool, on: str | None = None
 
 
 def make_pane_class():
-    """The class, made when urwid is there."""
+    """The class, created if urwid is available."""
 
     class Pane(urwid.Widget):
         """A title and lines that can be scrolled. LINES is called with width
@@ -152,7 +152,7 @@ def make_pane_class():
 
 
 class App:
-    """The interface of a Model until it is left."""
+    """The interface of a Model until the user quits."""
 
     def __init__(self, model: Model, cleanup: Cleanup | None, colour: str = "auto",
                  page: str | None = None):
@@ -189,7 +189,7 @@ class App:
 
     @staticmethod
     def _colours(colour: str) -> int:
-        """How many: 1 where there shall be none, or the terminal has none."""
+        """The number of colours: 1 if there should be none, or the terminal has none."""
         if colour == "never" or (colour == "auto" and "NO_COLOR" in os.environ):
             return 1
         if colour == "auto":
@@ -207,7 +207,7 @@ class App:
         return f"{PANES.index(name) + 1} " if name in PANES else ""
 
     def _make(self, name: str, view_of, title=None):
-        """A pane; VIEW_OF says of whom when it is drawn."""
+        """A pane; VIEW_OF returns its view when it is drawn."""
         def both(lines):
             return lambda width, _height: (lines(view_of(), width), None)
 
@@ -309,7 +309,7 @@ class App:
         return urwid.Pile(parts)
 
     def draw(self) -> None:
-        """Everything anew, as the model is now."""
+        """Redraw everything from the model."""
         bar = [("bar", f" qhca-scope  lab {self.model.scope.lab.name}  ")]
         for name, view in self.model.views.items():
             kind, words = panes.state_words(view)
@@ -340,7 +340,7 @@ class App:
     # ------------------------------------------------------------------ keys
 
     def filter(self, keys, _raw):
-        """A resize has no key: lay out anew."""
+        """A resize has no key: lay out again."""
         if "window resize" in keys:
             self.rebuild()
         return keys
@@ -603,7 +603,7 @@ class App:
     # --------------------------------------------------------------- running
 
     def events(self) -> bool:
-        """Take what QEMU told since; did anything change?"""
+        """Process QEMU's new events; did anything change?"""
         changed = False
         for view in self.model.views.values():
             if view.lost:
@@ -676,7 +676,7 @@ class App:
 
 
 def run(scope, guest: str | None, colour: str = "auto", page: str | None = None) -> int:
-    """Open the interface; returns the exit status when it is left."""
+    """Open the interface; returns the exit status."""
     check_terminal()
     if page is not None and page not in PANES:
         raise Usage(f"no page is called {page!r}", "there are: " + ", ".join(PANES))

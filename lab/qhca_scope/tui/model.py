@@ -55,7 +55,7 @@ class View:
     # ------------------------------------------------------------ refreshing
 
     def refresh(self) -> None:
-        """Look anew; what went wrong is in `trouble`, what was seen stays."""
+        """Refresh; an error goes to `trouble`, and the old contents stay."""
         if self.lost:
             return
         try:
@@ -90,7 +90,7 @@ class View:
         self._look()
 
     def _take_stop(self) -> None:
-        """A stop that was not seen before: its events, and whom they are of."""
+        """A new stop: its events, and the objects to which they belong."""
         event = self.stop.get("event", {})
         key = (event.get("time"), event.get("kind"), self.stop.get("why"), self.stop.get("on"))
         if key == self._seen_stop:
@@ -244,7 +244,7 @@ class Model:
 
     @property
     def peer(self) -> View | None:
-        """The next guest: what is shown beside."""
+        """The next guest, shown beside this one."""
         names = list(self.views)
         other = names[(names.index(self.chosen) + 1) % len(names)]
         return self.views[other] if other != self.chosen else None
@@ -279,7 +279,7 @@ class Model:
             self.own = left
 
     def _follow_connection(self, view: View, peer: View) -> None:
-        """Show at the peer the QP that this one's QP is connected to."""
+        """Show at the peer the QP to which this one's QP is connected."""
         context = view.look.get("context", {})
         if view.kind != "qp" or not peer.follow or not context.get("dest_qpn"):
             return
@@ -305,7 +305,7 @@ class Model:
             raise
 
     def cancel(self) -> None:
-        """Forget a step that does not end."""
+        """Cancel a step that does not end."""
         self.view.machine.cancel_step()
         self.view.stepping = ""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the parts of a view look: functions from a View and a width to lines."""
+"""How the parts of a view are displayed: functions from a View and a width to lines."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def around(entries: list[dict], count: int) -> list[dict]:
 
 
 def event_lines(view: View, width: int, kinds: tuple = ()) -> list[Line]:
-    """What happened, the newest last; times in microseconds before it."""
+    """The events, newest last; times in microseconds before it."""
     if not view.history:
         return [[("dim", "nothing yet: events are kept while a break or step is set")]]
     last = view.history[-1].get("time", 0)
