@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Shared by the shell scripts of lab/. Source it, do not run it.
+# Shared by the shell scripts in lab/. Source it, do not run it.
 # shellcheck shell=bash
 
 set -euo pipefail
 
-# The checkout by its own path, and as all builds name it. kbuild, make and QEMU's
-# configure take no path with a space: then that is a link without one, at which
-# lab/in-root mounts the checkout. lab/qhca_lab/paths.py does the same.
+# The checkout by its own path, and by the path that all builds use. kbuild, make and
+# QEMU's configure accept no path with a space. If there is one, builds use a link
+# without it, at which lab/in-root mounts the checkout. lab/qhca_lab/paths.py does the same.
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 QHCA_TOP=$checkout
 case $checkout in
@@ -23,13 +23,13 @@ esac
 # shellcheck source=../versions.env
 . "$QHCA_TOP/lab/versions.env"
 
-# All products live here; QHCA_BUILD moves them, QHCA_CACHE only the big roots.
+# All build products are here; QHCA_BUILD moves them, QHCA_CACHE only the big roots.
 BUILD=${QHCA_BUILD:-$QHCA_TOP/build}
 CACHE=${QHCA_CACHE:-$BUILD/cache}
 JOBS=${QHCA_JOBS:-$(nproc)}
 export LC_ALL=C.UTF-8
 
-# in_root PATH: it without links, as it is named in the build root.
+# in_root PATH: the path without links, as it appears in the build root.
 in_root() {
     local path
     path=$(readlink -f "$1")
@@ -53,7 +53,7 @@ as_root() {
     fi
 }
 
-# key FILE... [-- WORD...]: short hash of files' content and of words.
+# key FILE... [-- WORD...]: short hash of the contents of files and of words.
 key() {
     {
         while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -64,7 +64,7 @@ key() {
     } | sha256sum | cut -c1-12
 }
 
-# kernels QUESTION WHAT: an answer of lab/qhca_lab/kernels.py.
+# kernels QUESTION WHAT: query lab/qhca_lab/kernels.py.
 kernels() {
     PYTHONPATH=$QHCA_TOP/lab python3 -c '
 import sys
@@ -72,15 +72,15 @@ from qhca_lab import kernels
 sys.exit(kernels.main(sys.argv[1:]))' "$@"
 }
 
-# kernel_for WHAT: what is built for another kernel than the guest image's, called
-# $kernel, goes to $out, and is built against $kdir.
+# kernel_for WHAT: set $kernel, the name of a kernel other than the guest image's; $out,
+# the output folder of builds for it; and $kdir, against which they are built.
 kernel_for() {
     kernel=$(kernels name "$1")
     [ -n "$kernel" ] || die "the guest image's kernel needs no --kernel"
     out=$BUILD/kernels/$kernel
     [ -d "$out/headers" ] || "$QHCA_TOP/lab/build/make-kernel" --headers "$1"
     kdir=$(in_root "$out/headers")
-    # A build tree, and its source if that is elsewhere, must be seen in the root.
+    # A build tree, and its source if that is elsewhere, must be visible in the root.
     if [ "$kernel" != newest ]; then
         QHCA_BIND="$kdir ${QHCA_BIND:-}"
         [ ! -L "$kdir/source" ] || QHCA_BIND="$(in_root "$kdir/source") $QHCA_BIND"
@@ -88,12 +88,12 @@ kernel_for() {
     fi
 }
 
-# guest_headers: the headers that the build root holds, which are those of one kernel,
-# the guest image's: /usr/src/linux-headers-RELEASE, as they are named in the root.
+# guest_headers: the path in the root of the headers that the build root has, which are
+# those of one kernel, the guest image's: /usr/src/linux-headers-RELEASE.
 guest_headers() { (cd "$BUILD/root" && printf '/%s\n' usr/src/linux-headers-*-"$QHCA_ARCH"); }
 
-# unpack_linux DEB SERIES FOLDER [PATTERN...]: unpack the kernel's source out of
-# Debian's package of it, or what matches the patterns, below FOLDER.
+# unpack_linux DEB SERIES FOLDER [PATTERN...]: unpack the kernel's source from
+# Debian's package, or the files that match the patterns, below FOLDER.
 unpack_linux() {
     local deb=$1 name=linux-source-$2 folder=$3
     shift 3
@@ -106,11 +106,11 @@ unpack_linux() {
         sh "$deb" "$name" "$folder" "${@/#/$name/}"
 }
 
-# packages FILE: its words without the comments.
+# packages FILE: the words of FILE, without comments.
 packages() { sed 's/#.*//' "$1" | tr -s ' \t\n' ' '; }
 
-# quiet WHAT COMMAND...: run it with its output in build/log/WHAT.log; when it
-# fails, show the log's end and give up.
+# quiet WHAT COMMAND...: run COMMAND with its output in build/log/WHAT.log; if it
+# fails, show the end of the log and exit.
 quiet() {
     local what=$1 log
     shift
@@ -120,11 +120,11 @@ quiet() {
     "$@" >"$log" 2>&1 </dev/null &
     if ! wait $!; then
         tail -n 40 "$log" >&2
-        die "$what failed; the whole log is $log"
+        die "$what failed; the full log is $log"
     fi
 }
 
-# timed WHAT COMMAND...: quiet, but say what is done and how long it took.
+# timed WHAT COMMAND...: like quiet, but report what is done and how long it took.
 timed() {
     local t0=$SECONDS
     say "$1 ... (log: ${BUILD#"$PWD"/}/log/${1// /-}.log)"

@@ -128,8 +128,8 @@ def _orders(node: _Node) -> list[Order]:
 
 
 def _shift_devices(nodes: list[_Node], pairs: dict) -> None:
-    """Move adapters' clocks, within their error, so that no packet comes before
-    it went."""
+    """Shift adapters' clocks, within their error, so that no packet arrives before
+    it was sent."""
     by_name = {n.name: n for n in nodes}
     placed = {nodes[0].name} if nodes else set()
     for node in nodes[1:]:
