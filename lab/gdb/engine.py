@@ -63,7 +63,7 @@ def guest(address, count):
 
 
 class Engine(Command):
-    """Show the adapters of this QEMU and what their engines have to do.
+    """Show the adapters of this QEMU and the pending work of their engines.
 
     qhca-engine"""
 

@@ -124,7 +124,7 @@ def walk(table, offset):
 
 
 def cpu_address(table, dma):
-    """Where the kernel sees a DMA address of a table's own memory."""
+    """The kernel address of a DMA address in a table's own memory."""
     for n in range(int(table["nmem"])):
         mem = table["mem"][n]
         begin = int(mem["dma"])
@@ -382,7 +382,7 @@ class User(Command):
 
     qhca-user
 
-    Done by itself when the guest is stopped at a doorbell of an application."""
+    Run automatically when the guest is stopped at a doorbell of an application."""
 
     name = "qhca-user"
     base = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the three sets of gdb commands share: names, memory, entries of rings.
+"""Code shared by the three sets of gdb commands: names, memory, entries of rings.
 
 Types come from the debugged program's own debug information, names of codes
 from the contract header, so nothing is written down twice.
