@@ -5,8 +5,9 @@
 layers.py SOURCES OBJECTS...
 
 SOURCES is a folder with layers.toml and a folder for each layer; each of OBJECTS has the
-objects of a build in the same folders, perhaps with a prefix "e_". Says what is wrong and
-fails, or says what was checked.
+objects of a build in the same folders, perhaps with a prefix "e_". Where layers.toml has a
+"folder", all sources are in that one, and each layer lists its "files"; the objects may then
+have a prefix "lib-". Says what is wrong and fails, or says what was checked.
 """
 
 import re
@@ -22,30 +23,41 @@ INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<((?:qhca|rdma/qhca)[^>]*)>)', re.
 LEAST = 20
 
 
-def part_of(path: Path) -> str:
-    """core/pci.c and core/pci.o belong to core, main.c to main, e_base/idr.o to base."""
-    return path.parts[0].removeprefix("e_") if len(path.parts) > 1 else path.stem
-
-
 class Layers:
     def __init__(self, top: Path):
-        self.top = top.resolve()
         self.rules = tomllib.loads((top / "layers.toml").read_text())
+        self.top = (top / self.rules.pop("folder", ".")).resolve()
         debug = self.rules.get("debug", {})
         self.hooks = set(debug.get("hooks", []))
         self.hook_symbols = re.compile(debug.get("symbols", "(?!)"))
-        self.parts = [p for p in self.rules if p not in ("common", "modules")]
+        self.parts = [p for p, rules in self.rules.items() if "uses" in rules]
         self.modules = self.rules.get("modules", {})
+        self.names = self.rules.get("statics", {})
         self.owner = {h: part for part in ("common", *self.parts) for h in self.rules[part]["offers"]}
+        self.listed = {f: part for part in self.parts for f in self.rules[part].get("files", [])}
+        self.globals: dict[str, Path] = {}
         self.errors: list[str] = []
         self.arrows: Counter = Counter()
+
+    def part_of(self, path: Path) -> str:
+        """core/pci.c and core/pci.o belong to core, main.c to main, e_base/idr.o to base; in a
+        flat folder idr.c and lib-idr.o to the part that lists idr.c."""
+        if self.listed:
+            file = path.name.removeprefix("lib-")
+            file = f"{file[:-2]}.c" if file.endswith(".o") else file
+            return self.listed.get(file) or self.owner.get(file, file)
+        return path.parts[0].removeprefix("e_") if len(path.parts) > 1 else path.stem
+
+    def program(self, path: Path) -> str:
+        """In which a name of @path stands."""
+        return self.modules.get(path.name.split("_")[0], self.modules.get(self.part_of(path), ""))
 
     def sources(self):
         for path in sorted(self.top.glob("**/*.[ch]")):
             path = path.relative_to(self.top)
             if path.parts[0] != "include" and not path.name.endswith(".mod.c") and \
                     str(path) not in self.rules["common"]["offers"]:
-                yield path, part_of(path), (self.top / path).read_text()
+                yield path, self.part_of(path), (self.top / path).read_text()
 
     def allowed(self, part: str, other: str) -> bool:
         return other in (part, "common", *self.rules[part]["uses"])
@@ -74,7 +86,7 @@ class Layers:
                 elif offered in self.owner:
                     other = self.owner[offered]
                 elif file is not None:
-                    other = part_of(file)
+                    other = self.part_of(file)
                     if other != part and not self.rules[part].get("private"):
                         self.errors.append(f"{path} includes {name}, which is private to {other}")
                 else:
@@ -92,8 +104,8 @@ class Layers:
     def symbols(self, objects: Path) -> int:
         """What the objects call of each other."""
         defined, needed = {}, []
-        files = [f for part in self.parts for pattern in (f"{part}/*.o", f"{part}.o", f"e_{part}/*.o")
-                 for f in sorted(objects.glob(pattern))]
+        files = [f for f in sorted(objects.glob("*.o" if self.listed else "**/*.o"))
+                 if self.part_of(f.relative_to(objects)) in self.parts]
         for file in files:
             path = file.relative_to(objects)
             for line in subprocess.run(["nm", file], check=True, text=True,
@@ -102,9 +114,10 @@ class Layers:
                 if kind == "U":
                     needed.append((path, name))
                 elif kind.isupper():
-                    defined.setdefault(name, part_of(path))
+                    self.globals.setdefault(f"{self.program(path)}:{name}", path)
+                    defined.setdefault(name, self.part_of(path))
         for path, name in needed:
-            part, other = part_of(path), defined.get(name)
+            part, other = self.part_of(path), defined.get(name)
             if other is None or other == part:
                 continue
             if other == "debug" and self.hook_symbols.fullmatch(name):
@@ -114,24 +127,52 @@ class Layers:
             self.errors.append(f"{objects} has {len(files)} objects, so nothing was checked")
         return len(files)
 
+    def circles(self):
+        """Whatever the parts: no header includes itself by way of others."""
+        graph = {path: [file for names in INCLUDE.findall(text)
+                        if (file := self.target(path, "".join(names)))]
+                 for path, _, text in self.sources()}
+        done = set()
+
+        def follow(way: list[Path]):
+            if way[-1] in way[:-1]:
+                circle = way[way.index(way[-1]):]
+                self.errors.append("a circle of includes: " + ", ".join(map(str, circle)))
+            elif way[-1] not in done:
+                for file in graph.get(way[-1], []):
+                    follow([*way, file])
+                done.add(way[-1])
+
+        for path in graph:
+            follow([path])
+
     def statics(self) -> int:
-        """A backtrace has names alone: each static function has one of its own."""
+        """A backtrace has names alone: each static function has one of its own, which says what
+        it is about. After symbols()."""
         where: dict[str, list[str]] = {}
         for path, part, text in self.sources():
-            module = self.modules.get(path.name.split("_")[0], self.modules.get(part, ""))
             for name in set(STATIC.findall(text)) - {"UVERBS_HANDLER"}:
-                where.setdefault(f"{module}:{name}", []).append(str(path))
-        for name, paths in where.items():
+                where.setdefault(f"{self.program(path)}:{name}", []).append(str(path))
+        for key, paths in sorted(where.items()):
+            name = key.split(":")[1]
+            what = f"static {name} in {' and '.join(paths)}"
             if len(paths) > 1:
-                self.errors.append(f"static {name.split(':')[1]} in {' and '.join(paths)}")
+                self.errors.append(what)
+            if not self.names.get("strict", True):
+                continue
+            if "_" not in name.removeprefix(self.names.get("prefix", "")):
+                self.errors.append(f"{what}: one word, which may be about anything")
+            if key in self.globals:
+                self.errors.append(f"{what}: {self.globals[key]} has a global of this name")
         return len(where)
 
 
 def main() -> int:
     layers = Layers(Path(sys.argv[1]))
     includes = layers.includes()
-    statics = layers.statics()
+    layers.circles()
     objects = sum(layers.symbols(Path(p)) for p in sys.argv[2:])
+    statics = layers.statics()
     for error in layers.errors:
         print(error)
     print(f"{includes} includes, {objects} objects, {statics} static functions; "
