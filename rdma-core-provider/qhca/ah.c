@@ -3,16 +3,21 @@
  * Address handles.  The kernel resolves the destination's MAC address; the
  * address vector is then built here, once, and copied into each WQE.
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "qhca.h"
+#include <ccan/container_of.h>
+#include <infiniband/driver.h>
+
 #include "qhca-abi-cmd.h"
+#include "qhca-verbs.h"
+#include "qhca-wqe.h"
 
 /* Builds the device's address vector; @attr has a GRH. */
-void qhca_av_fill(struct qhca_av *av, const struct ibv_ah_attr *attr,
-		  const uint8_t dmac[6])
+static void qhca_av_fill(struct qhca_av *av, const struct ibv_ah_attr *attr,
+			 const uint8_t dmac[6])
 {
 	memset(av, 0, sizeof(*av));
 	memcpy(av->dgid, attr->grh.dgid.raw, sizeof(av->dgid));

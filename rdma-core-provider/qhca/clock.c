@@ -6,17 +6,23 @@
  * that plus the difference of the clocks, which the kernel tells; it is asked
  * again when the answer is a second old, so that the two do not drift apart.
  */
+#include <endian.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include <infiniband/cmd_ioctl.h>
+#include <rdma/qhca-abi.h>
 
-#include "qhca.h"
 #include "qhca-abi-cmd.h"
+#include "qhca-clock.h"
+#include "qhca-context.h"
+#include "qhca-cq.h"
 
 #define QHCA_CLOCK_FRESH_NS	1000000000ULL
 
-static int qhca_clocks(struct ibv_context *context, struct qhca_clocks *clocks)
+static int qhca_clock_query(struct ibv_context *context,
+			    struct qhca_clocks *clocks)
 {
 	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DEVICE,
 			       QHCA_METHOD_DEVICE_CLOCKS, 1);
@@ -40,7 +46,7 @@ int qhca_query_rt_values(struct ibv_context *context,
 	values->comp_mask = 0;
 	if (!wanted)
 		return 0;
-	ret = qhca_clocks(context, &clocks);
+	ret = qhca_clock_query(context, &clocks);
 	if (ret)
 		return ret;
 	values->raw_clock.tv_sec = 0;
@@ -49,7 +55,7 @@ int qhca_query_rt_values(struct ibv_context *context,
 	return 0;
 }
 
-static uint64_t qhca_monotonic_ns(void)
+static uint64_t qhca_clock_monotonic_ns(void)
 {
 	struct timespec ts;
 
@@ -62,15 +68,15 @@ static uint64_t qhca_monotonic_ns(void)
  * ask the kernel at the same time; each answer is right.  The last one stays if
  * the kernel gives none.
  */
-static uint64_t qhca_wall_offset(struct qhca_context *ctx)
+static uint64_t qhca_clock_wall_offset(struct qhca_context *ctx)
 {
-	uint64_t now = qhca_monotonic_ns();
+	uint64_t now = qhca_clock_monotonic_ns();
 	uint64_t asked = atomic_load_explicit(&ctx->wall_asked,
 					      memory_order_acquire);
 	struct qhca_clocks clocks;
 
 	if ((!asked || now - asked > QHCA_CLOCK_FRESH_NS) &&
-	    !qhca_clocks(&ctx->vctx.context, &clocks)) {
+	    !qhca_clock_query(&ctx->vctx.context, &clocks)) {
 		atomic_store_explicit(&ctx->wall_offset,
 				      clocks.real - clocks.device,
 				      memory_order_relaxed);
@@ -86,5 +92,5 @@ uint64_t qhca_read_completion_wallclock(struct ibv_cq_ex *ibv_cq)
 	struct qhca_cq *cq = to_qcq_ex(ibv_cq);
 
 	return le64toh(cq->cur.timestamp) +
-	       qhca_wall_offset(to_qctx(ibv_cq->context));
+	       qhca_clock_wall_offset(to_qctx(ibv_cq->context));
 }

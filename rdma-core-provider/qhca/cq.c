@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Completion queues: creation, destruction, and cleaning away what a QP that
- * goes has left.
+ * Completion queues: creation, moderation, destruction.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "qhca.h"
+#include <infiniband/driver.h>
+#include <rdma/qhca-hw.h>
+
 #include "qhca-abi-cmd.h"
+#include "qhca-context.h"
+#include "qhca-cq.h"
+#include "qhca-doorbell.h"
+#include "qhca-lock.h"
+#include "qhca-pd.h"
+#include "qhca-poll.h"
+#include "qhca-queue-buf.h"
+#include "qhca-ring.h"
+#include "qhca-verbs.h"
 
 static_assert(sizeof(struct qhca_cqe) == 1 << QHCA_CQE_SHIFT, "CQE size");
 
@@ -145,90 +155,4 @@ int qhca_destroy_cq(struct ibv_cq *ibv_cq)
 		return ret;
 	qhca_cq_release(ctx, to_qcq(ibv_cq));
 	return 0;
-}
-
-/* Is this a CQE of the QP @obj?  Those of an SRQ's own CQ are the SRQ's. */
-static bool qhca_cqe_of_qp(const struct qhca_cqe *cqe, const void *obj)
-{
-	const struct qhca_qp *qp = obj;
-
-	return le32toh(cqe->qpn) == qp->qpn &&
-	       !(le16toh(cqe->flags) & QHCA_CQE_F_SRQN);
-}
-
-/* Is this a CQE of the SRQ @obj, which has a CQ of its own? */
-static bool qhca_cqe_of_srq(const struct qhca_cqe *cqe, const void *obj)
-{
-	const struct qhca_srq *srq = obj;
-
-	return (le16toh(cqe->flags) & QHCA_CQE_F_SRQN) &&
-	       le32toh(cqe->src_qpn) == srq->srqn;
-}
-
-/*
- * Takes the CQEs of @obj out of @cq, when the device makes no more of them; the
- * CQ's lock is held.  WQEs of @srq, if it is not NULL, are given back to it.
- *
- * The others move up towards the producer, in their order, each with the
- * phase of its new place; then the consumer index skips the gap.  The entries
- * in the gap keep the phase they had, which is what the device's next lap
- * overwrites, so they are never taken for new.
- *
- * The SRQ's lock is held until the device may use the gap: nobody posts what
- * comes back before there is room for its completion.
- */
-static void qhca_cq_drop(struct qhca_cq *cq,
-			 bool (*gone)(const struct qhca_cqe *, const void *),
-			 const void *obj, struct qhca_srq *srq)
-{
-	uint32_t ci, prod, from, to;
-	struct qhca_cqe *src, *dst;
-
-	if (srq)
-		qhca_lock(&srq->lock);
-	ci = atomic_load_explicit(&cq->ci, memory_order_relaxed);
-	prod = ci;
-	while (prod - ci < 1U << cq->shift && qhca_cq_peek(cq, prod))
-		prod++;
-
-	to = prod;
-	for (from = prod; from != ci; ) {
-		src = &cq->ring[qhca_slot(--from, cq->shift)];
-		if (gone(src, obj)) {
-			if (srq && (src->opcode & QHCA_CQE_OP_RECV) &&
-			    (le16toh(src->flags) & QHCA_CQE_F_SRQ))
-				qhca_srq_give_back_locked(srq,
-						le32toh(src->wqe_index));
-			continue;
-		}
-		if (--to == from)
-			continue;
-		dst = &cq->ring[qhca_slot(to, cq->shift)];
-		*dst = *src;
-		dst->phase = qhca_phase(to, cq->shift);
-	}
-	if (to != ci) {
-		atomic_store_explicit(&cq->ci, to, memory_order_relaxed);
-		qhca_dbrec_store(cq->dbrec, to);
-	}
-	if (srq)
-		qhca_unlock(&srq->lock);
-}
-
-/* Takes the CQEs of a QP that is gone, or back in RESET, out of @cq. */
-void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
-{
-	qhca_lock(&cq->lock);
-	qhca_cq_drop(cq, qhca_cqe_of_qp, qp, qp->srq);
-	if (cq->last_qp == qp)
-		cq->last_qp = NULL;
-	qhca_unlock(&cq->lock);
-}
-
-/* Takes the CQEs of an SRQ that is gone out of @cq, its own. */
-void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq)
-{
-	qhca_lock(&cq->lock);
-	qhca_cq_drop(cq, qhca_cqe_of_srq, srq, NULL);
-	qhca_unlock(&cq->lock);
 }

@@ -3,10 +3,15 @@
  * Doorbell records, many in a page: the kernel pins the page once.
  */
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "qhca.h"
+#include <ccan/list.h>
+
+#include "qhca-context.h"
+#include "qhca-doorbell.h"
+#include "qhca-queue-buf.h"
 
 /* A cache line each: threads with queues of their own do not disturb. */
 #define QHCA_DBREC_SPACING	64

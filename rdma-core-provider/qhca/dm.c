@@ -8,10 +8,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <ccan/container_of.h>
 #include <infiniband/cmd_ioctl.h>
+#include <infiniband/driver.h>
+#include <rdma/qhca-abi.h>
+#include <util/udma_barrier.h>
 
-#include "qhca.h"
-#include "qhca-abi-cmd.h"
+#include "qhca-verbs.h"
 
 struct qhca_dm {
 	struct verbs_dm		vdm;

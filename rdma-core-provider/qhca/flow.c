@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "qhca.h"
+#include <infiniband/driver.h>
+
+#include "qhca-verbs.h"
 
 struct ibv_flow *qhca_create_flow(struct ibv_qp *qp,
 				  struct ibv_flow_attr *attr)

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "qhca.h"
+#include "qhca-idr.h"
 
 /* Enters @obj; ctx->qp_mutex is held.  Returns 0 or ENOMEM. */
 int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj)

@@ -5,7 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "qhca.h"
+#include <infiniband/driver.h>
+#include <rdma/qhca-hw.h>
+
+#include "qhca-context.h"
+#include "qhca-verbs.h"
 
 struct ibv_mr *qhca_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			   uint64_t hca_va, int access)

@@ -3,9 +3,21 @@
  * Memory windows.  The kernel makes them; binding is a work request.
  */
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
-#include "qhca.h"
+#include <infiniband/driver.h>
+#include <rdma/qhca-hw.h>
+
+#include "qhca-context.h"
+#include "qhca-doorbell.h"
+#include "qhca-lock.h"
+#include "qhca-qp.h"
+#include "qhca-ring.h"
+#include "qhca-verbs.h"
+#include "qhca-wqe.h"
+#include "trace.h"
 
 struct ibv_mw *qhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
@@ -77,14 +89,13 @@ int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,
 		ret = ENOMEM;
 		goto out;
 	}
-	slot = sq->ring + ((size_t)qhca_slot(sq->head, sq->shift) <<
-			   sq->stride);
+	slot = qhca_sq_slot(sq, sq->head);
 	qhca_wqe_begin(&sq->rules, slot, bind->wr_id, QHCA_WQE_BIND_MW,
 		       qhca_wqe_flags(bind->send_flags, sq->rules.sig_all));
 	ret = qhca_wqe_set_bind(slot, rkey, &bind->bind_info);
 	if (ret)
 		goto out;
-	qhca_trace_wqe(sq, qp->qpn, sq->head);
+	qhca_trace_wqe(qp->qpn, sq->head, &sq->rules, slot);
 	head = ++sq->head;
 	ring = qhca_sq_publish(ctx, sq->dbrec, qpn, head);
 	mw->rkey = rkey;

@@ -4,12 +4,15 @@
  * domains, which join the two.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include <infiniband/cmd_ioctl.h>
+#include <infiniband/driver.h>
+#include <rdma/qhca-abi.h>
 
-#include "qhca.h"
 #include "qhca-abi-cmd.h"
+#include "qhca-pd.h"
 
 struct ibv_pd *qhca_alloc_pd(struct ibv_context *context)
 {

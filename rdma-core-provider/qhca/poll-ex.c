@@ -7,9 +7,19 @@
  * before it asks for the next one, and that must not overflow the CQ.  So the
  * CQE is copied, and its place is the device's at once.
  */
+#include <endian.h>
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
-#include "qhca.h"
+#include <rdma/qhca-hw.h>
+
+#include "qhca-clock.h"
+#include "qhca-context.h"
+#include "qhca-cq.h"
+#include "qhca-lock.h"
+#include "qhca-poll.h"
+#include "trace.h"
 
 /* Moves to the next CQE.  Returns 0, or ENOENT when there is none. */
 static int qhca_next_poll(struct ibv_cq_ex *ibv_cq)
@@ -30,7 +40,7 @@ static int qhca_next_poll(struct ibv_cq_ex *ibv_cq)
 		qhca_cq_advance(cq, ci + 1, &retired);
 	} while (!known);
 
-	qhca_trace_poll(cq, ci, &cq->cur);
+	qhca_trace_poll(cq->cqn, ci, &cq->cur);
 	ibv_cq->wr_id = le64toh(cq->cur.wr_id);
 	ibv_cq->status = cq->cur.status;
 	return 0;

@@ -2,9 +2,23 @@
 /*
  * Polling and arming of completion queues.
  */
+#include <endian.h>
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
-#include "qhca.h"
+#include <rdma/qhca-hw.h>
+#include <util/compiler.h>
+
+#include "qhca-context.h"
+#include "qhca-cq.h"
+#include "qhca-doorbell.h"
+#include "qhca-lock.h"
+#include "qhca-poll.h"
+#include "qhca-qp.h"
+#include "qhca-srq.h"
+#include "qhca-tm.h"
+#include "trace.h"
 
 static_assert((int)QHCA_WC_LOC_PROT_ERR == (int)IBV_WC_LOC_PROT_ERR &&
 	      (int)QHCA_WC_WR_FLUSH_ERR == (int)IBV_WC_WR_FLUSH_ERR &&
@@ -13,24 +27,6 @@ static_assert((int)QHCA_WC_LOC_PROT_ERR == (int)IBV_WC_LOC_PROT_ERR &&
 	      (int)QHCA_WC_FATAL_ERR == (int)IBV_WC_FATAL_ERR &&
 	      (int)QHCA_WC_GENERAL_ERR == (int)IBV_WC_GENERAL_ERR,
 	      "the device's statuses are those of the verbs");
-
-/*
- * Returns the CQE with counter @ci, or NULL if the device has not yet
- * written it.
- */
-struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci)
-{
-	struct qhca_cqe *cqe = &cq->ring[qhca_slot(ci, cq->shift)];
-	uint8_t phase;
-
-	phase = atomic_load_explicit((_Atomic(uint8_t) *)&cqe->phase,
-				     memory_order_relaxed);
-	if ((phase & 1) != qhca_phase(ci, cq->shift))
-		return NULL;
-	/* The phase is written last: what is read from here on is complete. */
-	udma_from_device_barrier();
-	return cqe;
-}
 
 /*
  * The device could not read the WQE, so it does not know its wr_id.  We do: the
@@ -47,9 +43,7 @@ static void qhca_cqe_fill_wr_id(const struct qhca_qp *qp, struct qhca_cqe *cqe,
 	if (cqe->status != QHCA_WC_LOC_QP_OP_ERR &&
 	    cqe->status != QHCA_WC_WR_FLUSH_ERR)
 		return;
-	ctrl = (const void *)(qp->sq.ring +
-			      ((size_t)qhca_slot(index, qp->sq.shift) <<
-			       qp->sq.stride));
+	ctrl = (const void *)qhca_sq_slot(&qp->sq, index);
 	cqe->wr_id = ctrl->wr_id;
 }
 
@@ -77,9 +71,9 @@ void qhca_cq_advance(struct qhca_cq *cq, uint32_t ci,
 }
 
 /* Retires a WQE, or with @tag an entry, of an SRQ: one at a time. */
-static void qhca_retire_shared(struct qhca_cq *cq, struct qhca_srq *srq,
-			       const struct qhca_cqe *cqe, bool tag,
-			       uint32_t ci, struct qhca_retired *retired)
+static void qhca_cqe_retire_shared(struct qhca_cq *cq, struct qhca_srq *srq,
+				   const struct qhca_cqe *cqe, bool tag,
+				   uint32_t ci, struct qhca_retired *retired)
 {
 	if (retired->srq)
 		qhca_cq_advance(cq, ci, retired);
@@ -92,9 +86,9 @@ static void qhca_retire_shared(struct qhca_cq *cq, struct qhca_srq *srq,
  * Retires a WQE of @qp and, as a completion covers all before it that asked for
  * none, those before it.
  */
-static void qhca_retire_own(struct qhca_cq *cq, struct qhca_qp *qp,
-			    const struct qhca_cqe *cqe, uint32_t ci,
-			    struct qhca_retired *retired)
+static void qhca_cqe_retire_own(struct qhca_cq *cq, struct qhca_qp *qp,
+				const struct qhca_cqe *cqe, uint32_t ci,
+				struct qhca_retired *retired)
 {
 	uint32_t tail = le32toh(cqe->wqe_index) + 1;
 
@@ -124,11 +118,11 @@ static bool qhca_cqe_retire_srq(struct qhca_cq *cq, struct qhca_cqe *cqe,
 	if (!srq || srq->cq != cq)
 		return false;
 	if (le16toh(cqe->flags) & QHCA_CQE_F_SRQ)
-		qhca_retire_shared(cq, srq, cqe, false, ci, retired);
+		qhca_cqe_retire_shared(cq, srq, cqe, false, ci, retired);
 	else if (cqe->opcode == QHCA_CQE_OP_TM_RECV &&
 		 (cqe->status ||
 		  (le16toh(cqe->flags) & QHCA_CQE_F_TM_DATA_VALID)))
-		qhca_retire_shared(cq, srq, cqe, true, ci, retired);
+		qhca_cqe_retire_shared(cq, srq, cqe, true, ci, retired);
 	return true;
 }
 
@@ -165,11 +159,11 @@ bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe, uint32_t ci,
 	if (!recv) {
 		if (unlikely(cqe->status))
 			qhca_cqe_fill_wr_id(qp, cqe, le32toh(cqe->wqe_index));
-		qhca_retire_own(cq, qp, cqe, ci, retired);
+		qhca_cqe_retire_own(cq, qp, cqe, ci, retired);
 	} else if (!(le16toh(cqe->flags) & QHCA_CQE_F_SRQ)) {
-		qhca_retire_own(cq, qp, cqe, ci, retired);
+		qhca_cqe_retire_own(cq, qp, cqe, ci, retired);
 	} else if (qp->srq) {
-		qhca_retire_shared(cq, qp->srq, cqe, false, ci, retired);
+		qhca_cqe_retire_shared(cq, qp->srq, cqe, false, ci, retired);
 	}
 	return true;
 }
@@ -255,7 +249,7 @@ uint8_t qhca_cqe_wc_sl(const struct qhca_cqe *cqe)
 	}
 }
 
-static void qhca_fill_wc(const struct qhca_cqe *cqe, struct ibv_wc *wc)
+static void qhca_poll_fill_wc(const struct qhca_cqe *cqe, struct ibv_wc *wc)
 {
 	wc->wr_id = le64toh(cqe->wr_id);
 	wc->status = cqe->status;
@@ -291,8 +285,8 @@ int qhca_poll_cq(struct ibv_cq *ibv_cq, int num, struct ibv_wc *wc)
 			break;
 		if (!qhca_cqe_retire(cq, cqe, ci, &retired))
 			continue;
-		qhca_trace_poll(cq, ci, cqe);
-		qhca_fill_wc(cqe, wc + n++);
+		qhca_trace_poll(cq->cqn, ci, cqe);
+		qhca_poll_fill_wc(cqe, wc + n++);
 	}
 	if (ci != start)
 		qhca_cq_advance(cq, ci, &retired);

@@ -3,9 +3,22 @@
  * Posting of work requests.  No system call: WQEs go into the ring, then one
  * doorbell record covers them all, and a doorbell if the device asks for it.
  */
+#include <endian.h>
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
-#include "qhca.h"
+#include <rdma/qhca-hw.h>
+
+#include "qhca-context.h"
+#include "qhca-doorbell.h"
+#include "qhca-lock.h"
+#include "qhca-post.h"
+#include "qhca-qp.h"
+#include "qhca-ring.h"
+#include "qhca-srq.h"
+#include "qhca-wqe.h"
+#include "trace.h"
 
 int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr)
@@ -38,14 +51,14 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 		if (qhca_ring_full(head, tail, sq->shift))
 			ret = ENOMEM;
 		else
-			ret = qhca_wqe_encode_send(&sq->rules, sq->ring +
-				((size_t)qhca_slot(head, sq->shift) <<
-				 sq->stride), wr);
+			ret = qhca_wqe_encode_send(&sq->rules,
+						   qhca_sq_slot(sq, head), wr);
 		if (ret) {
 			*bad_wr = wr;
 			break;
 		}
-		qhca_trace_wqe(sq, qp->qpn, head);
+		qhca_trace_wqe(qp->qpn, head, &sq->rules,
+			       qhca_sq_slot(sq, head));
 		head++;
 	}
 	if (head != sq->head) {
@@ -78,16 +91,14 @@ int qhca_rq_post(struct qhca_context *ctx, struct qhca_rq *rq, uint32_t num,
 		if (qhca_ring_full(head, tail, rq->shift))
 			ret = ENOMEM;
 		else
-			ret = qhca_wqe_encode_recv(rq->max_sge, rq->ring +
-				((size_t)qhca_slot(head, rq->shift) <<
-				 rq->stride), wr);
+			ret = qhca_wqe_encode_recv(rq->max_sge,
+						   qhca_rq_slot(rq, head), wr);
 		if (ret) {
 			*bad_wr = wr;
 			break;
 		}
-		qhca_trace_recv_wqe(num, head, rq->max_sge, rq->ring +
-				    ((size_t)qhca_slot(head, rq->shift) <<
-				     rq->stride));
+		qhca_trace_recv_wqe(num, head, rq->max_sge,
+				    qhca_rq_slot(rq, head));
 		head++;
 	}
 	if (head != rq->head) {

@@ -5,10 +5,29 @@
 #ifndef QHCA_DOORBELL_H
 #define QHCA_DOORBELL_H
 
+#include <config.h>
+
+#include <endian.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rdma/qhca-hw.h>
+#include <util/compiler.h>
 #include <util/mmio.h>
 #include <util/udma_barrier.h>
 
-#include "qhca.h"
+#include "qhca-context.h"
+#include "trace.h"
+
+/* See CMakeLists.txt, which leaves the provider out. */
+#if SIZEOF_LONG != 8
+#error "qhca needs a 64-bit architecture: a doorbell is one 8-byte store"
+#endif
+
+/* dbrec.c */
+struct qhca_dbrec *qhca_dbrec_alloc(struct qhca_context *ctx);
+void qhca_dbrec_free(struct qhca_context *ctx, struct qhca_dbrec *rec);
 
 /*
  * Rings a doorbell: one 8-byte store.  What the device will read must have

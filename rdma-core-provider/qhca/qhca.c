@@ -3,16 +3,32 @@
  * libqhca: the device, its context, and which verbs there are.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <ccan/container_of.h>
+#include <ccan/list.h>
 #include <infiniband/cmd_ioctl.h>
+#include <infiniband/driver.h>
+#include <rdma/qhca-hw.h>
 
-#include "qhca.h"
 #include "qhca-abi-cmd.h"
+#include "qhca-clock.h"
+#include "qhca-context.h"
+#include "qhca-idr.h"
+#include "qhca-pd.h"
+#include "qhca-poll.h"
+#include "qhca-post.h"
+#include "qhca-tm.h"
+#include "qhca-verbs.h"
+
+struct qhca_device {
+	struct verbs_device	vdev;
+};
 
 static void qhca_free_context(struct ibv_context *context);
 
@@ -118,7 +134,7 @@ static const struct verbs_context_ops qhca_context_ops = {
 };
 
 /* Returns true if the environment variable @name is set, and not to 0. */
-static bool qhca_env(const char *name)
+static bool qhca_env_is_set(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -136,14 +152,14 @@ static int qhca_init_context(struct qhca_context *ctx, int cmd_fd,
 	ctx->features = resp->features;
 	/* The device may have what an older driver cannot make. */
 	if (!(resp->comp_mask & QHCA_UCONTEXT_RESP_SQ_RECORD) ||
-	    qhca_env("QHCA_ALWAYS_RING"))
+	    qhca_env_is_set("QHCA_ALWAYS_RING"))
 		ctx->features &= ~QHCA_FEAT_SQ_RECORD;
 	ctx->max_qp_wr = resp->max_qp_wr;
 	ctx->max_cqe = resp->max_cqe;
 	ctx->max_srq_wr = resp->max_srq_wr;
 	ctx->max_sge = resp->max_sge;
 	ctx->max_inline = resp->max_inline;
-	ctx->huge = qhca_env("QHCA_HUGE_PAGES");
+	ctx->huge = qhca_env_is_set("QHCA_HUGE_PAGES");
 	ctx->db_len = resp->db_mmap_size;
 	if (ctx->db_len < QHCA_DB_TM + sizeof(uint64_t)) {
 		errno = EPROTO;

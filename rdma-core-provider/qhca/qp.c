@@ -3,11 +3,28 @@
  * Queue pairs: their rings, their life.
  */
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "qhca.h"
+#include <infiniband/driver.h>
+#include <rdma/qhca-hw.h>
+
 #include "qhca-abi-cmd.h"
+#include "qhca-context.h"
+#include "qhca-cq.h"
+#include "qhca-doorbell.h"
+#include "qhca-idr.h"
+#include "qhca-lock.h"
+#include "qhca-pd.h"
+#include "qhca-post.h"
+#include "qhca-qp.h"
+#include "qhca-queue-buf.h"
+#include "qhca-ring.h"
+#include "qhca-srq.h"
+#include "qhca-verbs.h"
+#include "qhca-wqe.h"
 
 static void qhca_qp_release(struct qhca_context *ctx, struct qhca_qp *qp)
 {

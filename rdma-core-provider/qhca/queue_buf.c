@@ -4,10 +4,15 @@
  * shares and which fork() does not pass on.
  */
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "qhca.h"
+#include <infiniband/verbs.h>
+
+#include "qhca-context.h"
+#include "qhca-pd.h"
+#include "qhca-queue-buf.h"
 
 #define QHCA_HUGE_PAGE	(2UL << 20)
 

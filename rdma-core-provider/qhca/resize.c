@@ -4,11 +4,22 @@
  * the system call: nobody takes or posts meanwhile, while the device goes on.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "qhca.h"
+#include <infiniband/driver.h>
+#include <rdma/qhca-hw.h>
+
 #include "qhca-abi-cmd.h"
+#include "qhca-context.h"
+#include "qhca-cq.h"
+#include "qhca-doorbell.h"
+#include "qhca-lock.h"
+#include "qhca-queue-buf.h"
+#include "qhca-ring.h"
+#include "qhca-srq.h"
+#include "qhca-verbs.h"
 
 /*
  * Gives the entries of a new ring, zeroed and of 1 << @shift, the phase they

@@ -1,48 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Shared receive queues: WQEs addressed by number, an index ring that tells
- * the device which of them were posted, and a list of the free ones.
+ * the device which of them were posted, and a list of the free ones
+ * (srq_list.c).
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "qhca.h"
+#include <infiniband/driver.h>
+#include <rdma/qhca-hw.h>
+
 #include "qhca-abi-cmd.h"
-
-/* Makes the free list, with all WQEs in it.  Returns 0 or ENOMEM. */
-int qhca_srq_list_init(struct qhca_srq *srq)
-{
-	uint32_t depth = 1U << srq->shift;
-	uint32_t i;
-
-	srq->next = calloc(depth, sizeof(*srq->next));
-	if (!srq->next)
-		return ENOMEM;
-	for (i = 0; i < depth; i++)
-		srq->next[i] = i + 1 < depth ? i + 1 : QHCA_SRQ_END;
-	srq->first_free = 0;
-	return 0;
-}
-
-/*
- * Puts a WQE back into the free list; the lock is held.  A number the device
- * made up, or sent twice, would spoil the list, so it is ignored.
- */
-void qhca_srq_give_back_locked(struct qhca_srq *srq, uint32_t number)
-{
-	if (number < 1U << srq->shift &&
-	    srq->next[number] == QHCA_SRQ_BUSY) {
-		srq->next[number] = srq->first_free;
-		srq->first_free = number;
-	}
-}
-
-void qhca_srq_give_back(struct qhca_srq *srq, uint32_t number)
-{
-	qhca_lock(&srq->lock);
-	qhca_srq_give_back_locked(srq, number);
-	qhca_unlock(&srq->lock);
-}
+#include "qhca-context.h"
+#include "qhca-cq.h"
+#include "qhca-doorbell.h"
+#include "qhca-idr.h"
+#include "qhca-lock.h"
+#include "qhca-pd.h"
+#include "qhca-queue-buf.h"
+#include "qhca-ring.h"
+#include "qhca-srq.h"
+#include "qhca-tm.h"
+#include "qhca-verbs.h"
+#include "qhca-wqe.h"
 
 static void qhca_srq_release(struct qhca_context *ctx, struct qhca_srq *srq)
 {

@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "qhca.h"
+#include <rdma/qhca-abi.h>
+
+#include "qhca-context.h"
 
 /* That of a driver which has no such page. */
 static const struct qhca_status_page qhca_always = { .works = 1 };
@@ -37,21 +39,4 @@ void qhca_status_unmap(struct qhca_context *ctx)
 {
 	if (ctx->status_len)
 		munmap((void *)ctx->status, ctx->status_len);
-}
-
-/*
- * A CQ was found empty, and then the device gone.  Returns EIO, or 0 if there
- * is still a CQE: those written in between come first.
- */
-int qhca_cq_gone(struct qhca_cq *cq)
-{
-	bool more;
-
-	/* What was written before the device went is seen from here on. */
-	udma_from_device_barrier();
-	qhca_lock(&cq->lock);
-	more = qhca_cq_peek(cq, atomic_load_explicit(&cq->ci,
-						     memory_order_relaxed));
-	qhca_unlock(&cq->lock);
-	return more ? 0 : EIO;
 }

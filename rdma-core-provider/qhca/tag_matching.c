@@ -8,10 +8,23 @@
  * the operation's slot, so that operations need no completion.  The SRQ's lock
  * is held for everything here.
  */
+#include <endian.h>
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "qhca.h"
+#include <rdma/qhca-hw.h>
+#include <util/compiler.h>
+
+#include "qhca-context.h"
+#include "qhca-doorbell.h"
+#include "qhca-lock.h"
+#include "qhca-queue-buf.h"
+#include "qhca-ring.h"
+#include "qhca-srq.h"
+#include "qhca-tm.h"
 
 #define QHCA_TM_NUM(handle)	((handle) & 0xffffU)
 

@@ -3,7 +3,13 @@
  * Static probe points; each is in one place, so that a watcher sets one
  * breakpoint for it.  The order of arguments is an interface: add at the end.
  */
-#include "qhca.h"
+#include <endian.h>
+#include <stdint.h>
+
+#include <rdma/qhca-hw.h>
+
+#include "qhca-wqe.h"
+#include "trace.h"
 
 #ifdef HAVE_SYS_SDT_H
 
@@ -19,7 +25,8 @@ QHCA_TRACE_DEFINE(doorbell);
 QHCA_TRACE_DEFINE(poll);
 
 /* @num is what the WQE says, to which the device can write: @max at most. */
-static uint64_t qhca_sges_len(const void *at, uint32_t num, uint32_t max)
+static uint64_t qhca_trace_sges_len(const void *at, uint32_t num,
+				    uint32_t max)
 {
 	const struct qhca_sge *sge = at;
 	uint64_t len = 0;
@@ -31,11 +38,10 @@ static uint64_t qhca_sges_len(const void *at, uint32_t num, uint32_t max)
 	return len;
 }
 
-void qhca_trace_wqe_at(const struct qhca_sq *sq, uint32_t qpn, uint32_t index)
+void qhca_trace_wqe_at(uint32_t qpn, uint32_t index,
+		       const struct qhca_wqe_rules *rules, const void *slot)
 {
-	const char *slot = sq->ring + ((size_t)qhca_slot(index, sq->shift) <<
-				       sq->stride);
-	const struct qhca_wqe_ctrl *ctrl = (const void *)slot;
+	const struct qhca_wqe_ctrl *ctrl = slot;
 	uint32_t num = le16toh(ctrl->num_sge);
 	uint64_t wr_id = le64toh(ctrl->wr_id);
 	uint32_t opcode = ctrl->opcode;
@@ -43,8 +49,8 @@ void qhca_trace_wqe_at(const struct qhca_sq *sq, uint32_t qpn, uint32_t index)
 	uint64_t bytes;
 
 	bytes = flags & QHCA_WQE_F_INLINE ? num :
-		qhca_sges_len(slot + qhca_wqe_header(&sq->rules), num,
-			      sq->rules.max_sge);
+		qhca_trace_sges_len((const char *)slot + qhca_wqe_header(rules),
+				    num, rules->max_sge);
 	STAP_PROBE6(qhca, wqe, qpn, index, opcode, flags, wr_id, bytes);
 }
 
@@ -53,8 +59,8 @@ void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, uint32_t max_sge,
 {
 	const struct qhca_rq_wqe *wqe = slot;
 	uint64_t wr_id = le64toh(wqe->wr_id);
-	uint64_t bytes = qhca_sges_len(wqe + 1, le16toh(wqe->num_sge),
-				       max_sge);
+	uint64_t bytes = qhca_trace_sges_len(wqe + 1, le16toh(wqe->num_sge),
+					     max_sge);
 
 	STAP_PROBE4(qhca, recv_wqe, num, index, wr_id, bytes);
 }
@@ -64,10 +70,8 @@ void qhca_trace_doorbell_at(uint32_t offset, uint32_t num, uint32_t index)
 	STAP_PROBE3(qhca, doorbell, offset, num, index);
 }
 
-void qhca_trace_poll_at(const struct qhca_cq *cq, uint32_t ci,
-			const struct qhca_cqe *cqe)
+void qhca_trace_poll_at(uint32_t cqn, uint32_t ci, const struct qhca_cqe *cqe)
 {
-	uint32_t cqn = cq->cqn;
 	uint32_t qpn = le32toh(cqe->qpn);
 	uint32_t wqe = le32toh(cqe->wqe_index);
 	uint32_t opcode = cqe->opcode;
@@ -81,7 +85,8 @@ void qhca_trace_poll_at(const struct qhca_cq *cq, uint32_t ci,
 
 #else
 
-void qhca_trace_wqe_at(const struct qhca_sq *sq, uint32_t qpn, uint32_t index)
+void qhca_trace_wqe_at(uint32_t qpn, uint32_t index,
+		       const struct qhca_wqe_rules *rules, const void *slot)
 {
 }
 
@@ -94,8 +99,7 @@ void qhca_trace_doorbell_at(uint32_t offset, uint32_t num, uint32_t index)
 {
 }
 
-void qhca_trace_poll_at(const struct qhca_cq *cq, uint32_t ci,
-			const struct qhca_cqe *cqe)
+void qhca_trace_poll_at(uint32_t cqn, uint32_t ci, const struct qhca_cqe *cqe)
 {
 }
 

@@ -2,7 +2,7 @@
 /*
  * Static probe points (USDT): gdb, SystemTap, bpftrace and the kernel's uprobes
  * see them.  A point that nobody watches is one load and one branch that is not
- * taken; its arguments are gathered in trace.c.  Built without <sys/sdt.h>,
+ * taken; what its arguments say is read in trace.c.  Built without <sys/sdt.h>,
  * nothing of it is there.
  */
 #ifndef QHCA_TRACE_H
@@ -10,9 +10,8 @@
 
 #include <stdint.h>
 
-struct qhca_cq;
 struct qhca_cqe;
-struct qhca_sq;
+struct qhca_wqe_rules;
 
 #ifdef HAVE_SYS_SDT_H
 
@@ -36,8 +35,9 @@ QHCA_TRACE_COUNTER(poll);
 
 #endif
 
-/* A send WQE was written; its doorbell comes later. */
-void qhca_trace_wqe_at(const struct qhca_sq *sq, uint32_t qpn, uint32_t index);
+/* A send WQE was written; its doorbell comes later.  @rules: of the queue. */
+void qhca_trace_wqe_at(uint32_t qpn, uint32_t index,
+		       const struct qhca_wqe_rules *rules, const void *slot);
 /*
  * A receive WQE; @num: QPN, WQN or SRQN, @index: as in a CQE, @max_sge: of the
  * queue.
@@ -47,8 +47,7 @@ void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, uint32_t max_sge,
 /* A doorbell is about to be rung: its offset, QHCA_DB_*, and what it says. */
 void qhca_trace_doorbell_at(uint32_t offset, uint32_t num, uint32_t index);
 /* The application gets the completion of the CQE with counter @ci. */
-void qhca_trace_poll_at(const struct qhca_cq *cq, uint32_t ci,
-			const struct qhca_cqe *cqe);
+void qhca_trace_poll_at(uint32_t cqn, uint32_t ci, const struct qhca_cqe *cqe);
 
 #define qhca_trace_wqe(...)                                                    \
 	do {                                                                   \

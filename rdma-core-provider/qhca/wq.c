@@ -10,8 +10,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "qhca.h"
+#include <infiniband/driver.h>
+#include <rdma/qhca-hw.h>
+
 #include "qhca-abi-cmd.h"
+#include "qhca-context.h"
+#include "qhca-cq.h"
+#include "qhca-doorbell.h"
+#include "qhca-idr.h"
+#include "qhca-lock.h"
+#include "qhca-pd.h"
+#include "qhca-post.h"
+#include "qhca-qp.h"
+#include "qhca-queue-buf.h"
+#include "qhca-ring.h"
+#include "qhca-verbs.h"
 
 static void qhca_wq_release(struct qhca_context *ctx, struct qhca_wq *wq)
 {

@@ -6,8 +6,21 @@
  * posts none of the requests.
  */
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
-#include "qhca.h"
+#include <ccan/container_of.h>
+#include <infiniband/verbs.h>
+#include <rdma/qhca-hw.h>
+
+#include "qhca-context.h"
+#include "qhca-doorbell.h"
+#include "qhca-lock.h"
+#include "qhca-post.h"
+#include "qhca-qp.h"
+#include "qhca-ring.h"
+#include "qhca-wqe.h"
+#include "trace.h"
 
 static void qhca_wr_start(struct ibv_qp_ex *ibv_qp)
 {
@@ -35,7 +48,8 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 		/* Only now are they whole. */
 		for (index = sq->head; qhca_traced(wqe) &&
 		     index != sq->new_head; index++)
-			qhca_trace_wqe_at(sq, qp->qpn, index);
+			qhca_trace_wqe_at(qp->qpn, index, &sq->rules,
+					  qhca_sq_slot(sq, index));
 		index = sq->head = sq->new_head;
 		ring = qhca_sq_publish(ctx, sq->dbrec, qpn, index);
 	}
@@ -70,8 +84,7 @@ static void *qhca_wr_begin(struct ibv_qp_ex *ibv_qp, enum ibv_wr_opcode op)
 		sq->err = EOPNOTSUPP;
 		return NULL;
 	}
-	sq->cur = sq->ring + ((size_t)qhca_slot(sq->new_head, sq->shift) <<
-			      sq->stride);
+	sq->cur = qhca_sq_slot(sq, sq->new_head);
 	sq->new_head++;
 	qhca_wqe_begin(&sq->rules, sq->cur, ibv_qp->wr_id,
 		       qhca_wqe_opcode(op),

@@ -6,8 +6,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "qhca.h"
-#include "qhca-abi-cmd.h"
+#include <ccan/container_of.h>
+#include <infiniband/driver.h>
+#include <rdma/qhca-hw.h>
+
+#include "qhca-context.h"
+#include "qhca-lock.h"
+#include "qhca-qp.h"
+#include "qhca-verbs.h"
 
 struct ibv_xrcd *qhca_open_xrcd(struct ibv_context *context,
 				struct ibv_xrcd_init_attr *attr)

@@ -13,8 +13,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "qhca.h"
 #include "qhca-abi-cmd.h"
+#include "qhca-context.h"
+#include "qhca-cq.h"
+#include "qhca-doorbell.h"
+#include "qhca-pd.h"
+#include "qhca-poll.h"
+#include "qhca-post.h"
+#include "qhca-qp.h"
+#include "qhca-srq.h"
+#include "qhca-tm.h"
+#include "qhca-verbs.h"
 
 struct fake {
     const struct verbs_device_ops *device_ops;

@@ -197,7 +197,7 @@ static void test_trace_within_the_ring(void **state)
 
     ctrl = (void *)(qp->sq.ring + ((size_t)last << qp->sq.stride));
     ctrl->num_sge = htole16(0xffff);
-    qhca_trace_wqe_at(&qp->sq, qp->qpn, last);
+    qhca_trace_wqe_at(qp->qpn, last, &qp->sq.rules, ctrl);
     last = (1U << qp->rq.shift) - 1;
     wqe = (void *)(qp->rq.ring + ((size_t)last << qp->rq.stride));
     wqe->num_sge = htole16(0xffff);
