@@ -8,7 +8,6 @@
  * limit by itself is done in parts (QHCA_ST_AGAIN).
  */
 #include "adapter/adapter.h"
-#include "base/save.h"
 
 #define ADMIN_BATCH         32
 #define ADMIN_COST          1024    /* memory accesses; see qhca_cost() */

@@ -4,7 +4,6 @@
  * object, and is accepted only in the page of the UAR that owns the object.
  */
 #include "adapter/adapter.h"
-#include "queues/tags.h"
 
 /* Packets sent before the store returns, so a small message leaves at once. */
 #define DB_BUDGET           32

@@ -9,7 +9,6 @@
  */
 #include "adapter/adapter.h"
 #include "ethernet/flow.h"
-#include "queues/tags.h"
 
 #define SLICE               32  /* packets of one QP per turn */
 #define DROP_BUDGET         4096    /* packets of links that are not wanted */

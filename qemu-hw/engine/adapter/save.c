@@ -10,7 +10,6 @@
 #include "adapter/adapter.h"
 #include "transport/tag_qp.h"
 #include "transport/rc.h"
-#include "base/save.h"
 
 /* If one of these fails, it says what to do. */
 SAVED_SIZE_OF_MANY(struct qhca_buf_table, 184);

@@ -16,6 +16,8 @@
 #include "base/hooks.h"
 #include "base/idr.h"
 #include "base/list.h"
+#include "base/save.h"
+#include "base/super_trailer.h"
 #include "base/trace.h"
 
 #define QHCA_MAX_SQ_WQE     1024

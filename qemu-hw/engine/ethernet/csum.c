@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "ethernet/csum.h"
-#include "base/bytes.h"
 
 /* Both addresses of an IP header. */
 #define IP4_ADDRS           12

@@ -8,7 +8,6 @@
  * the next run of the engine.
  */
 #include "ethernet/flow.h"
-#include "base/save.h"
 
 #define TCP_FLAGS           13
 #define TCP_PSH             0x08

@@ -5,7 +5,6 @@
  * super-frame.
  */
 #include "ethernet/ethernet.h"
-#include "base/save.h"
 
 static bool lso_fail(struct qhca_eth_failure *f, uint8_t status,
                      uint8_t syndrome)

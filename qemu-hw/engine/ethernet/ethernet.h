@@ -6,7 +6,7 @@
 #ifndef QHCA_ETHERNET_H
 #define QHCA_ETHERNET_H
 
-#include "transport/roce.h"
+#include "transport/transport.h"
 #include "ethernet/eth_lso.h"
 #include "ethernet/eth_wqe.h"
 #include "ethernet/gro.h"

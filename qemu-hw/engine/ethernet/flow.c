@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "ethernet/flow.h"
-#include "base/save.h"
 
 #define BUCKETS             1024
 

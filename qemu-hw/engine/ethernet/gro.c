@@ -5,7 +5,6 @@
  * short.
  */
 #include "ethernet/gro.h"
-#include "base/bytes.h"
 #include "rdma/qhca-hw.h"
 
 _Static_assert(sizeof(struct qhca_gro_key) % 4 == 0, "hashed in words");

@@ -6,7 +6,7 @@
 #ifndef QHCA_GRO_H
 #define QHCA_GRO_H
 
-#include "base/list.h"
+#include "base/base.h"
 #include "ethernet/steer.h"
 #include "ethernet/super_frame.h"
 

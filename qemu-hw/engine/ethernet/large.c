@@ -7,7 +7,6 @@
 #include "ethernet/large.h"
 #include "ethernet/csum.h"
 #include "rdma/qhca-hw.h"
-#include "base/bytes.h"
 
 /* Offsets in the headers, and flags of TCP. */
 #define TCP_SEQ             4

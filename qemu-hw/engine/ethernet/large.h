@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/headers.h"
+#include "base/base.h"
 
 /** Where the headers of a large packet are, in bytes from its start. */
 struct qhca_large {

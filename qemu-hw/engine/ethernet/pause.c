@@ -4,7 +4,6 @@
  * sent, as the adapter has no buffers of its own that could fill up.
  */
 #include "ethernet/flow.h"
-#include "base/headers.h"
 
 #define PAUSE_LEN           4   /* bytes behind the ethertype: opcode, quanta */
 

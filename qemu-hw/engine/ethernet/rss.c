@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "ethernet/flow.h"
-#include "base/save.h"
 
 #define HASH_INPUT_MAX      40  /* two IPv6 addresses, two ports, a label */
 

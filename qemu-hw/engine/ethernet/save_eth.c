@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "ethernet/ethernet.h"
-#include "base/save.h"
 
 static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
 {

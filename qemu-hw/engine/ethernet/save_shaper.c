@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "ethernet/ethernet.h"
-#include "base/save.h"
 
 SAVED_SIZE(struct qhca_turn, 32, shaper, 1);
 SAVED_SIZE(struct qhca_shaper, 136, shaper, 1);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "ethernet/ethernet.h"
-#include "base/save.h"
 
 SAVED_SIZE(struct qhca_wq, 856, wq, 1);
 

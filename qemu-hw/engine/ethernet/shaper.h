@@ -16,7 +16,7 @@
 #define QHCA_SHAPER_H
 
 #include "engine.h"
-#include "base/list.h"
+#include "base/base.h"
 
 struct qhca_eth_q;
 struct qhca_shaper;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The form of super-frames. */
 #include "ethernet/super_frame.h"
-#include "base/base.h"
 
 /* The shortest frame of Ethernet, tagged: the wire may have padded it. */
 #define PADDED              (QHCA_ETH_SHORTEST + QHCA_VLAN_HLEN)

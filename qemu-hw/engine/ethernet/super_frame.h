@@ -8,7 +8,7 @@
 #define QHCA_SUPER_H
 
 #include "engine.h"
-#include "base/super_trailer.h"
+#include "base/base.h"
 #include "ethernet/large.h"
 
 struct qhca_super {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "memory/memory.h"
-#include "base/save.h"
 
 void qhca_io_buf(struct qhca_io *io, struct qhca_buf_table *m, uint64_t need,
                  bool queue)

@@ -6,7 +6,6 @@
  * are copied as well.
  */
 #include "queues/queues.h"
-#include "base/save.h"
 
 #define COPY_PIECE          64      /* CQEs: a page */
 

@@ -7,6 +7,7 @@
 #define QHCA_QUEUES_H
 
 #include "memory/memory.h"
+#include "queues/tags.h"
 
 struct qhca_event_src {         /* an object that can have pending events */
     struct qhca_list link;      /* in eq->pending */

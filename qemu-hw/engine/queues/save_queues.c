@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "queues/queues.h"
-#include "base/save.h"
 
 /* ---- what several kinds of objects have ---- */
 

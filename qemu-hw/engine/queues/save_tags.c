@@ -5,8 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "queues/tags.h"
-#include "base/save.h"
+#include "queues/queues.h"
 
 void qhca_io_tag(struct qhca_io *io, struct qhca_tm *tm, uint32_t num)
 {

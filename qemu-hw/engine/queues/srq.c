@@ -2,7 +2,7 @@
 /* Shared receive queues (IBA 10.2.9): contexts and commands. */
 #include <stdlib.h>
 
-#include "queues/tags.h"
+#include "queues/queues.h"
 
 /* Does the SRQ have its own CQ? */
 static bool has_cq(uint8_t flags)

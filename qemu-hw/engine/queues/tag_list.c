@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "queues/tags.h"
+#include "queues/queues.h"
 
 #define TAGS_PER_ACCESS     8   /* entries to look at cost as much as one */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tag operations: from the ring of a TM SRQ to its tag list. */
-#include "queues/tags.h"
+#include "queues/queues.h"
 
 #define KNOWN_FLAGS (QHCA_WQE_F_SIGNALED | QHCA_WQE_F_TM_SYNC)
 

@@ -6,7 +6,9 @@
 #ifndef QHCA_TAGS_H
 #define QHCA_TAGS_H
 
-#include "queues/queues.h"
+#include "memory/memory.h"
+
+struct qhca_srq;
 
 /* Limit on the entries of all lists together, as guests decide their number. */
 #define QHCA_TM_TOTAL_TAGS  262144

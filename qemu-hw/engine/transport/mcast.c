@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "transport/rc.h"
-#include "base/save.h"
 
 /* No packet has to be compared with more, whatever groups a guest makes. */
 #define SLOT_GROUPS_MAX     64

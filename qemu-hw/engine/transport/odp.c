@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "transport/rc.h"
-#include "base/save.h"
 
 #define WANT_MAX    0x100000U   /* most bytes reported as wanted */
 

@@ -4,7 +4,6 @@
 
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
-#include "base/save.h"
 
 #define QPN_GSI             1
 #define PSN_OK(psn)         ((psn) <= QHCA_PSN_MASK)

@@ -2,7 +2,6 @@
 /* Saved state: what a QP on a TM SRQ holds. */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
-#include "base/save.h"
 
 /* A tag entry held by the QP, or none. */
 static struct qhca_tag *save_held(struct qhca_io *io, struct qhca_qp *qp,

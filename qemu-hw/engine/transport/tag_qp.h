@@ -6,7 +6,7 @@
 #ifndef QHCA_TAG_QP_H
 #define QHCA_TAG_QP_H
 
-#include "queues/tags.h"
+#include "queues/queues.h"
 
 /* Slots for a QP's own WQEs; a power of two within the requester's window. */
 #define QHCA_TM_SLOTS       64

@@ -7,7 +7,7 @@
 #ifndef QHCA_TRANSPORT_H
 #define QHCA_TRANSPORT_H
 
-#include "base/super_trailer.h"
+#include "base/base.h"
 #include "queues/queues.h"
 
 /* Most send WQEs of one RC QP in flight, a power of two. */
