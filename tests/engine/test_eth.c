@@ -4,7 +4,7 @@
 
 #include "ethfix.h"
 #include "unit.h"
-#include "ethernet/csum.h"
+#include "base/csum.h"
 #include "emit.h"
 #include "observe/inspect.h"
 

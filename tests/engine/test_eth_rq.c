@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Ethernet queues as objects: contexts, states, queries, saved state. */
-#include "ethernet/csum.h"
+#include "base/csum.h"
 #include "ethfix.h"
 
 static uint8_t frame[200];

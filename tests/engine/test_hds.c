@@ -5,7 +5,7 @@
  */
 #include "ethfix.h"
 #include "ethframe.h"
-#include "ethernet/csum.h"
+#include "base/csum.h"
 #include "emit.h"
 #include "observe/decode.h"
 

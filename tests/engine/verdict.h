@@ -3,7 +3,7 @@
 #ifndef QHCA_TEST_VERDICT_H
 #define QHCA_TEST_VERDICT_H
 
-#include "ethernet/csum.h"
+#include "base/csum.h"
 
 /* @len is at least 14. */
 static inline void verdict(const uint8_t *frame, size_t len,

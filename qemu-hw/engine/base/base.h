@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "base/bytes.h"
 #include "base/command.h"
+#include "base/csum.h"
 #include "base/fault_site.h"
 #include "base/headers.h"
 #include "base/hooks.h"

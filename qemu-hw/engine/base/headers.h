@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define QHCA_ETH_HLEN       14
 #define QHCA_ETH_SHORTEST   60  /* without FCS: a frame is padded to it */
@@ -86,6 +87,14 @@ bool qhca_headers_is_ext(uint8_t proto);
 static inline bool qhca_headers_cut(const struct qhca_headers *h)
 {
     return !h->tagged && h->ethertype == QHCA_ETHERTYPE_VLAN;
+}
+
+/** Does the IPv6 address (or GID) @addr stand for one of IPv4 (RFC 4291)? */
+static inline bool qhca_ip6_is_ip4(const uint8_t addr[16])
+{
+    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+    return !memcmp(addr, prefix, sizeof(prefix));
 }
 
 #endif /* QHCA_HEADERS_H */

@@ -4,7 +4,6 @@
  * split, and scattering the frame into receive buffers.
  */
 #include "ethernet/flow.h"
-#include "ethernet/csum.h"
 
 #define MAX_BUFFERS         64  /* per frame and ring */
 #define ADDRESSES           12  /* bytes of a frame before the VLAN tag */

@@ -6,7 +6,6 @@
  * shapers say.
  */
 #include "ethernet/flow.h"
-#include "ethernet/csum.h"
 
 #define ETH_HEADER          14
 #define VLAN_TAG            4

@@ -5,7 +5,6 @@
  * rule of what its headers must be, that of large.c.
  */
 #include "ethernet/flow.h"
-#include "ethernet/csum.h"
 
 #define TCP_FLAGS           13
 #define TCP_SUM             16

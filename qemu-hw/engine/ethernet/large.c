@@ -5,7 +5,6 @@
  * headers: RFC 8200 4.
  */
 #include "ethernet/large.h"
-#include "ethernet/csum.h"
 #include "rdma/qhca-hw.h"
 
 /* Offsets in the headers, and flags of TCP. */

@@ -7,7 +7,6 @@
  * every frame while the port is in loopback.
  */
 #include "ethernet/flow.h"
-#include "ethernet/csum.h"
 
 #define HEADER              sizeof(struct qhca_sq_wqe)
 

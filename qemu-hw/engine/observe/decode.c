@@ -104,11 +104,10 @@ void qhca_emit_bth(const struct qhca_emit *em, const char *name,
 static void emit_gid(const struct qhca_emit *em, const char *name,
                      const uint8_t *g)
 {
-    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
     char text[40];
     unsigned i, n = 0;
 
-    if (!memcmp(g, prefix, sizeof(prefix))) {
+    if (qhca_ip6_is_ip4(g)) {
         snprintf(text, sizeof(text), "::ffff:%u.%u.%u.%u", g[12], g[13],
                  g[14], g[15]);
     } else {
@@ -120,8 +119,8 @@ static void emit_gid(const struct qhca_emit *em, const char *name,
     qhca_emit_text(em, name, text);
 }
 
-static void emit_mac(const struct qhca_emit *em, const char *name,
-                     const uint8_t *m)
+void qhca_emit_mac(const struct qhca_emit *em, const char *name,
+                   const uint8_t m[6])
 {
     char text[18];
 
@@ -161,7 +160,7 @@ static void emit_field(const struct qhca_emit *em,
         emit_gid(em, f->name, p);
         break;
     case QHCA_FD_MAC:
-        emit_mac(em, f->name, p);
+        qhca_emit_mac(em, f->name, p);
         break;
     case QHCA_FD_ENUM:
         qhca_emit_enum(em, f->name, f->label, f->names,

@@ -87,6 +87,9 @@ void qhca_emit_flags(const struct qhca_emit *em, const char *label,
 /** Emit @len bytes (at most 1024) as hexadecimal digits. */
 void qhca_emit_bytes(const struct qhca_emit *em, const char *name,
                      const void *p, size_t len);
+/** Emit a MAC address. */
+void qhca_emit_mac(const struct qhca_emit *em, const char *name,
+                   const uint8_t m[6]);
 /** Emit a BTH opcode: number and name. */
 void qhca_emit_bth(const struct qhca_emit *em, const char *name,
                    const char *label, uint8_t opcode);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Inspecting objects: one, or all of a kind. */
-#include <stdio.h>
-
 #include "observe/inspect_internal.h"
 
 typedef void summary_fn(const struct qhca_emit *em, const void *obj);
@@ -339,16 +337,6 @@ static uint32_t count_of(struct qhca *e, enum qhca_object object)
     return count;
 }
 
-static void inspect_mac(const struct qhca_emit *em, const char *name,
-                        const uint8_t a[6])
-{
-    char text[18];
-
-    snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", a[0], a[1],
-             a[2], a[3], a[4], a[5]);
-    qhca_emit_text(em, name, text);
-}
-
 /* The frames that the Ethernet function accepts. */
 static void inspect_filter(struct qhca *e, const struct qhca_emit *em)
 {
@@ -365,7 +353,7 @@ static void inspect_filter(struct qhca *e, const struct qhca_emit *em)
 
         if (a) {
             qhca_put_be64(mac, a);
-            inspect_mac(em, NULL, mac + 2);
+            qhca_emit_mac(em, NULL, mac + 2);
         }
     }
     qhca_emit_end(em);
@@ -389,7 +377,7 @@ static void inspect_memlinks(const struct qhca *e, const struct qhca_emit *em)
         struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
 
         qhca_emit_begin(em, NULL);
-        inspect_mac(em, "peer", l->mac);
+        qhca_emit_mac(em, "peer", l->mac);
         qhca_emit_text(em, "state", l->dead ? "cut" : states[l->state]);
         qhca_emit_dec(em, "sent", l->sent);
         qhca_emit_dec(em, "named", l->sent_refs);

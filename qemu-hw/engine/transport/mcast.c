@@ -27,22 +27,15 @@ unsigned qhca_mcg_slot(const uint8_t gid[16])
     return (unsigned)((h * 0x9e3779b97f4a7c15ULL) >> 54) & (QHCA_MCG_SLOTS - 1);
 }
 
-static bool is_ip4(const uint8_t gid[16])
-{
-    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-    return !memcmp(gid, prefix, sizeof(prefix));
-}
-
 static bool is_multicast(const uint8_t gid[16])
 {
-    return is_ip4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
+    return qhca_ip6_is_ip4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
 }
 
 /* MAC address of a group: RFC 1112 6.4, RFC 2464 7. */
 static void group_mac(const uint8_t gid[16], uint8_t mac[6])
 {
-    if (is_ip4(gid)) {
+    if (qhca_ip6_is_ip4(gid)) {
         mac[0] = 0x01;
         mac[1] = 0x00;
         mac[2] = 0x5e;

@@ -111,31 +111,12 @@ struct qhca_op_info qhca_op_info(uint8_t op)
     }
 }
 
-uint16_t qhca_ip4_sum(const uint8_t *ip)
-{
-    uint32_t sum = 0;
-    unsigned i;
-
-    for (i = 0; i < QHCA_IP4_HLEN; i += 2) {
-        sum += qhca_get_be16(ip + i);
-    }
-    sum = (sum & 0xffff) + (sum >> 16);
-    return (uint16_t)((sum & 0xffff) + (sum >> 16));
-}
-
 static void gid_from_ip4(uint8_t gid[16], const uint8_t *addr)
 {
     memset(gid, 0, 10);
     gid[10] = 0xff;
     gid[11] = 0xff;
     memcpy(gid + 12, addr, 4);
-}
-
-static bool gid_is_ip4(const uint8_t gid[16])
-{
-    static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-    return memcmp(gid, prefix, sizeof(prefix)) == 0;
 }
 
 static void trace_packet(struct qhca *e, enum qhca_trace_kind kind,
@@ -250,7 +231,7 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
     if (rx->v6) {
         memcpy(gid, ip + 24, 16);
         memcpy(rx->sgid, ip + 8, 16);
-        if (gid_is_ip4(gid)) {
+        if (qhca_ip6_is_ip4(gid)) {
             return QHCA_PARSE_NOT_OURS; /* not a valid address on the wire */
         }
     } else {
@@ -295,7 +276,7 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
         l3 < QHCA_UDP_HLEN + QHCA_BTH_LEN + QHCA_ICRC_LEN) {
         return QHCA_PARSE_BAD;
     }
-    if (!rx->v6 && qhca_ip4_sum(ip) != 0xffff) {
+    if (!qhca_csum_ip_ok(ip, rx->v6 ? 6 : 4, QHCA_IP4_HLEN)) {
         return QHCA_PARSE_BAD;
     }
     bth = udp + QHCA_UDP_HLEN;
@@ -372,8 +353,8 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
         return QHCA_BAD_AV;
     }
     g = &e->xd->gids[index];
-    f->v6 = !gid_is_ip4(av->dgid);
-    if (g->type != QHCA_GID_ROCE_V2 || f->v6 == gid_is_ip4(g->gid)) {
+    f->v6 = !qhca_ip6_is_ip4(av->dgid);
+    if (g->type != QHCA_GID_ROCE_V2 || f->v6 == qhca_ip6_is_ip4(g->gid)) {
         return QHCA_BAD_AV;
     }
     /*
@@ -484,8 +465,7 @@ static void frame_lengths(uint8_t *ip, bool v6, uint8_t *bth, uint32_t body)
         qhca_put_be16(ip + 4, udp_len);
     } else {
         qhca_put_be16(ip + 2, (uint16_t)(QHCA_IP4_HLEN + udp_len));
-        qhca_put_be16(ip + 10, 0);
-        qhca_put_be16(ip + 10, (uint16_t)~qhca_ip4_sum(ip));
+        qhca_csum_fill_ip(ip, 4, QHCA_IP4_HLEN);
     }
 }
 

@@ -158,10 +158,6 @@ uint32_t qhca_icrc(const uint8_t *ip, bool v6, size_t len);
  */
 uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len);
 
-/* ---- packet.c ---- */
-/** Ones' complement sum of an IPv4 header without options; valid: 0xffff. */
-uint16_t qhca_ip4_sum(const uint8_t *ip);
-
 /* ---- super_packet.c: packets of a message that pass the wire as one ---- */
 /* A payload in several pieces, which others may change at any time. */
 struct qhca_payload {

@@ -283,7 +283,7 @@ bool qhca_super_packet_intact(const struct qhca_super_packet *s)
 
     bool v6 = s->ip[0] >> 4 == 6;
 
-    return (v6 || qhca_ip4_sum(s->ip) == 0xffff) &&
+    return qhca_csum_ip_ok(s->ip, v6 ? 6 : 4, QHCA_IP4_HLEN) &&
            qhca_icrc(s->ip, v6, (size_t)(crc - s->ip)) == qhca_get_le32(crc);
 }
 

@@ -211,8 +211,7 @@ static uint8_t store_grh(struct qhca *e, struct qhca_qp *qp,
         qhca_put_be16(grh + 4, (uint16_t)(len - QHCA_IP6_HLEN));
     } else if (rx->super) {
         qhca_put_be16(ip4 + 2, len);
-        qhca_put_be16(ip4 + 10, 0);
-        qhca_put_be16(ip4 + 10, (uint16_t)~qhca_ip4_sum(ip4));
+        qhca_csum_fill_ip(ip4, 4, QHCA_IP4_HLEN);
     }
     return qhca_recv_data(e, qp, grh, sizeof(grh));
 }

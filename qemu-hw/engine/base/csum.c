@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Checksums of the Ethernet function.
+ * The checksums of IP, TCP and UDP.
  *
  * The sum is independent of byte order (RFC 1071, 2 (B)): summing little-endian
  * words gives the big-endian sum with its bytes swapped.  So everything here is
@@ -8,7 +8,8 @@
  */
 #include <stdbool.h>
 
-#include "ethernet/csum.h"
+#include "base/csum.h"
+#include "base/bytes.h"
 
 /* Both addresses of an IP header. */
 #define IP4_ADDRS           12

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/base.h"
+#include "base/headers.h"
 
 /**
  * The ones' complement sum, folded to 16 bits and not complemented, of @len
