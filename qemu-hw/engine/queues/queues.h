@@ -315,11 +315,14 @@ void qhca_qp_schedule(struct qhca *e, struct qhca_qp *qp);
 /* QPs that wait for the wire try again; if it is still busy, they wait anew. */
 void qhca_qps_unblock(struct qhca *e);
 
-/* ---- SRQs: wqe_fetch.c ---- */
+/* ---- srq.c ---- */
 /* Put the SRQ in the error state; returns @syn. */
 uint8_t qhca_srq_fail(struct qhca *e, struct qhca_srq *srq, uint8_t syn);
 /* Raise QHCA_EV_SRQ_LIMIT if fewer WQEs are left than the armed limit. */
 void qhca_srq_check_limit(struct qhca *e, struct qhca_srq *srq);
+/* qhca_rq_take() of the SRQ of @qp. */
+uint8_t qhca_srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
+                      uint32_t *len, uint32_t *index);
 
 /* ---- xrc.c ---- */
 /* SRQ @srqn if XRC target @qp may receive from it, else NULL. */
@@ -358,6 +361,19 @@ bool qhca_sq_produced(struct qhca *e, struct qhca_qp *qp, uint32_t index);
  */
 uint8_t qhca_sq_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
                       void *wqe, uint64_t *addr);
+/*
+ * Read @len bytes at @off of ring @m of queue @num: a WQE, or the number of
+ * one.  *@addr gets their DMA address.  Returns QHCA_SYN_*.
+ */
+uint8_t qhca_wqe_read(struct qhca *e, struct qhca_buf_table *m, uint64_t off,
+                      uint32_t num, void *buf, size_t len, uint64_t *addr);
+/*
+ * Update *@head from the doorbell record at @dbrec.  The ring of queue @num
+ * holds @tail .. *@head; an index beyond @depth is a guest error.  Returns
+ * QHCA_SYN_*.
+ */
+uint8_t qhca_ring_head(struct qhca *e, uint64_t dbrec, uint32_t depth,
+                       uint32_t tail, uint32_t num, uint32_t *head);
 /*
  * Take the next receive WQE of the ring of queue @num: see qhca_rq_take().
  */

@@ -1,8 +1,87 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared receive queues (IBA 10.2.9): contexts and commands. */
+/* Shared receive queues (IBA 10.2.9). */
 #include <stdlib.h>
 
 #include "queues/queues.h"
+
+/* ---- taking receive WQEs ---- */
+
+uint8_t qhca_srq_fail(struct qhca *e, struct qhca_srq *srq, uint8_t syn)
+{
+    srq->state = QHCA_SRQ_ERR;
+    qhca_async_event(e, &srq->ev, QHCA_EV_SRQ_ERR, syn);
+    return syn;
+}
+
+static uint8_t srq_read_head(struct qhca *e, struct qhca_srq *srq)
+{
+    return qhca_ring_head(e, srq->dbrec, 1u << srq->shift, srq->tail,
+                          srq->srqn, &srq->head);
+}
+
+void qhca_srq_check_limit(struct qhca *e, struct qhca_srq *srq)
+{
+    uint8_t syn;
+
+    if (!srq->limit || srq->head - srq->tail >= srq->limit) {
+        return;
+    }
+    /* Software may have posted more since. */
+    syn = srq_read_head(e, srq);
+    if (syn) {
+        qhca_srq_fail(e, srq, syn);
+    } else if (srq->head - srq->tail < srq->limit) {
+        srq->limit = 0;
+        qhca_async_event(e, &srq->ev, QHCA_EV_SRQ_LIMIT, 0);
+    }
+}
+
+uint8_t qhca_srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
+                      uint32_t *len, uint32_t *index)
+{
+    struct qhca_srq *srq = qp->srq;
+    uint32_t depth = 1u << srq->shift, number;
+    uint64_t off, addr;
+    uint8_t syn;
+
+    if (srq->state != QHCA_SRQ_OK) {
+        return QHCA_SYN_WQE_DMA;
+    }
+    if (srq->head == srq->tail) {
+        syn = srq_read_head(e, srq);
+        if (syn) {
+            return qhca_srq_fail(e, srq, syn);
+        }
+        if (srq->head == srq->tail) {
+            return QHCA_SYN_RNR;
+        }
+    }
+    off = (srq->tail & (depth - 1)) * sizeof(number);
+    syn = qhca_wqe_read(e, &srq->idx, off, srq->srqn, &number, sizeof(number),
+                        &addr);
+    if (syn) {
+        return qhca_srq_fail(e, srq, syn);
+    }
+    number = qhca_le32(number);
+    if (number >= depth) {
+        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, srq->srqn,
+                         "SRQ index ring names no WQE");
+        return qhca_srq_fail(e, srq, QHCA_SYN_DB_INDEX);
+    }
+    *index = number;
+    *len = 1u << srq->stride;
+    syn = qhca_wqe_read(e, &srq->buf, (uint64_t)number << srq->stride,
+                        srq->srqn, wqe, *len, &addr);
+    if (syn) {
+        return qhca_srq_fail(e, srq, syn);
+    }
+    srq->tail++;
+    qhca_recv_trace(e, qp->qpn, number, addr, wqe);
+    qhca_srq_check_limit(e, srq);
+    return QHCA_SYN_NONE;
+}
+
+/* ---- contexts and commands ---- */
 
 /* Does the SRQ have its own CQ? */
 static bool has_cq(uint8_t flags)

@@ -2,9 +2,9 @@
 /* Fetching WQEs from guest memory. */
 #include "queues/queues.h"
 
-/* Read from @off of @m; entries do not straddle pages: one contiguous piece. */
-static uint8_t wqe_fetch(struct qhca *e, struct qhca_buf_table *m, uint64_t off,
-                         uint32_t num, void *buf, size_t len, uint64_t *addr)
+/* Entries do not straddle pages: one contiguous piece. */
+uint8_t qhca_wqe_read(struct qhca *e, struct qhca_buf_table *m, uint64_t off,
+                      uint32_t num, void *buf, size_t len, uint64_t *addr)
 {
     uint64_t run;
     uint8_t syn = qhca_buf_table_walk(e, m, off, num, addr, &run);
@@ -42,8 +42,8 @@ uint8_t qhca_sq_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
     uint64_t off = index & ((1u << qp->sq_shift) - 1);
 
     qhca_count(e, QHCA_STAT_WQES);
-    return wqe_fetch(e, &qp->sq, off << qp->sq_stride, qp->qpn, wqe,
-                     1u << qp->sq_stride, addr);
+    return qhca_wqe_read(e, &qp->sq, off << qp->sq_stride, qp->qpn, wqe,
+                         1u << qp->sq_stride, addr);
 }
 
 void qhca_recv_trace(struct qhca *e, uint32_t qpn, uint32_t index,
@@ -59,12 +59,8 @@ void qhca_recv_trace(struct qhca *e, uint32_t qpn, uint32_t index,
     }
 }
 
-/*
- * Update *@head from the doorbell record at @dbrec.  The ring holds @tail ..
- * *@head; an index beyond @depth is a guest error.
- */
-static uint8_t read_head(struct qhca *e, uint64_t dbrec, uint32_t depth,
-                         uint32_t tail, uint32_t num, uint32_t *head)
+uint8_t qhca_ring_head(struct qhca *e, uint64_t dbrec, uint32_t depth,
+                       uint32_t tail, uint32_t num, uint32_t *head)
 {
     uint32_t index;
 
@@ -91,7 +87,7 @@ uint8_t qhca_ring_take(struct qhca *e, struct qhca_wqe_ring *r, uint32_t num,
         return QHCA_SYN_RNR;
     }
     if (r->head == r->tail) {
-        syn = read_head(e, r->dbrec, depth, r->tail, num, &r->head);
+        syn = qhca_ring_head(e, r->dbrec, depth, r->tail, num, &r->head);
         if (syn) {
             return syn;
         }
@@ -102,7 +98,7 @@ uint8_t qhca_ring_take(struct qhca *e, struct qhca_wqe_ring *r, uint32_t num,
     *index = r->tail;
     *len = 1u << r->stride;
     off = r->tail & (depth - 1);
-    syn = wqe_fetch(e, &r->buf, off << r->stride, num, wqe, *len, &addr);
+    syn = qhca_wqe_read(e, &r->buf, off << r->stride, num, wqe, *len, &addr);
     if (!syn) {
         r->tail++;
         qhca_recv_trace(e, num, *index, addr, wqe);
@@ -110,84 +106,9 @@ uint8_t qhca_ring_take(struct qhca *e, struct qhca_wqe_ring *r, uint32_t num,
     return syn;
 }
 
-uint8_t qhca_srq_fail(struct qhca *e, struct qhca_srq *srq, uint8_t syn)
-{
-    srq->state = QHCA_SRQ_ERR;
-    qhca_async_event(e, &srq->ev, QHCA_EV_SRQ_ERR, syn);
-    return syn;
-}
-
-static uint8_t srq_read_head(struct qhca *e, struct qhca_srq *srq)
-{
-    return read_head(e, srq->dbrec, 1u << srq->shift, srq->tail, srq->srqn,
-                     &srq->head);
-}
-
-void qhca_srq_check_limit(struct qhca *e, struct qhca_srq *srq)
-{
-    uint8_t syn;
-
-    if (!srq->limit || srq->head - srq->tail >= srq->limit) {
-        return;
-    }
-    /* Software may have posted more since. */
-    syn = srq_read_head(e, srq);
-    if (syn) {
-        qhca_srq_fail(e, srq, syn);
-    } else if (srq->head - srq->tail < srq->limit) {
-        srq->limit = 0;
-        qhca_async_event(e, &srq->ev, QHCA_EV_SRQ_LIMIT, 0);
-    }
-}
-
-static uint8_t srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
-                        uint32_t *len, uint32_t *index)
-{
-    struct qhca_srq *srq = qp->srq;
-    uint32_t depth = 1u << srq->shift, number;
-    uint64_t off, addr;
-    uint8_t syn;
-
-    if (srq->state != QHCA_SRQ_OK) {
-        return QHCA_SYN_WQE_DMA;
-    }
-    if (srq->head == srq->tail) {
-        syn = srq_read_head(e, srq);
-        if (syn) {
-            return qhca_srq_fail(e, srq, syn);
-        }
-        if (srq->head == srq->tail) {
-            return QHCA_SYN_RNR;
-        }
-    }
-    off = (srq->tail & (depth - 1)) * sizeof(number);
-    syn = wqe_fetch(e, &srq->idx, off, srq->srqn, &number, sizeof(number),
-                    &addr);
-    if (syn) {
-        return qhca_srq_fail(e, srq, syn);
-    }
-    number = qhca_le32(number);
-    if (number >= depth) {
-        qhca_guest_error(e, QHCA_STAT_DB_BAD_INDEX, srq->srqn,
-                         "SRQ index ring names no WQE");
-        return qhca_srq_fail(e, srq, QHCA_SYN_DB_INDEX);
-    }
-    *index = number;
-    *len = 1u << srq->stride;
-    syn = wqe_fetch(e, &srq->buf, (uint64_t)number << srq->stride, srq->srqn,
-                    wqe, *len, &addr);
-    if (syn) {
-        return qhca_srq_fail(e, srq, syn);
-    }
-    srq->tail++;
-    qhca_recv_trace(e, qp->qpn, number, addr, wqe);
-    qhca_srq_check_limit(e, srq);
-    return QHCA_SYN_NONE;
-}
-
 uint8_t qhca_rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
                      uint32_t *len, uint32_t *index)
 {
-    return qp->srq ? srq_take(e, qp, wqe, len, index) :
+    return qp->srq ? qhca_srq_take(e, qp, wqe, len, index) :
                      qhca_ring_take(e, &qp->rq, qp->qpn, wqe, len, index);
 }
