@@ -17,12 +17,14 @@ struct objects {
     struct gsrq srq, tm;
     struct gbuf esq, erq, wq;
     uint64_t dbrec, wq_dbrec;
-    uint32_t esqn, erqn, mwk, wqn;
+    uint32_t esqn, erqn, mwk, fast, wqn;
 };
 
 static void make(struct objects *o, struct unit *u)
 {
     struct qhca_mpt w = { .flags = QHCA_MR_F_MW1, .pd = u->g.pd };
+    struct qhca_mpt fast = { .flags = QHCA_MR_F_FAST_REG, .pd = u->g.pd,
+                             .max_entries = qhca_le32(2) };
     struct gtm_init ti = {
         .cq = &o->cq, .max_tags = 8, .ops_shift = 4, .ops_stride = 7,
     };
@@ -48,6 +50,7 @@ static void make(struct objects *o, struct unit *u)
     world_settle(&u->w, 1000000);
     assert_int_equal(gtm_result(&o->tm, n), QHCA_TM_DONE);
     o->mwk = guest_create(&u->g, QHCA_CMD_CREATE_MW, &w, sizeof(w));
+    o->fast = guest_create(&u->g, QHCA_CMD_CREATE_MR, &fast, sizeof(fast));
     gbuf_make(&o->esq, u->m, 64 << ETH_SHIFT, &gbuf_direct, true, 0,
               &u->g.rng);
     gbuf_make(&o->erq, u->m, 16 << ETH_SHIFT, &gbuf_direct, true, 0,
@@ -89,6 +92,8 @@ static void unmake(struct objects *o)
     gbuf_free(&o->erq);
     guest_dbrec_free(g, o->dbrec);
     assert_int_equal(guest_simple(g, QHCA_CMD_DESTROY_MR, o->mwk),
+                     QHCA_ST_OK);
+    assert_int_equal(guest_simple(g, QHCA_CMD_DESTROY_MR, o->fast),
                      QHCA_ST_OK);
     assert_int_equal(gsrq_destroy(&o->tm), QHCA_ST_OK);
     assert_int_equal(gsrq_destroy(&o->srq), QHCA_ST_OK);
@@ -146,6 +151,16 @@ static void unmake(struct objects *o)
     X(mr->state, 9, "its state is unknown")                                  \
     X(mr->access, 1u << 31, "it is none that could be made")                 \
     X(mr->len, 8192 * 2, "it is none that could be made")                    \
+    X(mr->len, 0, "it is none that could be made")                           \
+    X(mr->iova, 0ull - 4096, "it is none that could be made")                \
+    X(mr->state, QHCA_MR_FREE, "it is none that could be made")              \
+    X(mr->flags, QHCA_MR_F_PHYS, "it is none that could be made")            \
+    X(mr->flags, QHCA_MR_F_FAST_REG, "it is none that could be made")        \
+    X(mr->flags, QHCA_MR_F_ODP | QHCA_MR_F_DM, "it is none that could")      \
+    X(mr->flags, 0x80, "it is none that could be made")                      \
+    X(fast->state, QHCA_MR_VALID, "it is none that could be made")           \
+    X(fast->max_entries, 0, "it is none that could be made")                 \
+    X(fast->max_entries, 65536, "it is none that could be made")             \
     X(mw->mr.flags, QHCA_MR_F_MW1 | QHCA_MR_F_MW2, "it is no window")        \
     X(mw->mr.state, QHCA_MR_VALID, "it is half bound")                       \
     X(esq->ring.shift, 20, "its size is out of range")                       \
@@ -197,7 +212,7 @@ static void spoilt(void **state)
     struct qhca_cq *cq;
     struct qhca_srq *srq;
     struct qhca_tm *tm;
-    struct qhca_mr *mr;
+    struct qhca_mr *mr, *fast;
     struct qhca_mw *mw;
     struct qhca_eth_q *esq, *erq;
     struct qhca_wq *wq;
@@ -210,6 +225,7 @@ static void spoilt(void **state)
     srq = qhca_idr_get(&e->q->srqs, o.srq.srqn);
     tm = ((struct qhca_srq *)qhca_idr_get(&e->q->srqs, o.tm.srqn))->tm;
     mr = qhca_mr_get_cmd(e, o.mr.key);
+    fast = qhca_mr_get_cmd(e, o.fast);
     mw = qhca_mr_mw(qhca_mr_get_cmd(e, o.mwk));
     esq = qhca_idr_get(&e->eth->eth_sqs, o.esqn);
     erq = qhca_idr_get(&e->eth->eth_rqs, o.erqn);

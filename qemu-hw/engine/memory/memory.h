@@ -212,7 +212,7 @@ struct qhca_mr *qhca_mr_get(struct qhca *e, uint32_t key);
 /* The same for commands, which ignore the low byte of some keys. */
 struct qhca_mr *qhca_mr_get_cmd(struct qhca *e, uint32_t key);
 /* Could commands and work requests have produced region @mr (no window)? */
-bool qhca_mr_valid(const struct qhca *e, const struct qhca_mr *mr);
+bool qhca_mr_valid(struct qhca *e, const struct qhca_mr *mr);
 /* Is this combination of QHCA_ACCESS_* allowed for a region? */
 bool qhca_mr_access_ok(uint32_t access);
 

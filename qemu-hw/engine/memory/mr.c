@@ -584,7 +584,18 @@ static bool dm_ok(const struct qhca *e, const struct qhca_buf_table *m)
            m->first <= e->cfg.dm_size - m->len - m->addr;
 }
 
-/* Set up the table of a region with @flags (neither PHYS nor FAST_REG). */
+/* May table @m be that of a region with @flags (neither PHYS nor FAST_REG)? */
+static bool mr_table_ok(const struct qhca *e, const struct qhca_buf_table *m,
+                        uint8_t flags)
+{
+    if (flags & QHCA_MR_F_DM) {
+        return dm_ok(e, m);
+    }
+    return !(flags & QHCA_MR_F_ODP) || m->form == QHCA_BUF_FLAT ||
+           m->form == QHCA_BUF_TREE;
+}
+
+/* Set up the table of such a region. */
 static uint8_t init_table(const struct qhca *e, struct qhca_buf_table *m,
                           const struct qhca_mpt *in, uint8_t flags)
 {
@@ -596,44 +607,46 @@ static uint8_t init_table(const struct qhca *e, struct qhca_buf_table *m,
     }
     st = qhca_buf_table_init(m, &in->buf, len, false);
     m->odp = flags & QHCA_MR_F_ODP;
-    if (!st && (((flags & QHCA_MR_F_DM) && !dm_ok(e, m)) ||
-                (m->odp && m->form != QHCA_BUF_FLAT &&
-                 m->form != QHCA_BUF_TREE))) {
-        st = QHCA_ST_BAD_TABLE;
-    }
-    return st;
+    return !st && !mr_table_ok(e, m, flags) ? QHCA_ST_BAD_TABLE : st;
 }
 
-bool qhca_mr_valid(const struct qhca *e, const struct qhca_mr *mr)
+/* What CREATE_MR, MODIFY_MR and REG_MR set. */
+static void mr_describe(const struct qhca_mr *mr, struct qhca_mpt *out)
+{
+    memset(out, 0, sizeof(*out));
+    qhca_buf_table_describe(&mr->buf, &out->buf);
+    out->iova = qhca_le64(mr->iova);
+    out->len = qhca_le64(mr->len);
+    out->key = qhca_le32(mr->key);
+    out->pd = qhca_le32(mr->pd);
+    out->access = qhca_le32(mr->access);
+    out->flags = mr->flags;
+    out->max_entries = qhca_le32(mr->max_entries);
+}
+
+bool qhca_mr_valid(struct qhca *e, const struct qhca_mr *mr)
 {
     const struct qhca_buf_table *m = &mr->buf;
-    bool table = m->len, end = mr->iova + (mr->len - 1) >= mr->iova;
+    struct qhca_cmd c = { 0 };
+    struct qhca_mpt in;
 
-    if (!qhca_mr_access_ok(mr->access) || (mr->flags & ~MR_KINDS) ||
-        (mr->flags & (mr->flags - 1))) {
+    mr_describe(mr, &in);
+    if (mr_check_create(e, &c, &in)) {
+        return false;
+    }
+    if (mr->flags & QHCA_MR_F_FAST_REG) {
+        /* The range is that of REG_MR. */
+        return mr->state == QHCA_MR_FREE ||
+               (!check_range(&c, &in, 0) && m->form == QHCA_BUF_FLAT &&
+                m->entries <= mr->max_entries);
+    }
+    if (mr->state != QHCA_MR_VALID) {
         return false;
     }
     if (mr->flags & QHCA_MR_F_PHYS) {
-        return mr->state == QHCA_MR_VALID && !mr->iova &&
-               mr->len == UINT64_MAX && !table;
+        return mr->len == UINT64_MAX && !m->len;
     }
-    if (mr->flags & QHCA_MR_F_FAST_REG) {
-        return mr->max_entries && mr->max_entries <= 65535 &&
-               (mr->state == QHCA_MR_FREE ||
-                (table && m->form == QHCA_BUF_FLAT && m->len == mr->len &&
-                 m->entries <= mr->max_entries && end &&
-                 mr->len <= QHCA_MAX_MR_SIZE));
-    }
-    if (mr->state != QHCA_MR_VALID || m->len != mr->len) {
-        return false;
-    }
-    if (!table) {
-        return mr->flags & QHCA_MR_F_DM;
-    }
-    return mr->len <= QHCA_MAX_MR_SIZE && end &&
-           (!(mr->flags & QHCA_MR_F_DM) || dm_ok(e, m)) &&
-           (!(mr->flags & QHCA_MR_F_ODP) || m->form == QHCA_BUF_FLAT ||
-            m->form == QHCA_BUF_TREE);
+    return !m->len || mr_table_ok(e, m, mr->flags);
 }
 
 uint8_t qhca_cmd_create_mr(struct qhca *e, struct qhca_cmd *c)
@@ -776,16 +789,8 @@ bool qhca_query_mr(struct qhca *e, uint32_t key, struct qhca_mpt *out)
     if (!mr) {
         return false;
     }
-    memset(out, 0, sizeof(*out));
-    qhca_buf_table_describe(&mr->buf, &out->buf);
-    out->iova = qhca_le64(mr->iova);
-    out->len = qhca_le64(mr->len);
-    out->key = qhca_le32(mr->key);
-    out->pd = qhca_le32(mr->pd);
-    out->access = qhca_le32(mr->access);
-    out->flags = mr->flags;
+    mr_describe(mr, out);
     out->state = mr->state;
-    out->max_entries = qhca_le32(mr->max_entries);
     mw = qhca_mr_mw(mr);
     if (mw && mw->bound) {
         out->mw_mr_key = qhca_le32(mw->bound->key);
