@@ -46,6 +46,14 @@ static inline uint64_t qhca_get_be64(const void *p)
     return qhca_be64(v);
 }
 
+static inline uint16_t qhca_get_le16(const void *p)
+{
+    uint16_t v;
+
+    memcpy(&v, p, 2);
+    return qhca_le16(v);
+}
+
 static inline uint32_t qhca_get_le32(const void *p)
 {
     uint32_t v;

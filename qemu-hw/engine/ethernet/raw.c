@@ -8,45 +8,13 @@
  */
 #include "ethernet/flow.h"
 
-#define HEADER              sizeof(struct qhca_sq_wqe)
-
-#define FLAGS (QHCA_WQE_F_SIGNALED | QHCA_WQE_F_SOLICITED |             \
-               QHCA_WQE_F_FENCE | QHCA_WQE_F_INLINE | QHCA_WQE_F_ETH_CSUM)
-
 /* ---- send ---- */
-
-/* Check the WQE in e->xd->wqe; *@len gets the frame's length. */
-static uint8_t raw_check_wqe(struct qhca *e, const struct qhca_qp *qp,
-                             uint16_t num, uint32_t *len, uint8_t *status)
-{
-    const uint8_t *p = e->xd->wqe;
-    uint64_t total;
-
-    *len = 0;
-    *status = QHCA_WC_LOC_QP_OP_ERR;
-    if (p[0] != QHCA_WQE_RAW_SEND) {
-        return QHCA_SYN_WQE_OPCODE;
-    }
-    if (p[1] & ~FLAGS) {
-        return QHCA_SYN_WQE_FLAGS;
-    }
-    if (qhca_sgl_check(p, qp->sq_stride, HEADER, num,
-                       p[1] & QHCA_WQE_F_INLINE, &total)) {
-        return QHCA_SYN_WQE_SGE;
-    }
-    if (total < QHCA_ETH_HLEN || total > QHCA_ETH_MAX_FRAME) {
-        *status = QHCA_WC_LOC_LEN_ERR;
-        return QHCA_SYN_WQE_LENGTH;
-    }
-    *len = (uint32_t)total;
-    return QHCA_SYN_NONE;
-}
 
 /* Gather the frame of the checked WQE into e->eth->eth_frame. */
 static uint8_t raw_gather(struct qhca *e, struct qhca_qp *qp, uint16_t num,
                           uint32_t len, uint8_t *status)
 {
-    const uint8_t *p = e->xd->wqe, *data = p + HEADER;
+    const uint8_t *p = e->xd->wqe, *data = p + qhca_wqe_header(qp, p[0]);
     uint8_t *frame = e->eth->eth_frame, syn;
     struct qhca_sgpos pos = { 0 };
     uint32_t header = QHCA_ETH_HLEN;
@@ -104,9 +72,9 @@ static bool raw_send(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
     struct qhca_xport *xp = qp->xp;
     uint8_t syn, status = QHCA_WC_SUCCESS;
+    struct qhca_wqe_head h;
     uint64_t addr = 0;
     uint32_t len;
-    uint16_t num;
 
     while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head &&
            !qhca_odp_waits(qp, QHCA_ODP_SEND)) {
@@ -121,11 +89,11 @@ static bool raw_send(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
             continue;
         }
         qhca_dgram_trace(e, qp, addr);
-        memcpy(&num, e->xd->wqe + 2, 2);
-        num = qhca_le16(num);
-        syn = raw_check_wqe(e, qp, num, &len, &status);
+        qhca_wqe_unpack(qp, e->xd->wqe, &h);
+        syn = qhca_wqe_check(qp, &h, &status);
         if (!syn) {
-            syn = raw_gather(e, qp, num, len, &status);
+            len = h.len;
+            syn = raw_gather(e, qp, h.num, len, &status);
         }
         if (syn == QHCA_SYN_PAGE_FAULT &&
             qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {

@@ -398,6 +398,31 @@ uint8_t qhca_rq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
 void qhca_recv_trace(struct qhca *e, uint32_t qpn, uint32_t index,
                      uint64_t addr, const void *wqe);
 
+/* ---- wqe_check.c: send WQEs of all QP types ---- */
+/* What is checked of a send WQE. */
+struct qhca_wqe_head {
+    uint8_t opcode, flags;
+    uint16_t num;               /* SGEs, or inline bytes */
+    uint32_t len;               /* bytes of data; UINT32_MAX: or more */
+};
+/* An atomic with masks in its header? */
+static inline bool qhca_wqe_is_masked(uint8_t opcode)
+{
+    return opcode == QHCA_WQE_MASKED_COMP_SWAP ||
+           opcode == QHCA_WQE_MASKED_FETCH_ADD;
+}
+/* Header size of a send WQE of @qp, in bytes. */
+uint32_t qhca_wqe_header(const struct qhca_qp *qp, uint8_t opcode);
+/* Unpack @wqe; if it has no room for its SGEs or inline bytes, len is 0. */
+void qhca_wqe_unpack(const struct qhca_qp *qp, const uint8_t *wqe,
+                     struct qhca_wqe_head *h);
+/*
+ * May @qp send a WQE with @h?  Returns QHCA_SYN_*, and in *@status the
+ * QHCA_WC_* to fail with.
+ */
+uint8_t qhca_wqe_check(const struct qhca_qp *qp, const struct qhca_wqe_head *h,
+                       uint8_t *status);
+
 /* ---- sgl.c: moving data between packets and scatter-gather lists ---- */
 /* The position of byte "off" of the message in a scatter-gather list. */
 struct qhca_sgpos {
@@ -422,19 +447,6 @@ static inline struct qhca_sgl_user qhca_sgl_qp(const struct qhca_qp *qp,
 }
 /* Sum of the lengths of @num SGEs at @sges. */
 uint64_t qhca_sgl_len(const uint8_t *sges, uint32_t num);
-/*
- * Can a send WQE of 1 << @stride bytes hold @num SGEs, or inline bytes, after
- * @header bytes?
- */
-bool qhca_sgl_fits(uint8_t stride, uint32_t header, uint16_t num,
-                   bool is_inline);
-/*
- * Check the data segments of @wqe, a send WQE of 1 << @stride bytes with @num
- * SGEs, or inline bytes, after @header bytes; *@total gets their length.
- * Returns QHCA_SYN_NONE, or QHCA_SYN_WQE_SGE if the WQE cannot hold that many.
- */
-uint8_t qhca_sgl_check(const uint8_t *wqe, uint8_t stride, uint32_t header,
-                       uint16_t num, bool is_inline, uint64_t *total);
 /*
  * Copy @len bytes at byte @off of the @num SGEs at @sges to @buf, or with
  * @write from it.  @pos caches the position for the next call.  The caller has

@@ -14,26 +14,6 @@ uint64_t qhca_sgl_len(const uint8_t *sges, uint32_t num)
     return total;
 }
 
-bool qhca_sgl_fits(uint8_t stride, uint32_t header, uint16_t num,
-                   bool is_inline)
-{
-    uint32_t room = (1U << stride) - header;
-
-    return is_inline ? num <= room && num <= QHCA_MAX_INLINE :
-                       num <= room / sizeof(struct qhca_sge) &&
-                       num <= QHCA_MAX_SGE;
-}
-
-uint8_t qhca_sgl_check(const uint8_t *wqe, uint8_t stride, uint32_t header,
-                       uint16_t num, bool is_inline, uint64_t *total)
-{
-    if (!qhca_sgl_fits(stride, header, num, is_inline)) {
-        return QHCA_SYN_WQE_SGE;
-    }
-    *total = is_inline ? num : qhca_sgl_len(wqe + header, num);
-    return QHCA_SYN_NONE;
-}
-
 enum sgl_what { SGL_READ, SGL_WRITE, SGL_SHARE };
 
 /* Copy or share @len bytes of one SGE. */

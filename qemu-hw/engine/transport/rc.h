@@ -6,12 +6,6 @@
 #include "transport/roce.h"
 
 /* ---- send_wqe.c ---- */
-static inline bool qhca_wqe_is_masked(uint8_t opcode)
-{
-    return opcode == QHCA_WQE_MASKED_COMP_SWAP ||
-           opcode == QHCA_WQE_MASKED_FETCH_ADD;
-}
-
 /* Returns a value from the peer. */
 static inline bool qhca_wqe_is_atomic(uint8_t opcode)
 {
@@ -72,8 +66,6 @@ const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
 void qhca_window_put(struct qhca *e, struct qhca_qp *qp);
 /* Allocate a window for @qp, which has none; false: out of memory. */
 bool qhca_window_get(struct qhca *e, struct qhca_qp *qp);
-/* May connected QP @qp send WQEs with @opcode? */
-bool qhca_send_opcode_ok(const struct qhca_qp *qp, uint8_t opcode);
 /* The WQE in flight with counter @index. */
 static inline struct qhca_swqe *qhca_swqe(struct qhca_qp *qp, uint32_t index)
 {
@@ -86,16 +78,6 @@ static inline struct qhca_swqe *qhca_swqe(struct qhca_qp *qp, uint32_t index)
 static inline bool qhca_wqe_lost(uint8_t status, uint8_t syndrome)
 {
     return status == QHCA_WC_LOC_QP_OP_ERR && QHCA_SYN_IS_WQE_LOST(syndrome);
-}
-/* Header size of a send WQE of a connected QP, in bytes. */
-static inline uint32_t qhca_wqe_header(const struct qhca_qp *qp,
-                                       uint8_t opcode)
-{
-    if (qp->type == QHCA_QPT_XRC_INI) {
-        return sizeof(struct qhca_xrc_wqe);
-    }
-    return qhca_wqe_is_masked(opcode) ? sizeof(struct qhca_masked_wqe) :
-                                        sizeof(struct qhca_sq_wqe);
 }
 /* QHCA_CQE_OP_* for the opcode of a send WQE. */
 uint8_t qhca_cqe_op(uint8_t wqe_opcode);

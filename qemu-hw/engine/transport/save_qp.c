@@ -36,15 +36,17 @@ static void save_swqe(struct qhca_io *io, struct qhca_swqe *w)
 /* Could parse_wqe() have produced this, with this number of packets? */
 static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
 {
-    bool local = qhca_wqe_is_local(w->opcode), rd = qhca_wqe_is_rd(w->opcode);
-    bool is_inline = w->flags & QHCA_WQE_F_INLINE;
-    uint32_t npkts = local ? 0 : qhca_wqe_is_atomic(w->opcode) ? 1 :
+    struct qhca_wqe_head h = { w->opcode, w->flags, w->num, w->len };
+    uint32_t npkts = qhca_wqe_is_local(w->opcode) ? 0 :
+                     qhca_wqe_is_atomic(w->opcode) ? 1 :
                      qhca_packets(w->len, qp->path_mtu);
+    uint8_t status;
 
     if (w->marks & ~(QHCA_SW_STARTED | QHCA_SW_RD | QHCA_SW_DONE |
                      QHCA_SW_SPLIT | QHCA_SW_ALONE) ||
         1u << (w->chunk & 31) > QHCA_WINDOW_PKTS || w->chunk > 31 ||
-        ((w->marks & (QHCA_SW_RD | QHCA_SW_SPLIT)) && !rd) ||
+        ((w->marks & (QHCA_SW_RD | QHCA_SW_SPLIT)) &&
+         !qhca_wqe_is_rd(w->opcode)) ||
         w->srqn > QHCA_PSN_MASK) {
         return false;
     }
@@ -52,24 +54,9 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
         /* Invalid from the start, or failed in flight. */
         return !w->npkts || w->npkts == npkts;
     }
-    if (w->npkts != npkts || w->len > QHCA_MAX_MSG_SIZE ||
-        (rd && !qhca_qp_reliable(qp)) ||
-        !qhca_send_opcode_ok(qp, w->opcode)) {
-        return false;
-    }
-    if (local || w->opcode == QHCA_WQE_FLUSH) {
-        return !w->num && !w->len;
-    }
-    if ((qhca_wqe_is_atomic(w->opcode) ||
-         w->opcode == QHCA_WQE_ATOMIC_WRITE) && w->len != 8) {
-        return false;
-    }
-    if (is_inline && ((rd && w->opcode != QHCA_WQE_ATOMIC_WRITE) ||
-                      w->len != w->num)) {
-        return false;
-    }
-    return qhca_sgl_fits(qp->sq_stride, qhca_wqe_header(qp, w->opcode),
-                         w->num, is_inline);
+    return w->npkts == npkts && !qhca_wqe_check(qp, &h, &status) &&
+           (!(w->flags & QHCA_WQE_F_INLINE) || w->len == w->num) &&
+           (!qhca_wqe_is_atomic(w->opcode) || w->len == 8);
 }
 
 /* The WQEs' PSNs are contiguous, and the cursor is within them. */

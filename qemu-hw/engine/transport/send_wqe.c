@@ -19,14 +19,6 @@ uint8_t qhca_req_fetch(struct qhca *e, struct qhca_qp *qp, uint32_t index,
     return qhca_sq_fetch(e, qp, index, wqe, addr);
 }
 
-static inline uint16_t get_le16(const void *p)
-{
-    uint16_t v;
-
-    memcpy(&v, p, 2);
-    return qhca_le16(v);
-}
-
 uint8_t qhca_cqe_op(uint8_t wqe_opcode)
 {
     switch (wqe_opcode) {
@@ -115,66 +107,36 @@ void qhca_window_put(struct qhca *e, struct qhca_qp *qp)
 
 /* ---- WQEs ---- */
 
-bool qhca_send_opcode_ok(const struct qhca_qp *qp, uint8_t opcode)
-{
-    switch (opcode) {
-    case QHCA_WQE_SEND:
-    case QHCA_WQE_SEND_IMM:
-    case QHCA_WQE_RDMA_WRITE:
-    case QHCA_WQE_RDMA_WRITE_IMM:
-    case QHCA_WQE_LOCAL_INV:
-    case QHCA_WQE_BIND_MW:
-        return true;
-    case QHCA_WQE_SEND_INV:
-    case QHCA_WQE_RDMA_READ:
-    case QHCA_WQE_COMP_SWAP:
-    case QHCA_WQE_FETCH_ADD:
-    case QHCA_WQE_FLUSH:
-    case QHCA_WQE_ATOMIC_WRITE:
-        return qhca_qp_reliable(qp);
-    case QHCA_WQE_MASKED_COMP_SWAP:
-    case QHCA_WQE_MASKED_FETCH_ADD:
-        return qp->type == QHCA_QPT_RC;
-    case QHCA_WQE_REG_MR:
-        /* It contains DMA addresses: kernel queues only. */
-        return qp->flags & QHCA_QP_F_PRIVILEGED;
-    default:
-        return false;
-    }
-}
-
-/* FLUSH has no data; its arguments must fit a FETH. */
-static uint8_t parse_flush(struct qhca_swqe *w)
+/* The arguments of a FLUSH must fit a FETH. */
+static uint8_t check_flush(const struct qhca_swqe *w, uint8_t *status)
 {
     uint64_t level = w->arg1 >> QHCA_FLUSH_L_SHIFT;
     uint64_t kind = w->arg1 & QHCA_FLUSH_T_MASK;
 
-    if (w->num) {
-        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE);
-    }
     if (!kind || level > QHCA_FLUSH_L_MR ||
         (kind & ~(uint64_t)(QHCA_FLUSH_T_GLOBAL | QHCA_FLUSH_T_PERSISTENT))) {
-        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
+        *status = QHCA_WC_LOC_QP_OP_ERR;
+        return QHCA_SYN_WQE_FLAGS;
     }
     if (w->arg0 > UINT32_MAX) {
-        return qhca_swqe_fail(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
+        *status = QHCA_WC_LOC_LEN_ERR;
+        return QHCA_SYN_WQE_LENGTH;
     }
     return QHCA_SYN_NONE;
 }
 
-/*
- * Unpack the WQE at @p into @w and check all that needs no memory access.  Sets
- * w->status if the WQE is invalid.
- */
-static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
-                         struct qhca_swqe *w)
+/* Unpack the header of the WQE at @p into @w; only @h has its length. */
+static void unpack_wqe(const struct qhca_qp *qp, const uint8_t *p,
+                       struct qhca_swqe *w, struct qhca_wqe_head *h)
 {
-    uint32_t header = qhca_wqe_header(qp, p[0]);
-    uint64_t total;
-
-    w->opcode = p[0];
-    w->flags = p[1];
-    w->num = get_le16(p + 2);
+    qhca_wqe_unpack(qp, p, h);
+    if (qhca_wqe_is_local(h->opcode)) {
+        h->num = 0;             /* these have no data */
+        h->len = 0;
+    }
+    w->opcode = h->opcode;
+    w->flags = h->flags;
+    w->num = h->num;
     memcpy(&w->imm, p + 4, 4);
     w->wr_id = qhca_get_le64(p + 8);
     w->arg0 = qhca_get_le64(p + 0x10);
@@ -186,50 +148,39 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
         w->srqn = qhca_get_le32(p + 0x30) & QHCA_PSN_MASK;
     }
     w->len = 0;
+}
 
-    if (!qhca_send_opcode_ok(qp, w->opcode)) {
-        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_OPCODE);
+/*
+ * Unpack the WQE at @p into @w and check all that needs no memory access.  Sets
+ * w->status if the WQE is invalid.
+ */
+static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
+                         struct qhca_swqe *w)
+{
+    struct qhca_wqe_head h;
+    uint8_t syn, status;
+
+    unpack_wqe(qp, p, w, &h);
+    syn = qhca_wqe_check(qp, &h, &status);
+    if (!syn && w->opcode == QHCA_WQE_FLUSH) {
+        syn = check_flush(w, &status);
     }
-    if (qhca_wqe_is_local(w->opcode)) {
-        if (w->flags & QHCA_WQE_F_INLINE) {
-            return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
-        }
-        w->num = 0;
-        return QHCA_SYN_NONE;
-    }
-    if ((w->flags & ~(QHCA_WQE_F_SIGNALED | QHCA_WQE_F_SOLICITED |
-                      QHCA_WQE_F_FENCE | QHCA_WQE_F_INLINE)) ||
-        ((w->flags & QHCA_WQE_F_INLINE) && qhca_wqe_is_rd(w->opcode) &&
-         w->opcode != QHCA_WQE_ATOMIC_WRITE)) {
-        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_FLAGS);
-    }
-    if (w->opcode == QHCA_WQE_FLUSH && parse_flush(w)) {
-        return w->syndrome;
-    }
-    if (qhca_sgl_check(p, qp->sq_stride, header, w->num,
-                       w->flags & QHCA_WQE_F_INLINE, &total)) {
-        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_SGE);
+    if (syn) {
+        return qhca_swqe_fail(w, status, syn);
     }
     if (w->num && !(w->flags & QHCA_WQE_F_INLINE)) {
-        w->laddr = qhca_get_le64(p + header);
-        w->lkey = qhca_get_le32(p + header + 12);
-    }
-    if (total > QHCA_MAX_MSG_SIZE) {
-        return qhca_swqe_fail(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
-    }
-    if (qhca_wqe_is_atomic(w->opcode)) {
-        if (total < 8) {
-            return qhca_swqe_fail(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
-        }
-        total = 8;
-    }
-    if (w->opcode == QHCA_WQE_ATOMIC_WRITE && total != 8) {
-        return qhca_swqe_fail(w, QHCA_WC_LOC_LEN_ERR, QHCA_SYN_WQE_LENGTH);
+        const uint8_t *sge = p + qhca_wqe_header(qp, w->opcode);
+
+        w->laddr = qhca_get_le64(sge);
+        w->lkey = qhca_get_le32(sge + 12);
     }
     if (qhca_wqe_is_rd(w->opcode) && !qp->max_rd_atomic) {
         return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_RD_ATOMIC);
     }
-    w->len = (uint32_t)total;
+    w->len = h.len;
+    if (qhca_wqe_is_atomic(w->opcode)) {
+        w->len = 8;             /* there may be room for more */
+    }
     return QHCA_SYN_NONE;
 }
 

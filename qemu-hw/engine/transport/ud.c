@@ -26,40 +26,27 @@ static uint32_t own_qkey(const struct qhca_qp *qp)
     return qp->type == QHCA_QPT_GSI ? QHCA_GSI_QKEY : qp->qkey;
 }
 
-/* Validate the WQE in e->xd->wqe; *@len gets the length of the message. */
+/* Unpack the WQE in e->xd->wqe to @h and check it. */
 static uint8_t ud_check_wqe(struct qhca *e, const struct qhca_qp *qp,
-                            uint16_t num, uint32_t *len, uint8_t *status)
+                            struct qhca_wqe_head *h, uint8_t *status)
 {
-    const uint8_t *p = e->xd->wqe;
-    uint8_t opcode = p[0], flags = p[1];
-    uint64_t total;
+    uint8_t syn;
 
-    *len = 0;
-    *status = QHCA_WC_LOC_QP_OP_ERR;
-    if (opcode != QHCA_WQE_SEND && opcode != QHCA_WQE_SEND_IMM) {
-        return QHCA_SYN_WQE_OPCODE;
-    }
-    if (flags & ~(QHCA_WQE_F_SIGNALED | QHCA_WQE_F_SOLICITED |
-                  QHCA_WQE_F_FENCE | QHCA_WQE_F_INLINE)) {
-        return QHCA_SYN_WQE_FLAGS;
-    }
-    if (qhca_sgl_check(p, qp->sq_stride, sizeof(struct qhca_ud_wqe), num,
-                       flags & QHCA_WQE_F_INLINE, &total)) {
-        return QHCA_SYN_WQE_SGE;
-    }
-    if (total > port_mtu(e)) {
+    qhca_wqe_unpack(qp, e->xd->wqe, h);
+    syn = qhca_wqe_check(qp, h, status);
+    if (!syn && h->len > port_mtu(e)) {
         *status = QHCA_WC_LOC_LEN_ERR;
         return QHCA_SYN_WQE_LENGTH;
     }
-    *len = (uint32_t)total;
-    return QHCA_SYN_NONE;
+    return syn;
 }
 
 /* Send the valid WQE in e->xd->wqe. */
 static enum qhca_send ud_send_packet(struct qhca *e, struct qhca_qp *qp,
-                                     uint16_t num, uint32_t len, uint8_t *syn)
+                                     const struct qhca_wqe_head *h,
+                                     uint8_t *syn)
 {
-    const uint8_t *p = e->xd->wqe, *data = p + sizeof(struct qhca_ud_wqe);
+    const uint8_t *p = e->xd->wqe, *data = p + qhca_wqe_header(qp, p[0]);
     bool imm = p[0] == QHCA_WQE_SEND_IMM;
     uint32_t dest = qhca_get_le32(p + 0x20) & QHCA_PSN_MASK;
     uint32_t qkey = qhca_get_le32(p + 0x24), ext = QHCA_DETH_LEN;
@@ -67,7 +54,7 @@ static enum qhca_send ud_send_packet(struct qhca *e, struct qhca_qp *qp,
     struct qhca_frame f;
     struct qhca_av av;
     enum qhca_send sent;
-    uint8_t *h;
+    uint8_t *deth;
 
     memcpy(&av, p + 0x30, sizeof(av));
     *syn = QHCA_SYN_NONE;
@@ -78,25 +65,25 @@ static enum qhca_send ud_send_packet(struct qhca *e, struct qhca_qp *qp,
     }
     qhca_frame_bth(&f, QHCA_CLASS_UD | (imm ? QHCA_OP_SEND_ONLY_IMM :
                                         QHCA_OP_SEND_ONLY),
-                   p[1] & QHCA_WQE_F_SOLICITED, false, len, dest,
+                   p[1] & QHCA_WQE_F_SOLICITED, false, h->len, dest,
                    qp->xp->snd_psn);
-    h = f.bth + QHCA_BTH_LEN;
-    qhca_put_be32(h, qkey & QKEY_OWN ? own_qkey(qp) : qkey);
-    qhca_put_be32(h + 4, qp->qpn);
+    deth = f.bth + QHCA_BTH_LEN;
+    qhca_put_be32(deth, qkey & QKEY_OWN ? own_qkey(qp) : qkey);
+    qhca_put_be32(deth + 4, qp->qpn);
     if (imm) {
-        memcpy(h + ext, p + 4, QHCA_IMM_LEN);
+        memcpy(deth + ext, p + 4, QHCA_IMM_LEN);
         ext += QHCA_IMM_LEN;
     }
     if (p[1] & QHCA_WQE_F_INLINE) {
-        memcpy(qhca_frame_payload(&f, ext), data, len);
+        memcpy(qhca_frame_payload(&f, ext), data, h->len);
     } else {
-        *syn = qhca_sgl_copy(e, qhca_sgl_qp(qp, qp->pd), data, num, &pos, 0,
-                             qhca_frame_payload(&f, ext), len, false);
+        *syn = qhca_sgl_copy(e, qhca_sgl_qp(qp, qp->pd), data, h->num, &pos,
+                             0, qhca_frame_payload(&f, ext), h->len, false);
         if (*syn) {
             return QHCA_SENT;
         }
     }
-    return qhca_frame_end(e, &f, qp->qpn, ext, len);
+    return qhca_frame_end(e, &f, qp->qpn, ext, h->len);
 }
 
 void qhca_dgram_done(struct qhca *e, struct qhca_qp *qp, uint32_t len,
@@ -143,10 +130,9 @@ void qhca_dgram_trace(struct qhca *e, struct qhca_qp *qp, uint64_t addr)
 bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
     struct qhca_xport *xp = qp->xp;
+    struct qhca_wqe_head h;
     uint8_t syn, status;
     uint64_t addr = 0;
-    uint32_t len;
-    uint16_t num;
 
     while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head &&
            !qhca_odp_waits(qp, QHCA_ODP_SEND)) {
@@ -161,11 +147,9 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
             continue;
         }
         qhca_dgram_trace(e, qp, addr);
-        memcpy(&num, e->xd->wqe + 2, 2);
-        num = qhca_le16(num);
-        syn = ud_check_wqe(e, qp, num, &len, &status);
+        syn = ud_check_wqe(e, qp, &h, &status);
         if (!syn) {
-            if (ud_send_packet(e, qp, num, len, &syn) == QHCA_BLOCKED) {
+            if (ud_send_packet(e, qp, &h, &syn) == QHCA_BLOCKED) {
                 return true;    /* refetched when the wire is free */
             }
             if (syn == QHCA_SYN_PAGE_FAULT &&
@@ -184,7 +168,7 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
             xp->snd_psn = qhca_psn_add(xp->snd_psn, 1);
             xp->una_psn = xp->snd_psn;
             xp->max_psn = xp->snd_psn;
-            qhca_dgram_done(e, qp, len, QHCA_WC_SUCCESS, QHCA_SYN_NONE, true);
+            qhca_dgram_done(e, qp, h.len, QHCA_WC_SUCCESS, QHCA_SYN_NONE, true);
         }
         qhca_break_point(e);
     }
