@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * QPs that no command and no packet could have produced are not loaded.  A QP
- * is corrupted in memory, then saved.
+ * is corrupted in memory, then saved; or one of its send WQEs in flight is.
  */
 #include "peer.h"
 #include "adapter/adapter.h"
@@ -116,10 +116,97 @@ static void impossible(void **state)
     assert_int_equal(bad, 0);
 }
 
+enum { A_SEND, AN_INLINE, A_SWAP, A_FLUSH, A_LOCAL };
+
+/* In turn: a WQE in flight, a field of it, and what nobody could post. */
+#define SPOILT_WQES(X)                                                       \
+    X(A_SEND, flags, 0x10)                                                   \
+    X(A_SEND, flags, 0x80 | QHCA_WQE_F_SIGNALED)                             \
+    X(A_SEND, flags, QHCA_WQE_F_INLINE)                                      \
+    X(A_SEND, opcode, QHCA_WQE_RAW_SEND)                                     \
+    X(A_SEND, opcode, 0xff)                                                  \
+    X(A_SEND, num, QHCA_MAX_SGE + 1)                                         \
+    X(A_SEND, len, 0x80000001)                                               \
+    X(AN_INLINE, num, 9)                                                     \
+    X(AN_INLINE, flags, 0x20 | QHCA_WQE_F_INLINE)                            \
+    X(AN_INLINE, opcode, QHCA_WQE_RDMA_READ)                                 \
+    X(A_SWAP, flags, QHCA_WQE_F_INLINE)                                      \
+    X(A_SWAP, flags, 0x40)                                                   \
+    X(A_SWAP, len, 7)                                                        \
+    X(A_SWAP, len, 16)                                                       \
+    X(A_FLUSH, num, 1)                                                       \
+    X(A_FLUSH, flags, 0x80)                                                  \
+    X(A_FLUSH, arg0, 1ull << 32)                                             \
+    X(A_FLUSH, arg1, 0)                                                      \
+    X(A_FLUSH, arg1, QHCA_FLUSH_T_GLOBAL | 2ull << QHCA_FLUSH_L_SHIFT)       \
+    X(A_LOCAL, flags, QHCA_WQE_F_INLINE)                                     \
+    X(A_LOCAL, opcode, QHCA_WQE_REG_MR)                                      \
+    X(A_LOCAL, num, 1)
+
+/* One WQE of each kind that is checked in its own way, all in flight. */
+static void fill_window(struct peer *p, uint32_t key)
+{
+    struct gwr send = { .opcode = QHCA_WQE_SEND };
+    struct gwr is_inline = { .opcode = QHCA_WQE_SEND, .inl = "12345678",
+                             .inl_len = 8, .flags = QHCA_WQE_F_INLINE };
+    struct gwr swap = { .opcode = QHCA_WQE_COMP_SWAP, .rkey = 1 };
+    struct gwr flush = { .opcode = QHCA_WQE_FLUSH, .rkey = 1, .arg0 = 64,
+                         .arg1 = QHCA_FLUSH_T_GLOBAL };
+    /* flags that a local operation does not know are ignored */
+    struct gwr local = { .opcode = QHCA_WQE_LOCAL_INV, .rkey = key,
+                         .flags = 0x80 };
+
+    peer_post(p, send, 0, 64);
+    peer_post(p, is_inline, 0, 0);
+    peer_post(p, swap, 64, 8);
+    peer_post(p, flush, 0, 0);
+    peer_post(p, local, 0, 0);
+    peer_run(p);
+}
+
+static void impossible_wqes(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn);
+    struct qhca_mpt fast = { .flags = QHCA_MR_F_FAST_REG, .pd = p->g.pd,
+                             .max_entries = qhca_le32(1) };
+    uint32_t key = guest_create(&p->g, QHCA_CMD_CREATE_MR, &fast,
+                                sizeof(fast));
+    unsigned bad = 0, i;
+
+    (void)state;
+    fill_window(p, key);
+    assert_int_equal(qp->sq_tail, 0);
+    assert_int_equal(qp->sq_next, A_LOCAL + 1);
+    for (i = A_SEND; i <= A_LOCAL; i++) {
+        assert_int_equal(qhca_swqe(qp, i)->status, QHCA_WC_SUCCESS);
+    }
+    assert_true(loads(p));
+#define ONE_WQE(which, field, val) do {                                     \
+        struct qhca_swqe *w = qhca_swqe(qp, which), keep = *w;              \
+                                                                            \
+        w->field = (__typeof__(w->field))(val);                             \
+        if (loads(p)) {                                                     \
+            print_error("%s with %s = %s loads\n", #which, #field, #val);   \
+            bad++;                                                          \
+        }                                                                   \
+        *w = keep;                                                          \
+    } while (0);
+    SPOILT_WQES(ONE_WQE)
+    assert_int_equal(bad, 0);
+    assert_true(loads(p));
+    assert_int_equal(gqp_destroy(&p->qp), QHCA_ST_OK);
+    p->qp.qpn = 0;
+    assert_int_equal(guest_simple(&p->g, QHCA_CMD_DESTROY_MR, key),
+                     QHCA_ST_OK);
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(impossible),
+        cmocka_unit_test(impossible_wqes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,12 @@ const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
 void qhca_window_put(struct qhca *e, struct qhca_qp *qp);
 /* Allocate a window for @qp, which has none; false: out of memory. */
 bool qhca_window_get(struct qhca *e, struct qhca_qp *qp);
+/*
+ * Check what needs no memory access of @w, unpacked or in a saved state.
+ * Returns QHCA_SYN_*, and in *@status the QHCA_WC_* to fail with.
+ */
+uint8_t qhca_swqe_check(const struct qhca_qp *qp, const struct qhca_swqe *w,
+                        uint8_t *status);
 /* The WQE in flight with counter @index. */
 static inline struct qhca_swqe *qhca_swqe(struct qhca_qp *qp, uint32_t index)
 {

@@ -36,7 +36,6 @@ static void save_swqe(struct qhca_io *io, struct qhca_swqe *w)
 /* Could parse_wqe() have produced this, with this number of packets? */
 static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
 {
-    struct qhca_wqe_head h = { w->opcode, w->flags, w->num, w->len };
     uint32_t npkts = qhca_wqe_is_local(w->opcode) ? 0 :
                      qhca_wqe_is_atomic(w->opcode) ? 1 :
                      qhca_packets(w->len, qp->path_mtu);
@@ -54,7 +53,7 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
         /* Invalid from the start, or failed in flight. */
         return !w->npkts || w->npkts == npkts;
     }
-    return w->npkts == npkts && !qhca_wqe_check(qp, &h, &status) &&
+    return w->npkts == npkts && !qhca_swqe_check(qp, w, &status) &&
            (!(w->flags & QHCA_WQE_F_INLINE) || w->len == w->num) &&
            (!qhca_wqe_is_atomic(w->opcode) || w->len == 8);
 }

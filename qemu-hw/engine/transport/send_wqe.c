@@ -125,18 +125,32 @@ static uint8_t check_flush(const struct qhca_swqe *w, uint8_t *status)
     return QHCA_SYN_NONE;
 }
 
-/* Unpack the header of the WQE at @p into @w; only @h has its length. */
-static void unpack_wqe(const struct qhca_qp *qp, const uint8_t *p,
-                       struct qhca_swqe *w, struct qhca_wqe_head *h)
+uint8_t qhca_swqe_check(const struct qhca_qp *qp, const struct qhca_swqe *w,
+                        uint8_t *status)
 {
-    qhca_wqe_unpack(qp, p, h);
-    if (qhca_wqe_is_local(h->opcode)) {
-        h->num = 0;             /* these have no data */
-        h->len = 0;
+    struct qhca_wqe_head h = { w->opcode, w->flags, w->num, w->len };
+    uint8_t syn = qhca_wqe_check(qp, &h, status);
+
+    if (!syn && w->opcode == QHCA_WQE_FLUSH) {
+        syn = check_flush(w, status);
     }
-    w->opcode = h->opcode;
-    w->flags = h->flags;
-    w->num = h->num;
+    return syn;
+}
+
+static void unpack_wqe(const struct qhca_qp *qp, const uint8_t *p,
+                       struct qhca_swqe *w)
+{
+    struct qhca_wqe_head h;
+
+    qhca_wqe_unpack(qp, p, &h);
+    if (qhca_wqe_is_local(h.opcode)) {
+        h.num = 0;              /* these have no data */
+        h.len = 0;
+    }
+    w->opcode = h.opcode;
+    w->flags = h.flags;
+    w->num = h.num;
+    w->len = h.len;
     memcpy(&w->imm, p + 4, 4);
     w->wr_id = qhca_get_le64(p + 8);
     w->arg0 = qhca_get_le64(p + 0x10);
@@ -147,7 +161,6 @@ static void unpack_wqe(const struct qhca_qp *qp, const uint8_t *p,
     if (qp->type == QHCA_QPT_XRC_INI) {
         w->srqn = qhca_get_le32(p + 0x30) & QHCA_PSN_MASK;
     }
-    w->len = 0;
 }
 
 /*
@@ -157,27 +170,23 @@ static void unpack_wqe(const struct qhca_qp *qp, const uint8_t *p,
 static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
                          struct qhca_swqe *w)
 {
-    struct qhca_wqe_head h;
+    const uint8_t *sge = p + qhca_wqe_header(qp, p[0]);
     uint8_t syn, status;
 
-    unpack_wqe(qp, p, w, &h);
-    syn = qhca_wqe_check(qp, &h, &status);
-    if (!syn && w->opcode == QHCA_WQE_FLUSH) {
-        syn = check_flush(w, &status);
+    unpack_wqe(qp, p, w);
+    syn = qhca_swqe_check(qp, w, &status);
+    if (!syn && qhca_wqe_is_rd(w->opcode) && !qp->max_rd_atomic) {
+        status = QHCA_WC_LOC_QP_OP_ERR;
+        syn = QHCA_SYN_RD_ATOMIC;
     }
     if (syn) {
+        w->len = 0;
         return qhca_swqe_fail(w, status, syn);
     }
     if (w->num && !(w->flags & QHCA_WQE_F_INLINE)) {
-        const uint8_t *sge = p + qhca_wqe_header(qp, w->opcode);
-
         w->laddr = qhca_get_le64(sge);
         w->lkey = qhca_get_le32(sge + 12);
     }
-    if (qhca_wqe_is_rd(w->opcode) && !qp->max_rd_atomic) {
-        return qhca_swqe_fail(w, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_RD_ATOMIC);
-    }
-    w->len = h.len;
     if (qhca_wqe_is_atomic(w->opcode)) {
         w->len = 8;             /* there may be room for more */
     }
