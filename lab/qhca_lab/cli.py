@@ -85,7 +85,7 @@ def cmd_up(args) -> int:
         cold=args.cold, kernel=kernels.kernel(args.kernel or kernels.usual()).what,
         **({} if args.timeout is None else {"boot_timeout": args.timeout}),
     )  # fmt: skip
-    Lab.up(args.name, nics, options, progress=say, replace=args.replace)
+    Lab.up(args.name, nics, options, progress=say, replace=args.replace, reuse=True)
     return 0
 
 
@@ -368,6 +368,7 @@ def parser() -> argparse.ArgumentParser:
         return p
 
     p = command("up", cmd_up, "boot a lab and wait until its guests are ready. "
+                "A running lab with the same options is used as it is. "
                 "Options after -- are passed to every QEMU; {n}, {name} and {dir} (the "
                 "lab's folder) in them are replaced")
     p.add_argument("--guests", type=int, metavar="N", help="number of guests (default 2)")

@@ -138,12 +138,15 @@ class Lab:
         options: Options | None = None,
         progress=None,
         replace: bool = False,
+        reuse: bool = False,
     ) -> Lab:
         """Boot a guest per entry of NICS and wait until all are ready.
 
         Remains of a lab of that name whose processes are gone are cleared; a
-        lab that runs is an error, or is taken down first with REPLACE. When
-        a guest fails, all are taken down and LabError shows its console.
+        lab that runs is an error. With REPLACE it is taken down first, with REUSE
+        it is returned if it is what was asked for, and else LabError says what is
+        different. When a guest fails, all are taken down and LabError shows its
+        console.
         PROGRESS is called with lines of text.
         """
         nics = nics or ["qhca", "qhca"]
@@ -152,9 +155,15 @@ class Lab:
         check_request(nics, options)
         directory = paths.lab_dir(name)
         with lock(directory):
+            if reuse and not replace and is_up(name):
+                lab = cls.load(name)
+                check_same(lab, nics, options)
+                say(f"lab {name} is already up, and used as it is")
+                return lab
             clear_predecessor(name, directory, replace, say)
             choice = accel.choose(options, say)
-            options = dataclasses.replace(options, accel=choice.name)
+            share = options.share and str(Path(options.share).resolve())
+            options = dataclasses.replace(options, accel=choice.name, share=share)
             directory.mkdir(mode=0o700)
             logs = paths.BUILD / "log" / f"lab-{name}"
             shutil.rmtree(logs, ignore_errors=True)
@@ -377,6 +386,20 @@ def lock(directory: Path):
         yield
 
 
+def running_guests(lab: Lab) -> list[Guest]:
+    """A guest without process was about to be started: its starter is gone."""
+    return [g for g in lab.guests if g.state["process"] and g.alive]
+
+
+def is_up(name: str) -> bool:
+    """Do all guests of the lab NAME run?"""
+    try:
+        lab = Lab.load(name)
+    except LabError:
+        return False
+    return len(running_guests(lab)) == len(lab.guests)
+
+
 def clear_predecessor(name: str, directory: Path, replace: bool, say) -> None:
     """Make room for a new lab NAME; LabError if it is up."""
     if not directory.exists():
@@ -386,14 +409,53 @@ def clear_predecessor(name: str, directory: Path, replace: bool, say) -> None:
     except LabError:
         shutil.rmtree(directory, ignore_errors=True)
         return
-    # A guest without process was about to be started: its starter is gone.
-    running = [g for g in old.guests if g.state["process"] and g.alive]
-    whole = len(running) == len(old.guests)
-    if whole and not replace:
+    if is_up(name) and not replace:
         raise LabError(
             f"lab {name} is already up: use it, take it down with 'qhca-lab down', "
             "or choose another --name"
         )
-    if running:
+    if running_guests(old):
         say(f"lab {name}: cleaning up after an earlier run")
     old._stop()
+
+
+# Options that a lab which is up shows nothing of.
+PASSING = {"boot_timeout", "cold", "tied"}
+
+
+def check_same(lab: Lab, nics: list[str], options: Options) -> None:
+    """LabError says what of LAB is not as NICS and OPTIONS ask for."""
+    has = dict(dataclasses.asdict(Options()), **lab.state["options"])
+    asked = dataclasses.asdict(options)
+    asked["share"] = options.share and str(Path(options.share).resolve())
+    for told in (has, asked):
+        told["kernel"] = kernels.kernel(told["kernel"]).what
+    if options.accel == accel.AUTO:
+        asked["accel"] = has["accel"]
+    if not has["loss"] and not options.loss:
+        asked["seed"], asked["loss_match"] = has["seed"], has["loss_match"]
+    has["nic"], asked["nic"] = ",".join(g.nic for g in lab.guests), ",".join(nics)
+    if (has["nic"], has["loss"]) == (asked["nic"], asked["loss"]):
+        # What "auto" is depends on these.
+        has["link"], asked["link"] = lab.state["link"], str(Link(lab, options))
+    different = [f"{option_name(key)} {option_text(has[key])} instead of "
+                 f"{option_text(asked[key])}" for key in sorted(asked.keys() - PASSING)
+                 if has[key] != asked[key]]
+    if different:
+        raise LabError(
+            f"lab {lab.name} is already up with {'; '.join(different)}: take it down with "
+            "'qhca-lab down', replace it by --replace, or choose another --name"
+        )
+
+
+def option_name(key: str) -> str:
+    """As `up` calls it; QEMU's own options have no name."""
+    return {"qemu": "--", "accel": "QHCA_ACCEL"}.get(key, "--" + key.replace("_", "-"))
+
+
+def option_text(value) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list):
+        return " ".join(value) or "nothing"
+    return "nothing" if value is None else str(value)

@@ -48,16 +48,20 @@ class Link:
         self._holder = None
         self._ends: list[int] = []  # of the socket pair, not yet given away
 
+    def __str__(self) -> str:
+        """As `status` shows it."""
+        if self.memory:
+            return f"{self.kind}, memory"
+        return f"{self.kind}, {self.options.loss} % loss" if self.options.loss else self.kind
+
     def start(self) -> None:
-        self.lab.state["link"] = self.kind
+        self.lab.state["link"] = str(self)
         if self.memory:
             self.memory.mkdir(mode=0o700)
-            self.lab.state["link"] = f"{self.kind}, memory"
         if self.kind == "switch":
             self._start_bridge()
         elif self.options.loss:
             self._start_relay()
-            self.lab.state["link"] = f"dgram, {self.options.loss} % loss"
         elif len(self.lab.guests) == 2:
             self._ends = [
                 s.detach() for s in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)

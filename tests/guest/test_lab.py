@@ -73,6 +73,17 @@ def test_second_lab_of_that_name_is_refused(mixed):
         type(mixed).up(mixed.name, ["rxe"])
 
 
+@pytest.mark.parametrize("nics, status, told", [
+    ("qhca,rxe", 0, "is already up, and used as it is"),
+    ("rxe", 125, "is already up with --nic qhca,rxe instead of rxe,rxe: take it down"),
+])
+def test_up_with_a_lab_that_is_up(mixed, nics, status, told):
+    done = subprocess.run([TOP / "lab" / "qhca-lab", "--name", LAB_NAME, "up", "--nic", nics],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == status and told in done.stderr, done.stderr
+    assert mixed.a.run("echo up").out == "up\n"
+
+
 # Takes a function that nothing needs off the bus and puts it back, on CPU 1.
 FLIP_DECODING = """
 import glob, os, sys, time

@@ -154,6 +154,59 @@ def test_running_lab_is_left_alone(run_dir):
     assert not process.alive(running)
 
 
+@pytest.fixture
+def running_pair(run_dir, monkeypatch):
+    """A lab of two guests, as `up` leaves it, but for what runs."""
+    monkeypatch.setattr(lab, "check_request", lambda *_: None)
+    for name in ("QHCA_ACCEL", "QHCA_KERNEL", "QHCA_LINK"):
+        monkeypatch.delenv(name, raising=False)
+    directory = paths.lab_dir("old")
+    directory.mkdir()
+    children = [process.spawn(["sleep", "600"], True) for _ in "ab"]
+    guests = {name: process.identity(child.pid) for name, child in zip("ab", children)}
+    options = vars(Options(accel="tcg", tied=True, share=str(TOP / "docs")))
+    state = dict(state_of(directory, guests), options=options, link="dgram, memory")
+    for guest in state["guests"].values():
+        guest["nic"] = "qhca"
+    (directory / "lab.json").write_text(json.dumps(state))
+    yield state
+    for child in children:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize("options", [{}, {"cold": True, "boot_timeout": 600, "seed": 5},
+                                     {"link": "memory"}, {"accel": "tcg"}, {"kernel": ""}])
+def test_running_lab_is_used_if_it_is_what_was_asked_for(running_pair, monkeypatch, options):
+    monkeypatch.chdir(TOP)
+    said = []
+    found = Lab.up("old", ["qhca"] * 2, Options(share="docs", **options), said.append, reuse=True)
+    assert found.state == running_pair and all(guest.alive for guest in found.guests)
+    assert said == ["lab old is already up, and used as it is"]
+
+
+@pytest.mark.parametrize(
+    "nics, options, complaint",
+    [
+        (["qhca", "rxe"], {}, "with --nic qhca,qhca instead of qhca,rxe: take it down"),
+        (["qhca"] * 3, {}, "--nic qhca,qhca instead of qhca,qhca,qhca:"),
+        (["qhca"] * 2, {"iommu": True, "mtu": 1500},
+         "--iommu off instead of on; --mtu 9000 instead of 1500:"),
+        (["qhca"] * 2, {"link": "dgram"}, "--link dgram, memory instead of dgram:"),
+        (["qhca"] * 2, {"loss": 1.0}, "--loss 0.0 instead of 1.0:"),
+        (["qhca"] * 2, {"append": ["quiet"]}, "--append nothing instead of quiet:"),
+        (["qhca"] * 2, {"accel": "kvm"}, "QHCA_ACCEL tcg instead of kvm:"),
+        (["qhca"] * 2, {"share": None}, "--share /.*/docs instead of nothing:"),
+        (["qhca"] * 2, {"kernel": "newest"}, "--kernel default instead of newest:"),
+    ],
+)
+def test_running_lab_with_other_options_is_refused(running_pair, nics, options, complaint):
+    options = Options(**dict({"share": str(TOP / "docs")}, **options))
+    with pytest.raises(LabError, match=complaint):
+        Lab.up("old", nics, options, reuse=True)
+    assert all(guest.alive for guest in Lab.load("old").guests)
+
+
 def test_no_lab_is_said_so(run_dir):
     with pytest.raises(LabError, match="not up"):
         Lab.load("nothing")
