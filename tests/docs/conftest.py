@@ -27,7 +27,7 @@ class Labs:
         return {"QHCA_RUN": str(self.base), "QHCA_LAB": self.NAME, "QHCA_MIN_ACK_TIMEOUT": "17"}
 
     def share(self):
-        """A pair that is up for documents which need one."""
+        """A pair that is up for documents which share one: their own `up` takes it."""
         from qhca_lab import Lab, Options
 
         if not self.shared:

@@ -13,6 +13,9 @@ The convention, for those who write documents:
 In an output block "..." stands for anything in a line, and a line of nothing but
 "..." for any number of lines. Blanks count as one, however many.
 
+Whatever needs guests comes after a shown "lab/qhca-lab up". A document that leaves the lab up
+shares it with others: it shows no "down", and its "up" has no options.
+
 Comments that come before a block (a reader does not see them):
 
 <!-- numbers vary -->        in the next output, each number may be another, and its sign, too
@@ -23,8 +26,6 @@ Comments that come before a block (a reader does not see them):
                              Whatever starts a program or waits must be shown
 <!-- long: REASON -->        on top of a document: its commands are not executed by the gate
                              ("make test"), only by "make test-all"
-<!-- needs: a lab -->        guests a and b are up when the document begins; the
-                             document leaves them up, others share them
 """
 
 from __future__ import annotations
@@ -47,6 +48,15 @@ _NUMBER = re.compile(r"(?<![A-Za-z_.])(?P<sign>(?:^|(?<=[ \t(=:]))-?)?(0x[0-9a-f
 # A date of another day has other words.
 _DATE = re.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d:\d\d|"
                    r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d")
+
+_UP = re.compile(r"lab/qhca-lab (--name \S+ )?up\b")
+_UP_AS_IT_IS = re.compile(r"^lab/qhca-lab up *(#.*)?$", re.MULTILINE)
+_DOWN = re.compile(r"lab/qhca-lab (--name \S+ )?down\b")
+# Commands that need a lab that is up, but for those that only look at files.
+_IN_LAB = re.compile(
+    r"lab/qhca-(scope|gdb)\b|lab/qhca-lab (--name \S+ )?"
+    r"(?!(fault (scenarios|check)|record\b.* --(merge|sql)|rr-\w+|\S+ --help)\b)[a-z]"
+)
 
 # All that a hidden command may be: what is shown must work for who types just that.
 _TIDYING = re.compile(r"(rm|mkdir)( [\w./-]+)+")
@@ -90,9 +100,14 @@ class Output:
 class Document:
     path: Path
     blocks: list[Block]
-    needs_lab: bool = False
     long: str | None = None
     not_run: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def shares_lab(self) -> bool:
+        """Does it use a lab of two guests as it is, and leave it up?"""
+        text = "\n".join(block.text for block in self.blocks)
+        return bool(_UP_AS_IT_IS.search(text)) and not _DOWN.search(text)
 
 
 def documents() -> list[Path]:
@@ -133,7 +148,22 @@ def parse(path: Path, text: str | None = None) -> Document:
                 pending.after = None
             at += 1
     pending.must_be_empty(len(lines) - 1)
+    _must_show_up(document)
     return document
+
+
+def _must_show_up(document: Document) -> None:
+    """A reader has no guests but those that a shown command has booted."""
+    up = False
+    for block in document.blocks:
+        for number, line in enumerate(block.text.split("\n")):
+            if _UP.search(line):
+                up = True
+            elif _DOWN.search(line):
+                up = False
+            elif not up and _IN_LAB.search(line):
+                raise DocumentError(f"{_where(document.path, block.line - 1 + number)}: no lab is "
+                                    f"up here, show lab/qhca-lab up before: {line.strip()}")
 
 
 def _where(path: Path, at: int) -> str:
@@ -170,10 +200,6 @@ class _Pending:
             self.deadline = float(value[:-2])
         elif key == "not run" and value:
             self.reason = value
-        elif words == "needs: a lab":
-            if document.blocks:
-                raise DocumentError(f"{_where(self.path, at)}: commands come before the need")
-            document.needs_lab = True
         elif key == "long" and value:
             document.long = value
         elif key == "run" and value:

@@ -70,7 +70,12 @@ one 5
         ("<!-- not run: no -->\n```sh\nls\n```", "does not fit"),
         ("<!-- numbers vary -->\n```sh\nls\n```", "does not fit"),
         ("<!-- exit status: 1 -->\n", "does not fit"),
-        ("```sh\nls\n```\n<!-- needs: a lab -->", "before the need"),
+        ("<!-- needs: a lab -->", "not understood"),
+        ("```sh\nlab/qhca-lab exec a -- true\n```", "show lab/qhca-lab up"),
+        ("```sh\nls\nlab/qhca-scope ls\n```\n```sh\nlab/qhca-lab up\n```", r"md:3: no lab is up"),
+        ("```sh\nlab/qhca-lab up\nlab/qhca-lab down\nlab/qhca-gdb kernel a\n```", "no lab is up"),
+        ("```sh\nlab/qhca-lab fault list\n```", "no lab is up"),
+        ("```sh\nlab/qhca-lab --name x pair true\n```", "no lab is up"),
         ("<!-- run: server & -->", "only tidy up"),
         ("<!-- run: until server; do :; done -->", "only tidy up"),
         ("<!-- run: sleep 1 -->", "only tidy up"),
@@ -89,6 +94,26 @@ def test_a_boot_may_take_longer():
     boot, shown, given = blocks("```sh\nlab/qhca-lab up\n```\n```sh\nls\n```\n"
                                 "<!-- deadline: 90 s -->\n```sh\nlab/qhca-lab up\n```")
     assert (boot.deadline, shown.deadline, given.deadline) == (300, 120, 90)
+
+
+@pytest.mark.parametrize("text", [
+    "lab/qhca-lab up --help", "lab/qhca-lab fault check x.toml", "lab/qhca-lab rr-record made",
+    "lab/qhca-lab record -o run --merge", "lab/qhca-lab up\nlab/qhca-lab exec a -- true",
+])
+def test_no_lab_is_up_and_none_is_needed(text):
+    assert blocks(f"```sh\n{text}\n```")
+
+
+@pytest.mark.parametrize("text, shares", [
+    ("lab/qhca-lab up", True),
+    ("lab/qhca-lab up  # as it is\nlab/qhca-lab exec a -- true", True),
+    ("lab/qhca-lab up --iommu", False),
+    ("lab/qhca-lab --name other up", False),
+    ("lab/qhca-lab up\nlab/qhca-lab down", False),
+    ("ls", False),
+])
+def test_who_shares_a_lab(text, shares):
+    assert parse(PATH, f"```sh\n{text}\n```").shares_lab is shares
 
 
 def test_a_reason_lets_a_block_be():

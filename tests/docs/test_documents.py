@@ -31,7 +31,7 @@ RUN = [
     pytest.param(d, id=name(d.path), marks=[pytest.mark.long(d.long)] if d.long else [])
     for d in sorted(
         (d for d, _ in PARSED.values() if d and d.blocks),
-        key=lambda d: (not d.needs_lab, d.path),
+        key=lambda d: (not d.shares_lab, d.path),
     )
 ]
 
@@ -64,7 +64,7 @@ def test_links(path):
 def test_commands(document, labs):
     """The commands succeed, the output is the one shown, nothing is left."""
     before = {p.name for p in TOP.iterdir()}
-    if document.needs_lab:
+    if document.shares_lab:
         labs.share()
     elif labs.shared:
         labs.end()
@@ -80,7 +80,7 @@ def test_commands(document, labs):
     if failure:
         labs.end()
         pytest.fail(failure, pytrace=False)
-    if not document.needs_lab:
+    if not document.shares_lab:
         left = labs.end()
         assert not left, f"the document leaves labs up: {', '.join(left)}"
     made = {p.name for p in TOP.iterdir()} - before
