@@ -11,6 +11,7 @@
  * Prints an answer in JSON to each command that it reads:
  *
  *   fill N            offer N more buffers to each queue
+ *   wait MS           sleep until a frame is there
  *   recv N MS         receive N frames, offering each buffer again; look at the payload
  *   take N MS         the same, but keep the buffers until the next fill
  *   echo N MS         the same, but send them back
@@ -358,17 +359,25 @@ static bool receive(struct xsk *s, struct got *got, const char *how)
 	return true;
 }
 
+/* Sleep until a socket has a frame; how many have one. The kernel wakes the driver. */
+static int wait_frame(int ms)
+{
+	struct pollfd fds[QUEUES];
+	unsigned i;
+
+	for (i = 0; i < nsocks; i++)
+		fds[i] = (struct pollfd){ .fd = socks[i].fd, .events = POLLIN };
+	return poll(fds, nsocks, ms);
+}
+
 /* recv, take, echo */
 static void take_frames(const char *how, unsigned n, int ms)
 {
-	struct pollfd fds[QUEUES];
 	struct got got = { 0 };
 	long end = qv_now() + ms;
 	unsigned i, buffers = 0;
 	bool sent = true;
 
-	for (i = 0; i < nsocks; i++)
-		fds[i] = (struct pollfd){ .fd = socks[i].fd, .events = POLLIN };
 	while (got.frames < n && qv_now() < end) {
 		for (i = 0; i < nsocks && got.frames < n; i++) {
 			while (got.frames < n && receive(&socks[i], &got, how)) {
@@ -378,7 +387,7 @@ static void take_frames(const char *how, unsigned n, int ms)
 			reap(&socks[i]);
 		}
 		if (got.frames < n)
-			poll(fds, nsocks, 20);	/* the kernel wakes the driver */
+			wait_frame(20);
 	}
 	for (i = 0; i < nsocks; i++)
 		sent &= drain(&socks[i]);
@@ -547,6 +556,8 @@ static void obey(char *line)
 	} else if (sscanf(line, "send %u %u %63s %63s %u %63[^\n]", &n, &size, from, to, &port,
 			  what) >= 5) {
 		send_frames(n, size, from, to, (uint16_t)port, what);
+	} else if (sscanf(line, "wait %u", &n) == 1) {
+		printf("{\"ready\": %d}\n", wait_frame((int)n));
 	} else if (sscanf(line, "%7s %u %u", how, &n, &size) == 3) {
 		take_frames(how, n, (int)size);
 	} else if (!strncmp(line, "state", 5)) {
