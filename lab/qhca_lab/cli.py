@@ -19,7 +19,7 @@ from pathlib import Path
 
 from . import capture, fault_cli, kernels, pair, replay
 from .channel import CHUNK, Channel
-from .errors import CommandFailed, CommandTimeout, LabError
+from .errors import CommandFailed, LabError
 from .guest import Guest, exit_status
 from .lab import Lab, Options
 from .record import cli as record
@@ -40,7 +40,7 @@ examples:
   qhca-lab exec a -- sh -c 'ibv_devinfo -d $IBDEV'
   qhca-lab pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX'
   qhca-lab capture run.pcapng --seconds 10
-  qhca-lab record -o run --pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5'
+  qhca-lab record -o run 'ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5'
   qhca-lab down"""
 
 PAIR = """\
@@ -201,19 +201,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def cmd_pair(args) -> int:
-    lab = Lab.load(args.name)
-    server = (args.server, args.program)
-    if args.rest:
-        if args.client or args.client_command:
-            raise LabError("the client is either the command after -- or a program in a guest")
-        return pair.run_host_client(lab, server, args.rest)
-    client = (args.client or "a", args.client_command or f"{args.program} $PEER")
-    try:
-        results = pair.run(lab, server, client, args.timeout, pair.Labelled())
-    except CommandTimeout as error:
-        say(str(error))
-        return 124
-    return pair.status(results, server, client, say)
+    return pair.Asked.of(args).run(Lab.load(args.name), say)
 
 
 def cmd_copy(args) -> int:
@@ -418,14 +406,7 @@ def parser() -> argparse.ArgumentParser:
                 epilog=PAIR_EXAMPLES,
                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.description = PAIR
-    p.add_argument("program", metavar="PROGRAM", help="a shell command line")
-    p.add_argument("--server", default="b", metavar="GUEST", help="default b")
-    p.add_argument("--client", metavar="GUEST", help="default a")
-    p.add_argument("--client-command", metavar="COMMAND",
-                   help="run this as the client; $PEER in it is the server's address")
-    p.add_argument("--timeout", type=float, default=pair.TIMEOUT, metavar="SECONDS",
-                   help=f"kill both after this time; status 124 (default {pair.TIMEOUT:.0f}). Time in "
-                   "which a guest is stopped, as at a break, does not count")
+    pair.add_arguments(p)
 
     p = command("shell", cmd_shell, "open a shell in a guest, or run another program after --")
     p.add_argument("guest", nargs="?", default="a")

@@ -8,8 +8,10 @@ make debug, the benchmarks, the figures and the tests.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 import time
@@ -238,3 +240,57 @@ def run_host_client(lab, server: tuple[str, str], command: list[str]) -> int:
         job.kill()
         Labelled()(job, True)
     return status if status >= 0 else 128 - status
+
+
+# ---------------------------------------------------------- the command line
+
+
+def add_arguments(parser, needed: bool = True) -> None:
+    """The arguments of a command that runs a pair; PROGRAM may be left out unless NEEDED."""
+    parser.add_argument("program", metavar="PROGRAM", nargs=None if needed else "?",
+                        help="a shell line: the server and, with the server's address behind "
+                        "it, the client")
+    parser.add_argument("--server", metavar="GUEST", help="default b")
+    parser.add_argument("--client", metavar="GUEST", help="default a")
+    parser.add_argument("--client-command", metavar="COMMAND",
+                        help="run this as the client; $PEER in it is the server's address")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS",
+                        help=f"kill both then; status 124 (default {TIMEOUT:.0f}). Time in which "
+                        "a guest is stopped, as at a break, does not count")
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """The pair that the arguments of a command ask for: (guest, shell command) of each
+    end, or a command of the host as the client."""
+
+    server: tuple[str, str]
+    client: tuple[str, str]
+    host: list[str]
+    timeout: float
+
+    @classmethod
+    def of(cls, args) -> Asked:
+        """Of what add_arguments() has taken and ARGS.rest, what was behind --."""
+        if args.rest and (args.client or args.client_command):
+            raise LabError("the client is either the command after -- or one in a guest")
+        return cls((args.server or "b", args.program),
+                   (args.client or "a", args.client_command or f"{args.program} $PEER"),
+                   args.rest, TIMEOUT if args.timeout is None else args.timeout)
+
+    def __str__(self) -> str:
+        if not self.host and self.client[1] == f"{self.server[1]} $PEER":
+            return self.server[1]
+        client = f"host: {shlex.join(self.host)}" if self.host else ": ".join(self.client)
+        return f"{': '.join(self.server)}; {client}"
+
+    def run(self, lab, say: Callable[[str], None]) -> int:
+        """Run it with labelled output; the exit status. SAY is told what went wrong."""
+        if self.host:
+            return run_host_client(lab, self.server, self.host)
+        try:
+            results = run(lab, self.server, self.client, self.timeout, Labelled())
+        except CommandTimeout as error:
+            say(str(error))
+            return 124
+        return status(results, self.server, self.client, say)

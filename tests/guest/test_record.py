@@ -239,15 +239,15 @@ def test_command_line(pair, tmp_path):
     done = lab("record", "-o", str(tmp_path / "run"), "--", "sh", str(script))
     assert (done.returncode, done.stdout) == (7, "in a\n"), done.stderr
     assert {"trace.json", "wire.pcapng"} <= set(os.listdir(tmp_path / "run"))
-    done = lab("record", "-o", str(tmp_path / "run"), "--pair",
+    done = lab("record", "-o", str(tmp_path / "run"),
                "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 3")
     assert done.returncode == 0 and "a: 3 iters" in done.stdout, done.stderr
     assert "12 packets" in done.stderr or "packets in" in done.stderr
-    done = lab("record", "-o", str(tmp_path / "run"), "--pair", "false")
+    done = lab("record", "-o", str(tmp_path / "run"), "false")
     assert done.returncode != 0 and "ended with status 1" in done.stderr
     done = lab("record", "-o", str(tmp_path / "run"), "--", "/nonexistent")
     assert done.returncode == 125 and "cannot run" in done.stderr
-    done = lab("record", "--pair", "x", "--seconds", "1")
+    done = lab("record", "x", "--seconds", "1")
     assert done.returncode == 125 and "give one of" in done.stderr
     nothing_left(pair)
 

@@ -14,7 +14,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from qhca_lab import CommandFailed, CommandTimeout, LabError, Result, pair  # noqa: E402
+from qhca_lab import CommandFailed, CommandTimeout, LabError, Result, cli, pair  # noqa: E402
 
 SERVER = """
 import os, socket, sys, time
@@ -262,3 +262,56 @@ def test_a_client_of_the_host(lab, programs, capfd):
     assert "client of address of b" in said and "in mylab" in said
     assert "b: client said hello" in said
     assert not lab["b"].jobs[0].running
+
+
+# ---------------------------------------------------------- the command line
+
+
+def asked(*words, rest=()):
+    args = cli.parser().parse_args(words)
+    args.rest = list(rest)
+    return pair.Asked.of(args)
+
+
+@pytest.mark.parametrize("command", [["pair"], ["record", "-o", "run"]], ids=lambda c: c[0])
+@pytest.mark.parametrize("words, server, client, timeout, name", [
+    (["x -n 1"], ("b", "x -n 1"), ("a", "x -n 1 $PEER"), pair.TIMEOUT, "x -n 1"),
+    (["--server", "a", "--client", "c", "x"], ("a", "x"), ("c", "x $PEER"), pair.TIMEOUT, "x"),
+    (["x", "--client-command", "y $PEER", "--timeout", "3"], ("b", "x"), ("a", "y $PEER"), 3,
+     "b: x; a: y $PEER"),
+])
+def test_all_commands_take_the_same(command, words, server, client, timeout, name):
+    found = asked(*command, *words)
+    assert (found.server, found.client, found.timeout) == (server, client, timeout)
+    assert str(found) == name
+
+
+def test_a_client_of_the_host_is_no_other():
+    assert str(asked("record", "x", rest=["./y", "a b"])) == "b: x; host: ./y 'a b'"
+    with pytest.raises(LabError, match="the client is either"):
+        asked("pair", "x", "--client-command", "y", rest=["./z"])
+
+
+@pytest.mark.parametrize("words, rest, told", [
+    (["--client", "a"], [], "need a PROGRAM"),
+    (["--timeout", "3", "--seconds", "1"], [], "need a PROGRAM"),
+    (["x", "--seconds", "1"], [], "give one of"),
+    (["--seconds", "1"], ["true"], "give one of"),
+])
+def test_record_refuses(monkeypatch, words, rest, told):
+    monkeypatch.setattr(cli.record.Lab, "load", lambda name: None)
+    args = cli.parser().parse_args(["record", *words])
+    args.rest = rest
+    with pytest.raises(LabError, match=told):
+        args.run(args)
+
+
+def test_asked_for_on_the_command_line(lab, programs, monkeypatch, capsys):
+    server, client = programs(client="sys.exit(3)")
+    said = []
+    assert asked("pair", server, "--client-command", client).run(lab, said.append) == 3
+    assert said == ["the command in guest a ended with status 3"]
+    assert "a: I am the client of address of b" in capsys.readouterr().out
+    server, client = programs(client="time.sleep(600)")
+    found = asked("record", server, "--client-command", client, "--timeout", "1")
+    assert found.run(lab, said.append) == 124 and "killed after 1 s" in said[-1]

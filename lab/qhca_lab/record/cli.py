@@ -23,15 +23,14 @@ Record a lab while a program runs in it: the provider, the driver, the adapter
 and the wire of every guest, on one clock. FOLDER gets trace.json (for
 ui.perfetto.dev), wire.pcapng (for Wireshark) and page.html.
 
-The program is --pair COMMAND, --server and --client, or a program on the host
-after -- (with QHCA_LAB in its environment, so that qhca-lab in it finds this lab).
-Without any of these, record until Ctrl-C or for --seconds."""
+The program is PROGRAM, in two guests and with the options of qhca-lab pair, or a
+program on the host after -- (with QHCA_LAB in its environment, so that qhca-lab in it
+finds this lab). Without either, record until Ctrl-C or for --seconds."""
 
 EXAMPLES = """\
 examples:
-  qhca-lab record --pair 'ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5'
-  qhca-lab record -o run --server b 'ib_write_bw -d $IBDEV -x $GIDX' \\
-                         --client a 'ib_write_bw -d $IBDEV -x $GIDX -n 10 $PEER'
+  qhca-lab record 'ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5'
+  qhca-lab record -o run 'rping -s -C 3' --client-command 'rping -c -C 3 -a $PEER'
   qhca-lab record -o run -- ./my-test.sh
   qhca-lab record -o run --merge              # rebuild the files of FOLDER
   qhca-lab record -o run --sql 'SELECT name, count(*) FROM slice GROUP BY name'"""
@@ -44,12 +43,7 @@ def add(command) -> None:
     p.description = TEXT
     p.add_argument("-o", "--output", default="run", metavar="FOLDER",
                    help="output folder (default: run)")
-    p.add_argument("--pair", metavar="COMMAND",
-                   help="run COMMAND in guest b and, when it waits for clients, COMMAND ADDRESS-OF-B in a")
-    p.add_argument("--server", nargs=2, metavar=("GUEST", "COMMAND"),
-                   help="run COMMAND in GUEST as the server")
-    p.add_argument("--client", nargs=2, metavar=("GUEST", "COMMAND"),
-                   help="run COMMAND in GUEST as its client; in both, $PEER is the other's address")
+    pair.add_arguments(p, needed=False)
     p.add_argument("--seconds", type=float, help="record this long")
     p.add_argument("--buffer", type=float, default=16, metavar="MB",
                    help="trace buffer of a guest, per CPU (default 16)")
@@ -112,17 +106,6 @@ def _wait(seconds: float | None) -> int:
     return 0
 
 
-def _pair(lab: Lab, args) -> int:
-    if args.pair:
-        if len(lab.guests) < 2:
-            raise LabError("--pair needs two guests")
-        b, a = lab.guests[1].name, lab.guests[0].name
-        server, client = (b, args.pair), (a, f"{args.pair} $PEER")
-    else:
-        server, client = tuple(args.server), tuple(args.client)
-    return pair.status(pair.run(lab, server, client, show=pair.Labelled()), server, client, say)
-
-
 def run(args) -> int:
     folder = Path(args.output)
     if args.merge:
@@ -134,15 +117,13 @@ def run(args) -> int:
     lab = Lab.load(args.name)
     if args.clean:
         return _clean(lab)
-    ways = [bool(args.pair), bool(args.server or args.client), bool(args.rest),
-            args.seconds is not None]
-    if sum(ways) > 1:
-        raise LabError("give one of --pair, --server with --client, --seconds, and -- COMMAND")
-    if bool(args.server) != bool(args.client):
-        raise LabError("--server and --client must be given together")
-    what = args.pair or (args.rest and shlex.join(args.rest)) or None
-    if args.server:
-        what = f"{args.server[0]}: {args.server[1]}; {args.client[0]}: {args.client[1]}"
+    if (args.program or args.rest) and args.seconds is not None:
+        raise LabError("give one of PROGRAM, -- COMMAND and --seconds")
+    if not args.program and (args.server or args.client or args.client_command
+                             or args.timeout is not None):
+        raise LabError("--server, --client, --client-command and --timeout need a PROGRAM")
+    asked = pair.Asked.of(args) if args.program else None
+    what = str(asked) if asked else shlex.join(args.rest)
     recording = Recording(
         lab, folder, args.buffer, args.limit, args.frame_bytes, not args.no_provider,
         {"command": what} if what else {},
@@ -150,10 +131,10 @@ def run(args) -> int:
     status = 0
     try:
         with recording:
-            if args.rest:
+            if asked:
+                status = asked.run(lab, say)
+            elif args.rest:
                 status = subprocess.call(args.rest, env=dict(os.environ, QHCA_LAB=lab.name))
-            elif args.pair or args.server:
-                status = _pair(lab, args)
             else:
                 status = _wait(args.seconds)
     except FileNotFoundError as error:
