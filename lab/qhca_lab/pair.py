@@ -108,13 +108,18 @@ class Listening:
 
 
 def start_server(guest: Guest, command: str | list[str], timeout: float = READY_TIMEOUT,
-                 env: dict | None = None, port: int | None = None) -> Background:
+                 env: dict | None = None, port: int | None = None,
+                 ready: str | None = None) -> Background:
     """Start COMMAND in GUEST and return once it waits for clients, on PORT if that is
-    given. CommandFailed when it ends first, CommandTimeout when it is not ready in time."""
+    given, or with READY once that shell command succeeds in the guest. CommandFailed when
+    it ends first, CommandTimeout when it is not ready in time."""
     listening = Listening(guest)
     token = secrets.token_hex(8)
     job = guest.start(command, env=dict(env or {}, QHCA_PAIR=token))
-    watch = listening.watch(token, port)
+    if ready is None:
+        watch = listening.watch(token, port)
+    else:
+        watch = guest.start(f"until ( {ready} ) >/dev/null 2>&1; do sleep 0.1; done")
     try:
         limit = TimeLimit(timeout, guest)
         while watch.running:

@@ -10,6 +10,7 @@ ibv_event_type, the states of enum ibv_qp_state.
 import json
 
 import pytest
+from qhca_lab.pair import start_server
 
 SUCCESS, LOC_LEN, LOC_QP_OP, LOC_PROT, FLUSH = 0, 1, 2, 4, 5
 REM_INV_REQ, REM_ACCESS, REM_OP = 9, 10, 11
@@ -68,8 +69,7 @@ def test_bad_input(pair, progs, case):
 def test_all_cases_at_once(pair, progs):
     """Many misbehaving processes and one honest pingpong at the same time."""
     bad = " & ".join(f"{progs.path('badinput')} {c} >/dev/null" for c in CASES)
-    job = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 2000")
-    pair.a.wait_port(pair.b.ip, 18515)
+    job = start_server(pair.b, "ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 2000")
     noise = pair.a.start(f"{bad} & wait")
     pair.a.run(f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 2000 {pair.b.ip}", timeout=180)
     assert job.wait().rc == 0

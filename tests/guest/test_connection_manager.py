@@ -13,6 +13,7 @@ import re
 import pytest
 
 from labs import run_pair
+from qhca_lab.pair import start_server
 from test_capture import tshark
 from test_pingpong import pingpong
 
@@ -27,13 +28,15 @@ TOOLS = {
     "rstream": ("rstream -b {ip} -S 65536 -I 10 -C 10 -T v",
                 "rstream -s {ip} -S 65536 -I 10 -C 10 -T v", 7471, r"Gb/sec[^\n]*\n\S", 1),
 }
+# A port of librdmacm is no TCP socket.
+LISTENS = "rdma res show cm_id | grep -q 'LISTEN.*:{}'"
 
 
 def tool(server, client, name, address):
     """One tool, with the server at @address; both sides say that all went well."""
     serve, ask, port, pattern, times = TOOLS[name]
-    job = server.start("timeout 120 " + serve.format(ip=address))
-    server.wait_for(f"rdma res show cm_id | grep -q 'LISTEN.*:{port}'")
+    job = start_server(server, "timeout 120 " + serve.format(ip=address),
+                       ready=LISTENS.format(port))
     result = client.run("timeout 120 " + ask.format(ip=address), timeout=140)
     served = job.wait()
     assert served.rc == 0, served.describe()
@@ -44,8 +47,7 @@ def rcopy(server, client):
     """A file, to a server of any address; rcopy knows no IPv6."""
     path = "/tmp/rcopy"
     client.run(f"dd if=/dev/urandom of={path} bs=1000 count=3001 status=none")
-    job = server.start(f"rm -f {path}; rcopy")
-    server.wait_for("rdma res show cm_id | grep -q 'LISTEN.*:7427'")
+    job = start_server(server, f"rm -f {path}; rcopy", ready=LISTENS.format(7427))
     client.run(f"timeout 120 rcopy {path} {server.ip}:{path}", timeout=140)
     want = client.run(f"sha256sum < {path}; rm {path}").out
     assert server.run(f"sha256sum < {path}; rm {path}").out == want
@@ -199,8 +201,8 @@ def test_many_gids(pair):
 def test_many_connections(pair, progs, count):
     """All at once, with a QP each and verified data, then all are gone."""
     before = [guest.run("rdma res show").out for guest in pair.guests]
-    server = pair.b.start(f"{progs.path('connections')} {count}")
-    pair.b.wait_for("rdma res show cm_id | grep -q 'LISTEN.*:7471'")
+    server = start_server(pair.b, f"{progs.path('connections')} {count}",
+                          ready=LISTENS.format(7471))
     client = pair.a.run(f"{progs.path('connections')} {count} {pair.b.ip}", timeout=150)
     served = server.wait(60)
     assert served.rc == 0, served.describe()

@@ -109,10 +109,7 @@ def test_connection_manager(debug_pair):
 
 def test_traffic_of_the_net_device(debug_pair):
     a, b = debug_pair.a, debug_pair.b
-    server = b.start("iperf3 -s -1")
-    a.wait_port(b.ip, 5201)
-    a.run(f"iperf3 -c {b.ip} -t 5")
-    server.wait(check=True)
+    run_pair(b, a, "iperf3 -s -1", f"iperf3 -c {b.ip} -t 5")
 
 
 def test_failed_allocations_of_objects(failing, progs):

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from qhca_lab.pair import start_server
 from test_interop import extended
 
 
@@ -14,8 +15,7 @@ from test_interop import extended
 def test_xsrq_pingpong(pair, clients, options):
     """One server, several clients, each with an XRC SRQ."""
     line = f"ibv_xsrq_pingpong -d $IBDEV -g $GIDX {options}"
-    job = pair.b.start(f"{line} -c {clients}")
-    pair.a.wait_port(pair.b.ip, 18515)
+    job = start_server(pair.b, f"{line} -c {clients}")
     jobs = [pair.a.start(f"{line} {pair.b.ip}") for _ in range(clients)]
     for one in jobs + [job]:
         result = one.wait(120)

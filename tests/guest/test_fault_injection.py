@@ -11,10 +11,10 @@ import struct
 import time
 
 import pytest
-from labs import PATIENCE, wire_capture
+from labs import PATIENCE, run_pair, wire_capture
 from qhca_lab import fault, scenario
+from qhca_lab.pair import start_server
 
-PORT = 18601
 # ibv_wc_status
 SUCCESS, LOC_QP_OP, LOC_PROT, FLUSH, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = (
     0, 2, 4, 5, 10, 11, 12, 13)
@@ -40,16 +40,9 @@ def faults(lab, **rules):
 
 def pingpong(lab, progs, options="", server="", timeout=120):
     """Run faultpp in both guests; what a and b print."""
-    program = progs.path("faultpp")
-    b = lab.b.start(f"{program} {options} {server}")
-    lab.b.wait_listening(PORT)
-    a = lab.a.start(f"{program} {options} {lab.b.ip}")
-    found = []
-    for job in (a, b):
-        result = job.wait(timeout)
-        assert result.rc == 0, result.describe()
-        found.append(json.loads(result.out))
-    return found
+    program = f"{progs.path('faultpp')} {options}"
+    b, a = run_pair(lab.b, lab.a, f"{program} {server}", f"{program} {lab.b.ip}", timeout)
+    return [json.loads(end.out) for end in (a, b)]
 
 
 def well(*ends):
@@ -208,8 +201,7 @@ def test_late_interrupts(pair, progs):
     well(a, b)
     with faults(pair, a=[{"action": "stall-events", "skip": 4}]):
         program = progs.path("faultpp")
-        job_b = pair.b.start(f"{program} --events --iters 5")
-        pair.b.wait_listening(PORT)
+        job_b = start_server(pair.b, f"{program} --events --iters 5")
         job_a = pair.a.start(f"{program} --events --iters 5 {pair.b.ip}")
         deadline = time.monotonic() + 60
         while not fault.listed(pair.a)["faults"][0]["hits"]:

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from labs import LAB_NAME, TOP
+from qhca_lab.pair import start_server
 from test_queue_buffers import Qbuf, context, layout
 
 PAGE = 4096
@@ -95,8 +96,7 @@ def test_break_in_the_driver(pair):
 @pytest.mark.long("gdb reads half a minute of symbols; the driver and the engine stay in the gate")
 def test_send_in_the_provider(pair):
     """ibv_post_send: the WQE that the provider writes, by the program's own QP."""
-    server = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5")
-    pair.b.wait_listening(18515)
+    server = start_server(pair.b, "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5")
     text = gdb("provider", "a", "break qhca_post_send", "continue", "print *wr->sg_list",
                "finish", "qhca-qps", "delete", "continue",
                program=f"ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5 {pair.b.ip}")
@@ -105,8 +105,7 @@ def test_send_in_the_provider(pair):
     assert "exited normally" in text
     assert server.wait(60).rc == 0
     # The same again, this time looking into the ring.
-    server = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5")
-    pair.b.wait_listening(18515)
+    server = start_server(pair.b, "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5")
     text = gdb("provider", "a", "break qhca_db_ring if offset == 0", "continue", "up",
                "qhca-qp", "delete", "continue",
                program=f"ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5 {pair.b.ip}")

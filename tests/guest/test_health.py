@@ -12,6 +12,7 @@ import pytest
 from physmem import _stub
 from labs import PATIENCE
 from qhca_lab import fault
+from qhca_lab.pair import start_server
 from test_dmabuf import scripts
 from test_driver import debugfs, function_reset, known_neighbours, ping, set_command
 from test_lifecycle import restore
@@ -198,9 +199,7 @@ def test_reset_behind_the_drivers_back(pair, dying):
     _, errors, recoveries = counts(a, "device")
     play = "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 1000"
     fault.add(a, {"action": "reset", "at": "packet", "qp-type": "rc", "nth": 9})
-    jobs = [pair.b.start(play)]
-    a.wait_port(pair.b.ip, 18515)
-    jobs.append(a.start(f"{play} {pair.b.ip}"))
+    jobs = [start_server(pair.b, play), a.start(f"{play} {pair.b.ip}")]
     a._until(lambda: fault.listed(a)["faults"][0]["hits"], PATIENCE, "no reset")
     a.run(f"ethtool -S {a.netdev}", check=False)    # a command without an answer
     wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)

@@ -9,6 +9,7 @@ import contextlib
 import pytest
 from labs import PATIENCE
 from qhca_lab import fault
+from qhca_lab.pair import start_server
 
 PORT = 4420
 NQN = "qhca-test"
@@ -73,8 +74,8 @@ def nvme(target, host):
 def test_connection_manager(pair, direction):
     """rping: connect and disconnect by MADs over QP 1, then verified data."""
     server, client = (pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)
-    job = server.start(f"rping -s -a {server.ip} -V -C 20")
-    server.wait_for("rdma res show cm_id | grep -q 'LISTEN.*comm rping'")
+    job = start_server(server, f"rping -s -a {server.ip} -V -C 20",
+                       ready="rdma res show cm_id | grep -q 'LISTEN.*comm rping'")
     result = client.run(f"rping -c -a {server.ip} -V -v -C 20")
     assert job.wait().rc == 0
     assert result.out.count("ping data: ") == 20, result.out
@@ -82,8 +83,8 @@ def test_connection_manager(pair, direction):
 
 def test_datagrams_by_connection_manager(pair):
     """udaddy: service resolution by SIDR, address handles from completions."""
-    job = pair.b.start("udaddy")
-    pair.b.wait_for("rdma res show cm_id | grep -q 'LISTEN.*comm udaddy'")
+    job = start_server(pair.b, "udaddy",
+                       ready="rdma res show cm_id | grep -q 'LISTEN.*comm udaddy'")
     result = pair.a.run(f"udaddy -s {pair.b.ip}")
     assert job.wait().rc == 0
     assert "return status 0" in result.out

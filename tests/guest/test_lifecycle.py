@@ -7,6 +7,7 @@ kernel no oops, nothing leaks, QEMU lives, and all can start again.
 import pytest
 
 from labs import PATIENCE
+from qhca_lab.pair import start_server
 from test_dmabuf import run_script, scripts
 from test_pingpong import pingpong
 
@@ -20,8 +21,7 @@ def traffic(pair):
     The adapter may run dry while the program waits for a CPU: it must end all the
     same when the device goes."""
     line = "ib_write_bw -d $IBDEV -x $GIDX -F -D 120 -s 4096"
-    server = pair.b.start(line)
-    pair.a.wait_port(pair.b.ip, 18515)
+    server = start_server(pair.b, line)
     client = pair.a.start(f"{line} {pair.b.ip}")
     before = pair.a.ethtool_stat("roce_tx_packets")
     pair.a.wait_for(

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from labs import PATIENCE, run_pair
+from qhca_lab.pair import start_server
 from test_fault_injection import faults
 from test_pingpong import perftest, pingpong
 
@@ -122,8 +123,7 @@ def test_fault_rule(linked):
 @pytest.mark.long("tests/device/test_memlink resets either side in traffic")
 def test_reset_in_traffic(linked):
     """An adapter that is reset in traffic comes back, and its link with it."""
-    server = linked.b.start(f"{WRITE} 1000000")
-    linked.b.wait_listening(18515)
+    server = start_server(linked.b, f"{WRITE} 1000000")
     client = linked.a.start(f"{WRITE} 1000000 {linked.b.ip}")
     flow(linked.a, 1000)
     linked.b.run("echo 1 >/sys/class/net/$NETDEV/device/reset")

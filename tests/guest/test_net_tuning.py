@@ -7,6 +7,7 @@ import re
 import pytest
 
 from labs import PATIENCE, Python
+from qhca_lab.pair import start_server
 from test_driver import ping
 from test_net_queues import transfer
 
@@ -139,8 +140,7 @@ def test_adaptive_moderation(pair):
     a, b, dev = pair.a, pair.b, pair.b.netdev
     b.run(f"ethtool -C {dev} adaptive-tx on")
     begin = {kind: moderation(pair, b, kind) for kind in ("rq", "sq")}
-    traffic = b.start("iperf3 -s")
-    a.wait_port(b.ip, 5201)
+    traffic = start_server(b, "iperf3 -s")
     client = a.start(f"iperf3 -c {b.ip} -t 300 --bidir")
     try:
         adapted = set()
@@ -169,8 +169,7 @@ def test_changes_under_traffic(pair):
     a, b, dev = pair.a, pair.b, pair.b.netdev
     channels = re.findall(r"Combined:\s+(\d+)", b.run(f"ethtool -l {dev}").out)[1]
     changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
-    server = b.start("iperf3 -s")
-    a.wait_port(b.ip, 5201)
+    server = start_server(b, "iperf3 -s")
     client = a.start(f"iperf3 -c {b.ip} -t 600 --bidir")
     packets = f"cat /sys/class/net/{dev}/statistics/rx_packets"
     try:

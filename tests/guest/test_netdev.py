@@ -6,6 +6,7 @@ import json
 import pytest
 
 from labs import run_pair
+from qhca_lab.pair import start_server
 from test_driver import known_neighbours
 
 
@@ -24,10 +25,8 @@ def test_ping(pair, mtu):
     pytest.param(1500, marks=pytest.mark.long("the same in smaller pieces")), 9000])
 def test_iperf_while_rdma_runs(pair, mtu):
     pair.set_mtu(mtu)
-    server = pair.b.start("iperf3 -s -1")
-    pair.a.wait_port(pair.b.ip, 5201)
-    rdma = pair.b.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 3000")
-    pair.a.wait_port(pair.b.ip, 18515)
+    server = start_server(pair.b, "iperf3 -s -1")
+    rdma = start_server(pair.b, "ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 3000")
     client = pair.a.start(f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 3000 {pair.b.ip}")
     out = pair.a.run(f"iperf3 -J -t 4 -c {pair.b.ip}", timeout=90).out
     assert client.wait(180).rc == 0

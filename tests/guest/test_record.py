@@ -17,6 +17,7 @@ sys.path.insert(0, str(TOP / "tests"))
 from qhca_lab import LabError  # noqa: E402
 from qhca_lab.record import Recording, ftrace  # noqa: E402
 from qhca_lab.pair import run as run_pair  # noqa: E402
+from qhca_lab.pair import start_server  # noqa: E402
 from timeline import Trace, has_perfetto, kinds, seen_by_perfetto  # noqa: E402
 
 SEND = ["wqe", "doorbell", "doorbell", "qpc", "wqe", "tx", "rx"]
@@ -167,8 +168,7 @@ def test_standstill(pair, tmp_path):
     recording = Recording(pair, tmp_path)
     with recording:
         line = "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 1000 -s 64"
-        job = pair.b.start(line)
-        pair.a.wait_port(pair.b.ip, 18515)
+        job = start_server(pair.b, line)
         client = pair.a.start(f"{line} {pair.b.ip}")
         def runs():
             return int(pair.a.run("ls /dev/infiniband/uverbs* >/dev/null; rdma res show qp "

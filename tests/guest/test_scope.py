@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 from labs import TOP
+from qhca_lab.pair import start_server
 from qhca_lab.terminal import Terminal
-from test_fault_injection import PORT
 from test_queue_buffers import Qbuf, context, layout
 
 SCOPE = TOP / "lab" / "qhca-scope"
@@ -208,8 +208,7 @@ def test_standing_long_costs_no_retry(tool, pair, progs):
     names = ("roce-timeouts", "roce-retransmits")
     before = tool.json("counters", "--all")["counters"]
     program = f"{progs.path('faultpp')} --timeout 17 --iters 300"
-    server = pair.b.start(program)
-    pair.b.wait_listening(PORT)
+    server = start_server(pair.b, program)
     tool.run("break", "wqe", "--opcode", "SEND", "--once")
     client = pair.a.start(f"{program} {pair.b.ip}")
     event = tool.wait()["look"]["event"]

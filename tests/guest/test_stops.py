@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from test_fault_injection import PORT
+from qhca_lab.pair import start_server
 from test_queue_buffers import Qbuf, context, layout
 
 PAGE = 4096
@@ -226,8 +226,7 @@ def test_frozen_for_longer_than_a_timer(pair, progs):
     """Both guests are stopped together: no timer (1 s) runs out, nothing is sent again."""
     before = {g.name: counters(pair, g) for g in pair}
     program = f"{progs.path('faultpp')} --timeout 18 --iters 6000"
-    server = pair.b.start(program)
-    pair.b.wait_listening(PORT)
+    server = start_server(pair.b, program)
     client = pair.a.start(f"{program} {pair.b.ip}")
     deadline = time.monotonic() + 60
     while counters(pair, pair.a)["roce-tx-packets"] < before["a"]["roce-tx-packets"] + 500:

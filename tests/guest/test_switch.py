@@ -3,6 +3,7 @@
 
 import itertools
 
+from qhca_lab.pair import start_server
 from test_pingpong import perftest, pingpong
 
 
@@ -19,9 +20,7 @@ def test_two_clients_of_one_server(trio):
     """Two adapters write to a third at the same time."""
     a, b, c = trio.guests
     line = "ib_write_bw -d $IBDEV -x $GIDX -F -s 4096 -n 500"
-    servers = [a.start(f"{line} -p {port}") for port in (18600, 18601)]
-    for port in (18600, 18601):
-        b.wait_port(a.ip, port)
+    servers = [start_server(a, f"{line} -p {port}", port=port) for port in (18600, 18601)]
     clients = [b.start(f"{line} -p 18600 {a.ip}"), c.start(f"{line} -p 18601 {a.ip}")]
     for job in clients + servers:
         result = job.wait(120)

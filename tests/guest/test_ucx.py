@@ -10,6 +10,7 @@ import re
 import pytest
 
 from labs import TOP
+from qhca_lab.pair import start_server
 
 PORT = 13337
 # -P 0: the two ends find each other by TCP, without MPI. One run for all tests: they take
@@ -44,8 +45,7 @@ def test_ucx(pair, family, transports):
         guest.put(TESTS, "/tmp/ucx.tests")
         address = guest.ip if family == "ipv4" else guest.ip6
         environments.append(ucx(guest, address, transports))
-    job = server.start(LINE, env=environments[0])
-    client.wait_port(server.ip, PORT)
+    job = start_server(server, LINE, env=environments[0], port=PORT)
     result = client.run(f"{LINE} {server.ip}", env=environments[1], timeout=300)
     served = job.wait()
     assert served.rc == 0, f"server: {served.out}\n{served.err}"
@@ -70,8 +70,7 @@ def test_open_mpi(pair):
     # mpirun hands one environment to both: the guests are alike
     env = ucx(pair.a, pair.a.ip, "rc,ud,self")
     assert env == ucx(pair.b, pair.b.ip, "rc,ud,self")
-    job = pair.b.start("exec python3 /tmp/mpi.py serve")
-    pair.b.wait_listening(13338)
+    job = start_server(pair.b, "exec python3 /tmp/mpi.py serve", port=13338)
     result = pair.a.run(MPIRUN, env=env, timeout=180)
     assert sorted(result.out.split("\n")) == ["", "rank 0: done", "rank 1: done"], result.out
     assert job.wait().rc == 0

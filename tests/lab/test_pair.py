@@ -239,6 +239,14 @@ def test_a_certain_port(lab, tmp_path):
     assert time.monotonic() - begin > 0.7
 
 
+def test_a_command_that_knows(lab, tmp_path):
+    """No socket listens, and the server does not sleep."""
+    file = tmp_path / "ready"
+    job = pair.start_server(lab["b"], f"sleep 0.5; touch {file}; while :; do :; done",
+                            ready=f"test -e {file}")
+    assert file.exists() and job.running
+
+
 def test_time_with_a_stopped_guest_does_not_count(lab, monkeypatch):
     states = {"a": "debug", "b": "paused"}
     monkeypatch.setattr(pair, "run_state", lambda guest: states[guest.name])
