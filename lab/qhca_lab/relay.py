@@ -23,27 +23,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from qhca_lab import sched  # noqa: E402
-
-ROCE_PORT = 4791
-
-
-def is_roce(frame: bytes) -> bool:
-    """Is FRAME RoCEv2: UDP to port 4791 in IPv4 or IPv6, VLAN or not?"""
-    at = 12
-    if frame[at : at + 2] == b"\x81\x00":
-        at += 4
-    kind = frame[at : at + 2]
-    if kind == b"\x08\x00" and len(frame) > at + 30:
-        header = (frame[at + 2] & 15) * 4
-        protocol = frame[at + 11]
-        udp = at + 2 + header
-    elif kind == b"\x86\xdd" and len(frame) > at + 50:
-        protocol = frame[at + 8]
-        udp = at + 42
-    else:
-        return False
-    return protocol == 17 and int.from_bytes(frame[udp + 2 : udp + 4], "big") == ROCE_PORT
+from qhca_lab import roce, sched  # noqa: E402
 
 
 class Direction(threading.Thread):
@@ -65,7 +45,7 @@ class Direction(threading.Thread):
         only_roce = self.options.match == "roce"
         while True:
             frame = self.source.recv(1 << 17)
-            if (not only_roce or is_roce(frame)) and self.random.random() < loss:
+            if (not only_roce or roce.find(frame)) and self.random.random() < loss:
                 self.lost += 1
                 continue
             try:

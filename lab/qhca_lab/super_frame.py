@@ -7,10 +7,10 @@ from __future__ import annotations
 import struct
 import zlib
 
+from . import roce
+
 _MAGIC = b"QSFG"
 _TRAILER = struct.Struct(">4sHH")
-_UDP, _PORT = 17, 4791
-_BTH = 12
 # Operations of SEND, RDMA WRITE and READ response: of a packet in the middle, of the
 # first, and for each that ends a message, the one without its beginning.
 _SEND = (0x01, 0x00, {0x02: 0x02, 0x03: 0x03, 0x04: 0x02, 0x05: 0x03, 0x16: 0x16, 0x17: 0x16})
@@ -33,18 +33,17 @@ def cut(frame: bytes) -> list[bytes]:
 
 
 def _cut(frame: bytes) -> list[bytes] | None:
-    ip = 18 if frame[12:14] == b"\x81\x00" else 14
-    six = frame[ip - 2 : ip] == b"\x86\xdd"
-    udp = ip + (40 if six else 20)
-    bth = udp + 8
+    headers = roce.find(frame)
+    if not headers:
+        return None
+    ip, udp, bth, six = headers.ip, headers.udp, headers.bth, headers.six
     end = len(frame) - _TRAILER.size - 4  # of the payload and its pad
     if (
-        end < bth + _BTH
-        or (frame[ip] >> 4 != 6 if six else frame[ip - 2 : ip + 1] != b"\x08\x00\x45")
-        or frame[ip + (6 if six else 9)] != _UDP
-        or _number(frame, udp + 2) != _PORT
-        or _number(frame, ip + (4 if six else 2)) != end + 4 - (udp if six else ip)
-        or _number(frame, udp + 4) != end + 4 - udp
+        end < bth + roce.BTH_SIZE
+        or ip != (18 if frame[12:14] == roce.VLAN else 14)
+        or (frame[ip] >> 4 != 6 if six else frame[ip] != 0x45)
+        or roce.number(frame, ip + (4 if six else 2)) != end + 4 - (udp if six else ip)
+        or roce.number(frame, udp + 4) != end + 4 - udp
     ):
         return None
     magic, size, count = _TRAILER.unpack_from(frame, end + 4)
@@ -60,7 +59,7 @@ def _cut(frame: bytes) -> list[bytes] | None:
     ):
         return None
     middle, first, lasts = family
-    at = bth + _BTH
+    at = bth + roce.BTH_SIZE
     xrceth = frame[at : at + 4] if kind == _XRC and family is not _READ else b""
     at += len(xrceth)
     reth = frame[at : at + _RETH.get(op, 0)]
@@ -77,7 +76,7 @@ def _cut(frame: bytes) -> list[bytes] | None:
         or (not six and _sum(frame[ip : ip + 20]) != 0xFFFF)
     ):
         return None
-    psn = int.from_bytes(frame[bth + 9 : bth + 12], "big")
+    psn = roce.number(frame, bth + 9, 3)
     made = []
     for number in range(count):
         data = payload[number * size : (number + 1) * size]
@@ -107,10 +106,6 @@ def _seal(head: bytes, ip: int, six: bool, body: bytes) -> bytes:
     return bytes(out + _icrc(out[ip:], six))
 
 
-def _number(frame: bytes, at: int) -> int:
-    return int.from_bytes(frame[at : at + 2], "big")
-
-
 def _sum(header: bytes) -> int:
     """The checksum of an IPv4 header without options; valid: 0xffff."""
     total = sum(struct.unpack(">10H", header))
@@ -126,7 +121,7 @@ def _icrc(packet: bytes, six: bool) -> bytes:
         masked[1] = masked[2] = masked[3] = masked[7] = 0xFF
     else:
         masked[1] = masked[8] = masked[10] = masked[11] = 0xFF
-    udp = 40 if six else 20
+    udp = roce.IPV6_SIZE if six else roce.IPV4_SIZE
     masked[udp + 6] = masked[udp + 7] = 0xFF
     masked[udp + 8 + 4] = 0xFF
     return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(masked)))

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from labs import PATIENCE, run_pair, wire_capture
-from qhca_lab import fault, scenario
+from qhca_lab import fault, roce, scenario
 from qhca_lab.pair import start_server
 
 # ibv_wc_status
@@ -270,12 +270,13 @@ def packet_log(path):
     """
     log = {}
     for frame in frames(path):
-        if frame[12:14] != b"\x08\x00" or frame[23] != 17 or frame[36:38] != b"\x12\xb7":
+        headers = roce.find(frame)
+        if not headers or headers.six:
             continue
-        bth = frame[42:]
+        bth = frame[headers.bth:]
         if bth[0] >> 5:
             continue
-        sender = ".".join(map(str, frame[26:30]))
+        sender = ".".join(map(str, frame[headers.ip + 12 : headers.ip + 16]))
         rest = hashlib.sha256(bth[12:-4]).hexdigest()[:16]
         log.setdefault(sender, []).append(
             f"op {bth[0]:#04x} flags {bth[1]:#04x} ack {bth[8] >> 7} "

@@ -18,10 +18,10 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from qhca_lab import Lab, LabError, Options, capture, lab, machine, paths, pcapng, process  # noqa: E402
+from qhca_lab import (  # noqa: E402
+    Lab, LabError, Options, capture, lab, machine, paths, pcapng, process, roce)
 from qhca_lab.channel import HEADER, MAGIC, Channel  # noqa: E402
 from qhca_lab.link import Link  # noqa: E402
-from qhca_lab.relay import is_roce  # noqa: E402
 
 
 @pytest.fixture
@@ -398,9 +398,9 @@ def udp(port, ipv6=False, vlan=False):
 @pytest.mark.parametrize("ipv6", [False, True])
 @pytest.mark.parametrize("vlan", [False, True])
 def test_roce_is_recognised(ipv6, vlan):
-    assert is_roce(udp(4791, ipv6, vlan))
-    assert not is_roce(udp(4792, ipv6, vlan))
-    assert not is_roce(udp(4791, ipv6, vlan)[:20])
+    assert roce.find(udp(4791, ipv6, vlan))
+    assert not roce.find(udp(4792, ipv6, vlan))
+    assert not roce.find(udp(4791, ipv6, vlan)[:20])
 
 
 # ------------------------------------------------------------------ captures

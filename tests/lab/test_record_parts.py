@@ -13,8 +13,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
+from qhca_lab import roce  # noqa: E402
 from qhca_lab.errors import LabError  # noqa: E402
-from qhca_lab.record import clocks, device_log, ftrace, roce, trace_format, usdt  # noqa: E402
+from qhca_lab.record import clocks, device_log, ftrace, trace_format, usdt  # noqa: E402
 
 # ----------------------------------------------------------------- probe points
 
@@ -310,15 +311,17 @@ ROCE = bytes.fromhex(
     "04000000" "00000011" "80000105" + "00" * 20)
 
 
-def test_roce_header():
-    assert roce.roce_header(ROCE) == roce.RoceHeader(4, 0x11, 0x105)
+def test_bth():
+    contract = (TOP / "kernel-driver/include/uapi/rdma/qhca-hw.h").read_text()
+    assert re.search(r"QHCA_ROCE_UDP_PORT\s+(\d+)", contract)[1] == str(roce.PORT)
+    assert roce.bth(ROCE) == roce.Bth(4, 0x11, 0x105)
     tagged = ROCE[:12] + b"\x81\x00\x00\x07" + ROCE[12:]
-    assert roce.roce_header(tagged) == roce.RoceHeader(4, 0x11, 0x105)
+    assert roce.bth(tagged) == roce.Bth(4, 0x11, 0x105)
     ip6 = (ROCE[:12] + b"\x86\xdd" + b"\x60\0\0\0\0\x28\x11\x40" + bytes(32) + ROCE[34:])
-    assert roce.roce_header(ip6) == roce.RoceHeader(4, 0x11, 0x105)
+    assert roce.bth(ip6) == roce.Bth(4, 0x11, 0x105)
     for length in range(54):
-        assert roce.roce_header(ROCE[:length]) is None
-    assert roce.roce_header(ROCE.replace(b"\x12\xb7", b"\x12\xb6")) is None
+        assert roce.bth(ROCE[:length]) is None
+    assert roce.bth(ROCE.replace(b"\x12\xb7", b"\x12\xb6")) is None
 
 
 # -------------------------------------------------------------------- the format

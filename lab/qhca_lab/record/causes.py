@@ -7,8 +7,8 @@ import bisect
 import dataclasses
 from collections import defaultdict
 
+from .. import roce
 from .device_log import Record
-from .roce import roce_header
 
 # Operations of the BTH without the class (IBA 9.2).
 _FIRST_RESPONSE, _LAST_RESPONSE = 0x0D, 0x12
@@ -118,8 +118,8 @@ class Device:
 
     def _header(self, number: int) -> tuple | None:
         data = bytes.fromhex(self.records[number].fields.get("data", ""))
-        header = roce_header(data)
-        return header and (header.opcode, header.qpn, header.psn)
+        bth = roce.bth(data)
+        return bth and (bth.opcode, bth.qpn, bth.psn)
 
     def _on_frame_out(self, number, f):
         # The packets of a super-frame are recorded together.
