@@ -1,3 +1,4 @@
+HXCOMM SPDX-License-Identifier: GPL-2.0-or-later
 
     {
         .name       = "qhca",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 "use strict";
 // Everything is in the document already; this only shows and hides.
 (function () {
