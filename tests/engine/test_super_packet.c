@@ -9,6 +9,7 @@
 #include "peer.h"
 #include "reborn.h"
 #include "adapter/adapter.h"
+#include "transport/roce.h"
 #include "observe/fault.h"
 
 #define MTU 256u
