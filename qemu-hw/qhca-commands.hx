@@ -40,13 +40,25 @@ ERST
     {
         .name       = "qhca_fault",
         .args_type  = "rule:S",
-        .params     = "action [field=value...]",
+        .params     = "action[,key=value...]",
         .help       = "inject a fault into the qhca RDMA adapter",
     },
 
 SRST
-``qhca_fault`` *action* [*field*\ =\ *value*...]
-  Inject a fault into the qhca RDMA adapter; see QMP's ``qhca-fault-add``.  ``qhca_fault seed`` *number* sets the seed.
+``qhca_fault`` *action*\ [,\ *key*\ =\ *value*...]
+  Inject a fault into the qhca RDMA adapter: the members of QMP's ``QhcaFault``.
+ERST
+
+    {
+        .name       = "qhca_fault_seed",
+        .args_type  = "seed:l",
+        .params     = "seed",
+        .help       = "set the seed of the qhca RDMA adapter's faults",
+    },
+
+SRST
+``qhca_fault_seed`` *seed*
+  Reset the counts of all faults of the qhca RDMA adapter and set their seed.
 ERST
 
     {

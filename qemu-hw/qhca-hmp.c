@@ -6,12 +6,17 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-qhca.h"
+#include "qapi/qapi-visit-qhca.h"
+#include "qapi/qobject-input-visitor.h"
+#include "qapi/qobject-output-visitor.h"
+#include "qobject/qbool.h"
 #include "qobject/qdict.h"
+#include "qobject/qjson.h"
+#include "qobject/qstring.h"
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
 #include "qemu/cutils.h"
 #include "engine/observe/breakpoint.h"
-#include "engine/observe/fault.h"
 #include "qhca-inspect.h"
 
 /* ---- an emitter that prints ---- */
@@ -125,20 +130,60 @@ static const char *on_name(unsigned i)
     return qhca_on_name(i);
 }
 
-static void qhca_info_faults(Monitor *mon, QhcaState *s)
+/* Print a fault as qhca_fault takes it: the action, then KEY=VALUE. */
+static void qhca_print_fault(Monitor *mon, QhcaFault *fault)
 {
-    const struct qhca_fault_rule *f;
-    char rule[QHCA_FAULT_TEXT];
+    g_autoptr(GList) keys = NULL;
+    const QDictEntry *entry;
+    QObject *rule;
+    QDict *dict;
+    Visitor *v;
+    GList *l;
 
-    monitor_printf(mon, "seed: %" PRIu64 "\nheld: %u\n",
-                   qhca_fault_get_seed(s->engine),
-                   qhca_fault_held(s->engine));
-    for (f = qhca_fault_next(s->engine, 0); f;
-         f = qhca_fault_next(s->engine, f->id)) {
-        qhca_fault_format(f, rule, sizeof(rule));
-        monitor_printf(mon, "%u: %s: %" PRIu64 " hits of %" PRIu64 "\n",
-                       f->id, rule, f->hits, f->matches);
+    v = qobject_output_visitor_new(&rule);
+    visit_type_QhcaFault(v, NULL, &fault, &error_abort);
+    visit_complete(v, &rule);
+    visit_free(v);
+    dict = qobject_to(QDict, rule);
+    monitor_printf(mon, "%s", qdict_get_str(dict, "action"));
+    qdict_del(dict, "action");
+    for (entry = qdict_first(dict); entry; entry = qdict_next(dict, entry)) {
+        keys = g_list_insert_sorted(keys, (void *)qdict_entry_key(entry),
+                                    (GCompareFunc)strcmp);
     }
+    for (l = keys; l; l = l->next) {
+        QObject *val = qdict_get(dict, l->data);
+        QString *word = qobject_to(QString, val);
+        QBool *flag = qobject_to(QBool, val);
+        g_autoptr(GString) json = qobject_to_json(val);
+
+        monitor_printf(mon, ",%s=%s", (char *)l->data,
+                       word ? qstring_get_str(word) :
+                       flag ? (qbool_get_bool(flag) ? "on" : "off") :
+                       json->str);
+    }
+    qobject_unref(dict);
+}
+
+static void qhca_info_faults(Monitor *mon)
+{
+    Error *err = NULL;
+    QhcaFaults *all = qmp_qhca_fault_list(NULL, &err);
+    QhcaFaultInfoList *l;
+
+    if (!all) {
+        hmp_handle_error(mon, err);
+        return;
+    }
+    monitor_printf(mon, "seed: %" PRIu64 "\nheld: %u\n", all->seed,
+                   all->held);
+    for (l = all->faults; l; l = l->next) {
+        monitor_printf(mon, "%u: ", l->value->id);
+        qhca_print_fault(mon, l->value->fault);
+        monitor_printf(mon, ": %" PRIu64 " hits of %" PRIu64 "\n",
+                       l->value->hits, l->value->matches);
+    }
+    qapi_free_QhcaFaults(all);
 }
 
 static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
@@ -154,18 +199,21 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
     };
     const char *wrong = NULL;
     Error *err = NULL;
-    QhcaState *s = qhca_find(NULL, &err);
+    QhcaState *s;
     QhcaText t;
     struct qhca_emit em = qhca_text_emit(&t, mon);
 
+    if (!strcmp(what, "faults")) {
+        qhca_info_faults(mon);
+        return;
+    }
+    s = qhca_find(NULL, &err);
     if (!s) {
         hmp_handle_error(mon, err);
         return;
     }
     if (!strcmp(what, "stop")) {
         qhca_break_show(s->engine, true, &em);
-    } else if (!strcmp(what, "faults")) {
-        qhca_info_faults(mon, s);
     } else if (object < 0) {
         wrong = "no such kind of object; try device, qp, cq, srq, eq, mr, "
                 "pd, uar, xrcd, gid, mcg, eth-sq, eth-rq, wq, rqt, rss, "
@@ -306,19 +354,30 @@ static void hmp_qhca_step(Monitor *mon, const QDict *qdict)
 
 static void hmp_qhca_fault(Monitor *mon, const QDict *qdict)
 {
+    QhcaFaultInfo *info = NULL;
+    QhcaFault *fault = NULL;
     Error *err = NULL;
-    QhcaState *s = qhca_find(NULL, &err);
-    char wrong[256];
+    Visitor *v = qobject_input_visitor_new_str(qdict_get_str(qdict, "rule"),
+                                               "action", &err);
 
-    if (!s) {
-        hmp_handle_error(mon, err);
-        return;
+    if (v && visit_type_QhcaFault(v, NULL, &fault, &err)) {
+        info = qmp_qhca_fault_add(NULL, fault, &err);
     }
-    if (!qhca_fault_parse_all(s->engine, qdict_get_str(qdict, "rule"), wrong,
-                              sizeof(wrong))) {
-        monitor_printf(mon, "Error: %s\n", wrong);
+    if (info) {
+        monitor_printf(mon, "fault %u\n", info->id);
     }
-    qhca_find_end(s);
+    hmp_handle_error(mon, err);
+    visit_free(v);
+    qapi_free_QhcaFault(fault);
+    qapi_free_QhcaFaultInfo(info);
+}
+
+static void hmp_qhca_fault_seed(Monitor *mon, const QDict *qdict)
+{
+    Error *err = NULL;
+
+    qmp_qhca_fault_seed(NULL, qdict_get_int(qdict, "seed"), &err);
+    hmp_handle_error(mon, err);
 }
 
 static void hmp_qhca_fault_delete(Monitor *mon, const QDict *qdict)
@@ -337,6 +396,7 @@ static void qhca_hmp_register(void)
     monitor_register_hmp("qhca_delete", false, hmp_qhca_delete);
     monitor_register_hmp("qhca_step", false, hmp_qhca_step);
     monitor_register_hmp("qhca_fault", false, hmp_qhca_fault);
+    monitor_register_hmp("qhca_fault_seed", false, hmp_qhca_fault_seed);
     monitor_register_hmp("qhca_fault_delete", false, hmp_qhca_fault_delete);
 }
 

@@ -245,7 +245,6 @@ static const Property qhca_properties[] = {
     QHCA_PROP("x-run-budget", run_budget),
     DEFINE_PROP_BOOL("super-frames", QhcaState, cfg.super_frames, false),
     DEFINE_PROP_STRING("memlink", QhcaState, memlink_dir),
-    DEFINE_PROP_STRING("faults", QhcaState, faults),
     DEFINE_PROP_UNSIGNED_NODEFAULT("dm-size", QhcaState, cfg.dm_size,
                                    qdev_prop_size, uint64_t),
 };
@@ -300,9 +299,6 @@ static void qhca_class_defaults(ObjectClass *klass)
                         "a directory where adapters of this host find each "
                         "other: RDMA between them then passes through their "
                         "guests' memory, which must be shared");
-    object_class_property_set_description(klass, "faults",
-                        "faults on demand: rules with semicolons between, "
-                        "or a file of them");
     qhca_class_property(klass, "dm-size", cfg.dm_size,
                         "bytes of device memory (BAR 4), a power of two; "
                         "0: none");
@@ -327,6 +323,7 @@ static void qhca_class_init(ObjectClass *klass, QhcaClassData *data)
     device_class_set_props(dc, qhca_properties);
     qhca_class_defaults(klass);
     qhca_class_counters(klass);
+    qhca_class_faults(klass);
 }
 
 static const TypeInfo qhca_types[] = {

@@ -66,7 +66,8 @@ struct QhcaState {
     bool link_changed;          /* not reported to the engine yet */
     char *memlink_dir;          /* property: where other adapters are */
     QhcaMemlink *memlink;       /* or NULL */
-    char *faults;               /* property: rules, or a file with rules */
+    struct QhcaFaultList *faults;       /* property */
+    struct QhcaFaultInfoList *injected; /* the engine's rules, as given */
     VMChangeStateEntry *vm_change;
     QhcaRecorder *record;       /* or NULL */
     GByteArray *incoming;       /* the engine's state during a load */
@@ -222,7 +223,9 @@ void qhca_stop_vm_change(QhcaState *s, bool running);
 void qhca_stop_abandon(QhcaState *s);
 
 /* ---- qhca-fault.c ---- */
-/** Read the property "faults"; false with *@errp set if invalid. */
+/** Add the property "faults". */
+void qhca_class_faults(ObjectClass *klass);
+/** Inject what the property says; false with *@errp set if invalid. */
 bool qhca_faults_load(QhcaState *s, Error **errp);
 
 /* ---- qhca-qmp.c ---- */

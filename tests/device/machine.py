@@ -48,8 +48,9 @@ class Machine:
     One QEMU process; use as a context manager.
 
     @netdev, called with the machine, gives -netdev options of another wire (its
-    id is wire) and the files that QEMU inherits for it.  @overwrite_freed: what
-    uses memory that was freed does not get far; a start costs half as much again.
+    id is wire) and the files that QEMU inherits for it.  @device as JSON names its
+    netdev itself.  @overwrite_freed: what uses memory that was freed does not get
+    far; a start costs half as much again.
     """
 
     def __init__(self, *options: str, device: str | None = "qhca,id=q,addr=4.0",
@@ -76,7 +77,7 @@ class Machine:
                      f",remote.type=unix,remote.path={self.dir}/peer"]
         args += options
         if device:
-            args += ["-device", device + (",netdev=wire" if wire else "")]
+            args += ["-device", device + (",netdev=wire" if wire and device[0] != "{" else "")]
         self.args = args
         with open(self.log, "w") as log:
             env = dict(os.environ)

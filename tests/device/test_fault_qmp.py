@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Faults on demand over QMP, in the monitor and as a property of the device."""
 
+import json
+
 import pytest
 from adapter import Adapter
 from layout import C
@@ -41,12 +43,12 @@ def test_list(rts):
     """What is added is there, counts, and goes."""
     m = rts.adapter.m
     assert m.qmp("qhca-fault-list")["faults"] == []
-    info = m.qmp("qhca-fault-add", fault={"action": "drop", "number": rts.qp.num, "nth": 2})
-    assert info == {"id": 1, "matches": 0, "hits": 0,
-                    "rule": f"drop number={rts.qp.num} direction=out nth=2"}
+    fault = {"action": "drop", "number": rts.qp.num, "nth": 2}
+    assert m.qmp("qhca-fault-add", fault=fault) == {
+        "id": 1, "matches": 0, "hits": 0, "fault": fault}
     m.qmp("qhca-fault-add", device="q", fault={
         "action": "delay", "psn": 2, "psn-last": 3, "psn-relative": True,
-        "opcode": "SEND_ONLY,write", "time": 5000, "probability": 1.0})
+        "opcode": "SEND_ONLY", "time": 5000, "probability": 1.0})
     send(rts, 4)
     assert psns(m) == [0]
     listed = m.qmp("qhca-fault-list")
@@ -57,6 +59,8 @@ def test_list(rts):
     m.qmp("qhca-fault-remove", id=1)
     with pytest.raises(RuntimeError, match="no fault 1"):
         m.qmp("qhca-fault-remove", id=1)
+    assert [f["id"] for f in m.qmp("qhca-fault-list")["faults"]] == [2]
+    assert m.qmp("qhca-fault-add", fault=fault)["id"] == 3
     m.qmp("qhca-fault-remove")
     assert m.qmp("qhca-fault-list")["faults"] == []
 
@@ -64,17 +68,23 @@ def test_list(rts):
 def test_wrong(rts):
     """Each mistake is named, and what would be right."""
     m = rts.adapter.m
-    refused(m, "24 bits", action="drop", psn=1 << 24)
-    refused(m, "psn-last", action="drop", **{"psn-last": 3})
-    refused(m, "SEND_ONLY", action="drop", opcode="SEND_NEVER")
-    refused(m, "xrc-ini", action="drop", **{"qp-type": "rd"})
-    refused(m, "between 0 and 1", action="drop", probability=1.5)
-    refused(m, "1 ns", action="delay")
-    refused(m, "at a packet", action="drop", index=3)
-    refused(m, "leave 'at' out", action="drop", at="dma")
-    refused(m, "never", action="drop", count=0)
-    refused(m, "does not accept value 'dorp'", action="dorp")
-    refused(m, "is unexpected", action="drop", qpn=3)
+    refused(m, "'psn' has 24 bits", action="drop", psn=1 << 24)
+    for range_ in ("psn", "address", "index"):
+        refused(m, f"'{range_}-last' needs '{range_}'", action="drop", **{f"{range_}-last": 3})
+    refused(m, "'psn-relative' needs 'psn'", action="drop", **{"psn-relative": False})
+    refused(m, "'opcode' does not accept value 'SEND_NEVER'.*SEND_ONLY", action="drop",
+            opcode="SEND_NEVER")
+    refused(m, "'qp-type' does not accept value 'rd'", action="drop", **{"qp-type": "rd"})
+    refused(m, "'probability' expects 0 to 1", action="drop", probability=1.5)
+    refused(m, "'time' must be 1", action="delay")
+    refused(m, "'fault.time'", action="delay", time="1ms")
+    refused(m, "'syndrome'", action="drop", syndrome=256)
+    refused(m, "'index' exists at a table only", action="drop", index=3)
+    refused(m, "'at' must be left out", action="drop", at="dma")
+    refused(m, "'count' must be at least 1", action="drop", count=0)
+    refused(m, "'action' does not accept value 'dorp'", action="dorp")
+    refused(m, "'fault.action' is missing")
+    refused(m, "'fault.qpn' is unexpected", action="drop", qpn=3)
     for i in range(64):
         m.qmp("qhca-fault-add", fault={"action": "drop", "nth": 1000})
     refused(m, "64 faults", action="drop")
@@ -107,15 +117,59 @@ def test_monitor(rts):
     def hmp(line: str) -> str:
         return m.qmp("human-monitor-command", command_line=line).replace("\r", "")
 
-    assert hmp("qhca_fault seed 9") == ""
-    assert hmp("qhca_fault drop opcode=send every=2") == ""
-    assert "FIELD=VALUE" in hmp("qhca_fault drop 17")
+    assert hmp("qhca_fault_seed 9") == ""
+    assert hmp("qhca_fault drop,opcode=send,every=2") == "fault 1\n"
     send(rts, 4)
     assert psns(m) == [0, 2]
     assert hmp("info qhca faults") == (
-        "seed: 9\nheld: 0\n1: drop opcode=send direction=out every=2: 2 hits of 4\n")
+        "seed: 9\nheld: 0\n1: drop,every=2,opcode=send: 2 hits of 4\n")
     assert hmp("qhca_fault_delete 1") == ""
     assert "no fault 1" in hmp("qhca_fault_delete 1")
+    for rule, text in (("drop,17", "'17'"),
+                       ("dorp", "'action' does not accept value 'dorp'"),
+                       ("drop,qpn=1", "'qpn' is unexpected"),
+                       ("drop,number=x", "'number'"), ("drop,number=-1", "'number'"),
+                       ("drop,number=4294967296", "'number'"),
+                       ("drop,psn=5-9", "'psn'"), ("drop,psn.0=5", "'psn"),
+                       ("drop,psn=1,psn-relative=maybe", "'psn-relative'"),
+                       ("drop,probability=nan", "'probability'"),
+                       ("nth=2", "'action' is missing"), ("{", "JSON")):
+        assert text in hmp(f"qhca_fault {rule}"), rule
+    assert m.qmp("qhca-fault-list")["faults"] == []
+
+
+EVERYTHING = (
+    {"action": "delay", "number": 17, "peer": 2, "psn": 0xfffffe, "psn-last": 3,
+     "psn-relative": True, "opcode": "SEND_ONLY", "syndrome": 96, "qp-type": "xrc-ini",
+     "direction": "both", "skip": 1, "nth": 2, "every": 3, "count": (1 << 64) - 1,
+     "probability": 0.5, "time": 1},
+    {"action": "dma-error", "kind": "data", "access": "write", "address": 1 << 63,
+     "address-last": (1 << 64) - 1},
+    {"action": "table-error", "index": 3, "index-last": 7},
+    {"action": "garbage", "at": "register", "number": 8},
+    {"action": "duplicate", "packets": 2, "opcode": "read-response"},
+)
+
+
+def test_one_notation(rts):
+    """What the monitor shows it takes, and makes the rule of it that QMP was given."""
+    m = rts.adapter.m
+
+    def hmp(line: str) -> str:
+        return m.qmp("human-monitor-command", command_line=line).replace("\r", "")
+
+    for fault in EVERYTHING:
+        m.qmp("qhca-fault-add", fault=fault)
+    shown = hmp("info qhca faults").splitlines()[2:]
+    for line in shown:
+        hmp("qhca_fault " + line.split(": ")[1])
+    faults = [f["fault"] for f in m.qmp("qhca-fault-list")["faults"]]
+    assert faults == [*EVERYTHING, *EVERYTHING]
+    keys = {key for fault in EVERYTHING for key in fault}
+    schema = {t["name"]: t for t in m.qmp("query-qmp-schema")}
+    add = schema[schema["qhca-fault-add"]["arg-type"]]
+    fault = schema[next(f["type"] for f in add["members"] if f["name"] == "fault")]
+    assert keys == {f["name"] for f in fault["members"]}
 
 
 def test_stop(rts):
@@ -132,27 +186,35 @@ def test_stop(rts):
     assert psns(m) == [0, 2]
 
 
-def test_property(tmp_path):
-    """Rules from a text, from a file, and a device that will not start."""
-    rules = "seed 5; drop nth=1 opcode=send"
-    for faults in (rules, rules.replace("; ", "\n") + "\n# the end\n"):
-        if "\n" in faults:
-            (tmp_path / "rules").write_text(faults)
-            faults = str(tmp_path / "rules")
-        with Machine(device=f"{DEVICE},faults={faults}") as m:
-            adapter = Adapter(m)
-            adapter.start()
-            rts = Setup(adapter, "rts")
-            assert m.qmp("qhca-fault-list")["seed"] == 5
-            send(rts, 2)
-            assert psns(m) == [1]
-            adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
-            assert m.qmp("qhca-fault-list")["faults"][0]["hits"] == 1
-    for faults, text in (("drop; dorp", "line 1: no action 'dorp'"),
-                         (str(tmp_path / "none"), "no action"),
-                         (str(tmp_path), "cannot read")):
+def device(faults) -> str:
+    return json.dumps({"driver": "qhca", "id": "q", "addr": "4.0", "mac": "02:00:00:00:00:01",
+                       "netdev": "wire", "faults": faults})
+
+
+def test_property():
+    """Rules from the start, and a device that will not start."""
+    faults = [{"action": "drop", "nth": 1, "opcode": "send"}, {"action": "rnr", "count": 5}]
+    with Machine(device=device(faults)) as m:
+        adapter = Adapter(m)
+        adapter.start()
+        rts = Setup(adapter, "rts")
+        send(rts, 2)
+        assert psns(m) == [1]
+        adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
+        listed = m.qmp("qhca-fault-list")["faults"]
+        assert [f["fault"] for f in listed] == faults and listed[0]["hits"] == 1
+        assert m.qmp("qom-get", path="/machine/peripheral/q", property="faults") == faults
+        with pytest.raises(RuntimeError, match="qhca-fault-add"):
+            m.qmp("qom-set", path="/machine/peripheral/q", property="faults", value=[])
+    for faults, text in (([{"action": "drop"}, {"action": "dorp"}],
+                          r"'action' does not accept value 'dorp'"),
+                         ([{"action": "drop"}, {"action": "delay"}],
+                          r"faults\[1\]: 'time' must be 1"),
+                         ([{"action": "drop"}] * 65, r"faults\[64\]: there are 64 faults"),
+                         ({"action": "drop"}, "'faults', expected: array"),
+                         ("drop", "'faults', expected: array")):
         with pytest.raises(RuntimeError, match=text):
-            Machine(device=f"{DEVICE},faults={faults}")
+            Machine(device=device(faults))
 
 
 def test_fatal(rts):

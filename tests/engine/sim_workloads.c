@@ -2,7 +2,7 @@
 /* Workloads: what runs together in one simulated network. */
 #include <string.h>
 
-#include "observe/fault.h"
+#include "rule.h"
 #include "sim.h"
 
 static struct guest *some_guest(struct sim *s)
@@ -86,21 +86,47 @@ static void build_lossy(struct sim *s)
  */
 static void build_faults(struct sim *s)
 {
-    static const char *const rules[] = {
-        "drop probability=0.01", "drop probability=0.01 opcode=request",
-        "drop probability=0.02 opcode=response", "corrupt probability=0.01",
-        "corrupt-icrc probability=0.005 direction=in",
-        "corrupt probability=0.005 direction=both",
-        "duplicate probability=0.02", "duplicate packets=3 every=41",
-        "reorder probability=0.02 time=100us",
-        "reorder packets=3 every=23 time=50us direction=in",
-        "delay time=30us probability=0.05",
-        "delay time=200us every=151 direction=in", "no-ack probability=0.02",
-        "rnr every=29", "hold-interrupt every=7 time=20us",
-        "link-down at=packet nth=50 time=1ms count=2",
+    static const struct {
+        const char *opcode;     /* or NULL */
+        struct qhca_fault_rule rule;
+    } rules[] = {
+        { NULL, { .action = QHCA_FLT_DROP, .fields = QHCA_FLT_CHANCE,
+            .chance = 10000 } },
+        { "request", { .action = QHCA_FLT_DROP, .fields = QHCA_FLT_CHANCE,
+            .chance = 10000 } },
+        { "response", { .action = QHCA_FLT_DROP, .fields = QHCA_FLT_CHANCE,
+            .chance = 20000 } },
+        { NULL, { .action = QHCA_FLT_CORRUPT, .fields = QHCA_FLT_CHANCE,
+            .chance = 10000 } },
+        { NULL, { .action = QHCA_FLT_CORRUPT_ICRC, .fields = QHCA_FLT_CHANCE |
+            QHCA_FLT_DIRECTION, .chance = 5000, .direction = QHCA_FLT_IN } },
+        { NULL, { .action = QHCA_FLT_CORRUPT, .fields = QHCA_FLT_CHANCE |
+            QHCA_FLT_DIRECTION, .chance = 5000, .direction = QHCA_FLT_IN |
+            QHCA_FLT_OUT } },
+        { NULL, { .action = QHCA_FLT_DUPLICATE, .fields = QHCA_FLT_CHANCE,
+            .chance = 20000 } },
+        { NULL, { .action = QHCA_FLT_DUPLICATE, .fields = QHCA_FLT_PACKETS,
+            .packets = 3, .every = 41 } },
+        { NULL, { .action = QHCA_FLT_REORDER, .fields = QHCA_FLT_CHANCE |
+            QHCA_FLT_NS, .chance = 20000, .ns = 100000 } },
+        { NULL, { .action = QHCA_FLT_REORDER, .fields = QHCA_FLT_PACKETS |
+            QHCA_FLT_NS | QHCA_FLT_DIRECTION, .packets = 3, .every = 23,
+            .ns = 50000, .direction = QHCA_FLT_IN } },
+        { NULL, { .action = QHCA_FLT_DELAY, .fields = QHCA_FLT_NS |
+            QHCA_FLT_CHANCE, .ns = 30000, .chance = 50000 } },
+        { NULL, { .action = QHCA_FLT_DELAY, .fields = QHCA_FLT_NS |
+            QHCA_FLT_DIRECTION, .ns = 200000, .every = 151,
+            .direction = QHCA_FLT_IN } },
+        { NULL, { .action = QHCA_FLT_NO_ACK, .fields = QHCA_FLT_CHANCE,
+            .chance = 20000 } },
+        { NULL, { .action = QHCA_FLT_RNR, .every = 29 } },
+        { NULL, { .action = QHCA_FLT_HOLD_INTERRUPT, .fields = QHCA_FLT_NS,
+            .every = 7, .ns = 20000 } },
+        { NULL, { .action = QHCA_FLT_LINK_DOWN, .fields = QHCA_FLT_AT |
+            QHCA_FLT_NS | QHCA_FLT_COUNT, .at = QHCA_FLT_AT_PACKET, .nth = 50,
+            .ns = 1000000, .count = 2 } },
     };
-    unsigned i, n;
-    char err[256];
+    unsigned i, n, k;
 
     s->lossy = true;
     s->injects = true;
@@ -110,11 +136,9 @@ static void build_faults(struct sim *s)
               "no memory");
         s->g[i].irqs_held = true;
         for (n = (unsigned)rng_range(&s->rng, 0, 6); n; n--) {
-            const char *r = rules[rng_below(&s->rng, sizeof(rules) /
-                                                     sizeof(rules[0]))];
-
-            CHECK(qhca_fault_parse_all(s->w.node[i].e, r, err, sizeof(err)),
-                  "%s: %s", r, err);
+            k = (unsigned)rng_below(&s->rng, sizeof(rules) / sizeof(rules[0]));
+            rule_add(s->w.node[i].e, rules[k].opcode ?
+                     rule_for(rules[k].opcode, rules[k].rule) : rules[k].rule);
         }
     }
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 5), 80, 60000, false);

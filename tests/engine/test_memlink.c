@@ -4,7 +4,7 @@
 #include "godp.h"
 #include "reborn.h"
 #include "observe/breakpoint.h"
-#include "observe/fault.h"
+#include "rule.h"
 
 #define state_of(f, i, j) (fix_link(f, i, j)->state)
 #define WRITE(id) (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE, .wr_id = (id) }
@@ -279,15 +279,13 @@ static void nobody(struct qhca *e, const void *frame, size_t len)
 static void look_at(struct fix *f, unsigned how)
 {
     struct qhca_break b = { 0 };
-    char err[256];
 
     switch (how) {
     case 0:
         f->s[0].e->sniff = nobody;
         break;
     case 1:
-        assert_true(qhca_fault_parse_all(f->s[0].e, "drop nth=100000", err,
-                                         sizeof(err)));
+        rule_add(f->s[0].e, RULE(DROP, .nth = 100000));
         break;
     case 2:
         b.on = QHCA_ON_EVENT;

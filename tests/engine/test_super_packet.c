@@ -10,7 +10,7 @@
 #include "reborn.h"
 #include "adapter/adapter.h"
 #include "transport/roce.h"
-#include "observe/fault.h"
+#include "rule.h"
 
 #define MTU 256u
 #define SIG QHCA_WQE_F_SIGNALED
@@ -440,9 +440,7 @@ static void nobody(struct qhca *e, const void *frame, size_t len)
 static void watched(void **state)
 {
     struct peer *p = super_peer(QHCA_QPT_RC, NULL);
-    struct qhca_fault_rule rule;
     uint32_t s = p->a.sq_psn, id, i;
-    char err[160];
     unsigned how;
 
     (void)state;
@@ -451,9 +449,7 @@ static void watched(void **state)
         if (how == 0) {
             p->e->sniff = nobody;
         } else if (how == 1) {
-            assert_true(qhca_fault_parse("drop opcode=ACK nth=1000", &rule, err, sizeof(err)));
-            assert_null(qhca_fault_add(p->e, &rule));
-            id = 1;
+            id = rule_add(p->e, rule_for("ACK", RULE(DROP, .nth = 1000)));
         } else {
             p->e->sniff = NULL;
         }
@@ -464,7 +460,7 @@ static void watched(void **state)
         }
         if (id) {
             p->e->sniff = NULL;
-            assert_true(qhca_fault_remove(p->e, qhca_fault_next(p->e, 0)->id));
+            assert_true(qhca_fault_remove(p->e, id));
         }
         assert_int_equal(supers, how == 2);
         peer_ack(p, s - 1, 0x1f);
@@ -898,15 +894,13 @@ static unsigned writes;
 static void third(void *opaque, uint64_t addr, size_t len, bool write)
 {
     struct peer *p = opaque;
-    struct qhca_fault_rule rule;
-    char err[160];
 
     (void)addr;
     (void)len;
     if (write && ++writes == 3) {
-        assert_true(qhca_fault_parse("drop direction=in count=1", &rule,
-                                     err, sizeof(err)));
-        assert_null(qhca_fault_add(p->e, &rule));
+        rule_add(p->e, RULE(DROP,
+                 .fields = QHCA_FLT_DIRECTION | QHCA_FLT_COUNT,
+                 .direction = QHCA_FLT_IN, .count = 1));
     }
 }
 

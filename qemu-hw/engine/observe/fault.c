@@ -36,43 +36,10 @@ const struct qhca_name qhca_names_fault_action[] = {
     { 0, NULL }
 };
 
-static const char *const at_name[QHCA_FLT_ATS] = {
-    [QHCA_FLT_AT_NOW] = "now",
-    [QHCA_FLT_AT_PACKET] = "packet",
-    [QHCA_FLT_AT_RECV] = "recv",
-    [QHCA_FLT_AT_DMA] = "dma",
-    [QHCA_FLT_AT_TABLE] = "table",
-    [QHCA_FLT_AT_CQE] = "cqe",
-    [QHCA_FLT_AT_EVENT] = "event",
-    [QHCA_FLT_AT_INTERRUPT] = "interrupt",
-    [QHCA_FLT_AT_REGISTER] = "register",
-};
-
-static const char *const dma_name[QHCA_DMAS] = {
-    [QHCA_DMA_COMMAND] = "command",
-    [QHCA_DMA_TABLE] = "table",
-    [QHCA_DMA_WQE] = "wqe",
-    [QHCA_DMA_CQE] = "cqe",
-    [QHCA_DMA_EQE] = "eqe",
-    [QHCA_DMA_RECORD] = "record",
-    [QHCA_DMA_DATA] = "data",
-    [QHCA_DMA_ETH] = "ethernet",
-};
-
 const char *qhca_fault_action_name(unsigned action)
 {
     return action < QHCA_FLT_ACTIONS ?
            qhca_names_fault_action[action].name : NULL;
-}
-
-const char *qhca_fault_at_name(unsigned at)
-{
-    return at < QHCA_FLT_ATS ? at_name[at] : NULL;
-}
-
-const char *qhca_dma_name(unsigned kind)
-{
-    return kind < QHCA_DMAS ? dma_name[kind] : NULL;
 }
 
 static bool fault_anywhere(uint8_t action)
@@ -81,7 +48,8 @@ static bool fault_anywhere(uint8_t action)
            action == QHCA_FLT_LINK_DOWN;
 }
 
-uint8_t qhca_fault_default_at(uint8_t action)
+/* Where a rule with this action is evaluated by default. */
+static uint8_t default_at(uint8_t action)
 {
     switch (action) {
     case QHCA_FLT_RNR:
@@ -623,68 +591,70 @@ static const uint32_t at_fields[QHCA_FLT_ATS] = {
     [QHCA_FLT_AT_REGISTER] = QHCA_FLT_NUMBER,
 };
 
-static const char *const at_wrong[QHCA_FLT_ATS] = {
-    [QHCA_FLT_AT_NOW] =
-        "what happens at once has no match; give 'at' (packet, recv, dma, "
-        "table, cqe, event or interrupt) to wait for something",
-    [QHCA_FLT_AT_PACKET] =
-        "at a packet there are only number (QPN), peer, psn, opcode, "
-        "syndrome, qp-type and direction",
-    [QHCA_FLT_AT_RECV] =
-        "where a receive is taken there are only number (QPN), peer and "
-        "qp-type",
-    [QHCA_FLT_AT_DMA] =
-        "at a DMA access there are only number, kind, address, access and "
-        "qp-type",
-    [QHCA_FLT_AT_TABLE] =
-        "at a table entry there are only number, kind, index and qp-type",
-    [QHCA_FLT_AT_CQE] =
-        "at a CQE there are only number (CQN), peer (QPN) and qp-type",
-    [QHCA_FLT_AT_EVENT] =
-        "at an event there are only number (EQN) and peer (object)",
-    [QHCA_FLT_AT_INTERRUPT] = "at an interrupt there is only number (vector)",
-    [QHCA_FLT_AT_REGISTER] = "at a register there is only number (its offset)",
+/* What to say if such a field is given elsewhere. */
+static const struct {
+    uint32_t field;
+    const char *wrong;
+} match_fields[] = {
+    { QHCA_FLT_PEER,
+      "'peer' exists at a packet, a receive, a CQE or an event" },
+    { QHCA_FLT_PSN, "'psn' exists at a packet only" },
+    { QHCA_FLT_OPCODE, "'opcode' exists at a packet only" },
+    { QHCA_FLT_SYNDROME, "'syndrome' exists at a packet only" },
+    { QHCA_FLT_DIRECTION, "'direction' exists at a packet only" },
+    { QHCA_FLT_QP_TYPE,
+      "'qp-type' exists at a packet, a receive, a DMA access, a table or a "
+      "CQE" },
+    { QHCA_FLT_KIND, "'kind' exists at a DMA access or a table" },
+    { QHCA_FLT_ACCESS, "'access' exists at a DMA access only" },
+    { QHCA_FLT_ADDR, "'address' exists at a DMA access only" },
+    { QHCA_FLT_INDEX, "'index' exists at a table only" },
 };
 
 static const char *check_match(const struct qhca_fault_rule *f)
 {
     static const uint32_t none[8];
-    const uint32_t match = QHCA_FLT_NUMBER | QHCA_FLT_PEER | QHCA_FLT_PSN |
-                           QHCA_FLT_OPCODE | QHCA_FLT_SYNDROME |
-                           QHCA_FLT_QP_TYPE | QHCA_FLT_KIND | QHCA_FLT_ADDR |
-                           QHCA_FLT_INDEX | QHCA_FLT_ACCESS |
-                           QHCA_FLT_DIRECTION;
+    uint32_t wrong = f->fields & ~at_fields[f->at];
+    unsigned i;
 
-    if ((f->fields & match & ~at_fields[f->at]) ||
-        (f->at == QHCA_FLT_AT_NOW &&
-         (f->skip || f->nth || f->every || (f->fields & QHCA_FLT_CHANCE)))) {
-        return at_wrong[f->at];
+    if (f->at == QHCA_FLT_AT_NOW &&
+        (f->skip || f->nth || f->every ||
+         (f->fields & ~(QHCA_FLT_AT | QHCA_FLT_COUNT | QHCA_FLT_NS |
+                        QHCA_FLT_PACKETS)))) {
+        return "what happens at once has no match; give 'at' (packet, recv, "
+               "dma, table, cqe, event or interrupt) to wait for something";
+    }
+    for (i = 0; i < sizeof(match_fields) / sizeof(match_fields[0]); i++) {
+        if (wrong & match_fields[i].field) {
+            return match_fields[i].wrong;
+        }
     }
     if ((f->fields & QHCA_FLT_OPCODE) &&
         !memcmp(f->opcode, none, sizeof(none))) {
-        return "name at least one opcode";
+        return "'opcode' has no opcode";
     }
     if ((f->fields & QHCA_FLT_PSN) &&
         ((f->psn | f->psn_last) & ~QHCA_PSN_MASK)) {
-        return "a PSN has 24 bits: 0 to 16777215";
+        return f->psn & ~QHCA_PSN_MASK ?
+               "'psn' has 24 bits: 0 to 16777215" :
+               "'psn-last' has 24 bits: 0 to 16777215";
     }
     if ((f->fields & QHCA_FLT_ADDR) && f->addr > f->addr_last) {
-        return "the address range ends before it begins";
+        return "'address-last' is before 'address'";
     }
     if ((f->fields & QHCA_FLT_INDEX) && f->index > f->index_last) {
-        return "the index range ends before it begins";
+        return "'index-last' is before 'index'";
     }
     if ((f->fields & QHCA_FLT_KIND) && f->kind >= QHCA_DMAS) {
-        return "no such kind: command, table, wqe, cqe, eqe, record, data or "
-               "ethernet";
+        return "'kind' is not a kind of DMA";
     }
     if ((f->fields & QHCA_FLT_DIRECTION) &&
         (!f->direction || f->direction > (QHCA_FLT_OUT | QHCA_FLT_IN))) {
-        return "the direction is out, in or both";
+        return "'direction' is out, in or both";
     }
     if ((f->fields & QHCA_FLT_ACCESS) &&
         (!f->access || f->access > (QHCA_FLT_READ | QHCA_FLT_WRITE))) {
-        return "the access is read, write or both";
+        return "'access' is read, write or both";
     }
     return NULL;
 }
@@ -699,50 +669,48 @@ static const char *fault_check(const struct qhca_fault_rule *f)
                       f->action == QHCA_FLT_REORDER ? QHCA_FLT_PACKETS : 0;
 
     if (f->at >= QHCA_FLT_ATS) {
-        return "no such place: now, packet, recv, dma, table, cqe, event, "
-               "interrupt or register";
+        return "'at' is not a place";
     }
     if (f->at == QHCA_FLT_AT_REGISTER && f->action != QHCA_FLT_GARBAGE) {
-        return "at a register there is only garbage";
+        return "'at' can be register for garbage only";
     }
     if (f->action == QHCA_FLT_GARBAGE && f->at != QHCA_FLT_AT_DMA &&
         f->at != QHCA_FLT_AT_REGISTER) {
-        return "garbage is written by DMA or read from a register: leave 'at' "
-               "out, or make it register";
+        return "'at' must be left out or register: garbage is written by "
+               "DMA or read from a register";
     }
     if (!fault_anywhere(f->action) && f->at != QHCA_FLT_AT_REGISTER &&
-        f->at != qhca_fault_default_at(f->action)) {
-        return "this action happens at its own place only: leave 'at' out; "
-               "fatal, reset and link-down can happen anywhere";
+        f->at != default_at(f->action)) {
+        return "'at' must be left out: this action happens at its own place "
+               "only; fatal, reset and link-down can happen anywhere";
     }
     if (f->fields & QHCA_FLT_NS & ~times) {
-        return "only delay, reorder, hold-interrupt and link-down have a "
-               "time";
+        return "'time' is only for delay, reorder, hold-interrupt and "
+               "link-down";
     }
     if ((times && (f->fields & QHCA_FLT_NS) && (!f->ns || f->ns > NS_MAX)) ||
         (f->action == QHCA_FLT_DELAY && !(f->fields & QHCA_FLT_NS))) {
-        return "the time must be 1 ns to 3600 s";
+        return "'time' must be 1 to 3600000000000 ns";
     }
     if (f->fields & QHCA_FLT_PACKETS & ~number) {
-        return "only duplicate and reorder have a number of packets";
+        return "'packets' is only for duplicate and reorder";
     }
     if (number && (!f->packets || f->packets > PACKETS_MAX)) {
-        return "the number of packets must be 1 to 256";
+        return "'packets' must be 1 to 256";
     }
     if (f->action == QHCA_FLT_GARBAGE && (f->fields & QHCA_FLT_ACCESS) &&
         f->access != QHCA_FLT_WRITE) {
-        return "garbage is what the adapter writes: leave 'access' out";
+        return "'access' must be left out: garbage is what the adapter writes";
     }
     if (f->action == QHCA_FLT_GARBAGE && (f->fields & QHCA_FLT_KIND) &&
         f->kind == QHCA_DMA_TABLE) {
-        return "the adapter writes no tables: command, wqe, cqe, eqe, record, "
-               "data or ethernet";
+        return "'kind' cannot be table: the adapter writes none";
     }
     if ((f->fields & QHCA_FLT_CHANCE) && f->chance > QHCA_FAULT_PPM) {
-        return "a probability is 0 to 1";
+        return "'probability' must be 0 to 1";
     }
     if ((f->fields & QHCA_FLT_COUNT) && !f->count) {
-        return "count must be at least 1: the rule would never hit";
+        return "'count' must be at least 1: the rule would never hit";
     }
     return check_match(f);
 }
@@ -750,7 +718,7 @@ static const char *fault_check(const struct qhca_fault_rule *f)
 static void fault_fill_in(struct qhca_fault_rule *f)
 {
     if (!(f->fields & QHCA_FLT_AT)) {
-        f->at = qhca_fault_default_at(f->action);
+        f->at = default_at(f->action);
     }
     if (f->at == QHCA_FLT_AT_PACKET && !(f->fields & QHCA_FLT_DIRECTION)) {
         f->fields |= QHCA_FLT_DIRECTION;
@@ -782,7 +750,7 @@ static void fault_fill_in(struct qhca_fault_rule *f)
 const char *qhca_fault_check(struct qhca_fault_rule *f)
 {
     if (f->action >= QHCA_FLT_ACTIONS) {
-        return "no such action";
+        return "'action' does not exist";
     }
     fault_fill_in(f);
     return fault_check(f);

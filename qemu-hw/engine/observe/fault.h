@@ -78,7 +78,6 @@ enum qhca_fault_action {
 
 #define QHCA_FAULTS_MAX     64
 #define QHCA_FAULT_PPM      1000000
-#define QHCA_FAULT_TEXT     2048    /* enough for any rule in text form */
 
 struct qhca_fault_rule {
     uint32_t id;                /* set by qhca_fault_add() */
@@ -113,7 +112,8 @@ struct qhca_fault_rule {
 
 /**
  * Add a rule.  Sets @f->id and the defaults of fields not given.  Returns NULL,
- * or a static text that says what is wrong and what would be right.  While a
+ * or a static text that says what is wrong and what would be right; its first
+ * word in quotes is the wrong member of QhcaFault in QEMU's schema.  While a
  * debugger stops the adapter, rules that act at once are refused.
  */
 const char *qhca_fault_add(struct qhca *e, struct qhca_fault_rule *f);
@@ -135,37 +135,14 @@ const char *qhca_fault_seed(struct qhca *e, uint64_t seed);
 uint64_t qhca_fault_get_seed(const struct qhca *e);
 unsigned qhca_fault_held(const struct qhca *e);
 
-/** Names in commands: "drop", "packet", "wqe"; static, NULL past the end. */
+/** The name in QEMU's schema, "drop"; static, NULL past the end. */
 const char *qhca_fault_action_name(unsigned action);
-const char *qhca_fault_at_name(unsigned at);
-const char *qhca_dma_name(unsigned kind);
-/** Where a rule with this action is evaluated by default. */
-uint8_t qhca_fault_default_at(uint8_t action);
-
-/* ---- fault_text.c: rules as text, "drop number=17 psn=5-9 nth=2" ---- */
-
 /**
- * Set the bits of the opcodes that @name stands for in @opcode: a number, a
- * name ("SEND_ONLY", of any transport), a group ("request", "response", "send",
- * "write", "read", "read-response", "atomic", "ack"), or several separated by
- * commas.
+ * Set the bits of the opcodes that @name stands for in @opcode: a name as
+ * traces have it ("SEND_ONLY", of any transport), or a group ("request",
+ * "response", "send", "write", "read", "read-response", "atomic").  False if it
+ * is neither.
  */
 bool qhca_fault_opcode(const char *name, uint32_t opcode[8]);
-/** QHCA_QPT_* of a name like "rc"; false if there is none. */
-bool qhca_fault_qp_type(const char *name, uint8_t *type);
-/**
- * Parse one rule from @line.  Returns true, or false with a text in @err that
- * says what is wrong and what would be right.
- */
-bool qhca_fault_parse(const char *line, struct qhca_fault_rule *f, char *err,
-                      size_t len);
-/**
- * Add all rules of @text: one per line (or separated by semicolons), "#" starts
- * a comment, "seed NUMBER" sets the seed.  On any error nothing is added.
- */
-bool qhca_fault_parse_all(struct qhca *e, const char *text, char *err,
-                          size_t len);
-/** Format a rule as text that can be parsed again, at most @len bytes. */
-void qhca_fault_format(const struct qhca_fault_rule *f, char *buf, size_t len);
 
 #endif /* QHCA_FAULT_H */
