@@ -21,48 +21,20 @@ TOLD = (
     "table-faults", "cq-overflows",
 )  # fmt: skip
 
-OPTIONS = {
-    "at": "where fatal, reset and link-down happen: now, packet, recv, dma, table, cqe, event, "
-          "interrupt; garbage: dma (default), register",
-    "peer": "QPN of the other side",
-    "psn": "packet sequence number, or FIRST-LAST",
-    "rel-psn": "the same, relative to the first PSN of the QP",
-    "opcode": "names, groups or numbers, separated by commas",
-    "syndrome": "of the AETH",
-    "qp-type": "rc, uc, ud, gsi, xrc-ini, xrc-tgt, raw",
-    "direction": "of packets: out (default), in, both",
-    "kind": "of DMA: command, table, wqe, cqe, eqe, record, data, ethernet",
-    "access": "of DMA: read, write, both",
-    "address": "DMA address, or FIRST-LAST",
-    "index": "page of a buffer, or FIRST-LAST",
-    "skip": "ignore the first X matches",
-    "nth": "hit only match X",
-    "every": "hit every Xth match",
-    "count": "hit at most X times",
-    "probability": "of a hit, 0 to 1",
-    "time": "like 250us, 3ms, 1s",
-    "packets": "for duplicate and reorder",
-}
-
 
 def _lab(args) -> Lab:
     return Lab.load(args.name)
 
 
 def cmd_add(args) -> int:
-    rule: dict = {"action": args.action}
-    for field in (*fault.NUMBERS, *OPTIONS):
-        value = getattr(args, field.replace("-", "_"))
-        if value is not None:
-            rule[field] = value
-    info = fault.add(_lab(args)[args.guest], rule)
-    print(f"{args.guest} {info['id']}: {info['rule']}")
+    info = fault.add(_lab(args)[args.guest], fault.parse(args.rule))
+    print(f"{args.guest} {info['id']}: {fault.text(info['fault'])}")
     return 0
 
 
 def _line(guest: str, f: dict) -> str:
     hits = f"{f['hits']} hit{'s' * (f['hits'] != 1)} of {f['matches']}"
-    return f"  {guest} {f['id']}: {f['rule']}: {hits}"
+    return f"  {guest} {f['id']}: {fault.text(f['fault'])}: {hits}"
 
 
 def cmd_list(args) -> int:
@@ -153,13 +125,8 @@ def add_parser(command) -> None:
 
     q = what("add", cmd_add, "add a fault to a guest's adapter")
     q.add_argument("guest")
-    q.add_argument("action", help=", ".join(fault.ACTIONS))
-    for field in fault.NUMBERS:
-        q.add_argument(f"--{field}", metavar="N", default=None,
-                       help="number of the object; also --qpn, --cqn, --eqn, --vector, --key" if field == "number"
-                       else argparse.SUPPRESS)
-    for field, text in OPTIONS.items():
-        q.add_argument(f"--{field}", metavar="X", default=None, help=text)
+    q.add_argument("rule", help="ACTION,KEY=VALUE,... as in QMP's qhca-fault-add; also 250us, "
+                   "3ms, 1s for nanoseconds, and 5-9 for KEY=5,KEY-last=9")
     q = what("list", cmd_list, "list the faults and how often each has hit")
     q.add_argument("guest", nargs="?")
     q.add_argument("--json", action="store_true")

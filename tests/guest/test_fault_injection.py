@@ -78,7 +78,8 @@ def test_lost_request_and_acknowledge(pair, progs):
 
 def test_lost_in_the_middle(pair, progs):
     """A gap is noticed at once: a sequence NAK, no timer."""
-    with faults(pair, a=[{"action": "drop", "opcode": "SEND_MIDDLE", "rel-psn": 5, "count": 1}]):
+    with faults(pair, a=[{"action": "drop", "opcode": "SEND_MIDDLE", "psn": 5,
+                          "psn-relative": True, "count": 1}]):
         with counted(pair) as up:
             a, b = pingpong(pair, progs, "--len 16384 --iters 3 --timeout 20")
     well(a, b)
@@ -121,9 +122,9 @@ def test_spoilt(pair, progs):
 @pytest.mark.long("tests/engine has these faults in virtual time")
 def test_late_twice_and_out_of_order(pair, progs):
     rules = [
-        {"action": "delay", "time": "20ms", "opcode": "request", "every": 3},
+        {"action": "delay", "time": 20_000_000, "opcode": "request", "every": 3},
         {"action": "duplicate", "opcode": "request", "every": 2},
-        {"action": "reorder", "opcode": "request", "skip": 3, "every": 5, "time": "10ms"},
+        {"action": "reorder", "opcode": "request", "skip": 3, "every": 5, "time": 10_000_000},
     ]
     for rule in rules:
         rule["qp-type"] = "rc"
@@ -195,7 +196,7 @@ def test_cq_overflow(pair, progs):
 
 def test_late_interrupts(pair, progs):
     """An application that sleeps wakes up later, and nothing is lost."""
-    with faults(pair, a=[{"action": "hold-interrupt", "time": "30ms"}]) as listed:
+    with faults(pair, a=[{"action": "hold-interrupt", "time": 30_000_000}]) as listed:
         a, b = pingpong(pair, progs, "--events --iters 5")
         assert listed("a")[0]["hits"] >= 5
     well(a, b)
@@ -221,7 +222,7 @@ def test_link_down(pair, progs):
 
     before = changes()
     with faults(pair, a=[{"action": "link-down", "at": "packet", "qp-type": "rc", "nth": 7,
-                          "time": "2s"}]):
+                          "time": 2_000_000_000}]):
         with counted(pair) as up:
             a, b = pingpong(pair, progs, "--timeout 17")
     well(dict(a, events=[]), dict(b, events=[]))
@@ -237,7 +238,7 @@ SCRIPT = {
         {"action": "corrupt", "opcode": "SEND_ONLY", "probability": 0.04},
         {"action": "corrupt-payload", "opcode": "SEND_ONLY", "probability": 0.2},
         {"action": "duplicate", "opcode": "ACK", "every": 5},
-        {"action": "delay", "time": "1ms", "opcode": "SEND_ONLY", "every": 4},
+        {"action": "delay", "time": 1_000_000, "opcode": "SEND_ONLY", "every": 4},
     ],
     "b": [
         {"action": "drop", "opcode": "ACK", "probability": 0.06},
@@ -308,7 +309,7 @@ def test_same_seed_same_packets(pair, progs, tmp_path):
                                 timeout=300)
         finally:
             wire_capture.stop(pair, path)
-            hits = {g.name: [(f["rule"], f["matches"], f["hits"])
+            hits = {g.name: [(f["fault"], f["matches"], f["hits"])
                              for f in fault.listed(g)["faults"]] for g in pair}
             for guest in pair:
                 fault.remove(guest)

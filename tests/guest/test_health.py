@@ -316,7 +316,7 @@ def test_lost_interrupt_by_a_fault(pair):
     a = pair.a
     _, errors, recoveries = counts(a, "eq")
     with known_neighbours(pair), one_channel(a):
-        fault.add(a, {"action": "lose-interrupt", "vector": 1, "nth": 1})
+        fault.add(a, {"action": "lose-interrupt", "number": 1, "nth": 1})
         try:
             job = pair.b.start(f"ping -c 1 -W 60 {a.ip}")
             assert job.wait(90).rc == 0
@@ -340,7 +340,7 @@ def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
     # The net device has vector 2, too: no frame may come in between.
     with known_neighbours(pair), a.health_set("eq", auto_recover=False):
         act(a, "test", "eq")    # devlink recovers only what is in error
-        fault.add(a, {"action": "lose-interrupt", "vector": 2, "nth": 1})
+        fault.add(a, {"action": "lose-interrupt", "number": 2, "nth": 1})
         try:
             job = a.start(f"taskset -c 0 python3 -u {scripts(a)}/rescue.py destroy")
             job.wait_for("event lost")
