@@ -108,18 +108,18 @@ def test_provider():
     text = re.sub(r"\s+", " ", re.sub(r"^\.[A-Z]+ ", "", page, flags=re.MULTILINE))
     code = {path.name: path.read_text() for path in sorted(PROVIDER.glob("*.[ch]"))}
     vendor, device = re.findall(r"QHCA_PCI_(?:VENDOR|DEVICE)_ID\s+0x(\w+)", CONTRACT.read_text())
-    assert f"PCI id {vendor}:{device}." in text
+    assert f"PCI ID {vendor}:{device}." in text
 
     operations = re.search(r"qhca_context_ops = \{(.*?)\n\};", code["qhca.c"], re.DOTALL)[1]
     operations = set(re.findall(r"^\t\.(\w+) =", operations, re.MULTILINE))
     assert operations == set(OPERATIONS) | set(WITHOUT)
     assert not [name for name, word in OPERATIONS.items() if word not in text]
 
-    taken = {name for one in code.values() for name in re.findall(r'qhca_env\("(\w+)"\)', one)}
+    taken = {name for one in code.values() for name in re.findall(r'qhca_env_is_set\("(\w+)"\)', one)}
     described = page[page.index(".SH ENVIRONMENT"):page.index(".SH FILES")]
     assert set(re.findall(r"^\.B (\w+)$", described, re.MULTILINE)) == taken
 
-    kinds = re.search(r"enum qhca_resource \{(.*?)\}", code["qhca.h"], re.DOTALL)[1]
+    kinds = re.search(r"enum qhca_resource \{(.*?)\}", "".join(code.values()), re.DOTALL)[1]
     kinds = re.findall(r"QHCA_RES_(\w+)", kinds)
     numbers = re.search(r"resource_type (1 .*?)\. ", text)[1]
     assert re.findall(r"\d", numbers) == [str(n + 1) for n in range(len(kinds))]
