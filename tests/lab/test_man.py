@@ -115,7 +115,8 @@ def test_provider():
     assert operations == set(OPERATIONS) | set(WITHOUT)
     assert not [name for name, word in OPERATIONS.items() if word not in text]
 
-    taken = {name for one in code.values() for name in re.findall(r'qhca_env_is_set\("(\w+)"\)', one)}
+    taken = {name for one in code.values()
+             for name in re.findall(r'qhca_env_is_set\("(\w+)"\)', one)}
     described = page[page.index(".SH ENVIRONMENT"):page.index(".SH FILES")]
     assert set(re.findall(r"^\.B (\w+)$", described, re.MULTILINE)) == taken
 
