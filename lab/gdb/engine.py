@@ -41,8 +41,15 @@ def table(objects, kind):
             yield number, gdb.Value(entry).cast(pointer)
 
 
-def find_qp(number):
+def qps():
+    """(QPN, QP) of the engine; WQs share their numbers."""
     for qpn, qp in table(engine()["q"]["qps"], "qhca_qp"):
+        if not qp["owner"]["is_wq"]:
+            yield qpn, qp
+
+
+def find_qp(number):
+    for qpn, qp in qps():
         if qpn == number:
             return qp
     raise gdb.GdbError(f"no QP {number}: 'qhca-qps' lists them")
@@ -96,11 +103,11 @@ class Qps(Command):
     name = "qhca-qps"
 
     def run(self, _words):
-        for qpn, qp in table(engine()["q"]["qps"], "qhca_qp"):
+        for qpn, qp in qps():
             print(f"QPN {qpn} {name_of('QHCA_QPT_', int(qp['type']))} "
                   f"{name_of('QHCA_QPS_', int(qp['state']))} sq {int(qp['sq_tail'])}"
-                  f"..{int(qp['sq_next'])}..{int(qp['sq_head'])} rq {int(qp['rq_tail'])}"
-                  f"..{int(qp['rq_head'])} struct qhca_qp * {int(qp):#x}")
+                  f"..{int(qp['sq_next'])}..{int(qp['sq_head'])} rq {int(qp['rq']['tail'])}"
+                  f"..{int(qp['rq']['head'])} struct qhca_qp * {int(qp):#x}")
 
 
 class Qp(Command):
@@ -117,7 +124,8 @@ class Qp(Command):
               f"{name_of('QHCA_QPS_', int(qp['state']))}, peer's QPN {int(qp['dest_qpn'])}, "
               f"struct qhca_qp * {int(qp):#x}")
         print(f"  sq: tail {int(qp['sq_tail'])}, next {int(qp['sq_next'])}, head "
-              f"{int(qp['sq_head'])}; rq: tail {int(qp['rq_tail'])}, head {int(qp['rq_head'])}")
+              f"{int(qp['sq_head'])}; rq: tail {int(qp['rq']['tail'])}, "
+              f"head {int(qp['rq']['head'])}")
         print(f"  requester: next PSN {int(xp['snd_psn'])}, oldest not acknowledged "
               f"{int(xp['una_psn'])}, retries left {int(xp['retry_left'])}, "
               f"RNR {int(xp['rnr_left'])}")
@@ -173,10 +181,14 @@ class Walk(Command):
         if len(words) < 3 or words[1] not in ("sq", "rq"):
             raise gdb.GdbError("qhca-walk QPN sq|rq INDEX")
         ring, index = words[1], self.number(words, 2, "the index")
-        m, stride = qp[ring], int(qp[f"{ring}_stride"])
+        if ring == "sq":
+            m, stride, shift = qp["sq"], int(qp["sq_stride"]), int(qp["sq_shift"])
+        else:
+            m, stride, shift = (qp["rq"]["buf"], int(qp["rq"]["stride"]),
+                                int(qp["rq"]["shift"]))
         if not stride:
             raise gdb.GdbError(f"the QP has no {ring}")
-        offset = (index & (1 << int(qp[f"{ring}_shift"])) - 1) << stride
+        offset = (index & (1 << shift) - 1) << stride
         form, addr, hops = int(m["form"]), int(m["addr"]), int(m["hops"])
         print(f"{FORMS.get(form, form)}: WQE {index} is at offset {offset:#x}")
         address = follow(form, addr, hops, m, offset)

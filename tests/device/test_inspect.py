@@ -174,7 +174,7 @@ def test_every_table_has_a_look():
     headers = "".join(path.read_text() for path in engine.glob("*/*.h"))
     tables = {name.strip() for names in re.findall(r"^    struct qhca_idr ([\w, ]+);", headers, re.M)
               for name in names.split(",")}
-    assert {"qps", "mrs", "flow_table", "rqts", "eth_rqs"} <= tables
+    assert {"qps", "mrs", "flow_idr", "rqts", "eth_rqs"} <= tables
     text = (engine / "observe/inspect.c").read_text()
     listed = set(re.findall(r"\.table = (\w+)", text))
     assert not tables - listed, "tables that qhca-inspect does not show"

@@ -149,7 +149,7 @@ def test_mistakes_are_named(pair, kind, mistakes):
 def test_what_is_not_there_is_said(pair):
     for words, said in [(["--name", "nosuchlab", "kernel", "a"], "nosuchlab is not up"),
                         (["--name", LAB_NAME, "kernel", "z"], "no guest 'z'"),
-                        (["--name", LAB_NAME, "provider", "a"], "name the program")]:
+                        (["--name", LAB_NAME, "provider", "a"], "give the program")]:
         done = subprocess.run([str(TOP / "lab/qhca-gdb"), *words], capture_output=True, text=True,
                               timeout=300, stdin=subprocess.DEVNULL)
         assert done.returncode == 125 and said in done.stderr, done.stderr
