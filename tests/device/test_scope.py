@@ -134,7 +134,7 @@ def test_break_step_continue(rts, scope, answer):
 
 def test_a_step_that_does_not_come(rts, scope, answer):
     scope("freeze")
-    assert "are cancelled" in scope("step", "cqe", "--timeout", 0.2, status=4)
+    assert "were cancelled" in scope("step", "cqe", "--timeout", 0.2, status=4)
     assert answer("stop")["run"] == "running"
 
 
