@@ -88,7 +88,7 @@ struct qhca_ops {
      */
     bool (*memlink_wait)(void *opaque, unsigned id);
     /*
-     * Link @id is not used any more: detach it, but not from within this call.
+     * Link @id is no longer used: detach it, but not from within this call.
      * @why: static text.
      */
     void (*memlink_cut)(void *opaque, unsigned id, const char *why);
@@ -117,11 +117,11 @@ struct qhca_config {
     uint32_t max_eth_queues;
     uint32_t speed;             /* Mb/s, as reported to the guest */
     uint32_t run_budget;        /* packets sent per qhca_run(), 0: default */
-    /* up to so many objects a reset destroys at once, 0: default */
+    /* most objects that a reset destroys at once, 0: default */
     uint32_t reset_budget;
     uint32_t min_ack_timeout;   /* minimum ACK timeout exponent, 0..31 */
     uint64_t dm_size;           /* device memory: 0, or a power of two */
-    bool super_frames;          /* all on the wire take super-frames, */
+    bool super_frames;          /* all peers accept super-frames */
                                 /* of Ethernet and of RoCEv2 */
     /*
      * How long frames are held to be merged with later ones, in microseconds,
@@ -161,7 +161,7 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val,
  */
 void qhca_receive(struct qhca *e, const void *frame, size_t len);
 /**
- * Call @fn for each packet that a frame on the wire stands for: for all packets
+ * Call @fn for each packet that a frame on the wire represents: for all packets
  * of a super-frame of RoCEv2, else for the frame itself.  Needs no adapter.
  */
 void qhca_each_packet(const void *frame, size_t len,

@@ -103,10 +103,11 @@ static inline void qhca_cost(struct qhca *e, uint32_t n)
     e->cost += n;
 }
 /*
- * What one call of the engine costs, in memory accesses.  The budget in packets
- * is what ends it usually; but a packet can go to many, and into many pieces.
- * Work stops at CALL_COST, and is done later.  What cannot wait, a frame from
- * the wire, gets as far as CALL_COST_MAX, and is lost for the others.
+ * Limits on the cost of one call of the engine, in memory accesses.  Usually
+ * the packet budget ends a call, but a packet can have many receivers and many
+ * pieces.  At CALL_COST work stops, to be continued in a later call.  A frame
+ * from the wire cannot wait: its delivery stops at CALL_COST_MAX, and the
+ * remaining receivers do not get it.
  */
 #define QHCA_CALL_COST      4096
 #define QHCA_CALL_COST_MAX  12288
@@ -152,7 +153,7 @@ static inline uint64_t qhca_now(struct qhca *e)
  * and retry in the next run (the caller stays on the ready list).
  */
 bool qhca_tx(struct qhca *e, const void *frame, size_t len);
-/* The frames that a frame stands for, and their lengths. */
+/* The frames that a frame represents, and their lengths. */
 struct qhca_wire_frames {
     uint32_t n;
     size_t first, len, last;    /* if n is 1, only last is used */
@@ -164,13 +165,13 @@ bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,
 void qhca_wire_count_rx(struct qhca *e, const void *frame,
                         const struct qhca_wire_frames *as);
 /**
- * Send nothing for @quanta of 512 bit times, or go on if that is 0; what is to
- * be sent waits as for a busy wire.
+ * Send nothing for @quanta of 512 bit times, or resume if @quanta is 0.
+ * Senders wait as for a busy wire.
  */
 void qhca_tx_pause(struct qhca *e, uint16_t quanta);
-/** When the pause ends that there is (e->tx_paused), in ns; @now: the time. */
+/** When the current pause (e->tx_paused) ends, in ns; @now: the time. */
 uint64_t qhca_tx_pause_deadline(const struct qhca *e, uint64_t now);
-/* Count frames that have left another way than by qhca_tx(). */
+/* Count frames that were sent by other means than qhca_tx(). */
 void qhca_wire_count_tx(struct qhca *e, const void *frame,
                         const struct qhca_wire_frames *as);
 

@@ -34,7 +34,7 @@ static inline uint8_t qhca_bad(struct qhca_cmd *c, size_t off)
     return QHCA_ST_BAD_PARAM;
 }
 
-/* Fail: the input field at @off names no existing object. */
+/* Fail: the object that the input field at @off specifies does not exist. */
 static inline uint8_t qhca_bad_obj(struct qhca_cmd *c, size_t off)
 {
     c->result = off;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is fixed for the lifetime of an adapter: limits and features. */
+/* Limits and features, which are fixed for the lifetime of an adapter. */
 #include "base/base.h"
 
 #define DM_MIN              (1ULL << 12)
@@ -72,7 +72,7 @@ const char *qhca_config_bad(const struct qhca_config *cfg)
     return NULL;
 }
 
-/* What every adapter can do. */
+/* The features that every adapter has. */
 static const uint64_t always[] = {
     QHCA_FEAT_RC,
     QHCA_FEAT_UC,

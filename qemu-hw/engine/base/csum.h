@@ -24,16 +24,16 @@ struct qhca_csum_verdict {
 };
 
 /**
- * Check the checksums of a frame with the headers @h.  @len: how many bytes
- * from h->l3 on count, at least to the end of the IP packet if h->whole.
+ * Check the checksums of a frame with the headers @h.  @len: number of bytes
+ * from h->l3 on, at least to the end of the IP packet if h->whole.
  */
 void qhca_csum_verdict(const struct qhca_headers *h, size_t len,
                        struct qhca_csum_verdict *v);
 
 /**
  * Fill in the IPv4 header checksum and the TCP or UDP checksum of a frame of
- * @len >= 14 bytes, tagged or not.  Leaves a frame that is not IP, or is
- * truncated, as it is.
+ * @len >= 14 bytes, tagged or not.  Does not change a frame that is truncated
+ * or not IP.
  */
 void qhca_csum_fill(uint8_t *frame, size_t len);
 
@@ -56,8 +56,8 @@ bool qhca_csum_l4_ok(const uint8_t *ip, uint8_t version, const uint8_t *l4,
 /**
  * Fill in the checksum of a TCP segment or UDP datagram of @len bytes; @proto
  * is QHCA_PROTO_*.  The IP header at @ip, of @version 4 or 6, has the
- * addresses.  Leaves other protocols, and what is too short for a checksum, as
- * it is.
+ * addresses.  Changes nothing if the protocol is another or there is no room
+ * for a checksum.
  */
 void qhca_csum_fill_l4(const uint8_t *ip, uint8_t version, uint8_t *l4,
                        size_t len, uint8_t proto);

@@ -178,7 +178,7 @@ void qhca_headers_parse_ip_unsized(const uint8_t *ip, size_t len,
                                    struct qhca_headers *h)
 {
     *h = (struct qhca_headers){ .l3 = ip, .l3_len = len };
-    /* at most one of them takes it */
+    /* at most one of them accepts it */
     parse_ip4(h, false);
     parse_ip6(h, false);
 }

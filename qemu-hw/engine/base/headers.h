@@ -13,7 +13,7 @@
 #define QHCA_VLAN_HLEN      4
 #define QHCA_IP4_HLEN       20
 #define QHCA_IP6_HLEN       40
-#define QHCA_IP6_EXT_MAX    8   /* extension headers that are followed */
+#define QHCA_IP6_EXT_MAX    8   /* extension headers that are parsed */
 
 #define QHCA_ETHERTYPE_IP4  0x0800
 #define QHCA_ETHERTYPE_VLAN 0x8100
@@ -44,9 +44,9 @@ struct qhca_headers {
     size_t payload;             /* bytes after the IP header, if whole */
     bool fragment;              /* part of a packet */
     bool routed;                /* IPv6: on its way to another destination */
-    /* what is behind IP and the extension headers that are followed: */
+    /* what follows IP and the extension headers that are parsed: */
     uint8_t upper;              /* its protocol */
-    size_t upper_at;            /* from l3; 0: the headers do not end */
+    size_t upper_at;            /* from l3; 0: end of the headers not found */
     /* TCP or UDP; IPv6: after hop-by-hop, routing, destination options */
     uint8_t l4_proto;           /* 0: other, no ports, or a later fragment */
     /* valid only if l4_proto is not 0: */
@@ -74,13 +74,13 @@ void qhca_headers_parse_ip_unsized(const uint8_t *ip, size_t len,
 
 /**
  * Parse the IP packet in the IP packet @h: a tunnel of RFC 2003 or RFC 2473.
- * False if it holds none directly behind its header, or is not there as a
- * whole; @inner is then undefined.  Ethernet's fields of @inner are 0.
+ * False if its header is not directly followed by one, or if it is incomplete;
+ * @inner is then undefined.  Ethernet's fields of @inner are 0.
  */
 bool qhca_headers_parse_inner(const struct qhca_headers *h,
                               struct qhca_headers *inner);
 
-/** Is it an extension header of IPv6 that is followed? */
+/** Is it an extension header of IPv6 that is parsed? */
 bool qhca_headers_is_ext(uint8_t proto);
 
 /** Does the frame end within its VLAN tag? */
@@ -89,7 +89,7 @@ static inline bool qhca_headers_cut(const struct qhca_headers *h)
     return !h->tagged && h->ethertype == QHCA_ETHERTYPE_VLAN;
 }
 
-/** Does the IPv6 address (or GID) @addr stand for one of IPv4 (RFC 4291)? */
+/** Is the IPv6 address (or GID) @addr an IPv4-mapped one (RFC 4291)? */
 static inline bool qhca_ip6_is_ip4(const uint8_t addr[16])
 {
     static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };

@@ -204,7 +204,7 @@ static void load_name(struct qhca_io *io, char name[NAME_LEN + 1])
     name[NAME_LEN] = 0;
 }
 
-/* What follows the name of section @s. */
+/* Load what follows the name of section @s. */
 static void load_section(struct qhca_io *io, const struct qhca_section *s)
 {
     size_t end = io->len;
@@ -229,7 +229,7 @@ static void load_section(struct qhca_io *io, const struct qhca_section *s)
     io->version = 0;
 }
 
-/* Section @name comes where another was to come; @s are all. */
+/* Section @name comes where another was expected; @s: all sections. */
 static void wrong_section(struct qhca_io *io, const struct qhca_section *s,
                           unsigned n, char *name)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The sections of a saved state and their versions.  A state that a release has
- * saved is loaded by all that follow; tests/engine/states keeps states of each
- * release.  So whoever changes what a section holds
+ * The sections of a saved state and their versions.  Each release loads the
+ * states that earlier releases have saved; tests/engine/states keeps states of
+ * each release.  To change what a section holds:
  *
- * - adds fields, at any place, by IO_SINCE() with the version written from now
- *   on, and raises that version here;
- * - leaves fields that are no longer needed in their place: they are saved as
+ * - Add fields, at any place, by IO_SINCE() with the version written from now
+ *   on, and raise that version here.
+ * - Leave fields that are no longer needed in their place: they are saved as
  *   something that older states hold, too, and ignored when loaded.
  *
- * A new section is in none of the older states: its oldest version is NEW.
- * Without it, its function is not called, and what it would have loaded stays
- * as after a reset.
+ * A new section is in none of the older states: its oldest version is NEW.  If
+ * the section is missing, its function is not called, and its part of the state
+ * remains as after a reset.
  *
- * A version has to be raised once for each release, however many fields come.
- * A state with a higher version or with another section is refused.
+ * Raise a version only once for each release, however many fields are added.  A
+ * state with a higher version or with an unknown section is refused.
  */
 #ifndef QHCA_SECTIONS_H
 #define QHCA_SECTIONS_H

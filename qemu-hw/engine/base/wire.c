@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The interface to the environment: sending frames, requesting a run; counters
- * of what the wire carries.
+ * The interface to the environment: sending frames, requesting a run; the
+ * port's counters.
  */
 #include "base/base.h"
 #include "base/bytes.h"

@@ -10,8 +10,8 @@ static void dma_cost(struct qhca *e, size_t len)
 }
 
 /*
- * Does an injected fault let the access fail?  It may also replace *@data, what
- * is written; NULL for a read.
+ * Does an injected fault make the access fail?  It may also replace *@data, the
+ * bytes to be written.  @data: NULL for a read.
  */
 static bool dma_hit(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                     size_t len, const void **data)
@@ -21,7 +21,9 @@ static bool dma_hit(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                                data);
 }
 
-/* A failed access counts once, though it may be tried before; see e->trying. */
+/*
+ * A failed access is counted once, even if it was tried before; see e->trying.
+ */
 static bool dma_read_failed(struct qhca *e)
 {
     if (!e->trying) {

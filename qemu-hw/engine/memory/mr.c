@@ -33,9 +33,9 @@ struct qhca_mr *qhca_mr_get(struct qhca *e, uint32_t key)
 }
 
 /*
- * The region a command names.  The key byte of a FAST_REG region or a window is
- * ignored: it changes with each REG_MR or BIND_MW, and software cannot know
- * whether one that it posted was executed.
+ * The region that a command specifies.  The key byte of a FAST_REG region or a
+ * window is ignored: it changes with each REG_MR or BIND_MW, and software
+ * cannot know whether one that it posted was executed.
  */
 struct qhca_mr *qhca_mr_get_cmd(struct qhca *e, uint32_t key)
 {
