@@ -38,7 +38,7 @@ static bool cq_fail(struct qhca *e, struct qhca_cq *cq, uint8_t syndrome)
     return false;
 }
 
-/* Check for a free slot; read the doorbell record only if there seems none. */
+/* Check for a free slot; read the doorbell record only if none seems free. */
 static uint8_t cq_room(struct qhca *e, struct qhca_cq *cq,
                        const struct qhca_cqe *cqe)
 {

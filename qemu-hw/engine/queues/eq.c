@@ -7,9 +7,9 @@
  * is allocated, and a guest that never reads its EQ costs nothing.
  *
  * With QHCA_EQ_F_RECORD software stores its consumer index in memory instead of
- * ringing.  Whoever stores first, an entry or an index, and then looks at what
- * the other has stored, with a full barrier in between, misses nothing: see the
- * flag in qhca-hw.h.
+ * ringing.  Each side stores its entry or index, executes a full barrier, and
+ * then reads what the other has stored, so that neither misses anything: see
+ * the flag in qhca-hw.h.
  */
 #include <stdlib.h>
 
@@ -104,9 +104,9 @@ static bool eq_ask(struct qhca *e, struct qhca_eq *eq, bool notify)
 }
 
 /*
- * Is there room for an event?  If not, a doorbell will tell when there is, or
- * whoever ends the stall.  The record is not read again once software has been
- * asked to ring: its doorbell comes after each new index.
+ * Is there room for an event?  If not, a doorbell or the end of the stall will
+ * announce it.  Once software has been asked to ring, the record is not read
+ * again: software then rings after storing each new index.
  */
 static bool eq_has_room(struct qhca *e, struct qhca_eq *eq)
 {

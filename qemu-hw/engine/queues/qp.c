@@ -156,7 +156,7 @@ static uint8_t qp_check_create(struct qhca *e, struct qhca_cmd *c,
                       QHCA_QP_F_SQ_RECORD)) {
         return qhca_bad(c, offsetof(struct qhca_qpc, flags));
     }
-    /* Those whose packets are acknowledged, so that the device looks again. */
+    /* Types with ACKs, which make the device read the record again. */
     if ((in->flags & QHCA_QP_F_SQ_RECORD) &&
         ((in->type != QHCA_QPT_RC && in->type != QHCA_QPT_XRC_INI) ||
          !in->sq_stride)) {

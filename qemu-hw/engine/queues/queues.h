@@ -107,7 +107,7 @@ struct qhca_qpn_owner {
     bool is_wq;
 };
 
-/* In states of older releases: a WQ, which becomes one when it is loaded. */
+/* In states of older releases: a WQ, converted to struct qhca_wq on loading. */
 #define QHCA_QPT_SAVED_WQ   0x80
 
 /*
@@ -119,8 +119,8 @@ struct qhca_qp_ops {
     uint8_t (*check)(struct qhca *e, struct qhca_cmd *c,
                      const struct qhca_qpc *in);
     /*
-     * Loading: could a command have made this QP?  What save() loads is not
-     * there yet.  NULL: by the check of CREATE_QP.
+     * Loading: could a command have made this QP?  The state that save() loads
+     * is not there yet.  NULL: use the check of CREATE_QP.
      */
     bool (*valid)(struct qhca *e, const struct qhca_qp *qp);
     /* Set up its state; @in: NULL when loading.  False: out of memory. */
@@ -233,8 +233,8 @@ struct qhca_queues {
 };
 
 /*
- * Loading: could a command have made this object?  The buffers are checked
- * when their tables are set up, indices by who loads them.
+ * Loading: could a command have made this object?  Buffers are checked when
+ * their tables are set up, indices by the functions that load them.
  */
 bool qhca_eq_valid(struct qhca *e, const struct qhca_eq *eq);
 bool qhca_cq_valid(struct qhca *e, const struct qhca_cq *cq);
@@ -399,7 +399,7 @@ void qhca_recv_trace(struct qhca *e, uint32_t qpn, uint32_t index,
                      uint64_t addr, const void *wqe);
 
 /* ---- wqe_check.c: send WQEs of all QP types ---- */
-/* What is checked of a send WQE. */
+/* The fields of a send WQE that are checked. */
 struct qhca_wqe_head {
     uint8_t opcode, flags;
     uint16_t num;               /* SGEs, or inline bytes */
@@ -486,7 +486,9 @@ uint8_t qhca_recv_hold(struct qhca_recv *r, uint32_t len);
 uint8_t qhca_recv_store(struct qhca *e, struct qhca_recv *r,
                         struct qhca_sgl_user user, const void *buf,
                         uint32_t len);
-/* Fill in @cqe what is the same for each receive of queue @num. */
+/*
+ * Fill in the fields of @cqe that are the same for each receive of queue @num.
+ */
 void qhca_recv_cqe(const struct qhca_recv *r, uint32_t num,
                    struct qhca_cqe *cqe, uint8_t opcode, uint8_t status,
                    uint8_t syndrome);
@@ -543,9 +545,9 @@ bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp);
  */
 bool qhca_sq_look(struct qhca *e, struct qhca_qp *qp);
 /*
- * Make software ring for each WQE it posts from now on, and look once more
- * afterwards; or let it be, if the device will look by itself.  False: the
- * record cannot be written.
+ * Make software ring for each WQE it posts from now on (@notify), or no longer,
+ * since the device will read the record without a doorbell.  With @notify, the
+ * caller must read the record once more.  False: the record cannot be written.
  */
 bool qhca_sq_notify(struct qhca *e, struct qhca_qp *qp, bool notify);
 

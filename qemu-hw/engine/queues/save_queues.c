@@ -4,7 +4,7 @@
 
 #include "queues/queues.h"
 
-/* ---- what several kinds of objects have ---- */
+/* ---- parts common to several kinds of objects ---- */
 
 struct qhca_qp *qhca_io_qp(struct qhca_io *io, bool is,
                            const struct qhca_qp *qp, const char *why)

@@ -3,9 +3,9 @@
  * Doorbell records of send queues: QHCA_QP_F_SQ_RECORD.
  *
  * Software stores the producer index and rings only if it sees NOTIFY.  The
- * flag is set while nothing makes the device look by itself (sq_awake is
- * false), and cleared while something will: WQEs that wait to be sent, or
- * packets that the peer is about to acknowledge.
+ * flag is set while only a doorbell would make the device read the index
+ * (sq_awake is false).  It is cleared while something else will do so: WQEs
+ * that wait to be sent, or packets that the peer is about to acknowledge.
  */
 #include "queues/queues.h"
 

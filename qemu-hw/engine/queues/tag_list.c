@@ -7,7 +7,7 @@
 
 #include "queues/queues.h"
 
-#define TAGS_PER_ACCESS     8   /* entries to look at cost as much as one */
+#define TAGS_PER_ACCESS     8   /* entries compared at the cost of one */
 
 static uint8_t tag_check(const struct qhca_srqc *in, size_t *bad)
 {

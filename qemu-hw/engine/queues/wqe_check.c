@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What send WQEs may ask for, on QPs of all types. */
+/* The checks of send WQEs, for QPs of all types. */
 #include "queues/queues.h"
 
 /* Types of QPs, as bits. */
@@ -10,7 +10,7 @@
 #define READ_FLAGS  (QHCA_WQE_F_SIGNALED | QHCA_WQE_F_SOLICITED | \
                      QHCA_WQE_F_FENCE)
 #define FLAGS       (READ_FLAGS | QHCA_WQE_F_INLINE)
-/* Local operations ignore what they do not know. */
+/* Local operations ignore flags that they do not know. */
 #define LOCAL_FLAGS (0xff & ~QHCA_WQE_F_INLINE)
 
 static const struct wqe_rule {

@@ -2,9 +2,10 @@
 /*
  * XRC (IBA annex A14): domains, and how a target QP finds the SRQ of a message.
  *
- * Each request names its SRQ.  With the first packet of a message, the target
- * adopts what it lacks from the SRQ: PD and CQ.  It holds no reference: an SRQ
- * that is destroyed is detached from all targets of its domain.
+ * Each request specifies its SRQ.  With the first packet of a message, the
+ * target adopts from the SRQ the PD and CQ, which it does not have itself.  It
+ * holds no reference: an SRQ that is destroyed is detached from all targets of
+ * its domain.
  */
 #include <stdlib.h>
 
@@ -78,7 +79,7 @@ void qhca_xrc_unbind(struct qhca_qp *qp)
     }
 }
 
-/* What a target costs: it may have many responses to look at. */
+/* Cost of a target: many of its responses may have to be examined. */
 #define SWEEP_COST          8
 
 /*

@@ -9,7 +9,9 @@
 
 #include "transport/rc.h"
 
-/* No packet has to be compared with more, whatever groups a guest makes. */
+/*
+ * Most groups that a packet is compared with, whichever groups a guest creates.
+ */
 #define SLOT_GROUPS_MAX     64
 
 struct qhca_mcg_group {

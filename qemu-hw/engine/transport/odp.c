@@ -20,7 +20,7 @@ struct qhca_odp_side {
     uint32_t token;
     bool failed;                /* if the same fault recurs, it is an error */
     bool dropped;               /* packets after the one kept were dropped */
-    bool asked;                 /* the peer has already resent once */
+    bool asked;                 /* the peer has already retransmitted once */
     uint32_t frame_len;
     uint8_t *frame;             /* the packet kept, or NULL */
 };

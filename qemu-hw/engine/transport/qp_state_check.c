@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is consistent for a QP in each state.  Transitions set what changes and
- * rely on the rest, so a loaded QP must be in a condition to which transitions
- * could have led.
+ * Consistency checks for a QP in each state.  Transitions set only what changes
+ * and rely on the rest, so a loaded QP must be in a condition that transitions
+ * could have produced.
  */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"

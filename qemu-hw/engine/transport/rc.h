@@ -57,7 +57,7 @@ bool qhca_req_load(struct qhca *e, struct qhca_qp *qp);
 /*
  * The SGEs of @w, WQE counter @index, from the cached copy for READ responses
  * (@reading) or for sending, refetched if necessary.  NULL: unreadable or
- * changed; *@syn tells the reason.
+ * changed; *@syn gets the reason.
  */
 const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
                             struct qhca_swqe *w, uint32_t index,
@@ -120,7 +120,7 @@ void qhca_xport_unsend(struct qhca_xport *xp);
 void qhca_wnd_start(struct qhca_xport *xp);
 /* @n of @out outstanding PSNs were acknowledged. */
 void qhca_wnd_grow(struct qhca_xport *xp, uint32_t n, uint32_t out);
-/* Packets were lost, as told by a NAK or by a @timeout. */
+/* Packets were lost, according to a NAK or a @timeout. */
 void qhca_wnd_shrink(struct qhca_xport *xp, bool timeout);
 /* A packet up to PSN @last, with AckReq set, was sent. */
 void qhca_wnd_sent(struct qhca *e, struct qhca_qp *qp, uint32_t last);
@@ -142,8 +142,8 @@ void qhca_wnd_credits(struct qhca_xport *xp, uint8_t code);
 /* The peer had no receive WQE for the message at una_psn. */
 void qhca_wnd_rnr(struct qhca_xport *xp);
 /*
- * Do the peer's credits not cover message @w, which is at the cursor?  Then
- * *@probe tells whether its next packet may be sent nevertheless.
+ * Do the peer's credits not cover message @w, which is at the cursor?  If so,
+ * *@probe is set if its next packet may be sent nevertheless.
  */
 bool qhca_wnd_limited(const struct qhca_xport *xp, const struct qhca_swqe *w,
                       bool *probe);

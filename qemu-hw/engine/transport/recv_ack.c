@@ -116,7 +116,7 @@ static bool ack_retry(struct qhca *e, struct qhca_qp *qp, uint8_t why)
 }
 
 /*
- * The peer lacks una_psn, as told by a NAK or by a response to a later PSN
+ * The peer lacks una_psn, according to a NAK or a response to a later PSN
  * (implied NAK).  It may repeat that; go back only once per PSN, then rely on
  * the timer.
  */

@@ -50,8 +50,9 @@ static uint8_t req_gather(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * Have the record of a memory link name these bytes; *@named: it could be done.
- * Only what is acknowledged is named: its memory stays as it is until then.
+ * Refer to these bytes in the record of a memory link; *@named: whether that
+ * was possible.  Only for messages that are acknowledged, since software does
+ * not reuse their memory before that.
  */
 static uint8_t req_share(struct qhca *e, struct qhca_qp *qp,
                          struct qhca_swqe *w, uint32_t off, uint32_t len,
@@ -365,8 +366,8 @@ static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
 }
 
 /*
- * @n packets of @w, covering @psns PSNs, were sent: advance the cursor.  What
- * is sent again is sent packet by packet.
+ * @n packets of @w, covering @psns PSNs, were sent: advance the cursor.
+ * Packets are resent one by one.
  */
 static void req_sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
                      uint32_t n, uint32_t psns, bool ack)
@@ -420,8 +421,8 @@ static void req_sent(struct qhca *e, struct qhca_qp *qp, struct qhca_swqe *w,
 
 /*
  * How many packets of @w, from the cursor on, may be sent together as @f, whose
- * payload is copied or, with @refs, named?  What is sent again is not: if
- * super-frames were lost on their way, packets may not be.
+ * payload is copied or, with @refs, referred to?  Packets are resent one by
+ * one: where super-frames were lost, single packets may get through.
  */
 static uint32_t req_together(struct qhca *e, const struct qhca_qp *qp,
                              const struct qhca_swqe *w, struct qhca_frame *f,
@@ -546,7 +547,7 @@ static enum step ask_now(struct qhca *e, struct qhca_qp *qp, uint8_t state)
     return wait_for(xp, state);
 }
 
-/* Will an acknowledgment, or the timer, make us look for WQEs again? */
+/* Will an acknowledgment, or the timer, make us check for WQEs again? */
 static bool req_looks_again(const struct qhca_qp *qp)
 {
     const struct qhca_xport *xp = qp->xp;
@@ -557,7 +558,7 @@ static bool req_looks_again(const struct qhca_qp *qp)
 
 /*
  * All WQEs known are sent.  Has software posted more without ringing?  If not,
- * and nothing makes us look again, it has to ring from now on.
+ * and nothing makes us check again, it has to ring from now on.
  */
 static bool req_more_posted(struct qhca *e, struct qhca_qp *qp)
 {
@@ -595,7 +596,7 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
         if (qp->state != QHCA_QPS_RTS ||
             (qp->sq_next == qp->sq_head && !req_more_posted(e, qp))) {
             if (qp->state == QHCA_QPS_ERR) {
-                return STEP_AGAIN;      /* the record is a wrong one */
+                return STEP_AGAIN;      /* the record is invalid */
             }
             return qp->sq_tail == qp->sq_next ?
                    wait_for(xp, QHCA_REQ_IDLE) :

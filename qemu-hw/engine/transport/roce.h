@@ -163,7 +163,7 @@ uint32_t qhca_icrc_twice(uint32_t crc, const uint8_t *bth, size_t len);
 struct qhca_payload {
     const struct qhca_piece *piece;
     uint32_t pieces;
-    uint32_t i, at;             /* the piece looked at last begins there */
+    uint32_t i, at;             /* the piece used last, and where it begins */
     uint8_t *bounce;            /* where packets that straddle pieces go */
 };
 
@@ -189,15 +189,15 @@ struct qhca_part {
 
 /**
  * Is the frame of @len bytes, with the headers @h, a super-frame of RoCEv2?
- * Then fills in *@s, which points into @frame.  Looks at its form, not at the
- * ICRC, nor whether it is for us.
+ * Then fills in *@s, which points into @frame.  Checks only its form, not the
+ * ICRC nor whether it is for us.
  */
 bool qhca_super_packet_find(const uint8_t *frame, size_t len,
                             const struct qhca_headers *h,
                             struct qhca_super_packet *s);
 /**
  * The same for the record @f of a memory link, with the headers @h and the
- * payload @p, which is filled in, too.  It may stand for a single packet.
+ * payload @p, which is filled in, too.  It may represent a single packet.
  */
 bool qhca_super_packet_shared(struct qhca *e,
                               const struct qhca_memlink_frame *f,
@@ -206,7 +206,7 @@ bool qhca_super_packet_shared(struct qhca *e,
                               struct qhca_super_packet *s);
 /** Are its ICRC and the checksum of IPv4 right? */
 bool qhca_super_packet_intact(const struct qhca_super_packet *s);
-/** Describe packet number @k, 0 .. s->n - 1, but for its payload. */
+/** Describe packet number @k, 0 .. s->n - 1, except for its payload. */
 void qhca_super_packet_head(const struct qhca_super_packet *s, uint32_t k,
                             struct qhca_part *p);
 /** Describe packet number @k, with its payload. */
@@ -218,7 +218,7 @@ void qhca_super_packet_part(const struct qhca_super_packet *s, uint32_t k,
  */
 uint32_t qhca_super_packet_cut(const struct qhca_super_packet *s, uint32_t k,
                                uint8_t *to);
-/** The lengths of the frames that it stands for. */
+/** The lengths of the frames that it represents. */
 void qhca_super_packet_frames(const struct qhca_super_packet *s,
                               struct qhca_wire_frames *as);
 /** Write @p, a packet out of the super-frame with these headers, as a frame. */
@@ -236,7 +236,7 @@ struct qhca_rx {
     const uint8_t *payload;
     /*
      * Its super-frame, and which packet of it; or NULL.  Then eth and ip are
-     * those of the super-frame, and bth and ext stand by themselves.
+     * those of the super-frame; bth and ext are in @part.
      */
     const struct qhca_super_packet *super;
     const struct qhca_part *part;
@@ -307,10 +307,10 @@ struct qhca_frame {
     uint16_t packets;           /* more than 1: a super-frame of so many ... */
     uint16_t mtu;               /* ... with this path MTU */
     struct qhca_memlink *ml;    /* not for the wire but for this link ... */
-    bool refs;                  /* ... and names its payload */
+    bool refs;                  /* ... and refers to its payload */
 };
 
-/** Where its payload goes, behind @ext bytes of extended headers. */
+/** Where its payload goes, after @ext bytes of extended headers. */
 static inline uint8_t *qhca_frame_payload(const struct qhca_frame *f,
                                           uint32_t ext)
 {
@@ -336,8 +336,8 @@ void qhca_frame_bth(struct qhca_frame *f, uint8_t opcode, bool se,
                     uint32_t psn);
 /**
  * How many packets of @mtu bytes may leave as one frame like @f?  At least 1.
- * If more, sets f->mtu; then f->packets may be set to as many.  @refs: if their
- * payload is named, not copied.
+ * If more, sets f->mtu; then f->packets may be set to up to that many.  @refs:
+ * their payload is referred to, not copied.
  */
 uint32_t qhca_super_packet_most(struct qhca *e, struct qhca_frame *f,
                                 uint32_t mtu, bool refs);

@@ -34,7 +34,7 @@ bool qhca_rspq_full(const struct qhca_xport *xp)
 /*
  * Queue an ACK by extending the last entry of the queue, if there is one: a
  * queued ACK, or a READ or atomic response, which the ACK then follows at once.
- * So any number of ACKs takes no room.
+ * Thus ACKs never fill the queue.
  */
 void qhca_owe_ack(struct qhca *e, struct qhca_qp *qp, uint32_t psn)
 {
@@ -102,8 +102,9 @@ static void read_failed(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * How many packets of READ @r may be sent together as @f?  A duplicate's are
- * sent alone: if super-frames were lost on their way, packets may not be.
+ * How many packets of READ @r may be sent together as @f?  Those of a duplicate
+ * are sent one by one: where super-frames were lost, single packets may get
+ * through.
  */
 static uint32_t rspq_together(struct qhca *e, const struct qhca_qp *qp,
                               const struct qhca_resp *r, struct qhca_frame *f,
@@ -119,8 +120,8 @@ static uint32_t rspq_together(struct qhca *e, const struct qhca_qp *qp,
 }
 
 /*
- * Read the data of the packets of READ @r in @f, or have a memory link's record
- * name it; f->refs says which.  @copy: do not name it.
+ * Copy the data of the packets of READ @r to @f, or refer to it in a memory
+ * link's record: then f->refs is set.  @copy: always copy.
  */
 static uint8_t rspq_read(struct qhca *e, struct qhca_qp *qp,
                          const struct qhca_resp *r, struct qhca_frame *f,
@@ -145,7 +146,7 @@ static uint8_t rspq_read(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * Send the next packets of @r, of which there are *@packets; *@done: the last
+ * Send the next packets of @r; *@packets gets their number.  *@done: the last
  * was among them.
  */
 static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
@@ -328,7 +329,7 @@ void qhca_rsp_send_last(struct qhca *e, struct qhca_qp *qp)
     while (qhca_rsp_owed(qp)) {
         tail = xp->rspq_tail;
         r = qhca_rspq_at(xp, tail);
-        /* What answers a FLUSH or an ATOMIC WRITE is a READ without data. */
+        /* FLUSH and ATOMIC WRITE are answered by a READ without data. */
         if ((r->kind == QHCA_RESP_READ && r->left) ||
             rspq_respond(e, qp, r, &packets, &done) != QHCA_SENT ||
             xp->rspq_tail != tail) {

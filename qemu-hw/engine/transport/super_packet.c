@@ -2,13 +2,13 @@
 /*
  * Super-frames of RoCEv2: packets of one message that pass the wire as one.
  *
- * It is one packet with the payload of all: the opcode is the one that a packet
- * with both the first's beginning and the last's end would have, with the
- * extended headers that belong to it; the PSN is the first's, AckReq and the
- * solicited event are the last's.  The ICRC covers it like any packet, and the
- * trailer behind it tells the path MTU and the number of packets.
+ * It is one packet with the payload of all.  Opcode and extended headers are
+ * those of a packet that begins like the first and ends like the last; the PSN
+ * is that of the first, AckReq and the solicited event bit are those of the
+ * last.  The ICRC covers it like any packet; the trailer that follows contains
+ * the path MTU and the number of packets.
  *
- * Cut again, each packet is the one that would have been sent alone.
+ * Cutting it yields exactly the packets that would have been sent one by one.
  */
 #include "transport/rc.h"
 
@@ -209,7 +209,7 @@ bool qhca_super_packet_find(const uint8_t *frame, size_t len,
         qhca_get_be16(h->l4 + 2) != QHCA_ROCE_UDP_PORT) {
         return false;
     }
-    /* No IP options, no extension headers: what is cut has room for none. */
+    /* No IP options or extension headers: cut packets have no room for them. */
     if (h->l4 != h->l3 + (h->version == 4 ? QHCA_IP4_HLEN : QHCA_IP6_HLEN)) {
         return false;
     }
@@ -294,8 +294,8 @@ uint32_t qhca_super_packet_most(struct qhca *e, struct qhca_frame *f,
                   QHCA_BTH_LEN - QHCA_EXT_MAX - QHCA_ICRC_LEN) / mtu;
 
     /*
-     * Faults, steps and sniffers are about packets; so they are what is sent as
-     * long as anybody looks.
+     * Faults, steps and sniffers work on single packets, so these are sent
+     * while any of them is active.
      */
     if (f->ml) {
         f->mtu = (uint16_t)mtu;
@@ -320,7 +320,7 @@ void qhca_each_packet(const void *frame, size_t len,
 
     if (len >= QHCA_ETH_HLEN) {
         qhca_headers_parse(frame, len, &h);
-        /* Cut, a damaged one would have a correct ICRC. */
+        /* Cutting a damaged one would produce correct ICRCs. */
         if (qhca_super_packet_find(frame, len, &h, &s) &&
             qhca_super_packet_intact(&s)) {
             for (k = 0; k < s.n; k++) {

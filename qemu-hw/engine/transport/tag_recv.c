@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Messages to a QP on a TM SRQ.  The QP holds a matched entry like a receive
- * WQE: recv_wqe.c scatters to it, and whatever fails a receive WQE fails the
- * entry.
+ * WQE: recv_wqe.c scatters to it, and any error that fails a receive WQE fails
+ * the entry.
  */
 #include "transport/rc.h"
 #include "transport/tag_qp.h"

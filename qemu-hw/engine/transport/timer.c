@@ -3,8 +3,8 @@
  * Retransmission and RNR timers.  There are only 64 durations: the 32 codes of
  * the local ACK timeout and the 32 RNR codes.  Timers of one duration expire in
  * the order in which they were started, so each duration has a list that is
- * sorted by itself: start, stop and find-next take constant time, however many
- * QPs there are.
+ * always sorted: start, stop and find-next take constant time, however many QPs
+ * there are.
  */
 #include "transport/rc.h"
 

@@ -199,7 +199,7 @@ struct qhca_xport_dev {
     uint32_t loop_head, loop_tail;
     bool loop_full;             /* a QP found no free slot */
     bool looping;               /* current packet is looped back */
-    bool parting;               /* keep what a blocked wire does not take */
+    bool parting;               /* keep responses while the wire is blocked */
     uint32_t last_ack_head, last_ack_tail;
     struct qhca_last_ack last_ack[QHCA_LAST_ACKS];
     struct qhca_gid *gids;      /* cfg.max_gid entries */
@@ -250,15 +250,15 @@ bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len,
                   const struct qhca_headers *h);
 /**
  * The same for the super-frame @s: delivers its packets.  *@done gets how many:
- * fewer than all if rules for packets have come up, and the rest must be cut.
- * False: leave it to the Ethernet function, as frames.
+ * fewer than all if a fault rule for packets was activated meanwhile, and the
+ * rest must be cut.  False: leave it to the Ethernet function, as frames.
  */
 bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
                         size_t len, const struct qhca_headers *h,
                         uint32_t *done);
 /**
- * Take @s, whose payload is lost: have its sender send it again, if its QP
- * waits for it.
+ * Handle @s, whose payload is lost: have its sender resend it, if its QP waits
+ * for it.
  */
 void qhca_roce_lost(struct qhca *e, const struct qhca_super_packet *s,
                     size_t len, const struct qhca_headers *h);

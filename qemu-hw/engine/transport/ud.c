@@ -136,7 +136,7 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 
     while (qp->state == QHCA_QPS_RTS && qp->sq_next != qp->sq_head &&
            !qhca_odp_waits(qp, QHCA_ODP_SEND)) {
-        /* Which way a datagram takes is in its WQE. */
+        /* The WQE determines whether a datagram takes the wire. */
         if (!*budget || (e->tx_blocked && !e->ml->n)) {
             return true;
         }
@@ -190,7 +190,7 @@ static uint8_t store_grh(struct qhca *e, struct qhca_qp *qp,
     } else {
         memcpy(ip4, rx->ip, QHCA_IP4_HLEN);
     }
-    /* Over a memory link headers come without the lengths of the payload. */
+    /* Over a memory link, the headers' lengths do not include the payload. */
     if (rx->super && rx->v6) {
         qhca_put_be16(grh + 4, (uint16_t)(len - QHCA_IP6_HLEN));
     } else if (rx->super) {
