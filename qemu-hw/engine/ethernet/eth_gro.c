@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Receive coalescing: frames of a TCP flow that arrive for an RQ with
- * QHCA_ETH_Q_F_GRO become one packet, which is what a super-frame is.
+ * QHCA_ETH_Q_F_GRO are merged into one packet, which has the form of a
+ * super-frame.
  *
- * A packet is held until it is complete, or something must not overtake it, or
- * its place is needed, or the time is over: cfg.gro_hold, or 0 for the end of
- * the next run of the engine.
+ * A packet is held until it is complete, a frame arrives that must not overtake
+ * it, its place is needed, or its time is over: cfg.gro_hold or, if that is 0,
+ * the end of the next run of the engine.
  */
 #include "ethernet/flow.h"
 
 #define TCP_FLAGS           13
 #define TCP_PSH             0x08
 
-/* Deliver @p, which is then gone. */
+/* Deliver @p and remove it. */
 static void gro_deliver(struct qhca *e, struct qhca_gro_packet *p)
 {
     struct qhca_gro *g = &e->eth->gro;
@@ -37,7 +38,7 @@ static void gro_deliver(struct qhca *e, struct qhca_gro_packet *p)
     qhca_eth_rq_put(e, q, &f, &steer);
 }
 
-/* Add the payload of the frame that follows, for which there is room. */
+/* Append the payload of the next frame, for which there is room. */
 static void gro_add(struct qhca *e, struct qhca_gro_packet *p,
                     const struct qhca_eth_frame *f,
                     const struct qhca_gro_frame *x)
@@ -55,13 +56,15 @@ static void gro_add(struct qhca *e, struct qhca_gro_packet *p,
     }
 }
 
-/* Make room for @len more bytes of @p.  False: it had to go itself. */
+/*
+ * Make room for @len more bytes of @p.  False: @p itself had to be delivered.
+ */
 static bool gro_make_room(struct qhca *e, struct qhca_gro_packet *p,
                           uint32_t len)
 {
     struct qhca_gro *g = &e->eth->gro;
 
-    /* a queue that stops takes its packets with it */
+    /* a queue that stops drops its packets */
     while (p->q && !qhca_gro_room(g, p, len)) {
         gro_deliver(e, qhca_gro_oldest(g));
     }
@@ -101,7 +104,7 @@ static bool gro_begin(struct qhca *e, struct qhca_eth_q *q,
     return true;
 }
 
-/* Do both come to the queue in the same way? */
+/* Were both steered to the queue in the same way? */
 static bool same_steer(const struct qhca_steer *a, const struct qhca_steer *b)
 {
     return a->hash == b->hash && a->hash_type == b->hash_type &&
@@ -117,7 +120,9 @@ static void gro_drop(struct qhca *e, struct qhca_gro_packet *p)
     qhca_gro_remove(&e->eth->gro, p);
 }
 
-/* A frame must not overtake what is held: what takes too long is lost. */
+/*
+ * Deliver all that is held; what exceeds the cost limit of this call is lost.
+ */
 static void gro_flush_now(struct qhca *e)
 {
     struct qhca_gro_packet *p;
@@ -186,11 +191,11 @@ void qhca_gro_run(struct qhca *e)
         return;
     }
     now = qhca_now(e);
-    /* a loaded one may be of a clock that was ahead: it waits no longer */
+    /* a loaded packet may have a time in the future: it waits no longer */
     while ((p = qhca_gro_oldest(g)) && now - p->since >= hold_ns(e)) {
         gro_deliver(e, p);
         if (qhca_call_spent(e)) {
-            break;              /* a kick or the timer goes on with it */
+            break;              /* a kick or the timer continues it */
         }
     }
 }
@@ -239,9 +244,9 @@ SAVED_SIZE(struct qhca_gro, 2267176, gro, 2);
 #define SINCE_MAX           (1ULL << 62)
 
 /*
- * The packet @p, of @q and nowhere yet, whose bytes are at @data: could frames
- * have become it?  The first of them is still there as it was.  *@key gets its
- * flow.
+ * Could frames have been merged into packet @p of @q, which is not in the table
+ * yet and whose bytes are at @data?  The first of the frames is still there
+ * unchanged.  *@x describes it.
  */
 static bool gro_valid(const struct qhca_gro_packet *p, struct qhca_eth_q *q,
                       const uint8_t *data, struct qhca_gro_frame *x)
@@ -269,7 +274,7 @@ static bool gro_valid(const struct qhca_gro_packet *p, struct qhca_eth_q *q,
            (s->segs > 1 || !(s->l.same_id | s->l.same_outer_id));
 }
 
-/* Hold what was loaded, if it is right. */
+/* Hold a loaded packet, if it is valid. */
 static void gro_loaded(struct qhca_io *io, const struct qhca_gro_packet *was,
                        struct qhca_eth_q *q, const uint8_t *data)
 {

@@ -43,8 +43,7 @@ static void lso_skip(struct qhca_lso *s, uint32_t n)
 }
 
 /*
- * Read @n bytes, which the segments hold, from where the payload goes on; does
- * not move the cursor.
+ * Read @n bytes, which the segments hold, from the cursor on; does not move it.
  */
 static bool lso_read(struct qhca *e, const struct qhca_eth_q *q, uint8_t *to,
                      uint32_t n)

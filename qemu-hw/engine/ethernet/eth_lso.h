@@ -24,7 +24,7 @@ struct qhca_lso {
     uint32_t total;             /* bytes of payload */
     uint32_t chunk;             /* bytes of it in each frame but the last */
     uint16_t mss;
-    /* where the payload goes on: segment of the WQE, and bytes into it */
+    /* where the payload continues: segment of the WQE, and bytes into it */
     uint16_t seg;
     uint32_t seg_off;
 };
@@ -37,8 +37,8 @@ bool qhca_lso_begin(struct qhca *e, struct qhca_eth_q *q,
                     const struct qhca_eth_tx_wqe *w,
                     struct qhca_eth_failure *f);
 /**
- * Build the next frame of @q's large send at @frame, without a tag that the
- * WQE wants inserted: *@len bytes, followed by a trailer if it is a
+ * Build the next frame of @q's large send at @frame, without the tag that the
+ * WQE may want inserted: *@len bytes, followed by a trailer if it is a
  * super-frame; *@frames gets how many frames it represents.  It is then sent
  * and passed to qhca_lso_sent(), or built again later.  Returns false with *@f
  * set if the payload cannot be read, which ends the large send.

@@ -140,7 +140,7 @@ struct split {
     struct buffers ring, data;
 };
 
-/* Bytes of the frame that are stored: all, but for padding and the tag. */
+/* Bytes of the frame that are stored: all except padding and the tag. */
 static size_t eth_rx_len(const struct qhca_eth_q *q,
                          const struct qhca_eth_frame *f)
 {
@@ -156,8 +156,8 @@ static size_t eth_rx_len(const struct qhca_eth_q *q,
 }
 
 /*
- * Split after the TCP or UDP header, if the queue does that and there is
- * something behind it.
+ * Split after the TCP or UDP header, if the queue splits frames and data
+ * follows the header.
  */
 static void eth_rx_plan(const struct qhca_eth_q *q,
                         const struct qhca_eth_frame *f, struct split *s)
@@ -213,8 +213,9 @@ static void trace_rx(struct qhca *e, const struct qhca_eth_q *q,
 }
 
 /*
- * How the frames of a merged packet differ.  Their checksums were right, and so
- * are its own, even in a tunnel, into which qhca_csum_verdict() does not look.
+ * Flags of a merged packet: how its frames differ.  Their checksums were right,
+ * and so are its own, even in a tunnel, which qhca_csum_verdict() does not
+ * check.
  */
 static uint16_t merged_flags(const struct qhca_large *l)
 {
@@ -348,7 +349,7 @@ void qhca_eth_rq_put(struct qhca *e, struct qhca_eth_q *q,
     eth_rx_plan(q, f, &s);
     r = eth_rx_find(e, q, &s, &why);
     if (f->merged && (r == RX_NO_BUFFER || r == RX_BAD_BUFFER)) {
-        /* nothing is consumed: as many of its frames as there is room for */
+        /* nothing is consumed yet: deliver as many of its frames as fit */
         qhca_super_deliver(e, f, eth_rx_piece, q, steer);
         return;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Super-frames for receivers that do not take them: they are cut here. */
+/* Cutting super-frames for receivers that do not accept them. */
 #include "ethernet/flow.h"
 
 void qhca_super_deliver(struct qhca *e, const struct qhca_eth_frame *f,

@@ -3,7 +3,7 @@
  * Ethernet send queues.  A frame is gathered into e->eth->eth_frame; if the
  * wire is busy, the WQE stays in the ring and is gathered again later.  The
  * queues take turns frame by frame, also within a large send, or as their
- * shapers say.
+ * shapers decide.
  */
 #include "ethernet/flow.h"
 

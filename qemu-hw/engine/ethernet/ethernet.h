@@ -31,7 +31,7 @@ struct qhca_eth_q {
     uint8_t state;              /* QHCA_WQS_*; an SQ is never in RESET */
     uint8_t syndrome;           /* in ERR: why */
     uint32_t hds_thresh;
-    uint32_t users;             /* RQ: entries of RQTs that name it */
+    uint32_t users;             /* RQ: entries of RQTs that refer to it */
     uint64_t dropped;           /* RQ: see struct qhca_eth_qc */
     struct qhca_turn turn;      /* SQ: ready while it has work */
     struct qhca_lso lso;        /* SQ: the WQE at the tail, if large */
@@ -50,7 +50,7 @@ struct qhca_wq {
     struct qhca_wqe_ring ring;
     struct qhca_recv recv;
     uint64_t cookie, rx_packets;
-    uint32_t users;             /* entries of RQTs that name it */
+    uint32_t users;             /* entries of RQTs that refer to it */
     struct qhca_list flush;     /* in ERR, with WQEs: in e->eth->wq_flush */
 };
 
@@ -66,14 +66,14 @@ struct qhca_ethernet {
     struct qhca_list wq_flush;  /* WQs whose WQEs are to be flushed */
     /* port */
     bool promisc, allmulti;
-    bool loopback;              /* what is sent comes back */
+    bool loopback;              /* sent frames are received */
     bool pause_rx;              /* PAUSE frames are obeyed */
     uint32_t eth_rqn;
     struct qhca_qp *eth_qp;     /* RSS QP in place of eth_rqn, or NULL */
     uint64_t mc_hash[QHCA_HASH_SLOTS];      /* addresses, 0: none */
     uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* frame being built */
     uint8_t cut[QHCA_ETH_MAX_FRAME];        /* frame out of a super-frame */
-    uint8_t merged[QHCA_ETH_FRAME_BUF];     /* packet that leaves gro */
+    uint8_t merged[QHCA_ETH_FRAME_BUF];     /* merged packet to deliver */
     struct qhca_gro gro;
 };
 
@@ -91,7 +91,7 @@ extern const struct qhca_qp_ops qhca_rss_qp_ops;
 void qhca_eth_q_free(struct qhca *e, struct qhca_eth_q *q);
 /**
  * The first field of struct qhca_eth_qc that is out of range in @q, as an
- * offset; 0: none.  Buffers, CQ and state are not looked at.
+ * offset; 0: none.  Buffers, CQ and state are not checked.
  */
 size_t qhca_eth_q_bad(const struct qhca *e, const struct qhca_eth_q *q);
 /** Fill in the context of @q; *@out is zeroed. */
@@ -99,7 +99,7 @@ void qhca_eth_q_query(const struct qhca_eth_q *q, struct qhca_eth_qc *out);
 /* Move the queue to ERR and report why to software (QHCA_SYN_*). */
 void qhca_eth_q_fail(struct qhca *e, struct qhca_eth_q *q, uint8_t syndrome);
 
-/* Tell traces that bytes of a frame were read at @addr, or written there. */
+/* Trace that bytes of a frame were read or written at @addr. */
 void qhca_eth_trace_data(struct qhca *e, const struct qhca_eth_q *q,
                          uint64_t addr, size_t len, bool write);
 
@@ -124,7 +124,8 @@ void qhca_eth_rx(struct qhca *e, struct qhca_eth_frame *f);
 void qhca_eth_rx_own(struct qhca *e, struct qhca_eth_frame *f);
 /*
  * Send at most @budget frames of Ethernet queues; returns frames sent.  A
- * super-frame counts as many as its bytes would fill, and may exceed @budget.
+ * super-frame counts as many frames as its bytes would fill, and may exceed
+ * @budget.
  */
 unsigned qhca_eth_run(struct qhca *e, unsigned budget);
 /* The SQ @q has work: it takes its turn, unless it does so already. */
@@ -136,8 +137,8 @@ bool qhca_eth_tx_check(const struct qhca_eth_q *q,
 
 /* ---- eth_gro.c ---- */
 /**
- * Deliver all that is held; before commands.  False: this call of the engine
- * has done enough, and some of it is still held.
+ * Before commands: deliver all that is held.  False: this call of the engine
+ * has reached its cost limit, and some of it is still held.
  */
 bool qhca_gro_flush(struct qhca *e);
 /** Deliver what has been held for long enough; to end each run. */
@@ -170,7 +171,9 @@ static inline bool qhca_wqs_pending(const struct qhca *e)
 {
     return !qhca_list_empty(&e->eth->wq_flush);
 }
-/** Flush at most @budget WQEs; returns how many, and 1 for a WQ without. */
+/**
+ * Flush at most @budget WQEs; returns how many.  A WQ without any counts as 1.
+ */
 unsigned qhca_wqs_flush(struct qhca *e, unsigned budget);
 
 /* ---- commands ---- */
@@ -207,7 +210,7 @@ void qhca_io_shapers(struct qhca_io *io);
 void qhca_io_port(struct qhca_io *io);
 void qhca_io_gro(struct qhca_io *io);
 void qhca_io_wqs(struct qhca_io *io);
-/* Older states have WQs as QPs of a type of their own: make them WQs. */
+/* Older states contain WQs as QPs of a special type: convert them. */
 void qhca_io_wqs_of_qps(struct qhca_io *io);
 extern const struct qhca_qp_ops qhca_saved_wq_ops;
 void qhca_io_rqts(struct qhca_io *io);

@@ -73,13 +73,15 @@ static bool flow_same(const struct rule *r, const struct group *g,
     return r->group == g && !memcmp(&r->value, masked, sizeof(*masked));
 }
 
-/* Does the rule concern frames that the address filter does, or not, accept? */
+/*
+ * Does the rule apply to a frame that the address filter has @accepted or not?
+ */
 static bool flow_applies(const struct rule *r, bool accepted)
 {
     return accepted || !(r->flags & QHCA_FLOW_F_ADDR_FILTER);
 }
 
-/* Look at one more rule; false: that is too much for this call. */
+/* Account for one more rule; false: this call has reached its cost limit. */
 static bool flow_step(struct qhca *e)
 {
     qhca_cost(e, 1);
@@ -88,8 +90,8 @@ static bool flow_step(struct qhca *e)
 
 /*
  * The first NORMAL rule after order @after that @k matches.  A guest can give
- * all its rules the same hash, so what is looked at has a cost; *@lost is set
- * if that is too much.
+ * all its rules the same hash, so each rule compared has a cost; *@lost is set
+ * if the limit is reached.
  */
 static struct rule *next_rule(struct qhca *e, const struct qhca_flow_match *k,
                               uint64_t after, bool accepted, bool *lost)
@@ -180,7 +182,7 @@ static bool by_rules(struct qhca *e, const struct qhca_eth_frame *f,
         }
     }
     if (lost) {
-        /* whose it is remains unknown */
+        /* its receiver remains unknown */
         qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
     }
     return lost;

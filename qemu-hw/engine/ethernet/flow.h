@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of flow steering, raw packet QPs, WQs and RSS share.  An
- * adapter without rules has e->eth->flows NULL and pays nothing more.
+ * Shared by flow steering, raw packet QPs, WQs and RSS.  In an adapter without
+ * rules e->eth->flows is NULL, and steering has no other cost.
  */
 #ifndef QHCA_FLOW_H
 #define QHCA_FLOW_H
@@ -10,7 +10,7 @@
 
 struct qhca_rss;
 
-/* A frame, and what its headers say. */
+/* A frame and its parsed headers. */
 struct qhca_eth_frame {
     const uint8_t *data;
     size_t len;                 /* at least 14 */
@@ -29,8 +29,8 @@ static inline uint32_t qhca_eth_frames(const struct qhca_eth_frame *f)
 
 /* ---- pause.c ---- */
 /**
- * Obey @f, if it is a PAUSE frame and the port does that: it is then of no use
- * to anybody else, and true is returned.
+ * Obey @f and return true, if it is a PAUSE frame and the port obeys these.
+ * Such a frame must not be passed on.
  */
 bool qhca_pause_rx(struct qhca *e, const struct qhca_eth_frame *f);
 
@@ -49,8 +49,8 @@ void qhca_eth_frame_key(struct qhca_eth_frame *f);
 /* ---- flow.c ---- */
 /**
  * Steer a non-RoCE frame, from the wire or (@own) sent to a group by one of our
- * QPs, to the QPs that the rules name.  Returns true if a rule took it, false
- * if it goes to the Ethernet function.  Requires e->eth->flows.
+ * QPs, to the QPs that the rules specify.  Returns true if a rule took it,
+ * false if it goes to the Ethernet function.  Requires e->eth->flows.
  */
 bool qhca_flow_rx(struct qhca *e, const struct qhca_eth_frame *f, bool own);
 /** Rule @rule, of e->eth->flow_idr, as created; *@num gets its number. */
@@ -89,14 +89,14 @@ void qhca_eth_rq_drop(struct qhca *e, struct qhca_eth_q *q,
                       const struct qhca_eth_frame *f);
 
 /* ---- gro_frame.c ---- */
-/* Which frames that are held a frame must not overtake. */
+/* The held frames that a frame must not overtake. */
 enum qhca_gro_order {
     QHCA_GRO_NONE,
     QHCA_GRO_FLOW,              /* those of its flow */
-    QHCA_GRO_ALL,               /* any: its flow cannot be told */
+    QHCA_GRO_ALL,               /* any: its flow is unknown */
 };
 
-/* What merging must know of a frame. */
+/* The properties of a frame that matter for merging. */
 struct qhca_gro_frame {
     enum qhca_gro_order order;
     struct qhca_gro_key key;    /* if QHCA_GRO_FLOW */
@@ -106,25 +106,25 @@ struct qhca_gro_frame {
     struct qhca_large l;
 };
 
-/** Find out about @f, which came to @q. */
+/** Describe @f, which arrived for @q. */
 void qhca_gro_look(const struct qhca_eth_q *q, const struct qhca_eth_frame *f,
                    struct qhca_gro_frame *x);
 /**
- * Is @f, about which @x tells, the frame that follows those in @p?  May then
- * note in p->super.l how their headers differ.
+ * Is @f, described by @x, the next frame after those in @p?  If so, may note in
+ * p->super.l how their headers differ.
  */
 bool qhca_gro_follows(struct qhca_gro *g, struct qhca_gro_packet *p,
                       const struct qhca_eth_frame *f,
                       const struct qhca_gro_frame *x);
 /** Bytes of payload that are held. */
 uint32_t qhca_gro_payload(const struct qhca_gro_packet *p);
-/** Will no byte fit behind what is held? */
+/** Is there no room for another byte? */
 bool qhca_gro_full(const struct qhca_gro_packet *p);
 
 /* ---- eth_gro.c ---- */
 /**
- * Merge @f into the packet that is held of its flow, or begin one with it.
- * False: deliver @f as it is; what it must not overtake is delivered.
+ * Merge @f into the held packet of its flow, or begin a packet with it.  False:
+ * deliver @f as it is; the frames that it must not overtake were delivered.
  */
 bool qhca_gro_take(struct qhca *e, struct qhca_eth_q *q,
                    const struct qhca_eth_frame *f, const struct qhca_steer *s);
@@ -149,7 +149,7 @@ void qhca_wq_rx(struct qhca *e, void *to, const struct qhca_eth_frame *f,
 /* ---- rss.c ---- */
 /** Fill in the RSS fields of the context of @qp, of type RSS. */
 void qhca_rss_query(const struct qhca_qp *qp, struct qhca_qpc *out);
-/* What is known of an indirection table. */
+/* The properties of an indirection table. */
 struct qhca_rqt_info {
     uint32_t num;
     uint32_t size;              /* entries */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The table of flows of receive coalescing.  A packet is found by the hash of
- * its flow; a peer that knows the hash can fill a chain, which is therefore
- * short.
+ * its flow.  Chains are short, since a peer that knows the hash can fill one.
  */
 #include "ethernet/gro.h"
 #include "rdma/qhca-hw.h"

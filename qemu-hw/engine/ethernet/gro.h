@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The packets that receive coalescing holds: a table of flows, of fixed size.
- * All memory is there from the beginning; none is touched before it is used.
+ * All memory is allocated at the beginning; none is touched before it is used.
  */
 #ifndef QHCA_GRO_H
 #define QHCA_GRO_H
@@ -19,7 +19,7 @@ struct qhca_eth_q;
 #define QHCA_GRO_CHAINS     2048
 #define QHCA_GRO_CHAIN_MAX  8
 
-/** What makes two frames one flow.  What is not used is 0. */
+/** The key of a flow.  Unused fields are 0. */
 struct qhca_gro_key {
     uint8_t rqn[4];
     uint8_t ports[4];
@@ -28,7 +28,7 @@ struct qhca_gro_key {
     uint8_t addr[32], outer_addr[32];
 };
 
-/** Frames that are being merged: a packet so far of 1.. frames. */
+/** Frames that are being merged: a packet of one or more frames so far. */
 struct qhca_gro_packet {
     struct qhca_eth_q *q;       /* NULL: this one is free */
     struct qhca_list age;       /* in qhca_gro.oldest */
@@ -52,8 +52,8 @@ struct qhca_gro {
     uint16_t piece_next[QHCA_GRO_PIECES];
     struct qhca_gro_packet packet[QHCA_GRO_PACKETS];
     /*
-     * The bytes of a packet: headers of its first frame, but for PSH; payload
-     * of all.  The headers are in its first piece.
+     * The bytes of a packet: headers of its first frame, except for PSH, then
+     * the payload of all.  The headers are in its first piece.
      */
     uint8_t piece[QHCA_GRO_PIECES][QHCA_GRO_PIECE];
 };
@@ -69,8 +69,8 @@ struct qhca_gro_packet *qhca_gro_find(struct qhca_gro *g,
 struct qhca_gro_packet *qhca_gro_oldest(const struct qhca_gro *g);
 
 /**
- * The packet that must go before @key, for which there is none, can have one of
- * its own: the oldest, or the oldest of its chain.  NULL: there is room.
+ * The packet that must be removed before @key, which has none, can have a
+ * packet: the oldest, or the oldest of its chain.  NULL: there is room.
  */
 struct qhca_gro_packet *qhca_gro_in_the_way(struct qhca_gro *g,
                                             const struct qhca_gro_key *key);

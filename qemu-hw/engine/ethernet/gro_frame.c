@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which frames can be merged.  A frame joins only if cutting the packet would
- * give back exactly this frame, up to the padding of Ethernet.  So there is one
- * rule of what its headers must be, that of large.c.
+ * give back exactly this frame, up to the padding of Ethernet.  Thus large.c
+ * alone defines what its headers must be.
  */
 #include "ethernet/flow.h"
 
@@ -17,8 +17,8 @@
 #define IP4_SUM             10
 
 /*
- * 0xffff is as right as 0, but only the latter is computed: the frame could not
- * be made again.
+ * A checksum of 0xffff is as valid as 0, but only 0 is ever computed: cutting
+ * could not reproduce the frame.
  */
 static bool odd_sums(const struct qhca_large *l, const uint8_t *frame)
 {
@@ -29,7 +29,7 @@ static bool odd_sums(const struct qhca_large *l, const uint8_t *frame)
             qhca_get_be16(frame + l->outer + IP4_SUM) == 0xffff);
 }
 
-/* Is it a segment of data?  Other flags are for the stack at once. */
+/* Is it a segment of data?  Other flags must reach the stack at once. */
 static bool is_data(const struct qhca_headers *h)
 {
     const uint8_t *tcp = h->l4;
@@ -45,7 +45,7 @@ static bool no_options(const struct qhca_headers *h, const uint8_t *to)
     return h->version == 6 || h->l3 + QHCA_IP4_HLEN == to;
 }
 
-/* May @f, with the segment @h, be merged?  Fills in what @x tells then. */
+/* May @f, with the segment @h, be merged?  If so, fills in the rest of @x. */
 static bool gro_suits(const struct qhca_eth_q *q,
                       const struct qhca_eth_frame *f,
                       const struct qhca_headers *h, struct qhca_gro_frame *x)
@@ -100,8 +100,8 @@ static void gro_key(const struct qhca_eth_q *q, const struct qhca_headers *h,
 }
 
 /*
- * Of a packet whose ports were not found: could it be of TCP all the same?
- * @inner: it is in a tunnel; nothing of a tunnel in a tunnel is held.
+ * Could a packet whose ports were not found be TCP all the same?  @inner: it is
+ * in a tunnel; packets of a tunnel in a tunnel are never held.
  */
 static bool perhaps_tcp(const struct qhca_headers *h, bool inner)
 {
@@ -149,7 +149,7 @@ uint32_t qhca_gro_payload(const struct qhca_gro_packet *p)
     return p->super.len - p->super.l.hdr_len;
 }
 
-/* Bytes of payload that fit in all. */
+/* The total number of payload bytes that fit. */
 static uint32_t payload_max(const struct qhca_large *l)
 {
     return QHCA_ETH_SUPER_IP_MAX - (l->hdr_len - qhca_large_ip(l));
@@ -183,7 +183,7 @@ bool qhca_gro_follows(struct qhca_gro *g, struct qhca_gro_packet *p,
         part.from + part.len > payload_max(&l)) {
         return false;
     }
-    if (s->segs == 1) {         /* the second frame says how they go on */
+    if (s->segs == 1) {         /* the second frame shows the ID scheme */
         l.same_id = same_id(l.version, first + l.l3, data + l.l3);
         l.same_outer_id = same_id(l.outer_version, first + l.outer,
                                   data + l.outer);

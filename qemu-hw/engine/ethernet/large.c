@@ -87,7 +87,7 @@ bool qhca_large_is_roce(const struct qhca_large *l, const uint8_t *frame)
            qhca_get_be16(frame + l->l4 + UDP_DEST) == QHCA_ROCE_UDP_PORT;
 }
 
-/* The packet at @ip has @bytes; @number: added to its identification. */
+/* Set the length of the packet at @ip; add @number to its identification. */
 static void large_l3(uint8_t version, uint8_t *ip, uint32_t bytes,
                      uint32_t number)
 {
@@ -114,7 +114,7 @@ static void large_tcp(const struct qhca_large *l, uint8_t *tcp,
     }
 }
 
-/* The @bytes of UDP at @udp are of one frame. */
+/* Set the length of the UDP datagram at @udp. */
 static void large_udp(uint8_t *udp, uint32_t bytes)
 {
     qhca_put_be16(udp + UDP_LEN, (uint16_t)bytes);
@@ -142,14 +142,17 @@ void qhca_large_headers(const struct qhca_large *l, uint8_t *hdr,
     }
 }
 
-/* The outer checksums of a frame of @len bytes whose inner ones are right. */
+/*
+ * Fill in the outer checksums of a frame of @len bytes; the inner ones are
+ * right.
+ */
 static void large_finish_outer(const struct qhca_large *l, uint8_t *frame,
                                size_t len)
 {
     uint8_t *ip = frame + l->outer, *l4 = frame + l->outer_l4;
 
     qhca_csum_fill_ip(ip, l->outer_version, l->outer_l4 - l->outer);
-    /* A tunnel may do without a checksum of its own. */
+    /* A tunnel need not have a checksum of its own. */
     if (l->outer_udp && qhca_get_be16(l4 + UDP_SUM)) {
         qhca_csum_fill_l4(ip, l->outer_version, l4, len - l->outer_l4,
                           QHCA_PROTO_UDP);

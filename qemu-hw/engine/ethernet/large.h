@@ -21,7 +21,7 @@ struct qhca_large {
     uint16_t outer_l4;          /* what follows it and its extension headers */
     bool outer_udp;             /* this is UDP */
     /*
-     * Only of packets that are merged from frames; else 0.  IPv4: all frames
+     * Only for packets that were merged from frames; else 0.  IPv4: all frames
      * have the same identification; else it counts up.
      */
     bool same_id, same_outer_id;
@@ -37,16 +37,17 @@ struct qhca_large_part {
 
 /**
  * Find the headers of a large packet in the @len bytes at @hdr: Ethernet, one
- * VLAN tag unless !@tag, IPv4 or IPv6 and not a fragment, TCP or UDP.  Lengths
- * of the packet and checksums are not looked at.  Returns false if they are not
- * like this, or not all there.
+ * VLAN tag unless !@tag, IPv4 or IPv6 and not a fragment, TCP or UDP.  Packet
+ * lengths and checksums are not checked.  Returns false if there are other
+ * headers, or not all of these.
  */
 bool qhca_large_parse(const uint8_t *hdr, size_t len, bool tag,
                       struct qhca_large *l);
 
 /**
- * The same of a packet in a tunnel, whose IP header is at @inner_l3: before it
- * come Ethernet, IPv4 or IPv6 and not a fragment, perhaps UDP, and anything.
+ * The same for a packet in a tunnel, whose IP header is at @inner_l3.  In front
+ * of it are Ethernet, IPv4 or IPv6 (not a fragment), perhaps UDP, and anything
+ * else.
  */
 bool qhca_large_parse_tunnel(const uint8_t *hdr, size_t len, bool tag,
                              uint16_t inner_l3, struct qhca_large *l);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Link flow control: PAUSE frames (IEEE 802.3, annex 31B) that arrive.  None is
+ * Link flow control: received PAUSE frames (IEEE 802.3, annex 31B).  None are
  * sent, as the adapter has no buffers of its own that could fill up.
  */
 #include "ethernet/flow.h"
 
-#define PAUSE_LEN           4   /* bytes behind the ethertype: opcode, quanta */
+#define PAUSE_LEN           4   /* bytes after the ethertype: opcode, quanta */
 
 static const uint8_t pause_group[6] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x01 };
 

@@ -173,7 +173,7 @@ void qhca_port_set_qp(struct qhca *e, struct qhca_qp *qp)
     }
 }
 
-/* Raw packet QPs that wait for the wire need not any more. */
+/* In loopback, raw packet QPs need not wait for the wire. */
 static void port_set_loopback(struct qhca *e, bool on)
 {
     e->eth->loopback = on;

@@ -123,7 +123,7 @@ static bool raw_receives(const struct qhca_qp *qp)
     return qp->state >= QHCA_QPS_RTR && qp->state <= QHCA_QPS_SQE;
 }
 
-/* Bytes behind the addresses that are not stored. */
+/* Bytes after the addresses that are not stored. */
 static size_t raw_skipped(const struct qhca_raw_recv *r)
 {
     return r->strip && r->f->h.tagged ? QHCA_VLAN_HLEN : 0;

@@ -33,8 +33,8 @@ uint32_t qhca_toeplitz(const uint8_t key[40], const uint8_t *in, size_t len)
     size_t i;
 
     /*
-     * The window holds the 32 bits of the key in use, then the next 8.  Only
-     * a flow label needs more than the key has: it starts again.
+     * The window holds the 32 bits of the key in use, then the next 8.  Only a
+     * flow label needs more bits than the key has: then the key repeats.
      */
     for (i = 0; i < len; i++) {
         window = window << 8 | key[(i + 4) % 40];
@@ -77,7 +77,7 @@ static void rss_addresses(const struct qhca_flow_match *k,
     *len = 16 - skip;
 }
 
-/* The fields that the bits of the verbs name. */
+/* The fields that the verbs' bits select. */
 static void rss_by_verbs(uint32_t f, const struct qhca_eth_frame *fr,
                          struct hash_input *in)
 {
@@ -168,7 +168,7 @@ static void rss_by_type(uint32_t f, const struct qhca_eth_frame *fr,
                  by & QHCA_HASH_BY_DST_PORT,
                  (const uint8_t *)&fr->k.src_port,
                  (const uint8_t *)&fr->k.dst_port, 2, QHCA_HASH_TYPE_L4);
-    /* a label alone says as much as addresses */
+    /* the hash of a label alone is of type L3 */
     rss_put(in, rss_label_wanted(f, fr), &fr->k.flow_label, 4,
             in->type ? in->type : QHCA_HASH_TYPE_L3);
 }
@@ -387,7 +387,7 @@ uint32_t qhca_rqt_queue(const void *rqt, uint32_t i)
     return t->kind == QHCA_RQT_WQ ? t->queue[i].wq->wqn : t->queue[i].rq->num;
 }
 
-/* Does @num name a queue of this kind? */
+/* Is there a queue @num of this kind? */
 static bool rqt_named(struct qhca *e, uint8_t kind, uint32_t num)
 {
     return kind == QHCA_RQT_ETH_RQ ?

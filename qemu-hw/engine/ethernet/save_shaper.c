@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Saved state: shapers, who are their members, and whose turn it is.  The turns
- * of the port's members are saved with the other lists of work.
+ * Saved state: shapers, their members, and whose turn it is.  The turns of the
+ * port's members are saved with the other lists of work.
  */
 #include <stdlib.h>
 
@@ -57,7 +57,7 @@ static void io_bucket(struct qhca_io *io, void *obj)
     }
 }
 
-/* Of what @t is a member. */
+/* The shaper or port that @t is a member of. */
 static void io_up(struct qhca_io *io, struct qhca_turn *t)
 {
     struct qhca_shaper *up = t->up;
@@ -116,7 +116,7 @@ uint32_t qhca_turn_num(struct qhca_list *ready)
            qhca_container(t, struct qhca_eth_q, turn)->num;
 }
 
-/* Member @num of @up, if it may be ready; what it is of is not looked at. */
+/* Member @num, if it may be ready; its parent is not checked. */
 static struct qhca_turn *turn_by_num(struct qhca *e, uint32_t num)
 {
     struct qhca_shaper *s;

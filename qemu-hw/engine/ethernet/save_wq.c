@@ -6,7 +6,7 @@
 
 SAVED_SIZE(struct qhca_wq, 856, wq, 1);
 
-/* Why no command could have led to this state; NULL: one could. */
+/* Why commands could not have led to this state; NULL: they could. */
 static const char *wq_impossible(struct qhca *e, const struct qhca_wq *wq,
                                  bool flushing)
 {
@@ -24,7 +24,7 @@ static const char *wq_impossible(struct qhca *e, const struct qhca_wq *wq,
            "it is in error, but does not flush" : NULL;
 }
 
-/* Give a loaded WQ its number and what it refers to, or free it. */
+/* Give a loaded WQ its number and references, or free it. */
 static void wq_place(struct qhca_io *io, struct qhca_wq *wq, bool flushing)
 {
     struct qhca *e = io->e;
@@ -130,7 +130,7 @@ static void wq_of_qp(struct qhca_io *io, struct qhca_qp *qp)
     }
     qhca_io_about(io, "WQ", qp->qpn);
     wq_fill(wq, qp);
-    /* It has the QP's number; neither is a number freed. */
+    /* The WQ keeps the QP's number, so no number is freed. */
     e->q->qps.slot[qp->qpn] = NULL;
     e->q->qps.used--;
     e->mem->pd_refs[qp->pd]--;

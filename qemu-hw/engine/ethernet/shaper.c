@@ -27,7 +27,7 @@ bool qhca_shaper_ok(const struct qhca_shaperc *c, size_t *at)
     return false;
 }
 
-/* Is no way from a shaper to the port too long, or without an end? */
+/* Does every path from a shaper reach the port, in few enough steps? */
 static bool shapers_end(const struct qhca *e)
 {
     const struct qhca_shaper *s;
@@ -125,7 +125,7 @@ uint8_t qhca_cmd_destroy_shaper(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-/* What it has saved or owes stays, as far as it fits the new bucket. */
+/* Its tokens or debt remain, as far as they fit the new bucket. */
 static void set_rate(struct qhca *e, struct qhca_shaper *s, uint64_t rate,
                      uint32_t burst)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shapers at work: turns, buckets, and those that wait. */
+/* Running shapers: turns, buckets and waiting. */
 #include "ethernet/ethernet.h"
 
 /* Bytes of credit that a member of weight 1 gets when its turn comes. */
 #define TURN_BYTES          2048
 
-/* ---- who waits: a binary heap, so that no search is needed ---- */
+/* ---- waiting: a binary heap, so that no search is needed ---- */
 
 static bool wakes_first(const struct qhca_shaper *a,
                         const struct qhca_shaper *b)
@@ -59,7 +59,7 @@ static bool shaper_waits(const struct qhca_shaper *s)
     return s->wait_pos != QHCA_SHAPER_AWAKE;
 }
 
-/* @s waits no longer, if it did; it may have to be made ready. */
+/* End the wait of @s, if it waits; it may have to be made ready. */
 static void wait_end(struct qhca_shaper_waits *w, struct qhca_shaper *s)
 {
     uint32_t pos = s->wait_pos;
@@ -80,7 +80,7 @@ static void wait_end(struct qhca_shaper_waits *w, struct qhca_shaper *s)
     }
 }
 
-/* ---- who is ready ---- */
+/* ---- ready members ---- */
 
 void qhca_turn_init(struct qhca_turn *t, bool is_shaper)
 {
@@ -106,7 +106,7 @@ void qhca_turn_add(struct qhca *e, struct qhca_turn *t)
             qhca_list_add_tail(&e->eth->eth_ready, &t->ready);
             break;
         }
-        /* Who pauses keeps a debt, but no credit. */
+        /* A member that pauses keeps its debt, but no credit. */
         t->credit = turn_quantum(t) + (t->credit < 0 ? t->credit : 0);
         qhca_list_add_tail(&up->ready, &t->ready);
         if (shaper_waits(up)) {
@@ -228,7 +228,7 @@ uint64_t qhca_shaper_deadline(const struct qhca *e)
 
 /* ---- turns ---- */
 
-/* To the end of the list of @up. */
+/* Move @t to the end of the list @of. */
 static void turn_rotate(struct qhca_list *of, struct qhca_turn *t)
 {
     qhca_list_del(&t->ready);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Super-frames: a large packet that passes the wire whole, with a trailer
- * behind it that says into which frames it may be cut.  Its headers are those
- * of a packet of that length, its checksums are right.
+ * Super-frames: a large packet that crosses the wire whole, followed by a
+ * trailer that specifies into which frames it may be cut.  Its headers are
+ * those of a packet of that length, and its checksums are right.
  */
 #ifndef QHCA_SUPER_H
 #define QHCA_SUPER_H
@@ -27,7 +27,7 @@ bool qhca_super_parse(const uint8_t *frame, size_t len,
 
 /**
  * The most payload of @size bytes each that a super-frame with the headers @l
- * can have: a multiple of @size, or @size if it makes no sense.
+ * can have: a multiple of @size, or @size if there must be no super-frame.
  */
 uint32_t qhca_super_chunk(const struct qhca_large *l, const uint8_t *hdr,
                           uint16_t size);

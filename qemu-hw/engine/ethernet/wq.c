@@ -6,7 +6,7 @@
 
 /* ---- states ---- */
 
-/* Traces and breakpoints have states of QPs: one that receives is in RTR. */
+/* Traces and breakpoints use QP states: a WQ that receives is in RTR. */
 static void wq_trace_state(struct qhca *e, const struct qhca_wq *wq,
                            uint8_t old)
 {
@@ -31,7 +31,7 @@ static void wq_flush_later(struct qhca *e, struct qhca_wq *wq)
     }
 }
 
-/* As a QP in ERR: from now on software rings for each receive it posts. */
+/* Like a QP in ERR: from now on software rings for each receive it posts. */
 static void wq_begin_flush(struct qhca *e, struct qhca_wq *wq)
 {
     qhca_dbrec_notify(e, QHCA_DMA_RECORD, wq->wqn, wq->ring.dbrec, true);
@@ -54,7 +54,7 @@ static void wq_fail(struct qhca *e, struct qhca_wq *wq, uint8_t syndrome,
     wq_begin_flush(e, wq);
 }
 
-/* Back to what CREATE_WQ made. */
+/* Reset the WQ to what CREATE_WQ set. */
 static void wq_reset(struct qhca_wq *wq)
 {
     qhca_list_del(&wq->flush);
