@@ -15,7 +15,7 @@ struct contents {
     struct qhca_ethernet eth;
 };
 
-/* The others, in a single allocation. */
+/* The other parts, in a single allocation. */
 struct shell {
     struct qhca e;
     struct qhca_memlinks ml;

@@ -39,7 +39,7 @@ struct qhca_adapter {
 /* ---- adapter.c ---- */
 /* An adapter with empty tables and without operations; NULL: out of memory. */
 struct qhca *qhca_adapter_alloc(const struct qhca_config *cfg);
-/* Free one without objects and links. */
+/* Free an adapter without objects and links. */
 void qhca_adapter_free(struct qhca *e);
 /* Exchange the objects of two adapters of the same configuration. */
 void qhca_swap_contents(struct qhca *a, struct qhca *b);
@@ -48,20 +48,20 @@ void qhca_swap_contents(struct qhca *a, struct qhca *b);
 /* Destroy all objects; the tables are empty then. */
 void qhca_objects_free(struct qhca *e);
 /*
- * For a reset: the tables are empty then.  Many objects are not destroyed at
- * once, but by qhca_remains_free().
+ * For a reset: empty the tables.  If there are many objects, they are destroyed
+ * later, by qhca_remains_free().
  */
 void qhca_objects_remove(struct qhca *e);
 /*
- * Destroy objects left over from before a reset: at most @budget, or fewer that
- * have many parts.
+ * Destroy objects left over from before a reset: at most @budget, or fewer if
+ * they have many parts.
  */
 void qhca_remains_free(struct qhca *e, unsigned budget);
 /* Destroy all of them, and free what they used. */
 void qhca_remains_end(struct qhca *e);
 
 /* ---- receive.c ---- */
-/* Receive what memory links have brought, at most @budget packets. */
+/* Receive at most @budget packets from memory links. */
 unsigned qhca_memlinks_rx(struct qhca *e, unsigned budget);
 
 /* ---- run.c ---- */
@@ -69,7 +69,7 @@ unsigned qhca_memlinks_rx(struct qhca *e, unsigned budget);
 void qhca_work(struct qhca *e, unsigned budget);
 /* QPs that waited for a memory link are ready now. */
 void qhca_memlinks_woken(struct qhca *e);
-/* To end each entry point: kick() if work is left, update the timer. */
+/* At the end of each entry point: kick() if work is left, update the timer. */
 void qhca_finish(struct qhca *e);
 /* The same where more frames may join those that are being merged. */
 void qhca_finish_merging(struct qhca *e);

@@ -4,8 +4,8 @@
  * below, and completed in order.
  *
  * A guest may fill the ring with the most expensive commands, so each call is
- * limited by cost, not by the number of commands.  A command that exceeds the
- * limit by itself is done in parts (QHCA_ST_AGAIN).
+ * limited by cost, not by the number of commands.  A single command that
+ * exceeds the limit is done in parts (QHCA_ST_AGAIN).
  */
 #include "adapter/adapter.h"
 
@@ -256,8 +256,9 @@ static bool cmd_run(struct qhca *e)
         return false;
     }
     /*
-     * A command may stop the queue of what is held.  This one cannot, and
-     * software that adapts the moderation gives it while frames arrive.
+     * A command may stop the queue of held packets, so these are delivered
+     * first.  MODIFY_CQ cannot, and software with adaptive moderation issues it
+     * while frames arrive.
      */
     if (cmd.opcode != QHCA_CMD_MODIFY_CQ &&
         (!qhca_gro_flush(e) || !qhca_active(e))) {
@@ -298,7 +299,10 @@ void qhca_admin_run(struct qhca *e)
 {
     unsigned n;
 
-    /* No guest makes objects, reset by reset, more quickly than they go. */
+    /*
+     * A guest cannot create objects, reset by reset, faster than they are
+     * freed.
+     */
     qhca_remains_free(e, 8 * ADMIN_BATCH);
     e->command_end = e->cost + ADMIN_COST;
     for (n = 0; n < ADMIN_BATCH && e->ad->asq_cons != e->ad->asq_prod; n++) {
@@ -310,7 +314,7 @@ void qhca_admin_run(struct qhca *e)
 
 /* ---- saved state ---- */
 
-/* Those that are done in parts. */
+/* The commands that are done in parts. */
 static bool can_be_unfinished(const struct qhca_aq_cmd *cmd)
 {
     return (cmd->opcode == QHCA_CMD_MODIFY_CQ &&

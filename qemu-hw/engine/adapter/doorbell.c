@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Doorbells (BAR 2).  User space rings them without the kernel: each names its
- * object, and is accepted only in the page of the UAR that owns the object.
+ * Doorbells (BAR 2).  User space rings them without the kernel: each specifies
+ * its object, and is accepted only in the page of the UAR that owns the object.
  */
 #include "adapter/adapter.h"
 

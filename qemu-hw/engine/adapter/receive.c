@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Frames from the wire: which of them are the RDMA engine's. */
+/* Frames from the wire: passing them to RDMA or Ethernet. */
 #include "adapter/adapter.h"
 #include "ethernet/flow.h"
 #include "transport/roce.h"
@@ -31,7 +31,7 @@ static void rx_frame(struct qhca *e, const void *frame, size_t len,
 
 /* ---- super-frames of RoCEv2 ---- */
 
-/* Do the frames that it stands for fit the port's MTU? */
+/* Do the frames that it represents fit the port's MTU? */
 static bool super_fits(const struct qhca *e, const struct qhca_super_packet *s,
                        const struct qhca_wire_frames *as)
 {
@@ -42,7 +42,7 @@ static bool super_fits(const struct qhca *e, const struct qhca_super_packet *s,
     return most - l2 <= e->mtu;
 }
 
-/* Receive packets from number @k on one by one: somebody looks at them. */
+/* Receive the packets from number @k on, one by one. */
 static void super_cut(struct qhca *e, const struct qhca_super_packet *s,
                       uint32_t k)
 {
@@ -77,14 +77,14 @@ static void rx_super(struct qhca *e, const struct qhca_super_packet *s,
     } else if (qhca_super_packet_intact(s)) {
         super_cut(e, s, 0);
     } else {
-        /* Cut, its frames would be correct. */
+        /* Cutting it would produce frames with a correct ICRC. */
         e->stats[QHCA_STAT_ETH_RX_ERRORS] += s->n;
     }
 }
 
 /* ---- memory links ---- */
 
-/* Does the adapter receive anything at all? */
+/* Does the adapter receive nothing at all? */
 static bool rx_deaf(const struct qhca *e)
 {
     return !qhca_active(e) || !e->link;
@@ -150,7 +150,7 @@ unsigned qhca_memlinks_rx(struct qhca *e, unsigned budget)
     unsigned used = 0;
     bool pending = false;
 
-    /* The first is the last next time. */
+    /* Rotate the list, so that each link is the first in turn. */
     if (e->ml->n > 1) {
         qhca_list_del(first);
         qhca_list_add_tail(&e->ml->all, first);
@@ -169,7 +169,7 @@ unsigned qhca_memlinks_rx(struct qhca *e, unsigned budget)
 
 /* ---- all frames ---- */
 
-/* A frame has arrived that is well formed. */
+/* Count a well-formed frame that has arrived. */
 static void rx_count(struct qhca *e, const struct qhca_eth_frame *f)
 {
     const struct qhca_super *s = &f->super;

@@ -11,7 +11,7 @@
 #include "ethernet/flow.h"
 
 #define SLICE               32  /* packets of one QP per turn */
-#define DROP_BUDGET         4096    /* packets of links that are not wanted */
+#define DROP_BUDGET         4096    /* packets of links to be dropped */
 #define REMAINS_BUDGET      1024    /* objects from before a reset */
 #define LIST_READS          32  /* list reads that count as one packet */
 
@@ -138,7 +138,7 @@ void qhca_run(struct qhca *e)
         qhca_eq_run(e);
         qhca_work(e, e->cfg.run_budget);
     } else if (e->ml->pending) {
-        /* Drop what is there. */
+        /* Drop what has arrived. */
         qhca_memlinks_rx(e, DROP_BUDGET);
         if (e->ml->pending) {
             qhca_kick(e);
@@ -180,7 +180,7 @@ void qhca_timer_update(struct qhca *e)
     }
 }
 
-/* The wire takes frames again: those that wait for it go on. */
+/* The wire accepts frames again: resume what waits for it. */
 static void tx_resume(struct qhca *e)
 {
     e->tx_blocked = false;

@@ -11,7 +11,7 @@
 #include "transport/tag_qp.h"
 #include "transport/rc.h"
 
-/* If one of these fails, it says what to do. */
+/* If one of these assertions fails, its message says what to do. */
 SAVED_SIZE_OF_MANY(struct qhca_buf_table, 184);
 SAVED_SIZE_OF_MANY(struct qhca_event_src, 32);
 SAVED_SIZE(struct qhca_eq, 256, eq, 2);
@@ -72,7 +72,7 @@ static void save_config(struct qhca_io *io)
     NEED(io, c.super_frames == now->super_frames,
          "only one of the devices has super-frames");
     if (!io->saving && !io->failed) {
-        qhca_reset(io->e);      /* what is not loaded is as after this */
+        qhca_reset(io->e);      /* what is not loaded keeps these values */
     }
 }
 
@@ -387,7 +387,7 @@ static void save_list(struct qhca_io *io, struct qhca_list *head,
             l = l->next;
         }
         IO(io, num);
-        /* WQs of older states: these that flush are known. */
+        /* WQs of older states: those that flush are known already. */
         if (!io->saving && by == &by_qp && qhca_wq_get(io->e, num)) {
             continue;
         }
@@ -514,7 +514,9 @@ static void save_work(struct qhca_io *io)
 
 /* ---- the whole ---- */
 
-/* What only the whole shows; nothing exists before the adapter is enabled. */
+/*
+ * Checks of the whole state.  No object exists before the adapter is enabled.
+ */
 static void check_whole(struct qhca_io *io)
 {
     struct qhca *e = io->e;
@@ -571,7 +573,7 @@ bool qhca_save(struct qhca *e, void **buf, size_t *len)
 {
     struct qhca_io io = { .e = e, .saving = true };
 
-    /* Links are not saved; what waits for one is to be run. */
+    /* Links are not saved: make the QPs that wait for one run. */
     qhca_memlinks_wake(e);
     qhca_memlinks_woken(e);
     qhca_io_sections(&io, sections, SECTIONS);
@@ -590,7 +592,7 @@ static void load_owe(struct qhca *e)
     uint64_t deadline = e->ad->timer_set;
     bool kicked = e->kicked || e->xd->last_ack_head != e->xd->last_ack_tail;
 
-    /* Assume the wire is free; the next send will tell. */
+    /* Assume that the wire is free; the next send will find out. */
     qhca_qps_unblock(e);
     if (qhca_eqs_loaded(e)) {
         kicked = true;
@@ -616,7 +618,10 @@ bool qhca_load(struct qhca *e, const void *buf, size_t len, char *why,
     qhca_io_sections(&io, sections, SECTIONS);
     NEED(&io, io.pos == io.len, "there is more than a state");
     if (!io.failed) {
-        /* What it had before is not part of the state: no call is owed. */
+        /*
+         * Remains of resets are not part of the state: no call must be due for
+         * them.
+         */
         qhca_remains_free(e, UINT_MAX);
         load_owe(e);
         return true;

@@ -4,9 +4,9 @@
  * adapter by a single store, so the reset only puts them aside, as an adapter
  * of their own with nothing to do.  Later calls of the engine destroy them.
  *
- * What they leave are megabytes of empty tables, which the next such reset
- * takes: allocating them anew takes milliseconds.  There are few of them, as
- * making objects destroys eight times as many that were put aside.
+ * This leaves megabytes of empty tables, which the next such reset reuses:
+ * allocating them takes milliseconds.  There are few of them, as creating
+ * objects destroys eight times as many that were put aside.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "adapter/adapter.h"
 #include "ethernet/flow.h"
 
-/* A number without an object costs a fraction of one with. */
+/* A number without an object costs a fraction of an object. */
 #define NONE_COST           1
 #define OBJECT_COST         64
 
@@ -37,8 +37,9 @@ TABLE(cq, q, cqs)
 TABLE(eq, q, eqs)
 
 /*
- * Users before what they use.  Multicast groups have no numbers, but slots of a
- * hash.  A QP has several parts, so it costs as much as several objects.
+ * Users before the objects that they use.  Multicast groups have no numbers,
+ * but slots of a hash.  A QP has several parts, so it costs as much as several
+ * objects.
  */
 static const struct {
     bool (*discard)(struct qhca *e, uint32_t num);
@@ -145,7 +146,7 @@ static struct qhca_remains *empty_contents(struct qhca *e)
     return NULL;
 }
 
-/* Nothing of the adapter leads to the objects any more; false: no memory. */
+/* Detach the objects from the adapter; false: out of memory. */
 static bool objects_put_aside(struct qhca *e)
 {
     struct qhca_remains *r = empty_contents(e), **p = &e->ad->remains;
@@ -179,7 +180,7 @@ void qhca_objects_remove(struct qhca *e)
     }
 }
 
-/* Look at the next number; what that costs, or 0 if there is none. */
+/* Process the next number; returns the cost, or 0 if there is none. */
 static unsigned remains_step(struct qhca_remains *r)
 {
     while (r->kind < KINDS && r->num >= kind_end(r->of, r->kind)) {
@@ -193,7 +194,7 @@ static unsigned remains_step(struct qhca_remains *r)
            kinds[r->kind].weight * OBJECT_COST : NONE_COST;
 }
 
-/* The oldest have no objects any more. */
+/* The oldest remains have no objects any more: keep their tables. */
 static void remains_spare(struct qhca *e)
 {
     struct qhca_remains *r = e->ad->remains;

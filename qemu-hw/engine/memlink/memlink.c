@@ -15,7 +15,7 @@
  */
 #define HOLD_NS         1000000ULL
 #define HOLD_TRIES      10
-/* No other marker, or the next glance at a peer that does not receive. */
+/* Until the next marker, or the next check of a peer that does not receive. */
 #define PATIENCE_NS     1000000000ULL
 
 /* A marker: a frame with an EtherType for local experiments (IEEE 802). */
@@ -59,8 +59,9 @@ void qhca_memlinks_init(struct qhca *e)
 /* ---- waiting ---- */
 
 /*
- * The QPs that wait for @l shall be run.  The deadline stays until they get
- * what they waited for, or a peer that rings its bell would be given for ever.
+ * Make the QPs that wait for @l run.  The deadline stays until they get what
+ * they waited for; otherwise a peer that keeps ringing its bell could delay
+ * them for ever.
  */
 static void wake_waiting(struct qhca *e, struct qhca_memlink *l)
 {
@@ -79,7 +80,7 @@ void qhca_memlinks_wake(struct qhca *e)
     }
 }
 
-/* Have the QP that is being run wait for @l, at most until @deadline. */
+/* Make the QP that is being run wait for @l, for at most @patience ns. */
 static enum qhca_memlink_way link_wait(struct qhca *e, struct qhca_memlink *l,
                                        uint64_t patience)
 {
@@ -141,7 +142,7 @@ static void link_late(struct qhca *e, struct qhca_memlink *l, uint64_t now)
         l->retry_at = now + PATIENCE_NS;
         wake_waiting(e, l);
     } else if (qhca_list_empty(&l->waiting)) {
-        l->deadline = 0;        /* those that waited are gone */
+        l->deadline = 0;        /* the QPs that waited are gone */
     } else if (cons != l->seen_cons) {
         l->seen_cons = cons;
         l->deadline = now + PATIENCE_NS;
@@ -198,7 +199,7 @@ unsigned qhca_memlink_attach(struct qhca *e,
     return l->id;
 }
 
-/* No QP waits for @l any more. */
+/* Remove @l, for which no QP waits any more. */
 static void link_remove(struct qhca *e, struct qhca_memlink *l)
 {
     qhca_memlink_abandon(l);
@@ -225,7 +226,7 @@ void qhca_memlinks_free(struct qhca *e)
 
     while (!qhca_list_empty(&e->ml->all)) {
         l = qhca_container(e->ml->all.next, struct qhca_memlink, link);
-        /* no kick: QPs end, too */
+        /* no kick: the QPs are freed, too */
         qhca_list_splice_tail(&e->ml->woken, &l->waiting);
         link_remove(e, l);
     }
@@ -235,7 +236,7 @@ void qhca_memlinks_reset(struct qhca *e)
 {
     qhca_memlinks_update(e);
     if (e->ml->pending) {
-        qhca_kick(e);           /* what is in the rings is dropped */
+        qhca_kick(e);           /* to drop what is in the rings */
     }
 }
 
@@ -265,10 +266,7 @@ void qhca_memlink_bell(struct qhca *e, unsigned id)
     }
 }
 
-/*
- * Whoever observes packets, or makes them fail, wants to have them on the wire,
- * one by one.
- */
+/* Observers and fault rules need the packets on the wire, one by one. */
 static bool memlinks_usable(const struct qhca *e)
 {
     return e->ml->allowed && e->link && !e->fault_sites && !e->debugging &&
@@ -307,7 +305,7 @@ void qhca_memlinks_update(struct qhca *e)
     }
 }
 
-/* ---- markers, and which way packets take ---- */
+/* ---- markers, and the way that packets take ---- */
 
 bool qhca_memlink_marker(struct qhca *e, const uint8_t *frame, size_t len)
 {
@@ -335,7 +333,7 @@ static bool marker_seen(const struct qhca_memlink *l)
     return atomic_load(&l->tx.ring->marker) == l->marker;
 }
 
-/* The wire is used so far: can the link be used instead? */
+/* The wire is in use: can the link be used instead? */
 static enum qhca_memlink_way memlink_way(struct qhca *e, struct qhca_memlink *l)
 {
     uint64_t now;
@@ -360,7 +358,7 @@ static enum qhca_memlink_way memlink_way(struct qhca *e, struct qhca_memlink *l)
 static enum qhca_memlink_way take_room(struct qhca *e, struct qhca_memlink *l,
                                        bool parting)
 {
-    /* Some room is kept for those who cannot wait. */
+    /* Some room is reserved for packets that cannot wait. */
     uint32_t need = parting ? sizeof(*l->rec) : QHCA_MEMLINK_ROOM;
 
     switch (qhca_shring_reserve(&l->tx, need, &l->rec)) {

@@ -3,16 +3,17 @@
  * Memory links: RoCEv2 between two adapters of one host, without the wire.
  *
  * Each direction is a ring (shared_ring.h).  A record has the headers of a
- * packet, or of up to QHCA_MEMLINK_PACKETS packets of one message; its payload
- * follows, or is named by its place in the sender's memory, which the receiver
- * can read and copies to where it belongs: the only copy on the way.
+ * packet, or of up to QHCA_MEMLINK_PACKETS packets of one message.  Its payload
+ * follows, or is described by its location in the sender's memory.  The
+ * receiver can read this memory and copies the payload to its destination: the
+ * only copy on the way.
  *
  * Packets between two adapters go either over the link or over the wire, never
- * over both at a time, so that their order is kept.  Going over to the link,
- * the sender puts a marker on the wire and waits until the peer has seen it:
- * all that was sent before it has arrived.  (A first marker, for which nothing
- * waits, finds out whether the wire leads to the peer at all.)  Going back, it
- * waits until the ring is empty.
+ * over both at a time, so that their order is kept.  To switch to the link, the
+ * sender puts a marker on the wire and waits until the peer has seen it: then
+ * all that was sent earlier has arrived.  (A first marker, for which nothing
+ * waits, finds out whether the wire leads to the peer at all.)  To switch back,
+ * it waits until the ring is empty.
  */
 #ifndef QHCA_MEMLINK_H
 #define QHCA_MEMLINK_H
@@ -24,12 +25,12 @@
 #define QHCA_MEMLINK_PACKETS    128
 /* Most pieces of the sender's memory in a record. */
 #define QHCA_MEMLINK_SEGS       (QHCA_MEMLINK_PACKETS + 32)
-/* Room that a record needs, and what is kept for those who cannot wait. */
+/* Room that a record needs, and a reserve for packets that cannot wait. */
 #define QHCA_MEMLINK_ROOM       (sizeof(struct qhca_shring_record) + 0x10000 + \
                                  0x4000)
-/* Most records that name memory, not yet consumed, for each link. */
+/* Most records that refer to memory, not yet consumed, for each link. */
 #define QHCA_MEMLINK_REFS       64
-/* Most memory regions and windows behind a record. */
+/* Most memory regions and windows that a record refers to. */
 #define QHCA_MEMLINK_KEYS       8
 
 /* Where the payload of a record is, in the sender's memory. */
@@ -77,14 +78,14 @@ struct qhca_memlink {
     unsigned id;
     uint8_t mac[6];
     uint8_t state;              /* enum qhca_memlink_state */
-    bool dead;                  /* cut: not used any more */
+    bool dead;                  /* cut: no longer used */
     bool pending;               /* the ring may hold something for us */
     uint64_t token;
     uint32_t marker;            /* the last one sent */
-    unsigned tries;             /* HOLD: how often it will be sent yet */
-    uint64_t retry_at;          /* no marker before, ns */
-    uint64_t deadline;          /* something must have happened, ns; 0: none */
-    uint32_t seen_cons;         /* how far the peer was then */
+    unsigned tries;             /* HOLD: how often it is sent again */
+    uint64_t retry_at;          /* no marker before this time, ns */
+    uint64_t deadline;          /* for what QPs wait for, ns; 0: none */
+    uint32_t seen_cons;         /* cons when that was set */
     struct qhca_shring_tx tx;
     struct qhca_shring_rx rx;
     struct qhca_shring_record *rec;       /* reserved, to be sent next */
@@ -106,7 +107,7 @@ struct qhca_memlinks {
     bool usable;                /* as told to the peers */
     bool pending;               /* a ring may hold something for us */
     bool waiting;               /* a QP waits for a link */
-    bool refs;                  /* a record may still name memory */
+    bool refs;                  /* a record may still refer to memory */
     struct qhca_list all;
     struct qhca_list hash[QHCA_MEMLINK_HASH];
     struct qhca_list woken;     /* QPs that waited and should be run */
@@ -116,7 +117,7 @@ struct qhca_memlinks {
 };
 
 void qhca_memlinks_init(struct qhca *e);
-/* Detach all links, without a word to the environment. */
+/* Detach all links without notifying the environment. */
 void qhca_memlinks_free(struct qhca *e);
 /* The adapter was reset; the links stay. */
 void qhca_memlinks_reset(struct qhca *e);
@@ -126,7 +127,7 @@ void qhca_memlinks_update(struct qhca *e);
 uint64_t qhca_memlinks_deadline(const struct qhca *e);
 /* Handle deadlines that have passed. */
 void qhca_memlinks_timer(struct qhca *e, uint64_t now);
-/* All QPs that wait for a link shall be run. */
+/* Make all QPs that wait for a link run. */
 void qhca_memlinks_wake(struct qhca *e);
 
 /* ---- sending ---- */
@@ -143,7 +144,7 @@ enum qhca_memlink_way {
  */
 enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
                                        bool parting, struct qhca_memlink **l);
-/* Where the payload of the record is written, unless memory is named. */
+/* Where the payload of the record is written, unless it is referred to. */
 static inline uint8_t *qhca_memlink_payload(const struct qhca_memlink *l)
 {
     return (uint8_t *)(l->rec + 1);
@@ -164,13 +165,14 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
                        uint16_t mtu, uint16_t packets, bool refs);
 
 /*
- * Revoke what has been named of a region or window, of a QP, or of all memory:
- * on return no peer reads it.  A peer that does not stop is cut off.
+ * Revoke records that refer to a region or window, to memory on behalf of a QP,
+ * or to any memory: on return no peer reads it.  A peer that does not stop is
+ * cut off.
  */
 void qhca_memlink_revoke_key(struct qhca *e, uint32_t index);
 void qhca_memlink_revoke_qp(struct qhca *e, uint32_t qpn);
 void qhca_memlink_revoke_all(struct qhca *e);
-/* The same for a link that ends; but a copy that goes on is not waited for. */
+/* The same for a link that ends, without waiting for a copy in progress. */
 void qhca_memlink_abandon(struct qhca_memlink *l);
 
 /* ---- receiving ---- */
@@ -182,11 +184,13 @@ void qhca_memlink_abandon(struct qhca_memlink *l);
 bool qhca_memlink_next(struct qhca *e, struct qhca_memlink *l,
                        struct qhca_memlink_frame *f);
 void qhca_memlink_done(struct qhca *e, struct qhca_memlink *l);
-/* No more records are received now: let the peer know what it waits for. */
+/*
+ * Stop receiving for now: ask for a bell, and ring the peer if it wants room.
+ */
 void qhca_memlink_pause(struct qhca *e, struct qhca_memlink *l);
-/* Is it a marker for one of our links?  Then it is handled. */
+/* Is it a marker for one of our links?  If so, handles it. */
 bool qhca_memlink_marker(struct qhca *e, const uint8_t *frame, size_t len);
-/* Cut @l off: it is not used any more; @why for the log, static. */
+/* Cut @l off: it is no longer used.  @why: for the log, static. */
 void qhca_memlink_cut(struct qhca *e, struct qhca_memlink *l,
                       const char *why);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory links: receiving records.  All that a record says is checked here, but
- * for the packet that its headers describe.
+ * Memory links: receiving records.  All contents of a record are checked here,
+ * except the packet that its headers describe.
  */
 #include "memlink/memlink.h"
 

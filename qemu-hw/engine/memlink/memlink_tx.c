@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory links: sending records, and revoking what they name. */
+/* Memory links: sending records, and revoking what they refer to. */
 #include "memlink/memlink.h"
 
 /*
- * Forget what names no memory any more.  Each record sent does it, or positions
- * would be remembered for so long that they come again.
+ * Forget records that no longer refer to memory.  This is done for each record
+ * sent, so that no position is remembered for so long that it recurs.
  */
 static void forget_consumed(struct qhca_memlink *l)
 {
@@ -70,7 +70,7 @@ void qhca_memlink_refs_key(struct qhca *e, uint32_t index)
     }
 }
 
-/* Remember what the next record names. */
+/* Remember what the next record refers to. */
 static void memlink_remember(struct qhca *e, struct qhca_memlink *l)
 {
     const struct qhca_memlink_refs *r = &e->ml->out;
@@ -115,7 +115,7 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
 
 /* ---- revoking ---- */
 
-/* On return the peer does not read what @ref names. */
+/* On return the peer does not read the memory that @ref describes. */
 static void memlink_revoke(struct qhca *e, struct qhca_memlink *l,
                            const struct qhca_memlink_ref *ref)
 {
@@ -132,7 +132,7 @@ static void memlink_revoke(struct qhca *e, struct qhca_memlink *l,
     l->revoked += state == QHCA_SHRING_REVOKED;
 }
 
-#define REFS_PER_ACCESS     8   /* to look at them costs as much as one */
+#define REFS_PER_ACCESS     8   /* refs examined at the cost of one */
 
 enum match { MATCH_ALL, MATCH_KEY, MATCH_QP };
 

@@ -2,9 +2,9 @@
 /*
  * Rings in shared memory.  Indices count bytes and are never masked.
  *
- * Who wants to be woken sets its flag, then looks once more; who has something
- * to tell writes it, then looks at the flag.  With a full barrier between, at
- * least one of them sees the other.
+ * An end that wants to be woken sets its flag, then checks the ring once more.
+ * The other end updates the ring, then checks the flag.  With a full barrier in
+ * between, at least one of them sees what the other has stored.
  */
 #include <string.h>
 

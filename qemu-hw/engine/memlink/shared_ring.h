@@ -3,11 +3,11 @@
  * A ring of records in memory that two adapters share: one direction of a
  * memory link.
  *
- * Both ends map it for reading and writing, and neither trusts the other: what
- * an end has written itself it keeps a copy of, and what the other end has
- * written is read once and checked.  The ring belongs to no adapter and knows
- * none; it is all that two processes have in common, so it is the only part of
- * the engine that uses atomic operations.
+ * Both ends map it for reading and writing, and neither trusts the other: each
+ * end keeps a copy of what it has written itself, and reads what the other end
+ * has written only once and checks it.  The ring knows nothing of adapters.  It
+ * is all that two processes have in common, so it is the only part of the
+ * engine that uses atomic operations.
  */
 #ifndef QHCA_SHARED_RING_H
 #define QHCA_SHARED_RING_H
@@ -22,10 +22,10 @@
 #define QHCA_SHRING_HEAD_MAX  160u
 
 /*
- * What has become of a record.  SKIP: nothing until the end of the data.  A
- * record of REFS names memory of the sender: its receiver makes it COPYING as
- * long as it reads that memory, and then DONE; its sender may make it REVOKED
- * as long as it is neither.
+ * The state of a record.  SKIP: there is none until the end of the data.  A
+ * REFS record refers to memory of the sender: its receiver sets COPYING while
+ * it reads that memory, and then DONE; its sender may set REVOKED while it is
+ * neither.
  */
 enum qhca_shring_state {
     QHCA_SHRING_SKIP = 1,
@@ -36,7 +36,7 @@ enum qhca_shring_state {
     QHCA_SHRING_REVOKED,
 };
 
-/* Part of a region of the sender's memory; follows a record of REFS. */
+/* Part of a region of the sender's memory; follows a REFS record. */
 struct qhca_shring_seg {
     uint64_t off;
     uint32_t len;
@@ -48,7 +48,7 @@ struct qhca_shring_record {
     uint32_t len;               /* of the record, a multiple of the alignment */
     uint32_t payload;           /* bytes, of all packets */
     uint16_t head;              /* bytes of head[] */
-    uint16_t mtu, packets;      /* path MTU; packets it stands for */
+    uint16_t mtu, packets;      /* path MTU; packets represented */
     uint16_t segs;              /* REFS: number of segments that follow */
     uint8_t rsvd[12];
     uint8_t heads[QHCA_SHRING_HEAD_MAX];
@@ -119,7 +119,7 @@ bool qhca_shring_want_room(struct qhca_shring_tx *t, uint32_t need);
 /** Was the record at @pos consumed?  It may also be long gone. */
 bool qhca_shring_consumed(const struct qhca_shring_tx *t, uint32_t pos);
 /**
- * Revoke the record of REFS at @pos, which has not been consumed.  Returns its
+ * Revoke the REFS record at @pos, which has not been consumed.  Returns its
  * state: REVOKED or DONE; COPYING: call again later.
  */
 uint32_t qhca_shring_revoke(struct qhca_shring_tx *t, uint32_t pos);
@@ -133,7 +133,7 @@ uint32_t qhca_shring_revoke(struct qhca_shring_tx *t, uint32_t pos);
 enum qhca_shring_result qhca_shring_next(struct qhca_shring_rx *r);
 /** The record of qhca_shring_next() has been executed. */
 void qhca_shring_done(struct qhca_shring_rx *r);
-/** After the last of a batch: does the sender want to know? */
+/** After the last of a batch: does the sender want the bell? */
 bool qhca_shring_room_wanted(struct qhca_shring_rx *r);
 /** Ask for the bell with the next record.  False: there is one already. */
 bool qhca_shring_sleep(struct qhca_shring_rx *r);
