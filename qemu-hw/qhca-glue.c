@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * qhca: calls into the engine, and what it needs: interrupts, time, deferred
- * work.
+ * qhca: calls into the engine, and the services it needs: interrupts, time,
+ * deferred work.
  *
  * The engine is not re-entrant, but a guest can direct its effects back at the
  * device: a vIOMMU fault or an MSI-X message may be a write to the

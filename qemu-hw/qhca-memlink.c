@@ -3,15 +3,16 @@
  * qhca: memory links to other adapters of this host (engine/memlink).
  *
  * An adapter with the property "memlink" listens on a socket in that directory,
- * named by its MAC address, and connects to those whose names come before its
- * own.  The one that connects makes the rings.  Both tell each other which
- * parts of their guests' memory they share, and pass the descriptors; each maps
- * the other's memory for reading only.  From then on the socket carries bells,
- * and its end means that the peer is gone.
+ * named by its MAC address, and connects to those whose names sort before its
+ * own.  The connecting end creates the rings.  Each end describes the parts of
+ * its guest's memory that it shares, and passes their descriptors; the other
+ * maps them read-only.  From then on the socket carries bells; when it is
+ * closed, the peer is gone.
  *
  * The peer is another process of the same user.  It is not trusted: its memory
  * must be sealed against shrinking, or a read could raise SIGBUS, and nothing
- * here ever waits for it, but for the end of a copy (qhca_op_memlink_wait()).
+ * here ever waits for it, except for the end of a copy
+ * (qhca_op_memlink_wait()).
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
@@ -32,13 +33,13 @@
 /* Most memory of a peer that is mapped; a sparse file may have any size. */
 #define QHCA_MEMLINK_MOST       (1ULL << 40)
 #define QHCA_MEMLINK_SCAN_MS    1000
-/* A peer that has not introduced itself by then is disconnected, scans. */
+/* Scans after which a peer that has not sent its hello is disconnected. */
 #define QHCA_MEMLINK_SCANS      5
-/* Connections that are accepted between two scans. */
+/* Most connections accepted between two scans. */
 #define QHCA_MEMLINK_ACCEPTS    16
-/* The same warning comes again only after so many scans. */
+/* Scans before the same warning is repeated. */
 #define QHCA_MEMLINK_QUIET      60
-/* How long the guest waits for a peer's copy, microseconds. */
+/* How long the guest waits for a peer's copy, in microseconds. */
 #define QHCA_MEMLINK_WAIT_US    2000
 
 #define QHCA_MEMLINK_MAGIC      0x71684d4c
@@ -65,7 +66,7 @@ struct QhcaMemlinkPeer {
     bool connecting;            /* our end made the connection */
     bool said;                  /* its hello was accepted */
     bool dead;                  /* to be removed */
-    bool rung;                  /* while the machine was stopped */
+    bool rung;                  /* it rang while the machine was stopped */
     unsigned id;                /* the engine's number, 0: not attached */
     unsigned scans;             /* since it was connected */
     uint8_t mac[6];
@@ -138,7 +139,7 @@ static void qhca_memlink_block_removed(RAMBlockNotifier *n, void *host,
 
     for (i = 0; i < m->regions; i++) {
         if (m->region[i].host == host) {
-            m->regions = i;     /* the numbers of the others must stay */
+            m->regions = i;     /* the numbers of the others must not change */
         }
     }
 }
@@ -154,12 +155,12 @@ bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,
     MemoryRegion *mr;
     unsigned i;
 
-    /* What has not come yet a peer would make a page of zeros. */
+    /* Peers would turn pages that have not arrived yet into zero pages. */
     if (unlikely(s->gone || !m || migration_in_incoming_postcopy())) {
         return false;
     }
     if (m->direct < 0) {
-        /* Behind an IOMMU a mapping may end without a word to the device. */
+        /* Behind an IOMMU a mapping may end without notice to the device. */
         m->direct = pci_device_iommu_address_space(PCI_DEVICE(s)) ==
                     &address_space_memory;
     }
@@ -198,7 +199,7 @@ static QhcaMemlinkPeer *qhca_memlink_peer(QhcaMemlink *m, unsigned id)
     return NULL;
 }
 
-/* Disconnect; what the engine may still use goes later. */
+/* Disconnect; what the engine may still use is freed later. */
 static void qhca_memlink_drop(QhcaMemlinkPeer *p)
 {
     if (!p->dead) {
@@ -211,7 +212,7 @@ static void qhca_memlink_drop(QhcaMemlinkPeer *p)
     }
 }
 
-/* Peers may come and go wrong all the time: do not fill the log. */
+/* Peers may connect and fail all the time: do not flood the log. */
 static bool qhca_memlink_warns(QhcaMemlink *m, const char *why)
 {
     if (m->warned == why) {
@@ -251,7 +252,7 @@ static QhcaMemlinkPeer *qhca_memlink_take_dead(QhcaMemlink *m)
     return NULL;
 }
 
-/* Remove dead peers, unless the engine is in the midst of something. */
+/* Remove dead peers, unless a call of the engine is in progress. */
 static void qhca_memlink_reap(void *opaque)
 {
     QhcaMemlink *m = opaque;
@@ -273,7 +274,7 @@ static void qhca_memlink_reap(void *opaque)
     object_unref(OBJECT(s));    /* if there are more: at the next scan */
 }
 
-/* Does anything here want to see packets on the wire? */
+/* May packets use links, or is something observing the wire? */
 static bool qhca_memlink_wanted(QhcaState *s)
 {
     NetClientState *nc = s->nic ? qemu_get_queue(s->nic) : NULL;
@@ -289,7 +290,7 @@ void qhca_memlink_update(QhcaState *s)
     }
 }
 
-/* Within a call of the engine, which is over soon, what is named stays so. */
+/* Revoke shared memory, except within a call of the engine, which ends soon. */
 void qhca_memlink_no_dma(QhcaState *s)
 {
     if (s->memlink && qhca_enter(s)) {
@@ -307,7 +308,7 @@ static bool qhca_memlink_address(QhcaMemlink *m, const char *name,
                     name) < sizeof(to->sun_path);
 }
 
-/* Has the other end of a migration our MAC address?  It may be here, too. */
+/* Is it the other end of a migration, with our MAC address, on this host? */
 static bool qhca_memlink_elsewhere(void)
 {
     return runstate_check(RUN_STATE_INMIGRATE) ||
@@ -329,7 +330,7 @@ static void qhca_memlink_unlisten(QhcaMemlink *m)
     }
 }
 
-/* The peers shall find whoever goes on with this machine. */
+/* Let the peers find the process that continues this machine. */
 static void qhca_memlink_leave_to_other(QhcaMemlink *m)
 {
     QhcaMemlinkPeer *p;
@@ -357,7 +358,7 @@ void qhca_memlink_vm_change(QhcaState *s)
     }
 }
 
-/* Give the links whose ends know each other to the engine. */
+/* Attach the links whose peer's hello was accepted to the engine. */
 static void qhca_memlink_attach_all(QhcaMemlink *m)
 {
     QhcaState *s = m->s;
@@ -386,7 +387,7 @@ static void qhca_memlink_attach_all(QhcaMemlink *m)
     qhca_leave(s);
 }
 
-/* ---- introducing ourselves ---- */
+/* ---- the hello ---- */
 
 static void qhca_memlink_say_hello(QhcaMemlinkPeer *p, const int *rings)
 {
@@ -431,7 +432,7 @@ static void qhca_memlink_say_hello(QhcaMemlinkPeer *p, const int *rings)
     }
 }
 
-/* Map @len bytes of the peer's at @off of @fd; NULL: it must not be. */
+/* Map @len bytes of the peer's memory at @off of @fd; NULL: not allowed. */
 static void *qhca_memlink_map(int fd, uint64_t off, uint64_t len, int prot)
 {
     struct stat st;
@@ -449,7 +450,7 @@ static void *qhca_memlink_map(int fd, uint64_t off, uint64_t len, int prot)
     return p;
 }
 
-/* Is the hello of @len bytes, with @n descriptors, as it must be? */
+/* Is the hello of @len bytes, with @n descriptors, valid? */
 static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
                                            const QhcaMemlinkHello *h,
                                            size_t len, const int *fd,
@@ -606,7 +607,7 @@ again:
         QLIST_FOREACH(p, &s->memlink->list, next) {
             if (p->rung && !p->dead && p->id) {
                 qhca_memlink_rung(p);
-                goto again;     /* the list may be another now */
+                goto again;     /* the list may have changed */
             }
         }
     }
@@ -617,7 +618,7 @@ void qhca_op_memlink_bell(void *opaque, unsigned id)
     QhcaState *s = opaque;
     QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
 
-    /* If there is no room, the peer has bells enough. */
+    /* If there is no room, enough bells are pending. */
     if (p && send(p->fd, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
         errno != EAGAIN && errno != EINTR) {
         qhca_memlink_drop(p);
@@ -673,7 +674,7 @@ static QhcaMemlinkPeer *qhca_memlink_new_peer(QhcaMemlink *m, int fd)
     return p;
 }
 
-/* Is the other end a process of our user?  Others get no memory. */
+/* Is the other end a process of our user?  Other users get no memory. */
 static bool qhca_memlink_same_user(int fd)
 {
     struct ucred cred;
@@ -805,7 +806,7 @@ static bool qhca_memlink_listen(QhcaMemlink *m, Error **errp)
     return true;
 }
 
-/* Look for new adapters, and after those that are half connected. */
+/* Look for new adapters, and check those that are only half connected. */
 static void qhca_memlink_scan(void *opaque)
 {
     QhcaMemlink *m = opaque;
@@ -853,18 +854,18 @@ static void qhca_memlink_scan(void *opaque)
     object_ref(OBJECT(s));      /* an interrupt may unplug us */
     qhca_memlink_attach_all(m);
     qhca_memlink_reap(m);
-    /* Which also finds out if somebody has begun to look at the wire. */
+    /* This also finds out whether something has begun to observe the wire. */
     object_unref(OBJECT(s));
 }
 
-/* ---- the life of it all ---- */
+/* ---- life cycle ---- */
 
 bool qhca_memlink_init(QhcaState *s, Error **errp)
 {
     const uint8_t *mac = s->cfg.mac;
     QhcaMemlink *m;
 
-    /* What a peer does is in no recording of this machine. */
+    /* A recording of this machine does not contain what a peer does. */
     if (!s->memlink_dir || qhca_replayed()) {
         return true;
     }
@@ -912,7 +913,7 @@ void qhca_memlink_exit(QhcaState *s)
     m->reap = NULL;
     if (!QLIST_EMPTY(&m->list) && qhca_enter(s)) {
         qhca_reset(s->engine);  /* waits for copies of the guest's memory */
-        s->in_engine = false;   /* no interrupts any more */
+        s->in_engine = false;   /* no more interrupts */
     }
     QLIST_FOREACH(p, &m->list, next) {
         qhca_memlink_drop(p);

@@ -14,8 +14,8 @@
 
 /*
  * A single frame is answered at once, for latency.  If frames arrive closer
- * together than this, a BH answers the later ones together: fewer ACKs, and
- * fewer turns of the main loop.
+ * together than this, a BH answers the later ones together: fewer ACKs and
+ * fewer main loop iterations.
  */
 #define QHCA_RX_ALONE_NS    10000
 

@@ -197,7 +197,7 @@ void qhca_stop_later(QhcaState *s, const QhcaCall *c)
 {
     if (c->kind == QHCA_CALL_RX &&
         g_queue_get_length(s->later) >= QHCA_LATER_MAX) {
-        return;                 /* dropped, as on a wire */
+        return;                 /* dropped, as on the wire */
     }
     g_queue_push_tail(s->later, qhca_call_copy(c));
     qhca_stop_cpu(c->cpu);

@@ -120,7 +120,7 @@ void qhca_leave(QhcaState *s);
 void qhca_call(QhcaState *s, const QhcaCall *c);
 /** Make the call itself; for qhca-stop.c. */
 void qhca_do_call(QhcaState *s, const QhcaCall *c);
-/** Within a call: do the work it left at once, not in a BH. */
+/** Within a call: do the remaining work at once, not in a BH. */
 void qhca_run_now(QhcaState *s);
 
 /** The engine's operations; their opaque is QhcaState. */
@@ -173,7 +173,7 @@ void qhca_net_resume(QhcaState *s);
 bool qhca_op_send(void *opaque, const void *frame, size_t len);
 
 /* ---- qhca-memlink.c: links to adapters of other processes ---- */
-/** If the property is set, listen and look for others; false: *@errp. */
+/** If the property is set, listen and look for others; false: *@errp is set. */
 bool qhca_memlink_init(QhcaState *s, Error **errp);
 /** Disconnect; call before qhca_glue_exit(). */
 void qhca_memlink_exit(QhcaState *s);
@@ -181,7 +181,7 @@ void qhca_memlink_exit(QhcaState *s);
 void qhca_memlink_finalize(QhcaState *s);
 /** Within a call: tell the engine if it may use links now. */
 void qhca_memlink_update(QhcaState *s);
-/** The guest has taken the bus from the function. */
+/** The guest has switched off bus mastering. */
 void qhca_memlink_no_dma(QhcaState *s);
 /** The machine starts or stops. */
 void qhca_memlink_vm_change(QhcaState *s);
@@ -233,7 +233,7 @@ bool qhca_faults_load(QhcaState *s, Error **errp);
 void qhca_class_counters(ObjectClass *klass);
 
 /* ---- qhca-trace.c ---- */
-/** When a call of the engine began, in ns; 0: nobody wants to know. */
+/** When a call of the engine began, in ns; 0: not measured. */
 typedef struct QhcaCallTime {
     int64_t host, cpu;
 } QhcaCallTime;
@@ -241,7 +241,7 @@ typedef struct QhcaCallTime {
 void qhca_op_trace(void *opaque, const struct qhca_trace *t);
 /** Is the trace used by a recording, a trace event or the error log? */
 bool qhca_trace_wanted(const QhcaState *s);
-/** For the event of a call of the engine: when it begins, and that it ended. */
+/** For the trace event of a call of the engine: it begins; it has ended. */
 QhcaCallTime qhca_trace_call_begins(void);
 void qhca_trace_call_ended(QhcaState *s, const char *what,
                            const QhcaCallTime *begin);

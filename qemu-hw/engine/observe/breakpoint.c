@@ -6,8 +6,8 @@
 #include "observe/decode.h"
 
 /*
- * The kind of each trace event, and which field holds what a condition calls
- * the code.  Numbers, indices and PSNs have fields of their own.
+ * The kind of each trace event, and the field that conditions call the code.
+ * Numbers, indices and PSNs have fields of their own.
  */
 static const struct kind {
     uint8_t on;                 /* enum qhca_stop_on, + 1; 0: none */

@@ -14,8 +14,8 @@
 #include "../engine.h"
 
 /*
- * Consumer of what is shown.  Names are static, and NULL inside a list.  Texts
- * are valid during the call.  Calls of begin() and end() are paired.
+ * Consumer of the output.  Names are static, and NULL inside a list.  Texts are
+ * valid during the call.  Calls of begin() and end() are paired.
  */
 struct qhca_emit {
     void *opaque;
@@ -82,7 +82,7 @@ const char *qhca_inspect(struct qhca *e, enum qhca_object object,
                          uint32_t number, const struct qhca_emit *em);
 /**
  * Emit a summary of all objects of a kind: an object with a list "objects", at
- * most @max of them from number @from on; "more" tells whether there are more.
+ * most @max of them from number @from on; "more" is true if there are more.
  * Errors as above.
  */
 const char *qhca_inspect_all(struct qhca *e, enum qhca_object object,
@@ -142,9 +142,9 @@ struct qhca_tree_look {
 
 /**
  * Emit a buffer table as a tree, from guest memory alone: each table with its
- * entries, and below those that name tables, the entries of these; "more" tells
- * whether there are pages after the last one shown.  Errors as above; an error
- * in the table is emitted where it is ("fault").
+ * entries, and below each entry that points to a table, the entries of that
+ * table; "more" is true if there are pages after the last one shown.  Errors as
+ * above; an error in the table is emitted where it is ("fault").
  */
 const char *qhca_inspect_tree(struct qhca *e,
                               const struct qhca_tree_look *look,

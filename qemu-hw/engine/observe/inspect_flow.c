@@ -145,7 +145,7 @@ void qhca_sum_rss(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "users", qp->users);
 }
 
-/* Which queue receives a frame, by the last bits of its hash. */
+/* The queue that receives a frame, by the last bits of its hash. */
 void qhca_inspect_rss(const struct qhca_qp *qp, const struct qhca_emit *em)
 {
     struct qhca_qpc c = { 0 };

@@ -79,7 +79,7 @@ void qhca_inspect_rqt(const void *rqt, const struct qhca_emit *em);
 /* The RSS QPs over indirection table @rqt. */
 void qhca_inspect_rqt_users(struct qhca *e, const void *rqt,
                             const struct qhca_emit *em);
-/* How frames come to Ethernet RQ @q. */
+/* How frames reach Ethernet RQ @q. */
 void qhca_inspect_steered(struct qhca *e, const struct qhca_eth_q *q,
                           const struct qhca_emit *em);
 void qhca_inspect_rss(const struct qhca_qp *qp, const struct qhca_emit *em);
@@ -92,7 +92,7 @@ uint8_t qhca_inspect_query_flow(struct qhca *e, struct qhca_cmd *c);
 void qhca_sum_shaper(const struct qhca_emit *em, const void *obj);
 void qhca_inspect_shaper(struct qhca *e, const struct qhca_shaper *s,
                          const struct qhca_emit *em);
-/* Which shaper holds @q back, if one does. */
+/* The shaper that holds @q back, if any. */
 void qhca_inspect_held(const struct qhca_eth_q *q, const struct qhca_emit *em);
 void qhca_inspect_tm(const struct qhca_srq *srq, const struct qhca_emit *em);
 void qhca_inspect_map(const struct qhca_buf_table *m, const char *name,

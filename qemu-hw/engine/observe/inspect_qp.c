@@ -247,7 +247,7 @@ static void inspect_faults(struct qhca *e, struct qhca_qp *qp,
     qhca_emit_end(em);
 }
 
-/* From which of our addresses to which of the peer's. */
+/* Our address and the peer's. */
 static void inspect_path(struct qhca *e, struct qhca_qp *qp,
                          const struct qhca_emit *em)
 {

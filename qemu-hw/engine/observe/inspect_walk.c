@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Inspecting buffer tables: a second walker, which reads everything anew and
- * records each hop.  It must not disturb the adapter's own
+ * records each hop.  It must not disturb the adapter's own walker
  * (memory/table_walk.c), and any difference between the two is a bug.
  */
 #include "observe/inspect_internal.h"
