@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * qhca: identity, registers, commands, a message, reset.  The device's own
- * project has the tests of all commands, queues and packets.
+ * project tests all commands, queues and packets.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -62,7 +62,7 @@ static void test_reset(void)
 #define ANSWER      0x102000
 #define INPUT       0x103000
 #define DEPTH_SHIFT 2
-/* what a message needs */
+/* the objects that a message needs */
 #define EQ          0x104000
 #define CQ          0x105000
 #define SQ          0x106000

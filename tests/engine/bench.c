@@ -5,7 +5,8 @@
  * and posting, so an adapter in a QEMU of its own achieves about twice as much.
  * Slowness is never a failure here.
  *
- * Without a word the two exchange frames; with "link" they have a memory link.
+ * Without an argument the two exchange frames; with "link" they use a memory
+ * link.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -188,7 +189,7 @@ static void pump(void)
     ticks += 100;
 }
 
-/* The CPU's time, as others may be at work. */
+/* CPU time, as other processes may be running. */
 static double now_s(void)
 {
     struct timespec t;
@@ -206,7 +207,7 @@ struct end {
 
 static struct end end[2];
 
-/* Link the two; frames go over to the link by themselves. */
+/* Link the two; they switch to the link automatically. */
 static void link_up(void)
 {
     unsigned i;

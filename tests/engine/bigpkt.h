@@ -22,7 +22,7 @@ struct big_outer {
     bool v6;
     unsigned opts;              /* bytes of IPv4 options */
     unsigned ext[2], exts;      /* IPv6 extension headers: bytes of each */
-    uint8_t proto;              /* behind IP */
+    uint8_t proto;              /* after IP */
     bool sum;                   /* UDP: with a checksum */
     unsigned more;              /* bytes between that and the inner IP header */
     uint16_t id;
@@ -39,7 +39,7 @@ struct big {
     uint32_t seq;
     uint8_t flags;              /* of TCP */
     struct big_outer outer;     /* the tag is before it */
-    uint8_t junk[BIG_HDR_MAX];  /* content of all that is not looked at */
+    uint8_t junk[BIG_HDR_MAX];  /* content of all unchecked fields */
     uint8_t payload[BIG_PAYLOAD_MAX];
     uint32_t len;               /* of the payload */
 };
@@ -147,7 +147,7 @@ static inline unsigned big_hdr_len(const struct big *b)
     return big_l4(b) + (b->tcp ? 20 + b->tcp_opts : 8);
 }
 
-/* Put @b into any tunnel, and shorten options until a device takes it. */
+/* Put @b into any tunnel, and shorten options until a device accepts it. */
 static inline void big_tunnel(struct big *b, struct rng *r)
 {
     static const uint8_t proto[] = { 17, 17, 17, 47, 4, 41, 50 };
@@ -173,8 +173,8 @@ static inline void big_tunnel(struct big *b, struct rng *r)
 }
 
 /*
- * Write the IP header of a packet of @bytes at @ip, where its junk is; returns
- * the sum of its addresses.
+ * Write the IP header of a packet of @bytes at @ip, which contains its junk;
+ * returns the sum of its addresses.
  */
 static inline uint32_t big_put_ip(uint8_t *ip, bool v6, unsigned opts,
                                   const unsigned *exts_len, unsigned exts,
@@ -277,7 +277,7 @@ static inline size_t big_frame(const struct big *b, uint8_t *f, unsigned number,
 
 /*
  * Put the untagged frame of @n bytes into an IPv4 or (@v6) IPv6 packet, whose
- * header has @junk where nobody looks and the identification @id; returns its
+ * header has @junk in unchecked fields and the identification @id; returns its
  * new length.
  */
 static inline size_t big_wrap(uint8_t *f, size_t n, bool v6,
@@ -305,7 +305,7 @@ static inline size_t big_wrap(uint8_t *f, size_t n, bool v6,
     return n + hdr;
 }
 
-/* What the device sets in the header at @ip has any value. */
+/* Give any value to the fields that the device sets in the header at @ip. */
 static inline void big_any_ip(uint8_t *ip, bool v6, struct rng *r)
 {
     big_put16(ip + (v6 ? 4 : 2), rng_u32(r));
@@ -315,8 +315,8 @@ static inline void big_any_ip(uint8_t *ip, bool v6, struct rng *r)
 }
 
 /*
- * Write the headers as software hands them over: what the device sets has any
- * value.  Returns their length.
+ * Write the headers as software passes them: fields that the device sets have
+ * any value.  Returns their length.
  */
 static inline unsigned big_headers(const struct big *b, uint8_t *f,
                                    struct rng *r)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Main program for fuzz targets without libFuzzer: inputs from a seeded
- * generator, and from files.  It is not guided by coverage; what libFuzzer
- * found is kept as files and runs here too.
+ * generator, and from files.  It is not guided by coverage; inputs that
+ * libFuzzer found are kept as files and run here, too.
  *
  * TARGET [--runs N] [--seed N] [--from FIRST] [FILE or FOLDER ...]
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Ethernet receive queues for tests: rings, buffers and what arrived in them.
- * Each queue has a CQ of its own.
+ * Ethernet receive queues for tests: rings, buffers and their contents.  Each
+ * queue has a CQ of its own.
  */
 #ifndef QHCA_TEST_ETHFIX_H
 #define QHCA_TEST_ETHFIX_H

@@ -222,7 +222,7 @@ static void post(struct eth *t, struct fz *f)
     guest_dbrec_set(&t->g, r->dbrec, ++r->prod + (k == 0xf0 ? 100 : 0));
 }
 
-/* Any change of a queue; what the device must no longer touch is taken away. */
+/* Any change of a queue; removes the permissions that the device loses. */
 static void modify(struct eth *t, struct fz *f)
 {
     uint8_t k = fz_u8(f), how = fz_u8(f), st;
@@ -237,7 +237,7 @@ static void modify(struct eth *t, struct fz *f)
     c.flags |= k & 64 ? QHCA_ETH_Q_F_UNPAD : 0;
     if (how & 0x80) {
         fz_spoil(f, &c, sizeof(c));
-        /* these must stay what they are, whatever the device is told */
+        /* these must not change, whatever the command says */
         c.buf = q->ring[0].buf.d;
         c.dbrec = q->ring[0].dbrec;
         c.cqn = q->cq.cqn;

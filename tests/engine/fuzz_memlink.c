@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: the peer of a memory link.  Rings and regions are the input's:
- * it writes records, more or less correct ones and to the PSNs that QPs expect,
+ * Fuzz target: the peer of a memory link.  The input owns rings and regions: it
+ * writes records, more or less correct ones and to the PSNs that QPs expect,
  * indices, flags and the states of records; it rings bells, answers markers,
- * receives what the adapter sends, or does not.  Meanwhile memory is taken
- * back, QPs come and go, links are cut and attached again.
+ * and receives what the adapter sends, or does not.  Meanwhile memory is
+ * revoked, QPs come and go, links are cut and attached again.
  */
 #include <stdlib.h>
 
@@ -26,7 +26,10 @@ struct fm {
     struct qhca_shring_rx rx;   /* of a peer that receives */
 };
 
-/* What the adapter sends and receives; too large to be made for each input. */
+/*
+ * Data that the adapter sends and receives; too large to be made for each
+ * input.
+ */
 static struct qhca_shring *ring[2];
 
 static struct qhca *engine(struct fm *m)
@@ -123,7 +126,7 @@ static void close(struct fm *m)
 {
     unsigned i;
 
-    /* it rests with the link as it is, and without */
+    /* it comes to rest with the link as it is, and without it */
     CHECK(world_settle(&m->q.w, 100000000000ULL), "the adapter never rests");
     qhca_memlink_detach(engine(m), m->id);
     CHECK(world_settle(&m->q.w, 100000000000ULL), "the adapter never rests");
@@ -195,7 +198,7 @@ static uint32_t headers(struct fm *m, struct fz *f, uint8_t how, uint8_t op,
     return 14 + len - 4;
 }
 
-/* Names @payload bytes of the regions; returns the number of segments. */
+/* Refer to @payload bytes of the regions; returns the number of segments. */
 static uint32_t segments(struct fz *f, uint32_t payload,
                          struct qhca_shring_seg *s)
 {

@@ -449,7 +449,7 @@ static void spoil(struct fz *f, uint8_t *b, size_t len,
                   const struct field *fields, unsigned n)
 {
     uint8_t how = fz_u8(f);
-    unsigned k = how & 0xc0 ? 1 : 1 + (how & 3);    /* more load less often */
+    unsigned k = how & 0xc0 ? 1 : 1 + (how & 3);    /* with more, few load */
 
     while (k--) {
         uint32_t pick = fz_u32(f);

@@ -3,7 +3,7 @@
  * Memory of a fake guest.
  *
  * A sparse space of 64 GiB of DMA addresses.  Pages are mapped by gmem_alloc(),
- * scattered by the seed.  Two bits per byte tell whether the device may read
+ * scattered by the seed.  Two bits per byte specify whether the device may read
  * and write it: everything around a buffer is a red zone.  An access of the
  * device to an unmapped page fails as on a real bus; an access to a mapped byte
  * without permission is a bug in the device and ends the test.
@@ -82,7 +82,7 @@ uint64_t gmem_unmapped(struct gmem *m, uint64_t len);
 bool gmem_dev_read(struct gmem *m, uint64_t addr, void *buf, size_t len);
 bool gmem_dev_write(struct gmem *m, uint64_t addr, const void *buf,
                     size_t len);
-/* May the device have others read this for it?  *@off: where in m->data. */
+/* May the device let others read this?  *@off: its place in m->data. */
 bool gmem_dev_share(struct gmem *m, uint64_t addr, size_t len, uint64_t *off);
 bool gmem_dev_cas64(struct gmem *m, uint64_t addr, uint64_t cmp,
                     uint64_t swap, uint64_t *old);

@@ -29,7 +29,7 @@ static uint64_t start_of(const struct godp *o, uint64_t page)
     return o->mr->buf.chunk[page].off;
 }
 
-/* The path to the entry of @page: *@n entries that name tables. */
+/* The path to the entry of @page: *@n entries that point to tables. */
 static void way(struct godp *o, uint64_t page, uint64_t at[3], unsigned *n)
 {
     const struct qhca_buf *d = &o->mr->buf.d;

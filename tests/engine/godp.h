@@ -10,7 +10,7 @@
 
 #include "guest.h"
 
-struct godp_link {              /* an entry that names a table */
+struct godp_link {              /* an entry that points to a table */
     uint64_t at, value;
 };
 

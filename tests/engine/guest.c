@@ -422,7 +422,10 @@ void guest_start(struct guest *g, struct node *n, uint64_t seed,
         c.eq_shift = (uint32_t)rng_range(&g->rng, 1, 8);
         c.shapes = true;
         c.irq_ns = rng_log(&g->rng, 20000);
-        /* not drawn, so that seeds go on as they did before there were records */
+        /*
+         * not drawn, so that seeds give the same runs as before there were
+         * records
+         */
         c.records = seed & 2 ? UINT32_MAX : 0;
         c.sq_records = seed & 1;
     }

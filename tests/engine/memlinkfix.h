@@ -41,7 +41,7 @@ struct side {
 struct fix {
     struct world w;             /* must be first, for the filter */
     struct side s[NODES];
-    /* what has left on the wire */
+    /* sent on the wire */
     unsigned packets, markers;
     unsigned lose_marker;       /* bits: these numbers get lost */
     unsigned last_marker;
@@ -70,7 +70,7 @@ static inline bool fix_filter(struct world *w, unsigned src, uint8_t *frame,
     return !(f->lose_marker & 1u << (f->last_marker & 31));
 }
 
-/* Counts what of the region is read. */
+/* Count the bytes of the region that are read. */
 static inline bool fix_dma_read(void *opaque, uint64_t addr, void *buf,
                                 size_t len)
 {
@@ -118,7 +118,7 @@ static inline void fix_region(struct fix *f, unsigned i,
 static inline void fix_attr(struct gqp_attr *a)
 {
     gqp_attr_default(a);
-    a->timeout = 14;            /* 67 ms: longer than anything but patience */
+    a->timeout = 14;            /* 67 ms: only PATIENCE_NS is longer */
     a->sq_psn = a->rq_psn = 0xfffff0;
 }
 
@@ -333,15 +333,15 @@ static inline void fix_go_up(struct fix *f)
 }
 
 /*
- * Side @i does not look at what side @from sends: as if it were busy, it has
- * asked for no bell.
+ * Side @i does not receive what side @from sends: as if it were busy, it has
+ * not asked for a bell.
  */
 static inline void fix_doze(struct fix *f, unsigned i, unsigned from)
 {
     world_memlink_ring(&f->w, from, i)->sleeps = 0;
 }
 
-/* Now it looks. */
+/* Now it receives. */
 static inline void fix_look(struct fix *f, unsigned i, unsigned from)
 {
     node_memlink_bell(f->s[i].n, fix_link(f, i, from)->id);

@@ -233,7 +233,10 @@ void sim_drain(struct cqx *c)
         }
         CHECK(ep, "%s: a completion for QP %#x, status %s", c->g->m->name,
               cqe.qpn, sim_wc_name(cqe.status));
-        /* a frame tells when it came, which may then have been held */
+        /*
+         * the time of a frame is that of its arrival; it may then have been
+         * held
+         */
         CHECK(cqe.timestamp <= s->w.now &&
               (cqe.timestamp >= c->empty ||
                cqe.opcode == QHCA_CQE_OP_ETH_RECV),
@@ -296,7 +299,7 @@ static void on_async(struct guest *g, const struct qhca_eqe *eqe)
     case QHCA_EV_PORT:
     case QHCA_EV_SRQ_LIMIT:
     case QHCA_EV_SRQ_ERR:
-    case QHCA_EV_CQ_ERR:        /* whoever provokes one checks the count */
+    case QHCA_EV_CQ_ERR:        /* a test that provokes one checks the count */
         return;
     case QHCA_EV_PAGE_FAULT:
         odp_fault(g, eqe->obj);
@@ -530,7 +533,7 @@ static void memlink_dies(struct sim *s)
 
 /*
  * Now and then an adapter no longer wants to use its links, or does again: all
- * packets go over to the wire and back, in order.  Where frames get lost, links
+ * packets switch to the wire and back, in order.  Where frames get lost, links
  * do as well.
  */
 static void toggle_memlinks(void *opaque, uint64_t arg)

@@ -109,7 +109,7 @@ struct sim_workload {
     void (*build)(struct sim *s);
     /* may be NULL: runs while the endpoints work, and advances time */
     void (*script)(struct sim *s);
-    bool wire_only;             /* it looks at the wire: no memory links */
+    bool wire_only;             /* it observes the wire: no memory links */
 };
 
 extern const struct sim_workload sim_workloads[];

@@ -150,8 +150,8 @@ static void close_side(struct side *x)
 
 /*
  * Reset an adapter in the middle of its work, in one of three ways: from then
- * on no memory access, no interrupt, no frame.  The peer notices by itself, and
- * the adapter can be used again.
+ * on no memory access, no interrupt, no frame.  The peer notices without help,
+ * and the adapter can be used again.
  */
 static void run_reset(struct sim *s)
 {

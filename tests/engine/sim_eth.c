@@ -515,7 +515,7 @@ static void eth_dump(struct ep *ep)
     fprintf(stderr, "\n");
 }
 
-/* Any number arrives of what is lost or comes twice. */
+/* With loss fewer frames may arrive, with duplication any number. */
 static bool adds_up(const struct eth_all *all, const struct sim *s,
                     uint64_t dropped)
 {

@@ -59,7 +59,7 @@ struct msg {
     uint8_t opcode;             /* QHCA_TMH_* */
     unsigned slot;
     bool sent;                  /* the SEND is acknowledged */
-    bool taken;                 /* somebody receives it */
+    bool taken;                 /* it has a receiver */
     bool done;                  /* received */
     bool by_device;             /* a rendezvous carried out by the device */
 };

@@ -79,7 +79,7 @@ static void build_lossy(struct sim *s)
 }
 
 /*
- * The wire is good, but injected faults do to packets what a bad one does:
+ * The wire is good, but injected faults affect packets as a bad wire does:
  * whatever holds with loss must hold.  Losses are random: if every 97th packet
  * were lost, it could be the last of a 97-packet message each time it is
  * retransmitted.
@@ -228,7 +228,7 @@ static void build_err(struct sim *s)
 
 /*
  * Ethernet frames and RC traffic share the wire, which may lose, double and
- * delay, but damages no frames: nobody would notice before TCP.
+ * delay frames, but does not damage them: only TCP would notice.
  */
 static void build_eth(struct sim *s)
 {

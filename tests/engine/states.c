@@ -66,7 +66,7 @@ static void check_now(void)
     }
 }
 
-/* What gzip has compressed; the name is the Makefile's. */
+/* Read a file that gzip has compressed; the Makefile passes its name. */
 static struct blob read_file(const char *path)
 {
     struct blob b = { .b = malloc(SCENE_FILE_MAX) };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * States of releases: two adapters, A and B, are saved in the middle of their
- * traffic, with the memory of their guests and the frames on the wire.  Whoever
- * loads that later, in whatever release, finishes the traffic; the outcome is
- * known.
+ * traffic, with the memory of their guests and the frames on the wire.  A later
+ * load, in any release, finishes the traffic; the outcome is known.
  */
 #ifndef QHCA_TEST_STATES_H
 #define QHCA_TEST_STATES_H
@@ -21,7 +20,7 @@ struct scene_frame {
     uint8_t b[];
 };
 
-/* The ring of a CQ.  Nobody consumes: all CQEs stay. */
+/* The ring of a CQ.  No CQE is ever consumed. */
 struct scene_cq {
     unsigned node;
     uint64_t addr;
@@ -61,7 +60,7 @@ bool scene_deliver(struct scene *s);
 bool scene_step(struct scene *s);
 /* Deliver everything and bring in missing pages, until nothing is left. */
 void scene_finish(struct scene *s);
-/* What has become of it: a line for each CQE and area, from malloc(). */
+/* The outcome: a line for each CQE and area, from malloc(). */
 char *scene_outcome(const struct scene *s);
 
 /* states_scenes.c */
@@ -93,7 +92,7 @@ char *scene_load(struct scene *s, struct blob *from,
 
 /* states_check.c */
 
-/* All that is to hold of a scene that was saved; @from is consumed. */
+/* Check everything that must hold for a saved scene; @from is consumed. */
 void scene_check(struct blob *from);
 
 #endif

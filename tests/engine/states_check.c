@@ -52,7 +52,8 @@ static const uint8_t *find(const struct blob *state, const uint8_t *name)
 
 /*
  * A section that is written in the version in which it was saved has the same
- * bytes.  Not so "work": what waited for the wire waits for a run instead.
+ * bytes.  The exception is "work": QPs that waited for the wire wait for a run
+ * instead.
  */
 static void same_sections(const struct blob *was, const struct blob *is)
 {
@@ -126,7 +127,7 @@ static void destroy_all(struct guest *g, struct qhca_idr *t, uint8_t op,
 {
     uint32_t n = qhca_idr_end(t);
 
-    while (n--) {               /* EQ 0 and UAR 0 at last */
+    while (n--) {               /* EQ 0 and UAR 0 last */
         if (t->slot[n] && (!is || is(t->slot[n])) &&
             (op != QHCA_CMD_FREE_UAR || n)) {
             destroy(g, op, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A scene: its wire, its end, and what has become of it. */
+/* A scene: its wire, its end and its outcome. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +123,9 @@ static uint64_t *entry(struct gmem *m, uint64_t table, uint64_t page)
     return gmem_ptr(m, table + 8 * page, 8);
 }
 
-/* Bring in what @f names of a region with a FLAT table; pages are zeroed. */
+/*
+ * Bring in the pages that @f specifies, of a region with a FLAT table, zeroed.
+ */
 static void bring_in(struct guest *g, const struct qhca_fault *f)
 {
     struct qhca_mpt mr;
@@ -206,7 +208,7 @@ static struct qhca_cqe cqe_at(const struct scene *s, const struct scene_cq *q,
     return c;
 }
 
-/* All CQEs, by QP or queue: between those the order is nobody's. */
+/* All CQEs, by QP or queue: between these the order is undefined. */
 static void put_cqes(FILE *to, const struct scene *s, unsigned which)
 {
     const struct scene_cq *q = &s->cq[which];

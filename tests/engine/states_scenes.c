@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Scenes: what two adapters have to do when they are saved.  Each is small, and
- * has all kinds of objects and of work under way of one part of the device.
+ * Scenes: the work that two adapters have when they are saved.  Each is small,
+ * and has all kinds of objects and of work under way of one part of the device.
  *
  * A scene may be changed, and others added: states that were saved stay.
  */
@@ -379,16 +379,16 @@ static void build_tm(struct scene *s)
     qhca_put_be32(rvh + 8, a->mr.key);
     qhca_put_be32(rvh + 12, 900);
     gbuf_write(&a->mr.buf, 616, rvh, sizeof(rvh));
-    tagged(a, 1700, QHCA_TMH_EAGER, 99);        /* nobody expects it */
+    tagged(a, 1700, QHCA_TMH_EAGER, 99);        /* no tag matches */
     post(&a->qp[0], work(t, A, QHCA_WQE_SEND, 1, 0, 550, 0));
     post(&a->qp[0], work(t, A, QHCA_WQE_SEND, 2, 600, 32, 0));
     post(&a->qp[0], work(t, A, QHCA_WQE_SEND, 3, 1700, 300, 0));
     gqp_ring(&a->qp[0]);
 }
 
-/* ---- pages that are not there ---- */
+/* ---- missing pages ---- */
 
-/* A region of four pages, none of which is there. */
+/* A region of four pages, all of them missing. */
 static uint32_t make_paged(struct scene *s, unsigned node)
 {
     struct guest *g = &s->g[node];
@@ -434,7 +434,7 @@ static void build_odp(struct scene *s)
     w.remote_addr = 2 * IOVA + 8192;
     w.rkey = key;
     post(&a->qp[1], w);
-    /* READ responses land where nothing is; data to send is not there */
+    /* READ responses go to missing pages; data to send is missing, too */
     w = work(t, A, QHCA_WQE_RDMA_READ, 4, 0, 500, 200);
     w.sge[0] = (struct qhca_sge){ .addr = 2 * IOVA, .len = 500,
                                   .lkey = mine };
@@ -676,7 +676,7 @@ static void send_through(struct set *t, uint32_t shaper)
                    sqn | 2ULL << QHCA_DB_INDEX_SHIFT);
 }
 
-/* The wire does not take them at once. */
+/* The wire does not accept them at once. */
 static void build_eth(struct scene *s)
 {
     send_through(open_set(s), QHCA_SHAPER_NONE);

@@ -147,7 +147,7 @@ static void ring(void)
     called();
 }
 
-/* What the environment does after a kick(); false if there was none. */
+/* Do what the environment does after a kick(); false if there was none. */
 static bool run(void)
 {
     if (!t.kicked) {

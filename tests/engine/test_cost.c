@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How much one call of the engine can be made to do.  QEMU's big lock is held
- * meanwhile, so whatever a guest or a peer asks for, there is a limit: of DMA
- * accesses, of their bytes and of frames.  Each scene asks for as much as its
+ * The maximum work of one call of the engine.  QEMU's big lock is held
+ * meanwhile, so whatever a guest or a peer requests, there is a limit: on DMA
+ * accesses, on their bytes and on frames.  Each scene asks for as much as its
  * kind of work allows; what is left must be done by later calls.
  *
- * The test counts by itself, in the adapter's table of operations; it does not
- * use the engine's own accounts.
+ * The test does its own counting, in the adapter's table of operations; it does
+ * not use the engine's accounts.
  */
 #include <stdio.h>
 
@@ -31,7 +31,7 @@ struct cost {
 };
 
 static struct {
-    struct qhca_ops ops;        /* what is counted goes on to these */
+    struct qhca_ops ops;        /* counted calls are passed on to these */
     struct cost now, most;
     unsigned engine_calls;
 } t;
@@ -118,7 +118,7 @@ static void within_budget(const char *scene)
     assert_in_range(t.most.frames, 0, FRAMES_MAX);
 }
 
-/* ---- what the scenes have in common ---- */
+/* ---- common to the scenes ---- */
 
 static void large_mtu(struct unit *u)
 {
@@ -415,7 +415,7 @@ static void sniffed_super_packets(void **state)
     gqp_ring(&rc[0]);
     assert_true(world_settle(&u.w, 1000000000));
     assert_int_equal(completions(&rc_cq[0]), 1);
-    /* what the sniffers did not get is counted */
+    /* frames that the sniffers did not get are counted */
     assert_true(unit_stat(&u, QHCA_STAT_RAW_RX_DROPPED) > 0);
     within_budget("sniffed super-packets");
     for (i = 0; i < 2; i++) {
@@ -653,7 +653,7 @@ static void merged_flows(void **state)
     assert_true(u->e->eth->gro.held > FLOWS * 9 / 10);
     assert_int_equal(guest_simple(&u->g, QHCA_CMD_NOP, 0), QHCA_ST_OK);
     assert_int_equal(u->e->eth->gro.held, 0);
-    /* what was not received was dropped, and counted */
+    /* frames that were not received were dropped, and counted */
     assert_int_equal(completions(&cq) +
                      unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), FLOWS);
     within_budget("merged flows");

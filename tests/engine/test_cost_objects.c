@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Calls of the engine whose cost is not accesses to memory but numbers of
- * objects: how many are destroyed, detached or looked at in one call.
+ * objects: how many are destroyed, detached or examined in one call.
  */
 #include <stdio.h>
 
@@ -74,7 +74,7 @@ static uint32_t make_window(struct unit *u)
 #define WINDOWS     5000u
 #define QPS         64u
 
-/* Connected to nobody: what they send gets no answer. */
+/* Not connected to a peer: their requests get no answer. */
 static void make_busy_qps(struct unit *u, struct gqp *qp, struct gcq *cq)
 {
     struct gqp_init in = { .type = QHCA_QPT_RC, .sq_shift = 2, .sq_stride = 6,
@@ -404,8 +404,8 @@ static void tags_alike(void **state)
 #define TRAPS       64u
 
 /*
- * Rules that differ in nothing that a lookup could use: they want accepted
- * frames only, and behind them are others that all want a copy.
+ * Rules that differ in nothing that a lookup could use: they apply to accepted
+ * frames only, and are followed by others that all want a copy.
  */
 static void rules_alike(void **state)
 {
@@ -443,7 +443,7 @@ static void rules_alike(void **state)
     dropped = unit_stat(u, QHCA_STAT_RAW_RX_DROPPED) - dropped;
     assert_in_range(dropped, 2, TRAPS / 2);
     u->n->on_call = NULL;
-    /* without most of those that do not want it, it is given to all */
+    /* without most rules that do not apply, all others get a copy */
     while (i-- > 100) {
         if (i < RULES) {
             assert_int_equal(guest_simple(&u->g, QHCA_CMD_DESTROY_FLOW,

@@ -549,7 +549,7 @@ static void eq_full(void **state)
     struct gcq *cq = calloc(total, sizeof(*cq));
     struct qhca_eqe e;
 
-    u->n->on_msix = NULL;               /* nobody reads the EQ */
+    u->n->on_msix = NULL;               /* the EQ is not read */
     for (i = 0; i < total; i++) {
         gcq_create(&cq[i], &u->g, 2, NULL, 1);
     }

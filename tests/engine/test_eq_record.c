@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * EQs whose consumer index is in a doorbell record: who is interrupted, and
- * when.  What another CPU does in the middle of the engine's work is done when
- * the engine executes its fence: there, each order of the two is possible.
+ * EQs whose consumer index is in a doorbell record: when software is
+ * interrupted.  The actions of another CPU in the middle of the engine's work
+ * take place when the engine executes its fence: there, either order is
+ * possible.
  */
 #include "reborn.h"
 #include "unit.h"
@@ -103,7 +104,7 @@ static uint32_t flags(void)
     return guest_dbrec_flags(&t.u->g, t.q->dbrec);
 }
 
-/* The index of the doorbell counts for nothing. */
+/* The index of the doorbell is ignored. */
 static void bell(bool arm)
 {
     guest_doorbell(&t.u->g, 0, QHCA_DB_EQ, t.q->eqn |
@@ -141,7 +142,7 @@ static void tell_all(void)
 static void when_idle(void **state)
 {
     begin(state, 1);
-    fire(0);                    /* nobody has armed anything */
+    fire(0);                    /* nothing was armed */
     assert_int_equal(irqs(), 1);
     fire(0);                    /* the handler has not run yet */
     fire(0);
@@ -212,7 +213,7 @@ static void stores_meanwhile(void **state)
     end();
 }
 
-/* A full EQ: the record tells whether it is. */
+/* A full EQ: the record shows whether it is full. */
 static void full_only_for_the_device(void **state)
 {
     unsigned i;
@@ -261,7 +262,7 @@ static void full(void **state)
     end();
 }
 
-/* What waits is written when software has consumed all: an interrupt. */
+/* Waiting events are written when software has consumed all: an interrupt. */
 static void full_then_idle(void **state)
 {
     unsigned arm;
@@ -282,7 +283,7 @@ static void full_then_idle(void **state)
     end();
 }
 
-/* Software consumes an entry while the device asks to be told. */
+/* Software consumes an entry while the device asks for a doorbell. */
 static void room_meanwhile(void **state)
 {
     begin(state, CQS);
@@ -671,7 +672,7 @@ static void saved_while_stalled(void **state)
     end();
 }
 
-/* The same without a save: whoever ends the stall sees to it. */
+/* The same without a save: the end of the stall continues the work. */
 static void stalled(void **state)
 {
     begin(state, CQS);

@@ -251,7 +251,7 @@ static void send_gather(void **state)
     unmake(u, &t);
 }
 
-/* Traces tell where the bytes of a frame lie. */
+/* Traces show where the bytes of a frame are. */
 static void traced_data(void **state)
 {
     struct unit *u = *state;
@@ -751,7 +751,7 @@ static void looped(struct unit *u, struct eth *t, const struct qhca_eth_wqe *h,
     assert_int_equal(cqe->status, QHCA_WC_SUCCESS);
 }
 
-/* In loopback nothing leaves and nothing comes, whatever the link does. */
+/* In loopback nothing leaves and nothing arrives, whatever the link does. */
 static void loopback(void **state)
 {
     struct unit *u = *state;
@@ -913,7 +913,7 @@ static void flow_control(void **state)
     world_inject(&u->w, 0, f, 60);
     save_and_load(u);
     assert_in_range(paused(u, &t), ns, ns + ns / 2);
-    /* 0 ends a pause, and so does who no longer obeys */
+    /* a pause ends by 0, or when the port no longer obeys */
     world_inject(&u->w, 0, f, 60);
     pause_frame(f, group, 0);
     world_inject(&u->w, 0, f, 60);
@@ -939,12 +939,12 @@ static void flow_control(void **state)
     assert_in_range(paused(u, &t), 0, ns / 2);
     assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_CONTROL), 9);
     assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_PAUSE), 8);
-    /* a state whose clock was ahead; the clock goes on while it is asked */
+    /* a state whose clock was ahead; the clock advances when it is read */
     u->e->ops.clock = ticking;
     u->e->tx_paused = u->w.now + (1ULL << 40);
     assert_in_range(paused(u, &t), 0, ns / 2);
     u->e->ops.clock = ticking_clock;
-    /* one of software is sent, and counted */
+    /* a PAUSE of software is sent, and counted */
     pause_frame(f, group, 5);
     put(u, &t, 0, f, 60);
     paused(u, &t);
@@ -952,7 +952,7 @@ static void flow_control(void **state)
     assert_int_equal(unit_stat(u, QHCA_STAT_PORT_TX_PAUSE), 1);
     p.pause_rx = 2;
     set_port(u, QHCA_PORT_M_PAUSE, &p, QHCA_ST_BAD_PARAM);
-    /* they went no further */
+    /* none was passed on */
     assert_false(gcq_poll(&t.rcq, &cqe));
     unmake(u, &t);
 }
@@ -1104,8 +1104,8 @@ static void dead_queues(void **state)
 }
 
 /*
- * The times of frames: of a received one when it came, of a sent one when it
- * left, however long it was in the ring before.
+ * Timestamps: a received frame has the time when it arrived, a sent one the
+ * time when it left, however long it was in the ring before.
  */
 static void stamps(void **state)
 {

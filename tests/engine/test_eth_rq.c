@@ -123,7 +123,7 @@ static void other_rings(void **state)
     receives(&q, 0);
     c = erq_context(&next, 0);
     c.shift = 3;
-    c.stride = 9;                       /* not looked at */
+    c.stride = 9;                       /* not checked */
     assert_int_equal(erq_modify(&q, &c, QHCA_ETH_RQ_M_RINGS, &at),
                      QHCA_ST_BAD_STATE);
     c.state = QHCA_WQS_RESET;           /* not yet in RESET */

@@ -368,7 +368,7 @@ static void port(void **state)
     assert_int_equal(unit_stat(u, QHCA_STAT_ETH_RX_DROPPED), 1);
 }
 
-/* Another table between two frames; a stopped queue drops, others go on. */
+/* Another table between two frames; a stopped queue drops, others continue. */
 static void other_table(void **state)
 {
     struct unit *u = *state;

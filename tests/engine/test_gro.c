@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receive coalescing.  Whatever is received is cut again by a model written
- * from the manual, and must be the frames that arrived, bit by bit.
+ * Receive coalescing.  A model written from the manual cuts all received
+ * packets again; the result must be the frames that arrived, bit by bit.
  */
 #include "ethfix.h"
 #include "bigpkt.h"
@@ -420,7 +420,7 @@ enum change {
     CHANGES
 };
 
-/* Does byte @at of an IP header say where what is behind it begins? */
+/* Does byte @at of an IP header determine where the next header begins? */
 static bool places_ip(const uint8_t *ip, size_t at)
 {
     return !at || (ip[0] >> 4 == 4 ? at == 6 || at == 7 || at == 9 : at == 6);
@@ -453,7 +453,7 @@ static void random_frame(struct unit *u, struct flow *w, uint32_t size)
         f[l.l4 + 13] |= PSH;
         repair(f, n);
         break;
-    case HEADER:                /* any bit, but what says where headers are */
+    case HEADER:                /* any bit, except those that locate headers */
         do {
             at = 1 + rng_below(r, l.hdr - 1);
         } while (places(f, at));
@@ -559,7 +559,7 @@ static void any_frames_not_merged(void **state)
     traffic(*state, &(struct how){ 0, 500, ERQ_DEPTH, 8000, false, 0 });
 }
 
-/* A packet that finds no room comes as frames, as many as there is room for. */
+/* A packet for which there is no room arrives as frames, as many as fit. */
 static void short_of_buffers(void **state)
 {
     traffic(*state, &(struct how){ GRO, 3000, 5, 1900, true, 0 });
@@ -770,7 +770,7 @@ static void push(void **state)
     erq_free(&q);
 }
 
-/* Frames that would not come out again as they were, or not be accepted. */
+/* Frames that cutting would not reproduce, or that are not acceptable. */
 static void unsuitable(void **state)
 {
     struct unit *u = *state;
@@ -983,7 +983,7 @@ static void commands(void **state)
     erq_free(&q);
 }
 
-/* What may belong to a flow that is held, and cannot be told, is not early. */
+/* A frame that may belong to any flow held does not overtake it. */
 static void not_overtaken(void **state)
 {
     struct unit *u = *state;
@@ -1131,7 +1131,7 @@ static void congestion(void **state)
     erq_free(&q);
 }
 
-/* Identifications: they stay or count up, and go on as they began. */
+/* Identifications: they stay or count up, and continue as they began. */
 static void identifications(void **state)
 {
     static const uint8_t ids[6][4] = {
@@ -1255,7 +1255,7 @@ static void tunnels(void **state)
         take_all(&q);
         post(&q, ERQ_DEPTH, 8000);
     }
-    /* what is not like this passes as it is */
+    /* other frames pass unchanged */
     for (k = 0; k < 7; k++) {
         calm(u, &w, false);
         w.tunnel = 4;
@@ -1513,7 +1513,7 @@ static void saved_and_loaded(void **state)
     erq_free(&q);
 }
 
-/* With a time: it goes on where it was. */
+/* With a time: it continues where it was. */
 static void saved_with_a_time(void **state)
 {
     struct unit *u = *state;
@@ -1547,7 +1547,7 @@ static void saved_with_a_time(void **state)
     erq_free(&q);
 }
 
-/* A state that no frames could have led to. */
+/* A state that no frames could have produced. */
 static void bad_states(void **state)
 {
     struct unit *u = *state;

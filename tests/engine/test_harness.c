@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The harness itself: does it detect what it is meant to detect?  Each case
- * that must end the program runs in a child process.
+ * The harness itself: does it detect the errors that it is meant to detect?
+ * Each case that must end the program runs in a child process.
  */
 #include <fcntl.h>
 #include <setjmp.h>

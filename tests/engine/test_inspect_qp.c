@@ -239,7 +239,7 @@ static void part_of_a_read(void **state)
     peer_free(p);
 }
 
-/* An XRC initiator's window names the SRQ. */
+/* An XRC initiator's window shows the SRQ. */
 static void initiator(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_XRC_INI, NULL);

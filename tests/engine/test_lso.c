@@ -573,7 +573,7 @@ static void tunnel_by_hand(void **state)
     assert_memory_equal(wire[1].b + 16, "\x00\x4f\x01\x00", 4);
     assert_memory_equal(wire[0].b + 38, "\x00\x3c", 2);
     assert_memory_equal(wire[1].b + 38, "\x00\x3b", 2);
-    /* what is between stays */
+    /* the bytes in between stay */
     assert_memory_equal(wire[1].b + 42, hdr + 42, 22);
     /* inner total length and identification, UDP length */
     assert_memory_equal(wire[0].b + 66, "\x00\x1e\xff\xff", 4);
@@ -958,8 +958,8 @@ static void spoilt(void **state)
 }
 
 /*
- * Section "ethq" of version 2 is of a release without tunnels: where inner_l3
- * is now, a guest had anything.
+ * Section "ethq" of version 2 is from a release without tunnels: a guest could
+ * have any value in the place of inner_l3.
  */
 static void older(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory links: which way packets take, what is named, what is taken back. */
+/*
+ * Memory links: the way that packets take, and the memory that records refer
+ * to.
+ */
 #include "memlinkfix.h"
 #include "godp.h"
 #include "reborn.h"
@@ -165,7 +168,7 @@ static void second_marker_never(void **state)
     fix_free(f);
 }
 
-/* It waits for a marker with nobody who waits for it: nothing stays behind. */
+/* The link waits for a marker, but no QP for the link: nothing stays behind. */
 static void second_marker_for_nobody(void **state)
 {
     struct fix *f = fix_new(QHCA_QPT_RC, true);
@@ -261,7 +264,7 @@ static void goes_back(void **state)
         }
         assert_int_equal(fix_stat(f, 1, QHCA_STAT_ROCE_OUT_OF_SEQUENCE), 0);
         assert_int_equal(fix_stat(f, 0, QHCA_STAT_ROCE_RETRANSMITS), 0);
-        /* and over to the link again, once it may */
+        /* and back to the link, once that is allowed */
         node_memlinks_allow(f->s[by].n, true);
         fix_run(f, 1000 * MS);
         fix_go_up(f);
@@ -295,11 +298,11 @@ static void look_at(struct fix *f, unsigned how)
         node_memlinks_allow(f->s[0].n, false);
         break;
     }
-    /* any entry: here a doorbell that means nothing */
+    /* any call: here a doorbell without effect */
     guest_doorbell(&f->s[0].g, f->s[0].g.uar, QHCA_DB_TM, 0x4444);
 }
 
-/* Whoever looks at packets gets them on the wire, in both directions. */
+/* Packets that are observed take the wire, in both directions. */
 static void observed(void **state)
 {
     unsigned how;
@@ -330,7 +333,7 @@ static void observed(void **state)
     }
 }
 
-/* ---- what is named ---- */
+/* ---- memory that records refer to ---- */
 
 struct kind {
     uint8_t type, opcode, sges;
@@ -557,7 +560,7 @@ static void xrc(void **state)
     fix_free(f);
 }
 
-/* All that is counted is counted as on the wire. */
+/* All counters count as on the wire. */
 static void counted_alike(void **state)
 {
     struct fix *f[2];
@@ -603,7 +606,7 @@ static void counted_alike(void **state)
                 d[i][side] = qhca_stat(f[i]->s[side].e, k) - n[i][side][k];
             }
         }
-        /* But memory is looked up for what is read at a time. */
+        /* Except that memory is looked up once for each read. */
         if (k != QHCA_STAT_TABLE_WALKS && memcmp(d[0], d[1], sizeof(d[0]))) {
             fail_msg("counter %u: %u and %u, on the wire %u and %u", k,
                      (unsigned)d[0][0], (unsigned)d[0][1],

@@ -53,7 +53,7 @@ static void all_sent(struct fix *f, unsigned from)
     fix_no_cqe(f, from);
 }
 
-/* An RC QP pair between two sides, in order to see that they go on. */
+/* An RC QP pair between two sides, to check that they continue. */
 static void others_go_on(struct fix *f, unsigned i, unsigned j)
 {
     uint64_t at = 200000 + 20000 * i + 5;
@@ -86,8 +86,8 @@ static void ring_bell(void *opaque, uint64_t times)
 }
 
 /*
- * Others go on; after a while it is cut off, also if it rings, and the wire is
- * used.
+ * Others continue; after a while it is cut off, even if it rings, and the wire
+ * is used.
  */
 static void never_receives(void **state)
 {
@@ -205,7 +205,7 @@ static void saved(void **state)
     fix_free(f);
 }
 
-/* The one that was saved goes on as well. */
+/* The adapter that was saved continues as well. */
 static void saved_only(void **state)
 {
     struct fix *f = fill(0);
@@ -222,7 +222,7 @@ static void saved_only(void **state)
     fix_free(f);
 }
 
-/* An adapter that is freed asks for nothing any more, though a QP waits. */
+/* An adapter that is freed requests nothing any more, though a QP waits. */
 static void freed_meanwhile(void **state)
 {
     static struct fix *f;       /* its software stays: it has no adapter */
@@ -234,7 +234,7 @@ static void freed_meanwhile(void **state)
     assert_false(f->s[0].n->kicked);
 }
 
-/* A QP that waits is destroyed, or its adapter is reset: nobody waits. */
+/* A QP that waits is destroyed, or its adapter is reset: no QP waits. */
 static void gone_meanwhile(void **state)
 {
     struct fix *f;
@@ -380,7 +380,7 @@ static void hostile_free(struct hostile *h)
     fix_drop(h->f);
 }
 
-/* Send @rec with @segs segments, or @body bytes of payload; side 0 looks. */
+/* Send @rec with @segs segments, or @body bytes of payload; side 0 receives. */
 static void put(struct hostile *h, struct qhca_shring_record rec,
                 uint32_t body)
 {
@@ -503,7 +503,7 @@ static void break_rec(struct hostile *h, unsigned how,
     }
 }
 
-/* It cuts the link, and harms nobody. */
+/* The link is cut, and nothing else is harmed. */
 static void malformed(void **state)
 {
     struct hostile h;
@@ -709,8 +709,8 @@ static void cons_lies(void **state)
 /* ---- tag matching ---- */
 
 /*
- * A message with headers is copied before they are looked at: its sender
- * changes it as soon as the receiver's adapter has touched its own memory.
+ * A message with headers is copied before they are examined: its sender changes
+ * it as soon as the receiver's adapter has touched its own memory.
  */
 static struct fix *tm_fix;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory links: memory that records name and that is taken back before they are
- * received.  Whatever software writes there afterwards, the peer never sees it.
+ * Memory links: memory that records refer to is revoked before they are
+ * received.  The peer never sees what software writes there afterwards.
  */
 #include "memlinkfix.h"
 #include "godp.h"
@@ -10,8 +10,7 @@
 #define OTHER 0x80000u          /* another part of the region */
 
 /*
- * A message from side @from whose record has been sent, and its receiver has
- * not looked at it yet.
+ * A message from side @from whose record has been sent, but not received yet.
  */
 struct late {
     struct fix *f;
@@ -49,20 +48,20 @@ static void begin(struct late *t, bool reads)
     sent(t);
 }
 
-/* It was taken back, and something else is there now. */
+/* It was revoked, and the memory has other contents now. */
 static void taken_back(struct late *t)
 {
     assert_int_equal(t->rec->state, QHCA_SHRING_REVOKED);
     assert_int_equal(t->f->w.cuts, 0);
 }
 
-/* The receiver has what it had. */
+/* The receiver's memory is unchanged. */
 static void saw_nothing(struct late *t)
 {
     fix_has(t->f, !t->from, !t->from, 0, LEN);
 }
 
-/* It looks now, and nothing had to wait for a timer. */
+/* Now it receives, and nothing had to wait for a timer. */
 static void look(struct late *t)
 {
     struct fix *f = t->f;
@@ -120,7 +119,7 @@ static void other_mr(void **state)
     fix_free(f);
 }
 
-/* The QP goes on with the memory that the region has now. */
+/* The QP continues with the memory that the region has now. */
 static void modify_mr(void **state)
 {
     struct qhca_mpt m = { 0 };
@@ -450,7 +449,7 @@ static void adapter_reset(void **state)
     }
 }
 
-/* ---- those who do not stop ---- */
+/* ---- peers that do not stop ---- */
 
 /* A peer that copies for ever: the command ends, and the link, too. */
 static void copies_for_ever(void **state)
@@ -469,7 +468,7 @@ static void copies_for_ever(void **state)
     fix_run(f, 1 * US);
     assert_null(fix_link(f, 0, 1));
     assert_non_null(fix_link(f, 0, 2));
-    /* side 1 goes on, over the wire */
+    /* side 1 continues, over the wire */
     fix_region(f, 0, NULL);
     for (i = 0; i < 3; i++) {
         fix_post(f, 1, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE,
@@ -515,8 +514,9 @@ static void copy_ends(void **state)
 }
 
 /*
- * The link is cut or detached, and the peer does not know yet: what it finds in
- * its ring names nothing.  The copy that does not end is beyond help.
+ * The link is cut or detached, and the peer does not know yet: the records in
+ * its ring no longer refer to memory.  The copy that does not end is beyond
+ * help.
  */
 static struct late *cutting;
 

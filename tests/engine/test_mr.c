@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory regions: who may access what through which key. */
+/* Memory regions: the accesses that a key allows. */
 #include "unit.h"
 
 #define LW QHCA_ACCESS_LOCAL_WRITE

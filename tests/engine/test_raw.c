@@ -130,7 +130,7 @@ static void inside(void **state)
     del_flow(a, no);
 }
 
-/* In loopback no frame leaves, whoever it is for. */
+/* In loopback no frame leaves, whatever its destination. */
 static void loopback(void **state)
 {
     struct fix *f = *state;

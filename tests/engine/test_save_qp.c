@@ -118,7 +118,9 @@ static void impossible(void **state)
 
 enum { A_SEND, AN_INLINE, A_SWAP, A_FLUSH, A_LOCAL };
 
-/* In turn: a WQE in flight, a field of it, and what nobody could post. */
+/*
+ * In turn: a WQE in flight, a field of it, and a value that cannot be posted.
+ */
 #define SPOILT_WQES(X)                                                       \
     X(A_SEND, flags, 0x10)                                                   \
     X(A_SEND, flags, 0x80 | QHCA_WQE_F_SIGNALED)                             \

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Sections of a saved state: what a release writes, those that follow read;
- * what is newer, unknown, missing or of a wrong length is refused and named.
+ * Sections of a saved state: each release loads what earlier ones have saved.
+ * A section that is newer, unknown, missing or of a wrong length is refused,
+ * and the message names it.
  *
- * Releases of a small invented adapter stand for those of the real one.
+ * Releases of a small invented adapter represent those of the real one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

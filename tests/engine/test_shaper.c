@@ -340,7 +340,7 @@ static void weights(void **state)
     for (i = 0; i < 3; i++) {
         expect_share(bytes[i], all, 1 + i * i, 8);
     }
-    /* who is silent leaves its share to the others */
+    /* a queue that pauses leaves its share to the others */
     for (i = 0; i < 3; i++) {
         f.q[i].prod = inside(&f, i)->ring.head;
     }
@@ -541,7 +541,7 @@ static void changes(void **state)
     world_run(&u->w, MS);
     assert_int_equal(frames[0], 10);
     assert_int_equal(query_sq(&f, 0).waits, 0);
-    /* who waits can be destroyed, and then what it waited for */
+    /* a queue that waits can be destroyed, then the shaper */
     assert_int_equal(change(&f, s, QHCA_SHAPER_M_RATE, context(1, 0, 0)),
                      QHCA_ST_OK);
     post_n(&f, 0, 10);
@@ -592,7 +592,7 @@ static void moves(void **state)
     assert_int_equal(drop(&f, b), QHCA_ST_OK);
 }
 
-/* What observers show: who waits for whom, and until when. */
+/* What observers show: which queue waits for which shaper, and until when. */
 static void looks(void **state)
 {
     struct unit *u = *state;
@@ -665,7 +665,7 @@ static void tree(struct unit *u, uint64_t sent[SQS])
     assert_int_equal(drop(&f, port), QHCA_ST_OK);
 }
 
-/* Saved and loaded in the middle of everything: nobody notices. */
+/* Saved and loaded in the middle of everything: nothing changes. */
 static void reborn(void **state)
 {
     struct unit *u = *state;
@@ -734,7 +734,7 @@ static void states(void **state)
     s->turn.up = qhca_idr_get(&u->e->eth->shapers, b);
     assert_string_not_equal(node_loads(u->n, &u->e->cfg), "");
     *s = was;
-    /* one that waits, and nobody knows */
+    /* one that waits but is not in the heap */
     s->wait_pos = QHCA_SHAPER_AWAKE;
     assert_string_not_equal(node_loads(u->n, &u->e->cfg), "");
     *s = was;

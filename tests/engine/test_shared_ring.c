@@ -245,7 +245,7 @@ static void cons_that_lies(void **state)
     assert_int_equal(qhca_shring_reserve(&s->tx, HEAD, &rec), BROKEN);
     assert_false(qhca_shring_drained(&s->tx));
     assert_false(qhca_shring_want_room(&s->tx, HEAD));
-    /* any other value is possible, and only makes a mess for itself */
+    /* any other value is possible, and harms only this end */
     s->ring->cons = s->tx.prod - 1;
     assert_int_equal(qhca_shring_reserve(&s->tx, HEAD, &rec), OK);
     s->ring->cons = s->tx.prod - DATA;
@@ -469,7 +469,7 @@ static void strange(void **state)
 struct stress {
     struct ends s;
     sem_t work, room;           /* the bells */
-    uint32_t slot[SLOTS][SLOT_LEN];     /* what REFS name */
+    uint32_t slot[SLOTS][SLOT_LEN];     /* the memory of REFS */
     uint32_t copied, lost, sum;
     bool wrong;
 };
@@ -518,7 +518,7 @@ static void *consumer(void *opaque)
     return NULL;
 }
 
-/* Take back what record @pos names, and write something else there. */
+/* Revoke the memory of record @pos, and write something else there. */
 static uint32_t take_back(struct stress *t, uint32_t pos, uint32_t slot)
 {
     uint32_t state = QHCA_SHRING_COPYING, i;
@@ -549,7 +549,7 @@ static void send_one(struct stress *t, struct rng *r, uint32_t num,
     }
     rec->payload = num;
     if (refs) {
-        /* a slot may still be named by its last record */
+        /* the last record of a slot may still refer to it */
         *revoked += take_back(t, pos[slot], slot);
         for (i = 0; i < SLOT_LEN; i++) {
             t->slot[slot][i] = num;

@@ -3,7 +3,7 @@
 #include "peer.h"
 #include "adapter/adapter.h"
 
-#define ENOUGH 32               /* packets under way for which nobody rings */
+#define ENOUGH 32               /* packets under way: software need not ring */
 #define SIG QHCA_WQE_F_SIGNALED
 
 static struct peer *open_peer(const struct gqp_attr *a)
@@ -68,7 +68,7 @@ static void alone(void **state)
     peer_free(p);
 }
 
-/* On a busy queue nobody rings: what is posted goes out with the next ACK. */
+/* On a busy queue software does not ring: an ACK triggers what is posted. */
 static void busy(void **state)
 {
     struct peer *p = open_peer(NULL);
@@ -183,7 +183,7 @@ static void race(void **state)
     peer_free(p);
 }
 
-/* In ERR all that was posted is flushed, also what was not rung for. */
+/* In ERR all that was posted is flushed, even without a doorbell. */
 static void error(void **state)
 {
     struct peer *p = open_peer(NULL);
@@ -210,7 +210,7 @@ static void error(void **state)
     peer_free(p);
 }
 
-/* What was posted silently before SQD, or in it, goes out in RTS. */
+/* WQEs posted without a doorbell before or in SQD are sent in RTS. */
 static void drained(void **state)
 {
     struct peer *p = open_peer(NULL);
@@ -232,7 +232,7 @@ static void drained(void **state)
 
 /*
  * An ACK timeout that is set too late, when no timer runs any more: nothing
- * makes the device look, so it asks for doorbells.
+ * makes the device read the record, so it asks for doorbells.
  */
 static void late_timeout(void **state)
 {
@@ -269,7 +269,7 @@ static uint8_t syndrome(struct peer *p)
     return c.syndrome;
 }
 
-/* An index beyond the ring, found when the device looks by itself. */
+/* An index beyond the ring, found without a doorbell. */
 static void bad_index(void **state)
 {
     struct peer *p = open_peer(NULL);
@@ -283,7 +283,7 @@ static void bad_index(void **state)
     peer_free(p);
 }
 
-/* An older index is none that is new. */
+/* An older index announces nothing new. */
 static void old_index(void **state)
 {
     struct peer *p = open_peer(NULL);
@@ -305,7 +305,9 @@ static bool is_lost(void *opaque, uint64_t addr)
     return addr - lost < lost_len;
 }
 
-/* Memory that fails: at a doorbell, by itself, and when the flag is written. */
+/*
+ * Memory that fails: at a doorbell, without one, and when the flag is written.
+ */
 static void failing(void **state)
 {
     unsigned i;

@@ -434,7 +434,7 @@ static void received_cut(void **state)
     receives(*state, 0);
 }
 
-/* ---- what is none ---- */
+/* ---- other frames ---- */
 
 /* A plain TCP super-frame of ten frames; returns its length. */
 static size_t plain(struct unit *u, struct big *b, uint8_t *f)

@@ -204,7 +204,7 @@ static void same_frame(const struct pframe *a, const struct pframe *b)
     assert_memory_equal(x, y, a->len - 4);
 }
 
-/* But memory is looked up for what is read at a time. */
+/* Except that memory is looked up once for each read. */
 static void same_stats(struct peer *a, struct peer *b)
 {
     unsigned i;
@@ -299,7 +299,7 @@ static void window(void **state)
     peer_free(p);
 }
 
-/* What is sent again is sent as packets: super-frames may be what is lost. */
+/* Packets are resent one by one: perhaps only super-frames are lost. */
 static void again_as_packets(void **state)
 {
     struct peer *p = super_peer(QHCA_QPT_RC, NULL);
@@ -436,7 +436,7 @@ static void nobody(struct qhca *e, const void *frame, size_t len)
     (void)len;
 }
 
-/* As long as anybody looks at packets, packets are sent. */
+/* While packets are observed, single packets are sent. */
 static void watched(void **state)
 {
     struct peer *p = super_peer(QHCA_QPT_RC, NULL);
@@ -642,8 +642,8 @@ static void refused(void **state)
 }
 
 /*
- * No form of it does harm.  What is no super-frame is a packet with some bytes
- * behind it: too long for the port or for the QP, or dropped as malformed.
+ * No form of it does harm.  Anything else is a packet followed by some bytes:
+ * too long for the port or for the QP, or dropped as malformed.
  */
 static void malformed(void **state)
 {
@@ -797,7 +797,7 @@ static void read_responses(void **state)
         same_frame(peer_next(p), peer_next(q));
     }
     same_stats(p, q);
-    /* asked again: as packets */
+    /* requested again: as packets */
     supers = 0;
     peer_tx(p, .op = READ_REQ, .psn = s + 99, .va = PEER_IOVA + 3 + 99 * MTU,
             .rkey = p->mr.key, .dmalen = MTU + 5);
@@ -833,7 +833,7 @@ static void read_data(void **state)
     peer_free(p);
 }
 
-/* ---- somebody looks at what arrives ---- */
+/* ---- observers of received packets ---- */
 
 static struct {
     uint8_t b[4400];
@@ -890,7 +890,7 @@ static void cut_for_who_looks(void **state)
 
 static unsigned writes;
 
-/* As somebody who stops the adapter at the third packet, and adds a rule. */
+/* As a user who stops the adapter at the third packet, and adds a rule. */
 static void third(void *opaque, uint64_t addr, size_t len, bool write)
 {
     struct peer *p = opaque;
@@ -904,7 +904,7 @@ static void third(void *opaque, uint64_t addr, size_t len, bool write)
     }
 }
 
-/* A rule that comes up in the middle holds for the packets that are left. */
+/* A rule added in the middle applies to the remaining packets. */
 static void rule_in_the_middle(void **state)
 {
     struct peer *p = super_peer(QHCA_QPT_RC, NULL);

@@ -251,7 +251,7 @@ static void remote_memory(void **state)
     target_free(&t);
 }
 
-/* SRQs that a request must not name. */
+/* SRQs that a request must not specify. */
 static void wrong_srqs(void **state)
 {
     enum { NONE, BASIC, FOREIGN, DESTROYED, CHANGED, KINDS };
@@ -517,7 +517,7 @@ static void classes(void **state)
     peer_free(p);
 }
 
-/* The initiator names the SRQ in every packet of a request. */
+/* The initiator specifies the SRQ in every packet of a request. */
 static void initiator(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_XRC_INI, NULL);

@@ -428,7 +428,7 @@ static void op_memlink_bell(void *opaque, unsigned id)
     }
 }
 
-/* One thread: whoever is copying is stopped, and will not finish. */
+/* One thread: a node that is copying is stopped, and will not finish. */
 static bool op_memlink_wait(void *opaque, unsigned id)
 {
     (void)opaque;
