@@ -33,8 +33,8 @@ ERST
 
 SRST
 ``qhca_step`` [*event* [*count*]]
-  Resume until the qhca RDMA adapter has had *count* (default 1) events of a
-  kind (default: send WQEs fetched).
+  Resume the qhca RDMA adapter until *count* (default 1) events of a kind
+  (default: send WQEs fetched) have occurred.
 ERST
 
     {

@@ -88,7 +88,7 @@ static inline void fuzz_config(struct qhca_config *c)
     c->max_gid = 16;
     c->max_eth_queues = 4;
     c->dm_size = GMEM_SPAN;
-    c->reset_budget = 1;        /* what a reset leaves is destroyed later */
+    c->reset_budget = 1;        /* objects of a reset are freed later */
 }
 
 static inline bool fuzz_swallow(struct world *w, unsigned src,
