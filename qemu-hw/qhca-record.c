@@ -240,9 +240,7 @@ void qhca_record_sync(QhcaState *s, bool running)
     qhca_emit_dec(&em, "host", host);
     qhca_emit_dec(&em, "width", width);
     qhca_emit_flag(&em, "running", running);
-    /*
-     * Always written: they are few, and the rest makes no sense without them.
-     */
+    /* Always written: few, and without them the rest makes no sense. */
     qhca_line_end(r, true);
 }
 

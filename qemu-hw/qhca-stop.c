@@ -48,7 +48,7 @@ static QhcaLook *qhca_stop_look(QhcaState *s, bool trail)
 
 /*
  * With TCG a store to a device is the last instruction of its block, with KVM
- * it is what the vCPU exited for: so the vCPU stops right after it.
+ * it is the reason for the vCPU's exit: so the vCPU stops right after it.
  */
 static void qhca_stop_cpu(CPUState *cpu)
 {

@@ -21,9 +21,7 @@ static void qhca_trace_error_event(const char *dev,
 
 bool qhca_trace_wanted(const QhcaState *s)
 {
-    /*
-     * qhca_call is not an engine event, and measures the engine without trace.
-     */
+    /* qhca_call is no engine event, and measures the engine without trace. */
     int own = trace_event_get_state(TRACE_QHCA_CALL) ? 1 : 0;
 
     return s->record || trace_events_enabled_count > own ||

@@ -37,7 +37,7 @@ static inline void made_noise(struct made *m, struct rng *r, size_t n)
     }
 }
 
-/* What may be unusual in a frame. */
+/* Properties of a frame that may be unusual. */
 enum odd { NOTHING, FRAGMENT, OTHER_PROTO, BAD_DOFF, BAD_UDP_LEN, TRUNCATED,
            NO_PAYLOAD, BAD_IP_LEN, NOT_IP, ODDS };
 

@@ -928,7 +928,7 @@ static void rc_pump(struct ep *ep)
     while (a->to_send && posted < n) {
         if (a->p.eager_recv && !a->srq &&
             (int32_t)(a->peer->recv_posted - a->streamed) <= 0) {
-            break;              /* the peer tells when it is ready */
+            break;              /* the peer announces when it is ready */
         }
         if (!post_one(a, false)) {
             break;

@@ -415,7 +415,7 @@ static void other_table(void **state)
     unmake(&f);
 }
 
-/* Rules that name the QP, with the port's filter or without. */
+/* Rules for the QP, with the port's filter or without. */
 static void flows(void **state)
 {
     struct unit *u = *state;

@@ -231,7 +231,7 @@ static void copies(void **state)
     num[0] = add_flow(b, &r[0]);
     assert_int_equal(arrive(f, frame, FRAME), 1);
     assert_int_equal(got_eth(b), 1);
-    /* dropped: nobody gets it */
+    /* dropped: no receiver gets it */
     r[1] = flow_dmac(&b->qp[1], b->g.n->mac);
     r[1].flags = QHCA_FLOW_F_DROP;
     num[1] = add_flow(b, &r[1]);

@@ -30,7 +30,7 @@ static struct {
 } sent[SENT_MAX];
 static unsigned sent_to;
 
-/* What take() found. */
+/* The results of take(). */
 static struct {
     unsigned cqes, wqes, frames, merged, merged_frames, skipped, split;
     uint32_t size, segs, len, flags;    /* of the last one */
@@ -719,7 +719,7 @@ static void rules(void **state)
             if (got.cqes != 3) {
                 fail_msg("%s: merged", c->what);
             }
-            /* nor are two with the flag, but for those of ECN */
+            /* nor are two with the flag, except those of ECN */
             calm(u, &w, k & 1);
             post(&q, ERQ_DEPTH, 8000);
             if (at == layout(f).l4 + 13u) {
@@ -809,7 +809,7 @@ static void unsuitable(void **state)
     erq_free(&q);
 }
 
-/* Frames of several flows, in two queues: each flow is merged by itself. */
+/* Frames of several flows, in two queues: each flow is merged separately. */
 static void many_at_once(void **state)
 {
     struct unit *u = *state;

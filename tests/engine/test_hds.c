@@ -256,7 +256,7 @@ static void hostile(void **state)
     erq_free(&q);
 }
 
-/* What the data ring must be like, and that it comes and goes with the flag. */
+/* The requirements for the data ring, which comes and goes with the flag. */
 static void contexts(void **state)
 {
     struct unit *u = *state;
@@ -324,7 +324,7 @@ static void keep_trace(struct node *n, const struct qhca_trace *t)
     }
 }
 
-/* Both rings can be inspected, and a trace tells where a frame was split. */
+/* Both rings can be inspected, and a trace shows where a frame was split. */
 static void looks(void **state)
 {
     struct unit *u = *state;

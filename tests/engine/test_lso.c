@@ -432,7 +432,7 @@ static void bad_headers(void **state)
     world_settle(&u->w, 1000000);
     expect_cqe(&q, QHCA_WC_LOC_QP_OP_ERR, QHCA_SYN_WQE_LENGTH);
     assert_int_equal(wire_n, 0);
-    /* the queue goes on */
+    /* the queue continues */
     post_big(&q, &b, 100, SIGNALED);
     ring(&q);
     world_settle(&u->w, 1000000);
@@ -522,7 +522,7 @@ static void bad_tunnels(void **state)
     for (i = 0; i < sizeof(ip6) / sizeof(ip6[0]); i++) {
         refused(&q, &b, &ip6[i]);
     }
-    /* the queue goes on */
+    /* the queue continues */
     post_big(&q, &b, 100, SIGNALED);
     ring(&q);
     world_settle(&u->w, 1000000);
@@ -994,7 +994,7 @@ static void older(void **state)
     complete(&q, &b);
 }
 
-/* What an observer sees of it. */
+/* The view of an observer. */
 static void looks(void **state)
 {
     struct unit *u = *state;

@@ -541,7 +541,7 @@ static void step_traffic(void)
 }
 
 /*
- * A frame is a packet for each member: as many steps, each of which names the
+ * A frame is a packet for each member: as many steps, each of which shows the
  * QP that gets it; only that QP's receive is taken and completed then.
  */
 static void stepped(void **state)

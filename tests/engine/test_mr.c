@@ -254,7 +254,7 @@ static void device_memory_bounds(void **state)
             .op = QHCA_CMD_CREATE_MR, .in = &c, .in_len = sizeof(c),
         };
 
-        if (t[i].form == QHCA_BUF_FLAT) {       /* valid but for the form */
+        if (t[i].form == QHCA_BUF_FLAT) {       /* valid except for the form */
             c.buf.hops = 1;
             c.buf.page_shift = 12;
             c.buf.entries = 1;

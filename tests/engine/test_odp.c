@@ -751,7 +751,7 @@ static void raw_packets(void **state)
     end(&t);
 }
 
-/* What CREATE_MR accepts and returns. */
+/* The tables that CREATE_MR accepts, and its return values. */
 static void create(void **state)
 {
     struct peer *p = peer_new(QHCA_QPT_RC, NULL);

@@ -139,7 +139,7 @@ static void atomic_write(void **state)
     peer_free(p);
 }
 
-/* What is answered with a NAK; nothing is written. */
+/* Requests that are answered with a NAK; nothing is written. */
 static void refused(void **state)
 {
     enum { QP = 1, REGION = 2 };

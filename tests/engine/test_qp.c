@@ -607,7 +607,7 @@ static void shared_ring(void **state)
     assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_SRQ, srq.srqn,
                               QHCA_SRQ_M_LIMIT, &c, sizeof(c), NULL),
                      QHCA_ST_BAD_PARAM);
-    /* an index ring that names no WQE is an error */
+    /* an index ring that refers to no WQE is an error */
     assert_true(gsrq_post(&srq, 300, &sge, 1, &w[0]));
     gbuf_write(&srq.idx, (6 & 7) * 4, &bad, 4);
     assert_int_equal(qhca_rq_take(u->e, qp, wqe, &len, &index),

@@ -146,7 +146,7 @@ static struct qhca_wqc wq_query(struct wq *w)
     return c;
 }
 
-/* What is created can be inspected as what it is. */
+/* Each object that is created can be inspected as its kind. */
 static void looks(struct side *b, const uint32_t *wqn, uint32_t rqtn,
                   uint32_t qpn, uint32_t flow)
 {

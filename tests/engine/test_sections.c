@@ -86,7 +86,7 @@ static struct saved save(const struct qhca_section *s, unsigned n)
     return (struct saved){ io.out, io.len };
 }
 
-/* What is wrong with @s, or NULL: it is loaded. */
+/* The reason why @s is refused, or NULL: it is loaded. */
 static const char *load(const struct saved *s, const struct qhca_section *by,
                         unsigned n)
 {
@@ -135,7 +135,7 @@ static void same_release(void **state)
     free(s.b);
 }
 
-/* What an older state lacks stays as it was: a field, and a section. */
+/* Parts missing in an older state stay as they were: a field, a section. */
 static void older_release(void **state)
 {
     struct saved s = SAVE(old);

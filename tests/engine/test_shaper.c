@@ -30,7 +30,7 @@ struct fix {
     unsigned n;
 };
 
-/* What left, by queue, and the last of each. */
+/* The frames sent, by queue, and the last of each. */
 static uint64_t bytes[SQS], frames[SQS], last[SQS];
 
 static bool tap(struct world *w, unsigned src, uint8_t *frame, size_t *len)
@@ -208,7 +208,7 @@ static struct qhca_eth_qc query_sq(struct fix *f, unsigned i)
     return c;
 }
 
-/* @got bytes are those of @rate in @ns, but for a frame. */
+/* @got bytes are those of @rate in @ns, except for a frame. */
 static void expect_rate(uint64_t got, uint64_t rate, uint64_t ns)
 {
     uint64_t want = rate / 8 * ns / SECOND;
@@ -258,7 +258,7 @@ static void rates(void **state)
     unmake(&f);
 }
 
-/* What is saved up leaves at once, and no more than that. */
+/* Saved tokens are used at once, and no more than these. */
 static void bursts(void **state)
 {
     uint64_t start;

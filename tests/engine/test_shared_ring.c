@@ -167,7 +167,7 @@ static void full(void **state)
     assert_true(qhca_shring_drained(&s->tx));
 }
 
-/* What is left at the end is used if it suffices, and skipped if not. */
+/* The room left at the end is used if it suffices, and skipped if not. */
 static void to_the_end(void **state)
 {
     struct ends *s = *state;
@@ -286,7 +286,7 @@ static void revoked(void **state)
     assert_int_equal(qhca_shring_next(&s->rx), OK);
     assert_int_equal(s->rx.state, QHCA_SHRING_INLINE);
     qhca_shring_done(&s->rx);
-    /* revoked after its receiver has looked at it: then it is COPYING */
+    /* revoked after its receiver has read it: then it is COPYING */
     assert_int_equal(qhca_shring_revoke(&s->tx, d), QHCA_SHRING_REVOKED);
     s->rx.at = NULL;
     assert_int_equal(qhca_shring_next(&s->rx), OK);

@@ -207,7 +207,7 @@ static void random_big(struct big *b, struct rng *r, uint16_t *mss)
     }
 }
 
-/* What the port's counters must say of frames. */
+/* The expected values of the port's counters. */
 struct port {
     uint64_t frames, octets, sizes[7];
 };

@@ -595,7 +595,7 @@ static void executed(void **state)
     peer_free(p);
 }
 
-/* What goes wrong in the middle goes wrong at that packet. */
+/* An error in the middle occurs at that packet. */
 static void refused(void **state)
 {
     struct peer *p;

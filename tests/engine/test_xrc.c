@@ -586,7 +586,7 @@ static void initiator(void **state)
     peer_free(p);
 }
 
-/* What an initiator cannot send. */
+/* WQEs that an initiator cannot send. */
 static void initiator_refuses(void **state)
 {
     static const struct gwr t[] = {
@@ -693,7 +693,7 @@ static void contexts(void **state)
 
 /* ---- steps ---- */
 
-/* What happened in the traffic. */
+/* Events of the traffic. */
 static struct {
     uint32_t qpn, psn, wqe[4], cqn[2];
 } x;

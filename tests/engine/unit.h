@@ -100,7 +100,7 @@ static inline uint8_t unit_cmd(struct unit *u, uint8_t op, uint32_t obj,
     return status;
 }
 
-/* What BIND_MW of QP @qpn does with window @key; QHCA_SYN_*. */
+/* The result of BIND_MW of QP @qpn for window @key; QHCA_SYN_*. */
 static inline uint8_t unit_bind(struct unit *u, uint32_t qpn, uint32_t key,
                                 uint32_t mr, uint64_t addr, uint64_t len,
                                 uint32_t flags)

@@ -23,7 +23,7 @@
 
 struct world;
 
-/* What the wire does to frames; probabilities are out of 65536. */
+/* The wire's effects on frames; probabilities are out of 65536. */
 struct wire {
     unsigned drop, dup, reorder, corrupt, truncate, refuse;
     uint64_t latency_ns;        /* one way */

@@ -299,10 +299,7 @@ void qhca_admin_run(struct qhca *e)
 {
     unsigned n;
 
-    /*
-     * A guest cannot create objects, reset by reset, faster than they are
-     * freed.
-     */
+    /* Free objects faster than a guest can create them, reset by reset. */
     qhca_remains_free(e, 8 * ADMIN_BATCH);
     e->command_end = e->cost + ADMIN_COST;
     for (n = 0; n < ADMIN_BATCH && e->ad->asq_cons != e->ad->asq_prod; n++) {

@@ -38,7 +38,7 @@ SAVED_SIZE_OF_MANY(struct qhca_adapter, 288);
 
 /* ---- configuration and registers ---- */
 
-/* What must be the same in the source and the destination. */
+/* Configuration that must be the same in the source and the destination. */
 static void save_config(struct qhca_io *io)
 {
     struct qhca_config c = io->e->cfg;
@@ -514,9 +514,7 @@ static void save_work(struct qhca_io *io)
 
 /* ---- the whole ---- */
 
-/*
- * Checks of the whole state.  No object exists before the adapter is enabled.
- */
+/* Check the whole: nothing exists before the adapter is enabled. */
 static void check_whole(struct qhca_io *io)
 {
     struct qhca *e = io->e;
@@ -618,10 +616,7 @@ bool qhca_load(struct qhca *e, const void *buf, size_t len, char *why,
     qhca_io_sections(&io, sections, SECTIONS);
     NEED(&io, io.pos == io.len, "there is more than a state");
     if (!io.failed) {
-        /*
-         * Remains of resets are not part of the state: no call must be due for
-         * them.
-         */
+        /* Free the remains of resets now: no call may be due for them. */
         qhca_remains_free(e, UINT_MAX);
         load_owe(e);
         return true;

@@ -16,9 +16,9 @@
  */
 uint16_t qhca_csum(const void *buf, size_t len, uint16_t seed);
 
-/** What an Ethernet receive completion reports about checksums. */
+/** The checksum results that an Ethernet receive completion reports. */
 struct qhca_csum_verdict {
-    uint16_t sum;               /* of all bytes behind the ethertype */
+    uint16_t sum;               /* of all bytes after the ethertype */
     int l3_ok;                  /* IPv4 header checksum correct, or IPv6 */
     int l4_ok;                  /* TCP or UDP checksum correct */
 };

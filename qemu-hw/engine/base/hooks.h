@@ -43,7 +43,7 @@ struct qhca_hooks {
     bool (*event_fails)(struct qhca *e, uint32_t eqn, uint32_t obj);
     /* True: the interrupt is lost, or the observer will send it later. */
     bool (*irq_fails)(struct qhca *e, uint32_t vector);
-    /* What the driver reads instead of @val. */
+    /* Returns the value that the driver reads instead of @val. */
     uint64_t (*reg_value)(struct qhca *e, uint64_t off, unsigned size,
                           uint64_t val);
     /*

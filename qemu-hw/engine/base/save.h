@@ -10,8 +10,8 @@
  *
  * Saved state is as untrusted as a packet: each loaded value must pass NEED()
  * in the same function before it is used.  Pointers are saved as object
- * numbers.  What can be recomputed is not saved: reference counts, buffer table
- * caches, copies of WQEs that are still in their rings.
+ * numbers.  Anything that can be recomputed is not saved: reference counts,
+ * buffer table caches, copies of WQEs that are still in their rings.
  *
  * The debugger's state (breaks, steps) belongs to the developer, not to the
  * adapter, and is not saved.

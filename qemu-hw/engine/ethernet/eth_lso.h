@@ -19,7 +19,7 @@ struct qhca_lso {
     struct qhca_eth_tx_wqe w;
     uint8_t hdr[QHCA_ETH_LSO_HDR_MAX];
     uint32_t sent;              /* bytes of payload in frames that have left */
-    /* found in the above */
+    /* computed from these */
     struct qhca_large l;
     uint32_t total;             /* bytes of payload */
     uint32_t chunk;             /* bytes of it in each frame but the last */

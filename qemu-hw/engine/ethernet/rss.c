@@ -534,7 +534,7 @@ void qhca_io_rqts(struct qhca_io *io)
     qhca_io_numbers_end(io, &io->e->eth->rqts);
 }
 
-/* What is needed before its table is loaded; io_rss() checks the rest. */
+/* Check the state before its table is loaded; io_rss() checks the rest. */
 static bool rss_valid(struct qhca *e, const struct qhca_qp *qp)
 {
     return qp->state == QHCA_QPS_RTR && !qp->scq && !qp->rcq && !qp->srq &&

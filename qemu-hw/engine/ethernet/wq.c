@@ -357,7 +357,7 @@ bool qhca_wq_discard(struct qhca *e, uint32_t num)
     return wq;
 }
 
-/* What CREATE_WQ and MODIFY_WQ set. */
+/* Fill in the fields that CREATE_WQ and MODIFY_WQ set. */
 static void wq_describe(const struct qhca_wq *wq, struct qhca_wqc *out)
 {
     memset(out, 0, sizeof(*out));

@@ -21,9 +21,7 @@ static bool dma_hit(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
                                data);
 }
 
-/*
- * A failed access is counted once, even if it was tried before; see e->trying.
- */
+/* A failed access counts once, even if tried before; see e->trying. */
 static bool dma_read_failed(struct qhca *e)
 {
     if (!e->trying) {

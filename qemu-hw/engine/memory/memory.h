@@ -133,7 +133,8 @@ bool qhca_dbrec_notify(struct qhca *e, uint8_t kind, uint32_t num,
 /* ---- mr.c: all memory access by key ---- */
 /*
  * An access through an ODP MR may return QHCA_SYN_PAGE_FAULT; e->mem->fault
- * then says where.  What was copied before stays copied.  See qhca_odp_stall().
+ * then says where.  Bytes copied before the fault stay copied.  See
+ * qhca_odp_stall().
  */
 /*
  * Check that @len bytes at @addr may be accessed with @key.  @access: the

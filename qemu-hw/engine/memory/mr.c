@@ -610,7 +610,7 @@ static uint8_t init_table(const struct qhca *e, struct qhca_buf_table *m,
     return !st && !mr_table_ok(e, m, flags) ? QHCA_ST_BAD_TABLE : st;
 }
 
-/* What CREATE_MR, MODIFY_MR and REG_MR set. */
+/* Fill in the fields that CREATE_MR, MODIFY_MR and REG_MR set. */
 static void mr_describe(const struct qhca_mr *mr, struct qhca_mpt *out)
 {
     memset(out, 0, sizeof(*out));

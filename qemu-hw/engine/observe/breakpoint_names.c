@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What break conditions can compare, and the names of the codes. */
+/* The fields that break conditions can compare, and the names of the codes. */
 #include "observe/breakpoint_internal.h"
 #include "observe/decode.h"
 #include "transport/rc.h"

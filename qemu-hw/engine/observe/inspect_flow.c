@@ -111,7 +111,7 @@ static const struct {
     { "udp6", QHCA_HASH_UDP6_SHIFT }, { "ipv6", QHCA_HASH_IPV6_SHIFT },
 };
 
-/* What the hash covers: one list of fields, or one for each type of frame. */
+/* The fields of the hash: one list, or one for each type of frame. */
 static void inspect_hash(uint32_t fields, const struct qhca_emit *em)
 {
     const uint32_t modes = QHCA_HASH_BY_TYPE | QHCA_HASH_SYM_XOR |

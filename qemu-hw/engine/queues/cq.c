@@ -278,7 +278,7 @@ uint8_t qhca_cmd_destroy_cq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-/* What CREATE_CQ and MODIFY_CQ set. */
+/* Fill in the fields that CREATE_CQ and MODIFY_CQ set. */
 static void cq_describe(const struct qhca_cq *cq, struct qhca_cqc *out)
 {
     memset(out, 0, sizeof(*out));

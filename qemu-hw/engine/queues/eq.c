@@ -425,7 +425,7 @@ uint8_t qhca_cmd_destroy_eq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-/* What CREATE_EQ set. */
+/* Fill in the fields that CREATE_EQ set. */
 static void eq_describe(const struct qhca_eq *eq, struct qhca_eqc *out)
 {
     memset(out, 0, sizeof(*out));

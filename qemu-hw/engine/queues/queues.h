@@ -486,9 +486,7 @@ uint8_t qhca_recv_hold(struct qhca_recv *r, uint32_t len);
 uint8_t qhca_recv_store(struct qhca *e, struct qhca_recv *r,
                         struct qhca_sgl_user user, const void *buf,
                         uint32_t len);
-/*
- * Fill in the fields of @cqe that are the same for each receive of queue @num.
- */
+/* Fill in the fields of @cqe that all receives of queue @num share. */
 void qhca_recv_cqe(const struct qhca_recv *r, uint32_t num,
                    struct qhca_cqe *cqe, uint8_t opcode, uint8_t status,
                    uint8_t syndrome);

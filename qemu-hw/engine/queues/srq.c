@@ -281,7 +281,7 @@ uint8_t qhca_cmd_destroy_srq(struct qhca *e, struct qhca_cmd *c)
     return QHCA_ST_OK;
 }
 
-/* What CREATE_SRQ and MODIFY_SRQ set, without tag matching. */
+/* Fill in what CREATE_SRQ and MODIFY_SRQ set, except tag matching. */
 static void srq_describe(const struct qhca_srq *srq, struct qhca_srqc *out)
 {
     memset(out, 0, sizeof(*out));

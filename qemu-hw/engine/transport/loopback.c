@@ -41,7 +41,7 @@ unsigned qhca_loopback_run(struct qhca *e, unsigned budget)
         struct qhca_loop_frame *f =
             &xd->loop[xd->loop_tail % QHCA_LOOP_SLOTS];
 
-        /* If the GID was cleared meanwhile, nobody receives the frame. */
+        /* If the GID was cleared meanwhile, the frame is lost. */
         /* Multicast was captured when it was sent on the wire. */
         if (e->sniff && !(f->data[0] & 1)) {
             e->sniff(e, f->data, f->len);

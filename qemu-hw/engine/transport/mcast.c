@@ -9,9 +9,7 @@
 
 #include "transport/rc.h"
 
-/*
- * Most groups that a packet is compared with, whichever groups a guest creates.
- */
+/* Most groups that a packet is compared with, whatever a guest creates. */
 #define SLOT_GROUPS_MAX     64
 
 struct qhca_mcg_group {

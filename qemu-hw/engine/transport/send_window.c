@@ -102,7 +102,7 @@ uint32_t qhca_wnd_ack_interval(const struct qhca_xport *xp)
     return half < QHCA_ACK_INTERVAL ? half : QHCA_ACK_INTERVAL;
 }
 
-/* What follows the cursor was never requested. */
+/* The PSNs after the cursor were never requested. */
 static bool rd_is_new(const struct qhca_xport *xp)
 {
     return xp->snd_psn == xp->max_psn;

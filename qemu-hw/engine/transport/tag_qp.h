@@ -11,7 +11,7 @@
 /* Slots for a QP's own WQEs; a power of two within the requester's window. */
 #define QHCA_TM_SLOTS       64
 
-/* What the receive held by the QP is for. */
+/* The purpose of the receive held by the QP. */
 enum qhca_tm_kind {
     QHCA_TM_PLAIN,              /* none, or an RDMA WRITE's */
     QHCA_TM_NO_TAG,
