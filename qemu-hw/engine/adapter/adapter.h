@@ -69,7 +69,7 @@ unsigned qhca_memlinks_rx(struct qhca *e, unsigned budget);
 void qhca_work(struct qhca *e, unsigned budget);
 /* QPs that waited for a memory link are ready now. */
 void qhca_memlinks_woken(struct qhca *e);
-/* At the end of each entry point: kick() if work is left, update the timer. */
+/* Ends each entry point: kick() if work is left, update the timer. */
 void qhca_finish(struct qhca *e);
 /* The same where more frames may join those that are being merged. */
 void qhca_finish_merging(struct qhca *e);

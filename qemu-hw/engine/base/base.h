@@ -103,11 +103,10 @@ static inline void qhca_cost(struct qhca *e, uint32_t n)
     e->cost += n;
 }
 /*
- * Limits on the cost of one call of the engine, in memory accesses.  Usually
- * the packet budget ends a call, but a packet can have many receivers and many
- * pieces.  At CALL_COST work stops, to be continued in a later call.  A frame
- * from the wire cannot wait: its delivery stops at CALL_COST_MAX, and the
- * remaining receivers do not get it.
+ * Limits on the cost of one call, in memory accesses.  Usually the packet
+ * budget ends a call, but a packet can have many receivers and pieces.  Work
+ * stops at CALL_COST and continues in a later call.  A frame from the wire
+ * cannot wait: it is lost for receivers beyond CALL_COST_MAX.
  */
 #define QHCA_CALL_COST      4096
 #define QHCA_CALL_COST_MAX  12288

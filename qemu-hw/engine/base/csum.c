@@ -87,9 +87,8 @@ bool qhca_csum_l4_ok(const uint8_t *ip, uint8_t version, const uint8_t *l4,
 }
 
 /*
- * Can the checksum be computed?  A fragment lacks the rest of the payload; a
- * packet with a routing header lacks the address that belongs in the pseudo
- * header.
+ * Can the checksum be computed?  A fragment lacks the rest of the payload, a
+ * packet with a routing header the address for the pseudo header.
  */
 static bool csum_known(const struct qhca_headers *h)
 {
