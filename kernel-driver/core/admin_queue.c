@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The admin queue: commands one way, completions the other.
+ * The admin queue: a ring of commands and a ring of completions.
  *
- * Each command has a slot with DMA buffers of its own, made once. A slot is
- * only used again, and its memory only freed, when the device has answered or
- * has been reset: a late answer never lands in foreign memory.
+ * Each command has a slot with its own DMA buffers, allocated once. A slot is
+ * reused, and its memory freed, only after the device has answered or has been
+ * reset, so a late answer never lands in memory with another owner.
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -40,7 +40,7 @@ static int aq_status_to_errno(u8 status)
 	}
 }
 
-/* Take one completion, if there is one. Under aq->lock. */
+/* Take one completion, if any. Called with aq->lock held. */
 static bool aq_reap_one(struct qhca_core *core, const char **why)
 {
 	struct qhca_aq *aq = &core->aq;
@@ -51,11 +51,11 @@ static bool aq_reap_one(struct qhca_core *core, const char **why)
 	if (aq->cons == aq->prod ||
 	    !qhca_phase_ok(READ_ONCE(cqe->phase), aq->cons, QHCA_AQ_SHIFT))
 		return false;
-	dma_rmb();	/* the rest of the entry is as old as the phase */
+	dma_rmb();	/* read the phase before the rest of the entry */
 	aq->cons++;
 	id = le16_to_cpu(READ_ONCE(cqe->cmd_id));
 	if (id >= QHCA_AQ_DEPTH || !aq->slot[id].pending) {
-		*why = "completion of no command";
+		*why = "completion without a command";
 		return false;
 	}
 	slot = &aq->slot[id];
@@ -67,7 +67,7 @@ static bool aq_reap_one(struct qhca_core *core, const char **why)
 	return true;
 }
 
-/* Take all completions that are there. Any context. */
+/* Take all pending completions. Any context. */
 void qhca_aq_reap(struct qhca_core *core)
 {
 	struct qhca_aq *aq = &core->aq;
@@ -167,8 +167,8 @@ static int aq_post(struct qhca_core *core, struct qhca_aq_slot *slot,
 }
 
 /*
- * Count one more or one less who waits for the interrupt. Nobody wants it for a
- * command that is answered while it is rung, as most are.
+ * Adjust the number of waiters that need the interrupt. Most commands are
+ * answered before the doorbell write returns, and need none.
  */
 static void aq_want_irq(struct qhca_core *core, int more)
 {
@@ -184,7 +184,7 @@ static void aq_want_irq(struct qhca_core *core, int more)
 	spin_unlock_irq(&aq->lock);
 }
 
-/* Use the interrupt from now on, or no longer. */
+/* Start or stop using the interrupt. */
 void qhca_aq_use_irq(struct qhca_core *core, bool use)
 {
 	struct qhca_aq *aq = &core->aq;
@@ -204,16 +204,15 @@ static bool aq_answered(struct qhca_core *core, struct qhca_aq_slot *slot)
 }
 
 /*
- * Wait for an answer that is not there yet. Besides the interrupt the ring is
- * looked at from time to time: before there are interrupts, and in case one is
- * lost.
+ * Wait for an answer that has not come yet. The ring is also polled from time
+ * to time: interrupts may not be set up yet, and one may be lost.
  */
 static void aq_wait_done(struct qhca_core *core, struct qhca_aq_slot *slot)
 {
 	struct qhca_aq *aq = &core->aq;
 	unsigned long deadline = jiffies + AQ_TIMEOUT;
 
-	/* what was answered before this brings no interrupt */
+	/* earlier answers raise no interrupt */
 	aq_want_irq(core, 1);
 	while (!aq_answered(core, slot)) {
 		bool irq = READ_ONCE(aq->use_irq);
@@ -287,12 +286,12 @@ int qhca_aq_create_arg(struct qhca_dev *dev, u8 opcode, u64 arg, const void *in,
 
 	if (err)
 		return err;
-	/* doorbells, packets and the RDMA core have 24 bits for it */
+	/* doorbells, packets and the RDMA core use 24 bits */
 	if (req.obj > QHCA_DB_NUM_MASK && opcode != QHCA_CMD_CREATE_MR &&
 	    opcode != QHCA_CMD_CREATE_MW) {
 		dev_err(qhca_dma_dev(dev), "command %#x made object %#x\n",
 			opcode, req.obj);
-		qhca_dev_kill_sure(dev, "it gives numbers that no object has");
+		qhca_dev_kill_sure(dev, "it returned an invalid object number");
 		return -EIO;
 	}
 	*obj = req.obj;
@@ -303,14 +302,15 @@ EXPORT_SYMBOL_GPL(qhca_aq_create_arg);
 void qhca_aq_destroyed(struct qhca_dev *dev, u8 opcode, u32 obj, int err)
 {
 	/*
-	 * Of a dead one nothing is used. An object that it does not know is
-	 * none that it has stopped using: then one of us is wrong about numbers.
+	 * A dead device uses nothing. If the device does not know the object,
+	 * that does not mean it has stopped using it: one side has the wrong
+	 * number.
 	 */
 	if (!err || err == -EIO)
 		return;
 	dev_err(qhca_dma_dev(dev), "command %#x on object %u refused: %d\n",
 		opcode, obj, err);
-	qhca_dev_kill_sure(dev, "it keeps an object that has to go");
+	qhca_dev_kill_sure(dev, "it refused to destroy an object");
 }
 EXPORT_SYMBOL_GPL(qhca_aq_destroyed);
 
@@ -344,8 +344,8 @@ static void aq_free_memory(struct qhca_core *core)
 
 /*
  * Stop the queue and free its memory. The device is marked dead, has been reset
- * or is gone, and there is no interrupt handler any more. Callers that
- * are still in qhca_aq_exec() leave it first.
+ * or is gone, and there is no interrupt handler any more. Waits until all
+ * callers have left qhca_aq_exec().
  */
 void qhca_aq_stop(struct qhca_core *core)
 {
@@ -361,8 +361,8 @@ void qhca_aq_stop(struct qhca_core *core)
 }
 
 /*
- * Make empty rings and give them to the device, which is disabled and marked
- * dead. 0 or -ENOMEM.
+ * Set up empty rings in the device, which is disabled and marked dead. Returns
+ * 0 or -ENOMEM.
  */
 int qhca_aq_start(struct qhca_core *core)
 {

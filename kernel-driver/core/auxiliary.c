@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The auxiliary device that qhca_ib.ko binds to: there while the adapter works. */
+/*
+ * The auxiliary device that qhca_ib.ko binds to; exists while the adapter
+ * works.
+ */
 #include <linux/idr.h>
 #include <linux/slab.h>
 
 #include "core.h"
 
-/* A PCI address has more bits than an auxiliary device's number. */
+/* A PCI address has more bits than the ID of an auxiliary device. */
 static DEFINE_IDA(adev_ids);
 
 static void adev_release(struct device *d)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The adapter's BARs: registers; doorbell pages (user access regions), of which
- * the kernel has page 0 and each user context one; device memory.
+ * The adapter's BARs: registers; doorbell pages (user access regions), page 0
+ * for the kernel and one for each user context; device memory.
  */
 #include <linux/io.h>
 
 #include "core.h"
 
-/* Map the registers and the kernel's doorbell page. 0 or an error. */
+/* Map the registers and the kernel's doorbell page. Returns 0 or an error. */
 int qhca_map_bars(struct qhca_core *core)
 {
 	struct qhca_dev *dev = &core->dev;
@@ -53,7 +53,7 @@ int qhca_uar_alloc(struct qhca_dev *dev, u32 *uar, phys_addr_t *phys)
 	err = qhca_aq_create(dev, QHCA_CMD_ALLOC_UAR, NULL, 0, &n);
 	if (err)
 		return err;
-	/* page 0 is ours, and an application must get nothing but a doorbell */
+	/* page 0 is the kernel's, and an application may only map doorbells */
 	if (!n || ((u64)n + 1) << dev->db_shift > end) {
 		qhca_uar_free(dev, n);
 		return -EPROTO;

@@ -3,15 +3,15 @@
  * Memory of buffer tables.
  *
  * All of it is coherent DMA memory: the device may read a table entry at any
- * time while its object lives, and nothing has to be synchronised, with an
- * IOMMU and with bounce buffers (swiotlb=force) alike.
+ * time while its object lives, and no syncing is needed, even with an IOMMU or
+ * bounce buffers (swiotlb=force).
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
 
 #include "core.h"
 
-/* greatest FLAT table that is made without being asked for */
+/* largest FLAT table chosen automatically */
 #define FLAT_MAX	SZ_2M
 
 /* here, as buf_table_plan.c is also compiled in user space */
@@ -26,13 +26,16 @@ static int buf_table_mem_alloc(struct qhca_core *core,
 				    GFP_KERNEL | __GFP_NOWARN);
 	if (!m->cpu)
 		return -ENOMEM;
-	/* the API aligns to the size, rounded up to a power of two of pages */
+	/*
+	 * the DMA API aligns to the size, rounded up to a power-of-two number
+	 * of pages
+	 */
 	if (WARN_ON_ONCE(!IS_ALIGNED(m->dma, align)))
 		return -EINVAL;
 	return 0;
 }
 
-/* Without @blocks all pages are missing, for both of these. */
+/* Without @blocks, both functions leave all pages missing. */
 static int buf_table_build_one(struct qhca_core *core, struct qhca_buf_table *t,
 			       struct qhca_blocks *blocks)
 {
@@ -136,7 +139,7 @@ int qhca_buf_table_build(struct qhca_dev *dev, struct qhca_buf_table *t,
 	err = buf_table_build_planned(dev, t, blocks);
 	if (err != -ENOMEM || !chosen || plan.form != QHCA_BUF_FLAT)
 		return err;
-	/* memory is in pieces: try with smaller ones */
+	/* memory is fragmented: try smaller tables */
 	err = qhca_plan_tree(&plan, NULL);
 	if (err)
 		return err;

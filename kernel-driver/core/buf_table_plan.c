@@ -43,10 +43,10 @@ static u64 plan_shift_up(u64 n, unsigned int shift)
 /**
  * qhca_plan_tree - choose hops and table size of a multi-level table
  * @plan: npages is set; form, hops, table_shift and ntables are filled in
- * @want: hops and table_shift, 0 where there is no wish; or NULL
+ * @want: hops and table_shift, 0 where the caller has no preference; or NULL
  *
- * With no wish it takes as few hops as fit with 4 KiB tables for one hop, and
- * otherwise two hops with the smallest tables that do.
+ * By default, uses one hop if 4 KiB tables suffice, and otherwise two hops with
+ * the smallest tables that suffice.
  *
  * Return: 0, or -EINVAL if the pages do not fit.
  */
@@ -87,7 +87,7 @@ int qhca_plan_tree(struct qhca_plan *plan, const struct qhca_layout *want)
 	return 0;
 }
 
-/* what one pass over the blocks finds */
+/* the result of one pass over the blocks */
 struct plan_block_facts {
 	u64 first_addr;
 	u64 segs;	/* runs of adjacent blocks */

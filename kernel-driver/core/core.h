@@ -26,10 +26,10 @@ struct qhca_aq_slot {
 	void *buf;		/* input, then output, QHCA_AQ_MAX_DATA each */
 	dma_addr_t dma;
 	struct qhca_aq_cqe cqe;
-	u64 posted;		/* when, if tracing is on; else 0 */
+	u64 posted;		/* time of posting if tracing is on; else 0 */
 	u8 opcode;
 	bool pending;		/* posted, no answer yet; under aq.lock */
-	int err;		/* -EIO when the device died under it */
+	int err;		/* -EIO if the device died meanwhile */
 };
 
 struct qhca_aq {
@@ -43,9 +43,9 @@ struct qhca_aq {
 	struct qhca_aq_cqe *cq;
 	dma_addr_t cq_dma;
 	bool use_irq;		/* there is an interrupt; under lock */
-	u32 waiters;		/* who wait for it; under lock */
+	u32 waiters;		/* how many wait for it; under lock */
 	u64 commands;
-	u64 late;		/* found by looking, not by the interrupt */
+	u64 late;		/* found by polling, not by the interrupt */
 	struct qhca_aq_slot slot[QHCA_AQ_DEPTH];
 };
 
@@ -60,20 +60,20 @@ struct qhca_eq {
 	u8 shift;
 	bool made;		/* the device knows it */
 	bool has_irq;
-	bool busy;		/* the asynchronous EQ's thread is at work */
+	bool busy;		/* the asynchronous EQ's thread is running */
 	struct mutex rescue_lock;	/* held while events are taken without an interrupt */
-	bool watched;		/* an event waited at the last look ... */
+	bool watched;		/* an event was pending at the last check ... */
 	u32 watched_cons;	/* ... and it was this one; see health.c */
 	u16 vector;
 	int irq;
 	u64 events;
-	u64 stray;		/* for CQs nobody has registered */
+	u64 stray;		/* for CQs that are not registered */
 	u64 lost;		/* events taken without an interrupt */
 	char name[40];
 };
 
 enum {
-	QHCA_F_DEAD,		/* no command, no doorbell has effect any more */
+	QHCA_F_DEAD,		/* commands and doorbells have no effect */
 	QHCA_F_KILLED,		/* being declared dead, or declared */
 	QHCA_F_STARTED,		/* qhca_hw_start() succeeded */
 };

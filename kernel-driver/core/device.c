@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The adapter from reset to work and back, and what happens when it dies.
+ * Bringing the adapter up and down, and handling its death.
  *
  * Two levels: probe and remove (pci.c) own what lives as long as the function
- * is bound (BARs, net_device, debugfs); start and stop own what a reset takes
- * away (admin queue, interrupts, EQs, the RDMA child). Stop undoes start in
- * reverse.
+ * is bound (BARs, net_device, debugfs); start and stop own what a reset
+ * destroys (admin queue, interrupts, EQs, the RDMA child). Stop undoes start in
+ * reverse order.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
@@ -37,9 +37,9 @@ static void device_reset(struct qhca_core *core)
 }
 
 /*
- * Declare the device dead: it is reset, commands that wait end with -EIO and
- * everybody hears QHCA_EV_DEVICE_FATAL later. Any context; later calls do
- * nothing. devlink health brings it back then, or a function-level reset.
+ * Declare the device dead: reset it, fail pending commands with -EIO, and send
+ * QHCA_EV_DEVICE_FATAL to all clients later. Any context; later calls do
+ * nothing. Then devlink health or a function-level reset brings it back.
  */
 void qhca_kill(struct qhca_core *core, const char *why)
 {
@@ -47,18 +47,18 @@ void qhca_kill(struct qhca_core *core, const char *why)
 		return;
 	dev_err(qhca_dma_dev(&core->dev), "device is dead: %s (status %#x)\n",
 		why, readl(core->dev.regs + QHCA_REG_STATUS));
-	/* after the reset there is nothing to be seen */
+	/* the reset clears the registers */
 	qhca_debug_died(&core->dev);
 	core->health.why = why;
 	core->health.deaths++;
-	/* dead means that it does no DMA any more: so first the reset */
+	/* "dead" implies no more DMA, so reset first */
 	device_reset(core);
 	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_aq_abort(core);
 	schedule_work(&core->fatal_work);
 }
 
-/* For those who see that the device does what no working one does. */
+/* For callers that see the device violate its contract. */
 void qhca_dev_kill(struct qhca_dev *dev, const char *why)
 {
 	qhca_kill(qhca_to_core(dev), why);
@@ -70,16 +70,17 @@ void qhca_dev_kill_sure(struct qhca_dev *dev, const char *why)
 	struct qhca_core *core = qhca_to_core(dev);
 
 	qhca_kill(core, why);
-	/* another CPU may be killing it, and not have reset it yet */
+	/* another CPU may be declaring it dead, but not have reset it yet */
 	while (test_bit(QHCA_F_KILLED, &core->flags) && !qhca_dev_dead(dev))
 		usleep_range(100, 200);
 }
 EXPORT_SYMBOL_GPL(qhca_dev_kill_sure);
 
 /*
- * Look whether the device is there and well; kills it if not. Any context.
- * The device has been enabled. Where nothing answers, a read gives all ones on
- * real machines, but zeroes on others: only the magic number proves presence.
+ * Check that the device is present and healthy; declare it dead if not. Any
+ * context. The device has been enabled. If the device is gone, a read returns
+ * all ones on real machines, but zeroes on others: only the magic number proves
+ * presence.
  */
 bool qhca_dev_check_alive(struct qhca_dev *dev)
 {
@@ -108,7 +109,7 @@ void qhca_device_fatal_work(struct work_struct *work)
 
 	core->client->dead(&core->dev);
 	blocking_notifier_call_chain(&core->events, eqe.type, &eqe);
-	/* only now: recovery removes those who must hear of it */
+	/* only now: recovery removes the clients that must be notified */
 	qhca_health_report(&core->dev, QHCA_REPORT_DEVICE);
 }
 
@@ -142,20 +143,20 @@ static int device_enable(struct qhca_core *core)
 			return 0;
 		usleep_range(1000, 1500);
 	}
-	dev_err(qhca_dma_dev(&core->dev), "does not get ready, status %#x\n",
+	dev_err(qhca_dma_dev(&core->dev), "not ready, status %#x\n",
 		status);
 	return -EIO;
 }
 
 /*
- * Users of RDMA divide by some of these and allocate by others, so a device that
- * is broken does not get through with any number.
+ * RDMA users divide by some of these and size allocations by others, so reject
+ * zeros and clamp the rest.
  */
 static int device_limit_caps(struct qhca_core *core, struct qhca_caps *c)
 {
 	if (!c->max_qp_wr || !c->max_cqe || !c->max_sge || !c->max_gid) {
 		dev_err(qhca_dma_dev(&core->dev),
-			"it has no WQEs, CQEs, SGEs or GIDs\n");
+			"device supports no WQEs, CQEs, SGEs or GIDs\n");
 		return -EPROTO;
 	}
 	c->max_qp_wr = min_t(u32, c->max_qp_wr, CAPS_MAX_WR);
@@ -203,7 +204,7 @@ static int device_query_caps(struct qhca_core *core)
 	err = device_limit_caps(core, c);
 	if (err)
 		return err;
-	/* its BAR may have found no room */
+	/* its BAR may not have been assigned */
 	c->dm_size = min_t(u64, le64_to_cpu(d.dm_size),
 			   pci_resource_len(core->dev.pdev, QHCA_BAR_DM));
 	if (!(c->features & QHCA_FEAT_DM) || c->dm_size < PAGE_SIZE) {
@@ -213,7 +214,7 @@ static int device_query_caps(struct qhca_core *core)
 	return 0;
 }
 
-/* Bring the device from reset to where the client can use it. */
+/* Bring the device from reset to a state in which the client can use it. */
 int qhca_device_start(struct qhca_core *core)
 {
 	struct pci_dev *pdev = core->dev.pdev;
@@ -232,7 +233,7 @@ int qhca_device_start(struct qhca_core *core)
 	err = device_enable(core);
 	if (err)
 		goto err_irq;
-	/* only now: before it is ready a check would declare it dead */
+	/* only now: before it is ready, a check would declare it dead */
 	clear_bit(QHCA_F_DEAD, &core->flags);
 	clear_bit(QHCA_F_KILLED, &core->flags);
 	err = device_query_caps(core);
@@ -277,10 +278,10 @@ void qhca_device_stop(struct qhca_core *core)
 	mutex_unlock(&core->start_lock);
 }
 
-/* Quiet: no child, no traffic, no interrupt, no DMA. The netdev stays. */
+/* Quiesce: no child, no traffic, no interrupts, no DMA. The netdev stays. */
 static void device_suspend(struct qhca_core *core)
 {
-	/* commands to a device that is not there need not be tried */
+	/* do not send commands to a device that is gone */
 	if (!pci_device_is_present(core->dev.pdev))
 		qhca_kill(core, "it has left the bus");
 	qhca_adev_del(core);
@@ -310,7 +311,7 @@ err_hw:
 	return err;
 }
 
-/* Before a reset or sleep: stop all, until qhca_device_wake() */
+/* Before a reset or sleep: stop everything until qhca_device_wake() */
 void qhca_device_quiesce(struct qhca_core *core)
 {
 	mutex_lock(&core->life_lock);
@@ -334,12 +335,13 @@ int qhca_device_wake(struct qhca_core *core)
 
 /**
  * qhca_recover - reset a dead device and start it again
- * @core: adapter; if it works nothing happens
+ * @core: adapter; does nothing if it works
  *
- * For RDMA users it goes and comes. Not in an interrupt, not under rtnl.
+ * RDMA users see the device removed and added again. Not in interrupt context,
+ * not under rtnl.
  *
  * Return: 0; -EBUSY (stopped for a reset or sleep that will start it), -ENODEV
- * (its registers do not answer), or why it does not start.
+ * (its registers do not answer), or the error that keeps it from starting.
  */
 int qhca_recover(struct qhca_core *core)
 {

@@ -7,8 +7,8 @@
  * sleep and run admin commands. Vectors 1..N carry one completion EQ each,
  * drained in the interrupt handler.
  *
- * A doorbell leaves the guest, so none is rung if the device can do without
- * (QHCA_FEAT_EQ_RECORD): the consumer index is then in a record in memory.
+ * A doorbell write causes a VM exit, so none is rung if the device supports EQ
+ * records (QHCA_FEAT_EQ_RECORD): the consumer index is then kept in memory.
  */
 #include <linux/cpumask.h>
 #include <linux/dma-mapping.h>
@@ -31,7 +31,7 @@ static struct qhca_eqe *eq_peek(struct qhca_eq *eq)
 	eqe = qhca_queue_buf_ptr(&eq->buf, slot * sizeof(*eqe));
 	if (!qhca_phase_ok(READ_ONCE(eqe->phase), cons, eq->shift))
 		return NULL;
-	dma_rmb();	/* the rest of the entry is as old as the phase */
+	dma_rmb();	/* read the phase before the rest of the entry */
 	return eqe;
 }
 
@@ -42,14 +42,15 @@ static void eq_ring(struct qhca_eq *eq, u64 flags)
 
 /*
  * Publish the consumer index; from now on the next event raises the vector.
- * False if there is one that does not, which the caller must take; not if it
- * can take no more (@budget is 0): then the vector comes back at once. See
- * QHCA_EQ_F_RECORD for the protocol.
+ * Returns false if an event is pending that does not raise it; the caller must
+ * take that event. If the caller can take no more (@budget is 0), returns true,
+ * and the vector is raised again at once. See QHCA_EQ_F_RECORD for the
+ * protocol.
  */
 static bool eq_done(struct qhca_eq *eq, u32 budget)
 {
 	if (!eq->rec) {
-		/* more than a lap at once: arming brings us back */
+		/* more than a lap at once: arming raises the vector again */
 		eq_ring(eq, QHCA_DB_EQ_ARM);
 		return true;
 	}
@@ -72,7 +73,7 @@ static irqreturn_t eq_async_irq(int irq, void *data)
 
 	trace_qhca_irq(eq);
 	qhca_aq_reap(eq->core);
-	/* pairs with eq_create(): buffer and shift are there */
+	/* pairs with eq_create(): buffer and shift are valid */
 	if (smp_load_acquire(&eq->made) && eq_peek(eq))
 		return IRQ_WAKE_THREAD;
 	return IRQ_HANDLED;
@@ -126,8 +127,8 @@ static void eq_comp_event(struct qhca_eq *eq, const struct qhca_eqe *eqe)
 	eq->events++;
 	/*
 	 * qhca_cq_unregister() waits for this interrupt handler and for
-	 * qhca_eq_rescue(), so the CQ found lives. A CQ of another EQ, for which
-	 * that is not true, is not found.
+	 * qhca_eq_rescue(), so the CQ found stays valid. CQs of other EQs,
+	 * which have no such guarantee, are not found.
 	 */
 	cq = type == QHCA_EV_CQ ?
 	     xa_load(&eq->core->cqs, eq_cq_key(eq->vector - 1, cqn)) : NULL;
@@ -143,7 +144,7 @@ static irqreturn_t eq_comp_irq(int irq, void *data)
 	u32 budget = BIT(eq->shift);
 	struct qhca_eqe *eqe;
 
-	/* pairs with eq_create(): buffer and shift are there */
+	/* pairs with eq_create(): buffer and shift are valid */
 	if (!smp_load_acquire(&eq->made))
 		return IRQ_NONE;
 	trace_qhca_irq(eq);
@@ -154,16 +155,16 @@ static irqreturn_t eq_comp_irq(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-/* Is there an event not yet taken? The EQ does not go away meanwhile. */
+/* Is an event pending? The caller keeps the EQ alive. */
 bool qhca_eq_waits(struct qhca_eq *eq)
 {
-	/* pairs with eq_create(): buffer and shift are there */
+	/* pairs with eq_create(): buffer and shift are valid */
 	return smp_load_acquire(&eq->made) && eq_peek(eq);
 }
 
 /*
- * Take the events that wait, as the interrupt handler would. The EQ does not go
- * away meanwhile. Sleeps.
+ * Take the pending events, as the interrupt handler would. The caller keeps the
+ * EQ alive. Sleeps.
  */
 void qhca_eq_rescue(struct qhca_eq *eq)
 {
@@ -176,11 +177,11 @@ void qhca_eq_rescue(struct qhca_eq *eq)
 		irq_wake_thread(eq->irq, eq);
 		return;
 	}
-	/* for synchronize_irq() this is no handler that runs */
+	/* synchronize_irq() does not wait for this code */
 	mutex_lock(&eq->rescue_lock);
-	/* the handler does not run now; what it calls is used to this context */
+	/* the handler does not run now; emulate its context for the callees */
 	disable_irq(eq->irq);
-	/* softirqs that it raises run when bottom halves are enabled again */
+	/* softirqs raised here run when bottom halves are enabled again */
 	local_bh_disable();
 	local_irq_save(flags);
 	if (qhca_eq_waits(eq)) {
@@ -304,7 +305,7 @@ void qhca_irq_free(struct qhca_core *core)
 {
 	u32 i;
 
-	/* callers that still wait for a command poll */
+	/* callers still waiting for a command poll */
 	qhca_aq_use_irq(core, false);
 	for (i = core->num_irqs; i-- > 0;) {
 		struct qhca_eq *eq = &core->eqs[i];
@@ -351,7 +352,7 @@ static int eq_create(struct qhca_core *core, struct qhca_eq *eq, u8 shift)
 	}
 	/* pairs with the interrupt handlers */
 	smp_store_release(&eq->made, true);
-	/* what has come so far raised a vector that nobody heard */
+	/* earlier events raised a vector before there was a handler */
 	eq_ring(eq, QHCA_DB_EQ_ARM);
 	return 0;
 }
@@ -367,7 +368,7 @@ static void eq_destroy(struct qhca_core *core, struct qhca_eq *eq)
 	qhca_queue_buf_free(&core->dev, &eq->buf);
 }
 
-/* Memory for the records of @n EQs, if the device knows them. 0 or -ENOMEM. */
+/* Allocate the records of @n EQs, if the device supports them. 0 or -ENOMEM. */
 static int eq_recs_alloc(struct qhca_core *core, u32 n)
 {
 	if (!(core->dev.caps.features & QHCA_FEAT_EQ_RECORD))
@@ -379,7 +380,7 @@ static int eq_recs_alloc(struct qhca_core *core, u32 n)
 	return core->eq_recs ? 0 : -ENOMEM;
 }
 
-/* Make the asynchronous EQ and as many completion EQs as there are vectors. */
+/* Create the asynchronous EQ and a completion EQ for each vector. */
 int qhca_eqs_init(struct qhca_core *core)
 {
 	u32 n = min(core->num_irqs, core->dev.caps.max_eq);

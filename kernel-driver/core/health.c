@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * devlink health: what is wrong with the adapter, and mending it.
+ * devlink health: reports errors of the adapter, and recovers from them.
  *
  * An error sets a bit, in any context; a work item reports it to devlink, which
- * takes a dump and recovers, as the administrator has set it.
- * Recovering takes devlink's lock first, then life_lock, then rtnl: nobody may
- * wait for the work item while holding one of these.
+ * takes a dump and recovers, as configured by the administrator. Recovery takes
+ * devlink's lock first, then life_lock, then rtnl: do not wait for the work
+ * item while holding one of these.
  */
 #include <linux/interrupt.h>
 #include <net/devlink.h>
@@ -13,7 +13,7 @@
 #include "core.h"
 #include "qhca_debug.h"
 
-/* a device that dies again this soon after it was mended stays dead */
+/* a device that dies again this soon after a recovery stays dead */
 #define DEVICE_GRACE_MS	60000
 #define WATCH_INTERVAL	(2 * HZ)
 
@@ -28,12 +28,12 @@ static struct qhca_core *health_core(struct devlink_health_reporter *r)
 }
 
 /**
- * qhca_health_report - something is wrong
+ * qhca_health_report - report an error to devlink health
  * @dev: adapter
  * @what: QHCA_REPORT_*, or one of the client's
  *
- * Any context. devlink hears of it soon, or when it is registered; of what is
- * reported twice in between, once.
+ * Any context. devlink is notified soon, or once it is registered; repeated
+ * reports in between are merged into one.
  */
 void qhca_health_report(struct qhca_dev *dev, unsigned int what)
 {
@@ -66,7 +66,7 @@ static void health_work(struct work_struct *work)
 	for (i = 0; i < QHCA_REPORTERS_MAX; i++) {
 		if (!h->reporter[i] || !test_and_clear_bit(i, &h->pending))
 			continue;
-		/* a reset may have mended it already */
+		/* a reset may have fixed it already */
 		if (i != QHCA_REPORT_DEVICE || qhca_dev_dead(&core->dev))
 			devlink_health_report(h->reporter[i],
 					      health_message(core, i), NULL);
@@ -74,10 +74,10 @@ static void health_work(struct work_struct *work)
 }
 
 /**
- * qhca_health_well - the device has been started again
+ * qhca_health_well - the device has been restarted
  * @core: adapter
  *
- * Nothing of what was wrong before is wrong any more.
+ * Clears all earlier errors.
  */
 void qhca_health_well(struct qhca_core *core)
 {
@@ -93,17 +93,18 @@ void qhca_health_well(struct qhca_core *core)
 		devlink_health_reporter_state_update(h->reporter[i],
 						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
 	}
-	smp_mb();	/* pending cleared before looking */
+	smp_mb();	/* clear pending before checking */
 	/* dead again, and its report may be what was cleared */
 	if (qhca_dev_dead(&core->dev))
 		qhca_health_report(&core->dev, QHCA_REPORT_DEVICE);
 }
 
-/* ------------------------------------------------------------- watching -- */
+/* ------------------------------------------------------------- watch ----- */
 
 /*
- * An EQ whose oldest event has been there at the last look too: its interrupt
- * has not come. Not so while the thread of the asynchronous EQ is at work.
+ * An interrupt was lost if the same event was the oldest one in the EQ at the
+ * last check, too. Does not apply while the asynchronous EQ's thread is
+ * running.
  */
 static bool health_eq_hangs(struct qhca_eq *eq)
 {
@@ -116,7 +117,7 @@ static bool health_eq_hangs(struct qhca_eq *eq)
 	return hangs;
 }
 
-/* What no interrupt reports: a device that is not well, a lost interrupt. */
+/* Check for what no interrupt reports: a failed device, a lost interrupt. */
 static void health_watch(struct work_struct *work)
 {
 	struct qhca_health *h = container_of(to_delayed_work(work),
@@ -124,7 +125,7 @@ static void health_watch(struct work_struct *work)
 	struct qhca_core *core = container_of(h, struct qhca_core, health);
 	u32 i;
 
-	/* qhca_device_stop() takes the EQs away after it has stopped this */
+	/* qhca_device_stop() stops this before it destroys the EQs */
 	if (!qhca_dev_check_alive(&core->dev))
 		return;
 	for (i = 0; i < core->num_eqs; i++) {
@@ -137,7 +138,7 @@ static void health_watch(struct work_struct *work)
 			   WATCH_INTERVAL);
 }
 
-/* Begin or end looking; ended when it returns. The EQs are there. */
+/* Start or stop the watch; after stopping, it no longer runs. The EQs exist. */
 void qhca_health_watch(struct qhca_core *core, bool on)
 {
 	struct qhca_health *h = &core->health;
@@ -182,7 +183,7 @@ static const struct devlink_health_reporter_ops health_device_ops = {
 	QHCA_HEALTH_GRACE(DEVICE_GRACE_MS)
 };
 
-/* Take the events that wait, as the interrupt would have done. */
+/* Take the pending events, as the interrupt handler would have done. */
 static int health_eq_recover(struct devlink_health_reporter *r, void *ctx,
 			     struct netlink_ext_ack *extack)
 {
@@ -274,7 +275,7 @@ static int health_create_reporters(struct qhca_core *core)
 	return err;
 }
 
-/* Prepare what reports need; devlink gets none before qhca_health_init(). */
+/* Prepare for reports; devlink gets none before qhca_health_init(). */
 void qhca_health_setup(struct qhca_core *core)
 {
 	struct qhca_health *h = &core->health;
@@ -315,7 +316,7 @@ int qhca_health_init(struct qhca_core *core)
 	return 0;
 }
 
-/* Undo it. Nothing recovers any more when it returns. */
+/* Undo qhca_health_init(). No recovery runs after it returns. */
 void qhca_health_exit(struct qhca_core *core)
 {
 	struct qhca_health *h = &core->health;

@@ -14,13 +14,13 @@ struct qhca_core;
 
 /**
  * struct qhca_health - health of an adapter
- * @reporter: devlink's, by QHCA_REPORT_*
- * @work: reports what is pending to devlink, which also recovers
+ * @reporter: devlink's reporters, by QHCA_REPORT_*
+ * @work: sends pending reports to devlink, which also recovers
  * @watch: polls for what no interrupt reports
  * @pending: bit per reporter
  * @up: devlink is registered
- * @why: of the last death
- * @deaths: their number
+ * @why: reason of the last death
+ * @deaths: number of deaths
  */
 struct qhca_health {
 	struct devlink_health_reporter *reporter[QHCA_REPORTERS_MAX];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The PCI function: probe and remove, and what may happen in between (sleep,
- * function-level reset, bus errors, surprise removal).
+ * The PCI function: probe and remove, sleep, function-level reset, bus errors
+ * and surprise removal.
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
@@ -86,7 +86,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	struct qhca_core *core;
 	int err;
 
-	/* a page of an application must not hold another one's doorbells */
+	/* an application's page must not contain doorbells of another */
 	BUILD_BUG_ON(PAGE_SHIFT > 16);
 
 	core = qhca_core_alloc(pdev);
@@ -103,7 +103,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto err_disable;
 	/* the largest page of a buffer table; segments of it keep its alignment */
 	dma_set_max_seg_size(&pdev->dev, SZ_2G);
-	/* page lists (REG_MR) of bounced memory need the offset in the page */
+	/* page lists (REG_MR) of bounced memory need the page offset */
 	dma_set_min_align_mask(&pdev->dev, PAGE_SIZE - 1);
 	err = qhca_map_bars(core);
 	if (err)
@@ -111,7 +111,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = qhca_pci_check_identity(core);
 	if (err)
 		goto err_bars;
-	/* what a bus reset takes away; see qhca_slot_reset() */
+	/* restores what a bus reset clears; see qhca_slot_reset() */
 	pci_save_state(pdev);
 	pci_set_drvdata(pdev, core);
 	err = qhca_device_start(core);
@@ -124,7 +124,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = qhca_adev_add(core);
 	if (err)
 		goto err_client;
-	/* last: from now on it may be recovered, which takes all away */
+	/* last: from now on recovery may run, which tears all of this down */
 	err = qhca_health_init(core);
 	if (err)
 		goto err_adev;
@@ -168,7 +168,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	qhca_core_free(core);
 }
 
-/* The next kernel must find a device that does no DMA. */
+/* The device must do no DMA when the next kernel starts. */
 static void qhca_shutdown(struct pci_dev *pdev)
 {
 	qhca_device_quiesce(pci_get_drvdata(pdev));
@@ -176,7 +176,7 @@ static void qhca_shutdown(struct pci_dev *pdev)
 
 /* -------------------------------------------------------- system sleep -- */
 
-/* The device forgets everything: RDMA users see it go and come. */
+/* The device loses all state: RDMA users see it removed and added again. */
 static int qhca_pm_suspend(struct device *d)
 {
 	qhca_device_quiesce(dev_get_drvdata(d));

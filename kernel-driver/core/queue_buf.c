@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory of the kernel's own queues: coherent, with its buffer table. */
+/* Coherent memory of the kernel's own queues, with its buffer table. */
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -7,7 +7,7 @@
 #include "core.h"
 #include "qhca_debug.h"
 
-/* greatest queue in one block, without being asked for */
+/* largest queue placed in one block by default */
 #define QUEUE_BUF_DIRECT_MAX	SZ_128K
 
 struct queue_buf_blocks {
@@ -22,7 +22,7 @@ static void queue_buf_begin(struct qhca_blocks *b)
 	container_of(b, struct queue_buf_blocks, blocks)->pos = 0;
 }
 
-/* A chunk may be larger than a block, when it is the only one. */
+/* A chunk may be larger than a block if it is the only one. */
 static bool queue_buf_next(struct qhca_blocks *b, u64 *addr)
 {
 	struct queue_buf_blocks *qb = container_of(b, struct queue_buf_blocks,

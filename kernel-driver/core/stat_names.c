@@ -10,7 +10,7 @@
 extern const char * const qhca_stat_names[QHCA_STAT_COUNT];
 #endif
 
-/* NULL where the header gives no meaning to the index. */
+/* NULL where the header does not define the index. */
 const char * const qhca_stat_names[QHCA_STAT_COUNT] = {
 	[QHCA_STAT_ETH_RX_PACKETS] = "eth_rx_packets",
 	[QHCA_STAT_ETH_RX_BYTES] = "eth_rx_bytes",
