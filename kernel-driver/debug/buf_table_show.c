@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A buffer table, shown. The fields of its form are listed here alone; debugfs,
- * devlink health and "rdma resource" print them each in its own syntax.
+ * Shows a buffer table. Only this file lists the fields of the descriptor;
+ * debugfs, devlink health and "rdma resource" each print them in their own
+ * syntax.
  */
 #include <linux/seq_file.h>
 
 #include "debug.h"
 
-/* most entries shown */
+/* maximum number of entries shown */
 #define SHOW_MAX	65536
 
 /* Fill in QHCA_DEBUG_TABLE_FIELDS fields. */
@@ -25,7 +26,7 @@ void qhca_debug_table_fields(const struct qhca_buf_table *t,
 		{ .name = "table_bytes", .value = qhca_plan_bytes(plan) },
 		{ .name = "len", .value = plan->len, .hex = true },
 		{ .name = "first", .value = plan->first, .hex = true },
-		/* of the table; without one, of the buffer */
+		/* address of the table; without one, of the buffer */
 		{ .name = "addr", .value = le64_to_cpu(t->desc.addr),
 		  .hex = true, .secret = true },
 	};
@@ -72,12 +73,12 @@ static int table_mem_level(const struct qhca_plan *plan, u64 i)
 }
 
 /**
- * qhca_debug_table_entries - the table as it is in memory
- * @m: where to
- * @t: a table that stays while this runs
+ * qhca_debug_table_entries - print a table as it is in memory
+ * @m: output
+ * @t: table; the caller keeps it alive
  *
- * Its form in a line, then a line for each entry that is not 0: level, DMA
- * address of the table, index, entry; of a LIST address and length.
+ * Prints its form on one line, then a line for each nonzero entry: level, DMA
+ * address of the table, index, entry; for a LIST, address and length.
  */
 void qhca_debug_table_entries(struct seq_file *m,
 			      const struct qhca_buf_table *t)

@@ -13,15 +13,15 @@ struct seq_file;
 
 /* ------------------------------------------------- one adapter: qhca.ko -- */
 
-/* the registers that are worth to be seen, in the order of qhca_debug_regs[] */
+/* the registers worth showing, in the order of qhca_debug_regs[] */
 #define QHCA_DEBUG_REGS_MAX	16
 
 /**
- * struct qhca_debug - what is kept of an adapter
+ * struct qhca_debug - debugging state of an adapter
  * @dir: /sys/kernel/debug/qhca/<pci address>, may be an error pointer (debugfs
  *	functions accept that)
  * @layout_lock: protects @layout
- * @layout: the form forced on buffer tables made from now on
+ * @layout: the form forced on new buffer tables
  * @last_regs: registers right before the reset that followed the last death
  */
 struct qhca_debug {

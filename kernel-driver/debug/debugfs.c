@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /sys/kernel/debug/qhca/<pci address>/: registers, caps, stats, queues;
- * layout, the form forced on buffer tables made from now on; and marker, to put
- * a mark into the device's trace.
+ * layout, the form forced on new buffer tables; and marker, which puts a mark
+ * into the device's trace.
  */
 #include <linux/debugfs.h>
 #include <linux/ktime.h>
@@ -125,14 +125,14 @@ static void debugfs_show_rx(struct seq_file *s, const struct qhca_rx_queue *q)
 	debugfs_show_queue_buf(s, &q->buf);
 }
 
-/* The kernel's own queues and how the device finds their memory. */
+/* Shows the kernel's own queues and how the device finds their memory. */
 static int queues_show(struct seq_file *s, void *unused)
 {
 	struct qhca_core *core = s->private;
 	struct qhca_netdev *priv = netdev_priv(core->dev.netdev);
 	u32 i;
 
-	/* keep resets and ifdown away */
+	/* block resets and ifdown */
 	mutex_lock(&core->start_lock);
 	qhca_netdev_lock(priv->netdev);
 	for (i = 0; i < core->num_eqs; i++) {
@@ -218,7 +218,7 @@ static const struct file_operations layout_fops = {
 
 /*
  * Mark the traces of guest and device with the same value. The time in the
- * guest is known to the length of one store: nothing comes in between.
+ * guest is known to within one store: nothing can interrupt it.
  */
 static void marker_ring(struct qhca_core *core, u64 val, const char *text)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What devlink health shows: diagnose is the state of things now, a dump has
- * all that helps to find out why it is so.
+ * Output of devlink health: "diagnose" shows the current state, a dump has
+ * everything that helps to find the cause.
  */
 #include <net/devlink.h>
 
@@ -86,7 +86,7 @@ static void dump_device_state(struct qhca_core *core, struct devlink_fmsg *m)
 	devlink_fmsg_u64_pair_put(m, "late answers", core->aq.late);
 }
 
-/* The rings as they are in memory; a dead device has written its last. */
+/* The rings as they are in memory; a dead device no longer writes to them. */
 static void dump_aq(struct qhca_core *core, struct devlink_fmsg *m)
 {
 	struct qhca_aq_cmd *sq = kcalloc(QHCA_AQ_DEPTH, sizeof(*sq),
@@ -202,7 +202,7 @@ static void dump_eq(struct qhca_core *core, struct qhca_eq *eq,
 					  le32_to_cpu(eqc.prod));
 		devlink_fmsg_u32_pair_put(m, "device cons",
 					  le32_to_cpu(eqc.cons));
-		/* with a record: as the device will find it */
+		/* with a record: as the device will read it */
 		devlink_fmsg_bool_pair_put(m, "armed", eq->rec ?
 					   READ_ONCE(eq->rec->index) ==
 					   eqc.prod : eqc.armed);
@@ -213,7 +213,7 @@ static void dump_eq(struct qhca_core *core, struct qhca_eq *eq,
 	devlink_fmsg_obj_nest_end(m);
 }
 
-/* @all: where their memory is, too */
+/* @all: also show where their memory is */
 static void dump_eqs(struct qhca_core *core, struct devlink_fmsg *m, bool all)
 {
 	u32 i;
@@ -278,7 +278,7 @@ static void dump_rx_queue(struct devlink_fmsg *m, const struct qhca_rx_queue *q,
 	devlink_fmsg_obj_nest_end(m);
 }
 
-/* @all: where their memory is, too */
+/* @all: also show where their memory is */
 static void dump_net(struct qhca_core *core, struct devlink_fmsg *m, bool tx,
 		     bool all)
 {

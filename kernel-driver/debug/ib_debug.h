@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Private to this folder: what is kept of an ib_device. */
+/* Private to this folder: debugging state of an ib_device. */
 #ifndef QHCA_IB_DEBUG_PRIV_H
 #define QHCA_IB_DEBUG_PRIV_H
 
@@ -7,12 +7,12 @@
 #include <rdma/ib_verbs.h>
 
 /**
- * struct qhca_ib_debug - what is kept of an ib_device
+ * struct qhca_ib_debug - debugging state of an ib_device
  * @dev: the device
  * @list: in qhca_ib_devices
- * @qps, @cqs, @srqs: debugfs: a file for each
- * @mrs: debugfs: one file for all
- * @tables, @qp_tables, @cq_tables, @srq_tables: debugfs
+ * @qps, @cqs, @srqs: debugfs directories with a file for each object
+ * @mrs: debugfs file for all MRs
+ * @tables, @qp_tables, @cq_tables, @srq_tables: debugfs directories
  * @mr_shown: key of the MR whose table is shown
  */
 struct qhca_ib_debug {

@@ -18,7 +18,7 @@
 #include "debug.h"
 #include "ib_debug.h"
 
-/* most SG entries and pages shown for one buffer */
+/* maximum number of SG entries and pages shown for one buffer */
 #define SHOW_MAX	4096
 
 static void debugfs_show_umem(struct seq_file *m, const char *name,
@@ -279,7 +279,7 @@ static int mr_table_show(struct seq_file *m, void *unused)
 	if (!mr || mr->key != key) {
 		err = -ENOENT;
 	} else if (!mr->umem && !(mr->odp && mr->table.nmem)) {
-		/* no table, or one for fast registration, or many of them */
+		/* no table, or one for fast registration, or many tables */
 		err = -EOPNOTSUPP;
 	} else {
 		seq_printf(m, "mr %#x: ", key);
@@ -320,7 +320,7 @@ static const struct file_operations mr_table_fops = {
 
 /* ---------------------------------------------------------------- hooks -- */
 
-/* all devices: a debugger that reads memory alone has nowhere else to begin */
+/* all devices: the entry point for a debugger that only reads memory */
 static LIST_HEAD(qhca_ib_devices);
 static DEFINE_MUTEX(devices_lock);
 
@@ -369,7 +369,7 @@ void qhca_ib_debug_del(struct qhca_debug_files *files)
 	debugfs_remove(files->info);
 }
 
-/* Without memory the device goes without. */
+/* If allocation fails, the device has no debugging state. */
 void qhca_ib_debug_create(struct qhca_ib_dev *dev)
 {
 	struct dentry *root = qhca_debug_dir(dev->qdev);

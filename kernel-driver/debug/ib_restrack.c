@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * "rdma resource show": with -r the contexts as the device has them
- * (struct qhca_qpc and so on), with -dd how their buffers are described.
+ * "rdma resource show": -r adds the contexts as the device has them (struct
+ * qhca_qpc and so on), -dd the buffer tables.
  */
 #include <linux/capability.h>
 #include <net/netlink.h>
@@ -73,16 +73,15 @@ static int restrack_put_hex(struct sk_buff *msg, const char *prefix,
 }
 
 /*
- * Where something lies and which packet comes next is the owner's business:
- * anybody may list the objects of all, and the core shows no keys either to
- * who has not got this right.
+ * Addresses and PSNs are private to the owner: any user may list all objects,
+ * and the core, too, shows keys only to privileged users.
  */
 static bool restrack_shows_secrets(void)
 {
 	return capable(CAP_NET_ADMIN);
 }
 
-/* An address, of memory or for the device. */
+/* An address, virtual or DMA. */
 static int restrack_put_addr(struct sk_buff *msg, const char *prefix,
 			     const char *name, u64 value)
 {
@@ -118,7 +117,7 @@ static int restrack_fill_table(struct sk_buff *msg, const char *prefix,
 	return 0;
 }
 
-/* va: where an application has it; kernel queues have none */
+/* va: the application's address; kernel queues have none */
 static int restrack_fill_buf(struct sk_buff *msg, const char *prefix,
 			     const struct qhca_ib_queue_buf *buf)
 {
@@ -139,7 +138,7 @@ static int restrack_fill_ring(struct sk_buff *msg, const char *prefix,
 	return restrack_fill_buf(msg, prefix, &wq->buf);
 }
 
-/* The device's context; none of a dead one. */
+/* The device's context; a dead device returns none. */
 static bool restrack_query(struct ib_device *ibdev, u8 opcode, u32 num,
 			   void *ctx, u32 size)
 {

@@ -121,7 +121,7 @@ int qhca_layout_print(const struct qhca_layout *l, char *buf, size_t size)
 			l->table_shift, scope);
 }
 
-/* 0 if the members of @l go together and are in range, else -EINVAL. */
+/* Returns 0 if the members of @l are consistent and in range, else -EINVAL. */
 int qhca_layout_check(const struct qhca_layout *l)
 {
 	u8 max_hops;
@@ -138,7 +138,7 @@ int qhca_layout_check(const struct qhca_layout *l)
 		max_hops = QHCA_BUF_HOPS_MAX;
 		break;
 	case QHCA_LAYOUT_AUTO:
-		/* hops and tables belong to a form */
+		/* hops and table_shift require a form */
 		max_hops = 0;
 		break;
 	default:

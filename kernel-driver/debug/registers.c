@@ -24,7 +24,7 @@ const unsigned int qhca_debug_num_regs = ARRAY_SIZE(qhca_debug_regs);
 
 static_assert(ARRAY_SIZE(qhca_debug_regs) <= QHCA_DEBUG_REGS_MAX);
 
-/* All of qhca_debug_regs[], now. Any context. */
+/* Read all of qhca_debug_regs[]. Any context. */
 void qhca_debug_read_regs(struct qhca_dev *dev, u64 *values)
 {
 	unsigned int i;
