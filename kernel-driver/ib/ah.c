@@ -37,13 +37,13 @@ int qhca_ib_av_fill(struct qhca_av *av, const struct rdma_ah_attr *attr)
 	av->traffic_class = grh->traffic_class;
 	av->hop_limit = grh->hop_limit ? grh->hop_limit : DEFAULT_HOP_LIMIT;
 	av->sl = rdma_ah_get_sl(attr) & 7;
-	/* without a flow label the device makes the port from the QPNs */
+	/* without a flow label, the QPNs determine the UDP port */
 	if (grh->flow_label)
 		av->udp_sport = cpu_to_le16(rdma_flow_label_to_udp_sport(grh->flow_label));
 	return 0;
 }
 
-/* The other way round, for queries; no reference to the GID is taken. */
+/* The reverse, for queries; takes no reference to the GID. */
 void qhca_ib_av_read(const struct qhca_av *av, struct rdma_ah_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -60,8 +60,8 @@ void qhca_ib_av_read(const struct qhca_av *av, struct rdma_ah_attr *attr)
 
 /*
  * ib_device_ops.create_ah, create_user_ah. The core has resolved the
- * destination MAC; an application gets it, as it builds its own WQEs. Does not
- * sleep for kernel callers.
+ * destination MAC; it is returned to an application, which builds its own WQEs.
+ * Does not sleep for kernel callers.
  */
 int qhca_ib_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 		      struct ib_udata *udata)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device's clock, which stamps CQEs, beside the wall clock. Applications
- * cannot read the one without the kernel and the other at the same time.
+ * Reads the device's clock, which stamps CQEs, together with the wall clock.
+ * Without the kernel, applications cannot read both at the same time.
  */
 #include <linux/io-64-nonatomic-lo-hi.h>
 #include <linux/timekeeping.h>
@@ -11,11 +11,11 @@
 #define UVERBS_MODULE_NAME qhca_ib
 #include <rdma/uverbs_named_ioctl.h>
 
-#define CLOCK_TRIES	3	/* the one with the least time in between counts */
+#define CLOCK_TRIES	3	/* the pair read fastest counts */
 
 /*
- * Both clocks at one moment. The wall clock is that of the middle of the
- * register's reading, so it is wrong by half of that time at most.
+ * Read both clocks at the same moment. The wall clock is taken at the middle of
+ * the register read, so its error is at most half of the duration of the read.
  */
 static int clock_read_both(struct qhca_dev *qdev, struct qhca_clocks *clocks)
 {
@@ -29,7 +29,7 @@ static int clock_read_both(struct qhca_dev *qdev, struct qhca_clocks *clocks)
 		device = readq(qdev->regs + QHCA_REG_CLOCK);
 		after = ktime_get_real_ns();
 		local_irq_restore(irq);
-		/* reads give all ones where no device is any more */
+		/* reads return all ones if the device is gone */
 		if (device == U64_MAX)
 			return -EIO;
 		if (after - before < best) {

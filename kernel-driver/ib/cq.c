@@ -10,10 +10,11 @@
  * qhca_ib_cq_call - call the handler of a CQ
  * @cq: the CQ
  *
- * That of a kernel user only if it waits for that: what a handler needs may not
- * be there before its user arms the CQ (ib_alloc_cq()), and the one of a CQ that
- * is only polled complains. An event for an earlier arming that comes after the
- * call is left out: the user is about to arm the CQ anew, and polls after that.
+ * Calls a kernel user's handler only if the CQ is armed: what the handler needs
+ * may not exist before the user arms the CQ (ib_alloc_cq()), and the handler of
+ * a CQ that is only polled warns. An event for an earlier arming that comes
+ * after the call is dropped: the user is about to arm the CQ again, and polls
+ * after that.
  */
 void qhca_ib_cq_call(struct qhca_ib_cq *cq)
 {
@@ -72,8 +73,8 @@ static int cq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 }
 
 /*
- * The number may still be registered by whoever had it before, between its
- * DESTROY_CQ and its unregistering: wait for that.
+ * The number may still be registered by its previous owner, which is between
+ * DESTROY_CQ and unregistering: wait for that.
  */
 static int cq_register(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 {
@@ -148,7 +149,7 @@ int qhca_ib_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct qhca_create_cq_resp resp = {};
 	int err;
 
-	/* every CQE has a time stamp */
+	/* every CQE has a timestamp */
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > dev->qdev->caps.max_cqe ||
@@ -200,7 +201,7 @@ int qhca_ib_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct qhca_ib_cq *cq = to_qcq(ibcq);
 	int err;
 
-	/* first: the next CQ may get the number, and so the file's name */
+	/* first: the next CQ may get the same number and file name */
 	qhca_ib_debug_del(&cq->debug);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	trace_qhca_destroy_cq(dev, cq->cqn, err);
@@ -233,9 +234,9 @@ int qhca_ib_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
  * @ibcq: a kernel user's CQ
  * @flags: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP, IB_CQ_REPORT_MISSED_EVENTS
  *
- * The doorbell carries the consumer index, and the device fires at once when
- * it has written CQEs past that of which no event has told: no completion falls
- * between poll and arm.
+ * The doorbell carries the consumer index. If the device has written CQEs past
+ * it that no event has reported, it raises an event at once, so no completion
+ * is lost between poll and arm.
  *
  * Return: 0, or 1 with IB_CQ_REPORT_MISSED_EVENTS if there is a CQE to poll.
  */
@@ -250,9 +251,9 @@ int qhca_ib_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 
 	spin_lock_irqsave(&cq->lock, irq);
 	/*
-	 * Before the doorbell, which may bring an event at once, and before
-	 * looking if the device is dead: who wakes the CQs of a dead one leaves
-	 * out those that are not armed.
+	 * Before the doorbell, which may raise an event at once, and before
+	 * checking whether the device is dead: the code that wakes the CQs of a
+	 * dead device skips those that are not armed.
 	 */
 	smp_store_mb(cq->armed, 1);
 	trace_qhca_doorbell(dev, QHCA_DB_CQ_ARM, cq->cqn, arm, cq->ci);

@@ -10,16 +10,17 @@
 #include "cq_ring.h"
 
 /**
- * qhca_cq_ring_clean - take the CQEs of a QP out of a ring
+ * qhca_cq_ring_clean - remove the CQEs of a QP from a ring
  * @ring: the ring
  * @ci: consumer index: the oldest CQE not polled
  * @qpn: the QP; the device writes no more CQEs for it
  *
  * The CQEs of other QPs move towards the newest and keep their order. The
- * device may go on writing behind those that were valid at the start.
+ * device may keep writing behind those that were valid at the start.
  *
- * All of this holds for a device that keeps to the rules; whatever another one
- * writes, no more than a lap is looked at and nothing beside the ring written.
+ * This holds for a device that follows the contract. Whatever another device
+ * writes, the function reads no more than a lap and writes nothing outside the
+ * ring.
  *
  * Return: number of CQEs taken out; the new consumer index is @ci plus that.
  */
@@ -34,7 +35,7 @@ u32 qhca_cq_ring_clean(struct qhca_cq_ring *ring, u32 ci, u32 qpn)
 		if (!qhca_phase_ok(READ_ONCE(cqe->phase), prod, ring->shift))
 			break;
 	}
-	dma_rmb();	/* the rest of the CQEs is as old as their phases */
+	dma_rmb();	/* read the phases before the rest of the CQEs */
 
 	while (prod-- != ci) {
 		copy = *ring->at(ring, prod & mask);
@@ -44,7 +45,7 @@ u32 qhca_cq_ring_clean(struct qhca_cq_ring *ring, u32 ci, u32 qpn)
 			freed++;
 		} else if (freed) {
 			to = prod + freed;
-			/* it may land in another lap */
+			/* it may end up in another lap */
 			copy.phase = !((to >> ring->shift) & 1);
 			*ring->at(ring, to & mask) = copy;
 		}

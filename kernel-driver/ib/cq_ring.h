@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The ring of a CQ: which entries are valid, and how to take those of one QP
- * out. Pure; tests/driver-unit compiles it in user space.
+ * The ring of a CQ: which entries are valid, and how to remove those of one QP.
+ * Pure; tests/driver-unit compiles it in user space.
  */
 #ifndef QHCA_IB_CQ_RING_H
 #define QHCA_IB_CQ_RING_H
@@ -18,7 +18,7 @@
 /**
  * struct qhca_cq_ring - the entries of a CQ
  * @at: the entry in a slot, 0 .. depth - 1
- * @dropped: told of each entry that qhca_cq_ring_clean() takes out
+ * @dropped: called for each entry that qhca_cq_ring_clean() removes
  * @shift: log2 of the depth
  *
  * Embed it and use container_of() in the callbacks.

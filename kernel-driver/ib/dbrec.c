@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Doorbell records. An application's records share pages, which are pinned
- * once. So do those of kernel queues; which parts of a page are free is not
- * kept in the page, as in a DMA pool: the device can write there.
+ * once. Records of kernel queues share pages, too; unlike a DMA pool, the list
+ * of free records is not kept in the page, as the device can write there.
  */
 #include <linux/dma-mapping.h>
 #include <linux/sched.h>
@@ -11,7 +11,7 @@
 
 #include "qhca_ib.h"
 
-/* a cache line each: kernel queues do not disturb each other */
+/* a cache line each: no false sharing between kernel queues */
 #define DBREC_STRIDE	64
 #define DBRECS_PER_PAGE	(PAGE_SIZE / DBREC_STRIDE)
 
@@ -59,7 +59,7 @@ int qhca_ib_dbrec_pin(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
 
 	mutex_lock(&uc->dbrec_lock);
 	list_for_each_entry(page, &uc->dbrec_pages, list) {
-		/* after fork() the same address can be another page */
+		/* after fork() the same address may be a different page */
 		if (page->va == va && page->mm == current->mm)
 			goto found;
 	}
@@ -150,7 +150,7 @@ static void dbrec_put(struct qhca_ib_dev *dev, struct qhca_ib_dbrec *dbrec)
 	mutex_unlock(&dev->dbrec_lock);
 }
 
-/* Give back either; harmless on one that is all zero. */
+/* Free either kind; harmless on one that is all zero. */
 void qhca_ib_dbrec_free(struct qhca_ib_dev *dev, struct qhca_ib_ucontext *uc,
 			struct qhca_ib_dbrec *dbrec)
 {

@@ -5,8 +5,8 @@
 #define CAP_INT(x)	((int)min_t(u32, (x), S32_MAX))
 
 /*
- * Where a page fault is only a delay. UC and UD lose messages that come while
- * one waits, so they are reported for sending only.
+ * Operations for which a page fault is only a delay. UC and UD lose messages
+ * that arrive during a fault, so they are reported for sending only.
  */
 static void device_odp_caps(struct ib_odp_caps *caps, bool xrc)
 {
@@ -25,8 +25,8 @@ static void device_odp_caps(struct ib_odp_caps *caps, bool xrc)
  * qhca_ib_query_device - ib_device_ops.query_device
  * @ibdev: device
  * @attr: filled in from the device's QUERY_DEVICE
- * @udata: asks for nothing and gets no answer of the driver's; NULL when the
- *	core asks during registration
+ * @udata: must be empty, the driver adds no response; NULL when the core calls
+ *	this during registration
  *
  * Return: 0 or -EOPNOTSUPP.
  */
@@ -88,7 +88,7 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				  IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	if (caps->features & QHCA_FEAT_XRC)
 		attr->device_cap_flags |= IB_DEVICE_XRC;
-	/* whether memory can persist is looked at when it is registered */
+	/* registration checks whether memory is persistent */
 	if (caps->features & QHCA_FEAT_FLUSH)
 		attr->device_cap_flags |= IB_DEVICE_FLUSH_GLOBAL |
 					  IB_DEVICE_FLUSH_PERSISTENT;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device memory: whole pages of BAR 4, given to applications to map and to
- * register. A page has one owner at a time and is cleared before it gets one; it
- * is free again when the object is gone and the last mapping with it.
+ * Device memory: whole pages of BAR 4, which applications can map and register.
+ * A page has one owner at a time and is cleared before it gets one; it is free
+ * again when both the object and the last mapping are gone.
  */
 #include <linux/bitmap.h>
 #include <linux/io.h>
@@ -47,7 +47,7 @@ static void dm_give_pages(struct qhca_ib_dev *dev, unsigned long first,
 	mutex_unlock(&dev->dm_lock);
 }
 
-/* Nothing of the previous owner is left to see. */
+/* Do not leak data of the previous owner. */
 static int dm_clear(struct qhca_ib_dev *dev, phys_addr_t phys, size_t len)
 {
 	void __iomem *p;
@@ -69,8 +69,8 @@ static int dm_clear(struct qhca_ib_dev *dev, phys_addr_t phys, size_t len)
  * @attr: length, bytes; alignment, log2 of bytes
  * @attrs: out: QHCA_ATTR_ALLOC_DM_RESP_MMAP_KEY and _MMAP_SIZE
  *
- * Return: the memory, cleared; or -EINVAL (length 0, alignment greater than
- * all memory), -ENOMEM (so much is not free), -EOPNOTSUPP (flags), -EIO.
+ * Return: the memory, cleared; or -EINVAL (length 0, alignment greater than all
+ * memory), -ENOMEM (not enough free memory), -EOPNOTSUPP (flags), -EIO.
  */
 struct ib_dm *qhca_ib_alloc_dm(struct ib_device *ibdev,
 			       struct ib_ucontext *ibuc,
@@ -206,7 +206,7 @@ const struct uapi_definition qhca_ib_dm_defs[] = {
 	{}
 };
 
-/* What is there to give; nothing without QHCA_FEAT_DM. */
+/* Set up the allocator; it has no pages without QHCA_FEAT_DM. */
 int qhca_ib_dm_init(struct qhca_ib_dev *dev)
 {
 	unsigned long total = dev->qdev->caps.dm_size >> PAGE_SHIFT;

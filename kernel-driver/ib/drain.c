@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Draining of a kernel user's QP: it goes to the error state, and when a last
- * WR has completed, so have all before it. Unlike the core's, it has a limit:
- * a device that does not complete that WR is declared dead, and then polling
- * does it (poll_dead()).
+ * Draining a kernel user's QP: it enters the error state, and when a last WR
+ * has completed, so have all earlier ones. Unlike the core's version, this has
+ * a timeout: a device that does not complete that WR is declared dead, and then
+ * polling completes it (poll_dead()).
  */
 #include "qhca_ib.h"
 
-/* A device that works flushes at once; the CQ's user has to poll, too. */
+/* A working device flushes at once; the CQ's user has to poll, too. */
 #define DRAIN_TIMEOUT		(30 * HZ)
-/* How many of them a user may let pass that has CQEs to poll. */
+/* How many timeouts are allowed while the user has CQEs to poll. */
 #define DRAIN_TRIES		4
-/* Between two polls of a CQ that has no other context to be polled in. */
+/* Interval for polling a CQ that no other context polls. */
 #define DRAIN_POLL_INTERVAL	(HZ / 20)
 
 struct drain {
@@ -25,8 +25,8 @@ static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /*
- * The QP executes nothing more. True if there is something to drain, by a last
- * WR with the CQE of @drain.
+ * Stop the QP. True if there is something to drain, with a last WR that uses
+ * @drain as its CQE.
  */
 static bool drain_begin(struct ib_qp *ibqp, struct drain *drain)
 {
@@ -35,13 +35,13 @@ static bool drain_begin(struct ib_qp *ibqp, struct drain *drain)
 
 	drain->cqe.done = drain_done;
 	init_completion(&drain->done);
-	/* nothing has been posted, and from there it cannot go to ERR */
+	/* nothing has been posted, and there is no transition to ERR */
 	if (READ_ONCE(to_qqp(ibqp)->state) == IB_QPS_RESET)
 		return false;
 	err = ib_modify_qp(ibqp, &attr, IB_QP_STATE);
 	if (!err)
 		return true;
-	/* from all other states it can, and on a dead device it has */
+	/* all other states allow it, and on a dead device it is done */
 	qhca_dev_kill_sure(to_qdev(ibqp->device)->qdev, "it keeps a QP going");
 	err = ib_modify_qp(ibqp, &attr, IB_QP_STATE);
 	WARN_ONCE(err, "cannot drain QP %#x: %d\n", ibqp->qp_num, err);
@@ -66,9 +66,9 @@ static bool drain_wait_for(struct ib_cq *cq, struct drain *drain,
 }
 
 /*
- * Is it the device that the last WR of @ring waits for? Not when that has been
- * polled, and hardly when there is something else to poll: then the CQ's user
- * is slow, unless the device does not tell it.
+ * Is the last WR of @ring waiting for the device? Not if it has been polled,
+ * and hardly if there is something else to poll: then the CQ's user is slow,
+ * unless the device failed to notify it.
  */
 static bool drain_is_device_late(struct qhca_ib_cq *cq,
 				 struct qhca_ib_ring *ring, bool patient)
@@ -91,7 +91,7 @@ static void drain_end(struct ib_qp *ibqp, struct qhca_ib_ring *ring,
 
 	if (WARN_ONCE(err, "cannot drain QP %#x: %d\n", ibqp->qp_num, err))
 		return;
-	/* the WR is on our stack: it has to come back in any case */
+	/* the WR is on our stack: it must complete in any case */
 	while (!drain_wait_for(cq, drain, DRAIN_TIMEOUT)) {
 		if (qhca_dev_dead(dev->qdev)) {
 			qhca_ib_wake_if_dead(dev);
@@ -104,7 +104,7 @@ static void drain_end(struct ib_qp *ibqp, struct qhca_ib_ring *ring,
 	}
 }
 
-/* ib_device_ops.drain_sq; of a connected QP, as a datagram needs an address */
+/* ib_device_ops.drain_sq; connected QPs only, as a datagram needs an address */
 void qhca_ib_drain_sq(struct ib_qp *ibqp)
 {
 	struct ib_ud_wr wr = { .wr.opcode = IB_WR_SEND };
@@ -117,7 +117,7 @@ void qhca_ib_drain_sq(struct ib_qp *ibqp)
 			  ib_post_send(ibqp, &wr.wr, &bad));
 }
 
-/* ib_device_ops.drain_rq; of a QP without SRQ */
+/* ib_device_ops.drain_rq; QPs without an SRQ only */
 void qhca_ib_drain_rq(struct ib_qp *ibqp)
 {
 	const struct ib_recv_wr *bad;

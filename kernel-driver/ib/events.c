@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asynchronous events: from the device's event queue and from the net_device
- * to the consumers of the object they name. And what a dead device means.
+ * Asynchronous events: from the device's event queue and from the net_device to
+ * the consumers of the affected object. Also handles the death of the device.
  */
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
@@ -40,7 +40,7 @@ static void event_cq(struct qhca_ib_dev *dev, u32 cqn)
 	qhca_ib_ref_put(&cq->ref);
 }
 
-/* The number of a QP_FATAL event may be a WQ's. */
+/* A QP_FATAL event may also specify a WQ. */
 static void event_wq(struct qhca_ib_dev *dev, u32 wqn)
 {
 	struct qhca_ib_wq *wq =
@@ -111,14 +111,14 @@ static void event_port(struct qhca_ib_dev *dev, enum ib_event_type type)
 	ib_dispatch_event(&ev);
 }
 
-/* Tell users of the ib_device, if there is one, and once. */
+/* Notify users of the ib_device, if it is registered, once. */
 static void event_tell_fatal(struct qhca_ib_dev *dev)
 {
 	if (READ_ONCE(dev->registered) && !atomic_xchg(&dev->fatal_told, 1))
 		event_port(dev, IB_EVENT_DEVICE_FATAL);
 }
 
-/* Call all CQs of applications, or all of the kernel, so that they are polled. */
+/* Call the handlers of all user or all kernel CQs, so that they are polled. */
 static void event_call_cqs(struct qhca_ib_dev *dev, bool user)
 {
 	struct qhca_ib_cq *cq;
@@ -140,13 +140,14 @@ static void event_device_fatal(struct qhca_ib_dev *dev)
 	struct qhca_ib_qp *qp;
 	unsigned long n;
 
-	/* before anybody is told, and looks */
+	/* before consumers are notified and check it */
 	qhca_ib_status_gone(dev);
 	smp_mb();	/* dead before registered; see qhca_ib_events_start() */
 	event_tell_fatal(dev);
 	/*
-	 * Applications that wait for a completion poll once more, and are told:
-	 * the device will not wake them, and nobody need take it away.
+	 * Wake applications that wait for a completion, so that they poll once
+	 * more, and notify them: the device will not wake them, and may never
+	 * be removed.
 	 */
 	event_call_cqs(dev, true);
 	/* draining a QP on an SRQ waits for this */
@@ -219,7 +220,7 @@ static int event_device(struct notifier_block *nb, unsigned long type,
 	return NOTIFY_OK;
 }
 
-/* The RTNL lock is held: events come one at a time. */
+/* The RTNL lock serializes these events. */
 static int event_netdev(struct notifier_block *nb, unsigned long type,
 			void *data)
 {
@@ -251,8 +252,9 @@ static int event_netdev(struct notifier_block *nb, unsigned long type,
 }
 
 /*
- * Listen to the device and to the net_device. Consumers hear of objects from
- * now on, of the port and of the device from qhca_ib_events_start() on.
+ * Subscribe to events of the device and of the net_device. From now on
+ * consumers get events of objects; those of the port and of the device begin
+ * with qhca_ib_events_start().
  */
 int qhca_ib_events_init(struct qhca_ib_dev *dev)
 {
@@ -269,7 +271,7 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 		qhca_ib_events_exit_device(dev);
 		return err;
 	}
-	/* nobody has looked at the port yet */
+	/* the port has not been queried yet */
 	rtnl_lock();
 	dev->port_changed = false;
 	rtnl_unlock();
@@ -277,8 +279,8 @@ int qhca_ib_events_init(struct qhca_ib_dev *dev)
 }
 
 /*
- * The ib_device is registered. It may have looked at the port, and then the
- * port changed before events could be sent: send it now.
+ * The ib_device is registered. The core may have queried the port before a
+ * change for which no event could be sent: send it now.
  */
 void qhca_ib_events_start(struct qhca_ib_dev *dev)
 {
@@ -295,15 +297,15 @@ void qhca_ib_events_start(struct qhca_ib_dev *dev)
 	}
 }
 
-/* No more events of the port and of the device. */
+/* Stop events of the port and of the device. */
 void qhca_ib_events_exit_netdev(struct qhca_ib_dev *dev)
 {
-	/* it hears once more of a net_device that goes down */
+	/* unregistering replays NETDEV_DOWN once more */
 	unregister_netdevice_notifier(&dev->netdev_nb);
 	WRITE_ONCE(dev->registered, false);
 }
 
-/* No more events of objects. */
+/* Stop events of objects. */
 void qhca_ib_events_exit_device(struct qhca_ib_dev *dev)
 {
 	qhca_event_unregister(dev->qdev, &dev->events);
@@ -319,7 +321,7 @@ void qhca_ib_flush_work(struct work_struct *work)
 		       false);
 }
 
-/* After posting: a dead device will not complete anything, so we do. */
+/* After posting: a dead device completes nothing, so the driver does. */
 void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev)
 {
 	if (unlikely(qhca_dev_dead(dev->qdev)))
@@ -327,9 +329,9 @@ void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev)
 }
 
 /*
- * We are about to leave, and the device still works: all WRs of applications
- * come back as flushed. Without that they would only learn from the status page
- * that the device is gone, and not what has become of their WRs.
+ * The driver is being removed, and the device still works: flush all WRs of
+ * applications. Otherwise they would only learn from the status page that the
+ * device is gone, and not the fate of their WRs.
  */
 void qhca_ib_flush_users(struct qhca_ib_dev *dev)
 {
@@ -352,7 +354,7 @@ void qhca_ib_flush_users(struct qhca_ib_dev *dev)
 				   offsetof(struct qhca_ib_qp, ref));
 		if (!qp)
 			continue;
-		/* refused in the states that have nothing to flush */
+		/* fails in states that have nothing to flush */
 		if (qp->user)
 			qhca_ib_modify_qp(&qp->ibqp, &attr, IB_QP_STATE, NULL);
 		qhca_ib_ref_put(&qp->ref);
@@ -365,12 +367,12 @@ void qhca_ib_flush_users(struct qhca_ib_dev *dev)
  * @opcode: QHCA_CMD_DESTROY_*, QHCA_CMD_FREE_*
  * @obj: its number
  *
- * The core keeps away from objects that others use, so the device has no reason
- * to refuse. If it does it is declared dead: kernel users, and processes that
- * end, cannot keep an object.
+ * The core does not destroy objects that others use, so the device has no
+ * reason to refuse. If it does, it is declared dead: kernel users and exiting
+ * processes cannot keep an object.
  *
- * Return: 0, and the device uses nothing of the object any more; -EBUSY for an
- * MR that has memory windows, and it lives.
+ * Return: 0 if the device no longer uses the object; -EBUSY for an MR that has
+ * memory windows and so is kept.
  */
 int qhca_ib_destroy(struct qhca_ib_dev *dev, u8 opcode, u32 obj)
 {

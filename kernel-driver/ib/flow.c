@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Flow steering: from the verbs' lists of headers to the device's match. */
+/* Flow steering: converts the verbs' lists of headers to the device's match. */
 #include <linux/if_ether.h>
 #include <linux/in.h>
 
@@ -10,7 +10,7 @@ static_assert(QHCA_FLOW_ALL_DEFAULT == (int)IB_FLOW_ATTR_ALL_DEFAULT);
 static_assert(QHCA_FLOW_MC_DEFAULT == (int)IB_FLOW_ATTR_MC_DEFAULT);
 static_assert(QHCA_FLOW_SNIFFER == (int)IB_FLOW_ATTR_SNIFFER);
 
-/* One side of a rule: what is wanted, or which bits of it count. */
+/* One side of a rule: the value, or its mask. */
 static void flow_put_eth(struct qhca_flow_match *m,
 			 const struct ib_flow_eth_filter *f)
 {
@@ -20,7 +20,7 @@ static void flow_put_eth(struct qhca_flow_match *m,
 	m->vlan = f->vlan_tag;
 }
 
-/* The verbs number the flags in an order of their own. */
+/* The verbs order the flags differently. */
 static u8 flow_ip_flags(u8 flags)
 {
 	return (flags & IB_IPV4_DONT_FRAG ? 2 : 0) |
@@ -56,7 +56,7 @@ static void flow_put_ports(struct qhca_flow_match *m,
 	m->dst_port = f->dst_port;
 }
 
-/* Layers that a rule may name once. */
+/* Layers that a rule may match at most once. */
 enum { SEEN_ETH = 1, SEEN_L3 = 2, SEEN_L4 = 4, SEEN_TAG = 8 };
 
 static int flow_add_spec(struct qhca_flow *flow, const union ib_flow_spec *spec,
@@ -137,7 +137,7 @@ static int flow_fill(struct qhca_flow *flow, const struct ib_flow_attr *attr)
 			return err;
 		p += spec->size;
 	}
-	/* the other kinds take frames by what is left over, not by headers */
+	/* the other types do not match by headers */
 	if (seen & ~SEEN_TAG && attr->type != IB_FLOW_ATTR_NORMAL)
 		return -EINVAL;
 	return 0;
@@ -150,7 +150,7 @@ static int flow_fill(struct qhca_flow *flow, const struct ib_flow_attr *attr)
  * @udata: must be empty
  *
  * Return: the flow, or -EINVAL (contradictions), -EOPNOTSUPP (headers, actions
- * and QP types that the device does not know), -ENOMEM (too many rules, or
+ * and QP types that the device does not support), -ENOMEM (too many rules, or
  * too many different masks), -EIO.
  */
 struct ib_flow *qhca_ib_create_flow(struct ib_qp *ibqp,

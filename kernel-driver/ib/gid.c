@@ -29,7 +29,7 @@ int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context)
 	err = rdma_read_gid_l2_fields(attr, &vlan, gid.mac);
 	if (err)
 		return err;
-	/* the core says "no VLAN" with a number that is not one */
+	/* the core uses an invalid VLAN ID for "no VLAN" */
 	if (vlan >= VLAN_N_VID)
 		vlan = QHCA_VLAN_NONE;
 	memcpy(gid.gid, attr->gid.raw, sizeof(gid.gid));
@@ -38,7 +38,7 @@ int qhca_ib_add_gid(const struct ib_gid_attr *attr, void **context)
 			      &gid, sizeof(gid));
 }
 
-/* ib_device_ops.del_gid: of a dead device the GID is gone already */
+/* ib_device_ops.del_gid: on a dead device the GID is gone already */
 int qhca_ib_del_gid(const struct ib_gid_attr *attr, void **context)
 {
 	struct qhca_ib_dev *dev = to_qdev(attr->device);

@@ -148,7 +148,7 @@ static const struct ib_device_ops qhca_ib_dm_ops = {
 	.reg_dm_mr = qhca_ib_reg_dm_mr,
 };
 
-/* what the provider can ask beside the verbs */
+/* methods of the provider beyond the verbs */
 static const struct uapi_definition qhca_ib_defs[] = {
 	UAPI_DEF_CHAIN(qhca_ib_ucontext_defs),
 	UAPI_DEF_CHAIN(qhca_ib_pd_defs),
@@ -158,12 +158,11 @@ static const struct uapi_definition qhca_ib_defs[] = {
 };
 
 /*
- * May applications' memory be used? Not where mappings have to be synchronised
- * (bounce buffers as with swiotlb=force or encrypted memory, caches that are
- * not coherent): application and adapter use the memory at the same time, and
- * nobody would synchronise. One page tells, as the answer is that of the
- * platform. True also if that cannot be found out: each mapping is looked at,
- * see umem.c.
+ * May applications' memory be used? Not where DMA mappings need syncing (bounce
+ * buffers as with swiotlb=force or encrypted memory, non-coherent caches):
+ * application and adapter use the memory at the same time, and nothing would
+ * sync it. Testing one page is enough, as the answer depends on the platform.
+ * True also if the test fails: each mapping is checked, see umem.c.
  */
 static bool main_user_memory_ok(struct device *pci)
 {
@@ -287,7 +286,7 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 		ib_set_device_ops(&dev->ibdev, &qhca_ib_odp_ops);
 #endif
 
-	/* before registering, or no GID is ever added */
+	/* before registering, or no GID will ever be added */
 	err = ib_device_set_netdev(&dev->ibdev, qdev->netdev, QHCA_IB_PORT);
 	if (err)
 		goto err_maps;
@@ -319,9 +318,9 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
 	qhca_ib_flush_users(dev);
-	/* the work that a last event queues is flushed in what follows */
+	/* work queued by a last event is flushed below */
 	qhca_ib_events_exit_netdev(dev);
-	/* applications are cut off and kernel users leave in here */
+	/* this disassociates applications and removes kernel users */
 	ib_unregister_device(&dev->ibdev);
 	qhca_ib_events_exit_device(dev);
 	qhca_ib_debug_destroy(dev);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Multicast groups of UD QPs. The device delivers the packets of a group to
- * the QPs attached to it; its Ethernet address filter has no say in that.
+ * Multicast groups of UD QPs. The device delivers the packets of a group to the
+ * QPs attached to it, regardless of its Ethernet address filter.
  */
 #include "qhca_ib.h"
 
@@ -21,10 +21,10 @@ static int mcast_cmd(struct ib_qp *ibqp, u8 opcode, const union ib_gid *gid)
  * @gid: multicast GID; IPv4 groups are v4-mapped
  * @lid: means nothing on Ethernet
  *
- * rdma_cm tells the net_device too (IGMP, MLD).
+ * rdma_cm also joins the group on the net_device (IGMP, MLD).
  *
- * Return: 0, also if it is attached already; -EINVAL for a GID that is no
- * group or a QP that is not UD; -ENOMEM when the device is full; -EIO.
+ * Return: 0, also if it is attached already; -EINVAL for a GID that is not
+ * multicast or a QP that is not UD; -ENOMEM when the device is full; -EIO.
  */
 int qhca_ib_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -36,7 +36,7 @@ int qhca_ib_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	int err = mcast_cmd(ibqp, QHCA_CMD_DETACH_MC, gid);
 
-	/* a dead device delivers nothing any more */
+	/* a dead device no longer delivers anything */
 	if (err == -EIO)
 		return 0;
 	return err == -ENOENT ? -EINVAL : err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions: of applications, of dma-buf exporters, of all memory (kernel
- * users), and those for fast registration.
+ * Memory regions: memory of applications, dma-bufs, all of memory (kernel
+ * users), and fast registration.
  */
 #include <linux/dma-mapping.h>
 #include <linux/ioport.h>
@@ -27,7 +27,7 @@ static_assert(QHCA_ACCESS_MW_BIND == IB_ACCESS_MW_BIND);
 static_assert(QHCA_ACCESS_FLUSH_GLOBAL == IB_ACCESS_FLUSH_GLOBAL);
 static_assert(QHCA_ACCESS_FLUSH_PERSISTENT == IB_ACCESS_FLUSH_PERSISTENT);
 
-/* IB_ACCESS_* to QHCA_ACCESS_*: the same bits; optional ones fall away. */
+/* IB_ACCESS_* to QHCA_ACCESS_*: the same bits; optional ones are dropped. */
 u32 qhca_ib_access(int access)
 {
 	return access & QHCA_ACCESS_MASK;
@@ -98,8 +98,8 @@ struct ib_mr *qhca_ib_get_dma_mr(struct ib_pd *ibpd, int access)
 }
 
 /*
- * Is this memory persistent? For what is, a write that all can see is as safe
- * as the CPU's own writes: the device has nothing else to do.
+ * Is this memory persistent? If so, a globally visible write is as durable as
+ * the CPU's own writes: the device need not do anything else.
  */
 static bool mr_umem_persists(struct ib_umem *umem)
 {
@@ -118,8 +118,8 @@ static bool mr_umem_persists(struct ib_umem *umem)
 }
 
 /*
- * Describe all of @umem to the device: its table, and the part of @mpt that
- * tells of addresses. @zero_based: byte 0 has address 0, else @iova.
+ * Describe all of @umem to the device: its table, and the address fields of
+ * @mpt. @zero_based: byte 0 has address 0, else @iova.
  */
 static int mr_describe_umem(struct qhca_ib_dev *dev,
 			    struct qhca_buf_table *table, struct ib_umem *umem,
@@ -128,7 +128,7 @@ static int mr_describe_umem(struct qhca_ib_dev *dev,
 {
 	int err;
 
-	/* where in its page byte 0 lies */
+	/* offset of byte 0 in its page */
 	err = qhca_ib_buf_table_build(dev, table, umem,
 				      zero_based ? umem->address : iova,
 				      length);
@@ -140,7 +140,7 @@ static int mr_describe_umem(struct qhca_ib_dev *dev,
 	return 0;
 }
 
-/* Register pinned memory; takes @umem over, also on error. */
+/* Register pinned memory; takes ownership of @umem, also on error. */
 static struct ib_mr *mr_reg_umem(struct ib_pd *ibpd, struct ib_umem *umem,
 				 u64 length, u64 iova, int access)
 {
@@ -199,7 +199,7 @@ static struct ib_mr *mr_reg_odp(struct ib_pd *ibpd, u64 start, u64 length,
 
 	if (!qhca_ib_has_odp(dev))
 		return ERR_PTR(-EOPNOTSUPP);
-	/* what the memory is made of can change at any time */
+	/* the pages behind it can change at any time */
 	if (access & IB_ACCESS_FLUSH_PERSISTENT)
 		return ERR_PTR(-EOPNOTSUPP);
 	/* 0, U64_MAX: all of the process */
@@ -236,10 +236,10 @@ err_free:
  * @iova: address in SGEs and remote requests; its offset in a page must be
  *	that of @start
  * @access: IB_ACCESS_*
- * @udata: asks for nothing
+ * @udata: must be empty
  *
- * Return: the MR, or -EINVAL (also when flushing to persistence is to be
- * allowed to memory that is not), -EOPNOTSUPP (access flags), -ENOMEM, or as
+ * Return: the MR, or -EINVAL (also when @access allows flushing to persistence,
+ * but the memory is not persistent), -EOPNOTSUPP (access flags), -ENOMEM, or as
  * qhca_ib_umem_get().
  */
 struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
@@ -263,12 +263,12 @@ struct ib_mr *qhca_ib_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	return mr_reg_umem(ibpd, umem, length, iova, access);
 }
 
-/* The memory changes hands: the MR gets @umem and @table, the caller the old. */
+/* Swap the memory: the MR gets @umem and @table, the caller the old ones. */
 static void mr_swap(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
 		    struct ib_umem **umem, struct qhca_buf_table *table,
 		    u64 length, u64 iova)
 {
-	mutex_lock(&dev->mr_lock);	/* debugfs and restrack look at it */
+	mutex_lock(&dev->mr_lock);	/* debugfs and restrack read it */
 	swap(mr->umem, *umem);
 	swap(mr->table, *table);
 	mr->ibmr.iova = iova;
@@ -286,14 +286,14 @@ static void mr_swap(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
  * @iova: the same
  * @access: IB_MR_REREG_ACCESS: IB_ACCESS_*
  * @ibpd: IB_MR_REREG_PD: the new one
- * @udata: asks for nothing
+ * @udata: must be empty
  *
- * All of it happens in the device in one step; on an error nothing has. Rights
- * to write to memory that was pinned for reading pin it again.
+ * The device changes everything in one step; on an error nothing has changed.
+ * Adding write access to memory that was pinned for reading pins it again.
  *
- * Return: NULL: done, in place; -EBUSY (memory windows are bound), -EINVAL,
- * -EOPNOTSUPP (on-demand paging; a dma-buf that is to be written), -ENOMEM, or
- * as qhca_ib_umem_get().
+ * Return: NULL: changed in place; -EBUSY (memory windows are bound), -EINVAL,
+ * -EOPNOTSUPP (on-demand paging; write access to a dma-buf), -ENOMEM, or as
+ * qhca_ib_umem_get().
  */
 struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				    u64 length, u64 iova, int access,
@@ -362,13 +362,13 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	if (umem)
 		mr_swap(dev, mr, &umem, &table, length, iova);
 out:
-	/* the old ones, or those that were refused */
+	/* the old ones, or the new ones on failure */
 	qhca_buf_table_free(dev->qdev, &table);
 	ib_umem_release(umem);
 	return ERR_PTR(err);
 }
 
-/* ib_device_ops.reg_user_mr_dmabuf: the exporter's memory stays where it is */
+/* ib_device_ops.reg_user_mr_dmabuf: the dma-buf is pinned */
 struct ib_mr *qhca_ib_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 					 u64 length, u64 iova, int fd,
 					 int access, QHCA_DMAH_PARAM
@@ -409,7 +409,7 @@ struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	struct qhca_ib_mr *mr;
 	int err;
 
-	/* what is in it does not outlive a power cycle */
+	/* its contents do not survive a power cycle */
 	if (attr->access_flags & IB_ACCESS_FLUSH_PERSISTENT)
 		return ERR_PTR(-EINVAL);
 	mr = mr_new(ibpd, attr->access_flags);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows. They are bound and invalidated by work requests, which the
- * kernel does not see: it makes them and takes them back.
+ * Memory windows. Work requests, which the kernel does not see, bind and
+ * invalidate them: the kernel only allocates and frees them.
  */
 #include "qhca_ib.h"
 
 /**
  * qhca_ib_alloc_mw - ib_device_ops.alloc_mw
  * @ibmw: the window, with PD and type; gets its first key, which allows nothing
- * @udata: asks for nothing
+ * @udata: must be empty
  *
  * Return: 0, -EINVAL (type), -ENOMEM, -EIO.
  */

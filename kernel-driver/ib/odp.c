@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * On-demand paging: pages come into the device's table and go out of it.
+ * On-demand paging: pages are entered into the device's table and removed from
+ * it.
  *
  * The kernel (ib_umem_odp) finds the pages and maps them for DMA. Every page in
- * the device's table is mapped, and both change under the umem_mutex only. A
- * page is taken away in three steps: clear its entry, make the device forget
- * it, unmap. A page can be mapped without being in the table: those before one
- * that could not be mapped.
+ * the device's table is mapped, and both change only under the umem_mutex.
+ * Removing a page takes three steps: clear its entry, invalidate it in the
+ * device, unmap it. If a page cannot be mapped, those before it may be mapped
+ * without being in the table.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -21,8 +22,8 @@ static __le64 *odp_range_entry(struct qhca_odp_range *r, unsigned long page)
 }
 
 /*
- * The device forgets what it knows of the MR's table. When this returns it has
- * no access under way that used an entry cleared before. Does not sleep.
+ * Make the device drop what it caches of the MR's table. When this returns, no
+ * access that used an entry cleared before is in progress. Does not sleep.
  */
 void qhca_odp_sync(struct qhca_ib_odp *odp)
 {
@@ -35,7 +36,7 @@ void qhca_odp_sync(struct qhca_ib_odp *odp)
 	readl(qdev->regs + QHCA_REG_STATUS);
 }
 
-/* Take away what is there of @start .. @end - 1. Under umem_mutex. */
+/* Remove the present pages of @start .. @end - 1. Under umem_mutex. */
 static void odp_range_unmap(struct qhca_odp_range *r, u64 start, u64 end)
 {
 	struct ib_umem_odp *umem = r->umem;
@@ -94,8 +95,8 @@ const struct mmu_interval_notifier_ops qhca_odp_mn_ops = {
 };
 
 /*
- * Enter mapped pages into the device's table. Under umem_mutex. The number of
- * those that were not in it, or -EFAULT.
+ * Enter mapped pages into the device's table. Under umem_mutex. Returns the
+ * number of those that were not in it, or -EFAULT.
  */
 static int odp_range_enter(struct qhca_odp_range *r, u64 va, u64 len)
 {
@@ -131,10 +132,10 @@ static int odp_range_enter(struct qhca_odp_range *r, u64 va, u64 len)
  * @len: bytes, all inside the range
  * @flags: QHCA_ODP_*
  *
- * Return: number of pages that were not there before; -EAGAIN if the memory
- * changes all the time, -EFAULT if there is no memory, or not to be used like
- * that, or it cannot be mapped for DMA, -EINVAL if the process is gone or a page
- * is too small for an MR of huge pages, -ENOMEM.
+ * Return: number of pages that were not present before; -EAGAIN if the memory
+ * keeps changing, -EFAULT if there is no memory, it does not allow the access
+ * or it cannot be mapped for DMA, -EINVAL if the process is gone or a page is
+ * too small for an MR of huge pages, -ENOMEM.
  */
 int qhca_odp_range_map(struct qhca_odp_range *r, u64 va, u64 len,
 		       unsigned int flags)
@@ -159,7 +160,7 @@ static int odp_explicit_map(struct qhca_ib_odp *odp, u64 va, u64 len,
 	int total = 0;
 
 	while (len) {
-		/* not so much that others wait long for the locks */
+		/* limited, so that others do not wait long for the locks */
 		u64 n = min_t(u64, len, SZ_16M - (va & (SZ_16M - 1)));
 		int ret = qhca_odp_range_map(&odp->range, va, n, flags);
 
@@ -172,7 +173,7 @@ static int odp_explicit_map(struct qhca_ib_odp *odp, u64 va, u64 len,
 	return total;
 }
 
-/* The same with an address as the device names it; bounds are checked. */
+/* The same with an address of the device; bounds are checked. */
 int qhca_odp_map(struct qhca_ib_odp *odp, u64 addr, u64 len,
 		 unsigned int flags)
 {
@@ -225,7 +226,7 @@ err:
 	return err;
 }
 
-/* No more pages are mapped; free those that are. */
+/* Stop mapping pages, and free those that are mapped. */
 static void odp_free(struct qhca_ib_odp *odp)
 {
 	if (odp->implicit)
@@ -236,16 +237,16 @@ static void odp_free(struct qhca_ib_odp *odp)
 }
 
 /**
- * qhca_ib_odp_init - make an MR one with on-demand paging
+ * qhca_ib_odp_init - set up an MR with on-demand paging
  * @mr: new, not in the device yet
  * @start: user address; 0 and @length U64_MAX: all of the process
  * @length: bytes
  * @iova: address in SGEs and remote requests
  * @access: IB_ACCESS_*, with ON_DEMAND
- * @mpt: gets what the device must know
+ * @mpt: filled in for the device
  *
- * The range of @start, @length and @iova has been checked, but for that case.
- * The caller says by qhca_ib_odp_set_key() that mr->key is set.
+ * The range of @start, @length and @iova has been checked, except in that case.
+ * The caller announces by qhca_ib_odp_set_key() that mr->key is set.
  *
  * Return: 0; -EOPNOTSUPP (access flags), -EINVAL, -ENOMEM.
  */
@@ -287,7 +288,7 @@ int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length, u64 iova,
 	return 0;
 }
 
-/* The MR has its key, which nobody else knows yet. */
+/* The MR has its key, which no user knows yet. */
 void qhca_ib_odp_set_key(struct qhca_ib_mr *mr)
 {
 	if (mr->odp)
@@ -295,8 +296,9 @@ void qhca_ib_odp_set_key(struct qhca_ib_mr *mr)
 }
 
 /*
- * The MR is not in the device any more, and nobody finds it: wait for those who
- * did, and give everything back. The table is the caller's. Harmless without.
+ * The MR is no longer in the device, and lookups no longer find it: wait for
+ * current users, and free everything but the table, which is the caller's. Does
+ * nothing for an MR without on-demand paging.
  */
 void qhca_ib_odp_exit(struct qhca_ib_mr *mr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * On-demand paging: MRs whose pages come when the device asks for them, and go
- * when the process or the kernel wants them back.
+ * On-demand paging: pages of an MR are provided when the device asks for them,
+ * and removed when the process or the kernel wants them back.
  *
  * odp.c: pages in and out of the device's tables; explicit MRs.
  * odp_implicit.c: MRs of a whole address space.
@@ -19,12 +19,12 @@
 
 #include "qhca_ib.h"
 
-/* An implicit MR is cut into children of so many bytes: one table each. */
+/* An implicit MR is split into children of this many bytes: one table each. */
 #define QHCA_ODP_TABLE_SHIFT	15
 #define QHCA_ODP_ENTRY_BITS	(QHCA_ODP_TABLE_SHIFT - 3)
 #define QHCA_ODP_CHILD_SHIFT	(QHCA_ODP_ENTRY_BITS + PAGE_SHIFT)
 #define QHCA_ODP_CHILD_SIZE	BIT_ULL(QHCA_ODP_CHILD_SHIFT)
-/* what the three levels reach */
+/* bytes that three levels can address */
 #define QHCA_ODP_SPAN_SHIFT	min(3 * QHCA_ODP_ENTRY_BITS + PAGE_SHIFT, 48)
 
 /**
@@ -45,18 +45,18 @@ struct qhca_odp_range {
 };
 
 /**
- * struct qhca_ib_odp - what an MR with on-demand paging has beside
+ * struct qhca_ib_odp - additional state of an MR with on-demand paging
  * @dev: device
  * @key: of the MR
  * @ref: held while working on the MR without owning it
  * @iova: address of byte 0 for the device
- * @start: the same for the process
+ * @start: address of byte 0 in the process
  * @length: bytes
  * @implicit: the MR of a whole address space
  * @writable: it may be written, locally or by the peer
  * @range: explicit MR: its only range; implicit: @range.umem is the anchor
  * @faults: pages provided because the device asked
- * @invalidations: pages taken away
+ * @invalidations: pages removed
  * @prefetched: pages provided because the application asked
  * @lock: implicit MR: protects what follows
  * @root: table of the first level
@@ -86,7 +86,7 @@ struct qhca_ib_odp {
 
 /* How qhca_odp_map() gets pages. */
 #define QHCA_ODP_WRITE		BIT(0)	/* they will be written */
-#define QHCA_ODP_SNAPSHOT	BIT(1)	/* only those that are there already */
+#define QHCA_ODP_SNAPSHOT	BIT(1)	/* only those already present */
 
 /* odp.c */
 extern const struct mmu_interval_notifier_ops qhca_odp_mn_ops;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Page faults of the device, and advice of the application.
+ * Page faults of the device, and prefetching for the application.
  *
  * Each QP has a work item of its own on an unbound workqueue: one that waits
  * for a page from the disk does not hold up the others.
@@ -11,7 +11,7 @@
 #include "odp.h"
 #include "qhca_ib_trace.h"
 
-/* The MR with this key, if it has paging; give it back by a put of its ref. */
+/* Look up an ODP MR by key; the caller puts its ref when done. */
 static struct qhca_ib_odp *odp_get_by_key(struct qhca_ib_dev *dev, u32 key,
 					  struct ib_pd *pd, int *err)
 {
@@ -48,7 +48,7 @@ static int odp_provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
 	if (!odp)
 		return ret;
 	ret = qhca_odp_map(odp, addr, len, flags);
-	/* Behind what is needed now there may be nothing. */
+	/* There may be no memory past the faulting page. */
 	if (ret < 0 && ret != -EAGAIN)
 		ret = qhca_odp_map(odp, addr, 1, flags);
 	trace_qhca_page_fault(dev, odp->key, addr, len,
@@ -73,11 +73,11 @@ static void odp_resume(struct qhca_ib_qp *qp, unsigned int side,
 		       (u64)le32_to_cpu(f->token) << QHCA_RESUME_TOKEN_SHIFT,
 	};
 
-	/* refused if the QP does not wait any more, and that is all right */
+	/* failing because the QP no longer waits is fine */
 	qhca_aq_exec(dev->qdev, &req);
 }
 
-/* INIT_WORK() function of qp->fault_work; owns a reference of the QP. */
+/* INIT_WORK() function of qp->fault_work; owns a reference to the QP. */
 void qhca_ib_fault_work(struct work_struct *work)
 {
 	struct qhca_ib_qp *qp = container_of(work, struct qhca_ib_qp,
@@ -97,10 +97,10 @@ void qhca_ib_fault_work(struct work_struct *work)
 	qhca_ib_ref_put(&qp->ref);
 }
 
-/* QHCA_EV_PAGE_FAULT; takes over a reference of @qp. */
+/* QHCA_EV_PAGE_FAULT; takes over a reference to @qp. */
 void qhca_ib_page_fault(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
-	/* If it is queued it will see this fault too. */
+	/* If it is queued, it will handle this fault, too. */
 	if (!queue_work(dev->odp_wq, &qp->fault_work))
 		qhca_ib_ref_put(&qp->ref);
 }
@@ -178,14 +178,14 @@ static int odp_advice_fill(struct qhca_ib_dev *dev, struct ib_pd *pd,
  * @pd: PD of the MRs
  * @advice: PREFETCH (to read), PREFETCH_WRITE, PREFETCH_NO_FAULT (only what is
  *	in memory)
- * @flags: FLUSH: return when it is done; else it is done some time
+ * @flags: FLUSH: return when it is done; else it is done asynchronously
  * @sge: ranges
  * @num_sge: their number
  * @attrs: unused
  *
  * Return: 0; -EOPNOTSUPP (advice), -EINVAL (an MR without paging), -ENOENT (no
- * such MR), -EPERM (an MR of another PD, or to be written and it may not);
- * with FLUSH also as qhca_odp_map(); -ENOMEM.
+ * such MR), -EPERM (an MR of another PD, or one that may not be written); with
+ * FLUSH also as qhca_odp_map(); -ENOMEM.
  */
 int qhca_ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice,
 		      u32 flags, struct ib_sge *sge, u32 num_sge,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An implicit MR: all memory of a process, also what it maps later.
+ * An implicit MR: all memory of a process, including later mappings.
  *
  * Its table is a tree of three levels that begins as an empty root. Where the
- * device meets memory in use, a child covers 16 MiB (with pages of 4 KiB): a
- * last-level table and an MMU notifier. A child whose memory the process has
- * unmapped goes again.
+ * device accesses memory in use, a child covers 16 MiB (with pages of 4 KiB): a
+ * last-level table and an MMU notifier. A child is freed when the process has
+ * unmapped all of its memory.
  */
 #include <linux/dma-mapping.h>
 #include <linux/sched/mm.h>
@@ -18,8 +18,8 @@
  * @range: its memory; @range.entries is the table
  * @dma: DMA address of the table
  * @users: mappers of pages right now; under odp->lock
- * @dead: not in the tree any more; under umem_mutex
- * @gone: frees it when it is empty; holds a reference of the MR while queued
+ * @dead: no longer in the tree; under umem_mutex
+ * @gone: frees it when it is empty; holds a reference to the MR while queued
  */
 struct qhca_odp_child {
 	struct qhca_odp_range range;
@@ -62,7 +62,7 @@ static void implicit_link_table(__le64 *entry, dma_addr_t dma)
 	WRITE_ONCE(*entry, cpu_to_le64(dma | QHCA_BTE_VALID | QHCA_BTE_TABLE));
 }
 
-/* The second-level table for @va, made if need be. Under odp->lock. */
+/* The second-level table for @va, created if necessary. Under odp->lock. */
 static struct qhca_odp_middle *implicit_middle_get(struct qhca_ib_odp *odp,
 						   u64 va)
 {
@@ -103,8 +103,8 @@ static void implicit_child_free(struct qhca_odp_child *c)
 }
 
 /*
- * The process has unmapped all of a child. Whoever maps pages of it again
- * before we get there keeps it.
+ * The process has unmapped all of a child. A mapper of its pages that comes
+ * before this runs keeps it alive.
  */
 static void implicit_child_gone(struct work_struct *work)
 {
@@ -127,7 +127,7 @@ static void implicit_child_gone(struct work_struct *work)
 	mutex_unlock(&odp->lock);
 	if (c->dead) {
 		qhca_odp_sync(odp);
-		/* queued once more before it was dead? */
+		/* queued again before it was dead? */
 		if (cancel_work(work))
 			qhca_ib_ref_put(&odp->ref);
 		implicit_child_free(c);
@@ -135,13 +135,13 @@ static void implicit_child_gone(struct work_struct *work)
 	qhca_ib_ref_put(&odp->ref);
 }
 
-/* Nothing of the child is there. Under umem_mutex. */
+/* The child has no pages. Under umem_mutex. */
 static void implicit_child_emptied(struct qhca_odp_range *r)
 {
 	struct qhca_odp_child *c = container_of(r, struct qhca_odp_child,
 						range);
 
-	/* no reference: the MR is about to go, and takes its children along */
+	/* no reference: the MR is being destroyed, with its children */
 	if (c->dead || !refcount_inc_not_zero(&r->odp->ref.count))
 		return;
 	if (!queue_work(r->odp->dev->odp_wq, &c->gone))
@@ -169,7 +169,7 @@ static struct qhca_odp_child *implicit_child_make(struct qhca_ib_odp *odp,
 	c->range.entries = implicit_table_alloc(odp, &c->dma);
 	if (!c->range.entries)
 		goto err_free;
-	/* a notifier needs a living address space to be put in */
+	/* a notifier can only be inserted into a living address space */
 	err = -EINVAL;
 	if (!mmget_not_zero(mm))
 		goto err_table;
@@ -216,8 +216,8 @@ static struct qhca_odp_child *implicit_child_get(struct qhca_ib_odp *odp,
 }
 
 /*
- * An access that found no memory leaves no child behind: a peer could else fill
- * ours with them.
+ * Leave no child behind after an access that found no memory: otherwise a peer
+ * could exhaust our memory with them.
  */
 static void implicit_child_put(struct qhca_odp_child *c)
 {
@@ -234,7 +234,7 @@ static void implicit_child_put(struct qhca_odp_child *c)
 	mutex_unlock(&odp->lock);
 }
 
-/* As qhca_odp_range_map(), over as many children as it takes. */
+/* As qhca_odp_range_map(), over as many children as needed. */
 int qhca_odp_implicit_map(struct qhca_ib_odp *odp, u64 va, u64 len,
 			  unsigned int flags)
 {

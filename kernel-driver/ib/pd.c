@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Protection domains: to the device they are numbers. */
+/* Protection domains: only numbers to the device. */
 #include "qhca_ib.h"
 
 #define UVERBS_MODULE_NAME qhca_ib
@@ -32,7 +32,7 @@ int qhca_ib_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 			       to_qpd(ibpd)->pdn);
 }
 
-/* What a process needs to import a PD: it has the same kernel object. */
+/* What a process needs to import a PD: it shares the kernel object. */
 static int UVERBS_HANDLER(QHCA_METHOD_PD_QUERY)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_pd *ibpd = uverbs_attr_get_obj(attrs,

@@ -2,12 +2,12 @@
 /*
  * Polling of kernel CQs. Any context; cq->lock, then the lock of a queue or SRQ.
  *
- * A QP leaves cq->qps under cq->lock, so the QP that a CQE names lives as long as
- * that lock is held.
+ * A QP is removed from cq->qps under cq->lock, so the QP of a CQE is valid
+ * while that lock is held.
  *
- * The device can write the rings at any time, and may be broken or hostile. So a
- * CQE is copied and the copy checked: it must name a QP of this CQ and a WQE that
- * this QP has posted. What the user gets then is the wr_id that was kept. A device
+ * The device can write the rings at any time, and may be broken or hostile. So
+ * a CQE is copied and the copy checked: it must specify a QP of this CQ and a
+ * WQE that this QP has posted. The user then gets the saved wr_id. A device
  * that completes anything else is declared dead.
  */
 #include "cq_ring.h"
@@ -23,11 +23,11 @@ static struct qhca_cqe *poll_cq_entry(struct qhca_ib_cq *cq, u32 index)
 	cqe = qhca_queue_buf_ptr(&cq->buf.kbuf, (size_t)slot * sizeof(*cqe));
 	if (!qhca_phase_ok(READ_ONCE(cqe->phase), index, cq->shift))
 		return NULL;
-	dma_rmb();	/* the rest of the CQE is as old as its phase */
+	dma_rmb();	/* read the phase before the rest of the CQE */
 	return cqe;
 }
 
-/* Copy that CQE, so that what is checked is what is used. False: there is none. */
+/* Copy that CQE: what is checked is what is used. False: there is none. */
 static bool poll_copy_cqe(struct qhca_ib_cq *cq, u32 index,
 			  struct qhca_cqe *copy)
 {
@@ -36,7 +36,7 @@ static bool poll_copy_cqe(struct qhca_ib_cq *cq, u32 index,
 	if (!cqe)
 		return false;
 	*copy = *cqe;
-	barrier();	/* the ring is not read again in place of the copy */
+	barrier();	/* keep the compiler from reading the ring again */
 	return true;
 }
 
@@ -46,7 +46,7 @@ bool qhca_ib_cq_has_cqe(struct qhca_ib_cq *cq)
 	return poll_cq_entry(cq, cq->ci);
 }
 
-/* Tell the device what has been taken. */
+/* Tell the device which CQEs have been taken. */
 static void poll_set_ci(struct qhca_ib_cq *cq, u32 ci)
 {
 	cq->ci = ci;
@@ -122,7 +122,7 @@ static void poll_fill_wc(struct ib_wc *wc, const struct qhca_cqe *cqe,
 
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = wr_id;
-	/* the values follow the verbs' */
+	/* same values as in the verbs */
 	wc->status = cqe->status <= IB_WC_GENERAL_ERR ? cqe->status
 						      : IB_WC_GENERAL_ERR;
 	wc->opcode = poll_wc_opcode(cqe->opcode);
@@ -143,12 +143,12 @@ static void poll_fill_wc(struct ib_wc *wc, const struct qhca_cqe *cqe,
 }
 
 /*
- * WQEs whose CQEs were read, until their places are given back to who posts. A
- * completion covers all the WQEs before it that asked for none.
+ * WQEs whose CQEs were read, until their slots can be reused for posting. A
+ * completion covers all earlier WQEs that requested none.
  */
 struct retired {
 	struct qhca_ib_qp *qp;		/* sq, rq */
-	struct qhca_ib_srq *srq;	/* NULL: none of an SRQ */
+	struct qhca_ib_srq *srq;	/* NULL: no WQEs of an SRQ */
 	u32 sq_tail;
 	u32 rq_tail;
 	u32 srq_wqe;
@@ -157,8 +157,8 @@ struct retired {
 };
 
 /*
- * Tell the device that the CQEs before @ci have been read, and only then give
- * back their WQEs: a WQE that can be posted must have room for its completion.
+ * Tell the device that the CQEs before @ci have been read, and only then free
+ * their WQEs: a WQE that can be posted must have room for its completion.
  */
 static void poll_cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
 {
@@ -176,7 +176,7 @@ static void poll_cq_advance(struct qhca_ib_cq *cq, u32 ci, struct retired *done)
 	memset(done, 0, sizeof(*done));
 }
 
-/* The device has written what it never should: no more of it. */
+/* The device has violated the contract: stop it. */
 static void poll_nonsense(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 			  const struct qhca_cqe *cqe)
 {
@@ -187,7 +187,7 @@ static void poll_nonsense(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 			      cq->cqn, le32_to_cpu(cqe->qpn), cqe->opcode,
 			      le32_to_cpu(cqe->wqe_index),
 			      le32_to_cpu(cqe->byte_len));
-	qhca_dev_kill(dev->qdev, "it completes what was not posted");
+	qhca_dev_kill(dev->qdev, "it completed a WR that was not posted");
 }
 
 static bool poll_is_recv(const struct qhca_cqe *cqe)
@@ -200,7 +200,7 @@ static bool poll_is_srq(const struct qhca_cqe *cqe)
 	return poll_is_recv(cqe) && (le16_to_cpu(cqe->flags) & QHCA_CQE_F_SRQ);
 }
 
-/* The QP of this CQ that a CQE is about, or NULL. @last: that of the CQE before. */
+/* The QP of this CQ that a CQE refers to, or NULL. @last: of the last CQE. */
 static struct qhca_ib_qp *poll_qp(struct qhca_ib_cq *cq,
 				  const struct qhca_cqe *cqe,
 				  struct qhca_ib_qp *last)
@@ -223,15 +223,15 @@ static bool poll_recv_ok(const struct qhca_ib_qp *qp,
 
 	switch (cqe->opcode) {
 	case QHCA_CQE_OP_RECV:
-		/* of one that failed nobody reads the length */
+		/* on failure the length is not read */
 		if (cqe->status != QHCA_WC_SUCCESS)
 			return true;
-		/* the users take off a GRH without looking */
+		/* users strip the GRH without checking */
 		if (qhca_ib_qp_is_ud(qp) && len < sizeof(struct ib_grh))
 			return false;
 		return len <= room;
 	case QHCA_CQE_OP_RECV_RDMA_IMM:
-		/* the length is what the peer has written elsewhere */
+		/* the length is that of the peer's RDMA write */
 		return !qhca_ib_qp_is_ud(qp);
 	default:
 		return false;
@@ -239,9 +239,10 @@ static bool poll_recv_ok(const struct qhca_ib_qp *qp,
 }
 
 /*
- * Take the WQE of a CQE, the one at @ci, from its SQ or RQ: @wr is what was
- * posted. It is added to those retired; what does not go together with it is given
- * back now, as the CQEs before this one were read. False if this cannot be.
+ * Take the WQE of the CQE at @ci from its SQ or RQ; @wr gets what was posted.
+ * It is added to the retired ones; if it cannot be combined with them, they are
+ * freed first, as the CQEs before this one were read. False if the CQE is
+ * invalid.
  */
 static bool poll_take_ring(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 			   const struct qhca_cqe *cqe, u32 ci,
@@ -261,7 +262,7 @@ static bool poll_take_ring(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 		tail = done->sq_tail;
 	/* pairs with post_ring_add() */
 	posted = smp_load_acquire(&ring->head) - tail;
-	/* receives complete one by one, a send with those before it */
+	/* receives complete one by one, a send with all before it */
 	if (index - tail >= (recv ? min(posted, 1U) : posted))
 		return false;
 	*wr = ring->wr[index & (BIT(ring->shift) - 1)];
@@ -289,7 +290,7 @@ static bool poll_take_srq(struct qhca_ib_cq *cq, struct qhca_ib_qp *qp,
 		poll_cq_advance(cq, ci, done);
 	if (!qhca_ib_srq_take_wqe(qp->srq, index, wr))
 		return false;
-	/* one that does not pass stays taken: the device is finished anyway */
+	/* an invalid one stays taken: the device is declared dead anyway */
 	if (!poll_recv_ok(qp, cqe, wr->len))
 		return false;
 	done->srq = qp->srq;
@@ -316,7 +317,7 @@ static int poll_device(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq, int num,
 	struct qhca_cqe cqe;
 	int n = 0;
 
-	/* a lap at most: who goes on writing does not keep us here */
+	/* a lap at most: a device that keeps writing must not hold us here */
 	for (; n < num && ci != end && poll_copy_cqe(cq, ci, &cqe); ci++) {
 		trace_qhca_poll_cq(dev, cq->cqn, ci, &cqe);
 		qp = poll_qp(cq, &cqe, qp);
@@ -338,7 +339,7 @@ static int poll_flush_ring(struct qhca_ib_qp *qp, bool sq, int num,
 	int n = 0;
 
 	spin_lock(&ring->lock);
-	/* posting keeps to the depth, but a loop here must end in any case */
+	/* posting respects the depth, but the loop must end in any case */
 	left = min(ring->head - ring->tail, mask + 1);
 	for (; n < num && left; left--) {
 		memset(&wc[n], 0, sizeof(*wc));
@@ -357,8 +358,8 @@ static int poll_flush_ring(struct qhca_ib_qp *qp, bool sq, int num,
 }
 
 /*
- * The device is dead: all WRs that it has not completed end as flushed, so
- * that kernel users who drain their QPs get through.
+ * The device is dead: flush all WRs that it has not completed, so that kernel
+ * users can drain their QPs.
  */
 static int poll_dead(struct qhca_ib_cq *cq, int num, struct ib_wc *wc)
 {
@@ -405,9 +406,9 @@ int qhca_ib_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	int n;
 
 	spin_lock_irqsave(&cq->lock, irq);
-	/* first: a dead device writes no CQE after we have looked for them */
+	/* first: a dead device writes no CQE after this check */
 	dead = qhca_dev_dead(dev->qdev);
-	dma_rmb();	/* dead before the CQEs, which the device has written */
+	dma_rmb();	/* check for death before reading the CQEs */
 	n = poll_device(dev, cq, num, wc);
 	if (unlikely(n < num && dead))
 		n += poll_dead(cq, num - n, wc + n);
@@ -454,7 +455,7 @@ static void poll_clean_locked(struct clean *c, u32 qpn)
 }
 
 /**
- * qhca_ib_cq_clean - take the CQEs of a QP out of a kernel CQ
+ * qhca_ib_cq_clean - remove the CQEs of a QP from a kernel CQ
  * @cq: the CQ
  * @qpn: the QP; it has been destroyed or reset, no more CQEs come
  * @srq: where its receives came from, or NULL
@@ -474,7 +475,7 @@ void qhca_ib_cq_clean(struct qhca_ib_cq *cq, u32 qpn, struct qhca_ib_srq *srq)
 
 	spin_lock_irqsave(&cq->lock, irq);
 	if (srq) {
-		/* nobody posts what comes back before there is room in the CQ */
+		/* make room in the CQ before the WQEs can be posted again */
 		spin_lock(&srq->lock);
 		poll_clean_locked(&c, qpn);
 		spin_unlock(&srq->lock);

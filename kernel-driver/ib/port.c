@@ -39,7 +39,7 @@ int qhca_ib_query_port(struct ib_device *ibdev, u32 port,
 	}
 	attr->max_mtu = IB_MTU_4096;
 	attr->active_mtu = iboe_get_mtu(mtu);
-	/* a net_device too small for any path MTU: packets will not get out */
+	/* the net_device's MTU is below any path MTU: packets cannot be sent */
 	if (!attr->active_mtu)
 		attr->active_mtu = IB_MTU_256;
 	attr->phys_mtu = ib_mtu_enum_to_int(attr->active_mtu);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hw_counters of the port (sysfs, "rdma statistic"). Names that other RoCE
- * drivers use where there are some.
+ * hw_counters of the port (sysfs, "rdma statistic"). Uses the names of other
+ * RoCE drivers where they exist.
  */
 #include "qhca_ib.h"
 
@@ -53,8 +53,8 @@ u32 qhca_ib_stat_number(int index)
 }
 
 /*
- * ib_device_ops.counter_alloc_stats: the list is the port's, as the core adds
- * up by index; what QPs do not count is off
+ * ib_device_ops.counter_alloc_stats: the same list as the port's, as the core
+ * adds up by index; counters that QPs lack are disabled
  */
 struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter)
 {
@@ -71,8 +71,8 @@ struct rdma_hw_stats *qhca_ib_counter_alloc_stats(struct rdma_counter *counter)
 }
 
 /*
- * ib_device_ops.get_hw_stats: all counters, without what counters of QPs have
- * counted, which the core adds; their number or an error
+ * ib_device_ops.get_hw_stats: all counters, without the shares of QP counters,
+ * which the core adds. Returns their number or an error.
  */
 int qhca_ib_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 			 u32 port, int index)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Posting by kernel users. Any context. A call rings one doorbell, for all
- * WRs it has taken.
+ * Posting by kernel users. Any context. Each call rings one doorbell, for all
+ * WRs that it has taken.
  */
 #include "qhca_ib.h"
 #include "qhca_ib_trace.h"
 
 #define OPCODE_BAD	0xff
 
-/* QHCA_WQE_* for a WR, or OPCODE_BAD if the QP type or device has it not. */
+/* QHCA_WQE_* for a WR, or OPCODE_BAD if QP type or device do not support it. */
 static u8 post_wqe_opcode(struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
 			  enum ib_wr_opcode op)
 {
@@ -188,8 +188,8 @@ static u8 post_wqe_flags(const struct qhca_ib_qp *qp,
 }
 
 /*
- * Write one WQE into the slot at sq.head. The device can write there, too:
- * nothing is read back.
+ * Write one WQE into the slot at sq.head. Nothing is read back, as the device
+ * can write there, too.
  */
 static int post_write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			     const struct ib_send_wr *wr)
@@ -210,7 +210,7 @@ static int post_write_sq_wqe(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 		return -EOPNOTSUPP;
 	if (wr->num_sge < 0 || (local && wr->num_sge))
 		return -EINVAL;
-	/* the answer has 8 bytes; more SGEs may not fit behind the masks */
+	/* the response has 8 bytes; more SGEs may not fit behind the masks */
 	if (masked && (wr->num_sge > 1 || (wr->send_flags & IB_SEND_INLINE)))
 		return -EINVAL;
 
@@ -257,7 +257,7 @@ static void post_ring_doorbell(struct qhca_ib_dev *dev, u32 reg, u32 qpn,
 
 static bool post_ring_full(struct qhca_ib_ring *ring)
 {
-	/* pairs with poll_cq_advance(): a slot is written when it is done with */
+	/* pairs with poll_cq_advance(): write a slot only when it is free */
 	u32 tail = smp_load_acquire(&ring->tail);
 
 	return ring->head - tail >= BIT(ring->shift);
@@ -272,8 +272,8 @@ static void post_ring_add(struct qhca_ib_ring *ring)
 
 /*
  * Tell the device; see QHCA_QP_F_SQ_RECORD. Under the SQ's lock, though the
- * order of doorbells does not matter with a record: who drains the queue posts,
- * and may destroy the QP when that has completed.
+ * order of doorbells does not matter with a record: a thread that drains the
+ * queue posts, and may destroy the QP when its WR has completed.
  */
 static void post_publish_sq(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
@@ -332,8 +332,7 @@ out:
 }
 
 /*
- * Write a receive WQE for RQ or SRQ, and keep what polling needs of it; the SGEs
- * fit.
+ * Write a receive WQE for RQ or SRQ, and save data for polling; the SGEs fit.
  */
 void qhca_ib_write_rq_wqe(void *wqe, struct qhca_ib_wr *kept,
 			  const struct ib_recv_wr *wr)

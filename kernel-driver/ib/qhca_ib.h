@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to this folder, and to debug/: the objects of qhca_ib.ko and what its
- * files offer each other.
+ * Private to this folder, and to debug/: the objects of qhca_ib.ko and the
+ * interfaces between its files.
  *
  * Numbers of objects are the device's. Each type has an xarray from number to
  * object: events and completions of kernel CQs find their object there.
@@ -29,7 +29,7 @@
 
 #define QHCA_IB_PORT		1
 
-/* most pages of one fast registration: the page list fills one 4 KiB page */
+/* maximum pages of a fast registration: the page list fills one 4 KiB page */
 #define QHCA_IB_MAX_FAST_REG	512U
 
 /* ranges of struct qhca_qpc and struct qhca_srqc */
@@ -42,7 +42,7 @@
 #define QHCA_WQ_SHIFT_MAX	15
 #define QHCA_CQ_SHIFT_MAX	22
 
-/* what a QP counts for itself: see qp_counters.c */
+/* counters of a QP: see qp_counters.c */
 #define QHCA_IB_QP_STATS	7
 
 /* ------------------------------------------------------------- objects -- */
@@ -51,7 +51,7 @@
  * struct qhca_ib_dev - one ib_device
  * @ibdev: what the core sees
  * @qdev: the adapter
- * @status: the page that contexts map, to learn that the device is gone
+ * @status: the page that contexts map to detect that the device is gone
  * @dbrec_chunks: pages with doorbell records of kernel queues
  * @user_memory: the device can use applications' memory, see umem.c
  * @qps: QPN -> struct qhca_ib_qp
@@ -59,23 +59,24 @@
  * @srqs: SRQN -> struct qhca_ib_srq
  * @mrs: key index -> struct qhca_ib_mr
  * @wqs: WQN -> struct qhca_ib_wq
- * @qpn_leaving: QPs and WQs being destroyed, whose numbers may be given anew
- * @qpn_wait: for those who wait for one of them, see qhca_ib_qpn_add()
+ * @qpn_leaving: QPs and WQs being destroyed, whose numbers may be reused
+ * @qpn_wait: waitqueue for one of them to leave, see qhca_ib_qpn_add()
  * @mr_lock: an MR in @mrs is not freed while it is held
- * @dm_pages: a bit for each page of device memory: it has an owner
+ * @dm_pages: a bit for each page of device memory, set if it has an owner
  * @counters: counters of QPs, by number
  * @counted: what all of them have counted
  * @next_key: low byte of the next key
  * @events: asynchronous events of the device
  * @netdev_nb: carrier and state of the net_device
- * @port_active: the state last reported by an event, or to be; under rtnl
+ * @port_active: the state reported by the last event or the next one; under
+ *	rtnl
  * @port_changed: @port_active has changed before @registered; under rtnl
  * @registered: the ib_device may get events; set and cleared under rtnl, or
- *	when no event of the net_device can come
+ *	when the net_device can send no event
  * @fatal_told: consumers know that the device is dead
  * @flush_work: wakes all kernel CQs of a dead device
  * @odp_wq: page faults and prefetching
- * @debug: what debug/ keeps of it
+ * @debug: state of debug/
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -109,7 +110,7 @@ struct qhca_ib_dev {
 	struct qhca_ib_debug *debug;
 };
 
-/* an object that events name: destroy waits until no handler uses it */
+/* an object of events: destroy waits until no handler uses it */
 struct qhca_ib_ref {
 	refcount_t count;
 	struct completion gone;
@@ -126,10 +127,10 @@ enum qhca_ib_mmap_kind {
  * @entry: lives as long as there is a mapping
  * @dev: device
  * @kind: doorbell page, device memory or the status page
- * @phys: where it begins; not of the status page
+ * @phys: physical address; unused for the status page
  * @uar: doorbell page
  * @first_page: device memory: its first page
- * @npages: device memory: and how many
+ * @npages: device memory: number of pages
  */
 struct qhca_ib_mmap {
 	struct rdma_user_mmap_entry entry;
@@ -145,7 +146,7 @@ struct qhca_ib_mmap {
  * struct qhca_ib_dm - device memory of an application
  * @ibdm: what the core sees
  * @map: keeps its pages
- * @offset: where it begins in the memory of the device
+ * @offset: offset in the device's memory
  */
 struct qhca_ib_dm {
 	struct ib_dm ibdm;
@@ -190,7 +191,7 @@ struct qhca_ib_dbrec_page {
  * struct qhca_ib_dbrec - a doorbell record
  * @rec: CPU address; kernel queues only
  * @dma: DMA address
- * @page: user queues: the page it lies in
+ * @page: user queues: the page that holds it
  */
 struct qhca_ib_dbrec {
 	struct qhca_dbrec *rec;
@@ -233,8 +234,8 @@ struct qhca_ib_cq {
 };
 
 /**
- * struct qhca_ib_wr - what a kernel user has posted
- * @wr_id: its user calls through it, so the device's word for it is no good
+ * struct qhca_ib_wr - a work request that a kernel user has posted
+ * @wr_id: its user may dereference it, so it must not come from the device
  * @len: receives: bytes that fit
  *
  * In memory that the device cannot reach.
@@ -252,7 +253,7 @@ struct qhca_ib_wr {
  * @head: next WQE to write
  * @tail: oldest WQE not completed; written under the CQ's lock
  * @shift: log2 of the depth
- * @stride: log2 of WQE bytes; 0: there is no such queue
+ * @stride: log2 of WQE bytes; 0: the queue does not exist
  * @max_sge: SGEs that fit in a WQE
  * @max_inline: SQ: bytes of inline data that fit
  */
@@ -706,7 +707,7 @@ static inline void qhca_ib_page_fault(struct qhca_ib_dev *dev,
 }
 #endif
 
-/* Does the device page on demand, and the kernel too? */
+/* Do both the device and the kernel support on-demand paging? */
 static inline bool qhca_ib_has_odp(const struct qhca_ib_dev *dev)
 {
 	return IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) &&

@@ -2,10 +2,9 @@
 /*
  * Queue pairs: create and destroy.
  *
- * The device may give a destroyed QP's number to a new one at once, while the
- * old one's CQEs are not yet cleaned away. So the new QP waits until the old one
- * has left dev->qps; its creator has not heard of it before, and nothing of it
- * is in a CQ.
+ * The device may reuse a destroyed QP's number at once, while the old QP's CQEs
+ * have not been removed yet. So the new QP waits until the old one has left
+ * dev->qps; until then its creator does not know it, and no CQ has CQEs of it.
  */
 #include <linux/log2.h>
 
@@ -36,17 +35,17 @@ static int qp_type(struct qhca_ib_dev *dev, enum ib_qp_type type, bool user,
 		need = QHCA_FEAT_UD;
 		break;
 	case IB_QPT_XRC_INI:
-		/* no kernel user has it */
+		/* no kernel user */
 		*out = QHCA_QPT_XRC_INI;
 		need = user ? QHCA_FEAT_XRC : 0;
 		break;
 	case IB_QPT_XRC_TGT:
-		/* the core makes it on behalf of all that will share it */
+		/* the core creates it on behalf of all sharers */
 		*out = QHCA_QPT_XRC_TGT;
 		need = QHCA_FEAT_XRC;
 		break;
 	case IB_QPT_RAW_PACKET:
-		/* nobody in the kernel posts frames */
+		/* no kernel user posts frames */
 		*out = QHCA_QPT_RAW;
 		need = user ? QHCA_FEAT_RAW_PACKET : 0;
 		break;
@@ -56,7 +55,7 @@ static int qp_type(struct qhca_ib_dev *dev, enum ib_qp_type type, bool user,
 	return features & need ? 0 : -EOPNOTSUPP;
 }
 
-/* Flags beside those of the type. 0 or -EOPNOTSUPP. */
+/* Flags other than those of the type. 0 or -EOPNOTSUPP. */
 static int qp_create_flags(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 			   u32 flags)
 {
@@ -130,7 +129,7 @@ static bool qp_has_rq(const struct qhca_ib_qp *qp)
 	return qp->type != QHCA_QPT_XRC_TGT && qp->type != QHCA_QPT_XRC_INI;
 }
 
-/* The device keeps no queue without completions, and none that is not used. */
+/* The device has no queue without a CQ, and no unused queue. */
 static int qp_check_objects(const struct qhca_ib_qp *qp,
 			    const struct ib_qp_init_attr *attr)
 {
@@ -340,7 +339,10 @@ static void qp_fill_qpc(struct qhca_qpc *qpc, const struct qhca_ib_qp *qp,
 	qpc->cookie = cpu_to_le64(cookie);
 }
 
-/* From now on polling finds the QP. 0 or -ENOMEM; qp_unlink_cqs() in any case. */
+/*
+ * From now on polling finds the QP. 0 or -ENOMEM; undo by qp_unlink_cqs()
+ * either way.
+ */
 static int qp_link_cqs(struct qhca_ib_qp *qp)
 {
 	unsigned long irq;
@@ -360,7 +362,7 @@ static int qp_link_cqs(struct qhca_ib_qp *qp)
 	return 0;
 }
 
-/* Nobody who polls uses the QP when this returns. */
+/* No poller uses the QP when this returns. */
 static void qp_unlink_cqs(struct qhca_ib_qp *qp)
 {
 	unsigned long irq;
@@ -375,7 +377,7 @@ static void qp_unlink_cqs(struct qhca_ib_qp *qp)
 	spin_unlock_irqrestore(&qp->rcq->lock, irq);
 }
 
-/* Kernel QPs: CQEs of what is gone must not be seen. */
+/* Kernel QPs: CQEs of a destroyed QP must not be seen. */
 void qhca_ib_qp_clean_cqs(struct qhca_ib_qp *qp)
 {
 	qhca_ib_cq_clean(qp->rcq, qp->qpn, qp->srq);
@@ -394,7 +396,7 @@ void qhca_ib_qp_clean_cqs(struct qhca_ib_qp *qp)
  * qhca_ib_qpn_left().
  *
  * Return: 0, -ENOMEM, or -EIO if the number's owner is not leaving: then the
- * device has given it twice, and is declared dead.
+ * device has used it twice, and is declared dead.
  */
 int qhca_ib_qpn_add(struct qhca_ib_dev *dev, struct xarray *xa, u32 num,
 		    void *obj)
@@ -406,7 +408,7 @@ int qhca_ib_qpn_add(struct qhca_ib_dev *dev, struct xarray *xa, u32 num,
 	err = xa_insert(xa, num, obj, GFP_KERNEL);
 	if (err != -EBUSY)
 		return err;
-	qhca_dev_kill_sure(dev->qdev, "it gives a number twice");
+	qhca_dev_kill_sure(dev->qdev, "it used a number twice");
 	return -EIO;
 }
 
@@ -416,7 +418,7 @@ void qhca_ib_qpn_leave(struct qhca_ib_dev *dev)
 	atomic_inc(&dev->qpn_leaving);
 }
 
-/* It has left its xarray, or the device keeps it. */
+/* It has left its xarray, or the device could not destroy it. */
 void qhca_ib_qpn_left(struct qhca_ib_dev *dev)
 {
 	atomic_dec(&dev->qpn_leaving);
@@ -438,7 +440,7 @@ static int qp_hw_create(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	return err;
 }
 
-/* The device has forgotten the QP: so do we. */
+/* The device has destroyed the QP: free ours. */
 static void qp_forget(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	if (!qp->user) {
@@ -461,7 +463,7 @@ static int qp_hw_destroy(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 	return err;
 }
 
-/* Where there is no way back. */
+/* For paths that cannot fail. */
 static void qp_hw_destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	qhca_ib_qpn_leave(dev);
@@ -480,7 +482,7 @@ static void qp_report_caps(const struct qhca_ib_qp *qp, struct ib_qp_cap *cap)
 	cap->max_recv_sge = qp->rq.max_sge;
 }
 
-/* The parts of a QP that all kinds have. */
+/* Initialize the fields that all types of QP have. */
 static void qp_init(struct qhca_ib_qp *qp, bool user)
 {
 	qp->user = user;
@@ -579,7 +581,10 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	if (err)
 		return err;
 	if (udata) {
-		/* an older provider ends before the SQ's doorbell record */
+		/*
+		 * an older provider's request ends before the SQ's doorbell
+		 * record
+		 */
 		err = qhca_ib_udata_in_min(udata, &req,
 					   offsetof(struct qhca_create_qp_req,
 						    sq_dbrec_addr),
@@ -607,7 +612,7 @@ int qhca_ib_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	if (err)
 		goto err_bufs;
 	if (qp->type == QHCA_QPT_XRC_TGT) {
-		/* it may outlive the process that makes it */
+		/* it may outlive the process that creates it */
 		qp_fill_qpc(&qpc, qp, 0, 0, 0);
 		qpc.xrcd = cpu_to_le32(to_qxrcd(attr->xrcd)->xrcd);
 	} else {
@@ -650,7 +655,7 @@ int qhca_ib_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int err;
 
-	/* first: the next QP may get the number, and so the file's name */
+	/* first: the next QP may get the same number and file name */
 	qhca_ib_debug_del(&qp->debug);
 	err = qp_hw_destroy(dev, qp);
 	if (err) {

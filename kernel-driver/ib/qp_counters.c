@@ -4,14 +4,14 @@
  * from its creation or reset on; a counter adds up what its QPs have counted
  * while they were bound to it.
  *
- * The core tells the sum of all counters, past and present, as part of the
- * port's. So the port's own share must leave out what bound QPs have counted:
- * see qhca_ib_counters_share().
+ * The core adds the sum of all counters, past and present, to the port's. So
+ * the port's own share must exclude what bound QPs have counted: see
+ * qhca_ib_counters_share().
  */
 #include <linux/slab.h>
 
 #include "qhca_ib.h"
-#include <rdma/rdma_counter.h>	/* behind ib_verbs.h, which it needs */
+#include <rdma/rdma_counter.h>	/* after ib_verbs.h, which it needs */
 
 static const struct {
 	u32 stat;	/* of the port */
@@ -40,7 +40,7 @@ struct qhca_ib_qp_stats {
 	u64 base[QHCA_IB_QP_STATS];	/* counted already, or before */
 };
 
-/* Place of a port's counter in qp_stats; -1: QPs do not count that. */
+/* Index of a port's counter in qp_stats; -1: QPs do not have it. */
 static int qp_counter_find_stat(u32 stat)
 {
 	int i;
@@ -72,7 +72,7 @@ static int qp_counter_read_qp(struct qhca_ib_qp *qp,
 	return 0;
 }
 
-/* Add what the QP has counted since the last time. */
+/* Add what the QP has counted since the last call. */
 static int qp_counter_fold(struct qhca_ib_dev *dev, struct qhca_ib_qp_stats *s)
 {
 	u64 now[QHCA_IB_QP_STATS];
@@ -104,7 +104,7 @@ static int qp_counter_fold_all(struct qhca_ib_dev *dev,
 	return 0;
 }
 
-/* A QP is about to be reset, and with it what it has counted. */
+/* A QP is about to be reset, and its counters with it. */
 void qhca_ib_qp_stats_reset(struct qhca_ib_qp *qp)
 {
 	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
@@ -171,7 +171,7 @@ err_free:
 	return err;
 }
 
-/* ib_device_ops.counter_unbind_qp; the counter keeps what it has */
+/* ib_device_ops.counter_unbind_qp; the counter keeps its values */
 int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp QHCA_COUNTER_PORT_PARAM)
 {
 	struct qhca_ib_dev *dev = to_qdev(ibqp->device);
@@ -181,7 +181,7 @@ int qhca_ib_counter_unbind_qp(struct ib_qp *ibqp QHCA_COUNTER_PORT_PARAM)
 	mutex_lock(&dev->counters_lock);
 	s = qp->stats;
 	if (s) {
-		/* a dead device reports nothing more */
+		/* a dead device reports nothing */
 		qp_counter_fold(dev, s);
 		list_del(&s->list);
 		qp->stats = NULL;
@@ -227,10 +227,10 @@ int qhca_ib_counter_update_stats(struct rdma_counter *counter)
 }
 
 /**
- * qhca_ib_counters_share - what of the port's counters belongs to no counter
+ * qhca_ib_counters_share - the part of the port's counters outside all counters
  * @dev: device
  * @values: out: what the device has counted, by QHCA_STAT_*
- * @share: out: the same without what was counted by counters
+ * @share: out: the same without the values of counters
  *
  * Return: 0 or an error of the command.
  */
@@ -244,7 +244,7 @@ int qhca_ib_counters_share(struct qhca_ib_dev *dev,
 	int i, n, err;
 
 	mutex_lock(&dev->counters_lock);
-	/* QPs first: then all of the port is no less than all of them */
+	/* QPs first: then the port's value is at least their sum */
 	xa_for_each(&dev->counters, id, c) {
 		err = qp_counter_fold_all(dev, c);
 		if (err)
@@ -258,7 +258,7 @@ int qhca_ib_counters_share(struct qhca_ib_dev *dev,
 		all = le64_to_cpu(values[i]);
 		n = qp_counter_find_stat(i);
 		counted = n >= 0 ? dev->counted[n] : 0;
-		/* a multicast frame counts for each QP that got it */
+		/* a multicast frame counts once for each QP that received it */
 		share[i] = all > counted ? all - counted : 0;
 	}
 out:

@@ -15,7 +15,7 @@ static_assert(QHCA_QPS_SQE == IB_QPS_SQE);
 		    IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC |		\
 		    IB_QP_MIN_RNR_TIMER | IB_QP_SQ_PSN | IB_QP_DEST_QPN)
 
-/* Ranges the device has; it would refuse them too, but not say which. */
+/* The device's ranges; it checks them too, but does not say which failed. */
 static int qp_check_numbers(const struct qhca_caps *caps,
 			    const struct ib_qp_attr *attr, int mask)
 {
@@ -34,7 +34,7 @@ static int qp_check_numbers(const struct qhca_caps *caps,
 	return 0;
 }
 
-/* verbs mask to the device's, for the attributes that are a number */
+/* the verbs' mask and the device's, for numeric attributes */
 static const struct {
 	int verbs;
 	u64 dev;
@@ -54,7 +54,7 @@ static const struct {
 	{ IB_QP_EN_SQD_ASYNC_NOTIFY, QHCA_QP_M_SQD_EVENT },
 };
 
-/* The device looks at what the mask names only. Returns that mask. */
+/* The device reads only the fields selected by the mask. Returns that mask. */
 static u64 qp_fill_numbers(const struct qhca_caps *caps, struct qhca_qpc *qpc,
 			   const struct ib_qp_attr *attr, int mask)
 {
@@ -75,14 +75,14 @@ static u64 qp_fill_numbers(const struct qhca_caps *caps, struct qhca_qpc *qpc,
 		qpc->retry_cnt = attr->retry_cnt;
 	if (mask & IB_QP_RNR_RETRY)
 		qpc->rnr_retry = attr->rnr_retry;
-	/* consumers give PSNs of more than 24 bits; the rest has no meaning */
+	/* consumers pass PSNs of more than 24 bits; the rest is ignored */
 	if (mask & IB_QP_RQ_PSN)
 		qpc->rq_psn = cpu_to_le32(attr->rq_psn & 0xffffff);
 	if (mask & IB_QP_SQ_PSN)
 		qpc->sq_psn = cpu_to_le32(attr->sq_psn & 0xffffff);
 	/*
-	 * What the peer would let us have in flight; fewer is always right.
-	 * perftest asks for all a peer can do, and Soft-RoCE can do 128.
+	 * Limit of the peer for requests in flight; fewer is always fine.
+	 * perftest asks for the peer's maximum, which is 128 for Soft-RoCE.
 	 */
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
 		qpc->max_rd_atomic = min_t(u32, attr->max_rd_atomic,
@@ -99,9 +99,9 @@ static u64 qp_fill_numbers(const struct qhca_caps *caps, struct qhca_qpc *qpc,
 }
 
 /*
- * The right of a peer to bind, which no packet can ask for, may be granted:
- * programs set them all and use what there is. So with what is a matter of MRs
- * only.
+ * Accept the right of a peer to bind, which no packet can request: programs set
+ * all flags and use what is supported. The same holds for rights that only MRs
+ * have.
  */
 #define QP_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 		   IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
@@ -143,8 +143,8 @@ static int qp_query_qpc(struct qhca_ib_qp *qp, struct qhca_qpc *qpc)
 }
 
 /*
- * The state to start from. The device changes it on errors; what it
- * has counts when the consumer names a state.
+ * The current state. The device changes it on errors; its state counts when the
+ * consumer specifies one.
  */
 static int qp_current_state(struct qhca_ib_qp *qp,
 			    const struct ib_qp_attr *attr, int mask,
@@ -165,7 +165,7 @@ static int qp_current_state(struct qhca_ib_qp *qp,
 
 /*
  * The device has reset the QP: the rings are empty, old CQEs are void. Tails
- * change under the lock of the CQ only, so that polling can hold an index against
+ * change only under the CQ's lock, so that polling can check an index against
  * head and tail.
  */
 static void qp_forget_wqes(struct qhca_ib_qp *qp)
@@ -215,7 +215,7 @@ static int qp_modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	if (!dev_mask)
 		return 0;
 
-	/* nothing may be posted into a ring that is being reset */
+	/* no posting to a ring that is being reset */
 	if ((mask & IB_QP_STATE) && next == IB_QPS_RESET) {
 		WRITE_ONCE(qp->state, IB_QPS_RESET);
 		qhca_ib_qp_stats_reset(qp);
@@ -223,8 +223,8 @@ static int qp_modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
 	err = qhca_aq_modify(dev->qdev, QHCA_CMD_MODIFY_QP, qp->qpn, dev_mask,
 			     &qpc, sizeof(qpc));
 	/*
-	 * A dead device has stopped: ERR and RESET are reached. So draining
-	 * goes on, see poll_dead().
+	 * A dead device has stopped, so transitions to ERR and RESET succeed.
+	 * This lets draining proceed, see poll_dead().
 	 */
 	if (err == -EIO && (mask & IB_QP_STATE) &&
 	    (next == IB_QPS_ERR || next == IB_QPS_RESET))
@@ -250,7 +250,7 @@ static int qp_modify_locked(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp,
  * @udata: unused
  *
  * Return: 0, -EINVAL for an illegal transition or value, -EOPNOTSUPP for
- * attributes this device has not (alternate path, rate limit, resizing),
+ * attributes that the device lacks (alternate path, rate limit, resizing),
  * -EIO.
  */
 int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -260,7 +260,7 @@ int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct qhca_ib_qp *qp = to_qqp(ibqp);
 	int err;
 
-	/* an RSS QP is ready from the start, and that is its only state */
+	/* an RSS QP has only one state: ready */
 	if (mask & ~MASK_KNOWN || qp->type == QHCA_QPT_RSS)
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->mutex);
@@ -291,7 +291,7 @@ int qhca_ib_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	attr->rq_psn = le32_to_cpu(qpc.rq_psn);
 	attr->sq_psn = le32_to_cpu(qpc.sq_psn);
 	attr->dest_qp_num = le32_to_cpu(qpc.dest_qpn);
-	/* the bits are the verbs' */
+	/* same bits as in the verbs */
 	attr->qp_access_flags = le32_to_cpu(qpc.access) & QHCA_ACCESS_MASK;
 	attr->pkey_index = le16_to_cpu(qpc.pkey_index);
 	attr->en_sqd_async_notify = qpc.en_sqd_event;

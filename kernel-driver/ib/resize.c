@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queues of applications that get a new size, under traffic. The memory comes
- * from the application; the device goes from the old to the new within the
- * command, and when that fails nothing has changed.
+ * Resizing queues of applications, under traffic. The memory comes from the
+ * application; the device switches from the old to the new within the command,
+ * and if that fails nothing has changed.
  */
 #include <linux/minmax.h>
 
@@ -14,11 +14,11 @@
  * @cqe: depth wanted
  * @udata: the request
  *
- * In-kernel users, of which none asks, would have to stop polling meanwhile:
- * they get -EOPNOTSUPP.
+ * Kernel users get -EOPNOTSUPP: they would have to stop polling meanwhile, and
+ * none of them resizes.
  *
- * Return: 0, -EINVAL (out of range, or more CQEs wait than that), -EOPNOTSUPP,
- * -ENOMEM, -EFAULT, -EIO.
+ * Return: 0, -EINVAL (out of range, or more CQEs are pending than that),
+ * -EOPNOTSUPP, -ENOMEM, -EFAULT, -EIO.
  */
 int qhca_ib_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 		      struct ib_udata *udata)
@@ -61,7 +61,7 @@ int qhca_ib_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 }
 
 /**
- * qhca_ib_srq_grow - more room in an SRQ
+ * qhca_ib_srq_grow - enlarge an SRQ
  * @srq: an SRQ of an application
  * @attr: max_wr, and srq_limit if that is to be armed as well
  * @limit: arm it

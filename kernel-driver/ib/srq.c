@@ -28,7 +28,7 @@ static size_t srq_index_len(const struct qhca_ib_srq *srq)
 	return sizeof(__le32) << srq->shift;
 }
 
-/* The ring of tag operations, with IB_SRQT_TM and only then. */
+/* The ring of tag operations, only with IB_SRQT_TM. */
 static int srq_user_ops(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 			const struct qhca_create_srq_req *req, bool tm)
 {
@@ -132,7 +132,7 @@ static void srq_put_bufs(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	srq->wr = NULL;
 }
 
-/* Where there is no way back. */
+/* For paths that cannot fail. */
 static void srq_destroy_sure(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
 	qhca_aq_destroy_sure(dev->qdev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
@@ -171,7 +171,7 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	if (err)
 		return err;
 	trace_qhca_create_srq(dev, srq);
-	/* nothing looks it up but events, for which a late entry is no harm */
+	/* only events look it up, for which a late entry is harmless */
 	err = xa_err(xa_store(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
 	if (err)
 		srq_destroy_sure(dev, srq);
@@ -180,14 +180,14 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 
 static void srq_gone(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq)
 {
-	/* its number may belong to a new SRQ already */
+	/* its number may already belong to a new SRQ */
 	xa_cmpxchg(&dev->srqs, srq->srqn, srq, NULL, GFP_KERNEL);
 	qhca_ib_ref_kill(&srq->ref);
 }
 
 /*
- * 0 or -EOPNOTSUPP; the kernel's users have no verb for tag operations, and
- * none of them has XRC
+ * 0 or -EOPNOTSUPP; kernel users have no verb for tag operations, and none of
+ * them uses XRC
  */
 static int srq_check_type(struct qhca_ib_dev *dev, enum ib_srq_type type,
 			  bool user)
@@ -275,7 +275,7 @@ err_bufs:
  * qhca_ib_modify_srq - ib_device_ops.modify_srq
  * @ibsrq: the SRQ
  * @attr: values
- * @mask: IB_SRQ_LIMIT: arm the limit event; IB_SRQ_MAX_WR: more room, for
+ * @mask: IB_SRQ_LIMIT: arm the limit event; IB_SRQ_MAX_WR: enlarge, for
  *	applications only
  * @udata: with IB_SRQ_MAX_WR the request
  *
@@ -326,7 +326,7 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	struct qhca_ib_srq *srq = to_qsrq(ibsrq);
 	int err;
 
-	/* first: the next SRQ may get the number, and so the file's name */
+	/* first: the next SRQ may get the same number and file name */
 	qhca_ib_debug_del(&srq->debug);
 	err = qhca_ib_destroy(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 	trace_qhca_destroy_srq(dev, srq->srqn, err);
@@ -345,9 +345,9 @@ int qhca_ib_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
  * @index: number of the WQE, as the device says
  * @wr: what it was posted with
  *
- * Other CQs may be polled at the same time, so who takes a WQE first has it:
- * a device that completes it twice gets no second completion, and not its number
- * into the list of the free ones twice.
+ * Other CQs may be polled at the same time, so the first taker gets the WQE: if
+ * the device completes it twice, there is no second completion, and its number
+ * is not added to the free list twice.
  *
  * Return: true; the caller frees the WQE with qhca_ib_srq_free_wqe(). False if
  * the device does not have this WQE.

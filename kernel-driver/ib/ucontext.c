@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * User contexts. Each has a doorbell page (UAR) of its own, which it maps;
- * the device ignores doorbells of one context for the queues of another. All
- * map the status page of the device, for reading. And what all objects need to
- * take an application's request and to answer it.
+ * User contexts. Each maps its own doorbell page (UAR); the device ignores
+ * doorbells of one context for the queues of another. All map the status page
+ * of the device read-only. Also has the helpers that all objects use to read an
+ * application's request and to answer it.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -65,7 +65,7 @@ static int ucontext_add_status(struct qhca_ib_ucontext *uc,
 	return 0;
 }
 
-/* What the provider must know of its context. */
+/* What the provider must know about its context. */
 static void ucontext_fill_resp(struct qhca_ib_ucontext *uc,
 			       struct qhca_alloc_ucontext_resp *resp)
 {
@@ -123,7 +123,7 @@ err_doorbell:
 }
 
 /*
- * ib_device_ops.query_ucontext: what alloc_ucontext said, once more, for a
+ * ib_device_ops.query_ucontext: repeats the response of alloc_ucontext for a
  * process that imports the context
  */
 int qhca_ib_query_ucontext(struct ib_ucontext *ibuc,
@@ -161,8 +161,8 @@ void qhca_ib_dealloc_ucontext(struct ib_ucontext *ibuc)
 }
 
 /*
- * Memory of the kernel, not of the device: the mapping holds a reference of the
- * page, and is left to the process when the device goes.
+ * Memory of the kernel, not of the device: the mapping holds a reference to the
+ * page, and the process keeps it when the device goes away.
  */
 static int ucontext_mmap_status(struct qhca_ib_dev *dev,
 				struct vm_area_struct *vma)
@@ -175,7 +175,7 @@ static int ucontext_mmap_status(struct qhca_ib_dev *dev,
 
 /*
  * ib_device_ops.mmap: the doorbell page, the status page or an allocation of
- * device memory; whole, and nothing else
+ * device memory, always as a whole
  */
 int qhca_ib_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
@@ -216,17 +216,20 @@ void qhca_ib_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(map);
 }
 
-/* Tell all contexts, for good. What the device has completed can be polled. */
+/*
+ * Tell all contexts, permanently, that the device is gone. What it has
+ * completed can still be polled.
+ */
 void qhca_ib_status_gone(struct qhca_ib_dev *dev)
 {
-	/* CQEs written before, by the device or its reset, are seen before */
+	/* earlier CQEs, by the device or its reset, are visible first */
 	smp_store_release(&dev->status->works, 0);
 }
 
 /*
  * ib_device_ops.disassociate_ucontext: the core has taken the doorbell pages
- * out of the processes. The objects of the context are gone, so no
- * CQE comes any more.
+ * out of the processes. The objects of the context are gone, so no more CQEs
+ * come.
  */
 void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
@@ -242,8 +245,7 @@ void qhca_ib_disassociate_ucontext(struct ib_ucontext *ibuc)
  * @size: bytes of @req
  *
  * Return: 0, -EINVAL if it is too short, -EOPNOTSUPP if it is longer and the
- * rest means something (a newer provider asks for what we do not know),
- * -EFAULT.
+ * rest is not zero (a newer provider uses a feature unknown here), -EFAULT.
  */
 int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size)
 {
@@ -251,8 +253,8 @@ int qhca_ib_udata_in(struct ib_udata *udata, void *req, size_t size)
 }
 
 /*
- * The same for a request that has grown: an older provider gives @least bytes
- * or more, and what it does not give is 0.
+ * The same for a request that has grown: an older provider passes at least
+ * @least bytes, and the rest is 0.
  */
 int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
 			 size_t size)
@@ -266,7 +268,7 @@ int qhca_ib_udata_in_min(struct ib_udata *udata, void *req, size_t least,
 	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
 }
 
-/* A verb without a request of ours. 0, or -EOPNOTSUPP if there is one. */
+/* Check that a verb has no driver-specific request. 0, or -EOPNOTSUPP. */
 int qhca_ib_udata_none(struct ib_udata *udata)
 {
 	if (udata && udata->inlen &&
@@ -275,7 +277,9 @@ int qhca_ib_udata_none(struct ib_udata *udata)
 	return 0;
 }
 
-/* Answer: as much of @resp as the application has room for. 0 or -EFAULT. */
+/*
+ * Answer with as much of @resp as the application has room for. 0 or -EFAULT.
+ */
 int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size)
 {
 	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));

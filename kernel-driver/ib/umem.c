@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of applications is pinned here, and described to the device by a
- * buffer table: that of queues and that of MRs.
+ * Pins memory of applications, of queues and MRs, and describes it to the
+ * device by a buffer table.
  */
 #include <linux/dma-mapping.h>
 
@@ -15,8 +15,8 @@
  * @len: bytes
  * @access: IB_ACCESS_*
  *
- * Return: the memory, -EOPNOTSUPP where a mapping would be a copy (bounce
- * buffers) or would have to be synchronised, or as ib_umem_get_va().
+ * Return: the memory, -EOPNOTSUPP if a mapping would be a copy (bounce buffers)
+ * or would need syncing, or as ib_umem_get_va().
  */
 struct ib_umem *qhca_ib_umem_get(struct qhca_ib_dev *dev, u64 addr, u64 len,
 				 int access)
@@ -64,9 +64,9 @@ static bool umem_next(struct qhca_blocks *b, u64 *addr)
  *
  * Obeys the layout forced for user objects, if there is one.
  *
- * Return: 0, -EINVAL if the memory cannot be had in that layout, -ENOMEM,
- * -EOPNOTSUPP when the mapping has to be synchronised, which nobody would do;
- * here this is about dma-bufs, see qhca_ib_umem_get().
+ * Return: 0, -EINVAL if the memory does not allow that layout, -ENOMEM,
+ * -EOPNOTSUPP when the mapping would need syncing, which nothing would do; here
+ * this applies to dma-bufs, see qhca_ib_umem_get().
  */
 int qhca_ib_buf_table_build(struct qhca_ib_dev *dev, struct qhca_buf_table *t,
 			    struct ib_umem *umem, u64 iova, u64 len)
@@ -158,7 +158,7 @@ int qhca_ib_queue_buf_alloc(struct qhca_ib_dev *dev,
 	return err;
 }
 
-/* Give back either; harmless on one that is all zero. */
+/* Free either kind; harmless on one that is all zero. */
 void qhca_ib_queue_buf_free(struct qhca_ib_dev *dev,
 			    struct qhca_ib_queue_buf *buf)
 {

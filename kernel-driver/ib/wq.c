@@ -121,7 +121,7 @@ struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 	wq = kzalloc(sizeof(*wq), GFP_KERNEL);
 	if (!wq)
 		return ERR_PTR(-ENOMEM);
-	/* the core sets it when we return, and it can be found before */
+	/* the core sets it on return, but lookups may find the WQ earlier */
 	wq->ibwq.device = ibpd->device;
 	qhca_ib_ref_init(&wq->ref);
 	err = wq_make(dev, wq, uc, &req, to_qpd(ibpd)->pdn,
@@ -152,8 +152,7 @@ err_bufs:
  * @mask: IB_WQ_STATE, IB_WQ_CUR_STATE, IB_WQ_FLAGS
  * @udata: unused
  *
- * The device has the last word on transitions: it also changes the state
- * on errors.
+ * The device decides on transitions: it also changes the state on errors.
  *
  * Return: 0, -EINVAL, -EOPNOTSUPP (flags), -EIO.
  */

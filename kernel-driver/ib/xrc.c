@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * XRC domains: to the device they are numbers. The core keeps the list of target
+ * XRC domains: only numbers to the device. The core keeps the list of target
  * QPs in each and their openers.
  */
 #include "qhca_ib.h"
