@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Channels: a NAPI instance on a completion vector, for a pair of queues. */
+/*
+ * Channels: each is a NAPI instance on a completion vector, for a pair of
+ * queues.
+ */
 #include "netdev.h"
 #include "xsk.h"
 
-/* until applications may have given buffers back */
+/* interval after which applications may have returned buffers */
 #define REFILL_WAIT	(HZ / 50 + 1)
 
 static int channel_poll(struct napi_struct *napi, int budget)
@@ -39,7 +42,7 @@ static void channel_refill(struct timer_list *timer)
 	napi_schedule(&ch->napi);
 }
 
-/* Channel @index of @priv, once in the life of the net_device. */
+/* Initialize channel @index of @priv, once in the life of the net_device. */
 void qhca_channel_init(struct qhca_netdev *priv, u32 index)
 {
 	struct qhca_channel *ch = &priv->ch[index];
@@ -52,33 +55,36 @@ void qhca_channel_init(struct qhca_netdev *priv, u32 index)
 	timer_setup(&ch->refill, channel_refill, 0);
 }
 
-/* Make its NAPI instance, off. Under qhca_netdev_lock(). */
+/* Create its NAPI instance, disabled. Under qhca_netdev_lock(). */
 void qhca_channel_add(struct qhca_channel *ch)
 {
 	struct qhca_netdev *priv = ch->priv;
 
-	/* there may be other vectors after a reset */
+	/* the vectors may differ after a reset */
 	ch->vector = ch->index % priv->dev->num_comp_vectors;
 	qhca_napi_add(priv->netdev, &ch->napi, channel_poll, ch->index);
 	qhca_napi_set_irq(&ch->napi,
 			  qhca_comp_vector_irq(priv->dev, ch->vector));
 }
 
-/* Undo qhca_channel_add(). It may be off only. */
+/* Undo qhca_channel_add(). NAPI must be off. */
 void qhca_channel_del(struct qhca_channel *ch)
 {
 	qhca_napi_del(&ch->napi);
 }
 
-/* Have it poll now. Process context. */
+/* Make it poll now. Process context. */
 void qhca_channel_look(struct qhca_channel *ch)
 {
 	local_bh_disable();
 	napi_schedule(&ch->napi);
-	local_bh_enable();	/* it runs here */
+	local_bh_enable();	/* NAPI runs here */
 }
 
-/* With queues that are started: take completions, and show who takes them. */
+/*
+ * With started queues: take completions, and associate the queues with this
+ * NAPI.
+ */
 void qhca_channel_enable(struct qhca_channel *ch)
 {
 	struct net_device *netdev = ch->priv->netdev;
@@ -89,13 +95,13 @@ void qhca_channel_enable(struct qhca_channel *ch)
 	netif_queue_set_napi(netdev, ch->index, NETDEV_QUEUE_TYPE_TX,
 			     &ch->napi);
 	/*
-	 * An event while it was off has done nothing, and does not come again:
-	 * look, and arm the CQs afterwards.
+	 * An event while NAPI was off was ignored, and does not come again:
+	 * poll, and arm the CQs afterwards.
 	 */
 	qhca_channel_look(ch);
 }
 
-/* NAPI does not run when it returns, and will not. Sleeps. */
+/* NAPI neither runs nor starts after this returns. Sleeps. */
 void qhca_channel_disable(struct qhca_channel *ch)
 {
 	struct net_device *netdev = ch->priv->netdev;

@@ -45,14 +45,14 @@ int qhca_net_cq_alloc(struct qhca_net_cq *cq, struct qhca_channel *ch,
 				    sizeof(struct qhca_eth_cqe) << shift);
 }
 
-/* Also if qhca_net_cq_alloc() has failed or was not called. */
+/* Also valid if qhca_net_cq_alloc() has failed or was not called. */
 void qhca_net_cq_free(struct qhca_net_cq *cq)
 {
 	if (cq->ch)
 		qhca_queue_buf_free(cq->ch->priv->dev, &cq->buf);
 }
 
-/* No entry is valid: the phase of the lap before the first. */
+/* Invalidate all entries: set the phase of the lap before the first. */
 static void net_cq_clear(struct qhca_net_cq *cq)
 {
 	struct qhca_eth_cqe *cqe;
@@ -71,14 +71,14 @@ static int net_cq_attach(struct qhca_net_cq *cq)
 {
 	int err;
 
-	/* an event while nobody was registered is lost */
+	/* an event before registration is lost */
 	WRITE_ONCE(cq->armed, false);
 	err = qhca_cq_register(cq->ch->priv->dev, &cq->cq);
 	cq->live = !err;
 	return err;
 }
 
-/* Forget what waits in it: a lap at most, whatever the device writes. */
+/* Drop pending CQEs: a lap at most, whatever the device writes. */
 static void net_cq_drain(struct qhca_net_cq *cq)
 {
 	struct qhca_eth_cqe cqe;
@@ -90,9 +90,9 @@ static void net_cq_drain(struct qhca_net_cq *cq)
 }
 
 /*
- * Make the device's CQ; from now on its completions schedule NAPI. One that was
- * only quiesced goes on, without what waits in it. On error nothing is left
- * behind.
+ * Create the device's CQ; from now on its completions schedule NAPI. A CQ that
+ * was only quiesced is reused, without its pending CQEs. On error nothing is
+ * left behind.
  */
 int qhca_net_cq_start(struct qhca_net_cq *cq,
 		      const struct qhca_coalesce *coalesce)
@@ -128,7 +128,7 @@ int qhca_net_cq_start(struct qhca_net_cq *cq,
 	return 0;
 }
 
-/* From now on completions do not schedule NAPI any more. Sleeps. */
+/* From now on completions no longer schedule NAPI. Sleeps. */
 void qhca_net_cq_quiesce(struct qhca_net_cq *cq)
 {
 	if (cq->live)
@@ -136,7 +136,7 @@ void qhca_net_cq_quiesce(struct qhca_net_cq *cq)
 	cq->live = false;
 }
 
-/* Undo qhca_net_cq_start(), with NAPI off and the queue gone. Sleeps. */
+/* Undo qhca_net_cq_start(); NAPI is off and the queue destroyed. Sleeps. */
 void qhca_net_cq_stop(struct qhca_net_cq *cq)
 {
 	struct qhca_dev *dev;
@@ -150,8 +150,8 @@ void qhca_net_cq_stop(struct qhca_net_cq *cq)
 }
 
 /*
- * Take the next CQE, if there is one: a copy, as what has been checked must not
- * change any more, whatever the device writes.
+ * Take the next CQE, if there is one: a copy, so that checked data cannot
+ * change, whatever the device writes.
  */
 bool qhca_net_cq_next(struct qhca_net_cq *cq, struct qhca_eth_cqe *cqe)
 {
@@ -161,14 +161,14 @@ bool qhca_net_cq_next(struct qhca_net_cq *cq, struct qhca_eth_cqe *cqe)
 	entry = qhca_queue_buf_ptr(&cq->buf, slot * sizeof(*entry));
 	if (!qhca_phase_ok(READ_ONCE(entry->phase), cq->cons, cq->shift))
 		return false;
-	dma_rmb();	/* the rest of the entry is as old as the phase */
+	dma_rmb();	/* read the phase before the rest of the entry */
 	*cqe = *entry;
 	barrier();	/* the compiler must not read the entry again */
 	cq->cons++;
 	return true;
 }
 
-/* Let the device write over all CQEs taken. */
+/* Let the device overwrite all CQEs taken. */
 void qhca_net_cq_publish(struct qhca_net_cq *cq)
 {
 	dma_mb();	/* they have been read */
@@ -176,8 +176,8 @@ void qhca_net_cq_publish(struct qhca_net_cq *cq)
 }
 
 /*
- * Ask for an event; it comes at once if there is a CQE not yet taken and not yet
- * reported. A CQ that is still armed, as another one has brought about the poll,
+ * Request an event; it comes at once if there is a CQE not yet taken and not
+ * yet reported. A CQ that is still armed, because another one caused the poll,
  * needs no doorbell.
  */
 void qhca_net_cq_arm(struct qhca_net_cq *cq)

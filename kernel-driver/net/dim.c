@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Adaptive event moderation. After each poll that leaves nothing the kernel's
- * algorithm (lib/dim) looks at events, packets and bytes since it looked last, and
- * at times asks for another moderation. That is an admin command, which sleeps:
- * a work item gives it.
+ * Adaptive event moderation. After each poll that leaves nothing, the kernel's
+ * algorithm (lib/dim) gets the numbers of events, packets and bytes since the
+ * last run, and sometimes requests a different moderation. Setting it takes an
+ * admin command, which sleeps, so a work item issues it.
  */
 #include "netdev.h"
 
-/* the device's timer begins with the first completion after an event */
+/* the device's timer starts with the first completion after an event */
 #define DIM_MODE	DIM_CQ_PERIOD_MODE_START_FROM_EQE
-/* where to begin: that of net_dim_get_def_rx_moderation() */
+/* initial profile: that of net_dim_get_def_rx_moderation() */
 #define DIM_FIRST	1
 
 static void dim_set(struct qhca_coalesce *c, struct dim_cq_moder m)
@@ -20,7 +20,7 @@ static void dim_set(struct qhca_coalesce *c, struct dim_cq_moder m)
 	c->usec = m.usec;
 }
 
-/* Moderation @c of the receive CQ as it is now: of a fixed one nothing changes. */
+/* Current moderation @c of the receive CQ; a fixed one is left unchanged. */
 void qhca_dim_rx_now(const struct qhca_channel *ch, struct qhca_coalesce *c)
 {
 	dim_set(c, net_dim_get_rx_moderation(DIM_MODE, ch->rx_dim.profile_ix));
@@ -32,8 +32,8 @@ void qhca_dim_tx_now(const struct qhca_channel *ch, struct qhca_coalesce *c)
 }
 
 /*
- * A moderation that became a fixed one stays: whoever sets it switches this off
- * first, and then waits for us.
+ * A moderation that has become fixed stays: setting it first disables adaptive
+ * moderation, and then waits for this work item.
  */
 static void dim_apply(struct dim *dim, struct qhca_net_cq *cq,
 		      const struct qhca_coalesce *c)
@@ -83,14 +83,14 @@ void qhca_dim_init(struct qhca_channel *ch)
 
 static void dim_cancel(struct dim *dim)
 {
-	/* one that did not run leaves this undone */
+	/* a work item that did not run leaves this undone */
 	if (cancel_work_sync(&dim->work))
 		dim->state = DIM_START_MEASURE;
 }
 
 /*
- * When it returns no work item runs; none will, if NAPI is off or the moderation
- * a fixed one. Sleeps.
+ * After this returns, no work item runs, and none will if NAPI is off or the
+ * moderation is fixed. Sleeps.
  */
 void qhca_dim_cancel(struct qhca_channel *ch)
 {
@@ -108,8 +108,8 @@ static void dim_look(struct dim *dim, const struct qhca_net_cq *cq, u64 packets,
 }
 
 /*
- * In NAPI context, which is the only writer of the statistics of @ch->rx. Those of
- * sending count also what completed at the doorbell, without an event.
+ * In NAPI context, which is the only writer of the statistics of @ch->rx. The
+ * send statistics also count what completed at the doorbell, without an event.
  */
 void qhca_dim_poll(struct qhca_channel *ch)
 {

@@ -17,7 +17,7 @@ void qhca_dim_poll(struct qhca_channel *ch);
 void qhca_dim_rx_now(const struct qhca_channel *ch, struct qhca_coalesce *c);
 void qhca_dim_tx_now(const struct qhca_channel *ch, struct qhca_coalesce *c);
 #else
-/* a kernel without it: nothing is adaptive */
+/* a kernel without lib/dim: nothing is adaptive */
 #define QHCA_COALESCE_ADAPTIVE	0
 static inline void qhca_dim_init(struct qhca_channel *ch)
 {

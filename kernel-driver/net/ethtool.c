@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* ethtool: what the net_device reports and lets change. */
+/* ethtool: what the net_device reports and allows to change. */
 #include <linux/ethtool_netlink.h>
 #include <linux/log2.h>
 
@@ -17,7 +17,7 @@ static const char * const sw_stat_names[] = {
 	"drv_rx_large",
 };
 
-/* statistics of each channel, behind those */
+/* statistics of each channel, after those */
 #define QUEUE_STATS	13
 
 static void ethtool_get_drvinfo(struct net_device *netdev,
@@ -57,7 +57,10 @@ static void ethtool_get_pauseparam(struct net_device *netdev,
 	pause->rx_pause = priv->rx_pause;
 }
 
-/* The device obeys PAUSE frames, but has no buffers that would make it send any. */
+/*
+ * The device obeys PAUSE frames, but has no buffers that would require it to
+ * send any.
+ */
 static int ethtool_set_pauseparam(struct net_device *netdev,
 				  struct ethtool_pauseparam *pause)
 {
@@ -102,8 +105,8 @@ static u32 ethtool_ring_depth(struct qhca_netdev *priv, u32 want)
 }
 
 /*
- * Take into @params whether frames are split; not, if the user leaves it to us. 0
- * or an error.
+ * Set in @params whether frames are split; they are not if the user leaves it
+ * to the driver. 0 or an error.
  */
 static int ethtool_set_split(struct qhca_netdev *priv,
 			     struct qhca_net_params *params,
@@ -141,17 +144,17 @@ static int ethtool_set_split(struct qhca_netdev *priv,
 	return 0;
 }
 
-/* Take the size of receive buffers into @params. 0 or an error. */
+/* Set the size of receive buffers in @params. 0 or an error. */
 static int ethtool_set_rx_size(const struct qhca_netdev *priv,
 			       struct qhca_net_params *params, u32 size,
 			       struct netlink_ext_ack *extack)
 {
-	if (!size)		/* the user does not say */
+	if (!size)		/* not specified by the user */
 		return 0;
 	if (!is_power_of_2(size) || size < PAGE_SIZE ||
 	    size > QHCA_RX_SIZE_MAX) {
 		NL_SET_ERR_MSG_FMT(extack,
-				   "receive buffers are powers of two from %lu to %u bytes",
+				   "receive buffer size must be a power of two from %lu to %u bytes",
 				   PAGE_SIZE, QHCA_RX_SIZE_MAX);
 		return -EINVAL;
 	}
@@ -177,7 +180,7 @@ static int ethtool_set_ringparam(struct net_device *netdev,
 		return -EINVAL;
 	if (ring->rx_pending < QHCA_RING_MIN ||
 	    ring->tx_pending < QHCA_RING_MIN) {
-		NL_SET_ERR_MSG_FMT(extack, "a ring has at least %u entries",
+		NL_SET_ERR_MSG_FMT(extack, "a ring must have at least %u entries",
 				   QHCA_RING_MIN);
 		return -EINVAL;
 	}
@@ -197,7 +200,7 @@ static int ethtool_set_ringparam(struct net_device *netdev,
 		return 0;
 	err = qhca_netdev_change(priv, &params);
 	if (err)
-		NL_SET_ERR_MSG(extack, "such queues could not be made");
+		NL_SET_ERR_MSG(extack, "the new queues could not be created");
 	else
 		qhca_xdp_show_features(priv);
 	return err;
@@ -212,7 +215,7 @@ static void ethtool_get_channels(struct net_device *netdev,
 	ch->combined_count = priv->params.channels;
 }
 
-/* The core has looked at the limit, and at tables and filters. */
+/* The core has checked the limit, and tables and filters. */
 static int ethtool_set_channels(struct net_device *netdev,
 				struct ethtool_channels *ch)
 {
@@ -275,7 +278,7 @@ static void ethtool_get_stats(struct net_device *netdev,
 	__le64 hw[QHCA_STAT_COUNT] = {};
 	int i;
 
-	/* a dead device has no numbers any more: zeroes */
+	/* a dead device has no counters: report zeroes */
 	if (!qhca_aq_query(priv->dev, QHCA_CMD_QUERY_STATS, 0, hw,
 			   sizeof(hw)))
 		qhca_netdev_stats_feed(priv, hw, priv->up);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of ethtool operations share. */
+/* Shared by the files of ethtool operations. */
 #ifndef QHCA_ETHTOOL_H
 #define QHCA_ETHTOOL_H
 

@@ -30,7 +30,7 @@ static int coalesce_take(struct qhca_coalesce *to, u32 usecs, u32 frames,
 	if (to->adaptive && adaptive &&
 	    (usecs != to->usec || frames != to->count)) {
 		NL_SET_ERR_MSG(extack,
-			       "the moderation is adaptive: switch that off first");
+			       "moderation is adaptive: switch that off first");
 		return -EINVAL;
 	}
 	to->usec = usecs;
@@ -39,7 +39,7 @@ static int coalesce_take(struct qhca_coalesce *to, u32 usecs, u32 frames,
 	return 0;
 }
 
-/* Tell the device the moderation of the CQs of @ch. 0 or an error. */
+/* Set the moderation of the CQs of @ch in the device. 0 or an error. */
 static int coalesce_tell(struct qhca_channel *ch)
 {
 	struct qhca_coalesce rx = ch->priv->params.rx_coalesce[ch->index];
@@ -84,7 +84,7 @@ static int coalesce_set(struct qhca_netdev *priv, u32 from, u32 to,
 	return err;
 }
 
-/* ethtool_ops.get_coalesce: where queues differ, that of the first. */
+/* ethtool_ops.get_coalesce: if queues differ, that of the first. */
 int qhca_get_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
 		      struct kernel_ethtool_coalesce *kc,
 		      struct netlink_ext_ack *extack)
@@ -93,7 +93,7 @@ int qhca_get_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
 	return 0;
 }
 
-/* ethtool_ops.set_coalesce: also of queues to come. */
+/* ethtool_ops.set_coalesce: also applies to future queues. */
 int qhca_set_coalesce(struct net_device *netdev, struct ethtool_coalesce *c,
 		      struct kernel_ethtool_coalesce *kc,
 		      struct netlink_ext_ack *extack)

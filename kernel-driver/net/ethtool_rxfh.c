@@ -40,7 +40,7 @@ int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh)
 	return 0;
 }
 
-/* Take into @want what @rxfh changes. 0 or an error. */
+/* Apply the changes of @rxfh to @want. 0 or an error. */
 static int rxfh_merge(struct qhca_netdev *priv, struct qhca_rss *want,
 		      const struct ethtool_rxfh_param *rxfh,
 		      struct netlink_ext_ack *extack)
@@ -60,7 +60,7 @@ static int rxfh_merge(struct qhca_netdev *priv, struct qhca_rss *want,
 		memcpy(want->key, rxfh->key, sizeof(want->key));
 	if (rxfh->input_xfrm != RXH_XFRM_NO_CHANGE) {
 		if (rxfh->input_xfrm & ~QHCA_RXH_XFRM_SUPPORTED) {
-			NL_SET_ERR_MSG(extack, "no such transformation");
+			NL_SET_ERR_MSG(extack, "unsupported transformation");
 			return -EOPNOTSUPP;
 		}
 		want->input_xfrm = rxfh->input_xfrm;
@@ -86,7 +86,7 @@ int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 	return qhca_rss_change(priv, &priv->rss, &want);
 }
 
-/* What the user has not given, the core wants to know. */
+/* Report back to the core what the user did not specify. */
 static void rxfh_tell(struct ethtool_rxfh_context *ctx,
 		      const struct qhca_rss *rss)
 {
@@ -107,7 +107,7 @@ int qhca_create_rxfh_context(struct net_device *netdev,
 
 	qhca_rss_init(rss, priv->params.channels);
 	rss->id = rxfh->rss_context;
-	/* like the default one, but for the table */
+	/* like the default one, except for the table */
 	memcpy(rss->key, priv->rss.key, sizeof(rss->key));
 	rss->fields = priv->rss.fields;
 	rss->input_xfrm = priv->rss.input_xfrm;
@@ -144,7 +144,7 @@ int qhca_remove_rxfh_context(struct net_device *netdev,
 	struct qhca_rss *rss = ethtool_rxfh_context_priv(ctx);
 
 	if (qhca_ntuple_uses(priv, rss_context)) {
-		NL_SET_ERR_MSG(extack, "filters lead to this context");
+		NL_SET_ERR_MSG(extack, "filters use this context");
 		return -EBUSY;
 	}
 	qhca_rss_remove(priv, rss);
@@ -153,7 +153,7 @@ int qhca_remove_rxfh_context(struct net_device *netdev,
 
 /* ------------------------------------------------------------- fields -- */
 
-/* Where the fields of a type of frame are; -1: the device does not hash it. */
+/* Index of the fields of a type of frame; -1: the device does not hash it. */
 static int rxfh_shift(u32 flow_type)
 {
 	switch (flow_type) {
@@ -257,7 +257,7 @@ int qhca_set_rxfh_fields(struct net_device *netdev,
 	case IPV6_FLOW:
 		if (!(data & (RXH_L4_B_0_1 | RXH_L4_B_2_3)))
 			break;
-		NL_SET_ERR_MSG(extack, "frames without ports have none to hash");
+		NL_SET_ERR_MSG(extack, "frames of this type have no ports");
 		return -EINVAL;
 	default:
 		NL_SET_ERR_MSG(extack, "hashed as any IP packet, if at all");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The port's counters as standards have them: ethtool -S --groups, and -a with
- * -I. What cannot happen on the device's wire (collisions, symbols, sums of
- * frames) is not there.
+ * The port's counters as defined by standards: ethtool -S --groups, and -a with
+ * -I. Counters of what cannot happen on the device's wire (collisions, symbol
+ * errors, checksum errors of frames) are missing.
  */
 #include <linux/ethtool.h>
 
@@ -32,9 +32,9 @@ static bool port_stats_read(struct net_device *netdev, __le64 *hw)
 }
 
 /*
- * ethtool_ops.get_eth_mac_stats. The octets are those of whole frames with FCS, as
- * the kernel's own test of these counters wants them, and other adapters have
- * them; 802.3 counts data and padding only.
+ * ethtool_ops.get_eth_mac_stats. The octets are those of whole frames with FCS,
+ * as the kernel's own test of these counters expects and other adapters report;
+ * 802.3 counts data and padding only.
  */
 void qhca_get_eth_mac_stats(struct net_device *netdev,
 			    struct ethtool_eth_mac_stats *s)

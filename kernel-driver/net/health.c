@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the net_device reports to devlink health: queues that have stopped. */
+/* Reports of the net_device to devlink health: queues that have stopped. */
 #include <net/devlink.h>
 
 #include "netdev.h"
 #include "qhca_debug.h"
 
 /*
- * Queues that stop so soon after they were remade stay so until somebody says
- * "recover": else a bad device would have us make new ones all the time.
+ * Queues that stop so soon after they were recreated stay stopped until the
+ * administrator runs "recover": otherwise a bad device would have them
+ * recreated all the time.
  */
 #define QUEUE_GRACE_MS	500
 
-/* New queues, for both directions. */
+/* Recreate the queues, for both directions. */
 static int netdev_health_recover(struct devlink_health_reporter *r, void *ctx,
 				 struct netlink_ext_ack *extack)
 {

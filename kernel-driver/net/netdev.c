@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The net_device: its life, its queues coming up and going down. */
+/* The net_device: its life cycle, starting and stopping its queues. */
 #include <linux/if_vlan.h>
 #include <linux/log2.h>
 
@@ -12,8 +12,8 @@
 #include "xsk.h"
 
 /*
- * Tell the device what the stack has set: address and MTU; and who receives:
- * @qpn or @rqn, or none of the two.
+ * Tell the device what the stack has set: address and MTU; and the receiver:
+ * @qpn or @rqn, or neither.
  */
 static int netdev_set_port(struct qhca_netdev *priv, u32 rqn, u32 qpn)
 {
@@ -37,7 +37,7 @@ static int netdev_set_port(struct qhca_netdev *priv, u32 rqn, u32 qpn)
 			      sizeof(port));
 }
 
-/* The queues, contexts and filters are there: frames may come. 0 or an error. */
+/* The queues, contexts and filters exist: let frames in. 0 or an error. */
 static int netdev_attach_port(struct qhca_netdev *priv)
 {
 	if (priv->rss.qp.made)
@@ -51,7 +51,7 @@ static int netdev_detach_port(struct qhca_netdev *priv)
 	return netdev_set_port(priv, QHCA_ETH_RQ_NONE, QHCA_ETH_QP_NONE);
 }
 
-/* Under the locks, as what it looks at and what it sets belong together. */
+/* Under the locks, as what it reads and what it sets belong together. */
 static void netdev_update_carrier(struct qhca_netdev *priv)
 {
 	u32 status = readl(priv->dev->regs + QHCA_REG_STATUS);
@@ -63,7 +63,7 @@ static void netdev_update_carrier(struct qhca_netdev *priv)
 		netif_carrier_off(priv->netdev);
 }
 
-/* Queues of all channels, allocated and not started. */
+/* Allocate queues of all channels, without starting them. */
 struct netdev_queues {
 	struct qhca_tx_queue *tx[QHCA_MAX_CHANNELS];
 	struct qhca_rx_queue *rx[QHCA_MAX_CHANNELS];
@@ -80,7 +80,7 @@ static void netdev_free_queues(struct netdev_queues *qs)
 	memset(qs, 0, sizeof(*qs));
 }
 
-/* Channels that have queues go on with them. 0 or an error. */
+/* Start the channels that have queues. 0 or an error. */
 static int netdev_alloc_queues(struct qhca_netdev *priv,
 			       const struct qhca_net_params *params,
 			       struct netdev_queues *qs)
@@ -107,7 +107,7 @@ static int netdev_alloc_queues(struct qhca_netdev *priv,
 	return 0;
 }
 
-/* @qs and the queues of the channels change places; none is started. */
+/* Swap @qs with the queues of the channels; none is started. */
 static void netdev_swap_queues(struct qhca_netdev *priv,
 			       struct netdev_queues *qs)
 {
@@ -119,7 +119,7 @@ static void netdev_swap_queues(struct qhca_netdev *priv,
 	}
 }
 
-/* The stack forgets what belongs to queues that are no more. 0 or an error. */
+/* Make the stack drop the state of removed queues. 0 or an error. */
 static int netdev_set_real_queues(struct qhca_netdev *priv, u32 n)
 {
 	int err = netif_set_real_num_queues(priv->netdev, n, n);
@@ -129,7 +129,7 @@ static int netdev_set_real_queues(struct qhca_netdev *priv, u32 n)
 	return err;
 }
 
-/* There are as many channels as have queues: add or remove NAPI instances. */
+/* Add or remove NAPI instances, to have one for each channel with queues. */
 static int netdev_set_channels(struct qhca_netdev *priv, u32 n)
 {
 	int err;
@@ -181,7 +181,7 @@ static int netdev_start_queues(struct qhca_netdev *priv,
  * @priv: net_device
  * @what: QHCA_NETDEV_REPORT_*
  *
- * devlink hears of it once, as new queues for all are what mends it. Any context.
+ * devlink is notified once, as recovery recreates all queues. Any context.
  */
 void qhca_netdev_report(struct qhca_netdev *priv, unsigned int what)
 {
@@ -190,8 +190,8 @@ void qhca_netdev_report(struct qhca_netdev *priv, unsigned int what)
 }
 
 /*
- * Start traffic with the queues that the channels have; the carrier stays as
- * it is. On error nothing is started.
+ * Start traffic with the channels' queues; leaves the carrier unchanged. On
+ * error nothing is started.
  */
 static int netdev_start(struct qhca_netdev *priv,
 			const struct qhca_net_params *params)
@@ -199,7 +199,7 @@ static int netdev_start(struct qhca_netdev *priv,
 	u32 i;
 	int err;
 
-	/* those before are gone, and nobody speaks of them any more */
+	/* reports about earlier queues are obsolete */
 	clear_bit(QHCA_NETDEV_REPORT_TX, &priv->reported);
 	clear_bit(QHCA_NETDEV_REPORT_RX, &priv->reported);
 	err = netdev_set_channels(priv, params->channels);
@@ -257,7 +257,7 @@ static void netdev_halt(struct qhca_netdev *priv)
 	qhca_shaper_stop(priv);
 }
 
-/* Make the queues and start traffic. Under qhca_netdev_lock(). */
+/* Create the queues and start traffic. Under qhca_netdev_lock(). */
 static int netdev_up(struct qhca_netdev *priv)
 {
 	struct netdev_queues qs;
@@ -292,14 +292,14 @@ void qhca_netdev_down(struct qhca_netdev *priv)
 }
 
 /**
- * qhca_netdev_change - other queues
+ * qhca_netdev_change - replace the queues
  * @priv: net_device
- * @params: what they are to be
+ * @params: parameters of the new queues
  *
- * The link stays. What needs memory comes first: for want of it nothing
- * changes. If the device refuses the new queues the old ones come back; if it
- * refuses these, too, the net_device is without queues until it is remade or
- * comes up again.
+ * The link stays up. Memory is allocated first: if that fails, nothing changes.
+ * If the device refuses the new queues, the old ones are restored; if it
+ * refuses these, too, the net_device has no queues until they are recreated or
+ * it comes up again.
  *
  * Under qhca_netdev_lock(). Sleeps.
  *
@@ -334,7 +334,7 @@ int qhca_netdev_change(struct qhca_netdev *priv,
 	netdev_swap_queues(priv, &qs);
 	netdev_free_queues(&qs);
 	if (netdev_start(priv, &priv->params)) {
-		netdev_err(priv->netdev, "and neither those before\n");
+		netdev_err(priv->netdev, "and the old queues could not be restored\n");
 		netif_carrier_off(priv->netdev);
 		netdev_swap_queues(priv, &qs);
 		netdev_free_queues(&qs);
@@ -371,7 +371,7 @@ static int netdev_set_mac_address(struct net_device *netdev, void *p)
 	return err;
 }
 
-/* Receive buffers do not depend on the MTU: nothing has to stop. */
+/* Receive buffers do not depend on the MTU: nothing needs to stop. */
 static int netdev_change_mtu(struct net_device *netdev, int mtu)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
@@ -396,8 +396,8 @@ static int netdev_change_mtu(struct net_device *netdev, int mtu)
 }
 
 /*
- * Who wants each frame by itself gets it so. LRO and hardware GRO are one thing
- * for the device: it merges only what can be taken apart again.
+ * A user that wants single frames gets them. LRO and hardware GRO are the same
+ * for the device: it merges only what can be segmented again.
  */
 static netdev_features_t netdev_fix_features(struct net_device *netdev,
 					     netdev_features_t features)
@@ -413,7 +413,7 @@ static netdev_features_t netdev_fix_features(struct net_device *netdev,
 	return features;
 }
 
-/* What is sent comes back, or it does not. 0 or an error. */
+/* Set loopback on or off. 0 or an error. */
 static int netdev_set_loopback(struct qhca_netdev *priv, bool on)
 {
 	struct qhca_port port = { .loopback = on };
@@ -422,7 +422,7 @@ static int netdev_set_loopback(struct qhca_netdev *priv, bool on)
 			      QHCA_PORT_M_LOOPBACK, &port, sizeof(port));
 }
 
-/* Filters that are switched off are gone. 0 or an error. */
+/* Switching filters off deletes them. 0 or an error. */
 static int netdev_set_features(struct net_device *netdev,
 			       netdev_features_t features)
 {
@@ -434,11 +434,11 @@ static int netdev_set_features(struct net_device *netdev,
 		err = netdev_set_loopback(priv, features & NETIF_F_LOOPBACK);
 		if (err)
 			return err;
-		/* it holds, whatever becomes of the rest */
+		/* this takes effect even if the rest fails */
 		netdev->features ^= NETIF_F_LOOPBACK;
 	}
 	params.large = features & (NETIF_F_GRO_HW | NETIF_F_LRO);
-	if (params.xdp) {	/* queues for that are without */
+	if (params.xdp) {	/* queues for that lack it */
 		priv->params.large = params.large;
 	} else if (params.large != priv->params.large) {
 		err = qhca_netdev_change(priv, &params);
@@ -476,13 +476,13 @@ int qhca_netdev_remake(struct qhca_dev *dev)
 	qhca_netdev_lock(priv->netdev);
 	if (netif_device_present(priv->netdev)) {
 		qhca_netdev_down(priv);
-		/* also if they could not be made the last time */
+		/* also if creating them failed the last time */
 		if (netif_running(priv->netdev))
 			err = netdev_up(priv);
 	}
 	qhca_netdev_unlock(priv->netdev);
 	if (err)
-		netdev_err(priv->netdev, "queues not remade: %d\n", err);
+		netdev_err(priv->netdev, "queues not recreated: %d\n", err);
 	return err;
 }
 
@@ -519,7 +519,7 @@ static void netdev_link_work(struct work_struct *work)
 	qhca_netdev_unlock(priv->netdev);
 }
 
-/* Has one of our queues the number @num? Without the locks. */
+/* Does one of the queues have the number @num? Without the locks. */
 static bool netdev_has_queue(struct qhca_netdev *priv, bool tx, u32 num)
 {
 	const struct qhca_channel *ch;
@@ -533,11 +533,11 @@ static bool netdev_has_queue(struct qhca_netdev *priv, bool tx, u32 num)
 	return false;
 }
 
-/* The device has stopped queue @num for good: have new ones made. */
+/* The device has stopped queue @num permanently: have the queues recreated. */
 static void netdev_queue_stopped(struct qhca_netdev *priv, bool tx, u32 num,
 				 u8 syndrome)
 {
-	/* not one that is gone; its event may have waited */
+	/* ignore events of a destroyed queue, which may have been pending */
 	if (!netdev_has_queue(priv, tx, num))
 		return;
 	if (net_ratelimit())
@@ -548,8 +548,8 @@ static void netdev_queue_stopped(struct qhca_netdev *priv, bool tx, u32 num,
 }
 
 /*
- * An asynchronous event. The thread that takes them must not wait for rtnl:
- * others wait for the thread.
+ * An asynchronous event. The thread that takes events must not wait for rtnl,
+ * as holders of rtnl wait for the thread.
  */
 static void netdev_event(struct qhca_dev *dev, const struct qhca_eqe *eqe)
 {
@@ -585,7 +585,7 @@ static void netdev_dead(struct qhca_dev *dev)
 	rtnl_unlock();
 }
 
-/* Before a reset: take the queues away, keep the net_device. */
+/* Before a reset: destroy the queues, keep the net_device. */
 static void netdev_pause(struct qhca_dev *dev)
 {
 	struct net_device *netdev = dev->netdev;
@@ -600,7 +600,7 @@ static void netdev_pause(struct qhca_dev *dev)
 	cancel_work_sync(&priv->stats_work);
 }
 
-/* After a reset: everything as before. 0 or an error. */
+/* After a reset: restore everything. 0 or an error. */
 static int netdev_resume(struct qhca_dev *dev)
 {
 	struct net_device *netdev = dev->netdev;
@@ -621,8 +621,8 @@ static int netdev_resume(struct qhca_dev *dev)
 }
 
 /*
- * Greatest depth of a ring, a power of two; 0 if the device has no queues of
- * a size that is of use. A ring's CQ has as many entries as the ring.
+ * Maximum depth of a ring, a power of two; 0 if the device has no queues of a
+ * usable size. A ring's CQ has as many entries as the ring.
  */
 u32 qhca_netdev_ring_limit(struct qhca_dev *dev)
 {
@@ -653,7 +653,7 @@ static void netdev_init_features(struct net_device *netdev, u64 caps)
 	    caps & QHCA_FEAT_ETH_CSUM)
 		netdev->hw_features |= NETIF_F_GRO_HW;
 	netdev->features = netdev->hw_features | NETIF_F_HIGHDMA;
-	/* what users switch on who want it */
+	/* features that users may switch on */
 	if (netdev->hw_features & NETIF_F_GRO_HW)
 		netdev->hw_features |= NETIF_F_LRO;
 	if (caps & QHCA_FEAT_ETH_LOOPBACK)
@@ -663,12 +663,12 @@ static void netdev_init_features(struct net_device *netdev, u64 caps)
 				  NETIF_F_GRO_HW);
 	netdev->hw_enc_features = netdev->vlan_features |
 				  NETIF_F_HW_VLAN_CTAG_TX;
-	/* the device always takes the tag out */
+	/* the device always strips the tag */
 	netdev->features |= NETIF_F_HW_VLAN_CTAG_RX;
 	netdev->priv_flags |= IFF_UNICAST_FLT | IFF_LIVE_ADDR_CHANGE;
 }
 
-/* As they are without settings; @limit as of qhca_netdev_ring_limit(). */
+/* The default parameters; @limit is from qhca_netdev_ring_limit(). */
 static void netdev_init_queues(struct qhca_netdev *priv, u32 limit)
 {
 	struct qhca_net_params *p = &priv->params;
@@ -677,7 +677,7 @@ static void netdev_init_queues(struct qhca_netdev *priv, u32 limit)
 	for (i = 0; i < QHCA_MAX_CHANNELS; i++) {
 		qhca_channel_init(priv, i);
 		p->rx_coalesce[i].adaptive = QHCA_COALESCE_ADAPTIVE;
-		/* a sender is in no hurry to learn that a frame has gone */
+		/* senders need not learn soon that a frame was sent */
 		p->tx_coalesce[i].count = 32;
 		p->tx_coalesce[i].usec = 50;
 	}
@@ -715,7 +715,7 @@ static void netdev_destroy(struct qhca_dev *dev)
 	free_netdev(netdev);
 }
 
-/* Make and register the net_device. 0 or an error. */
+/* Create and register the net_device. 0 or an error. */
 static int netdev_create(struct qhca_dev *dev)
 {
 	u32 limit = qhca_netdev_ring_limit(dev);
@@ -775,7 +775,7 @@ static int netdev_create(struct qhca_dev *dev)
 	qhca_xdp_init(priv);
 	netif_carrier_off(netdev);
 	qhca_ptp_create(priv);
-	/* before others can open it: events of the link look here */
+	/* before it can be opened: link events read this */
 	WRITE_ONCE(dev->netdev, netdev);
 	err = netif_set_real_num_queues(netdev, priv->params.channels,
 					priv->params.channels) ?:

@@ -3,11 +3,11 @@
  * The net_device: private to this folder, and to debug/.
  *
  * A channel is a NAPI instance on a completion vector, with a send queue and a
- * receive queue. Queues have a life of their own: memory is allocated first,
- * then the queue is started, which makes the device's objects; stopping undoes
- * that, and when it has returned the device does no DMA for the queue. So
- * queues can be exchanged while the others run, and what can fail for want of
- * memory fails before anything was stopped.
+ * receive queue. Queues have their own life cycle: memory is allocated first,
+ * then the queue is started, which creates the device's objects; stopping
+ * undoes that, and when it has returned, the device does no DMA for the queue.
+ * So a queue can be replaced while the others run, and allocation failures
+ * occur before anything is stopped.
  */
 #ifndef QHCA_NETDEV_H
 #define QHCA_NETDEV_H
@@ -51,10 +51,10 @@ struct xsk_buff_pool;
 struct qhca_coalesce {
 	u16 count;
 	u16 usec;
-	bool adaptive;		/* the two above are not in use */
+	bool adaptive;		/* the two above are unused */
 };
 
-/* What the administrator sets, and queues are made by. */
+/* What the administrator sets, and queues are created with. */
 struct qhca_net_params {
 	u32 channels;
 	u32 tx_depth;
@@ -98,14 +98,14 @@ struct qhca_net_cq {
 	u16 events;		/* so far, modulo 2^16 */
 	u32 armed_cons;		/* cons when it was armed */
 	u8 shift;
-	bool armed;		/* an event was asked for and has not come */
+	bool armed;		/* an event was requested and has not come */
 	bool made;		/* the device knows it */
 	bool live;		/* its completions schedule NAPI */
 };
 
 /* ---------------------------------------------------------- statistics -- */
 
-/* Of a queue number, over all queues that have had it. */
+/* Of a queue number, over all queues that have used it. */
 struct qhca_tx_stats {
 	struct u64_stats_sync sync;	/* under the lock of the stack's queue */
 	u64_stats_t stop;		/* queue stopped: ring full */
@@ -113,7 +113,7 @@ struct qhca_tx_stats {
 	u64_stats_t dropped;		/* no memory, no mapping */
 	u64_stats_t csum_none;
 	u64_stats_t needs_csum;
-	u64_stats_t gso_packets;	/* large sends, and what became of them */
+	u64_stats_t gso_packets;	/* large sends, and their frames */
 	u64_stats_t gso_bytes;
 	u64_stats_t gso_wire_packets;
 	u64_stats_t gso_wire_bytes;
@@ -125,7 +125,7 @@ struct qhca_tx_stats {
 	u64_stats_t errors;		/* completed with an error */
 	u64_stats_t wake;
 	u64_stats_t stamped;		/* sent, with their times */
-	u64_stats_t unstamped;		/* the same was wanted, but not sent */
+	u64_stats_t unstamped;		/* timestamp requested, but not sent */
 };
 
 struct qhca_rx_stats {
@@ -134,7 +134,7 @@ struct qhca_rx_stats {
 	u64_stats_t bytes;
 	u64_stats_t alloc_failed;
 	u64_stats_t dropped;		/* no memory for the skb */
-	u64_stats_t errors;		/* completions that made no sense */
+	u64_stats_t errors;		/* invalid completions */
 	u64_stats_t split;		/* headers from data */
 	u64_stats_t large_packets;	/* that hold many frames */
 	u64_stats_t large_bytes;
@@ -147,14 +147,14 @@ struct qhca_rx_stats {
 	u64_stats_t xdp_tx;		/* sent back */
 	u64_stats_t xdp_redirects;
 	u64_stats_t xsk_packets;	/* into an application's pool */
-	u64_stats_t xsk_starved;	/* the pool had nothing, the ring is empty */
+	u64_stats_t xsk_starved;	/* pool and ring are empty */
 };
 
 /* ------------------------------------------------------------- queues -- */
 
 /*
- * A mapped segment; our own note of it: the device can write into WQEs. One that
- * is @lent stays mapped: it is memory of its owner's, not the kernel's.
+ * A mapped segment; kept separately, as the device can write into WQEs. A @lent
+ * one stays mapped: its memory is its owner's, not the kernel's.
  */
 struct qhca_tx_seg {
 	dma_addr_t addr;
@@ -207,9 +207,9 @@ struct qhca_xsk_part {
  * @bufs: what each WQE sends
  * @segs: QHCA_ETH_MAX_SGE per WQE
  * @xsk: pool of AF_XDP, or NULL
- * @xsk_part: what was taken of a frame in it
+ * @xsk_part: the part of a frame taken from it so far
  * @num: the device's number
- * @shaper: the device's shaper that it is a member of, or QHCA_SHAPER_NONE
+ * @shaper: its shaper in the device, or QHCA_SHAPER_NONE
  * @prod: next WQE to write
  * @rung: @prod at the last doorbell
  * @cons: oldest WQE not completed; as @rung, also read without the lock of @txq
@@ -240,13 +240,13 @@ struct qhca_tx_queue {
 
 /**
  * struct qhca_rx_data - the data ring of a receive queue that splits frames
- * @buf: ring; of no size if the queue does not split
- * @pool: where buffers come from: whole pages, or what a memory provider has,
- *	which the CPU may not be able to read
+ * @buf: ring; empty if the queue does not split
+ * @pool: source of buffers: whole pages, or memory of a provider, which the CPU
+ *	may be unable to read
  * @bufs: the buffer of each WQE
  * @dbrec: the ring's record
  * @hds_thresh: longer frames are split, bytes
- * @buf_len: bytes of a buffer, a power of two of pages
+ * @buf_len: bytes of a buffer, a power-of-two number of pages
  * @prod: next WQE to write
  * @cons: oldest WQE not completed
  * @shift: log2 of the depth
@@ -273,11 +273,11 @@ struct qhca_rx_data {
  * @buf: ring
  * @pool: where buffers come from
  * @pages: the buffer of each WQE
- * @xsk: pool of AF_XDP, from which they come instead, or NULL
+ * @xsk: pool of AF_XDP as the source instead, or NULL
  * @xsk_bufs: the buffer of each WQE then
  * @data: if it splits frames, the ring of payload buffers
  * @dbrec: the ring's record
- * @xdp_rxq: what programs and the frames they redirect know of the queue
+ * @xdp_rxq: the queue as seen by programs and by redirected frames
  * @prod: next WQE to write
  * @cons: oldest WQE not completed
  * @headroom: bytes before a frame in its first buffer, and in all others
@@ -285,11 +285,11 @@ struct qhca_rx_data {
  * @buf_size: of one buffer; pages in a row
  * @shift: log2 of the depth
  * @index: queue number
- * @xdp: its buffers are such that programs can work on them
+ * @xdp: programs can work on its buffers
  * @large: it takes packets that hold many frames
  * @split: it splits headers from data
  * @made: the device knows it
- * @broken: the device said of it what makes no sense: it is left alone
+ * @broken: the device sent an invalid completion for it: it is no longer polled
  */
 struct qhca_rx_queue {
 	struct qhca_net_cq cq;
@@ -329,15 +329,15 @@ struct qhca_rx_queue {
  * @tx: send queue; replaced under the locks of the net_device, with NAPI off
  * @rx: receive queue; the same
  * @xsk_pool: pool of AF_XDP for its queues, or NULL; under qhca_netdev_lock()
- * @xsk_rxq: what its buffers tell of where they are; the pool may keep it longer
- *	than any receive queue of the channel lives
+ * @xsk_rxq: queue information of its buffers; the pool may keep it longer than
+ *	any receive queue of the channel lives
  * @rqn: the device's number of the receive queue, or QHCA_ETH_RQ_NONE; it stays
  *	when a single receive queue is replaced; read without a lock, too
  * @sqn: that of the send queue, or QHCA_ETH_SQ_NONE; the same
  * @rx_dim: adaptive moderation of the receive queue
- * @tx_dim: the same of the send queue
- * @direct: RSS QP over this receive queue alone, made on demand
- * @index: its number, and that of its queues
+ * @tx_dim: the same for the send queue
+ * @direct: RSS QP over this receive queue alone, created on demand
+ * @index: its index, and that of its queues
  * @vector: completion vector; channels share them if there are more channels
  */
 struct qhca_channel {
@@ -469,13 +469,13 @@ static inline struct page **qhca_rx_page(struct qhca_rx_queue *q, u32 index)
 
 /* without XDP */
 #define QHCA_RX_HEADROOM	(NET_SKB_PAD + NET_IP_ALIGN)
-/* bytes of a frame in one buffer: the tail is for struct skb_shared_info */
+/* bytes of a frame in one buffer: the tailroom holds struct skb_shared_info */
 #define QHCA_RX_BUF_LEN(size, headroom)	\
 	((u16)(SKB_WITH_OVERHEAD(size) - (headroom)))
-/* the largest, whose length a u16 can hold */
+/* the largest: the length must fit in a u16 */
 #define QHCA_RX_SIZE_MAX	32768U
 
-/* the most that a frame takes: its first one becomes the head of the skb */
+/* the most that a frame needs: its first one becomes the head of the skb */
 #define QHCA_RX_MAX_BUFS	(1 + MAX_SKB_FRAGS)
 
 /* rx_large.c */
@@ -501,15 +501,15 @@ static inline u32 qhca_rx_data_posted(const struct qhca_rx_queue *q)
 	return q->data.prod - q->data.cons;
 }
 
-/* Not if it could not be restarted, or waits for that. */
+/* False if it could not be restarted, or is waiting for that. */
 static inline bool qhca_rx_works(const struct qhca_rx_queue *q)
 {
 	return q->made && !q->broken;
 }
 
 /*
- * Does it lack buffers for a frame? None may complete then, and cause another
- * poll.
+ * Does it lack buffers for a frame? Then no frame may complete and cause
+ * another poll.
  */
 static inline bool qhca_rx_short(const struct qhca_rx_queue *q)
 {
@@ -543,7 +543,7 @@ struct netdev_stat_ops;
 extern const struct netdev_stat_ops qhca_netdev_stat_ops;
 void qhca_queue_stats_init(struct qhca_netdev *priv);
 
-/* Count one in a statistic of a queue. */
+/* Increment a statistic of a queue. */
 static inline void qhca_stat_inc(struct u64_stats_sync *sync, u64_stats_t *what)
 {
 	u64_stats_update_begin(sync);
@@ -551,7 +551,7 @@ static inline void qhca_stat_inc(struct u64_stats_sync *sync, u64_stats_t *what)
 	u64_stats_update_end(sync);
 }
 
-/* what the net_device reports to devlink health */
+/* reporters of the net_device */
 enum {
 	QHCA_NETDEV_REPORT_TX = QHCA_REPORT_CLIENT,
 	QHCA_NETDEV_REPORT_RX,

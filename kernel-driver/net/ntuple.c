@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rules of ethtool -N: each is a flow of the device to an RSS QP, which has
- * a context's table or a single queue. The location is the priority: where
- * several rules match, the lowest has the frame.
+ * The rules of ethtool -N: each is a flow in the device to an RSS QP, which has
+ * a context's table or a single queue. The location is the priority: if several
+ * rules match, the lowest location gets the frame.
  *
- * Rules outlive the queues: flows are made when these have started and go
- * before they stop. All under qhca_netdev_lock().
+ * Rules outlive the queues: flows are created when these have started and
+ * destroyed before they stop. All under qhca_netdev_lock().
  */
 #include <linux/slab.h>
 
@@ -14,14 +14,14 @@
 #include "ntuple_match.h"
 #include "rss.h"
 
-/* The QP that a rule leads to. 0 or an error. */
+/* Find the destination QP of a rule. 0 or an error. */
 static int ntuple_target(struct qhca_netdev *priv, const struct qhca_ntuple *r,
 			 u32 *qpn)
 {
 	const struct qhca_rss *rss;
 
 	if (r->fs.ring_cookie == RX_CLS_FLOW_DISC) {
-		*qpn = priv->rss.qp.qpn;	/* any: nobody gets it */
+		*qpn = priv->rss.qp.qpn;	/* any: no queue receives it */
 		return 0;
 	}
 	if (r->fs.flow_type & FLOW_RSS) {
@@ -34,7 +34,7 @@ static int ntuple_target(struct qhca_netdev *priv, const struct qhca_ntuple *r,
 	return qhca_rss_direct(priv, r->fs.ring_cookie, qpn);
 }
 
-/* The device's flow of a rule. 0 or an error. */
+/* Create the device's flow of a rule. 0 or an error. */
 static int ntuple_make(struct qhca_netdev *priv, struct qhca_ntuple *r)
 {
 	struct qhca_flow flow = {
@@ -68,7 +68,7 @@ static void ntuple_unmake(struct qhca_netdev *priv, struct qhca_ntuple *r)
 	r->made = false;
 }
 
-/* 0 if the rule leads somewhere, else an error. */
+/* Returns 0 if the rule has a valid destination, else an error. */
 static int ntuple_check(struct qhca_netdev *priv, const struct qhca_ntuple *r)
 {
 	struct qhca_flow_match value, mask;
@@ -85,7 +85,10 @@ static int ntuple_check(struct qhca_netdev *priv, const struct qhca_ntuple *r)
 	return qhca_ntuple_match(&r->fs, &value, &mask);
 }
 
-/* A location for a rule that leaves the choice to us, or an error. */
+/*
+ * Choose a location for a rule that leaves it to the driver, or return an
+ * error.
+ */
 static int ntuple_choose(struct qhca_netdev *priv, u32 location)
 {
 	int i;
@@ -112,14 +115,14 @@ static int ntuple_choose(struct qhca_netdev *priv, u32 location)
  * qhca_ntuple_insert - add a rule
  * @priv: net_device
  * @fs: the rule; its location may be special, and becomes the one chosen
- * @rss_context: with FLOW_RSS: where to
+ * @rss_context: with FLOW_RSS: the destination context
  *
  * A rule at the same location is replaced.
  *
  * Return: 0, -EINVAL (location, queue, contradiction), -ENOENT (no such
- * context), -EOPNOTSUPP (what the device cannot look at or do), -ENOSPC (no
- * location, or the device's table is full), -ENOMEM, -EIO; with an error
- * nothing has changed.
+ * context), -EOPNOTSUPP (a match or an action that the device lacks), -ENOSPC
+ * (no location, or the device's table is full), -ENOMEM, -EIO; on error nothing
+ * has changed.
  */
 int qhca_ntuple_insert(struct qhca_netdev *priv,
 		       struct ethtool_rx_flow_spec *fs, u32 rss_context)
@@ -141,7 +144,7 @@ int qhca_ntuple_insert(struct qhca_netdev *priv,
 		goto err;
 	old = priv->ntuple[loc];
 	if (priv->up) {
-		/* not both at once: equals would each get the frame */
+		/* not both at once: equal rules would each get the frame */
 		if (old)
 			ntuple_unmake(priv, old);
 		err = ntuple_make(priv, r);
@@ -177,7 +180,7 @@ int qhca_ntuple_delete(struct qhca_netdev *priv, u32 location)
 	return 0;
 }
 
-/* Does a rule lead to this context? */
+/* Is this context the destination of a rule? */
 bool qhca_ntuple_uses(struct qhca_netdev *priv, u32 rss_context)
 {
 	const struct qhca_ntuple *r;
@@ -202,7 +205,7 @@ u32 qhca_ntuple_count(struct qhca_netdev *priv)
 	return n;
 }
 
-/* Make the flows of all rules; the RSS contexts have started. */
+/* Create the flows of all rules; the RSS contexts have started. */
 void qhca_ntuple_start(struct qhca_netdev *priv)
 {
 	struct qhca_ntuple *r;
@@ -211,7 +214,7 @@ void qhca_ntuple_start(struct qhca_netdev *priv)
 	for (i = 0; i < QHCA_NTUPLE_MAX; i++) {
 		r = priv->ntuple[i];
 		err = r ? ntuple_make(priv, r) : 0;
-		/* frames go by the rest of the rules */
+		/* the remaining rules still apply */
 		if (err)
 			netdev_err(priv->netdev, "filter %d not set: %d\n", i,
 				   err);

@@ -12,7 +12,7 @@ struct qhca_netdev;
 /**
  * struct qhca_ntuple - a rule
  * @fs: as the user gave it, with its location
- * @rss_context: with FLOW_RSS: where to
+ * @rss_context: with FLOW_RSS: the destination context
  * @flow: number of the device's flow
  * @made: the device has it
  */

@@ -7,7 +7,7 @@
 
 #include "ntuple_match.h"
 
-/* One side of a rule: what is wanted, or which bits of it count. */
+/* One side of a rule: the value, or its mask. */
 static void match_ether(struct qhca_flow_match *m, const struct ethhdr *h)
 {
 	memcpy(m->dmac, h->h_dest, ETH_ALEN);
@@ -71,7 +71,7 @@ static void match_l3(struct qhca_flow_match *value,
 	mask->l3 = 0xff;
 }
 
-/* TCP and UDP are known by l4, also behind extension headers. */
+/* l4 identifies TCP and UDP, also behind extension headers. */
 static void match_l4(struct qhca_flow_match *value,
 		     struct qhca_flow_match *mask, u8 proto)
 {
@@ -109,7 +109,7 @@ static int match_ext(const struct ethtool_rx_flow_spec *fs,
 	if (fs->flow_type & FLOW_EXT) {
 		if (fs->m_ext.data[0] || fs->m_ext.data[1])
 			return -EOPNOTSUPP;
-		/* the device takes out tags of one kind */
+		/* the device strips tags of one type */
 		if (fs->m_ext.vlan_etype &&
 		    (fs->m_ext.vlan_etype != htons(0xffff) ||
 		     fs->h_ext.vlan_etype != htons(ETH_P_8021Q)))
@@ -129,13 +129,13 @@ static int match_ext(const struct ethtool_rx_flow_spec *fs,
 }
 
 /**
- * qhca_ntuple_match - what a rule looks at
+ * qhca_ntuple_match - convert a rule to a match of the device
  * @fs: the rule
- * @value: gets what is wanted
- * @mask: gets which bits of it count
+ * @value: filled in with the value
+ * @mask: filled in with its mask
  *
- * Return: 0, -EINVAL (contradiction), -EOPNOTSUPP (what the device does not look
- * at).
+ * Return: 0, -EINVAL (contradiction), -EOPNOTSUPP (a field that the device does
+ * not match).
  */
 int qhca_ntuple_match(const struct ethtool_rx_flow_spec *fs,
 		      struct qhca_flow_match *value,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a rule of ethtool -N looks at, as the device's match. */
+/* Converts a rule of ethtool -N to a match of the device. */
 #ifndef QHCA_NTUPLE_MATCH_H
 #define QHCA_NTUPLE_MATCH_H
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hardware timestamps, and the PTP clock in which they are.
+ * Hardware timestamps, and the PTP clock that they use.
  *
  * The device stamps each completion with its clock: nanoseconds, 64 bits, never
- * set. The PTP clock that users set and steer is that one seen through an offset
- * and a rate. No bits are lost in the multiplication, whatever the time since
- * the last change: there is nothing to do from time to time, as a
- * struct timecounter would want, and a guest that was stopped for an hour has the
- * right time.
+ * set. The PTP clock that users set and steer is the device clock with an
+ * offset and a rate. The multiplication loses no bits, however long ago the
+ * last change was. So unlike a struct timecounter it needs no periodic update,
+ * and the time is right even after a guest was stopped for an hour.
  */
 #include <linux/ethtool.h>
 #include <linux/math64.h>
@@ -26,7 +25,7 @@ static u64 ptp_ns(const struct qhca_ptp *ptp, u64 cycles)
 					      ptp->rate, RATE_SHIFT);
 }
 
-/* The PTP clock when the device clock is, or was, @cycles. Any context. */
+/* Convert the device clock @cycles to the PTP clock. Any context. */
 ktime_t qhca_ptp_time(struct qhca_ptp *ptp, u64 cycles)
 {
 	unsigned int seq;
@@ -40,8 +39,8 @@ ktime_t qhca_ptp_time(struct qhca_ptp *ptp, u64 cycles)
 }
 
 /*
- * The device clock, and in @sts, which may be NULL, the system's before and
- * after. -EIO if the device is not there.
+ * Read the device clock, and the system clock before and after into @sts, which
+ * may be NULL. -EIO if the device is gone.
  */
 static int ptp_read(struct qhca_ptp *ptp, struct ptp_system_timestamp *sts,
 		    u64 *cycles)
@@ -105,7 +104,7 @@ static int ptp_adjfine(struct ptp_clock_info *info, long scaled_ppm)
 	write_seqlock_irqsave(&ptp->lock, flags);
 	err = ptp_read(ptp, NULL, &cycles);
 	if (!err) {
-		/* the time until now passed at the old rate */
+		/* the old rate applies up to now */
 		ptp->base_ns = ptp_ns(ptp, cycles);
 		ptp->base_cycles = cycles;
 		ptp->rate = adjust_by_scaled_ppm(RATE_ONE, scaled_ppm);
@@ -125,8 +124,8 @@ static const struct ptp_clock_info ptp_template = {
 };
 
 /*
- * Make the PTP clock, with the system's time. Without one the net_device does
- * its work all the same.
+ * Create the PTP clock, set to the system's time. Without one, the net_device
+ * still works.
  */
 void qhca_ptp_create(struct qhca_netdev *priv)
 {
@@ -146,11 +145,11 @@ void qhca_ptp_create(struct qhca_netdev *priv)
 	if (IS_ERR(clock))
 		dev_warn(qhca_dma_dev(priv->dev), "no PTP clock: %ld\n",
 			 PTR_ERR(clock));
-	else	/* NULL if the kernel has none */
+	else	/* NULL if the kernel does not support PTP clocks */
 		ptp->clock = clock;
 }
 
-/* Undo qhca_ptp_create(), with the net_device not registered any more. */
+/* Undo qhca_ptp_create(); the net_device is no longer registered. */
 void qhca_ptp_destroy(struct qhca_netdev *priv)
 {
 	if (priv->ptp.clock)
@@ -159,8 +158,8 @@ void qhca_ptp_destroy(struct qhca_netdev *priv)
 }
 
 /*
- * @skb of @q, for which qhca_ptp_tx_begin() was true, left when the device
- * clock was @cycles. Under the lock of the stack's queue.
+ * @skb of @q, for which qhca_ptp_tx_begin() returned true, was sent when the
+ * device clock was @cycles. Under the lock of the stack's queue.
  */
 void qhca_ptp_tx_done(struct qhca_tx_queue *q, struct sk_buff *skb, u64 cycles)
 {
@@ -187,8 +186,8 @@ int qhca_hwtstamp_get(struct net_device *netdev,
 }
 
 /*
- * ndo_hwtstamp_set. The device stamps all frames, so who wants some of them
- * gets all.
+ * ndo_hwtstamp_set. The device stamps all frames, so a request for some of them
+ * enables all.
  */
 int qhca_hwtstamp_set(struct net_device *netdev,
 		      struct kernel_hwtstamp_config *config,

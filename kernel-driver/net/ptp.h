@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Hardware timestamps, and the PTP clock in which they are. */
+/* Hardware timestamps, and the PTP clock that they use. */
 #ifndef QHCA_PTP_H
 #define QHCA_PTP_H
 
@@ -21,7 +21,7 @@ struct qhca_tx_queue;
  * @lock: protects @base_cycles, @base_ns and @rate
  * @base_cycles: device clock, ns
  * @base_ns: PTP clock at that moment, ns
- * @rate: ns of the PTP clock to one of the device clock, fixed point
+ * @rate: PTP clock ns per device clock ns, fixed point
  * @tx_type: HWTSTAMP_TX_*; under qhca_netdev_lock(), read without
  * @rx_filter: HWTSTAMP_FILTER_NONE or _ALL; the same
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Exchanging one receive queue while the others run, for the stack: when a
- * memory provider is bound to it, for example. The number that the device knows
- * the queue by stays, so tables and filters go on.
+ * Lets the stack replace one receive queue while the others run, for example
+ * when a memory provider is bound to it. The queue keeps its number in the
+ * device, so tables and filters remain valid.
  */
 #include <linux/log2.h>
 #include <net/netdev_queues.h>
@@ -12,7 +12,7 @@
 /* of a buffer of the data ring, bytes */
 #define QHCA_DATA_SIZE_MAX	SZ_64K
 
-/* What the core keeps for us between the steps. */
+/* What the core keeps for the driver between the steps. */
 struct queue_mem {
 	struct qhca_rx_queue *q;
 };
@@ -31,7 +31,7 @@ static int queue_mem_alloc(struct net_device *netdev, QHCA_QCFG_PARAM
 	return 0;
 }
 
-/* One that could not be started again stays with its channel, stopped. */
+/* A queue that could not be restarted stays with its channel, stopped. */
 static void queue_mem_free(struct net_device *netdev, void *per_queue_mem)
 {
 	struct queue_mem *mem = per_queue_mem;
@@ -52,9 +52,9 @@ static int queue_start(struct net_device *netdev, QHCA_QCFG_PARAM
 
 	err = qhca_rx_start(mem->q, &priv->params.rx_coalesce[index]);
 	if (err && !again)
-		return err;	/* the one before follows */
+		return err;	/* the core restarts the old one */
 	ch->rx = mem->q;
-	/* the channel sends, if nothing else */
+	/* the channel can at least send */
 	qhca_channel_enable(ch);
 	if (err) {
 		netdev_err(netdev, "receive queue %d not restarted: %d\n",

@@ -61,7 +61,7 @@ static void stat_queue_tx(struct net_device *netdev, int i,
 	tx_read(&priv->tx_stats[i], stats);
 }
 
-/* What queues have done that are not there now. */
+/* Statistics of queues that no longer exist. */
 static void stat_base(struct net_device *netdev,
 		      struct netdev_queue_stats_rx *rx,
 		      struct netdev_queue_stats_tx *tx)

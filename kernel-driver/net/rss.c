@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive side scaling: each RSS context is a QP of type RSS over an indirection
- * table of receive queues. The port's QP has the default context; filters name
- * the others.
+ * Receive side scaling: each RSS context is a QP of type RSS over an
+ * indirection table of receive queues. The port's QP has the default context;
+ * filters select the others.
  *
- * What the administrator has set lives here; the device's objects are made when
- * the queues have started and go before they stop. All under qhca_netdev_lock().
+ * The administrator's settings are kept here; the device's objects are created
+ * when the queues have started and destroyed before they stop. All under
+ * qhca_netdev_lock().
  */
 #include <linux/ethtool.h>
 #include <linux/random.h>
@@ -46,7 +47,7 @@ void qhca_rss_init(struct qhca_rss *rss, u32 n)
 	qhca_rss_set_default(rss, n);
 }
 
-/* The context with number @id; 0 is the default one. NULL: there is none. */
+/* The context with ID @id; 0 is the default one. NULL if there is none. */
 struct qhca_rss *qhca_rss_find(struct qhca_netdev *priv, u32 id)
 {
 	struct qhca_rss *rss;
@@ -110,7 +111,7 @@ static int rss_make_rqt(struct qhca_netdev *priv, const u32 *queues, u32 n,
 }
 
 /*
- * Make an RSS QP over @n queues of channels with the hash of @rss. 0 or an
+ * Create an RSS QP over @n queues of channels with the hash of @rss. 0 or an
  * error.
  */
 int qhca_rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss *rss,
@@ -140,7 +141,7 @@ out:
 	return err;
 }
 
-/* Undo qhca_rss_make_qp(); no flow names it. Does nothing if it is not made. */
+/* Undo qhca_rss_make_qp(); no flow uses it. Does nothing if there is no QP. */
 void qhca_rss_unmake_qp(struct qhca_netdev *priv, struct qhca_rss_qp *qp)
 {
 	if (!qp->made)
@@ -150,7 +151,7 @@ void qhca_rss_unmake_qp(struct qhca_netdev *priv, struct qhca_rss_qp *qp)
 	qp->made = false;
 }
 
-/* The QP of a context takes the hash and the table of @want, in one step. */
+/* Set hash and table of a context's QP to those of @want, in one step. */
 static int rss_modify(struct qhca_netdev *priv, struct qhca_rss_qp *qp,
 		      const struct qhca_rss *want)
 {
@@ -178,7 +179,7 @@ out:
 	return err;
 }
 
-/* The QPs over a single queue take the hash of the default context. */
+/* Set the hash of the single-queue QPs to that of the default context. */
 static void rss_rehash_direct(struct qhca_netdev *priv)
 {
 	struct qhca_qpc *qpc;
@@ -199,7 +200,7 @@ static void rss_rehash_direct(struct qhca_netdev *priv)
 	}
 	if (err)
 		netdev_warn(priv->netdev,
-			    "filtered frames keep the hash they had: %d\n",
+			    "filtered frames keep their old hash: %d\n",
 			    err);
 	kfree(qpc);
 }
@@ -221,15 +222,15 @@ int qhca_rss_change(struct qhca_netdev *priv, struct qhca_rss *rss,
 	memcpy(rss->key, want->key, sizeof(rss->key));
 	rss->fields = want->fields;
 	rss->input_xfrm = want->input_xfrm;
-	/* frames that filters send to a queue have the default context's hash */
+	/* frames that filters send to a queue use the default context's hash */
 	if (rss == &priv->rss)
 		rss_rehash_direct(priv);
 	return 0;
 }
 
 /*
- * The QP over receive queue @i alone, made if there is none. 0 or an error; the
- * queues are started.
+ * Get the QP over receive queue @i alone, created if necessary. 0 or an error;
+ * the queues are started.
  */
 int qhca_rss_direct(struct qhca_netdev *priv, u32 i, u32 *qpn)
 {
@@ -258,7 +259,7 @@ int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss *rss)
 	return err;
 }
 
-/* No filter names it. */
+/* No filter uses it. */
 void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss *rss)
 {
 	list_del(&rss->list);
@@ -266,7 +267,7 @@ void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss *rss)
 }
 
 /*
- * Make the device's objects of all contexts; the queues are started. 0, or an
+ * Create the device's objects of all contexts; the queues are started. 0, or an
  * error with nothing left behind.
  */
 int qhca_rss_start(struct qhca_netdev *priv)
@@ -295,7 +296,7 @@ int qhca_rss_start(struct qhca_netdev *priv)
 	return err;
 }
 
-/* Undo qhca_rss_start(), after the port and all filters let go of the QPs. */
+/* Undo qhca_rss_start(); the port and all filters no longer use the QPs. */
 void qhca_rss_stop(struct qhca_netdev *priv)
 {
 	struct qhca_rss *rss;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Ethernet receive: page-pool buffers, one per receive WQE. A frame larger than
- * one buffer takes several in a row; the first becomes the skb's head without
- * a copy, the others its fragments. Of a frame that was split the headers are
- * copied, and the data buffers become fragments. A packet that holds many
- * frames is one frame here.
+ * one buffer takes several in a row; the first becomes the skb's head without a
+ * copy, the others its fragments. If a frame was split, its headers are copied,
+ * and its data buffers become fragments. A packet that holds many frames counts
+ * as one frame here.
  */
 #include <linux/dma-mapping.h>
 #include <linux/if_vlan.h>
@@ -100,13 +100,13 @@ static struct sk_buff *rx_build_split(struct qhca_rx_queue *q, u32 nbufs,
 	return skb;
 }
 
-/* Do @len bytes take @n buffers of @size bytes? At most a ring of them. */
+/* Do @len bytes need @n buffers of @size bytes? At most a ring of them. */
 static bool rx_takes(u32 len, u32 n, u32 size)
 {
 	return n && len <= n * size && len > (n - 1) * size;
 }
 
-/* Are these the numbers of buffers that the frame's parts take? */
+/* Are these the numbers of buffers that the frame's parts need? */
 static bool rx_fits(const struct qhca_rx_queue *q, u32 nbufs, u32 head,
 		    u32 ndata, u32 len)
 {
@@ -116,7 +116,7 @@ static bool rx_fits(const struct qhca_rx_queue *q, u32 nbufs, u32 head,
 	       rx_takes(len - head, ndata, q->data.buf_len);
 }
 
-/* Can the stack have such a frame? It may be longer than the MTU allows. */
+/* Is the frame valid for the stack? It may be longer than the MTU allows. */
 static bool rx_wanted(u32 nbufs, u32 head, u32 ndata, u32 len)
 {
 	return (head ?: len) >= ETH_HLEN && nbufs <= QHCA_RX_MAX_BUFS &&
@@ -147,7 +147,7 @@ static void rx_offloads(struct qhca_rx_queue *q, struct sk_buff *skb,
 	struct net_device *netdev = q->priv->netdev;
 	u16 flags = le16_to_cpu(cqe->flags);
 
-	/* nobody else can sum what the CPU cannot read */
+	/* only the device can check memory that the CPU cannot read */
 	if ((netdev->features & NETIF_F_RXCSUM || !skb_frags_readable(skb)) &&
 	    rx_sums_ok(flags)) {
 		if (!skb_is_gso(skb))
@@ -166,8 +166,8 @@ static void rx_offloads(struct qhca_rx_queue *q, struct sk_buff *skb,
 }
 
 /*
- * Make the skb hold the frames that the device says, and count them. False
- * if it cannot: nobody could see that one of them was damaged.
+ * Turn the skb into a GSO packet of the frames that the device reports, and
+ * count them. False if that fails: a damaged frame could not be detected.
  */
 static bool rx_large(struct qhca_rx_queue *q, struct sk_buff *skb,
 		     const struct qhca_eth_cqe *cqe, struct qhca_rx_count *count)
@@ -187,7 +187,7 @@ static bool rx_large(struct qhca_rx_queue *q, struct sk_buff *skb,
 	return true;
 }
 
-/* The frame of a completion, NULL if it is gone. */
+/* The frame of a completion, or NULL if it was dropped. */
 static struct sk_buff *rx_get(struct qhca_rx_queue *q,
 			      const struct qhca_eth_cqe *cqe,
 			      struct qhca_rx_count *count)
@@ -212,8 +212,8 @@ static struct sk_buff *rx_get(struct qhca_rx_queue *q,
 }
 
 /*
- * Does the completion begin with the next buffers, and have as many as posted?
- * Else nobody knows which ones the device still has.
+ * Does the completion begin with the next buffers, and use no more than posted?
+ * Otherwise it is unknown which ones the device still has.
  */
 static bool rx_in_step(const struct qhca_rx_queue *q,
 		       const struct qhca_eth_cqe *cqe)
@@ -229,8 +229,8 @@ static bool rx_in_step(const struct qhca_rx_queue *q,
 }
 
 /*
- * One completion: one frame, or an error that cost buffers. False if it makes no
- * sense; all buffers are still posted then.
+ * Handle one completion: one frame, or an error that used up buffers. False if
+ * it is invalid; all buffers are still posted then.
  */
 static bool rx_one(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe,
 		   struct qhca_rx_count *count)
@@ -277,8 +277,8 @@ static bool rx_one(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe,
 }
 
 /*
- * The device cannot be believed any more: let it have the buffers until the queue
- * is stopped, and have others made.
+ * The device can no longer be trusted: leave it the buffers until the queue is
+ * stopped, and have the queues recreated.
  */
 static void rx_break(struct qhca_rx_queue *q, const struct qhca_eth_cqe *cqe)
 {
@@ -317,8 +317,8 @@ static void rx_count_add(struct qhca_rx_stats *s, const struct qhca_rx_count *co
 }
 
 /*
- * Hand up at most @budget frames; returns how many, or @budget to be called
- * again because no buffer could be posted: not if an application has them.
+ * Pass up at most @budget frames. Returns their number, or @budget to be called
+ * again because no buffer could be posted (unless an application has them).
  */
 int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 {
@@ -346,8 +346,8 @@ int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 		if (qhca_rx_room(q) >= RX_FILL_BATCH) {
 			/*
 			 * The CQ has room for as many completions as there are
-			 * buffers: no buffer is posted anew before it is told
-			 * that the completion of the old one was taken.
+			 * buffers: do not repost a buffer before the device
+			 * knows that its completion was taken.
 			 */
 			qhca_net_cq_publish(&q->cq);
 			qhca_rx_fill(q);

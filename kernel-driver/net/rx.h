@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of the receive path share. */
+/* Shared by the files of the receive path. */
 #ifndef QHCA_RX_H
 #define QHCA_RX_H
 
@@ -27,11 +27,11 @@ struct qhca_rx_count {
 	u32 xsk_packets;
 };
 
-/* A frame as a program sees it, and what the device tells of it. */
+/* A frame as a program sees it, and the device's information about it. */
 struct qhca_xdp_buff {
 	struct xdp_buff xdp;
 	const struct qhca_eth_cqe *cqe;	/* while the program runs */
-	struct xdp_buff *next;	/* of a pool: of a frame that is sent back */
+	struct xdp_buff *next;	/* next AF_XDP buffer of a frame sent back */
 };
 
 /* rx.c */

@@ -18,8 +18,8 @@ static netmem_ref *data_buf(const struct qhca_rx_data *d, u32 index)
 }
 
 /*
- * Has a memory provider been bound to queue @index? What it has is not for the
- * CPU to read. Under what the core holds.
+ * Has a memory provider been bound to queue @index? The CPU must not read its
+ * memory. Under the core's locks.
  */
 bool qhca_rx_data_provided(struct net_device *netdev, u32 index)
 {
@@ -42,7 +42,7 @@ static int data_make_pool(struct qhca_rx_queue *q, u32 depth)
 	};
 	struct page_pool *pool;
 
-	/* frames up to the threshold would have their data elsewhere */
+	/* frames up to the threshold would have their data in other buffers */
 	if (q->data.hds_thresh)
 		pp.flags &= ~PP_FLAG_ALLOW_UNREADABLE_NETMEM;
 	pool = page_pool_create(&pp);
@@ -52,10 +52,7 @@ static int data_make_pool(struct qhca_rx_queue *q, u32 depth)
 	return 0;
 }
 
-/*
- * Memory of the data ring of @q. 0, or an error: the caller frees it all the
- * same.
- */
+/* Allocate the data ring of @q. 0 or an error; the caller always frees it. */
 int qhca_rx_data_alloc(struct qhca_rx_queue *q,
 		       const struct qhca_net_params *params)
 {
@@ -78,7 +75,7 @@ int qhca_rx_data_alloc(struct qhca_rx_queue *q,
 	return data_make_pool(q, depth);
 }
 
-/* Undo qhca_rx_data_alloc(), also if it has failed or was not called. */
+/* Undo qhca_rx_data_alloc(), even if it has failed or was not called. */
 void qhca_rx_data_free(struct qhca_rx_queue *q)
 {
 	if (q->data.pool)
@@ -87,7 +84,7 @@ void qhca_rx_data_free(struct qhca_rx_queue *q)
 	qhca_queue_buf_free(q->priv->dev, &q->data.buf);
 }
 
-/* The part of the queue's description that tells of the data ring. */
+/* Fill in the data ring in the queue's context. */
 void qhca_rx_data_describe(const struct qhca_rx_queue *q,
 			   struct qhca_eth_qc *qc)
 {
@@ -109,8 +106,8 @@ void qhca_rx_data_reset(struct qhca_rx_queue *q)
 }
 
 /*
- * After qhca_rx_data_fill(): can the queue start? All buffers of a provider may
- * be with an application, and come back.
+ * After qhca_rx_data_fill(): can the queue start? An application may hold all
+ * buffers of a provider, and return them later.
  */
 bool qhca_rx_data_ready(const struct qhca_rx_queue *q)
 {
@@ -157,7 +154,7 @@ void qhca_rx_data_drop(struct qhca_rx_queue *q, u32 n)
 	data_put(&q->data, n, true);
 }
 
-/* With NAPI off: it does not own the pool any more, and buffers go back. */
+/* With NAPI off: release the pool from NAPI, and return the buffers. */
 void qhca_rx_data_drop_all(struct qhca_rx_queue *q)
 {
 	page_pool_disable_direct_recycling(q->data.pool);
@@ -165,8 +162,8 @@ void qhca_rx_data_drop_all(struct qhca_rx_queue *q)
 }
 
 /*
- * The next @n buffers, @len bytes, become fragments of @skb: of one with none
- * and at most MAX_SKB_FRAGS buffers.
+ * Make the next @n buffers, @len bytes, fragments of @skb, which has none. At
+ * most MAX_SKB_FRAGS buffers.
  */
 void qhca_rx_data_add(struct qhca_rx_queue *q, struct sk_buff *skb, u32 n,
 		      u32 len)

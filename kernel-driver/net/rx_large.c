@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Received packets that hold many frames. The stack gets them as its own GRO
- * would have made them: segmentation can make the frames again, for a socket that
+ * would have built them: segmentation can restore the frames, for a socket that
  * wants single datagrams or for the next hop.
  */
 #include <linux/if_ether.h>
@@ -23,7 +23,7 @@ struct large {
 	u32 payload;
 	u8 proto;
 	bool v6;
-	/* the segment is in an IP packet that is in another one */
+	/* the segment is in an IP packet inside another one */
 	bool tunnel;
 	bool outer_v6;
 };
@@ -67,7 +67,7 @@ static bool large_ip(const struct sk_buff *skb, struct large *l)
 	return l->v6 ? large_ip6(skb, l) : large_ip4(skb, l);
 }
 
-/* What is in the IP packet, if that is another one. */
+/* Parse the inner packet, if there is one. */
 static bool large_tunnel(const struct sk_buff *skb, struct large *l)
 {
 	if (l->proto != IPPROTO_IPIP && l->proto != IPPROTO_IPV6)
@@ -108,7 +108,7 @@ static bool large_parse(const struct sk_buff *skb, struct large *l)
 	       large_tunnel(skb, l) && large_l4(skb, l);
 }
 
-/* What CHECKSUM_PARTIAL wants to find in the field. */
+/* The value that CHECKSUM_PARTIAL expects in the field. */
 static __sum16 large_pseudo_sum(const struct sk_buff *skb,
 				const struct large *l)
 {
@@ -128,8 +128,8 @@ static __sum16 large_pseudo_sum(const struct sk_buff *skb,
 }
 
 /*
- * Segmentation repeats the identification of an IPv4 header only if nobody may
- * fragment the packet, and fails otherwise.
+ * Segmentation repeats the identification of an IPv4 header only if the packet
+ * must not be fragmented, and fails otherwise.
  */
 static bool large_df(const struct sk_buff *skb, u32 at)
 {
@@ -138,14 +138,14 @@ static bool large_df(const struct sk_buff *skb, u32 at)
 	return ip->version == 4 && ip->frag_off & htons(IP_DF);
 }
 
-/* How the frames differ, for segmentation. */
+/* Describe how the frames differ, for segmentation. */
 static u32 large_tcp_type(const struct sk_buff *skb, const struct large *l,
 			  u16 flags)
 {
 	const struct tcphdr *th = (const void *)(skb->data + l->l4);
 	u32 type = l->v6 ? SKB_GSO_TCPV6 : SKB_GSO_TCPV4;
 
-	/* the first frame only had it, unless the device says more */
+	/* only the first frame had it, unless the device says otherwise */
 	if (th->cwr)
 		type |= flags & QHCA_CQE_F_CWR ? QHCA_GSO_CWR : SKB_GSO_TCP_ECN;
 	if (!l->tunnel) {
@@ -161,7 +161,7 @@ static u32 large_tcp_type(const struct sk_buff *skb, const struct large *l,
 	return type;
 }
 
-/* Where segmentation finds what is in the tunnel. */
+/* Tell segmentation where the inner headers are. */
 static void large_inner(struct sk_buff *skb, const struct large *l)
 {
 	skb->encapsulation = 1;
@@ -171,12 +171,13 @@ static void large_inner(struct sk_buff *skb, const struct large *l)
 }
 
 /**
- * qhca_rx_large - make a GSO packet of one that holds many frames
- * @skb: it, from the Ethernet header on; the device found its checksums right
+ * qhca_rx_large - turn a packet that holds many frames into a GSO packet
+ * @skb: the packet, from the Ethernet header on; the device has verified its
+ *	checksums
  * @cqe: what the device says about it
  *
- * Return: bytes of the headers, which each of its frames had; 0 if the packet is
- * not what the device says.
+ * Return: bytes of the headers, which each of its frames had; 0 if the packet
+ * does not match the device's description.
  */
 u32 qhca_rx_large(struct sk_buff *skb, const struct qhca_eth_cqe *cqe)
 {

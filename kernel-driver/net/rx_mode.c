@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which frames the net_device wants. The stack tells it in atomic context, the
- * admin queue sleeps: a work item lies between.
+ * Receive filtering. The stack sets the filter in atomic context, but the admin
+ * queue sleeps, so a work item does it.
  */
 #include <linux/slab.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The life of a receive queue, and posting its buffers. */
+/* The life cycle of a receive queue, and posting its buffers. */
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -21,7 +21,7 @@ void qhca_rx_write(struct qhca_queue_buf *ring, u32 slot, dma_addr_t addr,
 	seg->len = cpu_to_le32(len);
 }
 
-/* The WQEs before @prod are the device's. */
+/* Hand the WQEs before @prod to the device. */
 void qhca_rx_publish(struct qhca_dbrec *dbrec, u32 prod)
 {
 	dma_wmb();	/* WQEs before the index */
@@ -110,8 +110,8 @@ static int rx_make_pool(struct qhca_rx_queue *q, u32 depth)
 }
 
 /*
- * Memory of a receive queue for @ch, which goes on with the one it has.
- * Returns the queue, or an error pointer. Sleeps.
+ * Allocate a receive queue for @ch, which keeps using its current one. Returns
+ * the queue, or an error pointer. Sleeps.
  */
 struct qhca_rx_queue *qhca_rx_alloc(struct qhca_channel *ch,
 				    const struct qhca_net_params *params)
@@ -163,7 +163,7 @@ err:
 	return ERR_PTR(err);
 }
 
-/* With NAPI off: it does not own the pool any more, and buffers go back. */
+/* With NAPI off: release the pool from NAPI, and return the buffers. */
 static void rx_drop_all(struct qhca_rx_queue *q)
 {
 	if (q->xsk) {
@@ -180,7 +180,7 @@ static void rx_drop_all(struct qhca_rx_queue *q)
 		qhca_rx_data_drop_all(q);
 }
 
-/* How the device may give out packets that hold many frames. */
+/* The types of packets that hold many frames that the device may deliver. */
 static u32 rx_large_flags(u64 features)
 {
 	u32 flags = 0;
@@ -192,7 +192,7 @@ static u32 rx_large_flags(u64 features)
 	return flags;
 }
 
-/* The device's queue: a new one, or the channel's with another's rings. */
+/* Create the device's queue, or give the channel's existing one new rings. */
 static int rx_make(struct qhca_rx_queue *q)
 {
 	u64 mask = QHCA_ETH_RQ_M_RINGS | QHCA_ETH_RQ_M_STATE;
@@ -209,7 +209,7 @@ static int rx_make(struct qhca_rx_queue *q)
 	qc.stride = QHCA_RX_STRIDE;
 	if (q->large)
 		qc.flags |= rx_large_flags(dev->caps.features);
-	/* GRO merges no IPv4 packet with something behind it */
+	/* GRO merges no IPv4 packet with trailing data */
 	if (dev->caps.features & QHCA_FEAT_ETH_UNPAD)
 		qc.flags |= QHCA_ETH_Q_F_UNPAD;
 	if (q->split) {
@@ -220,7 +220,7 @@ static int rx_make(struct qhca_rx_queue *q)
 		err = qhca_aq_create(dev, QHCA_CMD_CREATE_ETH_RQ, &qc,
 				     sizeof(qc), &num);
 		if (!err && num == QHCA_ETH_RQ_NONE)
-			err = -EPROTO;	/* it would count as not made */
+			err = -EPROTO;	/* it would count as not created */
 		if (!err)
 			WRITE_ONCE(ch->rqn, num);
 		return err;
@@ -231,8 +231,8 @@ static int rx_make(struct qhca_rx_queue *q)
 }
 
 /*
- * Make the device's objects, with event moderation @c, and post buffers. If the
- * channel has a queue that is suspended, this one takes its place and number. On
+ * Create the device's objects, with event moderation @c, and post buffers. If
+ * the channel has a suspended queue, this one takes its place and number. On
  * error nothing is left behind. NAPI is off.
  */
 int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
@@ -254,11 +254,11 @@ int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 		qhca_pool_use_napi(q->pool, &q->ch->napi);
 	if (q->split)
 		qhca_pool_use_napi(q->data.pool, &q->ch->napi);
-	/* NAPI is off; softirqs off is what the pool's fast path wants */
+	/* NAPI is off; the pool's fast path requires softirqs to be off */
 	local_bh_disable();
 	qhca_rx_fill(q);
 	local_bh_enable();
-	/* before the device has a queue that tables may name */
+	/* before the device has a queue that tables may use */
 	if ((q->prod == q->cons && !q->xsk) ||
 	    (q->split && !qhca_rx_data_ready(q)))
 		err = -ENOMEM;
@@ -274,11 +274,11 @@ int qhca_rx_start(struct qhca_rx_queue *q, const struct qhca_coalesce *c)
 }
 
 /*
- * Stop the queue: when it returns 0 the device writes no buffer any more, and
- * they are back in the pool. The channel keeps the number, and the CQ lives,
- * until this queue or another is started in its place. If the device refuses,
- * an error, and the queue goes on: tables name it, so it cannot be destroyed.
- * NAPI is off.
+ * Stop the queue: when this returns 0, the device writes to no buffer, and they
+ * are back in the pool. The channel keeps the number, and the CQ stays, until
+ * this queue or another is started in its place. If the device refuses, returns
+ * an error, and the queue keeps running: tables use it, so it cannot be
+ * destroyed. NAPI is off.
  */
 int qhca_rx_suspend(struct qhca_rx_queue *q)
 {
@@ -298,8 +298,8 @@ int qhca_rx_suspend(struct qhca_rx_queue *q)
 }
 
 /*
- * Undo qhca_rx_start(): as qhca_rx_suspend(), but the device's objects are gone;
- * no table names the queue. Does nothing if the queue was not started.
+ * Undo qhca_rx_start(): as qhca_rx_suspend(), but destroys the device's
+ * objects; no table uses the queue. Does nothing if the queue was not started.
  */
 void qhca_rx_stop(struct qhca_rx_queue *q)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* XDP: a program sees received frames first, and says what becomes of them. */
+/* XDP: a program sees received frames first, and decides their fate. */
 #include <linux/bpf_trace.h>
 #include <linux/filter.h>
 #include <linux/if_vlan.h>
@@ -32,12 +32,12 @@ static bool rx_xdp_tx(struct qhca_rx_queue *q, struct xdp_buff *xdp)
  * qhca_xdp_run - run the program on a frame
  * @q: its queue
  * @prog: program
- * @xdp: frame, in buffers of the queue's
- * @count: gets what became of it
+ * @xdp: frame, in buffers of the queue
+ * @count: counts the result
  *
  * In NAPI context; qhca_xdp_flush() follows before it ends.
  *
- * Return: true if the frame is for the stack; else it is gone.
+ * Return: true if the frame is for the stack; else it has been consumed.
  */
 bool qhca_xdp_run(struct qhca_rx_queue *q, struct bpf_prog *prog,
 		  struct xdp_buff *xdp, struct qhca_rx_count *count)
@@ -77,7 +77,7 @@ drop:
 	return false;
 }
 
-/* The buffers of the next frame become one for a program. */
+/* Turn the buffers of the next frame into one for a program. */
 static void rx_xdp_gather(struct qhca_rx_queue *q, struct xdp_buff *xdp,
 			  u32 nbufs, u32 len)
 {
@@ -104,7 +104,7 @@ static void rx_xdp_gather(struct qhca_rx_queue *q, struct xdp_buff *xdp,
 	}
 }
 
-/* NULL for want of memory; the frame is gone then. */
+/* NULL if memory is short; the frame is dropped then. */
 static struct sk_buff *rx_xdp_build(struct xdp_buff *xdp)
 {
 	u32 meta = xdp->data - xdp->data_meta;
@@ -135,8 +135,8 @@ static struct sk_buff *rx_xdp_build(struct xdp_buff *xdp)
 }
 
 /*
- * The next frame, for @prog first. Returns it if the stack is to have it, else
- * NULL. Its numbers of buffers and bytes have been looked at.
+ * Run @prog on the next frame. Returns it if it is for the stack, else NULL.
+ * Its numbers of buffers and bytes have been checked.
  */
 struct sk_buff *qhca_xdp_rx(struct qhca_rx_queue *q, struct bpf_prog *prog,
 			    const struct qhca_eth_cqe *cqe,
@@ -161,13 +161,13 @@ struct sk_buff *qhca_xdp_rx(struct qhca_rx_queue *q, struct bpf_prog *prog,
 	return skb;
 
 gone:
-	/* the first layer of the stack has had it */
+	/* it counts as received on the link layer */
 	count->packets++;
 	count->bytes += len;
 	return NULL;
 }
 
-/* At the end of a poll: what programs have sent on its way. */
+/* At the end of a poll: flush what programs have sent or redirected. */
 void qhca_xdp_flush(struct qhca_rx_queue *q, const struct qhca_rx_count *count)
 {
 	if (count->xdp_tx)
@@ -176,7 +176,7 @@ void qhca_xdp_flush(struct qhca_rx_queue *q, const struct qhca_rx_count *count)
 		xdp_do_flush();
 }
 
-/* ---------------------------------------- what programs may ask for -- */
+/* ---------------------------------------- metadata for programs ---- */
 
 static const struct qhca_eth_cqe *ctx_cqe(const struct xdp_md *ctx)
 {

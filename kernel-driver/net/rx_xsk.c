@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receiving into the buffers of an AF_XDP pool. A program that redirects a frame to
- * its socket hands the buffer over; what it passes to the stack is copied, and the
- * buffer returns to the pool.
+ * Receiving into the buffers of an AF_XDP pool. A program that redirects a
+ * frame to its socket hands the buffer over; frames that it passes to the stack
+ * are copied, and the buffers return to the pool.
  */
 #include <linux/filter.h>
 #include <net/xdp_sock_drv.h>
@@ -16,7 +16,7 @@ static struct xdp_buff **xsk_buf(struct qhca_rx_queue *q, u32 index)
 	return &q->xsk_bufs[index & (BIT(q->shift) - 1)];
 }
 
-/* The part of qhca_rx_alloc() that differs: @q->xsk is the pool. */
+/* The pool-specific part of qhca_rx_alloc(): @q->xsk is the pool. */
 void qhca_xsk_rx_init(struct qhca_rx_queue *q)
 {
 	XSK_CHECK_PRIV_TYPE(struct qhca_xdp_buff);
@@ -25,7 +25,7 @@ void qhca_xsk_rx_init(struct qhca_rx_queue *q)
 	q->buf_len = min_t(u32, xsk_pool_get_rx_frame_size(q->xsk), SZ_16K);
 }
 
-/* Post what the fill ring has, true if the receive ring is full then. */
+/* Post the buffers of the fill ring. True if the receive ring is full then. */
 static bool xsk_post(struct qhca_rx_queue *q)
 {
 	u32 mask = BIT(q->shift) - 1, slot, n, i;
@@ -48,9 +48,9 @@ static bool xsk_post(struct qhca_rx_queue *q)
 }
 
 /*
- * Post buffers until the ring is full or the application has none for us. It is
- * told to wake us when it has: if it does that by itself. In NAPI context, or
- * with NAPI off.
+ * Post buffers until the ring is full or the application has provided no more.
+ * It is told to wake the driver up when it has more, if it uses need_wakeup. In
+ * NAPI context, or with NAPI off.
  */
 void qhca_xsk_fill(struct qhca_rx_queue *q)
 {
@@ -58,8 +58,8 @@ void qhca_xsk_fill(struct qhca_rx_queue *q)
 	u32 old = q->prod;
 
 	/*
-	 * No frame will come to an empty ring, and bring us back here. The
-	 * application must see this before we look for the last time.
+	 * No frame arrives at an empty ring and causes a poll. The application
+	 * must see the flag before the last check.
 	 */
 	if (told && q->prod == q->cons)
 		xsk_set_rx_need_wakeup(q->xsk);
@@ -76,7 +76,10 @@ void qhca_xsk_fill(struct qhca_rx_queue *q)
 		qhca_stat_inc(&q->stats->sync, &q->stats->xsk_starved);
 }
 
-/* Must we look for buffers from time to time, as nobody tells us of them? */
+/*
+ * Must the fill ring be polled, because the application does not wake the
+ * driver?
+ */
 bool qhca_xsk_wants_timer(const struct qhca_rx_queue *q)
 {
 	return qhca_rx_works(q) && !xsk_uses_need_wakeup(q->xsk) &&
@@ -106,7 +109,7 @@ static struct xdp_buff *xsk_take(struct qhca_rx_queue *q, u32 len)
 	return xdp;
 }
 
-/* The buffers of the next frame become one for a program. NULL if they cannot. */
+/* Turn the buffers of the next frame into an xdp_buff. NULL on failure. */
 static struct xdp_buff *xsk_gather(struct qhca_rx_queue *q, u32 nbufs, u32 len)
 {
 	u32 part = min_t(u32, len, q->buf_len);
@@ -132,7 +135,7 @@ static struct xdp_buff *xsk_gather(struct qhca_rx_queue *q, u32 nbufs, u32 len)
 	return xdp;
 }
 
-/* A copy for the stack; NULL for want of memory. The buffers go back. */
+/* A copy for the stack; NULL if memory is short. Frees the buffers. */
 static struct sk_buff *xsk_build(struct qhca_rx_queue *q, struct xdp_buff *xdp)
 {
 	u32 meta = xdp->data - xdp->data_meta;
@@ -160,8 +163,8 @@ out:
 }
 
 /*
- * The next frame, for @prog first, if there is one. Returns it if the stack is to
- * have it, else NULL. Its numbers of buffers and bytes have been looked at.
+ * Run @prog, if any, on the next frame. Returns it if it is for the stack, else
+ * NULL. Its numbers of buffers and bytes have been checked.
  */
 struct sk_buff *qhca_xsk_rx(struct qhca_rx_queue *q, struct bpf_prog *prog,
 			    const struct qhca_eth_cqe *cqe,

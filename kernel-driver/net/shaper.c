@@ -7,7 +7,7 @@
 
 #include "shaper.h"
 
-/* The burst of one that has a rate only: so long at that rate, but some frames. */
+/* Default burst of a shaper: this long at its rate, at least some frames. */
 #define BURST_MS	2
 #define BURST_MIN	(2 * ETH_FRAME_LEN)
 
@@ -15,7 +15,7 @@
 
 /* A shaper of the device. */
 struct shaper_obj {
-	struct qhca_shaperc has;	/* as the device knows it */
+	struct qhca_shaperc has;	/* its state in the device */
 	u32 parent;	/* its place; the device's numbers need not differ */
 	u32 num;
 	bool made;
@@ -26,7 +26,7 @@ struct qhca_shapers {
 	struct shaper_obj obj[QHCA_SHAPES];
 };
 
-/* Nodes on the way up from @place, or QHCA_SHAPE_NODES if it has no end. */
+/* Number of nodes above @place, or QHCA_SHAPE_NODES if there is a cycle. */
 u32 qhca_shape_depth(const struct qhca_shaper_plan *plan, u32 place)
 {
 	u32 depth = 0;
@@ -56,7 +56,7 @@ static u32 shape_burst(u32 burst, u64 rate)
 	return clamp_t(u64, bytes, BURST_MIN, QHCA_SHAPER_BURST_MAX);
 }
 
-/* Does the device need a shaper for it, with the queues that there are? */
+/* Does the device need a shaper for it, given the current queues? */
 static bool shape_wanted(struct qhca_netdev *priv, u32 place)
 {
 	const struct qhca_shaper_plan *plan = &priv->shapers->plan;
@@ -67,14 +67,14 @@ static bool shape_wanted(struct qhca_netdev *priv, u32 place)
 	if (place >= QHCA_SHAPE_QUEUE)
 		return place - QHCA_SHAPE_QUEUE < priv->num_ch &&
 		       (plan->shape[place].used || shape_rate(plan, place));
-	/* all others are its members, so it is there for their weights, too */
+	/* all others are its members, so it also exists for their weights */
 	for (i = QHCA_SHAPE_QUEUE; i < QHCA_SHAPES; i++)
 		if (shape_wanted(priv, i))
 			return true;
 	return plan->shape[place].used;
 }
 
-/* Make or change the shaper at @place, whose parent is made. 0 or an error. */
+/* Create or change the shaper at @place; its parent exists. 0 or an error. */
 static int shaper_put(struct qhca_netdev *priv, u32 place)
 {
 	const struct qhca_shaper_plan *plan = &priv->shapers->plan;
@@ -111,7 +111,7 @@ static int shaper_put(struct qhca_netdev *priv, u32 place)
 	return 0;
 }
 
-/* The device's shaper that a send queue is to be a member of. */
+/* The shaper in the device for a send queue. */
 u32 qhca_shaper_of_queue(struct qhca_netdev *priv, u32 queue)
 {
 	const struct shaper_obj *obj = priv->shapers->obj;
@@ -138,7 +138,7 @@ static int shaper_attach(struct qhca_netdev *priv, struct qhca_tx_queue *q)
 	return err;
 }
 
-/* Is another shaper of the device a member of that at @place? */
+/* Does the shaper at @place have another shaper as a member in the device? */
 static bool shaper_has_members(struct qhca_netdev *priv, u32 place)
 {
 	const struct shaper_obj *obj = priv->shapers->obj;
@@ -150,7 +150,7 @@ static bool shaper_has_members(struct qhca_netdev *priv, u32 place)
 	return false;
 }
 
-/* Destroy those that are not wanted, or all; members before their parents. */
+/* Destroy the unneeded ones, or all; members before their parents. */
 static void shaper_prune(struct qhca_netdev *priv, bool all)
 {
 	struct shaper_obj *obj = priv->shapers->obj;
@@ -178,7 +178,7 @@ static void shaper_prune(struct qhca_netdev *priv, bool all)
 	} while (more);
 }
 
-/* Of how many parts the one at @place gets one, if all with its parent send. */
+/* The divisor of the parent's rate for @place, if all members send. */
 static u64 shape_parts(struct qhca_netdev *priv, u32 place)
 {
 	const struct qhca_shaper_plan *plan = &priv->shapers->plan;
@@ -194,7 +194,7 @@ static u64 shape_parts(struct qhca_netdev *priv, u32 place)
 	return DIV_ROUND_UP(sum, shape->weight ?: 1);
 }
 
-/* Jiffies that a large send of a queue takes, if all others send, too. */
+/* Jiffies that a large send of a queue may take if all others send, too. */
 static u64 shaper_patience(struct qhca_netdev *priv, u32 queue)
 {
 	const struct qhca_shaper_plan *plan = &priv->shapers->plan;
@@ -214,7 +214,7 @@ static u64 shaper_patience(struct qhca_netdev *priv, u32 queue)
 	return most;
 }
 
-/* A queue may be silent that long: the watchdog has to wait. */
+/* A queue may make no progress for that long: the watchdog has to wait. */
 static void shaper_set_watchdog(struct qhca_netdev *priv)
 {
 	u64 most = 0;
@@ -226,7 +226,7 @@ static void shaper_set_watchdog(struct qhca_netdev *priv)
 		   clamp_t(u64, 2 * most, QHCA_WATCHDOG_TIMEOUT, WATCHDOG_MAX));
 }
 
-/* Make the device's shapers as planned. 0 or an error. Sleeps. */
+/* Create the device's shapers as planned. 0 or an error. Sleeps. */
 static int shaper_sync(struct qhca_netdev *priv)
 {
 	const struct qhca_shaper_plan *plan = &priv->shapers->plan;
@@ -258,8 +258,8 @@ const struct qhca_shaper_plan *qhca_shaper_plan(struct qhca_netdev *priv)
 }
 
 /*
- * Have @plan from now on. 0, or an error, and all is as before. Under the lock of
- * the net_device. Sleeps.
+ * Switch to @plan. 0, or an error with nothing changed. Under the lock of the
+ * net_device. Sleeps.
  */
 int qhca_shaper_apply(struct qhca_netdev *priv,
 		      const struct qhca_shaper_plan *plan)
@@ -277,13 +277,13 @@ int qhca_shaper_apply(struct qhca_netdev *priv,
 		priv->shapers->plan = *was;
 		if (shaper_sync(priv))
 			netdev_warn(priv->netdev,
-				    "the shapers are neither old nor new\n");
+				    "neither the new nor the old shapers could be set\n");
 	}
 	kfree(was);
 	return err;
 }
 
-/* Before the queues are started, as many as there are channels. 0 or an error. */
+/* Called before the queues are started, one for each channel. 0 or an error. */
 int qhca_shaper_start(struct qhca_netdev *priv)
 {
 	int err;
@@ -292,7 +292,7 @@ int qhca_shaper_start(struct qhca_netdev *priv)
 		return 0;
 	err = shaper_sync(priv);
 	if (err) {
-		netdev_err(priv->netdev, "shapers not made: %d\n", err);
+		netdev_err(priv->netdev, "shapers not created: %d\n", err);
 		qhca_shaper_stop(priv);
 	}
 	return err;
@@ -305,7 +305,7 @@ void qhca_shaper_stop(struct qhca_netdev *priv)
 }
 
 /*
- * The stack forgets the shapers of queues that are no more, without a word;
+ * The stack drops the shapers of removed queues without telling the driver;
  * their tx_maxrate stays.
  */
 void qhca_shaper_shrink(struct qhca_netdev *priv, u32 channels)
@@ -337,7 +337,7 @@ int qhca_set_tx_maxrate(struct net_device *netdev, int queue, u32 maxrate)
 	return err;
 }
 
-/* Once in the life of the net_device. 0 or an error. */
+/* Called once in the life of the net_device. 0 or an error. */
 int qhca_shaper_init(struct qhca_netdev *priv)
 {
 	priv->shapers = kzalloc(sizeof(*priv->shapers), GFP_KERNEL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rate limits of send queues: what the stack wants is kept as a plan, and the
- * device's shapers are made by it whenever the net_device is up. So the limits
- * survive other rings, other numbers of channels and resets.
+ * Rate limits of send queues: a plan keeps the stack's settings, and the
+ * device's shapers are created from it whenever the net_device is up. So the
+ * limits survive changes of rings and channels, and resets.
  */
 #ifndef QHCA_SHAPER_H
 #define QHCA_SHAPER_H
@@ -16,17 +16,17 @@
 #define QHCA_SHAPE_NODES	64
 #define QHCA_SHAPES		(QHCA_SHAPE_NODE + QHCA_SHAPE_NODES)
 
-/* Nodes on the way from a queue to the net_device. */
+/* Maximum number of nodes between a queue and the net_device. */
 #define QHCA_SHAPE_DEPTH	(QHCA_SHAPER_DEPTH_MAX - 2)
 
 /**
- * struct qhca_shape - what the stack wants of one shaper
+ * struct qhca_shape - the stack's settings of one shaper
  * @rate: bits per second, or 0
  * @burst: bytes; 0: the driver chooses
- * @id: of a node
+ * @id: ID of a node
  * @parent: its place
  * @weight: 0 is 1
- * @used: the stack has it
+ * @used: it exists in the stack
  */
 struct qhca_shape {
 	u64 rate;

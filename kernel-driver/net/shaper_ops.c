@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The stack's shapers (net/shaper), by netlink. */
+/* The stack's shapers (net/shaper), set by netlink. */
 #include <linux/slab.h>
 #include <net/net_shaper.h>
 
@@ -47,7 +47,7 @@ static int shaper_free_place(const struct qhca_shaper_plan *plan,
 	return -ENOSPC;
 }
 
-/* Take over what @from says of itself, but its parent. 0 or an error. */
+/* Copy the settings of @from, except its parent. 0 or an error. */
 static int shaper_take(struct qhca_shape *shape, const struct net_shaper *from,
 		       struct netlink_ext_ack *extack)
 {
@@ -69,7 +69,10 @@ static int shaper_take(struct qhca_shape *shape, const struct net_shaper *from,
 	shape->burst = DIV_ROUND_UP_ULL(from->burst, 8);
 	shape->weight = from->weight;
 	shape->id = from->handle.id;
-	/* the core groups below it even if it does not exist: no limit then */
+	/*
+	 * the core groups below it even if it does not exist: it has no limit
+	 * then
+	 */
 	shape->used = from->handle.scope != NET_SHAPER_SCOPE_NETDEV ||
 		      from->bw_max;
 	return 0;
@@ -105,7 +108,7 @@ static int shaper_finish(struct qhca_netdev *priv,
 	if (!err) {
 		err = qhca_shaper_apply(priv, plan);
 		if (err)
-			NL_SET_ERR_MSG(extack, "the device refuses it");
+			NL_SET_ERR_MSG(extack, "the device rejected it");
 	}
 	kfree(plan);
 	return err;
@@ -127,7 +130,7 @@ static int shaper_set(struct net_shaper_binding *binding,
 	return shaper_finish(priv, plan, err, extack);
 }
 
-/* Everything of a group, into @plan. 0 or an error. */
+/* Add a whole group to @plan. 0 or an error. */
 static int shaper_plan_group(struct qhca_shaper_plan *plan, int n,
 			     const struct net_shaper *leaves,
 			     const struct net_shaper *node,
@@ -192,7 +195,7 @@ static int shaper_delete(struct net_shaper_binding *binding,
 		return 0;
 	}
 	shape = &plan->shape[place];
-	/* queues that are no more may still be its members */
+	/* removed queues may still be its members */
 	for (i = 1; place && i < QHCA_SHAPES; i++)
 		if (plan->shape[i].parent == place)
 			plan->shape[i].parent = shape->parent;

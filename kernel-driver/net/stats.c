@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the stack's own statistics (ip -s link) take from the device's counters:
- * frames that never became a completion. Reading them is an admin command,
- * which sleeps, and those who ask must not: each time somebody asks, a work
- * item fetches the values for the next time.
+ * The part of the stack's statistics (ip -s link) that comes from the device's
+ * counters: frames that never became a completion. Reading them takes an admin
+ * command, which sleeps, but ndo_get_stats64 must not: each call starts a work
+ * item that fetches the values for the next call.
  */
 #include "netdev.h"
 
@@ -15,7 +15,7 @@ static const u8 counters[QHCA_NETDEV_HW_STATS] = {
 };
 
 /*
- * Take counters that QUERY_STATS has returned. @count: the frames are ours;
+ * Process counters that QUERY_STATS has returned. @count: count the frames;
  * false for those that came while the net_device was down.
  */
 void qhca_netdev_stats_feed(struct qhca_netdev *priv, const __le64 *hw,
@@ -27,7 +27,7 @@ void qhca_netdev_stats_feed(struct qhca_netdev *priv, const __le64 *hw,
 	for (i = 0; i < QHCA_NETDEV_HW_STATS; i++) {
 		u64 now = le64_to_cpu(hw[counters[i]]);
 
-		/* two readings may come in the wrong order */
+		/* two reads may finish in the wrong order */
 		if (now <= priv->hw_last[i])
 			continue;
 		if (count)
@@ -38,7 +38,7 @@ void qhca_netdev_stats_feed(struct qhca_netdev *priv, const __le64 *hw,
 	mutex_unlock(&priv->stats_lock);
 }
 
-/* Read the counters and take them. Sleeps. */
+/* Read the counters and process them. Sleeps. */
 void qhca_netdev_stats_read(struct qhca_netdev *priv, bool count)
 {
 	__le64 hw[QHCA_STAT_ETH_RX_MULTICAST + 1];
@@ -49,8 +49,8 @@ void qhca_netdev_stats_read(struct qhca_netdev *priv, bool count)
 }
 
 /*
- * The device was reset and counts from 0; the stack's statistics go on. The
- * net_device is down: nobody feeds.
+ * The device was reset and counts from 0; the stack's statistics continue. The
+ * net_device is down, so nothing updates them.
  */
 void qhca_netdev_stats_restart(struct qhca_netdev *priv)
 {

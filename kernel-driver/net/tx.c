@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Ethernet transmit: skb to WQE, and back when it is sent. */
+/* Ethernet transmit: posts an skb as a WQE, and frees it when it is sent. */
 #include <linux/dma-mapping.h>
 #include <linux/if_vlan.h>
 #include <linux/log2.h>
@@ -103,11 +103,11 @@ static void tx_fill_segs(struct qhca_eth_wqe *wqe,
 
 #define TX_GSO_IPXIP	(SKB_GSO_IPXIP4 | SKB_GSO_IPXIP6)
 
-/* The kinds of tunnel that the device is told of. */
+/* The types of tunnel that the device distinguishes. */
 #define TX_GSO_TUNNEL	(SKB_GSO_UDP_TUNNEL | SKB_GSO_UDP_TUNNEL_CSUM | \
 			 SKB_GSO_GRE | TX_GSO_IPXIP)
 
-/* Of a GSO packet: which of these it is in, or 0. */
+/* The tunnel type of a GSO packet, or 0. */
 static u32 tx_tunnel(const struct sk_buff *skb)
 {
 	return skb_shinfo(skb)->gso_type & TX_GSO_TUNNEL;
@@ -125,7 +125,7 @@ static u32 tx_hdr_len(const struct sk_buff *skb)
 		     skb_tcp_all_headers(skb);
 }
 
-/* What the device is to do with the frame. */
+/* The offloads that the frame needs. */
 static void tx_offloads(struct sk_buff *skb, struct qhca_eth_wqe *wqe)
 {
 	if (skb_is_gso(skb)) {
@@ -147,9 +147,9 @@ static void tx_offloads(struct sk_buff *skb, struct qhca_eth_wqe *wqe)
 }
 
 /*
- * Write the next WQE, for what @buf describes, whose segments are in
- * qhca_tx_segs(); with flags and fields of @offloads, or none. The device sends it
- * after qhca_tx_flush(). There is room.
+ * Write the next WQE, for the frame of @buf, whose segments are in
+ * qhca_tx_segs(); with flags and fields of @offloads, if not NULL. The device
+ * sends it after qhca_tx_flush(). The caller has checked for room.
  */
 void qhca_tx_post(struct qhca_tx_queue *q, const struct qhca_tx_buf *buf,
 		  const struct qhca_eth_wqe *offloads)
@@ -170,7 +170,7 @@ void qhca_tx_post(struct qhca_tx_queue *q, const struct qhca_tx_buf *buf,
 		qhca_stat_inc(&q->stats->sync, &q->stats->stop);
 }
 
-/* Tell the device of all that is posted. */
+/* Tell the device about all posted WQEs. */
 static void tx_ring(struct qhca_tx_queue *q)
 {
 	if (q->rung == q->prod)
@@ -179,7 +179,7 @@ static void tx_ring(struct qhca_tx_queue *q)
 	qhca_db_ring(q->priv->dev, QHCA_DB_ETH_SQ, q->num, 0, q->prod);
 }
 
-/* What goes over the wire: frames, and their bytes. */
+/* Frames and bytes on the wire. */
 static void tx_fill_size(const struct sk_buff *skb, struct qhca_tx_buf *buf)
 {
 	buf->packets = 1;
@@ -211,7 +211,7 @@ static void tx_count_offloads(struct qhca_tx_queue *q,
 	u64_stats_update_end(&s->sync);
 }
 
-/* Offset of what follows the outer IP header; negative: it is not found. */
+/* Offset of what follows the outer IP header; negative if not found. */
 static int tx_outer_end(const struct sk_buff *skb)
 {
 	int at = skb_network_offset(skb);
@@ -226,9 +226,9 @@ static int tx_outer_end(const struct sk_buff *skb)
 }
 
 /*
- * The device sets two IP headers in each frame, and repeats what is between
- * them: there must not be a third one. Two kinds at once are FOU, or a tunnel in
- * a tunnel.
+ * The device updates two IP headers in each frame, and repeats what is between
+ * them: there must not be a third one. Two types at once mean FOU, or a tunnel
+ * in a tunnel.
  */
 static bool tx_tunnel_ok(const struct sk_buff *skb)
 {
@@ -242,7 +242,7 @@ static bool tx_tunnel_ok(const struct sk_buff *skb)
 	       tx_outer_end(skb) == skb_inner_network_offset(skb);
 }
 
-/* ndo_features_check: headers that the device cannot repeat are not for it. */
+/* ndo_features_check: no offload for headers that the device cannot repeat. */
 netdev_features_t qhca_features_check(struct sk_buff *skb,
 				      struct net_device *netdev,
 				      netdev_features_t features)
@@ -263,7 +263,7 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 	int nsegs;
 
 	if (unlikely(!qhca_tx_room(q))) {
-		/* cannot be: the queue was stopped before */
+		/* cannot happen: the queue was stopped earlier */
 		netif_tx_stop_queue(q->txq);
 		qhca_tx_flush(q);
 		return NETDEV_TX_BUSY;
@@ -297,7 +297,7 @@ drop:
 	dev_kfree_skb_any(skb);
 dropped:
 	qhca_stat_inc(&q->stats->sync, &q->stats->dropped);
-	/* those before it may have waited for this one's doorbell */
+	/* earlier ones may have waited for this one's doorbell */
 	if (!netdev_xmit_more())
 		qhca_tx_flush(q);
 	return NETDEV_TX_OK;
@@ -334,7 +334,10 @@ static void tx_complete_one(struct qhca_tx_queue *q, u32 index, int budget,
 	buf->skb = NULL;
 }
 
-/* Tell the sender when the frame left. Of a large send it is the last one. */
+/*
+ * Tell the sender when the frame was sent. For a large send, this is the last
+ * frame.
+ */
 static void tx_stamp(struct qhca_tx_queue *q, struct qhca_tx_buf *buf,
 		     const struct qhca_eth_cqe *cqe)
 {
@@ -380,10 +383,10 @@ static bool tx_reap(struct qhca_tx_queue *q, int budget)
 			netdev_dbg(netdev, "send: status %u syndrome %#x\n",
 				   cqe.status, cqe.syndrome);
 		}
-		/* what the device was not told of cannot be sent */
+		/* the device cannot have sent what it was not told about */
 		if (unlikely(!n || n > q->rung - cons)) {
 			netdev_warn_once(netdev,
-					 "completion of send WQE %u, which is not there\n",
+					 "completion of send WQE %u, which was not posted\n",
 					 index);
 			continue;
 		}
@@ -392,14 +395,14 @@ static bool tx_reap(struct qhca_tx_queue *q, int budget)
 		while (n--)
 			tx_complete_one(q, cons++, budget, &done);
 	}
-	/* also those that made no sense: they do not come again */
+	/* including invalid ones: they do not come again */
 	if (taken)
 		qhca_net_cq_publish(&q->cq);
 	if (cons == q->cons)
 		return more;
-	/* qhca_tx_poll() looks without the lock */
+	/* qhca_tx_poll() reads it without the lock */
 	WRITE_ONCE(q->cons, cons);
-	/* it makes progress, however slow */
+	/* the queue makes progress, even if slow */
 	txq_trans_cond_update(q->txq);
 	tx_count_sent(q, &done);
 	if (done.descs)
@@ -411,15 +414,15 @@ static bool tx_reap(struct qhca_tx_queue *q, int budget)
 	return more;
 }
 
-/* Has the device sends to complete? Without the lock, it was so a moment ago. */
+/* Does the device have sends to complete? Racy without the lock. */
 static bool tx_pending(const struct qhca_tx_queue *q)
 {
 	return READ_ONCE(q->rung) != READ_ONCE(q->cons);
 }
 
 /*
- * May completions be taken here? From netpoll with interrupts off, those of frames
- * without an skb may not: their buffers belong to page pools.
+ * May completions be taken here? Not those of frames without an skb from
+ * netpoll with interrupts off: their buffers belong to page pools.
  */
 static bool tx_may_reap(struct qhca_tx_queue *q)
 {
@@ -434,7 +437,7 @@ static bool tx_may_reap(struct qhca_tx_queue *q)
 	return true;
 }
 
-/* Ask for an event if something is to complete; one that was asked for comes. */
+/* Request an event if sends are in flight; a pending request stays valid. */
 static void tx_arm(struct qhca_tx_queue *q)
 {
 	if (tx_pending(q) && !READ_ONCE(q->cq.armed))
@@ -442,13 +445,13 @@ static void tx_arm(struct qhca_tx_queue *q)
 }
 
 /**
- * qhca_tx_flush - tell the device of all that is posted
+ * qhca_tx_flush - tell the device about all posted WQEs
  * @q: send queue
  *
- * While its wire takes them, the device sends frames before the store to the
- * doorbell is done, so most are complete on return: take them here, and have no
- * event for them. What is left brings about NAPI. On a queue of AF_XDP, whose
- * buffers go back in NAPI only, everything does.
+ * As long as the wire accepts them, the device sends frames before the store to
+ * the doorbell completes, so most are complete on return: take them here,
+ * without an event. The rest is left to NAPI. An AF_XDP queue leaves everything
+ * to NAPI, as its buffers are returned only there.
  *
  * Under the lock of the stack's queue.
  */
@@ -459,7 +462,7 @@ void qhca_tx_flush(struct qhca_tx_queue *q)
 		return;
 	if (tx_may_reap(q))
 		tx_reap(q, 0);
-	/* pairs with napi_schedule() of an event, after which it was not armed */
+	/* pairs with napi_schedule() of an event, which disarms the CQ */
 	smp_mb();
 	tx_arm(q);
 }
@@ -492,7 +495,7 @@ bool qhca_tx_poll(struct qhca_tx_queue *q, int budget)
  * qhca_tx_arm - ask for an event when a send completes, at the end of NAPI
  * @q: send queue
  *
- * If none is under way, qhca_tx_flush() does it for those that follow.
+ * If no send is in flight, qhca_tx_flush() does it for later ones.
  */
 void qhca_tx_arm(struct qhca_tx_queue *q)
 {
@@ -506,7 +509,7 @@ void qhca_tx_arm(struct qhca_tx_queue *q)
 	__netif_tx_unlock(q->txq);
 }
 
-/* Drop all frames that are not completed, when the device has forgotten them. */
+/* Drop all incomplete frames; the device no longer knows them. */
 void qhca_tx_drop_all(struct qhca_tx_queue *q)
 {
 	struct tx_done done = {};

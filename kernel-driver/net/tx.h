@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of the send path share. All under the lock of the stack's queue. */
+/*
+ * Shared by the files of the send path. All under the lock of the stack's
+ * queue.
+ */
 #ifndef QHCA_TX_H
 #define QHCA_TX_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The life of a send queue. */
+/* The life cycle of a send queue. */
 #include <linux/log2.h>
 #include <linux/slab.h>
 
@@ -21,8 +21,8 @@ void qhca_tx_free(struct qhca_tx_queue *q)
 }
 
 /*
- * Memory of a send queue for @ch, which goes on with the one it has. Returns
- * the queue, or an error pointer. Sleeps.
+ * Allocate a send queue for @ch, which keeps using its current one. Returns the
+ * queue, or an error pointer. Sleeps.
  */
 struct qhca_tx_queue *qhca_tx_alloc(struct qhca_channel *ch,
 				    const struct qhca_net_params *params)
@@ -66,8 +66,8 @@ err:
 }
 
 /*
- * Make the device's objects, with event moderation @c; sending may begin.
- * On error nothing is left behind. NAPI is off, and the stack's queue stopped.
+ * Create the device's objects, with event moderation @c; sending may begin. On
+ * error nothing is left behind. NAPI is off, and the stack's queue stopped.
  */
 int qhca_tx_start(struct qhca_tx_queue *q, const struct qhca_coalesce *c)
 {
@@ -97,7 +97,7 @@ int qhca_tx_start(struct qhca_tx_queue *q, const struct qhca_coalesce *c)
 	}
 	WRITE_ONCE(q->cq.ch->sqn, q->num);
 	netdev_tx_reset_queue(q->txq);
-	/* frames without an skb come also while the stack's queue is stopped */
+	/* frames without an skb also come while the stack's queue is stopped */
 	__netif_tx_lock_bh(q->txq);
 	q->made = true;
 	__netif_tx_unlock_bh(q->txq);
@@ -114,7 +114,7 @@ void qhca_tx_stop(struct qhca_tx_queue *q)
 		return;
 	__netif_tx_lock_bh(q->txq);
 	q->made = false;
-	/* a redirected frame may have woken it, when it took completions */
+	/* a redirected frame may have woken it when it took completions */
 	netif_tx_stop_queue(q->txq);
 	__netif_tx_unlock_bh(q->txq);
 	qhca_aq_destroy_sure(q->priv->dev, QHCA_CMD_DESTROY_ETH_SQ, q->num);

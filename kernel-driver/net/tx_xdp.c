@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sending frames that have no skb: what XDP programs send back, and what they
- * redirect from elsewhere. They go through the stack's queues, under their locks.
+ * Sending frames without an skb: those that XDP programs send back, and those
+ * redirected from other devices. They use the stack's queues, under their
+ * locks.
  */
 #include <linux/dma-mapping.h>
 #include <net/page_pool/helpers.h>
@@ -53,7 +54,7 @@ static int xdp_map(struct qhca_tx_queue *q, struct xdp_frame *frame,
 	return qhca_tx_map(q, frame->data, frame->len, frags, n, segs);
 }
 
-/* Under the lock of the stack's queue. False: the frame is the caller's. */
+/* Under the lock of the stack's queue. False: the caller keeps the frame. */
 static bool xdp_post(struct qhca_tx_queue *q, struct xdp_frame *frame, bool own)
 {
 	struct qhca_tx_buf buf = {
@@ -89,7 +90,7 @@ dropped:
  *
  * In the channel's NAPI; qhca_xdp_tx_flush() follows.
  *
- * Return: false if there is no room; the frame remains the caller's.
+ * Return: false if there is no room; the caller keeps the frame.
  */
 bool qhca_xdp_tx(struct qhca_channel *ch, struct xdp_frame *frame, bool own)
 {
@@ -97,15 +98,15 @@ bool qhca_xdp_tx(struct qhca_channel *ch, struct xdp_frame *frame, bool own)
 	bool sent;
 
 	__netif_tx_lock(q->txq, smp_processor_id());
-	/* the watchdog: it may wait for frames without an skb */
+	/* for the watchdog: the queue may wait for frames without an skb */
 	txq_trans_cond_update(q->txq);
-	/* not if it could not be restarted */
+	/* it may have failed to restart */
 	sent = q->made && xdp_post(q, frame, own);
 	__netif_tx_unlock(q->txq);
 	return sent;
 }
 
-/* Tell the device of what qhca_xdp_tx() has posted. */
+/* Tell the device about what qhca_xdp_tx() has posted. */
 void qhca_xdp_tx_flush(struct qhca_channel *ch)
 {
 	struct qhca_tx_queue *q = ch->tx;
@@ -115,7 +116,7 @@ void qhca_xdp_tx_flush(struct qhca_channel *ch)
 	__netif_tx_unlock(q->txq);
 }
 
-/* ndo_xdp_xmit: returns how many were taken; the others are the caller's. */
+/* ndo_xdp_xmit: returns the number taken; the caller keeps the others. */
 int qhca_xdp_xmit(struct net_device *netdev, int n, struct xdp_frame **frames,
 		  u32 flags)
 {
@@ -131,7 +132,7 @@ int qhca_xdp_xmit(struct net_device *netdev, int n, struct xdp_frame **frames,
 		return sent;
 	__netif_tx_lock(txq, smp_processor_id());
 	txq_trans_cond_update(txq);
-	/* whoever takes the queues away has had all these locks after "up" fell */
+	/* removing queues clears "up" and then takes all these locks */
 	q = READ_ONCE(priv->up) ? priv->ch[i].tx : NULL;
 	if (q && q->made) {
 		for (sent = 0; sent < n; sent++) {

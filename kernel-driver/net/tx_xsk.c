@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sending out of the buffers of an AF_XDP pool: what an application has put into its
- * ring, and what a program sends back. They go through the queue of the stack, under
- * its lock; what completes is told to the pool in the order in which it came.
+ * Sending from the buffers of an AF_XDP pool: frames that an application has
+ * put into its ring, and frames that a program sends back. They use the stack's
+ * queue, under its lock; completions are reported to the pool in posting order.
  */
 #include <net/xdp_sock_drv.h>
 
@@ -10,20 +10,20 @@
 #include "tx.h"
 #include "xsk.h"
 
-/* leave so much of the ring to the stack */
+/* leave this much of the ring to the stack */
 #define XSK_TX_RESERVE(q)	(BIT((q)->shift) / 4)
 
 static void xsk_tx_csum(u16 csum_start, u16 csum_offset, void *priv)
 {
 	struct qhca_eth_wqe *wqe = priv;
 
-	/* whether they are inside of the frame is for the device to judge */
+	/* the device checks whether they are inside the frame */
 	wqe->flags |= QHCA_WQE_F_ETH_CSUM;
 	wqe->csum_start = cpu_to_le16(csum_start);
 	wqe->csum_offset = cpu_to_le16(csum_offset);
 }
 
-/* What the device stamps each completion with; @priv: a ktime_t. */
+/* The timestamp of each completion; @priv: a ktime_t. */
 static u64 xsk_tx_time(void *priv)
 {
 	return ktime_to_ns(*(ktime_t *)priv);
@@ -34,7 +34,7 @@ const struct xsk_tx_metadata_ops qhca_xsk_tx_metadata_ops = {
 	.tmo_request_checksum = xsk_tx_csum,
 };
 
-/* The frame is complete: write its WQE. There is room. */
+/* The frame is complete: write its WQE. The caller has checked for room. */
 static void xsk_tx_post(struct qhca_tx_queue *q)
 {
 	struct qhca_xsk_part *p = &q->xsk_part;
@@ -53,7 +53,7 @@ static void xsk_tx_post(struct qhca_tx_queue *q)
 	p->descs = 0;
 }
 
-/* One descriptor. A frame may have several, and they may come in two polls. */
+/* Take one descriptor. A frame may have several, from more than one poll. */
 static void xsk_tx_desc(struct qhca_tx_queue *q, const struct xdp_desc *desc)
 {
 	struct qhca_xsk_part *p = &q->xsk_part;
@@ -73,7 +73,7 @@ static void xsk_tx_desc(struct qhca_tx_queue *q, const struct xdp_desc *desc)
 		p->segs[p->nsegs].len = desc->len;
 		p->bytes += desc->len;
 	}
-	/* one more than there can be: the frame is dropped */
+	/* more than the maximum: drop the frame */
 	p->nsegs = min(p->nsegs + 1, QHCA_ETH_MAX_SGE + 1);
 	p->begin = xsk_is_eop_desc(desc);
 	if (!p->begin)
@@ -84,7 +84,7 @@ static void xsk_tx_desc(struct qhca_tx_queue *q, const struct xdp_desc *desc)
 		qhca_stat_inc(&q->stats->sync, &q->stats->xdp_drops);
 }
 
-/* Post at most a budget, true if there may be more. Under the lock. */
+/* Post at most a budget. True if there may be more. Under the lock. */
 static bool xsk_tx_some(struct qhca_tx_queue *q)
 {
 	u32 room = qhca_tx_room(q), old = q->prod, n, i;
@@ -109,8 +109,8 @@ static bool xsk_tx_some(struct qhca_tx_queue *q)
  * qhca_xsk_tx - send what applications have put into their rings
  * @q: send queue, with a pool
  *
- * In the channel's NAPI. An application that wakes us need not do so while
- * something is on its way, as its completion calls us.
+ * In the channel's NAPI. An application that wakes the driver up need not do so
+ * while something is in flight, as its completion calls this.
  *
  * Return: true if there may be more to send at once.
  */
@@ -122,7 +122,7 @@ bool qhca_xsk_tx(struct qhca_tx_queue *q)
 		return false;
 	__netif_tx_lock(q->txq, smp_processor_id());
 	txq_trans_cond_update(q->txq);
-	/* the application must see this before we look for the last time */
+	/* the application must see this before the last check */
 	if (told && q->prod == q->cons)
 		xsk_set_tx_need_wakeup(q->xsk);
 	more = xsk_tx_some(q);
@@ -132,7 +132,10 @@ bool qhca_xsk_tx(struct qhca_tx_queue *q)
 	return more;
 }
 
-/* Fill in the segments of @xdp and its fragments, which become a chain. */
+/*
+ * Fill in the segments of @xdp and its fragments, which are linked into a
+ * chain.
+ */
 static u16 xsk_tx_chain(struct qhca_tx_queue *q, struct xdp_buff *xdp)
 {
 	struct qhca_xdp_buff *last = (struct qhca_xdp_buff *)xdp;
@@ -158,7 +161,7 @@ static u16 xsk_tx_chain(struct qhca_tx_queue *q, struct xdp_buff *xdp)
 		last = (struct qhca_xdp_buff *)frag;
 		last->next = NULL;
 	}
-	/* each buffer goes back by itself */
+	/* each buffer is freed separately */
 	xdp_buff_clear_frags_flag(xdp);
 	for (i = 0; i <= nr_frags; i++)
 		xsk_buff_raw_dma_sync_for_device(q->xsk, segs[i].addr,
@@ -173,7 +176,7 @@ static u16 xsk_tx_chain(struct qhca_tx_queue *q, struct xdp_buff *xdp)
  *
  * In the channel's NAPI; qhca_xdp_tx_flush() follows.
  *
- * Return: false if there is no room; the frame remains the caller's.
+ * Return: false if there is no room; the caller keeps the frame.
  */
 bool qhca_xsk_tx_back(struct qhca_channel *ch, struct xdp_buff *xdp)
 {
@@ -217,7 +220,7 @@ u32 qhca_xsk_tx_release(struct qhca_tx_buf *buf)
 	return 0;
 }
 
-/* Tell the application when its frame left. */
+/* Tell the application when its frame was sent. */
 void qhca_xsk_tx_stamp(struct qhca_tx_queue *q, struct qhca_tx_buf *buf,
 		       u64 cycles)
 {
@@ -227,13 +230,13 @@ void qhca_xsk_tx_stamp(struct qhca_tx_queue *q, struct qhca_tx_buf *buf,
 	qhca_stat_inc(&q->stats->sync, &q->stats->stamped);
 }
 
-/* @descs more descriptors are completed: applications get them back. */
+/* Return @descs more completed descriptors to applications. */
 void qhca_xsk_tx_completed(struct qhca_tx_queue *q, u32 descs)
 {
 	xsk_tx_completed(q->xsk, descs);
 }
 
-/* The queue was stopped: what was taken of a frame without its end goes back. */
+/* The queue was stopped: return the descriptors of an incomplete frame. */
 void qhca_xsk_tx_forget(struct qhca_tx_queue *q)
 {
 	struct qhca_xsk_part *p = &q->xsk_part;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attaching XDP programs. With one, all receive queues have buffers in which it can
- * make room and write, and packets that hold many frames are off.
+ * Attaching XDP programs. With a program, all receive queues have buffers with
+ * headroom that it can write, and packets that hold many frames are disabled.
  */
 #include <linux/bpf.h>
 #include <linux/filter.h>
@@ -11,7 +11,7 @@
 #include "xdp.h"
 #include "xsk.h"
 
-/* Can the program of the net_device see frames of an MTU of @mtu? */
+/* Can the net_device's program handle frames of an MTU of @mtu? */
 bool qhca_xdp_mtu_ok(struct qhca_netdev *priv, u32 mtu)
 {
 	const struct bpf_prog *prog = priv->xdp_prog;
@@ -19,7 +19,7 @@ bool qhca_xdp_mtu_ok(struct qhca_netdev *priv, u32 mtu)
 	return !prog || prog->aux->xdp_has_frags || mtu <= QHCA_XDP_MTU_MAX;
 }
 
-/* 0, or an error and its reason. */
+/* Returns 0, or an error and its reason. */
 static int xdp_check(struct qhca_netdev *priv, const struct bpf_prog *prog,
 		     struct netlink_ext_ack *extack)
 {
@@ -36,14 +36,14 @@ static int xdp_check(struct qhca_netdev *priv, const struct bpf_prog *prog,
 	if (!prog->aux->xdp_has_frags &&
 	    priv->netdev->mtu > QHCA_XDP_MTU_MAX) {
 		NL_SET_ERR_MSG_FMT(extack,
-				   "a program without fragments sees frames of an MTU of %lu at most",
+				   "a program without fragments needs an MTU of %lu at most",
 				   QHCA_XDP_MTU_MAX);
 		return -EOPNOTSUPP;
 	}
 	return 0;
 }
 
-/* Buffers for programs or not. 0 or an error. */
+/* Switch to buffers with or without room for programs. 0 or an error. */
 static int xdp_change_queues(struct qhca_netdev *priv, bool xdp)
 {
 	struct qhca_net_params params = priv->params;
@@ -73,16 +73,16 @@ static int xdp_attach(struct qhca_netdev *priv, struct bpf_prog *prog,
 		return err;
 	err = xdp_change_queues(priv, true);
 	if (err) {
-		NL_SET_ERR_MSG(extack, "queues for XDP could not be made");
+		NL_SET_ERR_MSG(extack, "queues for XDP could not be created");
 		return err;
 	}
 	xdp_swap(priv, prog);
-	if (first)	/* some go off */
+	if (first)	/* some are disabled */
 		netdev_update_features(priv->netdev);
 	return 0;
 }
 
-/* It cannot fail: what remains for want of memory are the buffers. */
+/* It cannot fail: if memory is short, the buffers stay as for XDP. */
 static void xdp_detach(struct qhca_netdev *priv)
 {
 	if (!priv->xdp_prog)
@@ -123,7 +123,7 @@ static xdp_features_t xdp_features(const struct qhca_netdev *priv)
 	       NETDEV_XDP_ACT_RX_SG | QHCA_XSK_FEATURES;
 }
 
-/* Before the net_device is registered. */
+/* Called before the net_device is registered. */
 void qhca_xdp_init(struct qhca_netdev *priv)
 {
 	priv->netdev->xdp_features = xdp_features(priv);
@@ -131,7 +131,7 @@ void qhca_xdp_init(struct qhca_netdev *priv)
 	qhca_xsk_init(priv->netdev);
 }
 
-/* The queues have changed: say what is possible now. Under the locks. */
+/* The queues have changed: update the XDP features. Under the locks. */
 void qhca_xdp_show_features(struct qhca_netdev *priv)
 {
 	qhca_xdp_set_features(priv->netdev, xdp_features(priv));

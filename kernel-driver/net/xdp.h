@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* XDP programs of the net_device, and frames that are sent without an skb. */
+/* XDP programs of the net_device, and sending frames without an skb. */
 #ifndef QHCA_XDP_H
 #define QHCA_XDP_H
 
@@ -7,7 +7,7 @@
 
 /* bytes before the frame in a buffer that a program sees */
 #define QHCA_XDP_HEADROOM	XDP_PACKET_HEADROOM
-/* the longest frame that a program without fragments can see, as an MTU */
+/* the largest MTU for a program without fragments */
 #define QHCA_XDP_MTU_MAX \
 	(SKB_WITH_OVERHEAD(PAGE_SIZE) - QHCA_XDP_HEADROOM - VLAN_ETH_HLEN)
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * AF_XDP sockets without a copy: a channel takes the pool of a socket, and gives it
- * back. Its queues are exchanged for that, while the other channels go on.
+ * Zero-copy AF_XDP sockets: a channel takes the pool of a socket, and gives it
+ * back. Its queues are replaced for that, while the other channels keep
+ * running.
  */
 #include <linux/if_vlan.h>
 #include <net/xdp_sock_drv.h>
@@ -9,7 +10,7 @@
 #include "xdp.h"
 #include "xsk.h"
 
-/* Before the net_device is registered. */
+/* Called before the net_device is registered. */
 void qhca_xsk_init(struct net_device *netdev)
 {
 	netdev->xdp_zc_max_segs = QHCA_XSK_MAX_SEGS;
@@ -21,7 +22,7 @@ static bool xsk_holds(struct xsk_buff_pool *pool, u32 mtu)
 {
 	u32 len = xsk_pool_get_rx_frame_size(pool);
 
-	/* of the chunk's size less what the application wants before each frame */
+	/* chunk size without the application's headroom */
 	if (!len || len > xsk_pool_get_chunk_size(pool))
 		return false;
 	if (pool->umem->flags & XDP_UMEM_SG_FLAG)
@@ -29,7 +30,7 @@ static bool xsk_holds(struct xsk_buff_pool *pool, u32 mtu)
 	return len >= mtu + VLAN_ETH_HLEN;
 }
 
-/* Can all channels with a pool? Under qhca_netdev_lock(). */
+/* Can all channels with a pool do so? Under qhca_netdev_lock(). */
 bool qhca_xsk_mtu_ok(struct qhca_netdev *priv, u32 mtu)
 {
 	int i;
@@ -42,7 +43,7 @@ bool qhca_xsk_mtu_ok(struct qhca_netdev *priv, u32 mtu)
 	return true;
 }
 
-/* Has any channel a pool? Under qhca_netdev_lock(). */
+/* Does any channel have a pool? Under qhca_netdev_lock(). */
 bool qhca_xsk_in_use(const struct qhca_netdev *priv)
 {
 	int i;
@@ -54,7 +55,10 @@ bool qhca_xsk_in_use(const struct qhca_netdev *priv)
 	return false;
 }
 
-/* 0, or the error that the application gets: bind() has no other way to say why. */
+/*
+ * Returns 0, or the error for the application; bind() has no way to give a
+ * reason.
+ */
 static int xsk_check(struct qhca_netdev *priv, struct xsk_buff_pool *pool,
 		     u16 index)
 {
@@ -80,19 +84,22 @@ static int xsk_check(struct qhca_netdev *priv, struct xsk_buff_pool *pool,
 	return 0;
 }
 
-/* Nobody posts to the send queue of @ch any more, whose NAPI is off. */
+/* Stop all posting to the send queue of @ch, whose NAPI is off. */
 static void xsk_stop_tx(struct qhca_channel *ch)
 {
 	struct netdev_queue *txq = ch->tx->txq;
 
 	__netif_tx_lock_bh(txq);
-	txq_trans_cond_update(txq);	/* the watchdog may look meanwhile */
+	txq_trans_cond_update(txq);	/* the watchdog may run meanwhile */
 	netif_tx_stop_queue(txq);
 	__netif_tx_unlock_bh(txq);
 	qhca_tx_stop(ch->tx);
 }
 
-/* With @pool, or without. If it cannot be started, somebody makes a new one. */
+/*
+ * Restart the send queue with or without @pool. On failure, health recovery
+ * recreates it.
+ */
 static void xsk_start_tx(struct qhca_channel *ch, struct xsk_buff_pool *pool)
 {
 	struct qhca_netdev *priv = ch->priv;
@@ -103,9 +110,9 @@ static void xsk_start_tx(struct qhca_channel *ch, struct xsk_buff_pool *pool)
 }
 
 /*
- * The channel's queues change to @ch->xsk_pool, which may be none. 0, or an error of
- * the receive queue: those that had no pool go on as before, others are stopped
- * at best. Under qhca_netdev_lock().
+ * Switch the channel's queues to @ch->xsk_pool, which may be NULL. 0, or an
+ * error of the receive queue: queues without a pool continue as before, others
+ * may be stopped. Under qhca_netdev_lock().
  */
 static int xsk_exchange(struct qhca_channel *ch)
 {
@@ -142,7 +149,10 @@ static int xsk_exchange(struct qhca_channel *ch)
 	return err;
 }
 
-/* Map the pool for the device, and let its buffers know the channel. 0 or an error. */
+/*
+ * Map the pool for the device, and tell its buffers their channel. 0 or an
+ * error.
+ */
 static int xsk_prepare(struct qhca_channel *ch, struct xsk_buff_pool *pool)
 {
 	struct device *dma = qhca_dma_dev(ch->priv->dev);
@@ -185,7 +195,7 @@ static int xsk_join(struct qhca_channel *ch, struct xsk_buff_pool *pool)
 	if (err)
 		return err;
 	ch->xsk_pool = pool;
-	/* otherwise its queues come with the pool */
+	/* otherwise its queues are created with the pool */
 	err = priv->up ? xsk_exchange(ch) : 0;
 	if (err) {
 		netdev_info(priv->netdev, "queue %u not changed for AF_XDP: %d\n",
@@ -196,7 +206,7 @@ static int xsk_join(struct qhca_channel *ch, struct xsk_buff_pool *pool)
 	return err;
 }
 
-/* It cannot fail: the memory goes, so nothing of it may be the device's. */
+/* It cannot fail: the memory goes away, so the device must use none of it. */
 static void xsk_leave(struct qhca_channel *ch)
 {
 	struct xsk_buff_pool *pool = ch->xsk_pool;
@@ -206,7 +216,7 @@ static void xsk_leave(struct qhca_channel *ch)
 		return;
 	ch->xsk_pool = NULL;
 	if (priv->up && xsk_exchange(ch)) {
-		/* for want of memory, or the device refuses: without queues */
+		/* memory is short, or the device refuses: no queues */
 		netdev_err(priv->netdev, "queue %u does not leave AF_XDP\n",
 			   ch->index);
 		qhca_netdev_down(priv);
@@ -246,7 +256,7 @@ int qhca_xsk_wakeup(struct net_device *netdev, u32 index, u32 flags)
 	if (unlikely(index >= READ_ONCE(priv->num_ch) ||
 		     !READ_ONCE(priv->ch[index].xsk_pool)))
 		return -EINVAL;
-	/* NAPI that is off looks when it is on again */
+	/* NAPI polls when it is enabled again */
 	qhca_channel_look(&priv->ch[index]);
 	return 0;
 }

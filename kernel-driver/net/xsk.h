@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * AF_XDP sockets without a copy: both queues of a channel use the buffers of one
- * pool, an application's memory. Without CONFIG_XDP_SOCKETS no queue has a pool.
+ * Zero-copy AF_XDP sockets: both queues of a channel use the buffers of one
+ * pool, an application's memory. Without CONFIG_XDP_SOCKETS no queue has a
+ * pool.
  */
 #ifndef QHCA_XSK_H
 #define QHCA_XSK_H
@@ -9,7 +10,7 @@
 #include "rx.h"
 
 #define QHCA_XSK_TX_BUDGET	64U	/* descriptors in a poll */
-/* of a frame that an application sends */
+/* per frame that an application sends */
 #define QHCA_XSK_MAX_SEGS	min_t(u32, QHCA_ETH_MAX_SGE, MAX_SKB_FRAGS)
 
 #if IS_ENABLED(CONFIG_XDP_SOCKETS)
