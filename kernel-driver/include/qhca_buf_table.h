@@ -2,10 +2,10 @@
 /*
  * Buffer tables: how a queue or memory region is described to the device.
  *
- * qhca_layout says what is wanted, qhca_plan what will be made, and the
- * encoder writes it.  Planner and encoder are pure: they touch no device and
- * are also compiled in user space by tests/driver-unit.  The allocator
- * around them (qhca_buf_table_build()) is kernel only.
+ * qhca_layout is the request, qhca_plan what will be built, and the encoder
+ * writes it. Planner and encoder are pure: they touch no device and are also
+ * compiled in user space by tests/driver-unit. The allocator around them
+ * (qhca_buf_table_build()) is kernel only.
  */
 #ifndef QHCA_BUF_TABLE_H
 #define QHCA_BUF_TABLE_H
@@ -25,14 +25,15 @@
 #define QHCA_SCOPE_KERNEL	BIT(1)	/* kernel queues (qhca_queue_buf) */
 
 /**
- * struct qhca_layout - a wish about the form of buffer tables
+ * struct qhca_layout - a requested form of buffer tables
  * @form: QHCA_BUF_*, or QHCA_LAYOUT_AUTO for the driver's choice
  * @hops: TREE: 1..3; 0: as few as fit
  * @page_shift: log2 of the page size, 12..31; 0: the largest that fits
  * @table_shift: TREE: log2 of the table size, 12..21; 0: chosen
- * @scope: QHCA_SCOPE_*: which objects the wish is for
+ * @scope: QHCA_SCOPE_*: which objects the request applies to
  *
- * A wish other than AUTO is a demand: what cannot be had is -EINVAL.
+ * A request other than AUTO is strict: if it cannot be met, the result is
+ * -EINVAL.
  */
 struct qhca_layout {
 	u8 form;
@@ -45,7 +46,7 @@ struct qhca_layout {
 /**
  * struct qhca_blocks - the DMA blocks of a buffer, in order
  * @begin: go back to the first block
- * @next: put the next block's DMA address into *@addr; false: no more
+ * @next: store the next block's DMA address in *@addr; false: no more
  * @page_shift: log2 of the size of each block; each is aligned to it
  *
  * Embed it and use container_of() in the callbacks.  @begin may be called
@@ -58,9 +59,9 @@ struct qhca_blocks {
 };
 
 /**
- * struct qhca_plan - the table that will be made
+ * struct qhca_plan - the table that will be built
  * @form: QHCA_BUF_*
- * @hops: number of tables read on the way to a page
+ * @hops: number of tables read to find a page
  * @page_shift: log2 of the page size
  * @table_shift: log2 of the table size (TREE)
  * @first: position of byte 0 in the first page
@@ -109,7 +110,7 @@ struct qhca_buf_table_mem {
 /**
  * struct qhca_buf_table - a buffer table in memory, and its descriptor
  * @desc: for the context of the object, little-endian, complete
- * @plan: how it looks (for debugfs and for tests)
+ * @plan: its form (for debugfs and for tests)
  * @mem: the tables
  * @nmem: their number
  */
@@ -132,7 +133,7 @@ struct qhca_buf_table {
  *
  * Sleeps.  The table must live until the object that uses it is destroyed.
  *
- * Return: 0, -EINVAL if @want cannot be had or the blocks do not cover the
+ * Return: 0, -EINVAL if @want cannot be met or the blocks do not cover the
  * buffer, -ENOMEM.
  */
 int qhca_buf_table_build(struct qhca_dev *dev, struct qhca_buf_table *t,
@@ -147,9 +148,9 @@ int qhca_buf_table_build(struct qhca_dev *dev, struct qhca_buf_table *t,
  * @first: byte offset of the region in its first page
  * @len: bytes of the region, not 0
  *
- * For on-demand paging: all pages are missing, the tables are there. Sleeps.
+ * For on-demand paging: the tables exist, but all pages are missing. Sleeps.
  *
- * Return: 0, -EINVAL if there is no such table, -ENOMEM.
+ * Return: 0, -EINVAL if no table fits, -ENOMEM.
  */
 int qhca_buf_table_alloc(struct qhca_dev *dev, struct qhca_buf_table *t,
 			 u8 page_shift, u64 first, u64 len);
@@ -169,7 +170,7 @@ void qhca_buf_table_free(struct qhca_dev *dev, struct qhca_buf_table *t);
  * @nchunks: their number
  * @chunk_shift: log2 of the size of each chunk
  *
- * Not contiguous for the CPU: reach entries by qhca_queue_buf_ptr().
+ * Not contiguous for the CPU: access entries by qhca_queue_buf_ptr().
  */
 struct qhca_queue_buf {
 	struct qhca_buf_table table;
@@ -181,19 +182,19 @@ struct qhca_queue_buf {
 };
 
 /**
- * qhca_queue_buf_alloc - memory for a kernel queue, zeroed, with its table
+ * qhca_queue_buf_alloc - allocate a kernel queue, zeroed, with its table
  * @dev: device
  * @kb: result
  * @len: bytes, a power of two
  *
- * Obeys the forced layout if that is for kernel queues.  Sleeps.
+ * Obeys the forced layout if it applies to kernel queues.  Sleeps.
  *
  * Return: 0, -EINVAL, -ENOMEM.
  */
 int qhca_queue_buf_alloc(struct qhca_dev *dev, struct qhca_queue_buf *kb,
 			 size_t len);
 
-/* Free it; harmless on one that is all zero.  The device no longer uses it. */
+/* Free it; harmless if all zero.  The device must no longer use it. */
 void qhca_queue_buf_free(struct qhca_dev *dev, struct qhca_queue_buf *kb);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Differences between the kernels we build for, 6.12 to 7.x.  The sources use
- * the newer names.  Kbuild looks into the headers for what a kernel has: a
- * release named here is the first that had it, and updates of older ones may
+ * Differences between the supported kernels, 6.12 to 7.x.  The sources use the
+ * newer names.  Kbuild checks the headers for what a kernel has: a release
+ * named here is the first one with a feature, and updates of older ones may
  * have it, too.
  */
 #ifndef QHCA_COMPAT_H
@@ -17,12 +17,12 @@
 #error "qhca needs Linux 6.12 or newer"
 #endif
 
-/* The DMA block iterator has moved out of the rdma headers that all include. */
+/* The DMA block iterator has moved out of the common rdma headers. */
 #ifdef QHCA_HAVE_RDMA_ITER_H
 #include <rdma/iter.h>
 #endif
 
-/* 6.17: user MRs may come with a DMA handle, which we do not have */
+/* 6.17: user MRs may come with a DMA handle, which is not supported */
 #ifdef QHCA_HAVE_DMAH
 #define QHCA_DMAH_PARAM		struct ib_dmah *dmah,
 #define QHCA_DMAH_GIVEN		(dmah)
@@ -48,8 +48,8 @@
 #endif
 
 /*
- * 6.15: counters are told the port of a QP, and the core allocates what the
- * driver has beside struct rdma_counter: nothing here
+ * 6.15: counter operations get the port of a QP, and the core allocates the
+ * driver's part of struct rdma_counter: empty here
  */
 #ifdef QHCA_HAVE_SIZE_RDMA_COUNTER
 #define QHCA_COUNTER_PORT_PARAM	, u32 port
@@ -61,9 +61,9 @@
 
 /*
  * Page @page of an on-demand paging umem, after ib_umem_odp_map_dma_and_lock():
- * 1, or 0 if it is not there, or -EFAULT if it could not be mapped for DMA.
- * *@write is true if the caller's table has the page as writable already, and
- * gets whether it may be. Under umem_mutex.
+ * 1, 0 if it is not present, or -EFAULT if it could not be mapped for DMA.
+ * *@write says whether the page is writable in the caller's table already, and
+ * returns whether it may be. Under umem_mutex.
  */
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING
 #include <rdma/ib_umem_odp.h>
@@ -73,7 +73,7 @@
 #include <linux/pci-p2pdma.h>
 #define ODP_READ_ALLOWED_BIT	0
 #define ODP_WRITE_ALLOWED_BIT	HMM_PFN_WRITE
-/* its lists count pages of the CPU, whatever the size of the umem's pages */
+/* its lists count CPU pages, whatever the size of the umem's pages */
 #define QHCA_ODP_HUGE		false
 static inline int qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
 				bool *write, dma_addr_t *addr)
@@ -93,7 +93,7 @@ static inline int qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
 	return 1;
 }
 
-/* what the CPU may write stays so until it is taken away */
+/* a page that the CPU may write stays writable until it is unmapped */
 static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
 				       unsigned long page)
 {
@@ -108,8 +108,8 @@ static inline int qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
 	if (!dma)
 		return 0;
 	/*
-	 * Mapping a page again, to read, takes back the right to write; but it
-	 * may have been written, and must become dirty when it goes.
+	 * Mapping a page again for reading revokes write access; but it may
+	 * have been written, and must be marked dirty when it is unmapped.
 	 */
 	if (*write)
 		umem->dma_list[page] |= ODP_WRITE_ALLOWED_BIT;
@@ -119,8 +119,9 @@ static inline int qhca_odp_page(struct ib_umem_odp *umem, unsigned long page,
 }
 
 /*
- * Page @page goes, and may have been written: so when a mapping to read failed
- * at a later page, before qhca_odp_page() could give the right back.
+ * Page @page is unmapped, and may have been written: for example when mapping
+ * for reading failed at a later page, before qhca_odp_page() could restore
+ * write access.
  */
 static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
 				       unsigned long page)
@@ -132,8 +133,8 @@ static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
 #endif
 
 /*
- * GSO: CWR in all segments is what accurate ECN does. 6.18: outer and inner
- * identifications are told apart; before, only the inner one counted.
+ * GSO: accurate ECN sets CWR in all segments. 6.18: outer and inner
+ * identifications are distinguished; before, only the inner one counted.
  */
 #ifdef QHCA_HAVE_GSO_ACCECN
 #define QHCA_GSO_CWR		SKB_GSO_TCP_ACCECN
@@ -148,9 +149,7 @@ static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
 #define QHCA_GSO_FIXEDID_INNER	SKB_GSO_TCP_FIXEDID
 #endif
 
-/*
- * Later only applications resize CQs, and the depth has no sign.
- */
+/* Later only applications resize CQs, and the depth is unsigned. */
 #ifdef QHCA_HAVE_RESIZE_USER_CQ
 #define QHCA_RESIZE_CQ_OP	resize_user_cq
 #define QHCA_RESIZE_CQE		unsigned int
@@ -160,9 +159,9 @@ static inline void qhca_odp_page_dirty(struct ib_umem_odp *umem,
 #endif
 
 /*
- * 6.15: a net_device has a lock of its own, which the core takes around all
- * operations if the driver wants it; NAPI instances get a number, by which their
- * settings survive.
+ * 6.15: a net_device has its own lock, which the core takes around all
+ * operations if the driver asks for it; NAPI instances get a number, which lets
+ * their settings persist.
  */
 #ifdef QHCA_HAVE_NETDEV_OPS_LOCK
 #include <net/netdev_lock.h>
@@ -200,8 +199,8 @@ static inline void qhca_netdev_unlock_ops(struct net_device *netdev)
 #endif
 
 /*
- * 6.13: the stack's shapers, whose operations are under the lock that the others
- * have taken since 6.15.
+ * 6.13: the stack's shapers, whose operations run under the lock that the
+ * others have taken since 6.15.
  */
 #ifdef QHCA_HAVE_NET_SHAPERS
 #define QHCA_NETDEV_SHAPER_OPS	.net_shaper_ops = &qhca_shaper_ops,
@@ -210,8 +209,8 @@ static inline void qhca_netdev_unlock_ops(struct net_device *netdev)
 #endif
 
 /*
- * 6.16: the stack may send memory that is not the kernel's, mapped for the device
- * by its owner. Later a net_device may also do so without DMA.
+ * 6.16: the stack may send memory that is not the kernel's, mapped for the
+ * device by its owner. Later a net_device may also support this without DMA.
  */
 static inline void qhca_netdev_send_netmem(struct net_device *netdev)
 {
@@ -223,8 +222,8 @@ static inline void qhca_netdev_send_netmem(struct net_device *netdev)
 }
 
 /*
- * 7.3: such a net_device is asked for its receive filter where it may sleep,
- * and its ethtool operations hold rtnl only where it says so.
+ * 7.3: the receive filter of such a net_device is set in a context that may
+ * sleep, and its ethtool operations hold rtnl only if it asks for that.
  */
 #ifdef QHCA_HAVE_RX_MODE_ASYNC
 #define QHCA_RX_MODE_OP		ndo_set_rx_mode_async
@@ -249,8 +248,8 @@ static inline void qhca_netdev_send_netmem(struct net_device *netdev)
 #endif
 
 /*
- * 6.17: the fields that RSS hashes have operations of their own, and contexts
- * may differ in them; before they came with the filters. 6.15: the second
+ * 6.17: RSS hash fields have their own operations, and may differ between
+ * contexts; before, they were part of the filter operations. 6.15: the second
  * symmetric transformation.
  */
 #include <linux/ethtool.h>
@@ -297,8 +296,8 @@ qhca_rxfh_fields(const struct ethtool_rxnfc *nfc)
 #endif
 
 /*
- * 6.17: a page pool is given to a NAPI instance by a function. The instance is
- * off, and the pool is not anybody's.
+ * 6.17: a function assigns a page pool to a NAPI instance. The instance is off,
+ * and the pool is unassigned.
  */
 #include <net/page_pool/types.h>
 #ifdef QHCA_HAVE_POOL_DIRECT_RECYCLING
@@ -311,7 +310,7 @@ static inline void qhca_pool_use_napi(struct page_pool *pool,
 }
 #endif
 
-/* 6.15: the function that gives a whole buffer has another name. */
+/* 6.15: the function that recycles a whole buffer has another name. */
 #ifdef QHCA_HAVE_POOL_ALLOC_NETMEMS
 #define qhca_pool_alloc_netmem	page_pool_alloc_netmems
 #else
@@ -325,7 +324,7 @@ static inline void qhca_pool_use_napi(struct page_pool *pool,
 #define qhca_net_dim(dim, sample)	net_dim(dim, *(sample))
 #endif
 
-/* Later a queue may be configured by itself, and have pages of its own size. */
+/* Later each queue may be configured separately, with its own page size. */
 #ifdef QHCA_HAVE_QUEUE_CONFIG
 #define QHCA_QCFG_PARAM		struct netdev_queue_config *qcfg,
 #else
@@ -348,7 +347,7 @@ static inline u32 qhca_queue_page_size(struct net_device *netdev, u32 index)
 }
 #endif
 
-/* Before 6.14 all frames are split, or none. */
+/* Before 6.14, either all frames are split or none. */
 #ifdef QHCA_HAVE_HDS_THRESH
 #define QHCA_ETHTOOL_HDS_THRS	ETHTOOL_RING_USE_HDS_THRS
 static inline void
@@ -378,8 +377,8 @@ qhca_get_hds_thresh(const struct kernel_ethtool_ringparam *kring)
 #endif
 
 /*
- * Later an XDP frame's flags tell of its fragments, and an operation of the
- * net_device may set its XDP features under the lock of its own.
+ * Later an XDP frame's flags describe its fragments, and an operation of the
+ * net_device may set its XDP features under the net_device's own lock.
  */
 #include <net/xdp.h>
 static inline void qhca_xdp_skb_frags(struct sk_buff *skb, u8 nr_frags,
@@ -402,8 +401,8 @@ static inline void qhca_xdp_skb_frags(struct sk_buff *skb, u8 nr_frags,
 #endif
 
 /*
- * AF_XDP. Later a buffer is added to a frame in one step, and what an application
- * asks for each frame is read but once. Updates of older kernels have some of it.
+ * AF_XDP. Later a buffer is added to a frame in one step, and the metadata of
+ * each frame is read only once. Updates of older kernels have some of this.
  */
 #if IS_ENABLED(CONFIG_XDP_SOCKETS)
 #include <linux/vmalloc.h>
@@ -414,7 +413,7 @@ static inline void qhca_xdp_skb_frags(struct sk_buff *skb, u8 nr_frags,
 #define qhca_xsk_frag_step	xsk_pool_get_rx_frame_size
 #endif
 
-/* False if the frame has as many as it can. */
+/* False if the frame has the maximum number of buffers. */
 static inline bool qhca_xsk_add_frag(struct xdp_buff *xdp,
 				     struct xdp_buff *frag)
 {
@@ -441,8 +440,8 @@ static inline bool qhca_xsk_add_frag(struct xdp_buff *xdp,
 }
 
 /*
- * Have @ops put into @priv what the application asks for the frame that @desc begins,
- * and note in @compl what it wants to know of it.
+ * Let @ops store in @priv the metadata requests of the frame that begins with
+ * @desc, and record in @compl what to report on completion.
  */
 static inline void
 qhca_xsk_tx_metadata(struct xsk_buff_pool *pool, const struct xdp_desc *desc,
@@ -466,7 +465,7 @@ qhca_xsk_tx_metadata(struct xsk_buff_pool *pool, const struct xdp_desc *desc,
 }
 #endif
 
-/* What the core holds when it calls an operation of a net_device. Sleeps. */
+/* The locks that the core holds when calling a net_device operation. Sleeps. */
 static inline void qhca_netdev_lock(struct net_device *netdev)
 {
 	rtnl_lock();

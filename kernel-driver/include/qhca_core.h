@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the core (PCI function, admin queue, event queues, buffer tables) offers
- * to the net_device, which is in the same module, and to qhca_ib.ko.
+ * The interface of the core (PCI function, admin queue, event queues, buffer
+ * tables) for the net_device, which is in the same module, and for qhca_ib.ko.
  *
- * Lifetime: qhca_ib binds to the auxiliary device "qhca.ib".  Between its
- * probe and the return of its remove everything here may be used.  When the
- * device dies or is pulled out, commands fail with -EIO at once; the auxiliary
- * device is removed some time later, and until then calls are still safe.
+ * Lifetime: qhca_ib binds to the auxiliary device "qhca.ib". Everything here
+ * may be used from its probe until its remove returns. When the device dies or
+ * is pulled out, commands fail with -EIO at once; the auxiliary device is
+ * removed some time later; until then calls are safe.
  */
 #ifndef QHCA_CORE_H
 #define QHCA_CORE_H
@@ -21,7 +21,7 @@
 #include "qhca_buf_table.h"
 #include "qhca_ring.h"
 
-/* No io-64-nonatomic here: the device ignores the halves of a doorbell. */
+/* No io-64-nonatomic here: the device ignores doorbell writes of 4 bytes. */
 #ifndef CONFIG_64BIT
 #error "qhca needs a 64-bit kernel: a doorbell is one 8-byte store"
 #endif
@@ -32,7 +32,7 @@ struct qhca_debug;
 
 #define QHCA_DRV_NAME		"qhca"
 
-/* struct qhca_dev_caps in CPU order; see there */
+/* struct qhca_dev_caps in CPU byte order; see there */
 struct qhca_caps {
 	u64 features;
 	u8 node_guid[8];
@@ -70,11 +70,11 @@ struct qhca_core;	/* private to core/ */
  * @db: doorbell page 0 (the kernel's UAR), an __iomem of one page
  * @db_phys: bus address of BAR 2, for mmap of doorbell pages
  * @dm_phys: bus address of BAR 4, caps.dm_size bytes of device memory
- * @db_shift: log2 of the stride of doorbell pages; at least PAGE_SHIFT,
- *	except on kernels with pages over 64 KiB, which are refused
+ * @db_shift: log2 of the stride of doorbell pages; at least PAGE_SHIFT, except
+ *	on kernels with pages over 64 KiB, which are not supported
  * @num_comp_vectors: completion EQs; comp_vector is 0 .. this - 1
  * @caps: limits from QUERY_DEVICE
- * @debug: what debug/ keeps of it
+ * @debug: state of debug/
  */
 struct qhca_dev {
 	struct pci_dev *pdev;
@@ -96,7 +96,7 @@ static inline struct device *qhca_dma_dev(const struct qhca_dev *dev)
 	return &dev->pdev->dev;
 }
 
-/* the version of the firmware as text: "major.minor.patch" */
+/* the firmware version as text: "major.minor.patch" */
 static inline void qhca_fw_version(const struct qhca_dev *dev, char *text,
 				   size_t size)
 {
@@ -105,7 +105,7 @@ static inline void qhca_fw_version(const struct qhca_dev *dev, char *text,
 	snprintf(text, size, "%u.%u.%u", v >> 24, (v >> 16) & 0xff, v & 0xffff);
 }
 
-/* the auxiliary device; qhca_ib gets at it with container_of() */
+/* the auxiliary device; qhca_ib finds it with container_of() */
 struct qhca_adev {
 	struct auxiliary_device adev;
 	struct qhca_dev *dev;
@@ -127,11 +127,11 @@ static inline struct qhca_dev *qhca_adev_to_dev(struct auxiliary_device *adev)
  * @opcode: QHCA_CMD_*
  * @status: out: QHCA_ST_*; valid when qhca_aq_exec() returned other than
  *	-EIO, -EMSGSIZE
- * @obj: in: object number; out: number of the object made, else unchanged
+ * @obj: in: object number; out: number of the created object, else unchanged
  * @mask: for modify commands
  * @arg: command specific
  * @in: input structure or NULL
- * @out: where to put the output structure, or NULL; untouched on error
+ * @out: buffer for the output structure, or NULL; untouched on error
  * @in_len: bytes at @in, at most QHCA_AQ_MAX_DATA
  * @out_len: bytes at @out, at most QHCA_AQ_MAX_DATA
  * @result: out: the completion's result
@@ -152,30 +152,30 @@ struct qhca_aq_req {
 /**
  * qhca_aq_exec - run an admin command and wait for its completion
  * @dev: device
- * @req: the command; also takes the answer
+ * @req: the command; also receives the answer
  *
- * Sleeps, not interruptible.  Any number of callers at once.
+ * Sleeps uninterruptibly.  Any number of callers at once.
  *
  * Return: 0; by the status of the device -EOPNOTSUPP (unknown, unsupported),
  * -EINVAL (bad parameter, state or table), -ENOENT (no such object), -EBUSY,
- * -ENOMEM (no resources), -EFAULT (DMA); -EIO when the device is dead, gone
- * or did not answer, which also declares it dead; -EMSGSIZE for lengths that
- * are too great.
+ * -ENOMEM (no resources), -EFAULT (DMA); -EIO when the device is dead, gone or
+ * did not answer, in which case it is declared dead; -EMSGSIZE if a length is
+ * too large.
  */
 int qhca_aq_exec(struct qhca_dev *dev, struct qhca_aq_req *req);
 
 /**
- * qhca_aq_create_arg - make an object
+ * qhca_aq_create_arg - create an object
  * @dev: device
  * @opcode: QHCA_CMD_CREATE_*, QHCA_CMD_ALLOC_*
  * @arg: command specific
  * @in: input structure or NULL
  * @in_len: its bytes
- * @obj: out: number of the new object, at most QHCA_DB_NUM_MASK; of an MR or
- *	memory window its key, of 32 bits; untouched on error
+ * @obj: out: number of the new object, at most QHCA_DB_NUM_MASK; for an MR or
+ *	memory window its 32-bit key; untouched on error
  *
- * Return: as qhca_aq_exec(). A number that no object can have is -EIO, and the
- * device is declared dead.
+ * Return: as qhca_aq_exec(). If the device returns an invalid number, it is
+ * declared dead, and the result is -EIO.
  */
 int qhca_aq_create_arg(struct qhca_dev *dev, u8 opcode, u64 arg, const void *in,
 		       u32 in_len, u32 *obj);
@@ -223,51 +223,50 @@ static inline int qhca_aq_destroy(struct qhca_dev *dev, u8 opcode, u32 obj)
  * @opcode: QHCA_CMD_DESTROY_*
  * @obj: its number
  *
- * When it returns the device does no DMA for the object. If it refuses the
- * command, or does not know the object, it is declared dead, which costs all
- * users their adapter: who can keep the object and try again later uses
- * qhca_aq_destroy(), and qhca_aq_destroyed() for answers that make no sense.
+ * When this returns, the device does no DMA for the object. If it refuses the
+ * command, or does not know the object, it is declared dead, which takes the
+ * adapter away from all users. Callers that can keep the object and try again
+ * later use qhca_aq_destroy(), and qhca_aq_destroyed() for invalid answers.
  */
 void qhca_aq_destroy_sure(struct qhca_dev *dev, u8 opcode, u32 obj);
 
-/* The same when the command has been answered already, by @err. */
+/* The same when the command has already been answered with @err. */
 void qhca_aq_destroyed(struct qhca_dev *dev, u8 opcode, u32 obj, int err);
 
 /*
  * True once the device is dead (fatal error, admin timeout) or gone.  It does
- * no DMA any more: it has been reset or has left the bus.  So after a destroy
- * command failed with -EIO, memory may be freed.
+ * no more DMA: it has been reset or has left the bus.  So after a destroy
+ * command has failed with -EIO, memory may be freed.
  */
 bool qhca_dev_dead(struct qhca_dev *dev);
 
 /*
- * Declare the device dead, as what it has written cannot be true.  @why is a
- * constant.  Any context, also under spinlocks; on return it does no DMA any
- * more, unless another caller is at it.  What follows happens in a work.
+ * Declare the device dead, because it has written invalid data.  @why is a
+ * constant.  Any context, also under spinlocks; on return it does no more DMA,
+ * unless another caller is declaring it dead.  A work item does the rest.
  */
 void qhca_dev_kill(struct qhca_dev *dev, const char *why);
 
-/* The same; sleeps until it is dead, also if another caller is at it. */
+/* The same; sleeps until it is dead, also if another caller declares it so. */
 void qhca_dev_kill_sure(struct qhca_dev *dev, const char *why);
 
-/* names of the counters of QUERY_STATS; NULL where an index has no meaning */
+/* names of the counters of QUERY_STATS; NULL for unused indexes */
 extern const char * const qhca_stat_names[QHCA_STAT_COUNT];
 
 /* ------------------------------------------------------------- events -- */
 
 /*
- * Asynchronous events: the action is the QHCA_EV_* type, the data a
- * struct qhca_eqe * (little-endian, a copy, valid during the call).
- * Handlers run in a thread, one at a time, may sleep and may run admin
- * commands.  QHCA_EV_CQ is not among them; QHCA_EV_DEVICE_FATAL comes once,
- * also when the death was found by the driver.  After unregister no handler
- * runs.
+ * Asynchronous events: the action is the QHCA_EV_* type, the data a struct
+ * qhca_eqe * (little-endian, a copy, valid during the call).  Handlers run in a
+ * thread, one at a time, may sleep and may run admin commands.  QHCA_EV_CQ is
+ * not among them; QHCA_EV_DEVICE_FATAL comes once, also when the driver
+ * detected the death.  After unregister no handler runs.
  */
 int qhca_event_register(struct qhca_dev *dev, struct notifier_block *nb);
 void qhca_event_unregister(struct qhca_dev *dev, struct notifier_block *nb);
 
 /**
- * struct qhca_core_cq - what the core must know of a CQ
+ * struct qhca_core_cq - the core's part of a CQ
  * @cqn: its number
  * @comp_vector: 0 .. num_comp_vectors - 1; its EQ is qhca_comp_vector_eqn()
  * @comp: called for each completion event, in hard interrupt context
@@ -286,8 +285,8 @@ int qhca_comp_vector_irq(struct qhca_dev *dev, u32 comp_vector);
 
 /*
  * Register after CREATE_CQ and before the CQ is armed; -EBUSY if the vector has
- * a CQ of this number, -ENOMEM.  Unregister after DESTROY_CQ; it sleeps, and
- * when it returns @comp does not run and will not run.
+ * a CQ of this number, -ENOMEM.  Unregister after DESTROY_CQ; this sleeps, and
+ * @comp does not run after it returns.
  */
 int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq);
 void qhca_cq_unregister(struct qhca_dev *dev, struct qhca_core_cq *cq);
@@ -303,8 +302,8 @@ void qhca_uar_free(struct qhca_dev *dev, u32 uar);
 
 /*
  * Ring a doorbell of the kernel's page.  @reg: QHCA_DB_*, @flags:
- * QHCA_DB_SOLICITED, QHCA_DB_EQ_ARM.  Orders all earlier stores to memory
- * before it (writeq does).
+ * QHCA_DB_SOLICITED, QHCA_DB_EQ_ARM.  All earlier stores to memory are ordered
+ * before it (by writeq).
  */
 static inline void qhca_db_ring(struct qhca_dev *dev, u32 reg, u32 num,
 				u64 flags, u32 index)
@@ -316,22 +315,22 @@ static inline void qhca_db_ring(struct qhca_dev *dev, u32 reg, u32 num,
 /* ------------------------------------------- the client, in qhca.ko -- */
 
 /*
- * What is reported to devlink health: a number for each reporter, which takes a
- * dump and recovers.
+ * Reporters of devlink health: a number for each, which takes a dump and
+ * recovers.
  */
 enum {
-	QHCA_REPORT_DEVICE,	/* it is dead; recover: reset */
-	QHCA_REPORT_EQ,		/* an interrupt was lost; take the events */
+	QHCA_REPORT_DEVICE,	/* it is dead; recovery: reset */
+	QHCA_REPORT_EQ,		/* interrupt lost; recovery: take the events */
 	QHCA_REPORT_CLIENT,	/* the first of the client's */
 	QHCA_REPORTERS_MAX = QHCA_REPORT_CLIENT + 2
 };
 
 /**
- * struct qhca_reporter - a reporter of the client's
+ * struct qhca_reporter - a reporter of the client
  * @ops: devlink's; the private pointer is the struct qhca_dev
- * @message: what is wrong
- * @grace: milliseconds after a recovery without another; newer kernels find it
- *	in @ops
+ * @message: text of the error
+ * @grace: minimum milliseconds between recoveries; newer kernels have it in
+ *	@ops
  */
 struct qhca_reporter {
 	const struct devlink_health_reporter_ops *ops;
@@ -340,10 +339,10 @@ struct qhca_reporter {
 };
 
 /**
- * struct qhca_client - what works on top of the core in this module
+ * struct qhca_client - the user of the core in this module
  * @reporters: its reporters, numbered from QHCA_REPORT_CLIENT
  * @num_reporters: their number
- * @create: the device works: make what lives until @destroy. 0 or an error
+ * @create: the device works: create what lives until @destroy. 0 or an error
  * @destroy: undo @create, whether the device works or not
  * @pause: stop all use of the device before a reset, until @resume
  * @resume: the device was reset and works. 0 or an error
@@ -368,7 +367,7 @@ int qhca_core_register(const struct qhca_client *client);
 void qhca_core_unregister(void);
 
 /*
- * Look whether the device is there and well; declares it dead if not. Any
+ * Check that the device is present and healthy; declares it dead if not. Any
  * context.
  */
 bool qhca_dev_check_alive(struct qhca_dev *dev);

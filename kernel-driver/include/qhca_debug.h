@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The hooks of debug/: all that core, net and ib call of what only shows and
- * forces things (debugfs, dumps, details of "rdma resource").  The trace points
- * are in qhca_trace.h and qhca_ib_trace.h.  With CONFIG_QHCA_DEBUG=n all of them
- * are empty, and debug/ is not compiled.
+ * The hooks of debug/: the debugging aids that core, net and ib call (debugfs,
+ * dumps, details of "rdma resource").  The trace points are in qhca_trace.h and
+ * qhca_ib_trace.h.  With CONFIG_QHCA_DEBUG=n all hooks are empty, and debug/ is
+ * not compiled.
  */
 #ifndef QHCA_DEBUG_H
 #define QHCA_DEBUG_H
@@ -23,10 +23,10 @@ struct qhca_ib_dev;
 struct qhca_ib_qp;
 struct qhca_ib_srq;
 
-/* For operations that only debug/ has. */
+/* For operations that only debug/ implements. */
 #define qhca_debug_ptr(op)	(IS_ENABLED(CONFIG_QHCA_DEBUG) ? (op) : NULL)
 
-/* diagnose is the state of things now, a dump all that helps to find out why */
+/* diagnose shows the current state, a dump all that helps to find the cause */
 int qhca_debug_device_diagnose(struct devlink_health_reporter *r,
 			       struct devlink_fmsg *m,
 			       struct netlink_ext_ack *extack);
@@ -62,27 +62,30 @@ struct qhca_debug_files {
 
 #ifdef CONFIG_QHCA_DEBUG
 
-/* The module qhca.ko comes and goes. */
+/* Init and exit of the module qhca.ko. */
 void qhca_debug_init(void);
 void qhca_debug_exit(void);
 
 /*
- * An adapter was found: before anything else is done with it. 0; -EINVAL if
- * the module parameter layout= is bad; -ENOMEM.
+ * An adapter was found: called before anything else. 0; -EINVAL if the module
+ * parameter layout= is bad; -ENOMEM.
  */
 int qhca_debug_create(struct qhca_dev *dev);
 void qhca_debug_destroy(struct qhca_dev *dev);
 
-/* It works, and has a net_device: its files.  Removing waits for readers. */
+/*
+ * It works, and has a net_device: create its files.  Removing them waits for
+ * readers.
+ */
 void qhca_debug_add_files(struct qhca_dev *dev);
 void qhca_debug_remove_files(struct qhca_dev *dev);
 
-/* It is dead, and will be reset in a moment.  Any context. */
+/* It is dead, and is about to be reset.  Any context. */
 void qhca_debug_died(struct qhca_dev *dev);
 
 /*
- * The layout forced for objects of @scope (QHCA_SCOPE_USER or _KERNEL) made
- * from now on; form QHCA_LAYOUT_AUTO when none is.
+ * The layout forced for new objects of @scope (QHCA_SCOPE_USER or _KERNEL);
+ * form QHCA_LAYOUT_AUTO if none is.
  *
  * Set by module parameter layout= or by debugfs:
  *   echo "FORM [hops=N] [page_shift=N] [table_shift=N] [scope=user|kernel|all]"
@@ -91,11 +94,11 @@ void qhca_debug_died(struct qhca_dev *dev);
  */
 void qhca_debug_layout(struct qhca_dev *dev, u8 scope, struct qhca_layout *l);
 
-/* The same of an ib_device: before it is registered, and after it has gone. */
+/* The same for an ib_device: before it is registered, and after it is gone. */
 void qhca_ib_debug_create(struct qhca_ib_dev *dev);
 void qhca_ib_debug_destroy(struct qhca_ib_dev *dev);
 
-/* Objects; after the last call no reader is left in the files. */
+/* Objects; after the remove call, no reader is left in the files. */
 void qhca_ib_debug_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
 void qhca_ib_debug_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq);
 void qhca_ib_debug_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq);

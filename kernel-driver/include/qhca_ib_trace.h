@@ -32,7 +32,7 @@ struct qhca_mpt;
 struct qhca_qpc;
 struct qhca_wqe_ctrl;
 
-/* Numbers of what a QP has not are 0; sizes of a queue it has not, too. */
+/* Numbers of missing objects are 0, and so are sizes of missing queues. */
 TRACE_EVENT(qhca_create_qp,
 	TP_PROTO(const struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
 		 const struct qhca_qpc *qpc),
@@ -75,7 +75,8 @@ TRACE_EVENT(qhca_create_qp,
 );
 
 /*
- * mask: IB_QP_*; what it does not name is 0. to is from when the state stays.
+ * mask: IB_QP_*; attributes outside it are 0. to equals from if the state
+ * stays.
  */
 TRACE_EVENT(qhca_modify_qp,
 	TP_PROTO(const struct qhca_ib_dev *dev, const struct qhca_ib_qp *qp,
@@ -211,8 +212,8 @@ TRACE_EVENT(qhca_destroy_srq,
 );
 
 /*
- * An MR of any kind is in the device. pages: those of the CPU that are pinned;
- * 0 for on-demand paging, device memory, fast registration and all memory.
+ * An MR of any kind is in the device. pages: pinned CPU pages; 0 for on-demand
+ * paging, device memory, fast registration and MRs of all memory.
  */
 TRACE_EVENT(qhca_reg_mr,
 	TP_PROTO(const struct qhca_ib_dev *dev, const struct qhca_ib_mr *mr,
@@ -271,9 +272,9 @@ TRACE_EVENT(qhca_dereg_mr,
 );
 
 /*
- * A buffer table was built; the object that gets it comes next in this task.
- * va: of the application, 0 for kernel queues. leaves: pages, or segments of a
- * list. tables: in all levels. addr: what the descriptor says.
+ * A buffer table was built; the object that gets it is the next one of this
+ * task. va: of the application, 0 for kernel queues. leaves: pages, or segments
+ * of a list. tables: on all levels. addr: as in the descriptor.
  */
 TRACE_EVENT(qhca_table,
 	TP_PROTO(const struct qhca_ib_dev *dev, u64 va,
@@ -327,7 +328,7 @@ TRACE_EVENT(qhca_cq_event,
 	TP_printk("dev=%s cqn=%u", __get_str(dev), __entry->cqn)
 );
 
-/* An asynchronous event of the device. obj: QPN, CQN or SRQN by its type. */
+/* An asynchronous event of the device. obj: QPN, CQN or SRQN, by type. */
 TRACE_EVENT(qhca_async_event,
 	TP_PROTO(const struct qhca_ib_dev *dev, u8 type, u32 obj, u8 syndrome),
 	TP_ARGS(dev, type, obj, syndrome),
@@ -423,7 +424,7 @@ DEFINE_EVENT(qhca_post_recv_class, qhca_post_recv,
 	TP_ARGS(dev, num, index, wqe, wr)
 );
 
-/* num: SRQN; wqe: number of the WQE that the index ring names */
+/* num: SRQN; wqe: number of the WQE in the index ring */
 DEFINE_EVENT(qhca_post_recv_class, qhca_post_srq_recv,
 	TP_PROTO(const struct qhca_ib_dev *dev, u32 num, u32 index, u32 wqe,
 		 const struct ib_recv_wr *wr),
@@ -431,7 +432,7 @@ DEFINE_EVENT(qhca_post_recv_class, qhca_post_srq_recv,
 );
 
 /*
- * A doorbell of the kernel's page is rung right behind this. reg: QHCA_DB_*;
+ * A doorbell of the kernel's page is rung right after this. reg: QHCA_DB_*;
  * num: of the object; index: what the doorbell carries.
  */
 TRACE_EVENT(qhca_doorbell,
@@ -493,7 +494,7 @@ TRACE_EVENT(qhca_poll_cq,
 		  __entry->syndrome, __entry->bytes)
 );
 
-/* The device is dead, and the driver completes a kernel user's WR as flushed. */
+/* The device is dead, and the driver flushes a kernel user's WR. */
 TRACE_EVENT(qhca_flush_wr,
 	TP_PROTO(const struct qhca_ib_dev *dev, u32 qpn, bool send, u32 index,
 		 u64 wr_id),
@@ -517,7 +518,7 @@ TRACE_EVENT(qhca_flush_wr,
 		  __entry->wr_id)
 );
 
-/* A page fault of a QP was dealt with. ret: pages brought in, or an error. */
+/* A page fault of a QP was handled. ret: pages made present, or an error. */
 TRACE_EVENT(qhca_page_fault,
 	TP_PROTO(const struct qhca_ib_dev *dev, u32 key, u64 addr, u64 length,
 		 bool write, int ret),
@@ -543,7 +544,7 @@ TRACE_EVENT(qhca_page_fault,
 		  __entry->length, __entry->write, __entry->ret)
 );
 
-/* The kernel takes pages of an on-demand paging MR back. */
+/* The kernel invalidates pages of an on-demand paging MR. */
 TRACE_EVENT(qhca_invalidate,
 	TP_PROTO(const struct qhca_ib_dev *dev, u32 key, u64 start, u64 end,
 		 u64 pages),

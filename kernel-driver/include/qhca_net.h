@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the net_device offers to the module that it is a part of, qhca.ko. */
+/* The interface of the net_device for the rest of qhca.ko. */
 #ifndef QHCA_NET_H
 #define QHCA_NET_H
 

@@ -8,8 +8,8 @@
 #endif
 
 /*
- * True if the device has written the entry of a ring that counter @index names:
- * its phase is 1 in the first lap, 0 in the second, ...
+ * True if the device has written the ring entry for counter @index: its phase
+ * is 1 in the first lap, 0 in the second, ...
  */
 static inline bool qhca_phase_ok(u8 phase, u32 index, u8 shift)
 {

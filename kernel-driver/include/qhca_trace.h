@@ -22,7 +22,7 @@ struct qhca_core;
 struct qhca_eq;
 struct qhca_eqe;
 
-/* A command is in the ring; its doorbell is rung right behind this. */
+/* A command is in the ring; its doorbell is rung right after this. */
 TRACE_EVENT(qhca_aq_cmd,
 	TP_PROTO(const struct qhca_core *core, const struct qhca_aq_cmd *cmd,
 		 u32 doorbell),
@@ -58,8 +58,8 @@ TRACE_EVENT(qhca_aq_cmd,
 
 /*
  * The answer to a command was taken from the ring, or, with err -EIO and no
- * status, given up as the device is dead. ns: since the doorbell, 0 if the
- * event was not on then. The waiter runs next.
+ * status, the command was given up because the device is dead. ns: since the
+ * doorbell, 0 if the event was off then. The waiter runs next.
  */
 TRACE_EVENT(qhca_aq_done,
 	TP_PROTO(const struct qhca_core *core, const struct qhca_aq_slot *slot,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
 /*
- * qhca-abi.h - what libqhca and the qhca_ib driver say to each other through
+ * qhca-abi.h - the interface between libqhca and the qhca_ib driver, through
  * the uverbs system calls.  Host byte order; sizes are multiples of 8.
  */
 #ifndef QHCA_ABI_H
@@ -38,10 +38,10 @@ struct qhca_alloc_ucontext_resp {
 };
 
 /*
- * A page of the kernel's, which a context maps.  The only way to learn without
- * a system call that the device has died, been reset or removed: what then has
- * no completion yet gets none.  Completions that were written before @works
- * became 0 can be polled after.
+ * A page of the kernel, which a context maps.  The only way to learn without a
+ * system call that the device has died, been reset or removed: work without a
+ * completion by then gets none.  Completions written before @works became 0 can
+ * still be polled.
  */
 struct qhca_status_page {
 	__u32	works;			/* 1; then 0 for ever */
@@ -68,7 +68,7 @@ struct qhca_create_cq_resp {
 	__u32	comp_mask;		/* 0 */
 };
 
-/* resize_cq: what the driver and the device then do: see QHCA_CQ_M_RESIZE */
+/* resize_cq: see QHCA_CQ_M_RESIZE for what driver and device do */
 struct qhca_resize_cq_req {
 	__aligned_u64 buf_addr;		/* page aligned */
 	__aligned_u64 buf_len;		/* as in struct qhca_create_cq_req */
@@ -167,9 +167,9 @@ struct qhca_create_ah_resp {
 };
 
 /*
- * What goes through the ioctl interface: attributes of ours beside those of
- * common methods, and methods of ours on common objects.  *_KEY is an offset to
- * mmap() the whole of it, *_SIZE the bytes there, both __u64.
+ * The ioctl interface: driver-specific attributes of common methods, and
+ * driver-specific methods of common objects.  *_KEY is the offset to mmap() the
+ * whole object, *_SIZE its size in bytes, both __u64.
  */
 enum qhca_query_context_attrs {
 	QHCA_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),	/* struct qhca_alloc_ucontext_resp */
