@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The planner and encoder of buffer tables against a walker written from the
- * contract's text: whatever layout is asked for, each byte of the buffer must
- * be found where the blocks have it.
+ * Tests the planner and encoder of buffer tables against a walker written from
+ * the contract's text: whatever layout is requested, each byte of the buffer
+ * must be found where the blocks have it.
  */
 #include <kunit/test.h>
 
-/* Included, not linked: the driver exports nothing for tests. */
+/* Included, not linked, as the driver exports nothing for tests. */
 #include "../core/buf_table_plan.c"
 #include "../debug/layout.c"
 
-/* ------------------------------------- a list of blocks to iterate over -- */
+/* ------------------------------------- iterating over a list of blocks --- */
 
 struct bt_list {
 	struct qhca_blocks blocks;
@@ -41,7 +41,7 @@ static struct bt_list bt_list_of(const u64 *addr, u64 n, u8 shift)
 	};
 }
 
-/* n blocks of 1 << shift bytes, none next to another, in no order */
+/* n blocks of 1 << shift bytes, none adjacent, in no particular order */
 static u64 *bt_scattered(struct kunit *test, u64 n, u8 shift)
 {
 	u64 *a = kunit_kcalloc(test, n, sizeof(*a), GFP_KERNEL);
@@ -156,7 +156,7 @@ static u64 bt_load(const struct bt_mem *m, u64 dma)
 		if (dma >= m->dma[i] && dma < m->dma[i] + m->size)
 			return le64_to_cpu(m->table[i][(dma - m->dma[i]) / 8]);
 	}
-	KUNIT_FAIL(m->test, "read of %#llx, where no table is", dma);
+	KUNIT_FAIL(m->test, "read of %#llx, which is not in a table", dma);
 	return 0;
 }
 
@@ -176,7 +176,7 @@ static u64 bt_walk_list(const struct bt_mem *m, u64 off)
 			return addr + off;
 		off -= len;
 	}
-	KUNIT_FAIL(m->test, "offset behind the list");
+	KUNIT_FAIL(m->test, "offset past the end of the list");
 	return 0;
 }
 
@@ -198,7 +198,7 @@ static u64 bt_walk_tree(const struct bt_mem *m, u64 page)
 	return e;
 }
 
-/* The contract's rules, word by word. */
+/* The contract's rules, literally. */
 static u64 bt_walk(const struct bt_mem *m, u64 off)
 {
 	const struct qhca_buf *d = &m->desc;
@@ -229,7 +229,7 @@ static u64 bt_walk(const struct bt_mem *m, u64 off)
 	return e + (pos & (BIT_ULL(d->page_shift) - 1));
 }
 
-/* First and last byte of each block, and some between. */
+/* First and last byte of each block, and some in between. */
 static void bt_check(const struct bt_mem *m, const u64 *addr, u8 shift,
 		     u64 first, u64 len)
 {
@@ -328,7 +328,7 @@ static void bt_test_auto_choice(struct kunit *test)
 	bt_check(&m, sc, 12, 0, len);
 }
 
-/* As few hops as fit, and tables no larger than needed for that. */
+/* As few hops as possible, and tables no larger than needed for that. */
 static void bt_test_tree_choice(struct kunit *test)
 {
 	static const struct {
@@ -370,7 +370,7 @@ static void bt_test_list_merges(struct kunit *test)
 			QHCA_BUF_SEG_VALID | 0x1ff0);
 	bt_check(&m, addr, 12, 0x10, len);
 
-	/* of a queue each segment is a whole number of pages */
+	/* each segment of a queue is a whole number of pages */
 	KUNIT_ASSERT_EQ(test, bt_build(test, &m, &l, 0, 64, &want, 0), 0);
 	KUNIT_EXPECT_EQ(test, bt_load(&m, BT_ROOT + 8),
 			QHCA_BUF_SEG_VALID | 0x1000);
@@ -384,20 +384,22 @@ struct bt_demand {
 
 static void bt_test_refusals(struct kunit *test)
 {
-	/* what differs from the first one is what is refused */
+	/* each differs from the first one in what is refused */
 	static const struct bt_demand demands[] = {
 		{ QHCA_BUF_FLAT, 1, 12, 0, 4, 0, 16384, 0 },
-		/* pieces are not one block */
+		/* fragments are not one block */
 		{ QHCA_BUF_DIRECT, 0, 0, 0, 4, 0, 16384, -EINVAL },
 		/* another page size than that of the blocks */
 		{ QHCA_BUF_FLAT, 1, 13, 0, 4, 0, 16384, -EINVAL },
-		/* too few blocks, no length, first outside page 0, overflow */
+		/*
+		 * too few blocks, zero length, first outside page 0, overflow
+		 */
 		{ QHCA_BUF_FLAT, 1, 12, 0, 4, 0, 16385, -EINVAL },
 		{ QHCA_BUF_FLAT, 1, 12, 0, 4, 1, 16384, -EINVAL },
 		{ QHCA_BUF_FLAT, 1, 12, 0, 4, 0, 0, -EINVAL },
 		{ QHCA_BUF_FLAT, 1, 12, 0, 4, 4096, 4096, -EINVAL },
 		{ QHCA_BUF_FLAT, 1, 12, 0, 4, 4095, U64_MAX, -EINVAL },
-		/* more than the hops reach */
+		/* more than the hops can address */
 		{ QHCA_BUF_TREE, 1, 0, 12, 512, 0, 512 * 4096, 0 },
 		{ QHCA_BUF_TREE, 1, 0, 12, 513, 0, 513 * 4096, -EINVAL },
 		/* more segments than a list may have */
@@ -460,7 +462,7 @@ static void bt_test_layout_text(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
 		KUNIT_EXPECT_EQ_MSG(test, qhca_layout_parse(bad[i], &again),
 				    -EINVAL, "\"%s\" was taken", bad[i]);
-	/* a refused text changes nothing */
+	/* a rejected text changes nothing */
 	KUNIT_EXPECT_MEMEQ(test, &l, &again, sizeof(l));
 }
 

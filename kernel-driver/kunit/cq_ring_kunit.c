@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Taking the CQEs of one QP out of a ring, against a simple model: whatever
- * the ring holds and wherever it stands, what is polled afterwards is what was
- * there before without that QP's, in the same order.
+ * Tests the removal of a QP's CQEs from a ring against a simple model: whatever
+ * the ring holds and whatever its indices are, the CQEs polled afterwards are
+ * those from before without that QP's, in the same order.
  */
 #include <kunit/test.h>
 
-/* Included, not linked: the driver exports nothing for tests. */
+/* Included, not linked, as the driver exports nothing for tests. */
 #include "../ib/cq_ring.c"
 
 #define CR_SHIFT_MAX	4
@@ -20,7 +20,7 @@ struct cr_cq {
 	u32 rng;		/* not 0: the device writes all the time */
 };
 
-/* A device that keeps to no rule, between any two looks of the driver. */
+/* A device that violates the contract, between any two reads of the driver. */
 static void cr_scribble(struct cr_cq *cq)
 {
 	struct qhca_cqe *cqe;
@@ -75,7 +75,7 @@ static void cr_one(struct kunit *test, struct cr_cq *cq, u8 shift, u32 ci,
 	memset(cq, 0, sizeof(*cq));
 	cq->ring = (struct qhca_cq_ring){ cr_at, cr_dropped, shift };
 	cq->test = test;
-	/* the lap before, long polled */
+	/* from the lap before, polled long ago */
 	for (i = depth; i > 0; i--) {
 		if (ci >= i)
 			cr_push(cq, ci - i, 7, 999);
@@ -104,7 +104,7 @@ static void cr_one(struct kunit *test, struct cr_cq *cq, u8 shift, u32 ci,
 		index++;
 	}
 	KUNIT_ASSERT_EQ(test, index, ci + n);
-	/* nothing behind became valid, and the device goes on as before */
+	/* no later entry became valid, and the device continues as before */
 	if (n < depth) {
 		KUNIT_ASSERT_FALSE(test, cr_valid(cq, index));
 		cr_push(cq, index, 9, 77);
@@ -120,7 +120,7 @@ static struct cr_cq *cr_alloc(struct kunit *test)
 	return cq;
 }
 
-/* every number of CQEs, every pattern, at places all around two laps */
+/* every number of CQEs, every pattern, at positions across two laps */
 static void cr_test_every_pattern(struct kunit *test)
 {
 	struct cr_cq *cq = cr_alloc(test);
@@ -145,7 +145,9 @@ static void cr_test_wrap_of_counters(struct kunit *test)
 			cr_one(test, cq, CR_SHIFT_MAX, 0 - back, 10, mine);
 }
 
-/* Whatever the device does: it ends, inside of the ring, and the sums are right. */
+/*
+ * Whatever the device does: cleaning ends, stays in the ring, and counts right.
+ */
 static void cr_test_scribbled(struct kunit *test)
 {
 	struct cr_cq *cq = cr_alloc(test);
@@ -165,7 +167,7 @@ static void cr_test_scribbled(struct kunit *test)
 	}
 }
 
-/* The phase bit alone, by hand. */
+/* The phase bit alone, set by hand. */
 static void cr_test_phase(struct kunit *test)
 {
 	KUNIT_EXPECT_TRUE(test, qhca_phase_ok(1, 0, 3));

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The WQEs that kernel users post, byte for byte as the manual has them: for
- * each work request that a QP takes one by hand, and what is refused.
+ * Tests the WQEs that kernel users post, byte for byte as in the manual: a
+ * handwritten one for each work request that a QP accepts, and what is
+ * rejected.
  */
 #include <kunit/test.h>
 
-/* Included, not linked: the driver exports nothing for tests. */
+/* Included, not linked, as the driver exports nothing for tests. */
 #include "../ib/post.c"
 
 #define WQ_SHIFT	2
 #define WQ_DEPTH	BIT(WQ_SHIFT)
 #define WQ_STRIDE	7	/* 128 bytes: masked WQE and 4 SGEs */
 
-/* What post.c uses of other files of the driver. */
+/* What post.c uses from other files of the driver. */
 u32 qhca_ib_access(int access)
 {
 	return access & IB_ACCESS_LOCAL_WRITE ? QHCA_ACCESS_LOCAL_WRITE : 0;
@@ -79,7 +80,7 @@ static int wq_post(struct wq_rig *r, const struct ib_send_wr *wr)
 	return err && bad != wr ? -EBADE : err;
 }
 
-/* The WQE posted last, and that the device is told of it. */
+/* Get the WQE posted last, and check that the device is told about it. */
 static void *wq_last(struct kunit *test, struct wq_rig *r)
 {
 	u32 head = r->qp.sq.head;
@@ -88,7 +89,7 @@ static void *wq_last(struct kunit *test, struct wq_rig *r)
 	return r->sq + (((head - 1) & (WQ_DEPTH - 1)) << WQ_STRIDE);
 }
 
-/* The WQE of a WR that must be taken. */
+/* The WQE of a WR that must be accepted. */
 static void *wq_posted(struct kunit *test, struct wq_rig *r,
 		       const struct ib_send_wr *wr)
 {
@@ -102,7 +103,7 @@ static const struct ib_sge wq_sges[] = {
 	{ 0x42, 0x43, 0x44 }, { 0x45, 0x46, 0x47 }, { 0x48, 0x49, 0x4a },
 };
 
-/* The first two of wq_sges as the device wants them. */
+/* The first two of wq_sges in the device's format. */
 static const u8 wq_sge_bytes[] = {
 	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
 	0x04, 0x03, 0x02, 0x01, 0xd0, 0xc0, 0xb0, 0xa0,
@@ -133,7 +134,7 @@ static void wq_test_send(struct kunit *test)
 	/* nothing else was written */
 	KUNIT_EXPECT_EQ(test, wqe[48 + 32], 0xa5);
 
-	/* sq_sig_all is as the flag */
+	/* sq_sig_all has the same effect as the flag */
 	wr.send_flags = 0;
 	wqe = wq_posted(test, r, &wr);
 	KUNIT_EXPECT_EQ(test, wqe[1], 0);
@@ -322,7 +323,7 @@ static void wq_test_inline(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wqe[2], 32);
 	KUNIT_EXPECT_MEMEQ(test, wqe + 48, data, 32);
 	KUNIT_EXPECT_EQ(test, wqe[48 + 32], 0xa5);
-	/* a byte more than fits, also where the sum would wrap */
+	/* one byte more than fits, also where the sum would wrap */
 	sges[1].length++;
 	KUNIT_EXPECT_EQ(test, wq_post(r, &wr), -EINVAL);
 	sges[1].length = U32_MAX - 5;
@@ -352,7 +353,7 @@ static void wq_test_refusals(struct kunit *test)
 	wr.wr.opcode = IB_WR_LSO;
 	KUNIT_EXPECT_EQ(test, wq_post(r, &wr.wr), -EOPNOTSUPP);
 
-	/* what the device does not have */
+	/* what the device does not support */
 	r->qdev.caps.features = 0;
 	wr.wr.num_sge = 1;
 	wr.wr.opcode = IB_WR_ATOMIC_FETCH_AND_ADD;
@@ -360,7 +361,7 @@ static void wq_test_refusals(struct kunit *test)
 	wr.wr.opcode = IB_WR_SEND_WITH_INV;
 	KUNIT_EXPECT_EQ(test, wq_post(r, &wr.wr), -EOPNOTSUPP);
 
-	/* a QP that does not send yet */
+	/* a QP that cannot send yet */
 	wr.wr.opcode = IB_WR_SEND;
 	r->qp.state = IB_QPS_RTR;
 	KUNIT_EXPECT_EQ(test, wq_post(r, &wr.wr), -EINVAL);
@@ -368,7 +369,7 @@ static void wq_test_refusals(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, le32_to_cpu(r->sq_rec.index), 0);
 }
 
-/* A chain is taken up to the first WR that does not fit; counters wrap. */
+/* A chain is accepted up to the first WR that does not fit; counters wrap. */
 static void wq_test_full(struct kunit *test)
 {
 	struct ib_send_wr wr[WQ_DEPTH + 1] = {};
@@ -394,13 +395,13 @@ static void wq_test_full(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, r->sq[(slot << WQ_STRIDE) + 8], i);
 		KUNIT_EXPECT_EQ(test, r->sq_wr[slot].wr_id, i);
 	}
-	/* the one that completes makes room for one */
+	/* one completion makes room for one WR */
 	r->qp.sq.tail++;
 	KUNIT_EXPECT_EQ(test, qhca_ib_post_send(&r->qp.ibqp, bad, &bad), 0);
 	KUNIT_EXPECT_EQ(test, r->sq_wr[start & (WQ_DEPTH - 1)].wr_id, WQ_DEPTH);
 }
 
-/* What is kept of a receive: the room of all SGEs, which may be more than 4 GB. */
+/* What is saved of a receive: the room of all SGEs, which may exceed 4 GB. */
 static void wq_test_recv_room(struct kunit *test)
 {
 	struct ib_sge sges[2] = { { 0, 100, 0 }, { 0, U32_MAX, 0 } };
