@@ -27,7 +27,7 @@ static void qhca_av_fill(struct qhca_av *av, const struct ibv_ah_attr *attr,
 	av->traffic_class = attr->grh.traffic_class;
 	av->hop_limit = attr->grh.hop_limit;
 	av->sl = attr->sl;
-	/* A flow label chooses the path, as it does for connected QPs. */
+	/* The flow label selects the path, as for connected QPs. */
 	if (attr->grh.flow_label)
 		av->udp_sport = htole16(ibv_flow_label_to_udp_sport(
 						attr->grh.flow_label));
@@ -39,7 +39,7 @@ struct ibv_ah *qhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct qhca_ah *ah;
 	int ret;
 
-	/* RoCE has no address but the GID. */
+	/* In RoCE the GID is the only address. */
 	if (!attr->is_global) {
 		errno = EINVAL;
 		return NULL;

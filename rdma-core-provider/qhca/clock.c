@@ -3,8 +3,8 @@
  * The device's clock and the wall clock.
  *
  * CQEs are stamped with the device's clock. The wall clock of a completion is
- * that plus the difference of the clocks, which the kernel tells; it is asked
- * again when the answer is a second old, so that the two do not drift apart.
+ * that plus the difference of the clocks, which the kernel reports; it is
+ * queried again when it is a second old, so that the two do not drift apart.
  */
 #include <endian.h>
 #include <errno.h>
@@ -33,8 +33,8 @@ static int qhca_clock_query(struct ibv_context *context,
 }
 
 /*
- * ibv_query_rt_values_ex(): the clock of completion timestamps, nanoseconds, in
- * tv_nsec alone.  Returns 0 or the kernel's error.
+ * ibv_query_rt_values_ex(): the clock of completion timestamps, in nanoseconds,
+ * in tv_nsec alone.  Returns 0 or the kernel's error.
  */
 int qhca_query_rt_values(struct ibv_context *context,
 			 struct ibv_values_ex *values)
@@ -64,9 +64,9 @@ static uint64_t qhca_clock_monotonic_ns(void)
 }
 
 /*
- * What is to be added to the device's time to get the wall clock.  Threads may
- * ask the kernel at the same time; each answer is right.  The last one stays if
- * the kernel gives none.
+ * Returns the offset from the device's time to the wall clock.  Threads may
+ * query the kernel at the same time; each answer is valid.  If the kernel gives
+ * none, the last one stays in use.
  */
 static uint64_t qhca_clock_wall_offset(struct qhca_context *ctx)
 {

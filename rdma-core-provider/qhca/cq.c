@@ -31,7 +31,7 @@ static void qhca_cq_release(struct qhca_context *ctx, struct qhca_cq *cq)
 	free(cq);
 }
 
-/* Creates a CQ from attributes that were checked; NULL and errno on error. */
+/* Creates a CQ from checked attributes; NULL and errno on error. */
 static struct qhca_cq *qhca_cq_new(struct ibv_context *context,
 				   const struct ibv_cq_init_attr_ex *in)
 {
@@ -78,7 +78,7 @@ static struct qhca_cq *qhca_cq_new(struct ibv_context *context,
 	cmd.buf_len = cq->buf.len;
 	cmd.dbrec_addr = (uintptr_t)cq->dbrec;
 	cmd.shift = cq->shift;
-	/* The kernel need not know what only the provider does. */
+	/* Hide flags from the kernel that only the provider implements. */
 	attr.cqe = 1U << cq->shift;
 	attr.wc_flags = 0;
 	attr.comp_mask = 0;

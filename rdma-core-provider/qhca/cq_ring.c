@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The ring of a CQ: what is in it, and cleaning away what a QP or SRQ that goes
- * has left.
+ * The ring of a CQ: its entries, and the removal of those of a destroyed QP or
+ * SRQ.
  */
 #include <endian.h>
 #include <errno.h>
@@ -32,20 +32,20 @@ struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci)
 				     memory_order_relaxed);
 	if ((phase & 1) != qhca_phase(ci, cq->shift))
 		return NULL;
-	/* The phase is written last: what is read from here on is complete. */
+	/* The phase is written last: from here on the CQE is complete. */
 	udma_from_device_barrier();
 	return cqe;
 }
 
 /*
- * A CQ was found empty, and then the device gone.  Returns EIO, or 0 if there
- * is still a CQE: those written in between come first.
+ * The CQ was empty, and then the device gone.  Returns EIO, or 0 if there is a
+ * CQE after all: those written in between come first.
  */
 int qhca_cq_gone(struct qhca_cq *cq)
 {
 	bool more;
 
-	/* What was written before the device went is seen from here on. */
+	/* From here on, all that the device has written is visible. */
 	udma_from_device_barrier();
 	qhca_lock(&cq->lock);
 	more = qhca_cq_peek(cq, atomic_load_explicit(&cq->ci,
@@ -73,16 +73,16 @@ static bool qhca_cqe_of_srq(const struct qhca_cqe *cqe, const void *obj)
 }
 
 /*
- * Takes the CQEs of @obj out of @cq, when the device makes no more of them; the
- * CQ's lock is held.  WQEs of @srq, if it is not NULL, are given back to it.
+ * Removes the CQEs of @obj from @cq, once the device writes no more of them;
+ * the CQ's lock is held.  WQEs of @srq, if it is not NULL, are returned to it.
  *
- * The others move up towards the producer, in their order, each with the
- * phase of its new place; then the consumer index skips the gap.  The entries
- * in the gap keep the phase they had, which is what the device's next lap
- * overwrites, so they are never taken for new.
+ * The others move towards the producer, in order, each with the phase of its
+ * new place; then the consumer index skips the gap.  The entries in the gap
+ * keep their old phase, which the device's next lap overwrites, so they never
+ * look new.
  *
- * The SRQ's lock is held until the device may use the gap: nobody posts what
- * comes back before there is room for its completion.
+ * The SRQ's lock is held until the device may use the gap, so that no returned
+ * WQE is posted before there is room for its completion.
  */
 static void qhca_cq_drop(struct qhca_cq *cq,
 			 bool (*gone)(const struct qhca_cqe *, const void *),
@@ -122,7 +122,7 @@ static void qhca_cq_drop(struct qhca_cq *cq,
 		qhca_unlock(&srq->lock);
 }
 
-/* Takes the CQEs of a QP that is gone, or back in RESET, out of @cq. */
+/* Removes the CQEs of a QP that is destroyed, or back in RESET, from @cq. */
 void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
 {
 	qhca_lock(&cq->lock);
@@ -132,7 +132,7 @@ void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp)
 	qhca_unlock(&cq->lock);
 }
 
-/* Takes the CQEs of an SRQ that is gone out of @cq, its own. */
+/* Removes the CQEs of a destroyed SRQ from @cq, its own CQ. */
 void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq)
 {
 	qhca_lock(&cq->lock);

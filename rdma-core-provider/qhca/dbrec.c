@@ -13,7 +13,7 @@
 #include "qhca-doorbell.h"
 #include "qhca-queue-buf.h"
 
-/* A cache line each: threads with queues of their own do not disturb. */
+/* A cache line each, to avoid false sharing between threads. */
 #define QHCA_DBREC_SPACING	64
 
 struct qhca_dbrec_page {
@@ -83,7 +83,7 @@ out:
 	return rec;
 }
 
-/* Gives a record back; NULL is allowed. */
+/* Frees a record; NULL is allowed. */
 void qhca_dbrec_free(struct qhca_context *ctx, struct qhca_dbrec *rec)
 {
 	struct qhca_dbrec_page *page;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Device memory: the kernel gives whole pages of it, which are mapped here and
- * copied to and from by the CPU.
+ * Device memory: the kernel provides whole pages of it, which are mapped here
+ * and accessed by the CPU.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct qhca_dm {
 	struct verbs_dm		vdm;
 	char			*map;
 	size_t			map_len;	/* whole pages */
-	uint64_t		length;		/* what was asked for */
+	uint64_t		length;		/* requested length */
 };
 
 static struct qhca_dm *to_qdm(struct ibv_dm *dm)
@@ -30,7 +30,7 @@ static struct qhca_dm *to_qdm(struct ibv_dm *dm)
 
 /*
  * Offset and length are multiples of 4: device memory of other adapters
- * knows nothing smaller, and programs are to notice here already.
+ * supports nothing smaller, so let programs notice here already.
  */
 static int qhca_dm_check(struct qhca_dm *dm, uint64_t offset, size_t length)
 {
@@ -51,7 +51,10 @@ static int qhca_memcpy_to_dm(struct ibv_dm *ibv_dm, uint64_t offset,
 	if (ret)
 		return ret;
 	memcpy(dm->map + offset, from, length);
-	/* The mapping is write-combining: let no doorbell overtake the data. */
+	/*
+	 * The mapping is write-combining: a doorbell must not overtake the
+	 * data.
+	 */
 	mmio_flush_writes();
 	return 0;
 }
@@ -152,7 +155,7 @@ struct ibv_dm *qhca_import_dm(struct ibv_context *context, uint32_t handle)
 	return &dm->vdm.dm;
 }
 
-/* The memory itself stays: it belongs to whoever allocated it. */
+/* The memory itself stays: it belongs to the process that allocated it. */
 void qhca_unimport_dm(struct ibv_dm *ibv_dm)
 {
 	struct qhca_dm *dm = to_qdm(ibv_dm);

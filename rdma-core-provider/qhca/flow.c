@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Flow steering: the kernel takes the rules apart and gives them to the device.
- */
+/* Flow steering: the kernel parses the rules and passes them to the device. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * From the number of a QP, or of an SRQ with a CQ of its own, to the object,
- * for polling: two loads, no lock, no search.
+ * Maps the number of a QP, or of an SRQ with its own CQ, to the object, for
+ * polling: two loads, no lock, no search.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj)
 
 	leaf = &idr->leaf[(num & QHCA_QPN_MASK) >> QHCA_IDR_SHIFT];
 	if (!*leaf) {
-		/* Kept until the context goes: pollers may be reading it. */
+		/* Kept as long as the context: pollers may be reading it. */
 		*leaf = calloc(QHCA_IDR_SIZE, sizeof(**leaf));
 		if (!*leaf)
 			return ENOMEM;
@@ -24,7 +24,7 @@ int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj)
 	return 0;
 }
 
-/* Removes what has the number; ctx->qp_mutex is held. */
+/* Removes the object with this number; ctx->qp_mutex is held. */
 void qhca_idr_clear(struct qhca_idr *idr, uint32_t num)
 {
 	void **leaf;
@@ -34,7 +34,7 @@ void qhca_idr_clear(struct qhca_idr *idr, uint32_t num)
 		leaf[num & (QHCA_IDR_SIZE - 1)] = NULL;
 }
 
-/* Frees the tables, when nothing is left in it. */
+/* Frees the tables, which must be empty. */
 void qhca_idr_free(struct qhca_idr *idr)
 {
 	unsigned int i;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Memory regions are the kernel's work.
- */
+/* Memory regions: the kernel does the work. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -83,7 +81,7 @@ int qhca_dereg_mr(struct verbs_mr *vmr)
 	return 0;
 }
 
-/* The address by which its owner knows it is not known here: addr is NULL. */
+/* The owner's address is not known here: addr is NULL. */
 struct ibv_mr *qhca_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
 	struct verbs_mr *vmr;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Memory windows.  The kernel makes them; binding is a work request.
- */
+/* Memory windows.  The kernel allocates them; binding is a work request. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -60,7 +58,7 @@ int qhca_dealloc_mw(struct ibv_mw *mw)
  * PDs.  The key is valid for the peer once the request has completed.
  *
  * Returns 0; EINVAL for a QP that cannot send, or bad flags; EOPNOTSUPP for a
- * QP type that has no windows; ENOMEM for a full queue; EIO when the device is
+ * QP type without windows; ENOMEM for a full queue; EIO when the device is
  * gone.
  */
 int qhca_bind_mw(struct ibv_qp *ibv_qp, struct ibv_mw *mw,

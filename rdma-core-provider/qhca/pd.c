@@ -34,7 +34,7 @@ struct ibv_pd *qhca_alloc_pd(struct ibv_context *context)
 	return &pd->ibv_pd;
 }
 
-/* The kernel says whether there is such a PD. */
+/* The kernel checks whether the PD exists. */
 struct ibv_pd *qhca_import_pd(struct ibv_context *context, uint32_t handle)
 {
 	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_PD, QHCA_METHOD_PD_QUERY, 2);
@@ -56,8 +56,8 @@ struct ibv_pd *qhca_import_pd(struct ibv_context *context, uint32_t handle)
 }
 
 /*
- * The PD itself stays.  There is no way to refuse, so one that parent domains
- * are made of is left to the end of the process.
+ * The PD itself stays.  This cannot fail, so a PD that parent domains use is
+ * kept until the process ends.
  */
 void qhca_unimport_pd(struct ibv_pd *ibv_pd)
 {
@@ -67,7 +67,7 @@ void qhca_unimport_pd(struct ibv_pd *ibv_pd)
 		free(pd);
 }
 
-/* Also the end of a parent domain. */
+/* Also frees a parent domain. */
 int qhca_dealloc_pd(struct ibv_pd *ibv_pd)
 {
 	struct qhca_pd *pd = to_qpd(ibv_pd);
@@ -115,8 +115,8 @@ int qhca_dealloc_td(struct ibv_td *ibv_td)
 }
 
 /*
- * The application's allocators, if it gives any, make the rings of objects in
- * this domain; see enum qhca_resource.
+ * The application's allocators, if there are any, allocate the rings of objects
+ * in this domain; see enum qhca_resource.
  */
 struct ibv_pd *
 qhca_alloc_parent_domain(struct ibv_context *context,

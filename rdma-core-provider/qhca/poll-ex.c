@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The extended way of polling: the application reads from the CQE what it
- * wants to know.  The lock is held from start_poll to end_poll.
+ * Extended polling: the application reads the fields that it needs from the
+ * CQE.  The lock is held from start_poll to end_poll.
  *
- * A completion that the application has got may be answered by a new request
- * before it asks for the next one, and that must not overflow the CQ.  So the
- * CQE is copied, and its place is the device's at once.
+ * The application may answer a completion by a new request before it asks for
+ * the next one, and that must not overflow the CQ.  So the CQE is copied, and
+ * its slot returned to the device at once.
  */
 #include <endian.h>
 #include <errno.h>
@@ -89,7 +89,7 @@ static uint32_t qhca_read_byte_len(struct ibv_cq_ex *cq)
 	return le32toh(to_qcq_ex(cq)->cur.byte_len);
 }
 
-/* With IBV_WC_WITH_INV the key in the same place, in host order. */
+/* With IBV_WC_WITH_INV, the key in the same field, in host order. */
 static __be32 qhca_read_imm_data(struct ibv_cq_ex *cq)
 {
 	const struct qhca_cqe *cqe = &to_qcq_ex(cq)->cur;
@@ -135,7 +135,7 @@ static uint16_t qhca_read_cvlan(struct ibv_cq_ex *cq)
 {
 	const struct qhca_cqe *cqe = &to_qcq_ex(cq)->cur;
 
-	/* A match has its tag in the same place. */
+	/* A match has its tag in the same field. */
 	if (le16toh(cqe->flags) & QHCA_CQE_F_TM_MATCH)
 		return QHCA_VLAN_NONE;
 	return le16toh(cqe->vlan);
@@ -155,7 +155,7 @@ static void qhca_read_tm_info(struct ibv_cq_ex *cq,
 	}
 }
 
-/* The tag of the flow that brought a raw packet; 0 for all else. */
+/* The tag of the flow that matched a raw packet; otherwise 0. */
 static uint32_t qhca_read_flow_tag(struct ibv_cq_ex *cq)
 {
 	const struct qhca_cqe *cqe = &to_qcq_ex(cq)->cur;
@@ -163,7 +163,7 @@ static uint32_t qhca_read_flow_tag(struct ibv_cq_ex *cq)
 	return cqe->opcode == QHCA_CQE_OP_RAW_RECV ? le32toh(cqe->src_qpn) : 0;
 }
 
-/* Fills the functions of an extended CQ that @wc_flags asks for. */
+/* Sets the functions of an extended CQ that @wc_flags requests. */
 void qhca_cq_set_ex(struct qhca_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;

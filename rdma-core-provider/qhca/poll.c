@@ -26,12 +26,12 @@ static_assert((int)QHCA_WC_LOC_PROT_ERR == (int)IBV_WC_LOC_PROT_ERR &&
 	      (int)QHCA_WC_RNR_RETRY_EXC_ERR == (int)IBV_WC_RNR_RETRY_EXC_ERR &&
 	      (int)QHCA_WC_FATAL_ERR == (int)IBV_WC_FATAL_ERR &&
 	      (int)QHCA_WC_GENERAL_ERR == (int)IBV_WC_GENERAL_ERR,
-	      "the device's statuses are those of the verbs");
+	      "the device's status codes must equal those of the verbs");
 
 /*
- * The device could not read the WQE, so it does not know its wr_id.  We do: the
- * ring is our memory, and the slot is not free before the completion is taken.
- * A QP whose send side is the device's has no ring.
+ * The device could not read the WQE, so it does not know its wr_id.  The
+ * provider does: the ring is its memory, and the slot is not free before the
+ * completion is taken.  A QP whose send side is used by the device has no ring.
  */
 static void qhca_cqe_fill_wr_id(const struct qhca_qp *qp, struct qhca_cqe *cqe,
 				uint32_t index)
@@ -48,15 +48,18 @@ static void qhca_cqe_fill_wr_id(const struct qhca_qp *qp, struct qhca_cqe *cqe,
 }
 
 /*
- * Makes @ci the consumer index, and only then gives back @retired: whoever gets
- * a WQE may post it, and for its completion there must be room.
+ * Sets the consumer index to @ci, and only then frees @retired: a free WQE may
+ * be posted, and there must be room for its completion.
  */
 void qhca_cq_advance(struct qhca_cq *cq, uint32_t ci,
 		     struct qhca_retired *retired)
 {
 	atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
 	qhca_dbrec_store(cq->dbrec, ci);
-	/* Release: whoever sees the tail may overwrite what we have read. */
+	/*
+	 * Release: a thread that sees the tail may overwrite what was read
+	 * here.
+	 */
 	if (retired->sq)
 		atomic_store_explicit(&retired->qp->sq.tail, retired->sq_tail,
 				      memory_order_release);
@@ -70,7 +73,7 @@ void qhca_cq_advance(struct qhca_cq *cq, uint32_t ci,
 	*retired = (struct qhca_retired){};
 }
 
-/* Retires a WQE, or with @tag an entry, of an SRQ: one at a time. */
+/* Retires one WQE of an SRQ, or with @tag an entry of its tag list. */
 static void qhca_cqe_retire_shared(struct qhca_cq *cq, struct qhca_srq *srq,
 				   const struct qhca_cqe *cqe, bool tag,
 				   uint32_t ci, struct qhca_retired *retired)
@@ -83,8 +86,8 @@ static void qhca_cqe_retire_shared(struct qhca_cq *cq, struct qhca_srq *srq,
 }
 
 /*
- * Retires a WQE of @qp and, as a completion covers all before it that asked for
- * none, those before it.
+ * Retires a WQE of @qp and all earlier ones: a completion covers the preceding
+ * WQEs that requested none.
  */
 static void qhca_cqe_retire_own(struct qhca_cq *cq, struct qhca_qp *qp,
 				const struct qhca_cqe *cqe, uint32_t ci,
@@ -105,8 +108,8 @@ static void qhca_cqe_retire_own(struct qhca_cq *cq, struct qhca_qp *qp,
 }
 
 /*
- * The same for a receive of an SRQ with a CQ of its own.  The QP need not be
- * one of this process, and may be gone: the SRQ is what counts.
+ * The same for a receive of an SRQ with its own CQ.  The QP may belong to
+ * another process or be gone: only the SRQ counts.
  */
 static bool qhca_cqe_retire_srq(struct qhca_cq *cq, struct qhca_cqe *cqe,
 				uint32_t ci, struct qhca_retired *retired)
@@ -127,16 +130,16 @@ static bool qhca_cqe_retire_srq(struct qhca_cq *cq, struct qhca_cqe *cqe,
 }
 
 /*
- * Finds the WQE of a CQE; the CQ's lock is held.  It joins @retired, which is
- * given back by qhca_cq_advance() when the CQE was read.  If the two do not go
- * together, what was retired before is given back now.
+ * Finds the WQE of a CQE; the CQ's lock is held.  It is added to @retired,
+ * which qhca_cq_advance() frees when the CQE was read.  If the two cannot be
+ * combined, the WQEs retired earlier are freed now.
  *
- * @cqe: is at counter @ci; those before it were read
+ * @cqe: the CQE at counter @ci; those before it were read
  *
- * Returns false if no QP of this process has the number, or one whose queue
- * completes elsewhere, which a working device does not do; the CQE is then to
- * be dropped.  So a QP is known to no CQ but its own, which forget it when it
- * goes.
+ * Returns false if no QP of this process has the number, or its queue uses a
+ * different CQ, which does not happen with a working device; the caller then
+ * drops the CQE.  So only a QP's own CQs refer to it, which are cleaned when it
+ * is destroyed.
  */
 bool qhca_cqe_retire(struct qhca_cq *cq, struct qhca_cqe *cqe, uint32_t ci,
 		     struct qhca_retired *retired)
@@ -225,17 +228,17 @@ unsigned int qhca_cqe_wc_flags(const struct qhca_cqe *cqe)
 		wc_flags |= IBV_WC_TM_MATCH;
 	if (flags & QHCA_CQE_F_TM_DATA_VALID)
 		wc_flags |= IBV_WC_TM_DATA_VALID;
-	/* A raw packet, as only for those the device looks at checksums. */
+	/* A raw packet: the device checks checksums only for those. */
 	if ((flags & QHCA_CQE_F_L3_OK) && (flags & QHCA_CQE_F_L4_OK))
 		wc_flags |= IBV_WC_IP_CSUM_OK;
 	return wc_flags;
 }
 
 /*
- * RoCE has no service level.  A UD completion tells in its place which L3 header
- * the packet came with, by the numbers that mlx5 and others use: what is in the
- * GRH's 40 bytes depends on it, and UCX before 1.19 finds its GID so.  The
- * priority of a tagged packet is in the VLAN tag, see ibv_wc_read_cvlan().
+ * RoCE has no service level.  A UD completion reports the L3 header type of the
+ * packet instead, by the numbers that mlx5 and others use: the layout of the
+ * GRH's 40 bytes depends on it, and UCX before 1.19 uses it to find its GID.
+ * The priority of a tagged packet is in the VLAN tag, see ibv_wc_read_cvlan().
  */
 uint8_t qhca_cqe_wc_sl(const struct qhca_cqe *cqe)
 {
@@ -297,10 +300,10 @@ int qhca_poll_cq(struct ibv_cq *ibv_cq, int num, struct ibv_wc *wc)
 }
 
 /*
- * Arms the CQ.  The doorbell tells the consumer index, so the device knows of
- * CQEs the application has not seen, and then fires at once: none is missed
- * between the last poll and the arming.  No lock: an index a moment old gives
- * an event too many, never one too few.
+ * Arms the CQ.  The doorbell carries the consumer index, so the device knows
+ * about CQEs the application has not seen, and then raises an event at once:
+ * none is missed between the last poll and the arming.  No lock: a stale index
+ * causes an extra event, but never loses one.
  */
 int qhca_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 {

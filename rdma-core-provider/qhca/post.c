@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Posting of work requests.  No system call: WQEs go into the ring, then one
- * doorbell record covers them all, and a doorbell if the device asks for it.
+ * Posting of work requests, without a system call: WQEs are written to the
+ * ring, then one update of the doorbell record covers them all, with a doorbell
+ * if the device requests it.
  */
 #include <endian.h>
 #include <errno.h>
@@ -66,7 +67,7 @@ int qhca_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 		ring = qhca_sq_publish(ctx, sq->dbrec, qpn, head);
 	}
 	qhca_unlock(&sq->lock);
-	/* The sends may be done, and the QP be gone. */
+	/* The sends may be complete, and the QP destroyed. */
 	if (ring)
 		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, head);
 	return ret;

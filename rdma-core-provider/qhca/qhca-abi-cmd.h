@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * The driver's part of the uverbs commands, joined to the common part.
- */
+/* The driver's part of the uverbs commands, combined with the common part. */
 #ifndef QHCA_ABI_CMD_H
 #define QHCA_ABI_CMD_H
 

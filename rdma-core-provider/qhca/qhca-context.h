@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * A process's context of the device, and whether the device is still there.
- */
+/* A process's context of the device, and whether the device still exists. */
 #ifndef QHCA_CONTEXT_H
 #define QHCA_CONTEXT_H
 
@@ -24,7 +22,7 @@ struct qhca_context {
 	void			*db;		/* doorbell page */
 	size_t			db_len;
 	const struct qhca_status_page *status;	/* the kernel's, see status.c */
-	size_t			status_len;	/* 0: it has none */
+	size_t			status_len;	/* 0: there is none */
 	size_t			page_size;
 	uint64_t		features;	/* QHCA_FEAT_* */
 	uint32_t		max_qp_wr;
@@ -35,20 +33,20 @@ struct qhca_context {
 	bool			huge;		/* rings in huge pages */
 
 	/*
-	 * Held while a QP, or an SRQ with a CQ of its own, comes or goes, so
-	 * that a QPN the kernel hands out again cannot be mixed up with its
+	 * Held while a QP, or an SRQ with its own CQ, is created or destroyed,
+	 * so that a QPN that the kernel reuses cannot be mixed up with its
 	 * former owner.  Polling reads the tables without it: a QP is in the
 	 * table before it can complete anything, and leaves it after its last
-	 * CQE was cleaned away.
+	 * CQE was removed.
 	 */
 	pthread_mutex_t		qp_mutex;
 	struct qhca_idr		qps;
-	struct qhca_idr		srqs;		/* those with a CQ of their own */
+	struct qhca_idr		srqs;		/* those with their own CQ */
 
 	pthread_mutex_t		dbrec_mutex;
 	struct list_head	dbrec_pages;
 
-	/* the wall clock less the device's, ns; and when the kernel said so */
+	/* wall clock minus device clock, ns; and when it was queried */
 	_Atomic uint64_t	wall_offset;
 	_Atomic uint64_t	wall_asked;	/* CLOCK_MONOTONIC, ns; 0: never */
 };
@@ -64,8 +62,8 @@ int qhca_status_map(struct qhca_context *ctx, int cmd_fd, uint64_t key,
 void qhca_status_unmap(struct qhca_context *ctx);
 
 /*
- * Returns true once the device is gone: posting fails, and what has no
- * completion gets none.  A load of a line that changes once in its life.
+ * Returns true once the device is gone: posting fails, and requests without a
+ * completion get none.  Costs a load of a cache line that changes only once.
  */
 static inline bool qhca_is_gone(struct ibv_context *context)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * Completion queues: the ring, and taking out what is not to be polled.
- */
+/* Completion queues: the ring, and removal of CQEs. */
 #ifndef QHCA_CQ_H
 #define QHCA_CQ_H
 
@@ -30,7 +28,7 @@ struct qhca_cq {
 	atomic_uint		ci;		/* consumer index */
 	uint32_t		cqn;
 	struct qhca_dbrec	*dbrec;
-	struct qhca_qp		*last_qp;	/* of the CQE before */
+	struct qhca_qp		*last_qp;	/* of the previous CQE */
 	struct qhca_cqe		cur;		/* extended polling: this CQE */
 	struct qhca_pd		*parent;	/* parent domain, may be NULL */
 	struct qhca_queue_buf	buf;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * Doorbells and doorbell records: telling the device how far a queue is.
- */
+/* Doorbells and doorbell records: they tell the device the index of a queue. */
 #ifndef QHCA_DOORBELL_H
 #define QHCA_DOORBELL_H
 
@@ -20,7 +18,7 @@
 #include "qhca-context.h"
 #include "trace.h"
 
-/* See CMakeLists.txt, which leaves the provider out. */
+/* CMakeLists.txt does not build the provider there. */
 #if SIZEOF_LONG != 8
 #error "qhca needs a 64-bit architecture: a doorbell is one 8-byte store"
 #endif
@@ -30,13 +28,13 @@ struct qhca_dbrec *qhca_dbrec_alloc(struct qhca_context *ctx);
 void qhca_dbrec_free(struct qhca_context *ctx, struct qhca_dbrec *rec);
 
 /*
- * Rings a doorbell: one 8-byte store.  What the device will read must have
- * been stored before, and the barrier makes it visible first.
+ * Rings a doorbell: one 8-byte store.  Everything the device will read must
+ * have been stored before; the barrier makes it visible first.
  *
  * Unless the queue has a doorbell record, the caller holds its lock, and its
- * doorbells must reach the device in the order of the lock.  Uncached stores
- * do so by themselves on x86 and arm64; elsewhere they are flushed before the
- * lock is given up.
+ * doorbells must reach the device in lock order.  On x86 and arm64 uncached
+ * stores are ordered anyway; elsewhere they are flushed before the lock is
+ * released.
  */
 static inline void qhca_db_ring(struct qhca_context *ctx, unsigned int offset,
 				uint32_t num, uint64_t flags, uint32_t index)
@@ -51,7 +49,7 @@ static inline void qhca_db_ring(struct qhca_context *ctx, unsigned int offset,
 #endif
 }
 
-/* Orders a store before a later load, for the device as for the CPUs. */
+/* Orders a store before a later load, for both the device and the CPUs. */
 static inline void qhca_full_barrier(void)
 {
 #if defined(__aarch64__)
@@ -85,9 +83,9 @@ static inline uint32_t qhca_dbrec_flags(struct qhca_dbrec *rec)
 }
 
 /*
- * Publishes the index of a queue whose record has flags: those who post.
- * Returns true if the device asks for a doorbell.  Either it sees the new index
- * when it reads it after setting NOTIFY, or we see NOTIFY here.
+ * Publishes the index of a posting queue, whose record has flags.  Returns true
+ * if the device requests a doorbell.  Either it sees the new index when it
+ * reads it after setting NOTIFY, or this function sees NOTIFY.
  */
 static inline bool qhca_dbrec_publish(struct qhca_dbrec *rec, uint32_t index)
 {
@@ -98,8 +96,8 @@ static inline bool qhca_dbrec_publish(struct qhca_dbrec *rec, uint32_t index)
 
 /*
  * Announces sends up to @head; the caller holds the SQ's lock.  Returns true if
- * it has to ring when it has given up the lock: with a record the order of
- * doorbells does not matter.  Without one, this rings.
+ * the caller has to ring after releasing the lock: with a record the order of
+ * doorbells does not matter.  Without one, this function rings.
  */
 static inline bool qhca_sq_publish(struct qhca_context *ctx,
 				   struct qhca_dbrec *rec, uint32_t qpn,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * From a number to an object.
- */
+/* Maps a number to an object. */
 #ifndef QHCA_IDR_H
 #define QHCA_IDR_H
 

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /*
- * A spin lock that a thread domain can switch off: the application promises
- * then that no two threads come here at once.
+ * A spin lock that a thread domain can disable: the application then guarantees
+ * that no two threads enter at once.
  */
 struct qhca_lock {
 	pthread_spinlock_t	spin;

@@ -29,10 +29,10 @@ static inline uint32_t qhca_cqe_src_qp(const struct qhca_cqe *cqe)
 	return le32toh(cqe->src_qpn);
 }
 
-/* WQEs whose CQEs were read, until they are given back to their queues. */
+/* WQEs whose CQEs were read, until they are returned to their queues. */
 struct qhca_retired {
 	struct qhca_qp		*qp;		/* sq, rq */
-	struct qhca_srq		*srq;		/* NULL: none of an SRQ */
+	struct qhca_srq		*srq;		/* NULL: no SRQ */
 	uint32_t		sq_tail;
 	uint32_t		rq_tail;
 	uint32_t		number;		/* of the SRQ's */

@@ -61,11 +61,11 @@ struct qhca_qp {
 	struct qhca_srq		*srq;
 	struct qhca_cq		*send_cq;	/* NULL: XRC target */
 	struct qhca_cq		*recv_cq;	/* NULL: XRC */
-	struct ibv_qp_cap	cap;		/* what the rings really hold */
+	struct ibv_qp_cap	cap;		/* actual ring capacity */
 	struct qhca_pd		*parent;	/* parent domain, may be NULL */
 };
 
-/* A receive queue of its own, see wq.c. */
+/* A separate receive queue, see wq.c. */
 struct qhca_wq {
 	struct ibv_wq		ibv_wq;
 	struct qhca_qp		as_qp;		/* only the receive side */

@@ -12,8 +12,8 @@ struct qhca_context;
 struct qhca_pd;
 
 /*
- * What a ring is for: resource_type of the allocators an application can give
- * a parent domain.
+ * The purpose of a ring: the resource_type for the allocators of a parent
+ * domain.
  */
 enum qhca_resource {
 	QHCA_RES_SQ = 1,
@@ -24,12 +24,12 @@ enum qhca_resource {
 	QHCA_RES_SRQ_OPS,
 };
 
-/* Memory of a ring: whole pages of its own, pinned by the kernel. */
+/* Memory of a ring: whole pages, not shared, pinned by the kernel. */
 struct qhca_queue_buf {
 	void			*addr;
-	size_t			len;		/* what the kernel is given */
+	size_t			len;		/* passed to the kernel */
 	size_t			map_len;	/* what is mapped */
-	struct qhca_pd		*owner;		/* its allocator made it */
+	struct qhca_pd		*owner;		/* allocated by its allocator */
 	enum qhca_resource	type;
 };
 

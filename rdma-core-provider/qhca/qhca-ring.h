@@ -3,9 +3,9 @@
  * Ring arithmetic.  No state and no memory access, so that it can be tested
  * alone.
  *
- * A counter counts entries since the ring was made and is never masked; it
+ * A counter counts entries since the ring was created and is never masked; it
  * wraps at 2^32.  As every depth divides 2^32, slot, phase and fill level are
- * right across the wrap without a special case.
+ * correct across the wrap without a special case.
  */
 #ifndef QHCA_RING_H
 #define QHCA_RING_H
@@ -31,8 +31,8 @@ static inline uint32_t qhca_slot(uint32_t counter, unsigned int shift)
 }
 
 /*
- * Returns the value of the phase bit in the entry that @counter names: 1 in
- * the first lap, 0 in the second, and so on.
+ * Returns the value of the phase bit in the entry for @counter: 1 in the first
+ * lap, 0 in the second, and so on.
  */
 static inline uint8_t qhca_phase(uint32_t counter, unsigned int shift)
 {
@@ -49,15 +49,15 @@ static inline bool qhca_ring_full(uint32_t head, uint32_t tail,
 /*
  * Chooses the depth of a ring.
  *
- * @wanted: entries asked for; 0 counts as 1
- * @limit: greatest depth of the device
+ * @wanted: requested entries; 0 counts as 1
+ * @limit: maximum depth of the device
  * @stride: log2 of the bytes of an entry
  * @page: page size in bytes, a power of two
  * @shift: out: log2 of the depth
  * @len: out: bytes to allocate, a multiple of @page
  *
  * A ring takes whole pages anyway, so the depth grows until they are full.
- * Returns false if the device cannot have such a ring.
+ * Returns false if the device does not support such a ring.
  */
 static inline bool qhca_ring_size(uint64_t wanted, uint32_t limit,
 				  unsigned int stride, size_t page,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Shared receive queues: WQEs by number, an index ring, and a list of the free
- * ones.
+ * Shared receive queues: WQEs by number, an index ring, and a list of free
+ * WQEs.
  */
 #ifndef QHCA_SRQ_H
 #define QHCA_SRQ_H
@@ -49,7 +49,7 @@ static inline struct qhca_srq *to_qsrq(struct ibv_srq *srq)
 	return container_of(srq, struct qhca_srq, vsrq.srq);
 }
 
-/* Returns the SRQ with this number if it has a CQ of its own, or NULL. */
+/* Returns the SRQ with this number if it has its own CQ, or NULL. */
 static inline struct qhca_srq *qhca_srq_find(struct qhca_context *ctx,
 					     uint32_t srqn)
 {

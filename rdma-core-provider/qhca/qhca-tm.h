@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Tag matching: a list of tags and its ring of operations, an SRQ's; under the
+ * Tag matching of an SRQ: a list of tags and its ring of operations; under the
  * SRQ's lock.
  */
 #ifndef QHCA_TM_H
@@ -16,7 +16,7 @@ struct qhca_context;
 struct qhca_srq;
 
 struct qhca_tm_entry {
-	uint32_t		handle;		/* of its present or next use */
+	uint32_t		handle;		/* of its current or next use */
 	uint32_t		next;		/* free list, as in qhca_srq.next */
 };
 

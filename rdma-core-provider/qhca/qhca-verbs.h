@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What makes, changes and destroys objects, file by file; qhca.c has the table
- * of it.
+ * Functions that create, modify and destroy objects, file by file; qhca.c has
+ * the table of verbs.
  */
 #ifndef QHCA_VERBS_H
 #define QHCA_VERBS_H

@@ -2,9 +2,9 @@
 /*
  * Encoders: from work requests to the device's work queue entries.
  *
- * They write into the slot they are given and nowhere else, take no lock and
- * know no queue.  The slot is memory the device may read only after a
- * doorbell, so the order of the stores does not matter here.
+ * They write only to the given slot, take no lock and know no queue.  The
+ * device may read the slot only after a doorbell, so the order of the stores
+ * does not matter here.
  */
 #ifndef QHCA_WQE_H
 #define QHCA_WQE_H
@@ -25,13 +25,13 @@
 #define QHCA_UD_WQE_HEADER	sizeof(struct qhca_ud_wqe)
 #define QHCA_RQ_WQE_HEADER	sizeof(struct qhca_rq_wqe)
 
-/* An address handle holds its address vector ready for copying. */
+/* An address handle holds its address vector, ready to be copied. */
 struct qhca_ah {
 	struct ibv_ah		ibv_ah;
 	struct qhca_av		av;
 };
 
-/* What an encoder has to know about the queue. */
+/* Properties of the queue for the encoders. */
 struct qhca_wqe_rules {
 	uint32_t	ops;		/* bit n: ibv_wr_opcode n is allowed */
 	uint32_t	max_sge;
@@ -39,7 +39,7 @@ struct qhca_wqe_rules {
 	bool		ud;		/* entries have an address vector */
 	bool		xrc;		/* entries have an SRQ number */
 	bool		raw;		/* entries are frames */
-	bool		sig_all;	/* every entry gives a completion */
+	bool		sig_all;	/* every entry generates a completion */
 };
 
 /* Returns the bits of @rules->ops for a QP type and the device's features. */
@@ -118,7 +118,7 @@ static inline uint8_t qhca_wqe_flags(unsigned int send_flags, bool sig_all)
 	return flags;
 }
 
-/* Returns the bytes of a WQE's header: what comes before SGEs or data. */
+/* Returns the bytes of a WQE's header, which precedes SGEs or data. */
 static inline size_t qhca_wqe_header(const struct qhca_wqe_rules *rules)
 {
 	if (rules->ud)
@@ -126,7 +126,7 @@ static inline size_t qhca_wqe_header(const struct qhca_wqe_rules *rules)
 	return rules->xrc ? QHCA_XRC_WQE_HEADER : QHCA_RC_WQE_HEADER;
 }
 
-/* Clears the header in @slot and fills what all opcodes have. */
+/* Clears the header in @slot and fills in the fields of all opcodes. */
 static inline void qhca_wqe_begin(const struct qhca_wqe_rules *rules,
 				  void *slot, uint64_t wr_id, uint8_t opcode,
 				  uint8_t flags)
@@ -157,12 +157,12 @@ static inline void qhca_wqe_set_srqn(void *slot, uint32_t srqn)
 }
 
 /*
- * Sets what a FLUSH WQE is about.
+ * Sets range, type and level of a FLUSH WQE.
  *
  * @len: bytes; @type: IBV_FLUSH_GLOBAL, IBV_FLUSH_PERSISTENT or both;
- * @level: IBV_FLUSH_RANGE or IBV_FLUSH_MR; both as the device has them
+ * @level: IBV_FLUSH_RANGE or IBV_FLUSH_MR; both as in the device
  *
- * Returns 0, or EINVAL for what a request cannot say.
+ * Returns 0, or EINVAL for values that a request cannot carry.
  */
 static inline int qhca_wqe_set_flush(void *slot, uint64_t addr, uint32_t rkey,
 				     uint64_t len, uint8_t type, uint8_t level)
@@ -183,13 +183,14 @@ static inline void qhca_wqe_set_inv(void *slot, uint32_t rkey)
 {
 	struct qhca_wqe_ctrl *ctrl = slot;
 
-	/* The one key that lies in a field of network order. */
+	/* The only key in a field of network order. */
 	ctrl->imm = (__force __be32)htole32(rkey);
 }
 
 /*
- * Sets what a BIND_MW WQE binds, and the new key.  Local write, which some ask
- * for, is no right of windows.  Returns 0, or EINVAL for a flag that is none.
+ * Sets the range and rights that a BIND_MW WQE binds, and the new key.  Windows
+ * have no right of local write, which some programs request.  Returns 0, or
+ * EINVAL for an invalid flag.
  */
 static inline int qhca_wqe_set_bind(void *slot, uint32_t rkey,
 				    const struct ibv_mw_bind_info *info)
@@ -231,7 +232,7 @@ static inline void qhca_sge_set(struct qhca_sge *sge, uint64_t addr,
 	sge->lkey = htole32(lkey);
 }
 
-/* Returns 0, or EINVAL for more SGEs than the queue was made for. */
+/* Returns 0, or EINVAL for more SGEs than the queue was created for. */
 static inline int qhca_wqe_set_sges(const struct qhca_wqe_rules *rules,
 				    void *slot, const struct ibv_sge *list,
 				    size_t num)
@@ -251,10 +252,10 @@ static inline int qhca_wqe_set_sges(const struct qhca_wqe_rules *rules,
 
 /*
  * Appends @len bytes of inline data; may be called several times for a WQE.
- * READs and atomics bring data in, so they cannot be inline.
+ * READs and atomics receive data, so they cannot be inline.
  *
- * @used: bytes that the WQE has, 0 at first.  The WQE says so too, but the
- *	  device can write to it.
+ * @used: bytes of data in the WQE so far, 0 at first.  The WQE has them too,
+ *	  but the device can write to it.
  *
  * Returns 0, EINVAL for a wrong opcode, or ENOMEM for too many bytes.
  */
@@ -282,12 +283,12 @@ static inline int qhca_wqe_add_inline(const struct qhca_wqe_rules *rules,
  * Encodes one send work request.
  *
  * @rules: of the queue
- * @slot: the whole WQE slot; big enough for what @rules allows
+ * @slot: the whole WQE slot; large enough for what @rules allows
  * @wr: the request; not kept
  *
- * Returns 0; EOPNOTSUPP for an opcode this QP type or device does not have;
- * EINVAL for a bad number of SGEs, flag or address handle; ENOMEM for too
- * much inline data.
+ * Returns 0; EOPNOTSUPP for an opcode that this QP type or device does not
+ * support; EINVAL for a bad number of SGEs, flag or address handle; ENOMEM for
+ * too much inline data.
  */
 static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 				       void *slot, const struct ibv_send_wr *wr)
@@ -296,7 +297,7 @@ static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 	uint32_t used = 0;
 	int i, ret;
 
-	/* The structure has no place for what FLUSH needs: see ibv_wr_flush. */
+	/* The structure lacks the fields for FLUSH: see ibv_wr_flush. */
 	if ((unsigned int)wr->opcode >= 32 ||
 	    !(rules->ops & 1U << wr->opcode) || wr->opcode == IBV_WR_FLUSH)
 		return EOPNOTSUPP;
@@ -335,7 +336,7 @@ static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 		qhca_wqe_set_inv(slot, wr->invalidate_rkey);
 		return 0;
 	case IBV_WR_BIND_MW:
-		/* Those of type 1 go by ibv_bind_mw(). */
+		/* Type 1 windows use ibv_bind_mw(). */
 		if (!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2)
 			return EINVAL;
 		return qhca_wqe_set_bind(slot, wr->bind_mw.rkey,
@@ -356,7 +357,7 @@ static inline int qhca_wqe_encode_send(const struct qhca_wqe_rules *rules,
 	if (!(wr->send_flags & IBV_SEND_INLINE))
 		return qhca_wqe_set_sges(rules, slot, wr->sg_list,
 					 wr->num_sge);
-	/* An empty message is inline with no byte. */
+	/* An empty message is inline data of 0 bytes. */
 	ret = qhca_wqe_add_inline(rules, slot, &used, NULL, 0);
 	for (i = 0; !ret && i < wr->num_sge; i++)
 		ret = qhca_wqe_add_inline(rules, slot, &used,
@@ -391,8 +392,8 @@ static inline int qhca_wqe_encode_recv(uint32_t max_sge, void *slot,
 /*
  * Chooses the WQE size of a send queue.
  *
- * @rules: in: ud, xrc, max_sge, max_inline as asked for; out: max_sge and
- *	   max_inline the size really holds, within the limits
+ * @rules: in: ud, xrc, requested max_sge and max_inline; out: the actual
+ *	   max_sge and max_inline of the size, within the limits
  * @limit_sge, @limit_inline: of the device
  * @stride: out: log2 of the WQE bytes, 6..10
  *
@@ -423,8 +424,8 @@ static inline int qhca_wqe_send_stride(struct qhca_wqe_rules *rules,
 }
 
 /*
- * Chooses the WQE size of an RQ or SRQ.  @max_sge: in as asked for, out what
- * the size really holds.  @stride: out: log2 of the WQE bytes, 5..9.
+ * Chooses the WQE size of an RQ or SRQ.  @max_sge: in: requested, out: the
+ * actual maximum of the size.  @stride: out: log2 of the WQE bytes, 5..9.
  * Returns 0, or EINVAL if the device cannot do it.
  */
 static inline int qhca_wqe_recv_stride(uint32_t *max_sge, uint32_t limit_sge,

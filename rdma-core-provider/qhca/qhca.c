@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * libqhca: the device, its context, and which verbs there are.
- */
+/* libqhca: the device, its context, and the table of verbs. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -46,7 +44,7 @@ static int qhca_query_device_ex(struct ibv_context *context,
 				       &resp_size);
 	if (ret)
 		return ret;
-	/* What the kernel does not know of: it sees no hash. */
+	/* Not known to the kernel, which sees no hash. */
 	if (attr_size >= offsetof(struct ibv_device_attr_ex, rss_caps) +
 			 sizeof(attr->rss_caps) &&
 	    (to_qctx(context)->features & QHCA_FEAT_RSS)) {
@@ -141,7 +139,7 @@ static bool qhca_env_is_set(const char *name)
 	return value && *value && strcmp(value, "0");
 }
 
-/* Makes @ctx what the kernel said in @resp, and maps its pages. */
+/* Fills in @ctx from the kernel's @resp, and maps its pages. */
 static int qhca_init_context(struct qhca_context *ctx, int cmd_fd,
 			     const struct qhca_alloc_ucontext_resp *resp)
 {
@@ -150,7 +148,7 @@ static int qhca_init_context(struct qhca_context *ctx, int cmd_fd,
 
 	ctx->page_size = sysconf(_SC_PAGESIZE);
 	ctx->features = resp->features;
-	/* The device may have what an older driver cannot make. */
+	/* An older driver may not support all features of the device. */
 	if (!(resp->comp_mask & QHCA_UCONTEXT_RESP_SQ_RECORD) ||
 	    qhca_env_is_set("QHCA_ALWAYS_RING"))
 		ctx->features &= ~QHCA_FEAT_SQ_RECORD;
@@ -207,7 +205,7 @@ err:
 	return NULL;
 }
 
-/* The kernel's context exists already: @cmd_fd leads to it. */
+/* The kernel's context exists already: @cmd_fd refers to it. */
 static struct verbs_context *qhca_import_context(struct ibv_device *device,
 						 int cmd_fd)
 {
@@ -259,7 +257,7 @@ static void qhca_uninit_device(struct verbs_device *vdev)
 	free(container_of(vdev, struct qhca_device, vdev));
 }
 
-/* The kernel has no driver id for this device: its PCI id says what it is. */
+/* The kernel has no driver id for this device: match by PCI id. */
 static const struct verbs_match_ent qhca_match_table[] = {
 	VERBS_PCI_MATCH(QHCA_PCI_VENDOR_ID, QHCA_PCI_DEVICE_ID, NULL),
 	{}

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Queue pairs: their rings, their life.
- */
+/* Queue pairs: their rings and life cycle. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -105,7 +103,7 @@ static int qhca_sq_make(struct qhca_context *ctx, struct qhca_pd *parent,
 	size_t len;
 	int ret;
 
-	/* With tag matching the send side is the device's: no opcode allowed. */
+	/* With tag matching, the device uses the send side: no opcodes. */
 	if (attr->srq && to_qsrq(attr->srq)->tm)
 		return attr->cap.max_send_wr || attr->cap.max_inline_data ||
 		       attr->qp_type != IBV_QPT_RC ? EINVAL : 0;
@@ -163,8 +161,8 @@ int qhca_rq_make(struct qhca_context *ctx, struct qhca_pd *parent,
 }
 
 /*
- * A raw packet QP that spreads what it receives over the WQs of an indirection
- * table.  It has no queue, so nothing completes on it.
+ * A raw packet QP that distributes what it receives over the WQs of an
+ * indirection table.  It has no queue, so nothing completes on it.
  */
 static struct ibv_qp *qhca_create_rss_qp(struct ibv_context *context,
 					 struct ibv_qp_init_attr_ex *attr)
@@ -298,8 +296,8 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (!ret) {
 		/*
-		 * No CQE needs a target QP: several handles may share it.  For
-		 * the same reason the driver does not know who asks for it.
+		 * No CQE refers to a target QP, as several handles may share
+		 * it.  For the same reason the driver does not know the caller.
 		 */
 		qp->qpn = target ? qp->vqp.qp.qp_num : resp.qpn;
 		if (!target)
@@ -343,7 +341,7 @@ struct ibv_qp *qhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return qp;
 }
 
-/* Takes what @qp has left out of its CQs. */
+/* Removes the CQEs of @qp from its CQs. */
 static void qhca_qp_clean_cqs(struct qhca_qp *qp)
 {
 	if (qp->recv_cq)
@@ -411,7 +409,7 @@ int qhca_destroy_qp(struct ibv_qp *ibv_qp)
 	ret = ibv_cmd_destroy_qp(ibv_qp);
 	if (!ret) {
 		qhca_qp_clean_cqs(qp);
-		/* neither RSS QPs nor XRC targets are there */
+		/* RSS QPs and XRC targets are not in the table */
 		if (qhca_qp_find(ctx, qp->qpn) == qp)
 			qhca_idr_clear(&ctx->qps, qp->qpn);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory of rings: anonymous mappings of whole pages, which no other data
- * shares and which fork() does not pass on.
+ * Memory of rings: anonymous mappings of whole pages, which contain no other
+ * data and are not inherited across fork().
  */
 #include <errno.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 
 #define QHCA_HUGE_PAGE	(2UL << 20)
 
-/* Maps @len bytes aligned to QHCA_HUGE_PAGE; the rest is given back. */
+/* Maps @len bytes aligned to QHCA_HUGE_PAGE; the rest is unmapped. */
 static void *qhca_queue_buf_map_aligned(size_t len)
 {
 	char *map, *start;
@@ -35,10 +35,10 @@ static void *qhca_queue_buf_map_aligned(size_t len)
 }
 
 /*
- * Maps zeroed memory that fork() does not pass on.
+ * Maps zeroed memory that is not inherited across fork().
  *
  * @len: bytes, a multiple of the page size
- * @huge: align it to a huge page and ask for huge pages
+ * @huge: align it to a huge page and request huge pages
  *
  * Returns 0 or a positive error number.  Free with qhca_queue_buf_free().
  */
@@ -57,7 +57,7 @@ int qhca_queue_buf_map(struct qhca_queue_buf *buf, size_t len, bool huge)
 	}
 	if (map == MAP_FAILED)
 		return errno;
-	/* Only advice: small pages do as well. */
+	/* Only a hint: small pages work as well. */
 	if (huge)
 		madvise(map, map_len, MADV_HUGEPAGE);
 
@@ -72,7 +72,7 @@ int qhca_queue_buf_map(struct qhca_queue_buf *buf, size_t len, bool huge)
 	return 0;
 }
 
-/* Asks the application's allocator.  Returns 0, or a positive error number. */
+/* Calls the application's allocator.  Returns 0, or a positive error number. */
 static int qhca_queue_buf_ask(struct qhca_context *ctx, struct qhca_pd *parent,
 			      struct qhca_queue_buf *buf, size_t len,
 			      enum qhca_resource type, bool *made)
@@ -106,14 +106,14 @@ static int qhca_queue_buf_ask(struct qhca_context *ctx, struct qhca_pd *parent,
 /*
  * Allocates zeroed memory for a ring.
  *
- * @parent: parent domain whose allocator is asked first, or NULL; it must
- *	    live until qhca_queue_buf_free()
+ * @parent: parent domain whose allocator is tried first, or NULL; it must live
+ *	    until qhca_queue_buf_free()
  * @len: bytes, a multiple of the page size
  * @type: what the ring is for
  *
- * A ring of a huge page or more is aligned to it, so that it can lie in huge
- * pages and need a shorter buffer table.  QHCA_HUGE_PAGES=1 does so for small
- * rings too, at a huge page each.
+ * A ring of a huge page or more is aligned to it, so that it can use huge pages
+ * and a shorter buffer table.  QHCA_HUGE_PAGES=1 also does so for small rings,
+ * at the cost of a huge page each.
  *
  * Returns 0 or a positive error number.
  */
@@ -132,7 +132,7 @@ int qhca_queue_buf_alloc(struct qhca_context *ctx, struct qhca_pd *parent,
 	return qhca_queue_buf_map(buf, len, ctx->huge || len >= QHCA_HUGE_PAGE);
 }
 
-/* Frees what the functions above made; nothing for memory never made. */
+/* Frees what the functions above allocated; does nothing if they did not. */
 void qhca_queue_buf_free(struct qhca_queue_buf *buf)
 {
 	struct qhca_pd *owner = buf->owner;

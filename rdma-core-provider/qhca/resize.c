@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queues that get a new size, under traffic.  The queue's lock is held over
- * the system call: nobody takes or posts meanwhile, while the device goes on.
+ * Resizing queues, under traffic.  The queue's lock is held during the system
+ * call: no thread polls or posts meanwhile, while the device continues.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -22,8 +22,8 @@
 #include "qhca-verbs.h"
 
 /*
- * Gives the entries of a new ring, zeroed and of 1 << @shift, the phase they
- * had a lap before: none looks written to who comes from counter @ci.
+ * Gives the 1 << @shift entries of a new, zeroed ring the phase of the previous
+ * lap: starting at counter @ci, none looks written.
  */
 static void qhca_cq_blank(struct qhca_cqe *ring, uint8_t shift, uint32_t ci)
 {
@@ -35,9 +35,9 @@ static void qhca_cq_blank(struct qhca_cqe *ring, uint8_t shift, uint32_t ci)
 }
 
 /*
- * ibv_resize_cq().  The depth is rounded up as at creation, so it may stay what
- * it is.  Returns 0, EINVAL for a depth out of range or less than the
- * completions that wait, EOPNOTSUPP, ENOMEM, or the kernel's error.
+ * ibv_resize_cq().  The depth is rounded up as at creation, so it may not
+ * change.  Returns 0, EINVAL for a depth out of range or smaller than the
+ * number of pending completions, EOPNOTSUPP, ENOMEM, or the kernel's error.
  */
 int qhca_resize_cq(struct ibv_cq *ibv_cq, int cqe)
 {
@@ -85,7 +85,7 @@ out:
 	return ret;
 }
 
-/* WQEs that are posted, or whose completion was not taken. */
+/* Number of WQEs posted, or whose completion was not polled. */
 static uint32_t qhca_srq_busy(const struct qhca_srq *srq)
 {
 	uint32_t busy = 1U << srq->shift;
@@ -96,7 +96,7 @@ static uint32_t qhca_srq_busy(const struct qhca_srq *srq)
 	return busy;
 }
 
-/* What of an SRQ has its size. */
+/* The parts of an SRQ that depend on its size. */
 struct qhca_srq_mem {
 	struct qhca_queue_buf	wqes;
 	struct qhca_queue_buf	index;
@@ -111,7 +111,7 @@ static void qhca_srq_mem_free(struct qhca_srq_mem *m)
 	free(m->next);
 }
 
-/* Memory for @max_wr WQEs.  0, EINVAL or ENOMEM. */
+/* Allocates memory for @max_wr WQEs.  Returns 0, EINVAL or ENOMEM. */
 static int qhca_srq_mem_alloc(struct qhca_context *ctx,
 			      const struct qhca_srq *srq, uint32_t max_wr,
 			      struct qhca_srq_mem *m)
@@ -140,8 +140,8 @@ static int qhca_srq_mem_alloc(struct qhca_context *ctx,
 }
 
 /*
- * Everything posted, at its number and in its place.  How far the device has
- * got is its secret: a ring full of counters is copied, used up or not.
+ * Copies everything posted, with the same numbers and places.  The device's
+ * position is unknown, so the whole ring is copied, used up or not.
  */
 static void qhca_srq_mem_copy(const struct qhca_srq *srq,
 			      struct qhca_srq_mem *m)
@@ -160,7 +160,7 @@ static void qhca_srq_mem_copy(const struct qhca_srq *srq,
 		m->next[i] = i + 1 < new_depth ? i + 1 : srq->first_free;
 }
 
-/* Puts @m in place and leaves there what it replaces. */
+/* Swaps @m with the current memory. */
 static void qhca_srq_mem_swap(struct qhca_srq *srq, struct qhca_srq_mem *m)
 {
 	struct qhca_srq_mem old = {
@@ -179,7 +179,7 @@ static void qhca_srq_mem_swap(struct qhca_srq *srq, struct qhca_srq_mem *m)
 	*m = old;
 }
 
-/* More room; the lock is held. */
+/* Enlarges the SRQ; the lock is held. */
 static int qhca_srq_grow(struct qhca_srq *srq, struct ibv_srq_attr *attr,
 			 int mask)
 {
@@ -208,9 +208,9 @@ static int qhca_srq_grow(struct qhca_srq *srq, struct ibv_srq_attr *attr,
 }
 
 /*
- * ibv_modify_srq().  The room for WQEs may be more than asked for, so one that
- * is to get smaller keeps what it has: refused is only a size less than what is
- * posted.  Returns 0, EINVAL, EOPNOTSUPP, ENOMEM, or the kernel's error.
+ * ibv_modify_srq().  An SRQ may have more room than requested, so when shrunk
+ * it keeps its size: only a size below the number of posted WQEs is rejected.
+ * Returns 0, EINVAL, EOPNOTSUPP, ENOMEM, or the kernel's error.
  */
 int qhca_modify_srq(struct ibv_srq *ibv_srq, struct ibv_srq_attr *attr,
 		    int mask)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Shared receive queues: WQEs addressed by number, an index ring that tells
- * the device which of them were posted, and a list of the free ones
- * (srq_list.c).
+ * Shared receive queues: WQEs addressed by number, an index ring that tells the
+ * device which of them were posted, and a list of free WQEs (srq_list.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,8 +36,8 @@ static void qhca_srq_release(struct qhca_context *ctx, struct qhca_srq *srq)
 }
 
 /*
- * Makes an SRQ without its object in the kernel: @cmd gets what the kernel must
- * be told.  Returns NULL and errno on error.
+ * Creates an SRQ without its kernel object, and fills in @cmd for the kernel.
+ * Returns NULL and errno on error.
  */
 static struct qhca_srq *qhca_srq_new(struct ibv_pd *pd,
 				     const struct ibv_srq_attr *attr,
@@ -140,7 +139,7 @@ struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
 	return &srq->vsrq.srq;
 }
 
-/* The attributes of SRQs with a CQ of their own.  0, EINVAL or EOPNOTSUPP. */
+/* Checks attributes of SRQs with their own CQ. 0, EINVAL or EOPNOTSUPP. */
 static int qhca_srq_check_ex(struct qhca_context *ctx,
 			     const struct ibv_srq_init_attr_ex *attr)
 {
@@ -222,7 +221,7 @@ struct ibv_srq *qhca_create_srq_ex(struct ibv_context *context,
 	return &srq->vsrq.srq;
 }
 
-/* The number by which XRC peers name it. */
+/* The number that XRC peers use for it. */
 int qhca_get_srq_num(struct ibv_srq *ibv_srq, uint32_t *srqn)
 {
 	struct qhca_srq *srq = to_qsrq(ibv_srq);
@@ -256,7 +255,7 @@ int qhca_destroy_srq(struct ibv_srq *ibv_srq)
 	if (!srq->cq) {
 		ret = ibv_cmd_destroy_srq(ibv_srq);
 	} else {
-		/* Its number may be given out again at once. */
+		/* Its number may be reused at once. */
 		pthread_mutex_lock(&ctx->qp_mutex);
 		ret = ibv_cmd_destroy_srq(ibv_srq);
 		if (!ret) {

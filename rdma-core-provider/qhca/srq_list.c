@@ -9,7 +9,7 @@
 #include "qhca-lock.h"
 #include "qhca-srq.h"
 
-/* Makes the free list, with all WQEs in it.  Returns 0 or ENOMEM. */
+/* Creates the free list, with all WQEs in it.  Returns 0 or ENOMEM. */
 int qhca_srq_list_init(struct qhca_srq *srq)
 {
 	uint32_t depth = 1U << srq->shift;
@@ -25,8 +25,8 @@ int qhca_srq_list_init(struct qhca_srq *srq)
 }
 
 /*
- * Puts a WQE back into the free list; the lock is held.  A number the device
- * made up, or sent twice, would spoil the list, so it is ignored.
+ * Puts a WQE back into the free list; the lock is held.  A bogus or repeated
+ * number from the device would corrupt the list, so it is ignored.
  */
 void qhca_srq_give_back_locked(struct qhca_srq *srq, uint32_t number)
 {

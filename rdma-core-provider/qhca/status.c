@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The device is gone: it died, was reset or removed.  The kernel says so in its
- * status page, which the data path looks at; nothing else would tell an
- * application that only posts and polls.
+ * Detects that the device is gone: it died, was reset or removed.  The kernel
+ * reports this in its status page, which the data path reads: an application
+ * that only posts and polls would not notice otherwise.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -11,11 +11,11 @@
 
 #include "qhca-context.h"
 
-/* That of a driver which has no such page. */
+/* For a driver without such a page. */
 static const struct qhca_status_page qhca_always = { .works = 1 };
 
 /*
- * Maps the status page; @len 0: there is none.  Returns 0 or an errno.
+ * Maps the status page; @len is 0 if there is none.  Returns 0 or an errno.
  * Undo with qhca_status_unmap().
  */
 int qhca_status_map(struct qhca_context *ctx, int cmd_fd, uint64_t key,

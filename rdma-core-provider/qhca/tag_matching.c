@@ -3,10 +3,10 @@
  * Tag matching: the ring of operations of a TM SRQ, and which entries of the
  * device's list are in use.
  *
- * An entry is free again when the completion of its message was polled, or
- * when the device has executed its removal.  The device tells the latter in
- * the operation's slot, so that operations need no completion.  The SRQ's lock
- * is held for everything here.
+ * An entry is free again when the completion of its message was polled, or when
+ * the device has executed its removal.  The device reports the latter in the
+ * operation's slot, so that operations need no completion.  All of this runs
+ * under the SRQ's lock.
  */
 #include <endian.h>
 #include <errno.h>
@@ -31,15 +31,15 @@
 static_assert((int)QHCA_WC_TM_ERR == (int)IBV_WC_TM_ERR &&
 	      (int)QHCA_WC_TM_RNDV_INCOMPLETE ==
 	      (int)IBV_WC_TM_RNDV_INCOMPLETE,
-	      "the device's statuses are those of the verbs");
+	      "the device's status codes must equal those of the verbs");
 
 /*
  * Sizes and allocates ring and entries.
  *
- * @max_ops: operations that are posted and not executed
- * @max_tags: entries
+ * @max_ops: maximum operations posted and not executed
+ * @max_tags: number of entries
  *
- * Returns 0 or an error number; then qhca_tm_free() frees what there is.
+ * Returns 0 or an error number; in that case, call qhca_tm_free(), too.
  */
 int qhca_tm_make(struct qhca_context *ctx, struct qhca_srq *srq,
 		 uint32_t max_tags, uint32_t max_ops)
@@ -94,7 +94,7 @@ static void qhca_tm_release(struct qhca_tm *tm, uint32_t handle)
 	uint32_t num = QHCA_TM_NUM(handle);
 	struct qhca_tm_entry *entry = &tm->entry[num];
 
-	/* A handle made up by the device, or sent twice, would spoil the list. */
+	/* A bogus or repeated handle from the device would corrupt the list. */
 	if (num >= tm->max_tags || entry->next != QHCA_SRQ_BUSY ||
 	    entry->handle != handle)
 		return;
@@ -103,7 +103,7 @@ static void qhca_tm_release(struct qhca_tm *tm, uint32_t handle)
 	tm->first_free = num;
 }
 
-/* Takes notice of what the device has executed. */
+/* Processes the operations that the device has executed. */
 static void qhca_tm_reclaim(struct qhca_tm *tm)
 {
 	struct qhca_tm_wqe *wqe;

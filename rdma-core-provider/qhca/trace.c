@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Static probe points; each is in one place, so that a watcher sets one
- * breakpoint for it.  The order of arguments is an interface: add at the end.
+ * Static probe points; each exists once in the code, so that a tracer needs
+ * only one breakpoint for it.  The order of arguments is an interface: add at
+ * the end.
  */
 #include <endian.h>
 #include <stdint.h>
@@ -24,7 +25,7 @@ QHCA_TRACE_DEFINE(recv_wqe);
 QHCA_TRACE_DEFINE(doorbell);
 QHCA_TRACE_DEFINE(poll);
 
-/* @num is what the WQE says, to which the device can write: @max at most. */
+/* @num comes from the WQE, which the device can write: @max at most. */
 static uint64_t qhca_trace_sges_len(const void *at, uint32_t num,
 				    uint32_t max)
 {

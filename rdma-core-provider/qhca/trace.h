@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Static probe points (USDT): gdb, SystemTap, bpftrace and the kernel's uprobes
- * see them.  A point that nobody watches is one load and one branch that is not
- * taken; what its arguments say is read in trace.c.  Built without <sys/sdt.h>,
- * nothing of it is there.
+ * Static probe points (USDT), for gdb, SystemTap, bpftrace and the kernel's
+ * uprobes.  A disabled point costs one load and one branch that is not taken;
+ * trace.c reads the arguments.  Without <sys/sdt.h>, none of this is built.
  */
 #ifndef QHCA_TRACE_H
 #define QHCA_TRACE_H
@@ -17,7 +16,7 @@ struct qhca_wqe_rules;
 
 #include <util/compiler.h>
 
-/* Watchers of the point: each increments it, in our memory. */
+/* Semaphore of the point, incremented by each tracer. */
 #define QHCA_TRACE_COUNTER(point)                                              \
 	extern unsigned short qhca_##point##_semaphore                         \
 		__attribute__((visibility("hidden")))
@@ -44,7 +43,7 @@ void qhca_trace_wqe_at(uint32_t qpn, uint32_t index,
  */
 void qhca_trace_recv_wqe_at(uint32_t num, uint32_t index, uint32_t max_sge,
 			    const void *slot);
-/* A doorbell is about to be rung: its offset, QHCA_DB_*, and what it says. */
+/* A doorbell is about to be rung: its offset, QHCA_DB_*, and its value. */
 void qhca_trace_doorbell_at(uint32_t offset, uint32_t num, uint32_t index);
 /* The application gets the completion of the CQE with counter @ci. */
 void qhca_trace_poll_at(uint32_t cqn, uint32_t ci, const struct qhca_cqe *cqe);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Work queues - receive queues that belong to no QP - and the indirection
- * tables that RSS QPs spread their frames by.
+ * tables by which RSS QPs distribute frames.
  *
- * A work queue has a struct qhca_qp that stands for it in the table of QPs: its
- * completions carry a number like a QP's, and the way back from there to the
- * ring is the same.
+ * A work queue has a struct qhca_qp that represents it in the table of QPs: its
+ * completions carry a number like a QP's, which leads to the ring in the same
+ * way.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int qhca_post_wq_recv(struct ibv_wq *ibv_wq, struct ibv_recv_wr *wr,
 			    wq->as_qp.qpn, wr, bad_wr);
 }
 
-/* Makes it in the kernel; the table of QPs must know it before it completes. */
+/* Creates it in the kernel, and enters it into the table of QPs in time. */
 static int qhca_wq_create_cmd(struct qhca_context *ctx, struct qhca_wq *wq,
 			      struct ibv_wq_init_attr *attr)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The extended way of posting, ibv_wr_*: the same encoders, a step at a time.
- * The lock is held from wr_start to wr_complete or wr_abort.  After an error
- * the calls up to wr_complete do nothing; it then returns the first error and
- * posts none of the requests.
+ * Extended posting, ibv_wr_*: the same encoders, one step at a time.  The lock
+ * is held from wr_start to wr_complete or wr_abort.  After an error the calls
+ * up to wr_complete do nothing; it then returns the first error and posts none
+ * of the requests.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -45,7 +45,7 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 	uint32_t index;
 
 	if (!ret && sq->new_head != sq->head) {
-		/* Only now are they whole. */
+		/* Only now are they complete. */
 		for (index = sq->head; qhca_traced(wqe) &&
 		     index != sq->new_head; index++)
 			qhca_trace_wqe_at(qp->qpn, index, &sq->rules,
@@ -54,7 +54,7 @@ static int qhca_wr_complete(struct ibv_qp_ex *ibv_qp)
 		ring = qhca_sq_publish(ctx, sq->dbrec, qpn, index);
 	}
 	qhca_unlock(&sq->lock);
-	/* The sends may be done, and the QP be gone. */
+	/* The sends may be complete, and the QP destroyed. */
 	if (ring)
 		qhca_db_ring(ctx, QHCA_DB_SQ, qpn, 0, index);
 	return ret;
@@ -121,7 +121,7 @@ static void qhca_wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 		qhca_wqe_set_inv(slot, rkey);
 }
 
-/* Only type 2: those of type 1 go by ibv_bind_mw(). */
+/* Only type 2: type 1 windows use ibv_bind_mw(). */
 static void qhca_wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw,
 			    uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
@@ -278,9 +278,9 @@ static void qhca_wr_set_inline_data(struct ibv_qp_ex *qp, void *addr,
 }
 
 /*
- * Fills the functions of an extended QP.
+ * Sets the functions of an extended QP.
  *
- * @send_ops: enum ibv_qp_create_send_ops_flags, as asked for
+ * @send_ops: enum ibv_qp_create_send_ops_flags, as requested
  *
  * Returns 0, or EOPNOTSUPP if the queue does not allow one of them.
  */

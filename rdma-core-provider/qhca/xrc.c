@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * XRC: domains, and target QPs that other processes have made.  The kernel
- * knows the sharers; XRC SRQs are in srq.c.
+ * XRC: domains, and target QPs created by other processes.  The kernel tracks
+ * the sharers; XRC SRQs are in srq.c.
  */
 #include <errno.h>
 #include <stdlib.h>
