@@ -48,7 +48,7 @@ static int qhca_post_wq_recv(struct ibv_wq *ibv_wq, struct ibv_recv_wr *wr,
 			    wq->as_qp.qpn, wr, bad_wr);
 }
 
-/* Creates it in the kernel, and enters it into the table of QPs in time. */
+/* Creates it in the kernel; it must enter the table before it completes. */
 static int qhca_wq_create_cmd(struct qhca_context *ctx, struct qhca_wq *wq,
 			      struct ibv_wq_init_attr *attr)
 {
