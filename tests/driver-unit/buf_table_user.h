@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the planner and encoder of buffer tables need of the kernel, for a
+ * What the planner and encoder of buffer tables need from the kernel, for a
  * build in user space.
  */
 #ifndef BUF_TABLE_USER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the ring of a kernel CQ needs of the kernel, for user space. */
+/* What the ring of a kernel CQ needs from the kernel, for user space. */
 #ifndef CQ_RING_USER_H
 #define CQ_RING_USER_H
 

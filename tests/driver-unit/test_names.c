@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The names that trace events show are those of the header, all of them:
- * name_list.h is made from the header by the makefile.
+ * Trace events show the names of the header, and all of them: the makefile
+ * generates name_list.h from the header.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ struct name {
     const char *name;
 };
 
-/* In the kernel it makes text; here it makes the table. */
+/* In the kernel this macro makes text; here it makes the table. */
 #define __print_symbolic(val, ...) \
     (((const struct name[]) { __VA_ARGS__, { val, NULL } }))
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Polling of kernel CQs, with the test as the device. A WQE is free for who
- * posts only after its CQE's place is free for the device; else a CQ with an
- * entry for each WQE overflows. And the device may write whatever it likes: what
- * comes out are WRs that were posted, each once.
+ * Polling of kernel CQs, with the test as the device. A WQE may be reused only
+ * after the slot of its CQE is free for the device; otherwise a CQ with an
+ * entry for each WQE overflows. Whatever the device writes, polling returns WRs
+ * that were posted, each once.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ static struct {
     struct qhca_dbrec dbrec;
     struct qhca_cqe cqe[DEPTH];
     u32 prod;
-    bool rewrites;          /* it completes on while it is polled */
+    bool rewrites;          /* it keeps completing while it is polled */
     bool unsignalled;       /* not every WQE has a CQE */
 } t;
 
@@ -86,7 +86,7 @@ static u32 published(void)
     return le32toh(t.dbrec.index);
 }
 
-/* WQEs that are free again: the tails begin at 0. */
+/* Number of WQEs that are free again: the tails begin at 0. */
 static u32 released(void)
 {
     u32 i, sum = t.srq_freed;
@@ -143,7 +143,7 @@ void qhca_ib_srq_free_wqe(struct qhca_ib_srq *srq, u32 index)
     spin_unlock(&srq->lock);
 }
 
-/* The next WR of a ring; its number is what comes out as wr_id. */
+/* Post the next WR of a ring; its number is returned as wr_id. */
 static void post(struct qhca_ib_ring *ring, u64 wr_id, u32 len)
 {
     ring->wr[ring->head++ & (DEPTH - 1)] = (struct qhca_ib_wr){ wr_id, len };
@@ -176,8 +176,8 @@ static void complete_more(void)
 }
 
 /*
- * The place of the completion that is due lies in a page that cannot be
- * written yet: there the test looks what has been released.
+ * The slot of the next completion lies in a page that is not writable yet: on
+ * the fault the test checks what has been released.
  */
 static struct {
     char *page;
@@ -198,7 +198,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
     mprotect(mid.page, mid.size, PROT_READ | PROT_WRITE);
 }
 
-/* Polls all of @num, and looks when number @stop is due. */
+/* Polls all of @num, and checks when number @stop is due. */
 static void poll_and_look(int num, int stop)
 {
     struct sigaction act = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
@@ -264,7 +264,10 @@ static void test_mixed(void **state)
     assert_int_equal(t.kills, 0);
 }
 
-/* A QP goes: its receives come back with their SRQ's lock held throughout. */
+/*
+ * A QP is destroyed: its receives are returned with the SRQ's lock held
+ * throughout.
+ */
 static void test_clean(void **state)
 {
     u32 i;
@@ -281,14 +284,14 @@ static void test_clean(void **state)
     assert_int_equal(t.kills, 0);
 }
 
-/* A QP goes, and the device has completed a receive of it twice. */
+/* A QP is destroyed after the device has completed a receive of it twice. */
 static void test_clean_twice(void **state)
 {
     t.srq_posted = 1u << 5;
     complete_srq(3, 5);
     complete_srq(3, 5);
     complete_srq(3, DEPTH);
-    /* no receive of the SRQ, whatever it says */
+    /* not a receive of the SRQ, whatever it claims */
     complete(3, 5, QHCA_CQE_OP_SEND, QHCA_CQE_F_SRQ);
     qhca_ib_cq_clean(&t.cq, 3, &t.srq);
     assert_int_equal(t.srq_freed, 1);
@@ -304,7 +307,7 @@ static long poll_one(void)
     return qhca_ib_poll_cq(&t.cq.ibcq, 1, &wc) ? (long)wc.wr_id : -1;
 }
 
-/* What comes out is what was posted, not what the device says. */
+/* Polling returns what was posted, not what the device claims. */
 static void test_wr_id(void **state)
 {
     u32 i;
@@ -327,7 +330,7 @@ static void test_wr_id(void **state)
     assert_int_equal(t.kills, 0);
 }
 
-/* A send completes those before it that asked for no completion. */
+/* A send completes earlier ones that requested no completion. */
 static void test_unsignalled(void **state)
 {
     struct ib_wc wc[DEPTH];
@@ -354,9 +357,9 @@ static void test_unsignalled(void **state)
 }
 
 /*
- * CQEs that cannot be, among those that can: alone, and with the good ones in one
- * call. QPs 0 and 1 have posted 4 WRs in each ring and the device has completed
- * the first; WQEs 2 and 3 of the SRQ are posted.
+ * Invalid CQEs among valid ones: alone, and with valid ones in one call. QPs 0
+ * and 1 have posted 4 WRs in each ring and the device has completed the first;
+ * WQEs 2 and 3 of the SRQ are posted.
  */
 static const struct nonsense {
     const char *name;
@@ -388,7 +391,7 @@ static const struct nonsense {
     { "SRQ too long", 2, 2, QHCA_CQE_OP_RECV, QHCA_CQE_F_SRQ, SRQ_LEN + 1 },
 };
 
-/* Each WR that was posted to a ring comes out once: bit per wr_id. */
+/* Each WR posted to a ring is returned once: bit per wr_id. */
 static void see(u32 *seen, const struct ib_wc *wc)
 {
     assert_true(wc->wr_id < 16);
@@ -442,7 +445,7 @@ static void one_nonsense(const struct nonsense *x, u32 before, u32 behind)
     }
     assert_int_equal(seen, 0xffff);
     assert_false(qhca_ib_cq_has_flush(&t.cq));
-    /* one that is dead is not killed again */
+    /* a dead device is not killed again */
     complete(x->qpn, x->index, x->opcode, x->flags);
     complete(1, before, QHCA_CQE_OP_SEND, 0);
     assert_int_equal(qhca_ib_poll_cq(&t.cq.ibcq, DEPTH, wc), 0);
@@ -474,13 +477,13 @@ static void test_srq_twice(void **state)
     assert_int_equal(t.kills, 1);
 }
 
-/* QPs that the device knows, but not as those of this CQ. */
+/* QPs that exist in the device, but do not belong to this CQ. */
 static void test_foreign_qp(void **state)
 {
     static struct qhca_ib_cq other;
     struct ib_wc wc;
 
-    /* a user QP is in no table, its rings have no memory of ours */
+    /* a user QP is in no table, its rings are not kernel memory */
     t.cq.qps.qp[3] = NULL;
     complete(3, 0, QHCA_CQE_OP_SEND, 0);
     assert_int_equal(poll_one(), -1);
@@ -510,7 +513,7 @@ static void test_rdma_imm(void **state)
     complete(0, 0, QHCA_CQE_OP_RECV_RDMA_IMM, QHCA_CQE_F_IMM)->byte_len =
         htole32(1 << 20);
     assert_int_equal(poll_one(), 11);
-    /* and of one that failed the length says nothing */
+    /* and the length of a failed one is meaningless */
     post(&t.qp[0].rq, 12, 0);
     complete(0, 1, QHCA_CQE_OP_RECV, 0);
     t.cqe[1].byte_len = htole32(1);
@@ -519,7 +522,7 @@ static void test_rdma_imm(void **state)
     assert_int_equal(t.kills, 0);
 }
 
-/* The device writes on as fast as it is polled: that ends nevertheless. */
+/* The device writes as fast as it is polled: polling ends nevertheless. */
 static void test_rewritten(void **state)
 {
     static struct ib_wc wc[4 * DEPTH];
@@ -533,7 +536,7 @@ static void test_rewritten(void **state)
     assert_int_equal(qhca_ib_poll_cq(&t.cq.ibcq, 4 * DEPTH, wc), DEPTH);
     assert_int_equal(published(), DEPTH);
 
-    /* the same with what makes no sense, which fills no room in wc */
+    /* the same with invalid CQEs, which use no room in wc */
     setup(NULL);
     t.rewrites = true;
     for (i = 0; i < DEPTH; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Each counter of the header has its name in the driver: stat_list.h is made
- * from the header by the makefile.
+ * Each counter of the header has its name in the driver: the makefile generates
+ * stat_list.h from the header.
  */
 #include <ctype.h>
 #include <setjmp.h>

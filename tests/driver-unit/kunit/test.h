@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * KUnit for user space, by cmocka: as much of it as the driver's tests of pure
- * functions use. Each program is one suite; what a case has allocated is freed
- * after it, and its first failure ends it.
+ * KUnit for user space, based on cmocka: the subset that the driver's tests of
+ * pure functions use. Each program is one suite; memory allocated by a case is
+ * freed after it, and the first failure ends the case.
  */
 #ifndef KUNIT_TEST_H
 #define KUNIT_TEST_H
@@ -145,7 +145,7 @@ static inline void kunit_run_case(void **state)
     test->run_case(test);
 }
 
-/* cmocka gives the case to the setup, and what that made to the rest. */
+/* cmocka passes the case to the setup, and its result to the rest. */
 static inline int kunit_run_suite(const struct kunit_suite *suite)
 {
     struct CMUnitTest tests[KUNIT_CASES_MAX] = { { 0 } };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What kernel-driver/ib/poll.c needs of the kernel and of the driver, for user
- * space: one thread, no interrupts, and locks that only know if they are held.
+ * What kernel-driver/ib/poll.c needs from the kernel and the driver, for user
+ * space: one thread, no interrupts, and locks that only record whether they are
+ * held.
  */
 #ifndef POLL_QHCA_IB_H
 #define POLL_QHCA_IB_H
@@ -192,7 +193,7 @@ struct qhca_ib_qp {
 
 struct qhca_ib_dev {
     struct ib_device ibdev;
-    bool *qdev;                 /* is it dead? */
+    bool *qdev;                 /* is the device dead? */
 };
 
 static inline bool qhca_dev_dead(bool *dead)
