@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tells a PCI function's driver of a bus error as the kernel's error recovery
+ * Reports a bus error to a PCI function's driver as the kernel's error recovery
  * does: with the device's lock held, error_detected() first. Loading fails with
- * EAGAIN when all is done, so that the next one can be loaded.
+ * EAGAIN when done, so that the module can be loaded again.
  */
 #include <linux/device.h>
 #include <linux/module.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lets a mapping for DMA fail: the nth that the process named comm makes after
- * nth was set.
+ * Makes a DMA mapping fail: the nth one of the process named comm after nth was
+ * set.
  */
 #include <linux/dma-mapping.h>
 #include <linux/kprobes.h>
@@ -9,7 +9,7 @@
 #include <linux/sched.h>
 #include <linux/version.h>
 
-/* all mappings of pages pass by it, those of umems with on-demand paging, too */
+/* all mappings of pages call it, also those of umems with on-demand paging */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
 #define MAPS "dma_map_phys"
 #else

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lets a mapping of a scatterlist for DMA fail: the nth of more than 256 entries
- * that the process named comm makes after nth was set.
+ * Makes the DMA mapping of a scatterlist fail: the nth one with more than 256
+ * entries of the process named comm after nth was set.
  *
- * It is for RDS, whose Linux 6.12 forgets to forget a list that could not be
- * mapped: rdma.c frees it and its pages at once, and ib_rdma.c does so again when
- * the region is flushed.  So that the guest survives, the list and its pages get
- * one more reference each.  A list of that length is not from a slab: it has one.
+ * It is for RDS of Linux 6.12, which keeps a pointer to a list that could not
+ * be mapped: rdma.c frees it and its pages at once, and ib_rdma.c does so again
+ * when the region is flushed.  So that the guest survives, the list and its
+ * pages get one more reference each.  A list of that length is not from a slab,
+ * so it has a reference count.
  */
 #include <linux/dma-mapping.h>
 #include <linux/kprobes.h>

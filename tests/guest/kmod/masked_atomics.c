@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Masked atomics, which are verbs of the kernel only: loading this module does
- * some between two RC QPs of one adapter and fails if any is not what it should
- * be. The log says which.
+ * Masked atomics, which only kernel verbs have: loading this module executes
+ * some between two RC QPs of one adapter and fails if a result is wrong. The
+ * log tells which one.
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -39,13 +39,13 @@ static const struct {
 	{ CMP, 0x1234, 0x1234, ALL, 0x5678, 0, 0x1234 },
 	/* no boundaries: a plain addition */
 	{ ADD, ALL, 2, 0, 0, 0, 1 },
-	/* each byte for itself: no carry leaves it */
+	/* each byte separately: no carry leaves it */
 	{ ADD, 0x00ff00ff00ff00ff, 0x0101010101010101, 0x8080808080808080,
 	  0, 0, 0x0100010001000100 },
 	/* two halves */
 	{ ADD, 0x00000001ffffffff, 0x0000000100000001, 0x8000000080000000,
 	  0, 0, 0x0000000200000000 },
-	/* each bit for itself: exclusive or */
+	/* each bit separately: exclusive or */
 	{ ADD, 0xff00ff00f0f0f0f0, 0xffffffff00ff00ff, ALL, 0, 0,
 	  0x00ff00fff00ff00f },
 };
@@ -90,7 +90,7 @@ static int do_wr(struct test *t, struct ib_qp *qp, struct ib_send_wr *wr,
 		pr_err("masked_atomics: post: %d\n", ret);
 		return ret;
 	}
-	/* d is ours again only when the completion came */
+	/* d may be reused only after the completion */
 	for (i = 0; !d.came; i++) {
 		ib_process_cq_direct(t->cq, -1);
 		if (i == 5000)
@@ -288,7 +288,7 @@ static int __init masked_atomics_init(void)
 	struct test t = { 0 };
 	int ret;
 
-	/* newer kernels find none by its name for us */
+	/* newer kernels do not export a lookup by name */
 	ndev = netdev ? dev_get_by_name(&init_net, netdev) : NULL;
 	if (!ndev)
 		return -ENODEV;

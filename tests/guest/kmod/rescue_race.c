@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes a narrow race wide: while devlink takes the events of a lost interrupt,
- * the callback of the CQ is held until the application's destroy has come to
- * qhca_cq_unregister(), and a second longer. The counters tell what happened.
+ * Widens a narrow race: while devlink takes the events of a lost interrupt, the
+ * callback of the CQ is held until the application's destroy has reached
+ * qhca_cq_unregister(), and a second longer. The counters record what happened.
  */
 #include <linux/delay.h>
 #include <linux/kprobes.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Repairs Soft-RoCE of Linux 6.12: a CQ that is armed for solicited completions
- * also reports those with an error.  Soft-RoCE posts receives that are flushed as
- * if they were not solicited, so whoever waits for them, as RDS does before it ends
- * a connection, waits for ever: rds_ib_conn_path_shutdown() does not return, nor
- * does rmmod.  The parameter mended counts such completions.
+ * also reports those with an error.  Soft-RoCE reports flushed receives as not
+ * solicited, so waiting for them, as RDS does before it ends a connection,
+ * never ends: rds_ib_conn_path_shutdown() does not return, nor does rmmod.  The
+ * parameter mended counts such completions.
  */
 #include <linux/atomic.h>
 #include <linux/kprobes.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * badinput CASE: do one wrong thing to the adapter and report who is told what.
+ * badinput CASE: misuse the adapter in one way and report which errors each
+ * side gets.
  *
- * Two RC QPs of this process talk to each other (a sends, b receives); a second
- * pair stands by and must still work afterwards.  Output, one JSON object:
+ * Two RC QPs of this process talk to each other (a sends, b receives); a
+ * second, idle pair must still work afterwards.  Output, one JSON object:
  *   local  status of a's completion of the bad request, -1: none
  *   remote status of b's completion, -1: none
  *   flushed status of the request posted after the bad one, -1: none
@@ -111,13 +112,13 @@ static void collect(struct result *r, bool want_remote, bool follow_up)
 static void bad_qpn(struct result *r)
 {
 	qv_ring(&dev, 0xabcde, 1);
-	/* a's own doorbell still works: no completion is lost or made up */
+	/* a's own doorbell still works: no completion is lost or spurious */
 	raw_write();
 	qv_ring(&dev, a.qp->qp_num, ++a.posted);
 	collect(r, false, false);
 }
 
-/* Another process rings our QP: nothing may happen to it. */
+/* Another process rings this QP's doorbell: it must have no effect. */
 static void foreign_qpn(struct result *r)
 {
 	pid_t pid;
@@ -221,7 +222,7 @@ static void short_receive(struct result *r)
 	collect(r, true, true);
 }
 
-/* The receive WQE names a key that does not exist. */
+/* The receive WQE has a key that does not exist. */
 static void receive_bad_lkey(struct result *r)
 {
 	struct ibv_sge s = sge(src, 64), t = sge(dst, 64);
@@ -340,7 +341,7 @@ int main(int argc, char **argv)
 	setenv("QHCA_ALWAYS_RING", "1", 1);
 	qv_open(&dev);
 	if (!strcmp(argv[1], "ring") && argc == 4) {
-		/* ring somebody else's QP through our own page */
+		/* ring a QP of another process through our own page */
 		qv_ring(&dev, atoi(argv[2]), atoi(argv[3]));
 		return 0;
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * clocks: time stamps of completions.  Prints one JSON object: how many
- * completions were looked at, the greatest time by which a wall clock stamp lies
- * outside the moments between which the completion must have come, and whether
- * the device's stamps lie between its own clock's values before and after; ns.
+ * clocks: timestamps of completions.  Prints one JSON object: the number of
+ * completions checked, the largest distance of a wall clock stamp from the
+ * interval in which the completion must have come, and whether the device's
+ * stamps lie between its own clock's values before and after; ns.
  */
 #include <errno.h>
 #include <time.h>
@@ -88,7 +88,7 @@ int main(void)
 			outside = w - w1;
 		if (w1 - w0 < least)
 			least = w1 - w0;
-		usleep(60000);	/* the difference is asked for several times */
+		usleep(60000);	/* the difference is queried several times */
 	}
 	printf("{\"looked_at\": %d, \"between\": %d, \"outside\": %ld, "
 	       "\"least\": %ld, \"mask\": %lu, \"khz\": %lu}\n", i, between,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * connections COUNT [ADDRESS]: that many connections by rdma_cm between two
- * programs at the same time; without an address it is the server.  Each
- * connection has a QP of its own; when all are up, a message that names the
- * connection goes over each and comes back changed.  Prints one JSON object:
- * connections that were up at once, those whose data was right, seconds, and
- * how much the program's memory has grown, in KiB.
+ * connections COUNT [ADDRESS]: COUNT simultaneous rdma_cm connections between
+ * two programs; without an address it is the server.  Each connection has its
+ * own QP; when all are up, a message that identifies the connection is sent
+ * over each and comes back changed.  Prints one JSON object: connections that
+ * were up at once, those whose data was right, seconds, and how much the
+ * program's memory has grown, in KiB.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -179,7 +179,7 @@ static void take_event(void)
 		qv_die("rdma_get_cm_event", errno);
 	copy = *ev;
 	if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		/* rdma_accept() wants the event to be there no longer */
+		/* rdma_accept() requires the event to be acknowledged */
 		memcpy(private, ev->param.conn.private_data, sizeof(uint32_t));
 		copy.param.conn.private_data = private;
 	}

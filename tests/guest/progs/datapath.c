@@ -34,7 +34,7 @@ static void mark_device(void)
 		qv_die("marker", errno);
 }
 
-/* Fails, and is meant to: only strace looks at it. */
+/* Fails on purpose: it is only for strace. */
 static void mark_strace(const char *text)
 {
 	if (write(-1, text, strlen(text)) >= 0)

@@ -2,9 +2,9 @@
 /*
  * extops [SERVER]: FLUSH and ATOMIC WRITE between two adapters of any make.
  *
- * Without SERVER: lends three pieces of memory to one client, looks at them
- * when the client has done its work, and prints what it saw. With SERVER: does
- * that work. Each prints one JSON object.
+ * Without SERVER: gives one client access to three pieces of memory, checks
+ * them when the client is done, and prints the result. With SERVER: is that
+ * client. Each prints one JSON object.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -24,7 +24,7 @@
 #define LENT (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	      IBV_ACCESS_REMOTE_READ)
 
-/* What each end tells the other; both are of the same byte order. */
+/* What the ends exchange; both have the same byte order. */
 struct hello {
 	union ibv_gid gid;
 	uint32_t qpn;
@@ -80,7 +80,7 @@ static struct ibv_mr *memory(int access)
 	return mr;
 }
 
-/* Ordinary memory cannot be made persistent: what registering it says. */
+/* Ordinary memory is not persistent: the result of registering it as such. */
 static const char *persistent(void)
 {
 	static char page[4096] __attribute__((aligned(4096)));
@@ -188,7 +188,7 @@ static void swap_hello(int fd, const struct hello *mine, struct hello *theirs)
 		die("exchange", EPROTO);
 }
 
-/* One byte each way: both are here. */
+/* One byte each way: a barrier. */
 static void meet(int fd)
 {
 	char c = 'x';
@@ -300,7 +300,7 @@ static void work(const struct hello *peer, struct ibv_mr *mr, int fd)
 		if (memcmp(p + LEN - 8 * WORDS + 8 * i, &(uint64_t){ word(i) },
 			   8))
 			die("words read back", EIO);
-	meet(fd);			/* the server may look */
+	meet(fd);			/* the server may check */
 	/* what one may not flush */
 	ex = start(200);
 	ibv_wr_flush(ex, peer->plain_rkey, peer->plain_addr, 64, global,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fail_alloc: makes and destroys each kind of object, again and again, and
- * each time another allocation of the kernel fails: the first, the second, and
- * so on, until there are no more (/proc/self/fail-nth; the debug kernel has
- * it). An object that cannot be made is refused for want of memory, one that is
- * destroyed is gone. Prints one JSON object: for each kind the number of
- * allocations that failed while it was made and while it was destroyed, and
- * what was wrong.
+ * fail_alloc: makes and destroys each kind of object, again and again, and each
+ * time another allocation of the kernel fails: the first, the second, and so
+ * on, until there are no more (/proc/self/fail-nth; the debug kernel has it).
+ * Creating an object must fail with ENOMEM, destroying one must succeed. Prints
+ * one JSON object: for each kind the number of allocations that failed while it
+ * was created and while it was destroyed, and what was wrong.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -35,7 +34,7 @@ static struct ibv_dm *dm;
 static void *mem;
 static int arm_fd;
 
-/* What a kind has made; one at a time. */
+/* The objects of a kind; one at a time. */
 static void *made;
 
 /* ------------------------------------------------------------- injection -- */
@@ -49,7 +48,7 @@ static void arm(int n)
 		qv_die("write /proc/thread-self/fail-nth", errno);
 }
 
-/* Has the allocation failed that was asked for? */
+/* Has the requested allocation failed? */
 static bool disarm(void)
 {
 	char text[16] = "";
@@ -260,7 +259,7 @@ UNDO(ah, ibv_ah, ibv_destroy_ah)
 MAKE(flow, make_flow_of())
 UNDO(flow, ibv_flow, ibv_destroy_flow)
 
-/* Those that change an object; what is made first is always there. */
+/* Those that change an object, which always exists. */
 static int make_resized_cq(void)
 {
 	return ibv_resize_cq(cq, 5000);
@@ -417,11 +416,11 @@ static bool round_make(const struct kind *k, int n)
 	else if (err && err != ENOMEM && err != EAGAIN)
 		qv_wrong("%s: allocation %d failed: %s", k->name, n,
 			 strerror(err));
-	/* One may be done without: the next best was taken. */
+	/* This allocation has a fallback, which was used. */
 	if (!err && k->undo())
 		qv_wrong("%s: cannot be undone after allocation %d failed",
 			 k->name, n);
-	/* What was refused left nothing behind that is in the way. */
+	/* A failed attempt left nothing behind that prevents the next. */
 	if (err && (k->make() || k->undo()))
 		qv_wrong("%s: cannot be made after allocation %d failed",
 			 k->name, n);
@@ -443,7 +442,7 @@ static bool round_undo(const struct kind *k, int n)
 	if (err && !failed)
 		qv_wrong("%s: not undone, without a reason: %s", k->name,
 			 strerror(err));
-	/* It is still there, and goes when memory is. */
+	/* It still exists, and can be destroyed when memory is available. */
 	if (err && k->undo())
 		qv_wrong("%s: cannot be undone any more", k->name);
 	return failed;
@@ -467,7 +466,7 @@ static void all_rounds(const struct kind *k, int *make, int *undo)
 			 k->name);
 }
 
-/* What the kinds refer to. */
+/* Objects that the kinds refer to. */
 static void prepare(void)
 {
 	qv_open(&dev);

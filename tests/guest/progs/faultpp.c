@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * faultpp [OPTIONS] [ADDRESS]: messages between two guests, one at a time, and
- * what becomes of them.  Without ADDRESS it waits for the other.
+ * their outcome.  Without ADDRESS it waits for the peer.
  *
  *   --op send|write|read  what the one with ADDRESS does (default: send, which
  *                         the other answers with a send)
@@ -42,7 +42,7 @@ static struct ibv_mr *mr;
 static uint8_t *memory;	/* the second half is for what is received */
 static struct ibv_comp_channel *channel;
 static int len = 64, iters = 10, wait_ms = 60000, wrong;
-static int fd = -1;	/* the link to the other */
+static int fd = -1;	/* the connection to the peer */
 
 static const struct ibv_qp_cap cap = {
 	.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1,
@@ -91,13 +91,16 @@ static void check(const uint8_t *p, int message)
 	}
 }
 
-/* Does the other send no more? It says so, or its end of the link is closed. */
+/*
+ * Has the peer stopped sending? It says so, or its end of the connection is
+ * closed.
+ */
 static bool other_done(void)
 {
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) > 0;
 }
 
-/* A device that is gone says so when it is polled. */
+/* Polling reports it when the device is gone. */
 static void arm(struct ibv_cq *cq)
 {
 	int err = ibv_req_notify_cq(cq, 0);
@@ -107,9 +110,9 @@ static void arm(struct ibv_cq *cq)
 }
 
 /*
- * The next completion of @cq: its status, or -1 when none has come in wait_ms, or
- * when it would be a receive and the other is done: all that it has sent and that
- * arrived had its completion before the other heard of that.
+ * The next completion of @cq: its status, or -1 when none has come in wait_ms,
+ * or when it would be a receive and the peer is done: everything it has sent
+ * that arrived was completed before the peer learned of it.
  */
 static int next(struct ibv_cq *cq)
 {
@@ -123,7 +126,7 @@ static int next(struct ibv_cq *cq)
 	void *opaque;
 
 	if (channel) {
-		/* What was there before it was armed needs no event. */
+		/* Completions from before it was armed raise no event. */
 		arm(cq);
 		while (!qv_wait(cq, &wc, 0)) {
 			if (qv_gone)
@@ -242,8 +245,8 @@ static void report(int done, int status)
 	if (ibv_query_qp(q.qp, &attr, IBV_QP_STATE, &init))
 		attr.qp_state = -1;
 	/*
-	 * Whose QP failed without a completion of its own has an event to come,
-	 * which the other's word may have overtaken.
+	 * If a QP failed without a completion of its own, there will be an
+	 * event, which the peer's message may have overtaken.
 	 */
 	wait = status ? 1000 : attr.qp_state == IBV_QPS_ERR ? 20000 : 0;
 	while ((type = qv_async(&dev, wait)) >= 0) {
@@ -349,8 +352,8 @@ int main(int argc, char **argv)
 	if (active)
 		done = work(first, op, &yours, &status);
 	/*
-	 * The other may yet want an answer: stay until both are done, or until
-	 * nothing can come any more.
+	 * The peer may still need an answer: stay until both are done, or until
+	 * nothing more can come.
 	 */
 	send(fd, "x", 1, MSG_NOSIGNAL);
 	poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, wait_ms);

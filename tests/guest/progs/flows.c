@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What rules can do beside choosing a QP: tags, drops; VLAN tags taken out; and
- * what headers and actions are refused.  One raw packet QP that sends to a
+ * What rules can do besides selecting a QP: tags, drops, VLAN stripping; and
+ * which headers and actions are refused.  One raw packet QP that sends to a
  * group and has the rule for it.
  *
  * Prints {"tag": N, "cvlan": N, "len": N, "dropped": BOOL, "refused": "..."}:
@@ -138,7 +138,7 @@ static bool round_trip(uint32_t *tag, uint16_t *cvlan, uint32_t *len)
 	return got;
 }
 
-/* The name of a specification that was taken, or failed otherwise; or "". */
+/* The name of a specification that was accepted, or failed otherwise; or "". */
 static const char *refusals(void)
 {
 	static const struct ibv_flow_spec_tunnel vxlan = {

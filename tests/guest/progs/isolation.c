@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * isolation UID: one process has objects of each kind; another, of user UID, is
- * told their numbers, keys and addresses, and tries to get at them.
+ * isolation UID: one process has objects of each kind; another, of user UID,
+ * gets their numbers, keys and addresses, and tries to access them.
  *
- * The other process prints a JSON object: for each attempt what came of it, an
- * errno, a completion status or a count. Then the first prints on a line of its
- * own what has happened to its objects; "" if nothing has.
+ * The other process prints a JSON object: for each attempt its result, an
+ * errno, a completion status or a count. Then the first prints on a separate
+ * line what has happened to its objects; "" if nothing has.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -37,7 +37,7 @@ static const struct ibv_qp_cap cap = {
 	.max_send_sge = 1, .max_recv_sge = 1,
 };
 
-/* What the other process is told; more than it could find out. */
+/* What the other process gets; more than it could find out. */
 struct known {
 	uint32_t qpn[VICTIMS], srqn, target;
 	uint32_t rkey, mw_rkey;
@@ -164,7 +164,7 @@ static int status_of(struct ibv_send_wr *wr)
 	return got;
 }
 
-/* Its keys, on QPs of ours: at either side, by each kind of request. */
+/* Its keys, on the attacker's QPs: at either side, by each kind of request. */
 static void keys(void)
 {
 	struct ibv_mr *mr = qv_mr(&dev, LEN, ALL);
@@ -262,12 +262,14 @@ static void doorbells(void)
 		if (db == MAP_FAILED)
 			continue;
 		mapped++;
-		/* SQ and RQ are refused, as their QPs are those of another */
+		/*
+		 * SQ and RQ are refused, as their QPs belong to another process
+		 */
 		for (i = 0; i < VICTIMS; i++)
 			for (n = 0; n < 2; n++)
 				db[regs[n] / 8] = (uint64_t)1000 << 32 |
 						  k.qpn[i];
-		/* so is what is the kernel's own, whatever the number */
+		/* so are the kernel's own, whatever the number */
 		for (n = 3; n < 6; n++)
 			db[regs[n] / 8] = (uint64_t)1 << 32 | 1;
 		db[QHCA_DB_TM / 8] = (uint64_t)1 << 32 | k.srqn;
@@ -279,7 +281,7 @@ static void doorbells(void)
 	say("more than a page", twice);
 }
 
-/* The page of the device file that can be mapped, but not for writing. */
+/* The page of the device file that can be mapped, but only for reading. */
 static uint64_t find_status_page(void)
 {
 	int fd = dev.ctx->cmd_fd;
@@ -299,7 +301,7 @@ static uint64_t find_status_page(void)
 	qv_die("no status page", ENOENT);
 }
 
-/* All processes see one status page: none writes to it. */
+/* All processes share one status page: none can write to it. */
 static void status_page(void)
 {
 	uint64_t at = find_status_page() * PAGE;
@@ -384,7 +386,7 @@ static void xrc(void)
 	say("open its domain", fd < 0 ? errno : 0);
 }
 
-/* A context of ours has none of its objects, whatever their handles. */
+/* The attacker's context has none of its objects, whatever their handles. */
 static int old_command(struct ibv_context *ctx, uint32_t number,
 		       const void *in, size_t in_len, size_t out_len)
 {
@@ -404,7 +406,7 @@ static int old_command(struct ibv_context *ctx, uint32_t number,
 	return write(ctx->cmd_fd, &cmd, len) == len ? 0 : errno;
 }
 
-/* The same with handles of ours: they are refused for no other reason. */
+/* The same with our own handles: there is no other reason for refusal. */
 static void own_handles(void)
 {
 	struct ib_uverbs_query_qp_resp resp;
@@ -483,7 +485,10 @@ static void import_device(void)
 	say("import its context", ctx ? 0 : errno);
 }
 
-/* Device memory: what others had is gone, what they have is not to be had. */
+/*
+ * Device memory: data of former owners is cleared, memory of others not
+ * accessible.
+ */
 static void device_memory(void)
 {
 	struct ibv_alloc_dm_attr attr = {};
@@ -509,7 +514,7 @@ static void device_memory(void)
 	say("bytes of device memory", seen);
 }
 
-/* Frames of one's own making, and rules for those of others. */
+/* Handmade frames, and rules for frames of others. */
 static void raw(void)
 {
 	struct {
@@ -605,7 +610,7 @@ static int attack(const char *told)
 static struct ibv_mr *secret, *buffer;
 
 /*
- * A WQE that is ready and was not announced: with a doorbell it would overwrite
+ * A WQE that is ready but was not announced: with a doorbell it would overwrite
  * the secret, through the window.
  */
 static void prepare(struct qv_qp *a)
@@ -711,7 +716,7 @@ static struct ibv_dm *secret_in_device_memory(const uint8_t *bytes)
 	return dm;
 }
 
-/* A completion that nobody takes: an event as soon as somebody arms the CQ. */
+/* A completion that is not polled: an event as soon as the CQ is armed. */
 static void leave_completion(struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr init = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Multicast groups by plain verbs, on one adapter: who gets what, IPv4 and
- * IPv6, with and without the sender, and what is refused.
+ * Multicast groups by plain verbs, on one adapter: which QPs get which
+ * datagrams, IPv4 and IPv6, with and without the sender, and what is refused.
  *
  * Prints {"members": N, "blocked": N, "refused": "..."}: bits of the QPs that
  * got the datagram; QP 0 sends, 0 to 2 are attached, 3 is not.
@@ -70,7 +70,7 @@ static void unmake(struct member *x)
 		qv_die("destroy", errno);
 }
 
-/* QP 0 sends to the group; returns who got it. */
+/* QP 0 sends to the group; returns the QPs that got it. */
 static unsigned int round_trip(const union ibv_gid *gid)
 {
 	struct ibv_ah_attr ah_attr = {
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 		if (ibv_attach_mcast(m[i].qp, &gid, 0))
 			qv_die("attach_mcast", errno);
 	blocked = round_trip(&gid);
-	/* the rest is the kernel's to clean up: QPs are still attached */
+	/* the kernel cleans up the rest: QPs are still attached */
 	printf("{\"members\": %u, \"blocked\": %u, \"refused\": \"%s\"}\n",
 	       members, blocked, bad ? bad : "");
 	return 0;

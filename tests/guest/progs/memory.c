@@ -100,7 +100,7 @@ static void local_inv(struct qv_qp *q, uint32_t rkey)
 	qv_next_is(q->scq, IBV_WC_SUCCESS, "local invalidate");
 }
 
-/* Rights and bounds of a window are its own; each breach costs a pair. */
+/* A window has its own rights and bounds; each violation costs a pair. */
 static void windows(void)
 {
 	static const struct {
@@ -163,7 +163,7 @@ static void windows(void)
 		qv_wrong("dereg after the windows");
 }
 
-/* A type 2 window is its QP's: not another's, and not of one that comes later */
+/* A type 2 window works only on its QP: on no other, and no later one */
 static void window_owner(void)
 {
 	struct ibv_mr *mr = qv_mr(&dev, LEN, IBV_ACCESS_LOCAL_WRITE |
@@ -184,7 +184,7 @@ static void window_owner(void)
 	bind2(&b, mw, mr, 200, 100, IBV_ACCESS_REMOTE_WRITE, IBV_WC_SUCCESS);
 	request(&a, IBV_WR_RDMA_WRITE, (uintptr_t)mr->addr + 200, mw->rkey,
 		100, IBV_WC_SUCCESS, "bound again");
-	/* bound twice: the QP ends, the window stays what it is */
+	/* bound twice: the QP fails, the window is unchanged */
 	bind2(&b, mw, mr, 0, 1, IBV_ACCESS_REMOTE_READ, IBV_WC_MW_BIND_ERR);
 	qv_qp_destroy(&a);
 	qv_qp_destroy(&b);
@@ -220,7 +220,7 @@ static void zero_based(void)
 		"the last bytes");
 	if (memcmp(mem + 1234 + 49000, src->addr, 1000) || mem[1234 + 50000])
 		qv_wrong("written elsewhere");
-	/* by its own side too */
+	/* by its own side, too */
 	s.lkey = mr->lkey;
 	memset(src->addr, 0x42, 1000);
 	if (qv_send(&a, IBV_WR_RDMA_READ, 1, &s, 1, (uintptr_t)src->addr,
@@ -299,7 +299,7 @@ static void finish(struct traffic *t, pthread_t thread)
 		qv_wrong("dereg");
 }
 
-/* At least @least changes, and until @end; too long is wrong. */
+/* At least @least changes, and until @end; taking too long is an error. */
 static bool go_on(long end, int n, int least)
 {
 	if (qv_now() > end + 30000)
@@ -414,7 +414,7 @@ static void cq_resize(void)
 	finish(&t, thread);
 }
 
-/* An SRQ that is too small grows while messages come; all arrive, in order. */
+/* An SRQ that is too small grows while messages arrive; all come, in order. */
 static void srq_resize(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8,
@@ -497,7 +497,7 @@ static double now_ms(void)
 	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
 }
 
-/* Best of five registrations of @mib MiB that are in memory already. */
+/* Best of five registrations of @mib MiB that are already in memory. */
 static void measure(size_t mib, bool huge)
 {
 	size_t len = mib << 20, i;

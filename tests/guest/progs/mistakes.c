@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * mistakes [CASE]: what other emulated adapters get wrong, or what is easily got
- * wrong.  Prints one JSON object: for each case "ok", or what was wrong.
+ * mistakes [CASE]: mistakes of other emulated adapters, and easy ones to make.
+ * Prints one JSON object: for each case "ok", or what was wrong.
  */
 #include <errno.h>
 #include <poll.h>
@@ -117,7 +117,10 @@ static void flush(void)
 	qv_qp_destroy(&b);
 }
 
-/* Reset forgets: no flush, and old completions are not taken for new ones. */
+/*
+ * Reset clears everything: no flush, and old completions are not taken for new
+ * ones.
+ */
 static void reset(void)
 {
 	struct ibv_sge s = sge(src, 64), t = sge(dst, 64);
@@ -145,7 +148,10 @@ static void reset(void)
 	qv_qp_destroy(&b);
 }
 
-/* A key is void once its region is, and the next region has another one. */
+/*
+ * A key is invalid once its region is destroyed, and the next region has
+ * another one.
+ */
 static void key_reuse(void)
 {
 	uint8_t *mem = aligned_alloc(4096, LEN);
@@ -194,7 +200,7 @@ static void key_reuse(void)
 	free(mem);
 }
 
-/* Too many completions: an event, the CQ is dead, others are not. */
+/* Too many completions: an event, the CQ fails, others do not. */
 static void cq_overflow(void)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev.ctx, 4, NULL, NULL, 0);
@@ -338,7 +344,7 @@ static void any_alignment(void)
 	qv_qp_destroy(&b);
 }
 
-/* What others use is not destroyed under them. */
+/* Objects in use cannot be destroyed. */
 static void busy(void)
 {
 	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 4, .max_sge = 1 } };

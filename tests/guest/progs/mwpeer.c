@@ -71,7 +71,7 @@ static void serve(int fd, struct ibv_mr *mr)
 	expect(status(q.rcq, &wc) == IBV_WC_SUCCESS && wc.wr_id == 7,
 	       "receive with invalidate");
 	expect(wc.invalidated_rkey == h.rkey, "the key in the completion");
-	/* Soft-RoCE gives applications the kernel's flag, which is another */
+	/* Soft-RoCE passes the kernel's flag to applications, which differs */
 	expect((wc.wc_flags & IBV_WC_WITH_INV) ||
 	       !strncmp(ibv_get_device_name(dev.ctx->device), "rxe", 3),
 	       "the flag in the completion");

@@ -7,12 +7,11 @@
  *   fork            copy-on-write: the adapter writes the parent's page
  *   churn SECONDS   pages are dropped, replaced and moved under traffic, at
  *                   least so long
- *   swap MIB        all is swapped out, and is there when it is used
- *   slow FILE       one QP waits for a slow page, others go on
- *   gone            memory that was unmapped, or is for reading only
- *   implicit        one MR for everything; tables go with the memory
- *   prefetch        no page fault after it; what is refused
- *   atomics         atomics on pages that come and go
+ *   swap MIB all is swapped out, and swapped in when used slow FILE one QP
+ *   waits for a slow page, others go on gone memory that was unmapped, or is
+ *   for reading only implicit one MR for everything; tables go with the memory
+ *   prefetch no page fault after it; what is refused atomics atomics on pages
+ *   that come and go
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -97,7 +96,7 @@ static void must(struct qv_qp *q, enum ibv_wr_opcode op, void *local,
 		qv_die(ibv_wc_status_str(status), EIO);
 }
 
-/* Words that tell their place and @seed. */
+/* Words that encode their place and @seed. */
 static void fill(void *p, size_t len, uint32_t seed)
 {
 	uint32_t *w = p;
@@ -141,7 +140,7 @@ static int case_fork(void)
 	if (pid < 0)
 		qv_die("fork", errno);
 	if (!pid) {
-		/* the child keeps what was there when it was made */
+		/* the child keeps the contents from the time of the fork */
 		if (read(to[0], &c, 1) != 1)
 			_exit(2);
 		_exit(is(mem, len, 1) ? 0 : 1);
@@ -169,7 +168,7 @@ struct churn {
 	volatile uint64_t rounds;
 };
 
-/* Drops, replaces and moves pages; what they hold does not matter. */
+/* Drops, replaces and moves pages; their contents do not matter. */
 static void *churner(void *arg)
 {
 	struct churn *c = arg;
@@ -264,7 +263,7 @@ static int case_churn(int seconds)
 	}
 	c.stop = true;
 	pthread_join(t, NULL);
-	/* what is written now is seen, wherever the pages are */
+	/* new writes are seen, wherever the pages are */
 	for (i = 0; i < 20; i++) {
 		fill(src, len, i);
 		must(&a, IBV_WR_RDMA_WRITE, src, len, smr, c.mem, mr->rkey);
@@ -294,7 +293,7 @@ static int case_swap(int mib)
 	bmr = ibv_reg_mr(dev.pd, buf, part, ALL);
 	if (!bmr)
 		qv_die("ibv_reg_mr", errno);
-	/* written by the adapter only: it must get dirty by that */
+	/* written only by the adapter: that must mark it dirty */
 	for (i = 0; i < len; i += part) {
 		fill(buf, part, i / part + 1);
 		must(&a, IBV_WR_RDMA_WRITE, buf, part, bmr, mem + i, mr->rkey);
@@ -336,7 +335,7 @@ static void *slow_one(void *arg)
 	return NULL;
 }
 
-/* A timeout so short that all retries end long before the page is there. */
+/* A timeout so short that all retries end long before the page is present. */
 static void hurry(struct qv_qp *q)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
@@ -476,7 +475,7 @@ static int case_gone(void)
 	return 0;
 }
 
-/* Last-level tables the driver keeps for an implicit MR; -1: cannot tell. */
+/* Last-level tables the driver keeps for an implicit MR; -1: unknown. */
 static long children(uint32_t key)
 {
 	char line[256], want[32];
@@ -541,8 +540,8 @@ static int case_implicit(void)
 	good = good && !memcmp(heap, file, PAGE);
 	must(&a, IBV_WR_RDMA_READ, heap, PAGE, mr, file, rw->rkey);
 	/*
-	 * 24 GiB of addresses, used and given back: what the driver keeps for
-	 * them must go too.
+	 * 24 GiB of addresses, used and unmapped: the driver must free what it
+	 * keeps for them, too.
 	 */
 	before = children(mr->lkey);
 	for (i = 0; i < rounds; i++) {
@@ -563,7 +562,7 @@ static int case_implicit(void)
 	for (i = 0; i < 50 && children(mr->lkey) > before; i++)
 		usleep(100000);
 	left = children(mr->lkey);
-	/* nothing is there any more: an error, and nothing is kept for it */
+	/* nothing is mapped any more: an error, and nothing is kept for it */
 	printf("{\"good\": %d, \"before\": %ld, \"most\": %ld, \"left\": %ld, "
 	       "\"unmapped\": %d, ", good, before, most, left,
 	       go(&a, IBV_WR_RDMA_WRITE, on_stack, 64, mr,
@@ -617,7 +616,7 @@ static int case_prefetch(int really)
 	must(&a, IBV_WR_RDMA_WRITE, src, len, smr, mem, mr->rkey);
 	printf("\"lkey\": %u, \"source\": %u}\n", mr->lkey, smr->lkey);
 	fflush(stdout);
-	/* the test looks at the counters now */
+	/* the test reads the counters now */
 	if (really >= 0)
 		getchar();
 	return 0;

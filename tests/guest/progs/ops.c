@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ops [ADDRESS]: every operation of user verbs between two hosts, each with
- * QPs of its own, in both roles.  Without an address: wait for the other side.
+ * ops [ADDRESS]: every operation of user verbs between two hosts, each with its
+ * own QPs, in both roles.  Without an address: wait for the other side.
  *
  * The two sides talk over TCP: they exchange what a case needs and step
  * through it together.  The active side posts the request, the passive side is
@@ -20,7 +20,7 @@
 #define LEN		65536
 #define GRH		40
 #define IMM		0x12345678
-#define WORD		0x1122334455667788ULL	/* what an atomic finds */
+#define WORD		0x1122334455667788ULL	/* initial value for atomics */
 #define ADD		0x0101010101010101ULL
 #define LATE_MS		300
 
@@ -30,7 +30,7 @@ enum {
 	SRQ = 4,
 	WINDOW = 8,		/* a memory window's key */
 	BAD_KEY = 16,
-	MISMATCH = 32,		/* compare with what is not there */
+	MISMATCH = 32,		/* compare with a value that does not match */
 	THREE_SGES = 64,
 };
 
@@ -92,7 +92,7 @@ static const struct op ops[] = {
 
 #define NOPS	(sizeof(ops) / sizeof(ops[0]))
 
-/* What one side tells the other about a case. */
+/* What the sides exchange about a case. */
 struct card {
 	union ibv_gid gid;
 	uint64_t addr;

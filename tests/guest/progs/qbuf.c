@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * qbuf: the life of queue buffers as an application can see it.
+ * qbuf: the life cycle of queue buffers as seen by an application.
  *
  *   qbuf [--depth N] [--sge N] [--messages N] [--scatter] [--pageout]
  *        [--hold FIFO] [--nocap]
@@ -277,7 +277,7 @@ int main(int argc, char **argv)
 	moved = exchange(&dev, &a, &b, messages);
 
 	if (!nocap) {
-		/* a QP in INIT takes receives but nothing consumes them */
+		/* a QP in INIT accepts receives but nothing consumes them */
 		qv_qp_create(&dev, &full, IBV_QPT_RC, &cap);
 		qv_qp_init(&full, 0);
 		rfill = fill_recv(&full, &rerr);

@@ -104,7 +104,7 @@ void qv_qp_create_srq(struct qv_dev *d, struct qv_qp *q, enum ibv_qp_type type,
 		cap->max_send_wr : cap->max_recv_wr;
 
 	memset(q, 0, sizeof(*q));
-	/* twice the room asked for: the QP may get more than it asked */
+	/* twice the requested room: the QP may get more than requested */
 	q->scq = ibv_create_cq(d->ctx, 2 * depth + 128, NULL, NULL, 0);
 	q->rcq = ibv_create_cq(d->ctx, 2 * depth + 128, NULL, NULL, 0);
 	if (!q->scq || !q->rcq)
@@ -170,7 +170,7 @@ void qv_qp_connect_path(struct qv_dev *d, struct qv_qp *q,
 			const struct qv_path *path)
 {
 	enum ibv_qp_type type = q->init.qp_type;
-	/* of XRC each side has its half of what RC has */
+	/* with XRC each side has its half of what RC has */
 	const bool asks = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
 	const bool serves = type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
 	struct ibv_qp_attr attr = {
@@ -328,7 +328,9 @@ bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 	long end = qv_now() + ms;
 	bool late;
 
-	/* Who stood until it was too late looks once more. */
+	/*
+	 * Check once more after the timeout: the process may have been delayed.
+	 */
 	do {
 		int n;
 

@@ -5,7 +5,7 @@
  * of bad input needs.
  *
  * Every program prints one JSON object on stdout; a failure of a helper ends
- * the program with status 2 and a message that names the call.
+ * the program with status 2 and a message with the failed call.
  */
 #ifndef QV_H
 #define QV_H
@@ -26,7 +26,7 @@ struct qv_dev {
 	volatile uint64_t *db;		/* the context's doorbell page, or NULL */
 };
 
-/* Where a QP leads to, and how patient it is. */
+/* The path of a QP, and its timeouts and retries. */
 struct qv_path {
 	union ibv_gid gid;
 	uint32_t qpn;
@@ -63,7 +63,7 @@ void qv_qp_init(struct qv_qp *q, int access);
 void qv_qp_connect(struct qv_dev *d, struct qv_qp *q, uint32_t dqpn);
 /** The path to @dqpn on our own adapter, with patience. */
 struct qv_path qv_path_to(struct qv_dev *d, uint32_t dqpn);
-/** INIT -> RTR -> RTS along a path; of a UD QP the path is not looked at. */
+/** INIT -> RTR -> RTS along a path; for a UD QP the path is ignored. */
 void qv_qp_connect_path(struct qv_dev *d, struct qv_qp *q,
 			const struct qv_path *path);
 /** Two RC QPs of this process, connected to each other. */
@@ -76,28 +76,28 @@ int qv_send(struct qv_qp *q, enum ibv_wr_opcode op, uint64_t wr_id,
 int qv_recv(struct qv_qp *q, uint64_t wr_id, struct ibv_sge *sge, int num);
 /** Poll one completion; false when none came in @ms milliseconds. */
 bool qv_wait(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
-/* qv_wait() found that the device is gone: nothing comes any more. */
+/* qv_wait() found that the device is gone: no more completions. */
 extern bool qv_gone;
-/** What was found wrong first; "" when nothing was. */
+/** The first error found; "" if there was none. */
 extern char qv_why[200];
-/** Keep in qv_why what is wrong, unless something was before. */
+/** Record an error in qv_why, unless there is one already. */
 void qv_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /** The next completion of @cq must have this status; else qv_wrong(). */
 void qv_next_is(struct ibv_cq *cq, int status, const char *what);
 /**
- * A TCP connection to the same program in the other guest, for what both must
- * know and for taking turns. @server: the address (IPv4) of the one that waits
- * for it on @port; NULL: be that one. Does not return when that fails.
+ * A TCP connection to the same program in the other guest, to exchange data and
+ * to synchronize. @server: the address (IPv4) of the one that waits for it on
+ * @port; NULL: be that one. Does not return when that fails.
  */
 int qv_link(const char *server, unsigned short port);
 /** Write @n bytes to the other end, or do not return. */
 void qv_tell(int fd, const void *p, size_t n);
 /** Read @n bytes of the other end, or do not return. */
 void qv_hear(int fd, void *p, size_t n);
-/** One byte each way: both are here. */
+/** One byte each way: a barrier. */
 void qv_meet(int fd);
 
-/** Milliseconds of a clock that only goes forward. */
+/** Milliseconds of a monotonic clock. */
 long qv_now(void);
 /** Take one asynchronous event; -1 when none came in @ms milliseconds. */
 int qv_async(struct qv_dev *d, int ms);

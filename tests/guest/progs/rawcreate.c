@@ -190,7 +190,7 @@ static int create_rss(uint32_t table, const struct qhca_create_rss_qp_req *req)
 			sizeof(resp.drv));
 }
 
-/* A newer library, which gives @drv to the driver and has room for an answer. */
+/* A newer library, which passes @drv to the driver and expects a response. */
 static int query_device(uint64_t drv)
 {
 	struct {

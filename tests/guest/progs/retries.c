@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * retries: how long a QP tries, by its own values.  Prints one JSON object:
+ * retries: how long a QP retries, by its attributes.  Prints one JSON object:
  * for each case the status of the request (-1: none in 10 seconds), the
- * milliseconds until then (of the quickest attempt), the status of the request behind it, and the state
- * of the QP at the end.
+ * milliseconds until then (of the quickest attempt), the status of the request
+ * behind it, and the state of the QP at the end.
  *
  *   rnr CODE RETRIES   no receive is posted; the responder's timer code and
  *                      the requester's count
@@ -87,7 +87,7 @@ static struct outcome attempt(const struct patience *p, bool answers, bool late)
 	return o;
 }
 
-/* The quickest of @times attempts, or the one that ended in another way. */
+/* The quickest of @times attempts, or one with a different status. */
 static void run(const char *name, const struct patience *p, bool answers,
 		bool late, unsigned times)
 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * rights: who may do what.  Every operation on memory with every set of rights
- * of the region and of the QP, and on regions of another protection domain.
- * Prints one JSON object: how many cases were tried, and those that went
- * otherwise than the specification says (chapter 10.6.3 and 9.7.4.1):
+ * rights: access rights.  Every operation on memory with every set of rights of
+ * the region and of the QP, and on regions of another protection domain.
+ * Prints one JSON object: the number of cases tried, and those that deviate
+ * from the specification (chapters 10.6.3 and 9.7.4.1):
  *
  *  - a QP that does not grant an operation answers "invalid request";
- *  - a region that does not grant it answers "remote access error";
+ *  - a region that does not grant it leads to "remote access error";
  *  - local memory without write permission, or of another domain, gives the
  *    requester (or the receiver) a local protection error;
- *  - and whoever was refused has changed nothing.
+ *  - and a refused request has changed nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void report(const char *name, const char *what, int a, int b, int got,
 	bad++;
 }
 
-/* An MR of which the memory can be looked at whatever its rights are. */
+/* An MR whose memory can be checked whatever its rights are. */
 static struct ibv_mr *region(struct ibv_pd *pd, uint8_t *mem, int access)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, mem, LEN, access);
@@ -165,7 +165,7 @@ static void remote_rights(void)
 	no_more_events();
 }
 
-/* Regions of another protection domain are not ours, on neither side. */
+/* Regions of another protection domain are inaccessible, on either side. */
 static void domains(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(dev.ctx);
@@ -202,7 +202,7 @@ static void domains(void)
 	no_more_events();
 }
 
-/* What a request writes into local memory needs the right to. */
+/* A request that writes to local memory needs the right to do so. */
 static void local_rights(void)
 {
 	uint8_t *mem = aligned_alloc(LEN, LEN);
@@ -228,7 +228,10 @@ static void local_rights(void)
 		qv_qp_destroy(&a);
 		qv_qp_destroy(&b);
 	}
-	/* a receive buffer that may not be written: the sender is told, too */
+	/*
+	 * a receive buffer that may not be written: the sender gets an error,
+	 * too
+	 */
 	pair(&a, &b, 0);
 	sge = (struct ibv_sge){ (uintptr_t)peer->addr, 64, peer->lkey };
 	to = (struct ibv_sge){ (uintptr_t)mem, 64, plain->lkey };
@@ -247,7 +250,7 @@ static void local_rights(void)
 	no_more_events();
 }
 
-/* Requests of no bytes look at no key, whatever it is (C9-88, C10-72). */
+/* Requests of 0 bytes do not check the key (C9-88, C10-72). */
 static void no_bytes(void)
 {
 	static const enum ibv_wr_opcode empty[] = {

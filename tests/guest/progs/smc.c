@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * smc eid NAME | serve PORT | send ADDRESS PORT BYTES | why: a stream over SMC
- * sockets.  "eid" gives this host an EID, without which there is no SMC-Rv2,
- * which RoCEv2 needs.  "serve" and "send" print the bytes they moved and their
- * checksum, as one JSON object; "why" the reasons (SMC_CLC_DECL_*) for which
- * this host has fallen back to TCP so far.
+ * sockets. "eid" gives this host an EID: RoCEv2 needs SMC-Rv2, which needs an
+ * EID. "serve" and "send" print the bytes they moved and their checksum, as one
+ * JSON object; "why" the reasons (SMC_CLC_DECL_*) for which this host has
+ * fallen back to TCP so far.
  */
 #include <arpa/inet.h>
 #include <errno.h>

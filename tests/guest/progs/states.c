@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * states: the state machine of QPs against the specification's table ("QP
- * state transition properties", chapter 11.2.5.2).  From each state to each
- * state, RC, UC and UD: a legal transition with what it requires; with each
- * required attribute left out; with each other attribute added.  An illegal
- * one with all attributes that any transition to that state takes.  Then what
- * posting does in each state.  Prints one JSON object: how many were tried,
- * and what went otherwise.
+ * states: the state machine of QPs against the specification's table ("QP state
+ * transition properties", chapter 11.2.5.2).  From each state to each state,
+ * RC, UC and UD: a legal transition with what it requires; with each required
+ * attribute left out; with each other attribute added.  An illegal one with all
+ * attributes that any transition to that state takes.  Then what posting does
+ * in each state.  Prints one JSON object: how many were tried, and which
+ * deviated.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -120,7 +120,7 @@ static struct ibv_qp *make(int type)
 	return qp;
 }
 
-/* Values that are right; the mask says which count. */
+/* Valid values; the mask selects those that count. */
 static int modify(struct ibv_qp *qp, int from, int to, int mask)
 {
 	struct ibv_qp_attr attr = {
@@ -178,7 +178,7 @@ static int post(struct ibv_qp *qp, int type, uint32_t lkey)
 	return ibv_post_send(qp, &wr, &bad_wr);
 }
 
-/* A new QP in @state; SQE is where a bad send leads to. */
+/* A new QP in @state; a bad send leads to SQE. */
 static struct ibv_qp *reach(int type, int state)
 {
 	static const int way[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };
@@ -267,7 +267,10 @@ static void transitions(int type)
 	}
 }
 
-/* Sends are taken from RTS on, receives from INIT on; in ERR they are flushed. */
+/*
+ * Sends are accepted from RTS on, receives from INIT on; in ERR they are
+ * flushed.
+ */
 static void posting(int type)
 {
 	struct ibv_recv_wr *bad_recv, recv = { .wr_id = 2 };

@@ -31,7 +31,7 @@
 #define BURST		16
 #define SLOT		65536u
 
-/* What is sent first: by wr_id of the receiver. */
+/* What is sent first, by wr_id of the receiver. */
 #define SMALL		100u
 #define LONG		100000u
 #define LARGE		(1u << 20)
@@ -95,7 +95,7 @@ static void verify(const uint8_t *p, uint32_t id, uint32_t len)
 			fail("first wrong byte", i, -1);
 }
 
-/* ---- the other process: whose turn it is ---- */
+/* ---- synchronization with the other process ---- */
 
 static void token_put(void)
 {
@@ -320,7 +320,7 @@ static void open_receiver(void)
 	qa.send_cq = scq;
 	qa.recv_cq = scq;
 	qa.srq = srq;
-	/* the send queue is the device's */
+	/* the device uses the send queue */
 	qa.cap.max_send_wr = 1;
 	EQ(!ibv_create_qp(pd, &qa) && errno == EINVAL, 1);
 	qa.cap.max_send_wr = 0;
@@ -333,7 +333,7 @@ static void open_receiver(void)
 		post_wqe(i);
 }
 
-/* What needs no sender. */
+/* Cases that need no sender. */
 static void operations(void)
 {
 	struct ibv_ops_wr del = { .wr_id = 1002, .opcode = IBV_WR_TAG_DEL,
@@ -357,7 +357,7 @@ static void operations(void)
 	wc = next();
 	EQ(wc.status, IBV_WC_TM_ERR);
 	EQ(wc.wr_id, 1002);
-	/* no room is lost by removals that tell nothing */
+	/* removals without a completion free their room */
 	del.flags = 0;
 	for (i = 0; i < 1000; i++) {
 		del.tm.handle = add(i, i, mem, 8, 0);
@@ -439,7 +439,7 @@ static uint32_t receive_unexpected(void)
 	EQ(be64toh(h->tag), 77);
 	verify((uint8_t *)(h + 1), 5, 50);
 	post_wqe(wc.wr_id);
-	/* this one must wait until we have said that we know */
+	/* this one must wait until the count was acknowledged */
 	add(78, 78, mem, 100, IBV_OPS_SIGNALED);
 	expect(1000, IBV_WC_TM_ADD, IBV_WC_TM_SYNC_REQ);
 	token_put();
@@ -681,7 +681,7 @@ static void sender(const char *host)
 	status = wait_sent();
 	if (status != IBV_WC_SUCCESS)
 		EQ(status, IBV_WC_WR_FLUSH_ERR);
-	/* The QP must be there until the READ has had its answer. */
+	/* The QP must exist until the READ was answered. */
 	token_get();
 	token_put();
 	printf("{\"role\": \"sender\", \"bursts\": %u}\n", ROUNDS);

@@ -2,19 +2,19 @@
 /*
  * traffic [-b] PORT SERVER QPS MRS MS SIZE:ACTIVE...
  *
- * RDMA WRITEs over many QPs to the same program in another guest. SERVER is
- * the other one's address; "-" is the one that waits on PORT, and that only
- * lends its memory, unless -b tells both to write. QPS QPs are connected,
- * and each side registers MRS MRs, all of which are used in turn.
+ * RDMA WRITEs over many QPs to the same program in another guest. SERVER is the
+ * address of the other program; with "-" it waits on PORT and only exposes its
+ * memory, unless -b makes both write. QPS QPs are connected, and each side
+ * registers MRS MRs, all of which are used in turn.
  *
- * "ready" on stdout says that all is connected. Then each SIGUSR1 starts the
+ * "ready" on stdout means that all is connected. Then each SIGUSR1 starts the
  * next one of the phases, with the first after the last: for MS milliseconds
  * ACTIVE of the QPs, evenly spread, write SIZE bytes each time. A phase ends
- * with a line of JSON when nothing is under way any more: the writes and the
+ * with a line of JSON when nothing is in flight any more: the writes and the
  * microseconds of the time that counts, in which all QPs are at work; and the
  * writes of the whole phase. SIGTERM ends the program.
  *
- * Whatever QPS is, a QP does the same: posts a list of WRs, the last one
+ * Whatever QPS is, each QP does the same: it posts a list of WRs, the last one
  * signalled, and the next list when that has completed.
  */
 #include <errno.h>
@@ -113,12 +113,12 @@ static void make_qps(struct end *e)
 	}
 }
 
-/* Give @n bytes at @p to the other side, which does the same, for its own. */
+/* Exchange @n bytes at @p with those of the other side. */
 static void swap(int fd, void *p, size_t n)
 {
 	size_t part;
 
-	/* Both talk first, so each part must fit into a socket. */
+	/* Both send first, so each part must fit into the socket buffer. */
 	for (; n; n -= part, p = (char *)p + part) {
 		part = n < 4096 ? n : 4096;
 		qv_tell(fd, p, part);
@@ -126,7 +126,7 @@ static void swap(int fd, void *p, size_t n)
 	}
 }
 
-/* Tell the other side our GID, QPNs and MRs, hear of its, and connect. */
+/* Exchange GID, QPNs and MRs with the other side, and connect. */
 static void meet(struct end *e, int fd)
 {
 	struct qv_path path = qv_path_to(&e->dev, 0);
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 
 	qv_open(&e.dev);
-	/* Both make what they need at the same time. */
+	/* Both create what they need at the same time. */
 	fd = qv_link(serves ? NULL : argv[2], atoi(argv[1]));
 	make_mrs(&e, longest);
 	make_qps(&e);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * udsrq: two UD QPs on one shared receive queue, and a third that sends to
- * them in turn; then the limit of the queue, and a QP that goes.
+ * udsrq: two UD QPs on one shared receive queue, and a third that sends to them
+ * in turn; then the limit of the queue, and the destruction of a QP.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -146,7 +146,7 @@ int main(void)
 	send_one(i, rx[0].qp->qp_num);
 	good += arrived(i++, &rx[0]);
 	event = qv_async(&dev, 20000);
-	/* one QP goes: what is left is the other's */
+	/* destroy one QP: the rest is for the other */
 	qv_qp_destroy(&rx[0]);
 	for (; i < N; i++) {
 		send_one(i, rx[1].qp->qp_num);

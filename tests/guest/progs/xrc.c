@@ -4,8 +4,8 @@
  *
  * The first makes a target QP and an SRQ; the second opens the target and has
  * an SRQ of its own; the third, the parent, sends to both SRQs through its one
- * initiator. Then the first goes away: the target stays, for the second, and
- * what is sent to the SRQ that is gone fails.
+ * initiator. Then the first exits: the target stays for the second, and
+ * messages to the destroyed SRQ fail.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static uint32_t hear(int fd)
 	return v;
 }
 
-/* Who receives: a domain, an SRQ of it with a CQ, some memory. */
+/* A receiver: a domain, an SRQ of it with a CQ, some memory. */
 struct receiver {
 	struct qv_dev dev;
 	struct ibv_xrcd *xrcd;
@@ -107,7 +107,7 @@ static void receiver_close(struct receiver *r)
 	ibv_dereg_mr(r->mr);
 }
 
-/* @n messages with a tag each; returns how many were as they should be. */
+/* @n messages with a tag each; returns how many were correct. */
 static int receive(struct receiver *r, uint32_t qpn, int n)
 {
 	int good = 0, i, j;
@@ -128,7 +128,7 @@ static int receive(struct receiver *r, uint32_t qpn, int n)
 	return good;
 }
 
-/* The first process: makes the target. */
+/* The first process: creates the target. */
 static void target(const char *file, int fd)
 {
 	struct qv_qp q = { .init.qp_type = IBV_QPT_XRC_RECV };
@@ -150,7 +150,7 @@ static void target(const char *file, int fd)
 	tell(fd, 1);
 	tell(fd, receive(&r, q.qp->qp_num, MESSAGES));
 	hear(fd);
-	/* in order, or just so: the kernel takes it all away */
+	/* in order, or by exit: the kernel frees it all */
 	if (hear(fd)) {
 		if (ibv_destroy_qp(q.qp))
 			qv_die("destroy the target's handle", errno);
@@ -159,7 +159,7 @@ static void target(const char *file, int fd)
 	exit(0);
 }
 
-/* The second: shares it. */
+/* The second process: shares it. */
 static void sharer(const char *file, int fd)
 {
 	struct ibv_qp_open_attr attr = {
@@ -183,7 +183,7 @@ static void sharer(const char *file, int fd)
 	tell(fd, receive(&r, attr.qp_num, MESSAGES));
 	tell(fd, receive(&r, attr.qp_num, 5));
 	hear(fd);
-	/* Linux has events of a target for who made it only */
+	/* Linux reports events of a target only to its creator */
 	ret = ibv_query_qp(qp, &now, IBV_QP_STATE, &init);
 	if (ret)
 		qv_die("ibv_query_qp", ret);
@@ -195,7 +195,7 @@ static void sharer(const char *file, int fd)
 	exit(0);
 }
 
-/* A process of its own; returns our end of the wire to it. */
+/* Start a process; returns our end of the connection to it. */
 static int process(void (*run)(const char *, int), const char *file,
 		   pid_t *pid)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * XDP programs of the tests, for frames in one buffer and in several. The port that a
- * datagram over IPv4 is for says what becomes of it; all else passes.
+ * XDP programs of the tests, for frames in one buffer and in several. The
+ * destination port of an IPv4 datagram determines the action; all else passes.
  *
  *   7101  dropped			7102  sent back
  *   7103  sent back, by redirection	7104  aborted
@@ -43,7 +43,7 @@ inline_ struct frame *headers(struct xdp_md *ctx)
 	return f;
 }
 
-/* Back to the sender; no checksum minds the order. */
+/* Back to the sender; swapping does not change the checksums. */
 inline_ void turn(struct frame *f)
 {
 	__u32 ip = f->ip.saddr;
@@ -80,7 +80,7 @@ inline_ int resize(struct xdp_md *ctx, struct frame *f, int by)
 	return bpf_xdp_adjust_tail(ctx, by) ? XDP_ABORTED : XDP_TX;
 }
 
-/* The numbers that the kernel's stack must not see move. */
+/* The counters that must not change in the kernel's stack. */
 inline_ int pass(struct xdp_md *ctx)
 {
 	__u32 *meta;

@@ -148,7 +148,7 @@ int endpoint_receive(struct endpoint *e, void *data, size_t size,
 	int64_t deadline = now_ms() + ms;
 	int got;
 
-	/* poll() also wakes for the peer's congestion map, without data */
+	/* poll() also wakes up for the peer's congestion map, without data */
 	while (readable(e, deadline)) {
 		got = take(e, data, size, m);
 		if (got > 0)
@@ -201,7 +201,10 @@ uint64_t endpoint_counter(const struct endpoint *e, const char *name)
 	uint64_t sum = 0;
 	size_t i;
 
-	/* the kernel returns the size of one, and tells the length of all */
+	/*
+	 * the kernel returns the size of one entry, and reports the length of
+	 * all
+	 */
 	if (getsockopt(e->fd, SOL_RDS, RDS_INFO_COUNTERS, c, &len) !=
 	    sizeof(c[0]))
 		die("RDS_INFO_COUNTERS");

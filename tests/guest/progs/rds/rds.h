@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the programs of this folder share: an RDS socket with its control
+ * Shared by the programs of this folder: an RDS socket with its control
  * messages, patterns in memory, time.
  *
- * Functions that return int return 0 or a negative errno, if nothing else is
- * said.  Times are in milliseconds.
+ * Functions that return int return 0 or a negative errno, unless stated
+ * otherwise.  Times are in milliseconds.
  */
 #ifndef QHCA_TEST_RDS_H
 #define QHCA_TEST_RDS_H
@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <linux/rds.h>
 
-/* How long to wait for what must come: a host may be ten times slower. */
+/* How long to wait for an expected event: a host may be ten times slower. */
 #define PATIENCE	60000
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -30,7 +30,7 @@
 
 /* ------------------------------------------------------------------ socket */
 
-/* An RDS socket.  What was notified while a message was awaited is kept. */
+/* An RDS socket.  Notifications that arrive before a message are kept. */
 struct endpoint {
 	int fd;
 	struct sockaddr_in self;

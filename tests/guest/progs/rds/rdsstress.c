@@ -19,9 +19,9 @@
  *   -z          no line for each second
  * BYTES may end in K or M.  Tasks are threads.
  *
- * The end is orderly: what is under way is finished, and both sides compare what
- * they have sent with what the other has received.  Exit status 3: something
- * came wrong, twice, not at all, or not in order.
+ * The end is orderly: requests in flight are finished, and both sides compare
+ * what they have sent with what the other has received.  Exit status 3: a
+ * message was corrupted, duplicated, lost, or out of order.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -141,7 +141,7 @@ static void must_get(int fd, void *data, size_t len)
 	exit(3);
 }
 
-/* Both sides have come to the same point. */
+/* A barrier of both sides. */
 static void rendezvous(int fd)
 {
 	char c = 'r';
@@ -213,7 +213,7 @@ static void print(const struct counts *now, const struct counts *before,
 
 /* --------------------------------------------------------------------- runs */
 
-/* Wait until the first ACK has come: there is a connection, and time begins. */
+/* Wait for the first ACK: there is a connection, and time begins. */
 static void connected(void)
 {
 	int64_t deadline = now_ms() + PATIENCE;
@@ -250,7 +250,7 @@ static void work(bool quiet)
 	print(&now, &first, (now_us() - begin) / 1e6);
 }
 
-/* No new requests; wait until nothing is under way. */
+/* No new requests; wait until nothing is in flight. */
 static void drain(void)
 {
 	int64_t deadline = now_ms() + DRAIN * 1000;
@@ -266,7 +266,7 @@ static void drain(void)
 	}
 }
 
-/* What one side has sent the other has received. */
+/* Check that each side has received what the other has sent. */
 static void compare(int fd)
 {
 	struct counts ours = total(), theirs;
@@ -320,7 +320,9 @@ int main(int argc, char **argv)
 	work(i.quiet);
 	rendezvous(fd);
 	drain();
-	/* the other side, too: nobody asks any more; see the last answers out */
+	/*
+	 * also on the other side: no more requests; wait for the last answers
+	 */
 	rendezvous(fd);
 	drain();
 	stress_stop = true;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * rdstest serve | rdstest run ADDRESS GROUP...: the interface of RDS over RDMA,
- * line by line.  "serve" is the other end of one "run", which
- * prints TAP.  "run" lends memory, the other end accesses it; for the other
- * way, start it the other way round.
+ * line by line. "serve" is the other end of one "run", which prints TAP. "run"
+ * exposes memory, the other end accesses it; for the other direction, swap the
+ * two.
  *
- * Groups: first (before anything else since RDS was loaded), register, transfer,
- * status, refused.  Whoever starts it sees to it that in "fault" the adapter
- * spoils accesses to regions, and in "busy" a mapping for DMA fails.
+ * Groups: first (before anything else since RDS was loaded), register,
+ * transfer, status, refused.  The caller makes the adapter fail accesses to
+ * regions for "fault", and a DMA mapping fail for "busy".
  */
 #include <stdio.h>
 #include <stdlib.h>

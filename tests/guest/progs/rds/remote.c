@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The way of commands to the other end of a test. */
+/* Sends commands to the other end of a test. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -57,13 +57,13 @@ struct remote_answer {
 /* Bytes of all pieces together. */
 size_t pieces_bytes(const struct pieces *p);
 
-/* Serve one client on TCP port @port; returns when it has gone. */
+/* Serve one client on TCP port @port; returns when it has disconnected. */
 void remote_serve(in_port_t port);
 
 /* Connect to @address; a socket.  Ends the program if that fails. */
 int remote_connect(const char *address, in_port_t port);
 
-/* Read or write all of @data; ends the program if the other end has gone. */
+/* Read or write all of @data; ends the program if the other end is gone. */
 void remote_put(int fd, const void *data, size_t len);
 bool remote_get(int fd, void *data, size_t len);
 

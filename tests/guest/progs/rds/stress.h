@@ -86,7 +86,7 @@ struct task {
 
 /* Set by the main thread: no new requests; stop when nothing is under way. */
 extern atomic_bool stress_drain, stress_stop;
-/* Tasks with no request under way. */
+/* Tasks with no request in flight. */
 extern atomic_uint stress_idle;
 
 /* Open the socket of task @id of ours. */
@@ -99,13 +99,13 @@ int64_t now_us(void);
 /* The seed of the pattern that belongs to @h; @rdma: of the region. */
 uint32_t stress_seed(const struct header *h, bool rdma);
 
-/* End the program: something is not as it must be. */
+/* End the program: a check has failed. */
 void wrong(const struct task *t, const char *what, const struct header *h)
 	__attribute__((noreturn));
 
 /* -------------------------------------------------------- RDMA, stress_rdma.c */
 
-/* Choose what request @r of header @h is for, and prepare its region. */
+/* Choose the operation for request @r of header @h, and prepare its region. */
 void rdma_prepare(struct task *t, struct request *r, struct header *h);
 
 /* Add what lends the region to the control messages of the request. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A task of rdsstress: an RDS socket, and what goes over it. */
+/* A task of rdsstress: an RDS socket and its traffic. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ void task_open(struct task *t, const struct options *o, uint16_t id,
 
 /* ------------------------------------------------------------------ sending */
 
-/* Send what belongs to @h; false if the socket takes nothing now. */
+/* Send the message of @h; false if the socket accepts nothing now. */
 static bool transmit(struct task *t, const struct header *h,
 		     const struct control *c)
 {
@@ -239,7 +239,7 @@ static void got(struct task *t, const struct message *m)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Receive all that is there, and see to operations that have ended. */
+/* Receive all pending messages, and handle completed operations. */
 static void receive_all(struct task *t)
 {
 	struct rds_rdma_notify n;

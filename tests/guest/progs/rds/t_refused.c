@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What sendmsg() refuses.  Each time the socket goes on as if nothing was. */
+/* What sendmsg() refuses.  Afterwards the socket always continues to work. */
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void add_dest(struct control *c, uint64_t cookie)
 	control_add(c, RDS_CMSG_RDMA_DEST, &cookie, sizeof(cookie));
 }
 
-/* An RDMA WRITE of @local bytes, to @remote bytes at an address of no matter. */
+/* An RDMA WRITE of @local bytes, to @remote bytes at an arbitrary address. */
 static struct rds_rdma_args write_args(const struct test *t,
 				       struct rds_iovec *v, uint64_t local,
 				       uint64_t remote)
@@ -163,7 +163,7 @@ static void too_long(struct test *t)
 	if (!test_exchange(t))
 		return;
 	EXPECT_ERR(t, try(t, NULL, (1 << 20) + 1, 0), -EMSGSIZE);
-	/* the peer's memory counts, not ours */
+	/* the size of the peer's memory counts, not the local one */
 	args = write_args(t, &v, PAGE, (1 << 20) + 1);
 	EXPECT_ERR(t, try_args(t, &args), -EMSGSIZE);
 	if (setsockopt(t->end.fd, SOL_SOCKET, SO_SNDBUF, &small,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Memory is lent to the peer and taken back: RDS_GET_MR, RDS_CMSG_RDMA_MAP,
+ * Memory is exposed to the peer and released: RDS_GET_MR, RDS_CMSG_RDMA_MAP,
  * RDS_CMSG_RDMA_DEST, RDS_FREE_MR.
  *
- * Where Linux 6.12 does something else than the manual page rds-rdma(7) says,
- * the kernel counts; it says so at the test.
+ * Where Linux 6.12 differs from the manual page rds-rdma(7), the tests follow
+ * the kernel and say so.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -75,8 +75,8 @@ static void map_unconnected(struct test *t)
 }
 
 /*
- * A socket option names no connection, so there is no QP to register by: with
- * FRWR, RDS offers RDMA_MAP only.  The manual page is of the time of FMR.
+ * A socket option specifies no connection, so there is no QP to register with:
+ * with FRWR, RDS offers only RDMA_MAP.  The manual page is of the time of FMR.
  */
 static void get_mr_connected(struct test *t)
 {
@@ -195,7 +195,7 @@ static void bad_memory(struct test *t)
 
 /* ------------------------------------------------------------------ release */
 
-/* The peer writes @len bytes to @cookie; the status it is told, or -1. */
+/* The peer writes @len bytes to @cookie; the status it gets, or -1. */
 static int peer_writes(struct test *t, uint64_t cookie, uint32_t len)
 {
 	static struct remote_command c;
@@ -222,9 +222,9 @@ static int peer_writes(struct test *t, uint64_t cookie, uint32_t len)
 }
 
 /*
- * The peer's access is refused, soon: what still held the region (a message
- * whose acknowledgment is being processed) is gone in no time.  The connection
- * is made anew, and the message that belonged to the access is not delivered.
+ * The peer's access is soon refused: what still held the region (a message
+ * whose acknowledgment is being processed) is gone shortly.  A new connection
+ * is made, and the message that belonged to the access is not delivered.
  */
 static void expect_refused(struct test *t, uint64_t cookie)
 {
@@ -277,8 +277,8 @@ static void invalidate(struct test *t)
 
 /*
  * Without RDS_RDMA_INVALIDATE the peer has access for some time longer.  Cookie
- * 0 ends that; the manual page wants RDS_RDMA_INVALIDATE with it, the kernel
- * does not look.
+ * 0 ends that; the manual page requires RDS_RDMA_INVALIDATE with it, the kernel
+ * does not check.
  */
 static void flush(struct test *t)
 {
@@ -330,8 +330,8 @@ const struct test_group group_register = { "register", cases,
 /* ------------------------------------------------------------- out of luck */
 
 /*
- * The mapping for DMA of a region of more than 256 pages fails, once: whoever
- * starts the program lets it.
+ * The DMA mapping of a region of more than 256 pages fails, once: the caller of
+ * the program arranges this.
  */
 static void busy(struct test *t)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * RDS_CMSG_RDMA_STATUS: what is told of an RDMA operation, and to whom.
+ * RDS_CMSG_RDMA_STATUS: what is reported about an RDMA operation, and to whom.
  *
  * An operation that fails ends the connection; RDS makes a new one.  Linux 6.12
- * does not before all regions that were lent over the old one are back, and the
- * message that lent a region holds it, until it is acknowledged.  So a test has
- * its request acknowledged (test_exchange()) before it lets an operation fail, and
- * takes the region back before it goes on.
+ * does so only after all regions exposed over the old one are released, and the
+ * message that exposed a region holds it until it is acknowledged.  So a test
+ * gets its request acknowledged (test_exchange()) before it makes an operation
+ * fail, and releases the region before it continues.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "test.h"
 
-/* How long a notification that must not come is waited for. */
+/* How long to wait for a notification that must not come. */
 #define SILENCE	100
 
 /* An RDMA WRITE of a page to @cookie by the other end, with @flags and @token. */
@@ -90,7 +90,7 @@ static void tokens(struct test *t)
 	EXPECT_ERR(t, endpoint_free_mr(&t->end, cookie, 0), 0);
 }
 
-/* Success is only told to who asks, and once. */
+/* Success is reported only on request, and once. */
 static void unasked(struct test *t)
 {
 	uint64_t cookie;
@@ -137,8 +137,8 @@ static void remote_error(struct test *t)
 }
 
 /*
- * Who only has RDS_RECVERR is told at the next try to send the message, on a new
- * connection: that the operation was dropped.
+ * With RDS_RECVERR alone, the next attempt to send the message, on a new
+ * connection, reports that the operation was dropped.
  */
 static void dropped(struct test *t)
 {
@@ -151,7 +151,7 @@ static void dropped(struct test *t)
 
 /*
  * The manual page says that this status is not yet generated; it is, for what
- * RDS_CANCEL_SENT_TO takes back.  Nobody has that address, so nothing is sent.
+ * RDS_CANCEL_SENT_TO takes back.  No host has that address, so nothing is sent.
  */
 static void canceled(struct test *t)
 {
@@ -192,8 +192,8 @@ static const struct test_case cases[] = {
 const struct test_group group_status = { "status", cases, ARRAY_SIZE(cases) };
 
 /*
- * The peer's operation fails by other means than its key: whoever starts the
- * program lets it happen, to regions of more than a page.
+ * The peer's operation fails for another reason than its key: the caller of the
+ * program arranges this, for regions of more than a page.
  */
 static void other_error(struct test *t)
 {

@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-/* A region at @at in the lender's memory, and the part of it to transfer. */
+/* A region at @at in the owner's memory, and the part of it to transfer. */
 struct shape {
 	size_t at, len;
 	size_t offset;
@@ -98,7 +98,7 @@ static void reads(struct test *t)
 		transfer(t, &shapes[i], false);
 }
 
-/* The manual page wants both sizes equal; the kernel does not. */
+/* The manual page requires equal sizes; the kernel does not. */
 static void less_than_remote(struct test *t)
 {
 	static struct remote_command c;
@@ -122,7 +122,7 @@ static void less_than_remote(struct test *t)
 }
 
 /*
- * With RDS_RDMA_FENCE the message waits for the RDMA READ: who gets it may
+ * With RDS_RDMA_FENCE the message waits for the RDMA READ: its receiver may
  * overwrite what was read.
  */
 static void fence(struct test *t)
@@ -154,7 +154,7 @@ static void fence(struct test *t)
 	EXPECT_ERR(t, endpoint_free_mr(&t->end, c.cookie, 0), 0);
 }
 
-/* Messages without RDMA, of all sizes that are special. */
+/* Messages without RDMA, of all special sizes. */
 static void messages(struct test *t)
 {
 	static const uint32_t len[] = { 0, 1, PAGE - 1, PAGE, PAGE + 1, 100000,

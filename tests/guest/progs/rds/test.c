@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What all tests of rdstest use. */
+/* Shared by all tests of rdstest. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

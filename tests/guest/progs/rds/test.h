@@ -52,8 +52,8 @@ int test_remote(struct test *t, enum remote_what what,
 		struct remote_command *c);
 
 /*
- * One message each way, with the sockets of the test.  There is a connection
- * afterwards, and what was sent before has been acknowledged.
+ * One message each way, with the sockets of the test.  Afterwards there is a
+ * connection, and everything sent earlier has been acknowledged.
  */
 bool test_exchange(struct test *t);
 
