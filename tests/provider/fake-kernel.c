@@ -296,11 +296,11 @@ int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *qp,
         fake.qp = c->drv_payload;
     }
     fake.qp_cap = attr->cap;
-    /* A kernel that answers less must not confuse the provider. */
+    /* A kernel with a shorter response must not confuse the provider. */
     memset(&attr->cap, 0, sizeof(attr->cap));
     qp->qp.context = context;
     qp->qp.qp_num = fake.next_qpn++;
-    /* the driver is not asked by whom a target is wanted */
+    /* the driver does not know the opener of a target */
     if (attr->qp_type != IBV_QPT_XRC_RECV) {
         r->qpn = qp->qp.qp_num;
     }
@@ -559,7 +559,7 @@ int ibv_cmd_query_context(struct ibv_context *ctx,
     return set_errno(EOPNOTSUPP);
 }
 
-/* The methods of the provider's own: on an object whose handle comes first. */
+/* Provider-specific methods: on an object whose handle comes first. */
 int execute_ioctl(struct ibv_context *context, struct ibv_command_buffer *cmd)
 {
     long page = sysconf(_SC_PAGESIZE);
@@ -612,7 +612,7 @@ void fake_close(void)
     munmap((void *)fake.db, sysconf(_SC_PAGESIZE));
     munmap(fake.status, sysconf(_SC_PAGESIZE));
     close(db_fd);
-    /* Every ring and every page of doorbell records was given back. */
+    /* Every ring and every page of doorbell records was freed. */
     assert_int_equal(fake.mapped, 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What stands below the provider in these tests: libibverbs's command
- * functions, answered from here, and the device, played by the test, which
+ * The environment of the provider in these tests: libibverbs's command
+ * functions, implemented here, and the device, simulated by the test, which
  * writes CQEs and reads WQEs, doorbells and doorbell records.
  */
 #ifndef FAKE_KERNEL_H
@@ -52,7 +52,7 @@ struct fake {
     struct qhca_create_wq_req wq;
     struct qhca_create_rss_qp_req rss;
     uint32_t cq_cqe;
-    uint64_t dm_length;         /* asked for last */
+    uint64_t dm_length;         /* last one requested */
 };
 
 #define FAKE_DM_PAGES 4         /* device memory */
@@ -75,7 +75,7 @@ struct ibv_pd *fake_pd(void);
 struct qhca_cq *fake_cq(uint32_t cqe);
 struct qhca_qp *fake_qp(struct ibv_pd *pd, struct qhca_cq *cq,
                         struct ibv_srq *srq, enum ibv_qp_type type);
-/* Tells libibverbs' view of the state, as ibv_modify_qp() would. */
+/* Sets libibverbs' view of the state, as ibv_modify_qp() would. */
 void fake_qp_state(struct qhca_qp *qp, enum ibv_qp_state state);
 
 #endif

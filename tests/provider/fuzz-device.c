@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hostile device: what it writes into the memory that it shares with an
- * application - CQEs, rings, doorbell records, the results of tag operations -
- * and the numbers that the kernel passes on from it are the input's. Whatever
- * they are, an application that uses the verbs rightly must not read or write
- * memory that is not its queues', use what it has freed, or leak.
+ * A hostile device: the input determines what it writes into the memory that it
+ * shares with an application - CQEs, rings, doorbell records, the results of
+ * tag operations - and the numbers that the kernel passes on from it. Whatever
+ * they are, an application that uses the verbs correctly must not access memory
+ * outside its queues or freed memory, or leak.
  *
- * The input is a list of actions: those of the application, with arguments that
- * are legal, and those of the device, with arguments that are anything.
+ * The input is a list of actions: those of the application, with legal
+ * arguments, and those of the device, with arbitrary arguments.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static uint32_t u32(void)
     return v;
 }
 
-/* A number of which small ones are as likely as any. */
+/* A number; small ones are as likely as all others. */
 static uint32_t number(void)
 {
     uint8_t kind = u8();
@@ -106,7 +106,7 @@ static void make_cq(unsigned int i)
     };
     struct ibv_cq_ex *ex = qhca_create_cq_ex(fake.context, &attr);
 
-    if (!ex) {                  /* the device says that it has less room */
+    if (!ex) {                  /* the device reports less room */
         attr.cqe = 1;
         ex = qhca_create_cq_ex(fake.context, &attr);
         assert_non_null(ex);
@@ -172,7 +172,7 @@ static void make_qp(unsigned int i)
 
     if (i == 1 && srq < SRQS && srq != 1 && s.srq[srq]) {
         attr.srq = &s.srq[srq]->vsrq.srq;
-        if (srq == 2) {         /* its send side is the device's */
+        if (srq == 2) {         /* the device uses its send side */
             attr.cap.max_send_wr = attr.cap.max_inline_data = 0;
             attr.comp_mask &= ~IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         }
@@ -275,7 +275,7 @@ static void replace(void)
 
 /* ---- the device ---- */
 
-/* The number of something, that of something else, or of nothing. */
+/* The number of the object, of another one, or of none. */
 static uint32_t any_number(void)
 {
     uint8_t n = u8() % 16;
@@ -289,7 +289,7 @@ static uint32_t any_number(void)
     return n == 15 ? u32() : s.wq ? s.wq->wq_num : 0;
 }
 
-/* A CQE that looks like one, in the place of the next or in any other. */
+/* A plausible CQE, in the slot of the next one or in any other. */
 static void write_cqe(void)
 {
     static const uint8_t opcodes[] = {
@@ -334,7 +334,7 @@ static void scribble_on(void *mem, size_t len)
     }
 }
 
-/* Anywhere in what was given to it: it can write what it should only read. */
+/* Anywhere in its memory: it can write what it should only read. */
 static void scribble(void)
 {
     unsigned int i = u8();
@@ -381,7 +381,7 @@ static void scribble(void)
     }
 }
 
-/* It executes operations, and says of each what it likes. */
+/* It executes operations, and reports an arbitrary result for each. */
 static void execute(void)
 {
     struct qhca_tm *tm = s.srq[2] ? s.srq[2]->tm : NULL;

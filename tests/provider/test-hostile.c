@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What fuzz-device.c has found of a hostile device, each by itself: what it
- * writes makes the provider touch no memory but that of its queues.
+ * Findings of fuzz-device.c, one test each: whatever a hostile device writes,
+ * the provider accesses only the memory of its queues.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,9 +30,9 @@ static struct qhca_cqe cqe(uint32_t qpn, uint8_t opcode)
 }
 
 /*
- * A completion on a CQ that is not the QP's. Were it taken, the CQ would know
- * the QP, and nobody would tell it when the QP goes: its next CQE was looked
- * up in freed memory.
+ * A completion on a CQ that is not the QP's. If it were accepted, the CQ would
+ * refer to the QP, but would not be cleaned when the QP is destroyed: the next
+ * CQE was looked up in freed memory.
  */
 static void test_qp_of_another_cq(void **state)
 {
@@ -131,8 +131,8 @@ static void test_lost_wqe_without_a_ring(void **state)
 }
 
 /*
- * Where inline data ends is not read out of the ring, to which the device can
- * write: it was, and the application's next bytes went 64 KiB behind it.
+ * The end of inline data is not read from the ring, which the device can write:
+ * it once was, and the application's next bytes were written 64 KiB behind it.
  */
 static void test_inline_length_is_our_own(void **state)
 {
@@ -181,7 +181,7 @@ static void heap_free(struct ibv_pd *pd, void *context, void *ring,
     free(ring);
 }
 
-/* A traced WQE says that it has more SGEs than fit: none is looked at. */
+/* A traced WQE claims more SGEs than fit: none is read. */
 static void test_trace_within_the_ring(void **state)
 {
     struct ibv_parent_domain_init_attr pattr = {

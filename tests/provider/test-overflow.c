@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A CQ of as many entries as its queues can have work requests: whoever posts
- * one request for each completion it has polled must never overflow it.  So a
- * slot is free for a new request only after the CQE's place is free for the
- * device.
+ * A CQ with as many entries as its queues can have work requests: posting one
+ * request for each polled completion must never overflow it.  So a slot is free
+ * for a new request only after the CQE's slot is free for the device.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -76,7 +75,7 @@ static int post_srq(struct ibv_srq *srq)
     return qhca_post_srq_recv(srq, &wr, &bad);
 }
 
-/* What the device knows to be free of the CQ's entries, counted from 0. */
+/* The CQ entries that the device knows to be free, counted from 0. */
 static uint32_t published(struct qhca_cq *cq)
 {
     return le32toh(cq->dbrec->index);
@@ -104,9 +103,9 @@ static uint32_t srq_free(struct ibv_srq *ibv_srq)
 }
 
 /*
- * Looks at the provider between two completions of one ibv_poll_cq(), when it
- * has written one and goes to write the next: that lies in a page that cannot
- * be written yet.
+ * Checks the provider between two completions of one ibv_poll_cq(), when it has
+ * written one and is about to write the next: that one lies in a page that is
+ * not writable yet.
  */
 static struct {
     char *page;                 /* that page, behind one that can be written */
@@ -130,7 +129,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
     mprotect(mid.page, mid.size, PROT_READ | PROT_WRITE);
 }
 
-/* Polls @num completions, and looks when the one with number @stop is due. */
+/* Polls @num completions, and checks when the one with number @stop is due. */
 static void poll_and_look(struct qhca_cq *cq, int num, int stop,
                           uint32_t (*released)(void))
 {
@@ -324,7 +323,7 @@ static void test_extended(void **state)
         cqe.byte_len = htole32(prod);
         cqe.opcode = prod & 1 ? QHCA_CQE_OP_SEND : QHCA_CQE_OP_RDMA_WRITE;
         fake_cqe(cq, prod++, cqe);
-        /* what this one said is there until the next is asked for */
+        /* this one stays valid until the next is requested */
         assert_int_equal(ex->wr_id, 1000 + i);
         assert_int_equal(ex->read_byte_len(ex), i);
         assert_int_equal(ex->read_opcode(ex), i < DEPTH || i & 1 ?
@@ -385,8 +384,8 @@ static void test_two_threads(void **state)
 }
 
 /*
- * The receives of a QP that goes come back to their SRQ, which others post to.
- * So many that a thread gets its turn among them.
+ * The receives of a destroyed QP are returned to their SRQ, which others post
+ * to: enough of them that another thread runs meanwhile.
  */
 #define MANY 16384
 

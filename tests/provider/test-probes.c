@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Something for each probe point of the provider.  probes.py runs this below
- * gdb, which watches the points, and compares what gdb saw with what this
- * prints: "point argument...".
+ * Exercises each probe point of the provider. probes.py runs this under gdb,
+ * which traces the points, and compares what gdb saw with what this prints:
+ * "point argument...".
  */
 #include <stdio.h>
 #include <string.h>
@@ -71,7 +71,9 @@ static void test_posts(void **state)
     assert_int_equal(qhca_dealloc_pd(pd), 0);
 }
 
-/* The extended ways: a WQE is told of when it is whole, and if it is posted. */
+/*
+ * Extended posting: a WQE is reported when it is complete, and if it is posted.
+ */
 static void test_extended(void **state)
 {
     struct ibv_pd *pd = fake_pd();

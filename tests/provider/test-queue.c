@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Whole queues: the provider as it is, with the test as kernel and device.
- */
+/* Whole queues: the real provider, with the test as kernel and device. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +79,7 @@ static int post_recvs(struct qhca_qp *qp, int n)
     return ret;
 }
 
-/* What the kernel is told, and what the application gets back. */
+/* What the kernel gets, and what the application gets back. */
 static void test_create(void **state)
 {
     long page = sysconf(_SC_PAGESIZE);
@@ -474,7 +472,7 @@ static void test_errors_and_arm(void **state)
     cqe.status = QHCA_WC_REM_ACCESS_ERR;
     cqe.syndrome = QHCA_SYN_NAK_ACCESS;
     fake_cqe(cq, 0, cqe);
-    /* of a QP nobody knows: dropped, and the next one still comes */
+    /* of an unknown QP: dropped, and the next one still comes */
     cqe.qpn = htole32(0xfffff0);
     fake_cqe(cq, 1, cqe);
     cqe = (struct qhca_cqe) {
@@ -661,14 +659,14 @@ static void test_srq(void **state)
     assert_ptr_equal(bad, &wr);
     assert_int_equal(le32toh(srq->dbrec->index), 128);
 
-    /* completions in another order than the posting give the WQEs back */
+    /* completions in another order than the posting free the WQEs */
     for (i = 0; i < 64; i++) {
         fake_cqe(cq, prod++, (struct qhca_cqe) {
             .qpn = htole32(qp->qpn), .wqe_index = htole32(127 - 2 * i),
             .opcode = QHCA_CQE_OP_RECV, .flags = htole16(QHCA_CQE_F_SRQ),
         });
     }
-    /* the device is not trusted: told twice, or a number out of range */
+    /* the device is not trusted: a repeated number, or one out of range */
     for (i = 0; i < 2; i++) {
         fake_cqe(cq, prod++, (struct qhca_cqe) {
             .qpn = htole32(qp->qpn), .wqe_index = htole32(i ? 0xffffff : 127),
@@ -682,7 +680,7 @@ static void test_srq(void **state)
     }
     assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), ENOMEM);
 
-    /* CQEs cleaned away with their QP give their WQEs back, too */
+    /* CQEs removed with their QP free their WQEs, too */
     for (i = 0; i < 3; i++) {
         fake_cqe(cq, prod++, (struct qhca_cqe) {
             .qpn = htole32(qp->qpn), .wqe_index = htole32(i),
@@ -725,8 +723,9 @@ static struct qhca_cqe xrc_cqe(uint32_t qpn, uint32_t srqn, uint32_t index)
 }
 
 /*
- * XRC receives find their SRQ without a QP, which may be another process's,
- * and go with the SRQ, not with a QP that has the same number by now.
+ * XRC receives find their SRQ without a QP, which may belong to another
+ * process, and are removed with the SRQ, not with a QP that has the same number
+ * by now.
  */
 static void test_xrc_receive(void **state)
 {
@@ -758,7 +757,7 @@ static void test_xrc_receive(void **state)
         assert_int_equal(qhca_post_srq_recv(b, &wr, &bad), 0);
     }
     assert_int_equal(qhca_post_srq_recv(a, &wr, &bad), ENOMEM);
-    /* a QP nobody here knows */
+    /* a QP that is unknown here */
     fake_cqe(cq, prod++, xrc_cqe(0x4711, srqn[0], 5));
     fake_cqe(cq, prod++, xrc_cqe(0x4711, srqn[1], 6));
     fake_cqe(cq, prod++, xrc_cqe(0x4711, 0x999, 7));    /* no such SRQ */
@@ -784,7 +783,7 @@ static void test_xrc_receive(void **state)
     destroy(NULL, cq, pd);
 }
 
-/* The ends of XRC have the queues they need and no others. */
+/* XRC QPs have the queues they need and no others. */
 static void test_xrc_qps(void **state)
 {
     struct ibv_xrcd_init_attr xattr = { 0 };
@@ -850,7 +849,7 @@ static void test_xrc_qps(void **state)
     assert_int_equal(ctrl->opcode, QHCA_WQE_FLUSH);
     assert_int_equal(le32toh(((struct qhca_xrc_wqe *)ctrl)->srqn), 0x457);
     assert_int_equal(le64toh(ctrl->arg0), 64);
-    /* what cannot be said posts nothing */
+    /* what a WQE cannot carry posts nothing */
     ibv_wr_start(ex);
     ibv_wr_flush(ex, 0x77, 0x1000, 64, 0, IBV_FLUSH_RANGE);
     assert_int_equal(ibv_wr_complete(ex), EINVAL);
@@ -862,7 +861,7 @@ static void test_xrc_qps(void **state)
     destroy(NULL, cq, pd);
 }
 
-/* WQEs that are posted survive, each at its number. */
+/* Posted WQEs survive, each with its number. */
 static void test_srq_grow(void **state)
 {
     struct ibv_srq_init_attr init = { .attr = { .max_wr = 128,
@@ -881,7 +880,7 @@ static void test_srq_grow(void **state)
         wr.wr_id = i;
         assert_int_equal(qhca_post_srq_recv(ibv_srq, &wr, &bad), 0);
     }
-    /* the kernel says no: all is as before */
+    /* the kernel refuses: nothing has changed */
     ring = srq->ring;
     fake.fail = ENOMEM;
     assert_int_equal(qhca_modify_srq(ibv_srq, &attr, IBV_SRQ_MAX_WR), ENOMEM);
@@ -933,7 +932,7 @@ static void test_srq_grow(void **state)
     assert_int_equal(qhca_dealloc_pd(pd), 0);
 }
 
-/* What the device does: CQEs @device_ci .. @device_prod to the new ring. */
+/* The device's part: copy CQEs @device_ci .. @device_prod to the new ring. */
 static uint32_t device_prod;
 
 static void device_resizes(struct qhca_cq *cq)
@@ -1150,7 +1149,7 @@ static void test_extended_post(void **state)
     assert_int_equal(DB(SQ) >> 32, 4);
     assert_int_equal(qp->sq.head, 4);
 
-    /* asked for what a UD QP cannot do */
+    /* requests what a UD QP cannot do */
     attr.qp_type = IBV_QPT_UD;
     assert_null(qhca_create_qp_ex(fake.context, &attr));
     assert_int_equal(errno, EOPNOTSUPP);
@@ -1295,7 +1294,7 @@ static void test_domains(void **state)
     destroy(qp, cq, pd);
 }
 
-/* An application's allocator: what it is asked for, and what it may answer. */
+/* An application's allocator: its arguments and possible results. */
 struct pool {
     enum { OWN, DEFAULT, NOTHING, MISALIGNED } answer;
     int held;
@@ -1527,13 +1526,13 @@ static void test_work_queue(void **state)
     assert_int_equal(wc[0].src_qp, 0);
     assert_int_equal(wc[0].wc_flags, IBV_WC_IP_CSUM_OK);
     assert_int_equal(ibv_post_wq_recv(ibv_wq, &wr, &bad), 0);
-    /* in ERR the device wants to be told */
+    /* in ERR the device requests a doorbell */
     rec->flags = htole32(QHCA_DBREC_NOTIFY);
     fake_cqe(cq, 1, wq_cqe(ibv_wq, 1));
     assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 2, wc), 1);
     assert_int_equal(ibv_post_wq_recv(ibv_wq, &wr, &bad), 0);
     assert_int_equal(DB(RQ) & QHCA_DB_NUM_MASK, ibv_wq->wq_num);
-    /* RESET: what is left in the CQ goes, counters are 0 */
+    /* RESET: remaining CQEs are removed, counters are 0 */
     fake_cqe(cq, 2, wq_cqe(ibv_wq, 2));
     attr.wq_state = IBV_WQS_RESET;
     assert_int_equal(qhca_modify_wq(ibv_wq, &attr), 0);
@@ -1636,7 +1635,7 @@ static int wr_send(struct qhca_qp *qp)
     return ex->wr_complete(ex);
 }
 
-/* Nothing is under way when the device goes: all that is tried says so. */
+/* No work is pending when the device goes away: all calls report that. */
 static void test_gone_idle(void **state)
 {
     struct ibv_pd *pd = fake_pd();
@@ -1660,7 +1659,7 @@ static void test_gone_idle(void **state)
     fake.db[QHCA_DB_SQ / 8] = fake.db[QHCA_DB_CQ_ARM / 8] = 0;
     assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 1, &wc), -EIO);
     assert_int_equal(start_poll(cq), EIO);
-    /* the lock was given back */
+    /* the lock was released */
     assert_int_equal(start_poll(cq), EIO);
     assert_int_equal(qhca_req_notify_cq(&cq->vcq.cq, 0), EIO);
     assert_int_equal(post_sends(qp, 2, &bad), EIO);
@@ -1671,7 +1670,7 @@ static void test_gone_idle(void **state)
     bad_recv = NULL;
     assert_int_equal(qhca_post_srq_recv(srq, &wr, &bad_recv), EIO);
     assert_ptr_equal(bad_recv, &wr);
-    /* a doorbell would go to a page that is nobody's */
+    /* a doorbell would go to an unmapped page */
     assert_int_equal(DB(SQ), 0);
     assert_int_equal(DB(CQ_ARM), 0);
 
@@ -1679,7 +1678,7 @@ static void test_gone_idle(void **state)
     destroy(qp, cq, pd);
 }
 
-/* What was completed before it went is polled first, then the error comes. */
+/* What was completed before is polled first, then the error comes. */
 static void test_gone_after_completions(void **state)
 {
     struct ibv_pd *pd = fake_pd();
@@ -1694,7 +1693,7 @@ static void test_gone_after_completions(void **state)
     fake_cqe(cq, 1, send_cqe(qp, 1));
     fake_cqe(cq, 2, send_cqe(qp, 2));
     fake.status->works = 0;
-    /* one that is written between the look at the ring and at the page */
+    /* one that is written between the reads of the ring and of the page */
     assert_int_equal(qhca_cq_gone(cq), 0);
     assert_int_equal(qhca_poll_cq(&cq->vcq.cq, 2, wc), 2);
     assert_int_equal(start_poll(cq), 0);
@@ -1706,7 +1705,7 @@ static void test_gone_after_completions(void **state)
     destroy(qp, cq, pd);
 }
 
-/* A driver without the page: all is as it was. */
+/* A driver without the page: nothing changes. */
 static void test_no_status_page(void **state)
 {
     struct ibv_pd *pd;

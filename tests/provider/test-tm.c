@@ -132,7 +132,7 @@ static struct ibv_wc poll_one(void)
     return wc;
 }
 
-/* What the kernel and the device are told. */
+/* What the kernel and the device get. */
 static void test_create(void **state)
 {
     struct ibv_srq_init_attr_ex attr = srq_attr();
