@@ -128,7 +128,7 @@ class Adapter:
         self.m.command("out" + "bwl"[size.bit_length() - 1], hex(port), hex(value))
 
     def capability(self, cap: int) -> int:
-        """Offset of a capability in configuration space; 0: not there."""
+        """Offset of a capability in configuration space; 0: absent."""
         at = self.config(PCI_CAP_LIST, 1)
         while at and self.config(at, 1) != cap:
             at = self.config(at + 1, 1)
@@ -170,7 +170,7 @@ class Adapter:
     # ---- memory ----
 
     def alloc(self, size: int, align: int = PAGE) -> int:
-        """Zeroed guest memory, never given back."""
+        """Zeroed guest memory, never freed."""
         addr = (self.memory + align - 1) & ~(align - 1)
         self.memory = addr + size
         self.m.command("memset", hex(addr), size, "0x0")
@@ -248,7 +248,7 @@ class Adapter:
         return cqe
 
     def query(self, opcode: int, obj: int, kind: str):
-        """Run a query; the structure it gives."""
+        """Run a query; returns the structure."""
         cls = struct(kind)
         size = len(bytes(cls()))
         self.command(opcode, obj, out=size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fixtures: a machine with the adapter, not yet and already initialised."""
+"""Fixtures: a machine with the adapter, before and after its initialization."""
 
 import sys
 from pathlib import Path

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Inputs from which QEMU's generic fuzzer begins: an adapter that is enabled and takes
-commands. By chance it would not find that.
+Inputs from which QEMU's generic fuzzer begins: an adapter that is enabled and accepts commands. It
+would not find these by chance.
 
     tests/device/fuzz_seeds.py FOLDER
 
 An input is a sequence of operations with a separator between two of them
-(tests/qtest/fuzz/generic_fuzz.c in QEMU): a byte that says what is done, then its
-operands. What the device reads of memory is filled with patterns.
+(tests/qtest/fuzz/generic_fuzz.c in QEMU): a byte that selects the operation, then its operands.
+Memory that the device reads is filled with patterns.
 """
 
 import struct as packed

@@ -3,7 +3,7 @@
 Live migration under traffic: two machines on a switch, RC messages between them,
 and moves of either to another QEMU while messages are in flight.
 
-Time is virtual and goes on only when nothing else happens any more.
+Time is virtual and advances only when nothing else happens.
 """
 
 import random
@@ -29,9 +29,8 @@ ACCESS = (C.QHCA_ACCESS_LOCAL_WRITE | C.QHCA_ACCESS_REMOTE_WRITE
 
 class Switch:
     """
-    An Ethernet switch that learns who is where.  It forwards when it is told to.
-    It loses what a machine does not read, what is sent to one that is deaf, and
-    what one sends that is mute.
+    An Ethernet switch that learns who is where.  It forwards on request.  It drops frames that a
+    machine does not read, frames to a deaf machine, and frames from a mute one.
     """
 
     def __init__(self) -> None:
@@ -82,7 +81,7 @@ class Switch:
                 queue.popleft()
 
     def turn(self, most: int = QUEUE) -> int:
-        """Forward at most @most frames that are there; how many."""
+        """Forward at most @most pending frames; returns how many."""
         count = 0
         ready = select.select([m.wire for m in self.ports], [], [], 0)[0]
         for machine in [m for m in self.ports if m.wire in ready]:
@@ -149,8 +148,8 @@ def pattern(seed: int, length: int) -> bytes:
 
 class Traffic:
     """
-    RC messages of all kinds from one side to another, numbered from 0.  What must
-    hold is checked at each completion: its turn, its status, its data.
+    RC messages of all kinds from one side to another, numbered from 0.  Each completion is
+    checked: its order, its status, its data.
     """
 
     KINDS = ("send", "write", "read", "add", "swap", "write_imm")
@@ -241,7 +240,7 @@ class Traffic:
         self.received += 1
 
     def poll(self) -> bool:
-        """Take and check all completions; was there one?"""
+        """Take and check all completions; returns whether there was one."""
         before = self.done, self.received
         while self.receiver.cq.peek():
             self._receive(self.receiver.cq.take())
@@ -288,7 +287,7 @@ class Live:
     # ---- traffic ----
 
     def _settled(self) -> bool:
-        """Does no adapter send anything more, once its main loop has turned?"""
+        """Has every adapter stopped sending, after an iteration of its main loop?"""
         for _ in range(2):
             for side in self.sides:
                 side.m.qmp("query-status")
@@ -324,7 +323,7 @@ class Live:
     # ---- moves ----
 
     def _precopy(self, source: Machine, path: str) -> None:
-        """Messages go on while the guest's memory is copied."""
+        """Messages continue while the guest's memory is copied."""
         source.qmp("migrate-set-parameters", max_bandwidth=SLOWLY)
         source.qmp("migrate", uri=f"unix:{path}")
         until(lambda: source.qmp("query-migrate").get("status") == "active",
@@ -347,9 +346,9 @@ class Live:
 
     def _switch_over(self, side: Side, new: Machine) -> None:
         """
-        The wire ends at the old machine, and goes on when the new one is heard.
-        Before it has stopped, the old one is in turn deaf; whole; and mute, so that
-        all it does in the end comes to be asked for again.
+        The wire ends at the old machine, and continues when the new one has been heard. Before it
+        stops, the old one is deaf, then works, and then is mute, so that everything it does at the
+        end has to be requested again.
         """
         old = side.m
         if self.moves % 3 == 0:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-How long a hostile guest can keep QEMU's big lock: the longest call of the engine, in CPU
-time, for the costliest scenes that we know and for random guests. Each scene has an
-adapter of its own; the device's trace event qhca_call tells what a call took.
+How long a hostile guest can hold QEMU's big lock: the longest call of the engine, in CPU time, for
+the costliest known scenes and for random guests. Each scene has its own adapter; the device's
+trace event qhca_call reports the duration of a call.
 
     lab/in-root python3 tests/device/longest_call.py [SCENE...]
 
-It measures, and fails only if QEMU dies. The engine's tests (test_cost*.c) hold the work
-of a call to its limits, by count.
+It only measures, and fails only if QEMU dies. The engine's tests (test_cost*.c) check the limits
+on the work of a call, by count.
 """
 
 import re
@@ -77,7 +77,7 @@ def burst(adapter: Adapter, count: int, data: bytes = b"", **fields) -> int:
 
 
 def mark(adapter: Adapter) -> None:
-    """What comes from here on is the scene, not its preparation."""
+    """From here on calls belong to the scene, not to its preparation."""
     adapter.m.mark = len(adapter.m.log.read_text())
 
 
@@ -204,7 +204,7 @@ SCENES = (sniffers, rules, flush, windows, reset, resets, hostile)
 
 
 def measure(scene) -> tuple[int, int, str]:
-    """Calls of the engine in SCENE; what the longest took, in ns of CPU, and was for."""
+    """Calls of the engine in SCENE; the duration of the longest, in ns of CPU, and its purpose."""
     with Machine("-trace", "qhca_call", device=DEVICE) as m:
         m.mark = 0
         adapter = Adapter(m)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A QEMU without a guest: the test is the guest.
 
-Machine speaks the qtest protocol (memory, ports, clock), QMP, and holds the
-other end of the network wire.  Virtual time stands still but for clock_step.
+Machine speaks the qtest protocol (memory, ports, clock), QMP, and holds the other end of the
+network wire.  Virtual time advances only by clock_step.
 """
 
 import json
@@ -47,10 +47,10 @@ class Machine:
     """
     One QEMU process; use as a context manager.
 
-    @netdev, called with the machine, gives -netdev options of another wire (its
-    id is wire) and the files that QEMU inherits for it.  @device as JSON names its
-    netdev itself.  @overwrite_freed: what uses memory that was freed does not get
-    far; a start costs half as much again.
+    @netdev, called with the machine, returns -netdev options of another wire (its id is wire) and
+    the files that QEMU inherits for it.  @device as JSON names its own netdev.
+    @overwrite_freed: detect uses of freed memory by overwriting it; starting takes half as long
+    again.
     """
 
     def __init__(self, *options: str, device: str | None = "qhca,id=q,addr=4.0",
@@ -117,7 +117,7 @@ class Machine:
         self.close()
 
     def close(self, check: bool = True) -> None:
-        """End QEMU; that it was still alive is part of every test."""
+        """End QEMU; every test checks that it was still alive."""
         alive = self.process.poll() is None
         if alive:
             self.process.terminate()
@@ -185,7 +185,7 @@ class Machine:
         return int(self.command("inl", hex(port)), 0)
 
     def clock_step(self, ns: int) -> None:
-        """Let virtual time go on by @ns nanoseconds; timers fire."""
+        """Advance virtual time by @ns nanoseconds; timers fire."""
         self.command("clock_step", ns)
 
     # ---- QMP ----
@@ -225,7 +225,7 @@ class Machine:
         self.wire.sendto(frame, str(self.dir / "qemu"))
 
     def receive_frame(self, timeout: float = TIMEOUT) -> bytes | None:
-        """The next frame that QEMU sent; None when there is none in time."""
+        """The next frame that QEMU sent; None if none comes in time."""
         self.wire.settimeout(timeout)
         try:
             return self.wire.recv(65536)

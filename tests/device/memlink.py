@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Memory links: adapters on a switch that share a folder, and a peer that is this
-process, which may break all rules.
+Memory links: adapters on a switch that share a folder, and a peer in this process, which may break
+all rules.
 """
 
 import fcntl
@@ -82,7 +82,7 @@ class End:
         self.m.close(check)
 
     def kill(self) -> None:
-        """It ends without a word."""
+        """It ends without notice."""
         self.m.process.kill()
         self.m.process.wait()
         self.close(check=False)
@@ -106,8 +106,8 @@ class End:
 
 
 class Route:
-    """QPs of one type from end @a to end @b and back. PSNs begin far from those of earlier
-    ones: after a reset a QP may have the number of one that packets are still sent to."""
+    """QPs of one type from end @a to end @b and back. PSNs begin far from those of earlier ones:
+    after a reset a QP may reuse the number of one that still receives packets."""
 
     psn = 100
 
@@ -235,8 +235,8 @@ def sealed(size: int, seals: int = F_SEAL_SHRINK | F_SEAL_GROW) -> int:
 
 class Peer:
     """
-    The connecting end of a memory link to @end, by hand.  Nothing is right about it
-    but what the defaults make so.
+    The connecting end of a memory link to @end, handmade.  It is correct only as far as the
+    defaults make it so.
     """
 
     HELLO = layouts.Struct("=II6sHI4xQ16Q")
@@ -317,6 +317,6 @@ class Peer:
         self.rings[ring][at:at + 4] = value.to_bytes(4, "little")
 
     def put(self, data: bytes, prod: int) -> None:
-        """What is in the ring to the other end, and how far it goes."""
+        """The contents of the ring to the other end, and its end position."""
         self.rings[0][self.DATA:self.DATA + len(data)] = data
         self.set_word(0, self.PROD, prod & 0xFFFFFFFF)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Queue pairs and memory regions on an Adapter, and the peer on the wire.
 
-The peer's packets are made and checked by scapy, so the wire format is not
-judged by the code that made it.
+scapy builds and checks the peer's packets, so the wire format is not verified by the code that
+produced it.
 """
 
 from scapy.contrib.roce import AETH, BTH
@@ -30,7 +30,7 @@ def gid_bytes(ip: str) -> bytes:
 
 
 def array(kind: str, field: str, data: bytes):
-    """@data as the ctypes array that field @field of @kind is."""
+    """@data as the ctypes array of field @field of @kind."""
     return dict(struct(kind)._fields_)[field](*data)
 
 
@@ -148,7 +148,7 @@ class QP:
 
 
 class Setup:
-    """An adapter with EQ, CQ, PD, GID and one QP; @state says how far."""
+    """An adapter with EQ, CQ, PD, GID and one QP, in state @state."""
 
     def __init__(self, adapter: Adapter, state: str = "rts", **qp):
         self.adapter = adapter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The admin queue and every command, done right and done wrong."""
+"""The admin queue and every command, with valid and invalid use."""
 
 import ctypes
 
@@ -62,7 +62,7 @@ def test_index_too_far(adapter, ahead):
     (0xC0000000, C.QHCA_FATAL_AQ_DMA),
 ])
 def test_ring_not_in_memory(bare, ring, addr, reason):
-    """Rings nowhere, or in our own registers: fatal, and nothing worse."""
+    """Rings in unmapped memory, or in the device's own registers: fatal, and nothing worse."""
     base = {"ASQ": 0x100000, "ACQ": 0x200000, ring: addr}
     bare.reg_write(C.QHCA_REG_ASQ_BASE, base["ASQ"], 8)
     bare.reg_write(C.QHCA_REG_ACQ_BASE, base["ACQ"], 8)
@@ -245,7 +245,7 @@ def test_uar_and_pd(adapter):
 
 
 def test_life_rules(adapter):
-    """What others refer to cannot be destroyed."""
+    """Objects in use cannot be destroyed."""
     s = Setup(adapter, "rts")
     for opcode, obj in ((C.QHCA_CMD_FREE_PD, s.pd), (C.QHCA_CMD_DESTROY_CQ, s.cq.num),
                         (C.QHCA_CMD_DESTROY_EQ, s.eq.num)):

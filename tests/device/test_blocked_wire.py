@@ -10,8 +10,8 @@ from test_unplug import slot, unplug  # noqa: F401 (a fixture)
 
 class Full:
     """
-    The receive queue of the peer, full of frames from elsewhere.  So QEMU's
-    send buffer is empty, and what blocks its frames is the peer alone.
+    The receive queue of the peer, full of frames from elsewhere.  So QEMU's send buffer is empty,
+    and only the peer blocks its frames.
     """
 
     def __init__(self, m: Machine):
@@ -33,7 +33,7 @@ class Full:
             return sent
 
     def drain(self) -> list[bytes]:
-        """The adapter's frames, of all that is there."""
+        """The adapter's frames among all pending ones."""
         frames = []
         while frame := self.m.receive_frame(0):
             if frame != b"x":
@@ -52,7 +52,7 @@ def psns(m: Machine, count: int) -> list[int]:
 
 
 def test_no_spin(adapter):
-    """QEMU sleeps while the peer does not read, and goes on when it does."""
+    """QEMU sleeps while the peer does not read, and continues when it does."""
     s = Setup(adapter)
     full = Full(adapter.m)
     send(s)
@@ -64,7 +64,7 @@ def test_no_spin(adapter):
 
 
 def test_peer_goes_while_it_blocks(adapter):
-    """Nobody is there any more: frames are lost, and QEMU sleeps."""
+    """The peer is gone: frames are lost, and QEMU sleeps."""
     m = adapter.m
     s = Setup(adapter)
     Full(m)
@@ -84,7 +84,7 @@ def test_peer_goes_while_it_blocks(adapter):
 
 
 def test_unplug(slot):
-    """The net core forgets the frame that it holds with the device."""
+    """The net core drops a held frame together with the device."""
     slot.adapter.start()
     s = Setup(slot.adapter)
     full = Full(slot.m)

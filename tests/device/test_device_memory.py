@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Device memory: the CPU reaches it by BAR 4, the peer and the send queue by
-keys; all see the same bytes, and nobody leaves the region.
+Device memory: the CPU reaches it by BAR 4, the peer and the send queue by keys; all see the same
+bytes, and none can access memory outside the region.
 """
 
 import pytest
@@ -105,7 +105,7 @@ def test_not_in_the_memory(adapter, fields):
 
 
 def test_without():
-    """A device that has none says so and refuses."""
+    """A device without it reports that and refuses."""
     with Machine(device=f"{DEVICE},dm-size=0") as m:
         adapter = Adapter(m)
         adapter.start()

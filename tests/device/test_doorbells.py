@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Doorbells that are wrong: counted, ignored or the QP's own fault, never ours."""
+"""Invalid doorbells: counted, ignored or an error of the QP, never of the adapter."""
 
 import pytest
 from adapter import BARS, CQ, EQ
@@ -39,7 +39,7 @@ def test_wrong_offset(rts, offset):
 
 
 def test_page_of_another(adapter):
-    """The page of another context rings nothing of ours."""
+    """The page of another context cannot ring doorbells of this one."""
     uar1 = adapter.command(C.QHCA_CMD_ALLOC_UAR).obj
     uar2 = adapter.command(C.QHCA_CMD_ALLOC_UAR).obj
     s = Setup(adapter, "rts", uar=uar1)
@@ -72,7 +72,7 @@ def test_page_not_allocated(rts):
 
 @pytest.mark.parametrize("index", [17, 1000, 0x80000000, 0xFFFFFFEF])
 def test_index_beyond_the_ring(rts, index):
-    """It is the QP that fails, with an event; its neighbour goes on."""
+    """The QP fails, with an event; its neighbour continues."""
     a = rts.adapter
     other = QP(a, rts.cq, rts.pd)
     other.to_init()
@@ -90,7 +90,7 @@ def test_index_beyond_the_ring(rts, index):
 
 
 def test_index_overtaken(rts):
-    """A slower CPU's doorbell, whose WQEs are completed already: nothing."""
+    """A late doorbell of a slow CPU, whose WQEs are completed already: no effect."""
     a = rts.adapter
     for index in (0xFFFFFFFF, 0xFFFFFFF0):
         a.ring(C.QHCA_DB_SQ, rts.qp.num, index)

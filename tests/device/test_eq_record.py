@@ -20,7 +20,7 @@ def link(adapter):
 
 
 def test_interrupts(adapter, link):
-    """Software that has caught up is interrupted; nobody rings."""
+    """Software that has caught up is interrupted; no doorbell is needed."""
     assert adapter.reg(C.QHCA_REG_FEATURES, 8) & C.QHCA_FEAT_EQ_RECORD
     eq = EQ(adapter, record=True)
     for _ in range(3):
@@ -60,7 +60,7 @@ def test_ring_with_entries_left(adapter, link):
 
 
 def test_full(adapter, link):
-    """The device asks for a doorbell while an event waits, and then no longer."""
+    """The device requests a doorbell while an event is pending, and then no longer."""
     eq = EQ(adapter, shift=1, record=True)
     for _ in range(2):
         link()
@@ -82,7 +82,7 @@ def test_full(adapter, link):
 
 @pytest.mark.parametrize("index", [2, 0x80000000, 0xFFFFFFFF])
 def test_bad_index(adapter, link, index):
-    """What software cannot have consumed is counted, and changes nothing."""
+    """An impossible consumer index is counted, and changes nothing."""
     eq = EQ(adapter, record=True)
     adapter.m.store(eq.dbrec, index, 4)
     link()
@@ -97,7 +97,7 @@ def test_bad_index(adapter, link, index):
 
 
 def test_no_memory(adapter, link):
-    """A record that is nowhere stops the adapter, as a ring that is nowhere does."""
+    """A record in unmapped memory stops the adapter, like a ring in unmapped memory."""
     EQ(adapter, dbrec=1 << 40)
     assert adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_READY
     link()

@@ -71,7 +71,7 @@ class Queue:
         self.post()
 
     def context(self, split: int | bool, **fields):
-        """A right context, but for FIELDS."""
+        """A valid context, except for FIELDS."""
         good = {"buf": direct(self.head.ring, 16 << SHIFT), "dbrec": self.head.dbrec,
                 "cqn": self.cq.num, "shift": SHIFT, "stride": 4}
         if split:
@@ -148,7 +148,7 @@ def tcp(length: int = 1000, **fields):
     (True, "stride", 5), (False, "data_buf", direct(0x100000, 16 << SHIFT)),
 ])
 def test_bad_context(adapter, eq, split, field, value):
-    """CREATE_ETH_RQ and MODIFY_ETH_RQ name the field that is wrong."""
+    """CREATE_ETH_RQ and MODIFY_ETH_RQ report the invalid field."""
     q = Queue(adapter, eq)
     bad = q.context(split, **{field: value})
     cqe = adapter.try_command(C.QHCA_CMD_CREATE_ETH_RQ, data=bad)
@@ -223,7 +223,7 @@ def test_bad_states(queue):
 
 
 def test_stop_and_start(queue):
-    """A stopped queue takes nothing; it starts with other rings, from 0."""
+    """A stopped queue receives nothing; it restarts with other rings, from 0."""
     q = queue()
     q.adapter.m.send_frame(bytes(tcp()))
     assert q.receive()[1] == bytes(tcp())
@@ -295,7 +295,7 @@ def test_split(queue, name, tagged):
 
 
 def test_whole_frames(queue):
-    """What is not TCP or UDP, a fragment, short or without payload stays whole."""
+    """A frame that is not TCP or UDP, a fragment, short or without payload stays whole."""
     q = queue(512, hds_thresh=200)
     for frame in (ether() / IP(proto=99) / Raw(bytes(500)),
                   ether() / IP(flags="MF") / UDP() / Raw(bytes(500)),
@@ -311,7 +311,7 @@ def test_whole_frames(queue):
 
 
 def test_no_data_buffer(queue):
-    """A frame whose payload finds no room is dropped; its header WQE stays."""
+    """A frame without room for its payload is dropped; its header WQE stays."""
     q = queue(512)
     q.data.post(1)
     q.adapter.m.send_frame(bytes(tcp(1000)))
@@ -366,7 +366,7 @@ def test_merge(queue, split):
 
 
 def test_merge_flows_in_turn(queue):
-    """Frames of several flows that arrive in turn: a packet of each."""
+    """Frames of several flows that arrive in turn: one packet for each."""
     q = queue(flags=C.QHCA_ETH_Q_F_GRO)
     with asleep(q.adapter.m):
         for i in range(3):
@@ -379,7 +379,7 @@ def test_merge_flows_in_turn(queue):
 
 
 def test_merge_waits_for_nothing(queue):
-    """A frame is received although none follows it."""
+    """A frame is received even if none follows it."""
     q = queue(flags=C.QHCA_ETH_Q_F_GRO)
     for i in range(3):
         q.adapter.m.send_frame(segment(i))
@@ -521,7 +521,7 @@ def test_other_table(adapter, eq):
 
 
 def test_stopped_queue_in_a_table(adapter, eq):
-    """It keeps its entries; its frames are dropped, the others are not."""
+    """A stopped queue keeps its entries; its frames are dropped, others are not."""
     queues = [Queue(adapter, eq), Queue(adapter, eq)]
     qpn, _ = rss(adapter, queues)
     port(adapter, "ETH_QPN", eth_qpn=qpn)

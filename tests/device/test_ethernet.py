@@ -251,7 +251,7 @@ def test_doorbell_too_far(eth, index):
 
 @pytest.mark.parametrize("index", [17, 1000, 0x80000000])
 def test_receive_record_too_far(eth, index):
-    """A record that names more buffers than the ring holds harms nobody."""
+    """A record with more buffers than the ring holds is harmless."""
     eth.m.store(eth.dbrec, index, 4)
     for _ in range(40):
         eth.m.send_frame(frame_to(OUR_MAC))
@@ -277,7 +277,7 @@ def test_link(eth):
 
 
 def test_link_of_the_backend(eth):
-    """The other end of the wire going down is seen too."""
+    """The other end of the wire going down is detected, too."""
     eth.m.qmp("set_link", name="wire", up=False)
     assert eth.eq.take().arg == 0
     eth.m.qmp("set_link", name="wire", up=True)
@@ -285,7 +285,7 @@ def test_link_of_the_backend(eth):
 
 
 def test_no_wire():
-    """Without a netdev the link is down and sending does no harm."""
+    """Without a netdev the link is down and sending is harmless."""
     with Machine(wire=False) as m:
         adapter = Adapter(m)
         adapter.start()
@@ -297,8 +297,8 @@ def test_no_wire():
 
 def test_answer_from_within_send():
     """
-    The user-mode backend answers an ARP request before sending it returns:
-    the answer must wait until the engine can take it, and not be lost.
+    The user-mode backend answers an ARP request before sending it returns: the response must wait
+    until the engine can take it, and not be lost.
     """
     with Machine("-netdev", "user,id=wire", wire=False,
                  device="qhca,id=q,addr=4.0,mac=02:00:00:00:00:01,netdev=wire") as m:

@@ -40,7 +40,7 @@ def refused(m, text: str, **fault) -> None:
 
 
 def test_list(rts):
-    """What is added is there, counts, and goes."""
+    """A rule can be added, counts its matches, and can be removed."""
     m = rts.adapter.m
     assert m.qmp("qhca-fault-list")["faults"] == []
     fault = {"action": "drop", "number": rts.qp.num, "nth": 2}
@@ -66,7 +66,7 @@ def test_list(rts):
 
 
 def test_wrong(rts):
-    """Each mistake is named, and what would be right."""
+    """Each error message reports the mistake and the valid values."""
     m = rts.adapter.m
     refused(m, "'psn' has 24 bits", action="drop", psn=1 << 24)
     for range_ in ("psn", "address", "index"):
@@ -218,7 +218,7 @@ def test_property():
 
 
 def test_fatal(rts):
-    """It says so, and a reset by the driver brings it back."""
+    """It reports this, and a reset by the driver recovers it."""
     adapter = rts.adapter
     adapter.m.qmp("qhca-fault-add", fault={"action": "fatal"})
     status = adapter.reg(C.QHCA_REG_STATUS)
@@ -230,7 +230,7 @@ def test_fatal(rts):
 
 
 def test_reset(rts):
-    """It forgets all by itself, in the middle of what it does."""
+    """It resets spontaneously, in the middle of its work."""
     adapter = rts.adapter
     adapter.m.qmp("qhca-fault-add", fault={"action": "reset", "at": "packet", "nth": 2})
     send(rts, 3)
@@ -242,7 +242,7 @@ def test_reset(rts):
 
 
 def test_link(rts):
-    """The cable is out for a time of the machine's clock."""
+    """The cable is unplugged for a period of virtual time."""
     adapter = rts.adapter
     m = adapter.m
     m.qmp("qhca-fault-add", fault={"action": "link-down", "time": 1000000})
@@ -259,7 +259,7 @@ def test_link(rts):
 
 
 def test_interrupt(rts):
-    """Held back until the fault goes."""
+    """Held back until the fault is removed."""
     adapter = rts.adapter
     m = adapter.m
     m.qmp("qhca-fault-add", fault={"action": "hold-interrupt", "number": 1})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-A guest that does anything at all, by seed: random commands, doorbells, rings,
-registers and frames.  QEMU must live, and after a reset the adapter must work.
+A guest with random behaviour, by seed: random commands, doorbells, rings, registers and frames.
+QEMU must survive, and after a reset the adapter must work.
 """
 
 import random
@@ -38,7 +38,7 @@ class Guest:
             0xC0000000, 0xC4000000])
 
     def command(self) -> None:
-        """A structure with a few fields spoiled, or noise."""
+        """A structure with a few corrupted fields, or noise."""
         kind = struct(self.r.choice(INPUTS))
         data = bytearray(bytes(kind()))
         if kind is struct("qhca_qpc") and self.r.random() < 0.7:
@@ -75,7 +75,7 @@ class Guest:
         self.s.qp.ring_sq()
 
     def frame(self) -> None:
-        """A right packet, or one with bytes spoiled, or noise."""
+        """A valid packet, or one with corrupted bytes, or noise."""
         data = bytearray(packet(
             self.r.choice([self.s.qp.num, 1, self.r.getrandbits(24)]),
             self.r.randrange(256), self.r.choice([100, 101, self.r.getrandbits(24)]),
@@ -97,7 +97,7 @@ class Guest:
         self.m.clock_step(self.r.choice([1000, 10**6, 10**9]))
 
     def live(self, rounds: int) -> None:
-        """So many random acts; the adapter is reset when that is all that helps."""
+        """This many random actions; the adapter is reset when nothing else helps."""
         acts = [self.command, self.doorbell, self.wqe, self.frame, self.register, self.time]
         for _ in range(rounds):
             self.r.choice(acts)()

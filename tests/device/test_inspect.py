@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Looks into the adapter over QMP, and its counters as QOM properties."""
+"""Inspecting the adapter over QMP, and its counters as QOM properties."""
 
 import ctypes
 import re
@@ -49,7 +49,7 @@ def same(decoded: dict, context: ctypes.Structure) -> None:
 
 
 def test_names():
-    """Every code of the contract has a name for people."""
+    """Every code of the contract has a readable name."""
     text = NAMES.read_text()
     known = {a + b for a, b in re.findall(r"N\((QHCA_\w*), (\w+)\)", text)}
     known |= set(re.findall(r"{ (QHCA_STAT_\w+)", text))
@@ -60,7 +60,7 @@ def test_names():
 
 
 def test_context(rts, look):
-    """What is shown of a QP is what QUERY_QP gives, decoded and raw."""
+    """The state shown of a QP is that of QUERY_QP, decoded and raw."""
     seen = look("qp", rts.qp.num)
     context = rts.qp.query()
     same(seen["context"], context)
@@ -130,7 +130,7 @@ def test_walk(rts):
     ("qhca-walk", dict(object="mr", number=0, va=1), "no such object"),
 ])
 def test_errors(rts, command, arguments, message):
-    """A wrong question is answered by what is wrong with it."""
+    """An invalid request gets an error that explains it."""
     with pytest.raises(RuntimeError, match=message):
         rts.adapter.m.qmp(command, **arguments)
 
@@ -157,7 +157,7 @@ def test_counters(rts):
 
 
 def test_looks_are_bounded(rts):
-    """Ask for as much as can be asked for."""
+    """Request as much as possible."""
     m = rts.adapter.m
     seen = m.qmp("qhca-ring", object="cq", number=rts.cq.num, index=0xFFFFFFFF,
                  count=0xFFFFFFFF)["look"]
@@ -169,7 +169,7 @@ def test_looks_are_bounded(rts):
 
 
 def test_every_table_has_a_look():
-    """No table of the engine without a kind of object that lists it."""
+    """Each table of the engine has a kind of object that lists it."""
     engine = TOP / "qemu-hw/engine"
     headers = "".join(path.read_text() for path in engine.glob("*/*.h"))
     tables = {name.strip() for names in re.findall(r"^    struct qhca_idr ([\w, ]+);", headers, re.M)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Behind a vIOMMU (Intel VT-d): the adapter reaches what is mapped for it and
-nothing else; a fault is an error code, not a crash.
+Behind a vIOMMU (Intel VT-d): the adapter can access only what is mapped for it; a fault is an
+error code, not a crash.
 """
 
 import pytest
@@ -117,7 +117,7 @@ def test_unmapped_buffers(adapter):
 
 
 def test_read_only_mapping(adapter):
-    """What is mapped for reading only is not written."""
+    """Read-only mappings are not written."""
     adapter.enable_pci()
     adapter.start_admin()
     page = adapter.scratch + 4096
@@ -148,7 +148,7 @@ def test_send(setup):
 
 
 def test_unmapped_data(setup):
-    """A page of an MR unmapped under it: this QP fails, the adapter goes on."""
+    """A page of an MR is unmapped while in use: this QP fails, the adapter continues."""
     other = QP(setup.adapter, setup.cq, setup.pd)
     setup.adapter.iommu.unmap(setup.mr.addr)
     setup.qp.post_send(setup.sge(8), wr_id=3)
@@ -175,7 +175,7 @@ def test_unmapped_receive_buffer(setup):
 
 @pytest.mark.parametrize("ring", ["cq", "eq"])
 def test_unmapped_rings(setup, ring):
-    """Completions or events have nowhere to go: an error state, no crash."""
+    """Completions or events cannot be written: an error state, no crash."""
     setup.adapter.iommu.unmap(getattr(setup, ring).addr)
     setup.cq.arm()
     setup.qp.post_send(setup.sge(8))

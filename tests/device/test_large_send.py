@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Large sends in tunnels: the frames are those that scapy makes of each piece."""
+"""Large sends in tunnels: the frames equal those that scapy builds for each piece."""
 
 import pytest
 from adapter import Adapter

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Live migration under RC traffic: whichever side moves, and however often, each
-message arrives and completes exactly once, in order, with its data.  What the wire
-loses in a switch-over the protocol repairs.
+Live migration under RC traffic: whichever side moves, and however often, each message arrives and
+completes exactly once, in order, with its data.  The protocol recovers what the wire loses in a
+switch-over.
 """
 
 import pytest

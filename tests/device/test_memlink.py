@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Memory links: adapters of a host whose packets leave the wire, and come back to it when
-somebody looks, and whatever becomes of the peer.
+Memory links: packets between adapters of a host leave the wire, and return to it when they are
+observed, or whatever happens to the peer.
 """
 
 import contextlib
@@ -112,7 +112,7 @@ def test_memory_that_cannot_be_named(lab, why):
 
 
 def test_three_adapters(lab):
-    """Each has a link to each; one of them dies, and the other two go on."""
+    """Each has a link to each; one of them dies, and the other two continue."""
     a, b, c = lab(1), lab(2), lab(3)
     routes = [Route(a, b).up(), Route(b, c).up(), Route(c, a).up()]
     for route in routes:
@@ -132,7 +132,7 @@ def test_two_adapters_of_one_machine(lab, folder):
     assert Route(a, b).up().move(WRITE, 70_000) == 0
 
 
-# ---- somebody looks ----
+# ---- observers ----
 
 def look_for(pair, begin, end, at_once: bool = True):
     """From begin() on packets are on the wire, from end() on they are on the link."""
@@ -235,7 +235,7 @@ def test_peer_killed(lab):
 
 
 def test_peer_stopped_by_its_host(lab):
-    """Nobody waits for it: packets take the wire.  When it goes on, so does all."""
+    """It is not waited for: packets take the wire.  When it continues, so does the link."""
     a, b, c = lab(1), lab(2), lab(3)
     route, other = Route(a, b, timeout=20).up(), Route(a, c).up()
     route.move(WRITE, ROOM)
@@ -455,7 +455,7 @@ def RINGS() -> list[int]:
 
 
 def test_wrong_hellos(victim):
-    """Each is refused, and nothing of it is kept."""
+    """Each is refused, and no resources of it are kept."""
     for what, make in HELLOS.items():
         for _ in range(2):
             peer = Peer(victim).hello(**make())
@@ -498,7 +498,7 @@ def test_bells_without_end(victim):
 
 
 def test_garbage_in_the_ring(victim):
-    """Whatever is there: the link is cut, and nothing else happens."""
+    """Whatever the ring holds: the link is cut, and nothing else happens."""
     dice = random.Random(7)
     for turn in range(24):
         peer = Peer(victim).hello().answer()
@@ -607,7 +607,7 @@ def test_what_is_named_is_revoked(victim, end):
 
 
 def test_peer_that_is_copying_for_ever(victim):
-    """It is not waited for: it is cut off."""
+    """It is not waited for but cut off."""
     h = Honest(victim).named()
     h.peer.set_word(1, h.peer.DATA, 4)      # COPYING
     victim.adapter.command(C.QHCA_CMD_DESTROY_QP, h.qp.num)
@@ -643,7 +643,7 @@ def test_two_with_one_address(lab):
 
 
 def test_other_files_in_the_folder(lab, folder):
-    """Names that come first, of all kinds: nobody waits for them."""
+    """Files that sort first, of all kinds: they are not waited for."""
     (folder / "000000000000").mkdir()
     (folder / "000000000001").write_text("file")
     os.mkfifo(folder / "000000000002")
@@ -662,7 +662,7 @@ def test_other_files_in_the_folder(lab, folder):
 
 
 def test_socket_of_another_user(lab, folder):
-    """Whoever it is gets no memory."""
+    """A peer of any other identity gets no memory."""
     if os.geteuid():
         pytest.skip("only root can be somebody else")
     folder.chmod(0o777)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Migration to a file and back: a connection under way goes on in another QEMU,
-and a state that somebody has spoilt is refused, whatever was done to it.
+Migration to a file and back: an active connection continues in another QEMU, and a corrupted state
+is refused, however it was changed.
 """
 
 import random
@@ -69,7 +69,7 @@ def rts(adapter):
 
 
 def test_shaper_waits(adapter, moved):
-    """A queue waits for its shaper: it goes on in the other QEMU."""
+    """A queue waits for its shaper: it continues in the other QEMU."""
     eth = Ethernet(adapter)
     number = adapter.command(C.QHCA_CMD_CREATE_SHAPER, data=struct("qhca_shaperc")(
         rate=1000000, weight=1)).obj
@@ -86,7 +86,7 @@ def test_shaper_waits(adapter, moved):
 
 
 def test_requester_in_flight(rts, moved):
-    """Two messages are out: the acknowledge comes to the other QEMU."""
+    """Two messages are in flight: the ACK arrives at the other QEMU."""
     rts.mr.fill(b"x" * 100)
     for wr_id in (1, 2):
         rts.qp.post_send(rts.sge(100), wr_id=wr_id)
@@ -100,7 +100,7 @@ def test_requester_in_flight(rts, moved):
 
 
 def test_timer(rts, moved):
-    """Nobody answers: the other QEMU sends again when the time is up."""
+    """No response: the other QEMU retransmits after the timeout."""
     rts.mr.fill(b"y" * 3000)
     rts.qp.post_send(rts.sge(3000))
     before = [rts.adapter.m.receive_frame() for _ in range(3)]
@@ -113,7 +113,7 @@ def test_timer(rts, moved):
 
 
 def test_responder_in_a_message(rts, moved):
-    """The first half of a message before, the second behind."""
+    """The first half of a message before the move, the second after it."""
     data = bytes(range(256)) * 6
     rts.qp.post_recv(rts.sge(len(data)), wr_id=7)
     rts.adapter.m.send_frame(packet(rts.qp.num, FIRST, RTR_PSN, data[:1024]))
@@ -129,7 +129,7 @@ def test_responder_in_a_message(rts, moved):
 
 
 def test_interrupts(rts, moved):
-    """An armed CQ tells its completion through MSI-X behind the move."""
+    """An armed CQ reports its completion by MSI-X after the move."""
     rts.cq.arm()
     rts.qp.post_send(rts.sge(4))
     assert rts.adapter.m.receive_frame()
@@ -141,7 +141,7 @@ def test_interrupts(rts, moved):
 
 
 def test_events_wait(adapter, moved):
-    """A full EQ with a record: what waits is written behind the move, and interrupts."""
+    """A full EQ with a record: pending events are written after the move, and interrupt."""
     eq = EQ(adapter, shift=1, record=True)
     for up in (False, True, False):
         adapter.m.qmp("set_link", name="wire", up=up)
@@ -158,7 +158,7 @@ def test_events_wait(adapter, moved):
 
 
 def refusal(path, device=DEVICE):
-    """What QEMU says to the state at @path, or None: it took it."""
+    """QEMU's error for the state at @path, or None if it accepted it."""
     machine = Machine("-incoming", "defer", device=device)
     loaded = False
     try:
@@ -183,7 +183,7 @@ def refusal(path, device=DEVICE):
 
 
 def test_another_configuration(rts, tmp_path):
-    """Limits that differ are named."""
+    """Differing limits are reported."""
     save(rts.adapter.m, tmp_path / "state")
     said = refusal(tmp_path / "state", DEVICE + ",max-qp=64")
     assert "other limits of objects" in said
@@ -196,7 +196,7 @@ def test_another_configuration(rts, tmp_path):
     (b"Send\0\0\0\0", 1, 0x58, "end: an unknown section comes here: Xnd, version 1"),
 ])
 def test_spoilt(rts, tmp_path, section, at, value, said):
-    """What is wrong with a state is told."""
+    """The error in a state is reported."""
     path = tmp_path / "state"
     save(rts.adapter.m, path)
     state = bytearray(path.read_bytes())
@@ -208,7 +208,7 @@ def test_spoilt(rts, tmp_path, section, at, value, said):
 
 @pytest.mark.observe
 def test_spoilt_at_random(rts, tmp_path):
-    """No byte of the state, changed, is the end of QEMU by more than exit(1)."""
+    """Changing any byte of the state makes QEMU at worst exit(1)."""
     rts.mr.fill(b"z" * 2000)
     rts.qp.post_recv(rts.sge(64))
     rts.qp.post_send(rts.sge(2000))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On-demand paging over the real bus: fault, answer, and pages that are taken away."""
+"""On-demand paging over the real bus: faults, responses, and removed pages."""
 
 import pytest
 from adapter import PAGE
@@ -12,7 +12,7 @@ SEND, RECV = C.QHCA_FAULT_SEND, C.QHCA_FAULT_RECV
 
 
 class Paged:
-    """A QP that may send, and an MR of 8 pages of which none is there."""
+    """A QP that may send, and an MR of 8 pages, all missing."""
 
     def __init__(self, adapter):
         self.s = Setup(adapter, "rts")
@@ -56,7 +56,7 @@ def paged(adapter):
 
 
 def test_send(paged):
-    """The packet leaves when its page is there, and never reads one that is not any more."""
+    """The packet is sent when its page is present, and never reads a removed one."""
     p, m = paged, paged.m
     pages = [p.adapter.alloc(PAGE) for _ in range(2)]
     for i, page in enumerate(pages):
@@ -111,7 +111,7 @@ def test_no_page(paged):
 
 
 def test_reset_ends_the_waiting(paged):
-    """Nothing is left of a page fault after a reset of the device."""
+    """No page fault is left after a reset of the device."""
     p = paged
     p.qp.post_send((IOVA, 64, p.key))
     p.fault(SEND)

@@ -92,7 +92,7 @@ def test_no_device_memory():
 
 
 def test_device_memory_is_memory(adapter):
-    """Any size, any alignment; what is in it outlives a reset of the function."""
+    """Any size, any alignment; the contents survive a reset of the function."""
     base = BARS[C.QHCA_BAR_DM]
     adapter.m.write_mem(base + 4091, b"over the page")
     for size in (1, 2, 4, 8):
@@ -142,7 +142,7 @@ def test_help():
 
 
 def test_flr(adapter):
-    """FLR takes away every object, register value and MSI-X setting."""
+    """FLR destroys every object, register value and MSI-X setting."""
     EQ(adapter)
     pd = adapter.command(C.QHCA_CMD_ALLOC_PD).obj
     assert pd
@@ -223,7 +223,7 @@ def test_message_that_resets_its_sender(machine):
 
 
 def test_message_to_own_doorbell(adapter):
-    """A message into our own registers is only another register write."""
+    """A message to the device's own registers is just another register write."""
     adapter.reg_write(C.QHCA_REG_AQ_CTRL, C.QHCA_AQ_CTRL_IRQ)
     entry = MSIX_TABLE
     adapter.m.store(entry, BARS[C.QHCA_BAR_REGS] + C.QHCA_REG_ASQ_DB, 4)

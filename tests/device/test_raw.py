@@ -32,7 +32,7 @@ def flow(adapter, qpn: int, value: dict, mask: dict, **fields) -> int:
 
 @pytest.mark.parametrize("proto", [TCP, UDP])
 def test_send_with_checksums(setup, proto):
-    """All sums are the device's; scapy knows the right ones."""
+    """The device computes all checksums; scapy verifies them."""
     to_rts(setup.qp)
     frame = Ether(bytes(Ether(src=OUR_MAC, dst=PEER_MAC)
                         / IP(src="10.0.0.1", dst="10.0.0.2")
@@ -47,7 +47,7 @@ def test_send_with_checksums(setup, proto):
 
 
 def test_steering(setup):
-    """A rule takes its frames; the Ethernet function has the others."""
+    """A rule takes its frames; the Ethernet function gets the others."""
     adapter, eth = setup.adapter, Ethernet(setup.adapter)
     to_rts(setup.qp)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Reliable connection over the real wire, packet by packet, against scapy: its
-decoder and its ICRC, not ours.
+Reliable connection over the real wire, packet by packet, checked with scapy's decoder and ICRC
+instead of the engine's.
 """
 
 import pytest
@@ -90,7 +90,7 @@ def test_events(adapter):
 @pytest.mark.parametrize("corrupt", ["icrc", "payload", "short", "version", "opcode",
                                      "qpn", "source", "udp-length", "ip-length"])
 def test_bad_packet_is_dropped(adapter, corrupt):
-    """What is broken changes nothing; the next right packet is taken."""
+    """A corrupted packet changes nothing; the next valid one is accepted."""
     s = Setup(adapter, "rtr")
     s.qp.post_recv(s.sge(100), wr_id=1)
     good = packet(s.qp.num, SEND_ONLY, RTR_PSN, b"0123456789ab", ackreq=1)
@@ -161,7 +161,7 @@ def test_too_many_sges(rts):
 @pytest.mark.parametrize("addr", [0xFFFFFFFFFFFFFC00, 0x800000000000, 0xC0000000,
                                   0xC4000000])
 def test_ring_not_in_memory(adapter, addr):
-    """A send queue nowhere, or in our own BARs: the QP fails, nothing else."""
+    """A send queue in unmapped memory, or in the device's BARs: only the QP fails."""
     s = Setup(adapter, "rts", sq=direct(addr, 1024))
     adapter.ring(C.QHCA_DB_SQ, s.qp.num, 1)
     cqe = s.cq.take()
@@ -219,7 +219,7 @@ def test_receiver_not_ready(adapter):
 
 
 def test_backpressure(rts):
-    """A wire that takes nothing loses nothing: all frames arrive, in order."""
+    """A blocked wire loses nothing: all frames arrive, in order."""
     m = rts.adapter.m
     data = bytes(4096)
     rts.mr.fill(data)
@@ -244,7 +244,7 @@ def test_backpressure(rts):
 
 
 def test_stopped_machine(rts):
-    """While the machine is stopped nothing moves; afterwards nothing is lost."""
+    """While the machine is stopped nothing is sent; afterwards nothing is lost."""
     m = rts.adapter.m
     m.qmp("stop")
     rts.qp.post_send(rts.sge(4))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A recording: every event, every frame, the clocks; bounded, and honest."""
+"""A recording: every event, every frame, the clocks; bounded, and it reports losses."""
 
 import json
 
@@ -72,7 +72,7 @@ def test_state_changes_show_the_whole_context(adapter, tmp_path):
 
 
 def test_marker_and_clocks(adapter, tmp_path):
-    """Pairs of clocks at begin, end, stop and cont; host time goes on alone."""
+    """Pairs of clocks at begin, end, stop and cont; host time continues alone."""
     m, path = adapter.m, tmp_path / "record"
     m.qmp("qhca-record-start", file=str(path))
     adapter.reg_write(C.QHCA_REG_MARKER, 0xABCDEF, 8)
@@ -103,7 +103,7 @@ def test_frames_are_cut(adapter, tmp_path):
 
 
 def test_limit(adapter, tmp_path):
-    """The file keeps to it, its begin is whole, and what is missing is counted."""
+    """The file respects the limit, its beginning is complete, and what is missing is counted."""
     m, path = adapter.m, tmp_path / "record"
     m.qmp("qhca-record-start", file=str(path), limit=65536)
     for value in range(2000):
@@ -119,7 +119,7 @@ def test_limit(adapter, tmp_path):
 
 
 def test_disk_full(adapter):
-    """Nothing stops; the answer says why, and that all is lost."""
+    """Nothing stops; the response gives the reason, and reports the loss."""
     m = adapter.m
     m.qmp("qhca-record-start", file="/dev/full")
     for value in range(20_000):     # more than is gathered before a write
@@ -151,7 +151,7 @@ def test_refused(adapter, tmp_path):
 
 
 def test_reset_and_hostile_guest(adapter, tmp_path):
-    """What a guest does wrong is in it; a reset does not end it."""
+    """Guest errors are recorded; a reset does not end the recording."""
     m, path = adapter.m, tmp_path / "record"
     m.qmp("qhca-record-start", file=str(path))
     adapter.ring(C.QHCA_DB_SQ, 0xABCDE, 1)
@@ -168,7 +168,7 @@ def test_reset_and_hostile_guest(adapter, tmp_path):
 
 
 def test_end_of_qemu(tmp_path):
-    """When QEMU ends, the file is whole."""
+    """When QEMU ends, the file is complete."""
     path = tmp_path / "record"
     with Machine(device=DEVICE) as m:
         adapter = Adapter(m)

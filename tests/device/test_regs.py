@@ -106,7 +106,7 @@ def test_unknown_offset(bare, offset):
 
 
 def test_whole_bar_is_safe(bare):
-    """Reading and writing every offset with every size harms nothing."""
+    """Reading and writing every offset with every size is harmless."""
     for offset in range(0, 0x60, 1):
         for size in (1, 2, 4, 8):
             bare.reg(offset, size)
@@ -124,7 +124,7 @@ def test_whole_bar_is_safe(bare):
     (0x100000, 0x200000, 0xFFFFFFFF, 12), (0x100000, 0x200000, 4, 0xFFFFFFFF),
 ])
 def test_bad_enable(bare, asq, acq, shift, db):
-    """Enabled with nonsense: fatal with the reason, and a reset repairs it."""
+    """Enabled with invalid settings: fatal with the reason, and a reset recovers it."""
     bare.reg_write(C.QHCA_REG_ASQ_BASE, asq, 8)
     bare.reg_write(C.QHCA_REG_ACQ_BASE, acq, 8)
     bare.reg_write(C.QHCA_REG_AQ_SHIFT, shift)
@@ -199,7 +199,7 @@ def test_interrupt_with_msix_off(adapter):
 
 
 def test_interrupt_without_bus_master(adapter):
-    """A message that cannot be sent is lost, nothing else."""
+    """A message that cannot be sent is lost, with no other effect."""
     adapter.reg_write(C.QHCA_REG_AQ_CTRL, C.QHCA_AQ_CTRL_IRQ)
     adapter.mask_vector(0, True)
     adapter.command(C.QHCA_CMD_NOP)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-The peer writes, reads and changes our memory: what the keys allow, what DMA
-reaches, and that it never reaches registers, not even our own.
+The peer writes, reads and changes memory: what the keys allow, what DMA can access, and that it
+never accesses registers, not even the device's own.
 """
 
 import pytest

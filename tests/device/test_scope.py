@@ -73,8 +73,8 @@ def post(rts, n):
 
 
 def test_every_kind(scope, answer):
-    """All that the schema of this QEMU has, in text and as JSON; each object
-    that is listed can be shown."""
+    """Everything in the schema of this QEMU, in text and as JSON; each listed object can be
+    shown."""
     kinds = scope("nonsense", status=2).split("kinds: ")[1].split(";")[0].split(", ")
     assert len(kinds) >= 13
     shown = 0
@@ -105,7 +105,7 @@ def test_ring_walk_and_tree(rts, scope, answer):
 
 
 def test_names_are_conditions(rts, scope, answer):
-    """Each name of a code that is listed is taken, and listed again."""
+    """Each listed code name is accepted, and listed again."""
     for event in answer("names")["events"]:
         if event["codes"]:
             name = event["codes"][-1]["name"]

@@ -68,7 +68,7 @@ def test_burst_and_limit_off(eth):
 
 @pytest.mark.observe
 def test_inspect(eth):
-    """What a developer sees of a queue that waits."""
+    """How a waiting queue is shown to a developer."""
     outer = shaper(eth.adapter, rate=1000000)
     inner = shaper(eth.adapter, parent=outer, weight=7)
     attach(eth, inner)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Breaks and steps over QMP: the machine stops, nothing is lost, it goes on."""
+"""Breaks and steps over QMP: the machine stops, nothing is lost, it continues."""
 
 import time
 
@@ -19,7 +19,7 @@ def rts(adapter):
 
 
 def stopped(m) -> dict:
-    """Wait until the machine has stopped; what QHCA_STOP told."""
+    """Wait until the machine has stopped; returns the data of QHCA_STOP."""
     event = m.wait_event("QHCA_STOP")["data"]["stop"]
     until(lambda: m.qmp("query-status")["status"] == "debug", "run state debug")
     m.wait_event("STOP")
@@ -77,7 +77,7 @@ def test_steps(rts):
 
 
 def test_frames_wait(rts):
-    """What arrives while it stands is not lost: each packet is a stop."""
+    """Packets that arrive while it is stopped are not lost: each one is a stop."""
     m = rts.adapter.m
     for i in range(5):
         rts.qp.post_recv(rts.sge(64), wr_id=i)
@@ -97,7 +97,7 @@ def test_frames_wait(rts):
 
 
 def test_time_stands(rts):
-    """A minute of the developer's is no time of the adapter's: no retry."""
+    """A minute spent debugging takes no time for the adapter: no retry."""
     m = rts.adapter.m
     send(rts, 1)
     parse(m.receive_frame())
@@ -115,7 +115,7 @@ def test_time_stands(rts):
 
 
 def test_stopped_for_something_else(rts):
-    """A break that is met while the machine is being stopped: told when it goes on."""
+    """A break that is met while the machine is being stopped is reported when it continues."""
     m = rts.adapter.m
     m.qmp("qhca-break-add", condition={"on": "doorbell", "once": True})
     m.qmp("stop")
@@ -131,7 +131,7 @@ def test_stopped_for_something_else(rts):
 
 
 def test_names(rts):
-    """The codes and fields that are told are the ones conditions take."""
+    """The reported codes and fields are those that conditions accept."""
     m = rts.adapter.m
     events = m.qmp("qhca-query-names")["look"]["events"]
     packets = next(e for e in events if e["on"] == "packet-out")
@@ -147,7 +147,7 @@ def test_names(rts):
 
 
 def test_cancelled_step(rts):
-    """A step that waits for nothing can be given up."""
+    """A step whose event never comes can be cancelled."""
     m = rts.adapter.m
     m.qmp("qhca-step", on="wqe")
     assert m.qmp("qhca-query-stop")["look"]["steps_left"] == 1
@@ -274,7 +274,7 @@ def test_steps_are_exact(rts, kind, name):
 
 
 def test_stores_wait(rts):
-    """Doorbells rung and registers written while it stands are done, in order."""
+    """Doorbells and register writes during a stop take effect later, in order."""
     m = rts.adapter.m
     m.qmp("qhca-break-add", condition={"on": "doorbell", "number": rts.qp.num, "code": 0})
     m.qmp("qhca-break-add", condition={"on": "marker", "code": 77})
@@ -296,7 +296,7 @@ def test_stores_wait(rts):
 
 
 def test_reset_inside(rts):
-    """A reset while it stands in the middle of a walk, with doorbells waiting."""
+    """A reset while it is stopped in the middle of a walk, with pending doorbells."""
     m = rts.adapter.m
     m.qmp("qhca-break-add", condition={"on": "walk"})
     send(rts, 1)
@@ -310,7 +310,7 @@ def test_reset_inside(rts):
 
 
 def test_quit_inside(rts):
-    """QEMU can end while the adapter stands."""
+    """QEMU can exit while the adapter is stopped."""
     m = rts.adapter.m
     m.qmp("qhca-break-add", condition={"on": "walk"})
     send(rts, 1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Super-frames of RoCEv2 on the real wire: the packets in them are those that an adapter
-without them sends, whoever takes them apart: the peer, a recording, a capture."""
+"""Super-frames of RoCEv2 on the real wire: they contain the packets that an adapter without them
+sends, whether the peer, a recording or a capture splits them."""
 
 import json
 import sys
@@ -44,7 +44,7 @@ def both():
 
 
 def packets(frames: list[bytes]) -> list[bytes]:
-    """As seen by who does not care for AckReq: each is decoded, its ICRC checked."""
+    """Packets without AckReq: each is decoded, its ICRC checked."""
     seen = []
     for frame in frames:
         parse(frame)
@@ -53,7 +53,7 @@ def packets(frames: list[bytes]) -> list[bytes]:
 
 
 def frames_of(s: Setup, last_psn: int) -> list[bytes]:
-    """What comes from the wire, up to the packet with LAST_PSN."""
+    """The packets from the wire, up to the one with LAST_PSN."""
     got = []
     while True:
         frame = s.adapter.m.receive_frame()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tag matching on the real wire: headers and packets are made here, by hand."""
+"""Tag matching on the real wire, with handmade headers and packets."""
 
 import struct as pack
 

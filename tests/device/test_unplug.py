@@ -30,7 +30,7 @@ class Slot:
         self.adapter = Adapter(m, slot=0, bus=1)
 
     def eject(self) -> None:
-        """What a guest does when it has let go of the device: power off."""
+        """What a guest does when it has released the device: power off."""
         control = self.port.config(self.exp + SLOT_CONTROL, 2)
         self.port.config_write(self.exp + SLOT_CONTROL,
                                control | POWER_OFF | INDICATOR_OFF, 2)
@@ -86,7 +86,7 @@ def test_unplug_with_qp_active(slot):
 
 @pytest.mark.observe
 def test_unplug_inside_a_call(slot):
-    """A debugger has stopped it in a table walk, with doorbells waiting."""
+    """A debugger has stopped it in a table walk, with pending doorbells."""
     slot.adapter.start()
     s = Setup(slot.adapter, "rts")
     slot.m.qmp("device_del", id="q")
@@ -138,7 +138,7 @@ def test_message_that_unplugs_its_sender(slot):
 
 
 def test_netdev_goes_first(slot):
-    """The wire is taken away under a sending QP."""
+    """The wire is removed while a QP is sending."""
     slot.adapter.start()
     s = Setup(slot.adapter, "rts")
     s.qp.post_send(s.sge(64))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Every kind of wire, blocked for ever, slow, cut in the middle of a frame, without
-a peer and with another one, while the adapter sends, is reset, saved, unplugged
-and plugged in again.  Everywhere QEMU answers, sleeps, and keeps no file.
+Every kind of wire, blocked forever, slow, cut in the middle of a frame, without a peer and with
+another one, while the adapter sends, is reset, saved, unplugged and plugged in again.  In all
+cases QEMU responds, sleeps, and keeps no file open.
 """
 
 import os
@@ -127,8 +127,8 @@ def bench(request):
 @on([w for w in WIRES if w.blocks])
 def test_slow_and_blocked_for_ever(bench, tmp_path):
     """
-    A peer that reads when QEMU has long given up gets every frame.  Then nobody
-    reads, and all happens that may happen to an adapter; then somebody does.
+    A peer that reads long after QEMU has stopped trying gets every frame.  Then the peer stops
+    reading while everything happens that can happen to an adapter; then it reads again.
     """
     bench.start()
     files = bench.files()
