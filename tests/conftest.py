@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all tests that pytest runs have in common."""
+"""Shared by all tests that pytest runs."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ def pytest_addoption(parser):
 
 
 def _claimed(items, folder):
-    """Those of ITEMS that no other run has taken, each taken as late as it can be."""
+    """Those of ITEMS that no other run has claimed; each is claimed as late as possible."""
     for item in items:
         name = hashlib.sha1(item.nodeid.encode()).hexdigest()
         try:
@@ -64,7 +64,7 @@ def pytest_runtestloop(session):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """lab/gate/run-tests wants to know what was found and how long it took."""
+    """lab/gate/run-tests needs the number of tests found and their duration."""
     if _report and not config.option.xmlpath:
         config.option.xmlpath = _report
         open(_times, "w").close()
@@ -72,7 +72,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Who leaves a test out of the gate says why, beside it."""
+    """A test that is excluded from the gate must have a reason next to it."""
     for item in items:
         for mark in item.iter_markers("long"):
             if not (mark.args and isinstance(mark.args[0], str) and mark.args[0]):
@@ -80,7 +80,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_runtest_logreport(report):
-    """What failed, as soon as it is known: a run of an hour tells it at its end."""
+    """Report failures immediately: a run of an hour would report them only at its end."""
     if _failures and report.failed:
         with open(_failures, "a") as f:
             f.write(f"==== {report.nodeid} ({report.when})\n{report.longreprtext}\n")
@@ -91,8 +91,8 @@ def pytest_runtest_logstart(nodeid):
 
 
 def pytest_runtest_logfinish(nodeid):
-    """How long each took, fixtures included, as soon as it has ended: of a run
-    that is killed there is no report."""
+    """Report the duration of each test, fixtures included, as soon as it has ended: a run that is
+    killed writes no report."""
     if _times:
         with open(_times, "a") as f:
             f.write(f"{time.monotonic() - _begun.pop(nodeid):8.1f} {nodeid}\n")

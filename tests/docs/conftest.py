@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the documents' labs live, and the lab that several of them share."""
+"""The labs of the documents, and the lab that several of them share."""
 
 import shutil
 import sys
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
 
 class Labs:
-    """Labs that documents start: in a private place, and ended for sure."""
+    """Labs that documents start: in a private place, and always ended."""
 
     # Not "lab": a reader's own may be up.
     NAME = "docs"
@@ -27,7 +27,7 @@ class Labs:
         return {"QHCA_RUN": str(self.base), "QHCA_LAB": self.NAME, "QHCA_MIN_ACK_TIMEOUT": "17"}
 
     def share(self):
-        """A pair that is up for documents which share one: their own `up` takes it."""
+        """A running pair for documents that share one: their own `up` uses it."""
         from qhca_lab import Lab, Options
 
         if not self.shared:

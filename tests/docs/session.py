@@ -87,7 +87,7 @@ class Session:
 
     @staticmethod
     def _compare(block: Block, said: str) -> str | None:
-        """Several output blocks stand one behind the other in the output."""
+        """Several output blocks follow each other in the output."""
         if not block.output:
             return None
         if len(block.output) == 1:
@@ -113,7 +113,7 @@ class Session:
         )
 
     def close(self) -> None:
-        """End the shell and what it has left in the background."""
+        """End the shell and its background processes."""
         try:
             os.killpg(self._shell.pid, signal.SIGKILL)
         except ProcessLookupError:

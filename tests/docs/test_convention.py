@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The harness itself: it must find what is wrong in a document."""
+"""The harness itself: it must find errors in a document."""
 
 import pytest
 from documents import TOP, DocumentError, mismatch, parse

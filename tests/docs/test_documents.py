@@ -4,7 +4,7 @@
     make test-docs                               all documents
     make test-docs ARGS="-k docs/reference/stops-and-inspection.md"   one of them
 
-documents.py has the convention for those who write them.
+documents.py describes the convention for authors.
 """
 
 import re
@@ -38,7 +38,7 @@ RUN = [
 
 @pytest.mark.parametrize("path", PARSED, ids=name)
 def test_convention(path):
-    """Each block says what it is: executed, output, or why it is not run."""
+    """Each block is marked: executed, output, or not run for a reason."""
     error = PARSED[path][1]
     if error:
         pytest.fail(error, pytrace=False)
@@ -46,7 +46,7 @@ def test_convention(path):
 
 @pytest.mark.parametrize("path", PARSED, ids=name)
 def test_links(path):
-    """What a document links to is there."""
+    """The targets of a document's links exist."""
     text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         file, _, anchor = target.partition("#")

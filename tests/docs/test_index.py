@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a reader finds by a listing: each index names all there is, in plain words."""
+"""Indexes: each one lists everything, in plain words."""
 
 import re
 import subprocess
