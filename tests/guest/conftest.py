@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fixtures of the guest tests: booted labs, kept for as many tests as can be.
+"""Fixtures of the guest tests: booted labs, kept for as many tests as possible.
 
-Only one lab is up at a time; tests are put in the order of the labs they use.
-Whatever the kernel of a guest complains about fails the test in which it
-happened, unless that is marked with expects_dmesg.
+Only one lab is up at a time; tests are put in the order of the labs they use. A complaint of a
+guest's kernel fails the test in which it occurs, unless that is marked with expects_dmesg.
 """
 
 import subprocess
@@ -123,7 +122,7 @@ class Programs:
 
     @staticmethod
     def path(name):
-        """Where program NAME is in a guest."""
+        """The path of program NAME in a guest."""
         assert (BUILD / "guest-progs" / name).exists(), f"no program {name}"
         return f"/qhca/build/guest-progs/{name}"
 
@@ -138,8 +137,8 @@ def progs():
 
 @pytest.fixture(scope="session")
 def selftests():
-    """Builds the selftests of the kernel that labs boot; called, it says where
-    tools/testing/selftests is in a guest."""
+    """Builds the selftests of the kernel that labs boot; calling it returns the path of
+    tools/testing/selftests in a guest."""
     try:
         folder = place.shared(kernels.kernel(kernels.usual()).version)
     except LabError as error:
@@ -149,8 +148,8 @@ def selftests():
 
 @pytest.fixture(scope="session")
 def modules():
-    """Builds tests/guest/kmod for the kernel that labs boot; called with a name it says
-    where that .ko is."""
+    """Builds tests/guest/kmod for the kernel that labs boot; calling it with a name returns the
+    path of that .ko."""
     kernel = kernels.kernel(kernels.usual())
     words = [str(TOP / "lab" / "build" / "build-test-modules")]
     words += ["--kernel", kernel.what] if kernel.name else []

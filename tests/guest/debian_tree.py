@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A kernel's build tree, put together from Debian's packages of image and headers.
 
-It holds what `make bzImage modules` leaves behind, as far as `make kernel` reads it: the
-image, the configuration, what modules are built against, and some modules: those that
-guests of the lab need, nothing more.
+It holds the part of the results of `make bzImage modules` that `make kernel` reads: the image, the
+configuration, what modules are built against, and only those modules that guests of the lab need.
 """
 
 import os

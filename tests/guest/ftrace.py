@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The driver's trace events in a guest, by an ftrace instance of its own."""
+"""The driver's trace events in a guest, from a separate ftrace instance."""
 
 import contextlib
 import re
@@ -41,7 +41,7 @@ class Events(list):
 
 
 def so_far(guest):
-    """The events that there are by now."""
+    """The events so far."""
     text = guest.run(f"cat {INSTANCE}/trace").out
     assert "LOST" not in text
     return Events(Event(*m.groups()) for m in map(LINE.search, text.splitlines()) if m)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Labs and guests as the tests see them: qhca_lab's, with what tests ask for."""
+"""Labs and guests for the tests: those of qhca_lab, with helpers for tests."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from qhca_lab.paths import BUILD  # noqa: E402
 
 # Two test runs side by side need two names.
 LAB_NAME = os.environ.get("QHCA_TEST_LAB", "test")
-# Seconds for whatever takes a second or a few here: a host may be ten times slower, and
-# busy. Nobody waits for so long but for a failure.
+# Timeout in seconds for whatever takes a few seconds on an idle host: another host may be ten
+# times slower, and busy. Only failures wait that long.
 PATIENCE = 120.0
 
 
@@ -46,7 +46,7 @@ class TestJob(Background):
 
 
 class TestGuest(Guest):
-    """A guest with the questions tests ask."""
+    """A guest with helpers for tests."""
 
     __test__ = False
 
@@ -67,7 +67,7 @@ class TestGuest(Guest):
         return job
 
     def run(self, command, timeout=PATIENCE, check=True, **kwargs) -> Result:
-        """Run to the end. A failure is an AssertionError with all that helps."""
+        """Run to the end. A failure is an AssertionError with all helpful information."""
         result = self.start(command, **kwargs).wait(timeout)
         if check:
             assert result.rc == 0, (
@@ -77,12 +77,12 @@ class TestGuest(Guest):
 
     @property
     def kernel(self) -> str:
-        """Its kernel, as `up` was told."""
+        """Its kernel, as given to `up`."""
         return self.lab.kernel if self.lab else kernels.DEFAULT
 
     @property
     def pace(self) -> float:
-        """Limits are for the default kernel: how much longer this one may take."""
+        """Limits apply to the default kernel: the factor for this one."""
         return kernels.kernel(self.kernel).pace
 
     def _ask(self, what, timeout: float = 60.0) -> str:
@@ -106,15 +106,15 @@ class TestGuest(Guest):
 
     @functools.cached_property
     def pci(self) -> str:
-        """PCI address of the adapter, as in sysfs. An adapter that is plugged again
-        has the same: it goes into the same slot."""
+        """PCI address of the adapter, as in sysfs. It is unchanged when the adapter is plugged
+        again, as the slot is the same."""
         line = "basename $(readlink -f /sys/class/net/$NETDEV/device)"
         if self.nic == "rxe":
             line = "basename $(readlink -f /sys/class/net/$NETDEV/device/..)"
         return self.run(line).out.strip()
 
     def ethtool_stat(self, name: str) -> int:
-        """One counter of `ethtool -S`; KeyError when there is none so named."""
+        """One counter of `ethtool -S`; KeyError if there is none of that name."""
         for line in self.run("ethtool -S $NETDEV").out.splitlines():
             key, colon, value = line.strip().rpartition(":")
             if colon and key == name:
@@ -150,7 +150,7 @@ class TestGuest(Guest):
         )
 
     def setup_nic(self, timeout: float = PATIENCE) -> None:
-        """Addresses and MTU as at boot, after the interface came anew."""
+        """Restore addresses and MTU of the boot, after the interface was recreated."""
         self._until(
             lambda: "NETDEV" in self.environment(), timeout, "no network interface"
         )
@@ -158,14 +158,14 @@ class TestGuest(Guest):
         self.wait_gid(self.ip)
 
     def health(self, reporter: str) -> dict:
-        """What devlink health says of one reporter."""
+        """The state of one devlink health reporter."""
         out = self.run(f"devlink -j health show pci/{self.pci} reporter {reporter}").out
         (entries,) = json.loads(out)["health"].values()
         return entries[0]
 
     @contextlib.contextmanager
     def health_set(self, reporter: str, **settings):
-        """Settings of devlink health, as they were again after the block."""
+        """Settings of devlink health, restored after the block."""
         before = self.health(reporter)
 
         def put(values):
@@ -215,11 +215,11 @@ class TestGuest(Guest):
     # ------------------------------------------------------------------- kernel
 
     def dmesg_mark(self) -> None:
-        """From here on dmesg_since_mark() looks."""
+        """Set the start for dmesg_since_mark()."""
         self._console_at = len(self.console())
 
     def dmesg_since_mark(self) -> str:
-        """What the kernel put on the console (warnings and worse)."""
+        """Kernel messages on the console (warnings and worse)."""
         return self.console()[self._console_at :]
 
 
@@ -240,7 +240,7 @@ class Trace:
 
 
 class TestLab(Lab):
-    """A lab with .a, .b and the helpers tests share."""
+    """A lab with .a, .b and shared helpers for tests."""
 
     __test__ = False
     guest_class = TestGuest
@@ -277,7 +277,7 @@ class TestLab(Lab):
             job.wait(check=True)
 
     def reset_mtu(self) -> None:
-        """Give the interfaces the MTU of the boot again, if a test has changed it."""
+        """Restore the interfaces' MTU of the boot, if a test has changed it."""
         if self.mtu_was_set:
             self.set_mtu(Options().mtu)
             self.mtu_was_set = False
@@ -319,7 +319,7 @@ class TestLab(Lab):
             wire_capture.stop(self, Path(path))
 
     def healthy(self) -> bool:
-        """Do all guests answer, with their adapter in place?"""
+        """Do all guests respond, with their adapter in place?"""
         try:
             for guest in self.guests:
                 if guest.nic == "none":
@@ -347,8 +347,8 @@ RECIPES = {
     "trio": (["qhca", "qhca", "qhca"], {}),
     # Without memory links.
     "wire_pair": (["qhca", "qhca"], {"link": "dgram"}),
-    # For tests that take the adapter out or break it: what they leave works, but if one
-    # fails, tests of "pair" go on.
+    # For tests that unplug or break the adapter: they leave a working one, but if one fails, tests
+    # of "pair" are not affected.
     "rough_pair": (["qhca", "qhca"], {}),
     "newest_pair": (["qhca", "qhca"], {"kernel": "newest"}),
     "bare_pair": (["qhca", "qhca"], {"binary": str(BARE)}),
@@ -367,7 +367,7 @@ def lacks(option: str) -> bool:
 
 
 def build(*command: str) -> None:
-    """Run a COMMAND of the checkout that builds something; it is quick if that is there."""
+    """Run a COMMAND of the checkout that builds something; quick if that exists already."""
     done = subprocess.run(command, cwd=TOP, check=False, capture_output=True, text=True)
     if done.returncode:
         raise LabError(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
@@ -379,7 +379,7 @@ def build_bare() -> None:
 
 
 def build_nodebug(kernel: str) -> None:
-    """The driver for KERNEL without what only debugs, in the folder nodebug of its build."""
+    """The driver for KERNEL without debugging code, in the folder nodebug of its build."""
     what = [] if kernel == kernels.DEFAULT else ["--kernel", kernel]
     build("lab/build/build-driver", *what, "--nodebug")
 
@@ -391,7 +391,7 @@ def build_kernel(what: str) -> kernels.Kernel:
 
 
 class Manager:
-    """Keeps one lab up, and changes it when a test wants another."""
+    """Keeps one lab up, and replaces it when a test needs another."""
 
     def __init__(self, say):
         self.say = say
@@ -423,13 +423,13 @@ class Manager:
                 raise
             self.kind = kind
             for guest in self.lab if self.lab.a.pace > 1 else ():
-                # By default it tells one error only, and that may be a false alarm.
+                # By default only the first error is reported, and that may be a false alarm.
                 guest.run("echo 1 >/sys/kernel/debug/dma-api/all_errors")
             self.say(f"lab {kind}: up after {time.monotonic() - begin:.0f} s")
         return self.lab
 
     def after_failure(self) -> None:
-        """A test has failed: is the lab still of use to the next one?"""
+        """A test has failed: is the lab still usable for the next one?"""
         if self.lab and not self.lab.healthy():
             self.say(f"lab {self.kind}: not well after a failure; starting anew")
             self.drop()

@@ -2,11 +2,9 @@
 """
 Raw packet QPs, in a guest, by pyverbs.  One JSON object on standard output.
 
-    raw.py receive DEVICE PORT COUNT    a rule for that UDP port; "ready" when it is there
-    raw.py send DEVICE SMAC DMAC PORT COUNT
-    raw.py sniff DEVICE COUNT           RoCE packets the port sends and receives
-    raw.py refused DEVICE               what must be refused, and how
-    raw.py create DEVICE                just make a QP
+    raw.py receive DEVICE PORT COUNT a rule for that UDP port; "ready" when it exists raw.py send
+    DEVICE SMAC DMAC PORT COUNT raw.py sniff DEVICE COUNT RoCE packets the port sends and receives
+    raw.py refused DEVICE what must be refused, and how raw.py create DEVICE just make a QP
 """
 
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Bad input from user space: each mistake gives the error the InfiniBand
-specification names, at the right side, and the adapter goes on serving others.
+Bad input from user space: each mistake causes the error that the InfiniBand specification
+requires, on the right side, and the adapter continues to serve others.
 
 The statuses are those of enum ibv_wc_status, the events of enum
 ibv_event_type, the states of enum ibv_qp_state.
@@ -77,8 +77,8 @@ def test_all_cases_at_once(pair, progs):
 
 
 def test_bad_requests_are_rejected(pair, progs):
-    """No queue buffer that is short, unaligned or unmapped; nothing in a field that is
-    reserved, no bit of a comp_mask that is unknown."""
+    """Queue buffers that are short, unaligned or unmapped, values in reserved fields, and unknown
+    comp_mask bits are refused."""
     result = json.loads(pair.a.run(progs.path("rawcreate")).out)
     for case, err in result.items():
         if case.endswith("_good"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/bench/measure and profile do what they say: a short run of each kind. No figure is judged."""
+"""lab/bench/measure and profile work: a short run of each kind. The figures are not checked."""
 
 import json
 import os
@@ -21,8 +21,7 @@ CASE = ["--only", "^write 64 KiB", *SHORT]
 
 @pytest.fixture
 def bench(pair, tmp_path):
-    """Run lab/bench/measure with the kept pair out of its way; its results, and in
-    `said` what it printed."""
+    """Run lab/bench/measure without the kept pair; its results, and in `said` its output."""
     pair.freeze()
 
     def run(name, *options):
@@ -57,7 +56,7 @@ def test_against_soft_roce(bench):
 
 @long
 def test_against_a_qemu(bench):
-    """The same QEMU, so that only the way is tested."""
+    """The same QEMU, so that only the procedure is tested."""
     (case,) = bench("bench-against.json", "--against", str(QEMU))["results"]
     assert case["now"] > 0 and case["before"] > 0
     assert case["ratio"] == case["now"] / case["before"]
@@ -131,7 +130,7 @@ def test_all_to_all(trio, progs):
 
 
 def test_traffic_that_fails(pair, progs):
-    """How the program ended is shown."""
+    """The program's exit status is shown."""
     with scale.Traffic(pair.a, pair.b, scale.FIRST_PORT, [(scale.LARGE, 1)], ms=600000) as flow:
         flow.begin()
         pair.a.run("pkill -KILL traffic")

@@ -33,7 +33,7 @@ LISTENS = "rdma res show cm_id | grep -q 'LISTEN.*:{}'"
 
 
 def tool(server, client, name, address):
-    """One tool, with the server at @address; both sides say that all went well."""
+    """One tool, with the server at @address; both sides report success."""
     serve, ask, port, pattern, times = TOOLS[name]
     job = start_server(server, "timeout 120 " + serve.format(ip=address),
                        ready=LISTENS.format(port))
@@ -168,7 +168,7 @@ def gids(guest):
 
 @pytest.mark.long("waits for forty addresses; test_netdev has GIDs that follow addresses")
 def test_many_gids(pair):
-    """Each address of a port is a GID of its own, for connections and for verbs."""
+    """Each address of a port has its own GID, for connections and for verbs."""
     ends, last = range(20, 40), 39
     change = f"for i in $(seq {ends[0]} {last}); do ip addr %s 10.97.%d.$i/16 dev $NETDEV; done"
     try:
@@ -199,7 +199,7 @@ def test_many_gids(pair):
 
 @pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.long("more of the same"))])
 def test_many_connections(pair, progs, count):
-    """All at once, with a QP each and verified data, then all are gone."""
+    """All at once, with a QP each and verified data; then all are destroyed."""
     before = [guest.run("rdma res show").out for guest in pair.guests]
     server = start_server(pair.b, f"{progs.path('connections')} {count}",
                           ready=LISTENS.format(7471))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests with the kernel "debug": KASAN, lockdep and their kind watch the driver while it
+"""Guests with the kernel "debug": KASAN, lockdep and similar tools check the driver while it
 works, and while allocations fail. Whatever they report fails a test."""
 
 import json
@@ -43,7 +43,7 @@ def functions(guest):
 
 @pytest.fixture
 def failing(debug_pair):
-    """Guest a, where allocations can be made to fail in tasks that ask for it: those of the
+    """Guest a, where allocations can be made to fail in tasks that request it: those of the
     driver, and of the core above it if its code lies between the modules."""
     guest = debug_pair.a
     text = list(functions(guest))
@@ -113,8 +113,8 @@ def test_traffic_of_the_net_device(debug_pair):
 
 
 def test_failed_allocations_of_objects(failing, progs):
-    """Each kind of object, while each allocation of its creation and its destruction
-    fails in turn: ENOMEM or the next best, and nothing is left that is in the way."""
+    """Each kind of object, while each allocation of its creation and its destruction fails in
+    turn: ENOMEM or a fallback, and nothing is left over that prevents another attempt."""
     told = json.loads(failing.run(progs.path("fail_alloc"), 6 * PATIENCE).out)
     assert told["why"] == "" and told["failed"] > 100, told
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Device memory as applications have it, and import by handle."""
+"""Device memory as applications use it, and import by handle."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-dma-buf regions. rdma-core's ten tests of them want a GPU; these ask the same
-of memory that udmabuf exports, and more.
+dma-buf regions. rdma-core's ten tests of them require a GPU; these test the same, and more, with
+memory that udmabuf exports.
 """
 
 import functools
@@ -31,8 +31,8 @@ def run_script(guest, script, *names, **kwargs):
 
 @functools.cache
 def said_by_each(guest, script, *names):
-    """What several functions say, each in a process of its own. Python and pyverbs are
-    started once for all of them: that takes longer than most functions do."""
+    """The results of several functions, each in a separate process. Python and pyverbs are started
+    once for all of them: that takes longer than most functions do."""
     result = run_script(guest, script, *names, timeout=300, check=False)
     return result.out + result.err
 

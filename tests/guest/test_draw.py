@@ -32,7 +32,7 @@ FORMS = [
 
 
 class Connection:
-    """What `scope draw` needs of a guest."""
+    """What `scope draw` needs from a guest."""
 
     def __init__(self, lab, guest):
         self.lab, self.guest = lab, guest

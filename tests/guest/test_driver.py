@@ -47,8 +47,8 @@ def ping(pair):
 
 @contextlib.contextmanager
 def known_neighbours(pair):
-    """No guest has to ask for the other's address: that would be a frame more, and who asks
-    gives up after three seconds, before a lost interrupt is found."""
+    """No guest has to resolve the other's address: that would be one more frame, and resolution
+    times out after three seconds, before a lost interrupt is detected."""
     ends = [(pair.a, pair.b), (pair.b, pair.a)]
     for guest, peer in ends:
         mac = peer.run("cat /sys/class/net/$NETDEV/address").out.strip()
@@ -66,7 +66,7 @@ def function_reset(guest):
 
 @pytest.mark.parametrize("text,form,hops", LAYOUTS, ids=lambda value: value)
 def test_kernel_queue_layout(pair, text, form, hops):
-    """EQs, CQs and Ethernet queues work in the layout that was asked for."""
+    """EQs, CQs and Ethernet queues work in the requested layout."""
     a = pair.a
     try:
         a.run(f"echo '{text} scope=kernel' > {debugfs(a)}/layout")
@@ -93,7 +93,7 @@ def test_stopped_queue(pair, queue, told):
     a, dev = pair.a, pair.a.netdev
 
     def rings():
-        """Of all channels: which of them gets the frames is RSS's affair."""
+        """For all channels: RSS decides which of them gets the frames."""
         found = re.findall(rf"^{queue} .* pages (\d+) .* addr (\w+)$",
                            a.run(f"cat {debugfs(a)}/queues").out, re.MULTILINE)
         return [(int(pages), int(table, 16)) for pages, table in found]
@@ -119,7 +119,7 @@ def test_stopped_queue(pair, queue, told):
 
 
 def test_layout_refused(pair):
-    """Nonsense is refused and changes nothing."""
+    """Invalid values are refused and change nothing."""
     knob = f"{debugfs(pair.a)}/layout"
     before = pair.a.run(f"cat {knob}").out
     for text in ("tree hops=4", "direct hops=1", "cube", "flat page_shift=11"):
@@ -128,7 +128,8 @@ def test_layout_refused(pair):
 
 
 def test_commands_need_no_interrupt(pair):
-    """A command that is answered while it is rung is taken at once: no interrupt comes for it."""
+    """A command that is answered before its doorbell write returns is completed at once, without
+    an interrupt."""
     a = pair.a
 
     def interrupts():
@@ -147,8 +148,8 @@ def test_commands_need_no_interrupt(pair):
 ], ids=["memory", "bus-master"])
 def test_dead_device(pair, bit):
     """
-    Registers do not answer, or DMA fails: the driver says so, no command waits
-    for its timeout, and a reset brings the adapter back.
+    Registers do not answer, or DMA fails: the driver reports it, no command waits for its timeout,
+    and a reset recovers the adapter.
     """
     a = pair.a
     with a.health_set("device", auto_recover=False):
@@ -170,7 +171,7 @@ def test_dead_device(pair, bit):
 
 
 def test_unbind_dead_device(pair):
-    """A function that does not answer any more can be unbound, at once."""
+    """A function that no longer answers can be unbound, at once."""
     a, pci = pair.a, pair.a.pci
     set_command(a, 2, False)
     a.run(f"echo {pci} > /sys/bus/pci/drivers/qhca/unbind")
@@ -206,7 +207,7 @@ def test_reset_while_all_is_changed(pair):
 
 
 def test_unicast_overflow(pair):
-    """A macvlan's address is not in the filter: its frames come all the same."""
+    """A macvlan's address is not in the filter: its frames are received nevertheless."""
     a, b = pair.a, pair.b
     a.run(f"ip link add link {a.netdev} name mv0 type macvlan mode bridge && "
           "ip addr add 10.96.0.1/24 dev mv0 && ip link set mv0 up")
@@ -219,7 +220,7 @@ def test_unicast_overflow(pair):
 
 
 def test_multicast_filter(pair):
-    """A group that was joined comes through, another one is filtered."""
+    """Frames of a joined group are received, those of another are filtered."""
     a, b = pair.a, pair.b
     listen = (
         "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
@@ -262,7 +263,7 @@ def test_ring_sizes(pair, depth):
 
 @pytest.mark.parametrize("ring", ["rx", "tx"])
 def test_rings_that_are_too_small(pair, ring):
-    """What is refused changes nothing."""
+    """A refused request changes nothing."""
     a, dev = pair.a, pair.a.netdev
     before = a.run(f"ethtool -g {dev}").out
     for depth in (0, 1, 63):
@@ -273,7 +274,7 @@ def test_rings_that_are_too_small(pair, ring):
 
 @pytest.mark.long("40,000 datagrams; test_netdev has frames for which there is no buffer")
 def test_flood_of_small_rings(pair):
-    """More than the rings hold, both ways: frames may be lost, queues do not stop."""
+    """More frames than the rings hold, both ways: frames may be lost, queues do not stop."""
     a, b = pair.a, pair.b
     send = (
         "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
@@ -294,11 +295,11 @@ def test_flood_of_small_rings(pair):
 
 
 def test_moderation(pair):
-    """Events wait for more completions as long as they were told to."""
+    """Events wait for more completions as long as configured."""
     a, dev = pair.a, pair.a.netdev
 
     def round_trip():
-        """The quickest of five, in ms: the others a busy host may have delayed."""
+        """The quickest of five, in ms: a busy host may have delayed the others."""
         out = a.run(f"ping -c 5 -i 0.3 {pair.b.ip} | tail -1").out
         return float(out.split("=")[1].split("/")[0])
 
@@ -326,7 +327,7 @@ def completion_interrupts(guest):
 
 
 def test_sends_complete_without_interrupts(pair):
-    """What the wire takes at once is complete when its doorbell is done."""
+    """Frames that the wire accepts at once are complete when the doorbell write returns."""
     a, sends = pair.a, 200
     before = completion_interrupts(a)
     sent = a.run(Python(f"""
@@ -372,7 +373,7 @@ def test_netconsole(pair):
 
 @pytest.mark.long("unloads and loads twice; test-driver looks at what is built so")
 def test_without_debugging(pair):
-    """CONFIG_QHCA_DEBUG=n: all works, and nothing of debug/ is there."""
+    """CONFIG_QHCA_DEBUG=n: everything works, without anything from debug/."""
     a = pair.a
     build_nodebug(a.kernel)
     try:

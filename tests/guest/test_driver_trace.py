@@ -60,7 +60,7 @@ def test_life_of_a_connection(pair):
 
 
 def test_commands_and_their_answers(pair):
-    """Each command has one answer with its ticket; most are taken without an interrupt."""
+    """Each command has one answer with its ticket; most complete without an interrupt."""
     with events(pair.a, "qhca") as trace:
         pair.a.run("ibv_devinfo >/dev/null; ip link set $NETDEV mtu 1400; qhca-net")
     open_ones, answered = {}, 0
@@ -82,7 +82,7 @@ def test_commands_and_their_answers(pair):
 def test_kernel_user(pair):
     """The connection manager's MADs: each is posted, rung and polled."""
     def settled():
-        """The kernel parts from the peer in its own time, when rping has ended."""
+        """The kernel disconnects from the peer some time after rping has ended."""
         now = so_far(pair.a)
         return len(now.of("qhca_post_send", qpn=1)) == \
             len(now.of("qhca_poll_cq", qpn=1, opcode="SEND")) and \

@@ -24,8 +24,8 @@ def test_xsrq_pingpong(pair, clients, options):
 
 @pytest.mark.parametrize("orderly", ["", "orderly"])
 def test_xrc_domain_of_processes(pair, progs, orderly):
-    """A target outlives the process that made it while another has it open; an SRQ
-    does not outlive its own."""
+    """A target outlives its creator while another process has it open; an SRQ does not outlive its
+    creator."""
     out = pair.a.run(f"rm -f /tmp/xrcd; {progs.path('xrc')} /tmp/xrcd {orderly}").out
     assert json.loads(out) == {
         "sent": 40, "first": 20, "second": 20, "later": 5, "second_later": 5,
@@ -45,7 +45,7 @@ def test_ud_srq(pair, progs):
 
 
 def test_masked_atomics(pair, modules):
-    """A verb of the kernel: a module does some when it is loaded."""
+    """Only the kernel has this verb: a module uses it when it is loaded."""
     pair.a.run(f"insmod {modules('masked_atomics')} netdev=$NETDEV gid_index=$GIDX"
                " || { dmesg | tail -3 >&2; exit 1; }")
     pair.a.run("dmesg | grep 'masked_atomics: 10 cases are right'")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Faults on demand: what an application, the counters and the wire show of each,
-and that the same seed gives the same packets.
+Faults on demand: the effect of each on an application, the counters and the wire; and the same
+seed gives the same packets.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ def counted(lab):
 
 
 def test_lost_request_and_acknowledge(pair, progs):
-    """The timer runs out once for each, and no message comes twice."""
+    """The timer expires once for each, and no message arrives twice."""
     with faults(pair, a=[{"action": "drop", "opcode": "SEND_ONLY", "qp-type": "rc", "nth": 3}],
                 b=[{"action": "drop", "opcode": "ACK", "qp-type": "rc", "nth": 6}]) as listed:
         with counted(pair) as up:
@@ -77,7 +77,7 @@ def test_lost_request_and_acknowledge(pair, progs):
 
 
 def test_lost_in_the_middle(pair, progs):
-    """A gap is noticed at once: a sequence NAK, no timer."""
+    """A gap is detected at once: a sequence NAK, no timeout."""
     with faults(pair, a=[{"action": "drop", "opcode": "SEND_MIDDLE", "psn": 5,
                           "psn-relative": True, "count": 1}]):
         with counted(pair) as up:
@@ -143,7 +143,7 @@ def test_late_twice_and_out_of_order(pair, progs):
 
 
 def test_rnr(pair, progs):
-    """Receiver not ready: waited for, or given up after so many times."""
+    """Receiver not ready: retried, or given up after the configured number of retries."""
     with faults(pair, b=[{"action": "rnr", "qp-type": "rc", "count": 5}]):
         with counted(pair) as up:
             a, b = pingpong(pair, progs)
@@ -164,7 +164,7 @@ def test_rnr(pair, progs):
     ("b", {"kind": "data", "access": "write", "skip": 3}, REM_OP, LOC_PROT),
 ])
 def test_dma_error(pair, progs, side, rule, mine, others):
-    """An access to memory fails: who is told what."""
+    """An access to memory fails: the errors on both sides."""
     rule = {"action": "dma-error", "qp-type": "rc", "count": 1, **rule}
     with faults(pair, **{side: [rule]}):
         with counted(pair) as up:
@@ -216,7 +216,7 @@ def test_late_interrupts(pair, progs):
 
 
 def test_link_down(pair, progs):
-    """The cable is out for a while: the driver knows, and the QP lives."""
+    """The cable is unplugged for a while: the driver notices, and the QP survives."""
     def changes():
         return int(pair.a.run("cat /sys/class/net/$NETDEV/carrier_changes").out)
 
@@ -350,7 +350,7 @@ gives_up = pytest.mark.long("a server waits until it gives up")
                  marks=pytest.mark.long("test_platform has a wire that loses")),
 ])
 def test_scenario(pair, name, side, counter):
-    """Each does what it says, and leaves nothing behind."""
+    """Each does what it describes, and leaves nothing behind."""
     found = scenario.load(name)
     outcome = scenario.run(pair, found)
     assert all(f["hits"] for f in outcome.faults), outcome
@@ -362,7 +362,7 @@ def test_scenario(pair, name, side, counter):
 
 @pytest.mark.expects_dmesg
 def test_fatal(rough_pair, progs):
-    """The device fails under load; the driver, loaded anew, brings it back."""
+    """The device fails under load; reloading the driver recovers it."""
     lab = rough_pair
     with faults(lab, a=[{"action": "fatal", "at": "packet", "qp-type": "rc", "nth": 9}]):
         a, _b = pingpong(lab, progs, "--wait 10000 --timeout 18 --retry 1")

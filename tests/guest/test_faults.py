@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Tables broken from outside: entries that are not valid, pages that are not
-there.  The application gets the error, the adapter goes on.
+Tables broken from outside: invalid entries, missing pages.  The application gets the error, the
+adapter continues.
 """
 
 import json

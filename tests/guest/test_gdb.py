@@ -116,7 +116,7 @@ def test_send_in_the_provider(pair):
 
 
 def test_engine_objects(pair, qbuf):
-    """The engine inside QEMU, looked at from outside."""
+    """The engine inside QEMU, inspected from outside."""
     qpn = qbuf.first["qpn"]
     qpc = context(pair.a, "qp", qpn)
     text = gdb("engine", "a", "qhca-engine", "qhca-qps", f"qhca-qp {qpn}", "qhca-timers",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""devlink health: what the driver reports, shows, and mends."""
+"""devlink health: what the driver reports, shows, and recovers."""
 
 import contextlib
 import json
@@ -104,7 +104,7 @@ def test_what_is_shown(pair):
 
 
 def test_recovers_by_itself(pair, dying):
-    """A device that dies comes back; RDMA users hear of it, and can start anew."""
+    """A device that dies is recovered; RDMA users are notified, and can start again."""
     a = dying
     _, errors, recoveries = counts(a, "device")
     watch = a.start("stdbuf -oL ibv_asyncwatch -d $IBDEV")
@@ -122,7 +122,7 @@ def test_recovers_by_itself(pair, dying):
 
 
 def test_dump_of_a_real_death(pair, dying):
-    """DMA fails: the dump, taken before the recovery, tells what was under way."""
+    """DMA fails: the dump, taken before the recovery, shows what was in progress."""
     a = dying
     _, errors, recoveries = counts(a, "device")
     # In one go: a frame that came in between would fail first, and at another place.
@@ -175,7 +175,7 @@ def test_dies_too_often(pair, dying):
 
 @pytest.mark.long("test_driver has a device that does not answer")
 def test_absent_registers(pair, dying):
-    """No recovery is tried where nobody answers; the error says so."""
+    """No recovery is attempted if the device does not answer; the error says so."""
     a = dying
     _, errors, recoveries = counts(a, "device")
     set_command(a, 2, False)
@@ -194,7 +194,7 @@ def test_absent_registers(pair, dying):
 
 @pytest.mark.long("test_dump_of_a_real_death has a device that fails by itself")
 def test_reset_behind_the_drivers_back(pair, dying):
-    """The device forgets all in the middle of a packet, and tells nobody."""
+    """The device loses all state in the middle of a packet, without notice."""
     a = dying
     _, errors, recoveries = counts(a, "device")
     play = "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 1000"
@@ -213,7 +213,7 @@ def test_reset_behind_the_drivers_back(pair, dying):
 @pytest.mark.parametrize("reporter", [
     pytest.param("tx", marks=pytest.mark.long("the other direction is in the gate")), "rx"])
 def test_queues_are_remade(pair, reporter):
-    """A stopped queue gets a successor, by itself or when told."""
+    """A stopped queue is replaced, automatically or on request."""
     a = pair.a
     _, errors, recoveries = counts(a, reporter)
     act(a, "test", reporter)
@@ -232,7 +232,7 @@ def test_queues_are_remade(pair, reporter):
 
 
 def test_queues_that_could_not_be_made(pair):
-    """No memory for new queues: the next recovery makes them all the same."""
+    """No memory for new queues: the next recovery creates them nevertheless."""
     a = pair.a
     _, errors, recoveries = counts(a, "tx")
     try:
@@ -271,8 +271,8 @@ def masked(lab, guest, vector):
 
 
 def wait_mended(guest, errors, recoveries):
-    """Since there were so many: some interrupts were lost, and each was mended. The last
-    one may be under way just now."""
+    """Since the count was taken: some interrupts were lost, and each was recovered. The last
+    recovery may still be in progress."""
     def mended():
         _, now, then = counts(guest, "eq")
         return now - errors == then - recoveries > 0
@@ -330,7 +330,7 @@ def test_lost_interrupt_by_a_fault(pair):
 
 @pytest.mark.long("a rare race; test_lost_interrupt has the rescue")
 def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
-    """Nobody frees a CQ whose callback runs, whoever runs it."""
+    """A CQ is not freed while its callback runs, in whatever context."""
     a = pair.a
     # One CPU for commands and the application, the other for the rescue, which
     # holds interrupts off.
@@ -356,7 +356,7 @@ def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
 
 
 def test_refused_coalescing_is_not_kept(pair, dying):
-    """What the device did not take is not what the next queues get."""
+    """A moderation that the device refused is not applied to later queues."""
     a = dying
     def shown():
         return re.findall(r"^(?:Adaptive|[rt]x-(?:usecs|frames):).*",

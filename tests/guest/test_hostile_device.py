@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An adapter that lies: what it writes into memory, and what its registers say, is now and
-then garbage. Driver and applications may fail, but neither crash nor hang, the kernel
-suffers nothing, and all works again with an adapter that is well."""
+"""A hostile adapter: what it writes into memory, and its register values, are sometimes garbage.
+Driver and applications may fail, but neither crash nor hang, the kernel is unharmed, and
+everything works again with a healthy adapter."""
 
 from pathlib import Path
 

@@ -101,14 +101,14 @@ def test_operations(mixed, progs, server):
 
 
 def test_no_icrc_errors(mixed):
-    """We never dropped a packet of Soft-RoCE as damaged."""
+    """qhca never dropped a packet of Soft-RoCE as corrupted."""
     assert mixed.a.ethtool_stat("roce_icrc_errors") == 0
     assert mixed.a.ethtool_stat("roce_rx_malformed") == 0
 
 
 @pytest.mark.parametrize("server", ROLES)
 def test_memory_window(mixed, progs, server):
-    """A window of the one, used and taken back by the other (SEND with invalidate)."""
+    """A window of one side, used and invalidated by the other (SEND with invalidate)."""
     owner, user = roles(mixed, server)
     for result in run_pair(owner, user, progs.path("mwpeer")):
         assert json.loads(result.out) == {"window": "ok"}

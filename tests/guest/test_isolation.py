@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Two processes with an adapter between them: neither gets at the other's objects, be they
-of one user or of two.  docs/reference/isolation.md says what is checked where.
+Two processes that share an adapter: neither can access the other's objects, whether they belong to
+one user or to two. docs/reference/isolation.md describes what is checked where.
 """
 
 import contextlib
@@ -71,7 +71,7 @@ OTHER_USER = {
 
 @contextlib.contextmanager
 def for_all_users(guest):
-    """Who is not root may open the device, as with the rules of udev."""
+    """Users other than root may open the device, as with the rules of udev."""
     device = guest.run("ls /dev/infiniband/uverbs*").out.strip()
     mode = guest.run(f"stat -c %a {device}").out.strip()
     guest.run(f"chmod 666 {device}")
@@ -83,7 +83,7 @@ def for_all_users(guest):
 
 @pytest.mark.parametrize("user", [ROOT, NOBODY], ids=["same-user", "other-user"])
 def test_another_process(pair, progs, user):
-    """It knows all numbers, keys and addresses, and gets nowhere."""
+    """It knows all numbers, keys and addresses, and has no access."""
     guest = pair.a
     counters = ("db_bad_owner", "ud_dropped")
     before = [guest.ethtool_stat(name) for name in counters]
@@ -137,7 +137,7 @@ def test_dumps(pair):
     "rdma statistic qp set link $IBDEV/1 auto type on",
 ])
 def test_needs_the_right_to_administer(pair, command):
-    """Registers, contexts of a dead device, counters: for who has CAP_NET_ADMIN."""
+    """Registers, contexts of a dead device, counters: only with CAP_NET_ADMIN."""
     guest = pair.a
     pci = guest.run("basename $(readlink /sys/class/net/$NETDEV/device)").out.strip()
     done = guest.run(f"PCI={pci} sh -c '{command}'", user="nobody", check=False)

@@ -18,7 +18,7 @@ FIO = ("fio --name=v --size=16M --rw=randwrite --verify=crc32c --verify_fatal=1 
 
 
 def fio(guest, options):
-    """fio with verification; all that was written was read and was right."""
+    """fio with verification; all data written was read back correctly."""
     result = guest.run(FIO + options, timeout=120)
     job = json.loads(result.out[result.out.index("{"):])["jobs"][0]
     assert job["error"] == 0
@@ -178,7 +178,7 @@ def test_srp(pair, direction):
 @contextlib.contextmanager
 def routed(server, client):
     """
-    Each guest reaches the other through a router, which is the other itself.
+    Each guest reaches the other through a router, which is the other guest itself.
 
     Linux 6.12 leaves the client's MAC address out of its proposal when a port
     has no RoCE v1 GID, and uses it nevertheless - but not where a router is in

@@ -93,7 +93,7 @@ def test_datagrams_by_connection_manager(pair):
 @pytest.mark.long("test_kernel_users has NVMe, with fio")
 @pytest.mark.parametrize("direction", ["a-to-b", "b-to-a"])
 def test_nvme_over_rdma(pair, direction):
-    """What is written comes back, in large requests and in small ones."""
+    """Data written is read back, in large requests and in small ones."""
     target, host = (pair.b, pair.a) if direction == "a-to-b" else (pair.a, pair.b)
     with nvme(target, host):
         host.run("dd if=/dev/urandom of=/tmp/nvme.data bs=1M count=16 status=none")
@@ -152,7 +152,7 @@ def test_completions_that_never_come(rough_pair):
 
 
 def test_port_events(pair):
-    """The port follows the wire, and consumers are told."""
+    """The port follows the wire, and consumers are notified."""
     state = "cat /sys/class/infiniband/$IBDEV/ports/1/state"
     assert "ACTIVE" in pair.a.run(state).out
     watch = pair.a.start("stdbuf -oL ibv_asyncwatch -d $IBDEV")

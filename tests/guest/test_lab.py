@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lab itself: what every other test stands on."""
+"""The lab itself: the basis of all other tests."""
 
 import os
 import subprocess
@@ -19,14 +19,14 @@ def test_status_and_streams_pass_through(mixed):
 
 
 def test_accelerator(mixed):
-    """QEMU runs under what the lab says."""
+    """QEMU runs as described by the lab."""
     told = mixed.status()["accel"]
     assert told.startswith(("KVM (", "TCG (")), told
     assert mixed.qmp("a", "query-kvm")["enabled"] is told.startswith("KVM"), told
 
 
 def test_environment(mixed):
-    """IBDEV and GIDX name the adapter and its RoCEv2 IPv4 GID."""
+    """IBDEV and GIDX specify the adapter and its RoCEv2 IPv4 GID."""
     for guest in mixed:
         text = guest.run("ibv_devinfo -v -d $IBDEV | grep 'GID\\['").out
         index = guest.run("echo $GIDX").out.strip()

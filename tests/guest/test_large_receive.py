@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Received packets that hold many frames: what sockets, the next hop and the
-statistics make of them, and what switches them off. They come as super-frames, or the
-device merges frames that came one by one."""
+"""Received packets that hold many frames: their effect on sockets, the next hop and the
+statistics, and how they are switched off. They come as super-frames, or the device merges frames
+that came one by one."""
 
 import contextlib
 import json
@@ -19,14 +19,14 @@ CHECKSUM_ERRORS = "nstat -az | awk '/InCsumErrors/ {s += $2} END {print s + 0}'"
 
 
 def shown(guest, feature="rx-gro-hw"):
-    """What ethtool says of a feature: "on", "off [requested on]", ..."""
+    """The state of a feature in ethtool: "on", "off [requested on]", ..."""
     text = guest.run(f"ethtool -k {guest.netdev}").out
     return re.search(rf"^{feature}: (.*)$", text, re.MULTILINE)[1]
 
 
 @contextlib.contextmanager
 def switched(guest, feature, value):
-    """One feature of ethtool's, as it was again after the block."""
+    """One feature of ethtool, restored after the block."""
     guest.run(f"ethtool -K {guest.netdev} {feature} {value}")
     try:
         yield
@@ -53,7 +53,7 @@ def counted(guest):
 
 @contextlib.contextmanager
 def one_by_one(guest):
-    """What the guest sends goes in single frames."""
+    """The guest sends single frames."""
     try:
         with switched(guest, "tx-tcp-segmentation", "off"), \
                 switched(guest, "tx-tcp6-segmentation", "off"):
@@ -145,7 +145,7 @@ def test_merged_in_a_tunnel(pair, kind):
 
 @pytest.mark.long("test_ptp has stamps, test_merged the packets")
 def test_merged_and_stamped(pair):
-    """A packet that holds many frames has a time: of when it came, one after the other."""
+    """A packet that holds many frames has a timestamp, its arrival; they are in order."""
     a, b = pair.a, pair.b
     pair.set_mtu(1500)
     b.put(STAMPS, "/tmp/stamps.py")
@@ -207,7 +207,7 @@ s.sendto(b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77, ({ds
 @pytest.mark.parametrize("family,gro", [pytest.param(4, 0, marks=CROSSED), (4, 1),
                                         (6, 0), pytest.param(6, 1, marks=CROSSED)])
 def test_udp(pair, family, gro):
-    """A socket gets single datagrams, or all of them at once if it asks for that."""
+    """A socket gets single datagrams, or all of them at once on request."""
     a, b = pair.a, pair.b
     dst = b.ip if family == 4 else b.ip6
     fields = {"family": "AF_INET" if family == 4 else "AF_INET6", "port": 5315 + gro,

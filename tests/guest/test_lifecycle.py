@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-The driver and the device go away in mid-traffic: applications get errors, the
-kernel no oops, nothing leaks, QEMU lives, and all can start again.
+The driver and the device are removed in mid-traffic: applications get errors, the kernel does not
+oops, nothing leaks, QEMU survives, and everything can start again.
 """
 
 import pytest
@@ -18,8 +18,8 @@ AGAIN = pytest.mark.long("more of the same")
 def traffic(pair):
     """Endless RDMA traffic from a to b; both ends as background jobs.
 
-    The adapter may run dry while the program waits for a CPU: it must end all the
-    same when the device goes."""
+    The adapter may run out of work while the program waits for a CPU: it must nevertheless end
+    when the device goes away."""
     line = "ib_write_bw -d $IBDEV -x $GIDX -F -D 120 -s 4096"
     server = start_server(pair.b, line)
     client = pair.a.start(f"{line} {pair.b.ip}")
@@ -80,7 +80,7 @@ def test_flr_in_traffic(pair):
     1, pytest.param(0, marks=pytest.mark.long("test_driver unbinds a device that is dead")),
 ], ids=["comes-back", "given-up"])
 def test_bus_error(pair, modules, recovers):
-    """The kernel's error recovery, as AER begins it; who is given up is removed."""
+    """The kernel's error recovery, as started by AER; a device that is given up is removed."""
     a, pci = pair.a, pair.a.pci
     server, client = traffic(pair)
     told = a.run(f"insmod {modules('bus_error')} function={pci} recovers={recovers}",
@@ -97,7 +97,7 @@ def test_bus_error(pair, modules, recovers):
 @pytest.mark.long("a leak of a round is small; the other tests here load and unload in the gate")
 @pytest.mark.parametrize("rounds", [3, 10])
 def test_load_unload_loop(pair, rounds):
-    """In and out again: the kernel's memory does not shrink with it."""
+    """Loading and unloading repeatedly leaks no kernel memory."""
     def unload():
         pair.a.run("rmmod qhca_ib qhca")
 
@@ -157,7 +157,7 @@ IDLE = ["idle_busy", "idle_event"]
 
 
 def idle_applications(guest):
-    """Each waits in its own way for what does not come."""
+    """Programs that wait in different ways for something that does not come."""
     jobs = {name: guest.start(f"python3 -u {scripts(guest)}/gone.py {name}") for name in IDLE}
     for job in jobs.values():
         job.wait_for("ready", timeout=120)
@@ -174,7 +174,7 @@ def told(jobs):
 @pytest.mark.long("hot unplug in traffic and the idle at a death are in the gate")
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_hot_unplug_of_the_idle(rough_pair, rounds):
-    """Who has nothing under way hears of it, too."""
+    """Applications with nothing in flight are notified, too."""
     pair = rough_pair
     for _ in range(rounds):
         jobs = idle_applications(pair.a)
@@ -197,7 +197,7 @@ def test_unbind_under_the_idle(pair):
 
 
 def test_death_under_the_idle(pair):
-    """The device dies, and nobody takes it away: also who sleeps is woken."""
+    """The device dies, but is not removed: sleeping applications are woken, too."""
     a = pair.a
     jobs = idle_applications(a)
     with a.health_set("device", auto_recover=False, grace_period=0):

@@ -78,7 +78,7 @@ def terminal(tmp_path, manager):
 
 
 def all_is_shown(terminal, socket=None):
-    """The four panes show a program that stands at its doorbell."""
+    """The four panes show a program that is stopped at its doorbell."""
     titles = {"scope", "gdb at guest a", "guest a", "guest b"}
     until(lambda: titles <= set(terminal.panes(socket)), BOOTED, terminal.screen)
     panes = terminal.panes(socket)
@@ -101,7 +101,7 @@ def states(lab):
 
 
 def stopped_at(lab):
-    """The event at which guest a's adapter stands; None: it works."""
+    """The event at which guest a's adapter is stopped; None if it runs."""
     with lab["a"].tool_qmp() as qmp:
         look = qmp.command("qhca-query-stop")["look"]
     return look.get("event") if look["stopped"] else None

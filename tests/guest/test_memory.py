@@ -15,7 +15,7 @@ def test_memory(pair, progs, case):
 
 @pytest.mark.parametrize("pages", ["huge", "small"])
 def test_registration(pair, progs, pages):
-    """Five times over; how long it takes is the business of lab/bench."""
+    """Five times each; lab/bench measures how long it takes."""
     out = pair.a.run(f"{progs.path('memory')} register 16 {pages}", timeout=240).out
     assert json.loads(out)["register"] > 0
 

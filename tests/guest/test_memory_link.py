@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RDMA through the guests' memory, as in all labs of qhcas alone, and its ways back."""
+"""RDMA through the guests' memory, as in all labs with only qhca adapters, and the return to the
+wire."""
 
 import re
 import time
@@ -64,7 +65,7 @@ def linked(pair):
     ("ib_read_bw", "-s 1048576 -n 100"),
 ])
 def test_payload_is_named(linked, program, options):
-    """Long messages pass as records that name their payload."""
+    """Long messages are sent as records that refer to their payload."""
     teller = linked.b if program == "ib_read_bw" else linked.a
     before = memlinks(teller)[0]
     perftest(linked.b, linked.a, program, options)
@@ -79,7 +80,7 @@ def test_payload_is_named(linked, program, options):
 @pytest.mark.parametrize("options", ["-s 4097 -n 200", "-s 1000000 -n 30 -r 20"])
 @pytest.mark.parametrize("program", ["ibv_rc_pingpong", "ibv_uc_pingpong"])
 def test_data(linked, program, options):
-    """What arrives is what was sent."""
+    """The data arrives unchanged."""
     before = sent(linked.a)
     pingpong(linked.b, linked.a, program, options)
     assert sent(linked.a) > before
@@ -111,7 +112,7 @@ def test_capture(linked, tmp_path):
 
 
 def test_fault_rule(linked):
-    """A rule for packets meets them, on the wire; afterwards the link is used again."""
+    """A rule for packets matches them on the wire; afterwards the link is used again."""
     with faults(linked, a=[{"action": "drop", "opcode": "WRITE_MIDDLE", "nth": 20}]) as listed:
         before = [sent(g) for g in linked.guests]
         perftest(linked.b, linked.a, "ib_write_bw", "-s 65536 -n 50")

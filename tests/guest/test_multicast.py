@@ -40,12 +40,12 @@ def test_mckey(pair, direction):
 
 
 def test_members_on_both_sides(pair):
-    """A member beside the sender gets what goes to the wire, too."""
+    """A member next to the sender also gets what is sent to the wire."""
     mckey(list(pair), pair.a, "239.77.0.2")
 
 
 def test_nobody_joined(pair):
-    """Packets of a group without members are no business of the RDMA engine."""
+    """The RDMA engine ignores packets of a group without members."""
     before = pair.b.ethtool_stat("roce_rx_packets")
     result = pair.a.run(f"timeout 100 mckey -s -m 239.77.0.9 -b {pair.a.ip} -C 10")
     assert "return status 0" in result.out

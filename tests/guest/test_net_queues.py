@@ -53,14 +53,14 @@ for sport, dport in {flows!r}:
 
 
 def per_queue(guest, what="rx"):
-    """Packets that each queue has had."""
+    """Packets received by each queue."""
     text = guest.run("ethtool -S $NETDEV").out
     found = re.findall(rf"^ *{what}(\d+)_packets: (\d+)", text, re.MULTILINE)
     return [int(n) for _, n in sorted((int(q), n) for q, n in found)]
 
 
 def received(guest, action, wanted):
-    """Packets that each queue gets by an action that brings at least WANTED."""
+    """Packets that each queue receives during an action that causes at least WANTED."""
     before = per_queue(guest)
 
     def delta():
@@ -71,7 +71,7 @@ def received(guest, action, wanted):
 
 
 def known(pair):
-    """Neighbours know each other, so that nothing but the test's frames is sent."""
+    """The neighbours are known, so that only the test's frames are sent."""
     pair.a.wait_for(f"ping -c 1 -W 1 {pair.b.ip}")
     pair.b.run(f"ping -c 1 -W 5 {pair.a.ip}")
 
@@ -96,7 +96,7 @@ def queues(pair):
 
 
 def test_channels(pair):
-    """Any number of channels up to 16, while frames come and the link stays."""
+    """Any number of channels up to 16, while frames arrive; the link stays up."""
     a, dev = pair.a, pair.a.netdev
     was = re.findall(r"Combined:\s+(\d+)", a.run(f"ethtool -l {dev}").out)
     assert was[0] == "16"
@@ -128,7 +128,7 @@ def test_channels(pair):
 @pytest.mark.parametrize("family", [
     pytest.param(4, marks=pytest.mark.long("test_rss_table_and_key has IPv4")), 6])
 def test_rss_spreads_by_hash(queues, family):
-    """Each flow goes to the queue that its hash says, and to no other."""
+    """Each flow goes to the queue that its hash selects, and to no other."""
     a, b = queues.a, queues.b
     src, dst = (a.ip, b.ip) if family == 4 else (a.ip6, b.ip6)
     flows = [(20000 + 7 * i, 9) for i in range(40)]
@@ -142,7 +142,7 @@ def test_rss_spreads_by_hash(queues, family):
 
 
 def test_rss_table_and_key(queues):
-    """The table says which queues receive; the symmetric hash forgets the direction."""
+    """The table selects the receiving queues; the symmetric hash ignores the direction."""
     a, b, dev = queues.a, queues.b, queues.b.netdev
     shown = b.run(f"ethtool -x {dev}").out
     assert KEY_TEXT in shown and "toeplitz: on" in shown
@@ -356,8 +356,8 @@ REFUSED = Path(__file__).parent / "scripts" / "bind_rx.py"
 
 @pytest.mark.long("an exchange that the device refuses; those that succeed are in the gate")
 def test_queue_not_exchanged(queues):
-    """The device refuses to suspend a queue that is to be exchanged: who wanted that is
-    told, and the queue goes on as it was, with the link and the other queues."""
+    """The device refuses to suspend a queue that is to be replaced: the caller gets an error, and
+    the queue continues as before, with the link and the other queues."""
     a, b, dev = queues.a, queues.b, queues.b.netdev
     changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
     b.put(REFUSED, "/tmp/bind_rx.py")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The net device under way: counters of the port, adaptive moderation, changes under traffic."""
+"""The net device in operation: counters of the port, adaptive moderation, changes under
+traffic."""
 
 import json
 import re
@@ -69,7 +70,7 @@ def buffer_size(pair, guest):
 
 @pytest.mark.long("every size in turn; tests/device/test_eth_rq has frames in several buffers")
 def test_buffer_size(pair):
-    """Receive buffers of other sizes, exchanged under traffic; the link stays."""
+    """Receive buffers of other sizes, replaced under traffic; the link stays up."""
     a, b, dev = pair.a, pair.b, pair.b.netdev
     pair.set_mtu(9000)
     changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
@@ -146,7 +147,7 @@ def test_adaptive_moderation(pair):
         adapted = set()
 
         def both():
-            """It goes up and down: each on its own."""
+            """Has the moderation of both directions changed, each independently?"""
             adapted.update(k for k in begin if moderation(pair, b, k) != begin[k])
             return adapted == set(begin)
         b._until(both, PATIENCE, "nothing was adapted")

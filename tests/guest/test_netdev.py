@@ -81,7 +81,8 @@ def test_missed_frames(pair):
     )
 
     def missed():
-        """Of the stack and of the device: who asks the device tells the stack, too."""
+        """Statistics of the stack and of the device: reading the device's updates the stack's,
+        too."""
         device = a.ethtool_stat("eth_rx_dropped")
         shown = json.loads(a.run(f"ip -s -s -j link show {dev}").out)[0]["stats64"]["rx"]
         return shown["missed_errors"], device
@@ -139,7 +140,7 @@ def test_vlan(pair):
 
 
 def test_gids_follow_addresses(pair):
-    """A GID appears with an address and goes with it."""
+    """A GID appears with an address and disappears with it."""
     a = pair.a
     a.run(f"ip addr add 10.97.0.1/24 dev {a.netdev}")
     index = a.wait_gid("10.97.0.1")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Objects as the guest's tools show them: rdma res -dd and -r, and the tables in
-debugfs; all of it is what the device says outside, over QMP."""
+"""Objects as the guest's tools show them: rdma res -dd and -r, and the tables in debugfs; all of
+it agrees with the device's view over QMP."""
 
 import contextlib
 import json

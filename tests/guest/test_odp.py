@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-On-demand paging, as applications meet it: copy-on-write, memory that is
-dropped, replaced, moved, swapped out or slow, and memory that is not there.
+On-demand paging as seen by applications: copy-on-write, memory that is dropped, replaced, moved,
+swapped out or slow, and missing memory.
 """
 
 import json
@@ -51,7 +51,7 @@ def test_memory_changes_under_traffic(odp, swap):
 
 
 def test_behind_an_iommu(iommu_pair, progs):
-    """The same with an IOMMU that knows of each page: nothing is used too long."""
+    """The same with an IOMMU that maps each page: no page is used after its removal."""
     guest = iommu_pair.a
     errors = guest.ethtool_stat("dma_errors")
     for case in ("fork", "churn 4", "implicit"):
@@ -61,7 +61,7 @@ def test_behind_an_iommu(iommu_pair, progs):
 
 
 def test_swapped_out(odp, swap):
-    """What only the adapter has written is dirty: it survives being swapped out."""
+    """A page written only by the adapter is dirty: it survives being swapped out."""
     result = odp("swap 32")
     assert result["swapped"] > result["kib"] // 2
     assert result["good"] == 1
@@ -92,7 +92,7 @@ def test_page_fault_stalls_only_its_qp(pair, odp):
 
 
 def test_memory_that_is_gone(odp):
-    """Unmapped, or not to be written: the error a key without that right gives."""
+    """Unmapped or read-only: the same error as for a key without that right."""
     result = odp("gone")
     # a receive is the responder's own: an operational error for the peer
     assert result == {
@@ -105,7 +105,7 @@ def test_memory_that_is_gone(odp):
 
 @pytest.mark.long("test_behind_an_iommu has it, too")
 def test_implicit(odp):
-    """One MR for all memory; what is kept for addresses goes when they are unmapped."""
+    """One MR for all memory; tables for addresses are freed when these are unmapped."""
     result = odp("implicit")
     assert result["good"] == 1
     assert 1 <= result["before"] <= 20

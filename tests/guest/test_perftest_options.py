@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""perftest's options, one by one: between two qhca guests, and between qhca and
-Soft-RoCE in both roles. What Soft-RoCE does with itself, qhca does with both."""
+"""perftest's options, one by one: between two qhca guests, and between qhca and Soft-RoCE in both
+roles. Whatever works between two Soft-RoCE devices works between qhca and both."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def run(lab, server, client, options):
 @LONG
 @pytest.mark.parametrize("options", OPTIONS)
 def test_soft_roce(rxe_pair, options):
-    """The measure of the others; what it cannot do is skipped there."""
+    """The reference for the others; what it cannot do is skipped there."""
     words = run(rxe_pair, "b", "a", options)
     if words:
         refused[options] = words

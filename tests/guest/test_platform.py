@@ -107,8 +107,8 @@ print("registered" if mr else c.get_errno())
 @BOUNCED
 def test_swiotlb_refuses_applications(swiotlb_pair, progs):
     """
-    An application's memory would be a copy that nobody keeps up to date: memory
-    regions and queues are refused with EOPNOTSUPP, and the kernel log says why.
+    An application's memory would be a copy that nothing keeps up to date: memory regions and
+    queues are refused with EOPNOTSUPP, and the kernel log gives the reason.
     """
     a = swiotlb_pair.a
     assert a.run("ibv_devinfo -d $IBDEV | grep -c PORT_ACTIVE").out.strip() == "1"
@@ -151,7 +151,7 @@ print(digest.hexdigest())
 
 @BOUNCED
 def test_swiotlb_kernel_users(swiotlb_pair):
-    """Users in the kernel can synchronise their memory: for them RDMA works."""
+    """Kernel users can sync their memory: RDMA works for them."""
     a, b = swiotlb_pair.a, swiotlb_pair.b
     for guest in (a, b):
         guest.run("modprobe rds_rdma")
@@ -183,7 +183,7 @@ def test_loss_pingpong(loss_pair, progs):
 
 
 def test_loss_is_explained(loss_pair):
-    """The counters say that packets were lost and sent again."""
+    """The counters show that packets were lost and retransmitted."""
     sent_again = sum(g.ethtool_stat("roce_retransmits") for g in loss_pair.guests)
     why = sum(g.ethtool_stat(s) for g in loss_pair.guests
               for s in ("roce_seq_nak_rx", "roce_timeouts"))

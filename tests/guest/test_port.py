@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What ethtool sets of the port as such: loopback, flow control, and how frames come."""
+"""Port settings of ethtool: loopback, flow control, and the form of received frames."""
 
 import re
 
@@ -33,7 +33,7 @@ def come_back(guest, wait):
 
 
 def test_loopback(pair):
-    """What is sent comes back, also after a reset of the device; RDMA does not notice."""
+    """Frames sent are received, also after a reset of the device; RDMA is not affected."""
     a = pair.a
     assert come_back(a, 1) == 0
     # or the kernel takes what comes back for another guest with its address
@@ -54,7 +54,7 @@ def test_loopback(pair):
 
 
 def paused(guest):
-    """PAUSE frames that have come, by the standard's statistics."""
+    """PAUSE frames received, by the standard's statistics."""
     shown = guest.run(f"ethtool -I -a {guest.netdev}").out
     return int(re.search(r"rx_pause_frames: (\d+)", shown)[1])
 
@@ -87,7 +87,7 @@ for i in range(3):
 
 
 def test_no_padding(pair):
-    """A short packet comes as long as it is, not as long as Ethernet makes it."""
+    """A short packet is received with its own length, without Ethernet's padding."""
     a, b = pair.a, pair.b
     job = a.start(Python(f"""
 import socket

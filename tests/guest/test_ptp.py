@@ -42,7 +42,7 @@ def exchange(pair, wanted=True):
 
 
 def test_stamps(stamping):
-    """A frame's times lie between the clock's before and after, only while they are wanted."""
+    """A frame's timestamps lie between the clock's values before and after, only while enabled."""
     a, b = stamping.a, stamping.b
     shown = a.run(f"ethtool -T {a.netdev}").out
     for word in ("hardware-transmit", "hardware-receive", "hardware-raw-clock",
@@ -86,7 +86,7 @@ def test_clock(stamping):
 
 @pytest.mark.long("PTP takes its time: one message a second")
 def test_linuxptp(stamping):
-    """phc2sys gives a's adapter the time, ptp4l gives it to b's."""
+    """phc2sys synchronizes a's adapter, ptp4l synchronizes b's to it."""
     a, b = stamping.a, stamping.b
     a.run("systemctl stop ptp4l phc2sys", check=False)
     second = 10**9

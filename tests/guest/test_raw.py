@@ -55,7 +55,7 @@ def test_a_port_is_steered_away_from_the_kernel(pair, raw):
 
 
 def test_needs_a_privilege(pair, raw):
-    """CAP_NET_RAW: who has not got it sends no frames of his own making."""
+    """Without CAP_NET_RAW a process cannot send handmade frames."""
     guest = pair.a
     assert raw(guest, "create $IBDEV") == {"errno": 0}
     guest.run("chmod 666 /dev/infiniband/uverbs*")

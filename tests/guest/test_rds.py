@@ -32,7 +32,7 @@ def rds(*guests, transport="rds_rdma", parameters=f"rds_ib_retry_count={RETRIES}
 
 
 def interface(server, client, progs, groups):
-    """rdstest: @client lends memory, @server accesses it."""
+    """rdstest: @client exposes memory, @server accesses it."""
     program = progs.path("rdstest")
     _served, result = run_pair(server, client, f"{program} serve",
                                f"{program} run {server.ip} {groups}", timeout=300)
@@ -129,7 +129,7 @@ def test_soft_roce_with_itself(rxe_pair, progs, modules):
 
 
 def stress(active, passive, progs, options, timeout=240):
-    """rdsstress: all that was sent has arrived once, in order and right."""
+    """rdsstress: everything sent has arrived once, in order and correct."""
     program = progs.path("rdsstress")
     with rds(active, passive):
         before = {g: g.ethtool_stat("roce_tx_bytes") for g in (active, passive)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Received bytes that nobody copies: TCP_ZEROCOPY_RECEIVE and device memory, by the
-kernel's own tcp_mmap and ncdevmem.
+"""Zero-copy receive: TCP_ZEROCOPY_RECEIVE and device memory, by the kernel's own tcp_mmap and
+ncdevmem.
 
 Both need header/data split: payload in pages of its own.
 """
@@ -70,7 +70,7 @@ DEVMEM = "16 queues are made and exchanged; test_tcp_mmap shows the split"
 @pytest.mark.long(DEVMEM)
 @pytest.mark.parametrize("ip", [4, 6])
 def test_ncdevmem(pair, selftests, ip):
-    """Every byte that b sends is right in a's device memory."""
+    """Every byte that b sends arrives correctly in a's device memory."""
     mib = 16
     with queues(pair), split(pair, ip):
         with two_ends.ncdevmem(pair.a, pair.b, selftests(), ip) as devmem:

@@ -33,7 +33,7 @@ def record(lab, folder, command, client="", **options):
 
 
 def in_order(trace, error_ns=100_000):
-    """Nothing is known to be before its cause."""
+    """No event is earlier than its cause."""
     for name, clock in trace.other["clocks"].items():
         assert clock["guest_disorder_ns"] == clock["adapter_disorder_ns"] == 0, (name, clock)
         assert clock["guest_error_ns"] < error_ns, (name, clock)
@@ -146,7 +146,7 @@ def test_operations(pair, tmp_path, command, opcode):
 
 @pytest.mark.long("tests/lab has recordings of packets that are lost")
 def test_loss(loss_pair, progs, tmp_path):
-    """Packets that a wire loses are told, and arrows go with those that came."""
+    """Packets lost on the wire are reported, and arrows connect those that arrived."""
     merged, trace = record(loss_pair, tmp_path,
                            f"{progs.path('faultpp')} --timeout 14 --iters 400 --len 16384")
     in_order(trace)
@@ -187,7 +187,7 @@ def test_standstill(pair, tmp_path):
 
 @pytest.mark.long("tests/lab/test_record_parts has traces with losses")
 def test_little_room(pair, tmp_path):
-    """What does not fit is counted and told; what is there is right."""
+    """What does not fit is counted and reported; the rest is correct."""
     merged, trace = record(pair, tmp_path,
                            "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 1500 -s 64",
                            buffer_mb=0.1, limit_mb=0.2)
@@ -211,7 +211,7 @@ def test_without_provider(pair, tmp_path):
 
 @pytest.mark.long("recordings that are refused or killed; the gate has those that end well")
 def test_one_at_a_time(pair, tmp_path):
-    """A second recording is refused and harms nothing; --clean helps after a kill."""
+    """A second recording is refused and harmless; --clean helps after a kill."""
     first = Recording(pair, tmp_path / "one")
     first.start()
     with pytest.raises(LabError, match="already running"):

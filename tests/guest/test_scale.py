@@ -18,7 +18,7 @@ def test_many_objects(pair, progs, qps, mrs):
 
 @pytest.mark.long("test_lifecycle has a process that is killed in traffic")
 def test_many_objects_of_a_killed_process(pair, progs):
-    """What a process leaves behind is destroyed for it."""
+    """The kernel destroys what a process leaves behind."""
     before = pair.a.run("rdma res show").out
     job = pair.a.start(f"{progs.path('scale')} 500 100000")
     pair.a.wait_for("rdma res show | grep -q ' mr [0-9]\\{4,\\}'")

@@ -75,7 +75,7 @@ def qbuf(pair, progs, tool):
 
 
 def go(qbuf):
-    """Let it go on; the guest may stand still before it could answer."""
+    """Let it continue; the guest may stop before it can answer."""
     qbuf.guest.start(f"echo go > {qbuf.fifo}")
 
 
@@ -234,7 +234,7 @@ def test_a_step_that_does_not_come(tool, qbuf):
 
 
 def test_watch(tool, qbuf):
-    """It tells of both guests' stops, unasked."""
+    """It reports the stops of both guests on its own."""
     watch = subprocess.Popen([str(SCOPE), "--lab", tool.lab.name, "watch", "--json"],
                              stdout=subprocess.PIPE)
     seen, rest = [], b""
@@ -281,7 +281,7 @@ def test_wrong_use(tool):
 
 
 def keep(terminal, name):
-    """Keep the screen as it is, if somebody wants it."""
+    """Save the current screen, if requested."""
     folder = os.environ.get("QHCA_SCREENSHOTS")
     if folder:
         Path(folder, f"scope-{name}.ansi").write_text(terminal.screen(colour=True))

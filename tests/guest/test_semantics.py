@@ -66,7 +66,7 @@ def test_retries(pair, progs):
     "cq_overflow", "srq_limit", "any_alignment", "busy",
 ])
 def test_mistakes_of_others(pair, progs, case):
-    """What is in shared lists of what emulated adapters get wrong."""
+    """Known mistakes of emulated adapters."""
     assert run(pair.a, progs, f"mistakes {case}") == {case: "ok"}
 
 
@@ -82,7 +82,7 @@ def test_many_processes_at_once(pair, progs):
 
 
 def test_time_stamps(pair, progs):
-    """Completions carry the device's clock, and the wall clock where it is asked for."""
+    """Completions carry the device's clock, and the wall clock if requested."""
     out = run(pair.a, progs, "clocks")
     assert out["between"] == out["looked_at"] == 40, out
     # the kernel reads both clocks one after the other, at a moment it may be interrupted in
@@ -91,7 +91,7 @@ def test_time_stamps(pair, progs):
 
 
 def test_refused(pair, progs):
-    """What docs/reference/verbs.md says is not supported is refused, and says so."""
+    """Whatever docs/reference/verbs.md lists as not supported is refused with the proper error."""
     out = run(pair.a, progs, "refused")
     # Linux itself refuses alternate paths on RoCE ports, in its own way
     assert out.pop("IBV_QP_ALT_PATH") == "EINVAL"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Rate limits of send queues. Nobody asserts how long something takes: what the
-adapter has sent, by its counters, may not be more than its own clock allows.
+Rate limits of send queues. The tests do not check durations: what the adapter has sent, by its
+counters, must not exceed what its own clock allows.
 """
 
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stops, steps and looks while a real application uses the adapter."""
+"""Stops, steps and inspection while a real application uses the adapter."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ def status(qmp):
 
 
 def stopped(qmp):
-    """Wait for a stop; what QHCA_STOP told of it."""
+    """Wait for a stop; returns the data of QHCA_STOP."""
     event = qmp.wait_event("QHCA_STOP", 60)["data"]["stop"]["look"]
     deadline = time.monotonic() + 120
     while status(qmp) != "debug":
@@ -86,8 +86,8 @@ def store_before(qmp, cpu, regs):
 
 def go(qbuf):
     """
-    Let a program that waits go on.  No answer is waited for: the guest may
-    stand still before it can give one.
+    Let a waiting program continue.  Do not wait for a response: the guest may stop before it can
+    send one.
     """
     qbuf.guest.start(f"echo go > {qbuf.fifo}")
 
@@ -100,7 +100,7 @@ def end(qbuf):
 
 
 def test_stop_is_right_behind_the_store(pair, progs):
-    """At a doorbell the CPU stands behind the store that rang it."""
+    """At a doorbell the CPU is stopped after the store that rang it."""
     q = Qbuf(pair, progs, "--depth 64 --messages 500 --nocap")
     qpn = q.first["qpn"]
     with debugger(pair.a) as qmp:
@@ -156,8 +156,8 @@ def test_steps_are_exact(pair, progs, kind):
 
 def test_the_store_is_not_over(pair, progs):
     """
-    While one steps through what a doorbell causes - fetch, walk, packet - the CPU
-    that rang stands behind that very store.
+    While stepping through the effects of a doorbell - fetch, walk, packet - the CPU that rang it
+    is stopped right after that store.
     """
     q = Qbuf(pair, progs, "--depth 64 --messages 500 --nocap")
     qpn = q.first["qpn"]
@@ -186,7 +186,7 @@ def test_the_store_is_not_over(pair, progs):
 
 
 def test_context_is_the_drivers(pair, progs):
-    """What is decoded is what the driver programmed, as rdma tool tells it."""
+    """The decoded state is what the driver programmed, as shown by the rdma tool."""
     q = Qbuf(pair, progs, "--depth 64")
     qpc = context(pair.a, "qp", q.first["qpn"])
     seen = look(pair, pair.a, "qhca-inspect", object="qp", number=q.first["qpn"])["context"]
@@ -253,7 +253,7 @@ def counters(lab, guest):
 
 
 def test_json_is_plain(pair):
-    """All of the device fits plain JSON: what tools get is what is said."""
+    """All values of the device fit plain JSON: tools get them unchanged."""
     for kind in ("device", "qp", "cq", "srq", "eq", "mr", "pd", "uar", "xrcd", "gid", "mcg",
                  "eth-sq", "eth-rq", "wq", "rqt", "rss", "flow", "mw", "shaper"):
         seen = look(pair, pair.a, "qhca-inspect", object=kind)

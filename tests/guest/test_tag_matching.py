@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Tag matching with data: the receiver has a TM SRQ, the sender is an RC QP of any
-adapter, also one that knows nothing of tags.
+Tag matching with data: the receiver has a TM SRQ, the sender is an RC QP of any adapter, even one
+without tag matching.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Large sends in tunnels: the device cuts them, or the kernel where it cannot."""
+"""Large sends in tunnels: the device segments them, or the kernel if it cannot."""
 
 import contextlib
 
@@ -147,7 +147,7 @@ def test_in_another(pair, kind):
 @pytest.mark.parametrize("kind", [
     "gre csum", "ipip encap fou encap-sport auto encap-dport 5555"], ids=["gre_csum", "fou"])
 def test_left_to_the_kernel(pair, kind):
-    """Tunnels that the device is not for."""
+    """Tunnels that the device does not support."""
     a, b = pair.a, pair.b
     fou = "fou" in kind
     large = a.ethtool_stat("drv_tx_large")

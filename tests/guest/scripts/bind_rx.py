@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bind memory that is not the kernel's to a receive queue, as an application of devmem TCP
-does; for that the kernel has the driver exchange the queue.
+"""Bind memory that is not the kernel's to a receive queue, as an application of devmem TCP does;
+the kernel makes the driver replace the queue for this.
 
 Run in a guest: python3 bind_rx.py QUEUE; prints "bound" or the name of the error. It stays
 bound until standard input ends.
@@ -44,7 +44,7 @@ def attributes(data):
 
 
 def ask(sock, family, command, data):
-    """What the kernel answers; OSError if it refuses."""
+    """The kernel's response; OSError if it refuses."""
     message = struct.pack("BBH", command, 1, 0) + data
     sock.send(struct.pack("IHHII", 16 + len(message), family, NLM_F_REQUEST | NLM_F_ACK, 1, 0)
               + message)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Counters of the port and of sets of QPs, as the rdma tool tells them.
+"""Counters of the port and of sets of QPs, as the rdma tool reports them.
 
 Run in a guest: python3 counters.py NAME
 """
@@ -66,7 +66,7 @@ def port_counters():
 
 
 def bound():
-    """What a bound QP counts is told for it, and once for the port."""
+    """A bound QP's events are reported in its counter, and once for the port."""
     a, b = pair()
     writes(a, b, 3)
     start = port()

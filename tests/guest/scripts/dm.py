@@ -34,7 +34,7 @@ def total(ctx):
 
 
 def all_of_it():
-    """So much is there, to the last page, and when it is gone it is gone."""
+    """All of it can be allocated, to the last page, and no more."""
     ctx = context()
     size = total(ctx)
     assert size >= 1 << 20
@@ -53,7 +53,7 @@ def all_of_it():
 
 
 def cleared():
-    """Nobody reads what the owner before left."""
+    """The data of the previous owner cannot be read."""
     ctx = context()
     size = total(ctx)
     for _ in range(3):
@@ -74,7 +74,7 @@ def separate():
 
 
 def alignment():
-    """An address is aligned as asked; the kernel tells it of each region."""
+    """Addresses are aligned as requested; the kernel reports them for each region."""
     ctx = context()
     pd = PD(ctx)
     for align in (0, 6, 12, 13, 16, 20, 23):
@@ -108,7 +108,7 @@ def part_of_it():
 
 
 def permissions():
-    """Access flags hold for device memory too; without ZERO_BASED: refused."""
+    """Access flags apply to device memory, too; without ZERO_BASED: refused."""
     for access, opcode, status in (
             (LOCAL, e.IBV_WR_RDMA_WRITE, e.IBV_WC_REM_ACCESS_ERR),
             (LOCAL, e.IBV_WR_RDMA_READ, e.IBV_WC_REM_ACCESS_ERR),
@@ -199,7 +199,7 @@ def imported():
 
 
 def imported_memory():
-    """Device memory stays as long as somebody has it mapped."""
+    """Device memory stays as long as it is mapped."""
     ctx = context()
     size = total(ctx)
     dm = alloc(ctx, size)
@@ -216,7 +216,7 @@ def imported_memory():
 
 
 def killed():
-    """All of it comes back from a process that ends without a word."""
+    """All of it is freed when a process ends without cleaning up."""
     read_end, write_end = os.pipe()
     if os.fork() == 0:
         ctx = context()

@@ -74,7 +74,7 @@ def reg_mr():
 
 
 def dereg_mr():
-    """What was deregistered cannot be used: not by its owner, not by the peer."""
+    """A deregistered region cannot be used, by its owner or by the peer."""
     a, b = pair()
     _, fd = plain()
     mr = region(a.pd, PAGE, REMOTE, dmabuf=fd)
@@ -96,7 +96,7 @@ def dereg_mr_twice():
 
 
 def lkey():
-    """Each region has its own; it names the region's memory and no other."""
+    """Each region has its own key; it refers to the region's memory and no other."""
     a, b = pair()
     memfd, fd = plain()
     memfd.view[0:8], memfd.view[PAGE:PAGE + 8] = b"first   ", b"second  "
@@ -111,7 +111,7 @@ def lkey():
 
 
 def rkey():
-    """The peer reaches what the key names, and only as the flags allow."""
+    """The peer can access only the memory of the key, and only as the flags allow."""
     memfd, fd = plain()
     memfd.view[0:4] = b"data"
     for access, write, read in ((LOCAL, False, False), (e.IBV_ACCESS_REMOTE_READ, False, True),
@@ -127,7 +127,7 @@ def rkey():
 
 
 def write():
-    """What the CPU writes by the memfd, the adapter reads."""
+    """The adapter reads what the CPU writes through the memfd."""
     a, b = pair()
     memfd, fd = plain()
     mr = region(a.pd, 16 * PAGE, LOCAL, dmabuf=fd)
@@ -141,7 +141,7 @@ def write():
 
 
 def read():
-    """What the adapter writes, the CPU reads; nothing beside it changes."""
+    """The CPU reads what the adapter writes; nothing else changes."""
     a, b = pair()
     memfd, fd = plain()
     mr = region(a.pd, 16 * PAGE, LOCAL, dmabuf=fd)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An application whose adapter is reset, unbound or dies, and what it sees.
+"""What an application sees when its adapter is reset, unbound or dies.
 
 Run in a guest: python3 gone.py NAME
 """
@@ -85,7 +85,7 @@ class Application:
         return events(self.ctx, self.event_fd)
 
     def sees_it_go(self):
-        """No verb works, none hangs, none harms; all can be closed."""
+        """No verb works, none hangs or causes harm; everything can be closed."""
         ctx, pd = self.ctx, self.pd
         assert answer(PD, ctx) in GONE
         assert answer(rc.MR, pd, 4096, LOCAL) in GONE
@@ -113,14 +113,14 @@ class Application:
 
 
 def flushed(end, count):
-    """The receives that waited come back, in order."""
+    """Pending receives are returned, in order."""
     for number in range(1, count + 1):
         wc = end.completion()
         assert (wc.wr_id, wc.status) == (number, e.IBV_WC_WR_FLUSH_ERR), (wc.wr_id, wc.status)
 
 
 def works_again():
-    """A new context, soon."""
+    """A new context, after a short wait."""
     limit = time.monotonic() + 40
     # libibverbs remembers the name it sees first: wait until udev has given
     # the new device its own, and until there is a GID.
@@ -152,7 +152,7 @@ def reset():
 
 
 def unbound():
-    """The driver is taken from the device; the application stays."""
+    """The driver is unbound from the device; the application continues."""
     application = Application()
     store("/sys/bus/pci/drivers/qhca/unbind", PCI)
     try:
@@ -165,7 +165,7 @@ def unbound():
 
 
 def dead():
-    """The device stops: the event says so, and a reset helps."""
+    """The device stops: the event reports it, and a reset recovers it."""
     application = Application()
     subprocess.run(["devlink", "health", "set", f"pci/{PCI}", "reporter", "device",
                     "auto_recover", "false"], check=True)
@@ -186,7 +186,7 @@ def ready():
 
 
 def idle_send(end, near):
-    """A write now and then, none under way most of the time; yields the errno."""
+    """A write now and then, with none in flight most of the time; yields the errno."""
     work = e.IBV_WR_RDMA_WRITE, [SGE(near.buf, 4, near.lkey)], near.buf + 64, near.rkey
     while not (error := answer(end.post, *work)):
         yield 0
@@ -203,7 +203,7 @@ def idle_send(end, near):
 
 
 def idle_busy():
-    """Nothing is under way; those who only post and poll never enter the kernel."""
+    """Nothing is in flight; an application that only posts and polls never enters the kernel."""
     ends, others = pair(), pair()
     near = memory(ends[0].pd, 4096, REMOTE)
     far = memory(others[0].pd, 4096, REMOTE)
@@ -243,7 +243,7 @@ def idle_event():
 
 
 def exits_late():
-    """Two resets under one application, which then ends without a word."""
+    """Two resets under one application, which then ends without cleaning up."""
     application = Application()
     store(f"{DEVICE}/reset", "1")
     application.events()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Open MPI between two guests. They have no sshd, so mpirun starts its daemon on
-the other one by this script.
+Open MPI between two guests. They have no sshd, so mpirun uses this script to start its daemon on
+the other one.
 
   mpi.py serve            run what agents ask for, until the first is done
   mpi.py agent HOST WORD...  run the words as a shell command at HOST
@@ -27,7 +27,7 @@ def serve():
 
 
 def agent(host, *words):
-    """mpirun's stand-in for ssh: ends when the command has ended there."""
+    """mpirun's replacement for ssh: ends when the remote command has ended."""
     with socket.create_connection((host, PORT)) as peer:
         peer.sendall((" ".join(words) + "\n").encode())
         peer.recv(1)

@@ -44,7 +44,7 @@ def fill(m, text):
 
 
 def prefetched():
-    """Prefetching says so; and when the memory changes, so does what is sent."""
+    """Prefetching reports it; and when the memory changes, so does the data sent."""
     a, _ = pair()
     m = anonymous("old")
     address = ctypes.addressof(ctypes.c_char.from_buffer(m))

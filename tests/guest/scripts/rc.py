@@ -30,7 +30,7 @@ _kept = []
 
 
 def keep(thing):
-    """@thing lives to the end of the process, whatever happens to the rest.
+    """Keep @thing until the end of the process, whatever happens to the rest.
 
     Without this the interpreter destroys pyverbs objects in any order, and
     some use the context when it is gone.
@@ -44,7 +44,7 @@ def context():
 
 
 class End:
-    """A QP with a CQ of its own."""
+    """A QP with its own CQ."""
 
     def __init__(self, ctx, pd):
         self.ctx, self.pd = ctx, keep(pd)
@@ -135,8 +135,8 @@ def refused(error, function, *args, **kwargs):
 
 
 def main(module):
-    """Run the functions named on the command line: python3 SCRIPT NAME... Of several, each
-    runs in a process of its own, and one that fails is no matter to the others."""
+    """Run the functions named on the command line: python3 SCRIPT NAME... If there are several,
+    each runs in a separate process, and a failure does not affect the others."""
     names = sys.argv[1:]
     for name in names:
         if len(names) > 1 and os.fork():

@@ -21,7 +21,7 @@ def counter(name):
 
 
 def destroy():
-    """A flushed receive makes the event; "callbacks" says that it is being taken."""
+    """A flushed receive causes the event; "callbacks" shows that it is being handled."""
     ctx = rc.context()
     pd = rc.keep(PD(ctx))
     cq = rc.keep(CQ(ctx, 16, None, rc.keep(CompChannel(ctx)), VECTOR))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hardware timestamps as an application has them, in a guest. Each function prints one
-line of JSON; all times are nanoseconds of the adapter's PTP clock."""
+"""Hardware timestamps as seen by an application in a guest. Each function prints one line of JSON;
+all times are nanoseconds of the adapter's PTP clock."""
 
 import ctypes
 import fcntl
@@ -59,7 +59,7 @@ def stamp(messages):
 
 
 def send(address, wanted=True):
-    """Send a datagram to port 9999; when it left, and the clock before and after."""
+    """Send a datagram to port 9999; its send time, and the clock before and after."""
     clock = clock_id()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, TX_HARDWARE | RAW_HARDWARE)
@@ -84,7 +84,7 @@ def send(address, wanted=True):
 
 
 def receive():
-    """Receive the datagram; when it came, and the clock before and after."""
+    """Receive the datagram; its receive time, and the clock before and after."""
     clock = clock_id()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RX_HARDWARE | RAW_HARDWARE)
@@ -98,7 +98,7 @@ def receive():
 
 
 def receive_stream():
-    """Receive what one connection sends; when its parts came, and the clock before and
+    """Receive the data of one connection; the receive times of its parts, and the clock before and
     after."""
     clock = clock_id()
     with socket.create_server(("", 9999)) as server:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs in a guest: what an XDP program is told of received frames beside their bytes.
+"""Runs in a guest: the metadata of received frames for an XDP program.
 
-    xdp_metadata.py NETDEV PORT     prints "ready", and as JSON what it is told of the
-                                    first datagram over IPv4 to PORT
+    xdp_metadata.py NETDEV PORT prints "ready", and as JSON the metadata of the first IPv4 datagram
+                                    to PORT
 
-No library that loads such programs is in the guest, so this writes one by hand.
+The guest has no library to load such programs, so this one is handwritten.
 """
 
 import ctypes
