@@ -76,7 +76,7 @@ def eth_cqe(index: int, queue: int, wqe: int, **fields) -> dict:
 
 
 class FakeAdapter(FakeQemu):
-    """What of the adapter the tests need; `stopped` is set by meet()."""
+    """The parts of the adapter that tests need; meet() sets `stopped`."""
 
     def __init__(self, directory: Path, names=("qmp", "qmp1", "qmp2", "qmp3", "qmp4")):
         super().__init__(directory, names)
@@ -222,7 +222,7 @@ class FakeAdapter(FakeQemu):
         return look
 
     def meet(self, on: str = "doorbell", **event) -> None:
-        """The adapter meets a break, or ends its steps: it and the machine stop."""
+        """The adapter hits a break, or ends its steps: it and the machine stop."""
         why = {"why": "step"} if self.steps else {"why": "break", "id": 1, "hits": 1}
         self.steps = None
         event = {"kind": on, "time": 5000, **event}
@@ -253,7 +253,7 @@ SCHEMA = [
 
 
 def make_lab(name: str, base: Path, nics=("qhca", "qhca")) -> dict[str, FakeAdapter]:
-    """A lab as qhca_lab remembers it, below BASE (QHCA_RUN); its adapters."""
+    """A lab as recorded by qhca_lab, below BASE (QHCA_RUN); its adapters."""
     from qhca_lab import paths, process
 
     directory = paths.lab_dir(name)

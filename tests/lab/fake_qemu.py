@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A QMP server as QEMU's, in this process: what tools do is seen and answered
-without a guest."""
+"""A QMP server like QEMU's, in this process: it records and answers what tools do, without a
+guest."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class FakeQemu:
         return {}
 
     def event(self, name: str, data: dict | None = None) -> None:
-        """Tell every client of an event."""
+        """Send an event to every client."""
         message = {"event": name, "data": data or {},
                    "timestamp": {"seconds": 0, "microseconds": 0}}
         with self._lock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""KVM or TCG: what a trial guest shows decides, and is asked once."""
+"""KVM or TCG: a trial guest decides, and runs only once."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ BOOTS = "printf '[    0.0] Linux\\nqhca-lab: user space\\n' >$console; exec slee
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    """A host with a /dev/kvm that can be opened, and a QEMU that does what does() says."""
+    """A host with a /dev/kvm that can be opened, and a QEMU that does what does() specifies."""
     monkeypatch.delenv("QHCA_ACCEL", raising=False)
     for name in ("KVM", "BOOT_ID", "CPUINFO"):
         monkeypatch.setattr(accel, name, tmp_path / name)
@@ -98,14 +98,14 @@ def test_a_guest_that_hangs(host, monkeypatch, says, why):
 
 
 def test_a_guest_that_goes_on_for_ever(host, monkeypatch):
-    """What it says changes nothing about the end."""
+    """Its output does not affect the result."""
     monkeypatch.setattr(accel, "LIMIT", 1.0)
     host.does("while :; do echo again >>$console; sleep 0.05; done")
     assert host.choose().why.endswith("it hung after 'again'")
 
 
 def test_no_kvm(host):
-    """Nothing is started, and nothing kept: it may be there the next time."""
+    """Nothing is started, and no result kept: it may exist the next time."""
     host.does(BOOTS)
     (host.tmp / "KVM").rename(host.tmp / "elsewhere")
     assert host.choose() == accel.Choice("tcg", f"KVM: {accel.KVM}: No such file or directory")
@@ -115,7 +115,7 @@ def test_no_kvm(host):
 
 
 def test_forced(host, monkeypatch):
-    """Also what does not work."""
+    """Failures are remembered, too."""
     host.does("exit 1")
     for name in ("kvm", "tcg", "tcg,thread=single"):
         monkeypatch.setenv("QHCA_ACCEL", name)
@@ -157,7 +157,7 @@ def test_two_labs_at_once(host):
     lambda h: accel.KEPT.write_text("[]"),
 ], ids=["host-boot", "cpu", "kernel", "initramfs", "qemu", "damaged", "damaged-too"])
 def test_tried_again(host, changes):
-    """Each of what the answer depends on."""
+    """Everything that the result depends on."""
     host.does(BOOTS)
     host.choose()
     changes(host)
@@ -167,7 +167,7 @@ def test_tried_again(host, changes):
 
 
 def test_answers_of_two_kernels_are_kept(host, monkeypatch):
-    """Those of another boot of the host are not."""
+    """Results from another boot of the host are not used."""
     host.does(BOOTS)
     host.choose()
     usual = accel.kernels.kernel

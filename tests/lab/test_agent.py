@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guest's end of lab/qhca-lab, with a port that is none."""
+"""The guest's end of lab/qhca-lab, with a fake port."""
 
 import json
 import os
@@ -16,7 +16,7 @@ import agent  # noqa: E402
 
 
 class Port:
-    """Keeps what is sent, and is as full as the test says."""
+    """Records what is sent, and is as full as the test specifies."""
 
     def __init__(self):
         self.sent = []
@@ -72,7 +72,7 @@ def run(tmp_path, monkeypatch):
 
 
 def turn(seconds=0.0):
-    """What the agent's loop does once."""
+    """One iteration of the agent's loop."""
     for key, events in agent.sel.select(seconds):
         if key.fd in agent.sel.get_map():
             key.data(key.fd, events)
@@ -108,7 +108,7 @@ def test_output_that_had_to_wait(run, monkeypatch):
 
 
 def test_who_is_left_running_holds_nothing_up(run, monkeypatch):
-    """What a child of a command writes for ever is no reason to wait for ever."""
+    """A child of a command that writes forever does not make the agent wait forever."""
     port = run("yes & exit 0")
     until_it_ended(port)
     monkeypatch.setattr(agent, "GRACE", -1)
@@ -151,7 +151,7 @@ def test_control_groups_are_used_again(run):
 
 
 def test_python_without_a_new_interpreter(run):
-    """A program that is run in a copy of the agent is one like any other."""
+    """A program run in a copy of the agent behaves like any other."""
     def outcome(text):
         port = run("", python=True, env={"WORD": "here"})
         port.session.feed(text.encode())
@@ -186,8 +186,8 @@ def test_questions(tmp_path, monkeypatch):
 
 
 def test_a_host_that_is_away_for_a_moment(monkeypatch):
-    """The news that the last connection was closed may come after the first words of the
-    next: the command that these began goes on. If nobody comes back, it is killed."""
+    """The end of the last connection may be reported after the first data of the next one: the
+    command of the new one continues. Without a new connection, it is killed."""
     class Session:
         killed = False
 

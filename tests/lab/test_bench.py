@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Figures of lab/bench/measure: what programs tell, what is compared, what is kept."""
+"""Figures of lab/bench/measure: the output of programs, comparisons, and storage."""
 
 import json
 import os
@@ -30,7 +30,7 @@ IPERF = {
 
 
 def test_iperf():
-    """What counts is what has arrived."""
+    """Only data that has arrived counts."""
     run = net.iperf_result(json.dumps(IPERF))
     assert run == net.Run(350 << 20, 3.5) and run.speed == 100
 
@@ -137,7 +137,7 @@ def test_aims_beside_the_host(case, unit, qhca, words):
 
 
 def test_no_aim_beside_the_host():
-    """Of what has no limit of that kind, and of what was not measured."""
+    """No limit of that kind, or not measured."""
     assert softroce.beside_host({"case": "register 256 MiB, huge pages", "qhca": 1.0}, HOST) is None
     assert softroce.beside_host({"case": "write 64 KiB", "qhca": None}, HOST) is None
 
@@ -177,7 +177,7 @@ def test_rows_of_the_one_beside():
 
 
 def test_row_of_large_writes():
-    """Told in MiB: 16 writes of 64 KiB each."""
+    """Reported in MiB: 16 writes of 64 KiB each."""
     row = scale.entry_of("4 guests", 65536, [(of_two(1600, 1e-4, 2e-4), of_two(3200))])
     assert scale.line(row).split() == (
         "4 guests 64 KiB 100 MiB/s 0.50 per MiB: a 1,600.0 (800.0) b 3,200.0 (1,600.0)").split()

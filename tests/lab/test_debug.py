@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/run/debug where it cannot work: it says so before a guest is booted."""
+"""lab/run/debug where it cannot work: it reports that before a guest is booted."""
 
 import os
 import pty
@@ -12,7 +12,7 @@ DEBUG = Path(__file__).resolve().parents[2] / "lab" / "run" / "debug"
 
 
 def debug(*words, terminal=True, **environment):
-    """(exit status, what it says) of lab/run/debug."""
+    """(exit status, output) of lab/run/debug."""
     env = {**os.environ, "TERM": "xterm", **environment}
     env.pop("TMUX", None)
     if not terminal:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`scope draw`: the figures, from a model of an adapter that answers as it does."""
+"""`scope draw`: the figures, from a model of an adapter that answers like a real one."""
 
 import argparse
 import re
@@ -122,7 +122,7 @@ def drawn(adapter, *words):
 
 
 def texts(root):
-    """What a reader sees, line by line; tips and styles are not that."""
+    """The text that a reader sees, line by line, without tooltips and styles."""
     out = []
     for e in root.iter(NS + "text"):
         parts = [e.text or ""] + [(c.text or "") if c.tag == NS + "tspan" else "" for c in e]
@@ -153,7 +153,7 @@ def test_every_figure_of_every_form(form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("index", [0, 63, 64, 1000, 4095, 5096])
 def test_table_shows_the_way(form, index):
-    """The address each hop leads to stands in the picture, and the arithmetic."""
+    """The picture shows the address of each hop, and the arithmetic."""
     adapter = Adapter(form)
     seen = texts(drawn(adapter, "table", "qp", "17", "--index", str(index))["table"])
     want = adapter.address(index % 4096 * 64)
@@ -202,7 +202,7 @@ def test_va_dma_joins_each_page_to_its_address(form):
 
 @pytest.mark.parametrize("form", ["LIST", "FLAT", "TREE1"])
 def test_big_counts_are_elided(form):
-    """However large the buffer, the figure stays small, and says what is left out."""
+    """However large the buffer, the figure stays small, and shows what is left out."""
     adapter = Adapter(form, pages=[0x100000000 + 8192 * i for i in range(512)])
     for name, root in drawn(adapter, "all", "qp", "17", "--index", "20000").items():
         w, h = sizes(root)
@@ -430,7 +430,7 @@ def test_a_guest_that_stands_still_is_not_asked(told):
 
 
 def test_another_adapters_ring_is_not_taken():
-    """The driver's words count only if they name the table the device has."""
+    """The driver's data is used only if it refers to the device's table."""
     other = DEBUGFS.replace("addr: 0x7f000000", "addr: 0x7f111000")
     who = model.Subject("qp", 17, "sq", Adapter().buffer())
     assert model.driver_section([other], who) is None

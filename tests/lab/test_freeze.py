@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""QMP connections side by side, and guests that stand still together."""
+"""QMP connections side by side, and guests that are frozen together."""
 
 import contextlib
 import ctypes
@@ -60,7 +60,7 @@ def lab(short):
 
 
 def test_tools_side_by_side(lab):
-    """Each tool gets a socket of its own, and the lab's stays free."""
+    """Each tool gets its own socket, and the lab's stays free."""
     guest = lab.guests[0]
     tools = [guest.tool_qmp() for _ in range(3)]
     assert [t.path.name for t in tools] == ["qmp1", "qmp2", "qmp3"]
@@ -75,7 +75,7 @@ def test_tools_side_by_side(lab):
 
 
 def test_a_late_answer_is_no_answer(lab):
-    """A command that took too long does not spoil those after it."""
+    """A command that took too long does not affect later ones."""
     qemu, late = lab.guests[0].qemu, threading.Event()
 
     def slow(_arguments):
@@ -151,7 +151,7 @@ def test_events_are_kept_in_order(lab):
 
 
 def test_events_that_came_with_an_answer(lab):
-    """They were read with it, so select() does not tell: nobody sleeps on them."""
+    """They were read with it, so select() does not report them: do not sleep on them."""
     qemu = lab.guests[0].qemu
 
     def answer(_arguments):
@@ -248,7 +248,7 @@ def test_freeze_and_thaw(lab):
 
 
 def test_all_are_told_before_one_is_waited_for(lab):
-    """The first guest answers only when the second was told."""
+    """The first guest answers only after the second got the command."""
     told = threading.Event()
     a, b = (g.qemu for g in lab.guests)
     plain = dict(a.answers)
@@ -269,7 +269,7 @@ def test_all_are_told_before_one_is_waited_for(lab):
 
 
 def test_a_guest_at_a_break_stays_there(lab):
-    """A freeze stops the others; a thaw lets all go on."""
+    """A freeze stops the others; a thaw resumes all."""
     lab.guests[0].qemu.state = "debug"
     assert freeze.freeze(lab) == ["b"]
     assert lab.states() == ["debug", "paused"]

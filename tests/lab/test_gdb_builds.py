@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/qhca-gdb with symbols of another build than what runs: it says so."""
+"""lab/qhca-gdb reports symbols of another build than the running one."""
 
 import subprocess
 import sys
@@ -63,7 +63,7 @@ def test_what_the_guest_tells():
 
 
 def test_a_driver_of_another_build(build, capsys):
-    """Each module is compared with its file: an error that says what to do."""
+    """Each module is compared with its file: the error says what to do."""
     ko = [compile_to(build / "driver" / f"{m}.ko", "a1", "-shared") for m in ("qhca", "qhca_ib")]
     loaded = {m.stem: note_of(m) for m in ko}
     assert loaded["qhca"].endswith("a1" * 20)
@@ -98,7 +98,7 @@ def test_a_provider_of_another_build(build, tmp_path):
 
 
 def test_a_qemu_of_another_build(build, monkeypatch, capsys):
-    """A process lives on when its program is built anew."""
+    """A process survives a rebuild of its program."""
     qemu = build / "bin" / "qemu"
     real = compile_to(build / "bin" / "qemu.real", "a1")
     monkeypatch.setattr(paths, "QEMU", qemu)

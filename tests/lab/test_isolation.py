@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/reference/isolation.md: each row names a check and a test, and they exist."""
+"""docs/reference/isolation.md: each row has a check and a test, and they exist."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which kernel guests boot: names, what must be there, what goes to QEMU and guests."""
+"""The kernel that guests boot: names, required files, and what QEMU and guests get."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ def build(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tree(tmp_path):
-    """What there is in a build tree, as far as one looks."""
+    """The parts of a build tree that are used."""
     folder = tmp_path / "linux"
     for name in (kernels.BZIMAGE, "drivers/a.ko", "drivers/sub/b.ko"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def line(**options):
 
 
 def test_default(build):
-    """Nothing changes for who asks for nothing."""
+    """Without the option nothing changes."""
     for what in ("", "default"):
         assert kernels.kernel(what) == kernels.kernel("default")
     kernel = kernels.kernel("default")
@@ -119,7 +119,7 @@ def test_built(tree):
 
 
 def test_a_tree_that_was_built_anew(tree):
-    """An old kernel is not booted in the place of a new one."""
+    """An old kernel is not booted instead of a new one."""
     kernel = kernels.kernel(str(tree))
     with pytest.raises(LabError, match=f"is missing: run 'make kernel KERNEL={tree}' first"):
         kernel.check()
@@ -138,7 +138,7 @@ def test_a_tree_that_was_built_anew(tree):
 
 
 def test_no_build_tree(tmp_path):
-    """A folder with no kernel in it is refused, with what to do."""
+    """A folder without a kernel is refused, with advice."""
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(LabError, match="no modules.order: run 'make bzImage modules' there"):
@@ -156,7 +156,7 @@ def make_kernel(what, tmp_path):
 
 
 def test_make_kernel_refuses(tree, tmp_path):
-    """Before anything is fetched or built."""
+    """The error comes before anything is fetched or built."""
     assert "name the kernel: make kernel KERNEL=newest" in make_kernel("", tmp_path)
     assert "is no kernel's build tree: it has no .config" in make_kernel(str(tree), tmp_path)
     needs = [x for x in (TOP / "lab/build/kernel.config").read_text().splitlines() if x[0] != "#"]
@@ -212,7 +212,7 @@ def test_a_saved_guest_is_of_one_kernel(monkeypatch):
 
 
 def test_up(monkeypatch, tmp_path, capsys):
-    """What --kernel says becomes the lab's."""
+    """The lab keeps the value of --kernel."""
     asked = []
     monkeypatch.setattr(Lab, "up", lambda name, nics, options, **_: asked.append(options.kernel))
     assert cli.main(["up", "--kernel", "newest"]) == 0

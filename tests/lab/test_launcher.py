@@ -45,7 +45,7 @@ def test_long_runtime_dir_is_passed_over(monkeypatch):
 
 
 def test_foreign_folder_is_refused(run_dir, monkeypatch):
-    """A folder of somebody else is not taken for ours."""
+    """A folder of another user is not used."""
     monkeypatch.setattr(os, "getuid", lambda: 54321)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     try:
@@ -93,7 +93,7 @@ def test_boot_timeout_of_a_slow_host(monkeypatch):
 
 
 def test_recycled_pid_is_not_taken_for_ours():
-    """A process is known by its start time too."""
+    """A process is identified by its start time, too."""
     ours = process.identity(os.getpid())
     assert process.alive(ours)
     assert not process.alive(dict(ours, start=ours["start"] + 1))
@@ -129,7 +129,7 @@ def state_of(directory, guests):
 
 
 def test_remains_of_a_killed_predecessor_are_cleared(run_dir):
-    """One guest still runs, the other's process is gone: both go."""
+    """One guest still runs, the other's process is gone: both are removed."""
     directory = paths.lab_dir("old")
     directory.mkdir()
     child = process.spawn(["sleep", "600"], True)
@@ -156,7 +156,7 @@ def test_running_lab_is_left_alone(run_dir):
 
 @pytest.fixture
 def running_pair(run_dir, monkeypatch):
-    """A lab of two guests, as `up` leaves it, but for what runs."""
+    """A lab of two guests, as `up` leaves it, without the processes."""
     monkeypatch.setattr(lab, "check_request", lambda *_: None)
     for name in ("QHCA_ACCEL", "QHCA_KERNEL", "QHCA_LINK"):
         monkeypatch.delenv(name, raising=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each file says which license it has."""
+"""Each file states its license."""
 
 import re
 import subprocess

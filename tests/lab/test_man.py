@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Man pages name every command and option that there is, and no other; that of the provider
-what it takes from the environment, from applications and of libibverbs."""
+"""Man pages list every existing command and option, and no others; the provider's lists its
+environment variables, its interfaces for applications, and the parts of libibverbs it supports."""
 
 import argparse
 import re

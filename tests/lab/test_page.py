@@ -168,7 +168,7 @@ def test_a_story_has_the_whole_way():
 
 
 def test_neighbours_are_kept_apart():
-    """What two messages of one QP did at one time is not mixed up."""
+    """Simultaneous events of two messages of one QP are not mixed up."""
     trace = Trace()
     trace.send(1000.0, 0)
     trace.send(1000.4, 1)
@@ -335,7 +335,7 @@ def test_the_same_trace_gives_the_same_bytes():
 
 
 def test_a_big_recording_has_limits_and_says_so():
-    """Not more than so many messages, and of a long one not all steps."""
+    """A limited number of messages, and not all steps of a long one."""
     text = page.render(some(html.STORIES_MAX + 40))
     root = parsed(text)
     assert len(list(root.iter(XHTML + "section"))) == html.STORIES_MAX

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A server and its client, with programs of this host in place of a guest's."""
+"""A server and its client, with programs on this host instead of in guests."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ c.send(b"hello"); c.close()
 
 
 class Network:
-    """A network of the tests' own: what else listens on this host is no server of theirs."""
+    """A separate network for the tests, so that other listeners on this host do not interfere."""
 
     def __init__(self):
         root = os.getuid() == 0
@@ -229,7 +229,7 @@ def test_a_server_that_is_not_ready(lab):
 
 
 def test_a_certain_port(lab, tmp_path):
-    """Another socket of the server's does not count."""
+    """Another socket of the server does not count."""
     server = tmp_path / "server.py"
     server.write_text("import socket, time\n"
                       "one = socket.create_server(('127.0.0.1', 0)); time.sleep(0.7)\n"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The series of patches for QEMU, Linux and rdma-core: they can be written, and nothing is
-forgotten. That they apply to pristine sources and that each patch builds takes long."""
+missing. Checking that they apply to pristine sources and that each patch builds takes long."""
 
 import importlib.machinery
 import importlib.util
@@ -34,7 +34,7 @@ make_patches = load(DRIVER / "make-patches")
 
 
 def in_root(*command: str | Path) -> str:
-    """Its output; pytest shows what it says when it fails."""
+    """Its output; pytest shows it on failure."""
     done = subprocess.run([str(TOP / "lab/in-root"), *map(str, command)], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert not done.returncode, done.stdout
@@ -139,7 +139,7 @@ def test_a_later_feature_is_not_there_before(linux):
 
 
 def test_user_space_gets_what_the_provider_needs_and_not_more():
-    """The two halves of the contract are the whole of it."""
+    """The two halves of the contract make up the whole."""
     whole = make_patches.uapi.paragraphs((DRIVER / "include/uapi/rdma/qhca-hw.h").read_text())
     names = set().union(*map(make_patches.uapi.defined, whole)) - {"QHCA_HW_H"}
     user, kernel = make_patches.headers().values()
@@ -172,7 +172,7 @@ def test_each_file_of_the_provider_is_in_one_patch(tmp_path):
 
 
 def test_each_file_of_the_device_is_in_one_patch(tmp_path):
-    """It also says if the last tree is not the overlay's."""
+    """It also reports if the last tree differs from the overlay."""
     out = tmp_path / "out"
     in_root(TOP / "qemu-hw/make-patches", source("qemu"), out)
     new = added(out)
@@ -212,7 +212,7 @@ def test_the_device_comes_first_and_can_be_reviewed(device):
 
 
 def test_a_cut_that_leaves_a_question_is_refused():
-    """What is decided with the help of a name cannot be cut by it."""
+    """Code under a conditional on a name cannot be cut by that name."""
     text = ("int f(int x)\n{\n    if (%s) {\n        g();\n    } else {\n        h();\n    }\n"
             "    return %s;\n}\n")
     stages = sys.modules["stages"]

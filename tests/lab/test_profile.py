@@ -113,7 +113,7 @@ def test_costs_of_a_message():
     ((flame.MAIN, "main", "strange"), "other"),
 ])
 def test_purpose(frames, why):
-    """The innermost frame that is known tells it."""
+    """The innermost known frame decides."""
     assert profile.purpose(frames[1:]) == why
 
 
@@ -130,7 +130,7 @@ def test_every_run_is_a_case():
 
 
 def test_perf_that_fails(tmp_path, monkeypatch):
-    """What it says is shown."""
+    """Its output is shown."""
     perf = tmp_path / "perf"
     perf.write_text("#!/bin/sh\necho \"$1: No permission\" >&2\nexit 1\n")
     perf.chmod(0o755)

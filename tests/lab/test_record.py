@@ -67,7 +67,7 @@ def test_perfetto_sees_the_same(merged, trace, folder):
 @needs_perfetto
 @pytest.mark.parametrize("spoil", ["arrow", "length", "text"])
 def test_perfetto_sees_what_is_wrong(trace, tmp_path, spoil):
-    """It is a witness only if it can say no."""
+    """The checker is useful only if it can fail."""
     wrong = json.loads(json.dumps(trace.trace))
     events = wrong["traceEvents"]
     if spoil == "arrow":
@@ -263,7 +263,7 @@ def test_with_a_peer_that_is_not_recorded():
 
 
 def test_without_marks():
-    """Then there is no common clock, and it is said."""
+    """Then there is no common clock, and this is reported."""
     both = sources(lambda name, what, text: text.replace("qhca_marker_begin", "other")
                    if what == "guest" and name == "a" else text)
     merged = merge(both)
@@ -377,7 +377,7 @@ def wqe(made, time, index, psn):
 
 
 def test_a_packet_that_is_sent_again():
-    """The arrow goes with the one that came; the lost one is said to be lost."""
+    """The arrow leads to the one that arrived; the lost one is reported as lost."""
     a, b = Made(), Made(offset=777)
     wqe(a, 1000, 0, 0xFFFFFF)
     a.packet(True, 2000, SEND, 5, 6, 0xFFFFFF)
@@ -441,7 +441,7 @@ def test_a_packet_sent_again_in_the_moment_it_came():
 
 
 def test_a_burst_of_equal_packets():
-    """As many are told to be lost as did not arrive, and arrows do not cross."""
+    """As many are reported lost as did not arrive, and arrows do not cross."""
     a, b = Made(), Made()
     for n in range(60):
         a.packet(True, 10_000 + 10 * n, ACK, 5, 6, 1, "RC ACKNOWLEDGE")
@@ -543,7 +543,7 @@ def test_numbers_that_are_used_again():
 
 
 def test_standstill():
-    """Time that both guests stood still is not in the trace."""
+    """Time in which both guests were stopped is not in the trace."""
     a, b = Made(), Made()
     a.packet(True, 2000, SEND, 5, 6, 1)
     for made in (a, b):

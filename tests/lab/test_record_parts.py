@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Parts of a recording, each alone: notes, traces, clocks, packets, the format."""
+"""Parts of a recording, tested separately: notes, traces, clocks, packets, the format."""
 
 import json
 import random
@@ -99,7 +99,7 @@ def test_probe_points_wrong():
 
 
 def test_probe_points_of_damaged_libraries():
-    """No damage gives anything but probe points or a LabError."""
+    """Any corruption results in probe points or a LabError."""
     whole = library(note("wqe", "4@%edi 8@(%rdx)") + note("poll", "4@%esi"))
     rng = random.Random(4)
     for _ in range(3000):
@@ -114,7 +114,7 @@ def test_probe_points_of_damaged_libraries():
 
 
 def test_points_of_the_provider():
-    """What is asked for is what the provider has, in that order."""
+    """The requested points are those of the provider, in that order."""
     text = (TOP / "rdma-core-provider/qhca/trace.c").read_text()
 
 
@@ -257,7 +257,7 @@ def guest_clock(rate, offset, rng, marks=16, seconds=2.0):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_fit(seed):
-    """The true line is within the error that is told, and orders are kept."""
+    """The true line is within the reported error, and the order is kept."""
     rng = random.Random(seed)
     rate, offset = rng.uniform(0.2, 2), rng.uniform(-1e12, 1e12)
     orders = []
@@ -277,7 +277,7 @@ def test_fit(seed):
 
 
 def test_fit_does_not_hide_what_cannot_be():
-    """An effect a millisecond before its cause is told, not moved."""
+    """An effect a millisecond before its cause is reported, not moved."""
     rng = random.Random(1)
     marks = guest_clock(1.0, 0, rng)
     line = clocks.fit(marks, [clocks.Order(int(1e9 - 1e6), 1e9, False)])

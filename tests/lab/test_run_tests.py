@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/gate/run-tests: side by side, verdicts, counts, and what is left when it is stopped."""
+"""lab/gate/run-tests: parallel targets, verdicts, counts, and cleanup when it is stopped."""
 
 import importlib.machinery
 import importlib.util
@@ -17,7 +17,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def tests(tmp_path, monkeypatch):
-    """The program as a module; its logs are our own."""
+    """The program as a module, with separate logs."""
     loader = importlib.machinery.SourceFileLoader("run_tests", str(TOP / "lab" / "gate" / "run-tests"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
     sys.modules["run_tests"] = module
@@ -57,7 +57,7 @@ def test_two_run_side_by_side(tests, make):
 
 
 def test_whoever_is_free_takes_the_next(tests, make):
-    """The long one ends when all others have been run beside it."""
+    """The long one ends when all others have run in parallel."""
     runner = tests.Runner(["long", "one", "two", "three"], make(
         'long() { until [ -e "$d/three" ]; do sleep 0.02; done; }\n'
         'one() { touch "$d/one"; }; two() { [ -e "$d/one" ] && touch "$d/two"; }\n'
@@ -112,7 +112,7 @@ def test_counts(tests, make):
 
 
 def test_a_target_that_fails_without_a_failed_test(tests, make):
-    """It counts: something of it did not run."""
+    """It counts: a part of it did not run."""
     runner = tests.Runner(["talk"], make('talk() { echo "9 passed, 0 failed"; exit 1; }'))
     assert not runner.run(2)
     assert tests.summary(runner.targets, 1.0).splitlines()[-1] == "9 passed, 1 failed, 0 skipped"

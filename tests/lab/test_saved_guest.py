@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Saved guests: when one is used, when it is stale, what a failure leaves."""
+"""Saved guests: when one is used, when it is stale, what a failure leaves behind."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ class Monitor:
 
 
 class Boots:
-    """Stands in for Lab: counts how often a guest is booted to be saved."""
+    """Replaces Lab: counts how often a guest is booted to be saved."""
 
     def __init__(self):
         self.count = 0
@@ -81,7 +81,7 @@ def test_what_a_guest_gets_later_makes_no_difference(boots, tmp_path):
 
 
 def test_stale(boots, monkeypatch):
-    """Each of what went in makes another."""
+    """A change of any input makes another one."""
     found = [use(boots), use(boots, mem="2G"), use(boots, smp=1), use(boots, iommu=True),
              use(boots, append=["swiotlb=force"])]
     monkeypatch.setattr(saved_guest, "_qemu_build", lambda: "bb")
@@ -116,7 +116,7 @@ def test_one_that_cannot_be_saved_leaves_nothing(boots):
 
 
 def test_old_ones_go(boots):
-    """Those not used for longest, and what a crash left; never the newest."""
+    """The least recently used ones, and leftovers of a crash; never the newest."""
     made = [use(boots, smp=n) for n in range(1, saved_guest.KEEP + 1)]
     for age, path in enumerate(made):
         os.utime(path, (1e9 - age, 1e9 - age))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab/qhca-scope's command line, with adapters that are played."""
+"""lab/qhca-scope's command line, with simulated adapters."""
 
 import json
 import os
@@ -27,7 +27,7 @@ PROGRAM = TOP / "lab" / "qhca-scope"
 
 @pytest.fixture
 def base(monkeypatch):
-    """A short private place for labs; the environment says nothing else."""
+    """A short private place for labs; the environment sets nothing else."""
     base = Path(tempfile.mkdtemp(prefix="qs", dir="/tmp"))
     monkeypatch.setenv("QHCA_RUN", str(base))
     monkeypatch.delenv("QHCA_LAB", raising=False)
@@ -37,7 +37,7 @@ def base(monkeypatch):
 
 @pytest.fixture
 def lab(base):
-    """Two adapters, "a" and "b"; with them ends the daemon."""
+    """Two adapters, "a" and "b"; the daemon ends with them."""
     adapters = make_lab("one", base)
     yield adapters
     for adapter in adapters.values():
@@ -59,7 +59,7 @@ def scope(lab, capsys):
 
 @pytest.fixture
 def answer(scope):
-    """answer(...): what the command says in JSON."""
+    """answer(...): the command's JSON output."""
     def run(*argv):
         status, text = scope("--json", *argv)
         assert status == 0, text
@@ -92,7 +92,7 @@ def test_list_and_one(scope):
 
 
 def test_a_kind_nobody_told_of(scope, answer):
-    """What the device's schema has is a command."""
+    """Everything in the device's schema is a command."""
     assert scope("novelty")[0] == 0
     assert answer("novelty", 2)["look"]["context"] == {"shine": 4}
 
@@ -245,7 +245,7 @@ def test_several_labs(lab, base, capsys, monkeypatch):
 
 
 def test_guests_without_adapter(base, capsys):
-    """The first with a qhca is meant, and one without is no choice."""
+    """The default is the first guest with a qhca; one without cannot be selected."""
     adapters = make_lab("mix", base, nics=("rxe", "qhca:max_qp=64"))
     assert cli.main(["--json", "qp"]) == 0
     assert json.loads(capsys.readouterr().out)["guest"] == "b"
@@ -327,7 +327,7 @@ def test_break_and_wait(scope, lab):
 
 
 def test_a_break_nobody_waits_for_freezes_the_peer(scope, lab):
-    """The daemon does it, and lets the peer go on with whoever goes on."""
+    """The daemon stops the peer, and resumes it together with the other guest."""
     scope("break", "doorbell", "--qpn", 17)
     lab["a"].meet(number=17)
     until(lambda: lab["b"].state == "paused", "the peer's stop")
@@ -371,7 +371,7 @@ def test_a_stop_that_is_past_stops_nobody(lab):
 
 
 def test_a_stop_of_gdb_freezes_the_peer(scope, lab):
-    """gdb's own breakpoints are stops without a word of the adapter's."""
+    """gdb's own breakpoints are stops without an event of the adapter."""
     scope("break", "doorbell")
     lab["a"].stop("debug")
     until(lambda: lab["b"].state == "paused", "the peer's stop")
@@ -401,7 +401,7 @@ def test_the_daemon_stays_while_one_stands_in_gdb(scope, lab, tmp_path):
 
 
 def test_stops_of_all_kinds_when_attended(scope, lab):
-    """In `make debug` guests stand and go together whatever stopped them."""
+    """In `make debug` guests stop and continue together, whatever stopped them."""
     with Scope.of_lab("one") as s:
         s.attend()
         for state in ("paused", "debug", "paused"):     # gdb's Ctrl-C, a breakpoint
@@ -514,7 +514,7 @@ def test_freeze_and_thaw(answer, lab):
 
 
 def test_a_freeze_stays_when_a_break_goes_on(scope, lab):
-    """What somebody froze by hand is not thawed by the daemon."""
+    """The daemon does not thaw a guest that was frozen manually."""
     scope("break", "doorbell")
     lab["a"].meet()
     until(lambda: lab["b"].state == "paused", "the peer's stop")
@@ -574,7 +574,7 @@ def test_watch_ends_with_the_guests(lab):
 
 
 def test_a_reader_that_has_enough(lab):
-    """scope qp | head says nothing of broken pipes."""
+    """scope qp | head does not complain about broken pipes."""
     lab["a"].qps = {n: {} for n in range(1, 5000)}
     child = start("qp")
     child.stdout.readline()

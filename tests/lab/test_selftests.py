@@ -105,7 +105,7 @@ def test_one_that_tells_no_cases(output, status, case):
 
 
 def test_failing_status_without_a_failed_case():
-    """No test passes that says in any way that it did not."""
+    """A test that reports a failure in any way does not pass."""
     cases = parse("drivers/net/ping.py", "1..1\nok 1 ping.v4\n", 1)
     assert cases[0].verdict == PASS and cases[1].verdict == FAIL
     cases = parse("drivers/net/ping.py", "1..2\nok 1 ping.v4\n", 0)
@@ -113,7 +113,7 @@ def test_failing_status_without_a_failed_case():
 
 
 def test_tests_of_a_makefile(tmp_path):
-    """Whatever a makefile of the kernel names is run."""
+    """Every test in a makefile of the kernel is run."""
     for folder, text in (("drivers/net", "TEST_PROGS := \\\n\ta.sh \\\n\tb.py \\\n# end\n"),
                          ("drivers/net/hw", "TEST_PROGS = c.py\nTEST_PROGS += d.py\n"
                           "TEST_PROGS_EXTENDED := e.py\n")):
@@ -157,7 +157,7 @@ def test_document_says_why(tmp_path, monkeypatch):
     ("qhca", ["gro-hold=70000", "gro-hold=1000000", ""]), ("virtio-net", []),
 ])
 def test_adapter_of_its_own(monkeypatch, nic, boots):
-    """The lab boots anew before a test that wants other properties, and behind the last."""
+    """The lab reboots before a test that needs other properties, and after the last."""
     found = []
     where = place.Place(nic, print)
     monkeypatch.setattr(where, "boot", lambda: found.append(where.properties))

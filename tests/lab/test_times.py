@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Times are told once, in lab/gate/times.env; help and documents show the same."""
+"""Times are defined once, in lab/gate/times.env; help and documents show the same."""
 
 import re
 import subprocess

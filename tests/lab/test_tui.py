@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The terminal interface of qhca-scope, typed into and read in tmux, with
-adapters that are played."""
+"""The terminal interface of qhca-scope, driven and read through tmux, with simulated adapters."""
 
 import os
 import re
@@ -227,7 +226,7 @@ def test_break_prompt_and_quit_removes_it(opened, lab):
 
 
 def test_a_break_that_was_met_once_is_gone(opened, lab):
-    """It is not counted any more; the guest stands by it, so quitting asks."""
+    """It no longer counts; the guest is stopped by it, so quitting asks."""
     terminal = opened(120, 34)
     terminal.type("b")
     terminal.wait("^break: ")
@@ -277,7 +276,7 @@ def test_quit_may_keep(opened, lab):
 
 
 def test_inspect_qping_changes_nothing(opened, lab):
-    """Who only looked, leaves a guest at somebody's break where it is."""
+    """Quitting without having set a break leaves a stopped guest as it is."""
     lab["a"].add({"condition": {"on": "doorbell"}})
     lab["a"].meet()
     terminal = opened()
