@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-UCX between two guests, and Open MPI over it. UCX's UD transport takes the kind
-of a datagram's L3 header from the completion, and drops all if that is not what
-it expects; its RC transport is connected by means of UD.
+UCX between two guests, and Open MPI over it. UCX's UD transport takes the L3 header type of a
+datagram from the completion, and drops all datagrams of an unexpected type; its RC transport is
+connected by UD.
 """
 
 import re
@@ -23,8 +23,8 @@ TRANSPORTS = ["rc,ud,self",
 
 
 def ucx(guest, address, transports):
-    """Tells UCX which adapter, GID and transports to use, and no others. Its module for a
-    GPU comes with a compiler for it, 200 MB to load and to relocate at each start."""
+    """Makes UCX use this adapter, GID and these transports only. Its module for a GPU comes with a
+    compiler for it, 200 MB to load and to relocate at each start."""
     return {
         "UCX_MODULES": "^rocm*",
         "UCX_NET_DEVICES": f"{guest.ibdev}:1",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RDMA over the ordinary wire alone, in frames and in super-frames: the other labs of
-qhcas use it only while somebody looks at packets."""
+"""RDMA over the ordinary wire alone, in frames and in super-frames: other labs with only qhca
+adapters use it only while packets are observed."""
 
 import pytest
 
@@ -18,7 +18,7 @@ ALIKE = pytest.mark.long("large messages and small ones are in the gate")
     pytest.param("ibv_srq_pingpong", "-q 8 -s 10000 -n 300", marks=ALIKE),
 ])
 def test_data(wire_pair, program, options):
-    """What arrives is what was sent."""
+    """The data arrives unchanged."""
     pingpong(wire_pair.b, wire_pair.a, program, options)
 
 
@@ -28,7 +28,7 @@ def test_data(wire_pair, program, options):
     pytest.param("ib_atomic_lat", "-n 300", marks=ALIKE),
 ])
 def test_perftest(wire_pair, program, options):
-    """Each of the ways that payload takes."""
+    """Each path of the payload."""
     perftest(wire_pair.b, wire_pair.a, program, options)
 
 

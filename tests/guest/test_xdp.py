@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""XDP programs in the net device's driver: what becomes of frames, in one buffer and in
-several, and of the programs when the queues change."""
+"""XDP programs in the net device's driver: their effect on frames, in one buffer and in several,
+and the programs when the queues change."""
 
 import contextlib
 import json
@@ -56,7 +56,7 @@ def counters(guest):
 
 @contextlib.contextmanager
 def counted(guest):
-    """How much the counters went up in the block; those that did not are left out."""
+    """The increments of the counters in the block, without those that did not change."""
     before, found = counters(guest), {}
     yield found
     found.update({k: n - before[k] for k, n in counters(guest).items() if n != before[k]})
@@ -119,7 +119,7 @@ def test_drop(program, pair):
 
 @pytest.mark.parametrize("port,counter", [(7102, "rx_xdp_tx"), (7103, "rx_xdp_redirects")])
 def test_sent_back(program, pair, port, counter):
-    """Each byte of what the program sends back, or redirects, is right."""
+    """Each byte that the program sends back, or redirects, is correct."""
     a, b = pair.a, pair.b
     with counted(b) as n:
         echo(a, b, port, program[1], count=50)
@@ -129,8 +129,8 @@ def test_sent_back(program, pair, port, counter):
 
 @pytest.mark.parametrize("size", ALIKE)
 def test_from_another_device(pair, progs, size):
-    """What a program redirects to the adapter from another device goes out, though the
-    adapter has no program of its own."""
+    """Frames that a program redirects to the adapter from another device are sent, even if the
+    adapter itself has no program."""
     section, mtu, length = SIZES[size]
     a, b = pair.a, pair.b
     pair.set_mtu(mtu)
@@ -169,8 +169,8 @@ for i in range(50):
 
 @pytest.mark.long("test_sent_back has each byte, test_xsk more frames than a ring holds")
 def test_many_sent_back(program, pair):
-    """More than the rings hold come at once. Those that come back are right, and the
-    adapter goes on."""
+    """More frames than the rings hold arrive at once. Those sent back are correct, and the adapter
+    continues."""
     a, b = pair.a, pair.b
     for port in (7102, 7103):
         send_udp(a, b.ip, [(7300 + i, port) for i in range(8)], count=400, size=program[1])
@@ -189,7 +189,7 @@ def test_resized(program, pair):
 
 
 def test_aborted(program, pair):
-    """It leaves a trace."""
+    """It causes a trace event."""
     a, b = pair.a, pair.b
     with counted(b) as n, events(b, "xdp"):
         send_udp(a, b.ip, [(7200, 7104)], count=10, size=program[1])
@@ -199,8 +199,8 @@ def test_aborted(program, pair):
 
 
 def test_queues_change(program, pair):
-    """The program stays with other rings, other channels, a reset of the adapter, an
-    interface that goes down."""
+    """The program survives changes of rings and channels, a reset of the adapter, and setting the
+    interface down."""
     a, b, dev = pair.a, pair.b, pair.b.netdev
     was = re.findall(r"Combined:\s+(\d+)", b.run(f"ethtool -l {dev}").out)[1]
     try:
@@ -220,7 +220,8 @@ def test_queues_change(program, pair):
 
 
 def test_large_packets_are_off(pair, progs):
-    """A program sees frames: packets that hold many are off, and come back."""
+    """A program sees frames: packets that hold many frames are disabled, and enabled again
+    afterwards."""
     b = pair.b
     pair.set_mtu(1500)
     assert shown(b) == "on"
@@ -235,7 +236,7 @@ def test_large_packets_are_off(pair, progs):
 
 
 def test_attached_under_traffic(pair, progs):
-    """Programs come and go and change places while frames do."""
+    """Programs are attached, detached and replaced under traffic."""
     a, b, dev = pair.a, pair.b, pair.b.netdev
     pair.set_mtu(1500)
     changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
@@ -252,7 +253,7 @@ def test_attached_under_traffic(pair, progs):
 
 
 def test_refused(pair, progs):
-    """What does not go together is refused, with a reason, from both sides."""
+    """Incompatible settings are refused, with a reason, in either order."""
     b, dev = pair.b, pair.b.netdev
     attach = f"ip link set dev {dev} xdpdrv obj {progs.path('xdp.bpf.o')} sec xdp"
     pair.set_mtu(1500)
@@ -284,7 +285,7 @@ def test_refused(pair, progs):
 @pytest.mark.parametrize("vlan", [
     pytest.param(None, marks=pytest.mark.long("with a tag, the hash is shown, too")), 42])
 def test_metadata(pair, vlan):
-    """A program is told the RSS hash, and the tag that the adapter has taken out."""
+    """A program gets the RSS hash, and the tag that the adapter has stripped."""
     a, b, dev = pair.a, pair.b, pair.b.netdev
     src, dst = a.ip, b.ip
     pair.set_mtu(1500)
@@ -323,7 +324,7 @@ def test_bounce_buffers(swiotlb_pair, progs):
 
 
 def test_unloaded(pair, progs):
-    """The driver goes with a program attached, and comes back without one."""
+    """The driver is unloaded with a program attached, and reloaded without one."""
     b, dev = pair.b, pair.b.netdev
     pair.set_mtu(1500)
     b.run(f"ip link set dev {dev} xdpdrv obj {progs.path('xdp.bpf.o')} sec xdp")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""AF_XDP sockets without a copy: what they receive and send, the queues that are theirs,
-and what becomes of both when anything else changes."""
+"""Zero-copy AF_XDP sockets: what they receive and send, their queues, and the effect of other
+changes on both."""
 
 import contextlib
 import errno
@@ -28,7 +28,8 @@ _numbers = itertools.count()
 
 
 def receive_queues(guest):
-    """The adapter's Ethernet receive queues. Who gives one other rings gives it another CQ."""
+    """The adapter's Ethernet receive queues. A queue that gets other rings also gets another
+    CQ."""
     look = guest.lab.qmp(guest.name, "qhca-inspect", object="eth-rq")["look"]
     return {(queue["number"], queue["cqn"]) for queue in look["objects"]}
 
@@ -64,9 +65,9 @@ class Xsk:
         return self.answer()
 
     def end(self, kill=False):
-        """The program ends. The kernel takes the queues from it some time after the sockets
-        are closed, in a work item; the driver then gives them other rings. Until then MTU,
-        rings and channels cannot be changed."""
+        """The program ends. The kernel releases its queues some time after the sockets are closed,
+        in a work item; the driver then gives them other rings. Until then MTU, rings and channels
+        cannot be changed."""
         had, running = receive_queues(self.guest), self.job.running
         if kill:
             self.job.kill()
@@ -111,7 +112,7 @@ def sockets(guest, progs, queues="1", port=PORT, options="", fill=400):
 
 @pytest.fixture
 def two(pair):
-    """A pair that knows each other, with two channels."""
+    """A pair with known neighbours and two channels."""
     pair.set_mtu(1500)
     was = re.findall(r"Combined:\s+(\d+)", pair.b.run("ethtool -l $NETDEV").out)[1]
     pair.b.run("ethtool -L $NETDEV combined 2", check=was != "2")
@@ -143,7 +144,7 @@ def end_point(guest):
 
 
 def received(x, sent, command="recv"):
-    """N frames of datagrams came as they were sent."""
+    """N frames of datagrams arrived as they were sent."""
     got = x.answer() if command is None else x.ask(f"{command} {sent} 60000")
     assert got["frames"] == sent and got["wrong"] == 0 and got["completed"], got
     return got
@@ -154,8 +155,8 @@ def received(x, sent, command="recv"):
                                      pytest.param("-k 2048", marks=OTHERS),
                                      pytest.param("-H 192", marks=OTHERS)])
 def test_receive(two, progs, options):
-    """Datagrams of one flow come into the application's memory, byte by byte right; the
-    rest goes on. With XDP_COPY, too."""
+    """Datagrams of one flow arrive in the application's memory, each byte correct; other traffic
+    continues. With XDP_COPY, too."""
     a, b = two.a, two.b
     before = stat(b, "rx1_xsk_packets")
     with sockets(b, progs, port=PORT + 1, options=options) as x:
@@ -196,8 +197,8 @@ def receiving(guest, count, size, port=7310):
                                           pytest.param("-c", 1000, marks=OTHERS),
                                           pytest.param("-s", 1400, marks=OTHERS)])
 def test_transmit(two, progs, options, size):
-    """What the application puts into its ring goes out, byte by byte right, and each buffer
-    comes back; also more than the rings hold."""
+    """Frames in the application's ring are sent, each byte correct, and each buffer is returned;
+    also more than the rings hold."""
     a, b = two.a, two.b
     before = stat(b, "tx1_xsk_packets")
     with sockets(b, progs, port=None, options=options) as x:
@@ -211,8 +212,8 @@ def test_transmit(two, progs, options, size):
 
 
 def test_metadata_of_frames_sent(two, progs):
-    """The adapter sums what the application asks for, and tells when a frame left. A sum
-    outside of the frame costs that frame alone."""
+    """The adapter computes the requested checksums, and reports when a frame was sent. A checksum
+    outside the frame drops only that frame."""
     a, b = two.a, two.b
     ends = f"{end_point(b)} {end_point(a)} 7310"
     with sockets(b, progs, port=None, options="-m") as x:
@@ -230,7 +231,7 @@ def test_metadata_of_frames_sent(two, progs):
 
 
 def test_echo(two, progs):
-    """Frames go back out of the buffers in which they came."""
+    """Frames are sent back from the buffers in which they arrived."""
     a, b = two.a, two.b
     with sockets(b, progs, port=PORT + 1) as x:
         for size in (18, 1400):
@@ -262,8 +263,8 @@ def test_several_buffers(two, progs):
 
 @pytest.mark.parametrize("options", ["", pytest.param("-n", marks=OTHERS)])
 def test_fill_ring_empty(two, progs, options):
-    """Without buffers frames are dropped, and nothing spins; with the next ones they come
-    again, whether or not the application is to wake the driver."""
+    """Without buffers frames are dropped, and nothing spins; with new buffers reception continues,
+    whether or not the application has to wake the driver up."""
     a, b = two.a, two.b
     with sockets(b, progs, port=PORT + 1, options=options, fill=0) as x:
         for _ in range(2):
@@ -283,7 +284,7 @@ def test_fill_ring_empty(two, progs, options):
 
 @pytest.mark.long("test_receive has a socket at one queue, and the rest goes on")
 def test_two_queues(two, progs):
-    """Each queue has a socket of its own, with memory of its own."""
+    """Each queue has its own socket, with its own memory."""
     a, b = two.a, two.b
     # both flows have one port in the program, and each a queue by the sender's port
     with contextlib.ExitStack() as stack:
@@ -314,7 +315,8 @@ for i in range(100):
 
 @pytest.mark.long("test_queues_change has all that happens to a bound socket")
 def test_unbound_under_traffic(two, progs):
-    """Sockets come and go while frames do; the link stays, and so do the other queues."""
+    """Sockets are opened and closed under traffic; the link stays up, and the other queues are not
+    affected."""
     a, b = two.a, two.b
     changes = b.run("cat /sys/class/net/$NETDEV/carrier_changes").out
     job = a.start(Python(f"""
@@ -342,8 +344,8 @@ while True:
 
 @pytest.mark.long("test_xdp has each action of a program, in the driver's own buffers")
 def test_programs_pass(two, progs):
-    """Without a socket that takes frames all actions of programs are right in its buffers,
-    and no buffer is lost: far more frames come than there are."""
+    """Without a socket that receives, all actions of programs work in its buffers, and no buffer
+    is lost: far more frames arrive than there are buffers."""
     a, b = two.a, two.b
     b.run("ethtool -L $NETDEV combined 1")
     try:
@@ -382,8 +384,8 @@ def test_programs_pass_several_buffers(two, progs):
 
 
 def test_queues_change(two, progs):
-    """The socket stays with other rings, more channels, a reset, an interface that goes down;
-    its own channel cannot go."""
+    """The socket survives other rings, more channels, a reset, and setting the interface down; its
+    own channel cannot be removed."""
     a, b, dev = two.a, two.b, two.b.netdev
 
     def works(x):
@@ -412,8 +414,8 @@ def test_queues_change(two, progs):
 
 
 def test_refused(two, progs):
-    """bind() says by its error what cannot be, and what the socket cannot follow is
-    refused while it is bound."""
+    """bind() fails with the proper error, and incompatible changes are refused while the socket is
+    bound."""
     b, dev = two.b, two.b.netdev
 
     def refused(arguments, error):

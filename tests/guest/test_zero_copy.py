@@ -23,8 +23,8 @@ DATAGRAM = 8000
 
 @pytest.fixture
 def small_buffers(pair):
-    """Little is on its way when msg_zerocopy waits for its last notifications. The rest is
-    as in msg_zerocopy.sh."""
+    """Little is in flight when msg_zerocopy waits for its last notifications. The rest is as in
+    msg_zerocopy.sh."""
     setting = "net.ipv4.tcp_wmem"
     before = pair.a.run(f"sysctl -n {setting} net.core.optmem_max").out.split("\n")
     pair.a.run(f"sysctl -qw {setting}='4096 65536 131072' net.core.optmem_max=1000000")
@@ -53,7 +53,7 @@ def test_msg_zerocopy(pair, selftests, small_buffers, ip, protocol):
 @pytest.mark.parametrize("protocol", [
     "tcp", pytest.param("udp", marks=pytest.mark.long("TCP is in the gate"))])
 def test_msg_zerocopy_without_sg(pair, selftests, small_buffers, protocol):
-    """An adapter that gathers nothing gets copies, and the sender is told."""
+    """An adapter without scatter-gather gets copies, and the sender is notified."""
     with two_ends.without_sg(pair.a):
         sent, notified, zc = msg_zerocopy(pair, selftests, 4, protocol)
     assert sent == notified and sent > 10
