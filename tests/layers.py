@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hold sources in layers to the arrows that their layers.toml declares.
+"""Check that sources in layers keep to the dependencies that their layers.toml declares.
 
 layers.py SOURCES OBJECTS...
 
-SOURCES is a folder with layers.toml and a folder for each layer; each of OBJECTS has the
-objects of a build in the same folders, perhaps with a prefix "e_". Where layers.toml has a
-"folder", all sources are in that one, and each layer lists its "files"; the objects may then
-have a prefix "lib-". Says what is wrong and fails, or says what was checked.
+SOURCES is a folder with layers.toml and a folder for each layer; each of OBJECTS has the objects
+of a build in the same folders, perhaps with a prefix "e_". Where layers.toml has a "folder", all
+sources are in that one, and each layer lists its "files"; the objects may then have a prefix
+"lib-". Reports errors and fails, or reports what was checked.
 """
 
 import re
@@ -102,7 +102,7 @@ class Layers:
             self.arrows[part, other] += 1
 
     def symbols(self, objects: Path) -> int:
-        """What the objects call of each other."""
+        """The calls between the objects."""
         defined, needed = {}, []
         files = [f for f in sorted(objects.glob("*.o" if self.listed else "**/*.o"))
                  if self.part_of(f.relative_to(objects)) in self.parts]
@@ -147,8 +147,8 @@ class Layers:
             follow([path])
 
     def statics(self) -> int:
-        """A backtrace has names alone: each static function has one of its own, which says what
-        it is about. After symbols()."""
+        """A backtrace only has names: each static function has a unique one, which describes it.
+        After symbols()."""
         where: dict[str, list[str]] = {}
         for path, part, text in self.sources():
             for name in set(STATIC.findall(text)) - {"UVERBS_HANDLER"}:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A trace.json for tests: its rules are checked, its arrows can be followed."""
+"""A trace.json for tests: checks its rules, and follows its arrows."""
 
 from collections import Counter, defaultdict
 
@@ -49,7 +49,8 @@ TROUBLE = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss'
 
 
 def has_perfetto() -> bool:
-    """Is the trace processor there? It is an extra, which lab/perfetto/fetch-perfetto gets."""
+    """Is the trace processor installed? It is optional; lab/perfetto/fetch-perfetto downloads
+    it."""
     try:
         return bool(perfetto.folder())
     except LabError:

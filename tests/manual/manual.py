@@ -58,7 +58,7 @@ def tables(text: str):
 
 
 def parse(text: str) -> Manual:
-    """Read the manual; what cannot be read is a problem, not an exception."""
+    """Read the manual; unreadable parts are reported as problems, not as exceptions."""
     manual = Manual()
 
     def once(where: dict, key: str, value) -> None:

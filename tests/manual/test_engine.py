@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-What the manual says in tables of its own, against the engine's tables: QP
-transitions, RNR times, default limits, defaults of registers.  Small C
-programs include the engine's source files, whose tables are static.
+The manual's tables against the engine's: QP transitions, RNR times, default limits, defaults of
+registers.  Small C programs include the engine's source files, whose tables are static.
 """
 
 import re

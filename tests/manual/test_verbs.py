@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""docs/reference/verbs.md: it lists all there is, and what it says is so."""
+"""docs/reference/verbs.md: it is complete and correct."""
 
 import re
 from pathlib import Path
@@ -98,7 +98,7 @@ LATER_IN_6_12 = {"pre_destroy_cq", "post_destroy_cq"}
 
 
 def test_kernel_operations():
-    """All are listed, and those the driver sets are the ones that say yes."""
+    """All are listed, and exactly those that the driver sets are marked as supported."""
     body = re.search(r"^struct ib_device_ops \{(.*?)^\};", kernel_header(), re.S | re.M)[1]
     # "setup" is an argument of one of them
     operations = set(re.findall(r"\(\*(\w+)\)\s*\(", body)) - {"setup"}
@@ -128,7 +128,7 @@ def test_operations_of_the_provider():
 
 
 def test_tests_exist():
-    """A test that is named is there: who says yes must show it."""
+    """Each supported row refers to an existing test."""
     missing = []
     for _, name, answer, text in ROWS:
         for where, test in re.findall(r"`(\w+\.py)::(\w+)`", text):
@@ -149,7 +149,7 @@ def test_files_of_the_suite_exist():
 
 
 def test_what_is_supported_names_a_test():
-    """...but for what is a constant, which the row says."""
+    """...except for constants, which the row marks."""
     for _, name, answer, text in ROWS:
         if answer == "yes" and not re.search(r"\.py|tests/", text):
             assert name in ("ibv_wc_read_slid", "ibv_wc_read_dlid_path_bits"), name

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Watch the probe points of PROGRAM with gdb: what they say is what it prints.
+"""Trace the probe points of PROGRAM with gdb: they must match its output.
 
 probes.py PROGRAM
 """
