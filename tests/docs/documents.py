@@ -31,6 +31,7 @@ Comments that come before a block (a reader does not see them):
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from pathlib import Path
 
@@ -111,13 +112,17 @@ class Document:
 
 
 def documents() -> list[Path]:
-    """All Markdown files of the checkout, what is built left out."""
+    """
+    All Markdown files of the checkout except those in build/, which is not even walked:
+    builds create and remove files there meanwhile.
+    """
     found = []
-    for path in sorted(TOP.rglob("*.md")):
-        parts = path.relative_to(TOP).parts
-        if parts[0] != "build" and not any(p.startswith(".") for p in parts):
-            found.append(path)
-    return found
+    for folder, folders, files in os.walk(TOP):
+        folders[:] = [f for f in folders if not f.startswith(".") and
+                      (Path(folder), f) != (TOP, "build")]
+        found += [Path(folder) / f for f in files
+                  if f.endswith(".md") and not f.startswith(".")]
+    return sorted(found)
 
 
 def parse(path: Path, text: str | None = None) -> Document:
