@@ -140,12 +140,15 @@ def test_prefetch(pair, progs, really):
               "echo 1 > /proc/sys/vm/compact_memory")
     before = guest.ethtool_stat("page_faults")
     guest.run("rm -f /tmp/odp.*; mkfifo /tmp/odp.fifo")
-    job = guest.start(f"{progs.path('odp')} prefetch {really} < /tmp/odp.fifo > /tmp/odp.out")
+    job = guest.start(f"{progs.path('odp')} prefetch {really} < /tmp/odp.fifo > /tmp/odp.out 2>&1; "
+                      "echo $? > /tmp/odp.end")
     keeper = guest.start("exec 3> /tmp/odp.fifo; while [ ! -e /tmp/odp.go ]; do sleep 0.1; done; "
                          "echo >&3")
     try:
-        guest.wait_for("grep -q lkey /tmp/odp.out")
-        result = json.loads(guest.run("cat /tmp/odp.out").out)
+        guest.wait_for("grep -q lkey /tmp/odp.out || test -e /tmp/odp.end")
+        said = guest.run("cat /tmp/odp.out").out
+        assert "lkey" in said, said     # else it has failed and says why
+        result = json.loads(said)
         faults = guest.ethtool_stat("page_faults") - before
         shown = json.loads(guest.run("rdma -j statistic show mr").out)
     finally:
