@@ -157,6 +157,7 @@ class Lab:
         with lock(directory):
             if reuse and not replace and is_up(name):
                 lab = cls.load(name)
+                check_usable(lab)
                 check_same(lab, nics, options)
                 say(f"lab {name} is already up, and used as it is")
                 return lab
@@ -199,6 +200,8 @@ class Lab:
             except BaseException:
                 lab._stop()
                 raise
+            lab.state["ready"] = True
+            lab.save()
         return lab
 
     def _start(self, options: Options, say) -> None:
@@ -417,6 +420,17 @@ def clear_predecessor(name: str, directory: Path, replace: bool, say) -> None:
     if running_guests(old):
         say(f"lab {name}: cleaning up after an earlier run")
     old._stop()
+
+
+def check_usable(lab: Lab) -> None:
+    """LabError if LAB runs, but was not booted to the end or has lost a helper of its wire."""
+    wrong = None
+    if not lab.state.get("ready"):
+        wrong = "its guests never became ready"
+    elif not all(process.alive(who) for who in lab.processes()):
+        wrong = "a process of its wire has died"
+    if wrong:
+        raise LabError(f"lab {lab.name} is up, but {wrong}: replace it by --replace")
 
 
 # Options that a lab which is up shows nothing of.

@@ -165,7 +165,8 @@ def running_pair(run_dir, monkeypatch):
     children = [process.spawn(["sleep", "600"], True) for _ in "ab"]
     guests = {name: process.identity(child.pid) for name, child in zip("ab", children)}
     options = vars(Options(accel="tcg", tied=True, share=str(TOP / "docs")))
-    state = dict(state_of(directory, guests), options=options, link="dgram, memory")
+    state = dict(state_of(directory, guests), options=options, link="dgram, memory",
+                 ready=True)
     for guest in state["guests"].values():
         guest["nic"] = "qhca"
     (directory / "lab.json").write_text(json.dumps(state))
@@ -204,6 +205,17 @@ def test_running_lab_with_other_options_is_refused(running_pair, nics, options, 
     options = Options(**dict({"share": str(TOP / "docs")}, **options))
     with pytest.raises(LabError, match=complaint):
         Lab.up("old", nics, options, reuse=True)
+    assert all(guest.alive for guest in Lab.load("old").guests)
+
+
+@pytest.mark.parametrize("lost, complaint", [
+    ({"ready": False}, "its guests never became ready"),
+    ({"helpers": [{"pid": 1, "start": 12345}]}, "a process of its wire has died"),
+])
+def test_running_lab_that_does_not_work_is_refused(running_pair, lost, complaint):
+    (paths.lab_dir("old") / "lab.json").write_text(json.dumps(running_pair | lost))
+    with pytest.raises(LabError, match=f"lab old is up, but {complaint}: replace it"):
+        Lab.up("old", ["qhca"] * 2, Options(share=str(TOP / "docs")), reuse=True)
     assert all(guest.alive for guest in Lab.load("old").guests)
 
 
