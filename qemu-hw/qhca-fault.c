@@ -5,6 +5,7 @@
 #include "qapi/error.h"
 #include "qapi/qapi-commands-qhca.h"
 #include "qapi/qapi-visit-qhca.h"
+#include "qapi/visitor-impl.h"
 #include "engine/observe/breakpoint.h"
 #include "engine/observe/fault.h"
 #include "qhca-inspect.h"
@@ -241,6 +242,9 @@ static void qhca_faults_set(Object *obj, Visitor *v, const char *name,
     if (DEVICE(obj)->realized) {
         error_setg(errp, "'%s' can only be set before the device starts; use "
                    "qhca-fault-add", name);
+    } else if (!v->start_struct) {
+        /* the visitor of -global has no structures, and no error for them */
+        error_setg(errp, "'%s' is a list: give it to -device as JSON", name);
     } else if (visit_type_QhcaFaultList(v, name, &faults, errp)) {
         qapi_free_QhcaFaultList(s->faults);
         s->faults = faults;
@@ -265,6 +269,7 @@ void qhca_class_faults(ObjectClass *klass)
 
 bool qhca_faults_load(QhcaState *s, Error **errp)
 {
+    ERRP_GUARD();
     QhcaFaultList *l;
     unsigned n = 0;
 

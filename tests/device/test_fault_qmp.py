@@ -215,6 +215,8 @@ def test_property():
                          ("drop", "'faults', expected: array")):
         with pytest.raises(RuntimeError, match=text):
             Machine(device=device(faults))
+    with pytest.raises(RuntimeError, match="'faults' is a list: give it to -device as JSON"):
+        Machine("-global", "qhca.faults=drop")
 
 
 def test_fatal(rts):

@@ -189,6 +189,7 @@ static void unmake(struct objects *o)
     X(wq->ring.head, 9, "more WQEs than it holds")                           \
     X(wq->recv.held, true, "it is not in use, but has WQEs")                 \
     X(wq->wqn, 0, "it is none that could be made")                           \
+    X(wq->wqn, 1, "it is none that could be made")                           \
     X(wq->wqn, 0xffff, "an object's number is taken or out of range")
 
 /* The slot of the only address in the filter. */

@@ -10,7 +10,8 @@ SAVED_SIZE(struct qhca_wq, 856, wq, 1);
 static const char *wq_impossible(struct qhca *e, const struct qhca_wq *wq,
                                  bool flushing)
 {
-    if (!wq->wqn || !qhca_wq_valid(e, wq)) {
+    /* the lowest numbers are those of special QPs */
+    if (wq->wqn < e->q->qps.first || !qhca_wq_valid(e, wq)) {
         return "it is none that could be made";
     }
     if (wq->state == QHCA_WQS_RESET &&
