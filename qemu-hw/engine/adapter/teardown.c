@@ -36,6 +36,12 @@ TABLE(xrcd, q, xrcds)
 TABLE(cq, q, cqs)
 TABLE(eq, q, eqs)
 
+/* QPs and WQs share their numbers. */
+static bool qpn_discard(struct qhca *e, uint32_t num)
+{
+    return qhca_qp_discard(e, num) || qhca_wq_discard(e, num);
+}
+
 /*
  * Users before the objects that they use.  Multicast groups have no numbers,
  * but slots of a hash.  A QP has several parts, so it costs as much as several
@@ -49,8 +55,7 @@ static const struct {
     { qhca_mcg_discard, NULL, 4 },
     { qhca_flow_discard, flow_idr, 1 },
     { qhca_mw_discard, mr_idr, 1 },
-    { qhca_qp_discard, qp_idr, 4 },
-    { qhca_wq_discard, qp_idr, 1 },
+    { qpn_discard, qp_idr, 4 },
     { qhca_rqt_discard, rqt_idr, 1 },
     { qhca_eth_sq_discard, eth_sq_idr, 1 },
     { qhca_eth_rq_discard, eth_rq_idr, 1 },
