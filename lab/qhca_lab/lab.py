@@ -155,13 +155,13 @@ class Lab:
         check_request(nics, options)
         directory = paths.lab_dir(name)
         with lock(directory):
-            if reuse and not replace and is_up(name):
-                lab = cls.load(name)
-                check_usable(lab)
-                check_same(lab, nics, options)
+            old = load_if_any(name)
+            if reuse and not replace and old and is_up(old):
+                check_usable(old)
+                check_same(old, nics, options)
                 say(f"lab {name} is already up, and used as it is")
-                return lab
-            clear_predecessor(name, directory, replace, say)
+                return old
+            clear_predecessor(old, directory, replace, say)
             choice = accel.choose(options, say)
             share = options.share and str(Path(options.share).resolve())
             options = dataclasses.replace(options, accel=choice.name, share=share)
@@ -394,31 +394,31 @@ def running_guests(lab: Lab) -> list[Guest]:
     return [g for g in lab.guests if g.state["process"] and g.alive]
 
 
-def is_up(name: str) -> bool:
-    """Do all guests of the lab NAME run?"""
+def load_if_any(name: str) -> Lab | None:
+    """The lab NAME, whether its guests run or not."""
     try:
-        lab = Lab.load(name)
+        return Lab.load(name)
     except LabError:
-        return False
+        return None
+
+
+def is_up(lab: Lab) -> bool:
+    """Do all its guests run?"""
     return len(running_guests(lab)) == len(lab.guests)
 
 
-def clear_predecessor(name: str, directory: Path, replace: bool, say) -> None:
-    """Make room for a new lab NAME; LabError if it is up."""
-    if not directory.exists():
-        return
-    try:
-        old = Lab.load(name)
-    except LabError:
+def clear_predecessor(old: Lab | None, directory: Path, replace: bool, say) -> None:
+    """Make room for a new lab in DIRECTORY, where OLD was; LabError if that is up."""
+    if old is None:
         shutil.rmtree(directory, ignore_errors=True)
         return
-    if is_up(name) and not replace:
+    if is_up(old) and not replace:
         raise LabError(
-            f"lab {name} is already up: use it, take it down with 'qhca-lab down', "
+            f"lab {old.name} is already up: use it, take it down with 'qhca-lab down', "
             "or choose another --name"
         )
     if running_guests(old):
-        say(f"lab {name}: cleaning up after an earlier run")
+        say(f"lab {old.name}: cleaning up after an earlier run")
     old._stop()
 
 

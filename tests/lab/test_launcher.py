@@ -137,7 +137,7 @@ def test_remains_of_a_killed_predecessor_are_cleared(run_dir):
     (directory / "lab.json").write_text(
         json.dumps(state_of(directory, {"a": running, "b": gone}))
     )
-    lab.clear_predecessor("old", directory, False, print)
+    lab.clear_predecessor(Lab.load("old"), directory, False, print)
     assert not directory.exists() and not process.alive(running)
 
 
@@ -148,9 +148,9 @@ def test_running_lab_is_left_alone(run_dir):
     running = process.identity(child.pid)
     (directory / "lab.json").write_text(json.dumps(state_of(directory, {"a": running})))
     with pytest.raises(LabError, match="already up"):
-        lab.clear_predecessor("old", directory, False, print)
+        lab.clear_predecessor(Lab.load("old"), directory, False, print)
     assert process.alive(running)
-    lab.clear_predecessor("old", directory, True, print)
+    lab.clear_predecessor(Lab.load("old"), directory, True, print)
     assert not process.alive(running)
 
 
