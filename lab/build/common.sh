@@ -109,6 +109,15 @@ unpack_linux() {
 # packages FILE: the words of FILE, without comments.
 packages() { sed 's/#.*//' "$1" | tr -s ' \t\n' ' '; }
 
+# without_observers QEMU: fail if the program contains the device's observers.
+without_observers() {
+    local symbols
+    symbols=$("$QHCA_TOP/lab/in-root" nm "$1")
+    if grep ' T qhca_\(observe\|break_add\|fault_add\|inspect\)$' <<<"$symbols"; then
+        die "$1 still contains these observers"
+    fi
+}
+
 # quiet WHAT COMMAND...: run COMMAND with its output in build/log/WHAT.log; if it
 # fails, show the end of the log and exit.
 quiet() {
