@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* qhca: faults on demand, over QMP and as a property. */
+/* qhca: injected faults, over QMP and as a property. */
 #include "qemu/osdep.h"
 #include "qapi/clone-visitor.h"
 #include "qapi/error.h"
@@ -263,7 +263,7 @@ void qhca_class_faults(ObjectClass *klass)
                               qhca_faults_get, qhca_faults_set,
                               qhca_faults_release, NULL);
     object_class_property_set_description(klass, "faults",
-                        "faults on demand, a list as JSON: see QMP's "
+                        "injected faults, a list as JSON: see QMP's "
                         "qhca-fault-add");
 }
 

@@ -33,7 +33,7 @@ static int aq_status_to_errno(u8 status)
 		return -EBUSY;
 	case QHCA_ST_NO_RESOURCES:
 		return -ENOMEM;
-	case QHCA_ST_DMA_FAULT:
+	case QHCA_ST_DMA_ERROR:
 		return -EFAULT;
 	default:
 		return -EPROTO;

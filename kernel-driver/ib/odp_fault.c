@@ -36,11 +36,11 @@ static struct qhca_ib_odp *odp_get_by_key(struct qhca_ib_dev *dev, u32 key,
 }
 
 /* Provide what the device asks for; 0 also if it should ask again. */
-static int odp_provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
+static int odp_provide(struct qhca_ib_dev *dev, const struct qhca_page_fault *f)
 {
 	u64 len = min_t(u64, le64_to_cpu(f->len), SZ_1M);
 	u64 addr = le64_to_cpu(f->addr);
-	unsigned int flags = f->flags & QHCA_FAULT_WRITE ? QHCA_ODP_WRITE : 0;
+	unsigned int flags = f->flags & QHCA_PAGE_FAULT_WRITE ? QHCA_ODP_WRITE : 0;
 	struct qhca_ib_odp *odp;
 	int ret;
 
@@ -63,11 +63,11 @@ static int odp_provide(struct qhca_ib_dev *dev, const struct qhca_fault *f)
 }
 
 static void odp_resume(struct qhca_ib_qp *qp, unsigned int side,
-		       const struct qhca_fault *f, bool failed)
+		       const struct qhca_page_fault *f, bool failed)
 {
 	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
 	struct qhca_aq_req req = {
-		.opcode = QHCA_CMD_RESUME_FAULT,
+		.opcode = QHCA_CMD_RESUME_PAGE_FAULT,
 		.obj = qp->qpn,
 		.arg = side | (failed ? QHCA_RESUME_FAILED : 0) |
 		       (u64)le32_to_cpu(f->token) << QHCA_RESUME_TOKEN_SHIFT,
@@ -77,19 +77,19 @@ static void odp_resume(struct qhca_ib_qp *qp, unsigned int side,
 	qhca_aq_exec(dev->qdev, &req);
 }
 
-/* INIT_WORK() function of qp->fault_work; owns a reference to the QP. */
-void qhca_ib_fault_work(struct work_struct *work)
+/* INIT_WORK() function of qp->page_fault_work; owns a reference to the QP. */
+void qhca_ib_page_fault_work(struct work_struct *work)
 {
 	struct qhca_ib_qp *qp = container_of(work, struct qhca_ib_qp,
-					     fault_work);
+					     page_fault_work);
 	struct qhca_ib_dev *dev = to_qdev(qp->ibqp.device);
-	struct qhca_fault f[QHCA_FAULT_SIDES];
+	struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
 	unsigned int side;
 
-	if (!qhca_aq_query(dev->qdev, QHCA_CMD_QUERY_FAULT, qp->qpn, f,
+	if (!qhca_aq_query(dev->qdev, QHCA_CMD_QUERY_PAGE_FAULT, qp->qpn, f,
 			   sizeof(f))) {
-		for (side = 0; side < QHCA_FAULT_SIDES; side++) {
-			if (f[side].flags & QHCA_FAULT_VALID)
+		for (side = 0; side < QHCA_PAGE_FAULT_SIDES; side++) {
+			if (f[side].flags & QHCA_PAGE_FAULT_VALID)
 				odp_resume(qp, side, &f[side],
 					   odp_provide(dev, &f[side]));
 		}
@@ -101,7 +101,7 @@ void qhca_ib_fault_work(struct work_struct *work)
 void qhca_ib_page_fault(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp)
 {
 	/* If it is queued, it will handle this fault, too. */
-	if (!queue_work(dev->odp_wq, &qp->fault_work))
+	if (!queue_work(dev->odp_wq, &qp->page_fault_work))
 		qhca_ib_ref_put(&qp->ref);
 }
 

@@ -300,7 +300,7 @@ struct qhca_ib_srq {
 struct qhca_ib_qp {
 	struct ib_qp ibqp;
 	struct qhca_ib_ref ref;
-	struct work_struct fault_work;
+	struct work_struct page_fault_work;
 	struct qhca_ib_cq *scq;	/* NULL: XRC target */
 	struct qhca_ib_cq *rcq;	/* NULL: XRC */
 	struct qhca_ib_srq *srq;
@@ -682,7 +682,7 @@ int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length, u64 iova,
 		     int access, struct qhca_mpt *mpt);
 void qhca_ib_odp_set_key(struct qhca_ib_mr *mr);
 void qhca_ib_odp_exit(struct qhca_ib_mr *mr);
-void qhca_ib_fault_work(struct work_struct *work);
+void qhca_ib_page_fault_work(struct work_struct *work);
 void qhca_ib_page_fault(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
 int qhca_ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice,
 		      u32 flags, struct ib_sge *sge, u32 num_sge,
@@ -698,7 +698,7 @@ static inline int qhca_ib_odp_init(struct qhca_ib_mr *mr, u64 start, u64 length,
 static inline void qhca_ib_odp_set_key(struct qhca_ib_mr *mr) {}
 static inline void qhca_ib_odp_exit(struct qhca_ib_mr *mr) {}
 
-static inline void qhca_ib_fault_work(struct work_struct *work) {}
+static inline void qhca_ib_page_fault_work(struct work_struct *work) {}
 
 static inline void qhca_ib_page_fault(struct qhca_ib_dev *dev,
 				      struct qhca_ib_qp *qp)

@@ -493,7 +493,7 @@ static void qp_init(struct qhca_ib_qp *qp, bool user)
 	INIT_LIST_HEAD(&qp->scq_entry);
 	INIT_LIST_HEAD(&qp->rcq_entry);
 	qhca_ib_ref_init(&qp->ref);
-	INIT_WORK(&qp->fault_work, qhca_ib_fault_work);
+	INIT_WORK(&qp->page_fault_work, qhca_ib_page_fault_work);
 }
 
 /*

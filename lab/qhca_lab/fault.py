@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Faults on demand: rules for a guest's adapter, over QMP.
+"""Injected faults: rules for a guest's adapter, over QMP.
 
 A rule is what QMP's qhca-fault-add takes, {"action": "delay", "psn": 5, "time":
 250000}: QEMU checks it. See docs/how-to/inject-faults.md.

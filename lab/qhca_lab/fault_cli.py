@@ -18,7 +18,7 @@ TOLD = (
     "roce-retry-exceeded", "roce-rnr-exceeded", "roce-duplicate",
     "roce-out-of-sequence", "roce-icrc-errors", "roce-access-errors",
     "roce-op-errors", "roce-inv-req-errors", "roce-rx-no-qp", "dma-errors",
-    "table-faults", "cq-overflows",
+    "table-errors", "cq-overflows",
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ HEX = re.compile(
 )
 DEC = re.compile(r"^(entries|(.*_)?page)$")
 GOOD = ("RTS", "SUCCESS", "posted", "in-flight", "waiting", "running", "VALID", "READY", "OK")
-BAD = ("ERR", "SQE", "_ERR", "fault", "FATAL", "OVERFLOW", "NAK")
+BAD = ("ERR", "SQE", "_ERR", "error", "FATAL", "OVERFLOW", "NAK")
 
 
 def is_hex(name: str) -> bool:
@@ -324,8 +324,8 @@ def walk_lines(look: dict, width: int = 0) -> list[Line]:
     if "bytes" in look:
         wide = len(pad) + 74
         lines += hexdump(look["bytes"], pad + "   ", 8 if 0 < width < wide else 16)
-    if "fault" in look:
-        lines.append([("bad", f"{pad}└─ fault: {look['fault']}")])
+    if "error" in look:
+        lines.append([("bad", f"{pad}└─ error: {look['error']}")])
     return lines
 
 
@@ -353,7 +353,7 @@ def branch(entries: list[dict], pad: str) -> list[Line]:
         last = n + 1 == len(entries)
         text = f"[{entry.get('index', '?')}]"
         words = {k: v for k, v in merged(entry).items() if k not in (
-            "index", "entries", "kind", "address", "entry", "valid", "fault", "at")}
+            "index", "entries", "kind", "address", "entry", "valid", "error", "at")}
         if "address" in entry:
             text += f" → {entry.get('kind', 'segment')} 0x{entry['address']:x}"
         elif not entry.get("valid", True):
@@ -361,8 +361,8 @@ def branch(entries: list[dict], pad: str) -> list[Line]:
         line: Line = [("dim", pad + ("└─ " if last else "├─ ")), ("number", text)]
         if words:
             line.append(("dim", "  " + " ".join(f"{k} {compact(k, v)}" for k, v in words.items())))
-        if "fault" in entry:
-            line.append(("bad", f"  fault: {entry['fault']}"))
+        if "error" in entry:
+            line.append(("bad", f"  error: {entry['error']}"))
         lines.append(line)
         lines += branch(entry.get("entries", []), pad + ("   " if last else "│  "))
     return lines

@@ -118,7 +118,7 @@ def test_bad_input(adapter, name):
                      in_len=size) == C.QHCA_ST_BAD_PARAM
     for addr in (0xFFFFFFFFFFFFFFC0, 0x800000000000, 0xC0000000):
         assert status_of(adapter, opcode, in_addr=addr,
-                         in_len=size) == C.QHCA_ST_DMA_FAULT
+                         in_len=size) == C.QHCA_ST_DMA_ERROR
     assert status_of(adapter, opcode, data=b"\xff" * size,
                      mask=0xFFFFFFFFFFFFFFFF) != C.QHCA_ST_OK
     adapter.command(C.QHCA_CMD_NOP)
@@ -132,7 +132,7 @@ def test_bad_output(adapter, name):
     assert status_of(adapter, opcode, out_addr=adapter.scratch + 1,
                      out_len=size) == C.QHCA_ST_BAD_PARAM
     assert status_of(adapter, opcode, out_addr=0x800000000000,
-                     out_len=size) == C.QHCA_ST_DMA_FAULT
+                     out_len=size) == C.QHCA_ST_DMA_ERROR
     assert status_of(adapter, opcode, out=size) == C.QHCA_ST_OK
 
 

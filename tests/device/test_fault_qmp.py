@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Faults on demand over QMP, in the monitor and as a property of the device."""
+"""Injected faults over QMP, in the monitor and as a property of the device."""
 
 import json
 

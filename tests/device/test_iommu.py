@@ -110,10 +110,10 @@ def test_unmapped_buffers(adapter):
     adapter.start_admin()
     adapter.iommu.unmap(adapter.scratch + 4096)
     cqe = adapter.try_command(C.QHCA_CMD_QUERY_PORT, out=64)
-    assert cqe.status == C.QHCA_ST_DMA_FAULT
+    assert cqe.status == C.QHCA_ST_DMA_ERROR
     adapter.iommu.unmap(adapter.scratch)
     assert adapter.try_command(C.QHCA_CMD_SET_GID,
-                               data=bytes(64)).status == C.QHCA_ST_DMA_FAULT
+                               data=bytes(64)).status == C.QHCA_ST_DMA_ERROR
 
 
 def test_read_only_mapping(adapter):
@@ -123,7 +123,7 @@ def test_read_only_mapping(adapter):
     page = adapter.scratch + 4096
     adapter.iommu.entry(page, page | 1)
     assert adapter.try_command(C.QHCA_CMD_QUERY_PORT,
-                               out=64).status == C.QHCA_ST_DMA_FAULT
+                               out=64).status == C.QHCA_ST_DMA_ERROR
     assert adapter.m.read_mem(page, 64) == bytes(64)
 
 

@@ -8,7 +8,7 @@ from rdma import ACKNOWLEDGE, AETH, BTH, SEND_ONLY, Setup, ack, packet, parse
 
 IOVA = 0x10_0000_0000
 RTS_PSN, RTR_PSN = 200, 100
-SEND, RECV = C.QHCA_FAULT_SEND, C.QHCA_FAULT_RECV
+SEND, RECV = C.QHCA_PAGE_FAULT_SEND, C.QHCA_PAGE_FAULT_RECV
 
 
 class Paged:
@@ -38,16 +38,16 @@ class Paged:
         assert (event.type, event.obj) == (C.QHCA_EV_PAGE_FAULT, self.qp.num)
         kind = struct("qhca_fault")
         size = len(bytes(kind()))
-        self.adapter.command(C.QHCA_CMD_QUERY_FAULT, self.qp.num, out=size * C.QHCA_FAULT_SIDES)
-        out = self.m.read_mem(self.adapter.scratch + PAGE, size * C.QHCA_FAULT_SIDES)
-        faults = [kind.from_buffer_copy(out, i * size) for i in range(C.QHCA_FAULT_SIDES)]
+        self.adapter.command(C.QHCA_CMD_QUERY_PAGE_FAULT, self.qp.num, out=size * C.QHCA_PAGE_FAULT_SIDES)
+        out = self.m.read_mem(self.adapter.scratch + PAGE, size * C.QHCA_PAGE_FAULT_SIDES)
+        faults = [kind.from_buffer_copy(out, i * size) for i in range(C.QHCA_PAGE_FAULT_SIDES)]
         assert [i for i, f in enumerate(faults) if f.flags] == [side]
         assert faults[side].key == self.key
         return faults[side]
 
     def resume(self, side: int, token: int, failed: bool = False):
         arg = side | token << C.QHCA_RESUME_TOKEN_SHIFT | (C.QHCA_RESUME_FAILED if failed else 0)
-        self.adapter.command(C.QHCA_CMD_RESUME_FAULT, self.qp.num, arg=arg)
+        self.adapter.command(C.QHCA_CMD_RESUME_PAGE_FAULT, self.qp.num, arg=arg)
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def test_send(paged):
     for i, page in enumerate(pages):
         p.qp.post_send((IOVA + PAGE, 64, p.key), wr_id=i)
         fault = p.fault(SEND)
-        assert (fault.addr, fault.len, fault.flags) == (IOVA + PAGE, 64, C.QHCA_FAULT_VALID)
-        assert p.qp.query().req_state == C.QHCA_REQ_WAIT_FAULT
+        assert (fault.addr, fault.len, fault.flags) == (IOVA + PAGE, 64, C.QHCA_PAGE_FAULT_VALID)
+        assert p.qp.query().req_state == C.QHCA_REQ_WAIT_PAGE
         assert m.no_frame()
         p.set(1, page)
         p.resume(SEND, fault.token)
@@ -75,7 +75,7 @@ def test_send(paged):
         assert p.s.cq.take().status == C.QHCA_WC_SUCCESS
         p.take_away(1)
     assert p.adapter.stat("PAGE_FAULTS") == 2
-    assert p.adapter.stat("TABLE_FAULTS") == 0
+    assert p.adapter.stat("TABLE_ERRORS") == 0
 
 
 def test_receive(paged):
@@ -87,7 +87,7 @@ def test_receive(paged):
     m.send_frame(packet(p.qp.num, SEND_ONLY, RTR_PSN, b"a page too late", ackreq=1))
     fault = p.fault(RECV)
     assert (fault.addr, fault.len) == (IOVA + 2 * PAGE + 8, 15)
-    assert fault.flags == C.QHCA_FAULT_VALID | C.QHCA_FAULT_WRITE
+    assert fault.flags == C.QHCA_PAGE_FAULT_VALID | C.QHCA_PAGE_FAULT_WRITE
     assert m.no_frame()
     p.set(2, page, C.QHCA_BTE_WRITE)
     p.resume(RECV, fault.token)

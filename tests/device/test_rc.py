@@ -181,7 +181,7 @@ def test_invalid_table_entry(adapter):
     cqe = s.cq.take()
     assert cqe.status == C.QHCA_WC_LOC_QP_OP_ERR
     assert cqe.syndrome == s.qp.query().syndrome == C.QHCA_SYN_TABLE_INVALID
-    assert adapter.stat("TABLE_FAULTS") == 1
+    assert adapter.stat("TABLE_ERRORS") == 1
 
 
 def test_retransmission(rts):

@@ -119,19 +119,19 @@ static inline void fq_open(struct fq *q, bool self)
 /* Answer the page faults of QP @i; @how: bring in, fail, 0: neither. */
 static inline void fq_serve(struct fq *q, unsigned i, uint8_t how)
 {
-    struct qhca_fault f[QHCA_FAULT_SIDES];
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
     unsigned k;
 
     guest_faults(&q->g, q->qp[i].qpn, f);
-    for (k = 0; k < QHCA_FAULT_SIDES; k++) {
-        if (!(f[k].flags & QHCA_FAULT_VALID)) {
+    for (k = 0; k < QHCA_PAGE_FAULT_SIDES; k++) {
+        if (!(f[k].flags & QHCA_PAGE_FAULT_VALID)) {
             continue;
         }
         CHECK(f[k].addr >= FQ_IOVA && f[k].len && f[k].len <= FQ_MR &&
               f[k].addr - FQ_IOVA <= FQ_MR - f[k].len, "a strange fault");
         if (how & 1) {
             godp_in(&q->odp, f[k].addr - FQ_IOVA, f[k].len,
-                    f[k].flags & QHCA_FAULT_WRITE);
+                    f[k].flags & QHCA_PAGE_FAULT_WRITE);
         }
         guest_resume(&q->g, q->qp[i].qpn, k, f[k].token + (how & 8),
                      how & 2);

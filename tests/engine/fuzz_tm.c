@@ -193,17 +193,17 @@ static void move(struct ft *t, struct fz *f)
 
 static void serve(struct ft *t, uint32_t qpn, uint8_t how)
 {
-    struct qhca_fault f[QHCA_FAULT_SIDES];
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
     unsigned k;
 
     guest_faults(&t->g, qpn, f);
-    for (k = 0; k < QHCA_FAULT_SIDES; k++) {
-        if (!(f[k].flags & QHCA_FAULT_VALID)) {
+    for (k = 0; k < QHCA_PAGE_FAULT_SIDES; k++) {
+        if (!(f[k].flags & QHCA_PAGE_FAULT_VALID)) {
             continue;
         }
         if (how & 1) {
             godp_in(&t->odp, f[k].addr - IOVA, f[k].len,
-                    f[k].flags & QHCA_FAULT_WRITE);
+                    f[k].flags & QHCA_PAGE_FAULT_WRITE);
         }
         guest_resume(&t->g, qpn, k, f[k].token, how & 2);
     }

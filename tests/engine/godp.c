@@ -232,17 +232,17 @@ void godp_out_table(struct godp *o, uint64_t off)
 }
 
 void guest_faults(struct guest *g, uint32_t qpn,
-                  struct qhca_fault f[QHCA_FAULT_SIDES])
+                  struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES])
 {
-    guest_query(g, QHCA_CMD_QUERY_FAULT, qpn, f,
-                QHCA_FAULT_SIDES * sizeof(f[0]));
+    guest_query(g, QHCA_CMD_QUERY_PAGE_FAULT, qpn, f,
+                QHCA_PAGE_FAULT_SIDES * sizeof(f[0]));
 }
 
 uint8_t guest_resume(struct guest *g, uint32_t qpn, unsigned side,
                      uint32_t token, bool failed)
 {
     struct gcmd c = {
-        .op = QHCA_CMD_RESUME_FAULT, .obj = qpn,
+        .op = QHCA_CMD_RESUME_PAGE_FAULT, .obj = qpn,
         .arg = side | (failed ? QHCA_RESUME_FAILED : 0) |
                (uint64_t)token << QHCA_RESUME_TOKEN_SHIFT,
     };

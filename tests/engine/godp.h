@@ -44,10 +44,10 @@ void godp_out(struct godp *o, uint64_t off, uint64_t len);
 /* Remove the table that holds the entry of byte @off, with its pages. */
 void godp_out_table(struct godp *o, uint64_t off);
 
-/* QUERY_FAULT */
+/* QUERY_PAGE_FAULT */
 void guest_faults(struct guest *g, uint32_t qpn,
-                  struct qhca_fault f[QHCA_FAULT_SIDES]);
-/* RESUME_FAULT; QHCA_ST_* */
+                  struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES]);
+/* RESUME_PAGE_FAULT; QHCA_ST_* */
 uint8_t guest_resume(struct guest *g, uint32_t qpn, unsigned side,
                      uint32_t token, bool failed);
 

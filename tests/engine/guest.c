@@ -12,7 +12,7 @@ static const char *status_name(uint8_t s)
 {
     static const char *const names[] = {
         "OK", "BAD_OPCODE", "UNSUPPORTED", "BAD_PARAM", "BAD_OBJ",
-        "BAD_STATE", "BUSY", "NO_RESOURCES", "DMA_FAULT", "BAD_TABLE"
+        "BAD_STATE", "BUSY", "NO_RESOURCES", "DMA_ERROR", "BAD_TABLE"
     };
 
     return s < sizeof(names) / sizeof(names[0]) ? names[s] : "?";

@@ -41,11 +41,11 @@ static struct godp *find(struct sim *s, struct guest *g, uint32_t key)
 }
 
 static void serve_one(struct sim *s, struct guest *g,
-                      const struct qhca_fault *f)
+                      const struct qhca_page_fault *f)
 {
     struct godp *o = find(s, g, f->key);
     uint64_t off = f->addr - o->mr->iova;
-    bool write = f->flags & QHCA_FAULT_WRITE;
+    bool write = f->flags & QHCA_PAGE_FAULT_WRITE;
 
     CHECK(f->addr >= o->mr->iova && f->len && off < o->mr->len &&
           f->len <= o->mr->len - off, "%s: a page fault outside the region",
@@ -68,9 +68,9 @@ static void serve(void *opaque, uint64_t qpn)
 {
     struct guest *g = opaque;
     struct sim *s = g->opaque;
-    struct qhca_fault f[QHCA_FAULT_SIDES];
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
     struct gcmd c = {
-        .op = QHCA_CMD_QUERY_FAULT, .obj = (uint32_t)qpn, .out = f,
+        .op = QHCA_CMD_QUERY_PAGE_FAULT, .obj = (uint32_t)qpn, .out = f,
         .out_len = sizeof(f),
     };
     unsigned i;
@@ -86,13 +86,13 @@ static void serve(void *opaque, uint64_t qpn)
     if (guest_cmd(g, &c)) {
         return;                 /* destroyed in the meantime */
     }
-    for (i = 0; i < QHCA_FAULT_SIDES; i++) {
-        if (!(f[i].flags & QHCA_FAULT_VALID)) {
+    for (i = 0; i < QHCA_PAGE_FAULT_SIDES; i++) {
+        if (!(f[i].flags & QHCA_PAGE_FAULT_VALID)) {
             continue;
         }
         serve_one(s, g, &f[i]);
         st = guest_resume(g, (uint32_t)qpn, i, f[i].token, false);
-        CHECK(st == QHCA_ST_OK, "%s: RESUME_FAULT of QP %#x, side %u: %u",
+        CHECK(st == QHCA_ST_OK, "%s: RESUME_PAGE_FAULT of QP %#x, side %u: %u",
               g->m->name, (unsigned)qpn, i, st);
     }
 }

@@ -322,7 +322,7 @@ const struct sim_workload sim_workloads[] = {
       build_ready, NULL, false },
     { "lossy", "RC on a wire that loses, doubles, delays, spoils",
       build_lossy, NULL, false },
-    { "faults", "RC, and faults on demand in the adapters", build_faults,
+    { "faults", "RC, and injected faults in the adapters", build_faults,
       NULL, false },
     { "late", "RC, timers shorter than the round trip",
       build_late, NULL, false },

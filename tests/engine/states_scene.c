@@ -126,7 +126,7 @@ static uint64_t *entry(struct gmem *m, uint64_t table, uint64_t page)
 /*
  * Bring in the pages that @f specifies, of a region with a FLAT table, zeroed.
  */
-static void bring_in(struct guest *g, const struct qhca_fault *f)
+static void bring_in(struct guest *g, const struct qhca_page_fault *f)
 {
     struct qhca_mpt mr;
     uint64_t page, last;
@@ -148,7 +148,7 @@ static void bring_in(struct guest *g, const struct qhca_fault *f)
 /* Serve all page faults; false: there is none. */
 static bool serve(struct guest *g)
 {
-    struct qhca_fault f[QHCA_FAULT_SIDES];
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
     struct qhca *e = g->n->e;
     const struct qhca_qp *qp;
     bool any = false;
@@ -161,11 +161,11 @@ static bool serve(struct guest *g)
             continue;
         }
         guest_faults(g, n, f);
-        for (k = 0; k < QHCA_FAULT_SIDES; k++) {
-            if (f[k].flags & QHCA_FAULT_VALID) {
+        for (k = 0; k < QHCA_PAGE_FAULT_SIDES; k++) {
+            if (f[k].flags & QHCA_PAGE_FAULT_VALID) {
                 bring_in(g, &f[k]);
                 CHECK(guest_resume(g, n, k, f[k].token, false) == QHCA_ST_OK,
-                      "RESUME_FAULT");
+                      "RESUME_PAGE_FAULT");
                 any = true;
             }
         }

@@ -234,7 +234,7 @@ static void conditions(void **state)
           .fields = QHCA_BRK_CODE },
         { .on = QHCA_ON_PACKET_IN, .number = 12345,
           .fields = QHCA_BRK_NUMBER },
-        { .on = QHCA_ON_FAULT },
+        { .on = QHCA_ON_WALK_ERROR },
     };
     static const char *const want[] = {
         "wqe", "wqe", "tx", "rx", "retransmit", "tx", "cqe", "qp_state",

@@ -465,7 +465,7 @@ static void resize_refused(void **state)
     for (fail = 0; fail < 3; fail++) {
         assert_int_equal(unit_cmd(u, QHCA_CMD_MODIFY_CQ, cq.cqn,
                                   QHCA_CQ_M_RESIZE, &c, sizeof(c), NULL),
-                         QHCA_ST_DMA_FAULT);
+                         QHCA_ST_DMA_ERROR);
     }
     u->m->fail_64k = 0;
     gbuf_free(&buf);

@@ -672,7 +672,7 @@ static void table(void **state)
     peer_ack(p, p->a.sq_psn, 0x1f);
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, 0);
     peer_cqe(p, scq, 2, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_TABLE_INVALID);
-    assert_int_equal(stat(p, QHCA_STAT_TABLE_FAULTS), 1);
+    assert_int_equal(stat(p, QHCA_STAT_TABLE_ERRORS), 1);
     assert_int_equal(hits(p->e, 1), 1);
     assert_int_equal(gmr_destroy(&mr), QHCA_ST_OK);
     peer_free(p);

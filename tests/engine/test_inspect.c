@@ -382,11 +382,11 @@ static void broken(void **state)
     entry = gmem_ptr(u->m, gbuf_entry_addr(&mr.buf, l.at), 8);
     *entry &= ~QHCA_BTE_VALID;
     assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
-    SEEN(&s, "fault", "the entry is not valid");
+    SEEN(&s, "error", "the entry is not valid");
     SEEN(&s, "hops.1.valid", "false");
     *entry |= QHCA_BTE_VALID | QHCA_BTE_TABLE;
     assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
-    SEEN(&s, "fault", "the entry names a table, not a page");
+    SEEN(&s, "error", "the entry names a table, not a page");
     l.at = LEN;
     assert_non_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
     l.by = QHCA_WALK_INDEX;
@@ -418,7 +418,7 @@ static void unreadable(void **state)
         gmr_create(&mr, &u->g, LEN, 0, QHCA_ACCESS_MASK, &form[i]);
         l.number = t.number = mr.key;
         assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
-        assert_null(seen_get(&s, "fault"));
+        assert_null(seen_get(&s, "error"));
         assert_non_null(seen_get(&s, "bytes"));
         /* a page at the end of the address space */
         if (i == 0) {
@@ -427,7 +427,7 @@ static void unreadable(void **state)
 
             *entry |= QHCA_BTE_ADDR_MASK & ~0xfffULL;
             assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
-            SEEN(&s, "fault", "the memory cannot be read");
+            SEEN(&s, "error", "the memory cannot be read");
             assert_null(seen_get(&s, "bytes"));
             *entry = was & ~QHCA_BTE_VALID;
             assert_null(qhca_inspect_tree(u->e, &t, seen_start(&s)));
@@ -438,7 +438,7 @@ static void unreadable(void **state)
         m = qhca_mr_get_cmd(u->e, mr.key);
         m->buf.addr |= 1ULL << 50;
         assert_null(qhca_inspect_walk(u->e, &l, seen_start(&s)));
-        SEEN(&s, "fault", i ? "the list cannot be read" :
+        SEEN(&s, "error", i ? "the list cannot be read" :
                               "the table cannot be read");
         assert_null(qhca_inspect_tree(u->e, &t, seen_start(&s)));
         assert_int_equal(s.depth, 0);
@@ -548,7 +548,7 @@ static void leaf_text(void *opaque, const char *name, const char *text)
 {
     struct leaves *l = opaque;
 
-    CHECK(strcmp(name, "fault"), "%s", text);
+    CHECK(strcmp(name, "error"), "%s", text);
     l->page |= !strcmp(name, "kind") && !strcmp(text, "page");
 }
 

@@ -318,7 +318,7 @@ static void page_fault(void **state)
             .rkey = mr.key, .dmalen = 200);
     peer_expect_nothing(p);
     look_qp(p);
-    SEEN(&s, "context.req_state_name", "WAIT_FAULT");
+    SEEN(&s, "context.req_state_name", "WAIT_PAGE");
     SEEN_HEX("page_faults.send.addr", iova + 4096);
     SEEN(&s, "page_faults.send.len", "100");
     SEEN_HEX("page_faults.send.key", mr.key);

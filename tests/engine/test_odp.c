@@ -37,7 +37,7 @@ static void begin(struct t *t, uint8_t type, const struct gbuf_shape *shape)
 static void end(struct t *t)
 {
     assert_int_equal(godp_destroy(&t->o), QHCA_ST_OK);
-    assert_int_equal(qhca_stat(t->p->e, QHCA_STAT_TABLE_FAULTS), 0);
+    assert_int_equal(qhca_stat(t->p->e, QHCA_STAT_TABLE_ERRORS), 0);
     assert_int_equal(qhca_stat(t->p->e, QHCA_STAT_DMA_ERRORS), 0);
     peer_free(t->p);
 }
@@ -51,10 +51,10 @@ static const uint8_t *bytes(uint64_t off, size_t len)
 }
 
 /* There is one new event, and the QP waits exactly there. */
-static struct qhca_fault fault(struct t *t, unsigned side, uint64_t off,
+static struct qhca_page_fault fault(struct t *t, unsigned side, uint64_t off,
                                uint64_t len, bool write)
 {
-    struct qhca_fault f[QHCA_FAULT_SIDES];
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
     struct qhca_qpc c;
 
     peer_run(t->p);
@@ -62,16 +62,16 @@ static struct qhca_fault fault(struct t *t, unsigned side, uint64_t off,
     assert_int_equal(t->p->g.async_count[QHCA_EV_PAGE_FAULT], ++t->faults);
     assert_int_equal(qhca_stat(t->p->e, QHCA_STAT_PAGE_FAULTS), t->faults);
     guest_faults(&t->p->g, t->p->qp.qpn, f);
-    assert_int_equal(f[side].flags, QHCA_FAULT_VALID |
-                                    (write ? QHCA_FAULT_WRITE : 0));
+    assert_int_equal(f[side].flags, QHCA_PAGE_FAULT_VALID |
+                                    (write ? QHCA_PAGE_FAULT_WRITE : 0));
     assert_int_equal(f[side].key, t->mr.key);
     assert_int_equal(f[side].addr, IOVA + off);
     assert_int_equal(f[side].len, len);
     guest_query(&t->p->g, QHCA_CMD_QUERY_QP, t->p->qp.qpn, &c, sizeof(c));
-    if (side <= QHCA_FAULT_LAND) {
-        assert_int_equal(c.req_state, QHCA_REQ_WAIT_FAULT);
+    if (side <= QHCA_PAGE_FAULT_LAND) {
+        assert_int_equal(c.req_state, QHCA_REQ_WAIT_PAGE);
     } else {
-        assert_int_equal(c.rsp_state, QHCA_RSP_WAIT_FAULT);
+        assert_int_equal(c.rsp_state, QHCA_RSP_WAIT_PAGE);
     }
     return f[side];
 }
@@ -83,16 +83,16 @@ static void no_fault(struct t *t)
     assert_int_equal(t->p->g.async_count[QHCA_EV_PAGE_FAULT], t->faults);
 }
 
-static void resume(struct t *t, unsigned side, const struct qhca_fault *f,
+static void resume(struct t *t, unsigned side, const struct qhca_page_fault *f,
                    bool failed)
 {
     assert_int_equal(guest_resume(&t->p->g, t->p->qp.qpn, side, f->token,
                                   failed), QHCA_ST_OK);
 }
 
-static void provide(struct t *t, unsigned side, const struct qhca_fault *f)
+static void provide(struct t *t, unsigned side, const struct qhca_page_fault *f)
 {
-    godp_in(&t->o, f->addr - IOVA, f->len, f->flags & QHCA_FAULT_WRITE);
+    godp_in(&t->o, f->addr - IOVA, f->len, f->flags & QHCA_PAGE_FAULT_WRITE);
     resume(t, side, f, false);
 }
 
@@ -111,7 +111,7 @@ static void local_read(void **state)
 {
     struct peer *p;
     struct t t;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     const struct pframe *fr;
     uint32_t s;
     unsigned i;
@@ -127,30 +127,30 @@ static void local_read(void **state)
     fr = peer_expect(p, WRITE_FIRST, s);
     assert_memory_equal(fr->ext + 16, bytes(4096 - 0x123 - 256, 256), 256);
     peer_expect_nothing(p);
-    f = fault(&t, QHCA_FAULT_SEND, 4096 - 0x123, 1000 - 256, false);
+    f = fault(&t, QHCA_PAGE_FAULT_SEND, 4096 - 0x123, 1000 - 256, false);
     /* time passes: waiting must not cause a timeout */
     world_run(&p->w, 1000000000);
     peer_expect_nothing(p);
     peer_no_cqe(p, scq);
     /* only this side can be resumed */
-    assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_FAULT_SEND,
+    assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_PAGE_FAULT_SEND,
                                   f.token + 1, false), QHCA_ST_BAD_STATE);
-    assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_FAULT_LAND,
+    assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_PAGE_FAULT_LAND,
                                   f.token, false), QHCA_ST_BAD_STATE);
     assert_int_equal(guest_resume(&p->g, p->qp.qpn, 4, f.token, false),
                      QHCA_ST_BAD_PARAM);
     assert_int_equal(guest_resume(&p->g, p->qp.qpn + 5, 0, f.token, false),
                      QHCA_ST_BAD_OBJ);
     /* resumed without the page: the same fault again */
-    resume(&t, QHCA_FAULT_SEND, &f, false);
-    f = fault(&t, QHCA_FAULT_SEND, 4096 - 0x123, 1000 - 256, false);
-    provide(&t, QHCA_FAULT_SEND, &f);
+    resume(&t, QHCA_PAGE_FAULT_SEND, &f, false);
+    f = fault(&t, QHCA_PAGE_FAULT_SEND, 4096 - 0x123, 1000 - 256, false);
+    provide(&t, QHCA_PAGE_FAULT_SEND, &f);
     for (i = 1; i < 4; i++) {
         fr = peer_expect(p, i < 3 ? WRITE_MIDDLE : WRITE_LAST, s + i);
         assert_memory_equal(fr->ext, bytes(4096 - 0x123 + (i - 1) * 256,
                                            256), i < 3 ? 256 : 1000 - 768);
     }
-    assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_FAULT_SEND,
+    assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_PAGE_FAULT_SEND,
                                   f.token, false), QHCA_ST_BAD_STATE);
     peer_ack(p, s + 3, 0x1f);
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
@@ -162,14 +162,14 @@ static void local_read(void **state)
 /* Software has no such page: as if the MR did not allow the access. */
 static void local_read_fails(void **state)
 {
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct t t;
 
     (void)state;
     begin(&t, QHCA_QPT_RC, &flat);
     post(&t, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 7 }, 0, 100);
-    f = fault(&t, QHCA_FAULT_SEND, 0, 100, false);
-    resume(&t, QHCA_FAULT_SEND, &f, true);
+    f = fault(&t, QHCA_PAGE_FAULT_SEND, 0, 100, false);
+    resume(&t, QHCA_PAGE_FAULT_SEND, &f, true);
     peer_cqe(t.p, scq, 7, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_PAGE_FAULT);
     assert_int_equal(peer_state(t.p), QHCA_QPS_ERR);
     peer_expect_nothing(t.p);
@@ -181,7 +181,7 @@ static void local_read_fails(void **state)
 static void failed_then_there(void **state)
 {
     struct peer *p;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct t t;
     uint32_t s;
 
@@ -190,14 +190,14 @@ static void failed_then_there(void **state)
     p = t.p;
     s = p->a.sq_psn;
     post(&t, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1 }, 0, 100);
-    f = fault(&t, QHCA_FAULT_SEND, 0, 100, false);
+    f = fault(&t, QHCA_PAGE_FAULT_SEND, 0, 100, false);
     godp_in(&t.o, 0, 100, false);       /* the page is there already */
-    resume(&t, QHCA_FAULT_SEND, &f, true);
+    resume(&t, QHCA_PAGE_FAULT_SEND, &f, true);
     peer_expect(p, SEND_ONLY, s);
     godp_out(&t.o, 0, 100);
     post(&t, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 2 }, 0, 100);
-    f = fault(&t, QHCA_FAULT_SEND, 0, 100, false);
-    provide(&t, QHCA_FAULT_SEND, &f);
+    f = fault(&t, QHCA_PAGE_FAULT_SEND, 0, 100, false);
+    provide(&t, QHCA_PAGE_FAULT_SEND, &f);
     peer_expect(p, SEND_ONLY, s + 1);
     peer_ack(p, s + 1, 0x1f);
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
@@ -209,7 +209,7 @@ static void failed_then_there(void **state)
 static void landing(void **state)
 {
     struct peer *p;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     const struct pframe *fr;
     struct t t;
     uint32_t s;
@@ -223,7 +223,7 @@ static void landing(void **state)
     peer_expect(p, READ_REQ, s);
     peer_tx(p, .op = RESP_FIRST, .psn = s, .syn = 0x1f,
             .data = peer_data(0, 256), .len = 256);
-    f = fault(&t, QHCA_FAULT_LAND, 8192, 700, true);
+    f = fault(&t, QHCA_PAGE_FAULT_LAND, 8192, 700, true);
     peer_tx(p, .op = RESP_MIDDLE, .psn = s + 1, .data = peer_data(256, 256),
             .len = 256);
     peer_tx(p, .op = RESP_LAST, .psn = s + 2, .syn = 0x1f,
@@ -232,7 +232,7 @@ static void landing(void **state)
     world_run(&p->w, 1000000000);
     peer_expect_nothing(p);
     peer_no_cqe(p, scq);
-    provide(&t, QHCA_FAULT_LAND, &f);
+    provide(&t, QHCA_PAGE_FAULT_LAND, &f);
     fr = peer_expect(p, READ_REQ, s + 1);
     assert_int_equal(peer_be64(fr->ext), 0x1000 + 256);
     assert_int_equal(peer_be32(fr->ext + 12), 700 - 256);
@@ -250,7 +250,7 @@ static void landing(void **state)
 static void landing_alone(void **state)
 {
     struct peer *p;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct t t;
     uint64_t v;
     uint32_t s;
@@ -264,8 +264,8 @@ static void landing_alone(void **state)
     peer_expect(p, FETCH_ADD, s);
     godp_in(&t.o, 0, 8, false);         /* read access is not enough */
     peer_tx(p, .op = ATOMIC_ACK, .psn = s, .syn = 0x1f, .swap = 0x1234);
-    f = fault(&t, QHCA_FAULT_LAND, 0, 8, true);
-    provide(&t, QHCA_FAULT_LAND, &f);
+    f = fault(&t, QHCA_PAGE_FAULT_LAND, 0, 8, true);
+    provide(&t, QHCA_PAGE_FAULT_LAND, &f);
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     peer_expect_nothing(p);
     gbuf_read(&t.mr.buf, 0, &v, 8);
@@ -275,7 +275,7 @@ static void landing_alone(void **state)
 
 static void landing_fails(void **state)
 {
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct t t;
     uint32_t s;
 
@@ -287,8 +287,8 @@ static void landing_fails(void **state)
     peer_expect(t.p, READ_REQ, s);
     peer_tx(t.p, .op = RESP_ONLY, .psn = s, .syn = 0x1f,
             .data = peer_data(0, 100), .len = 100);
-    f = fault(&t, QHCA_FAULT_LAND, 0, 100, true);
-    resume(&t, QHCA_FAULT_LAND, &f, true);
+    f = fault(&t, QHCA_PAGE_FAULT_LAND, 0, 100, true);
+    resume(&t, QHCA_PAGE_FAULT_LAND, &f, true);
     peer_cqe(t.p, scq, 1, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_PAGE_FAULT);
     end(&t);
 }
@@ -300,7 +300,7 @@ static void landing_fails(void **state)
 static void request(void **state)
 {
     struct peer *p;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct t t;
     uint32_t s, q;
 
@@ -315,7 +315,7 @@ static void request(void **state)
     peer_tx(p, .op = WRITE_FIRST, .psn = s + 1, .va = IOVA + 4096,
             .rkey = t.mr.key, .dmalen = 600, .data = peer_data(0, MTU),
             .len = MTU);
-    f = fault(&t, QHCA_FAULT_RECV, 4096, 600, true);
+    f = fault(&t, QHCA_PAGE_FAULT_RECV, 4096, 600, true);
     peer_tx(p, .op = WRITE_MIDDLE, .psn = s + 2, .data = peer_data(MTU, MTU),
             .len = MTU);
     peer_tx(p, .op = WRITE_LAST, .psn = s + 3,
@@ -331,7 +331,7 @@ static void request(void **state)
     peer_expect(p, SEND_ONLY, q);
     peer_ack(p, q, 0x1f);
     peer_cqe(p, scq, 3, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
-    provide(&t, QHCA_FAULT_RECV, &f);
+    provide(&t, QHCA_PAGE_FAULT_RECV, &f);
     peer_expect_aeth(p, 0x60, s + 2);
     peer_tx(p, .op = WRITE_MIDDLE, .psn = s + 2, .data = peer_data(MTU, MTU),
             .len = MTU);
@@ -350,7 +350,7 @@ static void request(void **state)
 static void request_alone(void **state)
 {
     struct peer *p;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct t t;
     uint32_t s;
 
@@ -364,11 +364,11 @@ static void request_alone(void **state)
         assert_true(gqp_post_recv(&p->qp, 5, &sge, 1));
     }
     peer_tx(p, .op = SEND_ONLY, .psn = s, .data = "hello", .len = 5);
-    f = fault(&t, QHCA_FAULT_RECV, 100, 5, true);
+    f = fault(&t, QHCA_PAGE_FAULT_RECV, 100, 5, true);
     peer_tx(p, .op = SEND_ONLY, .psn = s, .data = "hello", .len = 5,
             .ackreq = true);
     peer_expect_nothing(p);
-    provide(&t, QHCA_FAULT_RECV, &f);
+    provide(&t, QHCA_PAGE_FAULT_RECV, &f);
     peer_expect_aeth(p, 0x1f, s);
     peer_cqe(p, rcq, 5, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     peer_expect_nothing(p);
@@ -378,8 +378,8 @@ static void request_alone(void **state)
     godp_in(&t.o, 0, LEN, false);
     peer_tx(p, .op = FETCH_ADD, .psn = s + 1, .va = IOVA + 5,
             .rkey = t.mr.key, .swap = 1);
-    f = fault(&t, QHCA_FAULT_RECV, 5, 8, true);
-    provide(&t, QHCA_FAULT_RECV, &f);
+    f = fault(&t, QHCA_PAGE_FAULT_RECV, 5, 8, true);
+    provide(&t, QHCA_PAGE_FAULT_RECV, &f);
     peer_expect(p, ATOMIC_ACK, s + 1);
     end(&t);
 }
@@ -388,7 +388,7 @@ static void request_alone(void **state)
 static void impatient_peer(void **state)
 {
     struct peer *p;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct t t;
     uint32_t s;
     unsigned i;
@@ -399,7 +399,7 @@ static void impatient_peer(void **state)
     s = p->a.rq_psn;
     peer_tx(p, .op = READ_REQ, .psn = s, .va = IOVA, .rkey = t.mr.key,
             .dmalen = 300);
-    f = fault(&t, QHCA_FAULT_READ, 0, 300, false);
+    f = fault(&t, QHCA_PAGE_FAULT_READ, 0, 300, false);
     peer_tx(p, .op = READ_REQ, .psn = s, .va = IOVA, .rkey = t.mr.key,
             .dmalen = 300);
     peer_expect_nothing(p);
@@ -409,13 +409,13 @@ static void impatient_peer(void **state)
         peer_expect_aeth(p, 0x20 | p->a.min_rnr_timer, s);
         peer_expect_nothing(p);
     }
-    provide(&t, QHCA_FAULT_READ, &f);
+    provide(&t, QHCA_PAGE_FAULT_READ, &f);
     peer_expect(p, RESP_FIRST, s);
     peer_expect(p, RESP_LAST, s + 1);
     peer_expect_nothing(p);
     peer_tx(p, .op = WRITE_ONLY, .psn = s + 2, .va = IOVA + 8192,
             .rkey = t.mr.key, .dmalen = 1, .data = "x", .len = 1);
-    f = fault(&t, QHCA_FAULT_RECV, 8192, 1, true);
+    f = fault(&t, QHCA_PAGE_FAULT_RECV, 8192, 1, true);
     for (i = 0; i < 4; i++) {
         peer_tx(p, .op = WRITE_ONLY, .psn = s + 2, .va = IOVA + 8192,
                 .rkey = t.mr.key, .dmalen = 1, .data = "x", .len = 1,
@@ -425,7 +425,7 @@ static void impatient_peer(void **state)
         }
         peer_expect_nothing(p);
     }
-    provide(&t, QHCA_FAULT_RECV, &f);
+    provide(&t, QHCA_PAGE_FAULT_RECV, &f);
     peer_expect_aeth(p, 0x1f, s + 2);
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_ROCE_RNR_NAK_TX), 6);
     end(&t);
@@ -434,7 +434,7 @@ static void impatient_peer(void **state)
 static void request_fails(void **state)
 {
     static const bool sends[] = { false, true };
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct peer *p;
     struct t t;
     unsigned i;
@@ -453,8 +453,8 @@ static void request_fails(void **state)
             peer_tx(p, .op = WRITE_ONLY, .psn = p->a.rq_psn, .va = IOVA,
                     .rkey = t.mr.key, .dmalen = 1, .data = "x", .len = 1);
         }
-        f = fault(&t, QHCA_FAULT_RECV, 0, 1, true);
-        resume(&t, QHCA_FAULT_RECV, &f, true);
+        f = fault(&t, QHCA_PAGE_FAULT_RECV, 0, 1, true);
+        resume(&t, QHCA_PAGE_FAULT_RECV, &f, true);
         if (sends[i]) {
             peer_expect_aeth(p, 0x63, p->a.rq_psn);
             peer_cqe(p, rcq, 5, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_PAGE_FAULT);
@@ -472,7 +472,7 @@ static void read_response(void **state)
 {
     struct peer *p;
     const struct pframe *fr;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct t t;
     uint32_t s;
 
@@ -485,7 +485,7 @@ static void read_response(void **state)
             .rkey = t.mr.key, .dmalen = 600);
     fr = peer_expect(p, RESP_FIRST, s);
     assert_memory_equal(fr->ext + 4, bytes(4096 - 0x123 - MTU, MTU), MTU);
-    f = fault(&t, QHCA_FAULT_READ, 4096 - 0x123, 600 - MTU, false);
+    f = fault(&t, QHCA_PAGE_FAULT_READ, 4096 - 0x123, 600 - MTU, false);
     peer_tx(p, .op = WRITE_ONLY, .psn = s + 3, .va = PEER_IOVA,
             .rkey = p->mr.key, .dmalen = 4, .data = "AAAA", .len = 4,
             .ackreq = true);
@@ -496,7 +496,7 @@ static void read_response(void **state)
         gbuf_read(&p->mr.buf, 0, got, 4);
         assert_memory_equal(got, "AAAA", 4);
     }
-    provide(&t, QHCA_FAULT_READ, &f);
+    provide(&t, QHCA_PAGE_FAULT_READ, &f);
     fr = peer_expect(p, RESP_MIDDLE, s + 1);
     assert_memory_equal(fr->ext, bytes(4096 - 0x123, MTU), MTU);
     peer_expect(p, RESP_LAST, s + 2);
@@ -504,8 +504,8 @@ static void read_response(void **state)
     /* and if there is no page: access error, at the PSN it is due */
     peer_tx(p, .op = READ_REQ, .psn = s + 4, .va = IOVA + 3 * 4096,
             .rkey = t.mr.key, .dmalen = 1);
-    f = fault(&t, QHCA_FAULT_READ, 3 * 4096, 1, false);
-    resume(&t, QHCA_FAULT_READ, &f, true);
+    f = fault(&t, QHCA_PAGE_FAULT_READ, 3 * 4096, 1, false);
+    resume(&t, QHCA_PAGE_FAULT_READ, &f, true);
     peer_expect_aeth(p, 0x62, s + 4);
     assert_int_equal(peer_state(p), QHCA_QPS_ERR);
     end(&t);
@@ -514,7 +514,7 @@ static void read_response(void **state)
 /* Both directions wait at once, and resume one by one. */
 static void all_sides(void **state)
 {
-    struct qhca_fault f[QHCA_FAULT_SIDES];
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
     struct peer *p;
     struct t t;
     uint32_t s, q;
@@ -528,25 +528,25 @@ static void all_sides(void **state)
                            READ_OR_WRITE }, 0, 10);
     post(&t, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 2 }, 4096, 10);
     peer_expect(p, READ_REQ, q);
-    fault(&t, QHCA_FAULT_SEND, 4096, 10, false);
+    fault(&t, QHCA_PAGE_FAULT_SEND, 4096, 10, false);
     peer_tx(p, .op = RESP_ONLY, .psn = q, .syn = 0x1f, .data = "0123456789",
             .len = 10);
-    fault(&t, QHCA_FAULT_LAND, 0, 10, true);
+    fault(&t, QHCA_PAGE_FAULT_LAND, 0, 10, true);
     peer_tx(p, .op = READ_REQ, .psn = s, .va = IOVA + 8192,
             .rkey = t.mr.key, .dmalen = 10);
-    fault(&t, QHCA_FAULT_READ, 8192, 10, false);
+    fault(&t, QHCA_PAGE_FAULT_READ, 8192, 10, false);
     peer_tx(p, .op = WRITE_ONLY, .psn = s + 1, .va = IOVA + 5 * 4096,
             .rkey = t.mr.key, .dmalen = 10, .data = "0123456789",
             .len = 10, .ackreq = true);
-    fault(&t, QHCA_FAULT_RECV, 5 * 4096, 10, true);
+    fault(&t, QHCA_PAGE_FAULT_RECV, 5 * 4096, 10, true);
     guest_faults(&p->g, p->qp.qpn, f);
-    provide(&t, QHCA_FAULT_LAND, &f[QHCA_FAULT_LAND]);
+    provide(&t, QHCA_PAGE_FAULT_LAND, &f[QHCA_PAGE_FAULT_LAND]);
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
-    provide(&t, QHCA_FAULT_RECV, &f[QHCA_FAULT_RECV]);
+    provide(&t, QHCA_PAGE_FAULT_RECV, &f[QHCA_PAGE_FAULT_RECV]);
     peer_expect_nothing(p);
-    provide(&t, QHCA_FAULT_SEND, &f[QHCA_FAULT_SEND]);
+    provide(&t, QHCA_PAGE_FAULT_SEND, &f[QHCA_PAGE_FAULT_SEND]);
     peer_expect(p, SEND_ONLY, q + 1);
-    provide(&t, QHCA_FAULT_READ, &f[QHCA_FAULT_READ]);
+    provide(&t, QHCA_PAGE_FAULT_READ, &f[QHCA_PAGE_FAULT_READ]);
     peer_expect(p, RESP_ONLY, s);
     peer_expect_aeth(p, 0x1f, s + 1);
     guest_faults(&p->g, p->qp.qpn, f);
@@ -557,7 +557,7 @@ static void all_sides(void **state)
 /* RESET, ERR and DESTROY end all waiting; a late answer is refused. */
 static void waiting_ends(void **state)
 {
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct peer *p;
     struct t t;
 
@@ -565,24 +565,24 @@ static void waiting_ends(void **state)
     begin(&t, QHCA_QPT_RC, &flat);
     p = t.p;
     post(&t, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1 }, 0, 10);
-    f = fault(&t, QHCA_FAULT_SEND, 0, 10, false);
+    f = fault(&t, QHCA_PAGE_FAULT_SEND, 0, 10, false);
     peer_tx(p, .op = WRITE_ONLY, .psn = p->a.rq_psn, .va = IOVA,
             .rkey = t.mr.key, .dmalen = 1, .data = "x", .len = 1);
-    fault(&t, QHCA_FAULT_RECV, 0, 1, true);
+    fault(&t, QHCA_PAGE_FAULT_RECV, 0, 1, true);
     assert_int_equal(gqp_state(&p->qp, QHCA_QPS_ERR), QHCA_ST_OK);
     peer_cqe(p, scq, 1, QHCA_WC_WR_FLUSH_ERR, QHCA_SYN_FLUSH);
-    assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_FAULT_SEND, f.token,
-                                  false), QHCA_ST_BAD_STATE);
+    assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_PAGE_FAULT_SEND,
+                                  f.token, false), QHCA_ST_BAD_STATE);
     assert_int_equal(gqp_state(&p->qp, QHCA_QPS_RESET), QHCA_ST_OK);
     gqp_clear(&p->qp);
     gqp_to_init(&p->qp, &p->a);
     gqp_to_rtr(&p->qp, &p->w.node[1], &p->a);
     gqp_to_rts(&p->qp, &p->a);
     post(&t, (struct gwr){ .opcode = QHCA_WQE_SEND, .wr_id = 1 }, 0, 10);
-    fault(&t, QHCA_FAULT_SEND, 0, 10, false);
+    fault(&t, QHCA_PAGE_FAULT_SEND, 0, 10, false);
     peer_tx(p, .op = WRITE_ONLY, .psn = p->a.rq_psn, .va = IOVA,
             .rkey = t.mr.key, .dmalen = 1, .data = "x", .len = 1);
-    fault(&t, QHCA_FAULT_RECV, 0, 1, true);
+    fault(&t, QHCA_PAGE_FAULT_RECV, 0, 1, true);
     end(&t);                            /* destroyed with everything waiting */
 }
 
@@ -590,7 +590,7 @@ static void waiting_ends(void **state)
 static void invalidation(void **state)
 {
     struct peer *p;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct t t;
     uint32_t s;
     unsigned i;
@@ -606,11 +606,11 @@ static void invalidation(void **state)
                 .rkey = t.mr.key, .dmalen = 2, .data = "xy", .len = 2,
                 .ackreq = true);
         if (i) {
-            f = fault(&t, QHCA_FAULT_RECV, 0, 2, true);
+            f = fault(&t, QHCA_PAGE_FAULT_RECV, 0, 2, true);
             if (i == 1) {
                 godp_out_table(&t.o, 0);
             }
-            provide(&t, QHCA_FAULT_RECV, &f);
+            provide(&t, QHCA_PAGE_FAULT_RECV, &f);
         }
         peer_expect_aeth(p, 0x1f, s + i);
         godp_out(&t.o, 0, 1);
@@ -619,14 +619,14 @@ static void invalidation(void **state)
     godp_out(&t.o, 4096, 1);
     peer_tx(p, .op = READ_REQ, .psn = s + 3, .va = IOVA + 4096,
             .rkey = t.mr.key, .dmalen = 4);
-    f = fault(&t, QHCA_FAULT_READ, 4096, 4, false);
-    provide(&t, QHCA_FAULT_READ, &f);
+    f = fault(&t, QHCA_PAGE_FAULT_READ, 4096, 4, false);
+    provide(&t, QHCA_PAGE_FAULT_READ, &f);
     peer_expect(p, RESP_ONLY, s + 3);
     /* read access does not allow writing, also if the leaf is cached */
     peer_tx(p, .op = WRITE_ONLY, .psn = s + 4, .va = IOVA + 4096,
             .rkey = t.mr.key, .dmalen = 2, .data = "xy", .len = 2);
-    f = fault(&t, QHCA_FAULT_RECV, 4096, 2, true);
-    provide(&t, QHCA_FAULT_RECV, &f);
+    f = fault(&t, QHCA_PAGE_FAULT_RECV, 4096, 2, true);
+    provide(&t, QHCA_PAGE_FAULT_RECV, &f);
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_DB_BAD_OBJECT), 0);
     /* a key that does not exist (any more) is no error, a user's page is */
     guest_doorbell(&p->g, 0, QHCA_DB_MR_SYNC, 0xffffff);
@@ -641,7 +641,7 @@ static void invalidation(void **state)
 static void datagrams(void **state)
 {
     struct peer *p;
-    struct qhca_fault f;
+    struct qhca_page_fault f;
     struct gwr wr = { .opcode = QHCA_WQE_SEND, .wr_id = 1, .dest_qpn = 9,
                       .qkey = 5 };
     struct qhca_sge sge;
@@ -652,9 +652,9 @@ static void datagrams(void **state)
     p = t.p;
     guest_av(&p->g, &p->w.node[1], 0, &wr.av);
     post(&t, wr, 0, 100);
-    f = fault(&t, QHCA_FAULT_SEND, 0, 100, false);
+    f = fault(&t, QHCA_PAGE_FAULT_SEND, 0, 100, false);
     peer_expect_nothing(p);
-    provide(&t, QHCA_FAULT_SEND, &f);
+    provide(&t, QHCA_PAGE_FAULT_SEND, &f);
     assert_int_equal(peer_next(p)->op, UD_ONLY);
     peer_cqe(p, scq, 1, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     sge = (struct qhca_sge){ IOVA + 8192, 200, t.mr.key };
@@ -662,11 +662,11 @@ static void datagrams(void **state)
     assert_true(gqp_post_recv(&p->qp, 6, &sge, 1));
     peer_tx(p, .op = UD_ONLY, .psn = 1, .rkey = p->a.qkey, .data = "one",
             .len = 3);
-    f = fault(&t, QHCA_FAULT_RECV, 8192, 200, true);
+    f = fault(&t, QHCA_PAGE_FAULT_RECV, 8192, 200, true);
     peer_tx(p, .op = UD_ONLY, .psn = 2, .rkey = p->a.qkey, .data = "two",
             .len = 3);
     assert_int_equal(qhca_stat(p->e, QHCA_STAT_PAGE_FAULT_DROPS), 1);
-    provide(&t, QHCA_FAULT_RECV, &f);
+    provide(&t, QHCA_PAGE_FAULT_RECV, &f);
     peer_cqe(p, rcq, 5, QHCA_WC_SUCCESS, QHCA_SYN_NONE);
     assert_int_equal(p->cqe.byte_len, 43);
     peer_tx(p, .op = UD_ONLY, .psn = 3, .rkey = p->a.qkey, .data = "three",
@@ -675,8 +675,8 @@ static void datagrams(void **state)
     /* no page at all */
     godp_out(&t.o, 0, LEN);
     post(&t, wr, 0, 100);
-    f = fault(&t, QHCA_FAULT_SEND, 0, 100, false);
-    resume(&t, QHCA_FAULT_SEND, &f, true);
+    f = fault(&t, QHCA_PAGE_FAULT_SEND, 0, 100, false);
+    resume(&t, QHCA_PAGE_FAULT_SEND, &f, true);
     peer_cqe(p, scq, 1, QHCA_WC_LOC_PROT_ERR, QHCA_SYN_PAGE_FAULT);
     assert_int_equal(peer_state(p), QHCA_QPS_SQE);
     end(&t);
@@ -704,7 +704,7 @@ static void raw_packets(void **state)
     };
     struct gwr wr = { .opcode = QHCA_WQE_RAW_SEND,
                       .flags = QHCA_WQE_F_SIGNALED };
-    struct qhca_fault f[QHCA_FAULT_SIDES];
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
     struct qhca_cqe c;
     struct gqp qp;
     struct peer *p;
@@ -734,11 +734,11 @@ static void raw_packets(void **state)
     assert_int_equal(p->g.async_count[QHCA_EV_PAGE_FAULT], 1);
     assert_int_equal(raw_frames, 0);
     guest_faults(&p->g, qp.qpn, f);
-    assert_int_equal(f[QHCA_FAULT_SEND].flags, QHCA_FAULT_VALID);
-    assert_int_equal(f[QHCA_FAULT_SEND].addr, IOVA + 500);
+    assert_int_equal(f[QHCA_PAGE_FAULT_SEND].flags, QHCA_PAGE_FAULT_VALID);
+    assert_int_equal(f[QHCA_PAGE_FAULT_SEND].addr, IOVA + 500);
     godp_in(&t.o, 500, 200, false);
-    assert_int_equal(guest_resume(&p->g, qp.qpn, QHCA_FAULT_SEND,
-                                  f[QHCA_FAULT_SEND].token, false),
+    assert_int_equal(guest_resume(&p->g, qp.qpn, QHCA_PAGE_FAULT_SEND,
+                                  f[QHCA_PAGE_FAULT_SEND].token, false),
                      QHCA_ST_OK);
     peer_run(p);
     assert_int_equal(raw_frames, 3);

@@ -209,13 +209,13 @@ static void odp_recv(struct odp_peer *t, uint64_t wr_id)
 /* The receive's page is brought in, and the waiting side resumes. */
 static void odp_go_on(struct odp_peer *t)
 {
-    struct qhca_fault f[QHCA_FAULT_SIDES];
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
 
     guest_faults(&t->p->g, t->p->qp.qpn, f);
-    assert_true(f[QHCA_FAULT_RECV].flags & QHCA_FAULT_VALID);
+    assert_true(f[QHCA_PAGE_FAULT_RECV].flags & QHCA_PAGE_FAULT_VALID);
     godp_in(&t->o, 0, LEN, true);
-    assert_int_equal(guest_resume(&t->p->g, t->p->qp.qpn, QHCA_FAULT_RECV,
-                                  f[QHCA_FAULT_RECV].token, false),
+    assert_int_equal(guest_resume(&t->p->g, t->p->qp.qpn, QHCA_PAGE_FAULT_RECV,
+                                  f[QHCA_PAGE_FAULT_RECV].token, false),
                      QHCA_ST_OK);
     peer_run(t->p);
 }

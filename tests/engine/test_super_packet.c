@@ -422,7 +422,7 @@ static void one_error(void **state)
                                           key), QHCA_ST_OK);
         }
         assert_int_equal(supers, 0);
-        assert_int_equal(qhca_stat(p->e, QHCA_STAT_TABLE_FAULTS), 1);
+        assert_int_equal(qhca_stat(p->e, QHCA_STAT_TABLE_ERRORS), 1);
         same_stats(p, q);
         peer_free(p);
         peer_free(q);

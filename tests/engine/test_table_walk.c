@@ -139,7 +139,7 @@ static void bad_entries(void **state)
         { 0, QHCA_BTE_VALID }, { QHCA_BTE_TABLE, 0 }, { 0x1000, 0 },
         { 0x8000, 0 }
     };
-    uint64_t addr, run, faults = unit_stat(u, QHCA_STAT_TABLE_FAULTS);
+    uint64_t addr, run, faults = unit_stat(u, QHCA_STAT_TABLE_ERRORS);
     struct qhca_buf_table m;
     struct gbuf b;
     unsigned i, j;
@@ -152,7 +152,7 @@ static void bad_entries(void **state)
             check_at(u, &b, &m, 21 << 16);
             assert_int_equal(qhca_buf_table_walk(u->e, &m, 20 << 16, 1, &addr,
                                                  &run), QHCA_SYN_TABLE_INVALID);
-            assert_int_equal(unit_stat(u, QHCA_STAT_TABLE_FAULTS),
+            assert_int_equal(unit_stat(u, QHCA_STAT_TABLE_ERRORS),
                              ++faults);
             /* the neighbours still work, and so does a repaired entry */
             check_at(u, &b, &m, (20 << 16) - 1);

@@ -1107,7 +1107,7 @@ static void page_fault(void **state)
     struct gtm_op o = {
         .opcode = QHCA_WQE_TAG_ADD, .tag = 5, .mask = EXACT, .num_sge = 1,
     };
-    struct qhca_fault f[QHCA_FAULT_SIDES];
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
     struct godp odp;
     struct gmr mr;
     struct tm t;
@@ -1133,10 +1133,11 @@ static void page_fault(void **state)
         no_cqe(&t);
         assert_int_equal(query(&t).tags, 1 - i);
         guest_faults(&t.p->g, t.p->qp.qpn, f);
-        assert_true(f[QHCA_FAULT_RECV].flags & QHCA_FAULT_VALID);
+        assert_true(f[QHCA_PAGE_FAULT_RECV].flags & QHCA_PAGE_FAULT_VALID);
         godp_in(&odp, 4096 * i, 4096, true);
-        assert_int_equal(guest_resume(&t.p->g, t.p->qp.qpn, QHCA_FAULT_RECV,
-                                      f[QHCA_FAULT_RECV].token, false),
+        assert_int_equal(guest_resume(&t.p->g, t.p->qp.qpn,
+                                      QHCA_PAGE_FAULT_RECV,
+                                      f[QHCA_PAGE_FAULT_RECV].token, false),
                          QHCA_ST_OK);
         peer_run(t.p);
         while (peer_waiting(t.p)) {

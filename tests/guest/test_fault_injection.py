@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Faults on demand: the effect of each on an application, the counters and the wire; and the same
+Injected faults: the effect of each on an application, the counters and the wire; and the same
 seed gives the same packets.
 """
 
@@ -340,9 +340,9 @@ gives_up = pytest.mark.long("a server waits until it gives up")
     ("lost-ack", "a", "roce-timeouts"),
     ("lost-packet", "a", "roce-seq-nak-rx"),
     ("rnr-storm", "a", "roce-rnr-nak-rx"),
-    pytest.param("bad-table", "a", "table-faults", marks=gives_up),
+    pytest.param("bad-table", "a", "table-errors", marks=gives_up),
     ("bad-dma", "b", "dma-errors"),
-    ("bad-region", "b", "table-faults"),
+    ("bad-region", "b", "table-errors"),
     pytest.param("dead-peer", "a", "roce-retry-exceeded", marks=gives_up),
     ("link-flap", "", "roce-timeouts"),  # of who sends while it is out
     pytest.param("cq-overflow", "a", "cq-overflows", marks=gives_up),

@@ -132,7 +132,7 @@ def check_walk(pair, kind, num, head, found, places):
     hops = int(head["hops"]) if head["form"] != "list" else 1
     for place in places:
         walk = look(pair, "qhca-walk", object=kind, number=num, entries=0, **place)
-        assert "fault" not in walk, walk
+        assert "error" not in walk, walk
         if head["form"] == "direct":
             assert not walk["hops"] and not found
             continue

@@ -90,7 +90,7 @@ class Adapter:
         look = {"object": object, "number": number, "ring": ring, "slot": offset // 64,
                 "offset": offset, "buffer": self.buffer(), "hops": hops}
         if hops and not hops[-1]["valid"]:
-            return look | {"fault": "the entry is not valid"}
+            return look | {"error": "the entry is not valid"}
         return look | {"address": self.address(offset), "contiguous": 4096, "bytes": "00" * 64}
 
     def qhca_ring(self, object, number, ring="", index=None, count=None):
@@ -175,7 +175,7 @@ def test_a_table_that_is_broken_says_so():
         entry.pop("address", None)
         entry.update(valid=False)
     look.pop("address")
-    look["fault"] = "page fault: the entry is not valid"
+    look["error"] = "page fault: the entry is not valid"
     who = model.find(lambda command, **a: adapter.command(command, a), "qp", 17)
     root = ET.fromstring(draw.table.draw(who, look))
     assert any("not valid" in t for t in texts(root))

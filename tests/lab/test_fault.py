@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rules and scenarios of faults on demand, as far as they need no guest."""
+"""Rules and scenarios of injected faults, as far as they need no guest."""
 
 import contextlib
 import dataclasses

@@ -192,7 +192,7 @@ def test_a_loss_is_told():
     s = trace.slice
     posted = s(1.0, 1, 1, "WQE written", "wqe", qpn=17, index=0, opcode_name="SEND", bytes=8)
     fetched = s(2.0, 1, 3, "WQE fetched", "wqe", qpn=17, index=0, opcode_name="SEND", psn=7)
-    s(3.0, 1, 3, "fault on demand", "fault", action="drop", rule=1, psn=7)
+    s(3.0, 1, 3, "injected fault", "fault", action="drop", rule=1, psn=7)
     s(3.1, 1, 3, "packet out", "tx", qpn=17, psn=7, opcode_name="RC SEND_ONLY")
     s(3.2, 1, 3, "timer started", "timer", qpn=17, timer="ack")
     s(900.0, 1, 3, "goes back", "retransmit", qpn=17, psn=7, reason_name="TIMEOUT")

@@ -14,7 +14,7 @@ _DEVICE = {
     "rx_drop": "packet dropped", "retransmit": "goes back", "timer": "timer started",
     "cqe": "CQE written", "eqe": "EQE written", "page_fault": "page fault",
     "resume": "page fault over", "msix": "MSI-X", "eth_tx": "Ethernet frame out",
-    "eth_rx": "Ethernet frame in", "fault": "fault on demand",
+    "eth_rx": "Ethernet frame in", "fault": "injected fault",
 }  # fmt: skip
 _SILENT = ("frame_out", "frame_in")
 _GUEST = {

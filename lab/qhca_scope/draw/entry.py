@@ -29,8 +29,8 @@ def untouched(entry: dict) -> bool:
 
 def words(entry: dict) -> str:
     """An entry in a few words, without its kind."""
-    if "fault" in entry:
-        return str(entry["fault"])
+    if "error" in entry:
+        return str(entry["error"])
     parts = []
     for key, form in _WORDS:
         value = entry.get(key)

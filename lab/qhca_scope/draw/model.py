@@ -249,7 +249,7 @@ def memory(ask: Ask, subject: Subject) -> list[Run]:
             break
         look = walk(ask, subject, offset=at, entries=WINDOW, bytes=0)
         fresh = _leaves(look, at)
-        if not fresh and look.get("fault"):
+        if not fresh and look.get("error"):
             # a whole table is missing: go on behind what it would cover
             buffer = subject.buffer
             if buffer["form_name"] != "TREE":

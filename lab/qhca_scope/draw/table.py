@@ -53,7 +53,7 @@ def draw(subject: Subject, look: dict, entry: dict | None = None,
 def _desc(look: dict) -> str:
     way = [f"table at {look['buffer']['addr']:#x}"]
     way += [f"entry {h['index']} at {h['at']:#x}" for h in look["hops"]]
-    end = f"DMA address {look['address']:#x}" if "address" in look else str(look.get("fault"))
+    end = f"DMA address {look['address']:#x}" if "address" in look else str(look.get("error"))
     return f"The way of offset {look['offset']:#x}: {', '.join(way)}, then {end}."
 
 
@@ -138,7 +138,7 @@ def _table(svg: Svg, subject: Subject, look: dict, i: int, column: Column, x: fl
            w: float) -> Column:
     """One table on the path, with small boxes for its siblings."""
     hop, last = look["hops"][i], i == len(look["hops"]) - 1
-    fault = look.get("fault") if last else None
+    error = look.get("error") if last else None
     sisters = _others(subject, look, i - 1) if i else []
     y = _minis(svg, column, [s for s in sisters if s[0] < column.marked], x, TOP, w)
     y += 6 if y > TOP else 0
@@ -156,7 +156,7 @@ def _table(svg: Svg, subject: Subject, look: dict, i: int, column: Column, x: fl
                      room=w, size=10)
         else:
             on = item == hop["index"]
-            hue = "red" if fault else "blue"
+            hue = "red" if error else "blue"
             with svg.group(_entry_tip(hop, item, known.get(item), subject)):
                 svg.rect(x, y, w, ROW, f"f-{hue}fill s-{hue} w2" if on else "f-panel s-line", rx=0)
                 svg.text(x + 7, y + 15, str(item), "t-soft z11")
@@ -215,7 +215,7 @@ def _page(svg: Svg, subject: Subject, look: dict, column: Column, x: float, w: f
     y += 6 if y > TOP else 0
     if "address" not in look:
         svg.link(column.x + column.w, column.rows[column.marked], x, y + 20, "red", "w2 d")
-        for line in wrap(str(look.get("fault", "nothing is known")), w - 16, 12):
+        for line in wrap(str(look.get("error", "nothing is known")), w - 16, 12):
             svg.text(x + 8, y + 24, line, "t-red b", room=w - 16)
             y += 17
         _minis(svg, column, [s for s in sisters if s[0] > column.marked], x, y + 30, w)

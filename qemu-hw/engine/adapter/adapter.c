@@ -150,7 +150,7 @@ static void reset_values(struct qhca *e)
     e->ad->job.busy = false;
     e->ad->latch_read_off = e->ad->latch_write_off = 0;
     memset(e->stats, 0, sizeof(e->stats));
-    e->mem->fault_token = 0;
+    e->mem->page_fault_token = 0;
     qhca_port_reset(e);
     qhca_event_init(&e->q->port_ev, 0);
 }

@@ -71,10 +71,10 @@ static const struct command commands[] = {
     [QHCA_CMD_DESTROY_QP] = { qhca_cmd_destroy_qp, 0, 0, 0 },
     [QHCA_CMD_QUERY_QP] = {
         qhca_cmd_query_qp, 0, sizeof(struct qhca_qpc), 0 },
-    [QHCA_CMD_QUERY_FAULT] = {
-        qhca_cmd_query_fault, 0,
-        QHCA_FAULT_SIDES * sizeof(struct qhca_fault), 0 },
-    [QHCA_CMD_RESUME_FAULT] = { qhca_cmd_resume_fault, 0, 0, 0 },
+    [QHCA_CMD_QUERY_PAGE_FAULT] = {
+        qhca_cmd_query_page_fault, 0,
+        QHCA_PAGE_FAULT_SIDES * sizeof(struct qhca_page_fault), 0 },
+    [QHCA_CMD_RESUME_PAGE_FAULT] = { qhca_cmd_resume_page_fault, 0, 0, 0 },
     [QHCA_CMD_ATTACH_MC] = {
         qhca_cmd_attach_mc, sizeof(struct qhca_mcg), 0, 0 },
     [QHCA_CMD_DETACH_MC] = {
@@ -160,7 +160,7 @@ static uint8_t admin_execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
         }
         if (c->in_len && !qhca_dma_read(e, QHCA_DMA_COMMAND, c->obj, in_addr,
                                         in, c->in_len)) {
-            return QHCA_ST_DMA_FAULT;
+            return QHCA_ST_DMA_ERROR;
         }
     }
     if (d->out) {
@@ -175,7 +175,7 @@ static uint8_t admin_execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
     if (st == QHCA_ST_OK && d->out && out_len &&
         !qhca_dma_write(e, QHCA_DMA_COMMAND, c->obj, out_addr, c->out,
                         out_len)) {
-        return QHCA_ST_DMA_FAULT;
+        return QHCA_ST_DMA_ERROR;
     }
     return st;
 }

@@ -96,7 +96,7 @@ static void save_registers(struct qhca_io *io)
     IO(io, e->ad->latch_write);
     IO(io, e->ad->latch_read_off);
     IO(io, e->ad->latch_write_off);
-    IO(io, e->mem->fault_token);
+    IO(io, e->mem->page_fault_token);
     NEED(io, !(e->ad->ctrl & ~QHCA_CTRL_ENABLE) &&
          !(e->ad->aq_ctrl & ~QHCA_AQ_CTRL_IRQ), "a register has unknown bits");
     NEED(io, e->fatal <= QHCA_FATAL_EQ, "the fatal state is unknown");

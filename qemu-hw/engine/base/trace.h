@@ -62,8 +62,8 @@ enum qhca_trace_kind {
     /* num = eqn, peer = obj, a = type, index = producer index */
     QHCA_TR_EQE,
     /*
-     * num = qpn, peer = key, index = QHCA_FAULT_* side, addr = address in the
-     * MR, a = bytes wanted, b = 1 write 0 read
+     * num = qpn, peer = key, index = QHCA_PAGE_FAULT_* side, addr = address in
+     * the MR, a = bytes wanted, b = 1 write 0 read
      */
     QHCA_TR_PAGE_FAULT,
     /* the same when the side resumes; b = 1: software could not help */

@@ -96,7 +96,7 @@ static bool raw_send(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
             syn = raw_gather(e, qp, h.num, len, &status);
         }
         if (syn == QHCA_SYN_PAGE_FAULT &&
-            qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
+            qhca_odp_stall(e, qp, QHCA_PAGE_FAULT_SEND)) {
             break;              /* fetched again once the page is present */
         }
         if (!syn) {
@@ -104,7 +104,7 @@ static bool raw_send(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
                 return true;
             }
             qp->tx_packets++;
-            qhca_odp_passed(qp, QHCA_FAULT_SEND);
+            qhca_odp_passed(qp, QHCA_PAGE_FAULT_SEND);
         }
         --*budget;
         /* Receiving our own frame may have moved the QP to ERR. */
@@ -197,7 +197,7 @@ static void raw_receive(struct qhca *e, void *to,
         syn = qhca_raw_store(e, &r);
     }
     if (syn == QHCA_SYN_PAGE_FAULT &&
-        qhca_odp_stall(e, qp, QHCA_FAULT_RECV)) {
+        qhca_odp_stall(e, qp, QHCA_PAGE_FAULT_RECV)) {
         qhca_count(e, QHCA_STAT_RAW_RX_DROPPED);
         return;
     }
@@ -209,7 +209,7 @@ static void raw_receive(struct qhca *e, void *to,
         qhca_qp_error(e, qp, syn, held ? 0 : QHCA_EV_QP_FATAL);
         return;
     }
-    qhca_odp_passed(qp, QHCA_FAULT_RECV);
+    qhca_odp_passed(qp, QHCA_PAGE_FAULT_RECV);
     qp->rx_packets++;
     qhca_raw_stored(e, &r, s->tag, &cqe);
     qhca_recv_complete(e, qp, &cqe, QHCA_CQE_OP_RAW_RECV, QHCA_WC_SUCCESS,

@@ -310,7 +310,7 @@ uint8_t qhca_cmd_modify_wq(struct qhca *e, struct qhca_cmd *c)
     if (wq->state == QHCA_WQS_RESET && to == QHCA_WQS_RDY &&
         !qhca_dbrec_notify(e, QHCA_DMA_RECORD, wq->wqn, wq->ring.dbrec,
                            false)) {
-        return QHCA_ST_DMA_FAULT;
+        return QHCA_ST_DMA_ERROR;
     }
     if (c->mask & QHCA_WQ_M_FLAGS) {
         wq->flags = in->flags;

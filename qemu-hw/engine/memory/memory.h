@@ -60,7 +60,7 @@ struct qhca_mw {                /* memory window: mr.flags has QHCA_MR_F_MW* */
 };
 
 /* The access that caused the last page fault (odp.c). */
-struct qhca_page_fault {
+struct qhca_odp_fault {
     uint64_t addr;              /* first missing byte, as an MR address */
     uint64_t len;               /* bytes wanted from there on */
     uint64_t max;               /* bytes from there to the end of the MR */
@@ -73,8 +73,8 @@ struct qhca_memory {
     struct qhca_idr uars, pds, mrs;
     uint32_t *pd_refs;          /* per PD: number of users */
     uint32_t *uar_refs;
-    struct qhca_page_fault fault;
-    uint32_t fault_token;       /* of the last page fault reported */
+    struct qhca_odp_fault page_fault;
+    uint32_t page_fault_token;  /* of the last page fault reported */
 };
 
 /* ---- table_walk.c ---- */
@@ -132,8 +132,8 @@ bool qhca_dbrec_notify(struct qhca *e, uint8_t kind, uint32_t num,
 
 /* ---- mr.c: all memory access by key ---- */
 /*
- * An access through an ODP MR may return QHCA_SYN_PAGE_FAULT; e->mem->fault
- * then says where.  Bytes copied before the fault stay copied.  See
+ * An access through an ODP MR may return QHCA_SYN_PAGE_FAULT; then
+ * e->mem->page_fault says where, and bytes copied before stay copied.  See
  * qhca_odp_stall().
  */
 /*

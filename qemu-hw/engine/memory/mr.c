@@ -153,7 +153,7 @@ static uint8_t copy_run(struct qhca *e, bool dm, uint64_t addr,
 
 /*
  * Find byte @off of the region; @want bytes from there on are to be copied.
- * Records a missing page in e->mem->fault.
+ * Records a missing page in e->mem->page_fault.
  */
 static uint8_t mr_walk(struct qhca *e, struct qhca_mr *mr, uint64_t off,
                        uint64_t want, bool write, uint64_t *at,
@@ -166,11 +166,11 @@ static uint8_t mr_walk(struct qhca *e, struct qhca_mr *mr, uint64_t off,
     }
     syn = qhca_buf_table_walk_odp(e, &mr->buf, off, write, mr->key, at, run);
     if (syn == QHCA_SYN_PAGE_FAULT) {
-        e->mem->fault.addr = mr->iova + off;
-        e->mem->fault.len = want;
-        e->mem->fault.max = mr->len - off;
-        e->mem->fault.key = mr->key;
-        e->mem->fault.write = write;
+        e->mem->page_fault.addr = mr->iova + off;
+        e->mem->page_fault.len = want;
+        e->mem->page_fault.max = mr->len - off;
+        e->mem->page_fault.key = mr->key;
+        e->mem->page_fault.write = write;
     }
     return syn;
 }

@@ -147,7 +147,7 @@ static void trace_walk(struct qhca *e, uint32_t num, uint64_t off,
 static uint8_t table_error(struct qhca *e, uint32_t num, uint8_t syndrome)
 {
     if (!e->trying) {
-        qhca_guest_error(e, QHCA_STAT_TABLE_FAULTS, num,
+        qhca_guest_error(e, QHCA_STAT_TABLE_ERRORS, num,
                          syndrome == QHCA_SYN_TABLE_DMA ?
                          "buffer table not readable" :
                          "buffer-table entry not valid");

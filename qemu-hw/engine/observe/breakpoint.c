@@ -59,7 +59,7 @@ static const struct kind {
         QHCA_ON_EVENT + 1, QHCA_BRK_NUMBER | QHCA_BRK_PEER |
         QHCA_BRK_INDEX | QHCA_BRK_CODE, IN_A },
     [QHCA_TR_PAGE_FAULT] = {
-        QHCA_ON_FAULT + 1, QHCA_BRK_NUMBER | QHCA_BRK_PEER, NONE },
+        QHCA_ON_WALK_ERROR + 1, QHCA_BRK_NUMBER | QHCA_BRK_PEER, NONE },
     [QHCA_TR_RESUME] = {
         QHCA_ON_RESUME + 1, QHCA_BRK_NUMBER | QHCA_BRK_PEER, NONE },
     [QHCA_TR_MSIX] = { QHCA_ON_INTERRUPT + 1, QHCA_BRK_NUMBER, NONE },
@@ -83,7 +83,7 @@ static const char *const on_name[QHCA_ONS] = {
     [QHCA_ON_CQE] = "cqe",
     [QHCA_ON_EVENT] = "event",
     [QHCA_ON_STATE] = "state",
-    [QHCA_ON_FAULT] = "fault",
+    [QHCA_ON_WALK_ERROR] = "walk-error",
     [QHCA_ON_GUEST_ERROR] = "guest-error",
     [QHCA_ON_WALK] = "walk",
     [QHCA_ON_COMMAND] = "command",
@@ -144,8 +144,8 @@ static bool is_on(const struct qhca_trace *t, unsigned on)
     if (on == QHCA_ON_PACKET) {
         return is == QHCA_ON_PACKET_OUT || is == QHCA_ON_PACKET_IN;
     }
-    if (on == QHCA_ON_FAULT && t->kind == QHCA_TR_GUEST_ERROR) {
-        return t->a == QHCA_STAT_TABLE_FAULTS;
+    if (on == QHCA_ON_WALK_ERROR && t->kind == QHCA_TR_GUEST_ERROR) {
+        return t->a == QHCA_STAT_TABLE_ERRORS;
     }
     return is == on;
 }
@@ -302,7 +302,7 @@ unsigned qhca_on_fields(enum qhca_stop_on on)
 
     for (i = 0; i < QHCA_TR_KINDS; i++) {
         struct qhca_trace t = {
-            .kind = i, .a = QHCA_STAT_TABLE_FAULTS,
+            .kind = i, .a = QHCA_STAT_TABLE_ERRORS,
         };
 
         if (is_on(&t, on)) {

@@ -33,7 +33,7 @@ enum qhca_stop_on {
     QHCA_ON_CQE,                /* number: CQN, peer: QPN, code: status */
     QHCA_ON_EVENT,              /* number: EQN, peer: object, code: type */
     QHCA_ON_STATE,              /* QP state change; code: new state */
-    QHCA_ON_FAULT,              /* page fault (peer: key) or bad table */
+    QHCA_ON_WALK_ERROR,         /* page fault (peer: key) or table error */
     QHCA_ON_GUEST_ERROR,        /* code: QHCA_STAT_* counted */
     QHCA_ON_WALK,               /* walk of a buffer table */
     QHCA_ON_COMMAND,            /* code: opcode, syndrome: status */

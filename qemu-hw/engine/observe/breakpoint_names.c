@@ -27,7 +27,7 @@ static const struct {
     [QHCA_ON_CQE] = { qhca_names_wc, qhca_names_syn },
     [QHCA_ON_EVENT] = { qhca_names_event, NULL },
     [QHCA_ON_STATE] = { qhca_names_qp_state, qhca_names_syn },
-    [QHCA_ON_FAULT] = { qhca_names_stat, NULL },
+    [QHCA_ON_WALK_ERROR] = { qhca_names_stat, NULL },
     [QHCA_ON_GUEST_ERROR] = { qhca_names_stat, NULL },
     [QHCA_ON_COMMAND] = { qhca_names_cmd, qhca_names_st },
     [QHCA_ON_RETRANSMIT] = { qhca_names_syn, NULL },

@@ -468,13 +468,13 @@ const struct qhca_field qhca_fields_masked[] = {
     END
 };
 
-const struct qhca_field qhca_fields_fault[] = {
-    F(qhca_fault, addr, HEX),
-    F(qhca_fault, len, DEC),
-    F(qhca_fault, key, HEX),
-    F(qhca_fault, token, DEC),
-    FLAGS(qhca_fault, flags, qhca_names_fault_flag),
-    RSVD(qhca_fault, rsvd),
+const struct qhca_field qhca_fields_page_fault[] = {
+    F(qhca_page_fault, addr, HEX),
+    F(qhca_page_fault, len, DEC),
+    F(qhca_page_fault, key, HEX),
+    F(qhca_page_fault, token, DEC),
+    FLAGS(qhca_page_fault, flags, qhca_names_page_fault_flag),
+    RSVD(qhca_page_fault, rsvd),
     END
 };
 
@@ -565,7 +565,7 @@ const struct qhca_layout qhca_layouts[] = {
     LAYOUT(qhca_tm_wqe, tm_wqe),
     LAYOUT(qhca_xrc_wqe, xrc),
     LAYOUT(qhca_masked_wqe, masked),
-    LAYOUT(qhca_fault, fault),
+    LAYOUT(qhca_page_fault, page_fault),
     LAYOUT(qhca_dbrec, dbrec),
     LAYOUT(qhca_wqc, wqc),
     LAYOUT(qhca_flow_match, flow_match),

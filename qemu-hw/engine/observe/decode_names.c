@@ -50,13 +50,13 @@ const struct qhca_name qhca_names_qp_flag[] = {
 const struct qhca_name qhca_names_req_state[] = {
     N(QHCA_REQ_, IDLE), N(QHCA_REQ_, ACTIVE), N(QHCA_REQ_, WAIT_ACK),
     N(QHCA_REQ_, WAIT_RNR), N(QHCA_REQ_, WAIT_FENCE), N(QHCA_REQ_, WAIT_RD),
-    N(QHCA_REQ_, WAIT_FAULT), N(QHCA_REQ_, WAIT_CREDITS),
+    N(QHCA_REQ_, WAIT_PAGE), N(QHCA_REQ_, WAIT_CREDITS),
     END
 };
 
 const struct qhca_name qhca_names_rsp_state[] = {
     N(QHCA_RSP_, IDLE), N(QHCA_RSP_, MESSAGE), N(QHCA_RSP_, READ),
-    N(QHCA_RSP_, NAKED), N(QHCA_RSP_, WAIT_FAULT),
+    N(QHCA_RSP_, NAKED), N(QHCA_RSP_, WAIT_PAGE),
     END
 };
 
@@ -226,7 +226,7 @@ const struct qhca_name qhca_names_cmd[] = {
     N(QHCA_CMD_, DESTROY_SRQ), N(QHCA_CMD_, QUERY_SRQ),
     N(QHCA_CMD_, CREATE_QP), N(QHCA_CMD_, MODIFY_QP),
     N(QHCA_CMD_, DESTROY_QP), N(QHCA_CMD_, QUERY_QP),
-    N(QHCA_CMD_, QUERY_FAULT), N(QHCA_CMD_, RESUME_FAULT),
+    N(QHCA_CMD_, QUERY_PAGE_FAULT), N(QHCA_CMD_, RESUME_PAGE_FAULT),
     N(QHCA_CMD_, ATTACH_MC), N(QHCA_CMD_, DETACH_MC), N(QHCA_CMD_, CREATE_MR),
     N(QHCA_CMD_, DESTROY_MR), N(QHCA_CMD_, QUERY_MR), N(QHCA_CMD_, MODIFY_MR),
     N(QHCA_CMD_, CREATE_MW),
@@ -247,7 +247,7 @@ const struct qhca_name qhca_names_cmd[] = {
 const struct qhca_name qhca_names_st[] = {
     N(QHCA_ST_, OK), N(QHCA_ST_, BAD_OPCODE), N(QHCA_ST_, UNSUPPORTED),
     N(QHCA_ST_, BAD_PARAM), N(QHCA_ST_, BAD_OBJ), N(QHCA_ST_, BAD_STATE),
-    N(QHCA_ST_, BUSY), N(QHCA_ST_, NO_RESOURCES), N(QHCA_ST_, DMA_FAULT),
+    N(QHCA_ST_, BUSY), N(QHCA_ST_, NO_RESOURCES), N(QHCA_ST_, DMA_ERROR),
     N(QHCA_ST_, BAD_TABLE),
     END
 };
@@ -259,8 +259,8 @@ const struct qhca_name qhca_names_db[] = {
     END
 };
 
-const struct qhca_name qhca_names_fault_flag[] = {
-    N(QHCA_FAULT_, VALID), N(QHCA_FAULT_, WRITE),
+const struct qhca_name qhca_names_page_fault_flag[] = {
+    N(QHCA_PAGE_FAULT_, VALID), N(QHCA_PAGE_FAULT_, WRITE),
     END
 };
 
@@ -400,7 +400,7 @@ const struct qhca_name qhca_names_stat[] = {
     { QHCA_STAT_DB_BAD_OWNER, "db-bad-owner" },
     { QHCA_STAT_DB_BAD_INDEX, "db-bad-index" },
     { QHCA_STAT_DB_BAD_ACCESS, "db-bad-access" },
-    { QHCA_STAT_TABLE_FAULTS, "table-faults" },
+    { QHCA_STAT_TABLE_ERRORS, "table-errors" },
     { QHCA_STAT_DMA_ERRORS, "dma-errors" },
     { QHCA_STAT_CQ_OVERFLOWS, "cq-overflows" },
     { QHCA_STAT_WQES, "wqes" },

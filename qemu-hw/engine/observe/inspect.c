@@ -278,7 +278,7 @@ void qhca_inspect_dbrec(struct qhca *e, uint64_t addr,
     if (qhca_peek(e, false, addr, &rec, sizeof(rec))) {
         qhca_decode(em, qhca_fields_dbrec, &rec);
     } else {
-        qhca_emit_text(em, "fault", "the memory cannot be read");
+        qhca_emit_text(em, "error", "the memory cannot be read");
     }
     qhca_emit_end(em);
 }

@@ -126,7 +126,7 @@ struct qhca_walk_look {
 /**
  * Walk a buffer table from guest memory alone, without caches, and emit each
  * hop and its neighbours; errors as above.  An error in the table itself is
- * part of what is emitted ("fault").
+ * part of what is emitted ("error").
  */
 const char *qhca_inspect_walk(struct qhca *e,
                               const struct qhca_walk_look *look,
@@ -144,7 +144,7 @@ struct qhca_tree_look {
  * Emit a buffer table as a tree, from guest memory alone: each table with its
  * entries, and below each entry that points to a table, the entries of that
  * table; "more" is true if there are pages after the last one shown.  Errors as
- * above; an error in the table is emitted where it is ("fault").
+ * above; an error in the table is emitted where it is ("error").
  */
 const char *qhca_inspect_tree(struct qhca *e,
                               const struct qhca_tree_look *look,

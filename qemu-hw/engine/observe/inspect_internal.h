@@ -22,8 +22,8 @@ struct qhca_hop {
 struct qhca_path {
     unsigned hops;
     struct qhca_hop hop[QHCA_BUF_HOPS_MAX];
-    const char *fault;          /* what is wrong, or NULL */
-    uint64_t addr, run;         /* if there is no fault */
+    const char *error;          /* what is wrong, or NULL */
+    uint64_t addr, run;         /* if there is no error */
 };
 
 /* Read memory without counting it; @dm: device memory. */
@@ -62,8 +62,8 @@ const char *qhca_inspect_find(struct qhca *e, enum qhca_object object,
                               struct qhca_buf_table *phys,
                               const struct qhca_mr **mrp);
 /* The error in a table entry, or NULL. */
-const char *qhca_inspect_fault(const struct qhca_buf_table *m, uint64_t entry,
-                               bool leaf);
+const char *qhca_inspect_entry_error(const struct qhca_buf_table *m,
+                                     uint64_t entry, bool leaf);
 /* Emit an entry of the table at @table; @len: second half of a LIST segment. */
 void qhca_inspect_entry(const struct qhca_emit *em,
                         const struct qhca_buf_table *m, uint64_t table,

@@ -17,9 +17,9 @@ static const struct qhca_name rsp_ops[] = {
     { QHCA_RSPOP_WRITE, "WRITE" }, { QHCA_RSPOP_SKIP, "SKIP" }, { 0, NULL }
 };
 
-static const char *const fault_sides[QHCA_FAULT_SIDES] = {
-    [QHCA_FAULT_SEND] = "send", [QHCA_FAULT_LAND] = "land",
-    [QHCA_FAULT_RECV] = "recv", [QHCA_FAULT_READ] = "read",
+static const char *const page_fault_sides[QHCA_PAGE_FAULT_SIDES] = {
+    [QHCA_PAGE_FAULT_SEND] = "send", [QHCA_PAGE_FAULT_LAND] = "land",
+    [QHCA_PAGE_FAULT_RECV] = "recv", [QHCA_PAGE_FAULT_READ] = "read",
 };
 
 /* The WQEs in flight, oldest first. */
@@ -228,20 +228,21 @@ static void inspect_responder(struct qhca_qp *qp, const struct qhca_emit *em)
     qhca_emit_end(em);
 }
 
-static void inspect_faults(struct qhca *e, struct qhca_qp *qp,
+static void inspect_page_faults(struct qhca *e, struct qhca_qp *qp,
                            const struct qhca_emit *em)
 {
-    struct qhca_fault f[QHCA_FAULT_SIDES] = { { 0 } };
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES] = { { 0 } };
     struct qhca_cmd c = { .obj = qp->qpn, .out = f };
     unsigned i;
 
-    if (!qp->xp->odp || qhca_cmd_query_fault(e, &c)) {
+    if (!qp->xp->odp || qhca_cmd_query_page_fault(e, &c)) {
         return;
     }
     qhca_emit_begin(em, "page_faults");
-    for (i = 0; i < QHCA_FAULT_SIDES; i++) {
-        if (f[i].flags & QHCA_FAULT_VALID) {
-            qhca_decode_as(em, fault_sides[i], qhca_fields_fault, &f[i]);
+    for (i = 0; i < QHCA_PAGE_FAULT_SIDES; i++) {
+        if (f[i].flags & QHCA_PAGE_FAULT_VALID) {
+            qhca_decode_as(em, page_fault_sides[i], qhca_fields_page_fault,
+                           &f[i]);
         }
     }
     qhca_emit_end(em);
@@ -257,7 +258,7 @@ static void inspect_path(struct qhca *e, struct qhca_qp *qp,
     if (index < e->cfg.max_gid) {
         qhca_decode_as(em, "source", qhca_fields_gid, &e->xd->gids[index]);
     } else {
-        qhca_emit_text(em, "fault", "there is no such GID index");
+        qhca_emit_text(em, "error", "there is no such GID index");
     }
     qhca_decode_as(em, "destination", qhca_fields_av, &qp->av);
     qhca_emit_dec(em, "mtu_bytes", qhca_mtu_bytes(qp->path_mtu));
@@ -286,7 +287,7 @@ void qhca_inspect_qp(struct qhca *e, struct qhca_qp *qp,
     if (qp->rss) {
         qhca_inspect_rss(qp, em);
     }
-    inspect_faults(e, qp, em);
+    inspect_page_faults(e, qp, em);
     if (qp->tm) {
         qhca_emit_begin(em, "tag_matching");
         qhca_emit_dec(em, "receives", qp->tm->kind);

@@ -262,7 +262,7 @@ static void show_entry(struct qhca *e, const struct qhca_emit *em,
     text = qhca_peek_entry(e, r->map, (uint64_t)slot << r->stride, entry,
                            (size_t)1 << r->stride, &addr);
     if (text) {
-        qhca_emit_text(em, "fault", text);
+        qhca_emit_text(em, "error", text);
     } else {
         qhca_emit_hex(em, "address", addr);
         decode_entry(em, look, r, entry);

@@ -20,22 +20,22 @@ static void show_node(struct tree *t, uint64_t table, unsigned level,
                       uint64_t index, uint64_t first)
 {
     bool leaf = level + 1 == t->m->hops;
-    const char *fault;
+    const char *error;
     uint64_t entry;
 
     qhca_emit_begin(t->em, NULL);
     if (!qhca_peek(t->e, false, table + index * 8, &entry, 8)) {
         qhca_emit_dec(t->em, "index", index);
-        qhca_emit_text(t->em, "fault", "the table cannot be read");
+        qhca_emit_text(t->em, "error", "the table cannot be read");
         qhca_emit_end(t->em);
         return;
     }
     entry = qhca_le64(entry);
     qhca_inspect_entry(t->em, t->m, table, index, entry, 0);
     qhca_emit_dec(t->em, "page", first);
-    fault = qhca_inspect_fault(t->m, entry, leaf);
-    if (fault) {
-        qhca_emit_text(t->em, "fault", fault);
+    error = qhca_inspect_entry_error(t->m, entry, leaf);
+    if (error) {
+        qhca_emit_text(t->em, "error", error);
     } else if (!leaf) {
         show_table(t, entry & QHCA_BTE_ADDR_MASK, level + 1, first);
     }

@@ -21,8 +21,8 @@ bool qhca_peek(struct qhca *e, bool dm, uint64_t addr, void *buf, size_t len)
            e->ops.dm_read(e->opaque, addr, buf, len);
 }
 
-const char *qhca_inspect_fault(const struct qhca_buf_table *m, uint64_t entry,
-                               bool leaf)
+const char *qhca_inspect_entry_error(const struct qhca_buf_table *m,
+                                     uint64_t entry, bool leaf)
 {
     uint64_t low = (1ULL << (leaf ? m->page_shift : m->table_shift)) - 1;
 
@@ -54,7 +54,7 @@ static void peek_list(struct qhca *e, const struct qhca_buf_table *m,
             n = m->entries - i < LIST_CHUNK ? m->entries - i : LIST_CHUNK;
             if (!qhca_peek(e, false, m->addr + i * sizeof(seg[0]), seg,
                            n * sizeof(seg[0]))) {
-                p->fault = "the list cannot be read";
+                p->error = "the list cannot be read";
                 return;
             }
         }
@@ -63,7 +63,7 @@ static void peek_list(struct qhca *e, const struct qhca_buf_table *m,
         h->len = qhca_le64(seg[i % LIST_CHUNK].len);
         len = h->len & ~QHCA_BUF_SEG_VALID;
         if (!(h->len & QHCA_BUF_SEG_VALID) || !len || start + len < start) {
-            p->fault = "a segment is not valid";
+            p->error = "a segment is not valid";
             return;
         }
         if (off - start < len) {
@@ -73,7 +73,7 @@ static void peek_list(struct qhca *e, const struct qhca_buf_table *m,
         }
         start += len;
     }
-    p->fault = "the list ends before the byte";
+    p->error = "the list ends before the byte";
 }
 
 static void peek_tables(struct qhca *e, const struct qhca_buf_table *m,
@@ -101,12 +101,12 @@ static void peek_tables(struct qhca *e, const struct qhca_buf_table *m,
                   page >> up >> bits == last >> up >> bits ?
                   ((last >> up) & mask) + 1 : mask + 1;
         if (!qhca_peek(e, false, table + h->index * 8, &entry, 8)) {
-            p->fault = "the table cannot be read";
+            p->error = "the table cannot be read";
             return;
         }
         h->entry = qhca_le64(entry);
-        p->fault = qhca_inspect_fault(m, h->entry, leaf);
-        if (p->fault) {
+        p->error = qhca_inspect_entry_error(m, h->entry, leaf);
+        if (p->error) {
             return;
         }
         table = h->entry & QHCA_BTE_ADDR_MASK;
@@ -121,7 +121,7 @@ void qhca_peek_walk(struct qhca *e, const struct qhca_buf_table *m,
 {
     memset(p, 0, sizeof(*p));
     if (off >= m->len) {
-        p->fault = "past the end of the buffer";
+        p->error = "past the end of the buffer";
         return;
     }
     switch (m->form) {
@@ -148,8 +148,8 @@ const char *qhca_peek_entry(struct qhca *e, const struct qhca_buf_table *m,
     struct qhca_path p;
 
     qhca_peek_walk(e, m, off, &p);
-    if (p.fault) {
-        return p.fault;
+    if (p.error) {
+        return p.error;
     }
     *addr = p.addr;
     return qhca_peek(e, false, p.addr, buf, len) ? NULL :
@@ -250,7 +250,7 @@ static void show_bytes(struct qhca *e, const struct qhca_emit *em, bool dm,
     if (qhca_peek(e, dm, p->addr, buf, n)) {
         qhca_emit_bytes(em, "bytes", buf, n);
     } else {
-        qhca_emit_text(em, "fault", "the memory cannot be read");
+        qhca_emit_text(em, "error", "the memory cannot be read");
     }
 }
 
@@ -347,8 +347,8 @@ const char *qhca_inspect_walk(struct qhca *e,
     qhca_inspect_map(r.map, "buffer", em);
     show_path(e, em, r.map, &p, look->entries < QHCA_LOOK_MAX ?
                                 look->entries : QHCA_LOOK_MAX);
-    if (p.fault) {
-        qhca_emit_text(em, "fault", p.fault);
+    if (p.error) {
+        qhca_emit_text(em, "error", p.error);
     } else {
         qhca_emit_hex(em, dm ? "device_memory" : "address", p.addr);
         qhca_emit_dec(em, "contiguous", p.run);

@@ -27,7 +27,7 @@ static uint8_t begin_resize(struct qhca *e, struct qhca_cmd *c,
         return st;
     }
     if (!qhca_dbrec_read(e, QHCA_DMA_RECORD, cq->cqn, cq->dbrec, &r->cons)) {
-        return QHCA_ST_DMA_FAULT;
+        return QHCA_ST_DMA_ERROR;
     }
     r->to.kind = QHCA_DMA_CQE;
     r->shift = in->shift;
@@ -61,11 +61,11 @@ static uint8_t copy_piece(struct qhca *e, struct qhca_cq *cq,
 
     slot = r->pos & ((1u << cq->shift) - 1);
     if (qhca_buf_table_walk(e, &r->from, slot * 64ULL, cq->cqn, &from, &run)) {
-        return QHCA_ST_DMA_FAULT;
+        return QHCA_ST_DMA_ERROR;
     }
     slot = r->pos & ((1u << r->shift) - 1);
     if (qhca_buf_table_walk(e, &r->to, slot * 64ULL, cq->cqn, &to, &room)) {
-        return QHCA_ST_DMA_FAULT;
+        return QHCA_ST_DMA_ERROR;
     }
     run = run < room ? run : room;
     n = run / sizeof(piece[0]) < COPY_PIECE ?
@@ -73,14 +73,14 @@ static uint8_t copy_piece(struct qhca *e, struct qhca_cq *cq,
     n = n < left ? n : left;
     if (!qhca_dma_read(e, QHCA_DMA_CQE, cq->cqn, from, piece,
                        n * sizeof(piece[0]))) {
-        return QHCA_ST_DMA_FAULT;
+        return QHCA_ST_DMA_ERROR;
     }
     for (i = 0; i < n; i++) {
         piece[i].phase = !(((r->pos + i) >> r->shift) & 1);
     }
     if (!qhca_dma_write(e, QHCA_DMA_CQE, cq->cqn, to, piece,
                         n * sizeof(piece[0]))) {
-        return QHCA_ST_DMA_FAULT;
+        return QHCA_ST_DMA_ERROR;
     }
     r->pos += n;
     return QHCA_ST_OK;

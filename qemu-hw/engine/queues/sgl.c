@@ -83,7 +83,7 @@ static uint8_t sgl_walk(struct qhca *e, struct qhca_sgl_user user,
         syn = sgl_part(e, user, qhca_le32(s.lkey), addr, p, n, what);
         if (syn == QHCA_SYN_PAGE_FAULT) {
             /* the rest of the SGE will be needed too */
-            e->mem->fault.len += qhca_le32(s.len) - pos->sge_off - n;
+            e->mem->page_fault.len += qhca_le32(s.len) - pos->sge_off - n;
         }
         if (syn) {
             return syn;

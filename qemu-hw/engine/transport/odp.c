@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * On-demand paging: a QP that hits a page fault suspends that work until
- * software has provided the page (struct qhca_fault).
+ * software has provided the page (struct qhca_page_fault).
  *
  * A QP has four sides, which wait independently.  A request or response that
  * hits the fault is kept and executed when the page is there, so that a lone
@@ -16,7 +16,7 @@
 #define WANT_MAX    0x100000U   /* most bytes reported as wanted */
 
 struct qhca_odp_side {
-    struct qhca_page_fault fault;
+    struct qhca_odp_fault page_fault;
     uint32_t token;
     bool failed;                /* if the same fault recurs, it is an error */
     bool dropped;               /* packets after the one kept were dropped */
@@ -26,7 +26,7 @@ struct qhca_odp_side {
 };
 
 struct qhca_odp {
-    struct qhca_odp_side side[QHCA_FAULT_SIDES];
+    struct qhca_odp_side side[QHCA_PAGE_FAULT_SIDES];
 };
 
 static void forget_frame(struct qhca_odp_side *s)
@@ -42,11 +42,11 @@ static void odp_trace(struct qhca *e, struct qhca_qp *qp, unsigned side,
     struct qhca_trace t = {
         .kind = resume ? QHCA_TR_RESUME : QHCA_TR_PAGE_FAULT,
         .num = qp->qpn,
-        .peer = s->fault.key,
+        .peer = s->page_fault.key,
         .index = side,
-        .addr = s->fault.addr,
-        .a = s->fault.len,
-        .b = resume ? s->failed : s->fault.write,
+        .addr = s->page_fault.addr,
+        .a = s->page_fault.len,
+        .b = resume ? s->failed : s->page_fault.write,
     };
 
     if (qhca_tracing(e)) {
@@ -56,10 +56,10 @@ static void odp_trace(struct qhca *e, struct qhca_qp *qp, unsigned side,
 
 /* Is @f the fault for which software could not provide the page? */
 static bool same_fault(const struct qhca_odp_side *s,
-                       const struct qhca_page_fault *f)
+                       const struct qhca_odp_fault *f)
 {
-    return s->failed && s->fault.key == f->key &&
-           f->addr - s->fault.addr < s->fault.len;
+    return s->failed && s->page_fault.key == f->key &&
+           f->addr - s->page_fault.addr < s->page_fault.len;
 }
 
 bool qhca_odp_stall(struct qhca *e, struct qhca_qp *qp, unsigned side)
@@ -75,19 +75,19 @@ bool qhca_odp_stall(struct qhca *e, struct qhca_qp *qp, unsigned side)
         qp->xp->odp = odp;
     }
     s = &odp->side[side];
-    if (same_fault(s, &e->mem->fault)) {
+    if (same_fault(s, &e->mem->page_fault)) {
         s->failed = false;
         return false;
     }
     s->failed = false;
-    s->fault = e->mem->fault;
-    if (s->fault.len > s->fault.max) {
-        s->fault.len = s->fault.max;
+    s->page_fault = e->mem->page_fault;
+    if (s->page_fault.len > s->page_fault.max) {
+        s->page_fault.len = s->page_fault.max;
     }
-    if (s->fault.len > WANT_MAX) {
-        s->fault.len = WANT_MAX;
+    if (s->page_fault.len > WANT_MAX) {
+        s->page_fault.len = WANT_MAX;
     }
-    s->token = ++e->mem->fault_token;
+    s->token = ++e->mem->page_fault_token;
     s->asked = false;
     qp->xp->odp_waits |= 1u << side;
     qhca_count(e, QHCA_STAT_PAGE_FAULTS);
@@ -151,7 +151,7 @@ void qhca_odp_cancel(struct qhca_qp *qp, unsigned sides)
         return;
     }
     qp->xp->odp_waits &= (uint8_t)~sides;
-    for (i = 0; i < QHCA_FAULT_SIDES; i++) {
+    for (i = 0; i < QHCA_PAGE_FAULT_SIDES; i++) {
         if (sides & (1u << i)) {
             forget_frame(&odp->side[i]);
             odp->side[i].failed = false;
@@ -203,7 +203,7 @@ static void odp_resume(struct qhca *e, struct qhca_qp *qp, unsigned side)
     if (!qhca_odp_waits(qp, 1u << side)) {
         again = s->dropped;
         s->dropped = false;
-        if (side == QHCA_FAULT_SEND || side == QHCA_FAULT_LAND) {
+        if (side == QHCA_PAGE_FAULT_SEND || side == QHCA_PAGE_FAULT_LAND) {
             qhca_ack_resume(e, qp, again);
         } else if (again) {
             qhca_rsp_ask_again(e, qp);
@@ -212,32 +212,32 @@ static void odp_resume(struct qhca *e, struct qhca_qp *qp, unsigned side)
     qhca_qp_schedule(e, qp);
 }
 
-uint8_t qhca_cmd_query_fault(struct qhca *e, struct qhca_cmd *c)
+uint8_t qhca_cmd_query_page_fault(struct qhca *e, struct qhca_cmd *c)
 {
     struct qhca_qp *qp = qhca_qp_get(e, c->obj);
-    struct qhca_fault *out = c->out;
+    struct qhca_page_fault *out = c->out;
     const struct qhca_odp_side *s;
     unsigned i;
 
     if (!qp) {
         return QHCA_ST_BAD_OBJ;
     }
-    for (i = 0; i < QHCA_FAULT_SIDES; i++) {
+    for (i = 0; i < QHCA_PAGE_FAULT_SIDES; i++) {
         if (!qhca_odp_waits(qp, 1u << i)) {
             continue;
         }
         s = &qp->xp->odp->side[i];
-        out[i].addr = qhca_le64(s->fault.addr);
-        out[i].len = qhca_le64(s->fault.len);
-        out[i].key = qhca_le32(s->fault.key);
+        out[i].addr = qhca_le64(s->page_fault.addr);
+        out[i].len = qhca_le64(s->page_fault.len);
+        out[i].key = qhca_le32(s->page_fault.key);
         out[i].token = qhca_le32(s->token);
-        out[i].flags = QHCA_FAULT_VALID |
-                       (s->fault.write ? QHCA_FAULT_WRITE : 0);
+        out[i].flags = QHCA_PAGE_FAULT_VALID |
+                       (s->page_fault.write ? QHCA_PAGE_FAULT_WRITE : 0);
     }
     return QHCA_ST_OK;
 }
 
-uint8_t qhca_cmd_resume_fault(struct qhca *e, struct qhca_cmd *c)
+uint8_t qhca_cmd_resume_page_fault(struct qhca *e, struct qhca_cmd *c)
 {
     struct qhca_qp *qp = qhca_qp_get(e, c->obj);
     uint64_t known = QHCA_RESUME_SIDE_MASK | QHCA_RESUME_FAILED |
@@ -248,7 +248,7 @@ uint8_t qhca_cmd_resume_fault(struct qhca *e, struct qhca_cmd *c)
     if (!qp) {
         return QHCA_ST_BAD_OBJ;
     }
-    if ((c->arg & ~known) || side >= QHCA_FAULT_SIDES) {
+    if ((c->arg & ~known) || side >= QHCA_PAGE_FAULT_SIDES) {
         return QHCA_ST_BAD_PARAM;
     }
     if (!qhca_odp_waits(qp, 1u << side) ||
@@ -271,11 +271,11 @@ static void io_side(struct qhca_io *io, struct qhca_odp_side *s)
 {
     bool is = s->frame;
 
-    IO(io, s->fault.addr);
-    IO(io, s->fault.len);
-    IO(io, s->fault.max);
-    IO(io, s->fault.key);
-    IO(io, s->fault.write);
+    IO(io, s->page_fault.addr);
+    IO(io, s->page_fault.len);
+    IO(io, s->page_fault.max);
+    IO(io, s->page_fault.key);
+    IO(io, s->page_fault.write);
     IO(io, s->token);
     IO(io, s->failed);
     IO(io, s->dropped);
@@ -317,7 +317,7 @@ void qhca_io_odp(struct qhca_io *io, struct qhca_qp *qp)
     IO(io, qp->xp->odp_waits);
     NEED(io, !(qp->xp->odp_waits & ~QHCA_ODP_ALL),
          "a nonexistent side waits for a page");
-    for (i = 0; i < QHCA_FAULT_SIDES && !io->failed; i++) {
+    for (i = 0; i < QHCA_PAGE_FAULT_SIDES && !io->failed; i++) {
         io_side(io, &odp->side[i]);
     }
 }

@@ -398,7 +398,7 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
         (!qhca_qp_clear_notify(e, qp) ||
          ((qp->flags & QHCA_QP_F_SQ_RECORD) &&
           !qhca_sq_notify(e, qp, true)))) {
-        return QHCA_ST_DMA_FAULT;
+        return QHCA_ST_DMA_ERROR;
     }
     if (next == QHCA_QPS_SQD && old != QHCA_QPS_SQD) {
         qp->en_sqd_event = 0;

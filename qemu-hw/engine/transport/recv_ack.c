@@ -302,7 +302,7 @@ static uint8_t ack_store(struct qhca *e, struct qhca_qp *qp,
                             w->laddr + off, data, len,
                             QHCA_ACCESS_LOCAL_WRITE, qp->qpn);
         if (syn == QHCA_SYN_PAGE_FAULT) {
-            e->mem->fault.len += w->len - off - len;
+            e->mem->page_fault.len += w->len - off - len;
         }
         return syn;
     }
@@ -372,14 +372,14 @@ static void rx_data(struct qhca *e, struct qhca_qp *qp,
         syn = ack_store(e, qp, w, 0, &old, sizeof(old));
     }
     if (syn == QHCA_SYN_PAGE_FAULT &&
-        qhca_odp_stall_rx(e, qp, QHCA_FAULT_LAND, rx)) {
+        qhca_odp_stall_rx(e, qp, QHCA_PAGE_FAULT_LAND, rx)) {
         return;
     }
     if (syn) {
         store_failed(e, qp, syn);
         return;
     }
-    qhca_odp_passed(qp, QHCA_FAULT_LAND);
+    qhca_odp_passed(qp, QHCA_PAGE_FAULT_LAND);
     end = qhca_wnd_rd_end(w, qhca_psn_dist(una, w->first_psn));
     if (qhca_psn_dist(snd, una) && xp->rd_psns) {
         xp->rd_psns--;
@@ -424,7 +424,7 @@ void qhca_ack_rx(struct qhca *e, struct qhca_qp *qp,
         return;
     }
     if (qhca_odp_waits(qp, QHCA_ODP_LAND)) {
-        qhca_odp_drop(e, qp, QHCA_FAULT_LAND, rx);
+        qhca_odp_drop(e, qp, QHCA_PAGE_FAULT_LAND, rx);
         return;
     }
     if (ack) {

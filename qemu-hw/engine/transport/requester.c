@@ -33,7 +33,7 @@ static uint8_t req_gather(struct qhca *e, struct qhca_qp *qp,
                            qp->flags & QHCA_QP_F_PRIVILEGED, w->lkey,
                            w->laddr + off, buf, len, 0, qp->qpn);
         if (syn == QHCA_SYN_PAGE_FAULT) {
-            e->mem->fault.len += w->len - off - len;
+            e->mem->page_fault.len += w->len - off - len;
         }
         return syn;
     }
@@ -514,7 +514,7 @@ again:
         goto again;
     }
     if (syn == QHCA_SYN_PAGE_FAULT &&
-        qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
+        qhca_odp_stall(e, qp, QHCA_PAGE_FAULT_SEND)) {
         return STEP_WAIT;
     }
     if (syn) {
@@ -524,7 +524,7 @@ again:
         return STEP_BLOCKED;
     }
 
-    qhca_odp_passed(qp, QHCA_FAULT_SEND);
+    qhca_odp_passed(qp, QHCA_PAGE_FAULT_SEND);
     req_sent(e, qp, w, n, psns, ack);
     *packets = n;
     return STEP_SENT;

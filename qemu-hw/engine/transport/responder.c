@@ -175,10 +175,11 @@ static bool rsp_serving(const struct qhca_qp *qp)
 static bool recv_fault(struct qhca *e, struct qhca_qp *qp,
                        const struct qhca_rx *rx)
 {
-    if ((rx->flags & QHCA_OPF_END) && e->mem->fault.len > rx->payload_len) {
-        e->mem->fault.len = rx->payload_len;
+    if ((rx->flags & QHCA_OPF_END) &&
+        e->mem->page_fault.len > rx->payload_len) {
+        e->mem->page_fault.len = rx->payload_len;
     }
-    return qhca_odp_stall_rx(e, qp, QHCA_FAULT_RECV, rx);
+    return qhca_odp_stall_rx(e, qp, QHCA_PAGE_FAULT_RECV, rx);
 }
 
 /* True: the packet was executed. */
@@ -273,8 +274,8 @@ static bool do_write(struct qhca *e, struct qhca_qp *qp,
     syn = qhca_mr_write(e, qp->pd, false, xp->wr_rkey, xp->wr_va, rx->payload,
                         n, QHCA_ACCESS_REMOTE_WRITE, qp->qpn);
     if (syn == QHCA_SYN_PAGE_FAULT) {
-        e->mem->fault.len += left - n;
-        if (qhca_odp_stall_rx(e, qp, QHCA_FAULT_RECV, rx)) {
+        e->mem->page_fault.len += left - n;
+        if (qhca_odp_stall_rx(e, qp, QHCA_PAGE_FAULT_RECV, rx)) {
             return false;
         }
     }
@@ -410,7 +411,7 @@ static void do_atomic(struct qhca *e, struct qhca_qp *qp,
     parse_atomic(rx, &op);
     syn = qhca_mr_atomic(e, qp->pd, rkey, va, &op, &old, qp->qpn);
     if (syn == QHCA_SYN_PAGE_FAULT &&
-        qhca_odp_stall_rx(e, qp, QHCA_FAULT_RECV, rx)) {
+        qhca_odp_stall_rx(e, qp, QHCA_PAGE_FAULT_RECV, rx)) {
         return;
     }
     if (syn) {
@@ -472,7 +473,7 @@ static void do_atomic_write(struct qhca *e, struct qhca_qp *qp,
     syn = qhca_mr_store64(e, qp->pd, qhca_get_be32(rx->ext + 8), va,
                           rx->payload, qp->qpn);
     if (syn == QHCA_SYN_PAGE_FAULT &&
-        qhca_odp_stall_rx(e, qp, QHCA_FAULT_RECV, rx)) {
+        qhca_odp_stall_rx(e, qp, QHCA_PAGE_FAULT_RECV, rx)) {
         return;
     }
     if (syn) {
@@ -617,7 +618,7 @@ static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
             r->started = false;
         }
         if (i == xp->rspq_tail && qhca_odp_waits(qp, QHCA_ODP_READ) &&
-            qhca_odp_impatient(qp, QHCA_FAULT_READ)) {
+            qhca_odp_impatient(qp, QHCA_PAGE_FAULT_READ)) {
             r->rnr = true;
             qhca_qp_schedule(e, qp);
         }
@@ -712,11 +713,11 @@ static void rx_rc(struct qhca *e, struct qhca_qp *qp,
         rsp_duplicate(e, qp, rx);
     } else if (qhca_odp_waits(qp, QHCA_ODP_RECV)) {
         if (d > 0) {
-            qhca_odp_drop(e, qp, QHCA_FAULT_RECV, rx);
+            qhca_odp_drop(e, qp, QHCA_PAGE_FAULT_RECV, rx);
         } else {
             /* Resent, possibly with AckReq set. */
-            qhca_odp_keep(qp, QHCA_FAULT_RECV, rx);
-            if (qhca_odp_impatient(qp, QHCA_FAULT_RECV) &&
+            qhca_odp_keep(qp, QHCA_PAGE_FAULT_RECV, rx);
+            if (qhca_odp_impatient(qp, QHCA_PAGE_FAULT_RECV) &&
                 qhca_owe_nak(e, qp, xp->exp_psn, QHCA_AETH_RNR |
                              (qp->min_rnr_timer & 31))) {
                 qhca_count(e, QHCA_STAT_ROCE_RNR_NAK_TX);
@@ -733,7 +734,7 @@ static void rx_rc(struct qhca *e, struct qhca_qp *qp,
         xp->naked = false;
         rsp_request(e, qp, rx);
         if (xp->exp_psn != rx->psn) {
-            qhca_odp_passed(qp, QHCA_FAULT_RECV);
+            qhca_odp_passed(qp, QHCA_PAGE_FAULT_RECV);
         }
     }
 }
@@ -755,7 +756,7 @@ static void rx_uc(struct qhca *e, struct qhca_qp *qp,
     struct qhca_xport *xp = qp->xp;
 
     if (qhca_odp_waits(qp, QHCA_ODP_RECV)) {
-        qhca_odp_drop(e, qp, QHCA_FAULT_RECV, rx);
+        qhca_odp_drop(e, qp, QHCA_PAGE_FAULT_RECV, rx);
         return;
     }
     if (rx->psn != xp->exp_psn || !sequence_ok(xp, rx->flags) ||
@@ -774,7 +775,7 @@ static void rx_uc(struct qhca *e, struct qhca_qp *qp,
     }
     rsp_request(e, qp, rx);
     if (rsp_serving(qp) && !qhca_odp_waits(qp, QHCA_ODP_RECV)) {
-        qhca_odp_passed(qp, QHCA_FAULT_RECV);
+        qhca_odp_passed(qp, QHCA_PAGE_FAULT_RECV);
         xp->exp_psn = qhca_psn_add(rx->psn, 1);
     }
 }

@@ -202,8 +202,8 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
             goto again;
         }
         if (syn == QHCA_SYN_PAGE_FAULT) {
-            e->mem->fault.len += r->left - len;
-            if (qhca_odp_stall(e, qp, QHCA_FAULT_READ)) {
+            e->mem->page_fault.len += r->left - len;
+            if (qhca_odp_stall(e, qp, QHCA_PAGE_FAULT_READ)) {
                 *done = false;
                 return QHCA_SENT;       /* nothing to send for now */
             }
@@ -224,7 +224,7 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
     }
     *packets = n;
     qp->tx_packets += n;
-    qhca_odp_passed(qp, QHCA_FAULT_READ);
+    qhca_odp_passed(qp, QHCA_PAGE_FAULT_READ);
     if (r->kind == QHCA_RESP_ACK) {
         qhca_count(e, QHCA_STAT_ROCE_ACK_TX);
     }

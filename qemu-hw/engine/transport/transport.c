@@ -272,7 +272,7 @@ void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,
 
     (void)e;
     if (qhca_odp_waits(qp, QHCA_ODP_RECV | QHCA_ODP_READ)) {
-        rsp = QHCA_RSP_WAIT_FAULT;
+        rsp = QHCA_RSP_WAIT_PAGE;
     } else if (xp->naked) {
         rsp = QHCA_RSP_NAKED;
     } else if (xp->rd_pending) {
@@ -290,7 +290,7 @@ void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,
     out->rnr_left = xp->rnr_left;
     out->req_state =
         qhca_odp_waits(qp, QHCA_ODP_SEND | QHCA_ODP_LAND) ?
-        QHCA_REQ_WAIT_FAULT : xp->req_state;
+        QHCA_REQ_WAIT_PAGE : xp->req_state;
     out->rsp_state = rsp;
     out->rd_outstanding = xp->rd_out;
     out->deadline = qhca_le64(xp->deadline);

@@ -147,7 +147,7 @@ struct qhca_xport {
     struct qhca_sgpos snd_pos, rd_pos;
     struct qhca_window *win;    /* NULL: nothing in flight */
     struct qhca_odp *odp;       /* page faults; NULL: none so far */
-    uint8_t odp_waits;          /* waiting sides: bit per QHCA_FAULT_* */
+    uint8_t odp_waits;          /* waiting sides: bit per QHCA_PAGE_FAULT_* */
     /* timer (timer.c) */
     struct qhca_list timer;
     uint64_t deadline;          /* ns; 0: not running */
@@ -276,10 +276,10 @@ void qhca_xport_timer(struct qhca *e, uint64_t now);
 void qhca_last_acks_send(struct qhca *e);
 
 /* ---- odp.c: page faults of on-demand paging ---- */
-#define QHCA_ODP_SEND   (1u << QHCA_FAULT_SEND)
-#define QHCA_ODP_LAND   (1u << QHCA_FAULT_LAND)
-#define QHCA_ODP_RECV   (1u << QHCA_FAULT_RECV)
-#define QHCA_ODP_READ   (1u << QHCA_FAULT_READ)
+#define QHCA_ODP_SEND   (1u << QHCA_PAGE_FAULT_SEND)
+#define QHCA_ODP_LAND   (1u << QHCA_PAGE_FAULT_LAND)
+#define QHCA_ODP_RECV   (1u << QHCA_PAGE_FAULT_RECV)
+#define QHCA_ODP_READ   (1u << QHCA_PAGE_FAULT_READ)
 #define QHCA_ODP_ALL    0x0fu
 
 /* Is one of @sides (QHCA_ODP_*) waiting for a page? */
@@ -288,9 +288,10 @@ static inline bool qhca_odp_waits(const struct qhca_qp *qp, unsigned sides)
     return qp->xp->odp_waits & sides;
 }
 /*
- * An access of @side (QHCA_FAULT_*) returned QHCA_SYN_PAGE_FAULT; see
- * e->mem->fault.  True: software is notified, and the side waits and is resumed
- * later.  False: an error, as software already failed to provide the page.
+ * An access of @side (QHCA_PAGE_FAULT_*) returned QHCA_SYN_PAGE_FAULT; see
+ * e->mem->page_fault.  True: software is notified, and the side waits and is
+ * resumed later.  False: an error, as software already failed to provide the
+ * page.
  */
 bool qhca_odp_stall(struct qhca *e, struct qhca_qp *qp, unsigned side);
 /* The same for a packet, which is executed (again) on resume. */
@@ -379,7 +380,7 @@ int qhca_gid_find(struct qhca *e, const uint8_t gid[16], uint16_t vlan);
 /* Clear the table. */
 void qhca_gids_reset(struct qhca *e);
 
-/* ---- qp_modify.c, qp_state_check.c ---- */
+/* ---- qp_modify.c, save_qp_check.c ---- */
 /* Could MODIFY_QP have set these attributes? */
 bool qhca_qp_attributes_ok(struct qhca *e, const struct qhca_qp *qp);
 /*
@@ -393,7 +394,7 @@ qhca_cmd_fn qhca_cmd_modify_qp;
 /* gid.c */
 qhca_cmd_fn qhca_cmd_set_gid, qhca_cmd_query_gid;
 /* odp.c */
-qhca_cmd_fn qhca_cmd_query_fault, qhca_cmd_resume_fault;
+qhca_cmd_fn qhca_cmd_query_page_fault, qhca_cmd_resume_page_fault;
 /* mcast.c */
 qhca_cmd_fn qhca_cmd_attach_mc, qhca_cmd_detach_mc;
 

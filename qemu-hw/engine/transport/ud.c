@@ -153,7 +153,7 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
                 return true;    /* refetched when the wire is free */
             }
             if (syn == QHCA_SYN_PAGE_FAULT &&
-                qhca_odp_stall(e, qp, QHCA_FAULT_SEND)) {
+                qhca_odp_stall(e, qp, QHCA_PAGE_FAULT_SEND)) {
                 break;          /* refetched when the page is there */
             }
             status = syn == QHCA_SYN_WQE_AV ? QHCA_WC_LOC_QP_OP_ERR :
@@ -164,7 +164,7 @@ bool qhca_ud_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
             qhca_dgram_done(e, qp, 0, status, syn, true);
         } else {
             qp->tx_packets++;
-            qhca_odp_passed(qp, QHCA_FAULT_SEND);
+            qhca_odp_passed(qp, QHCA_PAGE_FAULT_SEND);
             xp->snd_psn = qhca_psn_add(xp->snd_psn, 1);
             xp->una_psn = xp->snd_psn;
             xp->max_psn = xp->snd_psn;
@@ -214,7 +214,7 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
         return;
     }
     if (qhca_odp_waits(qp, QHCA_ODP_RECV)) {
-        qhca_odp_drop(e, qp, QHCA_FAULT_RECV, rx);
+        qhca_odp_drop(e, qp, QHCA_PAGE_FAULT_RECV, rx);
         return;
     }
     syn = qhca_recv_take(e, qp);
@@ -230,7 +230,7 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
         syn = qhca_recv_data(e, qp, rx->payload, rx->payload_len);
     }
     if (syn == QHCA_SYN_PAGE_FAULT &&
-        qhca_odp_stall_rx(e, qp, QHCA_FAULT_RECV, rx)) {
+        qhca_odp_stall_rx(e, qp, QHCA_PAGE_FAULT_RECV, rx)) {
         return;
     }
     if (syn) {
@@ -241,7 +241,7 @@ void qhca_ud_rx(struct qhca *e, struct qhca_qp *qp,
         qhca_qp_error(e, qp, syn, held ? 0 : QHCA_EV_QP_FATAL);
         return;
     }
-    qhca_odp_passed(qp, QHCA_FAULT_RECV);
+    qhca_odp_passed(qp, QHCA_PAGE_FAULT_RECV);
     cqe.src_qpn = qhca_le32(qhca_get_be32(rx->ext + 4) & QHCA_PSN_MASK);
     cqe.byte_len = qhca_le32(xp->recv.len);
     if (rx->flags & QHCA_OPF_IMM) {

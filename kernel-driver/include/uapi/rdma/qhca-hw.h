@@ -272,7 +272,7 @@ struct qhca_aq_cqe {
 #define QHCA_ST_BAD_STATE		5	/* not allowed in the object's state: EINVAL */
 #define QHCA_ST_BUSY			6	/* other objects still refer to it: EBUSY */
 #define QHCA_ST_NO_RESOURCES		7	/* limit reached: ENOMEM */
-#define QHCA_ST_DMA_FAULT		8	/* input, output or table could not be accessed: EFAULT */
+#define QHCA_ST_DMA_ERROR		8	/* input, output or table could not be accessed: EFAULT */
 #define QHCA_ST_BAD_TABLE		9	/* a buffer-table descriptor makes no sense: EINVAL */
 
 #define QHCA_CMD_NOP			0x00	/* does nothing, completes */
@@ -304,8 +304,8 @@ struct qhca_aq_cqe {
 #define QHCA_CMD_MODIFY_QP		0x31	/* in: struct qhca_qpc, mask QHCA_QP_M_* */
 #define QHCA_CMD_DESTROY_QP		0x32	/* after its completion no DMA for this QP */
 #define QHCA_CMD_QUERY_QP		0x33	/* out: struct qhca_qpc */
-#define QHCA_CMD_QUERY_FAULT		0x34	/* obj: QPN; out: struct qhca_fault[QHCA_FAULT_SIDES] */
-#define QHCA_CMD_RESUME_FAULT		0x35	/* obj: QPN; arg: QHCA_RESUME_* */
+#define QHCA_CMD_QUERY_PAGE_FAULT	0x34	/* obj: QPN; out: struct qhca_page_fault[QHCA_PAGE_FAULT_SIDES] */
+#define QHCA_CMD_RESUME_PAGE_FAULT	0x35	/* obj: QPN; arg: QHCA_RESUME_* */
 #define QHCA_CMD_ATTACH_MC		0x36	/* obj: QPN of a UD QP; in: struct qhca_mcg; again is no error */
 #define QHCA_CMD_DETACH_MC		0x37	/* obj: QPN; in: struct qhca_mcg; after its completion no packet of the group for this QP */
 #define QHCA_CMD_CREATE_MR		0x38	/* in: struct qhca_mpt; obj <- key (index 31:8, the given low byte 7:0) */
@@ -491,7 +491,7 @@ struct qhca_eqe {
 #define QHCA_EV_ETH_RQ_ERR		0x39	/* Ethernet RQ: ring, doorbell record or CQ failed, it takes no more frames; destroy it */
 #define QHCA_EV_PORT			0x40	/* link changed, see arg */
 #define QHCA_EV_DEVICE_FATAL		0x50	/* see QHCA_REG_STATUS */
-#define QHCA_EV_PAGE_FAULT		0x60	/* a QP waits for a page of an ODP MR: QHCA_CMD_QUERY_FAULT */
+#define QHCA_EV_PAGE_FAULT		0x60	/* a QP waits for a page of an ODP MR: QHCA_CMD_QUERY_PAGE_FAULT */
 
 #define QHCA_EQN_ASYNC			0	/* the first EQ made must be this one */
 
@@ -738,8 +738,8 @@ struct qhca_mpt {
  * On-demand paging.  The table of an ODP MR is FLAT or TREE, and its entries,
  * also those that name tables, may lack QHCA_BTE_VALID.  An access that meets
  * such an entry, or a write that meets a page entry without QHCA_BTE_WRITE, is
- * a page fault: the QP waits with that one thing, see struct qhca_fault, and
- * nobody else notices.  This is about pages; who may do what with the MR is
+ * a page fault: the QP waits with that one thing, see struct qhca_page_fault,
+ * and nobody else notices.  This is about pages; who may do what with the MR is
  * checked before as for any other.
  *
  * Software may at any time make an entry valid or add QHCA_BTE_WRITE.  Before
@@ -754,28 +754,29 @@ struct qhca_mpt {
  * A page fault.  A QP can wait in up to four places, its sides, each for one
  * page fault.  QHCA_EV_PAGE_FAULT says that there is a new one.
  */
-struct qhca_fault {
+struct qhca_page_fault {
 	__le64	addr;		/* 0x00: first byte that could not be reached, as the MR names it */
 	__le64	len;		/* 0x08: bytes from there that will be wanted, inside the MR; at most 1 MiB */
 	__le32	key;		/* 0x10: whole key of the MR */
-	__le32	token;		/* 0x14: comes back in QHCA_CMD_RESUME_FAULT */
-	__u8	flags;		/* 0x18: QHCA_FAULT_*; 0: this side does not wait */
+	__le32	token;		/* 0x14: comes back in QHCA_CMD_RESUME_PAGE_FAULT */
+	__u8	flags;		/* 0x18: QHCA_PAGE_FAULT_*; 0: this side does not wait */
 	__u8	rsvd[7];
 };
 
-#define QHCA_FAULT_VALID		(1U << 0)
-#define QHCA_FAULT_WRITE		(1U << 1)	/* the page will be written */
+#define QHCA_PAGE_FAULT_VALID	(1U << 0)
+#define QHCA_PAGE_FAULT_WRITE	(1U << 1)	/* the page will be written */
 
-/* index in the array of QUERY_FAULT */
-#define QHCA_FAULT_SEND			0	/* requester: data to send; no request leaves */
-#define QHCA_FAULT_LAND			1	/* requester: READ or atomic response to store; later responses are dropped and asked for again */
-#define QHCA_FAULT_RECV			2	/* responder: request to execute; later requests are dropped, RC: NAKed (sequence error) at the end */
-#define QHCA_FAULT_READ			3	/* responder: data of READ responses; later responses wait */
-#define QHCA_FAULT_SIDES		4
+/* index in the array of QUERY_PAGE_FAULT */
+#define QHCA_PAGE_FAULT_SEND		0	/* requester: data to send; no request leaves */
+#define QHCA_PAGE_FAULT_LAND		1	/* requester: READ or atomic response to store; later responses are dropped and asked for again */
+#define QHCA_PAGE_FAULT_RECV		2	/* responder: request to execute; later requests are dropped, RC: NAKed (sequence error) at the end */
+#define QHCA_PAGE_FAULT_READ		3	/* responder: data of READ responses; later responses wait */
+#define QHCA_PAGE_FAULT_SIDES	4
 
 /*
- * RESUME_FAULT: the side goes on.  With FAILED, if the same fault comes again
- * it is an error (QHCA_SYN_PAGE_FAULT): as if the MR did not allow the access.
+ * RESUME_PAGE_FAULT: the side goes on.  With FAILED, if the same fault comes
+ * again it is an error (QHCA_SYN_PAGE_FAULT): as if the MR did not allow the
+ * access.
  * QHCA_ST_BAD_STATE when the side does not wait with this token.
  */
 #define QHCA_RESUME_SIDE_MASK		0x00000000000000ffULL
@@ -945,13 +946,13 @@ struct qhca_qpc {
 #define QHCA_REQ_WAIT_RNR		3
 #define QHCA_REQ_WAIT_FENCE		4
 #define QHCA_REQ_WAIT_RD		5	/* max_rd_atomic reached */
-#define QHCA_REQ_WAIT_FAULT		6	/* QHCA_FAULT_SEND or QHCA_FAULT_LAND */
+#define QHCA_REQ_WAIT_PAGE		6	/* QHCA_PAGE_FAULT_SEND or QHCA_PAGE_FAULT_LAND */
 #define QHCA_REQ_WAIT_CREDITS		7	/* the peer has no receive */
 #define QHCA_RSP_IDLE			0
 #define QHCA_RSP_MESSAGE		1	/* in the middle of a message */
 #define QHCA_RSP_READ			2	/* sending READ responses */
 #define QHCA_RSP_NAKED			3	/* a NAK is out; waits for the PSN it asked for */
-#define QHCA_RSP_WAIT_FAULT		4	/* QHCA_FAULT_RECV or QHCA_FAULT_READ */
+#define QHCA_RSP_WAIT_PAGE		4	/* QHCA_PAGE_FAULT_RECV or QHCA_PAGE_FAULT_READ */
 
 /* MODIFY_QP mask.  STATE comes with the attributes the transition needs. */
 #define QHCA_QP_M_STATE			(1ULL << 0)
@@ -1572,7 +1573,7 @@ struct qhca_flow {
 #define QHCA_STAT_DB_BAD_OWNER		50	/* doorbell through another context's page */
 #define QHCA_STAT_DB_BAD_INDEX		51	/* producer index beyond the ring */
 #define QHCA_STAT_DB_BAD_ACCESS		52	/* wrong size, alignment or offset */
-#define QHCA_STAT_TABLE_FAULTS		53	/* buffer-table entry invalid or unreadable */
+#define QHCA_STAT_TABLE_ERRORS		53	/* buffer-table entry invalid or unreadable */
 #define QHCA_STAT_DMA_ERRORS		54
 #define QHCA_STAT_CQ_OVERFLOWS		55
 #define QHCA_STAT_WQES			56	/* send WQEs fetched */
