@@ -20,24 +20,6 @@
 #include "qhca-srq.h"
 
 /*
- * Returns the CQE with counter @ci, or NULL if the device has not yet
- * written it.
- */
-struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci)
-{
-	struct qhca_cqe *cqe = &cq->ring[qhca_slot(ci, cq->shift)];
-	uint8_t phase;
-
-	phase = atomic_load_explicit((_Atomic(uint8_t) *)&cqe->phase,
-				     memory_order_relaxed);
-	if ((phase & 1) != qhca_phase(ci, cq->shift))
-		return NULL;
-	/* The phase is written last: from here on the CQE is complete. */
-	udma_from_device_barrier();
-	return cqe;
-}
-
-/*
  * The CQ was empty, and then the device gone.  Returns EIO, or 0 if there is a
  * CQE after all: those written in between come first.
  */

@@ -10,9 +10,11 @@
 #include <ccan/container_of.h>
 #include <infiniband/driver.h>
 #include <rdma/qhca-hw.h>
+#include <util/udma_barrier.h>
 
 #include "qhca-lock.h"
 #include "qhca-queue-buf.h"
+#include "qhca-ring.h"
 
 struct qhca_pd;
 struct qhca_qp;
@@ -44,8 +46,25 @@ static inline struct qhca_cq *to_qcq_ex(struct ibv_cq_ex *cq)
 	return container_of(cq, struct qhca_cq, vcq.cq_ex);
 }
 
+/*
+ * Returns the CQE with counter @ci, or NULL if the device has not yet
+ * written it.
+ */
+static inline struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci)
+{
+	struct qhca_cqe *cqe = &cq->ring[qhca_slot(ci, cq->shift)];
+	uint8_t phase;
+
+	phase = atomic_load_explicit((_Atomic(uint8_t) *)&cqe->phase,
+				     memory_order_relaxed);
+	if ((phase & 1) != qhca_phase(ci, cq->shift))
+		return NULL;
+	/* The phase is written last: from here on the CQE is complete. */
+	udma_from_device_barrier();
+	return cqe;
+}
+
 /* cq_ring.c */
-struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, uint32_t ci);
 int qhca_cq_gone(struct qhca_cq *cq);
 void qhca_cq_clean(struct qhca_cq *cq, struct qhca_qp *qp);
 void qhca_cq_clean_srq(struct qhca_cq *cq, struct qhca_srq *srq);
