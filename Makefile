@@ -101,7 +101,7 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 # kernel's selftests have limits for real machines: they run alone.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
 	check-style test-pyverbs test-guest-pair-first \
-	test-guest-pair-last test-device test-lab driver-newest test-bare
+	test-guest-pair-last test-device test-lab $(if $(1),driver-newest) test-bare
 
 .PHONY: test test-all
 test: build ## The gate: build everything, run all but long tests (@test@)
@@ -136,9 +136,9 @@ test-provider: $(call built,root) ## Unit tests of the provider (seconds)
 	@lab/build/build-provider
 	$(IN_ROOT) $(MAKE) -C tests/provider check
 
-test-driver: $(call built,root) ## Unit tests of the driver, and its parts (seconds)
+test-driver: $(call built,root) ## Unit tests of the driver, its layers; a build for the newest kernel
 	@lab/build/build-driver
-	@lab/build/build-driver --nodebug
+	@lab/build/build-driver-newest --nodebug
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
 # Nothing stops them before their time but what they find.
@@ -157,7 +157,7 @@ soak: root ## Simulate the engine with new seeds on all CPUs, for TIME=600 secon
 check-style: $(call built,qemu) ## checkpatch over device and driver, sparse (@check_style@)
 	@lab/build/check-style
 
-driver-newest: $(call built,root) ## Build the driver against the newest kernel of the backports
+driver-newest: $(call built,root) ## Build the driver with its debugging aids for the newest kernel
 	@lab/build/build-driver-newest
 
 test-device: $(call built,qemu) ## Test the device over qtest, without guests (@test_device@)

@@ -371,7 +371,7 @@ def test_netconsole(pair):
         a.run("rmmod netconsole")
 
 
-@pytest.mark.long("unloads and loads twice; test-driver looks at what is built so")
+@pytest.mark.long("unloads and loads twice; test-driver checks what is built that way")
 def test_without_debugging(pair):
     """CONFIG_QHCA_DEBUG=n: everything works, without anything from debug/."""
     a = pair.a
