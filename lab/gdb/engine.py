@@ -6,7 +6,7 @@ stopped anywhere, with any lock held.
 """
 
 import gdb
-from qhca_common import (CONST, FORMS, Command, container_of, list_entries, name_of, read,
+from qhca_common import (CONST, Command, container_of, form_name, list_entries, name_of, read,
                          recv_wqe, register, ring_slots, send_wqe, ud_wqe)
 
 
@@ -190,7 +190,7 @@ class Walk(Command):
             raise gdb.GdbError(f"the QP has no {ring}")
         offset = (index & (1 << shift) - 1) << stride
         form, addr, hops = int(m["form"]), int(m["addr"]), int(m["hops"])
-        print(f"{FORMS.get(form, form)}: WQE {index} is at offset {offset:#x}")
+        print(f"{form_name(form)}: WQE {index} is at offset {offset:#x}")
         address = follow(form, addr, hops, m, offset)
         print(f"  DMA address {address:#x}"
               + (", and the engine has that page at hand" if at_hand(m, offset) else ""))

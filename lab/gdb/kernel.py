@@ -10,8 +10,8 @@ import functools
 import struct
 
 import gdb
-from qhca_common import (BUILD, CONST, FORMS, Command, cqe, flags_of, list_entries, name_of, read,
-                         recv_wqe, register, ring_slots, send_wqe, ud_wqe)
+from qhca_common import (BUILD, CONST, Command, cqe, flags_of, form_name, list_entries, name_of,
+                         read, recv_wqe, register, ring_slots, send_wqe, ud_wqe)
 
 
 # The kernel's struct xa_node: the modules' debug information does not have it.
@@ -62,7 +62,7 @@ def table_of(buf):
 def describe(table):
     plan = table["plan"]
     form = int(plan["form"])
-    text = f"{FORMS.get(form, form)}, {int(plan['len'])} bytes"
+    text = f"{form_name(form)}, {int(plan['len'])} bytes"
     if form > 1:
         text += f", pages of 2^{int(plan['page_shift'])}: {int(plan['npages'])}, hops {int(plan['hops'])}"
     elif form == 1:

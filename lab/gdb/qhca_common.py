@@ -52,7 +52,9 @@ def flags_of(prefix, bits):
     return "|".join(names) or "-"
 
 
-FORMS = {0: "direct", 1: "list", 2: "flat", 3: "tree"}
+def form_name(form):
+    """Name of a buffer table's FORM, in lower case as everywhere."""
+    return name_of("QHCA_BUF_", form).lower()
 
 
 def read(addr, count):
