@@ -36,7 +36,7 @@ class Paged:
         """The event, and what the QP waits for; nothing else waits."""
         event = self.s.eq.take()
         assert (event.type, event.obj) == (C.QHCA_EV_PAGE_FAULT, self.qp.num)
-        kind = struct("qhca_fault")
+        kind = struct("qhca_page_fault")
         size = len(bytes(kind()))
         self.adapter.command(C.QHCA_CMD_QUERY_PAGE_FAULT, self.qp.num, out=size * C.QHCA_PAGE_FAULT_SIDES)
         out = self.m.read_mem(self.adapter.scratch + PAGE, size * C.QHCA_PAGE_FAULT_SIDES)
