@@ -8,7 +8,6 @@
  * ready, so a blocked wire costs nothing.
  */
 #include "adapter/adapter.h"
-#include "ethernet/flow.h"
 
 #define SLICE               32  /* packets of one QP per turn */
 #define DROP_BUDGET         4096    /* packets of links to be dropped */

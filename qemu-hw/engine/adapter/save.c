@@ -9,7 +9,6 @@
 
 #include "adapter/adapter.h"
 #include "transport/tag_qp.h"
-#include "transport/rc.h"
 
 /* If one of these assertions fails, its message says what to do. */
 SAVED_SIZE_OF_MANY(struct qhca_buf_table, 184);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "adapter/adapter.h"
-#include "ethernet/flow.h"
 
 /* A number without an object costs a fraction of an object. */
 #define NONE_COST           1
