@@ -89,10 +89,10 @@ def split(hw: str, abi: str, users: str) -> tuple[str, str]:
     includes = re.search(r"(?:^#include .*\n)+", user, re.M)
     head = re.sub(r"Host byte order; sizes are multiples of 8\.\n",
                   "Host byte order; sizes are multiples of 8.\n"
-                  " * Behind that, what libqhca and the device say to each other: queues and\n"
-                  " * doorbells.\n *\n", user[:guard]).replace("\n *\n */", "\n */")
+                  " * The second half is the interface between libqhca and the device: queues\n"
+                  " * and doorbells.\n *\n", user[:guard]).replace("\n *\n */", "\n */")
     head = head.replace(" */\n#ifndef", " *\n" + rules.replace(
-        "Rules that hold everywhere", "Rules of the latter") + " */\n#ifndef")
+        "Rules that hold everywhere", "Rules of the second half") + " */\n#ifndef")
     body = user[includes.end():]
     uapi = head + "\n" + includes[0] + body + "\n\n" + chosen(lambda i: i in shared) + \
         "\n\n#endif /* QHCA_ABI_H */\n"

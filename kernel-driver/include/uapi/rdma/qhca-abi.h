@@ -44,7 +44,7 @@ struct qhca_alloc_ucontext_resp {
  * still be polled.
  */
 struct qhca_status_page {
-	__u32	works;			/* 1; then 0 for ever */
+	__u32	works;			/* 1 while the device works, 0 permanently afterwards */
 	__u32	rsvd;
 };
 

@@ -8,20 +8,20 @@
  * compares the two, field by field.
  *
  * Rules that hold everywhere:
- *  - Every multi-byte field is little-endian, but for those typed __be32 or
+ *  - Every multi-byte field is little-endian, except those typed __be* or
  *    documented as a byte string (GIDs, MAC addresses), which are in network
  *    order.
  *  - A reserved field (rsvd*) is written as zero by software and by the
- *    device, and ignored by whoever reads it, except that the device refuses
+ *    device, and ignored by the reader, except that the device refuses
  *    (QHCA_ST_BAD_PARAM) a command whose reserved *flag bits* are set, so that
- *    they can get a meaning later.
- *  - An "index" or "counter" of a ring counts entries since the ring was made,
- *    wraps at 2^32 and is never masked; the slot is (index & (depth - 1)).
- *    A ring of depth N can therefore hold N entries, and full differs from
- *    empty.
+ *    they can be given a meaning later.
+ *  - An "index" or "counter" of a ring counts entries since the ring was
+ *    created, wraps at 2^32 and is never masked; the slot is
+ *    (index & (depth - 1)).  A ring of depth N can therefore hold N entries:
+ *    full and empty are distinct.
  *  - Object numbers (QPN, CQN, ...) are 24 bits wide.
- *  - "DMA address" is an address as the device puts it on the bus: an IOVA
- *    when there is an IOMMU.
+ *  - A "DMA address" is what the device puts on the bus: an IOVA if there is
+ *    an IOMMU.
  */
 #ifndef QHCA_HW_H
 #define QHCA_HW_H
@@ -33,14 +33,14 @@
 #define QHCA_PCI_VENDOR_ID		0x1234	/* QEMU's experimental vendor */
 #define QHCA_PCI_DEVICE_ID		0x7ca0
 #define QHCA_PCI_REVISION		0x01
-/* class code 0x020000: Ethernet controller (the RDMA engine is in it) */
+/* class code 0x020000: Ethernet controller (the RDMA engine is part of it) */
 
 #define QHCA_BAR_REGS			0	/* registers, MSI-X table and PBA, 64-bit memory */
 #define QHCA_BAR_DB			2	/* doorbell pages, 64-bit memory, prefetchable */
-#define QHCA_BAR_DM			4	/* device memory, 64-bit memory, prefetchable; none: no QHCA_FEAT_DM */
+#define QHCA_BAR_DM			4	/* device memory, 64-bit memory, prefetchable; absent without QHCA_FEAT_DM */
 
 #define QHCA_BAR_REGS_SIZE		0x10000
-#define QHCA_MSIX_PBA			0x7000	/* in BAR 0: pending bits; registers lie below */
+#define QHCA_MSIX_PBA			0x7000	/* in BAR 0: pending bits; the registers are below */
 #define QHCA_MSIX_TABLE			0x8000	/* in BAR 0: room for 2048 vectors */
 #define QHCA_BAR_DB_SIZE		0x4000000	/* 64 MiB */
 
@@ -110,19 +110,19 @@
 #define QHCA_FEAT_PAUSE			(1ULL << 36)	/* QHCA_PORT_M_PAUSE: flow control, counters of MAC control frames */
 
 #define QHCA_CTRL_ENABLE		(1U << 0)	/* 0 -> 1 starts the admin queue; 1 -> 0 is the same as RESET */
-#define QHCA_CTRL_RESET			(1U << 1)	/* write 1: all objects vanish, all registers take their reset value; reads as 0 */
+#define QHCA_CTRL_RESET			(1U << 1)	/* write 1: destroys all objects and resets all registers; reads as 0 */
 
 #define QHCA_STATUS_READY		(1U << 0)	/* enabled and able to take commands */
-#define QHCA_STATUS_FATAL		(1U << 1)	/* only a reset helps; reason in 15:8 */
+#define QHCA_STATUS_FATAL		(1U << 1)	/* cleared only by a reset; reason in 15:8 */
 #define QHCA_STATUS_LINK		(1U << 2)	/* the wire is connected and up */
 #define QHCA_STATUS_FATAL_SHIFT		8
 #define QHCA_STATUS_FATAL_MASK		0x0000ff00U
 
 #define QHCA_FATAL_NONE			0
 #define QHCA_FATAL_AQ_DMA		1	/* an admin ring could not be read or written */
-#define QHCA_FATAL_AQ_INDEX		2	/* ASQ doorbell more than the depth ahead */
+#define QHCA_FATAL_AQ_INDEX		2	/* ASQ doorbell: index more than the depth ahead */
 #define QHCA_FATAL_AQ_CONFIG		3	/* enabled with a bad AQ_SHIFT, DB_SHIFT or ring address */
-#define QHCA_FATAL_EQ			4	/* an event ring could not be written, or an EQ's record not accessed */
+#define QHCA_FATAL_EQ			4	/* an event ring could not be written, or an EQ's doorbell record not accessed */
 #define QHCA_FATAL_INTERNAL		5	/* the device itself failed */
 
 #define QHCA_AQ_CTRL_IRQ		(1U << 0)	/* raise MSI-X vector 0 after each admin completion */
@@ -131,7 +131,7 @@
 /*
  * Each doorbell page belongs to one user access region (UAR): page number =
  * UAR index, at BAR 2 + (index << DB_SHIFT).  UAR 0 is the kernel's.  All
- * doorbells are aligned 8-byte little-endian stores; another size is a guest
+ * doorbells are aligned 8-byte little-endian stores; any other size is a guest
  * error: counted and ignored.  The device ignores (and counts) a doorbell
  * for an object whose context names another UAR.
  */
@@ -139,29 +139,30 @@
 #define QHCA_DB_CQ_ARM			0x008	/* completion queue: CQN, flags, consumer index */
 #define QHCA_DB_EQ			0x010	/* event queue (UAR 0 only): EQN, flags, consumer index (ignored with QHCA_EQ_F_RECORD) */
 #define QHCA_DB_ETH_SQ			0x018	/* Ethernet send queue (UAR 0 only): number, producer index */
-#define QHCA_DB_RQ			0x020	/* receive queue: QPN; index ignored: the device reads the doorbell record, see there */
+#define QHCA_DB_RQ			0x020	/* receive queue: QPN; the index is ignored: the device reads the doorbell record, see below */
 #define QHCA_DB_MR_SYNC			0x028	/* ODP MR (UAR 0 only): index of its key; see QHCA_MR_F_ODP */
 #define QHCA_DB_TM			0x030	/* tag operations: SRQN, producer index of the operation ring */
 
 #define QHCA_DB_NUM_MASK		0x0000000000ffffffULL	/* object number */
-#define QHCA_DB_SOLICITED		(1ULL << 24)	/* CQ_ARM: only solicited or error completions fire */
-#define QHCA_DB_EQ_ARM			(1ULL << 24)	/* EQ: raise the vector at the next event, at once if one is waiting */
+#define QHCA_DB_SOLICITED		(1ULL << 24)	/* CQ_ARM: only solicited or error completions raise an event */
+#define QHCA_DB_EQ_ARM			(1ULL << 24)	/* EQ: raise the vector at the next event, or at once if one is pending */
 #define QHCA_DB_INDEX_SHIFT		32		/* index in 63:32 */
 
 /*
  * Doorbell record: 8 bytes, 8-byte aligned, in memory; software writes index,
- * the device reads it when it needs it.  Used by RQ, SRQ and SQ with
- * QHCA_QP_F_SQ_RECORD (producer index), CQ and EQ with QHCA_EQ_F_RECORD (consumer index).
+ * the device reads it when it needs it.  It holds the producer index of an RQ,
+ * SRQ, or SQ with QHCA_QP_F_SQ_RECORD, and the consumer index of a CQ, or EQ
+ * with QHCA_EQ_F_RECORD.
  *
  * flags is written by the device.  When an RQ needs attention without a packet
  * (the QP entered the error state: receives posted from now on must be
  * flushed), the device first sets QHCA_DBREC_NOTIFY, then reads index.
  * Software that posts receives stores index, executes a full memory barrier, reads
- * flags, and if NOTIFY is set rings QHCA_DB_RQ.  So no receive is forgotten, and
- * in the normal states posting a receive causes no exit.  The
- * device clears flags when the QP leaves RESET for INIT.  With an EQ, NOTIFY
- * means that events wait for room; see QHCA_EQ_F_RECORD.  With an SQ, it means
- * that the device does not look for WQEs by itself; see QHCA_QP_F_SQ_RECORD.
+ * flags, and if NOTIFY is set rings QHCA_DB_RQ.  No receive is missed, and
+ * in the normal states posting a receive causes no exit.  The device clears
+ * flags when the QP goes from RESET to INIT.  With an EQ, NOTIFY means that
+ * events wait for room; see QHCA_EQ_F_RECORD.  With an SQ, it means that the
+ * device does not look for WQEs by itself; see QHCA_QP_F_SQ_RECORD.
  */
 struct qhca_dbrec {
 	__le32	index;
@@ -172,16 +173,16 @@ struct qhca_dbrec {
 
 /* ------------------------------------------------------- buffer tables -- */
 /*
- * How the device finds the memory of a queue or a memory region: the one
- * form used by SQ, RQ, CQ, SRQ, EQ, Ethernet queues and MRs.  Let "off" be the
- * byte offset from the start of the queue or region, and pos = off + first.
+ * How the device finds the memory of a queue or a memory region.  All queues
+ * and MRs describe their memory in this way.  Let "off" be the byte offset from
+ * the start of the queue or region, and pos = off + first.
  *
  * QHCA_BUF_DIRECT  one contiguous block: address = addr + pos.  (0 hops)
- * QHCA_BUF_LIST    addr points to "entries" struct qhca_buf_seg; the byte at
- *                  "off" lies in the segment found by adding up lengths.
- *                  first is 0.  For study: searching costs time in
+ * QHCA_BUF_LIST    addr points to "entries" struct qhca_buf_seg; the segment
+ *                  of the byte at "off" is found by adding up lengths.
+ *                  first is 0.  For teaching: the search takes time in
  *                  proportion to the number of segments.
- * QHCA_BUF_FLAT    equal-size buffers: addr points to one contiguous table of
+ * QHCA_BUF_FLAT    pages of one size: addr points to one contiguous table of
  *                  "entries" 64-bit entries; entry pos >> page_shift holds
  *                  the address of the page.  (1 hop)
  * QHCA_BUF_TREE    multi-level table with 1, 2 or 3 hops: addr is the root
@@ -193,7 +194,7 @@ struct qhca_dbrec {
  * Entries of the last level hold a page address (the leaf), others the
  * address of a table.  Tables must not change while an object uses them,
  * unless a command says so (or the object is an MR with QHCA_MR_F_ODP); the
- * device may keep what it has read.
+ * device may cache what it has read.
  */
 #define QHCA_BUF_DIRECT			0
 #define QHCA_BUF_LIST			1
@@ -221,8 +222,8 @@ struct qhca_buf {
 };
 
 struct qhca_buf_seg {
-	__le64	addr;		/* DMA address; bit 63 of len says valid */
-	__le64	len;		/* 62:0 bytes (for queues a multiple of 4096, so that no entry straddles; for regions QHCA_BUF_SEG_MIN or more), 63 QHCA_BUF_SEG_VALID */
+	__le64	addr;		/* DMA address; bit 63 of len: valid */
+	__le64	len;		/* 62:0 bytes (for queues a multiple of 4096, so that no entry crosses a boundary; for regions QHCA_BUF_SEG_MIN or more), 63 QHCA_BUF_SEG_VALID */
 };
 
 #define QHCA_BUF_SEG_VALID		(1ULL << 63)
@@ -230,38 +231,38 @@ struct qhca_buf_seg {
 /* a table entry (__le64) */
 #define QHCA_BTE_VALID			(1ULL << 0)	/* must be set in each entry used */
 #define QHCA_BTE_TABLE			(1ULL << 1)	/* set: address of a table; clear: address of a page */
-#define QHCA_BTE_WRITE			(1ULL << 2)	/* page entry of an ODP MR: may be written; elsewhere no meaning */
+#define QHCA_BTE_WRITE			(1ULL << 2)	/* page entry of an ODP MR: may be written; ignored elsewhere */
 #define QHCA_BTE_ADDR_MASK		0xfffffffffffff000ULL	/* aligned to the page or table size */
 
 /* --------------------------------------------------------- admin queue -- */
 /*
  * Two rings of the same depth.  Software writes commands, then
- * QHCA_REG_ASQ_DB.  Commands run in order; each gives one completion, in the
+ * QHCA_REG_ASQ_DB.  Commands run in order; each produces one completion, in the
  * same order.  A submission slot may be reused only after its completion was
- * taken, so the completion ring cannot overflow.  The phase bit of a completion is
- * 1 in the first lap of the ring, 0 in the second, and so on; software
- * clears the ring before it enables the device.
+ * consumed, so the completion ring cannot overflow.  The phase bit of a
+ * completion is 1 in the first pass around the ring, 0 in the second, and so on;
+ * software clears the ring before it enables the device.
  */
 struct qhca_aq_cmd {
 	__u8	opcode;		/* QHCA_CMD_* */
 	__u8	flags;		/* 0 */
-	__le16	cmd_id;		/* comes back in the completion */
+	__le16	cmd_id;		/* returned in the completion */
 	__le32	obj;		/* object number; 0 where the command has none */
 	__le64	in_addr;	/* DMA address of the input structure, 64-byte aligned */
 	__le64	out_addr;	/* DMA address of the output structure, 64-byte aligned */
 	__le32	in_len;		/* bytes at in_addr: exactly the structure's size */
 	__le32	out_len;	/* bytes at out_addr: at least the structure's size */
-	__le64	mask;		/* modify commands: which fields count */
+	__le64	mask;		/* modify commands: the fields to change */
 	__le64	arg;		/* command specific */
 	__u8	rsvd[16];
 };
 
 struct qhca_aq_cqe {
 	__le64	result;		/* command specific; with QHCA_ST_BAD_PARAM the offset of the offending field in the input */
-	__le32	obj;		/* number of the object made, or the command's obj */
+	__le32	obj;		/* number of the new object, or the command's obj */
 	__le16	cmd_id;
 	__u8	status;		/* QHCA_ST_* */
-	__u8	phase;		/* bit 0; written last, with the 8 bytes it lies in */
+	__u8	phase;		/* bit 0; written last, with the 8 bytes that contain it */
 };
 
 #define QHCA_ST_OK			0
@@ -273,13 +274,13 @@ struct qhca_aq_cqe {
 #define QHCA_ST_BUSY			6	/* other objects still refer to it: EBUSY */
 #define QHCA_ST_NO_RESOURCES		7	/* limit reached: ENOMEM */
 #define QHCA_ST_DMA_ERROR		8	/* input, output or table could not be accessed: EFAULT */
-#define QHCA_ST_BAD_TABLE		9	/* a buffer-table descriptor makes no sense: EINVAL */
+#define QHCA_ST_BAD_TABLE		9	/* a buffer-table descriptor is invalid: EINVAL */
 
 #define QHCA_CMD_NOP			0x00	/* does nothing, completes */
 #define QHCA_CMD_QUERY_DEVICE		0x01	/* out: struct qhca_dev_caps */
 #define QHCA_CMD_QUERY_PORT		0x02	/* out: struct qhca_port */
 #define QHCA_CMD_MODIFY_PORT		0x03	/* in: struct qhca_port, mask QHCA_PORT_M_* */
-#define QHCA_CMD_QUERY_STATS		0x04	/* out: __le64[QHCA_STAT_COUNT]; out_len may be smaller: that much is written */
+#define QHCA_CMD_QUERY_STATS		0x04	/* out: __le64[QHCA_STAT_COUNT]; out_len may be smaller: only as much is written */
 #define QHCA_CMD_SET_GID		0x05	/* obj: index; in: struct qhca_gid (type NONE clears) */
 #define QHCA_CMD_QUERY_GID		0x06	/* obj: index; out: struct qhca_gid */
 #define QHCA_CMD_SET_MC_LIST		0x07	/* in: in_len / 8 entries of struct qhca_mac; replaces the multicast filter */
@@ -294,7 +295,7 @@ struct qhca_aq_cqe {
 #define QHCA_CMD_QUERY_EQ		0x1a	/* out: struct qhca_eqc */
 #define QHCA_CMD_CREATE_CQ		0x20	/* in: struct qhca_cqc; obj <- CQN */
 #define QHCA_CMD_MODIFY_CQ		0x21	/* in: struct qhca_cqc, mask QHCA_CQ_M_* */
-#define QHCA_CMD_DESTROY_CQ		0x22	/* after its completion no event names this CQN */
+#define QHCA_CMD_DESTROY_CQ		0x22	/* after its completion no event has this CQN */
 #define QHCA_CMD_QUERY_CQ		0x23	/* out: struct qhca_cqc */
 #define QHCA_CMD_CREATE_SRQ		0x28	/* in: struct qhca_srqc; obj <- SRQN */
 #define QHCA_CMD_MODIFY_SRQ		0x29	/* in: struct qhca_srqc, mask QHCA_SRQ_M_* */
@@ -306,7 +307,7 @@ struct qhca_aq_cqe {
 #define QHCA_CMD_QUERY_QP		0x33	/* out: struct qhca_qpc */
 #define QHCA_CMD_QUERY_PAGE_FAULT	0x34	/* obj: QPN; out: struct qhca_page_fault[QHCA_PAGE_FAULT_SIDES] */
 #define QHCA_CMD_RESUME_PAGE_FAULT	0x35	/* obj: QPN; arg: QHCA_RESUME_* */
-#define QHCA_CMD_ATTACH_MC		0x36	/* obj: QPN of a UD QP; in: struct qhca_mcg; again is no error */
+#define QHCA_CMD_ATTACH_MC		0x36	/* obj: QPN of a UD QP; in: struct qhca_mcg; attaching again is no error */
 #define QHCA_CMD_DETACH_MC		0x37	/* obj: QPN; in: struct qhca_mcg; after its completion no packet of the group for this QP */
 #define QHCA_CMD_CREATE_MR		0x38	/* in: struct qhca_mpt; obj <- key (index 31:8, the given low byte 7:0) */
 #define QHCA_CMD_DESTROY_MR		0x39	/* obj: key; after its completion no DMA through this MR */
@@ -345,7 +346,7 @@ struct qhca_dev_caps {
 	__le32	max_srq;
 	__le32	max_mr;
 	__le32	max_pd;
-	__le32	max_uar;	/* at the present doorbell stride */
+	__le32	max_uar;	/* at the current doorbell stride */
 	__le32	max_eq;
 	__le32	max_qp_wr;	/* greatest depth of SQ and RQ */
 	__le32	max_cqe;	/* greatest depth of a CQ */
@@ -353,7 +354,7 @@ struct qhca_dev_caps {
 	__le32	max_sge;	/* per send or receive WQE */
 	__le32	max_inline;	/* bytes, any QP type */
 	__le32	max_gid;	/* entries of the GID table */
-	__le32	max_eth_queues;	/* Ethernet SQs, and as many RQs */
+	__le32	max_eth_queues;	/* Ethernet SQs, and the same number of RQs */
 	__le32	max_eq_depth;
 	__le32	max_rd_atomic;	/* per QP, as responder and as requester */
 	__le32	max_msg_size;	/* bytes */
@@ -368,12 +369,12 @@ struct qhca_dev_caps {
 struct qhca_port {
 	__u8	mac[6];		/* permanent address in QUERY; MODIFY sets the address filter */
 	__u8	link;		/* RO: 1 up, 0 down */
-	__u8	promisc;	/* 1: take every frame */
-	__u8	allmulti;	/* 1: take every multicast frame */
-	__u8	loopback;	/* 1: frames that the Ethernet function sends come back to it (QHCA_FEAT_ETH_LOOPBACK) */
+	__u8	promisc;	/* 1: accept every frame */
+	__u8	allmulti;	/* 1: accept every multicast frame */
+	__u8	loopback;	/* 1: the Ethernet function receives the frames that it sends (QHCA_FEAT_ETH_LOOPBACK) */
 	__u8	pause_rx;	/* 1: obey PAUSE frames (QHCA_FEAT_PAUSE) */
 	__u8	rsvd0;
-	__le32	mtu;		/* Ethernet payload bytes accepted, 68..9216; frames over it are dropped in receive */
+	__le32	mtu;		/* Ethernet payload bytes accepted, 68..9216; longer received frames are dropped */
 	__le32	eth_rqn;	/* Ethernet RQ that gets frames not meant for the engine; QHCA_ETH_RQ_NONE: dropped */
 	__le32	speed;		/* RO: Mb/s */
 	__le32	max_mtu;	/* RO */
@@ -436,35 +437,35 @@ struct qhca_eqc {
 	__u8	flags;		/* QHCA_EQ_F_* */
 	__le16	vector;		/* MSI-X vector, 0..VECTORS-1 */
 	__le32	prod;		/* RO */
-	__le32	cons;		/* RO: as last told by QHCA_DB_EQ, or read from the record */
+	__le32	cons;		/* RO: as last written to QHCA_DB_EQ, or read from the record */
 	__u8	armed;		/* RO; 0 with QHCA_EQ_F_RECORD */
 	__u8	rsvd[7];
 	__le64	dbrec;		/* 0x38: with QHCA_EQ_F_RECORD, DMA address of a struct qhca_dbrec: consumer index; else 0 */
 };
 
 /*
- * QHCA_EQ_F_RECORD (QHCA_FEAT_EQ_RECORD): the consumer index lies in a doorbell
+ * QHCA_EQ_F_RECORD (QHCA_FEAT_EQ_RECORD): the consumer index is in a doorbell
  * record, and software need not ring after an interrupt.  When the device has
  * written entry p it executes a full barrier and reads the index: if that is p,
- * software had consumed everything else, and the device raises the vector; if
- * not, software has yet to come to entry p.  Software consumes entries, stores
- * the index, executes a full barrier, and looks for an entry once more before it
- * returns.  So no event is forgotten.
+ * software had consumed all earlier entries, and the device raises the vector;
+ * if not, software has not yet reached entry p.  Software consumes entries,
+ * stores the index, executes a full barrier, and looks for an entry once more
+ * before it returns.  No event is missed.
  *
- * If it does not want to go on although there is an entry, it rings QHCA_DB_EQ
- * with QHCA_DB_EQ_ARM: the device raises the vector at once.
+ * If software returns although there is an entry, it rings QHCA_DB_EQ with
+ * QHCA_DB_EQ_ARM: the device raises the vector at once.
  *
- * A device whose EQ is full sets QHCA_DBREC_NOTIFY in the record, executes a
- * full barrier, and reads the index again; then it keeps the event.  Software
- * that reads NOTIFY, after the barrier behind its store, rings QHCA_DB_EQ.
- * The device clears NOTIFY when no event waits any more.
+ * When the EQ is full, the device sets QHCA_DBREC_NOTIFY in the record, executes
+ * a full barrier, and reads the index again; if the EQ is still full, the event
+ * stays pending.  Software that reads NOTIFY, after the barrier that follows its
+ * store, rings QHCA_DB_EQ.  The device clears NOTIFY when no event is pending.
  */
 #define QHCA_EQ_F_RECORD		(1U << 0)
 
 /*
- * Event queue entry.  The phase bit is 1 in the first lap; software clears
- * the ring before CREATE_EQ.  A full EQ loses nothing: events wait in the
- * device (one of each kind and object) until there is room.
+ * Event queue entry.  The phase bit is 1 in the first pass around the ring;
+ * software clears the ring before CREATE_EQ.  A full EQ loses nothing: events
+ * stay pending in the device (one of each kind and object) until there is room.
  */
 struct qhca_eqe {
 	__u8	type;		/* QHCA_EV_* */
@@ -473,27 +474,27 @@ struct qhca_eqe {
 	__le32	obj;		/* number of the CQ, QP, SRQ, Ethernet queue; 0 for port and device events */
 	__le32	arg;		/* CQ event: producer index; port event: 1 up, 0 down */
 	__u8	rsvd1[3];
-	__u8	phase;		/* bit 0; written last, with the 8 bytes it lies in */
+	__u8	phase;		/* bit 0; written last, with the 8 bytes that contain it */
 };
 
 #define QHCA_EV_CQ			0x01	/* completion event of an armed CQ, on the CQ's EQ */
-/* the rest is delivered on the asynchronous EQ: the one with number 0 */
-#define QHCA_EV_CQ_ERR			0x10	/* overflow, or its memory failed */
+/* all others are delivered on the asynchronous EQ, which has number 0 */
+#define QHCA_EV_CQ_ERR			0x10	/* overflow, or its memory could not be accessed */
 #define QHCA_EV_QP_FATAL		0x20	/* local work queue catastrophic error */
 #define QHCA_EV_QP_REQ_ERR		0x21	/* invalid request local work queue error */
 #define QHCA_EV_QP_ACCESS_ERR		0x22	/* local access violation work queue error */
-#define QHCA_EV_COMM_EST		0x23	/* first packet came while in RTR */
+#define QHCA_EV_COMM_EST		0x23	/* first packet arrived while in RTR */
 #define QHCA_EV_SQ_DRAINED		0x24
-#define QHCA_EV_LAST_WQE		0x25	/* QP on an SRQ reached ERR and took its last receive WQE */
+#define QHCA_EV_LAST_WQE		0x25	/* QP on an SRQ entered ERR and will take no more receive WQEs */
 #define QHCA_EV_SRQ_ERR			0x30
 #define QHCA_EV_SRQ_LIMIT		0x31
-#define QHCA_EV_ETH_SQ_ERR		0x38	/* Ethernet SQ: its ring or its CQ failed, it sends no more; destroy it */
-#define QHCA_EV_ETH_RQ_ERR		0x39	/* Ethernet RQ: ring, doorbell record or CQ failed, it takes no more frames; destroy it */
+#define QHCA_EV_ETH_SQ_ERR		0x38	/* Ethernet SQ: its ring or its CQ failed; it sends nothing more: destroy it */
+#define QHCA_EV_ETH_RQ_ERR		0x39	/* Ethernet RQ: its ring, doorbell record or CQ failed; it receives nothing more: destroy it */
 #define QHCA_EV_PORT			0x40	/* link changed, see arg */
 #define QHCA_EV_DEVICE_FATAL		0x50	/* see QHCA_REG_STATUS */
 #define QHCA_EV_PAGE_FAULT		0x60	/* a QP waits for a page of an ODP MR: QHCA_CMD_QUERY_PAGE_FAULT */
 
-#define QHCA_EQN_ASYNC			0	/* the first EQ made must be this one */
+#define QHCA_EQN_ASYNC			0	/* this EQ must be created first */
 
 /* ---------------------------------------------------------------- CQ ---- */
 
@@ -501,11 +502,11 @@ struct qhca_cqc {
 	struct qhca_buf	buf;		/* 0x00: depth * sizeof(struct qhca_cqe) */
 	__le64	dbrec;		/* DMA address of a struct qhca_dbrec: consumer index */
 	__le32	cqn;		/* RO */
-	__le32	eqn;		/* EQ of its completion events */
-	__le32	uar;		/* whose doorbell page may arm it */
+	__le32	eqn;		/* EQ for its completion events */
+	__le32	uar;		/* UAR whose doorbell page may arm it */
 	__u8	shift;		/* log2 of the depth, 0..22 */
 	__u8	flags;		/* 0 */
-	__le16	mod_count;	/* event moderation: at most every so many CQEs; 0 and 1: each */
+	__le16	mod_count;	/* event moderation: at most one event per this number of CQEs; 0 and 1: one for each */
 	__le16	mod_usec;	/* event moderation: but no later than this, microseconds */
 	__u8	state;		/* RO: QHCA_CQ_* */
 	__u8	arm;		/* RO: QHCA_ARM_* */
@@ -515,7 +516,7 @@ struct qhca_cqc {
 };
 
 #define QHCA_CQ_OK			0
-#define QHCA_CQ_ERR			1	/* overflown or memory fault: takes no more CQEs */
+#define QHCA_CQ_ERR			1	/* overflow or DMA error: takes no more CQEs */
 #define QHCA_ARM_NONE			0
 #define QHCA_ARM_ANY			1
 #define QHCA_ARM_SOLICITED		2
@@ -524,20 +525,20 @@ struct qhca_cqc {
 #define QHCA_CQ_M_RESIZE		(1ULL << 1)	/* buf, shift: see below */
 
 /*
- * Resizing.  Software stops taking CQEs, brings the doorbell record up to
- * date, and gives each entry of the new buffer the phase that says "not yet
- * written" for the counters that come next: those from the consumer index on.
- * The device copies the CQEs from the consumer index to the producer index to the
- * places of their counters and goes on behind them; counters, arming and all
- * else stay.  When the command has succeeded the old buffer is software's
- * again; when it fails, the CQ is as it was.  More CQEs than the new depth, or
- * a CQ in QHCA_CQ_ERR: refused.
+ * Resizing.  Software stops consuming CQEs, updates the doorbell record, and
+ * gives each entry of the new buffer the phase that means "not yet written"
+ * for the next counters: those from the consumer index on.  The device copies
+ * the CQEs between the consumer and the producer index to the slots of their
+ * counters and continues after them; counters and arming do not change.  After
+ * success the old buffer belongs to software again; after failure the CQ is
+ * unchanged.  The device refuses if there are more CQEs than the new depth, or
+ * if the CQ is in QHCA_CQ_ERR.
  */
 
 /*
- * Completion queue entry.  The phase bit is 1 in the first lap; software
- * clears the ring before CREATE_CQ.  The last 8 bytes are written last, in one
- * store.
+ * Completion queue entry.  The phase bit is 1 in the first pass around the
+ * ring; software clears the ring before CREATE_CQ.  The last 8 bytes are
+ * written last, in one store.
  */
 struct qhca_cqe {
 	__le64	wr_id;		/* 0x00: from the WQE */
@@ -548,7 +549,7 @@ struct qhca_cqe {
 	__le32	src_qpn;	/* 0x18: UD receive; with QHCA_CQE_F_SRQN: SRQN */
 	__u8	opcode;		/* 0x1c: QHCA_CQE_OP_* */
 	__u8	status;		/* 0x1d: QHCA_WC_* */
-	__u8	syndrome;	/* 0x1e: QHCA_SYN_*: why, for errors */
+	__u8	syndrome;	/* 0x1e: QHCA_SYN_*: the reason of an error, else 0 */
 	__u8	sl;		/* 0x1f: UD receive: priority from the VLAN tag */
 	__le16	flags;		/* 0x20: QHCA_CQE_F_* */
 	__le16	pkey_index;	/* 0x22: GSI receive */
@@ -562,7 +563,7 @@ struct qhca_cqe {
 	__u8	phase;		/* 0x3f: bit 0 */
 };
 
-#define QHCA_CQE_OP_SEND		0x00	/* requester; all SEND forms */
+#define QHCA_CQE_OP_SEND		0x00	/* requester: all forms of SEND */
 #define QHCA_CQE_OP_RDMA_WRITE		0x01
 #define QHCA_CQE_OP_RDMA_READ		0x02
 #define QHCA_CQE_OP_COMP_SWAP		0x03
@@ -590,17 +591,17 @@ struct qhca_cqe {
 #define QHCA_CQE_F_INV			(1U << 2)	/* SEND with invalidate: imm holds the key */
 #define QHCA_CQE_F_SOLICITED		(1U << 3)
 #define QHCA_CQE_F_SMAC			(1U << 4)
-#define QHCA_CQE_F_VLAN			(1U << 5)	/* vlan is valid; Ethernet: the tag was taken out of the frame */
-#define QHCA_CQE_F_L3_OK		(1U << 6)	/* Ethernet: IPv4 header checksum right (also set for IPv6) */
-#define QHCA_CQE_F_L4_OK		(1U << 7)	/* Ethernet: TCP or UDP checksum right */
+#define QHCA_CQE_F_VLAN			(1U << 5)	/* vlan is valid; Ethernet: the tag was removed from the frame */
+#define QHCA_CQE_F_L3_OK		(1U << 6)	/* Ethernet: IPv4 header checksum correct (also set for IPv6) */
+#define QHCA_CQE_F_L4_OK		(1U << 7)	/* Ethernet: TCP or UDP checksum correct */
 #define QHCA_CQE_F_SRQ			(1U << 8)	/* the receive WQE came from an SRQ */
 #define QHCA_CQE_F_SRQN			(1U << 9)	/* src_qpn is the SRQN: the SRQ has a CQ of its own */
-#define QHCA_CQE_F_TM_SYNC_REQ		(1U << 10)	/* tags added wait until software has told the right count of unexpected messages */
+#define QHCA_CQE_F_TM_SYNC_REQ		(1U << 10)	/* new tags stay inactive until software reports the same count of unexpected messages */
 #define QHCA_CQE_F_TM_MATCH		(1U << 11)	/* TM_RECV: a tag matched; wqe_index holds its handle */
 #define QHCA_CQE_F_TM_DATA_VALID	(1U << 12)	/* TM_RECV: the data is complete, the tag's entry is free */
 #define QHCA_CQE_F_CWR			(1U << 13)	/* merged packet: all of its frames have CWR, not only the first */
-#define QHCA_CQE_F_SAME_ID		(1U << 14)	/* merged packet: its frames have one IPv4 identification; in a tunnel: the outer */
-#define QHCA_CQE_F_SAME_INNER_ID	(1U << 15)	/* merged packet, in a tunnel: its frames have one inner IPv4 identification */
+#define QHCA_CQE_F_SAME_ID		(1U << 14)	/* merged packet: all frames have the same IPv4 identification; in a tunnel: the outer one */
+#define QHCA_CQE_F_SAME_INNER_ID	(1U << 15)	/* merged packet in a tunnel: all frames have the same inner IPv4 identification */
 
 /* CQEs of Ethernet queues: struct qhca_cqe, read as follows. */
 struct qhca_eth_cqe {
@@ -620,17 +621,17 @@ struct qhca_eth_cqe {
 	__le32	data_index;	/* 0x28: split frame: counter of the first WQE in the data ring */
 	__le16	gso_size;	/* 0x2c: super-frame, merged packet: payload bytes of each of its frames; else 0 */
 	__le16	vlan;		/* 0x2e: receive: TCI or QHCA_VLAN_NONE */
-	__le64	timestamp;	/* 0x30: device clock, nanoseconds: when the frame came, or had left */
-	__le16	num_wqe;	/* 0x38: receive: buffers used of the ring */
-	__u8	num_data;	/* 0x3a: split frame: buffers used of the data ring */
+	__le64	timestamp;	/* 0x30: device clock, nanoseconds: when the frame arrived, or was sent */
+	__le16	num_wqe;	/* 0x38: receive: buffers used in the ring */
+	__u8	num_data;	/* 0x3a: split frame: buffers used in the data ring */
 	__u8	gso_segs;	/* 0x3b: super-frame, merged packet: frames it represents; else 0 */
 	__u8	rsvd2[3];
 	__u8	phase;		/* 0x3f: bit 0 */
 };
 
 #define QHCA_HASH_TYPE_NONE		0	/* rss_hash is 0 */
-#define QHCA_HASH_TYPE_L3		1	/* of addresses only */
-#define QHCA_HASH_TYPE_L4		2	/* of ports, too */
+#define QHCA_HASH_TYPE_L3		1	/* addresses only */
+#define QHCA_HASH_TYPE_L4		2	/* addresses and ports */
 
 #define QHCA_NET_IB			0
 #define QHCA_NET_IPV4			1
@@ -653,16 +654,16 @@ struct qhca_eth_cqe {
 #define QHCA_WC_FATAL_ERR		19
 #define QHCA_WC_GENERAL_ERR		21
 #define QHCA_WC_TM_ERR			22	/* a tag operation failed: see the syndrome */
-#define QHCA_WC_TM_RNDV_INCOMPLETE	23	/* the tag's buffer is too small for a rendezvous: it holds the headers */
+#define QHCA_WC_TM_RNDV_INCOMPLETE	23	/* the tag's buffer is too small for a rendezvous and holds only the headers */
 
-/* why: the finer reason beside a status or an event */
+/* syndrome: the detailed reason, in addition to a status or an event */
 #define QHCA_SYN_NONE			0x00
 #define QHCA_SYN_KEY_INVALID		0x01	/* no such MR, or the key byte differs */
 #define QHCA_SYN_KEY_PD			0x02	/* MR of another PD */
 #define QHCA_SYN_KEY_BOUNDS		0x03	/* outside the MR */
 #define QHCA_SYN_KEY_ACCESS		0x04	/* the MR does not allow it */
 #define QHCA_SYN_QP_ACCESS		0x05	/* the QP does not allow it */
-#define QHCA_SYN_KEY_PRIVILEGE		0x06	/* reserved key on a QP without the right */
+#define QHCA_SYN_KEY_PRIVILEGE		0x06	/* reserved key on a QP that is not privileged */
 #define QHCA_SYN_PAGE_FAULT		0x07	/* ODP: software could not provide the page */
 #define QHCA_SYN_MW_BOUND		0x08	/* the MR has windows, or the type 2 window is bound */
 #define QHCA_SYN_MW_QP			0x09	/* type 2 window of another QP */
@@ -671,21 +672,21 @@ struct qhca_eth_cqe {
 #define QHCA_SYN_DATA_DMA		0x12	/* data could not be read or written */
 #define QHCA_SYN_WQE_DMA		0x13	/* a WQE or doorbell record could not be read */
 #define QHCA_SYN_WQE_OPCODE		0x20	/* opcode unknown or not for this QP type */
-#define QHCA_SYN_WQE_SGE		0x21	/* more SGEs or inline bytes than the stride holds */
-#define QHCA_SYN_WQE_LENGTH		0x22	/* message too long: for UD over the MTU, else over max_msg_size */
-#define QHCA_SYN_WQE_FLAGS		0x23	/* flags that do not go with the opcode */
+#define QHCA_SYN_WQE_SGE		0x21	/* more SGEs or inline bytes than fit the stride */
+#define QHCA_SYN_WQE_LENGTH		0x22	/* message too long: UD: over the MTU; else over max_msg_size */
+#define QHCA_SYN_WQE_FLAGS		0x23	/* flags not allowed with the opcode */
 #define QHCA_SYN_WQE_AV			0x24	/* address vector names no valid GID index */
 #define QHCA_SYN_DB_INDEX		0x30	/* producer index beyond the ring */
 #define QHCA_SYN_RQ_LENGTH		0x31	/* message longer than the receive WQE */
 #define QHCA_SYN_TM_HANDLE		0x32	/* tag operation: no such entry, or ADD to one in use */
 #define QHCA_SYN_PSN_SEQ		0x40	/* NAK: sequence error */
-#define QHCA_SYN_TIMEOUT		0x41	/* no acknowledge in time, retries used up */
-#define QHCA_SYN_RNR			0x42	/* receiver not ready, retries used up */
+#define QHCA_SYN_TIMEOUT		0x41	/* no acknowledgment in time, retries exhausted */
+#define QHCA_SYN_RNR			0x42	/* receiver not ready, retries exhausted */
 #define QHCA_SYN_NAK_INV_REQ		0x43
 #define QHCA_SYN_NAK_ACCESS		0x44
 #define QHCA_SYN_NAK_OP			0x45
-#define QHCA_SYN_BAD_PACKET		0x46	/* opcode sequence, length or header broken */
-#define QHCA_SYN_RD_ATOMIC		0x47	/* more outstanding reads than agreed */
+#define QHCA_SYN_BAD_PACKET		0x46	/* invalid opcode sequence, length or header */
+#define QHCA_SYN_RD_ATOMIC		0x47	/* more outstanding READs than max_dest_rd_atomic */
 #define QHCA_SYN_XRC_SRQ		0x48	/* a request names no SRQ of the QP's XRC domain */
 #define QHCA_SYN_CQ_OVERFLOW		0x50
 #define QHCA_SYN_CQ_DMA			0x51
@@ -693,8 +694,8 @@ struct qhca_eth_cqe {
 
 /*
  * In the CQE of a send WQE with status LOC_QP_OP_ERR or WR_FLUSH_ERR: the WQE
- * could not be read, so wr_id is 0 and opcode means nothing. Software finds
- * them in its own ring by wqe_index.
+ * could not be read, so wr_id is 0 and opcode is meaningless.  Software finds
+ * both in its own ring by wqe_index.
  */
 #define QHCA_SYN_IS_WQE_LOST(syn)	((syn) == QHCA_SYN_TABLE_INVALID || \
 					 (syn) == QHCA_SYN_TABLE_DMA || \
@@ -714,7 +715,7 @@ struct qhca_eth_cqe {
 
 struct qhca_mpt {
 	struct qhca_buf	buf;		/* 0x00: unused with QHCA_MR_F_PHYS */
-	__le64	iova;		/* 0x20: address of byte 0 as SGEs and RETHs name it */
+	__le64	iova;		/* 0x20: address of byte 0 in SGEs and RETHs */
 	__le64	len;		/* 0x28: bytes; must equal buf.len */
 	__le32	key;		/* 0x30: in: key byte in 7:0; out: whole key */
 	__le32	pd;		/* 0x34 */
@@ -729,36 +730,35 @@ struct qhca_mpt {
 };
 
 #define QHCA_MR_F_PHYS			(1U << 0)	/* address = DMA address, iova 0, len 2^64 - 1; kernel only */
-#define QHCA_MR_F_FAST_REG		(1U << 1)	/* made in state FREE; QHCA_WQE_REG_MR fills it */
+#define QHCA_MR_F_FAST_REG		(1U << 1)	/* created in state FREE; QHCA_WQE_REG_MR fills it */
 #define QHCA_MR_F_MW1			(1U << 2)	/* memory window of type 1; see QHCA_WQE_BIND_MW */
 #define QHCA_MR_F_MW2			(1U << 3)	/* memory window of type 2B */
 #define QHCA_MR_F_DM			(1U << 4)	/* device memory: buf is DIRECT, its addr an offset in QHCA_BAR_DM */
 
 /*
  * On-demand paging.  The table of an ODP MR is FLAT or TREE, and its entries,
- * also those that name tables, may lack QHCA_BTE_VALID.  An access that meets
- * such an entry, or a write that meets a page entry without QHCA_BTE_WRITE, is
- * a page fault: the QP waits with that one thing, see struct qhca_page_fault,
- * and nobody else notices.  This is about pages; who may do what with the MR is
- * checked before as for any other.
+ * including those of tables, may lack QHCA_BTE_VALID.  An access through such
+ * an entry, or a write through a page entry without QHCA_BTE_WRITE, is a page
+ * fault: the QP suspends that operation, see struct qhca_page_fault; other QPs
+ * are not affected.  Access rights are checked first, as for any other MR.
  *
  * Software may at any time make an entry valid or add QHCA_BTE_WRITE.  Before
  * it takes a page or table away it clears the entry, stores to
  * QHCA_DB_MR_SYNC and reads any register.  When that read has returned, the
- * device has no access under way that used the old entry, and keeps nothing
+ * device has no access in progress that used the old entry, and caches nothing
  * of it.
  */
 #define QHCA_MR_F_ODP			(1U << 5)
 
 /*
- * A page fault.  A QP can wait in up to four places, its sides, each for one
- * page fault.  QHCA_EV_PAGE_FAULT says that there is a new one.
+ * A page fault.  A QP has four sides, each of which can wait for one page fault.
+ * QHCA_EV_PAGE_FAULT reports a new one.
  */
 struct qhca_page_fault {
-	__le64	addr;		/* 0x00: first byte that could not be reached, as the MR names it */
-	__le64	len;		/* 0x08: bytes from there that will be wanted, inside the MR; at most 1 MiB */
+	__le64	addr;		/* 0x00: first byte that could not be accessed, as an address of the MR */
+	__le64	len;		/* 0x08: bytes from there that the operation will access, inside the MR; at most 1 MiB */
 	__le32	key;		/* 0x10: whole key of the MR */
-	__le32	token;		/* 0x14: comes back in QHCA_CMD_RESUME_PAGE_FAULT */
+	__le32	token;		/* 0x14: software passes it to QHCA_CMD_RESUME_PAGE_FAULT */
 	__u8	flags;		/* 0x18: QHCA_PAGE_FAULT_*; 0: this side does not wait */
 	__u8	rsvd[7];
 };
@@ -768,16 +768,15 @@ struct qhca_page_fault {
 
 /* index in the array of QUERY_PAGE_FAULT */
 #define QHCA_PAGE_FAULT_SEND		0	/* requester: data to send; no request leaves */
-#define QHCA_PAGE_FAULT_LAND		1	/* requester: READ or atomic response to store; later responses are dropped and asked for again */
+#define QHCA_PAGE_FAULT_LAND		1	/* requester: READ or atomic response to store; later responses are dropped and requested again */
 #define QHCA_PAGE_FAULT_RECV		2	/* responder: request to execute; later requests are dropped, RC: NAKed (sequence error) at the end */
 #define QHCA_PAGE_FAULT_READ		3	/* responder: data of READ responses; later responses wait */
 #define QHCA_PAGE_FAULT_SIDES	4
 
 /*
- * RESUME_PAGE_FAULT: the side goes on.  With FAILED, if the same fault comes
- * again it is an error (QHCA_SYN_PAGE_FAULT): as if the MR did not allow the
- * access.
- * QHCA_ST_BAD_STATE when the side does not wait with this token.
+ * RESUME_PAGE_FAULT: the side continues.  With FAILED, the same fault again is
+ * an error (QHCA_SYN_PAGE_FAULT), as if the MR did not allow the access.
+ * QHCA_ST_BAD_STATE: the side does not wait with this token.
  */
 #define QHCA_RESUME_SIDE_MASK		0x00000000000000ffULL
 #define QHCA_RESUME_FAILED		(1ULL << 8)
@@ -787,10 +786,10 @@ struct qhca_page_fault {
 #define QHCA_MR_VALID			1
 
 /*
- * MODIFY_MR: what the mask names is replaced, in one step and under traffic;
- * the key stays.  When it fails the MR is as it was.  QHCA_ST_BUSY: windows are
- * bound to it; QHCA_ST_BAD_STATE: not for MRs with this flag (PHYS, FAST_REG,
- * windows; TRANS also DM and ODP).
+ * MODIFY_MR: replaces what the mask selects, atomically and under traffic; the
+ * key does not change.  After a failure the MR is unchanged.  QHCA_ST_BUSY:
+ * windows are bound to it; QHCA_ST_BAD_STATE: not allowed for MRs of this kind
+ * (PHYS, FAST_REG, windows; TRANS: also DM and ODP).
  */
 #define QHCA_MR_M_PD			(1ULL << 0)	/* pd */
 #define QHCA_MR_M_ACCESS		(1ULL << 1)	/* access */
@@ -824,7 +823,7 @@ struct qhca_av {
 #define QHCA_QPT_XRC_INI		4	/* XRC initiator: sends only; no RQ, no recv_cqn */
 #define QHCA_QPT_XRC_TGT		5	/* XRC target: receives into SRQs of its XRC domain; no queue, no CQ, no PD */
 #define QHCA_QPT_RAW			6	/* raw packet: Ethernet frames; receives what flows steer to it */
-#define QHCA_QPT_RSS			7	/* spreads frames over the queues of an indirection table; no queue, no CQ, no state but RTR */
+#define QHCA_QPT_RSS			7	/* spreads frames over the queues of an indirection table; no queue, no CQ, always in state RTR */
 
 #define QHCA_QPS_RESET			0
 #define QHCA_QPS_INIT			1
@@ -836,9 +835,9 @@ struct qhca_av {
 
 /*
  * Send WQEs are executed in RTS only; in SQD they wait, in SQE and ERR they are
- * flushed.  A doorbell in another state is counted and ignored.  Going to RESET
- * sets all counters of the QP to 0, and drops its CQEs' right to exist: the
- * software cleans its CQ.
+ * flushed.  A doorbell in another state is counted and ignored.  The transition
+ * to RESET sets all counters of the QP to 0 and invalidates its CQEs: software
+ * removes them from the CQ.
  */
 
 /* path MTU code: 1 256, 2 512, 3 1024, 4 2048, 5 4096 bytes */
@@ -851,7 +850,7 @@ struct qhca_qpc {
 	__u8	flags;		/* 0x006: QHCA_QP_F_* */
 	__u8	rsvd0;
 	__le32	pd;		/* 0x008 */
-	__le32	uar;		/* 0x00c: whose doorbell page may ring it */
+	__le32	uar;		/* 0x00c: UAR whose doorbell page may ring it */
 	__le32	send_cqn;	/* 0x010 */
 	__le32	recv_cqn;	/* 0x014 */
 	__le32	srqn;		/* 0x018: with QHCA_QP_F_SRQ */
@@ -862,7 +861,7 @@ struct qhca_qpc {
 	struct qhca_buf	sq;		/* 0x020 */
 	struct qhca_buf	rq;		/* 0x040: not with QHCA_QP_F_SRQ */
 	__le64	rq_dbrec;	/* 0x060: DMA address of a struct qhca_dbrec: RQ producer index */
-	__le64	cookie;		/* 0x068: software's own, returned by QUERY_QP */
+	__le64	cookie;		/* 0x068: opaque to the device, returned by QUERY_QP */
 	/* set by MODIFY_QP */
 	struct qhca_av	av;		/* 0x070 */
 	__le32	dest_qpn;	/* 0x0a0 */
@@ -872,13 +871,13 @@ struct qhca_qpc {
 	__le32	access;		/* 0x0b0: QHCA_ACCESS_*, remote bits */
 	__le16	pkey_index;	/* 0x0b4: 0 (the default partition key 0xffff) */
 	__u8	path_mtu;	/* 0x0b6: 1..5 */
-	__u8	timeout;	/* 0x0b7: local ACK timeout: 4.096 us * 2^n, 0 none, 0..31 */
+	__u8	timeout;	/* 0x0b7: local ACK timeout: 4.096 us * 2^n, 0..31; 0: none */
 	__u8	retry_cnt;	/* 0x0b8: 0..7 */
-	__u8	rnr_retry;	/* 0x0b9: 0..7, 7: no end */
+	__u8	rnr_retry;	/* 0x0b9: 0..7; 7: unlimited */
 	__u8	min_rnr_timer;	/* 0x0ba: code 0..31 sent in RNR NAKs */
 	__u8	max_rd_atomic;	/* 0x0bb: outstanding READs and atomics as requester */
 	__u8	max_dest_rd_atomic;	/* 0x0bc: as responder */
-	__u8	en_sqd_event;	/* 0x0bd: with a change to SQD: 1 asks for QHCA_EV_SQ_DRAINED */
+	__u8	en_sqd_event;	/* 0x0bd: with a transition to SQD: 1 requests QHCA_EV_SQ_DRAINED */
 	__u8	rsvd1[2];
 	/* read-only: progress of the queues and of the transport */
 	__le32	sq_head;	/* 0x0c0: producer index last rung */
@@ -890,7 +889,7 @@ struct qhca_qpc {
 	__le32	una_psn;	/* 0x0d8: oldest PSN not acknowledged */
 	__le32	exp_psn;	/* 0x0dc: responder: next PSN expected */
 	__le32	msn;		/* 0x0e0: responder: message sequence number */
-	__le32	credits;	/* 0x0e4: SQ: last AETH credit code; 31: none told */
+	__le32	credits;	/* 0x0e4: SQ: last AETH credit code; 31: none received */
 	__u8	retry_left;	/* 0x0e8 */
 	__u8	rnr_left;	/* 0x0e9 */
 	__u8	req_state;	/* 0x0ea: QHCA_REQ_* */
@@ -923,21 +922,21 @@ struct qhca_qpc {
 
 #define QHCA_QP_F_SRQ			(1U << 0)	/* receives come from srqn */
 #define QHCA_QP_F_PRIVILEGED		(1U << 1)	/* may use QHCA_LKEY_RESERVED; kernel QPs only */
-#define QHCA_QP_F_BLOCK_MC_LOOP		(1U << 2)	/* UD: what it sends to its own group does not come back to it */
+#define QHCA_QP_F_BLOCK_MC_LOOP		(1U << 2)	/* UD: it does not receive what it sends to its own groups */
 #define QHCA_QP_F_STRIP_VLAN		(1U << 3)	/* RAW: the VLAN tag of a received frame goes to the CQE */
-#define QHCA_QP_F_SQ_RECORD		(1U << 4)	/* RC and XRC_INI with an SQ: its producer index lies in sq_dbrec, see below */
+#define QHCA_QP_F_SQ_RECORD		(1U << 4)	/* RC and XRC_INI with an SQ: its producer index is in sq_dbrec, see below */
 
 /*
- * QHCA_QP_F_SQ_RECORD (QHCA_FEAT_SQ_RECORD): posting a send costs no exit while
- * the device is at work on the queue.  Software that posts stores the producer
+ * QHCA_QP_F_SQ_RECORD (QHCA_FEAT_SQ_RECORD): posting a send causes no exit while
+ * the device is processing the queue.  Software that posts stores the producer
  * index in the record, executes a full memory barrier, reads flags, and rings
  * QHCA_DB_SQ if QHCA_DBREC_NOTIFY is set; the index in that doorbell is ignored.
- * So doorbells may be rung in any order, and outside of the queue's lock.
+ * Doorbells may therefore be rung in any order, and outside of the queue's lock.
  *
- * The device sets NOTIFY when the QP leaves RESET for INIT, clears it while
+ * The device sets NOTIFY when the QP goes from RESET to INIT, clears it while
  * something makes it read the index again (WQEs that wait to be sent, packets
- * about to be acknowledged), sets it when there is no such thing any more or the
- * QP enters ERR, and then reads the index once more.
+ * about to be acknowledged), sets it when that ends or the QP enters ERR, and
+ * then reads the index once more.
  */
 
 #define QHCA_REQ_IDLE			0
@@ -951,10 +950,10 @@ struct qhca_qpc {
 #define QHCA_RSP_IDLE			0
 #define QHCA_RSP_MESSAGE		1	/* in the middle of a message */
 #define QHCA_RSP_READ			2	/* sending READ responses */
-#define QHCA_RSP_NAKED			3	/* a NAK is out; waits for the PSN it asked for */
+#define QHCA_RSP_NAKED			3	/* has sent a NAK; waits for the PSN that it requested */
 #define QHCA_RSP_WAIT_PAGE		4	/* QHCA_PAGE_FAULT_RECV or QHCA_PAGE_FAULT_READ */
 
-/* MODIFY_QP mask.  STATE comes with the attributes the transition needs. */
+/* MODIFY_QP mask.  STATE requires the attributes that the transition needs. */
 #define QHCA_QP_M_STATE			(1ULL << 0)
 #define QHCA_QP_M_ACCESS		(1ULL << 1)
 #define QHCA_QP_M_PKEY_INDEX		(1ULL << 2)
@@ -993,7 +992,7 @@ struct qhca_srqc {
 	__u8	stride;		/* 0x55: log2 of WQE bytes, 5..9 */
 	__u8	flags;		/* 0x56: QHCA_SRQ_F_* */
 	__u8	state;		/* 0x57: RO: QHCA_SRQ_* */
-	__le32	limit;		/* 0x58: QHCA_EV_SRQ_LIMIT when fewer are left; 0: disarmed; cleared by the event */
+	__le32	limit;		/* 0x58: QHCA_EV_SRQ_LIMIT when fewer WQEs are left; 0: disarmed; cleared by the event */
 	__le32	head;		/* 0x5c: RO: producer index last read */
 	__le32	tail;		/* 0x60: RO: next to take */
 	__le32	xrcd;		/* 0x64: with QHCA_SRQ_F_XRC: its XRC domain; else 0 */
@@ -1007,12 +1006,12 @@ struct qhca_srqc {
 	__le32	ops_tail;	/* 0x78: RO: next operation to execute */
 	__le32	tags;		/* 0x7c: RO: entries in the list now */
 	struct qhca_buf	ops;	/* 0x80: operation ring: depth << ops_stride */
-	__le32	unexp_seen;	/* 0xa0: RO: unexpected messages, by the device's count */
-	__le32	unexp_told;	/* 0xa4: RO: the same by software's, as last told */
+	__le32	unexp_seen;	/* 0xa0: RO: unexpected messages that the device has counted */
+	__le32	unexp_told;	/* 0xa4: RO: the count that software last reported */
 	__u8	rsvd1[88];
 };
 
-#define QHCA_SRQ_F_XRC			(1U << 0)	/* taken by XRC_TGT QPs of xrcd, not named by QPs */
+#define QHCA_SRQ_F_XRC			(1U << 0)	/* used by XRC_TGT QPs of xrcd; no QP names it as its SRQ */
 #define QHCA_SRQ_F_TM			(1U << 1)	/* tag matching */
 
 #define QHCA_SRQ_OK			0
@@ -1024,9 +1023,9 @@ struct qhca_srqc {
 /*
  * Resizing: an SRQ can only grow.  Software copies its WQEs to the same
  * numbers in the new array and, for each counter that may be posted, the
- * entry of the index ring to the counter's place in the new ring.  It posts
- * nothing until the command is done.  Then the old memory is software's again;
- * when the command fails, the SRQ is as it was.
+ * entry of the index ring to the counter's slot in the new ring.  It posts
+ * nothing until the command is complete.  After success the old memory belongs
+ * to software again; after failure the SRQ is unchanged.
  */
 
 /* --------------------------------------------------------------- WQEs --- */
@@ -1064,7 +1063,7 @@ struct qhca_sq_wqe {
 	/* 0x30: struct qhca_sge[] or inline bytes */
 };
 
-/* Send WQE of XRC_INI: the same with the SRQ of the peer that is meant. */
+/* Send WQE of XRC_INI: the same with the number of the peer's SRQ. */
 struct qhca_xrc_wqe {
 	struct qhca_wqe_ctrl	ctrl;
 	struct qhca_wqe_remote	remote;	/* 0x20 */
@@ -1077,7 +1076,7 @@ struct qhca_xrc_wqe {
 struct qhca_masked_wqe {
 	struct qhca_wqe_ctrl	ctrl;
 	struct qhca_wqe_remote	remote;	/* 0x20 */
-	__le64	mask;		/* 0x30: COMP_SWAP: bits compared; FETCH_ADD: highest bit of each field, no carry leaves it */
+	__le64	mask;		/* 0x30: COMP_SWAP: bits compared; FETCH_ADD: highest bit of each field; no carry goes beyond it */
 	__le64	swap_mask;	/* 0x38: COMP_SWAP: bits replaced */
 	/* 0x40: struct qhca_sge[] */
 };
@@ -1115,19 +1114,19 @@ struct qhca_ud_wqe {
 #define QHCA_WQE_F_INLINE		(1U << 3)
 
 /*
- * BIND_MW (RC, UC, XRC_INI): the window with the new key's index gets this key
- * and gives access, by the flags REMOTE_WRITE, REMOTE_READ and REMOTE_ATOMIC, to
- * a range of an MR: by the MR's addresses, or with ZERO_BASED (type 2 only) from
- * 0 on.  QP, window and MR have one PD; the MR has MW_BIND, and LOCAL_WRITE if
- * the peer may write.  Its remote flags do not matter.
+ * BIND_MW (RC, UC, XRC_INI): the window with the new key's index takes this key
+ * and grants access (REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC) to a range of an
+ * MR: by the MR's addresses, or with ZERO_BASED (type 2 only) from 0 on.  QP,
+ * window and MR must be of the same PD; the MR needs MW_BIND, and LOCAL_WRITE
+ * if the peer may write.  The MR's remote flags do not matter.
  *
- * Type 1: every QP of the PD serves it.  A new bind takes the place of the one
- * before, and with length 0 there is none any more.
- * Type 2B: only the QP that bound it serves it.  A bound one must be
- * invalidated first: LOCAL_INV by that QP, SEND_INV from its peer; length 0 is
- * not allowed.  When the QP is destroyed it is free.
+ * Type 1: usable through every QP of the PD.  A new bind replaces the previous
+ * one; with length 0 the window is unbound.
+ * Type 2B: usable only through the QP that bound it.  A bound window must be
+ * invalidated before it is bound again: by LOCAL_INV on that QP or SEND_INV
+ * from its peer; length 0 is not allowed.  Destroying the QP frees it.
  *
- * An MR with windows cannot be destroyed, modified or invalidated.
+ * An MR with bound windows cannot be destroyed, modified or invalidated.
  */
 #define QHCA_BIND_ZERO_BASED		(1U << 5)
 #define QHCA_BIND_ACCESS		(QHCA_ACCESS_REMOTE_WRITE | \
@@ -1138,7 +1137,7 @@ struct qhca_ud_wqe {
 #define QHCA_FLUSH_T_GLOBAL		(1U << 0)	/* make visible to all readers */
 #define QHCA_FLUSH_T_PERSISTENT		(1U << 1)	/* make persistent */
 #define QHCA_FLUSH_T_MASK		0x0000000fU
-#define QHCA_FLUSH_L_RANGE		0	/* the bytes named */
+#define QHCA_FLUSH_L_RANGE		0	/* the given bytes */
 #define QHCA_FLUSH_L_MR			1	/* the whole memory region */
 #define QHCA_FLUSH_L_SHIFT		4
 
@@ -1159,24 +1158,24 @@ struct qhca_rq_wqe {
  *  EAGER   data follows.  If (tag & mask) of the header equals an active
  *          entry's tag - the oldest such entry - the data goes to the entry's
  *          buffer, without the header.
- *  RNDV    struct qhca_rvh follows and says where the data lies; in all at
- *          most QHCA_TM_MAX_RNDV bytes.  On a match the device READs it into
+ *  RNDV    struct qhca_rvh follows and gives the location of the data; at most
+ *          QHCA_TM_MAX_RNDV bytes in total.  On a match the device READs it into
  *          the entry's buffer, then SENDs both headers back with opcode FIN.
- *  others  and what is too short, take no part in matching.
+ *  others  and messages that are too short are not matched.
  *
- * What does not match goes, headers and all, to a receive WQE of the SRQ, as an
- * unexpected message, and is counted.  From then on entries that are added are
- * inactive, for software may find the message to be theirs; when software has
- * told the same count, all entries become active.
+ * A message that does not match goes, including its headers, to a receive WQE of
+ * the SRQ, as an unexpected message, and is counted.  From then on new entries
+ * are inactive, because software may match the message to them; when software
+ * reports the same count, all entries become active.
  *
  * Entries are numbered 0 .. max_tags - 1 by software.  A handle has the
- * number in its bits 15:0 and what software likes in 31:16; TAG_DEL
- * must name the whole handle.
+ * number in its bits 15:0 and a value chosen by software in 31:16; TAG_DEL
+ * must give the whole handle.
  */
 struct qhca_tmh {		/* as on the wire */
 	__u8	opcode;		/* QHCA_TMH_* */
 	__u8	rsvd[3];
-	__be32	app_ctx;	/* software's own */
+	__be32	app_ctx;	/* opaque to the device */
 	__be64	tag;
 };
 
@@ -1214,14 +1213,14 @@ struct qhca_tm_wqe {
 #define QHCA_WQE_TAG_DEL		0x61
 #define QHCA_WQE_TAG_SYNC		0x62
 
-#define QHCA_WQE_F_TM_SYNC		(1U << 4)	/* unexp counts; TAG_SYNC: always */
+#define QHCA_WQE_F_TM_SYNC		(1U << 4)	/* unexp is valid; always set in TAG_SYNC */
 
 #define QHCA_TM_DONE			0x80000000U	/* executed: the slot is free again */
 
 /* CQEs of SRQs with QHCA_SRQ_F_TM: struct qhca_cqe, read as follows. */
 struct qhca_tm_cqe {
 	__le64	wr_id;		/* 0x00 */
-	__le32	qpn;		/* 0x08: where the message came from; 0 for operations */
+	__le32	qpn;		/* 0x08: QP that received the message; 0 for operations */
 	__le32	wqe_index;	/* 0x0c: TM_RECV with MATCH or DATA_VALID: handle; operations: counter; else WQE number in the SRQ */
 	__le32	byte_len;	/* 0x10: bytes stored */
 	__be32	imm;		/* 0x14 */
@@ -1241,8 +1240,8 @@ struct qhca_tm_cqe {
 
 /* ----------------------------------------------------------- Ethernet --- */
 /*
- * Ethernet queues have buffers, CQs and counters like QPs, but are only for the
- * kernel (UAR 0); their addresses are DMA addresses.
+ * Ethernet queues have buffers, CQs and counters like QPs, but only the kernel
+ * (UAR 0) can use them; their addresses are DMA addresses.
  */
 struct qhca_eth_qc {
 	struct qhca_buf	buf;		/* 0x00 */
@@ -1251,7 +1250,7 @@ struct qhca_eth_qc {
 	__u8	shift;		/* 0x2c: log2 of the depth, 0..15 */
 	__u8	stride;		/* 0x2d: log2 of WQE bytes: SQ 6..9, RQ 4 */
 	__u8	flags;		/* 0x2e: RQ: QHCA_ETH_Q_F_* */
-	__u8	state;		/* 0x2f: QHCA_WQS_*: RO, but with QHCA_ETH_RQ_M_STATE; RDY after create */
+	__u8	state;		/* 0x2f: QHCA_WQS_*: RO, except with QHCA_ETH_RQ_M_STATE; RDY after create */
 	/* RQ with QHCA_ETH_Q_F_HDS; else 0 */
 	struct qhca_buf	data_buf;	/* 0x30: ring of data buffers: depth << 4 */
 	__le64	data_dbrec;	/* 0x50: its producer index */
@@ -1263,50 +1262,51 @@ struct qhca_eth_qc {
 	__le32	tail;		/* 0x64: next WQE to take */
 	__le32	data_head;	/* 0x68 */
 	__le32	data_tail;	/* 0x6c */
-	__le64	dropped;	/* 0x70: RQ: frames for it that found no buffer, or it not in RDY */
+	__le64	dropped;	/* 0x70: RQ: its frames that arrived when it had no buffer or was not in RDY */
 	__u8	syndrome;	/* 0x78: QHCA_SYN_* that brought it to ERR */
-	__u8	waits;		/* 0x79: SQ: 1: it has frames, and a shaper holds them back */
+	__u8	waits;		/* 0x79: SQ: 1: it has frames, but a shaper delays them */
 	__u8	rsvd1[2];
-	/* not read-only */
-	__le32	shaper;		/* 0x7c: SQ: that it is a member of, or QHCA_SHAPER_NONE; RQ: 0 */
+	/* read-write */
+	__le32	shaper;		/* 0x7c: SQ: the shaper that it is a member of, or QHCA_SHAPER_NONE; RQ: 0 */
 };
 
 /*
  * Header/data split.  The headers of a TCP or UDP frame, up to the exact end of
  * the TCP or UDP header, go to a buffer of the ring, the payload to buffers of
- * the data ring: it begins in a fresh one and fills each one but the last.
- * Everything else - other protocols, fragments, frames without payload or not
- * longer than hds_thresh - goes whole to the ring.
+ * the data ring: it begins in a new one and fills all but the last.
+ * All other frames (other protocols, fragments, frames without payload or not
+ * longer than hds_thresh) go to the ring as a whole.
  */
 #define QHCA_ETH_Q_F_HDS		(1U << 0)
 
 /*
  * Super-frames: adapters that know of each other send the frames of a large
- * send as one.  An RQ with this flag receives it so, gso_size and gso_segs say
- * what it represents; all others receive the frames, cut by the device.
+ * send as one.  An RQ with this flag receives it whole; gso_size and gso_segs
+ * describe the frames that it represents.  Other RQs receive these frames: the
+ * device segments it.
  */
 #define QHCA_ETH_Q_F_SUPER		(1U << 1)
 
 /*
- * Merge frames of one TCP flow that arrive one after another: the RQ receives
- * them as one packet, described like a super-frame by gso_size and gso_segs.
- * Cutting it as a large send is cut gives back the same frames.
+ * Merge consecutive frames of a TCP flow: the RQ receives them as one packet,
+ * described like a super-frame by gso_size and gso_segs.  Segmenting it as a
+ * large send restores the same frames.
  */
 #define QHCA_ETH_Q_F_GRO		(1U << 2)
 
 /*
- * What follows the IP packet in a frame of the shortest length is padding of
- * Ethernet: an RQ with this flag gets the frame without it.
+ * In a frame of minimum length, the bytes after the IP packet are Ethernet
+ * padding: an RQ with this flag receives the frame without them.
  */
 #define QHCA_ETH_Q_F_UNPAD		(1U << 3)
 
 /*
  * MODIFY_ETH_RQ.  RDY to RESET: after the completion no DMA and no CQE for this
- * queue; its counters are 0, its number stays in the tables that name it, and
- * frames for it are dropped.  RINGS needs the state RESET; RESET to RDY may
- * come with it.
+ * queue; its counters are 0, its number stays in the tables that contain it, and
+ * frames for it are dropped.  RINGS requires the state RESET and can be combined
+ * with the transition from RESET to RDY.
  */
-#define QHCA_ETH_RQ_M_STATE		(1ULL << 0)	/* state: RESET from any, RDY from RESET */
+#define QHCA_ETH_RQ_M_STATE		(1ULL << 0)	/* state: to RESET from any state, to RDY from RESET */
 #define QHCA_ETH_RQ_M_RINGS		(1ULL << 1)	/* buf, dbrec, cqn, shift, flags, data_buf, data_dbrec, data_shift */
 #define QHCA_ETH_RQ_M_HDS_THRESH	(1ULL << 2)	/* hds_thresh */
 
@@ -1316,11 +1316,11 @@ struct qhca_eth_wqe {
 	__u8	flags;		/* QHCA_WQE_F_SIGNALED, QHCA_WQE_F_ETH_* */
 	__le16	num_sge;
 	__le16	csum_start;	/* ETH_CSUM: sum from this byte of the frame to its end ... */
-	__le16	csum_offset;	/* ... and store it this far behind csum_start */
+	__le16	csum_offset;	/* ... and store the checksum at csum_start + csum_offset */
 	__le16	vlan;		/* ETH_VLAN: TCI to insert */
 	__le16	mss;		/* 0x0a: ETH_LSO: payload bytes of a segment */
 	__le16	hdr_len;	/* 0x0c: ETH_LSO: bytes of the headers, to the end of the TCP or UDP header */
-	__le16	inner_l3;	/* 0x0e: ETH_LSO: where the IP header of a packet in a tunnel is, or 0 */
+	__le16	inner_l3;	/* 0x0e: ETH_LSO: offset of the inner IP header of a packet in a tunnel, or 0 */
 };
 
 #define QHCA_WQE_F_ETH_CSUM		(1U << 4)	/* not with ETH_LSO */
@@ -1329,16 +1329,17 @@ struct qhca_eth_wqe {
 /*
  * Large send: the segments hold one TCP segment or UDP datagram with more
  * payload than fits a frame.  The device sends it as frames of mss bytes of
- * payload (the last may have fewer), each with the headers again: it sets IPv4
- * total length, identification (one up per frame) and header checksum, IPv6
- * payload length; TCP sequence number, FIN and PSH only in the last frame, CWR
- * only in the first; UDP length; and the TCP or UDP checksum, whatever these
- * held.
+ * payload (the last may have fewer), each with a copy of the headers in which it
+ * sets: IPv4 total length, identification (incremented per frame) and header
+ * checksum; IPv6 payload length; TCP sequence number, FIN and PSH only in the
+ * last frame, CWR only in the first; UDP length; and the TCP or UDP checksum.
+ * The values that these fields had do not matter.
  *
- * In a tunnel (QHCA_FEAT_ETH_TUNNEL) inner_l3 is the byte where the inner IP
- * header begins, and this holds for the inner headers.  Of the outer ones the
- * device sets those of IP as above; if UDP follows, its length and, unless that
- * is 0, its checksum.  It repeats all that is between them as it is.
+ * In a tunnel (QHCA_FEAT_ETH_TUNNEL) inner_l3 is the offset of the inner IP
+ * header, and the above applies to the inner headers.  In the outer headers the
+ * device sets the IP fields in the same way; if UDP follows, also its length
+ * and, unless that is 0, its checksum.  Everything in between is copied
+ * unchanged.
  */
 #define QHCA_WQE_F_ETH_LSO		(1U << 6)
 
@@ -1360,9 +1361,9 @@ struct qhca_eth_seg {
 /*
  * Shapers (QHCA_FEAT_ETH_SHAPER).  A shaper is a token bucket over its members:
  * Ethernet SQs, and other shapers.  Each frame takes its bytes, without FCS, out
- * of the bucket of each shaper on the way from its SQ to the port, and may leave
- * a debt there.  While one of them is in debt no frame leaves this way.  Members
- * that have frames share what their shaper lets through by weight, in bytes.
+ * of the bucket of each shaper between its SQ and the port, and may leave a debt
+ * there.  While one of these shapers is in debt, the SQ sends no frame.  Members
+ * that have frames share the rate of their shaper by weight, in bytes.
  */
 struct qhca_shaperc {
 	__le64	rate;		/* 0x00: bits per second, 0: no limit */
@@ -1376,9 +1377,9 @@ struct qhca_shaperc {
 	__le32	tokens;		/* 0x1c: bytes in the bucket */
 	__le32	debt;		/* 0x20: bytes that it lacks */
 	__u8	rsvd1[4];
-	__le64	frames;		/* 0x28: that it let through */
-	__le64	bytes;		/* 0x30: the same in bytes */
-	__le64	held;		/* 0x38: how often it made its members wait */
+	__le64	frames;		/* 0x28: frames that passed */
+	__le64	bytes;		/* 0x30: their bytes */
+	__le64	held;		/* 0x38: how often its members had to wait */
 };
 
 #define QHCA_SHAPER_NONE		0U		/* a member of the port */
@@ -1396,13 +1397,13 @@ struct qhca_shaperc {
 
 /* ------------------------------------- raw packets, RSS, flow steering -- */
 /*
- * A WQ is a receive queue alone: ring, doorbell record, NOTIFY and CQEs are
- * those of an RQ.  WQNs and QPNs are never the same.
+ * A WQ is a receive queue without a QP: ring, doorbell record, NOTIFY and CQEs
+ * are those of an RQ.  No WQN equals a QPN.
  */
 struct qhca_wqc {
 	struct qhca_buf	buf;		/* 0x00: ring */
 	__le64	dbrec;		/* 0x20: DMA address of a struct qhca_dbrec */
-	__le64	cookie;		/* 0x28: software's own, returned by QUERY_WQ */
+	__le64	cookie;		/* 0x28: opaque to the device, returned by QUERY_WQ */
 	__le32	wqn;		/* 0x30: RO */
 	__le32	pd;		/* 0x34 */
 	__le32	uar;		/* 0x38 */
@@ -1432,7 +1433,7 @@ struct qhca_wqc {
 #define QHCA_RQT_WQS_MAX		512	/* entries of an indirection table */
 #define QHCA_RQTS_MAX			1024	/* indirection tables */
 
-/* RSS: what of a frame is hashed, in this order; the bits are the verbs' */
+/* RSS: the fields of a frame that are hashed, in this order; the bits are the verbs' */
 #define QHCA_HASH_SRC_IPV4		(1U << 0)
 #define QHCA_HASH_DST_IPV4		(1U << 1)
 #define QHCA_HASH_SRC_IPV6		(1U << 2)
@@ -1445,18 +1446,18 @@ struct qhca_wqc {
 #define QHCA_HASH_TOEPLITZ		1
 
 /*
- * With QHCA_HASH_BY_TYPE the bits are others: QHCA_HASH_BY_* for each type of
- * frame, shifted by QHCA_HASH_*_SHIFT.  A fragment is of type IPV4 or IPV6,
- * which have no ports.  The order is source address, destination address,
+ * QHCA_HASH_BY_TYPE changes the meaning of the bits: QHCA_HASH_BY_* for each
+ * type of frame, shifted by QHCA_HASH_*_SHIFT.  A fragment is of type IPV4 or
+ * IPV6, which have no ports.  The order is source address, destination address,
  * source port, destination port.
  *
- * SYM_XOR puts source ^ destination in the place of both, SYM_OR_XOR
- * source | destination, then source ^ destination; so both directions of a
- * connection have one hash.  Source and destination must then be chosen
- * together, and only one of the two may be set.
+ * SYM_XOR replaces both with source ^ destination, SYM_OR_XOR with
+ * source | destination followed by source ^ destination; both directions of a
+ * connection then have the same hash.  Source and destination must be selected
+ * together, and only one of SYM_XOR and SYM_OR_XOR may be set.
  *
- * LABEL_* (QHCA_FEAT_ETH_HASH_LABEL), not with SYM_*: the flow label of such an
- * IPv6 frame comes last, as 4 bytes; the upper 12 bits are 0.
+ * LABEL_* (QHCA_FEAT_ETH_HASH_LABEL), not with SYM_*: the flow label of an IPv6
+ * frame of this type comes last, as 4 bytes; the upper 12 bits are 0.
  */
 #define QHCA_HASH_BY_TYPE		(1U << 31)
 #define QHCA_HASH_SYM_XOR		(1U << 24)
@@ -1477,13 +1478,13 @@ struct qhca_wqc {
 #define QHCA_HASH_IPV6_SHIFT		20
 
 /*
- * What a flow looks at.  All fields are as on the wire; what a frame has not
- * is 0.  A frame matches if (frame & mask) == (value & mask).
+ * What a flow matches.  All fields are as on the wire; fields that a frame lacks
+ * are 0.  A frame matches if (frame & mask) == (value & mask).
  */
 struct qhca_flow_match {
 	__u8	dmac[6];	/* 0x00 */
 	__u8	smac[6];	/* 0x06 */
-	__be16	ethertype;	/* 0x0c: behind the VLAN tag, if there is one */
+	__be16	ethertype;	/* 0x0c: after the VLAN tag, if there is one */
 	__be16	vlan;		/* 0x0e: TCI */
 	__u8	src_ip[16];	/* 0x10: IPv6; IPv4 in the last 4 bytes */
 	__u8	dst_ip[16];	/* 0x20 */
@@ -1492,10 +1493,10 @@ struct qhca_flow_match {
 	__u8	proto;		/* 0x34: IPv4 protocol, IPv6 first next header */
 	__u8	tos;		/* 0x35: IPv4 type of service, IPv6 traffic class */
 	__u8	ttl;		/* 0x36: IPv4 time to live, IPv6 hop limit */
-	__u8	ip_flags;	/* 0x37: IPv4: 2:0 flags, as in the three highest bits of the wire's byte */
+	__u8	ip_flags;	/* 0x37: IPv4: 2:0 flags, as in the three highest bits of the byte on the wire */
 	__be32	flow_label;	/* 0x38: IPv6: 19:0 */
 	__u8	l3;		/* 0x3c: 4, 6; else 0 */
-	__u8	l4;		/* 0x3d: 6 TCP, 17 UDP, also behind IPv6 extension headers; else 0, as in later fragments */
+	__u8	l4;		/* 0x3d: 6 TCP, 17 UDP, also after IPv6 extension headers; else 0, also in all but the first fragment */
 	__u8	tagged;		/* 0x3e: 1: it has a VLAN tag */
 	__u8	rsvd;
 };
@@ -1504,38 +1505,38 @@ struct qhca_flow {
 	__le32	qpn;		/* 0x00: QP of type RAW or RSS (over WQs or Ethernet RQs) */
 	__u8	type;		/* 0x04: QHCA_FLOW_* */
 	__u8	flags;		/* 0x05: QHCA_FLOW_F_* */
-	__le16	priority;	/* 0x06: NORMAL: the lowest wins */
-	__le32	tag;		/* 0x08: told in the CQE */
+	__le16	priority;	/* 0x06: NORMAL: the lowest value takes precedence */
+	__le32	tag;		/* 0x08: reported in the CQE */
 	__u8	rsvd[52];	/* 0x0c */
 	struct qhca_flow_match	value;	/* 0x40: NORMAL */
 	struct qhca_flow_match	mask;	/* 0x80: NORMAL */
 };
 
 #define QHCA_FLOW_NORMAL		0	/* frames that match */
-#define QHCA_FLOW_ALL_DEFAULT		1	/* what nobody else takes */
-#define QHCA_FLOW_MC_DEFAULT		2	/* multicast that nobody else takes */
-#define QHCA_FLOW_SNIFFER		3	/* a copy of all that the port sends and receives */
+#define QHCA_FLOW_ALL_DEFAULT		1	/* frames that match no other rule */
+#define QHCA_FLOW_MC_DEFAULT		2	/* multicast frames that match no other rule */
+#define QHCA_FLOW_SNIFFER		3	/* a copy of every frame that the port sends or receives */
 
-#define QHCA_FLOW_F_DONT_TRAP		(1U << 0)	/* others get the frame, too */
-#define QHCA_FLOW_F_DROP		(1U << 1)	/* nobody gets it */
+#define QHCA_FLOW_F_DONT_TRAP		(1U << 0)	/* later rules get the frame, too */
+#define QHCA_FLOW_F_DROP		(1U << 1)	/* the frame is dropped */
 #define QHCA_FLOW_F_ADDR_FILTER		(1U << 2)	/* only frames that the port's address filter accepts */
 
 #define QHCA_FLOWS_MAX			4096	/* rules */
 #define QHCA_FLOW_MASKS_MAX		64	/* different masks among NORMAL rules */
-#define QHCA_FLOW_COPIES_MAX		64	/* QPs that one frame is given to */
+#define QHCA_FLOW_COPIES_MAX		64	/* QPs that receive one frame */
 
 /* --------------------------------------------------------- statistics --- */
-/* indices into the array QUERY_STATS returns; all count since reset */
+/* indices into the array that QUERY_STATS returns; all count from the last reset */
 #define QHCA_STAT_ETH_RX_PACKETS	0
 #define QHCA_STAT_ETH_RX_BYTES		1
 #define QHCA_STAT_ETH_RX_DROPPED	2	/* no buffer */
-#define QHCA_STAT_ETH_RX_FILTERED	3	/* not our address */
+#define QHCA_STAT_ETH_RX_FILTERED	3	/* not for this port's addresses */
 #define QHCA_STAT_ETH_RX_ERRORS		4	/* too long, too short */
 #define QHCA_STAT_ETH_TX_PACKETS	5
 #define QHCA_STAT_ETH_TX_BYTES		6
 #define QHCA_STAT_ETH_TX_ERRORS		7
 #define QHCA_STAT_ETH_RX_MULTICAST	8
-#define QHCA_STAT_RAW_RX_PACKETS	9	/* frames given to raw packet QPs and WQs */
+#define QHCA_STAT_RAW_RX_PACKETS	9	/* frames delivered to raw packet QPs and WQs */
 #define QHCA_STAT_RAW_RX_BYTES		10
 #define QHCA_STAT_RAW_RX_DROPPED	11	/* no receive WQE, too long, not in a receiving state, too many at one time */
 #define QHCA_STAT_RAW_TX_PACKETS	12	/* frames sent by raw packet QPs */
@@ -1547,10 +1548,10 @@ struct qhca_flow {
 #define QHCA_STAT_ROCE_TX_PACKETS	18
 #define QHCA_STAT_ROCE_TX_BYTES		19
 #define QHCA_STAT_ROCE_ICRC_ERRORS	20
-#define QHCA_STAT_ROCE_RX_MALFORMED	21	/* header broken, or opcode not for the QP */
+#define QHCA_STAT_ROCE_RX_MALFORMED	21	/* invalid header, or opcode not for the QP */
 #define QHCA_STAT_ROCE_RX_NO_QP		22	/* no such QP, or not in a receiving state */
 #define QHCA_STAT_ROCE_OUT_OF_SEQUENCE	23	/* request PSN ahead of the expected one */
-#define QHCA_STAT_ROCE_DUPLICATE	24	/* request PSN behind it */
+#define QHCA_STAT_ROCE_DUPLICATE	24	/* request PSN before the expected one */
 #define QHCA_STAT_ROCE_RNR_NAK_TX	25
 #define QHCA_STAT_ROCE_RNR_NAK_RX	26
 #define QHCA_STAT_ROCE_SEQ_NAK_TX	27
@@ -1566,7 +1567,7 @@ struct qhca_flow {
 #define QHCA_STAT_ROCE_ACK_RX		37
 #define QHCA_STAT_UD_DROPPED		38	/* UD: no receive WQE, bad Q_Key, too long, too many members at one time; UC: no receive WQE */
 #define QHCA_STAT_ROCE_RX_MULTICAST	39	/* packets for a group with members, each counted once */
-#define QHCA_STAT_PAGE_FAULTS		44	/* QHCA_EV_PAGE_FAULT raised for so many */
+#define QHCA_STAT_PAGE_FAULTS		44	/* page faults reported by QHCA_EV_PAGE_FAULT */
 #define QHCA_STAT_PAGE_FAULT_DROPS	45	/* packets dropped while their QP waited for a page */
 #define QHCA_STAT_DOORBELLS		48
 #define QHCA_STAT_DB_BAD_OBJECT		49	/* doorbell for a number that does not exist */
@@ -1585,9 +1586,9 @@ struct qhca_flow {
 #define QHCA_STAT_AQ_ERRORS		62	/* commands with a status other than OK */
 #define QHCA_STAT_DB_BAD_STATE		63	/* SQ doorbell for a QP not in RTS, SQD, SQE or ERR */
 /* the port's counters (QHCA_FEAT_PORT_STATS) */
-#define QHCA_STAT_PORT_RX_FRAMES	64	/* frames that the wire carried: all kinds, RoCE too */
-#define QHCA_STAT_PORT_RX_OCTETS	65	/* their bytes on an Ethernet: padded to 60, and 4 of FCS */
-#define QHCA_STAT_PORT_RX_MULTICAST	66	/* to groups, but for broadcast */
+#define QHCA_STAT_PORT_RX_FRAMES	64	/* frames on the wire: all kinds, including RoCE */
+#define QHCA_STAT_PORT_RX_OCTETS	65	/* their bytes on a real Ethernet: padded to 60, plus 4 of FCS */
+#define QHCA_STAT_PORT_RX_MULTICAST	66	/* multicast, without broadcast */
 #define QHCA_STAT_PORT_RX_BROADCAST	67
 #define QHCA_STAT_PORT_RX_64		68	/* by octets: 64 */
 #define QHCA_STAT_PORT_RX_127		69	/* 65..127 */
@@ -1596,11 +1597,11 @@ struct qhca_flow {
 #define QHCA_STAT_PORT_RX_1023		72	/* 512..1023 */
 #define QHCA_STAT_PORT_RX_1518		73	/* 1024..1518 */
 #define QHCA_STAT_PORT_RX_LARGE		74	/* 1519 and more */
-#define QHCA_STAT_PORT_RX_UNDERSIZE	75	/* refused: no whole Ethernet header */
-#define QHCA_STAT_PORT_RX_OVERSIZE	76	/* refused: over the port's MTU */
+#define QHCA_STAT_PORT_RX_UNDERSIZE	75	/* refused: incomplete Ethernet header */
+#define QHCA_STAT_PORT_RX_OVERSIZE	76	/* refused: longer than the port's MTU */
 #define QHCA_STAT_PORT_RX_CONTROL	77	/* MAC control frames (QHCA_FEAT_PAUSE) ... */
 #define QHCA_STAT_PORT_RX_PAUSE		78	/* ... that are PAUSE */
-/* the same of frames sent, in the same order */
+/* the same for frames sent, in the same order */
 #define QHCA_STAT_PORT_TX_FRAMES	80
 #define QHCA_STAT_PORT_TX_OCTETS	81
 #define QHCA_STAT_PORT_TX_MULTICAST	82
