@@ -438,7 +438,7 @@ static void hostile_state(void **state)
     not_loaded(e, saved, len, at - 15, rqtn + 1,
                "its RQ table does not exist");
     not_loaded(e, saved, len, at - 10, QHCA_HASH_MASK + 1,
-               "it is none that could be made");
+               "no command could have created it");
 
     /* after all this, everything exists and can be destroyed */
     free(s);

@@ -117,30 +117,30 @@ static void unmake(struct objects *o)
     X(e->cfg.speed, 7, "another speed or device memory")                     \
     X(e->cfg.num_vectors, 1, "another number of vectors")                    \
     X(e->cfg.mac[5], 0xee, "another MAC address")                            \
-    X(e->mac[0], 1, "its address is a group's")                              \
+    X(e->mac[0], 1, "its address is a multicast address")                    \
     X(e->mtu, 60000, "its MTU is out of range")                              \
     X(e->eth->eth_rqn, 12, "its receive queue does not exist")               \
     X(*filter(e), 0x020000000001, "is not a multicast address")                 \
-    X(eq->shift, 0, "it is none that could be made")                         \
-    X(eq->vector, 60000, "it is none that could be made")                    \
-    X(eq->flags, 2, "it is none that could be made")                         \
-    X(eq->dbrec, 8, "it is none that could be made")                         \
-    X(eq->notify, true, "it is armed as it cannot be")                       \
+    X(eq->shift, 0, "no command could have created it")                      \
+    X(eq->vector, 60000, "no command could have created it")                 \
+    X(eq->flags, 2, "no command could have created it")                      \
+    X(eq->dbrec, 8, "no command could have created it")                      \
+    X(eq->notify, true, "its armed flag contradicts its other flags")        \
     X(eq->prod, eq->cons + (1u << eq->shift) + 1, "more events than it")     \
-    X(cq->shift, 30, "it is none that could be made")                        \
-    X(cq->uar, 9999, "it is none that could be made")                        \
-    X(cq->dbrec, 4, "it is none that could be made")                         \
+    X(cq->shift, 30, "no command could have created it")                     \
+    X(cq->uar, 9999, "no command could have created it")                     \
+    X(cq->dbrec, 4, "no command could have created it")                      \
     X(cq->state, 9, "its state is unknown")                                  \
     X(cq->arm, 9, "its state is unknown")                                    \
     X(cq->prod, cq->cons + 17, "more completions than it holds")             \
-    X(srq->shift, 20, "it is none that could be made")                       \
-    X(srq->stride, 4, "it is none that could be made")                       \
-    X(srq->pd, 9999, "it is none that could be made")                        \
-    X(srq->dbrec, 2, "it is none that could be made")                        \
-    X(srq->flags, 0x80, "it is none that could be made")                     \
-    X(srq->flags, QHCA_SRQ_F_XRC, "it is none that could be made")           \
+    X(srq->shift, 20, "no command could have created it")                    \
+    X(srq->stride, 4, "no command could have created it")                    \
+    X(srq->pd, 9999, "no command could have created it")                     \
+    X(srq->dbrec, 2, "no command could have created it")                     \
+    X(srq->flags, 0x80, "no command could have created it")                  \
+    X(srq->flags, QHCA_SRQ_F_XRC, "no command could have created it")        \
     X(srq->state, 7, "its state is unknown")                                 \
-    X(srq->limit, 9, "it is none that could be made")                        \
+    X(srq->limit, 9, "no command could have created it")                     \
     X(srq->head, srq->tail + 9, "more receives than it holds")               \
     X(tm->ops_head, tm->ops_tail + 17, "more tag operations than the ring")  \
     X(tm->inactive, 5, "the first inactive tag is not in the list")          \
@@ -149,47 +149,50 @@ static void unmake(struct objects *o)
     X(tm->max_tags, 3, "a tag is out of range or there twice")               \
     X(mr->pd, 9999, "its PD does not exist")                                 \
     X(mr->state, 9, "its state is unknown")                                  \
-    X(mr->access, 1u << 31, "it is none that could be made")                 \
-    X(mr->len, 8192 * 2, "it is none that could be made")                    \
-    X(mr->len, 0, "it is none that could be made")                           \
-    X(mr->iova, 0ull - 4096, "it is none that could be made")                \
-    X(mr->state, QHCA_MR_FREE, "it is none that could be made")              \
-    X(mr->flags, QHCA_MR_F_PHYS, "it is none that could be made")            \
-    X(mr->flags, QHCA_MR_F_FAST_REG, "it is none that could be made")        \
+    X(mr->access, 1u << 31, "no command could have created it")              \
+    X(mr->len, 8192 * 2, "no command could have created it")                 \
+    X(mr->len, 0, "no command could have created it")                        \
+    X(mr->iova, 0ull - 4096, "no command could have created it")             \
+    X(mr->state, QHCA_MR_FREE, "no command could have created it")           \
+    X(mr->flags, QHCA_MR_F_PHYS, "no command could have created it")         \
+    X(mr->flags, QHCA_MR_F_FAST_REG, "no command could have created it")     \
     X(mr->flags, QHCA_MR_F_ODP | QHCA_MR_F_DM, "it is none that could")      \
-    X(mr->flags, 0x80, "it is none that could be made")                      \
-    X(fast->state, QHCA_MR_VALID, "it is none that could be made")           \
-    X(fast->max_entries, 0, "it is none that could be made")                 \
-    X(fast->max_entries, 65536, "it is none that could be made")             \
+    X(mr->flags, 0x80, "no command could have created it")                   \
+    X(fast->state, QHCA_MR_VALID, "no command could have created it")        \
+    X(fast->max_entries, 0, "no command could have created it")              \
+    X(fast->max_entries, 65536, "no command could have created it")          \
     X(mw->mr.flags, QHCA_MR_F_MW1 | QHCA_MR_F_MW2, "it is no window")        \
     X(mw->mr.state, QHCA_MR_VALID, "it is half bound")                       \
     X(esq->ring.shift, 20, "its size is out of range")                       \
-    X(esq->ring.stride, 5, "it is none that could be made")                  \
+    X(esq->ring.stride, 5, "no command could have created it")               \
     X(esq->ring.head, esq->ring.tail + 9, "more WQEs than it holds")         \
     X(esq->state, QHCA_WQS_RESET, "its state is unknown")                    \
-    X(esq->flags, QHCA_ETH_Q_F_HDS, "it has no buffer, or one too many")     \
-    X(erq->ring.dbrec, erq->ring.dbrec + 1, "it is none that could be made") \
+    X(esq->flags, QHCA_ETH_Q_F_HDS,                                          \
+      "it lacks a buffer, or has one that it must not have")                 \
+    X(erq->ring.dbrec, erq->ring.dbrec + 1,                                  \
+      "no command could have created it")                                    \
     X(erq->state, 3, "its state is unknown")                                 \
-    X(erq->data.stride, 5, "it is none that could be made")                  \
-    X(erq->hds_thresh, 1, "it is none that could be made")                   \
-    X(erq->data.shift, 1, "it is none that could be made")                   \
+    X(erq->data.stride, 5, "no command could have created it")               \
+    X(erq->hds_thresh, 1, "no command could have created it")                \
+    X(erq->data.shift, 1, "no command could have created it")                \
     X(erq->data.head, 1, "more WQEs than it holds")                          \
-    X(erq->flags, 0x80, "it is none that could be made")                     \
+    X(erq->flags, 0x80, "no command could have created it")                  \
     X(erq->num, 0xffff, "an object's number is taken or out of range")       \
-    X(wq->state, 3, "it is none that could be made")                         \
-    X(wq->flags, 2, "it is none that could be made")                         \
-    X(wq->pd, 9999, "it is none that could be made")                         \
-    X(wq->uar, 9999, "it is none that could be made")                        \
+    X(wq->state, 3, "no command could have created it")                      \
+    X(wq->flags, 2, "no command could have created it")                      \
+    X(wq->pd, 9999, "no command could have created it")                      \
+    X(wq->uar, 9999, "no command could have created it")                     \
     X(wq->ring.shift, 20, "its size is out of range")                        \
     X(wq->ring.shift, 4, "a buffer table is not allowed")                    \
-    X(wq->ring.stride, 4, "it is none that could be made")                   \
+    X(wq->ring.stride, 4, "no command could have created it")                \
     X(wq->ring.stride, 10, "its size is out of range")                       \
-    X(wq->ring.dbrec, wq->ring.dbrec + 4, "it is none that could be made")   \
+    X(wq->ring.dbrec, wq->ring.dbrec + 4,                                    \
+      "no command could have created it")                                    \
     X(wq->ring.head, 1, "it is not in use, but has WQEs")                    \
     X(wq->ring.head, 9, "more WQEs than it holds")                           \
     X(wq->recv.held, true, "it is not in use, but has WQEs")                 \
-    X(wq->wqn, 0, "it is none that could be made")                           \
-    X(wq->wqn, 1, "it is none that could be made")                           \
+    X(wq->wqn, 0, "no command could have created it")                        \
+    X(wq->wqn, 1, "no command could have created it")                        \
     X(wq->wqn, 0xffff, "an object's number is taken or out of range")
 
 /* The slot of the only address in the filter. */
@@ -283,7 +286,7 @@ static void bound_by_another(void **state)
     assert_string_equal(node_loads(u->n, &cfg), "");
     mw = qhca_mr_mw(qhca_mr_get_cmd(u->e, window));
     mw->qpn = qp[1].qpn;
-    assert_non_null(strstr(node_loads(u->n, &cfg), "none that binds"));
+    assert_non_null(strstr(node_loads(u->n, &cfg), "cannot bind windows"));
     mw->qpn = qp[0].qpn;
     for (i = 0; i < 2; i++) {
         assert_int_equal(gqp_destroy(&qp[i]), QHCA_ST_OK);

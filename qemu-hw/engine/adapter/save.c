@@ -433,7 +433,7 @@ static void check_waiting(struct qhca_io *io)
         if (qp && qp->type != QHCA_QPT_RSS) {
             NEED(io, (qp->xp->req_state == QHCA_REQ_WAIT_RNR) ==
                  (qp->xp->deadline && qp->xp->timer_class >= QHCA_TIMER_RNR),
-                 "a QP waits for ever, or not at all");
+                 "a QP has an invalid wait");
         }
     }
 }
@@ -519,7 +519,7 @@ static void check_whole(struct qhca_io *io)
     struct qhca *e = io->e;
 
     NEED(io, qhca_shapers_loaded_ok(e),
-         "a shaper waits for ever, or not at all");
+         "a shaper has an invalid wait");
     NEED(io, e->ready_flag ||
          !(e->mem->uars.used | e->mem->pds.used | e->mem->mrs.used |
            e->q->xrcds.used | e->q->eqs.used | e->q->cqs.used |

@@ -459,7 +459,7 @@ static void save_rule(struct qhca_io *io, void *obj)
     in.type = r->type;
     in.flags = r->flags;
     if (!NEED(io, flow_check(e, &(struct qhca_cmd){ 0 }, &in, &r->qp) ==
-              QHCA_ST_OK, "it is none that could be made")) {
+              QHCA_ST_OK, "no command could have created it")) {
         return;
     }
     r = malloc(sizeof(*r));

@@ -581,7 +581,7 @@ static void io_rss(struct qhca_io *io, struct qhca_qp *qp)
     rss->rqt = t;
     t->refs++;
     qp->rss = rss;
-    NEED(io, rss_could_be(io->e, qp), "it is none that could be made");
+    NEED(io, rss_could_be(io->e, qp), "no command could have created it");
 }
 
 const struct qhca_qp_ops qhca_rss_qp_ops = {

@@ -21,7 +21,7 @@ static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
     qhca_io_ring(io, &q->ring, true);
     qhca_io_ring(io, &q->data, q->flags & QHCA_ETH_Q_F_HDS);
     NEED(io, !qhca_eth_q_bad(e, q) && q->data.stride == 4,
-         "it is none that could be made");
+         "no command could have created it");
     NEED(io, q->state <= QHCA_WQS_ERR && (!is_sq || q->state),
          "its state is unknown");
     NEED(io, q->state || !(q->ring.head | q->ring.tail | q->data.head |
@@ -106,14 +106,14 @@ void qhca_io_port(struct qhca_io *io)
     IO(io, e->eth->allmulti);
     IO(io, e->mtu);
     IO(io, e->eth->eth_rqn);
-    NEED(io, !(e->mac[0] & 1), "its address is a group's");
+    NEED(io, !(e->mac[0] & 1), "its address is a multicast address");
     NEED(io, e->mtu <= QHCA_MAX_MTU, "its MTU is out of range");
     NEED(io, e->eth->eth_rqn == QHCA_ETH_RQ_NONE ||
          qhca_idr_get(&e->eth->eth_rqs, e->eth->eth_rqn),
          "its receive queue does not exist");
     qp = qhca_io_qp(io, qp, qp, "its RSS QP does not exist");
     if (!io->saving && qp &&
-        NEED(io, qhca_port_qp_ok(qp), "its RSS QP is none over its queues")) {
+        NEED(io, qhca_port_qp_ok(qp), "its RSS QP does not use Ethernet RQs")) {
         qhca_port_set_qp(e, qp);
     }
     mc_list(io);

@@ -38,7 +38,7 @@ static void io_bucket(struct qhca_io *io, void *obj)
     IO(io, s->held);
     NEED(io, s->rate <= QHCA_SHAPER_RATE_MAX &&
          s->burst <= QHCA_SHAPER_BURST_MAX && s->turn.weight,
-         "it is none that could be made");
+         "no command could have created it");
     NEED(io, s->tokens <= s->burst * QHCA_SHAPER_BYTE &&
          s->tokens >= -DEBT_MAX * QHCA_SHAPER_BYTE && s->since < TIME_MAX,
          "its bucket cannot be like this");

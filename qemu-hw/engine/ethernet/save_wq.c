@@ -12,7 +12,7 @@ static const char *wq_impossible(struct qhca *e, const struct qhca_wq *wq,
 {
     /* the lowest numbers are those of special QPs */
     if (wq->wqn < e->q->qps.first || !qhca_wq_valid(e, wq)) {
-        return "it is none that could be made";
+        return "no command could have created it";
     }
     if (wq->state == QHCA_WQS_RESET &&
         (wq->recv.held || wq->ring.head | wq->ring.tail)) {

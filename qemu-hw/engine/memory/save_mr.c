@@ -57,7 +57,7 @@ static void save_mr(struct qhca_io *io, void *obj)
     IO(io, m->max_entries);
     qhca_io_buf(io, &m->buf, 0, false);
     if (io->saving || !NEED(io, qhca_mr_valid(io->e, m),
-                            "it is none that could be made")) {
+                            "no command could have created it")) {
         return;
     }
     m = malloc(sizeof(*m));

@@ -29,7 +29,8 @@ void qhca_io_ring(struct qhca_io *io, struct qhca_wqe_ring *r, bool is)
          "its size is out of range");
     qhca_io_buf(io, &r->buf, io->failed ? 0 : 1ULL << (r->shift + r->stride),
                 true);
-    NEED(io, !r->buf.len == !is, "it has no buffer, or one too many");
+    NEED(io, !r->buf.len == !is,
+         "it lacks a buffer, or has one that it must not have");
     NEED(io, r->head - r->tail <= (is ? 1u << r->shift : 0),
          "more WQEs than it holds");
 }
@@ -74,12 +75,12 @@ static void save_eq(struct qhca_io *io, void *obj)
     IO_SINCE(io, 2, q->flags);
     IO_SINCE(io, 2, q->dbrec);
     IO_SINCE(io, 2, q->notify);
-    NEED(io, qhca_eq_valid(io->e, q), "it is none that could be made");
+    NEED(io, qhca_eq_valid(io->e, q), "no command could have created it");
     qhca_io_buf(io, &q->buf, io->failed ? 0 :
                 sizeof(struct qhca_eqe) << q->shift, true);
     NEED(io, q->buf.len, "it has no buffer");
     NEED(io, q->flags & QHCA_EQ_F_RECORD ? !q->armed : !q->notify,
-         "it is armed as it cannot be");
+         "its armed flag contradicts its other flags");
     if (io->saving ||
         !NEED(io, q->prod - q->cons <= 1u << q->shift,
               "more events than it holds")) {
@@ -128,7 +129,7 @@ static void save_cq(struct qhca_io *io, void *obj)
     IO(io, c->since_event);
     IO(io, c->unreported);
     NEED(io, c->eq, "it has no EQ");
-    NEED(io, qhca_cq_valid(e, c), "it is none that could be made");
+    NEED(io, qhca_cq_valid(e, c), "no command could have created it");
     qhca_io_buf(io, &c->buf, io->failed ? 0 :
                 sizeof(struct qhca_cqe) << c->shift, true);
     NEED(io, c->buf.len, "it has no buffer");
@@ -211,7 +212,7 @@ static void save_srq(struct qhca_io *io, void *obj)
     IO(io, s->limit);
     IO(io, s->head);
     IO(io, s->tail);
-    NEED(io, qhca_srq_valid(e, s), "it is none that could be made");
+    NEED(io, qhca_srq_valid(e, s), "no command could have created it");
     qhca_io_buf(io, &s->buf, io->failed ? 0 : 1ULL << (s->shift + s->stride),
                 true);
     qhca_io_buf(io, &s->idx, io->failed ? 0 : 4ULL << s->shift, true);
@@ -278,7 +279,7 @@ static void save_mw(struct qhca_io *io, void *obj)
     NEED(io, !b == (w->mr.state == QHCA_MR_FREE) &&
          !qp == !(b && w->mr.flags == QHCA_MR_F_MW2),
          "it is half bound");
-    NEED(io, !qp || qhca_qp_connected(qp), "its QP is none that binds windows");
+    NEED(io, !qp || qhca_qp_connected(qp), "its QP cannot bind windows");
     NEED(io, !b || (!is_window(b) && b->state == QHCA_MR_VALID &&
                     w->off <= b->len && w->mr.len &&
                     w->mr.len <= b->len - w->off &&

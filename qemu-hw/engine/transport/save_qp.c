@@ -352,7 +352,7 @@ static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
         return "its number is reserved";
     }
     if (qp->ops->valid) {
-        return qp->ops->valid(e, qp) ? NULL : "it is none that could be made";
+        return qp->ops->valid(e, qp) ? NULL : "no command could have created it";
     }
     if (qp->state > QHCA_QPS_ERR) {
         return "its state is unknown";
@@ -365,7 +365,7 @@ static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
     qhca_qp_describe(qp, &in);
     in.state = QHCA_QPS_RESET;
     return qhca_qp_check_create(e, &c, &in) ?
-           "it is none that could be made" : NULL;
+           "no command could have created it" : NULL;
 }
 
 static void save_check_rings(struct qhca_io *io, const struct qhca_qp *qp)

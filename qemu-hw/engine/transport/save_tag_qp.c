@@ -43,7 +43,7 @@ void qhca_io_tm_qp(struct qhca_io *io, struct qhca_qp *qp)
     tq->tag = save_held(io, qp, tq->tag);
     entry = tq->kind >= QHCA_TM_EAGER;
     NEED(io, tq->kind <= QHCA_TM_INCOMPLETE && entry == !!tq->tag,
-         "it holds no tag, or one too many");
+         "it lacks a tag, or has one that it must not have");
     for (i = qp->sq_tail; i != qp->sq_head && !io->failed; i++) {
         struct qhca_tm_job *j = &tq->job[i & (QHCA_TM_SLOTS - 1)];
 
