@@ -88,7 +88,7 @@ struct QhcaMemlink {
     unsigned peers;
     unsigned accepts;           /* since the last scan */
     const char *warned;         /* the last warning, static, or NULL ... */
-    unsigned quiet;             /* ... for so many scans yet */
+    unsigned quiet;             /* ... and not repeated for this many scans */
     QLIST_HEAD(, QhcaMemlinkPeer) list;
     /* Our guest's memory that peers may read. */
     struct {

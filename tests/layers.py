@@ -49,7 +49,7 @@ class Layers:
         return path.parts[0].removeprefix("e_") if len(path.parts) > 1 else path.stem
 
     def program(self, path: Path) -> str:
-        """In which a name of @path stands."""
+        """The program in which @path is linked."""
         return self.modules.get(path.name.split("_")[0], self.modules.get(self.part_of(path), ""))
 
     def sources(self):

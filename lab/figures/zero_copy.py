@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Figures of zero copy, from adapters that are stopped in the middle of a transfer:
-a received frame in its buffers, and the way of a sent page.
+a received frame in its buffers, and the path of a sent page.
 
 What a stopped adapter shows is looked at first (Split, Way), and drawn afterwards."""
 
@@ -235,7 +235,7 @@ def draw_way(look: Way) -> str:
     mss, head = look.wqe["mss"], look.wqe["hdr_len"]
     large = bool(mss)
     count = -(-(total - head) // mss) if large else 1
-    svg = begin(f"The way of a page: WQE {look.index}",
+    svg = begin(f"The path of a page: WQE {look.index}",
                 f"send queue {look.queue} of guest {look.guest}; {len(segments)} segments, "
                 f"{total} B, {count} frame{'s' * (count > 1)}",
                 f"{len(segments) - 1} segments of a send WQE are pages of the application's buffer.")

@@ -164,7 +164,7 @@ def _key(options) -> str:
     place = Path("/")
     args = machine.command_line(_blank(), [], place, place, options)
     image = [f"{p}:{(GUEST / p).resolve()}" for p in ("vmlinuz", "initrd", "root.img")]
-    # Another kernel stands in the arguments, by a name that tells what it is made of.
+    # The arguments contain another kernel by a name that identifies its contents.
     text = json.dumps([args, image, _qemu_build()]).encode()
     return hashlib.sha256(text + _recipe()).hexdigest()[:16]
 

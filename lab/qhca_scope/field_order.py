@@ -21,7 +21,7 @@ EARLY = {name: at for at, name in enumerate("""
     psn bytes aeth table used at valid address offset length len addr depth stride shift producer
     head next consumer tail prod cons armed arm flags access
     """.split())}
-# As a look's parts follow each other; not in the way of a structure's fields.
+# The order of a look's parts, which is not that of a structure's fields.
 LATE = {name: at for at, name in enumerate("""
     context objects registers port requester responder retransmission window responses_owed
     atomics_kept doorbell_record buffer wqe_buffer index_buffer sq_buffer rq_buffer entries hops

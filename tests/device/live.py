@@ -302,7 +302,7 @@ class Live:
                 side.step()
 
     def run(self, messages: int) -> None:
-        """Go on until so many more messages are complete, others in flight."""
+        """Continue until MESSAGES more are complete, with others in flight."""
         goal = self.traffic.done + messages
 
         def done() -> bool:

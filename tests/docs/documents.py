@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The documents' fenced blocks, and what they promise.
 
-The convention, for those who write documents:
+The convention for authors of documents:
 
-```sh           commands a reader types at the top of the checkout: executed, all
-                blocks of a document in one shell, one after the other
-```output       what the sh block before it prints, stdout and stderr
+```sh           commands that a reader types at the top of the checkout: executed, all
+                blocks of a document in one shell, in order
+```output       what the preceding sh block prints, stdout and stderr
 ```             without a word: commands that no test can run. The comment
-                <!-- not run: REASON --> must stand in front
+                <!-- not run: REASON --> must precede it
 ```text, ```c   any other word: to be read, not typed
 
-In an output block "..." stands for anything in a line, and a line of nothing but
-"..." for any number of lines. Blanks count as one, however many.
+In an output block "..." matches anything in a line, and a line that is only "..."
+any number of lines. Runs of blanks are equal.
 
-Whatever needs guests comes after a shown "lab/qhca-lab up". A document that leaves the lab up
+Everything that needs guests comes after a shown "lab/qhca-lab up". A document that leaves the lab up
 shares it with others: it shows no "down", and its "up" has no options.
 
 Comments that come before a block (a reader does not see them):

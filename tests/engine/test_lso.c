@@ -28,7 +28,7 @@ static struct {
     size_t len;
 } *wire;
 static unsigned wire_n, wire_cap;
-static unsigned wire_stop;      /* busy after so many frames; 0: never */
+static unsigned wire_stop;      /* busy after this many frames; 0: never */
 
 static bool tap(struct world *w, unsigned src, uint8_t *frame, size_t *len)
 {
@@ -200,7 +200,7 @@ static void expect_cqe(struct sq *q, uint8_t status, uint8_t syndrome)
 
 /*
  * Any headers, payload, mss and segments, against the test's own frames;
- * @tunnels: so many in 100 are in a tunnel.
+ * @tunnels: percentage of packets in a tunnel.
  */
 static void cuts(struct unit *u, unsigned rounds, unsigned tunnels)
 {

@@ -24,7 +24,7 @@ def sent(guest):
 
 
 def flow(guest, records):
-    """Wait until GUEST has sent so many more."""
+    """Wait until GUEST has sent RECORDS more."""
     begin = sent(guest)
     deadline = time.monotonic() + PATIENCE
     while sent(guest) < begin + records:

@@ -168,8 +168,8 @@ def memory(guest: Guest) -> dict[str, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """QPs and MRs of two guests; ACTIVE: how many of the QPs are, in turns. Or, with
-    GUESTS, one QP each way between any two of so many guests."""
+    """QPs and MRs of two guests; ACTIVE: numbers of QPs that are active, one after another.
+    Or, with GUESTS, one QP each way between any two of this number of guests."""
 
     qps: int = 1
     active: tuple[int, ...] = (1,)

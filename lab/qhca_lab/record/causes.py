@@ -252,7 +252,7 @@ def pair_frames(devices: list[Device], host,
         group = sorted((s for s in sent.get(frame, ()) if s[1] is not devices[at]),
                        key=lambda s: s[0])
         times = [s[0] for s in group]
-        free = len(group)       # of GROUP, so many are still to be had
+        free = len(group)       # members of GROUP not yet used
         for now, number in sorted(ins, reverse=True):
             before = bisect.bisect_right(times, now + error)
             free = min(free, before)

@@ -62,12 +62,12 @@ def draw(subject: Subject, runs: list[Run], width: float = frame.WIDTH) -> str:
     return frame.end(
         svg, subject,
         f"ib_umem_get() pins {-(-total // PAGE)} pages of {PAGE} bytes and merges neighbours: "
-        f"{count} entr{'y' if count == 1 else 'ies'}. The list is made for the CPU and its own "
-        "place in memory is nobody's business: the adapter never reads it. The driver builds a "
-        "buffer table from it (figure “table”).",
+        f"{count} entr{'y' if count == 1 else 'ies'}. The list is for the CPU; the adapter never "
+        "reads it, so its address does not matter. The driver builds a buffer table from it "
+        "(figure “table”).",
         "Read from the guest's driver (debugfs)." if told else
-        "The guest's driver could not be asked: these entries are reckoned from the buffer table, "
-        "by merging what touches. The kernel may have split a piece that is very long.",
+        "The guest's driver could not be asked: these entries are computed from the buffer table, "
+        "by merging adjacent pages. The kernel may have split very long entries.",
     )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def _umem(svg: Svg, subject: Subject, count: int, x: float, w: float, y: float, 
         ("address", "not known here" if va is None else f"{va:#x}"),
         ("length", f"{int(driver.get('length', subject.length)):#x}"),
         ("access", f"{driver['access']:#x}" if isinstance(driver.get("access"), int) else "…"),
-        ("entries", f"{count}" if told else f"{count} (reckoned)"),
+        ("entries", f"{count}" if told else f"{count} (computed)"),
     ]
     svg.rect(x, y, w, ROW + 24 * len(fields), "f-panel s-line")
     svg.rect(x, y, w, ROW, "f-bluefill s-blue")

@@ -44,7 +44,7 @@ def draw(subject: Subject, look: dict, entry: dict | None = None,
     for i in range(len(hops)):
         column = _table(svg, subject, look, i, column, start + step * (i + 1), w)
     _page(svg, subject, look, column, start + step * (columns - 1), w)
-    y = _reckoning(svg, subject, look, svg.bottom + 30)
+    y = _arithmetic(svg, subject, look, svg.bottom + 30)
     if entry:
         _decoded(svg, entry, y + 10)
     return frame.end(svg, subject, _meaning(subject))
@@ -54,7 +54,7 @@ def _desc(look: dict) -> str:
     way = [f"table at {look['buffer']['addr']:#x}"]
     way += [f"entry {h['index']} at {h['at']:#x}" for h in look["hops"]]
     end = f"DMA address {look['address']:#x}" if "address" in look else str(look.get("error"))
-    return f"The way of offset {look['offset']:#x}: {', '.join(way)}, then {end}."
+    return f"The path of offset {look['offset']:#x}: {', '.join(way)}, then {end}."
 
 
 def _titled(svg: Svg, x: float, y: float, w: float, name: str, sub: str) -> float:
@@ -298,7 +298,7 @@ def _steps(subject: Subject, look: dict) -> list[str]:
     return out
 
 
-def _reckoning(svg: Svg, subject: Subject, look: dict, y: float) -> float:
+def _arithmetic(svg: Svg, subject: Subject, look: dict, y: float) -> float:
     """The arithmetic below the picture; returns where it ends."""
     lines = _steps(subject, look)
     w = svg.width - 2 * frame.EDGE
@@ -333,7 +333,7 @@ def _meaning(subject: Subject) -> str:
     return {
         "DIRECT": "No table: the context holds the address of the buffer itself, which must be "
                   "one contiguous block.",
-        "LIST": "The first idea one has: addresses and lengths in a list. The adapter must add up "
+        "LIST": "The obvious approach: addresses and lengths in a list. The adapter must add up "
                 "lengths from the first entry on, so far offsets cost more reads.",
         "FLAT": "All pages are of one size, which the context holds once: no lengths, and the "
                 "entry is found by a shift. The table itself must be contiguous.",

@@ -143,7 +143,7 @@ def grid(item: dict, before: dict, width: int) -> list[Line]:
 
 
 def grid_widths(cells: list[tuple], across: int) -> list[int]:
-    """How wide each column is when CELLS are in so many, the gap behind it too."""
+    """The width of each column, with the gap after it, with CELLS in ACROSS columns."""
     down = -(-len(cells) // across)
     columns = [cells[at : at + down] for at in range(0, len(cells), down)]
     return [max(len(k) for k, _, _ in c) + 1 + max(MOVES, *(len(v) for _, v, _ in c)) + GAP

@@ -12,8 +12,8 @@
 /* Half of the PSN space: the limit for outstanding PSNs (IBA 9.7.1). */
 #define PSN_SPAN    0x800000U
 /*
- * With so many packets under way, software need not ring for more: the next
- * acknowledgment comes before the wire runs dry.
+ * With this many packets in flight, software need not ring for more: the next
+ * acknowledgment arrives before the wire runs idle.
  */
 #define ENOUGH_PKTS 32
 

@@ -304,7 +304,7 @@ struct qhca_frame {
     bool loop;                  /* deliver to ourselves ... */
     bool wire;                  /* ... and, multicast, to the wire as well */
     bool crc_twice;             /* use Soft-RoCE's ICRC of a FLUSH */
-    uint16_t packets;           /* more than 1: a super-frame of so many ... */
+    uint16_t packets;           /* > 1: packets in this super-frame ... */
     uint16_t mtu;               /* ... with this path MTU */
     struct qhca_memlink *ml;    /* not for the wire but for this link ... */
     bool refs;                  /* ... and refers to its payload */

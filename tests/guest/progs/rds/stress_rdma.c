@@ -7,7 +7,7 @@
 
 #include "stress.h"
 
-/* Every so many regions are taken back at once, by an invalidation. */
+/* One region in this many is taken back at once, by an invalidation. */
 #define INVALIDATE_EVERY	16
 
 void rdma_prepare(struct task *t, struct request *r, struct header *h)
