@@ -195,7 +195,7 @@ def test_a_loss_is_told():
     s(3.0, 1, 3, "injected fault", "fault", action="drop", rule=1, psn=7)
     s(3.1, 1, 3, "packet out", "tx", qpn=17, psn=7, opcode_name="RC SEND_ONLY")
     s(3.2, 1, 3, "timer started", "timer", qpn=17, timer="ack")
-    s(900.0, 1, 3, "goes back", "retransmit", qpn=17, psn=7, reason_name="TIMEOUT")
+    s(900.0, 1, 3, "retransmission", "retransmit", qpn=17, psn=7, reason_name="TIMEOUT")
     again = s(901.0, 1, 3, "packet out", "tx", qpn=17, psn=7, opcode_name="RC SEND_ONLY")
     came = s(910.0, 2, 3, "packet in", "rx", qpn=23, psn=7, opcode_name="RC SEND_ONLY")
     trace.flow("message", "qp 17 sq 0", [posted, fetched, again, came], guest="a", qpn=17, index=0)
@@ -213,15 +213,15 @@ def test_commands_are_stories():
     trace = Trace()
     mine = {"task": "pingpong-7"}
     trace.slice(1.0, 1, 2, "EQE taken", "eqe", eqn=1, task="<idle>-0")
-    trace.slice(2.0, 1, 2, "buffer table made", "table", form=3, **mine)
+    trace.slice(2.0, 1, 2, "buffer table built", "table", form=3, **mine)
     steps = [trace.slice(5.0, 1, 2, "command posted", "aq_cmd", opcode=1, ticket=7, **mine),
-             trace.slice(6.0, 1, 3, "command", "command", opcode_name="CREATE_QP"),
+             trace.slice(6.0, 1, 3, "admin command", "command", opcode_name="CREATE_QP"),
              trace.slice(9.0, 1, 2, "command done", "aq_done", ticket=7, **mine)]
     trace.slice(8.0, 1, 2, "interrupt", "irq", vector=0, task="<idle>-0")
     trace.slice(8.5, 1, 2, "interrupt", "irq", vector=1, task="<idle>-0")
     trace.slice(9.5, 1, 2, "QP created", "create_qp", qpn=2, task="other-8")
     trace.slice(10.0, 1, 2, "QP created", "create_qp", qpn=3, **mine)
-    trace.slice(11.0, 1, 2, "buffer table made", "table", task="other-8")
+    trace.slice(11.0, 1, 2, "buffer table built", "table", task="other-8")
     trace.slice(90000.0, 1, 2, "QP destroyed", "destroy_qp", qpn=3, **mine)
     trace.flow("command", "command CREATE_QP", steps)
     story, = page.load(trace.json()).stories
@@ -288,7 +288,7 @@ def test_without_scripts_each_message_can_be_read():
 def test_values_appear():
     text = "".join(parsed(page.render(some(2))).itertext())
     for value in ("SEND of 512 bytes", "QP 17 · WQE 1", "0xb7e9003", "PSN 101", "guest a 10.99.0.1", "guest a → guest b",
-                  "application pingpong 612", "doorbell rung", "no system call", "1.000 µs",
+                  "application pingpong 612", "doorbell SQ", "no system call", "1.000 µs",
                   "pingpong", "2 messages"):  # fmt: skip
         assert value in text, value
 
@@ -443,7 +443,7 @@ def test_boxes_are_in_their_lane_and_in_order():
         assert lane.x < x and x + w < lane.x + lane.w
         assert y > last
         last = y
-        assert g.find(SVG + "title").text.startswith(explanations.headline(step))
+        assert g.find(SVG + "title").text.startswith(step.name)
 
 
 def test_times_are_the_recordings():

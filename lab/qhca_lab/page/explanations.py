@@ -5,110 +5,78 @@ from __future__ import annotations
 
 from .stories import Step
 
-# (layer, kind): (headline, explanation)
+# (layer, kind): explanation. Events have their names from the recording: record/names.py.
 _MEANINGS = {
     ("provider", "wqe"): (
-        "WQE written",
         "ibv_post_send() of the provider writes the work request into the ring as a WQE: base + "
         "stride × (index mod depth). Plain stores, no system call."),
     ("provider", "recv_wqe"): (
-        "receive WQE written",
         "ibv_post_recv() puts an empty buffer into the receive ring. The adapter learns of it from "
         "the doorbell record in memory; nothing leaves the guest."),
     ("provider", "doorbell"): (
-        "doorbell rung",
         "After a barrier, one 64-bit store with QPN and new head index into the doorbell page. "
         "This is the only moment at which the data path leaves the guest."),
     ("provider", "poll"): (
-        "completion polled",
         "ibv_poll_cq() finds a CQE whose phase bit is right, reads it and moves the consumer "
         "index in the doorbell record. No system call."),
     ("device", "doorbell"): (
-        "doorbell seen",
         "The store arrives at the adapter: page, QPN, head. The adapter checks that the "
         "page belongs to the QP's context, so no process can ring another's queue."),
     ("device", "qpc"): (
-        "QPC looked up",
         "The QPN leads to the queue pair's context: state, ring, buffer table, peer. A WQE of a "
         "connected QP does not name its peer; the QPC does."),
     ("device", "walk_hop"): (
-        "table hop",
         "One level of the buffer table: an 8-byte entry is read from guest memory. It names the "
         "next table, or the page."),
     ("device", "walk"): (
-        "address found",
         "The offset in the buffer has become a DMA address. The adapter caches the page, so the next "
         "entry in the same page needs no walk."),
     ("device", "wqe"): (
-        "WQE fetched",
         "The adapter reads the WQE by DMA, once, and checks it. Its first packet gets the next "
         "packet sequence number (PSN)."),
     ("device", "recv_wqe"): (
-        "receive WQE taken",
         "A SEND needs a place for its data: the oldest receive WQE is taken from the ring."),
-    ("device", "data"): (
-        "payload",
-        "DMA between guest memory and a packet: the only copy on this side."),
-    ("device", "tx"): (
-        "packet out", "A RoCEv2 packet with this PSN leaves: Ethernet, IP, UDP 4791, BTH, ICRC."),
+    ("device", "data"): "DMA between guest memory and a packet: the only copy on this side.",
+    ("device", "tx"): "A RoCEv2 packet with this PSN leaves: Ethernet, IP, UDP 4791, BTH, ICRC.",
     ("device", "rx"): (
-        "packet in",
         "A packet for this QP has arrived with a correct ICRC. Its PSN is compared with the "
         "expected one, then keys and rights are checked."),
     ("device", "rx_drop"): (
-        "packet dropped", "A packet was dropped; a counter gives the reason. The peer will retransmit it."),
+        "A packet was dropped; a counter gives the reason. The peer will retransmit it."),
     ("device", "cqe"): (
-        "CQE written",
         "The completion is written into the ring of the CQ, the phase bit last: that is how "
         "software sees that it is new."),
-    ("device", "eqe"): (
-        "event written",
-        "Software has armed the CQ, so an entry is written to the event queue."),
-    ("device", "msix"): (
-        "interrupt raised", "An MSI-X message: a write that makes a CPU run the driver's handler."),
-    ("device", "retransmit"): (
-        "going back", "A packet was lost: the requester retransmits from this PSN on."),
-    ("device", "timer"): (
-        "timer started", "Packets are retransmitted if nothing arrives before it expires."),
-    ("device", "qp_state"): ("QP state changed", "A queue pair went from one state to another."),
-    ("device", "page_fault"): (
-        "page fault", "On-demand paging: the page is missing; the driver must provide it."),
-    ("device", "resume"): ("resumed", "The page is present now, and the access is repeated."),
-    ("device", "guest_error"): (
-        "software error", "Software violated a rule of the manual; a counter counts it."),
-    ("device", "frame_out"): ("frame out", "The Ethernet frame leaves the adapter."),
-    ("device", "frame_in"): ("frame in", "An Ethernet frame has reached the adapter."),
-    ("device", "fault"): (
-        "injected fault", "A rule has dropped, held or changed something."),
-    ("device", "command"): ("admin command", "A command of the driver's admin queue was executed."),
-    ("driver", "irq"): (
-        "interrupt handled", "The kernel runs the driver's interrupt handler."),
-    ("driver", "eqe"): (
-        "event taken", "The driver takes the entry from the event queue."),
-    ("driver", "cq_event"): (
-        "completion event",
-        "The driver wakes waiters in ibv_get_cq_event() or poll()."),
-    ("driver", "aq_cmd"): (
-        "admin command sent", "A request of the driver to the adapter, on the control path."),
-    ("driver", "aq_done"): ("admin command done", "The adapter's answer."),
+    ("device", "eqe"): "Software has armed the CQ, so an entry is written to the event queue.",
+    ("device", "msix"): "An MSI-X message: a write that makes a CPU run the driver's handler.",
+    ("device", "retransmit"): "A packet was lost: the requester retransmits from this PSN on.",
+    ("device", "timer"): "Packets are retransmitted if nothing arrives before it expires.",
+    ("device", "qp_state"): "A queue pair went from one state to another.",
+    ("device", "page_fault"): "On-demand paging: the page is missing; the driver must provide it.",
+    ("device", "resume"): "The page is present now, and the access is repeated.",
+    ("device", "guest_error"): "Software violated a rule of the manual; a counter counts it.",
+    ("device", "frame_out"): "The Ethernet frame leaves the adapter.",
+    ("device", "frame_in"): "An Ethernet frame has reached the adapter.",
+    ("device", "fault"): "A rule has dropped, held or changed something.",
+    ("device", "command"): "A command of the driver's admin queue was executed.",
+    ("driver", "irq"): "The kernel runs the driver's interrupt handler.",
+    ("driver", "eqe"): "The driver takes the entry from the event queue.",
+    ("driver", "cq_event"): "The driver wakes waiters in ibv_get_cq_event() or poll().",
+    ("driver", "aq_cmd"): "A request of the driver to the adapter, on the control path.",
+    ("driver", "aq_done"): "The adapter's answer.",
     ("driver", "create_qp"): (
-        "QP created",
         "The queue pair is in the adapter: its rings are pinned, its buffer table is built."),
     ("driver", "table"): (
-        "buffer table built",
         "The driver has built the table of DMA addresses by which the adapter finds the pages."),
-    ("driver", "reg_mr"): (
-        "MR registered", "Pages are pinned, their table is built, and the adapter knows the key."),
-    ("driver", "modify_qp"): ("QP modified", "A state change: RESET, INIT, RTR, RTS."),
-    ("provider", "post_send"): ("WQE written", "A kernel user posts; the driver writes the WQE."),
-    ("driver", "post_send"): ("WQE written", "A kernel user posts; the driver writes the WQE."),
-    ("driver", "poll_cq"): ("completion polled", "A kernel user takes the completion."),
-    ("driver", "doorbell"): ("doorbell rung", "A kernel user's doorbell: the same 64-bit store."),
-    ("wire", "frame"): (
-        "on the wire", "An ordinary Ethernet frame between the guests, as Wireshark shows it."),
+    ("driver", "reg_mr"): "Pages are pinned, their table is built, and the adapter knows the key.",
+    ("driver", "modify_qp"): "A state change: RESET, INIT, RTR, RTS.",
+    ("provider", "post_send"): "A kernel user posts; the driver writes the WQE.",
+    ("driver", "post_send"): "A kernel user posts; the driver writes the WQE.",
+    ("driver", "poll_cq"): "A kernel user takes the completion.",
+    ("driver", "doorbell"): "A kernel user's doorbell: the same 64-bit store.",
+    ("wire", "frame"): "An ordinary Ethernet frame between the guests, as Wireshark shows it.",
 }
 _MEANINGS["wire", "frame_out"] = _MEANINGS["wire", "frame"]
-_MEANINGS["wire", "frame_in"] = ("off the wire", "The frame has reached the other adapter.")
+_MEANINGS["wire", "frame_in"] = "The frame has reached the other adapter."
 _MEANINGS["wire", "tx"] = _MEANINGS["device", "tx"]
 _MEANINGS["wire", "rx"] = _MEANINGS["device", "rx"]
 
@@ -123,22 +91,9 @@ _FORMS = ("DIRECT", "LIST", "FLAT", "TREE")
 _TROUBLE = {"retransmit", "fault", "rx_drop", "guest_error", "page_fault"}
 
 
-def _known(step: Step) -> tuple[str, str] | None:
-    return _MEANINGS.get((step.layer, step.kind.removeprefix("qhca_")))
-
-
-def headline(step: Step) -> str:
-    """A few words for the box; the trace's own name when there are no better ones."""
-    known = _known(step)
-    if step.kind == "data":
-        return "payload written" if step.args.get("write") in (True, 1, "write") else "payload read"
-    return known[0] if known else step.name
-
-
 def meaning(step: Step) -> str:
     """A sentence or two; "" for events that are not known here."""
-    known = _known(step)
-    return known[1] if known else ""
+    return _MEANINGS.get((step.layer, step.kind.removeprefix("qhca_")), "")
 
 
 def trouble(step: Step) -> bool:

@@ -224,7 +224,7 @@ def _one(recording: Recording, step: Step) -> str:
         for k, v in step.args.items() if k != "event")
     fields += f'<dt>event</dt><dd class="m">{text(step.kind)}</dd>'
     return (
-        f"<h3>{text(explanations.headline(step))}</h3>"
+        f"<h3>{text(step.name)}</h3>"
         f'<div class="where"><span class="tag" style="background:var(--{hue})"></span>'
         f"{text(who)}</div>" + (f"<p>{text(meaning)}</p>" if meaning else "")
         + f"<dl>{fields}</dl>")

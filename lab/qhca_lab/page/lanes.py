@@ -244,11 +244,12 @@ def _times(svg: Svg, story: Story, indices: list[int], rows: dict[int, float],
 def _box(svg: Svg, story: Story, i: int, lane: Lane, y: float) -> None:
     step = story.steps[i]
     hue = "red" if explanations.trouble(step) else explanations.HUES[lane.layer]
-    tip = f"{explanations.headline(step)}: {explanations.meaning(step)}" if explanations.meaning(step) else step.name
+    meaning = explanations.meaning(step)
+    tip = f"{step.name}: {meaning}" if meaning else step.name
     w = lane.w - 20
     with svg.group(tip, "step", data_step=f"{story.number}-{i}"):
         svg.rect(lane.x + 10, y, w, BOX, f"f-{hue}fill s-{hue}", rx=4)
-        svg.text(lane.x + 17, y + 14, explanations.headline(step), "b t-ink z11", room=w - 12, size=10.8)
+        svg.text(lane.x + 17, y + 14, step.name, "b t-ink z11", room=w - 12, size=10.8)
         svg.text(lane.x + 17, y + 27, explanations.summary(step), "t-soft z10", room=w - 10, size=8.9)
 
 

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of events and codes. Codes have their names from the adapters' recordings,
-where the adapter's own decoder has put them beside the numbers."""
+"""Names of events and codes. The timeline and the page of swim lanes show the same
+names. Those of codes come from the adapters' recordings, where the adapter's own decoder
+has put them next to the numbers."""
 
 from __future__ import annotations
 
 from .causes import Device
 
 _DEVICE = {
-    "reg_write": "register written", "marker": "marker", "command": "command",
+    "reg_write": "register written", "marker": "marker", "command": "admin command",
     "guest_error": "guest error", "qp_state": "QP state", "qpc": "QPC",
     "walk_hop": "table hop", "walk": "table walk", "wqe": "WQE fetched",
     "recv_wqe": "receive WQE taken", "tx": "packet out", "rx": "packet in",
-    "rx_drop": "packet dropped", "retransmit": "goes back", "timer": "timer started",
+    "rx_drop": "packet dropped", "retransmit": "retransmission", "timer": "timer started",
     "cqe": "CQE written", "eqe": "EQE written", "page_fault": "page fault",
-    "resume": "page fault over", "msix": "MSI-X", "eth_tx": "Ethernet frame out",
+    "resume": "page fault resolved", "msix": "MSI-X", "eth_tx": "Ethernet frame out",
     "eth_rx": "Ethernet frame in", "fault": "injected fault",
 }  # fmt: skip
 _SILENT = ("frame_out", "frame_in")
@@ -25,8 +26,8 @@ _GUEST = {
     "aq_cmd": "command posted", "aq_done": "command done", "create_qp": "QP created",
     "modify_qp": "QP modified", "destroy_qp": "QP destroyed", "create_cq": "CQ created",
     "destroy_cq": "CQ destroyed", "create_srq": "SRQ created", "destroy_srq": "SRQ destroyed",
-    "reg_mr": "MR registered", "dereg_mr": "MR deregistered", "table": "buffer table made",
-    "page_fault": "page fault served", "invalidate": "pages taken back", "marker": "marker",
+    "reg_mr": "MR registered", "dereg_mr": "MR deregistered", "table": "buffer table built",
+    "page_fault": "page fault handled", "invalidate": "pages invalidated", "marker": "marker",
     "marker_begin": "marker begins", "flush_wr": "WR flushed",
 }  # fmt: skip
 _DOORBELLS = {0x00: "SQ", 0x08: "CQ_ARM", 0x10: "EQ", 0x18: "ETH_SQ", 0x20: "RQ",
