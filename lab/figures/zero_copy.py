@@ -2,7 +2,7 @@
 """Figures of zero copy, from adapters that are stopped in the middle of a transfer:
 a received frame in its buffers, and the path of a sent page.
 
-What a stopped adapter shows is looked at first (Split, Way), and drawn afterwards."""
+The stopped adapter is inspected first (Split, Way), then the figure is drawn."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from qhca_scope.machine import AT_BREAK, RUNNING
 PROGRAM = "/qhca/build/guest-progs/zerocopy"
 PAGE = 4096
 PAGES = 16
-# Stops until the one that is looked for; there are some frames before it.
+# Maximum number of stops before the right one; other frames come first.
 STOPS = 200
 WIDTH, EDGE, ROW = 960.0, 28.0, 30.0
-# More buffers than these are left out of a figure.
+# A figure shows at most this many buffers.
 SHOWN = 7
 HEADER, PAYLOAD = "orange", "blue"
 
@@ -33,7 +33,7 @@ HEADER, PAYLOAD = "orange", "blue"
 
 @dataclasses.dataclass
 class Split:
-    """A split frame: what `scope eth QUEUE` says of it, and buffers around it."""
+    """A split frame as `scope eth QUEUE` shows it, and the buffers around it."""
 
     guest: str
     queue: int
@@ -45,8 +45,8 @@ class Split:
 
 @dataclasses.dataclass
 class Way:
-    """A send WQE with pages of a sender: its segments, as (address, length), and which
-    page of the sender's buffer lies at an address."""
+    """A send WQE with pages of a sender: its segments as (address, length), and the
+    page of the sender's buffer at each address."""
 
     guest: str
     queue: int
@@ -61,8 +61,8 @@ class Way:
 
 @contextlib.contextmanager
 def stopping(machine, condition: dict):
-    """Breaks of CONDITION while the block runs; gives what waits for the next stop and
-    returns its event. The guest runs again at the next call, and afterwards."""
+    """Break on CONDITION while the block runs; yields a function that waits for the next
+    stop and returns its event. The guest resumes at the next call and at the end."""
     machine.add_break(condition)
 
     def wait() -> dict:
@@ -85,7 +85,7 @@ def stopping(machine, condition: dict):
 
 
 def posted(machine, queue: int, ring: str, index: int) -> list[dict]:
-    """The buffer at INDEX and the two behind it, which wait for frames."""
+    """The buffer at INDEX and the next two, which wait for frames."""
     look = machine.look("qhca-ring", object="eth-rq", number=queue, ring=ring, index=index,
                         count=3)["look"]
     return [{"index": index + at, "addr": wqe["addr"], "len": wqe["len"]}
@@ -93,7 +93,7 @@ def posted(machine, queue: int, ring: str, index: int) -> list[dict]:
 
 
 def look_at_split(lab, machine) -> Split:
-    """b sends pages to a, which splits: a is stopped when such a frame is complete."""
+    """b sends pages to a, which splits frames; a stops when a split frame is complete."""
     a, b = lab["a"], lab["b"]
     for guest in (a, b):
         guest.run(f"ip link set $NETDEV mtu {PAGE_MTU[4]}")
@@ -121,7 +121,7 @@ def look_at_split(lab, machine) -> Split:
 
 
 def look_at_way(lab, machine) -> Way:
-    """a sends pages to b: a is stopped at the doorbell of a WQE that names some."""
+    """a sends pages to b; a stops at the doorbell of a WQE with such pages."""
     a, b = lab["a"], lab["b"]
     server = pair.start_server(b, f"{PROGRAM} {PAGES}")
     found = None
@@ -162,7 +162,7 @@ def end(svg: Svg, text: str, source: str) -> str:
 
 
 def buffer(svg: Svg, x: float, y: float, w: float, piece: dict, hue: str) -> None:
-    """A buffer of a ring: its slot, its address, and filled as far as the frame does."""
+    """A buffer of a ring: its slot, its address, and how far the frame fills it."""
     used = piece.get("bytes", 0)
     svg.rect(x, y, w, ROW - 6, "f-panel s-line")
     if used:
@@ -175,7 +175,7 @@ def buffer(svg: Svg, x: float, y: float, w: float, piece: dict, hue: str) -> Non
 
 def column(svg: Svg, x: float, y: float, w: float, pieces: list[dict], after: list[dict],
            hue: str) -> list[float]:
-    """The buffers PIECES that hold a frame, then those AFTER; where each of PIECES is."""
+    """The buffers PIECES that hold a frame, then those AFTER; returns the places of PIECES."""
     middles = []
     for item in elide(len(pieces), 0, SHOWN):
         if isinstance(item, range):

@@ -12,7 +12,7 @@ from qhca_common import (CONST, Command, container_of, form_name, list_entries, 
 
 def devices():
     """The QhcaState of each adapter, by the NICs of the net core."""
-    # named like the NIC of others: the symbol says which is ours
+    # other devices have a NIC of this name, too: the symbol identifies ours
     info = int(gdb.parse_and_eval("&qhca_net_info"))
     client = gdb.parse_and_eval("net_clients.tqh_first")
     while int(client):

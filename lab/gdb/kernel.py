@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Commands for gdb at a guest's kernel: the objects of qhca.ko and qhca_ib.ko.
 
-Loaded by lab/qhca-gdb kernel. They read memory alone, so they work wherever
-the guest was stopped.
+Loaded by lab/qhca-gdb kernel. They only read memory, so they work wherever
+the guest is stopped.
 """
 
 import contextlib
@@ -72,7 +72,7 @@ def describe(table):
 
 @contextlib.contextmanager
 def physical():
-    """QEMU's stub reads guest physical addresses meanwhile."""
+    """Make QEMU's stub read guest physical addresses in the block."""
     def mode(on):
         answer = gdb.execute(f"maintenance packet Qqemu.PhyMemMode:{on}", to_string=True)
         if "OK" not in answer:
@@ -88,15 +88,15 @@ def physical():
 
 def walk(table, offset):
     """
-    From a byte's OFFSET to its DMA address, through the tables as they are in
-    memory. Returns (address, lines that tell the way).
+    From a byte's OFFSET to its DMA address, through the tables in memory. Returns
+    (address, lines that describe the path).
     """
     desc = table["desc"]
     form, first = int(desc["form"]), int(desc["first"])
     pos, addr = offset + first, int(desc["addr"])
     lines = []
     if offset >= int(desc["len"]):
-        raise gdb.GdbError(f"offset {offset:#x} is behind the end, {int(desc['len']):#x}")
+        raise gdb.GdbError(f"offset {offset:#x} is beyond the end, {int(desc['len']):#x}")
     if form == CONST["QHCA_BUF_DIRECT"]:
         return addr + pos, [f"direct: {addr:#x} + {pos:#x}"]
     if form == CONST["QHCA_BUF_LIST"]:
@@ -134,7 +134,7 @@ def cpu_address(table, dma):
 
 
 def ring_bytes(buf, offset, count):
-    """Bytes of a ring: by the kernel's address or, of a process, by the frame."""
+    """Bytes of a ring: by the kernel's address or, for a process, by the page frame."""
     if not int(buf["umem"]):
         kbuf = buf["kbuf"]
         shift = int(kbuf["chunk_shift"])
@@ -237,7 +237,7 @@ class Cq(Command):
         if not any(entry(0)):
             print("  no CQE yet")
             return
-        # The lap goes as far as the phase of entry 0.
+        # This pass around the ring extends as far as the phase of entry 0.
         lap, low, high = entry(0)[-1] & 1, 0, 1 << shift
         while high - low > 1:
             middle = (low + high) // 2
@@ -361,8 +361,8 @@ def provider_code():
 
 
 def provider_base(pc):
-    """Where the process has libqhca, if that is where PC is; else None. Found by
-    the code itself: what else of the file the process can see is not certain."""
+    """The load address of libqhca in the process if PC is in it, else None. The code
+    itself identifies it: other parts of the file may not be mapped."""
     if pc >> 63:
         return None, None       # in the kernel
     page = pc & ~4095
@@ -378,7 +378,7 @@ def provider_base(pc):
 
 
 class User(Command):
-    """Load the symbols of libqhca, where the process that was stopped has it.
+    """Load the symbols of libqhca at its address in the stopped process.
 
     qhca-user
 
@@ -408,8 +408,8 @@ class User(Command):
 
     @classmethod
     def stopped(cls, event):
-        """Each stop: is it in a provider that has no symbols yet?"""
-        # gdb's breakpoints are known; a SIGTRAP of the stub is an event of no kind
+        """At each stop: is it in a provider whose symbols are not loaded yet?"""
+        # gdb's breakpoints are known; a SIGTRAP of the stub is a plain event
         if type(event) is not gdb.StopEvent:
             return
         try:
@@ -418,7 +418,7 @@ class User(Command):
             if base is not None and base != User.base:
                 gdb.execute("qhca-user")
         except gdb.error:
-            pass        # the stop itself must be seen in any case
+            pass        # the stop itself must be shown in any case
 
 
 gdb.events.stop.connect(User.stopped)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Commands for gdb at a program that uses libqhca: its rings, entry by entry.
 
-Loaded by lab/qhca-gdb provider. Breakpoints that nobody sees remember each
-context the program opens, so QPs can be named by their number.
+Loaded by lab/qhca-gdb provider. Internal breakpoints record each context that the
+program opens, so that QPs can be named by their number.
 """
 
 import gdb
@@ -14,7 +14,7 @@ contexts = set()
 
 
 class Remember(gdb.Breakpoint):
-    """Notes the context that a verb is called with; never stops."""
+    """Records the context that a verb is called with; never stops."""
 
     def __init__(self, function, argument):
         super().__init__(function, internal=True)
@@ -85,7 +85,7 @@ class Qps(Command):
 
 
 def counts(ring):
-    """Posted and not completed, of how many."""
+    """The number of entries posted and not completed, and the depth."""
     if not int(ring["ring"]):
         return "none"
     return f"{(int(ring['head']) - tail(ring)) & 0xFFFFFFFF}/{1 << int(ring['shift'])}"
@@ -143,7 +143,7 @@ class Wqe(Command):
 
 
 class Cq(Command):
-    """Show the CQ of a QP's sends (default) or receives: what waits to be polled.
+    """Show the CQ of a QP's sends (default) or receives: the CQEs that wait to be polled.
 
     qhca-cq QPN|POINTER [send|recv]"""
 
@@ -175,7 +175,7 @@ register(Qps, Qp, Wqe, Cq)
 
 
 def loaded(event):
-    """The program has loaded the provider: from now on it is watched."""
+    """The program has loaded the provider: watch it from now on."""
     if "/libqhca-" in event.new_objfile.filename:
         for function in ("qhca_alloc_pd", "qhca_create_cq", "qhca_create_cq_ex"):
             Remember(function, "context")

@@ -2,7 +2,7 @@
 """Code shared by the three sets of gdb commands: names, memory, entries of rings.
 
 Types come from the debugged program's own debug information, names of codes
-from the contract header, so nothing is written down twice.
+from the contract header, so nothing is duplicated here.
 """
 
 import os
@@ -59,7 +59,7 @@ def form_name(form):
 
 def read(addr, count):
     """COUNT bytes at ADDR of the debugged program; GdbError if they are not there."""
-    # Not by Inferior.read_memory(): of a guest it asks any CPU, and only the
+    # Not by Inferior.read_memory(): for a guest it asks any CPU, but only the
     # selected one has the page table of its process.
     try:
         return gdb.parse_and_eval(f"*(unsigned char (*)[{count}]){int(addr)}").bytes
@@ -74,15 +74,15 @@ def typed(name, data):
 
 
 def container_of(pointer, kind, *members):
-    """The struct KIND around what POINTER points to, found by its MEMBERS."""
+    """The struct KIND that contains what POINTER points to, through MEMBERS."""
     outer = gdb.lookup_type("struct " + kind)
-    # gdb knows the way through unnamed unions
+    # gdb resolves unnamed unions
     offset = int(gdb.parse_and_eval(f"&((struct {kind} *)0)->{'.'.join(members)}"))
     return gdb.Value(int(pointer) - offset).cast(outer.pointer())
 
 
 def list_entries(head, kind, *members):
-    """The structs KIND that hang on a list HEAD (next, prev), by their link."""
+    """The structs KIND on the list HEAD (next, prev), which they are linked to by LINK."""
     at, first = head["next"], int(head.address)
     for _ in range(1 << 20):
         if int(at) in (0, first):
@@ -156,7 +156,7 @@ def ring_slots(first, end, shift, most=16):
 
 
 class Command(gdb.Command):
-    """A gdb command: its docstring is the help, run(words) does it."""
+    """A gdb command: its docstring is the help text, run(words) executes it."""
 
     name = ""
 

@@ -2,15 +2,15 @@
 """The guest's end of lab/qhca-lab: runs commands that the host asks for.
 
 Each virtio-serial port named qhca.N carries one command at a time, so several
-run side by side. A message is one byte of type, four bytes of length (big
-endian) and that many bytes. The host begins a session with MAGIC, so that
-whatever an earlier host program left half sent is skipped; the guest answers
+can run in parallel. A message is one byte of type, four bytes of length (big
+endian) and that many bytes. The host begins a session with MAGIC, so that the
+guest skips what an earlier host program left half sent; the guest answers
 with MAGIC and the session's own id, so that the host can do the same.
 
 host to guest   R JSON {id, argv, cwd, env, user, tty, rows, cols}
                   or {id, python, cwd, env}: run the Python program on stdin, like
                      "python3 -", but in a copy of the agent, which has loaded Python:
-                     an emulated CPU takes half a second for that
+                     that takes an emulated CPU half a second
                   or {id, ask}: "environment", or a list of files to read; no process
                   or {id, resume}: become a guest of a lab, see boot.py
                 I bytes for stdin, none = end of file
@@ -19,8 +19,8 @@ host to guest   R JSON {id, argv, cwd, env, user, tty, rows, cols}
 guest to host   O bytes of stdout   E bytes of stderr
                 X JSON {status} or {signal} or {error}; the last message
 
-When the host goes away in mid-command, the command and all its children are
-killed (by control group, so that a child cannot hide in a session of its own).
+When the host disconnects during a command, the command and all its children are
+killed (by control group, so that a child cannot escape into its own session).
 """
 
 import errno
@@ -43,17 +43,17 @@ import traceback
 MAGIC = bytes.fromhex("f1716863615f73796e63ff0d0a1a00c5")
 HEADER = struct.Struct(">cI")
 CHUNK = 32768
-PIPE = 65536  # what a pipe holds, pipe(7)
+PIPE = 65536  # capacity of a pipe, pipe(7)
 CGROUP = "/sys/fs/cgroup/qhca"
-# Where Debian's packages for Python are, which the agent itself does without.
+# Debian's Python packages, which the agent itself does not use.
 PACKAGES = "/usr/lib/python3/dist-packages"
-# What a Python program ignores and others do not expect to be ignored.
+# Signals that Python ignores, but that other programs do not expect to be ignored.
 RESTORED = [signal.SIGPIPE, signal.SIGXFSZ]
 # How long output may still arrive from children after a command has ended.
 GRACE = 0.3
-# A host that seems to be away may be one that has closed a connection and opened the
-# next one already: its messages overtake the kernel's news of both, by much where CPUs
-# are short.
+# A host that seems to have gone may have closed a connection and opened the next one
+# already: its messages arrive before the kernel's notifications of both, long before
+# where CPUs are scarce.
 AWAY = 10.0
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -81,12 +81,12 @@ class Booting:
 
 
 class Cgroup:
-    """A control group for the processes of one command. An empty one is used again:
-    to make and to remove them takes longer than to start the command.
+    """A control group for the processes of one command. Empty ones are reused, because
+    creating and removing them takes longer than starting the command.
 
-    The agent enters it to start the command, and leaves it at once: so all that the
-    command starts is in it, and the agent needs not be copied by fork() first, as it
-    must for a function to be called in the child."""
+    The agent enters it to start the command, and leaves it at once. Everything that the
+    command starts is then in it, without a fork() of the agent, which a function called
+    in the child would need."""
 
     free = []
     left = []
@@ -110,7 +110,7 @@ class Cgroup:
         return not os.pread(self.procs, 64, 0)
 
     def give_back(self):
-        """The command has ended, but perhaps not all that it has started."""
+        """The command has ended, but processes that it started may still run."""
         (Cgroup.free if self.empty() else Cgroup.left).append(self)
 
     def __enter__(self):
@@ -126,7 +126,7 @@ class Cgroup:
 
 def spawn(argv, env, streams):
     """Start a program in a session of its own, with three STREAMS; its process id."""
-    os.environ["PATH"] = env["PATH"]  # where posix_spawnp() looks
+    os.environ["PATH"] = env["PATH"]  # the PATH that posix_spawnp() uses
     actions = [(os.POSIX_SPAWN_DUP2, fd, n) for n, fd in enumerate(streams)]
     return os.posix_spawnp(
         argv[0], argv, env, setsid=True, setsigdef=RESTORED, file_actions=actions
@@ -232,7 +232,7 @@ class Session:
         self.outputs = {out: b"O", err: b"E"}
 
     def start_slowly(self, request, user, env, folder):
-        """The same for a terminal or another user: what posix_spawn() cannot."""
+        """The same for a terminal or another user, which posix_spawn() cannot do."""
         kwargs = {}
         if user != "root":
             entry = pwd.getpwnam(user)
@@ -253,7 +253,7 @@ class Session:
                     request["argv"], cwd=folder, env=env, start_new_session=True,
                     stdin=theirs[0], stdout=theirs[1], stderr=theirs[2], **kwargs,
                 )  # fmt: skip
-            child.returncode = 0  # reap() waits for it, nobody else
+            child.returncode = 0  # only reap() waits for it
             self.pid = child.pid
         except BaseException:
             for fd in ours:
@@ -271,7 +271,7 @@ class Session:
         fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
     def watch(self, fd):
-        """(Re)register FD for what this session wants of it just now."""
+        """(Re)register FD for the events that this session currently wants."""
         events = 0
         if fd in self.outputs and not self.paused:
             events |= selectors.EVENT_READ
@@ -305,7 +305,7 @@ class Session:
                 self.maybe_finish()
 
     def feed(self, data):
-        """Give DATA to the command's stdin; what does not fit waits."""
+        """Write DATA to the command's stdin; what does not fit is kept for later."""
         if self.stdin is None:
             return
         self.pending += data
@@ -316,7 +316,7 @@ class Session:
         except BlockingIOError:
             pass
         except OSError:
-            self.pending.clear()  # nobody reads
+            self.pending.clear()  # the command no longer reads
             self.eof = True
         fd = self.stdin
         if self.eof and not self.pending and not self.tty:
@@ -334,7 +334,7 @@ class Session:
             self.feed(b"")
 
     def pause(self, on):
-        """Stop or go on reading output, as the port is full or drained."""
+        """Pause or resume reading output, depending on whether the port is full."""
         if self.paused != on:
             self.paused = on
             for fd in list(self.outputs):
@@ -352,7 +352,7 @@ class Session:
         self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def maybe_finish(self):
-        """Report the end once the command is gone and its output is out."""
+        """Report the end once the command has ended and its output is sent."""
         if self.ended is None:
             return
         late = time.monotonic() - self.ended > GRACE
@@ -366,8 +366,8 @@ class Session:
         self.close(kill=False)
 
     def drain(self):
-        """Pass on what is still in the pipes of a command that has ended. Those
-        that it left running may go on writing: a pipe's size is enough."""
+        """Pass on what is still in the pipes of a command that has ended. Processes
+        that it left running may keep writing: one pipe's capacity is enough."""
         for fd, kind in self.outputs.items():
             left = PIPE
             try:
@@ -411,7 +411,7 @@ class Session:
 
 
 def whole(path):
-    """All of a file, or nothing."""
+    """The contents of a file, or nothing."""
     try:
         with open(path) as f:
             return f.read()
@@ -437,8 +437,8 @@ class Port:
         self.check()
 
     def check(self):
-        """Look whether the host is there. A port without host is not polled,
-        for it would always be ready."""
+        """Check whether the host is connected. A port without a host is not polled,
+        because it would always be ready."""
         if self.attached and self.away is None:
             return
         try:
@@ -459,7 +459,7 @@ class Port:
         self.flush()
 
     def look_again(self):
-        """The host seems to have gone."""
+        """The host seems to have disconnected."""
         if self.away is None:
             sel.unregister(self.fd)
             if self.session or self.inbuf or self.out:
@@ -545,7 +545,7 @@ class Port:
             self.session.resize(self.session.stdin, json.loads(payload))
 
     def answer(self, question):
-        """What the agent can tell by itself."""
+        """Questions that the agent answers without a process."""
         if question == "environment":
             env = guestenv.environment()
             told = "".join(f"{key}={value}\n" for key, value in env.items())

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Brings the guest's adapter to life.
+"""Sets the guest's adapter up.
 
 The agent runs this once: at boot, or when a saved guest is resumed. The last
-line of its log is "ready" or "failed: WHY"; lab/qhca-lab waits for it. A program
-that starts under an emulated CPU takes a while: so this is Python, which the
-agent has loaded, and starts few.
+line of its log is "ready" or "failed: WHY"; lab/qhca-lab waits for it. Starting
+a program takes an emulated CPU a while, so this is Python, which the agent has
+loaded, and starts few programs.
 """
 
 import ctypes
@@ -35,11 +35,11 @@ MS_BIND = 4096
 
 
 class Failed(Exception):
-    """Why the guest is of no use."""
+    """The reason why the guest is unusable."""
 
 
 def mount(source, target, kind=None, flags=0, data=None):
-    """mount(2), for what is not mounted yet."""
+    """mount(2), unless it is mounted already."""
     libc = ctypes.CDLL(None, use_errno=True)
     words = [w.encode() if w else None for w in (source, target, kind)]
     if libc.mount(*words, ctypes.c_ulong(flags), data.encode() if data else None):
@@ -48,14 +48,14 @@ def mount(source, target, kind=None, flags=0, data=None):
 
 
 def mount_kernel(kind, target):
-    """Mount a file system of the kernel's own."""
+    """Mount a pseudo file system."""
     os.makedirs(target, exist_ok=True)
     if not os.path.ismount(target):
         mount("none", target, kind)
 
 
 def command(*words):
-    """Run a program; its words are in the log."""
+    """Run a program; its output is in the log."""
     env = {"PATH": PATH, "LC_CTYPE": "C.UTF-8"}
     done = subprocess.run(words, env=env, stdout=1, stderr=1, stdin=subprocess.DEVNULL)
     if done.returncode:
@@ -63,7 +63,7 @@ def command(*words):
 
 
 def wait(question, complaint):
-    """Wait until QUESTION has an answer, and return it."""
+    """Wait until QUESTION() returns a true value, and return that."""
     deadline = time.monotonic() + PATIENCE
     while True:
         answer = question()
@@ -75,9 +75,9 @@ def wait(question, complaint):
 
 
 def set_up(settings):
-    """The adapter of a guest with SETTINGS gets driver and addresses."""
+    """Load the driver and set the addresses of the adapter of a guest with SETTINGS."""
     socket.sethostname(settings["name"])
-    # A copy of the saved guest has done this, and loaded the modules below.
+    # In a copy of the saved guest this is done, and the modules below are loaded.
     if guestenv.read("/sys/class/net/lo/operstate") == "down":
         command("ip", "link", "set", "lo", "up")
     mount_kernel("debugfs", "/sys/kernel/debug")
@@ -103,12 +103,12 @@ def set_up(settings):
     modules = [m for m in ("ib_uverbs", "rdma_ucm") if not os.path.exists(f"/sys/module/{m}")]
     if modules:
         command("modprobe", "-q", "-a", *modules)
-    # The address must be in the GID table before anybody connects.
+    # The address must be in the GID table before a program connects.
     wait(
         lambda: guestenv.environment().get("GIDX"),
         f"{dev} has no RoCE v2 GID for {settings['ip']}",
     )
-    # A debugger that comes while the guest is stopped cannot ask.
+    # A debugger that attaches to the stopped guest cannot ask for it.
     sections.show()
 
 
@@ -133,17 +133,17 @@ def reseed(data):
 
 
 def new_boot_id():
-    """Programs take machines with the same boot id for one and the same host, and
-    try shared memory between them. The kernel has no way to change it."""
+    """Programs take machines with the same boot id for the same host, and try shared
+    memory between them. The kernel offers no way to change it."""
     shutil.copyfile("/proc/sys/kernel/random/uuid", "/run/boot_id")
     mount("/run/boot_id", BOOT_ID, flags=MS_BIND)
 
 
 def resume(request):
-    """Make a guest of its own out of a copy of the saved one (lab/qhca_lab/saved_guest.py).
+    """Give a copy of the saved guest an identity of its own (lab/qhca_lab/saved_guest.py).
 
-    Two copies of one memory have one clock, one boot id and one state of the
-    random number generator. So REQUEST has the host's time in seconds ("now"),
+    Copies of the same memory have the same clock, boot id and state of the random
+    number generator. So REQUEST has the host's time in seconds ("now"),
     random bytes in hexadecimal ("entropy"), and the guest's "settings".
     """
     time.clock_settime(time.CLOCK_REALTIME, request["now"])
@@ -170,7 +170,7 @@ def background(function, *arguments):
             os.dup2(log, 1)
             os.dup2(log, 2)
             status = function(*arguments)
-        except BaseException as error:  # whatever it is, the host must hear of it
+        except BaseException as error:  # the host must learn of any error
             print(f"failed: {error!r}", flush=True)
         finally:
             os._exit(status)

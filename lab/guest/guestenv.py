@@ -3,7 +3,7 @@
 
 IBDEV   the lab's RDMA device      NETDEV  its network interface
 GIDX    index of its GID of type RoCE v2 with the guest's IPv4 address
-NODE    the guest's own letter. A name that cannot be found is not set.
+NODE    the guest's own letter. A variable whose value cannot be found is not set.
 
 The RDMA device is found through the lab's network interface (or the PCI
 device both belong to), never by its own name, which udev changes.
@@ -13,17 +13,17 @@ import os
 
 NET = "/sys/class/net"
 IB = "/sys/class/infiniband"
-# KEY=VALUE in lines
+# lines KEY=VALUE
 SETTINGS = "/run/qhca-lab"
-# More than any of the files read here has.
+# Larger than any file read here.
 MOST = 65536
 # Where a GID was found last: {(device, GID): index}.
 _found = {}
 
 
 def read_bytes(path):
-    """A small file, or None. Without Python's own files: each command of a guest reads
-    some, and an emulated CPU takes a millisecond for each."""
+    """A small file, or None. Python's file objects are avoided: each command of a guest
+    reads some files, and an emulated CPU takes a millisecond for each."""
     try:
         fd = os.open(path, os.O_RDONLY)
         try:
@@ -70,7 +70,7 @@ def entries(path):
 def netdev(settings):
     """The interface with the lab's MAC address."""
     for name in entries(NET):
-        # One on top of it, a VLAN or a bridge, may have the same address.
+        # An upper device, a VLAN or a bridge, may have the same address.
         if (os.path.exists(f"{NET}/{name}/device")
                 and read(f"{NET}/{name}/address") == settings.get("mac")):
             return name

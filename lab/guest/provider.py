@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Install the provider library of the build in this guest.
 
-A module of its own, as boot.py calls it: each program that it does not start brings the
-guest up sooner.
+A separate module, because boot.py calls it: each program that need not start makes the
+guest ready sooner.
 """
 
 import glob

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the kernel has put the sections of the driver's modules, for debuggers: a line
-"section MODULE NAME ADDRESS" for each; and which build they are, a line "build MODULE NOTE".
+"""For debuggers: the addresses of the sections of the driver's modules, in lines "section
+MODULE NAME ADDRESS", and the modules' build IDs, in lines "build MODULE NOTE".
 
-A module of its own, as boot.py calls it: a program for each file takes a guest a third of
-a second.
+A separate module, because boot.py calls it: a program per file would take a guest a third
+of a second.
 """
 
 import guestenv

@@ -134,7 +134,7 @@ def test_engine_objects(pair, qbuf):
         "qhca-qp 99999": "no QP 99999",
         "qhca-table mr 0x1": "no MR with key 0x1",
         "qhca-table qp 1 xq": "sq|rq",
-        "qhca-table qp 1 sq 0x10000000": "behind the end",
+        "qhca-table qp 1 sq 0x10000000": "beyond the end",
     }),
     ("engine", {"qhca-qp 99999": "no QP 99999", "qhca-walk 1 sq": "INDEX"}),
 ], ids=["kernel", "engine"])

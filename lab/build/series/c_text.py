@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """C sources as lines of text: conditionals decided, constructs cut.
 
-The style of the kernel, and of QEMU, makes this possible: a statement begins a line and
-ends one.
+This relies on the style of the kernel and of QEMU: a statement begins and ends with a
+line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 
 class CutError(Exception):
-    """A rule that does not fit the sources any more."""
+    """A rule that no longer fits the sources."""
 
 
 CONDITION = re.compile(
@@ -25,7 +25,7 @@ ELIF = re.compile(r"^\s*#\s*elif\s+defined\s*\(?(\w+)\)?\s*$")
 def decide(text: str, values: dict[str, bool]) -> str:
     """@text as if the preprocessor knew @values, as unifdef does."""
     out = []
-    # of each #if: has a branch been taken, None if that is not known; what is around it
+    # of each #if: whether a branch has been taken (None: unknown), and the enclosing state
     stack: list[tuple[bool | None, bool]] = []
     on = True
     lines = text.split("\n")
@@ -77,7 +77,7 @@ def decide(text: str, values: dict[str, bool]) -> str:
 
 
 def bare(lines: list[str]) -> list[str]:
-    """@lines without comments and the content of strings."""
+    """@lines without comments and contents of strings."""
     text = "\n".join(lines)
 
     def blank(m: re.Match) -> str:
@@ -98,12 +98,12 @@ LABEL = re.compile(r"^(\w+|\s*case\b.*|\s*default):$")
 # braces around a single statement, without an else
 BRACES = re.compile(r"^(\t+)((?:if|for|while) \([^\n]*\)) \{\n(\1\t[^\n;{}]*;)\n\1\}\n(?!\1else)",
                     re.M)
-# a macro that stands for a definition
+# a macro that expands to a definition
 MACRO = re.compile(r"^[A-Z][A-Z0-9_]*\([^()]*\)$")
 
 
 class Source:
-    """A file of which parts are cut. @braces: also around a single statement."""
+    """A file from which parts are cut. @braces: single statements have them, too."""
 
     def __init__(self, name: str, text: str, braces: bool = False):
         self.name, self.braces = name, braces
@@ -112,7 +112,7 @@ class Source:
         self.doubts: list[tuple[str, str]] = []
 
     def text(self) -> str:
-        """What is left, without blank lines that lost their neighbours."""
+        """What is left, without the blank lines that surrounded what was cut."""
         text = "\n".join(self.lines)
         text = re.sub(r"\n{3,}", "\n\n", text)
         text = re.sub(r"\{\n\n", "{\n", text)
@@ -121,7 +121,7 @@ class Source:
         return re.sub(r"\n\n([ \t]*\})", r"\n\1", text).rstrip("\n") + "\n"
 
     def depths(self, i: int) -> dict[int, int]:
-        """Open parentheses at the beginning of the lines up to @i, where there may be any."""
+        """Number of open parentheses at the start of each line up to @i."""
         first = i
         while first and not re.match(r"[^\s)]", self.bare[first]):
             first -= 1
@@ -134,7 +134,7 @@ class Source:
         return result
 
     def directive(self, i: int) -> tuple[int, int]:
-        """Where the directive of line @i begins and ends."""
+        """First and last line of the directive at line @i."""
         end = i
         if re.match(r"\s*#\s*if", self.lines[i]):
             depth = 1
@@ -150,7 +150,7 @@ class Source:
         return i, end
 
     def doc_entry(self, i: int) -> tuple[int, int]:
-        """A line of a comment, with what continues it."""
+        """A line of a comment and its continuation."""
         end = i
         while not self.lines[i].endswith("*/") and \
                 not re.match(r"\s*\*(/| @| *$)", self.lines[end + 1]):
@@ -158,7 +158,7 @@ class Source:
         return i, end
 
     def branch(self, i: int) -> tuple[int, int]:
-        """A label or case, with what is behind it up to the next one."""
+        """A label or case, and everything up to the next one."""
         end = i
         while not (indent(self.bare[end + 1]) <= indent(self.bare[i]) and
                    self.bare[end + 1].strip() and
@@ -167,13 +167,13 @@ class Source:
         return i, end
 
     def ends_construct(self, i: int) -> bool:
-        """Line @i is not continued by the next one."""
+        """Is line @i complete, not continued by the next one?"""
         line = self.bare[i].strip()
         return (not line or line.startswith("#") or line.endswith((";", "{", "}", ",", ":")) or
                 bool(MACRO.match(self.bare[i].rstrip())))
 
     def construct(self, i: int) -> tuple[int, int]:
-        """First and last line of the smallest thing that has line @i and can be cut."""
+        """First and last line of the smallest construct around line @i that can be cut."""
         if self.lines[i].lstrip().startswith("#"):
             return self.directive(i)
         if not self.bare[i].strip():
@@ -202,7 +202,7 @@ class Source:
                 raise CutError(f"{self.name}:{start + 1}: no end: {self.lines[start]}")
 
     def with_comment(self, start: int, end: int) -> int:
-        """Where the comment begins that belongs to what is to be cut."""
+        """The first line of the comment that belongs to what is cut."""
         top = start
         while top and not self.bare[top - 1].strip() and self.lines[top - 1].strip():
             top -= 1
@@ -214,7 +214,7 @@ class Source:
         return start
 
     def cut(self, i: int, doubtful: bool = False) -> None:
-        """Cut what line @i is a part of; @doubtful: see note_doubt()."""
+        """Cut the construct that contains line @i; @doubtful: see note_doubt()."""
         start, end = self.construct(i)
         if doubtful:
             self.note_doubt(start, end)
@@ -225,8 +225,8 @@ class Source:
 
     def matching(self, pattern: str) -> list[int]:
         """
-        The lines with @pattern: of the code without what strings hold, unless the pattern has
-        a quotation mark itself, or the beginning of a comment or of its next line.
+        The lines that match @pattern, in the code without contents of strings, unless the
+        pattern itself has a quotation mark or the start of a comment or comment line.
         """
         expr = re.compile(pattern)
         comment = r"/\*" in pattern or pattern.startswith((r" \*", r"^ \*"))
@@ -235,7 +235,7 @@ class Source:
                 if expr.search(line) and (comment or self.bare[i].strip())]
 
     def cut_matching(self, pattern: str) -> int:
-        """Cut all that has a line with @pattern (see matching()); returns how many these were."""
+        """Cut every construct with a line that matches @pattern (see matching()); returns their number."""
         n = 0
         while found := self.matching(pattern):
             self.cut(found[0])
@@ -244,8 +244,8 @@ class Source:
 
     def note_doubt(self, start: int, end: int) -> None:
         """
-        Remember that these lines are about to be cut by themselves if something is decided
-        there, and in which function: what is left has to be said by a rule.
+        Remember lines that are about to be cut automatically although they make a decision,
+        and their function: a rule has to say what remains.
         """
         lines = self.bare[start:end + 1]
         if not indent(lines[0]) or LABEL.match(lines[0].rstrip()):
@@ -258,11 +258,11 @@ class Source:
             self.doubts.append((self.lines[head], "\n".join(self.lines[start:end + 1])))
 
     def doubt(self) -> str | None:
-        """A construct that should not have been cut by itself, of what is still there."""
+        """A construct in the remaining code that should not have been cut automatically."""
         return next((cut for head, cut in self.doubts if head in self.lines), None)
 
     def cut_names(self, mentioned: Callable[[str], bool]) -> None:
-        """Cut all of which a line has something that must not be @mentioned."""
+        """Cut every construct with a line that has one of the names @mentioned."""
         i = 0
         while i < len(self.bare):
             if not self.bare[i].startswith("#include") and mentioned(self.bare[i]):
@@ -272,7 +272,7 @@ class Source:
                 i += 1
 
     def cut_unused(self, before: str) -> None:
-        """Cut static functions and objects that nobody uses now, and somebody did in @before."""
+        """Cut static functions and objects that are no longer used, but were in @before."""
         static = re.compile(r"^static (?:[\w\s]|\*)+?\*?\b(\w+)(?:\(|\[\w*\] =|\[\]| =)", re.M)
         changed = True
         while changed:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def git(folder: Path, *args: str, **kwargs) -> str:
-    """What git prints in @folder; what it complains of is seen."""
+    """The output of git in @folder; its errors are shown."""
     return subprocess.run(["git", "-C", str(folder), *args], check=True, text=True,
                           stdout=subprocess.PIPE, **kwargs).stdout
 
@@ -21,12 +21,12 @@ def last_author(folder: Path) -> str:
 
 
 def wrap(text: str) -> str:
-    """Paragraphs of a mail, as wide as git log shows them in 80 columns."""
+    """Paragraphs of a mail, wrapped to fit git log in 80 columns."""
     return "\n\n".join(textwrap.fill(p, 72) for p in text.strip().split("\n\n"))
 
 
 class Repository:
-    """A new git repository in @folder, of the files that are there: tag "base"."""
+    """A new git repository in @folder with the files in it, tagged "base"."""
 
     def __init__(self, folder: Path, author: str):
         self.folder, self.author = folder, author
@@ -48,13 +48,13 @@ class Repository:
             (self.folder / path).write_text(text)
 
     def commit(self, subject: str, body: str) -> None:
-        """Commit all that has changed, signed off."""
+        """Commit all changes, signed off."""
         self.git("add", "-A")
         self.git("commit", "-q", "-s", "-m", subject, "-m", wrap(body))
 
     def format(self, out: Path, revisions: str, subject: str, cover: str,
                prefix: str = "PATCH") -> None:
-        """Write the commits @revisions to @out, which has no other patches then."""
+        """Write the commits @revisions to @out, and remove all other patches there."""
         out.mkdir(parents=True, exist_ok=True)
         for old in out.glob("*.patch"):
             old.unlink()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a tree of sources looks like after each patch of a series.
 
-A file that is already there does not have yet what belongs to a later patch: what
-mentions a function or object that a later file defines is cut by itself, and what else
-belongs to it is said in the rules of that patch (series.toml of each part explains them).
+A file in the tree must not contain what belongs to a later patch. Code that mentions a
+function or object of a later file is cut automatically; the rules of that patch say what
+else belongs to it (the series.toml of each part explains them).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ STUB = re.compile(r"^static inline [^;{}()]*?\b(\w+)\(", re.M)
 
 
 def defined(text: str) -> set[str]:
-    """The functions and objects that the C file @text offers to others."""
+    """The functions and objects that the C file @text exports."""
     return set(DEFINITION.findall("\n".join(bare(text.split("\n")))))
 
 
 class Names:
-    """A pattern of many names: words are looked up, as thousands of lines are searched."""
+    """A pattern of many names: words are looked up, because thousands of lines are searched."""
 
     WORD = re.compile(r"\w+")
 
@@ -42,9 +42,9 @@ class Names:
 
 
 class Stages:
-    """The patches @patches, of files whose last state is @full: {name: text}.
+    """The patches @patches of files with the final state @full: {name: text}.
 
-    @braces: the sources have braces around a single statement, too.
+    @braces: the sources have braces around single statements, too.
     """
 
     def __init__(self, patches: list[dict], full: dict[str, str], braces: bool = False):
@@ -52,7 +52,7 @@ class Stages:
         self.check()
 
     def check(self) -> None:
-        """Each rule must find something in the last state of its file."""
+        """Each rule must match something in the final state of its file."""
         whole = functools.cache(lambda file: Source(file, self.full[file], self.braces))
         for p in self.patches:
             for file, text, _ in p.get("swap", []):
@@ -64,13 +64,13 @@ class Stages:
 
     @staticmethod
     def cuts(patch: dict) -> Iterator[tuple[str, str, bool]]:
-        """File, pattern, and if not every version has it: that begins with a question mark."""
+        """File, pattern, and whether only some versions have it: then it begins with a question mark."""
         for file, patterns in patch.get("cut", {}).items():
             for pattern in patterns:
                 yield file, pattern.removeprefix("?"), pattern.startswith("?")
 
     def absent(self, n: int) -> set[str]:
-        """The files that no patch up to @n brings."""
+        """The files that no patch up to @n adds."""
         return set(self.full) - {f for p in self.patches[:n + 1] for f in p["files"]}
 
     def swapped(self, n: int) -> dict[str, str]:
@@ -86,7 +86,7 @@ class Stages:
         return texts
 
     def gone(self, n: int, sources: dict[str, Source]) -> list[str]:
-        """Patterns of the names that are not there after patch @n."""
+        """Patterns of the names that do not exist after patch @n."""
         later = self.patches[n + 1:]
         ahead = {f for p in later if p.get("ahead") for f in p["files"]}
         names = set()

@@ -2,9 +2,9 @@
 """How selftests in one guest run commands in the other: by ssh over one connection.
 
 Put into drivers/net/lib/py of the selftests, as REMOTE_TYPE=lab; REMOTE_ARGS is the
-host. Unlike their remote_ssh.py, whoever ends a command here ends it there, too:
-over a shared connection it would live on, and keep the caller waiting. Both guests
-have the tests at the same path, so that there is nothing to copy.
+host. Unlike in their remote_ssh.py, ending a command here ends it there, too: over
+a shared connection it would keep running, and keep the caller waiting. Both guests
+have the tests at the same path, so there is nothing to copy.
 """
 
 import os
@@ -23,8 +23,8 @@ class Command(subprocess.Popen):
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
 
     def terminate(self):
-        """End the command with all that it has started; ssh ends with it. By SIGKILL, as
-        iperf3 may wait for its threads for ever when it is to end otherwise."""
+        """End the command and everything that it has started; ssh ends with it. By SIGKILL,
+        because otherwise iperf3 may hang waiting for its threads."""
         subprocess.run(["ssh", "-q", self._host, f"kill -KILL -- -$(cat {self._mark})"], check=False)
 
 
