@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What executes the guests' instructions: KVM where it works, else TCG.
 
-That /dev/kvm can be opened says little: under some hypervisors a guest of it stops
-in its first instructions. So a guest is tried: the lab's kernel and initramfs, with
-busybox as init, which says a word on the console. The answer is kept for as long as
-the host runs, for that kernel, that QEMU and that CPU.
+An openable /dev/kvm is not enough: under some hypervisors a KVM guest stops in its
+first instructions. So a trial guest is booted: the lab's kernel and initramfs, with
+busybox as init, which prints a word on the console. The result is cached until the
+host reboots, for this kernel, QEMU and CPU.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CPUINFO = Path("/proc/cpuinfo")
 KEPT = BUILD / "accel.json"
 
-# What the trial guest says when its first process runs.
+# What the trial guest prints when its first process runs.
 WORD = "qhca-lab: user space"
-# Init is busybox: its words are "echo WORD"; then the kernel finds init gone, and ends.
+# Init is busybox with the arguments "echo WORD"; then init exits, and the kernel panics.
 TRIAL_ARGS = f'loglevel=7 panic=-1 rdinit=/bin/busybox -- echo "{WORD}"'
-# Seconds without a further byte on the console after which a trial guest hangs, and
-# seconds for all of it. Where KVM works a guest takes one.
+# A trial guest hangs if its console is silent for this many seconds; limit for the whole
+# trial. Where KVM works, a guest takes one second.
 SILENCE = 10.0
 LIMIT = 60.0
-# QEMU stops such a guest, and goes on running.
+# QEMU stops such a guest, but keeps running.
 BROKEN = re.compile(r"KVM internal error.*|KVM: entry failed.*|error: kvm run failed.*")
 # A line of the console without its time stamp.
 STAMP = re.compile(r"^\[ *\d+\.\d+\] *")
@@ -85,7 +85,7 @@ def _tried(options, say) -> str:
     kernel = kernels.kernel(options.kernel)
     boot, key = BOOT_ID.read_text().strip(), _key(qemu, kernel)
     KEPT.parent.mkdir(parents=True, exist_ok=True)
-    # Who comes second waits for the first one's answer.
+    # A second program waits for the first one's result.
     with open(KEPT.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         kept = _kept(boot)
@@ -111,7 +111,7 @@ def _key(qemu: Path, kernel: kernels.Kernel) -> str:
     """What the result depends on, besides the boot of the host."""
     cpu = next((line for line in CPUINFO.read_text().splitlines()
                 if line.startswith("model name")), "")
-    # What our wrapper runs, if it is one. None of them is read: each takes too long.
+    # If it is our wrapper, what that runs. None of them is read: that takes too long.
     real = qemu.with_name(qemu.name + ".real")
     files = []
     for path in (real if real.exists() else qemu, kernel.vmlinuz, kernel.initrd):
@@ -146,15 +146,15 @@ def trial(qemu: Path, kernel: kernels.Kernel) -> str:
 
 
 def _watch(child: subprocess.Popen, console: Path, log: Path) -> str:
-    """Until the guest has said its word, QEMU or the guest has ended, or nothing comes
-    any more."""
+    """Until the guest has printed its word, QEMU or the guest has ended, or the console
+    is silent."""
     begin = heard = time.monotonic()
     size = 0
     while True:
-        # Looked at first: what an ended QEMU has written is then all there.
+        # Checked first: then all output of a QEMU that has ended is there.
         ended = child.poll() is not None
         said, complaint = _text(console), _text(log)
-        # The kernel shows its command line, too, but not at the begin of a line.
+        # The kernel shows its command line, too, but not at the start of a line.
         if re.search(f"^{re.escape(WORD)}", said, re.MULTILINE):
             return ""
         now = time.monotonic()

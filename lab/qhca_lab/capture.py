@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Capturing the lab's wire: QEMU's filter-dump at the guests' ends, as pcapng.
 
-With two guests one guest's end sees every frame, with one clock. With more,
-each guest's own frames are taken at its end and merged; clocks are then brought
-together by the host's time of the last write, good to some milliseconds.
+With two guests, one guest's end sees every frame, on one clock. With more, each
+guest's own frames are captured at its end and merged; the clocks are then aligned by
+the host's time of the last write, to within some milliseconds.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def start(lab) -> None:
                 },
             )
             if guest.state.get("memlink"):
-                # An adapter that is asked something notices that its wire is looked at,
-                # and leaves its memory links, as do its peers. Without observers it
-                # cannot be asked, and takes a second.
+                # A query makes an adapter notice that its wire is captured and
+                # leave its memory links, as do its peers. Without observers it
+                # cannot be queried, and takes a second.
                 with contextlib.suppress(LabError):
                     qmp.command("qhca-inspect", {"object": "device"})
         points[guest.name] = str(path)
@@ -75,9 +75,9 @@ def stop(lab, target: Path) -> int:
 def read_pcap(path: Path, interface: int) -> list[pcapng.Packet]:
     """Frames of a filter-dump file.
 
-    A super-frame of RoCEv2 is taken apart into its packets, which get its time. The
-    times are shifted so that the last frame has the file's own time. A
-    frame cut short by QEMU's end is left out.
+    A super-frame of RoCEv2 is split into its packets, which get its time. Times are
+    shifted so that the last frame has the file's own time. A frame that is truncated
+    because QEMU ended is left out.
     """
     data = path.read_bytes()
     written = path.stat().st_mtime_ns

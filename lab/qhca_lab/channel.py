@@ -38,7 +38,7 @@ class Channel:
         self._in = bytearray()
         self._out = bytearray(MAGIC)
         self._queue(b"R", json.dumps(dict(request, id=ident)).encode())
-        # In one go: each message that comes alone wakes the guest.
+        # In one go, because each separate message wakes the guest.
         if stdin is not None:
             self._queue(b"I", stdin)
             if stdin:
@@ -84,7 +84,7 @@ class Channel:
             self._out += HEADER.pack(kind, len(piece)) + piece
 
     def send(self, kind: bytes, data: bytes = b"") -> None:
-        """Queue a message; long data is cut in pieces."""
+        """Queue a message; long data is split."""
         self._queue(kind, data)
         self.flush()
 
@@ -97,7 +97,7 @@ class Channel:
             pass
 
     def messages(self) -> list[tuple[bytes, bytes]]:
-        """Whole messages that have arrived. Raises LabError at QEMU's end."""
+        """Complete messages that have arrived. Raises LabError when QEMU has ended."""
         try:
             while True:
                 data = self._socket.recv(8 * CHUNK)

@@ -112,7 +112,7 @@ def cmd_shell(args) -> int:
     }
     before = termios.tcgetattr(0)
     try:
-        # Keep what was typed ahead: setraw throws it away by default.
+        # Keep input that was typed ahead: setraw discards it by default.
         tty.setraw(0, termios.TCSADRAIN)
         return pass_through(guest, request, None, raw=True)
     finally:
@@ -120,7 +120,7 @@ def cmd_shell(args) -> int:
 
 
 def pass_through(guest: Guest, request: dict, timeout, raw: bool = False) -> int:
-    """Run REQUEST with our own three streams; returns the exit status.
+    """Run REQUEST with our standard streams; returns the exit status.
 
     124 after TIMEOUT seconds (as timeout(1) does), with the console's end.
     """
@@ -144,7 +144,7 @@ def pass_through(guest: Guest, request: dict, timeout, raw: bool = False) -> int
             want = select.POLLIN | (select.POLLOUT if channel.wants_write else 0)
             poll.register(channel.fileno(), want)
             poll.register(wake_r, select.POLLIN)
-            # Not more input than the guest takes.
+            # Read no more input than the guest accepts.
             if reading and channel.backlog < 8 * CHUNK:
                 poll.register(0, select.POLLIN)
             left = None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reading programs, libraries and kernel modules by pyelftools: which build a file is
-of, where its sections are."""
+"""Reading programs, libraries and kernel modules by pyelftools: build IDs and addresses of
+sections."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .errors import LabError
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
 
-# What the linker writes of a build: the same source and options, the same bytes.
+# The linker's build ID: the same source and options give the same bytes.
 BUILD_ID = ".note.gnu.build-id"
 
 
 @contextlib.contextmanager
 def opened(file) -> Iterator[ELFFile]:
-    """FILE, open for reading bytes, as ELF; what is wrong with it is a LabError."""
-    # Here, as most of the lab does without: also with a Python that is not the system's.
+    """FILE, open in binary mode, as ELF; LabError if it is invalid."""
+    # Imported here, because most of the lab works without it: also with a Python other than
+    # the system's.
     try:
         from elftools.elf.elffile import ELFFile
     except ImportError:
@@ -34,21 +35,20 @@ def opened(file) -> Iterator[ELFFile]:
         yield elf
     except LabError:
         raise
-    except Exception as error:      # pyelftools, and what it builds on, raise many
+    except Exception as error:      # pyelftools and its dependencies raise many kinds
         raise LabError(f"no ELF file, or a damaged one: {error}") from None
 
 
 def build_id(path: Path) -> tuple[int, bytes]:
-    """Address and contents of a file's build ID, as it is in memory; 0 and nothing if
-    it has none."""
+    """Address in memory and contents of a file's build ID; 0 and nothing if it has none."""
     with open(path, "rb") as file, opened(file) as elf:
         section = elf.get_section_by_name(BUILD_ID)
         return (section["sh_addr"], section.data()) if section else (0, b"")
 
 
 def notes(elf: ELFFile, section: str, owner: str) -> Iterator[bytes]:
-    """What the notes of OWNER in a section hold. Of which kind they are it does not say:
-    pyelftools takes all owners' kinds for GNU's."""
+    """The contents of the notes of OWNER in a section, without their types: pyelftools
+    interprets the types of all owners as GNU's."""
     found = elf.get_section_by_name(section)
     if found and found["sh_type"] == "SHT_NOTE":
         for note in found.iter_notes():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Errors of a lab; their text says what to do."""
+"""Errors of a lab; their text suggests what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class LabError(Exception):
 
 
 class CommandFailed(LabError):
-    """A guest's command ended with another status than zero.
+    """A guest's command ended with a status other than zero.
 
     `result` is the guest.Result of the command.
     """
@@ -20,7 +20,7 @@ class CommandFailed(LabError):
 
 
 class CommandTimeout(LabError):
-    """A guest's command was killed after its time was over.
+    """A guest's command was killed because it took too long.
 
     `result` holds the output until then; its rc is None.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Injected faults: rules for a guest's adapter, over QMP.
 
-A rule is what QMP's qhca-fault-add takes, {"action": "delay", "psn": 5, "time":
-250000}: QEMU checks it. See docs/how-to/inject-faults.md.
+A rule is an argument of QMP's qhca-fault-add, {"action": "delay", "psn": 5, "time":
+250000}; QEMU checks it. See docs/how-to/inject-faults.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from .errors import LabError
 from .qmp import QmpError
 
-# What a command line may say for QMP's numbers: 250us, and 5-9 for KEY and KEY-last.
+# Forms that a command line accepts for QMP's numbers: 250us, and 5-9 for KEY and KEY-last.
 UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 NUMBER = r"(0x[0-9a-fA-F]+|[0-9]+)"
 
@@ -49,7 +49,7 @@ def parse(text: str) -> dict:
 
 
 def text(rule: dict) -> str:
-    """RULE as the command line and the monitor have it."""
+    """RULE as written on the command line and in the monitor."""
     rest = (f",{key}={'on' if value is True else 'off' if value is False else value}"
             for key, value in sorted(rule.items()) if key != "action")
     return rule["action"] + "".join(rest)

@@ -14,15 +14,15 @@ Stacks = dict[tuple[str, ...], int]
 KERNEL = "_[k]"
 # TCG's translations of the guest's instructions: code in no file.
 GUEST_CODE = "[guest code]"
-# The first thread of a process, whatever it is called.
+# The first thread of a process, whatever its name.
 MAIN = "main loop"
 
-# Of `perf script -F comm,pid,tid,ip,sym,dso`: a sample's begin, and one of its frames.
+# Of `perf script -F comm,pid,tid,ip,sym,dso`: the start of a sample, and one of its frames.
 _SAMPLE = re.compile(r"^(?P<comm>\S.*?)\s+(?P<pid>\d+)/(?P<tid>\d+)\s*$")
 _FRAME = re.compile(r"^\s+(?P<ip>[0-9a-f]+) (?P<name>.+) \((?P<file>.*)\)$")
 
 WIDTH, MARGIN, ROW = 1200.0, 12.0, 17.0
-# What is narrower cannot be seen.
+# Narrower frames would be invisible.
 LEAST = 0.3
 
 
@@ -32,7 +32,7 @@ def frame_name(name: str, file: str) -> str:
         return name + KERNEL
     if name != "[unknown]":
         return name
-    # perf looks for such code in a file that its program may have left.
+    # perf looks for such code in a file that the program may have written.
     if not file.startswith("/") or re.fullmatch(r"/tmp/perf-\d+\.map", file):
         return GUEST_CODE
     return f"[{file.rpartition('/')[2]}]"
@@ -60,7 +60,7 @@ def fold(lines: Iterable[str]) -> dict[int, Stacks]:
         frame = _FRAME.match(line)
         if frame:
             name = frame_name(frame["name"].partition("+0x")[0], frame["file"])
-            # The unwinder finds many addresses, one above the other, in code in no file.
+            # For code in no file, the unwinder finds many addresses in a row.
             if not (name == GUEST_CODE and stack and stack[-1] == GUEST_CODE):
                 stack.append(name)
     end()

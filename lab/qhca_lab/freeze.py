@@ -27,9 +27,9 @@ def run_state(guest, timeout: float = 5.0) -> str | None:
 
 
 def together(connections: dict, command: str) -> None:
-    """Send COMMAND to all, and only then wait for answers: the guests do it as
-    much at one time as a host can tell them. All are sent to and all answers
-    are waited for; then the first error is raised."""
+    """Send COMMAND to all, and only then wait for answers, so that the guests execute it as
+    simultaneously as possible. Errors do not stop this; the first one is raised at the
+    end."""
     errors, sent = [], []
     with sched.preferred():
         for name, qmp in connections.items():
@@ -48,13 +48,12 @@ def together(connections: dict, command: str) -> None:
 
 
 def stop_running(connections: dict) -> list[str]:
-    """Stop the guests that run; returns their names. A guest that is stopped
-    already stays as it is. After an error those that were stopped here are
-    resumed, and LabError says what was wrong, and with which guest: the state
-    of that one is not known."""
+    """Stop the guests that run; returns their names. Guests that are stopped already are
+    not changed. After an error those stopped here are resumed, and LabError describes
+    the error and names the guest, whose state is unknown."""
     stopped, asked, errors = {}, [], []
-    # All at once: a question that is waited for costs the guests' time. A guest
-    # may meet a break in between, and is then not the one that we stopped.
+    # All at once: waiting for each answer would cost the guests' time. A guest may
+    # meet a break in between, and is then not one that we stopped.
     with sched.preferred():
         for name, qmp in connections.items():
             try:
@@ -86,7 +85,7 @@ def stop_running(connections: dict) -> list[str]:
 
 def go_on(connections: dict) -> list[str]:
     """Resume all guests that are stopped, also at a break; returns their names.
-    Every guest is tried; the first errors are raised in the end."""
+    Every guest is tried; their errors are raised at the end."""
     stopped, errors = {}, []
     for name, qmp in connections.items():
         try:

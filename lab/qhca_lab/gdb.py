@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Behind lab/qhca-gdb: gdb of the build root, with symbols and commands loaded."""
+"""Implements lab/qhca-gdb: gdb of the build root, with symbols and commands loaded."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ examples:
 
 
 def other_build(force: bool, text: str) -> None:
-    """gdb would show lines and values that are not those of what runs: TEXT says
-    whose, and what to do. An error, or with FORCE a warning."""
+    """Report that gdb would show lines and values of another build: TEXT says of what, and
+    what to do. An error, or with FORCE a warning."""
     if not force:
         raise LabError(f"{text}; with --force gdb starts anyway, but what it shows may "
                        "be wrong")
@@ -45,8 +45,8 @@ def other_build(force: bool, text: str) -> None:
 
 
 def check_modules(guest, loaded: dict[str, str], force: bool, running: bool = True) -> None:
-    """Are the modules whose build IDs are LOADED those of the build folder? What
-    is not known passes. RUNNING: the guest does, so LOADED are those of now."""
+    """Are the modules with the build IDs LOADED those of the build folder? Unknown ones
+    pass. RUNNING: the guest runs, so LOADED is up to date."""
     for module, there in loaded.items():
         ko = guest.driver / f"{module}.ko"
         here = build_id(ko)[1].hex()
@@ -78,16 +78,16 @@ def check_provider(guest, force: bool) -> None:
 
 
 def check_process(pid: int, base: int, binary: Path, force: bool) -> None:
-    """Does process PID run BINARY, loaded at BASE, and no older build of it?"""
+    """Does process PID run this build of BINARY, loaded at BASE?"""
     address, note = build_id(binary)
     try:
         with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
             memory.seek(base + address)
             running = memory.read(len(note))
     except PermissionError:
-        return                  # gdb will be told the same, and says so
+        return                  # gdb will get the same error, and report it
     except OSError:
-        running = b""           # there is nothing at that place
+        running = b""           # nothing is mapped there
     if running != note:
         other_build(force, (
             f"QEMU was rebuilt: process {pid} does not run the current {binary}. Restart "
@@ -101,8 +101,8 @@ def module_lines(guest, found: dict[str, dict[str, str]]) -> list[str]:
         addresses = dict(addresses)
         text = addresses.pop(".text")
         ko = guest.dir / f"{module}.ko"
-        # The kernel's linker script gives some sections an address. gdb then takes
-        # the symbols of one for those of another.
+        # The kernel's linker script gives some sections an address. gdb then uses
+        # the symbols of one section for another.
         command = [
             str(paths.TOP / "lab" / "in-root"), "objcopy", "--change-section-address", "*=0",
             str(guest.driver / f"{module}.ko"), str(ko),
@@ -116,13 +116,13 @@ def module_lines(guest, found: dict[str, dict[str, str]]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """For lab/in-root: the labs' folders are seen inside, too."""
+    """For lab/in-root: the labs' folders must be visible inside, too."""
     binds = f"{paths.run_base()} {os.environ.get('QHCA_BIND', '')}"
     return dict(os.environ, QHCA_BIND=binds)
 
 
 def kernel(guest, _command: str, force: bool) -> list[str]:
-    """The guest's stub, opened now if need be, and the modules where they are."""
+    """The guest's stub, opened now if necessary, and the addresses of the modules."""
     with guest.tool_qmp() as qmp:
         running = qmp.command("query-status")["status"] == "running"
     found, builds = {}, {}
@@ -131,7 +131,7 @@ def kernel(guest, _command: str, force: bool) -> list[str]:
             said = guest.run("qhca-sections", 20).out
             found, builds = sections(said), build_ids(said)
         except LabError:
-            running = False     # it was stopped just now
+            running = False     # it has been stopped meanwhile
     if not running:
         found, builds = guest.state.get("sections", {}), guest.state.get("build_ids", {})
     if "qhca_ib" not in found:
@@ -150,7 +150,7 @@ def kernel(guest, _command: str, force: bool) -> list[str]:
         raise LabError(f"QEMU of guest {guest.name} opens no gdbstub: {answer.strip()}")
     return [
         f"target remote {stub}",
-        # Leaving would resume the guest. One that was stopped before stays stopped.
+        # Quitting would resume the guest. One that was stopped before stays stopped.
         *([] if running else
           ["python gdb.events.gdb_exiting.connect(lambda _event: gdb.execute('disconnect'))"]),
         *module_lines(guest, found),
@@ -179,8 +179,8 @@ def provider(guest, command: str, force: bool) -> list[str]:
 
 
 def engine(guest, _command: str, force: bool) -> list[str]:
-    """QEMU's process. Its executable is run by the build root's loader, so gdb
-    is told where it lies."""
+    """QEMU's process. Its executable is run by the build root's loader, so gdb needs its
+    load address."""
     pid = guest.state["process"]["pid"]
     binary = Path(f"{paths.QEMU}.real")
     for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
@@ -249,10 +249,10 @@ def main(argv: list[str] | None = None) -> int:
     except (LabError, OSError) as error:
         print(f"qhca-gdb: error: {error}", file=sys.stderr)
         return 125
-    # In the lab's folder: it goes when the lab goes.
+    # In the lab's folder, so that it is removed with the lab.
     start = lab.dir / f"gdb-{args.kind}-{args.guest}-{os.getpid()}"
     start.write_text("\n".join(lines) + "\n")
-    # A batch must not go on when its start has failed.
+    # A batch must not continue when its start has failed.
     check = f"python exec(open('{paths.TOP}/lab/gdb/start.py').read())"
     os.execve(
         str(paths.TOP / "lab" / "in-root"),

@@ -24,9 +24,8 @@ from .errors import CommandFailed, CommandTimeout, LabError
 
 @dataclasses.dataclass
 class Result:
-    """How a command ended: `rc` is its exit status, 128 + N when signal N
-    killed it, None when it was killed for taking too long. `out` and `err`
-    are what it wrote."""
+    """How a command ended: `rc` is its exit status, 128 + N if signal N killed it, None if
+    it was killed because it took too long. `out` and `err` are its output."""
 
     command: str
     rc: int | None
@@ -44,7 +43,7 @@ class Result:
 
 
 # What the kernel prints when something is wrong with it or with the driver.
-# All of this is of a level that reaches the console.
+# All of it has a log level that reaches the console.
 KERNEL_TROUBLE = re.compile(
     r"BUG:|Oops|WARNING:|Call Trace|general protection|hung task|blocked for more"
     r"|refcount_t|DMAR: \[(DMA|INTR|Fault)|soft lockup|rcu:.*stall|UBSAN|KASAN"
@@ -52,21 +51,21 @@ KERNEL_TROUBLE = re.compile(
     r"|unregister_netdevice: waiting"
 )
 # What the kernel "debug" prints although nothing is wrong: an application may register
-# the same memory twice, which the check of DMA mappings of 6.12 does not know.
+# the same memory twice, which 6.12's check of DMA mappings does not expect.
 KERNEL_FALSE_ALARM = re.compile(
     r"^.*\[ cut here \].*\n.*cacheline tracking EEXIST.*\n(?:.*\n)*?.*---\[ end trace .*\n",
     re.MULTILINE)
 
 
 def kernel_trouble(text: str) -> list[str]:
-    """The lines of a console that say that something is wrong."""
+    """The lines of a console that report errors."""
     return [line for line in KERNEL_FALSE_ALARM.sub("", text).splitlines()
             if KERNEL_TROUBLE.search(line)]
 
 
-# Seconds for a guest to say that a command was killed; one that is stopped cannot.
+# Seconds for a guest to confirm that a command was killed; a stopped guest cannot.
 KILL_PATIENCE = 2.0
-# Seconds for a guest to say what its processes do; one that hangs cannot.
+# Seconds for a guest to list what its processes wait for; a hung guest cannot.
 PS_PATIENCE = 60.0
 BUILD_ID = re.compile(r"^build (\w+) ([0-9a-f]+)$", re.MULTILINE)
 SECTION = re.compile(r"^section (\w+) (\S+) (0x[0-9a-f]+)$", re.MULTILINE)
@@ -93,13 +92,13 @@ def exit_status(reply: dict) -> int:
 
 
 class Python(str):
-    """A command that is a program in Python. It is run like "python3 -", but sooner: the
+    """A Python program as a command. It is run like "python3 -", but starts faster: the
     guest's agent has loaded Python already."""
 
 
 def request_of(command: str | list[str], stdin: bytes) -> tuple[dict, bytes]:
-    """What the agent is asked, and given as stdin: a string is for the guest's shell, a list
-    is run as it is."""
+    """The request to the agent, and stdin: a string is for the guest's shell, a list is run
+    as it is."""
     if isinstance(command, Python):
         assert not stdin
         return {"python": True}, command.encode()
@@ -109,9 +108,9 @@ def request_of(command: str | list[str], stdin: bytes) -> tuple[dict, bytes]:
 
 
 class Background:
-    """A command that runs in a guest while the host goes on.
+    """A command that runs in a guest in the background.
 
-    A thread collects its output; `stdout` and `stderr` hold what came so far.
+    A thread collects its output; `stdout` and `stderr` hold the output so far.
     """
 
     def __init__(self, guest: Guest, command, stdin: bytes, request: dict):
@@ -192,7 +191,7 @@ class Background:
         self._wake()
 
     def kill(self) -> None:
-        """Kill the command with all its children; harmless when it ended. A guest that
+        """Kill the command with all its children; harmless if it has ended. A guest that
         is stopped kills it as soon as it runs."""
         if self.running:
             self._closing = True
@@ -200,7 +199,7 @@ class Background:
             self._done.wait(2 * KILL_PATIENCE)
 
     def join(self, timeout: float) -> bool:
-        """Wait at most TIMEOUT seconds for the end; whether it has come."""
+        """Wait at most TIMEOUT seconds for the end; has it ended?"""
         return self._done.wait(timeout)
 
     def wait_for(self, pattern: str, timeout: float = 30.0) -> re.Match:
@@ -224,8 +223,8 @@ class Background:
             self._done.wait(0.05)
 
     def lines(self) -> Iterator[str]:
-        """Its lines on standard output, each as soon as it is whole; ends with
-        the command. A last line without an end is left out."""
+        """Its lines on standard output, each as soon as it is complete; ends with the command.
+        An incomplete last line is omitted."""
         position = 0
         while True:
             ended = self._done.wait(0.1)
@@ -326,8 +325,8 @@ class Guest:
         return {row[1] for row in rows if row[3] == "0A"}
 
     def wait_listening(self, port: int, timeout: float = 30.0) -> None:
-        """Wait until somebody in it listens on a TCP port. The sockets are looked
-        at: a trial connection would be taken by a server that serves once."""
+        """Wait until a process in it listens on a TCP port. Its sockets are listed instead of
+        connecting: a server that serves once would take the trial connection."""
         self.run(f"until ss -Hltn 'sport = :{port}' | grep -q .; do sleep 0.1; done", timeout)
 
     def put(self, source: str | Path, target: str, timeout: float = 120.0) -> None:
@@ -373,8 +372,8 @@ class Guest:
                     path.chmod(member.mode & 0o777)
 
     def qmp(self, timeout: float = 20.0) -> qmp.Qmp:
-        """A QMP connection for a command or two, in a with statement: the
-        lab's own socket, for which others wait."""
+        """A QMP connection for a few commands, in a with statement: the lab's own socket, for
+        which others wait."""
         return qmp.Qmp(self.dir / "qmp", timeout)
 
     def tool_qmp(self, timeout: float = 20.0) -> qmp.Qmp:
@@ -388,7 +387,7 @@ class Guest:
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
     def read(self, *files: str) -> str:
-        """Text files of the guest, one behind the other; those that are missing are empty."""
+        """Text files of the guest, concatenated; missing ones count as empty."""
         return self._ask(list(files))
 
     def _ask(self, what: str | list[str], timeout: float = 60.0) -> str:
@@ -396,11 +395,11 @@ class Guest:
         return Background(self, [], b"", {"ask": what}).wait(timeout, check=True).out
 
     def console(self) -> str:
-        """All that the guest's serial console has shown."""
+        """The output of the guest's serial console."""
         return read_log(self.logs / "console.log")
 
     def qemu_log(self) -> str:
-        """All that QEMU wrote."""
+        """The output of QEMU."""
         return read_log(self.logs / "qemu.log")
 
     def processes(self) -> str:

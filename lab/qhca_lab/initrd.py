@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Initramfs of a guest without shared folders: the image's own one, and behind it
-an archive with what is to be in /qhca. Linux unpacks both, one over the other."""
+"""Initramfs of a guest without shared folders: the image's own, followed by an archive
+with the contents of /qhca. Linux unpacks both, one over the other."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ CPIO = "cd \"$1\" && find . -mindepth 1 | LC_ALL=C sort | cpio -o -H newc -R 0:0
 
 
 def archive(files: dict[str, Path | bytes]) -> bytes:
-    """A cpio archive of FILES: paths in it, and what they hold (a path of the
-    host, or bytes). Folders come by themselves."""
+    """A cpio archive of FILES: paths in it, and their contents (a path of the host, or
+    bytes). Folders are added automatically."""
     with tempfile.TemporaryDirectory(dir=BUILD) as name:
         for path, source in files.items():
             target = Path(name, path)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The kernels that guests can boot.
 
-Which one is said by a word, as `qhca-lab up --kernel` takes it:
+A word selects one, as in `qhca-lab up --kernel`:
 
-default     that of the guest image, Debian 13's
+default     that of the guest image, from Debian 13
 newest      the newest one of the suite's backports
-debug       one of the default's series with KASAN, lockdep, kmemleak and others of
-            their kind (lab/build/make-debug-kernel)
+debug       one of the default's series with KASAN, lockdep, kmemleak and similar
+            checkers (lab/build/make-debug-kernel)
 FOLDER      the build tree of a kernel
 
 All but the default have a folder below build/kernels, which `make kernel` fills
 (lab/build/make-kernel): the driver for it, and "image", a link to what boots. The
-name of what that leads to is a hash of what it was made of.
+name of the link's target is a hash of its inputs.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ BZIMAGE = "arch/x86/boot/bzImage"
 
 
 def usual() -> str:
-    """The kernel of labs that are told nothing: $QHCA_KERNEL."""
+    """The default kernel of labs: $QHCA_KERNEL."""
     return os.environ.get("QHCA_KERNEL") or DEFAULT
 
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A kernel for guests. Nothing of it need be there: see check()."""
+    """A kernel for guests. It need not have been built: see check()."""
 
-    # How it was called: a word, or the whole path of a build tree.
+    # Its name: a word, or the absolute path of a build tree.
     what: str
     # Its folder below build/kernels; "" for the default.
     name: str
 
     @property
     def tree(self) -> Path | None:
-        """The build tree it is of; that of "debug" need not be there."""
+        """Its build tree; that of "debug" need not exist."""
         if self.what == DEBUG:
             link = self.folder / "tree"
             return link.readlink() if link.is_symlink() else link
@@ -63,7 +63,7 @@ class Kernel:
 
     @property
     def image(self) -> Path:
-        """The folder of what QEMU boots, by the name that tells its contents."""
+        """The folder of what QEMU boots; its name identifies the contents."""
         return (self.folder / "image").resolve() if self.name else GUEST
 
     @property
@@ -113,7 +113,7 @@ class Kernel:
 
 
 def kernel(what: str) -> Kernel:
-    """The kernel WHAT; LabError for a word that is none."""
+    """The kernel WHAT; LabError for an unknown word."""
     if what in ("", DEFAULT):
         return Kernel(DEFAULT, "")
     if what in (NEWEST, DEBUG):
@@ -131,12 +131,12 @@ def tree_modules(tree: Path) -> list[Path]:
         lines = (tree / "modules.order").read_text().split()
     except OSError:
         raise LabError(f"{tree} has no modules.order: run 'make bzImage modules' there") from None
-    # Whatever they are called in it: .ko before Linux 6.3, then .o.
+    # Listed there as .ko before Linux 6.3, then as .o.
     return [Path(line).with_suffix(".ko") for line in lines]
 
 
 def stamp(tree: Path) -> str:
-    """A hash that is another one when the kernel in TREE was built anew."""
+    """A hash that changes when the kernel in TREE is rebuilt."""
     told = []
     for path in [Path(BZIMAGE), *tree_modules(tree)]:
         try:
@@ -148,10 +148,10 @@ def stamp(tree: Path) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """For the scripts in lab/build: what they would otherwise work out again.
+    """For the scripts in lab/build, so that they need not duplicate this.
 
     name WHAT       its folder below build/kernels
-    tree WHAT       the whole path of a build tree
+    tree WHAT       the absolute path of a build tree
     stamp FOLDER    stamp() of a build tree
     modules FOLDER  its modules, one a line
     """

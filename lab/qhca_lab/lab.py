@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A lab: guests on one wire, remembered in a folder across program runs."""
+"""A lab: guests on one wire. A folder keeps its state across program runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NICS = ("qhca", "rxe", "none")
 
 
 # Wait for the end of boot.py's log, without a program that the guest would have to
-# start again and again; then show it.
+# start repeatedly; then show it.
 WAIT_BOOTED = """\
 exec 3<> <(:)
 until [[ $last == ready || $last == failed:* ]]; do
@@ -67,13 +67,13 @@ class Options:
     append: list[str] = dataclasses.field(default_factory=list)
     qemu: list[str] = dataclasses.field(default_factory=list)
     boot_timeout: float = dataclasses.field(default_factory=usual_boot_timeout)
-    # Boot each guest, even if they could start from a saved one.
+    # Boot each guest, even if it could start from a saved one.
     cold: bool = False
     # default, newest, debug or the folder of a build tree; see kernels.py.
     kernel: str = dataclasses.field(default_factory=kernels.usual)
-    # tcg, kvm or another word of QEMU's; auto: what works, see accel.py.
+    # tcg, kvm or another accelerator of QEMU; auto: the best that works, see accel.py.
     accel: str = dataclasses.field(default_factory=accel.wanted)
-    # Another QEMU than the one that was built.
+    # A QEMU other than the built one.
     binary: str | None = None
     # The lab ends with the program that starts it, even when that is killed.
     tied: bool = False
@@ -142,10 +142,9 @@ class Lab:
     ) -> Lab:
         """Boot a guest per entry of NICS and wait until all are ready.
 
-        Remains of a lab of that name whose processes are gone are cleared; a
-        lab that runs is an error. With REPLACE it is taken down first, with REUSE
-        it is returned if it is what was asked for, and else LabError says what is
-        different. When a guest fails, all are taken down and LabError shows its
+        Remains of a dead lab of that name are removed; a running lab is an error. With
+        REPLACE it is taken down first; with REUSE it is returned if it is as requested,
+        otherwise LabError describes the difference. When a guest fails, all are taken down and LabError shows its
         console.
         PROGRESS is called with lines of text.
         """
@@ -212,7 +211,7 @@ class Lab:
             guest.state["super_frames"] = link.takes_super_frames()
             guest.state["memlink"] = str(link.memory) if link.memory else None
         with saved_guest.guest_for(options, self._boot_blank, say) as base:
-            # A saved guest that was made here, or waited for, has had a time of its own.
+            # Making a saved guest, or waiting for it, has its own time limit.
             deadline = time.monotonic() + boot_limit(options)
             for guest in self.guests:
                 netdev, fds = link.netdev(guest.name)
@@ -245,7 +244,7 @@ class Lab:
         self.save()
 
     def _boot_blank(self, options: Options, state: dict, disk: Path) -> Guest:
-        """Boot a guest of no lab, for saved_guest.py; its disk is DISK."""
+        """Boot a guest outside of any lab, for saved_guest.py; its disk is DISK."""
         directory = self.dir / state["name"]
         (directory / "share").mkdir(parents=True)
         logs = self.logs / state["name"]
@@ -390,7 +389,7 @@ def lock(directory: Path):
 
 
 def running_guests(lab: Lab) -> list[Guest]:
-    """A guest without process was about to be started: its starter is gone."""
+    """A guest without a process: the program that was starting it has ended."""
     return [g for g in lab.guests if g.state["process"] and g.alive]
 
 
@@ -423,7 +422,7 @@ def clear_predecessor(old: Lab | None, directory: Path, replace: bool, say) -> N
 
 
 def check_usable(lab: Lab) -> None:
-    """LabError if LAB runs, but was not booted to the end or has lost a helper of its wire."""
+    """LabError if LAB runs, but its boot was not completed or a helper of its wire has ended."""
     wrong = None
     if not lab.state.get("ready"):
         wrong = "its guests never became ready"
@@ -433,12 +432,12 @@ def check_usable(lab: Lab) -> None:
         raise LabError(f"lab {lab.name} is up, but {wrong}: replace it by --replace")
 
 
-# Options that a lab which is up shows nothing of.
+# Options that have no visible effect on a running lab.
 PASSING = {"boot_timeout", "cold", "tied"}
 
 
 def check_same(lab: Lab, nics: list[str], options: Options) -> None:
-    """LabError says what of LAB is not as NICS and OPTIONS ask for."""
+    """LabError if LAB is not as NICS and OPTIONS request; it names the difference."""
     has = dict(dataclasses.asdict(Options()), **lab.state["options"])
     asked = dataclasses.asdict(options)
     asked["share"] = options.share and str(Path(options.share).resolve())
@@ -450,7 +449,7 @@ def check_same(lab: Lab, nics: list[str], options: Options) -> None:
         asked["seed"], asked["loss_match"] = has["seed"], has["loss_match"]
     has["nic"], asked["nic"] = ",".join(g.nic for g in lab.guests), ",".join(nics)
     if (has["nic"], has["loss"]) == (asked["nic"], asked["loss"]):
-        # What "auto" is depends on these.
+        # The meaning of "auto" depends on these.
         has["link"], asked["link"] = lab.state["link"], str(Link(lab, options))
     different = [f"{option_name(key)} {option_text(has[key])} instead of "
                  f"{option_text(asked[key])}" for key in sorted(asked.keys() - PASSING)
@@ -463,7 +462,7 @@ def check_same(lab: Lab, nics: list[str], options: Options) -> None:
 
 
 def option_name(key: str) -> str:
-    """As `up` calls it; QEMU's own options have no name."""
+    """The option's name in `up`; QEMU's own options have none."""
     return {"qemu": "--", "accel": "QHCA_ACCEL"}.get(key, "--" + key.replace("_", "-"))
 
 

@@ -2,16 +2,16 @@
 """The wire between guests.
 
 dgram   two guests, a pair of unix datagram sockets: no frame is lost. They are
-        joined before QEMU starts (socketpair), which costs half as much for a
-        frame as sockets that find each other by path
+        connected before QEMU starts (socketpair), which halves the cost per frame
+        of sockets that are connected by path
         with --loss a relay (lab/qhca_lab/relay.py) is between them
 switch  any number, a Linux bridge with a tap per guest, in a network
-        namespace of its own: nothing of the host's network is touched and an
-        ordinary user may do it
+        namespace of its own: it does not affect the host's network and needs no
+        privileges
 memory  one of these, and RDMA between the adapters passes through their guests'
-        memory (qemu-hw/engine/memlink) as long as nobody looks at packets
-auto    memory if all adapters can, and the wire loses nothing; QHCA_LINK=wire
-        leaves the memory out
+        memory (qemu-hw/engine/memlink) as long as no packets are captured
+auto    memory if all adapters support it and the wire is lossless; QHCA_LINK=wire
+        disables memory links
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Link:
         if kind in ("auto", "memory"):
             kind = "dgram" if len(lab.guests) <= 2 else "switch"
         self.kind = kind
-        # Where the adapters find each other for memory links, if they shall.
+        # Where the adapters find each other for memory links, if these are enabled.
         wanted = options.link == "memory" or (
             options.link == "auto" and self.takes_memory_links()
             and os.environ.get("QHCA_LINK") != "wire"
         )
         self.memory = lab.dir / "memlink" if wanted else None
         self._holder = None
-        self._ends: list[int] = []  # of the socket pair, not yet given away
+        self._ends: list[int] = []  # ends of the socket pair that no guest has yet
 
     def __str__(self) -> str:
         """As `status` shows it."""
@@ -79,9 +79,9 @@ class Link:
         )
 
     def takes_super_frames(self) -> bool:
-        """May large sends pass this wire whole? All adapters on it must be the lab's
-        own, of this build; a bridge has an MTU. If the user says of any adapter
-        whether it does, the others do not change it."""
+        """May large sends pass this wire whole? Only if all adapters on it are the lab's own,
+        of this build, and not over a bridge, which has an MTU. If the user sets this for
+        any adapter, the defaults of the others stay."""
         nics = [machine.split_nic(guest.state["nic"]) for guest in self.lab.guests]
         return (
             self.kind == "dgram"
@@ -168,7 +168,7 @@ class Link:
         if self.options.loss:
             remote = Path(f"{self.lab.dir / name}.wire")
         else:
-            # A guest alone sends to nobody.
+            # The only guest of a lab has no peer.
             remote = self._socket("nobody")
         return [
             "-netdev",

@@ -23,8 +23,8 @@ KERNEL_ARGS = (
 )
 
 
-# All that TCG can do, but for what makes it slow: a kernel and a libc that see fast
-# string instructions copy and clear by them, and TCG executes these byte by byte
+# All features of TCG, except those that make it slow: a kernel and a libc that detect
+# fast string instructions copy and clear by them, and TCG executes these byte by byte
 # (a pipe: 175 MiB/s instead of 650). Tables of five levels take longer to walk.
 TCG_CPU = "max,la57=off,svm=off,erms=off,fsrm=off,fzrm=off,fsrs=off,fsrc=off"
 MACHINE = "q35,usb=off,sata=off,smbus=off,hpet=off"
@@ -62,7 +62,7 @@ def settings(guest: dict, options) -> dict[str, str]:
     }
     kernel = kernels.kernel(options.kernel)
     if kernel.name:
-        # As the guest sees it; qhca-load looks there.
+        # The guest's path; qhca-load looks there.
         told["driver"] = f"/qhca/build/{kernel.driver.relative_to(BUILD)}"
     if options.load:
         told["load"] = ",".join(options.load)
@@ -112,15 +112,15 @@ def nic_device(guest: dict) -> list[str]:
 
 
 def plug(qmp: Qmp, guest: dict) -> None:
-    """Plug the adapter of GUEST into its machine, if it has one. By the human
-    monitor, which takes properties as they are written on a command line."""
+    """Plug the adapter of GUEST, if any, into its machine. By the human monitor, which
+    accepts properties in the form of the command line."""
     for device in nic_device(guest)[1:]:
         said = qmp.command("human-monitor-command", {"command-line": f"device_add {device}"})
         if said.strip():
             raise LabError(f"guest {guest['name']}: {said.strip()}")
 
 
-# Behind this port the adapter can be unplugged, and be plugged into a guest that
+# At this port the adapter can be unplugged, and be plugged into a guest that
 # booted without one: the firmware leaves room for its BARs.
 PORT = "pcie-root-port,id=rp0,chassis=1,slot=1,mem-reserve=2M,pref32-reserve=512M"
 
@@ -136,8 +136,8 @@ def drive(saved: Path | None, disk: Path | None) -> str:
 
 
 def memory(guest: dict, size: str) -> list[str]:
-    """The guest's memory. Peers of a memory link map it; it has the name that it
-    would have otherwise, so that a saved guest can be loaded into it."""
+    """The guest's memory. Peers of a memory link map it; it has QEMU's default name, so
+    that a saved guest can be loaded into it."""
     if not guest.get("memlink"):
         return ["-m", size]
     return ["-object", f"memory-backend-memfd,id=pc.ram,size={size},share=on",
@@ -155,7 +155,7 @@ def command_line(
     if options.iommu and options.accel == "kvm":
         machine += ",kernel-irqchip=split"
     args = [options.binary or str(QEMU),
-            # Threads have names: sched.py, gdb and top tell them apart.
+            # Threads have names for sched.py, gdb and top.
             "-name", f"qhca-{guest['name']},debug-threads=on", "-machine", machine]
     args += accelerator(options.accel)
     args += ["-smp", str(options.smp)] + memory(guest, str(options.mem))
@@ -195,7 +195,7 @@ def command_line(
     args += share("build", BUILD.resolve(), True)
     args += share("share", Path(options.share or directory / "share").resolve(), False)
     if kernel.modules:
-        # All other devices keep the slots they have without it.
+        # All other devices keep the slots that they have without it.
         args += ["-drive", f"file={kernel.modules},format=raw,if=none,id=modules,readonly=on",
                  "-device", "virtio-blk-pci,drive=modules,addr=1d"]
     args += netdev + ["-device", PORT]

@@ -155,7 +155,7 @@ def run(lab, server: tuple[str, str], client: tuple[str, str], timeout: float = 
     """Run a server and its client to their ends; returns the results of both.
 
     SERVER and CLIENT are (guest, shell command); $PEER is the other's address.
-    SHOW(job, ended) is called every now and then with each of them. After TIMEOUT
+    SHOW(job, ended) is called regularly for each of them. After TIMEOUT
     seconds, in which time with a stopped guest does not count, both are killed and
     CommandTimeout shows them. A server that outlives a failed client is ended.
     """
@@ -192,7 +192,7 @@ def run(lab, server: tuple[str, str], client: tuple[str, str], timeout: float = 
 
 def run_checked(lab, server: tuple[str, str], client: tuple[str, str],
                 timeout: float = TIMEOUT) -> tuple[Result, Result]:
-    """run(), with CommandFailed when one of them does not end with status 0."""
+    """run(), with CommandFailed if either ends with a status other than 0."""
     results = run(lab, server, client, timeout)
     for result, (guest, _) in zip(reversed(results), (client, server)):
         if result.rc != 0:
@@ -201,8 +201,8 @@ def run_checked(lab, server: tuple[str, str], client: tuple[str, str],
 
 
 class Labelled:
-    """Writes what jobs print, each line with its guest's name: the SHOW of run().
-    Of the client as it comes, of the server after its end, so that they do not mix.
+    """Writes the output of jobs, each line with its guest's name: the SHOW of run(). The
+    client's as it arrives, the server's after its end, so that they do not mix.
     """
 
     def __init__(self):
@@ -221,7 +221,7 @@ class Labelled:
 def status(results: tuple[Result, Result], server: tuple[str, str], client: tuple[str, str],
            say: Callable[[str], None]) -> int:
     """The exit status for RESULTS of run(): the client's, or if that is 0 the server's.
-    SAY is told who failed."""
+    SAY is called with who failed."""
     found = 0
     for result, (guest, _) in zip(results, (server, client)):
         if result.rc != 0:
@@ -253,8 +253,8 @@ def run_host_client(lab, server: tuple[str, str], command: list[str]) -> int:
 def add_arguments(parser, needed: bool = True) -> None:
     """The arguments of a command that runs a pair; PROGRAM may be left out unless NEEDED."""
     parser.add_argument("program", metavar="PROGRAM", nargs=None if needed else "?",
-                        help="a shell line: the server and, with the server's address behind "
-                        "it, the client")
+                        help="a shell line: the server and, followed by the server's address, "
+                        "the client")
     parser.add_argument("--server", metavar="GUEST", help="default b")
     parser.add_argument("--client", metavar="GUEST", help="default a")
     parser.add_argument("--client-command", metavar="COMMAND",
@@ -276,7 +276,7 @@ class Asked:
 
     @classmethod
     def of(cls, args) -> Asked:
-        """Of what add_arguments() has taken and ARGS.rest, what was behind --."""
+        """From the arguments of add_arguments() and ARGS.rest, the words after --."""
         if args.rest and (args.client or args.client_command):
             raise LabError("the client is either the command after -- or one in a guest")
         return cls((args.server or "b", args.program),
@@ -290,7 +290,7 @@ class Asked:
         return f"{': '.join(self.server)}; {client}"
 
     def run(self, lab, say: Callable[[str], None]) -> int:
-        """Run it with labelled output; the exit status. SAY is told what went wrong."""
+        """Run it with labelled output; the exit status. SAY is called with errors."""
         if self.host:
             return run_host_client(lab, self.server, self.host)
         try:

@@ -13,7 +13,7 @@ from .errors import LabError
 
 
 def _plain(checkout: Path) -> Path:
-    """CHECKOUT as all builds name it; lab/build/common.sh tells why, and does the same."""
+    """CHECKOUT as all builds name it; lab/build/common.sh explains why, and does the same."""
     name = str(checkout)
     if re.fullmatch(r"[a-zA-Z0-9/._+@%~-]*", name):
         return checkout
@@ -67,7 +67,7 @@ def run_base() -> Path:
 
 
 def lab_dir(name: str) -> Path:
-    """The folder of lab NAME; labs of different checkouts do not meet."""
+    """The folder of lab NAME; different checkouts have different ones."""
     if not name.replace("-", "").replace("_", "").isalnum() or len(name) > 20:
         raise LabError(f"bad lab name {name!r}: letters, digits, - and _, at most 20")
     return run_base() / f"{tag()}-{name}"

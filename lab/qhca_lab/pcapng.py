@@ -20,8 +20,8 @@ SNAPLEN = 68 << 10
 
 @dataclasses.dataclass
 class Packet:
-    """A frame: time in nanoseconds, number of its interface, whether it went out
-    there (None: not known), its length on the wire, the bytes that were kept."""
+    """A frame: time in nanoseconds, number of its interface, whether it was sent there
+    (None: unknown), its length on the wire, the captured bytes."""
 
     time: int
     interface: int

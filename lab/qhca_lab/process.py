@@ -13,8 +13,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def spawn(args: list[str], tied: bool, **kwargs) -> subprocess.Popen:
-    """Start a process of a lab, in a session of its own. A TIED one is killed
-    by the kernel when the thread that starts it ends, however that ends."""
+    """Start a process of a lab, in a session of its own. The kernel kills a TIED one when
+    the thread that started it ends for any reason."""
     libc = ctypes.CDLL(None)
 
     def tie():
@@ -47,12 +47,12 @@ def identity(pid: int) -> dict:
 
 
 def alive(who: dict) -> bool:
-    """Is the process remembered as WHO still running?"""
+    """Is the process WHO still running?"""
     return who["start"] is not None and start_time(who["pid"]) == who["start"]
 
 
 def end(who: dict, grace: float = 3.0) -> None:
-    """End WHO: politely, and after GRACE seconds by force."""
+    """End WHO: by SIGTERM, and after GRACE seconds by SIGKILL."""
     for number, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
         if not alive(who):
             return

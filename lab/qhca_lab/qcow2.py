@@ -11,8 +11,8 @@ from .paths import QEMU
 
 
 def create(path: Path, backing: Path) -> None:
-    """A qcow2 image at PATH on top of the raw image BACKING, which nobody
-    writes to any more from then on."""
+    """A qcow2 image at PATH on top of the raw image BACKING, which must not change any
+    more."""
     made = subprocess.run(
         [str(QEMU.with_name("qemu-img")), "create", "-q", "-f", "qcow2", "-F", "raw",
          "-b", str(backing), str(path)], stdin=subprocess.DEVNULL, capture_output=True, text=True,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .errors import LabError
 
-# Sockets of a guest beside "qmp": each serves one tool at a time.
+# Sockets of a guest in addition to "qmp": each serves one tool at a time.
 SPARE = 6
 
 
@@ -75,11 +75,11 @@ def open_free(directory: Path, timeout: float = 20.0) -> Qmp:
 
 def wait_any(connections: list[Qmp], timeout: float | None) -> bool:
     """Wait until one of CONNECTIONS may have something for poll_events(), or
-    TIMEOUT seconds (None: for ever). False when nothing came.
+    TIMEOUT seconds (None: no limit). False if nothing came.
 
-    What came beside an answer was read with it: select() would not tell. Nor does
-    it tell of a Ctrl-C that Python took note of just before it: so it looks again
-    each second."""
+    Events that arrived with an answer have been read already, so select() would not
+    report them. Nor does it report a Ctrl-C that Python noted just before: so it
+    checks again each second."""
     if any(c.pending for c in connections):
         return True
     end = None if timeout is None else time.monotonic() + timeout
@@ -94,9 +94,9 @@ def wait_any(connections: list[Qmp], timeout: float | None) -> bool:
 class Qmp:
     """A connection to a guest's QMP socket; use it in a with statement.
 
-    QEMU serves one client at a time, so the connection holds a lock: another
-    program waits for its turn, at most `timeout` seconds. LOCK is that lock
-    when it was taken already. Events that came are in `events`, oldest first.
+    QEMU serves one client at a time, so the connection holds a lock: another program
+    waits for it, at most `timeout` seconds. LOCK is that lock if it is held already.
+    Events that have arrived are in `events`, oldest first.
     """
 
     def __init__(self, path: Path, timeout: float = 20.0, lock: int | None = None):
@@ -162,8 +162,8 @@ class Qmp:
         self._asked.append(self._serial)
 
     def reply(self, name: str):
-        """The value of the command NAME that was sent; QmpError when refused.
-        Late answers, to commands that were given up, are no answer to it."""
+        """The value of the command NAME that was sent; QmpError if it is refused. Late
+        answers to commands that timed out are ignored."""
         serial = self._asked.popleft()
         while True:
             try:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TCP over the net device of qhca and over virtio-net, in turns.
+"""TCP over the net device of qhca and over virtio-net, alternately.
 
-Two labs, each with a wire of its own of the same kind: two guests with qhca, two with
-virtio-net. While one is measured, the other is stopped. With the speed comes the
-price of a GiB in CPU time: of both guests by their own clocks, and of both QEMUs by
-the host's, which has device, wire and the emulation of the guests' CPUs in it.
+Two labs, each with its own wire of the same kind: two guests with qhca, two with
+virtio-net. While one is measured, the other is stopped. The result has the speed and
+the CPU time per GiB: of both guests by their own accounts, and of both QEMUs by the
+host's, which includes device, wire and the emulation of the guests' CPUs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .perftest import NAME, say
 
 GIB = 1 << 30
 MIB = 1 << 20
-# The kind of adapter in each lab, by the name that the table has for it.
+# The kind of adapter in each lab, by its name in the table.
 ADAPTERS = {"qhca": "qhca", "virtio": "rxe"}
-# Seconds of one run that may pass on a slow host.
+# Time limit of one run in seconds, for a slow host.
 PATIENCE = 300
 
 
@@ -41,7 +41,7 @@ PATIENCE = 300
 @dataclasses.dataclass
 class Cpu:
     """Seconds of CPU time: of the guests by their own account, of their QEMUs, and of
-    these the main loops, in which most of the device runs."""
+    the QEMUs' main loops, in which most of the device runs."""
 
     guest: float
     qemu: float
@@ -83,7 +83,7 @@ def cpu_now(lab: Lab) -> Cpu:
 
 @dataclasses.dataclass
 class Run:
-    """The bytes that one run has moved, and in how many seconds."""
+    """The bytes that one run has moved, and its seconds."""
 
     bytes: int
     seconds: float
@@ -115,7 +115,7 @@ def iperf(lab: Lab, seconds: int, streams: int, zero_copy: bool) -> Run:
         _, client = pair.run_checked(lab, ("b", "iperf3 -s -1"),
                                      ("a", f"iperf3 -J {options} -c $PEER"), PATIENCE)
     except CommandFailed as error:
-        # It tells in JSON, too, why it fails.
+        # It reports the reason of a failure in JSON, too.
         return iperf_result(error.result.out)
     return iperf_result(client.out)
 
@@ -203,7 +203,7 @@ def entry_of(case: str, samples: dict[str, list[dict]], errors: dict[str, str]) 
 
 
 def measure(labs: dict[str, Lab], case: str, args, folder: str) -> dict:
-    """A case on each adapter, in turn; failures are kept."""
+    """A case on each adapter, one after the other; failures are recorded."""
     samples: dict[str, list[dict]] = {name: [] for name in labs}
     errors: dict[str, str] = {}
     for number in range(args.rounds):

@@ -50,8 +50,8 @@ def qhca_ends(lab) -> dict:
 
 
 def command_line(end: dict, case: tuple, seconds: int) -> str:
-    """A case's program, as one of both ENDS runs it; the client has the server's address
-    behind it."""
+    """The command of a case for one of both ENDS; the client's ends with the server's
+    address."""
     _title, _unit, program, options, *_ = case
     return f"{program} -d {end['device']} -x {end['index']} -F {options} -D {seconds}"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where both QEMUs spend their time while perftest runs: perf's samples as flame
-graphs, and as a table of what a message costs."""
+graphs, and as a table of the cost of a message."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FOLDER = BUILD / "profile"
 RUNS = {"write-64k": "write 64 KiB", "send-8": "send 8 B rate", "send-2": "send 2 B latency"}
 # Samples a second of each thread, by the host's clock: no counter of the CPU is needed.
 HERTZ = 499
-# Bytes of a thread's stack that come with a sample, for the unwinder.
+# Bytes of the stack in each sample, for the unwinder.
 STACK = 8192
-# Seconds of perftest beside those that are recorded: perf starts, and ends.
+# Additional seconds of perftest, in which perf starts and ends.
 MARGIN = 10
 
-# What a sample is spent for: the first of its frames, from the leaf on, that one of these
-# knows. What has no frame here, as the engine's own functions, is told by its caller.
+# The purpose of a sample: that of its first frame, from the leaf on, that is listed here.
+# Functions that are not listed, like the engine's own, count for their callers.
 PURPOSES = [(name, re.compile(pattern)) for name, pattern in (
     ("guest's code", r"^\[guest code\]$"),
     ("TCG", r"^(helper_(?!st|ld)|cpu_exec|cpu_tb_exec|tb_|tcg_|atomic_mmu|mttcg_)"),
@@ -73,7 +73,7 @@ def messages_per_second(case: tuple, value: float) -> float:
 
 
 def record(lab: Lab, ends: dict, case: tuple, seconds: int, file: Path) -> float:
-    """Run CASE, and record both QEMUs into FILE while it is at work; its figure."""
+    """Run CASE, and record both QEMUs into FILE meanwhile; its figure."""
     a, b = lab["a"], lab["b"]
     long = seconds + MARGIN
     server = pair.start_server(b, command_line(ends["b"], case, long))

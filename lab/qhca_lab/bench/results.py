@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""build/bench.json: the figures of the last runs; --net and --scale have parts of their own."""
+"""build/bench.json: the figures of the last runs; --net and --scale have their own parts."""
 
 from __future__ import annotations
 

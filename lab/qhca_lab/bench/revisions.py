@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The device of this tree and that of another revision, in turns."""
+"""The device of this tree and that of another revision, alternately."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def build_before(revision: str) -> str:
     env = dict(os.environ, QHCA_BUILD=str(tree / "build"),
                QHCA_CACHE=os.environ.get("QHCA_CACHE", str(BUILD / "cache")))
     say(f"QEMU of {name} ...")
-    # By make, as scripts lie elsewhere in older revisions.
+    # By make, because older revisions have their scripts elsewhere.
     subprocess.run(["make", "-s", "-C", str(tree), "qemu"], check=True, env=env)
     return str(tree / "build/bin/qemu-system-x86_64")
 
 
 def compare(args, cases) -> int:
-    """The device of this tree against that of another revision, in turns."""
+    """The device of this tree against that of another revision, alternately."""
     before = args.against
     if not os.access(before, os.X_OK):
         before = build_before(args.against)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Many QPs, many MRs, many guests: does the price of a message stay the same?
+"""Many QPs, many MRs, many guests: does the cost of a message stay the same?
 
-RDMA WRITEs of 8 bytes and of 64 KiB, by the program "traffic" of the tests. What is
-compared is measured at once, one after the other in the same guests: a case, and one
-QP with one MR that does the same, so that other load on the host affects both.
+RDMA WRITEs of 8 bytes and of 64 KiB, by the program "traffic" of the tests. A case and
+its reference, one QP with one MR, are measured immediately one after the other in the
+same guests, so that other load on the host affects both.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ PROGRAM = "/qhca/build/guest-progs/traffic"
 SMALL, LARGE = 8, 65536
 SIZES = (SMALL, LARGE)
 FIRST_PORT = 20000
-# Seconds for a phase, and for all that is made before: 10,000 QPs on a slow host.
+# Seconds for a phase, and for creating everything before: 10,000 QPs on a slow host.
 PATIENCE = 600.0
-# The rate with this many active QPs is to be at least this share of the rate of one.
+# Goal: with this many active QPs, at least this share of the rate of one.
 AIM_QPS, AIM = 1000, 0.8
 
 
@@ -39,7 +39,7 @@ AIM_QPS, AIM = 1000, 0.8
 
 @dataclasses.dataclass
 class Phase:
-    """What a phase has moved: `all` writes, of which WRITES in US microseconds count."""
+    """What a phase has moved: `all` writes; WRITES of them, in US microseconds, count."""
 
     size: int
     active: int
@@ -72,7 +72,7 @@ class Traffic:
         except BaseException:
             self.end()
             raise
-        # Those that write, and how many phases they have told of.
+        # The writers, and how many phases they have reported.
         self._writers = self._jobs if both else self._jobs[1:]
         self._told = 0
 
@@ -82,7 +82,7 @@ class Traffic:
             job.signal(signal.SIGUSR1)
 
     def finish(self) -> list[Phase]:
-        """What the started phase has moved, for each writer."""
+        """What each writer has moved in the phase that was started."""
         deadline = time.monotonic() + PATIENCE
         found = [self._wait(job, deadline) for job in self._writers]
         self._told += 1
@@ -116,15 +116,15 @@ class Traffic:
 def qemu_seconds(guest: Guest) -> tuple[float, float]:
     """CPU time of a guest's QEMU so far, and of its main loop's thread, to the nanosecond."""
     pid = guest.state["process"]["pid"]
-    # The clock of a process, as clock_getcpuclockid(3) tells it.
+    # The CPU clock of a process, see clock_getcpuclockid(3).
     whole = time.clock_gettime(~pid << 3 | 2)
     loop = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]
     return whole, int(loop) / 1e9
 
 
 def sample(lab: Lab, flows: list[Traffic]) -> dict:
-    """One phase of all FLOWS at once: writes a second of all together, and of each
-    guest's QEMU the CPU time of a write."""
+    """One phase of all FLOWS at once: their total writes per second, and the CPU time per
+    write of each guest's QEMU."""
     before = {g.name: qemu_seconds(g) for g in lab.guests}
     for flow in flows:
         flow.begin()
@@ -142,8 +142,8 @@ def sample(lab: Lab, flows: list[Traffic]) -> dict:
 
 
 def qemu_memory(smaps: str) -> int:
-    """Resident bytes of a QEMU, of /proc/PID/smaps, besides the memory of its guest, and
-    of others that it sees: these are its largest mappings."""
+    """Resident bytes of a QEMU, from /proc/PID/smaps, without the memory of its guest and
+    of others that it maps: these are its largest mappings."""
     maps: list[dict[str, int]] = []
     for line in smaps.splitlines():
         key, _, rest = line.partition(":")
@@ -211,7 +211,7 @@ def entry_of(name: str, size: int, samples: list[tuple[dict, dict]]) -> dict:
 
 
 def one_qp(rows: list[dict]) -> list[dict]:
-    """The rows of the one QP that was measured beside ROWS."""
+    """The rows of the one QP that was measured with ROWS."""
     return [{"case": "1 QP", "size": size, "ratio": 1.0,
              **middle([row["one"] for row in rows if row["size"] == size])} for size in SIZES]
 
@@ -255,7 +255,7 @@ def all_to_all(lab: Lab, one: Traffic, name: str, case: Case, args) -> list[dict
 
 
 def measure(lab: Lab, cases: dict[str, Case], args, way) -> list[dict]:
-    """WAY, of the two above, of each of CASES, beside one QP."""
+    """Measure each of CASES, by WAY, one of the two above, against one QP."""
     rows = []
     with Traffic(lab["a"], lab["b"], FIRST_PORT, [(size, 1) for size in SIZES],
                  ms=int(args.seconds * 1000)) as one:

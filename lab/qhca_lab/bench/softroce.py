@@ -15,8 +15,8 @@ from ..paths import BUILD, TOP
 from . import results as results_file
 from .perftest import NAME, measure, qhca_ends, say
 
-# What the host's own figures are, and the share of each that the adapter is to reach in
-# the same run; of a latency the most microseconds.
+# The host's own figures, and the share of each that the adapter should reach in the same
+# run; for a latency, the maximum in microseconds.
 HOST_AIMS = {
     f"{verb} {size}": (f"memcpy_{key}_mib_s", share)
     for verb in ("write", "read", "send")
@@ -83,7 +83,7 @@ def set_up_rxe(guest, number: int, mtu: int) -> dict:
 
 
 def run_cases(lab, adapters, cases, rounds, seconds):
-    """Measure every case on every adapter, in turn; failures are kept."""
+    """Measure every case on every adapter, one after the other; failures are recorded."""
     results = []
     for case in cases:
         title, unit, program, options, _column, aim = case
@@ -169,7 +169,7 @@ def compare(args, cases) -> int:
         kernel = lab["a"].run("uname -r").out.strip()
         accel, link = lab.state["accel"], lab.state["link"]
 
-    # Once more, as other load comes and goes: what counts is the mean.
+    # Once more, because other load varies: the mean counts.
     limits.append(host_limits())
     host = {key: statistics.mean(each[key] for each in limits) for key in limits[0]}
     print(f"\n{'':18} {'qhca':>12} {'Soft-RoCE':>12} {'unit':6} {'better by':>10}")

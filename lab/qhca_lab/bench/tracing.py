@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cost of active breaks and recordings, measured in turns in one lab."""
+"""The cost of active breaks and recordings, measured alternately in one lab."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..paths import BUILD
 from ..record import ftrace
 from .perftest import NAME, measure, qhca_ends, say
 
-# Room for all that happens in one run; a file that is full costs nothing more.
+# Room for everything in one run: a full file would cost nothing more.
 LIMIT = 16 << 30
 BUFFER_KB = 16 << 10
-# No QP has this number, so the break looks at every doorbell and is never met.
+# No QP has this number: the break checks every doorbell and is never met.
 NOBODY = 0xFFFFFE
 
 

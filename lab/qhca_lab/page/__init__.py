@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A recording as a page of swim lanes: python3 -m qhca_lab.page trace.json -o page.html
 
-The page is one file: no network, and a browser without scripts shows it, too. With
+The page is one file. It needs no network, and works without scripts. With
 -o NAME.svg one message is drawn alone."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BYTES_MAX = 512 << 20
 
 
 def render(trace: dict) -> str:
-    """The page of TRACE (trace.json as a dictionary); TraceError if it is none."""
+    """The page of TRACE (trace.json as a dictionary); TraceError if it is not a trace."""
     return html.page(load(trace))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Explanations of steps, for readers who see them for the first time."""
+"""Explanations of steps, for readers who are new to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEANINGS = {
         "After a barrier, one 64-bit store with QPN and new head index into the doorbell page. "
         "This is the only moment at which the data path leaves the guest."),
     ("provider", "poll"): (
-        "ibv_poll_cq() finds a CQE whose phase bit is right, reads it and moves the consumer "
+        "ibv_poll_cq() finds a CQE with the expected phase bit, reads it and moves the consumer "
         "index in the doorbell record. No system call."),
     ("device", "doorbell"): (
         "The store arrives at the adapter: page, QPN, head. The adapter checks that the "

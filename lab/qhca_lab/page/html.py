@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The page: one file that needs nothing but a browser, and no script for reading."""
+"""The page: one file that needs only a browser, and no scripts to be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import explanations, lanes
 from .stories import Recording, Step, Story
 
 HERE = Path(__file__).parent
-# More messages than this are not drawn: a browser must not choke.
+# At most this many messages are drawn, so that browsers stay fast.
 STORIES_MAX = 150
 OVERVIEW_W, OVERVIEW_ROW, OVERVIEW_ROWS = 1100.0, 9.0, 9
 
@@ -58,7 +58,7 @@ def page(recording: Recording) -> str:
         _notices(recording, stories),
     ]
     if stories:
-        # One is shown when none is asked for; it must come last for that.
+        # Shown if none is selected; it must come last for that.
         first = next((s for s in stories if s.kind != "command"), stories[0])
         ordered = [*(s for s in stories if s is not first), first]
         body.append(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
 The swim lanes of one message as SVG: time runs downwards, the guests are left and
-right of the wire, each with application, driver and adapter. Rows are one event
-each; how much time lies between is said, not drawn, as it goes from nanoseconds
-to milliseconds.
+right of the wire, each with application, driver and adapter. Each row is one event;
+the times between are printed and not drawn to scale, because they range from
+nanoseconds to milliseconds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def lanes_of(story: Story) -> list[Lane]:
     lanes, x = [], AXIS
     for pid, layer in order:
         width = WIRE if layer == "wire" else LANE
-        # Frames that are steps of their own need room for their words.
+        # Frames that are steps of their own need room for text.
         if layer == "wire" and any(s.layer == "wire" for s in story.steps):
             width = LANE
         lanes.append(Lane(pid, layer, x, width))
@@ -160,7 +160,7 @@ def _through(story: Story) -> list[tuple[int, int, str]]:
             out |= {(i, i + 1, name) for i in range(begin, end)}
         else:
             out.add((begin, end, name))
-    # What no arrow joins was done for the step before it.
+    # A step without an arrow was done for the step before it.
     joined = {end for _, end, _ in story.arrows} | {begin for begin, _, _ in story.arrows}
     for i, (a, b) in enumerate(zip(story.steps, story.steps[1:], strict=False)):
         if i + 1 not in joined and (a.pid, a.tid) == (b.pid, b.tid):
@@ -267,7 +267,7 @@ def _down(svg: Svg, lane: Lane, rows: dict[int, float], begin: int, end: int) ->
 
 def _arrow(svg: Svg, story: Story, lanes: list[Lane], a: Lane, b: Lane, rows: dict[int, float],
            begin: int, end: int, name: str) -> None:
-    """From one step to the next; behind the boxes."""
+    """From one step to the next, drawn under the boxes."""
     ya, yb = rows[begin] + BOX / 2, rows[end] + BOX / 2
     if a is b:
         _down(svg, a, rows, begin, end)
@@ -279,7 +279,7 @@ def _arrow(svg: Svg, story: Story, lanes: list[Lane], a: Lane, b: Lane, rows: di
     cross = a.pid != b.pid and "wire" not in (a.layer, b.layer)
     hue = "purple" if cross or "wire" in (a.layer, b.layer) else "soft"
     bend = 14 * sign
-    # Down in the gap beside the box it leaves, then straight across.
+    # Down in the gap next to its box, then straight across.
     past = not cross and abs(lanes.index(a) - lanes.index(b)) > 1
     svg.path(f"M{number(x1)} {number(ya)}C{number(x1 + bend * 2)} {number(ya)} "
              f"{number(x2 - bend * 2)} {number(yb)} {number(x2 - 5 * sign)} {number(yb)}",

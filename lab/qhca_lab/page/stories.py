@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-A recording (trace.json) as stories: what became of one message, step by step.
+A recording (trace.json) as stories: the path of one message, step by step.
 
-The arrow chain "message" of the trace is the spine of a story; that of its
-completion, its further packets, and what the adapter did between two steps belong
-to it. A command of the driver to the adapter is a story, too.
+A story consists of the arrow chain "message" of the trace, that of its completion, its
+further packets, and what the adapter did between two steps. A command of the driver to
+the adapter is a story, too.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LAYER_WORDS = (
     ("driver", ("driver", "kernel", "irq")),
     ("provider", ("provider", "application", "app", "user")),
 )
-# Events between two steps of a thread that are still told.
+# Maximum number of events between two steps of a thread that are shown.
 BETWEEN_MAX = 24
-# After these the adapter goes on to something else.
+# After these the adapter turns to something else.
 _LAST_OF_A_BURST = ("tx", "msix", "poll", "qhca_aq_cmd", "aq_cmd")
-# Arrows that are no story, nor part of one.
+# Arrows that are not part of a story.
 _SMALL = ("doorbell",)
 PSN = 0xFFFFFF
-# What belongs to a command: events of its task so near to it, and these results.
+# Events of a command: those of its task at most this far from it, and these results.
 AROUND_MAX, AROUND_US = 8, 20000.0
 _RESULTS = ("create", "destroy", "modify", "reg", "dereg")
 
@@ -161,9 +161,9 @@ class _Reader:
 
 
 def load(trace: object) -> Recording:
-    """Read a trace; what makes no sense is left out and told in `problems`.
+    """Read a trace; invalid parts are omitted and reported in `problems`.
 
-    TraceError when it is no trace at all."""
+    TraceError if it is not a trace at all."""
     reader = _Reader(trace)
     steps: list[Step] = []
     for event in reader.slices:
@@ -225,7 +225,7 @@ def _chains(reader: _Reader, by_thread: dict) -> tuple[list, int]:
 
 
 class _Groups:
-    """Chains put together: each group is a story, its first chain the main one."""
+    """Groups of chains: each group is a story, its first chain the main one."""
 
     def __init__(self):
         self.groups: list[list[Chain]] = []
@@ -252,7 +252,7 @@ class _Groups:
                 break
 
     def join(self, chain: Chain) -> bool:
-        """Put CHAIN to the group it continues; False if there is none."""
+        """Add CHAIN to the group that it continues; False if there is none."""
         group = self._of_key.get(chain.key) if chain.key else None
         group = group or self._of_step.get(chain.steps[0].order)
         if group is None and chain.kind == "packet":
@@ -262,7 +262,7 @@ class _Groups:
         return group is not None
 
     def _by_psn(self, chain: Chain) -> list[Chain] | None:
-        """The message whose packet, or answer, CHAIN is: the last that began."""
+        """The message of which CHAIN is a packet or response: the last that began."""
         for step in (chain.steps[0], chain.steps[-1]):
             psn = step.args.get("psn")
             if type(psn) is not int:
@@ -277,7 +277,7 @@ class _Groups:
 
 
 def _stories(chains: list[Chain], by_thread: dict) -> list[Story]:
-    """Chains joined to those they continue, and all of them told."""
+    """Join chains to those that they continue, and make a story of each group."""
     groups = _Groups()
     named = {c.kind for c in chains}
     parts = {"completion", "packet"} if "message" in named else set()
@@ -285,7 +285,7 @@ def _stories(chains: list[Chain], by_thread: dict) -> list[Story]:
     for chain in chains:
         if chain.kind in _SMALL:
             continue
-        # What begins where another one passes belongs to it.
+        # A chain that begins at a step of another one belongs to it.
         begins = groups.step_is_of(chain.steps[0])
         if chain.kind in parts or (begins and begins[0].steps[0] is not chain.steps[0]
                                    and chain.kind != "command"):
@@ -330,7 +330,7 @@ def _tell(group: list[Chain], groups: _Groups, by_thread: dict, orders: dict) ->
     at = {s.order: i for i, s in enumerate(steps)}
     arrows = []
     if any(s.kind == "irq" for chain in extra for s in chain.steps):
-        # The answer came by the interrupt.
+        # The response came with the interrupt.
         group = [dataclasses.replace(group[0], steps=group[0].steps[:-1]), *group[1:]]
     for chain in [*group, *extra]:
         arrows += [(at[a.order], at[b.order], chain.name)
@@ -366,7 +366,7 @@ def _around(command: Chain, by_thread: dict, orders: dict) -> list[Chain]:
             after.append(step)
     chains = [Chain("command", command.name, {}, steps) for steps in (
         [*before, first], [*interrupt, last], [last, *after]) if len(steps) > 1]
-    # an interrupt is the answer's way, from the adapter
+    # the response of the adapter comes with an interrupt
     if interrupt and len(command.steps) > 2:
         chains.append(Chain("command", command.name, {}, [command.steps[-2], *interrupt]))
     return chains

@@ -12,12 +12,12 @@ from .device_log import Record
 
 # Operations of the BTH without the class (IBA 9.2).
 _FIRST_RESPONSE, _LAST_RESPONSE = 0x0D, 0x12
-_DATAGRAM_CLASSES = (0x20, 0x60)  # UC, UD: nothing comes back
+_DATAGRAM_CLASSES = (0x20, 0x60)  # UC, UD: no response
 # Codes of completions of receives, from the adapter's contract.
 _RECEIVES, _ETHERNET = 0x80, 0x40
 _CQ_EVENT = 0x01
 PSN = 0xFFFFFF
-# How much too early a frame is taken for one that went, ns.
+# A frame that arrives up to this early (ns) is matched with one that was sent.
 _STRANGE = 10_000
 
 
@@ -49,7 +49,7 @@ class Device:
         self.cause: dict[int, int] = {}
         self.frame_of: dict[int, int] = {}  # of a packet's record: its frame's
         self.packet_of: dict[int, list[int]] = defaultdict(list)
-        self.message_of: dict[int, Message] = {}  # of a packet out, a completion
+        self.message_of: dict[int, Message] = {}  # of a packet out or a completion
         self.context: dict[int, int] = {}  # of a doorbell: the QPC it found
         self.cqe: dict[tuple[int, int], list[int]] = defaultdict(list)
         self.eqe: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -59,7 +59,7 @@ class Device:
         self._sent: dict[int, list[Message]] = defaultdict(list)
         self._rung: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._last: dict[tuple, int] = {}
-        self._frames_out: list[tuple] = []  # sent together, of no packet yet
+        self._frames_out: list[tuple] = []  # sent together, without a packet yet
         self._frames_out_time: int | None = None
         self._frames: list[tuple] = []
         self._made: dict[tuple, list[int]] = defaultdict(list)
@@ -70,10 +70,10 @@ class Device:
                 try:
                     handler(number, record.fields)
                 except (KeyError, TypeError, ValueError):
-                    pass  # a line that was damaged joins nothing
+                    pass  # a damaged line is not linked
         self._delayed()
 
-    # ---- one kind each
+    # ---- one function per kind
 
     def _on_doorbell(self, number, f):
         self.doorbell[f["doorbell"], f["number"], f["index"]].append(number)
@@ -90,14 +90,14 @@ class Device:
     def _on_wqe(self, number, f):
         known = self._by_index.get((f["qpn"], f["index"]))
         if known and not known.out and known.completion is None:
-            return  # a datagram's is fetched again when the wire was not free
+            return  # a datagram's WQE is fetched again if the wire was busy
         message = Message(self, f["qpn"], f["index"], number, f.get("psn", 0))
         self.messages.append(message)
         self._by_index[f["qpn"], f["index"]] = message
         self._sent[f["qpn"]].append(message)
         for rung, head in reversed(self._rung[f["qpn"]]):
             ahead = (head - f["index"]) & 0xFFFFFFFF
-            # Not one of a former life of the QPN either.
+            # Not one of an earlier QP with this number either.
             if not 0 < ahead <= 1 << 16 or (known and rung < known.fetched):
                 break
             message.doorbell = rung
@@ -106,7 +106,7 @@ class Device:
         self._last["walk", f["qpn"]] = number
 
     def _sender(self, qpn: int, psn: int) -> Message | None:
-        """The WQE whose packets have PSN, the youngest of those that may."""
+        """The WQE whose packets have PSN: the newest that matches."""
         for message in reversed(self._sent[qpn]):
             if (psn - message.psn) & PSN < 1 << 23:
                 return message
@@ -136,8 +136,8 @@ class Device:
             self._last["frame_in", header] = number
 
     def _delayed(self) -> None:
-        """Frames that went some time after their packet was made (a fault on
-        demand can do that)."""
+        """Frames that were sent some time after their packet was built (an injected fault can
+        delay them)."""
         for frame, header in self._frames:
             if frame not in self.packet_of:
                 waiting = [n for n in self._unsent.get(header, ()) if n < frame]
@@ -145,7 +145,7 @@ class Device:
                     self._join(waiting[-1], frame)
                     self._unsent[header].remove(waiting[-1])
                 elif self._made[header]:
-                    # Sent twice: it is of the packet that is nearest.
+                    # Sent twice: it belongs to the nearest packet.
                     near = min(self._made[header], key=lambda n: abs(n - frame))
                     self.packet_of[frame].append(near)
 
@@ -196,7 +196,7 @@ class Device:
         qpn = f["qpn"]
         cause = None
         if f["opcode"] & _ETHERNET:
-            pass  # of the network interface, with numbers of its own
+            pass  # of the network interface, which has its own numbers
         elif f["opcode"] & _RECEIVES:
             cause = self._last.get(("request", qpn))
         else:
@@ -230,14 +230,14 @@ class Device:
 
 def pair_frames(devices: list[Device], host,
                 error: float) -> dict[tuple[str, int], tuple[str, int]]:
-    """Which frame that came in is which that went out: (device, number) to the
-    same. HOST(device, number) is a frame's host time, wrong by ERROR at most.
+    """Match received with sent frames: (device, number) to (device, number).
+    HOST(device, number) is a frame's host time, with an error of at most ERROR.
 
-    The bytes must be equal. Of equal frames (packets sent again, and their
-    acknowledgements) each that came takes the last one before it that no later one
-    has taken: so as many as can be find theirs, and in order. One for which none is
-    left is a copy that the wire made, of the last one before it. Pairs are in order
-    of DEVICES and of their records."""
+    The bytes must be equal. Among equal frames (retransmissions and their
+    acknowledgments), each received one is matched with the last one sent before it that
+    no later one is matched with: this matches as many as possible, in order. If none is
+    left, the frame is a copy that the wire made of the last one before it. Pairs are in
+    the order of DEVICES and of their records."""
     sent: dict[tuple, list[tuple[float, Device, int]]] = defaultdict(list)
     came: dict[tuple, list[tuple[float, int]]] = defaultdict(list)
     for at, device in enumerate(devices):
@@ -262,7 +262,7 @@ def pair_frames(devices: list[Device], host,
             elif before:
                 meant = before - 1
             elif group and times[0] <= now + _STRANGE:
-                meant = 0       # before it went? Then that is the news
+                meant = 0       # received before it was sent: report that
             else:
                 continue
             pairs[at, number] = (group[meant][1].name, group[meant][2])

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One clock from many.
 
-Three kinds of clock meet. A guest's trace clock goes at some steady rate beside
+There are three kinds of clock. A guest's trace clock has a constant rate relative to
 its adapter's; adapters have the virtual clocks of their QEMU processes; and all
-processes have the host's monotonic clock. Nothing is guessed: what is known are
-pairs of events of which one was certainly first, and readings of two clocks that
-were taken together. From these follow a most likely time, and how wrong it can be.
+processes have the host's monotonic clock. Nothing is guessed: known are pairs of
+events in a certain order, and simultaneous readings of two clocks. From these follow
+the most likely time and its maximum error.
 
 The clock of the lab is the host's, less the time for which the first guest was
 stopped, from 0 at the start of the recording. Times are nanoseconds.
@@ -35,8 +35,8 @@ class HostClock:
         self.error = max(s.width for s in syncs) / 2
 
     def host(self, time: float, segment: int | None = None) -> float:
-        """Host time at virtual TIME. SEGMENT, of a record, says on which side of
-        a standstill it was; without it a time at a standstill is before it."""
+        """Host time at virtual TIME. SEGMENT, of a record, says on which side of a stop it
+        was; without it, a time at a stop is before it."""
         syncs = self._syncs
         if segment is None:
             segment = bisect.bisect_left(self._times, time)
@@ -86,8 +86,8 @@ class LabClock:
 
 @dataclasses.dataclass
 class Order:
-    """Two clocks' readings of which is known who was first: at TICKS of the
-    guest's clock something happened before (or after) adapter time TIME."""
+    """Two clocks' readings in a known order: at TICKS of the guest's clock something
+    happened before (or after) adapter time TIME."""
 
     ticks: int
     time: float
@@ -134,7 +134,7 @@ def fit(marks: list[tuple[int, float, int]], orders: list[Order],
     for before, time, after in marks:
         known.append((before - base_ticks, time - base_time, True))
         known.append((after - base_ticks, time - base_time, False))
-    # The tightest mark of each half says the rate; the rest is in the room.
+    # The tightest mark of each half gives the rate; the others then bound the offset.
     half = len(marks) // 2
     first = min(marks[:half], key=lambda m: m[2] - m[0])
     last = min(marks[half:], key=lambda m: m[2] - m[0])
@@ -162,7 +162,7 @@ def fit(marks: list[tuple[int, float, int]], orders: list[Order],
     worst = max(0.0, (low - high) / 2)
     error = abs(high - low) / 2
     if width(rate) > 0:
-        # Other rates are possible as well: how far off is the line with them?
+        # Other rates are possible, too: how far off is the line then?
         slowest = _edge(width, rate, rate * (1 - 2 * slack))
         fastest = _edge(width, rate, rate * (1 + 2 * slack))
         for ticks in (0, max(marks[-1][2], until or marks[-1][2]) - base_ticks):

@@ -12,7 +12,7 @@ from ..errors import LabError
 
 @dataclasses.dataclass
 class Sync:
-    """A pair of clocks, ns; `width`: how far apart the host's readings were."""
+    """A reading of both clocks, ns; `width`: the distance of the host's readings before and after."""
 
     time: int
     host: int
@@ -22,7 +22,7 @@ class Sync:
 
 @dataclasses.dataclass
 class Record:
-    """One line. `segment`: how many pairs of clocks were before it."""
+    """One line. `segment`: number of clock readings before it."""
 
     kind: str
     time: int
@@ -32,8 +32,8 @@ class Record:
 
 @dataclasses.dataclass
 class DeviceLog:
-    """All of a file. `lost`: events that are missing at the end, None if that
-    is not known, because the file has no end."""
+    """A whole file. `lost`: number of events missing at the end, None if unknown because
+    the file is incomplete."""
 
     start: dict
     records: list[Record]
@@ -50,9 +50,8 @@ def _number(line: dict, name: str) -> int:
 
 
 def parse(text: str, name: str = "the device's record") -> DeviceLog:
-    """Read the lines of TEXT. A line that makes no sense is told in `problems`
-    and left out, and so is an unfinished last one; LabError when it is no
-    recording at all."""
+    """Read the lines of TEXT. Invalid lines and an incomplete last one are reported in
+    `problems` and omitted; LabError if it is not a recording at all."""
     log = DeviceLog({}, [], [], None, [])
     bad = 0
     lines = text.split("\n")

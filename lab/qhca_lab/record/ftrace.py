@@ -27,7 +27,7 @@ POINTS = {
 }
 MARKS = 16
 
-# Marks have a buffer of their own, so that those at the end find room.
+# Marks have their own buffer, so that there is room for those at the end.
 _START = r"""
 set -eu
 t=/sys/kernel/tracing i=$t/instances/qhca-record
@@ -156,7 +156,7 @@ def stop(guest) -> str:
 
 
 def clean(guest) -> None:
-    """Remove all traces of a recording from GUEST; harmless if there is none."""
+    """Remove everything of a recording from GUEST; harmless if there is none."""
     guest.run(["/bin/bash", "-c", _CLEAN], 60)
 
 

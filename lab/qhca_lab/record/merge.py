@@ -92,7 +92,7 @@ def _marks(node: _Node) -> list[tuple[int, float, int]]:
     marks = []
     for value, found in spans.items():
         numbers = node.device.marker[value]
-        # A value that was written again is there as often on both sides, or unclear.
+        # A repeated value occurs equally often on both sides, or it is ambiguous.
         if len(numbers) == len(found):
             marks += [(before, node.device.records[n].time, after)
                       for (before, after), n in zip(found, numbers)]
@@ -100,7 +100,7 @@ def _marks(node: _Node) -> list[tuple[int, float, int]]:
 
 
 def _orders(node: _Node) -> list[Order]:
-    """Pairs of a guest's and its adapter's events, one of which caused the other."""
+    """Pairs of events of a guest and its adapter, of which one caused the other."""
     seen: dict[tuple, list[int]] = defaultdict(list)
     for event in node.source.guest.events:
         key = _key(event)
@@ -116,7 +116,7 @@ def _orders(node: _Node) -> list[Order]:
     for kind, table, guest_first in sides:
         for key, numbers in table.items():
             clocks = seen.get((kind, *key), ())
-            # A number that was used again has as many of both, or it is unclear.
+            # A reused number occurs equally often on both sides, or it is ambiguous.
             if len(clocks) == len(numbers):
                 found += [
                     Order(c, records[n].time, guest_first) for c, n in zip(clocks, numbers)
@@ -161,10 +161,10 @@ def _device_events(node: _Node, lab: LabClock, known: names.Names) -> None:
         name = names.device_event(record.kind, record.fields)
         if not name:
             continue
-        # A packet went out when its frame did, just before it was traced.
+        # A packet was sent when its frame was, just before it was traced.
         frame = device.frame_of.get(number) if record.kind == "tx" else None
         if frame is not None and frame > number:
-            frame = None  # it was kept back
+            frame = None  # it was held back
         time = lab.time(node.host_time(number if frame is None else frame)) + node.shift
         node.points[number] = trace_format.Event(
             time, node.number, DEVICE, name, "device", known.args(record.fields), record.kind,
@@ -301,7 +301,7 @@ class _Arrows:
         return way + [fetched]
 
     def messages(self) -> None:
-        # Of a message: the receive that it completed at the peer.
+        # For a message: the receive that it completed at the peer.
         completes: dict[int, tuple[_Node, int]] = {}
         for node in self.nodes.values():
             if not node.device:
@@ -320,7 +320,7 @@ class _Arrows:
                 self._message(node, message, completes.get(id(message)))
 
     def _crossing(self, node: _Node, number: int) -> list[trace_format.Event]:
-        """A packet out, and in at the peer, if it arrived there."""
+        """A sent packet, and its arrival at the peer, if any."""
         way = [node.points[number]]
         for to, into in self.received.get((node.name, number), ())[:1]:
             way.append(self.nodes[to].points[into])
@@ -332,8 +332,8 @@ class _Arrows:
         if message.out:
             crossed = self._crossing(node, message.out[0])
             way += crossed
-        # Packets of a message overlap: the arrow goes with the first, and at the
-        # peer from it to the last. A packet that is lost goes again.
+        # Packets of a message overlap: the arrow follows the first, and at the
+        # peer from it to the last. A lost packet is retransmitted.
         if done:
             peer, number = done
             into = peer.device.cause[number]
@@ -364,7 +364,7 @@ class _Arrows:
         self.draw(label, "completion", back + self.completion(node, message.completion), **args)
 
     def packets(self) -> None:
-        """Packets that are in no other arrow."""
+        """Packets that are not part of another arrow."""
         for (name, number), came in self.received.items():
             for to, into in came:
                 a, b = self.nodes[name].points[number], self.nodes[to].points[into]
@@ -411,7 +411,7 @@ class _Arrows:
 
 
 def _comment(node: _Node, frame: int, lost: bool) -> str:
-    """What the frame belongs to: QP, WQE, packet."""
+    """The QP, WQE and packet of a frame."""
     parts = []
     for number in node.device.packet_of.get(frame, ()):
         record = node.device.records[number]
@@ -434,8 +434,8 @@ def _comment(node: _Node, frame: int, lost: bool) -> str:
 
 
 def _packets(nodes: list[_Node], lab: LabClock, pairs: dict) -> list[Packet]:
-    """Each frame once: as it went out, or, from a guest that is not recorded, as
-    it came in."""
+    """Each frame once: as it was sent, or, from a guest that is not recorded, as it was
+    received."""
     arrived = set(pairs.values())
     everybody = len(nodes) > 1
     found = []
@@ -458,13 +458,13 @@ def _packets(nodes: list[_Node], lab: LabClock, pairs: dict) -> list[Packet]:
     return found
 
 
-# --------------------------------------------------------------------- together
+# -------------------------------------------------------------------- the whole
 
 
 @dataclasses.dataclass
 class Merged:
     """`trace`: what goes into trace.json; `interfaces` and `packets`: into
-    wire.pcapng; `problems`: what somebody who reads it should know."""
+    wire.pcapng; `problems`: what readers should know."""
 
     trace: dict
     interfaces: list[str]
@@ -473,7 +473,7 @@ class Merged:
 
 
 def merge(sources: list[Source], about: dict | None = None) -> Merged:
-    """Put SOURCES together; LabError when none has an adapter's recording."""
+    """Merge SOURCES; LabError if none has an adapter's recording."""
     problems: list[str] = []
     nodes = [_Node(n, s) for n, s in enumerate(sources, 1)]
     recorded = [n for n in nodes if n.device]

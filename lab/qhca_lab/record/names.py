@@ -32,10 +32,10 @@ _GUEST = {
 }  # fmt: skip
 _DOORBELLS = {0x00: "SQ", 0x08: "CQ_ARM", 0x10: "EQ", 0x18: "ETH_SQ", 0x20: "RQ",
               0x28: "MR_SYNC", 0x30: "TM"}  # fmt: skip
-# Better read in hexadecimal; and JSON's readers have no 64-bit integers.
+# Hexadecimal is easier to read, and JavaScript has no 64-bit integers.
 _HEX = {"address", "addr", "wr_id", "entry", "at", "va", "offset", "iova", "key", "value", "mask",
         "arg", "result", "sq_leaf", "rq_leaf", "flags", "access", "deadline"}  # fmt: skip
-# Of an event of a guest: field, and the device's event and field with its names.
+# For an event of a guest: field, and the device's event and field that have its names.
 _CODES = {
     "wqe": [("opcode", "wqe", "opcode")],
     "poll": [("opcode", "cqe", "opcode"), ("status", "cqe", "status")],

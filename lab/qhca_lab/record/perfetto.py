@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings in Perfetto's own trace processor: what ui.perfetto.dev sees, by SQL."""
+"""SQL queries of recordings, by Perfetto's own trace processor, as in ui.perfetto.dev."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from . import device_log, ftrace
 from .merge import Merged, Source, merge
 
 
-# A page of more events than this is no help to anybody.
+# A page with more events than this would be useless.
 PAGE_EVENTS = 200_000
 
 
@@ -146,11 +146,11 @@ def merge_folder(folder: Path, notes: list[str]) -> Merged:
 
 
 def write(merged: Merged, folder: Path) -> None:
-    """trace.json, wire.pcapng and, if it is not too much for it, page.html into
+    """Write trace.json, wire.pcapng and, unless there are too many events, page.html to
     FOLDER."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "trace.json", "w") as f:
-        # An event to a line: what people and diff can read.
+        # One event per line, for people and diff.
         trace = dict(merged.trace)
         events = trace.pop("traceEvents")
         f.write(json.dumps(trace, indent=1)[:-2] + ',\n "traceEvents": [\n')

@@ -7,8 +7,8 @@ from __future__ import annotations
 import bisect
 import dataclasses
 
-# Events are points in time. So that one sees them and arrows find them, they get
-# a length: to the next one of their thread, but at most this, in ns.
+# Events are points in time. To be visible, and for arrows to be attached, they get a
+# length: to the next one of their thread, but at most this, in ns.
 LENGTH = 2000
 
 
@@ -23,7 +23,7 @@ class Event:
     layer: str
     args: dict
     kind: str = ""
-    order: int = 0  # of equal times the lower is first
+    order: int = 0  # order of events at the same time: the lower is first
     shown: int = 0  # the time as written to the file
     length: int = 0
 
