@@ -36,8 +36,8 @@ class Direction(threading.Thread):
         self.passed = self.lost = self.undeliverable = 0
 
     def run(self):
-        # Who passes frames on is as urgent as who sends them. A thread inherits
-        # nothing of what was done for its process.
+        # Forwarding is as urgent as sending. Threads do not inherit what was
+        # done for their process.
         sched.prefer(threading.get_native_id())
         out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
@@ -49,7 +49,7 @@ class Direction(threading.Thread):
                 self.lost += 1
                 continue
             try:
-                # Blocks while the guest does not read: no loss but the chosen.
+                # Blocks while the guest does not read: only chosen frames are lost.
                 out.sendto(frame, self.peer)
                 self.passed += 1
             except OSError:

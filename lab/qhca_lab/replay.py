@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Record what guests do, and replay it, bit by bit the same.
+"""Record what guests do, and replay it bit by bit.
 
 A recording is a folder: run.json says what was recorded; each guest has a
 folder with its disk (an overlay, which also holds the snapshots), QEMU's log
-of all that came from outside (rr.bin) and its console.
+of all external input (rr.bin) and its console.
 
-A recorded machine has nothing that QEMU cannot replay: one CPU, no folder of
-the host, no agent. What the guest needs comes in its initramfs.
+A recorded machine has only what QEMU can replay: one CPU, no shared folder, no
+agent. Its initramfs has everything that the guest needs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from . import initrd, machine, process, qcow2
 from .errors import LabError
 from .paths import BUILD, GUEST, QEMU, TOP
 
-# Virtual nanoseconds of an instruction, as a power of two.
+# Virtual nanoseconds per instruction, as a power of two.
 SHIFT = 1
 # The snapshot with which a recording begins.
 FIRST = "init"
@@ -35,9 +35,9 @@ NAMES = "abcd"
 # Recorded guests pause for longer than an adapter's usual ACK timeout.
 PATIENT = ["min-ack-timeout=18"]
 
-# What guests do when nothing else is said: a pingpong, between the two guests,
-# or of a guest with itself. There no client starts too early, so that the server
-# has the first QPN and the client the second.
+# The default command: a pingpong between the two guests, or of one guest with itself.
+# There the client does not start too early, so the server has the first QPN and the
+# client the second.
 ALONE = """\
 ibv_rc_pingpong -d $IBDEV -g $GIDX -c -e -n 100 &
 until ss -Hltn 'sport = :18515' | grep -q .; do sleep 0.1; done
@@ -62,7 +62,7 @@ def qemu_id() -> str:
 
 @dataclasses.dataclass
 class RecordedRun:
-    """A recording in the folder `dir`; `state` is what run.json holds."""
+    """A recording in the folder `dir`; `state` is the contents of run.json."""
 
     dir: Path
     state: dict
@@ -106,14 +106,13 @@ class RecordedRun:
 def command_line(recorded: RecordedRun, name: str, mode: str, console: Path,
                  netdev: str) -> list[str]:
     """QEMU's arguments for guest NAME; MODE is record or replay, or "live" for
-    the same machine with nothing of both. But for the back ends they are the
-    same in all."""
+    the same machine without either. The modes differ only in the back ends."""
     guest = recorded.state["guests"][name]
     folder = recorded.guest_dir(name)
     args = [str(QEMU), "-name", f"qhca-{name}"]
     args += ["-machine", "q35,usb=off,sata=off,smbus=off,hpet=off"]
     args += ["-accel", "tcg,tb-size=256", "-cpu", machine.TCG_CPU]
-    # Loading a snapshot of a vapic waits for a CPU that waits for the loader.
+    # Loading a snapshot of a vapic would deadlock with the CPU.
     args += ["-global", "apic-common.vapic=off"]
     args += ["-smp", "1", "-m", recorded.state["mem"]]
     if mode != "live":
@@ -206,7 +205,7 @@ def finish(runs: list[Run], timeout: float) -> None:
 
 
 def command_status(console: Path) -> int:
-    """The exit status of the recorded command, as the guest's console tells it."""
+    """The exit status of the recorded command, from the guest's console."""
     for line in reversed(console.read_text(errors="replace").splitlines()):
         if line.startswith("--- status "):
             return int(line.split()[2])
@@ -220,7 +219,7 @@ def record(directory: Path, guests: int = 1, command: str | None = None, mem: st
            properties: list[str] | None = None, append: list[str] | None = None,
            mtu: int = 9000, timeout: float = 300.0, say=lambda _text: None) -> RecordedRun:  # fmt: skip
     """Boot GUESTS guests, run COMMAND (for sh; NODE tells a guest who it is) in
-    each, end them, and keep all of it in DIRECTORY, which must not exist."""
+    each, end them, and keep everything in DIRECTORY, which must not exist."""
     recorded = prepare(directory, guests, command, mem, properties, append, mtu)
     try:
         runs = launch(recorded, "record")
@@ -304,7 +303,7 @@ def launch(recorded: RecordedRun, mode: str, extra=lambda _folder: []) -> list[R
 
 
 def wires(guests: int) -> list[int | None]:
-    """The ends of the wire: joined sockets of two guests, none of one."""
+    """The ends of the wire: connected sockets for two guests, none for one."""
     if guests == 1:
         return [None]
     return [s.detach() for s in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)]
@@ -315,7 +314,7 @@ def wires(guests: int) -> list[int | None]:
 
 def replay_run(recorded: RecordedRun, name: str, extra: list[str] | None = None) -> Run:
     """Begin to replay guest NAME. Its console goes to replay.log; EXTRA are
-    more arguments, of what does not change the machine (monitors, -S)."""
+    more arguments that do not change the machine (monitors, -S)."""
     recorded.check()
     folder = recorded.guest_dir(name)
     console = folder / "replay.log"
@@ -337,8 +336,8 @@ def difference(recorded: Path, replayed: Path) -> str | None:
 
 
 def replay(recorded: RecordedRun, name: str, timeout: float = 300.0) -> None:
-    """Replay guest NAME to its end; LabError when its console is not, byte by
-    byte, what was recorded."""
+    """Replay guest NAME to its end; LabError if its console differs from the recorded one
+    in any byte."""
     run = replay_run(recorded, name)
     finish([run], timeout)
     wrong = difference(recorded.guest_dir(name) / "console.log", run.console)

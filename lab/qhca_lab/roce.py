@@ -62,5 +62,5 @@ def bth(frame: bytes) -> Bth | None:
 
 
 def number(frame: bytes, at: int, size: int = 2) -> int:
-    """The number of SIZE bytes in FRAME, as the wire has it."""
+    """The number of SIZE bytes in FRAME, in network byte order."""
     return int.from_bytes(frame[at : at + size], "big")

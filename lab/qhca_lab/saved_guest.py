@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Booted guests kept in files, so that a lab starts in seconds.
 
-One guest without an adapter and without a name is booted once, stopped, and its
-memory and disk are kept. Each guest of a lab starts as a copy of it: QEMU loads
-the memory, the adapter is plugged in, and the guest gets name,
-addresses, time and random numbers of its own. Only then is the driver loaded,
-so a new build of driver or provider needs no new boot.
+One guest without an adapter and without a name is booted once and stopped, and
+its memory and disk are saved. Each guest of a lab starts as a copy of it: QEMU
+loads the memory, the adapter is plugged in, and the guest gets its own name,
+addresses, time and random numbers. Only then is the driver loaded, so a new
+build of driver or provider needs no new boot.
 
-A saved guest is used only for exactly what it was made of: its folder's name is
-a hash of the build of QEMU, the image, the command line, the guest's own
-programs and this recipe. The folders below build/saved may be removed at any time.
+A saved guest is used only if its inputs are unchanged: its folder's name is a
+hash of the build of QEMU, the image, the command line, the guest's own programs
+and this recipe. The folders below build/saved may be removed at any time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .guest import Guest
 from .paths import BUILD, GUEST, QEMU, TOP
 
 HOME = BUILD / "saved"
-# How many different ones are kept: each takes some 300 MB.
+# How many different ones are kept; each takes some 300 MB.
 KEEP = 6
 # Seconds for QEMU to write or to load a guest's memory, on a very slow host.
 PATIENCE = 120.0
@@ -39,9 +39,9 @@ PATIENCE = 120.0
 # Pages that hold zeros are neither written nor touched when they are loaded.
 MAPPED = {"capabilities": [{"capability": "mapped-ram", "state": True}]}
 
-# What is true of a guest that is saved: nobody is at work, and no folder of the
-# host is mounted, as QEMU refuses to save such a guest. The modules that every
-# adapter's driver needs are loaded.
+# The state of a guest that is saved: it is idle, and no folder of the host is mounted,
+# because QEMU refuses to save such a guest. The modules that every adapter's driver
+# needs are loaded.
 SETTLE = """\
 set -e
 modprobe -a ib_uverbs rdma_ucm
@@ -66,7 +66,7 @@ def usable(options) -> bool:
 
 
 def _qemu_build() -> str:
-    """The build ID of QEMU: which source, which compiler, which options."""
+    """The build ID of QEMU: it identifies source, compiler and options."""
     real = QEMU.with_name(QEMU.name + ".real")
     _address, note = elf.build_id(real if real.exists() else QEMU)
     if not note:
@@ -75,7 +75,7 @@ def _qemu_build() -> str:
 
 
 def _recipe() -> bytes:
-    """Our files in the guest's memory, and what put them there."""
+    """Our files in the guest's memory, and the code that puts them there."""
     files = [p for p in sorted((TOP / "lab" / "guest").rglob("*")) if p.is_file()]
     files += [Path(__file__), Path(machine.__file__)]
     return b"".join(p.name.encode() + b"\0" + p.read_bytes() for p in files)
@@ -97,8 +97,8 @@ class Saved:
         self.disk = directory / "disk.qcow2"
 
     def load(self, guests: list[Guest], options) -> None:
-        """Turn GUESTS, whose QEMUs wait for a guest's memory, into guests of the
-        lab that run; boot's verdict is still to be waited for."""
+        """Turn GUESTS, whose QEMUs wait for a guest's memory, into running guests of the lab;
+        the caller must still wait for boot's verdict."""
         deadline = time.monotonic() + PATIENCE
         with contextlib.ExitStack() as stack:
             monitors = [stack.enter_context(g.qmp(PATIENCE)) for g in guests]
@@ -141,12 +141,12 @@ def _lock(how: int):
 @contextlib.contextmanager
 def guest_for(options, boot, say):
     """In a with statement: the saved guest for a lab with OPTIONS, None if such
-    a lab has to boot. It is made when there is none, or none that fits: then
-    BOOT(options, state, disk) has to bring a guest up. SAY is told of it."""
+    a lab has to boot. It is made if there is none that fits: then BOOT(options, state,
+    disk) has to boot a guest. SAY is called with a message about it."""
     if not usable(options):
         yield None
         return
-    # What a guest gets only when it resumes.
+    # Settings that a guest gets only when it resumes.
     plain = dataclasses.replace(options, mtu=9000, load=[], share=None, tied=True)
     directory = HOME / _key(plain)
     if not (directory / "memory").exists():
@@ -154,7 +154,7 @@ def guest_for(options, boot, say):
             if not (directory / "memory").exists():
                 _make(directory, plain, boot, say)
                 _evict(directory)
-    # Nobody removes it while it is being loaded.
+    # The lock keeps it from being removed while it is being loaded.
     with _lock(fcntl.LOCK_SH):
         os.utime(directory)
         yield Saved(directory)

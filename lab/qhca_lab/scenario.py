@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fault scenarios: a TOML file of rules for the guests of a lab, a seed, and
-what is to run meanwhile. See docs/how-to/inject-faults.md for the format."""
+"""Fault scenarios: a TOML file of rules for the guests of a lab, a seed, and the
+commands to run with them. See docs/how-to/inject-faults.md for the format."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Scenario:
 
 
 class ScenarioError(LabError):
-    """The file has an error: the text gives its place and the valid values."""
+    """The file has an error: the text has its location and the valid values."""
 
     def __init__(self, path: Path, line: int, text: str):
         super().__init__(f"{path}:{line}: {text}")
@@ -89,7 +89,7 @@ def names() -> list[str]:
 
 
 class _Reader:
-    """Finds the line of a key for messages: tomllib keeps none."""
+    """Finds the line of a key for messages: tomllib does not report it."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -105,7 +105,7 @@ class _Reader:
             raise ScenarioError(path, line, f"not TOML: {error}") from None
 
     def line(self, table: str, key: str = "", nth: int = 0) -> int:
-        """Of KEY in the NTH table called TABLE ("": the top), or of its head."""
+        """The line of KEY in the NTH table called TABLE ("": the top level), or of its header."""
         now, seen, found = "", -1, 1
         for number, line in enumerate(self.text.splitlines(), 1):
             head = re.match(r"\s*\[\[?\s*([\w.-]+)\s*\]", line)
@@ -123,7 +123,7 @@ class _Reader:
         return ScenarioError(self.path, self.line(table, key, nth), text)
 
     def take(self, table: dict, where: str, key: str, kind, default=None):
-        """A value of KIND; without DEFAULT it must be there."""
+        """A value of KIND; it is required unless there is a DEFAULT."""
         if key not in table:
             if default is None:
                 raise self.wrong(f"[{where}] has no {key}", where)
@@ -144,7 +144,7 @@ def _known(reader: _Reader, table: dict, where: str, more=()) -> None:
 
 
 def _faults(reader: _Reader) -> list[tuple[str, dict, dict[str, int]]]:
-    """QEMU checks the rules when they are added; here, that they can be sent to it."""
+    """QEMU checks the rules when they are added; this checks that they can be sent to it."""
     tables = reader.data.get("fault", [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
         raise reader.wrong("faults are written as [[fault]], each with guest and action",
@@ -212,8 +212,8 @@ def load(name: str) -> Scenario:
 
 @dataclasses.dataclass
 class Outcome:
-    """What came of a run: exit status by guest (or "command"), what they wrote,
-    the faults with their hits, the counters that went up."""
+    """The result of a run: exit status by guest (or "command"), their output, the faults
+    with their hits, the counters that increased."""
 
     scenario: str
     seed: int
@@ -282,8 +282,8 @@ def _start_guests(lab, scenario: Scenario) -> dict:
 
 
 def run(lab, scenario: Scenario, command: list[str] | None = None) -> Outcome:
-    """Let COMMAND (of the host) or the scenario's own commands run with its
-    faults, and remove these in the end, come what may."""
+    """Run COMMAND (of the host) or the scenario's own commands with its faults, and remove
+    these at the end in any case."""
     if not command and not scenario.run:
         raise LabError(f"{scenario.path} has no [run]: give a command after --")
     set_up(lab, scenario)

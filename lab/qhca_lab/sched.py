@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Scheduling of QEMU's threads: who runs first when CPUs are short.
 
-A guest that polls keeps its vCPU thread busy for ever. Where there are fewer
-CPUs than vCPUs, QEMU's main loop, which brings the frames from the wire, then
-waits until the poller's time is up. A kernel built without preemption looks at
-that only at the timer tick: 4 ms for each packet. So the main loop gets a
-real-time priority, if we may give it one (root, or RLIMIT_RTPRIO), and else a
-short slice, which Linux 6.12 and later honour. It sleeps when it has nothing to
-do, and the kernel's real-time throttling keeps the rest alive in any case.
+A guest that polls keeps its vCPU thread permanently busy. With fewer CPUs than
+vCPUs, QEMU's main loop, which receives the frames from the wire, then waits until
+the poller's time slice is over. A kernel without preemption checks that only at
+the timer tick: 4 ms per packet. So the main loop gets a real-time priority, if
+permitted (root, or RLIMIT_RTPRIO), otherwise a short slice, which Linux 6.12 and
+later honour. It sleeps when it is idle, and the kernel's real-time throttling
+protects everything else.
 
-This is done alike for all guests, whatever their adapter is.
+This is done for all guests, whatever their adapter is.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _short_slice(tid: int) -> bool:
 
 
 def prefer(tid: int) -> str:
-    """Let thread TID run before others; a process's id is that of its first
-    thread, QEMU's main loop. Threads that it makes afterwards are ordinary.
+    """Prioritize thread TID; a process's id is that of its first thread, QEMU's main loop.
+    Threads that it creates afterwards are ordinary.
 
     Returns what was done: "real-time", "short slice" or "nothing": then latencies
     are those of the scheduler.
@@ -73,7 +73,7 @@ def prefer(tid: int) -> str:
 
 def prefer_monitor(pid: int) -> str:
     """The same for the thread of QEMU process PID that reads QMP commands, which
-    is there once a socket is: who stops guests together must not wait for it.
+    exists once a socket does: stopping guests together must not wait for it.
     """
     found = "nothing"
     for task in Path(f"/proc/{pid}/task").glob("*"):
@@ -85,8 +85,8 @@ def prefer_monitor(pid: int) -> str:
 
 @contextlib.contextmanager
 def preferred():
-    """In a with statement: this thread runs before others, if it may. For what
-    is short and must not be interrupted in its middle."""
+    """In a with statement: prioritize this thread, if permitted. For short code that must
+    not be interrupted."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(
@@ -101,5 +101,5 @@ def preferred():
         if changed:
             try:
                 os.sched_setscheduler(0, *before)
-            except OSError:     # who is not root cannot take that flag away
+            except OSError:     # only root can clear that flag
                 os.sched_setscheduler(0, before[0] | os.SCHED_RESET_ON_FORK, before[1])

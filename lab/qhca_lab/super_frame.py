@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cutting super-frames of RoCEv2: packets of a message that passed the wire as one
-(the manual, section 16). A capture shows the packets, as on a wire without them."""
+"""Splitting super-frames of RoCEv2: packets of a message that passed the wire as one
+(the manual, section 16). A capture shows the packets, as if there were no super-frames."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from . import roce
 
 _MAGIC = b"QSFG"
 _TRAILER = struct.Struct(">4sHH")
-# Operations of SEND, RDMA WRITE and READ response: of a packet in the middle, of the
-# first, and for each that ends a message, the one without its beginning.
+# Operations of SEND, RDMA WRITE and READ response: the middle one, the first, and for
+# each that ends a message, the one that does not begin it as well.
 _SEND = (0x01, 0x00, {0x02: 0x02, 0x03: 0x03, 0x04: 0x02, 0x05: 0x03, 0x16: 0x16, 0x17: 0x16})
 _WRITE = (0x07, 0x06, {0x08: 0x08, 0x09: 0x09, 0x0A: 0x08, 0x0B: 0x09})
 _READ = (0x0E, 0x0D, {0x0F: 0x0F, 0x10: 0x0F})
@@ -93,7 +93,7 @@ def _cut(frame: bytes) -> list[bytes] | None:
 
 
 def _seal(head: bytes, ip: int, six: bool, body: bytes) -> bytes:
-    """The frame with the headers HEAD up to UDP, its lengths, checksum and ICRC right."""
+    """The frame with the headers HEAD up to UDP, with correct lengths, checksum and ICRC."""
     out = bytearray(head + body)
     length = 8 + len(body) + 4
     struct.pack_into(">H", out, len(head) - 4, length)

@@ -2,10 +2,9 @@
 """
 A small canvas for figures: SVG that needs no script, no font and no network.
 
-Built as an element tree, so whatever a guest says is escaped. The same calls
-give the same bytes. Colours are classes: light ones, and dark ones where the
-reader's browser asks for them; a renderer that knows no media query shows the
-light ones.
+Built as an element tree, so text from guests is escaped. The same calls give the
+same bytes. Colours are classes: light ones, and dark ones if the reader's browser
+prefers them; a renderer without media queries shows the light ones.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ NS = "http://www.w3.org/2000/svg"
 SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
 MONO = "ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
-# name: (light, dark); hues that the colour-blind tell apart, too
+# name: (light, dark); hues that the colour-blind can distinguish, too
 PALETTE = {
     "paper": ("#ffffff", "#14181d"),
     "panel": ("#f3f5f7", "#1e242b"),
@@ -40,7 +39,7 @@ PALETTE = {
 }
 HUES = ("blue", "orange", "green", "purple", "red")
 
-# What XML cannot hold, and what would turn the direction of text around.
+# Characters that XML does not allow, and those that change the direction of text.
 _UNFIT = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
     "\ud800-\udfff\ufffe\uffff]"
@@ -53,7 +52,7 @@ def clean(text: object) -> str:
 
 
 def width_of(text: str, size: float) -> float:
-    """About how wide TEXT is, in px, on the wide side: fonts differ."""
+    """Approximate width of TEXT in px, rather too wide: fonts differ."""
     return sum(1.0 if ord(c) > 0x2E80 else 0.62 for c in text) * size
 
 

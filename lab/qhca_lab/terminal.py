@@ -11,7 +11,7 @@ import time
 
 from .errors import LabError
 
-# A server that ends still holds its name for a moment.
+# A server that ends still owns its name for a moment.
 _serial = itertools.count()
 
 
@@ -68,7 +68,7 @@ class Terminal:
         return int(self._tmux("list-panes", "-t", "t", "-F", "#{pane_pid}"))
 
     def close(self) -> None:
-        """End the server and what runs in it."""
+        """End the server and everything that runs in it."""
         subprocess.run(["tmux", "-L", self.server, "kill-server"], check=False,
                        capture_output=True)
 

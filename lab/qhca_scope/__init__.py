@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The developer's tool behind lab/qhca-scope: looks, breaks and steps of the
-adapters of a lab, as commands and in a terminal interface.
+"""The debugging tool lab/qhca-scope: inspects, stops and steps the adapters of a lab, by
+commands or in a terminal interface.
 
     from qhca_scope import Scope
     with Scope.of_lab("lab") as scope:

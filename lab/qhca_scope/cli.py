@@ -277,8 +277,8 @@ def cmd_counters(args, scope: Scope, out: Output) -> int:
 # ------------------------------------------------------------------- breaks
 
 FIELDS = ("number", "peer", "index", "psn", "code", "wr-id", "syndrome")
-# Options that name an object, and which field of each event that object is. Of
-# events that are not here it is the number, whatever kind it has.
+# Options that name an object, and the field of each event that has its number. For
+# events that are not listed it is `number`, whatever the kind.
 OBJECTS = ("qpn", "cqn", "eqn", "srqn", "vector", "object")
 QPN_ALONE = {"qpn": "number"}
 OBJECT_FIELDS = {

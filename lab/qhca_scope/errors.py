@@ -7,7 +7,7 @@ from qhca_lab import LabError
 
 
 class ScopeError(LabError):
-    """An error with a way out: `hint` says what to do, or is empty. `status`
+    """An error with a hint: `hint` says what to do, or is empty. `status`
     is the exit status of a command that ends with it."""
 
     status = 1

@@ -39,7 +39,7 @@ def ring_entry(context: dict, prefix: str) -> dict:
 
 
 def spread_entry(machine: Machine, number: int) -> dict | None:
-    """An RSS QP over Ethernet RQs; None: it is one over WQs."""
+    """An RSS QP over Ethernet RQs; None if it uses WQs."""
     rss = machine.inspect("rss", number)["rss"]
     if "eth_rqs" not in rss:
         return None
@@ -150,7 +150,7 @@ def overview_lines(look: dict, width: int = 0) -> list[render.Line]:
 def pieces(machine: Machine, queue: int, ring: str, index: int, count: int,
            length: int) -> list[dict]:
     """The COUNT buffers from INDEX on that hold LENGTH bytes. A buffer whose
-    slot has been posted again is not known any more."""
+    slot has been posted again is no longer known."""
     if not count:
         return []
     look = machine.look("qhca-ring", object="eth-rq", number=queue, ring=ring,
@@ -203,7 +203,7 @@ def piece_text(piece: dict | None) -> str:
 
 
 def frame_lines(found: list[dict]) -> list[render.Line]:
-    """Each frame, its header buffers beside its payload buffers."""
+    """Each frame with its header buffers next to its payload buffers."""
     if not found:
         return [[("dim", "no frame among the last completions")]]
     lines: list[render.Line] = []

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""In which order people read fields: JSON from QEMU has none.
+"""The order of fields for people: JSON from QEMU has none.
 
-Fields of a structure of the contract come as the header has them; before them
-come the words by which one knows a thing, behind them all others by name. A field
-nobody thought of here is shown all the same.
+Fields of a structure of the contract are in the header's order; identifying fields
+come first, all others last, by name. Unknown fields are shown, too.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def structures() -> list[dict[str, int]]:
 def ranks(names: frozenset[str]) -> dict[str, tuple]:
     """A key to sort each of NAMES by."""
     best = max(structures(), key=lambda s: len(names & s.keys()), default={})
-    # A structure, if most of it is there; else only words they have in common.
+    # A structure, if most of its fields are present; else they only share names.
     if len(names & best.keys()) < max(3, len(best) // 2):
         best = {}
     out = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One guest's adapter as the tool sees it: inspection, breaks, steps over QMP."""
+"""One guest's adapter: inspection, breaks and steps over QMP."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .errors import NoSuchObject, ScopeError, Usage
 RUNNING = "running"
 AT_BREAK = "debug"
 PAUSED = "paused"
-PAGE = 256                      # objects asked for at once
+PAGE = 256                      # objects per query
 
 
 class Machine:
-    """A guest with a QMP connection of its own, which close() ends."""
+    """A guest with its own QMP connection, which close() ends."""
 
     def __init__(self, guest, timeout: float = 20.0):
         self.guest = guest
@@ -28,7 +28,7 @@ class Machine:
 
     @property
     def qmp(self) -> Qmp:
-        """The connection, made when it is first needed."""
+        """The connection, opened when it is first needed."""
         if self._qmp is None:
             if not self.guest.alive:
                 raise ScopeError(
@@ -82,8 +82,7 @@ class Machine:
         return self._schema
 
     def choices(self, command: str, argument: str) -> list[str]:
-        """The values an enumeration argument of a command may have, as this
-        QEMU says itself."""
+        """The values that an enumeration argument of a command may have in this QEMU."""
         types = {t["name"]: t for t in self.schema()}
         where = types.get(command)
         if not where:
@@ -108,7 +107,7 @@ class Machine:
     # ---------------------------------------------------------------- looks
 
     def look(self, command: str, **arguments) -> dict:
-        """A look, whole: device, time, look."""
+        """A complete inspection result: device, time, look."""
         if "object" in arguments and arguments["object"] not in self.kinds():
             raise Usage(
                 f"no kind of object is called {arguments['object']!r}",
@@ -145,8 +144,8 @@ class Machine:
         return self.look("qhca-inspect", object=kind, **arguments)["look"]
 
     def all(self, kind: str, limit: int | None = None) -> dict:
-        """All objects of a kind in short, asked for in pieces: a whole look
-        with `more` true only when LIMIT cut it."""
+        """All objects of a kind in short, by several queries: a complete result, with `more`
+        true only if LIMIT truncated it."""
         answer, last = None, None
         while True:
             count = PAGE
@@ -168,7 +167,7 @@ class Machine:
                 return answer
             number = number_of(kind, objects[-1])
             if number is None:
-                return answer           # nothing to go on from
+                return answer           # nothing to continue from
             last = number + (1 << 8 if kind in KEYED else 1)
 
     def numbers(self, kind: str) -> list[int]:
@@ -204,7 +203,7 @@ class Machine:
 # Kinds whose numbers are keys: 24 bits of number above 8 of the owner's.
 KEYED = ("mr", "mw")
 
-# What the number of an object is called in a list.
+# The name of an object's number in a list.
 NUMBERS = ("number", "key", "index", "qpn")
 
 

@@ -24,8 +24,8 @@ def plain(name: str) -> str:
 
 
 def coded(text: str, names: list[dict], what: str) -> int:
-    """The code TEXT means: a number, or one of NAMES (as qhca-query-names has
-    them). A name may be cut in front where that leaves one: SEND_ONLY."""
+    """The code for TEXT: a number, or one of NAMES (from qhca-query-names). The start of a
+    name may be omitted if the rest is unambiguous: SEND_ONLY."""
     if re.match(r"[0-9]", text):
         return number(text, 32)
     if not names:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the device shows, as lines of (kind of text, text): one shape for the
-command line and the terminal interface.
+"""Inspection results as lines of (kind of text, text): one form for the command line
+and the terminal interface.
 
-No kind of object and no field is known here. A number with its name beside it
-(`state`, `state_name`) becomes one value, lists of objects become tables, all
-else goes by what it is. Whatever the device learns to show is shown.
+This module knows no kinds of objects and no fields. A number with its name
+(`state`, `state_name`) becomes one value, lists of objects become tables, the rest
+depends on the type of the value. So new data from the device needs no change here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .field_order import ordered
 
 Line = list[tuple[str, str]]
 
-# JSON does not tell which numbers people read in hexadecimal; names do.
+# JSON does not say which numbers to show in hexadecimal; names do.
 HEX = re.compile(
     r"(^|_)(addr|address|table|entry|at|va|iova|key|rkey|lkey|qkey|wr_id|cookie|dbrec|page"
     r"|offset|base|raddr|tag|mask|imm|aeth|leaf|deadline_at|value|ctrl|handle|page_addr)$"
@@ -45,8 +45,8 @@ def is_plain(value) -> bool:
 
 
 def merged(item: dict) -> dict:
-    """ITEM in reading order, the names of codes and flags put where the
-    numbers are: {state: 3, state_name: "RTS"} is {state: "RTS"}."""
+    """ITEM in reading order, with names of codes and flags in place of the
+    numbers: {state: 3, state_name: "RTS"} is {state: "RTS"}."""
     out = dict(item)
     for key, value in item.items():
         for end in ("_name", "_names"):
@@ -136,8 +136,8 @@ def nothing(value) -> bool:
 
 
 def columns(rows: list[dict], full: bool = False) -> list[str]:
-    """The keys of ROWS in order; those that say nothing in any row are left
-    out unless FULL. An index says something, 0 too."""
+    """The keys of ROWS in order; those that are insignificant in all rows are omitted
+    unless FULL. An index is always significant."""
     found: dict[str, bool] = {}
     for row in rows:
         for key, value in row.items():
@@ -148,7 +148,7 @@ def columns(rows: list[dict], full: bool = False) -> list[str]:
 
 def cells(rows: list[dict], full: bool = False,
           keep: bool = False) -> tuple[list[str], list[list[str]]]:
-    """(heads, rows of text). With KEEP the columns are in the order they are."""
+    """(headers, rows of text). With KEEP the columns keep their order."""
     rows = rows if keep else [merged(r) for r in rows]
     rows = [{k: v for k, v in r.items() if k != "raw"} for r in rows]
     heads = columns(rows, full)
@@ -157,8 +157,8 @@ def cells(rows: list[dict], full: bool = False,
 
 def table(rows: list[dict], width: int = 0, full: bool = False,
           marks: list[str] | None = None, keep: bool = False) -> list[Line]:
-    """A table with a head. With WIDTH, columns that do not fit are named
-    below. MARKS go in front of the rows; a row's own "mark" gives its mood.
+    """A table with a header. With WIDTH, columns that do not fit are named below. MARKS
+    precede the rows; a row's own "mark" gives its style.
     KEEP as in cells()."""
     if not rows:
         return [[("dim", "none")]]
@@ -192,7 +192,7 @@ def table(rows: list[dict], width: int = 0, full: bool = False,
 
 # ------------------------------------------------------------------- events
 
-# What an event is of comes first.
+# The object of an event comes first.
 WHOSE = ("doorbell", "opcode", "cqn", "eqn", "number", "object", "queue", "vector", "qpn")
 
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All adapters of a lab: stop and resume them together.
 
-A guest that stops at a break stops the others of its lab, too, or their
-adapters would run out of retries. This is done by whoever notices first: the
-command that waits, or the sync daemon, which is there as long as a
-break is set. All of them hold the lab's lock while they look and act, so
-none undoes what another did.
+When a guest stops at a break, the others of its lab must stop, too, or their adapters
+would run out of retries. The first process that notices does this: the command that
+waits, or the sync daemon, which runs as long as a break is set. All hold the lab's
+lock while they check and act, so none undoes what another did.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from . import sync_daemon
 from .machine import AT_BREAK, PAUSED, RUNNING, Machine
 from .errors import ScopeError, TookTooLong, Usage
 
-# Seconds that a guest may step while its peers are stopped: much shorter than what
-# they grant each other before a packet is sent again.
+# Seconds that a guest may step while its peers are stopped: much shorter than their
+# timeouts for retransmission.
 ALONE = 0.01
 
 
@@ -180,9 +179,8 @@ class Scope:
         return [m for m in self.machines.values() if m.guest.alive]
 
     def peers_follow(self, machine: Machine, patience: float = 5.0) -> list[str]:
-        """MACHINE stopped at a break: stop the others. When it has gone on
-        meanwhile, or guests stop one by one, the others keep running. The names
-        of those stopped."""
+        """MACHINE stopped at a break: stop the others. If it has resumed meanwhile, or guests
+        stop one by one, the others keep running. Returns the names of those stopped."""
         deadline = time.monotonic() + patience
         with self.lock():
             if not self.together or sync_daemon.resumed(machine.qmp.peek_events()):
@@ -208,9 +206,8 @@ class Scope:
             return stopped
 
     def peers_go(self) -> list[str]:
-        """A guest that was stopped at a break has been resumed, by whatever tool:
-        resume those stopped with it, unless another is stopped at a break. The
-        names of those."""
+        """A guest that was stopped at a break has been resumed, by any tool: resume those
+        stopped with it, unless another is stopped at a break. Returns their names."""
         with self.lock():
             frozen = self._shared().get("frozen", [])
             attended = self.attended
@@ -223,7 +220,7 @@ class Scope:
                     self.peers_follow(self[at_break[0]])
                 return []
             if RUNNING not in states.values():
-                return []       # it has been stopped again
+                return []       # it has stopped again
             for name, state in states.items():
                 if (attended and state == PAUSED and name not in frozen
                         and sync_daemon.stopped(self[name].qmp.peek_events())):
@@ -306,7 +303,7 @@ class Scope:
                 if not alone:
                     freeze.together(others, "cont")
                     return
-            # The step's end needed nobody else, whose time has not gone by.
+            # The step ended without the others, for whom no time has passed.
             paused = [n for n in others if states[n] == PAUSED]
             if paused:
                 self._share(frozen=sorted(paused))
@@ -327,10 +324,10 @@ class Scope:
                   timeout: float | None = None) -> Machine:
         """Wait until one of MACHINES (all with an adapter) stops at a break or
         at the end of its steps, and its peers with it. TookTooLong after
-        TIMEOUT seconds; None waits for ever."""
+        TIMEOUT seconds; None waits without a limit."""
         machines = machines or [m for m in self.adapters if m.guest.alive]
         deadline = None if timeout is None else time.monotonic() + timeout
-        for machine in machines:        # connected before looking: none is missed
+        for machine in machines:        # connected before checking, so that none is missed
             machine.qmp.poll_events()
         while True:
             for machine in machines:
@@ -357,8 +354,7 @@ class Scope:
             wait_any([m.qmp for m in machines], wait)
 
     def wait_running_stop(self, machine: Machine, timeout: float | None) -> None:
-        """Wait for the end of steps that began; what is left of them is
-        forgotten when it takes too long."""
+        """Wait for the end of steps that have begun; cancel the rest if it takes too long."""
         try:
             self.wait_stop([machine], timeout)
         except (TookTooLong, KeyboardInterrupt):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Colour, width and line-drawing characters that suit the output."""
+"""Colour, width and line-drawing characters for the output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CODES = {
 
 def terminal_encoding() -> str:
     """The encoding of the locale. In the C locale Python itself uses UTF-8 all the same, and
-    so does whatever asks Python, such as urwid."""
+    so do libraries that ask Python, such as urwid."""
     try:
         return codecs.lookup(locale.getencoding()).name
     except LookupError:

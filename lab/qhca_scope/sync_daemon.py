@@ -3,8 +3,7 @@
 together, as long as one of them has a break.
 
 When a guest stops at a break, its adapter's or gdb's, the daemon stops the others;
-when that guest resumes, by whatever means (gdb's continue, QMP's cont), it resumes
-them. It ends when no break is set and no guest is stopped at one, and with the lab.
+when that guest resumes, by any means (gdb's continue, QMP's cont), it resumes them. It ends when no break is set and no guest is stopped at one, and with the lab.
 
 Until it acts, running adapters wait for a stopped one and use up their retries, so
 it has a real-time priority if that is permitted.
@@ -78,7 +77,7 @@ def keep(scope) -> int:
         for machine in machines:
             machine.qmp.poll_events()
         print("ready", flush=True)
-        sched.prefer(os.getpid())     # who is late lets peers' timers run
+        sched.prefer(os.getpid())     # a delay lets peers' timers run
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)                # no reader is left
         for machine in machines:        # a break may have been met already

@@ -96,9 +96,9 @@ class Order:
 
 @dataclasses.dataclass
 class Line:
-    """adapter time = base_time + rate * (ticks - base_ticks). `error`: by how
-    much it can be wrong between the first mark and the last; `worst`: by how much an order known is still turned
-    round, 0 if none is."""
+    """adapter time = base_time + rate * (ticks - base_ticks). `error`: the maximum error
+    between the first mark and the last; `worst`: by how much a known order is still
+    violated, 0 if none is."""
 
     base_ticks: int
     base_time: float
@@ -203,8 +203,8 @@ def _edge(function, inside: float, outside: float) -> float:
 
 @dataclasses.dataclass
 class Shift:
-    """By how much a clock was moved, to keep the order of packets, and by how
-    much an order is still turned round because more would be a lie."""
+    """By how much a clock was shifted to keep the order of packets, and by how much an
+    order is still violated, because a larger shift would exceed the clocks' error."""
 
     shift: float
     worst: float

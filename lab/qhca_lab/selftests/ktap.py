@@ -13,7 +13,7 @@ STATUS_SKIP = 4
 _KTAP = re.compile(r"^(not )?ok \d+ (?:- )?(\S+)(?:\s+# ?(SKIP|XFAIL)?\s*(.*))?$")
 _SHELL = re.compile(r"^(TEST|SKIP|INFO): (.*?)\s+\[\s*(OK|FAIL|SKIP|XFAIL)\s*\]$")
 _SHELL_WORDS = {"OK": PASS, "FAIL": FAIL, "SKIP": SKIP, "XFAIL": XFAIL}
-# A test that cannot begin: it is skipped before ksft_run() could say so.
+# A test that cannot start: it is skipped before ksft_run() can report it.
 _SKIPPED = re.compile(r"KsftSkipEx: (.*)$|YnlException: (Family \S+ not supported by the kernel)$")
 _WHY = re.compile(r"^# (?:Check failed|Exception\|\s+(?!File|\^|at )\S+(?:Error|Exception|Ex|Failure)\b)")
 
@@ -29,7 +29,7 @@ class Case:
 
 
 def _last(lines: list[str], word: str) -> int:
-    """Where the last line with WORD is, the length if there is none."""
+    """Index of the last line with WORD; the length if there is none."""
     found = [i for i, line in enumerate(lines) if word in line]
     return found[-1] if found else len(lines)
 
@@ -38,7 +38,7 @@ def _reason(lines: list[str]) -> str:
     """Why a case failed, from the diagnostics before its result."""
     told = [line for line in lines if _WHY.match(line)]
     text = re.sub(r"^# (Exception\| )?", "", (told or lines[-1:] or [""])[-1])
-    # A command that failed: the last that it wrote. Linux 7 tells it in lines of their own.
+    # The last output of a command that failed. Linux 7 prints it in separate lines.
     command = re.search(r"^# Exception\| CMD: (.+)$", "\n".join(lines), re.MULTILINE)
     if told and command and "Command failed" in text:
         wrote = [re.sub(r"^# Exception\|\s*(STDERR: )?", "", line)
@@ -54,13 +54,13 @@ def _reason(lines: list[str]) -> str:
 
 
 def _short(name: str, test: str) -> str:
-    """The name of a case without that of its test."""
+    """The name of a case without the name of its test."""
     return name.removeprefix(f"{test}.")
 
 
 def parse(test: str, output: str, status: int | None) -> list[Case]:
     """The cases of TEST (a file's name) that wrote OUTPUT and ended with STATUS, None
-    if it had to be killed. At least one: a test that tells none is one itself."""
+    if it had to be killed. At least one: a test that reports none is itself the case."""
     stem = test.rpartition("/")[2].rpartition(".")[0]
     cases: list[Case] = []
     before: list[str] = []

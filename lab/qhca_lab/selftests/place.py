@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two guests as the selftests' "hardware mode" wants them.
+"""Two guests as required by the "hardware mode" of the selftests.
 
 Tests run in guest a, on the adapter of the lab's wire; guest b is the remote end.
 Commands reach it by ssh over a second wire, so that a test may take the adapter
@@ -18,23 +18,23 @@ from ..guest import Guest, kernel_trouble
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
 
-# What a user calls an adapter, its kind in a lab, and QEMU's device.
+# The user's name of an adapter, its kind in a lab, and QEMU's device.
 NICS = {"qhca": ("qhca", "qhca"), "virtio-net": ("rxe", "virtio-net-pci")}
 TREE = "/var/tmp/selftests"
 TESTS = f"{TREE}/tools/testing/selftests"
 PORTS = 4
-# Properties of guest a's adapter that a test wants, by its name and the adapter. The
-# frames that are to be merged come one by one from an emulated CPU. One test sends
-# bursts 0.1 s apart, which must not be merged; the other has 512 flows in turn.
+# Properties of guest a's adapter that a test needs, by test and adapter. An emulated CPU
+# sends the frames that are to be merged one by one. One test sends bursts 0.1 s apart,
+# which must not be merged; the other interleaves 512 flows.
 PROPERTIES = {
     "drivers/net/gro.py": {"qhca": "gro-hold=70000"},
     "drivers/net/hw/gro_hw.py": {"qhca": "gro-hold=1000000"},
 }
-# CPUs of both guests, of tests that want more than the usual two. RPS is tried with
-# two CPUs to which no receive queue's interrupt goes, of which there are four.
+# CPUs of both guests, for tests that need more than the usual two. RPS is tested with
+# two CPUs that handle no interrupt of the four receive queues.
 CPUS = {"drivers/net/hw/toeplitz.py": 6}
 USUAL_CPUS = 2
-# Addresses of namespaces behind guest a's adapter.
+# Addresses of namespaces reached through guest a's adapter.
 BEHIND = "fd98::/64"
 
 # Guest b's end of the second wire: sshd with keys made now.
@@ -76,9 +76,9 @@ cat /run/qhca-ssh/key.pub
 # One connection for all commands: the handshake is slow on an emulated CPU.
 CONNECT = "ssh -f -N -o ControlMaster=yes 10.98.0.2 </dev/null >/dev/null 2>&1 && ssh 10.98.0.2 true"
 # ethtool_lib.sh looks for link modes in a header. csum.py of 6.12 asks for
-# cfg.remote_ifname, which only later kernels' env.py sets. gro.py wants PPPoE in the
-# kernel, where Debian has a module. Who ends a command of the test library ends its
-# shell: bash has become the command, dash waits for it.
+# cfg.remote_ifname, which only later kernels' env.py sets. gro.py expects PPPoE in the
+# kernel, where Debian has a module. Killing a command of the test library kills its
+# shell: bash has become the command by exec, dash waits for it.
 UNPACK = f"""\
 set -e
 mkdir -p {TREE} && tar -x -C {TREE} -f /qhca/build/$1/guest.tar
@@ -93,9 +93,9 @@ sysctl -qw net.core.optmem_max=1000000
 modprobe -q pppoe || true
 mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 """
-# The adapters of both ends must not have one name.
+# The adapters of both ends must have different names.
 RENAME = "ip link set $NETDEV down && ip link set $NETDEV name remote0 && qhca-net"
-# What a test may have left running, or taken away.
+# Undo what a test may have left running, or removed.
 TIDY = "pkill -x 'iperf3|socat|nc|csum|tcp_mmap|msg_zerocopy|ncdevmem|toeplitz'; qhca-net; true"
 
 
@@ -115,7 +115,7 @@ def shared(release: str) -> str:
 
 def wires(nic: str) -> list[str]:
     """QEMU's arguments for the second wire and the further adapters. The second wire's
-    has no RSS: rss_ctx.py looks at all adapters that have, and wants a table of each."""
+    has no RSS: rss_ctx.py checks all adapters that have it, and needs a table of each."""
     device = NICS[nic][1]
     args = [
         "-netdev", "dgram,id=ssh,local.type=unix,local.path={dir}/ssh-{name},"
@@ -206,9 +206,9 @@ class Place:
             "REMOTE_TYPE": "lab", "REMOTE_ARGS": "10.98.0.2",
             "REMOTE_IFNAME": self.b.environment()["NETDEV"],
             "LOCAL_PREFIX_V6": BEHIND,
-            # The ports are there: lib.sh need not make any.
+            # The ports exist: lib.sh need not create any.
             "NETIF_CREATE": "no", "PYTHONUNBUFFERED": "1",
-            # An emulated CPU: tests with limits of time have others for that.
+            # An emulated CPU: tests with time limits have longer ones for that.
             "KSFT_MACHINE_SLOW": "yes",
         }  # fmt: skip
         self._mark()
@@ -218,12 +218,12 @@ class Place:
         self._marks = {g.name: len(g.console()) for g in self.lab.guests}
 
     def tidy(self) -> list[str]:
-        """Make the guests ready for the next test; what their kernels complained of
-        since the last time."""
+        """Make the guests ready for the next test; returns the errors of their kernels since
+        the last time."""
         for guest in (self.a, self.b):
             guest.run(TIDY, 120)
         self.b.run(f"ip -6 route replace {BEHIND} via {self.a.ip6}")
-        # Tests of RSS want more queues than two CPUs have, if the adapter has them.
+        # Tests of RSS need more queues than two CPUs get, if the adapter has them.
         self.a.run("ethtool -L $NETDEV combined 4", 120, check=False)
         found = [f"guest {g.name}: {line}" for g in self.lab.guests
                  for line in kernel_trouble(g.console()[self._marks[g.name]:])]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which selftests there are, and how each is run.
+"""The list of selftests, and how each is run.
 
-Those of drivers/net and drivers/net/hw are what their makefiles name: one more
-in the next kernel is run without a change here. Those of net/ are programs for
-two machines: two_ends.py runs them, here is what they must show.
+Those of drivers/net and drivers/net/hw are listed in their makefiles: a new one in the
+next kernel runs without a change here. Those of net/ are programs for two machines:
+two_ends.py runs them, and this module checks their results.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SHORT = {"drivers/net/ping.py", "drivers/net/queues.py", "drivers/net/stats.py",
          "net/msg_zerocopy"}  # fmt: skip
 
 
-# Tests that need something other than an adapter with one port, and that fail without
-# it instead of skipping themselves: their text in the table.
+# Tests that need something other than an adapter with one port, and fail without it
+# instead of skipping themselves, with their text in the table.
 OTHER_HARDWARE = {
     "drivers/net/netcons_basic.sh":
         "not run: tests only netdevsim, which Debian's kernel lacks",
@@ -46,7 +46,7 @@ OTHER_HARDWARE = {
 @dataclasses.dataclass
 class Program:
     """A selftest: its path below tools/testing/selftests, and what runs it. RUN
-    returns the cases and all that was printed."""
+    returns the cases and the whole output."""
 
     name: str
     run: Callable[[Place], tuple[list[Case], str]]
@@ -74,9 +74,9 @@ def _script(name: str) -> Callable[[Place], tuple[list[Case], str]]:
         ports = place.ports[: int(number[1])] if number else []
         env = place.env
         if re.search(r"DRIVER_TEST_CONFORMANT:?=yes", text):
-            # lib.sh takes the two ends from the environment, and knows ssh alone.
+            # lib.sh takes the two ends from the environment, and supports only ssh.
             ports, env = [], env | {"REMOTE_TYPE": "ssh"}
-        # Not all are executable; the kernel's own runner does not mind either.
+        # Not all are executable; the kernel's own runner ignores that, too.
         line = f"exec 2>&1; cd {TESTS}/{folder} && chmod +x {file} && exec ./{file} {' '.join(ports)}"
         job = place.a.start(line, env=env)
         ended = job.join(LIMIT)
@@ -94,8 +94,8 @@ def _other(name: str) -> Callable[[Place], tuple[list[Case], str]]:
 
 
 def programs(tests: Path, everything: bool = False) -> list[Program]:
-    """All tests, of the tree TESTS (tools/testing/selftests). EVERYTHING: those for other
-    hardware are run, too."""
+    """All tests, of the tree TESTS (tools/testing/selftests). EVERYTHING: including those for
+    other hardware."""
     names = [f"{folder}/{file}" for folder in FOLDERS
              for file in sorted(_listed((tests / folder / "Makefile").read_text()))]
     found = [Program(n, _other(n) if n in OTHER_HARDWARE and not everything else _script(n))
@@ -116,8 +116,8 @@ class Refused(LabError):
 
 
 def _cases(cases: dict[str, Callable[[list[str]], None]]) -> tuple[list[Case], str]:
-    """Run CASES by name: each is called with a list to which it adds what was printed.
-    It raises Refused if the adapter cannot do it, another LabError if it fails."""
+    """Run CASES by name: each is called with a list to which it adds its output. It raises
+    Refused if the adapter lacks the feature, another LabError if it fails."""
     told: list[str] = []
     found = []
     for name, case in cases.items():
@@ -146,7 +146,7 @@ def _set(place: Place, line: str) -> None:
 
 @contextlib.contextmanager
 def _setting(place: Place, *lines: str):
-    """Undo by LINES, arguments of ethtool, what the block has set."""
+    """Undo the settings of the block by LINES, arguments of ethtool."""
     try:
         yield
     finally:
@@ -177,7 +177,7 @@ def msg_zerocopy(place: Place) -> tuple[list[Case], str]:
 
 
 def tcp_mmap(place: Place) -> tuple[list[Case], str]:
-    """With header split whole pages arrive and are mapped, without it none is."""
+    """With header split whole pages arrive and are mapped, without it none are."""
 
     def case(ip: int, split: str):
         def run(told: list[str]) -> None:

@@ -78,7 +78,7 @@ def counts(results: dict[str, list[Case]]) -> str:
 def _cell(case: Case | None, understood: str = "") -> str:
     if case is None:
         return "–"
-    # A reason may hold what Markdown takes for more than text.
+    # A reason may contain characters that are special in Markdown.
     reason = case.reason.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
     text = HOW[case.verdict] + (f": {reason[:160]}" if reason and case.verdict != PASS else "")
     return text + (f" ({understood})" if understood and case.verdict == FAIL else "")

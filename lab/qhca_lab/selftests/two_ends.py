@@ -2,8 +2,8 @@
 """The selftests of net/ that are programs for two machines, each run once.
 
 A and B are guests, FOLDER is where tools/testing/selftests lies in them, IP is 4 or
-6. What a case asks of the adapter is set by programs.py. A run that shows nothing raises
-LabError.
+6. programs.py sets the features of the adapter that a case needs. A run without a result
+raises LabError.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..errors import LabError
 from ..guest import Background, Guest
 from ..pair import start_server
 
-# Seconds for one run, most of which a slow host may need.
+# Time limit of one run in seconds, for a slow host.
 LIMIT = 300
 MIB = 1 << 20
 
@@ -29,7 +29,7 @@ def address(guest: Guest, ip: int) -> str:
 
 @contextlib.contextmanager
 def _running(job: Background):
-    """JOB, which is killed in the end."""
+    """Yield JOB, and kill it at the end."""
     try:
         yield job
     finally:
@@ -44,8 +44,9 @@ _SENT = re.compile(r"^tx=(\d+) \(\d+ MB\) txc=(\d+) zc=([yn])$", re.MULTILINE)
 
 @contextlib.contextmanager
 def without_sg(guest: Guest):
-    """GUEST's adapter gathers nothing, and each frame that TCP sends is a packet of
-    its own: what Linux itself cuts into frames it copies without telling the sender."""
+    """Disable gathering and segmentation of GUEST's adapter. Each frame that TCP sends must
+    be a separate packet: when Linux segments in software, it copies without telling the
+    sender."""
     segments = json.loads(guest.run("ip -d -j link show $NETDEV").out)[0]["gso_max_segs"]
     guest.run("ethtool -K $NETDEV sg off && ip link set $NETDEV gso_max_segs 1")
     try:
@@ -63,7 +64,7 @@ def msg_zerocopy(a: Guest, b: Guest, folder: str, ip: int, protocol: str,
     line = (f"exec {folder}/net/msg_zerocopy -{ip} -i $NETDEV -S {address(a, ip)} "
             f"-D {address(b, ip)} {size}")
     table = f"/proc/net/{protocol}"
-    # It ends by the clock: later than the sender, also on a slow host.
+    # It ends at a fixed time: later than the sender, even on a slow host.
     with _running(b.start(f"{line} -t {2 * LIMIT} -r {protocol}")) as server:
         b.run(f"until grep -qs ':{ZEROCOPY_PORT:04X} ' {table} {table}6; do sleep 0.05; done")
         said = a.run(f"{line} -t 1 -z {protocol}", LIMIT).err
@@ -100,7 +101,7 @@ def tcp_mmap(a: Guest, b: Guest, folder: str, ip: int, mib: int = 64) -> Mapped:
     server = start_server(a, f"exec stdbuf -oL {program} -s -z", port=MMAP_PORT)
     with _running(server):
         count = "$(cat /sys/class/net/$NETDEV/statistics/rx_bytes)"
-        # It would send 32 GiB: it is ended as soon as there is enough.
+        # It would send 32 GiB: it is killed as soon as enough has arrived.
         with _running(b.start(f"exec {program} -H {address(a, ip)} -z")):
             a.run(f"end=$(({count} + {mib * MIB})); until [ {count} -ge $end ]; do sleep 0.05; "
                   "done", LIMIT)
@@ -110,8 +111,8 @@ def tcp_mmap(a: Guest, b: Guest, folder: str, ip: int, mib: int = 64) -> Mapped:
 
 # --------------------------------------------------------------------- ncdevmem
 
-# Sender and receiver have the same port, as the filter wants; the next run takes
-# another one, because the sender's stays taken for a minute; iperf3 has 5201.
+# Sender and receiver have the same port, as the filter requires; the next run uses
+# another one, because the sender's stays in use for a minute; iperf3 has 5201.
 _devmem_ports = itertools.count(5301)
 # Its defaults: the last 8 of 16 queues take what it receives.
 DEVMEM_QUEUES = 16
@@ -126,7 +127,7 @@ _TOTAL = re.compile(r"^total_received=(\d+)$", re.MULTILINE)
 
 @dataclasses.dataclass
 class Devmem:
-    """ncdevmem in one guest, JOB, and what the other sends it."""
+    """ncdevmem in one guest, JOB, and its sender in the other."""
 
     job: Background
     sender: Guest

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-# (field, how to say it) in the order in which they matter
+# (field, text) in order of importance
 _WORDS = (
     ("wr_id", "wr_id {:#x}"), ("recv_wr_id", "recv wr_id {:#x}"), ("wqe", "WQE {}"),
     ("status_name", "{}"), ("qpn", "QP {}"), ("wqe_index", "WQE {}"), ("byte_len", "{} bytes"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Common parts of all figures: a head with title and facts, a foot that explains."""
+"""Common parts of all figures: a header with title and facts, a footer that explains."""
 
 from __future__ import annotations
 

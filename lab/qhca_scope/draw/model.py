@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-What a figure shows: one ring or memory region, from the answers of qhca-ring,
-qhca-walk and qhca-inspect, and from what the guest's driver tells.
+The subject of a figure: one ring or memory region, from the results of qhca-ring,
+qhca-walk and qhca-inspect, and from the guest's driver.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from qhca_lab.errors import LabError
 
 PAGE = 4096  # of the guest's CPU
-# Entries asked for in one look, and looks for one figure.
+# Entries per query, and queries per figure.
 WINDOW = 1024
 LOOKS_MAX = 64
 
@@ -38,7 +38,7 @@ class DrawError(LabError):
 class Run:
     """Bytes of a buffer that are contiguous for the device, too.
 
-    `address` is a DMA address; None: not there (on-demand paging)."""
+    `address` is a DMA address; None: missing (on-demand paging)."""
 
     offset: int
     address: int | None
@@ -117,7 +117,7 @@ def parse_driver(text: str) -> dict[str, dict]:
     """The sections of a file of /sys/kernel/debug/qhca/*/{qps,cqs,srqs,mrs}.
 
     {"sq": {"va": ..., "sg": [(address, length), ...], ...}, ...}; numbers are
-    integers, what is not understood is left out.
+    integers, unknown lines are omitted.
     """
     sections: dict[str, dict] = {}
     now: dict | None = None
@@ -143,7 +143,7 @@ def parse_driver(text: str) -> dict[str, dict]:
 
 
 def driver_section(texts: list[str], subject: Subject) -> dict | None:
-    """What the driver has of SUBJECT in one of TEXTS; it must name its table."""
+    """The driver's data of SUBJECT in one of TEXTS; it must include its table."""
     wanted = subject.ring or f"mr {subject.number:#x}"
     for text in texts:
         section = parse_driver(text).get(wanted)
@@ -153,9 +153,9 @@ def driver_section(texts: list[str], subject: Subject) -> dict | None:
 
 
 def find(ask: Ask, object: str, number: int, ring: str = "") -> Subject:
-    """The subject by its name; LabError tells why there is none.
+    """The subject by its name; LabError explains why it does not exist.
 
-    ASK(command, **arguments) runs a QMP command and gives what it returns."""
+    ASK(command, **arguments) runs a QMP command and returns its result."""
     if object not in OBJECTS:
         raise DrawError(f"nothing to draw of {object!r}: use one of {', '.join(OBJECTS)}")
     ring = ring or OBJECTS[object][1]
@@ -220,7 +220,7 @@ def _leaves(look: dict, at: int) -> list[Run]:
 
 
 def merged(runs: list[Run]) -> list[Run]:
-    """RUNS with neighbours merged where the device's addresses are contiguous."""
+    """RUNS, merged where the device's addresses are contiguous."""
     out: list[Run] = []
     for run in runs:
         last = out[-1] if out else None
@@ -236,11 +236,10 @@ def merged(runs: list[Run]) -> list[Run]:
 
 
 def memory(ask: Ask, subject: Subject) -> list[Run]:
-    """Where the device finds SUBJECT's bytes: contiguous runs in their order.
+    """Where the device finds SUBJECT's bytes: contiguous runs in order.
 
-    From the buffer table, at most LOOKS_MAX looks; shorter than the subject
-    when that was not enough. A broken entry ends it, one that is not valid
-    (on-demand paging) is a hole.
+    From the buffer table, by at most LOOKS_MAX queries; incomplete if that was not
+    enough. A broken entry ends the list; an invalid one (on-demand paging) is a hole.
     """
     runs: list[Run] = []
     at = 0
@@ -250,7 +249,7 @@ def memory(ask: Ask, subject: Subject) -> list[Run]:
         look = walk(ask, subject, offset=at, entries=WINDOW, bytes=0)
         fresh = _leaves(look, at)
         if not fresh and look.get("error"):
-            # a whole table is missing: go on behind what it would cover
+            # a whole table is missing: continue after what it would cover
             buffer = subject.buffer
             if buffer["form_name"] != "TREE":
                 break

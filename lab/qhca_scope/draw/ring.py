@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The ring: as a circle of entries, and as it is laid out in memory."""
+"""The ring: as a circle of entries, and in memory."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _circle(svg: Svg, numbers: Ring, x: float, y: float) -> None:
         hue = MARKS[mark][0]
         slot = first % numbers.depth
         with svg.group(f"{count} {mark}, from counter {first & MASK}"):
-            # one of thousands must still be seen
+            # one of thousands must still be visible
             wide = max(turn * count, 0.035)
             _sector(svg, x, y, turn * slot, turn * slot + wide, f"f-{hue}fill s-{hue}")
     svg.circle(x, y, INNER, "f-paper s-line")
@@ -130,7 +130,7 @@ def _circle(svg: Svg, numbers: Ring, x: float, y: float) -> None:
 
 
 def _pointers(svg: Svg, numbers: Ring, x: float, y: float, turn: float) -> None:
-    """Arrows from outside onto the ring; neighbours share a stack of labels."""
+    """Arrows from outside to the ring; adjacent ones share a stack of labels."""
     clusters: list[list[tuple[float, str]]] = []
     for name, value in numbers.pointers.items():
         angle = turn * (value % numbers.depth)
@@ -213,7 +213,7 @@ def _entries(svg: Svg, look: dict, numbers: Ring, x: float, y: float, w: float) 
 
 def _one(svg: Svg, row: dict, x: float, y: float, room: float) -> None:
     name = kind(row)
-    # what was never written is zero all over, and decodes as opcode 0
+    # entries that were never written are all zeros, and decode as opcode 0
     if untouched(row) and row.get("mark") in ("free", "consumed"):
         svg.text(x, y, "never written", "t-soft z11")
         return

@@ -42,7 +42,7 @@ def draw(subject: Subject, runs: list[Run], width: float = frame.WIDTH) -> str:
     _umem(svg, subject, count, x0, col * 0.92, top, told)
     items = elide(count, [], SHOWN, edge=2)
     items = [i if isinstance(i, int) and i < len(sg) else i for i in items]
-    # Heights first: memory grows with its pages, but not without end.
+    # Heights first: they grow with the number of pages, up to a limit.
     y = top
     for item in items:
         if isinstance(item, range):

@@ -329,7 +329,7 @@ def _decoded(svg: Svg, entry: dict, y: float) -> None:
 
 
 def _meaning(subject: Subject) -> str:
-    """What the form is good for."""
+    """The purpose of the form."""
     return {
         "DIRECT": "No table: the context holds the address of the buffer itself, which must be "
                   "one contiguous block.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The two views of one buffer: contiguous for the CPU, pages here and there for the device."""
+"""The two views of a buffer: contiguous for the CPU, scattered pages for the device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = 14
 class Page:
     number: int
     address: int | None  # DMA address
-    run: int  # which contiguous run it is of; -1: none
+    run: int  # its contiguous run; -1: none
     known: bool
     y: float = 0.0  # of its middle on the left
     y_dma: float = 0.0  # and on the right
@@ -44,7 +44,7 @@ def _pages(subject: Subject, runs: list[Run], marked: int | None) -> tuple[list,
             return Page(n, None, -1, True)
         return Page(n, (run.address + offset - run.offset) & ~(PAGE - 1), at, True)
 
-    # The first pages tell most, as scattered ones do: show more of those.
+    # The first pages are the most instructive, and scattered ones: show more of those.
     keep = [] if marked is None else [(marked + lead) // PAGE]
     if not keep:
         keep = [i for i in (0,) if count]

@@ -77,7 +77,7 @@ WIDEST = 190
 
 
 def check_terminal() -> None:
-    """Say what is missing for a terminal interface."""
+    """Report what is missing for a terminal interface."""
     if urwid is None:
         raise ScopeError("the terminal interface needs python3-urwid",
                          "make deps installs it; the commands work without it: scope --help")
@@ -113,7 +113,7 @@ def make_pane_class():
         def __init__(self, app, name: str, title, lines):
             super().__init__()
             self.app, self.name, self.title, self.lines = app, name, title, lines
-            self.top: int | None = None         # None: where it is of interest
+            self.top: int | None = None         # None: at the place of interest
             self.rows = self.columns = 1
 
         def scroll(self, by: int) -> None:
@@ -162,7 +162,7 @@ class App:
         urwid.set_encoding(terminal_encoding())
         self.unicode = urwid.supports_unicode()
         self.focus = page or "context"
-        self.side_by_side: bool | None = None       # None: as the room is
+        self.side_by_side: bool | None = None       # None: depends on the size of the window
         self.message: tuple[str, str] = ("keys", "")
         self.layout: str = ""
         self.panes: dict[str, object] = {}
@@ -170,7 +170,7 @@ class App:
         self._pane_class = make_pane_class()
         self._size = (0, 0)
         self._prompt = None
-        self._live = 0.0                # when a running guest is looked at again
+        self._live = 0.0                # when to refresh a running guest
         self._watched: dict[str, object] = {}
         screen = urwid.raw_display.Screen()
         # Bold black, which urwid takes for grey, is black on most of today's.
@@ -340,7 +340,7 @@ class App:
     # ------------------------------------------------------------------ keys
 
     def filter(self, keys, _raw):
-        """A resize has no key: lay out again."""
+        """A resize is not a key: lay out again."""
         if "window resize" in keys:
             self.rebuild()
         return keys
@@ -538,7 +538,7 @@ class App:
                         ", ".join(view.machine.kinds()))
         wanted = number(words[1], 32) if len(words) > 1 else None
         if wanted is not None:
-            view.machine.inspect(words[0], wanted)      # says what is wrong
+            view.machine.inspect(words[0], wanted)      # reports what is wrong
         view.choose(words[0], wanted)
         view.follow = False
         self.model.refresh()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A process that outlives the terminal interface: when that dies, by whatever
-signal, its breaks are removed and the guests resume."""
+"""A process that outlives the terminal interface: if that dies, by any signal, it removes
+the breaks and resumes the guests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from .model import undo
 
 
 class Cleanup:
-    """The interface's end. tell() what would have to be undone, bye() when
-    nothing is."""
+    """The interface's end: tell() what would have to be undone, bye() if nothing."""
 
     def __init__(self, lab):
         with open(lab.logs / "scope-cleanup.log", "ab") as log:

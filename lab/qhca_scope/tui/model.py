@@ -12,13 +12,13 @@ from ..machine import AT_BREAK, RUNNING, Machine, number_of, shown_number
 from ..errors import ScopeError
 
 HISTORY = 1000                  # events kept of a guest
-AROUND = 24                     # entries asked of a ring
+AROUND = 24                     # entries read from a ring
 OBJECTS = 256                   # objects listed of a kind
 WRAP = 1 << 32
 
 
 class View:
-    """One guest. refresh() asks the device for all of it."""
+    """One guest. refresh() reads everything from the device."""
 
     def __init__(self, machine: Machine):
         self.machine = machine
@@ -29,7 +29,7 @@ class View:
         self.number: int | None = None
         self.objects: list[dict] = []
         self.look: dict = {}
-        self.before: dict = {}          # the look at the stop before this
+        self.before: dict = {}          # the inspection result at the previous stop
         self.rings: dict[str, dict] = {}
         self.ring: str | None = None    # the one with the cursor
         self.cursors: dict[str, int] = {}
@@ -41,7 +41,7 @@ class View:
         self.trouble = ""
         self.follow = True
         self.stepping = ""
-        self.lost = False               # QEMU has ended: what was seen stays
+        self.lost = False               # QEMU has ended: the last contents stay
         self._seen_stop: tuple | None = None
 
     @property
@@ -67,7 +67,7 @@ class View:
                 self.lose(error)
 
     def lose(self, error: LabError) -> None:
-        """QEMU has ended: there is nothing more to ask."""
+        """QEMU has ended: nothing more can be queried."""
         self.lost, self.state = True, None
         self.trouble = f"guest {self.name}: {error}"
 
@@ -76,7 +76,7 @@ class View:
         self.stop = self.machine.stop_look()["look"]
         if self.stop.get("stopped") and self.state != RUNNING:
             self._take_stop()
-        elif self.state == RUNNING:     # what moves is what is of interest
+        elif self.state == RUNNING:     # show the part that changes
             for name in self.led:
                 self.cursors.pop(name, None)
             self.led.clear()
@@ -116,7 +116,7 @@ class View:
                 self.led.add("sq")
                 break
             if seen.get("kind") == "doorbell" and seen.get("number") == self.number:
-                self.cursors.pop("sq", None)    # where the device will go on
+                self.cursors.pop("sq", None)    # where the device will continue
                 break
 
     def choose(self, kind: str, number: int | None) -> None:
@@ -236,7 +236,7 @@ class Model:
                              "choose one of " + ", ".join(self.views))
         self.chosen = first.name
         self.own: list[tuple[str, int]] = []    # breaks that were set here
-        self.touched = False                    # was anything done to the guests?
+        self.touched = False                    # has this program changed the guests' state?
 
     @property
     def view(self) -> View:
@@ -266,8 +266,8 @@ class Model:
         self._forget_gone()
 
     def _forget_gone(self) -> None:
-        """Breaks that were met once, or removed by another tool, are not ours any
-        more; but a guest may still be stopped at them."""
+        """Breaks with --once that were met, or that another tool removed, are no longer ours; but
+        a guest may still be stopped at them."""
         for guest in {guest for guest, _ in self.own}:
             view = self.views[guest]
             try:
@@ -343,9 +343,8 @@ class Model:
 
 
 def undo(scope, report: dict) -> None:
-    """Remove the breaks of a report(), and let the guests go on if anything was
-    done to them, or one of the breaks was met. All is tried; the first error
-    is raised in the end."""
+    """Remove the breaks of a report(), and resume the guests if their state was changed or
+    one of the breaks was met. Everything is tried; the first error is raised at the end."""
     errors = []
     met = report["touched"]
     for guest, number in report["breaks"]:

@@ -12,8 +12,8 @@ from .model import View
 
 PACKETS = ("tx", "rx", "rx_drop", "retransmit")
 GAP = 3                         # columns between those of a grid
-MOVES = 5                       # a number that grows shall not move what is beside it
-# Of a ring's entry: where it lies is the table's matter.
+MOVES = 5                       # a growing number must not move what is next to it
+# Fields of a ring's entry that are not shown: the table shows its location.
 LEFT_OUT = ("slot", "address", "raw", "num_sge")
 
 
@@ -29,8 +29,8 @@ def state_words(view: View) -> tuple[str, str]:
 
 
 def wrapped(line: Line, width: int, indent: int) -> list[Line]:
-    """LINE in rows of WIDTH, broken between words but not behind a key; those
-    that follow begin at column INDENT."""
+    """LINE in rows of WIDTH, broken between words but not after a key; further rows begin
+    at column INDENT."""
     units: list[Line] = []
     glue = False
     for kind, text in line:
@@ -111,7 +111,7 @@ def object_lines(view: View, width: int) -> tuple[list[Line], int | None]:
 
 def grid(item: dict, before: dict, width: int) -> list[Line]:
     """The plain fields of ITEM in as many columns as fit; those that differ
-    from BEFORE are marked. What says nothing is left out unless it changed."""
+    from BEFORE are marked. Insignificant ones are omitted unless they have changed."""
     now, old = render.merged(item), render.merged(before) if before else {}
     cells = []
     for key, value in now.items():
@@ -151,7 +151,7 @@ def grid_widths(cells: list[tuple], across: int) -> list[int]:
 
 
 def context_lines(view: View, width: int) -> list[Line]:
-    """The context, then what the device keeps beside it."""
+    """The context, then the device's other state of the object."""
     if not view.look:
         return [[("dim", f"no {view.kind} to show")]]
     lines = grid(view.look.get("context", view.look), view.before.get("context", {}), width)
@@ -194,8 +194,8 @@ def ring_lines(view: View, name: str, width: int) -> tuple[list[Line], int | Non
 
 
 def table_lines(view: View, width: int, height: int) -> list[Line]:
-    """The way to the entry under the cursor; of each table on the way as many
-    entries beside it as there is room for."""
+    """The path to the entry under the cursor; of each table on the path as many adjacent
+    entries as there is room for."""
     if "error" in view.walk:
         return [[("bad", view.walk["error"])]]
     if not view.walk:
