@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What users and developers start. Everything is built in a Debian 13 root below
+# The entry points for users and developers. Everything is built in a Debian 13 root below
 # build/, so the host needs few packages; `make deps` installs them.
 
 .DEFAULT_GOAL := help
@@ -35,14 +35,14 @@ export GATE
 BUILT ?=
 built = $(if $(BUILT),,$(1))
 
-# Another kernel for the guests, beside Debian's: newest, debug, or a kernel's build tree.
+# Another kernel for the guests than Debian's: newest, debug, or a kernel's build tree.
 KERNEL ?= $(filter-out default,$(QHCA_KERNEL))
 
 .PHONY: deps prepare root qemu driver provider progs image kernel build
 deps: ## Install the packages that the host needs (by sudo if not root)
 	@lab/build/deps
 
-# What takes one CPU or waits for the mirror: two such things at a time.
+# Steps that use one CPU or wait for the mirror: two at a time.
 prepare: deps
 	@lab/build/make-root guest
 	@lab/build/build-qemu --configure & \
@@ -95,10 +95,11 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 
 # ----------------------------------------------------------------- testing
 
-# Three at a time, the long ones first. Two share what they run, and short ones that need
-# one CPU come beside them and after them, so that all end together. Everything is built
-# before, as QEMU takes four times as long to build beside anything else. Some of the
-# kernel's selftests have limits for real machines: they run alone.
+# Three at a time, the long ones first; short ones that need one CPU run next to them and
+# after them, so that all end together. Two targets share the tests of guest pairs.
+# Everything is built before, because QEMU takes four times as long to build next to
+# anything else. Some of the kernel's selftests have time limits for real machines: they
+# run alone.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
 	check-style test-pyverbs test-guest-pair-first \
 	test-guest-pair-last test-device test-lab $(if $(1),driver-newest) test-bare
@@ -141,7 +142,7 @@ test-driver: $(call built,root) ## Unit tests of the driver, its layers; a build
 	@lab/build/build-driver-newest --nodebug
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
-# Nothing stops them before their time but what they find.
+# They stop before their time is over only if they find something.
 .PHONY: fuzz soak
 fuzz: root ## Fuzz engine, provider and device on all CPUs, each target for TIME=300 seconds
 	@lab/build/build-provider
@@ -175,8 +176,8 @@ test-docs: $(call built,build) ## Execute all commands of the documents (@test_d
 test-guest: $(call built,build) ## Test in booted guests (@test_guest@)
 	$(HOST_PYTEST) --durations=10 $(or $(GUEST_TESTS),tests/guest) $(ARGS)
 
-# The same in parts that run side by side: the tests that share one pair of guests, on
-# two such pairs, and the others. Labs that run side by side need different names.
+# The same in parts that run in parallel: the tests that share one pair of guests, on two
+# such pairs, and the others. Parallel labs need different names.
 .PHONY: test-guest-labs test-guest-pair-first test-guest-pair-last
 test-guest-labs test-guest-pair-%: export QHCA_TEST_LAB = $(@:test-guest-%=%)
 test-guest-labs: $(call built,build)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The driver as one kernel wants it: qhca_compat.h is resolved and gone.
 
-Conditionals are decided as Kbuild does, macros are replaced by what they stand for,
+Conditionals are decided as Kbuild does, macros are replaced by their definitions,
 and the few functions that remain move to the header that the series names.
 """
 

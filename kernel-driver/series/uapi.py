@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The contract header in two: what user space needs, and what only the kernel does.
+"""The contract header in two parts: what user space needs, and what only the kernel needs.
 
-Here the contract is one file. A kernel keeps the first half in include/uapi for ever
-and may change the second, so only what libqhca uses goes there, with what that needs.
+Here the contract is one file. Linux must never change headers in include/uapi, but may
+change others. So only what libqhca uses goes there, and what that depends on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def no_comments(text: str) -> str:
 
 
 def paragraphs(text: str) -> list[str]:
-    """@text at its blank lines, but for those in comments and structures."""
+    """@text split at its blank lines, except those in comments and structures."""
     result, part, depth, comment = [], [], 0, False
     for line in text.split("\n"):
         if not line.strip() and not depth and not comment:
