@@ -23,7 +23,7 @@ from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import SGE, SendWR
 
 PORT = 18600
-RNR_RETRY = 3           # 7 would be for ever
+RNR_RETRY = 3           # 7 would be without a limit
 RNR_TIMER = 12          # 0.64 ms; IBA table 45
 
 mistake, *peer = sys.argv[1:]

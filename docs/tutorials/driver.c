@@ -308,7 +308,7 @@ static void make_cq(void)
 	size_t len = 64 * sizeof(struct qhca_eqe);
 	uint32_t eqn;
 
-	/* Nobody reads it, but the first EQ is for asynchronous events. */
+	/* It is not read, but the first EQ is for asynchronous events. */
 	eqc->buf = direct(take(len), len);
 	eqc->shift = 6;
 	eqn = command(QHCA_CMD_CREATE_EQ, 0, sizeof(*eqc), 0);

@@ -41,7 +41,7 @@ def take_lock(path: Path) -> int:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
-        raise Busy(f"somebody else keeps {path} busy") from None
+        raise Busy(f"another program uses {path}") from None
     return fd
 
 
@@ -55,10 +55,10 @@ def take_first(paths: list[Path], timeout: float) -> tuple[Path, int]:
         if time.monotonic() > deadline:
             names = ", ".join(p.name for p in paths)
             raise Busy(
-                f"somebody else keeps all of {paths[0].parent}'s QMP sockets busy "
+                f"other programs use all of {paths[0].parent}'s QMP sockets "
                 f"({names}): end a tool that is connected to this guest"
                 if len(paths) > 1
-                else f"somebody else keeps {paths[0]} busy"
+                else f"another program uses {paths[0]}"
             )
         time.sleep(0.02)
 

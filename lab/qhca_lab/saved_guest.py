@@ -141,7 +141,7 @@ def _lock(how: int):
 @contextlib.contextmanager
 def guest_for(options, boot, say):
     """In a with statement: the saved guest for a lab with OPTIONS, None if such
-    a lab has to boot. It is made if there is none that fits: then BOOT(options, state,
+    a lab has to boot. If none fits, one is made: then BOOT(options, state,
     disk) has to boot a guest. SAY is called with a message about it."""
     if not usable(options):
         yield None

@@ -656,7 +656,7 @@ def test_other_files_in_the_folder(lab, folder):
         stream.bind(str(folder / "000000000006"))
         stream.listen()
         full.bind(str(folder / "000000000007"))
-        full.listen(0)          # and nobody accepts
+        full.listen(0)          # and does not accept
         (folder / ("y" * 200)).write_text("")
         assert Route(lab(1), lab(2)).up().move(WRITE, 5000) == 0
 
@@ -664,7 +664,7 @@ def test_other_files_in_the_folder(lab, folder):
 def test_socket_of_another_user(lab, folder):
     """A peer of any other identity gets no memory."""
     if os.geteuid():
-        pytest.skip("only root can be somebody else")
+        pytest.skip("only root can act as another user")
     folder.chmod(0o777)
     ours, theirs = socket.socketpair()
     child = os.fork()

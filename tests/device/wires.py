@@ -126,7 +126,7 @@ class TcpServer(StreamFrames):
     """QEMU listens, on TCP, which takes parts of frames."""
 
     def _address(self) -> tuple[str, int]:
-        # The process, as an address: nobody else listens there.
+        # The address depends on the process: no other listens there.
         pid = os.getpid()
         return f"127.{pid >> 16 & 255}.{pid >> 8 & 255}.{pid & 255 or 1}", 4791
 
@@ -221,7 +221,7 @@ class Tap(Wire):
     def _up(self, up: bool) -> None:
         fcntl.ioctl(self.sock, SIOCSIFFLAGS,
                     struct.pack("16sH22x", b"tap0", IFF_UP if up else 0))
-        # That it was down is told to whoever reads next, unless somebody asks.
+        # The next read reports that it was down, unless it is queried.
         self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
     def connect(self):

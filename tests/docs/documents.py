@@ -42,7 +42,7 @@ BOOT_DEADLINE = 300.0  # for one that boots guests: a busy host takes minutes
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,})(?P<word>.*)$")
 _COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
-# Commands that somebody would type; in a block that is said not to be any.
+# Commands that a reader would type, in a block that must not have any.
 _TYPED = re.compile(r"^(\$ |sudo |make( |$)|lab/\w|\./\w|ibv_\w+ |rdma \w|echo .*>)")
 # A minus is part of a number where it can be no hyphen; then it may come and go, too.
 _NUMBER = re.compile(r"(?<![A-Za-z_.])(?P<sign>(?:^|(?<=[ \t(=:]))-?)?(0x[0-9a-fA-F]+|\d+(\.\d+)?)")
@@ -190,7 +190,7 @@ class _Pending:
     def must_be_empty(self, at: int) -> None:
         if self.vary or (self.deadline, self.status, self.reason) != (None,) * 3:
             raise DocumentError(
-                f"{_where(self.path, at)}: the comment before does not fit the block it stands at"
+                f"{_where(self.path, at)}: the comment before does not fit its block"
             )
 
     def take(self, document: Document, words: str, at: int) -> None:

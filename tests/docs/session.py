@@ -20,7 +20,7 @@ class BlockFailed(Exception):
 
 
 # A failed command is noted with its status, and the next one is executed: as
-# when somebody types them. No input, as nobody is there.
+# when a user types them. No input, because no user is there.
 _RUN = """\
 _doc_failed=; trap '_doc_failed+="$? $BASH_COMMAND"$'"'\\n'" ERR
 {{ eval "$(cat {file})"; }} </dev/null >{out} 2>&1 {control}>&-

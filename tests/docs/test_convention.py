@@ -211,7 +211,7 @@ def test_a_hanging_command_is_ended(session):
 
 
 def test_nobody_answers_questions(session):
-    assert run(session, "```sh\nread x || echo nobody\n```") == "nobody\n"
+    assert run(session, "```sh\nread x || echo end\n```") == "end\n"
 
 
 def test_exit_is_found(session):

@@ -277,7 +277,7 @@ static void on_cq_event(struct guest *g, uint32_t cqn)
         struct cqx *c = s->cq[i];
 
         if (c->g == g && c->cq.cqn == cqn) {
-            CHECK(c->mode != CQ_POLL, "an event nobody asked for");
+            CHECK(c->mode != CQ_POLL, "an event that was not requested");
             sim_drain(c);
             gcq_arm(&c->cq, c->mode == CQ_SOLICITED);
             if (rng_pct(&g->rng, 50)) {
@@ -450,7 +450,7 @@ static void check_counters(struct sim *s)
               "%" PRIu64 " + %" PRIu64 " packets counted, %" PRIu64
               " frames sent", st[QHCA_STAT_ROCE_TX_PACKETS],
               st[QHCA_STAT_ETH_TX_PACKETS], w->node[i].tx_frames);
-        CHECK(st[QHCA_STAT_AQ_COMMANDS] > 0, "counters stand still");
+        CHECK(st[QHCA_STAT_AQ_COMMANDS] > 0, "counters do not change");
         if (!s->corrupts && !s->injects) {
             CHECK(!st[QHCA_STAT_ROCE_ICRC_ERRORS] &&
                   !st[QHCA_STAT_ROCE_RX_MALFORMED],

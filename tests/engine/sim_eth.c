@@ -448,7 +448,7 @@ static void received(struct eth *x, const struct qhca_eth_cqe *c)
     at = get_be(f + 12, 2) == 0x0800 ? got_large(x, q, c, f, &note) :
                                        got_plain(x, f, len, &note);
     CHECK((note->all || note->dst == x->index) && note->src != x->index,
-          "a frame for somebody else");
+          "a frame for another adapter");
     CHECK(c->vlan == note->vlan && !(c->flags & QHCA_CQE_F_VLAN) ==
           (note->vlan == QHCA_VLAN_NONE), "tag %#x, sent %#x", c->vlan,
           note->vlan);

@@ -127,7 +127,7 @@ static uint32_t some_len(struct rng *r, uint64_t max, uint32_t mtu)
 }
 
 /*
- * Length of the @n-th message of @a that consumes a receive, known to both
+ * Length of message @n of @a that consumes a receive, known to both
  * ends.
  */
 static uint32_t stream_len(struct rc *a, uint32_t n)
@@ -779,12 +779,12 @@ static void recv_cqe(struct rc *a, const struct qhca_cqe *c)
         return;
     }
     CHECK(a->peer->fifo_out != a->peer->fifo_in,
-          "QP %s/%#x: received what nobody sent", a->ep->g->m->name,
+          "QP %s/%#x: received what was not sent", a->ep->g->m->name,
           qp->qpn);
     m = &a->peer->fifo[a->peer->fifo_out++ % FIFO];
     while (a->uc && may_lose(a) && !same(a, m, c, area, rv)) {
         CHECK(a->peer->fifo_out != a->peer->fifo_in, "UC QP %s/%#x: a "
-              "message of %u bytes that nobody sent", a->ep->g->m->name,
+              "message of %u bytes that was not sent", a->ep->g->m->name,
               qp->qpn, c->byte_len);
         m = &a->peer->fifo[a->peer->fifo_out++ % FIFO];
     }

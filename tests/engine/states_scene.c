@@ -12,7 +12,7 @@
 #define STEP_NS 2000u           /* for an adapter to do what is due */
 #define LIMIT_NS 60000000000ull
 
-/* Fixed for ever: an adapter loads only states of its own configuration. */
+/* Never change this: an adapter loads only states of its own configuration. */
 static void configure(struct qhca_config *c)
 {
     memset(c, 0, sizeof(*c));

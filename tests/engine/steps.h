@@ -60,7 +60,7 @@ static inline void steps_stopped(struct node *n)
 {
     const struct qhca_breaks *d = n->e->dbg;
 
-    CHECK(!d->by_break && d->on == steps.on, "a stop that nobody asked for");
+    CHECK(!d->by_break && d->on == steps.on, "a stop that was not requested");
     CHECK(steps.stops < STEPS_MAX, "more than %u stops", STEPS_MAX);
     steps.stop[steps.stops++] = d->why;
     qhca_break_step(n->e, steps.on, steps.n);
@@ -131,7 +131,7 @@ static inline void steps_check(void (*traffic)(void))
     }
 }
 
-/* The @i-th event of the kind @on, without stops. */
+/* Event number @i of the kind @on, without stops. */
 static inline const struct qhca_trace *steps_event(enum qhca_stop_on on,
                                                    unsigned i)
 {

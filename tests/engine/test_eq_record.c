@@ -650,7 +650,7 @@ static void saved(void **state)
     end();
 }
 
-/* A stall is not saved; what it held back must not wait for ever. */
+/* A stall is not saved; what it held back must be delivered. */
 static void saved_while_stalled(void **state)
 {
     begin(state, CQS);

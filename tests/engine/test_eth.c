@@ -519,7 +519,7 @@ static void looks(void **state)
 
 /*
  * A reset while the wire is blocked and work is pending: an environment that
- * forgets both must not stop the adapter for ever.
+ * forgets both must not stop the adapter permanently.
  */
 static void reset_while_blocked(void **state)
 {

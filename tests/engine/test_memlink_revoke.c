@@ -451,7 +451,7 @@ static void adapter_reset(void **state)
 
 /* ---- peers that do not stop ---- */
 
-/* A peer that copies for ever: the command ends, and the link, too. */
+/* A peer that never stops copying: the command ends, and the link, too. */
 static void copies_for_ever(void **state)
 {
     struct late t;

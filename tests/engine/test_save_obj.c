@@ -144,8 +144,8 @@ static void unmake(struct objects *o)
     X(srq->head, srq->tail + 9, "more receives than it holds")               \
     X(tm->ops_head, tm->ops_tail + 17, "more tag operations than the ring")  \
     X(tm->inactive, 5, "the first inactive tag is not in the list")          \
-    X(tm->tags[3].handle, 4, "a tag is none that could be added")            \
-    X(tm->tags[3].num_sge, QHCA_TM_MAX_SGE + 1, "a tag is none that could")  \
+    X(tm->tags[3].handle, 4, "no command could have added a tag")            \
+    X(tm->tags[3].num_sge, QHCA_TM_MAX_SGE + 1, "could have added a tag")    \
     X(tm->max_tags, 3, "a tag is out of range or there twice")               \
     X(mr->pd, 9999, "its PD does not exist")                                 \
     X(mr->state, 9, "its state is unknown")                                  \
@@ -156,7 +156,7 @@ static void unmake(struct objects *o)
     X(mr->state, QHCA_MR_FREE, "no command could have created it")           \
     X(mr->flags, QHCA_MR_F_PHYS, "no command could have created it")         \
     X(mr->flags, QHCA_MR_F_FAST_REG, "no command could have created it")     \
-    X(mr->flags, QHCA_MR_F_ODP | QHCA_MR_F_DM, "it is none that could")      \
+    X(mr->flags, QHCA_MR_F_ODP | QHCA_MR_F_DM, "could have created it")      \
     X(mr->flags, 0x80, "no command could have created it")                   \
     X(fast->state, QHCA_MR_VALID, "no command could have created it")        \
     X(fast->max_entries, 0, "no command could have created it")              \

@@ -743,7 +743,7 @@ void node_drain(struct node *n)
 
     /* the queued EV_RUN will find nothing to do, which is harmless */
     for (i = 0; n->kicked && !n->stopped; i++) {
-        CHECK(i < 1000000, "the engine asks to be run for ever");
+        CHECK(i < 1000000, "the engine never stops requesting to run");
         n->kicked = false;
         call(n, (struct node_call){ .kind = CALL_RUN });
         if (n->tx_waiting) {

@@ -20,7 +20,7 @@ RTS, ERR = 3, 6
 
 # case: (local, remote, request after it, event, state of the sender)
 CASES = {
-    # the doorbell names nobody; the right one after it is served
+    # the doorbell has an unknown QPN; the correct one after it works
     "bad_qpn": (SUCCESS, NOTHING, NOTHING, NOTHING, RTS),
     # nothing happens to the victim: no completion, no event
     "foreign_qpn": (NOTHING, NOTHING, NOTHING, NOTHING, RTS),

@@ -338,7 +338,7 @@ def sent():
     return int(open("/sys/class/net/{a.netdev}/statistics/tx_packets").read())
 
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-# nobody answers
+# there is no response
 s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton({a.ip!r}))
 first = sent()
 for _ in range({sends}):

@@ -50,7 +50,7 @@ def test_life_of_a_connection(pair):
     assert len(trace.of("qhca_table")) == 4
     fired = trace.of("qhca_cq_event", cqn=cq.cqn)
     assert fired
-    # One may come for a CQ that is gone by then: nobody waited for it any more.
+    # One may arrive for a CQ that has been destroyed: it is no longer awaited.
     assert len(trace.of("qhca_eqe", type="CQ", obj=cq.cqn)) - len(fired) in (0, 1)
     gone = [trace.one("qhca_destroy_qp", qpn=qp.qpn), trace.one("qhca_dereg_mr", key=mr.key),
             trace.one("qhca_destroy_cq", cqn=cq.cqn)]

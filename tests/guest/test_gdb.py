@@ -84,7 +84,7 @@ def test_kernel_regions(pair):
 
 def test_break_in_the_driver(pair):
     """A breakpoint in a module hits, with arguments and source lines."""
-    # nobody listens there: it ends as soon as it has made its QP
+    # no server listens there: it ends as soon as it has created its QP
     pair.a.start("while :; do ibv_rc_pingpong -d $IBDEV -g $GIDX 127.0.0.1; done")
     text = gdb("kernel", "a", "hbreak qhca_ib_create_qp", "continue", "backtrace 1",
                "print attr->cap.max_send_wr", "print qhca_ib_devices", "delete")

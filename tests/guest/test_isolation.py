@@ -17,7 +17,7 @@ ROOT, NOBODY = 0, 65534
 # enum ibv_wc_status
 LOC_QP_OP, LOC_PROT, MW_BIND, REM_INV_REQ, REM_ACCESS = 2, 4, 6, 9, 10
 
-# What comes of each attempt, whoever makes it.
+# The result of each attempt, for any user.
 REFUSED = {
     "write to its region": REM_ACCESS,
     "write to its window": REM_ACCESS,
@@ -149,5 +149,5 @@ def test_debugfs_is_root_s(pair):
     guest = pair.a
     listed = guest.run(f"ls {debugfs(guest)}", user="nobody", check=False)
     assert listed.rc and "Permission denied" in listed.err
-    # nor would the files be, should somebody open the way
+    # nor are the files, even if the folder were accessible
     assert not guest.run(f"find {debugfs(guest)} -type f -perm /077").out

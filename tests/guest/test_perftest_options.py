@@ -60,7 +60,7 @@ def run(lab, server, client, options):
         client.wait_port(server.ip, 18515)
     result = client.run(f"timeout 120 {line} {server.ip}", timeout=150, check=False)
     try:
-        # A server whose client has failed may wait for ever.
+        # A server whose client has failed may never end.
         served = job.wait(5 if result.rc else 60)
     except CommandTimeout as late:
         served = late.result

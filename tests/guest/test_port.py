@@ -7,7 +7,7 @@ import pytest
 from labs import PATIENCE, Python, run_pair
 from test_driver import function_reset
 
-# Frames of a type that nobody else sends.
+# Frames of a type that is not sent otherwise.
 TYPE = 0x88B5
 # Sends three of them; how many come back, not counting those that only pass on their way out.
 COME_BACK = """

@@ -70,7 +70,7 @@ def qbuf(pair, progs, tool):
     q = Qbuf(pair, progs, "--depth 64 --messages 300 --nocap")
     yield q
     if q.job.running:
-        tool.free()             # a guest that stands kills nothing
+        tool.free()             # a stopped guest cannot kill anything
         q.job.kill()
 
 
@@ -189,19 +189,19 @@ def test_names_of_codes(tool, qbuf):
 
 
 def test_peer_stands_while_somebody_else_lets_go(tool, pair, qbuf):
-    """Nobody waits, and it is QMP's cont that goes on, as gdb would."""
+    """No command waits, and QMP's cont resumes, as gdb would."""
     tool.run("break", "doorbell", "--qpn", qbuf.first["qpn"], "--once")
     go(qbuf)
 
     def state(guest):
         return pair.qmp(guest, "query-status")["status"]
-    until(lambda: (state("a"), state("b")) == ("debug", "paused"), "both stand")
+    until(lambda: (state("a"), state("b")) == ("debug", "paused"), "both are stopped")
     pair.qmp("a", "cont")
     until(lambda: (state("a"), state("b")) == ("running", "running"), "both run")
     assert end(qbuf)["moved"] == 300
 
 
-@pytest.mark.long("stands four seconds; test_stops freezes for longer than a timer")
+@pytest.mark.long("stops for four seconds; test_stops freezes for longer than a timer")
 def test_standing_long_costs_no_retry(tool, pair, progs):
     """Two guests, many stops, each longer than the ACK timeout of half a second, which
     no delay of the host comes near: nothing is sent again."""
@@ -216,7 +216,7 @@ def test_standing_long_costs_no_retry(tool, pair, progs):
         seen = tool.json("step", "wqe", "--timeout", PATIENCE)["look"]["event"]
         assert (seen["qpn"], seen["index"]) == (event["qpn"], event["index"] + 1)
         event = seen
-        time.sleep(0.6)         # stand so long
+        time.sleep(0.6)         # stay stopped for this long
     tool.run("continue")
     assert client.wait(PATIENCE).rc == 0 and server.wait(PATIENCE).rc == 0
     after = tool.json("counters", "--all")["counters"]

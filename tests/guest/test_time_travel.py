@@ -105,7 +105,7 @@ def test_reverse_to_the_doorbell(alone):
     rang, completed, back, before, again = counts
     assert rang < completed
     assert (back, pcs[1]) == (rang, pcs[0]), "not back at the doorbell"
-    # The instruction in front is the store, and one step back stands before it.
+    # The previous instruction is the store, and one step back stops before it.
     store = re.findall(r"mov +%r\w+,\(%r\w+\)", out)
     assert store, out
     assert before == rang - 1 and int(pcs[2], 16) == int(pcs[0], 16) - 3

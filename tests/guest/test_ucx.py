@@ -62,7 +62,7 @@ MPIRUN = (
 )
 
 
-@pytest.mark.long("twenty seconds of starting programs; test_ucx has what it stands on")
+@pytest.mark.long("twenty seconds of starting programs; test_ucx tests what it needs")
 def test_open_mpi(pair):
     """Messages of all protocols and a collective operation, over UCX alone."""
     for guest in pair:

@@ -209,7 +209,7 @@ def test_a_loss_is_told():
 
 
 def test_commands_are_stories():
-    """With what the driver did for them before and behind, and nobody else's work."""
+    """With what the driver did for them before and after, and no work of other tasks."""
     trace = Trace()
     mine = {"task": "pingpong-7"}
     trace.slice(1.0, 1, 2, "EQE taken", "eqe", eqn=1, task="<idle>-0")

@@ -229,7 +229,7 @@ def test_host_clock_over_a_standstill():
     assert late.host(150, 1) == 1150 and late.host(200, 1) == 1200
     assert late.host(210, 2) == 9210 and late.host(250, 3) == 9250
     assert late.still() == [(1200, 9200)]
-    # Somebody else who stands still a moment later: nothing goes backwards.
+    # Another guest that stops a moment later: no time goes backwards.
     assert lab.time(1200) == lab.time(5000) == lab.time(9200) == 200
 
 

@@ -170,7 +170,7 @@ def module():
 def test(module, n):
     ready = Path(os.environ["READY"])
     (ready / os.environ["WHO"]).touch()
-    # whoever is first waits for the other, so that both take part
+    # the first waits for the other, so that both take part
     while len(list(ready.iterdir())) < 2:
         time.sleep(0.01)
 """

@@ -340,7 +340,7 @@ def test_a_break_nobody_waits_for_freezes_the_peer(scope, lab):
 
 
 def test_the_peer_stands_before_anything_is_asked(lab):
-    """A peer's timers run until it stands: nothing is waited for before that."""
+    """A peer's timers run until it is stopped: do not wait for anything before that."""
     plain = lab["a"].answers["query-status"]
     seen = []
 
@@ -378,7 +378,7 @@ def test_a_stop_of_gdb_freezes_the_peer(scope, lab):
     lab["a"].run()
     until(lambda: lab["b"].state == "running", "the peer going on")
     before = lab["b"].names().count("stop")
-    lab["a"].stop("paused")     # somebody's QMP: he knows what he does
+    lab["a"].stop("paused")     # a user's QMP command, which is intended
     assert scope("break", "wqe")[0] == 0
     assert lab["b"].state == "running"
     lab["a"].run()
@@ -388,7 +388,7 @@ def test_a_stop_of_gdb_freezes_the_peer(scope, lab):
 
 
 def test_the_daemon_stays_while_one_stands_in_gdb(scope, lab, tmp_path):
-    """No break is left, but somebody waits for one that stands without."""
+    """No break is left, but a command waits for one that is stopped without."""
     scope("break", "doorbell")
     lab["a"].stop("debug")
     until(lambda: lab["b"].state == "paused", "the peer's stop")
@@ -415,9 +415,9 @@ def test_stops_of_all_kinds_when_attended(scope, lab):
         lab["b"].meet()
         until(lambda: lab["a"].state == "paused", "the other's stop")
         before = lab["a"].names().count("stop")
-        lab["a"].run()          # gdb's continue, while b stands at its break
+        lab["a"].run()          # gdb's continue, while b is stopped at its break
         until(lambda: lab["a"].names().count("stop") > before, "the second stop")
-        until(lambda: lab["a"].state == "paused", "it stands")
+        until(lambda: lab["a"].state == "paused", "it is stopped")
         assert lab["b"].state == "debug"
         assert scope("continue")[0] == 0
         assert (lab["a"].state, lab["b"].state) == ("running", "running")
@@ -463,7 +463,7 @@ def test_step(scope, answer, lab):
 
 
 def test_a_step_that_needs_no_peer(scope, answer, lab, monkeypatch):
-    """The peer stands still all the time, and goes on with the stepped guest."""
+    """The peer stays stopped, and resumes with the stepped guest."""
     monkeypatch.setattr("qhca_scope.scope.ALONE", 30)
     scope("break", "doorbell")
     lab["a"].meet()

@@ -10,7 +10,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 TIMES = dict(re.findall(r"^(\w+)=(.*)$", (TOP / "lab/gate/times.env").read_text(), re.MULTILINE))
 SHOWN = re.compile(r"<!-- time: (\w+) -->(.*?)<!-- /time -->", re.DOTALL)
-# Minutes or seconds beside a make target, told by somebody else.
+# Minutes or seconds next to a make target that are not from times.env.
 LOOSE = re.compile(r"`make [a-z-]+`[^.|]*?\b(\d+|an?|several|some) (minutes?|seconds?|hours?)\b")
 
 

@@ -46,7 +46,7 @@ def test_fields_fill_their_structures():
 
 
 def test_registers():
-    """Width and access stand in the header's comments."""
+    """Width and access are in the header's comments."""
     comments = dict(
         (name, (bits, access))
         for name, access, bits in re.findall(

@@ -69,7 +69,7 @@ def set_operations(pattern):
 def test_rows_are_well_formed():
     assert len(ROWS) > 400
     assert {answer for _, _, answer, _ in ROWS} == {"yes", "core", "no"}
-    assert len(NAMES) == len(ROWS), "a name stands twice"
+    assert len(NAMES) == len(ROWS), "a name is listed twice"
     for _, name, answer, text in ROWS:
         assert text, f"{name}: neither a test nor a reason"
 

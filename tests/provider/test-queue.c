@@ -1718,7 +1718,7 @@ static void test_no_status_page(void **state)
     fake.no_status = true;
     fake_open();
     fake.no_status = false;
-    fake.status->works = 0;     /* nobody looks */
+    fake.status->works = 0;     /* it is not checked */
     pd = fake_pd();
     cq = fake_cq(8);
     qp = fake_qp(pd, cq, NULL, IBV_QPT_RC);

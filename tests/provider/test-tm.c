@@ -341,7 +341,7 @@ static void test_poll(void **state)
     ibv_end_poll(env.cq_ex);
 }
 
-/* An SRQ that goes takes its CQEs with it, and nobody else's. */
+/* Destroying an SRQ removes its CQEs, and no others. */
 static void test_destroy(void **state)
 {
     struct ibv_srq_init_attr_ex attr = srq_attr();

@@ -67,7 +67,7 @@
     const room = box.clientWidth;
     box.querySelectorAll("svg").forEach(function (svg) {
       const natural = svg.viewBox.baseVal.width;
-      // Fitted, but not so small that nobody can read it.
+      // Fitted, but not too small to read.
       const w = zoom === 0 ? Math.max(Math.min(natural, room), natural * 0.7) : natural * zoom;
       svg.setAttribute("width", w);
       svg.setAttribute("height", w * svg.viewBox.baseVal.height / natural);

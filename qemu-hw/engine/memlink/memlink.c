@@ -60,8 +60,8 @@ void qhca_memlinks_init(struct qhca *e)
 
 /*
  * Make the QPs that wait for @l run.  The deadline stays until they get what
- * they waited for; otherwise a peer that keeps ringing its bell could delay
- * them for ever.
+ * they waited for; otherwise a peer that keeps ringing its doorbell could delay
+ * them indefinitely.
  */
 static void wake_waiting(struct qhca *e, struct qhca_memlink *l)
 {

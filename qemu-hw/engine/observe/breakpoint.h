@@ -88,7 +88,7 @@ bool qhca_break_remove(struct qhca *e, uint32_t id);
 const struct qhca_break *qhca_break_next(struct qhca *e, uint32_t id);
 
 /**
- * Stop at the @count-th event of kind @on from now on.  A break met earlier
+ * Stop at event number @count of kind @on from now on.  A break met earlier
  * stops the adapter and ends the step.  Does not resume a stopped adapter.
  * Returns NULL, or a static error text.
  */

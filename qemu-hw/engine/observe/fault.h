@@ -99,7 +99,7 @@ struct qhca_fault_rule {
     /* which matches, counted per object, from 1 */
     uint64_t skip;              /* let this many pass first */
     uint64_t nth;               /* after those: only this one; 0: any */
-    uint64_t every;             /* only every n-th; 0: any */
+    uint64_t every;             /* one occurrence in this many; 0: all */
     uint32_t chance;            /* parts per million */
     uint64_t count;             /* at most this many hits, of all objects */
     /* parameters of the action */
@@ -138,8 +138,8 @@ unsigned qhca_fault_held(const struct qhca *e);
 /** The name in QEMU's schema, "drop"; static, NULL past the end. */
 const char *qhca_fault_action_name(unsigned action);
 /**
- * Set the bits of the opcodes that @name stands for in @opcode: a name as
- * traces have it ("SEND_ONLY", of any transport), or a group ("request",
+ * Set the bits of the opcodes that @name designates in @opcode: a name as in
+ * traces ("SEND_ONLY", of any transport), or a group ("request",
  * "response", "send", "write", "read", "read-response", "atomic").  False if it
  * is neither.
  */

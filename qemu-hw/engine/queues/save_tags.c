@@ -19,7 +19,7 @@ void qhca_io_tag(struct qhca_io *io, struct qhca_tm *tm, uint32_t num)
     IO(io, t->handle);
     IO(io, t->num_sge);
     NEED(io, (t->handle & 0xffff) == num && t->num_sge <= QHCA_TM_MAX_SGE,
-         "a tag is none that could be added");
+         "no command could have added a tag");
     for (i = 0; i < t->num_sge && !io->failed; i++) {
         qhca_io_bytes(io, &t->sge[i], sizeof(t->sge[i]));
         cap += qhca_le32(t->sge[i].len);

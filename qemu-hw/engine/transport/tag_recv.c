@@ -61,7 +61,7 @@ static uint8_t tm_recv_unmatched(struct qhca *e, struct qhca_qp *qp,
 }
 
 /*
- * A replay after a page fault: the earlier decision stands.  A peer that sends
+ * A replay after a page fault: the earlier decision is kept.  A peer that sends
  * a different packet instead gains nothing: only its data is used.
  */
 static uint8_t tm_recv_again(struct qhca_qp *qp, const uint8_t **data,

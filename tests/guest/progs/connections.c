@@ -144,7 +144,7 @@ static void event(struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		memcpy(&number, ev->param.conn.private_data, sizeof(number));
 		if (number >= count || table[number].id)
-			qv_die("a connection nobody asked for", EPROTO);
+			qv_die("an unexpected connection", EPROTO);
 		c = &table[number];
 		c->id = ev->id;
 		ev->id->context = c;

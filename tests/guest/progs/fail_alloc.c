@@ -400,7 +400,7 @@ static const struct kind {
 
 /* ------------------------------------------------------------- the rounds -- */
 
-/* Make one with the @n-th allocation failing; false: there are fewer. */
+/* Create one while allocation number @n fails; false: there are fewer. */
 static bool round_make(const struct kind *k, int n)
 {
 	bool failed;

@@ -304,7 +304,7 @@ static bool right(const uint8_t *frame, size_t len)
 	return true;
 }
 
-/* To whoever sent it; no checksum minds the order. */
+/* Back to its sender; the checksums do not depend on the order. */
 static void turn(uint8_t *frame)
 {
 	uint8_t mac[ETH_ALEN], ip[4], port[2];

@@ -235,7 +235,7 @@ def idle_event():
     ready()
     error = answer(channel.get_cq_event, cq)
     if not error:
-        # the device has died, but nobody has taken it away
+        # the device has died, but is not removed
         cq.ack_events(1)
         error = answer(cq.poll, 1)
         assert answer(cq.req_notify) in GONE

@@ -77,7 +77,7 @@ def send(address, wanted=True):
         if not wanted:
             try:
                 s.recvmsg(2000, 1000, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
-                sys.exit("a timestamp that nobody wanted")
+                sys.exit("a timestamp that was not requested")
             except BlockingIOError:
                 pass
     print(json.dumps([before, sent, after]))

@@ -14,7 +14,7 @@
  *   -D BYTES    a request lends so much memory, and the ACK comes with an RDMA
  *               operation on it
  *   -M MODE     which: 0 READ and WRITE in turn, 1 READ, 2 WRITE
- *   -T SECONDS  how long, from the first ACK; 0 for ever
+ *   -T SECONDS  how long, from the first ACK; 0 no limit
  *   -v          fill all with patterns, and verify them
  *   -z          no line for each second
  * BYTES may end in K or M.  Tasks are threads.

@@ -90,7 +90,7 @@ static void complete(struct sender *s, uint32_t cookie)
 			return;
 		}
 	}
-	fprintf(stderr, "nobody waits for cookie %u\n", cookie);
+	fprintf(stderr, "unexpected cookie %u\n", cookie);
 	exit(3);
 }
 
