@@ -20,8 +20,8 @@ FIRST, SECOND, THIRD = (n * SLOTS * SLOT for n in range(3))     # parts of a reg
 WORDS = 3 * SLOTS * SLOT        # for atomics
 WINDOW = 12                     # messages in flight: fewer than slots
 TIMEOUT = 10                    # of the QPs, IBA code: 4.2 ms
-STEP_NS = 5_000_000             # of virtual time, if nothing else helps
-SLOWLY = 16384                  # bytes/s: guest memory is not through before we say so
+STEP_NS = 5_000_000             # of virtual time, if nothing else happens
+SLOWLY = 16384                  # bytes/s: copying memory does not end too early
 QUEUE = 256                     # frames that wait for a machine to read
 ACCESS = (C.QHCA_ACCESS_LOCAL_WRITE | C.QHCA_ACCESS_REMOTE_WRITE
           | C.QHCA_ACCESS_REMOTE_READ | C.QHCA_ACCESS_REMOTE_ATOMIC)
@@ -253,7 +253,7 @@ class Traffic:
         return self.posted - self.done
 
     def check_end(self) -> None:
-        """Nothing is left over, and no atomic was executed twice."""
+        """Nothing remains, and no atomic was executed twice."""
         assert not self.sender.cq.peek() and not self.receiver.cq.peek()
         assert not self.expected
         assert self.receiver.word(WORDS) == self.adds
@@ -332,7 +332,7 @@ class Live:
         assert source.qmp("query-migrate")["status"] == "active", "copied too early"
 
     def _in_the_middle(self) -> None:
-        """Post messages, and leave them half way."""
+        """Post messages, and leave them half complete."""
         self.traffic.post(self.traffic.posted + WINDOW)
         frames = self.dice.randint(0, 3 * WINDOW)
 
@@ -346,8 +346,8 @@ class Live:
 
     def _switch_over(self, side: Side, new: Machine) -> None:
         """
-        The wire ends at the old machine, and continues when the new one has been heard. Before it
-        stops, the old one is deaf, then works, and then is mute, so that everything it does at the
+        The wire ends at the old machine, and continues when the new one has sent something.
+        Before it stops, the old one is deaf, then works, and then is mute, so that everything it does at the
         end has to be requested again.
         """
         old = side.m

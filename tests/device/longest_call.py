@@ -77,7 +77,7 @@ def burst(adapter: Adapter, count: int, data: bytes = b"", **fields) -> int:
 
 
 def mark(adapter: Adapter) -> None:
-    """From here on calls belong to the scene, not to its preparation."""
+    """From now on, calls belong to the scene and not to its preparation."""
     adapter.m.mark = len(adapter.m.log.read_text())
 
 
@@ -88,7 +88,7 @@ def raw_receivers(adapter: Adapter, setup: Setup, count: int, flow) -> None:
     key = adapter.command(C.QHCA_CMD_CREATE_MR, data=region).obj
     wqe = bytes(struct("qhca_rq_wqe")(num_sge=SGES))
     for i in range(SGES):
-        # over the border of two pages
+        # across a page boundary
         wqe += bytes(struct("qhca_sge")((1 << 40) + 2 * i * PAGE + PAGE - 150, 301, key))
     for _ in range(count):
         ring, record = adapter.alloc(PAGE), adapter.alloc(64)
@@ -143,7 +143,7 @@ def resets(adapter: Adapter) -> None:
 
 
 def rules(adapter: Adapter) -> None:
-    """A frame that must pass 4,000 rules, and is wanted by 64 others."""
+    """A frame that is compared with 4,000 rules, and matches 64 others."""
     setup = Setup(adapter, "reset", type=C.QHCA_QPT_RAW)
     for count, flags in ((4000, C.QHCA_FLOW_F_ADDR_FILTER), (64, C.QHCA_FLOW_F_DONT_TRAP)):
         rule = struct("qhca_flow")(qpn=setup.qp.num, flags=flags)

@@ -20,7 +20,7 @@ BUILD = Path(os.environ.get("QHCA_BUILD", TOP / "build"))
 QEMU = Path(os.environ.get("QHCA_QEMU", BUILD / "bin/qemu-system-x86_64"))
 DEVICE = "qhca,id=q,addr=4.0,mac=02:00:00:00:00:01"
 TIMEOUT = 120.0
-# Of what is freed the small pieces go unwritten into a cache, if there is one.
+# With a cache, small freed pieces are put there without being overwritten.
 OVERWRITE_FREED = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"
 CPUCLOCK_SCHED = 2              # <linux/posix-timers.h>: the clock of a process
 
@@ -142,8 +142,8 @@ class Machine:
     def sleeps(self) -> bool:
         """
         Does QEMU wait for something to happen?  It is seen sleeping after 20 ms
-        of which it used less than 1 %: what polls in a loop is running, or wants
-        to, however little of a busy host it gets.
+        of which it used less than 1 %: a polling loop is running or runnable, even on
+        a busy host.
         """
         before = self.cpu_time()
         time.sleep(0.02)
@@ -153,7 +153,7 @@ class Machine:
     # ---- qtest ----
 
     def command(self, *words: object) -> str:
-        """One qtest command; the words of its answer after OK."""
+        """One qtest command; the words of its response after OK."""
         self.qtest.send(" ".join(map(str, words)) + "\n")
         while True:
             answer = self.qtest.line()
@@ -206,7 +206,7 @@ class Machine:
                 return answer["return"]
 
     def wait_event(self, name: str) -> dict:
-        """The next QMP event of that name, which may have come already."""
+        """The next QMP event of that name, which may have arrived already."""
         limit = time.monotonic() + TIMEOUT
         while time.monotonic() < limit:
             for event in self.events:
@@ -233,7 +233,7 @@ class Machine:
             return None
 
     def no_frame(self) -> bool:
-        """True if nothing is on the wire after all pending work is done."""
+        """Is the wire idle after all pending work is done?"""
         self.qmp("query-status")    # a turn of the main loop or two
         return self.receive_frame(0.05) is None
 

@@ -21,8 +21,8 @@ from rdma import MR, QP, array, gid_bytes, mac_bytes, set_gid
 
 SHARED = ("-object", "memory-backend-memfd,id=ram,size=256M,share=on",
           "-machine", "memory-backend=ram")
-ROOM = 1 << 20                  # half of an end's region: what it sends; then what it gets
-SECOND = 1_000_000_000          # of virtual time, ns: markers are not sent more often
+ROOM = 1 << 20                  # half of an end's region: first its sends, then its receives
+SECOND = 1_000_000_000          # of virtual time, ns: minimum interval of markers
 QKEY = 0x1234
 MARKER, ROCE = b"\x88\xb5", b"\x08\x00"
 F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_GROW = 1033, 2, 4
@@ -44,11 +44,11 @@ class Net(Switch):
         return until(lambda: (self.turn(), condition())[1], what)
 
     def packets(self) -> int:
-        """RoCEv2 packets that have taken the wire."""
+        """RoCEv2 packets that have used the wire."""
         return sum(f[12:14] == ROCE for f in self.frames)
 
     def lose(self, machine: Machine) -> None:
-        """The machine is gone."""
+        """The machine has ended."""
         if machine in self.ports:
             self.unplug(machine)
 
@@ -145,7 +145,7 @@ class Route:
     def post(self, opcode: int, length: int, clean: bool = True) -> bytes:
         """
         Post a message from a to b (READ: that a asks b for); its data.  @clean: what
-        was at its place is overwritten first, for check().
+        its destination is overwritten first, for check().
         """
         a, b = self.a, self.b
         data = self.dice.randbytes(length)
@@ -182,7 +182,7 @@ class Route:
         return end.cq.take()
 
     def check(self, opcode: int, data: bytes) -> None:
-        """The message is complete, and all of its data is where it should be, no more."""
+        """The message is complete, and exactly its data has been written."""
         cqe = self.completed(self.a)
         assert cqe.status == C.QHCA_WC_SUCCESS, f"status {cqe.status}"
         if opcode == C.QHCA_WQE_SEND:
@@ -195,7 +195,7 @@ class Route:
         assert sink.mr.data(len(data) + 1, ROOM) == data + b"\x77", "other data"
 
     def move(self, opcode: int, length: int) -> int:
-        """One message, there and checked; how many packets took the wire."""
+        """One checked message; returns how many packets used the wire."""
         before = self.net.packets()
         self.check(opcode, self.post(opcode, length))
         return self.net.packets() - before
@@ -208,7 +208,7 @@ class Route:
                 + back.move(C.QHCA_WQE_RDMA_WRITE, 8))
 
     def up(self) -> "Route":
-        """Until the link is used, and nothing else; in virtual time: a second or so."""
+        """Run until only the link is used: about a second of virtual time."""
         def quiet() -> bool:
             if self.there_and_back():
                 for end in (self.a, self.b):
@@ -220,7 +220,7 @@ class Route:
         return self
 
     def down(self) -> None:
-        """Until the wire is used, and nothing else: WRITE and ACK, both ways."""
+        """Run until only the wire is used: WRITE and ACK, both ways."""
         until(lambda: self.there_and_back() == 4, "packets on the wire")
 
 
@@ -235,8 +235,8 @@ def sealed(size: int, seals: int = F_SEAL_SHRINK | F_SEAL_GROW) -> int:
 
 class Peer:
     """
-    The connecting end of a memory link to @end, handmade.  It is correct only as far as the
-    defaults make it so.
+    A handmade connecting end of a memory link to @end.  It is correct only with the
+    defaults.
     """
 
     HELLO = layouts.Struct("=II6sHI4xQ16Q")
@@ -255,7 +255,7 @@ class Peer:
             try:
                 self.sock.connect(str(end.socket()))
             except BlockingIOError:
-                return False    # it does not accept for now
+                return False    # it does not accept at the moment
             return True
 
         until(connected, "room for a connection")
@@ -280,7 +280,7 @@ class Peer:
         return self
 
     def answer(self) -> "Peer":
-        """Take the other end's hello: its regions in self.memory, descriptors."""
+        """Receive the other end's hello: its regions in self.memory, descriptors."""
         data, fds, _, _ = socket.recv_fds(self.sock, 4096, 16)
         assert data, "refused"
         hello = self.HELLO.unpack(data)
@@ -308,7 +308,7 @@ class Peer:
         try:
             self.sock.send(b"!", socket.MSG_DONTWAIT)
         except BlockingIOError:
-            pass                # it has enough
+            pass                # its limit is reached
 
     def word(self, ring: int, at: int) -> int:
         return int.from_bytes(self.rings[ring][at:at + 4], "little")

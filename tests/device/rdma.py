@@ -174,14 +174,14 @@ def parse(frame: bytes) -> Ether:
     packet = Ether(frame)
     bth = packet[BTH]
     assert packet[UDP].dport == C.QHCA_ROCE_UDP_PORT
-    end = 14 + packet[IP].len           # the frame may be padded behind
+    end = 14 + packet[IP].len           # the frame may be padded at its end
     want = bth.compute_icrc(frame[14 + 28:end])
     assert frame[end - 4:end] == want, "ICRC is wrong"
     return packet
 
 
 def packet(qpn: int, opcode: int, psn: int, payload: bytes = b"", **bth) -> bytes:
-    """A RoCEv2 frame from the peer, with the right ICRC."""
+    """A RoCEv2 frame from the peer, with a correct ICRC."""
     pad = -len(payload) % 4
     return bytes(
         Ether(src=PEER_MAC, dst=OUR_MAC) / IP(src=PEER_IP, dst=OUR_IP, flags="DF")
@@ -191,5 +191,5 @@ def packet(qpn: int, opcode: int, psn: int, payload: bytes = b"", **bth) -> byte
 
 
 def ack(qpn: int, psn: int, syndrome: int = 0x1F, msn: int = 1) -> bytes:
-    """An acknowledge frame from the peer."""
+    """An acknowledgment from the peer."""
     return packet(qpn, ACKNOWLEDGE, psn, bytes([syndrome]) + msn.to_bytes(3, "big"))

@@ -20,7 +20,7 @@ def status_of(adapter, *args, **kwargs) -> int:
 # ---- the queue ----
 
 def test_many_laps(adapter):
-    """Three laps of the ring, several commands per doorbell."""
+    """Three passes around the ring, several commands per doorbell."""
     for _ in range(12):
         for i in range(4):
             adapter.submit(opcode=C.QHCA_CMD_NOP, cmd_id=i)
@@ -62,7 +62,7 @@ def test_index_too_far(adapter, ahead):
     (0xC0000000, C.QHCA_FATAL_AQ_DMA),
 ])
 def test_ring_not_in_memory(bare, ring, addr, reason):
-    """Rings in unmapped memory, or in the device's own registers: fatal, and nothing worse."""
+    """Rings in unmapped memory, or in the device's own registers: fatal, without other effects."""
     base = {"ASQ": 0x100000, "ACQ": 0x200000, ring: addr}
     bare.reg_write(C.QHCA_REG_ASQ_BASE, base["ASQ"], 8)
     bare.reg_write(C.QHCA_REG_ACQ_BASE, base["ACQ"], 8)

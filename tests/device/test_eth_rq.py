@@ -348,7 +348,7 @@ def segment(number: int, count: int = 1, flags: str = "A", size: int = 400, port
 
 @pytest.mark.parametrize("split", [0, 512])
 def test_merge(queue, split):
-    """What arrives together is received as one packet, up to the frame with PSH."""
+    """Frames that arrive together are received as one packet, up to the frame with PSH."""
     q = queue(split, flags=C.QHCA_ETH_Q_F_GRO | (C.QHCA_ETH_Q_F_HDS if split else 0))
     m = q.adapter.m
     with asleep(m):
@@ -390,7 +390,7 @@ def test_merge_waits_for_nothing(queue):
 # ---- RSS over them ----
 
 def toeplitz(data: bytes) -> int:
-    """XOR of the 32 bits of the key behind each bit that is set."""
+    """XOR of the 32 bits of the key from the position of each bit that is set."""
     key, bits = int.from_bytes(KEY, "big"), 8 * len(data)
     value, hashed = int.from_bytes(data, "big"), 0
     for i in range(bits):
@@ -443,7 +443,7 @@ def test_bad_tables(adapter, eq):
 
 
 def test_busy(adapter, eq):
-    """Port, QP, table and queue hold each other, in this order."""
+    """Port, QP, table and queue reference each other, in this order."""
     q = Queue(adapter, eq)
     qpn, rqtn = rss(adapter, [q])
     assert port(adapter, "ETH_QPN", eth_qpn=qpn).status == C.QHCA_ST_OK
@@ -541,7 +541,7 @@ def test_stopped_queue_in_a_table(adapter, eq):
 
 
 def test_reset(adapter, eq):
-    """A reset ends queues, tables and the port's choice."""
+    """A reset destroys queues and tables, and resets the port's eth_qpn."""
     q = Queue(adapter, eq, 512)
     qpn, rqtn = rss(adapter, [q])
     port(adapter, "ETH_RQN", eth_rqn=q.num)

@@ -91,7 +91,7 @@ def test_send(eth, length, pieces):
 @pytest.mark.parametrize("proto", [TCP, UDP])
 @pytest.mark.parametrize("length", [0, 1, 1000])
 def test_checksum_offload(eth, proto, length):
-    """The device completes the pseudo-header's sum; scapy makes the right one."""
+    """The device completes the pseudo-header's sum; scapy computes the expected one."""
     whole = Ether(bytes(Ether(src=OUR_MAC, dst=PEER_MAC)
                         / IP(src="10.0.0.1", dst="10.0.0.2")
                         / proto(sport=1000, dport=2000)
@@ -191,7 +191,7 @@ def test_vlan_strip(eth):
 
 
 def test_filter(eth):
-    """Our address and broadcast; multicast when asked for; all when promiscuous."""
+    """Our address and broadcast; multicast if requested; all if promiscuous."""
     stranger = "02:00:00:00:00:99"
 
     def taken(mac):

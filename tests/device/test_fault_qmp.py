@@ -152,7 +152,7 @@ EVERYTHING = (
 
 
 def test_one_notation(rts):
-    """What the monitor shows it takes, and makes the rule of it that QMP was given."""
+    """The monitor accepts the rules that it shows, and creates the same rules as QMP."""
     m = rts.adapter.m
 
     def hmp(line: str) -> str:

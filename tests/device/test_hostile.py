@@ -97,7 +97,7 @@ class Guest:
         self.m.clock_step(self.r.choice([1000, 10**6, 10**9]))
 
     def live(self, rounds: int) -> None:
-        """This many random actions; the adapter is reset when nothing else helps."""
+        """This many random actions; the adapter is reset if it is fatal."""
         acts = [self.command, self.doorbell, self.wqe, self.frame, self.register, self.time]
         for _ in range(rounds):
             self.r.choice(acts)()

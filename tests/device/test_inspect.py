@@ -28,7 +28,7 @@ def rts(adapter):
 
 @pytest.fixture
 def look(rts):
-    """look(object, number, ...): what was seen."""
+    """look(object, number, ...): the inspection result."""
     def look(kind, number=None, **arguments):
         if number is not None:
             arguments["number"] = number
@@ -150,7 +150,7 @@ def test_counters(rts):
         value = shown[f"counter-{name.lower().replace('_', '-')}"]
         assert value >= stats[index], name
     assert shown["counter-roce-tx-packets"] == 1
-    # one more than QUERY_STATS could tell: itself
+    # one more than QUERY_STATS reported: itself
     assert shown["counter-aq-commands"] == stats[C.QHCA_STAT_AQ_COMMANDS] + 1
     assert shown["counter-aq-commands"] == \
         m.qmp("qhca-inspect", object="device")["look"]["counters"]["aq-commands"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-Behind a vIOMMU (Intel VT-d): the adapter can access only what is mapped for it; a fault is an
+With a vIOMMU (Intel VT-d): the adapter can access only what is mapped for it; a fault is an
 error code, not a crash.
 """
 

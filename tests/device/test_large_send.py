@@ -30,7 +30,7 @@ def outer_ip(version: int, number: int) -> Packet:
     return IPv6(src="fd00::1", dst="fd00::2", tc=3, fl=0x12345)
 
 
-# What is between the outer and the inner IP header.
+# The bytes between the outer and the inner IP header.
 TUNNELS = {
     "vxlan": lambda: UDP(sport=50000, dport=4789, chksum=0) / VXLAN(vni=77) / Ether(**INNER_ETHER),
     "vxlan_csum": lambda: UDP(sport=50000, dport=4789) / VXLAN(vni=77) / Ether(**INNER_ETHER),
@@ -45,7 +45,7 @@ TUNNELS = {
 
 
 def frame(tunnel: str, outer: int, inner: int, proto: type, number: int) -> Packet:
-    """Frame NUMBER of the large packet; all that has to be computed is left to scapy."""
+    """Frame NUMBER of the large packet; scapy computes everything in it."""
     first, last = number == 0, (number + 1) * MSS >= len(PAYLOAD)
     packet = Ether(src=OUR_MAC, dst=PEER_MAC) / outer_ip(outer, number)
     if tunnel == "ip" and outer == 6:  # as Linux does

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
 Memory links: packets between adapters of a host leave the wire, and return to it when they are
-observed, or whatever happens to the peer.
+observed, or when anything happens to the peer.
 """
 
 import contextlib
@@ -203,7 +203,7 @@ def test_link_down(pair):
     pair.up()
 
 
-# ---- the end of a peer, of an adapter, of a machine's time ----
+# ---- a peer, an adapter or a machine stops ----
 
 def check_end(statuses: list[int]) -> None:
     """Some messages got through, one did not, the others were not tried."""
@@ -235,7 +235,7 @@ def test_peer_killed(lab):
 
 
 def test_peer_stopped_by_its_host(lab):
-    """It is not waited for: packets take the wire.  When it continues, so does the link."""
+    """It does not block others: packets use the wire.  When it continues, so does the link."""
     a, b, c = lab(1), lab(2), lab(3)
     route, other = Route(a, b, timeout=20).up(), Route(a, c).up()
     route.move(WRITE, ROOM)
@@ -403,7 +403,7 @@ def test_live_migration(lab, who):
 
 @pytest.fixture
 def victim(lab):
-    """An end with a good link, which is there and free of other links at the end."""
+    """An end with a good link, which still works at the end, when all other links are gone."""
     other, end = lab(1), lab(2)
     Route(other, end).up()
     files = end.files()
@@ -465,7 +465,7 @@ def test_wrong_hellos(victim):
 
 @pytest.mark.long("a connection has five seconds to say something")
 def test_connections_that_say_nothing(victim):
-    """Many come and go, many stay: the others are found nevertheless."""
+    """Many connect and disconnect, many stay: the others are found nevertheless."""
     for _ in range(40):
         Peer(victim).close()
     silent = [Peer(victim) for _ in range(5)]
@@ -498,7 +498,7 @@ def test_bells_without_end(victim):
 
 
 def test_garbage_in_the_ring(victim):
-    """Whatever the ring holds: the link is cut, and nothing else happens."""
+    """For any contents of the ring: the link is cut, and nothing else happens."""
     dice = random.Random(7)
     for turn in range(24):
         peer = Peer(victim).hello().answer()
@@ -515,7 +515,7 @@ def test_garbage_in_the_ring(victim):
         peer.set_word(0, peer.WANTS_ROOM, dice.getrandbits(32))
         for at in (peer.CONS, peer.SLEEPS, peer.REFUSES, peer.SEEN):
             peer.set_word(1, at, dice.getrandbits(32))
-        # it may have looked by itself already
+        # it may have checked already
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             peer.bell()
         assert peer.cut_off()
@@ -537,7 +537,7 @@ def test_ring_that_changes_all_the_time(victim):
 
 
 class Honest:
-    """A peer that does what makes the victim use the link, up to a point."""
+    """A peer that makes the victim use the link, up to a certain step."""
 
     def __init__(self, victim: End):
         self.victim, self.net = victim, victim.net
@@ -594,7 +594,7 @@ def test_what_is_named_is_revoked(victim, end):
         assert h.state() == h.peer.REVOKED
         victim.adapter.set_master(True)
     else:
-        h.peer.set_word(1, h.peer.REFUSES, 1)       # what comes next must wait
+        h.peer.set_word(1, h.peer.REFUSES, 1)       # the next one must wait
         h.post(64)
         for _ in range(3):
             victim.m.clock_step(SECOND)
@@ -607,7 +607,7 @@ def test_what_is_named_is_revoked(victim, end):
 
 
 def test_peer_that_is_copying_for_ever(victim):
-    """It is not waited for but cut off."""
+    """It is disconnected without waiting."""
     h = Honest(victim).named()
     h.peer.set_word(1, h.peer.DATA, 4)      # COPYING
     victim.adapter.command(C.QHCA_CMD_DESTROY_QP, h.qp.num)
@@ -616,7 +616,7 @@ def test_peer_that_is_copying_for_ever(victim):
 
 
 def test_memory_of_the_peer_that_is_cut_short(victim):
-    """It cannot be: what is mapped is sealed."""
+    """This is impossible: mapped memory is sealed."""
     memory = sealed(1 << 20)
     peer = Peer(victim).hello([*RINGS(), os.dup(memory)], memory=1 << 20).answer()
     with pytest.raises(PermissionError):
@@ -643,7 +643,7 @@ def test_two_with_one_address(lab):
 
 
 def test_other_files_in_the_folder(lab, folder):
-    """Files that sort first, of all kinds: they are not waited for."""
+    """Files of all kinds that sort first: they do not block."""
     (folder / "000000000000").mkdir()
     (folder / "000000000001").write_text("file")
     os.mkfifo(folder / "000000000002")

@@ -169,7 +169,7 @@ def refusal(path, device=DEVICE):
     except (EOFError, OSError):
         machine.process.wait(60)
     if loaded:
-        # What was taken must be lived with.
+        # An accepted state must work.
         try:
             machine.qmp("cont")
             machine.clock_step(1000000000)

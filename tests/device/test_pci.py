@@ -170,7 +170,7 @@ def test_system_reset(adapter):
 
 
 def test_power_state(adapter):
-    """In D3hot the BARs do not answer; back in D0 all is as before."""
+    """In D3hot the BARs do not respond; back in D0 everything is as before."""
     pm = adapter.capability(CAP_PM)
     assert adapter.reg(C.QHCA_REG_ID) == C.QHCA_ID_MAGIC
     adapter.config_write(pm + 4, 3, 2)

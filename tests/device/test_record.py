@@ -47,7 +47,7 @@ def test_one_send(adapter, tmp_path):
         at = kinds.index(kind, at + 1)
     doorbell = of(found, "doorbell")[0]
     assert (doorbell["number"], doorbell["index"], doorbell["doorbell_name"]) == (s.qp.num, 1, "SQ")
-    # The context is what the doorbell found: it has not been taken in yet.
+    # The context is that before the doorbell, which has not been processed yet.
     qpc = of(found, "qpc")[0]
     assert (qpc["qpn"], qpc["state_name"], qpc["sq_head"], qpc["snd_psn"]) == (
         s.qp.num, "RTS", 0, 200)
@@ -87,7 +87,7 @@ def test_marker_and_clocks(adapter, tmp_path):
     assert [s["running"] for s in syncs] == [True, False, True, True, True]
     times, hosts = ([s[k] for s in syncs] for k in ("time", "host"))
     assert hosts == sorted(hosts) and times == sorted(times)
-    assert times[3] - times[2] == 300_000_000  # none for so long: before the marker
+    assert times[3] - times[2] == 300_000_000  # none for this long: before the marker
     assert all(s["width"] < 10_000_000 for s in syncs)
 
 
@@ -122,7 +122,7 @@ def test_disk_full(adapter):
     """Nothing stops; the response gives the reason, and reports the loss."""
     m = adapter.m
     m.qmp("qhca-record-start", file="/dev/full")
-    for value in range(20_000):     # more than is gathered before a write
+    for value in range(20_000):     # more than the recorder buffers
         adapter.reg_write(C.QHCA_REG_MARKER, value, 8)
     info = m.qmp("qhca-record-stop")
     assert info["error"] == "No space left on device"

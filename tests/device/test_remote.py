@@ -31,7 +31,7 @@ class Target:
             self.mr.key = adapter.command(C.QHCA_CMD_CREATE_MR, data=mpt).obj
 
     def ask(self, opcode: int, body: bytes) -> tuple:
-        """Send a request; (BTH, bytes behind the BTH) of the answer."""
+        """Send a request; (BTH, bytes after the BTH) of the response."""
         self.m.send_frame(packet(self.s.qp.num, opcode, PSN, body, ackreq=1))
         raw = self.m.receive_frame()
         frame = parse(raw)

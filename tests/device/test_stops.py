@@ -37,7 +37,7 @@ def test_doorbell(rts):
     m = rts.adapter.m
     info = m.qmp("qhca-break-add", condition={"on": "doorbell", "number": rts.qp.num})
     assert info == {"id": 1, "hits": 0, "condition": {"on": "doorbell", "number": rts.qp.num}}
-    rts.cq.arm()                # a doorbell of something else
+    rts.cq.arm()                # a doorbell of another object
     assert m.qmp("query-status")["status"] == "running"
     send(rts, 2)
     stop = stopped(m)
@@ -57,7 +57,7 @@ def test_doorbell(rts):
 
 
 def test_steps(rts):
-    """n WQEs, then n packets, are n."""
+    """Steps of n WQEs, then of n packets, are exact."""
     m = rts.adapter.m
     m.qmp("qhca-break-add", condition={"on": "doorbell", "number": rts.qp.num, "once": True})
     send(rts, 12)

@@ -127,7 +127,7 @@ def test_what_is_no_super_frame_is_left_alone(both):
 
 
 def test_short_frames_that_look_like_one():
-    """Anybody can send them: no length of them ends a capture."""
+    """Any host can send them: no length in them ends a capture."""
     six = bytes.fromhex("86dd60") + bytes(5) + b"\x11\x40" + bytes(32)
     four = bytes.fromhex("080045") + bytes(8) + b"\x11" + bytes(10)
     for ip in (six, four):

@@ -36,7 +36,7 @@ def test_trace_events():
 
 
 def test_calls_of_the_engine():
-    """What held the big lock and for how long; without the cost of the engine's own events."""
+    """Which calls held the big lock and for how long, without the cost of the engine's own events."""
     with Machine("-trace", "qhca_call", device=DEVICE) as m:
         adapter = Adapter(m)
         adapter.start()

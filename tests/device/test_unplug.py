@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hot-unplug, and unplug in the worst moments."""
+"""Hot-unplug, also at the worst moments."""
 
 import json
 
@@ -15,7 +15,7 @@ ECAM = 0xB0000000
 
 
 class Slot:
-    """A root port at 3.0 with the adapter behind it, on bus 1."""
+    """A root port at 3.0 with the adapter on its bus 1."""
 
     def __init__(self, m: Machine):
         self.m = m
@@ -30,7 +30,7 @@ class Slot:
         self.adapter = Adapter(m, slot=0, bus=1)
 
     def eject(self) -> None:
-        """What a guest does when it has released the device: power off."""
+        """What a guest does after it has released the device: power the slot off."""
         control = self.port.config(self.exp + SLOT_CONTROL, 2)
         self.port.config_write(self.exp + SLOT_CONTROL,
                                control | POWER_OFF | INDICATOR_OFF, 2)
@@ -61,7 +61,7 @@ def test_unplug_idle(slot):
 
 @pytest.mark.observe
 def test_unplug_while_recording(slot, tmp_path):
-    """The recording ends with the adapter, whole."""
+    """The recording ends with the adapter, and is complete."""
     slot.adapter.start()
     slot.m.qmp("qhca-record-start", file=str(tmp_path / "record"))
     slot.adapter.reg_write(C.QHCA_REG_MARKER, 7, 8)
@@ -72,7 +72,7 @@ def test_unplug_while_recording(slot, tmp_path):
 
 
 def test_unplug_with_qp_active(slot):
-    """A QP with packets under way, a timer running, frames coming in."""
+    """A QP with packets in flight, a running timer, and arriving frames."""
     slot.adapter.start()
     s = Setup(slot.adapter, "rts")
     for _ in range(16):

@@ -62,7 +62,7 @@ class Bench:
         self.s.qp.post_send(self.s.sge(packets * MTU))
 
     def asleep(self) -> None:
-        """QEMU has nothing to do, but answers."""
+        """QEMU is idle, but responds."""
         self.m.qmp("query-status")
         until(self.m.sleeps, "QEMU to sleep")
 
@@ -137,7 +137,7 @@ def test_slow_and_blocked_for_ever(bench, tmp_path):
         assert bench.psn() == psn
     bench.hard_life(tmp_path / "state")
     assert bench.files() == files
-    # All there was is frames, one after the other; the last connection's follow.
+    # The stream consists of whole frames; those of the last connection follow.
     while bench.psn() != FIRST_PSN + PACKETS - 1:
         pass
 
@@ -145,8 +145,8 @@ def test_slow_and_blocked_for_ever(bench, tmp_path):
 @on(WIRES)
 def test_peer_dies(bench, tmp_path):
     """
-    The peer ends, in the middle of a frame if it can, while it is waited for;
-    another one gets whole frames.
+    The peer ends, if possible in the middle of a frame, while QEMU waits for it; the
+    next one gets whole frames.
     """
     bench.start()
     files = bench.files()

@@ -23,11 +23,11 @@ ETH_P_ALL = 3
 class Wire:
     """
     One kind of backend.  netdev() is for Machine; connect() returns when the wire
-    carries frames; kill() is the end of the peer, connect() another one behind it.
+    carries frames; kill() ends the peer, another connect() starts the next one.
     """
 
     whole = True                # a frame arrives whole or not at all
-    again = True                # there can be another peer behind the first
+    again = True                # there can be another peer after the first
     blocks = True               # frames wait until the peer reads
 
     def netdev(self, machine) -> tuple[str, list[int]]:
@@ -61,7 +61,7 @@ class DgramPath(Wire):
 
 
 class DgramPair(Wire):
-    """dgram with a socket pair, as the lab has it."""
+    """dgram with a socket pair, as in the lab."""
 
     again = False
 
@@ -186,7 +186,7 @@ class SocketServer(TcpServer):
 
 class Tap(Wire):
     """
-    tap, as the lab's switch has it, in a network namespace of its own.  The kernel
+    tap, as in the lab's switch, in a network namespace of its own.  The kernel
     takes every frame; its peer is gone when the interface is down.
     """
 

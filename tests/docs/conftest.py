@@ -23,7 +23,7 @@ class Labs:
         self.shared = False
 
     def environment(self):
-        # Outputs tell of each packet: none is to come twice because the host was busy.
+        # Outputs list each packet: none must be sent twice because the host was busy.
         return {"QHCA_RUN": str(self.base), "QHCA_LAB": self.NAME, "QHCA_MIN_ACK_TIMEOUT": "17"}
 
     def share(self):

@@ -44,22 +44,22 @@ _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,})(?P<word>.*)$")
 _COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
 # Commands that a reader would type, in a block that must not have any.
 _TYPED = re.compile(r"^(\$ |sudo |make( |$)|lab/\w|\./\w|ibv_\w+ |rdma \w|echo .*>)")
-# A minus is part of a number where it can be no hyphen; then it may come and go, too.
+# A minus is part of a number where it cannot be a hyphen; then it may vary, too.
 _NUMBER = re.compile(r"(?<![A-Za-z_.])(?P<sign>(?:^|(?<=[ \t(=:]))-?)?(0x[0-9a-fA-F]+|\d+(\.\d+)?)")
-# A date of another day has other words.
+# The words of a date vary with the day.
 _DATE = re.compile(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d:\d\d|"
                    r"\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d")
 
 _UP = re.compile(r"lab/qhca-lab (--name \S+ )?up\b")
 _UP_AS_IT_IS = re.compile(r"^lab/qhca-lab up *(#.*)?$", re.MULTILINE)
 _DOWN = re.compile(r"lab/qhca-lab (--name \S+ )?down\b")
-# Commands that need a lab that is up, but for those that only look at files.
+# Commands that need a lab that is up, except those that only read files.
 _IN_LAB = re.compile(
     r"lab/qhca-(scope|gdb)\b|lab/qhca-lab (--name \S+ )?"
     r"(?!(fault (scenarios|check)|record\b.* --(merge|sql)|rr-\w+|\S+ --help)\b)[a-z]"
 )
 
-# All that a hidden command may be: what is shown must work for who types just that.
+# The commands that may be hidden: the visible ones must work by themselves.
 _TIDYING = re.compile(r"(rm|mkdir)( [\w./-]+)+")
 
 
@@ -90,7 +90,7 @@ class Block:
 
 @dataclasses.dataclass
 class Output:
-    """What a block prints; VARY: its numbers may be others."""
+    """The output of a block; VARY: its numbers may differ."""
 
     line: int
     text: str
@@ -176,7 +176,7 @@ def _where(path: Path, at: int) -> str:
 
 
 class _Pending:
-    """What comments said of the block to come, and the block output belongs to."""
+    """What comments say about the next block, and the block to which output belongs."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -222,7 +222,7 @@ class _Pending:
 
 
 def _take_fence(document, pending, lines, at, fence) -> int:
-    """Take the block that begins at line AT; the line behind it."""
+    """Read the block that begins at line AT; returns the line after it."""
     path, begin = document.path, at
     word = fence["word"].strip()
     close = re.compile(rf"^ *`{{{len(fence['mark'])},}} *$")
@@ -292,10 +292,10 @@ def _pattern(line: str, vary: bool) -> re.Pattern:
 
 
 def mismatch(expected: str, got: str, vary: bool = False) -> str | None:
-    """None when the output GOT is what EXPECTED promises, else what is not."""
+    """None if the output GOT matches EXPECTED, else the difference."""
     wanted = expected.rstrip().split("\n")
     lines = got.rstrip().split("\n") if got.strip() else []
-    # reached: how many of `lines` can be used up by the wanted ones so far
+    # reached: the possible numbers of `lines` matched by the expected ones so far
     reached = {0}
     for number, line in enumerate(wanted):
         if line.strip() == "...":

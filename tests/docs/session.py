@@ -16,7 +16,7 @@ from documents import TOP, Block, mismatch
 
 
 class BlockFailed(Exception):
-    """Commands did not do what the document says; the text shows all."""
+    """Commands did not do what the document says; the text has the details."""
 
 
 # A failed command is noted with its status, and the next one is executed: as
@@ -46,7 +46,7 @@ class Session:
         os.close(theirs)
 
     def run(self, block: Block) -> str:
-        """Type a block; its output. BlockFailed unless it is as promised."""
+        """Type a block; returns its output. BlockFailed unless it matches."""
         self._count += 1
         file = self.dir / f"{self._count}.sh"
         out = self.dir / f"{self._count}.out"
@@ -69,14 +69,14 @@ class Session:
             answer += data
         failed = [f.partition(" ") for f in answer[:-1].decode().split("\x1e") if f]
         if len(failed) > 1 and failed[-1][2].startswith('eval "$(cat'):
-            failed.pop()  # tells only once more how the last command ended
+            failed.pop()  # only repeats how the last command ended
         if [int(status) for status, _, _ in failed] != ([block.status] if block.status else []):
             texts = [f"status {status}: {what}" for status, _, what in failed]
             want = f" where status {block.status} was promised" if block.status else ""
             raise self._error(block, out, ("; ".join(texts) or "all succeeded") + want)
         # What is still running in the background may print it a little later.
         while True:
-            busy = self._busy()     # asked first: then what it has printed is all
+            busy = self._busy()     # checked first: then its output is complete
             said = out.read_text(errors="replace") if out.exists() else ""
             wrong = self._compare(block, said)
             if wrong is None:

@@ -62,7 +62,7 @@ def test_links(path):
 
 @pytest.mark.parametrize("document", RUN)
 def test_commands(document, labs):
-    """The commands succeed, the output is the one shown, nothing is left."""
+    """The commands succeed, the output matches, nothing remains."""
     before = {p.name for p in TOP.iterdir()}
     if document.shares_lab:
         labs.share()
@@ -89,7 +89,7 @@ def test_commands(document, labs):
 
 @pytest.mark.parametrize("path", PARSED, ids=name)
 def test_excerpts(path):
-    """Code in a tutorial is code of the program beside it."""
+    """Code in a tutorial is code of the program next to it."""
     programs = "".join(p.read_text() for p in path.parent.glob("*.c"))
     if not programs:
         pytest.skip("no program beside it")

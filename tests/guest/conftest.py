@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fixtures of the guest tests: booted labs, kept for as many tests as possible.
 
-Only one lab is up at a time; tests are put in the order of the labs they use. A complaint of a
+Only one lab is up at a time; tests are ordered by the labs that they use. An error message of a
 guest's kernel fails the test in which it occurs, unless that is marked with expects_dmesg.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A kernel's build tree, put together from Debian's packages of image and headers.
+"""A kernel's build tree, assembled from Debian's packages of image and headers.
 
 It holds the part of the results of `make bzImage modules` that `make kernel` reads: the image, the
-configuration, what modules are built against, and only those modules that guests of the lab need.
+configuration, the files for building modules, and only those modules that guests of the lab need.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from qhca_lab.kernels import BZIMAGE
 from qhca_lab.paths import BUILD, TOP
 
-# Of these, with what they depend on.
+# These, and their dependencies.
 MODULES = """virtio_blk virtio_console virtio_net ext4 9p 9pnet_virtio
     ib_uverbs rdma_ucm ib_umad rdma_rxe"""
 

@@ -23,9 +23,9 @@ from qhca_lab import pair as programs  # noqa: E402
 from qhca_lab.guest import kernel_trouble  # noqa: E402, F401
 from qhca_lab.paths import BUILD  # noqa: E402
 
-# Two test runs side by side need two names.
+# Parallel test runs need different names.
 LAB_NAME = os.environ.get("QHCA_TEST_LAB", "test")
-# Timeout in seconds for whatever takes a few seconds on an idle host: another host may be ten
+# Timeout in seconds for anything that takes a few seconds on an idle host: another host may be ten
 # times slower, and busy. Only failures wait that long.
 PATIENCE = 120.0
 
@@ -127,7 +127,7 @@ class TestGuest(Guest):
         if ip.version == 4:
             ip = ipaddress.ip_address(f"::ffff:{address}")
         gid = ip.packed.hex(":", 2)
-        # No program but the shell: 64 would take it seconds to start.
+        # No program except the shell: starting 64 would take seconds.
         script = (
             "cd /sys/class/infiniband/$IBDEV/ports/1; for i in {0..63}; do "
             f"gid=; read -r gid 2>/dev/null <gids/$i; [ \"$gid\" = {gid} ] || continue; "
@@ -225,8 +225,8 @@ class TestGuest(Guest):
 
 def run_pair(server: TestGuest, client: TestGuest, line: str, client_line: str | None = None,
              timeout: float = 120) -> tuple[Result, Result]:
-    """Run a server and its client, LINE with the server's address behind it if nothing
-    else is said. Both must succeed; their results."""
+    """Run a server and its client, by default LINE followed by the server's address. Both
+    must succeed; returns their results."""
     return programs.run_checked(server.lab, (server.name, line),
                                 (client.name, client_line or f"{line} {server.ip}"),
                                 timeout * server.pace)
@@ -311,7 +311,7 @@ class TestLab(Lab):
 
     @contextlib.contextmanager
     def capture(self, path):
-        """The wire's frames, in a pcapng file when the block has ended."""
+        """Capture the wire's frames in the block to a pcapng file."""
         wire_capture.start(self)
         try:
             yield
@@ -358,7 +358,7 @@ RECIPES = {
 
 def lacks(option: str) -> bool:
     """Was the kernel that labs boot built without OPTION ("CONFIG_...")? Then a test
-    that needs it is skipped. Never so on the default kernel, where tests fail."""
+    that needs it is skipped. Always False for the default kernel, where tests fail."""
     kernel = kernels.kernel(kernels.usual())
     if not kernel.name:
         return False
@@ -374,7 +374,7 @@ def build(*command: str) -> None:
 
 
 def build_bare() -> None:
-    """A link of the QEMU that is built, without the observers; seconds."""
+    """Link the built QEMU without the observers, which takes seconds."""
     build("lab/build/build-qemu-bare")
 
 
@@ -391,7 +391,7 @@ def build_kernel(what: str) -> kernels.Kernel:
 
 
 class Manager:
-    """Keeps one lab up, and replaces it when a test needs another."""
+    """Keeps one lab up, and replaces it if a test needs another."""
 
     def __init__(self, say):
         self.say = say

@@ -8,7 +8,7 @@ import tempfile
 
 
 class GdbStub:
-    """The few packets of the remote protocol that this needs."""
+    """The required subset of the remote protocol."""
 
     def __init__(self, path):
         self.sock = socket.socket(socket.AF_UNIX)
@@ -43,7 +43,7 @@ class GdbStub:
 @contextlib.contextmanager
 def _stub(lab, guest):
     path = os.path.join(tempfile.mkdtemp(prefix="qhca-gdb-"), "sock")
-    # another test's debugger may have left its stub
+    # another test's debugger may have left its stub open
     lab.hmp(guest, "gdbserver none")
     said = lab.hmp(guest, f"gdbserver unix:{path},server=on,wait=off")
     assert os.path.exists(path), f"gdbserver: {said}"

@@ -30,14 +30,14 @@ CASES = {
     "too_many_sges": (LOC_QP_OP, NOTHING, NOTHING, NOTHING, ERR),
     "bad_lkey": (LOC_PROT, NOTHING, FLUSH, NOTHING, ERR),
     "lkey_bounds": (LOC_PROT, NOTHING, FLUSH, NOTHING, ERR),
-    # the responder's QP is told by an event, the requester by a status
+    # the responder gets an event, the requester a status
     "bad_rkey": (REM_ACCESS, NOTHING, FLUSH, EVENT_QP_ACCESS, ERR),
     "rkey_bounds": (REM_ACCESS, NOTHING, FLUSH, EVENT_QP_ACCESS, ERR),
     "short_receive": (REM_INV_REQ, LOC_LEN, FLUSH, None, ERR),
     "receive_bad_lkey": (REM_OP, LOC_PROT, FLUSH, None, ERR),
 }
 
-# which device counter tells of it
+# the device counter that counts it
 COUNTERS = {
     "bad_qpn": "db_bad_object",
     "foreign_qpn": "db_bad_owner",
@@ -61,7 +61,7 @@ def test_bad_input(pair, progs, case):
     out = guest.run(f"{progs.path('badinput')} {case}").out
     check(json.loads(out), CASES[case])
     if counter:
-        # badinput itself rings beyond a ring at last, for an event to wait for
+        # badinput itself finally rings beyond a ring, to wait for that event
         assert guest.ethtool_stat(counter) == before + (2 if case == "beyond_ring" else 1)
 
 

@@ -54,7 +54,7 @@ def test_driver_again(bare_pair):
     ["qhca-scope", "qp"], ["qhca-scope", "break", "doorbell"], ["qhca-lab", "fault", "add", "a", "drop"],
 ])  # fmt: skip
 def test_no_observers(bare_pair, words):
-    """A request for an observer gets an error that there is none."""
+    """A request to an observer gets the error that there is none."""
     told = subprocess.run([str(TOP / "lab" / words[0]), *words[1:]], check=False, text=True,
                           capture_output=True, env=os.environ | {"QHCA_LAB": bare_pair.name})
     assert told.returncode

@@ -21,7 +21,7 @@ CASE = ["--only", "^write 64 KiB", *SHORT]
 
 @pytest.fixture
 def bench(pair, tmp_path):
-    """Run lab/bench/measure without the kept pair; its results, and in `said` its output."""
+    """Run lab/bench/measure without the kept pair; its results, and its output in `said`."""
     pair.freeze()
 
     def run(name, *options):
@@ -64,7 +64,7 @@ def test_against_a_qemu(bench):
 
 @long
 def test_net(bench, tmp_path):
-    """Speed and price of each adapter, and a comparison with those of an earlier run."""
+    """Speed and cost of each adapter, and a comparison with an earlier run."""
     only = ["--net", "--only", "^TCP, 4 streams$|^ncdevmem$", *SHORT]
     told = bench("bench.json", *only)["net"]
     tcp, devmem = told["results"]
@@ -96,7 +96,7 @@ def test_scale(bench):
 
 
 def scaled(lab, case, way):
-    """A short measurement of CASE; each row is whole."""
+    """A short measurement of CASE; each row is complete."""
     args = types.SimpleNamespace(rounds=2, seconds=0.1)
     rows = scale.measure(lab, {"case": case}, args, way)
     for row in rows:
@@ -141,7 +141,7 @@ def test_traffic_that_fails(pair, progs):
 @long
 @pytest.mark.skipif(not shutil.which("perf"), reason="perf is missing: 'make profile' installs it")
 def test_profile(pair):
-    """Graphs of both QEMUs, in which the device is at work."""
+    """Graphs of both QEMUs, which contain the device's functions."""
     pair.freeze()
     try:
         subprocess.run([TOP / "lab/bench/profile", "--only", "write-64k", "--seconds", "2"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What goes over the wire, as Wireshark's decoder sees it."""
+"""The frames on the wire, decoded by Wireshark."""
 
 import subprocess
 

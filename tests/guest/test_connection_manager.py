@@ -28,7 +28,7 @@ TOOLS = {
     "rstream": ("rstream -b {ip} -S 65536 -I 10 -C 10 -T v",
                 "rstream -s {ip} -S 65536 -I 10 -C 10 -T v", 7471, r"Gb/sec[^\n]*\n\S", 1),
 }
-# A port of librdmacm is no TCP socket.
+# A port of librdmacm is not a TCP socket.
 LISTENS = "rdma res show cm_id | grep -q 'LISTEN.*:{}'"
 
 
@@ -58,7 +58,7 @@ def address(guest, family):
     return guest.ip if family == "IPv4" else guest.ip6
 
 
-# The address is only in the messages that connect: of IPv6 one tool is enough.
+# The address is only in the messages that connect: one tool is enough for IPv6.
 IPV6 = pytest.mark.long("rping has IPv6 in the gate")
 CASES = [(name, "IPv4") for name in TOOLS] + [
     pytest.param(name, "IPv6", marks=[] if name == "rping" else [IPV6]) for name in TOOLS]

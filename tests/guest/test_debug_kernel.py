@@ -49,7 +49,7 @@ def failing(debug_pair):
     text = list(functions(guest))
     ours = [at for _, module, at in text if module in ("qhca", "qhca_ib")]
     start, end = min(ours), max(ours) + 0x1000
-    # kmemleak allocates with each allocation, and can do without.
+    # kmemleak allocates with each allocation, and tolerates failures.
     (leak_start,) = (at for name, _, at in text if name == "kmemleak_alloc")
     leak_end = leak_start + 0x1000
     alloc = {"ignore-gfp-wait": "N", "verbose": 0, "times": 10**9, "stacktrace-depth": 32,
@@ -58,7 +58,7 @@ def failing(debug_pair):
     settings = {
         "failslab": alloc,
         "fail_page_alloc": alloc | {"min-order": 0, "ignore-gfp-highmem": "N"},
-        # No copy from or to an application fails, nor does one count.
+        # Copies from and to applications do not fail, and do not count.
         "fail_usercopy": {"require-start": 1, "require-end": 2},
     }
     guest.run("set -e\n" + "".join(f"echo {value} >{FAULTS}/{kind}/{name}\n"
@@ -114,7 +114,7 @@ def test_traffic_of_the_net_device(debug_pair):
 
 def test_failed_allocations_of_objects(failing, progs):
     """Each kind of object, while each allocation of its creation and its destruction fails in
-    turn: ENOMEM or a fallback, and nothing is left over that prevents another attempt."""
+    turn: ENOMEM or a fallback, and nothing remains that prevents another attempt."""
     told = json.loads(failing.run(progs.path("fail_alloc"), 6 * PATIENCE).out)
     assert told["why"] == "" and told["failed"] > 100, told
 

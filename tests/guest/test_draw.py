@@ -84,7 +84,7 @@ def test_figures_of_each_form(pair, progs, tmp_path, form, text, options, env):
         assert len(shown) >= min(len(first["pfns"]), 10)
         seen = texts(out["va-dma"])
         assert all(f"{first['sq'] + n * PAGE:#x}" in seen for n in shown)
-        # the way to one WQE ends at its bytes
+        # the path to one WQE ends at its bytes
         offset = index * first["stride"]
         address = first["pfns"][offset // PAGE] * PAGE + offset % PAGE
         seen = texts(out["table"])
@@ -102,7 +102,7 @@ def test_figures_of_each_form(pair, progs, tmp_path, form, text, options, env):
 
 def test_memory_region(pair, progs):
     """An MR is drawn by its key; its virtual addresses are the device's own."""
-    q = Qbuf(pair, progs, "--depth 64 --nocap --messages 2000000")  # longer than we look
+    q = Qbuf(pair, progs, "--depth 64 --nocap --messages 2000000")  # longer than one query
     connection = Connection(pair, pair.a)
     q.guest.start(f"echo go > {q.fifo}")
     try:

@@ -70,7 +70,7 @@ def test_kernel_queue_layout(pair, text, form, hops):
     a = pair.a
     try:
         a.run(f"echo '{text} scope=kernel' > {debugfs(a)}/layout")
-        function_reset(a)  # makes the EQs anew too
+        function_reset(a)  # recreates the EQs, too
         ping(pair)
         lines = a.run(f"cat {debugfs(a)}/queues").out.splitlines()
         names = {line.split()[0] for line in lines}
@@ -89,7 +89,7 @@ def test_kernel_queue_layout(pair, text, form, hops):
     pytest.param("tx_sq", "send", marks=pytest.mark.long("receiving is in the gate")),
 ])
 def test_stopped_queue(pair, queue, told):
-    """The device cannot read a ring any more and stops: the driver makes a new one."""
+    """The device can no longer read a ring and stops: the driver creates a new one."""
     a, dev = pair.a, pair.a.netdev
 
     def rings():
@@ -140,7 +140,7 @@ def test_commands_need_no_interrupt(pair):
     said = a.run(f"for i in $(seq 100); do cat {debugfs(a)}/stats; done").out
     commands = [int(n) for n in re.findall(r"^aq_commands (\d+)$", said, re.MULTILINE)]
     assert commands[-1] - commands[0] >= 99
-    assert interrupts() - before < 50  # other commands and events may need some
+    assert interrupts() - before < 50  # other commands and events may cause some
 
 
 @pytest.mark.parametrize("bit", [
@@ -148,14 +148,14 @@ def test_commands_need_no_interrupt(pair):
 ], ids=["memory", "bus-master"])
 def test_dead_device(pair, bit):
     """
-    Registers do not answer, or DMA fails: the driver reports it, no command waits for its timeout,
+    Registers do not respond, or DMA fails: the driver reports it, no command waits for its timeout,
     and a reset recovers the adapter.
     """
     a = pair.a
     with a.health_set("device", auto_recover=False):
         set_command(a, bit, False)
         try:
-            # any command finds it out, at once and not after a timeout
+            # any command detects it, at once and not after a timeout
             a.run(f"ethtool -S {a.netdev}", check=False)
             a.wait_for(f"dmesg | tail -n 60 | grep -q 'qhca {a.pci}: device is dead'")
             said = a.run(f"dmesg | grep 'qhca {a.pci}: device is dead' | tail -n 1").out
@@ -171,7 +171,7 @@ def test_dead_device(pair, bit):
 
 
 def test_unbind_dead_device(pair):
-    """A function that no longer answers can be unbound, at once."""
+    """A function that no longer responds can be unbound, at once."""
     a, pci = pair.a, pair.a.pci
     set_command(a, 2, False)
     a.run(f"echo {pci} > /sys/bus/pci/drivers/qhca/unbind")
@@ -199,7 +199,7 @@ def test_reset_while_all_is_changed(pair):
         a.run(f"echo 1 > /sys/bus/pci/devices/{pci}/reset; sleep 0.2")
     for job in jobs:
         job.kill()
-    # the loops ended anywhere, and what waits for a lock ends when it has it
+    # the loops ended at any place; a process that waits for a lock ends when it gets it
     a.wait_for("! pgrep -x 'ip|ethtool|ping'")
     a.run(f"ip link set {dev} promisc off; ip link set {dev} up; ethtool -G {dev} rx 1024 tx 512")
     a.setup_nic()
@@ -310,7 +310,7 @@ def test_moderation(pair):
     with known_neighbours(pair):
         quick()
         try:
-            # both, as either one's event has all queues looked at
+            # both, because an event of either makes the driver check all queues
             a.run(f"ethtool -C {dev} adaptive-rx off rx-usecs 60000 rx-frames 1000 "
                   "tx-usecs 60000 tx-frames 1000")
             assert round_trip() > 30
@@ -346,7 +346,7 @@ for _ in range({sends}):
     time.sleep(0.001)
 print(sent() - first)
 """)).out
-    # a wire that is full for a moment has some of them wait
+    # some of them wait while the wire is full
     assert int(sent) > sends - 20
     assert completion_interrupts(a) - before < sends / 4
 

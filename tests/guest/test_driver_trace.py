@@ -60,7 +60,7 @@ def test_life_of_a_connection(pair):
 
 
 def test_commands_and_their_answers(pair):
-    """Each command has one answer with its ticket; most complete without an interrupt."""
+    """Each command has one response with its ticket; most complete without an interrupt."""
     with events(pair.a, "qhca") as trace:
         pair.a.run("ibv_devinfo >/dev/null; ip link set $NETDEV mtu 1400; qhca-net")
     open_ones, answered = {}, 0
@@ -102,12 +102,12 @@ def test_kernel_user(pair):
         assert any(r.index == e.index + 1 and r.time >= e.time for r in rung)
     received = trace.of("qhca_poll_cq", qpn=1, opcode="RECV")
     assert received
-    # the buffers go back
+    # the buffers are returned
     assert len(trace.of("qhca_post_recv", num=1)) == len(received)
 
 
 def test_markers(pair):
-    """A mark is in the driver's trace and in the device's, with one value."""
+    """A mark is in the driver's trace and in the device's, with the same value."""
     a = pair.a
     marker = f"/sys/kernel/debug/qhca/{a.pci}/marker"
     text = int.from_bytes(b"a longer", "little")

@@ -23,7 +23,7 @@ ERR = 6  # ibv_qp_state
 
 @contextlib.contextmanager
 def faults(lab, **rules):
-    """Faults by guest, of those with qhca, while the block runs; gives what lists them."""
+    """Faults by guest, of those with qhca, in the block; yields a function that lists them."""
     able = [guest for guest in lab if guest.nic == "qhca"]
     for guest in able:
         fault.remove(guest)
@@ -52,7 +52,7 @@ def well(*ends):
 
 @contextlib.contextmanager
 def counted(lab):
-    """How far the adapters' counters went up in the block: [guest][name]."""
+    """The increase of the adapters' counters in the block: [guest][name]."""
     before = {g.name: fault.counters(g) for g in lab}
     found = {}
     yield found
@@ -104,7 +104,7 @@ def test_silence(pair, progs, side, rule):
 
 
 def test_spoilt(pair, progs):
-    """The ICRC finds a bad packet; what it does not find, the application does."""
+    """The ICRC detects a bad packet; the application detects what the ICRC does not."""
     for action in ("corrupt", "corrupt-icrc"):
         with faults(pair, a=[{"action": action, "qp-type": "rc", "nth": 3}]):
             with counted(pair) as up:
@@ -158,7 +158,7 @@ def test_rnr(pair, progs):
 
 
 @pytest.mark.parametrize("side, rule, mine, others", [
-    # a fetches a send, a receive, a send: the third
+    # a fetches a send, a receive, a send: this is the third
     ("a", {"kind": "wqe", "skip": 2}, LOC_QP_OP, -1),
     ("a", {"kind": "data", "access": "read", "skip": 3}, LOC_PROT, -1),
     ("b", {"kind": "data", "access": "write", "skip": 3}, REM_OP, LOC_PROT),
@@ -175,7 +175,7 @@ def test_dma_error(pair, progs, side, rule, mine, others):
 
 
 def test_bad_rkey(pair, progs):
-    """No fault, a mistake: another key than the peer's."""
+    """Not a fault but a mistake: a wrong key of the peer."""
     with counted(pair) as up:
         a, b = pingpong(pair, progs, "--op write --iters 5 --rkey 0x100")
     assert a["status"] == REM_ACCESS and a["done"] == 0
@@ -265,9 +265,9 @@ def frames(path):
 def packet_log(path):
     """Each RoCEv2 packet of RC as one line, by sender, in order.
 
-    All of the packet counts but the numbers that are given out anew for each
-    run: QPN and UDP port, which is made of the QPNs; and so the ICRC, of which
-    only counts whether it is right, as the receiver's counter tells.
+    The whole packet is compared, except the numbers that differ in each run: QPN and
+    UDP port, which is computed from the QPNs, and therefore the ICRC. The receiver's
+    counter shows that the ICRC is correct.
     """
     log = {}
     for frame in frames(path):
@@ -288,12 +288,12 @@ def packet_log(path):
 @pytest.mark.long("hundreds of runs; tests/engine has the same in virtual time")
 def test_same_seed_same_packets(pair, progs, tmp_path):
     """
-    Ten runs with one seed: the same packets on the wire, to the byte, the same
-    faults, the same counters, the same result. Another seed: others.
+    Ten runs with one seed: the same packets on the wire, byte by byte, the same
+    faults, counters and result. Another seed: others.
 
-    One message at a time, and timers (2 s, 4 s) that no delay of the host comes
-    near. They differ, as both ends may wait for them at a time. Then nothing but
-    the faults decides what is sent.
+    One message at a time, and timers (2 s, 4 s) much longer than any delay of the
+    host. They differ, because both ends may wait for them at the same time. Only
+    the faults then determine what is sent.
     """
     def run(seed):
         for guest in pair:
@@ -344,7 +344,7 @@ gives_up = pytest.mark.long("a server waits until it gives up")
     ("bad-dma", "b", "dma-errors"),
     ("bad-region", "b", "table-errors"),
     pytest.param("dead-peer", "a", "roce-retry-exceeded", marks=gives_up),
-    ("link-flap", "", "roce-timeouts"),  # of who sends while it is out
+    ("link-flap", "", "roce-timeouts"),  # of the sender while the cable is unplugged
     pytest.param("cq-overflow", "a", "cq-overflows", marks=gives_up),
     pytest.param("random-loss", "a", "roce-retransmits",
                  marks=pytest.mark.long("test_platform has a wire that loses")),

@@ -13,7 +13,7 @@ PAGE = 4096
 
 
 def gdb(kind, guest, *commands, program="", status=0):
-    """What a batch of gdb commands prints. Its exit status is that of the last one."""
+    """The output of a batch of gdb commands. Its exit status is that of the last one."""
     words = [str(TOP / "lab/qhca-gdb"), "--name", LAB_NAME, kind, guest]
     words += [program] if program else []
     words += ["--", "-batch"] + [w for c in commands for w in ("-ex", c)]
@@ -90,7 +90,7 @@ def test_break_in_the_driver(pair):
                "print attr->cap.max_send_wr", "print qhca_ib_devices", "delete")
     find(r"^#0 .*qhca_ib_create_qp \(ibqp=0x[0-9a-f]+.*qp\.c:\d+", text)
     assert int(find(r"^\$1 = (\d+)", text)[1]) > 0
-    pair.a.run("true")      # it goes on when gdb has left
+    pair.a.run("true")      # it continues when gdb has quit
 
 
 @pytest.mark.long("gdb reads half a minute of symbols; the driver and the engine stay in the gate")

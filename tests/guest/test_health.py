@@ -74,7 +74,7 @@ def test_what_is_shown(pair):
     assert device["state"] == "works" and device["link"]
     assert int(device["status"], 0) & CONST["QHCA_STATUS_READY"]
     queues = a.run(f"cat {debugfs(a)}/queues").out
-    # A frame of the background may be on its way through one just now.
+    # A background frame may be in flight in one of them.
     def quiet():
         eqs = devlink(a, "diagnose", "eq")["eqs"]
         return all(e["armed"] and e["device prod"] == e["cons"] for e in eqs) and eqs
@@ -125,7 +125,7 @@ def test_dump_of_a_real_death(pair, dying):
     """DMA fails: the dump, taken before the recovery, shows what was in progress."""
     a = dying
     _, errors, recoveries = counts(a, "device")
-    # In one go: a frame that came in between would fail first, and at another place.
+    # In one go: a frame in between would fail first, and elsewhere.
     a.run(f"setpci -s {a.pci} COMMAND=0:4; ethtool -S {a.netdev}", check=False)
     # recovering makes it bus master again
     wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
@@ -166,7 +166,7 @@ def test_dies_too_often(pair, dying):
         act(a, "test", "device")
         wait_counts(a, "device", "error", errors + 2, recoveries + 1)
         assert devlink(a, "diagnose", "device")["state"] == "dead"
-        # a function-level reset mends it as well, and that is no recovery
+        # a function-level reset repairs it as well, and is not a recovery
         function_reset(a)
         assert counts(a, "device") == ("healthy", errors + 2, recoveries + 1)
     a.setup_nic()
@@ -175,7 +175,7 @@ def test_dies_too_often(pair, dying):
 
 @pytest.mark.long("test_driver has a device that does not answer")
 def test_absent_registers(pair, dying):
-    """No recovery is attempted if the device does not answer; the error says so."""
+    """No recovery is attempted if the device does not respond; the error says so."""
     a = dying
     _, errors, recoveries = counts(a, "device")
     set_command(a, 2, False)
@@ -201,7 +201,7 @@ def test_reset_behind_the_drivers_back(pair, dying):
     fault.add(a, {"action": "reset", "at": "packet", "qp-type": "rc", "nth": 9})
     jobs = [start_server(pair.b, play), a.start(f"{play} {pair.b.ip}")]
     a._until(lambda: fault.listed(a)["faults"][0]["hits"], PATIENCE, "no reset")
-    a.run(f"ethtool -S {a.netdev}", check=False)    # a command without an answer
+    a.run(f"ethtool -S {a.netdev}", check=False)    # a command without a response
     wait_counts(a, "device", "healthy", errors + 1, recoveries + 1)
     for job in jobs:
         job.kill()
@@ -236,7 +236,7 @@ def test_queues_that_could_not_be_made(pair):
     a = pair.a
     _, errors, recoveries = counts(a, "tx")
     try:
-        # no kernel has that much in one piece
+        # no kernel has that much contiguous memory
         a.run(f"echo 'flat page_shift=28 scope=kernel' > {debugfs(a)}/layout")
         act(a, "test", "tx")
         wait_counts(a, "tx", "error", errors + 1, recoveries)
@@ -280,7 +280,7 @@ def wait_mended(guest, errors, recoveries):
 
 
 def test_lost_interrupt(pair):
-    """Events whose interrupt does not come are found and taken."""
+    """Events whose interrupt does not arrive are found and processed."""
     a = pair.a
     _, errors, recoveries = counts(a, "eq")
 
@@ -323,7 +323,7 @@ def test_lost_interrupt_by_a_fault(pair):
             assert fault.listed(a)["faults"][0]["hits"] == 1
         finally:
             fault.remove(a)
-    # what was lost may have been the interrupt of a frame sent: the ping needs it not
+    # the lost interrupt may have been that of a sent frame, which the ping does not need
     wait_mended(a, errors, recoveries)
     ping(pair)
 
@@ -339,7 +339,7 @@ def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
     a.run(f"insmod {modules('rescue_race')}")
     # The net device has vector 2, too: no frame may come in between.
     with known_neighbours(pair), a.health_set("eq", auto_recover=False):
-        act(a, "test", "eq")    # devlink recovers only what is in error
+        act(a, "test", "eq")    # devlink recovers only reporters in the error state
         fault.add(a, {"action": "lose-interrupt", "number": 2, "nth": 1})
         try:
             job = a.start(f"taskset -c 0 python3 -u {scripts(a)}/rescue.py destroy")

@@ -29,7 +29,7 @@ LIES = {
 def well(pair):
     """The driver of guest a comes back, and so does traffic."""
     a, b = pair.a, pair.b
-    # udev, or a recovery, may just be at it
+    # udev, or a recovery, may be doing it
     a.wait_for("qhca-unload", 5 * PATIENCE)
     a.load_driver()
     a.setup_nic()

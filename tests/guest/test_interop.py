@@ -24,7 +24,7 @@ PERFTEST = [
     ("ib_write_bw", "-s 65536 -n 50"),
     ("ib_read_bw", "-s 65536 -n 50"),
     ("ib_send_lat", "-s 2 -n 100"),
-    ("ib_send_lat", "-e -s 64 -n 50"),  # an event too many, and one end runs ahead
+    ("ib_send_lat", "-e -s 64 -n 50"),  # one event too many, and one end runs ahead
     ("ib_write_lat", "-s 2 -n 100"),
     ("ib_read_lat", "-s 2 -n 100"),
 ]
@@ -77,7 +77,7 @@ def test_on_demand_paging(mixed, progs, how, server):
 
 
 def extended(server, client, progs):
-    """FLUSH and ATOMIC WRITE from client to server; what the client found."""
+    """FLUSH and ATOMIC WRITE from client to server; the client's result."""
     served, result = run_pair(server, client, progs.path("extops"))
     did = json.loads(result.out)
     assert json.loads(served.out) == {"ok": True, "wrong": 0}
@@ -96,7 +96,7 @@ def test_flush_and_atomic_write(mixed, progs, server):
 
 @pytest.mark.parametrize("server", ROLES)
 def test_operations(mixed, progs, server):
-    """Every operation of user verbs, with good and bad ends, in both roles."""
+    """Every operation of user verbs, successful and failing, in both roles."""
     operations(*roles(mixed, server), progs)
 
 

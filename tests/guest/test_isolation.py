@@ -49,7 +49,7 @@ REFUSED = {
     "bytes of device memory": 0,
 }
 
-# Of the same user: he may debug the other process, but its files do not open twice.
+# The same user may debug the other process, but cannot open its files again.
 SAME_USER = {
     "a privileged Q_Key": 0,
     "open its domain": 0,
@@ -92,7 +92,7 @@ def test_another_process(pair, progs, user):
     attempts, victim = (json.loads(line) for line in out.splitlines())
     assert victim == {"victim": ""}
     assert attempts == REFUSED | (OTHER_USER if user else SAME_USER)
-    # its QPs, by SQ and RQ; what is the kernel's own; its CQs, and whose else is there
+    # its QPs, by SQ and RQ; the kernel's own; its CQs, and those of others
     owner, dropped = (guest.ethtool_stat(name) - old for name, old in zip(counters, before))
     assert owner >= 3 * 2 + 3 + 4
     # for its UD QP, and for the kernel's; the third is one that it sends to itself
@@ -145,7 +145,7 @@ def test_needs_the_right_to_administer(pair, command):
 
 
 def test_debugfs_is_root_s(pair):
-    """No folder on the way to the driver's files is open to others."""
+    """No folder on the path to the driver's files is accessible to others."""
     guest = pair.a
     listed = guest.run(f"ls {debugfs(guest)}", user="nobody", check=False)
     assert listed.rc and "Permission denied" in listed.err

@@ -22,7 +22,7 @@ def fio(guest, options):
     result = guest.run(FIO + options, timeout=120)
     job = json.loads(result.out[result.out.index("{"):])["jobs"][0]
     assert job["error"] == 0
-    # blocks of any size at random do not cover all
+    # random blocks of any size do not cover everything
     assert job["write"]["io_bytes"] == job["read"]["io_bytes"] > 10 << 20, job
 
 

@@ -101,7 +101,7 @@ def test_a_build_tree(manager, tree):
     kernel = build_kernel(str(tree))
     with TestLab.up(LAB_NAME, ["qhca", "qhca"], options, replace=True) as lab:
         works(lab, kernel)
-        # What was not in the tree is not in the guest.
+        # Modules that are not in the tree are not in the guest.
         assert lab.a.run("modprobe dummy", check=False).rc != 0
     before = kernel.image
     os.utime(tree / kernels.BZIMAGE)

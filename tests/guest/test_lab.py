@@ -163,7 +163,7 @@ def test_pair_command_that_hangs(mixed):
     assert done.returncode == 124 and "a: begun" in done.stdout
     for words in ("processes of guest a", "hrtimer_nanosleep", "processes of guest b"):
         assert words in done.stderr
-    # what is killed is gone in its own time
+    # killed processes take a while to end
     mixed.a.wait_for("! pgrep -x -f 'sleep 4242'")
     mixed.b.wait_for("! pgrep ibv_rc_pingpong")
 

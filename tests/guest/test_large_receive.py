@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Received packets that hold many frames: their effect on sockets, the next hop and the
 statistics, and how they are switched off. They come as super-frames, or the device merges frames
-that came one by one."""
+that arrived one by one."""
 
 import contextlib
 import json
@@ -69,7 +69,7 @@ CROSSED = pytest.mark.long("each of the two values is in the gate, with another 
 @pytest.mark.parametrize("family,mtu", [(4, 1500), pytest.param(4, 9000, marks=CROSSED),
                                         pytest.param(6, 1500, marks=CROSSED), (6, 9000)])
 def test_tcp(pair, family, mtu):
-    """A stream arrives whole, in large packets if they are switched on. The statistics
+    """A stream arrives complete, in large packets if they are enabled. The statistics
     count frames in any case."""
     a, b = pair.a, pair.b
     pair.set_mtu(mtu)
@@ -228,7 +228,7 @@ def test_udp(pair, family, gro):
 @contextlib.contextmanager
 def inner_namespace(guest):
     """A network namespace of a guest with 10.96.0.2, behind its interface `outside`; starts
-    a program in Python in it. The way there cannot take large packets."""
+    a program in Python in it. The path to it does not carry large packets."""
     try:
         guest.run(
             "ip netns add inner && ip link add outside type veth peer name inside netns inner && "
@@ -335,7 +335,7 @@ def test_with_header_split(pair):
 
 
 def test_changed_under_traffic(pair):
-    """Ten changes while a stream comes; the link stays."""
+    """Ten changes while a stream arrives; the link stays up."""
     a, b, dev = pair.a, pair.b, pair.b.netdev
     changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
     job = a.start(f"ping -q -i 0.01 {b.ip}")

@@ -43,7 +43,7 @@ def restore(pair, guest):
 
 
 def test_unload_in_traffic(pair):
-    """rmmod qhca_ib while applications use it: they are cut off, not hung."""
+    """rmmod qhca_ib while applications use it: they get errors and do not hang."""
     server, client = traffic(pair)
     pair.a.run("rmmod qhca_ib")
     assert client.wait(90).rc != 0
@@ -140,7 +140,7 @@ ROUNDS = [1, pytest.param(100, marks=pytest.mark.long("ten minutes of the same")
 
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_hot_unplug_in_traffic(rough_pair, rounds):
-    """The device is pulled while busy; then plugged in again."""
+    """The device is unplugged while busy, then plugged in again."""
     pair = rough_pair
     for _ in range(rounds):
         server, client = traffic(pair)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`make debug`: what its panes show, and that nothing is left behind.
+"""`make debug`: its panes, and that it leaves nothing behind.
 
 A tmux server of our own is the terminal. It is the reader's tmux in one test,
 and just a terminal in the other.
@@ -145,7 +145,7 @@ def test_inside_tmux(terminal):
 
 
 def test_in_a_plain_terminal(terminal):
-    """Without tmux around it: a tmux of its own, which C-b d ends with all else."""
+    """Outside of tmux: its own tmux, which C-b d ends with everything else."""
     terminal.type("env -u TMUX lab/run/debug --solo '/qhca/build/guest-progs/retries rnr 12 1'")
     lab = until(up, BOOTED, terminal.screen)
     socket = str(lab.dir / "tmux")

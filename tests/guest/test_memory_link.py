@@ -46,7 +46,7 @@ def states(one, other):
 
 
 def go_over(server, client):
-    """Make traffic until it takes the links."""
+    """Generate traffic until it uses the links."""
     deadline = time.monotonic() + PATIENCE
     while states(server, client) != ["up", "up"]:
         assert time.monotonic() < deadline, (memlinks(server), memlinks(client))

@@ -204,7 +204,7 @@ def test_contexts_and_filters(queues):
     known(queues)
     act()
     b.run(f"ethtool -G {dev} rx 1024")
-    # what cannot be
+    # invalid rules
     for wrong in ("udp4 dst-port 1 action 99", "udp4 dst-port 1 context 40",
                   "sctp4 dst-port 1 action 1", "udp4 dst-port 1 action 1 loc 100000"):
         assert rule(wrong, check=False) is None, wrong
@@ -363,7 +363,7 @@ def test_queue_not_exchanged(queues):
     b.put(REFUSED, "/tmp/bind_rx.py")
     b.run("test -c /dev/udmabuf || modprobe udmabuf")
     try:
-        # all that comes goes to queue 2; it is the third that is listed
+        # all received frames go to queue 2, the third in the list
         b.run(f"ethtool -G {dev} tcp-data-split on && ethtool -X {dev} start 2 equal 1")
         shown = b.run("cat /sys/kernel/debug/qhca/*/queues").out
         number = int(re.findall(r"^rx_rq (\d+)", shown, re.MULTILINE)[2])

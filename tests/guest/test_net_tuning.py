@@ -116,7 +116,7 @@ def test_moderation_of_one_queue(pair):
     try:
         a.run(f"ethtool -L {dev} combined 2")
         assert "Adaptive RX: on  TX: off" in a.run(f"ethtool -c {dev}").out
-        # what would have no effect is refused
+        # settings without effect are refused
         assert a.run(f"ethtool -C {dev} rx-usecs 5", check=False).rc
         a.run(f"ethtool -Q {dev} queue_mask 2 -C adaptive-rx off "
               "rx-usecs 33 rx-frames 7 tx-usecs 9")

@@ -99,7 +99,7 @@ def test_missed_frames(pair):
             a.run(f"echo 3000000000 > {knobs}/gro_flush_timeout; "
                   f"echo 1000 > {knobs}/napi_defer_hard_irqs")
             pair.b.run(send)
-            # what comes while the interface is down is not the stack's
+            # frames that arrive while the interface is down are not counted by the stack
             a.wait_for(f"test $({arrived}) -ge {before + 500}")
         finally:
             a.run(f"echo 0 > {knobs}/napi_defer_hard_irqs; echo 0 > {knobs}/gro_flush_timeout; "

@@ -50,7 +50,7 @@ def application(pair, layout):
     finally:
         a.run(f"echo auto > {debugfs(a)}/layout; pkill ibv_rc_pingpong; pkill ibv_srq",
               check=False)
-        a.wait_for("! pgrep 'ibv_(rc|srq)_ping'")   # with all that they had
+        a.wait_for("! pgrep 'ibv_(rc|srq)_ping'")   # with all their objects
 
 
 def mine(guest, kind, pid):
@@ -58,7 +58,7 @@ def mine(guest, kind, pid):
 
 
 def test_raw_is_what_the_device_has(pair):
-    """rdma res -r gives the bytes that qhca-inspect gives, of every object."""
+    """rdma res -r and qhca-inspect show the same bytes of every object."""
     with application(pair, "auto"):
         for kind, (struct, name) in KINDS.items():
             entries = res(pair.a, "r", kind)
@@ -145,7 +145,7 @@ def check_walk(pair, kind, num, head, found, places):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_tables_are_what_the_device_walks(pair, layout):
-    """debugfs tables/: as the driver built them, as the device finds its way."""
+    """debugfs tables/: the tables that the driver built are those that the device walks."""
     a, top = pair.a, f"{debugfs(pair.a)}/tables"
     with application(pair, layout) as pid:
         (qp,), (cq,), (mr,) = (mine(a, kind, pid) for kind in ("qp", "cq", "mr"))

@@ -29,7 +29,7 @@ def odp(pair, progs):
 @pytest.fixture
 def swap(pair):
     """Swap space for the guest."""
-    # made once: after use it stays busy for a while
+    # created once: after use it stays busy for a while
     pair.a.run("modprobe zram; [ $(cat /sys/block/zram0/disksize) -gt 0 ] || "
                "{ echo 256M > /sys/block/zram0/disksize && mkswap /dev/zram0; } && "
                "swapon /dev/zram0")
@@ -78,7 +78,7 @@ def test_atomics(odp, swap):
 def test_page_fault_stalls_only_its_qp(pair, odp):
     """
     QPs wait seconds for pages from a slow disk, one as requester, one as responder, whose
-    peer's timer runs out meanwhile; another goes on, page faults and all.
+    peer's timer expires meanwhile; another continues, including its page faults.
     """
     pair.a.run("modprobe null_blk nr_devices=1 gb=1 irqmode=2 completion_nsec=3000000000")
     try:

@@ -45,12 +45,12 @@ OPTIONS = [
     "ib_write_bw -D 1 -s 4096",
 ]
 
-# What Soft-RoCE between two guests of its own could not do, and its words.
+# What fails between two guests with Soft-RoCE, and its message.
 refused: dict[str, str] = {}
 
 
 def run(lab, server, client, options):
-    """"" or what both ends said."""
+    """"" or the output of both ends."""
     line = f"{options} -F -d $IBDEV -x $GIDX"
     server, client = lab[server], lab[client]
     job = server.start(line)
@@ -70,7 +70,7 @@ def run(lab, server, client, options):
 @LONG
 @pytest.mark.parametrize("options", OPTIONS)
 def test_soft_roce(rxe_pair, options):
-    """The reference for the others; what it cannot do is skipped there."""
+    """The reference for the others; what fails here is skipped there."""
     words = run(rxe_pair, "b", "a", options)
     if words:
         refused[options] = words

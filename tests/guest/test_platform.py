@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The adapter behind an IOMMU, with bounce buffers, and on a wire that loses."""
+"""The adapter with an IOMMU, with bounce buffers, and on a lossy wire."""
 
 import errno
 import os
@@ -41,7 +41,7 @@ def test_intel_iommu(iommu_pair):
 
 
 def test_iommu_addresses_are_iovas(iommu_pair, progs):
-    """Behind an IOMMU the device's addresses are not the page frames."""
+    """With an IOMMU the device's addresses are not the page frames."""
     from test_queue_buffers import open_qbuf
     with open_qbuf(iommu_pair, progs, "--depth 1024") as (first, qpc):
         assert qpc.sq_leaf not in [p << 12 for p in first["pfns"]]

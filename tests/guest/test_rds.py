@@ -185,7 +185,7 @@ TX_BYTES = "cat /sys/class/net/$NETDEV/statistics/tx_bytes"
 
 
 def zerocopy(server, client, progs, options):
-    """rdszcopy over RDS-TCP; what the client found."""
+    """rdszcopy over RDS-TCP; the client's result."""
     program = progs.path("rdszcopy")
     served, result = run_pair(server, client, f"{program} serve",
                               f"{program} send {server.ip} {options}")

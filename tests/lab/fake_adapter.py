@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An adapter with a QP, a CQ and an MR behind a FakeQemu, answered as the
-device does; and a lab of two such guests."""
+"""An adapter with a QP, a CQ and an MR in a FakeQemu that responds like the device; and a
+lab of two such guests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def entry(index: int) -> dict:
 # ------------------------------------------------------------ the Ethernet function
 
 def eth_rq(number: int, split: bool, dropped: int = 0, **context) -> dict:
-    """A look at a receive queue of 8 WQEs (data ring: 16), of table 0."""
+    """An inspection result of a receive queue of 8 WQEs (data ring: 16), of table 0."""
     both = {"head": 12, "tail": 5, "shift": 3, "data_head": 0, "data_tail": 0, "data_shift": 0,
             "hds_thresh": 0, "state": 1, "state_name": "RDY", "syndrome": 0,
             "syndrome_name": "NONE", "cqn": 1, "dropped": dropped, "flags_names": ""}

@@ -14,7 +14,7 @@ sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import Options, accel, machine  # noqa: E402
 
-# A QEMU that finds its console, counts itself, and then does as it is told.
+# A QEMU that finds its console, counts its runs, and then executes the test's script.
 FAKE = """\
 #!/bin/sh
 for word; do
@@ -62,18 +62,18 @@ def test_a_guest_comes_up(host):
     host.does(BOOTS)
     assert host.choose() == accel.Choice("kvm", "a trial guest booted")
     assert str(host.choose()) == "KVM (a trial guest booted)"
-    # It is killed at once, and not waited for.
+    # It is killed at once, without waiting for it.
     assert not Path(f"/proc/{host.pids[0]}").exists()
 
 
 @pytest.mark.parametrize("does, why", [
-    # as QEMU 10 says it of a /dev/kvm that is something else
+    # QEMU 10's message for a /dev/kvm that is something else
     ("echo 'qemu: failed to initialize kvm: Inappropriate ioctl for device' >&2; exit 1",
      "qemu: failed to initialize kvm: Inappropriate ioctl for device"),
     ("kill -SEGV $$", "QEMU ended"),
     # the kernel panics, and -no-reboot ends QEMU
     ("printf 'panic' >$console", "QEMU ended"),
-    # QEMU stops the guest, and goes on running
+    # QEMU stops the guest, but keeps running
     ("echo 'KVM internal error. Suberror: 1' >&2; exec sleep 600",
      "KVM internal error. Suberror: 1"),
 ])
@@ -105,7 +105,7 @@ def test_a_guest_that_goes_on_for_ever(host, monkeypatch):
 
 
 def test_no_kvm(host):
-    """Nothing is started, and no result kept: it may exist the next time."""
+    """Nothing is started, and no result is cached: it may exist the next time."""
     host.does(BOOTS)
     (host.tmp / "KVM").rename(host.tmp / "elsewhere")
     assert host.choose() == accel.Choice("tcg", f"KVM: {accel.KVM}: No such file or directory")
@@ -115,7 +115,7 @@ def test_no_kvm(host):
 
 
 def test_forced(host, monkeypatch):
-    """Failures are remembered, too."""
+    """Failures are cached, too."""
     host.does("exit 1")
     for name in ("kvm", "tcg", "tcg,thread=single"):
         monkeypatch.setenv("QHCA_ACCEL", name)

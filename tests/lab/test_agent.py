@@ -48,7 +48,7 @@ def processes(cgroup):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Starts a command; gives its port."""
+    """Starts a command; returns its port."""
     monkeypatch.setattr(agent, "CGROUP", str(tmp_path))
     monkeypatch.setattr(agent.guestenv, "environment",
                         lambda _user: dict(os.environ, HOME=str(tmp_path)))
@@ -118,7 +118,7 @@ def test_who_is_left_running_holds_nothing_up(run, monkeypatch):
 
 @pytest.mark.parametrize("request_", ({}, {"tty": True}), ids=("pipes", "terminal"))
 def test_programs_that_are_missing(run, request_):
-    """Nothing is left open of a command that cannot start."""
+    """A command that cannot start leaves nothing open."""
     before = os.listdir("/proc/self/fd")
     with pytest.raises(FileNotFoundError):
         run("", argv=["no-such-program"], **request_)
@@ -138,7 +138,7 @@ def test_terminal(run):
 
 
 def test_control_groups_are_used_again(run):
-    """But not while something runs in one."""
+    """But not while a process runs in one."""
     one = run("exit 0").session.cgroup
     processes(one).write_text("")
     one.give_back()

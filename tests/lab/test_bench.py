@@ -18,7 +18,7 @@ sys.path.insert(0, str(TOP / "lab"))
 from qhca_lab import LabError  # noqa: E402
 from qhca_lab.bench import net, perftest, results, scale, softroce  # noqa: E402
 
-# As iperf3 3.18 writes it, with what is not looked at left out.
+# Output of iperf3 3.18, without the unused parts.
 IPERF = {
     "start": {"version": "iperf 3.18"},
     "end": {
@@ -94,7 +94,7 @@ def test_earlier_figures(tmp_path):
     text = net.against_row(now, before["tcp_mmap"])
     assert text.split()[:6] == ["tcp_mmap", "450", "300", "MiB/s", "1.50", "x"]
     assert "against virtio 3.0 x, before 2.0 x" in text
-    # what was not measured then is no failure
+    # a case that was not measured then is not a failure
     assert net.against_row(now, None).split() == ["tcp_mmap", "-"]
 
 
@@ -203,7 +203,7 @@ def test_cpu_time_of_a_process():
 
 
 def test_memory_of_a_qemu():
-    """All but guests' memory, its own and a peer's."""
+    """Everything except guests' memory, its own and a peer's."""
     def mapping(size, rss):
         return f"7f00-7f01 rw-p 00:00 0 /a: b\nSize: {size} kB\nRss: {rss} kB\nPss: 1 kB\n"
 
@@ -220,7 +220,7 @@ def test_memory_of_a_qp():
 
 
 def test_cases_of_each_kind():
-    """--only chooses among the cases of what is measured, and names them."""
+    """--only selects among the measured cases, and names them."""
     def refused(*words):
         done = subprocess.run([TOP / "lab/bench/measure", "--only", "nonsense", *words],
                               check=False, capture_output=True, text=True)

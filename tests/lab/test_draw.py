@@ -192,7 +192,7 @@ def test_va_dma_joins_each_page_to_its_address(form):
     assert seen.count("entry 70") == 2  # in both views
     pieces = 1 if form == "DIRECT" else 3
     assert any(f"in {pieces} piece" in t for t in seen)
-    # pages that touch have one colour on both sides
+    # adjacent pages have the same colour on both sides
     tips = {g.find(NS + "title").text: g.find(NS + "rect").get("class")
             for g in root.iter(NS + "g")}
     one, two = (tips[f"page {n} at DMA address {adapter.pages[n]:#x}"] for n in (1, 2))
@@ -207,7 +207,7 @@ def test_big_counts_are_elided(form):
     for name, root in drawn(adapter, "all", "qp", "17", "--index", "20000").items():
         w, h = sizes(root)
         assert w == 960 and h < 1100, name
-        # of a ring only what is worked on is asked for
+        # only the active part of a ring is queried
         assert name == "ring" or any(re.search(r"… \d+ more", t) for t in texts(root)), name
     small = len(ET.tostring(drawn(Adapter(form), "va-dma", "qp", "17")["va-dma"]))
     large = len(ET.tostring(drawn(adapter, "va-dma", "qp", "17")["va-dma"]))
@@ -215,7 +215,7 @@ def test_big_counts_are_elided(form):
 
 
 def test_a_table_of_more_than_one_look():
-    """Pages beyond the first answer's are found, too."""
+    """Pages beyond the first response are found, too."""
     pages = [0x100000000 + 8192 * i for i in range(3000)]
     adapter = Adapter("FLAT", pages=pages)
     adapter.address = lambda offset: pages[offset >> 12] + (offset & 4095)

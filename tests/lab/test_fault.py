@@ -18,7 +18,7 @@ from qhca_lab.qmp import QmpError  # noqa: E402
 
 
 def test_command_line_values():
-    """Numbers, units, ranges and flags; what a key or a word means is QEMU's business."""
+    """Numbers, units, ranges and flags; QEMU interprets keys and words."""
     rule = {"action": "delay", "number": 17, "psn": 5, "psn-last": 9, "psn-relative": True,
             "opcode": "read-response", "time": 250000, "probability": 0.5}
     for text in ("delay,number=0x11,psn=5-9,psn-relative=on,opcode=read-response,time=250us,"
@@ -130,7 +130,7 @@ def test_scenario_mistakes(tmp_path, old, new, complaint):
     ("out of memory", 11),
 ])
 def test_refused_scenario(tmp_path, text, line):
-    """What QEMU refuses is told with its line."""
+    """QEMU's refusals are reported with the line."""
     path = tmp_path / "s.toml"
     path.write_text(GOOD)
     s = scenario.load(str(path))

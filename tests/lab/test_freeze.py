@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""QMP connections side by side, and guests that are frozen together."""
+"""Parallel QMP connections, and guests that are frozen together."""
 
 import contextlib
 import ctypes
@@ -114,7 +114,7 @@ def test_a_guest_without_further_sockets(short):
 
 
 def test_every_guest_has_the_sockets(short):
-    """What the command line of QEMU has is what open_free() looks for."""
+    """The sockets on QEMU's command line are those that open_free() expects."""
     state = {"name": "a", "number": 1, "nic": "none", "mac": "", "ip": "", "ip6": ""}
     from qhca_lab import Options
 
@@ -180,7 +180,7 @@ def test_qemu_that_ends_is_an_error(lab):
 
 
 def test_the_thread_that_reads_commands_is_preferred():
-    """Found by its name in a process of many, and no other is touched."""
+    """It is found by its name in a process with many threads; others are not changed."""
     libc, tids, end = ctypes.CDLL(None), {}, threading.Event()
 
     def run(name):
@@ -209,8 +209,8 @@ def test_the_thread_that_reads_commands_is_preferred():
 
 
 def may_be_real_time():
-    """Not all may, root in a container neither. Tried by a thread of its own,
-    which takes what it got to its end."""
+    """Not all users may, nor root in some containers. Tried in a separate thread, which
+    keeps its priority until it ends."""
     got = []
 
     def attempt():

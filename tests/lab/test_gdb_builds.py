@@ -19,12 +19,12 @@ PROGRAM = "#include <unistd.h>\nint main(void) { write(1, \"\\n\", 1); pause(); 
 
 
 def compile_to(target, byte, *words):
-    """A program, or what WORDS make of it, whose build ID is 20 times BYTE."""
+    """A program, or a variant by WORDS, whose build ID is 20 times BYTE."""
     target.parent.mkdir(parents=True, exist_ok=True)
     new = target.with_suffix(".new")
     subprocess.run(["gcc", "-x", "c", "-", "-o", new, f"-Wl,--build-id=0x{byte * 20}", *words],
                    input=PROGRAM, text=True, check=True)
-    new.rename(target)      # as make does: the old one lives on in its process
+    new.rename(target)      # as make does: the old one continues to exist in its process
     return target
 
 
@@ -73,14 +73,14 @@ def test_a_driver_of_another_build(build, capsys):
         gdb.check_modules(FakeGuest(), loaded, False)
     gdb.check_modules(FakeGuest(), loaded, True)
     assert "warning: the driver in guest a" in capsys.readouterr().err
-    gdb.check_modules(FakeGuest(), {}, False)       # an older lab does not tell
+    gdb.check_modules(FakeGuest(), {}, False)       # an older lab does not report it
 
 
 def test_a_provider_of_another_build(build, tmp_path):
     gdb.check_provider(FakeGuest(0), False)
     with pytest.raises(LabError, match="libqhca in guest a.*qhca-provider installs.*--force"):
         gdb.check_provider(FakeGuest(17), False)
-    # What the guest executes, here with folders of ours.
+    # What the guest executes, here with our folders.
     ours, theirs = tmp_path / "provider", tmp_path / "libibverbs"
     theirs.mkdir()
     lib = compile_to(ours / "libqhca-rdmav34.so", "a1", "-shared")
@@ -90,7 +90,7 @@ def test_a_provider_of_another_build(build, tmp_path):
     def status():
         return subprocess.run(["bash", "-c", script]).returncode
 
-    assert status() == 0                            # it has none: gdb will see
+    assert status() == 0                            # it has none: gdb will report that
     (theirs / lib.name).write_bytes(lib.read_bytes())
     assert status() == 0
     compile_to(lib, "b2", "-shared")

@@ -33,7 +33,7 @@ def test_tests_exist():
 
 
 def test_places_exist():
-    """Files that hold a check, and the functions named in brackets behind them."""
+    """Files that contain a check, and the functions in brackets after them."""
     for attempt, _, where, _ in ROWS:
         for path, function in re.findall(r"`([\w./]+)`(?: \(`(\w+)`\))?", where):
             found = [TOP / folder / path for folder in FOLDERS if (TOP / folder / path).exists()]

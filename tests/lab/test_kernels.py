@@ -86,7 +86,7 @@ def test_words(tmp_path, monkeypatch):
 
 
 def test_folders(tree, monkeypatch):
-    """However it is written, a folder is one kernel; another folder is another."""
+    """All spellings of a folder are the same kernel; another folder is another one."""
     monkeypatch.chdir(tree.parent)
     kernel = kernels.kernel("linux")
     assert kernel.what == str(tree) and kernel.tree == tree

@@ -311,7 +311,7 @@ def test_help_and_wrong_use():
 
 
 def test_channel_skips_what_an_earlier_session_left(run_dir):
-    """Old bytes before the answer are not taken for messages."""
+    """Old bytes before the response are not taken for messages."""
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(run_dir / "port0"))
     server.listen()

@@ -159,7 +159,7 @@ def test_a_story_has_the_whole_way():
         (2, "driver", "irq"), (1, "device", "rx"), (1, "device", "cqe"), (1, "provider", "poll"),
         (2, "provider", "poll"),
     ]
-    # every step but the hop, which no arrow joins, hangs together
+    # all steps except the hop, which has no arrow, are connected
     joined = {0}
     for begin, end, _ in story.arrows:
         assert begin < end
@@ -187,7 +187,7 @@ def test_packets_of_a_long_message_belong_to_it():
 
 
 def test_a_loss_is_told():
-    """The packet that was lost, the wait, and that it goes again; in red."""
+    """The lost packet, the wait and the retransmission, in red."""
     trace = Trace()
     s = trace.slice
     posted = s(1.0, 1, 1, "WQE written", "wqe", qpn=17, index=0, opcode_name="SEND", bytes=8)
@@ -244,7 +244,7 @@ def test_a_doorbell_alone_is_no_story():
 
 
 def test_page_is_well_formed_and_alone():
-    """XML and HTML parsers take it, and nothing comes from anywhere else."""
+    """XML and HTML parsers accept it, and it loads nothing from elsewhere."""
     text = page.render(some(4))
     root = parsed(text)
     html_elements = Elements(text)
@@ -399,7 +399,7 @@ def test_a_real_recording(tmp_path):
                      (False, "provider", "poll")):  # fmt: skip
             assert step in kinds, (story.number, step)
         assert kinds[0] == (True, "provider", "wqe")
-        # two packets of 1024 and 976 bytes, and what goes back
+        # two packets of 1024 and 976 bytes, and the response
         sent = [s for s in story.steps if s.kind == "tx" and s.pid == sender]
         assert [s.args["opcode_name"] for s in sent] == ["RC SEND_FIRST", "RC SEND_LAST"]
         assert sum(s.kind == "rx" and s.pid == sender for s in story.steps) == 1
@@ -450,7 +450,7 @@ def test_times_are_the_recordings():
     seen = shown(parsed(page.render_message(some(2), 2)))
     for time in ("0.000 µs", "1.000 µs", "3.500 µs", "4.000 µs", "72.000 µs"):
         assert time in seen
-    assert any("later" in t for t in seen)  # the wait before the packet came
+    assert any("later" in t for t in seen)  # the wait before the packet arrived
 
 
 def test_durations_are_said_as_people_do():

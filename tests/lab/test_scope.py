@@ -616,7 +616,7 @@ def test_entry_0_has_its_index():
     assert lines[1].split() == ["index", "mark"] and lines[2].split() == ["C>", "0", "posted"]
 
 
-def test_an_error_on_the_way_is_shown():
+def test_an_error_on_the_path_is_shown():
     look = {"object": "qp", "number": 1, "ring": "sq", "slot": 0, "offset": 0, "hops": [],
             "buffer": {}, "error": "the entry is not valid"}
     assert "error: the entry is not valid" in render.plain_text(render.look_lines(look))

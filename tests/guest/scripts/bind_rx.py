@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bind memory that is not the kernel's to a receive queue, as an application of devmem TCP does;
+"""Bind memory of another device to a receive queue, like an application of devmem TCP;
 the kernel makes the driver replace the queue for this.
 
 Run in a guest: python3 bind_rx.py QUEUE; prints "bound" or the name of the error. It stays

@@ -18,7 +18,7 @@ QP_STATS = {"rx_pkts", "tx_pkts", "duplicate_request", "rnr_nak_retry_err", "pac
 
 
 def rdma(*words):
-    """Run the rdma tool; what it prints, decoded."""
+    """Run the rdma tool; returns its decoded output."""
     text = subprocess.run(["rdma", "-j", *words], check=True, capture_output=True,
                           text=True).stdout
     return json.loads(text) if text.strip() else []
@@ -52,13 +52,13 @@ def grown(before, after, name):
 
 
 def port_counters():
-    """A WRITE and its acknowledge: two packets out, two in, and their bytes."""
+    """A WRITE and its acknowledgment: two packets out, two in, and their bytes."""
     a, b = pair()
     before = port()
     writes(a, b, 10)
     after = port()
     assert grown(before, after, "tx_pkts") == grown(before, after, "rx_pkts") == 20
-    # IPv4: 14 + 20 + 8 + 12 + 16 + 100 + 4; acknowledge 14 + 20 + 8 + 12 + 4 + 4
+    # IPv4: 14 + 20 + 8 + 12 + 16 + 100 + 4; acknowledgment 14 + 20 + 8 + 12 + 4 + 4
     assert grown(before, after, "tx_bytes") == 10 * (174 + 62), grown(before, after, "tx_bytes")
     assert grown(before, after, "tx_acks") == grown(before, after, "rx_acks") == 10
     for name in QP_STATS - {"rx_pkts", "tx_pkts"}:
@@ -83,7 +83,7 @@ def bound():
     writes(a, b, 10)
     assert counters()[number]["tx_pkts"] == 30
     assert grown(start, port(), "tx_pkts") == 40
-    # in and out again: nothing is lost, nothing counts twice
+    # bind and unbind again: nothing is lost, nothing counts twice
     rdma("statistic", "qp", "unbind", "link", LINK, "cntn", str(number), "lqpn",
          str(b.qp.qp_num))
     writes(a, b, 10)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Device memory, and what is imported by handle.
+"""Device memory, and import by handle.
 
 Run in a guest: python3 dm.py NAME
 """
@@ -90,7 +90,7 @@ def alignment():
 
 
 def part_of_it():
-    """A region is a part: its address 0 is where it begins, and it has an end."""
+    """A region is a part: its address 0 is at its start, and accesses beyond its end fail."""
     a, b = pair()
     with alloc(a.ctx, 3 * PAGE) as dm:
         dm.copy_to_dm(0, b"\x11" * 3 * PAGE, 3 * PAGE)
@@ -171,7 +171,7 @@ def imported():
     pd = keep(PD(second, handle=a.pd.handle))
     target = memory(a.pd, PAGE, REMOTE)
     target.write(b"not yet", 7)
-    # Its lkey is of use to QPs that the importer makes in the imported PD.
+    # Its lkey works for QPs that the importer creates in the imported PD.
     mr = memory(pd, handle=target.handle, address=target.buf)
     assert (mr.lkey, mr.rkey) == (target.lkey, target.rkey)
     ends = End(second, pd), End(a.ctx, a.pd)
@@ -187,7 +187,7 @@ def imported():
         end.close()
     own.close()
     mr.unimport()
-    # what was imported is still its owner's
+    # imported objects still belong to their owner
     assert a.write(SGE(target.buf, 8, target.lkey), target.buf + 100, target.rkey) == OK
     for handle in (target.handle + 1000, 0xffffffff):
         refused(errno.ENOENT, MR, pd, handle=handle, address=0)

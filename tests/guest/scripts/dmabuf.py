@@ -24,7 +24,7 @@ MFD_ALLOW_SEALING, MFD_HUGETLB = 2, 4
 
 
 class Memory:
-    """A memfd of @size bytes, and as .view what is in it."""
+    """A memfd of @size bytes, with its contents as .view."""
 
     def __init__(self, size, flags=0):
         self.fd = os.memfd_create("dmabuf", MFD_ALLOW_SEALING | flags)
@@ -52,7 +52,7 @@ def region(*args, **kwargs):
 
 
 def plain(size=16 * PAGE):
-    """Memory and a dma-buf that is all of it."""
+    """Memory, and a dma-buf of all of it."""
     memfd = Memory(size)
     return memfd, memfd.dmabuf(0, size)
 
@@ -62,7 +62,7 @@ ACCESSES = [0, LOCAL, REMOTE, LOCAL | e.IBV_ACCESS_REMOTE_WRITE, e.IBV_ACCESS_RE
 
 
 def reg_mr():
-    """Every access, whole and part, aligned and not."""
+    """Every access, full and partial, aligned and not."""
     pd = PD(context())
     for access in ACCESSES:
         for offset, length in [(0, 16 * PAGE), (0, 1), (PAGE, PAGE), (100, 5000),
@@ -91,7 +91,7 @@ def dereg_mr_twice():
     mr = region(pd, PAGE, LOCAL, dmabuf=fd)
     mr.close()
     mr.close()
-    # nothing is left that holds the PD
+    # nothing that references the PD remains
     pd.close()
 
 
@@ -211,7 +211,7 @@ def rdma():
 
 
 def scattered():
-    """Pages of a buffer that lie in any order are one region."""
+    """Pages of a buffer in any order form one region."""
     a, b = pair()
     memfd = Memory(32 * PAGE)
     order = random.sample(range(32), 20)
@@ -240,7 +240,7 @@ def huge():
         try:
             fd = memfd.dmabuf(0, size)
         except OSError as problem:
-            # kernels that take no huge pages say so
+            # kernels that do not accept huge pages report that
             assert problem.errno == errno.EBADFD or problem.errno == errno.EINVAL, problem
             print("this kernel's udmabuf has no huge pages")
             return
@@ -270,7 +270,7 @@ def outlives_its_fd():
 
 
 def out_of_range():
-    """More than the buffer has; nothing; no buffer at all."""
+    """Beyond the end of the buffer; length 0; no buffer at all."""
     pd = PD(context())
     memfd, fd = plain()
     for offset, length in ((0, 16 * PAGE + 1), (16 * PAGE, 1), (1, 16 * PAGE), (1 << 62, PAGE),

@@ -85,7 +85,7 @@ class Application:
         return events(self.ctx, self.event_fd)
 
     def sees_it_go(self):
-        """No verb works, none hangs or causes harm; everything can be closed."""
+        """Every verb fails, without a hang or other effects; everything can be closed."""
         ctx, pd = self.ctx, self.pd
         assert answer(PD, ctx) in GONE
         assert answer(rc.MR, pd, 4096, LOCAL) in GONE
@@ -212,7 +212,7 @@ def idle_busy():
     tries = {
         "poll": (lambda: answer(ends[0].cq.poll, 1), 0),
         "start_poll": (lambda: extended.start_poll(PollCqAttr()), errno.ENOENT),
-        # a full queue tells nothing either
+        # a full queue reports nothing either
         "receive": (lambda: answer(ends[1].receive, SGE(near.buf, 4, near.lkey)),
                     errno.ENOMEM),
         "send": (lambda: next(sends), 0),

@@ -3,9 +3,9 @@
 Open MPI between two guests. They have no sshd, so mpirun uses this script to start its daemon on
 the other one.
 
-  mpi.py serve            run what agents ask for, until the first is done
+  mpi.py serve            run commands of agents, until the first has ended
   mpi.py agent HOST WORD...  run the words as a shell command at HOST
-  mpi.py program          what each of two ranks runs
+  mpi.py program          the program of both ranks
 """
 
 import ctypes
@@ -50,7 +50,7 @@ def program():
     assert ranks.value == 2, ranks
     me, other = rank.value, 1 - rank.value
     for size in SIZES:
-        # both ways at once; the data says who sent it
+        # both ways at once; the data identifies the sender
         mine = bytes((i * 7 + me) & 0xFF for i in range(size))
         theirs = ctypes.create_string_buffer(size + 1)
         call("MPI_Sendrecv", mine, size, byte, other, size, theirs, size, byte, other,

@@ -44,7 +44,7 @@ def fill(m, text):
 
 
 def prefetched():
-    """Prefetching reports it; and when the memory changes, so does the data sent."""
+    """Prefetching reports it; when the memory changes, so does the data sent."""
     a, _ = pair()
     m = anonymous("old")
     address = ctypes.addressof(ctypes.c_char.from_buffer(m))
@@ -54,7 +54,7 @@ def prefetched():
     refused(errno.EFAULT, a.pd.advise_mr, e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
             e._IBV_ADVISE_MR_FLAG_FLUSH, [SGE(address, PAGES * PAGE, odp.lkey)])
     assert armed() == 0, armed()
-    # Other memory takes the pages that go.
+    # Other memory uses the freed pages.
     m.madvise(mmap.MADV_DONTNEED)
     rc.keep([anonymous("taken") for _ in range(8)])
     fill(m, "new")

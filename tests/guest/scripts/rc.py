@@ -2,7 +2,7 @@
 """For scripts that run in a guest: RC connections within one process.
 
     a, b = pair()                       two connected ends, on one adapter
-    a.write(sge, remote_addr, rkey)     runs to its completion, gives the status
+    a.write(sge, remote_addr, rkey)     runs to its completion, returns the status
 """
 
 import os
@@ -30,10 +30,10 @@ _kept = []
 
 
 def keep(thing):
-    """Keep @thing until the end of the process, whatever happens to the rest.
+    """Keep @thing until the end of the process.
 
     Without this the interpreter destroys pyverbs objects in any order, and
-    some use the context when it is gone.
+    some use the context after it has been destroyed.
     """
     _kept.append(thing)
     return thing

@@ -22,7 +22,7 @@ LIMIT = 100
 
 
 def ioctl(number, data):
-    """An ioctl of the interface with a structure behind its pointer; what is in it then."""
+    """An ioctl of the interface with a pointer to a structure; returns its contents afterwards."""
     buffer = ctypes.create_string_buffer(data, len(data))
     request = struct.pack("16sP16x", NETDEV.encode(), ctypes.addressof(buffer))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
@@ -31,7 +31,7 @@ def ioctl(number, data):
 
 
 def configure(tx, rx):
-    """SIOCSHWTSTAMP; (flags, tx_type, rx_filter) as the driver answers."""
+    """SIOCSHWTSTAMP; (flags, tx_type, rx_filter) of the driver's response."""
     return struct.unpack("3i", ioctl(SIOCSHWTSTAMP, struct.pack("3i", 0, tx, rx)))
 
 

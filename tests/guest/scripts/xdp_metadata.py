@@ -40,7 +40,7 @@ def functions(*names):
     _, _, _, hdr, type_off, type_len, str_off, str_len = struct.unpack_from("<HBB5I", data)
     strings = data[hdr + str_off : hdr + str_off + str_len]
     wanted = {strings.index(b"\0" + n.encode() + b"\0") + 1: n for n in names}
-    # bytes behind a type of each kind: for all, and for each member
+    # bytes after a type of each kind: fixed, and per member
     fixed = {1: 4, 3: 12, 14: 4, 17: 4}
     each = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
     found, number, at = {}, 1, hdr + type_off
