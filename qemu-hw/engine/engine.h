@@ -239,7 +239,5 @@ bool qhca_query_qp(struct qhca *e, uint32_t qpn, struct qhca_qpc *out);
 bool qhca_query_cq(struct qhca *e, uint32_t cqn, struct qhca_cqc *out);
 bool qhca_query_mr(struct qhca *e, uint32_t key, struct qhca_mpt *out);
 uint64_t qhca_stat(struct qhca *e, unsigned index);
-/** Bytes the engine itself uses for one idle QP (bench and limits test). */
-size_t qhca_qp_footprint(void);
 
 #endif /* QHCA_ENGINE_H */

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "die.h"
+#include "footprint.h"
 #include "guest.h"
 
 #define RING 4096u
@@ -423,7 +424,7 @@ int main(int argc, char **argv)
         CHECK(wire[i].data, "no memory");
         memset(wire[i].data, 0, (size_t)RING * 8192);
     }
-    printf("idle QP: %zu bytes\n", qhca_qp_footprint());
+    printf("idle QP: %zu bytes\n", qp_footprint());
     host_memcpy();
     setup(5, linked);
     for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

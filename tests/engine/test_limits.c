@@ -13,6 +13,7 @@
 
 #include "guest.h"
 #include "die.h"
+#include "footprint.h"
 
 #define QPS 10000
 #define MRS 100000
@@ -24,8 +25,8 @@ static const struct guest_config cfg = {
 static void idle_qp_is_small(void **state)
 {
     (void)state;
-    assert_true(qhca_qp_footprint() < 4096);
-    assert_true(qhca_qp_footprint() > 256);     /* a plausible value */
+    assert_true(qp_footprint() < 4096);
+    assert_true(qp_footprint() > 256);     /* a plausible value */
 }
 
 /* Create QPs in pairs, connect them in loopback, use one pair in a hundred. */

@@ -212,6 +212,46 @@ def test_the_device_comes_first_and_can_be_reviewed(device):
         assert there in text, there
 
 
+def lone_comments(text: str) -> set[str]:
+    """Comments of @text with nothing below: right before another one, or the end of a block or
+    of the file. A heading may have a comment below, but no heading."""
+    found = set()
+    for m in re.finditer(r"^[ \t]*/\*.*?\*/\n", text, re.S | re.M):
+        below = text[m.end():].lstrip()[:80] if "----" in m[0] else text[m.end():][:80].lstrip(" ")
+        if "----" in m[0] and not re.match(r"/\*[\s*]*----", below) and below.startswith("/*"):
+            continue
+        if not below or below.startswith(("/*", "}", "#endif")):
+            found.add(m[0])
+    return found
+
+
+def test_a_comment_goes_with_what_it_is_about(device):
+    series, stages, last = device
+    destination = load(TOP / "qemu-hw/make-patches").destination
+    full = {destination(f): lone_comments(t) for f, t in stages.full.items()}
+    alone = []
+    for name, n in last.items():
+        for file, text in series.tree(stages, n).items():
+            if file.endswith((".c", ".h")):
+                alone += [f"{name}: {file}: {c}" for c in lone_comments(text) - full[file]]
+    assert not alone
+
+
+@pytest.mark.parametrize("text,left", [
+    ("/* one */\nint one(void);\n/* two */\nint two(void);\n", "/* two */\nint two(void);\n"),
+    ("/* both */\nint one(void);\nint two(void);\n", "/* both */\nint two(void);\n"),
+    ("/* ---- a ---- */\n/* one */\nint one(void);\n/* two */\nint two(void);\n",
+     "/* ---- a ---- */\n/* two */\nint two(void);\n"),
+    ("/* ---- a ---- */\n\nint one(void);\n\n/* ---- b ---- */\n\nint two(void);\n",
+     "/* ---- b ---- */\n\nint two(void);\n"),
+    ("int two(void);\n\n/* ---- a ---- */\n\nint one(void);\n", "int two(void);\n"),
+])
+def test_what_is_cut_takes_its_comment_with_it(text, left):
+    source = sys.modules["c_text"].Source("a.h", text)
+    source.cut_matching(r"\bone\b")
+    assert source.text() == left
+
+
 def test_a_cut_that_leaves_a_question_is_refused():
     """Code under a conditional on a name cannot be cut by that name."""
     text = ("int f(int x)\n{\n    if (%s) {\n        g();\n    } else {\n        h();\n    }\n"

@@ -98,6 +98,8 @@ LABEL = re.compile(r"^(\w+|\s*case\b.*|\s*default):$")
 # braces around a single statement, without an else
 BRACES = re.compile(r"^(\t+)((?:if|for|while) \([^\n]*\)) \{\n(\1\t[^\n;{}]*;)\n\1\}\n(?!\1else)",
                     re.M)
+# the heading of a part of a file of which nothing is left
+HEADING = re.compile(r"^/\* ---- [^\n]* ---- \*/\n\s*(?=/\*(?:\n \*)? ---- |#endif|\Z)", re.M)
 # a macro that expands to a definition
 MACRO = re.compile(r"^[A-Z][A-Z0-9_]*\([^()]*\)$")
 
@@ -113,7 +115,7 @@ class Source:
 
     def text(self) -> str:
         """What is left, without the blank lines that surrounded what was cut."""
-        text = "\n".join(self.lines)
+        text = HEADING.sub("", "\n".join(self.lines))
         text = re.sub(r"\n{3,}", "\n\n", text)
         text = re.sub(r"\{\n\n", "{\n", text)
         if not self.braces:
@@ -206,10 +208,12 @@ class Source:
         top = start
         while top and not self.bare[top - 1].strip() and self.lines[top - 1].strip():
             top -= 1
+            if self.lines[top].lstrip().startswith("/*"):
+                break
         if top == start or not self.lines[top].lstrip().startswith(("/*", "//")):
             return start
         after = self.lines[end + 1].strip() if end + 1 < len(self.lines) else ""
-        if indent(self.lines[start]) or not after or after.startswith(("}", "#")):
+        if indent(self.lines[start]) or not after or after.startswith(("}", "#", "/*")):
             return top
         return start
 

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/command.h"
 #include "base/csum.h"
+#include "base/dma_kind.h"
 #include "base/fault_site.h"
 #include "base/headers.h"
 #include "base/hooks.h"

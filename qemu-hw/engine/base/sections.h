@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The sections of a saved state and their versions.  Each release loads the
- * states that earlier releases have saved; tests/engine/states keeps states of
- * each release.  To change what a section holds:
+ * states that earlier releases have saved.  To change what a section holds:
  *
  * - Add fields, at any place, by IO_SINCE() with the version written from now
  *   on, and raise that version here.

@@ -18,6 +18,7 @@
 #define QHCA_FAULT_H
 
 #include "../engine.h"
+#include "../base/dma_kind.h"
 #include "../base/fault_site.h"
 
 /* What goes wrong. */

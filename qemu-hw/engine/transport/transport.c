@@ -296,13 +296,6 @@ void qhca_xport_query(struct qhca *e, struct qhca_qp *qp,
     out->deadline = qhca_le64(xp->deadline);
 }
 
-size_t qhca_qp_footprint(void)
-{
-    /* The context, its slot and its entry in the ring of free numbers. */
-    return QHCA_XPORT_OFF + sizeof(struct qhca_xport) + sizeof(void *) +
-           sizeof(uint32_t);
-}
-
 /* ---- QP types ---- */
 
 static bool connected_init(struct qhca *e, struct qhca_qp *qp,

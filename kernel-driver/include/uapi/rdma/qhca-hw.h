@@ -4,8 +4,7 @@
  *
  * This is the only definition of registers, commands, contexts, descriptors
  * and codes.  The QEMU device, the Linux driver, the rdma-core provider and
- * the tests all include this file; docs/hardware.md explains it and a test
- * compares the two, field by field.
+ * the tests all include this file.
  *
  * Rules that hold everywhere:
  *  - Every multi-byte field is little-endian, except those typed __be* or
