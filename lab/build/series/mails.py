@@ -48,19 +48,24 @@ class Repository:
             (self.folder / path).write_text(text)
 
     def commit(self, subject: str, body: str) -> None:
-        """Commit all changes, signed off."""
+        """Commit all changes, if there are any, signed off."""
         self.git("add", "-A")
+        if not self.git("diff", "--cached", "--name-only"):
+            return
         self.git("commit", "-q", "-s", "-m", subject, "-m", wrap(body))
 
-    def format(self, out: Path, revisions: str, subject: str, cover: str,
+    def format(self, out: Path, revisions: str, subject: str, cover: str, version: str = "",
                prefix: str = "PATCH") -> None:
-        """Write the commits @revisions to @out, and remove all other patches there."""
+        """
+        Write the commits @revisions to @out, and remove all other patches there. The cover
+        letter names the @version of the project to which they apply: its commit is unknown here.
+        """
         out.mkdir(parents=True, exist_ok=True)
         for old in out.glob("*.patch"):
             old.unlink()
-        self.git("format-patch", "-q", "--cover-letter", "--base=base",
+        self.git("format-patch", "-q", "--cover-letter",
                  f"--subject-prefix={prefix}", "-o", str(out.resolve()), revisions)
         letter = out / "0000-cover-letter.patch"
         letter.write_text(letter.read_text()
                           .replace("*** SUBJECT HERE ***", subject)
-                          .replace("*** BLURB HERE ***", wrap(cover)))
+                          .replace("*** BLURB HERE ***", wrap(cover.strip() + (f"\n\nThis applies to {version}." if version else ""))))
