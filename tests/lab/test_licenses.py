@@ -7,7 +7,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-LINE = re.compile(r"SPDX-License-Identifier: (\(?)([\w.-]+(?: OR [\w.-]+)?)(\)?)(?=\s|\"|$)")
+LICENSE = r"(?:[\w.-]+|\([\w.-]+ WITH [\w.-]+\))"
+LINE = re.compile(
+    rf'SPDX-License-Identifier: (\(?)({LICENSE}(?: OR {LICENSE})?)(\)?)(?=\s|"|$)')
 # Files without the line, and why.
 WITHOUT = {
     "LICENSES/*.txt": "the licenses themselves, as they are published",

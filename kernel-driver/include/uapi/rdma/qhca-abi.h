@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: (GPL-2.0 OR Linux-OpenIB) */
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
  * qhca-abi.h - the interface between libqhca and the qhca_ib driver, through
  * the uverbs system calls.  Host byte order; sizes are multiples of 8.
