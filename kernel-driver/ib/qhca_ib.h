@@ -25,7 +25,7 @@
 
 #include "qhca_compat.h"
 #include "qhca_core.h"
-#include "qhca_debug.h"
+#include "qhca_ib_debug.h"
 
 #define QHCA_IB_PORT		1
 

@@ -5,6 +5,7 @@
  */
 #include <linux/dma-mapping.h>
 
+#include "qhca_debug.h"
 #include "qhca_ib.h"
 #include "qhca_ib_trace.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The hooks of debug/: the debugging aids that core, net and ib call (debugfs,
- * dumps, details of "rdma resource").  The trace points are in qhca_trace.h and
- * qhca_ib_trace.h.  With CONFIG_QHCA_DEBUG=n all hooks are empty, and debug/ is
- * not compiled.
+ * The hooks of debug/: the debugging aids that core and net call (debugfs,
+ * dumps), and both modules (layouts).  The trace points are in qhca_trace.h.
+ * With CONFIG_QHCA_DEBUG=n all hooks are empty, and debug/ is not compiled.
  */
 #ifndef QHCA_DEBUG_H
 #define QHCA_DEBUG_H
@@ -13,15 +12,10 @@
 
 #include "qhca_buf_table.h"
 
-struct dentry;
 struct devlink_fmsg;
 struct devlink_health_reporter;
 struct netlink_ext_ack;
 struct qhca_dev;
-struct qhca_ib_cq;
-struct qhca_ib_dev;
-struct qhca_ib_qp;
-struct qhca_ib_srq;
 
 /* For operations that only debug/ implements. */
 #define qhca_debug_ptr(op)	(IS_ENABLED(CONFIG_QHCA_DEBUG) ? (op) : NULL)
@@ -51,14 +45,6 @@ int qhca_debug_rx_diagnose(struct devlink_health_reporter *r,
 int qhca_debug_rx_dump(struct devlink_health_reporter *r,
 		       struct devlink_fmsg *m, void *ctx,
 		       struct netlink_ext_ack *extack);
-
-/* the debugfs files of an RDMA object */
-struct qhca_debug_files {
-#ifdef CONFIG_QHCA_DEBUG
-	struct dentry *info;
-	struct dentry *tables;
-#endif
-};
 
 #ifdef CONFIG_QHCA_DEBUG
 
@@ -94,16 +80,6 @@ void qhca_debug_died(struct qhca_dev *dev);
  */
 void qhca_debug_layout(struct qhca_dev *dev, u8 scope, struct qhca_layout *l);
 
-/* The same for an ib_device: before it is registered, and after it is gone. */
-void qhca_ib_debug_create(struct qhca_ib_dev *dev);
-void qhca_ib_debug_destroy(struct qhca_ib_dev *dev);
-
-/* Objects; after the remove call, no reader is left in the files. */
-void qhca_ib_debug_add_qp(struct qhca_ib_dev *dev, struct qhca_ib_qp *qp);
-void qhca_ib_debug_add_cq(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq);
-void qhca_ib_debug_add_srq(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq);
-void qhca_ib_debug_del(struct qhca_debug_files *files);
-
 #else
 
 static inline void qhca_debug_init(void) {}
@@ -124,20 +100,6 @@ static inline void qhca_debug_layout(struct qhca_dev *dev, u8 scope,
 {
 	*l = (struct qhca_layout) { .form = QHCA_LAYOUT_AUTO, .scope = scope };
 }
-
-static inline void qhca_ib_debug_create(struct qhca_ib_dev *dev) {}
-static inline void qhca_ib_debug_destroy(struct qhca_ib_dev *dev) {}
-
-static inline void qhca_ib_debug_add_qp(struct qhca_ib_dev *dev,
-					struct qhca_ib_qp *qp) {}
-
-static inline void qhca_ib_debug_add_cq(struct qhca_ib_dev *dev,
-					struct qhca_ib_cq *cq) {}
-
-static inline void qhca_ib_debug_add_srq(struct qhca_ib_dev *dev,
-					 struct qhca_ib_srq *srq) {}
-
-static inline void qhca_ib_debug_del(struct qhca_debug_files *files) {}
 
 #endif
 

@@ -94,7 +94,10 @@ def linux(tmp_path, request):
     for header, _ in make_patches.compat.PRESENT.findall(kbuild):
         if new:
             (tree / "include" / header).write_text("\n")
-    (tree / "include/linux").mkdir(exist_ok=True)
+    for folder in ("linux", "uapi/rdma"):
+        (tree / "include" / folder).mkdir(parents=True, exist_ok=True)
+    (tree / make_patches.DRIVER_IDS).write_text(
+        "enum rdma_driver_id {\n\tRDMA_DRIVER_UNKNOWN,\n};\n\nenum other {\n\tX,\n};\n")
     (tree / "include/linux/slab.h").write_text("#define kzalloc_obj(P, ...)\n" if new else "\n")
     return tree
 
@@ -112,6 +115,20 @@ def test_each_file_of_the_driver_is_in_one_patch():
     assert set(files) <= here
 
 
+def check_series(series: dict, patches: list[Path]) -> None:
+    """It is for one tree, and short enough for it: netdev takes 15 patches."""
+    assert len(patches) == len(series["patch"]) <= 15
+    net = series["prefix"] == "PATCH net-next"
+    assert net or series["prefix"] == "PATCH rdma-next"
+    for patch in patches:
+        text = patch.read_text()
+        subject = re.search(r"^Subject: \[(.*?) \d+/\d+\] (.*)$", text, re.M)
+        assert subject[1] == series["prefix"]
+        assert subject[2].startswith(("net: ", "Documentation: ") if net else "RDMA/")
+        other = "drivers/infiniband/" if net else "(?:drivers/net|include/linux)/"
+        assert not re.findall(rf"^\+\+\+ b/{other}.*", text, re.M), patch
+
+
 @pytest.mark.parametrize("linux", [
     pytest.param("old", marks=pytest.mark.long("the newer tree is in the gate")), "new",
 ], indirect=True)
@@ -126,9 +143,15 @@ def test_the_driver_is_cut_and_put_together(linux, tmp_path):
     wanted = {make_patches.destination(f) for f in series.sources()
               if not f.startswith("include/uapi")}
     assert wanted <= set(new)
-    assert len(covers(out)) == 1 and "*** " not in covers(out)[0].read_text()
-    text = "".join(p.read_text() for p in out.glob("*.patch"))
+    assert [c.parent.name for c in covers(out)] == \
+        [f"{n}-{s['name']}" for n, s in enumerate(series.series, 1)]
+    assert not [c for c in covers(out) if "*** " in c.read_text()]
+    text = "".join(p.read_text() for p in out.rglob("*.patch"))
     assert "QHCA_HAVE" not in text and "qhca_compat" not in text
+    assert "RDMA_DRIVER_UNKNOWN,\n+\tRDMA_DRIVER_QHCA,\n };" in text
+    assert "driver_id = RDMA_DRIVER_QHCA," in text
+    for s, cover in zip(series.series, covers(out)):
+        check_series(s, sorted(cover.parent.glob("*.patch"))[1:])
     stages = series.load(linux)
     last = series.tree(stages, len(series.patches) - 1)
     for file, resolved in stages.full.items():
@@ -146,10 +169,12 @@ def test_a_later_feature_is_not_there_before(linux):
     main = "drivers/infiniband/hw/qhca/main.c"
     assert "alloc_mw" not in before[main] and "alloc_mw" in after[main]
     assert "drivers/infiniband/hw/qhca/mw.c" not in before
-    # of the debugging aids nothing is left in the tree before
-    last = subjects.index("qhca: add debugging aids")
-    assert not [f for f, t in series.tree(stages, last - 1).items()
-                if "trace_qhca" in t or "CONFIG_QHCA_DEBUG" in t and "debug.h" not in f]
+    # of the debugging aids nothing is left in the trees before
+    for subject, parts in (("net: qhca: add debugging aids", ("drivers/", "include/")),
+                           ("RDMA/qhca: add debugging aids", ("drivers/infiniband/",))):
+        tree = series.tree(stages, subjects.index(subject) - 1)
+        assert not [f for f, t in tree.items() if f.startswith(parts) and
+                    ("trace_qhca" in t or "CONFIG_QHCA_DEBUG" in t and "debug.h" not in f)]
 
 
 def test_user_space_gets_what_the_provider_needs_and_not_more():

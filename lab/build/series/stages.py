@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatch
 
 from c_text import CutError, Source, bare, decide
 
@@ -76,8 +77,9 @@ class Stages:
     def swapped(self, n: int) -> dict[str, str]:
         """The files after patch @n, with conditionals and swaps of later patches undone."""
         later = self.patches[n + 1:]
-        unset = {name: False for p in later for name in p.get("unset", [])}
-        texts = {f: decide(t, unset) if f.endswith((".c", ".h")) else t
+        unset = [rule for p in later for rule in p.get("unset", {}).items()]
+        texts = {f: decide(t, {name: False for glob, names in unset if fnmatch(f, glob)
+                               for name in names}) if f.endswith((".c", ".h")) else t
                  for f, t in self.full.items() if f not in self.absent(n)}
         for p in later:
             for file, text, before in p.get("swap", []):
