@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Planner and encoder of buffer tables: pure functions, also compiled in user
- * space (tests/driver-unit).  The formats are those of "buffer tables" in
- * qhca-hw.h.
+ * Planner and encoder of buffer tables: pure functions, which also compile in
+ * user space.  The formats are those of "buffer tables" in qhca-hw.h.
  */
 #ifdef __KERNEL__
 #include <linux/bitops.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The layout of buffer tables as text: module parameter and debugfs file. Pure;
- * tests/driver-unit compiles it in user space.
+ * The layout of buffer tables as text: module parameter and debugfs file. Pure:
+ * it also compiles in user space.
  */
 #ifdef __KERNEL__
 #include <linux/errno.h>

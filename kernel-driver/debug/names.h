@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Names of the numbers of qhca-hw.h, for the text of trace events.
- * tests/driver-unit compares them with the header.
  */
 #ifndef QHCA_DEBUG_NAMES_H
 #define QHCA_DEBUG_NAMES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The ring of a CQ: which entries are valid, and how to remove those of one QP.
- * Pure; tests/driver-unit compiles it in user space.
+ * Pure: it also compiles in user space.
  */
 #ifndef QHCA_IB_CQ_RING_H
 #define QHCA_IB_CQ_RING_H

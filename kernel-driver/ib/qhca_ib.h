@@ -42,7 +42,7 @@
 #define QHCA_WQ_SHIFT_MAX	15
 #define QHCA_CQ_SHIFT_MAX	22
 
-/* counters of a QP: see qp_counters.c */
+/* counters of a QP */
 #define QHCA_IB_QP_STATS	7
 
 /* ------------------------------------------------------------- objects -- */

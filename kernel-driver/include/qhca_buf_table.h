@@ -3,9 +3,9 @@
  * Buffer tables: how a queue or memory region is described to the device.
  *
  * qhca_layout is the request, qhca_plan what will be built, and the encoder
- * writes it. Planner and encoder are pure: they touch no device and are also
- * compiled in user space by tests/driver-unit. The allocator around them
- * (qhca_buf_table_build()) is kernel only.
+ * writes it. Planner and encoder are pure: they touch no device and also
+ * compile in user space. The allocator around them (qhca_buf_table_build()) is
+ * kernel only.
  */
 #ifndef QHCA_BUF_TABLE_H
 #define QHCA_BUF_TABLE_H

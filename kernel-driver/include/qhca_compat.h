@@ -332,6 +332,7 @@ static inline void qhca_pool_use_napi(struct page_pool *pool,
 #endif
 
 #ifdef QHCA_HAVE_QUEUE_PAGE_SIZE
+#define QHCA_PAGE_SIZE_BY_QUEUE
 #include <net/netdev_queues.h>
 static inline u32 qhca_queue_page_size(struct net_device *netdev, u32 index)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Trace events of qhca_ib.ko; docs/reference/driver-diagnostics.md lists them. */
+/* Trace events of qhca_ib.ko. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM qhca_ib
 

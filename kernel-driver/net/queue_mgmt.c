@@ -85,7 +85,7 @@ static int queue_stop(struct net_device *netdev, void *per_queue_mem,
 	return 0;
 }
 
-#ifdef QHCA_HAVE_QUEUE_PAGE_SIZE
+#ifdef QHCA_PAGE_SIZE_BY_QUEUE
 static void queue_default_config(struct net_device *netdev,
 				 struct netdev_queue_config *qcfg)
 {
@@ -114,7 +114,7 @@ const struct netdev_queue_mgmt_ops qhca_queue_mgmt_ops = {
 	.ndo_queue_mem_free = queue_mem_free,
 	.ndo_queue_start = queue_start,
 	.ndo_queue_stop = queue_stop,
-#ifdef QHCA_HAVE_QUEUE_PAGE_SIZE
+#ifdef QHCA_PAGE_SIZE_BY_QUEUE
 	.ndo_default_qcfg = queue_default_config,
 	.ndo_validate_qcfg = queue_check_config,
 	.supported_params = QCFG_RX_PAGE_SIZE,
