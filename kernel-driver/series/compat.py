@@ -162,6 +162,9 @@ def resolve(files: dict[str, str], kbuild: str, include: Path, rules: dict) -> d
     left = functions(decide(macros.rest, {}))
     empty = {n for n, text in left.items() if re.search(r"\)\n\{\n\}\n$", text)}
     newer = {header: (include / header).read_text() for header, *_ in rules["newer"]}
+    for _, _, old, _ in rules["newer"]:
+        if not any(re.search(old, text) for text in files.values()):
+            raise CutError(f"series.toml: no file has what newer kernels replace: {old}")
     for name, text in files.items():
         text = macros.expand(decide(text, values))
         for header, has, old, new in rules["newer"]:
