@@ -9,6 +9,8 @@ from layout import C, struct
 from machine import Machine, until
 from rdma import MR, Setup, array, gid_bytes, mac_bytes, modify_mask, set_gid
 
+REFUSED = pytest.mark.once("what is refused is decided by the engine, where nothing is observed")
+
 COMMANDS = {name: value for name, value in vars(C).items()
             if name.startswith("QHCA_CMD_")}
 
@@ -54,6 +56,7 @@ def test_index_too_far(adapter, ahead):
     adapter.command(C.QHCA_CMD_NOP)
 
 
+@REFUSED
 @pytest.mark.parametrize("ring", ["ASQ", "ACQ"])
 @pytest.mark.parametrize("addr, reason", [
     (0xFFFFFFFFFFFFF000, C.QHCA_FATAL_AQ_CONFIG),       # wraps
@@ -91,6 +94,7 @@ def test_unknown_opcodes(adapter):
     assert adapter.stat("AQ_ERRORS") == 256 - len(known)
 
 
+@REFUSED
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_command_flags(adapter, name):
     assert status_of(adapter, COMMANDS[name], flags=1) == C.QHCA_ST_BAD_PARAM
@@ -105,6 +109,7 @@ OUT = {"QUERY_DEVICE": "qhca_dev_caps", "QUERY_PORT": "qhca_port",
        "QUERY_GID": "qhca_gid"}
 
 
+@REFUSED
 @pytest.mark.parametrize("name", sorted(IN))
 def test_bad_input(adapter, name):
     """Input of the wrong length, unaligned, not in memory, all ones."""
@@ -124,6 +129,7 @@ def test_bad_input(adapter, name):
     adapter.command(C.QHCA_CMD_NOP)
 
 
+@REFUSED
 @pytest.mark.parametrize("name", sorted(OUT))
 def test_bad_output(adapter, name):
     opcode = COMMANDS[f"QHCA_CMD_{name}"]
@@ -136,6 +142,7 @@ def test_bad_output(adapter, name):
     assert status_of(adapter, opcode, out=size) == C.QHCA_ST_OK
 
 
+@REFUSED
 @pytest.mark.parametrize("kind", ["EQ", "CQ", "SRQ", "QP", "MR", "ETH_SQ", "ETH_RQ"])
 @pytest.mark.parametrize("number", [5, 0xFFFFFF, 0xFFFFFFFF])
 def test_no_such_object(adapter, kind, number):
@@ -173,6 +180,7 @@ def test_port(adapter):
     assert bytes(port.perm_mac) == mac_bytes("02:00:00:00:00:01")
 
 
+@REFUSED
 @pytest.mark.parametrize("field, value, mask", [
     ("mtu", 67, "MTU"), ("mtu", 9217, "MTU"), ("promisc", 2, "PROMISC"),
     ("allmulti", 2, "ALLMULTI"), ("eth_rqn", 3, "ETH_RQN"),
@@ -258,6 +266,7 @@ def test_life_rules(adapter):
         assert status_of(adapter, opcode, obj) == C.QHCA_ST_BAD_OBJ
 
 
+@REFUSED
 @pytest.mark.parametrize("fields", [
     {"shift": 0}, {"shift": 17}, {"shift": 255}, {"vector": 0xFFFF}, {"flags": 2},
     {"dbrec": 8}, {"flags": C.QHCA_EQ_F_RECORD, "dbrec": 4},
@@ -284,6 +293,7 @@ def test_query_eq(adapter):
     assert eqc.buf.addr == eq.addr
 
 
+@REFUSED
 @pytest.mark.parametrize("fields, status", [
     ({"shift": 23}, C.QHCA_ST_BAD_PARAM), ({"eqn": 9}, C.QHCA_ST_BAD_OBJ),
     ({"uar": 77}, C.QHCA_ST_BAD_OBJ), ({"flags": 1}, C.QHCA_ST_BAD_PARAM),
@@ -330,6 +340,7 @@ def test_srq(adapter):
     adapter.command(C.QHCA_CMD_DESTROY_SRQ, srq)
 
 
+@REFUSED
 @pytest.mark.parametrize("fields", [
     {"type": 9}, {"sq_shift": 16}, {"rq_shift": 200}, {"sq_stride": 5},
     {"sq_stride": 11}, {"rq_stride": 10}, {"pd": 99}, {"send_cqn": 99},
@@ -383,6 +394,7 @@ def test_mr(adapter):
     assert status_of(adapter, C.QHCA_CMD_DESTROY_MR, mr.key) == C.QHCA_ST_BAD_OBJ
 
 
+@REFUSED
 @pytest.mark.parametrize("fields", [
     {"access": 0x20}, {"flags": 4}, {"len": 4095}, {"pd": 99},
     {"iova": 0xFFFFFFFFFFFFF800}, {"buf": direct(0x100000, 1 << 63), "len": 1 << 63},

@@ -15,6 +15,8 @@ from test_remote import (
     READ_RESPONSE_ONLY, WRITE_ONLY, Target,
 )
 
+pytestmark = pytest.mark.once("test_remote has keys in both builds, test_pci the BAR")
+
 BASE = BARS[C.QHCA_BAR_DM]
 SIZE = 16 << 20
 

@@ -20,6 +20,8 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Raw
 
+pytestmark = pytest.mark.once("test_ethernet receives in both builds")
+
 SHIFT, SIZE = 3, 2048           # of each ring; bytes of a buffer
 KEY = bytes(i * 37 + 11 & 0xFF for i in range(40))
 RSS_FIELDS = (C.QHCA_HASH_SRC_IPV4 | C.QHCA_HASH_DST_IPV4

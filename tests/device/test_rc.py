@@ -12,6 +12,8 @@ from rdma import (
     UDP, Ether, Setup, ack, packet, parse,
 )
 
+REFUSED = pytest.mark.once("what is refused is decided by the engine, where nothing is observed")
+
 RTS_PSN, RTR_PSN = 200, 100
 
 
@@ -87,6 +89,7 @@ def test_events(adapter):
     assert adapter.interrupted(1)
 
 
+@REFUSED
 @pytest.mark.parametrize("corrupt", ["icrc", "payload", "short", "version", "opcode",
                                      "qpn", "source", "udp-length", "ip-length"])
 def test_bad_packet_is_dropped(adapter, corrupt):
@@ -141,6 +144,7 @@ def test_local_errors(rts, what):
     assert rts.qp.query().state == C.QHCA_QPS_ERR
 
 
+@REFUSED
 @pytest.mark.parametrize("opcode", [0x03, 0x3F, 0x40, 0xFF])
 def test_bad_opcode(rts, opcode):
     rts.qp.post_send(rts.sge(8), opcode=opcode)
@@ -158,6 +162,7 @@ def test_too_many_sges(rts):
     assert cqe.syndrome == C.QHCA_SYN_WQE_SGE
 
 
+@REFUSED
 @pytest.mark.parametrize("addr", [0xFFFFFFFFFFFFFC00, 0x800000000000, 0xC0000000,
                                   0xC4000000])
 def test_ring_not_in_memory(adapter, addr):

@@ -17,6 +17,8 @@ from machine import Machine  # noqa: E402
 from qhca_lab import capture, super_frame  # noqa: E402
 from rdma import BTH, MR, Setup, ack, packet, parse  # noqa: E402
 
+pytestmark = pytest.mark.once("test_rc sends in both builds")
+
 RTS_PSN, RTR_PSN = 200, 100
 READ_REQUEST = 0x0C
 DATA = bytes(i * 31 + (i >> 8) & 0xFF for i in range(4096))
