@@ -7,7 +7,9 @@ line.
 
 from __future__ import annotations
 
+import functools
 import re
+from collections import Counter
 from collections.abc import Callable
 
 
@@ -90,10 +92,17 @@ def bare(lines: list[str]) -> list[str]:
     return text.split("\n")
 
 
+@functools.cache
+def has(pattern: str, line: str) -> bool:
+    """Remembered, as most lines are the same after each patch."""
+    return bool(re.search(pattern, line))
+
+
 def indent(line: str) -> int:
     return len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())
 
 
+WORD = re.compile(r"\w+")
 LABEL = re.compile(r"^(\w+|\s*case\b.*|\s*default):$")
 # braces around a single statement, without an else
 BRACES = re.compile(r"^(\t+)((?:if|for|while) \([^\n]*\)) \{\n(\1\t[^\n;{}]*;)\n\1\}\n(?!\1else)",
@@ -232,11 +241,10 @@ class Source:
         The lines that match @pattern, in the code without contents of strings, unless the
         pattern itself has a quotation mark or the start of a comment or comment line.
         """
-        expr = re.compile(pattern)
         comment = r"/\*" in pattern or pattern.startswith((r" \*", r"^ \*"))
         text = self.lines if comment or '"' in pattern else self.bare
         return [i for i, line in enumerate(text)
-                if expr.search(line) and (comment or self.bare[i].strip())]
+                if has(pattern, line) and (comment or self.bare[i].strip())]
 
     def cut_matching(self, pattern: str) -> int:
         """Cut every construct with a line that matches @pattern (see matching()); returns their number."""
@@ -278,13 +286,14 @@ class Source:
     def cut_unused(self, before: str) -> None:
         """Cut static functions and objects that are no longer used, but were in @before."""
         static = re.compile(r"^static (?:[\w\s]|\*)+?\*?\b(\w+)(?:\(|\[\w*\] =|\[\]| =)", re.M)
+        used_before = Counter(WORD.findall(before))
         changed = True
         while changed:
             changed = False
             text = "\n".join(self.bare)
+            used = Counter(WORD.findall(text))
             for m in static.finditer(text):
-                if len(re.findall(rf"\b{m[1]}\b", text)) == 1 and \
-                        len(re.findall(rf"\b{m[1]}\b", before)) > 1:
+                if used[m[1]] == 1 and used_before[m[1]] > 1:
                     self.cut(text[:m.start()].count("\n") + m[0].count("\n"))
                     changed = True
                     break

@@ -32,14 +32,21 @@ class Names:
 
     WORD = re.compile(r"\w+")
 
+    @staticmethod
+    @functools.cache
+    def words_of(line: str) -> frozenset[str]:
+        """Remembered, as most lines are the same after each patch."""
+        return frozenset(Names.WORD.findall(line))
+
     def __init__(self, names: list[str]):
         self.words = {n for n in names if self.WORD.fullmatch(n)}
         others = [n for n in names if n not in self.words]
         self.others = re.compile(r"\b(?:" + "|".join(others) + r")\b") if others else None
 
     def search(self, line: str) -> bool:
-        return not self.words.isdisjoint(self.WORD.findall(line)) or \
-            bool(self.others and self.others.search(line))
+        words = self.words_of(line)
+        return bool(words) and (not self.words.isdisjoint(words) or
+                                bool(self.others and self.others.search(line)))
 
 
 class Stages:
