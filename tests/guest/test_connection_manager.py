@@ -197,7 +197,8 @@ def test_many_gids(pair):
 # ------------------------------------------------------------ many connections
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.long("more of the same"))])
+@pytest.mark.long("test_scale has many objects, the tools one connection each")
+@pytest.mark.parametrize("count", [200, 1000])
 def test_many_connections(pair, progs, count):
     """All at once, with a QP each and verified data; then all are destroyed."""
     before = [guest.run("rdma res show").out for guest in pair.guests]

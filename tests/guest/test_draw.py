@@ -63,11 +63,11 @@ def pages_shown(root):
     return {int(m.group(1)): int(m.group(2), 0) for m in found if m}
 
 
-OTHERS = pytest.mark.long("two forms are in the gate; tests/lab/test_draw has all")
+OTHERS = pytest.mark.long("one form is in the gate; tests/lab/test_draw has all")
 
 
 @pytest.mark.parametrize("form,text,options,env", [
-    pytest.param(*f, id=f[0], marks=[] if f[0] in ("DIRECT", "TREE 2") else [OTHERS])
+    pytest.param(*f, id=f[0], marks=[] if f[0] == "TREE 2" else [OTHERS])
     for f in FORMS])
 def test_figures_of_each_form(pair, progs, tmp_path, form, text, options, env):
     if env:

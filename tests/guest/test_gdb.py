@@ -39,7 +39,9 @@ def qbuf(pair, progs):
     q.finish()
 
 
-@pytest.mark.parametrize("kind, walk", [("kernel", "qhca-table qp {qpn} sq {offset}"),
+@pytest.mark.parametrize("kind, walk", [pytest.param(
+                                            "kernel", "qhca-table qp {qpn} sq {offset}",
+                                            marks=pytest.mark.long("test_objects has tables")),
                                         pytest.param(
                                             "engine", "qhca-walk {qpn} sq {index}",
                                             marks=pytest.mark.long("test_stops has QEMU's walk"))])
@@ -67,7 +69,7 @@ def test_kernel_objects(pair, qbuf):
     assert "GSI RTS kernel" in text
 
 
-@pytest.mark.long("test_kernel_objects has QPs and CQs, the walk has tables")
+@pytest.mark.long("test_kernel_objects has QPs and CQs, test_objects has tables")
 def test_kernel_regions(pair):
     """The driver's memory regions are those that the device has, by their keys."""
     pair.a.start("ibv_rc_pingpong -d $IBDEV -g $GIDX -s 20000")
@@ -129,13 +131,13 @@ def test_engine_objects(pair, qbuf):
 
 
 @pytest.mark.parametrize("kind, mistakes", [
-    ("kernel", {
+    pytest.param("kernel", {
         "qhca-qp": "the QPN is missing",
         "qhca-qp 99999": "no QP 99999",
         "qhca-table mr 0x1": "no MR with key 0x1",
         "qhca-table qp 1 xq": "sq|rq",
         "qhca-table qp 1 sq 0x10000000": "beyond the end",
-    }),
+    }, marks=pytest.mark.long("a second gdb for wrong input; the gate has one")),
     ("engine", {"qhca-qp 99999": "no QP 99999", "qhca-walk 1 sq": "INDEX"}),
 ], ids=["kernel", "engine"])
 def test_mistakes_are_named(pair, kind, mistakes):

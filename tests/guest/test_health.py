@@ -140,6 +140,7 @@ def test_dump_of_a_real_death(pair, dying):
     assert int(aq["commands"][-1]["opcode"], 0) == CONST["QHCA_CMD_QUERY_STATS"]
 
 
+@pytest.mark.long("test_death_under_the_idle has it, with applications")
 def test_stays_dead_when_told(pair, dying):
     """Without auto_recover it waits for the administrator."""
     a = dying
@@ -155,7 +156,7 @@ def test_stays_dead_when_told(pair, dying):
     ping(pair)
 
 
-@pytest.mark.long("test_stays_dead_when_told has a device that is left dead")
+@pytest.mark.long("test_death_under_the_idle has a device that is left dead")
 def test_dies_too_often(pair, dying):
     """Within the grace period of the last recovery it stays dead."""
     a = dying
@@ -355,6 +356,7 @@ def test_cq_destroyed_while_its_event_is_rescued(pair, modules):
     ping(pair)
 
 
+@pytest.mark.long("test_dump_of_a_real_death has a command that the device refuses so")
 def test_refused_coalescing_is_not_kept(pair, dying):
     """A moderation that the device refused is not applied to later queues."""
     a = dying

@@ -30,6 +30,7 @@ PERFTEST = [
 ]
 
 
+LARGE = pytest.mark.long("test_perftest has messages of that size in the gate")
 ROLES = ["qhca-serves", "rxe-serves"]
 
 
@@ -41,8 +42,8 @@ def roles(mixed, server):
 
 
 @pytest.mark.parametrize("server", ROLES)
-@pytest.mark.parametrize("program,options", PINGPONG,
-                         ids=[f"{p} {o}" for p, o in PINGPONG])
+@pytest.mark.parametrize("program,options", [
+    pytest.param(p, o, id=f"{p} {o}", marks=[LARGE] if "65536" in o else []) for p, o in PINGPONG])
 def test_pingpong(mixed, server, program, options):
     assert mixed.a.nic == "qhca" and mixed.b.nic == "rxe"
     pingpong(*roles(mixed, server), program, options)

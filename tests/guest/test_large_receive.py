@@ -63,10 +63,12 @@ def one_by_one(guest):
 
 
 # Each family once, and each value of the other parameter.
+MERGED = pytest.mark.long("test_merged has IPv4 in frames of that size")
 CROSSED = pytest.mark.long("each of the two values is in the gate, with another partner")
 
 
-@pytest.mark.parametrize("family,mtu", [(4, 1500), pytest.param(4, 9000, marks=CROSSED),
+@pytest.mark.parametrize("family,mtu", [pytest.param(4, 1500, marks=MERGED),
+                                        pytest.param(4, 9000, marks=CROSSED),
                                         pytest.param(6, 1500, marks=CROSSED), (6, 9000)])
 def test_tcp(pair, family, mtu):
     """A stream arrives complete, in large packets if they are enabled. The statistics

@@ -42,6 +42,7 @@ def restore(pair, guest):
     pingpong(pair.b, pair.a, "ibv_rc_pingpong", "-s 4096 -n 50")
 
 
+@pytest.mark.long("test_unbind_rebind_in_traffic takes the same away, and more")
 def test_unload_in_traffic(pair):
     """rmmod qhca_ib while applications use it: they get errors and do not hang."""
     server, client = traffic(pair)
@@ -210,10 +211,11 @@ def test_death_under_the_idle(pair):
     restore(pair, a)
 
 
-LIKE_UNBOUND = pytest.mark.long("reset and unbound are in the gate")
+LIKE_UNBOUND = pytest.mark.long("unbound is in the gate, test_flr_in_traffic resets")
 
 
-@pytest.mark.parametrize("name", ["reset", pytest.param("dead", marks=LIKE_UNBOUND),
+@pytest.mark.parametrize("name", [pytest.param("reset", marks=LIKE_UNBOUND),
+                                  pytest.param("dead", marks=LIKE_UNBOUND),
                                   pytest.param("exits_late", marks=LIKE_UNBOUND), "unbound"])
 def test_verbs_of_a_device_that_goes(pair, name):
     """An application with one of everything: the event, the errors, the end."""

@@ -87,7 +87,8 @@ def test_data(linked, program, options):
 
 
 @pytest.mark.parametrize("program", [
-    "ops", "mwpeer",
+    pytest.param("ops", marks=pytest.mark.long("test_semantics has it, on linked adapters, too")),
+    "mwpeer",
     pytest.param("extops", marks=pytest.mark.long("the simulation has them, too")),
 ])
 def test_operations(linked, progs, program):
@@ -97,6 +98,7 @@ def test_operations(linked, progs, program):
     assert sent(linked.a) > before
 
 
+@pytest.mark.long("tests/device/test_memlink captures at either side")
 def test_capture(linked, tmp_path):
     """A capture has all packets; before and after it there are none on the wire."""
     path = tmp_path / "run.pcapng"
@@ -111,6 +113,7 @@ def test_capture(linked, tmp_path):
     assert sent(linked.a) > before
 
 
+@pytest.mark.long("tests/device/test_memlink has a rule at either side")
 def test_fault_rule(linked):
     """A rule for packets matches them on the wire; afterwards the link is used again."""
     with faults(linked, a=[{"action": "drop", "opcode": "WRITE_MIDDLE", "nth": 20}]) as listed:

@@ -126,7 +126,8 @@ def test_channels(pair):
 
 
 @pytest.mark.parametrize("family", [
-    pytest.param(4, marks=pytest.mark.long("test_rss_table_and_key has IPv4")), 6])
+    pytest.param(4, marks=pytest.mark.long("test_rss_table_and_key has IPv4")),
+    pytest.param(6, marks=pytest.mark.long("tests/engine/test_eth_rss has the hash of IPv6"))])
 def test_rss_spreads_by_hash(queues, family):
     """Each flow goes to the queue that its hash selects, and to no other."""
     a, b = queues.a, queues.b
@@ -169,7 +170,9 @@ def test_rss_table_and_key(queues):
     b.run(f"ethtool -X {dev} xfrm none")
 
 
-def test_contexts_and_filters(queues):
+@pytest.mark.parametrize("resets", [
+    False, pytest.param(True, marks=pytest.mark.long("rules that last; they work in the gate"))])
+def test_contexts_and_filters(queues, resets):
     """Rules lead to a context, a queue or nowhere, also after a reset of the adapter."""
     a, b, dev = queues.a, queues.b, queues.b.netdev
     out = b.run(f"ethtool -X {dev} context new start 2 equal 1").out
@@ -197,13 +200,14 @@ def test_contexts_and_filters(queues):
         got = to(7002)
         assert got[3] >= 100 and b.ethtool_stat("eth_rx_packets") - before < 150
     act()
-    b.run(f"ethtool -G {dev} rx 512")
-    act()
-    function_reset(b)
-    b.setup_nic()
-    known(queues)
-    act()
-    b.run(f"ethtool -G {dev} rx 1024")
+    if resets:
+        b.run(f"ethtool -G {dev} rx 512")
+        act()
+        function_reset(b)
+        b.setup_nic()
+        known(queues)
+        act()
+        b.run(f"ethtool -G {dev} rx 1024")
     # invalid rules
     for wrong in ("udp4 dst-port 1 action 99", "udp4 dst-port 1 context 40",
                   "sctp4 dst-port 1 action 1", "udp4 dst-port 1 action 1 loc 100000"):
@@ -246,10 +250,12 @@ print(len(data), hashlib.sha256(data).hexdigest())
 """
 
 
+LIKE_A_TUNNEL = pytest.mark.long("test_tunnels has sends of IPv4 in small frames")
 CROSSED = pytest.mark.long("each of the two values is in the gate, with another partner")
 
 
-@pytest.mark.parametrize("family,mtu", [(4, 1500), pytest.param(4, 9000, marks=CROSSED),
+@pytest.mark.parametrize("family,mtu", [pytest.param(4, 1500, marks=LIKE_A_TUNNEL),
+                                        pytest.param(4, 9000, marks=CROSSED),
                                         pytest.param(6, 1500, marks=CROSSED), (6, 9000)])
 def test_tcp_segmentation(pair, family, mtu):
     """Large sends of TCP arrive whole, with the switch on and off."""
@@ -315,11 +321,13 @@ def transfer(a, b, dst, port, start=None):
     assert job.out_so_far().splitlines()[-1] == sent.strip()
 
 
-OTHER_MTU = pytest.mark.long("the MTU with the most pages is in the gate")
+OTHER_MTU = pytest.mark.long("more of the same: 9000 has the most pages")
+SPLIT = pytest.mark.long("test_tcp_mmap and test_with_header_split have streams that are split")
 
 
 @pytest.mark.parametrize("mtu", [pytest.param(1500, marks=OTHER_MTU),
-                                 pytest.param(4148, marks=OTHER_MTU), 9000])
+                                 pytest.param(4148, marks=OTHER_MTU),
+                                 pytest.param(9000, marks=SPLIT)])
 def test_header_data_split(pair, mtu):
     """Split frames arrive whole, in queues that are exchanged while the link stays."""
     a, b, dev = pair.a, pair.b, pair.b.netdev

@@ -136,6 +136,7 @@ def test_moderation_of_one_queue(pair):
     ping(pair)
 
 
+@pytest.mark.long("the kernel's algorithm; test_moderation_of_one_queue has what it sets")
 def test_adaptive_moderation(pair):
     """Under traffic the algorithm chooses, of both directions; switched off, it is silent."""
     a, b, dev = pair.a, pair.b, pair.b.netdev

@@ -28,7 +28,7 @@ def test_iperf_while_rdma_runs(pair, mtu):
     server = start_server(pair.b, "iperf3 -s -1")
     rdma = start_server(pair.b, "ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 3000")
     client = pair.a.start(f"ibv_rc_pingpong -d $IBDEV -g $GIDX -c -n 3000 {pair.b.ip}")
-    out = pair.a.run(f"iperf3 -J -t 4 -c {pair.b.ip}", timeout=90).out
+    out = pair.a.run(f"iperf3 -J -t 2 -c {pair.b.ip}", timeout=90).out
     assert client.wait(180).rc == 0
     assert rdma.wait(60).rc == 0
     assert server.wait(60).rc == 0

@@ -295,10 +295,11 @@ def test_12_list_form(pair, progs):
             assert frames(pair, pair.a, qpc.sq) == first["pfns"]
 
 
-BETWEEN = pytest.mark.long("the smallest and the largest are in the gate")
+PAGES = pytest.mark.long("tables of the other points have buffers of 4K")
+BETWEEN = pytest.mark.long("the largest is in the gate, and the smallest in the other points")
 
 
-@pytest.mark.parametrize("shift", [12, pytest.param(13, marks=BETWEEN),
+@pytest.mark.parametrize("shift", [pytest.param(12, marks=PAGES), pytest.param(13, marks=BETWEEN),
                                    pytest.param(16, marks=BETWEEN), 21])
 def test_13_equal_size_buffers(pair, progs, shift):
     """4K, 8K, 64K and 2M buffers: the size is in the QPC once, no lengths."""
@@ -314,7 +315,10 @@ def test_13_equal_size_buffers(pair, progs, shift):
     assert q.finish()["moved"] == 500
 
 
-@pytest.mark.parametrize("hops", [1, 2, 3])
+FEWER = pytest.mark.long("three hops are in the gate")
+
+
+@pytest.mark.parametrize("hops", [pytest.param(1, marks=FEWER), pytest.param(2, marks=FEWER), 3])
 def test_14_multi_level_table(pair, progs, hops):
     with layout(pair.a, f"tree hops={hops} page_shift=12 table_shift=12"):
         with open_qbuf(pair, progs, "--depth 4096 --scatter --messages 5000") as (first, qpc):

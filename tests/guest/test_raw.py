@@ -54,6 +54,7 @@ def test_a_port_is_steered_away_from_the_kernel(pair, raw):
                f" -ge {before + 20}")
 
 
+@pytest.mark.long("the kernel's core asks for it, not the driver")
 def test_needs_a_privilege(pair, raw):
     """Without CAP_NET_RAW a process cannot send handmade frames."""
     guest = pair.a

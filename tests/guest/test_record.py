@@ -102,6 +102,7 @@ def test_pingpong(pair, tmp_path, events):
     nothing_left(pair)
 
 
+@pytest.mark.long("tests/lab/test_record has Wireshark read the packets of a recording")
 def test_packets(pair, tmp_path):
     """wire.pcapng has the same packets at the same times, and says whose they are."""
     merged, trace = record(pair, tmp_path, "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 10 -s 3000")
@@ -126,11 +127,12 @@ def test_packets(pair, tmp_path):
             assert 0 <= (int(psn) - first) & 0xFFFFFF < 3
 
 
+@pytest.mark.long("test_pingpong has the way of a message; the page's tests have the others")
 @pytest.mark.parametrize("command,opcode", [
     ("ib_write_bw -s 5000 -n 8", "RDMA_WRITE"),
-    pytest.param("ib_read_bw -s 5000 -n 8", "RDMA_READ", marks=OTHERS),
-    pytest.param("ib_atomic_bw -n 8", "FETCH_ADD", marks=OTHERS),
-    pytest.param("ib_send_bw -c UD -s 1000 -n 8", "SEND", marks=OTHERS)])
+    ("ib_read_bw -s 5000 -n 8", "RDMA_READ"),
+    ("ib_atomic_bw -n 8", "FETCH_ADD"),
+    ("ib_send_bw -c UD -s 1000 -n 8", "SEND")])
 def test_operations(pair, tmp_path, command, opcode):
     """perftest: all that was posted is there and crosses to the peer."""
     merged, trace = record(pair, tmp_path, f"{command} -d $IBDEV -x $GIDX -F")
@@ -201,6 +203,7 @@ def test_little_room(pair, tmp_path):
     in_order(trace, 1_000_000)
 
 
+@pytest.mark.long("test_pingpong has all sources; this is one less")
 def test_without_provider(pair, tmp_path):
     merged, trace = record(pair, tmp_path, "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 5",
                            provider=False)

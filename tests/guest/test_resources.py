@@ -81,6 +81,7 @@ def raw(guest, kind, structure):
     return found
 
 
+@pytest.mark.long("test_objects has raw dumps in the gate")
 def test_raw_resources(pair, application):
     """Raw dumps are the device's own contexts."""
     a_qpn, b_qpn, rkey, addr = application

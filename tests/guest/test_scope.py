@@ -146,6 +146,7 @@ def test_counters_of_both(tool, qbuf):
 # --------------------------------------------------------- breaks and steps
 
 
+@pytest.mark.long("test_terminal_interface steps, tests/device/test_scope has the commands")
 def test_break_step_and_go_on(tool, qbuf):
     """Each step is one WQE; the ring's marks move by one; all arrives."""
     qpn = qbuf.first["qpn"]
@@ -175,6 +176,7 @@ def test_break_step_and_go_on(tool, qbuf):
     assert end(qbuf)["moved"] == 300
 
 
+@pytest.mark.long("tests/device/test_scope has names as conditions")
 def test_names_of_codes(tool, qbuf):
     """A packet by its name, and what is listed has the name again."""
     tool.run("break", "packet-in", "--opcode", "rc-ack", "--qpn", qbuf.first["qpn"])
@@ -225,6 +227,7 @@ def test_standing_long_costs_no_retry(tool, pair, progs):
             assert after[guest][name] == before[guest][name], (guest, name)
 
 
+@pytest.mark.long("tests/device/test_scope has it")
 def test_a_step_that_does_not_come(tool, qbuf):
     """Nothing is sent: the step is forgotten and the guests run."""
     tool.run("freeze")

@@ -27,6 +27,7 @@ def test_rights(pair, progs):
     assert out["tried"] > 8 * 8 * 5
 
 
+@pytest.mark.long("tests/engine has every transition, each other test here the legal ones")
 def test_states(pair, progs):
     """All transitions, legal and illegal, with what each requires and allows."""
     out = run(pair.a, progs, "states")

@@ -61,6 +61,7 @@ for i in range({DATAGRAMS}):
     return last - first <= (end - begin) * RATE // 8000 + SLACK
 
 
+@pytest.mark.long("tests/device/test_shaper has the rate, the next test the driver")
 def test_maxrate(one):
     """tx_maxrate holds, and survives other rings, channels and a reset."""
     a, dev = one.a, one.a.netdev

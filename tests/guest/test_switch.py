@@ -3,10 +3,12 @@
 
 import itertools
 
+import pytest
 from qhca_lab.pair import start_server
 from test_pingpong import perftest, pingpong
 
 
+@pytest.mark.long("test_three_guests has each pair of them")
 def test_everybody_reaches_everybody(trio):
     """Three guests, each pair of them: ping and RC traffic with checked data."""
     assert [g.ip for g in trio.guests] == ["10.99.0.1", "10.99.0.2", "10.99.0.3"]

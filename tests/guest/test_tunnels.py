@@ -47,12 +47,12 @@ def device(pair, name, version, kind, net, local=True):
             guest.run(f"ip link del {name}", check=False)
 
 
-SHORT = ("vxlan6_csum", "gre")
+SHORT = ("vxlan6_csum",)
 
 
 @pytest.mark.parametrize("tunnel", [
     tunnel if tunnel in SHORT else pytest.param(
-        tunnel, marks=pytest.mark.long("the others are like it")) for tunnel in TUNNELS])
+        tunnel, marks=pytest.mark.long("tests/device/test_large_send has it")) for tunnel in TUNNELS])
 def test_segmentation(pair, tunnel):
     """TCP in it arrives whole, with the switch on and off."""
     a, b = pair.a, pair.b
@@ -107,6 +107,7 @@ s.sendto(b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77,
         assert b.run(ERRORS).out == bad
 
 
+@pytest.mark.long("tests/device/test_large_send has tunnels in a VLAN")
 def test_vlan(pair):
     """A tunnel over a VLAN: the device inserts the tag in each frame."""
     a, b = pair.a, pair.b
@@ -127,7 +128,8 @@ def test_vlan(pair):
             guest.run("ip link del t0; ip link del v42", check=False)
 
 
-@pytest.mark.parametrize("kind", ["gre", "ipip"])
+@pytest.mark.parametrize("kind", [
+    pytest.param("gre", marks=pytest.mark.long("IP in IP is in the gate")), "ipip"])
 def test_in_another(pair, kind):
     """Data in a tunnel in a tunnel arrive whole: the device is not given these to cut."""
     a, b = pair.a, pair.b
@@ -145,7 +147,8 @@ def test_in_another(pair, kind):
 
 
 @pytest.mark.parametrize("kind", [
-    "gre csum", "ipip encap fou encap-sport auto encap-dport 5555"], ids=["gre_csum", "fou"])
+    pytest.param("gre csum", marks=pytest.mark.long("the other one is in the gate")),
+    "ipip encap fou encap-sport auto encap-dport 5555"], ids=["gre_csum", "fou"])
 def test_left_to_the_kernel(pair, kind):
     """Tunnels that the device does not support."""
     a, b = pair.a, pair.b

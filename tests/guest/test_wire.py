@@ -8,6 +8,7 @@ from labs import run_pair
 from test_pingpong import perftest, pingpong
 
 
+pytestmark = pytest.mark.long("a lab of its own: test_platform and test_interop have no links either")
 ALIKE = pytest.mark.long("large messages and small ones are in the gate")
 
 

@@ -127,7 +127,8 @@ def test_sent_back(program, pair, port, counter):
     assert "rx_xdp_drops" not in n and "tx_xdp_drops" not in n
 
 
-@pytest.mark.parametrize("size", ALIKE)
+@pytest.mark.long("test_sent_back has frames that are redirected to the adapter")
+@pytest.mark.parametrize("size", SIZES)
 def test_from_another_device(pair, progs, size):
     """Frames that a program redirects to the adapter from another device are sent, even if the
     adapter itself has no program."""
@@ -198,6 +199,7 @@ def test_aborted(program, pair):
     assert n["rx_xdp_drops"] >= 10
 
 
+@pytest.mark.long("test_xsk has the same changes, with a program and a socket")
 def test_queues_change(program, pair):
     """The program survives changes of rings and channels, a reset of the adapter, and setting the
     interface down."""
@@ -323,6 +325,7 @@ def test_bounce_buffers(swiotlb_pair, progs):
             transfer(a, b, b.ip, 7124)
 
 
+@pytest.mark.long("test_lifecycle takes the driver away, test_attached_under_traffic the program")
 def test_unloaded(pair, progs):
     """The driver is unloaded with a program attached, and reloaded without one."""
     b, dev = pair.b, pair.b.netdev

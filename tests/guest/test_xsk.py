@@ -23,6 +23,7 @@ from timeline import Trace  # noqa: E402
 
 PAGE = 4096
 PORT = 7300  # the first; the Nth queue's is by N greater
+SENT = pytest.mark.long("test_echo and test_device_uses_the_applications_pages send")
 OTHERS = pytest.mark.long("others of the same kind are in the gate")
 _numbers = itertools.count()
 
@@ -193,7 +194,7 @@ def receiving(guest, count, size, port=7310):
     assert job.wait(90).rc == 0, job.result().describe()
 
 
-@pytest.mark.parametrize("options,size", [("", 1000), pytest.param("-n", 18, marks=OTHERS),
+@pytest.mark.parametrize("options,size", [pytest.param("", 1000, marks=SENT), pytest.param("-n", 18, marks=OTHERS),
                                           pytest.param("-c", 1000, marks=OTHERS),
                                           pytest.param("-s", 1400, marks=OTHERS)])
 def test_transmit(two, progs, options, size):
@@ -413,6 +414,7 @@ def test_queues_change(two, progs):
                   f"sysctl -qw net.ipv6.conf.{dev}.keep_addr_on_down=0")
 
 
+@pytest.mark.long("errors of a bind(); those that succeed are in the gate")
 def test_refused(two, progs):
     """bind() fails with the proper error, and incompatible changes are refused while the socket is
     bound."""
