@@ -263,6 +263,7 @@ def hop_counts(guest):
     return json.loads(guest.run("ip -s -j link show outside").out)[0]["stats64"]["tx"]
 
 
+@pytest.mark.long("the stack cuts the packets again; test_merged has what it is given")
 def test_forwarded(pair):
     """The next hop gets frames again, and what arrives there is right."""
     a, b = pair.a, pair.b
@@ -306,7 +307,7 @@ def bridged_network(pair):
             b.run("ip link del br96; ip link del vlan96", check=False)
 
 
-@pytest.mark.long("test_forwarded has the next hop, by routes")
+@pytest.mark.long("as test_forwarded: the stack cuts the packets again")
 def test_bridged(pair):
     """As test_forwarded, for a bridge, in a VLAN."""
     a, b = pair.a, pair.b

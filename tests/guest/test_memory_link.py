@@ -77,8 +77,15 @@ def test_payload_is_named(linked, program, options):
     assert after["named"] - before["named"] >= least
 
 
-@pytest.mark.parametrize("options", ["-s 4097 -n 200", "-s 1000000 -n 30 -r 20"])
-@pytest.mark.parametrize("program", ["ibv_rc_pingpong", "ibv_uc_pingpong"])
+CROSSED = pytest.mark.long("each of the two values is in the gate, with another partner")
+
+
+@pytest.mark.parametrize("program,options", [
+    pytest.param("ibv_rc_pingpong", "-s 4097 -n 200", marks=CROSSED),
+    ("ibv_rc_pingpong", "-s 1000000 -n 30 -r 20"),
+    ("ibv_uc_pingpong", "-s 4097 -n 200"),
+    pytest.param("ibv_uc_pingpong", "-s 1000000 -n 30 -r 20", marks=CROSSED),
+])
 def test_data(linked, program, options):
     """The data arrives unchanged."""
     before = sent(linked.a)

@@ -60,6 +60,7 @@ def test_behind_an_iommu(iommu_pair, progs):
     assert guest.ethtool_stat("dma_errors") == errors
 
 
+@pytest.mark.long("test_memory_changes_under_traffic has pages that are swapped out, too")
 def test_swapped_out(odp, swap):
     """A page written only by the adapter is dirty: it survives being swapped out."""
     result = odp("swap 32")
