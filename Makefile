@@ -83,7 +83,7 @@ patches: root ## Write the series for QEMU, Linux and rdma-core to build/patches
 # ----------------------------------------------------------------- running
 
 .PHONY: run shell debug
-run: build ## Boot two guests and run ibv_rc_pingpong between them (@run@)
+run: $(call built,build) ## Boot two guests and run ibv_rc_pingpong between them (@run@)
 	@lab/run/demo
 
 shell: build ## Boot two guests and open a shell in the first; they end with it
@@ -95,14 +95,14 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 
 # ----------------------------------------------------------------- testing
 
-# Three at a time, the long ones first; short ones that need one CPU run next to them and
-# after them, so that all end together. Two targets share the tests of guest pairs.
-# Everything is built before, because QEMU takes four times as long to build next to
-# anything else. Some of the kernel's selftests have time limits for real machines: they
-# run alone.
+# Three at a time, the long ones first. Two targets share the tests of guest pairs: they
+# come last, and next to them targets that end before they do, so that both CPUs are busy
+# to the end. Everything is built before, because QEMU takes four times as long to build
+# next to anything else. Some of the kernel's selftests have time limits for real
+# machines: they run alone.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
-	check-style test-pyverbs test-guest-pair-first \
-	test-guest-pair-last test-device test-lab $(if $(1),driver-newest) test-bare
+	check-style test-pyverbs test-lab test-guest-pair-first \
+	test-guest-pair-last test-device $(if $(1),driver-newest) test-bare
 
 .PHONY: test test-all
 test: build ## The gate: build everything, run all but long tests (@test@)
