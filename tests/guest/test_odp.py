@@ -68,7 +68,7 @@ def test_swapped_out(odp, swap):
     assert result["good"] == 1
 
 
-@pytest.mark.long("test_perftest has atomics in the gate, the simulation all orders")
+@pytest.mark.long("test_perftest has atomics in the gate")
 def test_atomics(odp, swap):
     """Atomics happen once each, wherever their pages are."""
     result = odp("atomics")

@@ -127,7 +127,7 @@ def test_packets(pair, tmp_path):
             assert 0 <= (int(psn) - first) & 0xFFFFFF < 3
 
 
-@pytest.mark.long("test_pingpong has the way of a message; the page's tests have the others")
+@pytest.mark.long("test_pingpong has the way of a message; others differ in their opcode")
 @pytest.mark.parametrize("command,opcode", [
     ("ib_write_bw -s 5000 -n 8", "RDMA_WRITE"),
     ("ib_read_bw -s 5000 -n 8", "RDMA_READ"),

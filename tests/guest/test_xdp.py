@@ -168,7 +168,7 @@ for i in range(50):
     assert n == {"tx_xdp_xmit": 50}
 
 
-@pytest.mark.long("test_sent_back has each byte, test_xsk more frames than a ring holds")
+@pytest.mark.long("test_sent_back has each byte, test_xsk a ring that runs empty")
 def test_many_sent_back(program, pair):
     """More frames than the rings hold arrive at once. Those sent back are correct, and the adapter
     continues."""
