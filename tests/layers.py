@@ -162,6 +162,8 @@ class Layers:
                 continue
             if "_" not in name.removeprefix(self.names.get("prefix", "")):
                 self.errors.append(f"{what}: one word, which may be about anything")
+            if name.split("_")[0] in self.names.get("refused", ()):
+                self.errors.append(f"{what}: its first word does not say what it is about")
             if key in self.globals:
                 self.errors.append(f"{what}: {self.globals[key]} has a global of this name")
         return len(where)

@@ -15,7 +15,7 @@
 
 #define READY_TIMEOUT_MS	5000
 
-/* No device has more: see device_limit_caps(). */
+/* No device has more: see qhca_device_limit_caps(). */
 #define CAPS_MAX_WR		SZ_32K
 #define CAPS_MAX_CQE		SZ_4M
 #define CAPS_MAX_SGE		64
@@ -29,7 +29,7 @@ bool qhca_dev_dead(struct qhca_dev *dev)
 EXPORT_SYMBOL_GPL(qhca_dev_dead);
 
 /* Stop all DMA of the device; it has forgotten everything on return. */
-static void device_reset(struct qhca_core *core)
+static void qhca_device_reset(struct qhca_core *core)
 {
 	writel(QHCA_CTRL_RESET, core->dev.regs + QHCA_REG_CTRL);
 	/* the answer comes when the reset is done */
@@ -52,7 +52,7 @@ void qhca_kill(struct qhca_core *core, const char *why)
 	core->health.why = why;
 	core->health.deaths++;
 	/* "dead" implies no more DMA, so reset first */
-	device_reset(core);
+	qhca_device_reset(core);
 	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_aq_abort(core);
 	schedule_work(&core->fatal_work);
@@ -128,7 +128,7 @@ void qhca_dev_flush_events(struct qhca_dev *dev)
 
 /* ------------------------------------------------------ start and stop -- */
 
-static int device_enable(struct qhca_core *core)
+static int qhca_device_enable(struct qhca_core *core)
 {
 	void __iomem *regs = core->dev.regs;
 	int waited;
@@ -152,7 +152,7 @@ static int device_enable(struct qhca_core *core)
  * RDMA users divide by some of these and size allocations by others, so reject
  * zeros and clamp the rest.
  */
-static int device_limit_caps(struct qhca_core *core, struct qhca_caps *c)
+static int qhca_device_limit_caps(struct qhca_core *core, struct qhca_caps *c)
 {
 	if (!c->max_qp_wr || !c->max_cqe || !c->max_sge || !c->max_gid) {
 		dev_err(qhca_dma_dev(&core->dev),
@@ -169,7 +169,7 @@ static int device_limit_caps(struct qhca_core *core, struct qhca_caps *c)
 	return 0;
 }
 
-static int device_query_caps(struct qhca_core *core)
+static int qhca_device_query_caps(struct qhca_core *core)
 {
 	struct qhca_caps *c = &core->dev.caps;
 	struct qhca_dev_caps d;
@@ -201,7 +201,7 @@ static int device_query_caps(struct qhca_core *core)
 	c->max_rd_atomic = le32_to_cpu(d.max_rd_atomic);
 	c->max_msg_size = le32_to_cpu(d.max_msg_size);
 	c->fw_version = le32_to_cpu(d.fw_version);
-	err = device_limit_caps(core, c);
+	err = qhca_device_limit_caps(core, c);
 	if (err)
 		return err;
 	/* its BAR may not have been assigned */
@@ -222,7 +222,7 @@ int qhca_device_start(struct qhca_core *core)
 
 	mutex_lock(&core->start_lock);
 	pci_set_master(pdev);
-	device_reset(core);
+	qhca_device_reset(core);
 	writel(core->dev.db_shift, core->dev.regs + QHCA_REG_DB_SHIFT);
 	err = qhca_aq_start(core);
 	if (err)
@@ -230,13 +230,13 @@ int qhca_device_start(struct qhca_core *core)
 	err = qhca_irq_init(core);
 	if (err)
 		goto err_aq;
-	err = device_enable(core);
+	err = qhca_device_enable(core);
 	if (err)
 		goto err_irq;
 	/* only now: before it is ready, a check would declare it dead */
 	clear_bit(QHCA_F_DEAD, &core->flags);
 	clear_bit(QHCA_F_KILLED, &core->flags);
-	err = device_query_caps(core);
+	err = qhca_device_query_caps(core);
 	if (err)
 		goto err_irq;
 	err = qhca_eqs_init(core);
@@ -249,7 +249,7 @@ int qhca_device_start(struct qhca_core *core)
 
 err_irq:
 	set_bit(QHCA_F_KILLED, &core->flags);
-	device_reset(core);
+	qhca_device_reset(core);
 	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_irq_free(core);
 err_aq:
@@ -269,7 +269,7 @@ void qhca_device_stop(struct qhca_core *core)
 	mutex_lock(&core->start_lock);
 	qhca_eqs_free(core);
 	set_bit(QHCA_F_KILLED, &core->flags);
-	device_reset(core);
+	qhca_device_reset(core);
 	set_bit(QHCA_F_DEAD, &core->flags);
 	qhca_irq_free(core);
 	qhca_aq_stop(core);
@@ -279,7 +279,7 @@ void qhca_device_stop(struct qhca_core *core)
 }
 
 /* Quiesce: no child, no traffic, no interrupts, no DMA. The netdev stays. */
-static void device_suspend(struct qhca_core *core)
+static void qhca_device_suspend(struct qhca_core *core)
 {
 	/* do not send commands to a device that is gone */
 	if (!pci_device_is_present(core->dev.pdev))
@@ -289,7 +289,7 @@ static void device_suspend(struct qhca_core *core)
 	qhca_device_stop(core);
 }
 
-static int device_resume(struct qhca_core *core)
+static int qhca_device_resume(struct qhca_core *core)
 {
 	int err;
 
@@ -316,7 +316,7 @@ void qhca_device_quiesce(struct qhca_core *core)
 {
 	mutex_lock(&core->life_lock);
 	core->off = true;
-	device_suspend(core);
+	qhca_device_suspend(core);
 	mutex_unlock(&core->life_lock);
 }
 
@@ -326,7 +326,7 @@ int qhca_device_wake(struct qhca_core *core)
 
 	mutex_lock(&core->life_lock);
 	core->off = false;
-	err = device_resume(core);
+	err = qhca_device_resume(core);
 	mutex_unlock(&core->life_lock);
 	if (!err)
 		qhca_health_well(core);
@@ -356,8 +356,8 @@ int qhca_recover(struct qhca_core *core)
 	} else if (readl(core->dev.regs + QHCA_REG_ID) != QHCA_ID_MAGIC) {
 		err = -ENODEV;
 	} else {
-		device_suspend(core);
-		err = device_resume(core);
+		qhca_device_suspend(core);
+		err = qhca_device_resume(core);
 	}
 	mutex_unlock(&core->life_lock);
 	if (err) {

@@ -17,13 +17,13 @@ struct queue_buf_blocks {
 	u64 count;		/* blocks in the buffer */
 };
 
-static void queue_buf_begin(struct qhca_blocks *b)
+static void qhca_queue_buf_begin(struct qhca_blocks *b)
 {
 	container_of(b, struct queue_buf_blocks, blocks)->pos = 0;
 }
 
 /* A chunk may be larger than a block if it is the only one. */
-static bool queue_buf_next(struct qhca_blocks *b, u64 *addr)
+static bool qhca_queue_buf_next(struct qhca_blocks *b, u64 *addr)
 {
 	struct queue_buf_blocks *qb = container_of(b, struct queue_buf_blocks,
 						   blocks);
@@ -37,8 +37,8 @@ static bool queue_buf_next(struct qhca_blocks *b, u64 *addr)
 	return true;
 }
 
-static void queue_buf_free_chunks(struct qhca_dev *dev,
-				  struct qhca_queue_buf *buf)
+static void qhca_queue_buf_free_chunks(struct qhca_dev *dev,
+				       struct qhca_queue_buf *buf)
 {
 	u32 i;
 
@@ -53,9 +53,9 @@ static void queue_buf_free_chunks(struct qhca_dev *dev,
 	memset(buf, 0, sizeof(*buf));
 }
 
-static int queue_buf_alloc_chunks(struct qhca_dev *dev,
-				  struct qhca_queue_buf *buf, size_t len,
-				  u8 chunk_shift)
+static int qhca_queue_buf_alloc_chunks(struct qhca_dev *dev,
+				       struct qhca_queue_buf *buf, size_t len,
+				       u8 chunk_shift)
 {
 	u32 i;
 
@@ -73,20 +73,20 @@ static int queue_buf_alloc_chunks(struct qhca_dev *dev,
 			break;
 	}
 	if (i < buf->nchunks) {
-		queue_buf_free_chunks(dev, buf);
+		qhca_queue_buf_free_chunks(dev, buf);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-static int queue_buf_make(struct qhca_dev *dev, struct qhca_queue_buf *buf,
-			  size_t len, u8 chunk_shift, u8 page_shift,
-			  const struct qhca_layout *want)
+static int qhca_queue_buf_make(struct qhca_dev *dev, struct qhca_queue_buf *buf,
+			       size_t len, u8 chunk_shift, u8 page_shift,
+			       const struct qhca_layout *want)
 {
 	struct queue_buf_blocks qb = {
 		.blocks = {
-			.begin = queue_buf_begin,
-			.next = queue_buf_next,
+			.begin = qhca_queue_buf_begin,
+			.next = qhca_queue_buf_next,
 			.page_shift = page_shift,
 		},
 		.buf = buf,
@@ -94,12 +94,12 @@ static int queue_buf_make(struct qhca_dev *dev, struct qhca_queue_buf *buf,
 	};
 	int err;
 
-	err = queue_buf_alloc_chunks(dev, buf, len, chunk_shift);
+	err = qhca_queue_buf_alloc_chunks(dev, buf, len, chunk_shift);
 	if (err)
 		return err;
 	err = qhca_buf_table_build(dev, &buf->table, &qb.blocks, 0, len, want);
 	if (err)
-		queue_buf_free_chunks(dev, buf);
+		qhca_queue_buf_free_chunks(dev, buf);
 	return err;
 }
 
@@ -119,21 +119,24 @@ int qhca_queue_buf_alloc(struct qhca_dev *dev, struct qhca_queue_buf *buf,
 				     : QHCA_BUF_PAGE_SHIFT_MIN;
 
 	if (want.form == QHCA_BUF_DIRECT)
-		return queue_buf_make(dev, buf, len, max(whole, page_shift),
-				      page_shift, &want);
+		return qhca_queue_buf_make(dev, buf, len,
+					   max(whole, page_shift),
+					   page_shift, &want);
 	if (want.form == QHCA_LAYOUT_AUTO && !want.page_shift &&
 	    len <= QUEUE_BUF_DIRECT_MAX) {
-		err = queue_buf_make(dev, buf, len, whole, page_shift, NULL);
+		err = qhca_queue_buf_make(dev, buf, len, whole, page_shift,
+					  NULL);
 		if (err != -ENOMEM)
 			return err;
 	}
-	return queue_buf_make(dev, buf, len, page_shift, page_shift, &want);
+	return qhca_queue_buf_make(dev, buf, len, page_shift, page_shift,
+				   &want);
 }
 EXPORT_SYMBOL_GPL(qhca_queue_buf_alloc);
 
 void qhca_queue_buf_free(struct qhca_dev *dev, struct qhca_queue_buf *buf)
 {
 	qhca_buf_table_free(dev, &buf->table);
-	queue_buf_free_chunks(dev, buf);
+	qhca_queue_buf_free_chunks(dev, buf);
 }
 EXPORT_SYMBOL_GPL(qhca_queue_buf_free);

@@ -8,7 +8,7 @@
  * Operations for which a page fault is only a delay. UC and UD lose messages
  * that arrive during a fault, so they are reported for sending only.
  */
-static void device_odp_caps(struct ib_odp_caps *caps, bool xrc)
+static void qhca_device_odp_caps(struct ib_odp_caps *caps, bool xrc)
 {
 	caps->general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 	caps->per_transport_caps.rc_odp_caps =
@@ -58,8 +58,8 @@ int qhca_ib_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	}
 	if (qhca_ib_has_odp(to_qdev(ibdev))) {
 		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
-		device_odp_caps(&attr->odp_caps,
-				caps->features & QHCA_FEAT_XRC);
+		qhca_device_odp_caps(&attr->odp_caps,
+				     caps->features & QHCA_FEAT_XRC);
 	}
 	attr->max_qp = CAP_INT(caps->max_qp);
 	attr->max_qp_wr = CAP_INT(caps->max_qp_wr);

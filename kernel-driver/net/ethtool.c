@@ -20,8 +20,8 @@ static const char * const sw_stat_names[] = {
 /* statistics of each channel, after those */
 #define QUEUE_STATS	13
 
-static void ethtool_get_drvinfo(struct net_device *netdev,
-				struct ethtool_drvinfo *info)
+static void qhca_ethtool_get_drvinfo(struct net_device *netdev,
+				     struct ethtool_drvinfo *info)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
@@ -31,8 +31,8 @@ static void ethtool_get_drvinfo(struct net_device *netdev,
 	qhca_fw_version(priv->dev, info->fw_version, sizeof(info->fw_version));
 }
 
-static int ethtool_get_link_ksettings(struct net_device *netdev,
-				      struct ethtool_link_ksettings *ks)
+static int qhca_ethtool_get_link_ksettings(struct net_device *netdev,
+					   struct ethtool_link_ksettings *ks)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
@@ -49,8 +49,8 @@ static int ethtool_get_link_ksettings(struct net_device *netdev,
 	return 0;
 }
 
-static void ethtool_get_pauseparam(struct net_device *netdev,
-				   struct ethtool_pauseparam *pause)
+static void qhca_ethtool_get_pauseparam(struct net_device *netdev,
+					struct ethtool_pauseparam *pause)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
@@ -61,8 +61,8 @@ static void ethtool_get_pauseparam(struct net_device *netdev,
  * The device obeys PAUSE frames, but has no buffers that would require it to
  * send any.
  */
-static int ethtool_set_pauseparam(struct net_device *netdev,
-				  struct ethtool_pauseparam *pause)
+static int qhca_ethtool_set_pauseparam(struct net_device *netdev,
+				       struct ethtool_pauseparam *pause)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_port port = { .pause_rx = !!pause->rx_pause };
@@ -78,10 +78,10 @@ static int ethtool_set_pauseparam(struct net_device *netdev,
 	return err;
 }
 
-static void ethtool_get_ringparam(struct net_device *netdev,
-				  struct ethtool_ringparam *ring,
-				  struct kernel_ethtool_ringparam *kring,
-				  struct netlink_ext_ack *extack)
+static void qhca_ethtool_get_ringparam(struct net_device *netdev,
+				       struct ethtool_ringparam *ring,
+				       struct kernel_ethtool_ringparam *kring,
+				       struct netlink_ext_ack *extack)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	u32 limit = qhca_netdev_ring_limit(priv->dev);
@@ -98,7 +98,7 @@ static void ethtool_get_ringparam(struct net_device *netdev,
 	kring->rx_buf_len = priv->params.rx_size;
 }
 
-static u32 ethtool_ring_depth(struct qhca_netdev *priv, u32 want)
+static u32 qhca_ethtool_ring_depth(struct qhca_netdev *priv, u32 want)
 {
 	return clamp_t(u32, roundup_pow_of_two(max(want, 1U)), QHCA_RING_MIN,
 		       qhca_netdev_ring_limit(priv->dev));
@@ -108,10 +108,10 @@ static u32 ethtool_ring_depth(struct qhca_netdev *priv, u32 want)
  * Set in @params whether frames are split; they are not if the user leaves it
  * to the driver. 0 or an error.
  */
-static int ethtool_set_split(struct qhca_netdev *priv,
-			     struct qhca_net_params *params,
-			     const struct kernel_ethtool_ringparam *kring,
-			     struct netlink_ext_ack *extack)
+static int qhca_ethtool_set_split(struct qhca_netdev *priv,
+				  struct qhca_net_params *params,
+				  const struct kernel_ethtool_ringparam *kring,
+				  struct netlink_ext_ack *extack)
 {
 	u32 i;
 
@@ -145,9 +145,9 @@ static int ethtool_set_split(struct qhca_netdev *priv,
 }
 
 /* Set the size of receive buffers in @params. 0 or an error. */
-static int ethtool_set_rx_size(const struct qhca_netdev *priv,
-			       struct qhca_net_params *params, u32 size,
-			       struct netlink_ext_ack *extack)
+static int qhca_ethtool_set_rx_size(const struct qhca_netdev *priv,
+				    struct qhca_net_params *params, u32 size,
+				    struct netlink_ext_ack *extack)
 {
 	if (!size)		/* not specified by the user */
 		return 0;
@@ -167,10 +167,10 @@ static int ethtool_set_rx_size(const struct qhca_netdev *priv,
 	return 0;
 }
 
-static int ethtool_set_ringparam(struct net_device *netdev,
-				 struct ethtool_ringparam *ring,
-				 struct kernel_ethtool_ringparam *kring,
-				 struct netlink_ext_ack *extack)
+static int qhca_ethtool_set_ringparam(struct net_device *netdev,
+				      struct ethtool_ringparam *ring,
+				      struct kernel_ethtool_ringparam *kring,
+				      struct netlink_ext_ack *extack)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_net_params params = priv->params;
@@ -184,12 +184,12 @@ static int ethtool_set_ringparam(struct net_device *netdev,
 				   QHCA_RING_MIN);
 		return -EINVAL;
 	}
-	params.rx_depth = ethtool_ring_depth(priv, ring->rx_pending);
-	params.tx_depth = ethtool_ring_depth(priv, ring->tx_pending);
-	err = ethtool_set_split(priv, &params, kring, extack);
+	params.rx_depth = qhca_ethtool_ring_depth(priv, ring->rx_pending);
+	params.tx_depth = qhca_ethtool_ring_depth(priv, ring->tx_pending);
+	err = qhca_ethtool_set_split(priv, &params, kring, extack);
 	if (!err)
-		err = ethtool_set_rx_size(priv, &params, kring->rx_buf_len,
-					  extack);
+		err = qhca_ethtool_set_rx_size(priv, &params, kring->rx_buf_len,
+					       extack);
 	if (err)
 		return err;
 	if (params.rx_depth == priv->params.rx_depth &&
@@ -206,8 +206,8 @@ static int ethtool_set_ringparam(struct net_device *netdev,
 	return err;
 }
 
-static void ethtool_get_channels(struct net_device *netdev,
-				 struct ethtool_channels *ch)
+static void qhca_ethtool_get_channels(struct net_device *netdev,
+				      struct ethtool_channels *ch)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
@@ -216,8 +216,8 @@ static void ethtool_get_channels(struct net_device *netdev,
 }
 
 /* The core has checked the limit, and tables and filters. */
-static int ethtool_set_channels(struct net_device *netdev,
-				struct ethtool_channels *ch)
+static int qhca_ethtool_set_channels(struct net_device *netdev,
+				     struct ethtool_channels *ch)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_net_params params = priv->params;
@@ -228,7 +228,7 @@ static int ethtool_set_channels(struct net_device *netdev,
 	return qhca_netdev_change(priv, &params);
 }
 
-static int ethtool_get_sset_count(struct net_device *netdev, int sset)
+static int qhca_ethtool_get_sset_count(struct net_device *netdev, int sset)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	int i, n = ARRAY_SIZE(sw_stat_names);
@@ -241,7 +241,8 @@ static int ethtool_get_sset_count(struct net_device *netdev, int sset)
 	return n;
 }
 
-static void ethtool_get_strings(struct net_device *netdev, u32 sset, u8 *data)
+static void qhca_ethtool_get_strings(struct net_device *netdev, u32 sset,
+				     u8 *data)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	int i;
@@ -271,8 +272,8 @@ static void ethtool_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 	}
 }
 
-static void ethtool_get_stats(struct net_device *netdev,
-			      struct ethtool_stats *stats, u64 *data)
+static void qhca_ethtool_get_stats(struct net_device *netdev,
+				   struct ethtool_stats *stats, u64 *data)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	__le64 hw[QHCA_STAT_COUNT] = {};
@@ -328,23 +329,23 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.supported_coalesce_params = ETHTOOL_COALESCE_USECS |
 				     ETHTOOL_COALESCE_MAX_FRAMES |
 				     QHCA_COALESCE_ADAPTIVE,
-	.get_drvinfo = ethtool_get_drvinfo,
+	.get_drvinfo = qhca_ethtool_get_drvinfo,
 	.get_link = ethtool_op_get_link,
-	.get_link_ksettings = ethtool_get_link_ksettings,
-	.get_ringparam = ethtool_get_ringparam,
-	.set_ringparam = ethtool_set_ringparam,
-	.get_pauseparam = ethtool_get_pauseparam,
-	.set_pauseparam = ethtool_set_pauseparam,
+	.get_link_ksettings = qhca_ethtool_get_link_ksettings,
+	.get_ringparam = qhca_ethtool_get_ringparam,
+	.set_ringparam = qhca_ethtool_set_ringparam,
+	.get_pauseparam = qhca_ethtool_get_pauseparam,
+	.set_pauseparam = qhca_ethtool_set_pauseparam,
 	.get_pause_stats = qhca_get_pause_stats,
-	.get_channels = ethtool_get_channels,
-	.set_channels = ethtool_set_channels,
+	.get_channels = qhca_ethtool_get_channels,
+	.set_channels = qhca_ethtool_set_channels,
 	.get_coalesce = qhca_get_coalesce,
 	.set_coalesce = qhca_set_coalesce,
 	.get_per_queue_coalesce = qhca_get_queue_coalesce,
 	.set_per_queue_coalesce = qhca_set_queue_coalesce,
-	.get_sset_count = ethtool_get_sset_count,
-	.get_strings = ethtool_get_strings,
-	.get_ethtool_stats = ethtool_get_stats,
+	.get_sset_count = qhca_ethtool_get_sset_count,
+	.get_strings = qhca_ethtool_get_strings,
+	.get_ethtool_stats = qhca_ethtool_get_stats,
 	.get_eth_mac_stats = qhca_get_eth_mac_stats,
 	.get_eth_ctrl_stats = qhca_get_eth_ctrl_stats,
 	.get_rmon_stats = qhca_get_rmon_stats,

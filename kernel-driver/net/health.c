@@ -13,8 +13,8 @@
 #define QUEUE_GRACE_MS	500
 
 /* Recreate the queues, for both directions. */
-static int netdev_health_recover(struct devlink_health_reporter *r, void *ctx,
-				 struct netlink_ext_ack *extack)
+static int qhca_netdev_health_recover(struct devlink_health_reporter *r,
+				      void *ctx, struct netlink_ext_ack *extack)
 {
 	int err = qhca_netdev_remake(devlink_health_reporter_priv(r));
 
@@ -23,8 +23,8 @@ static int netdev_health_recover(struct devlink_health_reporter *r, void *ctx,
 	return err;
 }
 
-static int netdev_health_tx_test(struct devlink_health_reporter *r,
-				 struct netlink_ext_ack *extack)
+static int qhca_netdev_health_tx_test(struct devlink_health_reporter *r,
+				      struct netlink_ext_ack *extack)
 {
 	qhca_health_report(devlink_health_reporter_priv(r),
 			   QHCA_NETDEV_REPORT_TX);
@@ -33,15 +33,15 @@ static int netdev_health_tx_test(struct devlink_health_reporter *r,
 
 static const struct devlink_health_reporter_ops netdev_health_tx_ops = {
 	.name = "tx",
-	.recover = netdev_health_recover,
+	.recover = qhca_netdev_health_recover,
 	.diagnose = qhca_debug_ptr(qhca_debug_tx_diagnose),
 	.dump = qhca_debug_ptr(qhca_debug_tx_dump),
-	.test = netdev_health_tx_test,
+	.test = qhca_netdev_health_tx_test,
 	QHCA_HEALTH_GRACE(QUEUE_GRACE_MS)
 };
 
-static int netdev_health_rx_test(struct devlink_health_reporter *r,
-				 struct netlink_ext_ack *extack)
+static int qhca_netdev_health_rx_test(struct devlink_health_reporter *r,
+				      struct netlink_ext_ack *extack)
 {
 	qhca_health_report(devlink_health_reporter_priv(r),
 			   QHCA_NETDEV_REPORT_RX);
@@ -50,10 +50,10 @@ static int netdev_health_rx_test(struct devlink_health_reporter *r,
 
 static const struct devlink_health_reporter_ops netdev_health_rx_ops = {
 	.name = "rx",
-	.recover = netdev_health_recover,
+	.recover = qhca_netdev_health_recover,
 	.diagnose = qhca_debug_ptr(qhca_debug_rx_diagnose),
 	.dump = qhca_debug_ptr(qhca_debug_rx_dump),
-	.test = netdev_health_rx_test,
+	.test = qhca_netdev_health_rx_test,
 	QHCA_HEALTH_GRACE(QUEUE_GRACE_MS)
 };
 

@@ -15,7 +15,7 @@
  * Tell the device what the stack has set: address and MTU; and the receiver:
  * @qpn or @rqn, or neither.
  */
-static int netdev_set_port(struct qhca_netdev *priv, u32 rqn, u32 qpn)
+static int qhca_netdev_set_port(struct qhca_netdev *priv, u32 rqn, u32 qpn)
 {
 	u64 mask = QHCA_PORT_M_MAC | QHCA_PORT_M_MTU | QHCA_PORT_M_ETH_RQN;
 	struct qhca_port port = {
@@ -38,21 +38,21 @@ static int netdev_set_port(struct qhca_netdev *priv, u32 rqn, u32 qpn)
 }
 
 /* The queues, contexts and filters exist: let frames in. 0 or an error. */
-static int netdev_attach_port(struct qhca_netdev *priv)
+static int qhca_netdev_attach_port(struct qhca_netdev *priv)
 {
 	if (priv->rss.qp.made)
-		return netdev_set_port(priv, QHCA_ETH_RQ_NONE,
-				       priv->rss.qp.qpn);
-	return netdev_set_port(priv, priv->ch[0].rqn, QHCA_ETH_QP_NONE);
+		return qhca_netdev_set_port(priv, QHCA_ETH_RQ_NONE,
+					    priv->rss.qp.qpn);
+	return qhca_netdev_set_port(priv, priv->ch[0].rqn, QHCA_ETH_QP_NONE);
 }
 
-static int netdev_detach_port(struct qhca_netdev *priv)
+static int qhca_netdev_detach_port(struct qhca_netdev *priv)
 {
-	return netdev_set_port(priv, QHCA_ETH_RQ_NONE, QHCA_ETH_QP_NONE);
+	return qhca_netdev_set_port(priv, QHCA_ETH_RQ_NONE, QHCA_ETH_QP_NONE);
 }
 
 /* Under the locks, as what it reads and what it sets belong together. */
-static void netdev_update_carrier(struct qhca_netdev *priv)
+static void qhca_netdev_update_carrier(struct qhca_netdev *priv)
 {
 	u32 status = readl(priv->dev->regs + QHCA_REG_STATUS);
 
@@ -69,7 +69,7 @@ struct netdev_queues {
 	struct qhca_rx_queue *rx[QHCA_MAX_CHANNELS];
 };
 
-static void netdev_free_queues(struct netdev_queues *qs)
+static void qhca_netdev_free_queues(struct netdev_queues *qs)
 {
 	int i;
 
@@ -81,9 +81,9 @@ static void netdev_free_queues(struct netdev_queues *qs)
 }
 
 /* Start the channels that have queues. 0 or an error. */
-static int netdev_alloc_queues(struct qhca_netdev *priv,
-			       const struct qhca_net_params *params,
-			       struct netdev_queues *qs)
+static int qhca_netdev_alloc_queues(struct qhca_netdev *priv,
+				    const struct qhca_net_params *params,
+				    struct netdev_queues *qs)
 {
 	struct qhca_tx_queue *tx;
 	struct qhca_rx_queue *rx;
@@ -93,13 +93,13 @@ static int netdev_alloc_queues(struct qhca_netdev *priv,
 	for (i = 0; i < params->channels; i++) {
 		tx = qhca_tx_alloc(&priv->ch[i], params);
 		if (IS_ERR(tx)) {
-			netdev_free_queues(qs);
+			qhca_netdev_free_queues(qs);
 			return PTR_ERR(tx);
 		}
 		qs->tx[i] = tx;
 		rx = qhca_rx_alloc(&priv->ch[i], params);
 		if (IS_ERR(rx)) {
-			netdev_free_queues(qs);
+			qhca_netdev_free_queues(qs);
 			return PTR_ERR(rx);
 		}
 		qs->rx[i] = rx;
@@ -108,8 +108,8 @@ static int netdev_alloc_queues(struct qhca_netdev *priv,
 }
 
 /* Swap @qs with the queues of the channels; none is started. */
-static void netdev_swap_queues(struct qhca_netdev *priv,
-			       struct netdev_queues *qs)
+static void qhca_netdev_swap_queues(struct qhca_netdev *priv,
+				    struct netdev_queues *qs)
 {
 	int i;
 
@@ -120,7 +120,7 @@ static void netdev_swap_queues(struct qhca_netdev *priv,
 }
 
 /* Make the stack drop the state of removed queues. 0 or an error. */
-static int netdev_set_real_queues(struct qhca_netdev *priv, u32 n)
+static int qhca_netdev_set_real_queues(struct qhca_netdev *priv, u32 n)
 {
 	int err = netif_set_real_num_queues(priv->netdev, n, n);
 
@@ -130,7 +130,7 @@ static int netdev_set_real_queues(struct qhca_netdev *priv, u32 n)
 }
 
 /* Add or remove NAPI instances, to have one for each channel with queues. */
-static int netdev_set_channels(struct qhca_netdev *priv, u32 n)
+static int qhca_netdev_set_channels(struct qhca_netdev *priv, u32 n)
 {
 	int err;
 
@@ -140,13 +140,13 @@ static int netdev_set_channels(struct qhca_netdev *priv, u32 n)
 		qhca_channel_add(&priv->ch[priv->num_ch]);
 	if (!n)
 		return 0;
-	err = netdev_set_real_queues(priv, n);
+	err = qhca_netdev_set_real_queues(priv, n);
 	if (err)
 		netdev_err(priv->netdev, "%u queues not set: %d\n", n, err);
 	return err;
 }
 
-static void netdev_stop_queues(struct qhca_netdev *priv)
+static void qhca_netdev_stop_queues(struct qhca_netdev *priv)
 {
 	u32 i;
 
@@ -158,8 +158,8 @@ static void netdev_stop_queues(struct qhca_netdev *priv)
 	}
 }
 
-static int netdev_start_queues(struct qhca_netdev *priv,
-			       const struct qhca_net_params *params)
+static int qhca_netdev_start_queues(struct qhca_netdev *priv,
+				    const struct qhca_net_params *params)
 {
 	int err = 0;
 	u32 i;
@@ -172,7 +172,7 @@ static int netdev_start_queues(struct qhca_netdev *priv,
 					    &params->rx_coalesce[i]);
 	}
 	if (err)
-		netdev_stop_queues(priv);
+		qhca_netdev_stop_queues(priv);
 	return err;
 }
 
@@ -193,8 +193,8 @@ void qhca_netdev_report(struct qhca_netdev *priv, unsigned int what)
  * Start traffic with the channels' queues; leaves the carrier unchanged. On
  * error nothing is started.
  */
-static int netdev_start(struct qhca_netdev *priv,
-			const struct qhca_net_params *params)
+static int qhca_netdev_start(struct qhca_netdev *priv,
+			     const struct qhca_net_params *params)
 {
 	u32 i;
 	int err;
@@ -202,20 +202,20 @@ static int netdev_start(struct qhca_netdev *priv,
 	/* reports about earlier queues are obsolete */
 	clear_bit(QHCA_NETDEV_REPORT_TX, &priv->reported);
 	clear_bit(QHCA_NETDEV_REPORT_RX, &priv->reported);
-	err = netdev_set_channels(priv, params->channels);
+	err = qhca_netdev_set_channels(priv, params->channels);
 	if (err)
 		goto err_channels;
 	err = qhca_shaper_start(priv);
 	if (err)
 		goto err_channels;
-	err = netdev_start_queues(priv, params);
+	err = qhca_netdev_start_queues(priv, params);
 	if (err)
 		goto err_shapers;
 	err = qhca_rss_start(priv);
 	if (err)
 		goto err_queues;
 	qhca_netdev_stats_read(priv, false);
-	err = netdev_attach_port(priv);
+	err = qhca_netdev_attach_port(priv);
 	if (err)
 		goto err_rss;
 	if (qhca_rss_supported(priv->dev))
@@ -229,23 +229,23 @@ static int netdev_start(struct qhca_netdev *priv,
 err_rss:
 	qhca_rss_stop(priv);
 err_queues:
-	netdev_stop_queues(priv);
+	qhca_netdev_stop_queues(priv);
 err_shapers:
 	qhca_shaper_stop(priv);
 err_channels:
-	netdev_set_channels(priv, 0);
+	qhca_netdev_set_channels(priv, 0);
 	return err;
 }
 
-/* Undo netdev_start(). The channels keep their queues, and NAPI instances. */
-static void netdev_halt(struct qhca_netdev *priv)
+/* Undo qhca_netdev_start(). The channels keep their queues and NAPI instances. */
+static void qhca_netdev_halt(struct qhca_netdev *priv)
 {
 	u32 i;
 	int err;
 
 	WRITE_ONCE(priv->up, false);
 	netif_tx_disable(priv->netdev);
-	err = netdev_detach_port(priv);
+	err = qhca_netdev_detach_port(priv);
 	if (err && err != -EIO)
 		netdev_err(priv->netdev, "port not detached: %d\n", err);
 	qhca_ntuple_stop(priv);
@@ -253,31 +253,31 @@ static void netdev_halt(struct qhca_netdev *priv)
 	qhca_netdev_stats_read(priv, true);
 	for (i = 0; i < priv->num_ch; i++)
 		qhca_channel_disable(&priv->ch[i]);
-	netdev_stop_queues(priv);
+	qhca_netdev_stop_queues(priv);
 	qhca_shaper_stop(priv);
 }
 
 /* Create the queues and start traffic. Under qhca_netdev_lock(). */
-static int netdev_up(struct qhca_netdev *priv)
+static int qhca_netdev_up(struct qhca_netdev *priv)
 {
 	struct netdev_queues qs;
 	int err;
 
-	err = netdev_alloc_queues(priv, &priv->params, &qs);
+	err = qhca_netdev_alloc_queues(priv, &priv->params, &qs);
 	if (err)
 		return err;
-	netdev_swap_queues(priv, &qs);
-	err = netdev_start(priv, &priv->params);
+	qhca_netdev_swap_queues(priv, &qs);
+	err = qhca_netdev_start(priv, &priv->params);
 	if (err) {
-		netdev_swap_queues(priv, &qs);
-		netdev_free_queues(&qs);
+		qhca_netdev_swap_queues(priv, &qs);
+		qhca_netdev_free_queues(&qs);
 		return err;
 	}
-	netdev_update_carrier(priv);
+	qhca_netdev_update_carrier(priv);
 	return 0;
 }
 
-/* Undo netdev_up(); does nothing if it is down. Under qhca_netdev_lock(). */
+/* Undo qhca_netdev_up(), if it is up. Under qhca_netdev_lock(). */
 void qhca_netdev_down(struct qhca_netdev *priv)
 {
 	struct netdev_queues qs = {};
@@ -285,10 +285,10 @@ void qhca_netdev_down(struct qhca_netdev *priv)
 	if (!priv->up)
 		return;
 	netif_carrier_off(priv->netdev);
-	netdev_halt(priv);
-	netdev_set_channels(priv, 0);
-	netdev_swap_queues(priv, &qs);
-	netdev_free_queues(&qs);
+	qhca_netdev_halt(priv);
+	qhca_netdev_set_channels(priv, 0);
+	qhca_netdev_swap_queues(priv, &qs);
+	qhca_netdev_free_queues(&qs);
 }
 
 /**
@@ -312,7 +312,7 @@ int qhca_netdev_change(struct qhca_netdev *priv,
 	int err;
 
 	if (!priv->up) {
-		err = netdev_set_real_queues(priv, params->channels);
+		err = qhca_netdev_set_real_queues(priv, params->channels);
 		if (err)
 			return err;
 		priv->params = *params;
@@ -320,40 +320,40 @@ int qhca_netdev_change(struct qhca_netdev *priv,
 			qhca_rss_set_default(&priv->rss, params->channels);
 		return 0;
 	}
-	err = netdev_alloc_queues(priv, params, &qs);
+	err = qhca_netdev_alloc_queues(priv, params, &qs);
 	if (err)
 		return err;
-	netdev_halt(priv);
-	netdev_swap_queues(priv, &qs);
-	err = netdev_start(priv, params);
+	qhca_netdev_halt(priv);
+	qhca_netdev_swap_queues(priv, &qs);
+	err = qhca_netdev_start(priv, params);
 	if (!err) {
 		priv->params = *params;
-		netdev_free_queues(&qs);
+		qhca_netdev_free_queues(&qs);
 		return 0;
 	}
-	netdev_swap_queues(priv, &qs);
-	netdev_free_queues(&qs);
-	if (netdev_start(priv, &priv->params)) {
+	qhca_netdev_swap_queues(priv, &qs);
+	qhca_netdev_free_queues(&qs);
+	if (qhca_netdev_start(priv, &priv->params)) {
 		netdev_err(priv->netdev, "and the old queues could not be restored\n");
 		netif_carrier_off(priv->netdev);
-		netdev_swap_queues(priv, &qs);
-		netdev_free_queues(&qs);
+		qhca_netdev_swap_queues(priv, &qs);
+		qhca_netdev_free_queues(&qs);
 	}
 	return err;
 }
 
-static int netdev_open(struct net_device *netdev)
+static int qhca_netdev_open(struct net_device *netdev)
 {
-	return netdev_up(netdev_priv(netdev));
+	return qhca_netdev_up(netdev_priv(netdev));
 }
 
-static int netdev_stop(struct net_device *netdev)
+static int qhca_netdev_stop(struct net_device *netdev)
 {
 	qhca_netdev_down(netdev_priv(netdev));
 	return 0;
 }
 
-static int netdev_set_mac_address(struct net_device *netdev, void *p)
+static int qhca_netdev_set_mac_address(struct net_device *netdev, void *p)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_port port = {};
@@ -372,7 +372,7 @@ static int netdev_set_mac_address(struct net_device *netdev, void *p)
 }
 
 /* Receive buffers do not depend on the MTU: nothing needs to stop. */
-static int netdev_change_mtu(struct net_device *netdev, int mtu)
+static int qhca_netdev_change_mtu(struct net_device *netdev, int mtu)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_port port = { .mtu = cpu_to_le32(mtu) };
@@ -399,8 +399,8 @@ static int netdev_change_mtu(struct net_device *netdev, int mtu)
  * A user that wants single frames gets them. LRO and hardware GRO are the same
  * for the device: it merges only what can be segmented again.
  */
-static netdev_features_t netdev_fix_features(struct net_device *netdev,
-					     netdev_features_t features)
+static netdev_features_t qhca_netdev_fix_features(struct net_device *netdev,
+						  netdev_features_t features)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 
@@ -414,7 +414,7 @@ static netdev_features_t netdev_fix_features(struct net_device *netdev,
 }
 
 /* Set loopback on or off. 0 or an error. */
-static int netdev_set_loopback(struct qhca_netdev *priv, bool on)
+static int qhca_netdev_set_loopback(struct qhca_netdev *priv, bool on)
 {
 	struct qhca_port port = { .loopback = on };
 
@@ -423,15 +423,16 @@ static int netdev_set_loopback(struct qhca_netdev *priv, bool on)
 }
 
 /* Switching filters off deletes them. 0 or an error. */
-static int netdev_set_features(struct net_device *netdev,
-			       netdev_features_t features)
+static int qhca_netdev_set_features(struct net_device *netdev,
+				    netdev_features_t features)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_net_params params = priv->params;
 	int err;
 
 	if ((features ^ netdev->features) & NETIF_F_LOOPBACK) {
-		err = netdev_set_loopback(priv, features & NETIF_F_LOOPBACK);
+		err = qhca_netdev_set_loopback(priv,
+					       features & NETIF_F_LOOPBACK);
 		if (err)
 			return err;
 		/* this takes effect even if the rest fails */
@@ -450,12 +451,13 @@ static int netdev_set_features(struct net_device *netdev,
 	return 0;
 }
 
-static void netdev_tx_timeout(struct net_device *netdev, unsigned int queue)
+static void qhca_netdev_tx_timeout(struct net_device *netdev,
+				   unsigned int queue)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	const struct qhca_tx_queue *q;
 
-	/* the queues are being exchanged; netdev_halt() has waited for us */
+	/* queues are being exchanged; qhca_netdev_halt() has waited for us */
 	if (!READ_ONCE(priv->up))
 		return;
 	q = priv->ch[queue].tx;
@@ -478,7 +480,7 @@ int qhca_netdev_remake(struct qhca_dev *dev)
 		qhca_netdev_down(priv);
 		/* also if creating them failed the last time */
 		if (netif_running(priv->netdev))
-			err = netdev_up(priv);
+			err = qhca_netdev_up(priv);
 	}
 	qhca_netdev_unlock(priv->netdev);
 	if (err)
@@ -487,17 +489,17 @@ int qhca_netdev_remake(struct qhca_dev *dev)
 }
 
 static const struct net_device_ops qhca_netdev_ops = {
-	.ndo_open = netdev_open,
-	.ndo_stop = netdev_stop,
+	.ndo_open = qhca_netdev_open,
+	.ndo_stop = qhca_netdev_stop,
 	.ndo_start_xmit = qhca_xmit,
 	.QHCA_RX_MODE_OP = qhca_set_rx_mode,
-	.ndo_set_mac_address = netdev_set_mac_address,
+	.ndo_set_mac_address = qhca_netdev_set_mac_address,
 	.ndo_validate_addr = eth_validate_addr,
-	.ndo_change_mtu = netdev_change_mtu,
-	.ndo_fix_features = netdev_fix_features,
-	.ndo_set_features = netdev_set_features,
+	.ndo_change_mtu = qhca_netdev_change_mtu,
+	.ndo_fix_features = qhca_netdev_fix_features,
+	.ndo_set_features = qhca_netdev_set_features,
 	.ndo_features_check = qhca_features_check,
-	.ndo_tx_timeout = netdev_tx_timeout,
+	.ndo_tx_timeout = qhca_netdev_tx_timeout,
 	.ndo_get_stats64 = qhca_netdev_get_stats64,
 	.ndo_set_tx_maxrate = qhca_set_tx_maxrate,
 	QHCA_NETDEV_SHAPER_OPS
@@ -508,19 +510,19 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_xsk_wakeup = qhca_xsk_wakeup,
 };
 
-static void netdev_link_work(struct work_struct *work)
+static void qhca_netdev_link_work(struct work_struct *work)
 {
 	struct qhca_netdev *priv = container_of(work, struct qhca_netdev,
 						link_work);
 
 	qhca_netdev_lock(priv->netdev);
 	if (priv->up)
-		netdev_update_carrier(priv);
+		qhca_netdev_update_carrier(priv);
 	qhca_netdev_unlock(priv->netdev);
 }
 
 /* Does one of the queues have the number @num? Without the locks. */
-static bool netdev_has_queue(struct qhca_netdev *priv, bool tx, u32 num)
+static bool qhca_netdev_has_queue(struct qhca_netdev *priv, bool tx, u32 num)
 {
 	const struct qhca_channel *ch;
 
@@ -534,11 +536,11 @@ static bool netdev_has_queue(struct qhca_netdev *priv, bool tx, u32 num)
 }
 
 /* The device has stopped queue @num permanently: have the queues recreated. */
-static void netdev_queue_stopped(struct qhca_netdev *priv, bool tx, u32 num,
-				 u8 syndrome)
+static void qhca_netdev_queue_stopped(struct qhca_netdev *priv, bool tx,
+				      u32 num, u8 syndrome)
 {
 	/* ignore events of a destroyed queue, which may have been pending */
-	if (!netdev_has_queue(priv, tx, num))
+	if (!qhca_netdev_has_queue(priv, tx, num))
 		return;
 	if (net_ratelimit())
 		netdev_err(priv->netdev, "%s queue %u stopped, syndrome %#x\n",
@@ -551,7 +553,7 @@ static void netdev_queue_stopped(struct qhca_netdev *priv, bool tx, u32 num,
  * An asynchronous event. The thread that takes events must not wait for rtnl,
  * as holders of rtnl wait for the thread.
  */
-static void netdev_event(struct qhca_dev *dev, const struct qhca_eqe *eqe)
+static void qhca_netdev_event(struct qhca_dev *dev, const struct qhca_eqe *eqe)
 {
 	struct net_device *netdev = READ_ONCE(dev->netdev);
 	struct qhca_netdev *priv;
@@ -565,14 +567,14 @@ static void netdev_event(struct qhca_dev *dev, const struct qhca_eqe *eqe)
 		break;
 	case QHCA_EV_ETH_SQ_ERR:
 	case QHCA_EV_ETH_RQ_ERR:
-		netdev_queue_stopped(priv, eqe->type == QHCA_EV_ETH_SQ_ERR,
-				     le32_to_cpu(eqe->obj), eqe->syndrome);
+		qhca_netdev_queue_stopped(priv, eqe->type == QHCA_EV_ETH_SQ_ERR,
+					  le32_to_cpu(eqe->obj), eqe->syndrome);
 		break;
 	}
 }
 
 /* The device is dead: no traffic until a reset or a new probe. */
-static void netdev_dead(struct qhca_dev *dev)
+static void qhca_netdev_dead(struct qhca_dev *dev)
 {
 	struct net_device *netdev;
 
@@ -586,7 +588,7 @@ static void netdev_dead(struct qhca_dev *dev)
 }
 
 /* Before a reset: destroy the queues, keep the net_device. */
-static void netdev_pause(struct qhca_dev *dev)
+static void qhca_netdev_pause(struct qhca_dev *dev)
 {
 	struct net_device *netdev = dev->netdev;
 	struct qhca_netdev *priv = netdev_priv(netdev);
@@ -601,7 +603,7 @@ static void netdev_pause(struct qhca_dev *dev)
 }
 
 /* After a reset: restore everything. 0 or an error. */
-static int netdev_resume(struct qhca_dev *dev)
+static int qhca_netdev_resume(struct qhca_dev *dev)
 {
 	struct net_device *netdev = dev->netdev;
 	struct qhca_netdev *priv = netdev_priv(netdev);
@@ -609,9 +611,9 @@ static int netdev_resume(struct qhca_dev *dev)
 
 	qhca_netdev_stats_restart(priv);
 	qhca_netdev_lock(netdev);
-	err = netdev_detach_port(priv);
+	err = qhca_netdev_detach_port(priv);
 	if (!err && netif_running(netdev))
-		err = netdev_up(priv);
+		err = qhca_netdev_up(priv);
 	if (!err)
 		netif_device_attach(netdev);
 	qhca_netdev_unlock(netdev);
@@ -634,7 +636,7 @@ u32 qhca_netdev_ring_limit(struct qhca_dev *dev)
 	return rounddown_pow_of_two(limit);
 }
 
-static void netdev_init_features(struct net_device *netdev, u64 caps)
+static void qhca_netdev_init_features(struct net_device *netdev, u64 caps)
 {
 	netdev->hw_features = NETIF_F_SG | NETIF_F_HW_VLAN_CTAG_TX;
 	if (caps & QHCA_FEAT_ETH_CSUM)
@@ -669,7 +671,7 @@ static void netdev_init_features(struct net_device *netdev, u64 caps)
 }
 
 /* The default parameters; @limit is from qhca_netdev_ring_limit(). */
-static void netdev_init_queues(struct qhca_netdev *priv, u32 limit)
+static void qhca_netdev_init_queues(struct qhca_netdev *priv, u32 limit)
 {
 	struct qhca_net_params *p = &priv->params;
 	u32 i;
@@ -695,8 +697,8 @@ static void netdev_init_queues(struct qhca_netdev *priv, u32 limit)
 	p->rx_size = PAGE_SIZE;
 }
 
-/* Undo netdev_create(). */
-static void netdev_destroy(struct qhca_dev *dev)
+/* Undo qhca_netdev_create(). */
+static void qhca_netdev_destroy(struct qhca_dev *dev)
 {
 	struct net_device *netdev = dev->netdev;
 	struct qhca_netdev *priv = netdev_priv(netdev);
@@ -716,7 +718,7 @@ static void netdev_destroy(struct qhca_dev *dev)
 }
 
 /* Create and register the net_device. 0 or an error. */
-static int netdev_create(struct qhca_dev *dev)
+static int qhca_netdev_create(struct qhca_dev *dev)
 {
 	u32 limit = qhca_netdev_ring_limit(dev);
 	struct net_device *netdev;
@@ -751,10 +753,10 @@ static int netdev_create(struct qhca_dev *dev)
 		free_netdev(netdev);
 		return err;
 	}
-	netdev_init_queues(priv, limit);
+	qhca_netdev_init_queues(priv, limit);
 	priv->speed = le32_to_cpu(port.speed);
 	INIT_WORK(&priv->rx_mode_work, qhca_rx_mode_work);
-	INIT_WORK(&priv->link_work, netdev_link_work);
+	INIT_WORK(&priv->link_work, qhca_netdev_link_work);
 	INIT_WORK(&priv->stats_work, qhca_netdev_stats_work);
 	mutex_init(&priv->stats_lock);
 
@@ -770,7 +772,7 @@ static int netdev_create(struct qhca_dev *dev)
 	netdev->min_mtu = ETH_MIN_MTU;
 	netdev->max_mtu = clamp_t(u32, le32_to_cpu(port.max_mtu), ETH_DATA_LEN,
 				  QHCA_ETH_MAX_FRAME - VLAN_ETH_HLEN);
-	netdev_init_features(netdev, dev->caps.features);
+	qhca_netdev_init_features(netdev, dev->caps.features);
 	priv->params.large = netdev->features & NETIF_F_GRO_HW;
 	qhca_xdp_init(priv);
 	netif_carrier_off(netdev);
@@ -781,17 +783,17 @@ static int netdev_create(struct qhca_dev *dev)
 					priv->params.channels) ?:
 	      register_netdev(netdev);
 	if (err)
-		netdev_destroy(dev);
+		qhca_netdev_destroy(dev);
 	return err;
 }
 
 const struct qhca_client qhca_net_client = {
 	.reporters = qhca_netdev_reporters,
 	.num_reporters = QHCA_NETDEV_REPORTERS,
-	.create = netdev_create,
-	.destroy = netdev_destroy,
-	.pause = netdev_pause,
-	.resume = netdev_resume,
-	.event = netdev_event,
-	.dead = netdev_dead,
+	.create = qhca_netdev_create,
+	.destroy = qhca_netdev_destroy,
+	.pause = qhca_netdev_pause,
+	.resume = qhca_netdev_resume,
+	.event = qhca_netdev_event,
+	.dead = qhca_netdev_dead,
 };

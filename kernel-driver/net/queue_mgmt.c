@@ -17,8 +17,8 @@ struct queue_mem {
 	struct qhca_rx_queue *q;
 };
 
-static int queue_mem_alloc(struct net_device *netdev, QHCA_QCFG_PARAM
-			   void *per_queue_mem, int index)
+static int qhca_queue_mem_alloc(struct net_device *netdev, QHCA_QCFG_PARAM
+				void *per_queue_mem, int index)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct queue_mem *mem = per_queue_mem;
@@ -32,7 +32,7 @@ static int queue_mem_alloc(struct net_device *netdev, QHCA_QCFG_PARAM
 }
 
 /* A queue that could not be restarted stays with its channel, stopped. */
-static void queue_mem_free(struct net_device *netdev, void *per_queue_mem)
+static void qhca_queue_mem_free(struct net_device *netdev, void *per_queue_mem)
 {
 	struct queue_mem *mem = per_queue_mem;
 
@@ -41,8 +41,8 @@ static void queue_mem_free(struct net_device *netdev, void *per_queue_mem)
 	mem->q = NULL;
 }
 
-static int queue_start(struct net_device *netdev, QHCA_QCFG_PARAM
-		       void *per_queue_mem, int index)
+static int qhca_queue_start(struct net_device *netdev, QHCA_QCFG_PARAM
+			    void *per_queue_mem, int index)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_channel *ch = &priv->ch[index];
@@ -64,8 +64,8 @@ static int queue_start(struct net_device *netdev, QHCA_QCFG_PARAM
 	return err;
 }
 
-static int queue_stop(struct net_device *netdev, void *per_queue_mem,
-		      int index)
+static int qhca_queue_stop(struct net_device *netdev, void *per_queue_mem,
+			   int index)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_channel *ch = &priv->ch[index];
@@ -86,15 +86,15 @@ static int queue_stop(struct net_device *netdev, void *per_queue_mem,
 }
 
 #ifdef QHCA_PAGE_SIZE_BY_QUEUE
-static void queue_default_config(struct net_device *netdev,
-				 struct netdev_queue_config *qcfg)
+static void qhca_queue_default_config(struct net_device *netdev,
+				      struct netdev_queue_config *qcfg)
 {
 	qcfg->rx_page_size = PAGE_SIZE;
 }
 
-static int queue_check_config(struct net_device *netdev,
-			      struct netdev_queue_config *qcfg,
-			      struct netlink_ext_ack *extack)
+static int qhca_queue_check_config(struct net_device *netdev,
+				   struct netdev_queue_config *qcfg,
+				   struct netlink_ext_ack *extack)
 {
 	u32 size = qcfg->rx_page_size;
 
@@ -110,13 +110,13 @@ static int queue_check_config(struct net_device *netdev,
 
 const struct netdev_queue_mgmt_ops qhca_queue_mgmt_ops = {
 	.ndo_queue_mem_size = sizeof(struct queue_mem),
-	.ndo_queue_mem_alloc = queue_mem_alloc,
-	.ndo_queue_mem_free = queue_mem_free,
-	.ndo_queue_start = queue_start,
-	.ndo_queue_stop = queue_stop,
+	.ndo_queue_mem_alloc = qhca_queue_mem_alloc,
+	.ndo_queue_mem_free = qhca_queue_mem_free,
+	.ndo_queue_start = qhca_queue_start,
+	.ndo_queue_stop = qhca_queue_stop,
 #ifdef QHCA_PAGE_SIZE_BY_QUEUE
-	.ndo_default_qcfg = queue_default_config,
-	.ndo_validate_qcfg = queue_check_config,
+	.ndo_default_qcfg = qhca_queue_default_config,
+	.ndo_validate_qcfg = qhca_queue_check_config,
 	.supported_params = QCFG_RX_PAGE_SIZE,
 #endif
 };

@@ -47,7 +47,7 @@ static struct qhca *alloc_parts(void)
 }
 
 /* The operations of each QP type. */
-static void set_qp_ops(struct qhca *e)
+static void adapter_set_qp_ops(struct qhca *e)
 {
     const struct qhca_qp_ops **ops = e->q->qp_ops;
 
@@ -163,7 +163,7 @@ struct qhca *qhca_adapter_alloc(const struct qhca_config *cfg)
         return NULL;
     }
     e->cfg = *cfg;
-    set_qp_ops(e);
+    adapter_set_qp_ops(e);
     qhca_memlinks_init(e);
     qhca_list_init(&e->q->ready);
     qhca_list_init(&e->q->blocked);

@@ -312,7 +312,7 @@ void qhca_admin_run(struct qhca *e)
 /* ---- saved state ---- */
 
 /* The commands that are done in parts. */
-static bool can_be_unfinished(const struct qhca_aq_cmd *cmd)
+static bool cmd_can_be_unfinished(const struct qhca_aq_cmd *cmd)
 {
     return (cmd->opcode == QHCA_CMD_MODIFY_CQ &&
             (qhca_le64(cmd->mask) & QHCA_CQ_M_RESIZE)) ||
@@ -337,7 +337,7 @@ void qhca_io_admin(struct qhca_io *io)
     resize = job->cmd.opcode == QHCA_CMD_MODIFY_CQ;
     cq = qhca_idr_get(&e->q->cqs, qhca_le32(job->cmd.obj));
     if (NEED(io, e->ready_flag && e->ad->asq_cons != e->ad->asq_prod &&
-             can_be_unfinished(&job->cmd) && (cq || !resize),
+             cmd_can_be_unfinished(&job->cmd) && (cq || !resize),
              "an unfinished command is invalid") && resize) {
         qhca_io_cq_resize(io, cq);
     }

@@ -8,13 +8,13 @@
 /* Packets sent before the store returns, so a small message leaves at once. */
 #define DB_BUDGET           32
 
-static void bad_object(struct qhca *e, uint32_t num)
+static void db_bad_object(struct qhca *e, uint32_t num)
 {
     qhca_guest_error(e, QHCA_STAT_DB_BAD_OBJECT, num,
                      "doorbell for an object that does not exist");
 }
 
-static void bad_owner(struct qhca *e, uint32_t num)
+static void db_bad_owner(struct qhca *e, uint32_t num)
 {
     qhca_guest_error(e, QHCA_STAT_DB_BAD_OWNER, num,
                      "doorbell in a page of another owner");
@@ -27,11 +27,11 @@ static bool may_ring(struct qhca *e, uint32_t uar, uint32_t num)
     const struct qhca_wq *wq = qhca_wq_get(e, num);
 
     if (!qp && !wq) {
-        bad_object(e, num);
+        db_bad_object(e, num);
         return false;
     }
     if ((wq ? wq->uar : qp->uar) != uar) {
-        bad_owner(e, num);
+        db_bad_owner(e, num);
         return false;
     }
     return true;
@@ -73,9 +73,9 @@ static void db_cq(struct qhca *e, uint32_t uar, uint64_t val, uint32_t index)
     struct qhca_cq *cq = qhca_idr_get(&e->q->cqs, num);
 
     if (!cq) {
-        bad_object(e, num);
+        db_bad_object(e, num);
     } else if (cq->uar != uar) {
-        bad_owner(e, num);
+        db_bad_owner(e, num);
     } else {
         qhca_cq_arm(e, cq, index, val & QHCA_DB_SOLICITED);
     }
@@ -87,12 +87,12 @@ static void db_eq(struct qhca *e, uint32_t uar, uint64_t val, uint32_t index)
     struct qhca_eq *eq;
 
     if (uar) {
-        bad_owner(e, num);
+        db_bad_owner(e, num);
         return;
     }
     eq = qhca_idr_get(&e->q->eqs, num);
     if (!eq) {
-        bad_object(e, num);
+        db_bad_object(e, num);
         return;
     }
     qhca_eq_doorbell(e, eq, index, val & QHCA_DB_EQ_ARM);
@@ -103,12 +103,12 @@ static void db_eth(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
     struct qhca_eth_q *q;
 
     if (uar) {
-        bad_owner(e, num);
+        db_bad_owner(e, num);
         return;
     }
     q = qhca_idr_get(&e->eth->eth_sqs, num);
     if (!q) {
-        bad_object(e, num);
+        db_bad_object(e, num);
         return;
     }
     if (index - q->ring.tail > 1u << q->ring.shift) {
@@ -126,7 +126,7 @@ static void db_eth(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
 static void db_mr_sync(struct qhca *e, uint32_t uar, uint32_t num)
 {
     if (uar) {
-        bad_owner(e, num);
+        db_bad_owner(e, num);
     } else {
         qhca_mr_sync(e, num);
     }
@@ -137,9 +137,9 @@ static void db_tm(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
     struct qhca_srq *srq = qhca_idr_get(&e->q->srqs, num);
 
     if (!srq || !srq->tm) {
-        bad_object(e, num);
+        db_bad_object(e, num);
     } else if (srq->uar != uar) {
-        bad_owner(e, num);
+        db_bad_owner(e, num);
     } else {
         qhca_tm_doorbell(e, srq, index);
     }
@@ -166,7 +166,7 @@ void qhca_db_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
     qhca_call_begins(e);
     qhca_count(e, QHCA_STAT_DOORBELLS);
     if (!qhca_active(e) || off >= QHCA_BAR_DB_SIZE) {
-        bad_object(e, num);
+        db_bad_object(e, num);
         return;
     }
     page = (uint32_t)(off >> e->ad->db_shift);

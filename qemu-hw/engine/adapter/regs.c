@@ -25,7 +25,7 @@ static uint32_t reg_status(const struct qhca *e)
     return s;
 }
 
-static bool is_reg64(uint64_t off)
+static bool reg_is_64(uint64_t off)
 {
     switch (off) {
     case QHCA_REG_FEATURES:
@@ -93,7 +93,7 @@ static bool reg_read32(struct qhca *e, uint64_t off, uint32_t *val)
     }
 }
 
-static void bad_access(struct qhca *e, uint64_t off)
+static void reg_bad_access(struct qhca *e, uint64_t off)
 {
     qhca_guest_error(e, QHCA_STAT_DB_BAD_ACCESS, (uint32_t)off,
                      "register access of a wrong size, place or time");
@@ -104,16 +104,16 @@ static uint64_t reg_read(struct qhca *e, uint64_t off, unsigned size)
     uint64_t val;
     uint32_t val32;
 
-    if (size == 8 && is_reg64(off)) {
+    if (size == 8 && reg_is_64(off)) {
         return reg_read64(e, off);
     }
-    if (size == 4 && is_reg64(off)) {
+    if (size == 4 && reg_is_64(off)) {
         val = reg_read64(e, off);
         e->ad->latch_read = (uint32_t)(val >> 32);
         e->ad->latch_read_off = off;
         return (uint32_t)val;
     }
-    if (size == 4 && off >= 4 && is_reg64(off - 4)) {
+    if (size == 4 && off >= 4 && reg_is_64(off - 4)) {
         if (e->ad->latch_read_off == off - 4) {
             e->ad->latch_read_off = 0;
             return e->ad->latch_read;
@@ -123,7 +123,7 @@ static uint64_t reg_read(struct qhca *e, uint64_t off, unsigned size)
     if (size == 4 && reg_read32(e, off, &val32)) {
         return val32;
     }
-    bad_access(e, off);
+    reg_bad_access(e, off);
     return 0;
 }
 
@@ -170,7 +170,7 @@ static void reg_write64(struct qhca *e, uint64_t off, uint64_t val)
         }
         return;
     }
-    bad_access(e, off);
+    reg_bad_access(e, off);
 }
 
 bool qhca_enable_ok(const struct qhca *e)
@@ -209,7 +209,7 @@ static void write_ctrl(struct qhca *e, uint32_t val)
 static void write_asq_db(struct qhca *e, uint32_t val)
 {
     if (!qhca_active(e)) {
-        bad_access(e, QHCA_REG_ASQ_DB);
+        reg_bad_access(e, QHCA_REG_ASQ_DB);
         return;
     }
     if (val - e->ad->asq_cons > 1u << e->ad->aq_shift) {
@@ -245,18 +245,18 @@ static void reg_write32(struct qhca *e, uint64_t off, uint32_t val)
         e->ad->aq_ctrl = val & QHCA_AQ_CTRL_IRQ;
         return;
     }
-    bad_access(e, off);
+    reg_bad_access(e, off);
 }
 
 void qhca_reg_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
 {
     qhca_call_begins(e);
-    if (size == 8 && is_reg64(off)) {
+    if (size == 8 && reg_is_64(off)) {
         reg_write64(e, off, val);
-    } else if (size == 4 && is_reg64(off)) {
+    } else if (size == 4 && reg_is_64(off)) {
         e->ad->latch_write = (uint32_t)val;
         e->ad->latch_write_off = off;
-    } else if (size == 4 && off >= 4 && is_reg64(off - 4)) {
+    } else if (size == 4 && off >= 4 && reg_is_64(off - 4)) {
         /* Without a preceding write of the low half, that half is 0. */
         val = val << 32;
         val |= e->ad->latch_write_off == off - 4 ? e->ad->latch_write : 0;
@@ -265,7 +265,7 @@ void qhca_reg_write(struct qhca *e, uint64_t off, uint64_t val, unsigned size)
     } else if (size == 4 && !(off & 3)) {
         reg_write32(e, off, (uint32_t)val);
     } else {
-        bad_access(e, off);
+        reg_bad_access(e, off);
     }
     qhca_finish(e);
 }

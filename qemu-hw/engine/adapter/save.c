@@ -423,7 +423,7 @@ static void save_timers(struct qhca_io *io, unsigned cls)
 }
 
 /* A QP waits for an RNR timer if and only if that timer runs. */
-static void check_waiting(struct qhca_io *io)
+static void saved_check_waiting(struct qhca_io *io)
 {
     const struct qhca_qp *qp;
     uint32_t n;
@@ -504,7 +504,7 @@ static void save_work(struct qhca_io *io)
     for (i = 0; i < QHCA_TIMER_CLASSES; i++) {
         save_timers(io, i);
     }
-    check_waiting(io);
+    saved_check_waiting(io);
     save_loopback(io);
     save_last_acks(io);
     IO(io, e->kicked);
@@ -514,7 +514,7 @@ static void save_work(struct qhca_io *io)
 /* ---- the whole ---- */
 
 /* Check the whole: nothing exists before the adapter is enabled. */
-static void check_whole(struct qhca_io *io)
+static void saved_check_whole(struct qhca_io *io)
 {
     struct qhca *e = io->e;
 
@@ -561,7 +561,7 @@ static const struct qhca_section sections[] = {
     QHCA_SECTION(events, save_events),
     QHCA_SECTION(work, save_work),
     QHCA_SECTION(gro, qhca_io_gro),
-    QHCA_SECTION(end, check_whole),
+    QHCA_SECTION(end, saved_check_whole),
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))

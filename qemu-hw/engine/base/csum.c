@@ -106,7 +106,7 @@ void qhca_csum_verdict(const struct qhca_headers *h, size_t len,
                                h->l4_proto);
 }
 
-static void put_sum(uint8_t *at, uint16_t sum)
+static void csum_put(uint8_t *at, uint16_t sum)
 {
     sum = qhca_le16((uint16_t)~sum);
     memcpy(at, &sum, 2);
@@ -116,7 +116,7 @@ void qhca_csum_fill_ip(uint8_t *ip, uint8_t version, size_t len)
 {
     if (version == 4) {
         memset(ip + 10, 0, 2);
-        put_sum(ip + 10, qhca_csum(ip, len, 0));
+        csum_put(ip + 10, qhca_csum(ip, len, 0));
     }
 }
 
@@ -132,7 +132,7 @@ void qhca_csum_fill_l4(const uint8_t *ip, uint8_t version, uint8_t *l4,
     memset(l4 + at, 0, 2);
     sum = qhca_csum(l4, len, csum_pseudo(ip, version, proto, len));
     /* In UDP 0 means "no checksum"; 0xffff is the same number */
-    put_sum(l4 + at, sum == 0xffff && proto == QHCA_PROTO_UDP ? 0 : sum);
+    csum_put(l4 + at, sum == 0xffff && proto == QHCA_PROTO_UDP ? 0 : sum);
 }
 
 void qhca_csum_fill(uint8_t *frame, size_t len)

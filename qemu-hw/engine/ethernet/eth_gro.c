@@ -105,7 +105,8 @@ static bool gro_begin(struct qhca *e, struct qhca_eth_q *q,
 }
 
 /* Were both steered to the queue in the same way? */
-static bool same_steer(const struct qhca_steer *a, const struct qhca_steer *b)
+static bool eth_gro_same_steer(const struct qhca_steer *a,
+                               const struct qhca_steer *b)
 {
     return a->hash == b->hash && a->hash_type == b->hash_type &&
            a->tag == b->tag;
@@ -149,7 +150,7 @@ bool qhca_gro_take(struct qhca *e, struct qhca_eth_q *q,
     } else if (x.order == QHCA_GRO_FLOW) {
         p = qhca_gro_find(g, &x.key);
     }
-    if (p && x.suits && same_steer(&p->steer, s) &&
+    if (p && x.suits && eth_gro_same_steer(&p->steer, s) &&
         qhca_gro_follows(g, p, f, &x)) {
         if (gro_make_room(e, p, x.len - x.l.hdr_len)) {
             gro_add(e, p, f, &x);

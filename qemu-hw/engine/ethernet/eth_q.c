@@ -48,8 +48,8 @@ static uint8_t ring_init(struct qhca_wqe_ring *r, const struct qhca_buf *d)
  * Take rings and CQ from the input into @q, whose is_sq and hds_thresh are
  * set; @stride: of the ring.
  */
-static uint8_t take_rings(struct qhca *e, struct qhca_cmd *c,
-                          struct qhca_eth_q *q, uint8_t stride)
+static uint8_t eth_q_take_rings(struct qhca *e, struct qhca_cmd *c,
+                                struct qhca_eth_q *q, uint8_t stride)
 {
     static const struct qhca_buf none;
     const struct qhca_eth_qc *in = c->in;
@@ -81,8 +81,8 @@ static uint8_t take_rings(struct qhca *e, struct qhca_cmd *c,
 }
 
 /* Find the shaper of an SQ; *@up is NULL if it has none. */
-static bool find_shaper(struct qhca *e, const struct qhca_eth_qc *in,
-                        struct qhca_shaper **up)
+static bool eth_q_find_shaper(struct qhca *e, const struct qhca_eth_qc *in,
+                              struct qhca_shaper **up)
 {
     uint32_t num = qhca_le32(in->shaper);
 
@@ -98,7 +98,7 @@ static uint8_t eth_q_create(struct qhca *e, struct qhca_cmd *c, bool is_sq)
     uint8_t st;
 
     tmp.hds_thresh = qhca_le32(in->hds_thresh);
-    st = take_rings(e, c, &tmp, in->stride);
+    st = eth_q_take_rings(e, c, &tmp, in->stride);
     if (st) {
         return st;
     }
@@ -108,7 +108,7 @@ static uint8_t eth_q_create(struct qhca *e, struct qhca_cmd *c, bool is_sq)
     if (!is_sq && in->shaper) {
         return qhca_bad(c, offsetof(struct qhca_eth_qc, shaper));
     }
-    if (!find_shaper(e, in, &up)) {
+    if (!eth_q_find_shaper(e, in, &up)) {
         return qhca_bad_obj(c, offsetof(struct qhca_eth_qc, shaper));
     }
     q = malloc(sizeof(*q));
@@ -198,7 +198,7 @@ static uint8_t rq_check_modify(struct qhca *e, struct qhca_cmd *c,
         next->hds_thresh = 0;
     }
     if (rings) {
-        return take_rings(e, c, next, RQ_STRIDE);
+        return eth_q_take_rings(e, c, next, RQ_STRIDE);
     }
     bad = qhca_eth_q_bad(e, next);
     return bad ? qhca_bad(c, bad) : QHCA_ST_OK;
@@ -260,7 +260,7 @@ uint8_t qhca_cmd_modify_eth_sq(struct qhca *e, struct qhca_cmd *c)
         return QHCA_ST_BAD_PARAM;
     }
     if (c->mask & QHCA_ETH_SQ_M_SHAPER) {
-        if (!find_shaper(e, in, &up)) {
+        if (!eth_q_find_shaper(e, in, &up)) {
             return qhca_bad_obj(c, offsetof(struct qhca_eth_qc, shaper));
         }
         qhca_turn_move(e, &q->turn, up);

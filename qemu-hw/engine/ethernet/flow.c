@@ -93,8 +93,9 @@ static bool flow_step(struct qhca *e)
  * all its rules the same hash, so each rule compared has a cost; *@lost is set
  * if the limit is reached.
  */
-static struct rule *next_rule(struct qhca *e, const struct qhca_flow_match *k,
-                              uint64_t after, bool accepted, bool *lost)
+static struct rule *flow_next_rule(struct qhca *e,
+                                   const struct qhca_flow_match *k,
+                                   uint64_t after, bool accepted, bool *lost)
 {
     struct qhca_flows *f = e->eth->flows;
     struct rule *best = NULL, *r;
@@ -163,8 +164,8 @@ static void flow_give_twins(struct qhca *e, struct rule *r,
  * match and priority).  After a DONT_TRAP rule, continue with the next best.
  * Returns true if a rule consumed the frame.
  */
-static bool by_rules(struct qhca *e, const struct qhca_eth_frame *f,
-                     bool accepted)
+static bool flow_by_rules(struct qhca *e, const struct qhca_eth_frame *f,
+                          bool accepted)
 {
     unsigned copies = 0;
     uint64_t after = 0;
@@ -172,7 +173,7 @@ static bool by_rules(struct qhca *e, const struct qhca_eth_frame *f,
     struct rule *r;
 
     while (copies < QHCA_FLOW_COPIES_MAX &&
-           (r = next_rule(e, &f->k, after, accepted, &lost))) {
+           (r = flow_next_rule(e, &f->k, after, accepted, &lost))) {
         flow_give(e, r, f);
         copies++;
         after = r->order;
@@ -188,8 +189,8 @@ static bool by_rules(struct qhca *e, const struct qhca_eth_frame *f,
     return lost;
 }
 
-static bool by_default(struct qhca *e, uint8_t type,
-                       const struct qhca_eth_frame *f)
+static bool flow_by_default(struct qhca *e, uint8_t type,
+                            const struct qhca_eth_frame *f)
 {
     struct rule *r = e->eth->flows->special[type];
     unsigned copies = 0;
@@ -205,17 +206,17 @@ bool qhca_flow_rx(struct qhca *e, const struct qhca_eth_frame *f, bool own)
 {
     bool accepted = qhca_mac_accept(e, f->data);
 
-    if (by_rules(e, f, accepted)) {
+    if (flow_by_rules(e, f, accepted)) {
         return true;
     }
     /* Default rules get what the Ethernet function would not accept. */
     if (!own && accepted) {
         return false;
     }
-    if (f->data[0] & 1 && by_default(e, QHCA_FLOW_MC_DEFAULT, f)) {
+    if (f->data[0] & 1 && flow_by_default(e, QHCA_FLOW_MC_DEFAULT, f)) {
         return true;
     }
-    return by_default(e, QHCA_FLOW_ALL_DEFAULT, f);
+    return flow_by_default(e, QHCA_FLOW_ALL_DEFAULT, f);
 }
 
 static void flow_sniff(struct qhca *e, const void *frame, size_t len)
@@ -225,7 +226,7 @@ static void flow_sniff(struct qhca *e, const void *frame, size_t len)
     if (e->eth->flows->special[QHCA_FLOW_SNIFFER] && len >= QHCA_ETH_HLEN) {
         qhca_eth_frame_parse(e, &f, frame, len);
         qhca_eth_frame_key(&f);
-        by_default(e, QHCA_FLOW_SNIFFER, &f);
+        flow_by_default(e, QHCA_FLOW_SNIFFER, &f);
     }
 }
 

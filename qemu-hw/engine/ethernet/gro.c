@@ -19,7 +19,7 @@ void qhca_gro_init(struct qhca_gro *g)
     g->pieces_left = QHCA_GRO_PIECES;
 }
 
-static uint16_t key_chain(const struct qhca_gro_key *key)
+static uint16_t gro_key_chain(const struct qhca_gro_key *key)
 {
     const uint8_t *p = (const uint8_t *)key;
     uint64_t h = 0;
@@ -38,7 +38,7 @@ struct qhca_gro_packet *qhca_gro_find(struct qhca_gro *g,
     struct qhca_gro_packet *p;
     uint16_t i;
 
-    for (i = g->held ? g->chain[key_chain(key)] : 0; i; i = p->next) {
+    for (i = g->held ? g->chain[gro_key_chain(key)] : 0; i; i = p->next) {
         p = &g->packet[i - 1];
         if (!memcmp(&p->key, key, sizeof(*key))) {
             return p;
@@ -64,7 +64,7 @@ struct qhca_gro_packet *qhca_gro_in_the_way(struct qhca_gro *g,
         return qhca_gro_oldest(g);
     }
     /* the newest is the first */
-    for (i = g->chain[key_chain(key)]; i; i = p->next) {
+    for (i = g->chain[gro_key_chain(key)]; i; i = p->next) {
         p = &g->packet[i - 1];
         last = p;
         n++;
@@ -84,7 +84,7 @@ struct qhca_gro_packet *qhca_gro_new(struct qhca_gro *g,
         i = ++g->packets_new;
     }
     p = &g->packet[i - 1];
-    *p = (struct qhca_gro_packet){ .key = *key, .chain = key_chain(key) };
+    *p = (struct qhca_gro_packet){ .key = *key, .chain = gro_key_chain(key) };
     p->next = g->chain[p->chain];
     g->chain[p->chain] = i;
     qhca_list_add_tail(&g->oldest, &p->age);
@@ -106,7 +106,7 @@ bool qhca_gro_room(const struct qhca_gro *g, const struct qhca_gro_packet *p,
     return gro_pieces(has + len) - gro_pieces(has) <= g->pieces_left;
 }
 
-static void add_piece(struct qhca_gro *g, struct qhca_gro_packet *p)
+static void gro_add_piece(struct qhca_gro *g, struct qhca_gro_packet *p)
 {
     uint16_t i = g->pieces_free;
 
@@ -133,7 +133,7 @@ void qhca_gro_append(struct qhca_gro *g, struct qhca_gro_packet *p,
     for (; len; len -= part, data += part, p->super.len += part) {
         at = p->super.len % QHCA_GRO_PIECE;
         if (!at) {
-            add_piece(g, p);
+            gro_add_piece(g, p);
         }
         part = QHCA_GRO_PIECE - at < len ? QHCA_GRO_PIECE - at : len;
         memcpy(g->piece[p->last - 1] + at, data, part);

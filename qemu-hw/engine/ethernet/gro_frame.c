@@ -30,7 +30,7 @@ static bool odd_sums(const struct qhca_large *l, const uint8_t *frame)
 }
 
 /* Is it a segment of data?  Other flags must reach the stack at once. */
-static bool is_data(const struct qhca_headers *h)
+static bool gro_is_data(const struct qhca_headers *h)
 {
     const uint8_t *tcp = h->l4;
 
@@ -40,7 +40,7 @@ static bool is_data(const struct qhca_headers *h)
 }
 
 /* The bytes of @h have no IPv4 options; @to: what follows the IP header. */
-static bool no_options(const struct qhca_headers *h, const uint8_t *to)
+static bool gro_no_options(const struct qhca_headers *h, const uint8_t *to)
 {
     return h->version == 6 || h->l3 + QHCA_IP4_HLEN == to;
 }
@@ -55,13 +55,13 @@ static bool gro_suits(const struct qhca_eth_q *q,
     size_t end;
 
     if (!(q->flags & QHCA_ETH_Q_F_GRO) || q->state != QHCA_WQS_RDY ||
-        f->super.segs || !is_data(h) || !qhca_large_from(f->data, h, l) ||
-        l->hdr_len > QHCA_ETH_LSO_HDR_MAX || !no_options(h, h->l4)) {
+        f->super.segs || !gro_is_data(h) || !qhca_large_from(f->data, h, l) ||
+        l->hdr_len > QHCA_ETH_LSO_HDR_MAX || !gro_no_options(h, h->l4)) {
         return false;
     }
     end = l->l4 + h->l4_len;
     if (tunnel) {
-        if (!no_options(&f->h, h->l3)) {
+        if (!gro_no_options(&f->h, h->l3)) {
             return false;
         }
         l->outer = (uint16_t)(f->h.l3 - f->data);
@@ -79,7 +79,7 @@ static bool gro_suits(const struct qhca_eth_q *q,
     return !odd_sums(l, f->data) && qhca_large_sum_ok(l, f->data, end);
 }
 
-static void copy_addr(uint8_t *to, const struct qhca_headers *h)
+static void gro_copy_addr(uint8_t *to, const struct qhca_headers *h)
 {
     memcpy(to, h->l3 + (h->version == 4 ? 12 : 8), h->version == 4 ? 8 : 32);
 }
@@ -92,10 +92,10 @@ static void gro_key(const struct qhca_eth_q *q, const struct qhca_headers *h,
     qhca_put_be32(key->rqn, q->num);
     memcpy(key->ports, h->l4, sizeof(key->ports));
     key->version = h->version;
-    copy_addr(key->addr, h);
+    gro_copy_addr(key->addr, h);
     if (outer) {
         key->outer_version = outer->version;
-        copy_addr(key->outer_addr, outer);
+        gro_copy_addr(key->outer_addr, outer);
     }
 }
 
@@ -161,7 +161,7 @@ bool qhca_gro_full(const struct qhca_gro_packet *p)
            qhca_gro_payload(p) >= payload_max(&p->super.l);
 }
 
-static bool same_id(uint8_t version, const uint8_t *a, const uint8_t *b)
+static bool gro_same_id(uint8_t version, const uint8_t *a, const uint8_t *b)
 {
     return version == 4 && !memcmp(a + IP4_ID, b + IP4_ID, 2);
 }
@@ -184,9 +184,9 @@ bool qhca_gro_follows(struct qhca_gro *g, struct qhca_gro_packet *p,
         return false;
     }
     if (s->segs == 1) {         /* the second frame shows the ID scheme */
-        l.same_id = same_id(l.version, first + l.l3, data + l.l3);
-        l.same_outer_id = same_id(l.outer_version, first + l.outer,
-                                  data + l.outer);
+        l.same_id = gro_same_id(l.version, first + l.l3, data + l.l3);
+        l.same_outer_id = gro_same_id(l.outer_version, first + l.outer,
+                                      data + l.outer);
     }
     memcpy(want, first, l.hdr_len);
     qhca_large_headers(&l, want, &part);

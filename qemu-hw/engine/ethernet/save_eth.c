@@ -4,7 +4,7 @@
 
 #include "ethernet/ethernet.h"
 
-static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
+static void save_eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
 {
     struct qhca_eth_q tmp = { .is_sq = is_sq }, *q = obj ? obj : &tmp;
     struct qhca *e = io->e;
@@ -48,14 +48,14 @@ static void eth_q(struct qhca_io *io, struct qhca_eth_q *obj, bool is_sq)
     }
 }
 
-static void eth_sq(struct qhca_io *io, void *obj)
+static void save_eth_sq(struct qhca_io *io, void *obj)
 {
-    eth_q(io, obj, true);
+    save_eth_q(io, obj, true);
 }
 
-static void eth_rq(struct qhca_io *io, void *obj)
+static void save_eth_rq(struct qhca_io *io, void *obj)
 {
-    eth_q(io, obj, false);
+    save_eth_q(io, obj, false);
 }
 
 /* The multicast filter: saved as addresses, hashed again on load. */
@@ -89,10 +89,10 @@ void qhca_io_eth_qs(struct qhca_io *io)
     struct qhca *e = io->e;
 
     qhca_io_numbers(io, &e->eth->eth_sqs);
-    qhca_io_each(io, &e->eth->eth_sqs, NULL, eth_sq);
+    qhca_io_each(io, &e->eth->eth_sqs, NULL, save_eth_sq);
     qhca_io_numbers_end(io, &e->eth->eth_sqs);
     qhca_io_numbers(io, &e->eth->eth_rqs);
-    qhca_io_each(io, &e->eth->eth_rqs, NULL, eth_rq);
+    qhca_io_each(io, &e->eth->eth_rqs, NULL, save_eth_rq);
     qhca_io_numbers_end(io, &e->eth->eth_rqs);
 }
 

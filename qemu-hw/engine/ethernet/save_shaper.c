@@ -117,7 +117,7 @@ uint32_t qhca_turn_num(struct qhca_list *ready)
 }
 
 /* Member @num, if it may be ready; its parent is not checked. */
-static struct qhca_turn *turn_by_num(struct qhca *e, uint32_t num)
+static struct qhca_turn *shaper_turn_by_num(struct qhca *e, uint32_t num)
 {
     struct qhca_shaper *s;
     struct qhca_eth_q *q;
@@ -133,7 +133,7 @@ static struct qhca_turn *turn_by_num(struct qhca *e, uint32_t num)
 
 struct qhca_list *qhca_turn_link(struct qhca *e, uint32_t num)
 {
-    struct qhca_turn *t = turn_by_num(e, num);
+    struct qhca_turn *t = shaper_turn_by_num(e, num);
 
     return t && !t->up ? &t->ready : NULL;
 }
@@ -176,7 +176,7 @@ static void io_ready(struct qhca_io *io, void *obj)
         if (io->saving) {
             continue;
         }
-        t = turn_by_num(io->e, num);
+        t = shaper_turn_by_num(io->e, num);
         if (NEED(io, t && t->up == s && qhca_list_empty(&t->ready),
                  "the wrong member is ready, or one twice")) {
             qhca_list_add_tail(&s->ready, &t->ready);

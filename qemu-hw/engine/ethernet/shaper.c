@@ -46,8 +46,9 @@ static bool shapers_end(const struct qhca *e)
 }
 
 /* Find the parent; *@up is NULL for the port.  False: it does not exist. */
-static bool find_parent(const struct qhca *e, const struct qhca_shaperc *in,
-                        struct qhca_shaper **up)
+static bool shaper_find_parent(const struct qhca *e,
+                               const struct qhca_shaperc *in,
+                               struct qhca_shaper **up)
 {
     uint32_t num = qhca_le32(in->parent);
 
@@ -77,7 +78,7 @@ uint8_t qhca_cmd_create_shaper(struct qhca *e, struct qhca_cmd *c)
     if (!qhca_shaper_ok(in, &bad)) {
         return qhca_bad(c, bad);
     }
-    if (!find_parent(e, in, &up)) {
+    if (!shaper_find_parent(e, in, &up)) {
         return qhca_bad_obj(c, offsetof(struct qhca_shaperc, parent));
     }
     s = calloc(1, sizeof(*s));
@@ -126,8 +127,8 @@ uint8_t qhca_cmd_destroy_shaper(struct qhca *e, struct qhca_cmd *c)
 }
 
 /* Its tokens or debt remain, as far as they fit the new bucket. */
-static void set_rate(struct qhca *e, struct qhca_shaper *s, uint64_t rate,
-                     uint32_t burst)
+static void shaper_set_rate(struct qhca *e, struct qhca_shaper *s,
+                            uint64_t rate, uint32_t burst)
 {
     qhca_shaper_fill(s, qhca_now(e));
     s->rate = rate;
@@ -162,7 +163,7 @@ uint8_t qhca_cmd_modify_shaper(struct qhca *e, struct qhca_cmd *c)
         return qhca_bad(c, bad);
     }
     up = s->turn.up;
-    if ((c->mask & QHCA_SHAPER_M_PARENT) && !find_parent(e, in, &up)) {
+    if ((c->mask & QHCA_SHAPER_M_PARENT) && !shaper_find_parent(e, in, &up)) {
         return qhca_bad_obj(c, offsetof(struct qhca_shaperc, parent));
     }
     if (up != s->turn.up && !qhca_shaper_may_move(e, s, up)) {
@@ -170,7 +171,7 @@ uint8_t qhca_cmd_modify_shaper(struct qhca *e, struct qhca_cmd *c)
     }
     s->turn.weight = next.weight;
     if (c->mask & QHCA_SHAPER_M_RATE) {
-        set_rate(e, s, qhca_le64(in->rate), qhca_le32(in->burst));
+        shaper_set_rate(e, s, qhca_le64(in->rate), qhca_le32(in->burst));
     }
     qhca_turn_move(e, &s->turn, up);
     return QHCA_ST_OK;

@@ -13,15 +13,15 @@ static bool wakes_first(const struct qhca_shaper *a,
     return a->until != b->until ? a->until < b->until : a->num < b->num;
 }
 
-static void wait_put(struct qhca_shaper_waits *w, uint32_t pos,
-                     struct qhca_shaper *s)
+static void shaper_wait_put(struct qhca_shaper_waits *w, uint32_t pos,
+                            struct qhca_shaper *s)
 {
     w->heap[pos] = s;
     s->wait_pos = pos;
 }
 
-static void wait_up(struct qhca_shaper_waits *w, uint32_t pos,
-                    struct qhca_shaper *s)
+static void shaper_wait_up(struct qhca_shaper_waits *w, uint32_t pos,
+                           struct qhca_shaper *s)
 {
     uint32_t up;
 
@@ -30,14 +30,14 @@ static void wait_up(struct qhca_shaper_waits *w, uint32_t pos,
         if (wakes_first(w->heap[up], s)) {
             break;
         }
-        wait_put(w, pos, w->heap[up]);
+        shaper_wait_put(w, pos, w->heap[up]);
         pos = up;
     }
-    wait_put(w, pos, s);
+    shaper_wait_put(w, pos, s);
 }
 
-static void wait_down(struct qhca_shaper_waits *w, uint32_t pos,
-                      struct qhca_shaper *s)
+static void shaper_wait_down(struct qhca_shaper_waits *w, uint32_t pos,
+                             struct qhca_shaper *s)
 {
     uint32_t down;
 
@@ -48,10 +48,10 @@ static void wait_down(struct qhca_shaper_waits *w, uint32_t pos,
         if (wakes_first(s, w->heap[down])) {
             break;
         }
-        wait_put(w, pos, w->heap[down]);
+        shaper_wait_put(w, pos, w->heap[down]);
         pos = down;
     }
-    wait_put(w, pos, s);
+    shaper_wait_put(w, pos, s);
 }
 
 static bool shaper_waits(const struct qhca_shaper *s)
@@ -60,7 +60,7 @@ static bool shaper_waits(const struct qhca_shaper *s)
 }
 
 /* End the wait of @s, if it waits; it may have to be made ready. */
-static void wait_end(struct qhca_shaper_waits *w, struct qhca_shaper *s)
+static void shaper_wait_end(struct qhca_shaper_waits *w, struct qhca_shaper *s)
 {
     uint32_t pos = s->wait_pos;
     struct qhca_shaper *last;
@@ -74,9 +74,9 @@ static void wait_end(struct qhca_shaper_waits *w, struct qhca_shaper *s)
         return;
     }
     if (wakes_first(last, s)) {
-        wait_up(w, pos, last);
+        shaper_wait_up(w, pos, last);
     } else {
-        wait_down(w, pos, last);
+        shaper_wait_down(w, pos, last);
     }
 }
 
@@ -91,7 +91,7 @@ void qhca_turn_init(struct qhca_turn *t, bool is_shaper)
     t->is_shaper = is_shaper;
 }
 
-static int32_t turn_quantum(const struct qhca_turn *t)
+static int32_t shaper_turn_quantum(const struct qhca_turn *t)
 {
     return TURN_BYTES * t->weight;
 }
@@ -107,7 +107,7 @@ void qhca_turn_add(struct qhca *e, struct qhca_turn *t)
             break;
         }
         /* A member that pauses keeps its debt, but no credit. */
-        t->credit = turn_quantum(t) + (t->credit < 0 ? t->credit : 0);
+        t->credit = shaper_turn_quantum(t) + (t->credit < 0 ? t->credit : 0);
         qhca_list_add_tail(&up->ready, &t->ready);
         if (shaper_waits(up)) {
             break;
@@ -122,7 +122,7 @@ void qhca_turn_del(struct qhca *e, struct qhca_turn *t)
 
     qhca_list_del(&t->ready);
     for (; s && qhca_list_empty(&s->ready); s = s->turn.up) {
-        wait_end(&e->eth->shaper_waits, s);
+        shaper_wait_end(&e->eth->shaper_waits, s);
         qhca_list_del(&s->turn.ready);
     }
 }
@@ -193,19 +193,19 @@ void qhca_shaper_sleep(struct qhca *e, struct qhca_shaper *s)
 {
     struct qhca_shaper_waits *w = &e->eth->shaper_waits;
 
-    wait_up(w, w->n++, s);
+    shaper_wait_up(w, w->n++, s);
 }
 
 void qhca_shaper_quiet(struct qhca *e, struct qhca_shaper *s)
 {
-    wait_end(&e->eth->shaper_waits, s);
+    shaper_wait_end(&e->eth->shaper_waits, s);
     qhca_turn_del(e, &s->turn);
 }
 
 void qhca_shaper_wake(struct qhca *e, struct qhca_shaper *s)
 {
     if (shaper_waits(s)) {
-        wait_end(&e->eth->shaper_waits, s);
+        shaper_wait_end(&e->eth->shaper_waits, s);
         qhca_turn_add(e, &s->turn);
     }
 }
@@ -229,7 +229,7 @@ uint64_t qhca_shaper_deadline(const struct qhca *e)
 /* ---- turns ---- */
 
 /* Move @t to the end of the list @of. */
-static void turn_rotate(struct qhca_list *of, struct qhca_turn *t)
+static void shaper_turn_rotate(struct qhca_list *of, struct qhca_turn *t)
 {
     qhca_list_del(&t->ready);
     qhca_list_add_tail(of, &t->ready);
@@ -248,8 +248,8 @@ struct qhca_eth_q *qhca_turn_next(struct qhca *e)
     while (!qhca_list_empty(of)) {
         t = qhca_container(of->next, struct qhca_turn, ready);
         if (t->up && t->credit <= 0) {
-            t->credit += turn_quantum(t);
-            turn_rotate(of, t);
+            t->credit += shaper_turn_quantum(t);
+            shaper_turn_rotate(of, t);
             continue;
         }
         if (!t->is_shaper) {
@@ -294,6 +294,6 @@ void qhca_turn_over(struct qhca *e, struct qhca_eth_q *q)
         t = &t->up->turn;
     }
     if (!qhca_list_empty(&t->ready)) {
-        turn_rotate(&e->eth->eth_ready, t);
+        shaper_turn_rotate(&e->eth->eth_ready, t);
     }
 }

@@ -112,7 +112,8 @@ uint64_t qhca_memlinks_deadline(const struct qhca *e)
 }
 
 /* Send marker number @num; false: the wire is busy. */
-static bool send_marker(struct qhca *e, struct qhca_memlink *l, uint32_t num)
+static bool memlink_send_marker(struct qhca *e, struct qhca_memlink *l,
+                                uint32_t num)
 {
     uint8_t frame[MARKER_LEN] = { 0 };
 
@@ -135,7 +136,7 @@ static void link_late(struct qhca *e, struct qhca_memlink *l, uint64_t now)
 
     if (l->state == QHCA_MEMLINK_HOLD && --l->tries) {
         l->deadline = now + HOLD_NS;
-        send_marker(e, l, l->marker);
+        memlink_send_marker(e, l, l->marker);
     } else if (l->state == QHCA_MEMLINK_HOLD) {
         l->state = QHCA_MEMLINK_WIRE;
         l->deadline = 0;
@@ -339,7 +340,7 @@ static enum qhca_memlink_way memlink_way(struct qhca *e, struct qhca_memlink *l)
     uint64_t now;
 
     if (l->state == QHCA_MEMLINK_PROBE && marker_seen(l)) {
-        if (!send_marker(e, l, l->marker + 1)) {
+        if (!memlink_send_marker(e, l, l->marker + 1)) {
             return QHCA_WAY_WIRE;
         }
         l->state = QHCA_MEMLINK_HOLD;
@@ -347,7 +348,7 @@ static enum qhca_memlink_way memlink_way(struct qhca *e, struct qhca_memlink *l)
         return link_wait(e, l, HOLD_NS);
     }
     now = qhca_now(e);
-    if (now >= l->retry_at && send_marker(e, l, l->marker + 1)) {
+    if (now >= l->retry_at && memlink_send_marker(e, l, l->marker + 1)) {
         l->state = QHCA_MEMLINK_PROBE;
         l->retry_at = now + PATIENCE_NS;
     }
@@ -355,8 +356,9 @@ static enum qhca_memlink_way memlink_way(struct qhca *e, struct qhca_memlink *l)
 }
 
 /* Find room for a record. */
-static enum qhca_memlink_way take_room(struct qhca *e, struct qhca_memlink *l,
-                                       bool parting)
+static enum qhca_memlink_way memlink_take_room(struct qhca *e,
+                                               struct qhca_memlink *l,
+                                               bool parting)
 {
     /* Some room is reserved for packets that cannot wait. */
     uint32_t need = parting ? sizeof(*l->rec) : QHCA_MEMLINK_ROOM;
@@ -380,7 +382,7 @@ static enum qhca_memlink_way take_room(struct qhca *e, struct qhca_memlink *l,
     return QHCA_WAY_LINK;
 }
 
-static struct qhca_memlink *find_link(struct qhca *e, const uint8_t mac[6])
+static struct qhca_memlink *memlink_find(struct qhca *e, const uint8_t mac[6])
 {
     struct qhca_list *head = link_hash(e, mac), *i;
 
@@ -404,7 +406,7 @@ enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
     if (!e->ml->n) {
         return QHCA_WAY_WIRE;
     }
-    l = find_link(e, mac);
+    l = memlink_find(e, mac);
     if (!l) {
         return QHCA_WAY_WIRE;
     }
@@ -436,5 +438,5 @@ enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
             return link_wait(e, l, PATIENCE_NS);
         }
     }
-    return take_room(e, l, parting);
+    return memlink_take_room(e, l, parting);
 }

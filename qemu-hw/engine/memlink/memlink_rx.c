@@ -6,7 +6,7 @@
 #include "memlink/memlink.h"
 
 /* The payload follows the record. */
-static bool take_inline(struct qhca *e, const struct qhca_shring_rx *r)
+static bool memlink_take_inline(struct qhca *e, const struct qhca_shring_rx *r)
 {
     if (r->rec.payload > r->rec.len - sizeof(r->rec)) {
         return false;
@@ -17,7 +17,7 @@ static bool take_inline(struct qhca *e, const struct qhca_shring_rx *r)
 }
 
 /* The payload is in the peer's memory. */
-static bool take_refs(struct qhca *e, const struct qhca_memlink *l)
+static bool memlink_take_refs(struct qhca *e, const struct qhca_memlink *l)
 {
     const struct qhca_shring_rx *r = &l->rx;
     uint32_t i, left = r->rec.payload;
@@ -45,8 +45,8 @@ static bool take_refs(struct qhca *e, const struct qhca_memlink *l)
     return !left;
 }
 
-static bool take_record(struct qhca *e, struct qhca_memlink *l,
-                        struct qhca_memlink_frame *f)
+static bool memlink_take_record(struct qhca *e, struct qhca_memlink *l,
+                                struct qhca_memlink_frame *f)
 {
     const struct qhca_shring_record *rec = &l->rx.rec;
 
@@ -67,8 +67,8 @@ static bool take_record(struct qhca *e, struct qhca_memlink *l,
     if (f->lost) {
         return true;
     }
-    return l->rx.state == QHCA_SHRING_INLINE ? take_inline(e, &l->rx) :
-                                               take_refs(e, l);
+    return l->rx.state == QHCA_SHRING_INLINE ? memlink_take_inline(e, &l->rx) :
+                                               memlink_take_refs(e, l);
 }
 
 bool qhca_memlink_next(struct qhca *e, struct qhca_memlink *l,
@@ -80,7 +80,7 @@ bool qhca_memlink_next(struct qhca *e, struct qhca_memlink *l,
         return false;
     }
     got = qhca_shring_next(&l->rx);
-    if (got == QHCA_SHRING_OK && take_record(e, l, f)) {
+    if (got == QHCA_SHRING_OK && memlink_take_record(e, l, f)) {
         l->received++;
         l->lost += f->lost;
         return true;

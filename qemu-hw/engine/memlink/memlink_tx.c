@@ -6,7 +6,7 @@
  * Forget records that no longer refer to memory.  This is done for each record
  * sent, so that no position is remembered for so long that it recurs.
  */
-static void forget_consumed(struct qhca_memlink *l)
+static void memlink_forget_consumed(struct qhca_memlink *l)
 {
     /* Records are consumed in order. */
     while (l->ref_tail != l->ref_head &&
@@ -21,7 +21,7 @@ bool qhca_memlink_refs_begin(struct qhca *e, struct qhca_memlink *l,
 {
     struct qhca_memlink_refs *r = &e->ml->out;
 
-    forget_consumed(l);
+    memlink_forget_consumed(l);
     r->unfit = l->ref_head - l->ref_tail == QHCA_MEMLINK_REFS;
     r->segs = 0;
     r->keys = 0;
@@ -92,7 +92,7 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
     struct qhca_shring_record *rec = l->rec;
     uint32_t body = payload;
 
-    forget_consumed(l);
+    memlink_forget_consumed(l);
     rec->payload = payload;
     rec->head = (uint16_t)len;
     rec->mtu = mtu;

@@ -121,8 +121,8 @@ static bool mr_is_dm(const struct qhca_mr *mr)
     return mr && (mr->flags & QHCA_MR_F_DM);
 }
 
-static void trace_data(struct qhca *e, uint32_t qpn, uint64_t addr,
-                       uint64_t len, bool write)
+static void mr_trace_data(struct qhca *e, uint32_t qpn, uint64_t addr,
+                          uint64_t len, bool write)
 {
     struct qhca_trace t = {
         .kind = QHCA_TR_DATA, .num = qpn, .addr = addr, .a = len, .b = write,
@@ -132,8 +132,8 @@ static void trace_data(struct qhca *e, uint32_t qpn, uint64_t addr,
 }
 
 /* Copy one contiguous piece. */
-static uint8_t copy_run(struct qhca *e, bool dm, uint64_t addr,
-                        uint8_t *buf, size_t len, bool write, uint32_t qpn)
+static uint8_t mr_copy_run(struct qhca *e, bool dm, uint64_t addr,
+                           uint8_t *buf, size_t len, bool write, uint32_t qpn)
 {
     bool ok;
 
@@ -146,7 +146,7 @@ static uint8_t copy_run(struct qhca *e, bool dm, uint64_t addr,
     }
 
     if (ok && qhca_tracing(e)) {
-        trace_data(e, qpn, addr, len, write);
+        mr_trace_data(e, qpn, addr, len, write);
     }
     return ok ? QHCA_SYN_NONE : QHCA_SYN_DATA_DMA;
 }
@@ -184,7 +184,7 @@ static uint8_t mr_copy(struct qhca *e, struct qhca_mr *mr, uint64_t off,
     size_t n;
 
     if (!mr) {
-        return copy_run(e, false, off, buf, len, write, qpn);
+        return mr_copy_run(e, false, off, buf, len, write, qpn);
     }
     while (len) {
         syn = mr_walk(e, mr, off, len, write, &at, &run);
@@ -192,7 +192,7 @@ static uint8_t mr_copy(struct qhca *e, struct qhca_mr *mr, uint64_t off,
             return syn;
         }
         n = run < len ? (size_t)run : len;
-        syn = copy_run(e, mr_is_dm(mr), at, buf, n, write, qpn);
+        syn = mr_copy_run(e, mr_is_dm(mr), at, buf, n, write, qpn);
         if (syn) {
             return syn;
         }
@@ -246,7 +246,7 @@ uint8_t qhca_mr_share(struct qhca *e, uint32_t pd, bool privileged,
         n = (uint32_t)(run < len ? run : len);
         qhca_memlink_refs_add(e, at, n);
         if (qhca_tracing(e) && !e->ml->out.unfit) {
-            trace_data(e, qpn, at, n, false);
+            mr_trace_data(e, qpn, at, n, false);
         }
         off += n;
         len -= n;
@@ -327,9 +327,9 @@ static bool atomic_at(struct qhca *e, bool dm, uint64_t addr,
  * (*@dm) offset in device memory.  That may be misaligned even if @addr is not,
  * since a region may begin anywhere in its page.
  */
-static uint8_t find_word(struct qhca *e, uint32_t pd, uint32_t key,
-                         uint64_t addr, uint32_t access, uint32_t qpn,
-                         bool *dm, uint64_t *at)
+static uint8_t mr_find_word(struct qhca *e, uint32_t pd, uint32_t key,
+                            uint64_t addr, uint32_t access, uint32_t qpn,
+                            bool *dm, uint64_t *at)
 {
     struct qhca_mr *mr;
     uint64_t run = 8, off;
@@ -358,8 +358,8 @@ uint8_t qhca_mr_atomic(struct qhca *e, uint32_t pd, uint32_t key,
 {
     uint64_t at;
     bool dm;
-    uint8_t syn = find_word(e, pd, key, addr, QHCA_ACCESS_REMOTE_ATOMIC, qpn,
-                            &dm, &at);
+    uint8_t syn = mr_find_word(e, pd, key, addr, QHCA_ACCESS_REMOTE_ATOMIC, qpn,
+                               &dm, &at);
 
     if (syn) {
         return syn;
@@ -372,7 +372,7 @@ uint8_t qhca_mr_atomic(struct qhca *e, uint32_t pd, uint32_t key,
         return QHCA_SYN_DATA_DMA;
     }
     if (qhca_tracing(e)) {
-        trace_data(e, qpn, at, 8, true);
+        mr_trace_data(e, qpn, at, 8, true);
     }
     return QHCA_SYN_NONE;
 }
@@ -401,8 +401,8 @@ uint8_t qhca_mr_store64(struct qhca *e, uint32_t pd, uint32_t key,
 {
     uint64_t at;
     bool dm;
-    uint8_t syn = find_word(e, pd, key, addr, QHCA_ACCESS_REMOTE_WRITE, qpn,
-                            &dm, &at);
+    uint8_t syn = mr_find_word(e, pd, key, addr, QHCA_ACCESS_REMOTE_WRITE, qpn,
+                               &dm, &at);
 
     if (syn) {
         return syn;
@@ -412,7 +412,7 @@ uint8_t qhca_mr_store64(struct qhca *e, uint32_t pd, uint32_t key,
         return QHCA_SYN_DATA_DMA;
     }
     if (qhca_tracing(e)) {
-        trace_data(e, qpn, at, 8, true);
+        mr_trace_data(e, qpn, at, 8, true);
     }
     return QHCA_SYN_NONE;
 }
@@ -527,8 +527,8 @@ uint8_t qhca_mr_fast_reg(struct qhca *e, uint32_t pd,
 }
 
 /* Check length and addresses of a region with a table. */
-static uint8_t check_range(struct qhca_cmd *c, const struct qhca_mpt *in,
-                           uint8_t flags)
+static uint8_t mr_check_range(struct qhca_cmd *c, const struct qhca_mpt *in,
+                              uint8_t flags)
 {
     uint64_t iova = qhca_le64(in->iova), len = qhca_le64(in->len);
 
@@ -573,7 +573,7 @@ static uint8_t mr_check_create(struct qhca *e, struct qhca_cmd *c,
         }
         return QHCA_ST_OK;
     }
-    return check_range(c, in, in->flags);
+    return mr_check_range(c, in, in->flags);
 }
 
 /* Device memory is one block, which must contain the region. */
@@ -637,7 +637,7 @@ bool qhca_mr_valid(struct qhca *e, const struct qhca_mr *mr)
     if (mr->flags & QHCA_MR_F_FAST_REG) {
         /* The range is that of REG_MR. */
         return mr->state == QHCA_MR_FREE ||
-               (!check_range(&c, &in, 0) && m->form == QHCA_BUF_FLAT &&
+               (!mr_check_range(&c, &in, 0) && m->form == QHCA_BUF_FLAT &&
                 m->entries <= mr->max_entries);
     }
     if (mr->state != QHCA_MR_VALID) {
@@ -693,8 +693,8 @@ uint8_t qhca_cmd_create_mr(struct qhca *e, struct qhca_cmd *c)
 }
 
 /* Check @mask for this region and the values that it selects. */
-static uint8_t check_modify(struct qhca *e, struct qhca_cmd *c,
-                            const struct qhca_mr *mr)
+static uint8_t mr_check_modify(struct qhca *e, struct qhca_cmd *c,
+                               const struct qhca_mr *mr)
 {
     const struct qhca_mpt *in = c->in;
 
@@ -717,7 +717,7 @@ static uint8_t check_modify(struct qhca *e, struct qhca_cmd *c,
         !qhca_mr_access_ok(qhca_le32(in->access))) {
         return qhca_bad(c, offsetof(struct qhca_mpt, access));
     }
-    return c->mask & QHCA_MR_M_TRANS ? check_range(c, in, mr->flags) :
+    return c->mask & QHCA_MR_M_TRANS ? mr_check_range(c, in, mr->flags) :
                                        QHCA_ST_OK;
 }
 
@@ -731,7 +731,7 @@ uint8_t qhca_cmd_modify_mr(struct qhca *e, struct qhca_cmd *c)
     if (!mr) {
         return QHCA_ST_BAD_OBJ;
     }
-    st = check_modify(e, c, mr);
+    st = mr_check_modify(e, c, mr);
     if (!st && (c->mask & QHCA_MR_M_TRANS)) {
         memset(&map, 0, sizeof(map));
         st = init_table(e, &map, in, mr->flags);

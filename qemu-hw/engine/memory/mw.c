@@ -37,8 +37,8 @@ bool qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows)
 }
 
 /* Find the window for the new key @key, if a QP of @pd may bind it. */
-static uint8_t find_window(struct qhca *e, uint32_t pd, uint32_t key,
-                           struct qhca_mw **mwp)
+static uint8_t mw_find(struct qhca *e, uint32_t pd, uint32_t key,
+                       struct qhca_mw **mwp)
 {
     struct qhca_mr *mr = qhca_idr_get(&e->mem->mrs,
                                       key >> QHCA_KEY_INDEX_SHIFT);
@@ -55,9 +55,9 @@ static uint8_t find_window(struct qhca *e, uint32_t pd, uint32_t key,
 }
 
 /* May a window of @pd with @flags be bound to @len bytes at @addr of @mr? */
-static uint8_t check_region(uint32_t pd, const struct qhca_mr *mr,
-                            uint64_t addr,
-                            uint64_t len, uint32_t flags)
+static uint8_t mw_check_region(uint32_t pd, const struct qhca_mr *mr,
+                               uint64_t addr,
+                               uint64_t len, uint32_t flags)
 {
     uint64_t off;
 
@@ -86,7 +86,7 @@ uint8_t qhca_mw_bind(struct qhca *e, uint32_t pd, uint32_t qpn,
     uint64_t len = qhca_le64(wqe->ctrl.arg1);
     struct qhca_mw *mw = NULL;
     struct qhca_mr *mr;
-    uint8_t syn = find_window(e, pd, key, &mw);
+    uint8_t syn = mw_find(e, pd, key, &mw);
     bool type2;
 
     if (syn) {
@@ -106,7 +106,7 @@ uint8_t qhca_mw_bind(struct qhca *e, uint32_t pd, uint32_t qpn,
         return QHCA_SYN_NONE;
     }
     mr = qhca_mr_get(e, (uint32_t)qhca_le64(wqe->remote.addr));
-    syn = check_region(pd, mr, addr, len, flags);
+    syn = mw_check_region(pd, mr, addr, len, flags);
     if (syn) {
         return syn;
     }

@@ -29,7 +29,7 @@ void qhca_io_buf(struct qhca_io *io, struct qhca_buf_table *m, uint64_t need,
     m->kind = kind;
 }
 
-static bool is_region(const void *obj)
+static bool saved_is_region(const void *obj)
 {
     return !(((const struct qhca_mr *)obj)->flags & QHCA_MR_F_MW);
 }
@@ -77,5 +77,5 @@ static void save_mr(struct qhca_io *io, void *obj)
 void qhca_io_mrs(struct qhca_io *io)
 {
     qhca_io_numbers(io, &io->e->mem->mrs);
-    qhca_io_each(io, &io->e->mem->mrs, is_region, save_mr);
+    qhca_io_each(io, &io->e->mem->mrs, saved_is_region, save_mr);
 }

@@ -34,7 +34,7 @@ static bool direct_ok(const struct qhca_buf_table *m)
            !(m->queue && (m->addr & 63));
 }
 
-static bool list_ok(const struct qhca_buf_table *m)
+static bool table_list_ok(const struct qhca_buf_table *m)
 {
     return !m->hops && !m->page_shift && !m->table_shift && !m->first &&
            m->entries && m->entries <= QHCA_BUF_LIST_MAX &&
@@ -90,7 +90,7 @@ uint8_t qhca_buf_table_init(struct qhca_buf_table *m, const struct qhca_buf *d,
         ok = direct_ok(m);
         break;
     case QHCA_BUF_LIST:
-        ok = list_ok(m);
+        ok = table_list_ok(m);
         break;
     case QHCA_BUF_FLAT:
         ok = flat_ok(m);
@@ -123,8 +123,8 @@ void qhca_buf_table_forget(struct qhca_buf_table *m)
     m->block_valid = false;
 }
 
-static void trace_hop(struct qhca *e, uint32_t num, uint64_t addr,
-                      uint64_t entry, unsigned level)
+static void table_trace_hop(struct qhca *e, uint32_t num, uint64_t addr,
+                            uint64_t entry, unsigned level)
 {
     struct qhca_trace t = {
         .kind = QHCA_TR_WALK_HOP, .num = num, .addr = addr, .a = entry,
@@ -134,8 +134,8 @@ static void trace_hop(struct qhca *e, uint32_t num, uint64_t addr,
     qhca_trace_emit(e, &t);
 }
 
-static void trace_walk(struct qhca *e, uint32_t num, uint64_t off,
-                       uint64_t addr)
+static void table_trace_walk(struct qhca *e, uint32_t num, uint64_t off,
+                             uint64_t addr)
 {
     struct qhca_trace t = {
         .kind = QHCA_TR_WALK, .num = num, .a = off, .addr = addr,
@@ -166,8 +166,8 @@ static bool entry_ok(uint64_t entry, bool table, unsigned shift)
 }
 
 /* TREE: walk from the root to the last-level table with @page's entry. */
-static uint8_t find_sub(struct qhca *e, struct qhca_buf_table *m,
-                        uint64_t page, uint32_t num)
+static uint8_t table_find_sub(struct qhca *e, struct qhca_buf_table *m,
+                              uint64_t page, uint32_t num)
 {
     unsigned bits = m->table_shift - 3, level;
     uint64_t mask = (1ULL << bits) - 1;
@@ -185,7 +185,7 @@ static uint8_t find_sub(struct qhca *e, struct qhca_buf_table *m,
         }
         entry = qhca_le64(entry);
         if (qhca_tracing(e)) {
-            trace_hop(e, num, at, entry, level);
+            table_trace_hop(e, num, at, entry, level);
         }
         if (m->odp && !(entry & QHCA_BTE_VALID)) {
             return QHCA_SYN_PAGE_FAULT;
@@ -202,8 +202,8 @@ static uint8_t find_sub(struct qhca *e, struct qhca_buf_table *m,
 }
 
 /* Read the block of last-level entries with @page's entry. */
-static uint8_t read_block(struct qhca *e, struct qhca_buf_table *m,
-                          uint64_t page, uint32_t num)
+static uint8_t table_read_block(struct qhca *e, struct qhca_buf_table *m,
+                                uint64_t page, uint32_t num)
 {
     uint64_t block = page / QHCA_BUF_BLOCK, at, n = QHCA_BUF_BLOCK;
     uint8_t syn;
@@ -216,7 +216,7 @@ static uint8_t read_block(struct qhca *e, struct qhca_buf_table *m,
             n = m->entries - block * QHCA_BUF_BLOCK;
         }
     } else {
-        syn = find_sub(e, m, page, num);
+        syn = table_find_sub(e, m, page, num);
         if (syn) {
             return syn;
         }
@@ -241,8 +241,8 @@ static bool table_present(const struct qhca_buf_table *m, uint64_t entry,
 }
 
 /* Make @page's leaf the current one. */
-static uint8_t walk_table(struct qhca *e, struct qhca_buf_table *m,
-                          uint64_t page, bool write, uint32_t num)
+static uint8_t table_walk_hops(struct qhca *e, struct qhca_buf_table *m,
+                               uint64_t page, bool write, uint32_t num)
 {
     uint64_t entry;
     unsigned slot = page % QHCA_BUF_BLOCK;
@@ -253,14 +253,14 @@ static uint8_t walk_table(struct qhca *e, struct qhca_buf_table *m,
     if (!m->block_valid || m->block != page / QHCA_BUF_BLOCK ||
         !entry_ok(qhca_le64(m->entry[slot]), false, m->page_shift) ||
         !table_present(m, qhca_le64(m->entry[slot]), write)) {
-        syn = read_block(e, m, page, num);
+        syn = table_read_block(e, m, page, num);
         if (syn) {
             return syn == QHCA_SYN_PAGE_FAULT ? syn : table_error(e, num, syn);
         }
     }
     entry = qhca_le64(m->entry[slot]);
     if (qhca_tracing(e)) {
-        trace_hop(e, num, m->block_addr + slot * 8, entry, m->hops - 1);
+        table_trace_hop(e, num, m->block_addr + slot * 8, entry, m->hops - 1);
     }
     if (!table_present(m, entry, write)) {
         return QHCA_SYN_PAGE_FAULT;
@@ -292,8 +292,8 @@ static bool seg_ok(const struct qhca_buf_table *m, uint32_t i, uint64_t addr,
  * LIST: add up lengths until the segment with byte @off is found, starting at
  * the segment found last if that precedes @off.
  */
-static uint8_t walk_list(struct qhca *e, struct qhca_buf_table *m, uint64_t off,
-                         uint32_t num)
+static uint8_t table_walk_list(struct qhca *e, struct qhca_buf_table *m,
+                               uint64_t off, uint32_t num)
 {
     struct qhca_buf_seg seg[QHCA_LIST_CHUNK];
     uint64_t start = 0, addr, len, at;
@@ -318,7 +318,7 @@ static uint8_t walk_list(struct qhca *e, struct qhca_buf_table *m, uint64_t off,
             addr = qhca_le64(seg[j].addr);
             len = qhca_le64(seg[j].len);
             if (qhca_tracing(e)) {
-                trace_hop(e, num, at + j * sizeof(seg[0]), addr, i);
+                table_trace_hop(e, num, at + j * sizeof(seg[0]), addr, i);
             }
             if (!(len & QHCA_BUF_SEG_VALID)) {
                 return table_error(e, num, QHCA_SYN_TABLE_INVALID);
@@ -355,7 +355,7 @@ static uint8_t table_walk(struct qhca *e, struct qhca_buf_table *m,
         break;
     case QHCA_BUF_LIST:
         if (!m->leaf_valid || off - m->leaf_off >= m->leaf_len) {
-            syn = walk_list(e, m, off, num);
+            syn = table_walk_list(e, m, off, num);
             if (syn) {
                 return syn;
             }
@@ -376,7 +376,7 @@ static uint8_t table_walk(struct qhca *e, struct qhca_buf_table *m,
         }
         if (!m->leaf_valid || m->leaf_page != pos >> m->page_shift ||
             (write && !m->leaf_write)) {
-            syn = walk_table(e, m, pos >> m->page_shift, write, num);
+            syn = table_walk_hops(e, m, pos >> m->page_shift, write, num);
             if (syn) {
                 return syn;
             }
@@ -388,7 +388,7 @@ static uint8_t table_walk(struct qhca *e, struct qhca_buf_table *m,
     }
     *run = n < left ? n : left;
     if (qhca_tracing(e)) {
-        trace_walk(e, num, off, *addr);
+        table_trace_walk(e, num, off, *addr);
     }
     return QHCA_SYN_NONE;
 }

@@ -133,7 +133,7 @@ static void break_update(struct qhca *e)
 /* ---- comparing ---- */
 
 /* Is @t an event of the kind @on? */
-static bool is_on(const struct qhca_trace *t, unsigned on)
+static bool break_is_on(const struct qhca_trace *t, unsigned on)
 {
     unsigned is = kinds[t->kind].on;
 
@@ -177,7 +177,7 @@ static uint64_t syndrome_of(const struct qhca_trace *t)
 static bool debug_matches(const struct qhca_break *b,
                           const struct qhca_trace *t)
 {
-    return is_on(t, b->on) && !(b->fields & ~kinds[t->kind].fields) &&
+    return break_is_on(t, b->on) && !(b->fields & ~kinds[t->kind].fields) &&
            (!(b->fields & QHCA_BRK_NUMBER) || b->number == t->num) &&
            (!(b->fields & QHCA_BRK_PEER) || b->peer == peer_of(t)) &&
            (!(b->fields & QHCA_BRK_INDEX) || b->index == t->index) &&
@@ -282,7 +282,7 @@ static void watch_event(struct qhca *e, const struct qhca_trace *t)
             by = b;
         }
     }
-    step = d->step_left && is_on(t, d->step_on) && !--d->step_left;
+    step = d->step_left && break_is_on(t, d->step_on) && !--d->step_left;
     if (by || step) {
         break_stop(e, t, by);
     }
@@ -305,7 +305,7 @@ unsigned qhca_on_fields(enum qhca_stop_on on)
             .kind = i, .a = QHCA_STAT_TABLE_ERRORS,
         };
 
-        if (is_on(&t, on)) {
+        if (break_is_on(&t, on)) {
             has |= kinds[i].fields;
         }
     }

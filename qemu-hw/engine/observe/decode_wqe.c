@@ -116,12 +116,12 @@ void qhca_decode_tm_wqe(const struct qhca_emit *em, const void *p,
     }
 }
 
-static bool is_tm(uint8_t opcode)
+static bool decode_is_tm(uint8_t opcode)
 {
     return opcode >= QHCA_CQE_OP_TM_RECV && opcode <= QHCA_CQE_OP_TM_SYNC;
 }
 
-static bool is_eth(uint8_t opcode)
+static bool decode_is_eth(uint8_t opcode)
 {
     return opcode == QHCA_CQE_OP_ETH_SEND || opcode == QHCA_CQE_OP_ETH_RECV;
 }
@@ -130,6 +130,7 @@ void qhca_decode_cqe(const struct qhca_emit *em, const void *p)
 {
     uint8_t opcode = ((const uint8_t *)p)[offsetof(struct qhca_cqe, opcode)];
 
-    qhca_decode(em, is_tm(opcode) ? qhca_fields_tm_cqe :
-                is_eth(opcode) ? qhca_fields_eth_cqe : qhca_fields_cqe, p);
+    qhca_decode(em, decode_is_tm(opcode) ? qhca_fields_tm_cqe :
+                decode_is_eth(opcode) ? qhca_fields_eth_cqe : qhca_fields_cqe,
+                p);
 }

@@ -215,8 +215,8 @@ static bool fault_chosen(struct qhca_faults *fs, struct qhca_fault_rule *f,
            (*draw >> 32) * QHCA_FAULT_PPM >> 32 < f->chance;
 }
 
-static void trace_hit(struct qhca *e, const struct qhca_fault_rule *f,
-                      const struct qhca_fault_site *s)
+static void fault_trace_hit(struct qhca *e, const struct qhca_fault_rule *f,
+                            const struct qhca_fault_site *s)
 {
     struct qhca_trace t = {
         .kind = QHCA_TR_FAULT, .num = s->number, .peer = s->peer,
@@ -252,7 +252,7 @@ static void fault_hit(struct qhca *e, struct qhca_fault_rule *f,
 {
     f->hits++;
     if (qhca_tracing(e)) {
-        trace_hit(e, f, s);
+        fault_trace_hit(e, f, s);
     }
     if (!qhca_fault_has(h, f->action)) {
         h->actions |= 1u << f->action;
@@ -327,7 +327,7 @@ static const struct qhca_qp *know_qp(struct qhca *e, struct qhca_fault_site *s,
 }
 
 /* RDMA traffic; not the driver's commands and events, nor Ethernet. */
-static bool of_rdma(uint8_t kind)
+static bool fault_of_rdma(uint8_t kind)
 {
     return kind != QHCA_DMA_COMMAND && kind != QHCA_DMA_EQE &&
            kind != QHCA_DMA_ETH;
@@ -366,7 +366,7 @@ bool qhca_fault_dma(struct qhca *e, uint8_t kind, uint32_t num, uint64_t addr,
     struct qhca_fault_site s = {
         .at = QHCA_FLT_AT_DMA, .kind = kind, .number = num, .addr = addr,
         .len = len, .access = write ? QHCA_FLT_WRITE : QHCA_FLT_READ,
-        .spared = !of_rdma(kind),
+        .spared = !fault_of_rdma(kind),
         .can_be_garbage = data && len <= sizeof(fs->garbage),
     };
     struct qhca_fault_hits h;
@@ -406,7 +406,7 @@ bool qhca_fault_table(struct qhca *e, const struct qhca_buf_table *m,
 {
     struct qhca_fault_site s = {
         .at = QHCA_FLT_AT_TABLE, .kind = m->kind, .number = num,
-        .index = index, .addr = m->addr, .spared = !of_rdma(m->kind),
+        .index = index, .addr = m->addr, .spared = !fault_of_rdma(m->kind),
     };
     struct qhca_fault_hits h;
 
@@ -510,7 +510,7 @@ bool qhca_fault_irq(struct qhca *e, uint32_t vector)
 
 /* ---- link, reset, time ---- */
 
-static void link_back(struct qhca *e)
+static void fault_link_back(struct qhca *e)
 {
     struct qhca_faults *fs = e->faults;
 
@@ -565,7 +565,7 @@ uint64_t qhca_fault_deadline(const struct qhca *e)
 void qhca_fault_timer(struct qhca *e, uint64_t now)
 {
     if (e->faults->link_rule && e->faults->link_until <= now) {
-        link_back(e);
+        fault_link_back(e);
     }
     irqs_release(e, 0, now);
     qhca_fault_frames_due(e, now);
@@ -611,7 +611,7 @@ static const struct {
     { QHCA_FLT_INDEX, "'index' exists at a table only" },
 };
 
-static const char *check_match(const struct qhca_fault_rule *f)
+static const char *fault_check_match(const struct qhca_fault_rule *f)
 {
     static const uint32_t none[8];
     uint32_t wrong = f->fields & ~at_fields[f->at];
@@ -712,7 +712,7 @@ static const char *fault_check(const struct qhca_fault_rule *f)
     if ((f->fields & QHCA_FLT_COUNT) && !f->count) {
         return "'count' must be at least 1: the rule would never hit";
     }
-    return check_match(f);
+    return fault_check_match(f);
 }
 
 static void fault_fill_in(struct qhca_fault_rule *f)
@@ -829,7 +829,7 @@ const char *qhca_fault_add(struct qhca *e, struct qhca_fault_rule *f)
 static void fault_let_go(struct qhca *e, const struct qhca_fault_rule *f)
 {
     if (e->faults->link_rule == f->id) {
-        link_back(e);
+        fault_link_back(e);
     }
     if (f->action == QHCA_FLT_STALL_EVENTS) {
         qhca_eqs_go_on(e);

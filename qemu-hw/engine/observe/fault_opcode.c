@@ -17,7 +17,7 @@ static const struct {
     { "atomic", QHCA_OPF_ATOMIC, QHCA_OPF_RESP },
 };
 
-static void set_bit(uint32_t opcode[8], unsigned op)
+static void fault_set_opcode(uint32_t opcode[8], unsigned op)
 {
     opcode[op / 32] |= 1u << op % 32;
 }
@@ -34,7 +34,7 @@ bool qhca_fault_opcode(const char *name, uint32_t opcode[8])
 
             if ((flags & QHCA_OPF_VALID) && !(flags & groups[i].no) &&
                 (flags & groups[i].yes) == groups[i].yes) {
-                set_bit(opcode, op);
+                fault_set_opcode(opcode, op);
                 found = true;
             }
         }
@@ -43,7 +43,7 @@ bool qhca_fault_opcode(const char *name, uint32_t opcode[8])
     for (n = qhca_names_bth; n->name; n++) {
         for (op = n->val; !strcmp(name, n->name) && op < 256; op += 32) {
             if (qhca_op_info((uint8_t)op).flags & QHCA_OPF_VALID) {
-                set_bit(opcode, op);
+                fault_set_opcode(opcode, op);
                 found = true;
             }
         }

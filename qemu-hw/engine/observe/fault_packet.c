@@ -30,7 +30,7 @@ static void fault_keep(struct qhca *e, struct qhca_fault_frame *what,
 }
 
 /* The first packet that is due, or NULL. */
-static struct qhca_fault_frame *first_due(struct qhca_faults *fs)
+static struct qhca_fault_frame *fault_first_due(struct qhca_faults *fs)
 {
     struct qhca_fault_frame *fr, *best = NULL;
     unsigned i, seen = 0;
@@ -94,7 +94,7 @@ void qhca_fault_flush(struct qhca *e)
         return;
     }
     fs->flushing = true;
-    while (qhca_active(e) && (fr = first_due(fs)) != NULL) {
+    while (qhca_active(e) && (fr = fault_first_due(fs)) != NULL) {
         if (fr->in) {
             /* Keep the slot until done: delivery may hold more packets. */
             fault_deliver(e, fr->data, fr->len, fr->looping);
@@ -327,7 +327,7 @@ void qhca_fault_tx(struct qhca *e, struct qhca_frame *f, uint32_t num,
     spoil_out(f, &h, ext, payload, len);
     if (!fault_holds_back(e, &h, &what, f->data, len)) {
         /* Queue it behind packets that are due, or if the wire is busy. */
-        if (f->wire && (first_due(fs) || !qhca_tx(e, f->data, len))) {
+        if (f->wire && (fault_first_due(fs) || !qhca_tx(e, f->data, len))) {
             what.loop = false;
             what.deadline = 0;
             fault_keep(e, &what, f->data, len);

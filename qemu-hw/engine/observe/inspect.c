@@ -4,7 +4,7 @@
 
 typedef void summary_fn(const struct qhca_emit *em, const void *obj);
 
-static void sum_qp(const struct qhca_emit *em, const void *obj)
+static void inspect_sum_qp(const struct qhca_emit *em, const void *obj)
 {
     const struct qhca_qp *qp = obj;
 
@@ -24,7 +24,7 @@ static void sum_qp(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "rx_packets", qp->rx_packets);
 }
 
-static void sum_cq(const struct qhca_emit *em, const void *obj)
+static void inspect_sum_cq(const struct qhca_emit *em, const void *obj)
 {
     const struct qhca_cq *cq = obj;
 
@@ -39,7 +39,7 @@ static void sum_cq(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "uar", cq->uar);
 }
 
-static void sum_srq(const struct qhca_emit *em, const void *obj)
+static void inspect_sum_srq(const struct qhca_emit *em, const void *obj)
 {
     const struct qhca_srq *srq = obj;
 
@@ -52,7 +52,7 @@ static void sum_srq(const struct qhca_emit *em, const void *obj)
     qhca_emit_dec(em, "pd", srq->pd);
 }
 
-static void sum_eq(const struct qhca_emit *em, const void *obj)
+static void inspect_sum_eq(const struct qhca_emit *em, const void *obj)
 {
     const struct qhca_eq *eq = obj;
 
@@ -67,7 +67,7 @@ static void sum_eq(const struct qhca_emit *em, const void *obj)
     }
 }
 
-static void sum_mr(const struct qhca_emit *em, const void *obj)
+static void inspect_sum_mr(const struct qhca_emit *em, const void *obj)
 {
     const struct qhca_mr *mr = obj;
 
@@ -81,11 +81,11 @@ static void sum_mr(const struct qhca_emit *em, const void *obj)
                    false);
 }
 
-static void sum_mw(const struct qhca_emit *em, const void *obj)
+static void inspect_sum_mw(const struct qhca_emit *em, const void *obj)
 {
     const struct qhca_mw *mw = obj;
 
-    sum_mr(em, obj);
+    inspect_sum_mr(em, obj);
     qhca_emit_flag(em, "bound", mw->bound);
     if (mw->bound) {
         qhca_emit_hex(em, "mr", mw->bound->key);
@@ -95,7 +95,7 @@ static void sum_mw(const struct qhca_emit *em, const void *obj)
     }
 }
 
-static void sum_eth(const struct qhca_emit *em, const void *obj)
+static void inspect_sum_eth(const struct qhca_emit *em, const void *obj)
 {
     const struct qhca_eth_q *q = obj;
 
@@ -118,29 +118,29 @@ static void sum_eth(const struct qhca_emit *em, const void *obj)
 }
 
 /* Some tables hold objects of more than one kind. */
-static bool is_qp(const void *obj)
+static bool inspect_is_qp(const void *obj)
 {
     return !((const struct qhca_qpn_owner *)obj)->is_wq;
 }
 
-static bool is_wq(const void *obj)
+static bool inspect_is_wq(const void *obj)
 {
-    return !is_qp(obj);
+    return !inspect_is_qp(obj);
 }
 
 static bool inspect_is_rss(const void *obj)
 {
-    return is_qp(obj) && ((const struct qhca_qp *)obj)->rss;
+    return inspect_is_qp(obj) && ((const struct qhca_qp *)obj)->rss;
 }
 
-static bool is_mw(const void *obj)
+static bool inspect_is_mw(const void *obj)
 {
     return ((const struct qhca_mr *)obj)->flags & QHCA_MR_F_MW;
 }
 
-static bool is_mr(const void *obj)
+static bool inspect_is_mr(const void *obj)
 {
-    return !is_mw(obj);
+    return !inspect_is_mw(obj);
 }
 
 #define TABLE(name, part)                                               \
@@ -179,28 +179,28 @@ static const struct kind {
         .fields = qhca_fields_caps, .size = sizeof(struct qhca_dev_caps),
     },
     [QHCA_OBJ_QP] = {
-        .name = "qp", .idr = qps, .is = is_qp,
-        .summary = sum_qp, .query = qhca_cmd_query_qp,
+        .name = "qp", .idr = qps, .is = inspect_is_qp,
+        .summary = inspect_sum_qp, .query = qhca_cmd_query_qp,
         .fields = qhca_fields_qpc, .size = sizeof(struct qhca_qpc),
     },
     [QHCA_OBJ_CQ] = {
         .name = "cq", .idr = cqs,
-        .summary = sum_cq, .query = qhca_cmd_query_cq,
+        .summary = inspect_sum_cq, .query = qhca_cmd_query_cq,
         .fields = qhca_fields_cqc, .size = sizeof(struct qhca_cqc),
     },
     [QHCA_OBJ_SRQ] = {
         .name = "srq", .idr = srqs,
-        .summary = sum_srq, .query = qhca_cmd_query_srq,
+        .summary = inspect_sum_srq, .query = qhca_cmd_query_srq,
         .fields = qhca_fields_srqc, .size = sizeof(struct qhca_srqc),
     },
     [QHCA_OBJ_EQ] = {
         .name = "eq", .idr = eqs,
-        .summary = sum_eq, .query = qhca_cmd_query_eq,
+        .summary = inspect_sum_eq, .query = qhca_cmd_query_eq,
         .fields = qhca_fields_eqc, .size = sizeof(struct qhca_eqc),
     },
     [QHCA_OBJ_MR] = {
-        .name = "mr", .idr = mrs, .is = is_mr,
-        .summary = sum_mr, .query = qhca_cmd_query_mr,
+        .name = "mr", .idr = mrs, .is = inspect_is_mr,
+        .summary = inspect_sum_mr, .query = qhca_cmd_query_mr,
         .fields = qhca_fields_mpt, .size = sizeof(struct qhca_mpt),
     },
     [QHCA_OBJ_PD] = { .name = "pd", .idr = pds },
@@ -215,14 +215,14 @@ static const struct kind {
     [QHCA_OBJ_MCG] = { .name = "mcg" },
     [QHCA_OBJ_ETH_SQ] = {
         .name = "eth-sq", .idr = eth_sqs,
-        .summary = sum_eth,
+        .summary = inspect_sum_eth,
     },
     [QHCA_OBJ_ETH_RQ] = {
         .name = "eth-rq", .idr = eth_rqs,
-        .summary = sum_eth,
+        .summary = inspect_sum_eth,
     },
     [QHCA_OBJ_WQ] = {
-        .name = "wq", .idr = qps, .is = is_wq,
+        .name = "wq", .idr = qps, .is = inspect_is_wq,
         .summary = qhca_sum_wq, .query = qhca_cmd_query_wq,
         .fields = qhca_fields_wqc, .size = sizeof(struct qhca_wqc),
     },
@@ -241,8 +241,8 @@ static const struct kind {
         .fields = qhca_fields_flow, .size = sizeof(struct qhca_flow),
     },
     [QHCA_OBJ_MW] = {
-        .name = "mw", .idr = mrs, .is = is_mw,
-        .summary = sum_mw, .query = qhca_cmd_query_mr,
+        .name = "mw", .idr = mrs, .is = inspect_is_mw,
+        .summary = inspect_sum_mw, .query = qhca_cmd_query_mr,
         .fields = qhca_fields_mpt, .size = sizeof(struct qhca_mpt),
     },
     [QHCA_OBJ_SHAPER] = {
@@ -311,7 +311,7 @@ static void *object_get(struct qhca *e, enum qhca_object object,
                         uint32_t number)
 {
     const struct kind *k = &kinds[object];
-    void *obj = k->is == is_mr || k->is == is_mw ?
+    void *obj = k->is == inspect_is_mr || k->is == inspect_is_mw ?
                 (void *)qhca_mr_get_cmd(e, number) :
                 qhca_idr_get(idr_of(e, object), number);
 
@@ -320,7 +320,7 @@ static void *object_get(struct qhca *e, enum qhca_object object,
 
 /* ---- what contexts do not contain ---- */
 
-static uint32_t count_of(struct qhca *e, enum qhca_object object)
+static uint32_t inspect_count_of(struct qhca *e, enum qhca_object object)
 {
     const struct qhca_idr *t = idr_of(e, object);
     const struct kind *k = &kinds[object];
@@ -420,7 +420,7 @@ static void inspect_device(struct qhca *e, const struct qhca_emit *em)
     qhca_emit_begin(em, "objects");
     for (o = 0; o < QHCA_OBJECTS; o++) {
         if (idr_of(e, o)) {
-            qhca_emit_dec(em, kinds[o].name, count_of(e, o));
+            qhca_emit_dec(em, kinds[o].name, inspect_count_of(e, o));
         }
     }
     qhca_emit_dec(em, "mcg", e->xd->mc_groups);
@@ -580,7 +580,7 @@ static void inspect_mw(const struct qhca_mw *mw, const struct qhca_emit *em)
         return;
     }
     qhca_emit_begin(em, "region");
-    sum_mr(em, mw->bound);
+    inspect_sum_mr(em, mw->bound);
     qhca_emit_hex(em, "offset", mw->off);
     qhca_emit_hex(em, "va", mw->bound->iova + mw->off);
     qhca_emit_end(em);
@@ -694,8 +694,8 @@ static void show_group(void *opaque, const uint8_t gid[16],
     qhca_emit_end(em);
 }
 
-static bool list_gids(struct qhca *e, uint32_t from, uint32_t max,
-                      const struct qhca_emit *em)
+static bool inspect_list_gids(struct qhca *e, uint32_t from, uint32_t max,
+                              const struct qhca_emit *em)
 {
     uint32_t i;
 
@@ -714,9 +714,9 @@ static bool list_gids(struct qhca *e, uint32_t from, uint32_t max,
     return false;
 }
 
-static bool list_idr(const struct qhca_idr *t, const struct kind *k,
-                     uint32_t from, uint32_t max,
-                     const struct qhca_emit *em)
+static bool inspect_list_idr(const struct qhca_idr *t, const struct kind *k,
+                             uint32_t from, uint32_t max,
+                             const struct qhca_emit *em)
 {
     uint32_t n;
 
@@ -760,9 +760,9 @@ const char *qhca_inspect_all(struct qhca *e, enum qhca_object object,
     qhca_emit_text(em, "object", kinds[object].name);
     qhca_emit_list(em, "objects");
     if (t) {
-        more = list_idr(t, &kinds[object], from, max, em);
+        more = inspect_list_idr(t, &kinds[object], from, max, em);
     } else if (object == QHCA_OBJ_GID) {
-        more = list_gids(e, from, max, em);
+        more = inspect_list_gids(e, from, max, em);
     } else {
         qhca_mcg_each(e, show_group, (void *)em);
     }

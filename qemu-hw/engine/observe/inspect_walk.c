@@ -255,9 +255,9 @@ static void show_bytes(struct qhca *e, const struct qhca_emit *em, bool dm,
 }
 
 /* Offset in the buffer that is to be shown; returns NULL or an error text. */
-static const char *find_off(const struct qhca_walk_look *look,
-                            const struct qhca_ring_info *r,
-                            const struct qhca_mr *mr, uint64_t *off)
+static const char *inspect_find_off(const struct qhca_walk_look *look,
+                                    const struct qhca_ring_info *r,
+                                    const struct qhca_mr *mr, uint64_t *off)
 {
     switch (look->by) {
     case QHCA_WALK_INDEX:
@@ -328,7 +328,7 @@ const char *qhca_inspect_walk(struct qhca *e,
     if (wrong) {
         return wrong;
     }
-    wrong = find_off(look, &r, mr, &off);
+    wrong = inspect_find_off(look, &r, mr, &off);
     if (wrong) {
         return wrong;
     }

@@ -37,7 +37,7 @@ uint32_t qhca_event_bits(bool comp)
     return comp ? 1u : all & ~1u;
 }
 
-static bool has_syndrome(uint8_t type)
+static bool eq_has_syndrome(uint8_t type)
 {
     switch (type) {
     case QHCA_EV_CQ_ERR:
@@ -147,7 +147,7 @@ static void eq_write(struct qhca *e, struct qhca_eq *eq,
     };
     struct qhca_eqe eqe = {
         .type = type,
-        .syndrome = has_syndrome(type) ? src->syndrome : 0,
+        .syndrome = eq_has_syndrome(type) ? src->syndrome : 0,
         .obj = qhca_le32(src->obj),
         .arg = qhca_le32(event_arg(e, src, type)),
         .phase = !((eq->prod >> eq->shift) & 1),
@@ -197,7 +197,7 @@ void qhca_event(struct qhca *e, struct qhca_eq *eq,
 {
     unsigned i;
 
-    if (has_syndrome(type)) {
+    if (eq_has_syndrome(type)) {
         src->syndrome = syndrome;
     }
     if (qhca_faulty(e, QHCA_FLT_AT_EVENT) &&
@@ -328,7 +328,7 @@ void qhca_eq_doorbell(struct qhca *e, struct qhca_eq *eq, uint32_t cons,
     }
 }
 
-static void forget_first(struct qhca_eq *eq)
+static void eq_forget_first(struct qhca_eq *eq)
 {
     qhca_event_forget(qhca_container(eq->pending.next, struct qhca_event_src,
                                      link));
@@ -338,7 +338,7 @@ static void eq_free(struct qhca_eq *eq)
 {
     /* Pending events can no longer be delivered. */
     while (!qhca_list_empty(&eq->pending)) {
-        forget_first(eq);
+        eq_forget_first(eq);
     }
     qhca_list_del(&eq->work);
     free(eq);
@@ -418,7 +418,7 @@ uint8_t qhca_cmd_destroy_eq(struct qhca *e, struct qhca_cmd *c)
             return QHCA_ST_AGAIN;
         }
         qhca_cost(e, 1);
-        forget_first(eq);
+        eq_forget_first(eq);
     }
     qhca_idr_del(&e->q->eqs, c->obj);
     eq_free(eq);

@@ -6,7 +6,7 @@
 
 #define QPN_GSI             1
 
-static bool type_ok(const struct qhca *e, uint8_t type)
+static bool qp_type_ok(const struct qhca *e, uint8_t type)
 {
     switch (type) {
     case QHCA_QPT_RC:
@@ -61,8 +61,8 @@ static uint8_t qp_check_rings(struct qhca_cmd *c, const struct qhca_qpc *in)
 }
 
 /* A target has only a domain; an initiator has no receive side. */
-static uint8_t check_xrc(struct qhca *e, struct qhca_cmd *c,
-                         const struct qhca_qpc *in)
+static uint8_t qp_check_xrc(struct qhca *e, struct qhca_cmd *c,
+                            const struct qhca_qpc *in)
 {
     bool target = in->type == QHCA_QPT_XRC_TGT;
 
@@ -98,8 +98,8 @@ static uint8_t check_xrc(struct qhca *e, struct qhca_cmd *c,
 }
 
 /* Check that the PD and CQs required by this type exist. */
-static uint8_t check_refs(struct qhca *e, struct qhca_cmd *c,
-                          const struct qhca_qpc *in)
+static uint8_t qp_check_refs(struct qhca *e, struct qhca_cmd *c,
+                             const struct qhca_qpc *in)
 {
     if (in->type != QHCA_QPT_XRC_TGT && in->xrcd) {
         return qhca_bad(c, offsetof(struct qhca_qpc, xrcd));
@@ -120,8 +120,8 @@ static uint8_t check_refs(struct qhca *e, struct qhca_cmd *c,
     return QHCA_ST_OK;
 }
 
-static uint8_t check_srq(struct qhca *e, struct qhca_cmd *c,
-                         const struct qhca_qpc *in)
+static uint8_t qp_check_srq(struct qhca *e, struct qhca_cmd *c,
+                            const struct qhca_qpc *in)
 {
     const struct qhca_srq *srq;
 
@@ -145,7 +145,7 @@ static uint8_t qp_check_create(struct qhca *e, struct qhca_cmd *c,
     if (in->type > QHCA_QPT_RSS) {
         return qhca_bad(c, offsetof(struct qhca_qpc, type));
     }
-    if (!type_ok(e, in->type)) {
+    if (!qp_type_ok(e, in->type)) {
         return QHCA_ST_UNSUPPORTED;
     }
     if (in->state != QHCA_QPS_RESET) {
@@ -174,7 +174,7 @@ static uint8_t qp_check_create(struct qhca *e, struct qhca_cmd *c,
         return qhca_bad(c, offsetof(struct qhca_qpc, flags));
     }
     if (in->type == QHCA_QPT_XRC_INI || in->type == QHCA_QPT_XRC_TGT) {
-        st = check_xrc(e, c, in);
+        st = qp_check_xrc(e, c, in);
         if (st) {
             return st;
         }
@@ -185,16 +185,16 @@ static uint8_t qp_check_create(struct qhca *e, struct qhca_cmd *c,
     if (e->q->qp_ops[in->type]->check) {
         return e->q->qp_ops[in->type]->check(e, c, in);
     }
-    st = check_refs(e, c, in);
+    st = qp_check_refs(e, c, in);
     if (!st) {
-        st = check_srq(e, c, in);
+        st = qp_check_srq(e, c, in);
     }
     return st ? st : qp_check_rings(c, in);
 }
 
 /* On a TM SRQ?  Only RC can be, and the device owns its send queue. */
-static uint8_t check_tm(struct qhca *e, struct qhca_cmd *c,
-                        const struct qhca_qpc *in)
+static uint8_t qp_check_tm(struct qhca *e, struct qhca_cmd *c,
+                           const struct qhca_qpc *in)
 {
     const struct qhca_srq *srq;
 
@@ -320,7 +320,7 @@ uint8_t qhca_qp_check_create(struct qhca *e, struct qhca_cmd *c,
 {
     uint8_t st = qp_check_create(e, c, in);
 
-    return st ? st : check_tm(e, c, in);
+    return st ? st : qp_check_tm(e, c, in);
 }
 
 uint8_t qhca_cmd_create_qp(struct qhca *e, struct qhca_cmd *c)

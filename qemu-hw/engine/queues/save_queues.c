@@ -257,7 +257,7 @@ void qhca_io_srqs(struct qhca_io *io)
 
 /* ---- memory windows: after the QPs, which they refer to ---- */
 
-static bool is_window(const void *obj)
+static bool saved_is_window(const void *obj)
 {
     return ((const struct qhca_mr *)obj)->flags & QHCA_MR_F_MW;
 }
@@ -280,7 +280,7 @@ static void save_mw(struct qhca_io *io, void *obj)
          !qp == !(b && w->mr.flags == QHCA_MR_F_MW2),
          "it is half bound");
     NEED(io, !qp || qhca_qp_connected(qp), "its QP cannot bind windows");
-    NEED(io, !b || (!is_window(b) && b->state == QHCA_MR_VALID &&
+    NEED(io, !b || (!saved_is_window(b) && b->state == QHCA_MR_VALID &&
                     w->off <= b->len && w->mr.len &&
                     w->mr.len <= b->len - w->off &&
                     w->mr.iova + (w->mr.len - 1) >= w->mr.iova),
@@ -312,6 +312,6 @@ static void save_mw(struct qhca_io *io, void *obj)
 
 void qhca_io_mws(struct qhca_io *io)
 {
-    qhca_io_each(io, &io->e->mem->mrs, is_window, save_mw);
+    qhca_io_each(io, &io->e->mem->mrs, saved_is_window, save_mw);
     qhca_io_numbers_end(io, &io->e->mem->mrs);
 }

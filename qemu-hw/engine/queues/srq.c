@@ -84,7 +84,7 @@ uint8_t qhca_srq_take(struct qhca *e, struct qhca_qp *qp, void *wqe,
 /* ---- contexts and commands ---- */
 
 /* Does the SRQ have its own CQ? */
-static bool has_cq(uint8_t flags)
+static bool srq_has_cq(uint8_t flags)
 {
     return flags & (QHCA_SRQ_F_TM | QHCA_SRQ_F_XRC);
 }
@@ -125,10 +125,11 @@ static uint8_t srq_check_create(struct qhca *e, struct qhca_cmd *c,
         !qhca_idr_get(&e->q->xrcds, qhca_le32(in->xrcd))) {
         return qhca_bad_obj(c, offsetof(struct qhca_srqc, xrcd));
     }
-    if (!has_cq(in->flags) && in->cqn) {
+    if (!srq_has_cq(in->flags) && in->cqn) {
         return qhca_bad(c, offsetof(struct qhca_srqc, cqn));
     }
-    if (has_cq(in->flags) && !qhca_idr_get(&e->q->cqs, qhca_le32(in->cqn))) {
+    if (srq_has_cq(in->flags) &&
+        !qhca_idr_get(&e->q->cqs, qhca_le32(in->cqn))) {
         return qhca_bad_obj(c, offsetof(struct qhca_srqc, cqn));
     }
     return QHCA_ST_OK;
@@ -174,7 +175,7 @@ uint8_t qhca_cmd_create_srq(struct qhca *e, struct qhca_cmd *c)
     srq->shift = in->shift;
     srq->stride = in->stride;
     srq->flags = in->flags;
-    if (has_cq(srq->flags)) {
+    if (srq_has_cq(srq->flags)) {
         srq->cq = qhca_idr_get(&e->q->cqs, qhca_le32(in->cqn));
         srq->cq->refs++;
     }

@@ -18,7 +18,7 @@ static struct qhca_tag *tag_op_entry(struct qhca_tm *tm, uint32_t handle)
     return num < tm->max_tags ? &tm->tags[num] : NULL;
 }
 
-static uint8_t do_add(struct qhca_tm *tm, const union op *op)
+static uint8_t tag_op_add(struct qhca_tm *tm, const union op *op)
 {
     uint32_t handle = qhca_le32(op->h.handle);
     uint32_t n = qhca_le16(op->h.num_sge), i;
@@ -46,7 +46,7 @@ static uint8_t do_add(struct qhca_tm *tm, const union op *op)
     return QHCA_SYN_NONE;
 }
 
-static uint8_t do_del(struct qhca_tm *tm, const union op *op)
+static uint8_t tag_op_del(struct qhca_tm *tm, const union op *op)
 {
     uint32_t handle = qhca_le32(op->h.handle);
     struct qhca_tag *t = tag_op_entry(tm, handle);
@@ -76,9 +76,9 @@ static uint8_t tag_op_execute(struct qhca_tm *tm, const union op *op)
     }
     switch (op->h.opcode) {
     case QHCA_WQE_TAG_ADD:
-        return do_add(tm, op);
+        return tag_op_add(tm, op);
     case QHCA_WQE_TAG_DEL:
-        return do_del(tm, op);
+        return tag_op_del(tm, op);
     case QHCA_WQE_TAG_SYNC:
         return op->h.num_sge ? QHCA_SYN_WQE_SGE : syn;
     default:

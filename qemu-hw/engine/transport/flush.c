@@ -45,7 +45,7 @@ static void flush_send(struct qhca *e, struct qhca_qp *qp)
 }
 
 /* Counter at which flushing the send queue currently ends. */
-static uint32_t send_end(const struct qhca_qp *qp)
+static uint32_t flush_send_end(const struct qhca_qp *qp)
 {
     return qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE ?
            qp->sq_head : qp->xp->flush_end;
@@ -73,7 +73,7 @@ bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
     struct qhca_xport *xp = qp->xp;
 
     while (xp->sq_flush) {
-        if (qp->sq_tail == send_end(qp)) {
+        if (qp->sq_tail == flush_send_end(qp)) {
             xp->sq_flush = false;
             xp->cur = qp->sq_tail;
             qhca_window_put(e, qp);

@@ -56,7 +56,7 @@ int qhca_gid_find(struct qhca *e, const uint8_t gid[16], uint16_t vlan)
     return -1;
 }
 
-static bool all_zero(const uint8_t *p, size_t len)
+static bool gid_all_zero(const uint8_t *p, size_t len)
 {
     while (len--) {
         if (*p++) {
@@ -73,10 +73,10 @@ size_t qhca_gid_bad(const struct qhca_gid *in)
     if (in->type != QHCA_GID_ROCE_V2) {
         return offsetof(struct qhca_gid, type) + 1;
     }
-    if (all_zero(in->gid, sizeof(in->gid)) || in->gid[0] == 0xff) {
+    if (gid_all_zero(in->gid, sizeof(in->gid)) || in->gid[0] == 0xff) {
         return offsetof(struct qhca_gid, gid) + 1;
     }
-    if (all_zero(in->mac, sizeof(in->mac)) || (in->mac[0] & 1)) {
+    if (gid_all_zero(in->mac, sizeof(in->mac)) || (in->mac[0] & 1)) {
         return offsetof(struct qhca_gid, mac) + 1;
     }
     return vlan > 4094 && vlan != QHCA_VLAN_NONE ?

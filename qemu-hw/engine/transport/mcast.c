@@ -27,7 +27,7 @@ unsigned qhca_mcg_slot(const uint8_t gid[16])
     return (unsigned)((h * 0x9e3779b97f4a7c15ULL) >> 54) & (QHCA_MCG_SLOTS - 1);
 }
 
-static bool is_multicast(const uint8_t gid[16])
+static bool gid_is_multicast(const uint8_t gid[16])
 {
     return qhca_ip6_is_ip4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
 }
@@ -192,7 +192,7 @@ uint8_t qhca_cmd_attach_mc(struct qhca *e, struct qhca_cmd *c)
     if (qp->type != QHCA_QPT_UD) {
         return QHCA_ST_BAD_STATE;
     }
-    if (!is_multicast(in->mgid)) {
+    if (!gid_is_multicast(in->mgid)) {
         return qhca_bad(c, offsetof(struct qhca_mcg, mgid));
     }
     p = mcg_get_group(e, in->mgid);
@@ -265,7 +265,7 @@ static void io_group(struct qhca_io *io, struct qhca_mcg_group *g)
     qhca_io_bytes(io, gid, sizeof(gid));
     IO(io, n);
     if (!io->saving &&
-        NEED(io, is_multicast(gid) && n && n <= QHCA_MC_QPS_MAX,
+        NEED(io, gid_is_multicast(gid) && n && n <= QHCA_MC_QPS_MAX,
              "a multicast group is invalid")) {
         p = mcg_get_group(io->e, gid);
         NEED(io, p && !(*p)->members, "a multicast group is duplicate");

@@ -29,7 +29,7 @@ struct qhca_odp {
     struct qhca_odp_side side[QHCA_PAGE_FAULT_SIDES];
 };
 
-static void forget_frame(struct qhca_odp_side *s)
+static void odp_forget_frame(struct qhca_odp_side *s)
 {
     free(s->frame);
     s->frame = NULL;
@@ -55,8 +55,8 @@ static void odp_trace(struct qhca *e, struct qhca_qp *qp, unsigned side,
 }
 
 /* Is @f the fault for which software could not provide the page? */
-static bool same_fault(const struct qhca_odp_side *s,
-                       const struct qhca_odp_fault *f)
+static bool odp_same_fault(const struct qhca_odp_side *s,
+                           const struct qhca_odp_fault *f)
 {
     return s->failed && s->page_fault.key == f->key &&
            f->addr - s->page_fault.addr < s->page_fault.len;
@@ -75,7 +75,7 @@ bool qhca_odp_stall(struct qhca *e, struct qhca_qp *qp, unsigned side)
         qp->xp->odp = odp;
     }
     s = &odp->side[side];
-    if (same_fault(s, &e->mem->page_fault)) {
+    if (odp_same_fault(s, &e->mem->page_fault)) {
         s->failed = false;
         return false;
     }
@@ -111,7 +111,7 @@ void qhca_odp_keep(struct qhca_qp *qp, unsigned side,
 {
     struct qhca_odp_side *s = &qp->xp->odp->side[side];
 
-    forget_frame(s);
+    odp_forget_frame(s);
     s->frame = malloc(rx->frame_len);
     if (s->frame) {
         qhca_rx_frame(rx, s->frame);
@@ -153,7 +153,7 @@ void qhca_odp_cancel(struct qhca_qp *qp, unsigned sides)
     qp->xp->odp_waits &= (uint8_t)~sides;
     for (i = 0; i < QHCA_PAGE_FAULT_SIDES; i++) {
         if (sides & (1u << i)) {
-            forget_frame(&odp->side[i]);
+            odp_forget_frame(&odp->side[i]);
             odp->side[i].failed = false;
             odp->side[i].dropped = false;
         }

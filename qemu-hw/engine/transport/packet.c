@@ -119,7 +119,7 @@ static void gid_from_ip4(uint8_t gid[16], const uint8_t *addr)
     memcpy(gid + 12, addr, 4);
 }
 
-static void trace_packet(struct qhca *e, enum qhca_trace_kind kind,
+static void packet_trace(struct qhca *e, enum qhca_trace_kind kind,
                          uint32_t num, uint32_t peer, const uint8_t *bth,
                          uint64_t b)
 {
@@ -174,7 +174,8 @@ static int own_gid(struct qhca *e, const uint8_t gid[16], uint16_t tci)
 }
 
 /* Soft-RoCE computes the ICRC of FLUSH requests differently. */
-static bool check_icrc(struct qhca_rx *rx, const uint8_t *bth, uint32_t body)
+static bool packet_check_icrc(struct qhca_rx *rx, const uint8_t *bth,
+                              uint32_t body)
 {
     size_t len = QHCA_BTH_LEN + body;
     uint32_t crc = qhca_icrc(rx->ip, rx->v6, (size_t)(bth - rx->ip) + len);
@@ -186,7 +187,7 @@ static bool check_icrc(struct qhca_rx *rx, const uint8_t *bth, uint32_t body)
 }
 
 /* Take the XRCETH, which is the first extended header. */
-static void take_xrceth(struct qhca_rx *rx)
+static void packet_take_xrceth(struct qhca_rx *rx)
 {
     rx->srqn = 0;
     if (rx->flags & QHCA_OPF_XRCETH) {
@@ -199,7 +200,7 @@ static void take_xrceth(struct qhca_rx *rx)
  * qhca_parse() of a frame of @len bytes whose headers have been parsed; @s: the
  * super-frame that it is, or NULL.
  */
-static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
+static enum qhca_parse packet_parse(struct qhca *e, const uint8_t *frame,
                                     size_t len, const struct qhca_headers *h,
                                     const struct qhca_super_packet *s,
                                     struct qhca_rx *rx)
@@ -291,7 +292,7 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
     rx->flags = info.flags;
     body = (uint32_t)(l3 - QHCA_UDP_HLEN - QHCA_BTH_LEN - QHCA_ICRC_LEN);
     rx->crc_twice = false;
-    if (!shared && !check_icrc(rx, bth, body)) {
+    if (!shared && !packet_check_icrc(rx, bth, body)) {
         return QHCA_PARSE_ICRC;
     }
     if ((bth[1] & 0x0f) != 0 || !info.flags || body < info.ext) {
@@ -315,7 +316,7 @@ static enum qhca_parse parse_packet(struct qhca *e, const uint8_t *frame,
     rx->ext_end = rx->ext + info.ext;
     rx->payload = rx->ext_end;
     rx->payload_len = body - rx->pad;
-    take_xrceth(rx);
+    packet_take_xrceth(rx);
     return QHCA_PARSE_OK;
 }
 
@@ -328,7 +329,7 @@ enum qhca_parse qhca_parse(struct qhca *e, const uint8_t *frame, size_t len,
         return QHCA_PARSE_NOT_OURS;
     }
     qhca_headers_parse(frame, len, &h);
-    return parse_packet(e, frame, len, &h, NULL, rx);
+    return packet_parse(e, frame, len, &h, NULL, rx);
 }
 
 void qhca_rx_frame(const struct qhca_rx *rx, uint8_t *to)
@@ -482,7 +483,7 @@ static void packet_sent(struct qhca *e, uint32_t num, const uint8_t *bth,
     e->stats[QHCA_STAT_ROCE_TX_PACKETS]++;
     e->stats[QHCA_STAT_ROCE_TX_BYTES] += len;
     if (qhca_tracing(e)) {
-        trace_packet(e, QHCA_TR_TX, num,
+        packet_trace(e, QHCA_TR_TX, num,
                      qhca_get_be32(bth + 4) & QHCA_PSN_MASK, bth, len);
     }
 }
@@ -636,7 +637,7 @@ void qhca_rx_note(struct qhca *e, struct qhca_qp *qp,
 {
     qp->rx_packets++;
     if (qhca_tracing(e)) {
-        trace_packet(e, QHCA_TR_RX, qp->qpn, qp->dest_qpn,
+        packet_trace(e, QHCA_TR_RX, qp->qpn, qp->dest_qpn,
                      rx->bth, rx->frame_len);
     }
 }
@@ -647,7 +648,7 @@ void qhca_roce_lost(struct qhca *e, const struct qhca_super_packet *s,
     struct qhca_qp *qp;
     struct qhca_rx rx;
 
-    if (parse_packet(e, s->eth, len, h, s, &rx) != QHCA_PARSE_OK || rx.mcg) {
+    if (packet_parse(e, s->eth, len, h, s, &rx) != QHCA_PARSE_OK || rx.mcg) {
         return;
     }
     qp = qhca_qp_get(e, rx.qpn);
@@ -711,7 +712,7 @@ bool qhca_roce_rx(struct qhca *e, const uint8_t *frame, size_t len,
                   const struct qhca_headers *h)
 {
     struct qhca_rx rx;
-    enum qhca_parse got = parse_packet(e, frame, len, h, NULL, &rx);
+    enum qhca_parse got = packet_parse(e, frame, len, h, NULL, &rx);
 
     if (got != QHCA_PARSE_OK) {
         return rx_bad(e, &rx, got);
@@ -740,7 +741,7 @@ static void rx_part(struct qhca_rx *rx, const struct qhca_part *p)
     rx->pad = (p->hdr[1] >> 4) & 3;
     rx->ackreq = p->hdr[8] & 0x80;
     rx->psn = qhca_get_be32(p->hdr + 8) & QHCA_PSN_MASK;
-    take_xrceth(rx);
+    packet_take_xrceth(rx);
 }
 
 bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
@@ -749,7 +750,7 @@ bool qhca_roce_rx_super(struct qhca *e, const struct qhca_super_packet *s,
 {
     struct qhca_rx rx;
     struct qhca_part p;
-    enum qhca_parse got = parse_packet(e, s->eth, len, h, s, &rx);
+    enum qhca_parse got = packet_parse(e, s->eth, len, h, s, &rx);
 
     *done = s->n;
     if (got != QHCA_PARSE_OK) {

@@ -179,7 +179,7 @@ static const uint16_t field[] = {
 _Static_assert(QHCA_QP_M_ALL >> sizeof(field) / sizeof(field[0]) == 0,
                "a field for each bit");
 
-static uint8_t bad_bit(struct qhca_cmd *c, uint64_t bits)
+static uint8_t qp_attr_bad_bit(struct qhca_cmd *c, uint64_t bits)
 {
     return qhca_bad(c, field[__builtin_ctzll(bits)]);
 }
@@ -203,7 +203,7 @@ static unsigned qp_service(const struct qhca_qp *qp)
 }
 
 /* Offset of an address vector field that is out of range, or 0. */
-static uint8_t check_av(struct qhca *e, const struct qhca_qpc *in)
+static uint8_t qp_check_av(struct qhca *e, const struct qhca_qpc *in)
 {
     const struct qhca_av *av = &in->av;
 
@@ -224,7 +224,7 @@ static uint8_t check_av(struct qhca *e, const struct qhca_qpc *in)
 }
 
 /* Mask bits of the attributes in @mask that are out of range. */
-static uint64_t out_of_range(const struct qhca_qpc *in, uint64_t mask)
+static uint64_t qp_attr_out_of_range(const struct qhca_qpc *in, uint64_t mask)
 {
     uint64_t bad = 0;
 
@@ -278,7 +278,7 @@ bool qhca_qp_attributes_ok(struct qhca *e, const struct qhca_qp *qp)
         !(attributes_got(qp_service(qp), qp->state) & M(PATH_MTU))) {
         mask &= ~M(PATH_MTU);
     }
-    return !out_of_range(&c, mask) && !check_av(e, &c);
+    return !qp_attr_out_of_range(&c, mask) && !qp_check_av(e, &c);
 }
 
 static uint8_t modify_check(struct qhca *e, struct qhca_cmd *c,
@@ -294,7 +294,7 @@ static uint8_t modify_check(struct qhca *e, struct qhca_cmd *c,
         return QHCA_ST_BAD_PARAM;
     }
     if (next > QHCA_QPS_ERR) {
-        return bad_bit(c, M(STATE));
+        return qp_attr_bad_bit(c, M(STATE));
     }
     t = &transitions[qp->state][next];
     if (!t->allowed) {
@@ -302,18 +302,18 @@ static uint8_t modify_check(struct qhca *e, struct qhca_cmd *c,
     }
     bits = t->required[svc] & ~attrs;
     if (bits) {
-        return bad_bit(c, bits);
+        return qp_attr_bad_bit(c, bits);
     }
     bits = attrs & ~(uint64_t)(t->required[svc] | t->optional[svc]);
     if (bits) {
-        return bad_bit(c, bits);
+        return qp_attr_bad_bit(c, bits);
     }
-    bits = out_of_range(in, attrs);
+    bits = qp_attr_out_of_range(in, attrs);
     if (bits) {
-        return bad_bit(c, bits);
+        return qp_attr_bad_bit(c, bits);
     }
     if (attrs & M(AV)) {
-        off = check_av(e, in);
+        off = qp_check_av(e, in);
         /* The entry may be cleared later, but must exist now. */
         if (!off && e->xd->gids[qhca_le16(in->av.sgid_index)].type !=
             QHCA_GID_ROCE_V2) {
@@ -326,8 +326,8 @@ static uint8_t modify_check(struct qhca *e, struct qhca_cmd *c,
     return QHCA_ST_OK;
 }
 
-static void set_attributes(struct qhca_qp *qp, const struct qhca_qpc *in,
-                           uint64_t mask)
+static void qp_set_attributes(struct qhca_qp *qp, const struct qhca_qpc *in,
+                              uint64_t mask)
 {
     if (mask & M(ACCESS)) {
         qp->access = qhca_le32(in->access);
@@ -403,7 +403,7 @@ uint8_t qhca_cmd_modify_qp(struct qhca *e, struct qhca_cmd *c)
     if (next == QHCA_QPS_SQD && old != QHCA_QPS_SQD) {
         qp->en_sqd_event = 0;
     }
-    set_attributes(qp, in, c->mask);
+    qp_set_attributes(qp, in, c->mask);
     if (c->mask & M(MAX_RD_ATOMIC)) {
         qhca_qp_schedule(e, qp);        /* a READ may be waiting for this */
     }

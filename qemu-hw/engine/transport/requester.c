@@ -205,7 +205,7 @@ enum step {
     STEP_BLOCKED                /* the wire is blocked */
 };
 
-static enum step wait_for(struct qhca_xport *xp, uint8_t why)
+static enum step req_wait_for(struct qhca_xport *xp, uint8_t why)
 {
     xp->req_state = why;
     return STEP_WAIT;
@@ -223,8 +223,8 @@ static enum step local_error(struct qhca *e, struct qhca_qp *qp,
     return STEP_AGAIN;
 }
 
-static uint8_t do_local(struct qhca *e, struct qhca_qp *qp,
-                        struct qhca_swqe *w)
+static uint8_t req_do_local(struct qhca *e, struct qhca_qp *qp,
+                            struct qhca_swqe *w)
 {
     struct qhca_sq_wqe wqe;
     uint8_t syn = QHCA_SYN_NONE;
@@ -281,7 +281,8 @@ static uint8_t bth_op(const struct qhca_swqe *w, bool first, bool last)
     }
 }
 
-static uint8_t *put_reth(uint8_t *p, uint64_t va, uint32_t rkey, uint32_t len)
+static uint8_t *req_put_reth(uint8_t *p, uint64_t va, uint32_t rkey,
+                             uint32_t len)
 {
     qhca_put_be64(p, va);
     qhca_put_be32(p + 8, rkey);
@@ -290,8 +291,8 @@ static uint8_t *put_reth(uint8_t *p, uint64_t va, uint32_t rkey, uint32_t len)
 }
 
 /* Write the AtomicETH, and the masks at @masks if it is a masked one. */
-static uint8_t *put_atomic(uint8_t *p, const struct qhca_swqe *w,
-                           const uint8_t *masks)
+static uint8_t *req_put_atomic(uint8_t *p, const struct qhca_swqe *w,
+                               const uint8_t *masks)
 {
     bool swap = w->opcode == QHCA_WQE_COMP_SWAP ||
                 w->opcode == QHCA_WQE_MASKED_COMP_SWAP;
@@ -313,9 +314,9 @@ static uint8_t *put_atomic(uint8_t *p, const struct qhca_swqe *w,
  * Write the extended headers of a request for @len bytes from @off on; returns
  * their length.  @masks: of a masked atomic, else NULL.
  */
-static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
-                        struct qhca_op_info info, uint32_t off, uint32_t len,
-                        const uint8_t *masks)
+static uint32_t req_put_ext(uint8_t *p, const struct qhca_swqe *w,
+                            struct qhca_op_info info, uint32_t off,
+                            uint32_t len, const uint8_t *masks)
 {
     uint8_t *start = p;
 
@@ -324,15 +325,15 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
         p += QHCA_XRCETH_LEN;
     }
     if (info.flags & QHCA_OPF_RETH) {
-        p = put_reth(p, w->raddr + off, w->rkey, len);
+        p = req_put_reth(p, w->raddr + off, w->rkey, len);
     }
     if (info.flags & QHCA_OPF_FLUSH) {
         qhca_put_be32(p, (uint32_t)w->arg1);
-        p = put_reth(p + QHCA_FETH_LEN, w->raddr, w->rkey,
-                     (uint32_t)w->arg0);
+        p = req_put_reth(p + QHCA_FETH_LEN, w->raddr, w->rkey,
+                         (uint32_t)w->arg0);
     }
     if (info.flags & QHCA_OPF_ATOMIC) {
-        p = put_atomic(p, w, masks);
+        p = req_put_atomic(p, w, masks);
     }
     if (info.flags & QHCA_OPF_IMM) {
         memcpy(p, &w->imm, 4);  /* software stored it in network byte order */
@@ -352,8 +353,8 @@ static uint32_t put_ext(uint8_t *p, const struct qhca_swqe *w,
  * that it advances before it is used up.  Other unsignaled messages are covered
  * by a later ACK; see ask_now() for when none comes.
  */
-static bool want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
-                     uint32_t n, bool last)
+static bool req_want_ack(const struct qhca_qp *qp, const struct qhca_swqe *w,
+                         uint32_t n, bool last)
 {
     const struct qhca_xport *xp = qp->xp;
     bool probe;
@@ -488,12 +489,12 @@ again:
     op = bth_op(w, first, last) | (masks ? QHCA_CLASS_OWN :
                                    qhca_qp_class(qp));
     info = qhca_op_info(op);
-    ack = qhca_qp_reliable(qp) && want_ack(qp, w, n, last);
+    ack = qhca_qp_reliable(qp) && req_want_ack(qp, w, n, last);
     qhca_frame_bth(&f, op, last && (w->flags & QHCA_WQE_F_SOLICITED) &&
                    ((info.flags & QHCA_OPF_SEND) ||
                     (info.flags & QHCA_OPF_IMM)),
                    ack, len, qp->dest_qpn, xp->snd_psn);
-    ext = put_ext(f.bth + QHCA_BTH_LEN, w, info, off, dma_len, masks);
+    ext = req_put_ext(f.bth + QHCA_BTH_LEN, w, info, off, dma_len, masks);
     e->trying = n > 1;
     if (f.ml && n > 1 && !copy) {
         syn = req_share(e, qp, w, off, len, f.ml, &f.refs);
@@ -544,7 +545,7 @@ static enum step ask_now(struct qhca *e, struct qhca_qp *qp, uint8_t state)
         qhca_req_go_back(e, qp, QHCA_SYN_NONE);
         return STEP_AGAIN;
     }
-    return wait_for(xp, state);
+    return req_wait_for(xp, state);
 }
 
 /* Will an acknowledgment, or the timer, make us check for WQEs again? */
@@ -599,7 +600,7 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
                 return STEP_AGAIN;      /* the record is invalid */
             }
             return qp->sq_tail == qp->sq_next ?
-                   wait_for(xp, QHCA_REQ_IDLE) :
+                   req_wait_for(xp, QHCA_REQ_IDLE) :
                    ask_now(e, qp, QHCA_REQ_WAIT_ACK);
         }
         if (qp->sq_next - qp->sq_tail == QHCA_WINDOW_WQES) {
@@ -628,9 +629,9 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
             return ask_now(e, qp, QHCA_REQ_WAIT_FENCE);
         }
         if ((w->flags & QHCA_WQE_F_FENCE) && xp->rd_out) {
-            return wait_for(xp, QHCA_REQ_WAIT_FENCE);
+            return req_wait_for(xp, QHCA_REQ_WAIT_FENCE);
         }
-        syn = do_local(e, qp, w);
+        syn = req_do_local(e, qp, w);
         if (syn) {
             qhca_swqe_fail(w, w->opcode == QHCA_WQE_BIND_MW &&
                            !QHCA_SYN_IS_WQE_LOST(syn) ?
@@ -644,7 +645,7 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
     }
     if (!(w->marks & QHCA_SW_STARTED)) {
         if ((w->flags & QHCA_WQE_F_FENCE) && xp->rd_out) {
-            return wait_for(xp, QHCA_REQ_WAIT_FENCE);
+            return req_wait_for(xp, QHCA_REQ_WAIT_FENCE);
         }
         if (qhca_wqe_is_rd(w->opcode) && !qp->max_rd_atomic) {
             /* Set to 0 while the WQE waited: it would wait forever. */
@@ -653,7 +654,7 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
             return STEP_AGAIN;
         }
         if (qhca_wqe_is_rd(w->opcode) && xp->rd_out >= qp->max_rd_atomic) {
-            return wait_for(xp, QHCA_REQ_WAIT_RD);
+            return req_wait_for(xp, QHCA_REQ_WAIT_RD);
         }
     }
     outstanding = qhca_psn_dist(xp->snd_psn, xp->una_psn);
@@ -662,11 +663,11 @@ static enum step req_step(struct qhca *e, struct qhca_qp *qp,
             return ask_now(e, qp, QHCA_REQ_WAIT_ACK);
         }
         if (!qhca_wnd_rd_ready(qp, w)) {
-            return wait_for(xp, QHCA_REQ_WAIT_RD);
+            return req_wait_for(xp, QHCA_REQ_WAIT_RD);
         }
     } else if (outstanding - xp->rd_psns >= xp->wnd ||
                outstanding + 1 >= PSN_SPAN) {
-        return wait_for(xp, QHCA_REQ_WAIT_ACK);
+        return req_wait_for(xp, QHCA_REQ_WAIT_ACK);
     }
     if (qhca_wnd_limited(xp, w, &probe) && !probe) {
         return ask_now(e, qp, QHCA_REQ_WAIT_CREDITS);

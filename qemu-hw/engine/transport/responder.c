@@ -183,8 +183,8 @@ static bool recv_fault(struct qhca *e, struct qhca_qp *qp,
 }
 
 /* True: the packet was executed. */
-static bool do_send(struct qhca *e, struct qhca_qp *qp,
-                    const struct qhca_rx *rx)
+static bool rsp_do_send(struct qhca *e, struct qhca_qp *qp,
+                        const struct qhca_rx *rx)
 {
     bool whole = rx->flags & QHCA_OPF_END;
     const uint8_t *data = rx->payload;
@@ -225,8 +225,8 @@ static bool do_send(struct qhca *e, struct qhca_qp *qp,
     return true;
 }
 
-static bool do_write(struct qhca *e, struct qhca_qp *qp,
-                     const struct qhca_rx *rx)
+static bool rsp_do_write(struct qhca *e, struct qhca_qp *qp,
+                         const struct qhca_rx *rx)
 {
     struct qhca_xport *xp = qp->xp;
     uint32_t n = rx->payload_len, left = xp->wr_left;
@@ -290,8 +290,8 @@ static bool do_write(struct qhca *e, struct qhca_qp *qp,
 }
 
 /* Check a READ request in @pd; *@npkts gets the number of responses. */
-static uint8_t check_read(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
-                          const struct qhca_rx *rx, uint32_t *npkts)
+static uint8_t rsp_check_read(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
+                              const struct qhca_rx *rx, uint32_t *npkts)
 {
     uint32_t len = qhca_get_be32(rx->ext + 12);
 
@@ -304,7 +304,7 @@ static uint8_t check_read(struct qhca *e, struct qhca_qp *qp, uint32_t pd,
                          QHCA_ACCESS_REMOTE_READ, qp->qpn);
 }
 
-static void fill_read(struct qhca_resp *r, const struct qhca_rx *rx)
+static void rsp_fill_read(struct qhca_resp *r, const struct qhca_rx *rx)
 {
     r->kind = QHCA_RESP_READ;
     r->psn = rx->psn;
@@ -328,8 +328,8 @@ static bool resources_ok(struct qhca *e, struct qhca_qp *qp, uint32_t access)
     return true;
 }
 
-static void do_read(struct qhca *e, struct qhca_qp *qp,
-                    const struct qhca_rx *rx)
+static void rsp_do_read(struct qhca *e, struct qhca_qp *qp,
+                        const struct qhca_rx *rx)
 {
     struct qhca_xport *xp = qp->xp;
     struct qhca_resp *r;
@@ -339,7 +339,7 @@ static void do_read(struct qhca *e, struct qhca_qp *qp,
     if (!resources_ok(e, qp, QHCA_ACCESS_REMOTE_READ)) {
         return;
     }
-    syn = check_read(e, qp, qp->pd, rx, &npkts);
+    syn = rsp_check_read(e, qp, qp->pd, rx, &npkts);
     if (syn) {
         remote_error(e, qp, syn);
         return;
@@ -348,7 +348,7 @@ static void do_read(struct qhca *e, struct qhca_qp *qp,
     if (!r) {
         return;                 /* as if lost: the peer resends it */
     }
-    fill_read(r, rx);
+    rsp_fill_read(r, rx);
     xp->rd_pending++;
     xp->exp_psn = qhca_psn_add(xp->exp_psn, npkts);
     xp->msn = qhca_psn_add(xp->msn, 1);
@@ -358,7 +358,7 @@ static void do_read(struct qhca *e, struct qhca_qp *qp,
  * Drop a result with this PSN, left from before the PSNs wrapped: it must not
  * answer a duplicate of the current atomic.
  */
-static void forget_atomic(struct qhca_xport *xp, uint32_t psn)
+static void rsp_forget_atomic(struct qhca_xport *xp, uint32_t psn)
 {
     unsigned i;
 
@@ -370,7 +370,7 @@ static void forget_atomic(struct qhca_xport *xp, uint32_t psn)
 }
 
 /* Parse an atomic request: AtomicETH, masks after it if it is a masked one. */
-static void parse_atomic(const struct qhca_rx *rx, struct qhca_atomic *op)
+static void rsp_parse_atomic(const struct qhca_rx *rx, struct qhca_atomic *op)
 {
     const uint8_t *masks = rx->ext + QHCA_ATETH_LEN;
 
@@ -386,8 +386,8 @@ static void parse_atomic(const struct qhca_rx *rx, struct qhca_atomic *op)
     }
 }
 
-static void do_atomic(struct qhca *e, struct qhca_qp *qp,
-                      const struct qhca_rx *rx)
+static void rsp_do_atomic(struct qhca *e, struct qhca_qp *qp,
+                          const struct qhca_rx *rx)
 {
     struct qhca_xport *xp = qp->xp;
     struct qhca_atomic_res *a;
@@ -408,7 +408,7 @@ static void do_atomic(struct qhca *e, struct qhca_qp *qp,
     if (qhca_rspq_full(xp)) {
         return;                 /* before anything has changed */
     }
-    parse_atomic(rx, &op);
+    rsp_parse_atomic(rx, &op);
     syn = qhca_mr_atomic(e, qp->pd, rkey, va, &op, &old, qp->qpn);
     if (syn == QHCA_SYN_PAGE_FAULT &&
         qhca_odp_stall_rx(e, qp, QHCA_PAGE_FAULT_RECV, rx)) {
@@ -418,7 +418,7 @@ static void do_atomic(struct qhca *e, struct qhca_qp *qp,
         remote_error(e, qp, syn);
         return;
     }
-    forget_atomic(xp, rx->psn);
+    rsp_forget_atomic(xp, rx->psn);
     a = &xp->atomics[xp->atomic_next];
     xp->atomic_next = (xp->atomic_next + 1) % QHCA_ATOMICS_KEPT;
     a->psn = rx->psn;
@@ -453,8 +453,8 @@ static void answer_empty(struct qhca *e, struct qhca_qp *qp,
     xp->msn = qhca_psn_add(xp->msn, 1);
 }
 
-static void do_atomic_write(struct qhca *e, struct qhca_qp *qp,
-                            const struct qhca_rx *rx)
+static void rsp_do_atomic_write(struct qhca *e, struct qhca_qp *qp,
+                                const struct qhca_rx *rx)
 {
     uint64_t va = qhca_get_be64(rx->ext);
     uint8_t syn;
@@ -488,8 +488,8 @@ static void do_atomic_write(struct qhca *e, struct qhca_qp *qp,
  * to wait for.  Peers differ in whether they count it as an outstanding READ,
  * so it takes no resource.
  */
-static void do_flush(struct qhca *e, struct qhca_qp *qp,
-                     const struct qhca_rx *rx)
+static void rsp_do_flush(struct qhca *e, struct qhca_qp *qp,
+                         const struct qhca_rx *rx)
 {
     uint32_t feth = qhca_get_be32(rx->ext);
     uint32_t kind = feth & QHCA_FLUSH_T_MASK;
@@ -556,23 +556,23 @@ static void rsp_request(struct qhca *e, struct qhca_qp *qp,
         return;
     }
     if (rx->flags & QHCA_OPF_READ) {
-        do_read(e, qp, rx);
+        rsp_do_read(e, qp, rx);
         return;
     }
     if (rx->flags & QHCA_OPF_ATOMIC) {
-        do_atomic(e, qp, rx);
+        rsp_do_atomic(e, qp, rx);
         return;
     }
     if (rx->flags & QHCA_OPF_AWRITE) {
-        do_atomic_write(e, qp, rx);
+        rsp_do_atomic_write(e, qp, rx);
         return;
     }
     if (rx->flags & QHCA_OPF_FLUSH) {
-        do_flush(e, qp, rx);
+        rsp_do_flush(e, qp, rx);
         return;
     }
-    done = rx->flags & QHCA_OPF_SEND ? do_send(e, qp, rx) :
-                                       do_write(e, qp, rx);
+    done = rx->flags & QHCA_OPF_SEND ? rsp_do_send(e, qp, rx) :
+                                       rsp_do_write(e, qp, rx);
     if (!done) {
         return;
     }
@@ -602,7 +602,7 @@ static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
     struct qhca_resp *r;
 
     if (!(qp->access & QHCA_ACCESS_REMOTE_READ) ||
-        check_read(e, qp, qhca_qp_pd(e, qp, rx->srqn), rx, &npkts) ||
+        rsp_check_read(e, qp, qhca_qp_pd(e, qp, rx->srqn), rx, &npkts) ||
         npkts > qhca_psn_dist(xp->exp_psn, rx->psn)) {
         return;
     }
@@ -614,7 +614,7 @@ static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
             continue;
         }
         if (qhca_psn_diff(rx->psn, r->psn) < 0) {
-            fill_read(r, rx);
+            rsp_fill_read(r, rx);
             r->started = false;
         }
         if (i == xp->rspq_tail && qhca_odp_waits(qp, QHCA_ODP_READ) &&
@@ -626,7 +626,7 @@ static void duplicate_read(struct qhca *e, struct qhca_qp *qp,
     }
     r = qhca_rspq_push(e, qp);
     if (r) {
-        fill_read(r, rx);
+        rsp_fill_read(r, rx);
         r->uncounted = true;
     }
 }

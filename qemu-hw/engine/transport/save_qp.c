@@ -59,7 +59,7 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
 }
 
 /* The WQEs' PSNs are contiguous, and the cursor is within them. */
-static void check_window(struct qhca_io *io, struct qhca_qp *qp)
+static void saved_check_window(struct qhca_io *io, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
     bool alive = (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
@@ -141,7 +141,7 @@ static void save_window(struct qhca_io *io, struct qhca_qp *qp)
         save_swqe(io, qhca_swqe(qp, i));
     }
     if (!io->saving && !io->failed) {
-        check_window(io, qp);
+        saved_check_window(io, qp);
     }
 }
 
@@ -342,7 +342,7 @@ static void save_refs(struct qhca_io *io, struct qhca_qp *qp)
 }
 
 /* Could CREATE_QP have made this QP? */
-static const char *check_type(struct qhca *e, const struct qhca_qp *qp)
+static const char *saved_check_type(struct qhca *e, const struct qhca_qp *qp)
 {
     bool tgt = qp->type == QHCA_QPT_XRC_TGT;
     struct qhca_cmd c = { 0 };
@@ -442,7 +442,7 @@ static struct qhca_qp *save_context(struct qhca_io *io, struct qhca_qp *obj)
     if (!io->saving) {
         qp->sq_shift = sq_shift;
         qp->sq_stride = sq_stride;
-        why = io->failed ? NULL : check_type(io->e, qp);
+        why = io->failed ? NULL : saved_check_type(io->e, qp);
         NEED(io, !why, why);
     }
     qhca_io_buf(io, &qp->sq, io->failed || !sq_stride ? 0 :
@@ -493,7 +493,7 @@ static bool save_is_rss(const void *obj)
            QHCA_QPT_RSS;
 }
 
-static bool is_other_qp(const void *obj)
+static bool saved_is_other_qp(const void *obj)
 {
     return !((const struct qhca_qpn_owner *)obj)->is_wq && !save_is_rss(obj);
 }
@@ -501,7 +501,7 @@ static bool is_other_qp(const void *obj)
 void qhca_io_qps(struct qhca_io *io)
 {
     qhca_io_numbers(io, &io->e->q->qps);
-    qhca_io_each(io, &io->e->q->qps, is_other_qp, save_qp);
+    qhca_io_each(io, &io->e->q->qps, saved_is_other_qp, save_qp);
 }
 
 void qhca_io_rss_qps(struct qhca_io *io)

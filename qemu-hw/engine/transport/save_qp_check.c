@@ -7,7 +7,7 @@
 #include "transport/rc.h"
 #include "transport/tag_qp.h"
 
-static bool is_ud(const struct qhca_qp *qp)
+static bool qp_is_ud(const struct qhca_qp *qp)
 {
     return !qhca_qp_connected(qp);
 }
@@ -33,7 +33,7 @@ static bool requester_rests(const struct qhca_xport *xp)
            !xp->cur_pkt && !xp->rd_psns && !xp->rd_out;
 }
 
-static const char *in_rtr(const struct qhca_qp *qp)
+static const char *qp_check_rtr(const struct qhca_qp *qp)
 {
     const struct qhca_xport *xp = qp->xp;
 
@@ -48,7 +48,7 @@ static const char *in_rtr(const struct qhca_qp *qp)
            "it flushes before RTS" : NULL;
 }
 
-static const char *in_rts(const struct qhca_qp *qp)
+static const char *qp_check_rts(const struct qhca_qp *qp)
 {
     const struct qhca_xport *xp = qp->xp;
 
@@ -59,7 +59,7 @@ static const char *in_rts(const struct qhca_qp *qp)
         return "its receives are flushed outside of ERR";
     }
     if (!xp->sq_flush) {
-        return is_ud(qp) || xp->win ||
+        return qp_is_ud(qp) || xp->win ||
                (requester_rests(xp) && xp->cur == qp->sq_next) ?
                NULL : "the WQEs in flight are missing";
     }
@@ -73,7 +73,7 @@ static const char *in_rts(const struct qhca_qp *qp)
 }
 
 /* SQE and ERR: nothing is sent any more. */
-static const char *has_failed(const struct qhca_qp *qp)
+static const char *qp_check_failed(const struct qhca_qp *qp)
 {
     const struct qhca_xport *xp = qp->xp;
     bool sqe = qp->state == QHCA_QPS_SQE;
@@ -103,8 +103,8 @@ static const char *qp_always(const struct qhca_qp *qp)
     bool under_way = qp->sq_next != qp->sq_tail;
     bool live = qp->state != QHCA_QPS_ERR;
 
-    if (is_ud(qp) && (under_way || xp->win || xp->una_psn != xp->max_psn ||
-                      xp->snd_psn != xp->una_psn)) {
+    if (qp_is_ud(qp) && (under_way || xp->win || xp->una_psn != xp->max_psn ||
+                         xp->snd_psn != xp->una_psn)) {
         return "it is a datagram QP with WQEs in flight";
     }
     if (under_way && !xp->win) {
@@ -141,11 +141,11 @@ const char *qhca_qp_impossible(const struct qhca_qp *qp)
         return qp_untouched(qp) ? NULL :
                "it is not in use, but has state";
     case QHCA_QPS_RTR:
-        return in_rtr(qp);
+        return qp_check_rtr(qp);
     case QHCA_QPS_RTS:
     case QHCA_QPS_SQD:
-        return in_rts(qp);
+        return qp_check_rts(qp);
     default:
-        return has_failed(qp);
+        return qp_check_failed(qp);
     }
 }

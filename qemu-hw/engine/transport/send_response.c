@@ -76,15 +76,16 @@ bool qhca_owe_nak(struct qhca *e, struct qhca_qp *qp, uint32_t psn,
 
 /* ---- sending responses ---- */
 
-static uint32_t put_aeth(struct qhca_frame *f, uint8_t syndrome, uint32_t msn)
+static uint32_t rsp_put_aeth(struct qhca_frame *f, uint8_t syndrome,
+                             uint32_t msn)
 {
     qhca_put_be32(f->bth + QHCA_BTH_LEN, (uint32_t)syndrome << 24 | msn);
     return QHCA_AETH_LEN;
 }
 
 /* READ @r failed with @syn: replace all queued responses by a NAK. */
-static void read_failed(struct qhca *e, struct qhca_qp *qp,
-                        struct qhca_resp *r, uint8_t syn)
+static void rsp_read_failed(struct qhca *e, struct qhca_qp *qp,
+                            struct qhca_resp *r, uint8_t syn)
 {
     struct qhca_xport *xp = qp->xp;
     uint32_t psn = r->psn;
@@ -169,11 +170,11 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
     switch (r->kind) {
     case QHCA_RESP_ACK:
         aeth = r->syndrome;
-        ext = put_aeth(&f, aeth, xp->msn);
+        ext = rsp_put_aeth(&f, aeth, xp->msn);
         break;
     case QHCA_RESP_ATOMIC:
         op = QHCA_OP_ATOMIC_ACK;
-        ext = put_aeth(&f, aeth, xp->msn);
+        ext = rsp_put_aeth(&f, aeth, xp->msn);
         qhca_put_be64(f.bth + QHCA_BTH_LEN + ext, r->va);
         ext += QHCA_ATACK_LEN;
         break;
@@ -186,7 +187,7 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
                            QHCA_OP_READ_RESP_MIDDLE) :
              *done ? QHCA_OP_READ_RESP_ONLY : QHCA_OP_READ_RESP_FIRST;
         ext = op == QHCA_OP_READ_RESP_MIDDLE ? 0 :
-              put_aeth(&f, aeth, xp->msn);
+              rsp_put_aeth(&f, aeth, xp->msn);
         e->trying = n > 1;
         copy |= !f.ml || n == 1;
         syn = len ? rspq_read(e, qp, r, &f, ext, len, copy) : QHCA_SYN_NONE;
@@ -209,7 +210,7 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
             }
         }
         if (syn) {
-            read_failed(e, qp, r, syn);
+            rsp_read_failed(e, qp, r, syn);
             *done = false;      /* the queue has changed */
             return QHCA_SENT;
         }
@@ -238,8 +239,8 @@ static enum qhca_send rspq_respond(struct qhca *e, struct qhca_qp *qp,
 }
 
 /* READ @r waits for a page, and the peer has requested it again. */
-static enum qhca_send send_rnr(struct qhca *e, struct qhca_qp *qp,
-                               struct qhca_resp *r)
+static enum qhca_send rsp_send_rnr(struct qhca *e, struct qhca_qp *qp,
+                                   struct qhca_resp *r)
 {
     enum qhca_send sent;
     struct qhca_frame f;
@@ -247,8 +248,8 @@ static enum qhca_send send_rnr(struct qhca *e, struct qhca_qp *qp,
 
     sent = qhca_frame_begin(e, &qp->av, qp->qpn, qp->dest_qpn, &f);
     if (sent == QHCA_SENT) {
-        ext = put_aeth(&f, QHCA_AETH_RNR | (qp->min_rnr_timer & 31),
-                       qp->xp->msn);
+        ext = rsp_put_aeth(&f, QHCA_AETH_RNR | (qp->min_rnr_timer & 31),
+                           qp->xp->msn);
         qhca_frame_bth(&f, QHCA_OP_ACK | qhca_qp_class(qp), false, false, 0,
                        qp->dest_qpn, r->psn);
         sent = qhca_frame_end(e, &f, qp->qpn, ext, 0);
@@ -290,7 +291,7 @@ enum qhca_send qhca_rsp_run(struct qhca *e, struct qhca_qp *qp,
         bool done = false;
 
         if (qhca_odp_waits(qp, QHCA_ODP_READ)) {
-            if (send_rnr(e, qp, r) == QHCA_BLOCKED) {
+            if (rsp_send_rnr(e, qp, r) == QHCA_BLOCKED) {
                 return QHCA_BLOCKED;
             }
             --*budget;

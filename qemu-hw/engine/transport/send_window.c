@@ -109,7 +109,7 @@ static bool rd_is_new(const struct qhca_xport *xp)
 }
 
 /* No response or ACK outstanding. */
-static bool all_answered(const struct qhca_xport *xp)
+static bool window_all_answered(const struct qhca_xport *xp)
 {
     return xp->snd_psn == xp->una_psn;
 }
@@ -134,7 +134,7 @@ bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w)
     }
     /* If the chunk has become too small, wait until it can grow again. */
     return !(w->marks & QHCA_SW_STARTED) || w->npkts == 1 ||
-           !rd_is_new(xp) || all_answered(xp) ||
+           !rd_is_new(xp) || window_all_answered(xp) ||
            wnd_log2(xp) <= w->chunk + 1;
 }
 
@@ -144,7 +144,7 @@ uint32_t qhca_wnd_rd_psns(const struct qhca_xport *xp, struct qhca_swqe *w)
     uint32_t left = w->npkts - xp->cur_pkt, n;
 
     if (!(w->marks & QHCA_SW_STARTED) || w->chunk > most ||
-        (rd_is_new(xp) && all_answered(xp))) {
+        (rd_is_new(xp) && window_all_answered(xp))) {
         w->chunk = most;
     }
     n = (1u << w->chunk) - (xp->cur_pkt & ((1u << w->chunk) - 1));

@@ -108,7 +108,7 @@ void qhca_window_put(struct qhca *e, struct qhca_qp *qp)
 /* ---- WQEs ---- */
 
 /* The arguments of a FLUSH must fit a FETH. */
-static uint8_t check_flush(const struct qhca_swqe *w, uint8_t *status)
+static uint8_t swqe_check_flush(const struct qhca_swqe *w, uint8_t *status)
 {
     uint64_t level = w->arg1 >> QHCA_FLUSH_L_SHIFT;
     uint64_t kind = w->arg1 & QHCA_FLUSH_T_MASK;
@@ -132,7 +132,7 @@ uint8_t qhca_swqe_check(const struct qhca_qp *qp, const struct qhca_swqe *w,
     uint8_t syn = qhca_wqe_check(qp, &h, status);
 
     if (!syn && w->opcode == QHCA_WQE_FLUSH) {
-        syn = check_flush(w, status);
+        syn = swqe_check_flush(w, status);
     }
     return syn;
 }
@@ -167,8 +167,8 @@ static void unpack_wqe(const struct qhca_qp *qp, const uint8_t *p,
  * Unpack the WQE at @p into @w and check all that needs no memory access.  Sets
  * w->status if the WQE is invalid.
  */
-static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
-                         struct qhca_swqe *w)
+static uint8_t swqe_parse(const struct qhca_qp *qp, const uint8_t *p,
+                          struct qhca_swqe *w)
 {
     const uint8_t *sge = p + qhca_wqe_header(qp, p[0]);
     uint8_t syn, status;
@@ -193,9 +193,9 @@ static uint8_t parse_wqe(const struct qhca_qp *qp, const uint8_t *p,
     return QHCA_SYN_NONE;
 }
 
-static void trace_wqe(struct qhca *e, struct qhca_qp *qp,
-                      const struct qhca_swqe *w, uint32_t index,
-                      uint64_t addr)
+static void swqe_trace(struct qhca *e, struct qhca_qp *qp,
+                       const struct qhca_swqe *w, uint32_t index,
+                       uint64_t addr)
 {
     struct qhca_trace t = {
         .kind = QHCA_TR_WQE,
@@ -217,8 +217,8 @@ static void trace_wqe(struct qhca *e, struct qhca_qp *qp,
  * a later error would occur after the remote side has acted on part of it.  A
  * message of one packet is checked when it is read.
  */
-static uint8_t check_local(struct qhca *e, struct qhca_qp *qp,
-                           const struct qhca_swqe *w, const uint8_t *sges)
+static uint8_t swqe_check_local(struct qhca *e, struct qhca_qp *qp,
+                                const struct qhca_swqe *w, const uint8_t *sges)
 {
     bool privileged = qp->flags & QHCA_QP_F_PRIVILEGED;
     uint32_t access = qhca_wqe_is_rd(w->opcode) &&
@@ -272,9 +272,9 @@ bool qhca_req_load(struct qhca *e, struct qhca_qp *qp)
         win->snd_valid = true;
         win->snd_index = index;
         memset(&xp->snd_pos, 0, sizeof(xp->snd_pos));
-        if (!parse_wqe(qp, win->snd_wqe, w)) {
-            syn = check_local(e, qp, w, win->snd_wqe +
-                              qhca_wqe_header(qp, w->opcode));
+        if (!swqe_parse(qp, win->snd_wqe, w)) {
+            syn = swqe_check_local(e, qp, w, win->snd_wqe +
+                                   qhca_wqe_header(qp, w->opcode));
             if (syn) {
                 qhca_swqe_fail(w, QHCA_WC_LOC_PROT_ERR, syn);
             }
@@ -287,7 +287,7 @@ bool qhca_req_load(struct qhca *e, struct qhca_qp *qp)
     }
     qp->sq_next = index + 1;
     if (qhca_tracing(e)) {
-        trace_wqe(e, qp, w, index, addr);
+        swqe_trace(e, qp, w, index, addr);
     }
     return true;
 }
@@ -315,7 +315,7 @@ const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
                 return NULL;
             }
             /* Software may have changed it meanwhile; its size must match. */
-            *syn = parse_wqe(qp, copy, &again);
+            *syn = swqe_parse(qp, copy, &again);
             if (*syn) {
                 return NULL;
             }

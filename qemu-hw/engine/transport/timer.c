@@ -85,7 +85,7 @@ void qhca_timer_stop(struct qhca *e, struct qhca_qp *qp)
     xp->deadline = 0;
 }
 
-static struct qhca_qp *first_of(struct qhca *e, unsigned cls)
+static struct qhca_qp *timer_first_of(struct qhca *e, unsigned cls)
 {
     return qhca_container(e->xd->timers[cls].next, struct qhca_xport,
                           timer)->qp;
@@ -96,7 +96,7 @@ uint64_t qhca_xport_deadline(struct qhca *e)
     uint64_t mask = e->xd->timer_mask, min = UINT64_MAX;
 
     while (mask) {
-        struct qhca_qp *qp = first_of(e, (unsigned)__builtin_ctzll(mask));
+        struct qhca_qp *qp = timer_first_of(e, (unsigned)__builtin_ctzll(mask));
 
         if (qp->xp->deadline < min) {
             min = qp->xp->deadline;
@@ -115,7 +115,7 @@ void qhca_xport_timer(struct qhca *e, uint64_t now)
         unsigned cls = (unsigned)__builtin_ctzll(mask);
 
         while (left && (e->xd->timer_mask & UINT64_C(1) << cls)) {
-            struct qhca_qp *qp = first_of(e, cls);
+            struct qhca_qp *qp = timer_first_of(e, cls);
 
             if (qp->xp->deadline > now) {
                 break;

@@ -139,7 +139,7 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     qhca_qp_schedule(e, qp);
 }
 
-static void start_responder(struct qhca_qp *qp)
+static void xport_start_responder(struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
 
@@ -147,7 +147,7 @@ static void start_responder(struct qhca_qp *qp)
     xp->msn = 0;
 }
 
-static void start_requester(struct qhca_qp *qp)
+static void xport_start_requester(struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
 
@@ -168,12 +168,12 @@ void qhca_xport_state(struct qhca *e, struct qhca_qp *qp, uint8_t old)
         break;
     case QHCA_QPS_RTR:
         if (old == QHCA_QPS_INIT) {
-            start_responder(qp);
+            xport_start_responder(qp);
         }
         break;
     case QHCA_QPS_RTS:
         if (old == QHCA_QPS_RTR) {
-            start_requester(qp);
+            xport_start_requester(qp);
         }
         /* Leaving SQE: do not flush WQEs posted from now on. */
         if (old == QHCA_QPS_SQE) {
