@@ -321,7 +321,7 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	QHCA_ETHTOOL_NEEDS_RTNL
 	QHCA_ETHTOOL_RSS
 	.rxfh_per_ctx_key = 1,
-	.rxfh_priv_size = sizeof(struct qhca_rss),
+	.rxfh_priv_size = sizeof(struct qhca_rss_ctx),
 	.rxfh_max_num_contexts = QHCA_RSS_CONTEXTS,
 	.supported_ring_params = ETHTOOL_RING_USE_RX_BUF_LEN |
 				 ETHTOOL_RING_USE_TCP_DATA_SPLIT |

@@ -24,7 +24,7 @@ u32 qhca_get_rxfh_indir_size(struct net_device *netdev)
 int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
-	struct qhca_rss *rss;
+	struct qhca_rss_ctx *rss;
 
 	if (!qhca_rss_supported(priv->dev))
 		return -EOPNOTSUPP;
@@ -41,7 +41,7 @@ int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh)
 }
 
 /* Apply the changes of @rxfh to @want. 0 or an error. */
-static int rxfh_merge(struct qhca_netdev *priv, struct qhca_rss *want,
+static int rxfh_merge(struct qhca_netdev *priv, struct qhca_rss_ctx *want,
 		      const struct ethtool_rxfh_param *rxfh,
 		      struct netlink_ext_ack *extack)
 {
@@ -77,7 +77,7 @@ int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 		  struct netlink_ext_ack *extack)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
-	struct qhca_rss want = priv->rss;
+	struct qhca_rss_ctx want = priv->rss;
 	int err;
 
 	err = rxfh_merge(priv, &want, rxfh, extack);
@@ -88,7 +88,7 @@ int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
 
 /* Report back to the core what the user did not specify. */
 static void rxfh_tell(struct ethtool_rxfh_context *ctx,
-		      const struct qhca_rss *rss)
+		      const struct qhca_rss_ctx *rss)
 {
 	memcpy(ethtool_rxfh_context_indir(ctx), rss->indir, sizeof(rss->indir));
 	memcpy(ethtool_rxfh_context_key(ctx), rss->key, sizeof(rss->key));
@@ -102,7 +102,7 @@ int qhca_create_rxfh_context(struct net_device *netdev,
 			     struct netlink_ext_ack *extack)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
-	struct qhca_rss *rss = ethtool_rxfh_context_priv(ctx);
+	struct qhca_rss_ctx *rss = ethtool_rxfh_context_priv(ctx);
 	int err;
 
 	qhca_rss_init(rss, priv->params.channels);
@@ -126,8 +126,8 @@ int qhca_modify_rxfh_context(struct net_device *netdev,
 			     struct netlink_ext_ack *extack)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
-	struct qhca_rss *rss = ethtool_rxfh_context_priv(ctx);
-	struct qhca_rss want = *rss;
+	struct qhca_rss_ctx *rss = ethtool_rxfh_context_priv(ctx);
+	struct qhca_rss_ctx want = *rss;
 	int err;
 
 	err = rxfh_merge(priv, &want, rxfh, extack);
@@ -141,7 +141,7 @@ int qhca_remove_rxfh_context(struct net_device *netdev,
 			     struct netlink_ext_ack *extack)
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
-	struct qhca_rss *rss = ethtool_rxfh_context_priv(ctx);
+	struct qhca_rss_ctx *rss = ethtool_rxfh_context_priv(ctx);
 
 	if (qhca_ntuple_uses(priv, rss_context)) {
 		NL_SET_ERR_MSG(extack, "filters use this context");
@@ -214,7 +214,7 @@ int qhca_get_rxfh_fields(struct net_device *netdev,
 {
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	int i, shift = rxfh_shift(f->flow_type);
-	struct qhca_rss *rss;
+	struct qhca_rss_ctx *rss;
 
 	f->data = 0;
 	if (!qhca_rss_supported(priv->dev))
@@ -240,7 +240,7 @@ int qhca_set_rxfh_fields(struct net_device *netdev,
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	int i, shift = rxfh_shift(f->flow_type);
 	u32 by = 0, data = f->data, label = rxfh_label(priv, f->flow_type);
-	struct qhca_rss *rss, want;
+	struct qhca_rss_ctx *rss, want;
 
 	if (!qhca_rss_supported(priv->dev))
 		return -EOPNOTSUPP;

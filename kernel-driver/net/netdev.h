@@ -374,7 +374,7 @@ struct qhca_netdev {
 	bool up;			/* under qhca_netdev_lock() */
 	struct bpf_prog *xdp_prog;	/* written under the same */
 	struct qhca_net_params params;	/* for the next time it comes up */
-	struct qhca_rss rss;		/* the default context */
+	struct qhca_rss_ctx rss;		/* the default context */
 	struct list_head rss_list;	/* the others */
 	u32 pdn;			/* of RSS QPs; if have_pd */
 	bool have_pd;

@@ -18,7 +18,7 @@
 static int ntuple_target(struct qhca_netdev *priv, const struct qhca_ntuple *r,
 			 u32 *qpn)
 {
-	const struct qhca_rss *rss;
+	const struct qhca_rss_ctx *rss;
 
 	if (r->fs.ring_cookie == RX_CLS_FLOW_DISC) {
 		*qpn = priv->rss.qp.qpn;	/* any: no queue receives it */

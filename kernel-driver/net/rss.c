@@ -29,7 +29,7 @@ static const u8 rss_shifts[] = {
 };
 
 /* Spread over the first @n queues. */
-void qhca_rss_set_default(struct qhca_rss *rss, u32 n)
+void qhca_rss_set_default(struct qhca_rss_ctx *rss, u32 n)
 {
 	u32 i;
 
@@ -38,7 +38,7 @@ void qhca_rss_set_default(struct qhca_rss *rss, u32 n)
 }
 
 /* A context with a random key, over the first @n queues. */
-void qhca_rss_init(struct qhca_rss *rss, u32 n)
+void qhca_rss_init(struct qhca_rss_ctx *rss, u32 n)
 {
 	memset(rss, 0, sizeof(*rss));
 	INIT_LIST_HEAD(&rss->list);
@@ -48,9 +48,9 @@ void qhca_rss_init(struct qhca_rss *rss, u32 n)
 }
 
 /* The context with ID @id; 0 is the default one. NULL if there is none. */
-struct qhca_rss *qhca_rss_find(struct qhca_netdev *priv, u32 id)
+struct qhca_rss_ctx *qhca_rss_find(struct qhca_netdev *priv, u32 id)
 {
-	struct qhca_rss *rss;
+	struct qhca_rss_ctx *rss;
 
 	if (!id)
 		return &priv->rss;
@@ -81,7 +81,7 @@ bool qhca_rss_fields_symmetric(u32 fields)
 	return true;
 }
 
-static void rss_fill_hash(struct qhca_qpc *qpc, const struct qhca_rss *rss)
+static void rss_fill_hash(struct qhca_qpc *qpc, const struct qhca_rss_ctx *rss)
 {
 	u32 fields = QHCA_HASH_BY_TYPE | rss->fields;
 
@@ -114,7 +114,7 @@ static int rss_make_rqt(struct qhca_netdev *priv, const u32 *queues, u32 n,
  * Create an RSS QP over @n queues of channels with the hash of @rss. 0 or an
  * error.
  */
-int qhca_rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss *rss,
+int qhca_rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss_ctx *rss,
 		     const u32 *queues, u32 n, struct qhca_rss_qp *qp)
 {
 	struct qhca_qpc *qpc;
@@ -153,7 +153,7 @@ void qhca_rss_unmake_qp(struct qhca_netdev *priv, struct qhca_rss_qp *qp)
 
 /* Set hash and table of a context's QP to those of @want, in one step. */
 static int rss_modify(struct qhca_netdev *priv, struct qhca_rss_qp *qp,
-		      const struct qhca_rss *want)
+		      const struct qhca_rss_ctx *want)
 {
 	struct qhca_qpc *qpc;
 	u32 rqtn, old;
@@ -209,8 +209,8 @@ static void rss_rehash_direct(struct qhca_netdev *priv)
  * Change a context to the table, key, fields and transformation of @want. 0, or
  * an error with nothing changed.
  */
-int qhca_rss_change(struct qhca_netdev *priv, struct qhca_rss *rss,
-		    const struct qhca_rss *want)
+int qhca_rss_change(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
+		    const struct qhca_rss_ctx *want)
 {
 	int err = 0;
 
@@ -247,7 +247,7 @@ int qhca_rss_direct(struct qhca_netdev *priv, u32 i, u32 *qpn)
 }
 
 /* Add a context, with its QP if the queues are started. 0 or an error. */
-int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss *rss)
+int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss_ctx *rss)
 {
 	int err = 0;
 
@@ -260,7 +260,7 @@ int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss *rss)
 }
 
 /* No filter uses it. */
-void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss *rss)
+void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss_ctx *rss)
 {
 	list_del(&rss->list);
 	qhca_rss_unmake_qp(priv, &rss->qp);
@@ -272,7 +272,7 @@ void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss *rss)
  */
 int qhca_rss_start(struct qhca_netdev *priv)
 {
-	struct qhca_rss *rss;
+	struct qhca_rss_ctx *rss;
 	int err;
 
 	if (!qhca_rss_supported(priv->dev))
@@ -299,7 +299,7 @@ int qhca_rss_start(struct qhca_netdev *priv)
 /* Undo qhca_rss_start(); the port and all filters no longer use the QPs. */
 void qhca_rss_stop(struct qhca_netdev *priv)
 {
-	struct qhca_rss *rss;
+	struct qhca_rss_ctx *rss;
 	u32 i;
 
 	for (i = 0; i < QHCA_MAX_CHANNELS; i++)

@@ -22,7 +22,7 @@ struct qhca_rss_qp {
 };
 
 /**
- * struct qhca_rss - an RSS context
+ * struct qhca_rss_ctx - an RSS context
  * @list: in the net_device's rss_list; not the default one
  * @id: the stack's number; 0 is the default one
  * @indir: queue of each entry
@@ -31,7 +31,7 @@ struct qhca_rss_qp {
  * @input_xfrm: RXH_XFRM_*
  * @qp: the device's objects
  */
-struct qhca_rss {
+struct qhca_rss_ctx {
 	struct list_head list;
 	u32 id;
 	u32 indir[QHCA_RSS_ENTRIES];
@@ -46,17 +46,17 @@ static inline bool qhca_rss_supported(const struct qhca_dev *dev)
 	return dev->caps.features & QHCA_FEAT_ETH_RSS;
 }
 
-void qhca_rss_set_default(struct qhca_rss *rss, u32 n);
-void qhca_rss_init(struct qhca_rss *rss, u32 n);
-struct qhca_rss *qhca_rss_find(struct qhca_netdev *priv, u32 id);
+void qhca_rss_set_default(struct qhca_rss_ctx *rss, u32 n);
+void qhca_rss_init(struct qhca_rss_ctx *rss, u32 n);
+struct qhca_rss_ctx *qhca_rss_find(struct qhca_netdev *priv, u32 id);
 bool qhca_rss_fields_symmetric(u32 fields);
-int qhca_rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss *rss,
+int qhca_rss_make_qp(struct qhca_netdev *priv, const struct qhca_rss_ctx *rss,
 		     const u32 *queues, u32 n, struct qhca_rss_qp *qp);
 void qhca_rss_unmake_qp(struct qhca_netdev *priv, struct qhca_rss_qp *qp);
-int qhca_rss_change(struct qhca_netdev *priv, struct qhca_rss *rss,
-		    const struct qhca_rss *want);
-int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss *rss);
-void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss *rss);
+int qhca_rss_change(struct qhca_netdev *priv, struct qhca_rss_ctx *rss,
+		    const struct qhca_rss_ctx *want);
+int qhca_rss_add(struct qhca_netdev *priv, struct qhca_rss_ctx *rss);
+void qhca_rss_remove(struct qhca_netdev *priv, struct qhca_rss_ctx *rss);
 int qhca_rss_direct(struct qhca_netdev *priv, u32 i, u32 *qpn);
 int qhca_rss_start(struct qhca_netdev *priv);
 void qhca_rss_stop(struct qhca_netdev *priv);

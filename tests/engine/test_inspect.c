@@ -14,12 +14,12 @@
 /* Every byte of a structure belongs to a field or is reserved. */
 static void layouts(void **state)
 {
-    const struct qhca_layout *l;
+    const struct qhca_struct_layout *l;
     const struct qhca_field *f;
     size_t at;
 
     (void)state;
-    for (l = qhca_layouts; l->name; l++) {
+    for (l = qhca_struct_layouts; l->name; l++) {
         at = 0;
         for (f = l->fields; f->name; f++) {
             CHECK(f->off == at, "struct %s: bytes %zu to %u are missing in "

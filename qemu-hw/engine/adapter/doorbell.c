@@ -47,7 +47,7 @@ static void db_sq(struct qhca *e, uint32_t uar, uint32_t num, uint32_t index)
     if (!qp || !qp->sq_stride || qp->tm || qp->state < QHCA_QPS_RTS) {
         qhca_guest_error(e, QHCA_STAT_DB_BAD_STATE, num,
                          "SQ doorbell in a state that sends nothing");
-    } else if (qp->flags & QHCA_QP_F_SQ_RECORD ? qhca_sq_look(e, qp) :
+    } else if (qp->flags & QHCA_QP_F_SQ_RECORD ? qhca_sq_poll_dbrec(e, qp) :
                qhca_sq_produced(e, qp, index)) {
         qhca_xport_sq_doorbell(e, qp);
     }

@@ -238,7 +238,7 @@ void qhca_mw_unbind(struct qhca *e, struct qhca_mw *mw);
  */
 bool qhca_mw_unbind_all(struct qhca *e, struct qhca_list *windows);
 
-/* ---- pd.c: protection domains and user access regions ---- */
+/* ---- pd_uar.c: protection domains and user access regions ---- */
 qhca_cmd_fn qhca_cmd_alloc_uar, qhca_cmd_free_uar;
 qhca_cmd_fn qhca_cmd_alloc_pd, qhca_cmd_free_pd;
 /* mr.c, mw.c */

@@ -36,14 +36,14 @@ struct qhca_field {
     const struct qhca_field *fields;    /* STRUCT */
 };
 
-struct qhca_layout {
+struct qhca_struct_layout {
     const char *name;           /* of the structure */
     size_t size;
     const struct qhca_field *fields;
 };
 
 /* All layouts, for the test. */
-extern const struct qhca_layout qhca_layouts[];
+extern const struct qhca_struct_layout qhca_struct_layouts[];
 
 extern const struct qhca_field qhca_fields_buf[], qhca_fields_av[],
     qhca_fields_qpc[], qhca_fields_cqc[], qhca_fields_srqc[],

@@ -538,7 +538,7 @@ const struct qhca_field qhca_fields_flow[] = {
 
 #define LAYOUT(s, v) { #s, sizeof(struct s), qhca_fields_##v }
 
-const struct qhca_layout qhca_layouts[] = {
+const struct qhca_struct_layout qhca_struct_layouts[] = {
     LAYOUT(qhca_buf, buf),
     LAYOUT(qhca_av, av),
     LAYOUT(qhca_qpc, qpc),

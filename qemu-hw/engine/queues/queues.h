@@ -182,7 +182,7 @@ struct qhca_qp {
     uint8_t syndrome;
     /* ring counters */
     uint32_t sq_head, sq_next, sq_tail;
-    bool sq_awake;              /* software need not ring: sq_record.c */
+    bool sq_awake;              /* software need not ring: sq_dbrec.c */
     /* per-QP statistics, as in struct qhca_qpc */
     uint64_t tx_packets, rx_packets, retransmits, timeouts;
     uint64_t rnr_naks_rx, seq_naks_rx, duplicates;
@@ -536,12 +536,12 @@ void qhca_qp_sqe(struct qhca *e, struct qhca_qp *qp, uint8_t syndrome);
 /* Software need not ring for receives from now on; false: DMA failed. */
 bool qhca_qp_clear_notify(struct qhca *e, const struct qhca_qp *qp);
 
-/* ---- sq_record.c ---- */
+/* ---- sq_dbrec.c ---- */
 /*
  * qhca_sq_produced() with the index in the SQ's doorbell record; if that cannot
  * be read, the QP goes to ERR.
  */
-bool qhca_sq_look(struct qhca *e, struct qhca_qp *qp);
+bool qhca_sq_poll_dbrec(struct qhca *e, struct qhca_qp *qp);
 /*
  * Make software ring for each WQE it posts from now on (@notify), or no longer,
  * since the device will read the record without a doorbell.  With @notify, the

@@ -76,7 +76,7 @@ bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
         if (qp->sq_tail == flush_send_end(qp)) {
             xp->sq_flush = false;
             xp->cur = qp->sq_tail;
-            qhca_window_put(e, qp);
+            qhca_send_window_put(e, qp);
             break;
         }
         if (!*budget) {

@@ -63,9 +63,9 @@ const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
                             struct qhca_swqe *w, uint32_t index,
                             bool reading, uint8_t *syn);
 /* Return the QP's window to the free list, if it has one. */
-void qhca_window_put(struct qhca *e, struct qhca_qp *qp);
+void qhca_send_window_put(struct qhca *e, struct qhca_qp *qp);
 /* Allocate a window for @qp, which has none; false: out of memory. */
-bool qhca_window_get(struct qhca *e, struct qhca_qp *qp);
+bool qhca_send_window_get(struct qhca *e, struct qhca_qp *qp);
 /*
  * Check what needs no memory access of @w, unpacked or in a saved state.
  * Returns QHCA_SYN_*, and in *@status the QHCA_WC_* to fail with.

@@ -566,7 +566,7 @@ static bool req_more_posted(struct qhca *e, struct qhca_qp *qp)
     if (!qp->sq_awake) {
         return false;
     }
-    if (qhca_sq_look(e, qp)) {
+    if (qhca_sq_poll_dbrec(e, qp)) {
         return true;
     }
     if (qp->state != QHCA_QPS_RTS || req_looks_again(qp)) {
@@ -576,7 +576,7 @@ static bool req_more_posted(struct qhca *e, struct qhca_qp *qp)
         qhca_qp_error(e, qp, QHCA_SYN_WQE_DMA, QHCA_EV_QP_FATAL);
         return false;
     }
-    return qhca_sq_look(e, qp);
+    return qhca_sq_poll_dbrec(e, qp);
 }
 
 /* Do the next step at the cursor; *@packets: how many were sent. */
@@ -700,7 +700,7 @@ static bool req_steps(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
                 qhca_req_drained(e, qp);
                 if (qp->state == QHCA_QPS_RTS ||
                     qp->state == QHCA_QPS_SQD) {
-                    qhca_window_put(e, qp);
+                    qhca_send_window_put(e, qp);
                 }
             }
             /* A local error may have started flushing. */

@@ -133,7 +133,7 @@ static void save_window(struct qhca_io *io, struct qhca_qp *qp)
     if (!is || io->failed) {
         return;                 /* see qhca_qp_impossible() */
     }
-    if (!io->saving && !NEED(io, qhca_window_get(io->e, qp),
+    if (!io->saving && !NEED(io, qhca_send_window_get(io->e, qp),
                              "out of memory")) {
         return;
     }

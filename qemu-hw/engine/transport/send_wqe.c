@@ -69,9 +69,9 @@ bool qhca_send_cqe(struct qhca *e, struct qhca_qp *qp, uint64_t wr_id,
 
 /* ---- window blocks ---- */
 
-bool qhca_window_get(struct qhca *e, struct qhca_qp *qp)
+bool qhca_send_window_get(struct qhca *e, struct qhca_qp *qp)
 {
-    struct qhca_window *win = e->xd->free_windows;
+    struct qhca_send_window *win = e->xd->free_windows;
 
     if (win) {
         e->xd->free_windows = win->next;
@@ -88,9 +88,9 @@ bool qhca_window_get(struct qhca *e, struct qhca_qp *qp)
     return true;
 }
 
-void qhca_window_put(struct qhca *e, struct qhca_qp *qp)
+void qhca_send_window_put(struct qhca *e, struct qhca_qp *qp)
 {
-    struct qhca_window *win = qp->xp->win;
+    struct qhca_send_window *win = qp->xp->win;
 
     if (!win) {
         return;
@@ -252,12 +252,12 @@ bool qhca_req_load(struct qhca *e, struct qhca_qp *qp)
 {
     struct qhca_xport *xp = qp->xp;
     uint32_t index = qp->sq_next;
-    struct qhca_window *win;
+    struct qhca_send_window *win;
     struct qhca_swqe *w;
     uint64_t addr = 0;
     uint8_t syn;
 
-    if (!xp->win && !qhca_window_get(e, qp)) {
+    if (!xp->win && !qhca_send_window_get(e, qp)) {
         qhca_qp_error(e, qp, QHCA_SYN_WQE_DMA, QHCA_EV_QP_FATAL);
         return false;
     }
@@ -296,7 +296,7 @@ const uint8_t *qhca_req_wqe(struct qhca *e, struct qhca_qp *qp,
                             struct qhca_swqe *w, uint32_t index,
                             bool reading, uint8_t *syn)
 {
-    struct qhca_window *win = qp->xp->win;
+    struct qhca_send_window *win = qp->xp->win;
     uint8_t *copy = reading ? win->rd_wqe : win->snd_wqe;
     bool *valid = reading ? &win->rd_valid : &win->snd_valid;
     uint32_t *which = reading ? &win->rd_index : &win->snd_index;

@@ -27,7 +27,7 @@ bool qhca_xport_dev_init(struct qhca *e)
 
 void qhca_xport_dev_free(struct qhca *e)
 {
-    struct qhca_window *win = e->xd->free_windows, *next;
+    struct qhca_send_window *win = e->xd->free_windows, *next;
 
     while (win) {
         next = win->next;
@@ -77,7 +77,7 @@ static void xport_clear(struct qhca *e, struct qhca_qp *qp)
 {
     qhca_memlink_revoke_qp(e, qp->qpn);
     qhca_timer_stop(e, qp);
-    qhca_window_put(e, qp);
+    qhca_send_window_put(e, qp);
     qhca_odp_free(qp);
     xport_start(qp);
 }
@@ -123,7 +123,7 @@ void qhca_xport_error(struct qhca *e, struct qhca_qp *qp)
     xp->rd_out = 0;
     if (qp->flags & QHCA_QP_F_SQ_RECORD) {
         qhca_sq_notify(e, qp, true);
-        qhca_sq_look(e, qp);
+        qhca_sq_poll_dbrec(e, qp);
     }
     xp->sq_flush = true;
     if (qp->state == QHCA_QPS_ERR) {

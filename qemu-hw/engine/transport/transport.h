@@ -71,8 +71,8 @@ struct qhca_swqe {
  * The WQEs of one QP in flight.  An idle QP has none; unused blocks are on a
  * free list of the adapter.
  */
-struct qhca_window {
-    struct qhca_window *next;           /* free list */
+struct qhca_send_window {
+    struct qhca_send_window *next;           /* free list */
     struct qhca_swqe w[QHCA_WINDOW_WQES];
     bool snd_valid, rd_valid;
     uint32_t snd_index, rd_index;       /* WQE counters of these copies */
@@ -145,7 +145,7 @@ struct qhca_xport {
     bool drain;                 /* SQ_DRAINED is due */
     bool wqe_told;              /* a debugger has seen WQE sq_next */
     struct qhca_sgpos snd_pos, rd_pos;
-    struct qhca_window *win;    /* NULL: nothing in flight */
+    struct qhca_send_window *win;    /* NULL: nothing in flight */
     struct qhca_odp *odp;       /* page faults; NULL: none so far */
     uint8_t odp_waits;          /* waiting sides: bit per QHCA_PAGE_FAULT_* */
     /* timer (timer.c) */
@@ -190,7 +190,7 @@ struct qhca_last_ack {
 
 /* The adapter's transport state. */
 struct qhca_xport_dev {
-    struct qhca_window *free_windows;   /* at most QHCA_WINDOWS_KEPT */
+    struct qhca_send_window *free_windows;   /* at most QHCA_WINDOWS_KEPT */
     uint32_t free_count;
     /* One list per duration, each sorted by deadline. */
     struct qhca_list timers[QHCA_TIMER_CLASSES];

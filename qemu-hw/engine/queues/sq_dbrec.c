@@ -9,7 +9,7 @@
  */
 #include "queues/queues.h"
 
-bool qhca_sq_look(struct qhca *e, struct qhca_qp *qp)
+bool qhca_sq_poll_dbrec(struct qhca *e, struct qhca_qp *qp)
 {
     uint32_t index;
 
