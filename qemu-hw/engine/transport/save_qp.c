@@ -352,7 +352,8 @@ static const char *saved_check_type(struct qhca *e, const struct qhca_qp *qp)
         return "its number is reserved";
     }
     if (qp->ops->valid) {
-        return qp->ops->valid(e, qp) ? NULL : "no command could have created it";
+        return qp->ops->valid(e, qp) ? NULL :
+               "no command could have created it";
     }
     if (qp->state > QHCA_QPS_ERR) {
         return "its state is unknown";
