@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import textwrap
 from pathlib import Path
@@ -54,18 +55,34 @@ class Repository:
             return
         self.git("commit", "-q", "-s", "-m", subject, "-m", wrap(body))
 
-    def format(self, out: Path, revisions: str, subject: str, cover: str, version: str = "",
-               prefix: str = "PATCH") -> None:
+    def end(self, series: dict) -> None:
+        """All commits so far that are in no other series belong to @series."""
+        self.git("tag", "end-" + series["name"])
+
+    def format(self, out: Path, all_series: list[dict], version: str) -> None:
         """
-        Write the commits @revisions to @out, and remove all other patches there. The cover
-        letter names the @version of the project to which they apply: its commit is unknown here.
+        Write each of @all_series to a folder of its own in @out, which has no other series
+        then: 01-NAME, in their order. One without commits is left out. Cover letters name
+        the @version of the project to which they apply: its commit is unknown here.
         """
-        out.mkdir(parents=True, exist_ok=True)
-        for old in out.glob("*.patch"):
-            old.unlink()
-        self.git("format-patch", "-q", "--cover-letter",
-                 f"--subject-prefix={prefix}", "-o", str(out.resolve()), revisions)
-        letter = out / "0000-cover-letter.patch"
+        for old in out.glob("[0-9]*-*"):
+            shutil.rmtree(old)
+        start, number = "base", 0
+        for series in all_series:
+            end = "end-" + series["name"]
+            if not self.git("rev-list", f"{start}..{end}"):
+                continue
+            number += 1
+            self.mails(out / f"{number:02}-{series['name']}", f"{start}..{end}", series, version)
+            start = end
+
+    def mails(self, folder: Path, revisions: str, series: dict, version: str) -> None:
+        """Write the commits @revisions of @series to @folder."""
+        folder.mkdir(parents=True)
+        self.git("format-patch", "-q", "--cover-letter", "-o", str(folder.resolve()),
+                 f"--subject-prefix={series.get('prefix', 'PATCH')}", revisions)
+        letter = folder / "0000-cover-letter.patch"
+        cover = f"{series['cover'].strip()}\n\nThis applies to {version}."
         letter.write_text(letter.read_text()
-                          .replace("*** SUBJECT HERE ***", subject)
-                          .replace("*** BLURB HERE ***", wrap(cover.strip() + (f"\n\nThis applies to {version}." if version else ""))))
+                          .replace("*** SUBJECT HERE ***", series["subject"])
+                          .replace("*** BLURB HERE ***", wrap(cover)))
