@@ -106,16 +106,17 @@ class Layers:
         defined, needed = {}, []
         files = [f for f in sorted(objects.glob("*.o" if self.listed else "**/*.o"))
                  if self.part_of(f.relative_to(objects)) in self.parts]
-        for file in files:
-            path = file.relative_to(objects)
-            for line in subprocess.run(["nm", file], check=True, text=True,
-                                       capture_output=True).stdout.splitlines():
-                kind, name = line.split()[-2:]
-                if kind == "U":
-                    needed.append((path, name))
-                elif kind.isupper():
-                    self.globals.setdefault(f"{self.program(path)}:{name}", path)
-                    defined.setdefault(name, self.part_of(path))
+        lines = files and subprocess.run(["nm", "-A", *(f.relative_to(objects) for f in files)],
+                                         cwd=objects, check=True, text=True,
+                                         capture_output=True).stdout.splitlines()
+        for line in lines:
+            file, _, symbol = line.partition(":")
+            path, (kind, name) = Path(file), symbol.split()[-2:]
+            if kind == "U":
+                needed.append((path, name))
+            elif kind.isupper():
+                self.globals.setdefault(f"{self.program(path)}:{name}", path)
+                defined.setdefault(name, self.part_of(path))
         for path, name in needed:
             part, other = self.part_of(path), defined.get(name)
             if other is None or other == part:
