@@ -5,6 +5,7 @@
  * Each QP has a work item of its own on an unbound workqueue: one that waits
  * for a page from the disk does not hold up the others.
  */
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <rdma/restrack.h>
 
@@ -118,14 +119,30 @@ struct advice {
 	} item[] __counted_by(n);
 };
 
+/*
+ * As qhca_odp_map(). Memory that changes while it is mapped is tried again: HMM
+ * gives up after a second, which a CPU that the host does not run may spend on
+ * a single change, and applications do not expect -EAGAIN of advice.
+ */
+static int odp_advice_map(struct qhca_ib_odp *odp, u64 addr, u32 len,
+			  unsigned int flags)
+{
+	int ret, tries = 5;
+
+	do {
+		ret = qhca_odp_map(odp, addr, len, flags);
+	} while (ret == -EAGAIN && --tries && !fatal_signal_pending(current));
+	return ret;
+}
+
 static int odp_advice_do(struct advice *a)
 {
 	int err = 0, ret;
 	u32 i;
 
 	for (i = 0; i < a->n; i++) {
-		ret = qhca_odp_map(a->item[i].odp, a->item[i].addr,
-				   a->item[i].len, a->flags);
+		ret = odp_advice_map(a->item[i].odp, a->item[i].addr,
+				     a->item[i].len, a->flags);
 		if (ret > 0)
 			atomic64_add(ret, &a->item[i].odp->prefetched);
 		else if (ret && !err)

@@ -594,6 +594,7 @@ static int case_prefetch(int really)
 	struct ibv_mr *mr, *smr, *pinned, *ro;
 	struct ibv_pd *other = ibv_alloc_pd(dev.ctx);
 	struct qv_qp a, b;
+	int err;
 
 	qv_rc_pair(&dev, &a, &b, &cap);
 	mr = reg(mem, len, ALL);
@@ -609,10 +610,10 @@ static int case_prefetch(int really)
 	       advise(dev.pd, 77, SYNC, mem, len, mr->lkey),
 	       advise(dev.pd, READ, 0, mem, len, mr->lkey),
 	       advise(dev.pd, NO_FAULT, SYNC, src, len, ro->lkey));
-	if (really &&
-	    (advise(dev.pd, WRITE, SYNC, mem, len, mr->lkey) ||
-	     advise(dev.pd, READ, SYNC, src, len, smr->lkey)))
-		qv_die("ibv_advise_mr", errno);
+	if (really && (err = advise(dev.pd, WRITE, SYNC, mem, len, mr->lkey)))
+		qv_die("ibv_advise_mr to write", err);
+	if (really && (err = advise(dev.pd, READ, SYNC, src, len, smr->lkey)))
+		qv_die("ibv_advise_mr to read", err);
 	must(&a, IBV_WR_RDMA_WRITE, src, len, smr, mem, mr->rkey);
 	printf("\"lkey\": %u, \"source\": %u}\n", mr->lkey, smr->lkey);
 	fflush(stdout);
