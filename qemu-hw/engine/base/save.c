@@ -156,6 +156,9 @@ void qhca_io_bytes(struct qhca_io *io, void *p, size_t len)
 
 /* Loading has failed with this text, which is formatted. */
 static void io_refuse(struct qhca_io *io, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void io_refuse(struct qhca_io *io, const char *format, ...)
 {
     va_list args;
 
