@@ -68,13 +68,24 @@ class Link:
             ]
         self.lab.save()
 
+    def _adapter_has(self, name: str) -> bool:
+        """Has the adapter of this lab's QEMU the property NAME? Another QEMU may be older."""
+        if not self.options.binary:
+            return True
+        try:
+            done = subprocess.run([self.options.binary, "-device", "qhca,help"], check=False,
+                                  capture_output=True, text=True)
+        except OSError:
+            return False                # starting the guests reports it
+        return f" {name}=" in done.stdout
+
     def takes_memory_links(self) -> bool:
         """May RDMA bypass this wire? Not if the wire is lossy."""
         nics = [machine.split_nic(guest.state["nic"])[0] for guest in self.lab.guests]
         return (
             nics.count("qhca") > 1
             and "rxe" not in nics
-            and not self.options.binary
+            and self._adapter_has("memlink")
             and not self.options.loss
         )
 
@@ -85,7 +96,7 @@ class Link:
         nics = [machine.split_nic(guest.state["nic"]) for guest in self.lab.guests]
         return (
             self.kind == "dgram"
-            and not self.options.binary
+            and self._adapter_has("super-frames")
             and all(kind in ("qhca", "none") for kind, _properties in nics)
             and not any(p.startswith("super-frames=") for _kind, props in nics for p in props)
         )

@@ -240,6 +240,23 @@ def test_kernel_arguments_carry_the_settings():
     assert "super-frames=on" in machine.nic_device(guest)[-1]
 
 
+@pytest.fixture
+def qemus(tmp_path):
+    """Options in which the QEMU named OLD or NEW is one whose adapter has few or all
+    properties."""
+    def with_binary(options):
+        name = options.get("binary")
+        if name not in ("OLD", "NEW"):
+            return options
+        has = "vectors memlink super-frames" if name == "NEW" else "vectors"
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n[ \"$*\" = '-device qhca,help' ] || exit 1\n"
+                        f"printf '  %s=<str>\\n' {has}\n")
+        path.chmod(0o755)
+        return {**options, "binary": str(path)}
+    return with_binary
+
+
 @pytest.mark.parametrize(
     "nics, options, want",
     [
@@ -251,11 +268,14 @@ def test_kernel_arguments_carry_the_settings():
         (["qhca", "qhca", "qhca"], {}, False),
         (["qhca", "qhca:super-frames=off"], {}, False),
         (["qhca:super-frames=on", "qhca"], {}, False),
-        (["qhca", "qhca"], {"binary": "/usr/bin/qemu-system-x86_64"}, False),
+        (["qhca", "qhca"], {"binary": "OLD"}, False),
+        (["qhca", "qhca"], {"binary": "NEW"}, True),
+        (["qhca", "qhca"], {"binary": "/no/qemu"}, False),
     ],
 )
-def test_super_frames_only_among_equals(tmp_path, nics, options, want):
+def test_super_frames_only_among_equals(tmp_path, qemus, nics, options, want):
     """One adapter that does not know them would lose them all."""
+    options = qemus(options)
     guests = [types.SimpleNamespace(state={"nic": nic}) for nic in nics]
     link = Link(types.SimpleNamespace(guests=guests, dir=tmp_path), Options(**options))
     assert link.takes_super_frames() is want
@@ -269,11 +289,14 @@ def test_super_frames_only_among_equals(tmp_path, nics, options, want):
         (["qhca", "none"], {}, False),
         (["qhca", "rxe", "qhca"], {}, False),
         (["qhca", "qhca"], {"loss": 1.0}, False),
-        (["qhca", "qhca"], {"binary": "/usr/bin/qemu-system-x86_64"}, False),
+        (["qhca", "qhca"], {"binary": "OLD"}, False),
+        (["qhca", "qhca"], {"binary": "NEW"}, True),
+        (["qhca", "qhca"], {"binary": "/no/qemu"}, False),
     ],
 )
-def test_memory_links_only_among_equals(monkeypatch, tmp_path, nics, options, want):
+def test_memory_links_only_among_equals(monkeypatch, tmp_path, qemus, nics, options, want):
     """Where all can take part, unless the user wants a wire alone."""
+    options = qemus(options)
     guests = [types.SimpleNamespace(state={"nic": nic}) for nic in nics]
     lab = types.SimpleNamespace(guests=guests, dir=tmp_path)
     monkeypatch.delenv("QHCA_LINK", raising=False)
