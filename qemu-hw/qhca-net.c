@@ -4,8 +4,7 @@
  *
  * The net core accepts every frame: if the backend is busy, it queues the frame
  * without limit and calls back when it has been sent.  To bound that queue, we
- * give it at most one frame: the next is refused until the callback, and the
- * engine keeps it.
+ * give it at most one frame; the engine builds no other until the callback.
  */
 #include "qemu/osdep.h"
 #include "block/aio.h"
@@ -21,39 +20,40 @@
 
 static void qhca_net_sent(NetClientState *nc, ssize_t ret);
 
-bool qhca_op_send(void *opaque, const void *frame, size_t len)
+enum qhca_wire qhca_op_send(void *opaque, const void *frame, size_t len)
 {
     QhcaState *s = opaque;
     uint64_t now = s->record ? qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) : 0;
 
     if (unlikely(s->gone)) {
-        return true;            /* lost, as on a cut wire */
+        return QHCA_WIRE_READY;       /* lost, as on a cut wire */
     }
     /* The backend's state must not influence a recorded guest. */
     if (qhca_replayed()) {
         qemu_send_packet(qemu_get_queue(s->nic), frame, len);
-        return true;
+        return QHCA_WIRE_READY;
     }
     /* A stopped machine's net core drops its queue: keep the frame. */
     if (unlikely(s->tx_queued || !runstate_is_running())) {
-        s->tx_refused = true;
-        return false;
+        s->tx_waits = true;
+        return QHCA_WIRE_BUSY;
     }
     if (qemu_send_packet_async(qemu_get_queue(s->nic), frame, len,
                                qhca_net_sent) == 0) {
         s->tx_queued = true;
+        s->tx_waits = true;
     }
     if (s->record) {
         qhca_record_frame(s, true, frame, len, now);
     }
-    return true;
+    return s->tx_queued ? QHCA_WIRE_FULL : QHCA_WIRE_READY;
 }
 
 static void qhca_net_tx_ready(QhcaState *s)
 {
-    if (s->tx_refused && !s->tx_queued && runstate_is_running() &&
+    if (s->tx_waits && !s->tx_queued && runstate_is_running() &&
         s->engine && !s->in_engine) {
-        s->tx_refused = false;
+        s->tx_waits = false;
         qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_TX_READY });
     }
 }
@@ -79,7 +79,7 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
     QhcaState *s = qemu_get_nic_opaque(nc);
 
     s->tx_queued = false;
-    if (s->tx_refused && s->engine && !s->gone) {
+    if (s->tx_waits && s->engine && !s->gone) {
         if (s->in_engine) {
             qhca_later(s);
         } else {
@@ -169,7 +169,7 @@ static void qhca_net_link_changed(NetClientState *nc)
         s->tx_queued = false;
     }
     qhca_net_update_link(s);
-    if (s->engine && s->tx_refused && !s->gone) {
+    if (s->engine && s->tx_waits && !s->gone) {
         qhca_later(s);
     }
 }
@@ -228,5 +228,5 @@ void qhca_net_reset(QhcaState *s)
      * A frame that the net core has queued is still sent: a stream backend may
      * have sent half of it already.
      */
-    s->tx_refused = false;
+    s->tx_waits = false;
 }

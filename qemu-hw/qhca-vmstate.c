@@ -165,7 +165,7 @@ static int qhca_vm_post_load(void *opaque, int version_id)
     s->reset_wanted = false;
     s->run_wanted = false;
     s->run_at_once = false;
-    s->tx_refused = false;
+    s->tx_waits = false;
     qhca_vm_timers(s, s->timer_at);
     if (!qhca_enter(s)) {
         return -EBUSY;

@@ -61,7 +61,7 @@ struct QhcaState {
     uint64_t timer_at;          /* what the timer is set to: no later */
 
     bool tx_queued;             /* the net core has queued a frame of ours */
-    bool tx_refused;            /* the engine waits for qhca_tx_ready() */
+    bool tx_waits;              /* the engine waits for qhca_tx_ready() */
     bool rx_refused;            /* the backend waits for a flush */
     bool link_changed;          /* not reported to the engine yet */
     char *memlink_dir;          /* property: where other adapters are */
@@ -170,7 +170,7 @@ void qhca_net_exit(QhcaState *s);
 void qhca_net_reset(QhcaState *s);
 /** Handle what was deferred: link changes, frames refused either way. */
 void qhca_net_resume(QhcaState *s);
-bool qhca_op_send(void *opaque, const void *frame, size_t len);
+enum qhca_wire qhca_op_send(void *opaque, const void *frame, size_t len);
 
 /* ---- qhca-memlink.c: links to adapters of other processes ---- */
 /** If the property is set, listen and look for others; false: *@errp is set. */

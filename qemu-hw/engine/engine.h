@@ -22,6 +22,13 @@
 struct qhca;                    /* one adapter */
 struct qhca_trace;
 
+/* What the wire answers to a frame. */
+enum qhca_wire {
+    QHCA_WIRE_BUSY,             /* not sent */
+    QHCA_WIRE_READY,            /* sent */
+    QHCA_WIRE_FULL,             /* sent, but the next would not be */
+};
+
 /* What the engine needs from its environment. */
 struct qhca_ops {
     /*
@@ -63,10 +70,10 @@ struct qhca_ops {
     void (*msix)(void *opaque, unsigned vector);
     /*
      * Send one complete Ethernet frame (no FCS).  @frame belongs to the engine
-     * again on return.  False: the frame was not sent because the wire is busy;
-     * qhca_tx_ready() will be called when it is free.
+     * again on return.  Unless the answer is QHCA_WIRE_READY, qhca_tx_ready()
+     * will be called when the wire is free.
      */
-    bool (*send)(void *opaque, const void *frame, size_t len);
+    enum qhca_wire (*send)(void *opaque, const void *frame, size_t len);
     /* The device clock: virtual time in ns, monotonic. */
     uint64_t (*clock)(void *opaque);
     /* Call qhca_timer() at @deadline (absolute); UINT64_MAX: never. */
@@ -171,7 +178,7 @@ void qhca_each_packet(const void *frame, size_t len,
 void qhca_run(struct qhca *e);
 /** To be called when the deadline given to set_timer() has passed. */
 void qhca_timer(struct qhca *e);
-/** To be called when the wire is free again after send() returned false. */
+/** To be called when the wire is free again, see send(). */
 void qhca_tx_ready(struct qhca *e);
 /** Set the link up or down; raises the port event. */
 void qhca_set_link(struct qhca *e, bool up);

@@ -85,19 +85,19 @@ static void fast_msix(void *opaque, unsigned vector)
     n->msix[vector]++;
 }
 
-static bool fast_send(void *opaque, const void *frame, size_t len)
+static enum qhca_wire fast_send(void *opaque, const void *frame, size_t len)
 {
     struct node *n = opaque;
     struct frames *to = &wire[!n->id];
 
     if (to->head - to->tail == RING) {
         n->tx_waiting = true;
-        return false;
+        return QHCA_WIRE_BUSY;
     }
     memcpy(to->data + (size_t)(to->head % RING) * 8192, frame, len);
     to->len[to->head++ % RING] = (uint32_t)len;
     n->tx_frames++;
-    return true;
+    return QHCA_WIRE_READY;
 }
 
 static uint64_t fast_clock(void *opaque)

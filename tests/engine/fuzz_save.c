@@ -89,13 +89,14 @@ static void a_msix(void *opaque, unsigned vector)
     CHECK(vector < WORLD_VECTORS, "vector %u raised", vector);
 }
 
-static bool a_send(void *opaque, const void *frame, size_t len)
+static enum qhca_wire a_send(void *opaque, const void *frame, size_t len)
 {
     struct arena *a = opaque;
 
     (void)frame;
     CHECK(len >= 14 && len <= WORLD_FRAME_MAX, "a frame of %zu bytes", len);
-    return ++a->sent % 13;
+    a->sent++;
+    return a->sent % 13 ? QHCA_WIRE_READY : a->sent % 2 ? QHCA_WIRE_BUSY : QHCA_WIRE_FULL;
 }
 
 static uint64_t a_clock(void *opaque)

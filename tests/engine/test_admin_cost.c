@@ -98,12 +98,12 @@ static void no_msix(void *opaque, unsigned vector)
     (void)vector;
 }
 
-static bool no_wire(void *opaque, const void *frame, size_t len)
+static enum qhca_wire no_wire(void *opaque, const void *frame, size_t len)
 {
     (void)opaque;
     (void)frame;
     (void)len;
-    return true;
+    return QHCA_WIRE_READY;
 }
 
 static uint64_t no_clock(void *opaque)

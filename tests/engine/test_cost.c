@@ -68,7 +68,7 @@ static bool count_cas64(void *opaque, uint64_t addr, uint64_t cmp,
     return t.ops.dma_cas64(opaque, addr, cmp, swap, old);
 }
 
-static bool count_send(void *opaque, const void *frame, size_t len)
+static enum qhca_wire count_send(void *opaque, const void *frame, size_t len)
 {
     t.now.frames++;
     return t.ops.send(opaque, frame, len);

@@ -429,6 +429,45 @@ static void send_blocked(void **state)
     unmake(u, &t);
 }
 
+static unsigned payload_reads;
+static struct qhca_ops ops;
+
+static bool count_payload(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    payload_reads += len == 1000;
+    return ops.dma_read(opaque, addr, buf, len);
+}
+
+/* A full wire says so with the last frame it takes: none is built in vain. */
+static void send_full(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_eth_wqe h = { .opcode = QHCA_WQE_ETH_SEND, .num_sge = 1 };
+    struct qhca_eth_seg seg = { .len = 1000 };
+    uint8_t frame[1000] = { 2 };
+    struct eth t;
+    unsigned i;
+
+    make(u, &t, 6);
+    ops = u->e->ops;
+    u->e->ops.dma_read = count_payload;
+    payload_reads = 0;
+    u->w.wire.speed_mbps = 1000;
+    u->w.wire.queue_ns = 10000;         /* some eight microseconds a frame */
+    u->w.wire.tells = true;
+    put(u, &t, 0, frame, sizeof(frame));
+    seg.addr = t.mem;
+    for (i = 0; i < 8; i++) {
+        post_send(&t, &h, &seg, 1);
+    }
+    ring(u, &t);
+    assert_int_equal(wire_frames, 8);
+    assert_int_equal(payload_reads, 8);
+    assert_int_equal(u->n->refused, 0);
+    assert_true(u->n->filled > 2);
+    unmake(u, &t);
+}
+
 static void set_port(struct unit *u, uint64_t mask, struct qhca_port *p,
                      uint8_t want)
 {
@@ -1227,6 +1266,7 @@ int main(void)
         UNIT(send_offloads),
         UNIT(send_refused),
         UNIT(send_blocked),
+        UNIT(send_full),
         UNIT(looks),
         UNIT(reset_while_blocked),
         UNIT(receive_scatter),

@@ -281,9 +281,9 @@ static void op_msix(void *opaque, unsigned vector)
     }
 }
 
+/* The wire is full until @t. */
 static void tx_wait(struct node *n, uint64_t t)
 {
-    n->refused++;
     if (!n->tx_waiting) {
         n->tx_waiting = true;
         push(n->w, (struct world_event){ .t = t, .kind = EV_TX_READY,
@@ -291,12 +291,19 @@ static void tx_wait(struct node *n, uint64_t t)
     }
 }
 
+static enum qhca_wire tx_refuse(struct node *n, uint64_t t)
+{
+    n->refused++;
+    tx_wait(n, t);
+    return QHCA_WIRE_BUSY;
+}
+
 static unsigned f_type(const uint8_t *frame)
 {
     return frame[12] << 8 | frame[13];
 }
 
-static bool op_send(void *opaque, const void *frame, size_t len)
+static enum qhca_wire op_send(void *opaque, const void *frame, size_t len)
 {
     struct node *n = opaque;
     struct world *w = n->w;
@@ -306,20 +313,17 @@ static bool op_send(void *opaque, const void *frame, size_t len)
 
     CHECK(len >= 14 && len <= w->frame_max, "a frame of %zu bytes", len);
     if (n->tx_waiting) {
-        n->refused++;
-        return false;
+        return tx_refuse(n, 0);
     }
     if (rng_64k(&w->rng, c->refuse)) {
-        tx_wait(n, w->now + rng_below(&w->rng, 20000));
-        return false;
+        return tx_refuse(n, w->now + rng_below(&w->rng, 20000));
     }
     if (c->speed_mbps) {
         if (n->wire_free < w->now) {
             n->wire_free = w->now;
         }
         if (c->queue_ns && n->wire_free - w->now > c->queue_ns) {
-            tx_wait(n, n->wire_free - c->queue_ns / 2);
-            return false;
+            return tx_refuse(n, n->wire_free - c->queue_ns / 2);
         }
         n->wire_free += (len + 24) * 8000 / c->speed_mbps;
         sent = n->wire_free;
@@ -329,11 +333,15 @@ static bool op_send(void *opaque, const void *frame, size_t len)
             n->wire_free = w->now;
         }
         if (n->wire_free - w->now > 8 * n->frame_ns) {
-            tx_wait(n, n->wire_free - 4 * n->frame_ns);
-            return false;
+            return tx_refuse(n, n->wire_free - 4 * n->frame_ns);
         }
         n->wire_free += n->frame_ns;
         sent = n->wire_free;
+    }
+    if (c->tells && c->speed_mbps && c->queue_ns &&
+        n->wire_free - w->now > c->queue_ns) {
+        n->filled++;
+        tx_wait(n, n->wire_free - c->queue_ns / 2);
     }
     n->tx_frames++;
     n->tx_bytes += len;
@@ -347,7 +355,7 @@ static bool op_send(void *opaque, const void *frame, size_t len)
         switch_frame(w, n->id, f, sent);
     }
     frame_put(w, f);
-    return true;
+    return n->tx_waiting ? QHCA_WIRE_FULL : QHCA_WIRE_READY;
 }
 
 static uint64_t op_clock(void *opaque)
@@ -994,6 +1002,7 @@ void wire_random(struct wire *wire, struct rng *r, bool loss)
     wire->jitter_ns = rng_pct(r, 50) ? rng_log(r, 20000) : 0;
     wire->speed_mbps = speeds[rng_below(r, 5)];
     wire->queue_ns = rng_range(r, 2000, 50000);
+    wire->tells = wire->queue_ns & 1;
     wire->pad = rng_pct(r, 50);
     if (rng_pct(r, 40)) {
         wire->refuse = (unsigned)rng_log(r, 6000);

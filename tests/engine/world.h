@@ -31,6 +31,7 @@ struct wire {
     uint64_t reorder_ns;        /* maximum delay of a reordered frame */
     uint64_t speed_mbps;        /* 0: no limit */
     uint64_t queue_ns;          /* refuse the sender at this much */
+    bool tells;                 /* ... or say so with the last frame taken */
     bool pad;                   /* pad frames to 60 bytes, as Ethernet does */
     /*
      * If set: returns false to drop the frame.  May change @frame within @len;
@@ -65,7 +66,7 @@ struct node {
     void *opaque;               /* of the guest's software */
     /* statistics */
     uint64_t tx_frames, tx_bytes, rx_frames, rx_bytes, runs, timers;
-    uint64_t refused, markers;
+    uint64_t refused, filled, markers;
     unsigned depth;             /* calls into the engine, to catch re-entry */
     void (*on_call)(struct node *n);    /* after each call into the engine */
     void (*on_fence)(struct node *n);   /* what another CPU does just then */

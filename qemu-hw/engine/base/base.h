@@ -69,7 +69,7 @@ struct qhca {
     bool ready_flag, link;
     uint8_t mac[6];             /* the port's current address */
     uint32_t mtu;
-    bool tx_blocked;            /* send() returned false, or paused */
+    bool tx_blocked;            /* send() takes no frame, or paused */
     uint64_t tx_paused;         /* ns: until when, see qhca_tx_pause(); or 0 */
     /* Where the QP that is being run must wait, if not for the wire. */
     struct qhca_list *tx_wait;

@@ -120,18 +120,19 @@ bool qhca_tx(struct qhca *e, const void *frame, size_t len)
 bool qhca_tx_super(struct qhca *e, const void *frame, size_t len,
                    const struct qhca_wire_frames *as)
 {
+    enum qhca_wire wire = QHCA_WIRE_BUSY;
+
     if (!e->link) {
         return true;            /* link down: the frame is lost */
     }
     if (e->tx_blocked) {
         return false;
     }
-    if (wire_paused(e)) {
-        e->tx_blocked = true;
-        return false;
+    if (!wire_paused(e)) {
+        wire = e->ops.send(e->opaque, frame, len);
     }
-    if (!e->ops.send(e->opaque, frame, len)) {
-        e->tx_blocked = true;
+    e->tx_blocked = wire != QHCA_WIRE_READY;
+    if (wire == QHCA_WIRE_BUSY) {
         return false;
     }
     qhca_wire_count_tx(e, frame, as);
