@@ -19,13 +19,36 @@ static void qhca_trace_error_event(const char *dev,
     trace_qhca_guest_error(t->num, t->a, text, t->time, dev);
 }
 
+/* Is any of the engine's events enabled? */
+static bool qhca_trace_enabled(void)
+{
+    static GPtrArray *events;
+    TraceEventIter iter;
+    TraceEvent *ev;
+    guint i;
+
+    if (!events) {
+        events = g_ptr_array_new();
+        trace_event_iter_init_pattern(&iter, "qhca_*");
+        while ((ev = trace_event_iter_next(&iter)) != NULL) {
+            /* This one measures the engine without tracing. */
+            if (strcmp(trace_event_get_name(ev), "qhca_call")) {
+                g_ptr_array_add(events, ev);
+            }
+        }
+    }
+    for (i = 0; i < events->len; i++) {
+        if (trace_event_get_state_dynamic(g_ptr_array_index(events, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool qhca_trace_wanted(const QhcaState *s)
 {
-    /* qhca_call is no engine event, and measures the engine without trace. */
-    int own = trace_event_get_state(TRACE_QHCA_CALL) ? 1 : 0;
-
-    return s->record || trace_events_enabled_count > own ||
-           qemu_loglevel_mask(LOG_GUEST_ERROR);
+    return s->record || qemu_loglevel_mask(LOG_GUEST_ERROR) ||
+           (unlikely(trace_events_enabled_count) && qhca_trace_enabled());
 }
 
 static int64_t qhca_cpu_clock(void)
