@@ -16,6 +16,10 @@ typedef const void QhcaClassData;
 typedef void QhcaClassData;
 #endif
 
+#if __has_include("system/memory_cached.h")
+#include "system/memory_cached.h"
+#endif
+
 #if __has_include("system/ramblock.h")
 #include "system/ramblock.h"
 #include "system/ramlist.h"

@@ -26,11 +26,17 @@ static inline MemTxAttrs qhca_attrs(void)
 bool qhca_op_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     QhcaState *s = opaque;
+    MemoryRegionCache *map;
+    hwaddr off;
 
     if (unlikely(s->gone)) {
         return false;
     }
     smp_rmb();      /* after earlier reads, as on the bus */
+    map = qhca_dma_cached(s, addr, len, &off);
+    if (likely(map)) {
+        return address_space_read_cached(map, off, buf, len) == MEMTX_OK;
+    }
     return address_space_read(pci_get_address_space(PCI_DEVICE(s)), addr,
                               qhca_attrs(), buf, len) == MEMTX_OK;
 }
@@ -39,9 +45,17 @@ bool qhca_op_dma_write(void *opaque, uint64_t addr, const void *buf,
                        size_t len)
 {
     QhcaState *s = opaque;
+    MemoryRegionCache *map;
+    hwaddr off;
 
     if (unlikely(s->gone)) {
         return false;
+    }
+    map = qhca_dma_cached(s, addr, len, &off);
+    if (likely(map)) {
+        address_space_write_cached(map, off, buf, len);
+        address_space_cache_invalidate(map, off, len);
+        return true;
     }
     return address_space_write(pci_get_address_space(PCI_DEVICE(s)), addr,
                                qhca_attrs(), buf, len) == MEMTX_OK;
@@ -61,14 +75,22 @@ static bool qhca_is_ram64(AddressSpace *as, uint64_t addr)
 bool qhca_op_dma_store64(void *opaque, uint64_t addr, uint64_t val)
 {
     QhcaState *s = opaque;
+    MemoryRegionCache *map;
     AddressSpace *as;
     MemTxResult res;
+    hwaddr off;
 
     if (unlikely(s->gone)) {
         return false;
     }
     as = pci_get_address_space(PCI_DEVICE(s));
     smp_wmb();      /* after all earlier dma_write()s */
+    map = qhca_dma_cached(s, addr, 8, &off);
+    if (likely(map)) {
+        qatomic_set__nocheck((uint64_t *)(map->ptr + off), cpu_to_le64(val));
+        address_space_cache_invalidate(map, off, 8);
+        return true;
+    }
     WITH_RCU_READ_LOCK_GUARD() {
         /* This kind of store ignores attrs.memory: check here. */
         if (!qhca_is_ram64(as, addr)) {

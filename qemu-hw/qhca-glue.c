@@ -325,6 +325,7 @@ bool qhca_glue_init(QhcaState *s, Error **errp)
         error_setg(errp, "qhca: %s", err);
         return false;
     }
+    qhca_dma_cache_init(s);
     s->raised = bitmap_new(s->cfg.num_vectors);
     s->bh = qemu_bh_new_guarded(qhca_bh, s,
                                 &DEVICE(s)->mem_reentrancy_guard);
@@ -347,6 +348,7 @@ void qhca_glue_exit(QhcaState *s)
     s->soon = NULL;
     qemu_bh_delete(s->bh);
     s->bh = NULL;
+    qhca_dma_cache_exit(s);
     if (s->in_engine) {
         /* From now on no operation uses the device; see qhca_leave(). */
         s->gone = true;

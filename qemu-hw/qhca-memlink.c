@@ -144,15 +144,28 @@ static void qhca_memlink_block_removed(RAMBlockNotifier *n, void *host,
     }
 }
 
+/* Where guest memory is, if it is one piece of RAM; or NULL. */
+static uint8_t *qhca_memlink_host(QhcaState *s, uint64_t addr, size_t len)
+{
+    MemTxAttrs attrs = { .memory = 1 };
+    hwaddr xlat, run = len;
+    MemoryRegion *mr;
+
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(pci_get_address_space(PCI_DEVICE(s)), addr,
+                                 &xlat, &run, false, attrs);
+    return run == len && memory_access_is_direct(mr, false, attrs) ?
+           (uint8_t *)memory_region_get_ram_ptr(mr) + xlat : NULL;
+}
+
 bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,
                        uint32_t *region, uint64_t *off)
 {
     QhcaState *s = opaque;
     QhcaMemlink *m = s->memlink;
-    MemTxAttrs attrs = { .memory = 1 };
-    hwaddr xlat, run = len;
-    uint8_t *host = NULL;
-    MemoryRegion *mr;
+    MemoryRegionCache *map;
+    uint8_t *host;
+    hwaddr xlat;
     unsigned i;
 
     /* Peers would turn pages that have not arrived yet into zero pages. */
@@ -167,12 +180,11 @@ bool qhca_op_dma_share(void *opaque, uint64_t addr, size_t len,
     if (!m->direct) {
         return false;
     }
-    WITH_RCU_READ_LOCK_GUARD() {
-        mr = address_space_translate(pci_get_address_space(PCI_DEVICE(s)),
-                                     addr, &xlat, &run, false, attrs);
-        if (run == len && memory_access_is_direct(mr, false, attrs)) {
-            host = (uint8_t *)memory_region_get_ram_ptr(mr) + xlat;
-        }
+    map = qhca_dma_cached(s, addr, len, &xlat);
+    if (likely(map)) {
+        host = map->ptr + xlat;
+    } else {
+        host = qhca_memlink_host(s, addr, len);
     }
     for (i = 0; host && i < m->regions; i++) {
         if (host >= m->region[i].host && len <= m->region[i].size &&

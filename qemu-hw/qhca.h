@@ -22,6 +22,7 @@
 #define TYPE_QHCA "qhca"
 OBJECT_DECLARE_SIMPLE_TYPE(QhcaState, QHCA)
 
+typedef struct QhcaDmaCache QhcaDmaCache;
 typedef struct QhcaMemlink QhcaMemlink;
 typedef struct QhcaRecorder QhcaRecorder;
 
@@ -35,6 +36,7 @@ struct QhcaState {
     NICConf conf;
     struct qhca_config cfg;     /* the properties; constant after realize */
 
+    QhcaDmaCache *dma_cache;    /* NULL unless realized */
     struct qhca *engine;        /* NULL unless realized */
     bool in_engine;             /* a call of the engine is on the stack */
     bool reset_wanted;          /* reset requested during a call */
@@ -158,6 +160,18 @@ bool qhca_op_dm_write(void *opaque, uint64_t off, const void *buf,
                       size_t len);
 bool qhca_op_dm_cas64(void *opaque, uint64_t off, uint64_t cmp,
                       uint64_t swap, uint64_t *old);
+
+/* ---- qhca-dma-cache.c ---- */
+void qhca_dma_cache_init(QhcaState *s);
+/** Discard all mappings: no DMA from now on. */
+void qhca_dma_cache_exit(QhcaState *s);
+/**
+ * A mapping that contains the @len bytes at DMA address @addr, from *@off on;
+ * NULL if they are not mapped RAM: use the address space.  Valid until the
+ * next call.
+ */
+MemoryRegionCache *qhca_dma_cached(QhcaState *s, uint64_t addr, size_t len,
+                                   hwaddr *off);
 
 /* ---- qhca-net.c ---- */
 void qhca_net_init(QhcaState *s);

@@ -201,6 +201,22 @@ def test_bus_master_off(adapter):
     adapter.command(C.QHCA_CMD_NOP)
 
 
+def test_memory_that_moves(adapter):
+    """DMA into a BAR that has moved fails, even though it worked before."""
+    adapter.reg_write(C.QHCA_REG_CTRL, C.QHCA_CTRL_RESET)
+    adapter.memory = BARS[C.QHCA_BAR_DM]
+    adapter.start_admin()
+    adapter.command(C.QHCA_CMD_NOP)
+    adapter.config_write(0x10 + 4 * C.QHCA_BAR_DM, 0xCA000000)
+    adapter.ring_admin()
+    assert not adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_FATAL     # nothing to read
+    adapter.aq_prod += 1
+    adapter.ring_admin()
+    status = adapter.reg(C.QHCA_REG_STATUS)
+    assert status & C.QHCA_STATUS_FATAL
+    assert ((status & C.QHCA_STATUS_FATAL_MASK) >> C.QHCA_STATUS_FATAL_SHIFT ==
+            C.QHCA_FATAL_AQ_DMA)
+
 
 def test_message_that_resets_its_sender(machine):
     """
