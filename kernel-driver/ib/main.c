@@ -260,6 +260,7 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 			 "mappings are bounced or not coherent: RDMA for kernel users only\n");
 	qhca_ib_init_attrs(dev);
 	ib_set_device_ops(&dev->ibdev, &qhca_ib_ops);
+	dev->ibdev.use_cq_dim = true;
 	if (qdev->caps.features & QHCA_FEAT_SRQ)
 		ib_set_device_ops(&dev->ibdev, &qhca_ib_srq_ops);
 	if (qdev->caps.features & QHCA_FEAT_XRC)

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from labs import lacks
+from labs import PATIENCE, lacks
 from test_kernel_verbs import nvme
 
 # write at random, read all of it back, compare the checksums in it
@@ -98,6 +98,41 @@ def test_nfs(pair):
 @pytest.mark.parametrize("role", ["qhca-server", "rxe-server"])
 def test_nfs_with_soft_roce(mixed, role):
     verified_nfs(*((mixed.a, mixed.b) if role == "qhca-server" else (mixed.b, mixed.a)))
+
+
+def cq_moderation(pair, guest):
+    """{number: (CQEs, us)} of all CQs, as the device has them."""
+    def inspect(**what):
+        return pair.qmp(guest.name, "qhca-inspect", object="cq", **what)["look"]
+    contexts = {cq["cqn"]: inspect(number=cq["cqn"])["context"]
+                for cq in inspect()["objects"]}
+    return {number: (c["mod_count"], c["mod_usec"]) for number, c in contexts.items()}
+
+
+@pytest.mark.long("the kernel's algorithm; test_moderation has what it sets")
+def test_adaptive_moderation(pair):
+    """The moderation of kernel CQs follows their load; it can be switched off. NFS has CQs
+    for each connection, where NVMe uses old ones again."""
+    a, b = pair.a, pair.b
+    others = cq_moderation(pair, b)
+
+    def moderated():
+        return {m for number, m in cq_moderation(pair, b).items() if number not in others}
+
+    with nfs(b, a):
+        job = a.start("fio --name=r --size=16M --rw=randread --direct=1 --bs=4k --iodepth=32 "
+                      "--directory=/mnt/n --ioengine=libaio --time_based --runtime=600")
+        try:
+            b._until(lambda: moderated() - {(0, 0)}, PATIENCE, "nothing was adapted")
+        finally:
+            job.kill()
+    b.run("rdma dev set $IBDEV adaptive-moderation off")
+    try:
+        with nfs(b, a):
+            fio(a, "--directory=/mnt/n --bs=64k --ioengine=psync")
+            assert moderated() == {(0, 0)}
+    finally:
+        b.run("rdma dev set $IBDEV adaptive-moderation on")
 
 
 # --------------------------------------------------------------------- SRP
