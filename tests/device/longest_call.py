@@ -14,7 +14,7 @@ on the work of a call, by count.
 import re
 import sys
 
-from adapter import CQ, Adapter
+from adapter import CQ, EQ, Adapter
 from layout import C, struct
 from machine import DEVICE, Machine
 from rdma import QP, Setup
@@ -194,13 +194,76 @@ def flush(adapter: Adapter) -> None:
         pass
 
 
+class WideQP(QP):
+    """One whose sends gather many pieces."""
+
+    SHIFT, SQ_STRIDE = 1, 10
+
+
+def faults(adapter: Adapter) -> None:
+    """1,000 QPs wait for pages of the same region, which arrive, leave, and arrive again."""
+    count, pages = 1000, 2 * SGES
+    setup = Setup(adapter, "reset")
+    cq = CQ(adapter, EQ(adapter, shift=11), shift=12)
+    table, data = adapter.alloc(PAGE), adapter.alloc(pages * PAGE)
+    buf = struct("qhca_buf")(addr=table, len=pages * PAGE, entries=pages,
+                             form=C.QHCA_BUF_FLAT, hops=1, page_shift=12)
+    region = struct("qhca_mpt")(buf=buf, iova=1 << 40, len=pages * PAGE, key=1, pd=setup.pd,
+                                access=C.QHCA_ACCESS_LOCAL_WRITE, flags=C.QHCA_MR_F_ODP)
+    key = adapter.command(C.QHCA_CMD_CREATE_MR, data=region).obj
+    sges = b"".join(bytes(struct("qhca_sge")((1 << 40) + 2 * i * PAGE + PAGE - 60, 120, key))
+                    for i in range(SGES))
+    qps = []
+    for i in range(count):
+        qp = WideQP(adapter, cq, setup.pd)
+        qp.to_init()
+        qp.to_rtr()
+        qp.to_rts(timeout=0)
+        for n in range(2):
+            wqe = struct("qhca_sq_wqe")(ctrl=struct("qhca_wqe_ctrl")(
+                opcode=C.QHCA_WQE_SEND, num_sge=SGES))
+            adapter.m.write_mem(qp.sq + (n << qp.SQ_STRIDE), bytes(wqe) + sges)
+        qps.append(qp)
+
+    def resume(missing: bool) -> None:
+        """All of them, 256 with a doorbell."""
+        entries = [0 if missing else data + PAGE * i | C.QHCA_BTE_VALID for i in range(pages)]
+        tokens = [page_fault(adapter, qp).token for qp in qps]
+        adapter.m.write_mem(table, b"".join(e.to_bytes(8, "little") for e in entries))
+        adapter.ring(C.QHCA_DB_MR_SYNC, key >> C.QHCA_KEY_INDEX_SHIFT, 0)
+        for first in range(0, count, 256):
+            batch = list(zip(qps, tokens))[first:first + 256]
+            for qp, token in batch:
+                adapter.submit(opcode=C.QHCA_CMD_RESUME_PAGE_FAULT, obj=qp.num,
+                               arg=C.QHCA_PAGE_FAULT_SEND | token << C.QHCA_RESUME_TOKEN_SHIFT)
+            adapter.ring_admin()
+            for _ in batch:
+                assert adapter.acq.take().status == C.QHCA_ST_OK
+
+    mark(adapter)
+    for qp in qps:
+        adapter.ring(C.QHCA_DB_SQ, qp.num, 1)
+    resume(missing=True)                # they all wait again
+    resume(missing=False)
+    assert adapter.stat("PAGE_FAULTS") == 2 * count
+
+
+def page_fault(adapter: Adapter, qp: QP):
+    """What the requester of QP waits for."""
+    kind = struct("qhca_page_fault")
+    size = len(bytes(kind()))
+    adapter.command(C.QHCA_CMD_QUERY_PAGE_FAULT, qp.num, out=size * C.QHCA_PAGE_FAULT_SIDES)
+    out = adapter.m.read_mem(adapter.scratch + PAGE, size * C.QHCA_PAGE_FAULT_SIDES)
+    return kind.from_buffer_copy(out, C.QHCA_PAGE_FAULT_SEND * size)
+
+
 def hostile(adapter: Adapter) -> None:
     """Random guests: commands, doorbells, rings, registers and frames."""
     mark(adapter)
     Guest(adapter, 1).live(2000)
 
 
-SCENES = (sniffers, rules, flush, windows, reset, resets, hostile)
+SCENES = (sniffers, rules, flush, windows, faults, reset, resets, hostile)
 
 
 def measure(scene) -> tuple[int, int, str]:
