@@ -42,11 +42,12 @@ KERNEL ?= $(filter-out default,$(QHCA_KERNEL))
 deps: ## Install the packages that the host needs (by sudo if not root)
 	@lab/build/deps
 
-# Steps that use one CPU or wait for the mirror: two at a time.
+# Two chains, each with steps that use one CPU or wait for the mirror.
 prepare: deps
 	@lab/build/make-root guest
-	@lab/build/build-qemu --configure & \
-		lab/build/make-image --beside && lab/build/build-provider; status=$$?; \
+	@lab/build/build-qemu & \
+		lab/build/make-image --beside && lab/build/build-provider && \
+		lab/build/build-driver; status=$$?; \
 		wait $$! && exit $$status
 
 root: deps ## Make the Debian 13 build root (@root@, once)
@@ -98,7 +99,7 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 # Three at a time, the long ones first. Two targets share the tests of guest pairs: they
 # come last, and next to them targets that end before they do, so that both CPUs are busy
 # to the end. Everything is built before, because QEMU takes four times as long to build
-# next to anything else. Some of the kernel's selftests have time limits for real
+# next to guests. Some of the kernel's selftests have time limits for real
 # machines: they run alone.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
 	check-style test-pyverbs test-lab test-guest-pair-first \
