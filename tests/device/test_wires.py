@@ -6,15 +6,18 @@ cases QEMU responds, sleeps, and keeps no file open.
 """
 
 import os
+import signal
 
 import pytest
 from adapter import CAP_EXP, Adapter
 from layout import C
 from machine import Machine, until
 from rdma import BTH, MR, Setup, parse
+from scapy.layers.l2 import ARP, Ether
+from test_ethernet import Ethernet
 from test_migrate import save
 from test_unplug import INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug
-from wires import WIRES, Wire
+from wires import WIRES, Passt, Wire
 
 pytestmark = pytest.mark.once("no observer is in the way between QP and wire")
 
@@ -121,6 +124,7 @@ def on(wires):
 def bench(request):
     b = Bench(request.param())
     yield b
+    b.wire.end()
     b.m.close()
 
 
@@ -172,3 +176,18 @@ def test_peer_dies(bench, tmp_path):
         for psn in range(FIRST_PSN, FIRST_PSN + 20):
             assert bench.psn() == psn
         assert bench.files() == files
+
+
+@on([Passt])
+def test_a_network_behind_the_wire(bench):
+    """passt answers for its gateway."""
+    bench.adapter.start()
+    bench.wire.process.send_signal(signal.SIGCONT)
+    eth = Ethernet(bench.adapter)
+    mac = "02:00:00:00:00:01"
+    eth.send(bytes(Ether(src=mac, dst="ff:ff:ff:ff:ff:ff")
+                   / ARP(hwsrc=mac, psrc="169.254.2.1", pdst=Passt.GATEWAY)))
+    assert eth.cq.take().opcode == C.QHCA_CQE_OP_ETH_SEND
+    _, frame = eth.receive()
+    answer = Ether(frame)[ARP]
+    assert (answer.op, answer.psrc, answer.hwdst) == (2, Passt.GATEWAY, mac)

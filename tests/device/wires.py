@@ -6,8 +6,10 @@ slowly, ends in the middle of a frame, and comes back.
 
 import fcntl
 import os
+import signal
 import socket
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,16 @@ import pytest
 from machine import TIMEOUT, until
 
 SMALL = 4096                    # of a buffer: a frame and a part of another
+TUN = "/dev/net/tun"
 TUNSETIFF, IFF_TAP, IFF_NO_PI, IFF_UP = 0x400454CA, 2, 0x1000, 1
 SIOCSIFFLAGS = 0x8914
 ETH_P_ALL = 3
+
+
+def need_namespaces() -> None:
+    """Skip the test where the host denies user namespaces, in which anybody may have networks."""
+    if subprocess.run(["unshare", "--user", "--net", "true"], check=False).returncode:
+        pytest.skip("the host denies user namespaces")
 
 
 class Wire:
@@ -42,6 +51,9 @@ class Wire:
 
     def kill(self) -> None:
         self.sock.close()
+
+    def end(self) -> None:
+        """The test is over."""
 
 
 class DgramPath(Wire):
@@ -193,8 +205,9 @@ class Tap(Wire):
     blocks = False
 
     def netdev(self, machine):
-        if os.geteuid():
-            pytest.skip("only root has a network namespace in the build root, a chroot")
+        need_namespaces()
+        if not os.access(TUN, os.R_OK | os.W_OK):
+            pytest.skip(f"the host does not let this user open {TUN}")
         ours, theirs = socket.socketpair()
         child = os.fork()
         if not child:
@@ -211,8 +224,8 @@ class Tap(Wire):
         return f"tap,id=wire,fd={fds[0]}", [fds[0]]
 
     def _make(self, to: socket.socket) -> None:
-        os.unshare(os.CLONE_NEWNET)
-        tap = os.open("/dev/net/tun", os.O_RDWR)
+        os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET)
+        tap = os.open(TUN, os.O_RDWR)
         fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", b"tap0", IFF_TAP | IFF_NO_PI))
         peer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
         peer.bind(("tap0", ETH_P_ALL))
@@ -244,5 +257,63 @@ class Tap(Wire):
             pass
 
 
+class Passt(Wire):
+    """
+    stream, and QEMU connects to passt, in a network namespace of its own.  Its frames are those
+    of its packet capture.  It runs only while frame() waits.
+    """
+
+    GATEWAY = "169.254.2.2"     # what it responds to without a network
+
+    def netdev(self, machine):
+        need_namespaces()
+        self.machine = machine
+        self.path = machine.dir / "passt"
+        self.capture = machine.dir / "passt.pcap"
+        self.process = None
+        return (f"stream,id=wire,server=off,addr.type=unix,addr.path={self.path}"
+                ",reconnect-ms=100"), []
+
+    def connect(self):
+        self.capture.unlink(missing_ok=True)
+        self.process = subprocess.Popen(
+            ["unshare", "--user", "--map-root-user", "--net", "passt", "--foreground",
+             "--quiet", "--ipv4-only", "--socket", self.path, "--pcap", self.capture],
+            stdin=subprocess.DEVNULL)
+        self.at = 24                    # after the file's header
+        self.machine.wait_event("NETDEV_STREAM_CONNECTED")
+        until(self.capture.exists, "passt")
+        self.process.send_signal(signal.SIGSTOP)
+
+    def _captured(self) -> bytes | None:
+        with open(self.capture, "rb") as file:
+            file.seek(self.at)
+            header = file.read(16)
+            if len(header) < 16:
+                return None
+            length = int.from_bytes(header[8:12], "little")
+            frame = file.read(length)
+        if len(frame) < length:
+            return None
+        self.at += 16 + length
+        return frame
+
+    def frame(self):
+        frame = self._captured()
+        if frame is None:
+            self.process.send_signal(signal.SIGCONT)
+            frame = until(self._captured, "a frame at passt")
+            self.process.send_signal(signal.SIGSTOP)
+        return frame
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        if self.process:
+            self.kill()
+
+
 WIRES = [DgramPath, DgramPair, StreamClient, StreamServer, StreamPair, SocketServer,
-         SocketPair, Tap]
+         SocketPair, Tap, Passt]
