@@ -8,8 +8,13 @@
 
 #include "qhca-idr.h"
 
-/* Enters @obj; ctx->qp_mutex is held.  Returns 0 or ENOMEM. */
-int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj)
+void qhca_idr_init(struct qhca_idr *idr)
+{
+	pthread_mutex_init(&idr->lock, NULL);
+	pthread_cond_init(&idr->left, NULL);
+}
+
+static int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj)
 {
 	void ***leaf;
 
@@ -24,14 +29,45 @@ int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj)
 	return 0;
 }
 
-/* Removes the object with this number; ctx->qp_mutex is held. */
-void qhca_idr_clear(struct qhca_idr *idr, uint32_t num)
+/*
+ * Enters @obj, which has just been created with this number.  Another thread
+ * may be between the destruction of the number's former owner and
+ * qhca_idr_left(): waits for it.  Returns 0, ENOMEM, or EIO if the owner is not
+ * leaving, so the device has used the number twice.
+ */
+int qhca_idr_add(struct qhca_idr *idr, uint32_t num, void *obj)
 {
-	void **leaf;
+	int ret;
 
-	leaf = idr->leaf[(num & QHCA_QPN_MASK) >> QHCA_IDR_SHIFT];
-	if (leaf)
-		leaf[num & (QHCA_IDR_SIZE - 1)] = NULL;
+	pthread_mutex_lock(&idr->lock);
+	while (idr->leaving && qhca_idr_find(idr, num))
+		pthread_cond_wait(&idr->left, &idr->lock);
+	ret = qhca_idr_find(idr, num) ? EIO : qhca_idr_set(idr, num, obj);
+	pthread_mutex_unlock(&idr->lock);
+	return ret;
+}
+
+/* An object is about to be destroyed. */
+void qhca_idr_leave(struct qhca_idr *idr)
+{
+	pthread_mutex_lock(&idr->lock);
+	idr->leaving++;
+	pthread_mutex_unlock(&idr->lock);
+}
+
+/*
+ * Follows qhca_idr_leave().  @obj was destroyed, and none of its CQEs remain;
+ * NULL if it could not be destroyed.  An object that is not in the table may
+ * have the number of one that is.
+ */
+void qhca_idr_left(struct qhca_idr *idr, uint32_t num, void *obj)
+{
+	pthread_mutex_lock(&idr->lock);
+	if (obj && qhca_idr_find(idr, num) == obj)
+		qhca_idr_set(idr, num, NULL);
+	idr->leaving--;
+	pthread_cond_broadcast(&idr->left);
+	pthread_mutex_unlock(&idr->lock);
 }
 
 /* Frees the tables, which must be empty. */
@@ -41,4 +77,6 @@ void qhca_idr_free(struct qhca_idr *idr)
 
 	for (i = 0; i < QHCA_IDR_SIZE; i++)
 		free(idr->leaf[i]);
+	pthread_cond_destroy(&idr->left);
+	pthread_mutex_destroy(&idr->lock);
 }

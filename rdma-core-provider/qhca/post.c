@@ -78,6 +78,7 @@ int qhca_rq_post(struct qhca_context *ctx, struct qhca_rq *rq, uint32_t num,
 		 struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	uint32_t head, tail;
+	bool ring = false;
 	int ret = 0;
 
 	if (qhca_is_gone(&ctx->vctx.context)) {
@@ -104,10 +105,11 @@ int qhca_rq_post(struct qhca_context *ctx, struct qhca_rq *rq, uint32_t num,
 	}
 	if (head != rq->head) {
 		rq->head = head;
-		if (qhca_dbrec_publish(rq->dbrec, head))
-			qhca_db_ring(ctx, QHCA_DB_RQ, num, 0, head);
+		ring = qhca_dbrec_publish(rq->dbrec, head);
 	}
 	qhca_unlock(&rq->lock);
+	if (ring)
+		qhca_db_ring(ctx, QHCA_DB_RQ, num, 0, head);
 	return ret;
 }
 

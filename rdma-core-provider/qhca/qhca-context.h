@@ -32,14 +32,6 @@ struct qhca_context {
 	uint32_t		max_inline;
 	bool			huge;		/* rings in huge pages */
 
-	/*
-	 * Held while a QP, or an SRQ with its own CQ, is created or destroyed,
-	 * so that a QPN that the kernel reuses cannot be mixed up with its
-	 * former owner.  Polling reads the tables without it: a QP is in the
-	 * table before it can complete anything, and leaves it after its last
-	 * CQE was removed.
-	 */
-	pthread_mutex_t		qp_mutex;
 	struct qhca_idr		qps;
 	struct qhca_idr		srqs;		/* those with their own CQ */
 

@@ -3,6 +3,7 @@
 #ifndef QHCA_IDR_H
 #define QHCA_IDR_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,12 +12,23 @@
 #define QHCA_IDR_SHIFT		12
 #define QHCA_IDR_SIZE		(1U << QHCA_IDR_SHIFT)
 
+/*
+ * Polling reads the table without the lock: an object is in the table before it
+ * can complete anything, and leaves it after its last CQE was removed.  No
+ * command to the kernel is given with the lock held.  The kernel may reuse the
+ * number of a destroyed object at once: its next owner waits.
+ */
 struct qhca_idr {
+	pthread_mutex_t		lock;
+	pthread_cond_t		left;
+	unsigned int		leaving;	/* being destroyed */
 	void			**leaf[QHCA_IDR_SIZE];
 };
 
-int qhca_idr_set(struct qhca_idr *idr, uint32_t num, void *obj);
-void qhca_idr_clear(struct qhca_idr *idr, uint32_t num);
+void qhca_idr_init(struct qhca_idr *idr);
+int qhca_idr_add(struct qhca_idr *idr, uint32_t num, void *obj);
+void qhca_idr_leave(struct qhca_idr *idr);
+void qhca_idr_left(struct qhca_idr *idr, uint32_t num, void *obj);
 void qhca_idr_free(struct qhca_idr *idr);
 
 static inline void *qhca_idr_find(const struct qhca_idr *idr, uint32_t num)

@@ -175,7 +175,8 @@ static int qhca_init_context(struct qhca_context *ctx, int cmd_fd,
 		return ret;
 	}
 
-	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	qhca_idr_init(&ctx->qps);
+	qhca_idr_init(&ctx->srqs);
 	pthread_mutex_init(&ctx->dbrec_mutex, NULL);
 	list_head_init(&ctx->dbrec_pages);
 	verbs_set_ops(&ctx->vctx, &qhca_context_ops);
@@ -239,7 +240,6 @@ static void qhca_free_context(struct ibv_context *context)
 	qhca_idr_free(&ctx->srqs);
 	qhca_idr_free(&ctx->qps);
 	pthread_mutex_destroy(&ctx->dbrec_mutex);
-	pthread_mutex_destroy(&ctx->qp_mutex);
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);
 }

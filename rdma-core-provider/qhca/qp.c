@@ -291,7 +291,6 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 	if (!has_rq)
 		kattr.srq = NULL;
 
-	pthread_mutex_lock(&ctx->qp_mutex);
 	ret = ibv_cmd_create_qp_ex2(context, &qp->vqp, &kattr, &cmd.ibv_cmd,
 				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (!ret) {
@@ -301,11 +300,10 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 		 */
 		qp->qpn = target ? qp->vqp.qp.qp_num : resp.qpn;
 		if (!target)
-			ret = qhca_idr_set(&ctx->qps, qp->qpn, qp);
+			ret = qhca_idr_add(&ctx->qps, qp->qpn, qp);
 		if (ret)
 			ibv_cmd_destroy_qp(&qp->vqp.qp);
 	}
-	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (ret)
 		goto err;
 	/* The command has set the mask again. */
@@ -405,15 +403,12 @@ int qhca_destroy_qp(struct ibv_qp *ibv_qp)
 	struct qhca_qp *qp = to_qqp(ibv_qp);
 	int ret;
 
-	pthread_mutex_lock(&ctx->qp_mutex);
+	qhca_idr_leave(&ctx->qps);
 	ret = ibv_cmd_destroy_qp(ibv_qp);
-	if (!ret) {
+	if (!ret)
 		qhca_qp_clean_cqs(qp);
-		/* RSS QPs and XRC targets are not in the table */
-		if (qhca_qp_find(ctx, qp->qpn) == qp)
-			qhca_idr_clear(&ctx->qps, qp->qpn);
-	}
-	pthread_mutex_unlock(&ctx->qp_mutex);
+	/* RSS QPs and XRC targets are not in the table. */
+	qhca_idr_left(&ctx->qps, qp->qpn, ret ? NULL : qp);
 	if (ret)
 		return ret;
 	qhca_qp_release(ctx, qp);

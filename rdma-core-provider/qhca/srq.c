@@ -199,16 +199,14 @@ struct ibv_srq *qhca_create_srq_ex(struct ibv_context *context,
 	kattr.attr.max_wr = 1U << srq->shift;
 	kattr.attr.max_sge = srq->max_sge;
 
-	pthread_mutex_lock(&ctx->qp_mutex);
 	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, &kattr, &cmd.ibv_cmd,
 				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (!ret) {
 		srq->srqn = resp.srqn;
-		ret = qhca_idr_set(&ctx->srqs, srq->srqn, srq);
+		ret = qhca_idr_add(&ctx->srqs, srq->srqn, srq);
 		if (ret)
 			ibv_cmd_destroy_srq(&srq->vsrq.srq);
 	}
-	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (ret) {
 		qhca_srq_release(ctx, srq);
 		errno = ret;
@@ -255,14 +253,11 @@ int qhca_destroy_srq(struct ibv_srq *ibv_srq)
 	if (!srq->cq) {
 		ret = ibv_cmd_destroy_srq(ibv_srq);
 	} else {
-		/* Its number may be reused at once. */
-		pthread_mutex_lock(&ctx->qp_mutex);
+		qhca_idr_leave(&ctx->srqs);
 		ret = ibv_cmd_destroy_srq(ibv_srq);
-		if (!ret) {
+		if (!ret)
 			qhca_cq_clean_srq(srq->cq, srq);
-			qhca_idr_clear(&ctx->srqs, srq->srqn);
-		}
-		pthread_mutex_unlock(&ctx->qp_mutex);
+		qhca_idr_left(&ctx->srqs, srq->srqn, ret ? NULL : srq);
 	}
 	if (ret)
 		return ret;

@@ -63,18 +63,15 @@ static int qhca_wq_create_cmd(struct qhca_context *ctx, struct qhca_wq *wq,
 	cmd.cookie = (uintptr_t)wq;
 	cmd.shift = rq->shift;
 	cmd.stride = rq->stride;
-	pthread_mutex_lock(&ctx->qp_mutex);
 	ret = ibv_cmd_create_wq(&ctx->vctx.context, attr, &wq->ibv_wq,
 				&cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				sizeof(resp));
 	if (!ret) {
 		wq->as_qp.qpn = resp.wqn;
-		ret = qhca_idr_set(&ctx->qps, resp.wqn,
-				   &wq->as_qp);
+		ret = qhca_idr_add(&ctx->qps, resp.wqn, &wq->as_qp);
 		if (ret)
 			ibv_cmd_destroy_wq(&wq->ibv_wq);
 	}
-	pthread_mutex_unlock(&ctx->qp_mutex);
 	return ret;
 }
 
@@ -147,13 +144,11 @@ int qhca_destroy_wq(struct ibv_wq *ibv_wq)
 	struct qhca_wq *wq = to_qwq(ibv_wq);
 	int ret;
 
-	pthread_mutex_lock(&ctx->qp_mutex);
+	qhca_idr_leave(&ctx->qps);
 	ret = ibv_cmd_destroy_wq(ibv_wq);
-	if (!ret) {
+	if (!ret)
 		qhca_cq_clean(wq->as_qp.recv_cq, &wq->as_qp);
-		qhca_idr_clear(&ctx->qps, wq->as_qp.qpn);
-	}
-	pthread_mutex_unlock(&ctx->qp_mutex);
+	qhca_idr_left(&ctx->qps, wq->as_qp.qpn, ret ? NULL : &wq->as_qp);
 	if (ret)
 		return ret;
 	qhca_wq_release(ctx, wq);
