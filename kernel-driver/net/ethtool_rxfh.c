@@ -143,7 +143,9 @@ int qhca_remove_rxfh_context(struct net_device *netdev,
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct qhca_rss_ctx *rss = ethtool_rxfh_context_priv(ctx);
 
-	if (qhca_ntuple_uses(priv, rss_context)) {
+	/* an unregistered netdev frees its contexts before its filters */
+	if (netdev->reg_state == NETREG_REGISTERED &&
+	    qhca_ntuple_uses(priv, rss_context)) {
 		NL_SET_ERR_MSG(extack, "filters use this context");
 		return -EBUSY;
 	}

@@ -230,6 +230,20 @@ def test_contexts_and_filters(queues, resets):
     b.run(f"ethtool -K {dev} ntuple on")
 
 
+def test_removed_with_contexts(pair):
+    """The driver leaves the adapter while rules and contexts exist."""
+    a, dev = pair.a, pair.a.netdev
+    a.run(f"ethtool -L {dev} combined 4")
+    context, *_ = (re.search(r"is (\d+)", a.run(f"ethtool -X {dev} context new equal 2").out)[1]
+                   for _ in range(3))
+    a.run(f"ethtool -N {dev} flow-type udp4 dst-port 7001 context {context}")
+    for step in ("unbind", "bind"):
+        a.run(f"echo {a.pci} > /sys/bus/pci/drivers/qhca/{step}")
+    a.setup_nic()
+    assert "Total 0 rules" in a.run(f"ethtool -n {dev}").out
+    ping(pair)
+
+
 RECEIVE = """
 import hashlib, socket, sys
 s = socket.create_server(("", {port}), family=socket.{family}, dualstack_ipv6=False)
