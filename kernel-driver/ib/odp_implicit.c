@@ -276,6 +276,8 @@ int qhca_odp_implicit_init(struct qhca_ib_odp *odp, struct qhca_buf *desc,
 		implicit_table_free(odp, odp->root, odp->root_dma);
 		return PTR_ERR(umem);
 	}
+	/* the root has no notifier, which would hold it for the children */
+	mmgrab(umem->umem.owning_mm);
 	odp->range.umem = umem;
 	desc->addr = cpu_to_le64(odp->root_dma);
 	desc->len = cpu_to_le64(odp->length);
@@ -291,6 +293,7 @@ void qhca_odp_implicit_free(struct qhca_ib_odp *odp)
 {
 	struct qhca_odp_middle *m;
 	struct qhca_odp_child *c;
+	struct mm_struct *mm;
 	unsigned long i;
 
 	xa_for_each(&odp->children, i, c)
@@ -301,6 +304,8 @@ void qhca_odp_implicit_free(struct qhca_ib_odp *odp)
 	}
 	xa_destroy(&odp->children);
 	xa_destroy(&odp->middle);
+	mm = odp->range.umem->umem.owning_mm;
 	ib_umem_odp_release(odp->range.umem);
+	mmdrop(mm);
 	implicit_table_free(odp, odp->root, odp->root_dma);
 }

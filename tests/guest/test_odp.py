@@ -119,6 +119,11 @@ def test_implicit(odp):
 
 
 
+def test_pages_of_a_process_that_is_gone(odp):
+    """Its child asks for them: there is no such memory any more."""
+    assert odp("orphan | cat")["refused"] > 0   # cat, because the process that was started is gone
+
+
 ALIKE = pytest.mark.long("RDMA WRITE and atomics are in the gate")
 
 

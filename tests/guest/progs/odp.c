@@ -11,7 +11,7 @@
  *   waits for a slow page, others go on gone memory that was unmapped, or is
  *   for reading only implicit one MR for everything; tables go with the memory
  *   prefetch no page fault after it; what is refused atomics atomics on pages
- *   that come and go
+ *   that come and go orphan pages of a process that is gone
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -671,6 +671,37 @@ static int case_atomics(void)
 	return 0;
 }
 
+/*
+ * A child asks for pages of its parent's memory, when the parent is gone. So as
+ * not to hold that in another way, there are neither CQ nor QP.
+ */
+static int case_orphan(void)
+{
+	static uint8_t page[4096];
+	struct ibv_mr *mr = ibv_reg_mr(dev.pd, NULL, SIZE_MAX,
+				       ALL | IBV_ACCESS_ON_DEMAND);
+	pid_t parent = getpid(), child;
+	struct ibv_sge sge;
+	int err;
+
+	if (!mr)
+		qv_die("implicit MR", errno);
+	child = fork();
+	if (child < 0)
+		qv_die("fork", errno);
+	if (child)
+		_exit(0);
+	while (getppid() == parent)
+		usleep(1000);
+	sge.addr = (uintptr_t)page;
+	sge.length = sizeof(page);
+	sge.lkey = mr->lkey;
+	err = ibv_advise_mr(dev.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+			    IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+	printf("{\"refused\": %d}\n", err);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -693,5 +724,7 @@ int main(int argc, char **argv)
 		return case_prefetch(n);
 	if (!strcmp(what, "atomics"))
 		return case_atomics();
+	if (!strcmp(what, "orphan"))
+		return case_orphan();
 	qv_die("no such case", EINVAL);
 }
