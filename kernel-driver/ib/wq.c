@@ -123,6 +123,8 @@ struct ib_wq *qhca_ib_create_wq(struct ib_pd *ibpd,
 		return ERR_PTR(-ENOMEM);
 	/* the core sets it on return, but lookups may find the WQ earlier */
 	wq->ibwq.device = ibpd->device;
+	wq->ibwq.event_handler = attr->event_handler;
+	wq->ibwq.wq_context = attr->wq_context;
 	qhca_ib_ref_init(&wq->ref);
 	err = wq_make(dev, wq, uc, &req, to_qpd(ibpd)->pdn,
 		      to_qcq(attr->cq)->cqn, flags);

@@ -85,6 +85,15 @@ def test_sniffer(pair, raw):
     assert set(seen) == {a.ip, b.ip} and min(seen.values()) > 5, seen
 
 
+WQ_FATAL = 19   # enum ibv_event_type
+
+
+def test_event_of_a_wq(pair, progs):
+    """The application hears that a WQ of its RSS QP has failed."""
+    out = pair.a.run(progs.path("wqfatal")).out
+    assert json.loads(out) == {"event": WQ_FATAL, "wq": 1}
+
+
 def test_actions(pair, progs):
     """Tags and drops, VLAN tags taken out, tunnels refused."""
     out = pair.a.run(progs.path("flows")).out
