@@ -53,7 +53,8 @@ static void event_wq(struct qhca_ib_dev *dev, u32 wqn)
 	if (!wq)
 		return;
 	ev.element.wq = &wq->ibwq;
-	if (wq->ibwq.event_handler)
+	/* uverbs' handler needs its object, which is set after create_wq() */
+	if (wq->ibwq.event_handler && READ_ONCE(wq->ibwq.uobject))
 		wq->ibwq.event_handler(&ev, wq->ibwq.wq_context);
 	qhca_ib_ref_put(&wq->ref);
 }
@@ -118,8 +119,8 @@ static void event_tell_fatal(struct qhca_ib_dev *dev)
 		event_port(dev, IB_EVENT_DEVICE_FATAL);
 }
 
-/* Call the handlers of all user or all kernel CQs, so that they are polled. */
-static void event_call_cqs(struct qhca_ib_dev *dev, bool user)
+/* Call the handlers of all CQs of applications, so that they are polled. */
+static void event_call_user_cqs(struct qhca_ib_dev *dev)
 {
 	struct qhca_ib_cq *cq;
 	unsigned long n;
@@ -129,7 +130,7 @@ static void event_call_cqs(struct qhca_ib_dev *dev, bool user)
 				   offsetof(struct qhca_ib_cq, ref));
 		if (!cq)
 			continue;
-		if (cq->user == user)
+		if (cq->user)
 			qhca_ib_cq_call(cq);
 		qhca_ib_ref_put(&cq->ref);
 	}
@@ -149,7 +150,7 @@ static void event_device_fatal(struct qhca_ib_dev *dev)
 	 * more, and notify them: the device will not wake them, and may never
 	 * be removed.
 	 */
-	event_call_cqs(dev, true);
+	event_call_user_cqs(dev);
 	/* draining a QP on an SRQ waits for this */
 	xa_for_each(&dev->qps, n, qp) {
 		bool kernel_srq;
@@ -312,13 +313,31 @@ void qhca_ib_events_exit_device(struct qhca_ib_dev *dev)
 }
 
 /*
- * The device is dead: call all kernel CQs, so that their users poll. Polling
- * then finds every WR flushed (poll.c).
+ * The device is dead: call the CQs of all kernel QPs, so that their users poll.
+ * Polling then finds every WR flushed (poll.c). A CQ without a QP is not
+ * called: ib_free_cq() has perhaps cancelled its work already. It does so only
+ * after the CQ's QPs are gone, and those that are referenced stay.
  */
 void qhca_ib_flush_work(struct work_struct *work)
 {
-	event_call_cqs(container_of(work, struct qhca_ib_dev, flush_work),
-		       false);
+	struct qhca_ib_dev *dev = container_of(work, struct qhca_ib_dev,
+					       flush_work);
+	struct qhca_ib_qp *qp;
+	unsigned long n;
+
+	xa_for_each(&dev->qps, n, qp) {
+		qp = event_obj_get(&dev->qps, n,
+				   offsetof(struct qhca_ib_qp, ref));
+		if (!qp)
+			continue;
+		if (!qp->user) {
+			if (qp->scq)
+				qhca_ib_cq_call(qp->scq);
+			if (qp->rcq && qp->rcq != qp->scq)
+				qhca_ib_cq_call(qp->rcq);
+		}
+		qhca_ib_ref_put(&qp->ref);
+	}
 }
 
 /* After posting: a dead device completes nothing, so the driver does. */
