@@ -324,6 +324,8 @@ static void aq_free_memory(struct qhca_core *core)
 {
 	struct device *dma = qhca_dma_dev(&core->dev);
 	struct qhca_aq *aq = &core->aq;
+	struct qhca_aq_cmd *sq;
+	struct qhca_aq_cqe *cq;
 	int i;
 
 	for (i = 0; i < QHCA_AQ_DEPTH; i++) {
@@ -334,12 +336,17 @@ static void aq_free_memory(struct qhca_core *core)
 					  slot->dma);
 		slot->buf = NULL;
 	}
-	if (aq->cq)
-		dma_free_coherent(dma, SZ_4K, aq->cq, aq->cq_dma);
-	if (aq->sq)
-		dma_free_coherent(dma, SZ_4K, aq->sq, aq->sq_dma);
-	aq->cq = NULL;
+	/* the rings may be being dumped, under the lock */
+	spin_lock_irq(&aq->lock);
+	sq = aq->sq;
+	cq = aq->cq;
 	aq->sq = NULL;
+	aq->cq = NULL;
+	spin_unlock_irq(&aq->lock);
+	if (cq)
+		dma_free_coherent(dma, SZ_4K, cq, aq->cq_dma);
+	if (sq)
+		dma_free_coherent(dma, SZ_4K, sq, aq->sq_dma);
 }
 
 /*
