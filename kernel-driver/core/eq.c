@@ -11,6 +11,7 @@
  * records (QHCA_FEAT_EQ_RECORD): the consumer index is then kept in memory.
  */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
 
@@ -208,11 +209,21 @@ EXPORT_SYMBOL_GPL(qhca_comp_vector_irq);
 
 int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq)
 {
+	unsigned long key = eq_cq_key(cq->comp_vector, cq->cqn);
+	int tries = 1000;
+	int err;
+
+	might_sleep();
 	if (WARN_ON_ONCE(cq->comp_vector >= dev->num_comp_vectors))
 		return -EINVAL;
-	return xa_insert_irq(&qhca_to_core(dev)->cqs,
-			     eq_cq_key(cq->comp_vector, cq->cqn), cq,
-			     GFP_KERNEL);
+	do {
+		err = xa_insert_irq(&qhca_to_core(dev)->cqs, key, cq,
+				    GFP_KERNEL);
+		if (err != -EBUSY)
+			return err;
+		usleep_range(1000, 2000);
+	} while (--tries);
+	return err;
 }
 EXPORT_SYMBOL_GPL(qhca_cq_register);
 

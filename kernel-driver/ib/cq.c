@@ -73,25 +73,22 @@ static int cq_kernel_buf(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq,
 }
 
 /*
- * The number may still be registered by its previous owner, which is between
- * DESTROY_CQ and unregistering: wait for that.
+ * The number may still be that of its previous owner, which is between
+ * DESTROY_CQ and leaving the table: wait for that.
  */
 static int cq_register(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 {
 	int tries = 1000;
 	int err;
 
-	do {
-		err = xa_insert(&dev->cqs, cq->cqn, cq, GFP_KERNEL);
-		if (!err) {
-			err = qhca_cq_register(dev->qdev, &cq->core);
-			if (err)
-				xa_erase(&dev->cqs, cq->cqn);
-		}
-		if (err != -EBUSY)
-			return err;
+	while ((err = xa_insert(&dev->cqs, cq->cqn, cq, GFP_KERNEL)) ==
+	       -EBUSY && --tries)
 		usleep_range(1000, 2000);
-	} while (--tries);
+	if (err)
+		return err;
+	err = qhca_cq_register(dev->qdev, &cq->core);
+	if (err)
+		xa_erase(&dev->cqs, cq->cqn);
 	return err;
 }
 

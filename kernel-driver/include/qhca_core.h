@@ -284,9 +284,10 @@ u32 qhca_comp_vector_eqn(struct qhca_dev *dev, u32 comp_vector);
 int qhca_comp_vector_irq(struct qhca_dev *dev, u32 comp_vector);
 
 /*
- * Register after CREATE_CQ and before the CQ is armed; -EBUSY if the vector has
- * a CQ of this number, -ENOMEM.  Unregister after DESTROY_CQ; this sleeps, and
- * @comp does not run after it returns.
+ * Register after CREATE_CQ and before the CQ is armed; -ENOMEM, or -EBUSY if the
+ * vector has a CQ of this number that does not leave: the previous owner of the
+ * number may be about to.  Unregister after DESTROY_CQ; @comp does not run after
+ * this returns.  Both sleep.
  */
 int qhca_cq_register(struct qhca_dev *dev, struct qhca_core_cq *cq);
 void qhca_cq_unregister(struct qhca_dev *dev, struct qhca_core_cq *cq);

@@ -200,6 +200,9 @@ int qhca_net_cq_moderate(struct qhca_net_cq *cq,
 		.mod_usec = cpu_to_le16(coalesce->usec),
 	};
 
+	/* one that could not be restarted gets it when it is */
+	if (!cq->made)
+		return 0;
 	return qhca_aq_modify(cq->ch->priv->dev, QHCA_CMD_MODIFY_CQ,
 			      cq->cq.cqn, QHCA_CQ_M_MODERATION, &cqc,
 			      sizeof(cqc));

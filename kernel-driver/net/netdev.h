@@ -311,7 +311,7 @@ struct qhca_rx_queue {
 	u32 cons;
 	u16 headroom;
 	u16 buf_len;
-	u16 buf_size;
+	u32 buf_size;
 	u8 shift;
 	u8 index;
 	bool xdp;

@@ -502,10 +502,10 @@ void qhca_tx_arm(struct qhca_tx_queue *q)
 	if (!q->xsk && !tx_pending(q))
 		return;
 	__netif_tx_lock(q->txq, smp_processor_id());
-	if (q->xsk)
-		qhca_net_cq_arm(&q->cq);
-	else
+	if (!q->xsk)
 		tx_arm(q);
+	else if (q->made)
+		qhca_net_cq_arm(&q->cq);
 	__netif_tx_unlock(q->txq);
 }
 
