@@ -5,19 +5,22 @@
  * An adapter with the property "memlink" listens on a socket in that directory,
  * named by its MAC address, and connects to those whose names sort before its
  * own.  The connecting end creates the rings.  Each end describes the parts of
- * its guest's memory that it shares, and passes their descriptors; the other
- * maps them read-only.  From then on the socket carries bells; when it is
- * closed, the peer is gone.
+ * its guest's memory that it shares, and passes descriptors by which they can
+ * only be read.  From then on the socket carries bells; when it is closed, the
+ * peer is gone.
  *
- * The peer is another process of the same user.  It is not trusted: its memory
- * must be sealed against shrinking, or a read could raise SIGBUS, and nothing
+ * The peer is another process of the same user.  It is not trusted: nothing
  * here ever waits for it, except for the end of a copy
- * (qhca_op_memlink_wait()).
+ * (qhca_op_memlink_wait()), and a read of its memory must not raise SIGBUS.  So
+ * this must be sealed against shrinking, and must not be in huge pages of
+ * hugetlbfs: after a hole was punched, there may be no page for it.
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
+#include <linux/magic.h>
 #include "hw/pci/pci.h"
 #include "migration/misc.h"
 #include "qapi/error.h"
@@ -37,6 +40,9 @@
 #define QHCA_MEMLINK_SCANS      5
 /* Most connections accepted between two scans. */
 #define QHCA_MEMLINK_ACCEPTS    16
+/* Most names that one scan reads, and most sockets that it tries. */
+#define QHCA_MEMLINK_NAMES      1024
+#define QHCA_MEMLINK_TRIES      128
 /* Scans before the same warning is repeated. */
 #define QHCA_MEMLINK_QUIET      60
 /* How long the guest waits for a peer's copy, in microseconds. */
@@ -84,6 +90,7 @@ struct QhcaMemlink {
     char name[16];              /* of our socket */
     int fd;                     /* it listens; -1: no */
     QEMUTimer *scan;
+    GDir *names;                /* where the next scan continues, or NULL */
     QEMUBH *reap;
     unsigned peers;
     unsigned accepts;           /* since the last scan */
@@ -94,9 +101,10 @@ struct QhcaMemlink {
     struct {
         uint8_t *host;
         uint64_t off, size;
-        int fd;
+        int fd;                 /* read-only */
     } region[QHCA_MEMLINK_REGIONS];
     unsigned regions;
+    bool stale;                 /* one of them was removed */
     uint64_t shared;            /* their sizes */
     RAMBlockNotifier removed;
     bool told;                  /* that we cannot listen */
@@ -105,11 +113,22 @@ struct QhcaMemlink {
 
 /* ---- memory ---- */
 
-static bool qhca_memlink_sealed(int fd)
+/* Can nobody take away what is mapped of it? */
+static bool qhca_memlink_lasts(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
+    struct statfs fs;
 
-    return seals >= 0 && (seals & F_SEAL_SHRINK);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstatfs(fd, &fs) &&
+           fs.f_type == TMPFS_MAGIC;
+}
+
+/* Another descriptor of the file of @fd, for reading only; or -1. */
+static int qhca_memlink_read_only(int fd)
+{
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
+
+    return qemu_open(path, O_RDONLY, NULL);
 }
 
 static int qhca_memlink_add_block(RAMBlock *rb, void *opaque)
@@ -119,8 +138,12 @@ static int qhca_memlink_add_block(RAMBlock *rb, void *opaque)
     int fd = qemu_ram_get_fd(rb);
     unsigned n = m->regions;
 
-    if (fd >= 0 && qemu_ram_is_shared(rb) && qhca_memlink_sealed(fd) &&
-        n < QHCA_MEMLINK_REGIONS && size <= QHCA_MEMLINK_MOST - m->shared) {
+    if (fd < 0 || !qemu_ram_is_shared(rb) || !qhca_memlink_lasts(fd) ||
+        n == QHCA_MEMLINK_REGIONS || size > QHCA_MEMLINK_MOST - m->shared) {
+        return 0;
+    }
+    fd = qhca_memlink_read_only(fd);
+    if (fd >= 0) {
         m->region[n].host = qemu_ram_get_host_addr(rb);
         m->region[n].off = rb->fd_offset;
         m->region[n].size = size;
@@ -131,15 +154,31 @@ static int qhca_memlink_add_block(RAMBlock *rb, void *opaque)
     return 0;
 }
 
+static void qhca_memlink_share_none(QhcaMemlink *m)
+{
+    while (m->regions) {
+        close(m->region[--m->regions].fd);
+    }
+    m->shared = 0;
+}
+
+static void qhca_memlink_drop(QhcaMemlinkPeer *p);
+
+/* Peers keep a file as long as they map it: they have to start anew. */
 static void qhca_memlink_block_removed(RAMBlockNotifier *n, void *host,
                                        size_t size, size_t max_size)
 {
     QhcaMemlink *m = container_of(n, QhcaMemlink, removed);
+    QhcaMemlinkPeer *p;
     unsigned i;
 
     for (i = 0; i < m->regions; i++) {
         if (m->region[i].host == host) {
-            m->regions = i;     /* the numbers of the others must not change */
+            qhca_memlink_share_none(m);
+            m->stale = true;
+            QLIST_FOREACH(p, &m->list, next) {
+                qhca_memlink_drop(p);
+            }
         }
     }
 }
@@ -390,6 +429,7 @@ static void qhca_memlink_attach_all(QhcaMemlink *m)
 
         if (p->said && !p->dead && !p->id) {
             memcpy(c.mac, p->mac, sizeof(c.mac));
+            qemu_guest_getrandom_nofail(&c.secret, sizeof(c.secret));
             p->id = qhca_memlink_attach(s->engine, &c);
             if (!p->id) {
                 qhca_memlink_drop(p);
@@ -451,7 +491,7 @@ static void *qhca_memlink_map(int fd, uint64_t off, uint64_t len, int prot)
     void *p;
 
     if (fstat(fd, &st) || !len || off > st.st_size ||
-        len > st.st_size - off || !qhca_memlink_sealed(fd)) {
+        len > st.st_size - off || !qhca_memlink_lasts(fd)) {
         return NULL;
     }
     p = mmap(NULL, len, prot, MAP_SHARED, fd, off);
@@ -460,6 +500,21 @@ static void *qhca_memlink_map(int fd, uint64_t off, uint64_t len, int prot)
     }
     madvise(p, len, MADV_DONTDUMP);
     return p;
+}
+
+static void qhca_memlink_name(char name[16], const uint8_t mac[6])
+{
+    snprintf(name, 16, "%02x%02x%02x%02x%02x%02x", mac[0], mac[1], mac[2],
+             mac[3], mac[4], mac[5]);
+}
+
+static bool qhca_memlink_is_named(const QhcaMemlinkPeer *p,
+                                  const uint8_t mac[6])
+{
+    char name[16];
+
+    qhca_memlink_name(name, mac);
+    return !strcmp(p->name, name);
 }
 
 /* Is the hello of @len bytes, with @n descriptors, valid? */
@@ -481,6 +536,9 @@ static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
     if (h->rings != rings || h->regions > QHCA_MEMLINK_REGIONS ||
         n != rings + h->regions) {
         return "its descriptors are not those that it announces";
+    }
+    if (p->connecting && !qhca_memlink_is_named(p, h->mac)) {
+        return "its MAC address is not that of its socket";
     }
     QLIST_FOREACH(other, &p->m->list, next) {
         if (other != p && other->said && !other->dead &&
@@ -504,7 +562,8 @@ static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
         p->region[i].base = qhca_memlink_map(fd[rings + i], h->region[i].off,
                                              h->region[i].size, PROT_READ);
         if (!p->region[i].base) {
-            return "its memory cannot be mapped, or is not sealed";
+            return "its memory cannot be mapped, is not sealed, or is in "
+                   "huge pages";
         }
         p->regions++;
     }
@@ -707,7 +766,8 @@ static void qhca_memlink_accept(void *opaque)
     if (fd < 0) {
         return;
     }
-    if (m->peers == QHCA_MEMLINK_PEERS || !qhca_memlink_same_user(fd)) {
+    if (m->stale || m->peers == QHCA_MEMLINK_PEERS ||
+        !qhca_memlink_same_user(fd)) {
         close(fd);
         return;
     }
@@ -818,6 +878,40 @@ static bool qhca_memlink_listen(QhcaMemlink *m, Error **errp)
     return true;
 }
 
+static bool qhca_memlink_is_name(const char *name)
+{
+    return strlen(name) == 12 && strspn(name, "0123456789abcdef") == 12;
+}
+
+/*
+ * Connect to new adapters.  Peers may fill the folder, so a scan has a budget
+ * and the next one continues.
+ */
+static void qhca_memlink_look(QhcaMemlink *m)
+{
+    unsigned names, tries = 0;
+    const char *name;
+
+    if (!m->names) {
+        m->names = g_dir_open(m->dir, 0, NULL);
+    }
+    for (names = 0; m->names && names < QHCA_MEMLINK_NAMES; names++) {
+        name = tries < QHCA_MEMLINK_TRIES ? g_dir_read_name(m->names) : NULL;
+        if (!name) {
+            break;
+        }
+        if (qhca_memlink_is_name(name) && strcmp(name, m->name) < 0 &&
+            m->peers < QHCA_MEMLINK_PEERS && !qhca_memlink_connected(m, name)) {
+            qhca_memlink_connect(m, name);
+            tries++;
+        }
+    }
+    if (m->names && names < QHCA_MEMLINK_NAMES && tries < QHCA_MEMLINK_TRIES) {
+        g_dir_close(m->names);          /* all of them */
+        m->names = NULL;
+    }
+}
+
 /* Look for new adapters, and check those that are only half connected. */
 static void qhca_memlink_scan(void *opaque)
 {
@@ -825,9 +919,11 @@ static void qhca_memlink_scan(void *opaque)
     QhcaState *s = m->s;
     QhcaMemlinkPeer *p;
     Error *err = NULL;
-    const char *name;
-    GDir *dir;
 
+    if (m->stale && QLIST_EMPTY(&m->list)) {
+        m->stale = false;
+        qemu_ram_foreach_block(qhca_memlink_add_block, m);
+    }
     QLIST_FOREACH(p, &m->list, next) {
         if (!p->said && ++p->scans > QHCA_MEMLINK_SCANS) {
             qhca_memlink_drop(p);
@@ -851,15 +947,8 @@ static void qhca_memlink_scan(void *opaque)
             error_free(err);
         }
     }
-    dir = m->fd < 0 ? NULL : g_dir_open(m->dir, 0, NULL);
-    while (dir && (name = g_dir_read_name(dir))) {
-        if (strlen(name) == strlen(m->name) && strcmp(name, m->name) < 0 &&
-            m->peers < QHCA_MEMLINK_PEERS && !qhca_memlink_connected(m, name)) {
-            qhca_memlink_connect(m, name);
-        }
-    }
-    if (dir) {
-        g_dir_close(dir);
+    if (m->fd >= 0 && !m->stale) {
+        qhca_memlink_look(m);
     }
     timer_mod(m->scan, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
                        QHCA_MEMLINK_SCAN_MS);
@@ -874,7 +963,6 @@ static void qhca_memlink_scan(void *opaque)
 
 bool qhca_memlink_init(QhcaState *s, Error **errp)
 {
-    const uint8_t *mac = s->cfg.mac;
     QhcaMemlink *m;
 
     /* A recording of this machine does not contain what a peer does. */
@@ -885,8 +973,7 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
     m->s = s;
     m->dir = g_strdup(s->memlink_dir);
     m->direct = -1;
-    snprintf(m->name, sizeof(m->name), "%02x%02x%02x%02x%02x%02x", mac[0],
-             mac[1], mac[2], mac[3], mac[4], mac[5]);
+    qhca_memlink_name(m->name, s->cfg.mac);
     m->fd = -1;
     if (!qhca_memlink_elsewhere() && !qhca_memlink_listen(m, errp)) {
         g_free(m->dir);
@@ -898,7 +985,8 @@ bool qhca_memlink_init(QhcaState *s, Error **errp)
     qemu_ram_foreach_block(qhca_memlink_add_block, m);
     if (!m->regions) {
         warn_report("qhca: memlink: the guest's memory is not shared, so "
-                    "payload is copied twice; use memory-backend-memfd");
+                    "payload is copied twice; use memory-backend-memfd, "
+                    "without huge pages");
     }
     m->removed.ram_block_removed = qhca_memlink_block_removed;
     ram_block_notifier_add(&m->removed);
@@ -920,7 +1008,11 @@ void qhca_memlink_exit(QhcaState *s)
     m->scan = NULL;
     qhca_memlink_unlisten(m);
     ram_block_notifier_remove(&m->removed);
-    m->regions = 0;
+    qhca_memlink_share_none(m);
+    if (m->names) {
+        g_dir_close(m->names);
+        m->names = NULL;
+    }
     qemu_bh_delete(m->reap);
     m->reap = NULL;
     if (!QLIST_EMPTY(&m->list) && qhca_enter(s)) {

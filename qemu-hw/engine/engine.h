@@ -196,6 +196,7 @@ struct qhca_memlink_region {
 struct qhca_memlink_config {
     uint8_t mac[6];             /* of the peer */
     uint64_t token;             /* random, the same at both ends */
+    uint64_t secret;            /* random, unknown to the peer */
     void *tx, *rx;              /* the rings: the peer's rx and tx */
     const struct qhca_memlink_region *region;   /* copied */
     unsigned regions;

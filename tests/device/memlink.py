@@ -224,9 +224,9 @@ class Route:
         until(lambda: self.there_and_back() == 4, "packets on the wire")
 
 
-def sealed(size: int, seals: int = F_SEAL_SHRINK | F_SEAL_GROW) -> int:
+def sealed(size: int, seals: int = F_SEAL_SHRINK | F_SEAL_GROW, flags: int = 0) -> int:
     """A memory file."""
-    fd = os.memfd_create("test", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    fd = os.memfd_create("test", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING | flags)
     os.ftruncate(fd, size)
     if seals:
         fcntl.fcntl(fd, F_ADD_SEALS, seals)

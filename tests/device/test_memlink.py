@@ -6,6 +6,7 @@ observed, or when anything happens to the peer.
 
 import contextlib
 import json
+import mmap
 import os
 import random
 import shutil
@@ -413,7 +414,7 @@ def victim(lab):
     assert route.move(WRITE, 300_000) == 0 and route.move(READ, 300_000) == 0
 
 
-BIG = 1 << 45
+BIG, HUGE = 1 << 45, 1 << 21
 HELLOS = {
     "nothing": lambda: {"length": 0, "fds": []},
     "nothing, with descriptors": lambda: {"length": 0},
@@ -447,7 +448,15 @@ HELLOS = {
     "memory that wraps": lambda: {"fds": [*RINGS(), sealed(8192)],
                                   "spaces": [(1 << 64) - 4096, 8192]},
     "memory without end": lambda: {"fds": [*RINGS(), sealed(BIG)], "memory": BIG},
+    # after a hole was punched into them, there may be no page for it
+    "rings in huge pages": lambda: {"fds": [huge(HUGE), huge(HUGE)]},
+    "memory in huge pages": lambda: {"fds": [*RINGS(), huge(HUGE)], "memory": HUGE},
 }
+
+
+def huge(size: int) -> int:
+    """A memory file of hugetlbfs, which needs no pages as long as it is not mapped."""
+    return sealed(size, flags=os.MFD_HUGETLB)
 
 
 def RINGS() -> list[int]:
@@ -615,6 +624,91 @@ def test_peer_that_is_copying_for_ever(victim):
     h.peer.close()
 
 
+def test_memory_is_shared_for_reading_only(victim):
+    """A peer can neither write nor discard it."""
+    peer = Peer(victim).hello().answer()
+    assert peer.memory
+    for fd in peer.memory:
+        with mmap.mmap(fd, 4096, prot=mmap.PROT_READ) as readable:
+            assert len(readable[:]) == 4096
+        with pytest.raises(PermissionError):
+            mmap.mmap(fd, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        with pytest.raises(OSError):
+            os.pwrite(fd, b"x", 0)
+        with pytest.raises(OSError):
+            os.posix_fallocate(fd, 0, 4096)
+        with pytest.raises(OSError):
+            os.ftruncate(fd, 4096)
+    peer.close()
+
+
+def test_markers_that_are_guessed(victim):
+    """A peer to which the wire does not lead gets no packets, whatever it claims to have seen."""
+    h = Honest(victim)
+    h.post(64)
+    h.net.until(lambda: any(f[12:14] == MARKER and f[:6] == h.peer.mac for f in h.net.frames),
+                "a marker")
+    for number in range(1, 5):
+        h.peer.set_word(1, h.peer.SEEN, number)
+        h.peer.bell()
+        h.post(64)
+        victim.m.clock_step(SECOND)
+        h.net.turn()
+    assert h.peer.word(1, h.peer.PROD) == 0
+    h.peer.close()
+
+
+def test_peer_with_the_name_of_another(lab, folder):
+    """The adapter connects to an address: who responds must not claim to have another."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as trap:
+        trap.bind(str(folder / "000000000001"))
+        trap.listen()
+        trap.settimeout(TIMEOUT)
+        end = lab(2)
+        for mac, known in (((2, 0, 0, 0, 0, 9), False), ((0, 0, 0, 0, 0, 1), True)):
+            sock, _ = trap.accept()
+            sock.settimeout(TIMEOUT)
+            data, fds, _, _ = socket.recv_fds(sock, 4096, 16)
+            assert Peer.HELLO.unpack(data)[3] == 2      # rings
+            sock.send(Peer.HELLO.pack(Peer.MAGIC, Peer.VERSION, bytes(mac), 0, 0, 7, *[0] * 16))
+            if known:
+                until(lambda: "00:00:00:00:00:01" in end.links(), "a link")
+            else:
+                assert sock.recv(16) == b"" and not end.links()
+            sock.close()
+            for fd in fds:
+                os.close(fd)
+
+
+MEMORY_PORT, EJECT = 0xA00, 1 << 3      # QEMU's docs/specs/acpi_mem_hotplug.rst
+
+
+def test_memory_that_is_unplugged(lab):
+    """Peers have to release it: they are disconnected, and find the rest of the memory."""
+    end = lab(1, "-m", "256M,slots=2,maxmem=1G",
+              "-object", "memory-backend-memfd,id=more,size=64M,share=on",
+              "-device", "pc-dimm,id=dimm,memdev=more")
+    peer = Peer(end).hello().answer()
+    assert len(peer.memory) == 2
+    end.m.qmp("device_del", id="dimm")
+    end.m.out32(MEMORY_PORT, 0)
+    end.m.command("outb", hex(MEMORY_PORT + 0x14), EJECT)
+    end.m.wait_event("DEVICE_DELETED")
+    end.m.qmp("object-del", id="more")
+    assert peer.cut_off()
+    peer.close()
+
+    def again():
+        try:
+            return Peer(end, 8).hello().answer()
+        except (AssertionError, ConnectionResetError, BrokenPipeError):
+            return None         # the adapter accepts nobody as long as the others are not gone
+
+    peer = until(again, "another hello")
+    assert len(peer.memory) == 1
+    peer.close()
+
+
 def test_memory_of_the_peer_that_is_cut_short(victim):
     """This is impossible: mapped memory is sealed."""
     memory = sealed(1 << 20)
@@ -659,6 +753,15 @@ def test_other_files_in_the_folder(lab, folder):
         full.listen(0)          # and does not accept
         (folder / ("y" * 200)).write_text("")
         assert Route(lab(1), lab(2)).up().move(WRITE, 5000) == 0
+
+
+def test_folder_full_of_names(lab, folder):
+    """More than one scan tries: the next ones continue."""
+    for i in range(1200):
+        (folder / f"file{i}").touch()
+    for i in range(300):
+        (folder / f"{i:012x}").touch()
+    assert Route(lab(1), lab(2)).up().move(WRITE, 5000) == 0
 
 
 def test_socket_of_another_user(lab, folder):

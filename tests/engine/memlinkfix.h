@@ -43,8 +43,12 @@ struct fix {
     struct side s[NODES];
     /* sent on the wire */
     unsigned packets, markers;
-    unsigned lose_marker;       /* bits: these numbers get lost */
+    unsigned lose_marker;       /* bits: the first, second, ... get lost */
     unsigned last_marker;
+    struct {
+        uint32_t value;
+        unsigned count;         /* of different ones */
+    } marker[NODES][NODES];     /* from, to */
     struct qhca_cqe cqe;
 };
 
@@ -58,15 +62,24 @@ static inline bool fix_filter(struct world *w, unsigned src, uint8_t *frame,
                               size_t *len)
 {
     struct fix *f = (struct fix *)w;
+    unsigned dst = 0, value;
 
-    (void)src;
     if (frame[12] != 0x88 || frame[13] != 0xb5) {
         f->packets++;
         return true;
     }
     assert_true(*len >= 60);
     f->markers++;
-    f->last_marker = fix_be32(frame + 26);
+    value = fix_be32(frame + 26);
+    while (memcmp(frame, f->s[dst].n->mac, 6)) {
+        dst++;
+        assert_true(dst < NODES);
+    }
+    if (f->marker[src][dst].value != value) {
+        f->marker[src][dst].value = value;
+        f->marker[src][dst].count++;
+    }
+    f->last_marker = f->marker[src][dst].count;
     return !(f->lose_marker & 1u << (f->last_marker & 31));
 }
 

@@ -96,6 +96,25 @@ static void first_marker_lost(void **state)
     fix_free(f);
 }
 
+/* What a peer claims to have seen does not count, unless it can have. */
+static void marker_guessed(void **state)
+{
+    struct fix *f = fix_new(QHCA_QPT_RC, true);
+    unsigned i;
+
+    (void)state;
+    f->lose_marker = ~0u;
+    for (i = 0; i < 100; i++) {
+        fix_write(f, 0, i, 0, 100);
+        ring(f, 0, 1)->marker = i;
+        fix_run(f, 50 * MS);
+        fix_cqe(f, 0, i, QHCA_WC_SUCCESS);
+        assert_int_equal(state_of(f, 0, 1), QHCA_MEMLINK_PROBE);
+    }
+    assert_true(f->markers > 4);
+    fix_free(f);
+}
+
 static void ring_bell(void *opaque, uint64_t times)
 {
     struct fix *f = opaque;
@@ -622,6 +641,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_over), cmocka_unit_test(first_marker_lost),
+        cmocka_unit_test(marker_guessed),
         cmocka_unit_test(second_marker_lost),
         cmocka_unit_test(second_marker_never),
         cmocka_unit_test(second_marker_for_nobody),

@@ -933,7 +933,8 @@ void world_memlink_up(struct world *w, unsigned a, unsigned b)
             .base = peer->mem.data, .len = GMEM_SPAN,
         };
         struct qhca_memlink_config c = {
-            .token = token, .tx = l->ring[i], .rx = l->ring[!i],
+            .token = token, .secret = token + i,
+            .tx = l->ring[i], .rx = l->ring[!i],
             .region = &region, .regions = 1,
         };
 

@@ -111,7 +111,25 @@ uint64_t qhca_memlinks_deadline(const struct qhca *e)
     return first;
 }
 
-/* Send marker number @num; false: the wire is busy. */
+/*
+ * The value of the next marker (splitmix64).  A peer to which the wire does not
+ * lead could otherwise claim to have seen it.
+ */
+static uint32_t next_marker(struct qhca_memlink *l)
+{
+    uint32_t num;
+
+    do {
+        uint64_t z = l->secret += 0x9e3779b97f4a7c15;
+
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+        num = (z ^ (z >> 31)) >> 32;
+    } while (!num || num == l->marker);
+    return num;
+}
+
+/* Send marker @num; false: the wire is busy. */
 static bool memlink_send_marker(struct qhca *e, struct qhca_memlink *l,
                                 uint32_t num)
 {
@@ -185,6 +203,7 @@ unsigned qhca_memlink_attach(struct qhca *e,
     l->id = ++e->ml->last_id;
     memcpy(l->mac, c->mac, sizeof(l->mac));
     l->token = c->token;
+    l->secret = c->secret;
     l->tx.ring = c->tx;
     l->rx.ring = c->rx;
     l->regions = c->regions;
@@ -340,7 +359,7 @@ static enum qhca_memlink_way memlink_way(struct qhca *e, struct qhca_memlink *l)
     uint64_t now;
 
     if (l->state == QHCA_MEMLINK_PROBE && marker_seen(l)) {
-        if (!memlink_send_marker(e, l, l->marker + 1)) {
+        if (!memlink_send_marker(e, l, next_marker(l))) {
             return QHCA_WAY_WIRE;
         }
         l->state = QHCA_MEMLINK_HOLD;
@@ -348,7 +367,7 @@ static enum qhca_memlink_way memlink_way(struct qhca *e, struct qhca_memlink *l)
         return link_wait(e, l, HOLD_NS);
     }
     now = qhca_now(e);
-    if (now >= l->retry_at && memlink_send_marker(e, l, l->marker + 1)) {
+    if (now >= l->retry_at && memlink_send_marker(e, l, next_marker(l))) {
         l->state = QHCA_MEMLINK_PROBE;
         l->retry_at = now + PATIENCE_NS;
     }

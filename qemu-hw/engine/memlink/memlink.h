@@ -81,6 +81,7 @@ struct qhca_memlink {
     bool dead;                  /* cut: no longer used */
     bool pending;               /* the ring may hold something for us */
     uint64_t token;
+    uint64_t secret;            /* of which the next marker is made */
     uint32_t marker;            /* the last one sent */
     unsigned tries;             /* HOLD: how often it is sent again */
     uint64_t retry_at;          /* no marker before this time, ns */
