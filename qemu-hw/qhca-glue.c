@@ -107,9 +107,9 @@ void qhca_leave(QhcaState *s)
         /*
          * In record and replay only after the store that caused them is
          * complete: a debugger must stop at the store, not in the interrupt
-         * handler.
+         * handler.  A stopped machine gets them when it runs.
          */
-        if (s->in_net || qhca_replayed()) {
+        if (s->in_net || qhca_replayed() || !runstate_is_running()) {
             qhca_later(s);
         } else {
             qhca_notify(s);
@@ -260,12 +260,18 @@ static void qhca_bh(void *opaque)
         qhca_later(s); /* in a nested event loop: later */
         return;
     }
+    /*
+     * Do not change a stopped machine, nor one that is being loaded: see
+     * qhca_vm_change().
+     */
+    if (!runstate_is_running()) {
+        return;
+    }
     object_ref(OBJECT(s));      /* an interrupt may unplug us */
     if (s->any_raised && !s->stopped) {
         qhca_notify(s);
     }
-    /* Do not change the memory of a stopped machine: see qhca_vm_change(). */
-    if (runstate_is_running() && (!s->stopped || qhca_stop_ready(s))) {
+    if (!s->stopped || qhca_stop_ready(s)) {
         if (s->run_wanted && s->engine) {
             s->run_wanted = false;
             qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_RUN });

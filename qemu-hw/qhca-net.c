@@ -165,10 +165,15 @@ static void qhca_net_link_changed(NetClientState *nc)
     QhcaState *s = qemu_get_nic_opaque(nc);
 
     if (nc->link_down) {
-        /* A deleted backend never calls back. */
+        /* What is queued is lost; a deleted backend does not call back. */
+        qemu_purge_queued_packets(nc);
         s->tx_queued = false;
     }
-    qhca_net_update_link(s);
+    if (runstate_is_running() || qhca_replayed()) {
+        qhca_net_update_link(s);
+    } else {
+        s->link_changed = true; /* its event changes memory: qhca_vm_change() */
+    }
     if (s->engine && s->tx_waits && !s->gone) {
         qhca_later(s);
     }
@@ -190,7 +195,7 @@ void qhca_net_init(QhcaState *s)
                           object_get_typename(OBJECT(s)), dev->id,
                           &dev->mem_reentrancy_guard, s);
     qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);
-    qhca_net_link_changed(qemu_get_queue(s->nic));
+    qhca_net_update_link(s);
 }
 
 static void qhca_net_delete(void *opaque)

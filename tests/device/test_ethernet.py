@@ -282,6 +282,24 @@ def test_link(eth):
     assert eth.m.receive_frame() == frame_to(PEER_MAC)
 
 
+def test_link_of_a_stopped_machine(eth):
+    """Its memory does not change: the event comes when it runs."""
+    def seen():
+        return eth.m.read_mem(eth.eq.addr, 64 * 16), eth.m.read_mem(eth.adapter.messages, 16)
+
+    eth.m.qmp("stop")
+    before = seen()
+    eth.m.qmp("set_link", name="q", up=False)
+    eth.m.qmp("set_link", name="q", up=True)
+    eth.m.qmp("set_link", name="q", up=False)
+    assert seen() == before
+    eth.m.qmp("cont")
+    event = eth.eq.take()
+    assert (event.type, event.arg) == (C.QHCA_EV_PORT, 0)
+    assert eth.eq.peek() is None
+    assert not eth.adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_LINK
+
+
 def test_link_of_the_backend(eth):
     """The other end of the wire going down is detected, too."""
     eth.m.qmp("set_link", name="wire", up=False)
