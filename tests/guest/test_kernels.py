@@ -105,7 +105,7 @@ def test_a_build_tree(manager, tree):
         assert lab.a.run("modprobe dummy", check=False).rc != 0
     before = kernel.image
     os.utime(tree / kernels.BZIMAGE)
-    with pytest.raises(LabError, match="built anew: run 'make kernel KERNEL="):
+    with pytest.raises(LabError, match="was rebuilt: run 'make kernel KERNEL="):
         TestLab.up(LAB_NAME, ["qhca", "qhca"], options, replace=True)
     build_kernel(str(tree))
     assert kernel.image != before
