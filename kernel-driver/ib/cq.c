@@ -81,11 +81,14 @@ static int cq_register(struct qhca_ib_dev *dev, struct qhca_ib_cq *cq)
 	int tries = 1000;
 	int err;
 
-	while ((err = xa_insert(&dev->cqs, cq->cqn, cq, GFP_KERNEL)) ==
-	       -EBUSY && --tries)
+	for (;;) {
+		err = xa_insert(&dev->cqs, cq->cqn, cq, GFP_KERNEL);
+		if (!err)
+			break;
+		if (err != -EBUSY || !--tries)
+			return err;
 		usleep_range(1000, 2000);
-	if (err)
-		return err;
+	}
 	err = qhca_cq_register(dev->qdev, &cq->core);
 	if (err)
 		xa_erase(&dev->cqs, cq->cqn);

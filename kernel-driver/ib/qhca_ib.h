@@ -74,7 +74,7 @@
  * @registered: the ib_device may get events; set and cleared under rtnl, or
  *	when the net_device can send no event
  * @fatal_told: consumers know that the device is dead
- * @flush_work: wakes all kernel CQs of a dead device
+ * @flush_work: calls the CQs of all kernel QPs of a dead device
  * @odp_wq: page faults and prefetching
  * @debug: state of debug/
  */
