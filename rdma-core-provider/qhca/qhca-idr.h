@@ -16,7 +16,8 @@
  * Polling reads the table without the lock: an object is in the table before it
  * can complete anything, and leaves it after its last CQE was removed.  No
  * command to the kernel is given with the lock held.  The kernel may reuse the
- * number of a destroyed object at once: its next owner waits.
+ * number of a destroyed object at once: its next owner waits until the former
+ * one is gone, which includes that the application acknowledges its events.
  */
 struct qhca_idr {
 	pthread_mutex_t		lock;

@@ -672,7 +672,7 @@ static int case_atomics(void)
 }
 
 /*
- * A child asks for pages of its parent's memory, when the parent is gone. So as
+ * A child asks for pages of its parent's memory, after the parent is gone. So as
  * not to hold that in another way, there are neither CQ nor QP.
  */
 static int case_orphan(void)
