@@ -5,15 +5,18 @@
  * An adapter with the property "memlink" listens on a socket in that directory,
  * named by its MAC address, and connects to those whose names sort before its
  * own.  The connecting end creates the rings.  Each end describes the parts of
- * its guest's memory that it shares, and passes descriptors by which they can
- * only be read.  From then on the socket carries bells; when it is closed, the
- * peer is gone.
+ * its guest's memory that it shares, and passes descriptors that are open for
+ * reading.  From then on the socket carries bells; when it is closed, the peer
+ * is gone.
  *
  * The peer is another process of the same user.  It is not trusted: nothing
  * here ever waits for it, except for the end of a copy
- * (qhca_op_memlink_wait()), and a read of its memory must not raise SIGBUS.  So
- * this must be sealed against shrinking, and must not be in huge pages of
- * hugetlbfs: after a hole was punched, there may be no page for it.
+ * (qhca_op_memlink_wait()), and a read of its memory must not raise SIGBUS.
+ * That memory must be sealed against shrinking, and must not be in huge pages
+ * of hugetlbfs: after a hole was punched, there may be no page for it.
+ *
+ * A file that is open for reading can be opened for writing, by /proc, if the
+ * user and a security module permit it.
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
@@ -49,7 +52,7 @@
 #define QHCA_MEMLINK_WAIT_US    2000
 
 #define QHCA_MEMLINK_MAGIC      0x71684d4c
-#define QHCA_MEMLINK_VERSION    1
+#define QHCA_MEMLINK_VERSION    2
 
 /* The first message of each end; from the connecting one with its rings. */
 typedef struct QhcaMemlinkHello {
@@ -123,12 +126,17 @@ static bool qhca_memlink_lasts(int fd)
            fs.f_type == TMPFS_MAGIC;
 }
 
-/* Another descriptor of the file of @fd, for reading only; or -1. */
+/* Another descriptor of the file of @fd, open for reading; or -1. */
 static int qhca_memlink_read_only(int fd)
 {
     g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
+    Error *err = NULL;
 
-    return qemu_open(path, O_RDONLY, NULL);
+    fd = qemu_open(path, O_RDONLY, &err);
+    if (fd < 0) {
+        warn_reportf_err(err, "qhca: memlink: memory is not shared: ");
+    }
+    return fd;
 }
 
 static int qhca_memlink_add_block(RAMBlock *rb, void *opaque)
@@ -508,15 +516,6 @@ static void qhca_memlink_name(char name[16], const uint8_t mac[6])
              mac[3], mac[4], mac[5]);
 }
 
-static bool qhca_memlink_is_named(const QhcaMemlinkPeer *p,
-                                  const uint8_t mac[6])
-{
-    char name[16];
-
-    qhca_memlink_name(name, mac);
-    return !strcmp(p->name, name);
-}
-
 /* Is the hello of @len bytes, with @n descriptors, valid? */
 static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
                                            const QhcaMemlinkHello *h,
@@ -526,6 +525,7 @@ static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
     unsigned rings = p->connecting ? 0 : 2, i;
     uint64_t left = QHCA_MEMLINK_MOST;
     QhcaMemlinkPeer *other;
+    char name[16];
 
     if (len != sizeof(*h) || h->magic != QHCA_MEMLINK_MAGIC) {
         return "it is no qhca";
@@ -537,8 +537,9 @@ static const char *qhca_memlink_take_hello(QhcaMemlinkPeer *p,
         n != rings + h->regions) {
         return "its descriptors are not those that it announces";
     }
-    if (p->connecting && !qhca_memlink_is_named(p, h->mac)) {
-        return "its MAC address is not that of its socket";
+    qhca_memlink_name(name, h->mac);
+    if (p->connecting ? strcmp(p->name, name) : strcmp(name, p->m->name) <= 0) {
+        return "its MAC address is not that of this end of a link";
     }
     QLIST_FOREACH(other, &p->m->list, next) {
         if (other != p && other->said && !other->dead &&

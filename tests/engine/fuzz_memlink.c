@@ -316,6 +316,10 @@ static void marker(struct fm *m, struct fz *f)
     memcpy(b + 12, "\x88\xb5qhML", 6);
     b[25] = fz_u8(f) & 3;
     b[29] = fz_u8(f);
+    if (b[29] & 7) {
+        memcpy(b + 30, m->q.peer.mac, 6);
+        memcpy(b + 36, m->q.g.n->mac, 6);
+    }
     world_inject(&m->q.w, 0, b, sizeof(b) - (b[29] == 255));
 }
 

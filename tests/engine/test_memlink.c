@@ -223,7 +223,12 @@ static void stranger(void **state)
         b[18 + i] = (uint8_t)(token >> (56 - 8 * i));
     }
     b[29] = 77;
-    for (i = 12; i < 26; i++) {
+    memcpy(b + 30, f->s[1].n->mac, 6);
+    memcpy(b + 36, f->s[0].n->mac, 6);
+    for (i = 12; i < 42; i++) {
+        if (i >= 26 && i < 30) {
+            continue;           /* the number */
+        }
         b[i] ^= 1;
         assert_false(qhca_memlink_marker(f->s[0].e, b, sizeof(b)));
         k = (unsigned)fix_stat(f, 0, QHCA_STAT_ETH_RX_DROPPED);

@@ -112,8 +112,8 @@ uint64_t qhca_memlinks_deadline(const struct qhca *e)
 }
 
 /*
- * The value of the next marker (splitmix64).  A peer to which the wire does not
- * lead could otherwise claim to have seen it.
+ * The value of the next marker (splitmix64).  A peer that does not see it on the
+ * wire could otherwise claim to have seen it.
  */
 static uint32_t next_marker(struct qhca_memlink *l)
 {
@@ -141,6 +141,9 @@ static bool memlink_send_marker(struct qhca *e, struct qhca_memlink *l,
     qhca_put_be32(frame + 14, MARKER_MAGIC);
     qhca_put_be64(frame + 18, l->token);
     qhca_put_be32(frame + 26, num);
+    /* the ends as the hellos have them: they may have other addresses now */
+    memcpy(frame + 30, e->cfg.mac, 6);
+    memcpy(frame + 36, l->mac, 6);
     if (!qhca_tx(e, frame, sizeof(frame))) {
         return false;
     }
@@ -339,7 +342,10 @@ bool qhca_memlink_marker(struct qhca *e, const uint8_t *frame, size_t len)
     for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
         struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
 
-        if (l->token == qhca_get_be64(frame + 18) && !l->dead) {
+        /* A peer may use the token of one link for another. */
+        if (l->token == qhca_get_be64(frame + 18) && !l->dead &&
+            !memcmp(frame + 30, l->mac, 6) &&
+            !memcmp(frame + 36, e->cfg.mac, 6)) {
             atomic_store(&l->rx.ring->marker, qhca_get_be32(frame + 26));
             e->ops.memlink_bell(e->opaque, l->id);
             return true;
