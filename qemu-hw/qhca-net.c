@@ -165,14 +165,22 @@ static void qhca_net_link_changed(NetClientState *nc)
     QhcaState *s = qemu_get_nic_opaque(nc);
 
     if (nc->link_down) {
-        /* What is queued is lost; a deleted backend does not call back. */
+        bool waits = s->tx_waits;
+
+        /* What is queued is lost; the engine goes on after it knows why. */
+        s->tx_waits = false;
         qemu_purge_queued_packets(nc);
-        s->tx_queued = false;
+        s->tx_queued = false;   /* a deleted backend does not call back */
+        s->tx_waits = waits;
     }
     if (runstate_is_running() || qhca_replayed()) {
         qhca_net_update_link(s);
     } else {
-        s->link_changed = true; /* its event changes memory: qhca_vm_change() */
+        /*
+         * Its event changes memory: see qhca_vm_change(), which does not care
+         * about recordings, where the machine is stopped at the same times.
+         */
+        s->link_changed = true;
     }
     if (s->engine && s->tx_waits && !s->gone) {
         qhca_later(s);
@@ -229,9 +237,6 @@ void qhca_net_exit(QhcaState *s)
 
 void qhca_net_reset(QhcaState *s)
 {
-    /*
-     * A frame that the net core has queued is still sent: a stream backend may
-     * have sent half of it already.
-     */
+    /* A frame that the net core has queued is still sent. */
     s->tx_waits = false;
 }
