@@ -74,9 +74,41 @@ static void qhca_notify(QhcaState *s)
     object_unref(OBJECT(s));
 }
 
+/* Most objects of an unplugged adapter that are destroyed at a time. */
+#define QHCA_FREE_BUDGET    256
+
+/* The engine of an adapter that is gone. */
+typedef struct QhcaLeaving {
+    struct qhca *engine;
+    QEMUBH *bh;
+} QhcaLeaving;
+
+static void qhca_leaving_bh(void *opaque)
+{
+    QhcaLeaving *l = opaque;
+    QhcaCallTime begin = qhca_trace_call_begins();
+    bool gone = qhca_free_part(l->engine, QHCA_FREE_BUDGET);
+
+    qhca_trace_call_done(TYPE_QHCA, "free", &begin);
+    if (gone) {
+        qemu_bh_delete(l->bh);
+        g_free(l);
+    } else {
+        qemu_bh_schedule(l->bh);
+    }
+}
+
+/*
+ * A guest can unplug an adapter with hundreds of thousands of objects: destroy
+ * them little by little, without the device.
+ */
 static void qhca_engine_free(QhcaState *s)
 {
-    qhca_free(s->engine);
+    QhcaLeaving *l = g_new(QhcaLeaving, 1);
+
+    l->engine = s->engine;
+    l->bh = qemu_bh_new(qhca_leaving_bh, l);
+    qhca_leaving_bh(l);
     s->engine = NULL;
     g_free(s->raised);
     s->raised = NULL;
@@ -107,7 +139,7 @@ void qhca_leave(QhcaState *s)
         /*
          * In record and replay only after the store that caused them is
          * complete: a debugger must stop at the store, not in the interrupt
-         * handler.  A stopped machine gets them when it runs.
+         * handler.  A stopped machine gets them when it runs again.
          */
         if (s->in_net || qhca_replayed() || !runstate_is_running()) {
             qhca_later(s);
@@ -271,15 +303,16 @@ static void qhca_bh(void *opaque)
     if (s->any_raised && !s->stopped) {
         qhca_notify(s);
     }
-    if (!s->stopped || qhca_stop_ready(s)) {
-        if (s->run_wanted && s->engine) {
-            s->run_wanted = false;
-            qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_RUN });
-        }
-        if (s->engine && !s->stopped) {
-            qhca_net_resume(s);
-            qhca_memlink_resume(s);
-        }
+    if (s->stopped) {
+        qhca_stop_ready(s);     /* continues if that was asked for */
+    }
+    if (s->run_wanted && s->engine && !s->stopped) {
+        s->run_wanted = false;
+        qhca_call(s, &(QhcaCall) { .kind = QHCA_CALL_RUN });
+    }
+    if (s->engine && !s->stopped) {
+        qhca_net_resume(s);
+        qhca_memlink_resume(s);
     }
     object_unref(OBJECT(s));
 }

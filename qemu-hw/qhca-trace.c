@@ -70,16 +70,22 @@ QhcaCallTime qhca_trace_call_begins(void)
     return t;
 }
 
-void qhca_trace_call_ended(QhcaState *s, const char *what,
-                           const QhcaCallTime *begin)
+void qhca_trace_call_done(const char *dev, const char *what,
+                          const QhcaCallTime *begin)
 {
     if (unlikely(begin->host)) {
         int64_t host = get_clock() - begin->host;
-        const char *dev = DEVICE(s)->id ? DEVICE(s)->id : TYPE_QHCA;
 
         trace_qhca_call(what, host, qhca_cpu_clock() - begin->cpu,
                         qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), dev);
     }
+}
+
+void qhca_trace_call_ended(QhcaState *s, const char *what,
+                           const QhcaCallTime *begin)
+{
+    qhca_trace_call_done(DEVICE(s)->id ? DEVICE(s)->id : TYPE_QHCA, what,
+                         begin);
 }
 
 void qhca_op_trace(void *opaque, const struct qhca_trace *t)

@@ -259,6 +259,9 @@ bool qhca_trace_wanted(const QhcaState *s);
 QhcaCallTime qhca_trace_call_begins(void);
 void qhca_trace_call_ended(QhcaState *s, const char *what,
                            const QhcaCallTime *begin);
+/* The same of device @dev, which may be gone. */
+void qhca_trace_call_done(const char *dev, const char *what,
+                          const QhcaCallTime *begin);
 
 /* ---- qhca-record.c: only while s->record is set ---- */
 /** Record a trace event. */

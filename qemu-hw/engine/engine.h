@@ -150,6 +150,11 @@ struct qhca *qhca_new(const struct qhca_config *cfg,
                       const char **err);
 /** Destroy every object and the adapter.  Calls no operation. */
 void qhca_free(struct qhca *e);
+/**
+ * The same in parts of at most @budget objects: true when all is gone, else
+ * call it again, and nothing else.
+ */
+bool qhca_free_part(struct qhca *e, unsigned budget);
 /** Function-level reset: as QHCA_CTRL_RESET.  Keeps the link state. */
 void qhca_reset(struct qhca *e);
 

@@ -16,9 +16,10 @@ import sys
 
 from adapter import CQ, EQ, Adapter
 from layout import C, struct
-from machine import DEVICE, Machine
+from machine import DEVICE, Machine, until
 from rdma import QP, Setup
 from test_hostile import Guest
+from test_unplug import SLOT, SLOT_DEVICE, Slot, unplug
 
 AIM_MS = 2
 PAGE = 4096
@@ -132,6 +133,14 @@ def reset(adapter: Adapter) -> None:
     to_reset(adapter)
     for _ in range(100):
         adapter.command(C.QHCA_CMD_NOP)
+
+
+def leave(adapter: Adapter) -> None:
+    """The end of an adapter with 200,000 memory windows that the guest unplugs."""
+    make_windows(adapter, Setup(adapter).pd, 200000)
+    mark(adapter)
+    unplug(adapter.m.slot)
+    until(lambda: adapter.m.sleeps(), "the end of all objects")
 
 
 def resets(adapter: Adapter) -> None:
@@ -263,14 +272,22 @@ def hostile(adapter: Adapter) -> None:
     Guest(adapter, 1).live(2000)
 
 
-SCENES = (sniffers, rules, flush, windows, faults, reset, resets, hostile)
+SCENES = (sniffers, rules, flush, windows, faults, reset, resets, leave, hostile)
+
+
+def adapter_for(scene, m: Machine) -> Adapter:
+    if scene is not leave:
+        return Adapter(m)
+    m.slot = Slot(m)
+    return m.slot.adapter
 
 
 def measure(scene) -> tuple[int, int, str]:
     """Calls of the engine in SCENE; the duration of the longest, in ns of CPU, and its purpose."""
-    with Machine("-trace", "qhca_call", device=DEVICE) as m:
+    slot, device = (SLOT, SLOT_DEVICE) if scene is leave else ((), DEVICE)
+    with Machine("-trace", "qhca_call", *slot, device=device) as m:
         m.mark = 0
-        adapter = Adapter(m)
+        adapter = adapter_for(scene, m)
         adapter.start(8)
         scene(adapter)
         text = m.log.read_text()[m.mark:]

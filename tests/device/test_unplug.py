@@ -36,13 +36,14 @@ class Slot:
                                control | POWER_OFF | INDICATOR_OFF, 2)
 
 
+SLOT = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
+        "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1")
+SLOT_DEVICE = "qhca,id=q,bus=rp,mac=02:00:00:00:00:01"
+
+
 @pytest.fixture
 def slot():
-    with Machine(
-        "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-        "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1",
-        device="qhca,id=q,bus=rp,mac=02:00:00:00:00:01", overwrite_freed=True,
-    ) as m:
+    with Machine(*SLOT, device=SLOT_DEVICE, overwrite_freed=True) as m:
         yield Slot(m)
 
 

@@ -176,6 +176,46 @@ static void reset_and_end(void **state)
     guest_start(&u->g, u->n, 1, NULL);
 }
 
+/* An adapter that is unplugged: its objects, and those of before a reset. */
+static void freed_in_parts(void **state)
+{
+    static struct gqp qp[QPS];
+    struct unit u = { 0 };
+    unsigned i, n, parts = 0;
+    struct gcq cq;
+    bool gone;
+
+    (void)state;
+    world_init(&u.w, 2, 1, NULL);
+    u.n = &u.w.node[0];
+    u.e = u.n->e;
+    for (n = 0; n < 2; n++) {
+        guest_start(&u.g, u.n, n, NULL);
+        make_busy_qps(&u, qp, &cq);
+        for (i = 0; i < WINDOWS; i++) {
+            make_window(&u);
+        }
+        if (n == 0) {
+            qhca_reset(u.e);
+            assert_non_null(u.e->ad->remains);
+        }
+        guest_drop(&u.g);
+        drop_qps(qp, &cq);
+    }
+    memset(&t, 0, sizeof(t));
+    do {
+        t.freed = 0;
+        gone = qhca_free_part(u.e, 512);
+        t.most_freed = t.freed > t.most_freed ? t.freed : t.most_freed;
+        parts++;
+    } while (!gone);
+    u.n->e = NULL;
+    printf("%u parts, at most %u freed\n", parts, t.most_freed);
+    assert_in_range(parts, WINDOWS / 512, 4 * WINDOWS / 512);
+    assert_in_range(t.most_freed, 0, FREED_MAX);
+    world_fini(&u.w);
+}
+
 /* ---- commands that are done in parts ---- */
 
 #define BOUND       3000u
@@ -466,7 +506,7 @@ static void rules_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resets),
+        cmocka_unit_test(resets), cmocka_unit_test(freed_in_parts),
         cmocka_unit_test_setup_teardown(reset_and_end, unit_setup,
                                         unit_abandon),
         UNIT(windows_of_a_qp),

@@ -233,6 +233,20 @@ void qhca_free(struct qhca *e)
     qhca_adapter_free(e);
 }
 
+bool qhca_free_part(struct qhca *e, unsigned budget)
+{
+    qhca_memlinks_free(e);
+    if (e->ad->remains) {
+        qhca_remains_free(e, budget);
+        return false;
+    }
+    if (!qhca_objects_free_part(e, budget)) {
+        return false;
+    }
+    qhca_free(e);
+    return true;
+}
+
 void qhca_reset(struct qhca *e)
 {
     qhca_memlink_revoke_all(e);

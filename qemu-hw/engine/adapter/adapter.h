@@ -34,6 +34,7 @@ struct qhca_adapter {
     uint64_t timer_set;         /* the deadline last given to set_timer */
     struct qhca_remains *remains;       /* oldest first; NULL: none */
     struct qhca_remains *spare; /* without objects */
+    struct qhca_remains own;    /* our own objects: qhca_free_part() */
 };
 
 /* ---- adapter.c ---- */
@@ -53,9 +54,11 @@ void qhca_objects_free(struct qhca *e);
  */
 void qhca_objects_remove(struct qhca *e);
 /*
- * Destroy objects left over from before a reset: at most @budget, or fewer if
- * they have many parts.
+ * Destroy at most @budget objects, or fewer if they have many parts; true if
+ * there are no more.
  */
+bool qhca_objects_free_part(struct qhca *e, unsigned budget);
+/* The same with objects left over from before a reset. */
 void qhca_remains_free(struct qhca *e, unsigned budget);
 /* Destroy all of them, and free what they used. */
 void qhca_remains_end(struct qhca *e);

@@ -209,6 +209,19 @@ static void remains_spare(struct qhca *e)
     e->ad->spare = r;
 }
 
+bool qhca_objects_free_part(struct qhca *e, unsigned budget)
+{
+    uint64_t most = (uint64_t)budget * OBJECT_COST, cost = 0;
+    unsigned step = 1;
+
+    e->ad->own.of = e;
+    while (step && cost < most) {
+        step = remains_step(&e->ad->own);
+        cost += step;
+    }
+    return !step;
+}
+
 void qhca_remains_free(struct qhca *e, unsigned budget)
 {
     uint64_t most = (uint64_t)budget * OBJECT_COST, cost = 0;
