@@ -112,8 +112,8 @@ uint64_t qhca_memlinks_deadline(const struct qhca *e)
 }
 
 /*
- * The value of the next marker (splitmix64).  A peer that does not see it on the
- * wire could otherwise claim to have seen it.
+ * The value of the next marker (splitmix64).  A peer that does not see it on
+ * the wire could otherwise claim to have seen it.
  */
 static uint32_t next_marker(struct qhca_memlink *l)
 {
