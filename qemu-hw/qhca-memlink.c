@@ -116,7 +116,7 @@ struct QhcaMemlink {
 
 /* ---- memory ---- */
 
-/* Can nobody take away what is mapped of it? */
+/* Does mapped memory of it last, whatever its owner does? */
 static bool qhca_memlink_lasts(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);

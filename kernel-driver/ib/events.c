@@ -330,12 +330,10 @@ void qhca_ib_flush_work(struct work_struct *work)
 				   offsetof(struct qhca_ib_qp, ref));
 		if (!qp)
 			continue;
-		if (!qp->user) {
-			if (qp->scq)
-				qhca_ib_cq_call(qp->scq);
-			if (qp->rcq && qp->rcq != qp->scq)
-				qhca_ib_cq_call(qp->rcq);
-		}
+		if (!qp->user && qp->scq)
+			qhca_ib_cq_call(qp->scq);
+		if (!qp->user && qp->rcq && qp->rcq != qp->scq)
+			qhca_ib_cq_call(qp->rcq);
 		qhca_ib_ref_put(&qp->ref);
 	}
 }

@@ -707,7 +707,7 @@ def test_memory_that_is_unplugged(lab):
         try:
             return Peer(end, 8).hello().answer()
         except (AssertionError, ConnectionResetError, BrokenPipeError):
-            return None         # the adapter accepts nobody as long as the others are not gone
+            return None         # the adapter accepts no one until the others are gone
 
     peer = until(again, "another hello")
     assert len(peer.memory) == 1
