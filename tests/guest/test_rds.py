@@ -74,14 +74,14 @@ def roles(lab, lender):
 
 
 # the entry of a region's table, which what is sent and received does not have
-BAD_TABLE = {"action": "table-error", "kind": "data", "count": 1}
+BAD_TABLE = {"action": "table-error", "kind": "data", "count": 50}
 
 
 def other_error(lab, progs, lender):
     """The lender's adapter fails: the other side gets OTHER_ERROR."""
     with faults(lab, **{lender: [BAD_TABLE]}) as listed:
         interface(*roles(lab, lender), progs, "fault")
-        assert listed(lender)[0]["hits"] == 1
+        assert listed(lender)[0]["hits"] >= 1
 
 
 def busy(lab, progs, lender, modules):

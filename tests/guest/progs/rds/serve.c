@@ -133,7 +133,8 @@ static void execute(struct server *s, const struct remote_command *c,
 		a->err = rdma(s, c);
 		break;
 	case REMOTE_NOTE:
-		a->err = endpoint_note(&s->end, &note, PATIENCE);
+		a->err = endpoint_note(&s->end, &note,
+				       c->len ? c->len : PATIENCE);
 		if (a->err)
 			break;
 		a->token = note.user_token;

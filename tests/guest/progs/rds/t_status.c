@@ -115,6 +115,31 @@ static int noted(struct test *t, uint64_t token)
 	return t->a.status;
 }
 
+/* How long a notification may take that does not wait for anything. */
+#define SOON	10000
+
+/*
+ * The same for an access to the region @cookie, which is released.  If RDS ended
+ * the connection first (see refused()), it reports that on the next connection,
+ * which it does not make before the region is released.
+ */
+static int noted_and_freed(struct test *t, uint64_t token, uint64_t cookie)
+{
+	static struct remote_command c = { .len = SOON };
+	int err = test_remote(t, REMOTE_NOTE, &c);
+	struct remote_answer a = t->a;
+
+	if (!EXPECT_ERR(t, endpoint_free_mr(&t->end, cookie,
+					    RDS_RDMA_INVALIDATE), 0) ||
+	    !test_exchange(t))
+		return -1;
+	if (err == -ETIMEDOUT)
+		return noted(t, token);
+	if (!EXPECT_ERR(t, err, 0) || !EXPECT(t, a.token, token))
+		return -1;
+	return a.status;
+}
+
 /* An access to a key that was never given out: its status. */
 static int unknown_key(struct test *t)
 {
@@ -128,7 +153,6 @@ static int behind_end(struct test *t)
 {
 	static struct remote_command c;
 	uint64_t cookie;
-	int status = -1;
 
 	if (!test_lend(t, 100, 2 * PAGE - 100, 0, &cookie) || !test_exchange(t))
 		return -1;
@@ -140,11 +164,9 @@ static int behind_end(struct test *t)
 	c.local.nr = 1;
 	c.local.len[0] = PAGE - 100 + 1;
 	memset(t->region, UNTOUCHED, REGION);
-	if (EXPECT_ERR(t, test_remote(t, REMOTE_RDMA, &c), 0))
-		status = noted(t, 71);
-	EXPECT_ERR(t, endpoint_free_mr(&t->end, cookie, RDS_RDMA_INVALIDATE),
-		   0);
-	return status;
+	if (!EXPECT_ERR(t, test_remote(t, REMOTE_RDMA, &c), 0))
+		return -1;
+	return noted_and_freed(t, 71, cookie);
 }
 
 #define TRIES	50
@@ -154,7 +176,7 @@ static int behind_end(struct test *t)
  * its QP, at which RDS ends the connection.  A slow peer may get the message
  * about that before it takes the completion, and then reports DROPPED.
  */
-static bool refused(struct test *t, int (*access)(struct test *t))
+static bool refused(struct test *t, int (*access)(struct test *t), int want)
 {
 	int status, tries = TRIES;
 
@@ -163,14 +185,14 @@ static bool refused(struct test *t, int (*access)(struct test *t))
 		if (!test_exchange(t))
 			return false;
 	} while (status == RDS_RDMA_DROPPED && --tries);
-	return EXPECT(t, status, RDS_RDMA_REMOTE_ERROR);
+	return EXPECT(t, status, want);
 }
 
 static void remote_error(struct test *t)
 {
-	if (test_exchange(t) && recverr(t, true) && refused(t, unknown_key) &&
-	    quiet(t))
-		refused(t, behind_end);
+	if (test_exchange(t) && recverr(t, true) &&
+	    refused(t, unknown_key, RDS_RDMA_REMOTE_ERROR) && quiet(t))
+		refused(t, behind_end, RDS_RDMA_REMOTE_ERROR);
 }
 
 /*
@@ -232,18 +254,20 @@ const struct test_group group_status = { "status", cases, ARRAY_SIZE(cases) };
  * The peer's operation fails for another reason than its key: the caller of the
  * program arranges this, for regions of more than a page.
  */
-static void other_error(struct test *t)
+static int broken(struct test *t)
 {
 	uint64_t cookie;
 
-	if (!test_exchange(t) || !test_lend(t, 0, 3 * PAGE, 0, &cookie) ||
-	    !test_exchange(t))
-		return;
-	if (operate(t, cookie, RDS_RDMA_NOTIFY_ME, 33))
-		note(t, 33, RDS_RDMA_OTHER_ERROR);
-	EXPECT_ERR(t, endpoint_free_mr(&t->end, cookie, RDS_RDMA_INVALIDATE),
-		   0);
-	test_exchange(t);
+	if (!test_lend(t, 0, 3 * PAGE, 0, &cookie) || !test_exchange(t) ||
+	    !operate(t, cookie, RDS_RDMA_NOTIFY_ME, 33))
+		return -1;
+	return noted_and_freed(t, 33, cookie);
+}
+
+static void other_error(struct test *t)
+{
+	if (test_exchange(t))
+		refused(t, broken, RDS_RDMA_OTHER_ERROR);
 }
 
 static const struct test_case fault[] = {
