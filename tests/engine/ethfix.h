@@ -125,6 +125,21 @@ static inline void erq_post(struct unit *u, struct erq_ring *r, uint32_t len,
     guest_dbrec_set(&u->g, r->dbrec, r->prod);
 }
 
+/* Take ring, record and buffers away from the device. */
+static inline void erq_ring_close(struct unit *u, struct erq_ring *r)
+{
+    gbuf_deny(&r->buf, 0, r->buf.len, GMEM_R);
+    gmem_deny(u->m, r->dbrec, 8, GMEM_R);
+    gmem_deny(u->m, r->mem, ERQ_MEM, GMEM_W);
+}
+
+/* Give them back, but for the buffers, which erq_post() will give. */
+static inline void erq_ring_open(struct unit *u, struct erq_ring *r)
+{
+    gbuf_allow(&r->buf, 0, r->buf.len, GMEM_R);
+    gmem_allow(u->m, r->dbrec, 8, GMEM_R);
+}
+
 static inline bool erq_poll(struct erq *q, struct qhca_eth_cqe *cqe)
 {
     struct qhca_cqe any;

@@ -107,6 +107,49 @@ static void states(void **state)
     assert_int_equal(erq_state(&q, QHCA_WQS_RESET), QHCA_ST_BAD_OBJ);
 }
 
+/*
+ * Once the device has confirmed that a queue is stopped, it accesses neither
+ * rings nor records nor buffers, though buffers were posted and frames arrive;
+ * nor when the queue restarts with other rings.
+ */
+static void stopped(void **state)
+{
+    static const uint8_t flags[] = { 0, QHCA_ETH_Q_F_HDS, QHCA_ETH_Q_F_GRO };
+    struct unit *u = *state;
+    struct qhca_eth_cqe cqe;
+    struct qhca_eth_qc c;
+    struct erq q, next;
+    unsigned i;
+
+    make_frame(u);
+    for (i = 0; i < sizeof(flags); i++) {
+        erq_make(u, &q, flags[i]);
+        erq_prepare(u, &next);
+        next.num = q.num;
+        assert_int_equal(erq_port(u, QHCA_PORT_M_ETH_RQN, q.num),
+                         QHCA_ST_OK);
+        receives(&q, 0);
+        erq_post(u, &q.ring, 256, 0);
+        erq_post(u, &q.data, 256, 0);
+        assert_int_equal(erq_state(&q, QHCA_WQS_RESET), QHCA_ST_OK);
+        erq_ring_close(u, &q.ring);
+        erq_ring_close(u, &q.data);
+        arrive(u);
+        world_settle(&u->w, 1000000);
+        assert_false(erq_poll(&q, &cqe));
+        assert_int_equal(erq_query(&q).dropped, 1);
+        c = erq_context(&next, flags[i]);
+        c.state = QHCA_WQS_RDY;
+        assert_int_equal(erq_modify(&q, &c, QHCA_ETH_RQ_M_RINGS |
+                                    QHCA_ETH_RQ_M_STATE, NULL), QHCA_ST_OK);
+        receives(&next, 0);
+        erq_ring_open(u, &q.ring);
+        erq_ring_open(u, &q.data);
+        erq_release(&q);
+        erq_free(&next);
+    }
+}
+
 /* Other rings and another CQ, while the port keeps the queue's number. */
 static void other_rings(void **state)
 {
@@ -343,8 +386,8 @@ static void padding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        UNIT(states), UNIT(other_rings), UNIT(contexts), UNIT(saved),
-        UNIT(padding),
+        UNIT(states), UNIT(stopped), UNIT(other_rings), UNIT(contexts),
+        UNIT(saved), UNIT(padding),
     };
 
     return cmocka_run_group_tests_name("eth_rq", tests, NULL, NULL);

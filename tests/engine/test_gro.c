@@ -1458,6 +1458,7 @@ static void stopped(void **state)
     next_arrives(u, &w, 600);
     assert_int_equal(erq_modify(&q, &(struct qhca_eth_qc){ 0 },
                                 QHCA_ETH_RQ_M_STATE, NULL), QHCA_ST_OK);
+    erq_ring_close(u, &q.ring);
     take_all(&q);
     assert_true(got.cqes == 1 && got.segs == 2);
     next_arrives(u, &w, 600);
@@ -1465,6 +1466,7 @@ static void stopped(void **state)
     sent_to = 0;
     assert_false(qhca_gro_pending(u->e));
     assert_int_equal(erq_query(&q).dropped, 2);
+    erq_ring_open(u, &q.ring);
     erq_rewind(u, &q.ring);
     assert_int_equal(erq_state(&q, QHCA_WQS_RDY), QHCA_ST_OK);
     post(&q, ERQ_DEPTH, 8000);
