@@ -19,7 +19,9 @@ static void io_bucket(struct qhca_io *io, void *obj)
 {
     struct qhca_shaper tmp = { .wait_pos = QHCA_SHAPER_AWAKE };
     struct qhca_shaper *s = obj ? obj : &tmp;
+    struct qhca_shaperc c = { 0 };
     uint64_t tokens;
+    size_t bad;
 
     if (!obj) {
         qhca_turn_init(&s->turn, true);
@@ -36,9 +38,10 @@ static void io_bucket(struct qhca_io *io, void *obj)
     IO(io, s->frames);
     IO(io, s->bytes);
     IO(io, s->held);
-    NEED(io, s->rate <= QHCA_SHAPER_RATE_MAX &&
-         s->burst <= QHCA_SHAPER_BURST_MAX && s->turn.weight,
-         "no command could have created it");
+    c.rate = qhca_le64(s->rate);
+    c.burst = qhca_le32(s->burst);
+    c.weight = s->turn.weight;
+    NEED(io, qhca_shaper_ok(&c, &bad), "no command could have created it");
     NEED(io, s->tokens <= s->burst * QHCA_SHAPER_BYTE &&
          s->tokens >= -DEBT_MAX * QHCA_SHAPER_BYTE && s->since < TIME_MAX,
          "its bucket cannot be like this");
