@@ -488,6 +488,7 @@ void qhca_rx_data_free(struct qhca_rx_queue *q);
 void qhca_rx_data_describe(const struct qhca_rx_queue *q,
 			   struct qhca_eth_qc *qc);
 void qhca_rx_data_reset(struct qhca_rx_queue *q);
+int qhca_rx_data_check(struct qhca_rx_queue *q, const struct qhca_rx_queue *old);
 bool qhca_rx_data_ready(const struct qhca_rx_queue *q);
 void qhca_rx_data_fill(struct qhca_rx_queue *q);
 void qhca_rx_data_drop(struct qhca_rx_queue *q, u32 n);

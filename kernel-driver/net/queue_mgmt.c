@@ -23,10 +23,16 @@ static int qhca_queue_mem_alloc(struct net_device *netdev, QHCA_QCFG_PARAM
 	struct qhca_netdev *priv = netdev_priv(netdev);
 	struct queue_mem *mem = per_queue_mem;
 	struct qhca_rx_queue *q;
+	int err;
 
 	q = qhca_rx_alloc(&priv->ch[index], &priv->params);
 	if (IS_ERR(q))
 		return PTR_ERR(q);
+	err = q->split ? qhca_rx_data_check(q, priv->ch[index].rx) : 0;
+	if (err) {
+		qhca_rx_free(q);
+		return err;
+	}
 	mem->q = q;
 	return 0;
 }

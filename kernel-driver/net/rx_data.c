@@ -6,6 +6,7 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <net/netdev_rx_queue.h>
 #include <net/page_pool/helpers.h>
@@ -82,6 +83,47 @@ void qhca_rx_data_free(struct qhca_rx_queue *q)
 		page_pool_destroy(q->data.pool);
 	kvfree(q->data.bufs);
 	qhca_queue_buf_free(q->priv->dev, &q->data.buf);
+}
+
+/* The number of buffers that the payload of the largest packet takes. */
+static u32 data_bufs_needed(const struct qhca_rx_queue *q)
+{
+	u32 len = q->large ? SZ_64K : q->priv->netdev->mtu;
+
+	return min_t(u32, DIV_ROUND_UP(len, q->data.buf_len), MAX_SKB_FRAGS);
+}
+
+/*
+ * Check that the memory provider of @q, allocated to replace @old, has the
+ * buffers of one packet: with less, packets could never arrive. Only a provider
+ * that is new to the queue is checked, because an application may hold the
+ * buffers of another one. 0 or -ENOMEM.
+ */
+int qhca_rx_data_check(struct qhca_rx_queue *q, const struct qhca_rx_queue *old)
+{
+	const struct page_pool *was = old ? old->data.pool : NULL;
+	struct page_pool *pool = q->data.pool;
+	u32 n, need = data_bufs_needed(q);
+	netmem_ref bufs[MAX_SKB_FRAGS];
+
+	if (!pool->mp_priv || (was && was->mp_priv == pool->mp_priv))
+		return 0;
+	local_bh_disable();
+	for (n = 0; n < need; n++) {
+		bufs[n] = qhca_pool_alloc_netmem(pool,
+						 GFP_ATOMIC | __GFP_NOWARN);
+		if (!bufs[n])
+			break;
+	}
+	local_bh_enable();
+	if (n < need)
+		netdev_notice(q->priv->netdev,
+			      "queue %u: the memory provider has %u buffers of %u bytes, a packet may need %u\n",
+			      q->index, n, q->data.buf_len, need);
+	need -= n;
+	while (n)
+		page_pool_put_full_netmem(pool, bufs[--n], false);
+	return need ? -ENOMEM : 0;
 }
 
 /* Fill in the data ring in the queue's context. */

@@ -2,8 +2,8 @@
 """Bind memory of another device to a receive queue, like an application of devmem TCP;
 the kernel makes the driver replace the queue for this.
 
-Run in a guest: python3 bind_rx.py QUEUE; prints "bound" or the name of the error. It stays
-bound until standard input ends.
+Run in a guest: python3 bind_rx.py QUEUE [BYTES]; prints "bound" or the name of the error.
+It stays bound until standard input ends.
 """
 
 import errno
@@ -23,7 +23,7 @@ NETDEV_A_DMABUF_IFINDEX, NETDEV_A_DMABUF_QUEUES, NETDEV_A_DMABUF_FD = 1, 2, 3
 NETDEV_A_QUEUE_ID, NETDEV_A_QUEUE_TYPE, NETDEV_QUEUE_TYPE_RX = 1, 3, 0
 UDMABUF_CREATE = 0x40187542
 F_ADD_SEALS, F_SEAL_SHRINK, MFD_ALLOW_SEALING = 1033, 2, 2
-SIZE = 16 << 20
+SIZE = 16 << 20     # if not given
 
 
 def attribute(kind, data):
@@ -71,10 +71,11 @@ def main():
         family = ask(sock, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, name)[CTRL_ATTR_FAMILY_ID]
         sock.recv(65536)    # the acknowledge
         queue = attribute(NETDEV_A_QUEUE_ID, int(sys.argv[1]))
+        size = int(sys.argv[2]) if len(sys.argv) > 2 else SIZE
         queue += attribute(NETDEV_A_QUEUE_TYPE, NETDEV_QUEUE_TYPE_RX)
         data = attribute(NETDEV_A_DMABUF_IFINDEX, socket.if_nametoindex(os.environ["NETDEV"]))
         data += attribute(NETDEV_A_DMABUF_QUEUES | 0x8000, queue)   # nested
-        data += attribute(NETDEV_A_DMABUF_FD, dmabuf(SIZE))
+        data += attribute(NETDEV_A_DMABUF_FD, dmabuf(size))
         try:
             ask(sock, struct.unpack("H", family)[0], NETDEV_CMD_BIND_RX, data)
         except OSError as error:
