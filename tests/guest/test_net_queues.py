@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The net device's queues: channels, RSS, filters, large sends."""
 
+import contextlib
 import ipaddress
 import re
 import struct
@@ -294,14 +295,33 @@ def test_tcp_segmentation(pair, family, mtu):
     assert b.run(errors).out == bad, "checksum errors at the receiver"
 
 
-@pytest.mark.parametrize("family", [4, 6])
-def test_udp_segmentation(pair, family):
-    """One send of many datagrams: the device cuts it."""
+@contextlib.contextmanager
+def vlan(pair, family):
+    """A VLAN over both netdevs; b's address in it."""
+    net = "10.98.0." if family == 4 else "fd98::"
+    try:
+        for number, guest in enumerate(pair, 1):
+            guest.run(f"ip link add link {guest.netdev} name v42 type vlan id 42 && "
+                      f"ip addr add {net}{number}/{24 if family == 4 else '64 nodad'} dev v42 && "
+                      "ip link set v42 up")
+        yield f"{net}2"
+    finally:
+        for guest in pair:
+            guest.run("ip link del v42", check=False)
+
+
+@pytest.mark.parametrize("family,tagged", [
+    (4, False), (6, True),
+    pytest.param(6, False, marks=pytest.mark.long("IPv6 in a VLAN is in the gate")),
+    pytest.param(4, True, marks=pytest.mark.long("IPv6 in a VLAN is in the gate"))])
+def test_udp_segmentation(pair, family, tagged):
+    """One send of many datagrams: the device cuts it, and inserts a VLAN's tag in each."""
     a, b = pair.a, pair.b
     dst = b.ip if family == 4 else b.ip6
     name = "AF_INET" if family == 4 else "AF_INET6"
-    a.wait_for(f"ping -c 1 -W 1 {dst}")
-    job = b.start(Python(f"""
+    with vlan(pair, family) if tagged else contextlib.nullcontext(dst) as dst:
+        a.wait_for(f"ping -c 1 -W 1 {dst}")
+        job = b.start(Python(f"""
 import socket
 s = socket.socket(socket.{name}, socket.SOCK_DGRAM)
 s.bind(("", 5302))
@@ -310,17 +330,17 @@ print("ready", flush=True)
 got = [s.recv(65536) for i in range(11)]
 print([len(x) for x in got], [x[0] for x in got], flush=True)
 """))
-    job.wait_for("ready")
-    before = a.ethtool_stat("drv_tx_large")
-    a.run(Python(f"""
+        job.wait_for("ready")
+        before = a.ethtool_stat("drv_tx_large")
+        a.run(Python(f"""
 import socket
 s = socket.socket(socket.{name}, socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_UDP, 103, 1200)
 s.sendto(b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77, ({dst!r}, 5302))
 """))
-    assert job.wait(90).rc == 0
-    assert job.out_so_far().splitlines()[-1] == f"{[1200] * 10 + [77]} {list(range(11))}"
-    assert a.ethtool_stat("drv_tx_large") == before + 1
+        assert job.wait(90).rc == 0
+        assert job.out_so_far().splitlines()[-1] == f"{[1200] * 10 + [77]} {list(range(11))}"
+        assert a.ethtool_stat("drv_tx_large") == before + 1
 
 
 def transfer(a, b, dst, port, start=None):
