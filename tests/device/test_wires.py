@@ -16,15 +16,34 @@ from rdma import BTH, MR, Setup, parse
 from scapy.layers.l2 import ARP, Ether
 from test_ethernet import Ethernet
 from test_migrate import save
-from test_unplug import INDICATOR_OFF, POWER_OFF, SLOT_CONTROL, Slot, unplug
-from wires import WIRES, Passt, Wire
+from test_unplug import (INDICATOR_OFF, POWER_OFF, SLOT, SLOT_CONTROL, SLOT_DEVICE, Slot,
+                         unplug)
+from wires import WIRES, DgramPair, Passt, Wire
 
 pytestmark = pytest.mark.once("no observer is in the way between QP and wire")
 
 MTU = 4096
 FIRST_PSN = 200
 PACKETS = 60                    # fewer than may be sent before the first acknowledge (64)
+ACK_TIMEOUT = (4096 << 14) + 1  # ns
 DEVICE_CONTROL, FLR = 8, 0x8000
+
+
+def next_psn(wire: Wire) -> int:
+    """Of the next frame that is ours."""
+    while True:
+        frame = wire.frame()
+        if frame[:6] == b"\2\0\0\0\0\2":
+            return parse(frame)[BTH].psn
+
+
+def sends_and_repeats(wire: Wire, machine: Machine) -> None:
+    """The rest of the message arrives, and after a timeout its beginning: when a machine stops,
+    QEMU discards the frame that waits for the wire."""
+    while next_psn(wire) != FIRST_PSN + PACKETS - 1:
+        pass
+    machine.clock_step(ACK_TIMEOUT)
+    assert next_psn(wire) == FIRST_PSN
 
 
 class Bench:
@@ -32,11 +51,7 @@ class Bench:
 
     def __init__(self, wire: Wire):
         self.wire = wire
-        self.m = Machine(
-            "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
-            "-device", "pcie-root-port,id=rp,addr=3.0,chassis=1",
-            device="qhca,id=q,bus=rp,mac=02:00:00:00:00:01", netdev=wire.netdev,
-            overwrite_freed=True)
+        self.m = Machine(*SLOT, device=SLOT_DEVICE, netdev=wire.netdev, overwrite_freed=True)
         self.slot = Slot(self.m)
         self.adapter = self.slot.adapter
         try:
@@ -75,11 +90,7 @@ class Bench:
         until(self.m.sleeps, "QEMU to sleep")
 
     def psn(self) -> int:
-        """Of the next frame that is ours."""
-        while True:
-            frame = self.wire.frame()
-            if frame[:6] == b"\2\0\0\0\0\2":
-                return parse(frame)[BTH].psn
+        return next_psn(self.wire)
 
     def block(self) -> None:
         """More is to be sent than the wire holds."""
@@ -149,6 +160,28 @@ def test_slow_and_blocked_for_ever(bench, tmp_path):
     # The stream consists of whole frames; those of the last connection follow.
     while bench.psn() != FIRST_PSN + PACKETS - 1:
         pass
+
+
+@on([w for w in WIRES if w.blocks])
+def test_migrated_while_blocked(bench, tmp_path):
+    """
+    The adapter moves to another QEMU, whose wire is blocked, too, and continues there; so it does
+    in the first QEMU if that runs again after all.
+    """
+    bench.start()
+    bench.block()
+    save(bench.m, tmp_path / "state")
+    wire = DgramPair()
+    with Machine(*SLOT, "-incoming", f"file:{tmp_path}/state", device=SLOT_DEVICE,
+                 netdev=wire.netdev, overwrite_freed=True) as other:
+        wire.connect()
+        until(lambda: other.qmp("query-status")["status"] == "paused", "the state to be loaded")
+        other.qmp("cont")
+        until(other.sleeps, "the second QEMU to sleep")
+        sends_and_repeats(wire, other)
+        wire.end()
+    bench.m.qmp("cont")
+    sends_and_repeats(bench.wire, bench.m)
 
 
 @on(WIRES)
