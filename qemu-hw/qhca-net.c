@@ -177,8 +177,9 @@ static void qhca_net_link_changed(NetClientState *nc)
         qhca_net_update_link(s);
     } else {
         /*
-         * Its event changes memory: see qhca_vm_change(), which does not care
-         * about recordings, where the machine is stopped at the same times.
+         * Its event changes memory, so it waits for qhca_vm_change(). That
+         * schedules nothing in record and replay, where the machine is stopped
+         * at the same times, so there the event does not wait.
          */
         s->link_changed = true;
     }
