@@ -13,6 +13,7 @@ HOST_PYTEST := /usr/bin/$(PYTEST)
 # make test-guest GUEST_TESTS=tests/guest/test_lab.py
 ARGS ?=
 BARE = build/bin/qemu-system-x86_64-bare
+ASAN = build/bin/qemu-system-x86_64-asan
 
 .PHONY: help
 help: ## Show this list
@@ -38,7 +39,7 @@ built = $(if $(BUILT),,$(1))
 # Another kernel for the guests than Debian's: newest, debug, or a kernel's build tree.
 KERNEL ?= $(filter-out default,$(QHCA_KERNEL))
 
-.PHONY: deps prepare root qemu driver provider progs image kernel build
+.PHONY: deps prepare root qemu driver provider progs image kernel debug-kernel build
 deps: ## Install the packages that the host needs (by sudo if not root)
 	@lab/build/deps
 
@@ -77,6 +78,9 @@ kernel: root ## Make KERNEL=newest (debug, a build tree) ready for guests, with 
 
 build: prepare qemu driver provider progs image $(if $(KERNEL),kernel) ## All of the above (@run_first@, then seconds)
 
+debug-kernel: ## Build the kernel "debug" for guests (half an hour, once)
+	@$(MAKE) --no-print-directory kernel KERNEL=debug
+
 .PHONY: patches
 patches: root ## Write the series for QEMU, Linux and rdma-core to build/patches
 	@lab/build/make-patches
@@ -100,10 +104,10 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 # come last, and next to them targets that end before they do, so that both CPUs are busy
 # to the end. Everything is built before, because QEMU takes four times as long to build
 # next to guests. Some of the kernel's selftests have time limits for real
-# machines: they run alone.
+# machines: all of them run alone, those of the gate have none.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
-	check-style test-pyverbs test-lab test-guest-pair-first \
-	test-guest-pair-last test-device $(if $(1),driver-newest) test-bare
+	check-style test-pyverbs $(if $(1),,test-selftests) test-lab test-guest-pair-first \
+	test-guest-pair-last test-device $(if $(1),driver-newest test-asan) test-bare
 
 .PHONY: test test-all
 test: build ## The gate: build everything, run all but long tests (@test@)
@@ -111,6 +115,7 @@ test: build ## The gate: build everything, run all but long tests (@test@)
 
 test-all: build ## All tests, including the long ones (@test_all@)
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
+	@lab/build/build-qemu --asan
 	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-selftests
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
@@ -170,6 +175,11 @@ test-bare: $(call built,qemu) ## The device without its observers: built, and te
 	@lab/build/build-qemu-bare
 	$(IN_ROOT) env QHCA_QEMU=$(BARE) $(PYTEST) -m 'not observe$(if $(GATE), and not long and not once)' \
 		tests/device $(ARGS)
+
+.PHONY: test-asan
+test-asan: $(call built,qemu) ## The same as test-device, in a QEMU built with AddressSanitizer
+	@lab/build/build-qemu --asan
+	$(IN_ROOT) env QHCA_QEMU=$(ASAN) $(PYTEST) tests/device $(ARGS)
 
 test-docs: $(call built,build) ## Execute all commands of the documents (@test_docs@)
 	$(HOST_PYTEST) tests/docs $(ARGS)
