@@ -10,12 +10,16 @@
 
 #include "transport/rc.h"
 #include "sim.h"
+#include "sim_outcome.h"
 
 static const char *program;
 static struct sim *current;
 static bool sabotage;
 static unsigned reborn;
-static bool memlinks;
+/* Runs with memory links: chosen by seed, none, all. */
+static enum { LINKS_BY_SEED, LINKS_NEVER, LINKS_ALWAYS } memlinks;
+static bool compares;
+static int spoils;              /* enum outcome_spoil */
 
 const char *sim_wc_name(unsigned status)
 {
@@ -218,6 +222,18 @@ static void maybe_resize(struct cqx *c)
           "CQ %u: not resized to %u", c->cq.cqn, shift);
 }
 
+static void record_cqe(struct ep *ep, const struct qhca_cqe *cqe)
+{
+    char name[OUTCOME_NAME];
+
+    if (ep->s->outcome) {
+        snprintf(name, sizeof(name), "end %u, QP %s/%#x, %s", ep->number,
+                 ep->g->m->name, ep->qp.qpn,
+                 cqe->opcode & 0x80 ? "receives" : "sends");
+        outcome_cqe(ep->s->outcome, name, cqe);
+    }
+}
+
 void sim_drain(struct cqx *c)
 {
     struct qhca_cqe cqe;
@@ -246,6 +262,7 @@ void sim_drain(struct cqx *c)
         CHECK((cqe.opcode & 0x80 ? ep->rcq : ep->scq) == c,
               "QP %#x: a completion in the wrong CQ", cqe.qpn);
         ep->on_cqe(ep, &cqe);
+        record_cqe(ep, &cqe);
         ep->dirty = true;
     }
     c->empty = s->w.now;
@@ -335,6 +352,7 @@ struct ep *sim_ep(struct sim *s, struct guest *g)
     CHECK(ep, "no memory");
     ep->s = s;
     ep->g = g;
+    ep->number = s->eps;
     s->ep = realloc(s->ep, (s->eps + 1) * sizeof(*s->ep));
     CHECK(s->ep, "no memory");
     s->ep[s->eps++] = ep;
@@ -557,6 +575,7 @@ static void toggle_memlinks(void *opaque, uint64_t arg)
 struct totals {
     uint64_t records, named, revoked, deaths;
     uint64_t runs, frames, messages, bytes, virtual_ns;
+    uint64_t same_cqes, same_bytes;     /* compared */
 };
 
 /* Count what has passed by memory links. */
@@ -573,9 +592,28 @@ static void count_records(const struct qhca *e, struct totals *t)
     }
 }
 
+static bool uses_memlinks(const struct sim_workload *wl, uint64_t seed)
+{
+    return (memlinks == LINKS_BY_SEED ? seed & 2 : memlinks == LINKS_ALWAYS) &&
+           !wl->wire_only && !reborn && !sabotage;
+}
+
+/* Work is over: record the contents of memory, before the ends go. */
+static void record_memory(struct sim *s)
+{
+    unsigned i;
+
+    for (i = 0; s->outcome && i < s->eps; i++) {
+        CHECK(s->ep[i]->record, "the work of this workload depends on time");
+        s->ep[i]->record(s->ep[i], s->outcome);
+    }
+    s->outcome = NULL;
+}
+
+/* @o: record the outcome, unless NULL. */
 static void run_one(const struct sim_workload *wl, uint64_t seed,
                     FILE *log, bool trace, const char *pcap,
-                    struct totals *t)
+                    struct totals *t, struct outcome *o)
 {
     struct sim sim, *s = &sim;
     struct qhca_config cfg;
@@ -583,11 +621,13 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
 
     memset(s, 0, sizeof(*s));
     s->seed = seed;
+    s->outcome = o;
     rng_init(&s->rng, seed);
     s->limit_ns = 300ULL * 1000000000;
     snprintf(die_replay, sizeof(die_replay), "%s --workload %s --seed %"
              PRIu64 " --reborn %u%s --log", program, wl->name, seed, reborn,
-             memlinks ? " --memlinks" : "");
+             compares ? " --compare" :
+             memlinks == LINKS_ALWAYS ? " --memlinks" : "");
     current = s;
     die_hook = dump;
     nodes = (unsigned)rng_range(&s->rng, 2, WORLD_NODES);
@@ -616,7 +656,7 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
         sim_start_guest(s, i);
     }
     /* (No random number of the wire or the workload is drawn for it.) */
-    if ((seed & 2 || memlinks) && !wl->wire_only && !reborn && !sabotage) {
+    if (uses_memlinks(wl, seed)) {
         world_memlinks(&s->w);
         s->w.bell_ns = rng_log(&s->w.memlink_rng, 50000);
         toggle_memlinks(s, 0);
@@ -648,6 +688,7 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     }
     /* whatever is still on the wire must do no harm */
     world_run(&s->w, rng_log(&s->rng, 200000));
+    record_memory(s);
     s->ending = true;
     for (i = 0; i < s->eps; i++) {
         s->ep[i]->finish(s->ep[i]);
@@ -695,6 +736,37 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     world_fini(&s->w);
 }
 
+/*
+ * Run a seed; if runs are compared, twice: over the wire, then with memory
+ * links.
+ */
+static void run_seed(const struct sim_workload *wl, uint64_t seed,
+                     FILE *log, bool trace, const char *pcap,
+                     struct totals *t)
+{
+    struct outcome wire = { 0 }, linked = { 0 };
+    uint64_t records = t->records;
+
+    if (!compares) {
+        run_one(wl, seed, log, trace, pcap, t, NULL);
+        return;
+    }
+    memlinks = LINKS_NEVER;
+    run_one(wl, seed, log, trace, NULL, t, &wire);
+    CHECK(t->records == records, "memory links that should not exist");
+    if (log) {
+        fprintf(log, "---- the same with memory links\n");
+    }
+    memlinks = LINKS_ALWAYS;
+    linked.spoil = (enum outcome_spoil)spoils;
+    run_one(wl, seed, log, trace, pcap, t, &linked);
+    outcome_compare(&wire, &linked);
+    t->same_cqes += linked.cqes;
+    t->same_bytes += linked.bytes;
+    outcome_free(&wire);
+    outcome_free(&linked);
+}
+
 /* ---- command line ---- */
 
 static double now_s(void)
@@ -727,7 +799,8 @@ static void usage(FILE *f)
             "--seeds-file FILE]\n"
             "           [--workload NAME|all] [--log] [--trace] "
             "[--pcap FILE] [--reborn N]\n"
-            "           [--memlinks] [--sabotage]\n\n"
+            "           [--memlinks] [--sabotage] [--compare "
+            "[--spoil WHAT]]\n\n"
             "  --seed N        one run\n"
             "  --seeds A..B    one run per seed\n"
             "  --time SECONDS  new seeds until the time is over; with "
@@ -741,7 +814,14 @@ static void usage(FILE *f)
             "  --memlinks      memory links in all runs, not in every other "
             "pair of seeds\n"
             "  --sabotage      the wire spoils payload and repairs the ICRC: "
-            "must fail\n\n"
+            "must fail\n"
+            "  --compare       run each seed over the wire, then with memory "
+            "links: the same\n"
+            "                  completions in each queue, the same memory "
+            "(workload plan)\n"
+            "  --spoil WHAT    make a difference, which must be found: memory, "
+            "completion,\n"
+            "                  order, loss\n\n"
             "workloads:\n");
     for (w = sim_workloads; w->name; w++) {
         fprintf(f, "  %-10s %s\n", w->name, w->help);
@@ -766,7 +846,7 @@ static void run_file(const char *path, struct totals *t)
             fprintf(stderr, "%s: bad line: %s", path, line);
             exit(2);
         }
-        run_one(find_workload(name), seed, NULL, false, NULL, t);
+        run_seed(find_workload(name), seed, NULL, false, NULL, t);
     }
     fclose(f);
 }
@@ -783,6 +863,13 @@ static void report(const char *what, const struct totals *t, double t0)
            t->deaths, t->messages,
            (double)t->bytes / 1048576, (double)t->virtual_ns / 1e9, s,
            s > 0 ? (double)t->frames / s : 0);
+    if (compares) {
+        printf("%-10s the same with links as without: %" PRIu64
+               " completions, %.1f MiB of memory\n", what, t->same_cqes,
+               (double)t->same_bytes / 1048576);
+        CHECK(t->named || t->runs < 10, "no record with the location of its "
+              "payload was sent, so nothing was compared");
+    }
     fflush(stdout);
 }
 
@@ -802,9 +889,10 @@ int main(int argc, char **argv)
         { "pcap", 1, NULL, 'p' }, { "seeds-file", 1, NULL, 'f' },
         { "sabotage", 0, NULL, 'S' }, { "reborn", 1, NULL, 'R' },
         { "memlinks", 0, NULL, 'M' }, { "help", 0, NULL, 'h' },
+        { "compare", 0, NULL, 'c' }, { "spoil", 1, NULL, 'P' },
         { NULL, 0, NULL, 0 }
     };
-    const char *pcap = NULL, *workload = "all", *file = NULL;
+    const char *pcap = NULL, *workload = NULL, *file = NULL;
     uint64_t from = 1, to = 1;
     const struct sim_workload *w;
     struct totals all;
@@ -862,12 +950,30 @@ int main(int argc, char **argv)
             sabotage = true;
             break;
         case 'M':
-            memlinks = true;
+            memlinks = LINKS_ALWAYS;
+            break;
+        case 'c':
+            compares = true;
+            break;
+        case 'P':
+            spoils = outcome_spoil_named(optarg);
+            if (spoils < 0) {
+                usage(stderr);
+                return 2;
+            }
             break;
         default:
             usage(c == 'h' ? stdout : stderr);
             return c == 'h' ? 0 : 2;
         }
+    }
+    if (compares && (reborn || sabotage)) {
+        fprintf(stderr, "%s: these have no memory links to compare\n",
+                program);
+        return 2;
+    }
+    if (!workload) {
+        workload = compares ? "plan" : "all";
     }
     if (file) {
         run_file(file, &all);
@@ -882,7 +988,7 @@ int main(int argc, char **argv)
         for (seed = from; now_s() - start < limit; seed++) {
             for (w = sim_workloads; w->name; w++) {
                 if (!strcmp(workload, "all") || !strcmp(workload, w->name)) {
-                    run_one(w, seed, log, trace, NULL, &all);
+                    run_seed(w, seed, log, trace, NULL, &all);
                 }
             }
         }
@@ -901,7 +1007,7 @@ int main(int argc, char **argv)
         }
         memset(&t, 0, sizeof(t));
         for (seed = from; seed <= to; seed++) {
-            run_one(w, seed, log, trace, pcap, &t);
+            run_seed(w, seed, log, trace, pcap, &t);
         }
         report(w->name, &t, t0);
     }

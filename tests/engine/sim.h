@@ -9,6 +9,7 @@
 #include "die.h"
 #include "godp.h"
 
+struct outcome;
 struct sim;
 struct ep;
 
@@ -71,6 +72,9 @@ struct ep {
     void (*dump)(struct ep *ep);
     void (*on_async)(struct ep *ep, const struct qhca_eqe *eqe);
     bool (*idle)(struct ep *ep);        /* is its work complete? */
+    /* its memory; NULL: the work depends on time */
+    void (*record)(struct ep *ep, struct outcome *o);
+    unsigned number;
     bool ticking, dirty;
     void *app;
 };
@@ -101,6 +105,7 @@ struct sim {
     unsigned odp_pct;           /* percentage of regions paged on demand */
     struct godp **odp;          /* these regions */
     unsigned odps;
+    struct outcome *outcome;    /* NULL: not recorded */
 };
 
 struct sim_workload {
@@ -164,6 +169,8 @@ void odp_fault(struct guest *g, uint32_t qpn);
 void odp_start(struct sim *s);
 /* sim_raw.c */
 void raw_script(struct sim *s);
+/* sim_plan.c: @pairs of QPs whose work does not depend on time */
+void plan_pairs(struct sim *s, unsigned pairs);
 /* sim_err.c */
 void err_script(struct sim *s);
 void chaos_script(struct sim *s);

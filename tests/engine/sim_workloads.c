@@ -315,6 +315,20 @@ static void build_raw(struct sim *s)
     some_pairs(s, (unsigned)rng_range(&s->rng, 0, 2), 40, 20000, false);
 }
 
+/* What is done, and its outcome, do not depend on time: see --compare. */
+static void build_plan(struct sim *s)
+{
+    s->lossy = rng_pct(&s->rng, 50);
+    wire_random(&s->w.wire, &s->rng, s->lossy);
+    if (rng_pct(&s->rng, 30)) {
+        s->odp_pct = (unsigned)rng_range(&s->rng, 30, 100);
+    }
+    plan_pairs(s, (unsigned)rng_range(&s->rng, 1, 6));
+    if (s->odp_pct) {
+        odp_start(s);
+    }
+}
+
 const struct sim_workload sim_workloads[] = {
     { "rc", "RC, all operations, a wire that loses nothing",
       build_rc, NULL, false },
@@ -341,5 +355,7 @@ const struct sim_workload sim_workloads[] = {
     { "mixed", "many QPs of both kinds", build_mixed, NULL, false },
     { "err", "errors on purpose beside good traffic", build_err,
       err_script, true },
+    { "plan", "work that is planned: the same whatever carries it",
+      build_plan, NULL, false },
     { NULL, NULL, NULL, NULL, false }
 };
