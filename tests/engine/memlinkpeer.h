@@ -12,6 +12,7 @@
 
 #include "fuzz.h"
 #include "adapter/adapter.h"
+#include "base/csum.h"
 #include "transport/rc.h"
 
 #define MLP_REGION 8192u
@@ -150,6 +151,7 @@ static inline uint32_t mlp_headers(struct mlpeer *m, struct fz *f,
     len = 20 + 8 + 12 + info.ext + 4;
     qhca_put_be16(ip + 2, (uint16_t)len);
     qhca_put_be16(udp + 4, (uint16_t)(len - 20));
+    qhca_csum_fill_ip(ip, 4, QHCA_IP4_HLEN);
     return 14 + len - 4;
 }
 
