@@ -34,6 +34,7 @@ struct mlpeer {
     uint64_t iova;
     /* Never claim to be another peer, which would be able to do harm. */
     bool own_source;
+    bool impostor;              /* always claim to be the QP's own peer */
 };
 
 /* Memory of exactly its size, so that a sanitizer knows its end. */
@@ -108,6 +109,7 @@ static inline uint32_t mlp_headers(struct mlpeer *m, struct fz *f,
     struct qhca_qpc c;
     uint8_t x[16];
 
+    memset(&c, 0, sizeof(c));
     if (qhca_query_qp(m->victim->e, qp->qpn, &c)) {
         psn = info.flags & QHCA_OPF_RESP ? c.una_psn : c.exp_psn;
     }
@@ -119,7 +121,7 @@ static inline uint32_t mlp_headers(struct mlpeer *m, struct fz *f,
     ip[8] = 64;
     ip[9] = 17;
     guest_gid(m->self.id, 0, x);
-    memcpy(ip + 12, x + 12, 4);
+    memcpy(ip + 12, m->impostor ? c.av.dgid + 12 : x + 12, 4);
     guest_gid(m->victim->id, 0, x);
     memcpy(ip + 16, x + 12, 4);
     udp[0] = 0xc0;

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "transport/rc.h"
-#include "sim.h"
+#include "sim_hostile.h"
 #include "sim_outcome.h"
 
 static const char *program;
@@ -18,6 +18,9 @@ static bool sabotage;
 static unsigned reborn;
 /* Runs with memory links: chosen by seed, none, all. */
 static enum { LINKS_BY_SEED, LINKS_NEVER, LINKS_ALWAYS } memlinks;
+/* The same for a hostile peer, where there are memory links. */
+static enum { HOSTILE_BY_SEED, HOSTILE_NEVER, HOSTILE_ALWAYS } hostility;
+static bool impostor;
 static bool compares;
 static int spoils;              /* enum outcome_spoil */
 
@@ -469,14 +472,14 @@ static void check_counters(struct sim *s)
               " frames sent", st[QHCA_STAT_ROCE_TX_PACKETS],
               st[QHCA_STAT_ETH_TX_PACKETS], w->node[i].tx_frames);
         CHECK(st[QHCA_STAT_AQ_COMMANDS] > 0, "counters do not change");
-        if (!s->corrupts && !s->injects) {
+        if (!s->corrupts && !s->injects && !s->peer) {
             CHECK(!st[QHCA_STAT_ROCE_ICRC_ERRORS] &&
                   !st[QHCA_STAT_ROCE_RX_MALFORMED],
                   "%" PRIu64 " ICRC errors, %" PRIu64 " malformed",
                   st[QHCA_STAT_ROCE_ICRC_ERRORS],
                   st[QHCA_STAT_ROCE_RX_MALFORMED]);
         }
-        if (s->no_rnr) {
+        if (s->no_rnr && !s->peer) {
             CHECK(!st[QHCA_STAT_ROCE_RNR_NAK_TX], "%" PRIu64 " RNR NAKs",
                   st[QHCA_STAT_ROCE_RNR_NAK_TX]);
             /* on a good wire nothing is retransmitted */
@@ -575,6 +578,7 @@ static void toggle_memlinks(void *opaque, uint64_t arg)
 struct totals {
     uint64_t records, named, revoked, deaths;
     uint64_t runs, frames, messages, bytes, virtual_ns;
+    uint64_t attacks, attacked, cuts;   /* by a hostile peer */
     uint64_t same_cqes, same_bytes;     /* compared */
 };
 
@@ -596,6 +600,13 @@ static bool uses_memlinks(const struct sim_workload *wl, uint64_t seed)
 {
     return (memlinks == LINKS_BY_SEED ? seed & 2 : memlinks == LINKS_ALWAYS) &&
            !wl->wire_only && !reborn && !sabotage;
+}
+
+static bool has_hostile_peer(const struct sim *s)
+{
+    return s->w.memlinks && s->attackable &&
+           (hostility == HOSTILE_BY_SEED ? s->seed % 5 == 3 :
+                                           hostility == HOSTILE_ALWAYS);
 }
 
 /* Work is over: record the contents of memory, before the ends go. */
@@ -625,7 +636,9 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
     rng_init(&s->rng, seed);
     s->limit_ns = 300ULL * 1000000000;
     snprintf(die_replay, sizeof(die_replay), "%s --workload %s --seed %"
-             PRIu64 " --reborn %u%s --log", program, wl->name, seed, reborn,
+             PRIu64 " --reborn %u%s%s --log", program, wl->name, seed, reborn,
+             impostor ? " --impostor" :
+             hostility == HOSTILE_ALWAYS ? " --hostile" : "",
              compares ? " --compare" :
              memlinks == LINKS_ALWAYS ? " --memlinks" : "");
     current = s;
@@ -662,6 +675,9 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
         toggle_memlinks(s, 0);
     }
     wl->build(s);
+    if (has_hostile_peer(s)) {
+        s->peer = hostile_open(s, impostor);
+    }
     if (sabotage) {
         s->w.wire.filter = lie;
     }
@@ -697,6 +713,12 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
         if (!s->w.node[i].mem.fail_64k) {
             guest_poll_eq(&s->g[i], 0);
         }
+    }
+    if (s->peer) {
+        hostile_close(s->peer);
+        t->attacked++;
+        t->attacks += hostile_records(s->peer);
+        t->cuts += hostile_cuts(s->peer);
     }
     check_counters(s);
     for (i = 0; i < s->cqs; i++) {
@@ -734,6 +756,7 @@ static void run_one(const struct sim_workload *wl, uint64_t seed,
         fclose(s->w.pcap);
     }
     world_fini(&s->w);
+    free(s->peer);
 }
 
 /*
@@ -799,8 +822,8 @@ static void usage(FILE *f)
             "--seeds-file FILE]\n"
             "           [--workload NAME|all] [--log] [--trace] "
             "[--pcap FILE] [--reborn N]\n"
-            "           [--memlinks] [--sabotage] [--compare "
-            "[--spoil WHAT]]\n\n"
+            "           [--memlinks] [--hostile] [--impostor] "
+            "[--sabotage]\n           [--compare [--spoil WHAT]]\n\n"
             "  --seed N        one run\n"
             "  --seeds A..B    one run per seed\n"
             "  --time SECONDS  new seeds until the time is over; with "
@@ -813,6 +836,11 @@ static void usage(FILE *f)
             "loaded into a new one\n"
             "  --memlinks      memory links in all runs, not in every other "
             "pair of seeds\n"
+            "  --hostile       the same, and a hostile peer of the links in "
+            "all workloads that\n"
+            "                  can have one, not in one run of ten\n"
+            "  --impostor      the same, and it claims to be the peers of the "
+            "others: must fail\n"
             "  --sabotage      the wire spoils payload and repairs the ICRC: "
             "must fail\n"
             "  --compare       run each seed over the wire, then with memory "
@@ -863,6 +891,13 @@ static void report(const char *what, const struct totals *t, double t0)
            t->deaths, t->messages,
            (double)t->bytes / 1048576, (double)t->virtual_ns / 1e9, s,
            s > 0 ? (double)t->frames / s : 0);
+    if (t->attacked) {
+        printf("%-10s %" PRIu64 " runs with a hostile peer: %" PRIu64
+               " records of it, cut off %" PRIu64 " times\n", what,
+               t->attacked, t->attacks, t->cuts);
+        CHECK((t->attacks && t->cuts) || t->attacked < 10,
+              "the hostile peer did no harm");
+    }
     if (compares) {
         printf("%-10s the same with links as without: %" PRIu64
                " completions, %.1f MiB of memory\n", what, t->same_cqes,
@@ -889,7 +924,8 @@ int main(int argc, char **argv)
         { "pcap", 1, NULL, 'p' }, { "seeds-file", 1, NULL, 'f' },
         { "sabotage", 0, NULL, 'S' }, { "reborn", 1, NULL, 'R' },
         { "memlinks", 0, NULL, 'M' }, { "help", 0, NULL, 'h' },
-        { "compare", 0, NULL, 'c' }, { "spoil", 1, NULL, 'P' },
+        { "hostile", 0, NULL, 'H' }, { "compare", 0, NULL, 'c' },
+        { "spoil", 1, NULL, 'P' }, { "impostor", 0, NULL, 'I' },
         { NULL, 0, NULL, 0 }
     };
     const char *pcap = NULL, *workload = NULL, *file = NULL;
@@ -952,6 +988,13 @@ int main(int argc, char **argv)
         case 'M':
             memlinks = LINKS_ALWAYS;
             break;
+        case 'I':
+            impostor = true;
+            /* fall through */
+        case 'H':
+            memlinks = LINKS_ALWAYS;
+            hostility = HOSTILE_ALWAYS;
+            break;
         case 'c':
             compares = true;
             break;
@@ -976,6 +1019,9 @@ int main(int argc, char **argv)
         workload = compares ? "plan" : "all";
     }
     if (file) {
+        if (hostility == HOSTILE_BY_SEED) {
+            hostility = HOSTILE_NEVER;  /* as when these seeds were found */
+        }
         run_file(file, &all);
         report("seeds file", &all, start);
         return 0;

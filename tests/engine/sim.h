@@ -102,6 +102,8 @@ struct sim {
     uint8_t timeout;            /* ACK timeout code of RC QPs; 0: safe */
     bool no_rnr;                /* no receive is ever late */
     bool hostile;               /* software does invalid things */
+    bool attackable;            /* a hostile peer may be there */
+    struct hostile *peer;       /* it is */
     unsigned odp_pct;           /* percentage of regions paged on demand */
     struct godp **odp;          /* these regions */
     unsigned odps;

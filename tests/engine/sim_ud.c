@@ -380,7 +380,7 @@ static void balance(struct ud_all *all)
     uint64_t dropped = 0, st[QHCA_STAT_COUNT];
     unsigned i;
 
-    if (s->lossy) {
+    if (s->lossy || s->peer) {  /* which sends datagrams, too */
         return;
     }
     for (i = 0; i < s->w.nodes; i++) {

@@ -38,6 +38,7 @@ static void some_pairs(struct sim *s, unsigned pairs, unsigned messages,
 /* All kinds of RC traffic, without loss. */
 static void build_rc(struct sim *s)
 {
+    s->attackable = true;
     wire_random(&s->w.wire, &s->rng, false);
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 6), 120, 60000, false);
 }
@@ -69,6 +70,7 @@ static void build_lossy(struct sim *s)
     unsigned flaps = rng_pct(&s->rng, 25) ?
                      (unsigned)rng_range(&s->rng, 1, 5) : 0;
 
+    s->attackable = true;
     s->lossy = true;
     wire_random(&s->w.wire, &s->rng, true);
     while (flaps--) {
@@ -150,6 +152,7 @@ static void build_faults(struct sim *s)
  */
 static void build_late(struct sim *s)
 {
+    s->attackable = true;
     s->lossy = rng_pct(&s->rng, 30);
     wire_random(&s->w.wire, &s->rng, s->lossy);
     s->w.wire.speed_mbps = 0;
@@ -193,6 +196,7 @@ static void build_big(struct sim *s)
 {
     bool loss = rng_pct(&s->rng, 50);
 
+    s->attackable = true;
     s->lossy = loss;
     wire_random(&s->w.wire, &s->rng, loss);
     some_pairs(s, (unsigned)rng_range(&s->rng, 1, 2), 6, 4 << 20, false);
@@ -245,6 +249,7 @@ static void build_uc(struct sim *s)
     unsigned pairs = (unsigned)rng_range(&s->rng, 1, 4);
     bool eager;
 
+    s->attackable = true;
     s->lossy = rng_pct(&s->rng, 60);
     eager = !s->lossy && rng_pct(&s->rng, 50);
     wire_random(&s->w.wire, &s->rng, s->lossy);
@@ -267,6 +272,7 @@ static void build_odp(struct sim *s)
     bool loss = rng_pct(&s->rng, 40);
     unsigned uc = (unsigned)rng_range(&s->rng, 0, 1);
 
+    s->attackable = true;
     s->lossy = loss;
     wire_random(&s->w.wire, &s->rng, loss);
     s->odp_pct = (unsigned)rng_range(&s->rng, 30, 100);
@@ -318,6 +324,7 @@ static void build_raw(struct sim *s)
 /* What is done, and its outcome, do not depend on time: see --compare. */
 static void build_plan(struct sim *s)
 {
+    s->attackable = true;
     s->lossy = rng_pct(&s->rng, 50);
     wire_random(&s->w.wire, &s->rng, s->lossy);
     if (rng_pct(&s->rng, 30)) {
