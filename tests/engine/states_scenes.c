@@ -11,6 +11,7 @@
 #include "die.h"
 #include "ethframe.h"
 #include "states.h"
+#include "adapter/adapter.h"
 #include "base/bytes.h"
 #include "base/headers.h"
 
@@ -29,7 +30,7 @@
 /* The objects of a scene; not all scenes have all. */
 struct side {
     struct guest *g;
-    struct gcq cq;
+    struct gcq cq, full;        /* full: one that is resized */
     struct gmr mr;
     struct gqp qp[4];
     struct gsrq srq[2];
@@ -496,6 +497,205 @@ static void build_mw(struct scene *s)
     gqp_ring(&a->qp[0]);
 }
 
+/* ---- device memory ---- */
+
+#define DM_AT 1024u             /* where the region starts in it */
+#define DM_LEN 2560u
+#define DM_IOVA (2 * IOVA)
+
+/* Fill the device memory of @node: a page, which the scene keeps as memory. */
+static void fill_dm(struct scene *s, unsigned node)
+{
+    struct gmem *m = &s->w.node[node].mem;
+    uint64_t at = m->base + GMEM_SPAN / 2;
+    uint8_t *p;
+    unsigned i;
+
+    CHECK(!node_dm_off(&s->w.node[node], at), "device memory is elsewhere");
+    gmem_map_page(m, at);
+    p = gmem_ptr(m, at, GMEM_PAGE);
+    for (i = 0; i < GMEM_PAGE; i++) {
+        p[i] = (uint8_t)(i * 11 + (i >> 8) * 3 + node * 50);
+    }
+    add_area(s, node, at, GMEM_PAGE, false);
+}
+
+/* Its middle, as a region. */
+static uint32_t dm_region(struct guest *g)
+{
+    struct qhca_mpt c;
+
+    memset(&c, 0, sizeof(c));
+    c.buf = (struct qhca_buf){ .form = QHCA_BUF_DIRECT, .addr = DM_AT,
+                               .len = DM_LEN };
+    c.iova = DM_IOVA;
+    c.len = DM_LEN;
+    c.pd = g->pd;
+    c.access = QHCA_ACCESS_MASK;
+    c.flags = QHCA_MR_F_DM;
+    c.key = 0x44;
+    return guest_create(g, QHCA_CMD_CREATE_MR, &c, sizeof(c));
+}
+
+static struct qhca_sge dm_sge(uint32_t key, uint32_t at, uint32_t len)
+{
+    return (struct qhca_sge){ .addr = DM_IOVA + at, .len = len, .lkey = key };
+}
+
+/*
+ * Messages from device memory and into it, at both sides: READs, WRITEs, atomics
+ * and a SEND.  The frames on the wire do not have all that it holds.
+ */
+static void build_dm(struct scene *s)
+{
+    struct side *a, *b;
+    struct qhca_sge to;
+    uint32_t key[2];
+    struct set *t;
+    struct gwr w;
+
+    fill_dm(s, A);              /* before anything else gets these pages */
+    fill_dm(s, B);
+    t = open_set(s);
+    a = &t->side[A];
+    b = &t->side[B];
+    key[A] = dm_region(a->g);
+    key[B] = dm_region(b->g);
+    make_qp(a, 0, QHCA_QPT_RC, NULL);
+    make_qp(b, 0, QHCA_QPT_RC, NULL);
+    connect(t, 0);
+    to = dm_sge(key[B], 1000, 700);
+    CHECK(gqp_post_recv(&b->qp[0], 0x100, &to, 1), "full");
+    w = work(t, A, QHCA_WQE_RDMA_WRITE, 1, 100, 700, 0);
+    w.remote_addr = DM_IOVA + 8;
+    w.rkey = key[B];
+    post(&a->qp[0], w);
+    w = work(t, A, QHCA_WQE_SEND, 2, 0, 0, 0);
+    w.sge[0] = dm_sge(key[A], 64, 650);
+    post(&a->qp[0], w);
+    w = work(t, A, QHCA_WQE_FETCH_ADD, 3, RESULT, 8, 0);
+    w.remote_addr = DM_IOVA + 800;
+    w.rkey = key[B];
+    w.arg0 = 5;
+    post(&a->qp[0], w);
+    w = work(t, A, QHCA_WQE_RDMA_READ, 4, 0, 0, 0);
+    w.sge[0] = dm_sge(key[A], 900, 600);
+    w.remote_addr = DM_IOVA + 1900;
+    w.rkey = key[B];
+    post(&a->qp[0], w);
+    w = work(t, B, QHCA_WQE_RDMA_READ, 5, RESULT, 600, 0);
+    w.remote_addr = DM_IOVA + 1600;
+    w.rkey = key[A];
+    post(&b->qp[0], w);
+    w = work(t, B, QHCA_WQE_RDMA_WRITE, 6, 0, 0, TARGET);
+    w.sge[0] = dm_sge(key[B], 2200, 360);
+    post(&b->qp[0], w);
+    gqp_ring(&a->qp[0]);
+    gqp_ring(&b->qp[0]);
+}
+
+/* ---- a CQ that is being resized ---- */
+
+#define FULL_SHIFT 8
+#define FULL_CQES 150u
+#define LIST_MAX 256u
+#define LIST_LAST 215u          /* leaves a share for some pages of CQEs */
+
+/* Put a command into the queue; its answer is regarded as read. */
+static void command(struct guest *g, const struct qhca_aq_cmd *cmd)
+{
+    uint32_t slot = g->asq_prod++ & ((1u << g->aq_shift) - 1);
+
+    memcpy(gmem_ptr(g->m, g->asq + slot * sizeof(*cmd), sizeof(*cmd)), cmd,
+           sizeof(*cmd));
+    g->acq_cons++;
+}
+
+/*
+ * Resize the CQ @cq, which has FULL_CQES.  So few would be copied at once, but
+ * the commands before it use up nearly all that a call may do.
+ */
+static void resize(struct scene *s, struct gcq *cq)
+{
+    struct guest *g = cq->g;
+    struct qhca_cq_resize *r = &g->n->e->q->resize;
+    uint64_t ring = gmem_alloc(g->m, sizeof(struct qhca_cqe) <<
+                               (FULL_SHIFT + 1), 12, 0);
+    uint32_t slot;
+    struct qhca_mac *list = gmem_ptr(g->m, g->in, sizeof(*list) * LIST_MAX);
+    struct qhca_cqc *c = gmem_ptr(g->m, g->in + 2048, sizeof(*c));
+    struct qhca_aq_cmd cmd;
+    unsigned i;
+
+    _Static_assert(sizeof(*list) * LIST_MAX <= 2048, "the mailbox has both");
+    for (i = 0; i < LIST_MAX; i++) {
+        list[i] = (struct qhca_mac){ .mac = { 0x33, 0x33, [5] = (uint8_t)i } };
+    }
+    memset(c, 0, sizeof(*c));
+    c->buf = (struct qhca_buf){
+        .form = QHCA_BUF_DIRECT, .addr = ring,
+        .len = sizeof(struct qhca_cqe) << (FULL_SHIFT + 1),
+    };
+    c->shift = FULL_SHIFT + 1;
+    for (i = 0; i < 4; i++) {
+        memset(&cmd, 0, sizeof(cmd));
+        cmd.opcode = QHCA_CMD_SET_MC_LIST;
+        cmd.cmd_id = (uint16_t)i;
+        cmd.in_addr = g->in;
+        cmd.in_len = sizeof(*list) * (i < 3 ? LIST_MAX : LIST_LAST);
+        command(g, &cmd);
+    }
+    memset(&cmd, 0, sizeof(cmd));
+    cmd.opcode = QHCA_CMD_MODIFY_CQ;
+    cmd.cmd_id = 77;
+    cmd.obj = cq->cqn;
+    cmd.in_addr = g->in + 2048;
+    cmd.in_len = sizeof(*c);
+    cmd.mask = QHCA_CQ_M_RESIZE;
+    slot = g->asq_prod & ((1u << g->aq_shift) - 1);
+    command(g, &cmd);
+    node_reg_write(g->n, QHCA_REG_ASQ_DB, g->asq_prod, 4);
+    CHECK(g->n->e->ad->job.busy && r->pos != r->cons &&
+          r->pos - r->cons < FULL_CQES, "%u CQEs are copied",
+          r->pos - r->cons);
+    /* The outcome: what is in the new ring, and the answer. */
+    CHECK(s->cqs < SCENE_CQS, "too many CQs");
+    s->cq[s->cqs++] = (struct scene_cq){
+        .node = g->n->id, .addr = ring, .shift = FULL_SHIFT + 1,
+    };
+    add_area(s, g->n->id, g->acq + slot * sizeof(struct qhca_aq_cqe),
+             sizeof(struct qhca_aq_cqe), false);
+}
+
+/* Completions arrive while a resize is half done. */
+static void build_resize(struct scene *s)
+{
+    struct set *t = open_set(s);
+    struct side *a = &t->side[A];
+    unsigned i;
+
+    gcq_create(&a->full, a->g, FULL_SHIFT, NULL, a->g->eq[1].eqn);
+    gqp_create(&a->qp[0], a->g, &(struct gqp_init){
+        .type = QHCA_QPT_RC, .sq_shift = FULL_SHIFT, .sq_stride = 7,
+        .rq_shift = 3, .rq_stride = 5, .scq = &a->full, .rcq = &a->cq,
+    });
+    make_qp(&t->side[B], 0, QHCA_QPT_RC, NULL);
+    connect(t, 0);
+    for (i = 0; i < FULL_CQES; i++) {
+        post(&a->qp[0], work(t, A, QHCA_WQE_RDMA_WRITE, i, i, 8,
+                             TARGET + 8 * i));
+    }
+    gqp_ring(&a->qp[0]);
+    while (scene_step(s) || world_step(&s->w)) {
+    }
+    for (; i < FULL_CQES + 10; i++) {
+        post(&a->qp[0], work(t, A, QHCA_WQE_RDMA_READ, i, RESULT + 8 * i, 8,
+                             i));
+    }
+    gqp_ring(&a->qp[0]);
+    resize(s, &a->full);
+}
+
 /* ---- Ethernet frames ---- */
 
 /* A UDP frame of @len bytes at @b, from A to B. */
@@ -793,6 +993,8 @@ const struct scene_kind scene_kinds[] = {
     { "tm", build_tm, 6 },
     { "odp", build_odp, 8 },
     { "mw", build_mw, 7 },
+    { "dm", build_dm, 6 },
+    { "resize", build_resize, 0 },
     { "raw", build_raw, 3 },
     { "eth", build_eth, 5 },
     { "shaper", build_shaper, 5 },
