@@ -40,6 +40,7 @@ struct scene {
     struct guest g[SCENE_NODES];
     struct scene_frame *first, **last;  /* on the wire, in order */
     unsigned sent, lose;        /* the frame of this number is lost; 0: none */
+    uint64_t sent_at[SCENE_NODES];      /* when a node sent its last frame */
     struct scene_cq cq[SCENE_CQS];
     unsigned cqs;
     struct scene_area area[SCENE_AREAS];

@@ -105,6 +105,70 @@ static void load_and_save(struct qhca *e, const struct blob *state)
     load(e, state);
 }
 
+/* ---- what goes on ---- */
+
+/* A shaper that holds frames back when its state is loaded. */
+struct paced {
+    uint32_t num;               /* 0: there is none */
+    uint64_t at, bytes, rate;   /* when it was loaded */
+};
+
+#define FRAME_MAX 1518          /* bytes a shaper may be in debt */
+
+static struct paced find_paced(const struct world *w, struct qhca *e)
+{
+    struct qhca_idr *t = &e->eth->shapers;
+    const struct qhca_shaper *s;
+    uint32_t n;
+
+    for (n = 0; n < qhca_idr_end(t); n++) {
+        s = qhca_idr_get(t, n);
+        if (s && s->rate && s->wait_pos != QHCA_SHAPER_AWAKE) {
+            return (struct paced){ n, w->now, s->bytes, s->rate };
+        }
+    }
+    return (struct paced){ .num = 0 };
+}
+
+/*
+ * The last frame of node @i cannot leave before the rate of @p has paid for
+ * all that went before it: the time is the wire's, not the shaper's.
+ */
+static void check_paced(const struct scene *sc, unsigned i,
+                        const struct paced *p)
+{
+    struct qhca_shaper *s = qhca_idr_get(&sc->w.node[i].e->eth->shapers,
+                                         p->num);
+    uint64_t bytes = s->bytes - p->bytes, free = s->burst + FRAME_MAX;
+
+    CHECK(bytes > free, "the shaper had only %llu bytes to pass",
+          (unsigned long long)bytes);
+    CHECK((sc->sent_at[i] - p->at) * p->rate >=
+          (bytes - free) * (uint64_t)QHCA_SHAPER_BYTE,
+          "%llu bytes have passed in %llu ns, at %llu bits/s",
+          (unsigned long long)bytes,
+          (unsigned long long)(sc->sent_at[i] - p->at),
+          (unsigned long long)p->rate);
+}
+
+/* Finish the scene.  All that was half done must then have been done. */
+static void finish(struct scene *s)
+{
+    struct paced p[SCENE_NODES];
+    unsigned i;
+
+    for (i = 0; i < SCENE_NODES; i++) {
+        p[i] = find_paced(&s->w, s->w.node[i].e);
+    }
+    scene_finish(s);
+    for (i = 0; i < SCENE_NODES; i++) {
+        CHECK(!s->w.node[i].e->ad->job.busy, "a command is not finished");
+        if (p[i].num) {
+            check_paced(s, i, &p[i]);
+        }
+    }
+}
+
 /* ---- the end of all objects ---- */
 
 static void must(struct guest *g, uint8_t op, uint32_t obj, uint64_t mask,
@@ -276,7 +340,7 @@ void scene_check(struct blob *from)
         load_and_save(s.w.node[i].e, &state[i]);
         free(state[i].b);
     }
-    scene_finish(&s);
+    finish(&s);
     outcome = scene_outcome(&s);
     same_text(outcome, want);
     for (i = 0; i < SCENE_NODES; i++) {

@@ -44,6 +44,7 @@ static bool on_wire(struct world *w, unsigned src, uint8_t *frame, size_t *len)
 {
     struct scene *s = (struct scene *)w;
 
+    s->sent_at[src] = w->now;
     if (++s->sent != s->lose) {
         scene_put(s, src, frame, (uint32_t)*len);
     }
