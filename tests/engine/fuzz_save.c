@@ -9,115 +9,12 @@
 
 #include "ethframe.h"
 #include "fuzz_pair.h"
-#include "transport/rc.h"
-#include "adapter/adapter.h"
+#include "fuzz_save_qp.h"
+#include "fuzz_save_end.h"
 #include "ethernet/flow.h"
 
-#define MEM 65536u
 #define FIELDS_MAX 20000
 #define FRAMES 16
-
-struct arena {                  /* memory of the second adapter */
-    uint8_t mem[MEM];
-    uint64_t now;
-    unsigned sent;
-};
-
-static bool a_read(void *opaque, uint64_t addr, void *buf, size_t len)
-{
-    struct arena *a = opaque;
-    size_t i;
-
-    for (i = 0; i < len; i++) {
-        ((uint8_t *)buf)[i] = a->mem[(addr + i) % MEM];
-    }
-    return addr >> 60 != 15;
-}
-
-static bool a_write(void *opaque, uint64_t addr, const void *buf, size_t len)
-{
-    struct arena *a = opaque;
-    size_t i;
-
-    for (i = 0; i < len; i++) {
-        a->mem[(addr + i) % MEM] = ((const uint8_t *)buf)[i];
-    }
-    return addr >> 60 != 15;
-}
-
-static bool a_store64(void *opaque, uint64_t addr, uint64_t val)
-{
-    return a_write(opaque, addr, &val, 8);
-}
-
-static void a_fence(void *opaque)
-{
-    (void)opaque;
-}
-
-static bool a_cas64(void *opaque, uint64_t addr, uint64_t cmp, uint64_t swap,
-                    uint64_t *old)
-{
-    if (!a_read(opaque, addr, old, 8)) {
-        return false;
-    }
-    return *old != cmp || a_write(opaque, addr, &swap, 8);
-}
-
-static bool d_read(void *opaque, uint64_t off, void *buf, size_t len)
-{
-    CHECK(len <= GMEM_SPAN && off <= GMEM_SPAN - len, "beyond device memory");
-    return a_read(opaque, off, buf, len);
-}
-
-static bool d_write(void *opaque, uint64_t off, const void *buf, size_t len)
-{
-    CHECK(len <= GMEM_SPAN && off <= GMEM_SPAN - len, "beyond device memory");
-    return a_write(opaque, off, buf, len);
-}
-
-static bool d_cas64(void *opaque, uint64_t off, uint64_t cmp, uint64_t swap,
-                    uint64_t *old)
-{
-    CHECK(off <= GMEM_SPAN - 8, "beyond device memory");
-    return a_cas64(opaque, off, cmp, swap, old);
-}
-
-static void a_msix(void *opaque, unsigned vector)
-{
-    (void)opaque;
-    CHECK(vector < WORLD_VECTORS, "vector %u raised", vector);
-}
-
-static enum qhca_wire a_send(void *opaque, const void *frame, size_t len)
-{
-    struct arena *a = opaque;
-
-    (void)frame;
-    CHECK(len >= 14 && len <= WORLD_FRAME_MAX, "a frame of %zu bytes", len);
-    a->sent++;
-    return a->sent % 13 ? QHCA_WIRE_READY : a->sent % 2 ? QHCA_WIRE_BUSY : QHCA_WIRE_FULL;
-}
-
-static uint64_t a_clock(void *opaque)
-{
-    struct arena *a = opaque;
-
-    return a->now;
-}
-
-static void a_timer(void *opaque, uint64_t deadline)
-{
-    (void)opaque;
-    (void)deadline;
-}
-
-static const struct qhca_ops arena_ops = {
-    .dma_read = a_read, .dma_write = a_write, .dma_store64 = a_store64,
-    .dma_fence = a_fence, .dma_cas64 = a_cas64, .dm_read = d_read,
-    .dm_write = d_write, .dm_cas64 = d_cas64, .msix = a_msix,
-    .send = a_send, .clock = a_clock, .set_timer = a_timer, .kick = a_fence,
-};
 
 /* ---- a state worth corrupting ---- */
 
@@ -193,6 +90,8 @@ static void busy(struct fq *q, struct fz *f)
 struct ethernet {
     uint64_t mem;
     uint32_t sqn, rqn[ETH_RQS], rqtn, qpn, rule;
+    struct gqp raw;             /* gets UDP */
+    uint32_t raw_rule;
     uint32_t shaper[2];         /* the SQ's, and its parent */
 };
 
@@ -276,6 +175,38 @@ static void eth_spread(struct fq *q, struct ethernet *x)
     guest_must(&q->g, &set);
 }
 
+/* A raw packet QP that sends, and receives what is sent by UDP. */
+static void eth_raw(struct fq *q, struct ethernet *x)
+{
+    struct qhca_sge sge = { .addr = FQ_IOVA + 4096, .len = 2000,
+                            .lkey = q->mr.key };
+    struct qhca_flow rule;
+    struct gwr wr = { .opcode = QHCA_WQE_RAW_SEND, .num_sge = 1, .sge = { sge },
+                      .flags = QHCA_WQE_F_SIGNALED };
+    unsigned i;
+
+    gqp_create(&x->raw, &q->g, &(struct gqp_init){
+        .type = QHCA_QPT_RAW, .sq_shift = 3, .sq_stride = 7, .rq_shift = 3,
+        .rq_stride = 5, .scq = &q->cq, .rcq = &q->cq, .rq = &gbuf_flat4k,
+    });
+    for (i = QHCA_QPS_INIT; i <= QHCA_QPS_RTS; i++) {
+        CHECK(gqp_state(&x->raw, (uint8_t)i) == QHCA_ST_OK, "MODIFY_QP");
+    }
+    for (i = 0; i < 4; i++) {
+        gqp_post_recv(&x->raw, i, &sge, 1);
+    }
+    memset(&rule, 0, sizeof(rule));
+    rule.qpn = x->raw.qpn;
+    rule.priority = 1;
+    rule.value.l4 = QHCA_PROTO_UDP;
+    rule.mask.l4 = 0xff;
+    x->raw_rule = guest_create(&q->g, QHCA_CMD_CREATE_FLOW, &rule,
+                               sizeof(rule));
+    wr.sge[0].len = 100;
+    gqp_post_send(&x->raw, &wr);
+    gqp_ring(&x->raw);
+}
+
 static void eth_ip4(uint8_t *ip, uint8_t proto)
 {
     ip[0] = 0x45;
@@ -357,6 +288,7 @@ static void eth_open(struct fq *q, struct ethernet *x, struct fz *f)
         eth_rq(q, x, i, k | 2);
     }
     eth_spread(q, x);
+    eth_raw(q, x);
     rng_init(&r, k);
     for (i = 0; i < (k >> 3 & 7); i++) {
         made_frame(&m, &r, q->w.node[0].mac, NOTHING);
@@ -401,6 +333,9 @@ static void eth_close(struct fq *q, struct ethernet *x)
         CHECK(guest_simple(&q->g, end[i].op, end[i].num) == QHCA_ST_OK,
               "command %#x", end[i].op);
     }
+    CHECK(guest_simple(&q->g, QHCA_CMD_DESTROY_FLOW, x->raw_rule) ==
+          QHCA_ST_OK, "DESTROY_FLOW");
+    CHECK(gqp_destroy(&x->raw) == QHCA_ST_OK, "DESTROY_QP");
     gmem_release(q->g.m, x->mem, ETH_PAGES * 4096u);
 }
 
@@ -491,17 +426,6 @@ static void spoil(struct fz *f, uint8_t *b, size_t len,
 
 /* ---- using it ---- */
 
-static void eth_frame(struct qhca *e, struct fz *f)
-{
-    static struct made m;
-    uint8_t k = fz_u8(f);
-    struct rng r;
-
-    rng_init(&r, fz_u8(f));
-    made_frame(&m, &r, e->mac, k % ODDS);
-    qhca_receive(e, m.b, m.len);
-}
-
 static void use(struct qhca *e, struct arena *a, struct fz *f)
 {
     struct qhca_qpc qpc;
@@ -543,146 +467,6 @@ static void use(struct qhca *e, struct arena *a, struct fz *f)
             qhca_query_qp(e, fz_u8(f) % 32, &qpc);
         }
     }
-}
-
-/* Give a command through the admin queue, as a driver does. */
-static void command(struct qhca *e, struct arena *a, uint8_t op, uint32_t obj,
-                    uint64_t mask, const void *in, uint32_t len)
-{
-    uint32_t slot = e->ad->asq_prod & ((1u << e->ad->aq_shift) - 1), n = 0;
-    uint64_t at = e->ad->asq_base + slot * sizeof(struct qhca_aq_cmd);
-    struct qhca_aq_cmd cmd = {
-        .opcode = op, .obj = obj, .mask = mask, .in_addr = MEM / 2,
-        .in_len = len,
-    };
-
-    if (!qhca_active(e)) {
-        return;
-    }
-    while (e->ad->asq_prod != e->ad->asq_cons && qhca_active(e)) {
-        CHECK(n++ < 1000, "the admin queue never rests");
-        qhca_run(e);
-    }
-    if (len) {
-        memcpy(a->mem + MEM / 2, in, len);
-    }
-    a_write(a, at, &cmd, sizeof(cmd));
-    qhca_reg_write(e, QHCA_REG_ASQ_DB, e->ad->asq_prod + 1, 4);
-    for (n = 0; e->ad->asq_prod != e->ad->asq_cons && qhca_active(e); n++) {
-        CHECK(n < 1000, "a command is not answered");
-        qhca_run(e);
-    }
-}
-
-/* MODIFY_QP to @state, with all that the transition may need. */
-static void modify(struct qhca *e, struct arena *a, struct qhca_qp *qp,
-                   uint8_t state, struct fz *f)
-{
-    /* Required in the transition from the current state: see qp_modify.c. */
-    static const uint64_t rtr = QHCA_QP_M_AV | QHCA_QP_M_PATH_MTU |
-                                QHCA_QP_M_DEST_QPN | QHCA_QP_M_RQ_PSN;
-    static const uint64_t dest = QHCA_QP_M_MAX_DEST_RD_ATOMIC |
-                                 QHCA_QP_M_MIN_RNR_TIMER;
-    static const uint64_t rts = QHCA_QP_M_TIMEOUT | QHCA_QP_M_RETRY_CNT |
-                                QHCA_QP_M_RNR_RETRY |
-                                QHCA_QP_M_MAX_RD_ATOMIC;
-    bool connected = qhca_qp_connected(qp), uc = qp->type == QHCA_QPT_UC;
-    uint64_t mask = QHCA_QP_M_STATE;
-    struct qhca_qpc c;
-
-    qhca_qp_describe(qp, &c);
-    c.state = state;
-    if (state == QHCA_QPS_INIT && qp->type != QHCA_QPT_RAW) {
-        mask |= QHCA_QP_M_PKEY_INDEX |
-                (connected ? QHCA_QP_M_ACCESS : QHCA_QP_M_QKEY);
-        c.access = QHCA_ACCESS_MASK;
-    } else if (state == QHCA_QPS_RTR && connected) {
-        mask |= rtr | (uc || qp->type == QHCA_QPT_XRC_INI ? 0 : dest);
-        c.path_mtu = 1 + (fz_u8(f) & 3);
-        c.rq_psn = 0xfffffc;
-        c.dest_qpn = fz_u8(f) & 15;
-        c.max_dest_rd_atomic = 4;
-        guest_gid(1, 0, c.av.dgid);
-    } else if (state == QHCA_QPS_RTS && qp->state == QHCA_QPS_RTR &&
-               qp->type != QHCA_QPT_RAW) {
-        mask |= QHCA_QP_M_SQ_PSN;
-        if (connected && !uc) {
-            mask |= qp->type == QHCA_QPT_XRC_TGT ? QHCA_QP_M_TIMEOUT : rts;
-        }
-        c.sq_psn = 0xfffffc;
-        c.timeout = 4;
-        c.retry_cnt = c.rnr_retry = 1;
-        c.max_rd_atomic = fz_u8(f) & 7;
-    } else if (state == QHCA_QPS_SQD) {
-        mask |= QHCA_QP_M_SQD_EVENT;
-        c.en_sqd_event = 1;
-    }
-    command(e, a, QHCA_CMD_MODIFY_QP, qp->qpn, mask, &c, sizeof(c));
-}
-
-/* A packet that @qp has to process. */
-static void packet(struct qhca *e, struct qhca_qp *qp, struct fz *f)
-{
-    static const uint8_t ops[] = {
-        QHCA_OP_SEND_FIRST, QHCA_OP_SEND_MIDDLE, QHCA_OP_SEND_LAST,
-        QHCA_OP_SEND_ONLY, QHCA_OP_SEND_ONLY_IMM, QHCA_OP_WRITE_FIRST,
-        QHCA_OP_WRITE_LAST, QHCA_OP_WRITE_ONLY_IMM, QHCA_OP_READ_REQUEST,
-        QHCA_OP_FETCH_ADD, QHCA_OP_FLUSH, QHCA_OP_ATOMIC_WRITE,
-        QHCA_OP_READ_RESP_ONLY, QHCA_OP_READ_RESP_MIDDLE, QHCA_OP_ACK,
-        QHCA_OP_ATOMIC_ACK,
-    };
-    uint8_t pick = fz_u8(f), how = fz_u8(f), b[WORLD_FRAME_MAX] = { 0 };
-    const struct qhca_gid *g = &e->xd->gids[0];
-    struct qhca_op_info info;
-    uint8_t *ip = b + 14, *bth = ip + 28, op;
-    uint32_t len, psn, pad, sum = 0, i;
-
-    if (qp->type == QHCA_QPT_RSS || qp->type == QHCA_QPT_RAW ||
-        g->type != QHCA_GID_ROCE_V2) {
-        return;
-    }
-    op = qhca_qp_connected(qp) ? ops[pick & 15] : QHCA_OP_SEND_ONLY;
-    op |= qhca_qp_class(qp);
-    info = qhca_op_info(op);
-    len = !(info.flags & QHCA_OPF_PAYLOAD) ? 0 :
-          info.flags & QHCA_OPF_END ? (uint32_t)(pick >> 4) * 8 :
-          qhca_mtu_bytes(qp->path_mtu);
-    pad = -len & 3;
-    psn = info.flags & QHCA_OPF_RESP ?
-          qhca_psn_add(qp->xp->una_psn, how & 3) :
-          qhca_psn_add(qp->xp->exp_psn, (how & 7) == 7 ? -1 : how & 1);
-    memcpy(b, g->mac, 6);
-    b[12] = 8;
-    qhca_put_be32(bth, (uint32_t)op << 24 | pad << 20 | 0xffff);
-    qhca_put_be32(bth + 4, qp->qpn);
-    qhca_put_be32(bth + 8, 0x80000000u | psn);
-    fz_bytes(f, bth + 12, info.ext);
-    if (info.flags & QHCA_OPF_XRCETH) {
-        qhca_put_be32(bth + 12, how >> 4);
-    }
-    if (info.flags & QHCA_OPF_DETH) {
-        qhca_put_be32(bth + 12, qp->type == QHCA_QPT_GSI ? QHCA_GSI_QKEY :
-                                                          qp->qkey);
-    }
-    if (info.flags & QHCA_OPF_AETH) {
-        bth[12] = how & 8 ? QHCA_ACK_UNLIMITED : how & 0x60;
-    }
-    len += pad + info.ext + 12;
-    ip[0] = 0x45;
-    qhca_put_be16(ip + 2, (uint16_t)(len + 4 + 28));
-    ip[8] = 64;
-    ip[9] = 17;
-    memcpy(ip + 12, qp->av.dgid + 12, 4);
-    memcpy(ip + 16, g->gid + 12, 4);
-    for (i = 0; i < 20; i += 2) {
-        sum += qhca_get_be16(ip + i);
-    }
-    sum = (sum & 0xffff) + (sum >> 16);
-    qhca_put_be16(ip + 10, (uint16_t)~((sum & 0xffff) + (sum >> 16)));
-    qhca_put_be16(ip + 22, QHCA_ROCE_UDP_PORT);
-    qhca_put_be16(ip + 24, (uint16_t)(len + 4 + 8));
-    qhca_put_le32(bth + len, qhca_icrc(ip, false, 28 + len));
-    qhca_receive(e, b, (size_t)(bth - b) + len + 4);
 }
 
 /* Shapers: other rates and parents; some go. */
@@ -742,36 +526,6 @@ static void drive_eth(struct qhca *e, struct arena *a, struct fz *f)
     }
 }
 
-/* Nothing but its users keeps an Ethernet RQ alive. */
-static void destroy_eth(struct qhca *e, struct arena *a)
-{
-    struct qhca_port port = { .eth_qpn = QHCA_ETH_QP_NONE };
-    struct qhca_eth_q *q;
-    unsigned n;
-
-    command(e, a, QHCA_CMD_MODIFY_PORT, 0, QHCA_PORT_M_ETH_QPN, &port,
-            sizeof(port));
-    for (n = 0; n < 32; n++) {
-        command(e, a, QHCA_CMD_DESTROY_FLOW, n, 0, NULL, 0);
-    }
-    for (n = 0; n < 32; n++) {
-        if (qhca_qp_get(e, n) && qhca_qp_get(e, n)->type == QHCA_QPT_RSS) {
-            command(e, a, QHCA_CMD_DESTROY_QP, n, 0, NULL, 0);
-        }
-    }
-    for (n = 0; n < 32; n++) {
-        command(e, a, QHCA_CMD_DESTROY_RQT, n, 0, NULL, 0);
-    }
-    for (n = 0; n < 32 && qhca_active(e); n++) {
-        q = qhca_idr_get(&e->eth->eth_rqs, n);
-        if (q && !q->users) {
-            command(e, a, QHCA_CMD_DESTROY_ETH_RQ, n, 0, NULL, 0);
-            CHECK(!qhca_active(e) || !qhca_idr_get(&e->eth->eth_rqs, n),
-                  "DESTROY_ETH_RQ");
-        }
-    }
-}
-
 /* All that can happen to a QP: states, doorbells, packets, time, its end. */
 static void drive(struct qhca *e, struct arena *a, struct fz *f)
 {
@@ -813,29 +567,6 @@ static void drive(struct qhca *e, struct arena *a, struct fz *f)
     }
     for (i = 0; i < 50; i++) {
         qhca_run(e);
-    }
-}
-
-/* Only a group, a rule or an indirection table can keep a QP alive. */
-static void destroy(struct qhca *e, struct arena *a)
-{
-    struct qhca_qp *qp;
-    struct qhca_wq *wq;
-    unsigned n;
-
-    for (n = 0; n < 32 && qhca_active(e); n++) {
-        qp = qhca_qp_get(e, n);
-        wq = qhca_wq_get(e, n);
-        if (!qp && !wq) {
-            continue;
-        }
-        if (wq ? wq->users : qp->users) {
-            continue;
-        }
-        command(e, a, wq ? QHCA_CMD_DESTROY_WQ : QHCA_CMD_DESTROY_QP, n, 0,
-                NULL, 0);
-        CHECK(!qhca_active(e) || !qhca_idr_get(&e->q->qps, n),
-              "DESTROY_QP, DESTROY_WQ");
     }
 }
 
@@ -883,11 +614,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     busy(&q, &f);
     CHECK(qhca_save(q.w.node[0].e, &state, &len), "no memory");
     n = find_fields(state, len, fields);
-    memset(&a, 0, sizeof(a));
-    a.now = q.w.now;
+    arena_open(&a, q.w.now);
     fz_bytes(&f, a.mem, 64);
     for (len2 = 64; len2 < MEM; len2++) {
         a.mem[len2] = (uint8_t)(a.mem[len2 - 64] * 5 + (len2 >> 6));
+    }
+    if (fz_u8(&f) & 3) {        /* else its tables and rings hold anything */
+        arena_keep(&a, &q.w.node[0].mem);
     }
     {
         struct qhca_config cfg;
@@ -905,16 +638,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         len = len * fz_u8(&f) / 256;
     }
     if (qhca_load(e, state, len, why, sizeof(why))) {
-        drive(e, &a, &f);
+        if (fz_u8(&f) & 1) {    /* else the QPs are still as loaded */
+            drive(e, &a, &f);
+            drive_eth(e, &a, &f);
+            CHECK(qhca_save(e, &again, &len2), "no memory");
+            CHECK(qhca_load(e, again, len2, why, sizeof(why)), "what was "
+                  "loaded and used cannot be saved and loaded again: %s", why);
+            free(again);
+        }
+        live_all(e, &a, &f);
         drive_eth(e, &a, &f);
-        CHECK(qhca_save(e, &again, &len2), "no memory");
-        CHECK(qhca_load(e, again, len2, why, sizeof(why)), "what was loaded "
-              "and used cannot be saved and loaded again: %s", why);
-        free(again);
-        drive(e, &a, &f);
-        drive_eth(e, &a, &f);
-        destroy_eth(e, &a);
-        destroy(e, &a);
+        end_all(e, &a);
         use(e, &a, &f);     /* it may end in the fatal state */
     } else {
         CHECK(why[0] && qhca_reg_read(e, QHCA_REG_CTRL, 4) == 0,
