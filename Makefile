@@ -179,7 +179,7 @@ test-bare: $(call built,qemu) ## The device without its observers: built, and te
 .PHONY: test-asan
 test-asan: $(call built,qemu) ## The same as test-device, in a QEMU built with AddressSanitizer
 	@lab/build/build-qemu --asan
-	$(IN_ROOT) env QHCA_QEMU=$(ASAN) $(PYTEST) tests/device $(ARGS)
+	$(IN_ROOT) env QHCA_QEMU=$(ASAN) $(PYTEST) -m 'not prints' tests/device $(ARGS)
 
 test-docs: $(call built,build) ## Execute all commands of the documents (@test_docs@)
 	$(HOST_PYTEST) tests/docs $(ARGS)

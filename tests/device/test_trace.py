@@ -3,6 +3,7 @@
 
 import re
 
+import pytest
 from adapter import Adapter
 from conftest import DEVICE
 from layout import C
@@ -35,6 +36,7 @@ def test_trace_events():
         assert re.search(r" time 123456789 dev q$", line), line
 
 
+@pytest.mark.prints("nothing but the events")
 def test_calls_of_the_engine():
     """Which calls held the big lock and for how long, without the cost of the engine's own events."""
     with Machine("-trace", "qhca_call", device=DEVICE) as m:
@@ -61,6 +63,7 @@ def test_guest_errors_are_logged():
         assert re.search(r"^q: 0xabcde: \w+", m.log.read_text(), re.M)
 
 
+@pytest.mark.prints("nothing")
 def test_silent_by_default(adapter):
     adapter.ring(C.QHCA_DB_SQ, 0xABCDE, 1)
     adapter.command(C.QHCA_CMD_NOP)
