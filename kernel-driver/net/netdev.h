@@ -245,8 +245,10 @@ struct qhca_tx_queue {
  *	may be unable to read
  * @bufs: the buffer of each WQE
  * @dbrec: the ring's record
+ * @provider: that memory provider, or NULL
  * @hds_thresh: longer frames are split, bytes
  * @buf_len: bytes of a buffer, a power-of-two number of pages
+ * @need: buffers that must be posted for the largest frame
  * @prod: next WQE to write
  * @cons: oldest WQE not completed
  * @shift: log2 of the depth
@@ -256,8 +258,10 @@ struct qhca_rx_data {
 	struct page_pool *pool;
 	netmem_ref *bufs;
 	struct qhca_dbrec *dbrec;
+	void *provider;
 	u32 hds_thresh;
 	u32 buf_len;
+	u32 need;
 	u32 prod;
 	u32 cons;
 	u8 shift;
@@ -516,7 +520,7 @@ static inline bool qhca_rx_short(const struct qhca_rx_queue *q)
 {
 	return qhca_rx_works(q) && !q->xsk &&
 	       (q->prod - q->cons < QHCA_RX_MAX_BUFS ||
-		(q->split && qhca_rx_data_posted(q) < MAX_SKB_FRAGS));
+		(q->split && qhca_rx_data_posted(q) < q->data.need));
 }
 
 /* rx_mode.c */

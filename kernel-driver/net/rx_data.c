@@ -18,13 +18,32 @@ static netmem_ref *data_buf(const struct qhca_rx_data *d, u32 index)
 	return &d->bufs[index & (BIT(d->shift) - 1)];
 }
 
+/* The memory provider that is bound to queue @index, or NULL. */
+static void *data_provider(struct net_device *netdev, u32 index)
+{
+	return __netif_get_rx_queue(netdev, index)->mp_params.mp_priv;
+}
+
 /*
  * Has a memory provider been bound to queue @index? The CPU must not read its
  * memory. Under the core's locks.
  */
 bool qhca_rx_data_provided(struct net_device *netdev, u32 index)
 {
-	return __netif_get_rx_queue(netdev, index)->mp_params.mp_priv;
+	return data_provider(netdev, index);
+}
+
+/*
+ * The number of buffers that @q must have for the largest frame. What the
+ * device merges needs more, but arrives as single frames without them.
+ */
+static u32 data_bufs_needed(const struct qhca_rx_queue *q)
+{
+	bool super = q->large &&
+		     q->priv->dev->caps.features & QHCA_FEAT_ETH_SUPER;
+	u32 len = super ? SZ_64K : QHCA_ETH_MAX_FRAME;
+
+	return min_t(u32, DIV_ROUND_UP(len, q->data.buf_len), MAX_SKB_FRAGS);
 }
 
 static int data_make_pool(struct qhca_rx_queue *q, u32 depth)
@@ -46,6 +65,9 @@ static int data_make_pool(struct qhca_rx_queue *q, u32 depth)
 	/* frames up to the threshold would have their data in other buffers */
 	if (q->data.hds_thresh)
 		pp.flags &= ~PP_FLAG_ALLOW_UNREADABLE_NETMEM;
+	else
+		q->data.provider = data_provider(q->priv->netdev, q->index);
+	q->data.need = q->data.provider ? data_bufs_needed(q) : MAX_SKB_FRAGS;
 	pool = page_pool_create(&pp);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
@@ -85,28 +107,19 @@ void qhca_rx_data_free(struct qhca_rx_queue *q)
 	qhca_queue_buf_free(q->priv->dev, &q->data.buf);
 }
 
-/* The number of buffers that the payload of the largest packet takes. */
-static u32 data_bufs_needed(const struct qhca_rx_queue *q)
-{
-	u32 len = q->large ? SZ_64K : q->priv->netdev->mtu;
-
-	return min_t(u32, DIV_ROUND_UP(len, q->data.buf_len), MAX_SKB_FRAGS);
-}
-
 /*
- * Check that the memory provider of @q, allocated to replace @old, has the
- * buffers of one packet: with less, packets could never arrive. Only a provider
- * that is new to the queue is checked, because an application may hold the
- * buffers of another one. 0 or -ENOMEM.
+ * Check that the memory provider of @q, which is to replace @old, has the
+ * buffers of one frame left: with less, frames could never arrive. Other queues
+ * of the provider may have taken them. An application may hold the buffers of a
+ * provider that the queue already has, so that one is not checked. 0 or -ENOMEM.
  */
 int qhca_rx_data_check(struct qhca_rx_queue *q, const struct qhca_rx_queue *old)
 {
-	const struct page_pool *was = old ? old->data.pool : NULL;
 	struct page_pool *pool = q->data.pool;
-	u32 n, need = data_bufs_needed(q);
+	u32 n, need = q->data.need;
 	netmem_ref bufs[MAX_SKB_FRAGS];
 
-	if (!pool->mp_priv || (was && was->mp_priv == pool->mp_priv))
+	if (!q->data.provider || (old && old->data.provider == q->data.provider))
 		return 0;
 	local_bh_disable();
 	for (n = 0; n < need; n++) {
@@ -118,7 +131,7 @@ int qhca_rx_data_check(struct qhca_rx_queue *q, const struct qhca_rx_queue *old)
 	local_bh_enable();
 	if (n < need)
 		netdev_notice(q->priv->netdev,
-			      "queue %u: the memory provider has %u buffers of %u bytes, a packet may need %u\n",
+			      "queue %u: only %u buffers of %u bytes are free in the memory provider, a frame may need %u\n",
 			      q->index, n, q->data.buf_len, need);
 	need -= n;
 	while (n)
