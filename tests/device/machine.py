@@ -117,12 +117,12 @@ class Machine:
         self.close()
 
     def close(self, check: bool = True) -> None:
-        """End QEMU; every test checks that it was still alive."""
+        """End QEMU; every test checks that it was still alive, and has made no error at its end."""
         alive = self.process.poll() is None
         if alive:
             self.process.terminate()
             try:
-                self.process.wait(10)
+                self.process.wait(TIMEOUT)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -132,6 +132,8 @@ class Machine:
         if check and not alive:
             raise AssertionError(
                 f"QEMU died with {self.process.returncode}:\n{self.output}")
+        if "ERROR: AddressSanitizer" in self.output:
+            raise AssertionError(self.output)
 
     # ---- the process ----
 

@@ -7,6 +7,7 @@ cases QEMU responds, sleeps, and keeps no file open.
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from adapter import CAP_EXP, Adapter
@@ -27,6 +28,7 @@ FIRST_PSN = 200
 PACKETS = 60                    # fewer than may be sent before the first acknowledge (64)
 ACK_TIMEOUT = (4096 << 14) + 1  # ns
 DEVICE_CONTROL, FLR = 8, 0x8000
+WMEM, WMEM_USUAL = Path("/proc/sys/net/core/wmem_default"), 212992
 
 
 def next_psn(wire: Wire) -> int:
@@ -168,6 +170,8 @@ def test_migrated_while_blocked(bench, tmp_path):
     The adapter moves to another QEMU, whose wire is blocked, too, and continues there; so it does
     in the first QEMU if that runs again after all.
     """
+    if int(WMEM.read_text()) > WMEM_USUAL:
+        pytest.skip(f"{WMEM}: the buffers of this host's sockets hold the whole message")
     bench.start()
     bench.block()
     save(bench.m, tmp_path / "state")
