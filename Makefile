@@ -104,7 +104,7 @@ debug: build ## Boot two guests, stop at the first doorbell of PROG: tmux, scope
 # come last, and next to them targets that end before they do, so that both CPUs are busy
 # to the end. Everything is built before, because QEMU takes four times as long to build
 # next to guests. Some of the kernel's selftests have time limits for real
-# machines: all of them run alone, those of the gate have none.
+# machines: in test-all they run alone, and the gate has two that have none.
 TESTS = test-manual test-provider test-driver test-guest-labs test-engine$(1) test-docs \
 	check-style test-pyverbs $(if $(1),,test-selftests) test-lab test-guest-pair-first \
 	test-guest-pair-last test-device $(if $(1),driver-newest test-asan) test-bare
@@ -177,7 +177,7 @@ test-bare: $(call built,qemu) ## The device without its observers: built, and te
 		tests/device $(ARGS)
 
 .PHONY: test-asan
-test-asan: $(call built,qemu) ## The same as test-device, in a QEMU built with AddressSanitizer
+test-asan: $(call built,root) ## The same as test-device, in a QEMU built with AddressSanitizer
 	@lab/build/build-qemu --asan
 	$(IN_ROOT) env QHCA_QEMU=$(ASAN) $(PYTEST) -m 'not prints' tests/device $(ARGS)
 

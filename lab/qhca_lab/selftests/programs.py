@@ -23,8 +23,9 @@ from .place import TESTS, Place
 LIMIT = 3600
 FOLDERS = ("drivers/net", "drivers/net/hw")
 # The tests that the gate runs: quick ones, without time limits that a busy host exceeds
-# (ping.py allows half a second for a response). Guest tests have msg_zerocopy and tcp_mmap.
-SHORT = {"drivers/net/queues.py", "drivers/net/stats.py", "net/toeplitz"}
+# (ping.py allows half a second for a response, toeplitz counts frames for half a minute).
+# Guest tests have msg_zerocopy and tcp_mmap.
+SHORT = {"drivers/net/queues.py", "drivers/net/stats.py"}
 
 
 # Tests that need something other than an adapter with one port, and fail without it
