@@ -39,10 +39,10 @@ bool qhca_rx_data_provided(struct net_device *netdev, u32 index)
  */
 static u32 data_bufs_needed(const struct qhca_rx_queue *q)
 {
-	bool super = q->large &&
-		     q->priv->dev->caps.features & QHCA_FEAT_ETH_SUPER;
-	u32 len = super ? SZ_64K : QHCA_ETH_MAX_FRAME;
+	u32 len = QHCA_ETH_MAX_FRAME;
 
+	if (q->large && q->priv->dev->caps.features & QHCA_FEAT_ETH_SUPER)
+		len = SZ_64K;
 	return min_t(u32, DIV_ROUND_UP(len, q->data.buf_len), MAX_SKB_FRAGS);
 }
 
