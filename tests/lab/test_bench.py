@@ -16,7 +16,7 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
 from qhca_lab import LabError  # noqa: E402
-from qhca_lab.bench import net, perftest, results, scale, softroce  # noqa: E402
+from qhca_lab.bench import net, perftest, results, revisions, scale, softroce  # noqa: E402
 
 # Output of iperf3 3.18, without the unused parts.
 IPERF = {
@@ -145,6 +145,40 @@ def test_no_aim_beside_the_host():
 def test_every_case_of_perftest_has_an_aim():
     titles = {case[0] for case in perftest.CASES if case[4] is not None}
     assert titles == set(softroce.HOST_AIMS)
+
+
+# ------------------------------------------------------------- against a revision
+
+
+@pytest.mark.parametrize("revision, title, link, peer, aim", [
+    ("9add8dd", "send 2 B latency", "dgram, memory", "qhca", 2.0),
+    ("9add8dd", "send 64 KiB", "dgram, memory", "qhca", None),
+    ("9add8dd01", "send 64 KiB", "dgram", "qhca", 2.0),
+    ("9add8dd", "send 2 B latency", "dgram", "qhca", None),
+    ("9add8dd", "write 1 MiB", "switch", "qhca", 1.0),
+    ("9add8dd", "write 1 MiB", "dgram", "rxe", 1.0),
+    ("178bd75", "write 1 MiB", "switch", "qhca", None),
+    ("", "write 1 MiB", "switch", "qhca", None),
+])
+def test_aims_against_a_revision(revision, title, link, peer, aim):
+    assert revisions.aim_against(revision, title, link, peer) == aim
+
+
+@pytest.mark.parametrize("ratio, most, told", [
+    (2.0, 2.1, "reached"), (1.9, 2.1, "reached in some rounds"), (1.8, 1.9, "MISSED"),
+])
+def test_verdict_against_a_revision(ratio, most, told):
+    entry = {"case": "send 64 KiB", "unit": "MiB/s", "now": 20.0, "before": 10.0,
+             "ratio": ratio, "least": 1.0, "most": most, "aim": 2.0}
+    assert revisions.ratio_row(entry).endswith(f"  (aim 2 x: {told})")
+    assert "aim" not in revisions.ratio_row(entry | {"aim": None})
+
+
+@pytest.mark.parametrize("arguments", [["--link", "dgram"], ["--net", "--peer", "rxe"]])
+def test_options_of_a_comparison_alone(arguments):
+    done = subprocess.run([TOP / "lab" / "bench" / "measure", *arguments], check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and "need --against" in done.stderr
 
 
 # --------------------------------------------------------------------- many of all

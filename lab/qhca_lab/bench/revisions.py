@@ -7,11 +7,42 @@ import json
 import os
 import statistics
 import subprocess
+from pathlib import Path
 
 from ..errors import LabError
 from ..lab import Lab, Options
 from ..paths import BUILD, TOP
 from .perftest import NAME, measure, qhca_ends, say
+
+# The revision at which the goals were set, before memory links and super-frames, and how
+# many times better than its device a case should be, by the kind of link.
+BASE = "9add8dd"
+BASE_AIMS = {
+    "dgram, memory": {f"{verb} 2 B latency": 2.0 for verb in ("write", "read", "send")},
+    "dgram": {f"{verb} 64 KiB": 2.0 for verb in ("write", "read", "send")},
+}
+# Through a switch, or to Soft-RoCE, no case should be slower.
+NOT_SLOWER = 1.0
+
+
+def aim_against(revision: str, title: str, link: str, peer: str) -> float | None:
+    """How many times better than REVISION a case should be on LINK (as `status` shows it)
+    with an adapter PEER at the other end; None if there is no goal."""
+    if not revision.startswith(BASE):
+        return None
+    if peer != "qhca" or link == "switch":
+        return NOT_SLOWER
+    return BASE_AIMS.get(link, {}).get(title)
+
+
+def verdict(entry: dict) -> str:
+    """Whether the median of the ratios reaches the goal; if not, whether some round does."""
+    aim = entry.get("aim")
+    if not aim:
+        return ""
+    told = ("reached" if entry["ratio"] >= aim
+            else "reached in some rounds" if entry["most"] >= aim else "MISSED")
+    return f"  (aim {aim:g} x: {told})"
 
 
 def build_before(revision: str) -> str:
@@ -39,18 +70,23 @@ def build_before(revision: str) -> str:
 
 def compare(args, cases) -> int:
     """The device of this tree against that of another revision, alternately."""
-    before = args.against
+    before, revision = args.against, ""
     if not os.access(before, os.X_OK):
         before = build_before(args.against)
+        revision = Path(before).parents[2].name
+    nics = ["qhca", args.peer]
     minutes = len(cases) * args.rounds * 2 * (args.seconds + 3) / 60
     say(f"booting four guests; then about {minutes:.0f} minutes")
     results = []
     with (
-        Lab.up(NAME, None, Options(smp=args.smp, tied=True), progress=say, replace=True) as now,
-        Lab.up(NAME + "-before", None, Options(smp=args.smp, tied=True, binary=before),
+        Lab.up(NAME, nics, Options(smp=args.smp, tied=True, link=args.link), progress=say,
+               replace=True) as now,
+        Lab.up(NAME + "-before", nics,
+               Options(smp=args.smp, tied=True, link=args.link, binary=before),
                progress=say, replace=True) as then,
     ):
         labs = {"now": now, "before": then}
+        link = now.state["link"]
         ends = {name: qhca_ends(lab) for name, lab in labs.items()}
         for lab in labs.values():
             lab.freeze()
@@ -66,6 +102,7 @@ def compare(args, cases) -> int:
                             for a, b in zip(values["now"], values["before"]))
             entry = {"case": title, "unit": unit, "samples": values,
                      "ratio": statistics.median(ratios), "least": ratios[0], "most": ratios[-1],
+                     "aim": aim_against(revision, title, link, args.peer),
                      **{name: statistics.median(got) for name, got in values.items()}}
             results.append(entry)
             say(ratio_row(entry))
@@ -74,14 +111,17 @@ def compare(args, cases) -> int:
     print(f"\n{'':18} {'now':>12} {'before':>12} {'unit':6} {'ratio':>7} {'least':>7} {'most':>7}")
     for entry in results:
         print(ratio_row(entry))
-    print(f"\nbefore: {args.against}; a ratio above 1 is better than before; least and most are of "
-          f"{args.rounds} rounds")
+    print(f"\nbefore: {args.against}; link {link}, from qhca to {args.peer}; a ratio above 1 is "
+          f"better than before; least and most are of {args.rounds} rounds")
     target = BUILD / "bench-against.json"
-    target.write_text(json.dumps({"against": args.against, "results": results}, indent=1) + "\n")
+    target.write_text(json.dumps({"against": args.against, "link": link, "peer": args.peer,
+                                  "results": results}, indent=1) + "\n")
     print(target)
-    return 0
+    missed = [e for e in results if e["aim"] and e["ratio"] < e["aim"]]
+    return int(bool(args.strict and missed))
 
 
 def ratio_row(entry: dict) -> str:
     return (f"{entry['case']:18} {entry['now']:>12,.1f} {entry['before']:>12,.1f} "
-            f"{entry['unit']:6} {entry['ratio']:7.3f} {entry['least']:7.3f} {entry['most']:7.3f}")
+            f"{entry['unit']:6} {entry['ratio']:7.3f} {entry['least']:7.3f} {entry['most']:7.3f}"
+            f"{verdict(entry)}")
