@@ -116,7 +116,7 @@ test: build ## The gate: build everything, run all but long tests (@test@)
 test-all: build ## All tests, including the long ones (@test_all@)
 	@$(MAKE) --no-print-directory kernel KERNEL=newest
 	@lab/build/build-qemu --asan
-	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-selftests
+	@GATE= lab/gate/run-tests $(call TESTS,-all) -- test-series test-selftests
 
 .PHONY: test-manual test-lab test-engine test-provider test-driver test-device \
 	test-pyverbs test-docs test-guest test-selftests
@@ -125,7 +125,11 @@ test-manual: $(call built,root) ## Compare docs/hardware.md with the contract he
 	$(IN_ROOT) $(PYTEST) tests/manual $(ARGS)
 
 test-lab: $(call built,deps) ## Test launcher and tools without guests (@test_lab@)
-	$(HOST_PYTEST) tests/lab $(ARGS)
+	$(HOST_PYTEST) -m 'not alone$(if $(GATE), and not long)' tests/lab $(ARGS)
+
+.PHONY: test-series
+test-series: $(call built,root) ## Cut device, driver and provider into patches, and build each
+	$(HOST_PYTEST) -m alone tests/lab $(ARGS)
 
 test-engine: $(call built,root) ## Engine unit tests, simulation, short fuzzing (@test_engine@)
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile check

@@ -328,6 +328,7 @@ def test_a_rule_that_finds_nothing_is_refused(rule):
 # -------------------------------------------------------------------------- long
 
 @pytest.mark.long("it builds each patch: half an hour, and the first time an hour")
+@pytest.mark.alone("beside guests it takes several times as long")
 @pytest.mark.parametrize("project", ["rdma-core", "linux", "qemu"])
 def test_the_series_apply_and_build(project):
     for script in ("make-patches", "test-patches"):
