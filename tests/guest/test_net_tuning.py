@@ -82,7 +82,7 @@ def test_buffer_size(pair):
             # the rest is headroom, and what the stack keeps of a packet
             assert told == size and size - 600 < room < size
             transfer(a, b, b.ip, 5304)
-        for size, why in ((2048, "powers of two"), (12288, "powers of two"), (65536, "from 4096")):
+        for size, why in ((2048, "power of two"), (12288, "power of two"), (65536, "from 4096")):
             refused = b.run(f"ethtool -G {dev} rx-buf-len {size}", check=False)
             assert refused.rc and why in refused.err, refused.describe()
         # smaller frames and split ones fit into large buffers as well
