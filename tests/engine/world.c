@@ -833,6 +833,11 @@ static void handle(struct world *w, struct world_event *ev)
     }
 }
 
+uint64_t world_next(const struct world *w)
+{
+    return w->heap_len ? w->heap[0].t : UINT64_MAX;
+}
+
 bool world_step(struct world *w)
 {
     struct world_event ev;

@@ -141,6 +141,8 @@ struct qhca_shring *world_memlink_ring(struct world *w, unsigned from,
                                        unsigned to);
 void node_memlinks_allow(struct node *n, bool allowed);
 void node_memlink_bell(struct node *n, unsigned id);
+/* When the next event is due, ns; UINT64_MAX: there is none. */
+uint64_t world_next(const struct world *w);
 /* Run one event; false if none is left. */
 bool world_step(struct world *w);
 /* Run events until @t (absolute, ns); time is then @t. */
