@@ -153,13 +153,18 @@ test-driver: $(call built,root) ## Unit tests of the driver, its layers; a build
 	$(IN_ROOT) $(MAKE) -C tests/driver-unit check
 
 # They stop before their time is over only if they find something.
-.PHONY: fuzz soak
+.PHONY: fuzz corpus soak
 fuzz: root ## Fuzz engine, provider and device on all CPUs, each target for TIME=300 seconds
 	@lab/build/build-provider
 	@lab/build/build-qemu --fuzz
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile fuzz TIME='$(TIME)'
 	$(IN_ROOT) $(MAKE) -C tests/provider fuzz TIME='$(TIME)'
 	$(IN_ROOT) env TIME='$(TIME)' tests/device/fuzz
+
+corpus: root ## Make what fuzzing found the corpora in git, as few inputs as reach as much
+	@lab/build/build-provider
+	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile corpus
+	$(IN_ROOT) $(MAKE) -C tests/provider corpus
 
 soak: root ## Simulate the engine with new seeds on all CPUs, for TIME=600 seconds
 	$(IN_ROOT) $(MAKE) -f tests/engine/Makefile soak TIME='$(TIME)'

@@ -15,7 +15,7 @@ WITHOUT = {
     "LICENSES/*.txt": "the licenses themselves, as they are published",
     "*/MAINTAINERS": "an entry that is put into a file of QEMU or Linux",
     "qemu-hw/patches/*.patch": "mails, whose text is to become that of a commit",
-    "tests/engine/corpus/*": "inputs of fuzzers: every byte is one",
+    "tests/*/corpus/*": "inputs of fuzzers: every byte is one",
     "tests/lab/recording/raw/*": "a recording, as device and driver write it",
 }
 
