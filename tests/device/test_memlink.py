@@ -663,6 +663,7 @@ def test_markers_that_are_guessed(victim):
     h.peer.close()
 
 
+@pytest.mark.observe
 def test_peer_with_the_name_of_another(lab, folder):
     """The adapter connects to an address: who responds must not claim to have another."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as trap:

@@ -51,7 +51,7 @@ def test_newest(newest_pair):
 def test_newest_starts_from_its_own_copy(newest_pair):
     """A lab with the other kernel starts from a saved guest with that kernel."""
     def booted(what):
-        return saved_guest.HOME / saved_guest._key(Options(kernel=what))
+        return saved_guest.HOME / saved_guest._key(Options(kernel=what, accel="tcg"))
 
     assert (booted("newest") / "memory").exists()
     assert booted("newest") != booted("default")
