@@ -39,18 +39,9 @@ static void make_tm_qp(struct fm *m)
         .type = QHCA_QPT_RC, .scq = &m->q.cq, .rcq = &m->q.cq,
         .srq = &m->tm,
     };
-    struct gqp_attr a;
 
     gqp_create(&m->tmqp, &m->q.g, &in);
-    gqp_attr_default(&a);
-    a.path_mtu = 1;
-    a.dest_qpn = 0x77;
-    a.sq_psn = a.rq_psn = 0xfffffc;
-    a.timeout = 6;
-    a.retry_cnt = a.rnr_retry = 2;
-    gqp_to_init(&m->tmqp, &a);
-    gqp_to_rtr(&m->tmqp, &m->q.peer, &a);
-    gqp_to_rts(&m->tmqp, &a);
+    mlp_connect(&m->tmqp, &m->q.peer);
 }
 
 static void open(struct fm *m)

@@ -37,6 +37,22 @@ struct mlpeer {
     bool impostor;              /* always claim to be the QP's own peer */
 };
 
+/* Connect @qp to a QP of @peer that does not exist. */
+static inline void mlp_connect(struct gqp *qp, const struct node *peer)
+{
+    struct gqp_attr a;
+
+    gqp_attr_default(&a);
+    a.path_mtu = 1;
+    a.dest_qpn = 0x77;
+    a.sq_psn = a.rq_psn = 0xfffffc;
+    a.timeout = 6;
+    a.retry_cnt = a.rnr_retry = 2;
+    gqp_to_init(qp, &a);
+    gqp_to_rtr(qp, peer, &a);
+    gqp_to_rts(qp, &a);
+}
+
 /* Memory of exactly its size, so that a sanitizer knows its end. */
 static inline void mlp_regions(struct mlpeer *m)
 {

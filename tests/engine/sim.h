@@ -182,6 +182,26 @@ void tm_script(struct sim *s);
 extern void (*const sim_extras[])(struct sim *s);
 extern const unsigned sim_extras_n;
 
+/* ---- send WQEs ---- */
+
+static inline bool sim_takes_recv(uint8_t op)
+{
+    return op == QHCA_WQE_SEND || op == QHCA_WQE_SEND_IMM ||
+           op == QHCA_WQE_RDMA_WRITE_IMM;
+}
+
+static inline bool sim_is_write(uint8_t op)
+{
+    return op == QHCA_WQE_RDMA_WRITE || op == QHCA_WQE_RDMA_WRITE_IMM;
+}
+
+static inline bool sim_is_atomic(uint8_t op)
+{
+    return op == QHCA_WQE_COMP_SWAP || op == QHCA_WQE_FETCH_ADD ||
+           op == QHCA_WQE_MASKED_COMP_SWAP ||
+           op == QHCA_WQE_MASKED_FETCH_ADD;
+}
+
 const char *sim_wc_name(unsigned status);
 
 #endif

@@ -49,21 +49,12 @@ struct hostile {
 static void connect(struct victim *v, struct gqp *qp)
 {
     struct qhca_sge sge = { IOVA + 8192, 1024, v->mr.key };
-    struct gqp_attr a;
     unsigned i;
 
-    gqp_attr_default(&a);
-    a.path_mtu = 1;
-    a.dest_qpn = 0x77;
-    a.sq_psn = a.rq_psn = 0xfffffc;
-    a.timeout = 6;
-    a.retry_cnt = a.rnr_retry = 2;
-    gqp_to_init(qp, &a);
+    mlp_connect(qp, &v->p.self);
     for (i = 0; i < 8; i++) {
         gqp_post_recv(qp, i, &sge, 1);
     }
-    gqp_to_rtr(qp, &v->p.self, &a);
-    gqp_to_rts(qp, &a);
 }
 
 /* A QP that has failed is connected anew. */

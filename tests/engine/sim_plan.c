@@ -129,24 +129,6 @@ static uint8_t plan_op(struct end *a)
     return ops[rng_below(&a->r, n)];
 }
 
-static bool takes_recv(uint8_t op)
-{
-    return op == QHCA_WQE_SEND || op == QHCA_WQE_SEND_IMM ||
-           op == QHCA_WQE_RDMA_WRITE_IMM;
-}
-
-static bool is_write(uint8_t op)
-{
-    return op == QHCA_WQE_RDMA_WRITE || op == QHCA_WQE_RDMA_WRITE_IMM;
-}
-
-static bool is_atomic(uint8_t op)
-{
-    return op == QHCA_WQE_COMP_SWAP || op == QHCA_WQE_FETCH_ADD ||
-           op == QHCA_WQE_MASKED_COMP_SWAP ||
-           op == QHCA_WQE_MASKED_FETCH_ADD;
-}
-
 static void plan_recv(struct end *b, uint32_t cap, uint8_t status)
 {
     struct rcpt *x = &b->rcpt[b->rcpts++];
@@ -161,7 +143,7 @@ static void plan_remote(struct end *a, struct req *q)
 {
     struct rng *r = &a->r;
 
-    if (is_atomic(q->op) || q->op == QHCA_WQE_ATOMIC_WRITE) {
+    if (sim_is_atomic(q->op) || q->op == QHCA_WQE_ATOMIC_WRITE) {
         q->roff = 8 * rng_below(r, WORDS);
         /* words start small, so that comparisons succeed as well */
         q->arg0 = rng_below(r, 3);
@@ -171,7 +153,7 @@ static void plan_remote(struct end *a, struct req *q)
         return;
     }
     q->roff = rng_below(r, a->peer->rem_len - q->len + 1);
-    if (is_write(q->op) && a->reads) {
+    if (sim_is_write(q->op) && a->reads) {
         q->flags |= QHCA_WQE_F_FENCE;
     }
     if (q->flags & QHCA_WQE_F_FENCE) {
@@ -192,22 +174,23 @@ static void plan_req(struct end *a, unsigned depth, bool last)
     q->wr_id = rng_u64(r);
     q->id = rng_u64(r);
     q->imm = rng_u32(r);
-    q->len = is_atomic(q->op) || q->op == QHCA_WQE_ATOMIC_WRITE ? 8 :
+    q->len = sim_is_atomic(q->op) || q->op == QHCA_WQE_ATOMIC_WRITE ? 8 :
              q->op == QHCA_WQE_FLUSH ? 0 : plan_len(a);
     if (connected(a->type) && rng_pct(r, 8)) {
         q->flags |= QHCA_WQE_F_FENCE;
     }
-    if (takes_recv(q->op)) {
+    if (sim_takes_recv(q->op)) {
         q->flags |= rng_pct(r, 50) ? QHCA_WQE_F_SOLICITED : 0;
         plan_recv(a->peer, q->len + (a->type == QHCA_QPT_UD ? GRH : 0) +
                   (rng_pct(r, 50) ? (uint32_t)rng_log(r, 200) : 0),
                   QHCA_WC_SUCCESS);
     }
-    if (!takes_recv(q->op) || is_write(q->op)) {
+    if (!sim_takes_recv(q->op) || sim_is_write(q->op)) {
         plan_remote(a, q);
     }
-    if (q->op == QHCA_WQE_RDMA_READ || is_atomic(q->op)) {
-        q->np = cut(r, q->len, is_atomic(q->op) ? 1 : SGES, &a->rd_len, q->p);
+    if (q->op == QHCA_WQE_RDMA_READ || sim_is_atomic(q->op)) {
+        q->np = cut(r, q->len, sim_is_atomic(q->op) ? 1 : SGES, &a->rd_len,
+                    q->p);
     } else if (q->len && q->len <= INLINE_MAX && rng_pct(r, 40)) {
         q->flags |= QHCA_WQE_F_INLINE;
     } else {
@@ -255,7 +238,7 @@ static void plan_flaw(struct end *a, bool quiet)
     for (n = (unsigned)rng_below(&a->r, 6); n; n--) {
         plan_req(a, 1, true);
         a->req[a->reqs - 1].status = QHCA_WC_WR_FLUSH_ERR;
-        if (takes_recv(a->req[a->reqs - 1].op)) {
+        if (sim_takes_recv(a->req[a->reqs - 1].op)) {
             a->peer->rcpt[a->peer->rcpts - 1].status = QHCA_WC_WR_FLUSH_ERR;
         }
     }
@@ -334,8 +317,8 @@ static void spoil(struct end *a, const struct req *q, struct gwr *g)
 
 static bool post_req(struct end *a, const struct req *q)
 {
-    bool in = q->op == QHCA_WQE_RDMA_READ || is_atomic(q->op);
-    const struct area *at = is_atomic(q->op) ||
+    bool in = q->op == QHCA_WQE_RDMA_READ || sim_is_atomic(q->op);
+    const struct area *at = sim_is_atomic(q->op) ||
                             q->op == QHCA_WQE_ATOMIC_WRITE ? &a->peer->word :
                             &a->peer->rem;
     uint8_t inl[INLINE_MAX];
@@ -347,7 +330,7 @@ static bool post_req(struct end *a, const struct req *q)
     g.wr_id = q->wr_id;
     g.imm = q->op == QHCA_WQE_SEND_IMM || q->op == QHCA_WQE_RDMA_WRITE_IMM ?
             q->imm : 0;
-    if (!takes_recv(q->op) || is_write(q->op)) {
+    if (!sim_takes_recv(q->op) || sim_is_write(q->op)) {
         g.rkey = at->mr.key;
         g.remote_addr = at->mr.iova + q->roff;
     }
@@ -598,7 +581,7 @@ static void make_areas(struct end *a)
     for (i = 0; i < a->reqs; i++) {
         const struct req *q = &a->req[i];
 
-        if (q->op == QHCA_WQE_RDMA_READ || is_atomic(q->op)) {
+        if (q->op == QHCA_WQE_RDMA_READ || sim_is_atomic(q->op)) {
             continue;
         }
         for (k = 0, off = 0; k < q->np; off += q->p[k++].len) {

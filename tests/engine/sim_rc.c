@@ -256,24 +256,6 @@ static uint8_t choose_op(struct rng *r, bool uc, bool atomics, bool masked)
     return x < 113 ? QHCA_WQE_MASKED_COMP_SWAP : QHCA_WQE_MASKED_FETCH_ADD;
 }
 
-static bool takes_recv(uint8_t op)
-{
-    return op == QHCA_WQE_SEND || op == QHCA_WQE_SEND_IMM ||
-           op == QHCA_WQE_RDMA_WRITE_IMM;
-}
-
-static bool is_write(uint8_t op)
-{
-    return op == QHCA_WQE_RDMA_WRITE || op == QHCA_WQE_RDMA_WRITE_IMM;
-}
-
-static bool is_atomic(uint8_t op)
-{
-    return op == QHCA_WQE_COMP_SWAP || op == QHCA_WQE_FETCH_ADD ||
-           op == QHCA_WQE_MASKED_COMP_SWAP ||
-           op == QHCA_WQE_MASKED_FETCH_ADD;
-}
-
 static bool sq_full(struct rc *a)
 {
     return !a->ep->qp.sq_stride || (a->ep->qp.sq_prod - a->ep->qp.sq_cons) >> a->ep->qp.sq_shift;
@@ -285,10 +267,10 @@ static bool take_data(struct rc *a, struct wr *w, uint8_t *inl)
     struct rng *r = &a->ep->g->rng;
     struct gqp *qp = &a->ep->qp;
 
-    if (w->op == QHCA_WQE_RDMA_READ || is_atomic(w->op)) {
+    if (w->op == QHCA_WQE_RDMA_READ || sim_is_atomic(w->op)) {
         w->area = &a->rd;
         return take_pieces(a, &a->rd, w->len,
-                           is_atomic(w->op) ? 1 : qp->max_send_sge, GMEM_W,
+                           sim_is_atomic(w->op) ? 1 : qp->max_send_sge, GMEM_W,
                            w->p, &w->np);
     }
     if (w->op == QHCA_WQE_FLUSH) {
@@ -373,7 +355,7 @@ static bool take_remote(struct rc *a, struct wr *w, struct gwr *g)
     struct area *rem = &a->peer->rem;
 
     g->rkey = rem->mr.key;
-    if (is_atomic(w->op) || w->op == QHCA_WQE_ATOMIC_WRITE) {
+    if (sim_is_atomic(w->op) || w->op == QHCA_WQE_ATOMIC_WRITE) {
         use_word(a, w, g);
         return true;
     }
@@ -473,9 +455,9 @@ static bool post_one(struct rc *a, bool nothing_else)
     w->imm = rng_u32(r);
     if (nothing_else || w->op == QHCA_WQE_FLUSH) {
         w->len = 0;
-    } else if (is_atomic(w->op) || w->op == QHCA_WQE_ATOMIC_WRITE) {
+    } else if (sim_is_atomic(w->op) || w->op == QHCA_WQE_ATOMIC_WRITE) {
         w->len = 8;
-    } else if (takes_recv(w->op)) {
+    } else if (sim_takes_recv(w->op)) {
         w->len = stream_len(a, a->streamed);
     } else {
         w->len = some_len(r, a->p.max_msg, a->mtu);
@@ -483,7 +465,7 @@ static bool post_one(struct rc *a, bool nothing_else)
     if (rng_pct(r, 8)) {
         w->flags |= QHCA_WQE_F_FENCE;
     }
-    if (takes_recv(w->op) && rng_pct(r, 50)) {
+    if (sim_takes_recv(w->op) && rng_pct(r, 50)) {
         w->flags |= QHCA_WQE_F_SOLICITED;
     }
     if (!(w->op == QHCA_WQE_SEND && rng_pct(r, 60) && lend(a, w)) &&
@@ -495,7 +477,7 @@ static bool post_one(struct rc *a, bool nothing_else)
 
         g.srqn = x->srq.srqn | rng_u32(r) << 24;    /* only 24 bits are used */
     }
-    if (!takes_recv(w->op) || is_write(w->op)) {
+    if (!sim_takes_recv(w->op) || sim_is_write(w->op)) {
         if (!take_remote(a, w, &g)) {
             if (w->area) {
                 free_pieces(w->area, w->p, w->np);
@@ -527,7 +509,7 @@ static bool post_one(struct rc *a, bool nothing_else)
             g.num_sge = cut_sges(g.sge, w->np, w->len);
         }
     }
-    if (takes_recv(w->op)) {
+    if (sim_takes_recv(w->op)) {
         a->fifo[a->fifo_in++ % FIFO] = (struct msg){
             .op = w->op, .len = w->len, .imm = w->imm, .id = w->id,
             .solicited = w->flags & QHCA_WQE_F_SOLICITED,
@@ -563,13 +545,13 @@ static void retire(struct rc *a, struct wr *w, bool ok)
 {
     uint64_t v;
 
-    if (ok && is_write(w->op) && !w->verified && w->len && !a->uc) {
+    if (ok && sim_is_write(w->op) && !w->verified && w->len && !a->uc) {
         check_write(a, w);
     }
     if (ok && w->op == QHCA_WQE_RDMA_READ) {
         verify(a, "RDMA READ", w->area, w->p, w->np, w->id, w->len);
     }
-    if (ok && is_atomic(w->op)) {
+    if (ok && sim_is_atomic(w->op)) {
         gbuf_read(&w->area->mr.buf, w->p[0].off, &v, 8);
         CHECK(v == w->old, "QP %s/%#x: atomic brought %#" PRIx64
               ", not %#" PRIx64, a->ep->g->m->name, a->ep->qp.qpn, v,
@@ -656,7 +638,7 @@ static void send_cqe(struct rc *a, const struct qhca_cqe *c)
     if (!flush) {
         CHECK(c->opcode == cqe_op(w->op), "WQE opcode %#x, CQE opcode %#x",
               w->op, c->opcode);
-        if (w->op == QHCA_WQE_RDMA_READ || is_atomic(w->op)) {
+        if (w->op == QHCA_WQE_RDMA_READ || sim_is_atomic(w->op)) {
             CHECK(c->byte_len == w->len, "%u bytes read, %u reported",
                   w->len, c->byte_len);
         }
@@ -816,7 +798,7 @@ static void recv_cqe(struct rc *a, const struct qhca_cqe *c)
     while ((int32_t)(m->index - a->peer->ver_next) >= 0) {
         struct wr *w = &a->peer->wr[a->peer->ver_next++ & mask];
 
-        if (is_write(w->op) && w->len) {
+        if (sim_is_write(w->op) && w->len) {
             check_write(a->peer, w);
             w->verified = !rng_pct(&a->ep->g->rng, 25);
         }
