@@ -232,6 +232,21 @@ def run_pair(server: TestGuest, client: TestGuest, line: str, client_line: str |
                                 timeout * server.pace)
 
 
+@contextlib.contextmanager
+def vlan(pair, family: int = 4, net: int = 98):
+    """VLAN 42 over both netdevs, v42, with addresses in the network @net; b's address."""
+    prefix = f"10.{net}.0." if family == 4 else f"fd{net}::"
+    length = "24" if family == 4 else "64 nodad"
+    try:
+        for number, guest in enumerate((pair.a, pair.b), 1):
+            guest.run(f"ip link add link {guest.netdev} name v42 type vlan id 42 && "
+                      f"ip addr add {prefix}{number}/{length} dev v42 && ip link set v42 up")
+        yield f"{prefix}2"
+    finally:
+        for guest in (pair.a, pair.b):
+            guest.run("ip link del v42", check=False)
+
+
 class Trace:
     """Lines of trace events, filled when the with block ends."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from labs import PATIENCE, Python
+from labs import PATIENCE, Python, vlan
 from qhca_lab import fault
 from test_driver import function_reset, ping
 
@@ -295,21 +295,6 @@ def test_tcp_segmentation(pair, family, mtu):
     assert b.run(errors).out == bad, "checksum errors at the receiver"
 
 
-@contextlib.contextmanager
-def vlan(pair, family):
-    """A VLAN over both netdevs; b's address in it."""
-    net = "10.98.0." if family == 4 else "fd98::"
-    try:
-        for number, guest in enumerate(pair, 1):
-            guest.run(f"ip link add link {guest.netdev} name v42 type vlan id 42 && "
-                      f"ip addr add {net}{number}/{24 if family == 4 else '64 nodad'} dev v42 && "
-                      "ip link set v42 up")
-        yield f"{net}2"
-    finally:
-        for guest in pair:
-            guest.run("ip link del v42", check=False)
-
-
 @pytest.mark.parametrize("family,tagged", [
     (4, False), (6, True),
     pytest.param(6, False, marks=pytest.mark.long("IPv6 in a VLAN is in the gate")),
@@ -393,7 +378,11 @@ def test_header_data_split(pair, mtu):
     ping(pair)
 
 
-REFUSED = Path(__file__).parent / "scripts" / "bind_rx.py"
+def put_bind_rx(guest) -> str:
+    """A program that binds memory of another device to queues; its command."""
+    guest.put(Path(__file__).parent / "scripts" / "bind_rx.py", "/tmp/bind_rx.py")
+    guest.run("test -c /dev/udmabuf || modprobe udmabuf")
+    return "python3 /tmp/bind_rx.py"
 
 
 @pytest.mark.long("an exchange that the device refuses; those that succeed are in the gate")
@@ -402,8 +391,7 @@ def test_queue_not_exchanged(queues):
     the queue continues as before, with the link and the other queues."""
     a, b, dev = queues.a, queues.b, queues.b.netdev
     changes = b.run(f"cat /sys/class/net/{dev}/carrier_changes").out
-    b.put(REFUSED, "/tmp/bind_rx.py")
-    b.run("test -c /dev/udmabuf || modprobe udmabuf")
+    bind_rx = put_bind_rx(b)
     try:
         # all received frames go to queue 2, the third in the list
         b.run(f"ethtool -G {dev} tcp-data-split on && ethtool -X {dev} start 2 equal 1")
@@ -412,7 +400,7 @@ def test_queue_not_exchanged(queues):
         rule = {"action": "dma-error", "kind": "command", "access": "read", "number": number}
         fault.add(b, rule)
         try:
-            assert b.run("python3 /tmp/bind_rx.py 2").out == "EFAULT\n"
+            assert b.run(f"{bind_rx} 2").out == "EFAULT\n"
             assert [f["hits"] for f in fault.listed(b)["faults"]] == [1]
         finally:
             fault.remove(b)
@@ -422,7 +410,7 @@ def test_queue_not_exchanged(queues):
         assert per_queue(b)[2] - before[2] >= 3000001 // 9000
         assert f"rx_rq {number} " in b.run("cat /sys/kernel/debug/qhca/*/queues").out
         # and it can still be exchanged
-        job = b.start("python3 /tmp/bind_rx.py 2", input="")
+        job = b.start(f"{bind_rx} 2", input="")
         assert job.wait(60).out == "bound\n"
         transfer(a, b, b.ip, 5307)
     finally:

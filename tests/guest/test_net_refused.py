@@ -3,14 +3,12 @@
 ethtool gets one (by netlink). Nothing changes, and the link stays up."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from test_driver import ping
-from test_net_queues import queues  # noqa: F401 (a fixture)
+from test_net_queues import put_bind_rx, queues  # noqa: F401 (a fixture)
 
-BIND = Path(__file__).parent / "scripts" / "bind_rx.py"
 
 INVALID = "Invalid argument"
 RANGE = "Numerical result out of range"
@@ -72,11 +70,10 @@ def test_dma_buf_too_small(pair, pages, answer):
     a, dev = pair.a, pair.a.netdev
     said = f"dmesg | grep -c 'queue 1: only {pages} buffers of 4096 bytes are free' || true"
     before = a.run(f"{said}; cat /sys/class/net/{dev}/carrier_changes").out.split()
-    a.put(BIND, "/tmp/bind_rx.py")
-    a.run("test -c /dev/udmabuf || modprobe udmabuf")
+    bind_rx = put_bind_rx(a)
     try:
         a.run(f"ethtool -G {dev} tcp-data-split on")
-        told = a.run(f"python3 /tmp/bind_rx.py 1 {pages * 4096} </dev/null").out
+        told = a.run(f"{bind_rx} 1 {pages * 4096} </dev/null").out
         assert told == f"{answer}\n"
         ping(pair)
     finally:

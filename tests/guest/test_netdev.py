@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from labs import run_pair
+from labs import run_pair, vlan
 from qhca_lab.pair import start_server
 from test_driver import known_neighbours
 
@@ -126,17 +126,11 @@ def test_link_down_and_up(pair):
 
 def test_vlan(pair):
     """A VLAN over the netdev, and RDMA over the VLAN's GID."""
-    for g, host in ((pair.a, 1), (pair.b, 2)):
-        g.run(f"ip link add link {g.netdev} name v42 type vlan id 42 && "
-              f"ip addr add 10.98.0.{host}/24 dev v42 && ip link set v42 up")
-    try:
+    with vlan(pair):
         pair.a.wait_for("ping -c 1 -W 1 10.98.0.2")
         gidx = {g.name: g.wait_gid(ip) for g, ip in ((pair.a, "10.98.0.1"), (pair.b, "10.98.0.2"))}
         run_pair(pair.b, pair.a, f"ibv_rc_pingpong -d $IBDEV -g {gidx['b']} -c -n 100",
                  f"ibv_rc_pingpong -d $IBDEV -g {gidx['a']} -c -n 100 {pair.b.ip}")
-    finally:
-        for g in (pair.a, pair.b):
-            g.run("ip link del v42", check=False)
 
 
 def test_gids_follow_addresses(pair):

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from labs import Python
+from labs import Python, vlan
 from test_net_queues import transfer
 
 ERRORS = "nstat -az | awk '/InCsumErrors/ {s += $2} END {print s + 0}'"
@@ -111,21 +111,19 @@ s.sendto(b"".join(bytes([i]) * 1200 for i in range(10)) + bytes([10]) * 77,
 def test_vlan(pair):
     """A tunnel over a VLAN: the device inserts the tag in each frame."""
     a, b = pair.a, pair.b
-    try:
-        for guest, number, *_ in ends(pair, 4):
-            other = 3 - number
-            guest.run(f"ip link add link {guest.netdev} name v42 type vlan id 42 && "
-                      f"ip addr add 10.87.0.{number}/24 dev v42 && ip link set v42 up && "
-                      f"ip link add t0 type gretap local 10.87.0.{number} "
-                      f"remote 10.87.0.{other} && ip link set t0 up && "
-                      f"ip addr add 10.88.0.{number}/24 dev t0")
-        a.wait_for("ping -c 1 -W 1 10.88.0.2")
-        large = a.ethtool_stat("drv_tx_large")
-        transfer(a, b, "10.88.0.2", 5305)
-        assert a.ethtool_stat("drv_tx_large") > large
-    finally:
-        for guest in (a, b):
-            guest.run("ip link del t0; ip link del v42", check=False)
+    with vlan(pair, net=87):
+        try:
+            for guest, number, *_ in ends(pair, 4):
+                guest.run(f"ip link add t0 type gretap local 10.87.0.{number} "
+                          f"remote 10.87.0.{3 - number} && ip link set t0 up && "
+                          f"ip addr add 10.88.0.{number}/24 dev t0")
+            a.wait_for("ping -c 1 -W 1 10.88.0.2")
+            large = a.ethtool_stat("drv_tx_large")
+            transfer(a, b, "10.88.0.2", 5305)
+            assert a.ethtool_stat("drv_tx_large") > large
+        finally:
+            for guest in (a, b):
+                guest.run("ip link del t0", check=False)
 
 
 @pytest.mark.long("test_left_to_the_kernel has what the device is not given, too")
