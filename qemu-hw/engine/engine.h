@@ -95,8 +95,8 @@ struct qhca_ops {
      */
     bool (*memlink_wait)(void *opaque, unsigned id);
     /*
-     * Link @id is no longer used: detach it, but not from within this call.
-     * @why: static text.
+     * Link @id is no longer used: detach it when the peer has stopped, but not
+     * from within this call.  @why: static text.
      */
     void (*memlink_cut)(void *opaque, unsigned id, const char *why);
     /* May be NULL.  One trace event, valid during the call; see trace.h. */
@@ -213,7 +213,12 @@ struct qhca_memlink_config {
  */
 unsigned qhca_memlink_attach(struct qhca *e,
                              const struct qhca_memlink_config *c);
-/** The link is gone; packets take the wire. */
+/**
+ * Stop using the link; packets take the wire.  The peer may still be copying
+ * from memory, so qhca_memlink_detach() follows when it cannot any more.
+ */
+void qhca_memlink_end(struct qhca *e, unsigned id);
+/** The link is gone: the peer reads no memory, or is not waited for. */
 void qhca_memlink_detach(struct qhca *e, unsigned id);
 /** The peer of link @id, if there is still one, has rung our bell. */
 void qhca_memlink_bell(struct qhca *e, unsigned id);

@@ -361,4 +361,47 @@ static inline void fix_look(struct fix *f, unsigned i, unsigned from)
     fix_run(f, 100 * US);
 }
 
+/* ---- a record that has not been received yet ---- */
+
+#define LATE_LEN 40960u              /* of the message */
+
+/*
+ * A message from side @from whose record has been sent, but not received yet.
+ */
+struct late {
+    struct fix *f;
+    unsigned from;
+    struct qhca_memlink *l;     /* at the sender */
+    struct qhca_shring_record *rec;
+};
+
+static inline struct qhca_shring_record *late_record(struct qhca_memlink *l, unsigned back)
+{
+    uint32_t pos = l->ref[(l->ref_head - 1 - back) % QHCA_MEMLINK_REFS].pos;
+
+    return (void *)&l->tx.ring->data[pos % QHCA_SHRING_DATA];
+}
+
+static inline void late_sent(struct late *t)
+{
+    fix_run(t->f, 100 * US);
+    t->l = fix_link(t->f, t->from, !t->from);
+    assert_true(t->l->ref_head != t->l->ref_tail);
+    t->rec = late_record(t->l, 0);
+    assert_int_equal(t->rec->state, QHCA_SHRING_REFS);
+}
+
+/* A WRITE from side 0 to side 1, or side 0's READ of side 1's memory. */
+static inline void late_begin(struct late *t, bool reads)
+{
+    t->f = fix_new(QHCA_QPT_RC, true);
+    t->from = reads;
+    fix_go_up(t->f);
+    fix_doze(t->f, !t->from, t->from);
+    fix_post(t->f, 0, (struct gwr){
+                 .opcode = reads ? QHCA_WQE_RDMA_READ : QHCA_WQE_RDMA_WRITE,
+                 .wr_id = 1 }, 0, LATE_LEN);
+    late_sent(t);
+}
+
 #endif /* QHCA_TEST_MEMLINKFIX_H */

@@ -6,47 +6,7 @@
 #include "memlinkfix.h"
 #include "godp.h"
 
-#define LEN 40960u              /* of the message */
 #define OTHER 0x80000u          /* another part of the region */
-
-/*
- * A message from side @from whose record has been sent, but not received yet.
- */
-struct late {
-    struct fix *f;
-    unsigned from;
-    struct qhca_memlink *l;     /* at the sender */
-    struct qhca_shring_record *rec;
-};
-
-static struct qhca_shring_record *record(struct qhca_memlink *l, unsigned back)
-{
-    uint32_t pos = l->ref[(l->ref_head - 1 - back) % QHCA_MEMLINK_REFS].pos;
-
-    return (void *)&l->tx.ring->data[pos % QHCA_SHRING_DATA];
-}
-
-static void sent(struct late *t)
-{
-    fix_run(t->f, 100 * US);
-    t->l = fix_link(t->f, t->from, !t->from);
-    assert_true(t->l->ref_head != t->l->ref_tail);
-    t->rec = record(t->l, 0);
-    assert_int_equal(t->rec->state, QHCA_SHRING_REFS);
-}
-
-/* A WRITE from side 0 to side 1, or side 0's READ of side 1's memory. */
-static void begin(struct late *t, bool reads)
-{
-    t->f = fix_new(QHCA_QPT_RC, true);
-    t->from = reads;
-    fix_go_up(t->f);
-    fix_doze(t->f, !t->from, t->from);
-    fix_post(t->f, 0, (struct gwr){
-                 .opcode = reads ? QHCA_WQE_RDMA_READ : QHCA_WQE_RDMA_WRITE,
-                 .wr_id = 1 }, 0, LEN);
-    sent(t);
-}
 
 /* It was revoked, and the memory has other contents now. */
 static void taken_back(struct late *t)
@@ -58,7 +18,7 @@ static void taken_back(struct late *t)
 /* The receiver's memory is unchanged. */
 static void saw_nothing(struct late *t)
 {
-    fix_has(t->f, !t->from, !t->from, 0, LEN);
+    fix_has(t->f, !t->from, !t->from, 0, LATE_LEN);
 }
 
 /* Now it receives, and nothing had to wait for a timer. */
@@ -81,12 +41,12 @@ static void destroy_mr(void **state)
     struct fix *f;
 
     (void)state;
-    begin(&t, false);
+    late_begin(&t, false);
     f = t.f;
     assert_int_equal(guest_simple(&f->s[0].g, QHCA_CMD_DESTROY_MR,
                                   f->s[0].mr.key), QHCA_ST_OK);
     taken_back(&t);
-    fix_spoil(f, 0, 0, LEN);
+    fix_spoil(f, 0, 0, LATE_LEN);
     look(&t);
     /* the peer asks for it again, and the region is gone */
     fix_cqe(f, 0, 1, QHCA_WC_LOC_PROT_ERR);
@@ -102,14 +62,14 @@ static void other_mr(void **state)
     struct fix *f;
 
     (void)state;
-    begin(&t, false);
+    late_begin(&t, false);
     f = t.f;
     gmr_create(&other, &f->s[0].g, 8192, IOVA, QHCA_ACCESS_MASK, NULL);
     assert_int_equal(gmr_destroy(&other), QHCA_ST_OK);
     assert_int_equal(t.rec->state, QHCA_SHRING_REFS);
     fix_look(f, 1, 0);
     fix_cqe(f, 0, 1, QHCA_WC_SUCCESS);
-    fix_has(f, 1, 0, 0, LEN);
+    fix_has(f, 1, 0, 0, LATE_LEN);
     assert_int_equal(fix_stat(f, 0, QHCA_STAT_ROCE_RETRANSMITS), 0);
     /* consumed: there is nothing to revoke */
     assert_int_equal(gmr_destroy(&f->s[0].mr), QHCA_ST_OK);
@@ -129,7 +89,7 @@ static void modify_mr(void **state)
     struct gcmd c;
 
     (void)state;
-    begin(&t, false);
+    late_begin(&t, false);
     f = t.f;
     gbuf_make(&to, &f->s[0].n->mem, BUF, &gbuf_direct, false, IOVA,
               &f->s[0].g.rng);
@@ -143,13 +103,13 @@ static void modify_mr(void **state)
                        .mask = QHCA_MR_M_TRANS };
     guest_must(&f->s[0].g, &c);
     taken_back(&t);
-    fix_spoil(f, 0, 0, LEN);
+    fix_spoil(f, 0, 0, LATE_LEN);
     gbuf_deny(&f->s[0].mr.buf, 0, BUF, GMEM_RW);
     look(&t);
     fix_cqe(f, 0, 1, QHCA_WC_SUCCESS);
-    assert_int_equal(gbuf_verify(&f->s[1].mr.buf, 0, 9, 0, LEN), LEN);
+    assert_int_equal(gbuf_verify(&f->s[1].mr.buf, 0, 9, 0, LATE_LEN), LATE_LEN);
     assert_int_equal(fix_stat(f, 0, QHCA_STAT_ROCE_RETRANSMITS),
-                     LEN / MTU);
+                     LATE_LEN / MTU);
     assert_int_equal(gmr_destroy(&f->s[0].mr), QHCA_ST_OK);
     f->s[0].mr.key = 0;
     gbuf_free(&to);
@@ -165,17 +125,17 @@ static void modify_mr_read(void **state)
     struct gcmd c;
 
     (void)state;
-    begin(&t, true);
+    late_begin(&t, true);
     f = t.f;
     c = (struct gcmd){ .op = QHCA_CMD_MODIFY_MR, .obj = f->s[1].mr.key,
                        .in = &m, .in_len = sizeof(m),
                        .mask = QHCA_MR_M_ACCESS };
     guest_must(&f->s[1].g, &c);
     taken_back(&t);
-    gbuf_fill(&f->s[1].mr.buf, 0, 9, 0, LEN);
+    gbuf_fill(&f->s[1].mr.buf, 0, 9, 0, LATE_LEN);
     look(&t);
     fix_cqe(f, 0, 1, QHCA_WC_SUCCESS);
-    assert_int_equal(gbuf_verify(&f->s[0].mr.buf, 0, 9, 0, LEN), LEN);
+    assert_int_equal(gbuf_verify(&f->s[0].mr.buf, 0, 9, 0, LATE_LEN), LATE_LEN);
     assert_true(fix_stat(f, 0, QHCA_STAT_ROCE_RETRANSMITS) > 0);
     fix_free(f);
 }
@@ -200,14 +160,14 @@ static void odp_sync(void **state)
     fix_doze(f, 1, 0);
     fix_post(f, 0, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE, .wr_id = 1,
                                  .num_sge = 1,
-                                 .sge[0] = { IOVA, LEN, mr.key } }, 0, LEN);
-    sent(&t);
+                                 .sge[0] = { IOVA, LATE_LEN, mr.key } }, 0, LATE_LEN);
+    late_sent(&t);
     godp_out(&o, 8192, 4096);
     taken_back(&t);
     godp_in(&o, 8192, 4096, true);
     look(&t);
     fix_cqe(f, 0, 1, QHCA_WC_SUCCESS);
-    assert_int_equal(gbuf_verify(&f->s[1].mr.buf, 0, 9, 0, LEN), LEN);
+    assert_int_equal(gbuf_verify(&f->s[1].mr.buf, 0, 9, 0, LATE_LEN), LATE_LEN);
     assert_int_equal(godp_destroy(&o), QHCA_ST_OK);
     fix_free(f);
 }
@@ -238,8 +198,8 @@ static void window(enum undo how)
     fix_doze(f, 0, 1);
     fix_post(f, 0, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 1,
                                  .remote_addr = IOVA, .rkey = mw + 1 },
-             0, LEN);
-    sent(&t);
+             0, LATE_LEN);
+    late_sent(&t);
     switch (how) {
     case BY_LOCAL_INV:
         fix_post(f, 1, (struct gwr){ .opcode = QHCA_WQE_LOCAL_INV,
@@ -272,7 +232,7 @@ static void window(enum undo how)
     }
     taken_back(&t);
     if (f->s[1].mr.key) {
-        fix_spoil(f, 1, 0, LEN);
+        fix_spoil(f, 1, 0, LATE_LEN);
     }
     fix_look(f, 0, 1);
     saw_nothing(&t);
@@ -349,16 +309,16 @@ static void fast_reg(void **state)
     fix_go_up(f);
     fix_doze(f, 1, 0);
     fix_post(f, 0, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE, .wr_id = 1,
-                                 .num_sge = 1, .sge[0] = { IOVA, LEN, key } },
-             0, LEN);
-    sent(&t);
+                                 .num_sge = 1, .sge[0] = { IOVA, LATE_LEN, key } },
+             0, LATE_LEN);
+    late_sent(&t);
     /* by another QP: its own waits until the WRITE is acknowledged */
     fix_post_on(f, 0, &qp[0], (struct gwr){ .opcode = QHCA_WQE_LOCAL_INV,
                                             .wr_id = 2, .imm = key }, 0, 0);
     fix_run(f, 10 * US);
     fix_cqe(f, 0, 2, QHCA_WC_SUCCESS);
     taken_back(&t);
-    fix_spoil(f, 0, 0, LEN);
+    fix_spoil(f, 0, 0, LATE_LEN);
     look(&t);
     fix_cqe(f, 0, 1, QHCA_WC_LOC_PROT_ERR);
     saw_nothing(&t);
@@ -377,7 +337,7 @@ static void qp_leaves(unsigned how)
     unsigned reads;
 
     for (reads = 0; reads < 2; reads++) {
-        begin(&t, reads);
+        late_begin(&t, reads);
         f = t.f;
         if (how < 2) {
             assert_int_equal(gqp_state(&f->s[t.from].qp, how ?
@@ -388,7 +348,7 @@ static void qp_leaves(unsigned how)
             f->s[t.from].qp.qpn = 0;
         }
         taken_back(&t);
-        fix_spoil(f, t.from, 0, LEN);
+        fix_spoil(f, t.from, 0, LATE_LEN);
         fix_look(f, !t.from, t.from);
         saw_nothing(&t);
         fix_drop(f);
@@ -420,13 +380,13 @@ static void other_qp(void **state)
     struct gqp qp;
 
     (void)state;
-    begin(&t, false);
+    late_begin(&t, false);
     fix_qp(t.f, 0, QHCA_QPT_RC, &qp);
     assert_int_equal(gqp_destroy(&qp), QHCA_ST_OK);
     assert_int_equal(t.rec->state, QHCA_SHRING_REFS);
     fix_look(t.f, 1, 0);
     fix_cqe(t.f, 0, 1, QHCA_WC_SUCCESS);
-    fix_has(t.f, 1, 0, 0, LEN);
+    fix_has(t.f, 1, 0, 0, LATE_LEN);
     fix_free(t.f);
 }
 
@@ -437,80 +397,16 @@ static void adapter_reset(void **state)
 
     (void)state;
     for (reads = 0; reads < 2; reads++) {
-        begin(&t, reads);
+        late_begin(&t, reads);
         node_flr(t.f->s[t.from].n);
         taken_back(&t);
-        fix_spoil(t.f, t.from, 0, LEN);
+        fix_spoil(t.f, t.from, 0, LATE_LEN);
         fix_look(t.f, !t.from, t.from);
         saw_nothing(&t);
         /* and it wants no more records for now */
         assert_true(world_memlink_ring(&t.f->w, !t.from, t.from)->refuses);
         fix_drop(t.f);
     }
-}
-
-/* ---- peers that do not stop ---- */
-
-/* A peer that never stops copying: the command ends, and the link, too. */
-static void copies_for_ever(void **state)
-{
-    struct late t;
-    struct fix *f;
-    unsigned i;
-
-    (void)state;
-    begin(&t, false);
-    f = t.f;
-    t.rec->state = QHCA_SHRING_COPYING;
-    assert_int_equal(gmr_destroy(&f->s[0].mr), QHCA_ST_OK);
-    f->s[0].mr.key = 0;
-    assert_int_equal(f->w.cuts, 1);
-    fix_run(f, 1 * US);
-    assert_null(fix_link(f, 0, 1));
-    assert_non_null(fix_link(f, 0, 2));
-    /* side 1 continues, over the wire */
-    fix_region(f, 0, NULL);
-    for (i = 0; i < 3; i++) {
-        fix_post(f, 1, (struct gwr){ .opcode = QHCA_WQE_RDMA_WRITE,
-                                     .wr_id = 4 }, 0, 5000);
-        fix_run(f, 1000 * US);
-        fix_cqe(f, 1, 4, QHCA_WC_SUCCESS);
-    }
-    fix_has(f, 0, 1, 0, 5000);
-    assert_true(f->packets > 0);
-    fix_drop(f);
-}
-
-/* One that ends its copy meanwhile is waited for. */
-static unsigned waited;
-
-static bool done_at_last(void *opaque, unsigned id)
-{
-    struct fix *f = (struct fix *)((struct node *)opaque)->w;
-    struct qhca_memlink *l = fix_link(f, 0, 1);
-
-    assert_int_equal(id, l->id);
-    if (++waited == 5) {
-        record(l, 0)->state = QHCA_SHRING_DONE;
-    }
-    return true;
-}
-
-static void copy_ends(void **state)
-{
-    struct late t;
-
-    (void)state;
-    begin(&t, false);
-    waited = 0;
-    t.f->s[0].e->ops.memlink_wait = done_at_last;
-    t.rec->state = QHCA_SHRING_COPYING;
-    assert_int_equal(guest_simple(&t.f->s[0].g, QHCA_CMD_DESTROY_MR,
-                                  t.f->s[0].mr.key), QHCA_ST_OK);
-    assert_int_equal(waited, 5);
-    assert_int_equal(t.f->w.cuts, 0);
-    assert_int_equal(t.rec->state, QHCA_SHRING_DONE);
-    fix_drop(t.f);
 }
 
 /*
@@ -525,8 +421,8 @@ static void cut_seen(void *opaque, unsigned id, const char *why)
     (void)opaque;
     (void)why;
     assert_int_equal(id, cutting->l->id);
-    assert_int_equal(record(cutting->l, 0)->state, QHCA_SHRING_REVOKED);
-    assert_int_equal(record(cutting->l, 1)->state, cutting->rec == NULL ?
+    assert_int_equal(late_record(cutting->l, 0)->state, QHCA_SHRING_REVOKED);
+    assert_int_equal(late_record(cutting->l, 1)->state, cutting->rec == NULL ?
                      QHCA_SHRING_COPYING : QHCA_SHRING_REVOKED);
     cutting = NULL;
 }
@@ -539,12 +435,12 @@ static void end_of_link(void **state)
 
     (void)state;
     for (how = 0; how < 3; how++) {
-        begin(&t, false);
+        late_begin(&t, false);
         /* one that the peer is copying, maybe, and one more */
-        fix_write(t.f, 0, 2, OTHER, LEN);
+        fix_write(t.f, 0, 2, OTHER, LATE_LEN);
         fix_run(t.f, 10 * US);
-        rec[0] = record(t.l, 1);
-        rec[1] = record(t.l, 0);
+        rec[0] = late_record(t.l, 1);
+        rec[1] = late_record(t.l, 0);
         assert_int_equal(rec[1]->state, QHCA_SHRING_REFS);
         if (how == 0) {
             t.rec = NULL;
@@ -570,11 +466,11 @@ static void end_of_link(void **state)
         }
         if (how) {
             gqp_state(&t.f->s[0].qp, QHCA_QPS_ERR);
-            fix_spoil(t.f, 0, 0, LEN);
-            fix_spoil(t.f, 0, OTHER, LEN);
+            fix_spoil(t.f, 0, 0, LATE_LEN);
+            fix_spoil(t.f, 0, OTHER, LATE_LEN);
             fix_look(t.f, 1, 0);
             saw_nothing(&t);
-            fix_has(t.f, 1, 1, OTHER, LEN);
+            fix_has(t.f, 1, 1, OTHER, LATE_LEN);
         }
         fix_drop(t.f);
     }
@@ -591,7 +487,7 @@ static void long_ago(void **state)
 
     (void)state;
     fix_go_up(f);
-    fix_write(f, 0, 1, 0, LEN);
+    fix_write(f, 0, 1, 0, LATE_LEN);
     fix_run(f, 100 * US);
     fix_cqe(f, 0, 1, QHCA_WC_SUCCESS);
     l = fix_link(f, 0, 1);
@@ -661,8 +557,7 @@ int main(void)
         cmocka_unit_test(fast_reg), cmocka_unit_test(qp_error),
         cmocka_unit_test(qp_reset), cmocka_unit_test(qp_destroyed),
         cmocka_unit_test(other_qp), cmocka_unit_test(adapter_reset),
-        cmocka_unit_test(copies_for_ever), cmocka_unit_test(copy_ends),
-        cmocka_unit_test(end_of_link), cmocka_unit_test(long_ago),
+                cmocka_unit_test(end_of_link), cmocka_unit_test(long_ago),
         cmocka_unit_test(many),
     };
 

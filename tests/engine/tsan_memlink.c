@@ -6,8 +6,7 @@
  *
  * A guest writes to its memory as soon as it may: after a completion, or after
  * the command that takes it back.  The engine's order must then suffice, for it
- * is the only one (twin.h).  A link that ends in the middle of a copy is left
- * out: the engine does not wait for that copy (qhca_memlink_abandon()).
+ * is the only one (twin.h).
  *
  * --spoil: the guest writes too early, which must be reported.
  */
@@ -44,11 +43,11 @@
 #define LOANS 32u               /* rounds of each way */
 
 /*
- * What the peer does when memory is taken back: it is in the middle of a copy;
- * it has not looked at its ring; the same, and the link was cut; or whatever
- * comes first.
+ * What the peer does when memory is taken back: it is in the middle of a copy,
+ * or has not looked at its ring, with or without the link being cut; or
+ * whatever comes first.
  */
-enum way { COPIES, SLEEPS, CUT_OFF, RACES, WAYS };
+enum way { COPIES, CUT_COPY, SLEEPS, CUT_OFF, RACES, WAYS };
 
 /* SET: the peer is in the middle of a copy, or asleep. */
 enum word { QPN, KEY, LOAN_KEY, READY, UP, SET, DONE, OVER };
@@ -449,6 +448,11 @@ static bool sleeps(enum way way)
     return way == SLEEPS || way == CUT_OFF;
 }
 
+static bool copies(enum way way)
+{
+    return way == COPIES || way == CUT_COPY;
+}
+
 /* The side that owns the memory. */
 static void own(struct side *s, bool reads, enum way way, enum take_back how)
 {
@@ -470,18 +474,18 @@ static void own(struct side *s, bool reads, enum way way, enum take_back how)
     gqp_ring(&s->qp);
     if (sleeps(way)) {
         twin_until(&s->t, has_named);
-    } else if (way == COPIES || reads) {
+    } else if (copies(way) || reads) {
         twin_until(&s->t, heard_set);
     }
     for (spin = way == RACES ? rng_log(&s->rng, 200000) : 0; spin; spin--) {
     }
-    if (way == CUT_OFF) {
+    if (way == CUT_OFF || way == CUT_COPY) {
         qhca_memlink_cut(s->t.n->e, l, "by the test");
     }
     take_back(s, how);
     CHECK(!sleeps(way) || l->revoked - revoked == PARTS,
           "%u records were revoked", (unsigned)(l->revoked - revoked));
-    CHECK(way != COPIES || s->t.waits != waits,
+    CHECK(!copies(way) || s->t.waits != waits,
           "a copy was not waited for in round %u", s->t.round);
     twin_say(&s->t, DONE, 0);
     if (!reads && how == BY_MR && result(s, PARTS) != QHCA_WC_SUCCESS) {
@@ -509,7 +513,7 @@ static void borrow(struct side *s, bool reads, enum way way)
         }
         gqp_ring(&s->qp);
     }
-    if (way != COPIES) {
+    if (!copies(way)) {
         twin_say(&s->t, SET, 0);
     }
     while (sleeps(way) && !heard_done(&s->t)) {
@@ -538,7 +542,7 @@ static void loan_round(struct side *s, unsigned i, enum way way)
     bool owner = (i & 1) == s->t.me;
 
     gbuf_fill(&s->mr.buf, WRITE_AT, OLD, 0, LOAN);
-    s->hold = way == COPIES && !owner ?
+    s->hold = copies(way) && !owner ?
               (uint32_t)rng_range(&s->rng, 1, 32) : 0;
     s->held_waits = atomic_load_explicit(&s->t.peer->waits,
                                          memory_order_relaxed);

@@ -22,7 +22,7 @@ struct twin_rings {
     _Atomic unsigned users;
 };
 
-/* A frame; HELLO: a new link, BYE: it is detached. */
+/* A frame; HELLO: a new link, BYE: it is no longer used, nor copied from. */
 enum mail_kind { MAIL_FRAME, MAIL_HELLO, MAIL_BYE };
 
 struct twin_mail {
@@ -130,7 +130,7 @@ static void attach(struct twin *t, struct twin_rings *r)
 
     memcpy(c.mac, t->peer->n->mac, 6);
     t->rings = r;
-    t->gone = false;
+    t->gone = t->parted = false;
     t->links++;
     t->id = qhca_memlink_attach(t->n->e, &c);
     CHECK(t->id, "qhca_memlink_attach");
@@ -162,15 +162,23 @@ static void put_rings(struct twin_rings *r)
     }
 }
 
-/* Each end says so once. */
+/* Each end says so once, between two calls of its engine. */
+static void part(struct twin *t)
+{
+    if (!t->parted) {
+        t->parted = true;
+        send_mail(t->peer, MAIL_BYE, NULL, NULL, 0);
+    }
+}
+
 static void detach(struct twin *t)
 {
+    part(t);
     qhca_memlink_detach(t->n->e, t->id);
     put_rings(t->rings);
     t->rings = NULL;
     t->id = 0;
     t->cut = false;
-    send_mail(t->peer, MAIL_BYE, NULL, NULL, 0);
 }
 
 static void handle_mail(struct twin *t, const struct twin_mail *m)
@@ -208,7 +216,7 @@ static void turn(struct twin *t)
 
     sub(&busy, take(&t->pokes));
     if (t->cut) {
-        detach(t);
+        part(t);                /* and wait for the peer's */
     }
     if (take(&t->rung) && t->id) {
         node_memlink_bell(t->n, t->id);
@@ -232,7 +240,7 @@ static void rest(struct twin *t)
 {
     uint64_t next = world_next(&t->w), at;
 
-    if (t->cut || next <= t->w.now) {
+    if ((t->cut && !t->parted) || next <= t->w.now) {
         return;
     }
     store(&t->next, next);
@@ -288,13 +296,26 @@ static void op_bell(void *opaque, unsigned id)
 }
 
 /* A peer that is copying always finishes, however long it takes. */
-static bool op_wait(void *opaque, unsigned id)
+static void wait_for_copy(struct twin *t)
 {
-    struct twin *t = twin_of(opaque);
-
-    (void)id;
     add(&t->waits, 1);
     sched_yield();
+}
+
+/* No time passes while a command waits. */
+static void command_waits(struct world *w)
+{
+    struct twin *t = (struct twin *)w;
+
+    wait_for_copy(t);
+    turn(t);
+}
+
+/* The engine itself waits, if a QP fails meanwhile. */
+static bool op_wait(void *opaque, unsigned id)
+{
+    (void)id;
+    wait_for_copy(twin_of(opaque));
     return true;
 }
 
@@ -336,6 +357,7 @@ void twin_init(struct twin *t[2])
 
         world_init(&t[i]->w, 2, i + 1, NULL);
         t[i]->me = i;
+        t[i]->w.wait = command_waits;
         t[i]->n = &t[i]->w.node[i];
         t[i]->peer = t[!i];
         t[i]->mail_end = &t[i]->mail;

@@ -43,8 +43,9 @@ struct twin {
     /* the link */
     struct twin_rings *rings;
     unsigned id;                /* as the engine knows it; 0: none */
-    bool cut;                   /* by the engine: to be detached */
-    bool gone;                  /* the peer has detached it */
+    bool cut;                   /* by the engine */
+    bool parted;                /* the peer was told */
+    bool gone;                  /* the peer has told us */
     /* what the guest tells the other one: the round and a value */
     _Atomic uint64_t word[TWIN_WORDS];
     uint32_t round;

@@ -114,6 +114,8 @@ struct world {
     /* one event in @reborn saves the adapter and loads it anew; 0: none */
     unsigned reborn;
     struct rng reborn_rng;
+    /* a guest waits for a command; NULL: let time pass */
+    void (*wait)(struct world *w);
     /* statistics */
     uint64_t events, frames, dropped, duplicated, reordered, corrupted;
     uint64_t truncated, filtered, delivered, births, overrun;

@@ -148,6 +148,7 @@ static void reset_values(struct qhca *e)
     e->ad->asq_base = e->ad->acq_base = 0;
     e->ad->asq_prod = e->ad->asq_cons = 0;
     e->ad->job.busy = false;
+    e->ad->job.held = false;
     e->ad->latch_read_off = e->ad->latch_write_off = 0;
     memset(e->stats, 0, sizeof(e->stats));
     e->mem->page_fault_token = 0;

@@ -6,13 +6,16 @@
 #include "ethernet/ethernet.h"
 
 /*
- * An unfinished command, the one at asq_cons.  Its input was read once; the
- * next qhca_admin_run() continues it.
+ * An unfinished command, the one at asq_cons.  @busy: its input was read once;
+ * the next qhca_admin_run() continues it.  @held: it was executed, and is
+ * completed when no peer reads the memory that it has revoked.
  */
 struct qhca_aq_job {
-    bool busy;
+    bool busy, held;
+    uint8_t status;             /* held: to be completed with, and @result */
     struct qhca_aq_cmd cmd;
     struct qhca_cqc in;
+    uint64_t result;
 };
 
 /* Objects left over from before a reset, still to be destroyed. */
@@ -82,6 +85,8 @@ void qhca_timer_update(struct qhca *e);
 /* ---- admin.c ---- */
 /* Run commands, or continue one, within the cost limit of one call. */
 void qhca_admin_run(struct qhca *e);
+/* Would it do anything now? */
+bool qhca_admin_pending(struct qhca *e);
 void qhca_io_admin(struct qhca_io *io);
 
 /* ---- doorbell.c ---- */

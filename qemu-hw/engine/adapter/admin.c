@@ -16,6 +16,7 @@
 
 #define F_IN_ANY            1   /* input of any length from 0 to in bytes */
 #define F_OUT_SHORT         2   /* output may be truncated */
+#define F_REVOKES           4   /* it is completed when peers' copies end */
 
 struct command {
     qhca_cmd_fn *fn;            /* NULL: no such command */
@@ -67,8 +68,8 @@ static const struct command commands[] = {
     [QHCA_CMD_CREATE_QP] = {
         qhca_cmd_create_qp, sizeof(struct qhca_qpc), 0, 0 },
     [QHCA_CMD_MODIFY_QP] = {
-        qhca_cmd_modify_qp, sizeof(struct qhca_qpc), 0, 0 },
-    [QHCA_CMD_DESTROY_QP] = { qhca_cmd_destroy_qp, 0, 0, 0 },
+        qhca_cmd_modify_qp, sizeof(struct qhca_qpc), 0, F_REVOKES },
+    [QHCA_CMD_DESTROY_QP] = { qhca_cmd_destroy_qp, 0, 0, F_REVOKES },
     [QHCA_CMD_QUERY_QP] = {
         qhca_cmd_query_qp, 0, sizeof(struct qhca_qpc), 0 },
     [QHCA_CMD_QUERY_PAGE_FAULT] = {
@@ -81,11 +82,11 @@ static const struct command commands[] = {
         qhca_cmd_detach_mc, sizeof(struct qhca_mcg), 0, 0 },
     [QHCA_CMD_CREATE_MR] = {
         qhca_cmd_create_mr, sizeof(struct qhca_mpt), 0, 0 },
-    [QHCA_CMD_DESTROY_MR] = { qhca_cmd_destroy_mr, 0, 0, 0 },
+    [QHCA_CMD_DESTROY_MR] = { qhca_cmd_destroy_mr, 0, 0, F_REVOKES },
     [QHCA_CMD_QUERY_MR] = {
         qhca_cmd_query_mr, 0, sizeof(struct qhca_mpt), 0 },
     [QHCA_CMD_MODIFY_MR] = {
-        qhca_cmd_modify_mr, sizeof(struct qhca_mpt), 0, 0 },
+        qhca_cmd_modify_mr, sizeof(struct qhca_mpt), 0, F_REVOKES },
     [QHCA_CMD_CREATE_MW] = {
         qhca_cmd_create_mw, sizeof(struct qhca_mpt), 0, 0 },
     [QHCA_CMD_CREATE_ETH_SQ] = {
@@ -130,6 +131,17 @@ _Static_assert(QHCA_RQT_WQS_MAX * 4 <= ADMIN_MAX_IN, "input buffer");
 _Static_assert(sizeof(struct qhca_qpc) <= ADMIN_MAX_IN, "input buffer");
 _Static_assert(sizeof(struct qhca_cqc) <= ADMIN_MAX_IN, "input buffer");
 
+static uint8_t cmd_call(struct qhca *e, const struct command *d,
+                        struct qhca_cmd *c)
+{
+    uint8_t st;
+
+    e->ml->defer = d->flags & F_REVOKES;
+    st = d->fn(e, c);
+    e->ml->defer = false;
+    return st;
+}
+
 /*
  * Fetch and check the input, run the command, write the output.  @in is the
  * buffer for the input; c->in and c->out are set.
@@ -171,7 +183,7 @@ static uint8_t admin_execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
         out_len = out_len < d->out ? out_len : d->out;
         memset(c->out, 0, d->out);
     }
-    st = d->fn(e, c);
+    st = cmd_call(e, d, c);
     if (st == QHCA_ST_OK && d->out && out_len &&
         !qhca_dma_write(e, QHCA_DMA_COMMAND, c->obj, out_addr, c->out,
                         out_len)) {
@@ -191,11 +203,11 @@ static void trace_command(struct qhca *e, const struct qhca_aq_cmd *cmd,
     qhca_trace_emit(e, &t);
 }
 
-/* Write the completion of the command with index @index. */
-static bool admin_complete(struct qhca *e, uint32_t index,
-                     const struct qhca_aq_cmd *cmd, const struct qhca_cmd *c,
-                           uint8_t status)
+/* Complete the command at asq_cons; false: this has failed. */
+static bool admin_complete(struct qhca *e, const struct qhca_aq_cmd *cmd,
+                           const struct qhca_cmd *c, uint8_t status)
 {
+    uint32_t index = e->ad->asq_cons++;
     uint32_t slot = index & ((1u << e->ad->aq_shift) - 1);
     uint64_t addr = e->ad->acq_base + slot * sizeof(struct qhca_aq_cqe);
     struct qhca_aq_cqe cqe = {
@@ -206,9 +218,25 @@ static bool admin_complete(struct qhca *e, uint32_t index,
         .phase = !((index >> e->ad->aq_shift) & 1),
     };
 
-    return qhca_dma_write(e, QHCA_DMA_COMMAND, c->obj, addr, &cqe, 8) &&
-           qhca_dma_store64(e, QHCA_DMA_COMMAND, c->obj, addr + 8,
-                            qhca_get_le64((uint8_t *)&cqe + 8));
+    e->ad->job.busy = false;
+    e->ml->deferred = false;
+    qhca_count(e, QHCA_STAT_AQ_COMMANDS);
+    if (status) {
+        qhca_count(e, QHCA_STAT_AQ_ERRORS);
+    }
+    if (qhca_tracing(e)) {
+        trace_command(e, cmd, c, status);
+    }
+    if (!qhca_dma_write(e, QHCA_DMA_COMMAND, c->obj, addr, &cqe, 8) ||
+        !qhca_dma_store64(e, QHCA_DMA_COMMAND, c->obj, addr + 8,
+                          qhca_get_le64((uint8_t *)&cqe + 8))) {
+        qhca_fatal(e, QHCA_FATAL_AQ_DMA);
+        return false;
+    }
+    if (e->ad->aq_ctrl & QHCA_AQ_CTRL_IRQ) {
+        qhca_msix(e, 0);
+    }
+    return true;
 }
 
 /* Keep what an unfinished command needs to continue. */
@@ -233,20 +261,52 @@ static uint8_t cmd_continue(struct qhca *e, struct qhca_cmd *c)
     c->in = &e->ad->job.in;
     c->in_len = sizeof(e->ad->job.in);
     c->again = true;
-    return commands[e->ad->job.cmd.opcode].fn(e, c);
+    return cmd_call(e, &commands[e->ad->job.cmd.opcode], c);
+}
+
+/* A peer is copying from memory that the command has revoked. */
+static void admin_hold(struct qhca *e, const struct qhca_aq_cmd *cmd,
+                       const struct qhca_cmd *c, uint8_t status)
+{
+    struct qhca_aq_job *job = &e->ad->job;
+
+    job->busy = false;
+    job->held = true;
+    job->cmd = *cmd;
+    job->cmd.obj = qhca_le32(c->obj);
+    job->status = status;
+    job->result = c->result;
+}
+
+/* Complete the command that is held, if no peer is copying any more. */
+static bool admin_release(struct qhca *e)
+{
+    const struct qhca_aq_job *job = &e->ad->job;
+    const struct qhca_aq_cmd cmd = job->cmd;
+    const struct qhca_cmd c = {
+        .obj = qhca_le32(cmd.obj), .result = job->result,
+    };
+
+    if (!qhca_memlinks_settled(e)) {
+        return false;
+    }
+    e->ad->job.held = false;
+    return admin_complete(e, &cmd, &c, job->status);
 }
 
 /* Run one command, or a part of one; false: stop for now. */
 static bool cmd_run(struct qhca *e)
 {
-    uint32_t index = e->ad->asq_cons;
-    uint32_t slot = index & ((1u << e->ad->aq_shift) - 1);
+    uint32_t slot = e->ad->asq_cons & ((1u << e->ad->aq_shift) - 1);
     _Alignas(8) uint8_t in[ADMIN_MAX_IN];
     _Alignas(8) uint8_t out[ADMIN_MAX_OUT];
     struct qhca_aq_cmd cmd;
     struct qhca_cmd c;
     uint8_t status;
 
+    if (e->ad->job.held) {
+        return admin_release(e);
+    }
     if (e->ad->job.busy) {
         cmd = e->ad->job.cmd;
     } else if (!qhca_dma_read(e, QHCA_DMA_COMMAND, 0,
@@ -276,23 +336,17 @@ static bool cmd_run(struct qhca *e)
         admin_interrupted(e, &cmd, &c);
         return false;
     }
-    e->ad->job.busy = false;
-    e->ad->asq_cons++;
-    qhca_count(e, QHCA_STAT_AQ_COMMANDS);
-    if (status) {
-        qhca_count(e, QHCA_STAT_AQ_ERRORS);
-    }
-    if (qhca_tracing(e)) {
-        trace_command(e, &cmd, &c, status);
-    }
-    if (!admin_complete(e, index, &cmd, &c, status)) {
-        qhca_fatal(e, QHCA_FATAL_AQ_DMA);
+    if (e->ml->deferred && !qhca_memlinks_settled(e)) {
+        admin_hold(e, &cmd, &c, status);
         return false;
     }
-    if (e->ad->aq_ctrl & QHCA_AQ_CTRL_IRQ) {
-        qhca_msix(e, 0);
-    }
-    return true;
+    return admin_complete(e, &cmd, &c, status);
+}
+
+bool qhca_admin_pending(struct qhca *e)
+{
+    return e->ad->asq_cons != e->ad->asq_prod &&
+           (!e->ad->job.held || qhca_memlinks_settled(e));
 }
 
 void qhca_admin_run(struct qhca *e)
@@ -321,24 +375,50 @@ static bool cmd_can_be_unfinished(const struct qhca_aq_cmd *cmd)
            cmd->opcode == QHCA_CMD_DESTROY_SRQ;
 }
 
-void qhca_io_admin(struct qhca_io *io)
+static void save_unfinished_command(struct qhca_io *io)
 {
     struct qhca *e = io->e;
     struct qhca_aq_job *job = &e->ad->job;
     const struct qhca_cq *cq;
     bool resize;
 
-    IO(io, job->busy);
-    if (!job->busy) {
-        return;
-    }
     qhca_io_bytes(io, &job->cmd, sizeof(job->cmd));
     qhca_io_bytes(io, &job->in, sizeof(job->in));
     resize = job->cmd.opcode == QHCA_CMD_MODIFY_CQ;
     cq = qhca_idr_get(&e->q->cqs, qhca_le32(job->cmd.obj));
-    if (NEED(io, e->ready_flag && e->ad->asq_cons != e->ad->asq_prod &&
-             cmd_can_be_unfinished(&job->cmd) && (cq || !resize),
+    if (NEED(io, cmd_can_be_unfinished(&job->cmd) && (cq || !resize),
              "an unfinished command is invalid") && resize) {
         qhca_io_cq_resize(io, cq);
     }
+}
+
+static void save_held_command(struct qhca_io *io)
+{
+    struct qhca_aq_job *job = &io->e->ad->job;
+
+    qhca_io_bytes(io, &job->cmd, sizeof(job->cmd));
+    IO(io, job->status);
+    IO(io, job->result);
+    NEED(io, job->cmd.opcode < sizeof(commands) / sizeof(commands[0]) &&
+         (commands[job->cmd.opcode].flags & F_REVOKES) &&
+         job->status <= QHCA_ST_BAD_TABLE, "a command that is held is invalid");
+}
+
+void qhca_io_admin(struct qhca_io *io)
+{
+    struct qhca_adapter *ad = io->e->ad;
+    struct qhca_aq_job *job = &ad->job;
+
+    IO(io, job->busy);
+    if (job->busy) {
+        save_unfinished_command(io);
+    }
+    IO_SINCE(io, 2, job->held);
+    if (job->held) {
+        save_held_command(io);
+    }
+    NEED(io, (!job->busy && !job->held) ||
+         (io->e->ready_flag && ad->asq_cons != ad->asq_prod &&
+          job->busy != job->held),
+         "a command is unfinished, but there is none");
 }

@@ -56,7 +56,7 @@ static bool work_pending(struct qhca *e)
            qhca_wqs_pending(e) ||
            !qhca_list_empty(&e->q->tm_work) || qhca_gro_pending(e) ||
            !qhca_list_empty(&e->ml->woken) || e->ml->pending ||
-           e->ad->asq_cons != e->ad->asq_prod;
+           qhca_admin_pending(e);
 }
 
 void qhca_memlinks_woken(struct qhca *e)

@@ -32,7 +32,7 @@ enum qhca_section_version {
     QHCA_WRITES_xrcd = 1,       QHCA_READS_xrcd = 1,
     QHCA_WRITES_eq = 2,         QHCA_READS_eq = 1,
     QHCA_WRITES_cq = 2,         QHCA_READS_cq = 2,
-    QHCA_WRITES_admin = 1,      QHCA_READS_admin = 1,
+    QHCA_WRITES_admin = 2,      QHCA_READS_admin = 1,
     QHCA_WRITES_srq = 1,        QHCA_READS_srq = 1,
     QHCA_WRITES_mr = 1,         QHCA_READS_mr = 1,
     QHCA_WRITES_qp = 3,         QHCA_READS_qp = 2,

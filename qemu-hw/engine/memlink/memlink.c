@@ -15,8 +15,6 @@
  */
 #define HOLD_NS         1000000ULL
 #define HOLD_TRIES      10
-/* Until the next marker, or the next check of a peer that does not receive. */
-#define PATIENCE_NS     1000000000ULL
 
 /* A marker: a frame with an EtherType for local experiments (IEEE 802). */
 #define MARKER_TYPE     0x88b5
@@ -107,6 +105,9 @@ uint64_t qhca_memlinks_deadline(const struct qhca *e)
         if (l->deadline && l->deadline < first) {
             first = l->deadline;
         }
+        if (l->unsettled && l->settle_deadline < first) {
+            first = l->settle_deadline;
+        }
     }
     return first;
 }
@@ -161,16 +162,34 @@ static void link_late(struct qhca *e, struct qhca_memlink *l, uint64_t now)
     } else if (l->state == QHCA_MEMLINK_HOLD) {
         l->state = QHCA_MEMLINK_WIRE;
         l->deadline = 0;
-        l->retry_at = now + PATIENCE_NS;
+        l->retry_at = now + QHCA_MEMLINK_PATIENCE_NS;
         wake_waiting(e, l);
     } else if (qhca_list_empty(&l->waiting)) {
         l->deadline = 0;        /* the QPs that waited are gone */
     } else if (cons != l->seen_cons) {
         l->seen_cons = cons;
-        l->deadline = now + PATIENCE_NS;
+        l->deadline = now + QHCA_MEMLINK_PATIENCE_NS;
     } else {
         qhca_memlink_cut(e, l, "the peer does not receive");
     }
+}
+
+bool qhca_memlink_settle(struct qhca *e, struct qhca_memlink *l)
+{
+    if (!qhca_shring_want_consumed(&l->tx, l->settle_pos)) {
+        return false;
+    }
+    l->unsettled = false;
+    wake_waiting(e, l);
+    return true;
+}
+
+void qhca_memlink_give_up(struct qhca *e, struct qhca_memlink *l)
+{
+    qhca_memlink_cut(e, l, "the peer does not finish a copy");
+    l->ref_tail = l->ref_head;
+    l->unsettled = false;
+    wake_waiting(e, l);         /* if it was cut earlier */
 }
 
 void qhca_memlinks_timer(struct qhca *e, uint64_t now)
@@ -183,10 +202,53 @@ void qhca_memlinks_timer(struct qhca *e, uint64_t now)
     for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
         struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
 
+        if (l->unsettled && l->settle_deadline <= now &&
+            !qhca_memlink_settle(e, l)) {
+            qhca_memlink_give_up(e, l);
+        }
         if (l->deadline && l->deadline <= now) {
             link_late(e, l, now);
         }
     }
+}
+
+/* ---- revoked while the peer was copying ---- */
+
+bool qhca_memlinks_settled(struct qhca *e)
+{
+    struct qhca_list *i;
+
+    if (!e->ml->unsettled) {
+        return true;
+    }
+    for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
+        struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
+
+        if (l->unsettled && !qhca_memlink_settle(e, l)) {
+            return false;
+        }
+    }
+    e->ml->unsettled = false;
+    return true;
+}
+
+bool qhca_memlinks_settled_for_qp(struct qhca *e, uint32_t qpn)
+{
+    struct qhca_list *i;
+
+    if (qhca_memlinks_settled(e)) {
+        return true;
+    }
+    for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
+        struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
+
+        if (l->unsettled && qhca_memlink_copies(l, qpn) &&
+            !qhca_memlink_settle(e, l)) {
+            e->tx_wait = &l->waiting;
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- the life of a link ---- */
@@ -225,7 +287,7 @@ unsigned qhca_memlink_attach(struct qhca *e,
 /* Remove @l, for which no QP waits any more. */
 static void link_remove(struct qhca *e, struct qhca_memlink *l)
 {
-    qhca_memlink_abandon(l);
+    qhca_memlink_abandon(e, l);
     qhca_list_del(&l->link);
     qhca_list_del(&l->same_hash);
     e->ml->n--;
@@ -257,23 +319,40 @@ void qhca_memlinks_free(struct qhca *e)
 
 void qhca_memlinks_reset(struct qhca *e)
 {
+    e->ml->deferred = false;
     qhca_memlinks_update(e);
     if (e->ml->pending) {
         qhca_kick(e);           /* to drop what is in the rings */
     }
 }
 
+/* It is no longer used, and unsettled if the peer is copying. */
+static void link_end(struct qhca *e, struct qhca_memlink *l)
+{
+    l->dead = true;
+    l->state = QHCA_MEMLINK_WIRE;
+    l->pending = false;
+    l->deadline = 0;
+    qhca_memlink_abandon(e, l);
+    qhca_list_del(&l->same_hash);
+    wake_waiting(e, l);
+}
+
 void qhca_memlink_cut(struct qhca *e, struct qhca_memlink *l, const char *why)
 {
     if (!l->dead) {
-        l->dead = true;
-        l->state = QHCA_MEMLINK_WIRE;
-        l->pending = false;
-        l->deadline = 0;
-        qhca_memlink_abandon(l);
-        qhca_list_del(&l->same_hash);
-        wake_waiting(e, l);
+        link_end(e, l);
         e->ops.memlink_cut(e->opaque, l->id, why);
+    }
+}
+
+void qhca_memlink_end(struct qhca *e, unsigned id)
+{
+    struct qhca_memlink *l = memlink_get(e, id);
+
+    if (l && !l->dead) {
+        link_end(e, l);
+        qhca_kick(e);
     }
 }
 
@@ -324,7 +403,8 @@ void qhca_memlinks_update(struct qhca *e)
             atomic_store(&l->rx.ring->refuses, !usable);
             wake_waiting(e, l);
         }
-        e->ml->waiting |= l->deadline || !qhca_list_empty(&l->waiting);
+        e->ml->waiting |= l->deadline || l->unsettled ||
+                          !qhca_list_empty(&l->waiting);
     }
 }
 
@@ -375,7 +455,7 @@ static enum qhca_memlink_way memlink_way(struct qhca *e, struct qhca_memlink *l)
     now = qhca_now(e);
     if (now >= l->retry_at && memlink_send_marker(e, l, next_marker(l))) {
         l->state = QHCA_MEMLINK_PROBE;
-        l->retry_at = now + PATIENCE_NS;
+        l->retry_at = now + QHCA_MEMLINK_PATIENCE_NS;
     }
     return QHCA_WAY_WIRE;
 }
@@ -396,7 +476,7 @@ static enum qhca_memlink_way memlink_take_room(struct qhca *e,
             qhca_shring_reserve(&l->tx, need, &l->rec) == QHCA_SHRING_OK) {
             break;
         }
-        return link_wait(e, l, PATIENCE_NS);
+        return link_wait(e, l, QHCA_MEMLINK_PATIENCE_NS);
     default:
         qhca_memlink_cut(e, l, "the peer has broken the ring's rules");
         return QHCA_WAY_WIRE;
@@ -460,7 +540,7 @@ enum qhca_memlink_way qhca_memlink_way(struct qhca *e, const uint8_t mac[6],
     } else {
         l->state = QHCA_MEMLINK_DRAIN;
         if (!parting) {
-            return link_wait(e, l, PATIENCE_NS);
+            return link_wait(e, l, QHCA_MEMLINK_PATIENCE_NS);
         }
     }
     return memlink_take_room(e, l, parting);

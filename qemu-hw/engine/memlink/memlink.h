@@ -32,6 +32,11 @@
 #define QHCA_MEMLINK_REFS       64
 /* Most memory regions and windows that a record refers to. */
 #define QHCA_MEMLINK_KEYS       8
+/*
+ * How long a peer may do nothing while something waits for it; also the time
+ * between two markers.
+ */
+#define QHCA_MEMLINK_PATIENCE_NS    1000000000ULL
 
 /* Where the payload of a record is, in the sender's memory. */
 struct qhca_memlink_refs {
@@ -87,6 +92,9 @@ struct qhca_memlink {
     uint64_t retry_at;          /* no marker before this time, ns */
     uint64_t deadline;          /* for what QPs wait for, ns; 0: none */
     uint32_t seen_cons;         /* cons when that was set */
+    bool unsettled;             /* a record was revoked during its copy */
+    uint32_t settle_pos;        /* the last of these, to be consumed */
+    uint64_t settle_deadline;   /* ns */
     struct qhca_shring_tx tx;
     struct qhca_shring_rx rx;
     struct qhca_shring_record *rec;       /* reserved, to be sent next */
@@ -107,8 +115,11 @@ struct qhca_memlinks {
     bool allowed;               /* by the environment */
     bool usable;                /* as told to the peers */
     bool pending;               /* a ring may hold something for us */
-    bool waiting;               /* a QP waits for a link */
+    bool waiting;               /* something waits for a link */
     bool refs;                  /* a record may still refer to memory */
+    bool defer;                 /* do not wait for copies ... */
+    bool deferred;              /* ... as was done */
+    bool unsettled;             /* a link may be */
     struct qhca_list all;
     struct qhca_list hash[QHCA_MEMLINK_HASH];
     struct qhca_list woken;     /* QPs that waited and should be run */
@@ -168,13 +179,30 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
 /*
  * Revoke records that refer to a region or window, to memory on behalf of a QP,
  * or to any memory: on return no peer reads it.  A peer that does not stop is
- * cut off.
+ * cut off.  With e->ml->defer it may still be copying, until
+ * qhca_memlinks_settled(), and sets e->ml->deferred.
  */
 void qhca_memlink_revoke_key(struct qhca *e, uint32_t index);
 void qhca_memlink_revoke_qp(struct qhca *e, uint32_t qpn);
 void qhca_memlink_revoke_all(struct qhca *e);
-/* The same for a link that ends, without waiting for a copy in progress. */
-void qhca_memlink_abandon(struct qhca_memlink *l);
+/*
+ * Have the copies ended that were in progress when records were revoked?  If
+ * not, qhca_run() is called when they have, or when a peer was cut off.
+ */
+bool qhca_memlinks_settled(struct qhca *e);
+/*
+ * The same for copies on behalf of QP @qpn, which is being run.  False: it
+ * waits, see e->tx_wait.
+ */
+bool qhca_memlinks_settled_for_qp(struct qhca *e, uint32_t qpn);
+/* Revoke all records of a link that ends. */
+void qhca_memlink_abandon(struct qhca *e, struct qhca_memlink *l);
+/* Is a record of @l that refers to memory of QP @qpn being copied? */
+bool qhca_memlink_copies(struct qhca_memlink *l, uint32_t qpn);
+/* Is the copy over that an unsettled link waits for?  Else ask for the bell. */
+bool qhca_memlink_settle(struct qhca *e, struct qhca_memlink *l);
+/* Do not wait for it any longer: cut the link. */
+void qhca_memlink_give_up(struct qhca *e, struct qhca_memlink *l);
 
 /* ---- receiving ---- */
 

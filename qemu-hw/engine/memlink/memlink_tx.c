@@ -115,21 +115,42 @@ void qhca_memlink_send(struct qhca *e, struct qhca_memlink *l,
 
 /* ---- revoking ---- */
 
-/* On return the peer does not read the memory that @ref describes. */
-static void memlink_revoke(struct qhca *e, struct qhca_memlink *l,
-                           const struct qhca_memlink_ref *ref)
+/* Remember that the peer is copying the record at @pos. */
+static void memlink_unsettle(struct qhca *e, struct qhca_memlink *l,
+                             uint32_t pos)
 {
-    uint32_t state = QHCA_SHRING_COPYING;
+    if (!l->unsettled) {
+        l->unsettled = true;
+        l->settle_deadline = qhca_now(e) + QHCA_MEMLINK_PATIENCE_NS;
+        l->settle_pos = pos;
+    } else if ((int32_t)(pos - l->settle_pos) > 0) {
+        l->settle_pos = pos;
+    }
+    e->ml->unsettled = true;
+    e->ml->waiting = true;
+}
 
-    while (!l->dead && state == QHCA_SHRING_COPYING &&
-           !qhca_shring_consumed(&l->tx, ref->pos)) {
-        state = qhca_shring_revoke(&l->tx, ref->pos);
-        if (state == QHCA_SHRING_COPYING &&
-            !e->ops.memlink_wait(e->opaque, l->id)) {
-            qhca_memlink_cut(e, l, "the peer does not finish a copy");
+/* Let the peer finish, for at most as long as the environment waits. */
+static void memlink_settle(struct qhca *e, struct qhca_memlink *l)
+{
+    while (l->unsettled && !qhca_memlink_settle(e, l)) {
+        if (!e->ops.memlink_wait(e->opaque, l->id)) {
+            qhca_memlink_give_up(e, l);
         }
     }
+}
+
+/* Revoke the record of @ref; true: the peer is copying what it refers to. */
+static bool memlink_revoke(struct qhca *e, struct qhca_memlink *l,
+                           const struct qhca_memlink_ref *ref)
+{
+    uint32_t state = qhca_shring_revoke(&l->tx, ref->pos);
+
+    if (state == QHCA_SHRING_COPYING) {
+        memlink_unsettle(e, l, ref->pos);
+    }
     l->revoked += state == QHCA_SHRING_REVOKED;
+    return state == QHCA_SHRING_COPYING;
 }
 
 #define REFS_PER_ACCESS     8   /* refs examined at the cost of one */
@@ -152,7 +173,7 @@ static bool ref_matches(const struct qhca_memlink_ref *ref, enum match what,
 static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
 {
     uint32_t looked_at = 0, k;
-    bool refs = false;
+    bool refs = false, copying;
     struct qhca_list *i;
 
     if (!e->ml->refs) {
@@ -161,6 +182,7 @@ static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
     for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
         struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
 
+        copying = false;
         for (k = l->ref_tail; k != l->ref_head; k++) {
             const struct qhca_memlink_ref *ref = &l->ref[k %
                                                          QHCA_MEMLINK_REFS];
@@ -169,11 +191,13 @@ static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
             if (qhca_shring_consumed(&l->tx, ref->pos)) {
                 l->ref_tail = k + 1;
             } else if (ref_matches(ref, what, num)) {
-                memlink_revoke(e, l, ref);
+                copying |= memlink_revoke(e, l, ref);
             }
-            if (l->dead) {
-                break;
-            }
+        }
+        if (copying && e->ml->defer) {
+            e->ml->deferred = true;
+        } else if (copying) {
+            memlink_settle(e, l);
         }
         refs |= l->ref_tail != l->ref_head;
     }
@@ -181,15 +205,30 @@ static void revoke_matching(struct qhca *e, enum match what, uint32_t num)
     qhca_cost(e, looked_at / REFS_PER_ACCESS);
 }
 
-void qhca_memlink_abandon(struct qhca_memlink *l)
+void qhca_memlink_abandon(struct qhca *e, struct qhca_memlink *l)
 {
-    uint32_t pos;
+    uint32_t k;
 
-    for (; l->ref_tail != l->ref_head; l->ref_tail++) {
-        pos = l->ref[l->ref_tail % QHCA_MEMLINK_REFS].pos;
-        l->revoked += !qhca_shring_consumed(&l->tx, pos) &&
-                      qhca_shring_revoke(&l->tx, pos) == QHCA_SHRING_REVOKED;
+    memlink_forget_consumed(l);
+    for (k = l->ref_tail; k != l->ref_head; k++) {
+        memlink_revoke(e, l, &l->ref[k % QHCA_MEMLINK_REFS]);
     }
+}
+
+bool qhca_memlink_copies(struct qhca_memlink *l, uint32_t qpn)
+{
+    uint32_t k;
+
+    memlink_forget_consumed(l);
+    for (k = l->ref_tail; k != l->ref_head; k++) {
+        const struct qhca_memlink_ref *ref = &l->ref[k % QHCA_MEMLINK_REFS];
+
+        if (ref->qpn == qpn &&
+            qhca_shring_revoke(&l->tx, ref->pos) == QHCA_SHRING_COPYING) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void qhca_memlink_revoke_key(struct qhca *e, uint32_t index)

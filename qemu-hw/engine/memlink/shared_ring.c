@@ -90,6 +90,13 @@ bool qhca_shring_consumed(const struct qhca_shring_tx *t, uint32_t pos)
     return ring_used(t, &used) != QHCA_SHRING_OK || t->prod - pos > used;
 }
 
+bool qhca_shring_want_consumed(struct qhca_shring_tx *t, uint32_t pos)
+{
+    atomic_store_explicit(&t->ring->wants_room, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    return qhca_shring_consumed(t, pos);
+}
+
 uint32_t qhca_shring_revoke(struct qhca_shring_tx *t, uint32_t pos)
 {
     uint32_t state = QHCA_SHRING_REFS;

@@ -118,9 +118,11 @@ bool qhca_shring_drained(struct qhca_shring_tx *t);
 bool qhca_shring_want_room(struct qhca_shring_tx *t, uint32_t need);
 /** Was the record at @pos consumed?  It may also be long gone. */
 bool qhca_shring_consumed(const struct qhca_shring_tx *t, uint32_t pos);
+/** The same; if not, ask for the bell. */
+bool qhca_shring_want_consumed(struct qhca_shring_tx *t, uint32_t pos);
 /**
  * Revoke the REFS record at @pos, which has not been consumed.  Returns its
- * state: REVOKED or DONE; COPYING: call again later.
+ * state: REVOKED or DONE; COPYING: until it is consumed.
  */
 uint32_t qhca_shring_revoke(struct qhca_shring_tx *t, uint32_t pos);
 

@@ -9,7 +9,7 @@
 
 #define COPY_PIECE          64      /* CQEs: a page */
 
-SAVED_SIZE(struct qhca_cq_resize, 384, admin, 1);
+SAVED_SIZE(struct qhca_cq_resize, 384, admin, 2);
 
 static uint8_t begin_resize(struct qhca *e, struct qhca_cmd *c,
                             struct qhca_cq *cq)

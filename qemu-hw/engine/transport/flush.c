@@ -72,6 +72,10 @@ bool qhca_flush_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget)
 {
     struct qhca_xport *xp = qp->xp;
 
+    /* Completions tell software that its memory is free. */
+    if (!qhca_memlinks_settled_for_qp(e, qp->qpn)) {
+        return true;
+    }
     while (xp->sq_flush) {
         if (qp->sq_tail == flush_send_end(qp)) {
             xp->sq_flush = false;

@@ -120,6 +120,8 @@ void qhca_req_fail(struct qhca *e, struct qhca_qp *qp, uint8_t status,
     uint32_t index = qp->sq_tail;
     bool told;
 
+    /* The completion tells software that its memory is free. */
+    qhca_memlink_revoke_qp(e, qp->qpn);
     if (w->marks & QHCA_SW_RD) {
         qp->xp->rd_out--;
     }

@@ -226,7 +226,9 @@ static bool xport_run(struct qhca *e, struct qhca_qp *qp, unsigned *budget,
     struct qhca_xport *xp = qp->xp;
     bool more = false;
 
-    if ((xp->sq_flush || xp->rq_flush) && qhca_flush_run(e, qp, budget)) {
+    /* A flush that waits for a peer does not delay the NAK. */
+    if ((xp->sq_flush || xp->rq_flush) && qhca_flush_run(e, qp, budget) &&
+        !(e->tx_wait && qhca_rsp_owed(qp))) {
         return true;
     }
     if (qhca_rsp_owed(qp)) {

@@ -119,7 +119,7 @@
 
 #define QHCA_FATAL_NONE			0
 #define QHCA_FATAL_AQ_DMA		1	/* an admin ring could not be read or written */
-#define QHCA_FATAL_AQ_INDEX		2	/* ASQ doorbell: index more than the depth ahead */
+#define QHCA_FATAL_AQ_INDEX		2	/* ASQ doorbell: index behind the last one, or more than the depth ahead */
 #define QHCA_FATAL_AQ_CONFIG		3	/* enabled with a bad AQ_SHIFT, DB_SHIFT or ring address */
 #define QHCA_FATAL_EQ			4	/* an event ring could not be written, or an EQ's doorbell record not accessed */
 #define QHCA_FATAL_INTERNAL		5	/* the device itself failed */
