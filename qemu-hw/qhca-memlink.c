@@ -6,11 +6,13 @@
  * named by its MAC address, and connects to those whose names sort before its
  * own.  The connecting end creates the rings.  Each end describes the parts of
  * its guest's memory that it shares, and passes descriptors that are open for
- * reading.  From then on the socket carries bells; when it is closed, the peer
- * is gone.
+ * reading.  From then on the socket carries bells (and not an eventfd: a peer
+ * could make writing to that block).  An end that has stopped using the link
+ * shuts the socket down, which tells the other that its memory is no longer
+ * read; the link is gone when both have.
  *
  * The peer is another process of the same user.  It is not trusted: nothing
- * here ever waits for it, except for the end of a copy
+ * here ever waits for it, except for a moment for the end of a copy
  * (qhca_op_memlink_wait()), and a read of its memory must not raise SIGBUS.
  * That memory must be sealed against shrinking, and must not be in huge pages
  * of hugetlbfs: after a hole was punched, there may be no page for it.
@@ -41,6 +43,8 @@
 #define QHCA_MEMLINK_SCAN_MS    1000
 /* Scans after which a peer that has not sent its hello is disconnected. */
 #define QHCA_MEMLINK_SCANS      5
+/* Scans after which a peer that does not stop using the link is forgotten. */
+#define QHCA_MEMLINK_PARTING    2
 /* Most connections accepted between two scans. */
 #define QHCA_MEMLINK_ACCEPTS    16
 /* Most names that one scan reads, and most sockets that it tries. */
@@ -52,7 +56,7 @@
 #define QHCA_MEMLINK_WAIT_US    2000
 
 #define QHCA_MEMLINK_MAGIC      0x71684d4c
-#define QHCA_MEMLINK_VERSION    2
+#define QHCA_MEMLINK_VERSION    3
 
 /* The first message of each end; from the connecting one with its rings. */
 typedef struct QhcaMemlinkHello {
@@ -75,9 +79,11 @@ struct QhcaMemlinkPeer {
     bool connecting;            /* our end made the connection */
     bool said;                  /* its hello was accepted */
     bool dead;                  /* to be removed */
+    bool parted;                /* it was told that we have stopped */
+    bool gone;                  /* it has stopped, too */
     bool rung;                  /* it rang while the machine was stopped */
     unsigned id;                /* the engine's number, 0: not attached */
-    unsigned scans;             /* since it was connected */
+    unsigned scans;             /* since it was connected, or parted */
     uint8_t mac[6];
     char name[16];              /* of its socket, if connecting */
     uint64_t token;
@@ -258,16 +264,37 @@ static QhcaMemlinkPeer *qhca_memlink_peer(QhcaMemlink *m, unsigned id)
     return NULL;
 }
 
-/* Disconnect; what the engine may still use is freed later. */
+/* Disconnect, but not within a call of the engine: see qhca_memlink_reap(). */
 static void qhca_memlink_drop(QhcaMemlinkPeer *p)
 {
     if (!p->dead) {
         p->dead = true;
         qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
-        close(p->fd);
         if (p->m->reap) {
             qemu_bh_schedule(p->m->reap);
         }
+    }
+}
+
+/* Has the peer shut the socket down?  Else read a bell. */
+static bool qhca_memlink_closed(QhcaMemlinkPeer *p, bool *bell)
+{
+    char buf[8];
+    ssize_t len = recv(p->fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+    *bell = len > 0;
+    return !len || (len < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static void qhca_memlink_parting(void *opaque)
+{
+    QhcaMemlinkPeer *p = opaque;
+    bool bell;
+
+    if (qhca_memlink_closed(p, &bell)) {
+        p->gone = true;
+        qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
+        qemu_bh_schedule(p->m->reap);
     }
 }
 
@@ -286,6 +313,8 @@ static void qhca_memlink_free(QhcaMemlinkPeer *p)
 {
     unsigned i;
 
+    qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
+    close(p->fd);
     for (i = 0; i < 2; i++) {
         if (p->ring[i]) {
             munmap(p->ring[i], QHCA_MEMLINK_RING_BYTES);
@@ -297,12 +326,31 @@ static void qhca_memlink_free(QhcaMemlinkPeer *p)
     g_free(p);
 }
 
+/*
+ * Stop using the link of a dead peer, and tell it.  True: it has stopped, too,
+ * or does not respond.
+ */
+static bool qhca_memlink_part(QhcaMemlinkPeer *p)
+{
+    if (!p->id || p->gone) {
+        return true;
+    }
+    if (!p->parted) {
+        p->parted = true;
+        p->scans = 0;
+        qhca_memlink_end(p->m->s->engine, p->id);
+        shutdown(p->fd, SHUT_WR);
+        qemu_set_fd_handler(p->fd, qhca_memlink_parting, NULL, p);
+    }
+    return p->scans >= QHCA_MEMLINK_PARTING;
+}
+
 static QhcaMemlinkPeer *qhca_memlink_take_dead(QhcaMemlink *m)
 {
     QhcaMemlinkPeer *p;
 
     QLIST_FOREACH(p, &m->list, next) {
-        if (p->dead) {
+        if (p->dead && qhca_memlink_part(p)) {
             QLIST_REMOVE(p, next);
             m->peers--;
             return p;
@@ -311,7 +359,10 @@ static QhcaMemlinkPeer *qhca_memlink_take_dead(QhcaMemlink *m)
     return NULL;
 }
 
-/* Remove dead peers, unless a call of the engine is in progress. */
+/*
+ * Part from dead peers, and remove those that are gone, unless a call of the
+ * engine is in progress.
+ */
 static void qhca_memlink_reap(void *opaque)
 {
     QhcaMemlink *m = opaque;
@@ -649,8 +700,7 @@ static void qhca_memlink_rung(QhcaMemlinkPeer *p)
 static void qhca_memlink_readable(void *opaque)
 {
     QhcaMemlinkPeer *p = opaque;
-    ssize_t len;
-    char bell[8];
+    bool bell;
 
     if (!p->said) {
         if (qhca_memlink_hear_hello(p)) {
@@ -662,10 +712,10 @@ static void qhca_memlink_readable(void *opaque)
         return;
     }
     /* A peer rings once each time we sleep: there is hardly ever another. */
-    len = recv(p->fd, bell, sizeof(bell), MSG_DONTWAIT);
-    if (!len || (len < 0 && errno != EAGAIN && errno != EINTR)) {
+    if (qhca_memlink_closed(p, &bell)) {
+        p->gone = true;
         qhca_memlink_drop(p);
-    } else if (len > 0 && p->id) {
+    } else if (bell && p->id) {
         qhca_memlink_rung(p);
     }
 }
@@ -700,10 +750,13 @@ void qhca_op_memlink_bell(void *opaque, unsigned id)
 bool qhca_op_memlink_wait(void *opaque, unsigned id)
 {
     QhcaState *s = opaque;
-    QhcaMemlinkPeer *p = s->memlink ? qhca_memlink_peer(s->memlink, id) : NULL;
+    QhcaMemlinkPeer *p = s->memlink ? QLIST_FIRST(&s->memlink->list) : NULL;
     int64_t now = g_get_monotonic_time();
 
-    if (!p) {
+    while (p && p->id != id) {          /* it may be dead */
+        p = QLIST_NEXT(p, next);
+    }
+    if (!p || p->gone) {
         return false;
     }
     if (now - p->waited > QHCA_MEMLINK_WAIT_US) {
@@ -926,7 +979,9 @@ static void qhca_memlink_scan(void *opaque)
         qemu_ram_foreach_block(qhca_memlink_add_block, m);
     }
     QLIST_FOREACH(p, &m->list, next) {
-        if (!p->said && ++p->scans > QHCA_MEMLINK_SCANS) {
+        if (p->parted) {
+            p->scans++;
+        } else if (!p->said && ++p->scans > QHCA_MEMLINK_SCANS) {
             qhca_memlink_drop(p);
         }
     }
@@ -1019,9 +1074,13 @@ void qhca_memlink_exit(QhcaState *s)
     if (!QLIST_EMPTY(&m->list) && qhca_enter(s)) {
         qhca_reset(s->engine);  /* waits for copies of the guest's memory */
         s->in_engine = false;   /* no more interrupts */
+        QLIST_FOREACH(p, &m->list, next) {
+            shutdown(p->fd, SHUT_WR);
+        }
     }
     QLIST_FOREACH(p, &m->list, next) {
         qhca_memlink_drop(p);
+        qemu_set_fd_handler(p->fd, NULL, NULL, NULL);
     }
 }
 

@@ -240,9 +240,9 @@ class Peer:
     """
 
     HELLO = layouts.Struct("=II6sHI4xQ16Q")
-    MAGIC, VERSION, RING = 0x71684D4C, 2, 0x101000
+    MAGIC, VERSION, RING = 0x71684D4C, 3, 0x101000
     PROD, WANTS_ROOM, CONS, SLEEPS, REFUSES, SEEN, DATA = 0, 4, 64, 68, 72, 76, 4096
-    REFS, REVOKED = 3, 6
+    REFS, COPYING, DONE, REVOKED = 3, 4, 5, 6
 
     def __init__(self, end: End, number: int = 9):
         self.end, self.mac = end, bytes((2, 0, 0, 0, 0, number))

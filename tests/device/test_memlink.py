@@ -423,7 +423,7 @@ HELLOS = {
     "too short": lambda: {"length": Peer.HELLO.size - 1},
     "too long": lambda: {"length": Peer.HELLO.size + 1},
     "no magic": lambda: {"magic": 0},
-    "another version": lambda: {"version": 3},
+    "another version": lambda: {"version": 2},
     "the adapter's own address": lambda: {"mac": b"\2\0\0\0\0\2"},
     "an address to which it would connect": lambda: {"mac": b"\2\0\0\0\0\1"},
     "no rings": lambda: {"rings": 0},
@@ -620,13 +620,62 @@ def test_what_is_named_is_revoked(victim, end):
         victim.setup()
 
 
-def test_peer_that_is_copying_for_ever(victim):
-    """It is disconnected without waiting."""
-    h = Honest(victim).named()
-    h.peer.set_word(1, h.peer.DATA, 4)      # COPYING
-    victim.adapter.command(C.QHCA_CMD_DESTROY_QP, h.qp.num)
+class Copying(Honest):
+    """A peer that is copying while its QP is destroyed."""
+
+    def __init__(self, victim: End):
+        super().__init__(victim)
+        self.named()
+        self.peer.set_word(1, self.peer.DATA, self.peer.COPYING)
+
+    def destroy(self) -> None:
+        adapter = self.victim.adapter
+        adapter.submit(opcode=C.QHCA_CMD_DESTROY_QP, obj=self.qp.num)
+        adapter.ring_admin()
+        # the adapter goes on with all else
+        assert adapter.reg(C.QHCA_REG_STATUS) & C.QHCA_STATUS_READY
+        assert len(self.victim.links()) == 2 and not adapter.acq.peek()
+
+    def destroyed(self) -> None:
+        assert self.victim.adapter.acq.take().status == C.QHCA_ST_OK
+
+
+def test_copy_that_ends(victim):
+    """A command that takes memory away is completed when the peer has finished its copy."""
+    h = Copying(victim)
+    h.destroy()
+    assert h.peer.word(1, h.peer.WANTS_ROOM)
+    h.peer.set_word(1, h.peer.DATA, h.peer.DONE)
+    h.peer.set_word(1, h.peer.CONS, h.peer.word(1, h.peer.PROD))
+    h.peer.bell()
+    h.destroyed()
+    assert "02:00:00:00:00:09" in victim.links()
+    h.peer.close()
+
+
+def test_copy_that_never_ends(victim):
+    """The peer is disconnected after a second."""
+    h = Copying(victim)
+    h.destroy()
+    victim.m.clock_step(SECOND * 9 // 10)
+    assert not victim.adapter.acq.peek()
+    victim.m.clock_step(SECOND // 5)
+    h.destroyed()
     assert h.peer.cut_off()
     h.peer.close()
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["closed", "cut off"])
+def test_link_that_ends_during_a_copy(victim, cut):
+    """A peer that was disconnected may still be copying until it has disconnected, too."""
+    h = Copying(victim)
+    h.destroy()
+    if cut:
+        h.peer.put(b"\xff" * 64, 64)        # not a record
+        h.peer.bell()
+        assert h.peer.cut_off()
+    h.peer.close()
+    h.destroyed()
 
 
 def test_memory_is_shared_for_reading(victim):
