@@ -232,8 +232,23 @@ def routed(server, client):
             guest.run(f"ip route del {ip}/32 via {ip}", check=False)
 
 
+# Reasons for a fallback (SMC_CLC_DECL_*): no answer in time, and the peer's refusal for that.
+LATE = {"0x2010000", "0x2020000", "0x5000000"}
+
+
 def verified_smc(server, client, progs):
-    """A stream over SMC sockets, which did not fall back to TCP."""
+    """A stream over SMC sockets, which did not fall back to TCP. Linux gives up its handshake after
+    a few seconds, which cannot be set: on a busy host it is tried again."""
+    for _ in range(5):
+        reasons = smc_stream(server, client, progs)
+        assert reasons <= LATE, f"fallen back to TCP: {reasons}"
+        if not reasons:
+            return
+    pytest.fail(f"fallen back to TCP each time: {reasons}")
+
+
+def smc_stream(server, client, progs):
+    """A stream, and why it has fallen back to TCP, if it has."""
     size, port = 4_000_000, 7700
     with routed(server, client):
         try:
@@ -246,14 +261,15 @@ def verified_smc(server, client, progs):
             sent = json.loads(client.run(f"{progs.path('smc')} send {server.ip} {port} {size}").out)
             assert json.loads(job.wait().out) == sent
             assert sent["bytes"] == size
-            reasons = [guest.run(f"{progs.path('smc')} why").out for guest in (server, client)]
-            assert reasons == ["", ""], f"fallen back to TCP: {reasons}"
+            reasons = {why for guest in (server, client)
+                       for why in guest.run(f"{progs.path('smc')} why").out.split()}
             # the link group stays for a while, with QPs of its own
-            for guest in (server, client):
+            for guest in () if reasons else (server, client):
                 qps = guest.run("rdma res show qp").out
                 assert "type RC state RTS" in qps, qps
-            if client.nic == "qhca":
+            if client.nic == "qhca" and not reasons:
                 assert client.ethtool_stat("roce_tx_bytes") - before > size
+            return reasons
         finally:
             for guest in (server, client):
                 guest.run("modprobe -r smc_diag smc", check=False)
