@@ -142,10 +142,7 @@ static uint8_t cmd_call(struct qhca *e, const struct command *d,
     return st;
 }
 
-/*
- * Fetch and check the input, run the command, write the output.  @in is the
- * buffer for the input; c->in and c->out are set.
- */
+/* Fetch and check the input, to @in, run the command, write the output. */
 static uint8_t admin_execute(struct qhca *e, const struct qhca_aq_cmd *cmd,
                              struct qhca_cmd *c, uint8_t *in)
 {

@@ -212,7 +212,6 @@ static void write_asq_db(struct qhca *e, uint32_t val)
         reg_bad_access(e, QHCA_REG_ASQ_DB);
         return;
     }
-    /* The space left; the index never decreases. */
     if (val - e->ad->asq_prod > (1u << e->ad->aq_shift) -
                                 (e->ad->asq_prod - e->ad->asq_cons)) {
         qhca_fatal(e, QHCA_FATAL_AQ_INDEX);

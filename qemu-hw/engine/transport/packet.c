@@ -358,10 +358,7 @@ enum qhca_send qhca_frame_begin(struct qhca *e, const struct qhca_av *av,
     if (g->type != QHCA_GID_ROCE_V2 || f->v6 == qhca_ip6_is_ip4(g->gid)) {
         return QHCA_BAD_AV;
     }
-    /*
-     * One of our own GIDs on the same VLAN: loop back.  An address vector made
-     * from a loopback route may have no MAC address.
-     */
+    /* Our own GID on the same VLAN?  A loopback route has no MAC address. */
     vlan = qhca_le16(g->vlan);
     own = qhca_gid_find(e, av->dgid, vlan);
     f->loop = own >= 0 &&
