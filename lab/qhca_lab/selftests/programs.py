@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import CommandFailed, CommandTimeout, LabError
 from . import two_ends
-from .ktap import FAIL, PASS, SKIP, Case, parse
+from .ktap import FAIL, PASS, SKIP, XFAIL, Case, parse
 from .place import TESTS, Place
 
 # Seconds for one test: rss_ctx.py takes a quarter of an hour on a busy host.
@@ -42,6 +42,26 @@ OTHER_HARDWARE = {
     "drivers/net/hw/hw_stats_l3_gre.sh":
         "not run: needs a switch that routes and counts",
 }  # fmt: skip
+
+# Time limits for real machines, by test: what a case and its reason look like if it took
+# longer, with the seconds and the limit. On slow machines the kernel's own tests report
+# such failures as expected (xfail_on_slow in net/lib.sh), but not all of them do.
+LIMITS = {
+    # ethtool runs while 16 streams use the CPUs
+    "drivers/net/hw/rss_ctx.py":
+        r"test_hitless_key_update: Check failed (?P<took>[\d.]+) >= (?P<limit>0\.\d+)",
+}
+SLOWER = 10
+
+
+def on_slow(test: str, case: Case) -> Case:
+    """CASE of TEST as it counts on an emulated CPU: exceeding a known time limit up to
+    tenfold is no failure."""
+    took = re.match(LIMITS.get(test, "(?!)"), f"{case.name}: {case.reason}")
+    if case.verdict != FAIL or not took or float(took["took"]) > SLOWER * float(took["limit"]):
+        return case
+    why = f"{float(took['took']):.2g} s on an emulated CPU, limit {took['limit']} s"
+    return Case(case.name, XFAIL, why)
 
 
 @dataclasses.dataclass
@@ -83,7 +103,8 @@ def _script(name: str) -> Callable[[Place], tuple[list[Case], str]]:
         ended = job.join(LIMIT)
         result = job.result()
         job.kill()
-        return parse(name, result.out, result.rc if ended else None), result.out
+        cases = parse(name, result.out, result.rc if ended else None)
+        return [on_slow(name, case) for case in cases], result.out
 
     return run
 
