@@ -20,45 +20,94 @@ static const char *status_name(uint8_t s)
 
 /* ---- admin queue ---- */
 
+struct gwait {
+    struct gwait *first;        /* given earlier, or NULL */
+    uint16_t id;
+    bool done;
+    struct qhca_aq_cqe cqe;
+};
+
+bool guest_can_command(const struct guest *g)
+{
+    return !g->wait || (!g->wait->first && g->aq_shift > 0);
+}
+
+/* Take the next answer, if it is there, for the command that waits for it. */
+static bool take_answer(struct guest *g)
+{
+    uint32_t slot = g->acq_cons & ((1u << g->aq_shift) - 1);
+    struct qhca_aq_cqe cqe;
+    struct gwait *w;
+
+    memcpy(&cqe, gmem_ptr(g->m, g->acq + 16 * slot, 16), 16);
+    if ((cqe.phase & 1) == (g->acq_cons >> g->aq_shift & 1)) {
+        return false;
+    }
+    /* they come in order: the first that is not done */
+    for (w = g->wait; w->first && !w->first->done; w = w->first) {
+    }
+    CHECK(cqe.cmd_id == w->id, "answer to another command: %#x, not %#x",
+          cqe.cmd_id, w->id);
+    g->acq_cons++;
+    w->cqe = cqe;
+    w->done = true;
+    return true;
+}
+
+/* The mailboxes of the command that is given now. */
+static void mailboxes(struct guest *g, uint64_t *in, uint64_t *out)
+{
+    *in = g->in;
+    *out = g->out;
+    if (g->wait) {
+        if (!g->second_in) {
+            g->second_in = gmem_alloc(g->m, MAILBOX, 12, 0);
+            g->second_out = gmem_alloc(g->m, MAILBOX, 12, 0);
+        }
+        *in = g->second_in;
+        *out = g->second_out;
+    }
+}
+
 uint8_t guest_cmd(struct guest *g, struct gcmd *c)
 {
     uint32_t depth = 1u << g->aq_shift;
     uint32_t slot = g->asq_prod & (depth - 1);
-    uint16_t id = (uint16_t)rng_u32(&g->rng);
+    struct gwait w = { .first = g->wait, .id = (uint16_t)rng_u32(&g->rng) };
     struct qhca_aq_cmd cmd;
-    struct qhca_aq_cqe cqe;
+    uint64_t in, out;
     unsigned i;
 
-    CHECK(!g->busy, "the test gives a command while another is under way");
-    g->busy = true;
+    CHECK(guest_can_command(g),
+          "the test gives a command while others are under way");
+    mailboxes(g, &in, &out);
+    g->wait = &w;
     memset(&cmd, 0, sizeof(cmd));
     cmd.opcode = c->op;
-    cmd.cmd_id = id;
+    cmd.cmd_id = w.id;
     cmd.obj = c->obj;
     cmd.mask = c->mask;
     cmd.arg = c->arg;
     if (c->in) {
         CHECK(c->in_len <= MAILBOX, "too long");
-        memcpy(gmem_ptr(g->m, g->in, c->in_len), c->in, c->in_len);
-        gmem_allow(g->m, g->in, c->in_len, GMEM_R);
-        cmd.in_addr = g->in;
+        memcpy(gmem_ptr(g->m, in, c->in_len), c->in, c->in_len);
+        gmem_allow(g->m, in, c->in_len, GMEM_R);
+        cmd.in_addr = in;
         cmd.in_len = c->in_len;
     }
     if (c->out) {
         CHECK(c->out_len <= MAILBOX, "too long");
-        memset(gmem_ptr(g->m, g->out, c->out_len), 0xa5, c->out_len);
-        gmem_allow(g->m, g->out, c->out_len, GMEM_W);
-        cmd.out_addr = g->out;
+        memset(gmem_ptr(g->m, out, c->out_len), 0xa5, c->out_len);
+        gmem_allow(g->m, out, c->out_len, GMEM_W);
+        cmd.out_addr = out;
         cmd.out_len = c->out_len;
     }
     memcpy(gmem_ptr(g->m, g->asq + 64 * slot, 64), &cmd, 64);
     g->asq_prod++;
     node_reg_write(g->n, QHCA_REG_ASQ_DB, g->asq_prod, 4);
-    for (i = 0; ; i++) {
-        slot = g->acq_cons & (depth - 1);
-        memcpy(&cqe, gmem_ptr(g->m, g->acq + 16 * slot, 16), 16);
-        if ((cqe.phase & 1) != (g->acq_cons >> g->aq_shift & 1)) {
-            break;
+    for (i = 0; !w.done; i++) {
+        if (take_answer(g)) {
+            continue;
         }
         /* A blocked wire or other work may delay it; a peer's copy, 1 s. */
         CHECK(i < 2000 || g->n->w->wait,
@@ -72,20 +121,17 @@ uint8_t guest_cmd(struct guest *g, struct gcmd *c)
             world_run(g->n->w, i < 500 ? 1000 : 1000000);
         }
     }
-    g->acq_cons++;
-    CHECK(cqe.cmd_id == id, "answer to another command: %#x, not %#x",
-          cqe.cmd_id, id);
     if (c->in) {
-        gmem_deny(g->m, g->in, c->in_len, GMEM_R);
+        gmem_deny(g->m, in, c->in_len, GMEM_R);
     }
     if (c->out) {
-        gmem_deny(g->m, g->out, c->out_len, GMEM_W);
-        memcpy(c->out, gmem_ptr(g->m, g->out, c->out_len), c->out_len);
+        gmem_deny(g->m, out, c->out_len, GMEM_W);
+        memcpy(c->out, gmem_ptr(g->m, out, c->out_len), c->out_len);
     }
-    c->robj = cqe.obj;
-    c->result = cqe.result;
-    g->busy = false;
-    return cqe.status;
+    c->robj = w.cqe.obj;
+    c->result = w.cqe.result;
+    g->wait = w.first;
+    return w.cqe.status;
 }
 
 uint32_t guest_must(struct guest *g, struct gcmd *c)
@@ -491,6 +537,11 @@ static void release(struct guest *g)
     gmem_release(g->m, g->acq, ring * sizeof(struct qhca_aq_cqe));
     gmem_release(g->m, g->in, MAILBOX);
     gmem_release(g->m, g->out, MAILBOX);
+    if (g->second_in) {
+        gmem_release(g->m, g->second_in, MAILBOX);
+        gmem_release(g->m, g->second_out, MAILBOX);
+        g->second_in = g->second_out = 0;
+    }
 }
 
 void guest_stop(struct guest *g)

@@ -28,6 +28,8 @@ struct geq {
     uint64_t events;
 };
 
+struct gwait;                   /* a command under way */
+
 struct guest {
     struct node *n;
     struct gmem *m;
@@ -37,6 +39,7 @@ struct guest {
     uint64_t asq, acq;
     uint32_t asq_prod, acq_cons;
     uint64_t in, out;           /* mailboxes of 4 KiB */
+    uint64_t second_in, second_out;     /* of a second command, 0: not yet */
     uint32_t uar, pd;
     struct geq eq[GUEST_EQS];
     unsigned eqs;
@@ -49,7 +52,7 @@ struct guest {
     void *opaque;
     uint64_t async_count[256];  /* by type */
     bool up;
-    bool busy;                  /* in guest_cmd() */
+    struct gwait *wait;         /* in guest_cmd() */
 };
 
 /* Configuration of the device; with NULL guest_start() uses a random one. */
@@ -92,8 +95,13 @@ struct gcmd {
     uint32_t robj;
     uint64_t result;
 };
-/* Execute it and wait.  Returns QHCA_ST_*. */
+/*
+ * Execute it and wait.  An event handler that is called meanwhile may do the
+ * same, as guest_can_command() says.  Returns QHCA_ST_*.
+ */
 uint8_t guest_cmd(struct guest *g, struct gcmd *c);
+/* Is there room for a command?  At most two at a time. */
+bool guest_can_command(const struct guest *g);
 /* Execute it; ends the test unless it succeeds.  Returns the object number. */
 uint32_t guest_must(struct guest *g, struct gcmd *c);
 /* obj -> status, for commands without structures */

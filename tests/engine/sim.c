@@ -207,7 +207,8 @@ static void pump_dirty(struct sim *s, struct guest *g)
 
 /*
  * In one run of eight CQs are resized while in use, never to less than their
- * queues need.  (No random number is drawn, so other runs stay the same.)
+ * queues need, unless the guest waits for another command.  (No random number
+ * is drawn, so other runs stay the same.)
  */
 static void maybe_resize(struct cqx *c)
 {
@@ -215,7 +216,7 @@ static void maybe_resize(struct cqx *c)
     struct gbuf_shape shape;
     uint8_t shift;
 
-    if (h >> 61 || c->s->ending || c->seen < c->resize_at) {
+    if (h >> 61 || c->s->ending || c->g->wait || c->seen < c->resize_at) {
         return;
     }
     c->resize_at = c->seen + 1 + (h >> 40) % 37;

@@ -62,7 +62,7 @@ static void revive(struct victim *v, struct gqp *qp)
 {
     struct qhca_cqe c;
 
-    if (v->g->busy || v->h->s->ending) {
+    if (v->g->wait || v->h->s->ending) {
         return;
     }
     while (gcq_poll(&v->cq, &c)) {

@@ -79,7 +79,7 @@ static void serve(void *opaque, uint64_t qpn)
     if (!g->up || s->ending) {
         return;
     }
-    if (g->busy) {
+    if (!guest_can_command(g)) {
         world_call(g->n->w, g->n->w->now + 1000, serve, g, qpn);
         return;
     }

@@ -75,7 +75,6 @@ static struct ending {
     struct late *t;
     unsigned waited;            /* by the engine itself */
     uint64_t at;                /* when it ended, ns; 0: not yet */
-    unsigned wait_for_it;
     bool reborn;
 } ending;
 
@@ -380,6 +379,28 @@ static void patience(void **state)
     }
 }
 
+/* Commands are completed in order, so those behind cut the patience short. */
+static void command_behind(void **state)
+{
+    struct late t;
+
+    (void)state;
+    copying(&t);
+    hold_err(&t);
+    fix_run(t.f, 100 * MS);
+    submit(t.f, QHCA_CMD_NOP, 0, NULL, 0, 0);
+    fix_run(t.f, QHCA_MEMLINK_HURRY_NS - MS);
+    assert_true(held(&t));
+    assert_int_equal(t.f->w.cuts, 0);
+    fix_run(t.f, 2 * MS);
+    take(&t);
+    take(&t);
+    assert_int_equal(t.f->w.cuts, 1);
+    fix_cqe(t.f, 0, 1, QHCA_WC_WR_FLUSH_ERR);
+    assert_int_equal(ending.waited, 0);
+    fix_drop(t.f);
+}
+
 /* QPs of sides 0 and 2, which have nothing to do with the copy. */
 static void connect_others(struct late *t, struct gqp qp[2])
 {
@@ -498,7 +519,8 @@ int main(void)
         cmocka_unit_test(copies_for_ever), cmocka_unit_test(command_later),
         cmocka_unit_test(command_reborn), cmocka_unit_test(link_ends),
         cmocka_unit_test(reset_waits), cmocka_unit_test(other_commands),
-        cmocka_unit_test(patience), cmocka_unit_test(other_qp_fails),
+        cmocka_unit_test(patience),
+        cmocka_unit_test(command_behind), cmocka_unit_test(other_qp_fails),
         cmocka_unit_test(nak_on_time), cmocka_unit_test(own_wqe_fails),
         cmocka_unit_test(doorbell_backwards),
     };

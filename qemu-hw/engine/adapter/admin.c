@@ -342,8 +342,16 @@ static bool cmd_run(struct qhca *e)
 
 bool qhca_admin_pending(struct qhca *e)
 {
-    return e->ad->asq_cons != e->ad->asq_prod &&
-           (!e->ad->job.held || qhca_memlinks_settled(e));
+    if (e->ad->asq_cons == e->ad->asq_prod) {
+        return false;
+    }
+    if (!e->ad->job.held || qhca_memlinks_settled(e)) {
+        return true;
+    }
+    if (e->ad->asq_prod - e->ad->asq_cons > 1) {
+        qhca_memlinks_hurry(e);         /* others wait for it */
+    }
+    return false;
 }
 
 void qhca_admin_run(struct qhca *e)

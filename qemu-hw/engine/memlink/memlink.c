@@ -232,6 +232,20 @@ bool qhca_memlinks_settled(struct qhca *e)
     return true;
 }
 
+void qhca_memlinks_hurry(struct qhca *e)
+{
+    uint64_t latest = qhca_now(e) + QHCA_MEMLINK_HURRY_NS;
+    struct qhca_list *i;
+
+    for (i = e->ml->all.next; i != &e->ml->all; i = i->next) {
+        struct qhca_memlink *l = qhca_container(i, struct qhca_memlink, link);
+
+        if (l->unsettled && l->settle_deadline > latest) {
+            l->settle_deadline = latest;
+        }
+    }
+}
+
 bool qhca_memlinks_settled_for_qp(struct qhca *e, uint32_t qpn)
 {
     struct qhca_list *i;

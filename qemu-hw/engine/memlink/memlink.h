@@ -37,6 +37,8 @@
  * between two markers.
  */
 #define QHCA_MEMLINK_PATIENCE_NS    1000000000ULL
+/* The same for a copy, while a command waits that has nothing to do with it. */
+#define QHCA_MEMLINK_HURRY_NS       20000000ULL
 
 /* Where the payload of a record is, in the sender's memory. */
 struct qhca_memlink_refs {
@@ -190,6 +192,11 @@ void qhca_memlink_revoke_all(struct qhca *e);
  * not, qhca_run() is called when they have, or when a peer was cut off.
  */
 bool qhca_memlinks_settled(struct qhca *e);
+/**
+ * More than the command that is held waits for the peers that are copying: they
+ * have only QHCA_MEMLINK_HURRY_NS left.
+ */
+void qhca_memlinks_hurry(struct qhca *e);
 /*
  * The same for copies on behalf of QP @qpn, which is being run.  False: it
  * waits, see e->tx_wait.
