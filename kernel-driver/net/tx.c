@@ -242,13 +242,27 @@ static bool tx_tunnel_ok(const struct sk_buff *skb)
 	       tx_outer_end(skb) == skb_inner_network_offset(skb);
 }
 
+/*
+ * The device finds IP behind Ethernet and at most one 802.1Q tag. An outer tag
+ * of another type is part of the frame, or becomes it.
+ */
+static bool tx_l2_ok(const struct sk_buff *skb)
+{
+	__be16 tag = skb_vlan_tag_present(skb) ? skb->vlan_proto :
+						 skb->protocol;
+	__be16 type = vlan_get_protocol(skb);
+
+	return tag != htons(ETH_P_8021AD) &&
+	       (type == htons(ETH_P_IP) || type == htons(ETH_P_IPV6));
+}
+
 /* ndo_features_check: no offload for headers that the device cannot repeat. */
 netdev_features_t qhca_features_check(struct sk_buff *skb,
 				      struct net_device *netdev,
 				      netdev_features_t features)
 {
-	if (skb_is_gso(skb) && (tx_hdr_len(skb) > QHCA_ETH_LSO_HDR_MAX ||
-				!tx_tunnel_ok(skb)))
+	if (skb_is_gso(skb) && (!tx_l2_ok(skb) || !tx_tunnel_ok(skb) ||
+				tx_hdr_len(skb) > QHCA_ETH_LSO_HDR_MAX))
 		features &= ~NETIF_F_GSO_MASK;
 	return vlan_features_check(skb, features);
 }
@@ -268,7 +282,8 @@ netdev_tx_t qhca_xmit(struct sk_buff *skb, struct net_device *netdev)
 		qhca_tx_flush(q);
 		return NETDEV_TX_BUSY;
 	}
-	if (skb_put_padto(skb, ETH_ZLEN))
+	/* the device needs no padding, and cannot be given a copy of this */
+	if (skb_frags_readable(skb) && skb_put_padto(skb, ETH_ZLEN))
 		goto dropped;
 	if (unlikely(skb_shinfo(skb)->nr_frags >= QHCA_ETH_MAX_SGE)) {
 		/* only on kernels with more fragments than the device takes */

@@ -1023,6 +1023,14 @@ static void receive_mtu(void **state)
     world_inject(&u->w, 0, f, 1518);
     assert_true(gcq_poll(&t.rcq, &cqe));
     assert_int_equal(cqe.byte_len, 1514);
+    /* so does one of 802.1ad, but not another tag in it */
+    memcpy(f + 12, "\x88\xa8\x00\x05\x08\x00", 6);
+    one(u, &t, f, 1518, &cqe);
+    assert_int_equal(cqe.byte_len, 1518);
+    world_inject(&u->w, 0, f, 1519);
+    memcpy(f + 12, "\x81\x00\x00\x05\x88\xa8\x00\x05\x08\x00", 10);
+    world_inject(&u->w, 0, f, 1522);
+    assert_int_equal(unit_stat(u, QHCA_STAT_PORT_RX_OVERSIZE), 4);
     unmake(u, &t);
 }
 

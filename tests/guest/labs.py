@@ -233,13 +233,14 @@ def run_pair(server: TestGuest, client: TestGuest, line: str, client_line: str |
 
 
 @contextlib.contextmanager
-def vlan(pair, family: int = 4, net: int = 98):
+def vlan(pair, family: int = 4, net: int = 98, protocol: str = "802.1Q"):
     """VLAN 42 over both netdevs, v42, with addresses in the network @net; b's address."""
     prefix = f"10.{net}.0." if family == 4 else f"fd{net}::"
     length = "24" if family == 4 else "64 nodad"
     try:
         for number, guest in enumerate((pair.a, pair.b), 1):
-            guest.run(f"ip link add link {guest.netdev} name v42 type vlan id 42 && "
+            guest.run(f"ip link add link {guest.netdev} name v42 type vlan "
+                      f"protocol {protocol} id 42 && "
                       f"ip addr add {prefix}{number}/{length} dev v42 && ip link set v42 up")
         yield f"{prefix}2"
     finally:

@@ -126,6 +126,16 @@ def test_vlan(pair):
                 guest.run("ip link del t0", check=False)
 
 
+def test_service_tag(pair):
+    """The device finds no IP behind a tag of 802.1ad, and is given no large send with one."""
+    a, b = pair.a, pair.b
+    with vlan(pair, net=86, protocol="802.1ad") as dst:
+        a.wait_for(f"ping -c 1 -W 1 {dst}")
+        large = a.ethtool_stat("drv_tx_large")
+        transfer(a, b, dst, 5308)
+        assert a.ethtool_stat("drv_tx_large") == large
+
+
 @pytest.mark.long("test_left_to_the_kernel has what the device is not given, too")
 @pytest.mark.parametrize("kind", ["gre", "ipip"])
 def test_in_another(pair, kind):

@@ -41,8 +41,11 @@ void qhca_eth_frame_parse(const struct qhca *e, struct qhca_eth_frame *f,
 bool qhca_eth_fits(const struct qhca *e, const struct qhca_eth_frame *f)
 {
     const struct qhca_super *s = &f->super;
+    /* one tag does not count; the other kind is not parsed */
+    bool other_tag = f->h.ethertype == QHCA_ETHERTYPE_SERVICE_VLAN &&
+                     !f->h.tagged;
 
-    return f->h.l3_len <= e->mtu ||
+    return f->h.l3_len <= e->mtu + (other_tag ? QHCA_VLAN_HLEN : 0) ||
            (s->segs && (uint32_t)s->l.hdr_len - s->l.l3 + s->size <= e->mtu);
 }
 
