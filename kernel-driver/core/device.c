@@ -287,6 +287,7 @@ static void qhca_device_suspend(struct qhca_core *core)
 	qhca_adev_del(core);
 	core->client->pause(&core->dev);
 	qhca_device_stop(core);
+	qhca_health_renew(core);
 }
 
 static int qhca_device_resume(struct qhca_core *core)

@@ -73,26 +73,45 @@ static void health_work(struct work_struct *work)
 	}
 }
 
+static void health_clear(struct qhca_health *h, unsigned int what)
+{
+	clear_bit(what, &h->pending);
+	if (h->reporter[what])
+		devlink_health_reporter_state_update(h->reporter[what],
+						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
+}
+
+/**
+ * qhca_health_renew - the device's queues have been destroyed
+ * @core: adapter
+ *
+ * Clears the errors of what will be created anew. Afterwards it would be too
+ * late: the new ones may have errors.
+ */
+void qhca_health_renew(struct qhca_core *core)
+{
+	struct qhca_health *h = &core->health;
+	unsigned int i;
+
+	for (i = 0; h->up && i < QHCA_REPORTERS_MAX; i++) {
+		if (i != QHCA_REPORT_DEVICE)
+			health_clear(h, i);
+	}
+}
+
 /**
  * qhca_health_well - the device has been restarted
  * @core: adapter
  *
- * Clears all earlier errors.
+ * Clears the error for which it was restarted.
  */
 void qhca_health_well(struct qhca_core *core)
 {
 	struct qhca_health *h = &core->health;
-	int i;
 
 	if (!h->up)
 		return;
-	for (i = 0; i < QHCA_REPORTERS_MAX; i++) {
-		clear_bit(i, &h->pending);
-		if (!h->reporter[i])
-			continue;
-		devlink_health_reporter_state_update(h->reporter[i],
-						     DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
-	}
+	health_clear(h, QHCA_REPORT_DEVICE);
 	smp_mb();	/* clear pending before checking */
 	/* dead again, and its report may be what was cleared */
 	if (qhca_dev_dead(&core->dev))

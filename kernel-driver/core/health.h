@@ -35,6 +35,7 @@ struct qhca_health {
 void qhca_health_setup(struct qhca_core *core);
 int qhca_health_init(struct qhca_core *core);
 void qhca_health_exit(struct qhca_core *core);
+void qhca_health_renew(struct qhca_core *core);
 void qhca_health_well(struct qhca_core *core);
 void qhca_health_watch(struct qhca_core *core, bool on);
 

@@ -149,7 +149,8 @@ static int qhca_ethtool_set_rx_size(const struct qhca_netdev *priv,
 				    struct qhca_net_params *params, u32 size,
 				    struct netlink_ext_ack *extack)
 {
-	if (!size)		/* not specified by the user */
+	/* not specified by the user; a page may be larger than the maximum */
+	if (!size || size == params->rx_size)
 		return 0;
 	if (!is_power_of_2(size) || size < PAGE_SIZE ||
 	    size > QHCA_RX_SIZE_MAX) {

@@ -353,10 +353,10 @@ int qhca_rx_poll(struct qhca_rx_queue *q, int budget)
 			qhca_rx_fill(q);
 		}
 	}
-	if (done)
+	if (done) {
 		qhca_net_cq_publish(&q->cq);
-	if (count.packets)
 		rx_count_add(q->stats, &count);
+	}
 	qhca_xdp_flush(q, &count);
 	if (unlikely(q->broken))
 		return done;

@@ -19,13 +19,7 @@ static bool rx_xdp_tx(struct qhca_rx_queue *q, struct xdp_buff *xdp)
 	if (q->xsk)
 		return qhca_xsk_tx_back(q->ch, xdp);
 	frame = xdp_convert_buff_to_frame(xdp);
-	if (unlikely(!frame))
-		return false;
-	if (unlikely(!qhca_xdp_tx(q->ch, frame, own))) {
-		xdp_return_frame(frame);
-		trace_xdp_exception(q->priv->netdev, NULL, XDP_TX);
-	}
-	return true;
+	return frame && qhca_xdp_tx(q->ch, frame, own);
 }
 
 /**

@@ -64,9 +64,12 @@ static bool xdp_post(struct qhca_tx_queue *q, struct xdp_frame *frame, bool own)
 		.packets = 1,
 	};
 	struct qhca_tx_seg *segs;
+	u32 nfrags;
 	int n;
 
-	if (unlikely(!qhca_tx_room(q)))
+	frame_frags(frame, &nfrags);
+	/* only kernels with larger frames have more fragments than that */
+	if (unlikely(!qhca_tx_room(q) || nfrags >= QHCA_ETH_MAX_SGE))
 		goto dropped;
 	segs = qhca_tx_segs(q);
 	n = own ? xdp_fill_own(q, frame, segs) : xdp_map(q, frame, segs);

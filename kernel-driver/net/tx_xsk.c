@@ -187,11 +187,14 @@ bool qhca_xsk_tx_back(struct qhca_channel *ch, struct xdp_buff *xdp)
 		.packets = 1,
 		.bytes = xdp_get_buff_len(xdp),
 	};
+	u32 nfrags = 0;
 	bool sent;
 
+	if (xdp_buff_has_frags(xdp))
+		nfrags = xdp_get_shared_info_from_buff(xdp)->nr_frags;
 	__netif_tx_lock(q->txq, smp_processor_id());
 	txq_trans_cond_update(q->txq);
-	sent = q->made && qhca_tx_room(q);
+	sent = q->made && qhca_tx_room(q) && nfrags < QHCA_ETH_MAX_SGE;
 	if (likely(sent)) {
 		buf.nsegs = xsk_tx_chain(q, xdp);
 		qhca_tx_post(q, &buf, NULL);

@@ -199,6 +199,25 @@ def test_aborted(program, pair):
     assert n["rx_xdp_drops"] >= 10
 
 
+def test_no_room_to_send_back(pair, progs):
+    """Frames for which the send ring has no room are dropped, with a trace event."""
+    a, b, dev = pair.a, pair.b, pair.b.netdev
+    rates = f"/sys/class/net/{dev}/queues/tx-*/tx_maxrate"
+    pair.set_mtu(1500)
+    b.run(f"ethtool -G {dev} tx 64 && echo 1 | tee {rates}")
+    a.wait_for(f"ping -c 1 -W 1 {b.ip}")
+    try:
+        with attached(b, progs), counted(b) as n, events(b, "xdp"):
+            send_udp(a, b.ip, [(7300 + i, 7102) for i in range(4)], count=200, size=1400)
+            b.wait_for(f"grep -q 'xdp_exception.*action=TX' {INSTANCE}/trace")
+            b.run(f"echo 0 > {INSTANCE}/events/xdp/enable; echo 0 | tee {rates}")
+            echo(a, b, 7103, 1400, count=5)
+        assert n["rx_xdp_drops"] == n["tx_xdp_drops"] > 0
+    finally:
+        b.run(f"echo 0 | tee {rates}; ethtool -G {dev} tx 512")
+    ping(pair)
+
+
 @pytest.mark.long("test_xsk has the same changes, with a program and a socket")
 def test_queues_change(program, pair):
     """The program survives changes of rings and channels, a reset of the adapter, and setting the
