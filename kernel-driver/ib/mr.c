@@ -27,12 +27,6 @@ static_assert(QHCA_ACCESS_MW_BIND == IB_ACCESS_MW_BIND);
 static_assert(QHCA_ACCESS_FLUSH_GLOBAL == IB_ACCESS_FLUSH_GLOBAL);
 static_assert(QHCA_ACCESS_FLUSH_PERSISTENT == IB_ACCESS_FLUSH_PERSISTENT);
 
-/* IB_ACCESS_* to QHCA_ACCESS_*: the same bits; optional ones are dropped. */
-u32 qhca_ib_access(int access)
-{
-	return access & QHCA_ACCESS_MASK;
-}
-
 static struct qhca_ib_mr *mr_new(struct ib_pd *ibpd, int access)
 {
 	struct qhca_ib_mr *mr;
@@ -292,8 +286,8 @@ static void mr_swap(struct qhca_ib_dev *dev, struct qhca_ib_mr *mr,
  * Adding write access to memory that was pinned for reading pins it again.
  *
  * Return: NULL: changed in place; -EBUSY (memory windows are bound), -EINVAL,
- * -EOPNOTSUPP (on-demand paging; write access to a dma-buf), -ENOMEM, or as
- * qhca_ib_umem_get().
+ * -EOPNOTSUPP (on-demand paging; write access to a dma-buf, or to memory of
+ * another process), -ENOMEM, or as qhca_ib_umem_get().
  */
 struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				    u64 length, u64 iova, int access,
@@ -321,7 +315,8 @@ struct ib_mr *qhca_ib_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 
 	if (!(flags & IB_MR_REREG_TRANS) && ib_access_writable(access) &&
 	    !mr->umem->writable) {
-		if (mr->umem->is_dmabuf)
+		/* the address means something else in another process */
+		if (mr->umem->is_dmabuf || mr->umem->owning_mm != current->mm)
 			return ERR_PTR(-EOPNOTSUPP);
 		flags |= IB_MR_REREG_TRANS;
 		start = mr->umem->address;

@@ -315,6 +315,7 @@ struct qhca_ib_qp {
 	bool block_mc_loop;
 	bool strip_vlan;
 	struct mutex mutex;	/* one MODIFY_QP at a time; protects state */
+	struct list_head mcasts;	/* struct qhca_ib_mcast */
 	enum ib_qp_state state;	/* as last set by modify_qp */
 	struct qhca_ib_qp_stats *stats;	/* while bound to a counter */
 	struct list_head scq_entry;
@@ -588,6 +589,11 @@ static inline bool qhca_ib_qp_is_raw(const struct qhca_ib_qp *qp)
 	return qp->type == QHCA_QPT_RAW || qp->type == QHCA_QPT_RSS;
 }
 
+/* qp_attr.c */
+int qhca_ib_qp_attr_fill(const struct qhca_caps *caps, struct qhca_qpc *qpc,
+			 u64 *dev_mask, const struct ib_qp_attr *attr, int mask);
+void qhca_ib_qp_attr_read(const struct qhca_qpc *qpc, struct ib_qp_attr *attr);
+
 /* qp_modify.c */
 int qhca_ib_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		      struct ib_udata *udata);
@@ -658,7 +664,12 @@ struct ib_mr *qhca_ib_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 int qhca_ib_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 		      unsigned int *offset);
 int qhca_ib_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
-u32 qhca_ib_access(int access);
+
+/* IB_ACCESS_* to QHCA_ACCESS_*: the same bits; optional ones are dropped. */
+static inline u32 qhca_ib_access(int access)
+{
+	return access & QHCA_ACCESS_MASK;
+}
 
 struct ib_mr *qhca_ib_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 				struct ib_dm_mr_attr *attr,

@@ -14,11 +14,6 @@
 #define WQ_STRIDE	7	/* 128 bytes: masked WQE and 4 SGEs */
 
 /* What post.c uses from other files of the driver. */
-u32 qhca_ib_access(int access)
-{
-	return access & IB_ACCESS_LOCAL_WRITE ? QHCA_ACCESS_LOCAL_WRITE : 0;
-}
-
 void qhca_ib_wake_if_dead(struct qhca_ib_dev *dev)
 {
 }

@@ -85,7 +85,7 @@ def test_kunit(debug_pair):
 
 
 def kunit_passed(a):
-    for suite in ("qhca_buf_table", "qhca_cq_ring", "qhca_wqe"):
+    for suite in ("qhca_buf_table", "qhca_cq_ring", "qhca_qp_attr", "qhca_wqe"):
         told = a.run(f"cat {FAULTS}/kunit/{suite}/results").out
         assert re.search(rf"^ok \d+ {suite}", told, re.M) and "not ok" not in told, told
 
@@ -139,3 +139,28 @@ def test_failed_allocations_of_the_net_device(failing, what):
         assert fail_each(failing, command, undo) >= least
     finally:
         failing.run("ip link set $NETDEV up; ethtool -G $NETDEV rx 1024 tx 1024; qhca-net")
+
+
+def leaked(guest):
+    """What kmemleak reports: the text of each object, by its address. It reports an object
+    that is five seconds old, and had the same contents in two scans."""
+    guest.run(f"sleep 6; for i in 1 2; do echo scan >{FAULTS}/kmemleak; done", 20 * PATIENCE)
+    told = guest.run(f"cat {FAULTS}/kmemleak").out
+    return {text.split()[0]: text for text in told.split("unreferenced object ")[1:]}
+
+
+def test_unloaded_driver_leaves_no_memory(debug_pair):
+    """Whatever the tests above did with it, failed allocations included."""
+    a = debug_pair.a
+    run_pair(a, debug_pair.b, "ibv_rc_pingpong -d $IBDEV -g $GIDX -n 200")
+    a.run("qhca-unload")
+    try:
+        assert not leaked(a)
+        # It finds what a module loses.
+        a.run(f"insmod {a.build}/guest-modules/leak.ko && rmmod leak")
+        lost = leaked(a)
+        assert len(lost) == 1 and "insmod" in str(lost), lost
+        a.run(f"echo clear >{FAULTS}/kmemleak")
+    finally:
+        a.load_driver()
+        a.setup_nic()
