@@ -492,6 +492,7 @@ static void qp_init(struct qhca_ib_qp *qp, bool user)
 	spin_lock_init(&qp->rq.lock);
 	INIT_LIST_HEAD(&qp->scq_entry);
 	INIT_LIST_HEAD(&qp->rcq_entry);
+	INIT_LIST_HEAD(&qp->mcasts);
 	qhca_ib_ref_init(&qp->ref);
 	INIT_WORK(&qp->page_fault_work, qhca_ib_page_fault_work);
 }

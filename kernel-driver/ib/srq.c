@@ -152,7 +152,7 @@ static int srq_create(struct qhca_ib_dev *dev, struct qhca_ib_srq *srq,
 	srqc.uar = cpu_to_le32(uar);
 	srqc.shift = srq->shift;
 	srqc.stride = srq->stride;
-	srqc.limit = cpu_to_le32(attr->attr.srq_limit);
+	/* the limit is for modify: here it means nothing, and may be anything */
 	if (ib_srq_has_cq(attr->srq_type))
 		srqc.cqn = cpu_to_le32(to_qcq(attr->ext.cq)->cqn);
 	if (attr->srq_type == IB_SRQT_XRC) {
@@ -231,8 +231,7 @@ int qhca_ib_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 	if (err)
 		return err;
 	if (!attr->attr.max_wr || attr->attr.max_wr > caps->max_srq_wr ||
-	    attr->attr.max_sge > caps->max_sge ||
-	    attr->attr.srq_limit > attr->attr.max_wr)
+	    attr->attr.max_sge > caps->max_sge)
 		return -EINVAL;
 
 	srq->user = udata;
@@ -292,6 +291,8 @@ int qhca_ib_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return -EOPNOTSUPP;
 	if (mask & IB_SRQ_MAX_WR)
 		return qhca_ib_srq_grow(srq, attr, mask & IB_SRQ_LIMIT, udata);
+	if (qhca_ib_udata_none(udata))
+		return -EOPNOTSUPP;
 	if (!(mask & IB_SRQ_LIMIT))
 		return 0;
 	if (attr->srq_limit > BIT(srq->shift))

@@ -7,6 +7,7 @@
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "qhca_ib.h"
 
@@ -278,9 +279,15 @@ int qhca_ib_udata_none(struct ib_udata *udata)
 }
 
 /*
- * Answer with as much of @resp as the application has room for. 0 or -EFAULT.
+ * Answer with as much of @resp as the application has room for; what a later
+ * driver would write is zero. 0 or -EFAULT.
  */
 int qhca_ib_udata_out(struct ib_udata *udata, void *resp, size_t size)
 {
-	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));
+	size_t n = min(size, udata->outlen);
+
+	if (ib_copy_to_udata(udata, resp, n) ||
+	    clear_user(udata->outbuf + n, udata->outlen - n))
+		return -EFAULT;
+	return 0;
 }

@@ -167,7 +167,8 @@ int qhca_ib_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask,
 	u64 dev_mask = 0;
 	int flags, err;
 
-	if (mask & ~(IB_WQ_STATE | IB_WQ_CUR_STATE | IB_WQ_FLAGS))
+	if (mask & ~(IB_WQ_STATE | IB_WQ_CUR_STATE | IB_WQ_FLAGS) ||
+	    qhca_ib_udata_none(udata))
 		return -EOPNOTSUPP;
 	if (mask & IB_WQ_CUR_STATE) {
 		err = qhca_aq_query(dev->qdev, QHCA_CMD_QUERY_WQ, wq->wqn,

@@ -78,3 +78,5 @@ def test_by_plain_verbs(pair, progs, family):
     gid = guest.wait_gid(guest.ip if family == "4" else guest.ip6)
     out = guest.run(f"GIDX={gid} {progs.path('mcgroup')} {family}").out
     assert json.loads(out) == {"members": 0b111, "blocked": 0b110, "refused": ""}
+    # Members that exit leave nothing.
+    assert "mcgroup" not in guest.run("rdma resource show qp").out

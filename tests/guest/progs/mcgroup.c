@@ -172,6 +172,10 @@ int main(int argc, char **argv)
 	for (i = 0; i < 3; i++)
 		if (ibv_attach_mcast(m[i].qp, &gid, 0))
 			qv_die("attach_mcast", errno);
+	/* with another LID it is another attachment to the same group */
+	if (ibv_attach_mcast(m[1].qp, &gid, 1) ||
+	    ibv_detach_mcast(m[1].qp, &gid, 1))
+		qv_die("another LID", errno);
 	members = round_trip(&gid);
 	bad = refusals(&gid);
 	for (i = 0; i < 3; i++)
@@ -185,6 +189,8 @@ int main(int argc, char **argv)
 		if (ibv_attach_mcast(m[i].qp, &gid, 0))
 			qv_die("attach_mcast", errno);
 	blocked = round_trip(&gid);
+	if (ibv_attach_mcast(m[2].qp, &gid, 1))
+		qv_die("another LID", errno);
 	/* the kernel cleans up the rest: QPs are still attached */
 	printf("{\"members\": %u, \"blocked\": %u, \"refused\": \"%s\"}\n",
 	       members, blocked, bad ? bad : "");

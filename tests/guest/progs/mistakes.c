@@ -264,8 +264,11 @@ static int next_srq_event(int ms)
 /* The limit of an SRQ: one event when fewer are left, then it is disarmed. */
 static void srq_limit(void)
 {
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = 16, .max_sge = 1 } };
-	struct ibv_srq_attr attr = { .srq_limit = 5 };
+	/* ibv_create_srq() ignores the limit */
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = 16, .max_sge = 1, .srq_limit = 0xdeadbeef },
+	};
+	struct ibv_srq_attr attr;
 	struct ibv_srq *srq = ibv_create_srq(dev.pd, &init);
 	struct ibv_sge s = sge(src, 64), t = sge(dst, 64);
 	struct ibv_recv_wr *bad, wr = { .sg_list = &t, .num_sge = 1 };
@@ -283,6 +286,9 @@ static void srq_limit(void)
 	for (i = 0; i < 8; i++)
 		if (ibv_post_srq_recv(srq, &wr, &bad))
 			qv_wrong("posting a receive");
+	if (ibv_query_srq(srq, &attr) || attr.srq_limit)
+		qv_wrong("a new SRQ has a limit: %u", attr.srq_limit);
+	attr.srq_limit = 5;
 	if (ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT))
 		qv_wrong("arming");
 	/* five left: not fewer than the limit yet */
