@@ -326,10 +326,22 @@ static void step(struct qhca *e, struct arena *a, struct qhca_qp *qp,
                  uint8_t state, struct fz *f)
 {
     uint64_t dma = e->stats[QHCA_STAT_DMA_ERRORS];
+    /* bit n: from state n */
+    static const uint8_t from[] = {
+        [QHCA_QPS_RESET] = 0xff, [QHCA_QPS_ERR] = 0xff,
+        [QHCA_QPS_INIT] = 1 << QHCA_QPS_RESET | 1 << QHCA_QPS_INIT,
+        [QHCA_QPS_RTR] = 1 << QHCA_QPS_INIT,
+        [QHCA_QPS_RTS] = 1 << QHCA_QPS_RTR | 1 << QHCA_QPS_RTS |
+                         1 << QHCA_QPS_SQD | 1 << QHCA_QPS_SQE,
+        [QHCA_QPS_SQD] = 1 << QHCA_QPS_RTS | 1 << QHCA_QPS_SQD,
+    };
     uint8_t was;
 
     commands_end(e);
     was = qp->state;
+    if (!(from[state] & (1 << was))) {
+        return;                 /* the step before has failed like that */
+    }
     CHECK(modify(e, a, qp, state, f) || !qhca_active(e) || qp->state != was ||
           dma != e->stats[QHCA_STAT_DMA_ERRORS] ||      /* of its record */
           e->xd->gids[0].type != QHCA_GID_ROCE_V2,

@@ -729,6 +729,48 @@ static void bad_contexts(void **state)
     gbuf_free(&b);
 }
 
+/* A buffer may be longer than its ring, which wraps nevertheless. */
+static void resize_long(void **state)
+{
+    struct unit *u = *state;
+    struct qhca_cqe cqe;
+    struct qhca_cqc c;
+    struct gcq cq;
+    unsigned i;
+
+    memset(&cq, 0, sizeof(cq));
+    cq.g = &u->g;
+    cq.shift = 3;
+    cq.uar = u->g.uar;
+    cq.lazy = 1;
+    gbuf_make(&cq.buf, u->g.m, 4096, &gbuf_direct, true, 0, &u->g.rng);
+    gbuf_allow(&cq.buf, 0, 4096, GMEM_RW);
+    cq.dbrec = guest_dbrec(&u->g, false);
+    memset(&c, 0, sizeof(c));
+    c.buf = cq.buf.d;
+    c.dbrec = cq.dbrec;
+    c.eqn = 1;
+    c.uar = cq.uar;
+    c.shift = 3;
+    cq.cqn = guest_create(&u->g, QHCA_CMD_CREATE_CQ, &c, sizeof(c));
+    for (i = 0; i < 6; i++) {
+        assert_true(push(u, &cq, i, 0, false));
+    }
+    for (i = 0; i < 6; i++) {
+        assert_true(gcq_poll(&cq, &cqe));
+        assert_int_equal(cqe.wr_id, i);
+    }
+    for (i = 6; i < 12; i++) {
+        assert_true(push(u, &cq, i, 0, false));
+    }
+    assert_int_equal(gcq_resize(&cq, 4, NULL), QHCA_ST_OK);
+    for (i = 6; i < 12; i++) {
+        assert_true(gcq_poll(&cq, &cqe));
+        assert_int_equal(cqe.wr_id, i);
+    }
+    assert_int_equal(gcq_destroy(&cq), QHCA_ST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -744,6 +786,7 @@ int main(void)
         UNIT(moderation),
         UNIT(resize),
         UNIT(resize_refused),
+        UNIT(resize_long),
         UNIT(moderation_heap),
         UNIT(eq_full),
         UNIT(eq_arming),

@@ -546,6 +546,66 @@ static void many(void **state)
     fix_free(f);
 }
 
+/* A region of all memory, or a window of it. */
+static void phys(bool win)
+{
+    struct late t = { .f = fix_new(QHCA_QPT_RC, true), .from = 1 };
+    struct fix *f = t.f;
+    struct qhca_mpt m = { .pd = f->s[1].g.pd, .flags = QHCA_MR_F_PHYS,
+                          .access = QHCA_ACCESS_MASK };
+    struct qhca_mpt wm = { .pd = f->s[1].g.pd, .flags = QHCA_MR_F_MW1 << 1 };
+    uint32_t phys = guest_create(&f->s[1].g, QHCA_CMD_CREATE_MR, &m, sizeof(m));
+    uint32_t mw = guest_create(&f->s[1].g, QHCA_CMD_CREATE_MW, &wm, sizeof(wm));
+    uint64_t at;
+    struct gwr bind;
+
+    assert_int_equal(gmr_destroy(&f->s[1].mr), QHCA_ST_OK);
+    fix_region(f, 1, &gbuf_direct);
+    at = f->s[1].mr.buf.d.addr + f->s[1].mr.buf.d.first;
+    bind = (struct gwr){
+        .opcode = QHCA_WQE_BIND_MW, .wr_id = 5, .arg0 = at, .arg1 = BUF,
+        .remote_addr = phys, .rkey = mw + 1, .rarg = QHCA_ACCESS_REMOTE_READ,
+    };
+    fix_go_up(f);
+    if (win) {
+        fix_post(f, 1, bind, 0, 0);
+        fix_run(f, 10 * US);
+        fix_cqe(f, 1, 5, QHCA_WC_SUCCESS);
+    }
+    fix_doze(f, 0, 1);
+    fix_post(f, 0, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 1,
+                                 .remote_addr = at,
+                                 .rkey = win ? mw + 1 : phys },
+             0, LATE_LEN);
+    late_sent(&t);
+    if (win) {
+        fix_post(f, 1, (struct gwr){ .opcode = QHCA_WQE_LOCAL_INV,
+                                     .wr_id = 7, .imm = mw + 1 }, 0, 0);
+        fix_run(f, 10 * US);
+        fix_cqe(f, 1, 7, QHCA_WC_SUCCESS);
+    } else {
+        assert_int_equal(guest_simple(&f->s[1].g, QHCA_CMD_DESTROY_MR, phys),
+                         QHCA_ST_OK);
+    }
+    fix_spoil(f, 1, 0, LATE_LEN);
+    assert_int_equal(t.rec->state, QHCA_SHRING_REVOKED);
+    fix_look(f, 0, 1);
+    saw_nothing(&t);
+    fix_drop(f);
+}
+
+static void phys_region(void **state)
+{
+    (void)state;
+    phys(false);
+}
+
+static void phys_window(void **state)
+{
+    (void)state;
+    phys(true);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -559,6 +619,8 @@ int main(void)
         cmocka_unit_test(other_qp), cmocka_unit_test(adapter_reset),
                 cmocka_unit_test(end_of_link), cmocka_unit_test(long_ago),
         cmocka_unit_test(many),
+        cmocka_unit_test(phys_region),
+        cmocka_unit_test(phys_window),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

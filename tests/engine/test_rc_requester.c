@@ -1221,9 +1221,68 @@ static void wqe_unreadable(void **state)
     }
 }
 
+/*
+ * A window that shrinks while a READ is in progress makes its requests smaller,
+ * and still there are never more of them than max_rd_atomic.
+ */
+static void reads_in_flight(void **state)
+{
+    struct { uint32_t psn, n; } req[64];
+    unsigned head = 0, tail = 0, most = 0;
+    struct gqp_attr a;
+    struct peer *p;
+    struct qhca_qp *qp;
+    const struct pframe *fr;
+    uint32_t s, n, total = 1024;
+    uint32_t done;
+
+    (void)state;
+    peer_attr_default(&a);
+    a.max_rd_atomic = 2;
+    a.timeout = 14;             /* 67 ms */
+    p = peer_new(QHCA_QPT_RC, &a);
+    qp = qhca_qp_get(p->e, p->qp.qpn);
+    qp->xp->wnd = qp->xp->wnd_slow = 200;       /* as after a loss */
+    s = a.sq_psn;
+    peer_post(p, (struct gwr){ .opcode = QHCA_WQE_RDMA_READ, .wr_id = 1,
+                               .flags = QHCA_WQE_F_SIGNALED, .rkey = 1,
+                               .remote_addr = 0x1000 }, 0, total * 256);
+    peer_run(p);
+    for (done = 0; done < total; done++) {
+        unsigned op;
+
+        while (peer_waiting(p)) {
+            fr = peer_next(p);
+            assert_int_equal(fr->op, READ_REQ);
+            n = peer_be32(fr->ext + 12) / 256;
+            req[head % 64].psn = fr->psn;
+            req[head++ % 64].n = n;
+            most = head - tail > most ? head - tail : most;
+        }
+        assert_true(head != tail);
+        n = req[tail % 64].n;
+        op = req[tail % 64].psn == ((s + done) & 0xffffff) ? RESP_FIRST :
+             ((req[tail % 64].psn + n - 1) & 0xffffff) ==
+             ((s + done) & 0xffffff) ? RESP_LAST : RESP_MIDDLE;
+        /* slow: 128 responses take more than 17 ms */
+        if (done < 140) {
+            world_run(&p->w, 150000);
+        }
+        peer_tx(p, .op = op, .psn = s + done, .syn = 0x1f,
+                .data = peer_data(0, 256), .len = 256);
+        if (op == RESP_LAST) {
+            tail++;
+        }
+    }
+    assert_int_equal(most, 2);
+    assert_true(qp->xp->wnd < 200);
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_in_flight),
         cmocka_unit_test(segmentation),
         cmocka_unit_test(gather),
         cmocka_unit_test(sequence_nak),

@@ -204,11 +204,48 @@ static void impossible_wqes(void **state)
     peer_free(p);
 }
 
+/* Only a local operation is complete before its packets are acknowledged. */
+static void done_too_early(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn);
+    struct gwr send = { .opcode = QHCA_WQE_SEND };
+
+    (void)state;
+    peer_post(p, send, 0, 64);
+    peer_post(p, send, 0, 64);
+    peer_run(p);
+    assert_true(loads(p));
+    qhca_swqe(qp, 1)->marks |= QHCA_SW_DONE;
+    assert_false(loads(p));
+    qhca_swqe(qp, 1)->marks &= ~QHCA_SW_DONE;
+    peer_free(p);
+}
+
+/* A WQE whose packets are all acknowledged is complete, not the oldest. */
+static void oldest_is_acknowledged(void **state)
+{
+    struct peer *p = peer_new(QHCA_QPT_RC, NULL);
+    struct qhca_qp *qp = qhca_qp_get(p->e, p->qp.qpn);
+    struct gwr is_inline = { .opcode = QHCA_WQE_SEND, .inl = "12345678",
+                             .inl_len = 8, .flags = QHCA_WQE_F_INLINE };
+
+    (void)state;
+    peer_post(p, is_inline, 0, 0);
+    peer_run(p);
+    assert_true(loads(p));
+    qp->xp->una_psn = qp->xp->max_psn;
+    assert_false(loads(p));
+    peer_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(impossible),
         cmocka_unit_test(impossible_wqes),
+        cmocka_unit_test(done_too_early),
+        cmocka_unit_test(oldest_is_acknowledged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1288,6 +1288,47 @@ static void stepped(void **state)
     }
 }
 
+/* A WRITE that waits for a page has a receive WQE. The peer replaces it. */
+static void another_after_fault(void **state)
+{
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
+    struct godp odp;
+    struct gmr mr;
+    struct tm t;
+    uint8_t b[MTU];
+    unsigned n = 0;
+
+    (void)state;
+    open(&t);
+    godp_create(&odp, &mr, &t.p->g, 8192, 0x600000, QHCA_ACCESS_MASK,
+                &gbuf_flat4k);
+    post_recv(&t);
+    add(&t, 0, 5, EXACT);
+    peer_tx(t.p, .op = WRITE_ONLY_IMM, .psn = t.psn, .va = 0x600000,
+            .rkey = mr.key, .dmalen = 100, .data = data, .len = 100);
+    guest_faults(&t.p->g, t.p->qp.qpn, f);
+    assert_true(f[QHCA_PAGE_FAULT_RECV].flags & QHCA_PAGE_FAULT_VALID);
+    send_one(&t, b, eager(b, 5, 3, 100));       /* in its place */
+    assert_int_equal(guest_resume(&t.p->g, t.p->qp.qpn,
+                                  QHCA_PAGE_FAULT_RECV,
+                                  f[QHCA_PAGE_FAULT_RECV].token, false),
+                     QHCA_ST_OK);
+    peer_run(t.p);
+    memset(b, 0, sizeof(b));
+    send_one(&t, b, 16);                        /* NO_TAG */
+    peer_run(t.p);
+    gqp_state(&t.p->qp, QHCA_QPS_ERR);
+    peer_run(t.p);
+    while (gcq_poll(&t.p->rcq, &t.p->cqe)) {
+        n += (t.p->cqe.flags & QHCA_CQE_F_SRQ) != 0;
+    }
+    /* It was taken from the ring, so a CQE returns it. */
+    assert_int_equal(query(&t).tail, 1);
+    assert_int_equal(n, 1);
+    assert_int_equal(godp_destroy(&odp), QHCA_ST_OK);
+    close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1313,6 +1354,7 @@ int main(void)
         cmocka_unit_test(adapter_reset),
         cmocka_unit_test(before_rts),
         cmocka_unit_test(page_fault),
+        cmocka_unit_test(another_after_fault),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* XRC: domains, initiator and target, packet by packet. */
 #include "peer.h"
 #include "steps.h"
+#include "godp.h"
 
 #define MTU 256
 #define SIG QHCA_WQE_F_SIGNALED
@@ -772,6 +773,52 @@ static void stepped(void **state)
     }
 }
 
+/*
+ * The peer replaces a request that waits for a page, and has a WQE, by one for
+ * another SRQ.  The WQE goes back to its own.
+ */
+static void another_after_fault(void **state)
+{
+    static const struct gbuf_shape flat = {
+        .form = QHCA_BUF_FLAT, .hops = 1, .page_shift = 12,
+    };
+    struct qhca_page_fault f[QHCA_PAGE_FAULT_SIDES];
+    struct target t;
+    struct godp o;
+    struct gmr mr;
+    struct peer *p;
+    uint32_t pd;
+
+    (void)state;
+    target_new(&t);
+    p = t.p;
+    pd = p->g.pd;
+    p->g.pd = t.pd[0];
+    godp_create(&o, &mr, &p->g, 65536, 0x700000000000ull, QHCA_ACCESS_MASK,
+                &flat);
+    p->g.pd = pd;
+    post(&t, 0, 31, 1000);
+    post(&t, 1, 40, 1000);
+    peer_tx(p, .op = X(WRITE_ONLY_IMM), .psn = t.s, .srqn = t.srq[0].srqn,
+            .va = 0x700000000000ull, .rkey = mr.key, .dmalen = 100,
+            .data = data, .len = 100);
+    guest_faults(&p->g, p->qp.qpn, f);
+    assert_int_equal(f[QHCA_PAGE_FAULT_RECV].flags,
+                     QHCA_PAGE_FAULT_VALID | QHCA_PAGE_FAULT_WRITE);
+    peer_tx(p, .op = X(SEND_ONLY), .psn = t.s, .srqn = t.srq[1].srqn,
+            .data = data, .len = 100);
+    assert_int_equal(guest_resume(&p->g, p->qp.qpn, QHCA_PAGE_FAULT_RECV,
+                                  f[QHCA_PAGE_FAULT_RECV].token, false),
+                     QHCA_ST_OK);
+    peer_run(p);
+    assert_true(gcq_poll(&t.cq[0], &p->cqe));
+    assert_int_equal(p->cqe.wr_id, 31);
+    assert_int_equal(p->cqe.status, QHCA_WC_WR_FLUSH_ERR);
+    assert_false(gcq_poll(&t.cq[1], &p->cqe));
+    assert_int_equal(godp_destroy(&o), QHCA_ST_OK);
+    target_free(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -788,6 +835,7 @@ int main(void)
         cmocka_unit_test(initiator),
         cmocka_unit_test(initiator_refuses),
         cmocka_unit_test(contexts),
+        cmocka_unit_test(another_after_fault),
     };
 
     pattern_bytes(99, 0, data, sizeof(data));

@@ -455,7 +455,7 @@ static void save_loopback(struct qhca_io *io)
     for (i = xd->loop_tail; i != xd->loop_head && !io->failed; i++) {
         f = &xd->loop[i % QHCA_LOOP_SLOTS];
         IO(io, f->len);
-        if (NEED(io, f->len && f->len <= sizeof(f->data),
+        if (NEED(io, f->len >= QHCA_ETH_HLEN && f->len <= sizeof(f->data),
                  "a loopback frame has a wrong length")) {
             qhca_io_bytes(io, f->data, f->len);
         }

@@ -71,7 +71,8 @@ struct qhca_ethernet {
     uint32_t eth_rqn;
     struct qhca_qp *eth_qp;     /* RSS QP in place of eth_rqn, or NULL */
     uint64_t mc_hash[QHCA_HASH_SLOTS];      /* addresses, 0: none */
-    uint8_t eth_frame[QHCA_ETH_FRAME_BUF];  /* frame being built */
+    /* frame being built, behind room for a tag that is inserted */
+    uint8_t eth_frame[QHCA_VLAN_HLEN + QHCA_ETH_FRAME_BUF];
     uint8_t cut[QHCA_ETH_MAX_FRAME];        /* frame out of a super-frame */
     uint8_t merged[QHCA_ETH_FRAME_BUF];     /* merged packet to deliver */
     struct qhca_gro gro;

@@ -228,8 +228,11 @@ uint8_t qhca_mr_share(struct qhca *e, uint32_t pd, bool privileged,
                           &off);
     uint32_t n;
 
-    if (!syn && mr) {
+    /* a region of all memory, or a window of one, has a key but no table */
+    if (!syn && key != QHCA_LKEY_RESERVED) {
         qhca_memlink_refs_key(e, key >> QHCA_KEY_INDEX_SHIFT);
+    }
+    if (!syn && mr) {
         qhca_memlink_refs_key(e, mr->key >> QHCA_KEY_INDEX_SHIFT);
         if (mr_is_dm(mr)) {
             e->ml->out.unfit = true;

@@ -51,26 +51,36 @@ static uint8_t cq_check_resize(struct qhca_cmd *c, const struct qhca_cq *cq,
            qhca_bad(c, offsetof(struct qhca_cqc, shift)) : QHCA_ST_OK;
 }
 
+/* How many entries of a ring of 1 << @shift are at @slot, in @run bytes? */
+static uint32_t piece_len(uint64_t run, uint32_t slot, uint8_t shift)
+{
+    uint32_t n = (1u << shift) - slot;
+
+    return run / sizeof(struct qhca_cqe) < n ?
+           (uint32_t)(run / sizeof(struct qhca_cqe)) : n;
+}
+
 /* Copy CQEs starting at r->pos, at most a page of them. */
 static uint8_t copy_piece(struct qhca *e, struct qhca_cq *cq,
                           struct qhca_cq_resize *r)
 {
-    uint32_t left = cq->prod - r->pos, n, i, slot;
+    uint32_t left = cq->prod - r->pos, n, m, i, slot;
     struct qhca_cqe piece[COPY_PIECE];
-    uint64_t from, to, run, room;
+    uint64_t from, to, run;
 
     slot = r->pos & ((1u << cq->shift) - 1);
     if (qhca_buf_table_walk(e, &r->from, slot * 64ULL, cq->cqn, &from, &run)) {
         return QHCA_ST_DMA_ERROR;
     }
+    n = piece_len(run, slot, cq->shift);
     slot = r->pos & ((1u << r->shift) - 1);
-    if (qhca_buf_table_walk(e, &r->to, slot * 64ULL, cq->cqn, &to, &room)) {
+    if (qhca_buf_table_walk(e, &r->to, slot * 64ULL, cq->cqn, &to, &run)) {
         return QHCA_ST_DMA_ERROR;
     }
-    run = run < room ? run : room;
-    n = run / sizeof(piece[0]) < COPY_PIECE ?
-        (uint32_t)(run / sizeof(piece[0])) : COPY_PIECE;
+    m = piece_len(run, slot, r->shift);
+    n = n < m ? n : m;
     n = n < left ? n : left;
+    n = n < COPY_PIECE ? n : COPY_PIECE;
     if (!qhca_dma_read(e, QHCA_DMA_CQE, cq->cqn, from, piece,
                        n * sizeof(piece[0]))) {
         return QHCA_ST_DMA_ERROR;

@@ -261,6 +261,11 @@ static bool rsp_do_write(struct qhca *e, struct qhca_qp *qp,
         }
     }
     if (rx->flags & QHCA_OPF_IMM) {
+        if (qp->tm && qp->tm->kind != QHCA_TM_PLAIN) {
+            /* It is not the one that waited for a page. */
+            invalid_request(e, qp, QHCA_SYN_BAD_PACKET);
+            return false;
+        }
         syn = qhca_recv_take(e, qp);
         if (syn == QHCA_SYN_RNR) {
             not_ready(e, qp, rx);
@@ -534,6 +539,10 @@ static bool bind_srq(struct qhca *e, struct qhca_qp *qp,
     struct qhca_srq *srq = qhca_xrc_srq(e, qp, rx->srqn);
 
     if (!srq || (!(rx->flags & QHCA_OPF_START) && srq != qp->srq)) {
+        return false;
+    }
+    /* A request that waited for a page has a WQE; this is not that request. */
+    if (qp->xp->recv.held && srq != qp->srq) {
         return false;
     }
     qhca_xrc_bind(qp, srq);

@@ -46,6 +46,7 @@ static bool swqe_ok(const struct qhca_qp *qp, const struct qhca_swqe *w)
         1u << (w->chunk & 31) > QHCA_WINDOW_PKTS || w->chunk > 31 ||
         ((w->marks & (QHCA_SW_RD | QHCA_SW_SPLIT)) &&
          !qhca_wqe_is_rd(w->opcode)) ||
+        ((w->marks & QHCA_SW_DONE) && !qhca_wqe_is_local(w->opcode)) ||
         w->srqn > QHCA_PSN_MASK) {
         return false;
     }
@@ -73,7 +74,8 @@ static void saved_check_window(struct qhca_io *io, struct qhca_qp *qp)
         w = qhca_swqe(qp, i);
         if (i == qp->sq_tail) {
             psn = first = w->first_psn;
-            NEED(io, qhca_psn_dist(xp->una_psn, first) <= w->npkts || !alive,
+            NEED(io, !alive || qhca_psn_dist(xp->una_psn, first) < w->npkts ||
+                 (!w->npkts && xp->una_psn == first),
                  "its oldest unacknowledged PSN is not in its oldest WQE");
         }
         NEED(io, PSN_OK(w->first_psn) && swqe_ok(qp, w),
@@ -85,6 +87,10 @@ static void saved_check_window(struct qhca_io *io, struct qhca_qp *qp)
                  (!xp->cur_pkt && !w->npkts) || w->status,
                  "the next packet is not in its WQE");
         }
+        NEED(io, !alive || !qhca_wqe_is_local(w->opcode) || w->status ||
+             (w->marks & QHCA_SW_DONE) ||
+             i - qp->sq_tail >= xp->cur - qp->sq_tail,
+             "it went on without having executed a WQE");
         if (qhca_wqe_is_rd(w->opcode) && !io->failed) {
             /* PSNs requested, but not yet answered */
             from = i == qp->sq_tail ? qhca_psn_dist(xp->una_psn, first) : 0;

@@ -119,13 +119,13 @@ bool qhca_wnd_rd_ready(const struct qhca_qp *qp, const struct qhca_swqe *w)
     const struct qhca_xport *xp = qp->xp;
     uint32_t limit = qp->max_rd_atomic ? qp->max_rd_atomic : 1, part;
 
-    if (xp->rd_reqs && (xp->rd_reqs >= limit || xp->rd_psns >= xp->wnd)) {
+    /* Those in flight are counted by the chunk: it must not shrink yet. */
+    if (xp->rd_reqs && (xp->rd_reqs >= limit || xp->rd_psns >= xp->wnd ||
+                        ((w->marks & QHCA_SW_STARTED) &&
+                         w->chunk > wnd_log2(xp)))) {
         return false;
     }
-    /*
-     * Do not send requests ahead to a slow peer: Soft-RoCE serves one QP as
-     * long as it has requests, and starves the others.
-     */
+    /* Soft-RoCE serves a QP as long as it has requests: send few ahead. */
     part = w->npkts - xp->cur_pkt < xp->wnd ? w->npkts - xp->cur_pkt :
                                               xp->wnd;
     if (xp->rd_reqs && xp->wnd < QHCA_WINDOW_START &&

@@ -101,7 +101,8 @@ uint8_t qhca_tm_recv_start(struct qhca *e, struct qhca_qp *qp,
     }
     tq->told = false;
     kind = tm_recv_classify(*data, *len, whole);
-    t = kind == QHCA_TM_NO_TAG ? NULL :
+    /* With the WQE of a WRITE, if the peer sends this instead of that again. */
+    t = kind == QHCA_TM_NO_TAG || qp->xp->recv.held ? NULL :
         qhca_tm_match(e, qp->srq->tm, qhca_get_be64(*data + 8));
     if (!t) {
         return tm_recv_unmatched(e, qp, kind != QHCA_TM_NO_TAG);
